@@ -1,0 +1,164 @@
+package learner
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/rl/loss"
+)
+
+// Progress hears how many of an update's or a cloning's micro-batches are done.
+type Progress func(done, total int)
+
+// lane drives one engine's policy through forward, backward and step.
+type lane struct {
+	engine      policy.Engine
+	temperature float64
+	outputs     policy.Outputs
+	progress    Progress
+	done, total int
+}
+
+// evaluate turns the outputs of the sequences named by rows into cotangents d(loss)/d(logp).
+type evaluate func(rows []int, out policy.TokenOutputs) ([][]float64, error)
+
+// minibatch accumulates the gradients of each micro-batch and takes one step. Whatever fails, no
+// half-accumulated gradient stays behind.
+func (l *lane) minibatch(ctx context.Context, micros [][]int, sequence func(int) []int32, opts policy.StepOptions, eval evaluate) (policy.StepStats, error) {
+	stats, err := l.accumulate(ctx, micros, sequence, opts, eval)
+	if err == nil {
+		return stats, nil
+	}
+	// The caller's context may be what failed; discarding must still happen.
+	if discardErr := l.engine.Discard(context.WithoutCancel(ctx), policy.RolePolicy); discardErr != nil {
+		return stats, fmt.Errorf("%w (and discard gradients: %w)", err, discardErr)
+	}
+	return stats, err
+}
+
+func (l *lane) accumulate(ctx context.Context, micros [][]int, sequence func(int) []int32, opts policy.StepOptions, eval evaluate) (policy.StepStats, error) {
+	for _, rows := range micros {
+		if err := l.microbatch(ctx, rows, sequence, eval); err != nil {
+			return policy.StepStats{}, err
+		}
+		l.done++
+		if l.progress != nil {
+			l.progress(l.done, l.total)
+		}
+	}
+	stats, err := l.engine.Step(ctx, policy.RolePolicy, opts)
+	if err != nil {
+		return stats, fmt.Errorf("take optimiser step: %w", err)
+	}
+	return stats, nil
+}
+
+func (l *lane) microbatch(ctx context.Context, rows []int, sequence func(int) []int32, eval evaluate) error {
+	sequences := make([][]int32, len(rows))
+	for k, i := range rows {
+		sequences[k] = sequence(i)
+	}
+	out, err := l.engine.Forward(ctx, policy.ForwardRequest{
+		Role: policy.RolePolicy, Sequences: sequences, Temperature: l.temperature, Outputs: l.outputs, Keep: true,
+	})
+	if err != nil {
+		return fmt.Errorf("forward %d sequences: %w", len(rows), err)
+	}
+	if err := checkOutputs(out, sequences, l.outputs); err != nil {
+		return err
+	}
+	cotangents, err := eval(rows, out)
+	if err != nil {
+		return err
+	}
+	if err := l.engine.Backward(ctx, policy.RolePolicy, out.Kept, policy.Cotangents{LogProbs: narrow(cotangents)}); err != nil {
+		return fmt.Errorf("backward %d sequences: %w", len(rows), err)
+	}
+	return nil
+}
+
+// checkOutputs reports outputs that do not have the sequences' shape.
+func checkOutputs(out policy.TokenOutputs, sequences [][]int32, want policy.Outputs) error {
+	if err := checkShape("log-probabilities", out.LogProbs, sequences); err != nil || !want.Has(policy.OutEntropy) {
+		return err
+	}
+	return checkShape("entropies", out.Entropies, sequences)
+}
+
+func checkShape(name string, values [][]float32, sequences [][]int32) error {
+	if len(values) != len(sequences) {
+		return fmt.Errorf("forward gave %s of %d rows for %d sequences", name, len(values), len(sequences))
+	}
+	for i := range values {
+		if len(values[i]) != len(sequences[i]) {
+			return fmt.Errorf("forward gave %d %s for the %d tokens of sequence %d", len(values[i]), name, len(sequences[i]), i)
+		}
+	}
+	return nil
+}
+
+// pack cuts rows into micro-batches of at most limit tokens; a longer row is one by itself. Rows
+// of like length come together, in an order that their lengths and indexes alone decide.
+func pack(rows []int, length func(int) int, limit int) [][]int {
+	sorted := slices.Clone(rows)
+	slices.SortFunc(sorted, func(a, b int) int {
+		if d := length(a) - length(b); d != 0 {
+			return d
+		}
+		return a - b
+	})
+	var out [][]int
+	used := 0
+	for _, i := range sorted {
+		if n := length(i); len(out) == 0 || used+n > limit {
+			out, used = append(out, []int{i}), n
+		} else {
+			out[len(out)-1] = append(out[len(out)-1], i)
+			used += n
+		}
+	}
+	return out
+}
+
+// checkTokens reports a sequence whose mask cannot be learned from.
+func checkTokens(tokens, mask []int32) error {
+	if len(tokens) != len(mask) {
+		return fmt.Errorf("%d token ids for %d mask entries: %w", len(tokens), len(mask), loss.ErrBadRow)
+	}
+	if len(mask) > 0 && mask[0] != 0 {
+		return fmt.Errorf("the first token is under the loss mask, though nothing predicts it: %w", loss.ErrBadRow)
+	}
+	return nil
+}
+
+// live reports whether a mask covers any token.
+func live(mask []int32) bool { return slices.ContainsFunc(mask, func(m int32) bool { return m != 0 }) }
+
+func widen(values []float32) []float64 {
+	out := make([]float64, len(values))
+	for i, v := range values {
+		out[i] = float64(v)
+	}
+	return out
+}
+
+func widenAll(rows [][]float32) [][]float64 {
+	out := make([][]float64, len(rows))
+	for i, r := range rows {
+		out[i] = widen(r)
+	}
+	return out
+}
+
+func narrow(rows [][]float64) [][]float32 {
+	out := make([][]float32, len(rows))
+	for i, r := range rows {
+		out[i] = make([]float32, len(r))
+		for t, v := range r {
+			out[i][t] = float32(v)
+		}
+	}
+	return out
+}

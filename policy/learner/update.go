@@ -1,0 +1,246 @@
+package learner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/rl/loss"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// ErrNoLogProbs refuses rows whose behaviour log-probabilities are unknown, such as imported ones.
+var ErrNoLogProbs = errors.New("old log-probabilities are null")
+
+// Config says how a batch becomes optimiser steps.
+type Config struct {
+	Step             int32 // of the run; copied to the rows of the record
+	Minibatches      int   // optimiser steps per epoch; fewer when there are fewer rows
+	Epochs           int
+	MicrobatchTokens int // bound on the tokens of one forward pass
+	Surrogate        loss.Surrogate
+	Aggregation      loss.Aggregation
+	Temperature      float64            // of the sampling that gave the batch
+	Optimizer        policy.StepOptions // LR is this update's
+	Shuffle          *rand.Rand         // fresh and seeded: all of the update's draws
+}
+
+func (c Config) validate() error {
+	switch {
+	case c.Minibatches < 1 || c.Epochs < 1 || c.MicrobatchTokens < 1:
+		return fmt.Errorf("minibatches, epochs and microbatch_tokens must be ≥ 1, got %d, %d and %d", c.Minibatches, c.Epochs, c.MicrobatchTokens)
+	case c.Surrogate == nil:
+		return errors.New("a policy loss is needed")
+	case c.Shuffle == nil:
+		return errors.New("a random stream for the shuffle is needed")
+	case !(c.Temperature > 0) || math.IsInf(c.Temperature, 0):
+		return fmt.Errorf("temperature must be finite and > 0, got %g", c.Temperature)
+	}
+	return errors.Join(c.Surrogate.Validate(), c.Aggregation.Validate())
+}
+
+// Result is what an update did. A batch without a loss token gives no Updates: nothing moved.
+type Result struct {
+	Updates []schema.UpdateRow // one per optimiser step; PolicyBefore and PolicyAfter are the caller's
+	Details []Detail           // alongside Updates: statistics that the record's rows do not hold
+	Rows    int                // live rows of the batch
+	Tokens  int64              // loss tokens of the batch, each row once
+	// LogProbDrift is the greatest |new − old| over the first mini-batch, before any step.
+	LogProbDrift float64
+}
+
+// Detail holds further statistics of one optimiser step.
+type Detail struct {
+	Epoch             int
+	LowerClipFraction float64 // tokens on which the dual clip was active
+	RatioMin          float64
+	LogProbDrift      float64 // greatest |new − old|
+	Clipped           bool    // the gradient's norm was clipped
+	Microbatches      int
+}
+
+// Update takes one optimiser step per mini-batch and epoch over the batch. On an error the engine
+// keeps the steps already taken and no gradient: load the checkpoint again before another try.
+func Update(ctx context.Context, engine policy.Engine, batch []schema.BatchRow, cfg Config, progress Progress) (Result, error) {
+	if err := cfg.validate(); err != nil {
+		return Result{}, fmt.Errorf("update policy: %w", err)
+	}
+	rows, err := prepare(batch)
+	if err != nil {
+		return Result{}, fmt.Errorf("update policy: %w", err)
+	}
+	u := updater{cfg: cfg, rows: rows, lane: lane{
+		engine: engine, temperature: cfg.Temperature, outputs: policy.OutLogProb | policy.OutEntropy, progress: progress,
+	}}
+	if err := u.run(ctx); err != nil {
+		return u.result, fmt.Errorf("update policy: %w", err)
+	}
+	return u.result, nil
+}
+
+// row is a live batch row, widened for the loss.
+type row struct {
+	tokens []int32
+	loss   loss.Row // LogProbs stay empty until a forward pass fills them
+}
+
+// prepare checks the batch and returns its live rows in canonical order.
+func prepare(batch []schema.BatchRow) ([]row, error) {
+	sorted := slices.Clone(batch)
+	slices.SortFunc(sorted, func(a, b schema.BatchRow) int {
+		return cmp.Or(cmp.Compare(a.GroupID, b.GroupID), cmp.Compare(a.TrajectoryID, b.TrajectoryID))
+	})
+	out := make([]row, 0, len(sorted))
+	for _, b := range sorted {
+		r, err := prepareRow(b)
+		if err != nil {
+			return nil, fmt.Errorf("trajectory %s of group %s: %w", b.TrajectoryID, b.GroupID, err)
+		}
+		if live(b.LossMask) {
+			out = append(out, r)
+		}
+	}
+	return out, nil
+}
+
+func prepareRow(b schema.BatchRow) (row, error) {
+	if b.OldLogProbs == nil {
+		return row{}, ErrNoLogProbs
+	}
+	if err := checkTokens(b.TokenIDs, b.LossMask); err != nil {
+		return row{}, err
+	}
+	r := row{tokens: b.TokenIDs, loss: loss.Row{
+		Old: widen(b.OldLogProbs), Advantages: widen(b.Advantages), Mask: b.LossMask, Count: b.Count,
+	}}
+	return r, r.loss.Validate()
+}
+
+// updater is the state of one update.
+type updater struct {
+	cfg    Config
+	rows   []row
+	lane   lane
+	result Result
+}
+
+// planned is one optimiser step to be taken.
+type planned struct {
+	epoch  int
+	rows   []int
+	micros [][]int
+}
+
+func (u *updater) run(ctx context.Context) error {
+	u.result.Rows = len(u.rows)
+	for _, r := range u.rows {
+		u.result.Tokens += int64(r.loss.Tokens())
+	}
+	plan := u.plan()
+	for _, p := range plan {
+		u.lane.total += len(p.micros)
+	}
+	for index, p := range plan {
+		if err := u.step(ctx, index, p); err != nil {
+			return fmt.Errorf("minibatch %d of %d: %w", index+1, len(plan), err)
+		}
+	}
+	return nil
+}
+
+// plan shuffles the rows once per epoch and cuts them into mini-batches of like numbers of rows.
+func (u *updater) plan() []planned {
+	var out []planned
+	n := min(u.cfg.Minibatches, len(u.rows))
+	for epoch := range u.cfg.Epochs {
+		order := u.cfg.Shuffle.Perm(len(u.rows))
+		for k := range n {
+			rows := order[k*len(order)/n : (k+1)*len(order)/n]
+			micros := pack(rows, func(i int) int { return len(u.rows[i].tokens) }, u.cfg.MicrobatchTokens)
+			out = append(out, planned{epoch: epoch, rows: rows, micros: micros})
+		}
+	}
+	return out
+}
+
+// step takes one optimiser step and records it.
+func (u *updater) step(ctx context.Context, index int, p planned) error {
+	total, entropy := loss.Result{}, 0.0
+	denominator, err := u.denominator(u.cfg.Aggregation, p.rows)
+	if err != nil {
+		return err
+	}
+	tokenMean, err := u.denominator(loss.Aggregation{Mode: loss.TokenMean}, p.rows)
+	if err != nil {
+		return err
+	}
+	eval := func(rows []int, out policy.TokenOutputs) ([][]float64, error) {
+		part, err := loss.Evaluate(u.cfg.Surrogate, u.filled(rows, out), denominator)
+		if err != nil {
+			return nil, err
+		}
+		share, err := u.entropy(rows, out, tokenMean)
+		total.Loss += part.Loss
+		total.Tally.Merge(part.Tally)
+		entropy += share
+		return part.Cotangents, err
+	}
+	stats, err := u.lane.minibatch(ctx, p.micros, func(i int) []int32 { return u.rows[i].tokens }, u.cfg.Optimizer, eval)
+	if err != nil {
+		return err
+	}
+	u.record(index, p, total, entropy, stats)
+	return nil
+}
+
+// record appends what one optimiser step did.
+func (u *updater) record(index int, p planned, total loss.Result, entropy float64, stats policy.StepStats) {
+	t := total.Tally
+	if index == 0 {
+		u.result.LogProbDrift = t.Drift()
+	}
+	u.result.Updates = append(u.result.Updates, schema.UpdateRow{
+		Step: u.cfg.Step, OptimizerStep: stats.Step, Minibatch: int32(index), Rows: int32(t.Rows), Tokens: t.Tokens,
+		Loss: total.Loss, KL: t.KL(), ClipFraction: t.ClipFraction(), Entropy: entropy, RatioMax: t.RatioMax(),
+		GradNorm: stats.GradNorm, LR: u.cfg.Optimizer.LR,
+	})
+	u.result.Details = append(u.result.Details, Detail{
+		Epoch: p.epoch, LowerClipFraction: t.LowerClipFraction(), RatioMin: t.RatioMin(), LogProbDrift: t.Drift(),
+		Clipped: stats.Clipped, Microbatches: len(p.micros),
+	})
+}
+
+// shapes returns the masks and counts of rows.
+func (u *updater) shapes(rows []int) (masks [][]int32, counts []int32) {
+	for _, i := range rows {
+		masks = append(masks, u.rows[i].loss.Mask)
+		counts = append(counts, u.rows[i].loss.Count)
+	}
+	return masks, counts
+}
+
+func (u *updater) denominator(a loss.Aggregation, rows []int) (loss.Denominator, error) {
+	masks, counts := u.shapes(rows)
+	return a.Denominator(masks, counts)
+}
+
+// filled joins the rows with the log-probabilities of a forward pass.
+func (u *updater) filled(rows []int, out policy.TokenOutputs) []loss.Row {
+	filled := make([]loss.Row, len(rows))
+	for k, i := range rows {
+		filled[k] = u.rows[i].loss
+		filled[k].LogProbs = widen(out.LogProbs[k])
+	}
+	return filled
+}
+
+// entropy is this micro-batch's share of the mean entropy per loss token.
+func (u *updater) entropy(rows []int, out policy.TokenOutputs, d loss.Denominator) (float64, error) {
+	masks, counts := u.shapes(rows)
+	return d.Aggregate(widenAll(out.Entropies), masks, counts)
+}

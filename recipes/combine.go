@@ -1,0 +1,232 @@
+package recipes
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// A combination is a rule over several fields. It is checked only when none of the fields that
+// it reads is at fault by itself.
+type combination struct {
+	at    string   // the field to blame
+	reads []string // the other fields it reads
+	only  string   // environment; "" = all
+	doc   string   // the rule in words, for the reference page
+	check func(*Recipe) string
+}
+
+var combinations = []combination{
+	{
+		at: "environment.level_shares", only: Calc, doc: "add up to 1 (± 1e-6)",
+		check: func(r *Recipe) string { return sumsToOne(r.Environment.LevelShares) },
+	},
+	{
+		at: "policy.kv_heads", reads: []string{"policy.heads"}, only: Calc, doc: "divides heads",
+		check: func(r *Recipe) string {
+			return unless(r.Policy.Heads%r.Policy.KVHeads == 0,
+				"must divide heads (%d), got %d", r.Policy.Heads, r.Policy.KVHeads)
+		},
+	},
+	{
+		at: "policy.head_dim", only: Calc, doc: "even",
+		check: func(r *Recipe) string {
+			return unless(r.Policy.HeadDim%2 == 0, "must be even, got %d", r.Policy.HeadDim)
+		},
+	},
+	{
+		at: "warm_start.levels", only: Calc, doc: "names at least one level, each once",
+		check: func(r *Recipe) string { return distinct(r.WarmStart.Levels) },
+	},
+	{
+		at: "warm_start.teacher", only: Calc, doc: "probabilities add up to at most 1",
+		check: func(r *Recipe) string {
+			t := r.WarmStart.Teacher
+			sum := t.BadCode + t.WrongOrder + t.MissingPrint + t.NoTool + t.WrongCopy
+			return unless(sum <= 1+1e-9, "probabilities must add up to at most 1, got %s", short(sum))
+		},
+	},
+	{
+		at: "warm_start.optimizer.minibatches", only: Calc, doc: "1: each cloning step draws its own batch",
+		check: func(r *Recipe) string {
+			n := r.WarmStart.Optimizer.Minibatches
+			return unless(n == 1, "must be 1, for each cloning step draws its own batch, got %d", n)
+		},
+	},
+	{
+		at: "warm_start.optimizer.epochs", only: Calc, doc: "1: each cloning step draws its own batch",
+		check: func(r *Recipe) string {
+			n := r.WarmStart.Optimizer.Epochs
+			return unless(n == 1, "must be 1, for each cloning step draws its own batch, got %d", n)
+		},
+	},
+	{
+		at: "warm_start.optimizer.warmup_steps", reads: []string{"warm_start.steps"}, only: Calc, doc: "at most warm_start.steps",
+		check: func(r *Recipe) string {
+			return atMost(r.WarmStart.Optimizer.WarmupSteps, "warm_start.steps", r.WarmStart.Steps)
+		},
+	},
+	{
+		at: "rollout.max_turn_tokens", reads: []string{"rollout.max_tokens"}, only: Calc, doc: "at most max_tokens",
+		check: func(r *Recipe) string {
+			return atMost(r.Rollout.MaxTurnTokens, "max_tokens", r.Rollout.MaxTokens)
+		},
+	},
+	{
+		at: "rollout.max_tokens", reads: []string{"policy.max_positions"}, only: Calc, doc: "at most policy.max_positions",
+		check: func(r *Recipe) string {
+			return atMost(r.Rollout.MaxTokens, "policy.max_positions", r.Policy.MaxPositions)
+		},
+	},
+	{
+		at: "rollout.shard_groups", reads: []string{"rollout.prompts"}, only: Calc, doc: "at most prompts",
+		check: func(r *Recipe) string {
+			return atMost(r.Rollout.ShardGroups, "prompts", r.Rollout.Prompts)
+		},
+	},
+	{
+		at: "sandbox.wall_seconds", reads: []string{"sandbox.cpu_seconds"}, doc: "at least 10 × cpu_seconds",
+		check: func(r *Recipe) string {
+			s := r.Sandbox
+			return unless(s.WallSeconds >= 10*s.CPUSeconds, "must be ≥ 10 × cpu_seconds (%s), got %s",
+				short(10*s.CPUSeconds), short(s.WallSeconds))
+		},
+	},
+	{
+		at: "reward.name", reads: []string{"environment.name"}, doc: "rstar2_outcome for calc, math_answer for gsm8k-solutions",
+		check: rewardFits,
+	},
+	{
+		at: "resample.roc.keep", reads: []string{"rollout.oversample"}, doc: "at most rollout.oversample (for gsm8k-solutions: the group's 4)",
+		check: keepFits,
+	},
+	{
+		at: "resample.roc.min_positive", reads: []string{"resample.roc.min_negative", "resample.roc.keep"}, doc: "min_positive + min_negative is at most keep",
+		check: func(r *Recipe) string {
+			if r.Resample.RoC == nil {
+				return ""
+			}
+			c := r.Resample.RoC
+			return unless(c.MinPositive+c.MinNegative <= c.Keep, "min_positive + min_negative must be ≤ keep (%d), got %d",
+				c.Keep, c.MinPositive+c.MinNegative)
+		},
+	},
+	{
+		at: "loss.dual_clip", only: Calc, doc: "0 (off) or > 1",
+		check: func(r *Recipe) string {
+			c := r.Loss.DualClip
+			return unless(c == 0 || c > 1, "must be 0 (off) or > 1, got %s", short(c))
+		},
+	},
+	{
+		at: "optimizer.minibatches", reads: []string{"rollout.prompts", "rollout.oversample", "resample.roc.keep"}, only: Calc, doc: "at most the rows of a full batch: prompts × keep, or × oversample without RoC",
+		check: func(r *Recipe) string {
+			return atMost(r.Optimizer.Minibatches, "the rows of a full batch", r.Rollout.Prompts*kept(r))
+		},
+	},
+	{
+		at: "optimizer.warmup_steps", reads: []string{"steps", "optimizer.minibatches", "optimizer.epochs"}, only: Calc, doc: "at most the run's optimiser steps: steps × minibatches × epochs",
+		check: func(r *Recipe) string {
+			return atMost(r.Optimizer.WarmupSteps, "the run's optimiser steps", r.Steps*r.Optimizer.Minibatches*r.Optimizer.Epochs)
+		},
+	},
+	{
+		at: "evaluation.problems", only: Calc, doc: "divisible by 3, for the three levels",
+		check: func(r *Recipe) string {
+			n := r.Evaluation.Problems
+			return unless(n%3 == 0, "must be divisible by 3 (a third of each level), got %d", n)
+		},
+	},
+}
+
+// combinations checks the rules whose fields are sound.
+func (d *decoder) combinations(r *Recipe) {
+	if d.environment == "" {
+		return
+	}
+	faulty := slices.Clone(d.problems)
+	for _, c := range combinations {
+		if c.only != "" && c.only != d.environment || !sound(faulty, append([]string{c.at}, c.reads...)) {
+			continue
+		}
+		if fault := c.check(r); fault != "" {
+			d.fail(d.blame(c.at), c.at, "%s", fault)
+		}
+	}
+}
+
+// sound reports whether no problem lies at, above or below any of the paths.
+func sound(ps Problems, paths []string) bool {
+	for _, p := range ps {
+		for _, path := range paths {
+			if p.Path == "" || within(p.Path, path) || within(path, p.Path) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// within reports whether path is section or lies inside it.
+func within(path, section string) bool {
+	rest, ok := strings.CutPrefix(path, section)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+func unless(ok bool, format string, args ...any) string {
+	if ok {
+		return ""
+	}
+	return fmt.Sprintf(format, args...)
+}
+
+func atMost(got int, name string, bound int) string {
+	return unless(got <= bound, "must be ≤ %s (%d), got %d", name, bound, got)
+}
+
+func sumsToOne(shares map[string]float64) string {
+	var sum float64
+	for _, k := range []string{"2", "3", "4"} { // in order: a sum of floats depends on it
+		sum += shares[k]
+	}
+	return unless(math.Abs(sum-1) <= 1e-6, "must add up to 1, got %s", short(sum))
+}
+
+func distinct(levels []int) string {
+	if len(levels) == 0 {
+		return "must name at least one level"
+	}
+	for i, l := range levels {
+		if slices.Contains(levels[:i], l) {
+			return fmt.Sprintf("must name each level once, got %d twice", l)
+		}
+	}
+	return ""
+}
+
+func rewardFits(r *Recipe) string {
+	want := map[string]string{Calc: "rstar2_outcome", GSM8KSolutions: "math_answer"}[r.Environment.Name]
+	return unless(r.Reward.Name == want, "must be %s in a %s recipe, got %s", want, r.Environment.Name, r.Reward.Name)
+}
+
+func keepFits(r *Recipe) string {
+	switch {
+	case r.Resample.RoC == nil:
+		return ""
+	case r.Environment.Name == GSM8KSolutions:
+		return atMost(r.Resample.RoC.Keep, "the solutions of a question", GSM8KGroup)
+	}
+	return atMost(r.Resample.RoC.Keep, "oversample", r.Rollout.Oversample)
+}
+
+// kept is the number of trajectories of a full group that reach the batch.
+func kept(r *Recipe) int {
+	if r.Resample.RoC != nil {
+		return r.Resample.RoC.Keep
+	}
+	return r.Rollout.Oversample
+}
+
+// short renders a sum without the last digits' noise.
+func short(x float64) string { return fmt.Sprintf("%.9g", x) }

@@ -1,0 +1,111 @@
+package recipes
+
+import (
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// override is one path=value pair and the words that name it in messages.
+type override struct {
+	origin string // --set resample.roc.keep=4
+	text   string // resample.roc.keep=4
+}
+
+// apply puts an override's value in place, making the sections on its way.
+func (d *decoder) apply(top *yaml.Node, o override) {
+	path, text, ok := strings.Cut(o.text, "=")
+	if !ok || path == "" {
+		d.failOverride(o, "", "must be path=value")
+		return
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
+		d.failOverride(o, path, "the value is not YAML: "+strings.TrimPrefix(err.Error(), "yaml: "))
+		return
+	}
+	value := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null"}
+	if len(doc.Content) > 0 {
+		value = doc.Content[0]
+	}
+	names := strings.Split(path, ".")
+	if fault := unknown(names); fault != "" {
+		d.failOverride(o, path, fault)
+		return
+	}
+	d.mark(value, o.origin)
+	d.put(top, names, value, o.origin)
+}
+
+func (d *decoder) failOverride(o override, path, message string) {
+	d.problems = append(d.problems, Problem{File: o.origin, Path: path, Message: message})
+}
+
+// unknown says what is wrong with a path, or "". Below a mapping of numbers every key passes
+// here; the mapping itself checks it.
+func unknown(names []string) string {
+	f := root
+	for i, name := range names {
+		c := f.child(name)
+		switch {
+		case c == nil && !f.IsSection():
+			return "no such field; " + f.Path + " is " + f.TypeName()
+		case c == nil:
+			return "no such field" + suggest(f, name, "")
+		case c.Keys != nil && i == len(names)-2:
+			return ""
+		}
+		f = c
+	}
+	return ""
+}
+
+// put walks down to the last name and sets its value. A section that is not a mapping is left:
+// reading it reports it.
+func (d *decoder) put(n *yaml.Node, names []string, value *yaml.Node, origin string) {
+	for i, name := range names {
+		if n.Kind != yaml.MappingNode {
+			return
+		}
+		at := index(n, name)
+		if at < 0 {
+			key := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: name}
+			d.origin[key] = origin
+			n.Content = append(n.Content, key, d.emptySection(origin))
+			at = len(n.Content) - 1
+		}
+		if i == len(names)-1 {
+			d.origin[n.Content[at-1]] = origin
+			n.Content[at] = value
+			return
+		}
+		if isNull(n.Content[at]) {
+			n.Content[at] = d.emptySection(origin)
+		}
+		n = n.Content[at]
+	}
+}
+
+func (d *decoder) emptySection(origin string) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+	d.origin[n] = origin
+	return n
+}
+
+// index returns the place of a key's value in a mapping's content, or −1.
+func index(n *yaml.Node, key string) int {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Kind == yaml.ScalarNode && n.Content[i].Value == key {
+			return i + 1
+		}
+	}
+	return -1
+}
+
+// mark notes that the override brought the node and everything below it.
+func (d *decoder) mark(n *yaml.Node, origin string) {
+	d.origin[n] = origin
+	for _, c := range n.Content {
+		d.mark(c, origin)
+	}
+}

@@ -1,0 +1,230 @@
+package recipes
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+)
+
+// small is the shortest calc recipe; the tests below change it by text, so that lines count.
+const small = `version: 1
+name: small
+steps: 10
+environment: {name: calc}
+warm_start: {optimizer: {lr: 0.002}}
+rollout:
+  prompts: 16
+  oversample: 16
+reward: {name: rstar2_outcome}
+resample:
+  roc:
+    keep: 8
+advantage: {name: grpo}
+loss: {name: ppo_clip}
+optimizer: {lr: 0.001}
+`
+
+// offline is the shortest gsm8k-solutions recipe.
+const offline = `version: 1
+name: off
+environment: {name: gsm8k-solutions}
+reward: {name: math_answer}
+advantage: {name: grpo}
+`
+
+// bad is one faulty recipe: old → new pairs change the base text.
+type bad struct {
+	name     string
+	base     string // small if empty
+	change   []string
+	want     string
+	yamlOnly bool // JSON has no such fault
+}
+
+func (c bad) recipe() string {
+	base := c.base
+	if base == "" {
+		base = small
+	}
+	return strings.NewReplacer(c.change...).Replace(base)
+}
+
+// badFields are faults of single fields, which the JSON schema refuses as well.
+var badFields = []bad{
+	{name: "typo", change: []string{"keep: 8", "kep: 8"}, want: `f:11: resample.roc.keep: is required
+f:12: resample.roc.kep: no such field; did you mean resample.roc.keep?`},
+	{name: "typo of a section", change: []string{"optimizer: {lr: 0.001}", "optimiser: {lr: 0.001}"}, want: `f:1: optimizer: is required
+f:15: optimiser: no such field; did you mean optimizer?`},
+	{name: "name of another section", change: []string{"  roc:\n    keep: 8", "  clip_low: 0.1"},
+		want: `f:11: resample.clip_low: no such field; did you mean loss.clip_low?`},
+	{name: "far from every name", change: []string{"    keep: 8", "    keep: 8\n    quux: 1"},
+		want: `f:13: resample.roc.quux: no such field; there are keep, counts, select, min_positive, min_negative`},
+	{name: "text for a number", change: []string{"prompts: 16", "prompts: many"}, want: `f:7: rollout.prompts: must be a whole number, got "many"`},
+	{name: "fraction for a whole number", change: []string{"prompts: 16", "prompts: 16.5"}, want: `f:7: rollout.prompts: must be a whole number, got 16.5`},
+	{name: "number in quotes", change: []string{"prompts: 16", "prompts: '16'"}, want: `f:7: rollout.prompts: must be a whole number, got "16"`},
+	{name: "list for a number", change: []string{"lr: 0.001", "lr: [1]"}, want: `f:15: optimizer.lr: must be a number, got a list`},
+	{name: "number for text", change: []string{"name: small", "name: 7"}, want: `f:2: name: must be text, got 7`},
+	{name: "nothing for a number", change: []string{"steps: 10", "steps:"}, want: `f:3: steps: must be a whole number, got nothing`},
+	{name: "nothing for a section", change: []string{"rollout:\n  prompts: 16\n  oversample: 16", "rollout:"}, want: `f:6: rollout: must be a mapping, got nothing`},
+	{name: "text for a switch", change: []string{"{name: grpo}", "{name: grpo, std: 'yes'}"}, want: `f:13: advantage.std: must be true or false, got "yes"`},
+	{name: "mapping for a list", change: []string{"{optimizer: {lr: 0.002}}", "{levels: {a: 1}, optimizer: {lr: 0.002}}"},
+		want: `f:5: warm_start.levels: must be a list of whole numbers, got a mapping`},
+	{name: "list for a mapping", change: []string{"{name: calc}", "{name: calc, level_shares: [1]}"},
+		want: `f:4: environment.level_shares: must be a mapping of numbers, got a list`},
+	{name: "too small", change: []string{"steps: 10", "steps: 0"}, want: `f:3: steps: must be ≥ 1, got 0`},
+	{name: "too large", change: []string{"prompts: 16", "prompts: 100000"}, want: `f:7: rollout.prompts: must be ≤ 65536, got 100000`},
+	{name: "not above", change: []string{"lr: 0.001", "lr: 0"}, want: `f:15: optimizer.lr: must be > 0, got 0`},
+	{name: "infinite", change: []string{"lr: 0.001", "lr: .inf"}, want: `f:15: optimizer.lr: must be a finite number, got .inf`, yamlOnly: true},
+	{name: "not a number", change: []string{"lr: 0.001", "lr: .nan"}, want: `f:15: optimizer.lr: must be a finite number, got .nan`, yamlOnly: true},
+	{name: "negative seed", change: []string{"steps: 10", "steps: 10\nseed: -1"}, want: `f:4: seed: must be ≥ 0, got -1`},
+	{name: "seed of 65 bits", change: []string{"steps: 10", "steps: 10\nseed: 18446744073709551616"},
+		want: `f:4: seed: must be a whole number, got 18446744073709551616`, yamlOnly: true},
+	{name: "version from the future", change: []string{"version: 1", "version: 2"}, want: `f:1: version: must be 1, got 2`},
+	{name: "not among the names", change: []string{"{name: ppo_clip}", "{name: ppo_clip, aggregation: token_mean}"},
+		want: `f:14: loss.aggregation: must be one of token-mean, seq-mean-token-mean, seq-mean-token-sum, seq-mean-token-sum-norm (did you mean token-mean?), got "token_mean"`},
+	{name: "unknown environment", change: []string{"{name: calc}", "{name: chess}"}, want: `f:4: environment.name: must be one of calc, gsm8k-solutions, got "chess"`},
+	{name: "name with a slash", change: []string{"name: small", "name: a/b"}, want: `f:2: name: must match ^[a-z0-9][a-z0-9._-]{0,62}$, got "a/b"`},
+	{name: "level outside", change: []string{"{optimizer: {lr: 0.002}}", "{levels: [2, 5], optimizer: {lr: 0.002}}"},
+		want: `f:5: warm_start.levels[1]: must be ≤ 4, got 5`},
+	{name: "share of an unknown level", change: []string{"{name: calc}", "{name: calc, level_shares: {2: 0.5, 7: 0.5}}"},
+		want: `f:4: environment.level_shares.7: no such key; there are 2, 3, 4`},
+	{name: "share below 0", change: []string{"{name: calc}", "{name: calc, level_shares: {2: -0.5, 3: 1}}"},
+		want: `f:4: environment.level_shares.2: must be ≥ 0, got -0.5`},
+	{name: "several at once, by line", change: []string{"steps: 10", "steps: x", "prompts: 16", "prompts: 0", "name: ppo_clip", "nam: ppo_clip"},
+		want: `f:3: steps: must be a whole number, got "x"
+f:7: rollout.prompts: must be ≥ 1, got 0
+f:14: loss.name: is required
+f:14: loss.nam: no such field; did you mean loss.name?`},
+	{name: "everything is missing", base: "description: x\n", want: `f:1: advantage: is required
+f:1: environment: is required
+f:1: loss: is required
+f:1: name: is required
+f:1: optimizer: is required
+f:1: reward: is required
+f:1: rollout: is required
+f:1: steps: is required
+f:1: version: is required
+f:1: warm_start: is required`},
+	{name: "trained sections in an imported recipe", base: offline, change: []string{"advantage:", "steps: 3\npolicy: {layers: 1}\nadvantage:"},
+		want: `f:5: steps: has no place in a gsm8k-solutions recipe: its trajectories are imported, so nothing is sampled, trained or evaluated
+f:6: policy: has no place in a gsm8k-solutions recipe: its trajectories are imported, so nothing is sampled, trained or evaluated`},
+	{name: "trained fields in an imported recipe", base: offline, change: []string{"solutions}", "solutions, level_shares: {2: 1}}"},
+		want: `f:3: environment.level_shares: has no place in a gsm8k-solutions recipe: its trajectories are imported, so nothing is sampled, trained or evaluated`},
+}
+
+// badDocuments are faults of the YAML itself, and combinations of sound fields.
+var badDocuments = []bad{
+	{name: "empty", base: "# nothing\n", want: `f:1: holds no recipe`},
+	{name: "null", base: "~\n", want: `f:1: holds no recipe`},
+	{name: "list", base: "- 1\n", want: `f:1: must be a mapping, got a list`},
+	{name: "text", base: "recipe\n", want: `f:1: must be a mapping, got "recipe"`},
+	{name: "not YAML", change: []string{"  prompts: 16", "  prompts: [16"}, want: `f:7: is not YAML: did not find expected ',' or ']'`},
+	{name: "two documents", base: small + "---\nversion: 1\n", want: `f:16: a second document; a recipe is one`},
+	{name: "duplicate key", change: []string{"steps: 10", "steps: 10\nname: other"}, want: `f:4: name: is there twice; first on line 2`},
+	{name: "duplicate section", change: []string{"loss: {", "rollout: {prompts: 1}\nloss: {"}, want: `f:14: rollout: is there twice; first on line 6`},
+	{name: "anchor and alias", change: []string{"prompts: 16", "prompts: &n 16", "oversample: 16", "oversample: *n"},
+		want: `f:8: rollout.oversample: anchors and aliases are not part of the format`},
+	{name: "merge key", change: []string{"  prompts: 16", "  <<: {prompts: 16}\n  prompts: 16"}, want: `f:7: rollout: merge keys are not part of the format`},
+	{name: "list as key", change: []string{"  prompts: 16", "  [1]: 2\n  prompts: 16"}, want: `f:7: rollout: a key must be a plain name`},
+	{name: "keep more than there are", change: []string{"keep: 8", "keep: 32"}, want: `f:12: resample.roc.keep: must be ≤ oversample (16), got 32`},
+	{name: "keep more than four", base: offline + "resample: {roc: {keep: 8}}\n", want: `f:6: resample.roc.keep: must be ≤ the solutions of a question (4), got 8`},
+	{name: "minimums above keep", change: []string{"keep: 8", "keep: 3"}, want: `f:11: resample.roc.min_positive: min_positive + min_negative must be ≤ keep (3), got 4`},
+	{name: "teacher above 1", change: []string{"{optimizer: {lr: 0.002}}", "{teacher: {no_tool: 0.9}, optimizer: {lr: 0.002}}"},
+		want: `f:5: warm_start.teacher: probabilities must add up to at most 1, got 1.5`},
+	{name: "level twice", change: []string{"{optimizer: {lr: 0.002}}", "{levels: [2, 2], optimizer: {lr: 0.002}}"},
+		want: `f:5: warm_start.levels: must name each level once, got 2 twice`},
+	{name: "no level", change: []string{"{optimizer: {lr: 0.002}}", "{levels: [], optimizer: {lr: 0.002}}"},
+		want: `f:5: warm_start.levels: must name at least one level`},
+	{name: "cloning in minibatches", change: []string{"{lr: 0.002}", "{lr: 0.002, minibatches: 2, epochs: 3, warmup_steps: 301}"},
+		want: `f:5: warm_start.optimizer.minibatches: must be 1, for each cloning step draws its own batch, got 2
+f:5: warm_start.optimizer.epochs: must be 1, for each cloning step draws its own batch, got 3
+f:5: warm_start.optimizer.warmup_steps: must be ≤ warm_start.steps (300), got 301`},
+	{name: "odd heads", change: []string{"warm_start:", "policy: {heads: 3, head_dim: 9}\nwarm_start:"},
+		want: `f:5: policy.kv_heads: must divide heads (3), got 2
+f:5: policy.head_dim: must be even, got 9`},
+	{name: "shares", change: []string{"{name: calc}", "{name: calc, level_shares: {2: 0.5, 3: 0.4}}"},
+		want: `f:4: environment.level_shares: must add up to 1, got 0.9`},
+	{name: "trajectory longer than the model", change: []string{"prompts: 16", "prompts: 16\n  max_tokens: 300\n  max_turn_tokens: 301"},
+		want: `f:8: rollout.max_tokens: must be ≤ policy.max_positions (256), got 300
+f:9: rollout.max_turn_tokens: must be ≤ max_tokens (300), got 301`},
+	{name: "shards larger than a step", change: []string{"prompts: 16", "prompts: 4\n  shard_groups: 5"}, want: `f:8: rollout.shard_groups: must be ≤ prompts (4), got 5`},
+	{name: "wall near CPU", base: offline + "sandbox: {cpu_seconds: 2, wall_seconds: 19.5}\n", want: `f:6: sandbox.wall_seconds: must be ≥ 10 × cpu_seconds (20), got 19.5`},
+	{name: "reward of the other environment", base: offline, change: []string{"math_answer", "rstar2_outcome"},
+		want: `f:4: reward.name: must be math_answer in a gsm8k-solutions recipe, got rstar2_outcome`},
+	{name: "dual clip inside", change: []string{"{name: ppo_clip}", "{name: ppo_clip, dual_clip: 0.5}"}, want: `f:14: loss.dual_clip: must be 0 (off) or > 1, got 0.5`},
+	{name: "more minibatches than rows", change: []string{"lr: 0.001", "lr: 0.001, minibatches: 129"}, want: `f:15: optimizer.minibatches: must be ≤ the rows of a full batch (128), got 129`},
+	{name: "warm-up longer than the run", change: []string{"lr: 0.001", "lr: 0.001, warmup_steps: 21, minibatches: 2"},
+		want: `f:15: optimizer.warmup_steps: must be ≤ the run's optimiser steps (20), got 21`},
+	{name: "thirds", change: []string{"loss:", "evaluation: {problems: 512}\nloss:"}, want: `f:14: evaluation.problems: must be divisible by 3 (a third of each level), got 512`},
+	{name: "combination of a faulty field is not judged", change: []string{"keep: 8", "keep: 32", "oversample: 16", "oversample: lots"},
+		want: `f:8: rollout.oversample: must be a whole number, got "lots"`},
+}
+
+func TestBadRecipes(t *testing.T) {
+	for _, c := range append(append([]bad{}, badFields...), badDocuments...) {
+		t.Run(c.name, func(t *testing.T) {
+			r, err := Parse("f", []byte(c.recipe()))
+			require.Error(t, err)
+			require.Nil(t, r)
+			require.IsType(t, Problems{}, err)
+			if diff := cmp.Diff(c.want, err.Error()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// The message that users meet most names the file, line and path of the shipped recipe.
+func TestMessageNamesFileLineAndPath(t *testing.T) {
+	text, _ := Source("quickstart")
+	broken := strings.Replace(string(text), "keep: 8\n", "keep: 32\n", 1)
+	_, err := Parse("recipes/quickstart.yaml", []byte(broken))
+	require.Error(t, err)
+	line := 1 + strings.Count(broken[:strings.Index(broken, "keep: 32")], "\n")
+	require.Equal(t, Problems{{
+		File: "recipes/quickstart.yaml", Line: line, Column: 5, Path: "resample.roc.keep",
+		Message: "must be ≤ oversample (16), got 32",
+	}}, err)
+}
+
+func TestDefaults(t *testing.T) {
+	r, err := Parse("f", []byte(small))
+	require.NoError(t, err)
+	require.Equal(t, RoC{Keep: 8, Counts: "paper", Select: "weighted", MinPositive: 2, MinNegative: 2}, *r.Resample.RoC)
+	require.Nil(t, r.Resample.VSPO)
+	require.Equal(t, Loss{Name: "ppo_clip", ClipLow: 0.2, ClipHigh: 0.28, Aggregation: "token-mean"}, r.Loss)
+	require.Equal(t, map[string]float64{"2": 0.3, "3": 0.4, "4": 0.3}, r.Environment.LevelShares)
+	require.Equal(t, []int{2, 3}, r.WarmStart.Levels)
+	require.Equal(t, uint64(1), r.Seed)
+	require.True(t, r.Advantage.Std)
+
+	r, err = Parse("f", []byte(offline))
+	require.NoError(t, err)
+	require.Equal(t, Policy{}, r.Policy)
+	require.Equal(t, Rollout{}, r.Rollout)
+	require.Equal(t, 20.0, r.Sandbox.WallSeconds)
+}
+
+// A section that is on by null is off, and a written mapping replaces its default whole.
+func TestNullAndReplace(t *testing.T) {
+	r, err := Parse("f", []byte(strings.Replace(small, "  roc:\n    keep: 8\n", "  roc: ~\n  vspo: {}\n", 1)))
+	require.NoError(t, err)
+	require.Nil(t, r.Resample.RoC)
+	require.Equal(t, VSPO{Alpha: 2, Temperature: 0.1, MinVariance: 1e-6}, *r.Resample.VSPO)
+	r, err = ParseWith("f", []byte(small), []string{"environment.level_shares={2: 1}"})
+	require.NoError(t, err)
+	require.Equal(t, map[string]float64{"2": 1}, r.Environment.LevelShares)
+}
+
+// Every field says what it is, and has a default or is required.
+func TestTableIsWhole(t *testing.T) {
+	for _, f := range Fields() {
+		require.NotEmpty(t, f.Doc, f.Path)
+		require.NotEmpty(t, f.Name, f.Path)
+		if !f.IsSection() && f.Path != "description" {
+			require.NotEqual(t, f.Required, f.Default != "", "%s: required or a default, not both", f.Path)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package recipes
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const introduction = `# Recipes
+
+<!-- Made from the struct tags of recipes/recipe.go by: go test ./recipes -update -->
+
+A recipe is one YAML document that composes a run: ` + "`ropewalk run RECIPE`" + `. RECIPE is a file, or the
+name of a recipe that comes with the program (%s).
+
+- ` + "`--set path=value`" + ` replaces part of a recipe before it is validated; the value is YAML, and sections on
+  the way are made. Examples: ` + "`--set resample.roc.keep=4`, `--set warm_start.levels=[2]`, `--set resample.roc=null`" + `.
+- ` + "`--seed N` and `--steps N`" + ` are short for ` + "`seed` and `steps`" + `, and win over ` + "`--set`" + `.
+- Every fault is reported at once, one a line, by file, line and path, and nothing starts:
+  ` + "`recipes/quickstart.yaml:66: resample.roc.keep: must be ≤ oversample (16), got 32`" + `.
+- Editors check recipes against ` + "[`recipes/schema.json`](../recipes/schema.json)" + ` when the file begins with
+  ` + "`# yaml-language-server: $schema=schema.json`" + `.
+- The record keeps the resolved recipe: every field, as canonical JSON, named by its SHA-256.
+
+A field without a default is required. *calc* marks what belongs to that environment alone: a
+` + "`gsm8k-solutions`" + ` recipe refuses it, for its trajectories are imported, and nothing is sampled, trained or evaluated.
+YAML's anchors, aliases and merge keys are not part of the format.
+`
+
+// The reference page says of each field what the code reads of it.
+func TestReferenceIsUpToDate(t *testing.T) {
+	page := filepath.Join("..", "docs", "recipes.md")
+	if *update {
+		require.NoError(t, os.MkdirAll(filepath.Dir(page), 0o755))
+	}
+	upToDate(t, page, []byte(reference()))
+}
+
+func reference() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, introduction, "`"+strings.Join(Builtin(), "`, `")+"`")
+	b.WriteString("\n## The document\n\n")
+	writeTable(&b, root)
+	for _, f := range Fields() {
+		if f.IsSection() {
+			fmt.Fprintf(&b, "\n## %s\n\n%s%s.\n\n", f.Path, strings.ToUpper(f.Doc[:1]), f.Doc[1:])
+			writeTable(&b, f)
+		}
+	}
+	b.WriteString("\n## Combinations\n\nRules over several fields, beyond the limits above:\n\n")
+	b.WriteString("| field | must be such that | |\n| --- | --- | --- |\n")
+	for _, c := range combinations {
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", c.at, c.doc, italic(c.only))
+	}
+	return b.String()
+}
+
+func writeTable(b *strings.Builder, section *Field) {
+	b.WriteString("| field | what | type | limits | default | |\n| --- | --- | --- | --- | --- | --- |\n")
+	for _, f := range section.Fields {
+		name := "`" + f.Name + "`"
+		if f.IsSection() {
+			name = fmt.Sprintf("[`%s`](#%s)", f.Name, strings.ReplaceAll(f.Path, ".", ""))
+		}
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s |\n",
+			name, strings.ReplaceAll(f.Doc, "|", `\|`), f.TypeName(), f.limitsInWords(), f.defaultInWords(), italic(f.Only))
+	}
+}
+
+func (f *Field) limitsInWords() string {
+	var parts []string
+	if f.Enum != nil {
+		parts = append(parts, "`"+strings.Join(f.Enum, "`, `")+"`")
+	}
+	if f.Keys != nil {
+		parts = append(parts, "keys `"+strings.Join(f.Keys, "`, `")+"`")
+	}
+	if f.Above != nil {
+		parts = append(parts, "> "+number(*f.Above))
+	}
+	if f.Min != nil {
+		parts = append(parts, "≥ "+number(*f.Min))
+	}
+	if f.Max != nil {
+		parts = append(parts, "≤ "+number(*f.Max))
+	}
+	if f.Pattern != "" {
+		parts = append(parts, "`"+f.Pattern+"`")
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (f *Field) defaultInWords() string {
+	switch {
+	case f.Required:
+		return "**required**"
+	case f.Nullable:
+		return "off"
+	case f.Default != "":
+		return "`" + f.Default + "`"
+	}
+	return ""
+}
+
+func italic(s string) string {
+	if s == "" {
+		return ""
+	}
+	return "*" + s + "*"
+}

@@ -1,0 +1,152 @@
+package advantage
+
+import (
+	"fmt"
+	"math"
+)
+
+// VSPO is variance-based value-score resampling (VSPO eqs 17–21): prompts without variance make
+// room for repeats of the prompts that have most to teach. Departures: none; where the paper's
+// text and equation differ, a prompt is kept iff σ² ≥ MinVariance, and N counts the prompt's own
+// occurrence.
+type VSPO struct {
+	Alpha       float64 // smoothing; 1 weighs all prompts alike
+	Temperature float64 // of the softmax over value scores
+	MinVariance float64 // a group with less population variance is dropped
+}
+
+// DefaultVSPO holds the paper's constants.
+var DefaultVSPO = VSPO{Alpha: 2, Temperature: 0.1, MinVariance: 1e-6}
+
+// Validate reports the first bad field.
+func (v VSPO) Validate() error {
+	switch {
+	case !(v.Alpha >= 1) || math.IsInf(v.Alpha, 0):
+		return fmt.Errorf("alpha must be finite and ≥ 1, got %g", v.Alpha)
+	case !(v.Temperature > 0) || math.IsInf(v.Temperature, 0):
+		return fmt.Errorf("temperature must be finite and > 0, got %g", v.Temperature)
+	case !(v.MinVariance >= 0) || math.IsInf(v.MinVariance, 0):
+		return fmt.Errorf("min_variance must be finite and ≥ 0, got %g", v.MinVariance)
+	}
+	return nil
+}
+
+// Prompt is what VSPO says about one group.
+type Prompt struct {
+	Mean        float64
+	Variance    float64 // population
+	Value       float64 // (R_max − mean)·variance
+	Kept        bool    // variance ≥ MinVariance
+	Probability float64 // of being drawn; 0 unless the batch was resampled
+	N           int     // occurrences in the resampled batch
+	Omega       float64 // smoothing weight, to be applied once per prompt
+}
+
+// Resampled is VSPO's word on a batch of groups.
+type Resampled struct {
+	Prompts []Prompt // one per group, in the order given
+	RMax    float64  // greatest reward of the whole batch, dropped groups included
+	Picks   []int    // which group each draw took
+	// Active is false when no group or every group lacks variance: then nothing is drawn and
+	// every N and Omega is 1.
+	Active bool
+}
+
+// Resample scores groups of rewards and draws one kept group for every dropped one, with
+// replacement, by inverse CDF in the order given. draw returns uniform numbers of [0, 1).
+func (v VSPO) Resample(groups [][]float64, draw func() float64) Resampled {
+	out := Resampled{Prompts: make([]Prompt, len(groups)), RMax: maxReward(groups)}
+	kept := make([]int, 0, len(groups))
+	for i, rewards := range groups {
+		p := &out.Prompts[i]
+		p.Mean, p.Variance = Moments(rewards)
+		p.Value = ValueScore(out.RMax, p.Mean, p.Variance)
+		p.N, p.Omega = 1, 1
+		if p.Kept = p.Variance >= v.MinVariance; p.Kept {
+			kept = append(kept, i)
+		}
+	}
+	dropped := len(groups) - len(kept)
+	if out.Active = dropped > 0 && len(kept) > 0; !out.Active {
+		return out
+	}
+	v.draw(&out, kept, dropped, draw)
+	return out
+}
+
+// draw takes n of the kept groups and fills what follows from the draws.
+func (v VSPO) draw(out *Resampled, kept []int, n int, draw func() float64) {
+	values := make([]float64, len(kept))
+	for k, i := range kept {
+		values[k] = out.Prompts[i].Value
+	}
+	p := SamplingProbabilities(values, v.Temperature)
+	for k, i := range kept {
+		out.Prompts[i].Probability = p[k]
+	}
+	for range n {
+		i := kept[inverseCDF(p, draw())]
+		out.Picks = append(out.Picks, i)
+		out.Prompts[i].N++
+	}
+	for i := range out.Prompts {
+		prompt := &out.Prompts[i]
+		if !prompt.Kept {
+			prompt.N, prompt.Omega = 0, 0
+			continue
+		}
+		prompt.Omega = SmoothingWeight(v.Alpha, prompt.N)
+	}
+}
+
+// maxReward returns the greatest reward of all groups, 0 of none.
+func maxReward(groups [][]float64) float64 {
+	most, any := math.Inf(-1), false
+	for _, rewards := range groups {
+		for _, r := range rewards {
+			most, any = math.Max(most, r), true
+		}
+	}
+	if !any {
+		return 0
+	}
+	return most
+}
+
+// ValueScore is V = (R_max − μ)·σ² with the population variance.
+func ValueScore(rMax, mean, variance float64) float64 { return (rMax - mean) * variance }
+
+// SamplingProbabilities is the softmax of values/temperature.
+func SamplingProbabilities(values []float64, temperature float64) []float64 {
+	if len(values) == 0 {
+		return nil
+	}
+	most := math.Inf(-1)
+	for _, v := range values {
+		most = math.Max(most, v/temperature)
+	}
+	out, sum := make([]float64, len(values)), 0.0
+	for i, v := range values {
+		out[i] = math.Exp(v/temperature - most)
+		sum += out[i]
+	}
+	for i := range out {
+		out[i] /= sum
+	}
+	return out
+}
+
+// SmoothingWeight is ω = α − (α−1)/N: 1 for a prompt that occurs once, towards α for repeats.
+func SmoothingWeight(alpha float64, n int) float64 { return alpha - (alpha-1)/float64(n) }
+
+// inverseCDF returns the first index whose cumulative probability exceeds u; rounding at the top
+// end falls to the last index.
+func inverseCDF(p []float64, u float64) int {
+	sum := 0.0
+	for i, v := range p {
+		if sum += v; u < sum {
+			return i
+		}
+	}
+	return len(p) - 1
+}

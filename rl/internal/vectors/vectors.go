@@ -1,0 +1,162 @@
+// Package vectors reads the test vectors of the algorithms (rl/testdata/vectors.json) and hands
+// each case to the test that understands its kind.
+//
+// Glossary. A *case* is one input with the output that an independent implementation gave for
+// it. A case's *kind* is the first component of its id followed by its `inputs.kind` where there
+// is one ("loss/ppo"), else the id's first two components ("adv/vspo"); the aggregation cases are
+// told apart by their fields alone, so their kind is "agg". Parameters are read from the inputs,
+// never from the id. Further files of the same form are read from the paths in the environment
+// variable ROPEWALK_VECTORS.
+package vectors
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Tolerance is the agreement asked of every number, absolute or relative.
+const Tolerance = 1e-6
+
+// Case is one vector.
+type Case struct {
+	ID      string          `json:"id"`
+	Section string          `json:"section"`
+	Inputs  json.RawMessage `json:"inputs"`
+	Outputs json.RawMessage `json:"outputs"`
+	Note    string          `json:"note"`
+}
+
+// Kind names what the case tests.
+func (c Case) Kind() string {
+	parts := strings.Split(c.ID, "/")
+	var named struct {
+		Kind string `json:"kind"`
+	}
+	// Inputs that are a list have no kind; the error says just that.
+	if err := json.Unmarshal(c.Inputs, &named); err == nil && named.Kind != "" {
+		return parts[0] + "/" + named.Kind
+	}
+	if parts[0] == "agg" || len(parts) < 2 {
+		return parts[0]
+	}
+	return parts[0] + "/" + parts[1]
+}
+
+// Decode reads the case's inputs and outputs.
+func (c Case) Decode(t *testing.T, inputs, outputs any) {
+	t.Helper()
+	if err := json.Unmarshal(c.Inputs, inputs); err != nil {
+		t.Fatalf("read inputs of %s: %v", c.ID, err)
+	}
+	if err := json.Unmarshal(c.Outputs, outputs); err != nil {
+		t.Fatalf("read outputs of %s: %v", c.ID, err)
+	}
+}
+
+// Has reports whether the inputs are an object with the given field.
+func (c Case) Has(field string) bool {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(c.Inputs, &fields); err != nil {
+		return false
+	}
+	raw, ok := fields[field]
+	return ok && !bytes.Equal(raw, []byte("null"))
+}
+
+// Load reads every case of every file.
+func Load(t *testing.T) []Case {
+	t.Helper()
+	paths := []string{find(t)}
+	if extra := os.Getenv("ROPEWALK_VECTORS"); extra != "" {
+		paths = append(paths, filepath.SplitList(extra)...)
+	}
+	var all []Case
+	for _, path := range paths {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatalf("read vectors: %v", err)
+		}
+		var file struct {
+			Cases []Case `json:"cases"`
+		}
+		if err := json.Unmarshal(raw, &file); err != nil {
+			t.Fatalf("read vectors of %s: %v", path, err)
+		}
+		all = append(all, file.Cases...)
+	}
+	return all
+}
+
+// find looks for testdata/vectors.json from the test's folder upwards.
+func find(t *testing.T) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		path := filepath.Join(dir, "testdata", "vectors.json")
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			t.Fatal("no testdata/vectors.json in this folder or above")
+		}
+		dir = parent
+	}
+}
+
+// Run hands every case to the function of its kind and fails when a kind has no case.
+func Run(t *testing.T, kinds map[string]func(*testing.T, Case)) {
+	t.Helper()
+	met := map[string]int{}
+	for _, c := range Load(t) {
+		test, ok := kinds[c.Kind()]
+		if !ok {
+			continue
+		}
+		met[c.Kind()]++
+		t.Run(c.ID, func(t *testing.T) { test(t, c) })
+	}
+	for kind := range kinds {
+		if met[kind] == 0 {
+			t.Errorf("no vector of kind %s", kind)
+		}
+	}
+}
+
+// Near reports whether got is within Tolerance of want.
+func Near(got, want float64) bool {
+	d := math.Abs(got - want)
+	return d <= Tolerance || d <= Tolerance*math.Abs(want)
+}
+
+// Equal fails unless got is near want in every entry.
+func Equal(t *testing.T, name string, got, want []float64) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%s: got %d values %v, want %d %v", name, len(got), got, len(want), want)
+	}
+	for i := range want {
+		if !Near(got[i], want[i]) {
+			t.Errorf("%s[%d] = %.10g, want %.10g", name, i, got[i], want[i])
+		}
+	}
+}
+
+// EqualRows is Equal for a list of rows.
+func EqualRows(t *testing.T, name string, got, want [][]float64) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%s: got %d rows, want %d", name, len(got), len(want))
+	}
+	for i := range want {
+		Equal(t, name, got[i], want[i])
+	}
+}

@@ -1,0 +1,272 @@
+package resample
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/ropewalk/ropewalk/rl/advantage"
+)
+
+// Reason says why a trajectory was dropped.
+type Reason string
+
+// The reasons.
+const (
+	ZeroVariance       Reason = "zero_variance"        // the group's rewards teach nothing
+	SmallGroup         Reason = "small_group"          // fewer trajectories than RoC keeps
+	RoCPositiveSurplus Reason = "roc_positive_surplus" // another positive was chosen
+	RoCNegativeSurplus Reason = "roc_negative_surplus" // another negative was chosen
+)
+
+// Reasons lists every reason.
+func Reasons() []Reason {
+	return []Reason{ZeroVariance, SmallGroup, RoCPositiveSurplus, RoCNegativeSurplus}
+}
+
+// Row is one trajectory as the selection sees it.
+type Row struct {
+	GroupID      string
+	TrajectoryID string // unique within the group
+	Reward       float64
+	ToolCalls    int
+	ToolErrors   int // failing calls: unparsed, failed or timed out
+	AnswerTags   int // closed answer pairs
+	Turns        int // assistant turns
+}
+
+// Source gives the random stream of a label and group; equal arguments must give equal streams.
+type Source func(label, group string) *rand.Rand
+
+// The labels under which streams are asked for.
+const (
+	LabelVSPO = "vspo" // one stream for the whole batch; its group is ""
+	LabelRoC  = "roc"  // one stream per group
+)
+
+// Options is the chain; a nil part is off. Source may be nil only when nothing is drawn.
+type Options struct {
+	VSPO   *advantage.VSPO
+	RoC    *RoC
+	Source Source
+}
+
+// Validate reports the first bad field.
+func (o Options) Validate() error {
+	if o.VSPO != nil {
+		if err := o.VSPO.Validate(); err != nil {
+			return fmt.Errorf("vspo.%w", err)
+		}
+	}
+	if o.RoC != nil {
+		if err := o.RoC.Validate(); err != nil {
+			return err
+		}
+	}
+	if o.Source == nil && (o.VSPO != nil || o.RoC != nil && o.RoC.Choice != ChooseLowest) {
+		return errors.New("a source of random streams is needed")
+	}
+	return nil
+}
+
+// Selected is the verdict on one trajectory.
+type Selected struct {
+	GroupID       string
+	TrajectoryID  string
+	Reward        float64
+	Kept          bool
+	Count         int     // N; 0 when dropped
+	Weight        float64 // ω; 0 when dropped
+	Reason        Reason  // "" when kept
+	Penalties     Penalties
+	GroupMean     float64 // over all oversampled rewards
+	GroupVariance float64 // population, over all oversampled rewards
+	ValueScore    float64
+}
+
+// Selection is the verdict on a step's trajectories.
+type Selection struct {
+	Rows       []Selected // every row, in canonical order
+	Groups     int
+	KeptGroups int // groups with a kept row
+	KeptRows   int
+	Resampled  bool // VSPO drew
+	RewardMax  float64
+	DroppedBy  map[Reason]int // rows
+}
+
+// Empty reports that nothing was kept: the update is to be skipped.
+func (s Selection) Empty() bool { return s.KeptRows == 0 }
+
+// group is the rows [from, to) of the canonical order with what VSPO says of them.
+type group struct {
+	id       string
+	from, to int
+	prompt   advantage.Prompt
+	// flat: the rewards are too alike to teach anything.
+	flat bool
+}
+
+// Select runs the chain over the rows of a step.
+func Select(rows []Row, o Options) (Selection, error) {
+	if err := o.Validate(); err != nil {
+		return Selection{}, fmt.Errorf("select trajectories: %w", err)
+	}
+	rows, err := canonical(rows)
+	if err != nil {
+		return Selection{}, fmt.Errorf("select trajectories: %w", err)
+	}
+	groups := cut(rows)
+	out := Selection{Rows: make([]Selected, len(rows)), Groups: len(groups), DroppedBy: map[Reason]int{}}
+	out.value(rows, groups, o)
+	for _, g := range groups {
+		out.open(rows, g)
+		switch {
+		case g.flat:
+			out.dropAll(g, ZeroVariance)
+		case o.RoC != nil:
+			out.roc(g, *o.RoC, o.Source)
+		}
+	}
+	out.sum(groups)
+	return out, nil
+}
+
+// canonical returns the rows sorted by group, then trajectory, and checks them.
+func canonical(rows []Row) ([]Row, error) {
+	sorted := slices.Clone(rows)
+	slices.SortFunc(sorted, func(a, b Row) int {
+		return cmp.Or(cmp.Compare(a.GroupID, b.GroupID), cmp.Compare(a.TrajectoryID, b.TrajectoryID))
+	})
+	for i, r := range sorted {
+		if math.IsNaN(r.Reward) || math.IsInf(r.Reward, 0) {
+			return nil, fmt.Errorf("reward of trajectory %s of group %s is %g", r.TrajectoryID, r.GroupID, r.Reward)
+		}
+		if r.ToolErrors < 0 || r.ToolErrors > r.ToolCalls || r.AnswerTags < 0 || r.Turns < 0 {
+			return nil, fmt.Errorf("trajectory %s of group %s has impossible counts: %d errors of %d calls, %d answers, %d turns",
+				r.TrajectoryID, r.GroupID, r.ToolErrors, r.ToolCalls, r.AnswerTags, r.Turns)
+		}
+		if i > 0 && r.GroupID == sorted[i-1].GroupID && r.TrajectoryID == sorted[i-1].TrajectoryID {
+			return nil, fmt.Errorf("trajectory %s of group %s occurs twice", r.TrajectoryID, r.GroupID)
+		}
+	}
+	return sorted, nil
+}
+
+// cut finds the groups of sorted rows.
+func cut(rows []Row) []group {
+	var out []group
+	for i, r := range rows {
+		if len(out) == 0 || out[len(out)-1].id != r.GroupID {
+			out = append(out, group{id: r.GroupID, from: i})
+		}
+		out[len(out)-1].to = i + 1
+	}
+	return out
+}
+
+// value scores the groups, draws the repeats and marks the groups without variance.
+func (s *Selection) value(rows []Row, groups []group, o Options) {
+	rewards := make([][]float64, len(groups))
+	for i, g := range groups {
+		for _, r := range rows[g.from:g.to] {
+			rewards[i] = append(rewards[i], r.Reward)
+		}
+	}
+	vspo := advantage.VSPO{} // without draws: mean, variance and value score alone
+	var uniform func() float64
+	if o.VSPO != nil {
+		vspo, uniform = *o.VSPO, o.Source(LabelVSPO, "").Float64
+	}
+	r := vspo.Resample(rewards, uniform)
+	s.Resampled, s.RewardMax = r.Active, r.RMax
+	rejectEqual := o.RoC != nil && !o.RoC.KeepEqual
+	for i := range groups {
+		g := &groups[i]
+		g.prompt = r.Prompts[i]
+		equal := slices.Max(rewards[i]) == slices.Min(rewards[i])
+		g.flat = r.Active && !g.prompt.Kept || rejectEqual && (equal || !g.prompt.Kept)
+	}
+}
+
+// open writes what holds for every row of a group and keeps them all.
+func (s *Selection) open(rows []Row, g group) {
+	for i := g.from; i < g.to; i++ {
+		r := rows[i]
+		s.Rows[i] = Selected{
+			GroupID: r.GroupID, TrajectoryID: r.TrajectoryID, Reward: r.Reward,
+			Kept: true, Count: g.prompt.N, Weight: g.prompt.Omega,
+			Penalties: StructuredPenalties(r.ToolCalls, r.ToolErrors, r.AnswerTags, r.Turns),
+			GroupMean: g.prompt.Mean, GroupVariance: g.prompt.Variance, ValueScore: g.prompt.Value,
+		}
+	}
+}
+
+// roc drops the surplus of one group.
+func (s *Selection) roc(g group, r RoC, source Source) {
+	size := g.to - g.from
+	if size < r.Keep {
+		s.dropAll(g, SmallGroup)
+		return
+	}
+	if size == r.Keep {
+		return
+	}
+	var positives, negatives []candidate
+	for i := g.from; i < g.to; i++ {
+		c := candidate{index: i, penalty: s.Rows[i].Penalties.Total()}
+		if s.Rows[i].Reward > 0 {
+			positives = append(positives, c)
+		} else {
+			negatives = append(negatives, c)
+		}
+	}
+	var stream *rand.Rand
+	if r.Choice != ChooseLowest {
+		stream = source(LabelRoC, g.id)
+	}
+	keepPositive, keepNegative := r.Quota(len(positives), len(negatives))
+	s.keepOnly(positives, r.pickPositives(positives, keepPositive, stream), RoCPositiveSurplus)
+	s.keepOnly(negatives, r.pickNegatives(negatives, keepNegative, stream), RoCNegativeSurplus)
+}
+
+// keepOnly drops the candidates that were not chosen.
+func (s *Selection) keepOnly(from []candidate, chosen []int, why Reason) {
+	for _, c := range from {
+		if !slices.Contains(chosen, c.index) {
+			s.drop(c.index, why)
+		}
+	}
+}
+
+func (s *Selection) dropAll(g group, why Reason) {
+	for i := g.from; i < g.to; i++ {
+		s.drop(i, why)
+	}
+}
+
+func (s *Selection) drop(i int, why Reason) {
+	row := &s.Rows[i]
+	row.Kept, row.Count, row.Weight, row.Reason = false, 0, 0, why
+}
+
+// sum counts what was kept.
+func (s *Selection) sum(groups []group) {
+	for _, g := range groups {
+		kept := 0
+		for _, row := range s.Rows[g.from:g.to] {
+			if row.Kept {
+				kept++
+			} else {
+				s.DroppedBy[row.Reason]++
+			}
+		}
+		s.KeptRows += kept
+		if kept > 0 {
+			s.KeptGroups++
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package reward
+
+import (
+	"regexp"
+	"strings"
+)
+
+// Compare gives the verdict on an answer against the gold: by value where both are numbers, by
+// elements where either is a list, else as normalised strings. An empty answer is wrong.
+func Compare(answer, gold string, o Options) Verdict {
+	if answer = strings.TrimSpace(answer); answer == strings.TrimSpace(gold) && answer != "" {
+		return Exact
+	}
+	a, answerValued := parseValue(answer)
+	g, goldValued := parseValue(gold)
+	same := Normalize(answer) == Normalize(gold) && Normalize(gold) != ""
+	if o.Literal && goldValued && g.literal && !(answerValued && a.literal) {
+		return Wrong
+	}
+	if answerValued && goldValued {
+		v := compareValues(a, g)
+		if v.Correct() && same {
+			return Exact
+		}
+		return v
+	}
+	if v, lists := compareLists(answer, gold, o); lists {
+		if v.Correct() && same {
+			return Exact
+		}
+		return v
+	}
+	if same {
+		return Exact
+	}
+	return Wrong
+}
+
+// list is a comma list: ordered and bracketed like a tuple or interval, or unordered.
+type list struct {
+	elements []string
+	brackets string // "()" "[)" …; "" for sets and bare lists, whose order is free
+}
+
+// compareLists compares element by element; lists is false when neither side is a list.
+func compareLists(answer, gold string, o Options) (v Verdict, lists bool) {
+	if len(answer) > maxValueBytes || len(gold) > maxValueBytes {
+		return Wrong, false
+	}
+	a, g := readList(answer, false), readList(gold, false)
+	switch {
+	case len(a.elements) < 2 && len(g.elements) < 2:
+		return Wrong, false
+	case len(a.elements) < 2: // digits that look grouped may be a list like the other side
+		a = readList(answer, true)
+	case len(g.elements) < 2:
+		g = readList(gold, true)
+	}
+	if len(a.elements) != len(g.elements) || a.brackets != g.brackets {
+		return Wrong, true
+	}
+	if a.brackets != "" {
+		return verdictOf(ordered(a.elements, g.elements, o), Tuple), true
+	}
+	return verdictOf(unordered(a.elements, g.elements, o), Set), true
+}
+
+func verdictOf(equal bool, v Verdict) Verdict {
+	if equal {
+		return v
+	}
+	return Wrong
+}
+
+func ordered(a, g []string, o Options) bool {
+	for i := range g {
+		if !Compare(a[i], g[i], o).Correct() {
+			return false
+		}
+	}
+	return true
+}
+
+// unordered pairs off equal elements, each once.
+func unordered(a, g []string, o Options) bool {
+	used := make([]bool, len(a))
+next:
+	for _, want := range g {
+		for i, got := range a {
+			if !used[i] && Compare(got, want, o).Correct() {
+				used[i] = true
+				continue next
+			}
+		}
+		return false
+	}
+	return true
+}
+
+var conjunction = regexp.MustCompile(`,?\s*(?:\\text\{\s*(?:and|or)\s*\}|\b(?:and|or)\b)\s*`)
+
+// readList reads a set, tuple, interval or bare list. naive splits at every comma of a bare list,
+// even where it may group digits.
+func readList(text string, naive bool) list {
+	text = strings.TrimSpace(plainText.Replace(text))
+	if inner, ok := enclosed(text, `\{`, `\}`); ok {
+		return list{elements: splitList(inner, true)}
+	}
+	if inner, ok := enclosed(text, "{", "}"); ok {
+		return list{elements: splitList(inner, true)}
+	}
+	for _, opening := range []string{"(", "["} {
+		for _, closing := range []string{")", "]"} {
+			if inner, ok := enclosed(text, opening, closing); ok {
+				return list{elements: splitList(inner, true), brackets: opening + closing}
+			}
+		}
+	}
+	return list{elements: splitList(conjunction.ReplaceAllString(text, ","), naive)}
+}
+
+// enclosed returns what stands between brackets that are each other's partners.
+func enclosed(text, opening, closing string) (string, bool) {
+	inner, ok := strings.CutPrefix(text, opening)
+	if !ok {
+		return "", false
+	}
+	if inner, ok = strings.CutSuffix(inner, closing); !ok {
+		return "", false
+	}
+	depth := 0
+	for i := range len(inner) {
+		if depth += nesting(inner[i]); depth < 0 {
+			return "", false
+		}
+	}
+	return inner, depth == 0
+}
+
+// nesting is +1 for an opening bracket and −1 for a closing one.
+func nesting(c byte) int {
+	switch c {
+	case '(', '[', '{':
+		return 1
+	case ')', ']', '}':
+		return -1
+	}
+	return 0
+}
+
+// splitList cuts at the commas outside brackets. Unless naive, a comma between a digit and exactly
+// three digits groups them and does not cut.
+func splitList(text string, naive bool) []string {
+	var out []string
+	depth, from := 0, 0
+	for i := range len(text) {
+		depth += nesting(text[i])
+		if text[i] != ',' || depth != 0 || !naive && groups(text, i) {
+			continue
+		}
+		out = append(out, strings.TrimSpace(text[from:i]))
+		from = i + 1
+	}
+	return append(out, strings.TrimSpace(text[from:]))
+}
+
+// groups reports whether the comma at i groups digits by thousands.
+func groups(text string, i int) bool {
+	digit := func(k int) bool { return k >= 0 && k < len(text) && text[k] >= '0' && text[k] <= '9' }
+	return digit(i-1) && digit(i+1) && digit(i+2) && digit(i+3) && !digit(i+4)
+}

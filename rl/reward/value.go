@@ -1,0 +1,130 @@
+package reward
+
+import (
+	"math"
+	"math/big"
+	"regexp"
+	"strings"
+)
+
+// maxValueBytes bounds the texts that are read as numbers or lists.
+const maxValueBytes = 1000
+
+// relative is the tolerance of values that are not exact.
+const relative = 1e-6
+
+// value is what a written number is worth.
+type value struct {
+	rat     *big.Rat // nil when only the float is known
+	float   float64
+	literal bool // an integer, decimal or percentage: nothing left to work out
+}
+
+// compareValues returns the verdict on two values.
+func compareValues(a, b value) Verdict {
+	if a.rat != nil && b.rat != nil {
+		if a.rat.Cmp(b.rat) == 0 {
+			return Rational
+		}
+		return Wrong
+	}
+	if math.Abs(a.float-b.float) <= relative*math.Max(math.Abs(a.float), math.Abs(b.float)) {
+		return Numeric
+	}
+	return Wrong
+}
+
+// exact wraps a rational.
+func exact(r *big.Rat) value {
+	f, _ := r.Float64()
+	return value{rat: r, float: f}
+}
+
+// over divides; false by zero.
+func (v value) over(d value) (value, bool) {
+	if d.float == 0 {
+		return value{}, false
+	}
+	if v.rat != nil && d.rat != nil && d.rat.Sign() != 0 {
+		return exact(new(big.Rat).Quo(v.rat, d.rat)), true
+	}
+	return value{float: v.float / d.float}, true
+}
+
+// times multiplies.
+func (v value) times(o value) value {
+	if v.rat != nil && o.rat != nil {
+		return exact(new(big.Rat).Mul(v.rat, o.rat))
+	}
+	return value{float: v.float * o.float}
+}
+
+// negated changes the sign and keeps whether the number was literal.
+func (v value) negated() value {
+	out := value{float: -v.float, literal: v.literal}
+	if v.rat != nil {
+		out.rat = new(big.Rat).Neg(v.rat)
+	}
+	return out
+}
+
+// root is the n-th root of a value that is not negative; exact for squares of rationals.
+func (v value) root(n int) (value, bool) {
+	if v.float < 0 {
+		return value{}, false
+	}
+	if n == 2 && v.rat != nil {
+		p, q := new(big.Int).Sqrt(v.rat.Num()), new(big.Int).Sqrt(v.rat.Denom())
+		r := new(big.Rat).SetFrac(p, q)
+		if new(big.Rat).Mul(r, r).Cmp(v.rat) == 0 {
+			return exact(r), true
+		}
+	}
+	return value{float: math.Pow(v.float, 1/float64(n))}, true
+}
+
+// plainText turns dressing that does not change a number's worth into nothing.
+var plainText = strings.NewReplacer(
+	"\u2212", "-", `\left`, "", `\right`, "", `\!`, "", `\,`, "", `\;`, "", `\:`, "", "{,}", ",",
+	`\$`, "", "$", "", "€", "", "£", "", `\%`, "%", `\dfrac`, `\frac`, `\tfrac`, `\frac`,
+	`\cdot`, "", `^{\circ}`, "", `^\circ`, "", "°", "", `\ `, " ", "~", " ",
+)
+
+var (
+	wrappedWord = regexp.MustCompile(`\\(?:text|textbf|mathrm|mbox)\{([^{}]*)\}`)
+	unitTail    = regexp.MustCompile(`(?i)\s*\b(?:square|ways|integers|dollars?|mph|inches|hours?|km|units?|points?|feet|minutes?|` +
+		`digits|cents?|degrees?|cm|gm|pounds?|meters?|meals|edges|students|multiples)$`)
+	percentTail = regexp.MustCompile(`(?i)\s*\bpercent$`)
+)
+
+// parseValue reads a written number: an integer, decimal, percentage, fraction, mixed number or
+// rational multiple of a root, behind an optional "x =" and with currency or a known unit.
+func parseValue(text string) (value, bool) {
+	if len(text) > maxValueBytes {
+		return value{}, false
+	}
+	if at := strings.LastIndex(text, "="); at >= 0 {
+		if len(splitList(text[:at], false)) > 1 {
+			return value{}, false // several equations
+		}
+		text = text[at+1:]
+	}
+	text = plainText.Replace(wrappedWord.ReplaceAllString(text, " $1"))
+	text = strings.TrimSpace(strings.TrimRight(strings.TrimSpace(text), `."`))
+	text = percentTail.ReplaceAllString(text, "%")
+	for cut := unitTail.ReplaceAllString(text, ""); cut != text; cut = unitTail.ReplaceAllString(text, "") {
+		text = strings.TrimSpace(cut)
+	}
+	body, percent := strings.CutSuffix(text, "%")
+	p := parser{text: strings.TrimSpace(body)}
+	v, ok := p.signed()
+	if p.space(); !ok || p.at != len(p.text) {
+		return value{}, false
+	}
+	if percent {
+		literal := v.literal
+		v, _ = v.over(exact(big.NewRat(100, 1)))
+		v.literal = literal
+	}
+	return v, true
+}
