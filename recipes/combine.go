@@ -206,7 +206,7 @@ func distinct(levels []int) string {
 }
 
 func rewardFits(r *Recipe) string {
-	want := map[string]string{Calc: "rstar2_outcome", GSM8KSolutions: "math_answer"}[r.Environment.Name]
+	want := map[string]string{Calc: RStar2Outcome, GSM8KSolutions: MathAnswer}[r.Environment.Name]
 	return unless(r.Reward.Name == want, "must be %s in a %s recipe, got %s", want, r.Environment.Name, r.Reward.Name)
 }
 

@@ -38,6 +38,10 @@ type Recipe struct {
 const (
 	Calc           = "calc"
 	GSM8KSolutions = "gsm8k-solutions"
+
+	// RStar2Outcome and MathAnswer are the rewards: of sampled text, and of an imported final answer.
+	RStar2Outcome = "rstar2_outcome"
+	MathAnswer    = "math_answer"
 )
 
 // GSM8KGroup is the number of trajectories of each group of GSM8KSolutions: four systems

@@ -1,14 +1,12 @@
 package recipes
 
 import (
-	"bytes"
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"path"
 	"strings"
+
+	"github.com/ropewalk/ropewalk/schema"
 )
 
 //go:embed *.yaml
@@ -67,8 +65,7 @@ func Resolve(name, inline string, overrides []string, seed *uint64, steps *int) 
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256(text)
-	return &Resolved{Recipe: *r, JSON: text, Digest: hex.EncodeToString(sum[:])}, nil
+	return &Resolved{Recipe: *r, JSON: text, Digest: schema.Digest(text)}, nil
 }
 
 func unknownName(name string) string {
@@ -98,12 +95,9 @@ func pairs(set []string, seed *uint64, steps *int) []override {
 
 // Canonical renders the recipe's one JSON form.
 func (r *Recipe) Canonical() ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(r); err != nil {
+	text, err := schema.Canonical(r)
+	if err != nil {
 		return nil, fmt.Errorf("render recipe %s: %w", r.Name, err)
 	}
-	return b.Bytes(), nil
+	return text, nil
 }

@@ -1,0 +1,48 @@
+# The project's habits. `make help` lists them.
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+RECIPE ?= recipes/quickstart.yaml
+# Packages whose tests run under the race detector: those with goroutines of their own.
+RACE ?= ./activities/... ./env/... ./internal/... ./rollout/... ./sandbox/... ./store/... ./workflows/...
+
+.PHONY: build run test race lint bench clean help tools lint-tools
+
+build: ## build bin/ropewalk
+	@command -v go >/dev/null || { echo "Go is missing: install Go 1.26 or newer" >&2; exit 1; }
+	@go build -trimpath -o bin/ropewalk ./cmd/ropewalk
+
+run: build tools ## start the local stack, train RECIPE (recipes/quickstart.yaml), show it live
+	@bin/ropewalk run $(RECIPE)
+
+test: tools ## every test; the local servers are used for real
+	ROPEWALK_REQUIRE_SERVERS=1 go test -timeout 20m ./...
+
+race: tools ## the concurrent packages' tests under the race detector
+	ROPEWALK_REQUIRE_SERVERS=1 go test -race -timeout 20m $(RACE)
+
+lint: lint-tools ## gofmt, go vet, staticcheck, workflowcheck
+	@unformatted=$$(gofmt -l .); \
+	if [[ -n $$unformatted ]]; then echo "run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
+	go vet ./...
+	.tools/staticcheck ./...
+	.tools/workflowcheck -config tools/lint/workflowcheck.yaml ./workflows/...
+
+bench: bench-engine bench-sandbox ## every benchmark; each writes .ropewalk/bench/NAME.json
+
+bench-%: ## one benchmark: bench-engine, bench-sandbox
+	@mkdir -p .ropewalk/bench
+	@go run ./internal/bench/$* -out .ropewalk/bench/$*.json
+
+tools: ## the local servers: those on PATH, else pinned ones built once into .tools/
+	@tools/build.sh temporal versitygw
+
+lint-tools:
+	@tools/build.sh staticcheck workflowcheck
+
+clean: ## remove what was built; keeps .tools/ and the record in .ropewalk/
+	rm -rf bin
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z%-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -1,0 +1,72 @@
+package activities
+
+import (
+	"context"
+
+	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/rollout"
+	"github.com/ropewalk/ropewalk/sandbox"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// AssembleTrajectories joins one shard's turns and tool results into episodes.
+type AssembleTrajectories struct{ *Deps }
+
+// Execute commits one row per episode.
+func (a AssembleTrajectories) Execute(ctx context.Context, in wire.AssembleInput) (wire.Done, error) {
+	out := wire.Done{}
+	inputs := append(append([]schema.Ref{in.Prompts}, in.Turns...), in.Tools...)
+	s := spec{scope: in.Scope, stage: wire.StageAssemble, turn: -1, shard: in.Shard, inputs: inputs}
+	err := execute(ctx, a.Deps, s, &out, &out, func(ctx context.Context, w *draft) error {
+		recipe, err := a.recipe(ctx, in.Scope)
+		if err != nil {
+			return err
+		}
+		build := a.sampled
+		if recipe.Environment.Name == recipes.GSM8KSolutions {
+			build = a.imported
+		}
+		rows, err := build(ctx, in, recipe)
+		if err != nil {
+			return err
+		}
+		w.timing.Rows = int64(len(rows))
+		return put(ctx, w, rows)
+	})
+	return out, err
+}
+
+func (a AssembleTrajectories) sampled(ctx context.Context, in wire.AssembleInput, recipe *recipes.Recipe) ([]schema.TrajectoryRow, error) {
+	_, episodes, err := a.episodes(ctx, recipe, in.Shard, in.Prompts, in.Turns, in.Tools)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]schema.TrajectoryRow, len(episodes))
+	for i, e := range episodes {
+		rows[i] = rollout.TrajectoryRow(e)
+	}
+	return rows, nil
+}
+
+// imported takes the importer's trajectories and counts which of their calls failed here.
+func (a AssembleTrajectories) imported(ctx context.Context, in wire.AssembleInput, _ *recipes.Recipe) ([]schema.TrajectoryRow, error) {
+	rows, err := read[schema.TrajectoryRow](ctx, a.Deps, in.Turns...)
+	if err != nil {
+		return nil, err
+	}
+	calls, err := read[schema.ToolCallRow](ctx, a.Deps, in.Tools...)
+	if err != nil {
+		return nil, err
+	}
+	failed := map[string]int32{}
+	for _, c := range calls {
+		if sandbox.Status(c.Status).Failed() {
+			failed[c.TrajectoryID]++
+		}
+	}
+	for i := range rows {
+		rows[i].ToolErrors = failed[rows[i].TrajectoryID]
+	}
+	return rows, nil
+}

@@ -1,0 +1,121 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/policy/tokenizer"
+	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/rollout"
+	"github.com/ropewalk/ropewalk/sandbox"
+	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/store"
+)
+
+// Deps is what the stages of one worker share.
+type Deps struct {
+	Store   store.Store
+	Record  *commit.Writer
+	Trainer *slot
+	Rollout *slot
+	Sandbox sandbox.Executor
+	// Code is the digest of the program: the record says which code made what.
+	Code string
+
+	tokens *tokenizer.Tokenizer
+	// configs caches resolved recipes by the digest of the manifest that committed them.
+	configs sync.Map
+}
+
+// Options are what a worker brings along.
+type Options struct {
+	Store   store.Store
+	Trainer policy.Engine // learns
+	Rollout policy.Engine // generates
+	Sandbox sandbox.Executor
+	Code    string // SHA-256 of the program, hex
+	Scratch string // folder for checkpoints on their way in and out
+}
+
+// New makes the stages' shared state. Whoever opened the engines and the sandbox closes them.
+func New(o Options) (*Deps, error) {
+	tokens, err := rollout.NewTokenizer()
+	if err != nil {
+		return nil, err
+	}
+	record := commit.New(o.Store)
+	return &Deps{
+		Store: o.Store, Record: record, Sandbox: o.Sandbox, Code: o.Code, tokens: tokens,
+		Trainer: newSlot(record, o.Trainer, o.Scratch), Rollout: newSlot(record, o.Rollout, o.Scratch),
+	}, nil
+}
+
+// config is a run's resolved recipe and its digest.
+type config struct {
+	recipe recipes.Recipe
+	digest string
+}
+
+// config returns the recipe that a run's PrepareRun has committed.
+func (d *Deps) config(ctx context.Context, ref schema.Ref) (*config, error) {
+	if c, ok := d.configs.Load(ref.Digest); ok {
+		return c.(*config), nil
+	}
+	m, err := d.Record.Read(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	for _, shard := range m.ShardsOf(schema.Documents) {
+		data, err := d.Record.ReadShard(ctx, shard)
+		if err != nil {
+			return nil, err
+		}
+		recipe, err := recipes.Parse(shard.Key, data)
+		if err != nil {
+			return nil, fmt.Errorf("%w: committed recipe: %w", commit.ErrDamaged, err)
+		}
+		c := &config{recipe: *recipe, digest: m.Config}
+		d.configs.Store(ref.Digest, c)
+		return c, nil
+	}
+	return nil, fmt.Errorf("%w: %s commits no recipe", commit.ErrDamaged, ref.Key)
+}
+
+func (d *Deps) recipe(ctx context.Context, scope wire.Scope) (*recipes.Recipe, error) {
+	c, err := d.config(ctx, scope.Config)
+	if err != nil {
+		return nil, err
+	}
+	return &c.recipe, nil
+}
+
+// loop is the agent loop as the recipe sets it, at a temperature of the caller's.
+func (d *Deps) loop(recipe *recipes.Recipe, temperature float64) (*rollout.Loop, error) {
+	return rollout.NewLoop(rollout.Settings{
+		MaxTurns: recipe.Rollout.MaxTurns, MaxTurnTokens: recipe.Rollout.MaxTurnTokens, MaxTokens: recipe.Rollout.MaxTokens,
+		MaxToolTextBytes: recipe.Rollout.MaxToolTextBytes, Temperature: temperature, CallLimits: callLimits(recipe.Sandbox),
+	}, d.tokens, recipe.Seed)
+}
+
+func callLimits(s recipes.Sandbox) sandbox.Limits {
+	return sandbox.Limits{
+		CPU:         time.Duration(s.CPUSeconds * float64(time.Second)),
+		Wall:        time.Duration(s.WallSeconds * float64(time.Second)),
+		MemoryBytes: int64(s.MemoryMB) << 20,
+		OutputBytes: s.OutputKB << 10,
+	}
+}
+
+// logTimings says that measured times of calls could not be kept. They are no part of the
+// outcome, so the stage itself stands.
+func logTimings(err error) {
+	if err != nil {
+		slog.Warn("keep measured times", "error", err)
+	}
+}

@@ -1,0 +1,138 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/policy/checkpoint"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// slot is one engine of this worker. Runs may share a worker, so whoever uses the engine holds
+// the slot and first makes the wanted checkpoint resident.
+type slot struct {
+	record  *commit.Writer
+	engine  policy.Engine
+	scratch string
+	mu      sync.Mutex
+	// resident is the digest of what is loaded; "" when unknown, e.g. after a failed update.
+	resident  string
+	optimizer bool
+}
+
+func newSlot(record *commit.Writer, engine policy.Engine, scratch string) *slot {
+	return &slot{record: record, engine: engine, scratch: scratch}
+}
+
+// use runs fn with ref's checkpoint resident, with its optimiser state where asked for.
+func (s *slot) use(ctx context.Context, ref wire.PolicyRef, optimizer bool, fn func(policy.Engine) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.resident != ref.Digest || (optimizer && !s.optimizer) {
+		if err := s.load(ctx, ref, optimizer); err != nil {
+			return err
+		}
+	}
+	return fn(s.engine)
+}
+
+// forget makes the next use load its checkpoint again: what is resident has changed or is in doubt.
+func (s *slot) forget() { s.resident = "" }
+
+func (s *slot) load(ctx context.Context, ref wire.PolicyRef, optimizer bool) error {
+	s.resident = ""
+	dir, err := os.MkdirTemp(s.scratch, "load-")
+	if err != nil {
+		return fmt.Errorf("make a folder for checkpoint %s: %w", ref.Digest, err)
+	}
+	defer os.RemoveAll(dir)
+	manifest, err := s.record.Read(ctx, ref.Manifest)
+	if err != nil {
+		return err
+	}
+	if manifest.Checkpoint == nil {
+		return fmt.Errorf("%w: %s names no checkpoint", commit.ErrDamaged, ref.Manifest.Key)
+	}
+	if err := fetchCheckpoint(ctx, s.record, *manifest.Checkpoint, dir, optimizer); err != nil {
+		return err
+	}
+	if err := s.engine.Load(ctx, policy.RolePolicy, dir, optimizer); err != nil {
+		return fmt.Errorf("load checkpoint %s: %w", manifest.Checkpoint.Prefix, err)
+	}
+	s.resident, s.optimizer = ref.Digest, optimizer
+	return nil
+}
+
+// fetchCheckpoint writes a committed checkpoint's files, verified, into dir; the optimiser's
+// state, two thirds of the bytes, only where it is wanted.
+func fetchCheckpoint(ctx context.Context, record *commit.Writer, c schema.Checkpoint, dir string, optimizer bool) error {
+	for _, file := range c.Files {
+		if file.Name == checkpoint.FileOptimizer && !optimizer {
+			continue
+		}
+		data, err := record.ReadBlob(ctx, c.Prefix+file.Name, file.Digest)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, file.Name), data, 0o600); err != nil {
+			return fmt.Errorf("write checkpoint file %s: %w", file.Name, err)
+		}
+	}
+	return nil
+}
+
+// save stores what is resident under a prefix of the place's and returns what a manifest says of
+// it. Without the optimiser the next load starts AdamW afresh.
+func (s *slot) save(ctx context.Context, place schema.Place, step int, optimizer bool) (schema.Checkpoint, error) {
+	none := schema.Checkpoint{}
+	dir, err := os.MkdirTemp(s.scratch, "save-")
+	if err != nil {
+		return none, fmt.Errorf("make a folder for a checkpoint: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	digest, err := s.engine.Save(ctx, policy.RolePolicy, dir)
+	if err != nil {
+		return none, fmt.Errorf("save the policy: %w", err)
+	}
+	if !optimizer {
+		if err := os.Remove(filepath.Join(dir, checkpoint.FileOptimizer)); err != nil {
+			return none, fmt.Errorf("drop the optimiser's state: %w", err)
+		}
+		if digest, err = checkpoint.Digest(dir); err != nil {
+			return none, err
+		}
+	}
+	return storeCheckpoint(ctx, s.record, dir, digest, place.CheckpointPrefix(checkpointVersion(step, digest)))
+}
+
+// checkpointVersion names a checkpoint so that a listing is in the order of steps.
+func checkpointVersion(step int, digest string) string {
+	return fmt.Sprintf("%06d-%s", step, digest[:16])
+}
+
+// storeCheckpoint puts the folder's files under prefix; they count once a manifest lists them.
+func storeCheckpoint(ctx context.Context, record *commit.Writer, dir, digest, prefix string) (schema.Checkpoint, error) {
+	out := schema.Checkpoint{Prefix: prefix, Digest: digest}
+	entries, err := os.ReadDir(dir) // sorted by name
+	if err != nil {
+		return out, fmt.Errorf("list checkpoint files: %w", err)
+	}
+	for _, entry := range entries {
+		data, err := os.ReadFile(filepath.Join(dir, entry.Name()))
+		if err != nil {
+			return out, fmt.Errorf("read checkpoint file %s: %w", entry.Name(), err)
+		}
+		sum, err := record.Blob(ctx, prefix+entry.Name(), data)
+		if err != nil {
+			return out, err
+		}
+		out.Files = append(out.Files, schema.CheckpointFile{Name: entry.Name(), Digest: sum, Bytes: int64(len(data))})
+	}
+	return out, nil
+}

@@ -1,0 +1,126 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/rollout"
+	"github.com/ropewalk/ropewalk/sandbox"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// ExecuteToolCalls runs the tool calls of one turn of one shard in the sandbox. A program that
+// fails is a verdict; a broken sandbox is an error.
+type ExecuteToolCalls struct{ *Deps }
+
+// Execute commits one row per call. How long each took goes to the timings table alone.
+func (a ExecuteToolCalls) Execute(ctx context.Context, in wire.ToolsInput) (wire.ToolsDone, error) {
+	out := wire.ToolsDone{}
+	inputs := append(append([]schema.Ref{in.Prompts}, in.Turns...), in.Tools...)
+	s := spec{scope: in.Scope, stage: wire.StageSandbox, turn: in.Turn, shard: in.Shard, inputs: inputs}
+	var measured []schema.TimingRow
+	err := execute(ctx, a.Deps, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
+		recipe, err := a.recipe(ctx, in.Scope)
+		if err != nil {
+			return err
+		}
+		run := a.policyCalls
+		if recipe.Environment.Name == recipes.GSM8KSolutions {
+			run = a.importedCalls
+		}
+		var rows []schema.ToolCallRow
+		if rows, measured, err = run(ctx, w, in, recipe); err != nil {
+			return err
+		}
+		out.Calls = len(rows)
+		for _, r := range rows {
+			if sandbox.Status(r.Status).Failed() {
+				out.Failed++
+			}
+		}
+		w.timing.Rows = int64(len(rows))
+		return put(ctx, w, rows)
+	})
+	if err == nil && len(measured) > 0 {
+		logTimings(a.recordCalls(ctx, in, measured))
+	}
+	return out, err
+}
+
+// policyCalls runs what the policy has called in the last turn.
+func (a ExecuteToolCalls) policyCalls(ctx context.Context, w *draft, in wire.ToolsInput, recipe *recipes.Recipe) ([]schema.ToolCallRow, []schema.TimingRow, error) {
+	loop, episodes, err := a.episodes(ctx, recipe, in.Shard, in.Prompts, in.Turns, in.Tools)
+	if err != nil {
+		return nil, nil, err
+	}
+	calls, refs := loop.PendingCalls(episodes)
+	results, err := a.runCalls(ctx, w, calls)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := loop.AbsorbResults(episodes, results); err != nil {
+		return nil, nil, err
+	}
+	measured := make([]schema.TimingRow, len(calls))
+	for i, ref := range refs {
+		measured[i] = callTiming(in, rollout.TrajectoryRow(episodes[ref.Episode]).TrajectoryID, ref.Turn, ref.Call, results[i].Timing)
+	}
+	return rollout.ToolCallRows(episodes, in.Turn), measured, nil
+}
+
+// batchCalls is how many calls go to the sandbox before progress is reported.
+const batchCalls = 64
+
+// runCalls runs the calls in order, a batch at a time, so that a heartbeat can show progress.
+func (a ExecuteToolCalls) runCalls(ctx context.Context, w *draft, calls []sandbox.Call) ([]sandbox.Result, error) {
+	results := make([]sandbox.Result, 0, len(calls))
+	for start := 0; start < len(calls); start += batchCalls {
+		batch, err := a.Sandbox.Run(ctx, calls[start:min(start+batchCalls, len(calls))])
+		if err != nil {
+			return nil, fmt.Errorf("run tool calls: %w", err)
+		}
+		results = append(results, batch...)
+		w.progress.set(len(results), len(calls))
+	}
+	return results, nil
+}
+
+func callTiming(in wire.ToolsInput, trajectory string, turn, call int, t sandbox.Timing) schema.TimingRow {
+	now := time.Now()
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return schema.TimingRow{
+		Stage: wire.StageSandbox, Shard: int32(in.Shard), Turn: int32(turn), Kind: "tool_call", TrajectoryID: trajectory, Call: int32(call),
+		StartMicros: now.Add(-t.Wall).UnixMicro(), EndMicros: now.UnixMicro(),
+		QueueSeconds: t.Queue.Seconds(), CPUSeconds: t.CPU.Seconds(), Host: host, Rows: 1,
+	}
+}
+
+// recordCalls commits the calls' measured times beside the stage's own manifest.
+func (a ExecuteToolCalls) recordCalls(ctx context.Context, in wire.ToolsInput, rows []schema.TimingRow) error {
+	s := spec{scope: in.Scope, stage: "timings_calls", turn: in.Turn, shard: in.Shard}
+	return a.recordTimings(ctx, s, rows)
+}
+
+// recordTimings commits rows of the timings table at a place of their own; the first attempt's stand.
+func (d *Deps) recordTimings(ctx context.Context, s spec, rows []schema.TimingRow) error {
+	m, err := d.manifest(ctx, s)
+	if err != nil {
+		return err
+	}
+	schema.Sort(rows)
+	shard, err := commit.PutRows(ctx, d.Record, m.Place, rows)
+	if err != nil {
+		return err
+	}
+	m.Shards = append(m.Shards, shard)
+	_, _, _, err = d.Record.Commit(ctx, m)
+	return err
+}

@@ -1,0 +1,176 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/internal/machine"
+	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// PrepareRun resolves and validates the recipe and commits it with the code's digest. A run that
+// is prepared already is gone on with, if the recipe is the same.
+type PrepareRun struct{ *Deps }
+
+// Execute fails for good, with every fault of the recipe, when the recipe is bad.
+func (a PrepareRun) Execute(ctx context.Context, in wire.PrepareInput) (wire.Prepared, error) {
+	out := wire.Prepared{}
+	timing := wire.Timing{Stage: wire.StagePrepare, Shard: -1, Turn: -1}
+	err := tracked(ctx, &timing, func(ctx context.Context, _ *progress) error { return a.prepare(ctx, in, &out) })
+	out.Timing = timing
+	return out, err
+}
+
+func (a PrepareRun) prepare(ctx context.Context, in wire.PrepareInput, out *wire.Prepared) error {
+	place := schema.AtInit(in.Run, wire.StagePrepare)
+	committed, ref, found, err := a.Record.Lookup(ctx, place)
+	if err != nil {
+		return err
+	}
+	switch {
+	case in.Resume && !found:
+		return refuse(wire.FailBadInput, "run_id: run %s has committed no recipe in %s, so there is nothing to resume", in.Run, a.Store)
+	case in.Resume:
+		out.Adopted = true
+	default:
+		resolved, err := recipes.Resolve(recipeName(in), in.RecipeYAML, in.Overrides, in.Seed, in.Steps)
+		if err != nil {
+			return err
+		}
+		if err := suits(in.Kind, resolved.Recipe); err != nil {
+			return err
+		}
+		if found && committed.Config != resolved.Digest {
+			return refuse(wire.FailBadInput, "run_id: run %s was made by another recipe; choose another run id, or resume it without a recipe", in.Run)
+		}
+		if ref, err = a.commitRecipe(ctx, in.Run, place, resolved); err != nil {
+			return err
+		}
+	}
+	out.Manifest = ref
+	c, err := a.config(ctx, ref)
+	if err != nil {
+		return err
+	}
+	out.Plan = plan(c.recipe)
+	out.Machine = machine.Of(a.Trainer.engine.Describe())
+	return a.whereToGoOn(ctx, in.Run, out)
+}
+
+// recipeName is the built-in recipe's name, or the name that messages give an inline one.
+func recipeName(in wire.PrepareInput) string {
+	if in.RecipeYAML != "" && in.RecipeFile != "" {
+		return in.RecipeFile
+	}
+	if in.RecipeYAML != "" {
+		return "recipe_yaml"
+	}
+	return in.Recipe
+}
+
+// suits refuses a recipe of the other kind of workflow.
+func suits(kind string, r recipes.Recipe) error {
+	imported := r.Environment.Name == recipes.GSM8KSolutions
+	if kind == "train" && imported {
+		return refuse(wire.FailBadInput, "environment.name: %s holds imported solutions, which cannot be trained on; use ropewalk import (ReprocessRun)", r.Environment.Name)
+	}
+	if kind == "reprocess" && !imported {
+		return refuse(wire.FailBadInput, "environment.name: ReprocessRun wants imported solutions (%s), got %s", recipes.GSM8KSolutions, r.Environment.Name)
+	}
+	return nil
+}
+
+func (a PrepareRun) commitRecipe(ctx context.Context, run string, place schema.Place, resolved *recipes.Resolved) (schema.Ref, error) {
+	m := schema.NewManifest(place, a.Code, resolved.Digest)
+	shard, err := a.Record.Shard(ctx, place, schema.Documents, resolved.JSON, 1)
+	if err != nil {
+		return schema.Ref{}, err
+	}
+	m.Shards = append(m.Shards, shard)
+	m.Note = map[string]string{"recipe": resolved.Recipe.Name, "seed": strconv.FormatUint(resolved.Recipe.Seed, 10)}
+	if err := a.catalogue(ctx, run, resolved.Recipe); err != nil {
+		return schema.Ref{}, err
+	}
+	_, ref, _, err := a.Record.Commit(ctx, m)
+	return ref, err
+}
+
+// CatalogueEntry says, for a listing of runs, what a run is. No stage reads it.
+type CatalogueEntry struct {
+	Run     string `json:"run"`
+	Recipe  string `json:"recipe"`
+	Seed    uint64 `json:"seed"`
+	Steps   int    `json:"steps"`
+	Created string `json:"created"` // RFC 3339, UTC
+}
+
+// CataloguePrefix is the common prefix of the catalogue's entries.
+const CataloguePrefix = "catalogue/"
+
+// catalogue puts the run's entry; the first attempt's stands.
+func (a PrepareRun) catalogue(ctx context.Context, run string, r recipes.Recipe) error {
+	entry, err := schema.Canonical(CatalogueEntry{
+		Run: run, Recipe: r.Name, Seed: r.Seed, Steps: r.Steps, Created: time.Now().UTC().Format(time.RFC3339),
+	})
+	if err != nil {
+		return err
+	}
+	key := CataloguePrefix + run + ".json"
+	if existing, err := a.Store.List(ctx, key); err != nil || len(existing) > 0 {
+		return err
+	}
+	if err := a.Store.PutIfAbsent(ctx, key, entry); err != nil {
+		return fmt.Errorf("enter run %s into the catalogue: %w", run, err)
+	}
+	return nil
+}
+
+func plan(r recipes.Recipe) wire.Plan {
+	p := wire.Plan{
+		Recipe: r.Name, Seed: r.Seed, Steps: r.Steps, MaxTurns: r.Rollout.MaxTurns,
+		EvaluateEvery: r.Evaluation.Every, BatchRows: r.Rollout.Prompts * r.Rollout.Oversample,
+	}
+	if r.Rollout.ShardGroups > 0 {
+		p.Shards = (r.Rollout.Prompts + r.Rollout.ShardGroups - 1) / r.Rollout.ShardGroups
+	}
+	return p
+}
+
+// whereToGoOn finds the first step without a head and the checkpoint that it starts from.
+func (a PrepareRun) whereToGoOn(ctx context.Context, run string, out *wire.Prepared) error {
+	heads, err := a.Store.List(ctx, schema.HeadsPrefix(run))
+	if err != nil {
+		return err
+	}
+	done := map[int]bool{}
+	for _, o := range heads {
+		_, step, err := schema.ParseHeadKey(o.Key)
+		if err != nil {
+			return fmt.Errorf("list heads of run %s: %w", run, err)
+		}
+		if n, err := strconv.Atoi(step); err == nil {
+			done[n] = true
+		}
+	}
+	out.NextStep = 1
+	for done[out.NextStep] {
+		out.NextStep++
+	}
+	if out.NextStep == 1 || out.Plan.Steps == 0 {
+		return nil
+	}
+	last := out.NextStep - 1
+	m, ref, found, err := a.Record.Lookup(ctx, schema.At(run, last, wire.StageUpdate))
+	if err != nil {
+		return err
+	}
+	if !found || m.Checkpoint == nil {
+		return refuse(wire.FailCorrupt, "step %d of run %s has a head and no update manifest with a checkpoint", last, run)
+	}
+	out.Policy = &wire.PolicyRef{Manifest: ref, Digest: m.Checkpoint.Digest, Step: last}
+	return nil
+}

@@ -1,0 +1,133 @@
+package activities
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/store"
+)
+
+// Pruned is the note beside a pruned checkpoint's place: its manifest stays and says what it was.
+type Pruned struct {
+	Checkpoint schema.Checkpoint `json:"checkpoint"`
+	Why        string            `json:"why"`
+}
+
+// prune deletes checkpoints of steps before the latest keep_last that are neither an every-th
+// step's nor among the keep_best evaluated. The note is put first, so that what is half deleted
+// is known to be pruned. It returns the steps that it pruned now.
+func (d *Deps) prune(ctx context.Context, scope wire.Scope, keep recipes.Checkpoint) ([]int, error) {
+	present, err := d.checkpointSteps(ctx, scope.Run)
+	if err != nil {
+		return nil, err
+	}
+	var best []int
+	var pruned []int
+	for _, step := range present {
+		if step > scope.Step-max(1, keep.KeepLast) || (keep.Every > 0 && step%keep.Every == 0) {
+			continue
+		}
+		if best == nil {
+			if best, err = d.bestSteps(ctx, scope.Run, keep.KeepBest); err != nil {
+				return pruned, err
+			}
+		}
+		if slices.Contains(best, step) {
+			continue
+		}
+		if err := d.pruneStep(ctx, scope, step); err != nil {
+			return pruned, err
+		}
+		pruned = append(pruned, step)
+	}
+	return pruned, nil
+}
+
+// checkpointSteps lists the steps whose checkpoints have files.
+func (d *Deps) checkpointSteps(ctx context.Context, run string) ([]int, error) {
+	prefix := schema.RunPrefix(run) + "checkpoints/"
+	objects, err := d.Store.List(ctx, prefix)
+	if err != nil {
+		return nil, err
+	}
+	var steps []int
+	for _, o := range objects {
+		version, file, _ := strings.Cut(strings.TrimPrefix(o.Key, prefix), "/")
+		number, _, _ := strings.Cut(version, "-")
+		step, err := strconv.Atoi(number)
+		if err != nil || file == prunedFile {
+			continue
+		}
+		if len(steps) == 0 || steps[len(steps)-1] != step {
+			steps = append(steps, step)
+		}
+	}
+	return steps, nil
+}
+
+const prunedFile = "pruned.json"
+
+// pruneStep deletes the files of one step's checkpoint. A checkpoint that no manifest names was
+// left by an attempt that lost; it is an orphan and not this function's business.
+func (d *Deps) pruneStep(ctx context.Context, scope wire.Scope, step int) error {
+	m, _, found, err := d.Record.Lookup(ctx, schema.At(scope.Run, step, wire.StageUpdate))
+	if err != nil || !found || m.Checkpoint == nil {
+		return err
+	}
+	note, err := schema.Canonical(Pruned{Checkpoint: *m.Checkpoint, Why: "neither every, keep_last nor keep_best of the recipe's checkpoint section keeps it"})
+	if err != nil {
+		return err
+	}
+	if err := d.Store.PutIfAbsent(ctx, m.Checkpoint.Prefix+prunedFile, note); err != nil && !errors.Is(err, store.ErrExists) {
+		return fmt.Errorf("note that checkpoint %s is pruned: %w", m.Checkpoint.Prefix, err)
+	}
+	for _, f := range m.Checkpoint.Files {
+		if err := d.Store.Delete(ctx, m.Checkpoint.Prefix+f.Name); err != nil {
+			return fmt.Errorf("prune %s%s: %w", m.Checkpoint.Prefix, f.Name, err)
+		}
+	}
+	return nil
+}
+
+// bestSteps returns the steps of the n best evaluations so far; the later of equals is better.
+func (d *Deps) bestSteps(ctx context.Context, run string, n int) ([]int, error) {
+	objects, err := d.Store.List(ctx, schema.ManifestsPrefix(run))
+	if err != nil {
+		return nil, err
+	}
+	type scored struct {
+		step    int
+		success float64
+	}
+	all := []scored{}
+	for _, o := range objects {
+		place, err := schema.ParseManifestKey(o.Key)
+		step, numbered := place.StepNumber()
+		if err != nil || !numbered || place.Stage != wire.StageEvaluate {
+			continue
+		}
+		m, _, found, err := d.Record.Lookup(ctx, place)
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			all = append(all, scored{step, m.Stats[statSuccess]})
+		}
+	}
+	slices.SortFunc(all, func(x, y scored) int {
+		return cmp.Or(cmp.Compare(y.success, x.success), cmp.Compare(y.step, x.step))
+	})
+	steps := []int{}
+	for _, s := range all[:min(n, len(all))] {
+		steps = append(steps, s.step)
+	}
+	return steps, nil
+}

@@ -1,0 +1,84 @@
+package activities
+
+import (
+	"context"
+	"math/rand/v2"
+
+	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/internal/seed"
+	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/rl/advantage"
+	"github.com/ropewalk/ropewalk/rl/resample"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// Resample decides which trajectories enter the update, how often, and why each other does not.
+type Resample struct{ *Deps }
+
+// Execute selects over all of the step's rewards.
+func (a Resample) Execute(ctx context.Context, in wire.ResampleInput) (wire.Resampled, error) {
+	out := wire.Resampled{}
+	s := spec{scope: in.Scope, stage: wire.StageResample, turn: -1, shard: -1, inputs: []schema.Ref{in.Rewards}}
+	err := execute(ctx, a.Deps, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
+		recipe, err := a.recipe(ctx, in.Scope)
+		if err != nil {
+			return err
+		}
+		rewards, err := read[schema.RewardRow](ctx, a.Deps, in.Rewards)
+		if err != nil {
+			return err
+		}
+		selection, err := resample.Select(resampleRows(rewards), resampleOptions(recipe, in.Scope))
+		if err != nil {
+			return err
+		}
+		out.Kept, out.Dropped = selection.KeptRows, len(selection.Rows)-selection.KeptRows
+		out.KeptGroups, out.DroppedGroups = selection.KeptGroups, selection.Groups-selection.KeptGroups
+		out.Reasons = map[string]int{}
+		for reason, n := range selection.DroppedBy {
+			out.Reasons[string(reason)] = n
+		}
+		w.timing.Rows = int64(len(rewards))
+		return put(ctx, w, selectionRows(selection))
+	})
+	return out, err
+}
+
+func resampleRows(rewards []schema.RewardRow) []resample.Row {
+	rows := make([]resample.Row, len(rewards))
+	for i, r := range rewards {
+		rows[i] = resample.Row{
+			GroupID: r.GroupID, TrajectoryID: r.TrajectoryID, Reward: r.Reward,
+			ToolCalls: int(r.ToolCalls), ToolErrors: int(r.ToolErrors), AnswerTags: int(r.AnswerTags), Turns: int(r.Turns),
+		}
+	}
+	return rows
+}
+
+// resampleOptions takes the chain out of the recipe; each group draws from a stream of its own.
+func resampleOptions(recipe *recipes.Recipe, scope wire.Scope) resample.Options {
+	o := resample.Options{Source: func(label, group string) *rand.Rand {
+		return seed.Rand("resample/"+label+"/"+group, recipe.Seed, uint64(scope.Step))
+	}}
+	if v := recipe.Resample.VSPO; v != nil {
+		o.VSPO = &advantage.VSPO{Alpha: v.Alpha, Temperature: v.Temperature, MinVariance: v.MinVariance}
+	}
+	if r := recipe.Resample.RoC; r != nil {
+		o.RoC = &resample.RoC{
+			Keep: r.Keep, Counts: resample.Counts(r.Counts), Choice: resample.Choice(r.Select),
+			MinPositive: r.MinPositive, MinNegative: r.MinNegative,
+		}
+	}
+	return o
+}
+
+func selectionRows(selection resample.Selection) []schema.SelectionRow {
+	rows := make([]schema.SelectionRow, len(selection.Rows))
+	for i, r := range selection.Rows {
+		rows[i] = schema.SelectionRow{
+			GroupID: r.GroupID, TrajectoryID: r.TrajectoryID, Kept: r.Kept, Count: int32(r.Count), Weight: r.Weight,
+			Reason: string(r.Reason), GroupMean: r.GroupMean, GroupVariance: r.GroupVariance, ValueScore: r.ValueScore,
+		}
+	}
+	return rows
+}

@@ -1,0 +1,107 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/store"
+)
+
+// beat is how often an executing activity tells the server that its worker lives.
+const beat = 2 * time.Second
+
+// progress is what an activity's heartbeat shows: done of total.
+type progress struct{ done, total atomic.Int64 }
+
+func (p *progress) set(done, total int) {
+	p.done.Store(int64(done))
+	p.total.Store(int64(total))
+}
+
+// tracked runs body under heartbeats and measures it. Errors that no retry mends become
+// non-retryable with their kind.
+func tracked(ctx context.Context, t *wire.Timing, body func(ctx context.Context, p *progress) error) error {
+	info := activity.GetInfo(ctx)
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	started := time.Now()
+	t.Start, t.Attempt, t.Host = started.UnixMicro(), int(info.Attempt), host
+	t.Queue = max(0, started.Sub(info.ScheduledTime).Seconds())
+	p := &progress{}
+	stop := heartbeats(ctx, p)
+	defer stop()
+	err = body(ctx, p)
+	t.End = time.Now().UnixMicro()
+	return classify(err)
+}
+
+// heartbeats reports progress until the returned function is called.
+func heartbeats(ctx context.Context, p *progress) (stop func()) {
+	quit := make(chan struct{})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(beat)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				activity.RecordHeartbeat(ctx, p.done.Load(), p.total.Load())
+			case <-quit:
+				return
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return func() { close(quit); <-ended }
+}
+
+// classify gives errors that no retry mends their kind; all others stay retryable.
+func classify(err error) error {
+	var problems recipes.Problems
+	var refused *refusedError
+	var nonFinite *policy.NonFiniteError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &problems):
+		return permanent(wire.FailBadInput, err)
+	case errors.As(err, &refused):
+		return permanent(refused.kind, err)
+	case errors.As(err, &nonFinite):
+		return permanent(wire.FailNonFinite, err)
+	case errors.Is(err, commit.ErrDamaged), errors.Is(err, schema.ErrCorrupt):
+		return permanent(wire.FailCorrupt, err)
+	case errors.Is(err, store.ErrNoBucket), errors.Is(err, store.ErrCredentials):
+		return permanent(wire.FailBadInput, err)
+	}
+	return err
+}
+
+func permanent(kind string, err error) error {
+	return temporal.NewNonRetryableApplicationError(err.Error(), kind, nil)
+}
+
+// refusedError is an input that a stage cannot work on, whoever tries again.
+type refusedError struct{ kind, text string }
+
+func (e *refusedError) Error() string { return e.text }
+
+func refuse(kind, format string, args ...any) error {
+	return &refusedError{kind: kind, text: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,84 @@
+package activities
+
+import (
+	"context"
+
+	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/rl/resample"
+	"github.com/ropewalk/ropewalk/rl/reward"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// ScoreRewards grades one shard's trajectories (rStar2's outcome reward, spec E2).
+type ScoreRewards struct{ *Deps }
+
+// Execute commits one reward per trajectory. A wrong answer is a verdict, never an error.
+func (a ScoreRewards) Execute(ctx context.Context, in wire.ScoreInput) (wire.Scored, error) {
+	out := wire.Scored{}
+	s := spec{scope: in.Scope, stage: wire.StageReward, turn: -1, shard: in.Shard, inputs: []schema.Ref{in.Trajectories}}
+	err := execute(ctx, a.Deps, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
+		recipe, err := a.recipe(ctx, in.Scope)
+		if err != nil {
+			return err
+		}
+		trajectories, err := read[schema.TrajectoryRow](ctx, a.Deps, in.Trajectories)
+		if err != nil {
+			return err
+		}
+		rows := make([]schema.RewardRow, len(trajectories))
+		for i, t := range trajectories {
+			rows[i] = score(t, recipe.Reward)
+			count(&out, t, rows[i])
+			w.progress.set(i+1, len(trajectories))
+		}
+		w.timing.Rows, w.timing.Tokens = int64(len(rows)), out.Tokens
+		return put(ctx, w, rows)
+	})
+	return out, err
+}
+
+// score grades one trajectory and works out RoC's penalties.
+func score(t schema.TrajectoryRow, method recipes.Reward) schema.RewardRow {
+	outcome := grade(t, method)
+	penalties := resample.StructuredPenalties(int(t.ToolCalls), int(t.ToolErrors), int(t.AnswerTags), int(t.Turns))
+	return schema.RewardRow{
+		GroupID: t.GroupID, TrajectoryID: t.TrajectoryID, Level: t.Level,
+		Reward: outcome.Reward, Outcome: outcome.Reward, Success: outcome.Verdict.Correct(),
+		Turns: t.Turns, ToolCalls: t.ToolCalls, ToolErrors: t.ToolErrors, AnswerTags: t.AnswerTags,
+		ErrorPenalty: penalties.Error, FormatPenalty: penalties.Format,
+		Verdict: string(outcome.Verdict), Reference: t.Reference,
+	}
+}
+
+// grade reads the answer out of the text, or takes the one that an importer has extracted.
+func grade(t schema.TrajectoryRow, method recipes.Reward) reward.Outcome {
+	if method.Name == recipes.MathAnswer {
+		if !t.HasAnswer {
+			return reward.Outcome{Verdict: reward.NoAnswer}
+		}
+		verdict := reward.Compare(t.FinalAnswer, t.Gold, reward.Options{})
+		return reward.Outcome{Reward: verdict.Score(), Verdict: verdict, Answer: t.FinalAnswer}
+	}
+	return reward.Grade(t.Text, t.Gold, reward.Options{Fallback: method.Fallback, Literal: true})
+}
+
+func count(out *wire.Scored, t schema.TrajectoryRow, r schema.RewardRow) {
+	out.Trajectories++
+	out.RewardSum += r.Reward
+	out.ToolCalls += int(t.ToolCalls)
+	out.Tokens += int64(t.Tokens)
+	if r.Success {
+		out.Successes++
+	}
+	if r.Reward > 0 {
+		out.PositiveCalls += int(t.ToolCalls)
+		out.PositiveErrors += int(t.ToolErrors)
+	}
+	if r.Reference != nil {
+		out.Compared++
+		if *r.Reference == r.Success {
+			out.Agreed++
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// spec says what a stage execution is and what it reads.
+type spec struct {
+	scope  wire.Scope
+	stage  string
+	turn   int // −1 where the stage has none
+	shard  int // −1 where the stage is one piece
+	inputs []schema.Ref
+}
+
+func (s spec) place() schema.Place {
+	p := schema.AtInit(s.scope.Run, s.stage)
+	if s.scope.Step != wire.InitStep {
+		p = schema.At(s.scope.Run, s.scope.Step, s.stage)
+	}
+	if s.turn >= 0 {
+		p = p.WithTurn(s.turn)
+	}
+	if s.shard >= 0 {
+		p = p.WithShard(s.shard)
+	}
+	return p.WithGen(s.scope.Gen)
+}
+
+// draft is a stage's output before its commit.
+type draft struct {
+	deps     *Deps
+	place    schema.Place
+	timing   *wire.Timing
+	progress *progress
+	manifest schema.Manifest
+	stats    map[string]float64 // beside rows and tokens
+}
+
+// statistics of a manifest that an adopting attempt reports again.
+const (
+	statRows   = "rows"
+	statTokens = "tokens"
+	noteResult = "result"
+)
+
+// execute runs one stage: adopt what is committed, else work and commit. out is the activity's
+// result and done the part of it that is the same for every stage.
+func execute[R any](ctx context.Context, d *Deps, s spec, out *R, done *wire.Done, work func(ctx context.Context, w *draft) error) error {
+	timing := wire.Timing{Stage: s.stage, Shard: s.shard, Turn: s.turn}
+	err := tracked(ctx, &timing, func(ctx context.Context, p *progress) error {
+		w := &draft{deps: d, place: s.place(), timing: &timing, progress: p}
+		return w.run(ctx, s, out, done, work)
+	})
+	done.Timing = timing
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.stage, err)
+	}
+	return nil
+}
+
+func (w *draft) run(ctx context.Context, s spec, out any, done *wire.Done, work func(ctx context.Context, w *draft) error) error {
+	if found, ref, ok, err := w.deps.Record.Lookup(ctx, w.place); err != nil {
+		return err
+	} else if ok {
+		return w.adopt(found, ref, out, done)
+	}
+	var err error
+	if w.manifest, err = w.deps.manifest(ctx, s); err != nil {
+		return err
+	}
+	if err := work(ctx, w); err != nil {
+		return err
+	}
+	result, err := resultJSON(out)
+	if err != nil {
+		return err
+	}
+	if w.manifest.Note == nil {
+		w.manifest.Note = map[string]string{}
+	}
+	w.manifest.Note[noteResult] = string(result)
+	w.manifest.Stats = map[string]float64{statRows: float64(w.timing.Rows), statTokens: float64(w.timing.Tokens)}
+	maps.Copy(w.manifest.Stats, w.stats)
+	committed, ref, adopted, err := w.deps.Record.Commit(ctx, w.manifest)
+	if err != nil {
+		return err
+	}
+	if adopted {
+		return w.adopt(committed, ref, out, done)
+	}
+	done.Manifest = ref
+	return nil
+}
+
+// adopt returns what another attempt has committed as if this one had done it.
+func (w *draft) adopt(m schema.Manifest, ref schema.Ref, out any, done *wire.Done) error {
+	if text, ok := m.Note[noteResult]; ok {
+		if err := json.Unmarshal([]byte(text), out); err != nil {
+			return fmt.Errorf("%w: result in %s: %w", commit.ErrDamaged, ref.Key, err)
+		}
+	}
+	w.timing.Rows, w.timing.Tokens = int64(m.Stats[statRows]), int64(m.Stats[statTokens])
+	done.Manifest, done.Adopted = ref, true
+	return nil
+}
+
+// resultJSON encodes an activity's result without what depends on the attempt.
+func resultJSON(out any) ([]byte, error) {
+	data, err := json.Marshal(out)
+	if err != nil {
+		return nil, fmt.Errorf("encode result: %w", err)
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return nil, fmt.Errorf("encode result: %w", err)
+	}
+	delete(fields, "manifest")
+	delete(fields, "adopted")
+	delete(fields, "timing")
+	return json.Marshal(fields)
+}
+
+// put stores rows, put into canonical order, as one shard of the draft; put once a table.
+func put[R schema.Row](ctx context.Context, w *draft, rows []R) error {
+	schema.Sort(rows)
+	info, err := commit.PutRows(ctx, w.deps.Record, w.place, rows)
+	if err != nil {
+		return err
+	}
+	w.manifest.Shards = append(w.manifest.Shards, info)
+	return nil
+}
+
+func (w *draft) shard(ctx context.Context, table schema.Table, data []byte, rows int) error {
+	info, err := w.deps.Record.Shard(ctx, w.place, table, data, rows)
+	if err != nil {
+		return err
+	}
+	w.manifest.Shards = append(w.manifest.Shards, info)
+	return nil
+}
+
+// manifest starts the manifest of a stage: made by this code, under the run's recipe, out of the inputs.
+func (d *Deps) manifest(ctx context.Context, s spec) (schema.Manifest, error) {
+	c, err := d.config(ctx, s.scope.Config)
+	if err != nil {
+		return schema.Manifest{}, err
+	}
+	m := schema.NewManifest(s.place(), d.Code, c.digest)
+	m.Inputs = append([]schema.Ref{s.scope.Config}, s.inputs...)
+	return m, nil
+}
+
+// read returns a table's rows behind manifests, through their parts where they are stages'.
+func read[R schema.Row](ctx context.Context, d *Deps, refs ...schema.Ref) ([]R, error) {
+	manifests := make([]schema.Manifest, len(refs))
+	for i, ref := range refs {
+		var err error
+		if manifests[i], err = d.Record.Read(ctx, ref); err != nil {
+			return nil, err
+		}
+	}
+	return commit.Rows[R](ctx, d.Record, manifests...)
+}

@@ -1,0 +1,140 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/internal/seed"
+	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/policy/learner"
+	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/rl/loss"
+	"github.com/ropewalk/ropewalk/rl/schedule"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// UpdatePolicy takes the policy through one update on the step's batch and commits the new checkpoint.
+type UpdatePolicy struct{ *Deps }
+
+// Execute updates. A batch without rows (no group had any variance) leaves the policy as it is.
+func (a UpdatePolicy) Execute(ctx context.Context, in wire.UpdateInput) (wire.Updated, error) {
+	out := wire.Updated{}
+	s := spec{scope: in.Scope, stage: wire.StageUpdate, turn: -1, shard: -1, inputs: []schema.Ref{in.Batch, in.Policy.Manifest}}
+	err := execute(ctx, a.Deps, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
+		recipe, err := a.recipe(ctx, in.Scope)
+		if err != nil {
+			return err
+		}
+		batch, err := a.readBatch(ctx, in.Batch)
+		if err != nil {
+			return err
+		}
+		if len(batch) == 0 {
+			return a.unchanged(ctx, w, in, &out)
+		}
+		return a.Trainer.use(ctx, in.Policy, true, func(engine policy.Engine) error {
+			a.Trainer.forget() // until the new checkpoint is saved, nothing is known of what is resident
+			return a.update(ctx, w, in, recipe, engine, batch, &out)
+		})
+	})
+	// The manifest's own reference is known only after the commit.
+	out.Policy.Manifest = out.Manifest
+	return out, err
+}
+
+func (a UpdatePolicy) update(ctx context.Context, w *draft, in wire.UpdateInput, recipe *recipes.Recipe, engine policy.Engine, batch []schema.BatchRow, out *wire.Updated) error {
+	config, err := learnerConfig(recipe, in.Scope.Step)
+	if err != nil {
+		return err
+	}
+	result, err := learner.Update(ctx, engine, batch, config, w.progress.set)
+	if err != nil {
+		return err
+	}
+	saved, err := a.Trainer.save(ctx, w.place, in.Scope.Step, true)
+	if err != nil {
+		return err
+	}
+	a.Trainer.resident, a.Trainer.optimizer = saved.Digest, true
+	w.manifest.Checkpoint = &saved
+	rows := result.Updates
+	for i := range rows {
+		rows[i].PolicyBefore = in.Policy.Digest
+	}
+	rows[len(rows)-1].PolicyAfter = saved.Digest
+	out.Policy = wire.PolicyRef{Digest: saved.Digest, Step: in.Scope.Step}
+	out.Tokens, out.Drift = result.Tokens, result.LogProbDrift
+	w.timing.Rows, w.timing.Tokens = int64(result.Rows), result.Tokens
+	means(out, rows)
+	return put(ctx, w, rows)
+}
+
+// unchanged commits the old checkpoint as the step's.
+func (a UpdatePolicy) unchanged(ctx context.Context, w *draft, in wire.UpdateInput, out *wire.Updated) error {
+	before, err := a.Record.Read(ctx, in.Policy.Manifest)
+	if err != nil {
+		return err
+	}
+	w.manifest.Checkpoint = before.Checkpoint
+	out.Policy = wire.PolicyRef{Digest: in.Policy.Digest, Step: in.Policy.Step}
+	return nil
+}
+
+func (d *Deps) readBatch(ctx context.Context, ref schema.Ref) ([]schema.BatchRow, error) {
+	m, err := d.Record.Read(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	for _, shard := range m.ShardsOf(schema.Batch) {
+		data, err := d.Record.ReadShard(ctx, shard)
+		if err != nil {
+			return nil, err
+		}
+		batch, err := schema.DecodeBatch(data)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", shard.Key, err)
+		}
+		for _, row := range batch {
+			if row.OldLogProbs == nil {
+				return nil, refuse(wire.FailRefused, "row %s has no log-probabilities of the policy that wrote it (imported); an importance ratio needs them, so such rows cannot be trained on", row.TrajectoryID)
+			}
+		}
+		return batch, nil
+	}
+	return nil, refuse(wire.FailCorrupt, "%s commits no batch", ref.Key)
+}
+
+func learnerConfig(recipe *recipes.Recipe, step int) (learner.Config, error) {
+	lr, err := schedule.LearningRate(schedule.Kind(recipe.Optimizer.Decay), recipe.Optimizer.LR, recipe.Optimizer.WarmupSteps, recipe.Steps, step-1)
+	if err != nil {
+		return learner.Config{}, err
+	}
+	options := stepOptions(recipe.Optimizer)
+	options.LR = lr
+	return learner.Config{
+		Step: int32(step), Minibatches: recipe.Optimizer.Minibatches, Epochs: recipe.Optimizer.Epochs,
+		MicrobatchTokens: recipe.Optimizer.MicrobatchTokens,
+		Surrogate:        loss.PPOClip{Low: recipe.Loss.ClipLow, High: recipe.Loss.ClipHigh, Dual: recipe.Loss.DualClip},
+		Aggregation:      loss.Aggregation{Mode: loss.Mode(recipe.Loss.Aggregation), Horizon: recipe.Rollout.MaxTokens},
+		Temperature:      recipe.Rollout.Temperature,
+		Optimizer:        options,
+		Shuffle:          seed.Rand("update/shuffle", recipe.Seed, uint64(step)),
+	}, nil
+}
+
+func stepOptions(o recipes.Optimizer) policy.StepOptions {
+	return policy.StepOptions{LR: o.LR, Beta1: o.Beta1, Beta2: o.Beta2, Epsilon: o.Epsilon, WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm}
+}
+
+// means averages the optimiser steps' statistics for the step's line.
+func means(out *wire.Updated, rows []schema.UpdateRow) {
+	n := float64(len(rows))
+	for _, r := range rows {
+		out.Loss += r.Loss / n
+		out.KL += r.KL / n
+		out.Entropy += r.Entropy / n
+		out.ClipFraction += r.ClipFraction / n
+		out.GradNorm += r.GradNorm / n
+	}
+}

@@ -1,0 +1,52 @@
+package wire
+
+import "github.com/ropewalk/ropewalk/schema"
+
+// Activity names, as Temporal's UI shows them.
+const (
+	PrepareRun           = "PrepareRun"
+	WarmStart            = "WarmStart"
+	SelectPrompts        = "SelectPrompts"
+	GenerateRollouts     = "GenerateRollouts"
+	ExecuteToolCalls     = "ExecuteToolCalls"
+	AssembleTrajectories = "AssembleTrajectories"
+	ScoreRewards         = "ScoreRewards"
+	CommitStages         = "CommitStages"
+	Resample             = "Resample"
+	ComputeAdvantages    = "ComputeAdvantages"
+	UpdatePolicy         = "UpdatePolicy"
+	PublishPolicy        = "PublishPolicy"
+	Evaluate             = "Evaluate"
+	RecordTimings        = "RecordTimings"
+	ImportTrajectories   = "ImportTrajectories"
+	CompareCalculator    = "CompareCalculator"
+)
+
+// Stages, as manifests, search attributes and timings name them. Compare, commit and timings
+// commit nothing that another stage reads.
+const (
+	StagePrepare   = schema.StagePrepare
+	StageWarmStart = schema.StageWarmStart
+	StagePrompts   = schema.StagePrompts
+	StageRollout   = schema.StageRollout
+	StageSandbox   = schema.StageSandbox
+	StageAssemble  = schema.StageAssemble
+	StageReward    = schema.StageReward
+	StageResample  = schema.StageResample
+	StageAdvantage = schema.StageAdvantage
+	StageUpdate    = schema.StageUpdate
+	StagePublish   = schema.StagePublish
+	StageEvaluate  = schema.StageEvaluate
+	StageImport    = schema.StageImport
+	StageCompare   = "compare"
+	StageCommit    = "commit"
+	StageTimings   = "timings"
+)
+
+// Kinds of failures: the types of application errors, and values of the FailureKind search attribute.
+const (
+	FailBadInput  = "bad_input"      // somebody must change what was asked for
+	FailCorrupt   = "corrupt_record" // committed bytes do not match their digest
+	FailRefused   = "refused"        // a stage cannot work on such input (e.g. null log-probabilities)
+	FailNonFinite = "non_finite"     // a gradient or loss is NaN or infinite
+)

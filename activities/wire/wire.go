@@ -1,0 +1,333 @@
+// Package wire holds the parameters and results of every activity: references and small
+// statistics, never rows. It is what workflows and activities agree on.
+//
+// Glossary. A *scope* says which stage of which step of which run an activity works for. A
+// *ref* names a committed manifest by key and digest. A *policy ref* names the manifest that
+// committed a checkpoint. A *timing* is one activity's measured interval, for the timings table.
+package wire
+
+import (
+	"github.com/ropewalk/ropewalk/internal/machine"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// InitStep is the step number of run-level stages (prepare, warm start, import).
+const InitStep = -1
+
+// Scope says where an activity's output belongs.
+type Scope struct {
+	Run    string     `json:"run"`
+	Step   int        `json:"step"` // InitStep for run-level stages
+	Gen    int        `json:"gen"`
+	Config schema.Ref `json:"config"` // the manifest of PrepareRun: resolved recipe and code digest
+}
+
+// PolicyRef names a committed checkpoint.
+type PolicyRef struct {
+	Manifest schema.Ref `json:"manifest"` // the manifest that holds the checkpoint's file list
+	Digest   string     `json:"digest"`   // checkpoint digest
+	Step     int        `json:"step"`     // the step whose update made it; 0 for the warm start
+}
+
+// Timing is one activity execution as it was measured. Times are Unix microseconds.
+type Timing struct {
+	Stage   string  `json:"stage"`
+	Shard   int     `json:"shard"`
+	Turn    int     `json:"turn"`
+	Start   int64   `json:"start"`
+	End     int64   `json:"end"`
+	Queue   float64 `json:"queue"` // seconds between scheduling and start
+	CPU     float64 `json:"cpu"`   // seconds, where the stage measures it
+	Attempt int     `json:"attempt"`
+	Host    string  `json:"host"`
+	Rows    int64   `json:"rows"`
+	Tokens  int64   `json:"tokens"`
+}
+
+// Done is what every stage activity returns.
+type Done struct {
+	Manifest schema.Ref `json:"manifest"`
+	Adopted  bool       `json:"adopted,omitempty"` // an earlier attempt had committed already
+	Timing   Timing     `json:"timing"`
+}
+
+// Plan is what a workflow needs to know of the resolved recipe.
+type Plan struct {
+	Recipe        string  `json:"recipe"`
+	Seed          uint64  `json:"seed"`
+	Steps         int     `json:"steps"`
+	Shards        int     `json:"shards"`
+	MaxTurns      int     `json:"max_turns"`
+	EvaluateEvery int     `json:"evaluate_every"`
+	SandboxWall   float64 `json:"sandbox_wall"` // seconds, the longest one call may take
+	BatchRows     int     `json:"batch_rows"`   // trajectories sampled a step
+}
+
+// PrepareInput asks for a run's recipe to be resolved, validated and committed.
+type PrepareInput struct {
+	Run        string   `json:"run"`
+	Kind       string   `json:"kind"` // train | reprocess
+	Recipe     string   `json:"recipe,omitempty"`
+	RecipeYAML string   `json:"recipe_yaml,omitempty"`
+	RecipeFile string   `json:"recipe_file,omitempty"`
+	Overrides  []string `json:"overrides,omitempty"`
+	Seed       *uint64  `json:"seed,omitempty"`
+	Steps      *int     `json:"steps,omitempty"`
+	Resume     bool     `json:"resume,omitempty"`
+}
+
+// Prepared is a validated run.
+type Prepared struct {
+	Done
+	Plan Plan `json:"plan"`
+	// NextStep is the first step without a head; Policy the checkpoint it starts from (nil at step 1).
+	NextStep int        `json:"next_step"`
+	Policy   *PolicyRef `json:"policy,omitempty"`
+	// Machine is what this worker computes with.
+	Machine machine.Machine `json:"machine"`
+}
+
+// WarmStarted is the cloned policy.
+type WarmStarted struct {
+	Done
+	Policy  PolicyRef `json:"policy"`
+	Reused  bool      `json:"reused"`  // another run had made it
+	Loss    float64   `json:"loss"`    // of the last optimiser step, nats a token
+	Correct float64   `json:"correct"` // share of demonstrations that end right
+}
+
+// GenerateInput asks for one turn of one shard.
+type GenerateInput struct {
+	Scope
+	Shard   int          `json:"shard"`
+	Turn    int          `json:"turn"`
+	Prompts schema.Ref   `json:"prompts"`
+	Turns   []schema.Ref `json:"turns"` // earlier turns of this shard
+	Tools   []schema.Ref `json:"tools"` // their tool calls
+	Policy  PolicyRef    `json:"policy"`
+}
+
+// Generated counts one turn of one shard.
+type Generated struct {
+	Done
+	Calls  int   `json:"calls"`  // tool calls waiting for results
+	Tokens int64 `json:"tokens"` // generated
+}
+
+// ToolsInput asks for the tool calls of one turn of one shard.
+type ToolsInput struct {
+	Scope
+	Shard   int          `json:"shard"`
+	Turn    int          `json:"turn"`
+	Prompts schema.Ref   `json:"prompts"`
+	Turns   []schema.Ref `json:"turns"` // of this shard, the turn whose calls are to run last
+	Tools   []schema.Ref `json:"tools"` // calls of earlier turns
+}
+
+// ToolsDone counts verdicts.
+type ToolsDone struct {
+	Done
+	Calls  int `json:"calls"`
+	Failed int `json:"failed"`
+}
+
+// AssembleInput asks for one shard's episodes.
+type AssembleInput struct {
+	Scope
+	Shard   int          `json:"shard"`
+	Prompts schema.Ref   `json:"prompts"`
+	Turns   []schema.Ref `json:"turns"`
+	Tools   []schema.Ref `json:"tools"`
+}
+
+// ScoreInput asks for one shard's rewards.
+type ScoreInput struct {
+	Scope
+	Shard        int        `json:"shard"`
+	Trajectories schema.Ref `json:"trajectories"`
+}
+
+// Scored sums one shard's rewards.
+type Scored struct {
+	Done
+	Trajectories int     `json:"trajectories"`
+	RewardSum    float64 `json:"reward_sum"`
+	Successes    int     `json:"successes"`
+	// ToolCalls and ToolErrors over trajectories with a positive reward (spec I5).
+	PositiveCalls  int   `json:"positive_calls"`
+	PositiveErrors int   `json:"positive_errors"`
+	ToolCalls      int   `json:"tool_calls"`
+	Tokens         int64 `json:"tokens"`
+	// Agreed and Compared count imported rows whose own verdict ours was compared with.
+	Agreed   int `json:"agreed"`
+	Compared int `json:"compared"`
+}
+
+// StageParts lists the shard manifests that make one stage.
+type StageParts struct {
+	Stage string       `json:"stage"`
+	Turn  int          `json:"turn"` // −1 where the stage has no turns
+	Parts []schema.Ref `json:"parts"`
+}
+
+// CommitInput asks for stage manifests, and for the step's head where Head is set.
+type CommitInput struct {
+	Scope
+	Stages []StageParts `json:"stages"`
+	Head   []StageRef   `json:"head,omitempty"`
+}
+
+// StageRef is one stage manifest of a step.
+type StageRef struct {
+	Stage string     `json:"stage"`
+	Ref   schema.Ref `json:"ref"`
+}
+
+// Committed returns the stage manifests in the order asked for.
+type Committed struct {
+	Done
+	Refs []schema.Ref `json:"refs"`
+}
+
+// ResampleInput asks which trajectories are kept.
+type ResampleInput struct {
+	Scope
+	Rewards schema.Ref `json:"rewards"` // stage manifest
+}
+
+// Resampled counts groups and rows.
+type Resampled struct {
+	Done
+	Kept          int            `json:"kept"` // trajectories
+	Dropped       int            `json:"dropped"`
+	KeptGroups    int            `json:"kept_groups"`
+	DroppedGroups int            `json:"dropped_groups"`
+	Reasons       map[string]int `json:"reasons"`
+}
+
+// AdvantageInput asks for the training batch.
+type AdvantageInput struct {
+	Scope
+	Turns     []schema.Ref `json:"turns"` // stage manifests, one a turn
+	Rewards   schema.Ref   `json:"rewards"`
+	Selection schema.Ref   `json:"selection"`
+}
+
+// Advantages counts the batch.
+type Advantages struct {
+	Done
+	Rows   int   `json:"rows"`
+	Tokens int64 `json:"tokens"` // with loss
+}
+
+// UpdateInput asks for one policy update.
+type UpdateInput struct {
+	Scope
+	Batch  schema.Ref `json:"batch"`
+	Policy PolicyRef  `json:"policy"`
+}
+
+// Updated reports the update: means over its optimiser steps.
+type Updated struct {
+	Done
+	Policy       PolicyRef `json:"policy"`
+	Loss         float64   `json:"loss"`
+	KL           float64   `json:"kl"`
+	Entropy      float64   `json:"entropy"`
+	ClipFraction float64   `json:"clip_fraction"`
+	GradNorm     float64   `json:"grad_norm"`
+	Drift        float64   `json:"drift"` // largest |log-probability now − at generation| before the first step
+	Tokens       int64     `json:"tokens"`
+}
+
+// PublishInput asks the rollout engine to serve a checkpoint, and for the step's head.
+type PublishInput struct {
+	Scope
+	Policy PolicyRef  `json:"policy"`
+	Stages []StageRef `json:"stages"` // what the step's head names
+}
+
+// Published reports which checkpoints were pruned.
+type Published struct {
+	Done
+	Pruned []int `json:"pruned,omitempty"` // steps
+}
+
+// EvaluateInput asks for an evaluation on held-out problems.
+type EvaluateInput struct {
+	Scope
+	Policy PolicyRef `json:"policy"`
+	Tag    string    `json:"tag"` // warm_start | step | final
+}
+
+// Rate is a success rate with its bootstrap 95% interval over problems.
+type Rate struct {
+	Success float64 `json:"success"`
+	CILow   float64 `json:"ci_low"`
+	CIHigh  float64 `json:"ci_high"`
+	N       int     `json:"n"` // problems
+}
+
+// EvaluationSummary is one evaluation's outcome.
+type EvaluationSummary struct {
+	Rate
+	Greedy float64 `json:"greedy"`
+	// ByLevel is keyed by the level's number.
+	ByLevel                map[string]Rate `json:"by_level"`
+	ToolErrorRatePositives float64         `json:"tool_error_rate_positives"`
+	Trajectories           int             `json:"trajectories"`
+	ToolCalls              int             `json:"tool_calls"`
+	Tokens                 int64           `json:"tokens"`
+}
+
+// Evaluated is an evaluation and where it lies.
+type Evaluated struct {
+	Done
+	Summary EvaluationSummary `json:"summary"`
+}
+
+// RecordTimingsInput carries a step's measured intervals to the timings table.
+type RecordTimingsInput struct {
+	Scope
+	Timings []Timing `json:"timings"`
+	// Part separates a step's own timings from those of the run beside it.
+	Part string `json:"part"` // step | run
+}
+
+// ImportInput asks for foreign solutions to become committed turns.
+type ImportInput struct {
+	Scope
+	Format string `json:"format"` // gsm8k-solutions
+	Source string `json:"source"` // key of the uploaded file
+	Digest string `json:"digest"` // of the uploaded file
+}
+
+// ImportedShard is one shard of imported prompts, turns and trajectories: the shard's manifest of
+// the rollout stage, turn 0, holds all three.
+type ImportedShard struct {
+	Manifest schema.Ref `json:"manifest"`
+	Calls    int        `json:"calls"`
+}
+
+// Imported lists the shards.
+type Imported struct {
+	Done
+	Shards       []ImportedShard `json:"shards"`
+	Trajectories int             `json:"trajectories"`
+	Calls        int             `json:"calls"`
+}
+
+// AgreementInput asks how tool results compare with what the source wrote.
+type AgreementInput struct {
+	Scope
+	Tools  []schema.Ref `json:"tools"`
+	Source string       `json:"source"`
+	Digest string       `json:"digest"`
+}
+
+// Agreement compares the calculator with the source's annotations.
+type Agreement struct {
+	Done
+	Compared int `json:"compared"`
+	Agreed   int `json:"agreed"`
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+
+	"github.com/ropewalk/ropewalk/workflows"
+)
+
+// pollEvery is how often a followed run is asked for its progress.
+const pollEvery = 400 * time.Millisecond
+
+func (a *app) followCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "follow RUN",
+		Short:   "show a running run live",
+		Example: "  ropewalk follow quickstart-s1-20260102-030405",
+		Args:    exactly("RUN"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := a.join(cmd.Context(), needServers)
+			if err != nil {
+				return err
+			}
+			defer s.close()
+			if err := s.exists(cmd.Context(), args[0]); err != nil {
+				return err
+			}
+			_, err = a.follow(cmd.Context(), s.temporal, args[0])
+			return a.interruptible(cmd.Context(), args[0], err)
+		},
+	}
+}
+
+// follow shows a run's steps until it ends and returns its result. The run itself goes on when ctx ends.
+func (a *app) follow(ctx context.Context, c client.Client, run string) (workflows.TrainRunResult, error) {
+	type outcome struct {
+		result workflows.TrainRunResult
+		err    error
+	}
+	ended := make(chan outcome, 1)
+	go func() {
+		var o outcome
+		o.err = c.GetWorkflow(ctx, run, "").Get(ctx, &o.result)
+		ended <- o
+	}()
+	view := newProgressView(a.err, a.terminal)
+	defer view.end()
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case o := <-ended:
+			if o.err == nil {
+				view.poll(ctx, c, run)
+			}
+			return o.result, o.err
+		case <-tick.C:
+			view.poll(ctx, c, run)
+		case <-ctx.Done():
+			return workflows.TrainRunResult{}, ctx.Err()
+		}
+	}
+}
+
+// poll asks for the run's progress and shows what is new. A query may fail while a worker
+// restarts or the run continues as new; the next poll sees the same and more.
+func (v *progressView) poll(ctx context.Context, c client.Client, run string) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	value, err := c.QueryWorkflow(ctx, run, "", workflows.QueryProgress)
+	if err != nil {
+		slog.Debug("query progress", "run", run, "error", err)
+		return
+	}
+	var p workflows.Progress
+	if err := value.Get(&p); err != nil {
+		slog.Debug("decode progress", "run", run, "error", err)
+		return
+	}
+	v.show(p)
+}
+
+// interruptible turns an interruption into words on how to go on.
+func (a *app) interruptible(ctx context.Context, run string, err error) error {
+	if err == nil || ctx.Err() == nil {
+		return err
+	}
+	fmt.Fprintf(a.err, "\ninterrupted; everything committed is kept. Go on with: ropewalk resume %s\n", run)
+	return silentError{exitInterrupted}
+}
+
+// exists refuses a run that Temporal does not know.
+func (s *session) exists(ctx context.Context, run string) error {
+	_, err := s.temporal.DescribeWorkflowExecution(ctx, run, "")
+	var missing *serviceerror.NotFound
+	if errors.As(err, &missing) {
+		return badInput("no run %q on the Temporal server; `ropewalk runs` lists them", run)
+	}
+	if err != nil {
+		return fmt.Errorf("look up run %s: %w", run, err)
+	}
+	return nil
+}

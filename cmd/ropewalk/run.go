@@ -1,0 +1,223 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/workflows"
+)
+
+type runOptions struct {
+	set    []string
+	seed   uint64
+	id     string
+	dryRun bool
+	json   bool
+}
+
+func (a *app) runCommand() *cobra.Command {
+	o := runOptions{}
+	cmd := &cobra.Command{
+		Use:   "run RECIPE",
+		Short: "train a policy by a recipe and follow it",
+		Long: "run starts the workflow TrainRun with a recipe, a YAML file or the name of a built-in one, and\n" +
+			"shows it live. Without servers of your own it starts a local stack first.",
+		Example: "  ropewalk run recipes/quickstart.yaml\n" +
+			"  ropewalk run quickstart --seed 2 --set steps=20 --set optimizer.lr=1e-4\n" +
+			"  ropewalk run recipes/quickstart.yaml --dry-run",
+		Args: exactly("RECIPE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			input, resolved, err := o.resolve(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			if o.dryRun {
+				return a.dryRun(resolved, o.json)
+			}
+			if input.Run == "" {
+				input.Run = newRunID(resolved.Recipe, time.Now())
+			}
+			return a.train(cmd, input, o.json)
+		},
+	}
+	cmd.Flags().StringArrayVar(&o.set, "set", nil, "change a field of the recipe: `path=value` (repeatable)")
+	cmd.Flags().Uint64Var(&o.seed, "seed", 0, "the run's seed (default: the recipe's)")
+	cmd.Flags().StringVar(&o.id, "run-id", "", "the run's name (default: recipe, seed and time)")
+	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "validate and print the resolved recipe, start nothing")
+	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object at the end; progress goes to standard error")
+	return cmd
+}
+
+// resolve reads and validates the recipe before anything starts. The workflow gets the recipe's
+// text and resolves it again, so that it depends on no file of this machine.
+func (o runOptions) resolve(cmd *cobra.Command, recipe string) (workflows.TrainRunInput, *recipes.Resolved, error) {
+	input := workflows.TrainRunInput{Run: o.id, Set: o.set}
+	if cmd.Flags().Changed("seed") {
+		input.Seed = &o.seed
+	}
+	name, text, err := readRecipe(recipe)
+	if err != nil {
+		return input, nil, err
+	}
+	if text == "" {
+		input.Recipe = name
+	} else {
+		input.RecipeYAML, input.RecipeFile = text, name
+	}
+	resolved, err := recipes.Resolve(name, text, o.set, input.Seed, nil)
+	if err != nil {
+		return input, nil, badInputError{err}
+	}
+	if resolved.Recipe.Environment.Name == recipes.GSM8KSolutions {
+		return input, nil, badInput("%s: environment.name: %s holds imported solutions, which cannot be trained on; use `ropewalk import`", name, recipes.GSM8KSolutions)
+	}
+	if input.Run != "" {
+		if err := schema.CheckRunID(input.Run); err != nil {
+			return input, nil, badInput("--run-id: %w", err)
+		}
+	}
+	return input, resolved, nil
+}
+
+// readRecipe returns the file's text, or no text for the name of a built-in recipe.
+func readRecipe(recipe string) (name, text string, err error) {
+	if slices.Contains(recipes.Builtin(), recipe) {
+		return recipe, "", nil
+	}
+	data, err := os.ReadFile(recipe)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", "", badInput("no recipe file %s; built in are: %s", recipe, strings.Join(recipes.Builtin(), ", "))
+	}
+	if err != nil {
+		return "", "", badInput("read recipe: %w", err)
+	}
+	if len(bytes.TrimSpace(data)) == 0 {
+		return "", "", badInput("%s: holds no recipe", recipe)
+	}
+	return recipe, string(data), nil
+}
+
+func (a *app) dryRun(resolved *recipes.Resolved, asJSON bool) error {
+	r := resolved.Recipe
+	if asJSON {
+		return a.printJSON(map[string]any{"recipe": r.Name, "seed": r.Seed, "digest": resolved.Digest, "resolved": json.RawMessage(resolved.JSON)})
+	}
+	fmt.Fprintf(a.err, "recipe %s is valid: seed %d, %d steps of %d prompts × %d trajectories; digest %s\n",
+		r.Name, r.Seed, r.Steps, r.Rollout.Prompts, r.Rollout.Oversample, resolved.Digest)
+	_, err := a.out.Write(resolved.JSON)
+	return err
+}
+
+// newRunID names a run by its recipe, seed and start.
+func newRunID(r recipes.Recipe, now time.Time) string {
+	return fmt.Sprintf("%s-s%d-%s", r.Name, r.Seed, now.UTC().Format("20060102-150405"))
+}
+
+// train starts a run and follows it to its end.
+func (a *app) train(cmd *cobra.Command, input workflows.TrainRunInput, asJSON bool) error {
+	ctx := cmd.Context()
+	started := time.Now()
+	s, err := a.join(ctx, needAll)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	a.printAddresses(s)
+	if err := start(ctx, s.temporal, input); err != nil {
+		return a.interruptible(ctx, input.Run, err)
+	}
+	fmt.Fprintf(a.err, "run          %s\n", input.Run)
+	result, err := a.follow(ctx, s.temporal, input.Run)
+	if err != nil {
+		return a.interruptible(ctx, input.Run, runError(err))
+	}
+	report, err := s.report(ctx, input.Run, result, time.Since(started))
+	if err != nil {
+		return err
+	}
+	a.printReport(report, s)
+	if asJSON {
+		return a.printJSON(report)
+	}
+	if a.resident {
+		return a.keepUp(cmd, s)
+	}
+	return nil
+}
+
+// start starts TrainRun, or joins the one that is open under the run's name: a run that was
+// interrupted is still open and goes on by itself once servers and worker are back.
+func start(ctx context.Context, c client.Client, input workflows.TrainRunInput) error {
+	summary := "train " + input.Recipe + input.RecipeFile
+	if input.Resume {
+		summary = "resume " + input.Run
+	}
+	_, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+		ID: input.Run, TaskQueue: workflows.QueueCPU, StaticSummary: summary,
+		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+	}, workflows.TrainRunName, input)
+	if err != nil {
+		return fmt.Errorf("start run %s: %w", input.Run, err)
+	}
+	return nil
+}
+
+// runError keeps of a failed workflow what its author wrote.
+func runError(err error) error {
+	var app *temporal.ApplicationError
+	if errors.As(err, &app) {
+		if app.Type() == wire.FailBadInput {
+			return badInput("%s", app.Message())
+		}
+		return errors.New(app.Message())
+	}
+	if temporal.IsCanceledError(err) {
+		return errors.New("the run was cancelled; `ropewalk resume` starts it again from the last committed stage")
+	}
+	return err
+}
+
+func (a *app) resumeCommand() *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "resume RUN",
+		Short: "go on with a run from its last committed stage",
+		Long: "resume follows the run if it is still open (an interrupted command leaves it open) and starts it\n" +
+			"again otherwise. Stages that have committed are adopted, not done again.",
+		Example: "  ropewalk resume quickstart-s1-20260102-030405",
+		Args:    exactly("RUN"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := schema.CheckRunID(args[0]); err != nil {
+				return badInputError{err}
+			}
+			return a.train(cmd, workflows.TrainRunInput{Run: args[0], Resume: true}, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object at the end; progress goes to standard error")
+	return cmd
+}
+
+func (a *app) printJSON(v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encode result: %w", err)
+	}
+	_, err = fmt.Fprintf(a.out, "%s\n", text)
+	return err
+}

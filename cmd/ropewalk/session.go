@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"go.temporal.io/sdk/client"
+	sdklog "go.temporal.io/sdk/log"
+
+	"github.com/ropewalk/ropewalk/internal/stack"
+	"github.com/ropewalk/ropewalk/store"
+	"github.com/ropewalk/ropewalk/store/s3"
+)
+
+// What a command needs of the stack.
+var (
+	needAll     = stack.Everything
+	needServers = stack.Need{Temporal: true, S3: true, Worker: true}
+	needStore   = stack.Need{S3: true}
+)
+
+// session is a command's hold on the servers: those that the environment names, or the local
+// stack, joined when it runs and started when it does not.
+type session struct {
+	lease    *stack.Lease
+	temporal client.Client // nil unless needed
+	store    store.Store
+}
+
+// join joins the running stack or starts what the command needs for its own duration.
+func (a *app) join(ctx context.Context, need stack.Need) (*session, error) {
+	lease, err := stack.Join(ctx, stack.Options{Need: need, Progress: func(line string) { fmt.Fprintln(a.err, line) }})
+	if err != nil {
+		return nil, err
+	}
+	s := &session{lease: lease}
+	if err := s.open(ctx, need); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *session) open(ctx context.Context, need stack.Need) error {
+	address := s.lease.Addresses()
+	var err error
+	if need.S3 {
+		s.store, err = s3.New(s3.Options{
+			Endpoint: address.S3Endpoint, Region: address.Region, Bucket: address.S3Bucket,
+			AccessKey: address.AccessKey, SecretKey: address.SecretKey,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if !need.Temporal {
+		return nil
+	}
+	options, err := address.ClientOptions()
+	if err != nil {
+		return err
+	}
+	options.Logger = sdklog.NewStructuredLogger(slog.Default())
+	s.temporal, err = client.DialContext(ctx, options)
+	if err != nil {
+		return fmt.Errorf("connect to Temporal at %s: %w", address.Temporal, err)
+	}
+	return nil
+}
+
+func (s *session) close() {
+	if s.temporal != nil {
+		s.temporal.Close()
+	}
+	if err := s.lease.Close(); err != nil {
+		slog.Warn("leave the stack", "error", err)
+	}
+}

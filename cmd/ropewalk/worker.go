@@ -1,0 +1,239 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/contrib/envconfig"
+	sdklog "go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/ropewalk/ropewalk/activities"
+	"github.com/ropewalk/ropewalk/internal/stack"
+	"github.com/ropewalk/ropewalk/internal/temporalconf"
+	"github.com/ropewalk/ropewalk/policy/cpu"
+	"github.com/ropewalk/ropewalk/sandbox/zygote"
+	"github.com/ropewalk/ropewalk/store"
+	"github.com/ropewalk/ropewalk/store/s3"
+	"github.com/ropewalk/ropewalk/workflows"
+)
+
+type workerOptions struct {
+	queues  []string
+	threads int
+	blas    string
+	sandbox int
+}
+
+func (a *app) workerCommand() *cobra.Command {
+	o := workerOptions{}
+	cmd := &cobra.Command{
+		Use:   "worker",
+		Short: "poll task queues and run workflows and activities",
+		Long: "worker connects to the Temporal server of TEMPORAL_ADDRESS (or temporal.toml) and the store of\n" +
+			"the AWS_* variables. It refuses a store that does not honour conditional puts.",
+		Example: "  ropewalk worker\n  ropewalk worker --queues sandbox --sandbox-workers 16",
+		Args:    exactly(),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+	}
+	cmd.Flags().StringSliceVar(&o.queues, "queues", nil, "task queues to poll (default all: cpu, rollout, sandbox, gpu)")
+	cmd.Flags().IntVar(&o.threads, "threads", 0, "threads of the CPU engine (default: all cores); part of what makes results equal")
+	cmd.Flags().StringVar(&o.blas, "blas", "", "openblas or gonum (default: openblas where it is found)")
+	cmd.Flags().IntVar(&o.sandbox, "sandbox-workers", 0, "tool calls at once (default: as many as cores)")
+	return cmd
+}
+
+func (o workerOptions) run(ctx context.Context) error {
+	conf, err := temporalconf.Load("")
+	if err != nil {
+		return badInputError{err}
+	}
+	objects, err := openStore(ctx)
+	if err != nil {
+		return err
+	}
+	if err := store.Probe(ctx, objects); err != nil {
+		return err
+	}
+	options, err := envconfig.LoadDefaultClientOptions()
+	if err != nil {
+		return fmt.Errorf("read Temporal's environment configuration: %w", err)
+	}
+	options.Logger = sdklog.NewStructuredLogger(slog.Default())
+	c, err := client.DialContext(ctx, options)
+	if err != nil {
+		return fmt.Errorf("connect to Temporal at %s: %w", options.HostPort, err)
+	}
+	defer c.Close()
+	deps, closeDeps, err := o.deps(objects)
+	if err != nil {
+		return err
+	}
+	defer closeDeps()
+	return o.poll(ctx, c, conf, deps)
+}
+
+// openStore opens the store that the AWS_* variables name.
+func openStore(ctx context.Context) (store.Store, error) {
+	options, err := s3.FromEnv()
+	if err != nil {
+		return nil, badInputError{err}
+	}
+	objects, err := s3.New(options)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := objects.List(ctx, "catalogue/"); err != nil {
+		return nil, fmt.Errorf("open %s: %w", objects, err)
+	}
+	return objects, nil
+}
+
+// deps opens the engines and the sandbox; the returned function closes them.
+func (o workerOptions) deps(objects store.Store) (*activities.Deps, func(), error) {
+	var opened []io.Closer
+	closeAll := func() {
+		for _, c := range opened {
+			if err := c.Close(); err != nil {
+				slog.Warn("close", "error", err)
+			}
+		}
+	}
+	fail := func(err error) (*activities.Deps, func(), error) { closeAll(); return nil, nil, err }
+	code, err := codeDigest()
+	if err != nil {
+		return fail(err)
+	}
+	scratch, err := os.MkdirTemp("", "ropewalk-worker-")
+	if err != nil {
+		return fail(fmt.Errorf("make a scratch folder: %w", err))
+	}
+	opened = append(opened, folder(scratch))
+	executor, err := zygote.Open(zygote.Options{Workers: o.sandbox, Dir: scratch})
+	if err != nil {
+		return fail(err)
+	}
+	opened = append(opened, executor)
+	engine := cpu.Options{Threads: o.threads, BLAS: o.blas}
+	trainer, err := cpu.Open(engine)
+	if err != nil {
+		return fail(err)
+	}
+	opened = append(opened, trainer)
+	generator, err := cpu.Open(engine)
+	if err != nil {
+		return fail(err)
+	}
+	opened = append(opened, generator)
+	slog.Info("worker", "engine", trainer.Describe(), "code", code)
+	deps, err := activities.New(activities.Options{
+		Store: objects, Trainer: trainer, Rollout: generator, Sandbox: executor, Code: code, Scratch: scratch,
+	})
+	if err != nil {
+		return fail(err)
+	}
+	return deps, closeAll, nil
+}
+
+// folder removes itself when closed.
+type folder string
+
+func (f folder) Close() error { return os.RemoveAll(string(f)) }
+
+// codeDigest is the SHA-256 of the running program: what the record calls the code.
+func codeDigest() (string, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find the running program: %w", err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("read the running program: %w", err)
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", fmt.Errorf("read the running program: %w", err)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// poll runs a worker per queue until ctx ends.
+func (o workerOptions) poll(ctx context.Context, c client.Client, conf temporalconf.Config, deps *activities.Deps) error {
+	worker.SetStickyWorkflowCacheSize(conf.Worker.StickyCacheSize)
+	failed := make(chan error, 8)
+	var running []worker.Worker
+	defer func() {
+		for _, w := range running {
+			w.Stop()
+		}
+	}()
+	for _, q := range conf.Queues.All() {
+		if !o.wants(q.Name) {
+			continue
+		}
+		w := worker.New(c, q.Name, o.tuning(conf, q.Queue, failed))
+		deps.Register(w)
+		if q.Queue.WorkflowPollers > 0 {
+			w.RegisterWorkflowWithOptions(workflows.TrainRun, workflow.RegisterOptions{Name: workflows.TrainRunName})
+			w.RegisterWorkflowWithOptions(workflows.TrainStep, workflow.RegisterOptions{Name: workflows.TrainStepName})
+			w.RegisterWorkflowWithOptions(workflows.ReprocessRun, workflow.RegisterOptions{Name: workflows.ReprocessRunName})
+		}
+		if err := w.Start(); err != nil {
+			return fmt.Errorf("poll queue %s: %w", q.Name, err)
+		}
+		running = append(running, w)
+	}
+	if len(running) == 0 {
+		return badInput("--queues: none of %v is a queue of temporal.yaml", o.queues)
+	}
+	if err := stack.WorkerReady(); err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-failed:
+		return err
+	}
+}
+
+func (o workerOptions) wants(queue string) bool {
+	if len(o.queues) == 0 {
+		return true
+	}
+	for _, q := range o.queues {
+		if q == queue {
+			return true
+		}
+	}
+	return false
+}
+
+func (o workerOptions) tuning(conf temporalconf.Config, q temporalconf.Queue, failed chan<- error) worker.Options {
+	return worker.Options{
+		MaxConcurrentActivityExecutionSize:     q.MaxConcurrentActivities,
+		MaxConcurrentActivityTaskPollers:       q.ActivityPollers,
+		MaxConcurrentWorkflowTaskPollers:       max(q.WorkflowPollers, 2),
+		DisableWorkflowWorker:                  q.WorkflowPollers == 0,
+		MaxConcurrentWorkflowTaskExecutionSize: conf.Worker.MaxConcurrentWorkflowTasks,
+		WorkerStopTimeout:                      conf.Worker.StopTimeout,
+		MaxHeartbeatThrottleInterval:           conf.Worker.MaxHeartbeatThrottle,
+		DefaultHeartbeatThrottleInterval:       conf.Worker.MaxHeartbeatThrottle,
+		OnFatalError: func(err error) {
+			select {
+			case failed <- errors.Join(errors.New("worker lost its server"), err):
+			default:
+			}
+		},
+	}
+}

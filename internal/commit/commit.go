@@ -1,0 +1,189 @@
+// Package commit is the commit protocol of the record: how what an activity made becomes what
+// happened, once, whatever fails and however often it is tried.
+//
+// A *data shard* is put under a key that holds its digest, so attempts that make the same bytes
+// meet on one object and attempts that make others never touch each other's. The *audit* reads
+// every shard back and checks digest, size, row count and rows. The *manifest* then commits them
+// with a put-if-absent: of concurrent attempts one wins; a loser *adopts* the winner's manifest and
+// its own shards become *orphans*, which no reader meets, because readers come through manifests.
+//
+// The package joins store and schema and belongs to the activities; nothing else imports it.
+package commit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/store"
+)
+
+// ErrDamaged is in every error about bytes that are not what a manifest says.
+var ErrDamaged = errors.New("record is damaged")
+
+// concurrent is how many objects are read at once; each is held in memory.
+const concurrent = 4
+
+// Writer reads and commits the record of a store. It holds no state of its own: it is safe for
+// concurrent use, and a new one goes on where another process's ended.
+type Writer struct{ store store.Store }
+
+// New returns a writer on a store.
+func New(s store.Store) *Writer { return &Writer{store: s} }
+
+// Store returns the store beneath.
+func (w *Writer) Store() store.Store { return w.store }
+
+// Shard puts a data shard that is made at a place. It is not part of the record until a manifest
+// that lists the result is committed.
+func (w *Writer) Shard(ctx context.Context, place schema.Place, table schema.Table, data []byte, rows int) (schema.ShardInfo, error) {
+	if err := place.Validate(); err != nil {
+		return schema.ShardInfo{}, fmt.Errorf("put shard of table %s: %w", table, err)
+	}
+	digest := schema.Digest(data)
+	info := schema.ShardInfo{Key: place.DataKey(table, digest, table.Ext()), Table: table, Digest: digest, Bytes: int64(len(data)), Rows: rows}
+	if err := w.store.Put(ctx, info.Key, data); err != nil {
+		return schema.ShardInfo{}, fmt.Errorf("put shard of table %s: %w", table, err)
+	}
+	return info, nil
+}
+
+// Blob puts a file, such as a checkpoint's, under a key that holds the digest of what it belongs
+// to, and returns its own digest.
+func (w *Writer) Blob(ctx context.Context, key string, data []byte) (digest string, err error) {
+	if err := w.store.Put(ctx, key, data); err != nil {
+		return "", fmt.Errorf("put file: %w", err)
+	}
+	return schema.Digest(data), nil
+}
+
+// Commit audits what a manifest lists and commits it. If another attempt has committed the place
+// already, its manifest is returned and adopted is true. After an error nothing is committed, or
+// it is and the next call adopts it.
+func (w *Writer) Commit(ctx context.Context, m schema.Manifest) (committed schema.Manifest, ref schema.Ref, adopted bool, err error) {
+	data, err := schema.EncodeManifest(m)
+	if err != nil {
+		return schema.Manifest{}, schema.Ref{}, false, err
+	}
+	if err := w.audit(ctx, m); err != nil {
+		return schema.Manifest{}, schema.Ref{}, false, fmt.Errorf("audit %s: %w", m.Place, err)
+	}
+	data, adopted, err = w.putOrAdopt(ctx, m.ManifestKey(), data)
+	if err != nil {
+		return schema.Manifest{}, schema.Ref{}, false, fmt.Errorf("commit %s: %w", m.Place, err)
+	}
+	committed, ref, err = decodeManifest(m.Place, data)
+	return committed, ref, adopted, err
+}
+
+// putOrAdopt puts a document if its key is free and returns the document that is there.
+func (w *Writer) putOrAdopt(ctx context.Context, key string, data []byte) (there []byte, adopted bool, err error) {
+	err = w.store.PutIfAbsent(ctx, key, data)
+	if err == nil {
+		return data, false, nil
+	}
+	if !errors.Is(err, store.ErrExists) {
+		return nil, false, err
+	}
+	there, err = w.store.Get(ctx, key)
+	if err != nil {
+		return nil, false, fmt.Errorf("adopt the winner's: %w", err)
+	}
+	return there, !bytes.Equal(there, data), nil
+}
+
+// Lookup returns the committed manifest of a place, if there is one.
+func (w *Writer) Lookup(ctx context.Context, place schema.Place) (m schema.Manifest, ref schema.Ref, found bool, err error) {
+	if err := place.Validate(); err != nil {
+		return schema.Manifest{}, schema.Ref{}, false, fmt.Errorf("look up: %w", err)
+	}
+	data, err := w.store.Get(ctx, place.ManifestKey())
+	if errors.Is(err, store.ErrNotFound) {
+		return schema.Manifest{}, schema.Ref{}, false, nil
+	}
+	if err != nil {
+		return schema.Manifest{}, schema.Ref{}, false, fmt.Errorf("look up %s: %w", place, err)
+	}
+	m, ref, err = decodeManifest(place, data)
+	return m, ref, err == nil, err
+}
+
+// decodeManifest reads the bytes that lie under a place's manifest key.
+func decodeManifest(place schema.Place, data []byte) (schema.Manifest, schema.Ref, error) {
+	m, err := schema.DecodeManifest(data)
+	if err != nil {
+		return schema.Manifest{}, schema.Ref{}, damaged(place.ManifestKey(), err)
+	}
+	if m.Place != place {
+		return schema.Manifest{}, schema.Ref{}, damaged(place.ManifestKey(), fmt.Errorf("it is that of %s", m.Place))
+	}
+	return m, schema.Ref{Key: place.ManifestKey(), Digest: schema.Digest(data)}, nil
+}
+
+func damaged(key string, err error) error {
+	return fmt.Errorf("%w: %s: %w; restore the object from a copy, or delete it and run the stage again", ErrDamaged, key, err)
+}
+
+// Head returns a step's head, if the step has one; step is a number or schema.InitStep.
+func (w *Writer) Head(ctx context.Context, run, step string) (h schema.Head, ref schema.Ref, found bool, err error) {
+	key := schema.HeadKey(run, step)
+	data, err := w.store.Get(ctx, key)
+	if errors.Is(err, store.ErrNotFound) {
+		return schema.Head{}, schema.Ref{}, false, nil
+	}
+	if err != nil {
+		return schema.Head{}, schema.Ref{}, false, fmt.Errorf("read head: %w", err)
+	}
+	h, ref, err = decodeHead(key, data)
+	return h, ref, err == nil, err
+}
+
+// CommitHead commits a step's head after checking that its manifests are there; as in Commit, the
+// first one stays.
+func (w *Writer) CommitHead(ctx context.Context, h schema.Head) (committed schema.Head, ref schema.Ref, adopted bool, err error) {
+	data, err := schema.EncodeHead(h)
+	if err != nil {
+		return schema.Head{}, schema.Ref{}, false, err
+	}
+	var refs []schema.Ref
+	for _, stage := range h.Stages {
+		refs = append(refs, stage...)
+	}
+	if err := w.each(ctx, len(refs), func(ctx context.Context, i int) error {
+		_, err := w.Read(ctx, refs[i])
+		return err
+	}); err != nil {
+		return schema.Head{}, schema.Ref{}, false, fmt.Errorf("commit head of run %s step %s: %w", h.Run, h.Step, err)
+	}
+	data, adopted, err = w.putOrAdopt(ctx, h.Key(), data)
+	if err != nil {
+		return schema.Head{}, schema.Ref{}, false, fmt.Errorf("commit head of run %s step %s: %w", h.Run, h.Step, err)
+	}
+	committed, ref, err = decodeHead(h.Key(), data)
+	return committed, ref, adopted, err
+}
+
+func decodeHead(key string, data []byte) (schema.Head, schema.Ref, error) {
+	h, err := schema.DecodeHead(data)
+	if err != nil {
+		return schema.Head{}, schema.Ref{}, damaged(key, err)
+	}
+	if h.Key() != key {
+		return schema.Head{}, schema.Ref{}, damaged(key, fmt.Errorf("it is that of run %s step %s", h.Run, h.Step))
+	}
+	return h, schema.Ref{Key: key, Digest: schema.Digest(data)}, nil
+}
+
+// each calls f for 0…n−1, a few at a time, and returns the first error.
+func (w *Writer) each(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(concurrent)
+	for i := range n {
+		g.Go(func() error { return f(ctx, i) })
+	}
+	return g.Wait()
+}

@@ -1,0 +1,110 @@
+package stack
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestMain lets the test binary play the other processes of a stack: the supervisor, the worker,
+// a command that holds a lease, and servers that misbehave.
+func TestMain(m *testing.M) {
+	if len(os.Args) < 2 || strings.HasPrefix(os.Args[1], "-") {
+		os.Exit(m.Run())
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	err := play(ctx, os.Args[1])
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func play(ctx context.Context, role string) error {
+	switch role {
+	case "supervise":
+		o, err := OptionsFromEnv()
+		if err != nil {
+			return err
+		}
+		o.tuning = testTuning
+		return Supervise(ctx, o)
+	case "worker":
+		return playWorker(ctx)
+	case "stubborn": // a worker that ignores SIGTERM
+		if err := WorkerReady(); err != nil {
+			return err
+		}
+		select {}
+	case "broken":
+		return errors.New("cannot open the engine: no such file")
+	case "hog": // keeps 64 MiB until it is killed
+		block := bytes.Repeat([]byte{1}, 64<<20)
+		fmt.Println("full", block[len(block)-1])
+		<-ctx.Done()
+		runtime.KeepAlive(block)
+		return nil
+	case "join": // a command: joins, says so, leaves on SIGTERM
+		return playCommand(ctx)
+	}
+	return fmt.Errorf("unknown role %s", role)
+}
+
+// playWorker leaves what a real worker has: an environment, and children in groups of their own.
+func playWorker(ctx context.Context) error {
+	home := os.Getenv("ROPEWALK_HOME")
+	env := strings.Join(os.Environ(), "\n")
+	if err := os.WriteFile(filepath.Join(home, "worker.env"), []byte(env), 0o600); err != nil {
+		return err
+	}
+	child := exec.Command("sleep", "1000")
+	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := child.Start(); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(home, "worker.child"), fmt.Append(nil, child.Process.Pid), 0o600); err != nil {
+		return err
+	}
+	if err := WorkerReady(); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}
+
+func playCommand(ctx context.Context) error {
+	l, err := Join(context.Background(), testOptions(os.Getenv("ROPEWALK_HOME")))
+	if err != nil {
+		return err
+	}
+	fmt.Println("joined", l.Addresses().Temporal, l.Addresses().S3Endpoint)
+	select {
+	case <-ctx.Done():
+	case <-l.Done():
+		return l.Err()
+	}
+	return l.Close()
+}
+
+var testTuning = tuning{startTimeout: time.Minute, stopTimeout: 8 * time.Second, quickDeath: 5 * time.Second,
+	maxQuick: 3, backoff: 50 * time.Millisecond, firstLease: 15 * time.Second}
+
+func testOptions(root string) Options {
+	self, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	return Options{Root: root, Need: Everything, Supervisor: []string{self, "supervise"}, Worker: []string{self, "worker"}, tuning: testTuning}
+}

@@ -1,0 +1,145 @@
+package stack
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/ropewalk/ropewalk/internal/temporalconf"
+)
+
+// optionsVariable carries the options from the command to the supervisor that it starts.
+const optionsVariable = "ROPEWALK_STACK_OPTIONS"
+
+// Need says which parts a command uses. Parts that another lease has started already stay.
+type Need struct {
+	Temporal bool `json:"temporal"`
+	S3       bool `json:"s3"`
+	Worker   bool `json:"worker"` // implies the other two
+}
+
+// Everything is the need of a command that runs workflows.
+var Everything = Need{Temporal: true, S3: true, Worker: true}
+
+func (n Need) full() Need {
+	n.Temporal, n.S3 = n.Temporal || n.Worker, n.S3 || n.Worker
+	return n
+}
+
+// Ports are the preferred ports; one that is taken is replaced by a free one. Zero takes the default.
+type Ports struct {
+	Temporal int `json:"temporal"` // 7233
+	UI       int `json:"ui"`       // 8233
+	S3       int `json:"s3"`       // 7070
+}
+
+// Options describe the stack that a command wants. The zero value of every field but Need is usable.
+type Options struct {
+	// Root is the folder of all state; default $ROPEWALK_HOME, else .ropewalk in the working folder.
+	Root string `json:"root"`
+	Need Need   `json:"need"`
+	// NoWorker leaves the worker to the user; ROPEWALK_NO_WORKER=1 says the same.
+	NoWorker bool  `json:"no_worker"`
+	Ports    Ports `json:"ports"`
+	// Temporal is temporal.yaml; nil loads it from the working folder, else the built-in one.
+	Temporal *temporalconf.Config `json:"temporal"`
+	// Supervisor and Worker are the commands of these processes; default: this executable with
+	// "supervise" and with "worker".
+	Supervisor []string `json:"supervisor"`
+	Worker     []string `json:"worker"`
+	// Progress receives one line of text per event: a part that starts, is ready, is restarted,
+	// during Join and later, from another goroutine. May be nil.
+	Progress func(line string) `json:"-"`
+
+	tuning tuning
+}
+
+// tuning holds the times of supervision, so that tests can shorten them.
+type tuning struct {
+	startTimeout time.Duration // from a part's start until it must be healthy
+	stopTimeout  time.Duration // from SIGTERM to SIGKILL
+	quickDeath   time.Duration // a part that dies sooner counts towards giving up
+	maxQuick     int           // so many quick deaths in a row, and the part is given up
+	backoff      time.Duration // before the first restart; doubles up to 16 ×
+	firstLease   time.Duration // a supervisor that nobody joins for so long exits
+}
+
+var defaultTuning = tuning{
+	startTimeout: 2 * time.Minute,
+	stopTimeout:  10 * time.Second,
+	quickDeath:   10 * time.Second,
+	maxQuick:     4,
+	backoff:      250 * time.Millisecond,
+	firstLease:   20 * time.Second,
+}
+
+// withDefaults fills what the caller left empty and makes Root absolute.
+func (o Options) withDefaults() (Options, error) {
+	if o.Root == "" {
+		o.Root = os.Getenv("ROPEWALK_HOME")
+	}
+	if o.Root == "" {
+		o.Root = ".ropewalk"
+	}
+	root, err := filepath.Abs(o.Root)
+	if err != nil {
+		return o, fmt.Errorf("resolve the state folder %s: %w", o.Root, err)
+	}
+	o.Root = root
+	if v := os.Getenv("ROPEWALK_NO_WORKER"); v != "" && v != "0" {
+		o.NoWorker = true
+	}
+	o.Need = o.Need.full()
+	if o.NoWorker {
+		o.Need.Worker = false
+	}
+	if o.Temporal == nil {
+		conf, err := temporalconf.Load("")
+		if err != nil {
+			return o, err
+		}
+		o.Temporal = &conf
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return o, fmt.Errorf("find this executable: %w", err)
+	}
+	if len(o.Supervisor) == 0 {
+		o.Supervisor = []string{self, "supervise"}
+	}
+	if len(o.Worker) == 0 {
+		o.Worker = []string{self, "worker"}
+	}
+	setDefault(&o.Ports.Temporal, 7233)
+	setDefault(&o.Ports.UI, 8233)
+	setDefault(&o.Ports.S3, 7070)
+	if o.Progress == nil {
+		o.Progress = func(string) {}
+	}
+	if o.tuning == (tuning{}) {
+		o.tuning = defaultTuning
+	}
+	return o, nil
+}
+
+func setDefault(port *int, value int) {
+	if *port == 0 {
+		*port = value
+	}
+}
+
+// OptionsFromEnv returns the options that the command gave to the supervisor it started. The
+// hidden supervise subcommand calls it; run by hand there are none, which is an error.
+func OptionsFromEnv() (Options, error) {
+	text := os.Getenv(optionsVariable)
+	if text == "" {
+		return Options{}, fmt.Errorf("%s is not set: the supervisor is started by other commands, not by hand", optionsVariable)
+	}
+	var o Options
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		return Options{}, fmt.Errorf("parse %s: %w", optionsVariable, err)
+	}
+	return o, nil
+}

@@ -1,0 +1,185 @@
+package stack
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ropewalk/ropewalk/internal/temporalconf"
+	"go.temporal.io/sdk/client"
+	"golang.org/x/sys/unix"
+)
+
+// temporalServer is the part that runs Temporal's development server and web UI.
+type temporalServer struct {
+	layout     layout
+	conf       temporalconf.Config
+	namespace  string
+	front, web port
+	say        func(string)
+}
+
+func (t *temporalServer) command() (*exec.Cmd, error) {
+	bin, err := FindTool("temporal")
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(t.front.choose(t.say), t.web.choose(t.say)); err != nil {
+		return nil, err
+	}
+	args := []string{"server", "start-dev", "--db-filename", t.layout.database(), "--ip", loopback,
+		"--port", strconv.Itoa(t.front.got), "--ui-port", strconv.Itoa(t.web.got),
+		"--namespace", t.namespace, "--log-level", "warn",
+		// The user's configuration of Temporal clients is not for this server.
+		"--disable-config-file", "--disable-config-env"}
+	for _, f := range t.conf.SearchAttributeFlags() {
+		args = append(args, "--search-attribute", f)
+	}
+	for _, f := range t.conf.DynamicConfigFlags() {
+		args = append(args, "--dynamic-config-value", f)
+	}
+	cmd := exec.Command(bin, args...)
+	cmd.Env = append(plainEnv(), "TEMPORAL_VERSION_CHECK_DISABLED=1")
+	return cmd, nil
+}
+
+// probe is done when the frontend answers, the namespace is as temporal.yaml says and the UI answers.
+func (t *temporalServer) probe(ctx context.Context, _ *process) error {
+	if err := dialTCP(ctx, t.front.address()); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	n := namespace{name: t.namespace, conf: t.conf, own: true, say: t.say}
+	if err := n.prepareAt(ctx, client.Options{HostPort: t.front.address(), Namespace: t.namespace}); err != nil {
+		return err
+	}
+	return httpAnswer(ctx, t.url())
+}
+
+func (t *temporalServer) healthy() { t.front.settled, t.web.settled = true, true }
+
+func (t *temporalServer) url() string { return "http://" + t.web.address() }
+
+// s3Server is the part that runs versitygw over a plain folder.
+type s3Server struct {
+	layout layout
+	keys   credentials
+	bucket string
+	region string
+	port   port
+	say    func(string)
+}
+
+// healthPath answers without credentials. The dash keeps it apart from every bucket's name.
+const healthPath = "/-/healthy"
+
+func (s *s3Server) command() (*exec.Cmd, error) {
+	bin, err := FindTool("versitygw")
+	if err != nil {
+		return nil, err
+	}
+	// A bucket is a folder; no other process serves this tree.
+	if err := os.MkdirAll(filepath.Join(s.layout.s3(), s.bucket), 0o755); err != nil {
+		return nil, fmt.Errorf("make bucket folder: %w", err)
+	}
+	if err := s.port.choose(s.say); err != nil {
+		return nil, err
+	}
+	args := []string{"--port", s.port.address(), "--region", s.region, "--health", healthPath, "--quiet", "posix"}
+	sidecar, err := s.sidecar()
+	if err != nil {
+		return nil, err
+	}
+	args = append(append(args, sidecar...), s.layout.s3())
+	cmd := exec.Command(bin, args...)
+	cmd.Env = append(plainEnv(), "ROOT_ACCESS_KEY="+s.keys.AccessKey, "ROOT_SECRET_KEY="+s.keys.SecretKey)
+	return cmd, nil
+}
+
+// sidecar returns the arguments that put object metadata into a folder of its own, for file systems
+// without extended attributes. A root that has begun that way goes on so.
+func (s *s3Server) sidecar() ([]string, error) {
+	dir := s.layout.s3Sidecar()
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && hasXattrs(s.layout.s3()) {
+		return nil, nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("make folder for object metadata: %w", err)
+	}
+	return []string{"--sidecar", dir}, nil
+}
+
+// hasXattrs tries an attribute on the folder itself.
+func hasXattrs(dir string) bool {
+	const name = "user.ropewalk.probe"
+	if err := unix.Setxattr(dir, name, make([]byte, 1024), 0); err != nil {
+		return false
+	}
+	return unix.Removexattr(dir, name) == nil
+}
+
+func (s *s3Server) probe(ctx context.Context, _ *process) error {
+	return httpAnswer(ctx, s.url()+healthPath)
+}
+
+func (s *s3Server) healthy() { s.port.settled = true }
+
+func (s *s3Server) url() string { return "http://" + s.port.address() }
+
+// credentials of the local S3 server, made once per root folder.
+type credentials struct {
+	AccessKey string `json:"access_key"`
+	SecretKey string `json:"secret_key"`
+}
+
+func (l layout) loadCredentials() (credentials, error) {
+	var c credentials
+	text, err := os.ReadFile(l.credentials())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		c = credentials{AccessKey: "ROPEWALK" + rand.Text()[:12], SecretKey: rand.Text() + rand.Text()}
+		text, err = json.Marshal(c)
+		if err != nil {
+			return c, fmt.Errorf("encode S3 credentials: %w", err)
+		}
+		return c, writeFile(l.credentials(), append(text, '\n'))
+	case err != nil:
+		return c, fmt.Errorf("read S3 credentials: %w", err)
+	}
+	if err := json.Unmarshal(text, &c); err != nil || c.AccessKey == "" || c.SecretKey == "" {
+		return c, fmt.Errorf("read S3 credentials: %s is damaged: remove it and new ones are made", l.credentials())
+	}
+	return c, nil
+}
+
+// plainEnv is the environment of the servers: without what would configure them behind our back.
+func plainEnv() []string {
+	var env []string
+	for _, kv := range os.Environ() {
+		switch key, _, _ := strings.Cut(kv, "="); key {
+		case "PATH", "HOME", "USER", "TMPDIR", "TZ", "LANG", "GOMAXPROCS", "GOMEMLIMIT", "GOGC":
+			env = append(env, kv)
+		}
+	}
+	return env
+}
+
+func dialTCP(ctx context.Context, address string) error {
+	d := net.Dialer{Timeout: 2 * time.Second}
+	conn, err := d.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("dial: %w", err)
+	}
+	return conn.Close()
+}

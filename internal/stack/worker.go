@@ -1,0 +1,60 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// readyVariable names the file that a supervised worker writes its process id to once it polls.
+const readyVariable = "ROPEWALK_READY_FILE"
+
+// workerProcess is the part that runs the worker: this executable, told by its environment where
+// the servers are.
+type workerProcess struct {
+	layout    layout
+	argv      []string
+	addresses func() Addresses
+}
+
+func (w *workerProcess) command() (*exec.Cmd, error) {
+	if err := os.Remove(w.layout.readyFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("remove the last worker's ready file: %w", err)
+	}
+	cmd := exec.Command(w.argv[0], w.argv[1:]...)
+	cmd.Env = append(os.Environ(), w.addresses().Env()...) // of two values the last counts
+	cmd.Env = append(cmd.Env, readyVariable+"="+w.layout.readyFile(), "ROPEWALK_HOME="+w.layout.root)
+	return cmd, nil
+}
+
+func (w *workerProcess) probe(_ context.Context, p *process) error {
+	text, err := os.ReadFile(w.layout.readyFile())
+	if err != nil {
+		return errors.New("its pollers are not up")
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return fmt.Errorf("parse ready file: %w", err)
+	}
+	// The process group tells a worker behind a wrapper from a leftover file.
+	if group, err := unix.Getpgid(pid); err != nil || group != p.pid() {
+		return fmt.Errorf("process %d in the ready file is not this worker", pid)
+	}
+	return nil
+}
+
+// WorkerReady tells the supervisor that this worker's pollers are up. A worker that nobody
+// supervises has nobody to tell.
+func WorkerReady() error {
+	path := os.Getenv(readyVariable)
+	if path == "" {
+		return nil
+	}
+	return writeFile(path, []byte(strconv.Itoa(os.Getpid())+"\n"))
+}

@@ -1,0 +1,119 @@
+package temporalconf
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"regexp"
+	"strings"
+
+	ropewalk "github.com/ropewalk/ropewalk"
+	"go.yaml.in/yaml/v3"
+)
+
+// FileName is the name of the project file.
+const FileName = "temporal.yaml"
+
+// ErrInvalid is wrapped by every error about the content of a configuration.
+var ErrInvalid = errors.New("invalid temporal configuration")
+
+// Load reads the file at path. With an empty path it reads temporal.yaml of the working folder,
+// or the one that the binary carries if the folder has none.
+func Load(path string) (Config, error) {
+	name, optional := path, path == ""
+	if optional {
+		name = FileName
+	}
+	text, err := os.ReadFile(name)
+	switch {
+	case optional && errors.Is(err, fs.ErrNotExist):
+		return Default()
+	case err != nil:
+		return Config{}, fmt.Errorf("read temporal configuration: %w", err)
+	}
+	return Parse(name, text)
+}
+
+// Default parses the configuration that the binary carries.
+func Default() (Config, error) { return Parse("built-in "+FileName, ropewalk.TemporalYAML) }
+
+// Parse reads one YAML document strictly and validates it. name is used in messages only; every
+// fault is reported at once, a line each, as "name:line: path: fault".
+func Parse(name string, text []byte) (Config, error) {
+	var c Config
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	dec.KnownFields(true)
+	if err := dec.Decode(&c); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = errors.New("the file is empty")
+		}
+		return Config{}, fmt.Errorf("%w: %s", ErrInvalid, yamlFaults(name, err))
+	}
+	var root yaml.Node
+	if err := yaml.Unmarshal(text, &root); err != nil {
+		return Config{}, fmt.Errorf("%w: %s: %v", ErrInvalid, name, err)
+	}
+	var lines []string
+	for _, f := range c.faults() {
+		lines = append(lines, fmt.Sprintf("%s:%d: %s: %s", name, lineOf(&root, f.path), f.path, f.text))
+	}
+	if len(lines) > 0 {
+		return Config{}, fmt.Errorf("%w: %s", ErrInvalid, strings.Join(lines, "\n"))
+	}
+	return c, nil
+}
+
+// goType is how the YAML library names our types in its messages; users do not know them.
+var (
+	goType   = regexp.MustCompile(` (in|into) type \S+| into \S+$`)
+	yamlLine = regexp.MustCompile(`^(?:yaml: )?line (\d+): (.*)$`)
+)
+
+// yamlFaults rewrites the library's message as name:line: fault.
+func yamlFaults(name string, err error) string {
+	texts := []string{err.Error()}
+	var te *yaml.TypeError
+	if errors.As(err, &te) {
+		texts = te.Errors
+	}
+	for i, t := range texts {
+		t = goType.ReplaceAllString(t, "")
+		if m := yamlLine.FindStringSubmatch(t); m != nil {
+			texts[i] = fmt.Sprintf("%s:%s: %s", name, m[1], m[2])
+		} else {
+			texts[i] = name + ": " + strings.TrimPrefix(t, "yaml: ")
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+// lineOf returns the line of a dotted path, or that of its nearest parent that exists.
+// Keys of dynamic_config hold dots themselves, so the longest matching key is taken.
+func lineOf(n *yaml.Node, path string) int {
+	if n.Kind == yaml.DocumentNode && len(n.Content) > 0 {
+		n = n.Content[0]
+	}
+	line := n.Line
+	if n.Kind != yaml.MappingNode {
+		return line
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i].Value
+		if key == path {
+			return n.Content[i].Line
+		}
+		if rest, ok := strings.CutPrefix(path, key+"."); ok {
+			if n.Content[i+1].Kind != yaml.MappingNode {
+				return n.Content[i].Line
+			}
+			if l := lineOf(n.Content[i+1], rest); l > n.Content[i].Line {
+				return l
+			}
+			return n.Content[i].Line
+		}
+	}
+	return line
+}

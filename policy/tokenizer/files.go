@@ -1,0 +1,171 @@
+package tokenizer
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"sort"
+)
+
+// symbolOf is the byte-level alphabet: the character that stands for each byte. Printable Latin-1
+// stands for itself; the others take the code points from 256 on, in order (Radford et al. 2019).
+var symbolOf, symbolByte = alphabet()
+
+func alphabet() ([byteTokens]rune, map[rune]byte) {
+	var of [byteTokens]rune
+	back := make(map[rune]byte, byteTokens)
+	next := rune(byteTokens)
+	for b := 0; b < byteTokens; b++ {
+		r := rune(b)
+		printable := (r >= '!' && r <= '~') || (r >= 0xA1 && r <= 0xAC) || r >= 0xAE
+		if !printable {
+			r = next
+			next++
+		}
+		of[b] = r
+		back[r] = byte(b)
+	}
+	return of, back
+}
+
+// The shapes of tokenizer.json that this package writes and reads.
+type (
+	fileJSON struct {
+		Version       string      `json:"version"`
+		Truncation    any         `json:"truncation"`
+		Padding       any         `json:"padding"`
+		AddedTokens   []addedJSON `json:"added_tokens"`
+		Normalizer    any         `json:"normalizer"`
+		PreTokenizer  byteLevel   `json:"pre_tokenizer"`
+		PostProcessor any         `json:"post_processor"`
+		Decoder       byteLevel   `json:"decoder"`
+		Model         modelJSON   `json:"model"`
+	}
+	addedJSON struct {
+		ID         int32  `json:"id"`
+		Content    string `json:"content"`
+		SingleWord bool   `json:"single_word"`
+		LStrip     bool   `json:"lstrip"`
+		RStrip     bool   `json:"rstrip"`
+		Normalized bool   `json:"normalized"`
+		Special    bool   `json:"special"`
+	}
+	byteLevel struct {
+		Type           string `json:"type"`
+		AddPrefixSpace bool   `json:"add_prefix_space"`
+		TrimOffsets    bool   `json:"trim_offsets"`
+		UseRegex       bool   `json:"use_regex"`
+	}
+	modelJSON struct {
+		Type                    string           `json:"type"`
+		Dropout                 any              `json:"dropout"`
+		UnkToken                any              `json:"unk_token"`
+		ContinuingSubwordPrefix any              `json:"continuing_subword_prefix"`
+		EndOfWordSuffix         any              `json:"end_of_word_suffix"`
+		FuseUnk                 bool             `json:"fuse_unk"`
+		ByteFallback            bool             `json:"byte_fallback"`
+		IgnoreMerges            bool             `json:"ignore_merges"`
+		Vocab                   map[string]int32 `json:"vocab"`
+		Merges                  []any            `json:"merges"`
+	}
+	configJSON struct {
+		TokenizerClass string `json:"tokenizer_class"`
+		// Cleaning up would delete spaces before punctuation when decoding.
+		CleanUp        bool   `json:"clean_up_tokenization_spaces"`
+		EOSToken       string `json:"eos_token,omitempty"`
+		PadToken       string `json:"pad_token,omitempty"`
+		ModelMaxLength int64  `json:"model_max_length"`
+	}
+)
+
+// unboundedLength leaves the length limit to the model's own configuration.
+const unboundedLength = 1 << 30
+
+// Files returns tokenizer.json and tokenizer_config.json; the same tokenizer gives the same bytes.
+func (t *Tokenizer) Files() map[string][]byte {
+	level := byteLevel{Type: "ByteLevel", TrimOffsets: true}
+	file := fileJSON{
+		Version:      "1.0",
+		AddedTokens:  make([]addedJSON, len(t.added)),
+		PreTokenizer: level,
+		Decoder:      level,
+		Model:        modelJSON{Type: "BPE", Vocab: make(map[string]int32, byteTokens), Merges: []any{}},
+	}
+	for i, s := range t.added {
+		file.AddedTokens[i] = addedJSON{ID: int32(byteTokens + i), Content: s}
+	}
+	for b, r := range symbolOf {
+		file.Model.Vocab[string(r)] = int32(b)
+	}
+	config := configJSON{TokenizerClass: "PreTrainedTokenizerFast", ModelMaxLength: unboundedLength}
+	if _, ok := t.ids[EndOfTurn]; ok {
+		config.EOSToken, config.PadToken = EndOfTurn, EndOfTurn
+	}
+	return map[string][]byte{
+		"tokenizer.json":        encodeJSON(file),
+		"tokenizer_config.json": encodeJSON(config),
+	}
+}
+
+func encodeJSON(v any) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(v); err != nil {
+		panic(fmt.Sprintf("encode a tokenizer file: %v", err)) // the types above always encode
+	}
+	return b.Bytes()
+}
+
+// Load reads a tokenizer.json of the form that Files writes, and refuses any other.
+func Load(tokenizerJSON []byte) (*Tokenizer, error) {
+	var file fileJSON
+	if err := json.Unmarshal(tokenizerJSON, &file); err != nil {
+		return nil, fmt.Errorf("read tokenizer.json: %w", err)
+	}
+	if err := checkModel(file); err != nil {
+		return nil, fmt.Errorf("read tokenizer.json: %w", err)
+	}
+	sort.Slice(file.AddedTokens, func(i, j int) bool { return file.AddedTokens[i].ID < file.AddedTokens[j].ID })
+	added := make([]string, len(file.AddedTokens))
+	for i, a := range file.AddedTokens {
+		if int(a.ID) != byteTokens+i {
+			return nil, fmt.Errorf("read tokenizer.json: added token %q: id %d where %d is next", a.Content, a.ID, byteTokens+i)
+		}
+		if a.SingleWord || a.LStrip || a.RStrip || a.Normalized {
+			return nil, fmt.Errorf("read tokenizer.json: added token %q: single_word, lstrip, rstrip and normalized must be false", a.Content)
+		}
+		added[i] = a.Content
+	}
+	t, err := New(added)
+	if err != nil {
+		return nil, fmt.Errorf("read tokenizer.json: %w", err)
+	}
+	return t, nil
+}
+
+func checkModel(file fileJSON) error {
+	m := file.Model
+	if m.Type != "BPE" || len(m.Merges) != 0 || len(m.Vocab) != byteTokens {
+		return fmt.Errorf("model is %s with %d symbols and %d merges; want BPE with %d symbols and none",
+			m.Type, len(m.Vocab), len(m.Merges), byteTokens)
+	}
+	for b, r := range symbolOf {
+		if id, ok := m.Vocab[string(r)]; !ok || int(id) != b {
+			return fmt.Errorf("byte %d has id %d; want %d", b, id, b)
+		}
+	}
+	if file.Normalizer != nil {
+		return fmt.Errorf("a normalizer is set; want none")
+	}
+	for _, l := range []byteLevel{file.PreTokenizer, file.Decoder} {
+		if l.Type != "ByteLevel" {
+			return fmt.Errorf("pre-tokenizer or decoder is %s; want ByteLevel", l.Type)
+		}
+	}
+	if file.PreTokenizer.AddPrefixSpace || file.PreTokenizer.UseRegex {
+		return fmt.Errorf("pre-tokenizer adds a prefix space or splits by a pattern; want neither")
+	}
+	return nil
+}

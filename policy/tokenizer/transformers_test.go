@@ -1,0 +1,100 @@
+package tokenizer
+
+import (
+	"bytes"
+	"encoding/json"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ropewalk/ropewalk/env/calc"
+	"github.com/ropewalk/ropewalk/rollout/protocol"
+)
+
+// python returns an interpreter that can import transformers. Without one the test is skipped,
+// or fails when ROPEWALK_REQUIRE_TORCH=1 says that it must run.
+func python(t *testing.T) string {
+	t.Helper()
+	exe := os.Getenv("ROPEWALK_PYTHON")
+	if exe == "" {
+		exe = "python3"
+	}
+	if out, err := exec.Command(exe, "-c", "import transformers").CombinedOutput(); err != nil {
+		missing := t.Skipf
+		if os.Getenv("ROPEWALK_REQUIRE_TORCH") == "1" {
+			missing = t.Fatalf
+		}
+		missing("%s cannot import transformers (set ROPEWALK_PYTHON to one that can): %v %s", exe, err, bytes.TrimSpace(out))
+	}
+	return exe
+}
+
+// reference is what transformers makes of texts.
+type reference struct {
+	Size    int
+	EOS     int32
+	Answers []struct {
+		IDs  []int32
+		Text string
+	}
+}
+
+// askTransformers loads the tokenizer's files with AutoTokenizer and sends it the texts.
+func askTransformers(t *testing.T, tok *Tokenizer, texts []string) reference {
+	t.Helper()
+	exe, dir := python(t), t.TempDir()
+	for name, data := range tok.Files() {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	request, err := json.Marshal(texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe, "testdata/reference.py", dir)
+	var stderr bytes.Buffer
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(request), &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("run the reference: %v\n%s", err, stderr.String())
+	}
+	var got reference
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func TestSameIDsAsTransformers(t *testing.T) {
+	whole, err := New(append(protocol.Added(), calc.Added()...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tok := range map[string]*Tokenizer{"sample": sample(t), "policy": whole} {
+		rng := rand.New(rand.NewPCG(3, 4))
+		texts := []string{"abcde abcd abc ab a", " leading and trailing \n", "1 ÷ 2 × 3 ÷4", "don't . , !", "ĠÃ©"}
+		for range 300 {
+			texts = append(texts, randomText(rng, tok.added))
+		}
+		got := askTransformers(t, tok, texts)
+		if got.Size != tok.VocabSize() {
+			t.Errorf("%s: transformers counts %d tokens, we %d", name, got.Size, tok.VocabSize())
+		}
+		if id, _ := tok.ID(EndOfTurn); got.EOS != id {
+			t.Errorf("%s: transformers ends at id %d, we at %d", name, got.EOS, id)
+		}
+		for i, text := range texts {
+			if d := cmp.Diff(got.Answers[i].IDs, tok.Encode(text)); d != "" {
+				t.Errorf("%s: ids of %q (-transformers +ours):\n%s", name, text, d)
+			}
+			if got.Answers[i].Text != text {
+				t.Errorf("%s: transformers decodes %q as %q", name, text, got.Answers[i].Text)
+			}
+		}
+	}
+}

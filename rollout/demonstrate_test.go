@@ -1,0 +1,116 @@
+package rollout
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ropewalk/ropewalk/env"
+	"github.com/ropewalk/ropewalk/env/calc"
+)
+
+func TestDemonstrations(t *testing.T) {
+	l := newLoop(t, settings, 5)
+	shares := calc.EqualShares(2, 3)
+	const n = 1500
+	all, err := l.Demonstrations(t.Context(), locked{}, shares, calc.DefaultNoise(), 0, n, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	right := 0
+	for i, d := range all {
+		if len(d.Tokens) != len(d.Mask) || d.Episode.Finish != FinishAnswered {
+			t.Fatalf("demonstration %d: %d tokens, %d of mask, finish %q", i, len(d.Tokens), len(d.Mask), d.Episode.Finish)
+		}
+		if calc.IsHeldOut(d.Episode.Problem.ID) || d.Episode.Problem.Level > 3 {
+			t.Errorf("demonstration %d shows %s of level %d", i, d.Episode.Problem.Expression, d.Episode.Problem.Level)
+		}
+		if d.Right {
+			right++
+		}
+		checkMask(t, l, d)
+	}
+	if share := float64(right) / n; share < 0.28 || share > 0.38 {
+		t.Errorf("%.3f of the demonstrations are right", share)
+	}
+	part, err := l.Demonstrations(t.Context(), locked{}, shares, calc.DefaultNoise(), 700, 50, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(all[700:750], part); d != "" {
+		t.Errorf("demonstrations depend on how many are drawn:\n%s", d)
+	}
+}
+
+// checkMask checks that exactly the teacher's own words carry loss: each response starts behind a
+// generation prompt and ends with the end-of-turn tag.
+func checkMask(t *testing.T, l *Loop, d Demonstration) {
+	t.Helper()
+	var written []int32
+	for i, m := range d.Mask {
+		if m == 1 {
+			written = append(written, d.Tokens[i])
+		}
+	}
+	want := ""
+	for _, turn := range d.Episode.Turns {
+		want += turn.Text
+	}
+	if got := l.tok.Decode(written); got != want || !strings.HasSuffix(got, "</answer><|im_end|>") {
+		t.Fatalf("loss falls on %q, the responses are %q", got, want)
+	}
+}
+
+func TestDemonstrationsRefuseBadNoiseAndBreakage(t *testing.T) {
+	l := newLoop(t, settings, 5)
+	if _, err := l.Demonstrations(t.Context(), locked{}, calc.EqualShares(2), calc.Noise{BadCode: 2}, 0, 1, nil); err == nil {
+		t.Error("bad noise was accepted")
+	}
+	if _, err := l.Demonstrations(t.Context(), locked{}, calc.Shares{9: 1}, calc.Noise{}, 0, 1, nil); err == nil {
+		t.Error("a level that does not exist was accepted")
+	}
+	if _, err := l.Demonstrations(t.Context(), &tool{failAfter: 1}, calc.EqualShares(2), calc.Noise{}, 0, 1, nil); err == nil {
+		t.Error("breakage of the sandbox was lost")
+	}
+}
+
+// A usual trajectory, one call and its answer, has 40 to 60 tokens.
+func TestTokensOfUsualTrajectories(t *testing.T) {
+	l := newLoop(t, settings, 5)
+	problems, err := calc.Heldout(1536)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tokens, prompt, longest := map[int]int{}, map[int]int{}, 0
+	total := 0
+	for i, p := range problems {
+		d := demonstrateRight(t, l, p, i)
+		tokens[p.Level] += len(d.Tokens)
+		prompt[p.Level] += len(d.Episode.Turns[0].Context)
+		total += len(d.Tokens)
+		longest = max(longest, len(d.Tokens))
+	}
+	each := len(problems) / 3
+	for level := calc.MinLevel; level <= calc.MaxLevel; level++ {
+		t.Logf("level %d: %.1f tokens, %.1f of them the prompt", level,
+			float64(tokens[level])/float64(each), float64(prompt[level])/float64(each))
+	}
+	mean := float64(total) / float64(len(problems))
+	t.Logf("all levels: %.1f tokens, longest %d", mean, longest)
+	if mean < 35 || mean > 60 || longest > 110 {
+		t.Errorf("%.1f tokens on average, %d at most", mean, longest)
+	}
+}
+
+func demonstrateRight(t *testing.T, l *Loop, p env.Problem, index int) Demonstration {
+	t.Helper()
+	d, err := l.demonstrate(t.Context(), locked{}, newRand(uint64(index)), p, calc.Noise{}, index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !d.Right {
+		t.Fatalf("without noise, %q is answered wrongly:\n%s", p.Text, d.Episode.Text())
+	}
+	return d
+}

@@ -1,0 +1,83 @@
+package rollout
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/rollout/protocol"
+	"github.com/ropewalk/ropewalk/sandbox"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// compare holds text against testdata/name.
+func compare(t *testing.T, name, text string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), text); d != "" {
+		t.Errorf("%s (-want +got):\n%s", name, d)
+	}
+}
+
+// describe shows an episode: its text, then each token on a line, marked where the policy wrote it.
+func describe(l *Loop, e *Episode) string {
+	var b strings.Builder
+	row := TrajectoryRow(e)
+	fmt.Fprintf(&b, "finish %s, answer %q, gold %q, %d calls, %d errors, %d tokens, %d of them the policy's\n\n",
+		row.Finish, row.FinalAnswer, row.Gold, row.ToolCalls, row.ToolErrors, row.Tokens, row.ResponseTokens)
+	tokens, mask := e.Sequence()
+	fmt.Fprintf(&b, "%s\n\n", l.tok.Decode(tokens))
+	for i, piece := range l.tok.Pieces(tokens) {
+		fmt.Fprintf(&b, "%s %q\n", []string{" ", "*"}[mask[i]], piece)
+	}
+	return b.String()
+}
+
+// nameError is what Python 3.11 says.
+const nameError = `Traceback (most recent call last):
+  File "main.py", line 1, in <module>
+    x=12+3;print(y)
+                 ^
+NameError: name 'y' is not defined
+`
+
+func TestGoldenTrajectory(t *testing.T) {
+	l := newLoop(t, settings, 1)
+	e := start(l)
+	feed(t, l, e, protocol.CallResponse("x=12+3;print(y)"), policy.FinishStop)
+	failure := sandbox.Result{Status: sandbox.StatusRuntime, ExitCode: 1, Stderr: nameError}
+	if err := l.AbsorbResults([]*Episode{e}, []sandbox.Result{failure}); err != nil {
+		t.Fatal(err)
+	}
+	feed(t, l, e, protocol.CallResponse("print(12+3)"), policy.FinishStop)
+	runCalls(t, l, e)
+	feed(t, l, e, protocol.AnswerResponse("15"), policy.FinishStop)
+	compare(t, "trajectory.txt", describe(l, e))
+}
+
+// Each added token is one token wherever it stands, and the tokenizer of a run is part of its
+// checkpoints: a change of this list makes other checkpoints.
+func TestGoldenVocabulary(t *testing.T) {
+	l := newLoop(t, settings, 1)
+	var b strings.Builder
+	for id := 256; id < l.tok.VocabSize(); id++ {
+		fmt.Fprintf(&b, "%d %q\n", id, l.tok.Decode([]int32{int32(id)}))
+	}
+	compare(t, "vocabulary.txt", b.String())
+}

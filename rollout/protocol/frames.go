@@ -1,0 +1,78 @@
+package protocol
+
+import "strings"
+
+// The tags of a chat turn and the two names of the tool (the paper's, the released code's).
+const (
+	EndOfTurn    = "<|im_end|>"
+	ToolName     = "execute_python_code_with_standard_io"
+	ToolNameCode = "python_code_with_standard_io"
+)
+
+// The frames around a problem, a call, a tool response and an answer.
+const (
+	promptOpen = "<|im_start|>user\n"
+	promptEnd  = EndOfTurn + "\n<|im_start|>assistant\n" + reasonOpen
+
+	reasonOpen  = "<reason>"
+	reasonClose = "</reason>"
+
+	callTag      = "<tool_call>"
+	callTagClose = "</tool_call>"
+	callOpen     = callTag + `{"name": "` + ToolName + `", "arguments": {"code": "`
+	callInput    = `", "input": "`
+	callClose    = `"}}` + callTagClose
+
+	answerTag      = "<answer>"
+	answerTagClose = "</answer>"
+	boxOpen        = `\boxed{`
+
+	turnOpen    = "\n" + promptOpen + "<tool_response>\n"
+	turnEnd     = "\n</tool_response>" + promptEnd
+	turnBetween = "\n</tool_response>\n<tool_response>\n"
+
+	statusSuccess = "Tool call success"
+	statusFailure = "Tool call failure\nreason: "
+	labelStdout   = "\nstdout: "
+	labelStderr   = "\nstderr: "
+	prefixDecode  = "Failed to decode tool call: "
+	prefixTool    = "Error when executing tool: "
+	truncated     = "...(truncated)..."
+)
+
+// pythonText is what tracebacks of short programs repeat, message by message; a Python that
+// words them otherwise costs tokens and nothing else.
+var pythonText = []string{
+	"Traceback (most recent call last):\n  File \"main.py\", line 1, in <module>\n    ",
+	"  File \"main.py\", line 1\n    ",
+	"\n    ", "    ", "^^^^", "~~~~",
+	"\nNameError: name '", "' is not defined",
+	"\nSyntaxError: '(' was never closed", "\nSyntaxError: unmatched ')'", "\nSyntaxError: invalid syntax",
+	"\nZeroDivisionError: ", "integer division or modulo by zero", "integer modulo by zero", "division by zero",
+}
+
+// Prompt renders a problem for the policy.
+func Prompt(problem string) string { return promptOpen + problem + promptEnd }
+
+// RenderTurn renders the observation that holds the bodies, in order, in one user turn.
+func RenderTurn(bodies []string) string {
+	return turnOpen + strings.Join(bodies, turnBetween) + turnEnd
+}
+
+// Added lists the protocol's fixed strings, each of which is one token.
+func Added() []string {
+	added := []string{
+		EndOfTurn, promptOpen, promptEnd,
+		reasonOpen, reasonClose, callTag, callTagClose, answerTag, answerTagClose, boxOpen,
+		callOpen, callInput, callClose, callInput + callClose,
+		answerTag + boxOpen, "}" + answerTagClose,
+		turnOpen, turnEnd, turnBetween,
+		turnOpen + statusSuccess, turnOpen + statusSuccess + labelStdout, turnOpen + statusFailure,
+		turnOpen + prefixDecode, turnOpen + prefixTool,
+		statusSuccess, statusSuccess + labelStdout, statusFailure, labelStdout, labelStderr,
+		prefixDecode, prefixTool, truncated,
+	}
+	added = append(added, pythonText...)
+	added = append(added, reasons...)
+	return append(added, messages...)
+}

@@ -1,0 +1,95 @@
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/sandbox"
+)
+
+// Evaluation's fixed choices: neither changes a result, since each batch is a fixed slice of the
+// episodes and each row draws from its own stream.
+const (
+	batchEpisodes   = 256 // episodes that advance together
+	parallelBatches = 2   // so that one generates while the other's tools run
+)
+
+// RunEpisodes drives every episode to its end with the policy of the given version. progress, if
+// not nil, is told how many have finished, possibly from several goroutines but never at once. An
+// error is breakage of the engine or the sandbox; the episodes are then of no use.
+func (l *Loop) RunEpisodes(ctx context.Context, engine policy.Engine, executor sandbox.Executor, version string,
+	episodes []*Episode, progress func(done, total int)) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallelBatches)
+	report := reporter(len(episodes), progress)
+	for start := 0; start < len(episodes); start += batchEpisodes {
+		batch := episodes[start:min(start+batchEpisodes, len(episodes))]
+		group.Go(func() error { return l.runBatch(ctx, engine, executor, version, batch, report) })
+	}
+	return group.Wait()
+}
+
+// reporter returns a function that adds finished episodes to the count and reports it.
+func reporter(total int, progress func(done, total int)) func(finished int) {
+	var mu sync.Mutex
+	done := 0
+	return func(finished int) {
+		mu.Lock()
+		defer mu.Unlock()
+		done += finished
+		if progress != nil && finished > 0 {
+			progress(done, total)
+		}
+	}
+}
+
+func (l *Loop) runBatch(ctx context.Context, engine policy.Engine, executor sandbox.Executor, version string,
+	batch []*Episode, report func(finished int)) error {
+	open := active(batch)
+	report(len(batch) - open)
+	for open > 0 {
+		if err := l.advance(ctx, engine, executor, version, batch); err != nil {
+			return err
+		}
+		left := active(batch)
+		report(open - left)
+		open = left
+	}
+	return nil
+}
+
+// advance takes one turn: responses, then the results of their calls.
+func (l *Loop) advance(ctx context.Context, engine policy.Engine, executor sandbox.Executor, version string, batch []*Episode) error {
+	if req, rows := l.NextRequest(batch); len(rows) > 0 {
+		generated, err := engine.Generate(ctx, req)
+		if err != nil {
+			return fmt.Errorf("generate responses of %s and %d more: %w", batch[rows[0]].TrajectoryID, len(rows)-1, err)
+		}
+		if err := l.Absorb(batch, rows, generated, version); err != nil {
+			return err
+		}
+	}
+	var results []sandbox.Result
+	if calls, refs := l.PendingCalls(batch); len(calls) > 0 {
+		var err error
+		if results, err = executor.Run(ctx, calls); err != nil {
+			return fmt.Errorf("run tool calls of %s and %d more: %w", batch[refs[0].Episode].TrajectoryID, len(refs)-1, err)
+		}
+	}
+	return l.AbsorbResults(batch, results)
+}
+
+// active counts the episodes that have not finished.
+func active(episodes []*Episode) int {
+	n := 0
+	for _, e := range episodes {
+		if e.Finish == "" {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,219 @@
+package schema
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/ipc"
+	"github.com/apache/arrow/go/v17/arrow/memory"
+)
+
+// batchSchema is the training batch: every column required but old_logprobs, which is null for
+// imported rows; the elements of lists are never null.
+func batchSchema() *arrow.Schema {
+	meta := arrow.NewMetadata([]string{metaTable, metaVersion, metaSeal}, []string{string(Batch), strconv.Itoa(Version), sealMark + sealDigits})
+	ints := arrow.ListOfNonNullable(arrow.PrimitiveTypes.Int32)
+	floats := arrow.ListOfNonNullable(arrow.PrimitiveTypes.Float32)
+	return arrow.NewSchema([]arrow.Field{
+		{Name: "group_id", Type: arrow.BinaryTypes.String},
+		{Name: "trajectory_id", Type: arrow.BinaryTypes.String},
+		{Name: "count", Type: arrow.PrimitiveTypes.Int32},
+		{Name: "weight", Type: arrow.PrimitiveTypes.Float64},
+		{Name: "token_ids", Type: ints},
+		{Name: "loss_mask", Type: ints},
+		{Name: "old_logprobs", Type: floats, Nullable: true},
+		{Name: "advantages", Type: floats},
+	}, &meta)
+}
+
+// EncodeBatch writes the training batch as one Arrow IPC file (zstd). The rows must be valid and
+// in canonical order (SortBatch). Equal rows give equal bytes.
+func EncodeBatch(rows []BatchRow) ([]byte, error) {
+	return encodeBatch(rows, rowGroupBytes)
+}
+
+func encodeBatch(rows []BatchRow, batchBytes int) ([]byte, error) {
+	if err := AuditBatch(rows); err != nil {
+		return nil, err
+	}
+	s := batchSchema()
+	var out buffer
+	w, err := ipc.NewFileWriter(&out, ipc.WithSchema(s), ipc.WithZstd(), ipc.WithAllocator(memory.NewGoAllocator()))
+	if err != nil {
+		return nil, fmt.Errorf("encode table %s: %w", Batch, err)
+	}
+	for start := 0; start < len(rows); {
+		end := batchEnd(rows, start, batchBytes)
+		if err := writeRecord(w, s, rows[start:end]); err != nil {
+			return nil, fmt.Errorf("encode table %s rows %d–%d: %w", Batch, start, end-1, err)
+		}
+		start = end
+	}
+	if err := w.Close(); err != nil {
+		return nil, fmt.Errorf("encode table %s: %w", Batch, err)
+	}
+	if err := seal(out.data); err != nil {
+		return nil, fmt.Errorf("encode table %s: %w", Batch, err)
+	}
+	return out.data, nil
+}
+
+// batchEnd returns where the record batch that begins at start ends, as groupEnd does.
+func batchEnd(rows []BatchRow, start, bound int) int {
+	size := 0
+	for end := start; end < len(rows); end++ {
+		size += 64 + 16*len(rows[end].TokenIDs) // four lists of 4-byte entries
+		if size > bound && end > start {
+			return end
+		}
+	}
+	return len(rows)
+}
+
+func writeRecord(w *ipc.FileWriter, s *arrow.Schema, rows []BatchRow) error {
+	b := array.NewRecordBuilder(memory.NewGoAllocator(), s)
+	defer b.Release()
+	for i := range rows {
+		r := &rows[i]
+		b.Field(0).(*array.StringBuilder).Append(r.GroupID)
+		b.Field(1).(*array.StringBuilder).Append(r.TrajectoryID)
+		b.Field(2).(*array.Int32Builder).Append(r.Count)
+		b.Field(3).(*array.Float64Builder).Append(r.Weight)
+		appendInts(b.Field(4), r.TokenIDs)
+		appendInts(b.Field(5), r.LossMask)
+		if r.OldLogProbs == nil {
+			b.Field(6).AppendNull()
+		} else {
+			appendFloats(b.Field(6), r.OldLogProbs)
+		}
+		appendFloats(b.Field(7), r.Advantages)
+	}
+	record := b.NewRecord()
+	defer record.Release()
+	return w.Write(record)
+}
+
+func appendInts(b array.Builder, xs []int32) {
+	l := b.(*array.ListBuilder)
+	l.Append(true)
+	l.ValueBuilder().(*array.Int32Builder).AppendValues(xs, nil)
+}
+
+func appendFloats(b array.Builder, xs []float32) {
+	l := b.(*array.ListBuilder)
+	l.Append(true)
+	l.ValueBuilder().(*array.Float32Builder).AppendValues(xs, nil)
+}
+
+// DecodeBatch reads a training batch, with the guarantees of Decode.
+func DecodeBatch(data []byte) (rows []BatchRow, err error) {
+	defer recovered(Batch, &err)
+	if err := checkSeal(data); err != nil {
+		return nil, corrupt(Batch, err)
+	}
+	r, err := ipc.NewFileReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, corrupt(Batch, err)
+	}
+	defer func() { err = errors.Join(err, closing(Batch, r)) }()
+	if err := checkBatchSchema(r.Schema()); err != nil {
+		return nil, err
+	}
+	rows = []BatchRow{}
+	for i := range r.NumRecords() {
+		record, err := r.Record(i)
+		if err != nil {
+			return nil, corrupt(Batch, fmt.Errorf("read record batch %d: %w", i, err))
+		}
+		if rows, err = appendRecord(rows, record); err != nil {
+			return nil, corrupt(Batch, fmt.Errorf("record batch %d: %w", i, err))
+		}
+	}
+	return rows, nil
+}
+
+func checkBatchSchema(s *arrow.Schema) error {
+	name, _ := s.Metadata().GetValue(metaTable)
+	version, _ := s.Metadata().GetValue(metaVersion)
+	if err := checkMeta(Batch, name, version); err != nil {
+		return err
+	}
+	for _, want := range batchSchema().Fields() {
+		got, ok := s.FieldsByName(want.Name)
+		switch {
+		case !ok:
+			return fmt.Errorf("decode table %s: column %s is missing", Batch, want.Name)
+		case !arrow.TypeEqual(got[0].Type, want.Type):
+			return fmt.Errorf("decode table %s: column %s is %s, want %s", Batch, want.Name, got[0].Type, want.Type)
+		}
+	}
+	if !slices.EqualFunc(s.Fields(), batchSchema().Fields(), func(a, b arrow.Field) bool { return a.Name == b.Name }) {
+		return fmt.Errorf("decode table %s: columns are not those of schema version %d", Batch, Version)
+	}
+	return nil
+}
+
+// appendRecord copies a record batch's rows out of the reader's memory.
+func appendRecord(rows []BatchRow, record arrow.Record) ([]BatchRow, error) {
+	n := int(record.NumRows())
+	for i := range int(record.NumCols()) {
+		c := record.Column(i)
+		if c.Len() != n {
+			return nil, fmt.Errorf("column %s has %d rows of %d", record.ColumnName(i), c.Len(), n)
+		}
+		if c.NullN() > 0 && record.ColumnName(i) != "old_logprobs" {
+			return nil, fmt.Errorf("column %s holds nulls", record.ColumnName(i))
+		}
+	}
+	group, trajectory := record.Column(0).(*array.String), record.Column(1).(*array.String)
+	count, weight := record.Column(2).(*array.Int32), record.Column(3).(*array.Float64)
+	for i := range n {
+		rows = append(rows, BatchRow{
+			GroupID:      string([]byte(group.Value(i))),
+			TrajectoryID: string([]byte(trajectory.Value(i))),
+			Count:        count.Value(i),
+			Weight:       weight.Value(i),
+			TokenIDs:     intsAt(record.Column(4), i),
+			LossMask:     intsAt(record.Column(5), i),
+			OldLogProbs:  floatsAt(record.Column(6), i),
+			Advantages:   floatsAt(record.Column(7), i),
+		})
+	}
+	return rows, nil
+}
+
+func intsAt(column arrow.Array, i int) []int32 {
+	l := column.(*array.List)
+	start, end := l.ValueOffsets(i)
+	return append([]int32{}, l.ListValues().(*array.Int32).Int32Values()[start:end]...)
+}
+
+func floatsAt(column arrow.Array, i int) []float32 {
+	if column.IsNull(i) {
+		return nil
+	}
+	l := column.(*array.List)
+	start, end := l.ValueOffsets(i)
+	return append([]float32{}, l.ListValues().(*array.Float32).Float32Values()[start:end]...)
+}
+
+// buffer is an in-memory file for the IPC writer, which asks for its position and never goes back.
+type buffer struct{ data []byte }
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.data = append(b.data, p...)
+	return len(p), nil
+}
+
+func (b *buffer) Seek(offset int64, whence int) (int64, error) {
+	if offset != 0 || whence == io.SeekStart {
+		return 0, errors.New("buffer only appends")
+	}
+	return int64(len(b.data)), nil
+}

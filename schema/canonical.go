@@ -1,0 +1,81 @@
+package schema
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Digest is the SHA-256 of data in lower-case hexadecimal.
+func Digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// ValidDigest reports whether s has the form of a Digest.
+func ValidDigest(s string) bool { return digestForm.MatchString(s) }
+
+// Canonical encodes v as the one JSON text of the record: keys sorted, two spaces of indentation,
+// no escaping of HTML, a newline at the end. Equal values give equal bytes.
+func Canonical(v any) ([]byte, error) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("encode JSON: %w", err)
+	}
+	return recode(raw)
+}
+
+// recode parses JSON and writes it again canonically; numbers keep their text.
+func recode(raw []byte) ([]byte, error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var tree any
+	if err := d.Decode(&tree); err != nil {
+		return nil, fmt.Errorf("decode JSON: %w", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("decode JSON: text follows the document")
+	}
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(tree); err != nil { // maps are written in sorted order
+		return nil, fmt.Errorf("encode JSON: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// checkCanonical returns an error unless data is exactly what Canonical would write.
+func checkCanonical(data []byte) error {
+	again, err := recode(data)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(again, data) {
+		return errors.New("decode JSON: the text is not in canonical form")
+	}
+	return nil
+}
+
+// decodeStrict parses canonical JSON into v: an unknown field, a missing one, a repeated one or
+// any other departure from what Canonical writes of v is an error.
+func decodeStrict(data []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return fmt.Errorf("decode JSON: %w", err)
+	}
+	again, err := Canonical(v)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(again, data) {
+		return errors.New("decode JSON: the text is not in canonical form, or a field is missing")
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+package schema
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// logProbSlack allows a log-probability to exceed 0 by rounding of a float32 log-softmax.
+const logProbSlack = 1e-4
+
+// checks collects the first fault of one row; later checks are then skipped.
+type checks struct{ err error }
+
+func (c *checks) fail(field, format string, args ...any) {
+	if c.err == nil {
+		c.err = fmt.Errorf("%s: "+format, append([]any{field}, args...)...)
+	}
+}
+
+func (c *checks) group(id string) {
+	if !groupForm.MatchString(id) {
+		c.fail("group_id", "want step/group as 00000/0000, got %q", id)
+	}
+}
+
+// trajectory checks both ids and that the trajectory belongs to the group.
+func (c *checks) trajectory(group, id string) {
+	c.group(group)
+	if !trajectoryForm.MatchString(id) {
+		c.fail("trajectory_id", "want step/group/sample as 00000/0000/000, got %q", id)
+		return
+	}
+	if id[:len(id)-len("/000")] != group {
+		c.fail("trajectory_id", "%s does not belong to group %s", id, group)
+	}
+}
+
+func (c *checks) present(field, value string) {
+	if value == "" {
+		c.fail(field, "must not be empty")
+	}
+}
+
+func (c *checks) oneOf(field, value string, allowed ...string) {
+	if !slices.Contains(allowed, value) {
+		c.fail(field, "must be one of %q, got %q", allowed, value)
+	}
+}
+
+func (c *checks) count(field string, n int64) {
+	if n < 0 {
+		c.fail(field, "must be ≥ 0, got %d", n)
+	}
+}
+
+func (c *checks) finite(field string, x float64) {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		c.fail(field, "must be finite, got %v", x)
+	}
+}
+
+func (c *checks) nonNegative(field string, x float64) {
+	c.finite(field, x)
+	if x < 0 {
+		c.fail(field, "must be ≥ 0, got %v", x)
+	}
+}
+
+func (c *checks) length(field string, got, want int) {
+	if got != want {
+		c.fail(field, "has %d entries where token_ids has %d", got, want)
+	}
+}
+
+func (c *checks) tokens(ids []int32) {
+	for i, id := range ids {
+		if id < 0 {
+			c.fail("token_ids", "entry %d: must be ≥ 0, got %d", i, id)
+			return
+		}
+	}
+}
+
+// mask checks a loss mask of 0 and 1 that is 0 over the leading context tokens.
+func (c *checks) mask(mask []int32, context int) {
+	for i, m := range mask {
+		if m != 0 && m != 1 {
+			c.fail("loss_mask", "entry %d: must be 0 or 1, got %d", i, m)
+			return
+		}
+		if i < context && m != 0 {
+			c.fail("loss_mask", "entry %d: is 1 on a token of the context", i)
+			return
+		}
+	}
+}
+
+// outputs checks a nullable list of per-token floats against inclusive bounds.
+func (c *checks) outputs(field string, xs []float32, low, high float64) {
+	for i, x := range xs {
+		v := float64(x)
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			c.fail(field, "entry %d: must be finite, got %v", i, v)
+			return
+		}
+		if v < low || v > high {
+			c.fail(field, "entry %d: must lie in [%g, %g], got %g", i, low, high, v)
+			return
+		}
+	}
+}
+
+// zeroContext checks that the entries of context tokens are 0.
+func (c *checks) zeroContext(field string, xs []float32, context int) {
+	for i := 0; i < min(context, len(xs)); i++ {
+		if xs[i] != 0 {
+			c.fail(field, "entry %d: must be 0 on a token of the context, got %g", i, xs[i])
+			return
+		}
+	}
+}

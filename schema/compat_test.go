@@ -1,0 +1,92 @@
+package schema
+
+import (
+	"bytes"
+	"strconv"
+	"testing"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/stretchr/testify/require"
+)
+
+// foreign writes rows of any type as a sealed shard that claims a table and a version.
+func foreign[T any](t *testing.T, table, version string, codec parquet.WriterOption, rows ...T) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := parquet.NewGenericWriter[T](&out, codec, parquet.KeyValueMetadata(metaTable, table),
+		parquet.KeyValueMetadata(metaVersion, version), parquet.KeyValueMetadata(metaSeal, sealMark+sealDigits))
+	_, err := w.Write(rows)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	require.NoError(t, seal(out.Bytes()))
+	return out.Bytes()
+}
+
+var zstd = parquet.Compression(&parquet.Zstd)
+
+// rewardsBefore is RewardRow as a version without the nullable column would have written it.
+type rewardsBefore struct {
+	GroupID       string  `parquet:"group_id"`
+	TrajectoryID  string  `parquet:"trajectory_id"`
+	Level         int32   `parquet:"level"`
+	Reward        float64 `parquet:"reward"`
+	Outcome       float64 `parquet:"outcome"`
+	Success       bool    `parquet:"success"`
+	Turns         int32   `parquet:"turns"`
+	ToolCalls     int32   `parquet:"tool_calls"`
+	ToolErrors    int32   `parquet:"tool_errors"`
+	AnswerTags    int32   `parquet:"answer_tags"`
+	ErrorPenalty  float64 `parquet:"error_penalty"`
+	FormatPenalty float64 `parquet:"format_penalty"`
+	Verdict       string  `parquet:"verdict"`
+}
+
+func before() rewardsBefore {
+	return rewardsBefore{GroupID: GroupID(1, 2), TrajectoryID: TrajectoryID(1, 2, 3), Level: 2, Reward: 0.5, Verdict: "exact"}
+}
+
+func TestAMissingNullableColumnIsNull(t *testing.T) {
+	rows, err := Decode[RewardRow](foreign(t, "rewards", "1", zstd, before(), before()))
+	require.NoError(t, err)
+	require.Len(t, rows, 2)
+	require.Equal(t, RewardRow{GroupID: "00001/0002", TrajectoryID: "00001/0002/003", Level: 2, Reward: 0.5, Verdict: "exact"}, rows[1])
+}
+
+func TestFilesOfAnotherKindAreRefusedByName(t *testing.T) {
+	type missing struct {
+		GroupID string `parquet:"group_id"`
+	}
+	type extra struct {
+		rewardsBefore
+		Bonus *float64 `parquet:"bonus,optional"`
+	}
+	type retyped struct {
+		GroupID      string `parquet:"group_id"`
+		TrajectoryID string `parquet:"trajectory_id"`
+		Level        int64  `parquet:"level"`
+	}
+	type nullable struct {
+		GroupID *string `parquet:"group_id,optional"`
+	}
+	tests := []struct {
+		name string
+		data []byte
+		text string
+	}{
+		{"another table", foreign(t, "turns", "1", zstd, before()), `ropewalk.table says "turns"`},
+		{"a later version", foreign(t, "rewards", strconv.Itoa(Version+1), zstd, before()), "newer than this program's 1; upgrade"},
+		{"no version", foreign(t, "rewards", "", zstd, before()), `ropewalk.schema_version is ""`},
+		{"a missing column", foreign(t, "rewards", "1", zstd, missing{}), "required column trajectory_id is missing"},
+		{"an unknown column", foreign(t, "rewards", "1", zstd, extra{rewardsBefore: before()}), "column bonus is not in schema version 1"},
+		{"a column of another type", foreign(t, "rewards", "1", zstd, retyped{}), "column level is required INT(64,true), want required INT(32,true)"},
+		{"nulls where none may be", foreign(t, "rewards", "1", zstd, nullable{}), "column group_id is nullable STRING, want required STRING"},
+		{"another compression", foreign(t, "rewards", "1", parquet.Compression(&parquet.Snappy), before()), "compressed by SNAPPY"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := Decode[RewardRow](test.data)
+			require.ErrorContains(t, err, test.text)
+			require.ErrorContains(t, err, "decode table rewards")
+		})
+	}
+}

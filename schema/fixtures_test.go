@@ -1,0 +1,218 @@
+package schema
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+)
+
+// The fixtures: valid rows drawn from a seed, in canonical order, with every kind of value: nulls,
+// empty lists, empty and non-ASCII text, the extremes of numbers.
+
+var (
+	texts    = []string{"", "7", "12 + 30 = ?", "naïve ∑ 漢字 🙂", "line\nline\ttab \"quoted\" <answer>\\boxed{42}</answer>", "\x00 is a byte too"}
+	statuses = []string{"ok", "runtime_error", "timeout_cpu", "decode_error"}
+)
+
+func pick[T any](r *rand.Rand, xs []T) T { return xs[r.IntN(len(xs))] }
+
+func digestFor(r *rand.Rand) string { return Digest([]byte{byte(r.IntN(3))}) }
+
+// ids returns the n-th trajectory's ids, four samples a group.
+func ids(n int) (group, trajectory string) { return GroupID(3, n/4), TrajectoryID(3, n/4, n%4) }
+
+func tokens(r *rand.Rand, n int) []int32 {
+	out := make([]int32, n)
+	for i := range out {
+		out[i] = r.Int32N(400)
+	}
+	return out
+}
+
+func promptRows(r *rand.Rand, n int) []PromptRow {
+	rows := make([]PromptRow, n)
+	for i := range rows {
+		rows[i] = PromptRow{GroupID: GroupID(3, i), ProblemID: Digest(fmt.Append(nil, i)), Level: r.Int32N(5), Problem: pick(r, texts),
+			Answer: pick(r, texts), Expression: pick(r, texts), TokenIDs: tokens(r, r.IntN(20))}
+	}
+	return rows
+}
+
+func turnRows(r *rand.Rand, n int) []TurnRow {
+	rows := make([]TurnRow, n)
+	for i := range rows {
+		group, trajectory := ids(i / 3)
+		count := r.IntN(30)
+		context := r.IntN(count + 1)
+		row := TurnRow{GroupID: group, TrajectoryID: trajectory, Turn: int32(i % 3), ContextTokens: int32(context),
+			TokenIDs: tokens(r, count), LossMask: make([]int32, count), Observation: pick(r, texts), Response: pick(r, texts),
+			Finish: pick(r, []string{"stop", "length"}), ToolCalls: r.Int32N(3), Answered: r.IntN(2) == 0, AnchorHash: digestFor(r)}
+		for j := context; j < count; j++ {
+			row.LossMask[j] = r.Int32N(2)
+		}
+		if r.IntN(3) > 0 {
+			row.PolicyVersion = digestFor(r)
+			row.LogProbs, row.Entropies = make([]float32, count), make([]float32, count)
+			for j := context; j < count; j++ {
+				row.LogProbs[j], row.Entropies[j] = -float32(r.ExpFloat64()), float32(r.ExpFloat64())
+			}
+		}
+		rows[i] = row
+	}
+	return rows
+}
+
+func toolCallRows(r *rand.Rand, n int) []ToolCallRow {
+	rows := make([]ToolCallRow, n)
+	for i := range rows {
+		group, trajectory := ids(i / 4)
+		rows[i] = ToolCallRow{GroupID: group, TrajectoryID: trajectory, Turn: int32(i / 2 % 2), Call: int32(i % 2), Name: pick(r, texts),
+			Arguments: pick(r, texts), Code: pick(r, texts), Stdin: pick(r, texts), Status: pick(r, statuses), ExitCode: r.Int32N(3) - 1,
+			Stdout: pick(r, texts), Stderr: pick(r, texts), Value: pick(r, texts), Response: pick(r, texts)}
+	}
+	return rows
+}
+
+func trajectoryRows(r *rand.Rand, n int) []TrajectoryRow {
+	rows := make([]TrajectoryRow, n)
+	yes, no := true, false
+	for i := range rows {
+		group, trajectory := ids(i)
+		calls, all := r.Int32N(4), r.Int32N(200)
+		rows[i] = TrajectoryRow{GroupID: group, TrajectoryID: trajectory, ProblemID: digestFor(r), Level: r.Int32N(5), Source: "rollout",
+			Turns: 1 + r.Int32N(3), ToolCalls: calls, ToolErrors: r.Int32N(calls + 1), AnswerTags: r.Int32N(3), Tokens: all,
+			ResponseTokens: r.Int32N(all + 1), Finish: pick(r, []string{"answered", "no_action", "max_turns", "length"}),
+			FinalAnswer: pick(r, texts), HasAnswer: r.IntN(2) == 0, Gold: pick(r, texts), PolicyVersion: digestFor(r), Text: pick(r, texts), Reference: pick(r, []*bool{nil, &yes, &no})}
+	}
+	return rows
+}
+
+func rewardRows(r *rand.Rand, n int) []RewardRow {
+	rows := make([]RewardRow, n)
+	yes, no := true, false
+	for i := range rows {
+		group, trajectory := ids(i)
+		rows[i] = RewardRow{GroupID: group, TrajectoryID: trajectory, Level: r.Int32N(5), Reward: r.NormFloat64(), Outcome: float64(r.IntN(2)),
+			Success: r.IntN(2) == 0, Turns: r.Int32N(4), ToolCalls: 3, ToolErrors: r.Int32N(4), AnswerTags: r.Int32N(3), ErrorPenalty: r.Float64(), FormatPenalty: r.Float64(), Verdict: pick(r, []string{"exact", "wrong", "no_answer"}),
+			Reference: pick(r, []*bool{nil, &yes, &no})}
+	}
+	return rows
+}
+
+func selectionRows(r *rand.Rand, n int) []SelectionRow {
+	rows := make([]SelectionRow, n)
+	for i := range rows {
+		group, trajectory := ids(i)
+		row := SelectionRow{GroupID: group, TrajectoryID: trajectory, GroupMean: r.NormFloat64(), GroupVariance: r.Float64(), ValueScore: r.NormFloat64()}
+		if row.Kept = r.IntN(2) == 0; row.Kept {
+			row.Count, row.Weight = 1+r.Int32N(3), r.Float64()
+		} else {
+			row.Reason = pick(r, []string{"zero_variance", "roc_not_drawn"})
+		}
+		rows[i] = row
+	}
+	return rows
+}
+
+func updateRows(r *rand.Rand, n int) []UpdateRow {
+	rows := make([]UpdateRow, n)
+	for i := range rows {
+		rows[i] = UpdateRow{Step: 3, OptimizerStep: 10 + int64(i), Minibatch: int32(i), Rows: r.Int32N(99), Tokens: r.Int64N(1 << 40), Loss: r.NormFloat64(),
+			KL: r.NormFloat64(), ClipFraction: r.Float64(), Entropy: r.Float64(), RatioMax: 1 + r.Float64(), GradNorm: r.Float64(), LR: 1e-3,
+			PolicyBefore: digestFor(r)}
+	}
+	if n > 0 {
+		rows[n-1].PolicyAfter = digestFor(r)
+	}
+	return rows
+}
+
+func evaluationRows(r *rand.Rand, n int) []EvaluationRow {
+	rows := make([]EvaluationRow, n)
+	for i := range rows {
+		rows[i] = EvaluationRow{Tag: pick(r, []string{"warm_start", "step", "final"}), ProblemID: Digest(fmt.Append(nil, i/4)), Level: r.Int32N(5), Sample: int32(i % 4),
+			Greedy: r.IntN(2) == 0, Success: r.IntN(2) == 0, ToolCalls: 2, ToolErrors: r.Int32N(3), Turns: r.Int32N(4), Tokens: r.Int32N(99),
+			FinalAnswer: pick(r, texts), Gold: pick(r, texts), PolicyVersion: digestFor(r)}
+	}
+	Sort(rows)
+	return rows
+}
+
+func timingRows(r *rand.Rand, n int) []TimingRow {
+	rows := make([]TimingRow, n)
+	for i := range rows {
+		start := int64(1_700_000_000_000_000) + r.Int64N(1<<40)
+		rows[i] = TimingRow{Stage: pick(r, []string{StageRollout, StageReward}), Shard: r.Int32N(4) - 1, Turn: r.Int32N(4) - 1, Kind: pick(r, []string{"activity", "tool_call"}),
+			TrajectoryID: pick(r, []string{"", TrajectoryID(3, 0, i%4)}), Call: r.Int32N(3) - 1, StartMicros: start, EndMicros: start + r.Int64N(1e6), QueueSeconds: r.Float64(),
+			CPUSeconds: r.Float64(), Attempt: 1, Host: "worker-1", Rows: r.Int64N(100), Tokens: r.Int64N(1000)}
+	}
+	Sort(rows)
+	return rows
+}
+
+func batchRows(r *rand.Rand, n int) []BatchRow {
+	rows := make([]BatchRow, n)
+	for i := range rows {
+		group, trajectory := ids(i)
+		count := r.IntN(40)
+		row := BatchRow{GroupID: group, TrajectoryID: trajectory, Count: 1 + r.Int32N(3), Weight: r.Float64(), TokenIDs: tokens(r, count),
+			LossMask: make([]int32, count), Advantages: make([]float32, count)}
+		if r.IntN(3) > 0 {
+			row.OldLogProbs = make([]float32, count)
+		}
+		for j := range count {
+			if row.LossMask[j] = r.Int32N(2); row.LossMask[j] == 1 {
+				row.Advantages[j] = float32(r.NormFloat64())
+			}
+			if row.OldLogProbs != nil {
+				row.OldLogProbs[j] = -float32(r.ExpFloat64())
+			}
+		}
+		rows[i] = row
+	}
+	return rows
+}
+
+// tableCase is one table seen without its row type, for the tests that treat all tables alike.
+type tableCase struct {
+	table  Table
+	rows   func(seed uint64, n int) any
+	encode func(rows any, groupBytes int) ([]byte, error)
+	decode func([]byte) (any, error)
+}
+
+func parquetCase[R Row](rows func(*rand.Rand, int) []R) tableCase {
+	return tableCase{
+		table:  TableOf[R](),
+		rows:   func(seed uint64, n int) any { return rows(rand.New(rand.NewPCG(seed, 1)), n) },
+		encode: func(rows any, groupBytes int) ([]byte, error) { return encode(rows.([]R), groupBytes) },
+		decode: func(data []byte) (any, error) {
+			rows, err := Decode[R](data)
+			return rows, err
+		},
+	}
+}
+
+func tableCases() []tableCase {
+	return []tableCase{
+		parquetCase(promptRows), parquetCase(turnRows), parquetCase(toolCallRows), parquetCase(trajectoryRows), parquetCase(rewardRows),
+		parquetCase(selectionRows), parquetCase(updateRows), parquetCase(evaluationRows), parquetCase(timingRows),
+		{
+			table:  Batch,
+			rows:   func(seed uint64, n int) any { return batchRows(rand.New(rand.NewPCG(seed, 1)), n) },
+			encode: func(rows any, groupBytes int) ([]byte, error) { return encodeBatch(rows.([]BatchRow), groupBytes) },
+			decode: func(data []byte) (any, error) {
+				rows, err := DecodeBatch(data)
+				return rows, err
+			},
+		},
+	}
+}
+
+func encodeFixture(c tableCase, seed uint64, n int) []byte {
+	data, err := c.encode(c.rows(seed, n), rowGroupBytes)
+	if err != nil {
+		panic(err)
+	}
+	return slices.Clone(data)
+}

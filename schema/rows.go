@@ -1,0 +1,176 @@
+package schema
+
+// The rows of the record's tables. Every table's rows are sorted by group, then trajectory,
+// then turn, then call. List columns are annotated lists with non-null elements. Optional
+// columns are pointers or slices whose nil means null; the nil of any other list is the empty
+// list. No row holds a run id, generation, host, path or time (timings alone holds times).
+//
+// In the tags, dict asks for a dictionary (few distinct values, or ids that repeat), split for
+// byte-stream-split (floats only).
+
+// PromptRow is one prompt of a step (table prompts).
+type PromptRow struct {
+	GroupID    string  `parquet:"group_id"`
+	ProblemID  string  `parquet:"problem_id"`
+	Level      int32   `parquet:"level"`
+	Problem    string  `parquet:"problem"`
+	Answer     string  `parquet:"answer,dict"`
+	Expression string  `parquet:"expression"`
+	TokenIDs   []int32 `parquet:"token_ids,list" parquet-element:",dict"` // the whole first prefix
+}
+
+// TurnRow is one turn (table turns): its context (the prompt at turn 0, the rendered tool
+// responses later) followed by the response. The token lists are equally long.
+type TurnRow struct {
+	GroupID       string    `parquet:"group_id,dict"`
+	TrajectoryID  string    `parquet:"trajectory_id"`
+	Turn          int32     `parquet:"turn"`
+	ContextTokens int32     `parquet:"context_tokens"` // how many of token_ids are context
+	TokenIDs      []int32   `parquet:"token_ids,list" parquet-element:",dict"`
+	LossMask      []int32   `parquet:"loss_mask,list" parquet-element:",dict"`           // 1 for tokens the policy produced
+	LogProbs      []float32 `parquet:"logprobs,list,optional" parquet-element:",split"`  // 0 for context; null for imported rows
+	Entropies     []float32 `parquet:"entropies,list,optional" parquet-element:",split"` // nats; 0 for context; null for imported rows
+	Observation   string    `parquet:"observation"`                                      // text of the context (tool responses); "" at turn 0
+	Response      string    `parquet:"response"`                                         // text of the response
+	Finish        string    `parquet:"finish,dict"`                                      // stop | length
+	ToolCalls     int32     `parquet:"tool_calls"`                                       // calls in the response, parsed or not
+	Answered      bool      `parquet:"answered"`
+	AnchorHash    string    `parquet:"anchor_hash,dict"`    // hash of what the policy saw before this turn
+	PolicyVersion string    `parquet:"policy_version,dict"` // checkpoint digest that produced the response; "" for imported rows
+}
+
+// ToolCallRow is one tool call and its result (table tool_calls).
+type ToolCallRow struct {
+	GroupID      string `parquet:"group_id,dict"`
+	TrajectoryID string `parquet:"trajectory_id"`
+	Turn         int32  `parquet:"turn"`
+	Call         int32  `parquet:"call"`
+	Name         string `parquet:"name,dict"`
+	Arguments    string `parquet:"arguments"`
+	Code         string `parquet:"code"`
+	Stdin        string `parquet:"stdin"`
+	Status       string `parquet:"status,dict"` // a sandbox status, or an env.CallError
+	ExitCode     int32  `parquet:"exit_code"`
+	Stdout       string `parquet:"stdout"`
+	Stderr       string `parquet:"stderr"`
+	Value        string `parquet:"value"`
+	Response     string `parquet:"response"` // the body of the tool response the policy sees
+}
+
+// TrajectoryRow is one episode (table trajectories).
+type TrajectoryRow struct {
+	GroupID        string `parquet:"group_id,dict"`
+	TrajectoryID   string `parquet:"trajectory_id"`
+	ProblemID      string `parquet:"problem_id,dict"`
+	Level          int32  `parquet:"level"`
+	Source         string `parquet:"source,dict"` // rollout, or the importer's name and system
+	Turns          int32  `parquet:"turns"`
+	ToolCalls      int32  `parquet:"tool_calls"`
+	ToolErrors     int32  `parquet:"tool_errors"`
+	AnswerTags     int32  `parquet:"answer_tags"` // closed <answer> pairs over all turns
+	Tokens         int32  `parquet:"tokens"`
+	ResponseTokens int32  `parquet:"response_tokens"`
+	Finish         string `parquet:"finish,dict"` // answered | no_action | max_turns | length
+	FinalAnswer    string `parquet:"final_answer,dict"`
+	HasAnswer      bool   `parquet:"has_answer"`
+	Gold           string `parquet:"gold,dict"`
+	PolicyVersion  string `parquet:"policy_version,dict"`
+	Text           string `parquet:"text"`               // every response, concatenated with observations, as graded
+	Reference      *bool  `parquet:"reference,optional"` // the verdict of an imported row's source; null for rollouts
+}
+
+// RewardRow is one trajectory's reward (table rewards).
+type RewardRow struct {
+	GroupID       string  `parquet:"group_id,dict"`
+	TrajectoryID  string  `parquet:"trajectory_id"`
+	Level         int32   `parquet:"level"`
+	Reward        float64 `parquet:"reward,split"`
+	Outcome       float64 `parquet:"outcome,split"`
+	Success       bool    `parquet:"success"`
+	Turns         int32   `parquet:"turns"`
+	ToolCalls     int32   `parquet:"tool_calls"`
+	ToolErrors    int32   `parquet:"tool_errors"`
+	AnswerTags    int32   `parquet:"answer_tags"`
+	ErrorPenalty  float64 `parquet:"error_penalty,split"`  // RoC p_err
+	FormatPenalty float64 `parquet:"format_penalty,split"` // RoC p_format
+	Verdict       string  `parquet:"verdict,dict"`         // how the answer compared: exact, rational, wrong, no_answer …
+	Reference     *bool   `parquet:"reference,optional"`   // the source's own verdict for imported rows
+}
+
+// SelectionRow says for one trajectory whether it was kept, how often, and why not (table selection).
+type SelectionRow struct {
+	GroupID       string  `parquet:"group_id,dict"`
+	TrajectoryID  string  `parquet:"trajectory_id"`
+	Kept          bool    `parquet:"kept"`
+	Count         int32   `parquet:"count"`        // N_x of VSPO; 0 when dropped
+	Weight        float64 `parquet:"weight,split"` // ω_x of VSPO; 0 when dropped
+	Reason        string  `parquet:"reason,dict"`  // "" when kept; else a resample.Reason
+	GroupMean     float64 `parquet:"group_mean,split"`
+	GroupVariance float64 `parquet:"group_variance,split"` // population
+	ValueScore    float64 `parquet:"value_score,split"`    // V_x of VSPO
+}
+
+// UpdateRow is one optimiser step (table updates).
+type UpdateRow struct {
+	Step          int32   `parquet:"step"`
+	OptimizerStep int64   `parquet:"optimizer_step"`
+	Minibatch     int32   `parquet:"minibatch"`
+	Rows          int32   `parquet:"rows"`
+	Tokens        int64   `parquet:"tokens"`
+	Loss          float64 `parquet:"loss,split"`
+	KL            float64 `parquet:"kl,split"` // mean(old − new) over valid tokens
+	ClipFraction  float64 `parquet:"clip_fraction,split"`
+	Entropy       float64 `parquet:"entropy,split"`
+	RatioMax      float64 `parquet:"ratio_max,split"`
+	GradNorm      float64 `parquet:"grad_norm,split"`
+	LR            float64 `parquet:"lr,split"`
+	PolicyBefore  string  `parquet:"policy_before,dict"`
+	PolicyAfter   string  `parquet:"policy_after,dict"` // filled on the last row of a step
+}
+
+// EvaluationRow is one sample of one held-out problem (table evaluations).
+type EvaluationRow struct {
+	Tag           string `parquet:"tag,dict"` // warm_start | step | final
+	ProblemID     string `parquet:"problem_id,dict"`
+	Level         int32  `parquet:"level"`
+	Sample        int32  `parquet:"sample"`
+	Greedy        bool   `parquet:"greedy"`
+	Success       bool   `parquet:"success"`
+	ToolCalls     int32  `parquet:"tool_calls"`
+	ToolErrors    int32  `parquet:"tool_errors"`
+	Turns         int32  `parquet:"turns"`
+	Tokens        int32  `parquet:"tokens"`
+	FinalAnswer   string `parquet:"final_answer,dict"`
+	Gold          string `parquet:"gold,dict"`
+	PolicyVersion string `parquet:"policy_version,dict"`
+}
+
+// TimingRow is one measured interval (table timings). No stage reads it.
+type TimingRow struct {
+	Stage        string  `parquet:"stage,dict"`
+	Shard        int32   `parquet:"shard"`
+	Turn         int32   `parquet:"turn"`
+	Kind         string  `parquet:"kind,dict"` // activity | tool_call
+	TrajectoryID string  `parquet:"trajectory_id"`
+	Call         int32   `parquet:"call"`
+	StartMicros  int64   `parquet:"start_micros"` // Unix
+	EndMicros    int64   `parquet:"end_micros"`
+	QueueSeconds float64 `parquet:"queue_seconds,split"`
+	CPUSeconds   float64 `parquet:"cpu_seconds,split"`
+	Attempt      int32   `parquet:"attempt"`
+	Host         string  `parquet:"host,dict"`
+	Rows         int64   `parquet:"rows"`
+	Tokens       int64   `parquet:"tokens"`
+}
+
+// BatchRow is one trajectory of the training batch (Arrow IPC, table batch).
+type BatchRow struct {
+	GroupID      string
+	TrajectoryID string
+	Count        int32     // N_x: how often denominators count the row
+	Weight       float64   // ω_x, already multiplied into Advantages
+	TokenIDs     []int32   // [n]
+	LossMask     []int32   // [n]
+	OldLogProbs  []float32 // [n]; nil (null) for imported rows
+	Advantages   []float32 // [n]; A·ω on loss tokens, 0 elsewhere
+}

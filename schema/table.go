@@ -1,0 +1,101 @@
+package schema
+
+import "fmt"
+
+// Version is the schema version that this code writes. It grows when a nullable column is added.
+const Version = 1
+
+// Table names a kind of shard.
+type Table string
+
+// The tables of rows. All but Batch are Parquet; Batch is an Arrow IPC file.
+const (
+	Prompts      Table = "prompts"
+	Trajectories Table = "trajectories"
+	Turns        Table = "turns"
+	ToolCalls    Table = "tool_calls"
+	Rewards      Table = "rewards"
+	Selection    Table = "selection"
+	Updates      Table = "updates"
+	Evaluations  Table = "evaluations"
+	Timings      Table = "timings"
+	Batch        Table = "batch"
+)
+
+// Documents are shards that hold one JSON document instead of rows (a resolved recipe, a ledger).
+const Documents Table = "documents"
+
+// Tables lists the Parquet tables in the order in which a step fills them.
+func Tables() []Table {
+	return []Table{Prompts, Turns, ToolCalls, Trajectories, Rewards, Selection, Updates, Evaluations, Timings}
+}
+
+// Ext is the file name extension of the table's shards.
+func (t Table) Ext() string {
+	switch t {
+	case Batch:
+		return "arrow"
+	case Documents:
+		return "json"
+	}
+	return "parquet"
+}
+
+// Valid reports whether t names one of the record's tables.
+func (t Table) Valid() error {
+	switch t {
+	case Prompts, Trajectories, Turns, ToolCalls, Rewards, Selection, Updates, Evaluations, Timings, Batch, Documents:
+		return nil
+	}
+	return fmt.Errorf("table %q: is not one of the record's tables", string(t))
+}
+
+// Keys of a file's metadata.
+const (
+	metaTable   = "ropewalk.table"
+	metaVersion = "ropewalk.schema_version"
+)
+
+// Row is any row type of a Parquet table.
+type Row interface {
+	PromptRow | TurnRow | ToolCallRow | TrajectoryRow | RewardRow | SelectionRow | UpdateRow | EvaluationRow | TimingRow
+	// Validate checks the row's own invariants; the error starts with the field at fault.
+	Validate() error
+	// Table is the table that the row belongs to.
+	Table() Table
+
+	position() position
+}
+
+// TableOf returns the table of a row type.
+func TableOf[R Row]() Table {
+	var r R
+	return r.Table()
+}
+
+// Table implements Row.
+func (PromptRow) Table() Table { return Prompts }
+
+// Table implements Row.
+func (TurnRow) Table() Table { return Turns }
+
+// Table implements Row.
+func (ToolCallRow) Table() Table { return ToolCalls }
+
+// Table implements Row.
+func (TrajectoryRow) Table() Table { return Trajectories }
+
+// Table implements Row.
+func (RewardRow) Table() Table { return Rewards }
+
+// Table implements Row.
+func (SelectionRow) Table() Table { return Selection }
+
+// Table implements Row.
+func (UpdateRow) Table() Table { return Updates }
+
+// Table implements Row.
+func (EvaluationRow) Table() Table { return Evaluations }
+
+// Table implements Row.
+func (TimingRow) Table() Table { return Timings }

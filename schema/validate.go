@@ -1,0 +1,205 @@
+package schema
+
+import "math"
+
+// Validate implements Row.
+func (r PromptRow) Validate() error {
+	var c checks
+	c.group(r.GroupID)
+	c.present("problem_id", r.ProblemID)
+	c.count("level", int64(r.Level))
+	c.tokens(r.TokenIDs)
+	return c.err
+}
+
+// Validate implements Row.
+func (r TurnRow) Validate() error {
+	var c checks
+	n := len(r.TokenIDs)
+	c.trajectory(r.GroupID, r.TrajectoryID)
+	c.count("turn", int64(r.Turn))
+	c.count("tool_calls", int64(r.ToolCalls))
+	c.oneOf("finish", r.Finish, "stop", "length")
+	if r.ContextTokens < 0 || int(r.ContextTokens) > n {
+		c.fail("context_tokens", "must lie between 0 and the %d tokens of the turn, got %d", n, r.ContextTokens)
+	}
+	c.tokens(r.TokenIDs)
+	c.length("loss_mask", len(r.LossMask), n)
+	c.mask(r.LossMask, int(r.ContextTokens))
+	r.validateOutputs(&c, n)
+	return c.err
+}
+
+// validateOutputs checks the nullable per-token columns: both there, with the policy version
+// that made them, or both null.
+func (r TurnRow) validateOutputs(c *checks, n int) {
+	if r.LogProbs == nil {
+		if r.Entropies != nil {
+			c.fail("entropies", "must be null where logprobs is")
+		}
+		return
+	}
+	c.length("logprobs", len(r.LogProbs), n)
+	c.outputs("logprobs", r.LogProbs, -math.MaxFloat32, logProbSlack)
+	c.zeroContext("logprobs", r.LogProbs, int(r.ContextTokens))
+	c.length("entropies", len(r.Entropies), n)
+	c.outputs("entropies", r.Entropies, -logProbSlack, math.MaxFloat32)
+	c.zeroContext("entropies", r.Entropies, int(r.ContextTokens))
+	c.present("policy_version", r.PolicyVersion)
+}
+
+// Validate implements Row.
+func (r ToolCallRow) Validate() error {
+	var c checks
+	c.trajectory(r.GroupID, r.TrajectoryID)
+	c.count("turn", int64(r.Turn))
+	c.count("call", int64(r.Call))
+	c.present("status", r.Status)
+	return c.err
+}
+
+// Validate implements Row.
+func (r TrajectoryRow) Validate() error {
+	var c checks
+	c.trajectory(r.GroupID, r.TrajectoryID)
+	c.present("problem_id", r.ProblemID)
+	c.present("source", r.Source)
+	c.count("level", int64(r.Level))
+	c.count("turns", int64(r.Turns))
+	c.count("tool_calls", int64(r.ToolCalls))
+	c.count("tool_errors", int64(r.ToolErrors))
+	c.count("answer_tags", int64(r.AnswerTags))
+	c.count("tokens", int64(r.Tokens))
+	c.count("response_tokens", int64(r.ResponseTokens))
+	if r.ToolErrors > r.ToolCalls {
+		c.fail("tool_errors", "must be ≤ tool_calls (%d), got %d", r.ToolCalls, r.ToolErrors)
+	}
+	if r.ResponseTokens > r.Tokens {
+		c.fail("response_tokens", "must be ≤ tokens (%d), got %d", r.Tokens, r.ResponseTokens)
+	}
+	c.oneOf("finish", r.Finish, "answered", "no_action", "max_turns", "length")
+	return c.err
+}
+
+// Validate implements Row.
+func (r RewardRow) Validate() error {
+	var c checks
+	c.trajectory(r.GroupID, r.TrajectoryID)
+	c.count("level", int64(r.Level))
+	c.finite("reward", r.Reward)
+	c.finite("outcome", r.Outcome)
+	c.count("turns", int64(r.Turns))
+	c.count("tool_calls", int64(r.ToolCalls))
+	c.count("tool_errors", int64(r.ToolErrors))
+	c.count("answer_tags", int64(r.AnswerTags))
+	if r.ToolErrors > r.ToolCalls {
+		c.fail("tool_errors", "must be ≤ tool_calls (%d), got %d", r.ToolCalls, r.ToolErrors)
+	}
+	c.finite("error_penalty", r.ErrorPenalty)
+	c.finite("format_penalty", r.FormatPenalty)
+	c.present("verdict", r.Verdict)
+	return c.err
+}
+
+// Validate implements Row.
+func (r SelectionRow) Validate() error {
+	var c checks
+	c.trajectory(r.GroupID, r.TrajectoryID)
+	c.count("count", int64(r.Count))
+	c.nonNegative("weight", r.Weight)
+	c.finite("group_mean", r.GroupMean)
+	c.nonNegative("group_variance", r.GroupVariance)
+	c.finite("value_score", r.ValueScore)
+	switch {
+	case r.Kept && r.Count == 0:
+		c.fail("count", "must be ≥ 1 for a kept trajectory")
+	case r.Kept && r.Reason != "":
+		c.fail("reason", "must be empty for a kept trajectory, got %q", r.Reason)
+	case !r.Kept && r.Count != 0:
+		c.fail("count", "must be 0 for a dropped trajectory, got %d", r.Count)
+	case !r.Kept && r.Weight != 0:
+		c.fail("weight", "must be 0 for a dropped trajectory, got %g", r.Weight)
+	case !r.Kept:
+		c.present("reason", r.Reason)
+	}
+	return c.err
+}
+
+// Validate implements Row.
+func (r UpdateRow) Validate() error {
+	var c checks
+	c.count("step", int64(r.Step))
+	c.count("optimizer_step", r.OptimizerStep)
+	c.count("minibatch", int64(r.Minibatch))
+	c.count("rows", int64(r.Rows))
+	c.count("tokens", r.Tokens)
+	c.finite("loss", r.Loss)
+	c.finite("kl", r.KL)
+	c.nonNegative("clip_fraction", r.ClipFraction)
+	c.finite("entropy", r.Entropy)
+	c.nonNegative("ratio_max", r.RatioMax)
+	c.nonNegative("grad_norm", r.GradNorm)
+	c.nonNegative("lr", r.LR)
+	c.present("policy_before", r.PolicyBefore)
+	return c.err
+}
+
+// Validate implements Row.
+func (r EvaluationRow) Validate() error {
+	var c checks
+	c.oneOf("tag", r.Tag, "warm_start", "step", "final")
+	c.present("problem_id", r.ProblemID)
+	c.count("level", int64(r.Level))
+	c.count("sample", int64(r.Sample))
+	c.count("tool_calls", int64(r.ToolCalls))
+	c.count("tool_errors", int64(r.ToolErrors))
+	c.count("turns", int64(r.Turns))
+	c.count("tokens", int64(r.Tokens))
+	if r.ToolErrors > r.ToolCalls {
+		c.fail("tool_errors", "must be ≤ tool_calls (%d), got %d", r.ToolCalls, r.ToolErrors)
+	}
+	return c.err
+}
+
+// Validate implements Row. Shard, turn and call are −1 where they do not apply.
+func (r TimingRow) Validate() error {
+	var c checks
+	c.present("stage", r.Stage)
+	c.oneOf("kind", r.Kind, "activity", "tool_call")
+	if r.EndMicros < r.StartMicros {
+		c.fail("end_micros", "must be ≥ start_micros (%d), got %d", r.StartMicros, r.EndMicros)
+	}
+	c.nonNegative("queue_seconds", r.QueueSeconds)
+	c.nonNegative("cpu_seconds", r.CPUSeconds)
+	c.count("attempt", int64(r.Attempt))
+	c.count("rows", r.Rows)
+	c.count("tokens", r.Tokens)
+	return c.err
+}
+
+// Validate checks the row's own invariants; the error starts with the field at fault.
+func (r BatchRow) Validate() error {
+	var c checks
+	n := len(r.TokenIDs)
+	c.trajectory(r.GroupID, r.TrajectoryID)
+	if r.Count < 1 {
+		c.fail("count", "must be ≥ 1, got %d", r.Count)
+	}
+	c.nonNegative("weight", r.Weight)
+	c.tokens(r.TokenIDs)
+	c.length("loss_mask", len(r.LossMask), n)
+	c.mask(r.LossMask, 0)
+	if r.OldLogProbs != nil {
+		c.length("old_logprobs", len(r.OldLogProbs), n)
+		c.outputs("old_logprobs", r.OldLogProbs, -math.MaxFloat32, logProbSlack)
+	}
+	c.length("advantages", len(r.Advantages), n)
+	c.outputs("advantages", r.Advantages, -math.MaxFloat32, math.MaxFloat32)
+	for i := range min(len(r.LossMask), len(r.Advantages)) {
+		if r.LossMask[i] == 0 && r.Advantages[i] != 0 {
+			c.fail("advantages", "entry %d: must be 0 where the loss mask is, got %g", i, r.Advantages[i])
+			break
+		}
+	}
+	return c.err
+}

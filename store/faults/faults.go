@@ -1,0 +1,218 @@
+// Package faults is a store for tests that goes wrong on purpose.
+//
+// A *rule* says which calls it meets (an operation, a part of the key, the how-manieth) and what
+// happens to them. The first rule that meets a call decides; a call that no rule meets goes to the
+// inner store as it is. The log tells every call in order, so that a test can say what was done.
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ropewalk/ropewalk/store"
+)
+
+// ErrInjected is the error of a fault that names no other.
+var ErrInjected = errors.New("injected fault")
+
+// Op is an operation of a store.
+type Op string
+
+// The operations.
+const (
+	Get         Op = "get"
+	Put         Op = "put"
+	PutIfAbsent Op = "put-if-absent"
+	List        Op = "list"
+	Delete      Op = "delete"
+)
+
+// Effect is what a fault does to a call.
+type Effect int
+
+const (
+	// Fail does nothing and returns the error.
+	Fail Effect = iota
+	// LostAck does what was asked and returns the error.
+	LostAck
+	// Torn stores, or returns from Get, only the first half of the bytes, and returns the error
+	// for a put. It breaks the store's contract on purpose: a disk lied.
+	Torn
+	// TornSilently is Torn without an error.
+	TornSilently
+	// Delay waits, or until the context ends, and then does what was asked.
+	Delay
+)
+
+// Rule meets calls and says what happens to them.
+type Rule struct {
+	Op  Op     // empty meets every operation
+	Key string // a part of the key or list prefix; empty meets every key
+	// Nth is which of the calls that Op and Key meet is faulty, from 1; 0 is all of them.
+	Nth    int
+	Effect Effect
+	Err    error         // ErrInjected when nil
+	Delay  time.Duration // of the Delay effect
+	// Before is called, if set, before the call is met with its fault: a hook to interleave.
+	Before func()
+}
+
+// Call is one line of the log.
+type Call struct {
+	Op  Op
+	Key string
+}
+
+// Store decorates a store with faults. Make one with New.
+type Store struct {
+	inner store.Store
+	rules []Rule
+
+	mu  sync.Mutex
+	met []int // by rule
+	log []Call
+}
+
+var _ store.Store = (*Store)(nil)
+
+// New returns inner with faults.
+func New(inner store.Store, rules ...Rule) *Store {
+	return &Store{inner: inner, rules: rules, met: make([]int, len(rules))}
+}
+
+// Log returns every call so far, in order.
+func (s *Store) Log() []Call {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.log)
+}
+
+// Count returns how many calls so far were of op with part in their key.
+func (s *Store) Count(op Op, part string) int {
+	n := 0
+	for _, c := range s.Log() {
+		if c.Op == op && strings.Contains(c.Key, part) {
+			n++
+		}
+	}
+	return n
+}
+
+// meet logs a call and returns the fault that it meets, if any. Every rule that matches counts the
+// call, so that the numbers of one rule do not depend on the others.
+func (s *Store) meet(op Op, key string) *Rule {
+	s.mu.Lock()
+	s.log = append(s.log, Call{op, key})
+	var fault *Rule
+	for i := range s.rules {
+		r := &s.rules[i]
+		if (r.Op != "" && r.Op != op) || !strings.Contains(key, r.Key) {
+			continue
+		}
+		s.met[i]++
+		if fault == nil && (r.Nth == 0 || r.Nth == s.met[i]) {
+			fault = r
+		}
+	}
+	s.mu.Unlock()
+	if fault != nil && fault.Before != nil {
+		fault.Before()
+	}
+	return fault
+}
+
+func (r *Rule) err(op Op, key string) error {
+	if r.Err != nil {
+		return fmt.Errorf("%s %s: %w", op, key, r.Err)
+	}
+	return fmt.Errorf("%s %s: %w", op, key, ErrInjected)
+}
+
+// run does a call that returns no bytes under whatever fault it meets. do is given what part of
+// the bytes to use.
+func (s *Store) run(ctx context.Context, op Op, key string, do func(torn bool) error) error {
+	fault := s.meet(op, key)
+	if fault == nil {
+		return do(false)
+	}
+	switch fault.Effect {
+	case Delay:
+		if err := wait(ctx, fault.Delay); err != nil {
+			return fmt.Errorf("%s %s: %w", op, key, err)
+		}
+		return do(false)
+	case LostAck, Torn:
+		if err := do(fault.Effect == Torn); err != nil {
+			return err
+		}
+	case TornSilently:
+		return do(true)
+	}
+	return fault.err(op, key)
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func half(data []byte, torn bool) []byte {
+	if torn {
+		return data[:len(data)/2]
+	}
+	return data
+}
+
+// Get implements store.Store.
+func (s *Store) Get(ctx context.Context, key string) (data []byte, err error) {
+	err = s.run(ctx, Get, key, func(torn bool) error {
+		all, err := s.inner.Get(ctx, key)
+		data = half(all, torn)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return data, nil
+}
+
+// Put implements store.Store.
+func (s *Store) Put(ctx context.Context, key string, data []byte) error {
+	return s.run(ctx, Put, key, func(torn bool) error { return s.inner.Put(ctx, key, half(data, torn)) })
+}
+
+// PutIfAbsent implements store.Store.
+func (s *Store) PutIfAbsent(ctx context.Context, key string, data []byte) error {
+	return s.run(ctx, PutIfAbsent, key, func(torn bool) error { return s.inner.PutIfAbsent(ctx, key, half(data, torn)) })
+}
+
+// List implements store.Store.
+func (s *Store) List(ctx context.Context, prefix string) (objects []store.Object, err error) {
+	err = s.run(ctx, List, prefix, func(bool) error {
+		objects, err = s.inner.List(ctx, prefix)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return objects, nil
+}
+
+// Delete implements store.Store.
+func (s *Store) Delete(ctx context.Context, key string) error {
+	return s.run(ctx, Delete, key, func(bool) error { return s.inner.Delete(ctx, key) })
+}
+
+// String implements store.Store.
+func (s *Store) String() string { return s.inner.String() + " with faults" }

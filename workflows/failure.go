@@ -1,0 +1,34 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/ropewalk/ropewalk/activities/wire"
+)
+
+// failure finds the innermost cause of a failed stage: its kind and the text that a person needs.
+func failure(err error) (kind, text string) {
+	kind = "error"
+	var activity *temporal.ActivityError
+	if errors.As(err, &activity) {
+		text = activity.ActivityType().GetName() + ": "
+	}
+	var timeout *temporal.TimeoutError
+	if errors.As(err, &timeout) {
+		return "timeout", text + fmt.Sprintf("no result in time (%s)", timeout.TimeoutType())
+	}
+	var app *temporal.ApplicationError
+	if errors.As(err, &app) {
+		if app.Type() != "" {
+			kind = app.Type()
+		}
+		if kind == wire.FailBadInput {
+			return kind, app.Message()
+		}
+		return kind, text + app.Message()
+	}
+	return kind, text + err.Error()
+}

@@ -1,0 +1,126 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// lane is one shard's way from prompts to rewards.
+type lane struct {
+	shard     int
+	turns     []schema.Ref // shard manifests of the rollout, one a turn
+	tools     []schema.Ref // shard manifests of the sandbox, one a turn that called tools
+	assembled schema.Ref
+	scored    wire.Scored
+	timings   []wire.Timing
+}
+
+// rollout drives all shards side by side; a shard that fails does not stop the others, whose
+// committed work is adopted when the step is run again.
+func (s *trainStep) rollout(ctx workflow.Context, prompts schema.Ref) ([]lane, error) {
+	lanes := make([]lane, s.in.Prepared.Plan.Shards)
+	failures := make([]error, len(lanes))
+	group := workflow.NewWaitGroup(ctx)
+	for i := range lanes {
+		lanes[i].shard = i
+		group.Add(1)
+		workflow.Go(ctx, func(ctx workflow.Context) {
+			defer group.Done()
+			failures[i] = lanes[i].run(ctx, s.scope, prompts, s.in.Policy, s.in.Prepared.Plan.MaxTurns)
+		})
+	}
+	group.Wait(ctx)
+	for i := range lanes {
+		s.times.add(lanes[i].timings...)
+	}
+	return lanes, errors.Join(failures...)
+}
+
+// run alternates *generate turn* and *execute tool calls* until no trajectory of the shard
+// waits for a tool, then assembles and scores the episodes.
+func (l *lane) run(ctx workflow.Context, scope wire.Scope, prompts schema.Ref, policy wire.PolicyRef, maxTurns int) error {
+	for turn := range maxTurns {
+		generated, err := call[wire.Generated](ctx, wire.GenerateRollouts, fmt.Sprintf("shard %d, turn %d", l.shard, turn), wire.GenerateInput{
+			Scope: scope, Shard: l.shard, Turn: turn, Prompts: prompts, Turns: l.turns, Tools: l.tools, Policy: policy,
+		})
+		if err != nil {
+			return err
+		}
+		l.turns = append(l.turns, generated.Manifest)
+		l.timings = append(l.timings, generated.Timing)
+		if generated.Calls == 0 {
+			break
+		}
+		if err := l.execute(ctx, scope, prompts, turn, generated.Calls); err != nil {
+			return err
+		}
+	}
+	return l.score(ctx, scope, prompts)
+}
+
+func (l *lane) execute(ctx workflow.Context, scope wire.Scope, prompts schema.Ref, turn, calls int) error {
+	done, err := call[wire.ToolsDone](ctx, wire.ExecuteToolCalls, fmt.Sprintf("shard %d, turn %d, %d calls", l.shard, turn, calls),
+		wire.ToolsInput{Scope: scope, Shard: l.shard, Turn: turn, Prompts: prompts, Turns: l.turns, Tools: l.tools})
+	if err != nil {
+		return err
+	}
+	l.tools = append(l.tools, done.Manifest)
+	l.timings = append(l.timings, done.Timing)
+	return nil
+}
+
+func (l *lane) score(ctx workflow.Context, scope wire.Scope, prompts schema.Ref) error {
+	assembled, err := call[wire.Done](ctx, wire.AssembleTrajectories, fmt.Sprintf("shard %d", l.shard), wire.AssembleInput{
+		Scope: scope, Shard: l.shard, Prompts: prompts, Turns: l.turns, Tools: l.tools,
+	})
+	if err != nil {
+		return err
+	}
+	l.assembled = assembled.Manifest
+	l.timings = append(l.timings, assembled.Timing)
+	l.scored, err = call[wire.Scored](ctx, wire.ScoreRewards, fmt.Sprintf("shard %d", l.shard), wire.ScoreInput{
+		Scope: scope, Shard: l.shard, Trajectories: assembled.Manifest,
+	})
+	if err != nil {
+		return err
+	}
+	l.timings = append(l.timings, l.scored.Timing)
+	return nil
+}
+
+// stageParts lists, stage by stage and turn by turn, the shard manifests of all lanes. A shard
+// that finished earlier than others has no part in their later turns.
+func stageParts(lanes []lane) []wire.StageParts {
+	var out []wire.StageParts
+	for turn := 0; ; turn++ {
+		rollout := wire.StageParts{Stage: wire.StageRollout, Turn: turn}
+		sandbox := wire.StageParts{Stage: wire.StageSandbox, Turn: turn}
+		for _, l := range lanes {
+			if turn < len(l.turns) {
+				rollout.Parts = append(rollout.Parts, l.turns[turn])
+			}
+			if turn < len(l.tools) {
+				sandbox.Parts = append(sandbox.Parts, l.tools[turn])
+			}
+		}
+		if len(rollout.Parts) == 0 {
+			break
+		}
+		out = append(out, rollout)
+		if len(sandbox.Parts) > 0 {
+			out = append(out, sandbox)
+		}
+	}
+	assemble := wire.StageParts{Stage: wire.StageAssemble, Turn: -1}
+	reward := wire.StageParts{Stage: wire.StageReward, Turn: -1}
+	for _, l := range lanes {
+		assemble.Parts = append(assemble.Parts, l.assembled)
+		reward.Parts = append(reward.Parts, l.scored.Manifest)
+	}
+	return append(out, assemble, reward)
+}

@@ -1,0 +1,43 @@
+// Package workflows holds the durable control flow: which activity runs after which, and
+// nothing of the data that they pass.
+//
+// Glossary. *TrainRun* is one training of one policy by one recipe; *TrainStep* is its child,
+// one pass prompts → rollout → sandbox → reward → resample → advantage → update → publish;
+// *ReprocessRun* runs reward → resample → advantage over imported trajectories. A *lane* is one
+// shard's way through a rollout. Workflow code reads no file, clock or environment.
+package workflows
+
+import (
+	"fmt"
+
+	"go.temporal.io/sdk/temporal"
+)
+
+// Task queues. Workflows run on QueueCPU.
+const (
+	QueueCPU     = "cpu"
+	QueueRollout = "rollout"
+	QueueSandbox = "sandbox"
+	QueueGPU     = "gpu"
+)
+
+// Workflow types, as Temporal's UI shows them.
+const (
+	TrainRunName     = "TrainRun"
+	TrainStepName    = "TrainStep"
+	ReprocessRunName = "ReprocessRun"
+)
+
+// QueryProgress is TrainRun's and ReprocessRun's query for their state.
+const QueryProgress = "progress"
+
+// Search attributes that temporal.yaml declares.
+var (
+	attrRunID       = temporal.NewSearchAttributeKeyKeyword("RunID")
+	attrStep        = temporal.NewSearchAttributeKeyInt64("Step")
+	attrStage       = temporal.NewSearchAttributeKeyKeyword("Stage")
+	attrFailureKind = temporal.NewSearchAttributeKeyKeyword("FailureKind")
+)
+
+// StepWorkflowID is the deterministic id of a step's child workflow.
+func StepWorkflowID(run string, step int) string { return fmt.Sprintf("%s/step=%d", run, step) }

@@ -1,0 +1,80 @@
+package workflows
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/ropewalk/ropewalk/activities/wire"
+)
+
+// stepsPerHistory bounds TrainRun's history: about 25 events a step, far below the 4,096 events
+// at which Temporal suggests to continue as new.
+const stepsPerHistory = 20
+
+// heartbeat is how long a silent worker counts as alive: every activity heartbeats each two
+// seconds (activities/run.go), so a killed worker's stage is retried this soon.
+const heartbeat = 10 * time.Second
+
+// retryPassing retries what may pass: a lost server, a lost worker, a full disk. What cannot
+// pass by itself is listed and fails at once.
+var retryPassing = &temporal.RetryPolicy{
+	InitialInterval:        500 * time.Millisecond,
+	BackoffCoefficient:     2,
+	MaximumInterval:        15 * time.Second,
+	MaximumAttempts:        6,
+	NonRetryableErrorTypes: []string{wire.FailBadInput, wire.FailCorrupt, wire.FailRefused, wire.FailNonFinite},
+}
+
+// policy is one activity's queue and time limit. ScheduleToStart stays unlimited: a worker that
+// is away for an hour delays a run and does not fail it.
+type policy struct {
+	queue string
+	limit time.Duration // StartToClose, of one attempt
+}
+
+// policies names every time-out. Limits are several times what the largest shard took.
+var policies = map[string]policy{
+	wire.PrepareRun:           {QueueCPU, time.Minute},
+	wire.WarmStart:            {QueueGPU, time.Hour},
+	wire.SelectPrompts:        {QueueCPU, time.Minute},
+	wire.GenerateRollouts:     {QueueRollout, 30 * time.Minute},
+	wire.ExecuteToolCalls:     {QueueSandbox, 30 * time.Minute},
+	wire.AssembleTrajectories: {QueueCPU, 5 * time.Minute},
+	wire.ScoreRewards:         {QueueCPU, 10 * time.Minute},
+	wire.CommitStages:         {QueueCPU, time.Minute},
+	wire.Resample:             {QueueCPU, 5 * time.Minute},
+	wire.ComputeAdvantages:    {QueueCPU, 10 * time.Minute},
+	wire.UpdatePolicy:         {QueueGPU, time.Hour},
+	wire.PublishPolicy:        {QueueRollout, 10 * time.Minute},
+	wire.Evaluate:             {QueueRollout, time.Hour},
+	wire.RecordTimings:        {QueueCPU, time.Minute},
+	wire.ImportTrajectories:   {QueueCPU, 10 * time.Minute},
+	wire.CompareCalculator:    {QueueCPU, 10 * time.Minute},
+}
+
+// start schedules an activity under its policy; summary is what the UI shows beside it.
+func start(ctx workflow.Context, name, summary string, input any) workflow.Future {
+	p := policies[name]
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:           p.queue,
+		StartToCloseTimeout: p.limit,
+		HeartbeatTimeout:    heartbeat,
+		RetryPolicy:         retryPassing,
+		Summary:             summary,
+	})
+	return workflow.ExecuteActivity(ctx, name, input)
+}
+
+// call runs an activity and waits for its result.
+func call[R any](ctx workflow.Context, name, summary string, input any) (R, error) {
+	var out R
+	err := start(ctx, name, summary, input).Get(ctx, &out)
+	return out, err
+}
+
+// scoped returns the scope of a step.
+func scoped(run string, step int, p wire.Prepared) wire.Scope {
+	return wire.Scope{Run: run, Step: step, Config: p.Manifest}
+}

@@ -1,0 +1,85 @@
+package workflows
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ropewalk/ropewalk/activities/wire"
+)
+
+// linesKept bounds what the query returns and what a continue-as-new carries.
+const linesKept = 12
+
+// StepLine is one finished step in figures.
+type StepLine struct {
+	Step              int                `json:"step"`
+	Reward            float64            `json:"reward"`
+	Success           float64            `json:"success"`
+	ToolErrorPositive float64            `json:"tool_error_positive"`
+	KeptGroups        int                `json:"kept_groups"`
+	DroppedGroups     int                `json:"dropped_groups"`
+	Entropy           float64            `json:"entropy"`
+	KL                float64            `json:"kl"`
+	ClipFraction      float64            `json:"clip_fraction"`
+	GradNorm          float64            `json:"grad_norm"`
+	Trajectories      int                `json:"trajectories"`
+	ToolCalls         int                `json:"tool_calls"`
+	Tokens            int64              `json:"tokens"`
+	Seconds           float64            `json:"seconds"`
+	StageSeconds      map[string]float64 `json:"stage_seconds"`
+}
+
+// Progress is a run's state, as the query returns it and the UI's details show it.
+type Progress struct {
+	Run              string                  `json:"run_id"`
+	Recipe           string                  `json:"recipe"`
+	Seed             uint64                  `json:"seed"`
+	Stage            string                  `json:"stage"`
+	Step             int                     `json:"step"`
+	Steps            int                     `json:"steps"`
+	WarmStartSeconds float64                 `json:"warm_start_seconds"`
+	Warm             *wire.EvaluationSummary `json:"warm_start,omitempty"`
+	Final            *wire.EvaluationSummary `json:"final,omitempty"`
+	Lines            []StepLine              `json:"lines,omitempty"` // the latest steps, oldest first
+	Failure          string                  `json:"failure,omitempty"`
+}
+
+func (p *Progress) plan(run string, plan wire.Plan) {
+	p.Run, p.Recipe, p.Seed, p.Steps = run, plan.Recipe, plan.Seed, plan.Steps
+}
+
+func (p *Progress) add(line StepLine) {
+	p.Lines = append(p.Lines, line)
+	if n := len(p.Lines); n > linesKept {
+		p.Lines = append([]StepLine(nil), p.Lines[n-linesKept:]...)
+	}
+}
+
+// Markdown draws the state for Temporal's UI, within its 20,000 bytes.
+func (p *Progress) Markdown() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "**%s** · recipe %s · seed %d · step %d of %d · %s\n\n", p.Run, p.Recipe, p.Seed, p.Step, p.Steps, p.Stage)
+	if p.Failure != "" {
+		fmt.Fprintf(&b, "**Failed**: %s\n\nWhat was committed is kept. Go on with `ropewalk resume %s`.\n\n", p.Failure, p.Run)
+	}
+	if p.Warm != nil {
+		fmt.Fprintf(&b, "Warm start: success %.1f%% (95%%: %.1f–%.1f), greedy %.1f%%\n\n",
+			100*p.Warm.Success, 100*p.Warm.CILow, 100*p.Warm.CIHigh, 100*p.Warm.Greedy)
+	}
+	if p.Final != nil {
+		fmt.Fprintf(&b, "Final: success %.1f%% (95%%: %.1f–%.1f), greedy %.1f%%\n\n",
+			100*p.Final.Success, 100*p.Final.CILow, 100*p.Final.CIHigh, 100*p.Final.Greedy)
+	}
+	if len(p.Lines) == 0 {
+		return b.String()
+	}
+	b.WriteString("| step | reward | success | tool errors in positives | groups kept/dropped | entropy | KL | clip | grad norm | seconds |\n")
+	b.WriteString("|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n")
+	for i := len(p.Lines) - 1; i >= 0; i-- {
+		l := p.Lines[i]
+		fmt.Fprintf(&b, "| %d | %.3f | %.1f%% | %.1f%% | %d/%d | %.3f | %.5f | %.3f | %.3f | %.2f |\n",
+			l.Step, l.Reward, 100*l.Success, 100*l.ToolErrorPositive, l.KeptGroups, l.DroppedGroups,
+			l.Entropy, l.KL, l.ClipFraction, l.GradNorm, l.Seconds)
+	}
+	return b.String()
+}

@@ -1,0 +1,169 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// importStep is the step whose stages an import fills: it has one pass only.
+const importStep = 1
+
+// ReprocessResult reports an import.
+type ReprocessResult struct {
+	Run          string  `json:"run_id"`
+	Trajectories int     `json:"trajectories"`
+	ToolCalls    int     `json:"tool_calls"`
+	Rewarded     int     `json:"rewarded"` // trajectories with a positive reward
+	Kept         int     `json:"kept"`
+	BatchRows    int     `json:"batch_rows"`
+	Reward       float64 `json:"reward"` // mean
+	// Agreement of our reward with the source's verdict, and of our calculator with its annotations.
+	RewardCompared     int `json:"reward_compared"`
+	RewardAgreed       int `json:"reward_agreed"`
+	CalculatorCompared int `json:"calculator_compared"`
+	CalculatorAgreed   int `json:"calculator_agreed"`
+}
+
+// reprocess is ReprocessRun's state.
+type reprocess struct {
+	trainStep
+	result ReprocessResult
+}
+
+// ReprocessRun turns imported solutions into trajectories, really runs their calculations, and
+// takes them through reward → resample → advantage. There is no policy, so there is no update.
+func ReprocessRun(ctx workflow.Context, in ReprocessInput) (ReprocessResult, error) {
+	if err := in.validate(); err != nil {
+		return ReprocessResult{}, err
+	}
+	run := in.Run
+	if run == "" {
+		run = workflow.GetInfo(ctx).WorkflowExecution.ID
+	}
+	if err := checkRun(run); err != nil {
+		return ReprocessResult{}, err
+	}
+	if err := workflow.UpsertTypedSearchAttributes(ctx, attrRunID.ValueSet(run)); err != nil {
+		return ReprocessResult{}, fmt.Errorf("set search attribute RunID: %w", err)
+	}
+	r := &reprocess{result: ReprocessResult{Run: run}}
+	r.in.Run, r.in.Step = run, importStep
+	if err := r.execute(ctx, in); err != nil {
+		kind, text := failure(err)
+		_ = workflow.UpsertTypedSearchAttributes(ctx, attrFailureKind.ValueSet(kind))
+		return r.result, temporal.NewNonRetryableApplicationError(r.stage+": "+text, kind, nil)
+	}
+	return r.result, nil
+}
+
+func (r *reprocess) execute(ctx workflow.Context, in ReprocessInput) error {
+	r.enter(ctx, wire.StagePrepare)
+	var err error
+	r.in.Prepared, err = call[wire.Prepared](ctx, wire.PrepareRun, "resolve and commit the recipe", wire.PrepareInput{
+		Run: r.result.Run, Kind: "reprocess", Recipe: in.Recipe, RecipeYAML: in.RecipeYAML, RecipeFile: in.RecipeFile, Overrides: in.Set,
+	})
+	if err != nil {
+		return err
+	}
+	r.scope = scoped(r.result.Run, importStep, r.in.Prepared)
+	r.enter(ctx, wire.StageImport)
+	imported, err := call[wire.Imported](ctx, wire.ImportTrajectories, in.Format, wire.ImportInput{
+		Scope: r.scope, Format: in.Format, Source: in.Source, Digest: in.Digest,
+	})
+	if err != nil {
+		return err
+	}
+	r.finish(wire.StageImport, imported.Manifest, imported.Timing)
+	r.enter(ctx, wire.StageSandbox)
+	lanes, err := r.lanes(ctx, imported)
+	if err != nil {
+		return err
+	}
+	rewards, turns, err := r.commitLanes(ctx, lanes)
+	if err != nil {
+		return err
+	}
+	if err := r.compare(ctx, in, lanes); err != nil {
+		return err
+	}
+	r.result.Trajectories, r.result.ToolCalls = imported.Trajectories, imported.Calls
+	return r.process(ctx, rewards, turns)
+}
+
+// lanes runs, assembles and scores every imported shard.
+func (r *reprocess) lanes(ctx workflow.Context, imported wire.Imported) ([]lane, error) {
+	lanes := make([]lane, len(imported.Shards))
+	failures := make([]error, len(lanes))
+	group := workflow.NewWaitGroup(ctx)
+	for i, shard := range imported.Shards {
+		lanes[i] = lane{shard: i, turns: []schema.Ref{shard.Manifest}}
+		group.Add(1)
+		workflow.Go(ctx, func(ctx workflow.Context) {
+			defer group.Done()
+			if failures[i] = lanes[i].execute(ctx, r.scope, shard.Manifest, 0, shard.Calls); failures[i] == nil {
+				failures[i] = lanes[i].score(ctx, r.scope, shard.Manifest)
+			}
+		})
+	}
+	group.Wait(ctx)
+	for i := range lanes {
+		r.times.add(lanes[i].timings...)
+		r.result.RewardCompared += lanes[i].scored.Compared
+		r.result.RewardAgreed += lanes[i].scored.Agreed
+		r.result.Rewarded += lanes[i].scored.Successes
+		r.result.Reward += lanes[i].scored.RewardSum
+	}
+	return lanes, errors.Join(failures...)
+}
+
+// compare holds our calculator's results against what the source's annotations say.
+func (r *reprocess) compare(ctx workflow.Context, in ReprocessInput, lanes []lane) error {
+	r.enter(ctx, wire.StageCompare)
+	input := wire.AgreementInput{Scope: r.scope, Source: in.Source, Digest: in.Digest}
+	for _, l := range lanes {
+		input.Tools = append(input.Tools, l.tools...)
+	}
+	agreement, err := call[wire.Agreement](ctx, wire.CompareCalculator, "calculator against annotations", input)
+	if err != nil {
+		return err
+	}
+	r.times.add(agreement.Timing)
+	r.result.CalculatorCompared, r.result.CalculatorAgreed = agreement.Compared, agreement.Agreed
+	return nil
+}
+
+// process takes the scored rows through resample and advantage and commits the step's head.
+func (r *reprocess) process(ctx workflow.Context, rewards schema.Ref, turns []schema.Ref) error {
+	if n := r.result.Trajectories; n > 0 {
+		r.result.Reward /= float64(n)
+	}
+	r.enter(ctx, wire.StageResample)
+	selection, err := call[wire.Resampled](ctx, wire.Resample, "VSPO, then RoC", wire.ResampleInput{Scope: r.scope, Rewards: rewards})
+	if err != nil {
+		return err
+	}
+	r.finish(wire.StageResample, selection.Manifest, selection.Timing)
+	r.enter(ctx, wire.StageAdvantage)
+	batch, err := call[wire.Advantages](ctx, wire.ComputeAdvantages, "the training batch", wire.AdvantageInput{
+		Scope: r.scope, Turns: turns, Rewards: rewards, Selection: selection.Manifest,
+	})
+	if err != nil {
+		return err
+	}
+	r.finish(wire.StageAdvantage, batch.Manifest, batch.Timing)
+	r.result.Kept, r.result.BatchRows = selection.Kept, batch.Rows
+	r.enter(ctx, wire.StageCommit)
+	head, err := call[wire.Committed](ctx, wire.CommitStages, "the head", wire.CommitInput{Scope: r.scope, Head: r.stages})
+	if err != nil {
+		return err
+	}
+	r.times.add(head.Timing)
+	_, err = call[wire.Done](ctx, wire.RecordTimings, "measured times", wire.RecordTimingsInput{Scope: r.scope, Timings: r.times.all, Part: "step"})
+	return err
+}

@@ -1,0 +1,176 @@
+package workflows
+
+import (
+	"fmt"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// TrainStepInput asks for one step.
+type TrainStepInput struct {
+	Run      string         `json:"run_id"`
+	Step     int            `json:"step"`
+	Prepared wire.Prepared  `json:"prepared"`
+	Policy   wire.PolicyRef `json:"policy"`
+}
+
+// TrainStepResult is the next policy and the step in figures.
+type TrainStepResult struct {
+	Policy wire.PolicyRef `json:"policy"`
+	Line   StepLine       `json:"line"`
+}
+
+// trainStep is TrainStep's state.
+type trainStep struct {
+	in     TrainStepInput
+	scope  wire.Scope
+	stages []wire.StageRef // committed stage manifests, in stage order
+	times  timings
+	stage  string
+}
+
+// TrainStep is one pass prompts → rollout → sandbox → reward → resample → advantage → update →
+// publish, the shards of a rollout side by side.
+func TrainStep(ctx workflow.Context, in TrainStepInput) (TrainStepResult, error) {
+	s := &trainStep{in: in, scope: scoped(in.Run, in.Step, in.Prepared)}
+	if err := workflow.SetQueryHandler(ctx, QueryProgress, func() (string, error) { return s.stage, nil }); err != nil {
+		return TrainStepResult{}, fmt.Errorf("register query %s: %w", QueryProgress, err)
+	}
+	return s.execute(ctx)
+}
+
+func (s *trainStep) execute(ctx workflow.Context) (TrainStepResult, error) {
+	s.enter(ctx, wire.StagePrompts)
+	prompts, err := call[wire.Done](ctx, wire.SelectPrompts, "the step's problems", s.scope)
+	if err != nil {
+		return TrainStepResult{}, err
+	}
+	s.finish(wire.StagePrompts, prompts.Manifest, prompts.Timing)
+
+	s.enter(ctx, wire.StageRollout)
+	lanes, err := s.rollout(ctx, prompts.Manifest)
+	if err != nil {
+		return TrainStepResult{}, err
+	}
+	rewards, turns, err := s.commitLanes(ctx, lanes)
+	if err != nil {
+		return TrainStepResult{}, err
+	}
+
+	s.enter(ctx, wire.StageResample)
+	selection, err := call[wire.Resampled](ctx, wire.Resample, "VSPO, then RoC", wire.ResampleInput{Scope: s.scope, Rewards: rewards})
+	if err != nil {
+		return TrainStepResult{}, err
+	}
+	s.finish(wire.StageResample, selection.Manifest, selection.Timing)
+
+	s.enter(ctx, wire.StageAdvantage)
+	batch, err := call[wire.Advantages](ctx, wire.ComputeAdvantages, "the training batch", wire.AdvantageInput{
+		Scope: s.scope, Turns: turns, Rewards: rewards, Selection: selection.Manifest,
+	})
+	if err != nil {
+		return TrainStepResult{}, err
+	}
+	s.finish(wire.StageAdvantage, batch.Manifest, batch.Timing)
+
+	s.enter(ctx, wire.StageUpdate)
+	update, err := call[wire.Updated](ctx, wire.UpdatePolicy, fmt.Sprintf("%d rows, %d tokens", batch.Rows, batch.Tokens),
+		wire.UpdateInput{Scope: s.scope, Batch: batch.Manifest, Policy: s.in.Policy})
+	if err != nil {
+		return TrainStepResult{}, err
+	}
+	s.finish(wire.StageUpdate, update.Manifest, update.Timing)
+
+	if err := s.publish(ctx, update.Policy); err != nil {
+		return TrainStepResult{}, err
+	}
+	return TrainStepResult{Policy: update.Policy, Line: s.line(lanes, selection, update)}, nil
+}
+
+// publish makes the rollout engine serve the new policy, commits the step's head and keeps the times.
+func (s *trainStep) publish(ctx workflow.Context, policy wire.PolicyRef) error {
+	s.enter(ctx, wire.StagePublish)
+	published, err := call[wire.Published](ctx, wire.PublishPolicy, "serve "+short(policy.Digest), wire.PublishInput{
+		Scope: s.scope, Policy: policy, Stages: s.stages,
+	})
+	if err != nil {
+		return err
+	}
+	s.times.add(published.Timing)
+	_, err = call[wire.Done](ctx, wire.RecordTimings, "measured times", wire.RecordTimingsInput{
+		Scope: s.scope, Timings: s.times.all, Part: "step",
+	})
+	return err
+}
+
+// commitLanes commits the stage manifests of everything that was done shard by shard. It
+// returns the rewards' and the turns' stage manifests, the turns in order.
+func (s *trainStep) commitLanes(ctx workflow.Context, lanes []lane) (rewards schema.Ref, turns []schema.Ref, err error) {
+	s.enter(ctx, wire.StageReward)
+	parts := stageParts(lanes)
+	committed, err := call[wire.Committed](ctx, wire.CommitStages, "rollout, sandbox, assemble, reward", wire.CommitInput{
+		Scope: s.scope, Stages: parts,
+	})
+	if err != nil {
+		return rewards, nil, err
+	}
+	if len(committed.Refs) != len(parts) {
+		return rewards, nil, fmt.Errorf("commit stages: asked for %d manifests, got %d", len(parts), len(committed.Refs))
+	}
+	for i, part := range parts {
+		s.stages = append(s.stages, wire.StageRef{Stage: part.Stage, Ref: committed.Refs[i]})
+		switch part.Stage {
+		case wire.StageRollout:
+			turns = append(turns, committed.Refs[i])
+		case wire.StageReward:
+			rewards = committed.Refs[i]
+		}
+	}
+	s.times.add(committed.Timing)
+	return rewards, turns, nil
+}
+
+func (s *trainStep) enter(ctx workflow.Context, stage string) {
+	s.stage = stage
+	workflow.SetCurrentDetails(ctx, fmt.Sprintf("**%s** · step %d · %s", s.in.Run, s.in.Step, stage))
+	// Upserting fails only for keys that cannot be encoded; these are constants.
+	_ = workflow.UpsertTypedSearchAttributes(ctx, attrStage.ValueSet(stage))
+}
+
+func (s *trainStep) finish(stage string, ref schema.Ref, t wire.Timing) {
+	s.stages = append(s.stages, wire.StageRef{Stage: stage, Ref: ref})
+	s.times.add(t)
+}
+
+// line sums the lanes' and stages' statistics into the step's line.
+func (s *trainStep) line(lanes []lane, selection wire.Resampled, update wire.Updated) StepLine {
+	l := StepLine{
+		Step: s.in.Step, KeptGroups: selection.KeptGroups, DroppedGroups: selection.DroppedGroups,
+		Entropy: update.Entropy, KL: update.KL, ClipFraction: update.ClipFraction, GradNorm: update.GradNorm,
+		Seconds: s.times.span(), StageSeconds: s.times.byStage(),
+	}
+	var reward float64
+	var successes, errors, calls int
+	for _, lane := range lanes {
+		l.Trajectories += lane.scored.Trajectories
+		l.ToolCalls += lane.scored.ToolCalls
+		l.Tokens += lane.scored.Tokens
+		reward += lane.scored.RewardSum
+		successes += lane.scored.Successes
+		errors += lane.scored.PositiveErrors
+		calls += lane.scored.PositiveCalls
+	}
+	if n := float64(l.Trajectories); n > 0 {
+		l.Reward, l.Success = reward/n, float64(successes)/n
+	}
+	if calls > 0 {
+		l.ToolErrorPositive = float64(errors) / float64(calls)
+	}
+	return l
+}
+
+// short is a digest's beginning, for summaries.
+func short(digest string) string { return digest[:min(12, len(digest))] }
