@@ -1,0 +1,12 @@
+// Package checkpoint reads and writes the folder that holds a policy: the layout of Hugging Face
+// (config.json, generation_config.json, model.safetensors, the tokenizer's files), which other programs
+// load as it is, plus optimizer.safetensors and, for a critic, value_head.safetensors.
+//
+// Glossary. A *tensor* is a named row-major array of numbers; names are those of transformers'
+// Qwen3ForCausalLM. A *shape* fixes the sizes of the model and with them the list of its tensors. *Extra*
+// files (the tokenizer's) are opaque bytes here: read, kept and written back unchanged. The *digest* of a
+// folder names its content: equal state gives equal bytes gives an equal digest.
+//
+// optimizer.safetensors holds AdamW's moments as `exp_avg.NAME` and `exp_avg_sq.NAME` (F32, shaped like the
+// parameter) and, in the header's metadata, `step`: the decimal count of steps taken.
+package checkpoint

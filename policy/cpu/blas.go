@@ -1,0 +1,87 @@
+package cpu
+
+import (
+	"fmt"
+	"os"
+	"unsafe"
+)
+
+// float is the element type: float32 in the engine, float64 where gradients are checked.
+type float interface{ float32 | float64 }
+
+// matmul computes matrix products for one goroutine at a time.
+type matmul[T float] interface {
+	// gemm sets C = alpha·op(A)·op(B) + beta·C, all row-major: op(A) is m×k, op(B) is k×n, C is m×n;
+	// op transposes where the flag is set; lda, ldb, ldc are the distances between rows as stored.
+	// With beta 0, C need not hold numbers.
+	gemm(ta, tb bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int)
+}
+
+// library is a BLAS implementation.
+type library struct {
+	name   string // e.g. "openblas 0.3.21 Zen"
+	advice string
+	open   *openblas // nil: gonum
+}
+
+// Names that select a library in Options.BLAS and in the environment variable ROPEWALK_BLAS.
+const (
+	BLASOpenBLAS = "openblas"
+	BLASGonum    = "gonum"
+)
+
+const openblasAdvice = "matrix products run 5 to 10 times faster with OpenBLAS: apt-get install libopenblas0-pthread"
+
+// chooseLibrary opens the library asked for, or the fastest there is.
+func chooseLibrary(want string) (library, error) {
+	if want == "" {
+		want = os.Getenv("ROPEWALK_BLAS")
+	}
+	switch want {
+	case BLASGonum:
+		return gonumLibrary(), nil
+	case BLASOpenBLAS:
+		o, err := loadOpenBLAS()
+		if err != nil {
+			return library{}, fmt.Errorf("%w (%s)", err, openblasAdvice)
+		}
+		return library{name: o.name, open: o}, nil
+	case "":
+		if o, err := loadOpenBLAS(); err == nil {
+			return library{name: o.name, open: o}, nil
+		}
+		return gonumLibrary(), nil
+	}
+	return library{}, fmt.Errorf("choose BLAS library: %q is neither %s nor %s", want, BLASOpenBLAS, BLASGonum)
+}
+
+func gonumLibrary() library {
+	return library{name: "gonum " + gonumVersion(), advice: openblasAdvice}
+}
+
+// newMatmul returns a matmul for one goroutine.
+func newMatmul[T float](l library) matmul[T] {
+	if l.open == nil {
+		return gonumMatmul[T]{}
+	}
+	return &openMatmul[T]{lib: l.open, args: new(gemmArgs[T])}
+}
+
+// isFloat32 is a constant after instantiation, so that the compiler drops the other branch.
+func isFloat32[T float]() bool {
+	var x T
+	return unsafe.Sizeof(x) == 4
+}
+
+// as reinterprets s, whose element type is known to be U.
+func as[U, T float](s []T) []U {
+	return unsafe.Slice((*U)(unsafe.Pointer(unsafe.SliceData(s))), len(s))
+}
+
+// span is the number of elements that rows×cols with the given row distance reaches over.
+func span(rows, cols, ld int) int {
+	if rows == 0 || cols == 0 {
+		return 0
+	}
+	return (rows-1)*ld + cols
+}

@@ -1,0 +1,16 @@
+// Package cpu is the Engine that runs a Qwen3-architecture decoder on the CPU: RMSNorm, rotary embedding,
+// grouped-query attention with per-head query and key norms, SwiGLU, no biases (Yang et al. 2025, "Qwen3
+// Technical Report", §2), numerically what transformers' Qwen3ForCausalLM computes in float32.
+//
+// Glossary. Token rows are *packed*: sequences lie behind each other without padding. A *chunk* is a run of
+// whole sequences that goes through all layers at once, small enough for its intermediate results to stay in
+// cache. A *part* is the fixed share of one goroutine: rows are dealt to parts by their count and sizes alone,
+// each part adds into its own gradient, and parts are summed in order, so that results depend on the inputs, the
+// number of threads and the BLAS library, never on timing. *Kept* activations are, per layer: its input, the
+// projections before their norms, the log-sum-exp of each attention row, the attention output, the middle of the
+// residual stream, gate and up; everything else backward makes again, being cheap. A *live* row is one that still
+// generates.
+//
+// Shapes in comments: n tokens of a chunk, H hidden, Q query width (heads × head dimension D), K key width, F FFN,
+// V vocabulary. Weights are stored as in the checkpoint, [out, in] row-major, so y = x·Wᵀ.
+package cpu

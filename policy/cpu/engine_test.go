@@ -1,0 +1,49 @@
+package cpu
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/policy/checkpoint"
+	"github.com/ropewalk/ropewalk/policy/policytest"
+)
+
+// requireLibrary skips where a library is absent, or fails if the environment demands it.
+func requireLibrary(t *testing.T, blas string) {
+	if blas != BLASOpenBLAS {
+		return
+	}
+	if _, err := loadOpenBLAS(); err != nil {
+		if os.Getenv("ROPEWALK_REQUIRE_OPENBLAS") == "1" {
+			t.Fatal(err)
+		}
+		t.Skipf("OpenBLAS is not there (%s): %v", openblasAdvice, err)
+	}
+}
+
+// TestConformance runs the suite with both libraries, on heads that do and do not fit whole registers.
+func TestConformance(t *testing.T) {
+	for _, blas := range []string{BLASGonum, BLASOpenBLAS} {
+		for _, headDim := range []int{6, 40} {
+			t.Run(fmt.Sprintf("%s/%d", blas, headDim), func(t *testing.T) {
+				requireLibrary(t, blas)
+				s := tiny
+				s.EOS, s.HeadDim = []int32{3}, headDim
+				dir := t.TempDir()
+				require.NoError(t, checkpoint.Init(dir, s, 11, map[string][]byte{"tokenizer.json": []byte("{}")}))
+				policytest.Run(t, policytest.Fixture{
+					Open: func(t testing.TB) policy.Engine {
+						e, err := Open(Options{Threads: 2, BLAS: blas})
+						require.NoError(t, err)
+						return e
+					},
+					Dir: dir, Vocab: s.Vocab, Positions: s.Positions, Digest: checkpoint.Digest,
+				})
+			})
+		}
+	}
+}

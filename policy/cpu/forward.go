@@ -1,0 +1,79 @@
+package cpu
+
+// embedRows writes the embeddings of the tokens to x.
+func (w *worker[T]) embedRows(x []T, tokens []int32) {
+	h := w.m.shape.Hidden
+	for i, t := range tokens {
+		copy(x[i*h:(i+1)*h], w.m.w.embed[int(t)*h:])
+	}
+}
+
+// tap sees the rotated keys (n×K) and the projections (n×(Q+2K), the values last) of each layer.
+type tap[T float] func(layer int, k, qkv []T)
+
+// forward runs a chunk through all layers.
+func (w *worker[T]) forward(c *chunk, a *acts[T], see tap[T]) {
+	w.embedRows(a.layers[0].x, c.tokens)
+	for i := range a.layers {
+		l := &a.layers[i]
+		w.project(l, i, c.len())
+		k := w.rotateChunk(l, i, c)
+		w.attend(l, c, k)
+		if see != nil {
+			see(i, k, l.qkv)
+		}
+		w.finish(l, i, c.len(), a.after(i))
+	}
+}
+
+// project fills l.qkv from l.x.
+func (w *worker[T]) project(l *layerActs[T], layer, n int) {
+	d, lw := w.m.dims(), &w.m.w.layers[layer]
+	xn := sized(&w.s.xn, n*d.H)
+	rmsNorm(xn, l.x, lw.norm1, w.m.shape.NormEps)
+	w.linear(l.qkv, xn, lw.qkv, n, d.H, d.Q+2*d.K, false)
+}
+
+// rotateChunk norms and rotates queries and keys into scratch and returns the keys.
+func (w *worker[T]) rotateChunk(l *layerActs[T], layer int, c *chunk) []T {
+	d := w.m.dims()
+	q, k := sized(&w.s.q, c.len()*d.Q), sized(&w.s.k, c.len()*d.K)
+	for i := range c.row {
+		for t := c.start[i]; t < c.start[i+1]; t++ {
+			w.rotateRow(q[t*d.Q:(t+1)*d.Q], k[t*d.K:(t+1)*d.K], l.qkv[t*(d.Q+2*d.K):], layer, t-c.start[i])
+		}
+	}
+	return k
+}
+
+func (w *worker[T]) rotateRow(q, k, qkv []T, layer, pos int) {
+	lw, eps := &w.m.w.layers[layer], w.m.shape.NormEps
+	w.m.rope.heads(q, qkv[:len(q)], lw.normQ, pos, eps)
+	w.m.rope.heads(k, qkv[len(q):len(q)+len(k)], lw.normK, pos, eps)
+}
+
+// attend fills l.att and l.lse, each sequence on its own.
+func (w *worker[T]) attend(l *layerActs[T], c *chunk, k []T) {
+	d := w.m.dims()
+	vw := d.Q + 2*d.K
+	a := newAttention(w.mm, d, vw)
+	p := sized(&w.s.p, attentionBlock*c.longest())
+	for i := range c.row {
+		lo, n := c.start[i], c.start[i+1]-c.start[i]
+		a.forward(l.att[lo*d.Q:], l.lse[lo*a.heads:], w.s.q[lo*d.Q:], k[lo*d.K:], l.qkv[lo*vw+d.Q+d.K:], p, n)
+	}
+}
+
+// finish adds the attention's and the feed-forward layer's output to the residual stream.
+func (w *worker[T]) finish(l *layerActs[T], layer, n int, out []T) {
+	d, lw := w.m.dims(), &w.m.w.layers[layer]
+	copy(l.mid, l.x[:n*d.H])
+	w.linear(l.mid, l.att, lw.out, n, d.Q, d.H, true)
+	xn := sized(&w.s.xn, n*d.H)
+	rmsNorm(xn, l.mid[:n*d.H], lw.norm2, w.m.shape.NormEps)
+	w.linear(l.gu, xn, lw.gu, n, d.H, 2*d.F, false)
+	h := sized(&w.s.h, n*d.F)
+	swigluRows(h, l.gu, d.F)
+	copy(out, l.mid[:n*d.H])
+	w.linear(out, h, lw.down, n, d.F, d.H, true)
+}

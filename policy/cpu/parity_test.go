@@ -1,0 +1,126 @@
+package cpu
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/policy/checkpoint"
+)
+
+//go:embed testdata/parity.py
+var parityScript string
+
+// pythonWithTorch finds the interpreter; where there is none the test is skipped, or fails if the environment
+// demands it.
+func pythonWithTorch(t *testing.T) string {
+	python := os.Getenv("ROPEWALK_PYTHON")
+	if python == "" {
+		python = "python3"
+	}
+	if out, err := exec.Command(python, "-c", "import torch, transformers").CombinedOutput(); err != nil {
+		if os.Getenv("ROPEWALK_REQUIRE_TORCH") == "1" {
+			t.Fatalf("%s cannot import torch and transformers: %v\n%s", python, err, out)
+		}
+		t.Skipf("%s cannot import torch and transformers (set ROPEWALK_PYTHON to one that can)", python)
+	}
+	return python
+}
+
+type parityJob struct {
+	Create    string    `json:"create,omitempty"`
+	Tied      bool      `json:"tied"`
+	Dir       string    `json:"dir,omitempty"`
+	Sequences [][]int32 `json:"sequences"`
+	Prompt    []int32   `json:"prompt"`
+	New       int       `json:"new"`
+}
+
+type parityAnswer struct {
+	Logits [][][]float64 `json:"logits"`
+	Greedy []int32       `json:"greedy"`
+}
+
+func askTransformers(t *testing.T, python string, job parityJob) parityAnswer {
+	t.Helper()
+	in, err := json.Marshal(job)
+	require.NoError(t, err)
+	cmd := exec.Command(python, "-c", parityScript)
+	cmd.Stdin = bytes.NewReader(in)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	require.NoError(t, err, stderr.String())
+	var a parityAnswer
+	require.NoError(t, json.Unmarshal(out, &a))
+	return a
+}
+
+// logitsOf are all logits of one sequence.
+func logitsOf(r *resident[float32], seq []int32) []float32 {
+	w, m := r.workers[0], r.model
+	m.rope.grow(len(seq))
+	c := packChunks([][]int32{seq}, []int{0})[0]
+	a := m.newActs(make([]float32, m.actsSize(len(seq), false)), len(seq), false)
+	w.forward(c, a, nil)
+	xn, z := make([]float32, len(a.out)), make([]float32, len(seq)*m.shape.Vocab)
+	rmsNorm(xn, a.out, m.w.norm, m.shape.NormEps)
+	w.linear(z, xn, m.w.head, len(seq), m.shape.Hidden, m.shape.Vocab, false)
+	return z
+}
+
+func compareWithTransformers(t *testing.T, dir string, job parityJob, want parityAnswer) {
+	t.Helper()
+	e, err := open[float32](Options{Threads: 2})
+	require.NoError(t, err)
+	ctx := context.Background()
+	require.NoError(t, e.Load(ctx, policy.RolePolicy, dir, false))
+	for i, s := range job.Sequences {
+		got := logitsOf(e.roles[policy.RolePolicy], s)
+		v := len(want.Logits[i][0])
+		for j, z := range got {
+			require.LessOrEqualf(t, math.Abs(float64(z)-want.Logits[i][j/v][j%v]), 1e-4, "sequence %d token %d logit %d", i, j/v, j%v)
+		}
+	}
+	g, err := e.Generate(ctx, policy.GenerateRequest{Role: policy.RolePolicy, Prefixes: [][]int32{job.Prompt}, Streams: []uint64{1}, MaxTokens: []int{job.New}})
+	require.NoError(t, err)
+	require.Equal(t, want.Greedy, g.Tokens[0])
+}
+
+// TestTransformersLoadsOurs: Qwen3ForCausalLM gives our logits and greedy continuation from our folder.
+func TestTransformersLoadsOurs(t *testing.T) {
+	python := pythonWithTorch(t)
+	for name, untied := range map[string]bool{"tied": false, "untied": true} {
+		t.Run(name, func(t *testing.T) {
+			s := tiny
+			s.Untied, s.Positions, s.EOS, s.Pad = untied, 512, []int32{1}, 0
+			c := loaded[float32](t, s, BLASGonum, 1).checkpoint()
+			dir := filepath.Join(t.TempDir(), "c")
+			_, err := checkpoint.Write(dir, c)
+			require.NoError(t, err)
+			job := parityJob{Dir: dir, Sequences: randomSequences(1, s.Vocab, 3, 40, 130), Prompt: randomSequences(2, s.Vocab, 9)[0], New: 24}
+			compareWithTransformers(t, dir, job, askTransformers(t, python, job))
+		})
+	}
+}
+
+// TestWeLoadTransformers: a random model that transformers saved gives the same logits here.
+func TestWeLoadTransformers(t *testing.T) {
+	python := pythonWithTorch(t)
+	for name, tied := range map[string]bool{"tied": true, "untied": false} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "c")
+			job := parityJob{Create: dir, Tied: tied, Sequences: randomSequences(3, 37, 2, 77), Prompt: randomSequences(4, 37, 5)[0], New: 24}
+			compareWithTransformers(t, dir, job, askTransformers(t, python, job))
+		})
+	}
+}

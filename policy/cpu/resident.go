@@ -1,0 +1,200 @@
+package cpu
+
+import (
+	"context"
+	"runtime"
+	"sync"
+
+	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/policy/checkpoint"
+)
+
+// resident is what the engine holds under one role.
+type resident[T float] struct {
+	model   *model[T]
+	source  *checkpoint.Checkpoint // its configuration and extra files; the tensors are dropped
+	adam    adam[T]
+	digest  string
+	workers []*worker[T] // one per part
+	kept    map[policy.Kept]*keptPass[T]
+	spare   [][]T // memory of dropped activations, for the next pass
+}
+
+// keptPass is one forward pass that awaits its Backward.
+type keptPass[T float] struct {
+	parts       [][]keptChunk[T]
+	lengths     []int
+	outputs     policy.Outputs
+	temperature float64
+}
+
+type keptChunk[T float] struct {
+	c     *chunk
+	a     *acts[T]
+	arena []T
+}
+
+func newResident[T float](c *checkpoint.Checkpoint, l library, parts int) *resident[T] {
+	r := &resident[T]{model: newModel[T](c), source: c, kept: map[policy.Kept]*keptPass[T]{}}
+	for range parts {
+		r.workers = append(r.workers, newWorker(r.model, l))
+	}
+	if o := c.Optimizer; o != nil {
+		r.adam = adam[T]{step: o.Step, first: make([]T, len(r.model.flat)), second: make([]T, len(r.model.flat))}
+		for i, p := range r.model.params {
+			copyFloats(r.adam.first[p.lo:p.hi], o.First[i])
+			copyFloats(r.adam.second[p.lo:p.hi], o.Second[i])
+		}
+	}
+	c.Weights, c.Optimizer = nil, nil
+	return r
+}
+
+// checkpoint is the resident state as it is saved.
+func (r *resident[T]) checkpoint() *checkpoint.Checkpoint {
+	c := *r.source
+	floats := func(v []T, p param) []float32 {
+		out := make([]float32, p.hi-p.lo)
+		copyFloats(out, v[p.lo:p.hi])
+		return out
+	}
+	for i, t := range c.Shape.Tensors() {
+		t.Data = floats(r.model.flat, r.model.params[i])
+		c.Weights = append(c.Weights, t)
+	}
+	if r.adam.step == 0 {
+		return &c
+	}
+	c.Optimizer = &checkpoint.Optimizer{Step: r.adam.step}
+	for _, p := range r.model.params {
+		c.Optimizer.First = append(c.Optimizer.First, floats(r.adam.first, p))
+		c.Optimizer.Second = append(c.Optimizer.Second, floats(r.adam.second, p))
+	}
+	return &c
+}
+
+// forParts runs f for every part at once and returns the first part's error.
+func (r *resident[T]) forParts(f func(part int, w *worker[T]) error) error {
+	errs := make([]error, len(r.workers))
+	var wg sync.WaitGroup
+	for i, w := range r.workers {
+		wg.Go(func() { errs[i] = f(i, w) })
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forBlocks runs f over the flat vector in blocks, dealt to goroutines. Blocks do not depend on each other.
+func (r *resident[T]) forBlocks(f func(block, lo, hi int)) {
+	size := len(r.model.flat)
+	blocks := (size + blockFloats - 1) / blockFloats
+	_ = r.forParts(func(part int, _ *worker[T]) error {
+		for b := part; b < blocks; b += len(r.workers) {
+			f(b, b*blockFloats, min((b+1)*blockFloats, size))
+		}
+		return nil
+	})
+}
+
+// forward runs whole sequences; with keep the returned pass awaits backward.
+func (r *resident[T]) forward(ctx context.Context, req policy.ForwardRequest, to *policy.TokenOutputs) (*keptPass[T], error) {
+	cost := make([]int, len(req.Sequences))
+	longest := 0
+	for i, s := range req.Sequences {
+		cost[i], longest = len(s), max(longest, len(s))
+	}
+	r.model.rope.grow(longest)
+	pass := &keptPass[T]{parts: make([][]keptChunk[T], len(r.workers)), lengths: cost, outputs: req.Outputs, temperature: req.Temperature}
+	shares := deal(cost, len(r.workers))
+	for part, rows := range shares {
+		for _, c := range packChunks(req.Sequences, rows) {
+			k := keptChunk[T]{c: c}
+			if req.Keep {
+				k.arena = r.borrow(r.model.actsSize(c.len(), true))
+			}
+			pass.parts[part] = append(pass.parts[part], k)
+		}
+	}
+	err := r.forParts(func(part int, w *worker[T]) error {
+		for i := range pass.parts[part] {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			k := &pass.parts[part][i]
+			arena := k.arena
+			if !req.Keep {
+				arena = sized(&w.s.arena, r.model.actsSize(k.c.len(), false))
+			}
+			k.a = r.model.newActs(arena, k.c.len(), req.Keep)
+			w.forward(k.c, k.a, nil)
+			w.outputs(k.c, k.a.out, req.Temperature, to)
+			runtime.Gosched()
+		}
+		return nil
+	})
+	if err != nil || !req.Keep {
+		r.giveBack(pass)
+	}
+	return pass, err
+}
+
+// backward adds a kept pass's gradients.
+func (r *resident[T]) backward(ctx context.Context, pass *keptPass[T], co policy.Cotangents) error {
+	h := r.model.shape.Hidden
+	return r.forParts(func(part int, w *worker[T]) error {
+		if len(pass.parts[part]) > 0 {
+			w.ensureGrad()
+		}
+		for _, k := range pass.parts[part] {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			dx := sized(&w.s.dx, k.c.len()*h)
+			clear(dx)
+			w.headBack(k.c, k.a.out, dx, pass.temperature, co)
+			w.backward(k.c, k.a, dx)
+		}
+		return nil
+	})
+}
+
+// borrow takes the smallest fitting piece of spare memory, or makes one.
+func (r *resident[T]) borrow(n int) []T {
+	best := -1
+	for i, s := range r.spare {
+		if len(s) >= n && len(s) <= 2*n && (best < 0 || len(s) < len(r.spare[best])) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return make([]T, n+n/8)
+	}
+	s := r.spare[best]
+	r.spare = append(r.spare[:best], r.spare[best+1:]...)
+	return s
+}
+
+func (r *resident[T]) giveBack(pass *keptPass[T]) {
+	for _, part := range pass.parts {
+		for _, k := range part {
+			if k.arena != nil {
+				r.spare = append(r.spare, k.arena)
+			}
+		}
+	}
+	pass.parts = nil
+}
+
+// discard drops kept passes and gradients.
+func (r *resident[T]) discard() {
+	clear(r.kept)
+	r.spare = nil
+	for _, w := range r.workers {
+		clear(w.gradFlat)
+	}
+}

@@ -1,0 +1,37 @@
+"""Reads one JSON object from standard input, writes one to standard output.
+
+{"create": DIR, "tied": bool}: draw a small Qwen3 model and save it to DIR first.
+{"dir": DIR, "sequences": [[id...]], "prompt": [id...], "new": n}: load DIR with Qwen3ForCausalLM and give
+{"logits": [sequence][token][vocabulary], "greedy": [id...]}.
+"""
+import json
+import sys
+
+import torch
+from transformers import Qwen3Config, Qwen3ForCausalLM
+
+torch.set_num_threads(1)
+job = json.load(sys.stdin)
+if "create" in job:
+    torch.manual_seed(5)
+    config = Qwen3Config(
+        vocab_size=37, hidden_size=24, intermediate_size=40, num_hidden_layers=3, num_attention_heads=4,
+        num_key_value_heads=2, head_dim=8, max_position_embeddings=512, rope_theta=100000.0,
+        rms_norm_eps=1e-5, tie_word_embeddings=job["tied"], initializer_range=0.3,
+    )
+    model = Qwen3ForCausalLM(config)
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            if p.dim() == 1:
+                p.add_(0.2 * torch.randn_like(p))
+    model.save_pretrained(job["create"])
+    job["dir"] = job["create"]
+model = Qwen3ForCausalLM.from_pretrained(job["dir"], dtype=torch.float32, attn_implementation="eager").eval()
+with torch.no_grad():
+    logits = [model(torch.tensor([s])).logits[0].tolist() for s in job["sequences"]]
+    prompt = torch.tensor([job["prompt"]])
+    out = model.generate(
+        prompt, attention_mask=torch.ones_like(prompt), do_sample=False, max_new_tokens=job["new"],
+        min_new_tokens=job["new"], eos_token_id=None, pad_token_id=0,
+    )
+json.dump({"logits": logits, "greedy": out[0, prompt.shape[1]:].tolist()}, sys.stdout)

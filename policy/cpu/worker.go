@@ -1,0 +1,65 @@
+package cpu
+
+// worker does one part's arithmetic: it owns a matmul, scratch memory that only grows, and a gradient.
+type worker[T float] struct {
+	m  *model[T]
+	mm matmul[T]
+	s  scratch[T]
+
+	gradFlat []T // nil until the first backward pass
+	grad     weights[T]
+}
+
+// scratch is what a pass needs besides activations, all per token of a chunk unless said otherwise.
+type scratch[T float] struct {
+	xn           []T // H, a normed residual stream
+	q, k         []T // Q and K, normed and rotated
+	h            []T // F, the output of SwiGLU
+	p, dp        []T // attentionBlock × longest sequence
+	dx, dxn      []T // H
+	dh           []T // F
+	dgu          []T // 2F
+	dqkv         []T // Q+2K
+	dq, datt     []T // Q
+	dk           []T // K
+	logits       []T // rows of a head block × V
+	rows         []int
+	arena        []T // activations that nobody keeps
+	single, expo []T
+}
+
+func newWorker[T float](m *model[T], l library) *worker[T] {
+	return &worker[T]{m: m, mm: newMatmul[T](l)}
+}
+
+// sized returns *buf with length n, its content undefined.
+func sized[T any](buf *[]T, n int) []T {
+	if cap(*buf) < n {
+		*buf = make([]T, n+n/8)
+	}
+	*buf = (*buf)[:cap(*buf)]
+	return (*buf)[:n:n]
+}
+
+// ensureGrad makes the zeroed gradient if there is none.
+func (w *worker[T]) ensureGrad() {
+	if w.gradFlat == nil {
+		w.gradFlat = make([]T, len(w.m.flat))
+		w.grad = view(w.m.shape, w.gradFlat)
+	}
+}
+
+// linear writes y = x·Wᵀ (+ y if add) for n rows; W is out×in.
+func (w *worker[T]) linear(y, x, weight []T, n, in, out int, add bool) {
+	var beta T
+	if add {
+		beta = 1
+	}
+	w.mm.gemm(false, true, n, out, in, 1, x, in, weight, in, beta, y, out)
+}
+
+// linearBack adds dW += dyᵀ·x and writes dx = dy·W for n rows.
+func (w *worker[T]) linearBack(dx, dw, dy, x, weight []T, n, in, out int) {
+	w.mm.gemm(true, false, out, in, n, 1, dy, out, x, in, 1, dw, in)
+	w.mm.gemm(false, false, n, in, out, 1, dy, out, weight, in, 0, dx, in)
+}
