@@ -3,6 +3,11 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 
+# Go's vector instructions, where the toolchain still offers them as an experiment: the CPU engine
+# is 1.4 times faster with them (policy/cpu says which loops it runs).
+GOEXPERIMENT ?= $(shell GOEXPERIMENT=simd go env GOVERSION >/dev/null 2>&1 && echo simd)
+export GOEXPERIMENT
+
 RECIPE ?= recipes/quickstart.yaml
 # Packages whose tests run under the race detector: those with goroutines of their own.
 RACE ?= ./activities/... ./env/... ./internal/... ./rollout/... ./sandbox/... ./store/... ./workflows/...

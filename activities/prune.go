@@ -22,25 +22,30 @@ type Pruned struct {
 }
 
 // prune deletes checkpoints of steps before the latest keep_last that are neither an every-th
-// step's nor among the keep_best evaluated. The note is put first, so that what is half deleted
-// is known to be pruned. It returns the steps that it pruned now.
+// step's nor among the keep_best evaluated. A step whose update changed nothing has its
+// predecessor's checkpoint, which is kept as long as any such step is. The note is put first, so
+// that what is half deleted is known to be pruned. It returns the steps that it pruned now.
 func (d *Deps) prune(ctx context.Context, scope wire.Scope, keep recipes.Checkpoint) ([]int, error) {
 	present, err := d.checkpointSteps(ctx, scope.Run)
 	if err != nil {
 		return nil, err
 	}
-	var best []int
+	present = slices.DeleteFunc(present, func(step int) bool { return bySchedule(step, scope.Step, keep) })
+	if len(present) == 0 {
+		return nil, nil
+	}
+	best, err := d.bestSteps(ctx, scope.Run, keep.KeepBest)
+	if err != nil {
+		return nil, err
+	}
+	kept := func(step int) bool { return bySchedule(step, scope.Step, keep) || slices.Contains(best, step) }
 	var pruned []int
 	for _, step := range present {
-		if step > scope.Step-max(1, keep.KeepLast) || (keep.Every > 0 && step%keep.Every == 0) {
-			continue
+		needed, err := d.needed(ctx, scope, step, kept)
+		if err != nil {
+			return pruned, err
 		}
-		if best == nil {
-			if best, err = d.bestSteps(ctx, scope.Run, keep.KeepBest); err != nil {
-				return pruned, err
-			}
-		}
-		if slices.Contains(best, step) {
+		if needed {
 			continue
 		}
 		if err := d.pruneStep(ctx, scope, step); err != nil {
@@ -49,6 +54,33 @@ func (d *Deps) prune(ctx context.Context, scope wire.Scope, keep recipes.Checkpo
 		pruned = append(pruned, step)
 	}
 	return pruned, nil
+}
+
+// bySchedule reports that a step's checkpoint is kept whatever its evaluation said, once the run
+// has come to step now.
+func bySchedule(step, now int, keep recipes.Checkpoint) bool {
+	return step > now-max(1, keep.KeepLast) || (keep.Every > 0 && step%keep.Every == 0)
+}
+
+// needed reports that a step is kept, or one after it whose checkpoint is still that step's.
+func (d *Deps) needed(ctx context.Context, scope wire.Scope, step int, kept func(step int) bool) (bool, error) {
+	prefix := ""
+	for s := step; s <= scope.Step; s++ {
+		m, _, found, err := d.Record.Lookup(ctx, schema.At(scope.Run, s, wire.StageUpdate))
+		if err != nil {
+			return false, err
+		}
+		if s == step && found && m.Checkpoint != nil {
+			prefix = m.Checkpoint.Prefix
+		}
+		if !found || m.Checkpoint == nil || m.Checkpoint.Prefix != prefix {
+			return false, nil
+		}
+		if kept(s) {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // checkpointSteps lists the steps whose checkpoints have files.

@@ -57,13 +57,13 @@ func execute[R any](ctx context.Context, d *Deps, s spec, out *R, done *wire.Don
 	timing := wire.Timing{Stage: s.stage, Shard: s.shard, Turn: s.turn}
 	err := tracked(ctx, &timing, func(ctx context.Context, p *progress) error {
 		w := &draft{deps: d, place: s.place(), timing: &timing, progress: p}
-		return w.run(ctx, s, out, done, work)
+		if err := w.run(ctx, s, out, done, work); err != nil {
+			return fmt.Errorf("%s: %w", s.stage, err)
+		}
+		return nil
 	})
 	done.Timing = timing
-	if err != nil {
-		return fmt.Errorf("%s: %w", s.stage, err)
-	}
-	return nil
+	return err
 }
 
 func (w *draft) run(ctx context.Context, s spec, out any, done *wire.Done, work func(ctx context.Context, w *draft) error) error {

@@ -179,13 +179,13 @@ func TestBadRecipes(t *testing.T) {
 // The message that users meet most names the file, line and path of the shipped recipe.
 func TestMessageNamesFileLineAndPath(t *testing.T) {
 	text, _ := Source("quickstart")
-	broken := strings.Replace(string(text), "keep: 8\n", "keep: 32\n", 1)
+	broken := strings.Replace(string(text), "keep: 4\n", "keep: 32\n", 1)
 	_, err := Parse("recipes/quickstart.yaml", []byte(broken))
 	require.Error(t, err)
 	line := 1 + strings.Count(broken[:strings.Index(broken, "keep: 32")], "\n")
 	require.Equal(t, Problems{{
 		File: "recipes/quickstart.yaml", Line: line, Column: 5, Path: "resample.roc.keep",
-		Message: "must be ≤ oversample (16), got 32",
+		Message: "must be ≤ oversample (8), got 32",
 	}}, err)
 }
 

@@ -255,8 +255,9 @@ func (c Checkpoint) validate() error {
 	if !ValidDigest(c.Digest) {
 		return fmt.Errorf("want a digest, got %q", c.Digest)
 	}
-	if !strings.HasSuffix(c.Prefix, "/") || path.Clean(c.Prefix)+"/" != c.Prefix || strings.HasPrefix(c.Prefix, "/") {
-		return fmt.Errorf("prefix %q: want a relative key that ends in a slash", c.Prefix)
+	of := strings.HasPrefix(c.Prefix, runsPrefix) || strings.HasPrefix(c.Prefix, warmPrefix)
+	if !of || path.Clean(c.Prefix)+"/" != c.Prefix {
+		return fmt.Errorf("prefix %q: want that of a run's or a warm start's checkpoint, and a slash at its end", c.Prefix)
 	}
 	if len(c.Files) == 0 {
 		return fmt.Errorf("%s: has no files", c.Prefix)

@@ -211,7 +211,9 @@ func (r *trainRun) fail(ctx workflow.Context, cause error) error {
 	workflow.SetCurrentDetails(ctx, r.progress.Markdown())
 	_ = workflow.UpsertTypedSearchAttributes(ctx, attrFailureKind.ValueSet(kind))
 	where := r.progress.Stage
-	if r.progress.Step > 0 {
+	if where == "step" { // its child says which stage
+		where = "step " + strconv.Itoa(r.progress.Step)
+	} else if r.progress.Step > 0 {
 		where = "step " + strconv.Itoa(r.progress.Step) + ", " + where
 	}
 	message := fmt.Sprintf("%s: %s", where, text)

@@ -22,7 +22,7 @@ func (a *app) followCommand() *cobra.Command {
 		Use:     "follow RUN",
 		Short:   "show a running run live",
 		Example: "  ropewalk follow quickstart-s1-20260102-030405",
-		Args:    exactly("RUN"),
+		Args:    oneRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := a.join(cmd.Context(), needServers)
 			if err != nil {
@@ -32,14 +32,16 @@ func (a *app) followCommand() *cobra.Command {
 			if err := s.exists(cmd.Context(), args[0]); err != nil {
 				return err
 			}
-			_, err = a.follow(cmd.Context(), s.temporal, args[0])
-			return a.interruptible(cmd.Context(), args[0], err)
+			_, err = a.follow(cmd.Context(), s, args[0])
+			return a.interruptible(cmd.Context(), args[0], runError(err))
 		},
 	}
 }
 
-// follow shows a run's steps until it ends and returns its result. The run itself goes on when ctx ends.
-func (a *app) follow(ctx context.Context, c client.Client, run string) (workflows.TrainRunResult, error) {
+// follow shows a run's steps until it ends and returns its result. The run itself goes on when ctx
+// ends; it waits for the next command when the stack is lost.
+func (a *app) follow(ctx context.Context, s *session, run string) (workflows.TrainRunResult, error) {
+	c := s.temporal
 	type outcome struct {
 		result workflows.TrainRunResult
 		err    error
@@ -63,6 +65,8 @@ func (a *app) follow(ctx context.Context, c client.Client, run string) (workflow
 			return o.result, o.err
 		case <-tick.C:
 			view.poll(ctx, c, run)
+		case <-s.lease.Done():
+			return workflows.TrainRunResult{}, fmt.Errorf("%w; everything committed is kept: mend the cause, then `ropewalk resume %s`", s.lost(), run)
 		case <-ctx.Done():
 			return workflows.TrainRunResult{}, ctx.Err()
 		}

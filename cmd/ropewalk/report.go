@@ -12,7 +12,6 @@ import (
 
 	"github.com/ropewalk/ropewalk/activities/wire"
 	"github.com/ropewalk/ropewalk/analysis"
-	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/machine"
 	"github.com/ropewalk/ropewalk/workflows"
 )
@@ -43,7 +42,7 @@ type runReport struct {
 
 // report gathers a finished run's figures from the record, the histories and the stack.
 func (s *session) report(ctx context.Context, run string, result workflows.TrainRunResult, wall time.Duration) (runReport, error) {
-	figures, err := analysis.Figures(ctx, commit.New(s.store), s.store, run)
+	figures, err := analysis.New(s.store).Figures(ctx, run)
 	if err != nil {
 		return runReport{}, err
 	}

@@ -7,9 +7,12 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/ropewalk/ropewalk/schema"
 )
 
 // Exit codes.
@@ -78,6 +81,8 @@ func (a *app) root() *cobra.Command {
 		Long: "Ropewalk trains tool-using language models. Temporal workflows run the stages, object\n" +
 			"storage holds the record, engines do the heavy work. Servers that TEMPORAL_ADDRESS and the\n" +
 			"AWS_* variables name are used; what is missing is started for the command's duration.",
+		Args:          noSuchCommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRun: func(*cobra.Command, []string) {
@@ -106,6 +111,29 @@ func exactly(names ...string) cobra.PositionalArgs {
 		}
 		return nil
 	}
+}
+
+// noSuchCommand refuses arguments that are no command, with the nearest ones.
+func noSuchCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := "`ropewalk --help` lists them"
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = "did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return badInput("unknown command %q; %s", args[0], hint)
+}
+
+// oneRun wants a run's name as the one argument.
+func oneRun(cmd *cobra.Command, args []string) error {
+	if err := exactly("RUN")(cmd, args); err != nil {
+		return err
+	}
+	if err := schema.CheckRunID(args[0]); err != nil {
+		return badInputError{err}
+	}
+	return nil
 }
 
 func isTerminal(w io.Writer) bool {

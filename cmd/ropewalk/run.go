@@ -143,7 +143,7 @@ func (a *app) train(cmd *cobra.Command, input workflows.TrainRunInput, asJSON bo
 		return a.interruptible(ctx, input.Run, err)
 	}
 	fmt.Fprintf(a.err, "run          %s\n", input.Run)
-	result, err := a.follow(ctx, s.temporal, input.Run)
+	result, err := a.follow(ctx, s, input.Run)
 	if err != nil {
 		return a.interruptible(ctx, input.Run, runError(err))
 	}
@@ -201,11 +201,8 @@ func (a *app) resumeCommand() *cobra.Command {
 		Long: "resume follows the run if it is still open (an interrupted command leaves it open) and starts it\n" +
 			"again otherwise. Stages that have committed are adopted, not done again.",
 		Example: "  ropewalk resume quickstart-s1-20260102-030405",
-		Args:    exactly("RUN"),
+		Args:    oneRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := schema.CheckRunID(args[0]); err != nil {
-				return badInputError{err}
-			}
 			return a.train(cmd, workflows.TrainRunInput{Run: args[0], Resume: true}, asJSON)
 		},
 	}

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 
 	"go.temporal.io/sdk/client"
 	sdklog "go.temporal.io/sdk/log"
@@ -46,10 +48,14 @@ func (s *session) open(ctx context.Context, need stack.Need) error {
 	address := s.lease.Addresses()
 	var err error
 	if need.S3 {
-		s.store, err = s3.New(s3.Options{
+		options := s3.Options{
 			Endpoint: address.S3Endpoint, Region: address.Region, Bucket: address.S3Bucket,
 			AccessKey: address.AccessKey, SecretKey: address.SecretKey,
-		})
+		}
+		if address.S3Folder == "" { // the user's own server
+			options.SessionToken = os.Getenv("AWS_SESSION_TOKEN")
+		}
+		s.store, err = s3.New(options)
 		if err != nil {
 			return err
 		}
@@ -67,6 +73,14 @@ func (s *session) open(ctx context.Context, need stack.Need) error {
 		return fmt.Errorf("connect to Temporal at %s: %w", address.Temporal, err)
 	}
 	return nil
+}
+
+// lost says why the stack went away under the command.
+func (s *session) lost() error {
+	if err := s.lease.Err(); err != nil {
+		return fmt.Errorf("the stack was lost: %w", err)
+	}
+	return errors.New("the stack was lost")
 }
 
 func (s *session) close() {

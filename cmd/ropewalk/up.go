@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -36,7 +35,7 @@ func (a *app) keepUp(cmd *cobra.Command, s *session) error {
 		fmt.Fprintln(a.err, "\nstopping")
 		return nil
 	case <-s.lease.Done():
-		return errors.Join(errors.New("the stack was lost"), s.lease.Err())
+		return s.lost()
 	}
 }
 

@@ -1,0 +1,154 @@
+// Package cache keeps objects of the record on the local disk, one file each, named by digest.
+//
+// What a digest names never changes, so a file that is there is right whatever run or store asks:
+// files are verified when they are written, come into place by a rename, and are read-only. The
+// folder may be deleted at any time. It is bounded: Trim drops the files that were used longest
+// ago, but none that was used within the hour, for another process may be reading it.
+package cache
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Limit is the size, in bytes, to which a cache is trimmed when it is opened.
+const Limit = 4 << 30
+
+// grace is how long a used file is safe from Trim.
+const grace = time.Hour
+
+// Cache is one cache folder; processes may share it. It is safe for concurrent use.
+type Cache struct{ dir string }
+
+// Open makes the folder if it is not there and trims it to Limit.
+func Open(dir string) (*Cache, error) {
+	absolute, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open cache %s: %w", dir, err)
+	}
+	if err := os.MkdirAll(absolute, 0o755); err != nil {
+		return nil, fmt.Errorf("open cache: %w", err)
+	}
+	c := &Cache{dir: absolute}
+	return c, c.Trim(Limit, time.Now())
+}
+
+// Dir is the folder's absolute path.
+func (c *Cache) Dir() string { return c.dir }
+
+// path is <2 hex>/<digest>.<ext> below the folder.
+func (c *Cache) path(digest, ext string) string {
+	return filepath.Join(c.dir, digest[:2], digest+"."+ext)
+}
+
+// Find returns the path of the file with the digest and size, if it is there, and notes its use.
+func (c *Cache) Find(digest, ext string, size int64) (string, bool) {
+	path := c.path(digest, ext)
+	info, err := os.Stat(path)
+	if err != nil || info.Size() != size {
+		return "", false
+	}
+	now := time.Now()
+	_ = os.Chtimes(path, now, now) // a use that is not noted costs at worst another fetch
+	return path, true
+}
+
+// Get returns the bytes with the digest, if they are there and whole.
+func (c *Cache) Get(digest, ext string) ([]byte, bool) {
+	data, err := os.ReadFile(c.path(digest, ext))
+	if err != nil || sum(data) != digest {
+		return nil, false
+	}
+	return data, true
+}
+
+// Put keeps data, which must have the digest, and returns its path.
+func (c *Cache) Put(digest, ext string, data []byte) (string, error) {
+	if got := sum(data); got != digest {
+		return "", fmt.Errorf("cache object %s: its bytes have the digest %s", digest, got)
+	}
+	path := c.path(digest, ext)
+	if err := c.write(path, data); err != nil {
+		return "", fmt.Errorf("cache object %s: %w", digest, err)
+	}
+	return path, nil
+}
+
+func (c *Cache) write(path string, data []byte) (err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "writing-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	if _, err := f.Write(data); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	if err := errors.Join(f.Chmod(0o444), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// Trim deletes the files used longest ago until limit bytes are left. It keeps what was used within
+// the hour before now. What a writer that died has left behind ages like any other file.
+func (c *Cache) Trim(limit int64, now time.Time) error {
+	type file struct {
+		path string
+		used time.Time
+		size int64
+	}
+	var files []file
+	total := int64(0)
+	err := filepath.WalkDir(c.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // another process's, renamed since
+		}
+		if err != nil {
+			return err
+		}
+		files = append(files, file{path, info.ModTime(), info.Size()})
+		total += info.Size()
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("trim cache: %w", err)
+	}
+	slices.SortFunc(files, func(a, b file) int {
+		return cmp.Or(a.used.Compare(b.used), strings.Compare(a.path, b.path))
+	})
+	for _, f := range files {
+		if total <= limit || now.Sub(f.used) < grace {
+			break
+		}
+		if err := os.Remove(f.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("trim cache: %w", err)
+		}
+		total -= f.size
+	}
+	return nil
+}
+
+func sum(data []byte) string {
+	s := sha256.Sum256(data)
+	return hex.EncodeToString(s[:])
+}

@@ -1,0 +1,107 @@
+package analysis
+
+import (
+	"context"
+
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// stages of measured times of activities: a step's own, and a run's beside its steps.
+const (
+	timingsStep = "timings_step"
+	timingsRun  = "timings_run"
+)
+
+// kindActivity is the timings' kind for an activity execution.
+const kindActivity = "activity"
+
+// RunFigures say how much a run did and where its time went. Times are in seconds.
+type RunFigures struct {
+	Trajectories int64 // assembled over all steps
+	ToolCalls    int64 // executed over all steps
+	Tokens       int64 // sampled over all steps
+	// RLSeconds is the window from the first prompts stage's start to the last publish stage's end,
+	// less the evaluations inside it.
+	RLSeconds        float64
+	WarmStartSeconds float64
+	EvalSeconds      float64
+	// StageSeconds holds for each stage the time, inside the window, in which at least one of its
+	// activities executed. Stages overlap, so the sum may exceed RLSeconds.
+	StageSeconds map[string]float64
+	// OrchestrationShare is the part of RLSeconds in which no activity executed.
+	OrchestrationShare float64
+}
+
+// Figures measures a run by its timings table.
+func (r *Record) Figures(ctx context.Context, run string) (RunFigures, error) {
+	v, err := r.Visible(ctx, run)
+	if err != nil {
+		return RunFigures{}, err
+	}
+	manifests, err := v.standing(ctx, func(stage string) bool { return stage == timingsStep || stage == timingsRun })
+	if err != nil {
+		return RunFigures{}, err
+	}
+	pieces, err := rowsOf[schema.TimingRow](ctx, v, shardsOf(schema.Timings, manifests))
+	if err != nil {
+		return RunFigures{}, err
+	}
+	var rows []schema.TimingRow
+	for _, p := range pieces {
+		rows = append(rows, p...)
+	}
+	return Measure(rows), nil
+}
+
+// Measure works the figures out of timing rows, in any order. Rows of single tool calls lie inside
+// their activities and do not count.
+func Measure(rows []schema.TimingRow) RunFigures {
+	out := RunFigures{StageSeconds: map[string]float64{}}
+	byStage := map[string][]interval{}
+	var all []interval
+	window := interval{-1, -1}
+	for _, row := range rows {
+		if row.Kind != kindActivity {
+			continue
+		}
+		out.count(row)
+		span := interval{row.StartMicros, row.EndMicros}
+		byStage[row.Stage] = append(byStage[row.Stage], span)
+		all = append(all, span)
+		if row.Stage == schema.StagePrompts && (window.from < 0 || span.from < window.from) {
+			window.from = span.from
+		}
+		if row.Stage == schema.StagePublish {
+			window.to = max(window.to, span.to)
+		}
+	}
+	evaluations := byStage[schema.StageEvaluate]
+	out.WarmStartSeconds = covered(byStage[schema.StageWarmStart])
+	out.EvalSeconds = covered(evaluations)
+	if window.from < 0 || window.to <= window.from {
+		return out
+	}
+	length := covered([]interval{window})
+	out.RLSeconds = length - covered(within(evaluations, window))
+	for stage, spans := range byStage {
+		if inside := covered(within(spans, window)); inside > 0 && stage != schema.StageEvaluate {
+			out.StageSeconds[stage] = inside
+		}
+	}
+	if out.RLSeconds > 0 {
+		out.OrchestrationShare = (length - covered(within(all, window))) / out.RLSeconds
+	}
+	return out
+}
+
+// count adds the rows and tokens of the stages that sample, call tools and assemble.
+func (f *RunFigures) count(row schema.TimingRow) {
+	switch row.Stage {
+	case schema.StageAssemble:
+		f.Trajectories += row.Rows
+	case schema.StageSandbox:
+		f.ToolCalls += row.Rows
+	case schema.StageRollout:
+		f.Tokens += row.Tokens
+	}
+}

@@ -1,0 +1,105 @@
+package analysis_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	sdklog "go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/ropewalk/ropewalk/activities"
+	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/policy/cpu"
+	"github.com/ropewalk/ropewalk/sandbox/zygote"
+	"github.com/ropewalk/ropewalk/store"
+	"github.com/ropewalk/ropewalk/store/mem"
+	"github.com/ropewalk/ropewalk/workflows"
+)
+
+// tiny makes the quickstart a matter of seconds: every stage runs, little is learnt.
+var tiny = []string{
+	"steps=3", "policy.layers=1", "policy.hidden=64", "policy.heads=2", "policy.kv_heads=2", "policy.ffn=128",
+	"warm_start.steps=100", "warm_start.batch=32", "rollout.prompts=8", "rollout.oversample=8", "rollout.shard_groups=4",
+	"resample.roc.keep=4", "resample.roc.min_positive=1", "resample.roc.min_negative=1", "evaluation.every=2",
+	"evaluation.problems=6", "evaluation.samples=1", "optimizer.minibatches=1", "optimizer.warmup_steps=1", "checkpoint.every=0", "checkpoint.keep_last=1", "checkpoint.keep_best=0",
+}
+
+// trainForReal runs the workflow and its activities, the engine and Python included.
+func trainForReal(t *testing.T, objects store.Store) workflows.TrainRunResult {
+	t.Helper()
+	engine := func() policy.Engine {
+		e, err := cpu.Open(cpu.Options{Threads: 2})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, e.Close()) })
+		return e
+	}
+	executor, err := zygote.Open(zygote.Options{Workers: 2, Dir: t.TempDir()})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, executor.Close()) })
+	deps, err := activities.New(activities.Options{
+		Store: objects, Trainer: engine(), Rollout: engine(), Sandbox: executor, Code: strings.Repeat("c", 64), Scratch: t.TempDir(),
+	})
+	require.NoError(t, err)
+	suite := &testsuite.WorkflowTestSuite{}
+	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	env := suite.NewTestWorkflowEnvironment()
+	env.SetTestTimeout(3 * time.Minute)
+	env.RegisterWorkflowWithOptions(workflows.TrainRun, workflow.RegisterOptions{Name: workflows.TrainRunName})
+	env.RegisterWorkflowWithOptions(workflows.TrainStep, workflow.RegisterOptions{Name: workflows.TrainStepName})
+	deps.Register(env)
+	env.ExecuteWorkflow(workflows.TrainRunName, workflows.TrainRunInput{Run: "r", Recipe: "quickstart", Set: tiny})
+	require.NoError(t, env.GetWorkflowError())
+	var out workflows.TrainRunResult
+	require.NoError(t, env.GetWorkflowResult(&out))
+	return out
+}
+
+// What the activities really commit is what this package reads.
+func TestTheRealLane(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains a tiny policy")
+	}
+	ctx := context.Background()
+	objects := mem.New()
+	result := trainForReal(t, objects)
+	record := analysis.New(objects)
+
+	v, err := record.Verify(ctx, "r")
+	require.NoError(t, err)
+	require.Empty(t, v.Faults)
+	require.Equal(t, 3, v.Heads)
+	require.Zero(t, v.Orphans)
+	require.Positive(t, v.Checkpoints) // the warm start's, and those of steps that had something to learn from
+
+	f, err := record.Figures(ctx, "r")
+	require.NoError(t, err)
+	require.EqualValues(t, 3*8*8, f.Trajectories)
+	require.Positive(t, f.Tokens)
+	require.Positive(t, f.RLSeconds)
+	require.Positive(t, f.WarmStartSeconds)
+	require.Greater(t, f.OrchestrationShare, 0.0)
+	require.Less(t, f.OrchestrationShare, 1.0)
+
+	overview, err := record.Overview(ctx, "r")
+	require.NoError(t, err)
+	require.Equal(t, analysis.StatusDone, overview.Run.Status)
+	require.Len(t, overview.Steps, 3)
+	require.Len(t, overview.Evaluations, 3)
+	require.Equal(t, result.Final, overview.Evaluations[2].Summary)
+	require.Equal(t, result.Final.Success, *overview.Run.After)
+
+	view, err := record.Step(ctx, "r", 2, analysis.Choice{N: 6, Group: analysis.AnyGroup})
+	require.NoError(t, err)
+	require.Len(t, view.Episodes, 6)
+	var text bytes.Buffer
+	require.NoError(t, view.Write(&text))
+	require.NoError(t, overview.Write(&text))
+	t.Log(text.String())
+}

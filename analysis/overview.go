@@ -1,0 +1,139 @@
+package analysis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/store"
+)
+
+// StepSummary is one finished step in figures, worked out of its rows.
+type StepSummary struct {
+	Step          int
+	Trajectories  int
+	Reward        float64 // mean
+	Success       float64
+	KeptGroups    int
+	DroppedGroups int
+	Kept          int // trajectories
+	// Means over the step's optimiser steps; all 0 where the step had nothing to learn from.
+	Entropy, KL, ClipFraction, GradNorm float64
+	Updates                             int // optimiser steps
+}
+
+// Overview is a run at a glance.
+type Overview struct {
+	Run         Run
+	Steps       []StepSummary
+	Evaluations []Evaluation
+}
+
+// Overview reads a run's finished steps and evaluations.
+func (r *Record) Overview(ctx context.Context, run string) (Overview, error) {
+	v, err := r.Visible(ctx, run)
+	if err != nil {
+		return Overview{}, err
+	}
+	var out Overview
+	if out.Run, err = r.Run(ctx, run); err != nil {
+		if errors.Is(err, store.ErrNotFound) {
+			return out, fmt.Errorf("%w: %s has no entry in the catalogue", ErrNoRun, run)
+		}
+		return out, err
+	}
+	rewards, err := tableRows[schema.RewardRow](ctx, v)
+	if err != nil {
+		return out, err
+	}
+	selections, err := tableRows[schema.SelectionRow](ctx, v)
+	if err != nil {
+		return out, err
+	}
+	updates, err := tableRows[schema.UpdateRow](ctx, v)
+	if err != nil {
+		return out, err
+	}
+	for _, step := range v.steps {
+		out.Steps = append(out.Steps, summarise(step, rewards[step], selections[step], updates[step]))
+	}
+	out.Evaluations, err = v.evaluations(ctx, out.Run.Steps)
+	return out, err
+}
+
+func summarise(step int, rewards []schema.RewardRow, selection []schema.SelectionRow, updates []schema.UpdateRow) StepSummary {
+	out := StepSummary{Step: step, Trajectories: len(rewards), Updates: len(updates)}
+	for _, r := range rewards {
+		out.Reward += r.Reward / float64(len(rewards))
+		if r.Success {
+			out.Success += 1 / float64(len(rewards))
+		}
+	}
+	groups := map[string]bool{} // has a kept row
+	for _, s := range selection {
+		groups[s.GroupID] = groups[s.GroupID] || s.Kept
+		if s.Kept {
+			out.Kept++
+		}
+	}
+	for _, kept := range groups {
+		if kept {
+			out.KeptGroups++
+		}
+	}
+	out.DroppedGroups = len(groups) - out.KeptGroups
+	for _, u := range updates {
+		n := float64(len(updates))
+		out.Entropy += u.Entropy / n
+		out.KL += u.KL / n
+		out.ClipFraction += u.ClipFraction / n
+		out.GradNorm += u.GradNorm / n
+	}
+	return out
+}
+
+// Write prints the overview for people.
+func (o Overview) Write(w io.Writer) error {
+	p := &printer{w: w}
+	p.line("run      %s", o.Run.Run)
+	p.line("recipe   %s, seed %d", o.Run.Recipe, o.Run.Seed)
+	p.line("created  %s", o.Run.Created)
+	p.line("steps    %d done of %d, %s", o.Run.StepsDone, max(o.Run.Steps, o.Run.StepsDone), o.Run.Status)
+	if len(o.Evaluations) > 0 {
+		p.line("\nevaluation        success    95%% interval  problems  greedy  tool errors in positives")
+	}
+	for _, e := range o.Evaluations {
+		name := e.Tag
+		if e.Step != NoStep {
+			name = fmt.Sprintf("%s, step %d", e.Tag, e.Step)
+		}
+		s := e.Summary
+		p.line("%-17s  %5.1f%%  %5.1f%%–%5.1f%%  %8d  %5.1f%%  %23.1f%%", name,
+			100*s.Success, 100*s.CILow, 100*s.CIHigh, s.N, 100*s.Greedy, 100*s.ToolErrorRatePositives)
+	}
+	if len(o.Steps) > 0 {
+		p.line("\n  step  reward success  kept/drop  rows kept  entropy       KL    clip   grad")
+	}
+	for _, s := range o.Steps {
+		line := fmt.Sprintf("%6d  %6.3f  %5.1f%%  %4d/%-4d  %4d/%-4d", s.Step, s.Reward, 100*s.Success, s.KeptGroups, s.DroppedGroups, s.Kept, s.Trajectories)
+		if s.Updates > 0 {
+			line += fmt.Sprintf("  %7.3f %8.5f  %6.3f %6.3f", s.Entropy, s.KL, s.ClipFraction, s.GradNorm)
+		}
+		p.line("%s", line)
+	}
+	return p.err
+}
+
+// printer writes lines until one fails.
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) line(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
+	}
+}

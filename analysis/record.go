@@ -1,0 +1,120 @@
+package analysis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ropewalk/ropewalk/analysis/cache"
+	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/store"
+)
+
+var (
+	// ErrNoRun: the store holds nothing of a run of that name.
+	ErrNoRun = errors.New("no such run in the record")
+	// ErrNoStep: the run has no head for that step.
+	ErrNoStep = errors.New("the step has no head")
+)
+
+// Record reads the record of one store. It is safe for concurrent use.
+type Record struct {
+	writer  *commit.Writer
+	objects store.Store
+	cache   *cache.Cache // nil: everything is fetched
+}
+
+// New returns a reader of the record in a store.
+func New(objects store.Store) *Record {
+	return &Record{writer: commit.New(objects), objects: objects}
+}
+
+// WithCache returns a reader that keeps what it fetches by digest, and so asks the store only once
+// for each manifest and shard. Verify never trusts the cache.
+func (r *Record) WithCache(c *cache.Cache) *Record {
+	with := *r
+	with.cache = c
+	return &with
+}
+
+// fetches is how many small objects are asked for at once: a store answers each in a round trip.
+const fetches = 16
+
+// each calls f for 0…n−1, some at a time, and returns the first error.
+func each(ctx context.Context, limit, n int, f func(ctx context.Context, i int) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(limit)
+	for i := range n {
+		g.Go(func() error { return f(ctx, i) })
+	}
+	return g.Wait()
+}
+
+// blob returns the bytes under a key, checked against their digest.
+func (r *Record) blob(ctx context.Context, key, digest, ext string) ([]byte, error) {
+	if r.cache != nil {
+		if data, ok := r.cache.Get(digest, ext); ok {
+			return data, nil
+		}
+	}
+	data, err := r.writer.ReadBlob(ctx, key, digest)
+	if err != nil {
+		return nil, err
+	}
+	if r.cache != nil {
+		if _, err := r.cache.Put(digest, ext, data); err != nil {
+			return nil, err
+		}
+	}
+	return data, nil
+}
+
+// manifest returns the manifest that a ref names.
+func (r *Record) manifest(ctx context.Context, ref schema.Ref) (schema.Manifest, error) {
+	data, err := r.blob(ctx, ref.Key, ref.Digest, "json")
+	if err != nil {
+		return schema.Manifest{}, fmt.Errorf("read manifest: %w", err)
+	}
+	m, err := schema.DecodeManifest(data)
+	if err != nil {
+		return m, fmt.Errorf("%w: %s: %w", commit.ErrDamaged, ref.Key, err)
+	}
+	if m.ManifestKey() != ref.Key {
+		return m, fmt.Errorf("%w: %s: it is that of %s", commit.ErrDamaged, ref.Key, m.Place)
+	}
+	return m, nil
+}
+
+// manifests returns the manifests that refs name and their parts, a stage manifest before its parts.
+func (r *Record) manifests(ctx context.Context, refs []schema.Ref) ([]schema.Manifest, error) {
+	stages, err := r.readAll(ctx, refs)
+	if err != nil {
+		return nil, err
+	}
+	var parts []schema.Ref
+	for _, m := range stages {
+		parts = append(parts, m.Parts...)
+	}
+	rest, err := r.readAll(ctx, parts)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]schema.Manifest, 0, len(stages)+len(rest))
+	for _, m := range stages {
+		all = append(all, m)
+		all, rest = append(all, rest[:len(m.Parts)]...), rest[len(m.Parts):]
+	}
+	return all, nil
+}
+
+func (r *Record) readAll(ctx context.Context, refs []schema.Ref) ([]schema.Manifest, error) {
+	out := make([]schema.Manifest, len(refs))
+	err := each(ctx, fetches, len(refs), func(ctx context.Context, i int) (err error) {
+		out[i], err = r.manifest(ctx, refs[i])
+		return err
+	})
+	return out, err
+}

@@ -1,0 +1,221 @@
+// Package recordtest commits small runs for tests, manifest by manifest the way the activities do:
+// shards, parts, stage manifests, heads, checkpoints, evaluations and measured times.
+//
+// A run is 3 groups of 4 samples a step in 2 shards. At step s the first s samples of groups 0 and 1
+// are right, of group 2 all: so group 2 has no variance and is dropped whole; of the others
+// sample 3 is dropped as a surplus negative. Samples 0 and 2 call a tool in turn 0 (that of sample 2 fails) and
+// answer in turn 1; samples 1 and 3 answer at once. Stages of a step execute one after the other, a
+// second each, with a quarter of a second between.
+package recordtest
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/store"
+)
+
+// The shape of a step.
+const (
+	Groups  = 3
+	Samples = 4
+	Shards  = 2 // groups 0 and 1, group 2
+	Calls   = 2 // of each group
+)
+
+// Code is the digest of the program that made the runs.
+var Code = schema.Digest([]byte("the program"))
+
+// Options say which run is made.
+type Options struct {
+	Run     string
+	Steps   int
+	Planned int    // steps of the recipe; Steps when 0
+	Seed    uint64 // of the recipe
+	Created string // RFC 3339
+	// Open leaves the last step without its head, as a step in progress.
+	Open bool
+}
+
+// Run is a committed run.
+type Run struct {
+	Options
+	Store   store.Store
+	Prepare schema.Ref
+	// Updates are the steps' update manifests; index 0 is the warm start's.
+	Updates []schema.Manifest
+
+	t       testing.TB
+	writer  *commit.Writer
+	config  string // digest of the recipe
+	policy  schema.Ref
+	clock   int64 // Unix microseconds
+	timings []schema.TimingRow
+}
+
+// Start is when a run's first stage starts, in Unix microseconds.
+const Start = 1_700_000_000_000_000
+
+// Train commits a whole run.
+func Train(t testing.TB, objects store.Store, o Options) *Run {
+	t.Helper()
+	r := &Run{Options: o, Store: objects, t: t, writer: commit.New(objects), clock: Start}
+	if r.Planned == 0 {
+		r.Planned = o.Steps
+	}
+	r.prepare()
+	r.warmStart()
+	r.evaluate(-1, "warm_start", 1)
+	r.recordTimings(-1, "timings_run")
+	for step := 1; step <= o.Steps; step++ {
+		r.step(step)
+	}
+	if o.Steps == r.Planned && !o.Open {
+		r.evaluate(o.Steps, "final", 3)
+		r.recordTimings(o.Steps, "timings_run")
+	}
+	return r
+}
+
+func (r *Run) prepare() {
+	document := map[string]any{"name": "fixture", "seed": r.Seed, "steps": r.Planned}
+	text, err := schema.Canonical(document)
+	require.NoError(r.t, err)
+	r.config = schema.Digest(text)
+	place := schema.AtInit(r.Run, schema.StagePrepare)
+	m := schema.NewManifest(place, Code, r.config)
+	m.Shards = append(m.Shards, r.document(place, document))
+	m.Note = map[string]string{"recipe": "fixture", "seed": strconv.FormatUint(r.Seed, 10)}
+	r.Prepare = r.commit(m)
+	entry, err := schema.Canonical(map[string]any{
+		"run": r.Run, "recipe": "fixture", "seed": r.Seed, "steps": r.Planned, "created": r.Created,
+	})
+	require.NoError(r.t, err)
+	require.NoError(r.t, r.Store.PutIfAbsent(context.Background(), "catalogue/"+r.Run+".json", entry))
+}
+
+func (r *Run) document(place schema.Place, value any) schema.ShardInfo {
+	info, err := commit.PutDocument(context.Background(), r.writer, place, value)
+	require.NoError(r.t, err)
+	return info
+}
+
+func (r *Run) commit(m schema.Manifest) schema.Ref {
+	_, ref, _, err := r.writer.Commit(context.Background(), m)
+	require.NoError(r.t, err)
+	return ref
+}
+
+// warmStart commits a warm start outside the run, which other runs share, and the run's own manifest of it.
+func (r *Run) warmStart() {
+	inputs := map[string]any{"seed": r.Seed}
+	text, err := schema.Canonical(inputs)
+	require.NoError(r.t, err)
+	place := schema.AtWarmStart(schema.Digest(text))
+	made := schema.NewManifest(place, Code, schema.Digest(text))
+	made.Shards = append(made.Shards, r.document(place, inputs))
+	checkpoint := r.checkpoint(place, 0)
+	made.Checkpoint = &checkpoint
+	_, ref, _, err := r.writer.Commit(context.Background(), made)
+	require.NoError(r.t, err)
+	m := r.manifest(schema.AtInit(r.Run, schema.StageWarmStart), ref)
+	m.Checkpoint = &checkpoint
+	r.policy = r.commit(m)
+	r.Updates = append(r.Updates, m)
+	r.spend(schema.StageWarmStart, -1, -1, 0, 0)
+}
+
+// checkpoint stores the files of a step's policy.
+func (r *Run) checkpoint(place schema.Place, step int) schema.Checkpoint {
+	files := []struct{ name, text string }{
+		{"config.json", "{}\n"},
+		{"model.safetensors", fmt.Sprintf("weights of seed %d step %d", r.Seed, step)},
+		{"optimizer.safetensors", fmt.Sprintf("moments of seed %d step %d", r.Seed, step)},
+	}
+	lines := ""
+	for _, f := range files {
+		lines += f.name + " " + schema.Digest([]byte(f.text)) + "\n"
+	}
+	out := schema.Checkpoint{Digest: schema.Digest([]byte(lines))}
+	out.Prefix = place.CheckpointPrefix(fmt.Sprintf("%06d-%s", step, out.Digest[:16]))
+	for _, f := range files {
+		digest, err := r.writer.Blob(context.Background(), out.Prefix+f.name, []byte(f.text))
+		require.NoError(r.t, err)
+		out.Files = append(out.Files, schema.CheckpointFile{Name: f.name, Digest: digest, Bytes: int64(len(f.text))})
+	}
+	return out
+}
+
+// Prune deletes the files of a step's checkpoint and leaves the note beside its place.
+func (r *Run) Prune(step int) {
+	c := *r.Updates[step].Checkpoint
+	note, err := schema.Canonical(map[string]any{"checkpoint": c, "why": "for the test"})
+	require.NoError(r.t, err)
+	require.NoError(r.t, r.Store.PutIfAbsent(context.Background(), c.Prefix+"pruned.json", note))
+	for _, f := range c.Files {
+		require.NoError(r.t, r.Store.Delete(context.Background(), c.Prefix+f.Name))
+	}
+}
+
+// manifest starts a manifest as the activities do: the recipe's manifest is its first input.
+func (r *Run) manifest(place schema.Place, inputs ...schema.Ref) schema.Manifest {
+	m := schema.NewManifest(place, Code, r.config)
+	m.Inputs = append([]schema.Ref{r.Prepare}, inputs...)
+	return m
+}
+
+// put commits rows as the one shard of a place.
+func put[R schema.Row](r *Run, m schema.Manifest, rows []R) schema.Ref {
+	schema.Sort(rows)
+	info, err := commit.PutRows(context.Background(), r.writer, m.Place, rows)
+	require.NoError(r.t, err)
+	m.Shards = append(m.Shards, info)
+	return r.commit(m)
+}
+
+// spend notes one activity: a second of work after a quarter of a second of nothing.
+func (r *Run) spend(stage string, shard, turn int, rows, tokens int64) {
+	start := r.clock + 250_000
+	r.clock = start + 1_000_000
+	r.timings = append(r.timings, schema.TimingRow{
+		Stage: stage, Shard: int32(shard), Turn: int32(turn), Kind: "activity", Call: -1,
+		StartMicros: start, EndMicros: r.clock, Attempt: 1, Host: "host", Rows: rows, Tokens: tokens,
+	})
+}
+
+func (r *Run) place(step int, stage string) schema.Place {
+	if step < 0 {
+		return schema.AtInit(r.Run, stage)
+	}
+	return schema.At(r.Run, step, stage)
+}
+
+func (r *Run) recordTimings(step int, stage string) {
+	put(r, r.manifest(r.place(step, stage)), r.timings)
+	r.timings = nil
+}
+
+// evaluate commits an evaluation of 4 problems, of which the first right ones are solved.
+func (r *Run) evaluate(step int, tag string, right int) {
+	m := r.manifest(r.place(step, schema.StageEvaluate), r.policy)
+	var rows []schema.EvaluationRow
+	for p := range 4 {
+		for sample := range 2 {
+			rows = append(rows, schema.EvaluationRow{
+				Tag: tag, ProblemID: fmt.Sprintf("problem-%d", p), Level: int32(2 + p%2), Sample: int32(sample),
+				Success: p < right, Turns: 1, Tokens: 12, Gold: "4", PolicyVersion: r.Updates[len(r.Updates)-1].Checkpoint.Digest,
+			})
+		}
+	}
+	success := float64(right) / 4
+	m.Stats = map[string]float64{"success": success, "greedy": success, "rows": float64(len(rows))}
+	m.Note = map[string]string{"result": fmt.Sprintf(`{"summary":{"success":%g,"ci_low":%g,"ci_high":%g,"n":4,"greedy":%g}}`, success, success/2, (1+success)/2, success)}
+	put(r, m, rows)
+	r.spend(schema.StageEvaluate, -1, -1, int64(len(rows)), 96)
+}

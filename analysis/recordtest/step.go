@@ -1,0 +1,232 @@
+package recordtest
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// rows are one shard's rows of a step.
+type rows struct {
+	turns        [2][]schema.TurnRow // by turn
+	calls        []schema.ToolCallRow
+	trajectories []schema.TrajectoryRow
+	rewards      []schema.RewardRow
+}
+
+// lane holds one shard's manifests of a step.
+type lane struct{ turns, tools, assembled, scored []schema.Ref }
+
+// step commits one pass of every stage, in their order, and the head.
+func (r *Run) step(step int) {
+	prompts := put(r, r.manifest(schema.At(r.Run, step, schema.StagePrompts)), promptRows(step))
+	r.spend(schema.StagePrompts, -1, -1, Groups, 0)
+	lanes := make([]lane, Shards)
+	for shard := range lanes {
+		lanes[shard] = r.lane(step, shard, prompts)
+	}
+	rollout0 := r.stage(step, schema.StageRollout, 0, lanes[0].turns[0], lanes[1].turns[0])
+	sandbox := r.stage(step, schema.StageSandbox, 0, lanes[0].tools[0], lanes[1].tools[0])
+	rollout1 := r.stage(step, schema.StageRollout, 1, lanes[0].turns[1], lanes[1].turns[1])
+	assemble := r.stage(step, schema.StageAssemble, -1, lanes[0].assembled[0], lanes[1].assembled[0])
+	reward := r.stage(step, schema.StageReward, -1, lanes[0].scored[0], lanes[1].scored[0])
+	selection := put(r, r.manifest(schema.At(r.Run, step, schema.StageResample), reward), selectionRows(step))
+	r.spend(schema.StageResample, -1, -1, Groups*Samples, 0)
+	batch := r.batch(step, rollout0, rollout1, reward, selection)
+	update := r.update(step, batch)
+	publish := r.commit(r.manifest(schema.At(r.Run, step, schema.StagePublish), update))
+	r.spend(schema.StagePublish, -1, -1, 0, 0)
+	if r.Open && step == r.Steps {
+		return
+	}
+	head, err := schema.NewHead(r.Run, strconv.Itoa(step), prompts, rollout0, sandbox, rollout1, assemble, reward, selection, batch, update, publish)
+	require.NoError(r.t, err)
+	_, _, _, err = r.writer.CommitHead(context.Background(), head)
+	require.NoError(r.t, err)
+	r.recordTimings(step, "timings_step")
+}
+
+// stage commits the stage manifest of what was done shard by shard.
+func (r *Run) stage(step int, stage string, turn int, parts ...schema.Ref) schema.Ref {
+	place := schema.At(r.Run, step, stage)
+	if turn >= 0 {
+		place = place.WithTurn(turn)
+	}
+	m := r.manifest(place)
+	m.Parts = parts
+	return r.commit(m)
+}
+
+// lane takes one shard from prompts to rewards.
+func (r *Run) lane(step, shard int, prompts schema.Ref) lane {
+	var l lane
+	work := r.shardRows(step, shard)
+	at := func(stage string, turn int) schema.Place {
+		place := schema.At(r.Run, step, stage).WithShard(shard)
+		if turn >= 0 {
+			place = place.WithTurn(turn)
+		}
+		return place
+	}
+	l.turns = append(l.turns, put(r, r.manifest(at(schema.StageRollout, 0), prompts, r.policy), work.turns[0]))
+	r.spend(schema.StageRollout, shard, 0, int64(len(work.turns[0])), 30)
+	l.tools = append(l.tools, put(r, r.manifest(at(schema.StageSandbox, 0), prompts, l.turns[0]), work.calls))
+	r.spend(schema.StageSandbox, shard, 0, int64(len(work.calls)), 0)
+	put(r, r.manifest(at("timings_calls", 0)), callTimings(work.calls))
+	l.turns = append(l.turns, put(r, r.manifest(at(schema.StageRollout, 1), prompts, r.policy, l.turns[0], l.tools[0]), work.turns[1]))
+	r.spend(schema.StageRollout, shard, 1, int64(len(work.turns[1])), 10)
+	l.assembled = append(l.assembled, put(r, r.manifest(at(schema.StageAssemble, -1), prompts, l.turns[0], l.turns[1], l.tools[0]), work.trajectories))
+	r.spend(schema.StageAssemble, shard, -1, int64(len(work.trajectories)), 0)
+	l.scored = append(l.scored, put(r, r.manifest(at(schema.StageReward, -1), l.assembled[0]), work.rewards))
+	r.spend(schema.StageReward, shard, -1, int64(len(work.rewards)), 0)
+	return l
+}
+
+func callTimings(calls []schema.ToolCallRow) []schema.TimingRow {
+	out := make([]schema.TimingRow, len(calls))
+	for i, c := range calls {
+		out[i] = schema.TimingRow{
+			Stage: schema.StageSandbox, Kind: "tool_call", TrajectoryID: c.TrajectoryID, Turn: c.Turn, Call: c.Call,
+			StartMicros: Start, EndMicros: Start + 1000, Host: "host", Rows: 1,
+		}
+	}
+	return out
+}
+
+// Right says whether a sample of a group solves its problem at a step.
+func Right(step, group, sample int) bool { return group == Groups-1 || sample < step }
+
+func promptRows(step int) []schema.PromptRow {
+	out := make([]schema.PromptRow, Groups)
+	for g := range out {
+		out[g] = schema.PromptRow{
+			GroupID: schema.GroupID(step, g), ProblemID: fmt.Sprintf("p%d-%d", step, g), Level: int32(2 + g),
+			Problem: fmt.Sprintf("What is %d + %d?", step, g), Answer: strconv.Itoa(step + g), Expression: fmt.Sprintf("%d+%d", step, g), TokenIDs: []int32{1, 2, 3},
+		}
+	}
+	return out
+}
+
+func (r *Run) shardRows(step, shard int) rows {
+	var out rows
+	for g := range Groups {
+		if (g == Groups-1) != (shard == Shards-1) {
+			continue
+		}
+		for k := range Samples {
+			r.episode(&out, step, g, k)
+		}
+	}
+	return out
+}
+
+// episode adds one sample's rows.
+func (r *Run) episode(out *rows, step, g, k int) {
+	group, id := schema.GroupID(step, g), schema.TrajectoryID(step, g, k)
+	policy := r.Updates[len(r.Updates)-1].Checkpoint.Digest
+	answer, reward, verdict := strconv.Itoa(step+g), 1.0, "exact"
+	if !Right(step, g, k) {
+		answer, reward, verdict = "-1", 0, "wrong"
+	}
+	calls := (k + 1) % 2
+	answered := schema.TurnRow{
+		GroupID: group, TrajectoryID: id, Turn: int32(calls), ContextTokens: 3, TokenIDs: []int32{1, 2, 3, 4, 5}, LossMask: []int32{0, 0, 0, 1, 1},
+		LogProbs: []float32{0, 0, 0, -0.5, -0.25}, Entropies: []float32{0, 0, 0, 0.75, 0.5},
+		Response: "<answer>\\boxed{" + answer + "}</answer>", Finish: "stop", Answered: true, AnchorHash: "a", PolicyVersion: policy,
+	}
+	failed := int32(0)
+	if calls > 0 {
+		call := schema.ToolCallRow{
+			GroupID: group, TrajectoryID: id, Name: "python", Arguments: "{}", Code: fmt.Sprintf("print(%d+%d)", step, g),
+			Status: "ok", Stdout: strconv.Itoa(step+g) + "\n", Response: strconv.Itoa(step + g),
+		}
+		if k == 2 {
+			failed = 1
+			call.Code, call.Status, call.ExitCode, call.Stdout, call.Stderr, call.Response = "print(x)", "runtime_error", 1, "", "NameError: name 'x' is not defined\n", "NameError: name 'x' is not defined"
+		}
+		asked := answered
+		asked.Turn, asked.Response, asked.ToolCalls, asked.Answered = 0, "I compute it. "+call.Code, 1, false
+		answered.Observation = call.Response
+		out.calls = append(out.calls, call)
+		out.turns[0] = append(out.turns[0], asked)
+	}
+	out.turns[calls] = append(out.turns[calls], answered)
+	out.trajectories = append(out.trajectories, schema.TrajectoryRow{
+		GroupID: group, TrajectoryID: id, ProblemID: fmt.Sprintf("p%d-%d", step, g), Level: int32(2 + g), Source: "rollout", Turns: int32(calls + 1),
+		ToolCalls: int32(calls), ToolErrors: failed, AnswerTags: 1, Tokens: 10, ResponseTokens: 4, Finish: "answered", FinalAnswer: answer, HasAnswer: true,
+		Gold: strconv.Itoa(step + g), PolicyVersion: policy, Text: answered.Response,
+	})
+	out.rewards = append(out.rewards, schema.RewardRow{
+		GroupID: group, TrajectoryID: id, Level: int32(2 + g), Reward: reward, Outcome: reward, Success: reward > 0, Turns: int32(calls + 1),
+		ToolCalls: int32(calls), ToolErrors: failed, AnswerTags: 1, Verdict: verdict,
+	})
+}
+
+func selectionRows(step int) []schema.SelectionRow {
+	var out []schema.SelectionRow
+	for g := range Groups {
+		for k := range Samples {
+			row := schema.SelectionRow{GroupID: schema.GroupID(step, g), TrajectoryID: schema.TrajectoryID(step, g, k), Kept: true, Count: 2, Weight: 1.5, GroupMean: 0.5, GroupVariance: 0.25}
+			if g == Groups-1 {
+				row.Reason = "zero_variance"
+			} else if k == Samples-1 {
+				row.Reason = "roc_negative_surplus"
+			}
+			if row.Reason != "" {
+				row.Kept, row.Count, row.Weight = false, 0, 0
+			}
+			out = append(out, row)
+		}
+	}
+	return out
+}
+
+// batch commits the kept rows with an advantage of ±1 before its weight.
+func (r *Run) batch(step int, inputs ...schema.Ref) schema.Ref {
+	var out []schema.BatchRow
+	for _, s := range selectionRows(step) {
+		if !s.Kept {
+			continue
+		}
+		_, g, k, err := schema.ParseTrajectoryID(s.TrajectoryID)
+		require.NoError(r.t, err)
+		a := float32(s.Weight)
+		if !Right(step, g, k) {
+			a = -a
+		}
+		out = append(out, schema.BatchRow{
+			GroupID: s.GroupID, TrajectoryID: s.TrajectoryID, Count: s.Count, Weight: s.Weight, TokenIDs: []int32{1, 2, 3, 4, 5}, LossMask: []int32{0, 0, 0, 1, 1},
+			OldLogProbs: []float32{0, 0, 0, -0.5, -0.25}, Advantages: []float32{0, 0, 0, a, a},
+		})
+	}
+	m := r.manifest(schema.At(r.Run, step, schema.StageAdvantage), inputs...)
+	info, err := commit.PutBatch(context.Background(), r.writer, m.Place, out)
+	require.NoError(r.t, err)
+	m.Shards = append(m.Shards, info)
+	r.spend(schema.StageAdvantage, -1, -1, int64(len(out)), 0)
+	return r.commit(m)
+}
+
+func (r *Run) update(step int, batch schema.Ref) schema.Ref {
+	m := r.manifest(schema.At(r.Run, step, schema.StageUpdate), batch, r.policy)
+	before := r.Updates[len(r.Updates)-1].Checkpoint.Digest
+	checkpoint := r.checkpoint(m.Place, step)
+	m.Checkpoint = &checkpoint
+	out := make([]schema.UpdateRow, 2)
+	for i := range out {
+		out[i] = schema.UpdateRow{
+			Step: int32(step), OptimizerStep: int64(2*step + i), Minibatch: int32(i), Rows: 3, Tokens: 6, Loss: 0.5, KL: 0.01 * float64(i+1), ClipFraction: 0.1,
+			Entropy: 0.6, RatioMax: 1.5, GradNorm: 2, LR: 1e-3, PolicyBefore: before,
+		}
+	}
+	out[1].PolicyAfter = checkpoint.Digest
+	r.policy = put(r, m, out)
+	r.Updates = append(r.Updates, m)
+	r.spend(schema.StageUpdate, -1, -1, 6, 12)
+	return r.policy
+}

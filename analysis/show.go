@@ -1,0 +1,241 @@
+package analysis
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// ErrNoGroup: the step has no group of that number.
+var ErrNoGroup = errors.New("the step has no such group")
+
+// Choice says which trajectories of a step are shown.
+type Choice struct {
+	N     int // how many
+	Group int // of this group alone; AnyGroup for all
+}
+
+// AnyGroup chooses among all groups of a step.
+const AnyGroup = -1
+
+// Episode is one trajectory with everything that was recorded of it.
+type Episode struct {
+	Prompt     schema.PromptRow
+	Trajectory schema.TrajectoryRow
+	Turns      []schema.TurnRow
+	Calls      []schema.ToolCallRow
+	Reward     schema.RewardRow
+	Selection  schema.SelectionRow
+	Advantage  *float64 // before its weight; nil for what is not in the batch
+}
+
+// StepView is a step and a few of its trajectories.
+type StepView struct {
+	Run      string
+	Summary  StepSummary
+	Dropped  []Reason // by name
+	Episodes []Episode
+}
+
+// Reason counts the trajectories dropped for one reason.
+type Reason struct {
+	Name string
+	N    int
+}
+
+// Step reads one finished step and chooses trajectories out of it. The same record and choice
+// always show the same: one kept positive, one kept negative, one dropped for each reason, then
+// the next of each, from as many groups as there are.
+func (r *Record) Step(ctx context.Context, run string, step int, choice Choice) (StepView, error) {
+	v, err := r.Visible(ctx, run)
+	if err != nil {
+		return StepView{}, err
+	}
+	rewards, err := stepRows[schema.RewardRow](ctx, v, step)
+	if err != nil {
+		return StepView{}, err
+	}
+	selection, err := stepRows[schema.SelectionRow](ctx, v, step)
+	if err != nil {
+		return StepView{}, err
+	}
+	updates, err := stepRows[schema.UpdateRow](ctx, v, step)
+	if err != nil {
+		return StepView{}, err
+	}
+	out := StepView{Run: run, Summary: summarise(step, rewards, selection, updates), Dropped: reasons(selection)}
+	chosen := choose(candidates(rewards, selection, step, choice.Group), choice.N)
+	if choice.Group != AnyGroup && len(chosen) == 0 && choice.N > 0 {
+		return out, fmt.Errorf("%w: group %d of step %d of run %s", ErrNoGroup, choice.Group, step, run)
+	}
+	out.Episodes, err = v.episodes(ctx, step, chosen)
+	return out, err
+}
+
+func reasons(selection []schema.SelectionRow) []Reason {
+	count := map[string]int{}
+	for _, s := range selection {
+		if !s.Kept {
+			count[s.Reason]++
+		}
+	}
+	out := make([]Reason, 0, len(count))
+	for name, n := range count {
+		out = append(out, Reason{name, n})
+	}
+	slices.SortFunc(out, func(a, b Reason) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+// candidate is a trajectory that may be shown, and the kind that it is one of.
+type candidate struct {
+	reward    schema.RewardRow
+	selection schema.SelectionRow
+	kind      string
+}
+
+// candidates joins rewards and selection, in canonical order.
+func candidates(rewards []schema.RewardRow, selection []schema.SelectionRow, step, group int) []candidate {
+	byID := make(map[string]schema.SelectionRow, len(selection))
+	for _, s := range selection {
+		byID[s.TrajectoryID] = s
+	}
+	var out []candidate
+	for _, r := range rewards {
+		if group != AnyGroup && r.GroupID != schema.GroupID(step, group) {
+			continue
+		}
+		c := candidate{reward: r, selection: byID[r.TrajectoryID]}
+		switch {
+		case !c.selection.Kept:
+			c.kind = "2 dropped: " + c.selection.Reason
+		case r.Reward > 0:
+			c.kind = "0 kept positive"
+		default:
+			c.kind = "1 kept negative"
+		}
+		out = append(out, c)
+	}
+	slices.SortFunc(out, func(a, b candidate) int { return cmp.Compare(a.reward.TrajectoryID, b.reward.TrajectoryID) })
+	return out
+}
+
+// choose takes n candidates, one of each kind in turn, preferring groups that were taken from least.
+func choose(all []candidate, n int) []candidate {
+	kinds := map[string][]candidate{}
+	var order []string
+	for _, c := range all {
+		if kinds[c.kind] == nil {
+			order = append(order, c.kind)
+		}
+		kinds[c.kind] = append(kinds[c.kind], c)
+	}
+	slices.Sort(order)
+	taken := map[string]int{} // by group
+	var out []candidate
+	for len(out) < min(n, len(all)) {
+		for _, kind := range order {
+			left := kinds[kind]
+			if len(left) == 0 || len(out) == n {
+				continue
+			}
+			best := 0
+			for i, c := range left {
+				if taken[c.reward.GroupID] < taken[left[best].reward.GroupID] {
+					best = i
+				}
+			}
+			out = append(out, left[best])
+			taken[left[best].reward.GroupID]++
+			kinds[kind] = slices.Delete(slices.Clone(left), best, best+1)
+		}
+	}
+	return out
+}
+
+// episodes gathers the chosen trajectories' rows.
+func (v *Visible) episodes(ctx context.Context, step int, chosen []candidate) ([]Episode, error) {
+	out := make([]Episode, len(chosen))
+	at := map[string]*Episode{}
+	for i, c := range chosen {
+		out[i] = Episode{Reward: c.reward, Selection: c.selection}
+		at[c.reward.TrajectoryID] = &out[i]
+	}
+	prompts, err := stepRows[schema.PromptRow](ctx, v, step)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range prompts {
+		for i := range out {
+			if out[i].Reward.GroupID == p.GroupID {
+				out[i].Prompt = p
+			}
+		}
+	}
+	trajectories, err := stepRows[schema.TrajectoryRow](ctx, v, step)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range trajectories {
+		if e := at[t.TrajectoryID]; e != nil {
+			e.Trajectory = t
+		}
+	}
+	return out, v.conversation(ctx, step, at)
+}
+
+// conversation fills in turns, tool calls and advantages.
+func (v *Visible) conversation(ctx context.Context, step int, at map[string]*Episode) error {
+	turns, err := stepRows[schema.TurnRow](ctx, v, step)
+	if err != nil {
+		return err
+	}
+	for _, t := range turns {
+		if e := at[t.TrajectoryID]; e != nil {
+			e.Turns = append(e.Turns, t)
+		}
+	}
+	calls, err := stepRows[schema.ToolCallRow](ctx, v, step)
+	if err != nil {
+		return err
+	}
+	for _, c := range calls {
+		if e := at[c.TrajectoryID]; e != nil {
+			e.Calls = append(e.Calls, c)
+		}
+	}
+	for _, e := range at {
+		slices.SortFunc(e.Turns, func(a, b schema.TurnRow) int { return cmp.Compare(a.Turn, b.Turn) })
+		slices.SortFunc(e.Calls, func(a, b schema.ToolCallRow) int {
+			return cmp.Or(cmp.Compare(a.Turn, b.Turn), cmp.Compare(a.Call, b.Call))
+		})
+	}
+	batch, err := stepBatch(ctx, v, step)
+	if err != nil {
+		return err
+	}
+	for _, b := range batch {
+		if e := at[b.TrajectoryID]; e != nil {
+			e.Advantage = advantage(b)
+		}
+	}
+	return nil
+}
+
+// advantage is a row's advantage before its weight; every method so far gives all tokens of a
+// trajectory the same, so the first one's is shown.
+func advantage(b schema.BatchRow) *float64 {
+	first := slices.Index(b.LossMask, 1)
+	if first < 0 {
+		return nil
+	}
+	a := float64(b.Advantages[first])
+	if b.Weight > 0 {
+		a /= b.Weight
+	}
+	return &a
+}

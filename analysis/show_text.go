@@ -1,0 +1,113 @@
+package analysis
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// Write prints the step for people: its figures, then each trajectory turn by turn.
+func (s StepView) Write(w io.Writer) error {
+	p := &printer{w: w}
+	sum := s.Summary
+	p.line("run %s, step %d: %d trajectories, mean reward %.3f, success %.1f%%", s.Run, sum.Step, sum.Trajectories, sum.Reward, 100*sum.Success)
+	p.line("kept %d in %d of %d groups%s", sum.Kept, sum.KeptGroups, sum.KeptGroups+sum.DroppedGroups, droppedWords(s.Dropped))
+	if sum.Updates > 0 {
+		p.line("update: entropy %.3f, KL %.5f, clipped %.3f, gradient norm %.3f (means of %d optimiser steps)", sum.Entropy, sum.KL, sum.ClipFraction, sum.GradNorm, sum.Updates)
+	}
+	for _, e := range s.Episodes {
+		e.write(p)
+	}
+	return p.err
+}
+
+func droppedWords(dropped []Reason) string {
+	var parts []string
+	for _, r := range dropped {
+		parts = append(parts, fmt.Sprintf("%d %s", r.N, r.Name))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "; dropped: " + strings.Join(parts, ", ")
+}
+
+func (e Episode) write(p *printer) {
+	t, r := e.Trajectory, e.Reward
+	p.line("\n── trajectory %s · reward %g (%s) · %s", r.TrajectoryID, r.Reward, r.Verdict, e.fate())
+	p.line("problem    %s   (level %d, answer %s)", printable(e.Prompt.Problem), t.Level, printable(t.Gold))
+	for _, turn := range e.Turns {
+		e.writeTurn(p, turn)
+	}
+	answer := "no answer"
+	if t.HasAnswer {
+		answer = "answer " + printable(t.FinalAnswer)
+	}
+	p.line("end        %s · %s · %d turns, %d tool calls (%d failed), %d tokens, %d of them the policy's",
+		answer, t.Finish, t.Turns, t.ToolCalls, t.ToolErrors, t.Tokens, t.ResponseTokens)
+}
+
+// fate says whether the trajectory entered the update, with what advantage, or why not.
+func (e Episode) fate() string {
+	s := e.Selection
+	if !s.Kept {
+		return fmt.Sprintf("dropped: %s (group mean %.3g, variance %.3g)", s.Reason, s.GroupMean, s.GroupVariance)
+	}
+	words := fmt.Sprintf("kept: count %d, weight %.3g", s.Count, s.Weight)
+	if e.Advantage != nil {
+		words = fmt.Sprintf("advantage %+.3f · %s", *e.Advantage, words)
+	}
+	return words
+}
+
+func (e Episode) writeTurn(p *printer, t schema.TurnRow) {
+	p.line("turn %d", t.Turn)
+	if t.Observation != "" {
+		p.block("  observed", strings.TrimLeft(t.Observation, "\n"))
+	}
+	p.block("  policy", t.Response)
+	if t.Finish == "length" {
+		p.line("             (cut at the token limit)")
+	}
+	for _, c := range e.Calls {
+		if c.Turn != t.Turn {
+			continue
+		}
+		status := c.Status
+		if c.ExitCode != 0 {
+			status += fmt.Sprintf(", exit code %d", c.ExitCode)
+		}
+		p.line("  call %-6d%s: %s", c.Call, cmp.Or(c.Name, "(not a readable call)"), status)
+		p.block("    code", c.Code)
+		p.block("    stdin", c.Stdin)
+		p.block("    stdout", c.Stdout)
+		p.block("    stderr", c.Stderr)
+		p.block("    value", c.Value)
+	}
+}
+
+// block prints a name and a text of any number of lines beside it; no text, no lines.
+func (p *printer) block(name, text string) {
+	if text == "" {
+		return
+	}
+	for i, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
+		if i > 0 {
+			name = ""
+		}
+		p.line("%-11s│ %s", name, printable(line))
+	}
+}
+
+// printable replaces control characters: what a policy or its code wrote must not steer a terminal.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if (r < ' ' && r != '\t') || r == 0x7f || (r >= 0x80 && r < 0xa0) {
+			return '�'
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,242 @@
+package sql
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/duckdb/duckdb-go/v2"
+
+	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/analysis/cache"
+	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/store"
+)
+
+// ErrQuery is in every error that the query's author can mend; the text is DuckDB's.
+var ErrQuery = errors.New("query")
+
+// Options say what is asked of what.
+type Options struct {
+	Store store.Store
+	Cache string   // folder; see package cache
+	Runs  []string // all of the catalogue when empty
+	Query string   // one reading statement
+}
+
+// Result is a query's answer.
+type Result struct {
+	Columns []string `json:"columns"`
+	Types   []string `json:"-"` // DuckDB's names
+	Rows    [][]any  `json:"rows"`
+}
+
+// Query answers one query over the committed shards.
+func Query(ctx context.Context, o Options) (out Result, err error) {
+	files, err := cache.Open(o.Cache)
+	if err != nil {
+		return Result{}, err
+	}
+	db, err := open()
+	if err != nil {
+		return Result{}, err
+	}
+	defer closing(db, &err)
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return Result{}, fmt.Errorf("start DuckDB: %w", err)
+	}
+	defer closing(conn, &err)
+	record := analysis.New(o.Store).WithCache(files)
+	if err := createTables(ctx, conn, record, files, o); err != nil {
+		return Result{}, err
+	}
+	if err := lockDown(ctx, conn, files.Dir()); err != nil {
+		return Result{}, err
+	}
+	return ask(ctx, conn, o.Query)
+}
+
+// createTables makes what the query mentions.
+func createTables(ctx context.Context, conn *sql.Conn, record *analysis.Record, files *cache.Cache, o Options) error {
+	tables := mentioned(o.Query)
+	if len(tables) == 0 && len(o.Runs) == 0 {
+		return nil
+	}
+	catalogue, err := record.Runs(ctx)
+	if err != nil {
+		return err
+	}
+	if catalogue, err = only(catalogue, o.Runs); err != nil {
+		return err
+	}
+	if slices.Equal(tables, []schema.Table{runsTable}) {
+		return createRuns(ctx, conn, catalogue)
+	}
+	visible := make([]*analysis.Visible, 0, len(catalogue))
+	for _, r := range catalogue {
+		v, err := record.Visible(ctx, r.Run)
+		if errors.Is(err, analysis.ErrNoRun) {
+			continue // it is in the catalogue and has committed nothing yet
+		}
+		if err != nil {
+			return err
+		}
+		visible = append(visible, v)
+	}
+	for _, table := range tables {
+		if table == runsTable {
+			if err := createRuns(ctx, conn, catalogue); err != nil {
+				return err
+			}
+			continue
+		}
+		empty, err := emptyFile(table, files)
+		if err != nil {
+			return err
+		}
+		shards, err := fetch(ctx, visible, table, files)
+		if err != nil {
+			return err
+		}
+		if err := createView(ctx, conn, table, empty, shards); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// only keeps the runs asked for, all when none is.
+func only(catalogue []analysis.Run, names []string) ([]analysis.Run, error) {
+	if len(names) == 0 {
+		return catalogue, nil
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(catalogue, func(r analysis.Run) bool { return r.Run == name }) {
+			return nil, fmt.Errorf("%w: %s", analysis.ErrNoRun, name)
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(catalogue), func(r analysis.Run) bool { return !slices.Contains(names, r.Run) }), nil
+}
+
+// reading are the statements that change nothing.
+var reading = []duckdb.StmtType{
+	duckdb.STATEMENT_TYPE_SELECT, duckdb.STATEMENT_TYPE_PRAGMA, duckdb.STATEMENT_TYPE_CALL,
+}
+
+// ask checks that the query only reads and runs it.
+func ask(ctx context.Context, conn *sql.Conn, query string) (out Result, err error) {
+	if err := checkReads(ctx, conn, query); err != nil {
+		return Result{}, err
+	}
+	rows, err := conn.QueryContext(ctx, query)
+	if err != nil {
+		return Result{}, mendable(ctx, err)
+	}
+	defer closing(rows, &err)
+	types, err := rows.ColumnTypes()
+	if err != nil {
+		return Result{}, mendable(ctx, err)
+	}
+	for _, t := range types {
+		out.Columns = append(out.Columns, t.Name())
+		out.Types = append(out.Types, t.DatabaseTypeName())
+	}
+	out.Rows = [][]any{}
+	for rows.Next() {
+		row, into := make([]any, len(types)), make([]any, len(types))
+		for i := range row {
+			into[i] = &row[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			return Result{}, mendable(ctx, err)
+		}
+		for i := range row {
+			row[i] = plain(row[i], out.Types[i])
+		}
+		out.Rows = append(out.Rows, row)
+	}
+	return out, mendable(ctx, rows.Err())
+}
+
+// explained is what an explaining statement starts with; with ANALYZE it runs what it explains.
+var explained = regexp.MustCompile(`(?is)^\s*explain\s*(analyze\s|\([^)]*\))?`)
+
+// checkReads refuses statements that write, and more than one at once: what DuckDB may read it may
+// write as well.
+func checkReads(ctx context.Context, conn *sql.Conn, query string) error {
+	kind, err := statementType(ctx, conn, query)
+	if err == nil && kind == duckdb.STATEMENT_TYPE_EXPLAIN {
+		kind, err = statementType(ctx, conn, explained.ReplaceAllString(query, ""))
+	}
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(reading, kind) {
+		return fmt.Errorf("%w: the record is for reading: want one SELECT, DESCRIBE, SHOW or EXPLAIN statement", ErrQuery)
+	}
+	return nil
+}
+
+// statementType prepares one statement, which runs nothing. The driver's PrepareContext will not
+// do: of several statements it runs all but the last.
+func statementType(ctx context.Context, conn *sql.Conn, query string) (kind duckdb.StmtType, err error) {
+	err = conn.Raw(func(raw any) error {
+		prepared, err := raw.(driver.Conn).Prepare(query)
+		if err != nil && strings.Contains(err.Error(), severalStatements) {
+			return fmt.Errorf("%w: want one statement", ErrQuery)
+		}
+		if err != nil {
+			return mendable(ctx, err)
+		}
+		statement := prepared.(*duckdb.Stmt)
+		kind, err = statement.StatementType()
+		if err = errors.Join(err, statement.Close()); err != nil {
+			return fmt.Errorf("prepare query: %w", err)
+		}
+		return nil
+	})
+	return kind, err
+}
+
+// severalStatements is how the driver says that a text is not one statement.
+const severalStatements = "try using PrepareContext"
+
+// mendable marks an error as the query's, unless the command was interrupted. Where a table is
+// unknown, it says which there are.
+func mendable(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	text := err.Error()
+	if strings.Contains(text, "Table with name") {
+		names := make([]string, 0, len(schema.Tables())+1)
+		for _, t := range schema.Tables() {
+			names = append(names, string(t))
+		}
+		text += "\nthe record has the tables " + strings.Join(append(names, runsTable), ", ")
+	}
+	return fmt.Errorf("%w: %s", ErrQuery, text)
+}
+
+func optional(x *float64) driver.Value {
+	if x == nil {
+		return nil
+	}
+	return *x
+}
+
+// created is when a run was entered into the catalogue; null if the entry does not say it well.
+func created(r analysis.Run) driver.Value {
+	t, err := time.Parse(time.RFC3339, r.Created)
+	if err != nil {
+		return nil
+	}
+	return t.UTC()
+}

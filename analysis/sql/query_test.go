@@ -1,0 +1,271 @@
+package sql_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/analysis/recordtest"
+	"github.com/ropewalk/ropewalk/analysis/sql"
+	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/store"
+	"github.com/ropewalk/ropewalk/store/mem"
+)
+
+func query(t *testing.T, objects store.Store, text string, runs ...string) (sql.Result, error) {
+	t.Helper()
+	return sql.Query(context.Background(), sql.Options{Store: objects, Cache: t.TempDir(), Query: text, Runs: runs})
+}
+
+func jsonOf(t *testing.T, r sql.Result) string {
+	t.Helper()
+	data, err := json.Marshal(r)
+	require.NoError(t, err)
+	return string(data)
+}
+
+// twoRuns is a finished run of two steps, and one of another seed whose second step is in progress.
+func twoRuns(t *testing.T) *mem.Store {
+	t.Helper()
+	objects := mem.New()
+	recordtest.Train(t, objects, recordtest.Options{Run: "done", Steps: 2, Seed: 1, Created: "2026-01-02T03:04:05Z"})
+	recordtest.Train(t, objects, recordtest.Options{Run: "open", Steps: 2, Planned: 5, Seed: 2, Created: "2026-01-03T03:04:05Z", Open: true})
+	return objects
+}
+
+func TestQuery(t *testing.T) {
+	objects := twoRuns(t)
+	for _, c := range []struct{ name, query, want string }{
+		{
+			"the readme's", "select step, avg(reward) from rewards where run = 'done' group by 1 order by 1",
+			`{"columns":["step","avg(reward)"],"rows":[[1,0.5],[2,0.6666666666666666]]}`,
+		},
+		{
+			"a step in progress is not seen", "select run, step, count(*) n from rewards group by all order by all",
+			`{"columns":["run","step","n"],"rows":[["done",1,12],["done",2,12],["open",1,12]]}`,
+		},
+		{
+			"evaluations need no head and no step", "select run, step, tag, avg(success::int) s from evaluations group by all order by run, step nulls first",
+			`{"columns":["run","step","tag","s"],"rows":[["done",null,"warm_start",0.25],["done",2,"final",0.75],["open",null,"warm_start",0.25]]}`,
+		},
+		{
+			"updates keeps one step column", "select step, gen, minibatch, kl from updates where run = 'done' order by all",
+			`{"columns":["step","gen","minibatch","kl"],"rows":[[1,0,0,0.01],[1,0,1,0.02],[2,0,0,0.01],[2,0,1,0.02]]}`,
+		},
+		{
+			"trajectories are assemble's", "select count(*), sum(tool_calls), sum(tool_errors) from trajectories where run = 'done'",
+			`{"columns":["count_star()","sum(tool_calls)","sum(tool_errors)"],"rows":[[24,12,6]]}`,
+		},
+		{
+			"lists", "select loss_mask, logprobs from turns where run = 'done' and step = 1 and trajectory_id = '00001/0000/001'",
+			`{"columns":["loss_mask","logprobs"],"rows":[[[0,0,0,1,1],[0,0,0,-0.5,-0.25]]]}`,
+		},
+		{
+			"why dropped", "select reason, count(*) n from selection where run = 'done' and not kept group by 1 order by 1",
+			`{"columns":["reason","n"],"rows":[["roc_negative_surplus",4],["zero_variance",8]]}`,
+		},
+		{
+			"joined", "select r.success, count(*) n from rewards r join selection s using (run, step, trajectory_id) where r.run = 'done' and s.kept group by 1 order by 1",
+			`{"columns":["success","n"],"rows":[[false,6],[true,6]]}`,
+		},
+		{
+			"timings of calls and of activities", "select kind, count(*) n from timings where run = 'done' group by 1 order by 1",
+			`{"columns":["kind","n"],"rows":[["activity",33],["tool_call",12]]}`,
+		},
+		{
+			"the catalogue", "select run, recipe, seed, steps, steps_done, created, status, success_before, success_after from runs order by run",
+			`{"columns":["run","recipe","seed","steps","steps_done","created","status","success_before","success_after"],"rows":[["done","fixture",1,2,2,"2026-01-02T03:04:05Z","done",0.25,0.75],["open","fixture",2,5,1,"2026-01-03T03:04:05Z","open",0.25,null]]}`,
+		},
+		{
+			"prompts and calls", "select p.problem, c.stdout from prompts p join tool_calls c using (run, step, group_id) where c.trajectory_id = '00002/0001/000' and run = 'done'",
+			`{"columns":["problem","stdout"],"rows":[["What is 2 + 1?","3\n"]]}`,
+		},
+		{"no table", "select 1 as one, null as nothing, 'NaN'::double as x; -- and a comment", `{"columns":["one","nothing","x"],"rows":[[1,null,"NaN"]]}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := query(t, objects, c.query)
+			require.NoError(t, err)
+			if d := cmp.Diff(c.want, jsonOf(t, got)); d != "" {
+				t.Errorf("-want +got:\n%s", d)
+			}
+		})
+	}
+}
+
+func TestRunsAreFiltered(t *testing.T) {
+	objects := twoRuns(t)
+	got, err := query(t, objects, "select distinct run from turns", "open")
+	require.NoError(t, err)
+	require.Equal(t, [][]any{{"open"}}, got.Rows)
+	_, err = query(t, objects, "select 1 from turns", "opne")
+	require.ErrorIs(t, err, analysis.ErrNoRun)
+}
+
+// Equal bytes have one digest and one file in the cache; each run still sees its own rows, once.
+func TestRunsShareFiles(t *testing.T) {
+	objects := mem.New()
+	recordtest.Train(t, objects, recordtest.Options{Run: "a", Steps: 1, Seed: 1})
+	recordtest.Train(t, objects, recordtest.Options{Run: "b", Steps: 1, Seed: 1})
+	dir := t.TempDir()
+	got, err := sql.Query(context.Background(), sql.Options{Store: objects, Cache: dir, Query: "select run, count(*) n from rewards group by 1 order by 1"})
+	require.NoError(t, err)
+	require.Equal(t, [][]any{{"a", int64(12)}, {"b", int64(12)}}, got.Rows)
+	files, err := filepath.Glob(filepath.Join(dir, "*", "*.parquet"))
+	require.NoError(t, err)
+	require.Len(t, files, 3, "two shards, which the runs share, and the empty one")
+}
+
+func TestEmptyTablesHaveColumns(t *testing.T) {
+	for _, table := range schema.Tables() {
+		got, err := query(t, mem.New(), "select * from "+string(table))
+		require.NoError(t, err, table)
+		require.Empty(t, got.Rows, table)
+		require.Equal(t, []string{"run", "step", "gen"}, got.Columns[:3], table)
+		require.Equal(t, []string{"VARCHAR", "INTEGER", "INTEGER"}, got.Types[:3], table)
+	}
+	got, err := query(t, mem.New(), "select token_ids, logprobs, loss_mask, answered from turns")
+	require.NoError(t, err)
+	require.Equal(t, []string{"INTEGER[]", "FLOAT[]", "INTEGER[]", "BOOLEAN"}, got.Types)
+}
+
+func TestOrphansAreNotRead(t *testing.T) {
+	objects := mem.New()
+	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 1, Seed: 1})
+	place := schema.At("r", 1, schema.StageReward).WithShard(0)
+	_, err := commit.PutRows(context.Background(), commit.New(objects), place, []schema.RewardRow{
+		{GroupID: "00001/0000", TrajectoryID: "00001/0000/000", Reward: 1000, Verdict: "exact"},
+	})
+	require.NoError(t, err)
+	got, err := query(t, objects, "select max(reward), count(*) from rewards")
+	require.NoError(t, err)
+	require.Equal(t, [][]any{{1.0, int64(12)}}, got.Rows)
+}
+
+func TestMistakesAreTheQuerys(t *testing.T) {
+	objects := twoRuns(t)
+	for name, c := range map[string]struct{ query, want string }{
+		"syntax":          {"select from where", "syntax error"},
+		"unknown column":  {"select rewrad from rewards", "rewrad"},
+		"unknown table":   {"select * from reward", "the record has the tables prompts"},
+		"writes a file":   {"copy (select 1) to '/tmp/ropewalk-must-not-exist.csv'", "Permission Error"},
+		"makes a table":   {"create table x as select 1", "for reading"},
+		"loads":           {"install httpfs", "for reading"},
+		"settings":        {"set enable_external_access = true", "for reading"},
+		"attaches":        {"attach '/tmp/x.db' as x", "for reading"},
+		"two statements":  {"select 1; drop view rewards", "want one statement"},
+		"a file outside":  {"select * from read_text('/etc/passwd')", "Permission Error"},
+		"the network":     {"select * from read_parquet('https://example.com/x.parquet')", ""},
+		"lists a folder":  {"select * from glob('/etc/*')", "Permission Error"},
+		"an empty query":  {"", ""},
+		"the environment": {"select getenv('HOME')", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := query(t, objects, c.query)
+			require.ErrorIs(t, err, sql.ErrQuery)
+			require.Contains(t, err.Error(), c.want)
+		})
+	}
+}
+
+// The cache's folder is the one that DuckDB may reach, so statements must not write there.
+func TestTheCacheIsNotWritten(t *testing.T) {
+	dir := t.TempDir()
+	target := filepath.Join(dir, "written.csv")
+	for _, text := range []string{
+		"copy (select 1) to '" + target + "'",
+		"explain analyze copy (select 1) to '" + target + "'",
+		"/* */ explain analyze copy (select 1) to '" + target + "'",
+		"explain (analyze, format json) copy (select 1) to '" + target + "'",
+		"copy (select 1) to '" + target + "'; select 1",
+		"export database '" + target + "'",
+	} {
+		_, err := sql.Query(context.Background(), sql.Options{Store: mem.New(), Cache: dir, Query: text})
+		require.ErrorIs(t, err, sql.ErrQuery, text)
+		require.NoFileExists(t, target, text)
+	}
+	got, err := sql.Query(context.Background(), sql.Options{Store: mem.New(), Cache: dir, Query: "explain analyze select 1"})
+	require.NoError(t, err)
+	require.NotEmpty(t, got.Rows)
+}
+
+func TestDamageIsNotTheQuerys(t *testing.T) {
+	objects := mem.New()
+	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 1, Seed: 1})
+	listed, err := objects.List(context.Background(), "runs/run=r/table=rewards/")
+	require.NoError(t, err)
+	require.NoError(t, objects.Put(context.Background(), listed[0].Key, []byte("rot")))
+	_, err = query(t, objects, "select * from rewards")
+	require.ErrorIs(t, err, commit.ErrDamaged)
+	require.NotErrorIs(t, err, sql.ErrQuery)
+	require.Contains(t, err.Error(), listed[0].Key)
+}
+
+func TestIntrospection(t *testing.T) {
+	objects := twoRuns(t)
+	got, err := query(t, objects, "show tables")
+	require.NoError(t, err)
+	require.Contains(t, jsonOf(t, got), `["selection"]`)
+	got, err = query(t, objects, "describe rewards")
+	require.NoError(t, err)
+	require.Contains(t, jsonOf(t, got), `"reward","DOUBLE"`)
+	got, err = query(t, objects, "from query('select count(*) n from ' || 'rew' || 'ards')")
+	require.NoError(t, err)
+	require.Equal(t, [][]any{{int64(36)}}, got.Rows)
+}
+
+func TestFormats(t *testing.T) {
+	got, err := query(t, mem.New(), `select 7 as n, 'a,"b"' || chr(10) || chr(27) || '[2J' as t, null as x, [1.5, 2] as l, 170141183460469231731687303715884105727::hugeint as h, date '2026-01-02' as d, {'a': 1} as s`)
+	require.NoError(t, err)
+	var table, csv bytes.Buffer
+	require.NoError(t, got.WriteTable(&table))
+	require.Equal(t, strings.Join([]string{
+		"n  t           x  l                                              h  d           s",
+		"─  ──────────  ─  ───────  ───────────────────────────────────────  ──────────  ───────",
+		`7  a,"b"⏎�[2J     [1.5,2]  170141183460469231731687303715884105727  2026-01-02  {"a":1}`,
+		"(1 row)\n",
+	}, "\n"), table.String())
+	require.NoError(t, got.WriteCSV(&csv))
+	require.Equal(t, "n,t,x,l,h,d,s\n7,\"a,\"\"b\"\"\n\x1b[2J\",,\"[1.5,2]\",170141183460469231731687303715884105727,2026-01-02,\"{\"\"a\"\":1}\"\n", csv.String())
+}
+
+// A run of a hundred steps and more is answered within seconds, the second time from the cache.
+func TestManySteps(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes a run of 120 steps")
+	}
+	objects := &counting{Store: mem.New()}
+	recordtest.Train(t, objects, recordtest.Options{Run: "long", Steps: 120, Seed: 1})
+	o := sql.Options{Store: objects, Cache: t.TempDir(), Query: "select count(distinct step), count(*) from rewards"}
+	for _, pass := range []string{"cold", "warm"} {
+		objects.gets.Store(0)
+		started := time.Now()
+		got, err := sql.Query(context.Background(), o)
+		require.NoError(t, err)
+		require.Equal(t, [][]any{{int64(120), int64(1440)}}, got.Rows)
+		t.Logf("%s: %s, %d gets", pass, time.Since(started).Round(time.Millisecond), objects.gets.Load())
+		if pass == "warm" {
+			require.Less(t, objects.gets.Load(), int64(130), "only the heads and a few more are asked for again")
+		}
+	}
+}
+
+// counting counts what is fetched.
+type counting struct {
+	store.Store
+	gets atomic.Int64
+}
+
+func (c *counting) Get(ctx context.Context, key string) ([]byte, error) {
+	c.gets.Add(1)
+	return c.Store.Get(ctx, key)
+}

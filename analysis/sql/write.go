@@ -1,0 +1,119 @@
+package sql
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// widest is how many characters of a cell a table shows; CSV and JSON hold all.
+const widest = 80
+
+// WriteTable prints the result as an aligned table, with the number of its rows.
+func (r Result) WriteTable(w io.Writer) error {
+	cells := make([][]string, 0, len(r.Rows)+1)
+	cells = append(cells, r.Columns)
+	right := make([]bool, len(r.Columns)) // numbers stand at the right
+	for i := range right {
+		right[i] = len(r.Rows) > 0
+	}
+	for _, row := range r.Rows {
+		line := make([]string, len(row))
+		for i, v := range row {
+			line[i] = cell(text(v))
+			right[i] = right[i] && numeric(v)
+		}
+		cells = append(cells, line)
+	}
+	widths := make([]int, len(r.Columns))
+	for _, line := range cells {
+		for i, c := range line {
+			widths[i] = max(widths[i], utf8.RuneCountInString(c))
+		}
+	}
+	var b strings.Builder
+	for n, line := range cells {
+		b.WriteString(aligned(line, widths, right))
+		if n == 0 {
+			b.WriteString(rule(widths))
+		}
+	}
+	fmt.Fprintf(&b, "(%d %s)\n", len(r.Rows), plural("row", len(r.Rows)))
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func aligned(line []string, widths []int, right []bool) string {
+	out := make([]string, len(line))
+	for i, c := range line {
+		space := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c))
+		if right[i] {
+			out[i] = space + c
+		} else {
+			out[i] = c + space
+		}
+	}
+	return strings.TrimRight(strings.Join(out, "  "), " ") + "\n"
+}
+
+func rule(widths []int) string {
+	out := make([]string, len(widths))
+	for i, n := range widths {
+		out[i] = strings.Repeat("─", n)
+	}
+	return strings.Join(out, "  ") + "\n"
+}
+
+func plural(word string, n int) string {
+	if n == 1 {
+		return word
+	}
+	return word + "s"
+}
+
+func numeric(v any) bool {
+	switch v.(type) {
+	case nil, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float64, json.Number:
+		return true
+	}
+	return false
+}
+
+// cell keeps a text on one line and free of characters that would steer a terminal.
+func cell(s string) string {
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n':
+			return '⏎'
+		case r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0):
+			return '�'
+		}
+		return r
+	}, s)
+	if utf8.RuneCountInString(s) > widest {
+		s = string([]rune(s)[:widest-1]) + "…"
+	}
+	return s
+}
+
+// WriteCSV writes the result as CSV (RFC 4180) with a header; null is the empty field.
+func (r Result) WriteCSV(w io.Writer) error {
+	out := csv.NewWriter(w)
+	if err := out.Write(r.Columns); err != nil {
+		return fmt.Errorf("write CSV: %w", err)
+	}
+	for _, row := range r.Rows {
+		line := make([]string, len(row))
+		for i, v := range row {
+			line[i] = text(v)
+		}
+		if err := out.Write(line); err != nil {
+			return fmt.Errorf("write CSV: %w", err)
+		}
+	}
+	out.Flush()
+	return out.Error()
+}

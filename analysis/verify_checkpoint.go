@@ -1,0 +1,117 @@
+package analysis
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/ropewalk/ropewalk/policy/checkpoint"
+	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/store"
+)
+
+// prunedFile is the note beside the place of a checkpoint whose files were deleted on purpose.
+const prunedFile = "pruned.json"
+
+// checkCheckpoints checks each checkpoint once, whoever names it.
+func (v *verifier) checkCheckpoints(ctx context.Context) error {
+	pruned := map[string]bool{} // by prefix
+	for _, key := range v.keys() {
+		c := v.manifests[key].Checkpoint
+		if c == nil {
+			continue
+		}
+		if _, done := pruned[c.Prefix]; done {
+			continue
+		}
+		note, err := v.prunedNote(ctx, key, *c)
+		if err != nil {
+			return err
+		}
+		pruned[c.Prefix] = note
+		if !note {
+			if err := v.checkFiles(ctx, key, *c); err != nil {
+				return err
+			}
+		}
+	}
+	v.checkNeeded(pruned)
+	return nil
+}
+
+// prunedNote reports whether the checkpoint's files were deleted on purpose.
+func (v *verifier) prunedNote(ctx context.Context, owner string, c schema.Checkpoint) (bool, error) {
+	key := c.Prefix + prunedFile
+	v.name(key)
+	for _, f := range c.Files {
+		v.name(c.Prefix + f.Name) // what pruning has not deleted yet is no orphan
+	}
+	data, err := v.objects.Get(ctx, key)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	var note struct {
+		Checkpoint schema.Checkpoint `json:"checkpoint"`
+	}
+	if err := json.Unmarshal(data, &note); err != nil {
+		v.fault(FaultDamaged, key, "is no note of a pruned checkpoint: %v", err)
+	} else if note.Checkpoint.Digest != c.Digest {
+		v.fault(FaultLineage, key, "notes checkpoint %s, and %s says that %s lay here", note.Checkpoint.Digest, owner, c.Digest)
+	}
+	v.out.Pruned++
+	return true, nil
+}
+
+func (v *verifier) checkFiles(ctx context.Context, owner string, c schema.Checkpoint) error {
+	intact := make([]bool, len(c.Files))
+	err := each(ctx, shardsAtOnce, len(c.Files), func(ctx context.Context, i int) error {
+		f := c.Files[i]
+		data, err := v.get(ctx, c.Prefix+f.Name, owner)
+		if err != nil || data == nil {
+			return err
+		}
+		intact[i] = v.whole(c.Prefix+f.Name, owner, data, f.Digest, f.Bytes)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if got := checkpointDigest(c); got != c.Digest {
+		v.fault(FaultDamaged, owner, "names checkpoint %s, and its files make %s", c.Digest, got)
+		return nil
+	}
+	if !slices.Contains(intact, false) {
+		v.out.Checkpoints++
+	}
+	return nil
+}
+
+// checkpointDigest works out the digest that the files' digests make; see checkpoint.Digest.
+func checkpointDigest(c schema.Checkpoint) string {
+	counted := checkpoint.Files()
+	var lines strings.Builder
+	for _, f := range c.Files { // sorted by name
+		if slices.Contains(counted, f.Name) {
+			lines.WriteString(f.Name + " " + f.Digest + "\n")
+		}
+	}
+	return schema.Digest([]byte(lines.String()))
+}
+
+// checkNeeded finds a pruned checkpoint that the run would go on from.
+func (v *verifier) checkNeeded(pruned map[string]bool) {
+	last := 0
+	for n := range v.heads {
+		last = max(last, n)
+	}
+	for _, ref := range v.heads[last].Stages[schema.StageUpdate] {
+		if c := v.manifests[ref.Key].Checkpoint; c != nil && pruned[c.Prefix] {
+			v.fault(FaultPruned, c.Prefix+prunedFile, "says that the checkpoint is pruned, and step %d, the run's last, ends with it", last)
+		}
+	}
+}

@@ -1,0 +1,249 @@
+package analysis
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// checkConfig holds every manifest of the run against the recipe that its prepare stage committed.
+func (v *verifier) checkConfig() {
+	key := schema.AtInit(v.run, schema.StagePrepare).ManifestKey()
+	prepare, ok := v.manifests[key]
+	if !ok {
+		v.fault(FaultMissing, key, "cannot be read, and every manifest of the run follows from it")
+		return
+	}
+	for _, m := range v.ordered() {
+		if m.Stage == schema.StagePrepare || m.Warm != "" {
+			v.checkDocument(m)
+		}
+		if m.Warm != "" {
+			continue
+		}
+		if m.Config != prepare.Config {
+			v.fault(FaultConfig, m.ManifestKey(), "was made under the recipe %s, and the run's is %s", m.Config, prepare.Config)
+		}
+		if m.Stage != schema.StagePrepare && !slices.Contains(m.Inputs, schema.Ref{Key: key, Digest: prepare.digest}) {
+			v.fault(FaultLineage, m.ManifestKey(), "does not name the run's recipe %s (digest %s) among its inputs", key, prepare.digest)
+		}
+	}
+}
+
+// checkDocument checks that a manifest's config is the digest of the document that it commits: the
+// resolved recipe, or a warm start's inputs.
+func (v *verifier) checkDocument(m committed) {
+	documents := m.ShardsOf(schema.Documents)
+	if len(documents) != 1 {
+		v.fault(FaultConfig, m.ManifestKey(), "commits %d documents, want the one that its config names", len(documents))
+		return
+	}
+	if documents[0].Digest != m.Config {
+		v.fault(FaultConfig, m.ManifestKey(), "has the config %s and commits a document of digest %s", m.Config, documents[0].Digest)
+	}
+	if m.Warm != "" && m.Warm != m.Config {
+		v.fault(FaultConfig, m.ManifestKey(), "lies under another digest than that of its inputs, %s", m.Config)
+	}
+}
+
+// ordered lists the manifests in the order of their keys.
+func (v *verifier) ordered() []committed {
+	out := make([]committed, 0, len(v.manifests))
+	for _, key := range v.keys() {
+		out = append(out, v.manifests[key])
+	}
+	return out
+}
+
+// checkRefs checks that every input and part exists with the digest by which it is named.
+func (v *verifier) checkRefs() {
+	for _, m := range v.ordered() {
+		for _, ref := range slices.Concat(m.Inputs, m.Parts) {
+			v.checkRef(m.ManifestKey(), ref)
+		}
+	}
+}
+
+// checkRef checks one ref; of a manifest that many name, the absence is one fault.
+func (v *verifier) checkRef(owner string, ref schema.Ref) {
+	found, ok := v.manifests[ref.Key]
+	switch {
+	case !ok && !v.named[ref.Key]: // what was found and could not be read is a fault already
+		v.name(ref.Key)
+		v.fault(FaultMissing, ref.Key, "is not there, and %s names it", owner)
+	case ok && found.digest != ref.Digest:
+		v.fault(FaultLineage, ref.Key, "has the digest %s, and %s was made from one of digest %s", found.digest, owner, ref.Digest)
+	}
+}
+
+// checkHeads checks the steps that are done: each after the one before it, and each stage made
+// from the stages before.
+func (v *verifier) checkHeads() {
+	steps := slices.Sorted(maps.Keys(v.heads))
+	next := 1
+	for _, step := range steps {
+		for ; next < step; next++ {
+			v.fault(FaultMissing, schema.HeadKey(v.run, strconv.Itoa(next)), "is not there, and the later step %d has a head", step)
+		}
+		next = step + 1
+		h := v.heads[step]
+		for _, stage := range slices.Sorted(maps.Keys(h.Stages)) {
+			for _, ref := range h.Stages[stage] {
+				v.checkRef(h.Key(), ref)
+			}
+		}
+		v.checkStages(h)
+		v.checkRowCounts(h)
+		v.checkPolicy(step, h)
+	}
+}
+
+// reads says which stages a stage is made from, where a step has both.
+var reads = []struct{ stage, from string }{
+	{schema.StageRollout, schema.StagePrompts},
+	{schema.StageSandbox, schema.StageRollout},
+	{schema.StageAssemble, schema.StageRollout},
+	{schema.StageAssemble, schema.StageSandbox},
+	{schema.StageReward, schema.StageAssemble},
+	{schema.StageResample, schema.StageReward},
+	{schema.StageAdvantage, schema.StageRollout},
+	{schema.StageAdvantage, schema.StageReward},
+	{schema.StageAdvantage, schema.StageResample},
+	{schema.StageUpdate, schema.StageAdvantage},
+	{schema.StagePublish, schema.StageUpdate},
+}
+
+// checkStages checks that each stage of a head was made from the head's own manifests: from a
+// stage manifest itself, or from one or more of its parts.
+func (v *verifier) checkStages(h schema.Head) {
+	for _, r := range reads {
+		if !v.loaded(h.Stages[r.stage]) || !v.loaded(h.Stages[r.from]) {
+			continue
+		}
+		inputs := v.inputs(h.Stages[r.stage])
+		for _, ref := range h.Stages[r.from] {
+			if r.stage == schema.StageSandbox && !v.called(ref, h) {
+				continue
+			}
+			from := v.manifests[ref.Key]
+			named := func(ref schema.Ref) bool { return inputs[ref] }
+			if !inputs[ref] && !slices.ContainsFunc(from.Parts, named) {
+				v.fault(FaultLineage, h.Stages[r.stage][0].Key, "is not made from %s (digest %s), which the step's head names", ref.Key, ref.Digest)
+			}
+		}
+	}
+}
+
+// loaded reports whether a stage is there and all its manifests could be read; where one could not,
+// that is the fault, and what follows from it is not another.
+func (v *verifier) loaded(stage []schema.Ref) bool {
+	for _, ref := range stage {
+		m, ok := v.manifests[ref.Key]
+		if !ok || (len(m.Parts) > 0 && !v.loaded(m.Parts)) {
+			return false
+		}
+	}
+	return len(stage) > 0
+}
+
+// called reports whether a rollout's turn has tool calls of its own: the last turn has none.
+func (v *verifier) called(rollout schema.Ref, h schema.Head) bool {
+	turn := v.manifests[rollout.Key].Turn
+	return slices.ContainsFunc(h.Stages[schema.StageSandbox], func(ref schema.Ref) bool { return v.manifests[ref.Key].Turn == turn })
+}
+
+// inputs are those of manifests and of their parts.
+func (v *verifier) inputs(stage []schema.Ref) map[schema.Ref]bool {
+	out := map[schema.Ref]bool{}
+	for _, ref := range stage {
+		m := v.manifests[ref.Key]
+		for _, in := range m.Inputs {
+			out[in] = true
+		}
+		for _, part := range m.Parts {
+			for _, in := range v.manifests[part.Key].Inputs {
+				out[in] = true
+			}
+		}
+	}
+	return out
+}
+
+// checkRowCounts checks that every assembled trajectory has one reward and one selection.
+func (v *verifier) checkRowCounts(h schema.Head) {
+	if !v.loaded(h.Stages[schema.StageAssemble]) {
+		return
+	}
+	trajectories := v.rows(h.Stages[schema.StageAssemble], schema.Trajectories)
+	for _, next := range []struct {
+		stage string
+		table schema.Table
+	}{{schema.StageReward, schema.Rewards}, {schema.StageResample, schema.Selection}} {
+		refs := h.Stages[next.stage]
+		if !v.loaded(refs) {
+			continue
+		}
+		if n := v.rows(refs, next.table); n != trajectories {
+			v.fault(FaultRows, refs[0].Key, "commits %d rows of table %s for %d trajectories", n, next.table, trajectories)
+		}
+	}
+}
+
+func (v *verifier) rows(stage []schema.Ref, table schema.Table) int {
+	n := 0
+	for _, ref := range stage {
+		m := v.manifests[ref.Key]
+		n += m.Rows(table)
+		for _, part := range m.Parts {
+			n += v.manifests[part.Key].Rows(table)
+		}
+	}
+	return n
+}
+
+// checkPolicy checks that the step's update started from the policy that the step before left.
+func (v *verifier) checkPolicy(step int, h schema.Head) {
+	updates := h.Stages[schema.StageUpdate]
+	if !v.loaded(updates) {
+		return // an import has no policy
+	}
+	before := schema.AtInit(v.run, schema.StageWarmStart).ManifestKey()
+	if step > 1 {
+		earlier := v.heads[step-1].Stages[schema.StageUpdate]
+		if len(earlier) == 0 {
+			return // that head's absence is the fault
+		}
+		before = earlier[0].Key
+	}
+	m := v.manifests[updates[0].Key]
+	if m.Checkpoint == nil {
+		v.fault(FaultLineage, updates[0].Key, "commits no checkpoint")
+		return
+	}
+	found, ok := v.manifests[before]
+	if !ok {
+		return // its absence is the fault
+	}
+	if !slices.Contains(m.Inputs, schema.Ref{Key: before, Digest: found.digest}) {
+		v.fault(FaultLineage, updates[0].Key, "does not go on from %s, the policy before the step", before)
+	}
+	v.checkUpdates(m, found)
+}
+
+// checkUpdates checks that the rows of an update name the policies before and after it.
+func (v *verifier) checkUpdates(m, before committed) {
+	for _, s := range m.ShardsOf(schema.Updates) {
+		rows := v.updates[s.Key]
+		if len(rows) == 0 || before.Checkpoint == nil {
+			continue
+		}
+		if got := rows[0].PolicyBefore; got != before.Checkpoint.Digest {
+			v.fault(FaultLineage, s.Key, "says that the update started from policy %s, and the step before left %s", got, before.Checkpoint.Digest)
+		}
+		if got := rows[len(rows)-1].PolicyAfter; got != m.Checkpoint.Digest {
+			v.fault(FaultLineage, s.Key, "says that the update made policy %s, and %s commits %s", got, m.ManifestKey(), m.Checkpoint.Digest)
+		}
+	}
+}

@@ -1,0 +1,311 @@
+package analysis_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/analysis/recordtest"
+	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/store"
+	"github.com/ropewalk/ropewalk/store/mem"
+)
+
+func verify(t *testing.T, objects store.Store) analysis.Verification {
+	t.Helper()
+	v, err := analysis.New(objects).Verify(context.Background(), "r")
+	require.NoError(t, err)
+	return v
+}
+
+// kinds are the faults as "kind key", in order.
+func kinds(v analysis.Verification) []string {
+	out := []string{}
+	for _, f := range v.Faults {
+		out = append(out, string(f.Kind)+" "+f.Key)
+	}
+	return out
+}
+
+func get(t *testing.T, objects store.Store, key string) []byte {
+	t.Helper()
+	data, err := objects.Get(context.Background(), key)
+	require.NoError(t, err)
+	return data
+}
+
+func put(t *testing.T, objects store.Store, key string, data []byte) {
+	t.Helper()
+	require.NoError(t, objects.Put(context.Background(), key, data))
+}
+
+func first(t *testing.T, objects store.Store, prefix string) string {
+	t.Helper()
+	listed, err := objects.List(context.Background(), prefix)
+	require.NoError(t, err)
+	require.NotEmpty(t, listed, prefix)
+	return listed[0].Key
+}
+
+func TestVerifyAWholeRun(t *testing.T) {
+	objects := mem.New()
+	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 2, Seed: 1})
+	v := verify(t, objects)
+	require.Empty(t, v.Faults)
+	// init: prepare, warm start, evaluate, timings; the warm start outside the run. A step: 3 single
+	// stages before and after the lanes, 5 lane stages with 2 shards each, 2 timings of calls, timings.
+	require.Equal(t, 5+2*(5+5*3+2+1)+2, v.Manifests)
+	require.Equal(t, 2, v.Heads)
+	require.Equal(t, 3, v.Checkpoints)
+	require.Zero(t, v.Orphans)
+	require.Zero(t, v.Pruned)
+	require.Positive(t, v.Bytes)
+	// A step: 3 prompts, 18 turns, 6 calls and their timings, 12 trajectories, rewards and selections,
+	// 6 batch rows, 2 updates, 15 timings. Around: 2 documents, 2 evaluations of 8, 3 timings.
+	require.EqualValues(t, 2*(3+18+6+6+12*3+6+2+15)+2+16+3, v.Rows)
+}
+
+func TestVerifyAStepInProgress(t *testing.T) {
+	objects := mem.New()
+	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 2, Planned: 9, Seed: 1, Open: true})
+	v := verify(t, objects)
+	require.Empty(t, v.Faults)
+	require.Equal(t, 1, v.Heads)
+}
+
+func TestVerifyNamesTheFault(t *testing.T) {
+	reward := schema.At("r", 1, schema.StageReward)
+	for _, c := range []struct {
+		name string
+		harm func(t *testing.T, objects *mem.Store, r *recordtest.Run) (want []string)
+	}{
+		{"a shard is missing", func(t *testing.T, objects *mem.Store, _ *recordtest.Run) []string {
+			key := first(t, objects, "runs/run=r/table=turns/step=1/")
+			require.NoError(t, objects.Delete(context.Background(), key))
+			return []string{"missing " + key}
+		}},
+		{"a shard is damaged", func(t *testing.T, objects *mem.Store, _ *recordtest.Run) []string {
+			key := first(t, objects, "runs/run=r/table=batch/step=2/")
+			data := get(t, objects, key)
+			data[len(data)/2] ^= 1
+			put(t, objects, key, data)
+			return []string{"damaged " + key}
+		}},
+		{"a shard is cut", func(t *testing.T, objects *mem.Store, _ *recordtest.Run) []string {
+			key := first(t, objects, "runs/run=r/table=rewards/step=2/")
+			put(t, objects, key, get(t, objects, key)[:100])
+			return []string{"damaged " + key}
+		}},
+		{"a manifest is damaged", func(t *testing.T, objects *mem.Store, _ *recordtest.Run) []string {
+			key := schema.At("r", 2, schema.StageResample).ManifestKey()
+			put(t, objects, key, []byte("{}"))
+			return []string{"damaged " + key}
+		}},
+		{"a part is missing", func(t *testing.T, objects *mem.Store, _ *recordtest.Run) []string {
+			key := reward.WithShard(1).ManifestKey()
+			require.NoError(t, objects.Delete(context.Background(), key))
+			return []string{"missing " + key}
+		}},
+		{"a manifest was replaced by another valid one", func(t *testing.T, objects *mem.Store, _ *recordtest.Run) []string {
+			key := reward.WithShard(0).ManifestKey()
+			m, err := schema.DecodeManifest(get(t, objects, key))
+			require.NoError(t, err)
+			m.Stats = map[string]float64{"changed": 1}
+			data, err := schema.EncodeManifest(m)
+			require.NoError(t, err)
+			put(t, objects, key, data)
+			return []string{"lineage " + key}
+		}},
+		{"a manifest says more rows than there are", func(t *testing.T, objects *mem.Store, _ *recordtest.Run) []string {
+			key := schema.At("r", 1, "timings_step").ManifestKey() // nothing is made from it
+			m, err := schema.DecodeManifest(get(t, objects, key))
+			require.NoError(t, err)
+			m.Shards[0].Rows++
+			data, err := schema.EncodeManifest(m)
+			require.NoError(t, err)
+			put(t, objects, key, data)
+			return []string{"rows " + m.Shards[0].Key}
+		}},
+		{"a manifest was made under another recipe", func(t *testing.T, objects *mem.Store, _ *recordtest.Run) []string {
+			key := schema.At("r", 2, "timings_step").ManifestKey()
+			m, err := schema.DecodeManifest(get(t, objects, key))
+			require.NoError(t, err)
+			m.Config = schema.Digest([]byte("another"))
+			data, err := schema.EncodeManifest(m)
+			require.NoError(t, err)
+			put(t, objects, key, data)
+			return []string{"config " + key}
+		}},
+		{"the first head is missing", func(t *testing.T, objects *mem.Store, _ *recordtest.Run) []string {
+			key := schema.HeadKey("r", "1")
+			require.NoError(t, objects.Delete(context.Background(), key))
+			return []string{"missing " + key}
+		}},
+		{"a head is damaged", func(t *testing.T, objects *mem.Store, _ *recordtest.Run) []string {
+			key := schema.HeadKey("r", "2")
+			put(t, objects, key, []byte("{"))
+			return []string{"damaged " + key}
+		}},
+		{"the warm start is missing", func(t *testing.T, objects *mem.Store, _ *recordtest.Run) []string {
+			key := first(t, objects, "warmstarts/")
+			for !strings.HasSuffix(key, "manifest.json") {
+				listed, err := objects.List(context.Background(), key[:len("warmstarts/")+64]+"/manifest.json")
+				require.NoError(t, err)
+				key = listed[0].Key
+			}
+			require.NoError(t, objects.Delete(context.Background(), key))
+			return []string{"missing " + key}
+		}},
+		{"a checkpoint's file is missing", func(t *testing.T, objects *mem.Store, r *recordtest.Run) []string {
+			key := r.Updates[1].Checkpoint.Prefix + "model.safetensors"
+			require.NoError(t, objects.Delete(context.Background(), key))
+			return []string{"missing " + key}
+		}},
+		{"a checkpoint's file is damaged", func(t *testing.T, objects *mem.Store, r *recordtest.Run) []string {
+			key := r.Updates[0].Checkpoint.Prefix + "config.json"
+			put(t, objects, key, []byte("[]\n"))
+			return []string{"damaged " + key}
+		}},
+		{"the checkpoint to go on from is pruned", func(t *testing.T, _ *mem.Store, r *recordtest.Run) []string {
+			r.Prune(2)
+			return []string{"pruned " + r.Updates[2].Checkpoint.Prefix + "pruned.json"}
+		}},
+		{"the note of another checkpoint", func(t *testing.T, objects *mem.Store, r *recordtest.Run) []string {
+			r.Prune(1)
+			key := r.Updates[1].Checkpoint.Prefix + "pruned.json"
+			note, err := schema.Canonical(map[string]any{"checkpoint": r.Updates[2].Checkpoint})
+			require.NoError(t, err)
+			put(t, objects, key, note)
+			return []string{"lineage " + key}
+		}},
+		{"an unknown name among the manifests", func(t *testing.T, objects *mem.Store, _ *recordtest.Run) []string {
+			key := schema.ManifestsPrefix("r") + "step=1/reward/gen=00.json"
+			put(t, objects, key, []byte("{}"))
+			return []string{"damaged " + key}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			objects := mem.New()
+			r := recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 2, Seed: 1})
+			want := c.harm(t, objects, r)
+			v := verify(t, objects)
+			require.Equal(t, want, kinds(v))
+			for _, f := range v.Faults {
+				require.NotEmpty(t, f.Message)
+				require.NotEmpty(t, f.Kind.Advice())
+			}
+		})
+	}
+}
+
+// A stage that was made from rows which the head does not name is a broken lineage, though every
+// manifest is whole.
+func TestVerifyHoldsStagesAgainstTheHead(t *testing.T) {
+	ctx := context.Background()
+	objects := mem.New()
+	r := recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 2, Seed: 1})
+	writer := commit.New(objects)
+	old, _, _, err := writer.Lookup(ctx, schema.At("r", 2, schema.StageResample))
+	require.NoError(t, err)
+	replayed := schema.NewManifest(old.Place.WithGen(1), old.Code, old.Config)
+	replayed.Inputs = []schema.Ref{r.Prepare}
+	rows, err := commit.Rows[schema.SelectionRow](ctx, writer, old)
+	require.NoError(t, err)
+	info, err := commit.PutRows(ctx, writer, replayed.Place, rows[1:])
+	require.NoError(t, err)
+	replayed.Shards = append(replayed.Shards, info)
+	_, ref, _, err := writer.Commit(ctx, replayed)
+	require.NoError(t, err)
+	require.Empty(t, verify(t, objects).Faults, "a replay beside the head is no fault")
+
+	head, _, _, err := writer.Head(ctx, "r", "2")
+	require.NoError(t, err)
+	head.Stages[schema.StageResample], head.Generations[schema.StageResample] = []schema.Ref{ref}, 1
+	data, err := schema.EncodeHead(head)
+	require.NoError(t, err)
+	put(t, objects, head.Key(), data)
+	advantage := schema.At("r", 2, schema.StageAdvantage).ManifestKey()
+	require.Equal(t, []string{"lineage " + advantage, "lineage " + ref.Key, "rows " + ref.Key}, kinds(verify(t, objects)))
+}
+
+// An update that starts from another policy than the step before left is a broken lineage.
+func TestVerifyFollowsThePolicy(t *testing.T) {
+	ctx := context.Background()
+	objects := mem.New()
+	r := recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 2, Seed: 1})
+	writer := commit.New(objects)
+	_, warm, _, err := writer.Lookup(ctx, schema.AtInit("r", schema.StageWarmStart))
+	require.NoError(t, err)
+	old, _, _, err := writer.Lookup(ctx, schema.At("r", 2, schema.StageUpdate))
+	require.NoError(t, err)
+	again := schema.NewManifest(old.Place.WithGen(1), old.Code, old.Config)
+	again.Inputs = []schema.Ref{r.Prepare, old.Inputs[1], warm}
+	again.Checkpoint = old.Checkpoint
+	rows, err := commit.Rows[schema.UpdateRow](ctx, writer, old)
+	require.NoError(t, err)
+	rows[len(rows)-1].PolicyAfter = rows[0].PolicyBefore
+	info, err := commit.PutRows(ctx, writer, again.Place, rows)
+	require.NoError(t, err)
+	again.Shards = append(again.Shards, info)
+	_, ref, _, err := writer.Commit(ctx, again)
+	require.NoError(t, err)
+	head, _, _, err := writer.Head(ctx, "r", "2")
+	require.NoError(t, err)
+	head.Stages[schema.StageUpdate], head.Generations[schema.StageUpdate] = []schema.Ref{ref}, 1
+	delete(head.Stages, schema.StagePublish)
+	delete(head.Generations, schema.StagePublish)
+	data, err := schema.EncodeHead(head)
+	require.NoError(t, err)
+	put(t, objects, head.Key(), data)
+	require.Equal(t, []string{"lineage " + ref.Key, "lineage " + info.Key}, kinds(verify(t, objects)))
+}
+
+func TestVerifyPassesOverOrphansAndPruned(t *testing.T) {
+	objects := mem.New()
+	r := recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 2, Seed: 1})
+	r.Prune(1)
+	put(t, objects, "runs/run=r/table=rewards/step=1/gen=0/00000-0123456789abcdef.parquet", []byte("left by a lost attempt"))
+	v := verify(t, objects)
+	require.Empty(t, v.Faults)
+	require.Equal(t, 1, v.Orphans)
+	require.Equal(t, 1, v.Pruned)
+	require.Equal(t, 2, v.Checkpoints)
+}
+
+func TestVerifyUnknownRun(t *testing.T) {
+	for _, run := range []string{"nothing", "not a name/.."} {
+		_, err := analysis.New(mem.New()).Verify(context.Background(), run)
+		require.ErrorIs(t, err, analysis.ErrNoRun)
+	}
+}
+
+// unreachable fails as a store does whose server has gone; odd fails for one object only.
+type unreachable struct {
+	store.Store
+	err error
+	key string
+}
+
+func (u unreachable) Get(ctx context.Context, key string) ([]byte, error) {
+	if strings.Contains(key, u.key) {
+		return nil, u.err
+	}
+	return u.Store.Get(ctx, key)
+}
+
+func TestVerifyTellsTheStoreFromTheRecord(t *testing.T) {
+	objects := mem.New()
+	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 1, Seed: 1})
+	_, err := analysis.New(unreachable{objects, store.ErrUnreachable, "table=rewards"}).Verify(context.Background(), "r")
+	require.ErrorIs(t, err, store.ErrUnreachable)
+	v, err := analysis.New(unreachable{objects, errors.New("bad sector"), "table=selection"}).Verify(context.Background(), "r")
+	require.NoError(t, err)
+	require.Len(t, v.Faults, 1)
+	require.Equal(t, analysis.FaultDamaged, v.Faults[0].Kind)
+	require.Contains(t, v.Faults[0].Message, "bad sector")
+}

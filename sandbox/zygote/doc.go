@@ -1,0 +1,49 @@
+// Package zygote runs Python calls in children of warm interpreters. Linux only.
+//
+// A *zygote* is a Python process that has imported what calls commonly need and then waits.
+// For each *call* it forks a *child*, which confines itself, runs the code and exits; the
+// zygote reaps it, ends what it left behind, empties the *work folder* and sends the *reply*.
+// A zygote runs one call at a time; an executor owns Options.Workers zygotes. The *link* is
+// the socket over which the parent sends a call's descriptors and gets the reply.
+//
+// # Tiers of isolation
+//
+// Open takes the strongest tier that the machine grants, and Isolation names it:
+//
+//   - "namespaces": user, process, network, mount, IPC and UTS namespaces under a user id that
+//     is not root; a root that holds only the interpreter and system libraries, read-only; no
+//     /proc, /tmp or /dev/shm; the work folder is a tmpfs of 16 MiB. The zygote is init of its
+//     process namespace, so killing reaches daemons too. A seccomp filter refuses sockets,
+//     System V IPC, tracing, keys, io_uring and the like; no namespace can be made within.
+//   - "landlock": no namespaces. Landlock confines reading to interpreter and system folders
+//     and writing to the work folder (names and sizes of other files can still be seen);
+//     the filter also refuses new processes and signals, so that killing a child is complete.
+//     If the parent is root, calls run as another user.
+//   - "rlimits": the filter as before where the kernel takes one, and limits; files that the
+//     user may read or write are open to calls. Only for code that one trusts.
+//
+// Every tier sets limits on CPU time, address space, file size, open files and core dumps;
+// "namespaces" limits processes too. The network is refused by the filter in every tier.
+// The kernel counts CPU time and memory by process, so a call that forks (up to 31 processes,
+// threads included) has a multiple of both until its wall limit; control groups are not used.
+//
+// # What a verdict rests on
+//
+// The wait status, seen by the zygote, and what the parent itself did (wall limit, output
+// limit) decide. A child describes a failure (syntax error, memory error, other) and the
+// value of the last expression on the *control pipe*. Hostile code can write there too; the
+// record is bounded, it is looked at only when it agrees with the exit status, and so it can
+// do no more than mislabel its own failure or name its own value. Text in the output decides nothing.
+//
+// # Same code, same result
+//
+// A call sees an empty environment, an empty work folder, the file name main.py, hash seed 0,
+// the module random seeded with 0, the locale-free UTF-8 mode and, in the tier "namespaces",
+// a fixed folder and process id. Tracebacks hold the code's own frames, not those of the standard
+// library, whose paths differ from machine to machine. Addresses in default representations
+// are shown as zeros. Address randomisation is off where the kernel allows that, so id() and
+// orders that follow from it are mostly equal between calls on one machine and interpreter;
+// that is a help and not a promise. Clocks, os.urandom and what depends on them are real. Output of a call that ran out of time depends on the machine's pace, so it is
+// dropped; of a call that wrote too much, the stream that overflowed is kept up to the limit.
+// Stdout and Stderr are text: bytes that are not UTF-8 become U+FFFD.
+package zygote

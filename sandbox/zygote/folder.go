@@ -1,0 +1,56 @@
+package zygote
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// emptyFolder makes a slot's work folder anew, for the user that calls run as. Only tiers
+// without mounts of their own need one. The first to be made is made by Open, alone.
+func (e *Executor) emptyFolder(slot int) (string, error) {
+	if err := e.makeScratch(); err != nil {
+		return "", err
+	}
+	folder := filepath.Join(e.scratch, strconv.Itoa(slot))
+	if err := os.RemoveAll(folder); err != nil {
+		return "", fmt.Errorf("empty work folder: %w", err)
+	}
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		return "", fmt.Errorf("make work folder: %w", err)
+	}
+	if os.Geteuid() != 0 {
+		return folder, nil
+	}
+	if err := os.Chown(folder, nobody, nobody); err != nil {
+		return "", fmt.Errorf("give away work folder: %w", err)
+	}
+	return folder, nil
+}
+
+func (e *Executor) makeScratch() error {
+	if e.scratch != "" {
+		return nil
+	}
+	scratch, err := os.MkdirTemp(e.dir, "ropewalk-sandbox-")
+	if err != nil {
+		return fmt.Errorf("make scratch folder: %w", err)
+	}
+	e.scratch = scratch
+	// Calls enter their own folder below it, perhaps as another user, but cannot list it.
+	if err := os.Chmod(scratch, 0o711); err != nil {
+		return fmt.Errorf("open scratch folder to calls: %w", err)
+	}
+	return nil
+}
+
+func (e *Executor) removeScratch() error {
+	if e.scratch == "" {
+		return nil
+	}
+	if err := os.RemoveAll(e.scratch); err != nil {
+		return fmt.Errorf("remove scratch folder: %w", err)
+	}
+	return nil
+}

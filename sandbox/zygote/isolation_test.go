@@ -1,0 +1,240 @@
+package zygote
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ropewalk/ropewalk/sandbox"
+	"github.com/stretchr/testify/require"
+)
+
+// everyTier runs a test in each tier that the machine grants.
+func everyTier(t *testing.T, test func(*testing.T, *Executor)) {
+	for _, tier := range []Tier{TierNamespaces, TierLandlock, TierRlimits} {
+		t.Run(string(tier), func(t *testing.T) { test(t, open(t, Options{Tier: tier, Workers: 1})) })
+	}
+}
+
+func TestEnvironmentAndFolderAreEmpty(t *testing.T) {
+	t.Setenv("ROPEWALK_SECRET", "hunter2")
+	everyTier(t, func(t *testing.T, e *Executor) {
+		require.Equal(t, "{} []\n", run(t, e, "import os\nprint(dict(os.environ), os.listdir('.'))").Stdout)
+	})
+}
+
+func TestNoDescriptorIsInherited(t *testing.T) {
+	const code = `import os
+found = []
+for fd in range(64):
+    try:
+        os.fstat(fd)
+        found.append(fd)
+    except OSError:
+        pass
+found`
+	everyTier(t, func(t *testing.T, e *Executor) {
+		require.Equal(t, "[0, 1, 2, 3]", run(t, e, code).Value) // 3 is the control pipe
+	})
+}
+
+func TestNothingIsLeftToTheNextCall(t *testing.T) {
+	const leave = `import os, random
+open('left', 'w').write('x')
+os.mkdir('folder')
+open('folder/deep', 'w').write('x')
+os.symlink('/usr', 'link')
+os.chmod('folder', 0)
+os.chmod('.', 0o500)
+random.seed(7)
+import string
+string.digits = 'changed'`
+	const look = "import os, string\n[os.listdir('.'), oct(os.stat('.').st_mode), string.digits]"
+	everyTier(t, func(t *testing.T, e *Executor) {
+		clean := run(t, e, look)
+		require.Equal(t, sandbox.StatusOK, run(t, e, leave).Status)
+		require.Equal(t, clean.Value, run(t, e, look).Value)
+	})
+}
+
+func TestNoNetwork(t *testing.T) {
+	const code = `import socket
+refused = 0
+for family in (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX, socket.AF_NETLINK):
+    try:
+        socket.socket(family, socket.SOCK_DGRAM)
+    except OSError:
+        refused += 1
+refused`
+	everyTier(t, func(t *testing.T, e *Executor) { require.Equal(t, "4", run(t, e, code).Value) })
+}
+
+func TestHostFilesAreOutOfReach(t *testing.T) {
+	everyTier(t, func(t *testing.T, e *Executor) {
+		require.Equal(t, sandbox.StatusRuntime, run(t, e, "open('/etc/shadow').read()").Status)
+		if e.Isolation() == string(TierRlimits) {
+			return // files that everyone may read stay readable, as the package doc says
+		}
+		for _, path := range []string{"/etc/passwd", "/proc/self/status", "/var/log", "/root", "/home", "/proc/1/environ"} {
+			code := "import os\nos.listdir(" + strconv.Quote(path) + ") if os.path.isdir(" + strconv.Quote(path) + ") else open(" + strconv.Quote(path) + ").read()"
+			require.Equal(t, sandbox.StatusRuntime, run(t, e, code).Status, path)
+		}
+	})
+}
+
+func TestNothingButTheFolderIsWritable(t *testing.T) {
+	const code = `import os
+written = []
+for folder in ('/', '/tmp', '/dev/shm', '/var/tmp', '/usr', '/etc', '/dev', '/run'):
+    try:
+        open(os.path.join(folder, 'ropewalk-probe'), 'w')
+        written.append(folder)
+    except OSError:
+        pass
+open('here', 'w').write('x')
+written`
+	everyTier(t, func(t *testing.T, e *Executor) {
+		if e.Isolation() != string(TierRlimits) {
+			require.Equal(t, "[]", run(t, e, code).Value)
+		}
+	})
+}
+
+func TestFolderAndFilesAreBounded(t *testing.T) {
+	e := strongest(t)
+	require.Equal(t, sandbox.StatusRuntime, run(t, e, "open('a', 'wb').write(b'x' * (17 << 20))").Status)
+	require.Equal(t, sandbox.StatusRuntime, run(t, e, "for i in range(5000): open(str(i), 'w')").Status)
+	require.Equal(t, "[]", run(t, e, "import os\nos.listdir('.')").Value)
+}
+
+func TestForkBombIsBoundedAndEnds(t *testing.T) {
+	e := strongest(t)
+	got := run(t, e, "import os\nn = 0\ntry:\n    while True:\n        if os.fork() == 0:\n            while True: pass\n        n += 1\nexcept OSError:\n    print(n < 40)")
+	require.Equal(t, "True\n", got.Stdout)
+	require.Equal(t, "1", run(t, e, "1").Value)
+}
+
+func TestDaemonsEndWithTheirCall(t *testing.T) {
+	e := strongest(t)
+	const mark = "86399.25"
+	code := "import subprocess\nsubprocess.Popen(['/bin/sleep', '" + mark + "'], start_new_session=True)\nimport time\ntime.sleep(.1)\nprint('left')"
+	require.Equal(t, "left\n", run(t, e, code).Stdout)
+	require.Empty(t, processesWith(t, mark))
+}
+
+func TestForkedCopiesReportNothing(t *testing.T) {
+	e := strongest(t)
+	got := run(t, e, "import os\npid = os.fork()\nif pid: os.waitpid(pid, 0)\n'parent' if pid else 'child'")
+	require.Equal(t, "'parent'", got.Value)
+}
+
+func TestCallsCannotReachTheZygote(t *testing.T) {
+	const code = `import os
+try:
+    os.kill(os.getppid(), 9)
+except OSError:
+    pass
+import time
+time.sleep(.05)
+'alive'`
+	everyTier(t, func(t *testing.T, e *Executor) {
+		before := e.peek().zygote
+		require.Equal(t, "'alive'", run(t, e, code).Value)
+		require.Same(t, before, e.peek().zygote)
+	})
+}
+
+func TestCallsCannotMakeNamespaces(t *testing.T) {
+	everyTier(t, func(t *testing.T, e *Executor) {
+		require.Equal(t, "-1", run(t, e, "import ctypes\nctypes.CDLL(None).unshare(0x10000000)").Value)
+		require.Equal(t, "-1", run(t, e, "import ctypes\nctypes.CDLL(None).mount(None, b'/', None, 1 << 18, None)").Value)
+	})
+}
+
+// peek returns a slot without taking it.
+func (e *Executor) peek() *slot {
+	s := <-e.slots
+	e.slots <- s
+	return s
+}
+
+// processesWith lists the processes of this machine whose command line holds the mark.
+func processesWith(t *testing.T, mark string) (found []string) {
+	t.Helper()
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	require.NoError(t, err)
+	for _, name := range lines {
+		// A process may end while it is looked at.
+		if line, err := os.ReadFile(name); err == nil && bytes.Contains(line, []byte(mark)) {
+			found = append(found, strings.ReplaceAll(string(line), "\x00", " "))
+		}
+	}
+	return found
+}
+
+func TestCloseLeavesNoProcess(t *testing.T) {
+	e, err := Open(Options{Workers: 3})
+	if err != nil {
+		t.Skipf("sandbox cannot be opened: %v", err)
+	}
+	var pids []int
+	for range 3 {
+		s := <-e.slots
+		pids = append(pids, s.zygote.command.Process.Pid)
+		e.slots <- s
+	}
+	ended := make(chan error, 1)
+	const mark = "86397.75"
+	go func() {
+		_, err := e.Run(t.Context(), make16("import time, subprocess\nsubprocess.Popen(['/bin/sleep', '"+mark+"'])\ntime.sleep(15)"))
+		ended <- err
+	}()
+	time.Sleep(300 * time.Millisecond)
+	require.NoError(t, e.Close())
+	require.ErrorIs(t, <-ended, sandbox.ErrInfrastructure)
+	for _, pid := range pids {
+		require.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH)
+	}
+	require.Empty(t, processesWith(t, mark))
+}
+
+func TestCloseRemovesFolders(t *testing.T) {
+	dir := t.TempDir()
+	e := open(t, Options{Tier: TierRlimits, Workers: 2, Dir: dir})
+	require.NoError(t, e.Close())
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+// TestKilledParentLeavesNoProcess runs itself as the parent that is killed.
+func TestKilledParentLeavesNoProcess(t *testing.T) {
+	const mark, role = "86395.5", "ROPEWALK_TEST_VICTIM"
+	if os.Getenv(role) != "" {
+		e := open(t, Options{Workers: 2})
+		fmt.Println("victim is open")
+		_, _ = e.Run(t.Context(), make16("import time, subprocess\nsubprocess.Popen(['/bin/sleep', '"+mark+"'])\ntime.sleep(60)"))
+		return
+	}
+	strongest(t) // or skip
+	victim := exec.Command(os.Args[0], "-test.run", "^TestKilledParentLeavesNoProcess$")
+	victim.Env = append(os.Environ(), role+"=1")
+	out, err := victim.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, victim.Start())
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	require.Contains(t, line, "victim is open")
+	require.Eventually(t, func() bool { return len(processesWith(t, mark)) > 0 }, 10*time.Second, 10*time.Millisecond)
+	require.NoError(t, victim.Process.Kill())
+	require.Error(t, victim.Wait())
+	require.Eventually(t, func() bool { return len(processesWith(t, mark)) == 0 }, 5*time.Second, 10*time.Millisecond)
+}

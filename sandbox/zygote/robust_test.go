@@ -1,0 +1,111 @@
+package zygote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/ropewalk/ropewalk/sandbox"
+	"github.com/stretchr/testify/require"
+)
+
+func TestManyBatchesAreNotMixedUp(t *testing.T) {
+	e := open(t, Options{})
+	const batches, each = 64, 16
+	var all sync.WaitGroup
+	for b := range batches {
+		all.Go(func() {
+			calls := make([]sandbox.Call, each)
+			for i := range calls {
+				calls[i] = sandbox.Call{Code: fmt.Sprintf("print(input())\n%d", b*each+i), Stdin: fmt.Sprint("in ", b*each+i)}
+			}
+			results, err := e.Run(context.Background(), calls)
+			if err != nil || len(results) != each {
+				t.Errorf("batch %d: %d results, %v", b, len(results), err)
+				return
+			}
+			for i, r := range results {
+				n := b*each + i
+				if r.Value != fmt.Sprint(n) || r.Stdout != fmt.Sprintf("in %d\n", n) {
+					t.Errorf("call %d got %+v", n, r)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+func TestKilledZygoteIsReplacedAndItsCallRunAgain(t *testing.T) {
+	everyTier(t, func(t *testing.T, e *Executor) {
+		victim := e.peek().zygote
+		time.AfterFunc(200*time.Millisecond, victim.kill)
+		results := runAll(t, e, sandbox.Call{Code: "import time\ntime.sleep(.5)\n1"}, sandbox.Call{Code: "2"}, sandbox.Call{Code: "3"})
+		require.Equal(t, []string{"1", "2", "3"}, []string{results[0].Value, results[1].Value, results[2].Value})
+		require.NotSame(t, victim, e.peek().zygote)
+	})
+}
+
+func TestZygoteThatCannotBeReplacedIsBreakage(t *testing.T) {
+	e := open(t, Options{Workers: 1})
+	// The zygote starts on this one's say only, so that the test can end each one it meets.
+	s := <-e.slots
+	s.zygote.stop()
+	ctx := context.Background()
+	var faults []error
+	for range 2 {
+		require.NoError(t, e.start(s))
+		time.AfterFunc(100*time.Millisecond, s.zygote.kill)
+		_, err := e.attempt(ctx, s, sandbox.Call{Code: "import time\ntime.sleep(10)"})
+		faults = append(faults, err)
+		require.Nil(t, s.zygote)
+	}
+	require.ErrorContains(t, errors.Join(faults...), "await zygote's reply")
+	e.plan.python = "/nowhere/python3" // now no zygote can be started at all
+	e.slots <- s
+	_, err := e.Run(ctx, []sandbox.Call{{Code: "1"}})
+	require.ErrorIs(t, err, sandbox.ErrInfrastructure)
+	require.ErrorContains(t, err, "twice")
+}
+
+// alike are programs whose result must be the same whenever and wherever they run on one
+// machine; several show what usually differs.
+var alike = []string{
+	"1/0",
+	"def f(n):\n    return f(n + 1)\nf(0)",
+	"class A: pass\nprint(A())\nA().x",
+	"print(object(), [object() for _ in range(3)])",
+	"import random\nrandom.random()",
+	"print({str(i) for i in range(20)}, hash('a'))",
+	"import os\nprint(os.getpid(), os.getppid(), os.getcwd(), os.getuid())",
+	"import threading\ndef g(): 1/0\nt = threading.Thread(target=g)\nt.start()\nt.join()",
+	"import sys\nsys.path, sys.argv, __file__, __name__",
+	"while True: print('y')",
+	"a = []\nwhile True: a.append(bytes(100000))",
+	"import json\njson.loads('{')",
+	"print('abc'\n",
+	"import warnings\nwarnings.warn('w')",
+}
+
+func TestResultsDependOnTheCodeAlone(t *testing.T) {
+	first, second := strongest(t), strongest(t)
+	calls := make([]sandbox.Call, len(alike))
+	for i, code := range alike {
+		calls[i].Code = code
+	}
+	want := runAll(t, first, calls...)
+	for i, r := range want {
+		require.NotEmpty(t, r.Stdout+r.Stderr+r.Value, alike[i])
+	}
+	for _, e := range []*Executor{first, second, first} {
+		run(t, e, "open('left', 'w').write('x' * 1000)\nx = [i for i in range(100000)]")
+		got := runAll(t, e, calls...)
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(sandbox.Result{}, "Timing")); diff != "" {
+			t.Errorf("results differ (-first +later):\n%s", diff)
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestOtherReadersAgree: pyarrow, DuckDB and Polars read every table, and every value is what was
+// written. ROPEWALK_PYTHON names the interpreter (python3 otherwise); a reader that it lacks is
+// skipped, or fails if ROPEWALK_REQUIRE_PYARROW (_DUCKDB, _POLARS) is set.
+func TestOtherReadersAgree(t *testing.T) {
+	folder := t.TempDir()
+	shards := 0
+	for _, c := range tableCases() {
+		for name, n := range map[string]int{"empty": 0, "some": 40} {
+			rows := c.rows(11, n)
+			data, err := c.encode(rows, 3000) // several row groups
+			require.NoError(t, err)
+			base := filepath.Join(folder, string(c.table)+"-"+name)
+			require.NoError(t, os.WriteFile(base+"."+c.table.Ext(), data, 0o644))
+			require.NoError(t, os.WriteFile(base+".json", namedRows(t, rows), 0o644))
+			shards++
+		}
+	}
+	python := os.Getenv("ROPEWALK_PYTHON")
+	if python == "" {
+		python = "python3"
+	}
+	for reader, want := range map[string]int{"pyarrow": shards, "duckdb": shards - 2, "polars": shards} {
+		t.Run(reader, func(t *testing.T) {
+			if out, err := exec.Command(python, "-c", "import "+reader).CombinedOutput(); err != nil {
+				lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+				message := fmt.Sprintf("%s cannot import %s: %v: %s (set ROPEWALK_PYTHON to one that can)", python, reader, err, lines[len(lines)-1])
+				if os.Getenv("ROPEWALK_REQUIRE_"+strings.ToUpper(reader)) != "" {
+					t.Fatal(message)
+				}
+				t.Skip(message)
+			}
+			out, err := exec.Command(python, filepath.Join("testdata", "readers.py"), reader, folder).CombinedOutput()
+			require.NoError(t, err, "%s", out)
+			require.Equal(t, want, strings.Count(string(out), "rows agree"), "%s", out)
+		})
+	}
+}
+
+// namedRows writes rows as JSON objects whose keys are the column names, in the columns' order.
+func namedRows(t *testing.T, rows any) []byte {
+	var out bytes.Buffer
+	out.WriteString("[")
+	v := reflect.ValueOf(rows)
+	for i := range v.Len() {
+		if i > 0 {
+			out.WriteString(",")
+		}
+		out.WriteString("{")
+		for f := range v.Index(i).NumField() {
+			if f > 0 {
+				out.WriteString(",")
+			}
+			value, err := json.Marshal(widened(v.Index(i).Field(f)))
+			require.NoError(t, err)
+			fmt.Fprintf(&out, "%q:%s", columnName(v.Type().Elem().Field(f)), value)
+		}
+		out.WriteString("}")
+	}
+	out.WriteString("]")
+	return out.Bytes()
+}
+
+// widened makes float32 lists float64 ones, so that the JSON has every digit, with a point in it
+// where the number is whole.
+func widened(v reflect.Value) any {
+	switch x := v.Interface().(type) {
+	case []float32:
+		if x == nil {
+			return nil
+		}
+		out := make([]json.RawMessage, len(x))
+		for i := range x {
+			out[i] = decimal(float64(x[i]))
+		}
+		return out
+	case float64:
+		return decimal(x)
+	case []int32:
+		if x == nil {
+			return []int32{}
+		}
+	}
+	return v.Interface()
+}
+
+func decimal(x float64) json.RawMessage {
+	text := fmt.Sprintf("%.17g", x)
+	if !strings.ContainsAny(text, ".e") {
+		text += ".0"
+	}
+	return json.RawMessage(text)
+}
+
+// batchColumns are the names of BatchRow's columns; the Parquet rows have theirs in tags.
+var batchColumns = map[string]string{"GroupID": "group_id", "TrajectoryID": "trajectory_id", "Count": "count", "Weight": "weight",
+	"TokenIDs": "token_ids", "LossMask": "loss_mask", "OldLogProbs": "old_logprobs", "Advantages": "advantages"}
+
+func columnName(f reflect.StructField) string {
+	if name, _, _ := strings.Cut(f.Tag.Get("parquet"), ","); name != "" {
+		return name
+	}
+	return batchColumns[f.Name]
+}

@@ -1,0 +1,142 @@
+package schema
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var nan32, inf = float32(math.NaN()), math.Inf(1)
+
+// refuses changes one field of a valid second row and wants Encode to name row and field.
+func refuses[R Row](t *testing.T, rows []R, name, text string, change func(*R)) {
+	t.Helper()
+	t.Run(string(TableOf[R]())+" "+name, func(t *testing.T) {
+		require.NoError(t, Audit(rows))
+		changed := append([]R{}, rows...)
+		change(&changed[1])
+		_, err := Encode(changed)
+		require.ErrorContains(t, err, text)
+		require.ErrorContains(t, err, "table "+string(TableOf[R]())+" row 1 (")
+	})
+}
+
+func turnPair() []TurnRow {
+	row := TurnRow{GroupID: "00003/0001", TrajectoryID: "00003/0001/002", ContextTokens: 1, TokenIDs: []int32{5, 6, 7}, LossMask: []int32{0, 1, 1},
+		LogProbs: []float32{0, -0.5, 0}, Entropies: []float32{0, 0.5, 0}, Finish: "stop", PolicyVersion: "v"}
+	next := row
+	next.Turn = 1
+	return []TurnRow{row, next}
+}
+
+func TestTurnsAreValidated(t *testing.T) {
+	rows := turnPair()
+	for _, c := range []struct {
+		name, text string
+		change     func(*TurnRow)
+	}{
+		{"group", `group_id: want step/group as 00000/0000, got "3/1"`, func(r *TurnRow) { r.GroupID = "3/1" }},
+		{"trajectory", "trajectory_id: want step/group/sample", func(r *TurnRow) { r.TrajectoryID = "00003/0001/2" }},
+		{"trajectory of another group", "trajectory_id: 00003/0002/002 does not belong to group 00003/0001", func(r *TurnRow) { r.TrajectoryID = "00003/0002/002" }},
+		{"turn", "turn: must be ≥ 0, got -1", func(r *TurnRow) { r.Turn = -1 }},
+		{"finish", `finish: must be one of ["stop" "length"], got ""`, func(r *TurnRow) { r.Finish = "" }},
+		{"calls", "tool_calls: must be ≥ 0", func(r *TurnRow) { r.ToolCalls = -1 }},
+		{"context", "context_tokens: must lie between 0 and the 3 tokens", func(r *TurnRow) { r.ContextTokens = 4 }},
+		{"token", "token_ids: entry 2: must be ≥ 0, got -1", func(r *TurnRow) { r.TokenIDs = []int32{1, 2, -1} }},
+		{"mask length", "loss_mask: has 2 entries where token_ids has 3", func(r *TurnRow) { r.LossMask = []int32{0, 1} }},
+		{"mask value", "loss_mask: entry 1: must be 0 or 1, got 2", func(r *TurnRow) { r.LossMask = []int32{0, 2, 1} }},
+		{"mask on context", "loss_mask: entry 0: is 1 on a token of the context", func(r *TurnRow) { r.LossMask = []int32{1, 1, 1} }},
+		{"logprobs length", "logprobs: has 4 entries", func(r *TurnRow) { r.LogProbs = make([]float32, 4) }},
+		{"logprobs NaN", "logprobs: entry 1: must be finite, got NaN", func(r *TurnRow) { r.LogProbs = []float32{0, nan32, 0} }},
+		{"logprobs infinite", "logprobs: entry 1: must be finite, got -Inf", func(r *TurnRow) { r.LogProbs = []float32{0, float32(-inf), 0} }},
+		{"logprobs positive", "logprobs: entry 1: must lie in", func(r *TurnRow) { r.LogProbs = []float32{0, 2e-4, 0} }},
+		{"logprobs on context", "logprobs: entry 0: must be 0 on a token of the context", func(r *TurnRow) { r.LogProbs = []float32{-1, 0, 0} }},
+		{"entropies null", "entropies: has 0 entries", func(r *TurnRow) { r.Entropies = nil }},
+		{"entropies without logprobs", "entropies: must be null where logprobs is", func(r *TurnRow) { r.LogProbs = nil }},
+		{"entropies negative", "entropies: entry 1: must lie in", func(r *TurnRow) { r.Entropies = []float32{0, -1, 0} }},
+		{"version", "policy_version: must not be empty", func(r *TurnRow) { r.PolicyVersion = "" }},
+		{"repeated", "repeats 00003/0001 00003/0001/002 0", func(r *TurnRow) { r.Turn = 0 }},
+	} {
+		if c.name == "repeated" {
+			changed := turnPair()
+			c.change(&changed[1])
+			_, err := Encode(changed)
+			require.ErrorContains(t, err, "table turns row 1: "+c.text)
+			continue
+		}
+		refuses(t, rows, c.name, c.text, c.change)
+	}
+	rows[1].LogProbs = []float32{0, 9e-5, -3}
+	require.NoError(t, Audit(rows), "rounding of a log-softmax is allowed for")
+	rows[0], rows[1] = rows[1], rows[0]
+	_, err := Encode(rows)
+	require.ErrorContains(t, err, "table turns row 1: is out of order")
+	Sort(rows)
+	require.NoError(t, Audit(rows))
+}
+
+func TestOtherRowsAreValidated(t *testing.T) {
+	both := func(c tableCase) any { return c.rows(1, 2) }
+	prompts, calls := both(parquetCase(promptRows)).([]PromptRow), both(parquetCase(toolCallRows)).([]ToolCallRow)
+	trajectories, rewards := both(parquetCase(trajectoryRows)).([]TrajectoryRow), both(parquetCase(rewardRows)).([]RewardRow)
+	updates, evaluations := both(parquetCase(updateRows)).([]UpdateRow), both(parquetCase(evaluationRows)).([]EvaluationRow)
+	timings := both(parquetCase(timingRows)).([]TimingRow)
+	selection := []SelectionRow{
+		{GroupID: "00003/0001", TrajectoryID: "00003/0001/000", Kept: true, Count: 1, Weight: 1},
+		{GroupID: "00003/0001", TrajectoryID: "00003/0001/001", Kept: true, Count: 2, Weight: 0.5},
+	}
+	refuses(t, prompts, "problem", "problem_id: must not be empty", func(r *PromptRow) { r.ProblemID = "" })
+	refuses(t, prompts, "level", "level: must be ≥ 0", func(r *PromptRow) { r.Level = -1 })
+	refuses(t, calls, "status", "status: must not be empty", func(r *ToolCallRow) { r.Status = "" })
+	refuses(t, calls, "call", "call: must be ≥ 0", func(r *ToolCallRow) { r.Call = -1 })
+	refuses(t, trajectories, "errors", "tool_errors: must be ≤ tool_calls", func(r *TrajectoryRow) { r.ToolErrors = r.ToolCalls + 1 })
+	refuses(t, trajectories, "responses", "response_tokens: must be ≤ tokens", func(r *TrajectoryRow) { r.ResponseTokens = r.Tokens + 1 })
+	refuses(t, trajectories, "finish", "finish: must be one of", func(r *TrajectoryRow) { r.Finish = "stop" })
+	refuses(t, trajectories, "source", "source: must not be empty", func(r *TrajectoryRow) { r.Source = "" })
+	refuses(t, rewards, "reward", "reward: must be finite, got +Inf", func(r *RewardRow) { r.Reward = inf })
+	refuses(t, rewards, "penalty", "format_penalty: must be finite, got NaN", func(r *RewardRow) { r.FormatPenalty = math.NaN() })
+	refuses(t, rewards, "verdict", "verdict: must not be empty", func(r *RewardRow) { r.Verdict = "" })
+	refuses(t, selection, "kept without count", "count: must be ≥ 1 for a kept", func(r *SelectionRow) { r.Count = 0 })
+	refuses(t, selection, "kept with reason", "reason: must be empty for a kept", func(r *SelectionRow) { r.Reason = "x" })
+	refuses(t, selection, "dropped with count", "count: must be 0 for a dropped", func(r *SelectionRow) { r.Kept = false })
+	refuses(t, selection, "dropped with weight", "weight: must be 0 for a dropped", func(r *SelectionRow) { r.Kept, r.Count = false, 0 })
+	refuses(t, selection, "dropped without reason", "reason: must not be empty", func(r *SelectionRow) { r.Kept, r.Count, r.Weight = false, 0, 0 })
+	refuses(t, selection, "variance", "group_variance: must be ≥ 0", func(r *SelectionRow) { r.GroupVariance = -1 })
+	refuses(t, updates, "loss", "loss: must be finite", func(r *UpdateRow) { r.Loss = math.NaN() })
+	refuses(t, updates, "policy", "policy_before: must not be empty", func(r *UpdateRow) { r.PolicyBefore = "" })
+	refuses(t, evaluations, "tag", "tag: must be one of", func(r *EvaluationRow) { r.Tag = "middle" })
+	refuses(t, evaluations, "tokens", "tokens: must be ≥ 0", func(r *EvaluationRow) { r.Tokens = -1 })
+	refuses(t, timings, "end", "end_micros: must be ≥ start_micros", func(r *TimingRow) { r.EndMicros = r.StartMicros - 1 })
+	refuses(t, timings, "kind", "kind: must be one of", func(r *TimingRow) { r.Kind = "stage" })
+}
+
+func TestBatchIsValidated(t *testing.T) {
+	valid := func() []BatchRow {
+		row := BatchRow{GroupID: "00003/0001", TrajectoryID: "00003/0001/002", Count: 1, Weight: 1, TokenIDs: []int32{5, 6}, LossMask: []int32{0, 1},
+			OldLogProbs: []float32{0, -1}, Advantages: []float32{0, 2}}
+		return []BatchRow{row}
+	}
+	_, err := EncodeBatch(valid())
+	require.NoError(t, err)
+	for _, c := range []struct {
+		text   string
+		change func(*BatchRow)
+	}{
+		{"count: must be ≥ 1", func(r *BatchRow) { r.Count = 0 }},
+		{"weight: must be finite", func(r *BatchRow) { r.Weight = math.NaN() }},
+		{"loss_mask: has 1 entries", func(r *BatchRow) { r.LossMask = r.LossMask[:1] }},
+		{"old_logprobs: has 1 entries", func(r *BatchRow) { r.OldLogProbs = r.OldLogProbs[:1] }},
+		{"advantages: has 0 entries", func(r *BatchRow) { r.Advantages = nil }},
+		{"advantages: entry 1: must be finite", func(r *BatchRow) { r.Advantages = []float32{0, nan32} }},
+		{"advantages: entry 0: must be 0 where the loss mask is", func(r *BatchRow) { r.Advantages = []float32{1, 1} }},
+	} {
+		rows := valid()
+		c.change(&rows[0])
+		_, err := EncodeBatch(rows)
+		require.ErrorContains(t, err, "table batch row 0 (00003/0001 00003/0001/002 0): "+c.text)
+	}
+	rows := append(valid(), valid()...)
+	_, err = EncodeBatch(rows)
+	require.ErrorContains(t, err, "row 1: repeats")
+}

@@ -1,0 +1,121 @@
+package e2e
+
+import (
+	"bytes"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// patience bounds every wait; a loaded machine needs a fraction of it.
+const patience = 3 * time.Minute
+
+// transcript is output that may be read while it grows.
+type transcript struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *transcript) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *transcript) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// command is one started `ropewalk`.
+type command struct {
+	args     []string
+	cmd      *exec.Cmd
+	out, err transcript
+	ended    chan struct{}
+}
+
+// result is a command that has ended.
+type result struct {
+	args     []string
+	code     int // −1 when a signal ended it
+	out, err string
+}
+
+// start starts the command; the test's end kills it if nothing else has ended it.
+func (h *home) start(t *testing.T, args ...string) *command {
+	t.Helper()
+	c := &command{args: args, cmd: exec.Command(binary(), args...), ended: make(chan struct{})}
+	c.cmd.Env, c.cmd.Dir = h.env, h.cwd
+	c.cmd.Stdout, c.cmd.Stderr = &c.out, &c.err
+	require.NoError(t, c.cmd.Start())
+	go func() { _ = c.cmd.Wait(); close(c.ended) }()
+	if args[0] != "up" { // that one belongs to its home
+		t.Cleanup(func() { _ = c.cmd.Process.Kill(); <-c.ended })
+	}
+	return c
+}
+
+func (c *command) running() bool {
+	select {
+	case <-c.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+func (c *command) signal(t *testing.T, s syscall.Signal) {
+	t.Helper()
+	require.NoError(t, c.cmd.Process.Signal(s))
+}
+
+// says waits until standard error holds the text.
+func (c *command) says(t *testing.T, text string) {
+	t.Helper()
+	eventually(t, func() bool { return strings.Contains(c.err.String(), text) || !c.running() }, "%v to say %q", c.args, text)
+	require.Contains(t, c.err.String(), text, "%v ended early", c.args)
+}
+
+func (c *command) wait(t *testing.T) result {
+	t.Helper()
+	select {
+	case <-c.ended:
+	case <-time.After(patience):
+		_ = c.cmd.Process.Kill()
+		<-c.ended
+		t.Fatalf("%v did not end in %s; it said:\n%s", c.args, patience, c.err.String())
+	}
+	return result{c.args, c.cmd.ProcessState.ExitCode(), c.out.String(), c.err.String()}
+}
+
+// run runs the command to its end.
+func (h *home) run(t *testing.T, args ...string) result {
+	t.Helper()
+	return h.start(t, args...).wait(t)
+}
+
+// ok requires success.
+func (r result) ok(t *testing.T) result {
+	t.Helper()
+	require.Equal(t, 0, r.code, "%v said:\n%s", r.args, r.err)
+	return r
+}
+
+// eventually polls until done.
+func eventually(t *testing.T, done func() bool, what string, args ...any) {
+	t.Helper()
+	end := time.Now().Add(patience)
+	for !done() {
+		if time.Now().After(end) {
+			t.Fatalf("waited %s for "+what, append([]any{patience}, args...)...)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}

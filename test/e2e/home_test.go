@@ -1,0 +1,159 @@
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// home is one ROPEWALK_HOME and the environment of its commands.
+type home struct {
+	dir string // the state folder
+	cwd string // where commands run: holds no temporal.yaml and no .tools
+	env []string
+	up  *command // `ropewalk up`, where it runs
+}
+
+// newHome makes a home below dir. Of the caller's environment it keeps what programs need to run
+// and nothing that selects servers.
+func newHome(t *testing.T, dir string, env ...string) *home {
+	t.Helper()
+	path := strings.Join(append(needServers(t), os.Getenv("PATH")), string(os.PathListSeparator))
+	h := &home{dir: filepath.Join(dir, "home"), cwd: filepath.Join(dir, "cwd")}
+	require.NoError(t, os.MkdirAll(h.cwd, 0o755))
+	h.env = []string{"PATH=" + path, "HOME=" + h.cwd, "ROPEWALK_HOME=" + h.dir, "TMPDIR=" + os.TempDir()}
+	for _, name := range []string{"PYENV_ROOT", "PYENV_VERSION", "LD_LIBRARY_PATH", "LANG"} {
+		if v, ok := os.LookupEnv(name); ok {
+			h.env = append(h.env, name+"="+v)
+		}
+	}
+	if os.Getenv("PYENV_ROOT") == "" { // its shims look below HOME
+		h.env = append(h.env, "PYENV_ROOT="+filepath.Join(os.Getenv("HOME"), ".pyenv"))
+	}
+	h.env = append(h.env, env...)
+	return h
+}
+
+// with returns a home of the same folders whose environment has more.
+func (h *home) with(env ...string) *home {
+	other := *h
+	other.env = append(append([]string(nil), h.env...), env...)
+	other.up = nil
+	return &other
+}
+
+// shared is the home of most tests, so that the warm start is made once.
+var shared struct {
+	once sync.Once
+	home *home
+	base report
+}
+
+// base returns the shared home with the stack up, and the report of the base run in it.
+func base(t *testing.T) (*home, report) {
+	t.Helper()
+	needServers(t)
+	shared.once.Do(func() {
+		h := newHome(t, filepath.Join(work, "shared"))
+		shared.home = h
+		h.ensureUp(t)
+		shared.base = h.train(t, "base")
+	})
+	require.NotEmpty(t, shared.base.Digest, "the base run failed in another test")
+	shared.home.ensureUp(t)
+	return shared.home, shared.base
+}
+
+// down returns the shared home with nothing running in it.
+func down(t *testing.T) (*home, report) {
+	h, r := base(t)
+	h.ensureDown(t)
+	return h, r
+}
+
+func (h *home) ensureUp(t *testing.T) {
+	t.Helper()
+	if h.up != nil && h.up.running() {
+		return
+	}
+	h.up = h.start(t, "up")
+	h.up.says(t, "the stack stays up")
+}
+
+func (h *home) ensureDown(t *testing.T) {
+	t.Helper()
+	if h.up == nil {
+		return
+	}
+	h.up.signal(t, syscall.SIGINT)
+	require.Equal(t, 0, h.up.wait(t).code, "up ends well on Ctrl-C")
+	h.up = nil
+	require.NoFileExists(t, filepath.Join(h.dir, "stack.json"))
+}
+
+// stop ends what is up, at the end of all tests.
+func (h *home) stop() {
+	if h.up != nil {
+		_ = h.up.cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-h.up.ended:
+		case <-time.After(30 * time.Second):
+			_ = h.up.cmd.Process.Kill()
+		}
+	}
+}
+
+// report is what the tests read of `run --json`.
+type report struct {
+	Run    string `json:"run_id"`
+	Digest string `json:"checkpoint_digest"`
+	Steps  int    `json:"steps"`
+}
+
+// recipe returns the arguments of a run of the tiny recipe.
+func recipe(run string, more ...string) []string {
+	args := []string{"run", "quickstart", "--json", "--run-id", run}
+	for _, s := range tiny {
+		args = append(args, "--set", s)
+	}
+	return append(args, more...)
+}
+
+// train takes a run of the tiny recipe to its end.
+func (h *home) train(t *testing.T, run string, more ...string) report {
+	t.Helper()
+	return h.run(t, recipe(run, more...)...).ok(t).report(t)
+}
+
+func (r result) report(t *testing.T) report {
+	t.Helper()
+	var out report
+	require.NoError(t, json.Unmarshal([]byte(r.out), &out), "%s", r.out)
+	require.Equal(t, steps, out.Steps)
+	return out
+}
+
+// state is what stack.json says of the running stack.
+type state struct {
+	Addresses struct {
+		Temporal  string `json:"temporal"`
+		Namespace string `json:"namespace"`
+	} `json:"addresses"`
+	Parts map[string]int `json:"parts"`
+}
+
+func (h *home) state(t *testing.T) state {
+	t.Helper()
+	var s state
+	text, err := os.ReadFile(filepath.Join(h.dir, "stack.json"))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &s))
+	return s
+}

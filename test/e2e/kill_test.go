@@ -1,0 +1,115 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+func TestKilledWorkerLosesNothing(t *testing.T) {
+	h, want := base(t)
+	run := h.start(t, recipe("worker-killed")...)
+	worker := h.freezeInMidStep(t, "worker-killed")
+	require.NoError(t, syscall.Kill(worker, syscall.SIGKILL))
+	h.undisturbed(t, want, run.wait(t).ok(t).report(t))
+	require.Contains(t, run.err.String(), "worker", "the restart is told")
+	require.NotEqual(t, worker, h.state(t).Parts["worker"])
+}
+
+// freezeInMidStep stops the worker's process while a step has committed some of its stages and has
+// no head, and returns its process id.
+func (h *home) freezeInMidStep(t *testing.T, run string) int {
+	t.Helper()
+	worker := 0
+	eventually(t, func() bool {
+		if h.record().partialStep(run) == 0 {
+			return false
+		}
+		worker = h.state(t).Parts["worker"]
+		require.Positive(t, worker)
+		require.NoError(t, syscall.Kill(worker, syscall.SIGSTOP))
+		time.Sleep(20 * time.Millisecond) // a put that was on its way is done
+		if h.record().partialStep(run) > 0 {
+			return true
+		}
+		require.NoError(t, syscall.Kill(worker, syscall.SIGCONT))
+		return false
+	}, "a step of %s to be half done", run)
+	return worker
+}
+
+func TestInterruptedRunGoesOn(t *testing.T) {
+	h, want := down(t)
+	h.interrupt(t, "interrupted")
+	require.Less(t, h.record().heads("interrupted"), steps, "interrupted too late to prove anything")
+	r := h.run(t, "resume", "interrupted", "--json").ok(t)
+	h.ensureUp(t)
+	h.undisturbed(t, want, r.report(t))
+}
+
+// interrupt starts a run without a stack beside it and sends it Ctrl-C after its first step.
+func (h *home) interrupt(t *testing.T, name string) {
+	t.Helper()
+	run := h.start(t, recipe(name)...)
+	eventually(t, func() bool { return h.record().heads(name) > 0 }, "the first step of %s", name)
+	run.signal(t, syscall.SIGINT)
+	r := run.wait(t)
+	require.Equal(t, 130, r.code, r.err)
+	require.Contains(t, r.err, "ropewalk resume "+name)
+	require.Empty(t, r.out)
+	require.NoFileExists(t, filepath.Join(h.dir, "stack.json"), "the stack ends with the command")
+}
+
+func TestKilledCommandGoesOn(t *testing.T) {
+	h, want := down(t)
+	run := h.start(t, recipe("command-killed")...)
+	eventually(t, func() bool { return h.record().heads("command-killed") > 0 }, "the first step")
+	run.signal(t, syscall.SIGKILL)
+	run.wait(t)
+	require.Less(t, h.record().heads("command-killed"), steps)
+	r := h.run(t, "resume", "command-killed", "--json").ok(t)
+	h.ensureUp(t)
+	h.undisturbed(t, want, r.report(t))
+}
+
+func TestRunGoesOnWithoutItsHistory(t *testing.T) {
+	h, want := down(t)
+	h.interrupt(t, "forgotten")
+	finished := h.record().heads("forgotten")
+	before := h.stamps(t, "forgotten")
+	files, err := filepath.Glob(filepath.Join(h.dir, "temporal.db*"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, f := range files {
+		require.NoError(t, os.Remove(f))
+	}
+	r := h.run(t, "resume", "forgotten", "--json").ok(t)
+	h.ensureUp(t)
+	h.undisturbed(t, want, r.report(t))
+	require.Less(t, finished, steps)
+	after := h.stamps(t, "forgotten")
+	for key, stamp := range before {
+		if now, there := after[key]; there { // checkpoints are pruned meanwhile
+			require.Equal(t, stamp, now, "%s was committed and is written again", key)
+		}
+	}
+}
+
+// stamps returns when each committed manifest of a run was written.
+func (h *home) stamps(t *testing.T, run string) map[string]time.Time {
+	t.Helper()
+	out := map[string]time.Time{}
+	for _, key := range h.record().keys(schema.ManifestsPrefix(run)) {
+		info, err := os.Stat(h.record().path(key))
+		require.NoError(t, err)
+		out[key] = info.ModTime()
+	}
+	require.NotEmpty(t, out)
+	return out
+}

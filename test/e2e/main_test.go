@@ -1,0 +1,110 @@
+package e2e
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/ropewalk/ropewalk/internal/stack"
+)
+
+var update = flag.Bool("update", false, "write workflows/testdata anew from real runs (TestRecordHistories)")
+
+// work is the folder of the whole test binary: the command and the shared home.
+var work string
+
+// tiny makes the quickstart a matter of seconds in which every stage still has something to do:
+// a quarter of the warm start's samples of the easiest level come out right.
+var tiny = []string{
+	"steps=4", "policy.layers=2", "policy.hidden=96", "policy.heads=3", "policy.kv_heads=1", "policy.ffn=192",
+	"environment.level_shares={2: 1}", "warm_start.levels=[2]", "warm_start.steps=200", "warm_start.batch=48", "warm_start.optimizer.lr=0.006",
+	"warm_start.teacher.bad_code=0.1", "warm_start.teacher.wrong_order=0", "warm_start.teacher.missing_print=0.1",
+	"warm_start.teacher.no_tool=0", "warm_start.teacher.wrong_copy=0",
+	"rollout.prompts=8", "rollout.oversample=8", "rollout.shard_groups=4",
+	"resample.roc.keep=4", "resample.roc.min_positive=1", "resample.roc.min_negative=1",
+	"evaluation.problems=12", "evaluation.samples=1", "optimizer.minibatches=1",
+	"checkpoint.every=0", "checkpoint.keep_last=2", "checkpoint.keep_best=0",
+}
+
+const steps = 4
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (int, error) {
+	var err error
+	if work, err = os.MkdirTemp("", "ropewalk-e2e-"); err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(work)
+	if !testing.Short() {
+		if err := build(); err != nil {
+			return 1, err
+		}
+	}
+	code := m.Run()
+	if shared.home != nil {
+		shared.home.stop()
+	}
+	return code, nil
+}
+
+func binary() string { return filepath.Join(work, "bin", "ropewalk") }
+
+// build makes the command once, as the Makefile does.
+func build() error {
+	cmd := exec.Command("go", "build", "-trimpath", "-o", binary(), "./cmd/ropewalk")
+	cmd.Dir = root()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the command: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// root is the repository's.
+func root() string {
+	dir, err := filepath.Abs("../..")
+	if err != nil {
+		panic(err)
+	}
+	return dir
+}
+
+// needServers skips a test where it cannot run, or fails it where ROPEWALK_REQUIRE_SERVERS says
+// that it must. It returns the folders of the servers' programs.
+func needServers(t *testing.T) []string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts real servers; run without -short")
+	}
+	var folders []string
+	for _, name := range []string{"temporal", "versitygw"} {
+		path, err := stack.FindTool(name)
+		if err != nil {
+			absent(t, err.Error())
+		}
+		folders = append(folders, filepath.Dir(path))
+	}
+	if _, err := exec.LookPath("python3"); err != nil {
+		absent(t, "python3 is not on PATH; the sandbox forks it (Debian: apt-get install python3)")
+	}
+	return folders
+}
+
+func absent(t *testing.T, what string) {
+	t.Helper()
+	if os.Getenv("ROPEWALK_REQUIRE_SERVERS") != "" {
+		t.Fatalf("ROPEWALK_REQUIRE_SERVERS is set, and %s", what)
+	}
+	t.Skip(what)
+}

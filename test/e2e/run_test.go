@@ -1,0 +1,123 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// maxPayload is the largest payload, in bytes, that may pass through Temporal: references and
+// small statistics, never rows.
+const maxPayload = 32 << 10
+
+func TestRunPrintsOneJSONObject(t *testing.T) {
+	h, want := base(t)
+	// Run again under another name: the same recipe and seed, so the warm start is reused.
+	r := h.run(t, recipe("again")...).ok(t)
+	got := r.report(t)
+	h.undisturbed(t, want, got)
+	require.Equal(t, 1, strings.Count(r.out, "\n"), "standard output holds one line")
+	require.Contains(t, r.err, "  step  reward success", "progress goes to standard error")
+
+	var fields map[string]any
+	require.NoError(t, json.Unmarshal([]byte(r.out), &fields))
+	number := func(path string) float64 {
+		t.Helper()
+		var at any = fields
+		for name := range strings.SplitSeq(path, "/") {
+			in, ok := at.(map[string]any)
+			require.True(t, ok && in[name] != nil, "%s is missing in %s", path, r.out)
+			at = in[name]
+		}
+		n, ok := at.(float64)
+		require.True(t, ok, "%s is %T, want a number", path, at)
+		return n
+	}
+	require.Equal(t, "again", fields["run_id"])
+	require.Equal(t, "quickstart", fields["recipe"])
+	require.Equal(t, "done", fields["status"])
+	require.Equal(t, 1.0, number("seed"))
+	for _, evaluation := range []string{"warm_start", "final"} {
+		require.Equal(t, 12.0, number(evaluation+"/n"))
+		for _, f := range []string{"success", "ci_low", "ci_high", "greedy", "tool_error_rate_positives"} {
+			require.GreaterOrEqual(t, number(evaluation+"/"+f), 0.0)
+		}
+		for _, level := range []string{"2", "3", "4"} {
+			require.Equal(t, 4.0, number(evaluation+"/by_level/"+level+"/n"))
+			require.LessOrEqual(t, number(evaluation+"/by_level/"+level+"/ci_low"), number(evaluation+"/by_level/"+level+"/success"))
+			require.LessOrEqual(t, number(evaluation+"/by_level/"+level+"/success"), number(evaluation+"/by_level/"+level+"/ci_high"))
+		}
+	}
+	require.Equal(t, float64(steps*8*8), number("trajectories"))
+	for _, positive := range []string{
+		"tool_calls", "tokens", "wall_seconds", "rl_seconds", "eval_seconds", "peak_rss_mb", "machine/cores", "machine/threads",
+		"stage_seconds/prompts", "stage_seconds/rollout", "stage_seconds/sandbox", "stage_seconds/assemble", "stage_seconds/reward",
+		"stage_seconds/resample", "stage_seconds/advantage", "stage_seconds/update", "stage_seconds/publish",
+	} {
+		require.Positive(t, number(positive), positive)
+	}
+	require.GreaterOrEqual(t, number("warm_start_seconds"), 0.0)
+	require.Less(t, number("rl_seconds"), number("wall_seconds"))
+	require.Greater(t, number("orchestration_share"), 0.0)
+	require.Less(t, number("orchestration_share"), 1.0)
+	require.Positive(t, number("max_payload_bytes"))
+	require.LessOrEqual(t, number("max_payload_bytes"), float64(maxPayload))
+	require.Len(t, fields["checkpoint_digest"], 64)
+	machine := fields["machine"].(map[string]any)
+	require.NotEmpty(t, machine["cpu"])
+	require.NotEmpty(t, machine["blas"])
+}
+
+func TestSecondRunReusesTheWarmStart(t *testing.T) {
+	h, _ := base(t)
+	h.train(t, "reuse")
+	key := schema.AtInit("reuse", schema.StageWarmStart).ManifestKey()
+	first := h.record().manifest(t, schema.AtInit("base", schema.StageWarmStart).ManifestKey())
+	second := h.record().manifest(t, key)
+	require.Contains(t, first.Note["result"], `"reused":false`)
+	require.Contains(t, second.Note["result"], `"reused":true`)
+	require.Equal(t, first.Checkpoint, second.Checkpoint)
+	require.True(t, strings.HasPrefix(second.Checkpoint.Prefix, "warmstarts/"), second.Checkpoint.Prefix)
+}
+
+func TestAnotherSeedGivesAnotherPolicy(t *testing.T) {
+	h, one := base(t)
+	two := h.train(t, "seed-two", "--seed", "2", "--set", "warm_start.steps=40")
+	require.NotEqual(t, one.Digest, two.Digest)
+	h.run(t, "verify", "seed-two").ok(t)
+}
+
+func TestEveryTableHasRows(t *testing.T) {
+	h, _ := base(t)
+	for _, table := range schema.Tables() {
+		t.Run(string(table), func(t *testing.T) {
+			r := h.run(t, "sql", "--run", "base", "--json", fmt.Sprintf("select count(*) n from %s", table)).ok(t)
+			var got struct{ Rows [][]float64 }
+			require.NoError(t, json.Unmarshal([]byte(r.out), &got), r.out)
+			require.Len(t, got.Rows, 1)
+			require.Positive(t, got.Rows[0][0])
+		})
+	}
+}
+
+func TestRunsShowAndFollowReadTheRun(t *testing.T) {
+	h, _ := base(t)
+	require.Contains(t, h.run(t, "runs").ok(t).out, "base ")
+	require.Contains(t, h.run(t, "show", "base", "--step", "1").ok(t).out, "reward")
+	// The run's history is still on the server, so following it shows its steps and ends.
+	require.Contains(t, h.run(t, "follow", "base").ok(t).err, fmt.Sprintf("\n%6d  ", steps))
+}
+
+func TestDryRunStartsNothing(t *testing.T) {
+	h := newHome(t, t.TempDir())
+	r := h.run(t, recipe("dry", "--dry-run")...).ok(t)
+	require.Equal(t, 1, strings.Count(r.out, "\n"))
+	var got map[string]any
+	require.NoError(t, json.Unmarshal([]byte(r.out), &got))
+	require.NoDirExists(t, h.dir)
+}
