@@ -99,27 +99,15 @@ func (a PrepareRun) commitRecipe(ctx context.Context, run string, place schema.P
 	return ref, err
 }
 
-// CatalogueEntry says, for a listing of runs, what a run is. No stage reads it.
-type CatalogueEntry struct {
-	Run     string `json:"run"`
-	Recipe  string `json:"recipe"`
-	Seed    uint64 `json:"seed"`
-	Steps   int    `json:"steps"`
-	Created string `json:"created"` // RFC 3339, UTC
-}
-
-// CataloguePrefix is the common prefix of the catalogue's entries.
-const CataloguePrefix = "catalogue/"
-
 // catalogue puts the run's entry; the first attempt's stands.
 func (a PrepareRun) catalogue(ctx context.Context, run string, r recipes.Recipe) error {
-	entry, err := schema.Canonical(CatalogueEntry{
+	entry, err := schema.Canonical(schema.CatalogueEntry{
 		Run: run, Recipe: r.Name, Seed: r.Seed, Steps: r.Steps, Created: time.Now().UTC().Format(time.RFC3339),
 	})
 	if err != nil {
 		return err
 	}
-	key := CataloguePrefix + run + ".json"
+	key := schema.CatalogueKey(run)
 	if existing, err := a.Store.List(ctx, key); err != nil || len(existing) > 0 {
 		return err
 	}

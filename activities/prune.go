@@ -95,7 +95,7 @@ func (d *Deps) checkpointSteps(ctx context.Context, run string) ([]int, error) {
 		version, file, _ := strings.Cut(strings.TrimPrefix(o.Key, prefix), "/")
 		number, _, _ := strings.Cut(version, "-")
 		step, err := strconv.Atoi(number)
-		if err != nil || file == prunedFile {
+		if err != nil || file == schema.PrunedFile {
 			continue
 		}
 		if len(steps) == 0 || steps[len(steps)-1] != step {
@@ -104,8 +104,6 @@ func (d *Deps) checkpointSteps(ctx context.Context, run string) ([]int, error) {
 	}
 	return steps, nil
 }
-
-const prunedFile = "pruned.json"
 
 // pruneStep deletes the files of one step's checkpoint. A checkpoint that no manifest names was
 // left by an attempt that lost; it is an orphan and not this function's business.
@@ -118,7 +116,7 @@ func (d *Deps) pruneStep(ctx context.Context, scope wire.Scope, step int) error 
 	if err != nil {
 		return err
 	}
-	if err := d.Store.PutIfAbsent(ctx, m.Checkpoint.Prefix+prunedFile, note); err != nil && !errors.Is(err, store.ErrExists) {
+	if err := d.Store.PutIfAbsent(ctx, m.Checkpoint.Prefix+schema.PrunedFile, note); err != nil && !errors.Is(err, store.ErrExists) {
 		return fmt.Errorf("note that checkpoint %s is pruned: %w", m.Checkpoint.Prefix, err)
 	}
 	for _, f := range m.Checkpoint.Files {

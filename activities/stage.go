@@ -48,7 +48,6 @@ type draft struct {
 const (
 	statRows   = "rows"
 	statTokens = "tokens"
-	noteResult = "result"
 )
 
 // execute runs one stage: adopt what is committed, else work and commit. out is the activity's
@@ -86,7 +85,7 @@ func (w *draft) run(ctx context.Context, s spec, out any, done *wire.Done, work 
 	if w.manifest.Note == nil {
 		w.manifest.Note = map[string]string{}
 	}
-	w.manifest.Note[noteResult] = string(result)
+	w.manifest.Note[schema.NoteResult] = string(result)
 	w.manifest.Stats = map[string]float64{statRows: float64(w.timing.Rows), statTokens: float64(w.timing.Tokens)}
 	maps.Copy(w.manifest.Stats, w.stats)
 	committed, ref, adopted, err := w.deps.Record.Commit(ctx, w.manifest)
@@ -102,7 +101,7 @@ func (w *draft) run(ctx context.Context, s spec, out any, done *wire.Done, work 
 
 // adopt returns what another attempt has committed as if this one had done it.
 func (w *draft) adopt(m schema.Manifest, ref schema.Ref, out any, done *wire.Done) error {
-	if text, ok := m.Note[noteResult]; ok {
+	if text, ok := m.Note[schema.NoteResult]; ok {
 		if err := json.Unmarshal([]byte(text), out); err != nil {
 			return fmt.Errorf("%w: result in %s: %w", commit.ErrDamaged, ref.Key, err)
 		}

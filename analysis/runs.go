@@ -12,20 +12,10 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// CataloguePrefix is the common prefix of the catalogue's entries, one a run.
-const CataloguePrefix = "catalogue/"
-
-// noteResult is the note of a manifest that holds its activity's result as JSON.
-const noteResult = "result"
-
 // Run is one run of the catalogue and how far it has come.
 type Run struct {
-	Run       string `json:"run"`
-	Recipe    string `json:"recipe"`
-	Seed      uint64 `json:"seed"`
-	Steps     int    `json:"steps"` // of the recipe; 0 where nothing is trained
-	Created   string `json:"created"`
-	StepsDone int    `json:"steps_done"`
+	schema.CatalogueEntry
+	StepsDone int `json:"steps_done"`
 	// Status is done when the last evaluation is committed (for an import: its head), else open:
 	// the run goes on, waits for a worker or has failed.
 	Status string `json:"status"`
@@ -42,13 +32,13 @@ const (
 
 // Runs lists the catalogue, newest first.
 func (r *Record) Runs(ctx context.Context) ([]Run, error) {
-	listed, err := r.objects.List(ctx, CataloguePrefix)
+	listed, err := r.objects.List(ctx, schema.CataloguePrefix)
 	if err != nil {
 		return nil, fmt.Errorf("list runs: %w", err)
 	}
 	runs := make([]Run, len(listed))
 	if err := each(ctx, fetches, len(listed), func(ctx context.Context, i int) error {
-		name := strings.TrimSuffix(strings.TrimPrefix(listed[i].Key, CataloguePrefix), ".json")
+		name := strings.TrimSuffix(strings.TrimPrefix(listed[i].Key, schema.CataloguePrefix), ".json")
 		var err error
 		runs[i], err = r.Run(ctx, name)
 		return err
@@ -63,7 +53,7 @@ func (r *Record) Runs(ctx context.Context) ([]Run, error) {
 
 // Run reads one entry of the catalogue and how far the run has come.
 func (r *Record) Run(ctx context.Context, name string) (Run, error) {
-	key := CataloguePrefix + name + ".json"
+	key := schema.CatalogueKey(name)
 	data, err := r.objects.Get(ctx, key)
 	if err != nil {
 		return Run{}, fmt.Errorf("read the catalogue's entry of run %s: %w", name, err)
@@ -131,7 +121,7 @@ func (v *Visible) evaluations(ctx context.Context, planned int) ([]Evaluation, e
 	out := make([]Evaluation, len(manifests))
 	for i, m := range manifests {
 		var result wire.Evaluated
-		if err := json.Unmarshal([]byte(m.Note[noteResult]), &result); err != nil {
+		if err := json.Unmarshal([]byte(m.Note[schema.NoteResult]), &result); err != nil {
 			return nil, fmt.Errorf("read the result in %s: %w", m.ManifestKey(), err)
 		}
 		out[i] = Evaluation{Step: placed(m), Tag: "step", Summary: result.Summary}

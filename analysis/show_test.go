@@ -13,6 +13,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/analysis/recordtest"
+	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store/mem"
 )
 
@@ -113,8 +114,8 @@ func TestRunsNewestFirst(t *testing.T) {
 	require.NoError(t, err)
 	quarter, most := 0.25, 0.75
 	want := []analysis.Run{
-		{Run: "new", Recipe: "fixture", Seed: 2, Steps: 3, StepsDone: 1, Created: "2026-01-02T00:00:00Z", Status: analysis.StatusOpen, Before: &quarter},
-		{Run: "old", Recipe: "fixture", Seed: 1, Steps: 1, StepsDone: 1, Created: "2026-01-01T00:00:00Z", Status: analysis.StatusDone, Before: &quarter, After: &most},
+		{CatalogueEntry: schema.CatalogueEntry{Run: "new", Recipe: "fixture", Seed: 2, Steps: 3, Created: "2026-01-02T00:00:00Z"}, StepsDone: 1, Status: analysis.StatusOpen, Before: &quarter},
+		{CatalogueEntry: schema.CatalogueEntry{Run: "old", Recipe: "fixture", Seed: 1, Steps: 1, Created: "2026-01-01T00:00:00Z"}, StepsDone: 1, Status: analysis.StatusDone, Before: &quarter, After: &most},
 	}
 	if d := cmp.Diff(want, runs); d != "" {
 		t.Errorf("-want +got:\n%s", d)

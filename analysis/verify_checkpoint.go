@@ -12,9 +12,6 @@ import (
 	"github.com/ropewalk/ropewalk/store"
 )
 
-// prunedFile is the note beside the place of a checkpoint whose files were deleted on purpose.
-const prunedFile = "pruned.json"
-
 // checkCheckpoints checks each checkpoint once, whoever names it.
 func (v *verifier) checkCheckpoints(ctx context.Context) error {
 	pruned := map[string]bool{} // by prefix
@@ -43,7 +40,7 @@ func (v *verifier) checkCheckpoints(ctx context.Context) error {
 
 // prunedNote reports whether the checkpoint's files were deleted on purpose.
 func (v *verifier) prunedNote(ctx context.Context, owner string, c schema.Checkpoint) (bool, error) {
-	key := c.Prefix + prunedFile
+	key := c.Prefix + schema.PrunedFile
 	v.name(key)
 	for _, f := range c.Files {
 		v.name(c.Prefix + f.Name) // what pruning has not deleted yet is no orphan
@@ -111,7 +108,7 @@ func (v *verifier) checkNeeded(pruned map[string]bool) {
 	}
 	for _, ref := range v.heads[last].Stages[schema.StageUpdate] {
 		if c := v.manifests[ref.Key].Checkpoint; c != nil && pruned[c.Prefix] {
-			v.fault(FaultPruned, c.Prefix+prunedFile, "says that the checkpoint is pruned, and step %d, the run's last, ends with it", last)
+			v.fault(FaultPruned, c.Prefix+schema.PrunedFile, "says that the checkpoint is pruned, and step %d, the run's last, ends with it", last)
 		}
 	}
 }

@@ -45,7 +45,7 @@ func CheckpointPrefix(run, version string) string {
 }
 
 // PrunedKey is where the mark of a pruned checkpoint lies, beside the files that it lost.
-func PrunedKey(run, version string) string { return CheckpointPrefix(run, version) + "pruned.json" }
+func PrunedKey(run, version string) string { return CheckpointPrefix(run, version) + PrunedFile }
 
 // WarmStartPrefix is the common prefix of a warm start.
 func WarmStartPrefix(inputs string) string { return warmPrefix + inputs + "/" }

@@ -5,9 +5,17 @@ import (
 	"fmt"
 
 	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/ropewalk/ropewalk/activities/wire"
 )
+
+// refuse lets a refused input be found by its kind; the failure is the input's error as it is.
+func refuse(ctx workflow.Context, err error) error {
+	// Upserting fails only for keys that cannot be encoded; this is a constant.
+	_ = workflow.UpsertTypedSearchAttributes(ctx, attrFailureKind.ValueSet(wire.FailBadInput))
+	return err
+}
 
 // failure finds the innermost cause of a failed stage: its kind and the text that a person needs.
 func failure(err error) (kind, text string) {

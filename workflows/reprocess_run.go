@@ -40,14 +40,14 @@ type reprocess struct {
 // takes them through reward → resample → advantage. There is no policy, so there is no update.
 func ReprocessRun(ctx workflow.Context, in ReprocessInput) (ReprocessResult, error) {
 	if err := in.validate(); err != nil {
-		return ReprocessResult{}, err
+		return ReprocessResult{}, refuse(ctx, err)
 	}
 	run := in.Run
 	if run == "" {
 		run = workflow.GetInfo(ctx).WorkflowExecution.ID
 	}
 	if err := checkRun(run); err != nil {
-		return ReprocessResult{}, err
+		return ReprocessResult{}, refuse(ctx, err)
 	}
 	if err := workflow.UpsertTypedSearchAttributes(ctx, attrRunID.ValueSet(run)); err != nil {
 		return ReprocessResult{}, fmt.Errorf("set search attribute RunID: %w", err)

@@ -26,12 +26,13 @@ type TrainRunResult struct {
 
 // trainRun is TrainRun's state.
 type trainRun struct {
-	in       TrainRunInput
-	run      string
-	prepared wire.Prepared
-	policy   wire.PolicyRef
-	next     int
-	progress Progress
+	in        TrainRunInput
+	run       string
+	prepared  wire.Prepared
+	policy    wire.PolicyRef
+	next      int
+	progress  Progress
+	recording []workflow.Future // of measured times, beside the next steps
 }
 
 // TrainRun trains one policy by one recipe: prepare, warm start, evaluate, then one child
@@ -39,14 +40,14 @@ type trainRun struct {
 // has committed before is adopted, so a run started again goes on where it was.
 func TrainRun(ctx workflow.Context, in TrainRunInput) (TrainRunResult, error) {
 	if err := in.validate(); err != nil {
-		return TrainRunResult{}, err
+		return TrainRunResult{}, refuse(ctx, err)
 	}
 	r := &trainRun{in: in, run: in.Run}
 	if r.run == "" {
 		r.run = workflow.GetInfo(ctx).WorkflowExecution.ID
 	}
 	if err := checkRun(r.run); err != nil {
-		return TrainRunResult{}, err
+		return TrainRunResult{}, refuse(ctx, err)
 	}
 	if err := workflow.SetQueryHandler(ctx, QueryProgress, func() (Progress, error) { return r.progress, nil }); err != nil {
 		return TrainRunResult{}, fmt.Errorf("register query %s: %w", QueryProgress, err)
@@ -69,6 +70,9 @@ func (r *trainRun) execute(ctx workflow.Context) (TrainRunResult, error) {
 	}
 	for taken := 0; r.next <= r.prepared.Plan.Steps; taken++ {
 		if taken == stepsPerHistory {
+			if err := r.recorded(ctx); err != nil {
+				return TrainRunResult{}, err
+			}
 			return TrainRunResult{}, r.continueAsNew(ctx)
 		}
 		if err := r.step(ctx); err != nil {
@@ -103,9 +107,7 @@ func (r *trainRun) begin(ctx workflow.Context) error {
 		return err
 	}
 	r.progress.Warm = &evaluated.Summary
-	if err := r.record(ctx, wire.InitStep, r.prepared.Timing, warm.Timing, evaluated.Timing); err != nil {
-		return err
-	}
+	r.record(ctx, wire.InitStep, "run", r.prepared.Timing, warm.Timing, evaluated.Timing)
 	if r.prepared.NextStep > 1 {
 		r.next, r.policy = r.prepared.NextStep, *r.prepared.Policy
 	}
@@ -129,12 +131,13 @@ func (r *trainRun) step(ctx workflow.Context) error {
 	}
 	r.policy, r.next = out.Policy, step+1
 	r.progress.add(out.Line)
+	r.record(ctx, step, "step", out.Timings...)
 	if plan.EvaluateEvery > 0 && step%plan.EvaluateEvery == 0 && step < plan.Steps {
 		evaluated, err := r.evaluate(ctx, step, "step")
 		if err != nil {
 			return err
 		}
-		return r.record(ctx, step, evaluated.Timing)
+		r.record(ctx, step, "run", evaluated.Timing)
 	}
 	return nil
 }
@@ -146,12 +149,22 @@ func (r *trainRun) evaluate(ctx workflow.Context, step int, tag string) (wire.Ev
 	})
 }
 
-// record keeps the run-level activities' measured times; steps keep their own.
-func (r *trainRun) record(ctx workflow.Context, step int, timings ...wire.Timing) error {
-	_, err := call[wire.Done](ctx, wire.RecordTimings, "measured times", wire.RecordTimingsInput{
-		Scope: scoped(r.run, step, r.prepared), Timings: timings, Part: "run",
-	})
-	return err
+// record keeps measured times, beside whatever comes next: nothing waits for them but the end.
+func (r *trainRun) record(ctx workflow.Context, step int, part string, timings ...wire.Timing) {
+	r.recording = append(r.recording, start(ctx, wire.RecordTimings, "measured times", wire.RecordTimingsInput{
+		Scope: scoped(r.run, step, r.prepared), Timings: timings, Part: part,
+	}))
+}
+
+// recorded waits until all measured times are kept.
+func (r *trainRun) recorded(ctx workflow.Context) error {
+	for _, f := range r.recording {
+		if err := f.Get(ctx, nil); err != nil {
+			return err
+		}
+	}
+	r.recording = nil
+	return nil
 }
 
 func (r *trainRun) finish(ctx workflow.Context) (TrainRunResult, error) {
@@ -160,7 +173,8 @@ func (r *trainRun) finish(ctx workflow.Context) (TrainRunResult, error) {
 	if err != nil {
 		return TrainRunResult{}, err
 	}
-	if err := r.record(ctx, last, evaluated.Timing); err != nil {
+	r.record(ctx, last, "run", evaluated.Timing)
+	if err := r.recorded(ctx); err != nil {
 		return TrainRunResult{}, err
 	}
 	r.progress.Final = &evaluated.Summary

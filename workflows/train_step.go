@@ -21,6 +21,8 @@ type TrainStepInput struct {
 type TrainStepResult struct {
 	Policy wire.PolicyRef `json:"policy"`
 	Line   StepLine       `json:"line"`
+	// Timings are the step's activities as measured, for the record.
+	Timings []wire.Timing `json:"timings"`
 }
 
 // trainStep is TrainStep's state.
@@ -87,10 +89,10 @@ func (s *trainStep) execute(ctx workflow.Context) (TrainStepResult, error) {
 	if err := s.publish(ctx, update.Policy); err != nil {
 		return TrainStepResult{}, err
 	}
-	return TrainStepResult{Policy: update.Policy, Line: s.line(lanes, selection, update)}, nil
+	return TrainStepResult{Policy: update.Policy, Line: s.line(lanes, selection, update), Timings: s.times.all}, nil
 }
 
-// publish makes the rollout engine serve the new policy, commits the step's head and keeps the times.
+// publish makes the rollout engine serve the new policy and commits the step's head.
 func (s *trainStep) publish(ctx workflow.Context, policy wire.PolicyRef) error {
 	s.enter(ctx, wire.StagePublish)
 	published, err := call[wire.Published](ctx, wire.PublishPolicy, "serve "+short(policy.Digest), wire.PublishInput{
@@ -100,10 +102,7 @@ func (s *trainStep) publish(ctx workflow.Context, policy wire.PolicyRef) error {
 		return err
 	}
 	s.times.add(published.Timing)
-	_, err = call[wire.Done](ctx, wire.RecordTimings, "measured times", wire.RecordTimingsInput{
-		Scope: s.scope, Timings: s.times.all, Part: "step",
-	})
-	return err
+	return nil
 }
 
 // commitLanes commits the stage manifests of everything that was done shard by shard. It

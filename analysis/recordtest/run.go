@@ -157,7 +157,7 @@ func (r *Run) Prune(step int) {
 	c := *r.Updates[step].Checkpoint
 	note, err := schema.Canonical(map[string]any{"checkpoint": c, "why": "for the test"})
 	require.NoError(r.t, err)
-	require.NoError(r.t, r.Store.PutIfAbsent(context.Background(), c.Prefix+"pruned.json", note))
+	require.NoError(r.t, r.Store.PutIfAbsent(context.Background(), c.Prefix+schema.PrunedFile, note))
 	for _, f := range c.Files {
 		require.NoError(r.t, r.Store.Delete(context.Background(), c.Prefix+f.Name))
 	}
@@ -215,7 +215,7 @@ func (r *Run) evaluate(step int, tag string, right int) {
 	}
 	success := float64(right) / 4
 	m.Stats = map[string]float64{"success": success, "greedy": success, "rows": float64(len(rows))}
-	m.Note = map[string]string{"result": fmt.Sprintf(`{"summary":{"success":%g,"ci_low":%g,"ci_high":%g,"n":4,"greedy":%g}}`, success, success/2, (1+success)/2, success)}
+	m.Note = map[string]string{schema.NoteResult: fmt.Sprintf(`{"summary":{"success":%g,"ci_low":%g,"ci_high":%g,"n":4,"greedy":%g}}`, success, success/2, (1+success)/2, success)}
 	put(r, m, rows)
 	r.spend(schema.StageEvaluate, -1, -1, int64(len(rows)), 96)
 }

@@ -211,8 +211,11 @@ const severalStatements = "try using PrepareContext"
 // mendable marks an error as the query's, unless the command was interrupted. Where a table is
 // unknown, it says which there are.
 func mendable(ctx context.Context, err error) error {
-	if err == nil || ctx.Err() != nil {
-		return err
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("ask DuckDB: %w", ctx.Err())
 	}
 	text := err.Error()
 	if strings.Contains(text, "Table with name") {

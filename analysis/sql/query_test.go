@@ -238,6 +238,39 @@ func TestFormats(t *testing.T) {
 	require.Equal(t, "n,t,x,l,h,d,s\n7,\"a,\"\"b\"\"\n\x1b[2J\",,\"[1.5,2]\",170141183460469231731687303715884105727,2026-01-02,\"{\"\"a\"\":1}\"\n", csv.String())
 }
 
+func TestValues(t *testing.T) {
+	for query, want := range map[string]string{
+		"1.50::decimal(9,2)":                           `1.5`,
+		"0.1::float":                                   `0.1`,
+		"'infinity'::double":                           `"Infinity"`,
+		"timestamp '2026-01-02 03:04:05.5'":            `"2026-01-02T03:04:05.5Z"`,
+		"timestamptz '2026-01-02 03:04:05+00'":         `"2026-01-02T03:04:05Z"`,
+		"time '03:04:05.25'":                           `"03:04:05.25"`,
+		"interval 1 month + interval 90 minutes":       `"1 months 0 days 1h30m0s"`,
+		"'\\x01\\xff'::blob":                           `"\\x01ff"`,
+		"'00000000-0000-0000-0000-0000000000ff'::uuid": `"00000000-0000-0000-0000-0000000000ff"`,
+		"map {'a': 1, 'b': null}":                      `{"a":1,"b":null}`,
+		"[{'x': 'nan'::double}]":                       `[{"x":"NaN"}]`,
+		"true":                                         `true`,
+	} {
+		got, err := sql.Query(context.Background(), sql.Options{Store: mem.New(), Cache: t.TempDir(), Query: "select " + query})
+		require.NoError(t, err, query)
+		data, err := json.Marshal(got.Rows[0][0])
+		require.NoError(t, err, query)
+		require.Equal(t, want, string(data), query)
+	}
+}
+
+func TestInterruptedQueryIsNotBad(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	started := time.Now()
+	_, err := sql.Query(ctx, sql.Options{Store: mem.New(), Cache: t.TempDir(), Query: "select sum(a.range * b.range) from range(1000000000) a, range(1000000000) b"})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.NotErrorIs(t, err, sql.ErrQuery)
+	require.Less(t, time.Since(started), 20*time.Second)
+}
+
 // A run of a hundred steps and more is answered within seconds, the second time from the cache.
 func TestManySteps(t *testing.T) {
 	if testing.Short() {

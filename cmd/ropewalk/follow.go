@@ -33,7 +33,10 @@ func (a *app) followCommand() *cobra.Command {
 				return err
 			}
 			_, err = a.follow(cmd.Context(), s, args[0])
-			return a.interruptible(cmd.Context(), args[0], runError(err))
+			if err != nil && cmd.Context().Err() != nil {
+				return silentError{exitInterrupted} // who only watches ends nothing
+			}
+			return runError(err)
 		},
 	}
 }
@@ -91,12 +94,24 @@ func (v *progressView) poll(ctx context.Context, c client.Client, run string) {
 	v.show(p)
 }
 
-// interruptible turns an interruption into words on how to go on.
-func (a *app) interruptible(ctx context.Context, run string, err error) error {
+// interruptible turns an interruption into words on how to go on. On the local stack, which ends
+// with this command, the run is ended as well, so that it does not go on by itself behind the
+// next command; on a server of the user's it goes on.
+func (a *app) interruptible(ctx context.Context, s *session, run, goOn string, err error) error {
 	if err == nil || ctx.Err() == nil {
 		return err
 	}
-	fmt.Fprintf(a.err, "\ninterrupted; everything committed is kept. Go on with: ropewalk resume %s\n", run)
+	if !s.local() {
+		fmt.Fprintf(a.err, "\ninterrupted; the run goes on at the server: ropewalk follow %s\n", run)
+		return silentError{exitInterrupted}
+	}
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	reason := "interrupted; go on with: " + goOn
+	if err := s.temporal.TerminateWorkflow(end, run, "", reason); err != nil {
+		slog.Warn("end the interrupted run", "run", run, "error", err)
+	}
+	fmt.Fprintf(a.err, "\ninterrupted; everything committed is kept. Go on with: %s\n", goOn)
 	return silentError{exitInterrupted}
 }
 

@@ -100,7 +100,7 @@ func (a *app) importFile(ctx context.Context, file string, o importOptions) erro
 	}
 	result, err := reprocess(ctx, s.temporal, input)
 	if err != nil {
-		return a.interruptible(ctx, input.Run, runError(err))
+		return a.interruptible(ctx, s, input.Run, "ropewalk import gsm8k-solutions "+file+" --run-id "+input.Run, runError(err))
 	}
 	return a.printImport(result, time.Since(started), o.json)
 }

@@ -140,12 +140,12 @@ func (a *app) train(cmd *cobra.Command, input workflows.TrainRunInput, asJSON bo
 	defer s.close()
 	a.printAddresses(s)
 	if err := start(ctx, s.temporal, input); err != nil {
-		return a.interruptible(ctx, input.Run, err)
+		return a.interruptible(ctx, s, input.Run, "ropewalk resume "+input.Run, err)
 	}
 	fmt.Fprintf(a.err, "run          %s\n", input.Run)
 	result, err := a.follow(ctx, s, input.Run)
 	if err != nil {
-		return a.interruptible(ctx, input.Run, runError(err))
+		return a.interruptible(ctx, s, input.Run, "ropewalk resume "+input.Run, runError(err))
 	}
 	report, err := s.report(ctx, input.Run, result, time.Since(started))
 	if err != nil {
@@ -180,6 +180,9 @@ func start(ctx context.Context, c client.Client, input workflows.TrainRunInput) 
 
 // runError keeps of a failed workflow what its author wrote.
 func runError(err error) error {
+	if err == nil {
+		return nil
+	}
 	var app *temporal.ApplicationError
 	if errors.As(err, &app) {
 		if app.Type() == wire.FailBadInput {
@@ -187,8 +190,9 @@ func runError(err error) error {
 		}
 		return errors.New(app.Message())
 	}
-	if temporal.IsCanceledError(err) {
-		return errors.New("the run was cancelled; `ropewalk resume` starts it again from the last committed stage")
+	var ended *temporal.TerminatedError
+	if temporal.IsCanceledError(err) || errors.As(err, &ended) {
+		return errors.New("the run was ended from outside; `ropewalk resume` starts it again from the last committed stage")
 	}
 	return err
 }

@@ -83,6 +83,9 @@ func (s *session) lost() error {
 	return errors.New("the stack was lost")
 }
 
+// local reports whether Temporal is the local stack's.
+func (s *session) local() bool { return s.lease.Addresses().UI != "" }
+
 func (s *session) close() {
 	if s.temporal != nil {
 		s.temporal.Close()

@@ -22,6 +22,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/temporalconf"
 	"github.com/ropewalk/ropewalk/policy/cpu"
 	"github.com/ropewalk/ropewalk/sandbox/zygote"
+	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/store/s3"
 	"github.com/ropewalk/ropewalk/workflows"
@@ -92,7 +93,7 @@ func openStore(ctx context.Context) (store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := objects.List(ctx, "catalogue/"); err != nil {
+	if _, err := objects.List(ctx, schema.CataloguePrefix); err != nil {
 		return nil, fmt.Errorf("open %s: %w", objects, err)
 	}
 	return objects, nil

@@ -119,11 +119,7 @@ type report struct {
 
 // recipe returns the arguments of a run of the tiny recipe.
 func recipe(run string, more ...string) []string {
-	args := []string{"run", "quickstart", "--json", "--run-id", run}
-	for _, s := range tiny {
-		args = append(args, "--set", s)
-	}
-	return append(args, more...)
+	return append([]string{"run", tiny(), "--json", "--run-id", run}, more...)
 }
 
 // train takes a run of the tiny recipe to its end.

@@ -16,19 +16,7 @@ var update = flag.Bool("update", false, "write workflows/testdata anew from real
 // work is the folder of the whole test binary: the command and the shared home.
 var work string
 
-// tiny makes the quickstart a matter of seconds in which every stage still has something to do:
-// a quarter of the warm start's samples of the easiest level come out right.
-var tiny = []string{
-	"steps=4", "policy.layers=2", "policy.hidden=96", "policy.heads=3", "policy.kv_heads=1", "policy.ffn=192",
-	"environment.level_shares={2: 1}", "warm_start.levels=[2]", "warm_start.steps=200", "warm_start.batch=48", "warm_start.optimizer.lr=0.006",
-	"warm_start.teacher.bad_code=0.1", "warm_start.teacher.wrong_order=0", "warm_start.teacher.missing_print=0.1",
-	"warm_start.teacher.no_tool=0", "warm_start.teacher.wrong_copy=0",
-	"rollout.prompts=8", "rollout.oversample=8", "rollout.shard_groups=4",
-	"resample.roc.keep=4", "resample.roc.min_positive=1", "resample.roc.min_negative=1",
-	"evaluation.problems=12", "evaluation.samples=1", "optimizer.minibatches=1",
-	"checkpoint.every=0", "checkpoint.keep_last=2", "checkpoint.keep_best=0",
-}
-
+// steps is what testdata/tiny.yaml says.
 const steps = 4
 
 func TestMain(m *testing.M) {
@@ -58,6 +46,9 @@ func run(m *testing.M) (int, error) {
 	}
 	return code, nil
 }
+
+// tiny is the tests' recipe, whose base run everything is compared with.
+func tiny() string { return filepath.Join(root(), "test", "e2e", "testdata", "tiny.yaml") }
 
 func binary() string { return filepath.Join(work, "bin", "ropewalk") }
 

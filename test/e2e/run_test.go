@@ -39,7 +39,7 @@ func TestRunPrintsOneJSONObject(t *testing.T) {
 		return n
 	}
 	require.Equal(t, "again", fields["run_id"])
-	require.Equal(t, "quickstart", fields["recipe"])
+	require.Equal(t, "tiny", fields["recipe"])
 	require.Equal(t, "done", fields["status"])
 	require.Equal(t, 1.0, number("seed"))
 	for _, evaluation := range []string{"warm_start", "final"} {

@@ -1,0 +1,134 @@
+// Command quickstart measures the main job: it trains the quickstart recipe with three seeds, one
+// after the other, through the real servers, and holds the outcome against what is required of it.
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+type rate struct {
+	Success float64 `json:"success"`
+	Low     float64 `json:"ci_low"`
+	High    float64 `json:"ci_high"`
+	N       int     `json:"n"`
+}
+
+type evaluation struct {
+	rate
+	Greedy     float64         `json:"greedy"`
+	ByLevel    map[string]rate `json:"by_level"`
+	ToolErrors float64         `json:"tool_error_rate_positives"`
+}
+
+// outcome is what `ropewalk run --json` prints, as far as this program reads it.
+type outcome struct {
+	Run              string             `json:"run_id"`
+	Seed             int                `json:"seed"`
+	Warm             evaluation         `json:"warm_start"`
+	Final            evaluation         `json:"final"`
+	RLSeconds        float64            `json:"rl_seconds"`
+	WarmStartSeconds float64            `json:"warm_start_seconds"`
+	EvalSeconds      float64            `json:"eval_seconds"`
+	StageSeconds     map[string]float64 `json:"stage_seconds"`
+	Orchestration    float64            `json:"orchestration_share"`
+	PeakMB           float64            `json:"peak_rss_mb"`
+	MaxPayload       int                `json:"max_payload_bytes"`
+	Digest           string             `json:"checkpoint_digest"`
+	// Curve is the success rate of each step's rollouts.
+	Curve []float64 `json:"curve"`
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench quickstart:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	out := flag.String("out", ".ropewalk/bench/quickstart.json", "file for the JSON object")
+	binary := flag.String("binary", "bin/ropewalk", "the program")
+	recipe := flag.String("recipe", "recipes/quickstart.yaml", "the recipe")
+	seeds := flag.String("seeds", "1,2,3", "the seeds")
+	drawing := flag.String("svg", "", "draw the learning curves into this file as well")
+	flag.Parse()
+	var all []outcome
+	for text := range strings.SplitSeq(*seeds, ",") {
+		if _, err := strconv.Atoi(text); err != nil {
+			return fmt.Errorf("seed %q is not a number", text)
+		}
+		o, err := train(ctx, *binary, *recipe, text)
+		if err != nil {
+			return err
+		}
+		all = append(all, o)
+	}
+	print(all)
+	if *drawing != "" {
+		if err := os.WriteFile(*drawing, draw(all), 0o644); err != nil {
+			return err
+		}
+	}
+	return save(*out, all)
+}
+
+// train runs the recipe with one seed and reads its curve out of the record.
+func train(ctx context.Context, binary, recipe, seed string) (outcome, error) {
+	var o outcome
+	if err := command(ctx, &o, binary, "run", recipe, "--seed", seed, "--json"); err != nil {
+		return o, err
+	}
+	var table struct {
+		Rows [][]float64 `json:"rows"`
+	}
+	query := "select step, avg(success::int)::double from rewards where run = '" + o.Run + "' group by 1 order by 1"
+	if err := command(ctx, &table, binary, "sql", "--json", query); err != nil {
+		return o, err
+	}
+	for _, row := range table.Rows {
+		o.Curve = append(o.Curve, row[1])
+	}
+	return o, nil
+}
+
+// command runs the program, its progress passed on, and decodes the one object it prints.
+func command(ctx context.Context, into any, binary string, args ...string) error {
+	var stdout bytes.Buffer
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Stdout, cmd.Stderr = &stdout, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s %s: %w", binary, strings.Join(args, " "), err)
+	}
+	if err := json.Unmarshal(stdout.Bytes(), into); err != nil {
+		return fmt.Errorf("read what %s printed: %w", binary, err)
+	}
+	return nil
+}
+
+func save(file string, all []outcome) error {
+	if len(all) == 0 {
+		return errors.New("no seeds")
+	}
+	text, err := json.MarshalIndent(map[string]any{"runs": all, "mean": means(all), "failed": failed(all)}, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(text, '\n'), 0o644)
+}

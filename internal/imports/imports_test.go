@@ -1,0 +1,272 @@
+package imports
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/ropewalk/ropewalk"
+
+// Other modules by the name that the rules give them.
+const (
+	parquet   = "github.com/parquet-go/parquet-go"
+	arrow     = "github.com/apache/arrow/go/v17"
+	minio     = "github.com/minio/minio-go/v7"
+	temporal  = "go.temporal.io"
+	duckdb    = "github.com/duckdb/duckdb-go/v2"
+	cobra     = "github.com/spf13/cobra"
+	purego    = "github.com/ebitengine/purego"
+	gonum     = "gonum.org/v1/gonum"
+	yaml      = "go.yaml.in/yaml/v3"
+	stdlib    = "std" // any package of the standard library
+	thisRoom  = "."   // the room itself
+	workflow  = temporal + "/sdk/workflow"
+	temporals = temporal + "/sdk/temporal" // its error and search attribute types
+)
+
+// mayImport lists, for rooms that are closed, all that their import lines may name.
+var mayImport = map[string][]string{
+	"rl":              {stdlib, thisRoom},
+	"schema":          {stdlib, thisRoom, parquet, arrow},
+	"workflows":       {stdlib, thisRoom, workflow, temporals, "activities/wire", "schema", "internal/machine"},
+	"activities/wire": {stdlib, "schema", "internal/machine"},
+	"internal/commit": {stdlib, "schema", "store", "golang.org/x/sync"},
+	"store":           {stdlib, thisRoom, minio, "golang.org/x/sync", "github.com/stretchr/testify", "github.com/google/go-cmp"}, // the last two: the suite in storetest
+}
+
+// neverReaches lists what a room must not depend on, directly or through others.
+var neverReaches = map[string][]string{
+	"schema":          {"store", temporal},
+	"store":           {"schema", temporal},
+	"rollout":         {"store", temporal, "activities", "workflows", "internal/commit"},
+	"env":             {"store", temporal, "activities", "workflows", "internal/commit"},
+	"sandbox":         {"store", temporal, "activities", "workflows", "internal/commit"},
+	"policy":          {"store", temporal, "activities", "workflows", "internal/commit"},
+	"recipes":         {"store", temporal, "activities", "workflows", "internal/commit"},
+	"workflows":       {"store", "rollout", "env", "sandbox", "recipes", "rl", "internal/commit", "policy/cpu"},
+	"activities":      {"workflows", "cmd", "analysis"},
+	"analysis":        {"workflows", "cmd"},
+	"internal/commit": {temporal, "activities", "workflows"},
+}
+
+// onlyIn names the rooms whose import lines may name a package; nobody else's may.
+var onlyIn = map[string][]string{
+	parquet:           {"schema"},
+	arrow:             {"schema"},
+	minio:             {"store/s3"},
+	duckdb:            {"analysis"},
+	cobra:             {"cmd"},
+	purego:            {"policy"},
+	gonum:             {"policy"},
+	yaml:              {"recipes", "internal/temporalconf"},
+	"internal/commit": {"activities", "analysis", "cmd"},
+	"workflows":       {"cmd"},
+	"cmd":             {},
+}
+
+// binding are the modules that the program must be built with.
+var binding = []string{parquet, arrow, minio, "go.temporal.io/sdk", "go.temporal.io/sdk/contrib/envconfig", duckdb, cobra}
+
+type pkg struct {
+	ImportPath string
+	Standard   bool
+	Name       string
+	Imports    []string
+	Deps       []string
+	Module     *struct{ Path string }
+}
+
+func (p pkg) ours() bool   { return p.Module != nil && p.Module.Path == module }
+func (p pkg) room() string { return strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/") }
+
+// list asks the go command for every package of the module and all that they reach.
+func list(t *testing.T) map[string]pkg {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-deps", "-json=ImportPath,Standard,Name,Imports,Deps,Module", "./...")
+	cmd.Dir = "../.."
+	var complaints strings.Builder
+	cmd.Stderr = &complaints
+	out, err := cmd.Output()
+	require.NoError(t, err, complaints.String())
+	all := map[string]pkg{}
+	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p pkg
+		err := d.Decode(&p)
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		require.NoError(t, err)
+		all[p.ImportPath] = p
+	}
+}
+
+// in reports that a path lies in a room or another module.
+func in(path, room string) bool {
+	for _, root := range []string{room, module + "/" + room} {
+		if path == root || strings.HasPrefix(path, root+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// matches reports that an import is one that a rule of the room names.
+func matches(all map[string]pkg, path, room, name string) bool {
+	switch name {
+	case stdlib:
+		return all[path].Standard || path == "C" || path == "unsafe"
+	case thisRoom:
+		return in(path, room)
+	}
+	return in(path, name)
+}
+
+// faults applies the three tables to packages.
+func faults(all map[string]pkg) []string {
+	var out []string
+	for _, p := range all {
+		if p.ours() {
+			out = slices.Concat(out, foreign(all, p), reached(p), trespassed(p))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// foreign are imports that a closed room may not have.
+func foreign(all map[string]pkg, p pkg) (out []string) {
+	for room, allowed := range mayImport {
+		if !in(p.ImportPath, room) {
+			continue
+		}
+		for _, i := range p.Imports {
+			if !slices.ContainsFunc(allowed, func(name string) bool { return matches(all, i, room, name) }) {
+				out = append(out, fmt.Sprintf("%s imports %s; %s may import %s only", p.room(), i, room, strings.Join(allowed, ", ")))
+			}
+		}
+	}
+	return out
+}
+
+// reached are dependencies that a room must not have.
+func reached(p pkg) (out []string) {
+	for room, forbidden := range neverReaches {
+		if !in(p.ImportPath, room) {
+			continue
+		}
+		for _, d := range p.Deps {
+			if slices.ContainsFunc(forbidden, func(name string) bool { return in(d, name) }) {
+				out = append(out, fmt.Sprintf("%s depends on %s; %s must not", p.room(), d, room))
+			}
+		}
+	}
+	return out
+}
+
+// trespassed are imports of what belongs to other rooms.
+func trespassed(p pkg) (out []string) {
+	for name, rooms := range onlyIn {
+		if in(p.ImportPath, name) || tool(p) || slices.ContainsFunc(rooms, func(room string) bool { return in(p.ImportPath, room) }) {
+			continue
+		}
+		for _, i := range p.Imports {
+			if in(i, name) {
+				out = append(out, fmt.Sprintf("%s imports %s; only %s may", p.room(), i, orNobody(rooms)))
+			}
+		}
+	}
+	return out
+}
+
+// tool reports a developer's program below internal, such as a benchmark: it constructs what it
+// measures, as cmd does.
+func tool(p pkg) bool { return p.Name == "main" && in(p.ImportPath, "internal") }
+
+func orNobody(rooms []string) string {
+	if len(rooms) == 0 {
+		return "nobody"
+	}
+	return strings.Join(rooms, ", ")
+}
+
+func TestWhoImportsWhom(t *testing.T) {
+	all := list(t)
+	require.Contains(t, all, module+"/cmd/ropewalk")
+	for _, fault := range faults(all) {
+		t.Error(fault)
+	}
+}
+
+// Every room of a rule is there: a rule about a room that was renamed would hold for ever.
+func TestRulesNameRoomsThatExist(t *testing.T) {
+	all := list(t)
+	rooms := map[string]bool{}
+	for _, table := range []map[string][]string{mayImport, neverReaches, onlyIn} {
+		for room, names := range table {
+			rooms[room] = true
+			for _, n := range names {
+				rooms[n] = true
+			}
+		}
+	}
+	delete(rooms, stdlib)
+	delete(rooms, thisRoom)
+	for room := range rooms {
+		found := false
+		for path := range all {
+			found = found || in(path, room)
+		}
+		if !found {
+			t.Errorf("a rule names %s, which no package lies in", room)
+		}
+	}
+}
+
+func TestBindingModulesAreBuiltIn(t *testing.T) {
+	all := list(t)
+	used := map[string]bool{}
+	for _, d := range all[module+"/cmd/ropewalk"].Deps {
+		if m := all[d].Module; m != nil {
+			used[m.Path] = true
+		}
+	}
+	for _, m := range binding {
+		require.True(t, used[m], "the command is built without %s", m)
+	}
+}
+
+// The rules find what they forbid.
+func TestFaultsAreFound(t *testing.T) {
+	own := &struct{ Path string }{module}
+	one := func(path string, imports, deps []string) map[string]pkg {
+		return map[string]pkg{module + "/" + path: {ImportPath: module + "/" + path, Imports: imports, Deps: deps, Module: own}}
+	}
+	for _, c := range []struct {
+		name, want    string
+		path          string
+		imports, deps []string
+	}{
+		{"rl with another module", "rl/loss imports " + gonum, "rl/loss", []string{gonum}, nil},
+		{"rl with schema", "rl/loss imports " + module + "/schema", "rl/loss", []string{module + "/schema"}, nil},
+		{"schema reaches store", "schema depends on " + module + "/store/mem", "schema", nil, []string{module + "/store/mem"}},
+		{"domain reaches Temporal", "rollout depends on go.temporal.io/sdk/client", "rollout", nil, []string{"go.temporal.io/sdk/client"}},
+		{"workflow with bulk data", "workflows imports " + module + "/internal/commit", "workflows", []string{module + "/internal/commit"}, nil},
+		{"workflow with a client", "workflows imports go.temporal.io/sdk/client", "workflows", []string{"go.temporal.io/sdk/client"}, nil},
+		{"second user of minio", "store/mem imports " + minio + "; only store/s3 may", "store/mem", []string{minio}, nil},
+		{"record outside its rooms", "rollout imports " + module + "/internal/commit; only", "rollout", []string{module + "/internal/commit"}, nil},
+		{"parquet outside schema", "analysis/sql imports " + parquet, "analysis/sql", []string{parquet}, nil},
+		{"cmd imported", "analysis imports " + module + "/cmd/ropewalk; only nobody may", "analysis", []string{module + "/cmd/ropewalk"}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			require.Contains(t, strings.Join(faults(one(c.path, c.imports, c.deps)), "\n"), c.want)
+		})
+	}
+}

@@ -1,0 +1,107 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// badInputs are command lines that must exit with 2 before anything starts. want is the whole of
+// standard error; TINY, FILE and EMPTY stand for the test's files.
+var badInputs = []struct {
+	name string
+	args []string
+	want string
+}{
+	{"no recipe", []string{"run"}, `ropewalk: missing argument RECIPE`},
+	{"missing file", []string{"run", "nope.yaml"}, `ropewalk: no recipe file nope.yaml; built in are: gsm8k-offline, quickstart`},
+	{"a folder", []string{"run", "."}, `ropewalk: read recipe: read .: is a directory`},
+	{"empty file", []string{"run", "EMPTY"}, `ropewalk: EMPTY: holds no recipe`},
+	{"unknown field", []string{"run", "FILE"}, `ropewalk: FILE:2: polcy: no such field; did you mean policy?`},
+	{"unknown flag", []string{"run", "TINY", "--sed", "3"}, `ropewalk: unknown flag: --sed`},
+	{"seed that is no number", []string{"run", "TINY", "--seed", "x"}, `ropewalk: invalid argument "x" for "--seed" flag: strconv.ParseUint: parsing "x": invalid syntax`},
+	{"combination", []string{"run", "TINY", "--set", "resample.roc.keep=32"}, `ropewalk: --set resample.roc.keep=32: must be ≤ oversample (8), got 32`},
+	{"combination across files", []string{"run", "TINY", "--set", "rollout.oversample=2"}, `ropewalk: TINY:59: resample.roc.keep: must be ≤ oversample (2), got 4`},
+	{"wrong type", []string{"run", "TINY", "--set", "optimizer.lr=fast"}, `ropewalk: --set optimizer.lr=fast: must be a number, got "fast"`},
+	{"out of range", []string{"run", "TINY", "--set", "optimizer.minibatches=0"}, `ropewalk: --set optimizer.minibatches=0: must be ≥ 1, got 0`},
+	{"typo in a path", []string{"run", "TINY", "--set", "rollout.promts=4"}, `ropewalk: --set rollout.promts=4: no such field; did you mean rollout.prompts?`},
+	{"no value", []string{"run", "TINY", "--set", "steps"}, `ropewalk: --set steps: must be path=value`},
+	{"two faults", []string{"run", "TINY", "--set", "stepz=1", "--set", "seed=-1"}, "ropewalk: --set stepz=1: no such field; did you mean steps?\n--set seed=-1: must be ≥ 0, got -1"},
+	{"imported solutions", []string{"run", "gsm8k-offline"}, "ropewalk: gsm8k-offline: environment.name: gsm8k-solutions holds imported solutions, which cannot be trained on; use `ropewalk import`"},
+	{"bad run id", []string{"run", "TINY", "--run-id", "../x"}, `ropewalk: --run-id: run id "../x": want 1 to 128 of a-z, 0-9, dot, dash and underscore, the first a letter or digit`},
+	{"too many arguments", []string{"run", "TINY", "again"}, `ropewalk: unexpected argument "again"`},
+	{"unknown command", []string{"runz"}, `ropewalk: unknown command "runz"; did you mean run or runs?`},
+	{"nothing like a command", []string{"bogus"}, "ropewalk: unknown command \"bogus\"; `ropewalk --help` lists them"},
+	{"resume nothing", []string{"resume"}, `ropewalk: missing argument RUN`},
+	{"resume a bad id", []string{"resume", "../x"}, `ropewalk: run id "../x": want 1 to 128 of a-z, 0-9, dot, dash and underscore, the first a letter or digit`},
+	{"verify a bad id", []string{"verify", "X"}, `ropewalk: run id "X": want 1 to 128 of a-z, 0-9, dot, dash and underscore, the first a letter or digit`},
+	{"show a bad id", []string{"show", "X"}, `ropewalk: run id "X": want 1 to 128 of a-z, 0-9, dot, dash and underscore, the first a letter or digit`},
+	{"show a bad step", []string{"show", "x", "--step", "-1"}, `ropewalk: --step: must be ≥ 1, got -1`},
+	{"follow a bad id", []string{"follow", "X"}, `ropewalk: run id "X": want 1 to 128 of a-z, 0-9, dot, dash and underscore, the first a letter or digit`},
+	{"no query", []string{"sql"}, `ropewalk: missing argument QUERY`},
+	{"import of an unknown format", []string{"import", "csv", "x"}, `ropewalk: unknown format "csv"; there is gsm8k-solutions`},
+	{"import of a missing file", []string{"import", "gsm8k-solutions", "nope.jsonl"}, `ropewalk: read solutions: open nope.jsonl: no such file or directory`},
+	{"import of another file", []string{"import", "gsm8k-solutions", "FILE"}, `ropewalk: FILE: read solutions: line 1: invalid character 'v' looking for beginning of value`},
+	{"worker without a store", []string{"worker"}, `ropewalk: read S3 settings: environment variable AWS_ACCESS_KEY_ID is not set`},
+}
+
+func TestBadInputExitsWith2AndStartsNothing(t *testing.T) {
+	h := newHome(t, t.TempDir())
+	text, err := os.ReadFile(tiny())
+	require.NoError(t, err)
+	for name, content := range map[string]string{
+		"tiny.yaml": string(text), "empty.yaml": "\n",
+		"typo.yaml": "version: 1\npolcy: {layers: 2}\n" + without(string(text), "version: 1\n"),
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(h.cwd, name), []byte(content), 0o600))
+	}
+	files := strings.NewReplacer("TINY", "tiny.yaml", "FILE", "typo.yaml", "EMPTY", "empty.yaml")
+	for _, c := range badInputs {
+		t.Run(c.name, func(t *testing.T) {
+			var args []string
+			for _, a := range c.args {
+				args = append(args, files.Replace(a))
+			}
+			r := h.run(t, args...)
+			require.Equal(t, 2, r.code, r.err)
+			require.Equal(t, files.Replace(c.want), strings.TrimSuffix(r.err, "\n"))
+			require.Empty(t, r.out)
+			require.NoDirExists(t, h.dir, "nothing is started")
+		})
+	}
+}
+
+// without drops a line from a recipe's comments or body.
+func without(text, line string) string { return strings.Replace(text, line, "", 1) }
+
+func TestUnknownRunExitsWith2(t *testing.T) {
+	h, _ := base(t)
+	for command, want := range map[string]string{
+		"verify": "no such run in the record: nosuch has committed nothing in s3://ropewalk at ",
+		"show":   "no such run in the record: nosuch has committed nothing in s3://ropewalk at ",
+		"follow": "no run \"nosuch\" on the Temporal server; `ropewalk runs` lists them",
+		"resume": "run_id: run nosuch has committed no recipe in s3://ropewalk at ",
+	} {
+		t.Run(command, func(t *testing.T) {
+			r := h.run(t, command, "nosuch")
+			require.Equal(t, 2, r.code, r.err)
+			require.Contains(t, r.err, want)
+		})
+	}
+	r := h.run(t, "sql", "select nothing from rewards")
+	require.Equal(t, 2, r.code, r.err)
+	require.Contains(t, r.err, `"nothing" not found`)
+	r = h.run(t, "show", "base", "--step", "77")
+	require.Equal(t, 2, r.code, r.err)
+	require.Contains(t, r.err, "step 77 of run base")
+}
+
+func TestAnotherRecipeUnderTheSameNameIsRefused(t *testing.T) {
+	h, _ := base(t)
+	r := h.run(t, recipe("base", "--seed", "9")...)
+	require.Equal(t, 2, r.code, r.err)
+	require.Contains(t, r.err, "run base was made by another recipe")
+}

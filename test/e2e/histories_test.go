@@ -1,0 +1,156 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/sdk/client"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/ropewalk/ropewalk/workflows"
+)
+
+// TestRecordHistories writes the histories that workflows/replay_test.go replays. They are made by
+// real runs, so their times, digests and figures differ from recording to recording.
+func TestRecordHistories(t *testing.T) {
+	if !*update {
+		t.Skip("records only with -update")
+	}
+	h, _ := base(t)
+	// The recipe under a name without this machine's folders.
+	text, err := os.ReadFile(tiny())
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(h.cwd, "tiny.yaml"), text, 0o600))
+	train := func(run string, more ...string) []string {
+		return append([]string{"run", "tiny.yaml", "--json", "--run-id", run}, more...)
+	}
+
+	h.run(t, train("recorded")...).ok(t)
+	save(t, h, "recorded", "", "train.json")
+	save(t, h, "recorded/step=2", "", "step.json")
+
+	h.recordKilledWorker(t, train("recorded-killed"))
+	h.recordContinueAsNew(t, train("recorded-long", "--set", "steps=21", "--set", "rollout.prompts=2", "--set", "rollout.shard_groups=1"))
+	require.Equal(t, 2, h.run(t, train("recorded", "--seed", "3")...).code)
+	save(t, h, "recorded", "", "refused-recipe.json")
+	c := h.dial(t)
+	require.Error(t, startFromUI(t, c, workflows.TrainRunName, "recorded-bad", map[string]any{"recipe": "quickstart", "stepz": 3}).Get(context.Background(), nil))
+	save(t, h, "recorded-bad", "", "refused-input.json")
+	h.run(t, "import", "gsm8k-solutions", h.solutions(t), "--run-id", "recorded-import").ok(t)
+	save(t, h, "recorded-import", "", "import.json")
+	h.recordResume(t, train("recorded-lost"))
+}
+
+func (h *home) recordKilledWorker(t *testing.T, args []string) {
+	t.Helper()
+	run := h.start(t, args...)
+	worker := h.freezeInMidStep(t, "recorded-killed")
+	step := h.record().partialStep("recorded-killed")
+	require.NoError(t, syscall.Kill(worker, syscall.SIGKILL))
+	run.wait(t).ok(t)
+	save(t, h, fmt.Sprintf("recorded-killed/step=%d", step), "", "step-worker-killed.json")
+}
+
+func (h *home) recordContinueAsNew(t *testing.T, args []string) {
+	t.Helper()
+	h.run(t, args...).ok(t)
+	first := save(t, h, "recorded-long", "", "train-continued.json")
+	require.NotEmpty(t, first, "the run has continued as new")
+	save(t, h, "recorded-long", first, "train-continues.json")
+}
+
+// recordResume loses Temporal's database, so that the run is prepared again and goes on in its middle.
+func (h *home) recordResume(t *testing.T, args []string) {
+	t.Helper()
+	h.ensureDown(t)
+	run := h.start(t, args...)
+	eventually(t, func() bool { return h.record().heads("recorded-lost") > 0 }, "the first step")
+	run.signal(t, syscall.SIGINT)
+	require.Equal(t, 130, run.wait(t).code)
+	h.forget(t)
+	h.ensureUp(t)
+	h.run(t, "resume", "recorded-lost").ok(t)
+	save(t, h, "recorded-lost", "", "train-resumed.json")
+}
+
+// solutions writes a file as grade-school-math publishes it: one right and one wrong solution
+// among the four of each question.
+func (h *home) solutions(t *testing.T) string {
+	t.Helper()
+	right := `{"is_correct": true, "solution": "He has 3 bags of 4, so 3*4 = <<3*4=12>>12 apples.\n#### 12"}`
+	wrong := `{"is_correct": false, "solution": "He has 3+4 = <<3+4=7>>7 apples.\n#### 7"}`
+	line := fmt.Sprintf(`{"question": "A man has 3 bags with 4 apples each. How many apples?", "ground_truth": "3*4 = <<3*4=12>>12\n#### 12", "6b_finetuning": %s, "6b_verification": %s, "175b_finetuning": %s, "175b_verification": %s}`,
+		right, wrong, right, right)
+	require.NoError(t, os.WriteFile(filepath.Join(h.cwd, "solutions.jsonl"), []byte(line+"\n"+line+"\n"), 0o600))
+	return "solutions.jsonl"
+}
+
+// save writes one history without what is this machine's, and returns the execution that it
+// continued.
+func save(t *testing.T, h *home, id, run, file string) (before string) {
+	t.Helper()
+	c := h.dial(t)
+	history := &historypb.History{}
+	for events := fetch(c, id, run); events.HasNext(); {
+		event, err := events.Next()
+		require.NoError(t, err)
+		if a := event.GetWorkflowExecutionStartedEventAttributes(); a != nil {
+			before = a.ContinuedExecutionRunId
+		}
+		history.Events = append(history.Events, event)
+	}
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	anonymous := strings.NewReplacer(host, "host", h.dir, "/home", h.cwd, "/work", root(), "/source", work, "/tmp")
+	scrub(history.ProtoReflect(), anonymous)
+	text, err := protojson.Marshal(history)
+	require.NoError(t, err)
+	path := filepath.Join(root(), "workflows", "testdata", file)
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(t, os.WriteFile(path, append(text, '\n'), 0o644))
+	return before
+}
+
+func fetch(c client.Client, id, run string) client.HistoryEventIterator {
+	return c.GetWorkflowHistory(context.Background(), id, run, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+}
+
+// scrub replaces names in every string and payload of a message.
+func scrub(m protoreflect.Message, names *strings.Replacer) {
+	replace := func(f protoreflect.FieldDescriptor, v protoreflect.Value) protoreflect.Value {
+		switch f.Kind() {
+		case protoreflect.StringKind:
+			return protoreflect.ValueOfString(names.Replace(v.String()))
+		case protoreflect.BytesKind:
+			return protoreflect.ValueOfBytes([]byte(names.Replace(string(v.Bytes()))))
+		case protoreflect.MessageKind:
+			scrub(v.Message(), names)
+		}
+		return v
+	}
+	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case f.IsList():
+			for i := range v.List().Len() {
+				v.List().Set(i, replace(f, v.List().Get(i)))
+			}
+		case f.IsMap():
+			v.Map().Range(func(key protoreflect.MapKey, value protoreflect.Value) bool {
+				v.Map().Set(key, replace(f.MapValue(), value))
+				return true
+			})
+		default:
+			m.Set(f, replace(f, v))
+		}
+		return true
+	})
+}

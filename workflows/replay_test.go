@@ -1,0 +1,78 @@
+package workflows
+
+import (
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	sdklog "go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+)
+
+// The histories in testdata were recorded from real runs. A change of workflow code that cannot
+// take up a run which was started before it fails here; such a change needs workflow.GetVersion.
+// Only where no released code has made the histories may they be recorded anew:
+//
+//	go test ./test/e2e -run TestRecordHistories -update
+var recorded = []string{
+	"import.json",             // ReprocessRun to its end
+	"refused-input.json",      // TrainRun refuses its input
+	"refused-recipe.json",     // PrepareRun refuses the recipe
+	"step.json",               // TrainStep to its end
+	"step-worker-killed.json", // TrainStep whose worker was killed: activities that were tried again
+	"train-continued.json",    // TrainRun's second history, after a continue-as-new
+	"train-continues.json",    // TrainRun's first history, up to its continue-as-new
+	"train-resumed.json",      // TrainRun of a run whose history was lost
+	"train.json",              // TrainRun to its end
+}
+
+func replayer() worker.WorkflowReplayer {
+	r := worker.NewWorkflowReplayer()
+	r.RegisterWorkflowWithOptions(TrainRun, workflow.RegisterOptions{Name: TrainRunName})
+	r.RegisterWorkflowWithOptions(TrainStep, workflow.RegisterOptions{Name: TrainStepName})
+	r.RegisterWorkflowWithOptions(ReprocessRun, workflow.RegisterOptions{Name: ReprocessRunName})
+	return r
+}
+
+var silent = sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler))
+
+func TestRecordedHistoriesReplay(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.json")
+	require.NoError(t, err)
+	var names []string
+	for _, f := range files {
+		names = append(names, filepath.Base(f))
+	}
+	require.Equal(t, recorded, names, "every history is recorded and every recorded one is listed")
+	for _, f := range files {
+		t.Run(filepath.Base(f), func(t *testing.T) {
+			require.NoError(t, replayer().ReplayWorkflowHistoryFromJSONFile(silent, f))
+		})
+	}
+}
+
+// A history that other code has made is found out.
+func TestReplayFindsChangedWorkflows(t *testing.T) {
+	text, err := os.ReadFile("testdata/step.json")
+	require.NoError(t, err)
+	var history map[string]any
+	require.NoError(t, json.Unmarshal(text, &history))
+	same := asJSON(t, history)
+	changed := strings.ReplaceAll(same, `"name":"Resample"`, `"name":"ComputeAdvantages"`)
+	require.NotEqual(t, same, changed)
+	file := filepath.Join(t.TempDir(), "history.json")
+	require.NoError(t, os.WriteFile(file, []byte(changed), 0o600))
+	require.ErrorContains(t, replayer().ReplayWorkflowHistoryFromJSONFile(silent, file), "ComputeAdvantages")
+}
+
+func asJSON(t *testing.T, v any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	require.NoError(t, err)
+	return string(text)
+}
