@@ -16,6 +16,8 @@ RACE ?= ./activities/... ./env/... ./internal/... ./rollout/... ./sandbox/... ./
 
 build: ## build bin/ropewalk
 	@command -v go >/dev/null || { echo "Go is missing: install Go 1.26 or newer" >&2; exit 1; }
+	@command -v "$${CC:-cc}" >/dev/null || { echo "a C compiler is missing (DuckDB is linked in): install gcc, on Debian: apt-get install gcc libc6-dev" >&2; exit 1; }
+	@command -v "$${CXX:-c++}" >/dev/null || { echo "a C++ compiler is missing (DuckDB is linked in): install g++, on Debian: apt-get install g++" >&2; exit 1; }
 	@go build -trimpath -o bin/ropewalk ./cmd/ropewalk
 
 run: build tools ## start the local stack, train RECIPE (recipes/quickstart.yaml), show it live
@@ -34,7 +36,11 @@ lint: lint-tools ## gofmt, go vet, staticcheck, workflowcheck
 	.tools/staticcheck ./...
 	.tools/workflowcheck -config tools/lint/workflowcheck.yaml ./workflows/...
 
-bench: bench-engine bench-sandbox ## every benchmark; each writes .ropewalk/bench/NAME.json
+bench: bench-engine bench-sandbox bench-quickstart ## every benchmark; each writes .ropewalk/bench/NAME.json
+
+bench-quickstart: build tools ## the main job with three seeds, held against what is required of it (20 minutes)
+	@mkdir -p .ropewalk/bench
+	@go run ./internal/bench/quickstart -out .ropewalk/bench/quickstart.json -svg docs/learning-curves.svg
 
 bench-%: ## one benchmark: bench-engine, bench-sandbox
 	@mkdir -p .ropewalk/bench

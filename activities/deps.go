@@ -71,20 +71,21 @@ func (d *Deps) config(ctx context.Context, ref schema.Ref) (*config, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, shard := range m.ShardsOf(schema.Documents) {
-		data, err := d.Record.ReadShard(ctx, shard)
-		if err != nil {
-			return nil, err
-		}
-		recipe, err := recipes.Parse(shard.Key, data)
-		if err != nil {
-			return nil, fmt.Errorf("%w: committed recipe: %w", commit.ErrDamaged, err)
-		}
-		c := &config{recipe: *recipe, digest: m.Config}
-		d.configs.Store(ref.Digest, c)
-		return c, nil
+	shards := m.ShardsOf(schema.Documents)
+	if len(shards) == 0 {
+		return nil, fmt.Errorf("%w: %s commits no recipe", commit.ErrDamaged, ref.Key)
 	}
-	return nil, fmt.Errorf("%w: %s commits no recipe", commit.ErrDamaged, ref.Key)
+	data, err := d.Record.ReadShard(ctx, shards[0])
+	if err != nil {
+		return nil, err
+	}
+	recipe, err := recipes.Parse(shards[0].Key, data)
+	if err != nil {
+		return nil, fmt.Errorf("%w: committed recipe: %w", commit.ErrDamaged, err)
+	}
+	c := &config{recipe: *recipe, digest: m.Config}
+	d.configs.Store(ref.Digest, c)
+	return c, nil
 }
 
 func (d *Deps) recipe(ctx context.Context, scope wire.Scope) (*recipes.Recipe, error) {

@@ -86,23 +86,24 @@ func (d *Deps) readBatch(ctx context.Context, ref schema.Ref) ([]schema.BatchRow
 	if err != nil {
 		return nil, err
 	}
-	for _, shard := range m.ShardsOf(schema.Batch) {
-		data, err := d.Record.ReadShard(ctx, shard)
-		if err != nil {
-			return nil, err
-		}
-		batch, err := schema.DecodeBatch(data)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", shard.Key, err)
-		}
-		for _, row := range batch {
-			if row.OldLogProbs == nil {
-				return nil, refuse(wire.FailRefused, "row %s has no log-probabilities of the policy that wrote it (imported); an importance ratio needs them, so such rows cannot be trained on", row.TrajectoryID)
-			}
-		}
-		return batch, nil
+	shards := m.ShardsOf(schema.Batch)
+	if len(shards) == 0 {
+		return nil, refuse(wire.FailCorrupt, "%s commits no batch", ref.Key)
 	}
-	return nil, refuse(wire.FailCorrupt, "%s commits no batch", ref.Key)
+	data, err := d.Record.ReadShard(ctx, shards[0])
+	if err != nil {
+		return nil, err
+	}
+	batch, err := schema.DecodeBatch(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", shards[0].Key, err)
+	}
+	for _, row := range batch {
+		if row.OldLogProbs == nil {
+			return nil, refuse(wire.FailRefused, "row %s has no log-probabilities of the policy that wrote it (imported); an importance ratio needs them, so such rows cannot be trained on", row.TrajectoryID)
+		}
+	}
+	return batch, nil
 }
 
 func learnerConfig(recipe *recipes.Recipe, step int) (learner.Config, error) {

@@ -85,6 +85,8 @@ func (a *app) root() *cobra.Command {
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceUsage:  true,
 		SilenceErrors: true,
+
+		SuggestionsMinimumDistance: 2, // edits between a typo and what it may have meant
 		PersistentPreRun: func(*cobra.Command, []string) {
 			level := slog.LevelWarn
 			if a.verbose {

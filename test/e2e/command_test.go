@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -51,7 +52,8 @@ type result struct {
 // start starts the command; the test's end kills it if nothing else has ended it.
 func (h *home) start(t *testing.T, args ...string) *command {
 	t.Helper()
-	c := &command{args: args, cmd: exec.Command(binary(), args...), ended: make(chan struct{})}
+	line := slices.Concat(h.wrap, []string{binary()}, args)
+	c := &command{args: args, cmd: exec.Command(line[0], line[1:]...), ended: make(chan struct{})}
 	c.cmd.Env, c.cmd.Dir = h.env, h.cwd
 	c.cmd.Stdout, c.cmd.Stderr = &c.out, &c.err
 	require.NoError(t, c.cmd.Start())

@@ -110,7 +110,7 @@ func save(t *testing.T, h *home, id, run, file string) (before string) {
 	}
 	host, err := os.Hostname()
 	require.NoError(t, err)
-	anonymous := strings.NewReplacer(host, "host", h.dir, "/home", h.cwd, "/work", root(), "/source", work, "/tmp")
+	anonymous := strings.NewReplacer("@"+host+"@", "@host@", `"host":"`+host+`"`, `"host":"host"`, host+":", "host:", h.dir, "/home", h.cwd, "/work", root(), "/source", work, "/tmp")
 	scrub(history.ProtoReflect(), anonymous)
 	text, err := protojson.Marshal(history)
 	require.NoError(t, err)

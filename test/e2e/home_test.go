@@ -17,8 +17,11 @@ import (
 type home struct {
 	dir string // the state folder
 	cwd string // where commands run: holds no temporal.yaml and no .tools
+	tmp string // their TMPDIR
 	env []string
-	up  *command // `ropewalk up`, where it runs
+	// wrap is what commands are started with, where they are not started as they are.
+	wrap []string
+	up   *command // `ropewalk up`, where it runs
 }
 
 // newHome makes a home below dir. Of the caller's environment it keeps what programs need to run
@@ -26,9 +29,10 @@ type home struct {
 func newHome(t *testing.T, dir string, env ...string) *home {
 	t.Helper()
 	path := strings.Join(append(needServers(t), os.Getenv("PATH")), string(os.PathListSeparator))
-	h := &home{dir: filepath.Join(dir, "home"), cwd: filepath.Join(dir, "cwd")}
+	h := &home{dir: filepath.Join(dir, "home"), cwd: filepath.Join(dir, "cwd"), tmp: filepath.Join(dir, "tmp")}
 	require.NoError(t, os.MkdirAll(h.cwd, 0o755))
-	h.env = []string{"PATH=" + path, "HOME=" + h.cwd, "ROPEWALK_HOME=" + h.dir, "TMPDIR=" + os.TempDir()}
+	require.NoError(t, os.MkdirAll(h.tmp, 0o755))
+	h.env = []string{"PATH=" + path, "HOME=" + h.cwd, "ROPEWALK_HOME=" + h.dir, "TMPDIR=" + h.tmp}
 	for _, name := range []string{"PYENV_ROOT", "PYENV_VERSION", "LD_LIBRARY_PATH", "LANG"} {
 		if v, ok := os.LookupEnv(name); ok {
 			h.env = append(h.env, name+"="+v)

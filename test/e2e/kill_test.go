@@ -44,6 +44,35 @@ func (h *home) freezeInMidStep(t *testing.T, run string) int {
 	return worker
 }
 
+func TestKilledServersLoseNothing(t *testing.T) {
+	h, want := base(t)
+	run := h.start(t, recipe("servers-killed")...)
+	for _, part := range []string{"s3", "temporal"} {
+		eventually(t, func() bool { return h.record().partialStep("servers-killed") > 0 || !run.running() }, "a step to be half done")
+		pid := h.state(t).Parts[part]
+		require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+		eventually(t, func() bool { now := h.state(t).Parts[part]; return now > 0 && now != pid }, "%s to be started again", part)
+	}
+	h.undisturbed(t, want, run.wait(t).ok(t).report(t))
+}
+
+func TestUpEndsCleanly(t *testing.T) {
+	h := newHome(t, t.TempDir())
+	h.ensureUp(t)
+	var pids []int
+	for _, pid := range h.state(t).Parts {
+		pids = append(pids, pid)
+	}
+	require.Len(t, pids, 3)
+	h.ensureDown(t)
+	for _, pid := range pids {
+		require.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH)
+	}
+	left, err := os.ReadDir(h.tmp)
+	require.NoError(t, err)
+	require.Empty(t, left, "scratch folders are removed")
+}
+
 func TestInterruptedRunGoesOn(t *testing.T) {
 	h, want := down(t)
 	h.interrupt(t, "interrupted")

@@ -73,16 +73,28 @@ func TestRunPrintsOneJSONObject(t *testing.T) {
 	require.NotEmpty(t, machine["blas"])
 }
 
-func TestSecondRunReusesTheWarmStart(t *testing.T) {
+func TestSecondRun(t *testing.T) {
 	h, _ := base(t)
-	h.train(t, "reuse")
-	key := schema.AtInit("reuse", schema.StageWarmStart).ManifestKey()
-	first := h.record().manifest(t, schema.AtInit("base", schema.StageWarmStart).ManifestKey())
-	second := h.record().manifest(t, key)
-	require.Contains(t, first.Note["result"], `"reused":false`)
-	require.Contains(t, second.Note["result"], `"reused":true`)
-	require.Equal(t, first.Checkpoint, second.Checkpoint)
-	require.True(t, strings.HasPrefix(second.Checkpoint.Prefix, "warmstarts/"), second.Checkpoint.Prefix)
+	h.train(t, "second")
+	t.Run("reuses the warm start", func(t *testing.T) {
+		first := h.record().manifest(t, schema.AtInit("base", schema.StageWarmStart).ManifestKey())
+		second := h.record().manifest(t, schema.AtInit("second", schema.StageWarmStart).ManifestKey())
+		require.Contains(t, first.Note[schema.NoteResult], `"reused":false`)
+		require.Contains(t, second.Note[schema.NoteResult], `"reused":true`)
+		require.Equal(t, first.Checkpoint, second.Checkpoint)
+		require.True(t, strings.HasPrefix(second.Checkpoint.Prefix, "warmstarts/"), second.Checkpoint.Prefix)
+	})
+	t.Run("is listed before the first", func(t *testing.T) {
+		out := h.run(t, "runs").ok(t).out
+		require.Less(t, strings.Index(out, "\nsecond "), strings.Index(out, "\nbase "), out)
+		require.Contains(t, out, "\nsecond ")
+	})
+	t.Run("is shown", func(t *testing.T) {
+		require.Contains(t, h.run(t, "show", "second", "--step", "1").ok(t).out, "reward")
+	})
+	t.Run("is followed to its end", func(t *testing.T) {
+		require.Contains(t, h.run(t, "follow", "second").ok(t).err, fmt.Sprintf("\n%6d  ", steps))
+	})
 }
 
 func TestAnotherSeedGivesAnotherPolicy(t *testing.T) {
@@ -103,14 +115,6 @@ func TestEveryTableHasRows(t *testing.T) {
 			require.Positive(t, got.Rows[0][0])
 		})
 	}
-}
-
-func TestRunsShowAndFollowReadTheRun(t *testing.T) {
-	h, _ := base(t)
-	require.Contains(t, h.run(t, "runs").ok(t).out, "base ")
-	require.Contains(t, h.run(t, "show", "base", "--step", "1").ok(t).out, "reward")
-	// The run's history is still on the server, so following it shows its steps and ends.
-	require.Contains(t, h.run(t, "follow", "base").ok(t).err, fmt.Sprintf("\n%6d  ", steps))
 }
 
 func TestDryRunStartsNothing(t *testing.T) {

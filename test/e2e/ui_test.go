@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
+	sdkpb "go.temporal.io/api/sdk/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	sdklog "go.temporal.io/sdk/log"
@@ -85,9 +86,7 @@ func TestRunStartedFromTheUI(t *testing.T) {
 	require.Len(t, p.Lines, steps)
 	value, err = c.QueryWorkflow(ctx, "from-the-ui", "", "__temporal_workflow_metadata")
 	require.NoError(t, err)
-	var metadata struct {
-		CurrentDetails string `json:"currentDetails"`
-	}
+	var metadata sdkpb.WorkflowMetadata
 	require.NoError(t, value.Get(&metadata))
 	require.Contains(t, metadata.CurrentDetails, "| step | reward | success |")
 }

@@ -1,0 +1,140 @@
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// flip changes one byte in the middle of an object and returns what restores it.
+func (r record) flip(t *testing.T, key string) (restore func()) {
+	t.Helper()
+	text, err := os.ReadFile(r.path(key))
+	require.NoError(t, err)
+	info, err := os.Stat(r.path(key))
+	require.NoError(t, err)
+	write := func() {
+		// In place, for the server keeps its own notes beside the file's bytes.
+		f, err := os.OpenFile(r.path(key), os.O_WRONLY, info.Mode())
+		require.NoError(t, err)
+		_, err = f.WriteAt(text, 0)
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+	}
+	text[len(text)/2] ^= 0x40
+	write()
+	return func() { text[len(text)/2] ^= 0x40; write() }
+}
+
+// unfinish takes back a run's last step from a stage on, as if the run had been stopped there.
+func (r record) unfinish(t *testing.T, run string, stages ...string) {
+	t.Helper()
+	remove := []string{schema.HeadKey(run, "4"), schema.At(run, steps, schema.StageEvaluate).ManifestKey()}
+	for _, stage := range stages {
+		remove = append(remove, schema.At(run, steps, stage).ManifestKey())
+	}
+	for _, key := range remove {
+		require.NoError(t, os.Remove(r.path(key)), key)
+	}
+}
+
+func TestDamagedShardIsNamedAndRefused(t *testing.T) {
+	h, want := base(t)
+	const run = "damaged-shard"
+	h.train(t, run)
+	turns := h.record().manifest(t, schema.At(run, steps, schema.StageRollout).WithTurn(0).WithShard(1).ManifestKey()).ShardsOf(schema.Turns)
+	require.Len(t, turns, 1)
+	restore := h.record().flip(t, turns[0].Key)
+
+	v := h.run(t, "verify", run)
+	require.Equal(t, 1, v.code, v.err)
+	require.Contains(t, v.out, turns[0].Key)
+	require.Contains(t, v.out, "what to do")
+	require.Equal(t, 1, strings.Count(v.out, turns[0].Key), "one fault, told once:\n%s", v.out)
+	require.NoError(t, os.RemoveAll(filepath.Join(h.dir, "cache"))) // it may hold the right bytes, by their digest
+	q := h.run(t, "sql", "--run", run, "select sum(len(token_ids)) from turns")
+	require.Equal(t, 1, q.code, q.err)
+	require.Contains(t, q.err, turns[0].Key)
+
+	h.record().unfinish(t, run, schema.StageAdvantage, schema.StageUpdate, schema.StagePublish)
+	r := h.run(t, "resume", run, "--json")
+	require.Equal(t, 1, r.code, r.err)
+	require.Empty(t, r.out)
+	for _, part := range []string{"step 4", wire.ComputeAdvantages, turns[0].Key, "restore the object from a copy, or delete it", "ropewalk resume " + run} {
+		require.Contains(t, r.err, part)
+	}
+	require.NotContains(t, r.err, "retryable")
+
+	restore()
+	h.undisturbed(t, want, h.run(t, "resume", run, "--json").ok(t).report(t))
+}
+
+func TestDamagedCheckpointIsNamedAndRefused(t *testing.T) {
+	h, want := base(t)
+	const run = "damaged-checkpoint"
+	h.train(t, run)
+	checkpoint := h.record().manifest(t, schema.At(run, steps-1, schema.StageUpdate).ManifestKey()).Checkpoint
+	weights := checkpoint.Prefix + "model.safetensors"
+	require.True(t, h.record().has(weights), "keep_last keeps the step before the last")
+	restore := h.record().flip(t, weights)
+	v := h.run(t, "verify", run)
+	require.Equal(t, 1, v.code)
+	require.Contains(t, v.out, weights)
+
+	h.record().unfinish(t, run, schema.StageUpdate, schema.StagePublish)
+	r := h.run(t, "resume", run, "--json")
+	require.Equal(t, 1, r.code, r.err)
+	for _, part := range []string{"step 4", wire.UpdatePolicy, weights, "restore the object from a copy", "ropewalk resume " + run} {
+		require.Contains(t, r.err, part)
+	}
+	restore()
+	h.undisturbed(t, want, h.run(t, "resume", run, "--json").ok(t).report(t))
+}
+
+func TestMissingPythonIsSaid(t *testing.T) {
+	h := newHome(t, t.TempDir())
+	h.wrap = hidePython(t)
+	programs := t.TempDir()
+	for _, folder := range needServers(t) {
+		for _, name := range []string{"temporal", "versitygw"} {
+			if _, err := os.Stat(filepath.Join(folder, name)); err == nil {
+				_ = os.Symlink(filepath.Join(folder, name), filepath.Join(programs, name)) // both may lie in both
+			}
+		}
+	}
+	r := h.with("PATH="+programs).run(t, recipe("x")...)
+	require.Equal(t, 1, r.code, r.err)
+	require.Contains(t, r.err, "install Python 3.8 or later (Debian: apt-get install python3)")
+}
+
+// hidePython returns what to start a command with so that it does not find the interpreters that the
+// sandbox tries beside PATH: it sees something else mounted over them.
+func hidePython(t *testing.T) []string {
+	t.Helper()
+	programs := map[string]string{"unshare": "", "mount": "", "sh": ""} // the command's PATH has none of them
+	for name := range programs {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			t.Skipf("cannot hide /usr/bin/python3: %v", err)
+		}
+		programs[name] = path
+	}
+	script := ""
+	for _, usual := range []string{"/usr/bin/python3", "/usr/local/bin/python3"} {
+		if path, err := filepath.EvalSymlinks(usual); err == nil {
+			script += programs["mount"] + " --bind /dev/null " + path + " && "
+		}
+	}
+	wrap := []string{programs["unshare"], "--map-root-user", "--mount", programs["sh"], "-c", script + `exec "$@"`, "sh"}
+	if out, err := exec.Command(wrap[0], append(wrap[1:], "/bin/true")...).CombinedOutput(); err != nil {
+		t.Skipf("cannot hide /usr/bin/python3: %v: %s", err, out)
+	}
+	return wrap
+}

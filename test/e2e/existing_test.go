@@ -1,0 +1,147 @@
+package e2e
+
+import (
+	"context"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/internal/stack"
+	"github.com/ropewalk/ropewalk/store/s3"
+	"github.com/ropewalk/ropewalk/store/storetest"
+)
+
+// awsEnv selects the test's S3 server the standard way.
+func awsEnv(s storetest.Server) []string {
+	return []string{"AWS_ENDPOINT_URL_S3=" + s.Endpoint, "AWS_ACCESS_KEY_ID=" + s.AccessKey, "AWS_SECRET_ACCESS_KEY=" + s.SecretKey}
+}
+
+// versitygw starts an S3 server that is not ours to start, with the default bucket.
+func versitygw(t *testing.T) storetest.Server {
+	t.Helper()
+	needServers(t)
+	s := storetest.Versitygw(t)
+	client, err := s3.New(s3.Options{Endpoint: s.Endpoint, Bucket: "ropewalk", AccessKey: s.AccessKey, SecretKey: s.SecretKey})
+	require.NoError(t, err)
+	require.NoError(t, client.EnsureBucket(context.Background()))
+	return s
+}
+
+// temporalServer starts a Temporal server that is not ours to start, and returns its address.
+func temporalServer(t *testing.T) string {
+	t.Helper()
+	needServers(t)
+	program, err := stack.FindTool("temporal")
+	require.NoError(t, err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := l.Addr().String()
+	require.NoError(t, l.Close())
+	_, port, err := net.SplitHostPort(address)
+	require.NoError(t, err)
+	cmd := exec.Command(program, "server", "start-dev", "--headless", "--port", port, "--log-level", "never")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	eventually(t, func() bool {
+		c, err := net.DialTimeout("tcp", address, time.Second)
+		if err == nil {
+			_ = c.Close()
+		}
+		return err == nil
+	}, "Temporal to listen at %s", address)
+	return address
+}
+
+func TestExistingServersAreUsed(t *testing.T) {
+	_, want := base(t)
+	objects := versitygw(t)
+	h := newHome(t, t.TempDir(), append(awsEnv(objects), "TEMPORAL_ADDRESS="+temporalServer(t))...)
+	run := h.start(t, recipe("elsewhere")...)
+	run.says(t, "the worker is ready")
+	require.Equal(t, []string{"worker"}, h.parts(t), "the worker is all that is started")
+	r := run.wait(t).ok(t)
+	got := r.report(t)
+	require.Equal(t, want.Digest, got.Digest, "the servers are no part of the outcome")
+	require.NotContains(t, r.err, "starting Temporal")
+	require.NotContains(t, r.err, "starting S3")
+	require.NoFileExists(t, filepath.Join(h.dir, "temporal.db"))
+	require.NoDirExists(t, filepath.Join(h.dir, "s3"))
+	there := record{filepath.Join(objects.Folder, "ropewalk")}
+	require.Equal(t, shared.home.record().outline(t, "base"), there.outline(t, "elsewhere"))
+
+	// What only reads needs no process at all.
+	v := h.run(t, "verify", "elsewhere").ok(t)
+	require.NotContains(t, v.err, "starting")
+}
+
+// parts names the processes of the running stack.
+func (h *home) parts(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	for name, pid := range h.state(t).Parts {
+		if pid > 0 {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// Faults of the user's servers: each says what is wrong and what to do, and exits.
+func TestFaultsOfTheEnvironment(t *testing.T) {
+	objects := versitygw(t)
+	good := awsEnv(objects)
+	closed := closedAddress(t)
+	for _, c := range []struct {
+		name string
+		env  []string
+		args []string
+		want []string
+	}{
+		{"wrong secret", append(awsEnv(objects), "AWS_SECRET_ACCESS_KEY=wrong-secret-0815"), recipe("x"),
+			[]string{"the secret does not belong to the access key; check AWS_SECRET_ACCESS_KEY"}},
+		{"unknown key", append(awsEnv(objects), "AWS_ACCESS_KEY_ID=nobody"), recipe("x"),
+			[]string{"the server does not know this access key; check AWS_ACCESS_KEY_ID"}},
+		{"unknown key, reading", append(awsEnv(objects), "AWS_ACCESS_KEY_ID=nobody"), []string{"runs"},
+			[]string{"check AWS_ACCESS_KEY_ID"}},
+		{"no credentials", []string{"AWS_ENDPOINT_URL_S3=" + objects.Endpoint}, recipe("x"),
+			[]string{"set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or unset AWS_ENDPOINT_URL_S3"}},
+		{"missing bucket", append(awsEnv(objects), "ROPEWALK_S3_BUCKET=nowhere"), recipe("x"),
+			[]string{"s3://nowhere", "create it, or name another in ROPEWALK_S3_BUCKET"}},
+		{"missing bucket, reading", append(awsEnv(objects), "ROPEWALK_S3_BUCKET=nowhere"), []string{"verify", "x"},
+			[]string{"s3://nowhere", "create it, or name another in ROPEWALK_S3_BUCKET"}},
+		{"no S3 server", []string{"AWS_ENDPOINT_URL_S3=http://" + closed, "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b"}, recipe("x"),
+			[]string{closed, "refused", "start it, or unset the variable to have a local one"}},
+		{"no Temporal server", append(good, "TEMPORAL_ADDRESS="+closed), recipe("x"),
+			[]string{closed, "TEMPORAL_ADDRESS"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := newHome(t, t.TempDir(), c.env...)
+			r := h.run(t, c.args...)
+			require.Contains(t, []int{1, 2}, r.code, r.err)
+			for _, want := range c.want {
+				require.Contains(t, r.err, want)
+			}
+			require.NotContains(t, r.err, objects.SecretKey)
+			require.NotContains(t, r.err, "wrong-secret-0815")
+			require.Empty(t, r.out)
+			require.Less(t, strings.Count(r.err, "\n"), 25, "short enough to be read:\n%s", r.err)
+			require.NoFileExists(t, filepath.Join(h.dir, "stack.json"), "nothing is left running")
+		})
+	}
+}
+
+// closedAddress is one where nobody listens.
+func closedAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
