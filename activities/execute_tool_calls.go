@@ -74,7 +74,7 @@ func (a ExecuteToolCalls) policyCalls(ctx context.Context, w *draft, in wire.Too
 }
 
 // batchCalls is how many calls go to the sandbox before progress is reported.
-const batchCalls = 64
+const batchCalls = 512
 
 // runCalls runs the calls in order, a batch at a time, so that a heartbeat can show progress.
 func (a ExecuteToolCalls) runCalls(ctx context.Context, w *draft, calls []sandbox.Call) ([]sandbox.Result, error) {

@@ -44,12 +44,6 @@ type draft struct {
 	stats    map[string]float64 // beside rows and tokens
 }
 
-// statistics of a manifest that an adopting attempt reports again.
-const (
-	statRows   = "rows"
-	statTokens = "tokens"
-)
-
 // execute runs one stage: adopt what is committed, else work and commit. out is the activity's
 // result and done the part of it that is the same for every stage.
 func execute[R any](ctx context.Context, d *Deps, s spec, out *R, done *wire.Done, work func(ctx context.Context, w *draft) error) error {
@@ -86,7 +80,7 @@ func (w *draft) run(ctx context.Context, s spec, out any, done *wire.Done, work 
 		w.manifest.Note = map[string]string{}
 	}
 	w.manifest.Note[schema.NoteResult] = string(result)
-	w.manifest.Stats = map[string]float64{statRows: float64(w.timing.Rows), statTokens: float64(w.timing.Tokens)}
+	w.manifest.Stats = map[string]float64{schema.StatRows: float64(w.timing.Rows), schema.StatTokens: float64(w.timing.Tokens)}
 	maps.Copy(w.manifest.Stats, w.stats)
 	committed, ref, adopted, err := w.deps.Record.Commit(ctx, w.manifest)
 	if err != nil {
@@ -106,7 +100,7 @@ func (w *draft) adopt(m schema.Manifest, ref schema.Ref, out any, done *wire.Don
 			return fmt.Errorf("%w: result in %s: %w", commit.ErrDamaged, ref.Key, err)
 		}
 	}
-	w.timing.Rows, w.timing.Tokens = int64(m.Stats[statRows]), int64(m.Stats[statTokens])
+	w.timing.Rows, w.timing.Tokens = int64(m.Stats[schema.StatRows]), int64(m.Stats[schema.StatTokens])
 	done.Manifest, done.Adopted = ref, true
 	return nil
 }

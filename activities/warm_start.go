@@ -52,7 +52,7 @@ func (a WarmStart) Execute(ctx context.Context, in wire.Scope) (wire.WarmStarted
 		w.manifest.Checkpoint = made.Checkpoint
 		out.Loss, out.Correct = made.Stats["loss"], made.Stats["correct"]
 		out.Policy = wire.PolicyRef{Digest: made.Checkpoint.Digest}
-		w.timing.Rows, w.timing.Tokens = int64(made.Stats[statRows]), int64(made.Stats[statTokens])
+		w.timing.Rows, w.timing.Tokens = int64(made.Stats[schema.StatRows]), int64(made.Stats[schema.StatTokens])
 		return nil
 	})
 	out.Policy.Manifest = out.Manifest
@@ -110,7 +110,7 @@ func (a WarmStart) make(ctx context.Context, w *draft, recipe *recipes.Recipe, p
 	}
 	m.Checkpoint = &saved
 	m.Stats = map[string]float64{
-		statRows: float64(len(demos)), statTokens: float64(tokens),
+		schema.StatRows: float64(len(demos)), schema.StatTokens: float64(tokens),
 		"correct": float64(right) / float64(len(demos)),
 		"loss":    result.Steps[len(result.Steps)-1].Loss,
 	}

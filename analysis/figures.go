@@ -32,7 +32,7 @@ type RunFigures struct {
 	OrchestrationShare float64
 }
 
-// Figures measures a run by its timings table.
+// Figures measures a run by its timings table, and counts its work by its manifests.
 func (r *Record) Figures(ctx context.Context, run string) (RunFigures, error) {
 	v, err := r.Visible(ctx, run)
 	if err != nil {
@@ -50,7 +50,39 @@ func (r *Record) Figures(ctx context.Context, run string) (RunFigures, error) {
 	for _, p := range pieces {
 		rows = append(rows, p...)
 	}
-	return Measure(rows), nil
+	out := Measure(rows)
+	return out, v.count(ctx, &out)
+}
+
+// count counts the work of every step with a head by what is committed: an interrupted step's
+// times may be lost, its rows are not.
+func (v *Visible) count(ctx context.Context, out *RunFigures) error {
+	trajectories, err := v.Shards(ctx, schema.Trajectories)
+	if err != nil {
+		return err
+	}
+	for _, s := range trajectories {
+		out.Trajectories += int64(s.Rows)
+	}
+	calls, err := v.Shards(ctx, schema.ToolCalls)
+	if err != nil {
+		return err
+	}
+	for _, s := range calls {
+		out.ToolCalls += int64(s.Rows)
+	}
+	var rollouts []schema.Ref
+	for _, h := range v.heads {
+		rollouts = append(rollouts, h.Stages[schema.StageRollout]...)
+	}
+	manifests, err := v.record.manifests(ctx, rollouts)
+	if err != nil {
+		return err
+	}
+	for _, m := range manifests {
+		out.Tokens += int64(m.Stats[schema.StatTokens])
+	}
+	return nil
 }
 
 // Measure works the figures out of timing rows, in any order. Rows of single tool calls lie inside
@@ -64,7 +96,6 @@ func Measure(rows []schema.TimingRow) RunFigures {
 		if row.Kind != kindActivity {
 			continue
 		}
-		out.count(row)
 		span := interval{row.StartMicros, row.EndMicros}
 		byStage[row.Stage] = append(byStage[row.Stage], span)
 		all = append(all, span)
@@ -92,16 +123,4 @@ func Measure(rows []schema.TimingRow) RunFigures {
 		out.OrchestrationShare = (length - covered(within(all, window))) / out.RLSeconds
 	}
 	return out
-}
-
-// count adds the rows and tokens of the stages that sample, call tools and assemble.
-func (f *RunFigures) count(row schema.TimingRow) {
-	switch row.Stage {
-	case schema.StageAssemble:
-		f.Trajectories += row.Rows
-	case schema.StageSandbox:
-		f.ToolCalls += row.Rows
-	case schema.StageRollout:
-		f.Tokens += row.Tokens
-	}
 }

@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/ropewalk/ropewalk/activities/wire"
 	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/store"
 )
 
 // Run is one run of the catalogue and how far it has come.
@@ -55,6 +57,9 @@ func (r *Record) Runs(ctx context.Context) ([]Run, error) {
 func (r *Record) Run(ctx context.Context, name string) (Run, error) {
 	key := schema.CatalogueKey(name)
 	data, err := r.objects.Get(ctx, key)
+	if errors.Is(err, store.ErrNotFound) {
+		return Run{}, fmt.Errorf("%w: %s has no entry in the catalogue", ErrNoRun, name)
+	}
 	if err != nil {
 		return Run{}, fmt.Errorf("read the catalogue's entry of run %s: %w", name, err)
 	}

@@ -126,12 +126,6 @@ var combinations = []combination{
 		},
 	},
 	{
-		at: "optimizer.warmup_steps", reads: []string{"steps", "optimizer.minibatches", "optimizer.epochs"}, only: Calc, doc: "at most the run's optimiser steps: steps × minibatches × epochs",
-		check: func(r *Recipe) string {
-			return atMost(r.Optimizer.WarmupSteps, "the run's optimiser steps", r.Steps*r.Optimizer.Minibatches*r.Optimizer.Epochs)
-		},
-	},
-	{
 		at: "evaluation.problems", only: Calc, doc: "divisible by 3, for the three levels",
 		check: func(r *Recipe) string {
 			n := r.Evaluation.Problems

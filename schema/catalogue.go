@@ -20,3 +20,10 @@ const PrunedFile = "pruned.json"
 
 // NoteResult is the note of a manifest that holds its activity's result as JSON.
 const NoteResult = "result"
+
+// StatRows and StatTokens are the statistics of a manifest that count what its activity worked on:
+// rows, and tokens sampled or trained on.
+const (
+	StatRows   = "rows"
+	StatTokens = "tokens"
+)

@@ -73,12 +73,16 @@ func (r *Run) lane(step, shard int, prompts schema.Ref) lane {
 		}
 		return place
 	}
-	l.turns = append(l.turns, put(r, r.manifest(at(schema.StageRollout, 0), prompts, r.policy), work.turns[0]))
+	first := r.manifest(at(schema.StageRollout, 0), prompts, r.policy)
+	first.Stats = map[string]float64{schema.StatTokens: 30}
+	l.turns = append(l.turns, put(r, first, work.turns[0]))
 	r.spend(schema.StageRollout, shard, 0, int64(len(work.turns[0])), 30)
 	l.tools = append(l.tools, put(r, r.manifest(at(schema.StageSandbox, 0), prompts, l.turns[0]), work.calls))
 	r.spend(schema.StageSandbox, shard, 0, int64(len(work.calls)), 0)
 	put(r, r.manifest(at("timings_calls", 0)), callTimings(work.calls))
-	l.turns = append(l.turns, put(r, r.manifest(at(schema.StageRollout, 1), prompts, r.policy, l.turns[0], l.tools[0]), work.turns[1]))
+	second := r.manifest(at(schema.StageRollout, 1), prompts, r.policy, l.turns[0], l.tools[0])
+	second.Stats = map[string]float64{schema.StatTokens: 10}
+	l.turns = append(l.turns, put(r, second, work.turns[1]))
 	r.spend(schema.StageRollout, shard, 1, int64(len(work.turns[1])), 10)
 	l.assembled = append(l.assembled, put(r, r.manifest(at(schema.StageAssemble, -1), prompts, l.turns[0], l.turns[1], l.tools[0]), work.trajectories))
 	r.spend(schema.StageAssemble, shard, -1, int64(len(work.trajectories)), 0)

@@ -18,6 +18,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/workflows"
@@ -138,6 +139,11 @@ func (a *app) train(cmd *cobra.Command, input workflows.TrainRunInput, asJSON bo
 		return err
 	}
 	defer s.close()
+	if input.Resume {
+		if _, err := analysis.New(s.store).Run(ctx, input.Run); err != nil {
+			return missing(err)
+		}
+	}
 	a.printAddresses(s)
 	if err := start(ctx, s.temporal, input); err != nil {
 		return a.interruptible(ctx, s, input.Run, "ropewalk resume "+input.Run, err)

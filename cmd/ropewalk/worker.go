@@ -21,6 +21,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/stack"
 	"github.com/ropewalk/ropewalk/internal/temporalconf"
 	"github.com/ropewalk/ropewalk/policy/cpu"
+	"github.com/ropewalk/ropewalk/sandbox/once"
 	"github.com/ropewalk/ropewalk/sandbox/zygote"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
@@ -137,7 +138,7 @@ func (o workerOptions) deps(objects store.Store) (*activities.Deps, func(), erro
 	opened = append(opened, generator)
 	slog.Info("worker", "engine", trainer.Describe(), "code", code)
 	deps, err := activities.New(activities.Options{
-		Store: objects, Trainer: trainer, Rollout: generator, Sandbox: executor, Code: code, Scratch: scratch,
+		Store: objects, Trainer: trainer, Rollout: generator, Sandbox: once.New(executor), Code: code, Scratch: scratch,
 	})
 	if err != nil {
 		return fail(err)

@@ -7,7 +7,7 @@
 // with a put-if-absent: of concurrent attempts one wins; a loser *adopts* the winner's manifest and
 // its own shards become *orphans*, which no reader meets, because readers come through manifests.
 //
-// The package joins store and schema and belongs to the activities; nothing else imports it.
+// The package joins store and schema. Activities write through it; analysis only reads.
 package commit
 
 import (

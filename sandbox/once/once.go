@@ -1,0 +1,48 @@
+// Package once runs identical calls of a batch one time. A verdict depends on its call alone
+// (sandbox/zygote's contract), so trajectories that write the same program at the same turn, as the
+// samples of one prompt often do, share one execution; each still gets its own row of the record.
+package once
+
+import (
+	"context"
+
+	"github.com/ropewalk/ropewalk/sandbox"
+)
+
+// Executor passes the distinct calls of each batch on, in the order of their first occurrence.
+// It holds nothing between batches. Closing it closes what is beneath.
+type Executor struct{ next sandbox.Executor }
+
+// New returns an executor over next.
+func New(next sandbox.Executor) *Executor { return &Executor{next: next} }
+
+// Run implements sandbox.Executor. A call that shared another's execution took no time of its own:
+// its Timing is zero.
+func (e *Executor) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Result, error) {
+	place := make(map[sandbox.Call]int, len(calls))
+	var distinct []sandbox.Call
+	for _, c := range calls {
+		if _, seen := place[c]; !seen {
+			place[c] = len(distinct)
+			distinct = append(distinct, c)
+		}
+	}
+	verdicts, err := e.next.Run(ctx, distinct)
+	if err != nil {
+		return nil, err
+	}
+	results := make([]sandbox.Result, len(calls))
+	taken := make([]bool, len(distinct))
+	for i, c := range calls {
+		at := place[c]
+		results[i] = verdicts[at]
+		if taken[at] {
+			results[i].Timing = sandbox.Timing{}
+		}
+		taken[at] = true
+	}
+	return results, nil
+}
+
+// Close closes the executor beneath.
+func (e *Executor) Close() error { return e.next.Close() }
