@@ -10,7 +10,7 @@ export GOEXPERIMENT
 
 RECIPE ?= recipes/quickstart.yaml
 # Packages whose tests run under the race detector: those with goroutines of their own.
-RACE ?= ./activities/... ./env/... ./internal/... ./rollout/... ./sandbox/... ./store/... ./workflows/...
+RACE ?= ./internal/commit/... ./internal/stack/... ./rollout/... ./sandbox/... ./store/... ./workflows/...
 
 .PHONY: build run test race lint bench clean help tools lint-tools
 

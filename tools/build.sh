@@ -5,6 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 bin=$(cd .. && pwd)/.tools
+unset GOEXPERIMENT # the project's own; these programs are built as their authors do
 
 # name: package, module folder, what to tell
 declare -A package=(
