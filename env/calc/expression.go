@@ -165,11 +165,6 @@ func chain(values []int64, ops []operator) *node {
 	return n
 }
 
-// isChain reports whether the tree applies its operators from left to right.
-func (n *node) isChain() bool {
-	return n.isLeaf() || (n.right.isLeaf() && n.left.isChain())
-}
-
 // parser reads canonical source: operands, + - * // %, parentheses.
 type parser struct{ rest string }
 

@@ -12,8 +12,6 @@ type chunk struct {
 
 func (c *chunk) len() int { return len(c.tokens) }
 
-func (c *chunk) seqs() int { return len(c.row) }
-
 // longest is the length of the longest sequence.
 func (c *chunk) longest() int {
 	n := 0
