@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/mock"
@@ -23,6 +24,7 @@ import (
 // fakes answers every activity the way a committed stage would and counts the calls.
 type fakes struct {
 	env   *testsuite.TestWorkflowEnvironment
+	mu    sync.Mutex // shards' activities run at once
 	calls map[string]int
 	plan  wire.Plan
 	// toolTurns is how many turns of each shard call tools.
@@ -47,7 +49,9 @@ func newFakes(t *testing.T, plan wire.Plan) *fakes {
 
 func handle[I, O any](f *fakes, name string, body func(I) (O, error)) {
 	f.env.RegisterActivityWithOptions(func(in I) (O, error) {
+		f.mu.Lock()
 		f.calls[name]++
+		f.mu.Unlock()
 		return body(in)
 	}, activity.RegisterOptions{Name: name})
 }

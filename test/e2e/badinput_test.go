@@ -83,7 +83,7 @@ func TestUnknownRunExitsWith2(t *testing.T) {
 		"verify": "no such run in the record: nosuch has committed nothing in s3://ropewalk at ",
 		"show":   "no such run in the record: nosuch has committed nothing in s3://ropewalk at ",
 		"follow": "no run \"nosuch\" on the Temporal server; `ropewalk runs` lists them",
-		"resume": "run_id: run nosuch has committed no recipe in s3://ropewalk at ",
+		"resume": "no such run in the record: nosuch has no entry in the catalogue; `ropewalk runs` lists them",
 	} {
 		t.Run(command, func(t *testing.T) {
 			r := h.run(t, command, "nosuch")
