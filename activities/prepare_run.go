@@ -58,6 +58,9 @@ func (a PrepareRun) prepare(ctx context.Context, in wire.PrepareInput, out *wire
 	}
 	out.Plan = plan(c.recipe)
 	out.Machine = machine.Of(a.Trainer.engine.Describe())
+	if out.Amendments, err = a.amendments(ctx, in.Run); err != nil {
+		return err
+	}
 	return a.whereToGoOn(ctx, in.Run, out)
 }
 
@@ -152,7 +155,7 @@ func (a PrepareRun) whereToGoOn(ctx context.Context, run string, out *wire.Prepa
 		return nil
 	}
 	last := out.NextStep - 1
-	m, ref, found, err := a.Record.Lookup(ctx, schema.At(run, last, wire.StageUpdate))
+	m, ref, found, err := a.updateOf(ctx, run, last)
 	if err != nil {
 		return err
 	}
@@ -161,4 +164,15 @@ func (a PrepareRun) whereToGoOn(ctx context.Context, run string, out *wire.Prepa
 	}
 	out.Policy = &wire.PolicyRef{Manifest: ref, Digest: m.Checkpoint.Digest, Step: last}
 	return nil
+}
+
+// updateOf returns the update manifest that a finished step's head names.
+func (d *Deps) updateOf(ctx context.Context, run string, step int) (m schema.Manifest, ref schema.Ref, found bool, err error) {
+	head, _, found, err := d.Record.Head(ctx, run, strconv.Itoa(step))
+	if err != nil || !found || len(head.Stages[wire.StageUpdate]) == 0 {
+		return m, ref, false, err
+	}
+	ref = head.Stages[wire.StageUpdate][0]
+	m, err = d.Record.Read(ctx, ref)
+	return m, ref, err == nil, err
 }

@@ -66,7 +66,7 @@ func bySchedule(step, now int, keep recipes.Checkpoint) bool {
 func (d *Deps) needed(ctx context.Context, scope wire.Scope, step int, kept func(step int) bool) (bool, error) {
 	prefix := ""
 	for s := step; s <= scope.Step; s++ {
-		m, _, found, err := d.Record.Lookup(ctx, schema.At(scope.Run, s, wire.StageUpdate))
+		m, _, found, err := d.updateOf(ctx, scope.Run, s)
 		if err != nil {
 			return false, err
 		}
@@ -108,7 +108,7 @@ func (d *Deps) checkpointSteps(ctx context.Context, run string) ([]int, error) {
 // pruneStep deletes the files of one step's checkpoint. A checkpoint that no manifest names was
 // left by an attempt that lost; it is an orphan and not this function's business.
 func (d *Deps) pruneStep(ctx context.Context, scope wire.Scope, step int) error {
-	m, _, found, err := d.Record.Lookup(ctx, schema.At(scope.Run, step, wire.StageUpdate))
+	m, _, found, err := d.updateOf(ctx, scope.Run, step)
 	if err != nil || !found || m.Checkpoint == nil {
 		return err
 	}

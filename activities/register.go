@@ -11,6 +11,7 @@ import (
 func (d *Deps) Register(w worker.ActivityRegistry) {
 	for name, execute := range map[string]any{
 		wire.PrepareRun:           PrepareRun{d}.Execute,
+		wire.AmendRecipe:          AmendRecipe{d}.Execute,
 		wire.WarmStart:            WarmStart{d}.Execute,
 		wire.SelectPrompts:        SelectPrompts{d}.Execute,
 		wire.GenerateRollouts:     GenerateRollouts{d}.Execute,

@@ -16,20 +16,38 @@ func (v *verifier) checkConfig() {
 		v.fault(FaultMissing, key, "cannot be read, and every manifest of the run follows from it")
 		return
 	}
+	recipes := v.recipes()
 	for _, m := range v.ordered() {
-		if m.Stage == schema.StagePrepare || m.Warm != "" {
+		if holdsRecipe(m) || m.Warm != "" {
 			v.checkDocument(m)
 		}
-		if m.Warm != "" {
+		if m.Warm != "" || m.Stage == schema.StagePrepare {
 			continue
 		}
-		if m.Config != prepare.Config {
-			v.fault(FaultConfig, m.ManifestKey(), "was made under the recipe %s, and the run's is %s", m.Config, prepare.Config)
-		}
-		if m.Stage != schema.StagePrepare && !slices.Contains(m.Inputs, schema.Ref{Key: key, Digest: prepare.digest}) {
+		under := slices.IndexFunc(m.Inputs, func(ref schema.Ref) bool { return recipes[ref] != "" })
+		switch {
+		case under < 0:
 			v.fault(FaultLineage, m.ManifestKey(), "does not name the run's recipe %s (digest %s) among its inputs", key, prepare.digest)
+		case !holdsRecipe(m) && m.Config != recipes[m.Inputs[under]]:
+			v.fault(FaultConfig, m.ManifestKey(), "was made under the recipe %s, and %s holds %s", m.Config, m.Inputs[under].Key, recipes[m.Inputs[under]])
 		}
 	}
+}
+
+// recipes returns the config of each manifest that holds a recipe, the run's or an amended one.
+func (v *verifier) recipes() map[schema.Ref]string {
+	out := map[schema.Ref]string{}
+	for key, m := range v.manifests {
+		if holdsRecipe(m) {
+			out[schema.Ref{Key: key, Digest: m.digest}] = m.Config
+		}
+	}
+	return out
+}
+
+// holdsRecipe reports whether what is made under a recipe names this manifest.
+func holdsRecipe(m committed) bool {
+	return m.Warm == "" && (m.Stage == schema.StagePrepare || m.Stage == schema.StageAmend)
 }
 
 // checkDocument checks that a manifest's config is the digest of the document that it commits: the

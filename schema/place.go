@@ -13,6 +13,7 @@ const InitStep = "init"
 // The stages that commit manifests.
 const (
 	StagePrepare   = "prepare"    // init: the resolved recipe
+	StageAmend     = "amend"      // init: the recipe as a person changed it in mid-run; its try is its number
 	StageWarmStart = "warm_start" // init: the first policy
 	StageImport    = "import"     // init: trajectories from elsewhere
 	StagePrompts   = "prompts"

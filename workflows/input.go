@@ -44,6 +44,10 @@ type Continued struct {
 	Lines    []StepLine              `json:"lines,omitempty"`
 
 	WarmStartSeconds float64 `json:"warm_start_seconds"`
+
+	Amendments []wire.Amendment `json:"amendments,omitempty"`
+	Paused     bool             `json:"paused,omitempty"`
+	Changes    []string         `json:"changes,omitempty"`
 }
 
 // UnmarshalJSON refuses unknown fields. The refusal is kept, not returned: an error here would

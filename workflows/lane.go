@@ -3,6 +3,7 @@ package workflows
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -28,6 +29,9 @@ func (s *trainStep) rollout(ctx workflow.Context, prompts schema.Ref) ([]lane, e
 	group := workflow.NewWaitGroup(ctx)
 	for i := range lanes {
 		lanes[i].shard = i
+		if s.skipped(i) {
+			continue
+		}
 		group.Add(1)
 		workflow.Go(ctx, func(ctx workflow.Context) {
 			defer group.Done()
@@ -38,7 +42,17 @@ func (s *trainStep) rollout(ctx workflow.Context, prompts schema.Ref) ([]lane, e
 	for i := range lanes {
 		s.times.add(lanes[i].timings...)
 	}
+	lanes = slices.DeleteFunc(lanes, func(l lane) bool { return s.skipped(l.shard) })
 	return lanes, errors.Join(failures...)
+}
+
+func (s *trainStep) skipped(shard int) bool {
+	return slices.ContainsFunc(s.in.Skip, func(e wire.ExcludedShard) bool { return e.Shard == shard })
+}
+
+// at says where in the lane an error came up.
+func (l *lane) at(stage string, turn int, err error) error {
+	return stageError{stage: stage, shard: l.shard, turn: turn, err: err}
 }
 
 // run alternates *generate turn* and *execute tool calls* until no trajectory of the shard
@@ -49,7 +63,7 @@ func (l *lane) run(ctx workflow.Context, scope wire.Scope, prompts schema.Ref, p
 			Scope: scope, Shard: l.shard, Turn: turn, Prompts: prompts, Turns: l.turns, Tools: l.tools, Policy: policy,
 		})
 		if err != nil {
-			return err
+			return l.at(wire.StageRollout, turn, err)
 		}
 		l.turns = append(l.turns, generated.Manifest)
 		l.timings = append(l.timings, generated.Timing)
@@ -67,7 +81,7 @@ func (l *lane) execute(ctx workflow.Context, scope wire.Scope, prompts schema.Re
 	done, err := call[wire.ToolsDone](ctx, wire.ExecuteToolCalls, fmt.Sprintf("shard %d, turn %d, %d calls", l.shard, turn, calls),
 		wire.ToolsInput{Scope: scope, Shard: l.shard, Turn: turn, Prompts: prompts, Turns: l.turns, Tools: l.tools})
 	if err != nil {
-		return err
+		return l.at(wire.StageSandbox, turn, err)
 	}
 	l.tools = append(l.tools, done.Manifest)
 	l.timings = append(l.timings, done.Timing)
@@ -79,7 +93,7 @@ func (l *lane) score(ctx workflow.Context, scope wire.Scope, prompts schema.Ref)
 		Scope: scope, Shard: l.shard, Prompts: prompts, Turns: l.turns, Tools: l.tools,
 	})
 	if err != nil {
-		return err
+		return l.at(wire.StageAssemble, -1, err)
 	}
 	l.assembled = assembled.Manifest
 	l.timings = append(l.timings, assembled.Timing)
@@ -87,7 +101,7 @@ func (l *lane) score(ctx workflow.Context, scope wire.Scope, prompts schema.Ref)
 		Scope: scope, Shard: l.shard, Trajectories: assembled.Manifest,
 	})
 	if err != nil {
-		return err
+		return l.at(wire.StageReward, -1, err)
 	}
 	l.timings = append(l.timings, l.scored.Timing)
 	return nil

@@ -37,6 +37,7 @@ type policy struct {
 // policies names every time-out. Limits are several times what the largest shard took.
 var policies = map[string]policy{
 	wire.PrepareRun:           {QueueCPU, time.Minute},
+	wire.AmendRecipe:          {QueueCPU, time.Minute},
 	wire.WarmStart:            {QueueGPU, time.Hour},
 	wire.SelectPrompts:        {QueueCPU, time.Minute},
 	wire.GenerateRollouts:     {QueueRollout, 30 * time.Minute},
@@ -54,9 +55,29 @@ var policies = map[string]policy{
 	wire.CompareCalculator:    {QueueCPU, 10 * time.Minute},
 }
 
+// maxTimeout bounds the time limit that a person can give an attempt.
+const maxTimeout = 7 * 24 * time.Hour
+
+// timeoutsKey is where a context carries the time limits that a person gave.
+type timeoutsKey struct{}
+
+// withTimeouts gives activities other time limits, in seconds by their names.
+func withTimeouts(ctx workflow.Context, timeouts map[string]float64) workflow.Context {
+	return workflow.WithValue(ctx, timeoutsKey{}, timeouts)
+}
+
+// timeoutsOf is the inverse of withTimeouts.
+func timeoutsOf(ctx workflow.Context) map[string]float64 {
+	timeouts, _ := ctx.Value(timeoutsKey{}).(map[string]float64)
+	return timeouts
+}
+
 // start schedules an activity under its policy; summary is what the UI shows beside it.
 func start(ctx workflow.Context, name, summary string, input any) workflow.Future {
 	p := policies[name]
+	if limit := timeoutsOf(ctx)[name]; limit > 0 {
+		p.limit = time.Duration(limit * float64(time.Second))
+	}
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:           p.queue,
 		StartToCloseTimeout: p.limit,

@@ -42,6 +42,19 @@ type Progress struct {
 	Final            *wire.EvaluationSummary `json:"final,omitempty"`
 	Lines            []StepLine              `json:"lines,omitempty"` // the latest steps, oldest first
 	Failure          string                  `json:"failure,omitempty"`
+	Paused           bool                    `json:"paused,omitempty"`
+	Parked           *Parked                 `json:"parked,omitempty"`
+	Changes          []string                `json:"changes,omitempty"` // of settings, the latest last
+}
+
+// changesKept bounds the changes that the details show.
+const changesKept = 8
+
+func (p *Progress) changed(text string) {
+	p.Changes = append(p.Changes, text)
+	if n := len(p.Changes); n > changesKept {
+		p.Changes = append([]string(nil), p.Changes[n-changesKept:]...)
+	}
 }
 
 func (p *Progress) plan(run string, plan wire.Plan) {
@@ -62,8 +75,16 @@ func (p *Progress) Markdown() string {
 	if p.Failure != "" {
 		fmt.Fprintf(&b, "**Failed**: %s\n\nWhat was committed is kept. Go on with `ropewalk resume %s`.\n\n", p.Failure, p.Run)
 	}
+	if p.Parked != nil {
+		b.WriteString(p.Parked.markdown(p.Run) + "\n")
+	} else if p.Paused {
+		fmt.Fprintf(&b, "**Paused** before the next step. Send the update `unpause`, or `ropewalk unpause %s`.\n\n", p.Run)
+	}
+	for _, change := range p.Changes {
+		fmt.Fprintf(&b, "- changed %s\n", change)
+	}
 	if p.Warm != nil {
-		fmt.Fprintf(&b, "Warm start: success %.1f%% (95%%: %.1f–%.1f), greedy %.1f%%\n\n",
+		fmt.Fprintf(&b, "\nWarm start: success %.1f%% (95%%: %.1f–%.1f), greedy %.1f%%\n\n",
 			100*p.Warm.Success, 100*p.Warm.CILow, 100*p.Warm.CIHigh, 100*p.Warm.Greedy)
 	}
 	if p.Final != nil {
@@ -81,5 +102,31 @@ func (p *Progress) Markdown() string {
 			l.Step, l.Reward, 100*l.Success, 100*l.ToolErrorPositive, l.KeptGroups, l.DroppedGroups,
 			l.Entropy, l.KL, l.ClipFraction, l.GradNorm, l.Seconds)
 	}
+	p.stageTimes(&b)
 	return b.String()
+}
+
+// stageTimes adds where the time of the latest steps went.
+func (p *Progress) stageTimes(b *strings.Builder) {
+	b.WriteString("\nSeconds by stage:\n\n| step |")
+	for _, stage := range timedStages {
+		fmt.Fprintf(b, " %s |", stage)
+	}
+	b.WriteString("\n|--:|" + strings.Repeat("--:|", len(timedStages)) + "\n")
+	for i := len(p.Lines) - 1; i >= max(0, len(p.Lines)-timedLines); i-- {
+		fmt.Fprintf(b, "| %d |", p.Lines[i].Step)
+		for _, stage := range timedStages {
+			fmt.Fprintf(b, " %.2f |", p.Lines[i].StageSeconds[stage])
+		}
+		b.WriteString("\n")
+	}
+}
+
+// timedLines is how many steps the table of stage times shows.
+const timedLines = 5
+
+// timedStages are the stages of a step, in their order.
+var timedStages = []string{
+	wire.StagePrompts, wire.StageRollout, wire.StageSandbox, wire.StageAssemble, wire.StageReward, wire.StageCommit,
+	wire.StageResample, wire.StageAdvantage, wire.StageUpdate, wire.StagePublish,
 }

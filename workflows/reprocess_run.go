@@ -52,14 +52,55 @@ func ReprocessRun(ctx workflow.Context, in ReprocessInput) (ReprocessResult, err
 	if err := workflow.UpsertTypedSearchAttributes(ctx, attrRunID.ValueSet(run)); err != nil {
 		return ReprocessResult{}, fmt.Errorf("set search attribute RunID: %w", err)
 	}
-	r := &reprocess{result: ReprocessResult{Run: run}}
-	r.in.Run, r.in.Step = run, importStep
-	if err := r.execute(ctx, in); err != nil {
-		kind, text := failure(err)
-		_ = workflow.UpsertTypedSearchAttributes(ctx, attrFailureKind.ValueSet(kind))
-		return r.result, temporal.NewNonRetryableApplicationError(r.stage+": "+text, kind, nil)
+	var p parking
+	progress := func() (Progress, error) {
+		return Progress{Run: run, Recipe: in.Recipe + in.RecipeFile, Step: importStep, Steps: importStep, Parked: p.parked}, nil
 	}
-	return r.result, nil
+	if err := workflow.SetQueryHandler(ctx, QueryProgress, progress); err != nil {
+		return ReprocessResult{}, fmt.Errorf("register query %s: %w", QueryProgress, err)
+	}
+	if err := p.register(ctx); err != nil {
+		return ReprocessResult{}, err
+	}
+	timeouts := map[string]float64{}
+	for {
+		r := &reprocess{result: ReprocessResult{Run: run}}
+		r.in.Run, r.in.Step = run, importStep
+		err := r.execute(withTimeouts(ctx, timeouts), in)
+		if err == nil || temporal.IsCanceledError(err) {
+			return r.result, err
+		}
+		if timeouts, err = r.park(ctx, &p, err); err != nil {
+			return r.result, err
+		}
+	}
+}
+
+// park waits for a person; it returns the time limits of the next attempt, which adopts what is
+// committed, or the failure when there is to be none.
+func (r *reprocess) park(ctx workflow.Context, p *parking, cause error) (map[string]float64, error) {
+	all := failures(cause, r.stage)
+	_ = workflow.UpsertTypedSearchAttributes(ctx, attrFailureKind.ValueSet(all[0].Kind))
+	if all[0].Kind == wire.FailBadInput {
+		return nil, temporal.NewNonRetryableApplicationError(r.stage+": "+all[0].Text, all[0].Kind, nil)
+	}
+	what := Parked{Step: importStep, Kind: all[0].Kind, Failures: all, NoSkip: "an import holds every solution once, nothing can stand in for it"}
+	workflow.SetCurrentDetails(ctx, what.markdown(r.in.Run))
+	chosen, err := p.hold(ctx, what)
+	if err != nil {
+		return nil, err
+	}
+	if chosen.action == UpdateAbort {
+		return nil, aborted(all)
+	}
+	_ = workflow.UpsertTypedSearchAttributes(ctx, attrFailureKind.ValueUnset())
+	timeouts := map[string]float64{}
+	if chosen.retry.TimeoutSeconds > 0 {
+		for _, f := range all {
+			timeouts[f.Activity] = chosen.retry.TimeoutSeconds
+		}
+	}
+	return timeouts, nil
 }
 
 func (r *reprocess) execute(ctx workflow.Context, in ReprocessInput) error {

@@ -30,9 +30,17 @@ type trainRun struct {
 	run       string
 	prepared  wire.Prepared
 	policy    wire.PolicyRef
-	next      int
+	next      int // the step that runs, or the one to come
 	progress  Progress
-	recording []workflow.Future // of measured times, beside the next steps
+	recording []recording // of measured times, beside the next steps
+
+	parking    parking
+	turn       workflow.Mutex   // one amendment at a time
+	amendments []wire.Amendment // of the recipe, in the order made
+	amending   int              // amendments under way
+	paused     bool
+	stepping   bool // step next has begun
+	finishing  bool // no step is to come
 }
 
 // TrainRun trains one policy by one recipe: prepare, warm start, evaluate, then one child
@@ -42,7 +50,7 @@ func TrainRun(ctx workflow.Context, in TrainRunInput) (TrainRunResult, error) {
 	if err := in.validate(); err != nil {
 		return TrainRunResult{}, refuse(ctx, err)
 	}
-	r := &trainRun{in: in, run: in.Run}
+	r := &trainRun{in: in, run: in.Run, turn: workflow.NewMutex(ctx)}
 	if r.run == "" {
 		r.run = workflow.GetInfo(ctx).WorkflowExecution.ID
 	}
@@ -54,6 +62,12 @@ func TrainRun(ctx workflow.Context, in TrainRunInput) (TrainRunResult, error) {
 	}
 	if err := workflow.UpsertTypedSearchAttributes(ctx, attrRunID.ValueSet(r.run)); err != nil {
 		return TrainRunResult{}, fmt.Errorf("set search attribute RunID: %w", err)
+	}
+	if err := r.steer(ctx); err != nil {
+		return TrainRunResult{}, err
+	}
+	if err := r.parking.register(ctx); err != nil {
+		return TrainRunResult{}, err
 	}
 	result, err := r.execute(ctx)
 	if err != nil && !workflow.IsContinueAsNewError(err) {
@@ -68,11 +82,15 @@ func (r *trainRun) execute(ctx workflow.Context) (TrainRunResult, error) {
 	} else if err := r.begin(ctx); err != nil {
 		return TrainRunResult{}, err
 	}
-	for taken := 0; r.next <= r.prepared.Plan.Steps; taken++ {
+	for taken := 0; ; taken++ {
+		if err := r.await(ctx); err != nil {
+			return TrainRunResult{}, err
+		}
+		r.enact(r.next)
+		if r.next > r.prepared.Plan.Steps {
+			break
+		}
 		if taken == stepsPerHistory {
-			if err := r.recorded(ctx); err != nil {
-				return TrainRunResult{}, err
-			}
 			return TrainRunResult{}, r.continueAsNew(ctx)
 		}
 		if err := r.step(ctx); err != nil {
@@ -84,82 +102,147 @@ func (r *trainRun) execute(ctx workflow.Context) (TrainRunResult, error) {
 
 // begin prepares the run and makes or finds the policy that it starts from.
 func (r *trainRun) begin(ctx workflow.Context) error {
-	r.stage(ctx, wire.InitStep, wire.StagePrepare)
-	var err error
-	r.prepared, err = call[wire.Prepared](ctx, wire.PrepareRun, "resolve and commit the recipe", wire.PrepareInput{
-		Run: r.run, Kind: "train", Recipe: r.in.Recipe, RecipeYAML: r.in.RecipeYAML, RecipeFile: r.in.RecipeFile,
-		Overrides: r.in.Set, Seed: r.in.Seed, Steps: r.in.Steps, Resume: r.in.Resume,
+	if err := r.prepare(ctx); err != nil {
+		return err
+	}
+	r.stage(ctx, wire.InitStep, wire.StageWarmStart)
+	init := scoped(r.run, wire.InitStep, r.prepared)
+	var warm wire.WarmStarted
+	err := r.attempt(ctx, mandatory("the first policy comes from it"), func(ctx workflow.Context) (err error) {
+		warm, err = call[wire.WarmStarted](ctx, wire.WarmStart, "clone the teacher's demonstrations", init)
+		return err
 	})
 	if err != nil {
 		return err
 	}
-	r.progress.plan(r.run, r.prepared.Plan)
-	r.stage(ctx, wire.InitStep, wire.StageWarmStart)
-	init := scoped(r.run, wire.InitStep, r.prepared)
-	warm, err := call[wire.WarmStarted](ctx, wire.WarmStart, "clone the teacher's demonstrations", init)
-	if err != nil {
-		return err
-	}
-	r.policy, r.next = warm.Policy, 1
+	r.policy = warm.Policy
 	r.progress.WarmStartSeconds = seconds(warm.Timing)
-	evaluated, err := r.evaluate(ctx, wire.InitStep, "warm_start")
+	evaluated, _, err := r.evaluate(ctx, wire.InitStep, "warm_start")
 	if err != nil {
 		return err
 	}
 	r.progress.Warm = &evaluated.Summary
 	r.record(ctx, wire.InitStep, "run", r.prepared.Timing, warm.Timing, evaluated.Timing)
 	if r.prepared.NextStep > 1 {
-		r.next, r.policy = r.prepared.NextStep, *r.prepared.Policy
+		r.policy = *r.prepared.Policy
 	}
 	return nil
 }
 
-// step runs the next step as a child workflow, and an evaluation after it where one is due.
-func (r *trainRun) step(ctx workflow.Context) error {
-	step, plan := r.next, r.prepared.Plan
-	r.stage(ctx, step, "step")
-	child := workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
-		WorkflowID:    StepWorkflowID(r.run, step),
-		StaticSummary: fmt.Sprintf("step %d of %d of %s", step, plan.Steps, r.run),
-		TypedSearchAttributes: temporal.NewSearchAttributes(attrRunID.ValueSet(r.run),
-			attrStep.ValueSet(int64(step))),
+func (r *trainRun) prepare(ctx workflow.Context) error {
+	r.stage(ctx, wire.InitStep, wire.StagePrepare)
+	err := r.attempt(ctx, mandatory("every stage reads the recipe"), func(ctx workflow.Context) (err error) {
+		r.prepared, err = call[wire.Prepared](ctx, wire.PrepareRun, "resolve and commit the recipe", wire.PrepareInput{
+			Run: r.run, Kind: "train", Recipe: r.in.Recipe, RecipeYAML: r.in.RecipeYAML, RecipeFile: r.in.RecipeFile,
+			Overrides: r.in.Set, Seed: r.in.Seed, Steps: r.in.Steps, Resume: r.in.Resume,
+		})
+		return err
 	})
-	var out TrainStepResult
-	in := TrainStepInput{Run: r.run, Step: step, Prepared: r.prepared, Policy: r.policy}
-	if err := workflow.ExecuteChildWorkflow(child, TrainStep, in).Get(ctx, &out); err != nil {
+	if err != nil {
 		return err
 	}
-	r.policy, r.next = out.Policy, step+1
+	r.next, r.amendments = max(r.prepared.NextStep, 1), r.prepared.Amendments
+	r.prepared.Amendments = nil
+	r.progress.plan(r.run, r.newest().Plan)
+	return nil
+}
+
+// step runs the next step as a child workflow, and an evaluation after it where one is due. A
+// step that fails is run again once a person says so: what it has committed is adopted.
+func (r *trainRun) step(ctx workflow.Context) error {
+	step := r.next
+	r.stepping = true
+	r.stage(ctx, step, "step")
+	var out TrainStepResult
+	var skipped []wire.ExcludedShard
+	gen := r.generation(step)
+	err := r.attempt(ctx, r.skipShards(step, &skipped), func(ctx workflow.Context) error {
+		r.enact(step)
+		if now := r.generation(step); now != gen { // the shards are other ones now
+			gen, skipped = now, nil
+		}
+		in := TrainStepInput{
+			Run: r.run, Step: step, Gen: gen, Prepared: r.prepared, Policy: r.policy,
+			Skip: skipped, Timeouts: timeoutsOf(ctx),
+		}
+		return workflow.ExecuteChildWorkflow(r.child(ctx, step), TrainStep, in).Get(ctx, &out)
+	})
+	if err != nil {
+		return err
+	}
+	r.policy, r.next, r.stepping = out.Policy, step+1, false
 	r.progress.add(out.Line)
 	r.record(ctx, step, "step", out.Timings...)
+	plan := r.prepared.Plan
 	if plan.EvaluateEvery > 0 && step%plan.EvaluateEvery == 0 && step < plan.Steps {
-		evaluated, err := r.evaluate(ctx, step, "step")
+		evaluated, done, err := r.evaluate(ctx, step, "step")
 		if err != nil {
 			return err
 		}
-		r.record(ctx, step, "run", evaluated.Timing)
+		if done {
+			r.record(ctx, step, "run", evaluated.Timing)
+		}
 	}
 	return nil
 }
 
-func (r *trainRun) evaluate(ctx workflow.Context, step int, tag string) (wire.Evaluated, error) {
-	r.stage(ctx, step, wire.StageEvaluate)
-	return call[wire.Evaluated](ctx, wire.Evaluate, "held-out problems, "+tag, wire.EvaluateInput{
-		Scope: scoped(r.run, step, r.prepared), Policy: r.policy, Tag: tag,
+func (r *trainRun) child(ctx workflow.Context, step int) workflow.Context {
+	return workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
+		WorkflowID:    StepWorkflowID(r.run, step),
+		StaticSummary: fmt.Sprintf("step %d of %d of %s", step, r.prepared.Plan.Steps, r.run),
+		TypedSearchAttributes: temporal.NewSearchAttributes(attrRunID.ValueSet(r.run),
+			attrStep.ValueSet(int64(step))),
 	})
+}
+
+// evaluate measures the policy; done is false where a person chose to leave the evaluation out.
+func (r *trainRun) evaluate(ctx workflow.Context, step int, tag string) (out wire.Evaluated, done bool, err error) {
+	r.stage(ctx, step, wire.StageEvaluate)
+	skip := mandatory("the run's result compares the policy before and after")
+	if tag == "step" {
+		skip = func([]StageFailure) skipping {
+			return skipping{words: "this evaluation is left out; training goes on"}
+		}
+	}
+	err = r.attempt(ctx, skip, func(ctx workflow.Context) (err error) {
+		out, err = call[wire.Evaluated](ctx, wire.Evaluate, "held-out problems, "+tag, wire.EvaluateInput{
+			Scope: scoped(r.run, step, r.prepared), Policy: r.policy, Tag: tag,
+		})
+		done = err == nil
+		return err
+	})
+	return out, done, err
+}
+
+// recording is a step's measured times on their way into the record.
+type recording struct {
+	in     wire.RecordTimingsInput
+	future workflow.Future
 }
 
 // record keeps measured times, beside whatever comes next: nothing waits for them but the end.
 func (r *trainRun) record(ctx workflow.Context, step int, part string, timings ...wire.Timing) {
-	r.recording = append(r.recording, start(ctx, wire.RecordTimings, "measured times", wire.RecordTimingsInput{
-		Scope: scoped(r.run, step, r.prepared), Timings: timings, Part: part,
-	}))
+	in := wire.RecordTimingsInput{Scope: scoped(r.run, step, r.prepared), Timings: timings, Part: part}
+	r.recording = append(r.recording, recording{in, start(ctx, wire.RecordTimings, "measured times", in)})
 }
 
 // recorded waits until all measured times are kept.
 func (r *trainRun) recorded(ctx workflow.Context) error {
-	for _, f := range r.recording {
-		if err := f.Get(ctx, nil); err != nil {
+	skip := func([]StageFailure) skipping {
+		return skipping{words: "these measured times are not kept; no stage reads them"}
+	}
+	for _, one := range r.recording {
+		first := one.future
+		err := r.attempt(ctx, skip, func(ctx workflow.Context) error {
+			if first != nil {
+				err := first.Get(ctx, nil)
+				first = nil
+				return err
+			}
+			_, err := call[wire.Done](ctx, wire.RecordTimings, "measured times", one.in)
+			return err
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -168,8 +251,9 @@ func (r *trainRun) recorded(ctx workflow.Context) error {
 }
 
 func (r *trainRun) finish(ctx workflow.Context) (TrainRunResult, error) {
+	r.finishing = true
 	last := r.prepared.Plan.Steps
-	evaluated, err := r.evaluate(ctx, last, "final")
+	evaluated, _, err := r.evaluate(ctx, last, "final")
 	if err != nil {
 		return TrainRunResult{}, err
 	}
@@ -186,20 +270,29 @@ func (r *trainRun) finish(ctx workflow.Context) (TrainRunResult, error) {
 	if r.progress.Warm != nil {
 		out.Warm = *r.progress.Warm
 	}
-	return out, nil
+	return out, workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
 }
 
 func (r *trainRun) restore(c Continued) {
 	r.prepared, r.policy, r.next = c.Prepared, c.Policy, c.Next
-	r.progress = Progress{Warm: c.Warm, Lines: c.Lines, WarmStartSeconds: c.WarmStartSeconds}
-	r.progress.plan(r.run, r.prepared.Plan)
+	r.amendments, r.paused = c.Amendments, c.Paused
+	r.progress = Progress{Warm: c.Warm, Lines: c.Lines, WarmStartSeconds: c.WarmStartSeconds, Changes: c.Changes}
+	r.progress.plan(r.run, r.newest().Plan)
 }
 
 func (r *trainRun) continueAsNew(ctx workflow.Context) error {
+	if err := r.recorded(ctx); err != nil {
+		return err
+	}
+	// An update that is answered in the next history would be lost with this one.
+	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
+		return err
+	}
 	in := r.in
 	in.Continued = &Continued{
 		Prepared: r.prepared, Policy: r.policy, Next: r.next, Warm: r.progress.Warm,
 		Lines: r.progress.Lines, WarmStartSeconds: r.progress.WarmStartSeconds,
+		Amendments: r.amendments, Paused: r.paused, Changes: r.progress.Changes,
 	}
 	return workflow.NewContinueAsNewError(ctx, TrainRun, in)
 }
@@ -210,9 +303,15 @@ func (r *trainRun) stage(ctx workflow.Context, step int, stage string) {
 	if step > 0 {
 		r.progress.Step = step
 	}
-	workflow.SetCurrentDetails(ctx, r.progress.Markdown())
+	r.show(ctx)
 	// Upserting fails only for keys that cannot be encoded; these are constants.
 	_ = workflow.UpsertTypedSearchAttributes(ctx, attrStep.ValueSet(int64(max(step, 0))), attrStage.ValueSet(stage))
+}
+
+// show brings the UI's details up to date.
+func (r *trainRun) show(ctx workflow.Context) {
+	r.progress.Paused, r.progress.Parked = r.paused, r.parking.parked
+	workflow.SetCurrentDetails(ctx, r.progress.Markdown())
 }
 
 // fail says what failed, where, and how to go on.
@@ -222,7 +321,7 @@ func (r *trainRun) fail(ctx workflow.Context, cause error) error {
 	}
 	kind, text := failure(cause)
 	r.progress.Failure = text
-	workflow.SetCurrentDetails(ctx, r.progress.Markdown())
+	r.show(ctx)
 	_ = workflow.UpsertTypedSearchAttributes(ctx, attrFailureKind.ValueSet(kind))
 	where := r.progress.Stage
 	if where == "step" { // its child says which stage

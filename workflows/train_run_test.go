@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
@@ -30,6 +31,7 @@ type fakes struct {
 	// toolTurns is how many turns of each shard call tools.
 	toolTurns int
 	next      int
+	amended   []wire.Amendment // before this workflow
 }
 
 func ref(name string, numbers ...int) schema.Ref {
@@ -53,33 +55,16 @@ func handle[I, O any](f *fakes, name string, body func(I) (O, error)) {
 		f.calls[name]++
 		f.mu.Unlock()
 		return body(in)
-	}, activity.RegisterOptions{Name: name})
+	}, activity.RegisterOptions{Name: name, DisableAlreadyRegisteredCheck: true})
 }
 
 func (f *fakes) register() {
-	handle(f, wire.PrepareRun, func(in wire.PrepareInput) (wire.Prepared, error) {
-		p := wire.Prepared{Done: wire.Done{Manifest: ref("config")}, Plan: f.plan, NextStep: f.next}
-		if f.next > 1 {
-			p.Policy = &wire.PolicyRef{Digest: "resumed"}
-		}
-		return p, nil
-	})
-	handle(f, wire.WarmStart, func(wire.Scope) (wire.WarmStarted, error) {
-		return wire.WarmStarted{Policy: wire.PolicyRef{Digest: "warm"}}, nil
-	})
+	handle(f, wire.PrepareRun, f.prepare)
+	handle(f, wire.WarmStart, f.warmStart)
 	handle(f, wire.SelectPrompts, func(in wire.Scope) (wire.Done, error) {
 		return wire.Done{Manifest: ref("prompts", in.Step)}, nil
 	})
-	handle(f, wire.GenerateRollouts, func(in wire.GenerateInput) (wire.Generated, error) {
-		if len(in.Turns) != in.Turn || len(in.Tools) != in.Turn {
-			return wire.Generated{}, fmt.Errorf("turn %d got %d turns and %d tool shards", in.Turn, len(in.Turns), len(in.Tools))
-		}
-		out := wire.Generated{Done: wire.Done{Manifest: ref("turn", in.Step, in.Shard, in.Turn)}}
-		if in.Turn < f.toolTurns+in.Shard {
-			out.Calls = 3
-		}
-		return out, nil
-	})
+	handle(f, wire.GenerateRollouts, f.generate)
 	handle(f, wire.ExecuteToolCalls, func(in wire.ToolsInput) (wire.ToolsDone, error) {
 		if len(in.Turns) != in.Turn+1 {
 			return wire.ToolsDone{}, fmt.Errorf("turn %d got %d turns", in.Turn, len(in.Turns))
@@ -89,9 +74,7 @@ func (f *fakes) register() {
 	handle(f, wire.AssembleTrajectories, func(in wire.AssembleInput) (wire.Done, error) {
 		return wire.Done{Manifest: ref("assembled", in.Step, in.Shard)}, nil
 	})
-	handle(f, wire.ScoreRewards, func(in wire.ScoreInput) (wire.Scored, error) {
-		return wire.Scored{Done: wire.Done{Manifest: ref("rewards", in.Step, in.Shard)}, Trajectories: 4, RewardSum: 1, Successes: 1, PositiveCalls: 4, PositiveErrors: 1}, nil
-	})
+	handle(f, wire.ScoreRewards, f.score)
 	handle(f, wire.CommitStages, func(in wire.CommitInput) (wire.Committed, error) {
 		out := wire.Committed{}
 		for i, s := range in.Stages {
@@ -99,22 +82,65 @@ func (f *fakes) register() {
 		}
 		return out, nil
 	})
-	handle(f, wire.Resample, func(in wire.ResampleInput) (wire.Resampled, error) {
-		return wire.Resampled{Done: wire.Done{Manifest: ref("selection", in.Step)}, KeptGroups: 3, DroppedGroups: 1}, nil
-	})
+	handle(f, wire.Resample, f.resample)
 	handle(f, wire.ComputeAdvantages, func(in wire.AdvantageInput) (wire.Advantages, error) {
 		return wire.Advantages{Done: wire.Done{Manifest: ref("batch", in.Step)}, Rows: 6}, nil
 	})
-	handle(f, wire.UpdatePolicy, func(in wire.UpdateInput) (wire.Updated, error) {
-		return wire.Updated{Done: wire.Done{Manifest: ref("update", in.Step)}, Policy: wire.PolicyRef{Digest: fmt.Sprintf("%s+%d", in.Policy.Digest, in.Step)}}, nil
-	})
+	handle(f, wire.UpdatePolicy, f.update)
 	handle(f, wire.PublishPolicy, func(in wire.PublishInput) (wire.Published, error) {
 		return wire.Published{Done: wire.Done{Manifest: ref("publish", in.Step)}}, nil
 	})
-	handle(f, wire.Evaluate, func(in wire.EvaluateInput) (wire.Evaluated, error) {
-		return wire.Evaluated{Summary: wire.EvaluationSummary{Rate: wire.Rate{Success: float64(len(in.Policy.Digest)), N: 3}}}, nil
-	})
+	handle(f, wire.Evaluate, f.evaluate)
 	handle(f, wire.RecordTimings, func(wire.RecordTimingsInput) (wire.Done, error) { return wire.Done{}, nil })
+}
+
+func (f *fakes) prepare(wire.PrepareInput) (wire.Prepared, error) {
+	p := wire.Prepared{Done: wire.Done{Manifest: ref("config")}, Plan: f.plan, NextStep: f.next, Amendments: f.amended}
+	if f.next > 1 {
+		p.Policy = &wire.PolicyRef{Digest: "resumed"}
+	}
+	return p, nil
+}
+
+func (f *fakes) warmStart(wire.Scope) (wire.WarmStarted, error) {
+	return wire.WarmStarted{Policy: wire.PolicyRef{Digest: "warm"}}, nil
+}
+
+func (f *fakes) generate(in wire.GenerateInput) (wire.Generated, error) {
+	if len(in.Turns) != in.Turn || len(in.Tools) != in.Turn {
+		return wire.Generated{}, fmt.Errorf("turn %d got %d turns and %d tool shards", in.Turn, len(in.Turns), len(in.Tools))
+	}
+	out := wire.Generated{Done: wire.Done{Manifest: ref("turn", in.Step, in.Shard, in.Turn)}}
+	if in.Turn < f.toolTurns+in.Shard {
+		out.Calls = 3
+	}
+	return out, nil
+}
+
+func (f *fakes) score(in wire.ScoreInput) (wire.Scored, error) {
+	return wire.Scored{Done: wire.Done{Manifest: ref("rewards", in.Step, in.Shard)}, Trajectories: 4, RewardSum: 1, Successes: 1, PositiveCalls: 4, PositiveErrors: 1}, nil
+}
+
+func (f *fakes) resample(in wire.ResampleInput) (wire.Resampled, error) {
+	return wire.Resampled{Done: wire.Done{Manifest: ref("selection", in.Step)}, KeptGroups: 3, DroppedGroups: 1}, nil
+}
+
+func (f *fakes) update(in wire.UpdateInput) (wire.Updated, error) {
+	return wire.Updated{Done: wire.Done{Manifest: ref("update", in.Step)}, Policy: wire.PolicyRef{Digest: fmt.Sprintf("%s+%d", in.Policy.Digest, in.Step)}}, nil
+}
+
+func (f *fakes) evaluate(in wire.EvaluateInput) (wire.Evaluated, error) {
+	return wire.Evaluated{Summary: wire.EvaluationSummary{Rate: wire.Rate{Success: float64(len(in.Policy.Digest)), N: 3}}}, nil
+}
+
+// amends answers the run's amendments with plans and lists what was asked for.
+func (f *fakes) amends(plan func(wire.AmendInput) wire.Plan) *[]wire.AmendInput {
+	asked := &[]wire.AmendInput{}
+	handle(f, wire.AmendRecipe, func(in wire.AmendInput) (wire.Amended, error) {
+		*asked = append(*asked, in)
+		return wire.Amended{Amendment: wire.Amendment{Manifest: ref("amended", in.Number), Plan: plan(in), From: in.From, Gen: in.Gen}}, nil
+	})
+	return asked
 }
 
 func TestTrainRunTakesEveryStepOnThePolicyOfTheOneBefore(t *testing.T) {
@@ -194,6 +220,7 @@ func TestTrainRunSaysWhatFailedWhereAndHowToGoOn(t *testing.T) {
 	f := newFakes(t, wire.Plan{Recipe: "r", Steps: 2, Shards: 1, MaxTurns: 1})
 	f.env.OnActivity(wire.UpdatePolicy, mock.Anything, mock.Anything).Return(wire.Updated{},
 		temporal.NewNonRetryableApplicationError("non-finite value in model.norm.weight", wire.FailNonFinite, nil))
+	f.after(time.Hour, UpdateAbort)
 	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
 	var failure *temporal.ApplicationError
 	require.ErrorAs(t, f.env.GetWorkflowError(), &failure)

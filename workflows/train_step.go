@@ -3,6 +3,7 @@ package workflows
 import (
 	"fmt"
 
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/ropewalk/ropewalk/activities/wire"
@@ -15,6 +16,13 @@ type TrainStepInput struct {
 	Step     int            `json:"step"`
 	Prepared wire.Prepared  `json:"prepared"`
 	Policy   wire.PolicyRef `json:"policy"`
+	// Gen is the generation of everything after the prompts: above 0 where the step is taken again
+	// with other settings.
+	Gen int `json:"gen,omitempty"`
+	// Skip lists shards that a person chose to go on without.
+	Skip []wire.ExcludedShard `json:"skip,omitempty"`
+	// Timeouts are time limits in seconds of activities, where a person set other ones.
+	Timeouts map[string]float64 `json:"timeouts,omitempty"`
 }
 
 // TrainStepResult is the next policy and the step in figures.
@@ -41,7 +49,21 @@ func TrainStep(ctx workflow.Context, in TrainStepInput) (TrainStepResult, error)
 	if err := workflow.SetQueryHandler(ctx, QueryProgress, func() (string, error) { return s.stage, nil }); err != nil {
 		return TrainStepResult{}, fmt.Errorf("register query %s: %w", QueryProgress, err)
 	}
-	return s.execute(ctx)
+	result, err := s.execute(withTimeouts(ctx, in.Timeouts))
+	if err != nil && !temporal.IsCanceledError(err) {
+		return TrainStepResult{}, s.fail(ctx, err)
+	}
+	return result, err
+}
+
+// fail ends the step with what failed; its run parks until a person decides.
+func (s *trainStep) fail(ctx workflow.Context, err error) error {
+	all := failures(err, s.stage)
+	parked := Parked{Step: s.in.Step, Kind: all[0].Kind, Failures: all}
+	workflow.SetCurrentDetails(ctx, parked.table()+fmt.Sprintf("\nWhat is committed is kept. The run `%s` waits for a decision.\n", s.in.Run))
+	// Upserting fails only for keys that cannot be encoded; this is a constant.
+	_ = workflow.UpsertTypedSearchAttributes(ctx, attrFailureKind.ValueSet(parked.Kind), attrStage.ValueSet(all[0].Stage))
+	return stepFailed(all)
 }
 
 func (s *trainStep) execute(ctx workflow.Context) (TrainStepResult, error) {
@@ -51,6 +73,7 @@ func (s *trainStep) execute(ctx workflow.Context) (TrainStepResult, error) {
 		return TrainStepResult{}, err
 	}
 	s.finish(wire.StagePrompts, prompts.Manifest, prompts.Timing)
+	s.scope.Gen = s.in.Gen
 
 	s.enter(ctx, wire.StageRollout)
 	lanes, err := s.rollout(ctx, prompts.Manifest)
@@ -63,7 +86,9 @@ func (s *trainStep) execute(ctx workflow.Context) (TrainStepResult, error) {
 	}
 
 	s.enter(ctx, wire.StageResample)
-	selection, err := call[wire.Resampled](ctx, wire.Resample, "VSPO, then RoC", wire.ResampleInput{Scope: s.scope, Rewards: rewards})
+	selection, err := call[wire.Resampled](ctx, wire.Resample, "VSPO, then RoC", wire.ResampleInput{
+		Scope: s.scope, Rewards: rewards, Prompts: prompts.Manifest, Excluded: s.in.Skip,
+	})
 	if err != nil {
 		return TrainStepResult{}, err
 	}

@@ -5,6 +5,7 @@ import "github.com/ropewalk/ropewalk/schema"
 // Activity names, as Temporal's UI shows them.
 const (
 	PrepareRun           = "PrepareRun"
+	AmendRecipe          = "AmendRecipe"
 	WarmStart            = "WarmStart"
 	SelectPrompts        = "SelectPrompts"
 	GenerateRollouts     = "GenerateRollouts"

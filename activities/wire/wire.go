@@ -85,6 +85,34 @@ type Prepared struct {
 	Policy   *PolicyRef `json:"policy,omitempty"`
 	// Machine is what this worker computes with.
 	Machine machine.Machine `json:"machine"`
+	// Amendments are the changes of the recipe that the run has committed, in the order made.
+	Amendments []Amendment `json:"amendments,omitempty"`
+}
+
+// Amendment is a change of a run's recipe: the manifest that holds the recipe as changed, and
+// the step from which it holds.
+type Amendment struct {
+	Manifest schema.Ref `json:"manifest"`
+	Plan     Plan       `json:"plan"`
+	From     int        `json:"from"`
+	// Gen is the generation at which step From is taken again with the change; 0 where it is new.
+	Gen int `json:"gen,omitempty"`
+}
+
+// AmendInput asks for the run's next amendment.
+type AmendInput struct {
+	Run    string     `json:"run"`
+	Config schema.Ref `json:"config"` // the manifest of the recipe as it is
+	Number int        `json:"number"` // how many amendments there are
+	From   int        `json:"from"`
+	Gen    int        `json:"gen,omitempty"`
+	Set    []string   `json:"set"` // path=value
+}
+
+// Amended is the committed amendment.
+type Amended struct {
+	Done
+	Amendment Amendment `json:"amendment"`
 }
 
 // WarmStarted is the cloned policy.
@@ -193,6 +221,16 @@ type Committed struct {
 type ResampleInput struct {
 	Scope
 	Rewards schema.Ref `json:"rewards"` // stage manifest
+	// Excluded are shards that the step goes on without; Prompts says which trajectories they had.
+	Prompts  schema.Ref      `json:"prompts,omitzero"`
+	Excluded []ExcludedShard `json:"excluded,omitempty"`
+}
+
+// ExcludedShard is a shard that failed for good and that a person chose to go on without.
+type ExcludedShard struct {
+	Shard  int    `json:"shard"`
+	Stage  string `json:"stage"` // that failed
+	Reason string `json:"reason"`
 }
 
 // Resampled counts groups and rows.

@@ -33,6 +33,10 @@ func (a *app) followCommand() *cobra.Command {
 				return err
 			}
 			_, err = a.follow(cmd.Context(), s, args[0])
+			var parked parkedError
+			if errors.As(err, &parked) {
+				return a.parked(parked, false)
+			}
 			if err != nil && cmd.Context().Err() != nil {
 				return silentError{exitInterrupted} // who only watches ends nothing
 			}
@@ -42,7 +46,8 @@ func (a *app) followCommand() *cobra.Command {
 }
 
 // follow shows a run's steps until it ends and returns its result. The run itself goes on when ctx
-// ends; it waits for the next command when the stack is lost.
+// ends; it waits for the next command when the stack is lost. A run that parks ends the command with a
+// parkedError, unless somebody sits at the terminal, where the stack stays up.
 func (a *app) follow(ctx context.Context, s *session, run string) (workflows.TrainRunResult, error) {
 	c := s.temporal
 	type outcome struct {
@@ -67,7 +72,9 @@ func (a *app) follow(ctx context.Context, s *session, run string) (workflows.Tra
 			}
 			return o.result, o.err
 		case <-tick.C:
-			view.poll(ctx, c, run)
+			if p, ok := view.poll(ctx, c, run); ok && p.Parked != nil && !a.resident {
+				return workflows.TrainRunResult{}, parkedError{p}
+			}
 		case <-s.lease.Done():
 			return workflows.TrainRunResult{}, fmt.Errorf("%w; everything committed is kept: mend the cause, then `ropewalk resume %s`", s.lost(), run)
 		case <-ctx.Done():
@@ -78,20 +85,26 @@ func (a *app) follow(ctx context.Context, s *session, run string) (workflows.Tra
 
 // poll asks for the run's progress and shows what is new. A query may fail while a worker
 // restarts or the run continues as new; the next poll sees the same and more.
-func (v *progressView) poll(ctx context.Context, c client.Client, run string) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	value, err := c.QueryWorkflow(ctx, run, "", workflows.QueryProgress)
+func (v *progressView) poll(ctx context.Context, c client.Client, run string) (workflows.Progress, bool) {
+	p, err := progress(ctx, c, run)
 	if err != nil {
 		slog.Debug("query progress", "run", run, "error", err)
-		return
-	}
-	var p workflows.Progress
-	if err := value.Get(&p); err != nil {
-		slog.Debug("decode progress", "run", run, "error", err)
-		return
+		return p, false
 	}
 	v.show(p)
+	return p, true
+}
+
+// progress asks a run how far it is.
+func progress(ctx context.Context, c client.Client, run string) (workflows.Progress, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	var p workflows.Progress
+	value, err := c.QueryWorkflow(ctx, run, "", workflows.QueryProgress)
+	if err != nil {
+		return p, err
+	}
+	return p, value.Get(&p)
 }
 
 // interruptible turns an interruption into words on how to go on. On the local stack, which ends
@@ -113,6 +126,15 @@ func (a *app) interruptible(ctx context.Context, s *session, run, goOn string, e
 	}
 	fmt.Fprintf(a.err, "\ninterrupted; everything committed is kept. Go on with: %s\n", goOn)
 	return silentError{exitInterrupted}
+}
+
+// workflowType names the workflow that a run is.
+func (s *session) workflowType(ctx context.Context, run string) (string, error) {
+	d, err := s.temporal.DescribeWorkflowExecution(ctx, run, "")
+	if err != nil {
+		return "", fmt.Errorf("look up run %s: %w", run, err)
+	}
+	return d.GetWorkflowExecutionInfo().GetType().GetName(), nil
 }
 
 // exists refuses a run that Temporal does not know.

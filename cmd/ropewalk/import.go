@@ -98,11 +98,50 @@ func (a *app) importFile(ctx context.Context, file string, o importOptions) erro
 	if err := upload(ctx, s.store, input.Source, data); err != nil {
 		return err
 	}
-	result, err := reprocess(ctx, s.temporal, input)
-	if err != nil {
-		return a.interruptible(ctx, s, input.Run, "ropewalk import gsm8k-solutions "+file+" --run-id "+input.Run, runError(err))
+	if err := startImport(ctx, s.temporal, input); err != nil {
+		return err
 	}
-	return a.printImport(result, time.Since(started), o.json)
+	return a.finishImport(ctx, s, input.Run, started, "ropewalk import gsm8k-solutions "+file+" --run-id "+input.Run, o.json)
+}
+
+// finishImport waits for an import's end, or until it parks, and reports.
+func (a *app) finishImport(ctx context.Context, s *session, run string, started time.Time, goOn string, asJSON bool) error {
+	result, err := a.awaitImport(ctx, s, run)
+	var parked parkedError
+	if errors.As(err, &parked) {
+		return a.parked(parked, asJSON)
+	}
+	if err != nil {
+		return a.interruptible(ctx, s, run, goOn, runError(err))
+	}
+	return a.printImport(result, time.Since(started), asJSON)
+}
+
+// awaitImport waits for an import's result; see follow about one that parks.
+func (a *app) awaitImport(ctx context.Context, s *session, run string) (workflows.ReprocessResult, error) {
+	waiting, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	go func() {
+		tick := time.NewTicker(pollEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-waiting.Done():
+				return
+			case <-tick.C:
+				if p, err := progress(waiting, s.temporal, run); err == nil && p.Parked != nil && !a.resident {
+					stop(parkedError{p})
+				}
+			}
+		}
+	}()
+	var result workflows.ReprocessResult
+	err := s.temporal.GetWorkflow(waiting, run, "").Get(waiting, &result)
+	var parked parkedError
+	if errors.As(context.Cause(waiting), &parked) {
+		return result, parked
+	}
+	return result, err
 }
 
 // upload stores the file under its digest; the same file is stored once.
@@ -114,15 +153,14 @@ func upload(ctx context.Context, objects store.Store, key string, data []byte) e
 	return nil
 }
 
-func reprocess(ctx context.Context, c client.Client, input workflows.ReprocessInput) (workflows.ReprocessResult, error) {
-	var result workflows.ReprocessResult
-	run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+func startImport(ctx context.Context, c client.Client, input workflows.ReprocessInput) error {
+	_, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: input.Run, TaskQueue: workflows.QueueCPU, StaticSummary: "import " + input.Format,
 	}, workflows.ReprocessRunName, input)
 	if err != nil {
-		return result, fmt.Errorf("start import %s: %w", input.Run, err)
+		return fmt.Errorf("start import %s: %w", input.Run, err)
 	}
-	return result, run.Get(ctx, &result)
+	return nil
 }
 
 func (a *app) printImport(r workflows.ReprocessResult, wall time.Duration, asJSON bool) error {

@@ -19,6 +19,8 @@ type progressView struct {
 	first    int // first step seen, for the remaining time
 	firstAt  time.Time
 	stage    string
+	parked   bool
+	paused   bool
 	header   bool
 	warm     bool
 	barDrawn bool
@@ -34,6 +36,7 @@ func (v *progressView) show(p workflows.Progress) {
 		v.line(fmt.Sprintf("%6.1fs  %s", time.Since(v.started).Seconds(), stageWords(p.Stage)))
 	}
 	v.stage = p.Stage
+	v.waiting(p)
 	if p.Warm != nil && !v.warm {
 		v.warm = true
 		v.line(fmt.Sprintf("%6.1fs  warm start: %s", time.Since(v.started).Seconds(), evaluationWords(*p.Warm)))
@@ -53,6 +56,18 @@ func (v *progressView) show(p workflows.Progress) {
 		v.line(stepRow(l))
 	}
 	v.bar(p)
+}
+
+// waiting says once that the run waits for a person, and for what.
+func (v *progressView) waiting(p workflows.Progress) {
+	if p.Parked != nil && !v.parked && v.redraw {
+		v.clear()
+		describeParked(v.w, p)
+	}
+	if p.Paused && !v.paused {
+		v.line(fmt.Sprintf("paused: `ropewalk unpause %s` goes on", p.Run))
+	}
+	v.parked, v.paused = p.Parked != nil, p.Paused
 }
 
 // line prints a whole line above the bar.

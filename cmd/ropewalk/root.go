@@ -20,6 +20,7 @@ const (
 	exitDone        = 0
 	exitFailed      = 1
 	exitBadInput    = 2
+	exitParked      = 3 // the run waits for a person's decision
 	exitInterrupted = 130
 )
 
@@ -97,6 +98,8 @@ func (a *app) root() *cobra.Command {
 	}
 	root.PersistentFlags().BoolVarP(&a.verbose, "verbose", "v", false, "log what happens inside to standard error")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return badInputError{err} })
+	root.AddCommand(a.steerCommands()...)
+	root.AddCommand(a.setCommand(), a.unparkCommand())
 	root.AddCommand(a.runCommand(), a.resumeCommand(), a.upCommand(), a.workerCommand(), a.superviseCommand(),
 		a.followCommand(), a.runsCommand(), a.showCommand(), a.sqlCommand(), a.importCommand(), a.verifyCommand(), a.schemaCommand())
 	return root

@@ -149,11 +149,21 @@ func (a *app) train(cmd *cobra.Command, input workflows.TrainRunInput, asJSON bo
 		return a.interruptible(ctx, s, input.Run, "ropewalk resume "+input.Run, err)
 	}
 	fmt.Fprintf(a.err, "run          %s\n", input.Run)
-	result, err := a.follow(ctx, s, input.Run)
-	if err != nil {
-		return a.interruptible(ctx, s, input.Run, "ropewalk resume "+input.Run, runError(err))
+	return a.finishTraining(cmd, s, input.Run, started, asJSON)
+}
+
+// finishTraining follows a run to its end, or to where it parks, and reports.
+func (a *app) finishTraining(cmd *cobra.Command, s *session, run string, started time.Time, asJSON bool) error {
+	ctx := cmd.Context()
+	result, err := a.follow(ctx, s, run)
+	var parked parkedError
+	if errors.As(err, &parked) {
+		return a.parked(parked, asJSON)
 	}
-	report, err := s.report(ctx, input.Run, result, time.Since(started))
+	if err != nil {
+		return a.interruptible(ctx, s, run, "ropewalk resume "+run, runError(err))
+	}
+	report, err := s.report(ctx, run, result, time.Since(started))
 	if err != nil {
 		return err
 	}

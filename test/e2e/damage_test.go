@@ -65,15 +65,24 @@ func TestDamagedShardIsNamedAndRefused(t *testing.T) {
 
 	h.record().unfinish(t, run, schema.StageAdvantage, schema.StageUpdate, schema.StagePublish)
 	r := h.run(t, "resume", run, "--json")
-	require.Equal(t, 1, r.code, r.err)
-	require.Empty(t, r.out)
-	for _, part := range []string{"step 4", wire.ComputeAdvantages, turns[0].Key, "restore the object from a copy, or delete it", "ropewalk resume " + run} {
+	p := r.parked(t)
+	require.Equal(t, wire.FailCorrupt, p.Parked.Kind)
+	require.Equal(t, schema.StageAdvantage, p.Parked.Failures[0].Stage)
+	for _, part := range []string{"step 4", wire.ComputeAdvantages, turns[0].Key, "restore the object from a copy, or delete it", "ropewalk unpark " + run + " --retry"} {
 		require.Contains(t, r.err, part)
 	}
 	require.NotContains(t, r.err, "retryable")
+	skip := h.run(t, "unpark", run, "--skip")
+	require.Equal(t, 2, skip.code, skip.err)
+	require.Contains(t, skip.err, "advantage is one piece for the whole step")
+	again := h.run(t, "unpark", run, "--retry", "--json") // nothing is mended yet
+	require.Equal(t, p.Parked.Failures[0].Text, again.parked(t).Parked.Failures[0].Text)
 
 	restore()
-	h.undisturbed(t, want, h.run(t, "resume", run, "--json").ok(t).report(t))
+	h.undisturbed(t, want, h.run(t, "unpark", run, "--retry", "--json").ok(t).report(t))
+	late := h.run(t, "unpark", run, "--retry")
+	require.Equal(t, 2, late.code, late.err)
+	require.Contains(t, late.err, "is not open")
 }
 
 func TestDamagedCheckpointIsNamedAndRefused(t *testing.T) {
@@ -90,10 +99,15 @@ func TestDamagedCheckpointIsNamedAndRefused(t *testing.T) {
 
 	h.record().unfinish(t, run, schema.StageUpdate, schema.StagePublish)
 	r := h.run(t, "resume", run, "--json")
-	require.Equal(t, 1, r.code, r.err)
-	for _, part := range []string{"step 4", wire.UpdatePolicy, weights, "restore the object from a copy", "ropewalk resume " + run} {
+	r.parked(t)
+	for _, part := range []string{"step 4", wire.UpdatePolicy, weights, "restore the object from a copy"} {
 		require.Contains(t, r.err, part)
 	}
+	h.run(t, "unpark", run, "--abort").ok(t)
+	follow := h.run(t, "follow", run)
+	require.Equal(t, 1, follow.code, follow.err)
+	require.Contains(t, follow.err, "step 4: aborted: update: "+wire.UpdatePolicy)
+	require.Contains(t, follow.err, "ropewalk resume "+run)
 	restore()
 	h.undisturbed(t, want, h.run(t, "resume", run, "--json").ok(t).report(t))
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/workflows"
 )
 
 // home is one ROPEWALK_HOME and the environment of its commands.
@@ -137,6 +139,26 @@ func (r result) report(t *testing.T) report {
 	var out report
 	require.NoError(t, json.Unmarshal([]byte(r.out), &out), "%s", r.out)
 	require.Equal(t, steps, out.Steps)
+	return out
+}
+
+// parkedReport is what the tests read of a parked run's JSON.
+type parkedReport struct {
+	Run    string            `json:"run_id"`
+	Status string            `json:"status"`
+	Step   int               `json:"step"`
+	Parked *workflows.Parked `json:"parked"`
+}
+
+// parked requires that a command ended because its run waits for a person.
+func (r result) parked(t *testing.T) parkedReport {
+	t.Helper()
+	require.Equal(t, 3, r.code, "%v: %s", r.args, r.err)
+	var out parkedReport
+	require.NoError(t, json.Unmarshal([]byte(r.out), &out), "%s", r.out)
+	require.Equal(t, "parked", out.Status)
+	require.NotNil(t, out.Parked)
+	require.NotEmpty(t, out.Parked.Failures)
 	return out
 }
 

@@ -1,0 +1,159 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// breakable returns a home whose stack is up in a mount namespace of its own, where its files can be
+// taken away, with the object store on a small file system.
+func breakable(t *testing.T) (h *home, inside func(script string)) {
+	t.Helper()
+	h = newHome(t, t.TempDir())
+	objects := filepath.Join(h.dir, "s3")
+	require.NoError(t, os.MkdirAll(objects, 0o755))
+	for _, program := range []string{"unshare", "nsenter", "mount", "sh"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("cannot take files away from a stack: %v", err)
+		}
+	}
+	wrap := []string{"unshare", "--map-root-user", "--mount", "sh", "-c", "mount -t tmpfs -o size=64m,mode=755 none " + objects + ` && exec "$@"`, "sh"}
+	if out, err := exec.Command(wrap[0], append(wrap[1:], "true")...).CombinedOutput(); err != nil {
+		t.Skipf("cannot take files away from a stack: %v: %s", err, out)
+	}
+	up := *h
+	up.wrap = wrap
+	h.up = up.start(t, "up")
+	h.up.says(t, "the stack stays up")
+	t.Cleanup(func() { h.ensureDown(t) })
+	return h, func(script string) {
+		t.Helper()
+		pid := strconv.Itoa(h.state(t).Parts["s3"])
+		out, err := exec.Command("nsenter", "-t", pid, "-U", "-m", "--preserve-credentials", "sh", "-c", script).CombinedOutput()
+		require.NoError(t, err, "%s: %s", script, out)
+	}
+}
+
+func TestStagesThatBreakParkAndGoOn(t *testing.T) {
+	_, want := base(t)
+	h, inside := breakable(t)
+	objects := filepath.Join(h.dir, "s3")
+
+	t.Run("the disk is full", func(t *testing.T) {
+		run := h.start(t, recipe("disk-full")...)
+		run.says(t, "warm start: success") // the first checkpoint is committed
+		inside("dd if=/dev/zero of=" + objects + "/ballast bs=64k 2>/dev/null || true")
+		p := run.wait(t).parked(t)
+		require.Contains(t, p.Parked.Failures[0].Text, "full", "%+v", p.Parked)
+		inside("rm " + objects + "/ballast")
+		require.Equal(t, want.Digest, h.run(t, "unpark", "disk-full", "--retry", "--json").ok(t).report(t).Digest)
+		h.run(t, "verify", "disk-full").ok(t)
+	})
+
+	t.Run("Python is gone", func(t *testing.T) {
+		python, err := exec.LookPath("python3")
+		require.NoError(t, err)
+		python, err = filepath.EvalSymlinks(python)
+		require.NoError(t, err)
+		run := h.start(t, recipe("python-gone")...)
+		run.says(t, "warm start: success")
+		inside("mount --bind /dev/null " + python)
+		killChildren(t, h.state(t).Parts["worker"])
+		p := run.wait(t).parked(t)
+		require.Equal(t, schema.StageSandbox, p.Parked.Failures[0].Stage, "%+v", p.Parked)
+		inside("umount " + python)
+		require.Equal(t, want.Digest, h.run(t, "unpark", "python-gone", "--retry", "--json").ok(t).report(t).Digest)
+	})
+}
+
+// killChildren kills the processes that a process has started, and theirs.
+func killChildren(t *testing.T, parent int) {
+	t.Helper()
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))
+	require.NoError(t, err)
+	killed := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, field := range strings.Fields(string(text)) {
+			pid, err := strconv.Atoi(field)
+			require.NoError(t, err)
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended by itself
+			killed++
+		}
+	}
+	require.Positive(t, killed)
+}
+
+func TestS3AwayForAMinuteLosesNothing(t *testing.T) {
+	h, want := base(t)
+	run := h.start(t, recipe("s3-away")...)
+	eventually(t, func() bool { return h.record().heads("s3-away") > 0 || !run.running() }, "the first step")
+	pid := h.state(t).Parts["s3"]
+	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
+	time.Sleep(time.Minute)
+	require.NoError(t, syscall.Kill(pid, syscall.SIGCONT))
+	r := run.wait(t)
+	if r.code == 3 { // the retries did not last: the run waits, and goes on where it was
+		r = h.run(t, "unpark", "s3-away", "--retry", "--json")
+	}
+	h.undisturbed(t, want, r.ok(t).report(t))
+}
+
+func TestWorkerKilledThreeTimesInOneStageLosesNothing(t *testing.T) {
+	h, want := base(t)
+	run := h.start(t, recipe("worker-killed-thrice")...)
+	for range 3 {
+		worker := h.freezeInMidStep(t, "worker-killed-thrice")
+		require.NoError(t, syscall.Kill(worker, syscall.SIGKILL))
+		eventually(t, func() bool { now := h.state(t).Parts["worker"]; return now > 0 && now != worker }, "the worker to be started again")
+	}
+	h.undisturbed(t, want, run.wait(t).ok(t).report(t))
+}
+
+func TestPauseSetStopSteerALiveRun(t *testing.T) {
+	h, _ := base(t)
+	const run = "steered"
+	live := h.start(t, "run", tiny(), "--json", "--run-id", run, "--set", "steps=60")
+	live.says(t, "  step  reward")
+	h.run(t, "pause", run).ok(t)
+	live.says(t, "ropewalk unpause "+run)
+	twice := h.run(t, "pause", run)
+	require.Equal(t, 2, twice.code)
+	require.Contains(t, twice.err, "paused already")
+	done := h.record().heads(run)
+	h.run(t, "set", run, "--learning-rate", "0.00123", "--temperature", "0.9").ok(t)
+	bad := h.run(t, "set", run, "--temperature", "-1")
+	require.Equal(t, 2, bad.code, bad.err)
+	require.Contains(t, bad.err, "rollout.temperature")
+	require.Equal(t, done, h.record().heads(run), "a paused run takes no step")
+	h.run(t, "unpause", run).ok(t)
+	eventually(t, func() bool { return h.record().heads(run) > done+1 || !live.running() }, "two more steps")
+	h.run(t, "stop", run).ok(t)
+	r := live.wait(t).ok(t)
+	require.Contains(t, r.out, `"status":"done"`)
+	last := h.record().heads(run)
+	require.Less(t, last, 60)
+
+	h.run(t, "verify", run).ok(t)
+	q := h.run(t, "sql", "--run", run, "--csv", "select count(*) from updates where step > "+strconv.Itoa(done)+" and lr <> 0.00123")
+	require.Equal(t, "0", lastLine(q.ok(t).out))
+	again := h.run(t, "resume", run, "--json").ok(t)
+	require.Contains(t, again.out, fmt.Sprintf(`"steps":%d`, last), "a stopped run is done")
+}
+
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return lines[len(lines)-1]
+}

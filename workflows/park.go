@@ -1,0 +1,262 @@
+package workflows
+
+import (
+	"fmt"
+	"strings"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+)
+
+// What a person can do with a parked run. Each is an update of the open workflow.
+const (
+	UpdateRetry = "retry"
+	UpdateSkip  = "skip"
+	UpdateAbort = "abort"
+)
+
+// Parked is a run that waits for a person: a stage has failed after all its retries. Nothing
+// that has committed is lost; the workflow stays open.
+type Parked struct {
+	Step     int            `json:"step"` // 0 before the first step
+	Kind     string         `json:"kind"` // of the first failure, as the search attribute FailureKind
+	Failures []StageFailure `json:"failures"`
+	// Skip says what skipping means here, or NoSkip why there can be none.
+	Skip   string `json:"skip,omitempty"`
+	NoSkip string `json:"no_skip,omitempty"`
+}
+
+// StageFailure is one stage of one shard that failed for good.
+type StageFailure struct {
+	Stage    string `json:"stage"`
+	Shard    int    `json:"shard"` // −1 where the stage is one piece
+	Turn     int    `json:"turn"`  // −1 where the stage has none
+	Activity string `json:"activity,omitempty"`
+	Kind     string `json:"kind"`
+	Text     string `json:"text"`
+}
+
+func (f StageFailure) String() string {
+	where := f.Stage
+	if f.Shard >= 0 {
+		where += fmt.Sprintf(", shard %d", f.Shard)
+	}
+	if f.Turn >= 0 {
+		where += fmt.Sprintf(", turn %d", f.Turn)
+	}
+	return where + ": " + f.Text
+}
+
+// RetryInput is the update retry's argument: the stage runs again, with what is changed here.
+type RetryInput struct {
+	// TimeoutSeconds is the time limit of one attempt of the stage that failed.
+	TimeoutSeconds float64 `json:"timeout_seconds,omitempty"`
+	// The others change the recipe from this step on, and take the step's rollout from its start.
+	ShardGroups   *int     `json:"shard_groups,omitempty"`
+	Temperature   *float64 `json:"temperature,omitempty"`
+	MaxTurnTokens *int     `json:"max_turn_tokens,omitempty"`
+
+	invalid string
+}
+
+// UnmarshalJSON refuses unknown fields; see TrainRunInput.
+func (in *RetryInput) UnmarshalJSON(data []byte) error {
+	type plain RetryInput
+	var p plain
+	if err := strictJSON(data, &p); err != nil {
+		*in = RetryInput{invalid: err.Error()}
+		return nil
+	}
+	*in = RetryInput(p)
+	return nil
+}
+
+func (in RetryInput) validate() error {
+	switch {
+	case in.invalid != "":
+		return badInput("%s", in.invalid)
+	case in.TimeoutSeconds < 0 || in.TimeoutSeconds > maxTimeout.Seconds():
+		return badInput("timeout_seconds: must be between 0 (as before) and %g, got %g", maxTimeout.Seconds(), in.TimeoutSeconds)
+	}
+	return nil
+}
+
+// set returns the recipe fields that the retry changes.
+func (in RetryInput) set() []string {
+	var set []string
+	if in.ShardGroups != nil {
+		set = append(set, fmt.Sprintf("rollout.shard_groups=%d", *in.ShardGroups))
+	}
+	if in.Temperature != nil {
+		set = append(set, fmt.Sprintf("rollout.temperature=%v", *in.Temperature))
+	}
+	if in.MaxTurnTokens != nil {
+		set = append(set, fmt.Sprintf("rollout.max_turn_tokens=%d", *in.MaxTurnTokens))
+	}
+	return set
+}
+
+// Decided answers an update of a parked run.
+type Decided struct {
+	Action string `json:"action"`
+	What   string `json:"what"` // what happens now
+}
+
+// decision is what a person chose.
+type decision struct {
+	action string
+	retry  RetryInput
+}
+
+// parking lets a workflow wait for a person's decision.
+type parking struct {
+	parked   *Parked
+	decision *decision
+	// amend changes the recipe for a retry; nil where nothing can be changed.
+	amend func(ctx workflow.Context, set []string) error
+}
+
+// register adds the updates retry, skip and abort. They are refused unless the run is parked.
+func (p *parking) register(ctx workflow.Context) error {
+	err := workflow.SetUpdateHandlerWithOptions(ctx, UpdateRetry, p.retry, workflow.UpdateHandlerOptions{
+		Description: "Run the failed stage again. Optional: {\"timeout_seconds\": 600, \"shard_groups\": 16, \"temperature\": 0.8, \"max_turn_tokens\": 64}; {} changes nothing.",
+		Validator: func(_ workflow.Context, in RetryInput) error {
+			if err := in.validate(); err != nil {
+				return err
+			}
+			if err := p.waiting(); err != nil {
+				return err
+			}
+			if p.amend == nil && (len(in.set()) > 0) {
+				return badInput("shard_groups, temperature, max_turn_tokens: only a training step's rollout has them; retry with {} or timeout_seconds")
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("register update %s: %w", UpdateRetry, err)
+	}
+	err = workflow.SetUpdateHandlerWithOptions(ctx, UpdateSkip, func(workflow.Context) (Decided, error) {
+		what := p.parked.Skip
+		p.decision = &decision{action: UpdateSkip}
+		return Decided{Action: UpdateSkip, What: what}, nil
+	}, workflow.UpdateHandlerOptions{
+		Description: "Go on without what failed, where meaning is kept: a shard's rows are recorded as excluded, an evaluation is left out. No argument.",
+		Validator: func(workflow.Context) error {
+			if err := p.waiting(); err != nil {
+				return err
+			}
+			if p.parked.NoSkip != "" {
+				return badInput("skip: %s; retry or abort", p.parked.NoSkip)
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("register update %s: %w", UpdateSkip, err)
+	}
+	err = workflow.SetUpdateHandlerWithOptions(ctx, UpdateAbort, func(workflow.Context) (Decided, error) {
+		p.decision = &decision{action: UpdateAbort}
+		return Decided{Action: UpdateAbort, What: "the workflow fails; what was committed is kept"}, nil
+	}, workflow.UpdateHandlerOptions{
+		Description: "Give the run up: the workflow fails with what failed. What was committed is kept. No argument.",
+		Validator:   func(workflow.Context) error { return p.waiting() },
+	})
+	if err != nil {
+		return fmt.Errorf("register update %s: %w", UpdateAbort, err)
+	}
+	return nil
+}
+
+func (p *parking) retry(ctx workflow.Context, in RetryInput) (Decided, error) {
+	what := "the failed stage runs again"
+	if set := in.set(); len(set) > 0 {
+		if err := p.amend(ctx, set); err != nil {
+			return Decided{}, err
+		}
+		what = "the step's rollout starts again with " + strings.Join(set, ", ")
+	}
+	if in.TimeoutSeconds > 0 {
+		what += fmt.Sprintf(", %g s an attempt", in.TimeoutSeconds)
+	}
+	p.decision = &decision{action: UpdateRetry, retry: in}
+	return Decided{Action: UpdateRetry, What: what}, nil
+}
+
+// waiting refuses an update unless the run is parked and undecided.
+func (p *parking) waiting() error {
+	if p.parked == nil || p.decision != nil {
+		return badInput("the run is not parked: nothing waits for a decision")
+	}
+	return nil
+}
+
+// hold parks the run until a person decides, or the workflow is cancelled.
+func (p *parking) hold(ctx workflow.Context, what Parked) (decision, error) {
+	p.parked, p.decision = &what, nil
+	err := workflow.Await(ctx, func() bool { return p.decision != nil })
+	p.parked = nil
+	if err != nil {
+		return decision{}, err
+	}
+	return *p.decision, nil
+}
+
+// aborted is the failure of a run that a person gave up.
+func aborted(all []StageFailure) error {
+	var texts []string
+	for _, f := range all {
+		texts = append(texts, f.String())
+	}
+	return temporal.NewNonRetryableApplicationError("aborted: "+strings.Join(texts, "; "), all[0].Kind, nil)
+}
+
+// markdown tells the person who reads Temporal's UI what is parked and what can be done.
+func (p Parked) markdown(run string) string {
+	var b strings.Builder
+	where := "before the first step"
+	if p.Step > 0 {
+		where = fmt.Sprintf("at step %d", p.Step)
+	}
+	fmt.Fprintf(&b, "### Parked %s: %s\n\n%s", where, p.Kind, p.table())
+	b.WriteString("\nMend the cause, then send an update:\n\n")
+	fmt.Fprintf(&b, "- `retry`: run it again, `{}` or e.g. `{\"timeout_seconds\": 600}` (`ropewalk unpark %s --retry`)\n", run)
+	if p.NoSkip == "" {
+		fmt.Fprintf(&b, "- `skip`: %s (`ropewalk unpark %s --skip`)\n", p.Skip, run)
+	} else {
+		fmt.Fprintf(&b, "- `skip` cannot be done: %s\n", p.NoSkip)
+	}
+	fmt.Fprintf(&b, "- `abort`: give the run up; what was committed is kept (`ropewalk unpark %s --abort`)\n", run)
+	return b.String()
+}
+
+// table lists what failed.
+func (p Parked) table() string {
+	const most = 8
+	var b strings.Builder
+	b.WriteString("| stage | shard | turn | what failed |\n|---|--:|--:|---|\n")
+	for _, f := range p.Failures[:min(len(p.Failures), most)] {
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", f.Stage, numberOrDash(f.Shard), numberOrDash(f.Turn), cell(f.Text))
+	}
+	if n := len(p.Failures) - most; n > 0 {
+		fmt.Fprintf(&b, "\n… and %d more.\n", n)
+	}
+	return b.String()
+}
+
+func numberOrDash(n int) string {
+	if n < 0 {
+		return "–"
+	}
+	return fmt.Sprint(n)
+}
+
+// cell makes text fit a table's cell.
+func cell(text string) string {
+	const most = 600
+	text = strings.NewReplacer("\n", " ", "|", "\\|").Replace(text)
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
+}

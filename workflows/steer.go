@@ -1,0 +1,229 @@
+package workflows
+
+import (
+	"fmt"
+	"strings"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/ropewalk/ropewalk/activities/wire"
+)
+
+// Updates that steer a live run.
+const (
+	UpdatePause   = "pause"
+	UpdateUnpause = "unpause"
+	UpdateStop    = "stop"
+	UpdateSet     = "set"
+)
+
+// SetInput is the update set's argument: what changes from the next step on.
+type SetInput struct {
+	LearningRate *float64 `json:"learning_rate,omitempty"` // optimizer.lr
+	Temperature  *float64 `json:"temperature,omitempty"`   // rollout.temperature
+	Steps        *int     `json:"steps,omitempty"`         // of the whole run
+
+	invalid string
+}
+
+// UnmarshalJSON refuses unknown fields; see TrainRunInput.
+func (in *SetInput) UnmarshalJSON(data []byte) error {
+	type plain SetInput
+	var p plain
+	if err := strictJSON(data, &p); err != nil {
+		*in = SetInput{invalid: err.Error()}
+		return nil
+	}
+	*in = SetInput(p)
+	return nil
+}
+
+// set returns the recipe's fields by their paths.
+func (in SetInput) set() []string {
+	var set []string
+	if in.LearningRate != nil {
+		set = append(set, fmt.Sprintf("optimizer.lr=%v", *in.LearningRate))
+	}
+	if in.Temperature != nil {
+		set = append(set, fmt.Sprintf("rollout.temperature=%v", *in.Temperature))
+	}
+	if in.Steps != nil {
+		set = append(set, fmt.Sprintf("steps=%d", *in.Steps))
+	}
+	return set
+}
+
+// Steered answers pause, unpause, stop and set.
+type Steered struct {
+	// Step is the first step that the update changes: before it the run pauses or has the new
+	// settings; for stop it is the last step that is taken.
+	Step int    `json:"step"`
+	What string `json:"what"`
+}
+
+// steer adds the updates pause, unpause, stop and set.
+func (r *trainRun) steer(ctx workflow.Context) error {
+	for _, u := range []struct {
+		name        string
+		handler     any
+		description string
+		validator   any
+	}{
+		{UpdatePause, r.pause, "Pause before the next step; the step that runs is finished. No argument.", func(workflow.Context) error {
+			if r.paused {
+				return badInput("pause: the run is paused already")
+			}
+			return r.running("pause")
+		}},
+		{UpdateUnpause, r.unpause, "Go on with a paused run. No argument.", func(workflow.Context) error {
+			if !r.paused {
+				return badInput("unpause: the run is not paused")
+			}
+			return nil
+		}},
+		{UpdateStop, r.stop, "Stop after the step that runs, with the final evaluation. No argument.", func(workflow.Context) error {
+			return r.running("stop")
+		}},
+		{UpdateSet, r.set, "Change settings from the next step on: {\"learning_rate\": 1e-4, \"temperature\": 0.9, \"steps\": 120}, any of them. It is recorded in the run's lineage.",
+			func(_ workflow.Context, in SetInput) error {
+				if in.invalid != "" {
+					return badInput("%s", in.invalid)
+				}
+				if len(in.set()) == 0 {
+					return badInput("set: give learning_rate, temperature or steps")
+				}
+				if in.Steps != nil && *in.Steps < r.comingStep()-1 {
+					return badInput("steps: must be ≥ %d, the step that runs, got %d", r.comingStep()-1, *in.Steps)
+				}
+				return r.running("set")
+			}},
+	} {
+		options := workflow.UpdateHandlerOptions{Description: u.description, Validator: u.validator}
+		if err := workflow.SetUpdateHandlerWithOptions(ctx, u.name, u.handler, options); err != nil {
+			return fmt.Errorf("register update %s: %w", u.name, err)
+		}
+	}
+	return nil
+}
+
+// running refuses what comes too early or too late to steer.
+func (r *trainRun) running(what string) error {
+	if r.prepared.Plan.Steps == 0 {
+		return badInput("%s: the run is still being prepared; try again in a moment", what)
+	}
+	if r.finishing {
+		return badInput("%s: the last step is done, the run is finishing", what)
+	}
+	return nil
+}
+
+// comingStep is the first step that has not begun.
+func (r *trainRun) comingStep() int {
+	if r.stepping {
+		return r.next + 1
+	}
+	return r.next
+}
+
+func (r *trainRun) pause(ctx workflow.Context) (Steered, error) {
+	r.paused = true
+	r.show(ctx)
+	return Steered{Step: r.comingStep(), What: fmt.Sprintf("the run pauses before step %d", r.comingStep())}, nil
+}
+
+func (r *trainRun) unpause(ctx workflow.Context) (Steered, error) {
+	r.paused = false
+	r.show(ctx)
+	return Steered{Step: r.comingStep(), What: fmt.Sprintf("the run goes on with step %d", r.comingStep())}, nil
+}
+
+// stop makes the step that runs the last one: it is the number of steps that is changed, so that
+// the record says so and resume finds the run done.
+func (r *trainRun) stop(ctx workflow.Context) (Steered, error) {
+	last := max(r.comingStep()-1, 1)
+	if err := r.amend(ctx, []string{fmt.Sprintf("steps=%d", last)}, false); err != nil {
+		return Steered{}, err
+	}
+	r.paused = false
+	r.show(ctx)
+	return Steered{Step: last, What: fmt.Sprintf("the run stops after step %d, with the final evaluation", last)}, nil
+}
+
+func (r *trainRun) set(ctx workflow.Context, in SetInput) (Steered, error) {
+	if err := r.amend(ctx, in.set(), false); err != nil {
+		return Steered{}, err
+	}
+	from := r.amendments[len(r.amendments)-1].From
+	r.show(ctx)
+	return Steered{Step: from, What: fmt.Sprintf("from step %d on: %s", from, strings.Join(in.set(), ", "))}, nil
+}
+
+// maxAmendments keeps what continue-as-new carries within its limit.
+const maxAmendments = 50
+
+// amend commits a changed recipe. It holds from the next step on, or, for a retry, from the step
+// that is retried, whose rollout is then made anew as a further generation. Amendments follow one
+// another; the run waits for one under way before it begins a step.
+func (r *trainRun) amend(ctx workflow.Context, set []string, retried bool) error {
+	r.amending++
+	defer func() { r.amending-- }()
+	if err := r.turn.Lock(ctx); err != nil {
+		return err
+	}
+	defer r.turn.Unlock()
+	if len(r.amendments) == maxAmendments {
+		return badInput("the run's settings were changed %d times; more would outgrow its history", maxAmendments)
+	}
+	in := wire.AmendInput{Run: r.run, Config: r.newest().Manifest, Number: len(r.amendments), From: r.comingStep(), Set: set}
+	if retried {
+		in.From, in.Gen = r.next, r.generation(r.next)+1
+	}
+	amended, err := call[wire.Amended](ctx, wire.AmendRecipe, fmt.Sprint(set), in)
+	if err != nil {
+		_, text := failure(err)
+		return badInput("%s", text)
+	}
+	r.amendments = append(r.amendments, amended.Amendment)
+	r.progress.Steps = amended.Amendment.Plan.Steps
+	r.progress.changed(fmt.Sprintf("from step %d on: %s", in.From, strings.Join(set, ", ")))
+	return nil
+}
+
+// newest is the recipe as it was changed last.
+func (r *trainRun) newest() wire.Amendment {
+	if n := len(r.amendments); n > 0 {
+		return r.amendments[n-1]
+	}
+	return wire.Amendment{Manifest: r.prepared.Manifest, Plan: r.prepared.Plan}
+}
+
+// generation is the generation at which a step commits: 0 unless it is retried with other settings.
+func (r *trainRun) generation(step int) int {
+	gen := 0
+	for _, a := range r.amendments {
+		if a.From == step {
+			gen = max(gen, a.Gen)
+		}
+	}
+	return gen
+}
+
+// enact takes into use the amendments that hold from a step on.
+func (r *trainRun) enact(step int) {
+	for _, a := range r.amendments {
+		if a.From <= step {
+			r.prepared.Manifest, r.prepared.Plan = a.Manifest, a.Plan
+		}
+	}
+}
+
+// await waits until nothing hinders the next step: no amendment under way, no pause.
+func (r *trainRun) await(ctx workflow.Context) error {
+	if !r.paused && r.amending == 0 {
+		return nil
+	}
+	if r.paused {
+		r.stage(ctx, r.next-1, stagePaused)
+	}
+	return workflow.Await(ctx, func() bool { return !r.paused && r.amending == 0 })
+}
