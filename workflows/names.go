@@ -39,8 +39,8 @@ var (
 	attrFailureKind = temporal.NewSearchAttributeKeyKeyword("FailureKind")
 )
 
-// stagePaused is the stage of a run that waits between two steps.
-const stagePaused = "paused"
+// StagePaused is the stage of a run that waits between two steps.
+const StagePaused = "paused"
 
 // StepWorkflowID is the deterministic id of a step's child workflow.
 func StepWorkflowID(run string, step int) string { return fmt.Sprintf("%s/step=%d", run, step) }

@@ -223,7 +223,7 @@ func (r *trainRun) await(ctx workflow.Context) error {
 		return nil
 	}
 	if r.paused {
-		r.stage(ctx, r.next-1, stagePaused)
+		r.stage(ctx, r.next-1, StagePaused)
 	}
 	return workflow.Await(ctx, func() bool { return !r.paused && r.amending == 0 })
 }

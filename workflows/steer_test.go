@@ -30,7 +30,7 @@ func TestPauseHoldsBeforeTheNextStepAndUnpauseGoesOn(t *testing.T) {
 	require.Equal(t, Steered{Step: 2, What: "the run pauses before step 2"}, pause.value)
 	require.ErrorContains(t, again.rejected, "paused already")
 	require.True(t, held.Paused)
-	require.Equal(t, stagePaused, held.Stage)
+	require.Equal(t, StagePaused, held.Stage)
 	require.Contains(t, held.Markdown(), "ropewalk unpause run-1")
 	require.Len(t, held.Lines, 1)
 	require.Equal(t, 3, f.calls[wire.PublishPolicy])

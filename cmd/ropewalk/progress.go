@@ -64,10 +64,11 @@ func (v *progressView) waiting(p workflows.Progress) {
 		v.clear()
 		describeParked(v.w, p)
 	}
-	if p.Paused && !v.paused {
+	paused := p.Paused && p.Stage == workflows.StagePaused
+	if paused && !v.paused {
 		v.line(fmt.Sprintf("paused: `ropewalk unpause %s` goes on", p.Run))
 	}
-	v.parked, v.paused = p.Parked != nil, p.Paused
+	v.parked, v.paused = p.Parked != nil, paused
 }
 
 // line prints a whole line above the bar.
