@@ -49,7 +49,8 @@ func (a AssembleTrajectories) sampled(ctx context.Context, in wire.AssembleInput
 	return rows, nil
 }
 
-// imported takes the importer's trajectories and counts which of their calls failed here.
+// imported takes the importer's trajectories, counts which of their calls failed here, and excludes
+// those with a call that has no verdict.
 func (a AssembleTrajectories) imported(ctx context.Context, in wire.AssembleInput, _ *recipes.Recipe) ([]schema.TrajectoryRow, error) {
 	rows, err := read[schema.TrajectoryRow](ctx, a.Deps, in.Turns...)
 	if err != nil {
@@ -59,14 +60,17 @@ func (a AssembleTrajectories) imported(ctx context.Context, in wire.AssembleInpu
 	if err != nil {
 		return nil, err
 	}
-	failed := map[string]int32{}
+	failed, broken := map[string]int32{}, map[string]*string{}
 	for _, c := range calls {
-		if sandbox.Status(c.Status).Failed() {
+		switch {
+		case c.Excluded != nil:
+			broken[c.TrajectoryID] = c.Excluded
+		case sandbox.Status(c.Status).Failed():
 			failed[c.TrajectoryID]++
 		}
 	}
 	for i := range rows {
-		rows[i].ToolErrors = failed[rows[i].TrajectoryID]
+		rows[i].ToolErrors, rows[i].Excluded = failed[rows[i].TrajectoryID], broken[rows[i].TrajectoryID]
 	}
 	return rows, nil
 }

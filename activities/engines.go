@@ -39,7 +39,15 @@ func (s *slot) use(ctx context.Context, ref wire.PolicyRef, optimizer bool, fn f
 			return err
 		}
 	}
-	return fn(s.engine)
+	ended := false
+	defer func() {
+		if !ended { // a panic leaves what is resident in doubt
+			s.forget()
+		}
+	}()
+	err := fn(s.engine)
+	ended = true
+	return err
 }
 
 // forget makes the next use load its checkpoint again: what is resident has changed or is in doubt.

@@ -15,7 +15,8 @@ import (
 )
 
 // ExecuteToolCalls runs the tool calls of one turn of one shard in the sandbox. A program that
-// fails is a verdict; a broken sandbox is an error.
+// fails is a verdict; a sandbox that breaks on one call excludes its trajectory; a broken sandbox is
+// an error.
 type ExecuteToolCalls struct{ *Deps }
 
 // Execute commits one row per call. How long each took goes to the timings table alone.
@@ -38,11 +39,7 @@ func (a ExecuteToolCalls) Execute(ctx context.Context, in wire.ToolsInput) (wire
 			return err
 		}
 		out.Calls = len(rows)
-		for _, r := range rows {
-			if sandbox.Status(r.Status).Failed() {
-				out.Failed++
-			}
-		}
+		out.Failed, out.Excluded = countCalls(rows)
 		w.timing.Rows = int64(len(rows))
 		return put(ctx, w, rows)
 	})
@@ -52,6 +49,20 @@ func (a ExecuteToolCalls) Execute(ctx context.Context, in wire.ToolsInput) (wire
 	return out, err
 }
 
+// countCalls counts the calls that failed, and the trajectories that a call without a verdict excludes.
+func countCalls(rows []schema.ToolCallRow) (failed, excluded int) {
+	broken := map[string]bool{}
+	for _, r := range rows {
+		switch {
+		case r.Excluded != nil:
+			broken[r.TrajectoryID] = true
+		case sandbox.Status(r.Status).Failed():
+			failed++
+		}
+	}
+	return failed, len(broken)
+}
+
 // policyCalls runs what the policy has called in the last turn.
 func (a ExecuteToolCalls) policyCalls(ctx context.Context, w *draft, in wire.ToolsInput, recipe *recipes.Recipe) ([]schema.ToolCallRow, []schema.TimingRow, error) {
 	loop, episodes, err := a.episodes(ctx, recipe, in.Shard, in.Prompts, in.Turns, in.Tools)
@@ -59,16 +70,18 @@ func (a ExecuteToolCalls) policyCalls(ctx context.Context, w *draft, in wire.Too
 		return nil, nil, err
 	}
 	calls, refs := loop.PendingCalls(episodes)
-	results, err := a.runCalls(ctx, w, calls)
+	outcomes, err := a.runCalls(ctx, w, calls)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := loop.AbsorbResults(episodes, results); err != nil {
+	if err := loop.AbsorbOutcomes(episodes, outcomes); err != nil {
 		return nil, nil, err
 	}
-	measured := make([]schema.TimingRow, len(calls))
+	var measured []schema.TimingRow
 	for i, ref := range refs {
-		measured[i] = callTiming(in, rollout.TrajectoryRow(episodes[ref.Episode]).TrajectoryID, ref.Turn, ref.Call, results[i].Timing)
+		if outcomes[i].Broken == nil {
+			measured = append(measured, callTiming(in, episodes[ref.Episode].TrajectoryID, ref.Turn, ref.Call, outcomes[i].Timing))
+		}
 	}
 	return rollout.ToolCallRows(episodes, in.Turn), measured, nil
 }
@@ -77,17 +90,17 @@ func (a ExecuteToolCalls) policyCalls(ctx context.Context, w *draft, in wire.Too
 const batchCalls = 512
 
 // runCalls runs the calls in order, a batch at a time, so that a heartbeat can show progress.
-func (a ExecuteToolCalls) runCalls(ctx context.Context, w *draft, calls []sandbox.Call) ([]sandbox.Result, error) {
-	results := make([]sandbox.Result, 0, len(calls))
+func (a ExecuteToolCalls) runCalls(ctx context.Context, w *draft, calls []sandbox.Call) ([]sandbox.Outcome, error) {
+	outcomes := make([]sandbox.Outcome, 0, len(calls))
 	for start := 0; start < len(calls); start += batchCalls {
-		batch, err := a.Sandbox.Run(ctx, calls[start:min(start+batchCalls, len(calls))])
+		batch, err := sandbox.RunEach(ctx, a.Sandbox, calls[start:min(start+batchCalls, len(calls))])
 		if err != nil {
 			return nil, fmt.Errorf("run tool calls: %w", err)
 		}
-		results = append(results, batch...)
-		w.progress.set(len(results), len(calls))
+		outcomes = append(outcomes, batch...)
+		w.progress.set(len(outcomes), len(calls))
 	}
-	return results, nil
+	return outcomes, nil
 }
 
 func callTiming(in wire.ToolsInput, trajectory string, turn, call int, t sandbox.Timing) schema.TimingRow {

@@ -2,7 +2,7 @@ package activities
 
 import (
 	"context"
-	"fmt"
+	"slices"
 
 	"github.com/ropewalk/ropewalk/activities/wire"
 	"github.com/ropewalk/ropewalk/policy"
@@ -11,7 +11,8 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// GenerateRollouts samples one turn of one shard's trajectories.
+// GenerateRollouts samples one turn of one shard's trajectories. One that the engine breaks on is
+// excluded; see rollout.Loop.Respond.
 type GenerateRollouts struct{ *Deps }
 
 // Execute rebuilds the shard's episodes from what is committed and commits their next turn.
@@ -34,6 +35,9 @@ func (a GenerateRollouts) Execute(ctx context.Context, in wire.GenerateInput) (w
 		rows := rollout.TurnRows(episodes, in.Turn)
 		for _, r := range rows {
 			out.Tokens += int64(len(r.TokenIDs)) - int64(r.ContextTokens)
+			if r.Excluded != nil {
+				out.Excluded++
+			}
 		}
 		for _, e := range episodes {
 			if e.AwaitsResults() {
@@ -47,16 +51,11 @@ func (a GenerateRollouts) Execute(ctx context.Context, in wire.GenerateInput) (w
 }
 
 func (a GenerateRollouts) generate(ctx context.Context, loop *rollout.Loop, episodes []*rollout.Episode, ref wire.PolicyRef) error {
-	request, rows := loop.NextRequest(episodes)
-	if len(rows) == 0 {
+	if !slices.ContainsFunc(episodes, (*rollout.Episode).AwaitsResponse) {
 		return nil
 	}
 	return a.Rollout.use(ctx, ref, false, func(engine policy.Engine) error {
-		generated, err := engine.Generate(ctx, request)
-		if err != nil {
-			return fmt.Errorf("generate %d responses: %w", len(rows), err)
-		}
-		return loop.Absorb(episodes, rows, generated, ref.Digest)
+		return loop.Respond(ctx, engine, ref.Digest, episodes)
 	})
 }
 
@@ -70,8 +69,6 @@ func (d *Deps) episodes(ctx context.Context, recipe *recipes.Recipe, shard int, 
 	if err != nil {
 		return nil, nil, err
 	}
-	first := min(shard*recipe.Rollout.ShardGroups, len(promptRows))
-	last := min(first+recipe.Rollout.ShardGroups, len(promptRows))
 	turnRows, err := read[schema.TurnRow](ctx, d, turns...)
 	if err != nil {
 		return nil, nil, err
@@ -80,6 +77,6 @@ func (d *Deps) episodes(ctx context.Context, recipe *recipes.Recipe, shard int, 
 	if err != nil {
 		return nil, nil, err
 	}
-	episodes, err := loop.Episodes(promptRows[first:last], recipe.Rollout.Oversample, turnRows, callRows)
+	episodes, err := loop.Episodes(shardPrompts(promptRows, shard, recipe.Rollout.ShardGroups), recipe.Rollout.Oversample, turnRows, callRows)
 	return loop, episodes, err
 }

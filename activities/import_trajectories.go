@@ -7,6 +7,7 @@ import (
 	"github.com/ropewalk/ropewalk/activities/wire"
 	"github.com/ropewalk/ropewalk/env/gsm8k"
 	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -129,14 +130,20 @@ func (a ExecuteToolCalls) importedCalls(ctx context.Context, w *draft, in wire.T
 			calls = append(calls, sandbox.Call{Code: tool.Code, Stdin: tool.Stdin, Limits: callLimits(recipe.Sandbox)})
 		}
 	}
-	results, err := a.runCalls(ctx, w, calls)
+	outcomes, err := a.runCalls(ctx, w, calls)
 	if err != nil {
 		return nil, nil, err
 	}
-	measured := make([]schema.TimingRow, len(rows))
-	for i, r := range results {
-		rows[i].Status, rows[i].ExitCode, rows[i].Stdout, rows[i].Stderr, rows[i].Value = string(r.Status), int32(r.ExitCode), r.Stdout, r.Stderr, r.Value
-		measured[i] = callTiming(in, rows[i].TrajectoryID, int(rows[i].Turn), int(rows[i].Call), r.Timing)
+	var measured []schema.TimingRow
+	for i, o := range outcomes {
+		row := &rows[i]
+		if o.Broken != nil {
+			why := rollout.Reason("sandbox", o.Broken.Error())
+			row.Excluded = &why
+			continue
+		}
+		row.Status, row.ExitCode, row.Stdout, row.Stderr, row.Value = string(o.Status), int32(o.ExitCode), o.Stdout, o.Stderr, o.Value
+		measured = append(measured, callTiming(in, row.TrajectoryID, int(row.Turn), int(row.Call), o.Timing))
 	}
 	return rows, measured, nil
 }

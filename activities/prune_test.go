@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -41,7 +42,11 @@ func (k *keeper) step(t *testing.T, step int, changed bool, keep recipes.Checkpo
 	}
 	m := schema.NewManifest(place, strings.Repeat("c", 64), strings.Repeat("d", 64))
 	m.Checkpoint = &k.last
-	_, _, _, err := k.deps.Record.Commit(ctx, m)
+	_, ref, _, err := k.deps.Record.Commit(ctx, m)
+	require.NoError(t, err)
+	head, err := schema.NewHead("run", strconv.Itoa(step), ref)
+	require.NoError(t, err)
+	_, _, _, err = k.deps.Record.CommitHead(ctx, head)
 	require.NoError(t, err)
 	pruned, err := k.deps.prune(ctx, wire.Scope{Run: "run", Step: step}, keep)
 	require.NoError(t, err)

@@ -15,12 +15,20 @@ import (
 // Resample decides which trajectories enter the update, how often, and why each other does not.
 type Resample struct{ *Deps }
 
-// Execute selects over all of the step's rewards.
+// Execute selects over all of the step's rewards. Every trajectory sampled gets a row: what was
+// excluded, by itself or with its shard, with its reason and no reward.
 func (a Resample) Execute(ctx context.Context, in wire.ResampleInput) (wire.Resampled, error) {
 	out := wire.Resampled{}
 	s := spec{scope: in.Scope, stage: wire.StageResample, turn: -1, shard: -1, inputs: []schema.Ref{in.Rewards}}
+	if len(in.Excluded) > 0 {
+		s.inputs = append(s.inputs, in.Prompts)
+	}
 	err := execute(ctx, a.Deps, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
 		recipe, err := a.recipe(ctx, in.Scope)
+		if err != nil {
+			return err
+		}
+		skipped, err := a.skipped(ctx, in, recipe)
 		if err != nil {
 			return err
 		}
@@ -28,29 +36,47 @@ func (a Resample) Execute(ctx context.Context, in wire.ResampleInput) (wire.Resa
 		if err != nil {
 			return err
 		}
-		selection, err := resample.Select(resampleRows(rewards), resampleOptions(recipe, in.Scope))
+		excluded, err := read[schema.SelectionRow](ctx, a.Deps, in.Rewards) // what could not be scored
 		if err != nil {
 			return err
 		}
-		out.Kept, out.Dropped = selection.KeptRows, len(selection.Rows)-selection.KeptRows
-		out.KeptGroups, out.DroppedGroups = selection.KeptGroups, selection.Groups-selection.KeptGroups
-		out.Reasons = map[string]int{}
-		for reason, n := range selection.DroppedBy {
-			out.Reasons[string(reason)] = n
+		excluded = append(excluded, skipped...)
+		if err := checkExcluded(rewards, excluded); err != nil {
+			return err
 		}
-		w.timing.Rows = int64(len(rewards))
-		return put(ctx, w, selectionRows(selection))
+		selection, err := resample.Select(resampleRows(rewards, excluded), resampleOptions(recipe, in.Scope))
+		if err != nil {
+			return err
+		}
+		countSelection(&out, selection)
+		w.timing.Rows = int64(len(selection.Rows))
+		if err := noteExcluded(w, in.Excluded, len(excluded)); err != nil {
+			return err
+		}
+		return put(ctx, w, selectionRows(selection, excluded))
 	})
 	return out, err
 }
 
-func resampleRows(rewards []schema.RewardRow) []resample.Row {
-	rows := make([]resample.Row, len(rewards))
-	for i, r := range rewards {
-		rows[i] = resample.Row{
+func countSelection(out *wire.Resampled, selection resample.Selection) {
+	out.Kept, out.Dropped = selection.KeptRows, len(selection.Rows)-selection.KeptRows
+	out.KeptGroups, out.DroppedGroups = selection.KeptGroups, selection.Groups-selection.KeptGroups
+	out.Reasons = map[string]int{}
+	for reason, n := range selection.DroppedBy {
+		out.Reasons[string(reason)] = n
+	}
+}
+
+func resampleRows(rewards []schema.RewardRow, excluded []schema.SelectionRow) []resample.Row {
+	rows := make([]resample.Row, 0, len(rewards)+len(excluded))
+	for _, r := range rewards {
+		rows = append(rows, resample.Row{
 			GroupID: r.GroupID, TrajectoryID: r.TrajectoryID, Reward: r.Reward,
 			ToolCalls: int(r.ToolCalls), ToolErrors: int(r.ToolErrors), AnswerTags: int(r.AnswerTags), Turns: int(r.Turns),
-		}
+		})
+	}
+	for _, e := range excluded {
+		rows = append(rows, resample.Row{GroupID: e.GroupID, TrajectoryID: e.TrajectoryID, Excluded: true})
 	}
 	return rows
 }
@@ -72,12 +98,17 @@ func resampleOptions(recipe *recipes.Recipe, scope wire.Scope) resample.Options 
 	return o
 }
 
-func selectionRows(selection resample.Selection) []schema.SelectionRow {
+func selectionRows(selection resample.Selection, excluded []schema.SelectionRow) []schema.SelectionRow {
+	why := make(map[string]*string, len(excluded))
+	for _, e := range excluded {
+		why[e.TrajectoryID] = e.Excluded
+	}
 	rows := make([]schema.SelectionRow, len(selection.Rows))
 	for i, r := range selection.Rows {
 		rows[i] = schema.SelectionRow{
 			GroupID: r.GroupID, TrajectoryID: r.TrajectoryID, Kept: r.Kept, Count: int32(r.Count), Weight: r.Weight,
 			Reason: string(r.Reason), GroupMean: r.GroupMean, GroupVariance: r.GroupVariance, ValueScore: r.ValueScore,
+			Excluded: why[r.TrajectoryID],
 		}
 	}
 	return rows

@@ -2,18 +2,24 @@ package activities
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
 
 	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rl/resample"
 	"github.com/ropewalk/ropewalk/rl/reward"
+	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
 // ScoreRewards grades one shard's trajectories (rStar2's outcome reward, spec E2).
 type ScoreRewards struct{ *Deps }
 
-// Execute commits one reward per trajectory. A wrong answer is a verdict, never an error.
+// Execute commits one reward per trajectory that is whole. A wrong answer is a verdict, never an
+// error. A trajectory that was excluded, or that cannot be graded, has no reward: the stage commits
+// its row of the selection instead.
 func (a ScoreRewards) Execute(ctx context.Context, in wire.ScoreInput) (wire.Scored, error) {
 	out := wire.Scored{}
 	s := spec{scope: in.Scope, stage: wire.StageReward, turn: -1, shard: in.Shard, inputs: []schema.Ref{in.Trajectories}}
@@ -26,16 +32,53 @@ func (a ScoreRewards) Execute(ctx context.Context, in wire.ScoreInput) (wire.Sco
 		if err != nil {
 			return err
 		}
-		rows := make([]schema.RewardRow, len(trajectories))
-		for i, t := range trajectories {
-			rows[i] = score(t, recipe.Reward)
-			count(&out, t, rows[i])
-			w.progress.set(i+1, len(trajectories))
+		grade := func(t schema.TrajectoryRow) schema.RewardRow { return score(t, recipe.Reward) }
+		rows, excluded, err := scoreEach(trajectories, grade, func(t schema.TrajectoryRow, r schema.RewardRow) {
+			count(&out, t, r)
+			w.progress.set(out.Trajectories, len(trajectories))
+		})
+		if err != nil {
+			return err
 		}
+		out.Excluded = len(excluded)
 		w.timing.Rows, w.timing.Tokens = int64(len(rows)), out.Tokens
-		return put(ctx, w, rows)
+		if err := put(ctx, w, rows); err != nil || len(excluded) == 0 {
+			return err
+		}
+		return put(ctx, w, excluded)
 	})
 	return out, err
+}
+
+// scoreEach scores the trajectories that are whole and tells done of each. One whose scoring panics,
+// or gives a row that is none, is excluded; if every one of several does, the reward is broken and
+// that is an error.
+func scoreEach(trajectories []schema.TrajectoryRow, score func(schema.TrajectoryRow) schema.RewardRow,
+	done func(schema.TrajectoryRow, schema.RewardRow)) (rows []schema.RewardRow, excluded []schema.SelectionRow, err error) {
+	var failures []error
+	for _, t := range trajectories {
+		if t.Excluded != nil {
+			excluded = append(excluded, excludedRow(t.GroupID, t.TrajectoryID, *t.Excluded))
+			continue
+		}
+		var row schema.RewardRow
+		failure := rescue.Do(func() error {
+			row = score(t)
+			return row.Validate()
+		})
+		if failure != nil {
+			slog.Warn("exclude a trajectory: it cannot be scored", "trajectory", t.TrajectoryID, "error", failure, "stack", rescue.Stack(failure))
+			failures = append(failures, failure)
+			excluded = append(excluded, excludedRow(t.GroupID, t.TrajectoryID, rollout.Reason("reward", failure.Error())))
+			continue
+		}
+		rows = append(rows, row)
+		done(t, row)
+	}
+	if len(rows) == 0 && len(failures) > 1 {
+		return nil, nil, fmt.Errorf("score %d trajectories: each of them fails: %w", len(failures), failures[0])
+	}
+	return rows, excluded, nil
 }
 
 // score grades one trajectory and works out RoC's penalties.

@@ -18,6 +18,7 @@ const kindActivity = "activity"
 // RunFigures say how much a run did and where its time went. Times are in seconds.
 type RunFigures struct {
 	Trajectories int64 // assembled over all steps
+	Excluded     int64 // over all steps; those of skipped shards were never assembled
 	ToolCalls    int64 // executed over all steps
 	Tokens       int64 // sampled over all steps
 	// RLSeconds is the window from the first prompts stage's start to the last publish stage's end,
@@ -71,18 +72,27 @@ func (v *Visible) count(ctx context.Context, out *RunFigures) error {
 	for _, s := range calls {
 		out.ToolCalls += int64(s.Rows)
 	}
-	var rollouts []schema.Ref
-	for _, h := range v.heads {
-		rollouts = append(rollouts, h.Stages[schema.StageRollout]...)
-	}
-	manifests, err := v.record.manifests(ctx, rollouts)
+	tokens, err := v.sum(ctx, schema.StageRollout, schema.StatTokens)
 	if err != nil {
 		return err
 	}
-	for _, m := range manifests {
-		out.Tokens += int64(m.Stats[schema.StatTokens])
+	excluded, err := v.sum(ctx, schema.StageResample, schema.StatExcluded)
+	out.Tokens, out.Excluded = int64(tokens), int64(excluded)
+	return err
+}
+
+// sum adds up a statistic over the manifests of one stage of every step with a head.
+func (v *Visible) sum(ctx context.Context, stage, stat string) (float64, error) {
+	var refs []schema.Ref
+	for _, h := range v.heads {
+		refs = append(refs, h.Stages[stage]...)
 	}
-	return nil
+	manifests, err := v.record.manifests(ctx, refs)
+	total := 0.0
+	for _, m := range manifests {
+		total += m.Stats[stat]
+	}
+	return total, err
 }
 
 // Measure works the figures out of timing rows, in any order. Rows of single tool calls lie inside

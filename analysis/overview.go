@@ -13,7 +13,8 @@ import (
 // StepSummary is one finished step in figures, worked out of its rows.
 type StepSummary struct {
 	Step          int
-	Trajectories  int
+	Trajectories  int     // with a reward
+	Excluded      int     // without one, because something broke on them
 	Reward        float64 // mean
 	Success       float64
 	KeptGroups    int
@@ -74,8 +75,11 @@ func summarise(step int, rewards []schema.RewardRow, selection []schema.Selectio
 	groups := map[string]bool{} // has a kept row
 	for _, s := range selection {
 		groups[s.GroupID] = groups[s.GroupID] || s.Kept
-		if s.Kept {
+		switch {
+		case s.Kept:
 			out.Kept++
+		case s.Reason == schema.ReasonExcluded:
+			out.Excluded++
 		}
 	}
 	for _, kept := range groups {
@@ -120,6 +124,9 @@ func (o Overview) Write(w io.Writer) error {
 		line := fmt.Sprintf("%6d  %6.3f  %5.1f%%  %4d/%-4d  %4d/%-4d", s.Step, s.Reward, 100*s.Success, s.KeptGroups, s.DroppedGroups, s.Kept, s.Trajectories)
 		if s.Updates > 0 {
 			line += fmt.Sprintf("  %7.3f %8.5f  %6.3f %6.3f", s.Entropy, s.KL, s.ClipFraction, s.GradNorm)
+		}
+		if s.Excluded > 0 {
+			line += fmt.Sprintf("  %d excluded", s.Excluded)
 		}
 		p.line("%s", line)
 	}

@@ -25,10 +25,10 @@ const AnyGroup = -1
 // Episode is one trajectory with everything that was recorded of it.
 type Episode struct {
 	Prompt     schema.PromptRow
-	Trajectory schema.TrajectoryRow
+	Trajectory schema.TrajectoryRow // the zero row where its whole shard was skipped
 	Turns      []schema.TurnRow
 	Calls      []schema.ToolCallRow
-	Reward     schema.RewardRow
+	Reward     *schema.RewardRow // nil where it was excluded
 	Selection  schema.SelectionRow
 	Advantage  *float64 // before its weight; nil for what is not in the batch
 }
@@ -93,34 +93,34 @@ func reasons(selection []schema.SelectionRow) []Reason {
 
 // candidate is a trajectory that may be shown, and the kind that it is one of.
 type candidate struct {
-	reward    schema.RewardRow
+	reward    *schema.RewardRow // nil where it was excluded
 	selection schema.SelectionRow
 	kind      string
 }
 
-// candidates joins rewards and selection, in canonical order.
+// candidates joins selection and rewards, in canonical order.
 func candidates(rewards []schema.RewardRow, selection []schema.SelectionRow, step, group int) []candidate {
-	byID := make(map[string]schema.SelectionRow, len(selection))
-	for _, s := range selection {
-		byID[s.TrajectoryID] = s
+	byID := make(map[string]*schema.RewardRow, len(rewards))
+	for i, r := range rewards {
+		byID[r.TrajectoryID] = &rewards[i]
 	}
 	var out []candidate
-	for _, r := range rewards {
-		if group != AnyGroup && r.GroupID != schema.GroupID(step, group) {
+	for _, s := range selection {
+		if group != AnyGroup && s.GroupID != schema.GroupID(step, group) {
 			continue
 		}
-		c := candidate{reward: r, selection: byID[r.TrajectoryID]}
+		c := candidate{reward: byID[s.TrajectoryID], selection: s}
 		switch {
-		case !c.selection.Kept:
-			c.kind = "2 dropped: " + c.selection.Reason
-		case r.Reward > 0:
+		case !s.Kept:
+			c.kind = "2 dropped: " + s.Reason
+		case c.reward != nil && c.reward.Reward > 0:
 			c.kind = "0 kept positive"
 		default:
 			c.kind = "1 kept negative"
 		}
 		out = append(out, c)
 	}
-	slices.SortFunc(out, func(a, b candidate) int { return cmp.Compare(a.reward.TrajectoryID, b.reward.TrajectoryID) })
+	slices.SortFunc(out, func(a, b candidate) int { return cmp.Compare(a.selection.TrajectoryID, b.selection.TrajectoryID) })
 	return out
 }
 
@@ -145,12 +145,12 @@ func choose(all []candidate, n int) []candidate {
 			}
 			best := 0
 			for i, c := range left {
-				if taken[c.reward.GroupID] < taken[left[best].reward.GroupID] {
+				if taken[c.selection.GroupID] < taken[left[best].selection.GroupID] {
 					best = i
 				}
 			}
 			out = append(out, left[best])
-			taken[left[best].reward.GroupID]++
+			taken[left[best].selection.GroupID]++
 			kinds[kind] = slices.Delete(slices.Clone(left), best, best+1)
 		}
 	}
@@ -163,7 +163,7 @@ func (v *Visible) episodes(ctx context.Context, step int, chosen []candidate) ([
 	at := map[string]*Episode{}
 	for i, c := range chosen {
 		out[i] = Episode{Reward: c.reward, Selection: c.selection}
-		at[c.reward.TrajectoryID] = &out[i]
+		at[c.selection.TrajectoryID] = &out[i]
 	}
 	prompts, err := stepRows[schema.PromptRow](ctx, v, step)
 	if err != nil {
@@ -171,7 +171,7 @@ func (v *Visible) episodes(ctx context.Context, step int, chosen []candidate) ([
 	}
 	for _, p := range prompts {
 		for i := range out {
-			if out[i].Reward.GroupID == p.GroupID {
+			if out[i].Selection.GroupID == p.GroupID {
 				out[i].Prompt = p
 			}
 		}

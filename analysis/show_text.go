@@ -14,6 +14,9 @@ func (s StepView) Write(w io.Writer) error {
 	p := &printer{w: w}
 	sum := s.Summary
 	p.line("run %s, step %d: %d trajectories, mean reward %.3f, success %.1f%%", s.Run, sum.Step, sum.Trajectories, sum.Reward, 100*sum.Success)
+	if sum.Excluded > 0 {
+		p.line("excluded %d more: they have no reward and are in no mean", sum.Excluded)
+	}
 	p.line("kept %d in %d of %d groups%s", sum.Kept, sum.KeptGroups, sum.KeptGroups+sum.DroppedGroups, droppedWords(s.Dropped))
 	if sum.Updates > 0 {
 		p.line("update: entropy %.3f, KL %.5f, clipped %.3f, gradient norm %.3f (means of %d optimiser steps)", sum.Entropy, sum.KL, sum.ClipFraction, sum.GradNorm, sum.Updates)
@@ -36,11 +39,15 @@ func droppedWords(dropped []Reason) string {
 }
 
 func (e Episode) write(p *printer) {
-	t, r := e.Trajectory, e.Reward
-	p.line("\n── trajectory %s · reward %g (%s) · %s", r.TrajectoryID, r.Reward, r.Verdict, e.fate())
-	p.line("problem    %s   (level %d, answer %s)", printable(e.Prompt.Problem), t.Level, printable(t.Gold))
+	p.line("\n── trajectory %s · %s", e.Selection.TrajectoryID, e.judged())
+	p.line("problem    %s   (level %d, answer %s)", printable(e.Prompt.Problem), e.Prompt.Level, printable(e.Prompt.Answer))
 	for _, turn := range e.Turns {
 		e.writeTurn(p, turn)
+	}
+	t := e.Trajectory
+	if t.TrajectoryID == "" {
+		p.line("end        nothing of it was assembled")
+		return
 	}
 	answer := "no answer"
 	if t.HasAnswer {
@@ -48,6 +55,17 @@ func (e Episode) write(p *printer) {
 	}
 	p.line("end        %s · %s · %d turns, %d tool calls (%d failed), %d tokens, %d of them the policy's",
 		answer, t.Finish, t.Turns, t.ToolCalls, t.ToolErrors, t.Tokens, t.ResponseTokens)
+}
+
+// judged says what the trajectory is worth and whether it entered the update; or what broke.
+func (e Episode) judged() string {
+	if why := e.Selection.Excluded; why != nil {
+		return "no reward · excluded: " + printable(*why)
+	}
+	if e.Reward == nil {
+		return "no reward · " + e.fate()
+	}
+	return fmt.Sprintf("reward %g (%s) · %s", e.Reward.Reward, e.Reward.Verdict, e.fate())
 }
 
 // fate says whether the trajectory entered the update, with what advantage, or why not.
@@ -68,6 +86,10 @@ func (e Episode) writeTurn(p *printer, t schema.TurnRow) {
 	if t.Observation != "" {
 		p.block("  observed", strings.TrimLeft(t.Observation, "\n"))
 	}
+	if t.Excluded != nil {
+		p.line("             (no response: %s)", printable(*t.Excluded))
+		return
+	}
 	p.block("  policy", t.Response)
 	if t.Finish == "length" {
 		p.line("             (cut at the token limit)")
@@ -77,6 +99,9 @@ func (e Episode) writeTurn(p *printer, t schema.TurnRow) {
 			continue
 		}
 		status := c.Status
+		if c.Excluded != nil {
+			status = "no verdict: " + printable(*c.Excluded)
+		}
 		if c.ExitCode != 0 {
 			status += fmt.Sprintf(", exit code %d", c.ExitCode)
 		}

@@ -24,6 +24,7 @@ type verifier struct {
 	manifests map[string]committed // by key; those of warm starts included
 	heads     map[int]schema.Head
 	updates   map[string][]schema.UpdateRow // by shard key
+	excluded  map[string]int                // rows of the selection that say so, by shard key
 }
 
 // committed is a manifest that could be read, with the digest of its bytes.
@@ -49,7 +50,7 @@ func (r *Record) Verify(ctx context.Context, run string) (Verification, error) {
 	v := &verifier{
 		Record: r, run: run, out: Verification{Run: run}, named: map[string]bool{},
 		manifests: map[string]committed{}, heads: map[int]schema.Head{},
-		updates: map[string][]schema.UpdateRow{},
+		updates: map[string][]schema.UpdateRow{}, excluded: map[string]int{},
 	}
 	steps := []func(context.Context) error{
 		func(ctx context.Context) error { return v.readManifests(ctx, listed) },
@@ -211,17 +212,36 @@ func (v *verifier) checkShard(ctx context.Context, s schema.ShardInfo, owner str
 		v.fault(FaultRows, s.Key, "%v", err)
 		return nil
 	}
-	var updates []schema.UpdateRow
-	if s.Table == schema.Updates {
-		if updates, err = schema.Decode[schema.UpdateRow](data); err != nil {
-			return fmt.Errorf("%s: %w", s.Key, err) // it has just been audited
-		}
+	if err := v.remember(s, data); err != nil {
+		return fmt.Errorf("%s: %w", s.Key, err) // it has just been audited
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.updates[s.Key] = updates
 	v.out.Shards++
 	v.out.Rows += int64(s.Rows)
+	return nil
+}
+
+// remember keeps of a shard's rows what the checks between shards need.
+func (v *verifier) remember(s schema.ShardInfo, data []byte) error {
+	switch s.Table {
+	case schema.Updates:
+		rows, err := schema.Decode[schema.UpdateRow](data)
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.updates[s.Key] = rows
+		return err
+	case schema.Selection:
+		rows, err := schema.Decode[schema.SelectionRow](data)
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		for _, r := range rows {
+			if r.Excluded != nil {
+				v.excluded[s.Key]++
+			}
+		}
+		return err
+	}
 	return nil
 }
 

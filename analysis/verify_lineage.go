@@ -189,24 +189,39 @@ func (v *verifier) inputs(stage []schema.Ref) map[schema.Ref]bool {
 	return out
 }
 
-// checkRowCounts checks that every assembled trajectory has one reward and one selection.
+// checkRowCounts checks that every assembled trajectory has a reward or was excluded, and that each
+// of them, and no other but those of skipped shards, has a row in the selection.
 func (v *verifier) checkRowCounts(h schema.Head) {
-	if !v.loaded(h.Stages[schema.StageAssemble]) {
+	if !v.loaded(h.Stages[schema.StageAssemble]) || !v.loaded(h.Stages[schema.StageReward]) {
 		return
 	}
+	reward, resample := h.Stages[schema.StageReward], h.Stages[schema.StageResample]
 	trajectories := v.rows(h.Stages[schema.StageAssemble], schema.Trajectories)
-	for _, next := range []struct {
-		stage string
-		table schema.Table
-	}{{schema.StageReward, schema.Rewards}, {schema.StageResample, schema.Selection}} {
-		refs := h.Stages[next.stage]
-		if !v.loaded(refs) {
-			continue
-		}
-		if n := v.rows(refs, next.table); n != trajectories {
-			v.fault(FaultRows, refs[0].Key, "commits %d rows of table %s for %d trajectories", n, next.table, trajectories)
+	scored, unscored := v.rows(reward, schema.Rewards), v.rows(reward, schema.Selection)
+	if scored+unscored != trajectories {
+		v.fault(FaultRows, reward[0].Key, "commits %d rows of table %s and excludes %d for %d trajectories", scored, schema.Rewards, unscored, trajectories)
+	}
+	if !v.loaded(resample) {
+		return
+	}
+	selected, excluded := v.rows(resample, schema.Selection), v.excludedIn(resample)
+	if selected-excluded != scored {
+		v.fault(FaultRows, resample[0].Key, "commits %d rows of table %s for %d rewards, beside %d excluded trajectories", selected-excluded, schema.Selection, scored, excluded)
+	}
+	if skipped := excluded - unscored; skipped != 0 && (skipped < 0 || v.manifests[resample[0].Key].Note[schema.NoteExcludedShards] == "") {
+		v.fault(FaultRows, resample[0].Key, "excludes %d trajectories, and the reward stage %d, though no shard was skipped", excluded, unscored)
+	}
+}
+
+// excludedIn counts the excluded trajectories of the selection that manifests commit themselves.
+func (v *verifier) excludedIn(stage []schema.Ref) int {
+	n := 0
+	for _, ref := range stage {
+		for _, s := range v.manifests[ref.Key].ShardsOf(schema.Selection) {
+			n += v.excluded[s.Key]
 		}
 	}
+	return n
 }
 
 func (v *verifier) rows(stage []schema.Ref, table schema.Table) int {

@@ -12,6 +12,9 @@
 // appended). As in rStar2's loop, a response with calls goes on even if it also answers. A
 // *sample*'s draws depend on (label, run seed, step, group, sample, turn) alone.
 //
+// An episode that the engine or the sandbox breaks on is *excluded*: it ends there, with a reason,
+// and the others go on (Respond, AbsorbOutcomes). Evaluations exclude nothing.
+//
 // The model's own text is never tokenised again: ids are concatenated, and only prompts and
 // observations are encoded.
 package rollout

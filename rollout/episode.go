@@ -16,6 +16,7 @@ const (
 	FinishNoAction Finish = "no_action" // neither call nor answer
 	FinishMaxTurns Finish = "max_turns" // the last turn allowed still called the tool
 	FinishLength   Finish = "length"    // a budget of tokens was used up
+	FinishExcluded Finish = "excluded"  // the engine or the sandbox broke on it
 )
 
 // CallResult is the verdict on one call of a turn, as the record keeps it.
@@ -26,10 +27,12 @@ type CallResult struct {
 	Stderr   string
 	Value    string
 	Body     string // the body of the tool response
+	// Excluded says why there is no verdict; all else is then empty.
+	Excluded string
 }
 
 // Failed reports whether the call counts as a tool error.
-func (r CallResult) Failed() bool { return r.Status != string(sandbox.StatusOK) }
+func (r CallResult) Failed() bool { return r.Excluded == "" && r.Status != string(sandbox.StatusOK) }
 
 // Turn is one finished generation, and the results of its calls once there are some.
 type Turn struct {
@@ -44,6 +47,8 @@ type Turn struct {
 	Results     []CallResult // one a call, nil until they are there
 	// PolicyVersion is the digest of the checkpoint that wrote the response.
 	PolicyVersion string
+	// Excluded says why there is no response; the turn is then the episode's last.
+	Excluded string
 }
 
 // Episode is one trajectory in the making.
@@ -57,6 +62,7 @@ type Episode struct {
 	Context     []int32
 	Observation string
 	Finish      Finish
+	Excluded    string // why, where Finish is FinishExcluded
 }
 
 // AwaitsResponse reports whether the policy has to write the next response.
@@ -133,8 +139,10 @@ func (e *Episode) Counts() Counts {
 	for _, t := range e.Turns {
 		c.AnswerTags += t.Parsed.AnswerTags
 		c.ResponseTokens += len(t.Response)
-		c.ToolCalls += len(t.Results)
 		for _, r := range t.Results {
+			if r.Excluded == "" {
+				c.ToolCalls++
+			}
 			if r.Failed() {
 				c.ToolErrors++
 			}

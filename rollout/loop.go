@@ -2,9 +2,11 @@ package rollout
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"github.com/ropewalk/ropewalk/env"
+	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/tokenizer"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
@@ -109,23 +111,31 @@ func (l *Loop) NextRequest(episodes []*Episode) (req policy.GenerateRequest, row
 // Absorb appends the responses that answer the request over rows, written by the policy with the
 // given version.
 func (l *Loop) Absorb(episodes []*Episode, rows []int, g policy.Generated, version string) error {
-	n := len(rows)
+	if err := l.checkResponses(g, len(rows)); err != nil {
+		return err
+	}
+	for j, i := range rows {
+		l.absorb(episodes[i], Turn{
+			Response: g.Tokens[j], LogProbs: g.LogProbs[j], Entropies: g.Entropies[j],
+			Finish: g.Finish[j], PolicyVersion: version,
+		})
+	}
+	return nil
+}
+
+// checkResponses checks that there are n responses, each of one token or more with its outputs.
+func (l *Loop) checkResponses(g policy.Generated, n int) error {
 	if len(g.Tokens) != n || len(g.LogProbs) != n || len(g.Entropies) != n || len(g.Finish) != n {
 		return fmt.Errorf("absorb %d responses: got %d", n, len(g.Tokens))
 	}
-	for j, i := range rows {
-		e, ids := episodes[i], g.Tokens[j]
+	for j, ids := range g.Tokens {
 		if len(ids) == 0 || len(g.LogProbs[j]) != len(ids) || len(g.Entropies[j]) != len(ids) {
-			return fmt.Errorf("absorb the response of %s: %d tokens, %d log-probabilities, %d entropies",
-				e.TrajectoryID, len(ids), len(g.LogProbs[j]), len(g.Entropies[j]))
+			return fmt.Errorf("absorb response %d: %d tokens, %d log-probabilities, %d entropies",
+				j, len(ids), len(g.LogProbs[j]), len(g.Entropies[j]))
 		}
 		if err := l.tok.Check(ids); err != nil {
-			return fmt.Errorf("absorb the response of %s: %w", e.TrajectoryID, err)
+			return fmt.Errorf("absorb response %d: %w", j, err)
 		}
-		l.absorb(e, Turn{
-			Response: ids, LogProbs: g.LogProbs[j], Entropies: g.Entropies[j],
-			Finish: g.Finish[j], PolicyVersion: version,
-		})
 	}
 	return nil
 }
@@ -177,9 +187,18 @@ func (l *Loop) PendingCalls(episodes []*Episode) (calls []sandbox.Call, refs []C
 // AbsorbResults takes the results of PendingCalls, in its order, and gives every episode that
 // awaited results its observation, or ends it.
 func (l *Loop) AbsorbResults(episodes []*Episode, results []sandbox.Result) error {
+	outcomes := make([]sandbox.Outcome, len(results))
+	for i, r := range results {
+		outcomes[i].Result = r
+	}
+	return l.AbsorbOutcomes(episodes, outcomes)
+}
+
+// AbsorbOutcomes is AbsorbResults where single calls may have broken: their episodes are excluded.
+func (l *Loop) AbsorbOutcomes(episodes []*Episode, outcomes []sandbox.Outcome) error {
 	_, refs := l.PendingCalls(episodes)
-	if len(refs) != len(results) {
-		return fmt.Errorf("absorb tool results: %d calls, %d results", len(refs), len(results))
+	if len(refs) != len(outcomes) {
+		return fmt.Errorf("absorb tool results: %d calls, %d results", len(refs), len(outcomes))
 	}
 	next := 0
 	for _, e := range episodes {
@@ -189,19 +208,27 @@ func (l *Loop) AbsorbResults(episodes []*Episode, results []sandbox.Result) erro
 		calls := e.Turns[len(e.Turns)-1].Parsed.Calls
 		verdicts := make([]CallResult, len(calls))
 		for j, c := range calls {
-			var result *sandbox.Result
+			var outcome *sandbox.Outcome
 			if c.Error == "" {
-				result = &results[next]
+				outcome = &outcomes[next]
 				next++
 			}
-			verdicts[j] = l.verdict(c, result)
+			verdicts[j] = l.verdict(e, c, outcome)
 		}
 		l.absorbResults(e, verdicts)
 	}
 	return nil
 }
 
-func (l *Loop) verdict(call env.ToolCall, result *sandbox.Result) CallResult {
+func (l *Loop) verdict(e *Episode, call env.ToolCall, outcome *sandbox.Outcome) CallResult {
+	var result *sandbox.Result
+	if outcome != nil {
+		if err := outcome.Broken; err != nil {
+			slog.Warn("exclude a trajectory: the sandbox broke on a call of it", "trajectory", e.TrajectoryID, "error", err, "stack", rescue.Stack(err))
+			return CallResult{Excluded: Reason("sandbox", err.Error())}
+		}
+		result = &outcome.Result
+	}
 	limit := protocol.Limit{Bytes: l.settings.MaxToolTextBytes, Side: l.settings.ToolTextSide}
 	v := CallResult{Status: string(call.Error), Body: limit.RenderResponse(call, result)}
 	if result != nil {
@@ -214,13 +241,18 @@ func (l *Loop) verdict(call env.ToolCall, result *sandbox.Result) CallResult {
 // valid makes text fit the record's string columns.
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// absorbResults sets the verdicts of the last turn and the next context.
+// absorbResults sets the verdicts of the last turn and the next context. A call without a verdict
+// ends the episode: what it would have seen next is not known.
 func (l *Loop) absorbResults(e *Episode, verdicts []CallResult) {
+	e.Turns[len(e.Turns)-1].Results = verdicts
 	bodies := make([]string, len(verdicts))
 	for i, v := range verdicts {
+		if v.Excluded != "" {
+			e.exclude(v.Excluded)
+			return
+		}
 		bodies[i] = v.Body
 	}
-	e.Turns[len(e.Turns)-1].Results = verdicts
 	e.Observation = protocol.RenderTurn(bodies)
 	e.Context = l.tok.Encode(e.Observation)
 	l.stopIfFull(e)

@@ -107,6 +107,7 @@ func groupCalls(calls []schema.ToolCallRow) (map[callKey][]CallResult, error) {
 		}
 		results[key] = append(results[key], CallResult{
 			Status: c.Status, ExitCode: c.ExitCode, Stdout: c.Stdout, Stderr: c.Stderr, Value: c.Value, Body: c.Response,
+			Excluded: given(c.Excluded),
 		})
 	}
 	return results, nil
@@ -117,6 +118,9 @@ func (l *Loop) replayTurn(e *Episode, row schema.TurnRow) error {
 	switch {
 	case !e.AwaitsResponse() || int(row.Turn) != len(e.Turns):
 		return fmt.Errorf("no response was awaited: %w", ErrRows)
+	case row.Excluded != nil && slices.Equal(row.TokenIDs, e.Context):
+		e.excludeTurn(*row.Excluded, row.PolicyVersion)
+		return nil
 	case n < 0 || n >= len(row.TokenIDs) || !slices.Equal(row.TokenIDs[:n], e.Context):
 		return fmt.Errorf("its context is another: %w", ErrRows)
 	case len(row.LogProbs) != len(row.TokenIDs) || len(row.Entropies) != len(row.TokenIDs):
@@ -166,7 +170,7 @@ func (e *Episode) turnRow(turn int) schema.TurnRow {
 		Entropies:   append(make([]float32, n, n+len(t.Entropies)), t.Entropies...),
 		Observation: t.Observation, Response: t.Text, Finish: string(t.Finish),
 		ToolCalls: int32(len(t.Parsed.Calls)), Answered: t.Parsed.AnswerTags > 0,
-		AnchorHash: e.anchorHash(turn), PolicyVersion: t.PolicyVersion,
+		AnchorHash: e.anchorHash(turn), PolicyVersion: t.PolicyVersion, Excluded: nullable(t.Excluded),
 	}
 }
 
@@ -200,14 +204,14 @@ func ToolCallRows(episodes []*Episode, turn int) []schema.ToolCallRow {
 				GroupID: e.GroupID, TrajectoryID: e.TrajectoryID, Turn: int32(turn), Call: int32(i),
 				Name: c.Name, Arguments: c.Arguments, Code: c.Code, Stdin: c.Stdin,
 				Status: r.Status, ExitCode: r.ExitCode, Stdout: r.Stdout, Stderr: r.Stderr,
-				Value: r.Value, Response: r.Body,
+				Value: r.Value, Response: r.Body, Excluded: nullable(r.Excluded),
 			})
 		}
 	}
 	return rows
 }
 
-// TrajectoryRow is the row of a finished episode.
+// TrajectoryRow is the row of a finished episode. Of an excluded one it counts what there is.
 func TrajectoryRow(e *Episode) schema.TrajectoryRow {
 	counts := e.Counts()
 	answer, has := e.Answer()
@@ -217,6 +221,7 @@ func TrajectoryRow(e *Episode) schema.TrajectoryRow {
 		ToolErrors: int32(counts.ToolErrors), AnswerTags: int32(counts.AnswerTags),
 		Tokens: int32(e.Tokens()), ResponseTokens: int32(counts.ResponseTokens), Finish: string(e.Finish),
 		FinalAnswer: answer, HasAnswer: has, Gold: e.Problem.Answer, Text: e.Text(),
+		Excluded: nullable(e.Excluded),
 	}
 	if len(e.Turns) > 0 {
 		row.PolicyVersion = e.Turns[len(e.Turns)-1].PolicyVersion

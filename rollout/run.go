@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/sandbox"
 )
@@ -20,7 +21,8 @@ const (
 
 // RunEpisodes drives every episode to its end with the policy of the given version. progress, if
 // not nil, is told how many have finished, possibly from several goroutines but never at once. An
-// error is breakage of the engine or the sandbox; the episodes are then of no use.
+// error is breakage of the engine or the sandbox; the episodes are then of no use. Nothing is
+// excluded here: figures over the episodes that did not break would be others.
 func (l *Loop) RunEpisodes(ctx context.Context, engine policy.Engine, executor sandbox.Executor, version string,
 	episodes []*Episode, progress func(done, total int)) error {
 	group, ctx := errgroup.WithContext(ctx)
@@ -65,7 +67,7 @@ func (l *Loop) runBatch(ctx context.Context, engine policy.Engine, executor sand
 // advance takes one turn: responses, then the results of their calls.
 func (l *Loop) advance(ctx context.Context, engine policy.Engine, executor sandbox.Executor, version string, batch []*Episode) error {
 	if req, rows := l.NextRequest(batch); len(rows) > 0 {
-		generated, err := engine.Generate(ctx, req)
+		generated, err := generate(ctx, engine, req)
 		if err != nil {
 			return fmt.Errorf("generate responses of %s and %d more: %w", batch[rows[0]].TrajectoryID, len(rows)-1, err)
 		}
@@ -75,8 +77,11 @@ func (l *Loop) advance(ctx context.Context, engine policy.Engine, executor sandb
 	}
 	var results []sandbox.Result
 	if calls, refs := l.PendingCalls(batch); len(calls) > 0 {
-		var err error
-		if results, err = executor.Run(ctx, calls); err != nil {
+		err := rescue.Do(func() (err error) {
+			results, err = executor.Run(ctx, calls)
+			return err
+		})
+		if err != nil {
 			return fmt.Errorf("run tool calls of %s and %d more: %w", batch[refs[0].Episode].TrajectoryID, len(refs)-1, err)
 		}
 	}

@@ -98,7 +98,9 @@ type Timing struct {
 }
 
 // Executor runs calls, several at once, and returns results in the order of calls.
-// An error means breakage: no result of the batch may be used. Safe for concurrent use.
+// An error means breakage. Where it holds CallErrors (errors.As), these say which calls have no
+// verdict, and the results of the others stand; after any other error no result of the batch may
+// be used. Safe for concurrent use.
 // Whoever opened it closes it; Close ends every process it started.
 type Executor interface {
 	Run(ctx context.Context, calls []Call) ([]Result, error)

@@ -21,9 +21,15 @@ const PrunedFile = "pruned.json"
 // NoteResult is the note of a manifest that holds its activity's result as JSON.
 const NoteResult = "result"
 
+// NoteExcludedShards is the note of a resample stage's manifest that holds, as JSON, the shards
+// that were skipped; without such shards there is no note.
+const NoteExcludedShards = "excluded_shards"
+
 // StatRows and StatTokens are the statistics of a manifest that count what its activity worked on:
-// rows, and tokens sampled or trained on.
+// rows, and tokens sampled or trained on. StatExcluded, of a resample stage with any, counts the
+// step's excluded trajectories.
 const (
-	StatRows   = "rows"
-	StatTokens = "tokens"
+	StatRows     = "rows"
+	StatTokens   = "tokens"
+	StatExcluded = "excluded"
 )

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
+	"unicode/utf8"
 )
 
 // logProbSlack allows a log-probability to exceed 0 by rounding of a float32 log-softmax.
@@ -39,6 +41,19 @@ func (c *checks) trajectory(group, id string) {
 func (c *checks) present(field, value string) {
 	if value == "" {
 		c.fail(field, "must not be empty")
+	}
+}
+
+func (c *checks) empty(field, value, where string) {
+	if value != "" {
+		c.fail(field, "must be empty %s, got %q", where, value)
+	}
+}
+
+// line checks a nullable line of text: encoding leaves pointers alone, so it must be UTF-8 already.
+func (c *checks) line(field string, text *string) {
+	if text != nil && (*text == "" || !utf8.ValidString(*text) || strings.ContainsAny(*text, "\r\n")) {
+		c.fail(field, "must be null or one line of UTF-8 text, got %q", *text)
 	}
 }
 

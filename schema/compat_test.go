@@ -52,6 +52,26 @@ func TestAMissingNullableColumnIsNull(t *testing.T) {
 	require.Equal(t, RewardRow{GroupID: "00001/0002", TrajectoryID: "00001/0002/003", Level: 2, Reward: 0.5, Verdict: "exact"}, rows[1])
 }
 
+// selectionBefore is SelectionRow as version 1 wrote it.
+type selectionBefore struct {
+	GroupID       string  `parquet:"group_id"`
+	TrajectoryID  string  `parquet:"trajectory_id"`
+	Kept          bool    `parquet:"kept"`
+	Count         int32   `parquet:"count"`
+	Weight        float64 `parquet:"weight"`
+	Reason        string  `parquet:"reason"`
+	GroupMean     float64 `parquet:"group_mean"`
+	GroupVariance float64 `parquet:"group_variance"`
+	ValueScore    float64 `parquet:"value_score"`
+}
+
+func TestVersionOneKnewNoExclusions(t *testing.T) {
+	row := selectionBefore{GroupID: GroupID(1, 2), TrajectoryID: TrajectoryID(1, 2, 3), Kept: true, Count: 1, Weight: 1}
+	rows, err := Decode[SelectionRow](foreign(t, "selection", "1", zstd, row))
+	require.NoError(t, err)
+	require.Equal(t, []SelectionRow{{GroupID: row.GroupID, TrajectoryID: row.TrajectoryID, Kept: true, Count: 1, Weight: 1}}, rows)
+}
+
 func TestFilesOfAnotherKindAreRefusedByName(t *testing.T) {
 	type missing struct {
 		GroupID string `parquet:"group_id"`
@@ -74,10 +94,10 @@ func TestFilesOfAnotherKindAreRefusedByName(t *testing.T) {
 		text string
 	}{
 		{"another table", foreign(t, "turns", "1", zstd, before()), `ropewalk.table says "turns"`},
-		{"a later version", foreign(t, "rewards", strconv.Itoa(Version+1), zstd, before()), "newer than this program's 1; upgrade"},
+		{"a later version", foreign(t, "rewards", strconv.Itoa(Version+1), zstd, before()), "newer than this program's 2; upgrade"},
 		{"no version", foreign(t, "rewards", "", zstd, before()), `ropewalk.schema_version is ""`},
 		{"a missing column", foreign(t, "rewards", "1", zstd, missing{}), "required column trajectory_id is missing"},
-		{"an unknown column", foreign(t, "rewards", "1", zstd, extra{rewardsBefore: before()}), "column bonus is not in schema version 1"},
+		{"an unknown column", foreign(t, "rewards", "1", zstd, extra{rewardsBefore: before()}), "column bonus is not in schema version 2"},
 		{"a column of another type", foreign(t, "rewards", "1", zstd, retyped{}), "column level is required INT(64,true), want required INT(32,true)"},
 		{"nulls where none may be", foreign(t, "rewards", "1", zstd, nullable{}), "column group_id is nullable STRING, want required STRING"},
 		{"another compression", foreign(t, "rewards", "1", parquet.Compression(&parquet.Snappy), before()), "compressed by SNAPPY"},

@@ -57,10 +57,20 @@ func turnRows(r *rand.Rand, n int) []TurnRow {
 				row.LogProbs[j], row.Entropies[j] = -float32(r.ExpFloat64()), float32(r.ExpFloat64())
 			}
 		}
+		if i%7 == 6 { // the engine broke: a context alone
+			row.TokenIDs, row.LossMask = row.TokenIDs[:context], row.LossMask[:context]
+			row.Finish, row.Excluded = "", &why
+			if row.LogProbs != nil {
+				row.LogProbs, row.Entropies = row.LogProbs[:context], row.Entropies[:context]
+			}
+		}
 		rows[i] = row
 	}
 	return rows
 }
+
+// why is the reason of every exclusion.
+var why = "engine: panicked: index out of range [漢]"
 
 func toolCallRows(r *rand.Rand, n int) []ToolCallRow {
 	rows := make([]ToolCallRow, n)
@@ -69,6 +79,9 @@ func toolCallRows(r *rand.Rand, n int) []ToolCallRow {
 		rows[i] = ToolCallRow{GroupID: group, TrajectoryID: trajectory, Turn: int32(i / 2 % 2), Call: int32(i % 2), Name: pick(r, texts),
 			Arguments: pick(r, texts), Code: pick(r, texts), Stdin: pick(r, texts), Status: pick(r, statuses), ExitCode: r.Int32N(3) - 1,
 			Stdout: pick(r, texts), Stderr: pick(r, texts), Value: pick(r, texts), Response: pick(r, texts)}
+		if i%7 == 6 {
+			rows[i].Status, rows[i].Excluded = "", &why
+		}
 	}
 	return rows
 }
@@ -83,6 +96,9 @@ func trajectoryRows(r *rand.Rand, n int) []TrajectoryRow {
 			Turns: 1 + r.Int32N(3), ToolCalls: calls, ToolErrors: r.Int32N(calls + 1), AnswerTags: r.Int32N(3), Tokens: all,
 			ResponseTokens: r.Int32N(all + 1), Finish: pick(r, []string{"answered", "no_action", "max_turns", "length"}),
 			FinalAnswer: pick(r, texts), HasAnswer: r.IntN(2) == 0, Gold: pick(r, texts), PolicyVersion: digestFor(r), Text: pick(r, texts), Reference: pick(r, []*bool{nil, &yes, &no})}
+		if i%7 == 6 {
+			rows[i].Finish, rows[i].Excluded = "excluded", &why
+		}
 	}
 	return rows
 }
@@ -107,7 +123,10 @@ func selectionRows(r *rand.Rand, n int) []SelectionRow {
 		if row.Kept = r.IntN(2) == 0; row.Kept {
 			row.Count, row.Weight = 1+r.Int32N(3), r.Float64()
 		} else {
-			row.Reason = pick(r, []string{"zero_variance", "roc_not_drawn"})
+			row.Reason = pick(r, []string{"zero_variance", "roc_not_drawn", ReasonExcluded})
+		}
+		if row.Reason == ReasonExcluded {
+			row.Excluded = &why
 		}
 		rows[i] = row
 	}

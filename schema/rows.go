@@ -5,6 +5,11 @@ package schema
 // columns are pointers or slices whose nil means null; the nil of any other list is the empty
 // list. No row holds a run id, generation, host, path or time (timings alone holds times).
 //
+// A trajectory that something other than its policy broke is *excluded*: the column excluded says
+// why, in one line, where it happened (the turn that got no response, the call that got no
+// verdict), in trajectories from then on, and in selection. It has no row in rewards: it is never
+// worth 0.
+//
 // In the tags, dict asks for a dictionary (few distinct values, or ids that repeat), split for
 // byte-stream-split (floats only).
 
@@ -20,7 +25,8 @@ type PromptRow struct {
 }
 
 // TurnRow is one turn (table turns): its context (the prompt at turn 0, the rendered tool
-// responses later) followed by the response. The token lists are equally long.
+// responses later) followed by the response. The token lists are equally long. The turn at which
+// the engine broke has a context alone.
 type TurnRow struct {
 	GroupID       string    `parquet:"group_id,dict"`
 	TrajectoryID  string    `parquet:"trajectory_id"`
@@ -32,54 +38,57 @@ type TurnRow struct {
 	Entropies     []float32 `parquet:"entropies,list,optional" parquet-element:",split"` // nats; 0 for context; null for imported rows
 	Observation   string    `parquet:"observation"`                                      // text of the context (tool responses); "" at turn 0
 	Response      string    `parquet:"response"`                                         // text of the response
-	Finish        string    `parquet:"finish,dict"`                                      // stop | length
+	Finish        string    `parquet:"finish,dict"`                                      // stop | length; "" where excluded
 	ToolCalls     int32     `parquet:"tool_calls"`                                       // calls in the response, parsed or not
 	Answered      bool      `parquet:"answered"`
 	AnchorHash    string    `parquet:"anchor_hash,dict"`    // hash of what the policy saw before this turn
 	PolicyVersion string    `parquet:"policy_version,dict"` // checkpoint digest that produced the response; "" for imported rows
+	Excluded      *string   `parquet:"excluded,optional"`   // why there is no response; null where there is one
 }
 
 // ToolCallRow is one tool call and its result (table tool_calls).
 type ToolCallRow struct {
-	GroupID      string `parquet:"group_id,dict"`
-	TrajectoryID string `parquet:"trajectory_id"`
-	Turn         int32  `parquet:"turn"`
-	Call         int32  `parquet:"call"`
-	Name         string `parquet:"name,dict"`
-	Arguments    string `parquet:"arguments"`
-	Code         string `parquet:"code"`
-	Stdin        string `parquet:"stdin"`
-	Status       string `parquet:"status,dict"` // a sandbox status, or an env.CallError
-	ExitCode     int32  `parquet:"exit_code"`
-	Stdout       string `parquet:"stdout"`
-	Stderr       string `parquet:"stderr"`
-	Value        string `parquet:"value"`
-	Response     string `parquet:"response"` // the body of the tool response the policy sees
+	GroupID      string  `parquet:"group_id,dict"`
+	TrajectoryID string  `parquet:"trajectory_id"`
+	Turn         int32   `parquet:"turn"`
+	Call         int32   `parquet:"call"`
+	Name         string  `parquet:"name,dict"`
+	Arguments    string  `parquet:"arguments"`
+	Code         string  `parquet:"code"`
+	Stdin        string  `parquet:"stdin"`
+	Status       string  `parquet:"status,dict"` // a sandbox status, or an env.CallError; "" where excluded
+	ExitCode     int32   `parquet:"exit_code"`
+	Stdout       string  `parquet:"stdout"`
+	Stderr       string  `parquet:"stderr"`
+	Value        string  `parquet:"value"`
+	Response     string  `parquet:"response"`          // the body of the tool response the policy sees
+	Excluded     *string `parquet:"excluded,optional"` // why there is no verdict; null where there is one
 }
 
 // TrajectoryRow is one episode (table trajectories).
 type TrajectoryRow struct {
-	GroupID        string `parquet:"group_id,dict"`
-	TrajectoryID   string `parquet:"trajectory_id"`
-	ProblemID      string `parquet:"problem_id,dict"`
-	Level          int32  `parquet:"level"`
-	Source         string `parquet:"source,dict"` // rollout, or the importer's name and system
-	Turns          int32  `parquet:"turns"`
-	ToolCalls      int32  `parquet:"tool_calls"`
-	ToolErrors     int32  `parquet:"tool_errors"`
-	AnswerTags     int32  `parquet:"answer_tags"` // closed <answer> pairs over all turns
-	Tokens         int32  `parquet:"tokens"`
-	ResponseTokens int32  `parquet:"response_tokens"`
-	Finish         string `parquet:"finish,dict"` // answered | no_action | max_turns | length
-	FinalAnswer    string `parquet:"final_answer,dict"`
-	HasAnswer      bool   `parquet:"has_answer"`
-	Gold           string `parquet:"gold,dict"`
-	PolicyVersion  string `parquet:"policy_version,dict"`
-	Text           string `parquet:"text"`               // every response, concatenated with observations, as graded
-	Reference      *bool  `parquet:"reference,optional"` // the verdict of an imported row's source; null for rollouts
+	GroupID        string  `parquet:"group_id,dict"`
+	TrajectoryID   string  `parquet:"trajectory_id"`
+	ProblemID      string  `parquet:"problem_id,dict"`
+	Level          int32   `parquet:"level"`
+	Source         string  `parquet:"source,dict"` // rollout, or the importer's name and system
+	Turns          int32   `parquet:"turns"`
+	ToolCalls      int32   `parquet:"tool_calls"`
+	ToolErrors     int32   `parquet:"tool_errors"`
+	AnswerTags     int32   `parquet:"answer_tags"` // closed <answer> pairs over all turns
+	Tokens         int32   `parquet:"tokens"`
+	ResponseTokens int32   `parquet:"response_tokens"`
+	Finish         string  `parquet:"finish,dict"` // answered | no_action | max_turns | length | excluded
+	FinalAnswer    string  `parquet:"final_answer,dict"`
+	HasAnswer      bool    `parquet:"has_answer"`
+	Gold           string  `parquet:"gold,dict"`
+	PolicyVersion  string  `parquet:"policy_version,dict"`
+	Text           string  `parquet:"text"`               // every response, concatenated with observations, as graded
+	Reference      *bool   `parquet:"reference,optional"` // the verdict of an imported row's source; null for rollouts
+	Excluded       *string `parquet:"excluded,optional"`  // what broke; null for a whole trajectory
 }
 
-// RewardRow is one trajectory's reward (table rewards).
+// RewardRow is one trajectory's reward (table rewards). An excluded trajectory has none.
 type RewardRow struct {
 	GroupID       string  `parquet:"group_id,dict"`
 	TrajectoryID  string  `parquet:"trajectory_id"`
@@ -97,7 +106,10 @@ type RewardRow struct {
 	Reference     *bool   `parquet:"reference,optional"`   // the source's own verdict for imported rows
 }
 
-// SelectionRow says for one trajectory whether it was kept, how often, and why not (table selection).
+// SelectionRow says for one trajectory whether it was kept, how often, and why not (table
+// selection). Every trajectory sampled has one, those of skipped shards too. The reward stage
+// commits rows of this table for the trajectories without a reward; resample's rows hold them all.
+// The group's statistics are those of its rewards; 0 where it has none.
 type SelectionRow struct {
 	GroupID       string  `parquet:"group_id,dict"`
 	TrajectoryID  string  `parquet:"trajectory_id"`
@@ -108,7 +120,11 @@ type SelectionRow struct {
 	GroupMean     float64 `parquet:"group_mean,split"`
 	GroupVariance float64 `parquet:"group_variance,split"` // population
 	ValueScore    float64 `parquet:"value_score,split"`    // V_x of VSPO
+	Excluded      *string `parquet:"excluded,optional"`    // what broke; set where Reason is excluded, else null
 }
+
+// ReasonExcluded is the reason in selection of a trajectory that was broken, not judged.
+const ReasonExcluded = "excluded"
 
 // UpdateRow is one optimiser step (table updates).
 type UpdateRow struct {

@@ -19,7 +19,15 @@ func (r TurnRow) Validate() error {
 	c.trajectory(r.GroupID, r.TrajectoryID)
 	c.count("turn", int64(r.Turn))
 	c.count("tool_calls", int64(r.ToolCalls))
-	c.oneOf("finish", r.Finish, "stop", "length")
+	c.line("excluded", r.Excluded)
+	if r.Excluded == nil {
+		c.oneOf("finish", r.Finish, "stop", "length")
+	} else {
+		c.empty("finish", r.Finish, "where no response was written")
+		if int(r.ContextTokens) != n {
+			c.fail("context_tokens", "must be all %d tokens of the turn where no response was written, got %d", n, r.ContextTokens)
+		}
+	}
 	if r.ContextTokens < 0 || int(r.ContextTokens) > n {
 		c.fail("context_tokens", "must lie between 0 and the %d tokens of the turn, got %d", n, r.ContextTokens)
 	}
@@ -54,7 +62,12 @@ func (r ToolCallRow) Validate() error {
 	c.trajectory(r.GroupID, r.TrajectoryID)
 	c.count("turn", int64(r.Turn))
 	c.count("call", int64(r.Call))
-	c.present("status", r.Status)
+	c.line("excluded", r.Excluded)
+	if r.Excluded == nil {
+		c.present("status", r.Status)
+	} else {
+		c.empty("status", r.Status, "where there is no verdict")
+	}
 	return c.err
 }
 
@@ -77,7 +90,12 @@ func (r TrajectoryRow) Validate() error {
 	if r.ResponseTokens > r.Tokens {
 		c.fail("response_tokens", "must be ≤ tokens (%d), got %d", r.Tokens, r.ResponseTokens)
 	}
-	c.oneOf("finish", r.Finish, "answered", "no_action", "max_turns", "length")
+	c.line("excluded", r.Excluded)
+	ends := []string{"answered", "no_action", "max_turns", "length"}
+	if r.Excluded != nil {
+		ends = append(ends, "excluded") // an imported trajectory is whole, whatever broke later
+	}
+	c.oneOf("finish", r.Finish, ends...)
 	return c.err
 }
 
@@ -121,6 +139,10 @@ func (r SelectionRow) Validate() error {
 		c.fail("weight", "must be 0 for a dropped trajectory, got %g", r.Weight)
 	case !r.Kept:
 		c.present("reason", r.Reason)
+	}
+	c.line("excluded", r.Excluded)
+	if (r.Excluded != nil) != (r.Reason == ReasonExcluded) {
+		c.fail("excluded", "must be set where the reason is %q and null elsewhere; the reason is %q", ReasonExcluded, r.Reason)
 	}
 	return c.err
 }

@@ -103,6 +103,19 @@ func TestOtherRowsAreValidated(t *testing.T) {
 	refuses(t, selection, "dropped with weight", "weight: must be 0 for a dropped", func(r *SelectionRow) { r.Kept, r.Count = false, 0 })
 	refuses(t, selection, "dropped without reason", "reason: must not be empty", func(r *SelectionRow) { r.Kept, r.Count, r.Weight = false, 0, 0 })
 	refuses(t, selection, "variance", "group_variance: must be ≥ 0", func(r *SelectionRow) { r.GroupVariance = -1 })
+	empty, lines, latin := "", "two\nlines", "caf\xe9"
+	gone := func(r *SelectionRow) {
+		r.Kept, r.Count, r.Weight, r.Reason, r.Excluded = false, 0, 0, ReasonExcluded, &why
+	}
+	refuses(t, selection, "excluded without why", "excluded: must be set where the reason is", func(r *SelectionRow) { gone(r); r.Excluded = nil })
+	refuses(t, selection, "excluded for another reason", "excluded: must be set where the reason is", func(r *SelectionRow) { gone(r); r.Reason = "zero_variance" })
+	refuses(t, selection, "why is empty", "excluded: must be null or one line", func(r *SelectionRow) { gone(r); r.Excluded = &empty })
+	refuses(t, selection, "why has lines", "excluded: must be null or one line", func(r *SelectionRow) { gone(r); r.Excluded = &lines })
+	refuses(t, selection, "why is no text", "excluded: must be null or one line", func(r *SelectionRow) { gone(r); r.Excluded = &latin })
+	refuses(t, calls, "excluded with a status", "status: must be empty where there is no verdict", func(r *ToolCallRow) { r.Excluded = &why })
+	refuses(t, trajectories, "excluded without why", "finish: must be one of", func(r *TrajectoryRow) { r.Finish = "excluded" })
+	refuses(t, turnPair(), "excluded with a finish", "finish: must be empty where no response", func(r *TurnRow) { r.Excluded = &why })
+	refuses(t, turnPair(), "excluded with a response", "context_tokens: must be all 3 tokens", func(r *TurnRow) { r.Excluded, r.Finish = &why, "" })
 	refuses(t, updates, "loss", "loss: must be finite", func(r *UpdateRow) { r.Loss = math.NaN() })
 	refuses(t, updates, "policy", "policy_before: must not be empty", func(r *UpdateRow) { r.PolicyBefore = "" })
 	refuses(t, evaluations, "tag", "tag: must be one of", func(r *EvaluationRow) { r.Tag = "middle" })

@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ropewalk/ropewalk/activities/wire"
@@ -12,21 +13,23 @@ const linesKept = 12
 
 // StepLine is one finished step in figures.
 type StepLine struct {
-	Step              int                `json:"step"`
-	Reward            float64            `json:"reward"`
-	Success           float64            `json:"success"`
-	ToolErrorPositive float64            `json:"tool_error_positive"`
-	KeptGroups        int                `json:"kept_groups"`
-	DroppedGroups     int                `json:"dropped_groups"`
-	Entropy           float64            `json:"entropy"`
-	KL                float64            `json:"kl"`
-	ClipFraction      float64            `json:"clip_fraction"`
-	GradNorm          float64            `json:"grad_norm"`
-	Trajectories      int                `json:"trajectories"`
-	ToolCalls         int                `json:"tool_calls"`
-	Tokens            int64              `json:"tokens"`
-	Seconds           float64            `json:"seconds"`
-	StageSeconds      map[string]float64 `json:"stage_seconds"`
+	Step              int     `json:"step"`
+	Reward            float64 `json:"reward"`
+	Success           float64 `json:"success"`
+	ToolErrorPositive float64 `json:"tool_error_positive"`
+	KeptGroups        int     `json:"kept_groups"`
+	DroppedGroups     int     `json:"dropped_groups"`
+	Entropy           float64 `json:"entropy"`
+	KL                float64 `json:"kl"`
+	ClipFraction      float64 `json:"clip_fraction"`
+	GradNorm          float64 `json:"grad_norm"`
+	Trajectories      int     `json:"trajectories"` // with a reward: the means are over these
+	// Excluded counts the step's trajectories that something broke, those of skipped shards too.
+	Excluded     int                `json:"excluded,omitempty"`
+	ToolCalls    int                `json:"tool_calls"`
+	Tokens       int64              `json:"tokens"`
+	Seconds      float64            `json:"seconds"`
+	StageSeconds map[string]float64 `json:"stage_seconds"`
 }
 
 // Progress is a run's state, as the query returns it and the UI's details show it.
@@ -94,13 +97,20 @@ func (p *Progress) Markdown() string {
 	if len(p.Lines) == 0 {
 		return b.String()
 	}
-	b.WriteString("| step | reward | success | tool errors in positives | groups kept/dropped | entropy | KL | clip | grad norm | seconds |\n")
-	b.WriteString("|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n")
+	excluded := slices.ContainsFunc(p.Lines, func(l StepLine) bool { return l.Excluded > 0 })
+	last := func(text string) string { // a column that hardly any run needs
+		if excluded {
+			return text + "\n"
+		}
+		return "\n"
+	}
+	b.WriteString("| step | reward | success | tool errors in positives | groups kept/dropped | entropy | KL | clip | grad norm | seconds |" + last(" excluded |"))
+	b.WriteString("|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|" + last("--:|"))
 	for i := len(p.Lines) - 1; i >= 0; i-- {
 		l := p.Lines[i]
-		fmt.Fprintf(&b, "| %d | %.3f | %.1f%% | %.1f%% | %d/%d | %.3f | %.5f | %.3f | %.3f | %.2f |\n",
+		fmt.Fprintf(&b, "| %d | %.3f | %.1f%% | %.1f%% | %d/%d | %.3f | %.5f | %.3f | %.3f | %.2f |%s",
 			l.Step, l.Reward, 100*l.Success, 100*l.ToolErrorPositive, l.KeptGroups, l.DroppedGroups,
-			l.Entropy, l.KL, l.ClipFraction, l.GradNorm, l.Seconds)
+			l.Entropy, l.KL, l.ClipFraction, l.GradNorm, l.Seconds, last(fmt.Sprintf(" %d |", l.Excluded)))
 	}
 	p.stageTimes(&b)
 	return b.String()

@@ -22,7 +22,9 @@ type ReprocessResult struct {
 	Rewarded     int     `json:"rewarded"` // trajectories with a positive reward
 	Kept         int     `json:"kept"`
 	BatchRows    int     `json:"batch_rows"`
-	Reward       float64 `json:"reward"` // mean
+	Reward       float64 `json:"reward"` // mean over the trajectories that have one
+	// Excluded counts those that have none, because something broke on them.
+	Excluded int `json:"excluded,omitempty"`
 	// Agreement of our reward with the source's verdict, and of our calculator with its annotations.
 	RewardCompared     int `json:"reward_compared"`
 	RewardAgreed       int `json:"reward_agreed"`
@@ -159,6 +161,7 @@ func (r *reprocess) lanes(ctx workflow.Context, imported wire.Imported) ([]lane,
 		r.result.RewardAgreed += lanes[i].scored.Agreed
 		r.result.Rewarded += lanes[i].scored.Successes
 		r.result.Reward += lanes[i].scored.RewardSum
+		r.result.Excluded += lanes[i].scored.Excluded
 	}
 	return lanes, errors.Join(failures...)
 }
@@ -181,7 +184,7 @@ func (r *reprocess) compare(ctx workflow.Context, in ReprocessInput, lanes []lan
 
 // process takes the scored rows through resample and advantage and commits the step's head.
 func (r *reprocess) process(ctx workflow.Context, rewards schema.Ref, turns []schema.Ref) error {
-	if n := r.result.Trajectories; n > 0 {
+	if n := r.result.Trajectories - r.result.Excluded; n > 0 {
 		r.result.Reward /= float64(n)
 	}
 	r.enter(ctx, wire.StageResample)

@@ -258,7 +258,32 @@ func TestProgressQueryShowsTheSteps(t *testing.T) {
 	require.Equal(t, "done", p.Stage)
 	text := p.Markdown()
 	require.Contains(t, text, "| 2 | 0.250 | 25.0% |")
+	require.NotContains(t, text, "excluded")
 	require.Less(t, len(text), 20_000)
+}
+
+func TestProgressShowsWhatWasExcluded(t *testing.T) {
+	p := Progress{Lines: []StepLine{{Step: 1}, {Step: 2, Excluded: 3}}}
+	text := p.Markdown()
+	require.Contains(t, text, "| seconds | excluded |\n")
+	require.Regexp(t, `\| 1 \|.* 0 \|\n`, text)
+	require.Regexp(t, `\| 2 \|.* 3 \|\n`, text)
+	var rule string
+	for _, line := range strings.Split(text, "\n") {
+		if strings.HasPrefix(line, "|--:|") {
+			rule = line
+		}
+	}
+	require.Equal(t, strings.Count("| step | reward | success | tool errors | groups | entropy | KL | clip | grad norm | seconds | excluded |", "|"), strings.Count(rule, "|"))
+}
+
+func TestStepLineCountsExclusions(t *testing.T) {
+	s := &trainStep{}
+	lanes := []lane{{scored: wire.Scored{Trajectories: 6, RewardSum: 3, Successes: 3, Excluded: 2}}}
+	line := s.line(lanes, wire.Resampled{Reasons: map[string]int{schema.ReasonExcluded: 10}}, wire.Updated{})
+	require.Equal(t, 10, line.Excluded, "skipped shards count, which no lane has")
+	require.Equal(t, 6, line.Trajectories)
+	require.Equal(t, 0.5, line.Reward, "the mean is over the trajectories with a reward")
 }
 
 func TestStagePartsKeepsTurnsApart(t *testing.T) {

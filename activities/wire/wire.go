@@ -140,6 +140,8 @@ type Generated struct {
 	Done
 	Calls  int   `json:"calls"`  // tool calls waiting for results
 	Tokens int64 `json:"tokens"` // generated
+	// Excluded counts the trajectories that ended here because the engine broke on them.
+	Excluded int `json:"excluded,omitempty"`
 }
 
 // ToolsInput asks for the tool calls of one turn of one shard.
@@ -157,6 +159,8 @@ type ToolsDone struct {
 	Done
 	Calls  int `json:"calls"`
 	Failed int `json:"failed"`
+	// Excluded counts the trajectories that ended here because the sandbox broke on a call of theirs.
+	Excluded int `json:"excluded,omitempty"`
 }
 
 // AssembleInput asks for one shard's episodes.
@@ -178,7 +182,7 @@ type ScoreInput struct {
 // Scored sums one shard's rewards.
 type Scored struct {
 	Done
-	Trajectories int     `json:"trajectories"`
+	Trajectories int     `json:"trajectories"` // with a reward: means are over these
 	RewardSum    float64 `json:"reward_sum"`
 	Successes    int     `json:"successes"`
 	// ToolCalls and ToolErrors over trajectories with a positive reward (spec I5).
@@ -189,6 +193,8 @@ type Scored struct {
 	// Agreed and Compared count imported rows whose own verdict ours was compared with.
 	Agreed   int `json:"agreed"`
 	Compared int `json:"compared"`
+	// Excluded counts the shard's trajectories without a reward, wherever they were excluded.
+	Excluded int `json:"excluded,omitempty"`
 }
 
 // StageParts lists the shard manifests that make one stage.
@@ -221,16 +227,17 @@ type Committed struct {
 type ResampleInput struct {
 	Scope
 	Rewards schema.Ref `json:"rewards"` // stage manifest
-	// Excluded are shards that the step goes on without; Prompts says which trajectories they had.
-	Prompts  schema.Ref      `json:"prompts,omitzero"`
+	// Excluded are the shards whose parts the rewards lack. Prompts, the step's prompts, say which
+	// trajectories those are; it is read where Excluded holds any, and may be left out elsewhere.
 	Excluded []ExcludedShard `json:"excluded,omitempty"`
+	Prompts  schema.Ref      `json:"prompts,omitzero"`
 }
 
-// ExcludedShard is a shard that failed for good and that a person chose to go on without.
+// ExcludedShard is a shard of a step that failed for good and was skipped.
 type ExcludedShard struct {
 	Shard  int    `json:"shard"`
-	Stage  string `json:"stage"` // that failed
-	Reason string `json:"reason"`
+	Stage  string `json:"stage"`  // that failed
+	Reason string `json:"reason"` // the failure's text
 }
 
 // Resampled counts groups and rows.
@@ -240,7 +247,7 @@ type Resampled struct {
 	Dropped       int            `json:"dropped"`
 	KeptGroups    int            `json:"kept_groups"`
 	DroppedGroups int            `json:"dropped_groups"`
-	Reasons       map[string]int `json:"reasons"`
+	Reasons       map[string]int `json:"reasons"` // trajectories by reason; schema.ReasonExcluded counts the excluded
 }
 
 // AdvantageInput asks for the training batch.

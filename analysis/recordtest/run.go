@@ -41,6 +41,10 @@ type Options struct {
 	Created string // RFC 3339
 	// Open leaves the last step without its head, as a step in progress.
 	Open bool
+	// Broken says why the engine broke on trajectories, in their first turn, by their ids.
+	Broken map[string]string
+	// Skipped is the step whose last shard was skipped; none when 0.
+	Skipped int
 }
 
 // Run is a committed run.

@@ -17,6 +17,7 @@ type rows struct {
 	calls        []schema.ToolCallRow
 	trajectories []schema.TrajectoryRow
 	rewards      []schema.RewardRow
+	unscored     []schema.SelectionRow
 }
 
 // lane holds one shard's manifests of a step.
@@ -26,16 +27,21 @@ type lane struct{ turns, tools, assembled, scored []schema.Ref }
 func (r *Run) step(step int) {
 	prompts := put(r, r.manifest(schema.At(r.Run, step, schema.StagePrompts)), promptRows(step))
 	r.spend(schema.StagePrompts, -1, -1, Groups, 0)
-	lanes := make([]lane, Shards)
-	for shard := range lanes {
-		lanes[shard] = r.lane(step, shard, prompts)
+	var all lane
+	for shard := range Shards {
+		if step == r.Skipped && shard == Shards-1 {
+			continue
+		}
+		l := r.lane(step, shard, prompts)
+		all.turns, all.tools = append(all.turns, l.turns...), append(all.tools, l.tools...)
+		all.assembled, all.scored = append(all.assembled, l.assembled...), append(all.scored, l.scored...)
 	}
-	rollout0 := r.stage(step, schema.StageRollout, 0, lanes[0].turns[0], lanes[1].turns[0])
-	sandbox := r.stage(step, schema.StageSandbox, 0, lanes[0].tools[0], lanes[1].tools[0])
-	rollout1 := r.stage(step, schema.StageRollout, 1, lanes[0].turns[1], lanes[1].turns[1])
-	assemble := r.stage(step, schema.StageAssemble, -1, lanes[0].assembled[0], lanes[1].assembled[0])
-	reward := r.stage(step, schema.StageReward, -1, lanes[0].scored[0], lanes[1].scored[0])
-	selection := put(r, r.manifest(schema.At(r.Run, step, schema.StageResample), reward), selectionRows(step))
+	rollout0 := r.stage(step, schema.StageRollout, 0, everySecond(all.turns, 0)...)
+	sandbox := r.stage(step, schema.StageSandbox, 0, all.tools...)
+	rollout1 := r.stage(step, schema.StageRollout, 1, everySecond(all.turns, 1)...)
+	assemble := r.stage(step, schema.StageAssemble, -1, all.assembled...)
+	reward := r.stage(step, schema.StageReward, -1, all.scored...)
+	selection := put(r, r.resampled(step, prompts, reward), r.selectionRows(step))
 	r.spend(schema.StageResample, -1, -1, Groups*Samples, 0)
 	batch := r.batch(step, rollout0, rollout1, reward, selection)
 	update := r.update(step, batch)
@@ -49,6 +55,37 @@ func (r *Run) step(step int) {
 	_, _, _, err = r.writer.CommitHead(context.Background(), head)
 	require.NoError(r.t, err)
 	r.recordTimings(step, "timings_step")
+}
+
+// everySecond takes one turn's manifests out of shard after shard of two turns each.
+func everySecond(turns []schema.Ref, turn int) []schema.Ref {
+	var out []schema.Ref
+	for i := turn; i < len(turns); i += 2 {
+		out = append(out, turns[i])
+	}
+	return out
+}
+
+// resampled starts the manifest of the resample stage.
+func (r *Run) resampled(step int, prompts, reward schema.Ref) schema.Manifest {
+	inputs := []schema.Ref{reward}
+	if step == r.Skipped {
+		inputs = append(inputs, prompts)
+	}
+	m := r.manifest(schema.At(r.Run, step, schema.StageResample), inputs...)
+	excluded := 0
+	for _, s := range r.selectionRows(step) {
+		if s.Excluded != nil {
+			excluded++
+		}
+	}
+	if excluded > 0 {
+		m.Stats = map[string]float64{schema.StatExcluded: float64(excluded)}
+	}
+	if step == r.Skipped {
+		m.Note = map[string]string{schema.NoteExcludedShards: `[{"shard":1,"stage":"sandbox","reason":"no usable python interpreter"}]`}
+	}
+	return m
 }
 
 // stage commits the stage manifest of what was done shard by shard.
@@ -86,7 +123,14 @@ func (r *Run) lane(step, shard int, prompts schema.Ref) lane {
 	r.spend(schema.StageRollout, shard, 1, int64(len(work.turns[1])), 10)
 	l.assembled = append(l.assembled, put(r, r.manifest(at(schema.StageAssemble, -1), prompts, l.turns[0], l.turns[1], l.tools[0]), work.trajectories))
 	r.spend(schema.StageAssemble, shard, -1, int64(len(work.trajectories)), 0)
-	l.scored = append(l.scored, put(r, r.manifest(at(schema.StageReward, -1), l.assembled[0]), work.rewards))
+	scored := r.manifest(at(schema.StageReward, -1), l.assembled[0])
+	if len(work.unscored) > 0 {
+		schema.Sort(work.unscored)
+		info, err := commit.PutRows(context.Background(), r.writer, scored.Place, work.unscored)
+		require.NoError(r.t, err)
+		scored.Shards = append(scored.Shards, info)
+	}
+	l.scored = append(l.scored, put(r, scored, work.rewards))
 	r.spend(schema.StageReward, shard, -1, int64(len(work.rewards)), 0)
 	return l
 }
@@ -133,6 +177,10 @@ func (r *Run) shardRows(step, shard int) rows {
 func (r *Run) episode(out *rows, step, g, k int) {
 	group, id := schema.GroupID(step, g), schema.TrajectoryID(step, g, k)
 	policy := r.Updates[len(r.Updates)-1].Checkpoint.Digest
+	if why, broken := r.Broken[id]; broken {
+		out.broken(group, id, policy, why, step, g)
+		return
+	}
 	answer, reward, verdict := strconv.Itoa(step+g), 1.0, "exact"
 	if !Right(step, g, k) {
 		answer, reward, verdict = "-1", 0, "wrong"
@@ -171,7 +219,20 @@ func (r *Run) episode(out *rows, step, g, k int) {
 	})
 }
 
-func selectionRows(step int) []schema.SelectionRow {
+// broken adds the rows of a sample that the engine broke on in its first turn.
+func (out *rows) broken(group, id, policy, why string, step, g int) {
+	out.turns[0] = append(out.turns[0], schema.TurnRow{
+		GroupID: group, TrajectoryID: id, ContextTokens: 3, TokenIDs: []int32{1, 2, 3}, LossMask: []int32{0, 0, 0},
+		LogProbs: []float32{0, 0, 0}, Entropies: []float32{0, 0, 0}, AnchorHash: "a", PolicyVersion: policy, Excluded: &why,
+	})
+	out.trajectories = append(out.trajectories, schema.TrajectoryRow{
+		GroupID: group, TrajectoryID: id, ProblemID: fmt.Sprintf("p%d-%d", step, g), Level: int32(2 + g), Source: "rollout", Turns: 1,
+		Tokens: 3, Finish: "excluded", Gold: strconv.Itoa(step + g), PolicyVersion: policy, Excluded: &why,
+	})
+	out.unscored = append(out.unscored, schema.SelectionRow{GroupID: group, TrajectoryID: id, Reason: schema.ReasonExcluded, Excluded: &why})
+}
+
+func (r *Run) selectionRows(step int) []schema.SelectionRow {
 	var out []schema.SelectionRow
 	for g := range Groups {
 		for k := range Samples {
@@ -180,6 +241,13 @@ func selectionRows(step int) []schema.SelectionRow {
 				row.Reason = "zero_variance"
 			} else if k == Samples-1 {
 				row.Reason = "roc_negative_surplus"
+			}
+			why, broken := r.Broken[row.TrajectoryID]
+			if step == r.Skipped && g == Groups-1 {
+				why, broken = "shard 1 was skipped after its sandbox failed: no usable python interpreter", true
+			}
+			if broken {
+				row.Reason, row.Excluded = schema.ReasonExcluded, &why
 			}
 			if row.Reason != "" {
 				row.Kept, row.Count, row.Weight = false, 0, 0
@@ -193,7 +261,7 @@ func selectionRows(step int) []schema.SelectionRow {
 // batch commits the kept rows with an advantage of ±1 before its weight.
 func (r *Run) batch(step int, inputs ...schema.Ref) schema.Ref {
 	var out []schema.BatchRow
-	for _, s := range selectionRows(step) {
+	for _, s := range r.selectionRows(step) {
 		if !s.Kept {
 			continue
 		}

@@ -26,6 +26,7 @@ type runReport struct {
 	Warm               wire.EvaluationSummary `json:"warm_start"`
 	Final              wire.EvaluationSummary `json:"final"`
 	Trajectories       int64                  `json:"trajectories"`
+	Excluded           int64                  `json:"excluded"`
 	ToolCalls          int64                  `json:"tool_calls"`
 	Tokens             int64                  `json:"tokens"`
 	WallSeconds        float64                `json:"wall_seconds"`
@@ -56,7 +57,7 @@ func (s *session) report(ctx context.Context, run string, result workflows.Train
 	}
 	return runReport{
 		Run: run, Recipe: result.Recipe, Seed: result.Seed, Status: "done", Steps: result.Steps, Warm: result.Warm, Final: result.Final,
-		Trajectories: figures.Trajectories, ToolCalls: figures.ToolCalls, Tokens: figures.Tokens,
+		Trajectories: figures.Trajectories, Excluded: figures.Excluded, ToolCalls: figures.ToolCalls, Tokens: figures.Tokens,
 		WallSeconds: wall.Seconds(), RLSeconds: figures.RLSeconds, WarmStartSeconds: figures.WarmStartSeconds,
 		EvalSeconds: figures.EvalSeconds, StageSeconds: figures.StageSeconds, OrchestrationShare: figures.OrchestrationShare,
 		PeakRSSMB: peak, MaxPayloadBytes: payload, CheckpointDigest: result.Policy.Digest, Machine: result.Machine,
@@ -85,6 +86,9 @@ func (a *app) printReport(r runReport, s *session) {
 	fmt.Fprintf(w, "time        %.0f s in all: warm start %.0f, reinforcement learning %.0f, evaluation %.0f\n", r.WallSeconds, r.WarmStartSeconds, r.RLSeconds, r.EvalSeconds)
 	fmt.Fprintf(w, "  stages    %s, orchestration %.1f%%\n", stageShares(r.StageSeconds), 100*r.OrchestrationShare)
 	fmt.Fprintf(w, "work        %d trajectories, %d tool calls, %d tokens sampled\n", r.Trajectories, r.ToolCalls, r.Tokens)
+	if r.Excluded > 0 {
+		fmt.Fprintf(w, "excluded    %d trajectories that the engine, the sandbox or the reward broke on: %s show %s --step N says why\n", r.Excluded, os.Args[0], r.Run)
+	}
 	fmt.Fprintf(w, "machine     %s, %d cores; %s, %d threads; peak memory %.0f MB\n", r.Machine.CPU, r.Machine.Cores, r.Machine.BLAS, r.Machine.Threads, r.PeakRSSMB)
 	if r.Machine.Advice != "" {
 		fmt.Fprintf(w, "            %s\n", r.Machine.Advice)

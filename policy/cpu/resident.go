@@ -2,9 +2,11 @@ package cpu
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"sync"
 
+	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 )
@@ -73,14 +75,20 @@ func (r *resident[T]) checkpoint() *checkpoint.Checkpoint {
 	return &c
 }
 
-// forParts runs f for every part at once and returns the first part's error.
+// forParts runs f for every part at once and returns the first part's error. A part's panic is
+// thrown again here, where a caller can catch it; in a goroutine of its own it would end the program.
 func (r *resident[T]) forParts(f func(part int, w *worker[T]) error) error {
 	errs := make([]error, len(r.workers))
 	var wg sync.WaitGroup
 	for i, w := range r.workers {
-		wg.Go(func() { errs[i] = f(i, w) })
+		wg.Go(func() { errs[i] = rescue.Do(func() error { return f(i, w) }) })
 	}
 	wg.Wait()
+	for _, err := range errs {
+		if p := (*rescue.Panic)(nil); errors.As(err, &p) {
+			panic(p)
+		}
+	}
 	for _, err := range errs {
 		if err != nil {
 			return err

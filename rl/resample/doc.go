@@ -16,6 +16,11 @@
 // nothing is kept and the update is to be skipped. VSPO alone keeps such a batch whole, with
 // weight 1, as its paper does. RoC alone drops groups of equal rewards.
 //
+// An *excluded* row was sampled and something other than the policy broke it: it has no reward, is
+// in no statistic and no draw, and its verdict is that reason. A *short* group is one that
+// exclusions left fewer than two rows: it is dropped before VSPO, so that it counts neither as a
+// group without variance nor in R_max.
+//
 // Rows are put in canonical order (group, then trajectory) before anything is drawn, and each
 // group has a random stream of its own, so the outcome depends on neither the order of the rows
 // nor the other groups' sizes.

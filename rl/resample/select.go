@@ -20,11 +20,13 @@ const (
 	SmallGroup         Reason = "small_group"          // fewer trajectories than RoC keeps
 	RoCPositiveSurplus Reason = "roc_positive_surplus" // another positive was chosen
 	RoCNegativeSurplus Reason = "roc_negative_surplus" // another negative was chosen
+	Excluded           Reason = "excluded"             // something broke it; it has no reward
+	TooFewRows         Reason = "too_few_rows"         // exclusions left the group nothing to compare
 )
 
 // Reasons lists every reason.
 func Reasons() []Reason {
-	return []Reason{ZeroVariance, SmallGroup, RoCPositiveSurplus, RoCNegativeSurplus}
+	return []Reason{ZeroVariance, SmallGroup, RoCPositiveSurplus, RoCNegativeSurplus, Excluded, TooFewRows}
 }
 
 // Row is one trajectory as the selection sees it.
@@ -36,6 +38,8 @@ type Row struct {
 	ToolErrors   int // failing calls: unparsed, failed or timed out
 	AnswerTags   int // closed answer pairs
 	Turns        int // assistant turns
+	// Excluded: the row was sampled and has no reward. Nothing but its ids is read.
+	Excluded bool
 }
 
 // Source gives the random stream of a label and group; equal arguments must give equal streams.
@@ -76,14 +80,14 @@ func (o Options) Validate() error {
 type Selected struct {
 	GroupID       string
 	TrajectoryID  string
-	Reward        float64
+	Reward        float64 // of no meaning when excluded
 	Kept          bool
 	Count         int     // N; 0 when dropped
 	Weight        float64 // ω; 0 when dropped
 	Reason        Reason  // "" when kept
 	Penalties     Penalties
-	GroupMean     float64 // over all oversampled rewards
-	GroupVariance float64 // population, over all oversampled rewards
+	GroupMean     float64 // over all oversampled rewards; 0 of none
+	GroupVariance float64 // population, over all oversampled rewards; 0 of none
 	ValueScore    float64
 }
 
@@ -105,9 +109,25 @@ func (s Selection) Empty() bool { return s.KeptRows == 0 }
 type group struct {
 	id       string
 	from, to int
+	scored   int // rows with a reward
 	prompt   advantage.Prompt
 	// flat: the rewards are too alike to teach anything.
 	flat bool
+}
+
+// short reports that exclusions left the group fewer than two rewards. A group that was sampled
+// with one row is none of that kind.
+func (g group) short() bool { return g.scored < g.to-g.from && g.scored < 2 }
+
+// rewards are those of the group's rows that have one.
+func (g group) rewards(rows []Row) []float64 {
+	var out []float64
+	for _, r := range rows[g.from:g.to] {
+		if !r.Excluded {
+			out = append(out, r.Reward)
+		}
+	}
+	return out
 }
 
 // Select runs the chain over the rows of a step.
@@ -125,6 +145,8 @@ func Select(rows []Row, o Options) (Selection, error) {
 	for _, g := range groups {
 		out.open(rows, g)
 		switch {
+		case g.short():
+			out.dropAll(g, TooFewRows)
 		case g.flat:
 			out.dropAll(g, ZeroVariance)
 		case o.RoC != nil:
@@ -142,6 +164,10 @@ func canonical(rows []Row) ([]Row, error) {
 		return cmp.Or(cmp.Compare(a.GroupID, b.GroupID), cmp.Compare(a.TrajectoryID, b.TrajectoryID))
 	})
 	for i, r := range sorted {
+		if r.Excluded {
+			r = Row{GroupID: r.GroupID, TrajectoryID: r.TrajectoryID, Excluded: true}
+			sorted[i] = r
+		}
 		if math.IsNaN(r.Reward) || math.IsInf(r.Reward, 0) {
 			return nil, fmt.Errorf("reward of trajectory %s of group %s is %g", r.TrajectoryID, r.GroupID, r.Reward)
 		}
@@ -163,18 +189,28 @@ func cut(rows []Row) []group {
 		if len(out) == 0 || out[len(out)-1].id != r.GroupID {
 			out = append(out, group{id: r.GroupID, from: i})
 		}
-		out[len(out)-1].to = i + 1
+		g := &out[len(out)-1]
+		g.to = i + 1
+		if !r.Excluded {
+			g.scored++
+		}
 	}
 	return out
 }
 
-// value scores the groups, draws the repeats and marks the groups without variance.
+// value scores the groups, draws the repeats and marks the groups without variance. Short groups
+// take no part: neither R_max nor the draws know of them.
 func (s *Selection) value(rows []Row, groups []group, o Options) {
-	rewards := make([][]float64, len(groups))
-	for i, g := range groups {
-		for _, r := range rows[g.from:g.to] {
-			rewards[i] = append(rewards[i], r.Reward)
+	var whole []*group
+	var rewards [][]float64
+	for i := range groups {
+		g := &groups[i]
+		own := g.rewards(rows)
+		if g.short() {
+			g.prompt.Mean, g.prompt.Variance = advantage.Moments(own)
+			continue
 		}
+		whole, rewards = append(whole, g), append(rewards, own)
 	}
 	vspo := advantage.VSPO{} // without draws: mean, variance and value score alone
 	var uniform func() float64
@@ -184,15 +220,14 @@ func (s *Selection) value(rows []Row, groups []group, o Options) {
 	r := vspo.Resample(rewards, uniform)
 	s.Resampled, s.RewardMax = r.Active, r.RMax
 	rejectEqual := o.RoC != nil && !o.RoC.KeepEqual
-	for i := range groups {
-		g := &groups[i]
+	for i, g := range whole {
 		g.prompt = r.Prompts[i]
 		equal := slices.Max(rewards[i]) == slices.Min(rewards[i])
 		g.flat = r.Active && !g.prompt.Kept || rejectEqual && (equal || !g.prompt.Kept)
 	}
 }
 
-// open writes what holds for every row of a group and keeps them all.
+// open writes what holds for every row of a group and keeps all that have a reward.
 func (s *Selection) open(rows []Row, g group) {
 	for i := g.from; i < g.to; i++ {
 		r := rows[i]
@@ -202,21 +237,27 @@ func (s *Selection) open(rows []Row, g group) {
 			Penalties: StructuredPenalties(r.ToolCalls, r.ToolErrors, r.AnswerTags, r.Turns),
 			GroupMean: g.prompt.Mean, GroupVariance: g.prompt.Variance, ValueScore: g.prompt.Value,
 		}
+		if r.Excluded {
+			s.Rows[i].Penalties = Penalties{}
+			s.drop(i, Excluded)
+		}
 	}
 }
 
 // roc drops the surplus of one group.
 func (s *Selection) roc(g group, r RoC, source Source) {
-	size := g.to - g.from
-	if size < r.Keep {
+	if g.scored < r.Keep {
 		s.dropAll(g, SmallGroup)
 		return
 	}
-	if size == r.Keep {
+	if g.scored == r.Keep {
 		return
 	}
 	var positives, negatives []candidate
 	for i := g.from; i < g.to; i++ {
+		if !s.Rows[i].Kept {
+			continue
+		}
 		c := candidate{index: i, penalty: s.Rows[i].Penalties.Total()}
 		if s.Rows[i].Reward > 0 {
 			positives = append(positives, c)
@@ -248,8 +289,12 @@ func (s *Selection) dropAll(g group, why Reason) {
 	}
 }
 
+// drop drops a row; the first reason stands.
 func (s *Selection) drop(i int, why Reason) {
 	row := &s.Rows[i]
+	if row.Reason != "" {
+		return
+	}
 	row.Kept, row.Count, row.Weight, row.Reason = false, 0, 0, why
 }
 

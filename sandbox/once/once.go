@@ -5,6 +5,7 @@ package once
 
 import (
 	"context"
+	"errors"
 
 	"github.com/ropewalk/ropewalk/sandbox"
 )
@@ -17,7 +18,7 @@ type Executor struct{ next sandbox.Executor }
 func New(next sandbox.Executor) *Executor { return &Executor{next: next} }
 
 // Run implements sandbox.Executor. A call that shared another's execution took no time of its own:
-// its Timing is zero.
+// its Timing is zero. A call that broke broke for all that share it.
 func (e *Executor) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Result, error) {
 	place := make(map[sandbox.Call]int, len(calls))
 	var distinct []sandbox.Call
@@ -28,7 +29,8 @@ func (e *Executor) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Res
 		}
 	}
 	verdicts, err := e.next.Run(ctx, distinct)
-	if err != nil {
+	var broken sandbox.CallErrors
+	if err != nil && (!errors.As(err, &broken) || len(broken) != len(distinct)) {
 		return nil, err
 	}
 	results := make([]sandbox.Result, len(calls))
@@ -41,7 +43,14 @@ func (e *Executor) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Res
 		}
 		taken[at] = true
 	}
-	return results, nil
+	if broken == nil {
+		return results, nil
+	}
+	each := make(sandbox.CallErrors, len(calls))
+	for i, c := range calls {
+		each[i] = broken[place[c]]
+	}
+	return results, each
 }
 
 // Close closes the executor beneath.

@@ -137,8 +137,8 @@ func (e *Executor) Python() (path, version string) { return e.plan.python, e.ver
 // Workers returns how many calls run at once.
 func (e *Executor) Workers() int { return e.workers }
 
-// Run implements sandbox.Executor. At most Workers calls of all batches run at once. The first
-// breakage ends the batch.
+// Run implements sandbox.Executor. At most Workers calls of all batches run at once. A call that
+// breaks (it is run twice) leaves the others to go on; hopeless says when the batch ends.
 func (e *Executor) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Result, error) {
 	if err := e.enter(); err != nil {
 		return nil, err
@@ -149,6 +149,8 @@ func (e *Executor) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Res
 	defer context.AfterFunc(e.life, func() { cancel(errClosed) })()
 
 	results := make([]sandbox.Result, len(calls))
+	broken := make(sandbox.CallErrors, len(calls))
+	var ends tally
 	arrived := time.Now()
 	next := make(chan int)
 	var hands sync.WaitGroup
@@ -157,7 +159,10 @@ func (e *Executor) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Res
 			for i := range next {
 				result, err := e.run(ctx, calls[i], arrived)
 				if err != nil {
-					cancel(fmt.Errorf("run call %d: %w", i, err))
+					broken[i] = fmt.Errorf("run call %d: %w", i, err)
+				}
+				if ends.hopeless(err) {
+					cancel(broken[i])
 				}
 				results[i] = result
 			}
@@ -168,7 +173,32 @@ func (e *Executor) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Res
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
+	if ends.broken > 0 {
+		return results, broken
+	}
 	return results, nil
+}
+
+// mostBroken is how many calls of a batch may break before the first one that does not: a sandbox
+// that is gone should not be tried for every call.
+const mostBroken = 8
+
+// tally counts how the calls of a batch ended.
+type tally struct {
+	mu               sync.Mutex
+	verdicts, broken int
+}
+
+// hopeless counts one call and reports whether the batch should end with its breakage.
+func (t *tally) hopeless(err error) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err == nil {
+		t.verdicts++
+		return false
+	}
+	t.broken++
+	return t.verdicts == 0 && t.broken >= mostBroken
 }
 
 var errClosed = fmt.Errorf("%w: executor is closed", sandbox.ErrInfrastructure)

@@ -1,0 +1,212 @@
+package activities
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/rl/resample"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// rewardRow is worth 1 for even samples and 0 for odd ones.
+func rewardRow(group, sample int) schema.RewardRow {
+	r := schema.RewardRow{
+		GroupID: schema.GroupID(1, group), TrajectoryID: schema.TrajectoryID(1, group, sample),
+		Turns: 1, ToolCalls: 1, AnswerTags: 1, Verdict: "wrong",
+	}
+	if sample%2 == 0 {
+		r.Reward, r.Outcome, r.Success, r.Verdict = 1, 1, true, "exact"
+	}
+	return r
+}
+
+// rewardShard commits a shard's rewards but for the excluded trajectories, which are listed beside them.
+func (b *laneBench) rewardShard(shard int, excluded map[string]string) schema.Ref {
+	b.t.Helper()
+	var rows []schema.RewardRow
+	var gone []schema.SelectionRow
+	for group := shard * 2; group < shard*2+2; group++ {
+		for sample := range laneSamples {
+			r := rewardRow(group, sample)
+			if why, ok := excluded[r.TrajectoryID]; ok {
+				gone = append(gone, excludedRow(r.GroupID, r.TrajectoryID, why))
+				continue
+			}
+			rows = append(rows, r)
+		}
+	}
+	place := schema.At("r", 1, wire.StageReward).WithShard(shard)
+	w := &draft{deps: b.deps, place: place, manifest: schema.NewManifest(place, b.deps.Code, strings.Repeat("d", 64))}
+	require.NoError(b.t, put(b.t.Context(), w, rows))
+	if len(gone) > 0 {
+		require.NoError(b.t, put(b.t.Context(), w, gone))
+	}
+	_, ref, _, err := b.deps.Record.Commit(b.t.Context(), w.manifest)
+	require.NoError(b.t, err)
+	return ref
+}
+
+func TestReasonsAgree(t *testing.T) {
+	require.Equal(t, schema.ReasonExcluded, string(resample.Excluded))
+}
+
+func TestResampleGivesEveryTrajectoryARow(t *testing.T) {
+	b := laneOf(t, nil, nil)
+	first, second := schema.TrajectoryID(1, 0, 0), schema.TrajectoryID(1, 0, 2)
+	whole := b.rewardShard(1, nil)
+	rewards := b.stage(wire.StageReward, -1, b.rewardShard(0, map[string]string{first: "engine: panicked: x", second: "sandbox: y"}), whole)
+	out, err := do(b, Resample{b.deps}.Execute, wire.ResampleInput{Scope: b.scope, Rewards: rewards})
+	require.NoError(t, err)
+	require.Equal(t, 2, out.Reasons[schema.ReasonExcluded])
+	require.Equal(t, 4, out.KeptGroups)
+	rows := rowsAt[schema.SelectionRow](b, out.Manifest)
+	require.Len(t, rows, laneGroups*laneSamples)
+	require.Equal(t, out.Kept+out.Dropped, len(rows))
+	for _, r := range rows {
+		switch r.TrajectoryID {
+		case first:
+			require.Equal(t, "engine: panicked: x", *r.Excluded)
+			require.Equal(t, schema.ReasonExcluded, r.Reason)
+			require.InDelta(t, 0.25, r.GroupMean, 1e-12, "one of the four that are left is right")
+		case second:
+			require.Equal(t, "sandbox: y", *r.Excluded)
+		default:
+			require.Nil(t, r.Excluded)
+		}
+	}
+	m, err := b.deps.Record.Read(t.Context(), out.Manifest)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, m.Stats[schema.StatExcluded])
+	require.NotContains(t, m.Note, schema.NoteExcludedShards)
+}
+
+func TestResampleWithoutASkippedShard(t *testing.T) {
+	b := laneOf(t, nil, nil)
+	rewards := b.stage(wire.StageReward, -1, b.rewardShard(1, nil))
+	in := wire.ResampleInput{
+		Scope: b.scope, Rewards: rewards, Prompts: b.prompts,
+		Excluded: []wire.ExcludedShard{{Shard: 0, Stage: wire.StageSandbox, Reason: "no usable python interpreter\ntried: a, b"}},
+	}
+	out, err := do(b, Resample{b.deps}.Execute, in)
+	require.NoError(t, err)
+	require.Equal(t, 2*laneSamples, out.Reasons[schema.ReasonExcluded])
+	require.Equal(t, 2, out.KeptGroups)
+	require.Equal(t, 2, out.DroppedGroups)
+	rows := rowsAt[schema.SelectionRow](b, out.Manifest)
+	require.Len(t, rows, laneGroups*laneSamples)
+	for i, r := range rows {
+		require.Equal(t, schema.TrajectoryID(1, i/laneSamples, i%laneSamples), r.TrajectoryID)
+		if i < 2*laneSamples {
+			require.False(t, r.Kept)
+			require.Equal(t, "shard 0 was skipped after its sandbox failed: no usable python interpreter", *r.Excluded)
+			continue
+		}
+		require.Nil(t, r.Excluded)
+	}
+	m, err := b.deps.Record.Read(t.Context(), out.Manifest)
+	require.NoError(t, err)
+	require.Contains(t, m.Inputs, b.prompts)
+	require.JSONEq(t, `[{"shard": 0, "stage": "sandbox", "reason": "no usable python interpreter\ntried: a, b"}]`, m.Note[schema.NoteExcludedShards])
+
+	turns := b.stage(wire.StageRollout, 0, b.turnShard(1))
+	batch, err := do(b, ComputeAdvantages{b.deps}.Execute, wire.AdvantageInput{Scope: b.scope, Turns: []schema.Ref{turns}, Rewards: rewards, Selection: out.Manifest})
+	require.NoError(t, err)
+	require.Equal(t, 8, batch.Rows, "4 rows of each group that is left")
+}
+
+// turnShard commits a response of one token for every trajectory of a shard.
+func (b *laneBench) turnShard(shard int) schema.Ref {
+	var rows []schema.TurnRow
+	for group := shard * 2; group < shard*2+2; group++ {
+		for sample := range laneSamples {
+			rows = append(rows, schema.TurnRow{
+				GroupID: schema.GroupID(1, group), TrajectoryID: schema.TrajectoryID(1, group, sample), ContextTokens: 1, TokenIDs: []int32{1, 2}, LossMask: []int32{0, 1},
+				LogProbs: []float32{0, -1}, Entropies: []float32{0, 1}, Finish: "stop", PolicyVersion: "v",
+			})
+		}
+	}
+	return commitRows(b, schema.At("r", 1, wire.StageRollout).WithTurn(0).WithShard(shard), rows)
+}
+
+// Whether a shard's trajectories are missing because it was skipped or were excluded one by one,
+// the same others are selected: of a group each draws from its own stream.
+func TestResampleOfTheOthersIsTheSame(t *testing.T) {
+	selected := func(shards int, excluded map[string]string, skip ...wire.ExcludedShard) map[string]schema.SelectionRow {
+		b := laneOf(t, nil, nil)
+		var parts []schema.Ref
+		for shard := laneShards - shards; shard < laneShards; shard++ {
+			parts = append(parts, b.rewardShard(shard, excluded))
+		}
+		in := wire.ResampleInput{Scope: b.scope, Rewards: b.stage(wire.StageReward, -1, parts...), Prompts: b.prompts, Excluded: skip}
+		out, err := do(b, Resample{b.deps}.Execute, in)
+		require.NoError(t, err)
+		byID := map[string]schema.SelectionRow{}
+		for _, r := range rowsAt[schema.SelectionRow](b, out.Manifest) {
+			if r.GroupID >= schema.GroupID(1, 2) { // of shard 1
+				byID[r.TrajectoryID] = r
+			}
+		}
+		return byID
+	}
+	whole := selected(2, nil)
+	require.Len(t, whole, 2*laneSamples)
+	require.Equal(t, whole, selected(1, nil, wire.ExcludedShard{Shard: 0, Stage: wire.StageRollout, Reason: "lost"}))
+	all := map[string]string{}
+	for group := range 2 {
+		for sample := range laneSamples {
+			all[schema.TrajectoryID(1, group, sample)] = "engine: lost"
+		}
+	}
+	require.Equal(t, whole, selected(2, all))
+}
+
+func TestResampleRefuses(t *testing.T) {
+	skip := func(shards ...int) (out []wire.ExcludedShard) {
+		for _, s := range shards {
+			out = append(out, wire.ExcludedShard{Shard: s, Stage: wire.StageRollout, Reason: "lost"})
+		}
+		return out
+	}
+	all := map[string]string{}
+	for group := range laneGroups {
+		for sample := range laneSamples {
+			all[schema.TrajectoryID(1, group, sample)] = "engine: lost"
+		}
+	}
+	for _, tt := range []struct {
+		name     string
+		shards   int // with rewards, the last ones
+		excluded map[string]string
+		skip     []wire.ExcludedShard
+		text     string
+	}{
+		{"every shard", 0, nil, skip(1, 0), "every shard of the step is skipped"},
+		{"every trajectory", 2, all, nil, "all 24 trajectories of the step are excluded, the first because: engine: lost"},
+		{"no such shard", 2, nil, skip(2), "the step's 4 prompts make no such shard"},
+		{"a negative shard", 2, nil, skip(-1), "shard -1"},
+		{"a shard twice", 1, nil, skip(0, 0), "shard 0 is to be skipped twice"},
+		{"a shard with rewards", 2, nil, skip(0), fmt.Sprintf("trajectory %s has a reward", schema.TrajectoryID(1, 0, 0))},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := laneOf(t, nil, nil)
+			var parts []schema.Ref
+			for shard := laneShards - tt.shards; shard < laneShards; shard++ {
+				parts = append(parts, b.rewardShard(shard, tt.excluded))
+			}
+			in := wire.ResampleInput{Scope: b.scope, Prompts: b.prompts, Excluded: tt.skip}
+			if len(parts) > 0 {
+				in.Rewards = b.stage(wire.StageReward, -1, parts...)
+			}
+			_, err := do(b, Resample{b.deps}.Execute, in)
+			require.ErrorContains(t, err, tt.text)
+			require.ErrorContains(t, err, "type: "+wire.FailRefused)
+			_, _, found, err := b.deps.Record.Lookup(t.Context(), schema.At("r", 1, wire.StageResample))
+			require.NoError(t, err)
+			require.False(t, found, "nothing is committed")
+		})
+	}
+}

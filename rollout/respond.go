@@ -1,0 +1,182 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/ropewalk/ropewalk/internal/rescue"
+	"github.com/ropewalk/ropewalk/policy"
+)
+
+// Respond lets the policy of the given version write the next response of every episode that
+// awaits one. A batch that fails, or panics, is asked for once more. If it fails again, the rows
+// at fault are found by halves, each is excluded with its reason, and the others' responses stand.
+//
+// An error means that no episode has changed and that no row is to blame: ctx has ended, the
+// engine is lost, out of memory or without its model, or every row fails. Of a batch of one row
+// the engine is to blame unless it can still go on from the first prefix of another episode.
+//
+// Each row draws from its own stream, so the responses of the others are those of the whole batch,
+// as far as the engine's numbers do not depend on what else is in a batch: policytest asks for
+// equal tokens and log-probabilities up to rounding.
+func (l *Loop) Respond(ctx context.Context, engine policy.Engine, version string, episodes []*Episode) error {
+	request, rows := l.NextRequest(episodes)
+	if len(rows) == 0 {
+		return nil
+	}
+	r := newResponder(l, engine, request)
+	if err := r.all(ctx); err != nil {
+		return fmt.Errorf("generate responses of %s and %d more: %w", episodes[rows[0]].TrajectoryID, len(rows)-1, err)
+	}
+	if err := r.blameEngine(ctx, episodes, rows); err != nil {
+		return err
+	}
+	var whole []int
+	var answers policy.Generated
+	for j, i := range rows {
+		if err := r.failed[j]; err != nil {
+			e := episodes[i]
+			slog.Warn("exclude a trajectory: the engine broke on it", "trajectory", e.TrajectoryID, "error", err, "stack", rescue.Stack(err))
+			e.excludeTurn(Reason("engine", err.Error()), version)
+			continue
+		}
+		whole = append(whole, i)
+		answers = appendRows(answers, r.out, j, j+1)
+	}
+	return l.Absorb(episodes, whole, answers, version)
+}
+
+// responder takes one request to responses and failures.
+type responder struct {
+	loop    *Loop
+	engine  policy.Engine
+	request policy.GenerateRequest
+	out     policy.Generated // by row
+	failed  []error          // by row; nil where out has a response
+}
+
+func newResponder(l *Loop, engine policy.Engine, request policy.GenerateRequest) *responder {
+	n := len(request.Prefixes)
+	return &responder{
+		loop: l, engine: engine, request: request, failed: make([]error, n),
+		out: policy.Generated{Tokens: make([][]int32, n), LogProbs: make([][]float32, n), Entropies: make([][]float32, n), Finish: make([]policy.Finish, n)},
+	}
+}
+
+// all fills out and failed for every row.
+func (r *responder) all(ctx context.Context) error {
+	n := len(r.request.Prefixes)
+	err := r.try(ctx, 0, n)
+	if err == nil || engineBroke(ctx, err) {
+		return err
+	}
+	slog.Warn("generate once more: the batch failed", "rows", n, "error", err, "stack", rescue.Stack(err))
+	if err = r.try(ctx, 0, n); err == nil {
+		return nil
+	}
+	return r.halve(ctx, 0, n, err)
+}
+
+// halve finds the rows at fault among those of [from, to), which failed together with err.
+func (r *responder) halve(ctx context.Context, from, to int, err error) error {
+	if engineBroke(ctx, err) {
+		return err
+	}
+	if to-from == 1 {
+		r.failed[from] = err
+		return nil
+	}
+	middle := (from + to) / 2
+	for _, half := range [][2]int{{from, middle}, {middle, to}} {
+		err := r.try(ctx, half[0], half[1])
+		if err != nil {
+			err = r.halve(ctx, half[0], half[1], err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// try asks for the responses of the rows [from, to); out changes only if all of them are whole.
+func (r *responder) try(ctx context.Context, from, to int) error {
+	got, err := generate(ctx, r.engine, part(r.request, from, to))
+	if err != nil {
+		return err
+	}
+	if err := r.loop.checkResponses(got, to-from); err != nil {
+		return err
+	}
+	copy(r.out.Tokens[from:to], got.Tokens)
+	copy(r.out.LogProbs[from:to], got.LogProbs)
+	copy(r.out.Entropies[from:to], got.Entropies)
+	copy(r.out.Finish[from:to], got.Finish)
+	return nil
+}
+
+// generate is the engine's, with panics as errors.
+func generate(ctx context.Context, engine policy.Engine, req policy.GenerateRequest) (out policy.Generated, err error) {
+	err = rescue.Do(func() (err error) {
+		out, err = engine.Generate(ctx, req)
+		return err
+	})
+	return out, err
+}
+
+// engineBroke reports whether an error of a batch is no row's fault.
+func engineBroke(ctx context.Context, err error) bool {
+	if ctx.Err() != nil {
+		return true
+	}
+	for _, whole := range []error{policy.ErrLost, policy.ErrOutOfMemory, policy.ErrNotLoaded, policy.ErrWrongVersion, context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, whole) {
+			return true
+		}
+	}
+	return false
+}
+
+// blameEngine returns an error if every row has failed and nothing says that the engine works.
+func (r *responder) blameEngine(ctx context.Context, episodes []*Episode, rows []int) error {
+	for _, err := range r.failed {
+		if err == nil {
+			return nil
+		}
+	}
+	if len(rows) > 1 || !r.works(ctx, episodes, rows[0]) {
+		return fmt.Errorf("generate responses: each of %d rows fails: %w", len(rows), r.failed[0])
+	}
+	return nil
+}
+
+// works asks for one token after the first prefix of an episode other than the one at fault.
+func (r *responder) works(ctx context.Context, episodes []*Episode, fault int) bool {
+	for i, e := range episodes {
+		if i == fault || len(e.Turns) == 0 || len(e.Turns[0].Response) == 0 {
+			continue
+		}
+		probe := r.request
+		probe.Prefixes, probe.Streams, probe.MaxTokens = [][]int32{e.Turns[0].Context}, []uint64{1}, []int{1}
+		got, err := generate(ctx, r.engine, probe)
+		return err == nil && r.loop.checkResponses(got, 1) == nil
+	}
+	return false
+}
+
+// part is the request of the rows [from, to).
+func part(req policy.GenerateRequest, from, to int) policy.GenerateRequest {
+	req.Prefixes, req.Streams, req.MaxTokens = req.Prefixes[from:to], req.Streams[from:to], req.MaxTokens[from:to]
+	return req
+}
+
+// appendRows appends the rows [from, to) of g.
+func appendRows(out, g policy.Generated, from, to int) policy.Generated {
+	out.Tokens = append(out.Tokens, g.Tokens[from:to]...)
+	out.LogProbs = append(out.LogProbs, g.LogProbs[from:to]...)
+	out.Entropies = append(out.Entropies, g.Entropies[from:to]...)
+	out.Finish = append(out.Finish, g.Finish[from:to]...)
+	return out
+}

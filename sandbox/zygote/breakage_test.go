@@ -1,0 +1,90 @@
+package zygote
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/sandbox"
+)
+
+// children lists the processes that a process has started, on whichever of its threads.
+func children(pid int) []int {
+	tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	var out []int
+	for _, task := range tasks {
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/children", pid, task.Name()))
+		for field := range strings.FieldsSeq(string(text)) {
+			var child int
+			if _, err := fmt.Sscan(field, &child); err == nil {
+				out = append(out, child)
+			}
+		}
+	}
+	return out
+}
+
+// killUnder kills every zygote whose call lasts: one that has the same child at two looks.
+func killUnder(t *testing.T) {
+	done, ended := make(chan struct{}), make(chan struct{})
+	t.Cleanup(func() { close(done); <-ended })
+	go func() {
+		defer close(ended)
+		seen := map[int]bool{}
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(500 * time.Millisecond):
+			}
+			now := map[int]bool{}
+			for _, zygote := range children(os.Getpid()) {
+				for _, call := range children(zygote) {
+					now[call] = true
+					if seen[call] {
+						_ = syscall.Kill(zygote, syscall.SIGKILL) // it may have ended by itself
+					}
+				}
+			}
+			seen = now
+		}
+	}()
+}
+
+func TestACallThatBreaksLeavesTheOthers(t *testing.T) {
+	e := open(t, Options{Workers: 2})
+	killUnder(t)
+	calls := []sandbox.Call{{Code: "1"}, {Code: "import time\ntime.sleep(60)"}, {Code: "3"}, {Code: "4"}}
+	results, err := e.Run(t.Context(), calls)
+	var broken sandbox.CallErrors
+	require.ErrorAs(t, err, &broken)
+	require.ErrorIs(t, err, sandbox.ErrInfrastructure)
+	require.ErrorContains(t, broken[1], "run call 1: sandbox broke, twice: await zygote's reply")
+	for i, want := range []string{"1", "", "3", "4"} {
+		require.Equal(t, want, results[i].Value)
+		require.Equal(t, want == "", broken[i] != nil, "call %d: %v", i, broken[i])
+	}
+	outcomes, err := sandbox.RunEach(t.Context(), e, calls)
+	require.NoError(t, err)
+	require.ErrorIs(t, outcomes[1].Broken, sandbox.ErrInfrastructure)
+	require.Equal(t, "4", outcomes[3].Value)
+}
+
+func TestASandboxThatIsGoneIsNotTriedForEveryCall(t *testing.T) {
+	e := open(t, Options{Workers: 1})
+	s := <-e.slots
+	s.zygote.stop()
+	s.zygote, e.plan.python = nil, "/nowhere/python3"
+	e.slots <- s
+	calls := make([]sandbox.Call, 100)
+	_, err := e.Run(t.Context(), calls)
+	require.ErrorIs(t, err, sandbox.ErrInfrastructure)
+	require.ErrorContains(t, err, fmt.Sprintf("run call %d:", mostBroken-1), "the last that was tried")
+	var broken sandbox.CallErrors
+	require.NotErrorAs(t, err, &broken, "the whole batch has failed")
+}
