@@ -8,15 +8,14 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"text/tabwriter"
 	"time"
 
+	"github.com/ropewalk/ropewalk/internal/bench"
 	"github.com/ropewalk/ropewalk/internal/machine"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/policy/cpu"
@@ -63,14 +62,7 @@ type result struct {
 	NoPeer string `json:"no_peer,omitempty"`
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "bench engine:", err)
-		os.Exit(1)
-	}
-}
+func main() { bench.Main("engine", run) }
 
 func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("engine", flag.ContinueOnError)
@@ -107,7 +99,7 @@ func run(ctx context.Context, args []string) error {
 		res.Rows = append(res.Rows, r)
 	}
 	print(res)
-	return write(*out, res)
+	return bench.Write(*out, res)
 }
 
 func print(res result) {
@@ -130,15 +122,4 @@ func print(res result) {
 	if m.Advice != "" {
 		fmt.Println("advice:", m.Advice)
 	}
-}
-
-func write(path string, res result) error {
-	b, err := json.MarshalIndent(res, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(path, append(b, '\n'), 0o644)
 }

@@ -11,10 +11,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
-	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/ropewalk/ropewalk/internal/bench"
 )
 
 type rate struct {
@@ -49,23 +49,18 @@ type outcome struct {
 	Curve []float64 `json:"curve"`
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench quickstart:", err)
-		os.Exit(1)
-	}
-}
+func main() { bench.Main("quickstart", run) }
 
-func run(ctx context.Context) error {
-	out := flag.String("out", ".ropewalk/bench/quickstart.json", "file for the JSON object")
-	binary := flag.String("binary", "bin/ropewalk", "the program")
-	recipe := flag.String("recipe", "recipes/quickstart.yaml", "the recipe")
-	seeds := flag.String("seeds", "1,2,3", "the seeds")
-	drawing := flag.String("svg", "", "draw the learning curves into this file as well")
-	flag.Parse()
+func run(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("quickstart", flag.ContinueOnError)
+	out := flags.String("out", ".ropewalk/bench/quickstart.json", "file for the JSON object")
+	binary := flags.String("binary", "bin/ropewalk", "the program")
+	recipe := flags.String("recipe", "recipes/quickstart.yaml", "the recipe")
+	seeds := flags.String("seeds", "1,2,3", "the seeds")
+	drawing := flags.String("svg", "", "draw the learning curves into this file as well")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
 	var all []outcome
 	for text := range strings.SplitSeq(*seeds, ",") {
 		if _, err := strconv.Atoi(text); err != nil {
@@ -123,12 +118,5 @@ func save(file string, all []outcome) error {
 	if len(all) == 0 {
 		return errors.New("no seeds")
 	}
-	text, err := json.MarshalIndent(map[string]any{"runs": all, "mean": means(all), "failed": failed(all)}, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(file, append(text, '\n'), 0o644)
+	return bench.Write(file, map[string]any{"runs": all, "mean": means(all), "failed": failed(all)})
 }

@@ -7,17 +7,16 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"text/tabwriter"
 	"time"
 
+	"github.com/ropewalk/ropewalk/internal/bench"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/sandbox/zygote"
 )
@@ -49,14 +48,7 @@ type result struct {
 	Rows           []row   `json:"rows"`
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "bench sandbox:", err)
-		os.Exit(1)
-	}
-}
+func main() { bench.Main("sandbox", run) }
 
 func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("sandbox", flag.ContinueOnError)
@@ -93,7 +85,7 @@ func run(ctx context.Context, args []string) error {
 	res.CallsPerSecond, res.P50Ms, res.P99Ms = first.CallsPerSecond, first.P50Ms, first.P99Ms
 	res.PeerRatio = first.CallsPerSecond / peer.CallsPerSecond
 	show(res)
-	return write(*out, res)
+	return bench.Write(*out, res)
 }
 
 // caller runs the program once and fails unless it printed what it must.
@@ -128,15 +120,4 @@ func show(res result) {
 	}
 	w.Flush()
 	fmt.Printf("%.1f times as fast as a fresh interpreter\n", res.PeerRatio)
-}
-
-func write(path string, res result) error {
-	b, err := json.MarshalIndent(res, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(path, append(b, '\n'), 0o644)
 }
