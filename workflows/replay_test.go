@@ -23,11 +23,14 @@ var recorded = []string{
 	"import.json",             // ReprocessRun to its end
 	"refused-input.json",      // TrainRun refuses its input
 	"refused-recipe.json",     // PrepareRun refuses the recipe
+	"step-failed.json",        // TrainStep that fails for good; its run parks
 	"step-worker-killed.json", // TrainStep whose worker was killed: activities that were tried again
 	"step.json",               // TrainStep to its end
 	"train-continued.json",    // TrainRun's second history, after a continue-as-new
 	"train-continues.json",    // TrainRun's first history, up to its continue-as-new
+	"train-parked.json",       // TrainRun that parks and is told to retry
 	"train-resumed.json",      // TrainRun of a run whose history was lost
+	"train-steered.json",      // TrainRun that is paused, changed and stopped
 	"train.json",              // TrainRun to its end
 }
 

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
@@ -47,7 +48,40 @@ func TestRecordHistories(t *testing.T) {
 	save(t, h, "recorded-bad", "", "refused-input.json")
 	h.run(t, "import", "gsm8k-solutions", h.solutions(t), "--run-id", "recorded-import").ok(t)
 	save(t, h, "recorded-import", "", "import.json")
+	h.recordParked(t, "recorded-parked", train("recorded-parked"))
+	h.recordSteered(t, "recorded-steered", train("recorded-steered", "--set", "steps=40"))
 	h.recordResume(t, train("recorded-lost"))
+}
+
+// recordParked breaks the checkpoint that the last step starts from, so that the step fails and is
+// retried once it is whole again.
+func (h *home) recordParked(t *testing.T, run string, args []string) {
+	t.Helper()
+	h.run(t, args...).ok(t)
+	checkpoint := h.record().manifest(t, schema.At(run, steps-1, schema.StageUpdate).ManifestKey()).Checkpoint
+	restore := h.record().flip(t, checkpoint.Prefix+"model.safetensors")
+	h.record().unfinish(t, run, schema.StageUpdate, schema.StagePublish)
+	h.run(t, "resume", run, "--json").parked(t)
+	save(t, h, fmt.Sprintf("%s/step=%d", run, steps), "", "step-failed.json")
+	restore()
+	h.run(t, "unpark", run, "--retry", "--timeout", "30m").ok(t)
+	save(t, h, run, "", "train-parked.json")
+}
+
+// recordSteered pauses a run, changes its settings, lets it go on and stops it.
+func (h *home) recordSteered(t *testing.T, run string, args []string) {
+	t.Helper()
+	live := h.start(t, args...)
+	eventually(t, func() bool { return h.record().heads(run) > 0 }, "the first step")
+	h.run(t, "pause", run).ok(t)
+	live.says(t, "ropewalk unpause "+run)
+	h.run(t, "set", run, "--learning-rate", "0.0005").ok(t)
+	done := h.record().heads(run)
+	h.run(t, "unpause", run).ok(t)
+	eventually(t, func() bool { return h.record().heads(run) > done }, "a step more")
+	h.run(t, "stop", run).ok(t)
+	live.wait(t).ok(t)
+	save(t, h, run, "", "train-steered.json")
 }
 
 func (h *home) recordKilledWorker(t *testing.T, args []string) {
