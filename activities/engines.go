@@ -39,15 +39,7 @@ func (s *slot) use(ctx context.Context, ref wire.PolicyRef, optimizer bool, fn f
 			return err
 		}
 	}
-	ended := false
-	defer func() {
-		if !ended { // a panic leaves what is resident in doubt
-			s.forget()
-		}
-	}()
-	err := fn(s.engine)
-	ended = true
-	return err
+	return fn(s.engine)
 }
 
 // forget makes the next use load its checkpoint again: what is resident has changed or is in doubt.

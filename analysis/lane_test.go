@@ -17,6 +17,7 @@ import (
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/cpu"
+	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/sandbox/zygote"
 	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/store/mem"
@@ -31,8 +32,14 @@ var tiny = []string{
 	"evaluation.problems=6", "evaluation.samples=1", "optimizer.minibatches=1", "optimizer.warmup_steps=1", "checkpoint.every=0", "checkpoint.keep_last=1", "checkpoint.keep_best=0",
 }
 
+// wrappers put something between the stages and what they really work with; nil leaves it as it is.
+type wrappers struct {
+	rollout func(policy.Engine) policy.Engine
+	sandbox func(sandbox.Executor) sandbox.Executor
+}
+
 // trainForReal runs the workflow and its activities, the engine and Python included.
-func trainForReal(t *testing.T, objects store.Store) workflows.TrainRunResult {
+func trainForReal(t *testing.T, objects store.Store, w wrappers) workflows.TrainRunResult {
 	t.Helper()
 	engine := func() policy.Engine {
 		e, err := cpu.Open(cpu.Options{Threads: 2})
@@ -40,11 +47,16 @@ func trainForReal(t *testing.T, objects store.Store) workflows.TrainRunResult {
 		t.Cleanup(func() { require.NoError(t, e.Close()) })
 		return e
 	}
-	executor, err := zygote.Open(zygote.Options{Workers: 2, Dir: t.TempDir()})
+	opened, err := zygote.Open(zygote.Options{Workers: 2, Dir: t.TempDir()})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, executor.Close()) })
+	t.Cleanup(func() { require.NoError(t, opened.Close()) })
+	var executor sandbox.Executor = opened
+	rollout := engine()
+	if w.rollout != nil {
+		rollout, executor = w.rollout(rollout), w.sandbox(executor)
+	}
 	deps, err := activities.New(activities.Options{
-		Store: objects, Trainer: engine(), Rollout: engine(), Sandbox: executor, Code: strings.Repeat("c", 64), Scratch: t.TempDir(),
+		Store: objects, Trainer: engine(), Rollout: rollout, Sandbox: executor, Code: strings.Repeat("c", 64), Scratch: t.TempDir(),
 	})
 	require.NoError(t, err)
 	suite := &testsuite.WorkflowTestSuite{}
@@ -68,7 +80,7 @@ func TestTheRealLane(t *testing.T) {
 	}
 	ctx := context.Background()
 	objects := mem.New()
-	result := trainForReal(t, objects)
+	result := trainForReal(t, objects, wrappers{})
 	record := analysis.New(objects)
 
 	v, err := record.Verify(ctx, "r")

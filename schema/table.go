@@ -2,7 +2,8 @@ package schema
 
 import "fmt"
 
-// Version is the schema version that this code writes. It grows when a nullable column is added.
+// Version is the schema version that this code writes. It grows when a nullable column is added:
+// 2 added excluded to turns, tool_calls, trajectories and selection.
 const Version = 2
 
 // Table names a kind of shard.

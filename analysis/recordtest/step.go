@@ -66,28 +66,6 @@ func everySecond(turns []schema.Ref, turn int) []schema.Ref {
 	return out
 }
 
-// resampled starts the manifest of the resample stage.
-func (r *Run) resampled(step int, prompts, reward schema.Ref) schema.Manifest {
-	inputs := []schema.Ref{reward}
-	if step == r.Skipped {
-		inputs = append(inputs, prompts)
-	}
-	m := r.manifest(schema.At(r.Run, step, schema.StageResample), inputs...)
-	excluded := 0
-	for _, s := range r.selectionRows(step) {
-		if s.Excluded != nil {
-			excluded++
-		}
-	}
-	if excluded > 0 {
-		m.Stats = map[string]float64{schema.StatExcluded: float64(excluded)}
-	}
-	if step == r.Skipped {
-		m.Note = map[string]string{schema.NoteExcludedShards: `[{"shard":1,"stage":"sandbox","reason":"no usable python interpreter"}]`}
-	}
-	return m
-}
-
 // stage commits the stage manifest of what was done shard by shard.
 func (r *Run) stage(step int, stage string, turn int, parts ...schema.Ref) schema.Ref {
 	place := schema.At(r.Run, step, stage)
@@ -217,19 +195,6 @@ func (r *Run) episode(out *rows, step, g, k int) {
 		GroupID: group, TrajectoryID: id, Level: int32(2 + g), Reward: reward, Outcome: reward, Success: reward > 0, Turns: int32(calls + 1),
 		ToolCalls: int32(calls), ToolErrors: failed, AnswerTags: 1, Verdict: verdict,
 	})
-}
-
-// broken adds the rows of a sample that the engine broke on in its first turn.
-func (out *rows) broken(group, id, policy, why string, step, g int) {
-	out.turns[0] = append(out.turns[0], schema.TurnRow{
-		GroupID: group, TrajectoryID: id, ContextTokens: 3, TokenIDs: []int32{1, 2, 3}, LossMask: []int32{0, 0, 0},
-		LogProbs: []float32{0, 0, 0}, Entropies: []float32{0, 0, 0}, AnchorHash: "a", PolicyVersion: policy, Excluded: &why,
-	})
-	out.trajectories = append(out.trajectories, schema.TrajectoryRow{
-		GroupID: group, TrajectoryID: id, ProblemID: fmt.Sprintf("p%d-%d", step, g), Level: int32(2 + g), Source: "rollout", Turns: 1,
-		Tokens: 3, Finish: "excluded", Gold: strconv.Itoa(step + g), PolicyVersion: policy, Excluded: &why,
-	})
-	out.unscored = append(out.unscored, schema.SelectionRow{GroupID: group, TrajectoryID: id, Reason: schema.ReasonExcluded, Excluded: &why})
 }
 
 func (r *Run) selectionRows(step int) []schema.SelectionRow {

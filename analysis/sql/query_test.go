@@ -43,6 +43,23 @@ func twoRuns(t *testing.T) *mem.Store {
 	return objects
 }
 
+func TestExcludedTrajectoriesAreWorthNothing(t *testing.T) {
+	objects := mem.New()
+	recordtest.Train(t, objects, recordtest.Options{
+		Run: "r", Steps: 2, Seed: 1, Skipped: 2, Broken: map[string]string{schema.TrajectoryID(1, 0, 0): "engine: lost"},
+	})
+	for text, want := range map[string]string{
+		"select step, sum(reward) s, count(*) n from rewards group by 1 order by 1": `{"columns":["step","s","n"],"rows":[[1,5,11],[2,4,8]]}`,
+		"select excluded, count(*) n from selection where reason = 'excluded' group by 1 order by 2": `{"columns":["excluded","n"],"rows":[` +
+			`["engine: lost",1],["shard 1 was skipped after its sandbox failed: no usable python interpreter",4]]}`,
+		"select trajectory_id, finish from trajectories where excluded is not null": `{"columns":["trajectory_id","finish"],"rows":[["00001/0000/000","excluded"]]}`,
+	} {
+		got, err := query(t, objects, text)
+		require.NoError(t, err)
+		require.JSONEq(t, want, jsonOf(t, got))
+	}
+}
+
 func TestQuery(t *testing.T) {
 	objects := twoRuns(t)
 	for _, c := range []struct{ name, query, want string }{

@@ -26,6 +26,7 @@ type importReport struct {
 	RewardAgreement     float64 `json:"reward_agreement"`
 	CalculatorAgreement float64 `json:"calculator_agreement"`
 	RewardMean          float64 `json:"reward_mean"`
+	Excluded            int     `json:"excluded"`
 	Kept                int     `json:"kept"`
 	BatchRows           int     `json:"batch_rows"`
 	WallSeconds         float64 `json:"wall_seconds"`
@@ -165,7 +166,7 @@ func startImport(ctx context.Context, c client.Client, input workflows.Reprocess
 
 func (a *app) printImport(r workflows.ReprocessResult, wall time.Duration, asJSON bool) error {
 	report := importReport{
-		Run: r.Run, Trajectories: r.Trajectories, ToolCalls: r.ToolCalls, RewardMean: r.Reward, Kept: r.Kept, BatchRows: r.BatchRows,
+		Run: r.Run, Trajectories: r.Trajectories, ToolCalls: r.ToolCalls, RewardMean: r.Reward, Excluded: r.Excluded, Kept: r.Kept, BatchRows: r.BatchRows,
 		RewardAgreement: share(r.RewardAgreed, r.RewardCompared), CalculatorAgreement: share(r.CalculatorAgreed, r.CalculatorCompared),
 		WallSeconds: wall.Seconds(),
 	}
@@ -174,6 +175,9 @@ func (a *app) printImport(r workflows.ReprocessResult, wall time.Duration, asJSO
 	fmt.Fprintf(w, "trajectories %d, tool calls %d\n", report.Trajectories, report.ToolCalls)
 	fmt.Fprintf(w, "reward       mean %.3f; agrees with the source in %d of %d (%.2f%%)\n", report.RewardMean, r.RewardAgreed, r.RewardCompared, 100*report.RewardAgreement)
 	fmt.Fprintf(w, "calculator   agrees with the annotations in %d of %d (%.2f%%)\n", r.CalculatorAgreed, r.CalculatorCompared, 100*report.CalculatorAgreement)
+	if report.Excluded > 0 {
+		fmt.Fprintf(w, "excluded     %d trajectories that the sandbox or the reward broke on: they have no reward and are in no mean\n", report.Excluded)
+	}
 	fmt.Fprintf(w, "batch        %d rows of %d kept trajectories, in %.1f s\n", report.BatchRows, report.Kept, report.WallSeconds)
 	if asJSON {
 		return a.printJSON(report)
