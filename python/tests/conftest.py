@@ -40,6 +40,9 @@ class Facts:
     answers: list[Answer]
     columns: dict[str, list[str]]
     """Of each table."""
+    imported: str
+    """The name of an import, and what is known of it."""
+    imported_answers: list[Answer]
 
     @property
     def folder(self) -> Path:
@@ -57,8 +60,10 @@ def facts() -> Facts:
     if not path:
         pytest.skip("ROPEWALK_TEST_RUN names no run; `go test ./test/e2e -run Python` makes one")
     doc = json.loads(Path(path).read_text())
-    answers = [Answer(**a) for a in doc.pop("answers")]
-    return Facts(home=Path(doc.pop("home")), answers=answers, **doc)
+    doc["home"] = Path(doc["home"])
+    for field in ("answers", "imported_answers"):
+        doc[field] = [Answer(**a) for a in doc[field]]
+    return Facts(**doc)
 
 
 @pytest.fixture(scope="session", params=["folder", "s3"])

@@ -102,18 +102,31 @@ var pythonQueries = []string{
 	"select count(*) as n from prompts join trajectories using (run, step, gen, group_id)",
 }
 
-// facts writes down, for the Python tests, what is known of a run without the package.
+// counts asks how many rows each table of a run has.
+func (h *home) counts(t *testing.T, run string) []answer {
+	t.Helper()
+	var out []answer
+	for _, table := range schema.Tables() {
+		out = append(out, h.ask(t, run, fmt.Sprintf("select run, step, gen, count(*) as n from %s group by all order by all", table)))
+	}
+	return out
+}
+
+// facts writes down, for the Python tests, what is known without the package of a run and of an
+// import, whose prompts lie otherwise.
 func (h *home) facts(t *testing.T, run report) string {
 	t.Helper()
+	const imported = "python-import"
+	h.run(t, "import", "gsm8k-solutions", h.solutions(t), "--run-id", imported).ok(t)
 	var listing struct {
 		Runs []map[string]any `json:"runs"`
 	}
 	require.NoError(t, json.Unmarshal([]byte(h.run(t, "runs", "--json").ok(t).out), &listing))
-	columns, answers := map[string][]string{}, []answer{}
+	columns := map[string][]string{}
 	for _, table := range schema.Tables() {
 		columns[string(table)] = h.ask(t, run.Run, fmt.Sprintf("select * from %s limit 0", table)).Columns
-		answers = append(answers, h.ask(t, run.Run, fmt.Sprintf("select run, step, gen, count(*) as n from %s group by all order by all", table)))
 	}
+	answers := h.counts(t, run.Run)
 	for _, query := range pythonQueries {
 		answers = append(answers, h.ask(t, run.Run, query))
 	}
@@ -122,7 +135,8 @@ func (h *home) facts(t *testing.T, run report) string {
 	readJSON(t, h.record().path(prepare.ShardsOf(schema.Documents)[0].Key), &recipe)
 	text, err := json.Marshal(map[string]any{
 		"home": h.dir, "bucket": "ropewalk", "run": run.Run, "checkpoint": run.Digest, "recipe": recipe,
-		"runs": listing.Runs, "answers": answers, "columns": columns,
+		"runs": listing.Runs, "columns": columns, "answers": answers,
+		"imported": imported, "imported_answers": h.counts(t, imported),
 	})
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "facts.json")
