@@ -3,7 +3,7 @@
     import ropewalk
 
     run = ropewalk.open(".ropewalk", run="quickstart-s1")
-    run.table("rewards").polars().group_by("step").mean()
+    run.table("rewards").polars().select("step", "reward").group_by("step").mean()
 
 The record is opened through its heads and manifests, so what no manifest names (orphans of lost
 attempts) is never read, and every byte is checked against its digest as it is read.
