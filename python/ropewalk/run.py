@@ -1,0 +1,161 @@
+"""One run of the record."""
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Any
+
+from ropewalk.checkpoint import Checkpoint
+from ropewalk.errors import DamagedError, ManifestNotFound, StepNotFound, TableNotFound, URLError
+from ropewalk.location import locate
+from ropewalk.manifest import Manifest
+from ropewalk.place import ABSENT, INIT, Place
+from ropewalk.reader import Reader
+from ropewalk.rows import read_batch, read_rows
+from ropewalk.table import Table
+from ropewalk.tables import TABLES
+from ropewalk.visible import Generation, Visible
+
+
+class Run:
+    """What a run has committed, as it was when it was opened; open it again to see later steps."""
+
+    def __init__(self, visible: Visible) -> None:
+        self._visible = visible
+        self._reader = visible.reader
+
+    @property
+    def name(self) -> str:
+        """The run's name."""
+        return self._visible.run
+
+    @property
+    def steps(self) -> list[int]:
+        """The finished steps: those with a head."""
+        return list(self._visible.heads)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables that `table` takes."""
+        return TABLES
+
+    def __repr__(self) -> str:
+        return f"Run({self.name!r}, {len(self.steps)} steps)"
+
+    @cached_property
+    def recipe(self) -> dict[str, Any]:
+        """The resolved recipe: every field of the method with the value that was used."""
+        prepare = self._visible.prepare
+        for shard in prepare.shards:
+            if shard.table == "documents" and shard.digest == prepare.config:
+                doc = json.loads(self._reader.shard(shard))
+                if isinstance(doc, dict):
+                    return doc
+        raise DamagedError(prepare.place.key, "it names no resolved recipe")
+
+    def table(
+        self,
+        name: str,
+        *,
+        steps: int | Iterable[int] | None = None,
+        columns: Sequence[str] | None = None,
+        gen: Generation = None,
+    ) -> Table:
+        """Returns the rows of a table, with the columns run, step and gen in front.
+
+        By default they are those that the run used: what its heads name, and, of generation 0, the
+        evaluations and timings, which stand beside the heads. `gen="all"` adds what was made
+        again; a number takes each stage of a step in that generation where it has one, and
+        otherwise as the head names it. `steps` keeps the rows of these steps, `columns` these columns besides the first three.
+        """
+        if name not in TABLES:
+            raise TableNotFound(f"no table {name!r} in the record; it has {', '.join(TABLES)}")
+        manifests = self._visible.manifests(name, _checked(gen))
+        if steps is not None:
+            manifests = self._of_steps(manifests, steps)
+        return Table(read_rows(self._reader, name, manifests, columns))
+
+    def batch(self, step: int, *, gen: int | None = None) -> Table:
+        """Returns a step's training batch: one row a kept trajectory, with its token ids, loss
+        mask, behaviour log-probabilities and advantages (multiplied by the row's weight)."""
+        m = self.manifest(step, "advantage", gen=gen)
+        if not any(s.table == "batch" for s in m.shards):
+            raise DamagedError(m.place.key, "it names no batch")
+        return Table(read_batch(self._reader, [m]))
+
+    def checkpoint(self, step: int | str) -> Checkpoint:
+        """Returns the checkpoint that a step's update made; that of the warm start for INIT."""
+        m = self.manifest(step, "warm_start" if step == INIT else "update")
+        if m.checkpoint is None:
+            raise DamagedError(m.place.key, "it names no checkpoint")
+        return Checkpoint(self._reader, m.checkpoint)
+
+    def manifest(
+        self, step: int | str, stage: str, *, turn: int | None = None, shard: int | None = None, gen: int | None = None
+    ) -> Manifest:
+        """Returns the manifest of a stage at a step (a number or INIT): the stage's own, or that of
+        a turn or shard of it. Without `gen` it is the generation that the step's head names, or 0."""
+        if gen is None:
+            gen = self._generation(step, stage)
+        place = Place(
+            self.name,
+            str(step),
+            stage,
+            turn=ABSENT if turn is None else turn,
+            shard=ABSENT if shard is None else shard,
+            gen=gen,
+        )
+        ref = self._visible.named(place)
+        m = self._reader.manifest(ref) if ref else self._reader.lookup(place)
+        if m is None:
+            raise self._not_found(place)
+        return m
+
+    def _generation(self, step: int | str, stage: str) -> int:
+        head = self._visible.heads.get(step) if isinstance(step, int) else None
+        return head.generation(stage) if head else 0
+
+    def _not_found(self, place: Place) -> Exception:
+        there = [p for p in self._visible.places if p.step == place.step]
+        if not there:
+            return StepNotFound(f"run {self.name} has committed nothing at step {place.step}; {self._known_steps()}")
+        of_stage = [str(p) for p in there if p.stage == place.stage]
+        if of_stage:
+            return ManifestNotFound(f"nothing is committed at {place}; there are: {'; '.join(of_stage)}")
+        stages = sorted({p.stage for p in there})
+        return ManifestNotFound(f"nothing is committed at {place}; the step has the stages {', '.join(stages)}")
+
+    def _of_steps(self, manifests: list[Manifest], steps: int | Iterable[int]) -> list[Manifest]:
+        wanted = {steps} if isinstance(steps, int) else set(steps)
+        for step in sorted(wanted - set(self.steps)):
+            raise StepNotFound(f"run {self.name} has no finished step {step}; {self._known_steps()}")
+        return [m for m in manifests if m.place.step_number in wanted]
+
+    def _known_steps(self) -> str:
+        if not self.steps:
+            return "no step is finished"
+        return f"the {len(self.steps)} finished ones are {self.steps[0]} to {self.steps[-1]}"
+
+
+def _checked(gen: Generation) -> Generation:
+    if gen is None or gen == "all" or (isinstance(gen, int) and not isinstance(gen, bool) and gen >= 0):
+        return gen
+    raise ValueError(f'gen: want a number of at least 0, "all" or None, got {gen!r}')
+
+
+def open(url: str | os.PathLike[str], run: str | None = None) -> Run:
+    """Opens a run of the record.
+
+    The URL is a folder (the local stack's state folder .ropewalk, or one that holds a bucket's
+    content), file:///path, or s3://bucket[/prefix], with the run beside it; or one of these
+    followed by /runs/run=ID. The S3 server and credentials are those of the standard AWS_*
+    variables (AWS_ENDPOINT_URL_S3, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION …).
+    """
+    bucket, named = locate(url)
+    if run is not None and named is not None and run != named:
+        raise URLError(f"{url}: names the run {named}, and run is {run}")
+    name = run if run is not None else named
+    if name is None:
+        raise URLError(f"{url}: names no run; open(url, run=…), and runs(url) lists them")
+    return Run(Visible(Reader(bucket), name))

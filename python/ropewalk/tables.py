@@ -1,0 +1,35 @@
+"""The tables of the record and their columns, as the schema's Go types declare them (tables.json)."""
+
+import json
+from importlib.resources import files
+
+import pyarrow as pa
+
+FRONT = pa.schema([("run", pa.string()), ("step", pa.int32()), ("gen", pa.int32())])
+"""The columns that stand before a table's own: the run, the step (null for what was made before the
+first one) and the generation."""
+
+_TYPES = {
+    "string": pa.string(),
+    "bool": pa.bool_(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "double": pa.float64(),
+    "list<int32>": pa.list_(pa.field("element", pa.int32(), nullable=False)),
+    "list<float>": pa.list_(pa.field("element", pa.float32(), nullable=False)),
+}
+
+
+def _read() -> dict[str, pa.Schema]:
+    doc = json.loads(files(__package__).joinpath("tables.json").read_text("utf-8"))
+    return {
+        t["table"]: pa.schema([pa.field(c["name"], _TYPES[c["type"]], nullable=c["nullable"]) for c in t["columns"]])
+        for t in doc
+    }
+
+
+COLUMNS: dict[str, pa.Schema] = _read()
+"""Each table's own columns."""
+
+TABLES: tuple[str, ...] = tuple(COLUMNS)
+"""The tables, in the order in which a step fills them."""

@@ -1,0 +1,90 @@
+"""Every table of the real run, as files and through S3, against `ropewalk sql`."""
+
+from typing import Any
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+from conftest import Answer, Facts
+
+import ropewalk
+from ropewalk.tables import COLUMNS
+
+
+def close(value: Any) -> Any:
+    """The value; of a float 12 digits, since sums depend on the order of rows."""
+    return float(f"{value:.12g}") if isinstance(value, float) else value
+
+
+@pytest.mark.parametrize("table", ropewalk.TABLES)
+def test_columns_are_those_of_sql(run: ropewalk.Run, facts: Facts, table: str) -> None:
+    got = run.table(table)
+    assert got.column_names == facts.columns[table]
+    assert got.num_rows > 0
+    got.arrow.validate(full=True)
+
+
+def check(run: ropewalk.Run, answers: list[Answer]) -> None:
+    """Asks DuckDB over the package's tables what `ropewalk sql` was asked."""
+    with duckdb.connect() as connection:
+        for table in run.tables:
+            run.table(table).duckdb(connection).create_view(table)
+        for answer in answers:
+            got = connection.sql(answer.query)
+            assert got.columns == answer.columns, answer.query
+            want = [[close(x) for x in row] for row in answer.rows]
+            assert [[close(x) for x in row] for row in got.fetchall()] == want, answer.query
+
+
+def test_queries_answer_as_sql_does(run: ropewalk.Run, facts: Facts) -> None:
+    assert len(facts.answers) > len(ropewalk.TABLES)
+    assert all(a.rows for a in facts.answers)
+    check(run, facts.answers)
+
+
+def test_an_import_is_read_as_sql_does(facts: Facts) -> None:
+    run = ropewalk.open(facts.folder, facts.imported)
+    check(run, facts.imported_answers)
+    assert len(run.table("prompts")) == 2, "they lie in the shards of the rollout stage"
+    assert run.table("turns")["logprobs"].null_count == len(run.table("turns")) > 0
+    assert len(run.table("updates")) == 0
+    with pytest.raises(ropewalk.ManifestNotFound, match="step 1 stage update generation 0; the step has the stages"):
+        run.checkpoint(run.steps[0])
+
+
+@pytest.mark.parametrize("table", ropewalk.TABLES)
+def test_declared_columns_are_the_shards(facts: Facts, table: str) -> None:
+    """A shard that this version's program wrote has exactly the declared columns and types."""
+    shards = sorted((facts.folder / facts.prefix / f"table={table}").glob("step=*/gen=0/*.parquet"))
+    assert shards
+    got = pq.read_schema(shards[0])
+    assert got.remove_metadata().equals(COLUMNS[table]), got
+
+
+def test_steps(run: ropewalk.Run) -> None:
+    whole = run.table("rewards")
+    first = run.table("rewards", steps=1)
+    assert set(first["step"].to_pylist()) == {1}
+    rest = run.table("rewards", steps=run.steps[1:])
+    assert first.num_rows + rest.num_rows == whole.num_rows
+    assert run.table("rewards", steps=[]).num_rows == 0
+    with pytest.raises(ropewalk.StepNotFound, match=r"no finished step 99; the 4 finished ones are 1 to 4"):
+        run.table("rewards", steps=[1, 99])
+
+
+def test_columns(run: ropewalk.Run) -> None:
+    got = run.table("turns", columns=["turn", "token_ids"])
+    assert got.column_names == ["run", "step", "gen", "turn", "token_ids"]
+    with pytest.raises(ropewalk.ColumnNotFound, match="table turns has no column 'tokens'; it has run, step, gen, group_id"):
+        run.table("turns", columns=["tokens"])
+
+
+def test_before_the_first_step_the_step_is_null(run: ropewalk.Run) -> None:
+    evaluations = run.table("evaluations").arrow
+    tags = dict(zip(evaluations["step"].to_pylist(), evaluations["tag"].to_pylist(), strict=True))
+    assert tags == {None: "warm_start", 4: "final"}
+
+
+def test_unknown_table(run: ropewalk.Run) -> None:
+    with pytest.raises(ropewalk.TableNotFound, match="no table 'reward' in the record; it has prompts, turns,"):
+        run.table("reward")
