@@ -24,7 +24,7 @@ func (a AssembleTrajectories) Execute(ctx context.Context, in wire.AssembleInput
 			return err
 		}
 		build := a.sampled
-		if recipe.Environment.Name == recipes.GSM8KSolutions {
+		if recipe.Environment.Imported() {
 			build = a.imported
 		}
 		rows, err := build(ctx, in, recipe)
@@ -49,7 +49,7 @@ func (a AssembleTrajectories) sampled(ctx context.Context, in wire.AssembleInput
 	return rows, nil
 }
 
-// imported takes the importer's trajectories and counts which of their calls failed here.
+// imported takes the importer's trajectories and counts which of their calls failed.
 func (a AssembleTrajectories) imported(ctx context.Context, in wire.AssembleInput, _ *recipes.Recipe) ([]schema.TrajectoryRow, error) {
 	rows, err := read[schema.TrajectoryRow](ctx, a.Deps, in.Turns...)
 	if err != nil {

@@ -28,6 +28,9 @@ func (a ScoreRewards) Execute(ctx context.Context, in wire.ScoreInput) (wire.Sco
 		}
 		rows := make([]schema.RewardRow, len(trajectories))
 		for i, t := range trajectories {
+			if recipe.Reward.Name == recipes.Reference && (t.SourceReward == nil || t.Reference == nil) {
+				return refuse(wire.FailCorrupt, "trajectory %s has no reward of its source", t.TrajectoryID)
+			}
 			rows[i] = score(t, recipe.Reward)
 			count(&out, t, rows[i])
 			w.progress.set(i+1, len(trajectories))
@@ -51,8 +54,16 @@ func score(t schema.TrajectoryRow, method recipes.Reward) schema.RewardRow {
 	}
 }
 
-// grade reads the answer out of the text, or takes the one that an importer has extracted.
+// grade reads the answer out of the text, or takes the one that an importer has extracted, or the
+// reward itself.
 func grade(t schema.TrajectoryRow, method recipes.Reward) reward.Outcome {
+	if method.Name == recipes.Reference {
+		verdict := reward.ReferenceFailure
+		if *t.Reference {
+			verdict = reward.ReferenceSuccess
+		}
+		return reward.Outcome{Reward: *t.SourceReward, Verdict: verdict, Answer: t.FinalAnswer}
+	}
 	if method.Name == recipes.MathAnswer {
 		if !t.HasAnswer {
 			return reward.Outcome{Verdict: reward.NoAnswer}

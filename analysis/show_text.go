@@ -38,7 +38,7 @@ func droppedWords(dropped []Reason) string {
 func (e Episode) write(p *printer) {
 	t, r := e.Trajectory, e.Reward
 	p.line("\n── trajectory %s · reward %g (%s) · %s", r.TrajectoryID, r.Reward, r.Verdict, e.fate())
-	p.line("problem    %s   (level %d, answer %s)", printable(e.Prompt.Problem), t.Level, printable(t.Gold))
+	e.writeProblem(p)
 	for _, turn := range e.Turns {
 		e.writeTurn(p, turn)
 	}
@@ -48,6 +48,16 @@ func (e Episode) write(p *printer) {
 	}
 	p.line("end        %s · %s · %d turns, %d tool calls (%d failed), %d tokens, %d of them the policy's",
 		answer, t.Finish, t.Turns, t.ToolCalls, t.ToolErrors, t.Tokens, t.ResponseTokens)
+}
+
+// writeProblem prints the problem; one of several lines, as conversations have them, as a block.
+func (e Episode) writeProblem(p *printer) {
+	if e.Trajectory.Messages != nil {
+		p.line("task       %s   (%s)", printable(e.Trajectory.ProblemID), e.Trajectory.Source)
+		p.block("problem", e.Prompt.Problem)
+		return
+	}
+	p.line("problem    %s   (level %d, answer %s)", printable(e.Prompt.Problem), e.Trajectory.Level, printable(e.Trajectory.Gold))
 }
 
 // fate says whether the trajectory entered the update, with what advantage, or why not.
@@ -81,6 +91,10 @@ func (e Episode) writeTurn(p *printer, t schema.TurnRow) {
 			status += fmt.Sprintf(", exit code %d", c.ExitCode)
 		}
 		p.line("  call %-6d%s: %s", c.Call, cmp.Or(c.Name, "(not a readable call)"), status)
+		if e.Trajectory.Messages != nil { // recorded, not run
+			p.block("    given", c.Arguments)
+			p.block("    answer", c.Response)
+		}
 		p.block("    code", c.Code)
 		p.block("    stdin", c.Stdin)
 		p.block("    stdout", c.Stdout)

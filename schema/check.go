@@ -1,9 +1,11 @@
 package schema
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
+	"unicode/utf8"
 )
 
 // logProbSlack allows a log-probability to exceed 0 by rounding of a float32 log-softmax.
@@ -45,6 +47,13 @@ func (c *checks) present(field, value string) {
 func (c *checks) oneOf(field, value string, allowed ...string) {
 	if !slices.Contains(allowed, value) {
 		c.fail(field, "must be one of %q, got %q", allowed, value)
+	}
+}
+
+// json checks a nullable JSON text.
+func (c *checks) json(field string, text *string) {
+	if text != nil && !(utf8.ValidString(*text) && json.Valid([]byte(*text))) {
+		c.fail(field, "must be JSON in UTF-8")
 	}
 }
 

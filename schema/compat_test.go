@@ -2,6 +2,7 @@ package schema
 
 import (
 	"bytes"
+	"fmt"
 	"strconv"
 	"testing"
 
@@ -74,10 +75,10 @@ func TestFilesOfAnotherKindAreRefusedByName(t *testing.T) {
 		text string
 	}{
 		{"another table", foreign(t, "turns", "1", zstd, before()), `ropewalk.table says "turns"`},
-		{"a later version", foreign(t, "rewards", strconv.Itoa(Version+1), zstd, before()), "newer than this program's 1; upgrade"},
+		{"a later version", foreign(t, "rewards", strconv.Itoa(Version+1), zstd, before()), fmt.Sprintf("newer than this program's %d; upgrade", Version)},
 		{"no version", foreign(t, "rewards", "", zstd, before()), `ropewalk.schema_version is ""`},
 		{"a missing column", foreign(t, "rewards", "1", zstd, missing{}), "required column trajectory_id is missing"},
-		{"an unknown column", foreign(t, "rewards", "1", zstd, extra{rewardsBefore: before()}), "column bonus is not in schema version 1"},
+		{"an unknown column", foreign(t, "rewards", "1", zstd, extra{rewardsBefore: before()}), fmt.Sprintf("column bonus is not in schema version %d", Version)},
 		{"a column of another type", foreign(t, "rewards", "1", zstd, retyped{}), "column level is required INT(64,true), want required INT(32,true)"},
 		{"nulls where none may be", foreign(t, "rewards", "1", zstd, nullable{}), "column group_id is nullable STRING, want required STRING"},
 		{"another compression", foreign(t, "rewards", "1", parquet.Compression(&parquet.Snappy), before()), "compressed by SNAPPY"},

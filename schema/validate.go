@@ -77,7 +77,12 @@ func (r TrajectoryRow) Validate() error {
 	if r.ResponseTokens > r.Tokens {
 		c.fail("response_tokens", "must be ≤ tokens (%d), got %d", r.Tokens, r.ResponseTokens)
 	}
-	c.oneOf("finish", r.Finish, "answered", "no_action", "max_turns", "length")
+	c.oneOf("finish", r.Finish, "answered", "no_action", "max_turns", "length", "tool_calls")
+	if r.SourceReward != nil {
+		c.finite("source_reward", *r.SourceReward)
+	}
+	c.json("messages", r.Messages)
+	c.json("item", r.Item)
 	return c.err
 }
 

@@ -36,8 +36,9 @@ type reprocess struct {
 	result ReprocessResult
 }
 
-// ReprocessRun turns imported solutions into trajectories, really runs their calculations, and
-// takes them through reward → resample → advantage. There is no policy, so there is no update.
+// ReprocessRun turns imported solutions into trajectories, really runs their calculations (calls in
+// OpenAI's format hold their results and are recorded only), and takes them through reward →
+// resample → advantage. There is no policy, so there is no update.
 func ReprocessRun(ctx workflow.Context, in ReprocessInput) (ReprocessResult, error) {
 	if err := in.validate(); err != nil {
 		return ReprocessResult{}, refuse(ctx, err)
@@ -66,7 +67,7 @@ func (r *reprocess) execute(ctx workflow.Context, in ReprocessInput) error {
 	r.enter(ctx, wire.StagePrepare)
 	var err error
 	r.in.Prepared, err = call[wire.Prepared](ctx, wire.PrepareRun, "resolve and commit the recipe", wire.PrepareInput{
-		Run: r.result.Run, Kind: "reprocess", Recipe: in.Recipe, RecipeYAML: in.RecipeYAML, RecipeFile: in.RecipeFile, Overrides: in.Set,
+		Run: r.result.Run, Kind: "reprocess", Format: in.Format, Recipe: in.Recipe, RecipeYAML: in.RecipeYAML, RecipeFile: in.RecipeFile, Overrides: in.Set,
 	})
 	if err != nil {
 		return err
@@ -89,8 +90,10 @@ func (r *reprocess) execute(ctx workflow.Context, in ReprocessInput) error {
 	if err != nil {
 		return err
 	}
-	if err := r.compare(ctx, in, lanes); err != nil {
-		return err
+	if in.Format == wire.FormatGSM8K {
+		if err := r.compare(ctx, in, lanes); err != nil {
+			return err
+		}
 	}
 	r.result.Trajectories, r.result.ToolCalls = imported.Trajectories, imported.Calls
 	return r.process(ctx, rewards, turns)
