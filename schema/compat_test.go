@@ -3,6 +3,8 @@ package schema
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strconv"
 	"testing"
 
@@ -89,5 +91,21 @@ func TestFilesOfAnotherKindAreRefusedByName(t *testing.T) {
 			require.ErrorContains(t, err, test.text)
 			require.ErrorContains(t, err, "decode table rewards")
 		})
+	}
+}
+
+// testdata/v1 holds a file of version 1, before imported conversations had columns of their own.
+func TestTrajectoriesOfVersion1AreRead(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("testdata", "v1", "trajectories.parquet"))
+	require.NoError(t, err)
+	rows, err := Decode[TrajectoryRow](data)
+	require.NoError(t, err)
+	require.Len(t, rows, 12)
+	for _, r := range rows {
+		require.NoError(t, r.Validate())
+		require.NotEmpty(t, r.Source)
+		require.Nil(t, r.SourceReward)
+		require.Nil(t, r.Messages)
+		require.Nil(t, r.Item)
 	}
 }
