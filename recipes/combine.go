@@ -201,7 +201,7 @@ func distinct(levels []int) string {
 
 func rewardFits(r *Recipe) string {
 	want := map[string]string{Calc: RStar2Outcome, GSM8KSolutions: MathAnswer, OpenAI: Reference}[r.Environment.Name]
-	return unless(r.Reward.Name == want, "must be %s in a %s recipe, got %s", want, r.Environment.Name, r.Reward.Name)
+	return unless(r.Reward.Name == want, "must be %s in a recipe of %s, got %s", want, r.Environment.Name, r.Reward.Name)
 }
 
 func keepFits(r *Recipe) string {

@@ -18,7 +18,7 @@ import (
 const maxBytes = 1 << 20
 
 // notHere says why a field of another environment is refused.
-const notHere = "has no place in a %s recipe: its trajectories are imported, so nothing is sampled, %strained or evaluated"
+const notHere = "has no place in a recipe of %s: its trajectories are imported, so nothing is sampled, %strained or evaluated"
 
 // runless are the further words about environments whose tool calls were run elsewhere.
 var runless = map[string]string{OpenAI: "run, "}
