@@ -2,7 +2,11 @@ package schema
 
 import (
 	"bytes"
+	"fmt"
 	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -80,4 +84,39 @@ func TestEpisodeNamesAreDistinct(t *testing.T) {
 			seen[name] = true
 		}
 	}
+}
+
+// unnest counts an export's rows, turns and calls, each unnested beside all columns.
+const unnest = `
+import sys, polars as pl
+rows = pl.read_parquet(sys.argv[1])
+turns = rows.explode("turns").unnest("turns").filter(pl.col("turn").is_not_null())
+calls = turns.explode("tool_calls").unnest("tool_calls").filter(pl.col("result").is_not_null())
+print(rows.height, turns.height, calls.height)
+`
+
+func TestEpisodesUnnestInPolars(t *testing.T) {
+	python := os.Getenv("ROPEWALK_PYTHON")
+	if python == "" {
+		python = "python3"
+	}
+	if err := exec.Command(python, "-c", "import polars").Run(); err != nil {
+		if os.Getenv("ROPEWALK_REQUIRE_POLARS") != "" {
+			t.Fatalf("%s cannot import polars: %v", python, err)
+		}
+		t.Skipf("%s cannot import polars: %v (set ROPEWALK_PYTHON to one that can)", python, err)
+	}
+	rows := episodeRows(rand.New(rand.NewPCG(3, 3)), 60)
+	turns, calls := 0, 0
+	for _, r := range rows {
+		turns += len(r.Turns)
+		for _, turn := range r.Turns {
+			calls += len(turn.ToolCalls)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "episodes.parquet")
+	require.NoError(t, os.WriteFile(file, encodeEpisodes(t, rows), 0o600))
+	out, err := exec.Command(python, "-c", unnest, file).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Equal(t, fmt.Sprintln(60, turns, calls), string(out))
 }

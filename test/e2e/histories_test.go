@@ -47,6 +47,9 @@ func TestRecordHistories(t *testing.T) {
 	save(t, h, "recorded-bad", "", "refused-input.json")
 	h.run(t, "import", "gsm8k-solutions", h.solutions(t), "--run-id", "recorded-import").ok(t)
 	save(t, h, "recorded-import", "", "import.json")
+	require.NoError(t, os.WriteFile(filepath.Join(h.cwd, "talk.json"), []byte(talk), 0o600))
+	h.run(t, "import", "openai", "talk.json", "--run-id", "recorded-talk").ok(t)
+	save(t, h, "recorded-talk", "", "import-openai.json")
 	h.recordResume(t, train("recorded-lost"))
 }
 
