@@ -24,7 +24,7 @@ func (a AssembleTrajectories) Execute(ctx context.Context, in wire.AssembleInput
 			return err
 		}
 		build := a.sampled
-		if recipe.Environment.Name == recipes.GSM8KSolutions {
+		if recipe.Environment.Imported() {
 			build = a.imported
 		}
 		rows, err := build(ctx, in, recipe)

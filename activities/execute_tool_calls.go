@@ -31,8 +31,11 @@ func (a ExecuteToolCalls) Execute(ctx context.Context, in wire.ToolsInput) (wire
 			return err
 		}
 		run := a.policyCalls
-		if recipe.Environment.Name == recipes.GSM8KSolutions {
+		switch recipe.Environment.Name {
+		case recipes.GSM8KSolutions:
 			run = a.importedCalls
+		case recipes.OpenAI:
+			run = a.recordedCalls
 		}
 		var rows []schema.ToolCallRow
 		if rows, measured, err = run(ctx, w, in, recipe); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// ImportTrajectories turns an uploaded file of other systems' solutions into committed prompts,
+// ImportTrajectories turns an uploaded file of other systems' trajectories into committed prompts,
 // turns and trajectories. Nobody knows the probabilities with which they were written: those are null.
 type ImportTrajectories struct{ *Deps }
 
@@ -24,27 +24,20 @@ func (a ImportTrajectories) Execute(ctx context.Context, in wire.ImportInput) (w
 	out := wire.Imported{}
 	s := spec{scope: in.Scope, stage: wire.StageImport, turn: -1, shard: -1}
 	err := execute(ctx, a.Deps, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
-		items, err := a.source(ctx, in.Source, in.Digest)
+		tables, err := a.rows(ctx, in)
 		if err != nil {
 			return err
 		}
-		tables, err := gsm8k.Rows(in.Scope.Step, items, a.tokens.Encode)
-		if err != nil {
-			return err
-		}
-		for i := range tables.Trajectories {
-			tables.Trajectories[i].Reference = &tables.Correct[i]
-		}
-		for first := 0; first < len(items); first += shardGroups {
-			shard, err := a.shard(ctx, in.Scope, len(out.Shards), pick(tables, in.Scope.Step, first, first+shardGroups))
+		for first := 0; first < len(tables.prompts); first += shardGroups {
+			shard, err := a.shard(ctx, in.Scope, len(out.Shards), tables.groups(in.Scope.Step, first, first+shardGroups))
 			if err != nil {
 				return err
 			}
 			out.Shards = append(out.Shards, shard)
 			out.Calls += shard.Calls
-			w.progress.set(min(first+shardGroups, len(items)), len(items))
+			w.progress.set(min(first+shardGroups, len(tables.prompts)), len(tables.prompts))
 		}
-		out.Trajectories = len(tables.Trajectories)
+		out.Trajectories = len(tables.trajectories)
 		w.manifest.Note = map[string]string{"source": in.Source, "source_digest": in.Digest}
 		w.timing.Rows = int64(out.Trajectories)
 		return nil
@@ -52,48 +45,74 @@ func (a ImportTrajectories) Execute(ctx context.Context, in wire.ImportInput) (w
 	return out, err
 }
 
-// pick returns the rows of groups first…last−1.
-func pick(t gsm8k.Tables, step, first, last int) gsm8k.Tables {
+// imported are rows on their way into shards, each table in the record's order.
+type imported struct {
+	prompts      []schema.PromptRow
+	turns        []schema.TurnRow
+	trajectories []schema.TrajectoryRow
+}
+
+// rows reads the uploaded file into rows.
+func (a ImportTrajectories) rows(ctx context.Context, in wire.ImportInput) (imported, error) {
+	if in.Format == wire.FormatOpenAI {
+		return a.conversations(ctx, in)
+	}
+	items, err := a.source(ctx, in.Source, in.Digest)
+	if err != nil {
+		return imported{}, err
+	}
+	t, err := gsm8k.Rows(in.Scope.Step, items, a.tokens.Encode)
+	if err != nil {
+		return imported{}, err
+	}
+	for i := range t.Trajectories {
+		t.Trajectories[i].Reference = &t.Correct[i]
+	}
+	return imported{t.Prompts, t.Turns, t.Trajectories}, nil
+}
+
+// groups returns the rows of groups first…last−1.
+func (t imported) groups(step, first, last int) imported {
 	from, to := schema.GroupID(step, first), schema.GroupID(step, last)
 	within := func(group string) bool { return from <= group && group < to }
-	var out gsm8k.Tables
-	for _, r := range t.Prompts {
+	var out imported
+	for _, r := range t.prompts {
 		if within(r.GroupID) {
-			out.Prompts = append(out.Prompts, r)
+			out.prompts = append(out.prompts, r)
 		}
 	}
-	for _, r := range t.Turns {
+	for _, r := range t.turns {
 		if within(r.GroupID) {
-			out.Turns = append(out.Turns, r)
+			out.turns = append(out.turns, r)
 		}
 	}
-	for _, r := range t.Trajectories {
+	for _, r := range t.trajectories {
 		if within(r.GroupID) {
-			out.Trajectories = append(out.Trajectories, r)
+			out.trajectories = append(out.trajectories, r)
 		}
 	}
 	return out
 }
 
 // shard commits one shard's prompts, turns and trajectories under one manifest.
-func (a ImportTrajectories) shard(ctx context.Context, scope wire.Scope, number int, tables gsm8k.Tables) (wire.ImportedShard, error) {
+func (a ImportTrajectories) shard(ctx context.Context, scope wire.Scope, number int, tables imported) (wire.ImportedShard, error) {
 	m, err := a.manifest(ctx, spec{scope: scope, stage: wire.StageRollout, turn: 0, shard: number})
 	if err != nil {
 		return wire.ImportedShard{}, err
 	}
 	w := &draft{deps: a.Deps, place: m.Place, manifest: m}
-	if err := put(ctx, w, tables.Prompts); err != nil {
+	if err := put(ctx, w, tables.prompts); err != nil {
 		return wire.ImportedShard{}, err
 	}
-	if err := put(ctx, w, tables.Turns); err != nil {
+	if err := put(ctx, w, tables.turns); err != nil {
 		return wire.ImportedShard{}, err
 	}
-	if err := put(ctx, w, tables.Trajectories); err != nil {
+	if err := put(ctx, w, tables.trajectories); err != nil {
 		return wire.ImportedShard{}, err
 	}
 	_, ref, _, err := a.Record.Commit(ctx, w.manifest)
 	out := wire.ImportedShard{Manifest: ref}
-	for _, t := range tables.Turns {
+	for _, t := range tables.turns {
 		out.Calls += int(t.ToolCalls)
 	}
 	return out, err

@@ -41,7 +41,7 @@ func (a PrepareRun) prepare(ctx context.Context, in wire.PrepareInput, out *wire
 		if err != nil {
 			return err
 		}
-		if err := suits(in.Kind, resolved.Recipe); err != nil {
+		if err := suits(in, resolved.Recipe); err != nil {
 			return err
 		}
 		if found && committed.Config != resolved.Digest {
@@ -76,13 +76,13 @@ func recipeName(in wire.PrepareInput) string {
 }
 
 // suits refuses a recipe of the other kind of workflow.
-func suits(kind string, r recipes.Recipe) error {
-	imported := r.Environment.Name == recipes.GSM8KSolutions
-	if kind == "train" && imported {
-		return refuse(wire.FailBadInput, "environment.name: %s holds imported solutions, which cannot be trained on; use ropewalk import (ReprocessRun)", r.Environment.Name)
+func suits(in wire.PrepareInput, r recipes.Recipe) error {
+	name := r.Environment.Name
+	if in.Kind == "train" && r.Environment.Imported() {
+		return refuse(wire.FailBadInput, "environment.name: %s holds imported solutions, which cannot be trained on; use ropewalk import (ReprocessRun)", name)
 	}
-	if kind == "reprocess" && !imported {
-		return refuse(wire.FailBadInput, "environment.name: ReprocessRun wants imported solutions (%s), got %s", recipes.GSM8KSolutions, r.Environment.Name)
+	if in.Kind == "reprocess" && name != in.Format {
+		return refuse(wire.FailBadInput, "environment.name: an import of format %s wants a recipe of that environment, got %s", in.Format, name)
 	}
 	return nil
 }

@@ -32,6 +32,11 @@ func (a ScoreRewards) Execute(ctx context.Context, in wire.ScoreInput) (wire.Sco
 		if err != nil {
 			return err
 		}
+		for _, t := range trajectories {
+			if recipe.Reward.Name == recipes.Reference && (t.SourceReward == nil || t.Reference == nil) {
+				return refuse(wire.FailCorrupt, "trajectory %s has no reward of its source", t.TrajectoryID)
+			}
+		}
 		grade := func(t schema.TrajectoryRow) schema.RewardRow { return score(t, recipe.Reward) }
 		rows, excluded, err := scoreEach(trajectories, grade, func(t schema.TrajectoryRow, r schema.RewardRow) {
 			count(&out, t, r)
@@ -94,8 +99,16 @@ func score(t schema.TrajectoryRow, method recipes.Reward) schema.RewardRow {
 	}
 }
 
-// grade reads the answer out of the text, or takes the one that an importer has extracted.
+// grade reads the answer out of the text, or takes the one that an importer has extracted, or the
+// reward itself.
 func grade(t schema.TrajectoryRow, method recipes.Reward) reward.Outcome {
+	if method.Name == recipes.Reference {
+		verdict := reward.ReferenceFailure
+		if *t.Reference {
+			verdict = reward.ReferenceSuccess
+		}
+		return reward.Outcome{Reward: *t.SourceReward, Verdict: verdict, Answer: t.FinalAnswer}
+	}
 	if method.Name == recipes.MathAnswer {
 		if !t.HasAnswer {
 			return reward.Outcome{Verdict: reward.NoAnswer}

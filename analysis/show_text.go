@@ -40,7 +40,7 @@ func droppedWords(dropped []Reason) string {
 
 func (e Episode) write(p *printer) {
 	p.line("\n── trajectory %s · %s", e.Selection.TrajectoryID, e.judged())
-	p.line("problem    %s   (level %d, answer %s)", printable(e.Prompt.Problem), e.Prompt.Level, printable(e.Prompt.Answer))
+	e.writeProblem(p)
 	for _, turn := range e.Turns {
 		e.writeTurn(p, turn)
 	}
@@ -66,6 +66,16 @@ func (e Episode) judged() string {
 		return "no reward · " + e.fate()
 	}
 	return fmt.Sprintf("reward %g (%s) · %s", e.Reward.Reward, e.Reward.Verdict, e.fate())
+}
+
+// writeProblem prints the problem; one of several lines, as conversations have them, as a block.
+func (e Episode) writeProblem(p *printer) {
+	if e.Trajectory.Messages != nil {
+		p.line("task       %s   (%s)", printable(e.Trajectory.ProblemID), e.Trajectory.Source)
+		p.block("problem", e.Prompt.Problem)
+		return
+	}
+	p.line("problem    %s   (level %d, answer %s)", printable(e.Prompt.Problem), e.Trajectory.Level, printable(e.Trajectory.Gold))
 }
 
 // fate says whether the trajectory entered the update, with what advantage, or why not.
@@ -106,6 +116,10 @@ func (e Episode) writeTurn(p *printer, t schema.TurnRow) {
 			status += fmt.Sprintf(", exit code %d", c.ExitCode)
 		}
 		p.line("  call %-6d%s: %s", c.Call, cmp.Or(c.Name, "(not a readable call)"), status)
+		if e.Trajectory.Messages != nil { // recorded, not run
+			p.block("    given", c.Arguments)
+			p.block("    answer", c.Response)
+		}
 		p.block("    code", c.Code)
 		p.block("    stdin", c.Stdin)
 		p.block("    stdout", c.Stdout)

@@ -94,11 +94,11 @@ var combinations = []combination{
 		},
 	},
 	{
-		at: "reward.name", reads: []string{"environment.name"}, doc: "rstar2_outcome for calc, math_answer for gsm8k-solutions",
+		at: "reward.name", reads: []string{"environment.name"}, doc: "rstar2_outcome for calc, math_answer for gsm8k-solutions, reference for openai",
 		check: rewardFits,
 	},
 	{
-		at: "resample.roc.keep", reads: []string{"rollout.oversample"}, doc: "at most rollout.oversample (for gsm8k-solutions: the group's 4)",
+		at: "resample.roc.keep", reads: []string{"rollout.oversample"}, doc: "at most rollout.oversample (for gsm8k-solutions: the group's 4; openai: any, and smaller groups are dropped)",
 		check: keepFits,
 	},
 	{
@@ -200,13 +200,13 @@ func distinct(levels []int) string {
 }
 
 func rewardFits(r *Recipe) string {
-	want := map[string]string{Calc: RStar2Outcome, GSM8KSolutions: MathAnswer}[r.Environment.Name]
-	return unless(r.Reward.Name == want, "must be %s in a %s recipe, got %s", want, r.Environment.Name, r.Reward.Name)
+	want := map[string]string{Calc: RStar2Outcome, GSM8KSolutions: MathAnswer, OpenAI: Reference}[r.Environment.Name]
+	return unless(r.Reward.Name == want, "must be %s in a recipe of %s, got %s", want, r.Environment.Name, r.Reward.Name)
 }
 
 func keepFits(r *Recipe) string {
 	switch {
-	case r.Resample.RoC == nil:
+	case r.Resample.RoC == nil, r.Environment.Name == OpenAI: // its groups are as large as the file says
 		return ""
 	case r.Environment.Name == GSM8KSolutions:
 		return atMost(r.Resample.RoC.Keep, "the solutions of a question", GSM8KGroup)

@@ -18,7 +18,10 @@ import (
 const maxBytes = 1 << 20
 
 // notHere says why a field of another environment is refused.
-const notHere = "has no place in a %s recipe: its trajectories are imported, so nothing is sampled, trained or evaluated"
+const notHere = "has no place in a recipe of %s: its trajectories are imported, so nothing is sampled, %strained or evaluated"
+
+// runless are the further words about environments whose tool calls were run elsewhere.
+var runless = map[string]string{OpenAI: "run, "}
 
 // Parse reads and validates a recipe. The error is of type Problems and holds every fault; a
 // recipe with a fault is not returned. file only names the text in messages.
@@ -173,7 +176,7 @@ func (d *decoder) section(f *Field, n *yaml.Node, v reflect.Value) {
 		}
 		d.where[c.Path] = key
 		if !c.belongs(d.environment) {
-			d.fail(key, c.Path, notHere, d.environment)
+			d.fail(key, c.Path, notHere, d.environment, runless[d.environment])
 			return
 		}
 		d.field(c, value, v.Field(c.index))

@@ -3,6 +3,7 @@ package recipes
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,7 +24,7 @@ type Field struct {
 	Enum     []string
 	Keys     []string // of a mapping
 	Pattern  string
-	Only     string   // environment that the field belongs to; "" = all
+	Only     []string // environments that the field belongs to; nil = all
 	Fields   []*Field // of a section
 
 	index int          // in the parent's struct
@@ -65,7 +66,7 @@ func (f *Field) child(name string) *Field {
 // belongs reports whether the field has a place in recipes of that environment; with an
 // unknown environment every field has.
 func (f *Field) belongs(environment string) bool {
-	return f.Only == "" || environment == "" || f.Only == environment
+	return f.Only == nil || environment == "" || slices.Contains(f.Only, environment)
 }
 
 // root is the table, as a tree.
@@ -112,7 +113,7 @@ func leaf(t reflect.Type) *Field {
 }
 
 func (f *Field) readTags(tag reflect.StructTag) {
-	f.Doc, f.Default, f.Pattern, f.Only = tag.Get("doc"), tag.Get("default"), tag.Get("pattern"), tag.Get("only")
+	f.Doc, f.Default, f.Pattern = tag.Get("doc"), tag.Get("default"), tag.Get("pattern")
 	f.Required = tag.Get("required") == "true"
 	if f.IsSection() && !f.Nullable {
 		for _, c := range f.Fields {
@@ -120,7 +121,7 @@ func (f *Field) readTags(tag reflect.StructTag) {
 		}
 	}
 	f.Min, f.Max, f.Above = limit(tag, "min"), limit(tag, "max"), limit(tag, "above")
-	f.Enum, f.Keys = words(tag.Get("enum")), words(tag.Get("keys"))
+	f.Enum, f.Keys, f.Only = words(tag.Get("enum")), words(tag.Get("keys")), words(tag.Get("only"))
 }
 
 // limit reads a numeric tag; a malformed tag is a programming error that any test meets.

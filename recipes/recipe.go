@@ -11,7 +11,7 @@ package recipes
 //	enum      the names allowed, separated by |
 //	keys      the keys allowed in a mapping, separated by |
 //	pattern   a regular expression for text
-//	only      the environment that the field belongs to; other environments refuse it
+//	only      the environments that the field belongs to, separated by |; others refuse it
 
 // Recipe composes one run out of independent choices.
 type Recipe struct {
@@ -24,7 +24,7 @@ type Recipe struct {
 	Policy      Policy      `json:"policy,omitzero" only:"calc" doc:"the model that is trained: its shape when it is made here"`
 	WarmStart   WarmStart   `json:"warm_start,omitzero" only:"calc" doc:"behaviour cloning on a scripted teacher's demonstrations, before step 0"`
 	Rollout     Rollout     `json:"rollout,omitzero" only:"calc" doc:"how trajectories are sampled"`
-	Sandbox     Sandbox     `json:"sandbox" doc:"the limits of one tool call"`
+	Sandbox     Sandbox     `json:"sandbox,omitzero" only:"calc|gsm8k-solutions" doc:"the limits of one tool call"`
 	Reward      Reward      `json:"reward" doc:"the outcome reward"`
 	Resample    Resample    `json:"resample,omitzero" doc:"which trajectories train the policy: VSPO over the groups, then RoC inside the kept ones; absent keeps everything"`
 	Advantage   Advantage   `json:"advantage" doc:"the advantage estimator"`
@@ -38,10 +38,13 @@ type Recipe struct {
 const (
 	Calc           = "calc"
 	GSM8KSolutions = "gsm8k-solutions"
+	OpenAI         = "openai"
 
-	// RStar2Outcome and MathAnswer are the rewards: of sampled text, and of an imported final answer.
+	// RStar2Outcome, MathAnswer and Reference are the rewards: of sampled text, of an imported final
+	// answer, and the one that an imported conversation's source gave.
 	RStar2Outcome = "rstar2_outcome"
 	MathAnswer    = "math_answer"
+	Reference     = "reference"
 )
 
 // GSM8KGroup is the number of trajectories of each group of GSM8KSolutions: four systems
@@ -50,10 +53,13 @@ const GSM8KGroup = 4
 
 // Environment chooses the task.
 type Environment struct {
-	Name string `json:"name" required:"true" enum:"calc|gsm8k-solutions" doc:"calc: generated integer arithmetic with a Python tool; gsm8k-solutions: imported solutions of GSM8K questions, four a group"`
+	Name string `json:"name" required:"true" enum:"calc|gsm8k-solutions|openai" doc:"calc: generated integer arithmetic with a Python tool; gsm8k-solutions: imported solutions of GSM8K questions, four a group; openai: imported conversations in OpenAI's chat format, the trials of a task a group"`
 	// LevelShares is the share of each level among training prompts; key = number of operands.
 	LevelShares map[string]float64 `json:"level_shares,omitempty" default:"{'2': 0.3, '3': 0.4, '4': 0.3}" min:"0" max:"1" keys:"2|3|4" only:"calc" doc:"share of each level (number of operands) among training prompts"`
 }
+
+// Imported reports whether the environment's trajectories come from elsewhere.
+func (e Environment) Imported() bool { return e.Name == GSM8KSolutions || e.Name == OpenAI }
 
 // Policy is the model: its shape when made here.
 type Policy struct {
@@ -110,7 +116,7 @@ type Sandbox struct {
 
 // Reward chooses the outcome reward.
 type Reward struct {
-	Name string `json:"name" required:"true" enum:"rstar2_outcome|math_answer" doc:"rstar2_outcome: 1 if the box inside <answer> equals the gold answer, else 0; math_answer: the same comparison on an imported solution's final answer"`
+	Name string `json:"name" required:"true" enum:"rstar2_outcome|math_answer|reference" doc:"rstar2_outcome: 1 if the box inside <answer> equals the gold answer, else 0; math_answer: the same comparison on an imported solution's final answer; reference: the number that an imported conversation's source gave it"`
 	// Fallback grades the whole text when there is no <answer> (as rStar2's released code does).
 	Fallback bool `json:"fallback,omitempty" default:"false" only:"calc" doc:"grade the last box of the whole text when there is no <answer>"`
 }

@@ -34,6 +34,14 @@ reward: {name: math_answer}
 advantage: {name: grpo}
 `
 
+// talk is the shortest openai recipe.
+const talk = `version: 1
+name: talk
+environment: {name: openai}
+reward: {name: reference}
+advantage: {name: grpo}
+`
+
 // bad is one faulty recipe: old → new pairs change the base text.
 type bad struct {
 	name     string
@@ -84,7 +92,7 @@ f:15: optimiser: no such field; did you mean optimizer?`},
 	{name: "version from the future", change: []string{"version: 1", "version: 2"}, want: `f:1: version: must be 1, got 2`},
 	{name: "not among the names", change: []string{"{name: ppo_clip}", "{name: ppo_clip, aggregation: token_mean}"},
 		want: `f:14: loss.aggregation: must be one of token-mean, seq-mean-token-mean, seq-mean-token-sum, seq-mean-token-sum-norm (did you mean token-mean?), got "token_mean"`},
-	{name: "unknown environment", change: []string{"{name: calc}", "{name: chess}"}, want: `f:4: environment.name: must be one of calc, gsm8k-solutions, got "chess"`},
+	{name: "unknown environment", change: []string{"{name: calc}", "{name: chess}"}, want: `f:4: environment.name: must be one of calc, gsm8k-solutions, openai, got "chess"`},
 	{name: "name with a slash", change: []string{"name: small", "name: a/b"}, want: `f:2: name: must match ^[a-z0-9][a-z0-9._-]{0,62}$, got "a/b"`},
 	{name: "level outside", change: []string{"{optimizer: {lr: 0.002}}", "{levels: [2, 5], optimizer: {lr: 0.002}}"},
 		want: `f:5: warm_start.levels[1]: must be ≤ 4, got 5`},
@@ -108,10 +116,12 @@ f:1: steps: is required
 f:1: version: is required
 f:1: warm_start: is required`},
 	{name: "trained sections in an imported recipe", base: offline, change: []string{"advantage:", "steps: 3\npolicy: {layers: 1}\nadvantage:"},
-		want: `f:5: steps: has no place in a gsm8k-solutions recipe: its trajectories are imported, so nothing is sampled, trained or evaluated
-f:6: policy: has no place in a gsm8k-solutions recipe: its trajectories are imported, so nothing is sampled, trained or evaluated`},
+		want: `f:5: steps: has no place in a recipe of gsm8k-solutions: its trajectories are imported, so nothing is sampled, trained or evaluated
+f:6: policy: has no place in a recipe of gsm8k-solutions: its trajectories are imported, so nothing is sampled, trained or evaluated`},
+	{name: "a sandbox where nothing runs", base: talk, change: []string{"advantage:", "sandbox: {cpu_seconds: 2}\nadvantage:"},
+		want: `f:5: sandbox: has no place in a recipe of openai: its trajectories are imported, so nothing is sampled, run, trained or evaluated`},
 	{name: "trained fields in an imported recipe", base: offline, change: []string{"solutions}", "solutions, level_shares: {2: 1}}"},
-		want: `f:3: environment.level_shares: has no place in a gsm8k-solutions recipe: its trajectories are imported, so nothing is sampled, trained or evaluated`},
+		want: `f:3: environment.level_shares: has no place in a recipe of gsm8k-solutions: its trajectories are imported, so nothing is sampled, trained or evaluated`},
 }
 
 // badDocuments are faults of the YAML itself, and combinations of sound fields.
@@ -150,9 +160,10 @@ f:5: policy.head_dim: must be even, got 9`},
 		want: `f:8: rollout.max_tokens: must be ≤ policy.max_positions (256), got 300
 f:9: rollout.max_turn_tokens: must be ≤ max_tokens (300), got 301`},
 	{name: "shards larger than a step", change: []string{"prompts: 16", "prompts: 4\n  shard_groups: 5"}, want: `f:8: rollout.shard_groups: must be ≤ prompts (4), got 5`},
+	{name: "reward of another import", base: talk, change: []string{"reference", "math_answer"}, want: `f:4: reward.name: must be reference in a recipe of openai, got math_answer`},
 	{name: "wall near CPU", base: offline + "sandbox: {cpu_seconds: 2, wall_seconds: 19.5}\n", want: `f:6: sandbox.wall_seconds: must be ≥ 10 × cpu_seconds (20), got 19.5`},
 	{name: "reward of the other environment", base: offline, change: []string{"math_answer", "rstar2_outcome"},
-		want: `f:4: reward.name: must be math_answer in a gsm8k-solutions recipe, got rstar2_outcome`},
+		want: `f:4: reward.name: must be math_answer in a recipe of gsm8k-solutions, got rstar2_outcome`},
 	{name: "dual clip inside", change: []string{"{name: ppo_clip}", "{name: ppo_clip, dual_clip: 0.5}"}, want: `f:14: loss.dual_clip: must be 0 (off) or > 1, got 0.5`},
 	{name: "more minibatches than rows", change: []string{"lr: 0.001", "lr: 0.001, minibatches: 129"}, want: `f:15: optimizer.minibatches: must be ≤ the rows of a full batch (128), got 129`},
 	{name: "thirds", change: []string{"loss:", "evaluation: {problems: 512}\nloss:"}, want: `f:14: evaluation.problems: must be divisible by 3 (a third of each level), got 512`},

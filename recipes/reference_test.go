@@ -26,8 +26,9 @@ name of a recipe that comes with the program (%s).
   ` + "`# yaml-language-server: $schema=schema.json`" + `.
 - The record keeps the resolved recipe: every field, as canonical JSON, named by its SHA-256.
 
-A field without a default is required. *calc* marks what belongs to that environment alone: a
-` + "`gsm8k-solutions`" + ` recipe refuses it, for its trajectories are imported, and nothing is sampled, trained or evaluated.
+A field without a default is required. *calc* marks what belongs to that environment alone: recipes of
+` + "`gsm8k-solutions` and `openai`" + ` refuse it, for their trajectories are imported, and nothing is sampled, trained or
+evaluated; nor does ` + "`openai`" + ` run any tool.
 YAML's anchors, aliases and merge keys are not part of the format.
 `
 
@@ -67,7 +68,7 @@ func writeTable(b *strings.Builder, section *Field) {
 			name = fmt.Sprintf("[`%s`](#%s)", f.Name, strings.ReplaceAll(f.Path, ".", ""))
 		}
 		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s |\n",
-			name, strings.ReplaceAll(f.Doc, "|", `\|`), f.TypeName(), f.limitsInWords(), f.defaultInWords(), italic(f.Only))
+			name, strings.ReplaceAll(f.Doc, "|", `\|`), f.TypeName(), f.limitsInWords(), f.defaultInWords(), italic(strings.Join(f.Only, ", ")))
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 func TestResolveBuiltin(t *testing.T) {
-	require.Equal(t, []string{"gsm8k-offline", "quickstart"}, Builtin())
+	require.Equal(t, []string{"gsm8k-offline", "openai-offline", "quickstart"}, Builtin())
 	for _, name := range Builtin() {
 		a, err := Resolve(name, "", nil, nil, nil)
 		require.NoError(t, err)
@@ -92,7 +92,7 @@ func TestResolveUnknown(t *testing.T) {
 	_, err = Resolve("recipes/quickstart.yaml", "", nil, nil, nil)
 	require.EqualError(t, err, "recipe recipes/quickstart.yaml: no such built-in recipe; did you mean quickstart?")
 	_, err = Resolve("other", "", nil, nil, nil)
-	require.EqualError(t, err, "recipe other: no such built-in recipe; there are gsm8k-offline, quickstart (another recipe is given as a file or inline)")
+	require.EqualError(t, err, "recipe other: no such built-in recipe; there are gsm8k-offline, openai-offline, quickstart (another recipe is given as a file or inline)")
 	_, err = Resolve("", "steps: 1", nil, nil, nil)
 	require.ErrorContains(t, err, "inline recipe:1: advantage: is required")
 }

@@ -75,7 +75,7 @@ func (f *Field) sectionSchema(s object) {
 	var required []string
 	for _, c := range f.Fields {
 		properties[c.Name] = c.schema()
-		if c.Required && c.Only == "" {
+		if c.Required && c.Only == nil {
 			required = append(required, c.Name)
 		}
 	}
@@ -134,9 +134,9 @@ func (f *Field) demands(environment string) object {
 		switch {
 		case !c.belongs(environment):
 			properties[c.Name] = false
-		case c.Only != "" && c.Required:
+		case c.Only != nil && c.Required:
 			required = append(required, c.Name)
-		case c.Only == "" && c.IsSection():
+		case c.Only == nil && c.IsSection():
 			if inner := c.demands(environment); len(inner) > 0 {
 				properties[c.Name] = inner
 			}

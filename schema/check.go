@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -60,6 +61,13 @@ func (c *checks) line(field string, text *string) {
 func (c *checks) oneOf(field, value string, allowed ...string) {
 	if !slices.Contains(allowed, value) {
 		c.fail(field, "must be one of %q, got %q", allowed, value)
+	}
+}
+
+// json checks a nullable JSON text.
+func (c *checks) json(field string, text *string) {
+	if text != nil && !(utf8.ValidString(*text) && json.Valid([]byte(*text))) {
+		c.fail(field, "must be JSON in UTF-8")
 	}
 }
 

@@ -2,6 +2,9 @@ package schema
 
 import (
 	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strconv"
 	"testing"
 
@@ -94,10 +97,10 @@ func TestFilesOfAnotherKindAreRefusedByName(t *testing.T) {
 		text string
 	}{
 		{"another table", foreign(t, "turns", "1", zstd, before()), `ropewalk.table says "turns"`},
-		{"a later version", foreign(t, "rewards", strconv.Itoa(Version+1), zstd, before()), "newer than this program's 2; upgrade"},
+		{"a later version", foreign(t, "rewards", strconv.Itoa(Version+1), zstd, before()), fmt.Sprintf("newer than this program's %d; upgrade", Version)},
 		{"no version", foreign(t, "rewards", "", zstd, before()), `ropewalk.schema_version is ""`},
 		{"a missing column", foreign(t, "rewards", "1", zstd, missing{}), "required column trajectory_id is missing"},
-		{"an unknown column", foreign(t, "rewards", "1", zstd, extra{rewardsBefore: before()}), "column bonus is not in schema version 2"},
+		{"an unknown column", foreign(t, "rewards", "1", zstd, extra{rewardsBefore: before()}), fmt.Sprintf("column bonus is not in schema version %d", Version)},
 		{"a column of another type", foreign(t, "rewards", "1", zstd, retyped{}), "column level is required INT(64,true), want required INT(32,true)"},
 		{"nulls where none may be", foreign(t, "rewards", "1", zstd, nullable{}), "column group_id is nullable STRING, want required STRING"},
 		{"another compression", foreign(t, "rewards", "1", parquet.Compression(&parquet.Snappy), before()), "compressed by SNAPPY"},
@@ -108,5 +111,21 @@ func TestFilesOfAnotherKindAreRefusedByName(t *testing.T) {
 			require.ErrorContains(t, err, test.text)
 			require.ErrorContains(t, err, "decode table rewards")
 		})
+	}
+}
+
+// testdata/v1 holds a file of version 1, before imported conversations had columns of their own.
+func TestTrajectoriesOfVersion1AreRead(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("testdata", "v1", "trajectories.parquet"))
+	require.NoError(t, err)
+	rows, err := Decode[TrajectoryRow](data)
+	require.NoError(t, err)
+	require.Len(t, rows, 12)
+	for _, r := range rows {
+		require.NoError(t, r.Validate())
+		require.NotEmpty(t, r.Source)
+		require.Nil(t, r.SourceReward)
+		require.Nil(t, r.Messages)
+		require.Nil(t, r.Item)
 	}
 }

@@ -19,7 +19,7 @@ const bloomBitsPerValue = 10
 
 // longTexts are the columns whose least and greatest value nobody filters by; their statistics
 // would copy whole texts into the footer.
-var longTexts = []string{"problem", "observation", "response", "arguments", "code", "stdin", "stdout", "stderr", "value", "text"}
+var longTexts = []string{"problem", "observation", "response", "arguments", "code", "stdin", "stdout", "stderr", "value", "text", "messages", "item"}
 
 // Encode writes rows as one Parquet shard of their table. The rows must be valid and in canonical
 // order (Sort); an error names the row and the field. Equal rows give equal bytes.
@@ -121,6 +121,11 @@ func rawBytes(row reflect.Value) int {
 			size += 4 + f.Len()
 		case reflect.Slice:
 			size += 4 + f.Len()*int(f.Type().Elem().Size())
+		case reflect.Pointer:
+			if !f.IsNil() && f.Elem().Kind() == reflect.String {
+				size += f.Elem().Len()
+			}
+			size += int(f.Type().Size())
 		default:
 			size += int(f.Type().Size())
 		}

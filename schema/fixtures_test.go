@@ -96,6 +96,10 @@ func trajectoryRows(r *rand.Rand, n int) []TrajectoryRow {
 			Turns: 1 + r.Int32N(3), ToolCalls: calls, ToolErrors: r.Int32N(calls + 1), AnswerTags: r.Int32N(3), Tokens: all,
 			ResponseTokens: r.Int32N(all + 1), Finish: pick(r, []string{"answered", "no_action", "max_turns", "length"}),
 			FinalAnswer: pick(r, texts), HasAnswer: r.IntN(2) == 0, Gold: pick(r, texts), PolicyVersion: digestFor(r), Text: pick(r, texts), Reference: pick(r, []*bool{nil, &yes, &no})}
+		if r.IntN(2) == 0 {
+			reward, list, item := r.NormFloat64(), `[{"role": "user", "content": "∑ \u0000"}]`, `{}`
+			rows[i].SourceReward, rows[i].Messages, rows[i].Item = &reward, &list, &item
+		}
 		if i%7 == 6 {
 			rows[i].Finish, rows[i].Excluded = "excluded", &why
 		}

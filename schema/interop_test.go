@@ -91,6 +91,10 @@ func widened(v reflect.Value) any {
 		return out
 	case float64:
 		return decimal(x)
+	case *float64:
+		if x != nil {
+			return decimal(*x)
+		}
 	case []int32:
 		if x == nil {
 			return []int32{}

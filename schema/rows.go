@@ -15,13 +15,14 @@ package schema
 
 // PromptRow is one prompt of a step (table prompts).
 type PromptRow struct {
-	GroupID    string  `parquet:"group_id"`
-	ProblemID  string  `parquet:"problem_id"`
-	Level      int32   `parquet:"level"`
-	Problem    string  `parquet:"problem"`
-	Answer     string  `parquet:"answer,dict"`
-	Expression string  `parquet:"expression"`
-	TokenIDs   []int32 `parquet:"token_ids,list" parquet-element:",dict"` // the whole first prefix
+	GroupID    string `parquet:"group_id"`
+	ProblemID  string `parquet:"problem_id"`
+	Level      int32  `parquet:"level"`
+	Problem    string `parquet:"problem"`
+	Answer     string `parquet:"answer,dict"`
+	Expression string `parquet:"expression"`
+	// TokenIDs is the whole first prefix; of an imported group, what its trajectories' prefixes share.
+	TokenIDs []int32 `parquet:"token_ids,list" parquet-element:",dict"`
 }
 
 // TurnRow is one turn (table turns): its context (the prompt at turn 0, the rendered tool
@@ -36,7 +37,7 @@ type TurnRow struct {
 	LossMask      []int32   `parquet:"loss_mask,list" parquet-element:",dict"`           // 1 for tokens the policy produced
 	LogProbs      []float32 `parquet:"logprobs,list,optional" parquet-element:",split"`  // 0 for context; null for imported rows
 	Entropies     []float32 `parquet:"entropies,list,optional" parquet-element:",split"` // nats; 0 for context; null for imported rows
-	Observation   string    `parquet:"observation"`                                      // text of the context (tool responses); "" at turn 0
+	Observation   string    `parquet:"observation"`                                      // text of the context (tool responses); "" at turn 0, but for what only this trajectory was asked
 	Response      string    `parquet:"response"`                                         // text of the response
 	Finish        string    `parquet:"finish,dict"`                                      // stop | length; "" where excluded
 	ToolCalls     int32     `parquet:"tool_calls"`                                       // calls in the response, parsed or not
@@ -56,7 +57,7 @@ type ToolCallRow struct {
 	Arguments    string  `parquet:"arguments"`
 	Code         string  `parquet:"code"`
 	Stdin        string  `parquet:"stdin"`
-	Status       string  `parquet:"status,dict"` // a sandbox status, or an env.CallError; "" where excluded
+	Status       string  `parquet:"status,dict"` // a sandbox status, an env.CallError, or of a recorded call ok, tool_error or no_response; "" where excluded
 	ExitCode     int32   `parquet:"exit_code"`
 	Stdout       string  `parquet:"stdout"`
 	Stderr       string  `parquet:"stderr"`
@@ -78,7 +79,7 @@ type TrajectoryRow struct {
 	AnswerTags     int32   `parquet:"answer_tags"` // closed <answer> pairs over all turns
 	Tokens         int32   `parquet:"tokens"`
 	ResponseTokens int32   `parquet:"response_tokens"`
-	Finish         string  `parquet:"finish,dict"` // answered | no_action | max_turns | length | excluded
+	Finish         string  `parquet:"finish,dict"` // answered | no_action | max_turns | length | tool_calls (an imported one ended after calls) | excluded
 	FinalAnswer    string  `parquet:"final_answer,dict"`
 	HasAnswer      bool    `parquet:"has_answer"`
 	Gold           string  `parquet:"gold,dict"`
@@ -86,6 +87,11 @@ type TrajectoryRow struct {
 	Text           string  `parquet:"text"`               // every response, concatenated with observations, as graded
 	Reference      *bool   `parquet:"reference,optional"` // the verdict of an imported row's source; null for rollouts
 	Excluded       *string `parquet:"excluded,optional"`  // what broke; null for a whole trajectory
+	// What an imported conversation's source said, null for all others: its reward, its messages as
+	// they were (a JSON list), and the other fields beside them (a JSON object).
+	SourceReward *float64 `parquet:"source_reward,optional,split"`
+	Messages     *string  `parquet:"messages,optional"`
+	Item         *string  `parquet:"item,optional"`
 }
 
 // RewardRow is one trajectory's reward (table rewards). An excluded trajectory has none.

@@ -3,7 +3,8 @@ package schema
 import "fmt"
 
 // Version is the schema version that this code writes. It grows when a nullable column is added:
-// 2 added excluded to turns, tool_calls, trajectories and selection.
+// 2 added excluded to turns, tool_calls, trajectories and selection; source_reward, messages and
+// item to trajectories; the clip fractions by sign to updates.
 const Version = 2
 
 // Table names a kind of shard.

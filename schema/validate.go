@@ -91,11 +91,16 @@ func (r TrajectoryRow) Validate() error {
 		c.fail("response_tokens", "must be ≤ tokens (%d), got %d", r.Tokens, r.ResponseTokens)
 	}
 	c.line("excluded", r.Excluded)
-	ends := []string{"answered", "no_action", "max_turns", "length"}
+	ends := []string{"answered", "no_action", "max_turns", "length", "tool_calls"}
 	if r.Excluded != nil {
 		ends = append(ends, "excluded") // an imported trajectory is whole, whatever broke later
 	}
 	c.oneOf("finish", r.Finish, ends...)
+	if r.SourceReward != nil {
+		c.finite("source_reward", *r.SourceReward)
+	}
+	c.json("messages", r.Messages)
+	c.json("item", r.Item)
 	return c.err
 }
 

@@ -70,7 +70,7 @@ type ReprocessInput struct {
 	RecipeYAML string   `json:"recipe_yaml,omitempty"`
 	RecipeFile string   `json:"recipe_file,omitempty"`
 	Set        []string `json:"set,omitempty"`
-	Format     string   `json:"format"` // gsm8k-solutions
+	Format     string   `json:"format"` // gsm8k-solutions | openai
 	Source     string   `json:"source"` // key of the uploaded file in the store
 	Digest     string   `json:"digest"` // its SHA-256, hex
 
@@ -136,8 +136,8 @@ func (in ReprocessInput) validate() error {
 	switch {
 	case in.invalid != "":
 		return badInput("%s", in.invalid)
-	case in.Format != "gsm8k-solutions":
-		return badInput("format: must be gsm8k-solutions, got %q", in.Format)
+	case in.Format != wire.FormatGSM8K && in.Format != wire.FormatOpenAI:
+		return badInput("format: must be %s or %s, got %q", wire.FormatGSM8K, wire.FormatOpenAI, in.Format)
 	case in.Source == "" || in.Digest == "":
 		return badInput("source, digest: name the uploaded file by its key and SHA-256 (ropewalk import uploads and starts this)")
 	}

@@ -20,6 +20,7 @@ import (
 //
 //	go test ./test/e2e -run TestRecordHistories -update
 var recorded = []string{
+	"import-openai.json",      // ReprocessRun of conversations, whose calls are recorded only
 	"import.json",             // ReprocessRun to its end
 	"refused-input.json",      // TrainRun refuses its input
 	"refused-recipe.json",     // PrepareRun refuses the recipe

@@ -17,6 +17,7 @@ const importStep = 1
 // ReprocessResult reports an import.
 type ReprocessResult struct {
 	Run          string  `json:"run_id"`
+	Format       string  `json:"format"`
 	Trajectories int     `json:"trajectories"`
 	ToolCalls    int     `json:"tool_calls"`
 	Rewarded     int     `json:"rewarded"` // trajectories with a positive reward
@@ -38,8 +39,9 @@ type reprocess struct {
 	result ReprocessResult
 }
 
-// ReprocessRun turns imported solutions into trajectories, really runs their calculations, and
-// takes them through reward → resample → advantage. There is no policy, so there is no update.
+// ReprocessRun turns imported solutions into trajectories, really runs their calculations (calls in
+// OpenAI's format hold their results and are recorded only), and takes them through reward →
+// resample → advantage. There is no policy, so there is no update.
 func ReprocessRun(ctx workflow.Context, in ReprocessInput) (ReprocessResult, error) {
 	if err := in.validate(); err != nil {
 		return ReprocessResult{}, refuse(ctx, err)
@@ -66,7 +68,7 @@ func ReprocessRun(ctx workflow.Context, in ReprocessInput) (ReprocessResult, err
 	}
 	timeouts := map[string]float64{}
 	for {
-		r := &reprocess{result: ReprocessResult{Run: run}}
+		r := &reprocess{result: ReprocessResult{Run: run, Format: in.Format}}
 		r.in.Run, r.in.Step = run, importStep
 		err := r.execute(withTimeouts(ctx, timeouts), in)
 		if err == nil || temporal.IsCanceledError(err) {
@@ -109,7 +111,7 @@ func (r *reprocess) execute(ctx workflow.Context, in ReprocessInput) error {
 	r.enter(ctx, wire.StagePrepare)
 	var err error
 	r.in.Prepared, err = call[wire.Prepared](ctx, wire.PrepareRun, "resolve and commit the recipe", wire.PrepareInput{
-		Run: r.result.Run, Kind: "reprocess", Recipe: in.Recipe, RecipeYAML: in.RecipeYAML, RecipeFile: in.RecipeFile, Overrides: in.Set,
+		Run: r.result.Run, Kind: "reprocess", Format: in.Format, Recipe: in.Recipe, RecipeYAML: in.RecipeYAML, RecipeFile: in.RecipeFile, Overrides: in.Set,
 	})
 	if err != nil {
 		return err
@@ -132,8 +134,10 @@ func (r *reprocess) execute(ctx workflow.Context, in ReprocessInput) error {
 	if err != nil {
 		return err
 	}
-	if err := r.compare(ctx, in, lanes); err != nil {
-		return err
+	if in.Format == wire.FormatGSM8K {
+		if err := r.compare(ctx, in, lanes); err != nil {
+			return err
+		}
 	}
 	r.result.Trajectories, r.result.ToolCalls = imported.Trajectories, imported.Calls
 	return r.process(ctx, rewards, turns)

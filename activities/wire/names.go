@@ -44,6 +44,12 @@ const (
 	StageTimings   = "timings"
 )
 
+// Formats of imported files; each is also the name of its recipes' environment.
+const (
+	FormatGSM8K  = "gsm8k-solutions"
+	FormatOpenAI = "openai"
+)
+
 // Kinds of failures: the types of application errors, and values of the FailureKind search attribute.
 const (
 	FailBadInput  = "bad_input"      // somebody must change what was asked for

@@ -66,7 +66,8 @@ type Plan struct {
 // PrepareInput asks for a run's recipe to be resolved, validated and committed.
 type PrepareInput struct {
 	Run        string   `json:"run"`
-	Kind       string   `json:"kind"` // train | reprocess
+	Kind       string   `json:"kind"`             // train | reprocess
+	Format     string   `json:"format,omitempty"` // of what is reprocessed
 	Recipe     string   `json:"recipe,omitempty"`
 	RecipeYAML string   `json:"recipe_yaml,omitempty"`
 	RecipeFile string   `json:"recipe_file,omitempty"`
@@ -342,7 +343,7 @@ type RecordTimingsInput struct {
 // ImportInput asks for foreign solutions to become committed turns.
 type ImportInput struct {
 	Scope
-	Format string `json:"format"` // gsm8k-solutions
+	Format string `json:"format"` // gsm8k-solutions | openai
 	Source string `json:"source"` // key of the uploaded file
 	Digest string `json:"digest"` // of the uploaded file
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,27 +11,11 @@ import (
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
 
-	"bytes"
-
-	"github.com/ropewalk/ropewalk/env/gsm8k"
+	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/workflows"
 )
-
-// importReport is what `ropewalk import --json` prints.
-type importReport struct {
-	Run                 string  `json:"run_id"`
-	Trajectories        int     `json:"trajectories"`
-	ToolCalls           int     `json:"tool_calls"`
-	RewardAgreement     float64 `json:"reward_agreement"`
-	CalculatorAgreement float64 `json:"calculator_agreement"`
-	RewardMean          float64 `json:"reward_mean"`
-	Excluded            int     `json:"excluded"`
-	Kept                int     `json:"kept"`
-	BatchRows           int     `json:"batch_rows"`
-	WallSeconds         float64 `json:"wall_seconds"`
-}
 
 type importOptions struct {
 	recipe string
@@ -42,51 +27,46 @@ type importOptions struct {
 func (a *app) importCommand() *cobra.Command {
 	o := importOptions{}
 	cmd := &cobra.Command{
-		Use:   "import gsm8k-solutions FILE",
-		Short: "turn other systems' solutions into trajectories and take them through the stages",
-		Long: "import uploads FILE (JSON lines as grade-school-math publishes its model solutions) and starts the\n" +
-			"workflow ReprocessRun: each calculator annotation becomes a tool call that really runs, then\n" +
-			"reward, resample and advantage work on the trajectories.",
-		Example: "  ropewalk import gsm8k-solutions example_model_solutions.jsonl",
-		Args:    exactly("FORMAT", "FILE"),
+		Use:   "import FORMAT FILE",
+		Short: "turn other systems' trajectories into the record's and take them through the stages",
+		Long: "import uploads FILE and starts the workflow ReprocessRun, in which reward, resample and advantage\n" +
+			"work on its trajectories. Formats:\n\n" +
+			"  gsm8k-solutions  JSON lines as grade-school-math publishes its model solutions: each calculator\n" +
+			"                   annotation becomes a tool call that really runs\n" +
+			"  openai           conversations in OpenAI's chat format, a JSON list or JSON lines of\n" +
+			"                   {\"messages\": […], \"reward\": 1, \"task_id\": …, \"trial\": …}, or tau-bench's results:\n" +
+			"                   tool calls are recorded with the answers that the file holds; the items of a task\n" +
+			"                   (without task_id: those with the same prompt) are one group; pass^k is printed",
+		Example: "  ropewalk import gsm8k-solutions example_model_solutions.jsonl\n" +
+			"  ropewalk import openai gpt-4o-airline.json --run-id airline",
+		Args: exactly("FORMAT", "FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if args[0] != "gsm8k-solutions" {
-				return badInput("unknown format %q; there is gsm8k-solutions", args[0])
+			format, err := importFormatOf(args[0])
+			if err != nil {
+				return err
 			}
-			return a.importFile(cmd.Context(), args[1], o)
+			return a.importFile(cmd.Context(), format, args[1], o)
 		},
 	}
-	cmd.Flags().StringVar(&o.recipe, "recipe", "gsm8k-offline", "recipe file or built-in recipe")
+	cmd.Flags().StringVar(&o.recipe, "recipe", "", "recipe file or built-in recipe (default: the format's: gsm8k-offline, openai-offline)")
 	cmd.Flags().StringArrayVar(&o.set, "set", nil, "change a field of the recipe: `path=value` (repeatable)")
 	cmd.Flags().StringVar(&o.id, "run-id", "", "the run's name (default: import and time)")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object at the end; progress goes to standard error")
 	return cmd
 }
 
-func (a *app) importFile(ctx context.Context, file string, o importOptions) error {
+func (a *app) importFile(ctx context.Context, format importFormat, file string, o importOptions) error {
 	started := time.Now()
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return badInput("read solutions: %w", err)
+		return badInput("read %s: %w", format.what, err)
 	}
-	if _, err := gsm8k.Read(bytes.NewReader(data)); err != nil {
+	if err := format.check(data); err != nil {
 		return badInput("%s: %w", file, err)
 	}
-	input := workflows.ReprocessInput{Run: o.id, Set: o.set, Format: "gsm8k-solutions"}
-	name, text, err := readRecipe(o.recipe)
+	input, err := o.input(format, started)
 	if err != nil {
 		return err
-	}
-	if text == "" {
-		input.Recipe = name
-	} else {
-		input.RecipeYAML, input.RecipeFile = text, name
-	}
-	if input.Run == "" {
-		input.Run = "import-" + started.UTC().Format("20060102-150405")
-	}
-	if err := schema.CheckRunID(input.Run); err != nil {
-		return badInput("--run-id: %w", err)
 	}
 	s, err := a.join(ctx, needAll)
 	if err != nil {
@@ -95,14 +75,14 @@ func (a *app) importFile(ctx context.Context, file string, o importOptions) erro
 	defer s.close()
 	a.printAddresses(s)
 	input.Digest = schema.Digest(data)
-	input.Source = "imports/" + input.Digest + ".jsonl"
+	input.Source = format.source(input.Digest)
 	if err := upload(ctx, s.store, input.Source, data); err != nil {
 		return err
 	}
 	if err := startImport(ctx, s.temporal, input); err != nil {
 		return err
 	}
-	return a.finishImport(ctx, s, input.Run, started, "ropewalk import gsm8k-solutions "+file+" --run-id "+input.Run, o.json)
+	return a.finishImport(ctx, s, input.Run, started, "ropewalk import "+format.name+" "+file+" --run-id "+input.Run, o.json)
 }
 
 // finishImport waits for an import's end, or until it parks, and reports.
@@ -115,7 +95,11 @@ func (a *app) finishImport(ctx context.Context, s *session, run string, started 
 	if err != nil {
 		return a.interruptible(ctx, s, run, goOn, runError(err))
 	}
-	return a.printImport(result, time.Since(started), asJSON)
+	report, err := reportImport(ctx, s.store, result, time.Since(started))
+	if err != nil {
+		return err
+	}
+	return a.printImport(report, result, asJSON)
 }
 
 // awaitImport waits for an import's result; see follow about one that parks.
@@ -145,6 +129,34 @@ func (a *app) awaitImport(ctx context.Context, s *session, run string) (workflow
 	return result, err
 }
 
+// input checks the recipe and the run's name before anything starts.
+func (o importOptions) input(format importFormat, now time.Time) (workflows.ReprocessInput, error) {
+	input := workflows.ReprocessInput{Run: o.id, Set: o.set, Format: format.name}
+	name, text, err := readRecipe(cmp.Or(o.recipe, format.recipe))
+	if err != nil {
+		return input, err
+	}
+	resolved, err := recipes.Resolve(name, text, o.set, nil, nil)
+	if err != nil {
+		return input, badInputError{err}
+	}
+	if e := resolved.Recipe.Environment.Name; e != format.name {
+		return input, badInput("%s: environment.name: an import of format %s wants a recipe of that environment, got %s", name, format.name, e)
+	}
+	if text == "" {
+		input.Recipe = name
+	} else {
+		input.RecipeYAML, input.RecipeFile = text, name
+	}
+	if input.Run == "" {
+		input.Run = "import-" + now.UTC().Format("20060102-150405")
+	}
+	if err := schema.CheckRunID(input.Run); err != nil {
+		return input, badInput("--run-id: %w", err)
+	}
+	return input, nil
+}
+
 // upload stores the file under its digest; the same file is stored once.
 func upload(ctx context.Context, objects store.Store, key string, data []byte) error {
 	err := objects.PutIfAbsent(ctx, key, data)
@@ -162,32 +174,4 @@ func startImport(ctx context.Context, c client.Client, input workflows.Reprocess
 		return fmt.Errorf("start import %s: %w", input.Run, err)
 	}
 	return nil
-}
-
-func (a *app) printImport(r workflows.ReprocessResult, wall time.Duration, asJSON bool) error {
-	report := importReport{
-		Run: r.Run, Trajectories: r.Trajectories, ToolCalls: r.ToolCalls, RewardMean: r.Reward, Excluded: r.Excluded, Kept: r.Kept, BatchRows: r.BatchRows,
-		RewardAgreement: share(r.RewardAgreed, r.RewardCompared), CalculatorAgreement: share(r.CalculatorAgreed, r.CalculatorCompared),
-		WallSeconds: wall.Seconds(),
-	}
-	w := a.err
-	fmt.Fprintf(w, "run          %s\n", report.Run)
-	fmt.Fprintf(w, "trajectories %d, tool calls %d\n", report.Trajectories, report.ToolCalls)
-	fmt.Fprintf(w, "reward       mean %.3f; agrees with the source in %d of %d (%.2f%%)\n", report.RewardMean, r.RewardAgreed, r.RewardCompared, 100*report.RewardAgreement)
-	fmt.Fprintf(w, "calculator   agrees with the annotations in %d of %d (%.2f%%)\n", r.CalculatorAgreed, r.CalculatorCompared, 100*report.CalculatorAgreement)
-	if report.Excluded > 0 {
-		fmt.Fprintf(w, "excluded     %d trajectories that the sandbox or the reward broke on: they have no reward and are in no mean\n", report.Excluded)
-	}
-	fmt.Fprintf(w, "batch        %d rows of %d kept trajectories, in %.1f s\n", report.BatchRows, report.Kept, report.WallSeconds)
-	if asJSON {
-		return a.printJSON(report)
-	}
-	return nil
-}
-
-func share(part, whole int) float64 {
-	if whole == 0 {
-		return 0
-	}
-	return float64(part) / float64(whole)
 }

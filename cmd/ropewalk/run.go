@@ -85,8 +85,8 @@ func (o runOptions) resolve(cmd *cobra.Command, recipe string) (workflows.TrainR
 	if err != nil {
 		return input, nil, badInputError{err}
 	}
-	if resolved.Recipe.Environment.Name == recipes.GSM8KSolutions {
-		return input, nil, badInput("%s: environment.name: %s holds imported solutions, which cannot be trained on; use `ropewalk import`", name, recipes.GSM8KSolutions)
+	if resolved.Recipe.Environment.Imported() {
+		return input, nil, badInput("%s: environment.name: %s holds imported solutions, which cannot be trained on; use `ropewalk import`", name, resolved.Recipe.Environment.Name)
 	}
 	if input.Run != "" {
 		if err := schema.CheckRunID(input.Run); err != nil {

@@ -13,12 +13,16 @@ const (
 	Wrong    Verdict = "wrong"     // something else
 	NoAnswer Verdict = "no_answer" // no answer block (nor, with Fallback, any whole box)
 	NoBox    Verdict = "no_box"    // an answer block without a whole box
+
+	// ReferenceSuccess and ReferenceFailure are the source's own verdict on an imported trajectory.
+	ReferenceSuccess Verdict = "reference_success"
+	ReferenceFailure Verdict = "reference_failure"
 )
 
 // Correct reports whether the verdict is one of agreement.
 func (v Verdict) Correct() bool {
 	switch v {
-	case Exact, Rational, Numeric, Set, Tuple:
+	case Exact, Rational, Numeric, Set, Tuple, ReferenceSuccess:
 		return true
 	}
 	return false

@@ -17,7 +17,7 @@ var badInputs = []struct {
 	want string
 }{
 	{"no recipe", []string{"run"}, `ropewalk: missing argument RECIPE`},
-	{"missing file", []string{"run", "nope.yaml"}, `ropewalk: no recipe file nope.yaml; built in are: gsm8k-offline, quickstart`},
+	{"missing file", []string{"run", "nope.yaml"}, `ropewalk: no recipe file nope.yaml; built in are: gsm8k-offline, openai-offline, quickstart`},
 	{"a folder", []string{"run", "."}, `ropewalk: read recipe: read .: is a directory`},
 	{"empty file", []string{"run", "EMPTY"}, `ropewalk: EMPTY: holds no recipe`},
 	{"unknown field", []string{"run", "FILE"}, `ropewalk: FILE:2: polcy: no such field; did you mean policy?`},
@@ -42,7 +42,7 @@ var badInputs = []struct {
 	{"show a bad step", []string{"show", "x", "--step", "-1"}, `ropewalk: --step: must be ≥ 1, got -1`},
 	{"follow a bad id", []string{"follow", "X"}, `ropewalk: run id "X": want 1 to 128 of a-z, 0-9, dot, dash and underscore, the first a letter or digit`},
 	{"no query", []string{"sql"}, `ropewalk: missing argument QUERY`},
-	{"import of an unknown format", []string{"import", "csv", "x"}, `ropewalk: unknown format "csv"; there is gsm8k-solutions`},
+	{"import of an unknown format", []string{"import", "csv", "x"}, `ropewalk: unknown format "csv"; there are gsm8k-solutions, openai`},
 	{"import of a missing file", []string{"import", "gsm8k-solutions", "nope.jsonl"}, `ropewalk: read solutions: open nope.jsonl: no such file or directory`},
 	{"import of another file", []string{"import", "gsm8k-solutions", "FILE"}, `ropewalk: FILE: read solutions: line 1: invalid character 'v' looking for beginning of value`},
 	{"worker without a store", []string{"worker"}, `ropewalk: read S3 settings: environment variable AWS_ACCESS_KEY_ID is not set`},

@@ -128,7 +128,7 @@ func TestBadInputFromTheUIFailsAtOnce(t *testing.T) {
 	}
 	t.Run("import", func(t *testing.T) {
 		run := startFromUI(t, c, workflows.ReprocessRunName, "bad-import", map[string]any{"format": "csv"})
-		failsAtOnce(t, c, run, `format: must be gsm8k-solutions, got "csv"`)
+		failsAtOnce(t, c, run, `format: must be gsm8k-solutions or openai, got "csv"`)
 	})
 }
 

@@ -1,0 +1,121 @@
+package activities_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	sdklog "go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/store/mem"
+	"github.com/ropewalk/ropewalk/workflows"
+)
+
+// reprocess runs ReprocessRun with the real activities in Temporal's test environment, over a file.
+func (b *bench) reprocess(t *testing.T, in workflows.ReprocessInput, file string) (workflows.ReprocessResult, error) {
+	t.Helper()
+	in.Digest = schema.Digest([]byte(file))
+	in.Source = "imports/" + in.Digest + ".json"
+	require.NoError(t, b.store.PutIfAbsent(context.Background(), in.Source, []byte(file)))
+	suite := &testsuite.WorkflowTestSuite{}
+	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	env := suite.NewTestWorkflowEnvironment()
+	env.SetTestTimeout(time.Minute)
+	env.RegisterWorkflowWithOptions(workflows.ReprocessRun, workflow.RegisterOptions{Name: workflows.ReprocessRunName})
+	b.deps.Register(env)
+	env.ExecuteWorkflow(workflows.ReprocessRunName, in)
+	var out workflows.ReprocessResult
+	if err := env.GetWorkflowError(); err != nil {
+		return out, err
+	}
+	return out, env.GetWorkflowResult(&out)
+}
+
+// conversations is a file of tasks whose trials have the given rewards; each trial calls a tool once.
+func conversations(tasks ...[]float64) string {
+	var lines []string
+	for task, rewards := range tasks {
+		for trial, reward := range rewards {
+			lines = append(lines, fmt.Sprintf(`{"task_id":%d,"trial":%d,"reward":%g,"messages":[{"role":"user","content":"task %d"},`+
+				`{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"look","arguments":"{}"}}]},`+
+				`{"role":"tool","tool_call_id":"a","content":"Error: trial %d"},{"role":"assistant","content":"done"}]}`, task, trial, reward, task, trial))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestConversationsGoThroughTheStages(t *testing.T) {
+	ctx := context.Background()
+	b := newBench(t, mem.New())
+	got, err := b.reprocess(t, workflows.ReprocessInput{Run: "talk", Recipe: "openai-offline", Format: "openai"},
+		conversations([]float64{1, 0, 0, 1}, []float64{1, 1, 1, 1}, []float64{0, 0, 0, 0}, []float64{0.25, 0.75}))
+	require.NoError(t, err)
+	require.Equal(t, []any{14, 14, 6, 6}, []any{got.Trajectories, got.ToolCalls, got.Kept, got.BatchRows})
+	require.Equal(t, []any{6, 0.5, 0}, []any{got.Rewarded, got.Reward, got.CalculatorCompared}, "successes are rewards of 1")
+
+	view, err := analysis.New(b.store).Visible(ctx, "talk")
+	require.NoError(t, err)
+	episodes, err := view.Episodes(ctx, 1)
+	require.NoError(t, err)
+	require.Len(t, episodes, 14)
+	for i, e := range episodes {
+		require.Equal(t, *e.Trajectory.SourceReward, e.Reward.Reward)
+		verdict := "reference_failure"
+		if e.Reward.Reward == 1 {
+			verdict = "reference_success"
+		}
+		require.Equal(t, verdict, e.Reward.Verdict)
+		require.Len(t, e.Calls, 1)
+		_, _, trial, err := schema.ParseTrajectoryID(e.Trajectory.TrajectoryID)
+		require.NoError(t, err)
+		require.Equal(t, fmt.Sprintf("Error: trial %d", trial), e.Calls[0].Response, "recorded, not run")
+		require.Equal(t, int32(1), e.Trajectory.ToolErrors)
+		switch {
+		case i >= 4 && i < 12:
+			require.Equal(t, "zero_variance", e.Selection.Reason)
+			require.Nil(t, e.Advantage)
+		case i < 4: // GRPO: ±0.5 over the sample standard deviation of 1, 0, 0, 1
+			require.InDelta(t, (e.Reward.Reward-0.5)/0.57735, *e.Advantage, 1e-4)
+		}
+	}
+	found, err := analysis.New(b.store).Verify(ctx, "talk")
+	require.NoError(t, err)
+	require.Empty(t, found.Faults)
+	trials, err := view.Trials(ctx, 1)
+	require.NoError(t, err)
+	require.Equal(t, []analysis.Trials{{Task: "0", N: 4, Successes: 2}, {Task: "1", N: 4, Successes: 4}, {Task: "2", N: 4}, {Task: "3", N: 2}}, trials)
+}
+
+// Nothing of a file that cannot be read, or of another format than its recipe's, is seen.
+func TestConversationsThatAreRefused(t *testing.T) {
+	b := newBench(t, mem.New())
+	for name, c := range map[string]struct {
+		in         workflows.ReprocessInput
+		file, want string
+	}{
+		"a field":      {workflows.ReprocessInput{Recipe: "openai-offline", Format: "openai"}, conversations([]float64{1}) + "\n{}", "line 2: item 1: messages: is missing"},
+		"a recipe":     {workflows.ReprocessInput{Recipe: "gsm8k-offline", Format: "openai"}, conversations([]float64{1}), "an import of format openai wants a recipe of that environment, got gsm8k-solutions"},
+		"a format":     {workflows.ReprocessInput{Recipe: "openai-offline", Format: "csv"}, "", `format: must be gsm8k-solutions or openai, got "csv"`},
+		"its sandbox":  {workflows.ReprocessInput{Recipe: "openai-offline", Format: "openai", Set: []string{"sandbox.cpu_seconds=1"}}, conversations([]float64{0}), "sandbox: has no place in a recipe of openai"},
+		"its training": {workflows.ReprocessInput{Recipe: "openai-offline", Format: "openai", Set: []string{"reward.name=math_answer"}}, conversations([]float64{0, 0}), "must be reference in a recipe of openai"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.in.Run = "refused-" + strings.ReplaceAll(name, " ", "-")
+			_, err := b.reprocess(t, c.in, c.file+" ")
+			require.ErrorContains(t, err, c.want)
+			objects, err := b.store.List(context.Background(), schema.RunPrefix(c.in.Run)+"table=")
+			require.NoError(t, err)
+			for _, o := range objects {
+				require.Contains(t, o.Key, "table=documents/", "at most the recipe is there")
+			}
+		})
+	}
+}

@@ -1,0 +1,146 @@
+package export
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// conversation is a line of the format openai; `ropewalk import openai` reads it back. Tools are
+// the declarations that an imported conversation's source had beside it; Source is everything that
+// stood there.
+type conversation struct {
+	Messages   []json.RawMessage `json:"messages"`
+	Tools      json.RawMessage   `json:"tools,omitempty"`
+	TaskID     json.RawMessage   `json:"task_id"`
+	Trial      int               `json:"trial"`
+	Reward     float64           `json:"reward"`
+	Run        string            `json:"run"`
+	Step       int               `json:"step"`
+	Group      string            `json:"group_id"`
+	Trajectory string            `json:"trajectory_id"`
+	Problem    string            `json:"problem_id"`
+	Success    bool              `json:"success"`
+	Kept       bool              `json:"kept"`
+	Reason     string            `json:"reason,omitempty"`    // why it was dropped
+	Advantage  *float64          `json:"advantage,omitempty"` // before its weight; absent outside the batch
+	Source     json.RawMessage   `json:"source,omitempty"`
+}
+
+// lines writes one JSON value a line.
+type lines struct {
+	w    io.Writer
+	line func(run string, step int, e analysis.Episode) (any, error)
+}
+
+func (l lines) write(run string, step int, episodes []analysis.Episode) error {
+	for _, e := range episodes {
+		v, err := l.line(run, step, e)
+		if err != nil {
+			return err
+		}
+		text, err := encode(v)
+		if err != nil {
+			return fmt.Errorf("write trajectory %s: %w", e.Trajectory.TrajectoryID, err)
+		}
+		if _, err := l.w.Write(append(text, '\n')); err != nil {
+			return fmt.Errorf("write trajectory %s: %w", e.Trajectory.TrajectoryID, err)
+		}
+	}
+	return nil
+}
+
+func (lines) close() error { return nil }
+
+func openaiLine(run string, step int, e analysis.Episode) (any, error) {
+	list, err := messages(e)
+	if err != nil {
+		return nil, err
+	}
+	beside, err := besides(e.Trajectory)
+	if err != nil {
+		return nil, err
+	}
+	_, _, sample, err := schema.ParseTrajectoryID(e.Trajectory.TrajectoryID)
+	if err != nil {
+		return nil, err
+	}
+	out := conversation{
+		Messages: list, Tools: beside.Tools, TaskID: beside.TaskID, Trial: sample, Reward: e.Reward.Reward,
+		Run: run, Step: step, Group: e.Trajectory.GroupID, Trajectory: e.Trajectory.TrajectoryID, Problem: e.Trajectory.ProblemID,
+		Success: e.Reward.Success, Kept: e.Selection.Kept, Reason: e.Selection.Reason, Advantage: e.Advantage, Source: beside.whole,
+	}
+	if beside.Trial != nil {
+		out.Trial = *beside.Trial
+	}
+	if out.TaskID == nil {
+		out.TaskID, err = encode(e.Trajectory.GroupID) // one prompt may come again in another step
+	}
+	return out, err
+}
+
+// source is what stood beside an imported conversation's messages; empty for other trajectories.
+type source struct {
+	TaskID json.RawMessage `json:"task_id"`
+	Trial  *int            `json:"trial"`
+	Tools  json.RawMessage `json:"tools"`
+	whole  json.RawMessage
+}
+
+func besides(t schema.TrajectoryRow) (source, error) {
+	var s source
+	if t.Item == nil {
+		return s, nil
+	}
+	if err := json.Unmarshal([]byte(*t.Item), &s); err != nil {
+		return s, fmt.Errorf("read item of trajectory %s: %w", t.TrajectoryID, err)
+	}
+	if string(s.TaskID) == "null" {
+		s.TaskID = nil
+	}
+	s.whole = json.RawMessage(*t.Item)
+	return s, nil
+}
+
+// completion is a line of the format sft: TRL's conversational prompt and completion. The prompt is
+// what stands before the first response, the completion everything from it to the last response.
+type completion struct {
+	Prompt     []json.RawMessage `json:"prompt"`
+	Completion []json.RawMessage `json:"completion"`
+	Tools      json.RawMessage   `json:"tools,omitempty"`
+	Trajectory string            `json:"trajectory_id"`
+	Reward     float64           `json:"reward"`
+}
+
+func sftLine(_ string, _ int, e analysis.Episode) (any, error) {
+	list, err := messages(e)
+	if err != nil {
+		return nil, err
+	}
+	beside, err := besides(e.Trajectory)
+	if err != nil {
+		return nil, err
+	}
+	first, last := -1, -1
+	for i, m := range list {
+		var role struct {
+			Role string `json:"role"`
+		}
+		if err := json.Unmarshal(m, &role); err != nil {
+			return nil, fmt.Errorf("read messages of trajectory %s: %w", e.Trajectory.TrajectoryID, err)
+		}
+		if role.Role != "assistant" {
+			continue
+		}
+		if last = i; first < 0 {
+			first = i
+		}
+	}
+	if first < 0 {
+		return nil, fmt.Errorf("write trajectory %s: it holds no response", e.Trajectory.TrajectoryID)
+	}
+	return completion{list[:first], list[first : last+1], beside.Tools, e.Trajectory.TrajectoryID, e.Reward.Reward}, nil
+}

@@ -1,0 +1,125 @@
+package export
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/rollout"
+	"github.com/ropewalk/ropewalk/rollout/protocol"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// episode is a sampled trajectory: a call that ran, one that could not be read, and an answer.
+func episode() analysis.Episode {
+	return analysis.Episode{
+		Reward:     &schema.RewardRow{},
+		Prompt:     schema.PromptRow{Problem: "2 < 3 + x & more?"},
+		Trajectory: schema.TrajectoryRow{TrajectoryID: "00001/0000/000", Source: rollout.SourceRollout},
+		Turns: []schema.TurnRow{
+			{Turn: 0, Response: "think</reason>" + protocol.Call("print(5)", "") + protocol.BrokenCall("print(") + protocol.EndOfTurn, ToolCalls: 2},
+			{Turn: 1, Response: protocol.AnswerResponse("5")},
+		},
+		Calls: []schema.ToolCallRow{
+			{Turn: 0, Call: 0, Name: protocol.ToolName, Arguments: `{"code": "print(5)", "input": ""}`, Code: "print(5)", Status: "ok", Stdout: "5\n", Response: "Tool call success\nstdout: 5"},
+			{Turn: 0, Call: 1, Arguments: "{", Status: "decode_error", Response: "Failed to decode tool call: x"},
+		},
+	}
+}
+
+func list(t *testing.T, e analysis.Episode) []any {
+	t.Helper()
+	raw, err := messages(e)
+	require.NoError(t, err)
+	var out []any
+	for _, m := range raw {
+		var v any
+		require.NoError(t, json.Unmarshal(m, &v))
+		out = append(out, v)
+	}
+	return out
+}
+
+func TestMessagesOfASampledTrajectory(t *testing.T) {
+	type m = map[string]any
+	require.Equal(t, []any{
+		m{"role": "user", "content": "2 < 3 + x & more?"},
+		m{"role": "assistant", "content": "<reason>think</reason>" + protocol.BrokenCall("print("), "tool_calls": []any{
+			m{"id": "call_0_0", "type": "function", "function": m{"name": protocol.ToolName, "arguments": `{"code": "print(5)", "input": ""}`}},
+		}},
+		m{"role": "tool", "tool_call_id": "call_0_0", "name": protocol.ToolName, "content": "Tool call success\nstdout: 5"},
+		m{"role": "user", "content": "<tool_response>\nFailed to decode tool call: x\n</tool_response>"},
+		m{"role": "assistant", "content": `<reason></reason><answer>\boxed{5}</answer>`},
+	}, list(t, episode()))
+	raw, err := messages(episode())
+	require.NoError(t, err)
+	require.Contains(t, string(raw[0]), "2 < 3 + x & more?", "signs stand for themselves")
+}
+
+// A turn cut before its calls ran keeps them in its text.
+func TestMessagesOfACutTrajectory(t *testing.T) {
+	e := episode()
+	e.Calls, e.Turns = nil, e.Turns[:1]
+	got := list(t, e)
+	require.Len(t, got, 2)
+	require.Equal(t, map[string]any{"role": "assistant", "content": "<reason>think</reason>" + protocol.Call("print(5)", "") + protocol.BrokenCall("print(")}, got[1])
+}
+
+// Solutions of GSM8K are in no protocol of ours: their text is left as it is.
+func TestMessagesOfAnImportedSolution(t *testing.T) {
+	e := episode()
+	e.Trajectory.Source = "gsm8k-solutions/6b"
+	e.Turns = []schema.TurnRow{{Response: "So <<2+3="}, {Turn: 1, Response: "5\n#### 5"}}
+	e.Calls = []schema.ToolCallRow{{Name: "calculator", Arguments: `{"expression":"2+3"}`, Status: "ok", Stdout: "5\n"}}
+	got := list(t, e)
+	require.Len(t, got, 4)
+	require.Equal(t, "So <<2+3=", got[1].(map[string]any)["content"])
+	require.Equal(t, "5", got[2].(map[string]any)["content"], "what the calculator printed")
+}
+
+// An imported conversation comes back as it was: spellings of numbers, nulls and other fields too.
+func TestMessagesOfAConversation(t *testing.T) {
+	e := episode()
+	const text = `[{"role":"user","content":"<&> \u0041","x":1.50},{"role":"assistant","content":null,"function_call":null,"tool_calls":[]}]`
+	e.Trajectory.Messages = new(text)
+	raw, err := messages(e)
+	require.NoError(t, err)
+	again, err := encode(raw)
+	require.NoError(t, err)
+	require.Equal(t, text, string(again))
+}
+
+func TestLineOfAConversation(t *testing.T) {
+	e := episode()
+	e.Trajectory.GroupID = "00001/0000"
+	e.Trajectory.Messages = new(`[{"role":"system","content":"s"},{"role":"user","content":"q"},{"role":"assistant","content":"a"},{"role":"user","content":"bye"}]`)
+	e.Trajectory.Item = new(`{"task_id":7,"trial":3,"tools":[{"type":"function"}],"info":{"a":1}}`)
+	v, err := openaiLine("r", 1, e)
+	require.NoError(t, err)
+	text, err := encode(v)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"messages":[{"role":"system","content":"s"},{"role":"user","content":"q"},{"role":"assistant","content":"a"},{"role":"user","content":"bye"}],
+		"tools":[{"type":"function"}],"task_id":7,"trial":3,"reward":0,"run":"r","step":1,"group_id":"00001/0000","trajectory_id":"00001/0000/000","problem_id":"",
+		"success":false,"kept":false,"source":{"task_id":7,"trial":3,"tools":[{"type":"function"}],"info":{"a":1}}}`, string(text))
+	v, err = sftLine("r", 1, e)
+	require.NoError(t, err)
+	got := v.(completion)
+	require.Len(t, got.Prompt, 2)
+	require.Len(t, got.Completion, 1, "what no response follows teaches nothing")
+	require.JSONEq(t, `[{"type":"function"}]`, string(got.Tools))
+}
+
+func TestDamagedTexts(t *testing.T) {
+	e := episode()
+	e.Trajectory.Messages = new(`{}`)
+	_, err := messages(e)
+	require.ErrorContains(t, err, "read messages of trajectory 00001/0000/000")
+	e.Trajectory.Messages, e.Trajectory.Item = new(`[]`), new(`[]`)
+	_, err = openaiLine("r", 1, e)
+	require.ErrorContains(t, err, "read item of trajectory 00001/0000/000")
+	e.Trajectory.Item = nil
+	_, err = sftLine("r", 1, e)
+	require.ErrorContains(t, err, "it holds no response")
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// exportTarget is where an export goes: a file that appears whole or not at all, or standard output.
+type exportTarget struct {
+	io.Writer
+	name string   // for messages
+	file *os.File // the temporary one; nil for standard output and once it is kept
+}
+
+// exportTarget opens what -o names; in a folder, a file of the given name. The temporary file stands
+// beside it, so that a target that cannot be written is found before any work.
+func (a *app) exportTarget(out, name string) (*exportTarget, error) {
+	if out == "-" {
+		return &exportTarget{Writer: a.out, name: "standard output"}, nil
+	}
+	info, err := os.Stat(out)
+	switch {
+	case err == nil && info.IsDir(), strings.HasSuffix(out, string(filepath.Separator)):
+		out = filepath.Join(out, name)
+	case err == nil && !info.Mode().IsRegular():
+		return nil, badInput("-o %s: is neither a file nor a folder", out)
+	}
+	file, err := os.CreateTemp(filepath.Dir(out), "."+filepath.Base(out)+".*.part")
+	if err != nil {
+		return nil, badInput("-o %s: cannot be written: %w", out, err)
+	}
+	return &exportTarget{Writer: file, name: out, file: file}, nil
+}
+
+// keep gives the finished file its name.
+func (t *exportTarget) keep() error {
+	if t.file == nil {
+		return nil
+	}
+	if err := t.file.Chmod(0o644); err != nil {
+		return fmt.Errorf("write %s: %w", t.name, err)
+	}
+	if err := t.file.Close(); err != nil {
+		return fmt.Errorf("write %s: %w", t.name, err)
+	}
+	if err := os.Rename(t.file.Name(), t.name); err != nil {
+		return fmt.Errorf("write %s: %w", t.name, err)
+	}
+	t.file = nil
+	return nil
+}
+
+// discard removes what was written, unless it was kept.
+func (t *exportTarget) discard() {
+	if t.file != nil {
+		t.file.Close()
+		os.Remove(t.file.Name())
+	}
+}

@@ -1,0 +1,123 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+)
+
+// Read reads a file of conversations, a JSON list or JSON lines, and sorts them into tasks, which
+// are in the order of their first items. The first bad item fails the whole file: the error names
+// its line, its place in the file (from 0) and the field.
+func Read(data []byte) ([]Task, error) {
+	entries, err := split(data)
+	if err != nil {
+		return nil, fmt.Errorf("read conversations: %w", err)
+	}
+	if len(entries) == 0 {
+		return nil, errors.New("read conversations: the file holds none")
+	}
+	items := make([]Item, len(entries))
+	for i, e := range entries {
+		if items[i], err = readItem(e.text); err != nil {
+			return nil, fmt.Errorf("read conversations: line %d: item %d: %w", e.line, i, err)
+		}
+		items[i].Index, items[i].Line = i, e.line
+	}
+	tasks, err := group(items)
+	if err != nil {
+		return nil, fmt.Errorf("read conversations: %w", err)
+	}
+	return tasks, nil
+}
+
+// entry is the text of one item and the line it starts in, from 1.
+type entry struct {
+	line int
+	text []byte
+}
+
+func split(data []byte) ([]entry, error) {
+	if at := firstInvalid(data); at >= 0 {
+		return nil, fmt.Errorf("line %d: is not UTF-8", lineOf(data, at))
+	}
+	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("[")) {
+		return list(data)
+	}
+	return lines(data)
+}
+
+// firstInvalid returns where the first byte stands that is not UTF-8, or −1.
+func firstInvalid(data []byte) int {
+	if utf8.Valid(data) {
+		return -1
+	}
+	at := 0
+	for {
+		r, n := utf8.DecodeRune(data[at:])
+		if r == utf8.RuneError && n <= 1 {
+			return at
+		}
+		at += n
+	}
+}
+
+func lineOf(data []byte, at int) int { return 1 + bytes.Count(data[:at], []byte("\n")) }
+
+// list takes a JSON list apart.
+func list(data []byte) ([]entry, error) {
+	if err := syntax(data); err != nil {
+		return nil, err
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	if _, err := dec.Token(); err != nil {
+		return nil, err
+	}
+	var out []entry
+	line, counted := 1, 0
+	for dec.More() {
+		var text json.RawMessage
+		if err := dec.Decode(&text); err != nil {
+			return nil, err
+		}
+		start := int(dec.InputOffset()) - len(text)
+		line += bytes.Count(data[counted:start], []byte("\n"))
+		counted = start
+		out = append(out, entry{line, text})
+	}
+	return out, nil
+}
+
+// lines takes JSON lines apart; blank lines are passed over.
+func lines(data []byte) ([]entry, error) {
+	var out []entry
+	n := 0
+	for line := range bytes.Lines(data) {
+		n++
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		if err := syntax(line); err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, errors.Unwrap(err))
+		}
+		out = append(out, entry{n, line})
+	}
+	return out, nil
+}
+
+// syntax checks that data is one JSON value; the error names the line inside data.
+func syntax(data []byte) error {
+	var value json.RawMessage
+	err := json.Unmarshal(data, &value)
+	if err == nil {
+		return nil
+	}
+	line := lineOf(data, len(data))
+	var wrong *json.SyntaxError
+	if errors.As(err, &wrong) {
+		line = lineOf(data, max(0, int(wrong.Offset)-1))
+	}
+	return fmt.Errorf("line %d: %w", line, err)
+}
