@@ -2,6 +2,7 @@ package schema
 
 import (
 	"bytes"
+	"fmt"
 	"strconv"
 	"testing"
 
@@ -52,6 +53,32 @@ func TestAMissingNullableColumnIsNull(t *testing.T) {
 	require.Equal(t, RewardRow{GroupID: "00001/0002", TrajectoryID: "00001/0002/003", Level: 2, Reward: 0.5, Verdict: "exact"}, rows[1])
 }
 
+// updatesBefore is UpdateRow of schema version 1, before the share of clipped tokens was split.
+type updatesBefore struct {
+	Step          int32   `parquet:"step"`
+	OptimizerStep int64   `parquet:"optimizer_step"`
+	Minibatch     int32   `parquet:"minibatch"`
+	Rows          int32   `parquet:"rows"`
+	Tokens        int64   `parquet:"tokens"`
+	Loss          float64 `parquet:"loss"`
+	KL            float64 `parquet:"kl"`
+	ClipFraction  float64 `parquet:"clip_fraction"`
+	Entropy       float64 `parquet:"entropy"`
+	RatioMax      float64 `parquet:"ratio_max"`
+	GradNorm      float64 `parquet:"grad_norm"`
+	LR            float64 `parquet:"lr"`
+	PolicyBefore  string  `parquet:"policy_before"`
+	PolicyAfter   string  `parquet:"policy_after"`
+}
+
+func TestUpdatesOfVersion1HaveNoSplitOfClippedTokens(t *testing.T) {
+	data := foreign(t, "updates", "1", zstd, updatesBefore{Step: 1, ClipFraction: 0.25, PolicyBefore: "p"})
+	rows, err := Decode[UpdateRow](data)
+	require.NoError(t, err)
+	require.Equal(t, []UpdateRow{{Step: 1, ClipFraction: 0.25, PolicyBefore: "p"}}, rows)
+	require.NoError(t, AuditShard(Updates, data, 1))
+}
+
 func TestFilesOfAnotherKindAreRefusedByName(t *testing.T) {
 	type missing struct {
 		GroupID string `parquet:"group_id"`
@@ -74,10 +101,10 @@ func TestFilesOfAnotherKindAreRefusedByName(t *testing.T) {
 		text string
 	}{
 		{"another table", foreign(t, "turns", "1", zstd, before()), `ropewalk.table says "turns"`},
-		{"a later version", foreign(t, "rewards", strconv.Itoa(Version+1), zstd, before()), "newer than this program's 1; upgrade"},
+		{"a later version", foreign(t, "rewards", strconv.Itoa(Version+1), zstd, before()), fmt.Sprintf("newer than this program's %d; upgrade", Version)},
 		{"no version", foreign(t, "rewards", "", zstd, before()), `ropewalk.schema_version is ""`},
 		{"a missing column", foreign(t, "rewards", "1", zstd, missing{}), "required column trajectory_id is missing"},
-		{"an unknown column", foreign(t, "rewards", "1", zstd, extra{rewardsBefore: before()}), "column bonus is not in schema version 1"},
+		{"an unknown column", foreign(t, "rewards", "1", zstd, extra{rewardsBefore: before()}), fmt.Sprintf("column bonus is not in schema version %d", Version)},
 		{"a column of another type", foreign(t, "rewards", "1", zstd, retyped{}), "column level is required INT(64,true), want required INT(32,true)"},
 		{"nulls where none may be", foreign(t, "rewards", "1", zstd, nullable{}), "column group_id is nullable STRING, want required STRING"},
 		{"another compression", foreign(t, "rewards", "1", parquet.Compression(&parquet.Snappy), before()), "compressed by SNAPPY"},

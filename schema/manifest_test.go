@@ -2,6 +2,7 @@ package schema
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -113,7 +114,7 @@ func TestOnlyCanonicalManifestsAreRead(t *testing.T) {
 		"array":           "[]\n",
 		"null":            "null\n",
 		"later version":   strings.Replace(text, `"version": 1`, `"version": 2`, 1),
-		"later schema":    strings.Replace(text, `"schema_version": 1`, `"schema_version": 9`, 1),
+		"later schema":    strings.Replace(text, fmt.Sprintf(`"schema_version": %d`, Version), `"schema_version": 9`, 1),
 		"damaged content": strings.Replace(text, `"rows": 8`, `"rows": -8`, 1),
 	} {
 		require.NotEqual(t, text, changed, name)

@@ -3,7 +3,7 @@ package schema
 import "fmt"
 
 // Version is the schema version that this code writes. It grows when a nullable column is added.
-const Version = 1
+const Version = 2
 
 // Table names a kind of shard.
 type Table string

@@ -104,6 +104,7 @@ func TestOtherRowsAreValidated(t *testing.T) {
 	refuses(t, selection, "dropped without reason", "reason: must not be empty", func(r *SelectionRow) { r.Kept, r.Count, r.Weight = false, 0, 0 })
 	refuses(t, selection, "variance", "group_variance: must be ≥ 0", func(r *SelectionRow) { r.GroupVariance = -1 })
 	refuses(t, updates, "loss", "loss: must be finite", func(r *UpdateRow) { r.Loss = math.NaN() })
+	refuses(t, updates, "clipping", "clip_fraction_negative: must be ≥ 0", func(r *UpdateRow) { r.ClipFractionNegative = new(-0.5) })
 	refuses(t, updates, "policy", "policy_before: must not be empty", func(r *UpdateRow) { r.PolicyBefore = "" })
 	refuses(t, evaluations, "tag", "tag: must be one of", func(r *EvaluationRow) { r.Tag = "middle" })
 	refuses(t, evaluations, "tokens", "tokens: must be ≥ 0", func(r *EvaluationRow) { r.Tokens = -1 })
