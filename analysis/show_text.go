@@ -13,7 +13,7 @@ import (
 func (s StepView) Write(w io.Writer) error {
 	p := &printer{w: w}
 	sum := s.Summary
-	p.line("run %s, step %d: %d trajectories, mean reward %.3f, success %.1f%%", s.Run, sum.Step, sum.Trajectories, sum.Reward, 100*sum.Success)
+	p.line("run %s, step %d%s: %d trajectories, mean reward %.3f, success %.1f%%", s.Run, sum.Step, generationNote(s.Gen), sum.Trajectories, sum.Reward, 100*sum.Success)
 	p.line("kept %d in %d of %d groups%s", sum.Kept, sum.KeptGroups, sum.KeptGroups+sum.DroppedGroups, droppedWords(s.Dropped))
 	if sum.Updates > 0 {
 		p.line("update: entropy %.3f, KL %.5f, clipped %.3f, gradient norm %.3f (means of %d optimiser steps)", sum.Entropy, sum.KL, sum.ClipFraction, sum.GradNorm, sum.Updates)
@@ -22,6 +22,13 @@ func (s StepView) Write(w io.Writer) error {
 		e.write(p)
 	}
 	return p.err
+}
+
+func generationNote(g Generation) string {
+	if g == Heads {
+		return ""
+	}
+	return ", generation " + g.String()
 }
 
 func droppedWords(dropped []Reason) string {
