@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/stretchr/testify/require"
 
@@ -49,10 +48,7 @@ func (l *large) finish(step int, prompts schema.Ref, shards []drawn) {
 	update := l.update(step, advantage, batch)
 	publish := r.commit(r.manifest(schema.At(r.Options.Run, step, schema.StagePublish), update))
 	r.spend(schema.StagePublish, -1, -1, 0, 0)
-	head, err := schema.NewHead(r.Options.Run, strconv.Itoa(step), prompts, rollout0, sandbox, rollout1, assemble, reward, chosen, advantage, update, publish)
-	require.NoError(r.t, err)
-	_, _, _, err = r.writer.CommitHead(context.Background(), head)
-	require.NoError(r.t, err)
+	r.headOf(step, prompts, rollout0, sandbox, rollout1, assemble, reward, chosen, advantage, update, publish)
 	r.recordTimings(step, "timings_step")
 }
 

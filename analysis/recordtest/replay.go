@@ -68,3 +68,11 @@ func (r *Run) read(ref schema.Ref) schema.Manifest {
 	require.NoError(r.t, err)
 	return m
 }
+
+// headOf commits a step's head.
+func (r *Run) headOf(step int, stages ...schema.Ref) {
+	head, err := schema.NewHead(r.Options.Run, strconv.Itoa(step), stages...)
+	require.NoError(r.t, err)
+	_, _, _, err = r.writer.CommitHead(context.Background(), head)
+	require.NoError(r.t, err)
+}

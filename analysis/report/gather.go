@@ -46,7 +46,7 @@ func Gather(ctx context.Context, o Options) (*Page, error) {
 		}
 		page.Sections = append(page.Sections, d.replays())
 	}
-	page.Samples, page.advantageScale, err = samples(ctx, record, o.Run)
+	page.Samples, page.shown, err = samples(ctx, record, o.Run)
 	return page, err
 }
 

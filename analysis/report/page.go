@@ -30,7 +30,7 @@ type Page struct {
 	Sections   []Section
 	Samples    []Sample
 
-	advantageScale float64 // the greatest |advantage| of the samples
+	shown shown // how the samples can be coloured
 }
 
 // WriteHTML writes the page.
@@ -84,7 +84,18 @@ func countUp(n int) []int {
 }
 
 // AdvantageScale is the advantage, times its weight, whose colour is darkest.
-func (v view) AdvantageScale() string { return chart.Value(v.Page.advantageScale, chart.Plain) }
+func (v view) AdvantageScale() string { return chart.Value(v.shown.advantage, chart.Plain) }
+
+// Colour is how the tokens are coloured at first.
+func (v view) Colour() string { return v.shown.colour() }
+
+// Colourless says why tokens have no colours; "" where they have.
+func (v view) Colourless() string {
+	if v.shown.logProbs {
+		return ""
+	}
+	return "The trajectories have neither log-probabilities nor entropies: no policy of this run wrote them."
+}
 
 // GenerationNote says what the figures are drawn from, unless that is what the heads name.
 func (v view) GenerationNote() string {

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/policy/tokenizer"
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -95,17 +94,4 @@ func at(values []float32, i int) float64 {
 		return math.NaN()
 	}
 	return float64(values[i])
-}
-
-// largestAdvantage is the greatest |advantage| of the batch among what is shown.
-func largestAdvantage(views []analysis.StepView) float64 {
-	most := 0.0
-	for _, v := range views {
-		for _, e := range v.Episodes {
-			for _, a := range e.Advantages {
-				most = math.Max(most, math.Abs(float64(a)))
-			}
-		}
-	}
-	return most
 }

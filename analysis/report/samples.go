@@ -3,6 +3,7 @@ package report
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 
 	"github.com/ropewalk/ropewalk/analysis"
@@ -21,30 +22,63 @@ type Sample struct {
 	Episodes []Episode
 }
 
-// samples chooses the episodes of the page, and finds the greatest of their |advantages|.
-func samples(ctx context.Context, record *analysis.Record, run string) (out []Sample, scale float64, err error) {
+// shown says what is known of the samples' tokens.
+type shown struct {
+	logProbs  bool
+	advantage float64 // the greatest |advantage|, times its weight; 0 where there is none
+}
+
+// colour is the first that there is.
+func (s shown) colour() string {
+	switch {
+	case s.logProbs:
+		return "logprob"
+	case s.advantage > 0:
+		return "advantage"
+	}
+	return "none"
+}
+
+// look finds what is known of what is shown.
+func look(views []analysis.StepView) (out shown) {
+	for _, v := range views {
+		for _, e := range v.Episodes {
+			for _, t := range e.Turns {
+				out.logProbs = out.logProbs || len(t.LogProbs) > 0
+			}
+			for _, a := range e.Advantages {
+				out.advantage = math.Max(out.advantage, math.Abs(float64(a)))
+			}
+		}
+	}
+	return out
+}
+
+// samples chooses the episodes of the page.
+func samples(ctx context.Context, record *analysis.Record, run string) (out []Sample, known shown, err error) {
 	v, err := record.Visible(ctx, run)
 	if errors.Is(err, analysis.ErrNoRun) {
-		return nil, 0, nil // it is in the catalogue and has committed nothing yet
+		return nil, known, nil // it is in the catalogue and has committed nothing yet
 	}
 	if err != nil {
-		return nil, 0, err
+		return nil, known, err
 	}
 	tokens, err := v.Tokenizer(ctx)
 	if err != nil {
-		return nil, 0, err
+		return nil, known, err
 	}
 	var views []analysis.StepView
 	n := 0
 	for _, step := range sampledSteps(v.Steps()) {
 		view, err := record.Step(ctx, run, step, analysis.Choice{N: samplesPerStep, Group: analysis.AnyGroup})
 		if err != nil {
-			return nil, 0, err
+			return nil, known, err
 		}
 		views = append(views, view)
 		n += len(view.Episodes)
 	}
-	writer := pieceWriter{tokens: tokens, most: mostTokens / max(n, 1), scale: largestAdvantage(views)}
+	known = look(views)
+	writer := pieceWriter{tokens: tokens, most: mostTokens / max(n, 1), scale: known.advantage}
 	for _, view := range views {
 		s := Sample{Step: view.Summary.Step}
 		for _, e := range view.Episodes {
@@ -52,7 +86,7 @@ func samples(ctx context.Context, record *analysis.Record, run string) (out []Sa
 		}
 		out = append(out, s)
 	}
-	return out, writer.scale, nil
+	return out, known, nil
 }
 
 // sampledSteps are the first, the middle and the last of the steps, each once.

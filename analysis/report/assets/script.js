@@ -14,6 +14,6 @@
   };
   for (const input of document.querySelectorAll("input[name=colour]")) input.addEventListener("change", () => choose(input.value));
   window.addEventListener("hashchange", fromAddress);
-  choose("logprob");
+  choose(episodes.dataset.colour);
   fromAddress();
 })();

@@ -7,9 +7,9 @@ type Key struct {
 	Mark  string // line, dashed, dot, column
 }
 
-// Legend explains the series of a chart; nil where there is only one, which the axis names.
+// Legend explains the series of a chart; nil where there is one line alone, which the axis names.
 func (c Chart) Legend() []Key {
-	if len(c.Lines)+len(c.Stack) < 2 {
+	if len(c.Lines) < 2 && len(c.Stack) == 0 {
 		return nil
 	}
 	var out []Key
