@@ -61,7 +61,7 @@ func (w pieceWriter) episode(e analysis.Episode) Episode {
 		{"reward", strconv.FormatFloat(r.Reward, 'g', 4, 64), r.Verdict}, {"level", strconv.Itoa(int(t.Level)), ""},
 		{"selection", fate, ""}, {"answer", cmp.Or(t.FinalAnswer, "none"), "gold " + t.Gold},
 		{"tokens", strconv.Itoa(int(t.Tokens)), fmt.Sprintf("%d the policy's", t.ResponseTokens)},
-		{"tools", fmt.Sprintf("%d calls", t.ToolCalls), fmt.Sprintf("%d failed", t.ToolErrors)},
+		{"tool calls", strconv.Itoa(int(t.ToolCalls)), fmt.Sprintf("%d failed", t.ToolErrors)},
 	}
 	if e.Advantage != nil {
 		out.Facts = append(out.Facts, Tile{"advantage", chart.Value(*e.Advantage, chart.Plain), fmt.Sprintf("weight %.3g, count %d", s.Weight, s.Count)})

@@ -10,8 +10,8 @@ import (
 
 // ticks are round numbers between low and high, about as many as wished for: multiples of 1, 2 or 5
 // times a power of ten, of 1 at least where only whole numbers have a meaning.
-func ticks(low, high float64, whole bool) (at []float64, step float64) {
-	rough := (high - low) / tickWish
+func ticks(low, high, wish float64, whole bool) (at []float64, step float64) {
+	rough := (high - low) / wish
 	step = math.Pow(10, math.Floor(math.Log10(rough)))
 	for _, times := range []float64{1, 2, 5, 10} {
 		if step*times >= rough {
@@ -30,13 +30,13 @@ func ticks(low, high float64, whole bool) (at []float64, step float64) {
 
 // grid draws the axes, their ticks and labels.
 func (p plane) grid(b *strings.Builder, c Chart) {
-	ys, step := ticks(p.y0, p.y1, false)
+	ys, step := ticks(p.y0, p.y1, yTicks, false)
 	for _, y := range ys {
 		fmt.Fprintf(b, `<line class="grid" x1="%d" x2="%d" y1="%.1f" y2="%.1f"/>`, left, width-right, p.py(y), p.py(y))
 		fmt.Fprintf(b, `<text class="tick end" x="%d" y="%.1f">%s</text>`, left-6, p.py(y)+3.5, html.EscapeString(tick(y, step, c.Unit)))
 	}
 	fmt.Fprintf(b, `<line class="axis" x1="%d" x2="%d" y1="%d" y2="%d"/>`, left, width-right, height-bottom, height-bottom)
-	xs, step := ticks(p.x0, p.x1, true)
+	xs, step := ticks(p.x0, p.x1, xTicks, true)
 	for _, x := range xs {
 		fmt.Fprintf(b, `<line class="axis" x1="%.1f" x2="%.1f" y1="%d" y2="%d"/>`, p.px(x), p.px(x), height-bottom, height-bottom+4)
 		fmt.Fprintf(b, `<text class="tick middle" x="%.1f" y="%d">%s</text>`, p.px(x), height-bottom+15, tick(x, step, Plain))
@@ -87,7 +87,7 @@ func short(v float64) string {
 	return minus(strconv.FormatFloat(v, 'g', 3, 64))
 }
 
-// Value writes a number with its unit, to three or four digits.
+// Value writes a number with its unit, to three digits.
 func Value(v float64, unit Unit) string {
 	if math.IsNaN(v) {
 		return "–"

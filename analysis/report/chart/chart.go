@@ -10,13 +10,14 @@ import (
 
 // The picture's size and margins, in its own units; the page scales it.
 const (
-	width, height             = 560, 250
-	left, right, top, bottom  = 54, 14, 10, 36
-	plotWidth                 = width - left - right
-	plotHeight                = height - top - bottom
-	hoverColumns              = 300 // at most: more would be narrower than a pointer
-	markedPoints              = 40  // series of no more points show each as a dot
-	headroom, tickWish, tinyY = 0.05, 5, 1e-12
+	width, height            = 560, 250
+	left, right, top, bottom = 54, 14, 10, 36
+	plotWidth                = width - left - right
+	plotHeight               = height - top - bottom
+	hoverColumns             = 300  // at most: more would be narrower than a pointer
+	markedPoints             = 40   // series of no more points show each as a dot
+	xTicks, yTicks           = 9, 5 // about as many
+	headroom, tinyY          = 0.05, 1e-12
 )
 
 // Unit says how values are written.
