@@ -44,6 +44,10 @@ func start(ctx context.Context, o Options, text string, columns []string) (s *Se
 	if s.conn, err = s.db.Conn(ctx); err != nil {
 		return s, fmt.Errorf("start DuckDB: %w", err)
 	}
+	// Columns are united by name before the rows are read: this way each footer is parsed once.
+	if _, err := s.conn.ExecContext(ctx, "SET parquet_metadata_cache = true"); err != nil {
+		return s, fmt.Errorf("start DuckDB: %w", err)
+	}
 	record := analysis.New(o.Store).WithCache(files).WithGeneration(o.Gen)
 	if err := createTables(ctx, s.conn, record, files, o, text, columns); err != nil {
 		return s, err
