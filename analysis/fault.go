@@ -2,7 +2,10 @@ package analysis
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+
+	"github.com/ropewalk/ropewalk/schema"
 )
 
 // FaultKind says which promise of the record is broken.
@@ -43,6 +46,7 @@ type Fault struct {
 // Verification is what Verify found. A record without faults can be read and resumed.
 type Verification struct {
 	Run         string  `json:"run"`
+	Generations []int   `json:"generations"` // of the manifests
 	Manifests   int     `json:"manifests"`
 	Heads       int     `json:"heads"`
 	Shards      int     `json:"shards"`
@@ -52,6 +56,28 @@ type Verification struct {
 	Pruned      int     `json:"pruned"`      // checkpoints
 	Orphans     int     `json:"orphans"`     // objects of the run that nothing names: not a fault, and never read
 	Faults      []Fault `json:"faults"`
+}
+
+// Of keeps the faults of one generation, and those of heads, checkpoints and other objects that
+// have none.
+func (v Verification) Of(gen int) (Verification, error) {
+	if !slices.Contains(v.Generations, gen) {
+		return v, fmt.Errorf("%w: generation %d of run %s; there %s", ErrNoGeneration, gen, v.Run, generationWords(v.Generations))
+	}
+	v.Faults = slices.DeleteFunc(slices.Clone(v.Faults), func(f Fault) bool {
+		of, has := generationOf(f.Key)
+		return has && of != gen
+	})
+	return v, nil
+}
+
+// generationOf is the generation that a manifest's or a shard's key names.
+func generationOf(key string) (gen int, has bool) {
+	if p, err := schema.ParseManifestKey(key); err == nil {
+		return p.Gen, p.Warm == ""
+	}
+	parts, err := schema.ParseDataKey(key)
+	return parts.Gen, err == nil && parts.Warm == ""
 }
 
 func sortFaults(faults []Fault) []Fault {

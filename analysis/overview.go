@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
@@ -13,6 +14,7 @@ import (
 // StepSummary is one finished step in figures, worked out of its rows.
 type StepSummary struct {
 	Step          int
+	Gen           int     // of a replay; 0 for what the heads name
 	Trajectories  int     // with a reward
 	Excluded      int     // without one, because something broke on them
 	Reward        float64 // mean
@@ -30,10 +32,15 @@ type Overview struct {
 	Run         Run
 	Steps       []StepSummary
 	Evaluations []Evaluation
+	Replays     []StepSummary // with AllGenerations: each replayed step in each generation
 }
 
-// Overview reads a run's finished steps and evaluations.
+// Overview reads a run's finished steps and evaluations. With AllGenerations those are what heads
+// name, and replays follow by themselves.
 func (r *Record) Overview(ctx context.Context, run string) (Overview, error) {
+	if r.gen == AllGenerations {
+		return r.overviewOfAll(ctx, run)
+	}
 	v, err := r.Visible(ctx, run)
 	if err != nil {
 		return Overview{}, err
@@ -62,6 +69,30 @@ func (r *Record) Overview(ctx context.Context, run string) (Overview, error) {
 	}
 	out.Evaluations, err = v.evaluations(ctx, out.Run.Steps)
 	return out, err
+}
+
+func (r *Record) overviewOfAll(ctx context.Context, run string) (Overview, error) {
+	out, err := r.WithGeneration(Heads).Overview(ctx, run)
+	if err != nil {
+		return out, err
+	}
+	all, err := r.Visible(ctx, run)
+	if err != nil {
+		return out, err
+	}
+	for _, gen := range all.Replays(NoStep) {
+		replay, err := r.WithGeneration(Numbered(gen)).Overview(ctx, run)
+		if err != nil {
+			return out, err
+		}
+		for _, s := range replay.Steps {
+			if slices.Contains(all.Replays(s.Step), gen) {
+				s.Gen = gen
+				out.Replays = append(out.Replays, s)
+			}
+		}
+	}
+	return out, nil
 }
 
 func summarise(step int, rewards []schema.RewardRow, selection []schema.SelectionRow, updates []schema.UpdateRow) StepSummary {
@@ -121,16 +152,26 @@ func (o Overview) Write(w io.Writer) error {
 		p.line("\n  step  reward success  kept/drop  rows kept  entropy       KL    clip   grad")
 	}
 	for _, s := range o.Steps {
-		line := fmt.Sprintf("%6d  %6.3f  %5.1f%%  %4d/%-4d  %4d/%-4d", s.Step, s.Reward, 100*s.Success, s.KeptGroups, s.DroppedGroups, s.Kept, s.Trajectories)
-		if s.Updates > 0 {
-			line += fmt.Sprintf("  %7.3f %8.5f  %6.3f %6.3f", s.Entropy, s.KL, s.ClipFraction, s.GradNorm)
-		}
-		if s.Excluded > 0 {
-			line += fmt.Sprintf("  %d excluded", s.Excluded)
-		}
-		p.line("%s", line)
+		p.line("%s", s.line(s.Updates > 0))
+	}
+	if len(o.Replays) > 0 {
+		p.line("\nreplays, which no head names\n  step  reward success  kept/drop  rows kept  generation")
+	}
+	for _, s := range o.Replays {
+		p.line("%s  %10d", s.line(false), s.Gen)
 	}
 	return p.err
+}
+
+func (s StepSummary) line(updated bool) string {
+	line := fmt.Sprintf("%6d  %6.3f  %5.1f%%  %4d/%-4d  %4d/%-4d", s.Step, s.Reward, 100*s.Success, s.KeptGroups, s.DroppedGroups, s.Kept, s.Trajectories)
+	if updated {
+		line += fmt.Sprintf("  %7.3f %8.5f  %6.3f %6.3f", s.Entropy, s.KL, s.ClipFraction, s.GradNorm)
+	}
+	if s.Excluded > 0 {
+		line += fmt.Sprintf("  %d excluded", s.Excluded)
+	}
+	return line
 }
 
 // printer writes lines until one fails.

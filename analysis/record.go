@@ -25,6 +25,7 @@ type Record struct {
 	writer  *commit.Writer
 	objects store.Store
 	cache   *cache.Cache // nil: everything is fetched
+	gen     Generation
 }
 
 // New returns a reader of the record in a store.

@@ -31,11 +31,14 @@ type Episode struct {
 	Reward     *schema.RewardRow // nil where it was excluded
 	Selection  schema.SelectionRow
 	Advantage  *float64 // before its weight; nil for what is not in the batch
+	// Advantages are the batch's, times the weight, one a token of all turns; nil for what is not in it.
+	Advantages []float32
 }
 
 // StepView is a step and a few of its trajectories.
 type StepView struct {
 	Run      string
+	Gen      Generation
 	Summary  StepSummary
 	Dropped  []Reason // by name
 	Episodes []Episode
@@ -67,7 +70,7 @@ func (r *Record) Step(ctx context.Context, run string, step int, choice Choice) 
 	if err != nil {
 		return StepView{}, err
 	}
-	out := StepView{Run: run, Summary: summarise(step, rewards, selection, updates), Dropped: reasons(selection)}
+	out := StepView{Run: run, Gen: r.gen, Summary: summarise(step, rewards, selection, updates), Dropped: reasons(selection)}
 	chosen := choose(candidates(rewards, selection, step, choice.Group), choice.N)
 	if choice.Group != AnyGroup && len(chosen) == 0 && choice.N > 0 {
 		return out, fmt.Errorf("%w: group %d of step %d of run %s", ErrNoGroup, choice.Group, step, run)
@@ -220,7 +223,7 @@ func (v *Visible) conversation(ctx context.Context, step int, at map[string]*Epi
 	}
 	for _, b := range batch {
 		if e := at[b.TrajectoryID]; e != nil {
-			e.Advantage = advantage(b)
+			e.Advantage, e.Advantages = advantage(b), b.Advantages
 		}
 	}
 	return nil
@@ -238,4 +241,17 @@ func advantage(b schema.BatchRow) *float64 {
 		a /= b.Weight
 	}
 	return &a
+}
+
+// Generations lists those of a finished step, the head's first as Heads, replays after it.
+func (r *Record) Generations(ctx context.Context, run string, step int) ([]Generation, error) {
+	v, err := r.WithGeneration(AllGenerations).Visible(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	out := []Generation{Heads}
+	for _, g := range v.Replays(step) {
+		out = append(out, Numbered(g))
+	}
+	return out, nil
 }

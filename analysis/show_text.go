@@ -13,7 +13,7 @@ import (
 func (s StepView) Write(w io.Writer) error {
 	p := &printer{w: w}
 	sum := s.Summary
-	p.line("run %s, step %d: %d trajectories, mean reward %.3f, success %.1f%%", s.Run, sum.Step, sum.Trajectories, sum.Reward, 100*sum.Success)
+	p.line("run %s, step %d%s: %d trajectories, mean reward %.3f, success %.1f%%", s.Run, sum.Step, generationNote(s.Gen), sum.Trajectories, sum.Reward, 100*sum.Success)
 	if sum.Excluded > 0 {
 		p.line("excluded %d more: they have no reward and are in no mean", sum.Excluded)
 	}
@@ -25,6 +25,13 @@ func (s StepView) Write(w io.Writer) error {
 		e.write(p)
 	}
 	return p.err
+}
+
+func generationNote(g Generation) string {
+	if g == Heads {
+		return ""
+	}
+	return ", generation " + g.String()
 }
 
 func droppedWords(dropped []Reason) string {

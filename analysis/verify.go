@@ -65,6 +65,7 @@ func (r *Record) Verify(ctx context.Context, run string) (Verification, error) {
 	v.checkRefs()
 	v.checkHeads()
 	v.countOrphans(listed)
+	v.countGenerations()
 	v.out.Faults = sortFaults(v.out.Faults)
 	return v.out, nil
 }
@@ -263,4 +264,14 @@ func (v *verifier) countOrphans(listed []store.Object) {
 			v.out.Orphans++
 		}
 	}
+}
+
+func (v *verifier) countGenerations() {
+	var places []schema.Place
+	for _, m := range v.ordered() {
+		if m.Warm == "" {
+			places = append(places, m.Place)
+		}
+	}
+	v.out.Generations = generationsOf(places)
 }

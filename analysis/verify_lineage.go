@@ -112,8 +112,9 @@ func (v *verifier) checkHeads() {
 				v.checkRef(h.Key(), ref)
 			}
 		}
-		v.checkStages(h)
+		v.checkStages(h, nil)
 		v.checkRowCounts(h)
+		v.checkReplays(step, h)
 		v.checkPolicy(step, h)
 	}
 }
@@ -134,9 +135,12 @@ var reads = []struct{ stage, from string }{
 }
 
 // checkStages checks that each stage of a head was made from the head's own manifests: from a
-// stage manifest itself, or from one or more of its parts.
-func (v *verifier) checkStages(h schema.Head) {
+// stage manifest itself, or from one or more of its parts. Stages that are exempt are not checked.
+func (v *verifier) checkStages(h schema.Head, exempt func(stage string) bool) {
 	for _, r := range reads {
+		if exempt != nil && exempt(r.stage) {
+			continue
+		}
 		if !v.loaded(h.Stages[r.stage]) || !v.loaded(h.Stages[r.from]) {
 			continue
 		}

@@ -18,7 +18,9 @@ type Visible struct {
 	prepare schema.Manifest
 	heads   []schema.Head // of numbered steps, in their order
 	steps   []int
-	beside  func() ([]schema.Place, error) // manifests that count without a head
+	listed  func() ([]schema.Place, error) // all manifests, in the order of their keys
+	// replayed holds the stage manifests that heads do not name, where they are to be read.
+	replayed map[made][]schema.Ref
 }
 
 // Shard is one visible data shard and where it belongs.
@@ -49,8 +51,15 @@ func (r *Record) Visible(ctx context.Context, run string) (*Visible, error) {
 		return nil, fmt.Errorf("%w: %s has committed nothing in %s", ErrNoRun, run, r.objects)
 	}
 	v := &Visible{record: r, run: run, prepare: prepare}
-	v.beside = sync.OnceValues(func() ([]schema.Place, error) { return r.beside(ctx, run) })
-	return v, v.readHeads(ctx)
+	v.listed = sync.OnceValues(func() ([]schema.Place, error) { return r.places(ctx, run) })
+	for _, step := range []func() error{
+		func() error { return v.readHeads(ctx) }, v.checkGeneration, func() error { return v.readGenerations(ctx) },
+	} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
 }
 
 func (v *Visible) readHeads(ctx context.Context) error {
@@ -92,26 +101,25 @@ func mustStep(step string) int {
 	return n
 }
 
-// beside lists the manifests that count without a head, in the order of their keys.
-func (r *Record) beside(ctx context.Context, run string) ([]schema.Place, error) {
+// places lists a run's manifests, in the order of their keys.
+func (r *Record) places(ctx context.Context, run string) ([]schema.Place, error) {
 	listed, err := r.objects.List(ctx, schema.ManifestsPrefix(run))
 	if err != nil {
 		return nil, fmt.Errorf("list manifests of run %s: %w", run, err)
 	}
 	var places []schema.Place
 	for _, o := range listed {
-		if p, err := schema.ParseManifestKey(o.Key); err == nil && standsAlone(p) {
+		if p, err := schema.ParseManifestKey(o.Key); err == nil {
 			places = append(places, p)
 		}
 	}
 	return places, nil
 }
 
+// standsAlone reports a manifest that counts without a head.
 func standsAlone(p schema.Place) bool {
 	_, numbered := p.StepNumber()
 	switch {
-	case p.Gen != 0:
-		return false
 	case strings.HasPrefix(p.Stage, timingsPrefix):
 		return true // those of calls are shards without a stage manifest
 	case p.Shard >= 0:
@@ -134,12 +142,12 @@ var madeBy = map[schema.Table]string{
 	schema.Batch: schema.StageAdvantage, schema.Updates: schema.StageUpdate,
 }
 
-// refs are the manifests of a head that hold a table.
-func refs(table schema.Table, h schema.Head) []schema.Ref {
-	if found := h.Stages[madeBy[table]]; len(found) > 0 || table != schema.Prompts {
+// refs are the manifests of a finished step that hold a table.
+func (v *Visible) refs(table schema.Table, h schema.Head) []schema.Ref {
+	if found := v.chosen(h, madeBy[table]); len(found) > 0 || table != schema.Prompts {
 		return found
 	}
-	return h.Stages[schema.StageRollout] // an import's, which holds the prompts too
+	return v.chosen(h, schema.StageRollout) // an import's, which holds the prompts too
 }
 
 // besideHeads reports whether a stage that counts without a head holds a table.
@@ -161,7 +169,7 @@ func (v *Visible) Shards(ctx context.Context, table schema.Table) ([]Shard, erro
 	}
 	var all []schema.Ref
 	for _, h := range v.heads {
-		all = append(all, refs(table, h)...)
+		all = append(all, v.refs(table, h)...)
 	}
 	manifests, err := v.record.manifests(ctx, all)
 	return shardsOf(table, manifests), err
@@ -173,17 +181,17 @@ func (v *Visible) StepShards(ctx context.Context, step int, table schema.Table) 
 	if i < 0 {
 		return nil, fmt.Errorf("%w: step %d of run %s", ErrNoStep, step, v.run)
 	}
-	manifests, err := v.record.manifests(ctx, refs(table, v.heads[i]))
+	manifests, err := v.record.manifests(ctx, v.refs(table, v.heads[i]))
 	return shardsOf(table, manifests), err
 }
 
 // standing reads the manifests outside heads whose stage is wanted, in the order of their steps.
 func (v *Visible) standing(ctx context.Context, wanted func(stage string) bool) ([]schema.Manifest, error) {
-	all, err := v.beside()
+	all, err := v.listed()
 	if err != nil {
 		return nil, err
 	}
-	places := slices.DeleteFunc(slices.Clone(all), func(p schema.Place) bool { return !wanted(p.Stage) })
+	places := inGeneration(v.record.gen, slices.DeleteFunc(slices.Clone(all), func(p schema.Place) bool { return !standsAlone(p) || !wanted(p.Stage) }))
 	out := make([]schema.Manifest, len(places))
 	err = each(ctx, fetches, len(places), func(ctx context.Context, i int) (err error) {
 		out[i], _, _, err = v.record.writer.Lookup(ctx, places[i])

@@ -90,6 +90,12 @@ func (c *checks) nonNegative(field string, x float64) {
 	}
 }
 
+func (c *checks) nonNegativeOrNull(field string, x *float64) {
+	if x != nil {
+		c.nonNegative(field, *x)
+	}
+}
+
 func (c *checks) length(field string, got, want int) {
 	if got != want {
 		c.fail(field, "has %d entries where token_ids has %d", got, want)

@@ -75,6 +75,32 @@ func TestVersionOneKnewNoExclusions(t *testing.T) {
 	require.Equal(t, []SelectionRow{{GroupID: row.GroupID, TrajectoryID: row.TrajectoryID, Kept: true, Count: 1, Weight: 1}}, rows)
 }
 
+// updatesBefore is UpdateRow of schema version 1, before the share of clipped tokens was split.
+type updatesBefore struct {
+	Step          int32   `parquet:"step"`
+	OptimizerStep int64   `parquet:"optimizer_step"`
+	Minibatch     int32   `parquet:"minibatch"`
+	Rows          int32   `parquet:"rows"`
+	Tokens        int64   `parquet:"tokens"`
+	Loss          float64 `parquet:"loss"`
+	KL            float64 `parquet:"kl"`
+	ClipFraction  float64 `parquet:"clip_fraction"`
+	Entropy       float64 `parquet:"entropy"`
+	RatioMax      float64 `parquet:"ratio_max"`
+	GradNorm      float64 `parquet:"grad_norm"`
+	LR            float64 `parquet:"lr"`
+	PolicyBefore  string  `parquet:"policy_before"`
+	PolicyAfter   string  `parquet:"policy_after"`
+}
+
+func TestUpdatesOfVersion1HaveNoSplitOfClippedTokens(t *testing.T) {
+	data := foreign(t, "updates", "1", zstd, updatesBefore{Step: 1, ClipFraction: 0.25, PolicyBefore: "p"})
+	rows, err := Decode[UpdateRow](data)
+	require.NoError(t, err)
+	require.Equal(t, []UpdateRow{{Step: 1, ClipFraction: 0.25, PolicyBefore: "p"}}, rows)
+	require.NoError(t, AuditShard(Updates, data, 1))
+}
+
 func TestFilesOfAnotherKindAreRefusedByName(t *testing.T) {
 	type missing struct {
 		GroupID string `parquet:"group_id"`

@@ -144,6 +144,11 @@ func updateRows(r *rand.Rand, n int) []UpdateRow {
 			KL: r.NormFloat64(), ClipFraction: r.Float64(), Entropy: r.Float64(), RatioMax: 1 + r.Float64(), GradNorm: r.Float64(), LR: 1e-3,
 			PolicyBefore: digestFor(r)}
 	}
+	for i := range rows {
+		if share := r.Float64(); r.IntN(3) > 0 {
+			rows[i].ClipFractionPositive, rows[i].ClipFractionNegative = &share, new(float64)
+		}
+	}
 	if n > 0 {
 		rows[n-1].PolicyAfter = digestFor(r)
 	}

@@ -148,6 +148,10 @@ type UpdateRow struct {
 	LR            float64 `parquet:"lr,split"`
 	PolicyBefore  string  `parquet:"policy_before,dict"`
 	PolicyAfter   string  `parquet:"policy_after,dict"` // filled on the last row of a step
+	// Shares of all tokens whose ratio was clipped, by the sign of the advantage: they add up to
+	// clip_fraction. Null before schema version 2.
+	ClipFractionPositive *float64 `parquet:"clip_fraction_positive,optional,split"`
+	ClipFractionNegative *float64 `parquet:"clip_fraction_negative,optional,split"`
 }
 
 // EvaluationRow is one sample of one held-out problem (table evaluations).

@@ -163,6 +163,8 @@ func (r UpdateRow) Validate() error {
 	c.finite("loss", r.Loss)
 	c.finite("kl", r.KL)
 	c.nonNegative("clip_fraction", r.ClipFraction)
+	c.nonNegativeOrNull("clip_fraction_positive", r.ClipFractionPositive)
+	c.nonNegativeOrNull("clip_fraction_negative", r.ClipFractionNegative)
 	c.finite("entropy", r.Entropy)
 	c.nonNegative("ratio_max", r.RatioMax)
 	c.nonNegative("grad_norm", r.GradNorm)

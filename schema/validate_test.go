@@ -120,6 +120,7 @@ func TestOtherRowsAreValidated(t *testing.T) {
 	refuses(t, turnPair(), "excluded with a finish", "finish: must be empty where no response", func(r *TurnRow) { r.Excluded = &why })
 	refuses(t, turnPair(), "excluded with a response", "context_tokens: must be all 3 tokens", func(r *TurnRow) { r.Excluded, r.Finish = &why, "" })
 	refuses(t, updates, "loss", "loss: must be finite", func(r *UpdateRow) { r.Loss = math.NaN() })
+	refuses(t, updates, "clipping", "clip_fraction_negative: must be ≥ 0", func(r *UpdateRow) { r.ClipFractionNegative = new(-0.5) })
 	refuses(t, updates, "policy", "policy_before: must not be empty", func(r *UpdateRow) { r.PolicyBefore = "" })
 	refuses(t, evaluations, "tag", "tag: must be one of", func(r *EvaluationRow) { r.Tag = "middle" })
 	refuses(t, evaluations, "tokens", "tokens: must be ≥ 0", func(r *EvaluationRow) { r.Tokens = -1 })

@@ -118,15 +118,16 @@ func Write(ctx context.Context, record *analysis.Record, out io.Writer, o Option
 
 // visible finds the view and the steps that the options choose.
 func visible(ctx context.Context, record *analysis.Record, o Options) (*analysis.Visible, []int, error) {
+	if o.Gen != nil {
+		record = record.WithGeneration(analysis.Numbered(*o.Gen))
+	}
 	view, err := record.Visible(ctx, o.Run)
 	if err != nil {
 		return nil, nil, err
 	}
 	steps := view.Steps()
 	if o.Gen != nil {
-		if view, steps, err = view.AtGeneration(ctx, *o.Gen); err != nil {
-			return nil, nil, err
-		}
+		steps = view.StepsOf(*o.Gen)
 	}
 	have := words(steps)
 	if o.First > 0 {

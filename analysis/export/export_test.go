@@ -146,7 +146,7 @@ func TestGenerations(t *testing.T) {
 	one := 1
 	_, err := export.Write(ctx, record, &bytes.Buffer{}, export.Options{Run: "r", Format: export.OpenAI, Gen: &one})
 	require.ErrorIs(t, err, analysis.ErrNoGeneration)
-	require.ErrorContains(t, err, "nothing of run r is of generation 1")
+	require.ErrorContains(t, err, "generation 1 of run r")
 
 	// Step 2's selection made anew: everything is kept.
 	view, err := record.Visible(ctx, "r")

@@ -55,12 +55,14 @@ type Run struct {
 	// Updates are the steps' update manifests; index 0 is the warm start's.
 	Updates []schema.Manifest
 
-	t       testing.TB
-	writer  *commit.Writer
-	config  string // digest of the recipe
-	policy  schema.Ref
-	clock   int64 // Unix microseconds
-	timings []schema.TimingRow
+	t      testing.TB
+	writer *commit.Writer
+	config string // digest of the recipe
+	policy schema.Ref
+	// tokenizer is put into every checkpoint where it is not nil.
+	tokenizer []byte
+	clock     int64 // Unix microseconds
+	timings   []schema.TimingRow
 }
 
 // Start is when a run's first stage starts, in Unix microseconds.
@@ -137,10 +139,14 @@ func (r *Run) warmStart() {
 
 // checkpoint stores the files of a step's policy.
 func (r *Run) checkpoint(place schema.Place, step int) schema.Checkpoint {
-	files := []struct{ name, text string }{
+	type file struct{ name, text string }
+	files := []file{
 		{"config.json", "{}\n"},
 		{"model.safetensors", fmt.Sprintf("weights of seed %d step %d", r.Seed, step)},
 		{"optimizer.safetensors", fmt.Sprintf("moments of seed %d step %d", r.Seed, step)},
+	}
+	if r.tokenizer != nil {
+		files = append(files, file{"tokenizer.json", string(r.tokenizer)})
 	}
 	lines := ""
 	for _, f := range files {

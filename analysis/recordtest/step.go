@@ -50,10 +50,7 @@ func (r *Run) step(step int) {
 	if r.Open && step == r.Steps {
 		return
 	}
-	head, err := schema.NewHead(r.Run, strconv.Itoa(step), prompts, rollout0, sandbox, rollout1, assemble, reward, selection, batch, update, publish)
-	require.NoError(r.t, err)
-	_, _, _, err = r.writer.CommitHead(context.Background(), head)
-	require.NoError(r.t, err)
+	r.headOf(step, prompts, rollout0, sandbox, rollout1, assemble, reward, selection, batch, update, publish)
 	r.recordTimings(step, "timings_step")
 }
 

@@ -25,9 +25,10 @@ var ErrQuery = errors.New("query")
 // Options say what is asked of what.
 type Options struct {
 	Store store.Store
-	Cache string   // folder; see package cache
-	Runs  []string // all of the catalogue when empty
-	Query string   // one reading statement
+	Cache string              // folder; see package cache
+	Runs  []string            // all of the catalogue when empty
+	Gen   analysis.Generation // Heads, unless replays are asked for too
+	Query string              // one reading statement
 }
 
 // Result is a query's answer.
@@ -39,33 +40,17 @@ type Result struct {
 
 // Query answers one query over the committed shards.
 func Query(ctx context.Context, o Options) (out Result, err error) {
-	files, err := cache.Open(o.Cache)
+	session, err := start(ctx, o, o.Query, nil)
 	if err != nil {
 		return Result{}, err
 	}
-	db, err := open()
-	if err != nil {
-		return Result{}, err
-	}
-	defer closing(db, &err)
-	conn, err := db.Conn(ctx)
-	if err != nil {
-		return Result{}, fmt.Errorf("start DuckDB: %w", err)
-	}
-	defer closing(conn, &err)
-	record := analysis.New(o.Store).WithCache(files)
-	if err := createTables(ctx, conn, record, files, o); err != nil {
-		return Result{}, err
-	}
-	if err := lockDown(ctx, conn, files.Dir()); err != nil {
-		return Result{}, err
-	}
-	return ask(ctx, conn, o.Query)
+	defer closing(session, &err)
+	return session.Ask(ctx, o.Query)
 }
 
-// createTables makes what the query mentions.
-func createTables(ctx context.Context, conn *sql.Conn, record *analysis.Record, files *cache.Cache, o Options) error {
-	tables := mentioned(o.Query)
+// createTables makes what a query, or several, mention.
+func createTables(ctx context.Context, conn *sql.Conn, record *analysis.Record, files *cache.Cache, o Options, text string, columns []string) error {
+	tables := mentioned(text)
 	if len(tables) == 0 && len(o.Runs) == 0 {
 		return nil
 	}
@@ -79,16 +64,9 @@ func createTables(ctx context.Context, conn *sql.Conn, record *analysis.Record, 
 	if slices.Equal(tables, []schema.Table{runsTable}) {
 		return createRuns(ctx, conn, catalogue)
 	}
-	visible := make([]*analysis.Visible, 0, len(catalogue))
-	for _, r := range catalogue {
-		v, err := record.Visible(ctx, r.Run)
-		if errors.Is(err, analysis.ErrNoRun) {
-			continue // it is in the catalogue and has committed nothing yet
-		}
-		if err != nil {
-			return err
-		}
-		visible = append(visible, v)
+	visible, err := visibleOf(ctx, record, catalogue)
+	if err != nil {
+		return err
 	}
 	for _, table := range tables {
 		if table == runsTable {
@@ -105,11 +83,39 @@ func createTables(ctx context.Context, conn *sql.Conn, record *analysis.Record, 
 		if err != nil {
 			return err
 		}
-		if err := createView(ctx, conn, table, empty, shards); err != nil {
+		if err := createView(ctx, conn, table, empty, shards, columns); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// visibleOf finds what may be read of runs. A generation that some of them have and others have not
+// is read where it is.
+func visibleOf(ctx context.Context, record *analysis.Record, catalogue []analysis.Run) ([]*analysis.Visible, error) {
+	visible := make([]*analysis.Visible, 0, len(catalogue))
+	var lacking error
+	found := false
+	for _, r := range catalogue {
+		v, err := record.Visible(ctx, r.Run)
+		switch {
+		case errors.Is(err, analysis.ErrNoRun): // it is in the catalogue and has committed nothing yet
+			continue
+		case errors.Is(err, analysis.ErrNoGeneration):
+			lacking = err
+			v, err = record.WithGeneration(analysis.Heads).Visible(ctx, r.Run)
+		case err == nil:
+			found = true
+		}
+		if err != nil {
+			return nil, err
+		}
+		visible = append(visible, v)
+	}
+	if lacking != nil && !found {
+		return nil, lacking
+	}
+	return visible, nil
 }
 
 // only keeps the runs asked for, all when none is.

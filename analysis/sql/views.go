@@ -15,8 +15,9 @@ import (
 )
 
 // createView shows a table's files with the columns run, step and gen in front. A column of the
-// table that repeats one of them (updates' step) gives way.
-func createView(ctx context.Context, conn *sql.Conn, table schema.Table, empty string, shards []placed) error {
+// table that repeats one of them (updates' step) gives way. With words it is not a view but a table
+// in memory, of the columns that are among the words: many queries of it then read the files once.
+func createView(ctx context.Context, conn *sql.Conn, table schema.Table, empty string, shards []placed, words []string) error {
 	mapping := "shards_of_" + string(table)
 	if _, err := conn.ExecContext(ctx, "CREATE TABLE "+mapping+" (file VARCHAR, run VARCHAR, step INTEGER, gen INTEGER)"); err != nil {
 		return fmt.Errorf("create table %s: %w", mapping, err)
@@ -30,14 +31,23 @@ func createView(ctx context.Context, conn *sql.Conn, table schema.Table, empty s
 	if err := fill(conn, mapping, rows); err != nil {
 		return err
 	}
-	repeated, err := repeatedColumns(ctx, conn, empty)
+	columns, err := ownColumns(ctx, conn, empty)
 	if err != nil {
 		return err
 	}
-	view := fmt.Sprintf("CREATE VIEW %s AS SELECT m.run, m.step, m.gen, t.* EXCLUDE (%s) FROM read_parquet(%s, filename = true, union_by_name = true) t JOIN %s m ON t.filename = m.file",
-		table, strings.Join(append([]string{"filename"}, repeated...), ", "), list(files), mapping)
-	if _, err := conn.ExecContext(ctx, view); err != nil {
-		return fmt.Errorf("create view %s: %w", table, err)
+	kind := "VIEW"
+	if words != nil {
+		kind = "TABLE"
+		columns = slices.DeleteFunc(columns, func(c string) bool { return !slices.Contains(words, c) })
+	}
+	selected := []string{"m.run", "m.step", "m.gen"}
+	for _, c := range columns {
+		selected = append(selected, `t."`+c+`"`)
+	}
+	made := fmt.Sprintf("CREATE %s %s AS SELECT %s FROM read_parquet(%s, filename = true, union_by_name = true) t JOIN %s m ON t.filename = m.file",
+		kind, table, strings.Join(selected, ", "), list(files), mapping)
+	if _, err := conn.ExecContext(ctx, made); err != nil {
+		return fmt.Errorf("create %s %s: %w", strings.ToLower(kind), table, err)
 	}
 	return nil
 }
@@ -60,9 +70,9 @@ func list(texts []string) string {
 	return "[" + strings.Join(out, ", ") + "]"
 }
 
-// repeatedColumns are those of the file that the mapping gives as well.
-func repeatedColumns(ctx context.Context, conn *sql.Conn, file string) (out []string, err error) {
-	rows, err := conn.QueryContext(ctx, "SELECT column_name FROM (DESCRIBE SELECT * FROM read_parquet("+quoted(file)+")) WHERE column_name IN ('run', 'step', 'gen')")
+// ownColumns are those of the file that the mapping does not give.
+func ownColumns(ctx context.Context, conn *sql.Conn, file string) (out []string, err error) {
+	rows, err := conn.QueryContext(ctx, "SELECT column_name FROM (DESCRIBE SELECT * FROM read_parquet("+quoted(file)+")) WHERE column_name NOT IN ('run', 'step', 'gen')")
 	if err != nil {
 		return nil, fmt.Errorf("read the columns of %s: %w", file, err)
 	}

@@ -31,6 +31,16 @@ func TestReadingCommandsRefuseBadArguments(t *testing.T) {
 		{[]string{"verify"}, "missing argument RUN"},
 		{[]string{"verify", "r", "--fix"}, "unknown flag: --fix"},
 		{[]string{"runs", "r"}, `unexpected argument "r"`},
+		{[]string{"sql", "--gen", "new", "select 1"}, `must be heads, all or a generation's number, got "new"`},
+		{[]string{"show", "r", "--gen", "-3"}, "must be heads, all or a generation's number"},
+		{[]string{"verify", "r", "--gen", "01"}, "must be heads, all or a generation's number"},
+		{[]string{"report"}, "missing argument RUN"},
+		{[]string{"report", "R"}, "run id"},
+		{[]string{"report", "r", "-o", "/nowhere/at/all/r.html"}, "-o /nowhere/at/all/r.html: cannot be written"},
+		{[]string{"report", "r", "-o", "/"}, "-o /: is a folder"},
+		{[]string{"inspect"}, "missing argument FILE|KEY"},
+		{[]string{"inspect", "x", "--rows", "-1"}, "--rows: must be ≥ 0"},
+		{[]string{"inspect", "/"}, "read /"},
 	} {
 		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
 			var out, messages bytes.Buffer

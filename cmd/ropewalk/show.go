@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -12,6 +14,7 @@ import (
 type showOptions struct {
 	step, group, n int
 	byGroup        bool
+	gen            generationFlag
 }
 
 func (a *app) showCommand() *cobra.Command {
@@ -21,7 +24,8 @@ func (a *app) showCommand() *cobra.Command {
 		Short: "show a run at a glance, or a step's trajectories turn by turn",
 		Long: "show prints a run's evaluations and finished steps. With --step it prints a few of the step's\n" +
 			"trajectories turn by turn with reward, advantage and why each was kept or dropped: a kept\n" +
-			"positive, a kept negative, one dropped for each reason, and so on.",
+			"positive, a kept negative, one dropped for each reason, and so on. With --gen all what replays made\n" +
+			"follows what the update consumed.",
 		Example: "  ropewalk show quickstart-s1-20260102-030405\n" +
 			"  ropewalk show quickstart-s1-20260102-030405 --step 3 -n 6\n" +
 			"  ropewalk show quickstart-s1-20260102-030405 --step 3 --group 0",
@@ -37,6 +41,7 @@ func (a *app) showCommand() *cobra.Command {
 	cmd.Flags().IntVar(&o.step, "step", 0, "show trajectories of this `STEP`")
 	cmd.Flags().IntVar(&o.group, "group", 0, "of this `GROUP` of the step alone")
 	cmd.Flags().IntVarP(&o.n, "number", "n", 4, "how many trajectories")
+	o.gen.add(cmd)
 	return cmd
 }
 
@@ -64,7 +69,7 @@ func (a *app) show(ctx context.Context, run string, o showOptions) error {
 	if err != nil {
 		return err
 	}
-	record := analysis.New(s.store).WithCache(files)
+	record := analysis.New(s.store).WithCache(files).WithGeneration(o.gen.Generation)
 	if o.step == 0 {
 		overview, err := record.Overview(ctx, run)
 		if err != nil {
@@ -76,9 +81,23 @@ func (a *app) show(ctx context.Context, run string, o showOptions) error {
 	if o.byGroup {
 		choice.Group = o.group
 	}
-	view, err := record.Step(ctx, run, o.step, choice)
-	if err != nil {
-		return missing(err)
+	generations := []analysis.Generation{o.gen.Generation}
+	if o.gen.Generation == analysis.AllGenerations {
+		if generations, err = record.Generations(ctx, run, o.step); err != nil {
+			return missing(err)
+		}
 	}
-	return view.Write(a.out)
+	for i, g := range generations {
+		view, err := record.WithGeneration(g).Step(ctx, run, o.step, choice)
+		if err != nil {
+			return missing(err)
+		}
+		if i > 0 {
+			fmt.Fprintf(a.out, "\n%s\n", strings.Repeat("═", 80))
+		}
+		if err := view.Write(a.out); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -15,6 +15,7 @@ import (
 
 type sqlOptions struct {
 	runs      []string
+	gen       generationFlag
 	csv, json bool
 }
 
@@ -26,7 +27,8 @@ func (a *app) sqlCommand() *cobra.Command {
 		Long: "sql runs DuckDB over the committed shards of all runs, or of those that --run names. There is a\n" +
 			"view for each table: prompts, turns, tool_calls, trajectories, rewards, selection, updates,\n" +
 			"evaluations, timings, each with the columns run, step and gen in front; and the table runs. A\n" +
-			"step's rows are seen once the step is done. Fetched shards stay in .ropewalk/cache, which is\n" +
+			"step's rows are seen once the step is done, in the generations that its update consumed; --gen all\n" +
+			"shows those of replays as well, which the column gen tells apart. Fetched shards stay in .ropewalk/cache, which is\n" +
 			"trimmed to 4 GiB and may be deleted.",
 		Example: "  ropewalk sql \"select step, avg(reward) from rewards group by 1 order by 1\"\n" +
 			"  ropewalk sql --run quickstart-s1-20260102-030405 \"select status, count(*) from tool_calls group by 1\"\n" +
@@ -40,6 +42,7 @@ func (a *app) sqlCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringArrayVar(&o.runs, "run", nil, "look at this `RUN` only (repeatable; default all)")
+	o.gen.add(cmd)
 	cmd.Flags().BoolVar(&o.csv, "csv", false, "print CSV with a header")
 	cmd.Flags().BoolVar(&o.json, "json", false, `print one JSON object {"columns":[…],"rows":[[…]]}`)
 	return cmd
@@ -51,7 +54,7 @@ func (a *app) sql(ctx context.Context, o sqlOptions, query string) error {
 		return err
 	}
 	defer s.close()
-	result, err := sql.Query(ctx, sql.Options{Store: s.store, Cache: cacheFolder(), Runs: o.runs, Query: query})
+	result, err := sql.Query(ctx, sql.Options{Store: s.store, Cache: cacheFolder(), Runs: o.runs, Gen: o.gen.Generation, Query: query})
 	if errors.Is(err, sql.ErrQuery) {
 		return badInputError{err}
 	}
@@ -77,7 +80,7 @@ func missing(err error) error {
 	if errors.Is(err, analysis.ErrNoRun) {
 		return badInput("%w; `ropewalk runs` lists them", err)
 	}
-	if errors.Is(err, analysis.ErrNoStep) || errors.Is(err, analysis.ErrNoGroup) {
+	if errors.Is(err, analysis.ErrNoStep) || errors.Is(err, analysis.ErrNoGroup) || errors.Is(err, analysis.ErrNoGeneration) {
 		return badInputError{err}
 	}
 	return err

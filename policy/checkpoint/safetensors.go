@@ -44,20 +44,8 @@ var dtypeSize = map[string]uint64{"F32": 4, "F16": 2, "BF16": 2}
 // DecodeSafetensors reads a file held in memory. F16 and BF16 are widened to float32; every size is
 // checked before anything is sliced.
 func DecodeSafetensors(b []byte) (*File, error) {
-	if len(b) < 8 {
-		return nil, fmt.Errorf("%w: %d bytes are too short for a safetensors header", ErrCorrupt, len(b))
-	}
-	n := binary.LittleEndian.Uint64(b)
-	if n > maxHeader || n > uint64(len(b)-8) {
-		return nil, fmt.Errorf("%w: header of %d bytes in a file of %d", ErrCorrupt, n, len(b))
-	}
-	f := &File{}
-	entries, err := f.header(b[8 : 8+n])
+	f, entries, data, err := open(b)
 	if err != nil {
-		return nil, err
-	}
-	data := b[8+n:]
-	if err := tile(entries, uint64(len(data))); err != nil {
 		return nil, err
 	}
 	for _, e := range entries {

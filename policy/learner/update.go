@@ -201,13 +201,14 @@ func (u *updater) step(ctx context.Context, index int, p planned) error {
 // record appends what one optimiser step did.
 func (u *updater) record(index int, p planned, total loss.Result, entropy float64, stats policy.StepStats) {
 	t := total.Tally
+	positive, negative := t.ClipFractionPositive(), t.ClipFractionNegative()
 	if index == 0 {
 		u.result.LogProbDrift = t.Drift()
 	}
 	u.result.Updates = append(u.result.Updates, schema.UpdateRow{
 		Step: u.cfg.Step, OptimizerStep: stats.Step, Minibatch: int32(index), Rows: int32(t.Rows), Tokens: t.Tokens,
 		Loss: total.Loss, KL: t.KL(), ClipFraction: t.ClipFraction(), Entropy: entropy, RatioMax: t.RatioMax(),
-		GradNorm: stats.GradNorm, LR: u.cfg.Optimizer.LR,
+		GradNorm: stats.GradNorm, LR: u.cfg.Optimizer.LR, ClipFractionPositive: &positive, ClipFractionNegative: &negative,
 	})
 	u.result.Details = append(u.result.Details, Detail{
 		Epoch: p.epoch, LowerClipFraction: t.LowerClipFraction(), RatioMin: t.RatioMin(), LogProbDrift: t.Drift(),

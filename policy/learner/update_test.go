@@ -107,6 +107,9 @@ func TestUpdateRecord(t *testing.T) {
 		if u.Step != 3 || u.OptimizerStep != int64(i+1) || u.Minibatch != int32(i) || u.LR != 0.01 || !(u.GradNorm > 0) || !(u.Entropy > 0) || u.Entropy > math.Log(vocab) {
 			t.Errorf("update %d: %+v", i, u)
 		}
+		if split := *u.ClipFractionPositive + *u.ClipFractionNegative; math.Abs(split-u.ClipFraction) > 1e-12 {
+			t.Errorf("update %d: clipped tokens by sign add up to %g, want %g", i, split, u.ClipFraction)
+		}
 		if got.Details[i].Epoch != i/2 {
 			t.Errorf("update %d is of epoch %d", i, got.Details[i].Epoch)
 		}

@@ -207,17 +207,18 @@ func TestDeadRowsCountNowhere(t *testing.T) {
 func TestStatistics(t *testing.T) {
 	l := func(ratio float64) float64 { return -3 + math.Log(ratio) }
 	row := Row{
-		LogProbs:   []float64{l(1.5), l(0.5), l(4), l(1), l(9), -3},
-		Old:        []float64{-3, -3, -3, -3, -3, -3},
-		Advantages: []float64{1, -1, -1, 1, 0, 1},
-		Mask:       []int32{1, 1, 1, 1, 1, 0},
+		LogProbs:   []float64{l(1.5), l(0.5), l(4), l(1), l(9), -3, l(1.4), l(0.5)},
+		Old:        []float64{-3, -3, -3, -3, -3, -3, -3, -3},
+		Advantages: []float64{1, -1, -1, 1, 0, 1, 2, 1},
+		Mask:       []int32{1, 1, 1, 1, 1, 0, 1, 1},
 		Count:      1,
 	}
 	tally := evaluate(t, []Row{row}, denominator(t, TokenMean, []Row{row})).Tally
-	wantKL := -(math.Log(1.5) + math.Log(0.5) + math.Log(4) + math.Log(9)) / 5
+	wantKL := -(math.Log(1.5) + 2*math.Log(0.5) + math.Log(4) + math.Log(9) + math.Log(1.4)) / 7
 	for name, pair := range map[string][2]float64{
-		"clip fraction": {tally.ClipFraction(), 2.0 / 5}, "lower": {tally.LowerClipFraction(), 1.0 / 5}, "kl": {tally.KL(), wantKL},
-		"ratio max": {tally.RatioMax(), 9}, "ratio min": {tally.RatioMin(), 0.5}, "drift": {tally.Drift(), math.Log(9)}, "tokens": {float64(tally.Tokens), 5},
+		"clip fraction": {tally.ClipFraction(), 3.0 / 7}, "lower": {tally.LowerClipFraction(), 1.0 / 7}, "kl": {tally.KL(), wantKL},
+		"ratio max": {tally.RatioMax(), 9}, "ratio min": {tally.RatioMin(), 0.5}, "drift": {tally.Drift(), math.Log(9)}, "tokens": {float64(tally.Tokens), 7},
+		"clipped above": {tally.ClipFractionPositive(), 2.0 / 7}, "clipped below": {tally.ClipFractionNegative(), 1.0 / 7},
 	} {
 		if !near(pair[0], pair[1], 1e-12) {
 			t.Errorf("%s = %g, want %g", name, pair[0], pair[1])

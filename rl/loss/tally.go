@@ -8,8 +8,9 @@ type Tally struct {
 	Rows   int   // live rows, each once
 	Tokens int64 // tokens under the mask, each once
 
-	weight, clipped, lower, drift float64 // token sums, rows counted N times
-	logMax, logMin, absMax        float64 // of logp − old
+	weight, lower, drift             float64 // token sums, rows counted N times
+	clippedPositive, clippedNegative float64 // … by the sign of the advantage
+	logMax, logMin, absMax           float64 // of logp − old
 }
 
 // count adds a row's size.
@@ -34,8 +35,11 @@ func (t *Tally) add(row Row, points []Point) {
 		one.logMax, one.logMin = math.Max(one.logMax, l), math.Min(one.logMin, l)
 		one.absMax = math.Max(one.absMax, math.Abs(l))
 		one.drift -= n * l
-		if points[i].Clipped {
-			one.clipped += n
+		switch {
+		case points[i].Clipped && row.Advantages[i] > 0:
+			one.clippedPositive += n
+		case points[i].Clipped:
+			one.clippedNegative += n
 		}
 		if points[i].Lower {
 			one.lower += n
@@ -56,7 +60,8 @@ func (t *Tally) Merge(o Tally) {
 	t.Rows += o.Rows
 	t.Tokens += o.Tokens
 	t.weight += o.weight
-	t.clipped += o.clipped
+	t.clippedPositive += o.clippedPositive
+	t.clippedNegative += o.clippedNegative
 	t.lower += o.lower
 	t.drift += o.drift
 	t.logMax, t.logMin = math.Max(t.logMax, o.logMax), math.Min(t.logMin, o.logMin)
@@ -64,7 +69,15 @@ func (t *Tally) Merge(o Tally) {
 }
 
 // ClipFraction is the share of tokens whose ratio was clipped.
-func (t Tally) ClipFraction() float64 { return t.mean(t.clipped) }
+func (t Tally) ClipFraction() float64 { return t.mean(t.clippedPositive + t.clippedNegative) }
+
+// ClipFractionPositive is the share of tokens whose advantage was positive and whose ratio was
+// clipped above. With ClipFractionNegative it adds up to ClipFraction.
+func (t Tally) ClipFractionPositive() float64 { return t.mean(t.clippedPositive) }
+
+// ClipFractionNegative is the share of tokens whose advantage was negative and whose ratio was
+// clipped below.
+func (t Tally) ClipFractionNegative() float64 { return t.mean(t.clippedNegative) }
 
 // LowerClipFraction is the share of tokens on which the dual clip was active.
 func (t Tally) LowerClipFraction() float64 { return t.mean(t.lower) }

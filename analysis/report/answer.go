@@ -1,0 +1,107 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/ropewalk/ropewalk/analysis/sql"
+)
+
+// answer reads a result by the names of its columns.
+type answer struct{ sql.Result }
+
+// rows is how many there are.
+func (a answer) rows() int { return len(a.Rows) }
+
+// at is a cell's value; a column that the question did not ask for is the program's mistake.
+func (a answer) at(row int, column string) any {
+	i := slices.Index(a.Columns, column)
+	if i < 0 {
+		panic("the question has no column " + column)
+	}
+	return a.Rows[row][i]
+}
+
+// number is a cell as a number; NaN for null and for what is none.
+func (a answer) number(row int, column string) float64 {
+	switch x := a.at(row, column).(type) {
+	case float64:
+		return x
+	case int32:
+		return float64(x)
+	case int64:
+		return float64(x)
+	case json.Number:
+		v, err := x.Float64()
+		if err != nil {
+			return math.NaN()
+		}
+		return v
+	}
+	return math.NaN()
+}
+
+// text is a cell as text; "" for null.
+func (a answer) text(row int, column string) string {
+	switch x := a.at(row, column).(type) {
+	case nil:
+		return ""
+	case string:
+		return x
+	case float64:
+		return strconv.FormatFloat(x, 'g', 6, 64)
+	default:
+		return fmt.Sprint(x)
+	}
+}
+
+// column is a column as numbers.
+func (a answer) column(name string) []float64 {
+	out := make([]float64, a.rows())
+	for i := range out {
+		out[i] = a.number(i, name)
+	}
+	return out
+}
+
+// steps is the column step; what was made before the first step stands at 0.
+func (a answer) steps() []float64 {
+	out := a.column("step")
+	for i, x := range out {
+		if math.IsNaN(x) {
+			out[i] = 0
+		}
+	}
+	return out
+}
+
+// known reports whether any of the values is a number.
+func known(values []float64) bool {
+	return slices.ContainsFunc(values, func(v float64) bool { return !math.IsNaN(v) })
+}
+
+// pivot spreads a column's values by the keys of another: for each key, in order of appearance and
+// then sorted by less, one value a step, and NaN where a step has none.
+func (a answer) pivot(key, value string, absent float64) (steps []float64, keys []string, values map[string][]float64) {
+	at := map[float64]int{}
+	for _, x := range a.steps() {
+		if _, ok := at[x]; !ok {
+			at[x] = len(steps)
+			steps = append(steps, x)
+		}
+	}
+	values = map[string][]float64{}
+	for i, x := range a.steps() {
+		k := a.text(i, key)
+		if values[k] == nil {
+			keys = append(keys, k)
+			values[k] = slices.Repeat([]float64{absent}, len(steps))
+		}
+		values[k][at[x]] = a.number(i, value)
+	}
+	slices.Sort(keys)
+	return steps, keys, values
+}

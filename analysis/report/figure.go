@@ -1,0 +1,65 @@
+package report
+
+import (
+	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/analysis/report/chart"
+)
+
+// Figure is one figure of the page and the questions that it is drawn from.
+type Figure struct {
+	ID, Title string
+	Note      string // how to read it
+	Empty     string // why there is nothing to draw
+	SVG       string
+	Legend    []chart.Key
+	Table     *Table
+	Questions []Question
+}
+
+// Table is a small table of text.
+type Table struct {
+	Columns []string
+	Rows    [][]string
+}
+
+// Section is a part of the page.
+type Section struct {
+	ID, Title string
+	Figures   []Figure
+}
+
+func (f *Figure) draw(c chart.Chart) { f.SVG, f.Legend = c.SVG(), c.Legend() }
+
+// data is what figures are drawn from.
+type data struct {
+	run       analysis.Run
+	questions map[string]Question
+	answers   map[string]answer
+}
+
+// figure starts a figure on the questions that it names.
+func (d data) figure(id, title string, names ...string) Figure {
+	f := Figure{ID: id, Title: title}
+	for _, name := range names {
+		f.Questions = append(f.Questions, d.questions[name])
+	}
+	return f
+}
+
+// sections are the page's figures, in their order.
+func (d data) sections() []Section {
+	return []Section{
+		{"learning", "Learning", []Figure{d.reward(), d.success(), d.trainingLevels(), d.evaluationLevels()}},
+		{"selection", "Selection", []Figure{d.funnel(), d.outcomes(), d.variance(), d.toolErrors()}},
+		{"update", "Update", []Figure{d.entropy(), d.divergence(), d.clipping(), d.lengths()}},
+		{"time", "Time", []Figure{d.stages(), d.orchestration(), d.latency()}},
+	}
+}
+
+// Reasons why a figure is empty.
+const (
+	noSteps       = "No step of this run is done yet."
+	noEvaluations = "Nothing was evaluated: the run has no policy of its own, or its first evaluation is not committed yet."
+	noUpdates     = "No policy was updated: the run was reprocessed from imported trajectories, or no step had anything to learn from."
+	noTimings     = "No times of activities are committed yet: a step's are recorded beside the next step."
+)

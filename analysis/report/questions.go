@@ -1,0 +1,136 @@
+package report
+
+import "strings"
+
+// Question is one query of the report.
+type Question struct {
+	Name string
+	SQL  string
+}
+
+// questions are all that the report asks of a run. RUN stands for its name, quoted.
+func questions(run string) []Question {
+	out := []Question{
+		{"rewards", `select step, avg(reward) as reward, avg(success::int) as success, count(*) as trajectories
+from rewards where run = RUN group by step order by step`},
+		{"evaluations", `select step, tag, level, problem_id, avg(success::int) as success, count(*) as samples
+from evaluations where run = RUN and not greedy
+group by all order by step nulls first, tag, level, problem_id`},
+		{"greedy", `select step, tag, avg(success::int) as success, count(*) as problems
+from evaluations where run = RUN and greedy group by all order by step nulls first, tag`},
+		{"levels", `select step, level, avg(success::int) as success, count(*) as trajectories
+from rewards where run = RUN group by step, level order by step, level`},
+		{"stages", stagesSQL},
+		{"orchestration", orchestrationSQL},
+		{"funnel", funnelSQL},
+		{"outcomes", `select step, case when kept then 'kept' else reason end as outcome, count(*) as trajectories
+from selection where run = RUN group by all order by step, outcome`},
+		{"tool_errors", `select step,
+  sum(tool_errors) filter (reward > 0) / nullif(sum(tool_calls) filter (reward > 0), 0) as positive,
+  sum(tool_errors) filter (reward <= 0) / nullif(sum(tool_calls) filter (reward <= 0), 0) as negative
+from rewards where run = RUN group by step order by step`},
+		{"variance", `with g as (
+  select step, group_id, max(group_mean) as mean, max(group_variance) as variance
+  from selection where run = RUN group by step, group_id
+)
+select step, count(*) as groups,
+  count(*) filter (variance < 1e-9 and mean > 0) as equal_positive,
+  count(*) filter (variance < 1e-9 and mean <= 0) as equal_negative
+from g group by step order by step`},
+		{"updates", `select step, sum(entropy * tokens) / nullif(sum(tokens), 0) as entropy, sum(kl * tokens) / nullif(sum(tokens), 0) as kl
+from updates where run = RUN group by step order by step`},
+		{"clipping", `select step, sum(clip_fraction * tokens) / nullif(sum(tokens), 0) as clipped,
+  sum(clip_fraction_positive * tokens) / nullif(sum(tokens), 0) as positive,
+  sum(clip_fraction_negative * tokens) / nullif(sum(tokens), 0) as negative
+from updates where run = RUN group by step order by step`},
+		{"lengths", `select step, quantile_cont(response_tokens, 0.1) as p10, quantile_cont(response_tokens, 0.5) as p50,
+  quantile_cont(response_tokens, 0.9) as p90, avg(response_tokens) as mean
+from trajectories where run = RUN group by step order by step`},
+		{"latency", `with calls as (
+  select step, (end_micros - start_micros) / 1e3 as ms
+  from timings where run = RUN and kind = 'tool_call' and end_micros > start_micros
+)
+select step, quantile_cont(ms, 0.5) as p50, quantile_cont(ms, 0.9) as p90, quantile_cont(ms, 0.99) as p99, count(*) as calls
+from calls group by step order by step`},
+	}
+	return of(run, out)
+}
+
+// replayQuestions are asked of all generations.
+func replayQuestions(run string) []Question {
+	return of(run, []Question{
+		{"replayed_rewards", `select step, gen, count(*) as trajectories, avg(reward) as reward, avg(success::int) as success
+from rewards where run = RUN
+  and step in (select step from rewards where run = RUN group by step having count(distinct gen) > 1)
+group by step, gen order by step, gen`},
+		{"replayed_selection", `select step, gen, count(*) as trajectories, count(*) filter (kept) as kept, count(distinct group_id) filter (kept) as groups_kept
+from selection where run = RUN
+  and step in (select step from selection where run = RUN group by step having count(distinct gen) > 1)
+group by step, gen order by step, gen`},
+	})
+}
+
+func of(run string, all []Question) []Question {
+	for i := range all {
+		all[i].SQL = strings.ReplaceAll(all[i].SQL, "RUN", "'"+strings.ReplaceAll(run, "'", "''")+"'")
+	}
+	return all
+}
+
+// texts are the queries alone.
+func texts(all []Question) []string {
+	out := make([]string, len(all))
+	for i, q := range all {
+		out[i] = q.SQL
+	}
+	return out
+}
+
+// stagesSQL unites, for each stage of a step, the times in which at least one of its activities ran.
+const stagesSQL = `with spans as (
+  select step, stage, start_micros as s, end_micros as e,
+    max(end_micros) over (partition by step, stage order by start_micros, end_micros
+      rows between unbounded preceding and 1 preceding) as before
+  from timings where run = RUN and kind = 'activity' and step is not null
+)
+select step, stage, sum(greatest(e - greatest(s, coalesce(before, s)), 0)) / 1e6 as seconds
+from spans group by step, stage order by step, stage`
+
+// orchestrationSQL gives each step the time from its selection of prompts to the next step's (of the
+// last one, to its publication), less the evaluations in it, and how much of that no activity ran.
+const orchestrationSQL = `with begun as (
+  select step, min(start_micros) as f from timings
+  where run = RUN and kind = 'activity' and stage = 'prompts' group by step
+), windows as (
+  select step, f, coalesce(lead(f) over (order by f),
+    (select max(end_micros) from timings where run = RUN and kind = 'activity' and stage = 'publish')) as t
+  from begun
+), cut as (
+  select w.step, a.stage = 'evaluate' as evaluation, greatest(a.start_micros, w.f) as s, least(a.end_micros, w.t) as e
+  from windows w join timings a on a.end_micros > w.f and a.start_micros < w.t
+  where a.run = RUN and a.kind = 'activity'
+), marked as (
+  select *,
+    max(e) over (partition by step order by s, e rows between unbounded preceding and 1 preceding) as before,
+    max(e) over (partition by step, evaluation order by s, e rows between unbounded preceding and 1 preceding) as of_kind
+  from cut
+), busy as (
+  select step, sum(greatest(e - greatest(s, coalesce(before, s)), 0)) as busy,
+    sum(case when evaluation then greatest(e - greatest(s, coalesce(of_kind, s)), 0) else 0 end) as evaluating
+  from marked group by step
+)
+select step, (t - f - evaluating) / 1e6 as seconds, (t - f - busy) / 1e6 as idle,
+  (t - f - busy) / nullif(t - f - evaluating, 0) as share
+from windows join busy using (step) order by step`
+
+// funnelSQL counts a step's kept trajectories as trained when its update trained on rows.
+const funnelSQL = `with sampled as (
+  select step, count(*) as n from trajectories where run = RUN group by step
+), chosen as (
+  select step, count(*) filter (kept) as n, sum(count) as copies from selection where run = RUN group by step
+), trained as (
+  select step, sum(rows) as n from updates where run = RUN group by step
+)
+select sum(s.n) as sampled, sum(c.n) as kept, sum(least(c.n, coalesce(t.n, 0))) as trained,
+  sum(c.copies) filter (t.n > 0) as copies
+from sampled s left join chosen c using (step) left join trained t using (step)`

@@ -1,0 +1,98 @@
+package report
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/ropewalk/ropewalk/analysis"
+)
+
+// What is embedded of the trajectories: a few of the first, the middle and the last step, and of
+// each at most so many tokens that the page stays small.
+const (
+	samplesPerStep = 8
+	mostTokens     = 30_000 // of all samples together
+)
+
+// Sample is one step's episodes.
+type Sample struct {
+	Step     int
+	Episodes []Episode
+}
+
+// shown says what is known of the samples' tokens.
+type shown struct {
+	logProbs  bool
+	advantage float64 // the greatest |advantage|, times its weight; 0 where there is none
+}
+
+// colour is the first that there is.
+func (s shown) colour() string {
+	switch {
+	case s.logProbs:
+		return "logprob"
+	case s.advantage > 0:
+		return "advantage"
+	}
+	return "none"
+}
+
+// look finds what is known of what is shown.
+func look(views []analysis.StepView) (out shown) {
+	for _, v := range views {
+		for _, e := range v.Episodes {
+			for _, t := range e.Turns {
+				out.logProbs = out.logProbs || len(t.LogProbs) > 0
+			}
+			for _, a := range e.Advantages {
+				out.advantage = math.Max(out.advantage, math.Abs(float64(a)))
+			}
+		}
+	}
+	return out
+}
+
+// samples chooses the episodes of the page.
+func samples(ctx context.Context, record *analysis.Record, run string) (out []Sample, known shown, err error) {
+	v, err := record.Visible(ctx, run)
+	if errors.Is(err, analysis.ErrNoRun) {
+		return nil, known, nil // it is in the catalogue and has committed nothing yet
+	}
+	if err != nil {
+		return nil, known, err
+	}
+	tokens, err := v.Tokenizer(ctx)
+	if err != nil {
+		return nil, known, err
+	}
+	var views []analysis.StepView
+	n := 0
+	for _, step := range sampledSteps(v.Steps()) {
+		view, err := record.Step(ctx, run, step, analysis.Choice{N: samplesPerStep, Group: analysis.AnyGroup})
+		if err != nil {
+			return nil, known, err
+		}
+		views = append(views, view)
+		n += len(view.Episodes)
+	}
+	known = look(views)
+	writer := pieceWriter{tokens: tokens, most: mostTokens / max(n, 1), scale: known.advantage}
+	for _, view := range views {
+		s := Sample{Step: view.Summary.Step}
+		for _, e := range view.Episodes {
+			s.Episodes = append(s.Episodes, writer.episode(e))
+		}
+		out = append(out, s)
+	}
+	return out, known, nil
+}
+
+// sampledSteps are the first, the middle and the last of the steps, each once.
+func sampledSteps(steps []int) []int {
+	if len(steps) == 0 {
+		return nil
+	}
+	return slices.Compact([]int{steps[0], steps[len(steps)/2], steps[len(steps)-1]})
+}

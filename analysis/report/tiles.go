@@ -1,0 +1,68 @@
+package report
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/ropewalk/ropewalk/analysis/report/chart"
+)
+
+// Tile is one figure of the page's head.
+type Tile struct{ Name, Value, Note string }
+
+func (d data) tiles() []Tile {
+	rewards, funnel := d.answers["rewards"], d.answers["funnel"]
+	var out []Tile
+	if s := d.evaluated(""); len(s.X) > 0 {
+		last := len(s.X) - 1
+		out = append(out, Tile{"held-out success", span(s.Y[0], s.Y[last], chart.Percent),
+			fmt.Sprintf("95%%: %s to %s at the end", chart.Value(s.Low[last], chart.Percent), chart.Value(s.High[last], chart.Percent))})
+	}
+	if n := rewards.rows(); n > 0 {
+		out = append(out, Tile{"reward", span(rewards.number(0, "reward"), rewards.number(n-1, "reward"), chart.Plain), "mean of the first and last step"})
+	}
+	if funnel.rows() > 0 && known(funnel.column("sampled")) {
+		note := "none was trained on"
+		if trained := funnel.number(0, "trained"); trained > 0 {
+			note = chart.Value(trained, chart.Plain) + " trained on"
+		}
+		out = append(out, Tile{"trajectories", chart.Value(funnel.number(0, "sampled"), chart.Plain), note})
+	}
+	if a := d.answers["tool_errors"]; a.rows() > 0 && known(a.column("positive")) {
+		values := a.column("positive")
+		out = append(out, Tile{"tool errors in positives", span(first(values), last(values), chart.Percent), "first and last step"})
+	}
+	if share := d.orchestrationShare(); !math.IsNaN(share) {
+		out = append(out, Tile{"orchestration", chart.Value(share, chart.Percent), "of the steps' time"})
+	}
+	return out
+}
+
+// span is a value before and after; one of them where they are the same evaluation's or step's.
+func span(from, to float64, unit chart.Unit) string {
+	if from == to {
+		return chart.Value(to, unit)
+	}
+	return chart.Value(from, unit) + " → " + chart.Value(to, unit)
+}
+
+// first is the first number of values.
+func first(values []float64) float64 {
+	for _, v := range values {
+		if !math.IsNaN(v) {
+			return v
+		}
+	}
+	return math.NaN()
+}
+
+// last is the last number of values.
+func last(values []float64) float64 {
+	out := math.NaN()
+	for _, v := range values {
+		if !math.IsNaN(v) {
+			out = v
+		}
+	}
+	return out
+}

@@ -1,0 +1,73 @@
+package sql
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/analysis/cache"
+)
+
+// Session is a database with the tables that its queries mention, for asking several queries of
+// one state of the record. It is not safe for concurrent use; the caller closes it.
+type Session struct {
+	db   *sql.DB
+	conn *sql.Conn
+}
+
+// Open fetches what the queries mention and loads it: of each table they mention the columns whose
+// names they mention. Options.Query is not read.
+func Open(ctx context.Context, o Options, queries ...string) (*Session, error) {
+	text := strings.ToLower(strings.Join(queries, "\n"))
+	return start(ctx, o, text, words.FindAllString(text, -1))
+}
+
+// start makes what a text mentions: views, or with columns tables of those alone.
+func start(ctx context.Context, o Options, text string, columns []string) (s *Session, err error) {
+	files, err := cache.Open(o.Cache)
+	if err != nil {
+		return nil, err
+	}
+	s = &Session{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+			s = nil
+		}
+	}()
+	if s.db, err = open(); err != nil {
+		return s, err
+	}
+	if s.conn, err = s.db.Conn(ctx); err != nil {
+		return s, fmt.Errorf("start DuckDB: %w", err)
+	}
+	// Columns are united by name before the rows are read: this way each footer is parsed once.
+	if _, err := s.conn.ExecContext(ctx, "SET parquet_metadata_cache = true"); err != nil {
+		return s, fmt.Errorf("start DuckDB: %w", err)
+	}
+	record := analysis.New(o.Store).WithCache(files).WithGeneration(o.Gen)
+	if err := createTables(ctx, s.conn, record, files, o, text, columns); err != nil {
+		return s, err
+	}
+	return s, lockDown(ctx, s.conn, files.Dir())
+}
+
+// Ask answers one reading statement.
+func (s *Session) Ask(ctx context.Context, query string) (Result, error) {
+	return ask(ctx, s.conn, query)
+}
+
+// Close lets the database go.
+func (s *Session) Close() error {
+	var err error
+	if s.conn != nil {
+		err = s.conn.Close()
+	}
+	if s.db != nil {
+		err = errors.Join(err, s.db.Close())
+	}
+	return err
+}

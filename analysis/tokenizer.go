@@ -1,0 +1,39 @@
+package analysis
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ropewalk/ropewalk/policy/tokenizer"
+	"github.com/ropewalk/ropewalk/rollout"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// tokenizerFile is the tokenizer's file in a checkpoint's folder.
+const tokenizerFile = "tokenizer.json"
+
+// Tokenizer is the one in the checkpoint that the run started from, which is never pruned. Of a run
+// without a policy, such as an import, it is this program's, by which imports are split. It is nil
+// where the checkpoint's cannot be read as one of ours.
+func (v *Visible) Tokenizer(ctx context.Context) (*tokenizer.Tokenizer, error) {
+	m, _, found, err := v.record.writer.Lookup(ctx, schema.AtInit(v.run, schema.StageWarmStart))
+	if err != nil {
+		return nil, err
+	}
+	if !found || m.Checkpoint == nil {
+		return rollout.NewTokenizer()
+	}
+	for _, f := range m.Checkpoint.Files {
+		if f.Name != tokenizerFile {
+			continue
+		}
+		data, err := v.record.blob(ctx, m.Checkpoint.Prefix+f.Name, f.Digest, "json")
+		if err != nil {
+			return nil, fmt.Errorf("read the run's tokenizer: %w", err)
+		}
+		if t, err := tokenizer.Load(data); err == nil {
+			return t, nil
+		}
+	}
+	return nil, nil
+}

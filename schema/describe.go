@@ -1,0 +1,253 @@
+package schema
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/ipc"
+	"github.com/parquet-go/parquet-go"
+)
+
+// Description says what is in a shard, without its library's types.
+type Description struct {
+	Format        string             `json:"format"` // parquet | arrow
+	Table         Table              `json:"table"`
+	SchemaVersion int                `json:"schema_version"`
+	Writer        string             `json:"writer"` // "" where the format does not say
+	Rows          int64              `json:"rows"`
+	Groups        []GroupDescription `json:"groups"` // Parquet's row groups, Arrow's record batches
+	Columns       []Column           `json:"columns"`
+	First         [][]Field          `json:"first_rows"`
+}
+
+// GroupDescription is one row group or record batch.
+type GroupDescription struct {
+	Rows  int64 `json:"rows"`
+	Bytes int64 `json:"bytes"` // uncompressed
+}
+
+// Column is one leaf column, over all groups.
+type Column struct {
+	Name         string   `json:"name"`
+	Type         string   `json:"type"`
+	Nullable     bool     `json:"nullable"`
+	Encodings    []string `json:"encodings"`
+	Compression  string   `json:"compression"`
+	Compressed   int64    `json:"compressed_bytes"` // 0 where the format does not say
+	Uncompressed int64    `json:"uncompressed_bytes"`
+	Values       int64    `json:"values"` // of lists their elements
+	Nulls        int64    `json:"nulls"`
+	Min          *string  `json:"min"` // null where there is none or it is not kept
+	Max          *string  `json:"max"`
+	Bloom        bool     `json:"bloom_filter"`
+}
+
+// Field is one value of a row.
+type Field struct {
+	Name  string `json:"name"`
+	Value any    `json:"value"`
+}
+
+// Describe reads a shard's schema, statistics and first rows. Damaged bytes give ErrCorrupt, and a
+// file of no table of the record is refused by name.
+func Describe(data []byte, first int) (out Description, err error) {
+	table := Table("unknown")
+	defer func() { recovered(table, &err) }()
+	if err := checkSeal(data); err != nil {
+		return out, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	if bytes.HasPrefix(data, []byte("ARROW1")) {
+		table = Batch
+		return describeBatch(data, first)
+	}
+	file, err := parquet.OpenFile(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		return out, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	name, _ := file.Lookup(metaTable)
+	table = Table(name)
+	return describeFile(table, file, data, first)
+}
+
+func describeFile(table Table, file *parquet.File, data []byte, first int) (Description, error) {
+	version, _ := file.Lookup(metaVersion)
+	if err := checkMeta(table, string(table), version); err != nil {
+		return Description{}, err
+	}
+	out := Description{Format: "parquet", Table: table, Writer: file.Metadata().CreatedBy, Rows: file.NumRows()}
+	out.SchemaVersion, _ = strconv.Atoi(version)
+	for _, g := range file.Metadata().RowGroups {
+		out.Groups = append(out.Groups, GroupDescription{Rows: g.NumRows, Bytes: g.TotalByteSize})
+	}
+	for i, path := range file.Schema().Columns() {
+		out.Columns = append(out.Columns, parquetColumn(file, i, path))
+	}
+	var err error
+	out.First, err = firstRows(table, data, first)
+	return out, err
+}
+
+func parquetColumn(file *parquet.File, i int, path []string) Column {
+	leaf, _ := file.Schema().Lookup(path...)
+	kind := leaves(file.Schema())[strings.Join(path, ".")]
+	out := Column{Name: strings.Join(path, "."), Type: kind.kind, Nullable: kind.nullable}
+	var low, high parquet.Value
+	bounded := true
+	for g, group := range file.Metadata().RowGroups {
+		m := group.Columns[i].MetaData
+		for _, e := range m.Encoding {
+			if !slices.Contains(out.Encodings, e.String()) {
+				out.Encodings = append(out.Encodings, e.String())
+			}
+		}
+		out.Compression = m.Codec.String()
+		out.Compressed += m.TotalCompressedSize
+		out.Uncompressed += m.TotalUncompressedSize
+		out.Values += m.NumValues
+		out.Nulls += m.Statistics.NullCount
+		out.Bloom = out.Bloom || m.BloomFilterOffset > 0
+		chunk, _ := file.RowGroups()[g].ColumnChunks()[i].(*parquet.FileColumnChunk)
+		if chunk == nil {
+			bounded = false
+			continue
+		}
+		least, greatest, ok := chunk.Bounds()
+		if bounded = bounded && ok; !bounded {
+			continue
+		}
+		if g == 0 || leaf.Node.Type().Compare(least, low) < 0 {
+			low = least.Clone()
+		}
+		if g == 0 || leaf.Node.Type().Compare(greatest, high) > 0 {
+			high = greatest.Clone()
+		}
+	}
+	if bounded && len(file.Metadata().RowGroups) > 0 {
+		out.Min, out.Max = new(low.String()), new(high.String())
+	}
+	return out
+}
+
+// firstRows decodes the shard, so that what cannot be read is found too.
+func firstRows(table Table, data []byte, n int) ([][]Field, error) {
+	switch table {
+	case Prompts:
+		return fields[PromptRow](data, n)
+	case Trajectories:
+		return fields[TrajectoryRow](data, n)
+	case Turns:
+		return fields[TurnRow](data, n)
+	case ToolCalls:
+		return fields[ToolCallRow](data, n)
+	case Rewards:
+		return fields[RewardRow](data, n)
+	case Selection:
+		return fields[SelectionRow](data, n)
+	case Updates:
+		return fields[UpdateRow](data, n)
+	case Evaluations:
+		return fields[EvaluationRow](data, n)
+	case Timings:
+		return fields[TimingRow](data, n)
+	}
+	return nil, errors.Join(table.Valid(), fmt.Errorf("the file's metadata %s says %q", metaTable, table))
+}
+
+func fields[R Row](data []byte, n int) ([][]Field, error) {
+	rows, err := Decode[R](data)
+	if err != nil {
+		return nil, err
+	}
+	return fieldsOf(rows[:min(n, len(rows))]), nil
+}
+
+// fieldsOf names a row's fields as its columns are named.
+func fieldsOf[T any](rows []T) [][]Field {
+	out := [][]Field{}
+	for i := range rows {
+		v := reflect.ValueOf(&rows[i]).Elem()
+		row := make([]Field, v.NumField())
+		for f := range row {
+			row[f] = Field{Name: fieldName(v.Type().Field(f)), Value: plainValue(v.Field(f))}
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+// fieldName is a field's column: its tag's, or for rows of the batch that of the Arrow schema.
+func fieldName(f reflect.StructField) string {
+	if tag, ok := f.Tag.Lookup("parquet"); ok {
+		name, _, _ := strings.Cut(tag, ",")
+		return name
+	}
+	return batchSchema().Field(f.Index[0]).Name
+}
+
+// plainValue is a field's value; null is nil.
+func plainValue(v reflect.Value) any {
+	switch {
+	case v.Kind() == reflect.Pointer && v.IsNil():
+		return nil
+	case v.Kind() == reflect.Pointer:
+		return v.Elem().Interface()
+	case v.Kind() == reflect.Slice && v.IsNil():
+		return nil
+	}
+	return v.Interface()
+}
+
+func describeBatch(data []byte, first int) (out Description, err error) {
+	rows, err := DecodeBatch(data)
+	if err != nil {
+		return out, err
+	}
+	r, err := ipc.NewFileReader(bytes.NewReader(data))
+	if err != nil {
+		return out, corrupt(Batch, err)
+	}
+	defer func() { err = errors.Join(err, closing(Batch, r)) }()
+	version, _ := r.Schema().Metadata().GetValue(metaVersion)
+	out = Description{Format: "arrow", Table: Batch, Rows: int64(len(rows)), First: fieldsOf(rows[:min(first, len(rows))])}
+	out.SchemaVersion, _ = strconv.Atoi(version)
+	for _, f := range r.Schema().Fields() {
+		out.Columns = append(out.Columns, Column{Name: f.Name, Type: f.Type.String(), Nullable: f.Nullable})
+	}
+	for {
+		record, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return out, corrupt(Batch, err)
+		}
+		group := GroupDescription{Rows: record.NumRows()}
+		for i := range out.Columns {
+			group.Bytes += addArrow(&out.Columns[i], record.Column(i))
+		}
+		out.Groups = append(out.Groups, group)
+	}
+	boundBatch(out.Columns, rows)
+	return out, nil
+}
+
+// addArrow counts one record batch's values of a column, and returns their bytes.
+func addArrow(c *Column, values arrow.Array) int64 {
+	size := int64(values.Data().SizeInBytes())
+	c.Uncompressed += size
+	c.Nulls += int64(values.NullN())
+	if list, ok := values.(*array.List); ok {
+		c.Values += int64(list.ListValues().Len())
+	} else {
+		c.Values += int64(values.Len())
+	}
+	return size
+}
