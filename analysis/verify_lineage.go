@@ -8,7 +8,8 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// checkConfig holds every manifest of the run against the recipe that its prepare stage committed.
+// checkConfig holds every manifest of the run against the recipe that its prepare stage committed, or
+// against that of the replay which has claimed its generation.
 func (v *verifier) checkConfig() {
 	key := schema.AtInit(v.run, schema.StagePrepare).ManifestKey()
 	prepare, ok := v.manifests[key]
@@ -17,19 +18,40 @@ func (v *verifier) checkConfig() {
 		return
 	}
 	for _, m := range v.ordered() {
-		if m.Stage == schema.StagePrepare || m.Warm != "" {
+		if m.Stage == schema.StagePrepare || m.Stage == schema.StageReplay || m.Warm != "" {
 			v.checkDocument(m)
 		}
 		if m.Warm != "" {
 			continue
 		}
-		if m.Config != prepare.Config {
-			v.fault(FaultConfig, m.ManifestKey(), "was made under the recipe %s, and the run's is %s", m.Config, prepare.Config)
+		recipe := v.recipeOf(m, prepare)
+		if m.Stage != schema.StageReplay && m.Config != recipe.Config {
+			v.fault(FaultConfig, m.ManifestKey(), "was made under the recipe %s, and %s is %s", m.Config, whose(recipe), recipe.Config)
 		}
-		if m.Stage != schema.StagePrepare && !slices.Contains(m.Inputs, schema.Ref{Key: key, Digest: prepare.digest}) {
-			v.fault(FaultLineage, m.ManifestKey(), "does not name the run's recipe %s (digest %s) among its inputs", key, prepare.digest)
+		if m.Stage != schema.StagePrepare && !slices.Contains(m.Inputs, schema.Ref{Key: recipe.ManifestKey(), Digest: recipe.digest}) {
+			v.fault(FaultLineage, m.ManifestKey(), "does not name %s %s (digest %s) among its inputs", whose(recipe), recipe.ManifestKey(), recipe.digest)
 		}
 	}
+}
+
+// recipeOf is the manifest whose recipe a manifest must have been made under: that of the replay
+// which has claimed its generation, else the run's. A replay itself follows from the run's.
+func (v *verifier) recipeOf(m, prepare committed) committed {
+	step, numbered := m.StepNumber()
+	if !numbered || m.Stage == schema.StageReplay {
+		return prepare
+	}
+	if claim, ok := v.manifests[schema.At(v.run, step, schema.StageReplay).WithGen(m.Gen).ManifestKey()]; ok {
+		return claim
+	}
+	return prepare
+}
+
+func whose(recipe committed) string {
+	if recipe.Stage == schema.StageReplay {
+		return "the replay's recipe"
+	}
+	return "the run's recipe"
 }
 
 // checkDocument checks that a manifest's config is the digest of the document that it commits: the

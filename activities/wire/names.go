@@ -20,6 +20,10 @@ const (
 	RecordTimings        = "RecordTimings"
 	ImportTrajectories   = "ImportTrajectories"
 	CompareCalculator    = "CompareCalculator"
+	PrepareReplay        = "PrepareReplay"
+	CompareReplay        = "CompareReplay"
+	PrepareCheck         = "PrepareCheck"
+	CheckReplay          = "CheckReplay"
 )
 
 // Stages, as manifests, search attributes and timings name them. Compare, commit and timings
@@ -38,6 +42,7 @@ const (
 	StagePublish   = schema.StagePublish
 	StageEvaluate  = schema.StageEvaluate
 	StageImport    = schema.StageImport
+	StageReplay    = schema.StageReplay
 	StageCompare   = "compare"
 	StageCommit    = "commit"
 	StageTimings   = "timings"

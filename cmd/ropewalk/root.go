@@ -98,7 +98,8 @@ func (a *app) root() *cobra.Command {
 	root.PersistentFlags().BoolVarP(&a.verbose, "verbose", "v", false, "log what happens inside to standard error")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return badInputError{err} })
 	root.AddCommand(a.runCommand(), a.resumeCommand(), a.upCommand(), a.workerCommand(), a.superviseCommand(),
-		a.followCommand(), a.runsCommand(), a.showCommand(), a.sqlCommand(), a.importCommand(), a.verifyCommand(), a.schemaCommand())
+		a.followCommand(), a.runsCommand(), a.showCommand(), a.sqlCommand(), a.importCommand(), a.verifyCommand(), a.schemaCommand(),
+		a.replayCommand(), a.diffCommand())
 	return root
 }
 

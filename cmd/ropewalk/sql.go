@@ -77,7 +77,7 @@ func missing(err error) error {
 	if errors.Is(err, analysis.ErrNoRun) {
 		return badInput("%w; `ropewalk runs` lists them", err)
 	}
-	if errors.Is(err, analysis.ErrNoStep) || errors.Is(err, analysis.ErrNoGroup) {
+	if errors.Is(err, analysis.ErrNoStep) || errors.Is(err, analysis.ErrNoGroup) || errors.Is(err, analysis.ErrNoGeneration) {
 		return badInputError{err}
 	}
 	return err
