@@ -17,9 +17,9 @@ type AmendRecipe struct{ *Deps }
 
 // Notes of an amendment's manifest.
 const (
-	noteFrom = "from_step"
-	noteGen  = "generation"
-	noteSet  = "set"
+	noteFromStep = "from_step"
+	noteTakenAs  = "generation"
+	noteChanges  = "set"
 )
 
 // Execute validates the whole changed recipe; a refused change leaves the run as it is.
@@ -44,10 +44,16 @@ func (a AmendRecipe) amend(ctx context.Context, in wire.AmendInput, out *wire.Am
 	if err != nil {
 		return err
 	}
+	gen := 0
+	if in.Anew {
+		if gen, err = a.freeGeneration(ctx, in.Run, in.From); err != nil {
+			return err
+		}
+	}
 	place := amendmentPlace(in.Run, in.Number)
 	m := schema.NewManifest(place, a.Code, resolved.Digest)
 	m.Inputs = []schema.Ref{in.Config}
-	m.Note = map[string]string{noteFrom: strconv.Itoa(in.From), noteGen: strconv.Itoa(in.Gen), noteSet: strings.Join(in.Set, " ")}
+	m.Note = map[string]string{noteFromStep: strconv.Itoa(in.From), noteTakenAs: strconv.Itoa(gen), noteChanges: strings.Join(in.Set, " ")}
 	shard, err := a.Record.Shard(ctx, place, schema.Documents, resolved.JSON, 1)
 	if err != nil {
 		return err
@@ -57,12 +63,28 @@ func (a AmendRecipe) amend(ctx context.Context, in wire.AmendInput, out *wire.Am
 	if err != nil {
 		return err
 	}
-	if committed.Config != m.Config || committed.Note[noteFrom] != m.Note[noteFrom] {
+	if committed.Config != m.Config || committed.Note[noteFromStep] != m.Note[noteFromStep] {
 		return fmt.Errorf("amendment %d of run %s was made by somebody else at the same time; try again", in.Number, in.Run)
 	}
 	out.Manifest = ref
-	out.Amendment = wire.Amendment{Manifest: ref, Plan: plan(resolved.Recipe), From: in.From, Gen: in.Gen}
+	if gen, err = strconv.Atoi(committed.Note[noteTakenAs]); err != nil { // an earlier attempt's stands
+		return refuse(wire.FailCorrupt, "%s: note %s: want a generation, got %q", ref.Key, noteTakenAs, committed.Note[noteTakenAs])
+	}
+	out.Amendment = wire.Amendment{Manifest: ref, Plan: plan(resolved.Recipe), From: in.From, Gen: gen}
 	return nil
+}
+
+// freeGeneration is one above all that a step has, those of its replays included.
+func (d *Deps) freeGeneration(ctx context.Context, run string, step int) (int, error) {
+	places, err := d.stepPlaces(ctx, run, step)
+	if err != nil {
+		return 0, err
+	}
+	free := 1
+	for _, p := range places {
+		free = max(free, p.Gen+1)
+	}
+	return free, nil
 }
 
 // amendmentPlace is where a run's n-th amendment stands.
@@ -82,13 +104,13 @@ func (d *Deps) amendments(ctx context.Context, run string) ([]wire.Amendment, er
 		if err != nil {
 			return nil, err
 		}
-		from, err := strconv.Atoi(m.Note[noteFrom])
+		from, err := strconv.Atoi(m.Note[noteFromStep])
 		if err != nil {
-			return nil, refuse(wire.FailCorrupt, "%s: note %s: want a step, got %q", ref.Key, noteFrom, m.Note[noteFrom])
+			return nil, refuse(wire.FailCorrupt, "%s: note %s: want a step, got %q", ref.Key, noteFromStep, m.Note[noteFromStep])
 		}
-		gen, err := strconv.Atoi(m.Note[noteGen])
+		gen, err := strconv.Atoi(m.Note[noteTakenAs])
 		if err != nil {
-			return nil, refuse(wire.FailCorrupt, "%s: note %s: want a generation, got %q", ref.Key, noteGen, m.Note[noteGen])
+			return nil, refuse(wire.FailCorrupt, "%s: note %s: want a generation, got %q", ref.Key, noteTakenAs, m.Note[noteTakenAs])
 		}
 		all = append(all, wire.Amendment{Manifest: ref, Plan: plan(c.recipe), From: from, Gen: gen})
 	}

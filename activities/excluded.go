@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/schema"
@@ -104,4 +105,17 @@ func noteExcluded(w *draft, shards []wire.ExcludedShard, trajectories int) error
 	}
 	w.manifest.Note[schema.NoteExcludedShards] = string(data)
 	return nil
+}
+
+// excludedShards is the inverse of noteExcluded: the shards that a resample stage was made without.
+func excludedShards(m schema.Manifest) ([]wire.ExcludedShard, error) {
+	text, ok := m.Note[schema.NoteExcludedShards]
+	if !ok {
+		return nil, nil
+	}
+	var out []wire.ExcludedShard
+	if err := json.Unmarshal([]byte(text), &out); err != nil {
+		return nil, fmt.Errorf("%w: %s: note %s: %w", commit.ErrDamaged, m.ManifestKey(), schema.NoteExcludedShards, err)
+	}
+	return out, nil
 }

@@ -27,6 +27,10 @@ func (d *Deps) Register(w worker.ActivityRegistry) {
 		wire.RecordTimings:        RecordTimings{d}.Execute,
 		wire.ImportTrajectories:   ImportTrajectories{d}.Execute,
 		wire.CompareCalculator:    CompareCalculator{d}.Execute,
+		wire.PrepareReplay:        PrepareReplay{d}.Execute,
+		wire.CompareReplay:        CompareReplay{d}.Execute,
+		wire.PrepareCheck:         PrepareCheck{d}.Execute,
+		wire.CheckReplay:          CheckReplay{d}.Execute,
 	} {
 		w.RegisterActivityWithOptions(execute, activity.RegisterOptions{Name: name})
 	}

@@ -10,6 +10,6 @@
 // less the evaluations in it, and *orchestration* is the part of them in which no activity
 // executes.
 //
-// The subpackage sql puts DuckDB on the visible shards, cache keeps fetched objects on the local
+// The subpackage diff compares two generations of a step, sql puts DuckDB on the visible shards, cache keeps fetched objects on the local
 // disk, recordtest makes small runs for tests.
 package analysis

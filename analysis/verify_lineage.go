@@ -8,7 +8,8 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// checkConfig holds every manifest of the run against the recipe that its prepare stage committed.
+// checkConfig holds every manifest of the run against the recipe that its prepare stage committed, or
+// against that of the replay which has claimed its generation.
 func (v *verifier) checkConfig() {
 	key := schema.AtInit(v.run, schema.StagePrepare).ManifestKey()
 	prepare, ok := v.manifests[key]
@@ -34,7 +35,7 @@ func (v *verifier) checkConfig() {
 	}
 }
 
-// recipes returns the config of each manifest that holds a recipe, the run's or an amended one.
+// recipes returns the config of each manifest that holds a recipe, the run's, an amended one or a replay's.
 func (v *verifier) recipes() map[schema.Ref]string {
 	out := map[schema.Ref]string{}
 	for key, m := range v.manifests {
@@ -47,7 +48,7 @@ func (v *verifier) recipes() map[schema.Ref]string {
 
 // holdsRecipe reports whether what is made under a recipe names this manifest.
 func holdsRecipe(m committed) bool {
-	return m.Warm == "" && (m.Stage == schema.StagePrepare || m.Stage == schema.StageAmend)
+	return m.Warm == "" && (m.Stage == schema.StagePrepare || m.Stage == schema.StageAmend || m.Stage == schema.StageReplay)
 }
 
 // checkDocument checks that a manifest's config is the digest of the document that it commits: the

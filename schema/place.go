@@ -27,6 +27,7 @@ const (
 	StageUpdate    = "update"
 	StagePublish   = "publish"
 	StageEvaluate  = "evaluate"
+	StageReplay    = "replay" // the claim of a generation, and the recipe that it is made under
 )
 
 var (

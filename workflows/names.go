@@ -3,8 +3,8 @@
 //
 // Glossary. *TrainRun* is one training of one policy by one recipe; *TrainStep* is its child,
 // one pass prompts → rollout → sandbox → reward → resample → advantage → update → publish;
-// *ReprocessRun* runs reward → resample → advantage over imported trajectories. A *lane* is one
-// shard's way through a rollout. Workflow code reads no file, clock or environment.
+// *ReprocessRun* runs reward → resample → advantage over imported trajectories; *ReplayStage* runs
+// them again over what a step has committed. A *lane* is one shard's way through a rollout. Workflow code reads no file, clock or environment.
 package workflows
 
 import (
@@ -26,6 +26,7 @@ const (
 	TrainRunName     = "TrainRun"
 	TrainStepName    = "TrainStep"
 	ReprocessRunName = "ReprocessRun"
+	ReplayStageName  = "ReplayStage"
 )
 
 // QueryProgress is TrainRun's and ReprocessRun's query for their state.

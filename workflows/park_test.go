@@ -166,7 +166,7 @@ func TestRetryWithOtherSettingsMakesTheRolloutAnew(t *testing.T) {
 	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
 	require.NoError(t, f.env.GetWorkflowError())
 	require.NoError(t, retry.failed)
-	require.Equal(t, []wire.AmendInput{{Run: "run-1", Config: ref("config"), From: 1, Gen: 1, Set: []string{"rollout.shard_groups=64"}}}, *amended)
+	require.Equal(t, []wire.AmendInput{{Run: "run-1", Config: ref("config"), From: 1, Anew: true, Set: []string{"rollout.shard_groups=64"}}}, *amended)
 	require.Contains(t, scopes[0], "step 1 gen 0") // the shard that did not fail
 	require.Equal(t, []string{"step 1 gen 1 shard 0 amended[0]", "step 2 gen 0 shard 0 amended[0]"}, scopes[1:])
 }

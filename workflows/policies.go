@@ -13,6 +13,12 @@ import (
 // at which Temporal suggests to continue as new.
 const stepsPerHistory = 20
 
+// checksPerHistory bounds the history of a check: about 6 events a step.
+const checksPerHistory = 400
+
+// sideBySide is how many activities of a replay or check are in flight at once.
+const sideBySide = 8
+
 // heartbeat is how long a silent worker counts as alive: every activity heartbeats each two
 // seconds (activities/run.go), so a killed worker's stage is retried this soon.
 const heartbeat = 10 * time.Second
@@ -53,6 +59,10 @@ var policies = map[string]policy{
 	wire.RecordTimings:        {QueueCPU, time.Minute},
 	wire.ImportTrajectories:   {QueueCPU, 10 * time.Minute},
 	wire.CompareCalculator:    {QueueCPU, 10 * time.Minute},
+	wire.PrepareReplay:        {QueueCPU, 10 * time.Minute},
+	wire.CompareReplay:        {QueueCPU, time.Minute},
+	wire.PrepareCheck:         {QueueCPU, time.Minute},
+	wire.CheckReplay:          {QueueCPU, 10 * time.Minute},
 }
 
 // maxTimeout bounds the time limit that a person can give an attempt.

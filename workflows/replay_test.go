@@ -18,12 +18,14 @@ import (
 // take up a run which was started before it fails here; such a change needs workflow.GetVersion.
 // Only where no released code has made the histories may they be recorded anew:
 //
-//	go test ./test/e2e -run TestRecordHistories -update
+//	go test ./test/e2e -run 'TestRecord.*Histories' -update
 var recorded = []string{
 	"import-openai.json",      // ReprocessRun of conversations, whose calls are recorded only
 	"import.json",             // ReprocessRun to its end
 	"refused-input.json",      // TrainRun refuses its input
 	"refused-recipe.json",     // PrepareRun refuses the recipe
+	"replay-check.json",       // ReplayStage that checks every step
+	"replay.json",             // ReplayStage of a step, with another recipe
 	"step-failed.json",        // TrainStep that fails for good; its run parks
 	"step-worker-killed.json", // TrainStep whose worker was killed: activities that were tried again
 	"step.json",               // TrainStep to its end
@@ -40,6 +42,7 @@ func replayer() worker.WorkflowReplayer {
 	r.RegisterWorkflowWithOptions(TrainRun, workflow.RegisterOptions{Name: TrainRunName})
 	r.RegisterWorkflowWithOptions(TrainStep, workflow.RegisterOptions{Name: TrainStepName})
 	r.RegisterWorkflowWithOptions(ReprocessRun, workflow.RegisterOptions{Name: ReprocessRunName})
+	r.RegisterWorkflowWithOptions(ReplayStage, workflow.RegisterOptions{Name: ReplayStageName})
 	return r
 }
 

@@ -176,7 +176,7 @@ func (r *trainRun) amend(ctx workflow.Context, set []string, retried bool) error
 	}
 	in := wire.AmendInput{Run: r.run, Config: r.newest().Manifest, Number: len(r.amendments), From: r.comingStep(), Set: set}
 	if retried {
-		in.From, in.Gen = r.next, r.generation(r.next)+1
+		in.From, in.Anew = r.next, true
 	}
 	amended, err := call[wire.Amended](ctx, wire.AmendRecipe, fmt.Sprint(set), in)
 	if err != nil {

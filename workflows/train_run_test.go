@@ -138,7 +138,7 @@ func (f *fakes) amends(plan func(wire.AmendInput) wire.Plan) *[]wire.AmendInput 
 	asked := &[]wire.AmendInput{}
 	handle(f, wire.AmendRecipe, func(in wire.AmendInput) (wire.Amended, error) {
 		*asked = append(*asked, in)
-		return wire.Amended{Amendment: wire.Amendment{Manifest: ref("amended", in.Number), Plan: plan(in), From: in.From, Gen: in.Gen}}, nil
+		return wire.Amended{Amendment: wire.Amendment{Manifest: ref("amended", in.Number), Plan: plan(in), From: in.From, Gen: map[bool]int{true: 1}[in.Anew]}}, nil
 	})
 	return asked
 }

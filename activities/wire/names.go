@@ -21,6 +21,10 @@ const (
 	RecordTimings        = "RecordTimings"
 	ImportTrajectories   = "ImportTrajectories"
 	CompareCalculator    = "CompareCalculator"
+	PrepareReplay        = "PrepareReplay"
+	CompareReplay        = "CompareReplay"
+	PrepareCheck         = "PrepareCheck"
+	CheckReplay          = "CheckReplay"
 )
 
 // Stages, as manifests, search attributes and timings name them. Compare, commit and timings
@@ -39,6 +43,7 @@ const (
 	StagePublish   = schema.StagePublish
 	StageEvaluate  = schema.StageEvaluate
 	StageImport    = schema.StageImport
+	StageReplay    = schema.StageReplay
 	StageCompare   = "compare"
 	StageCommit    = "commit"
 	StageTimings   = "timings"

@@ -106,8 +106,8 @@ type AmendInput struct {
 	Config schema.Ref `json:"config"` // the manifest of the recipe as it is
 	Number int        `json:"number"` // how many amendments there are
 	From   int        `json:"from"`
-	Gen    int        `json:"gen,omitempty"`
-	Set    []string   `json:"set"` // path=value
+	Anew   bool       `json:"anew,omitempty"` // step From is taken again, in a generation that nothing else has
+	Set    []string   `json:"set"`            // path=value
 }
 
 // Amended is the committed amendment.

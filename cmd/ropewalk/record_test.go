@@ -41,6 +41,16 @@ func TestReadingCommandsRefuseBadArguments(t *testing.T) {
 		{[]string{"inspect"}, "missing argument FILE|KEY"},
 		{[]string{"inspect", "x", "--rows", "-1"}, "--rows: must be ≥ 0"},
 		{[]string{"inspect", "/"}, "read /"},
+		{[]string{"replay"}, "missing argument RUN"},
+		{[]string{"replay", "r", "--from", "reward"}, "--step: name a step"},
+		{[]string{"replay", "r", "--step", "1"}, "--from: name a stage: reward, resample, advantage"},
+		{[]string{"replay", "r", "--step", "1", "--from", "update"}, "--from: update cannot be replayed: it needs the engine"},
+		{[]string{"replay", "r", "--step", "1", "--from", "resample", "--through", "reward"}, "--through: reward comes before resample"},
+		{[]string{"replay", "--check", "r", "--step", "1"}, "--check: makes all steps again"},
+		{[]string{"diff", "r"}, "--step: name a step"},
+		{[]string{"diff", "r", "--step", "1", "--gen", "0"}, "--gen: want two generations as BEFORE,AFTER"},
+		{[]string{"diff", "r", "--step", "1", "--gen", "0,-1"}, "--gen: want two generations"},
+		{[]string{"diff", "r", "--step", "1", "-o", "/nowhere/at/all.html"}, "--output: stat /nowhere/at: no such file or directory"},
 	} {
 		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
 			var out, messages bytes.Buffer

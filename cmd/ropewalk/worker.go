@@ -189,6 +189,7 @@ func (o workerOptions) poll(ctx context.Context, c client.Client, conf temporalc
 			w.RegisterWorkflowWithOptions(workflows.TrainRun, workflow.RegisterOptions{Name: workflows.TrainRunName})
 			w.RegisterWorkflowWithOptions(workflows.TrainStep, workflow.RegisterOptions{Name: workflows.TrainStepName})
 			w.RegisterWorkflowWithOptions(workflows.ReprocessRun, workflow.RegisterOptions{Name: workflows.ReprocessRunName})
+			w.RegisterWorkflowWithOptions(workflows.ReplayStage, workflow.RegisterOptions{Name: workflows.ReplayStageName})
 		}
 		if err := w.Start(); err != nil {
 			return fmt.Errorf("poll queue %s: %w", q.Name, err)

@@ -87,6 +87,25 @@ func (h *home) recordSteered(t *testing.T, run string, args []string) {
 	save(t, h, run, "", "train-steered.json")
 }
 
+// TestRecordReplayHistories writes those of ReplayStage.
+func TestRecordReplayHistories(t *testing.T) {
+	if !*update {
+		t.Skip("records only with -update")
+	}
+	h, _ := base(t)
+	h.train(t, "recorded-replay")
+	c := h.dial(t)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for file, input := range map[string]map[string]any{
+		"replay.json":       {"run_id": "recorded-replay", "step": 2, "from": "reward", "set": []string{"advantage.std=false"}},
+		"replay-check.json": {"run_id": "recorded-replay", "check": true},
+	} {
+		require.NoError(t, startFromUI(t, c, workflows.ReplayStageName, "recorded-"+file, input).Get(ctx, nil))
+		save(t, h, "recorded-"+file, "", file)
+	}
+}
+
 func (h *home) recordKilledWorker(t *testing.T, args []string) {
 	t.Helper()
 	run := h.start(t, args...)

@@ -1,0 +1,250 @@
+package activities_test
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+	sdklog "go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/ropewalk/ropewalk/activities"
+	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/store"
+	"github.com/ropewalk/ropewalk/store/mem"
+	"github.com/ropewalk/ropewalk/workflows"
+)
+
+// replay runs ReplayStage with the real activities of a worker that has neither engine nor sandbox:
+// a machine that never saw the run.
+func replay(t *testing.T, objects store.Store, in workflows.ReplayStageInput) (workflows.ReplayStageResult, error) {
+	t.Helper()
+	deps, err := activities.New(activities.Options{Store: objects, Code: strings.Repeat("c", 64), Scratch: t.TempDir()})
+	require.NoError(t, err)
+	suite := &testsuite.WorkflowTestSuite{}
+	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	env := suite.NewTestWorkflowEnvironment()
+	env.SetTestTimeout(time.Minute)
+	env.RegisterWorkflowWithOptions(workflows.ReplayStage, workflow.RegisterOptions{Name: workflows.ReplayStageName})
+	deps.Register(env)
+	env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: rand.Text()}) // each replay is another workflow
+	env.ExecuteWorkflow(workflows.ReplayStageName, in)
+	var out workflows.ReplayStageResult
+	if err := env.GetWorkflowError(); err != nil {
+		return out, err
+	}
+	return out, env.GetWorkflowResult(&out)
+}
+
+// trained is the record of one small run, copied for each test.
+func trained(t *testing.T) func() *mem.Store {
+	t.Helper()
+	objects := mem.New()
+	recipe, err := os.ReadFile("../test/e2e/testdata/tiny.yaml") // its policy is right at times, so that there is a batch
+	require.NoError(t, err)
+	_, err = newBench(t, objects).train(t, workflows.TrainRunInput{Run: "r", RecipeYAML: string(recipe), Set: []string{"steps=2"}})
+	require.NoError(t, err)
+	return func() *mem.Store { return copied(t, objects) }
+}
+
+func copied(t *testing.T, from store.Store) *mem.Store {
+	t.Helper()
+	to := mem.New()
+	for _, key := range keys(t, from) {
+		data, err := from.Get(context.Background(), key)
+		require.NoError(t, err)
+		require.NoError(t, to.Put(context.Background(), key, data))
+	}
+	return to
+}
+
+func keys(t *testing.T, s store.Store) []string {
+	t.Helper()
+	listed, err := s.List(context.Background(), "")
+	require.NoError(t, err)
+	out := make([]string, len(listed))
+	for i, o := range listed {
+		out[i] = o.Key
+	}
+	return out
+}
+
+func TestReplay(t *testing.T) {
+	copyRecord := trained(t)
+	t.Run("generations", func(t *testing.T) { generations(t, copyRecord) })
+	t.Run("refusals", func(t *testing.T) { refusals(t, copyRecord) })
+	t.Run("check", func(t *testing.T) { check(t, copyRecord) })
+}
+
+func generations(t *testing.T, copyRecord func() *mem.Store) {
+	t.Run("unchanged inputs give the same digests", func(t *testing.T) {
+		objects := copyRecord()
+		before := keys(t, objects)
+		out, err := replay(t, objects, workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward"})
+		require.NoError(t, err)
+		require.Equal(t, 1, out.Gen)
+		require.Len(t, out.Stages, 3)
+		for _, s := range out.Stages {
+			require.True(t, s.Same, s.Stage)
+			require.Zero(t, s.Differs)
+			require.Empty(t, s.Code)
+		}
+		require.Equal(t, 2, out.Stages[0].Shards)
+		added := 0
+		for _, key := range keys(t, objects) {
+			if !strings.Contains(key, "gen=1") {
+				require.Contains(t, before, key, "nothing beside generation 1 is written")
+				continue
+			}
+			added++
+		}
+		// The claim and its recipe; rewards of 2 shards, their stage, selection and batch.
+		require.Equal(t, 2+2*2+1+2+2, added)
+
+		again, err := replay(t, objects, workflows.ReplayStageInput{Run: "r", Step: 1, From: "resample", Through: "resample"})
+		require.NoError(t, err)
+		require.Equal(t, 2, again.Gen, "each replay has a generation of its own")
+		require.Len(t, again.Stages, 1)
+		require.True(t, again.Stages[0].Same)
+	})
+	t.Run("another setting changes what follows from it", func(t *testing.T) {
+		objects := copyRecord()
+		out, err := replay(t, objects, workflows.ReplayStageInput{Run: "r", Step: 2, From: "reward", Set: []string{"resample.roc=null", "resample.vspo=null"}})
+		require.NoError(t, err)
+		require.True(t, out.Stages[0].Same, "rewards do not follow from the selection")
+		require.False(t, out.Stages[1].Same)
+		require.False(t, out.Stages[2].Same)
+		claim := schema.At("r", 2, schema.StageReplay).WithGen(1)
+		m, _, found, err := newRecord(objects).Lookup(context.Background(), claim)
+		require.NoError(t, err)
+		require.True(t, found)
+		require.Equal(t, "reward", m.Note["from"])
+		require.Equal(t, "advantage", m.Note["through"])
+		require.Equal(t, `["resample.roc=null","resample.vspo=null"]`, m.Note["set"])
+		recipe, err := objects.Get(context.Background(), m.Shards[0].Key)
+		require.NoError(t, err)
+		require.Equal(t, m.Config, schema.Digest(recipe))
+		require.NotContains(t, string(recipe), `"vspo"`)
+	})
+	t.Run("a retried claim is adopted", func(t *testing.T) {
+		objects := copyRecord()
+		claim := func(name string) wire.ReplayPrepared {
+			deps, err := activities.New(activities.Options{Store: objects, Code: strings.Repeat("c", 64), Scratch: t.TempDir()})
+			require.NoError(t, err)
+			env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+			deps.Register(env)
+			value, err := env.ExecuteActivity(wire.PrepareReplay, wire.ReplayInput{Run: "r", Step: 1, Stages: wire.Pure(), Claim: name})
+			require.NoError(t, err)
+			var out wire.ReplayPrepared
+			require.NoError(t, value.Get(&out))
+			return out
+		}
+		first := claim("a")
+		require.False(t, first.Adopted)
+		second := claim("a")
+		require.True(t, second.Adopted)
+		second.Adopted, second.Timing, first.Timing = false, wire.Timing{}, wire.Timing{}
+		require.Equal(t, first, second)
+		require.Equal(t, 2, claim("b").Gen)
+	})
+	t.Run("a step without a head is replayed from what it has", func(t *testing.T) {
+		objects := copyRecord()
+		for _, key := range []string{schema.HeadKey("r", "2"), schema.At("r", 2, schema.StageAdvantage).ManifestKey()} {
+			require.NoError(t, objects.Delete(context.Background(), key))
+		}
+		out, err := replay(t, objects, workflows.ReplayStageInput{Run: "r", Step: 2, From: "resample"})
+		require.NoError(t, err)
+		require.True(t, out.Stages[0].Same)
+		require.Empty(t, out.Stages[1].Old, "the step had made no batch")
+		out, err = replay(t, objects, workflows.ReplayStageInput{Run: "r", Step: 2, From: "advantage"})
+		require.NoError(t, err)
+		require.Equal(t, 2, out.Gen)
+		require.Empty(t, out.Stages[0].Old, "another replay's batch is not the step's")
+	})
+}
+
+func refusals(t *testing.T, copyRecord func() *mem.Store) {
+	assembled := schema.At("r", 1, schema.StageAssemble).WithShard(1)
+	for name, c := range map[string]struct {
+		in     workflows.ReplayStageInput
+		damage func(t *testing.T, s *mem.Store)
+		kind   string
+		want   string
+	}{
+		"an unknown run":    {in: workflows.ReplayStageInput{Run: "x", Step: 1, From: "reward"}, kind: wire.FailBadInput, want: "no such run in the record: x"},
+		"an unknown step":   {in: workflows.ReplayStageInput{Run: "r", Step: 9, From: "reward"}, kind: wire.FailBadInput, want: "step 9 of run r has committed nothing"},
+		"an unknown field":  {in: workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward", Set: []string{"resample.rok.keep=1"}}, kind: wire.FailBadInput, want: "did you mean resample.roc?"},
+		"a combination":     {in: workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward", Set: []string{"resample.roc.keep=9"}}, kind: wire.FailBadInput, want: "must be ≤ oversample (8), got 9"},
+		"an unread field":   {in: workflows.ReplayStageInput{Run: "r", Step: 1, From: "advantage", Set: []string{"reward.fallback=true", "advantage.std=false"}}, kind: wire.FailBadInput, want: "--set reward.fallback=true: no replayed stage reads it; advantage reads advantage.*"},
+		"an engine's field": {in: workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward", Set: []string{"policy.layers=3"}}, kind: wire.FailBadInput, want: "resample reads resample.* and seed"},
+		"a step in its beginning": {in: workflows.ReplayStageInput{Run: "r", Step: 2, From: "reward"}, kind: wire.FailBadInput, want: "step 2 of run r has not committed assemble, which reward reads", damage: func(t *testing.T, s *mem.Store) {
+			require.NoError(t, s.Delete(context.Background(), schema.HeadKey("r", "2")))
+			require.NoError(t, s.Delete(context.Background(), schema.At("r", 2, schema.StageAssemble).ManifestKey()))
+		}},
+		"a missing shard": {in: workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward"}, kind: wire.FailCorrupt, want: "it is missing though a manifest lists it", damage: func(t *testing.T, s *mem.Store) {
+			require.NoError(t, s.Delete(context.Background(), shardOf(t, s, assembled)))
+		}},
+		"a damaged shard": {in: workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward"}, kind: wire.FailCorrupt, want: "table=trajectories/step=1/gen=0/00001-", damage: func(t *testing.T, s *mem.Store) {
+			require.NoError(t, s.Put(context.Background(), shardOf(t, s, assembled), []byte("damaged")))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := copyRecord()
+			if c.damage != nil {
+				c.damage(t, objects)
+			}
+			before := keys(t, objects)
+			_, err := replay(t, objects, c.in)
+			var failure *temporal.ApplicationError
+			require.ErrorAs(t, err, &failure)
+			require.Equal(t, c.kind, failure.Type(), failure.Message())
+			require.Contains(t, failure.Message(), c.want)
+			require.Equal(t, before, keys(t, objects), "nothing is written")
+		})
+	}
+}
+
+func shardOf(t *testing.T, s store.Store, place schema.Place) string {
+	t.Helper()
+	m, _, found, err := newRecord(s).Lookup(context.Background(), place)
+	require.NoError(t, err)
+	require.True(t, found)
+	return m.Shards[0].Key
+}
+
+func check(t *testing.T, copyRecord func() *mem.Store) {
+	t.Run("finds everything the same and writes nothing", func(t *testing.T) {
+		objects := copyRecord()
+		before := keys(t, objects)
+		out, err := replay(t, objects, workflows.ReplayStageInput{Run: "r", Check: true})
+		require.NoError(t, err)
+		require.Equal(t, []int{1, 2}, out.Check.Steps)
+		require.Equal(t, 2*(2+1+1), out.Check.Shards)
+		require.Empty(t, out.Check.Differs)
+		require.Empty(t, out.Check.Codes)
+		require.Equal(t, before, keys(t, objects))
+	})
+	t.Run("names the shard that differs", func(t *testing.T) {
+		objects := copyRecord()
+		forgeBatch(t, objects)
+		out, err := replay(t, objects, workflows.ReplayStageInput{Run: "r", Check: true})
+		require.NoError(t, err)
+		require.Len(t, out.Check.Differs, 1)
+		require.Equal(t, "advantage", out.Check.Differs[0].Stage)
+		require.Equal(t, 1, out.Check.Differs[0].Step)
+		require.Equal(t, []string{strings.Repeat("d", 64)}, out.Check.Codes)
+	})
+	t.Run("refuses an unknown run", func(t *testing.T) {
+		_, err := replay(t, copyRecord(), workflows.ReplayStageInput{Run: "x", Check: true})
+		require.ErrorContains(t, err, "no such run in the record: x")
+	})
+}

@@ -1,0 +1,114 @@
+package analysis
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// NoGeneration is the generation of a stage that a step does not have.
+const NoGeneration = -1
+
+// StepGeneration holds one generation of the stages of a step that a replay can make again.
+type StepGeneration struct {
+	Gen       int
+	Rewards   []schema.RewardRow
+	Selection []schema.SelectionRow
+	Batch     []schema.BatchRow
+	// From is the generation that each stage's rows are of: Gen, or the head's where Gen has not made
+	// the stage, or NoGeneration.
+	From map[string]int
+}
+
+// StepGeneration reads a generation of a step. What it has not made is the step's own: what the head
+// names, or generation 0 of a step without a head.
+func (r *Record) StepGeneration(ctx context.Context, run string, step, gen int) (*StepGeneration, error) {
+	if _, err := r.Visible(ctx, run); err != nil {
+		return nil, err
+	}
+	if err := r.hasGeneration(ctx, run, step, gen); err != nil {
+		return nil, err
+	}
+	head, _, _, err := r.writer.Head(ctx, run, strconv.Itoa(step))
+	if err != nil {
+		return nil, err
+	}
+	g := &StepGeneration{Gen: gen, From: map[string]int{}}
+	at := func(stage string) (schema.Manifest, bool, error) {
+		m, found, err := r.stageAt(ctx, schema.At(run, step, stage), gen, head.Generations[stage])
+		g.From[stage] = NoGeneration
+		if found {
+			g.From[stage] = m.Gen
+		}
+		return m, found, err
+	}
+	if m, found, err := at(schema.StageReward); err != nil {
+		return nil, err
+	} else if found {
+		if g.Rewards, err = commit.Rows[schema.RewardRow](ctx, r.writer, m); err != nil {
+			return nil, err
+		}
+	}
+	if m, found, err := at(schema.StageResample); err != nil {
+		return nil, err
+	} else if found {
+		if g.Selection, err = commit.Rows[schema.SelectionRow](ctx, r.writer, m); err != nil {
+			return nil, err
+		}
+	}
+	if m, found, err := at(schema.StageAdvantage); err != nil {
+		return nil, err
+	} else if found {
+		if g.Batch, err = commit.Batch(ctx, r.writer, m); err != nil {
+			return nil, err
+		}
+	}
+	return g, nil
+}
+
+// stageAt returns a stage's manifest of a generation, or else of another.
+func (r *Record) stageAt(ctx context.Context, place schema.Place, gen, other int) (schema.Manifest, bool, error) {
+	m, _, found, err := r.writer.Lookup(ctx, place.WithGen(gen))
+	if err != nil || found || gen == other {
+		return m, found, err
+	}
+	m, _, found, err = r.writer.Lookup(ctx, place.WithGen(other))
+	return m, found, err
+}
+
+// hasGeneration refuses a step that has committed nothing, and a generation that it does not have.
+func (r *Record) hasGeneration(ctx context.Context, run string, step, gen int) error {
+	listed, err := r.objects.List(ctx, fmt.Sprintf("%sstep=%d/", schema.ManifestsPrefix(run), step))
+	if err != nil {
+		return fmt.Errorf("list manifests of run %s step %d: %w", run, step, err)
+	}
+	var gens []int
+	for _, o := range listed {
+		if p, err := schema.ParseManifestKey(o.Key); err == nil && !slices.Contains(gens, p.Gen) {
+			gens = append(gens, p.Gen)
+		}
+	}
+	slices.Sort(gens)
+	switch {
+	case len(gens) == 0:
+		return fmt.Errorf("%w: step %d of run %s has committed nothing", ErrNoStep, step, run)
+	case !slices.Contains(gens, gen):
+		return fmt.Errorf("%w: step %d of run %s has no generation %d; it has %s", ErrNoGeneration, step, run, gen, list(gens))
+	}
+	return nil
+}
+
+func list(numbers []int) string {
+	text := ""
+	for i, n := range numbers {
+		if i > 0 {
+			text += ", "
+		}
+		text += strconv.Itoa(n)
+	}
+	return text
+}

@@ -1,0 +1,192 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	sdkpb "go.temporal.io/api/sdk/v1"
+	"go.temporal.io/api/workflowservice/v1"
+
+	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/workflows"
+)
+
+// replay runs `ropewalk replay --json`.
+func (h *home) replay(t *testing.T, args ...string) workflows.ReplayStageResult {
+	t.Helper()
+	var out workflows.ReplayStageResult
+	r := h.run(t, append([]string{"replay", "--json"}, args...)...).ok(t)
+	require.NoError(t, json.Unmarshal([]byte(r.out), &out), r.out)
+	return out
+}
+
+// same lists the stages of a replay and whether each came out as it was.
+func same(r workflows.ReplayStageResult) map[string]bool {
+	out := map[string]bool{}
+	for _, s := range r.Stages {
+		out[s.Stage] = s.Same
+	}
+	return out
+}
+
+func TestReplayBesideTheRun(t *testing.T) {
+	h, _ := base(t)
+	const run = "replayed"
+	h.train(t, run)
+	before := h.contents(t, run)
+
+	t.Run("as it was", func(t *testing.T) {
+		r := h.replay(t, run, "--step", "2", "--from", "reward")
+		require.Equal(t, 1, r.Gen)
+		require.Equal(t, map[string]bool{"reward": true, "resample": true, "advantage": true}, same(r))
+		d := h.run(t, "diff", run, "--step", "2", "--gen", "0,1").ok(t)
+		require.Contains(t, d.out, "rewards     0 of 64 trajectories changed")
+		require.Contains(t, d.out, "selection   0 of 64")
+	})
+	t.Run("with another selection", func(t *testing.T) {
+		r := h.run(t, "replay", run, "--step", "2", "--from", "resample", "--set", "resample.roc=null", "--set", "resample.vspo=null").ok(t)
+		require.Contains(t, r.out, "step 2: generation 2\n")
+		require.Contains(t, r.out, "diff "+run+" --step 2 --gen 0,2")
+		page := filepath.Join(h.cwd, "diff.html")
+		d := h.run(t, "diff", run, "--step", "2", "--gen", "0,2", "--json", "-o", page).ok(t)
+		var got struct {
+			Borrowed  []struct{ Stage string }
+			Selection struct {
+				Kept int `json:"kept_after"`
+			}
+			Advantages struct {
+				Rows int `json:"rows_after"`
+			}
+		}
+		require.NoError(t, json.Unmarshal([]byte(d.out), &got), d.out)
+		require.Len(t, got.Borrowed, 1)
+		require.Equal(t, "reward", got.Borrowed[0].Stage)
+		require.Equal(t, 64, got.Selection.Kept)
+		require.Equal(t, 64, got.Advantages.Rows)
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		require.Contains(t, string(text), "<title>replayed, step 2: generation 0 → 2</title>")
+	})
+	t.Run("touches nothing else", func(t *testing.T) {
+		after := h.contents(t, run)
+		for key, text := range before {
+			require.Equal(t, text, after[key], key)
+		}
+		for key := range after {
+			if _, old := before[key]; !old {
+				require.Regexp(t, `/step=2/.*gen=[12]`, key)
+			}
+		}
+		v := h.run(t, "verify", run).ok(t)
+		require.Contains(t, v.out, "no fault")
+		require.Contains(t, v.out, " 0 orphans")
+	})
+	t.Run("checked", func(t *testing.T) {
+		now := h.contents(t, run)
+		c := h.run(t, "replay", "--check", run).ok(t)
+		require.Equal(t, steps*(2+1+1), strings.Count(c.out, "  same\n"), c.out)
+		require.Contains(t, c.out, "16 shards made again, 0 differ; nothing was committed")
+		require.Equal(t, now, h.contents(t, run))
+	})
+	t.Run("refused", func(t *testing.T) {
+		for _, c := range []struct {
+			args []string
+			want string
+		}{
+			{[]string{"replay", "nosuch", "--step", "1", "--from", "reward"}, "no such run in the record: nosuch"},
+			{[]string{"replay", "--check", "nosuch"}, "no such run in the record: nosuch"},
+			{[]string{"replay", run, "--step", "77", "--from", "reward"}, "step 77 of run replayed has committed nothing"},
+			{[]string{"replay", run, "--step", "1", "--from", "reward", "--set", "resample.rok.keep=3"}, "did you mean resample.roc?"},
+			{[]string{"replay", run, "--step", "1", "--from", "reward", "--set", "optimizer.lr=1"}, "no replayed stage reads it; reward reads reward.*"},
+			{[]string{"diff", run, "--step", "2", "--gen", "0,9"}, "step 2 of run replayed has no generation 9; it has 0, 1, 2"},
+			{[]string{"diff", run, "--step", "77"}, "step 77 of run replayed has committed nothing"},
+			{[]string{"diff", "nosuch", "--step", "1"}, "no such run in the record: nosuch"},
+		} {
+			r := h.run(t, c.args...)
+			require.Equal(t, 2, r.code, r.err)
+			require.Contains(t, r.err, c.want)
+			require.Empty(t, r.out)
+		}
+	})
+	t.Run("damaged", func(t *testing.T) {
+		rows := h.record().manifest(t, schema.At(run, 3, schema.StageAssemble).WithShard(1).ManifestKey()).ShardsOf(schema.Trajectories)
+		restore := h.record().flip(t, rows[0].Key)
+		now := h.contents(t, run)
+		for _, args := range [][]string{{"replay", run, "--step", "3", "--from", "reward"}, {"replay", "--check", run}} {
+			r := h.run(t, args...)
+			require.Equal(t, 1, r.code, r.err)
+			require.Contains(t, r.err, rows[0].Key)
+			require.Contains(t, r.err, "restore the object from a copy")
+			require.Empty(t, r.out)
+		}
+		require.Equal(t, now, h.contents(t, run), "nothing is written")
+		restore()
+	})
+}
+
+// contents is every object of a run, by key.
+func (h *home) contents(t *testing.T, run string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for _, key := range h.record().keys(schema.RunPrefix(run)) {
+		text, err := os.ReadFile(h.record().path(key))
+		require.NoError(t, err)
+		out[key] = string(text)
+	}
+	return out
+}
+
+// A replay needs the bucket alone: neither the machine that ran nor Temporal's memory of it.
+func TestReplayNeedsTheRecordAlone(t *testing.T) {
+	objects := versitygw(t)
+	there := newHome(t, t.TempDir(), awsEnv(objects)...)
+	there.train(t, "moved")
+
+	elsewhere := newHome(t, t.TempDir(), awsEnv(objects)...)
+	r := elsewhere.replay(t, "moved", "--step", "3", "--from", "reward")
+	require.Equal(t, map[string]bool{"reward": true, "resample": true, "advantage": true}, same(r))
+	c := elsewhere.run(t, "replay", "--check", "moved", "--json").ok(t)
+	require.Contains(t, c.out, `"checked":16,"differs":0`)
+
+	eventually(t, func() bool { _, err := os.Stat(filepath.Join(there.dir, "stack.json")); return os.IsNotExist(err) }, "the stack to end")
+	there.forget(t)
+	r = there.replay(t, "moved", "--step", "3", "--from", "advantage")
+	require.Equal(t, 2, r.Gen)
+	require.Equal(t, map[string]bool{"advantage": true}, same(r))
+	there.run(t, "verify", "moved").ok(t)
+}
+
+func TestReplayStartedFromTheUI(t *testing.T) {
+	h, _ := base(t)
+	const run = "replayed-from-ui"
+	h.train(t, run)
+	c := h.dial(t)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	started := startFromUI(t, c, workflows.ReplayStageName, "some replay", map[string]any{
+		"run_id": run, "step": 1, "from": "advantage", "set": []string{"advantage.std=false"},
+	})
+	var out workflows.ReplayStageResult
+	require.NoError(t, started.Get(ctx, &out))
+	require.Equal(t, 1, out.Gen)
+	claim := h.record().manifest(t, schema.At(run, 1, schema.StageReplay).WithGen(1).ManifestKey())
+	require.Equal(t, "some replay "+started.GetRunID(), claim.Note["claim"])
+
+	value, err := c.QueryWorkflow(ctx, "some replay", "", "__temporal_workflow_metadata")
+	require.NoError(t, err)
+	var metadata sdkpb.WorkflowMetadata
+	require.NoError(t, value.Get(&metadata))
+	require.Contains(t, metadata.CurrentDetails, "| stage | shards | before | after | |")
+	eventually(t, func() bool {
+		list, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: `RunID="` + run + `" and Step=1 and Stage="done" and WorkflowType="ReplayStage"`})
+		require.NoError(t, err)
+		return len(list.Executions) == 1
+	}, "the replay to be found by its search attributes")
+
+	failsAtOnce(t, c, startFromUI(t, c, workflows.ReplayStageName, "bad replay", map[string]any{"run_id": run, "step": 1, "from": "rollout"}), "rollout cannot be replayed")
+}

@@ -1,0 +1,113 @@
+package workflows
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/ropewalk/ropewalk/activities/wire"
+)
+
+// CheckState is how far a check has come, and its result in the end.
+type CheckState struct {
+	Steps   []int            `json:"steps"`             // to check
+	Next    int              `json:"next"`              // how many of them are done
+	Shards  int              `json:"shards"`            // made again
+	Differs []wire.Different `json:"differs,omitempty"` // by step
+	// Code is the program that checks; Codes are the others that had made steps of the run.
+	Code  string   `json:"code"`
+	Codes []string `json:"codes,omitempty"`
+}
+
+// differsShown bounds the table in the UI's details.
+const differsShown = 50
+
+// check makes the pure stages of all steps that are done again, some steps at a time.
+func (r *replayStage) check(ctx workflow.Context) error {
+	r.result.Check = r.in.Continued
+	if r.result.Check == nil {
+		r.result.Check = &CheckState{}
+		r.enter(ctx, wire.StageReplay)
+		plan, err := call[wire.CheckPlan](ctx, wire.PrepareCheck, "find the steps that are done", r.in.Run)
+		if err != nil {
+			return err
+		}
+		r.result.Check.Steps, r.result.Check.Code = plan.Steps, plan.Code
+	}
+	c := r.result.Check
+	for taken := 0; c.Next < len(c.Steps); {
+		if taken >= checksPerHistory {
+			in := r.in
+			in.Continued = c
+			return workflow.NewContinueAsNewError(ctx, ReplayStage, in)
+		}
+		r.enter(ctx, wire.StageReplay)
+		some := c.Steps[c.Next:min(c.Next+sideBySide, len(c.Steps))]
+		if err := r.checkSteps(ctx, some); err != nil {
+			return err
+		}
+		taken += len(some)
+		c.Next += len(some)
+	}
+	r.enter(ctx, "done")
+	return nil
+}
+
+func (r *replayStage) checkSteps(ctx workflow.Context, steps []int) error {
+	checked := make([]wire.Checked, len(steps))
+	err := sideBySideOf(ctx, len(steps), func(ctx workflow.Context, i int) (err error) {
+		checked[i], err = call[wire.Checked](ctx, wire.CheckReplay, fmt.Sprintf("step %d", steps[i]), wire.CheckInput{Run: r.in.Run, Step: steps[i]})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, s := range checked {
+		r.result.Check.add(s)
+	}
+	return nil
+}
+
+func (c *CheckState) add(s wire.Checked) {
+	c.Shards += s.Shards
+	c.Differs = append(c.Differs, s.Differs...)
+	if s.Code != "" && !slices.Contains(c.Codes, s.Code) {
+		c.Codes = append(c.Codes, s.Code)
+	}
+}
+
+func (c *CheckState) write(b *strings.Builder) {
+	fmt.Fprintf(b, "%d of %d steps, %d shards made again, %d differ. Nothing is committed.\n\n", c.Next, len(c.Steps), c.Shards, len(c.Differs))
+	if len(c.Codes) > 0 {
+		fmt.Fprintf(b, "Checked by program `%s`; the run was made by `%s`.\n\n", short(c.Code), shortAll(c.Codes))
+	}
+	if len(c.Differs) == 0 {
+		return
+	}
+	b.WriteString("| step | stage | shard | now |\n|--:|:--|--:|:--|\n")
+	for i, d := range c.Differs {
+		if i == differsShown {
+			fmt.Fprintf(b, "\nand %d more\n", len(c.Differs)-i)
+			break
+		}
+		fmt.Fprintf(b, "| %d | %s | %s | `%s` |\n", d.Step, d.Stage, shardWord(d.Shard), d.Digest)
+	}
+	b.WriteString("\n")
+}
+
+func shortAll(digests []string) string {
+	out := make([]string, len(digests))
+	for i, d := range digests {
+		out[i] = short(d)
+	}
+	return strings.Join(out, "`, `")
+}
+
+func shardWord(shard int) string {
+	if shard < 0 {
+		return "all"
+	}
+	return fmt.Sprint(shard)
+}

@@ -1,0 +1,60 @@
+package workflows
+
+import (
+	"github.com/ropewalk/ropewalk/activities/wire"
+)
+
+// ReplayStageInput asks for pure stages of a step to be made again from what the step has committed:
+// the one argument of ReplayStage, as the UI's form takes it. With Check, the pure stages of all
+// steps that are done are made again in memory and compared, and nothing is committed.
+type ReplayStageInput struct {
+	Run string `json:"run_id"`
+	// Step is a training step, from 1 on.
+	Step int `json:"step,omitempty"`
+	// From and Through are the first and the last stage: reward, resample or advantage. Through is
+	// advantage when empty.
+	From    string `json:"from,omitempty"`
+	Through string `json:"through,omitempty"`
+	// Set changes fields of the recipe that the replayed stages read: path=value.
+	Set   []string `json:"set,omitempty"`
+	Check bool     `json:"check,omitempty"`
+
+	// Continued carries a check over a continue-as-new; nobody else sets it.
+	Continued *CheckState `json:"continued,omitempty"`
+
+	invalid string // why the JSON was refused
+}
+
+// UnmarshalJSON refuses unknown fields; see TrainRunInput.
+func (in *ReplayStageInput) UnmarshalJSON(data []byte) error {
+	type plain ReplayStageInput
+	var p plain
+	if err := strictJSON(data, &p); err != nil {
+		*in = ReplayStageInput{invalid: err.Error()}
+		return nil
+	}
+	*in = ReplayStageInput(p)
+	return nil
+}
+
+// validate returns the stages to replay; none for a check.
+func (in ReplayStageInput) validate() ([]string, error) {
+	switch {
+	case in.invalid != "":
+		return nil, badInput("%s", in.invalid)
+	case in.Run == "":
+		return nil, badInput("run_id: name the run whose stages are replayed")
+	case in.Check && (in.Step != 0 || in.From != "" || in.Through != "" || len(in.Set) > 0):
+		return nil, badInput("check: makes all pure stages of all steps again as they were; step, from, through and set must be left out")
+	case !in.Check && in.Step < 1:
+		return nil, badInput("step: must be ≥ 1, got %d", in.Step)
+	}
+	if err := checkRun(in.Run); err != nil || in.Check {
+		return nil, err
+	}
+	stages, err := wire.Replayed(in.From, in.Through)
+	if err != nil {
+		return nil, badInput("%s", err)
+	}
+	return stages, nil
+}

@@ -1,0 +1,229 @@
+package workflows
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/mock"
+	"github.com/stretchr/testify/require"
+	sdklog "go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// replayFakes answers the activities of a replay of a step with 20 shards, and keeps what they were asked.
+type replayFakes struct {
+	*fakes
+	claimed   wire.ReplayInput
+	scored    []wire.ScoreInput
+	resample  wire.ResampleInput
+	advantage wire.AdvantageInput
+	compared  wire.CompareInput
+}
+
+const replayShards = 20
+
+func newReplayFakes(t *testing.T, steps int) *replayFakes {
+	t.Helper()
+	suite := &testsuite.WorkflowTestSuite{}
+	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	f := &replayFakes{fakes: &fakes{env: suite.NewTestWorkflowEnvironment(), calls: map[string]int{}}}
+	f.env.RegisterWorkflowWithOptions(ReplayStage, workflow.RegisterOptions{Name: ReplayStageName})
+	handle(f.fakes, wire.PrepareReplay, func(in wire.ReplayInput) (wire.ReplayPrepared, error) {
+		f.claimed = in
+		out := wire.ReplayPrepared{Done: wire.Done{Manifest: ref("claim")}, Gen: 3, Turns: []schema.Ref{ref("turn", 0), ref("turn", 1)},
+			Rewards: ref("rewards of the step"), Selection: ref("selection of the step"),
+			Before: []wire.StageRef{{Stage: "reward", Ref: ref("rewards of the step")}, {Stage: "resample", Ref: ref("selection of the step")}}}
+		for shard := range replayShards {
+			out.Trajectories = append(out.Trajectories, wire.ShardRef{Shard: shard, Ref: ref("assembled", shard)})
+		}
+		return out, nil
+	})
+	handle(f.fakes, wire.ScoreRewards, func(in wire.ScoreInput) (wire.Scored, error) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.scored = append(f.scored, in)
+		return wire.Scored{Done: wire.Done{Manifest: ref("scored", in.Shard)}}, nil
+	})
+	handle(f.fakes, wire.CommitStages, func(in wire.CommitInput) (wire.Committed, error) {
+		for i, p := range in.Stages[0].Parts {
+			if p != ref("scored", i) {
+				return wire.Committed{}, fmt.Errorf("part %d is %s", i, p.Key)
+			}
+		}
+		return wire.Committed{Refs: []schema.Ref{ref("rewards again")}}, nil
+	})
+	handle(f.fakes, wire.Resample, func(in wire.ResampleInput) (wire.Resampled, error) {
+		f.resample = in
+		return wire.Resampled{Done: wire.Done{Manifest: ref("selection again")}}, nil
+	})
+	handle(f.fakes, wire.ComputeAdvantages, func(in wire.AdvantageInput) (wire.Advantages, error) {
+		f.advantage = in
+		return wire.Advantages{Done: wire.Done{Manifest: ref("batch again")}}, nil
+	})
+	handle(f.fakes, wire.CompareReplay, func(in wire.CompareInput) (wire.Compared, error) {
+		f.compared = in
+		out := wire.Compared{}
+		for _, p := range in.Stages {
+			out.Stages = append(out.Stages, wire.StageComparison{Stage: p.Stage, Old: p.Old.Digest, New: p.New.Digest, Same: p.Stage == "reward", Shards: 1, Differs: 1})
+		}
+		return out, nil
+	})
+	handle(f.fakes, wire.PrepareCheck, func(string) (wire.CheckPlan, error) {
+		out := wire.CheckPlan{Code: "code"}
+		for step := 1; step <= steps; step++ {
+			out.Steps = append(out.Steps, step)
+		}
+		return out, nil
+	})
+	handle(f.fakes, wire.CheckReplay, func(in wire.CheckInput) (wire.Checked, error) {
+		out := wire.Checked{Step: in.Step, Shards: 4}
+		if in.Step%2 == 0 {
+			out.Code, out.Differs = "old code", []wire.Different{{Step: in.Step, Stage: "reward", Digest: "d"}}
+		}
+		return out, nil
+	})
+	return f
+}
+
+func (f *replayFakes) run(t *testing.T, in ReplayStageInput) ReplayStageResult {
+	t.Helper()
+	f.env.ExecuteWorkflow(ReplayStage, in)
+	require.NoError(t, f.env.GetWorkflowError())
+	var out ReplayStageResult
+	require.NoError(t, f.env.GetWorkflowResult(&out))
+	return out
+}
+
+func TestReplayStageMakesEveryStageInTheClaimedGeneration(t *testing.T) {
+	f := newReplayFakes(t, 0)
+	out := f.run(t, ReplayStageInput{Run: "r", Step: 7, From: "reward", Set: []string{"reward.fallback=true"}})
+	require.Equal(t, 3, out.Gen)
+	require.Len(t, out.Stages, 3)
+	scope := wire.Scope{Run: "r", Step: 7, Gen: 3, Config: ref("claim")}
+	require.Equal(t, wire.Pure(), f.claimed.Stages)
+	require.Equal(t, []string{"reward.fallback=true"}, f.claimed.Set)
+	require.True(t, strings.HasPrefix(f.claimed.Claim, "default-test-workflow-id "), f.claimed.Claim)
+	require.Len(t, f.scored, replayShards)
+	for _, in := range f.scored {
+		require.Equal(t, wire.ScoreInput{Scope: scope, Shard: in.Shard, Trajectories: ref("assembled", in.Shard)}, in)
+	}
+	require.Equal(t, wire.ResampleInput{Scope: scope, Rewards: ref("rewards again")}, f.resample)
+	require.Equal(t, wire.AdvantageInput{Scope: scope, Turns: []schema.Ref{ref("turn", 0), ref("turn", 1)}, Rewards: ref("rewards again"), Selection: ref("selection again")}, f.advantage)
+	require.Equal(t, []wire.StagePair{
+		{Stage: "reward", Old: ref("rewards of the step"), New: ref("rewards again")},
+		{Stage: "resample", Old: ref("selection of the step"), New: ref("selection again")},
+		{Stage: "advantage", New: ref("batch again")},
+	}, f.compared.Stages)
+}
+
+func TestReplayStageReadsOfTheStepWhatIsNotReplayed(t *testing.T) {
+	f := newReplayFakes(t, 0)
+	f.run(t, ReplayStageInput{Run: "r", Step: 7, From: "advantage"})
+	require.Zero(t, f.calls[wire.ScoreRewards]+f.calls[wire.Resample])
+	require.Equal(t, ref("rewards of the step"), f.advantage.Rewards)
+	require.Equal(t, ref("selection of the step"), f.advantage.Selection)
+
+	f = newReplayFakes(t, 0)
+	f.run(t, ReplayStageInput{Run: "r", Step: 7, From: "resample", Through: "resample"})
+	require.Zero(t, f.calls[wire.ScoreRewards]+f.calls[wire.ComputeAdvantages])
+	require.Equal(t, ref("rewards of the step"), f.resample.Rewards)
+}
+
+func TestReplayStageRefusesBadInputAtOnce(t *testing.T) {
+	for name, c := range map[string]struct{ json, want string }{
+		"unknown field":     {`{"run_id":"r","stage":"reward"}`, `unknown field "stage"`},
+		"wrong type":        {`{"run_id":"r","step":"one"}`, "step: must be a int, got a string"},
+		"no run":            {`{"step":1,"from":"reward"}`, "run_id: name the run"},
+		"bad run":           {`{"run_id":"../x","step":1,"from":"reward"}`, "run_id: must match"},
+		"no step":           {`{"run_id":"r","from":"reward"}`, "step: must be ≥ 1, got 0"},
+		"no stage":          {`{"run_id":"r","step":1}`, "from: name a stage: reward, resample, advantage"},
+		"unknown stage":     {`{"run_id":"r","step":1,"from":"rewards"}`, `from: no stage "rewards"; those that can be replayed are reward, resample, advantage`},
+		"the engine":        {`{"run_id":"r","step":1,"from":"rollout"}`, "from: rollout cannot be replayed: it needs the engine and the environment; run the recipe again with the same seed: ropewalk run"},
+		"through an update": {`{"run_id":"r","step":1,"from":"reward","through":"update"}`, "through: update cannot be replayed"},
+		"backwards":         {`{"run_id":"r","step":1,"from":"advantage","through":"reward"}`, "through: reward comes before advantage"},
+		"check and more":    {`{"run_id":"r","check":true,"step":1}`, "must be left out"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newReplayFakes(t, 0)
+			f.env.ExecuteWorkflow(ReplayStageName, json.RawMessage(c.json))
+			var failure *temporal.ApplicationError
+			require.ErrorAs(t, f.env.GetWorkflowError(), &failure)
+			require.Equal(t, wire.FailBadInput, failure.Type())
+			require.True(t, failure.NonRetryable())
+			require.Contains(t, failure.Message(), c.want)
+			require.Empty(t, f.calls)
+		})
+	}
+}
+
+func TestReplayStageSaysWhatFailedAndBeginsNoMore(t *testing.T) {
+	f := newReplayFakes(t, 0)
+	tries := 0
+	f.env.OnActivity(wire.ScoreRewards, mock.Anything, mock.Anything).Return(func(wire.ScoreInput) (wire.Scored, error) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		tries++
+		return wire.Scored{}, temporal.NewNonRetryableApplicationError("shard k is missing", wire.FailCorrupt, nil)
+	})
+	f.env.ExecuteWorkflow(ReplayStage, ReplayStageInput{Run: "r", Step: 1, From: "reward"})
+	var failure *temporal.ApplicationError
+	require.ErrorAs(t, f.env.GetWorkflowError(), &failure)
+	require.Equal(t, wire.FailCorrupt, failure.Type())
+	require.Equal(t, "reward: ScoreRewards: shard k is missing", failure.Message())
+	require.LessOrEqual(t, tries, sideBySide)
+	require.Zero(t, f.calls[wire.CommitStages])
+}
+
+func TestReplayStageChecksEveryStep(t *testing.T) {
+	f := newReplayFakes(t, 21)
+	out := f.run(t, ReplayStageInput{Run: "r", Check: true})
+	require.Equal(t, 21, f.calls[wire.CheckReplay])
+	require.Equal(t, 84, out.Check.Shards)
+	require.Len(t, out.Check.Differs, 10)
+	require.Equal(t, []string{"old code"}, out.Check.Codes)
+	require.Equal(t, "code", out.Check.Code)
+	var b strings.Builder
+	out.Check.write(&b)
+	require.Contains(t, b.String(), "21 of 21 steps, 84 shards made again, 10 differ")
+	require.Contains(t, b.String(), "| 2 | reward | 0 | `d` |")
+}
+
+func TestReplayCheckContinuesAsNewWithItsState(t *testing.T) {
+	f := newReplayFakes(t, checksPerHistory+1)
+	f.env.ExecuteWorkflow(ReplayStage, ReplayStageInput{Run: "r", Check: true})
+	var again *workflow.ContinueAsNewError
+	require.ErrorAs(t, f.env.GetWorkflowError(), &again)
+	var in ReplayStageInput
+	require.NoError(t, json.Unmarshal(again.Input.Payloads[0].Data, &in))
+	require.Equal(t, checksPerHistory, in.Continued.Next)
+
+	second := newReplayFakes(t, 0)
+	out := second.run(t, in)
+	require.Zero(t, second.calls[wire.PrepareCheck])
+	require.Equal(t, 1, second.calls[wire.CheckReplay])
+	require.Equal(t, 4*(checksPerHistory+1), out.Check.Shards)
+}
+
+func TestReplayDetailsAreReadable(t *testing.T) {
+	r := &replayStage{in: ReplayStageInput{Run: "r", Step: 7, Set: []string{"advantage.std=false"}}, stages: []string{"advantage"}, stage: "done"}
+	r.result = ReplayStageResult{Gen: 2, Stages: []wire.StageComparison{
+		{Stage: "reward", Old: strings.Repeat("a", 64), New: strings.Repeat("a", 64), Same: true, Shards: 2},
+		{Stage: "advantage", Old: strings.Repeat("a", 64), New: strings.Repeat("b", 64), Shards: 1, Differs: 1},
+		{Stage: "resample", New: strings.Repeat("b", 64), Shards: 1, Differs: 1},
+	}}
+	text := r.markdown()
+	for _, want := range []string{
+		"**r** · step 7 · replay of advantage · done", "Changed: `advantage.std=false`", "Generation 2; the step's head stays where it is",
+		"| reward | 2 | `aaaaaaaaaaaa` | `aaaaaaaaaaaa` | same |", "1 of 1 shards changed", "made for the first time", "`ropewalk diff r --step 7 --gen 0,2`",
+	} {
+		require.Contains(t, text, want)
+	}
+}
