@@ -109,6 +109,19 @@ func TestComputeOfEqualAndEmptySides(t *testing.T) {
 	}
 }
 
+func TestVerdictsAlone(t *testing.T) {
+	before, after := rewards(1, 0), rewards(1, 0)
+	after[1].Verdict = "no_answer"
+	d := diff.Compute("r", 1, diff.Side{Rewards: before}, diff.Side{Gen: 1, Rewards: after})
+	require.Equal(t, 1, d.Rewards.Changed)
+	var text, page bytes.Buffer
+	require.NoError(t, d.Write(&text))
+	require.NoError(t, d.WritePage(&page))
+	require.Contains(t, text.String(), "no reward is another, only verdicts\n")
+	require.Contains(t, page.String(), "(no reward is another, only verdicts)")
+	require.NotContains(t, page.String(), `<rect class="bar"`)
+}
+
 func TestText(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, example().Write(&out))

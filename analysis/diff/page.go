@@ -59,7 +59,7 @@ func (d Diff) WritePage(w io.Writer) error {
 
 func (d Diff) figures() []figure {
 	r, s, a := d.Rewards, d.Selection, d.Advantages
-	number := func(x float64) string { return fmt.Sprintf("%.4f", x) }
+	number := func(x float64) string { return fmt.Sprintf("%.4f", shown(x)) }
 	share := func(x float64) string { return fmt.Sprintf("%.1f%%", 100*x) }
 	return []figure{
 		{"mean reward", number(r.MeanBefore), number(r.MeanAfter)},
@@ -75,11 +75,14 @@ func (d Diff) figures() []figure {
 func (p page) Correlates() string { return p.Advantages.correlationWords() }
 
 func bars(histogram []Bin) []bar {
+	if len(histogram) < 2 {
+		return nil // no reward is another
+	}
 	most := 1
 	for _, b := range histogram {
 		most = max(most, b.N)
 	}
-	width := chartWidth / float64(max(len(histogram), 1))
+	width := chartWidth / float64(len(histogram))
 	out := make([]bar, len(histogram))
 	for i, b := range histogram {
 		height := chartHeight * float64(b.N) / float64(most)

@@ -3,6 +3,7 @@ package diff
 import (
 	"fmt"
 	"io"
+	"math"
 	"strings"
 )
 
@@ -22,7 +23,11 @@ func (d Diff) Write(w io.Writer) error {
 		line("  %d trajectories are in generation %d alone, %d in generation %d", r.OnlyBefore, d.Before, r.OnlyAfter, d.After)
 	}
 	if r.Changed > 0 {
-		writeHistogram(line, r.Histogram)
+		if len(r.Histogram) > 1 {
+			writeHistogram(line, r.Histogram)
+		} else {
+			line("  no reward is another, only verdicts")
+		}
 		line("  largest changes")
 		for _, c := range r.Largest {
 			line("    %s  %g (%s) → %g (%s)", c.Trajectory, c.Before, c.VerdictBefore, c.After, c.VerdictAfter)
@@ -36,11 +41,19 @@ func (d Diff) Write(w io.Writer) error {
 	}
 	a := d.Advantages
 	line("\nadvantages  %d → %d rows, %d in both: %d changed, %d of another sign", a.RowsBefore, a.RowsAfter, a.Both, a.Changed, a.Flips)
-	line("  mean      %+.4f → %+.4f", a.MeanBefore, a.MeanAfter)
+	line("  mean      %+.4f → %+.4f", shown(a.MeanBefore), shown(a.MeanAfter))
 	line("  std       %.4f → %.4f", a.StdBefore, a.StdAfter)
 	line("  correlation of those in both  %s", a.correlationWords())
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// shown is a figure for four digits: what rounds to zero has no sign.
+func shown(x float64) float64 {
+	if math.Abs(x) < 0.5e-4 {
+		return 0
+	}
+	return x
 }
 
 const barColumns = 40

@@ -190,3 +190,13 @@ func TestReplayStartedFromTheUI(t *testing.T) {
 
 	failsAtOnce(t, c, startFromUI(t, c, workflows.ReplayStageName, "bad replay", map[string]any{"run_id": run, "step": 1, "from": "rollout"}), "rollout cannot be replayed")
 }
+
+func TestReplayOfImportedSolutions(t *testing.T) {
+	h, _ := base(t)
+	const run = "replayed-import"
+	h.run(t, "import", "gsm8k-solutions", h.solutions(t), "--run-id", run).ok(t)
+	r := h.replay(t, run, "--step", "1", "--from", "reward")
+	require.Equal(t, map[string]bool{"reward": true, "resample": true, "advantage": true}, same(r))
+	require.Contains(t, h.run(t, "replay", "--check", run).ok(t).out, "3 shards made again, 0 differ")
+	h.run(t, "verify", run).ok(t)
+}
