@@ -85,5 +85,5 @@ func TestVerifyTakesAReplayUnderItsOwnRecipe(t *testing.T) {
 
 	// Without the claim, nothing says why the selection was made under another recipe.
 	require.NoError(t, objects.Delete(context.Background(), claim.Key))
-	require.Equal(t, []string{"missing " + claim.Key, "config " + selection.Key, "lineage " + selection.Key}, kinds(verify(t, objects)))
+	require.Equal(t, []string{"missing " + claim.Key, "lineage " + selection.Key}, kinds(verify(t, objects)))
 }

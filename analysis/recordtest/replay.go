@@ -17,8 +17,10 @@ func (r *Run) Replay(step, gen int) {
 	head, _, _, err := r.writer.Head(ctx, r.Options.Run, strconv.Itoa(step))
 	require.NoError(r.t, err)
 	at := func(stage string) schema.Place { return schema.At(r.Options.Run, step, stage).WithGen(gen) }
-	claim := r.manifest(at("replay"), head.Stages[schema.StageAssemble]...)
-	r.commit(claim)
+	claim := r.manifest(at(schema.StageReplay), head.Stages[schema.StageAssemble]...)
+	claim.Shards = append(claim.Shards, r.document(claim.Place, r.recipe()))
+	defer func(recipe schema.Ref) { r.Prepare = recipe }(r.Prepare)
+	r.Prepare = r.commit(claim) // what is replayed is made under the claim's recipe
 	reward := r.replayRewards(at(schema.StageReward), head)
 	rows, err := commit.Rows[schema.SelectionRow](ctx, r.writer, r.read(head.Stages[schema.StageResample][0]))
 	require.NoError(r.t, err)

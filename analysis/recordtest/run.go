@@ -90,7 +90,7 @@ func Train(t testing.TB, objects store.Store, o Options) *Run {
 }
 
 func (r *Run) prepare() {
-	document := map[string]any{"name": "fixture", "seed": r.Seed, "steps": r.Planned}
+	document := r.recipe()
 	text, err := schema.Canonical(document)
 	require.NoError(r.t, err)
 	r.config = schema.Digest(text)
@@ -104,6 +104,11 @@ func (r *Run) prepare() {
 	})
 	require.NoError(r.t, err)
 	require.NoError(r.t, r.Store.PutIfAbsent(context.Background(), "catalogue/"+r.Run+".json", entry))
+}
+
+// recipe is the run's, as far as fixtures have one.
+func (r *Run) recipe() map[string]any {
+	return map[string]any{"name": "fixture", "seed": r.Seed, "steps": r.Planned}
 }
 
 func (r *Run) document(place schema.Place, value any) schema.ShardInfo {
