@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -58,20 +56,18 @@ func (o diffOptions) check() (before, after int, err error) {
 	if !two || errBefore != nil || errAfter != nil || before < 0 || after < 0 {
 		return 0, 0, badInput("--gen: want two generations as BEFORE,AFTER, such as 0,1; got %q", o.gens)
 	}
-	if o.file == "" {
-		return before, after, nil
-	}
-	info, err := os.Stat(filepath.Dir(o.file))
-	if err != nil {
-		return 0, 0, badInput("--output: %w", err)
-	}
-	if !info.IsDir() {
-		return 0, 0, badInput("--output: %s is not a folder", filepath.Dir(o.file))
-	}
 	return before, after, nil
 }
 
 func (a *app) diff(ctx context.Context, run string, o diffOptions, before, after int) error {
+	var page *target
+	if o.file != "" {
+		var err error
+		if page, err = a.target(o.file, fmt.Sprintf("%s-step%d-diff.html", run, o.step)); err != nil {
+			return err
+		}
+		defer page.discard() // once it is kept there is nothing to discard
+	}
 	s, err := a.join(ctx, needStore)
 	if err != nil {
 		return err
@@ -88,36 +84,16 @@ func (a *app) diff(ctx context.Context, run string, o diffOptions, before, after
 	}
 	d := diff.Compute(run, o.step, sides[0], sides[1])
 	if o.file != "" {
-		if err := writePage(o.file, d); err != nil {
+		if err := d.WritePage(page); err != nil {
+			return fmt.Errorf("write %s: %w", page.name, err)
+		}
+		if err := page.keep(); err != nil {
 			return err
 		}
-		fmt.Fprintf(a.err, "page         %s\n", o.file)
+		fmt.Fprintf(a.err, "page         %s\n", page.name)
 	}
 	if o.json {
 		return a.printJSON(d)
 	}
 	return d.Write(a.out)
-}
-
-// writePage writes the page beside its target and renames it, so that the target is whole or as before.
-func writePage(file string, d diff.Diff) error {
-	f, err := os.CreateTemp(filepath.Dir(file), ".ropewalk-*.html")
-	if err != nil {
-		return badInput("--output: %w", err)
-	}
-	defer os.Remove(f.Name()) // gone already where all went well
-	err = d.WritePage(f)
-	if err == nil {
-		err = f.Chmod(0o644)
-	}
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", file, err)
-	}
-	if err := os.Rename(f.Name(), file); err != nil {
-		return badInput("--output: %w", err)
-	}
-	return nil
 }

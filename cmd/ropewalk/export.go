@@ -116,7 +116,7 @@ func stepRange(text string) (first, last int, err error) {
 }
 
 func (a *app) export(ctx context.Context, o export.Options, out string) (err error) {
-	target, err := a.exportTarget(out, o.Run+o.Format.Ext())
+	target, err := a.target(out, o.Run+o.Format.Ext())
 	if err != nil {
 		return err
 	}

@@ -79,7 +79,7 @@ func TestExportTarget(t *testing.T) {
 		return strings.Join(out, " ")
 	}
 	a := &app{}
-	failed, err := a.exportTarget(name, "r.openai.jsonl")
+	failed, err := a.target(name, "r.openai.jsonl")
 	require.NoError(t, err)
 	_, err = failed.Write([]byte("half"))
 	require.NoError(t, err)
@@ -88,7 +88,7 @@ func TestExportTarget(t *testing.T) {
 	require.Equal(t, "old", files())
 
 	for _, out := range []string{name, folder} {
-		done, err := a.exportTarget(out, "x.jsonl")
+		done, err := a.target(out, "x.jsonl")
 		require.NoError(t, err)
 		_, err = done.Write([]byte("new of " + filepath.Base(out)))
 		require.NoError(t, err)

@@ -45,31 +45,3 @@ func TestInspectAFile(t *testing.T) {
 	require.Empty(t, out.String())
 	require.Contains(t, messages.String(), file+": file is damaged")
 }
-
-// A target comes into place whole, or leaves nothing.
-func TestTarget(t *testing.T) {
-	folder := t.TempDir()
-	path := filepath.Join(folder, "page.html")
-	kept, err := newTarget(path)
-	require.NoError(t, err)
-	_, err = kept.WriteString("whole")
-	require.NoError(t, err)
-	require.NoFileExists(t, path)
-	require.NoError(t, kept.commit())
-	require.NoError(t, kept.abandon())
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, "whole", string(text))
-
-	lost, err := newTarget(path)
-	require.NoError(t, err)
-	_, err = lost.WriteString("half")
-	require.NoError(t, err)
-	require.NoError(t, lost.abandon())
-	left, err := os.ReadDir(folder)
-	require.NoError(t, err)
-	require.Len(t, left, 1)
-	text, err = os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, "whole", string(text))
-}

@@ -3,10 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -33,12 +30,12 @@ func (a *app) reportCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) reportPage(ctx context.Context, run, file string, gen generationFlag) (err error) {
-	target, err := newTarget(file)
+func (a *app) reportPage(ctx context.Context, run, file string, gen generationFlag) error {
+	target, err := a.target(file, run+".html")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, target.abandon()) }()
+	defer target.discard() // once it is kept there is nothing to discard
 	s, err := a.join(ctx, needStore)
 	if err != nil {
 		return err
@@ -51,48 +48,9 @@ func (a *app) reportPage(ctx context.Context, run, file string, gen generationFl
 	if err := page.WriteHTML(target); err != nil {
 		return err
 	}
-	if err := target.commit(); err != nil {
+	if err := target.keep(); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.err, "wrote %s\n", file)
+	fmt.Fprintf(a.err, "wrote %s\n", target.name)
 	return nil
-}
-
-// target is a file that comes into place whole or not at all.
-type target struct {
-	*os.File
-	path string
-	done bool
-}
-
-// newTarget opens a temporary file beside path; that it cannot is the caller's to mend.
-func newTarget(path string) (*target, error) {
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return nil, badInput("-o %s: is a folder; name a file", path)
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".ropewalk-*")
-	if err != nil {
-		return nil, badInput("-o %s: cannot be written: %w", path, err)
-	}
-	return &target{File: f, path: path}, nil
-}
-
-func (t *target) commit() error {
-	if err := errors.Join(t.Chmod(0o644), t.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", t.path, err)
-	}
-	if err := os.Rename(t.Name(), t.path); err != nil {
-		return fmt.Errorf("write %s: %w", t.path, err)
-	}
-	t.done = true
-	return nil
-}
-
-// abandon removes the temporary file unless it has come into place.
-func (t *target) abandon() error {
-	if t.done {
-		return nil
-	}
-	_ = t.Close() // it is thrown away
-	return os.Remove(t.Name())
 }

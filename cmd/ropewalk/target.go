@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// exportTarget is where an export goes: a file that appears whole or not at all, or standard output.
-type exportTarget struct {
+// target is where a result goes: a file that appears whole or not at all, or standard output.
+type target struct {
 	io.Writer
 	name string   // for messages
 	file *os.File // the temporary one; nil for standard output and once it is kept
 }
 
-// exportTarget opens what -o names; in a folder, a file of the given name. The temporary file stands
+// target opens what -o names; in a folder, a file of the given name. The temporary file stands
 // beside it, so that a target that cannot be written is found before any work.
-func (a *app) exportTarget(out, name string) (*exportTarget, error) {
+func (a *app) target(out, name string) (*target, error) {
 	if out == "-" {
-		return &exportTarget{Writer: a.out, name: "standard output"}, nil
+		return &target{Writer: a.out, name: "standard output"}, nil
 	}
 	info, err := os.Stat(out)
 	switch {
@@ -32,11 +32,11 @@ func (a *app) exportTarget(out, name string) (*exportTarget, error) {
 	if err != nil {
 		return nil, badInput("-o %s: cannot be written: %w", out, err)
 	}
-	return &exportTarget{Writer: file, name: out, file: file}, nil
+	return &target{Writer: file, name: out, file: file}, nil
 }
 
 // keep gives the finished file its name.
-func (t *exportTarget) keep() error {
+func (t *target) keep() error {
 	if t.file == nil {
 		return nil
 	}
@@ -54,7 +54,7 @@ func (t *exportTarget) keep() error {
 }
 
 // discard removes what was written, unless it was kept.
-func (t *exportTarget) discard() {
+func (t *target) discard() {
 	if t.file != nil {
 		t.file.Close()
 		os.Remove(t.file.Name())
