@@ -134,6 +134,15 @@ func (p *page) sees(t *testing.T, texts ...string) {
 	})
 }
 
+// offers waits until an open list shows an option whose text begins so.
+func (p *page) offers(t *testing.T, option string) {
+	t.Helper()
+	p.until(t, fmt.Sprintf("the option %q", option), func() bool {
+		return evaluate[bool](t, p, fmt.Sprintf(`(text => [...document.querySelectorAll('[role=option]')].some(e =>
+	e.checkVisibility({visibilityProperty: true, opacityProperty: true}) && e.innerText.trim().replace(/\s+/g, ' ').startsWith(text)))(%s)`, quoted(t, option)))
+	})
+}
+
 // text is what is visible on the page, white space folded: fields of forms and the frame that the
 // UI draws markdown in included.
 func (p *page) text(t *testing.T) string {
@@ -151,8 +160,9 @@ func (p *page) until(t *testing.T, what string, done func() bool) {
 	end := time.Now().Add(pagePatience)
 	for !done() {
 		if time.Now().After(end) {
-			p.shoot(t, filepath.Join(os.TempDir(), "ropewalk-browser-failure.png"))
-			t.Fatalf("waited %s for %s at %s; the page says:\n%s", pagePatience, what, p.at(t), p.text(t))
+			picture := filepath.Join(os.TempDir(), "ropewalk-browser.png")
+			p.shoot(t, picture)
+			t.Fatalf("waited %s for %s at %s, see %s; the page says:\n%s", pagePatience, what, p.at(t), picture, p.text(t))
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
@@ -183,8 +193,10 @@ func (p *page) scrollTo(t *testing.T, heading string) {
 	t.Helper()
 	require.True(t, evaluate[bool](t, p, fmt.Sprintf(`(name => {
 	const h = [...document.querySelectorAll('h1, h2, h3')].find(e => e.innerText.trim() === name);
-	h?.scrollIntoView({block: 'start'});
-	return Boolean(h);
+	if (!h) return false;
+	h.style.scrollMarginTop = '5rem'; // the UI's bar covers the top
+	h.scrollIntoView({block: 'start'});
+	return true;
 })(%s)`, quoted(t, heading))), heading)
 }
 
