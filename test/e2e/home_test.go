@@ -166,6 +166,7 @@ func (r result) parked(t *testing.T) parkedReport {
 type state struct {
 	Addresses struct {
 		Temporal  string `json:"temporal"`
+		UI        string `json:"ui"`
 		Namespace string `json:"namespace"`
 	} `json:"addresses"`
 	Parts map[string]int `json:"parts"`

@@ -11,7 +11,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/stack"
 )
 
-var update = flag.Bool("update", false, "write workflows/testdata anew from real runs (TestRecordHistories)")
+var update = flag.Bool("update", false, "write workflows/testdata (TestRecordHistories) and docs/ui (TestRunsInTheBrowser) anew from real runs")
 
 // work is the folder of the whole test binary: the command and the shared home.
 var work string

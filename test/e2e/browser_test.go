@@ -1,0 +1,258 @@
+package e2e
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/workflows"
+)
+
+// TestRunsInTheBrowser does in Temporal's UI what a person does with runs.
+func TestRunsInTheBrowser(t *testing.T) {
+	h, want := base(t)
+	p := openBrowser(t, h)
+	const run = "browser"
+	text, err := os.ReadFile(tiny())
+	require.NoError(t, err)
+
+	if !t.Run("start", func(t *testing.T) {
+		p.startForm(t, run, workflows.TrainRunName, map[string]any{"recipe_yaml": string(text), "steps": 400})
+		p.picture(t, "start")
+		p.submitStart(t)
+		p.open(t, "/"+run)
+		p.sees(t, "Running", workflows.TrainRunName, "Task Queue cpu")
+	}) {
+		return
+	}
+	done := 0 // steps, while the run is paused
+	t.Run("pause", func(t *testing.T) {
+		eventually(t, func() bool { return h.record().heads(run) > 1 }, "two steps")
+		p.updateForm(t, run, workflows.UpdatePause, nil, "Pause before the next step; the step that runs is finished.")
+		p.submitUpdate(t)
+		p.click(t, "user-metadata-tab")
+		p.seesDetails(t, "of 400 · paused", "Paused before the next step. Send the update unpause")
+		done = h.record().heads(run)
+	})
+	t.Run("read the details", func(t *testing.T) {
+		p.open(t, "/"+run)
+		p.click(t, "user-metadata-tab")
+		p.seesDetails(t, fmt.Sprintf("%s · recipe tiny · seed 1 · step %d of 400", run, done), "Warm start: success", "Seconds by stage:")
+		rows := p.table(t, "step")
+		require.Greater(t, len(rows), 2)
+		require.Equal(t, []string{"step", "reward", "success"}, rows[0][:3])
+		require.Equal(t, fmt.Sprint(done), rows[1][0], "the latest step comes first")
+		require.Equal(t, "1", p.table(t, "step")[done][0])
+		p.picture(t, "details")
+	})
+	t.Run("see a step's stages", func(t *testing.T) {
+		p.open(t, "/"+url.PathEscape(workflows.StepWorkflowID(run, done)))
+		p.sees(t, "Completed", "Parent Workflow "+run, "SelectPrompts • the step's problems", "GenerateRollouts • shard 1, turn 0",
+			"ScoreRewards • shard 0", "Resample • VSPO, then RoC", "ComputeAdvantages • the training batch", "UpdatePolicy • ", "PublishPolicy • serve ")
+		p.scrollTo(t, "Event History")
+		p.picture(t, "step")
+	})
+	t.Run("change a setting and go on", func(t *testing.T) {
+		p.update(t, run, workflows.UpdateSet, map[string]any{"steps": done + 1}, "Change settings from the next step on")
+		p.update(t, run, workflows.UpdateUnpause, nil, "Go on with a paused run. No argument.")
+		p.open(t, "/"+run)
+		p.sees(t, "Completed", "Duration")
+		require.Equal(t, done+1, h.record().heads(run))
+		h.run(t, "verify", run).ok(t)
+	})
+	t.Run("find it", func(t *testing.T) {
+		p.search(t, `RunID="`+run+`"`)
+		p.sees(t, fmt.Sprintf("%d Workflows", done+2), run+"/step=1", fmt.Sprintf("%s/step=%d", run, done+1))
+		p.picture(t, "find")
+		p.saveView(t, "one run")
+		p.search(t, `RunID="`+run+`" and Step=1 and Stage="publish"`)
+		p.sees(t, "1 Workflow", run+"/step=1")
+		p.click(t, "one run") // the saved view
+		p.sees(t, fmt.Sprintf("%d Workflows", done+2))
+	})
+	t.Run("replay a stage", func(t *testing.T) {
+		p.start(t, "browser-replay", "ReplayStage", map[string]any{"run_id": run, "step": 1, "from": schema.StageReward})
+		p.open(t, "/browser-replay")
+		p.sees(t, "Completed browser-replay", "ScoreRewards", "Resample", "ComputeAdvantages")
+		p.scrollTo(t, "Event History")
+		p.picture(t, "replay")
+	})
+	t.Run("bad input", func(t *testing.T) {
+		p.start(t, "browser-bad", workflows.TrainRunName, map[string]any{"recipe": "quickstrt"})
+		p.open(t, "/browser-bad")
+		p.sees(t, "Failed browser-bad", wire.FailBadInput, `quickstrt`)
+	})
+	t.Run("cancel", func(t *testing.T) {
+		p.start(t, "browser-cancelled", workflows.TrainRunName, map[string]any{"recipe_yaml": string(text), "steps": 400})
+		eventually(t, func() bool { return h.record().heads("browser-cancelled") > 0 }, "a step")
+		p.open(t, "/browser-cancelled")
+		p.click(t, "Request Cancellation")
+		p.click(t, "confirm-modal-button")
+		p.sees(t, "Canceled browser-cancelled")
+		require.Less(t, h.record().heads("browser-cancelled"), 400)
+	})
+	t.Run("mend a parked run", func(t *testing.T) { parkedInTheBrowser(t, p, h, want) })
+}
+
+// parkedInTheBrowser damages a shard of a run that is resumed, sees which stage failed, mends the
+// shard and has the stage run again.
+func parkedInTheBrowser(t *testing.T, p *page, h *home, want report) {
+	const run = "browser-parked"
+	h.train(t, run)
+	turns := h.record().manifest(t, schema.At(run, steps, schema.StageRollout).WithTurn(0).WithShard(1).ManifestKey()).ShardsOf(schema.Turns)
+	require.Len(t, turns, 1)
+	restore := h.record().flip(t, turns[0].Key)
+	require.NoError(t, os.RemoveAll(filepath.Join(h.dir, "cache"))) // it may hold the right bytes, by their digest
+	h.record().unfinish(t, run, schema.StageAdvantage, schema.StageUpdate, schema.StagePublish)
+
+	p.start(t, run, workflows.TrainRunName, map[string]any{"resume": true})
+	p.search(t, `RunID="`+run+`" and FailureKind="`+wire.FailCorrupt+`"`)
+	p.refreshUntil(t, "Running "+run, "Failed "+run+"/step=4")
+	p.picture(t, "failures")
+	p.open(t, "/"+run)
+	p.click(t, "user-metadata-tab")
+	p.seesDetails(t, "Parked at step 4: "+wire.FailCorrupt, turns[0].Key, "restore the object from a copy",
+		"retry: run it again", "skip cannot be done", "abort: give the run up")
+	require.Equal(t, []string{"stage", "shard", "turn", "what failed"}, p.table(t, "stage")[0])
+	require.Equal(t, schema.StageAdvantage, p.table(t, "stage")[1][0])
+	p.picture(t, "parked")
+
+	restore()
+	p.update(t, run, workflows.UpdateRetry, map[string]any{}, "Run the failed stage again.")
+	p.open(t, "/"+run)
+	p.sees(t, "Completed "+run)
+	h.undisturbed(t, want, report{Run: run, Digest: want.Digest})
+}
+
+// startForm fills the form "Start Workflow". The editor comes first: it lays its text out anew when
+// it is left, which moves what is below.
+func (p *page) startForm(t *testing.T, id, workflow string, input map[string]any) {
+	t.Helper()
+	p.open(t, "")
+	p.click(t, "Start Workflow")
+	p.fill(t, "Data", object(t, input))
+	p.fill(t, "Task Queue", workflows.QueueCPU)
+	p.fill(t, "Workflow ID", id)
+	p.fill(t, "Workflow Type", workflow)
+	p.sees(t, "Task Queue is Active")
+}
+
+func (p *page) submitStart(t *testing.T) {
+	t.Helper()
+	p.click(t, "start-workflow-button")
+	p.until(t, "the form to be gone", func() bool { return !strings.HasSuffix(p.at(t), "/start-workflow") })
+}
+
+func (p *page) start(t *testing.T, id, workflow string, input map[string]any) {
+	t.Helper()
+	p.startForm(t, id, workflow, input)
+	p.submitStart(t)
+}
+
+// updateForm opens a run's page and fills "Send an Update", which must show the update's description.
+func (p *page) updateForm(t *testing.T, run, update string, input map[string]any, description string) {
+	t.Helper()
+	p.open(t, "/"+run)
+	p.click(t, "More Actions")
+	p.click(t, "Send an Update")
+	p.click(t, "Name")
+	p.offers(t, update+" "+description)
+	p.picture(t, "update") // the last one stays
+	p.click(t, update)
+	if input != nil {
+		p.fill(t, "Data", object(t, input))
+		p.click(t, "Update ID (optional)") // leaves the editor
+	}
+}
+
+func (p *page) submitUpdate(t *testing.T) {
+	t.Helper()
+	p.click(t, "Submit")
+	p.sees(t, "Update successful")
+}
+
+func (p *page) update(t *testing.T, run, update string, input map[string]any, description string) {
+	t.Helper()
+	p.updateForm(t, run, update, input, description)
+	p.submitUpdate(t)
+}
+
+// search asks the list of workflows a query, as text.
+func (p *page) search(t *testing.T, query string) {
+	t.Helper()
+	p.open(t, "")
+	p.click(t, "toggle-manual-query")
+	p.fill(t, "manual-search-input", query)
+	p.click(t, "Search")
+	p.until(t, "the query to be asked", func() bool { return strings.Contains(p.at(t), "query=") })
+}
+
+// saveView keeps the query under a name, in this browser.
+func (p *page) saveView(t *testing.T, name string) {
+	t.Helper()
+	p.click(t, "Save as New")
+	p.fill(t, "Name", name)
+	p.click(t, "Save")
+	p.sees(t, "Custom Views 1 / 20", name)
+}
+
+// refreshUntil asks again until these texts are there: the server finds what is new a moment later.
+func (p *page) refreshUntil(t *testing.T, texts ...string) {
+	t.Helper()
+	asked := time.Now()
+	p.until(t, fmt.Sprintf("%q to be found", texts), func() bool {
+		text := p.text(t)
+		for _, want := range texts {
+			if !strings.Contains(text, want) {
+				if time.Since(asked) > time.Second {
+					p.click(t, "Search")
+					asked = time.Now()
+				}
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// seesDetails waits for texts in the current details; the key R asks the workflow for fresh ones.
+func (p *page) seesDetails(t *testing.T, texts ...string) {
+	t.Helper()
+	p.sees(t, "Current Details")
+	asked := time.Now()
+	p.until(t, fmt.Sprintf("%q in the details", texts), func() bool {
+		text := p.text(t)
+		for _, want := range texts {
+			if !strings.Contains(text, want) {
+				if time.Since(asked) > time.Second {
+					p.press(t, "r")
+					asked = time.Now()
+				}
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// picture writes docs/ui/NAME.png where -update is given.
+func (p *page) picture(t *testing.T, name string) {
+	t.Helper()
+	if *update {
+		p.shoot(t, filepath.Join(root(), "docs", "ui", name+".png"))
+	}
+}
+
+// object is a JSON object as one pastes it.
+func object(t *testing.T, fields map[string]any) string {
+	t.Helper()
+	return quoted(t, fields)
+}

@@ -1,0 +1,231 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/require"
+)
+
+// page is a tab of a headless Chromium, driven as a person drives it: by what is visible, with real
+// mouse and key events. Every wait is for a condition.
+type page struct {
+	ctx context.Context
+	ui  string // the UI's workflow list, without a query
+}
+
+// The window: as wide as the details' table, and no larger than a laptop's.
+const windowWidth, windowHeight = 1440, 900
+
+// pagePatience bounds every wait for the page.
+const pagePatience = time.Minute
+
+// openBrowser starts Chromium with a profile of its own. It skips the test where there is none, or
+// fails it where ROPEWALK_REQUIRE_CHROMIUM says that there must be one.
+func openBrowser(t *testing.T, h *home) *page {
+	t.Helper()
+	program := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			program = path
+			break
+		}
+	}
+	if program == "" {
+		const what = "Chromium is not on PATH (Debian: apt-get install chromium)"
+		if os.Getenv("ROPEWALK_REQUIRE_CHROMIUM") != "" {
+			t.Fatal("ROPEWALK_REQUIRE_CHROMIUM is set, and " + what)
+		}
+		t.Skip(what)
+	}
+	// Root, as in a container, cannot have Chromium's own sandbox; the pages are the local server's.
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.WindowSize(windowWidth, windowHeight),
+		chromedp.UserDataDir(t.TempDir()))
+	ctx, end := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(end)
+	ctx, end = chromedp.NewContext(ctx)
+	t.Cleanup(end)
+	p := &page{ctx: ctx, ui: h.state(t).Addresses.UI + "/namespaces/" + h.state(t).Addresses.Namespace + "/workflows"}
+	require.NoError(t, chromedp.Do(ctx, chromedp.EmulateViewport(windowWidth, windowHeight)))
+	return p
+}
+
+// open goes to an address below the workflow list: "/ID" is a run's page, "?query=…" a filtered list.
+func (p *page) open(t *testing.T, path string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	require.NoError(t, chromedp.Do(ctx, chromedp.Navigate(p.ui+path)))
+}
+
+// found is where an element is, or null.
+type found struct {
+	X, Y float64
+}
+
+// locate finds the visible element that a person calls by a name, and that a click at its centre
+// would meet: a field by its label; else by the element's whole text (of an option, its first line),
+// its label for screen readers or its test id. What is disabled, hidden, covered, or behind an open
+// dialog is not found.
+const locate = `(name => {
+	const root = document.querySelector('dialog[open]') ?? document;
+	const words = text => (text ?? '').trim().replace(/\s+/g, ' ');
+	const labels = [...root.querySelectorAll('label')].filter(l => l.htmlFor && words(l.innerText) === name);
+	const fields = labels.map(l => root.querySelector('[id="' + l.htmlFor + '"]')).filter(e => e).map(e => e.querySelector('[role=textbox]') ?? e.closest('button') ?? e);
+	const kinds = 'a, button, input, textarea, [role=button], [role=tab], [role=menuitem], [role=option], [data-testid]';
+	const line = e => e.role === 'option' ? (e.innerText ?? '').trim().split('\n')[0] : e.innerText;
+	const called = e => words(line(e)) === name || e.ariaLabel === name || e.dataset.testid === name;
+	const live = e => e.checkVisibility({visibilityProperty: true, opacityProperty: true}) && !e.disabled && e.ariaDisabled !== 'true';
+	for (const e of [...fields, ...[...root.querySelectorAll(kinds)].filter(called)].filter(live)) {
+		e.scrollIntoView({block: 'nearest', inline: 'nearest'});
+		const r = e.getBoundingClientRect();
+		const at = {X: r.x + r.width / 2, Y: r.y + r.height / 2};
+		const top = document.elementFromPoint(at.X, at.Y);
+		if (r.width > 0 && top && (e.contains(top) || top.contains(e))) return at;
+	}
+	return null;
+})`
+
+// click clicks what is called so, once it is there and has stopped moving.
+func (p *page) click(t *testing.T, name string) {
+	t.Helper()
+	script := fmt.Sprintf("%s(%s)", locate, quoted(t, name))
+	var before *found
+	p.until(t, fmt.Sprintf("%q to be there to click", name), func() bool {
+		now := evaluate[*found](t, p, script)
+		still := now != nil && before != nil && *now == *before
+		before = now
+		return still
+	})
+	require.NoError(t, chromedp.Do(p.ctx, chromedp.MouseClickXY(before.X, before.Y)))
+}
+
+// fill clicks a field and replaces what it holds, as pasting does.
+func (p *page) fill(t *testing.T, name, text string) {
+	t.Helper()
+	p.click(t, name)
+	require.NoError(t, chromedp.Do(p.ctx, chromedp.KeyEvent("a", chromedp.KeyModifiers(kb.ModifierCtrl)), chromedp.KeyEvent(kb.Backspace)))
+	_, err := chromedp.Call(p.ctx, input.InsertText, input.InsertTextParams{Text: text})
+	require.NoError(t, err)
+}
+
+// sees waits until all of these texts are on the page.
+func (p *page) sees(t *testing.T, texts ...string) {
+	t.Helper()
+	p.until(t, fmt.Sprintf("%q to be on the page", texts), func() bool {
+		text := p.text(t)
+		for _, want := range texts {
+			if !strings.Contains(text, want) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// offers waits until an open list shows an option whose text begins so.
+func (p *page) offers(t *testing.T, option string) {
+	t.Helper()
+	p.until(t, fmt.Sprintf("the option %q", option), func() bool {
+		return evaluate[bool](t, p, fmt.Sprintf(`(text => [...document.querySelectorAll('[role=option]')].some(e =>
+	e.checkVisibility({visibilityProperty: true, opacityProperty: true}) && e.innerText.trim().replace(/\s+/g, ' ').startsWith(text)))(%s)`, quoted(t, option)))
+	})
+}
+
+// text is what is visible on the page, white space folded: fields of forms and the frame that the
+// UI draws markdown in included.
+func (p *page) text(t *testing.T) string {
+	t.Helper()
+	return strings.Join(strings.Fields(evaluate[string](t, p, `[
+	document.body?.innerText ?? '',
+	...[...document.querySelectorAll('input, textarea')].map(e => e.value),
+	...[...document.querySelectorAll('iframe')].map(f => f.contentDocument?.body?.innerText ?? ''),
+].join(' ')`)), " ")
+}
+
+// until polls the page until a condition holds; else the test fails with what is on the page.
+func (p *page) until(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	end := time.Now().Add(pagePatience)
+	for !done() {
+		if time.Now().After(end) {
+			picture := filepath.Join(os.TempDir(), "ropewalk-browser.png")
+			p.shoot(t, picture)
+			t.Fatalf("waited %s for %s at %s, see %s; the page says:\n%s", pagePatience, what, p.at(t), picture, p.text(t))
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// shoot writes a picture of the window.
+func (p *page) shoot(t *testing.T, file string) {
+	t.Helper()
+	picture, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, picture, 0o644))
+}
+
+// at is the page's address, without its query's escapes undone.
+func (p *page) at(t *testing.T) string {
+	t.Helper()
+	return evaluate[string](t, p, "location.href")
+}
+
+// press presses a key while no field has the focus.
+func (p *page) press(t *testing.T, key string) {
+	t.Helper()
+	require.NoError(t, chromedp.Do(p.ctx, chromedp.KeyEvent(key)))
+}
+
+// scrollTo brings a heading to the window's top.
+func (p *page) scrollTo(t *testing.T, heading string) {
+	t.Helper()
+	require.True(t, evaluate[bool](t, p, fmt.Sprintf(`(name => {
+	const h = [...document.querySelectorAll('h1, h2, h3')].find(e => e.innerText.trim() === name);
+	if (!h) return false;
+	h.style.scrollMarginTop = '5rem'; // the UI's bar covers the top
+	h.scrollIntoView({block: 'start'});
+	return true;
+})(%s)`, quoted(t, heading))), heading)
+}
+
+// table is the text of the first table whose first cell is so, by rows. It must be there.
+func (p *page) table(t *testing.T, first string) [][]string {
+	t.Helper()
+	rows := evaluate[[][]string](t, p, fmt.Sprintf(`(first => {
+	const documents = [document, ...[...document.querySelectorAll('iframe')].map(f => f.contentDocument)];
+	const tables = documents.flatMap(d => [...(d?.querySelectorAll('table') ?? [])]).map(t => [...t.rows].map(r => [...r.cells].map(c => c.innerText.trim().replace(/\s+/g, ' '))));
+	return tables.find(t => t.length > 0 && t[0][0] === first) ?? [];
+})(%s)`, quoted(t, first)))
+	require.NotEmpty(t, rows, "no table begins with %q", first)
+	return rows
+}
+
+// evaluate is the value of a JavaScript expression on the page.
+func evaluate[T any](t *testing.T, p *page, script string) T {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](script))
+	require.NoError(t, err)
+	return value
+}
+
+// quoted is a value as JSON, which JavaScript reads too.
+func quoted(t *testing.T, value any) string {
+	t.Helper()
+	out, err := json.Marshal(value)
+	require.NoError(t, err)
+	return string(out)
+}
