@@ -78,6 +78,13 @@ func TestRunsInTheBrowser(t *testing.T) {
 		p.click(t, "one run") // the saved view
 		p.sees(t, fmt.Sprintf("%d Workflows", done+2))
 	})
+	t.Run("replay a stage", func(t *testing.T) {
+		p.start(t, "browser-replay", "ReplayStage", map[string]any{"run_id": run, "step": 1, "from": schema.StageReward})
+		p.open(t, "/browser-replay")
+		p.sees(t, "Completed browser-replay", "ScoreRewards", "Resample", "ComputeAdvantages")
+		p.scrollTo(t, "Event History")
+		p.picture(t, "replay")
+	})
 	t.Run("bad input", func(t *testing.T) {
 		p.start(t, "browser-bad", workflows.TrainRunName, map[string]any{"recipe": "quickstrt"})
 		p.open(t, "/browser-bad")
