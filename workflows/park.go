@@ -36,7 +36,9 @@ type StageFailure struct {
 	Text     string `json:"text"`
 }
 
-func (f StageFailure) String() string {
+func (f StageFailure) String() string { return f.where() + ": " + f.Text }
+
+func (f StageFailure) where() string {
 	where := f.Stage
 	if f.Shard >= 0 {
 		where += fmt.Sprintf(", shard %d", f.Shard)
@@ -44,7 +46,7 @@ func (f StageFailure) String() string {
 	if f.Turn >= 0 {
 		where += fmt.Sprintf(", turn %d", f.Turn)
 	}
-	return where + ": " + f.Text
+	return where
 }
 
 // RetryInput is the update retry's argument: the stage runs again, with what is changed here.
@@ -218,7 +220,7 @@ func (p Parked) markdown(run string) string {
 	if p.Step > 0 {
 		where = fmt.Sprintf("at step %d", p.Step)
 	}
-	fmt.Fprintf(&b, "### Parked %s: %s\n\n%s", where, p.Kind, p.table())
+	fmt.Fprintf(&b, "### Parked %s: %s\n\n%s", where, p.Kind, p.list())
 	b.WriteString("\nMend the cause, then send an update:\n\n")
 	fmt.Fprintf(&b, "- `retry`: run it again, `{}` or e.g. `{\"timeout_seconds\": 600}` (`ropewalk unpark %s --retry`)\n", run)
 	if p.NoSkip == "" {
@@ -230,31 +232,23 @@ func (p Parked) markdown(run string) string {
 	return b.String()
 }
 
-// table lists what failed.
-func (p Parked) table() string {
+// list names what failed, as markdown.
+func (p Parked) list() string {
 	const most = 8
 	var b strings.Builder
-	b.WriteString("| stage | shard | turn | what failed |\n|---|--:|--:|---|\n")
 	for _, f := range p.Failures[:min(len(p.Failures), most)] {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", f.Stage, numberOrDash(f.Shard), numberOrDash(f.Turn), cell(f.Text))
+		fmt.Fprintf(&b, "- **%s**: %s\n", f.where(), cell(f.Text))
 	}
 	if n := len(p.Failures) - most; n > 0 {
-		fmt.Fprintf(&b, "\n… and %d more.\n", n)
+		fmt.Fprintf(&b, "- … and %d more\n", n)
 	}
 	return b.String()
 }
 
-func numberOrDash(n int) string {
-	if n < 0 {
-		return "–"
-	}
-	return fmt.Sprint(n)
-}
-
-// cell makes text fit a table's cell.
+// cell makes text fit one line of markdown.
 func cell(text string) string {
 	const most = 600
-	text = strings.NewReplacer("\n", " ", "|", "\\|").Replace(text)
+	text = strings.ReplaceAll(text, "\n", " ")
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "") + "…"
 	}

@@ -81,7 +81,7 @@ func TestAFailedStageParksAndRetryGoesOn(t *testing.T) {
 	require.Equal(t, StageFailure{Stage: wire.StageResample, Shard: -1, Turn: -1, Activity: wire.Resample, Kind: "disk_full", Text: "Resample: no room on the device"}, parked.Parked.Failures[0])
 	text := parked.Markdown()
 	require.Contains(t, text, "### Parked at step 2: disk_full")
-	require.Contains(t, text, "| resample | – | – | Resample: no room on the device |")
+	require.Contains(t, text, "- **resample**: Resample: no room on the device\n")
 	require.Contains(t, text, "ropewalk unpark run-1 --retry")
 	require.Contains(t, text, "`skip` cannot be done: resample is one piece")
 	require.Nil(t, progressOf(t, f).Parked)

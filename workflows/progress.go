@@ -104,12 +104,12 @@ func (p *Progress) Markdown() string {
 		}
 		return "\n"
 	}
-	b.WriteString("| step | reward | success | tool errors in positives | groups kept/dropped | entropy | KL | clip | grad norm | seconds |" + last(" excluded |"))
+	b.WriteString("| step | reward | success | tool errors | groups kept | entropy | KL | clip | grad | seconds |" + last(" excluded |"))
 	b.WriteString("|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|" + last("--:|"))
 	for i := len(p.Lines) - 1; i >= 0; i-- {
 		l := p.Lines[i]
-		fmt.Fprintf(&b, "| %d | %.3f | %.1f%% | %.1f%% | %d/%d | %.3f | %.5f | %.3f | %.3f | %.2f |%s",
-			l.Step, l.Reward, 100*l.Success, 100*l.ToolErrorPositive, l.KeptGroups, l.DroppedGroups,
+		fmt.Fprintf(&b, "| %d | %.3f | %.1f%% | %.1f%% | %d of %d | %.3f | %.5f | %.3f | %.3f | %.2f |%s",
+			l.Step, l.Reward, 100*l.Success, 100*l.ToolErrorPositive, l.KeptGroups, l.KeptGroups+l.DroppedGroups,
 			l.Entropy, l.KL, l.ClipFraction, l.GradNorm, l.Seconds, last(fmt.Sprintf(" %d |", l.Excluded)))
 	}
 	p.stageTimes(&b)

@@ -60,7 +60,7 @@ func TrainStep(ctx workflow.Context, in TrainStepInput) (TrainStepResult, error)
 func (s *trainStep) fail(ctx workflow.Context, err error) error {
 	all := failures(err, s.stage)
 	parked := Parked{Step: s.in.Step, Kind: all[0].Kind, Failures: all}
-	workflow.SetCurrentDetails(ctx, parked.table()+fmt.Sprintf("\nWhat is committed is kept. The run `%s` waits for a decision.\n", s.in.Run))
+	workflow.SetCurrentDetails(ctx, parked.list()+fmt.Sprintf("\nWhat is committed is kept. The run `%s` waits for a decision.\n", s.in.Run))
 	// Upserting fails only for keys that cannot be encoded; this is a constant.
 	_ = workflow.UpsertTypedSearchAttributes(ctx, attrFailureKind.ValueSet(parked.Kind), attrStage.ValueSet(all[0].Stage))
 	return stepFailed(all)
