@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 )
@@ -231,6 +232,11 @@ func (s *supervisor) shutdown() {
 	}
 	if err := os.Remove(s.layout.state()); err != nil {
 		s.log.Warn("remove stack state", "error", err)
+	}
+	if folder := filepath.Dir(s.socket); folder != s.layout.root { // made for the socket alone
+		if err := os.Remove(folder); err != nil {
+			s.log.Warn("remove the folder of the stack's socket", "error", err)
+		}
 	}
 	s.log.Info("stopped")
 	for _, h := range s.holders() {

@@ -181,6 +181,35 @@ func TestPauseSetStopSteerALiveRun(t *testing.T) {
 	require.Contains(t, again.out, fmt.Sprintf(`"steps":%d`, last), "a stopped run is done")
 }
 
+// A step that is retried with other settings makes its rollout anew, as a generation of its own.
+func TestRetryWithOtherSettings(t *testing.T) {
+	h, _ := base(t)
+	const run = "other-settings"
+	h.train(t, run)
+	turns := h.record().manifest(t, schema.At(run, steps, schema.StageRollout).WithTurn(0).WithShard(1).ManifestKey()).ShardsOf(schema.Turns)
+	restore := h.record().flip(t, turns[0].Key)
+	h.record().unfinish(t, run, schema.StageAdvantage, schema.StageUpdate, schema.StagePublish)
+	h.run(t, "resume", run, "--json").parked(t)
+	bad := h.run(t, "unpark", run, "--retry", "--shard-groups", "0")
+	require.Equal(t, 2, bad.code, bad.err)
+	require.Contains(t, bad.err, "rollout.shard_groups=0: must be ≥ 1")
+	h.run(t, "unpark", run, "--retry", "--shard-groups", "8", "--temperature", "0.9", "--json").ok(t).report(t)
+	restore()
+
+	shard := func(gen, s int) string {
+		return schema.At(run, steps, schema.StageRollout).WithTurn(0).WithShard(s).WithGen(gen).ManifestKey()
+	}
+	require.True(t, h.record().has(shard(0, 1)), "what was there is kept")
+	require.True(t, h.record().has(shard(1, 0)))
+	require.False(t, h.record().has(shard(1, 1)), "all groups are one shard now")
+	h.run(t, "verify", run).ok(t)
+	q := h.run(t, "sql", "--run", run, "--csv", "select distinct gen from rewards where step = 4")
+	require.Equal(t, "1", lastLine(q.ok(t).out))
+	q = h.run(t, "sql", "--run", run, "--csv", "select count(*) from selection where step = 4")
+	require.Equal(t, "64", lastLine(q.ok(t).out))
+	h.run(t, "replay", "--check", run).ok(t)
+}
+
 func lastLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return lines[len(lines)-1]
