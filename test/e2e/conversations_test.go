@@ -201,7 +201,7 @@ func TestExportThatFailsLeavesNothing(t *testing.T) {
 		{[]string{"talk-damaged"}, 1, shards[0]},
 		{[]string{"nosuch"}, 2, "no such run in the record: nosuch"},
 		{[]string{"base", "--step", "77"}, 2, "no such step is finished: run base has 4 steps, from 1 to 4"},
-		{[]string{"base", "--gen", "7"}, 2, "the run has no such generation: nothing of run base is of generation 7"},
+		{[]string{"base", "--gen", "7"}, 2, "no such generation in the record: generation 7 of run base"},
 	} {
 		require.NoError(t, os.WriteFile(out, []byte("what was there"), 0o600))
 		r := h.run(t, append([]string{"export", "-o", out}, c.args...)...)
