@@ -39,8 +39,8 @@ var probe = Call{Code: "1"}
 // verdicts, is run once more by itself.
 //
 // An error means that the sandbox is broken and no call is to blame: ctx has ended, the whole batch
-// failed twice, or no call got a verdict. Where all calls are one and the same, the sandbox is to
-// blame unless it has a verdict on a trivial program.
+// failed twice, several different calls broke and none got a verdict, or, where calls broke, the
+// sandbox has no verdict on a trivial program either.
 func RunEach(ctx context.Context, e Executor, calls []Call) ([]Outcome, error) {
 	out, err := attempt(ctx, e, calls)
 	if err != nil && ctx.Err() == nil {
@@ -91,17 +91,20 @@ func attempt(ctx context.Context, e Executor, calls []Call) ([]Outcome, error) {
 	return out, nil
 }
 
-// blame returns an error if no call got a verdict and nothing says that the sandbox works.
+// blame returns an error if calls broke and the sandbox is to blame for it.
 func blame(ctx context.Context, e Executor, calls []Call, out []Outcome) error {
-	if len(out) == 0 || slices.ContainsFunc(out, func(o Outcome) bool { return o.Broken == nil }) {
+	first := slices.IndexFunc(out, func(o Outcome) bool { return o.Broken != nil })
+	if first < 0 {
 		return nil
 	}
-	other := func(c Call) bool { return c != calls[0] }
-	if !slices.ContainsFunc(calls, other) {
+	verdicts := slices.ContainsFunc(out, func(o Outcome) bool { return o.Broken == nil })
+	different := slices.ContainsFunc(calls, func(c Call) bool { return c != calls[0] })
+	if verdicts || !different {
 		works, err := attempt(ctx, e, []Call{probe})
 		if err == nil && works[0].Broken == nil {
 			return nil
 		}
+		return fmt.Errorf("the sandbox broke on %d calls, and on a trivial one: %w", len(out), out[first].Broken)
 	}
-	return fmt.Errorf("none of %d calls got a verdict: %w", len(calls), out[0].Broken)
+	return fmt.Errorf("none of %d calls got a verdict: %w", len(calls), out[first].Broken)
 }

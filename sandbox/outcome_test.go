@@ -65,8 +65,9 @@ func TestRunEach(t *testing.T) {
 		{"nothing breaks", fragile{}, []string{"a", "b"}, nil, false, 1},
 		{"no calls", fragile{}, nil, nil, false, 1},
 		{"one breaks once", fragile{breaks: map[string]int{"b": 1}}, []string{"a", "b", "c"}, nil, false, 2},
-		{"one breaks always", fragile{breaks: map[string]int{"b": always}}, []string{"a", "b", "c"}, []int{1}, false, 2},
-		{"two break always", fragile{breaks: map[string]int{"a": always, "c": always}}, []string{"a", "b", "c"}, []int{0, 2}, false, 3},
+		{"one breaks always", fragile{breaks: map[string]int{"b": always}}, []string{"a", "b", "c"}, []int{1}, false, 3},
+		{"one breaks always, and then all", fragile{breaks: map[string]int{"b": always, "1": always}}, []string{"a", "b", "c"}, nil, true, 3},
+		{"two break always", fragile{breaks: map[string]int{"a": always, "c": always}}, []string{"a", "b", "c"}, []int{0, 2}, false, 4},
 		{"all break", fragile{breaks: map[string]int{"a": always, "b": always}}, []string{"a", "b"}, nil, true, 3},
 		{"all break once", fragile{breaks: map[string]int{"a": 1, "b": 1}}, []string{"a", "b"}, nil, false, 3},
 		{"the only one breaks", fragile{breaks: map[string]int{"a": always}}, []string{"a"}, []int{0}, false, 3},
@@ -118,7 +119,7 @@ func TestSharedCallsBreakTogether(t *testing.T) {
 	for i, o := range outcomes {
 		require.Equal(t, i%2 == 1, o.Broken != nil, "call %d", i)
 	}
-	require.Equal(t, [][]string{{"a", "b"}, {"b"}, {"b"}}, under.batches)
+	require.Equal(t, [][]string{{"a", "b"}, {"b"}, {"b"}, {"1"}}, under.batches)
 }
 
 func TestCallErrorsSpeak(t *testing.T) {

@@ -138,7 +138,8 @@ func (e *Executor) Python() (path, version string) { return e.plan.python, e.ver
 func (e *Executor) Workers() int { return e.workers }
 
 // Run implements sandbox.Executor. At most Workers calls of all batches run at once. A call that
-// breaks (it is run twice) leaves the others to go on; hopeless says when the batch ends.
+// breaks (it is run twice) leaves the others to go on; hopeless says when the batch ends, and a
+// zygote that cannot be started ends it at once.
 func (e *Executor) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Result, error) {
 	if err := e.enter(); err != nil {
 		return nil, err
@@ -161,7 +162,7 @@ func (e *Executor) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Res
 				if err != nil {
 					broken[i] = fmt.Errorf("run call %d: %w", i, err)
 				}
-				if ends.hopeless(err) {
+				if ends.hopeless(err) || errors.Is(err, errNoZygote) {
 					cancel(broken[i])
 				}
 				results[i] = result
@@ -200,6 +201,9 @@ func (t *tally) hopeless(err error) bool {
 	t.broken++
 	return t.verdicts == 0 && t.broken >= mostBroken
 }
+
+// errNoZygote: no call is to blame when an interpreter cannot even be started.
+var errNoZygote = errors.New("no interpreter can be started")
 
 var errClosed = fmt.Errorf("%w: executor is closed", sandbox.ErrInfrastructure)
 
@@ -254,7 +258,7 @@ func (e *Executor) run(ctx context.Context, call sandbox.Call, arrived time.Time
 func (e *Executor) attempt(ctx context.Context, s *slot, call sandbox.Call) (sandbox.Result, error) {
 	if s.zygote == nil {
 		if err := e.start(s); err != nil {
-			return sandbox.Result{}, err
+			return sandbox.Result{}, fmt.Errorf("%w: %w", errNoZygote, err)
 		}
 	}
 	result, err := s.zygote.execute(ctx, call, call.Limits.OrDefault())

@@ -181,6 +181,43 @@ func TestPauseSetStopSteerALiveRun(t *testing.T) {
 	require.Contains(t, again.out, fmt.Sprintf(`"steps":%d`, last), "a stopped run is done")
 }
 
+// A step goes on without a shard that cannot be had, and the record says which and why.
+func TestSkippedShardIsRecorded(t *testing.T) {
+	h, _ := base(t)
+	const run = "skipped-shard"
+	h.train(t, run)
+	at := func(stage string) schema.Place { return schema.At(run, steps, stage) }
+	turns := h.record().manifest(t, at(schema.StageRollout).WithTurn(0).WithShard(1).ManifestKey()).ShardsOf(schema.Turns)
+	restore := h.record().flip(t, turns[0].Key)
+	// As if the run had been stopped with shard 1's rollout done and nothing after it.
+	h.record().unfinish(t, run, schema.StageAssemble, schema.StageReward, schema.StageResample, schema.StageAdvantage, schema.StageUpdate, schema.StagePublish)
+	for _, stage := range []string{schema.StageAssemble, schema.StageReward} {
+		require.NoError(t, os.Remove(h.record().path(at(stage).WithShard(1).ManifestKey())))
+	}
+	for turn := range 3 {
+		for _, stage := range []string{schema.StageRollout, schema.StageSandbox} {
+			if key := at(stage).WithTurn(turn).ManifestKey(); h.record().has(key) {
+				require.NoError(t, os.Remove(h.record().path(key)))
+			}
+		}
+	}
+	p := h.run(t, "resume", run, "--json").parked(t)
+	require.Equal(t, schema.StageAssemble, p.Parked.Failures[0].Stage)
+	require.Equal(t, 1, p.Parked.Failures[0].Shard)
+	require.Contains(t, p.Parked.Skip, "step 4 goes on without 1 of its 2 shards")
+	h.run(t, "unpark", run, "--skip", "--json").ok(t).report(t)
+	restore()
+
+	h.run(t, "verify", run).ok(t)
+	q := h.run(t, "sql", "--run", run, "--csv", "select count(*) filter (reason = 'excluded') || ' of ' || count(*) from selection where step = 4")
+	require.Equal(t, "32 of 64", lastLine(q.ok(t).out))
+	q = h.run(t, "sql", "--run", run, "--csv", "select count(*) from rewards where step = 4")
+	require.Equal(t, "32", lastLine(q.ok(t).out))
+	q = h.run(t, "sql", "--run", run, "--csv", "select distinct excluded from selection where excluded is not null")
+	require.Contains(t, q.ok(t).out, turns[0].Key)
+	h.run(t, "replay", "--check", run).ok(t)
+}
+
 // A step that is retried with other settings makes its rollout anew, as a generation of its own.
 func TestRetryWithOtherSettings(t *testing.T) {
 	h, _ := base(t)
