@@ -3,17 +3,13 @@ package activities_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
-	sdklog "go.temporal.io/sdk/log"
-	"go.temporal.io/sdk/testsuite"
-	"go.temporal.io/sdk/workflow"
 
 	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/internal/lanetest"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store/mem"
 	"github.com/ropewalk/ropewalk/workflows"
@@ -25,18 +21,7 @@ func (b *bench) reprocess(t *testing.T, in workflows.ReprocessInput, file string
 	in.Digest = schema.Digest([]byte(file))
 	in.Source = "imports/" + in.Digest + ".json"
 	require.NoError(t, b.store.PutIfAbsent(context.Background(), in.Source, []byte(file)))
-	suite := &testsuite.WorkflowTestSuite{}
-	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	env := suite.NewTestWorkflowEnvironment()
-	env.SetTestTimeout(time.Minute)
-	env.RegisterWorkflowWithOptions(workflows.ReprocessRun, workflow.RegisterOptions{Name: workflows.ReprocessRunName})
-	b.deps.Register(env)
-	env.ExecuteWorkflow(workflows.ReprocessRunName, in)
-	var out workflows.ReprocessResult
-	if err := env.GetWorkflowError(); err != nil {
-		return out, err
-	}
-	return out, env.GetWorkflowResult(&out)
+	return lanetest.Run[workflows.ReprocessResult](lanetest.Environment(b.deps), workflows.ReprocessRunName, in)
 }
 
 // conversations is a file of tasks whose trials have the given rewards; each trial calls a tool once.

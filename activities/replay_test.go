@@ -3,21 +3,18 @@ package activities_test
 import (
 	"context"
 	"crypto/rand"
-	"log/slog"
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
-	sdklog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
-	"go.temporal.io/sdk/workflow"
 
 	"github.com/ropewalk/ropewalk/activities"
 	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/internal/lanetest"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/store/mem"
@@ -30,19 +27,9 @@ func replay(t *testing.T, objects store.Store, in workflows.ReplayStageInput) (w
 	t.Helper()
 	deps, err := activities.New(activities.Options{Store: objects, Code: strings.Repeat("c", 64), Scratch: t.TempDir()})
 	require.NoError(t, err)
-	suite := &testsuite.WorkflowTestSuite{}
-	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	env := suite.NewTestWorkflowEnvironment()
-	env.SetTestTimeout(time.Minute)
-	env.RegisterWorkflowWithOptions(workflows.ReplayStage, workflow.RegisterOptions{Name: workflows.ReplayStageName})
-	deps.Register(env)
+	env := lanetest.Environment(deps)
 	env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: rand.Text()}) // each replay is another workflow
-	env.ExecuteWorkflow(workflows.ReplayStageName, in)
-	var out workflows.ReplayStageResult
-	if err := env.GetWorkflowError(); err != nil {
-		return out, err
-	}
-	return out, env.GetWorkflowResult(&out)
+	return lanetest.Run[workflows.ReplayStageResult](env, workflows.ReplayStageName, in)
 }
 
 // trained is the record of one small run, copied for each test.

@@ -3,21 +3,14 @@ package activities_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
-	sdklog "go.temporal.io/sdk/log"
-	"go.temporal.io/sdk/testsuite"
-	"go.temporal.io/sdk/workflow"
 
 	"github.com/ropewalk/ropewalk/activities"
 	"github.com/ropewalk/ropewalk/internal/commit"
-	"github.com/ropewalk/ropewalk/policy"
-	"github.com/ropewalk/ropewalk/policy/cpu"
-	"github.com/ropewalk/ropewalk/sandbox/zygote"
+	"github.com/ropewalk/ropewalk/internal/lanetest"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/store/mem"
@@ -41,39 +34,14 @@ type bench struct {
 
 func newBench(t *testing.T, objects store.Store) *bench {
 	t.Helper()
-	engine := func() policy.Engine {
-		e, err := cpu.Open(cpu.Options{Threads: 2})
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, e.Close()) })
-		return e
-	}
-	executor, err := zygote.Open(zygote.Options{Workers: 2, Dir: t.TempDir()})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, executor.Close()) })
-	deps, err := activities.New(activities.Options{
-		Store: objects, Trainer: engine(), Rollout: engine(), Sandbox: executor,
-		Code: strings.Repeat("c", 64), Scratch: t.TempDir(),
-	})
-	require.NoError(t, err)
+	deps := lanetest.Deps(t, objects, lanetest.Wrap{})
 	return &bench{store: objects, record: commit.New(objects), deps: deps}
 }
 
 // train runs TrainRun with the real activities in Temporal's test environment.
 func (b *bench) train(t *testing.T, in workflows.TrainRunInput) (workflows.TrainRunResult, error) {
 	t.Helper()
-	suite := &testsuite.WorkflowTestSuite{}
-	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	env := suite.NewTestWorkflowEnvironment()
-	env.SetTestTimeout(3 * time.Minute)
-	env.RegisterWorkflowWithOptions(workflows.TrainRun, workflow.RegisterOptions{Name: workflows.TrainRunName})
-	env.RegisterWorkflowWithOptions(workflows.TrainStep, workflow.RegisterOptions{Name: workflows.TrainStepName})
-	b.deps.Register(env)
-	env.ExecuteWorkflow(workflows.TrainRunName, in)
-	var out workflows.TrainRunResult
-	if err := env.GetWorkflowError(); err != nil {
-		return out, err
-	}
-	return out, env.GetWorkflowResult(&out)
+	return lanetest.Run[workflows.TrainRunResult](lanetest.Environment(b.deps), workflows.TrainRunName, in)
 }
 
 func TestTrainingIsAFunctionOfItsInputs(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/internal/lanetest"
 	"github.com/ropewalk/ropewalk/internal/seed"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/rollout"
@@ -77,9 +78,9 @@ func TestTheRealLaneWithBrokenTrajectories(t *testing.T) {
 	}
 	ctx, objects := context.Background(), mem.New()
 	s := &saboteur{stream: seed.Derive(rollout.LabelSample, 1, 2, 5, 3, 0)} // of step 2, group 5, sample 3, turn 0
-	trainForReal(t, objects, wrappers{
-		rollout: func(e policy.Engine) policy.Engine { return brokenEngine{e, s} },
-		sandbox: func(e sandbox.Executor) sandbox.Executor { return brokenSandbox{e, s} },
+	trainForReal(t, objects, lanetest.Wrap{
+		Rollout: func(e policy.Engine) policy.Engine { return brokenEngine{e, s} },
+		Sandbox: func(e sandbox.Executor) sandbox.Executor { return brokenSandbox{e, s} },
 	})
 	require.True(t, s.struck)
 	record := analysis.New(objects)

@@ -3,22 +3,12 @@ package analysis_test
 import (
 	"bytes"
 	"context"
-	"log/slog"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
-	sdklog "go.temporal.io/sdk/log"
-	"go.temporal.io/sdk/testsuite"
-	"go.temporal.io/sdk/workflow"
 
-	"github.com/ropewalk/ropewalk/activities"
 	"github.com/ropewalk/ropewalk/analysis"
-	"github.com/ropewalk/ropewalk/policy"
-	"github.com/ropewalk/ropewalk/policy/cpu"
-	"github.com/ropewalk/ropewalk/sandbox"
-	"github.com/ropewalk/ropewalk/sandbox/zygote"
+	"github.com/ropewalk/ropewalk/internal/lanetest"
 	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/store/mem"
 	"github.com/ropewalk/ropewalk/workflows"
@@ -32,44 +22,12 @@ var tiny = []string{
 	"evaluation.problems=6", "evaluation.samples=1", "optimizer.minibatches=1", "optimizer.warmup_steps=1", "checkpoint.every=0", "checkpoint.keep_last=1", "checkpoint.keep_best=0",
 }
 
-// wrappers put something between the stages and what they really work with; nil leaves it as it is.
-type wrappers struct {
-	rollout func(policy.Engine) policy.Engine
-	sandbox func(sandbox.Executor) sandbox.Executor
-}
-
 // trainForReal runs the workflow and its activities, the engine and Python included.
-func trainForReal(t *testing.T, objects store.Store, w wrappers) workflows.TrainRunResult {
+func trainForReal(t *testing.T, objects store.Store, wrap lanetest.Wrap) workflows.TrainRunResult {
 	t.Helper()
-	engine := func() policy.Engine {
-		e, err := cpu.Open(cpu.Options{Threads: 2})
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, e.Close()) })
-		return e
-	}
-	opened, err := zygote.Open(zygote.Options{Workers: 2, Dir: t.TempDir()})
+	env := lanetest.Environment(lanetest.Deps(t, objects, wrap))
+	out, err := lanetest.Run[workflows.TrainRunResult](env, workflows.TrainRunName, workflows.TrainRunInput{Run: "r", Recipe: "quickstart", Set: tiny})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, opened.Close()) })
-	var executor sandbox.Executor = opened
-	rollout := engine()
-	if w.rollout != nil {
-		rollout, executor = w.rollout(rollout), w.sandbox(executor)
-	}
-	deps, err := activities.New(activities.Options{
-		Store: objects, Trainer: engine(), Rollout: rollout, Sandbox: executor, Code: strings.Repeat("c", 64), Scratch: t.TempDir(),
-	})
-	require.NoError(t, err)
-	suite := &testsuite.WorkflowTestSuite{}
-	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	env := suite.NewTestWorkflowEnvironment()
-	env.SetTestTimeout(3 * time.Minute)
-	env.RegisterWorkflowWithOptions(workflows.TrainRun, workflow.RegisterOptions{Name: workflows.TrainRunName})
-	env.RegisterWorkflowWithOptions(workflows.TrainStep, workflow.RegisterOptions{Name: workflows.TrainStepName})
-	deps.Register(env)
-	env.ExecuteWorkflow(workflows.TrainRunName, workflows.TrainRunInput{Run: "r", Recipe: "quickstart", Set: tiny})
-	require.NoError(t, env.GetWorkflowError())
-	var out workflows.TrainRunResult
-	require.NoError(t, env.GetWorkflowResult(&out))
 	return out
 }
 
@@ -80,7 +38,7 @@ func TestTheRealLane(t *testing.T) {
 	}
 	ctx := context.Background()
 	objects := mem.New()
-	result := trainForReal(t, objects, wrappers{})
+	result := trainForReal(t, objects, lanetest.Wrap{})
 	record := analysis.New(objects)
 
 	v, err := record.Verify(ctx, "r")

@@ -68,7 +68,7 @@ var onlyIn = map[string][]string{
 	gonum:             {"policy"},
 	yaml:              {"recipes", "internal/temporalconf"},
 	"internal/commit": {"activities", "analysis", "cmd"},
-	"workflows":       {"cmd"},
+	"workflows":       {"cmd", "internal/lanetest"},
 	"cmd":             {},
 }
 
