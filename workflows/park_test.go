@@ -38,6 +38,8 @@ func broken[I, O any](f *fakes, name string, times int, match func(I) bool, othe
 	left := times
 	handle(f, name, func(in I) (O, error) {
 		var none O
+		f.mu.Lock()
+		defer f.mu.Unlock()
 		if left > 0 && match(in) {
 			left--
 			return none, temporal.NewNonRetryableApplicationError("no room on the device", "disk_full", nil)
@@ -152,6 +154,8 @@ func TestRetryWithOtherSettingsMakesTheRolloutAnew(t *testing.T) {
 	var scopes []string
 	left := 1
 	handle(f, wire.GenerateRollouts, func(in wire.GenerateInput) (wire.Generated, error) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
 		if left--; left == 0 {
 			return wire.Generated{}, temporal.NewNonRetryableApplicationError("out of memory", "memory", nil)
 		}

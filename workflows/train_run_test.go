@@ -51,9 +51,9 @@ func newFakes(t *testing.T, plan wire.Plan) *fakes {
 
 func handle[I, O any](f *fakes, name string, body func(I) (O, error)) {
 	f.env.RegisterActivityWithOptions(func(in I) (O, error) {
-		f.mu.Lock() // bodies count too
-		defer f.mu.Unlock()
+		f.mu.Lock()
 		f.calls[name]++
+		f.mu.Unlock()
 		return body(in)
 	}, activity.RegisterOptions{Name: name, DisableAlreadyRegisteredCheck: true})
 }
