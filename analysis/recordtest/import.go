@@ -14,7 +14,13 @@ import (
 
 // Import commits a reprocessed import of one step: two groups of two trajectories without a policy,
 // whose log-probabilities are null, with rewards and a selection, and neither update nor evaluation.
-func Import(t testing.TB, objects store.Store, run string) {
+func Import(t testing.TB, objects store.Store, run string) { imported(t, objects, run, false) }
+
+// Conversations commits an import of conversations: two tasks of two trials, of which the first
+// fails; each trial calls the tool look once, which fails in the first.
+func Conversations(t testing.TB, objects store.Store, run string) { imported(t, objects, run, true) }
+
+func imported(t testing.TB, objects store.Store, run string, conversations bool) {
 	t.Helper()
 	r := &Run{Options: Options{Run: run, Created: "2026-01-02T03:04:05Z"}, Store: objects, t: t, writer: commit.New(objects), clock: Start}
 	r.prepare()
@@ -25,6 +31,7 @@ func Import(t testing.TB, objects store.Store, run string) {
 	var trajectories []schema.TrajectoryRow
 	var rewards []schema.RewardRow
 	var selection []schema.SelectionRow
+	var calls []schema.ToolCallRow
 	for g := range 2 {
 		prompt := tokens.Encode("How many?")
 		prompts = append(prompts, schema.PromptRow{GroupID: schema.GroupID(1, g), ProblemID: fmt.Sprintf("q%d", g), Problem: "How many?", Answer: "4", TokenIDs: prompt})
@@ -37,6 +44,13 @@ func Import(t testing.TB, objects store.Store, run string) {
 			}
 			turns = append(turns, schema.TurnRow{GroupID: group, TrajectoryID: id, ContextTokens: int32(len(prompt)), TokenIDs: ids, LossMask: mask, Response: "It is 4.", Finish: "stop"})
 			trajectories = append(trajectories, schema.TrajectoryRow{GroupID: group, TrajectoryID: id, ProblemID: fmt.Sprintf("q%d", g), Source: "gsm8k/175b", Turns: 1, Tokens: int32(len(ids)), ResponseTokens: 8, Finish: "answered", FinalAnswer: "4", HasAnswer: true, Gold: "4", Text: "It is 4."})
+			if conversations {
+				last := &trajectories[len(trajectories)-1]
+				last.Messages, last.ToolCalls, last.Source = new(`[{"role":"user","content":"How many?"}]`), 1, "openai"
+				turns[len(turns)-1].ToolCalls = 1
+				status := [2]string{"tool_error", "ok"}[k]
+				calls = append(calls, schema.ToolCallRow{GroupID: group, TrajectoryID: id, Name: "look", Arguments: "{}", Status: status, Response: "4"})
+			}
 			rewards = append(rewards, schema.RewardRow{GroupID: group, TrajectoryID: id, Reward: float64(k), Outcome: float64(k), Success: k == 1, Turns: 1, Verdict: "exact"})
 			selection = append(selection, schema.SelectionRow{GroupID: group, TrajectoryID: id, Kept: true, Count: 1, Weight: 1, GroupMean: 0.5, GroupVariance: 0.25})
 		}
@@ -44,5 +58,9 @@ func Import(t testing.TB, objects store.Store, run string) {
 	at := func(stage string) schema.Manifest { return r.manifest(schema.At(run, 1, stage)) }
 	prompted := put(r, at(schema.StagePrompts), prompts)
 	rolled := put(r, r.manifest(schema.At(run, 1, schema.StageRollout).WithTurn(0)), turns)
-	r.headOf(1, prompted, rolled, put(r, at(schema.StageAssemble), trajectories), put(r, at(schema.StageReward), rewards), put(r, at(schema.StageResample), selection))
+	stages := []schema.Ref{prompted, rolled}
+	if conversations {
+		stages = append(stages, put(r, r.manifest(schema.At(run, 1, schema.StageSandbox).WithTurn(0)), calls))
+	}
+	r.headOf(1, append(stages, put(r, at(schema.StageAssemble), trajectories), put(r, at(schema.StageReward), rewards), put(r, at(schema.StageResample), selection))...)
 }

@@ -40,6 +40,12 @@ func Gather(ctx context.Context, o Options) (*Page, error) {
 		return nil, err
 	}
 	page := &Page{Run: run, Generation: gen, Tiles: d.tiles(), Sections: d.sections()}
+	if d.answers["conversations"].number(0, "n") > 0 {
+		if err := d.ask(ctx, o, gen, taskQuestions(o.Run)); err != nil {
+			return nil, err
+		}
+		page.Sections = append(page.Sections, d.tasks())
+	}
 	if o.Gen == analysis.AllGenerations {
 		if err := d.ask(ctx, o, o.Gen, replayQuestions(o.Run)); err != nil {
 			return nil, err

@@ -23,6 +23,7 @@ from rewards where run = RUN group by step, level order by step, level`},
 		{"stages", stagesSQL},
 		{"orchestration", orchestrationSQL},
 		{"funnel", funnelSQL},
+		{"conversations", conversationsQuestion},
 		{"outcomes", `select step, case when kept then 'kept' else reason end as outcome, count(*) as trajectories
 from selection where run = RUN group by all order by step, outcome`},
 		{"tool_errors", `select step,

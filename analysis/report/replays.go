@@ -1,6 +1,10 @@
 package report
 
-import "github.com/ropewalk/ropewalk/analysis/report/chart"
+import (
+	"math"
+
+	"github.com/ropewalk/ropewalk/analysis/report/chart"
+)
 
 // replaysID names the section of replays.
 const replaysID = "replays"
@@ -20,14 +24,17 @@ func (d data) replays() Section {
 	return Section{replaysID, "Replays", []Figure{rewards, selection}}
 }
 
-// table writes an answer out, its numbers in units.
+// table writes an answer out, its numbers in units and everything else as text.
 func (d data) table(name string, units map[string]chart.Unit) *Table {
 	a := d.answers[name]
 	t := &Table{Columns: a.Columns}
 	for i := range a.rows() {
 		row := make([]string, len(a.Columns))
 		for j, column := range a.Columns {
-			row[j] = chart.Value(a.number(i, column), units[column])
+			row[j] = a.text(i, column)
+			if n := a.number(i, column); !math.IsNaN(n) {
+				row[j] = chart.Value(n, units[column])
+			}
 		}
 		t.Rows = append(t.Rows, row)
 	}

@@ -128,6 +128,21 @@ func TestWhatThePolicyWroteIsText(t *testing.T) {
 	require.Contains(t, text, "&lt;")
 }
 
+func TestConversationsShowTasksAndTools(t *testing.T) {
+	objects := mem.New()
+	recordtest.Conversations(t, objects, "talk")
+	page := gather(t, objects, "talk", analysis.Heads)
+	all := figures(page)
+	require.Equal(t, [][]string{{"1", "50.0%"}, {"2", "0.0%"}}, all["pass"].Table.Rows)
+	require.NotEmpty(t, all["pass"].SVG)
+	require.Equal(t, []string{"task", "trials", "successes", "reward", "calls", "errors", "most used tool"}, all["tasks"].Table.Columns)
+	require.Equal(t, [][]string{{"q0", "2", "1", "0.5", "2", "1", "look"}, {"q1", "2", "1", "0.5", "2", "1", "look"}}, all["tasks"].Table.Rows)
+	require.Equal(t, [][]string{{"look", "4", "2", "4", "50.0%"}}, all["tools"].Table.Rows)
+	require.Contains(t, htmlOf(t, page), "most used tool")
+	recordtest.Import(t, objects, "import")
+	require.NotContains(t, figures(gather(t, objects, "import", analysis.Heads)), "tasks")
+}
+
 func TestAnImportSaysWhatItHasNot(t *testing.T) {
 	objects := mem.New()
 	recordtest.Import(t, objects, "import")
