@@ -57,6 +57,9 @@ func local(ctx context.Context, run *analysis.Visible, s analysis.Shard, c *cach
 	if err != nil {
 		return "", err
 	}
+	if path, ok := c.Find(s.Digest, ext, s.Bytes); ok { // a reader with the same cache has kept it
+		return path, nil
+	}
 	return c.Put(s.Digest, ext, data)
 }
 
