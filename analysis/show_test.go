@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"flag"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,26 +11,12 @@ import (
 
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/analysis/recordtest"
+	"github.com/ropewalk/ropewalk/internal/golden"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store/mem"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
-
-// golden holds text against testdata/<name>.txt.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name+".txt")
-	if *update {
-		require.NoError(t, os.MkdirAll("testdata", 0o755))
-		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err)
-	if d := cmp.Diff(string(want), got); d != "" {
-		t.Errorf("%s: -want +got:\n%s", path, d)
-	}
-}
 
 func TestShowStep(t *testing.T) {
 	objects := mem.New()
@@ -48,7 +32,7 @@ func TestShowStep(t *testing.T) {
 		require.NoError(t, err)
 		var text bytes.Buffer
 		require.NoError(t, view.Write(&text))
-		golden(t, c.name, text.String())
+		golden.Check(t, c.name+".txt", text.String(), *update)
 	}
 }
 
@@ -103,7 +87,7 @@ func TestOverview(t *testing.T) {
 	require.InDelta(t, 0.015, overview.Steps[0].KL, 1e-12)
 	var text bytes.Buffer
 	require.NoError(t, overview.Write(&text))
-	golden(t, "overview", text.String())
+	golden.Check(t, "overview.txt", text.String(), *update)
 }
 
 func TestRunsNewestFirst(t *testing.T) {

@@ -3,37 +3,16 @@ package rollout
 import (
 	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/ropewalk/ropewalk/internal/golden"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
-
-// compare holds text against testdata/name.
-func compare(t *testing.T, name, text string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(string(want), text); d != "" {
-		t.Errorf("%s (-want +got):\n%s", name, d)
-	}
-}
 
 // describe shows an episode: its text, then each token on a line, marked where the policy wrote it.
 func describe(l *Loop, e *Episode) string {
@@ -68,7 +47,7 @@ func TestGoldenTrajectory(t *testing.T) {
 	feed(t, l, e, protocol.CallResponse("print(12+3)"), policy.FinishStop)
 	runCalls(t, l, e)
 	feed(t, l, e, protocol.AnswerResponse("15"), policy.FinishStop)
-	compare(t, "trajectory.txt", describe(l, e))
+	golden.Check(t, "trajectory.txt", describe(l, e), *update)
 }
 
 // Each added token is one token wherever it stands, and the tokenizer of a run is part of its
@@ -79,5 +58,5 @@ func TestGoldenVocabulary(t *testing.T) {
 	for id := 256; id < l.tok.VocabSize(); id++ {
 		fmt.Fprintf(&b, "%d %q\n", id, l.tok.Decode([]int32{int32(id)}))
 	}
-	compare(t, "vocabulary.txt", b.String())
+	golden.Check(t, "vocabulary.txt", b.String(), *update)
 }

@@ -65,11 +65,9 @@ func (r *trainRun) park(ctx workflow.Context, what Parked) (decision, error) {
 	if r.stepping {
 		r.parking.amend = func(ctx workflow.Context, set []string) error { return r.amend(ctx, set, true) }
 	}
-	r.progress.Parked = &what
-	workflow.SetCurrentDetails(ctx, r.progress.Markdown())
 	// Upserting fails only for keys that cannot be encoded; these are constants.
 	_ = workflow.UpsertTypedSearchAttributes(ctx, attrFailureKind.ValueSet(what.Kind))
-	chosen, err := r.parking.hold(ctx, what)
+	chosen, err := r.parking.hold(ctx, what, func() { r.show(ctx) })
 	if err != nil {
 		return chosen, err
 	}

@@ -193,9 +193,11 @@ func (p *parking) waiting() error {
 	return nil
 }
 
-// hold parks the run until a person decides, or the workflow is cancelled.
-func (p *parking) hold(ctx workflow.Context, what Parked) (decision, error) {
+// hold parks the run until a person decides, or the workflow is cancelled; show is called when it
+// has parked.
+func (p *parking) hold(ctx workflow.Context, what Parked, show func()) (decision, error) {
 	p.parked, p.decision = &what, nil
+	show()
 	err := workflow.Await(ctx, func() bool { return p.decision != nil })
 	p.parked = nil
 	if err != nil {

@@ -152,14 +152,7 @@ func TestReplayStageRefusesBadInputAtOnce(t *testing.T) {
 		"check and more":    {`{"run_id":"r","check":true,"step":1}`, "must be left out"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newReplayFakes(t, 0)
-			f.env.ExecuteWorkflow(ReplayStageName, json.RawMessage(c.json))
-			var failure *temporal.ApplicationError
-			require.ErrorAs(t, f.env.GetWorkflowError(), &failure)
-			require.Equal(t, wire.FailBadInput, failure.Type())
-			require.True(t, failure.NonRetryable())
-			require.Contains(t, failure.Message(), c.want)
-			require.Empty(t, f.calls)
+			newReplayFakes(t, 0).refuses(t, ReplayStageName, c.json, c.want)
 		})
 	}
 }

@@ -89,8 +89,7 @@ func (r *reprocess) park(ctx workflow.Context, p *parking, cause error) (map[str
 		return nil, temporal.NewNonRetryableApplicationError(r.stage+": "+all[0].Text, all[0].Kind, nil)
 	}
 	what := Parked{Step: importStep, Kind: all[0].Kind, Failures: all, NoSkip: "an import holds every solution once, nothing can stand in for it"}
-	workflow.SetCurrentDetails(ctx, what.markdown(r.in.Run))
-	chosen, err := p.hold(ctx, what)
+	chosen, err := p.hold(ctx, what, func() { workflow.SetCurrentDetails(ctx, what.markdown(r.in.Run)) })
 	if err != nil {
 		return nil, err
 	}

@@ -194,6 +194,18 @@ func TestTrainRunContinuesAsNewWithItsState(t *testing.T) {
 	require.Equal(t, 1, second.calls[wire.UpdatePolicy])
 }
 
+// refuses requires that a workflow fails for its input, before anything is done.
+func (f *fakes) refuses(t *testing.T, workflow, input, want string) {
+	t.Helper()
+	f.env.ExecuteWorkflow(workflow, json.RawMessage(input))
+	var failure *temporal.ApplicationError
+	require.ErrorAs(t, f.env.GetWorkflowError(), &failure)
+	require.Equal(t, wire.FailBadInput, failure.Type())
+	require.True(t, failure.NonRetryable())
+	require.Contains(t, failure.Message(), want)
+	require.Empty(t, f.calls)
+}
+
 func TestTrainRunRefusesBadInputAtOnce(t *testing.T) {
 	for name, c := range map[string]struct{ json, want string }{
 		"unknown field":   {`{"recipe":"quickstart","stepz":3}`, `unknown field "stepz"`},
@@ -204,14 +216,7 @@ func TestTrainRunRefusesBadInputAtOnce(t *testing.T) {
 		"bad run id":      {`{"recipe":"quickstart","run_id":"../x"}`, "run_id: must match"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFakes(t, wire.Plan{Steps: 1, Shards: 1, MaxTurns: 1})
-			f.env.ExecuteWorkflow(TrainRunName, json.RawMessage(c.json))
-			var failure *temporal.ApplicationError
-			require.ErrorAs(t, f.env.GetWorkflowError(), &failure)
-			require.Equal(t, wire.FailBadInput, failure.Type())
-			require.True(t, failure.NonRetryable())
-			require.Contains(t, failure.Message(), c.want)
-			require.Empty(t, f.calls)
+			newFakes(t, wire.Plan{Steps: 1, Shards: 1, MaxTurns: 1}).refuses(t, TrainRunName, c.json, c.want)
 		})
 	}
 }

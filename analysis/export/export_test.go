@@ -6,18 +6,16 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/analysis/export"
 	"github.com/ropewalk/ropewalk/analysis/recordtest"
 	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/internal/golden"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store/mem"
 )
@@ -70,16 +68,7 @@ func TestLines(t *testing.T) {
 	for _, f := range []export.Format{export.OpenAI, export.SFT} {
 		got, _ := written(t, record, export.Options{Format: f, Only: export.All, First: 2, Last: 2})
 		got = strings.Join(strings.SplitAfter(got, "\n")[:4], "")
-		path := filepath.Join("testdata", string(f)+".jsonl")
-		if *update {
-			require.NoError(t, os.MkdirAll("testdata", 0o755))
-			require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
-		}
-		want, err := os.ReadFile(path)
-		require.NoError(t, err)
-		if d := cmp.Diff(string(want), got); d != "" {
-			t.Errorf("%s: -want +got:\n%s", path, d)
-		}
+		golden.Check(t, string(f)+".jsonl", got, *update)
 	}
 }
 

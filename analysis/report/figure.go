@@ -46,6 +46,22 @@ func (d data) figure(id, title string, names ...string) Figure {
 	return f
 }
 
+// curve draws one column of a question step by step; without values the figure says why, as want does.
+func (d data) curve(question, column string, line chart.Series, want Figure, c chart.Chart) Figure {
+	f := d.figure(want.ID, want.Title, question)
+	a := d.answers[question]
+	if a.rows() == 0 || !known(a.column(column)) {
+		f.Empty = want.Empty
+		return f
+	}
+	f.Note = want.Note
+	c.Title, c.XLabel = f.Title, "step"
+	line.X, line.Y = a.steps(), a.column(column)
+	c.Lines = []chart.Series{line}
+	thinned(c, &f)
+	return f
+}
+
 // sections are the page's figures, in their order.
 func (d data) sections() []Section {
 	return []Section{

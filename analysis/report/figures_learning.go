@@ -15,17 +15,10 @@ import (
 const resamples = 2000
 
 func (d data) reward() Figure {
-	f := d.figure("reward", "Reward per step", "rewards")
-	a := d.answers["rewards"]
-	if a.rows() == 0 {
-		f.Empty = noSteps
-		return f
-	}
-	f.Note = "Mean reward of all trajectories that the step sampled, before resampling."
-	thinned(chart.Chart{Title: f.Title, XLabel: "step", YLabel: "mean reward", Lines: []chart.Series{
-		{Name: "reward", Color: 1, X: a.steps(), Y: a.column("reward")},
-	}}, &f)
-	return f
+	return d.curve("rewards", "reward", chart.Series{Name: "reward", Color: 1}, Figure{
+		ID: "reward", Title: "Reward per step", Empty: noSteps,
+		Note: "Mean reward of all trajectories that the step sampled, before resampling.",
+	}, chart.Chart{YLabel: "mean reward"})
 }
 
 func (d data) success() Figure {

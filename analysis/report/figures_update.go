@@ -3,31 +3,17 @@ package report
 import "github.com/ropewalk/ropewalk/analysis/report/chart"
 
 func (d data) entropy() Figure {
-	f := d.figure("entropy", "Entropy", "updates")
-	a := d.answers["updates"]
-	if a.rows() == 0 || !known(a.column("entropy")) {
-		f.Empty = noUpdates
-		return f
-	}
-	f.Note = "Mean entropy of the policy over the tokens that it was trained on, in nats."
-	thinned(chart.Chart{Title: f.Title, XLabel: "step", YLabel: "nats per token", FromZero: true, Lines: []chart.Series{
-		{Name: "entropy", Color: 5, X: a.steps(), Y: a.column("entropy")},
-	}}, &f)
-	return f
+	return d.curve("updates", "entropy", chart.Series{Name: "entropy", Color: 5}, Figure{
+		ID: "entropy", Title: "Entropy", Empty: noUpdates,
+		Note: "Mean entropy of the policy over the tokens that it was trained on, in nats.",
+	}, chart.Chart{YLabel: "nats per token", FromZero: true})
 }
 
 func (d data) divergence() Figure {
-	f := d.figure("kl", "Divergence from the sampling policy", "updates")
-	a := d.answers["updates"]
-	if a.rows() == 0 || !known(a.column("kl")) {
-		f.Empty = noUpdates
-		return f
-	}
-	f.Note = "Mean of old − new log-probability over the trained tokens: the estimate k1 of KL(old ‖ new), which may be below 0."
-	thinned(chart.Chart{Title: f.Title, XLabel: "step", YLabel: "nats per token", Lines: []chart.Series{
-		{Name: "KL", Color: 6, X: a.steps(), Y: a.column("kl")},
-	}}, &f)
-	return f
+	return d.curve("updates", "kl", chart.Series{Name: "KL", Color: 6}, Figure{
+		ID: "kl", Title: "Divergence from the sampling policy", Empty: noUpdates,
+		Note: "Mean of old − new log-probability over the trained tokens: the estimate k1 of KL(old ‖ new), which may be below 0.",
+	}, chart.Chart{YLabel: "nats per token"})
 }
 
 func (d data) clipping() Figure {

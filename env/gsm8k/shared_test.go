@@ -5,26 +5,19 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/realdata"
 	"github.com/ropewalk/ropewalk/rl/reward"
 )
 
 // released reads the real file of model solutions, where it is there.
 func released(t *testing.T) []Item {
 	t.Helper()
-	folder := os.Getenv("ROPEWALK_SHARED")
-	if folder == "" {
-		folder = filepath.Join("..", "..", "..", "shared")
-	}
-	file, err := os.Open(filepath.Join(folder, "data", "gsm8k", "example_model_solutions_first_half.jsonl"))
-	if os.IsNotExist(err) {
-		t.Skip("the released solutions are not there; set ROPEWALK_SHARED to the folder that holds data/gsm8k")
-	}
+	file, err := os.Open(realdata.Path(t, "gsm8k", "example_model_solutions_first_half.jsonl"))
 	require.NoError(t, err)
 	defer file.Close()
 	items, err := Read(file)

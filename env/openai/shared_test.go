@@ -3,23 +3,17 @@ package openai
 import (
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/internal/realdata"
 )
 
 // airline reads tau-bench's real trajectories, where they are there.
 func airline(t *testing.T) []byte {
 	t.Helper()
-	folder := os.Getenv("ROPEWALK_SHARED")
-	if folder == "" {
-		folder = filepath.Join("..", "..", "..", "shared")
-	}
-	data, err := os.ReadFile(filepath.Join(folder, "data", "taubench", "gpt-4o-airline.json"))
-	if os.IsNotExist(err) {
-		t.Skip("tau-bench's trajectories are not there; set ROPEWALK_SHARED to the folder that holds data/taubench")
-	}
+	data, err := os.ReadFile(realdata.Path(t, "taubench", "gpt-4o-airline.json"))
 	require.NoError(t, err)
 	return data
 }

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -205,39 +206,28 @@ func (p *page) saveView(t *testing.T, name string) {
 // refreshUntil asks again until these texts are there: the server finds what is new a moment later.
 func (p *page) refreshUntil(t *testing.T, texts ...string) {
 	t.Helper()
-	asked := time.Now()
-	p.until(t, fmt.Sprintf("%q to be found", texts), func() bool {
-		text := p.text(t)
-		for _, want := range texts {
-			if !strings.Contains(text, want) {
-				if time.Since(asked) > time.Second {
-					p.click(t, "Search")
-					asked = time.Now()
-				}
-				return false
-			}
-		}
-		return true
-	})
+	p.askUntil(t, fmt.Sprintf("%q to be found", texts), func() { p.click(t, "Search") }, texts)
 }
 
 // seesDetails waits for texts in the current details; the key R asks the workflow for fresh ones.
 func (p *page) seesDetails(t *testing.T, texts ...string) {
 	t.Helper()
 	p.sees(t, "Current Details")
+	p.askUntil(t, fmt.Sprintf("%q in the details", texts), func() { p.press(t, "r") }, texts)
+}
+
+// askUntil waits for texts and asks for fresh ones each second.
+func (p *page) askUntil(t *testing.T, what string, ask func(), texts []string) {
+	t.Helper()
 	asked := time.Now()
-	p.until(t, fmt.Sprintf("%q in the details", texts), func() bool {
+	p.until(t, what, func() bool {
 		text := p.text(t)
-		for _, want := range texts {
-			if !strings.Contains(text, want) {
-				if time.Since(asked) > time.Second {
-					p.press(t, "r")
-					asked = time.Now()
-				}
-				return false
-			}
+		missing := slices.ContainsFunc(texts, func(want string) bool { return !strings.Contains(text, want) })
+		if missing && time.Since(asked) > time.Second {
+			ask()
+			asked = time.Now()
 		}
-		return true
+		return !missing
 	})
 }
 

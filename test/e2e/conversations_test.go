@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/realdata"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -117,15 +118,8 @@ func TestConversationsComeInAndGoOut(t *testing.T) {
 
 // tau-bench's 200 real trajectories.
 func TestTauBenchComesInAndGoesOut(t *testing.T) {
-	folder := os.Getenv("ROPEWALK_SHARED")
-	if folder == "" {
-		folder = filepath.Join(root(), "..", "shared")
-	}
-	file := filepath.Join(folder, "data", "taubench", "gpt-4o-airline.json")
+	file := realdata.Path(t, "taubench", "gpt-4o-airline.json")
 	data, err := os.ReadFile(file)
-	if os.IsNotExist(err) {
-		t.Skip("tau-bench's trajectories are not there; set ROPEWALK_SHARED to the folder that holds data/taubench")
-	}
 	require.NoError(t, err)
 	h, _ := base(t)
 	report := h.imported(t, file, "airline")
