@@ -5,8 +5,7 @@
 // it. A case's *kind* is the first component of its id followed by its `inputs.kind` where there
 // is one ("loss/ppo"), else the id's first two components ("adv/vspo"); the aggregation cases are
 // told apart by their fields alone, so their kind is "agg". Parameters are read from the inputs,
-// never from the id. Further files of the same form are read from the paths in the environment
-// variable ROPEWALK_VECTORS.
+// never from the id. The environment variable ROPEWALK_VECTORS names another file of the same form.
 package vectors
 
 import (
@@ -68,28 +67,24 @@ func (c Case) Has(field string) bool {
 	return ok && !bytes.Equal(raw, []byte("null"))
 }
 
-// Load reads every case of every file.
+// Load reads every case of the file.
 func Load(t *testing.T) []Case {
 	t.Helper()
-	paths := []string{find(t)}
-	if extra := os.Getenv("ROPEWALK_VECTORS"); extra != "" {
-		paths = append(paths, filepath.SplitList(extra)...)
+	path := os.Getenv("ROPEWALK_VECTORS")
+	if path == "" {
+		path = find(t)
 	}
-	var all []Case
-	for _, path := range paths {
-		raw, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatalf("read vectors: %v", err)
-		}
-		var file struct {
-			Cases []Case `json:"cases"`
-		}
-		if err := json.Unmarshal(raw, &file); err != nil {
-			t.Fatalf("read vectors of %s: %v", path, err)
-		}
-		all = append(all, file.Cases...)
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("read vectors: %v", err)
 	}
-	return all
+	var file struct {
+		Cases []Case `json:"cases"`
+	}
+	if err := json.Unmarshal(raw, &file); err != nil {
+		t.Fatalf("read vectors of %s: %v", path, err)
+	}
+	return file.Cases
 }
 
 // find looks for testdata/vectors.json from the test's folder upwards.
@@ -112,23 +107,23 @@ func find(t *testing.T) string {
 	}
 }
 
-// Run hands every case to the function of its kind and fails when a kind has no case.
-func Run(t *testing.T, kinds map[string]func(*testing.T, Case)) {
+// Kinds holds the function that checks a case of each kind.
+type Kinds map[string]func(*testing.T, Case)
+
+// Run hands every case to the function of its kind, and fails at a kind that has none.
+func Run(t *testing.T, kinds Kinds) {
 	t.Helper()
-	met := map[string]int{}
-	for _, c := range Load(t) {
-		test, ok := kinds[c.Kind()]
-		if !ok {
-			continue
-		}
-		met[c.Kind()]++
-		t.Run(c.ID, func(t *testing.T) { test(t, c) })
+	all := Load(t)
+	for _, c := range all {
+		t.Run(c.ID, func(t *testing.T) {
+			test, ok := kinds[c.Kind()]
+			if !ok {
+				t.Fatalf("nobody checks vectors of kind %s", c.Kind())
+			}
+			test(t, c)
+		})
 	}
-	for kind := range kinds {
-		if met[kind] == 0 {
-			t.Errorf("no vector of kind %s", kind)
-		}
-	}
+	t.Logf("vectors: %d cases", len(all))
 }
 
 // Near reports whether got is within Tolerance of want.

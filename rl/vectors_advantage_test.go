@@ -1,18 +1,17 @@
-package advantage
+package rl
 
 import (
 	"slices"
 	"testing"
 
+	"github.com/ropewalk/ropewalk/rl/advantage"
 	"github.com/ropewalk/ropewalk/rl/internal/vectors"
 )
 
-func TestVectors(t *testing.T) {
-	vectors.Run(t, map[string]func(*testing.T, vectors.Case){
-		"adv/grpo_std":          testGroup,
-		"adv/grpo_nostd_drgrpo": testGroup,
-		"adv/vspo":              testVSPO,
-	})
+var advantageKinds = vectors.Kinds{
+	"adv/grpo_std":          testGroup,
+	"adv/grpo_nostd_drgrpo": testGroup,
+	"adv/vspo":              testVSPO,
 }
 
 func testGroup(t *testing.T, c vectors.Case) {
@@ -24,7 +23,7 @@ func testGroup(t *testing.T, c vectors.Case) {
 	}
 	var want []float64
 	c.Decode(t, &in, &want)
-	got, err := Group{Std: in.Std, Epsilon: in.Eps}.Estimate(in.Scores, in.UID)
+	got, err := advantage.Group{Std: in.Std, Epsilon: in.Eps}.Estimate(in.Scores, in.UID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +56,7 @@ func testVSPO(t *testing.T, c vectors.Case) {
 	}
 	c.Decode(t, &in, &want)
 	next := 0
-	got := VSPO{Alpha: in.Alpha, Temperature: in.T, MinVariance: in.VarThreshold}.Resample(in.Rewards, func() float64 {
+	got := advantage.VSPO{Alpha: in.Alpha, Temperature: in.T, MinVariance: in.VarThreshold}.Resample(in.Rewards, func() float64 {
 		next++
 		return in.Draws[next-1]
 	})
@@ -95,7 +94,7 @@ func testOmega(t *testing.T, c vectors.Case) {
 	for i, alpha := range in.Alpha {
 		got := make([]float64, len(in.N))
 		for j, n := range in.N {
-			got[j] = SmoothingWeight(alpha, n)
+			got[j] = advantage.SmoothingWeight(alpha, n)
 		}
 		vectors.Equal(t, "omega", got, want[i])
 	}

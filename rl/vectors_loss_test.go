@@ -1,4 +1,4 @@
-package loss
+package rl
 
 import (
 	"encoding/json"
@@ -6,18 +6,17 @@ import (
 	"testing"
 
 	"github.com/ropewalk/ropewalk/rl/internal/vectors"
+	"github.com/ropewalk/ropewalk/rl/loss"
 )
 
-func TestVectors(t *testing.T) {
-	vectors.Run(t, map[string]func(*testing.T, vectors.Case){
-		"loss/ppo":                testRegions,
-		"loss/ppo_overflow_clamp": testOverflow,
-		"loss_batch/ppo":          testBatch,
-		"agg":                     testAggregate,
-		"entropy/aggregate":       testEntropy,
-		"kl/estimators":           testEstimators,
-		"kl/expectation":          testExpectation,
-	})
+var lossKinds = vectors.Kinds{
+	"loss/ppo":                testRegions,
+	"loss/ppo_overflow_clamp": testOverflow,
+	"loss_batch/ppo":          testBatch,
+	"agg":                     testAggregate,
+	"entropy/aggregate":       testEntropy,
+	"kl/estimators":           testEstimators,
+	"kl/expectation":          testExpectation,
 }
 
 // clip is how vectors write a PPO clip; null is no dual clip.
@@ -27,8 +26,8 @@ type clip struct {
 	Dual *float64 `json:"dual_c"`
 }
 
-func (c clip) loss() PPOClip {
-	p := PPOClip{Low: c.Low, High: c.High}
+func (c clip) loss() loss.PPOClip {
+	p := loss.PPOClip{Low: c.Low, High: c.High}
 	if c.Dual != nil {
 		p.Dual = *c.Dual
 	}
@@ -51,8 +50,8 @@ func testRegions(t *testing.T, c vectors.Case) {
 		t.Fatal(err)
 	}
 	for i, p := range in.Points {
-		row := Row{LogProbs: []float64{want[i].Old + math.Log(p.Ratio)}, Old: []float64{want[i].Old}, Advantages: []float64{p.Adv}, Mask: []int32{1}, Count: 1}
-		points := make([]Point, 1)
+		row := loss.Row{LogProbs: []float64{want[i].Old + math.Log(p.Ratio)}, Old: []float64{want[i].Old}, Advantages: []float64{p.Adv}, Mask: []int32{1}, Count: 1}
+		points := make([]loss.Point, 1)
 		ppo.Points(row, points)
 		vectors.Equal(t, "loss and coefficient", []float64{points[0].Loss, points[0].Coef}, []float64{want[i].Loss, want[i].Coef})
 	}
@@ -69,8 +68,8 @@ func testOverflow(t *testing.T, c vectors.Case) {
 		Coef float64 `json:"dloss_dlogp"`
 	}
 	c.Decode(t, &in, &want)
-	if in.Clamp != LogRatioClamp {
-		t.Fatalf("the vector clamps at %g, the loss at %d", in.Clamp, LogRatioClamp)
+	if in.Clamp != loss.LogRatioClamp {
+		t.Fatalf("the vector clamps at %g, the loss at %d", in.Clamp, loss.LogRatioClamp)
 	}
 	for i, p := range in.Points {
 		got := in.loss().Token(p[0], p[1])
@@ -84,22 +83,22 @@ func testBatch(t *testing.T, c vectors.Case) {
 		Old, Logp, Adv [][]float64
 		Mask           [][]int32
 	}
-	var want map[Mode]struct {
+	var want map[loss.Mode]struct {
 		Loss float64
 		Grad [][]float64 `json:"grad_logp"`
 	}
 	c.Decode(t, &in, &want)
 	ppo := clip{Low: *in.Params[0], High: *in.Params[1], Dual: in.Params[2]}.loss()
-	rows := make([]Row, len(in.Old))
+	rows := make([]loss.Row, len(in.Old))
 	for i := range rows {
-		rows[i] = Row{LogProbs: in.Logp[i], Old: in.Old[i], Advantages: in.Adv[i], Mask: in.Mask[i], Count: 1}
+		rows[i] = loss.Row{LogProbs: in.Logp[i], Old: in.Old[i], Advantages: in.Adv[i], Mask: in.Mask[i], Count: 1}
 	}
 	for mode, w := range want {
-		d, err := Aggregation{Mode: mode, Horizon: len(in.Mask[0])}.Denominator(in.Mask, nil)
+		d, err := loss.Aggregation{Mode: mode, Horizon: len(in.Mask[0])}.Denominator(in.Mask, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := Evaluate(ppo, rows, d)
+		got, err := loss.Evaluate(ppo, rows, d)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,13 +115,13 @@ const legacyName = "sum-norm-noseq"
 func aggregate(t *testing.T, mode string, horizon int, values [][]float64, masks [][]int32, from, to int, local bool) float64 {
 	t.Helper()
 	if mode == legacyName {
-		mode = string(NormLegacy)
+		mode = string(loss.NormLegacy)
 	}
 	counted := masks
 	if local {
 		counted = masks[from:to]
 	}
-	d, err := Aggregation{Mode: Mode(mode), Horizon: horizon}.Denominator(counted, nil)
+	d, err := loss.Aggregation{Mode: loss.Mode(mode), Horizon: horizon}.Denominator(counted, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +190,7 @@ func testEntropy(t *testing.T, c vectors.Case) {
 
 func testEstimators(t *testing.T, c vectors.Case) {
 	var in struct{ Logp, Ref []float64 }
-	var want map[Estimator]struct {
+	var want map[loss.Estimator]struct {
 		Value    []float64
 		Gradient []float64 `json:"dvalue_dlogp"`
 	}
@@ -217,7 +216,7 @@ func testExpectation(t *testing.T, c vectors.Case) {
 	got := map[string]float64{}
 	for i, p := range in.P {
 		got["kl"] += p * math.Log(p/in.Q[i])
-		for _, e := range []Estimator{K1, K2, K3} {
+		for _, e := range []loss.Estimator{loss.K1, loss.K2, loss.K3} {
 			v, _, err := e.Estimate(math.Log(p), math.Log(in.Q[i]))
 			if err != nil {
 				t.Fatal(err)

@@ -1,0 +1,22 @@
+package rl
+
+import (
+	"maps"
+	"testing"
+
+	"github.com/ropewalk/ropewalk/rl/internal/vectors"
+)
+
+// TestVectors holds every function against the vectors that an independent implementation made.
+func TestVectors(t *testing.T) {
+	all := vectors.Kinds{}
+	for _, area := range []vectors.Kinds{advantageKinds, lossKinds, resampleKinds, rewardKinds} {
+		for kind := range area {
+			if all[kind] != nil {
+				t.Errorf("kind %s is checked twice", kind)
+			}
+		}
+		maps.Copy(all, area)
+	}
+	vectors.Run(t, all)
+}
