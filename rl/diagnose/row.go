@@ -96,3 +96,8 @@ func over(sum float64, n int) float64 {
 	}
 	return sum / float64(n)
 }
+
+// portion is ⌈share·n⌉, where a product that misses a whole number by rounding counts as it.
+func portion(share float64, n int) int {
+	return min(n, int(math.Ceil(share*float64(n)-1e-9)))
+}
