@@ -6,10 +6,10 @@
 // SPEAR's curriculum has two, *γ(t)*, by which self-imitation enters the loss, and *μ(t)*, by which
 // the tool reward leaves the total reward. A *stage* is a run of steps under the same response
 // length, learning rate and set of problems; at a stage's first step come its *transitions*: the
-// problems are *filtered* by the pass rate of the policy so far, the optimizer's moments are
+// problems are *filtered* by how the policy so far fares at them, the optimizer's moments are
 // *reset*, the reference policy is *refreshed* with the current one.
 //
 // Sources: SPEAR section 4.2 and A.2 for γ and μ; rStar2-Agent section 4.3 for the stages.
-// Degenerate settings: a ramp of no steps has arrived at step 0; a schedule without stages is
-// refused.
+// Degenerate settings: a ramp of no steps is none, its weight is 1 throughout; a schedule without
+// stages is refused.
 package schedule

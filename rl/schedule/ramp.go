@@ -34,7 +34,7 @@ func Shapes() []Shape { return []Shape{Flat, CosineRise, CosineFall, LinearRise,
 // Ramp is a weight of [0, 1] that depends on the step. Its zero value is 1 at every step.
 type Ramp struct {
 	Shape Shape // Flat when empty
-	Steps int   // T; the ramp has arrived from step T on, 0: at once
+	Steps int   // T; the ramp has arrived from step T on, 0: there is none and the weight is 1
 }
 
 // Validate reports the first bad field.
@@ -51,6 +51,9 @@ func (r Ramp) Validate() error {
 
 // At returns the weight of a step; a negative one has that of step 0.
 func (r Ramp) At(step int) float64 {
+	if r.Steps <= 0 {
+		return 1
+	}
 	p := 1.0
 	if step < r.Steps {
 		p = float64(max(step, 0)) / float64(r.Steps)

@@ -27,8 +27,9 @@ func TestRamp(t *testing.T) {
 		{Ramp{LinearRise, 4}, 4, 1},
 		{Ramp{LinearFall, 4}, 1, 0.75},
 		{Ramp{LinearFall, 4}, 9, 0},
-		{Ramp{CosineRise, 0}, 0, 1}, // no steps: arrived
-		{Ramp{CosineFall, 0}, 0, 0},
+		{Ramp{CosineRise, 0}, 0, 1}, // no steps: no ramp
+		{Ramp{CosineFall, 0}, 0, 1},
+		{Ramp{LinearFall, 0}, 7, 1},
 		{Ramp{LinearRise, 4}, -3, 0},
 	}
 	for _, tt := range tests {
@@ -75,7 +76,7 @@ func TestCurriculumHandsOver(t *testing.T) {
 			t.Errorf("%+v does not start at (0, 1) and arrive at (1, 0): %v", c, err)
 		}
 	}
-	if none := (Curriculum{}); none.Gamma(0) != 1 || none.Mu(0) != 0 {
+	if none := (Curriculum{}); none.Gamma(0) != 1 || none.Mu(0) != 1 {
 		t.Errorf("no curriculum: γ %g, μ %g", none.Gamma(0), none.Mu(0))
 	}
 	for _, c := range []Curriculum{{WarmSteps: -1}, {DecaySteps: -1}} {

@@ -8,7 +8,7 @@ package schedule
 import "fmt"
 
 // Curriculum holds the two lengths of SPEAR's curriculum. The zero value is training without it:
-// γ = 1 and μ = 0 at every step.
+// γ = 1 and μ = 1 at every step.
 type Curriculum struct {
 	WarmSteps  int // T_warm
 	DecaySteps int // T_decay

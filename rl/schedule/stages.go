@@ -16,12 +16,34 @@ import (
 // the recipe says in the first.
 type Stage struct {
 	Name             string
-	FirstStep        int      // ≥ 0; the stage ends where the next one starts
-	MaxResponse      int      // tokens of a response; 0 inherits
-	LearningRate     float64  // base rate; 0 inherits
-	Filter           PassRate // of the problems, before the first step; the zero value keeps all
-	ResetOptimizer   bool     // forget the moments before the first step
-	RefreshReference bool     // make the current policy the reference before the first step
+	FirstStep        int           // ≥ 0; the stage ends where the next one starts
+	MaxResponse      int           // tokens of a response; 0 inherits
+	LearningRate     float64       // base rate; 0 inherits
+	Filter           ProblemFilter // before the first step; the zero value keeps every problem
+	ResetOptimizer   bool          // forget the moments before the first step
+	RefreshReference bool          // make the current policy the reference before the first step
+}
+
+// ProblemFilter says which of the problems at hand a stage goes on with: each is attempted by the
+// policy at the stage's start, and one that every attempt solves or too few do is left out. It is
+// the setting alone; the problems are judged by package resample's filter for hard problems.
+type ProblemFilter struct {
+	Samples    int // attempts at each problem; 0: no filter
+	MinCorrect int // attempts that must be correct, at most Samples; 0: hopeless problems stay
+}
+
+// Active reports whether there is a filter at all.
+func (f ProblemFilter) Active() bool { return f.Samples > 0 }
+
+// Validate reports the first bad field.
+func (f ProblemFilter) Validate() error {
+	if f.Samples < 0 {
+		return fmt.Errorf("samples must not be negative, got %d", f.Samples)
+	}
+	if f.MinCorrect < 0 || f.MinCorrect > f.Samples {
+		return fmt.Errorf("min_correct must lie in 0…%d, got %d", f.Samples, f.MinCorrect)
+	}
+	return nil
 }
 
 // Stages is a schedule of stages in order of their first steps.
@@ -32,7 +54,7 @@ func RStar2() Stages {
 	return Stages{
 		{Name: "concise", FirstStep: 0, MaxResponse: 8192},
 		{Name: "longer", FirstStep: 300, MaxResponse: 12288},
-		{Name: "hard", FirstStep: 385, MaxResponse: 12288, Filter: HardProblems, ResetOptimizer: true, RefreshReference: true},
+		{Name: "hard", FirstStep: 385, MaxResponse: 12288, Filter: ProblemFilter{Samples: 8}, ResetOptimizer: true, RefreshReference: true},
 	}
 }
 

@@ -33,7 +33,7 @@ func TestStagesInheritWhatTheyDoNotSet(t *testing.T) {
 		{Name: "a", MaxResponse: 10},
 		{Name: "b", FirstStep: 5, LearningRate: 1e-5},
 		{Name: "c", FirstStep: 9, MaxResponse: 20, ResetOptimizer: true},
-		{Name: "d", FirstStep: 12, Filter: HardProblems},
+		{Name: "d", FirstStep: 12, Filter: ProblemFilter{Samples: 8}},
 	}
 	tests := []struct {
 		step, index, response int
@@ -87,7 +87,10 @@ func TestStagesRefuse(t *testing.T) {
 		{Stages{{MaxResponse: -1}}, "max_response"},
 		{Stages{{}, {FirstStep: 2, LearningRate: math.NaN()}}, "learning_rate"},
 		{Stages{{ResetOptimizer: true}}, "reset_optimizer"},
-		{Stages{{}, {FirstStep: 2, Filter: PassRate{Samples: 4, Most: 5}}}, "filter: most"},
+		{Stages{{}, {FirstStep: 2, Filter: ProblemFilter{Samples: 4, MinCorrect: 5}}}, "filter: min_correct"},
+		{Stages{{}, {FirstStep: 2, Filter: ProblemFilter{Samples: -1}}}, "filter: samples"},
+		{Stages{{}, {FirstStep: 2, Filter: ProblemFilter{MinCorrect: 1}}}, "filter: min_correct"},
+		{Stages{{Filter: ProblemFilter{Samples: 8}}}, "belong between"},
 	}
 	for _, tt := range tests {
 		if _, err := tt.stages.At(0); err == nil || !strings.Contains(err.Error(), tt.field) {
@@ -96,39 +99,5 @@ func TestStagesRefuse(t *testing.T) {
 	}
 	if _, err := RStar2().At(-1); err == nil {
 		t.Error("step -1 was accepted")
-	}
-}
-
-func TestPassRate(t *testing.T) {
-	tests := []struct {
-		filter            PassRate
-		correct, attempts int
-		want              bool
-	}{
-		{PassRate{}, 0, 8, true},
-		{HardProblems, 8, 8, false},
-		{HardProblems, 7, 8, true},
-		{HardProblems, 0, 8, true},
-		{HardProblems, 7, 7, false}, // an attempt was excluded: all of the others were right
-		{HardProblems, 6, 7, true},
-		{HardProblems, 0, 0, true},
-		{VerifiableProblems, 1, 16, false},
-		{VerifiableProblems, 2, 16, true},
-		{VerifiableProblems, 16, 16, true},
-	}
-	for _, tt := range tests {
-		if got, err := tt.filter.Keeps(tt.correct, tt.attempts); err != nil || got != tt.want {
-			t.Errorf("%+v of %d/%d: %v (%v), want %v", tt.filter, tt.correct, tt.attempts, got, err, tt.want)
-		}
-	}
-	for _, bad := range [][2]int{{-1, 3}, {4, 3}, {0, -1}} {
-		if _, err := HardProblems.Keeps(bad[0], bad[1]); err == nil {
-			t.Errorf("%d of %d was accepted", bad[0], bad[1])
-		}
-	}
-	for _, p := range []PassRate{{Most: 1}, {Samples: -1}, {Samples: 4, Least: 5, Most: 4}, {Samples: 4, Least: -1}, {Samples: 4, Least: 2, Most: 1}} {
-		if p.Validate() == nil {
-			t.Errorf("%+v was accepted", p)
-		}
 	}
 }
