@@ -25,7 +25,7 @@ type SearchR1 struct {
 
 // Validate names a field out of range.
 func (s SearchR1) Validate() error {
-	if err := (QA{Metric: s.Metric}).Validate(); err != nil {
+	if err := QA(s).Validate(); err != nil {
 		return fmt.Errorf("Search-R1: %w", err)
 	}
 	return nil
@@ -40,7 +40,7 @@ func (s SearchR1) Reward(text string, golds []string) (float64, error) {
 	if !ok {
 		return 0, nil
 	}
-	score, err := QA{Metric: s.Metric}.Reward(strings.TrimFunc(answer, isSpace), golds)
+	score, err := QA(s).Reward(strings.TrimFunc(answer, isSpace), golds)
 	if err != nil {
 		return 0, err
 	}
