@@ -1,6 +1,7 @@
 package resample
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -71,31 +72,57 @@ func (r *Row) check() error {
 	return nil
 }
 
-// inOrder copies the rows into canonical order. Rows are gathered by group first and sorted inside
-// their groups, since comparing and moving whole rows is what costs.
+// inOrder copies the rows into canonical order.
 func inOrder(rows []Row) []Row {
-	byID := make(map[string]int, len(rows)/8+1)
+	if slices.IsSortedFunc(rows, func(a, b Row) int {
+		return cmp.Or(strings.Compare(a.GroupID, b.GroupID), strings.Compare(a.TrajectoryID, b.TrajectoryID))
+	}) {
+		return slices.Clone(rows)
+	}
+	out := make([]Row, 0, len(rows))
+	for _, k := range sortedKeys(rows) {
+		out = append(out, rows[k.at])
+	}
+	return out
+}
+
+// rowKey is what a row is sorted by inside its group.
+type rowKey struct {
+	trajectory string
+	at         int
+}
+
+// sortedKeys gathers rows by group and sorts inside the groups, since comparing and moving whole rows
+// of many groups is what costs.
+func sortedKeys(rows []Row) []rowKey {
+	byID, of := make(map[string]int, len(rows)/8+1), make([]int, len(rows))
 	var ids []string
-	var members [][]int
+	var sizes []int
 	for i := range rows {
 		k, ok := byID[rows[i].GroupID]
 		if !ok {
 			k = len(ids)
 			byID[rows[i].GroupID] = k
-			ids, members = append(ids, rows[i].GroupID), append(members, nil)
+			ids, sizes = append(ids, rows[i].GroupID), append(sizes, 0)
 		}
-		members[k] = append(members[k], i)
+		of[i] = k
+		sizes[k]++
 	}
 	slices.Sort(ids)
-	out := make([]Row, 0, len(rows))
+	from, next := make([]int, len(ids)), 0 // where each group's keys go, by its number
 	for _, id := range ids {
-		own := members[byID[id]]
-		slices.SortFunc(own, func(a, b int) int { return strings.Compare(rows[a].TrajectoryID, rows[b].TrajectoryID) })
-		for _, i := range own {
-			out = append(out, rows[i])
-		}
+		k := byID[id]
+		from[k], next = next, next+sizes[k]
 	}
-	return out
+	keys := make([]rowKey, len(rows))
+	for i := range rows {
+		keys[from[of[i]]] = rowKey{trajectory: rows[i].TrajectoryID, at: i}
+		from[of[i]]++
+	}
+	for k, end := range from {
+		slices.SortFunc(keys[end-sizes[k]:end], func(a, b rowKey) int { return strings.Compare(a.trajectory, b.trajectory) })
+	}
+	return keys
 }
 
 // cut finds the groups of sorted rows.
