@@ -39,7 +39,7 @@ type run struct{ at, times int }
 
 // Match reports that the tokens are repetitive. It hashes runs, and compares those whose hashes meet.
 func (r Repetition) Match(tokens []int32) bool {
-	if len(tokens) < r.Gram+r.Times-1 {
+	if len(tokens)-r.Gram+1 < r.Times { // even overlapping, a run cannot occur that often
 		return false
 	}
 	seen := make(map[uint64][]run, len(tokens)-r.Gram+1)
