@@ -10,8 +10,8 @@ import "math/bits"
 //	M ≤ Σ_c min(count_a(c), count_b(c))   the multisets, codes folded into buckets
 //	M ≤ LCS(a, b)                         the blocks, in order, are a common subsequence
 //
-// The longest common subsequence is computed 64 code points at a time (Hyyrö 2004), ~50 times faster
-// than matching, and near-equal to M exactly where the decision is close.
+// The longest common subsequence is computed 64 code points at a time (Hyyrö 2004), in much less time
+// than matching takes, and is near M where texts are alike, which is where the decision is close.
 
 // countBuckets is how many counts a text is summed up in. Folding codes together only raises the
 // bound; most alphabets of observations fit without.
