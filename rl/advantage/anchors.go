@@ -2,7 +2,7 @@ package advantage
 
 import "fmt"
 
-// Anchor groups of GiGPO (Feng et al. 2025, section 4.2): the turns of one group that met the same
+// Anchor groups of GiGPO (Feng et al. 2025; ARLArena eq S16): the turns of one group that met the same
 // state, to be compared with each other.
 //
 //	exact    observations that are equal

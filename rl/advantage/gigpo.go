@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// GiGPO, group-in-group policy optimisation (Feng et al. 2025, eqs 3–9; ARLArena eqs S15–S19). With e_k
+// GiGPO, group-in-group policy optimisation (Feng et al. 2025; ARLArena eqs S14–S19). With e_k
 // the environment's reward of turn k of a trajectory,
 //
 //	G_k    = Σ_{m≥k} γ^(m−k) e_m             step return

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// GRPO (Shao et al. 2024, eq 3 with outcome rewards) and Dr.GRPO (Liu et al. 2025): over the n
+// GRPO (Shao et al. 2024, outcome rewards) and Dr.GRPO (Liu et al. 2025): over the n
 // scores of one group
 //
 //	A_i = (R_i − μ) / (σ + ε)      GRPO

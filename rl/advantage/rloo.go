@@ -1,6 +1,6 @@
 package advantage
 
-// RLOO (Kool et al. 2019; Ahmadian et al. 2024, eq 8): a row's score against the mean of the others
+// RLOO (Kool et al. 2019; Ahmadian et al. 2024): a row's score against the mean of the others
 // of its group,
 //
 //	A_i = R_i − (Σ_{j≠i} R_j)/(n−1) = n/(n−1)·(R_i − μ)

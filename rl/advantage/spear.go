@@ -2,7 +2,7 @@ package advantage
 
 import "fmt"
 
-// SPEAR's recalibrated advantage (Qin et al. 2025, eqs 6–8): a replayed trajectory was good when it
+// SPEAR's recalibrated advantage (Qin et al. 2025, eqs 7–8): a replayed trajectory was good when it
 // was collected; whether it still is, says the median of the recent groups' mean rewards. With D_R
 // the queue of one mean reward for each (step, group),
 //
