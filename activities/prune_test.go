@@ -21,6 +21,8 @@ import (
 type keeper struct {
 	deps *Deps
 	last schema.Checkpoint
+	// reference says which checkpoints are held on to.
+	reference *recipes.ReferencePolicy
 }
 
 func newKeeper() *keeper {
@@ -48,7 +50,7 @@ func (k *keeper) step(t *testing.T, step int, changed bool, keep recipes.Checkpo
 	require.NoError(t, err)
 	_, _, _, err = k.deps.Record.CommitHead(ctx, head)
 	require.NoError(t, err)
-	pruned, err := k.deps.prune(ctx, wire.Scope{Run: "run", Step: step}, keep)
+	pruned, err := k.deps.prune(ctx, wire.Scope{Run: "run", Step: step}, &recipes.Recipe{Checkpoint: keep, Reference: k.reference})
 	require.NoError(t, err)
 	return pruned
 }

@@ -126,6 +126,20 @@ var combinations = []combination{
 		},
 	},
 	{
+		at: "loss.tis_cap", reads: []string{"update.old_log_probs"}, only: Calc, doc: "0 (off) unless update.old_log_probs is recompute: the rollout's own need no correction",
+		check: func(r *Recipe) string {
+			return unless(r.Loss.TISCap == 0 || r.Outputs().OldLogProbs,
+				"must be 0 (off) unless update.old_log_probs is recompute, got %s", short(r.Loss.TISCap))
+		},
+	},
+	{
+		at: "update.minibatch_rows", reads: []string{"optimizer.minibatches"}, only: Calc, doc: "0 unless optimizer.minibatches is 1: a batch is cut by one of them",
+		check: func(r *Recipe) string {
+			return unless(r.Update == nil || r.Update.MinibatchRows == 0 || r.Optimizer.Minibatches == 1,
+				"must be 0 unless optimizer.minibatches is 1, got %d", r.MinibatchRows())
+		},
+	},
+	{
 		at: "evaluation.problems", only: Calc, doc: "divisible by 3, for the three levels",
 		check: func(r *Recipe) string {
 			n := r.Evaluation.Problems

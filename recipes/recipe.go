@@ -32,6 +32,10 @@ type Recipe struct {
 	Optimizer   Optimizer   `json:"optimizer,omitzero" only:"calc" doc:"AdamW, and how a batch is cut for it"`
 	Evaluation  Evaluation  `json:"evaluation,omitzero" only:"calc" doc:"measurement on held-out problems, after the warm start and at the end"`
 	Checkpoint  Checkpoint  `json:"checkpoint,omitzero" only:"calc" doc:"which checkpoints outlive the next updates"`
+
+	Update       *Update          `json:"update,omitempty" only:"calc" doc:"what an update takes its batch for; null or absent = the rollout's log-probabilities, cut as optimizer says"`
+	Reference    *ReferencePolicy `json:"reference,omitempty" only:"calc" doc:"the policy that a KL penalty holds on to; null or absent = the run's first one, after the warm start"`
+	TokenOutputs *TokenOutputs    `json:"token_outputs,omitempty" only:"calc" doc:"what the record keeps of each kept token beyond what the method needs; null or absent = nothing"`
 }
 
 // The environments.
@@ -157,6 +161,38 @@ type Loss struct {
 	ClipHigh    float64 `json:"clip_high" default:"0.28" above:"0" max:"100" doc:"the importance ratio is clipped above 1 + clip_high"`
 	DualClip    float64 `json:"dual_clip" default:"0" min:"0" max:"1000" doc:"bound on the ratio for negative advantages, > 1; 0 = off"`
 	Aggregation string  `json:"aggregation" default:"token-mean" enum:"token-mean|seq-mean-token-mean|seq-mean-token-sum|seq-mean-token-sum-norm" doc:"how per-token losses become one number"`
+	KL          *KLLoss `json:"kl,omitempty" doc:"penalty on the divergence from the reference policy, added to the loss; null or absent = off"`
+	Entropy     float64 `json:"entropy,omitempty" default:"0" min:"0" max:"1000" doc:"coefficient of the policy's entropy, which the loss takes off; 0 = off"`
+	TISCap      float64 `json:"tis_cap,omitempty" default:"0" min:"0" max:"1000000" doc:"truncated importance sampling: a token's loss is weighted by min(old / rollout probability, tis_cap); 0 = off"`
+}
+
+// KLLoss is a penalty on the divergence from the reference policy.
+type KLLoss struct {
+	Estimator   string  `json:"estimator" default:"k3" enum:"k1|abs|k2|k3|k3+" doc:"per-token estimate: k1, abs, k2, k3, or the value of k3 with the gradient of k2 (k3+)"`
+	Coefficient float64 `json:"coefficient" required:"true" min:"0" max:"1000" doc:"weight in the loss; 0 only records the divergence"`
+}
+
+// The sources of the log-probabilities that an importance ratio divides by.
+const (
+	OldFromRollout = "rollout"
+	OldRecomputed  = "recompute"
+)
+
+// Update says what an update takes its batch for.
+type Update struct {
+	OldLogProbs   string `json:"old_log_probs" default:"rollout" enum:"rollout|recompute" doc:"log-probabilities before the update: the rollout's, or recomputed by the trainer's engine before the step's first update"`
+	MinibatchRows int    `json:"minibatch_rows" default:"0" min:"0" max:"16777216" doc:"trajectories of one mini-batch; 0 = the batch is cut into optimizer.minibatches"`
+}
+
+// ReferencePolicy is the policy that a KL penalty holds on to.
+type ReferencePolicy struct {
+	RefreshEvery int `json:"refresh_every" default:"0" min:"0" max:"1000000" doc:"after each so many steps the policy becomes the reference; 0 = the run's first policy throughout"`
+}
+
+// TokenOutputs asks for per-token outputs that the method itself does not need.
+type TokenOutputs struct {
+	Entropies bool `json:"entropies" default:"false" doc:"entropies under the policy before the update"`
+	Reference bool `json:"reference" default:"false" doc:"log-probabilities under the reference policy"`
 }
 
 // Optimizer is AdamW and how a batch is cut for it.

@@ -1,0 +1,49 @@
+package recipes
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestOutputs(t *testing.T) {
+	for _, c := range []struct {
+		set  []string
+		want Outputs
+	}{
+		{nil, Outputs{}},
+		{[]string{"update={}"}, Outputs{}},
+		{[]string{"reference.refresh_every=5", "update.minibatch_rows=8", "loss.entropy=0.01"}, Outputs{}},
+		{[]string{"update.old_log_probs=recompute"}, Outputs{OldLogProbs: true}},
+		{[]string{"loss.kl={coefficient: 0}"}, Outputs{Reference: true}},
+		{[]string{"token_outputs={entropies: true}"}, Outputs{Entropies: true}},
+		{[]string{"token_outputs={reference: true}"}, Outputs{Reference: true}},
+	} {
+		r, err := ParseWith("f", []byte(small), c.set)
+		require.NoError(t, err, c.set)
+		require.Equal(t, c.want, r.Outputs(), c.set)
+		require.Equal(t, c.want != Outputs{}, r.Outputs().Any(), c.set)
+	}
+}
+
+func TestReferenceStep(t *testing.T) {
+	r, err := ParseWith("f", []byte(small), nil)
+	require.NoError(t, err)
+	require.Zero(t, r.ReferenceStep(9))
+	require.Zero(t, r.MinibatchRows())
+	r, err = ParseWith("f", []byte(small), []string{"reference.refresh_every=3", "update.minibatch_rows=8"})
+	require.NoError(t, err)
+	require.Equal(t, 8, r.MinibatchRows())
+	for step, want := range map[int]int{1: 0, 3: 0, 4: 3, 6: 3, 7: 6} {
+		require.Equal(t, want, r.ReferenceStep(step), step)
+	}
+}
+
+// A recipe that asks for none of it is written as it always was.
+func TestAbsentSectionsStayAbsent(t *testing.T) {
+	r, err := Resolve("quickstart", "", nil, nil, nil)
+	require.NoError(t, err)
+	for _, name := range []string{`"update"`, `"reference"`, `"token_outputs"`, `"kl"`, `"entropy"`, `"tis_cap"`} {
+		require.NotContains(t, string(r.JSON), name)
+	}
+}
