@@ -13,6 +13,7 @@ import (
 	"github.com/ropewalk/ropewalk/activities/wire"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/rl/method"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -112,7 +113,7 @@ func (b *laneBench) warmStart(digest string) schema.Ref {
 
 func TestTokenOutputsOfEachModel(t *testing.T) {
 	o := &oracle{}
-	b, in := forwardBench(t, o, "update.old_log_probs=recompute", "token_outputs.entropies=true", "loss.kl={coefficient: 0.1}")
+	b, in := forwardBench(t, o, "loss.old_log_probs=recompute", "token_outputs.entropies=true", "loss.kl={coefficient: 0.1}")
 	reference, critic := strings.Repeat("a", 64), strings.Repeat("b", 64)
 	warm := b.warmStart(reference)
 	b.deps.Trainer.others[policy.RoleReference], b.deps.Trainer.others[policy.RoleCritic] = reference, critic // nothing is to be loaded
@@ -158,7 +159,7 @@ func TestTheReferenceIsLoadedOnce(t *testing.T) {
 
 func TestTokenOutputsOfNothing(t *testing.T) {
 	o := &oracle{}
-	b, in := forwardBench(t, o, "update.old_log_probs=recompute")
+	b, in := forwardBench(t, o, "loss.old_log_probs=recompute")
 	var none []schema.SelectionRow
 	in.Selection = commitRows(b, schema.At("f", 1, wire.StageResample).WithGen(1), none)
 	out, err := do(b, ComputeTokenOutputs{b.deps}.Execute, in)
@@ -175,7 +176,7 @@ func TestTokenOutputsThatCannotBe(t *testing.T) {
 		require.True(t, app.NonRetryable())
 		return app.Type()
 	}
-	b, in := forwardBench(t, &oracle{spoil: float32(math.Inf(-1))}, "update.old_log_probs=recompute")
+	b, in := forwardBench(t, &oracle{spoil: float32(math.Inf(-1))}, "loss.old_log_probs=recompute")
 	_, err := do(b, ComputeTokenOutputs{b.deps}.Execute, in)
 	require.Equal(t, wire.FailNonFinite, kind(err))
 	require.ErrorContains(t, err, "output of the policy for token 5 of trajectory 00001/0000/001")
@@ -185,7 +186,7 @@ func TestTokenOutputsThatCannotBe(t *testing.T) {
 	require.Equal(t, wire.FailCorrupt, kind(err))
 	require.ErrorContains(t, err, "the reference of step 1 is the policy after step 0, and run f commits no such checkpoint")
 
-	b, in = forwardBench(t, &oracle{fail: policy.ErrOutOfMemory}, "update.old_log_probs=recompute")
+	b, in = forwardBench(t, &oracle{fail: policy.ErrOutOfMemory}, "loss.old_log_probs=recompute")
 	_, err = do(b, ComputeTokenOutputs{b.deps}.Execute, in)
 	var app *temporal.ApplicationError
 	require.True(t, errors.As(err, &app) && !app.NonRetryable(), "what may pass is tried again: %v", err)
@@ -198,12 +199,12 @@ func TestAPrunedReferenceIsRefused(t *testing.T) {
 	for step := 1; step <= 4; step++ {
 		k.step(t, step, true, recipes.Checkpoint{KeepLast: 1})
 	}
-	refreshed := &recipes.Recipe{Reference: &recipes.ReferencePolicy{RefreshEvery: 3}}
+	refreshed := &recipes.Recipe{Loss: recipes.Loss{Reference: &method.Reference{RefreshEvery: 3}}}
 	_, err := k.deps.reference(t.Context(), wire.Scope{Run: "run", Step: 5}, refreshed)
 	require.ErrorContains(t, err, "the reference of step 5 is the policy after step 3, whose checkpoint is pruned")
 
 	held := newKeeper()
-	held.reference = refreshed.Reference
+	held.reference = refreshed.Loss.Reference
 	for step := 1; step <= 4; step++ {
 		held.step(t, step, true, recipes.Checkpoint{KeepLast: 1})
 	}
@@ -222,15 +223,15 @@ func TestJoinOutputsRefuses(t *testing.T) {
 		return []schema.BatchRow{{TrajectoryID: "a", OldLogProbs: []float32{0, -1}}}
 	}
 	rows := []schema.TokenOutputsRow{{TrajectoryID: "a"}}
-	require.ErrorContains(t, joinOutputs(batch(), nil, recipe("update.old_log_probs=recompute")), "trajectory a is kept and has no token outputs")
-	require.ErrorContains(t, joinOutputs(batch(), rows, recipe("update.old_log_probs=recompute")), "no log-probabilities of the policy")
+	require.ErrorContains(t, joinOutputs(batch(), nil, recipe("loss.old_log_probs=recompute")), "trajectory a is kept and has no token outputs")
+	require.ErrorContains(t, joinOutputs(batch(), rows, recipe("loss.old_log_probs=recompute")), "no log-probabilities of the policy")
 	require.ErrorContains(t, joinOutputs(batch(), rows, recipe("loss.kl={coefficient: 1}")), "no log-probabilities of the reference")
 
 	rows[0].OldLogProbs, rows[0].ReferenceLogProbs = []float32{0, -2}, []float32{0, -3}
 	got := batch()
 	require.NoError(t, joinOutputs(got, rows, recipe("token_outputs.reference=true")))
 	require.Equal(t, batch(), got, "what is computed for the record alone stays out of the batch")
-	require.NoError(t, joinOutputs(got, rows, recipe("update.old_log_probs=recompute", "loss.tis_cap=2", "loss.kl={coefficient: 1}")))
+	require.NoError(t, joinOutputs(got, rows, recipe("loss.old_log_probs=recompute", "loss.tis={cap: 2}", "loss.kl={coefficient: 1}")))
 	require.Equal(t, schema.BatchRow{
 		TrajectoryID: "a", OldLogProbs: []float32{0, -2}, RolloutLogProbs: []float32{0, -1}, ReferenceLogProbs: []float32{0, -3},
 	}, got[0])

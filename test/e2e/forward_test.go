@@ -15,7 +15,7 @@ import (
 // forwarding are the settings of a run that recomputes old log-probabilities, holds on to a reference
 // by a KL loss, and takes two epochs of two mini-batches.
 var forwarding = []string{
-	"--set", "update.old_log_probs=recompute", "--set", "loss.kl={estimator: k3, coefficient: 0.05}",
+	"--set", "loss.old_log_probs=recompute", "--set", "loss.kl={estimator: k3, coefficient: 0.05}",
 	"--set", "optimizer.minibatches=2", "--set", "optimizer.epochs=2",
 }
 
