@@ -22,7 +22,7 @@ type lane struct {
 }
 
 // evaluate turns the outputs of the sequences named by rows into cotangents d(loss)/d(logp).
-type evaluate func(rows []int, out policy.TokenOutputs) ([][]float64, error)
+type evaluate func(rows []int, out policy.TokenOutputs) ([][]float32, error)
 
 // minibatch accumulates the gradients of each micro-batch and takes one step. Whatever fails, no
 // half-accumulated gradient stays behind.
@@ -73,7 +73,7 @@ func (l *lane) microbatch(ctx context.Context, rows []int, sequence func(int) []
 	if err != nil {
 		return err
 	}
-	if err := l.engine.Backward(ctx, policy.RolePolicy, out.Kept, policy.Cotangents{LogProbs: narrow(cotangents)}); err != nil {
+	if err := l.engine.Backward(ctx, policy.RolePolicy, out.Kept, policy.Cotangents{LogProbs: cotangents}); err != nil {
 		return fmt.Errorf("backward %d sequences: %w", len(rows), err)
 	}
 	return nil
@@ -135,30 +135,3 @@ func checkTokens(tokens, mask []int32) error {
 
 // live reports whether a mask covers any token.
 func live(mask []int32) bool { return slices.ContainsFunc(mask, func(m int32) bool { return m != 0 }) }
-
-func widen(values []float32) []float64 {
-	out := make([]float64, len(values))
-	for i, v := range values {
-		out[i] = float64(v)
-	}
-	return out
-}
-
-func widenAll(rows [][]float32) [][]float64 {
-	out := make([][]float64, len(rows))
-	for i, r := range rows {
-		out[i] = widen(r)
-	}
-	return out
-}
-
-func narrow(rows [][]float64) [][]float32 {
-	out := make([][]float32, len(rows))
-	for i, r := range rows {
-		out[i] = make([]float32, len(r))
-		for t, v := range r {
-			out[i][t] = float32(v)
-		}
-	}
-	return out
-}

@@ -83,10 +83,10 @@ func Update(ctx context.Context, engine policy.Engine, batch []schema.BatchRow, 
 	return u.result, nil
 }
 
-// row is a live batch row, widened for the loss.
+// row is a live batch row.
 type row struct {
 	tokens []int32
-	loss   loss.Row // LogProbs stay empty until a forward pass fills them
+	loss   loss.Row[float32] // LogProbs and Entropies stay empty until a forward pass fills them
 }
 
 // prepare checks the batch and returns its live rows in canonical order.
@@ -115,18 +115,19 @@ func prepareRow(b schema.BatchRow) (row, error) {
 	if err := checkTokens(b.TokenIDs, b.LossMask); err != nil {
 		return row{}, err
 	}
-	r := row{tokens: b.TokenIDs, loss: loss.Row{
-		Old: widen(b.OldLogProbs), Advantages: widen(b.Advantages), Mask: b.LossMask, Count: b.Count,
+	r := row{tokens: b.TokenIDs, loss: loss.Row[float32]{
+		Old: b.OldLogProbs, Advantages: b.Advantages, Mask: b.LossMask, Count: b.Count,
 	}}
 	return r, r.loss.Validate()
 }
 
 // updater is the state of one update.
 type updater struct {
-	cfg    Config
-	rows   []row
-	lane   lane
-	result Result
+	cfg       Config
+	rows      []row
+	lane      lane
+	evaluator loss.Evaluator[float32]
+	result    Result
 }
 
 // planned is one optimiser step to be taken.
@@ -170,36 +171,28 @@ func (u *updater) plan() []planned {
 
 // step takes one optimiser step and records it.
 func (u *updater) step(ctx context.Context, index int, p planned) error {
-	total, entropy := loss.Result{}, 0.0
-	denominator, err := u.denominator(u.cfg.Aggregation, p.rows)
+	var total loss.Result[float32]
+	objective := loss.Objective{Policy: u.cfg.Surrogate, Aggregation: u.cfg.Aggregation}
+	plan, err := objective.Plan(u.shapes(p.rows))
 	if err != nil {
 		return err
 	}
-	tokenMean, err := u.denominator(loss.Aggregation{Mode: loss.TokenMean}, p.rows)
-	if err != nil {
-		return err
-	}
-	eval := func(rows []int, out policy.TokenOutputs) ([][]float64, error) {
-		part, err := loss.Evaluate(u.cfg.Surrogate, u.filled(rows, out), denominator)
-		if err != nil {
-			return nil, err
-		}
-		share, err := u.entropy(rows, out, tokenMean)
+	eval := func(rows []int, out policy.TokenOutputs) ([][]float32, error) {
+		part, err := u.evaluator.Evaluate(objective, u.filled(rows, out), plan)
 		total.Loss += part.Loss
 		total.Tally.Merge(part.Tally)
-		entropy += share
 		return part.Cotangents, err
 	}
 	stats, err := u.lane.minibatch(ctx, p.micros, func(i int) []int32 { return u.rows[i].tokens }, u.cfg.Optimizer, eval)
 	if err != nil {
 		return err
 	}
-	u.record(index, p, total, entropy, stats)
+	u.record(index, p, total, stats)
 	return nil
 }
 
 // record appends what one optimiser step did.
-func (u *updater) record(index int, p planned, total loss.Result, entropy float64, stats policy.StepStats) {
+func (u *updater) record(index int, p planned, total loss.Result[float32], stats policy.StepStats) {
 	t := total.Tally
 	positive, negative := t.ClipFractionPositive(), t.ClipFractionNegative()
 	if index == 0 {
@@ -207,7 +200,7 @@ func (u *updater) record(index int, p planned, total loss.Result, entropy float6
 	}
 	u.result.Updates = append(u.result.Updates, schema.UpdateRow{
 		Step: u.cfg.Step, OptimizerStep: stats.Step, Minibatch: int32(index), Rows: int32(t.Rows), Tokens: t.Tokens,
-		Loss: total.Loss, KL: t.KL(), ClipFraction: t.ClipFraction(), Entropy: entropy, RatioMax: t.RatioMax(),
+		Loss: total.Loss, KL: t.KL(), ClipFraction: t.ClipFraction(), Entropy: t.Entropy(), RatioMax: t.RatioMax(),
 		GradNorm: stats.GradNorm, LR: u.cfg.Optimizer.LR, ClipFractionPositive: &positive, ClipFractionNegative: &negative,
 	})
 	u.result.Details = append(u.result.Details, Detail{
@@ -225,23 +218,12 @@ func (u *updater) shapes(rows []int) (masks [][]int32, counts []int32) {
 	return masks, counts
 }
 
-func (u *updater) denominator(a loss.Aggregation, rows []int) (loss.Denominator, error) {
-	masks, counts := u.shapes(rows)
-	return a.Denominator(masks, counts)
-}
-
-// filled joins the rows with the log-probabilities of a forward pass.
-func (u *updater) filled(rows []int, out policy.TokenOutputs) []loss.Row {
-	filled := make([]loss.Row, len(rows))
+// filled joins the rows with the outputs of a forward pass.
+func (u *updater) filled(rows []int, out policy.TokenOutputs) []loss.Row[float32] {
+	filled := make([]loss.Row[float32], len(rows))
 	for k, i := range rows {
 		filled[k] = u.rows[i].loss
-		filled[k].LogProbs = widen(out.LogProbs[k])
+		filled[k].LogProbs, filled[k].Entropies = out.LogProbs[k], out.Entropies[k]
 	}
 	return filled
-}
-
-// entropy is this micro-batch's share of the mean entropy per loss token.
-func (u *updater) entropy(rows []int, out policy.TokenOutputs, d loss.Denominator) (float64, error) {
-	masks, counts := u.shapes(rows)
-	return d.Aggregate(widenAll(out.Entropies), masks, counts)
 }

@@ -204,14 +204,22 @@ func TestGradientIsThatOfTheLoss(t *testing.T) {
 	}
 }
 
+func widen(values []float32) []float64 {
+	out := make([]float64, len(values))
+	for i, v := range values {
+		out[i] = float64(v)
+	}
+	return out
+}
+
 // tableLoss is the loss of a whole batch in float64 throughout.
 func tableLoss(t *testing.T, engine *bigram, batch []schema.BatchRow, cfg Config) float64 {
 	t.Helper()
-	var rows []loss.Row
+	var rows []loss.Row[float64]
 	var masks [][]int32
 	var counts []int32
 	for _, b := range batch {
-		r := loss.Row{LogProbs: make([]float64, len(b.TokenIDs)), Old: widen(b.OldLogProbs), Advantages: widen(b.Advantages), Mask: b.LossMask, Count: b.Count}
+		r := loss.Row[float64]{LogProbs: make([]float64, len(b.TokenIDs)), Old: widen(b.OldLogProbs), Advantages: widen(b.Advantages), Mask: b.LossMask, Count: b.Count}
 		for k := 1; k < len(b.TokenIDs); k++ {
 			r.LogProbs[k] = engine.logSoftmax(b.TokenIDs[k-1], 1)[b.TokenIDs[k]]
 		}
