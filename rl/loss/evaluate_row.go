@@ -73,11 +73,13 @@ func gather[T Float](w *worker, buffer int, values []T) []float64 {
 	return dst
 }
 
-// scatter copies a block's values back to their tokens.
-func scatter[T Float](w *worker, dst []T, src []float64) {
-	k := 0
-	for _, s := range w.segments {
-		narrowLoop(dst[s.from:s.from+s.n], src[k:k+s.n])
+// scatter copies a block's values back to their tokens, and zeros to those off the mask before them.
+func (p *rowPass[T]) scatter(dst []T, src []float64) {
+	k, written := 0, p.written
+	for _, s := range p.segments {
+		clear(dst[written:s.from])
+		written = s.from + s.n
+		narrowLoop(dst[s.from:written], src[k:k+s.n])
 		k += s.n
 	}
 }
@@ -94,6 +96,7 @@ type rowPass[T Float] struct {
 	dropped        bool
 	cotangents     []T
 	entropies      []T
+	written        int // up to where cotangents are
 	sum            rowSums
 	least, most    float64 // of the log-ratio
 	suspect        float64 // not finite if any input was
@@ -111,15 +114,16 @@ func evaluateRow[T Float](w *worker, j *job[T], i int) rowSums {
 	if or&^1 != 0 {
 		return rowSums{err: j.check(*r)}
 	}
-	p := rowPass[T]{worker: w, job: j, row: r, full: int(tokens) == len(r.Mask), copies: float64(r.Count), cotangents: j.cotangents[i]}
+	p := rowPass[T]{worker: w, job: j, row: r, full: int(tokens) == len(r.Mask), copies: float64(r.Count)}
+	if j.cotangents != nil {
+		p.cotangents = j.cotangents[i]
+	}
 	if j.entropies != nil {
 		p.entropies = j.entropies[i]
 	}
-	if !p.full {
+	if tokens == 0 {
 		clear(p.cotangents)
 		clear(p.entropies)
-	}
-	if tokens == 0 {
 		return rowSums{}
 	}
 	p.run(int(tokens))
@@ -147,6 +151,8 @@ func (p *rowPass[T]) run(tokens int) {
 			p.evaluate()
 		}
 	}
+	clear(p.cotangents[min(p.written, len(p.cotangents)):])
+	clear(p.entropies[min(p.written, len(p.entropies)):])
 	p.finish(tokens)
 }
 
@@ -194,11 +200,13 @@ func (p *rowPass[T]) evaluate() {
 		p.penalty(o.KL)
 	}
 	if o.Policy != nil || o.KL != nil {
-		scatter(p.worker, p.cotangents, b.Coef)
+		p.scatter(p.cotangents, b.Coef)
 	}
 	if p.row.Entropies != nil {
 		p.entropy(o.Entropy)
 	}
+	last := p.segments[len(p.segments)-1]
+	p.written = last.from + last.n
 }
 
 // surrogate does the policy loss; it leaves the block's cotangents in Coef.
@@ -297,9 +305,11 @@ func (p *rowPass[T]) entropy(bonus *Entropy) {
 	if p.entropies == nil {
 		return
 	}
-	c := T(-bonus.Coefficient * p.rest)
+	c, written := T(-bonus.Coefficient*p.rest), p.written
 	for _, s := range p.segments {
-		fill := p.entropies[s.from : s.from+s.n]
+		clear(p.entropies[written:s.from])
+		written = s.from + s.n
+		fill := p.entropies[s.from:written]
 		for t := range fill {
 			fill[t] = c
 		}

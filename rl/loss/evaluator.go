@@ -15,7 +15,9 @@ type Result[T Float] struct {
 	// The terms, aggregated, without their coefficients; 0 where the objective lacks them.
 	Policy, KL, Entropy float64
 
-	Cotangents [][]T // d(Loss)/d(logp), shaped like the rows, 0 off the mask; of a critic, d/d(value)
+	// Cotangents is d(Loss)/d(logp), shaped like the rows, 0 off the mask; of a critic d(Loss)/d(value).
+	// It is nil of an entropy term alone.
+	Cotangents [][]T
 	// EntropyCotangents is d(Loss)/d(entropy); nil without an entropy bonus.
 	EntropyCotangents [][]T
 	Tally             Tally
@@ -31,6 +33,7 @@ type Evaluator[T Float] struct {
 	sums                  []rowSums
 	order                 []int
 	workers               []*worker
+	job                   job[T]
 	critic                Surrogate
 	criticRows            []Row[T]
 }
@@ -39,14 +42,18 @@ type Evaluator[T Float] struct {
 // plan. The result is valid until the evaluator's next call. The order of rows changes no bit of the
 // loss, the statistics or a row's cotangents.
 func (e *Evaluator[T]) Evaluate(o Objective, rows []Row[T], plan Plan) (Result[T], error) {
-	j := job[T]{objective: o, inputs: o.inputs(), rows: rows, plan: plan}
-	j.cotangents = e.cotangents.like(rows)
+	e.job = job[T]{objective: o, inputs: o.inputs(), rows: rows, plan: plan}
+	j := &e.job
+	defer func() { e.job = job[T]{} }() // the caller's rows are not kept
+	if o.Policy != nil || o.KL != nil {
+		j.cotangents = e.cotangents.like(rows)
+	}
 	if o.Entropy != nil && o.Entropy.Coefficient != 0 {
 		j.entropies = e.entropies.like(rows)
 	}
 	e.sums = slices.Grow(e.sums[:0], len(rows))[:len(rows)]
 	j.sums = e.sums
-	e.run(&j)
+	e.run(j)
 	for i := range e.sums {
 		if err := e.sums[i].err; err != nil {
 			return Result[T]{}, fmt.Errorf("evaluate loss of row %d: %w", i, err)
@@ -126,8 +133,7 @@ func (e *Evaluator[T]) run(j *job[T]) {
 }
 
 func spread[T Float](wait *sync.WaitGroup, j *job[T], w *worker, from, to int) {
-	shared := *j // the caller's stays on its stack
-	wait.Go(func() { shared.evaluate(w, from, to) })
+	wait.Go(func() { j.evaluate(w, from, to) })
 }
 
 func (j *job[T]) evaluate(w *worker, from, to int) {

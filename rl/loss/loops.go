@@ -20,6 +20,7 @@ type loops struct {
 	add     func(dst, x []float64)
 	window  func(w window, ratio, advantages, loss, coef []float64)
 	outside func(ratio, advantages []float64, b Bounds) outside
+	sigmoid func(p SAPO, ratio, advantages, loss, coef []float64)
 	value   func(v, old, ret []float64, width, half float64, loss, coef []float64)
 	k3      func(delta, value, gradient []float64)
 	mask    func(mask []int32) (sum, or int32)
@@ -264,6 +265,10 @@ func (b Bounds) of(r, advantage float64) (o outside) {
 
 // sigmoidLoop is SAPO's gate; scratch is overwritten.
 func sigmoidLoop(p SAPO, ratio, advantages, scratch, loss, coef []float64) {
+	if wide != nil {
+		wide.sigmoid(p, ratio, advantages, loss, coef)
+		return
+	}
 	gatePos, gateNeg := 4/p.TauPositive, 4/p.TauNegative
 	for t, r := range ratio {
 		tau := p.TauPositive
