@@ -18,7 +18,8 @@ func (BehaviourCloning) Inputs() Inputs { return 0 }
 // Bounds are none.
 func (BehaviourCloning) Bounds() Bounds { return Bounds{} }
 
-// Evaluate writes the block's losses and coefficients.
+// Evaluate writes the block's losses and coefficients. Objectives without a term that is not linear
+// take the shorter way of linear.go.
 func (BehaviourCloning) Evaluate(b *Block) {
 	for t, l := range b.LogProbs {
 		b.Loss[t], b.Coef[t] = -l, -1

@@ -41,16 +41,12 @@ func (w *worker) buffer(k int) []float64 { return w.buffers[k][:w.tokens] }
 func (w *worker) next(mask []int32, t int) int {
 	w.segments, w.tokens = w.segments[:0], 0
 	for t < len(mask) && w.tokens < BlockSize {
-		for t < len(mask) && mask[t] == 0 {
-			t++
-		}
-		from, end := t, min(len(mask), t+BlockSize-w.tokens)
-		for t < end && mask[t] != 0 {
-			t++
-		}
-		if n := t - from; n > 0 {
-			w.segments = append(w.segments, segment{from, n})
+		t += runLoop(mask[t:], 0)
+		n := runLoop(mask[t:min(len(mask), t+BlockSize-w.tokens)], 1)
+		if n > 0 {
+			w.segments = append(w.segments, segment{t, n})
 			w.tokens += n
+			t += n
 		}
 	}
 	return t
@@ -73,13 +69,13 @@ func gather[T Float](w *worker, buffer int, values []T) []float64 {
 	return dst
 }
 
-// scatter copies a block's values back to their tokens, and zeros to those off the mask before them.
-func (p *rowPass[T]) scatter(dst []T, src []float64) {
+// scatter copies a block's values times scale back to their tokens, and zeros to those off the mask before them.
+func (p *rowPass[T]) scatter(dst []T, src []float64, scale float64) {
 	k, written := 0, p.written
 	for _, s := range p.segments {
 		clear(dst[written:s.from])
 		written = s.from + s.n
-		narrowLoop(dst[s.from:written], src[k:k+s.n])
+		narrowLoop(dst[s.from:written], src[k:k+s.n], scale)
 		k += s.n
 	}
 }
@@ -93,6 +89,7 @@ type rowPass[T Float] struct {
 
 	copies         float64
 	policy, rest   float64 // weights of a token in the policy loss and in the penalties
+	bonus          T       // cotangent of a token's entropy
 	dropped        bool
 	cotangents     []T
 	entropies      []T
@@ -138,6 +135,9 @@ func evaluateRow[T Float](w *worker, j *job[T], i int) rowSums {
 func (p *rowPass[T]) run(tokens int) {
 	j := p.job
 	p.policy, p.rest = j.plan.Policy.Weight(tokens), j.plan.Penalty.Weight(tokens)*p.copies
+	if h := j.objective.Entropy; h != nil {
+		p.bonus = T(-h.Coefficient * p.rest)
+	}
 	if !j.inputs.ratios() {
 		p.policy *= p.copies // no advantage carries the copies' weight
 	}
@@ -146,14 +146,22 @@ func (p *rowPass[T]) run(tokens int) {
 	if j.inputs.has(Sequence) || j.objective.SequenceMask != nil {
 		p.means(tokens)
 	}
+	if j.linear {
+		p.linear()
+	} else {
+		p.blocks()
+	}
+	clear(p.cotangents[min(p.written, len(p.cotangents)):])
+	clear(p.entropies[min(p.written, len(p.entropies)):])
+	p.finish(tokens)
+}
+
+func (p *rowPass[T]) blocks() {
 	for t := 0; t < len(p.row.Mask); {
 		if t = p.step(t); p.tokens > 0 {
 			p.evaluate()
 		}
 	}
-	clear(p.cotangents[min(p.written, len(p.cotangents)):])
-	clear(p.entropies[min(p.written, len(p.entropies)):])
-	p.finish(tokens)
 }
 
 func (p *rowPass[T]) step(t int) int {
@@ -187,29 +195,40 @@ func (p *rowPass[T]) evaluate() {
 	o := &p.job.objective
 	b := &p.block
 	b.Loss, b.Coef, b.scratch = p.buffer(bufLoss), p.buffer(bufCoef), p.buffer(bufScratch)
-	if o.Policy != nil || o.KL != nil {
-		b.LogProbs = gather(p.worker, bufLogProbs, p.row.LogProbs)
-	}
-	switch {
-	case o.Policy != nil:
-		p.surrogate(o)
-	case o.KL != nil:
-		clear(b.Coef)
-	}
-	if o.KL != nil {
-		p.penalty(o.KL)
-	}
-	if o.Policy != nil || o.KL != nil {
-		p.scatter(p.cotangents, b.Coef)
+	if p.cotangents != nil {
+		p.logProbs(o)
 	}
 	if p.row.Entropies != nil {
-		p.entropy(o.Entropy)
+		p.entropy()
 	}
 	last := p.segments[len(p.segments)-1]
 	p.written = last.from + last.n
 }
 
-// surrogate does the policy loss; it leaves the block's cotangents in Coef.
+// logProbs does the terms that depend on the log-probabilities.
+func (p *rowPass[T]) logProbs(o *Objective) {
+	b, scale := &p.block, p.policy
+	b.LogProbs = gather(p.worker, bufLogProbs, p.row.LogProbs)
+	if o.Policy != nil {
+		p.surrogate(o)
+	}
+	switch {
+	case o.KL == nil:
+	case o.Policy == nil:
+		scale = o.KL.Coefficient * p.rest
+		p.penalty(o.KL, b.Coef)
+	default:
+		gradient := p.buffer(bufGradient)
+		p.penalty(o.KL, gradient)
+		scaleLoop(b.Coef, scale)
+		scaleLoop(gradient, o.KL.Coefficient*p.rest)
+		addLoop(b.Coef, gradient)
+		scale = 1
+	}
+	p.scatter(p.cotangents, b.Coef, scale)
+}
+
+// surrogate does the policy loss; it leaves the block's coefficients in Coef.
 func (p *rowPass[T]) surrogate(o *Objective) {
 	b, in := &p.block, p.job.inputs
 	if in.has(Behaviour) {
@@ -229,7 +248,6 @@ func (p *rowPass[T]) surrogate(o *Objective) {
 		return
 	}
 	p.loss += sum
-	scaleLoop(b.Coef, p.policy)
 }
 
 // behaviour gathers what the ratio is made of and counts statistics.
@@ -286,33 +304,26 @@ func (p *rowPass[T]) weigh(tis *TIS) {
 	mulLoop(b.Coef, b.Coef, weights)
 }
 
-// penalty adds the KL penalty's share to the block's cotangents.
-func (p *rowPass[T]) penalty(k *KL) {
-	b, delta, value, gradient := &p.block, p.buffer(bufDelta), p.buffer(bufScratch), p.buffer(bufGradient)
+// penalty does the KL penalty; gradient receives its derivative.
+func (p *rowPass[T]) penalty(k *KL, gradient []float64) {
+	b, delta, value := &p.block, p.buffer(bufDelta), p.buffer(bufScratch)
 	sum, _, _ := subLoop(delta, b.LogProbs, gather(p.worker, bufOther, p.row.Ref))
 	p.suspect += sum
 	k.estimate(delta, value, gradient)
 	p.kl += sumLoop(value)
-	if c := k.Coefficient * p.rest; c != 0 {
-		scaleLoop(gradient, c)
-		addLoop(b.Coef, gradient)
-	}
 }
 
 // entropy adds up the block's entropies; their cotangent is the same for each.
-func (p *rowPass[T]) entropy(bonus *Entropy) {
-	p.ents += sumLoop(gather(p.worker, bufOther, p.row.Entropies))
-	if p.entropies == nil {
-		return
-	}
-	c, written := T(-bonus.Coefficient*p.rest), p.written
+func (p *rowPass[T]) entropy() {
+	written := p.written
 	for _, s := range p.segments {
+		p.ents += totalLoop(p.row.Entropies[s.from : s.from+s.n])
+		if p.entropies == nil {
+			continue
+		}
 		clear(p.entropies[written:s.from])
 		written = s.from + s.n
-		fill := p.entropies[s.from:written]
-		for t := range fill {
-			fill[t] = c
-		}
+		fillLoop(p.entropies[s.from:written], p.bonus)
 	}
 }
 

@@ -10,7 +10,9 @@ var wide *loops
 
 type loops struct {
 	widen   func(dst []float64, src []float32)
-	narrow  func(dst []float32, src []float64)
+	narrow  func(dst []float32, src []float64, scale float64)
+	total   func(x []float32) float64
+	fill    func(dst []float32, v float32)
 	exp     func(dst, src []float64, limit float64)
 	sub     func(dst, a, b []float64) (sum, least, greatest float64)
 	sum     func(x []float64) float64
@@ -24,6 +26,7 @@ type loops struct {
 	value   func(v, old, ret []float64, width, half float64, loss, coef []float64)
 	k3      func(delta, value, gradient []float64)
 	mask    func(mask []int32) (sum, or int32)
+	run     func(mask []int32, value int32) int
 }
 
 // widenLoop copies to float64.
@@ -42,19 +45,48 @@ func widenLoop[T Float](dst []float64, src []T) {
 	}
 }
 
-// narrowLoop copies from float64.
-func narrowLoop[T Float](dst []T, src []float64) {
-	switch d := any(dst).(type) {
+// narrowLoop copies from float64, times scale.
+func narrowLoop[T Float](dst []T, src []float64, scale float64) {
+	if d, ok := any(dst).([]float32); ok && wide != nil {
+		wide.narrow(d, src, scale)
+		return
+	}
+	dst = dst[:len(src)]
+	for t, v := range src {
+		dst[t] = T(v * scale)
+	}
+}
+
+// totalLoop is Σ x, in four lanes.
+func totalLoop[T Float](x []T) float64 {
+	switch x := any(x).(type) {
 	case []float64:
-		copy(d, src)
+		return sumLoop(x)
 	case []float32:
 		if wide != nil {
-			wide.narrow(d, src)
-			return
+			return wide.total(x)
 		}
-		for t, v := range src {
-			d[t] = float32(v)
-		}
+	}
+	var s0, s1, s2, s3 float64
+	t := 0
+	for ; t+4 <= len(x); t += 4 {
+		y := x[t : t+4 : t+4]
+		s0, s1, s2, s3 = s0+float64(y[0]), s1+float64(y[1]), s2+float64(y[2]), s3+float64(y[3])
+	}
+	for ; t < len(x); t++ {
+		s0 += float64(x[t])
+	}
+	return (s0 + s2) + (s1 + s3)
+}
+
+// fillLoop sets every element.
+func fillLoop[T Float](dst []T, v T) {
+	if d, ok := any(dst).([]float32); ok && wide != nil {
+		wide.fill(d, float32(v))
+		return
+	}
+	for t := range dst {
+		dst[t] = v
 	}
 }
 
@@ -335,4 +367,17 @@ func maskLoop(mask []int32) (sum, or int32) {
 		or |= m
 	}
 	return sum, or
+}
+
+// runLoop is how many entries from the first on have the given value.
+func runLoop(mask []int32, value int32) int {
+	if wide != nil {
+		return wide.run(mask, value)
+	}
+	for t, m := range mask {
+		if m != value {
+			return t
+		}
+	}
+	return len(mask)
 }
