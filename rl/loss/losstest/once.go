@@ -27,15 +27,15 @@ func Once[T loss.Float](c Case, b Batch[T], e *loss.Evaluator[T]) (once func() e
 // and the plan over all of them.
 func Planned[T loss.Float](c Case, b Batch[T]) ([]loss.Row[T], loss.Plan, error) {
 	rows := make([]loss.Row[T], len(b.Rows))
-	masks := make([][]int32, len(b.Rows))
+	masks, counts := make([][]int32, len(b.Rows)), make([]int32, len(b.Rows))
 	for i, r := range b.Rows {
 		if c.Objective.Entropy == nil {
 			r.Entropies = nil
 		}
-		rows[i], masks[i] = r, r.Mask
+		rows[i], masks[i], counts[i] = r, r.Mask, r.Count
 	}
 	if c.Value != nil {
-		d, err := c.Objective.Aggregation.Denominator(masks, nil)
+		d, err := c.Objective.Aggregation.Denominator(masks, counts)
 		return rows, loss.Plan{Policy: d, Penalty: d}, err
 	}
 	plan, err := loss.Prepare(c.Objective, rows, rand.New(rand.NewPCG(7, 7)))

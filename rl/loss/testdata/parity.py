@@ -37,7 +37,8 @@ def cispo(b, p):
 
 
 def sapo(b, p):
-    tau = torch.where(b["adv"] > 0, p["tau_positive"], p["tau_negative"]).to(b["adv"].dtype)
+    a = b["adv"]
+    tau = torch.where(a > 0, a.new_tensor(p["tau_positive"]), a.new_tensor(p["tau_negative"]))
     return -(4 / tau) * torch.sigmoid(tau * (ratio(b) - 1)) * b["adv"]
 
 
