@@ -6,80 +6,6 @@ import "math"
 // to float64; every term works on a block; the cotangents go back to where their tokens lie. What
 // lies off the mask is never read.
 
-// segment is a run of tokens under the mask.
-type segment struct{ from, n int }
-
-// worker is the scratch space of one goroutine.
-type worker struct {
-	block    Block // its slices are cut from the buffers for each block
-	buffers  [11][BlockSize]float64
-	marks    [BlockSize]int32
-	segments []segment
-	tokens   int // of the segments
-}
-
-// What each buffer holds.
-const (
-	bufLogProbs = iota
-	bufOld
-	bufAdvantages
-	bufLogRatio
-	bufRatio
-	bufLoss
-	bufCoef
-	bufScratch
-	bufOther // rollout or reference log-probabilities, entropies
-	bufDelta
-	bufGradient
-)
-
-func newWorker() *worker { return &worker{segments: make([]segment, 0, BlockSize)} }
-
-func (w *worker) buffer(k int) []float64 { return w.buffers[k][:w.tokens] }
-
-// next finds the next block's tokens from position t on and returns where it ended.
-func (w *worker) next(mask []int32, t int) int {
-	w.segments, w.tokens = w.segments[:0], 0
-	for t < len(mask) && w.tokens < BlockSize {
-		t += runLoop(mask[t:], 0)
-		n := runLoop(mask[t:min(len(mask), t+BlockSize-w.tokens)], 1)
-		if n > 0 {
-			w.segments = append(w.segments, segment{t, n})
-			w.tokens += n
-			t += n
-		}
-	}
-	return t
-}
-
-// whole is next for a row whose tokens are all under the mask.
-func (w *worker) whole(mask []int32, t int) int {
-	n := min(BlockSize, len(mask)-t)
-	w.segments, w.tokens = append(w.segments[:0], segment{t, n}), n
-	return t + n
-}
-
-// gather copies the block's tokens into a buffer.
-func gather[T Float](w *worker, buffer int, values []T) []float64 {
-	dst, k := w.buffer(buffer), 0
-	for _, s := range w.segments {
-		widenLoop(dst[k:k+s.n], values[s.from:s.from+s.n])
-		k += s.n
-	}
-	return dst
-}
-
-// scatter copies a block's values times scale back to their tokens, and zeros to those off the mask before them.
-func (p *rowPass[T]) scatter(dst []T, src []float64, scale float64) {
-	k, written := 0, p.written
-	for _, s := range p.segments {
-		clear(dst[written:s.from])
-		written = s.from + s.n
-		narrowLoop(dst[s.from:written], src[k:k+s.n], scale)
-		k += s.n
-	}
-}
-
 // rowPass is the state of one row's evaluation.
 type rowPass[T Float] struct {
 	*worker
@@ -186,7 +112,8 @@ func (p *rowPass[T]) means(tokens int) {
 	p.block.MeanLogRatio, p.block.MeanAdvantage = ratios/n, advantages/n
 	p.suspect += ratios + advantages
 	if m := p.job.objective.SequenceMask; m != nil {
-		p.dropped = !m.Keep(p.block.MeanAdvantage, p.block.MeanLogRatio)
+		// With the same sums as Prepare: a shrinking denominator counts exactly the rows that stay.
+		p.dropped = !m.Keep(rowMeans(*p.row))
 	}
 }
 
@@ -228,105 +155,6 @@ func (p *rowPass[T]) logProbs(o *Objective) {
 	p.scatter(p.cotangents, b.Coef, scale)
 }
 
-// surrogate does the policy loss; it leaves the block's coefficients in Coef.
-func (p *rowPass[T]) surrogate(o *Objective) {
-	b, in := &p.block, p.job.inputs
-	if in.has(Behaviour) {
-		p.behaviour(in)
-	}
-	if in.has(Marked) {
-		p.gatherMarks()
-	}
-	o.Policy.Evaluate(b)
-	if o.TIS != nil {
-		p.weigh(o.TIS)
-	}
-	sum := sumLoop(b.Loss)
-	p.suspect += sum
-	if p.dropped {
-		clear(b.Coef)
-		return
-	}
-	p.loss += sum
-}
-
-// behaviour gathers what the ratio is made of and counts statistics.
-func (p *rowPass[T]) behaviour(in Inputs) {
-	b := &p.block
-	b.Old = gather(p.worker, bufOld, p.row.Old)
-	b.Advantages = gather(p.worker, bufAdvantages, p.row.Advantages)
-	b.LogRatio, b.Ratio = p.buffer(bufLogRatio), p.buffer(bufRatio)
-	if in.has(values) {
-		p.suspect += sumLoop(b.Old)
-		return
-	}
-	sum, least, most := subLoop(b.LogRatio, b.LogProbs, b.Old)
-	b.least, b.greatest = least, most
-	p.sum.tally.drift += p.copies * sum
-	p.suspect += sum
-	p.least, p.most = min(p.least, least), max(p.most, most)
-	p.greatestOld = max(p.greatestOld, maxLoop(b.Old))
-	if !in.has(Ratios) {
-		return
-	}
-	expLoop(b.Ratio, b.LogRatio, LogRatioClamp)
-	if bounds := p.job.objective.Policy.Bounds(); bounds.High > 0 {
-		p.sum.tally.outside.add(outsideLoop(b.Ratio, b.Advantages, bounds), p.copies)
-	}
-}
-
-func (p *rowPass[T]) gatherMarks() {
-	k := 0
-	p.block.Marks = p.marks[:p.tokens]
-	for _, s := range p.segments {
-		k += copy(p.block.Marks[k:], p.row.Marks[s.from:s.from+s.n])
-	}
-	n, _ := maskLoop(p.block.Marks)
-	p.sum.tally.marked += p.copies * float64(n)
-}
-
-// weigh multiplies by the weights of truncated importance sampling.
-func (p *rowPass[T]) weigh(tis *TIS) {
-	b, weights := &p.block, p.buffer(bufDelta)
-	sum, _, _ := subLoop(weights, b.Old, gather(p.worker, bufOther, p.row.Rollout))
-	p.suspect += sum
-	expLoop(weights, weights, LogRatioClamp)
-	capped := 0.0
-	for t, v := range weights {
-		if v > tis.Cap {
-			weights[t] = tis.Cap
-			capped++
-		}
-	}
-	p.sum.tally.capped += p.copies * capped
-	p.sum.tally.tis += p.copies * sumLoop(weights)
-	mulLoop(b.Loss, b.Loss, weights)
-	mulLoop(b.Coef, b.Coef, weights)
-}
-
-// penalty does the KL penalty; gradient receives its derivative.
-func (p *rowPass[T]) penalty(k *KL, gradient []float64) {
-	b, delta, value := &p.block, p.buffer(bufDelta), p.buffer(bufScratch)
-	sum, _, _ := subLoop(delta, b.LogProbs, gather(p.worker, bufOther, p.row.Ref))
-	p.suspect += sum
-	k.estimate(delta, value, gradient)
-	p.kl += sumLoop(value)
-}
-
-// entropy adds up the block's entropies; their cotangent is the same for each.
-func (p *rowPass[T]) entropy() {
-	written := p.written
-	for _, s := range p.segments {
-		p.ents += totalLoop(p.row.Entropies[s.from : s.from+s.n])
-		if p.entropies == nil {
-			continue
-		}
-		clear(p.entropies[written:s.from])
-		written = s.from + s.n
-		fillLoop(p.entropies[s.from:written], p.bonus)
-	}
-}
-
 // finish turns the token sums into the row's contributions.
 func (p *rowPass[T]) finish(tokens int) {
 	s, n := &p.sum, p.copies
@@ -346,5 +174,16 @@ func (p *rowPass[T]) finish(tokens int) {
 	if bounds := p.job.objective.Policy.Bounds(); p.job.inputs.has(Sequence) && bounds.High > 0 {
 		t.ratios = n
 		t.outside.add(bounds.of(SequenceRatio(p.block.MeanLogRatio), p.block.MeanAdvantage), n)
+	}
+}
+
+// scatter copies a block's values times scale back to their tokens, and zeros to those off the mask before them.
+func (p *rowPass[T]) scatter(dst []T, src []float64, scale float64) {
+	k, written := 0, p.written
+	for _, s := range p.segments {
+		clear(dst[written:s.from])
+		written = s.from + s.n
+		narrowLoop(dst[s.from:written], src[k:k+s.n], scale)
+		k += s.n
 	}
 }

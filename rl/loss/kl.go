@@ -128,3 +128,18 @@ func (k KL) estimate(delta, value, gradient []float64) {
 		copy(gradient, delta)
 	}
 }
+
+// k3Loop is k3 and its derivative of every Δ; delta may not be value or gradient.
+func k3Loop(delta, value, gradient []float64) {
+	if wide != nil {
+		wide.k3(delta, value, gradient)
+		return
+	}
+	for t, d := range delta {
+		gradient[t] = -d
+	}
+	expLoop(value, gradient, LogRatioClamp)
+	for t, d := range delta {
+		value[t], gradient[t] = k3(-d, value[t]-1)
+	}
+}

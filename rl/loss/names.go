@@ -1,5 +1,7 @@
 package loss
 
+// The names under which recipes, benchmarks and `methods` know the losses.
+
 // Names lists the losses as recipes and reports spell them.
 func Names() []string {
 	return []string{

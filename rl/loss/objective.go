@@ -83,8 +83,13 @@ func DefaultMode(s Surrogate) Mode {
 // NeedsMinibatch reports whether rows can be evaluated only after Prepare has seen the log-probabilities
 // of the whole mini-batch: covariance rules and the shrinking sequence mask.
 func (o Objective) NeedsMinibatch() bool {
-	return o.inputs().has(Marked) || o.SequenceMask != nil && o.SequenceMask.Shrink
+	r, _, _, _ := rule(o.Policy)
+	return o.NeedsMarks() && r.Scope != ScopeMicrobatch || o.SequenceMask != nil && o.SequenceMask.Shrink
 }
+
+// NeedsMarks reports whether rows need the Marks that Prepare makes. Where NeedsMinibatch is false
+// all the same, prepare each micro-batch by itself for them and keep the mini-batch's Plan.
+func (o Objective) NeedsMarks() bool { return o.inputs().has(Marked) }
 
 // Plan is what every micro-batch of a mini-batch shares. Where a batch is spread over ranks, add the
 // ranks' denominators.
@@ -113,7 +118,7 @@ func Prepare[T Float](o Objective, rows []Row[T], rng *rand.Rand) (Plan, error) 
 	}
 	masks, kept, counts := make([][]int32, len(rows)), make([][]int32, len(rows)), make([]int32, len(rows))
 	for i, r := range rows {
-		if err := checkPrepared(r, o.NeedsMinibatch()); err != nil {
+		if err := checkPrepared(r, o.NeedsMinibatch() || o.NeedsMarks()); err != nil {
 			return Plan{}, fmt.Errorf("prepare row %d: %w", i, err)
 		}
 		masks[i], kept[i], counts[i] = r.Mask, r.Mask, r.Count
@@ -129,7 +134,7 @@ func Prepare[T Float](o Objective, rows []Row[T], rng *rand.Rand) (Plan, error) 
 	if plan.Penalty, err = o.Aggregation.Denominator(masks, counts); err != nil {
 		return Plan{}, err
 	}
-	if o.inputs().has(Marked) {
+	if o.NeedsMarks() {
 		if _, _, draws, ok := rule(o.Policy); !ok || draws && rng == nil {
 			return Plan{}, fmt.Errorf("prepare mini-batch: %s needs a covariance rule and a random stream", o.Policy.Name())
 		}

@@ -37,3 +37,30 @@ func (p SAPO) Evaluate(b *Block) {
 	sigmoidLoop(p, b.Ratio, b.Advantages, b.scratch, b.Loss, b.Coef)
 	b.dropClamped()
 }
+
+// sigmoidLoop is SAPO's gate; scratch is overwritten.
+func sigmoidLoop(p SAPO, ratio, advantages, scratch, loss, coef []float64) {
+	if wide != nil {
+		wide.sigmoid(p, ratio, advantages, loss, coef)
+		return
+	}
+	gatePos, gateNeg := 4/p.TauPositive, 4/p.TauNegative
+	for t, r := range ratio {
+		tau := p.TauPositive
+		if advantages[t] <= 0 {
+			tau = p.TauNegative
+		}
+		scratch[t] = tau * (1 - r)
+	}
+	expLoop(scratch, scratch, expLimit)
+	for t, r := range ratio {
+		a, e := advantages[t], scratch[t]
+		gate := gatePos
+		if a <= 0 {
+			gate = gateNeg
+		}
+		sigma := 1 / (1 + e)
+		loss[t] = -a * gate * sigma
+		coef[t] = -a * (4 * sigma * (e * sigma) * r)
+	}
+}

@@ -65,3 +65,20 @@ func (e *Evaluator[T]) EvaluateValues(v ValueClip, rows []ValueRow[T], d Denomin
 	}
 	return e.Evaluate(Objective{Policy: e.critic}, e.criticRows, Plan{Policy: d, Penalty: d})
 }
+
+// valueLoop is the critic's clipped square.
+func valueLoop(v, old, ret []float64, width, half float64, loss, coef []float64) {
+	if wide != nil {
+		wide.value(v, old, ret, width, half, loss, coef)
+		return
+	}
+	for t, x := range v {
+		d := x - ret[t]
+		c := min(max(x, old[t]-width), old[t]+width) - ret[t]
+		if d*d >= c*c {
+			loss[t], coef[t] = half*d*d, 2*half*d
+		} else {
+			loss[t], coef[t] = half*c*c, 0
+		}
+	}
+}

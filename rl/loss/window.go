@@ -48,3 +48,26 @@ func (w *window) at(r float64, negative bool) (v, g float64) {
 	}
 	return r, r
 }
+
+// windowLoop writes −A·v(r) and −A·g(r).
+func windowLoop(w *window, ratio, advantages, loss, coef []float64) {
+	if wide != nil {
+		wide.window(*w, ratio, advantages, loss, coef)
+		return
+	}
+	advantages, loss, coef = advantages[:len(ratio)], loss[:len(ratio)], coef[:len(ratio)]
+	for t, r := range ratio {
+		a := advantages[t]
+		p := &w.positive
+		if a < 0 {
+			p = &w.negative
+		}
+		v, g := r, r
+		if r < p.lo {
+			v, g = p.lossLo, p.coefLo
+		} else if r > p.hi {
+			v, g = p.lossHi, p.coefHi
+		}
+		loss[t], coef[t] = -a*v, -a*g
+	}
+}
