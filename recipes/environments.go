@@ -94,14 +94,19 @@ func environmentNamed(name string) environment {
 	return environments[i]
 }
 
+// around is the slot table of what surrounds a method; nothing changes it.
+var around = append([]method.Slot{taskSlot()}, surroundings()...)
+
 // Slots returns every place where a recipe makes a named choice: those around the method, then the
 // method's own.
-func Slots() []method.Slot {
+func Slots() []method.Slot { return slices.Concat(around, method.Slots()) }
+
+func taskSlot() method.Slot {
 	task := method.Slot{Name: "environment.name", Doc: "the task"}
 	for _, e := range environments {
 		task.Choices = append(task.Choices, method.Choice{Name: e.name, Doc: e.doc, Planned: e.planned})
 	}
-	return slices.Concat([]method.Slot{task}, surroundings(), method.Slots())
+	return task
 }
 
 // surroundings are the slots of the policy, the rollout and the optimiser.
@@ -142,15 +147,16 @@ func surroundings() []method.Slot {
 func (r *Recipe) Planned() []string {
 	var missing []string
 	for _, p := range method.PicksOf(*r, Slots()) {
-		if text := r.missing(p); text != "" {
+		if text := missingFor(p); text != "" {
 			missing = append(missing, text)
 		}
 	}
 	return missing
 }
 
-func (r *Recipe) missing(p method.Pick) string {
-	for _, s := range Slots()[:len(Slots())-len(method.Slots())] {
+// missingFor says why a pick cannot run yet, or "".
+func missingFor(p method.Pick) string {
+	for _, s := range around {
 		if s.Name != p.Slot {
 			continue
 		}

@@ -45,10 +45,11 @@ func Dimensions() []Dimension {
 	return []Dimension{LossAggregation, ImportanceClip, DynamicFiltering, AdvantageDesign}
 }
 
-// Slots returns the slot table. What it returns is the caller's.
-func Slots() []Slot {
-	return slices.Concat(advantageSlots(), lossSlots(), termSlots(), resampleSlots(), rewardSlots(), stepSlots())
-}
+// slots is the slot table; nothing changes it.
+var slots = slices.Concat(advantageSlots(), lossSlots(), termSlots(), resampleSlots(), rewardSlots(), stepSlots())
+
+// Slots returns the slot table, in the order of a recipe's sections.
+func Slots() []Slot { return slices.Clone(slots) }
 
 // IsSwitch reports whether the slot is on or off.
 func (s Slot) IsSwitch() bool { return len(s.Choices) == 1 && s.Choices[0].Name == On }
