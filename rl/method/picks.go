@@ -6,7 +6,10 @@ import (
 )
 
 // Pick is the choice made in a slot.
-type Pick struct{ Slot, Choice string }
+type Pick struct {
+	Slot   string `json:"slot"`
+	Choice string `json:"choice"`
+}
 
 func (p Pick) choice() (Choice, bool) {
 	for _, s := range slots {
