@@ -156,10 +156,14 @@ func (c *check) execute(ctx context.Context, m schema.Manifest) (schema.Ref, err
 		out, err := Resample{c.deps}.Execute(ctx, in)
 		return out.Manifest, err
 	case m.Stage == wire.StageAdvantage && len(inputs) >= 3:
+		in := wire.AdvantageInput{Scope: scope}
 		last := len(inputs)
-		out, err := ComputeAdvantages{c.deps}.Execute(ctx, wire.AdvantageInput{
-			Scope: scope, Turns: inputs[:last-2], Rewards: inputs[last-2], Selection: inputs[last-1],
-		})
+		if p, err := schema.ParseManifestKey(inputs[last-1].Key); err == nil && p.Stage == wire.StageForward {
+			last--
+			in.Outputs = inputs[last]
+		}
+		in.Turns, in.Rewards, in.Selection = inputs[:last-2], inputs[last-2], inputs[last-1]
+		out, err := ComputeAdvantages{c.deps}.Execute(ctx, in)
 		return out.Manifest, err
 	}
 	return schema.Ref{}, fmt.Errorf("%w: %s names %d inputs, which is not what its stage reads", commit.ErrDamaged, m.ManifestKey(), len(m.Inputs))

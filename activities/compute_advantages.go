@@ -18,6 +18,9 @@ type ComputeAdvantages struct{ *Deps }
 func (a ComputeAdvantages) Execute(ctx context.Context, in wire.AdvantageInput) (wire.Advantages, error) {
 	out := wire.Advantages{}
 	inputs := append(slices.Clone(in.Turns), in.Rewards, in.Selection)
+	if in.Outputs != (schema.Ref{}) {
+		inputs = append(inputs, in.Outputs)
+	}
 	s := spec{scope: in.Scope, stage: wire.StageAdvantage, turn: -1, shard: -1, inputs: inputs}
 	err := execute(ctx, a.Deps, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
 		recipe, err := a.recipe(ctx, in.Scope)
@@ -58,7 +61,56 @@ func (a ComputeAdvantages) batch(ctx context.Context, in wire.AdvantageInput, re
 	if err != nil {
 		return nil, err
 	}
-	return buildBatch(selection, rewards, turns, recipe.Advantage)
+	batch, err := buildBatch(selection, rewards, turns, recipe.Advantage)
+	if err != nil {
+		return nil, err
+	}
+	return batch, a.addOutputs(ctx, in, recipe, batch)
+}
+
+// addOutputs puts what the update needs of other policies beside the batch's rows.
+func (a ComputeAdvantages) addOutputs(ctx context.Context, in wire.AdvantageInput, recipe *recipes.Recipe, batch []schema.BatchRow) error {
+	if !recipe.Outputs().Any() {
+		return nil
+	}
+	if in.Outputs == (schema.Ref{}) {
+		return refuse(wire.FailRefused, "the recipe needs token outputs, and step %d of run %s has committed none", in.Step, in.Run)
+	}
+	outputs, err := read[schema.TokenOutputsRow](ctx, a.Deps, in.Outputs)
+	if err != nil {
+		return err
+	}
+	return joinOutputs(batch, outputs, recipe)
+}
+
+// joinOutputs joins the batch with its token outputs.
+func joinOutputs(batch []schema.BatchRow, outputs []schema.TokenOutputsRow, recipe *recipes.Recipe) error {
+	of := make(map[string]schema.TokenOutputsRow, len(outputs))
+	for _, o := range outputs {
+		of[o.TrajectoryID] = o
+	}
+	for i := range batch {
+		row := &batch[i]
+		o, ok := of[row.TrajectoryID]
+		if !ok {
+			return refuse(wire.FailRefused, "trajectory %s is kept and has no token outputs: it was not kept when the step's forward pass ran, and another needs the engine; "+
+				"replay through resample alone to see the selection, or run the recipe again with the settings: ropewalk run RECIPE --set path=value", row.TrajectoryID)
+		}
+		if recipe.Outputs().OldLogProbs {
+			if recipe.Loss.TIS != nil {
+				row.RolloutLogProbs = row.OldLogProbs
+			}
+			if row.OldLogProbs = o.OldLogProbs; row.OldLogProbs == nil {
+				return refuse(wire.FailRefused, "the token outputs of trajectory %s hold no log-probabilities of the policy, which the recipe needs", row.TrajectoryID)
+			}
+		}
+		if recipe.Loss.KL != nil {
+			if row.ReferenceLogProbs = o.ReferenceLogProbs; row.ReferenceLogProbs == nil {
+				return refuse(wire.FailRefused, "the token outputs of trajectory %s hold no log-probabilities of the reference, which the recipe needs", row.TrajectoryID)
+			}
+		}
+	}
+	return nil
 }
 
 // buildBatch joins the kept rows with their rewards and turns, in canonical order.

@@ -24,10 +24,12 @@ type slot struct {
 	// resident is the digest of what is loaded; "" when unknown, e.g. after a failed update.
 	resident  string
 	optimizer bool
+	// others are the digests of what is loaded under other roles than the policy's.
+	others map[policy.Role]string
 }
 
 func newSlot(record *commit.Writer, engine policy.Engine, scratch string) *slot {
-	return &slot{record: record, engine: engine, scratch: scratch}
+	return &slot{record: record, engine: engine, scratch: scratch, others: map[policy.Role]string{}}
 }
 
 // use runs fn with ref's checkpoint resident, with its optimiser state where asked for.
@@ -35,9 +37,25 @@ func (s *slot) use(ctx context.Context, ref wire.PolicyRef, optimizer bool, fn f
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.resident != ref.Digest || (optimizer && !s.optimizer) {
-		if err := s.load(ctx, ref, optimizer); err != nil {
+		s.resident = ""
+		if err := s.load(ctx, policy.RolePolicy, ref, optimizer); err != nil {
 			return err
 		}
+		s.resident, s.optimizer = ref.Digest, optimizer
+	}
+	return fn(s.engine)
+}
+
+// useAs runs fn with ref's checkpoint resident under another role than the policy's, which stays.
+func (s *slot) useAs(ctx context.Context, role policy.Role, ref wire.PolicyRef, fn func(policy.Engine) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.others[role] != ref.Digest {
+		delete(s.others, role)
+		if err := s.load(ctx, role, ref, false); err != nil {
+			return err
+		}
+		s.others[role] = ref.Digest
 	}
 	return fn(s.engine)
 }
@@ -45,8 +63,7 @@ func (s *slot) use(ctx context.Context, ref wire.PolicyRef, optimizer bool, fn f
 // forget makes the next use load its checkpoint again: what is resident has changed or is in doubt.
 func (s *slot) forget() { s.resident = "" }
 
-func (s *slot) load(ctx context.Context, ref wire.PolicyRef, optimizer bool) error {
-	s.resident = ""
+func (s *slot) load(ctx context.Context, role policy.Role, ref wire.PolicyRef, optimizer bool) error {
 	dir, err := os.MkdirTemp(s.scratch, "load-")
 	if err != nil {
 		return fmt.Errorf("make a folder for checkpoint %s: %w", ref.Digest, err)
@@ -62,10 +79,9 @@ func (s *slot) load(ctx context.Context, ref wire.PolicyRef, optimizer bool) err
 	if err := fetchCheckpoint(ctx, s.record, *manifest.Checkpoint, dir, optimizer); err != nil {
 		return err
 	}
-	if err := s.engine.Load(ctx, policy.RolePolicy, dir, optimizer); err != nil {
+	if err := s.engine.Load(ctx, role, dir, optimizer); err != nil {
 		return fmt.Errorf("load checkpoint %s: %w", manifest.Checkpoint.Prefix, err)
 	}
-	s.resident, s.optimizer = ref.Digest, optimizer
 	return nil
 }
 

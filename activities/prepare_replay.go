@@ -113,6 +113,10 @@ func (a PrepareReplay) findInputs(ctx context.Context, p *replayPlan, out *wire.
 			return err
 		}
 		p.reads(schema.Turns, out.Turns...)
+		if refs := p.made.refs[wire.StageForward]; len(refs) > 0 {
+			out.Outputs = refs[0]
+			p.reads(schema.TokenOutputs, out.Outputs)
+		}
 		if !p.has(wire.StageResample) {
 			if out.Selection, err = p.made.one(wire.StageResample, wire.StageAdvantage); err != nil {
 				return err

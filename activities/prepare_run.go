@@ -136,7 +136,7 @@ func (a PrepareRun) catalogue(ctx context.Context, run string, r recipes.Recipe)
 func plan(r recipes.Recipe) wire.Plan {
 	p := wire.Plan{
 		Recipe: r.Name, Seed: r.Seed, Steps: r.Steps, MaxTurns: r.Rollout.MaxTurns,
-		EvaluateEvery: r.Evaluation.Every, BatchRows: r.Rollout.Prompts * r.Rollout.Oversample,
+		Forward: r.Outputs().Any(), EvaluateEvery: r.Evaluation.Every, BatchRows: r.Rollout.Prompts * r.Rollout.Oversample,
 	}
 	if r.Rollout.ShardGroups > 0 {
 		p.Shards = (r.Rollout.Prompts + r.Rollout.ShardGroups - 1) / r.Rollout.ShardGroups

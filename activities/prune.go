@@ -23,9 +23,11 @@ type Pruned struct {
 
 // prune deletes checkpoints of steps before the latest keep_last that are neither an every-th
 // step's nor among the keep_best evaluated. A step whose update changed nothing has its
-// predecessor's checkpoint, which is kept as long as any such step is. The note is put first, so
+// predecessor's checkpoint, which is kept as long as any such step is; so is the one that is the next
+// step's reference. The note is put first, so
 // that what is half deleted is known to be pruned. It returns the steps that it pruned now.
-func (d *Deps) prune(ctx context.Context, scope wire.Scope, keep recipes.Checkpoint) ([]int, error) {
+func (d *Deps) prune(ctx context.Context, scope wire.Scope, recipe *recipes.Recipe) ([]int, error) {
+	keep, reference := recipe.Checkpoint, recipe.ReferenceStep(scope.Step+1)
 	present, err := d.checkpointSteps(ctx, scope.Run)
 	if err != nil {
 		return nil, err
@@ -38,7 +40,9 @@ func (d *Deps) prune(ctx context.Context, scope wire.Scope, keep recipes.Checkpo
 	if err != nil {
 		return nil, err
 	}
-	kept := func(step int) bool { return bySchedule(step, scope.Step, keep) || slices.Contains(best, step) }
+	kept := func(step int) bool {
+		return bySchedule(step, scope.Step, keep) || slices.Contains(best, step) || step == reference
+	}
 	var pruned []int
 	for _, step := range present {
 		needed, err := d.needed(ctx, scope, step, kept)

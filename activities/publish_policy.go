@@ -32,6 +32,6 @@ func (a PublishPolicy) Execute(ctx context.Context, in wire.PublishInput) (wire.
 	if err != nil {
 		return out, classify(err)
 	}
-	out.Pruned, err = a.prune(ctx, in.Scope, recipe.Checkpoint)
+	out.Pruned, err = a.prune(ctx, in.Scope, recipe)
 	return out, classify(err)
 }

@@ -20,6 +20,7 @@ func (d *Deps) Register(w worker.ActivityRegistry) {
 		wire.ScoreRewards:         ScoreRewards{d}.Execute,
 		wire.CommitStages:         CommitStages{d}.Execute,
 		wire.Resample:             Resample{d}.Execute,
+		wire.ComputeTokenOutputs:  ComputeTokenOutputs{d}.Execute,
 		wire.ComputeAdvantages:    ComputeAdvantages{d}.Execute,
 		wire.UpdatePolicy:         UpdatePolicy{d}.Execute,
 		wire.PublishPolicy:        PublishPolicy{d}.Execute,

@@ -5,12 +5,9 @@ import (
 	"fmt"
 
 	"github.com/ropewalk/ropewalk/activities/wire"
-	"github.com/ropewalk/ropewalk/internal/seed"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/learner"
 	"github.com/ropewalk/ropewalk/recipes"
-	"github.com/ropewalk/ropewalk/rl/loss"
-	"github.com/ropewalk/ropewalk/rl/schedule"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -106,24 +103,6 @@ func (d *Deps) readBatch(ctx context.Context, ref schema.Ref) ([]schema.BatchRow
 	return batch, nil
 }
 
-func learnerConfig(recipe *recipes.Recipe, step int) (learner.Config, error) {
-	lr, err := schedule.LearningRate(schedule.Kind(recipe.Optimizer.Decay), recipe.Optimizer.LR, recipe.Optimizer.WarmupSteps, recipe.Steps, step-1)
-	if err != nil {
-		return learner.Config{}, err
-	}
-	options := stepOptions(recipe.Optimizer)
-	options.LR = lr
-	return learner.Config{
-		Step: int32(step), Minibatches: recipe.Optimizer.Minibatches, Epochs: recipe.Optimizer.Epochs,
-		MicrobatchTokens: recipe.Optimizer.MicrobatchTokens,
-		Surrogate:        loss.PPOClip{Low: recipe.Loss.ClipLow, High: recipe.Loss.ClipHigh, Dual: recipe.Loss.DualClip},
-		Aggregation:      loss.Aggregation{Mode: loss.Mode(recipe.Loss.Aggregation), Horizon: recipe.Rollout.MaxTokens},
-		Temperature:      recipe.Rollout.Temperature,
-		Optimizer:        options,
-		Shuffle:          seed.Rand("update/shuffle", recipe.Seed, uint64(step)),
-	}, nil
-}
-
 func stepOptions(o recipes.Optimizer) policy.StepOptions {
 	return policy.StepOptions{LR: o.LR, Beta1: o.Beta1, Beta2: o.Beta2, Epsilon: o.Epsilon, WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm}
 }
@@ -137,5 +116,16 @@ func means(out *wire.Updated, rows []schema.UpdateRow) {
 		out.Entropy += r.Entropy / n
 		out.ClipFraction += r.ClipFraction / n
 		out.GradNorm += r.GradNorm / n
+		if r.ReferenceKL != nil {
+			out.ReferenceKL = new(*r.ReferenceKL/n + value(out.ReferenceKL))
+		}
 	}
+}
+
+// value is 0 where there is none.
+func value(x *float64) float64 {
+	if x == nil {
+		return 0
+	}
+	return *x
 }

@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"context"
+	"time"
 
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -15,6 +16,10 @@ const (
 // kindActivity is the timings' kind for an activity execution.
 const kindActivity = "activity"
 
+// Standstill is the longest gap between activities that counts as a run's own time: a worker that
+// dies is missed after so long.
+const Standstill = 10 * time.Second
+
 // RunFigures say how much a run did and where its time went. Times are in seconds.
 type RunFigures struct {
 	Trajectories int64 // assembled over all steps
@@ -22,10 +27,13 @@ type RunFigures struct {
 	ToolCalls    int64 // executed over all steps
 	Tokens       int64 // sampled over all steps
 	// RLSeconds is the window from the first prompts stage's start to the last publish stage's end,
-	// less the evaluations inside it.
-	RLSeconds        float64
-	WarmStartSeconds float64
-	EvalSeconds      float64
+	// less the evaluations and standstills inside it.
+	RLSeconds float64
+	// StandstillSeconds adds up the gaps of more than Standstill inside the window in which nothing
+	// executed: the run was paused, parked or interrupted.
+	StandstillSeconds float64
+	WarmStartSeconds  float64
+	EvalSeconds       float64
 	// StageSeconds holds for each stage the time, inside the window, in which at least one of its
 	// activities executed. Stages overlap, so the sum may exceed RLSeconds.
 	StageSeconds map[string]float64
@@ -129,8 +137,14 @@ func Measure(rows []schema.TimingRow) RunFigures {
 			out.StageSeconds[stage] = inside
 		}
 	}
+	for _, gap := range gaps(all, window) {
+		if gap > Standstill.Seconds() {
+			out.StandstillSeconds += gap
+		}
+	}
+	out.RLSeconds -= out.StandstillSeconds
 	if out.RLSeconds > 0 {
-		out.OrchestrationShare = (length - covered(within(all, window))) / out.RLSeconds
+		out.OrchestrationShare = (length - out.StandstillSeconds - covered(within(all, window))) / out.RLSeconds
 	}
 	return out
 }

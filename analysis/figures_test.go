@@ -46,6 +46,17 @@ func TestMeasure(t *testing.T) {
 			},
 		},
 		{
+			// window 10 … 50; nobody's: 12–13, 14–24 and 30–45, of which the last is a standstill
+			name: "a gap of more than ten seconds is a standstill",
+			rows: []schema.TimingRow{
+				ran(schema.StagePrompts, 10, 12), ran(schema.StageRollout, 13, 14), ran(schema.StageUpdate, 24, 30), ran(schema.StagePublish, 45, 50),
+			},
+			want: analysis.RunFigures{
+				RLSeconds: 25, StandstillSeconds: 15, OrchestrationShare: 11.0 / 25,
+				StageSeconds: map[string]float64{"prompts": 2, "rollout": 1, "update": 6, "publish": 5},
+			},
+		},
+		{
 			// window 10 … 30, evaluations 14–18 within, 0–5 before and 29–35 across its end: 20 − 4 − 1
 			name: "evaluations are not reinforcement learning",
 			rows: []schema.TimingRow{

@@ -46,3 +46,16 @@ func covered(all []interval) float64 {
 	}
 	return float64(total) / 1e6
 }
+
+// gaps are the times, in seconds, between the intervals inside a window.
+func gaps(all []interval, window interval) []float64 {
+	var out []float64
+	end := window.from
+	for _, x := range append(union(within(all, window)), interval{window.to, window.to}) {
+		if x.from > end {
+			out = append(out, covered([]interval{{end, x.from}}))
+		}
+		end = x.to
+	}
+	return out
+}

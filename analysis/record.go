@@ -25,19 +25,24 @@ type Record struct {
 	writer  *commit.Writer
 	objects store.Store
 	cache   *cache.Cache // nil: everything is fetched
+	files   store.Files  // nil unless the store's objects are files of this machine
 	gen     Generation
 }
 
 // New returns a reader of the record in a store.
 func New(objects store.Store) *Record {
-	return &Record{writer: commit.New(objects), objects: objects}
+	files, _ := objects.(store.Files)
+	return &Record{writer: commit.New(objects), objects: objects, files: files}
 }
 
 // WithCache returns a reader that keeps what it fetches by digest, and so asks the store only once
-// for each manifest and shard. Verify never trusts the cache.
+// for each manifest and shard. What is a file of this machine already is not copied. Verify never
+// trusts the cache.
 func (r *Record) WithCache(c *cache.Cache) *Record {
 	with := *r
-	with.cache = c
+	if r.files == nil {
+		with.cache = c
+	}
 	return &with
 }
 

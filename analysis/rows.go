@@ -20,6 +20,15 @@ func (v *Visible) Bytes(ctx context.Context, s Shard) ([]byte, error) {
 	return data, nil
 }
 
+// File returns the path of a shard that is a file of this machine, checked against its digest.
+func (v *Visible) File(ctx context.Context, s Shard) (path string, ok bool, err error) {
+	if v.record.files == nil {
+		return "", false, nil
+	}
+	_, err = v.Bytes(ctx, s)
+	return v.record.files.File(s.Key), true, err
+}
+
 // rowsOf decodes shards of R's table; the rows are in the order of the shards, one slice each.
 func rowsOf[R schema.Row](ctx context.Context, v *Visible, shards []Shard) ([][]R, error) {
 	out := make([][]R, len(shards))

@@ -16,7 +16,9 @@ import (
 // Role names one of the models an engine holds.
 type Role string
 
-// The roles of the published algorithms.
+// The roles of the published algorithms. The critic is a model with a value head in the place of the output
+// head: it gives values and neither generates nor gives log-probabilities. Its output head, where that is a
+// matrix of its own, stays in its checkpoints as it was loaded and does not train.
 const (
 	RolePolicy    Role = "policy"
 	RoleReference Role = "reference"
@@ -26,10 +28,14 @@ const (
 // Outputs is a set of per-token outputs.
 type Outputs uint8
 
-// The outputs a forward pass can give.
+// The outputs a forward pass can give: log-probabilities and entropies of the policy and the reference, values of
+// the critic. Asking a role for what is not its own is ErrBadRequest.
 const (
 	OutLogProb Outputs = 1 << iota
 	OutEntropy
+	// OutValue is V of the state *before* a token: entry t is read at the hidden state of position t−1, which has
+	// seen tokens 0…t−1, just as the log-probability of token t is. The value after the last token of a sequence
+	// (to bootstrap from where an episode was cut off) is the last entry of the sequence with any token appended.
 	OutValue
 )
 
@@ -72,7 +78,7 @@ type Generated struct {
 type ForwardRequest struct {
 	Role        Role
 	Sequences   [][]int32 // [rows][n ≥ 1]
-	Temperature float64   // > 0
+	Temperature float64   // > 0; values do not depend on it
 	Outputs     Outputs
 	// Keep keeps the activations for one later Backward or Discard.
 	Keep bool
@@ -118,7 +124,7 @@ type StepStats struct {
 
 // State says what is resident under a role.
 type State struct {
-	Digest string // CheckpointDigest of what was loaded or last saved; "" after a Step or when empty
+	Digest string // CheckpointDigest of what was loaded or last saved; "" after a Step, of a fresh critic or when empty
 	Step   int64  // optimiser steps taken
 	Params int64
 }
@@ -130,6 +136,9 @@ type State struct {
 type Engine interface {
 	// Load makes the checkpoint folder dir resident under role, with its optimiser state
 	// where the folder has one and optimizer is set; gradients and kept activations are dropped.
+	// A policy's folder becomes a critic with a value head of zeros, without the policy's
+	// optimiser state and, being no checkpoint until it is saved, with the empty Digest. A
+	// critic's folder under another role is ErrBadRequest. A Load that fails changes nothing.
 	Load(ctx context.Context, role Role, dir string, optimizer bool) error
 	// Save writes what is resident under role to the empty folder dir and returns its CheckpointDigest.
 	Save(ctx context.Context, role Role, dir string) (string, error)

@@ -34,6 +34,8 @@ type Recipe struct {
 	Optimizer   Optimizer   `json:"optimizer" only:"trained" doc:"AdamW, and how a batch is cut for it"`
 	Evaluation  Evaluation  `json:"evaluation" only:"trained" doc:"measurement on held-out problems, after the warm start and at the end"`
 	Checkpoint  Checkpoint  `json:"checkpoint" only:"trained" doc:"which checkpoints outlive the next updates"`
+
+	TokenOutputs *TokenOutputs `json:"token_outputs" only:"trained" doc:"what the record keeps of each kept token beyond what the method needs; null or absent = nothing"`
 }
 
 // The parts of a recipe that make its method are defined in package method.

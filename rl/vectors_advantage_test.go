@@ -9,9 +9,19 @@ import (
 )
 
 var advantageKinds = vectors.Kinds{
-	"adv/grpo_std":          testGroup,
-	"adv/grpo_nostd_drgrpo": testGroup,
-	"adv/vspo":              testVSPO,
+	"adv/grpo_std":              testGroup,
+	"adv/grpo_nostd_drgrpo":     testGroup,
+	"adv/grpo_turn_rows":        testTurnRows,
+	"adv/rloo":                  testRLOO,
+	"adv/reinforce_pp":          testReinforcePP,
+	"adv/reinforce_pp_baseline": testReinforcePPBaseline,
+	"adv/gae":                   testGAE,
+	"adv/gigpo":                 testGiGPO,
+	"adv/empg":                  testEMPG,
+	"adv/aepo_entropy":          testAEPO,
+	"adv/spear_recal":           testSPEAR,
+	"adv/vspo":                  testVSPO,
+	"sim/ratcliff_obershelp":    testRatcliffObershelp,
 }
 
 func testGroup(t *testing.T, c vectors.Case) {
@@ -48,6 +58,7 @@ func testVSPO(t *testing.T, c vectors.Case) {
 		RMax      float64   `json:"r_max"`
 		Value     []float64
 		Kept      []int
+		Removed   []int
 		Resampled bool
 		P         []float64
 		Picks     []int
@@ -61,7 +72,7 @@ func testVSPO(t *testing.T, c vectors.Case) {
 		return in.Draws[next-1]
 	})
 	var mean, variance, value, p, n, omega []float64
-	var kept []int
+	var kept, removed []int
 	for i, prompt := range got.Prompts {
 		mean, variance, value = append(mean, prompt.Mean), append(variance, prompt.Variance), append(value, prompt.Value)
 		n, omega = append(n, float64(prompt.N)), append(omega, prompt.Omega)
@@ -70,6 +81,8 @@ func testVSPO(t *testing.T, c vectors.Case) {
 			if got.Active {
 				p = append(p, prompt.Probability)
 			}
+		} else {
+			removed = append(removed, i)
 		}
 	}
 	vectors.Equal(t, "mean", mean, want.Mean)
@@ -79,6 +92,9 @@ func testVSPO(t *testing.T, c vectors.Case) {
 	vectors.Equal(t, "p", p, want.P)
 	vectors.Equal(t, "N", n, want.N)
 	vectors.Equal(t, "omega", omega, want.Omega)
+	if !slices.Equal(removed, want.Removed) {
+		t.Errorf("removed %v, want %v", removed, want.Removed)
+	}
 	if !slices.Equal(kept, want.Kept) || !slices.Equal(got.Picks, want.Picks) || got.Active != want.Resampled {
 		t.Errorf("kept %v, picks %v, active %v; want %v, %v, %v", kept, got.Picks, got.Active, want.Kept, want.Picks, want.Resampled)
 	}

@@ -51,6 +51,8 @@ func auditAs(table Table, data []byte) (int, error) {
 		return auditRows[RewardRow](data)
 	case Selection:
 		return auditRows[SelectionRow](data)
+	case TokenOutputs:
+		return auditRows[TokenOutputsRow](data)
 	case Updates:
 		return auditRows[UpdateRow](data)
 	case Evaluations:

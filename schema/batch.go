@@ -14,8 +14,9 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/memory"
 )
 
-// batchSchema is the training batch: every column required but old_logprobs, which is null for
-// imported rows; the elements of lists are never null.
+// batchSchema is the training batch: every column required but log-probabilities, which are null where
+// there are none or nothing needs them; the elements of lists are never null. A column that a later
+// version adds is nullable and stands at the end.
 func batchSchema() *arrow.Schema {
 	meta := arrow.NewMetadata([]string{metaTable, metaVersion, metaSeal}, []string{string(Batch), strconv.Itoa(Version), sealMark + sealDigits})
 	ints := arrow.ListOfNonNullable(arrow.PrimitiveTypes.Int32)
@@ -29,6 +30,8 @@ func batchSchema() *arrow.Schema {
 		{Name: "loss_mask", Type: ints},
 		{Name: "old_logprobs", Type: floats, Nullable: true},
 		{Name: "advantages", Type: floats},
+		{Name: "rollout_logprobs", Type: floats, Nullable: true},
+		{Name: "reference_logprobs", Type: floats, Nullable: true},
 	}, &meta)
 }
 
@@ -68,7 +71,8 @@ func encodeBatch(rows []BatchRow, batchBytes int) ([]byte, error) {
 func batchEnd(rows []BatchRow, start, bound int) int {
 	size := 0
 	for end := start; end < len(rows); end++ {
-		size += 64 + 16*len(rows[end].TokenIDs) // four lists of 4-byte entries
+		r := &rows[end]
+		size += 64 + 16*len(r.TokenIDs) + 4*(len(r.RolloutLogProbs)+len(r.ReferenceLogProbs)) // lists of 4-byte entries
 		if size > bound && end > start {
 			return end
 		}
@@ -87,12 +91,10 @@ func writeRecord(w *ipc.FileWriter, s *arrow.Schema, rows []BatchRow) error {
 		b.Field(3).(*array.Float64Builder).Append(r.Weight)
 		appendInts(b.Field(4), r.TokenIDs)
 		appendInts(b.Field(5), r.LossMask)
-		if r.OldLogProbs == nil {
-			b.Field(6).AppendNull()
-		} else {
-			appendFloats(b.Field(6), r.OldLogProbs)
-		}
+		appendNullable(b.Field(6), r.OldLogProbs)
 		appendFloats(b.Field(7), r.Advantages)
+		appendNullable(b.Field(8), r.RolloutLogProbs)
+		appendNullable(b.Field(9), r.ReferenceLogProbs)
 	}
 	record := b.NewRecord()
 	defer record.Release()
@@ -109,6 +111,14 @@ func appendFloats(b array.Builder, xs []float32) {
 	l := b.(*array.ListBuilder)
 	l.Append(true)
 	l.ValueBuilder().(*array.Float32Builder).AppendValues(xs, nil)
+}
+
+func appendNullable(b array.Builder, xs []float32) {
+	if xs == nil {
+		b.AppendNull()
+		return
+	}
+	appendFloats(b, xs)
 }
 
 // DecodeBatch reads a training batch, with the guarantees of Decode.
@@ -144,16 +154,18 @@ func checkBatchSchema(s *arrow.Schema) error {
 	if err := checkMeta(Batch, name, version); err != nil {
 		return err
 	}
-	for _, want := range batchSchema().Fields() {
+	fields := batchSchema().Fields()
+	for i, want := range fields {
 		got, ok := s.FieldsByName(want.Name)
 		switch {
+		case !ok && want.Nullable && i >= s.NumFields(): // an earlier version did not know it
 		case !ok:
 			return fmt.Errorf("decode table %s: column %s is missing", Batch, want.Name)
 		case !arrow.TypeEqual(got[0].Type, want.Type):
 			return fmt.Errorf("decode table %s: column %s is %s, want %s", Batch, want.Name, got[0].Type, want.Type)
 		}
 	}
-	if !slices.EqualFunc(s.Fields(), batchSchema().Fields(), func(a, b arrow.Field) bool { return a.Name == b.Name }) {
+	if !slices.EqualFunc(s.Fields(), fields[:min(s.NumFields(), len(fields))], func(a, b arrow.Field) bool { return a.Name == b.Name }) {
 		return fmt.Errorf("decode table %s: columns are not those of schema version %d", Batch, Version)
 	}
 	return nil
@@ -167,7 +179,7 @@ func appendRecord(rows []BatchRow, record arrow.Record) ([]BatchRow, error) {
 		if c.Len() != n {
 			return nil, fmt.Errorf("column %s has %d rows of %d", record.ColumnName(i), c.Len(), n)
 		}
-		if c.NullN() > 0 && record.ColumnName(i) != "old_logprobs" {
+		if c.NullN() > 0 && !batchSchema().Field(i).Nullable {
 			return nil, fmt.Errorf("column %s holds nulls", record.ColumnName(i))
 		}
 	}
@@ -183,6 +195,9 @@ func appendRecord(rows []BatchRow, record arrow.Record) ([]BatchRow, error) {
 			LossMask:     intsAt(record.Column(5), i),
 			OldLogProbs:  floatsAt(record.Column(6), i),
 			Advantages:   floatsAt(record.Column(7), i),
+
+			RolloutLogProbs:   floatsFrom(record, 8, i),
+			ReferenceLogProbs: floatsFrom(record, 9, i),
 		})
 	}
 	return rows, nil
@@ -192,6 +207,14 @@ func intsAt(column arrow.Array, i int) []int32 {
 	l := column.(*array.List)
 	start, end := l.ValueOffsets(i)
 	return append([]int32{}, l.ListValues().(*array.Int32).Int32Values()[start:end]...)
+}
+
+// floatsFrom is floatsAt for a column that an earlier version did not have.
+func floatsFrom(record arrow.Record, column, i int) []float32 {
+	if column >= int(record.NumCols()) {
+		return nil
+	}
+	return floatsAt(record.Column(column), i)
 }
 
 func floatsAt(column arrow.Array, i int) []float32 {

@@ -102,6 +102,29 @@ func (c *checks) length(field string, got, want int) {
 	}
 }
 
+// sameLength checks that the lists that are there are equally long.
+func (c *checks) sameLength(fields []string, lists ...[]float32) {
+	first := -1
+	for i, xs := range lists {
+		switch {
+		case xs == nil:
+		case first < 0:
+			first = i
+		case len(xs) != len(lists[first]):
+			c.fail(fields[i], "has %d entries where %s has %d", len(xs), fields[first], len(lists[first]))
+		}
+	}
+}
+
+// behind checks that a list has the digest of a checkpoint behind it, and nothing none.
+func (c *checks) behind(field, digest string, list bool) {
+	if !list {
+		c.empty(field, digest, "where nothing follows from it")
+	} else if !ValidDigest(digest) {
+		c.fail(field, "want the digest of the checkpoint behind the list, got %q", digest)
+	}
+}
+
 func (c *checks) tokens(ids []int32) {
 	for i, id := range ids {
 		if id < 0 {

@@ -155,3 +155,33 @@ func TestTrajectoriesOfVersion1AreRead(t *testing.T) {
 		require.Nil(t, r.Item)
 	}
 }
+
+// testdata/v2 holds files of version 2, before the stage forward.
+func TestFilesOfVersion2AreRead(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("testdata", "v2", "batch.arrow"))
+	require.NoError(t, err)
+	batch, err := DecodeBatch(data)
+	require.NoError(t, err)
+	require.Len(t, batch, 12)
+	require.NoError(t, AuditShard(Batch, data, 12))
+	some := false
+	for _, r := range batch {
+		some = some || r.OldLogProbs != nil
+		require.Nil(t, r.RolloutLogProbs)
+		require.Nil(t, r.ReferenceLogProbs)
+	}
+	require.True(t, some)
+	described, err := Describe(data, 1)
+	require.NoError(t, err)
+	require.Equal(t, 2, described.SchemaVersion)
+	require.Len(t, described.Columns, 8)
+
+	data, err = os.ReadFile(filepath.Join("testdata", "v2", "updates.parquet"))
+	require.NoError(t, err)
+	updates, err := Decode[UpdateRow](data)
+	require.NoError(t, err)
+	require.Len(t, updates, 12)
+	for _, r := range updates {
+		require.Nil(t, r.ReferenceKL)
+	}
+}

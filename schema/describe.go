@@ -151,6 +151,8 @@ func firstRows(table Table, data []byte, n int) ([][]Field, error) {
 		return fields[RewardRow](data, n)
 	case Selection:
 		return fields[SelectionRow](data, n)
+	case TokenOutputs:
+		return fields[TokenOutputsRow](data, n)
 	case Updates:
 		return fields[UpdateRow](data, n)
 	case Evaluations:

@@ -16,10 +16,10 @@
 //   - Parquet, zstd; dictionary on low-cardinality strings and token ids; byte-stream-split on
 //     float columns only, because DuckDB refuses it on integers; a bloom filter on trajectory_id;
 //     page index; row groups bounded in bytes.
-//   - Lists are annotated LIST groups with non-null elements. logprobs and entropies are null as
+//   - Lists are annotated LIST groups with non-null elements. logprobs, entropies and the lists of token_outputs may be null as
 //     a whole for imported rows; every other list is never null.
 //   - The file's metadata holds ropewalk.table and ropewalk.schema_version. Every file has every
-//     column. A later version may only add nullable columns; a reader takes every version up to
+//     column. A later version may only add nullable columns and tables; a reader takes every version up to
 //     its own, and refuses later ones by name.
 //   - The batch table is an Arrow IPC file with the same metadata and the same kinds of columns.
 //   - Text that is not UTF-8 is stored with U+FFFD in place of each bad sequence (the token ids

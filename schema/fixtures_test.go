@@ -137,6 +137,36 @@ func selectionRows(r *rand.Rand, n int) []SelectionRow {
 	return rows
 }
 
+func tokenOutputsRows(r *rand.Rand, n int) []TokenOutputsRow {
+	rows := make([]TokenOutputsRow, n)
+	for i := range rows {
+		group, trajectory := ids(i)
+		row := TokenOutputsRow{GroupID: group, TrajectoryID: trajectory}
+		count := r.IntN(30)
+		list := func(sign float64) []float32 {
+			out := make([]float32, count)
+			for j := range out {
+				out[j] = float32(sign * r.ExpFloat64())
+			}
+			return out
+		}
+		if r.IntN(2) == 0 {
+			row.OldLogProbs, row.PolicyVersion = list(-1), digestFor(r)
+		}
+		if r.IntN(2) == 0 {
+			row.Entropies, row.PolicyVersion = list(1), digestFor(r)
+		}
+		if r.IntN(2) == 0 {
+			row.ReferenceLogProbs, row.ReferenceVersion = list(-1), digestFor(r)
+		}
+		if r.IntN(2) == 0 {
+			row.Values, row.CriticVersion = list(r.NormFloat64()), digestFor(r)
+		}
+		rows[i] = row
+	}
+	return rows
+}
+
 func updateRows(r *rand.Rand, n int) []UpdateRow {
 	rows := make([]UpdateRow, n)
 	for i := range rows {
@@ -147,6 +177,9 @@ func updateRows(r *rand.Rand, n int) []UpdateRow {
 	for i := range rows {
 		if share := r.Float64(); r.IntN(3) > 0 {
 			rows[i].ClipFractionPositive, rows[i].ClipFractionNegative = &share, new(float64)
+		}
+		if i%2 == 1 {
+			rows[i].ReferenceKL = new(r.NormFloat64())
 		}
 	}
 	if n > 0 {
@@ -196,6 +229,12 @@ func batchRows(r *rand.Rand, n int) []BatchRow {
 				row.OldLogProbs[j] = -float32(r.ExpFloat64())
 			}
 		}
+		switch i % 3 {
+		case 1:
+			row.RolloutLogProbs = row.OldLogProbs
+		case 2:
+			row.RolloutLogProbs, row.ReferenceLogProbs = make([]float32, count), make([]float32, count)
+		}
 		rows[i] = row
 	}
 	return rows
@@ -224,7 +263,7 @@ func parquetCase[R Row](rows func(*rand.Rand, int) []R) tableCase {
 func tableCases() []tableCase {
 	return []tableCase{
 		parquetCase(promptRows), parquetCase(turnRows), parquetCase(toolCallRows), parquetCase(trajectoryRows), parquetCase(rewardRows),
-		parquetCase(selectionRows), parquetCase(updateRows), parquetCase(evaluationRows), parquetCase(timingRows),
+		parquetCase(selectionRows), parquetCase(tokenOutputsRows), parquetCase(updateRows), parquetCase(evaluationRows), parquetCase(timingRows),
 		{
 			table:  Batch,
 			rows:   func(seed uint64, n int) any { return batchRows(rand.New(rand.NewPCG(seed, 1)), n) },

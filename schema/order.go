@@ -35,7 +35,10 @@ func (r TurnRow) position() position       { return trajectoryPosition(r.GroupID
 func (r TrajectoryRow) position() position { return trajectoryPosition(r.GroupID, r.TrajectoryID) }
 func (r RewardRow) position() position     { return trajectoryPosition(r.GroupID, r.TrajectoryID) }
 func (r SelectionRow) position() position  { return trajectoryPosition(r.GroupID, r.TrajectoryID) }
-func (r BatchRow) position() position      { return trajectoryPosition(r.GroupID, r.TrajectoryID) }
+func (r TokenOutputsRow) position() position {
+	return trajectoryPosition(r.GroupID, r.TrajectoryID)
+}
+func (r BatchRow) position() position { return trajectoryPosition(r.GroupID, r.TrajectoryID) }
 
 func (r ToolCallRow) position() position {
 	return trajectoryPosition(r.GroupID, r.TrajectoryID, r.Turn, r.Call)
@@ -66,7 +69,8 @@ func (t Table) repeats() bool { return t == Timings }
 // Sort puts rows into their table's canonical order, in place:
 //
 //	prompts                                    group
-//	trajectories, rewards, selection           group, trajectory
+//	trajectories, rewards, selection,
+//	token_outputs                              group, trajectory
 //	turns                                      group, trajectory, turn
 //	tool_calls                                 group, trajectory, turn, call
 //	updates                                    step, optimizer_step, minibatch

@@ -132,6 +132,22 @@ type SelectionRow struct {
 // ReasonExcluded is the reason in selection of a trajectory that was broken, not judged.
 const ReasonExcluded = "excluded"
 
+// TokenOutputsRow holds what models other than the one that wrote a kept trajectory, or that one once
+// more, make of its tokens (table token_outputs), where the recipe needs it. The lists run over the
+// trajectory's tokens, all turns one after the other, and are 0 off the loss mask. A list that nothing
+// asked for is null, and the digest of the checkpoint behind it then empty.
+type TokenOutputsRow struct {
+	GroupID           string    `parquet:"group_id,dict"`
+	TrajectoryID      string    `parquet:"trajectory_id"`
+	OldLogProbs       []float32 `parquet:"old_logprobs,list,optional" parquet-element:",split"`       // of the policy before the update
+	Entropies         []float32 `parquet:"entropies,list,optional" parquet-element:",split"`          // nats; of the same
+	ReferenceLogProbs []float32 `parquet:"reference_logprobs,list,optional" parquet-element:",split"` // of the reference policy
+	Values            []float32 `parquet:"values,list,optional" parquet-element:",split"`             // of the critic: the return expected before the token
+	PolicyVersion     string    `parquet:"policy_version,dict"`                                       // checkpoint digest behind old_logprobs and entropies
+	ReferenceVersion  string    `parquet:"reference_version,dict"`                                    // … behind reference_logprobs
+	CriticVersion     string    `parquet:"critic_version,dict"`                                       // … behind values
+}
+
 // UpdateRow is one optimiser step (table updates).
 type UpdateRow struct {
 	Step          int32   `parquet:"step"`
@@ -152,6 +168,9 @@ type UpdateRow struct {
 	// clip_fraction. Null before schema version 2.
 	ClipFractionPositive *float64 `parquet:"clip_fraction_positive,optional,split"`
 	ClipFractionNegative *float64 `parquet:"clip_fraction_negative,optional,split"`
+	// ReferenceKL is the mean over valid tokens of the estimate that the loss takes; null where the
+	// loss takes none.
+	ReferenceKL *float64 `parquet:"reference_kl,optional,split"`
 }
 
 // EvaluationRow is one sample of one held-out problem (table evaluations).
@@ -199,4 +218,8 @@ type BatchRow struct {
 	LossMask     []int32   // [n]
 	OldLogProbs  []float32 // [n]; nil (null) for imported rows
 	Advantages   []float32 // [n]; A·ω on loss tokens, 0 elsewhere
+	// RolloutLogProbs are the rollout's, where OldLogProbs are not: [n], else nil (null).
+	RolloutLogProbs []float32
+	// ReferenceLogProbs are the reference policy's, where the update needs them: [n], else nil (null).
+	ReferenceLogProbs []float32
 }

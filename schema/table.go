@@ -4,8 +4,9 @@ import "fmt"
 
 // Version is the schema version that this code writes. It grows when a nullable column is added:
 // 2 added excluded to turns, tool_calls, trajectories and selection; source_reward, messages and
-// item to trajectories; the clip fractions by sign to updates.
-const Version = 2
+// item to trajectories; the clip fractions by sign to updates. 3 added the table token_outputs;
+// rollout_logprobs and reference_logprobs to batch; reference_kl to updates.
+const Version = 3
 
 // Table names a kind of shard.
 type Table string
@@ -18,6 +19,7 @@ const (
 	ToolCalls    Table = "tool_calls"
 	Rewards      Table = "rewards"
 	Selection    Table = "selection"
+	TokenOutputs Table = "token_outputs"
 	Updates      Table = "updates"
 	Evaluations  Table = "evaluations"
 	Timings      Table = "timings"
@@ -29,7 +31,7 @@ const Documents Table = "documents"
 
 // Tables lists the Parquet tables in the order in which a step fills them.
 func Tables() []Table {
-	return []Table{Prompts, Turns, ToolCalls, Trajectories, Rewards, Selection, Updates, Evaluations, Timings}
+	return []Table{Prompts, Turns, ToolCalls, Trajectories, Rewards, Selection, TokenOutputs, Updates, Evaluations, Timings}
 }
 
 // Ext is the file name extension of the table's shards.
@@ -46,7 +48,7 @@ func (t Table) Ext() string {
 // Valid reports whether t names one of the record's tables.
 func (t Table) Valid() error {
 	switch t {
-	case Prompts, Trajectories, Turns, ToolCalls, Rewards, Selection, Updates, Evaluations, Timings, Batch, Documents:
+	case Prompts, Trajectories, Turns, ToolCalls, Rewards, Selection, TokenOutputs, Updates, Evaluations, Timings, Batch, Documents:
 		return nil
 	}
 	return fmt.Errorf("table %q: is not one of the record's tables", string(t))
@@ -60,7 +62,7 @@ const (
 
 // Row is any row type of a Parquet table.
 type Row interface {
-	PromptRow | TurnRow | ToolCallRow | TrajectoryRow | RewardRow | SelectionRow | UpdateRow | EvaluationRow | TimingRow
+	PromptRow | TurnRow | ToolCallRow | TrajectoryRow | RewardRow | SelectionRow | TokenOutputsRow | UpdateRow | EvaluationRow | TimingRow
 	// Validate checks the row's own invariants; the error starts with the field at fault.
 	Validate() error
 	// Table is the table that the row belongs to.
@@ -92,6 +94,9 @@ func (RewardRow) Table() Table { return Rewards }
 
 // Table implements Row.
 func (SelectionRow) Table() Table { return Selection }
+
+// Table implements Row.
+func (TokenOutputsRow) Table() Table { return TokenOutputs }
 
 // Table implements Row.
 func (UpdateRow) Table() Table { return Updates }

@@ -152,6 +152,21 @@ func (r SelectionRow) Validate() error {
 	return c.err
 }
 
+// Validate implements Row. A list is there with the digest of the checkpoint behind it, or neither.
+func (r TokenOutputsRow) Validate() error {
+	var c checks
+	c.trajectory(r.GroupID, r.TrajectoryID)
+	c.sameLength([]string{"old_logprobs", "entropies", "reference_logprobs", "values"}, r.OldLogProbs, r.Entropies, r.ReferenceLogProbs, r.Values)
+	c.outputs("old_logprobs", r.OldLogProbs, -math.MaxFloat32, logProbSlack)
+	c.outputs("entropies", r.Entropies, -logProbSlack, math.MaxFloat32)
+	c.outputs("reference_logprobs", r.ReferenceLogProbs, -math.MaxFloat32, logProbSlack)
+	c.outputs("values", r.Values, -math.MaxFloat32, math.MaxFloat32)
+	c.behind("policy_version", r.PolicyVersion, r.OldLogProbs != nil || r.Entropies != nil)
+	c.behind("reference_version", r.ReferenceVersion, r.ReferenceLogProbs != nil)
+	c.behind("critic_version", r.CriticVersion, r.Values != nil)
+	return c.err
+}
+
 // Validate implements Row.
 func (r UpdateRow) Validate() error {
 	var c checks
@@ -165,6 +180,9 @@ func (r UpdateRow) Validate() error {
 	c.nonNegative("clip_fraction", r.ClipFraction)
 	c.nonNegativeOrNull("clip_fraction_positive", r.ClipFractionPositive)
 	c.nonNegativeOrNull("clip_fraction_negative", r.ClipFractionNegative)
+	if r.ReferenceKL != nil {
+		c.finite("reference_kl", *r.ReferenceKL)
+	}
 	c.finite("entropy", r.Entropy)
 	c.nonNegative("ratio_max", r.RatioMax)
 	c.nonNegative("grad_norm", r.GradNorm)
@@ -221,6 +239,15 @@ func (r BatchRow) Validate() error {
 	if r.OldLogProbs != nil {
 		c.length("old_logprobs", len(r.OldLogProbs), n)
 		c.outputs("old_logprobs", r.OldLogProbs, -math.MaxFloat32, logProbSlack)
+	}
+	for _, more := range []struct {
+		name   string
+		values []float32
+	}{{"rollout_logprobs", r.RolloutLogProbs}, {"reference_logprobs", r.ReferenceLogProbs}} {
+		if more.values != nil {
+			c.length(more.name, len(more.values), n)
+			c.outputs(more.name, more.values, -math.MaxFloat32, logProbSlack)
+		}
 	}
 	c.length("advantages", len(r.Advantages), n)
 	c.outputs("advantages", r.Advantages, -math.MaxFloat32, math.MaxFloat32)

@@ -119,6 +119,17 @@ func TestOtherRowsAreValidated(t *testing.T) {
 	refuses(t, trajectories, "excluded without why", "finish: must be one of", func(r *TrajectoryRow) { r.Finish = "excluded" })
 	refuses(t, turnPair(), "excluded with a finish", "finish: must be empty where no response", func(r *TurnRow) { r.Excluded = &why })
 	refuses(t, turnPair(), "excluded with a response", "context_tokens: must be all 3 tokens", func(r *TurnRow) { r.Excluded, r.Finish = &why, "" })
+	digest := Digest(nil)
+	outputs := []TokenOutputsRow{
+		{GroupID: "00003/0001", TrajectoryID: "00003/0001/001"},
+		{GroupID: "00003/0001", TrajectoryID: "00003/0001/002", OldLogProbs: []float32{0, -1}, PolicyVersion: digest},
+	}
+	refuses(t, outputs, "old log-probability", "old_logprobs: entry 1: must lie in", func(r *TokenOutputsRow) { r.OldLogProbs = []float32{0, 1} })
+	refuses(t, outputs, "nothing behind", "policy_version: want the digest", func(r *TokenOutputsRow) { r.PolicyVersion = "" })
+	refuses(t, outputs, "behind nothing", "reference_version: must be empty", func(r *TokenOutputsRow) { r.ReferenceVersion = digest })
+	refuses(t, outputs, "no critic", "critic_version: want the digest", func(r *TokenOutputsRow) { r.Values = []float32{0, 3} })
+	refuses(t, outputs, "ragged", "entropies: has 1 entries where old_logprobs has 2", func(r *TokenOutputsRow) { r.Entropies = []float32{0} })
+	refuses(t, updates, "reference", "reference_kl: must be finite", func(r *UpdateRow) { r.ReferenceKL = new(math.Inf(1)) })
 	refuses(t, updates, "loss", "loss: must be finite", func(r *UpdateRow) { r.Loss = math.NaN() })
 	refuses(t, updates, "clipping", "clip_fraction_negative: must be ≥ 0", func(r *UpdateRow) { r.ClipFractionNegative = new(-0.5) })
 	refuses(t, updates, "policy", "policy_before: must not be empty", func(r *UpdateRow) { r.PolicyBefore = "" })
@@ -144,6 +155,8 @@ func TestBatchIsValidated(t *testing.T) {
 		{"weight: must be finite", func(r *BatchRow) { r.Weight = math.NaN() }},
 		{"loss_mask: has 1 entries", func(r *BatchRow) { r.LossMask = r.LossMask[:1] }},
 		{"old_logprobs: has 1 entries", func(r *BatchRow) { r.OldLogProbs = r.OldLogProbs[:1] }},
+		{"rollout_logprobs: has 1 entries", func(r *BatchRow) { r.RolloutLogProbs = r.OldLogProbs[:1] }},
+		{"reference_logprobs: entry 1: must lie in", func(r *BatchRow) { r.ReferenceLogProbs = []float32{0, 1} }},
 		{"advantages: has 0 entries", func(r *BatchRow) { r.Advantages = nil }},
 		{"advantages: entry 1: must be finite", func(r *BatchRow) { r.Advantages = []float32{0, nan32} }},
 		{"advantages: entry 0: must be 0 where the loss mask is", func(r *BatchRow) { r.Advantages = []float32{1, 1} }},

@@ -2,8 +2,8 @@
 //
 // An *object* is bytes under a key; it is immutable once put. A *conditional put*
 // (PutIfAbsent) is how a manifest commits: of any number of concurrent attempts exactly one
-// wins, the others get ErrExists. Implementations: mem (tests), s3 (minio-go). All run the
-// same conformance suite (storetest).
+// wins, the others get ErrExists. Implementations: mem (tests), s3 (minio-go); they pass the
+// same conformance suite (storetest). folder reads a local server's bucket without the server.
 package store
 
 import (
@@ -35,6 +35,15 @@ type Store interface {
 	Delete(ctx context.Context, key string) error
 	// String names the store for messages: e.g. s3://bucket at http://127.0.0.1:7070. No secrets.
 	String() string
+}
+
+// Files is implemented by stores whose objects are files of this machine, for readers that would
+// otherwise copy them there.
+type Files interface {
+	// File returns the absolute path of the object's file, whether or not there is one.
+	File(key string) string
+	// Root returns the folder that holds all of them.
+	Root() string
 }
 
 // Sentinels; test with errors.Is.

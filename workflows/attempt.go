@@ -82,8 +82,11 @@ func (r *trainRun) skipShards(step int, skipped *[]wire.ExcludedShard) func([]St
 	return func(all []StageFailure) skipping {
 		var more []wire.ExcludedShard
 		for _, f := range all {
-			if f.Shard < 0 {
+			switch {
+			case f.Shard < 0:
 				return skipping{refused: fmt.Sprintf("%s is one piece for the whole step, nothing can stand in for it", f.Stage)}
+			case f.Stage == wire.StageForward:
+				return skipping{refused: "the step's selection keeps trajectories of the shard, and their update needs what forward computes"}
 			}
 			more = append(more, wire.ExcludedShard{Shard: f.Shard, Stage: f.Stage, Reason: cell(f.Kind + ": " + f.Text)})
 		}

@@ -52,6 +52,7 @@ var policies = map[string]policy{
 	wire.ScoreRewards:         {QueueCPU, 10 * time.Minute},
 	wire.CommitStages:         {QueueCPU, time.Minute},
 	wire.Resample:             {QueueCPU, 5 * time.Minute},
+	wire.ComputeTokenOutputs:  {QueueGPU, time.Hour},
 	wire.ComputeAdvantages:    {QueueCPU, 10 * time.Minute},
 	wire.UpdatePolicy:         {QueueGPU, time.Hour},
 	wire.PublishPolicy:        {QueueRollout, 10 * time.Minute},

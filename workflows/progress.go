@@ -24,6 +24,8 @@ type StepLine struct {
 	ClipFraction      float64 `json:"clip_fraction"`
 	GradNorm          float64 `json:"grad_norm"`
 	Trajectories      int     `json:"trajectories"` // with a reward: the means are over these
+	// ReferenceKL is the estimated divergence from the reference policy, where the loss takes one.
+	ReferenceKL *float64 `json:"reference_kl,omitempty"`
 	// Excluded counts the step's trajectories that something broke, those of skipped shards too.
 	Excluded     int                `json:"excluded,omitempty"`
 	ToolCalls    int                `json:"tool_calls"`
@@ -98,34 +100,49 @@ func (p *Progress) Markdown() string {
 		return b.String()
 	}
 	excluded := slices.ContainsFunc(p.Lines, func(l StepLine) bool { return l.Excluded > 0 })
-	last := func(text string) string { // a column that hardly any run needs
-		if excluded {
-			return text + "\n"
+	reference := slices.ContainsFunc(p.Lines, func(l StepLine) bool { return l.ReferenceKL != nil })
+	last := func(kl, broken string) string { // columns that hardly any run needs
+		text := ""
+		if reference {
+			text += kl
 		}
-		return "\n"
+		if excluded {
+			text += broken
+		}
+		return text + "\n"
 	}
-	b.WriteString("| step | reward | success | tool errors | groups kept | entropy | KL | clip | grad | seconds |" + last(" excluded |"))
-	b.WriteString("|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|" + last("--:|"))
+	b.WriteString("| step | reward | success | tool errors | groups kept | entropy | KL | clip | grad | seconds |" + last(" KL to reference |", " excluded |"))
+	b.WriteString("|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|" + last("--:|", "--:|"))
 	for i := len(p.Lines) - 1; i >= 0; i-- {
 		l := p.Lines[i]
 		fmt.Fprintf(&b, "| %d | %.3f | %.1f%% | %.1f%% | %d of %d | %.3f | %.5f | %.3f | %.3f | %.2f |%s",
 			l.Step, l.Reward, 100*l.Success, 100*l.ToolErrorPositive, l.KeptGroups, l.KeptGroups+l.DroppedGroups,
-			l.Entropy, l.KL, l.ClipFraction, l.GradNorm, l.Seconds, last(fmt.Sprintf(" %d |", l.Excluded)))
+			l.Entropy, l.KL, l.ClipFraction, l.GradNorm, l.Seconds, last(referenceCell(l), fmt.Sprintf(" %d |", l.Excluded)))
 	}
 	p.stageTimes(&b)
 	return b.String()
 }
 
+func referenceCell(l StepLine) string {
+	if l.ReferenceKL == nil {
+		return " |"
+	}
+	return fmt.Sprintf(" %.5f |", *l.ReferenceKL)
+}
+
 // stageTimes adds where the time of the latest steps went.
 func (p *Progress) stageTimes(b *strings.Builder) {
+	stages := slices.DeleteFunc(slices.Clone(timedStages), func(stage string) bool {
+		return stage == wire.StageForward && !slices.ContainsFunc(p.Lines, func(l StepLine) bool { return l.StageSeconds[stage] > 0 })
+	})
 	b.WriteString("\nSeconds by stage:\n\n| step |")
-	for _, stage := range timedStages {
+	for _, stage := range stages {
 		fmt.Fprintf(b, " %s |", stage)
 	}
-	b.WriteString("\n|--:|" + strings.Repeat("--:|", len(timedStages)) + "\n")
+	b.WriteString("\n|--:|" + strings.Repeat("--:|", len(stages)) + "\n")
 	for i := len(p.Lines) - 1; i >= max(0, len(p.Lines)-timedLines); i-- {
 		fmt.Fprintf(b, "| %d |", p.Lines[i].Step)
-		for _, stage := range timedStages {
+		for _, stage := range stages {
 			fmt.Fprintf(b, " %.2f |", p.Lines[i].StageSeconds[stage])
 		}
 		b.WriteString("\n")
@@ -135,8 +152,8 @@ func (p *Progress) stageTimes(b *strings.Builder) {
 // timedLines is how many steps the table of stage times shows.
 const timedLines = 5
 
-// timedStages are the stages of a step, in their order.
+// timedStages are the stages of a step, in their order; forward is shown where it runs.
 var timedStages = []string{
 	wire.StagePrompts, wire.StageRollout, wire.StageSandbox, wire.StageAssemble, wire.StageReward, wire.StageCommit,
-	wire.StageResample, wire.StageAdvantage, wire.StageUpdate, wire.StagePublish,
+	wire.StageResample, wire.StageForward, wire.StageAdvantage, wire.StageUpdate, wire.StagePublish,
 }

@@ -99,6 +99,7 @@ func (r *replayStage) run(ctx workflow.Context, stage string) error {
 			Scope: r.scope, Turns: r.prepared.Turns,
 			Rewards:   r.latest(wire.StageReward, r.prepared.Rewards),
 			Selection: r.latest(wire.StageResample, r.prepared.Selection),
+			Outputs:   r.prepared.Outputs,
 		})
 		r.made[stage] = out.Manifest
 		return err

@@ -42,8 +42,8 @@ type trainStep struct {
 	stage  string
 }
 
-// TrainStep is one pass prompts → rollout → sandbox → reward → resample → advantage → update →
-// publish, the shards of a rollout side by side.
+// TrainStep is one pass prompts → rollout → sandbox → reward → resample → forward → advantage →
+// update → publish, the shards of a rollout side by side. Forward runs where the recipe needs it.
 func TrainStep(ctx workflow.Context, in TrainStepInput) (TrainStepResult, error) {
 	s := &trainStep{in: in, scope: scoped(in.Run, in.Step, in.Prepared)}
 	if err := workflow.SetQueryHandler(ctx, QueryProgress, func() (string, error) { return s.stage, nil }); err != nil {
@@ -94,9 +94,14 @@ func (s *trainStep) execute(ctx workflow.Context) (TrainStepResult, error) {
 	}
 	s.finish(wire.StageResample, selection.Manifest, selection.Timing)
 
+	outputs, err := s.forward(ctx, lanes, selection.Manifest)
+	if err != nil {
+		return TrainStepResult{}, err
+	}
+
 	s.enter(ctx, wire.StageAdvantage)
 	batch, err := call[wire.Advantages](ctx, wire.ComputeAdvantages, "the training batch", wire.AdvantageInput{
-		Scope: s.scope, Turns: turns, Rewards: rewards, Selection: selection.Manifest,
+		Scope: s.scope, Turns: turns, Rewards: rewards, Selection: selection.Manifest, Outputs: outputs,
 	})
 	if err != nil {
 		return TrainStepResult{}, err
@@ -115,6 +120,45 @@ func (s *trainStep) execute(ctx workflow.Context) (TrainStepResult, error) {
 		return TrainStepResult{}, err
 	}
 	return TrainStepResult{Policy: update.Policy, Line: s.line(lanes, selection, update), Timings: s.times.all}, nil
+}
+
+// forward computes the kept trajectories' token outputs shard by shard and commits the stage. It is
+// left out, and the ref zero, where the recipe needs none.
+func (s *trainStep) forward(ctx workflow.Context, lanes []lane, selection schema.Ref) (schema.Ref, error) {
+	if !s.in.Prepared.Plan.Forward {
+		return schema.Ref{}, nil
+	}
+	s.enter(ctx, wire.StageForward)
+	done := make([]wire.Forwarded, len(lanes))
+	err := sideBySideOf(ctx, len(lanes), func(ctx workflow.Context, i int) (err error) {
+		l := &lanes[i]
+		done[i], err = call[wire.Forwarded](ctx, wire.ComputeTokenOutputs, fmt.Sprintf("shard %d", l.shard), wire.ForwardInput{
+			Scope: s.scope, Shard: l.shard, Turns: l.turns, Selection: selection, Policy: s.in.Policy,
+		})
+		if err != nil {
+			return l.at(wire.StageForward, -1, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return schema.Ref{}, err
+	}
+	parts := make([]schema.Ref, len(done))
+	for i, d := range done {
+		parts[i] = d.Manifest
+		s.times.add(d.Timing)
+	}
+	committed, err := call[wire.Committed](ctx, wire.CommitStages, "forward", wire.CommitInput{
+		Scope: s.scope, Stages: []wire.StageParts{{Stage: wire.StageForward, Turn: -1, Parts: parts}},
+	})
+	if err != nil {
+		return schema.Ref{}, err
+	}
+	if len(committed.Refs) != 1 {
+		return schema.Ref{}, fmt.Errorf("commit stages: asked for 1 manifest, got %d", len(committed.Refs))
+	}
+	s.finish(wire.StageForward, committed.Refs[0], committed.Timing)
+	return committed.Refs[0], nil
 }
 
 // publish makes the rollout engine serve the new policy and commits the step's head.
@@ -174,7 +218,7 @@ func (s *trainStep) line(lanes []lane, selection wire.Resampled, update wire.Upd
 	l := StepLine{
 		Step: s.in.Step, KeptGroups: selection.KeptGroups, DroppedGroups: selection.DroppedGroups,
 		Entropy: update.Entropy, KL: update.KL, ClipFraction: update.ClipFraction, GradNorm: update.GradNorm,
-		Excluded: selection.Reasons[schema.ReasonExcluded], Seconds: s.times.span(), StageSeconds: s.times.byStage(),
+		ReferenceKL: update.ReferenceKL, Excluded: selection.Reasons[schema.ReasonExcluded], Seconds: s.times.span(), StageSeconds: s.times.byStage(),
 	}
 	var reward float64
 	var successes, errors, calls int

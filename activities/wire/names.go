@@ -14,6 +14,7 @@ const (
 	ScoreRewards         = "ScoreRewards"
 	CommitStages         = "CommitStages"
 	Resample             = "Resample"
+	ComputeTokenOutputs  = "ComputeTokenOutputs"
 	ComputeAdvantages    = "ComputeAdvantages"
 	UpdatePolicy         = "UpdatePolicy"
 	PublishPolicy        = "PublishPolicy"
@@ -38,6 +39,7 @@ const (
 	StageAssemble  = schema.StageAssemble
 	StageReward    = schema.StageReward
 	StageResample  = schema.StageResample
+	StageForward   = schema.StageForward
 	StageAdvantage = schema.StageAdvantage
 	StageUpdate    = schema.StageUpdate
 	StagePublish   = schema.StagePublish

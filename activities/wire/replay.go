@@ -17,17 +17,17 @@ func Pure() []string { return slices.Clone(pure) }
 
 // instead says of every other stage why it cannot be replayed and what could be done.
 var instead = map[string]string{
-	StagePrepare:        "commits the recipe that all of a run follows from; run another recipe: ropewalk run RECIPE --set path=value",
-	StageWarmStart:      "trains a policy, which needs the engine; run the recipe again: ropewalk run RECIPE",
-	StagePrompts:        "follows from recipe and seed alone; for other prompts run the recipe with another seed: ropewalk run RECIPE --seed N",
-	StageRollout:        "needs the engine and the environment; run the recipe again with the same seed: ropewalk run RECIPE --seed N",
-	StageSandbox:        "executes the policy's code, which needs the sandbox; run the recipe again with the same seed: ropewalk run RECIPE --seed N",
-	StageAssemble:       "joins turns and tool results by the environment's rules; replay from reward, which reads what it made",
-	schema.StageForward: "needs the engine; run the recipe again with the same seed: ropewalk run RECIPE --seed N",
-	StageUpdate:         "needs the engine and would make another policy; train with the other settings: ropewalk run RECIPE --set path=value",
-	StagePublish:        "serves a policy to the engine and leaves no data; nothing of it can be made again",
-	StageEvaluate:       "needs the engine; run the recipe again with the same seed: ropewalk run RECIPE --seed N",
-	StageImport:         "reads the uploaded file; import the file again: ropewalk import FORMAT FILE",
+	StagePrepare:   "commits the recipe that all of a run follows from; run another recipe: ropewalk run RECIPE --set path=value",
+	StageWarmStart: "trains a policy, which needs the engine; run the recipe again: ropewalk run RECIPE",
+	StagePrompts:   "follows from recipe and seed alone; for other prompts run the recipe with another seed: ropewalk run RECIPE --seed N",
+	StageRollout:   "needs the engine and the environment; run the recipe again with the same seed: ropewalk run RECIPE --seed N",
+	StageSandbox:   "executes the policy's code, which needs the sandbox; run the recipe again with the same seed: ropewalk run RECIPE --seed N",
+	StageAssemble:  "joins turns and tool results by the environment's rules; replay from reward, which reads what it made",
+	StageForward:   "needs the engine; run the recipe again with the same seed: ropewalk run RECIPE --seed N",
+	StageUpdate:    "needs the engine and would make another policy; train with the other settings: ropewalk run RECIPE --set path=value",
+	StagePublish:   "serves a policy to the engine and leaves no data; nothing of it can be made again",
+	StageEvaluate:  "needs the engine; run the recipe again with the same seed: ropewalk run RECIPE --seed N",
+	StageImport:    "reads the uploaded file; import the file again: ropewalk import FORMAT FILE",
 }
 
 // Replayed returns the stages from … through that a replay runs; through is advantage when empty.
@@ -88,6 +88,7 @@ type ReplayPrepared struct {
 	Turns        []schema.Ref `json:"turns,omitempty"`        // stage manifests, for advantage
 	Rewards      schema.Ref   `json:"rewards,omitzero"`       // where reward is not replayed
 	Selection    schema.Ref   `json:"selection,omitzero"`     // where resample is not replayed
+	Outputs      schema.Ref   `json:"outputs,omitzero"`       // stage manifest of forward, for advantage, where the step has one
 	Before       []StageRef   `json:"before,omitempty"`       // what the replayed stages have committed before
 	// Excluded are shards that the step went on without, and Prompts what they held; for resample.
 	Excluded []ExcludedShard `json:"excluded,omitempty"`

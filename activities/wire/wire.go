@@ -61,6 +61,8 @@ type Plan struct {
 	EvaluateEvery int     `json:"evaluate_every"`
 	SandboxWall   float64 `json:"sandbox_wall"` // seconds, the longest one call may take
 	BatchRows     int     `json:"batch_rows"`   // trajectories sampled a step
+	// Forward: the stage forward runs, for the recipe needs outputs that the rollout does not give.
+	Forward bool `json:"forward,omitempty"`
 }
 
 // PrepareInput asks for a run's recipe to be resolved, validated and committed.
@@ -251,12 +253,31 @@ type Resampled struct {
 	Reasons       map[string]int `json:"reasons"` // trajectories by reason; schema.ReasonExcluded counts the excluded
 }
 
+// ForwardInput asks for the token outputs of the trajectories of one shard that were kept.
+type ForwardInput struct {
+	Scope
+	Shard     int          `json:"shard"`
+	Turns     []schema.Ref `json:"turns"` // shard manifests of the rollout, one a turn
+	Selection schema.Ref   `json:"selection"`
+	Policy    PolicyRef    `json:"policy"` // that the update starts from
+	// Critic gives values where a run trains one. The reference policy is found in the record.
+	Critic *PolicyRef `json:"critic,omitempty"`
+}
+
+// Forwarded counts the outputs.
+type Forwarded struct {
+	Done
+	Rows   int   `json:"rows"`
+	Tokens int64 `json:"tokens"` // with loss
+}
+
 // AdvantageInput asks for the training batch.
 type AdvantageInput struct {
 	Scope
 	Turns     []schema.Ref `json:"turns"` // stage manifests, one a turn
 	Rewards   schema.Ref   `json:"rewards"`
 	Selection schema.Ref   `json:"selection"`
+	Outputs   schema.Ref   `json:"outputs,omitzero"` // stage manifest of forward, where the step has one
 }
 
 // Advantages counts the batch.
@@ -282,8 +303,10 @@ type Updated struct {
 	Entropy      float64   `json:"entropy"`
 	ClipFraction float64   `json:"clip_fraction"`
 	GradNorm     float64   `json:"grad_norm"`
-	Drift        float64   `json:"drift"` // largest |log-probability now − at generation| before the first step
-	Tokens       int64     `json:"tokens"`
+	Drift        float64   `json:"drift"` // largest |log-probability now − old| before the first step
+	// ReferenceKL is the estimated divergence from the reference, where the loss takes one.
+	ReferenceKL *float64 `json:"reference_kl,omitempty"`
+	Tokens      int64    `json:"tokens"`
 }
 
 // PublishInput asks the rollout engine to serve a checkpoint, and for the step's head.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"math"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -13,19 +14,32 @@ import (
 	"github.com/ropewalk/ropewalk/analysis/recordtest"
 	"github.com/ropewalk/ropewalk/analysis/report"
 	"github.com/ropewalk/ropewalk/store"
+	"github.com/ropewalk/ropewalk/store/folder"
 	"github.com/ropewalk/ropewalk/store/mem"
+	"github.com/ropewalk/ropewalk/store/s3"
+	"github.com/ropewalk/ropewalk/store/storetest"
 )
 
 // BenchmarkReport50k makes the report of a run of 50,176 trajectories (98 steps of 64 groups of 8), as
-// the quickstart would leave it: from an empty cache and from one that holds what it needs, of a store
-// in memory and of one that answers each request after a millisecond, as an S3 server nearby does.
+// the quickstart would leave it: of the local stack's folder, and with an empty cache and one that
+// holds what it needs of a real S3 server on this machine and of a store whose answers take a
+// millisecond, as those of a server nearby do.
 func BenchmarkReport50k(b *testing.B) {
 	objects := mem.New()
 	recordtest.Large(b, objects, recordtest.LargeOptions{Run: "large", Steps: 98, Groups: 64, Samples: 8, Shards: 2, EvaluateEvery: 20, Problems: 513, Seed: 1})
+	server := storetest.Versitygw(b)
+	const bucket = "record"
+	root := filepath.Join(server.Folder, bucket)
+	recordtest.Unpack(b, objects, root)
+	through, err := s3.New(s3.Options{Endpoint: server.Endpoint, Bucket: bucket, AccessKey: server.AccessKey, SecretKey: server.SecretKey})
+	require.NoError(b, err)
+	b.Run("folder", func(b *testing.B) {
+		measure(b, folder.New(root), b.TempDir)
+	})
 	for _, s := range []struct {
 		name string
 		store.Store
-	}{{"memory", objects}, {"1ms", distant{objects, time.Millisecond}}} {
+	}{{"s3", through}, {"1ms", distant{objects, time.Millisecond}}} {
 		b.Run(s.name+"/cold", func(b *testing.B) {
 			measure(b, s.Store, b.TempDir)
 		})

@@ -12,7 +12,7 @@ import (
 // lane is the order of the stages in a step; others follow.
 var lane = [...]string{
 	schema.StagePrompts, schema.StageRollout, schema.StageSandbox, schema.StageAssemble, schema.StageReward,
-	schema.StageResample, schema.StageAdvantage, schema.StageUpdate, schema.StagePublish, schema.StageEvaluate,
+	schema.StageResample, schema.StageForward, schema.StageAdvantage, schema.StageUpdate, schema.StagePublish, schema.StageEvaluate,
 }
 
 func (d data) stages() Figure {
@@ -77,7 +77,7 @@ func (d data) orchestration() Figure {
 		f.Empty = noTimings
 		return f
 	}
-	f.Note = fmt.Sprintf("Part of each step's time, from its selection of prompts to the next one's, in which no activity ran. Over all steps: %s. Evaluations do not count.", chart.Value(d.orchestrationShare(), chart.Percent))
+	f.Note = fmt.Sprintf("Part of each step's time, from its selection of prompts to the next one's, in which no activity ran. Over all steps: %s. Evaluations do not count, nor gaps of more than ten seconds: pauses, parked and interrupted runs.", chart.Value(d.orchestrationShare(), chart.Percent))
 	thinned(chart.Chart{Title: f.Title, XLabel: "step", YLabel: "no activity", Unit: chart.Percent, FromZero: true, Lines: []chart.Series{
 		{Name: "orchestration", Color: 7, X: a.steps(), Y: a.column("share")},
 	}}, &f)

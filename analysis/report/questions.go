@@ -98,7 +98,8 @@ select step, stage, sum(greatest(e - greatest(s, coalesce(before, s)), 0)) / 1e6
 from spans group by step, stage order by step, stage`
 
 // orchestrationSQL gives each step the time from its selection of prompts to the next step's (of the
-// last one, to its publication), less the evaluations in it, and how much of that no activity ran.
+// last one, to its publication), less the evaluations in it and the gaps of more than ten seconds
+// (analysis.Standstill), and how much of that no activity ran.
 const orchestrationSQL = `with begun as (
   select step, min(start_micros) as f from timings
   where run = RUN and kind = 'activity' and stage = 'prompts' group by step
@@ -113,16 +114,20 @@ const orchestrationSQL = `with begun as (
 ), marked as (
   select *,
     max(e) over (partition by step order by s, e rows between unbounded preceding and 1 preceding) as before,
+    s - before as gap,
     max(e) over (partition by step, evaluation order by s, e rows between unbounded preceding and 1 preceding) as of_kind
   from cut
 ), busy as (
-  select step, sum(greatest(e - greatest(s, coalesce(before, s)), 0)) as busy,
+  select step, max(e) as finished, sum(gap) filter (gap > 10e6) as stood, sum(greatest(e - greatest(s, coalesce(before, s)), 0)) as busy,
     sum(case when evaluation then greatest(e - greatest(s, coalesce(of_kind, s)), 0) else 0 end) as evaluating
   from marked group by step
+), lasted as (
+  select *, t - f - coalesce(stood, 0) - case when t - finished > 10e6 then t - finished else 0 end as length
+  from windows join busy using (step)
 )
-select step, (t - f - evaluating) / 1e6 as seconds, (t - f - busy) / 1e6 as idle,
-  (t - f - busy) / nullif(t - f - evaluating, 0) as share
-from windows join busy using (step) order by step`
+select step, (length - evaluating) / 1e6 as seconds, (length - busy) / 1e6 as idle,
+  (length - busy) / nullif(length - evaluating, 0) as share
+from lasted order by step`
 
 // funnelSQL counts a step's kept trajectories as trained when its update trained on rows.
 const funnelSQL = `with sampled as (

@@ -14,13 +14,13 @@ import (
 // fetches is how many shards are fetched at once.
 const fetches = 16
 
-// placed is a shard in the cache.
+// placed is a shard in a file.
 type placed struct {
 	analysis.Shard
 	file string
 }
 
-// fetch brings the visible shards of a table into the cache.
+// fetch brings the visible shards of a table to this machine.
 func fetch(ctx context.Context, runs []*analysis.Visible, table schema.Table, c *cache.Cache) ([]placed, error) {
 	var out []placed
 	for _, run := range runs {
@@ -47,8 +47,11 @@ func fetch(ctx context.Context, runs []*analysis.Visible, table schema.Table, c 
 	return out, nil
 }
 
-// local returns the path of a shard's file, fetched if it is not in the cache yet.
+// local returns the path of a shard's file, fetched if it is neither here nor in the cache yet.
 func local(ctx context.Context, run *analysis.Visible, s analysis.Shard, c *cache.Cache) (string, error) {
+	if path, ok, err := run.File(ctx, s); ok || err != nil {
+		return path, err
+	}
 	ext := s.Table.Ext()
 	if path, ok := c.Find(s.Digest, ext, s.Bytes); ok {
 		return path, nil
@@ -88,6 +91,8 @@ func encodeEmpty(table schema.Table) ([]byte, error) {
 		return schema.Encode[schema.RewardRow](nil)
 	case schema.Selection:
 		return schema.Encode[schema.SelectionRow](nil)
+	case schema.TokenOutputs:
+		return schema.Encode[schema.TokenOutputsRow](nil)
 	case schema.Updates:
 		return schema.Encode[schema.UpdateRow](nil)
 	case schema.Evaluations:

@@ -19,10 +19,10 @@ func open() (*sql.DB, error) {
 	return db, nil
 }
 
-// lockDown leaves DuckDB the files below dir and nothing else of the machine, for good.
-func lockDown(ctx context.Context, conn *sql.Conn, dir string) error {
+// lockDown leaves DuckDB the files below dirs and nothing else of the machine, for good.
+func lockDown(ctx context.Context, conn *sql.Conn, dirs []string) error {
 	for _, statement := range []string{
-		"SET allowed_directories = [" + quoted(dir) + "]",
+		"SET allowed_directories = " + list(dirs),
 		"SET enable_external_access = false",
 		"SET lock_configuration = true",
 	} {

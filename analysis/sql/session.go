@@ -9,6 +9,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/analysis/cache"
+	"github.com/ropewalk/ropewalk/store"
 )
 
 // Session is a database with the tables that its queries mention, for asking several queries of
@@ -52,7 +53,11 @@ func start(ctx context.Context, o Options, text string, columns []string) (s *Se
 	if err := createTables(ctx, s.conn, record, files, o, text, columns); err != nil {
 		return s, err
 	}
-	return s, lockDown(ctx, s.conn, files.Dir())
+	dirs := []string{files.Dir()}
+	if local, ok := o.Store.(store.Files); ok {
+		dirs = append(dirs, local.Root())
+	}
+	return s, lockDown(ctx, s.conn, dirs)
 }
 
 // Ask answers one reading statement.

@@ -68,7 +68,7 @@ func (a *app) diff(ctx context.Context, run string, o diffOptions, before, after
 		}
 		defer page.discard() // once it is kept there is nothing to discard
 	}
-	s, err := a.join(ctx, needStore)
+	s, err := a.read(ctx)
 	if err != nil {
 		return err
 	}

@@ -121,7 +121,7 @@ func (a *app) export(ctx context.Context, o export.Options, out string) (err err
 		return err
 	}
 	defer target.discard() // once it is kept there is nothing to discard
-	s, err := a.join(ctx, needStore)
+	s, err := a.read(ctx)
 	if err != nil {
 		return err
 	}

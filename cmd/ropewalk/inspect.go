@@ -62,7 +62,7 @@ func (a *app) fileOrObject(ctx context.Context, name string) ([]byte, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return nil, badInput("read %s: %w", name, err)
 	}
-	s, err := a.join(ctx, needStore)
+	s, err := a.read(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -31,6 +31,7 @@ type runReport struct {
 	Tokens             int64                  `json:"tokens"`
 	WallSeconds        float64                `json:"wall_seconds"`
 	RLSeconds          float64                `json:"rl_seconds"`
+	StandstillSeconds  float64                `json:"standstill_seconds"`
 	WarmStartSeconds   float64                `json:"warm_start_seconds"`
 	EvalSeconds        float64                `json:"eval_seconds"`
 	StageSeconds       map[string]float64     `json:"stage_seconds"`
@@ -58,7 +59,7 @@ func (s *session) report(ctx context.Context, run string, result workflows.Train
 	return runReport{
 		Run: run, Recipe: result.Recipe, Seed: result.Seed, Status: "done", Steps: result.Steps, Warm: result.Warm, Final: result.Final,
 		Trajectories: figures.Trajectories, Excluded: figures.Excluded, ToolCalls: figures.ToolCalls, Tokens: figures.Tokens,
-		WallSeconds: wall.Seconds(), RLSeconds: figures.RLSeconds, WarmStartSeconds: figures.WarmStartSeconds,
+		WallSeconds: wall.Seconds(), RLSeconds: figures.RLSeconds, StandstillSeconds: figures.StandstillSeconds, WarmStartSeconds: figures.WarmStartSeconds,
 		EvalSeconds: figures.EvalSeconds, StageSeconds: figures.StageSeconds, OrchestrationShare: figures.OrchestrationShare,
 		PeakRSSMB: peak, MaxPayloadBytes: payload, CheckpointDigest: result.Policy.Digest, Machine: result.Machine,
 	}, nil
@@ -83,7 +84,11 @@ func (a *app) printReport(r runReport, s *session) {
 		fmt.Fprintf(w, "  level %s   %s → %s\n", level, interval(r.Warm.ByLevel[level]), interval(r.Final.ByLevel[level]))
 	}
 	fmt.Fprintf(w, "tool errors %.1f%% → %.1f%%   (inside positive trajectories)\n", 100*r.Warm.ToolErrorRatePositives, 100*r.Final.ToolErrorRatePositives)
-	fmt.Fprintf(w, "time        %.0f s in all: warm start %.0f, reinforcement learning %.0f, evaluation %.0f\n", r.WallSeconds, r.WarmStartSeconds, r.RLSeconds, r.EvalSeconds)
+	fmt.Fprintf(w, "time        warm start %.0f s, reinforcement learning %.0f s, evaluation %.0f s", r.WarmStartSeconds, r.RLSeconds, r.EvalSeconds)
+	if r.StandstillSeconds > 0 {
+		fmt.Fprintf(w, ", standstill %.0f s (paused, parked or interrupted)", r.StandstillSeconds)
+	}
+	fmt.Fprintf(w, "; this command %.0f s\n", r.WallSeconds)
 	fmt.Fprintf(w, "  stages    %s, orchestration %.1f%%\n", stageShares(r.StageSeconds), 100*r.OrchestrationShare)
 	fmt.Fprintf(w, "work        %d trajectories, %d tool calls, %d tokens sampled\n", r.Trajectories, r.ToolCalls, r.Tokens)
 	if r.Excluded > 0 {

@@ -36,7 +36,7 @@ func (a *app) reportPage(ctx context.Context, run, file string, gen generationFl
 		return err
 	}
 	defer target.discard() // once it is kept there is nothing to discard
-	s, err := a.join(ctx, needStore)
+	s, err := a.read(ctx)
 	if err != nil {
 		return err
 	}

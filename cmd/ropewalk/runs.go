@@ -25,7 +25,7 @@ func (a *app) runsCommand() *cobra.Command {
 }
 
 func (a *app) runs(ctx context.Context, asJSON bool) error {
-	s, err := a.join(ctx, needStore)
+	s, err := a.read(ctx)
 	if err != nil {
 		return err
 	}

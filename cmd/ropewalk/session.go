@@ -12,6 +12,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/stack"
 	"github.com/ropewalk/ropewalk/store"
+	"github.com/ropewalk/ropewalk/store/folder"
 	"github.com/ropewalk/ropewalk/store/s3"
 )
 
@@ -25,7 +26,7 @@ var (
 // session is a command's hold on the servers: those that the environment names, or the local
 // stack, joined when it runs and started when it does not.
 type session struct {
-	lease    *stack.Lease
+	lease    *stack.Lease  // nil where no server is needed
 	temporal client.Client // nil unless needed
 	store    store.Store
 }
@@ -42,6 +43,19 @@ func (a *app) join(ctx context.Context, need stack.Need) (*session, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// read opens the record for a command that only reads. The local stack's is read where it lies, as
+// plain files: no server has to run for it, and nothing is copied.
+func (a *app) read(ctx context.Context) (*session, error) {
+	bucket, local, err := stack.LocalBucket()
+	if err != nil {
+		return nil, err
+	}
+	if local {
+		return &session{store: folder.New(bucket)}, nil
+	}
+	return a.join(ctx, needStore)
 }
 
 func (s *session) open(ctx context.Context, need stack.Need) error {
@@ -89,6 +103,9 @@ func (s *session) local() bool { return s.lease.Addresses().UI != "" }
 func (s *session) close() {
 	if s.temporal != nil {
 		s.temporal.Close()
+	}
+	if s.lease == nil {
+		return
 	}
 	if err := s.lease.Close(); err != nil {
 		slog.Warn("leave the stack", "error", err)

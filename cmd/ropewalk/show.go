@@ -60,7 +60,7 @@ func (o *showOptions) check(stepGiven bool) error {
 }
 
 func (a *app) show(ctx context.Context, run string, o showOptions) error {
-	s, err := a.join(ctx, needStore)
+	s, err := a.read(ctx)
 	if err != nil {
 		return err
 	}

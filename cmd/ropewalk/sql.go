@@ -49,7 +49,7 @@ func (a *app) sqlCommand() *cobra.Command {
 }
 
 func (a *app) sql(ctx context.Context, o sqlOptions, query string) error {
-	s, err := a.join(ctx, needStore)
+	s, err := a.read(ctx)
 	if err != nil {
 		return err
 	}

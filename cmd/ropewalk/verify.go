@@ -29,7 +29,7 @@ func (a *app) verifyCommand() *cobra.Command {
 }
 
 func (a *app) verify(ctx context.Context, run string, gen analysis.Generation, asJSON bool) error {
-	s, err := a.join(ctx, needStore)
+	s, err := a.join(ctx, needStore) // through the server, as everybody else gets it
 	if err != nil {
 		return err
 	}

@@ -119,7 +119,7 @@ func (o workerOptions) deps(objects store.Store) (*activities.Deps, func(), erro
 	if err != nil {
 		return fail(fmt.Errorf("make a scratch folder: %w", err))
 	}
-	opened = append(opened, folder(scratch))
+	opened = append(opened, scratchFolder(scratch))
 	executor, err := zygote.Open(zygote.Options{Workers: o.sandbox, Dir: scratch})
 	if err != nil {
 		return fail(err)
@@ -146,10 +146,10 @@ func (o workerOptions) deps(objects store.Store) (*activities.Deps, func(), erro
 	return deps, closeAll, nil
 }
 
-// folder removes itself when closed.
-type folder string
+// scratchFolder removes itself when closed.
+type scratchFolder string
 
-func (f folder) Close() error { return os.RemoveAll(string(f)) }
+func (f scratchFolder) Close() error { return os.RemoveAll(string(f)) }
 
 // codeDigest is the SHA-256 of the running program: what the record calls the code.
 func codeDigest() (string, error) {

@@ -125,7 +125,7 @@ func decodeManifest(place schema.Place, data []byte) (schema.Manifest, schema.Re
 }
 
 func damaged(key string, err error) error {
-	return fmt.Errorf("%w: %s: %w; restore the object from a copy, or delete it and run the stage again", ErrDamaged, key, err)
+	return fmt.Errorf("%w: %s: %w; restore the object from a copy", ErrDamaged, key, err)
 }
 
 // Head returns a step's head, if the step has one; step is a number or schema.InitStep.

@@ -227,7 +227,7 @@ func TestATornManifestIsNamedAndNotReplaced(t *testing.T) {
 	_, _, _, err = attempt(t.Context(), s, place, rewards(0, 3, 2))
 	require.ErrorIs(t, err, commit.ErrDamaged)
 	require.ErrorContains(t, err, place.ManifestKey())
-	require.ErrorContains(t, err, "delete it and run the stage again")
+	require.ErrorContains(t, err, "restore the object from a copy")
 }
 
 // TestDamageIsNamed: key, both digests, and what to do.
@@ -245,7 +245,7 @@ func TestDamageIsNamed(t *testing.T) {
 	require.NoError(t, s.Put(t.Context(), shard.Key, wrong))
 	_, err = w.ReadShard(t.Context(), shard)
 	require.ErrorIs(t, err, commit.ErrDamaged)
-	for _, text := range []string{shard.Key, shard.Digest, schema.Digest(wrong), "run the stage again"} {
+	for _, text := range []string{shard.Key, shard.Digest, schema.Digest(wrong), "restore the object from a copy"} {
 		require.ErrorContains(t, err, text)
 	}
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -60,6 +61,20 @@ func bucketName() string {
 		return b
 	}
 	return DefaultBucket
+}
+
+// LocalBucket returns the plain folder of the record's bucket on the local S3 server, which need not
+// run nor be there yet; ok is false where the environment selects another server.
+func LocalBucket() (folder string, ok bool, err error) {
+	e, err := findExisting()
+	if err != nil || e.s3 != "" {
+		return "", false, err
+	}
+	o, err := Options{}.withDefaults()
+	if err != nil {
+		return "", false, err
+	}
+	return filepath.Join(layout{o.Root}.s3(), bucketName()), true, nil
 }
 
 func regionName() string {

@@ -97,19 +97,27 @@ func (c *Checkpoint) readWeights(dir string) error {
 	if err != nil {
 		return err
 	}
-	head, err := readTensors(dir, FileValueHead)
-	switch {
-	case err == nil:
-		c.Shape.ValueHead = true
-		f.Tensors = append(f.Tensors, head.Tensors...)
-	case !errors.Is(err, fs.ErrNotExist):
+	if err := c.takeWeights(f, FileWeights, c.Shape.Tensors()); err != nil {
 		return err
 	}
+	head, err := readTensors(dir, FileValueHead)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	c.Shape.ValueHead = true
+	return c.takeWeights(head, FileValueHead, c.Shape.valueHead())
+}
+
+// takeWeights appends the wanted tensors of a file.
+func (c *Checkpoint) takeWeights(f *File, name string, wanted []Tensor) error {
 	byName := index(f)
-	for _, want := range c.Shape.Tensors() {
+	for _, want := range wanted {
 		t, err := take(byName, want.Name, want.Dims)
 		if err != nil {
-			return fmt.Errorf("%s: %w", FileWeights, err)
+			return fmt.Errorf("%s: %w", name, err)
 		}
 		c.Weights = append(c.Weights, t)
 	}
@@ -211,7 +219,7 @@ func write(dir string, c *Checkpoint) error {
 func (c *Checkpoint) writeTensors(dir string) error {
 	weights, value := c.Weights, []Tensor(nil)
 	if c.Shape.ValueHead {
-		cut := len(weights) - 2
+		cut := len(weights) - len(c.Shape.valueHead())
 		weights, value = weights[:cut], weights[cut:]
 	}
 	// transformers refuses a safetensors file whose metadata does not name a framework.

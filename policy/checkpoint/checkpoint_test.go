@@ -81,6 +81,27 @@ func TestInitIsAFunctionOfSeed(t *testing.T) {
 	require.InDelta(t, initStd, math.Sqrt(squares/n), 0.01)
 }
 
+func TestAddValueHead(t *testing.T) {
+	c := withOptimizer(t, small)
+	c.AddValueHead()
+	require.True(t, c.Shape.ValueHead)
+	require.Equal(t, small.Params()+int64(small.Hidden)+1, c.Shape.Params())
+	require.Nil(t, c.Optimizer, "a policy's moments are of another loss")
+	require.Len(t, c.Weights, len(c.Shape.Tensors()))
+	for i, w := range c.Shape.Tensors() {
+		require.Equal(t, w.Name, c.Weights[i].Name)
+	}
+	head := c.Weights[len(c.Weights)-2:]
+	require.Equal(t, []Tensor{
+		{Name: NameValueWeight, Dims: []int{1, small.Hidden}, Data: make([]float32, small.Hidden)},
+		{Name: NameValueBias, Dims: []int{1}, Data: make([]float32, 1)},
+	}, head)
+	head[1].Data[0] = 3
+	c.AddValueHead()
+	require.EqualValues(t, 3, c.Weights[len(c.Weights)-1].Data[0], "a critic stays what it is")
+	require.Len(t, c.Weights, len(c.Shape.Tensors()))
+}
+
 // TestDigestDefinition pins the digest to its definition, so that other programs can compute it.
 func TestDigestDefinition(t *testing.T) {
 	dir := t.TempDir()
@@ -104,11 +125,13 @@ func TestWriteRefusesAFullFolder(t *testing.T) {
 
 // TestCorruptFiles cuts and changes each file; every error names the file.
 func TestCorruptFiles(t *testing.T) {
-	for _, name := range []string{FileConfig, FileWeights, FileOptimizer} {
+	critic := small
+	critic.ValueHead = true
+	for _, name := range []string{FileConfig, FileWeights, FileOptimizer, FileValueHead} {
 		for _, how := range []string{"cut", "header", "empty", "missing tensor"} {
 			t.Run(name+"/"+how, func(t *testing.T) {
 				dir := filepath.Join(t.TempDir(), "c")
-				_, err := Write(dir, withOptimizer(t, small))
+				_, err := Write(dir, withOptimizer(t, critic))
 				require.NoError(t, err)
 				path := filepath.Join(dir, name)
 				b, err := os.ReadFile(path)
@@ -123,6 +146,7 @@ func TestCorruptFiles(t *testing.T) {
 				case "missing tensor":
 					b = bytes.Replace(b, []byte("layers.1.mlp.up"), []byte("layers.1.mlp.xx"), 1)
 					b = bytes.Replace(b, []byte(`"qwen3"`), []byte(`"llama"`), 1)
+					b = bytes.Replace(b, []byte("value_head.bias"), []byte("value_head.blas"), 1)
 				}
 				require.NoError(t, os.WriteFile(path, b, 0o644))
 				_, err = Read(dir, true)

@@ -7,6 +7,9 @@
 // files (the tokenizer's) are opaque bytes here: read, kept and written back unchanged. The *digest* of a
 // folder names its content: equal state gives equal bytes gives an equal digest.
 //
+// value_head.safetensors holds value_head.weight [1, hidden] and value_head.bias [1]; a folder with it is a
+// critic's, one without it is not. model.safetensors is the same with and without it.
+//
 // optimizer.safetensors holds AdamW's moments as `exp_avg.NAME` and `exp_avg_sq.NAME` (F32, shaped like the
 // parameter) and, in the header's metadata, `step`: the decimal count of steps taken.
 package checkpoint

@@ -53,7 +53,7 @@ func (s Shape) Tensors() []Tensor {
 		out = append(out, Tensor{Name: NameHead, Dims: []int{s.Vocab, s.Hidden}})
 	}
 	if s.ValueHead {
-		out = append(out, Tensor{Name: NameValueWeight, Dims: []int{1, s.Hidden}}, Tensor{Name: NameValueBias, Dims: []int{1}})
+		out = append(out, s.valueHead()...)
 	}
 	return out
 }

@@ -87,7 +87,7 @@ func (r *resident[T]) step(o policy.StepOptions) (policy.StepStats, error) {
 	r.forBlocks(func(_, lo, hi int) {
 		for _, p := range r.model.params {
 			from, to := max(lo, p.lo), min(hi, p.hi)
-			if from >= to {
+			if from >= to || p.frozen {
 				continue
 			}
 			shrink := T(1)

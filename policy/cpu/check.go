@@ -25,6 +25,9 @@ func checkTokens(s checkpoint.Shape, what string, row int, tokens []int32) error
 }
 
 func checkGenerate(s checkpoint.Shape, req policy.GenerateRequest) error {
+	if s.ValueHead {
+		return bad("a critic does not generate")
+	}
 	if len(req.Streams) != len(req.Prefixes) || len(req.MaxTokens) != len(req.Prefixes) {
 		return bad("%d prefixes, %d streams, %d budgets", len(req.Prefixes), len(req.Streams), len(req.MaxTokens))
 	}
@@ -54,8 +57,11 @@ func checkForward(s checkpoint.Shape, req policy.ForwardRequest) error {
 	if req.Outputs&^(policy.OutLogProb|policy.OutEntropy|policy.OutValue) != 0 || req.Outputs == 0 {
 		return bad("outputs %b", req.Outputs)
 	}
-	if req.Outputs.Has(policy.OutValue) && !s.ValueHead {
-		return bad("values asked of a model without a value head (no %s in its folder)", checkpoint.FileValueHead)
+	if s.ValueHead && req.Outputs != policy.OutValue {
+		return bad("a critic gives values, not log-probabilities or entropies")
+	}
+	if !s.ValueHead && req.Outputs.Has(policy.OutValue) {
+		return bad("values asked of the %s, which has no value head", req.Role)
 	}
 	for i, seq := range req.Sequences {
 		if err := checkTokens(s, "sequence", i, seq); err != nil {

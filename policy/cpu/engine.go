@@ -83,6 +83,13 @@ func (e *engine[T]) Load(ctx context.Context, role policy.Role, dir string, opti
 	if err != nil {
 		return fmt.Errorf("load %s: %w", role, err)
 	}
+	switch critic := role == policy.RoleCritic; {
+	case critic && !c.Shape.ValueHead:
+		c.AddValueHead()
+		digest = ""
+	case !critic && c.Shape.ValueHead:
+		return fmt.Errorf("load %s: %w", role, bad("%s holds a critic: there is a %s", dir, checkpoint.FileValueHead))
+	}
 	r := newResident[T](c, e.lib, e.threads)
 	r.digest = digest
 	e.roles[role] = r

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -102,8 +103,12 @@ func exactObjective[T float](r *resident[T], pass *keptPass[T], temperature floa
 				w.linear(z, xn, r.model.w.head, 1, h, v, false)
 				d := distribute(z, e, temperature)
 				p := places[t+1]
-				total += float64(co.LogProbs[p.row][p.token]) * (float64(z[k.c.tokens[t+1]]) - d.logSum)
-				total += float64(co.Entropies[p.row][p.token]) * d.entropy
+				if co.LogProbs != nil {
+					total += float64(co.LogProbs[p.row][p.token]) * (float64(z[k.c.tokens[t+1]]) - d.logSum)
+				}
+				if co.Entropies != nil {
+					total += float64(co.Entropies[p.row][p.token]) * d.entropy
+				}
 				if co.Values != nil {
 					total += float64(co.Values[p.row][p.token]) * float64(dot(r.model.w.value[:h], xn)+r.model.w.value[h])
 				}
@@ -143,6 +148,34 @@ func TestGradientOfWholeModel(t *testing.T) {
 	}
 }
 
+// TestGradientOfOneOutput: each output's cotangents alone, as a critic's update or a bonus on entropy sends them.
+func TestGradientOfOneOutput(t *testing.T) {
+	s := tiny
+	s.ValueHead, s.Untied = true, true
+	seqs := randomSequences(8, s.Vocab, 9, 2, 40)
+	for name, co := range map[string]policy.Cotangents{
+		"log-probability": {LogProbs: randomLike(1, seqs)}, "entropy": {Entropies: randomLike(2, seqs)}, "value": {Values: randomLike(3, seqs)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := loaded[float64](t, s, BLASGonum, 2)
+			objective(t, r, seqs, co, 1.3, true)
+			grad := append([]float64(nil), gradients(t, r)...)
+			for _, p := range r.model.params {
+				unread := p.name == checkpoint.NameHead
+				if name != "value" {
+					unread = strings.HasPrefix(p.name, "value_head.")
+				}
+				if unread {
+					require.Zero(t, dot(grad[p.lo:p.hi], grad[p.lo:p.hi]), p.name)
+					continue
+				}
+				e := centralError(t, r, grad, p, func() float64 { return objective(t, r, seqs, co, 1.3, false) })
+				require.LessOrEqualf(t, e, 1e-6, "relative L2 error of %s", p.name)
+			}
+		})
+	}
+}
+
 // centralError is the relative L2 error of grad on p against central differences; of large tensors a fixed
 // sample of elements is compared.
 func centralError[T float](t testing.TB, r *resident[T], grad []T, p param, f func() float64) float64 {
@@ -170,8 +203,10 @@ func TestFloat32Gradient(t *testing.T) {
 	for _, blas := range libraries(t) {
 		t.Run(blas, func(t *testing.T) {
 			seqs := randomSequences(6, tiny.Vocab, 30, 90, 11)
-			co := policy.Cotangents{LogProbs: randomLike(1, seqs), Entropies: randomLike(2, seqs)}
-			narrow, wide := loaded[float32](t, tiny, blas, 2), loaded[float64](t, tiny, blas, 2)
+			co := policy.Cotangents{LogProbs: randomLike(1, seqs), Entropies: randomLike(2, seqs), Values: randomLike(3, seqs)}
+			s := tiny
+			s.ValueHead = true
+			narrow, wide := loaded[float32](t, s, blas, 2), loaded[float64](t, s, blas, 2)
 			objective(t, narrow, seqs, co, 1, true)
 			objective(t, wide, seqs, co, 1, true)
 			g32, g64 := gradients(t, narrow), gradients(t, wide)

@@ -89,7 +89,7 @@ func (w *worker[T]) outputs(c *chunk, out []T, temperature float64, to *policy.T
 	}
 }
 
-// values fills the value of each predicted token: the head at the state before it.
+// values fills the value of each predicted token, aligned as policy.OutValue says.
 func (w *worker[T]) values(xn []T, rows []int, places []place, to *policy.TokenOutputs) {
 	if to.Values == nil {
 		return

@@ -5,8 +5,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/ropewalk/ropewalk/policy/checkpoint"
 )
 
 // requireGradient compares grad with central differences of f at every element of x: relative L2 error ≤ 1e-6.
@@ -203,13 +201,4 @@ func TestMatmul(t *testing.T) {
 	}
 	_, err := chooseLibrary("mkl")
 	require.Error(t, err)
-}
-
-func TestValuesNeedAHead(t *testing.T) {
-	s := tiny
-	s.ValueHead = true
-	require.Equal(t, tiny.Params()+int64(tiny.Hidden)+1, s.Params())
-	c, err := checkpoint.Fresh(s, 1)
-	require.NoError(t, err)
-	require.Equal(t, checkpoint.NameValueBias, c.Weights[len(c.Weights)-1].Name)
 }

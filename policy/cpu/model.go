@@ -9,6 +9,7 @@ type param struct {
 	name   string
 	lo, hi int
 	decay  bool // whether weight decay applies: matrices yes, norms and biases no
+	frozen bool // whether Step leaves it alone: a critic's output head, which no value depends on
 }
 
 // model is the weights of one role in one flat vector.
@@ -44,7 +45,8 @@ func newModel[T float](c *checkpoint.Checkpoint) *model[T] {
 	m := &model[T]{shape: c.Shape}
 	at := 0
 	for _, t := range c.Weights {
-		m.params = append(m.params, param{name: t.Name, lo: at, hi: at + t.Size(), decay: len(t.Dims) > 1})
+		frozen := c.Shape.ValueHead && t.Name == checkpoint.NameHead
+		m.params = append(m.params, param{name: t.Name, lo: at, hi: at + t.Size(), decay: len(t.Dims) > 1, frozen: frozen})
 		at += t.Size()
 	}
 	m.flat = make([]T, at)

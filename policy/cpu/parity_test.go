@@ -43,11 +43,16 @@ type parityJob struct {
 	Sequences [][]int32 `json:"sequences"`
 	Prompt    []int32   `json:"prompt"`
 	New       int       `json:"new"`
+
+	Cotangents [][]float32 `json:"cotangents,omitempty"` // of a critic's values
 }
 
 type parityAnswer struct {
 	Logits [][][]float64 `json:"logits"`
 	Greedy []int32       `json:"greedy"`
+
+	Values    [][]float64          `json:"values"`
+	Gradients map[string][]float64 `json:"gradients"`
 }
 
 func askTransformers(t *testing.T, python string, job parityJob) parityAnswer {
@@ -123,4 +128,55 @@ func TestWeLoadTransformers(t *testing.T) {
 			compareWithTransformers(t, dir, job, askTransformers(t, python, job))
 		})
 	}
+}
+
+// TestTransformersGivesOurValues: Qwen3ForCausalLM loads a critic's folder; its last hidden state under the head
+// that lies beside it gives our values and our gradient.
+func TestTransformersGivesOurValues(t *testing.T) {
+	python := pythonWithTorch(t)
+	for name, untied := range map[string]bool{"tied": false, "untied": true} {
+		t.Run(name, func(t *testing.T) {
+			s := tiny
+			s.ValueHead, s.Untied = true, untied // and no padding token, whose embedding transformers does not train
+			dir := filepath.Join(t.TempDir(), "c")
+			_, err := checkpoint.Write(dir, loaded[float32](t, s, BLASGonum, 1).checkpoint())
+			require.NoError(t, err)
+			seqs := randomSequences(6, s.Vocab, 3, 1, 40, 130)
+			co := policy.Cotangents{Values: randomLike(7, seqs)}
+			want := askTransformers(t, python, parityJob{Dir: dir, Sequences: seqs, Prompt: seqs[0], New: 1, Cotangents: co.Values})
+
+			e, err := open[float32](Options{Threads: 2})
+			require.NoError(t, err)
+			ctx := t.Context()
+			require.NoError(t, e.Load(ctx, policy.RoleCritic, dir, false))
+			out, err := e.Forward(ctx, policy.ForwardRequest{Role: policy.RoleCritic, Sequences: seqs, Temperature: 1, Outputs: policy.OutValue, Keep: true})
+			require.NoError(t, err)
+			for i, row := range out.Values {
+				require.InDeltaSlice(t, want.Values[i], row, 1e-4, "values of sequence %d", i)
+			}
+			require.NoError(t, e.Backward(ctx, policy.RoleCritic, out.Kept, co))
+			r := e.roles[policy.RoleCritic]
+			g := gradients(t, r)
+			for _, p := range r.model.params {
+				requireLike(t, p.name, want.Gradients[p.name], g[p.lo:p.hi])
+			}
+		})
+	}
+}
+
+// requireLike compares a gradient with PyTorch's, which has none for what no value depends on.
+func requireLike(t *testing.T, name string, want []float64, got []float32) {
+	t.Helper()
+	if name == checkpoint.NameHead {
+		require.Empty(t, want)
+		require.Zero(t, dot(got, got))
+		return
+	}
+	require.Len(t, got, len(want), name)
+	var diff, norm float64
+	for i, w := range want {
+		d := float64(got[i]) - w
+		diff, norm = diff+d*d, norm+w*w
+	}
+	require.LessOrEqual(t, math.Sqrt(diff/norm), 1e-3, "relative L2 error of %s", name)
 }

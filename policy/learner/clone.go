@@ -138,12 +138,12 @@ func (c *cloner) step(ctx context.Context, step int, micros [][]int) error {
 		return err
 	}
 	record := CloneStep{LR: rate}
-	eval := func(rows []int, out policy.TokenOutputs) ([][]float64, error) {
+	eval := func(rows []int, out policy.TokenOutputs) (cotangents, error) {
 		part, err := loss.NegativeLogLikelihood(c.filled(rows, out), denominator)
 		record.Loss += part.Loss
 		record.Rows += part.Tally.Rows
 		record.Tokens += part.Tally.Tokens
-		return part.Cotangents, err
+		return cotangents{logProbs: part.Cotangents}, err
 	}
 	stats, err := c.lane.minibatch(ctx, micros, func(i int) []int32 { return c.demos[i].TokenIDs }, opts, eval)
 	if err != nil {

@@ -6,7 +6,8 @@
 // shuffles it anew. The *drift* is how far the first forward pass of an update lies from the
 // recorded behaviour log-probabilities, before any step: 0 up to rounding when the engine that
 // generated and the engine that learns hold the same weights. *Cloning* is behaviour cloning on
-// demonstrations.
+// demonstrations. *Terms* are what a loss holds beside its surrogate: a penalty on the divergence from a
+// *reference* policy, an entropy bonus, the weights of truncated importance sampling.
 //
 // What an update does follows from the batch's rows, the settings and one random stream; neither
 // the order of the rows nor the size of the micro-batches decides which rows meet in a step.

@@ -90,9 +90,16 @@ func (b *bigram) Backward(_ context.Context, _ policy.Role, kept policy.Kept, c 
 	delete(b.kept, kept)
 	for i, seq := range req.Sequences {
 		for t := 1; t < len(seq); t++ {
-			w := float64(c.LogProbs[i][t]) / req.Temperature
-			for k, l := range b.logSoftmax(seq[t-1], req.Temperature) {
-				b.gradient[int(seq[t-1])*b.vocab+k] -= w * math.Exp(l)
+			w, h, entropy := float64(c.LogProbs[i][t])/req.Temperature, 0.0, 0.0
+			next := b.logSoftmax(seq[t-1], req.Temperature)
+			if c.Entropies != nil {
+				h = float64(c.Entropies[i][t]) / req.Temperature
+			}
+			for _, l := range next {
+				entropy -= math.Exp(l) * l
+			}
+			for k, l := range next {
+				b.gradient[int(seq[t-1])*b.vocab+k] -= math.Exp(l) * (w + h*(l+entropy))
 			}
 			b.gradient[int(seq[t-1])*b.vocab+int(seq[t])] += w
 		}

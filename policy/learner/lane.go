@@ -21,8 +21,11 @@ type lane struct {
 	done, total int
 }
 
-// evaluate turns the outputs of the sequences named by rows into cotangents d(loss)/d(logp).
-type evaluate func(rows []int, out policy.TokenOutputs) ([][]float64, error)
+// cotangents are d(loss)/d(output) of a micro-batch; nil means zero.
+type cotangents struct{ logProbs, entropies [][]float64 }
+
+// evaluate turns the outputs of the sequences named by rows into cotangents.
+type evaluate func(rows []int, out policy.TokenOutputs) (cotangents, error)
 
 // minibatch accumulates the gradients of each micro-batch and takes one step. Whatever fails, no
 // half-accumulated gradient stays behind.
@@ -69,11 +72,11 @@ func (l *lane) microbatch(ctx context.Context, rows []int, sequence func(int) []
 	if err := checkOutputs(out, sequences, l.outputs); err != nil {
 		return err
 	}
-	cotangents, err := eval(rows, out)
+	c, err := eval(rows, out)
 	if err != nil {
 		return err
 	}
-	if err := l.engine.Backward(ctx, policy.RolePolicy, out.Kept, policy.Cotangents{LogProbs: narrow(cotangents)}); err != nil {
+	if err := l.engine.Backward(ctx, policy.RolePolicy, out.Kept, policy.Cotangents{LogProbs: narrow(c.logProbs), Entropies: narrow(c.entropies)}); err != nil {
 		return fmt.Errorf("backward %d sequences: %w", len(rows), err)
 	}
 	return nil
@@ -153,6 +156,9 @@ func widenAll(rows [][]float32) [][]float64 {
 }
 
 func narrow(rows [][]float64) [][]float32 {
+	if rows == nil {
+		return nil
+	}
 	out := make([][]float32, len(rows))
 	for i, r := range rows {
 		out[i] = make([]float32, len(r))

@@ -21,10 +21,12 @@ var ErrNoLogProbs = errors.New("old log-probabilities are null")
 type Config struct {
 	Step             int32 // of the run; copied to the rows of the record
 	Minibatches      int   // optimiser steps per epoch; fewer when there are fewer rows
+	MinibatchRows    int   // rows of one optimiser step at most; 0 cuts by Minibatches alone
 	Epochs           int
 	MicrobatchTokens int // bound on the tokens of one forward pass
 	Surrogate        loss.Surrogate
 	Aggregation      loss.Aggregation
+	Terms            Terms              // of the loss beside the surrogate
 	Temperature      float64            // of the sampling that gave the batch
 	Optimizer        policy.StepOptions // LR is this update's
 	Shuffle          *rand.Rand         // fresh and seeded: all of the update's draws
@@ -34,6 +36,8 @@ func (c Config) validate() error {
 	switch {
 	case c.Minibatches < 1 || c.Epochs < 1 || c.MicrobatchTokens < 1:
 		return fmt.Errorf("minibatches, epochs and microbatch_tokens must be ≥ 1, got %d, %d and %d", c.Minibatches, c.Epochs, c.MicrobatchTokens)
+	case c.MinibatchRows < 0:
+		return fmt.Errorf("minibatch_rows must be ≥ 0, got %d", c.MinibatchRows)
 	case c.Surrogate == nil:
 		return errors.New("a policy loss is needed")
 	case c.Shuffle == nil:
@@ -41,7 +45,7 @@ func (c Config) validate() error {
 	case !(c.Temperature > 0) || math.IsInf(c.Temperature, 0):
 		return fmt.Errorf("temperature must be finite and > 0, got %g", c.Temperature)
 	}
-	return errors.Join(c.Surrogate.Validate(), c.Aggregation.Validate())
+	return errors.Join(c.Surrogate.Validate(), c.Aggregation.Validate(), c.Terms.validate())
 }
 
 // Result is what an update did. A batch without a loss token gives no Updates: nothing moved.
@@ -70,7 +74,7 @@ func Update(ctx context.Context, engine policy.Engine, batch []schema.BatchRow, 
 	if err := cfg.validate(); err != nil {
 		return Result{}, fmt.Errorf("update policy: %w", err)
 	}
-	rows, err := prepare(batch)
+	rows, err := prepare(batch, cfg.Terms)
 	if err != nil {
 		return Result{}, fmt.Errorf("update policy: %w", err)
 	}
@@ -87,17 +91,19 @@ func Update(ctx context.Context, engine policy.Engine, batch []schema.BatchRow, 
 type row struct {
 	tokens []int32
 	loss   loss.Row // LogProbs stay empty until a forward pass fills them
+	// reference are the reference policy's log-probabilities, where a term needs them.
+	reference []float64
 }
 
 // prepare checks the batch and returns its live rows in canonical order.
-func prepare(batch []schema.BatchRow) ([]row, error) {
+func prepare(batch []schema.BatchRow, terms Terms) ([]row, error) {
 	sorted := slices.Clone(batch)
 	slices.SortFunc(sorted, func(a, b schema.BatchRow) int {
 		return cmp.Or(cmp.Compare(a.GroupID, b.GroupID), cmp.Compare(a.TrajectoryID, b.TrajectoryID))
 	})
 	out := make([]row, 0, len(sorted))
 	for _, b := range sorted {
-		r, err := prepareRow(b)
+		r, err := prepareRow(b, terms)
 		if err != nil {
 			return nil, fmt.Errorf("trajectory %s of group %s: %w", b.TrajectoryID, b.GroupID, err)
 		}
@@ -108,7 +114,7 @@ func prepare(batch []schema.BatchRow) ([]row, error) {
 	return out, nil
 }
 
-func prepareRow(b schema.BatchRow) (row, error) {
+func prepareRow(b schema.BatchRow, terms Terms) (row, error) {
 	if b.OldLogProbs == nil {
 		return row{}, ErrNoLogProbs
 	}
@@ -118,7 +124,10 @@ func prepareRow(b schema.BatchRow) (row, error) {
 	r := row{tokens: b.TokenIDs, loss: loss.Row{
 		Old: widen(b.OldLogProbs), Advantages: widen(b.Advantages), Mask: b.LossMask, Count: b.Count,
 	}}
-	return r, r.loss.Validate()
+	if err := r.loss.Validate(); err != nil {
+		return r, err
+	}
+	return r, terms.prepare(&r, b)
 }
 
 // updater is the state of one update.
@@ -156,7 +165,11 @@ func (u *updater) run(ctx context.Context) error {
 // plan shuffles the rows once per epoch and cuts them into mini-batches of like numbers of rows.
 func (u *updater) plan() []planned {
 	var out []planned
-	n := min(u.cfg.Minibatches, len(u.rows))
+	n := u.cfg.Minibatches
+	if most := u.cfg.MinibatchRows; most > 0 {
+		n = (len(u.rows) + most - 1) / most
+	}
+	n = min(n, len(u.rows))
 	for epoch := range u.cfg.Epochs {
 		order := u.cfg.Shuffle.Perm(len(u.rows))
 		for k := range n {
@@ -170,78 +183,32 @@ func (u *updater) plan() []planned {
 
 // step takes one optimiser step and records it.
 func (u *updater) step(ctx context.Context, index int, p planned) error {
-	total, entropy := loss.Result{}, 0.0
-	denominator, err := u.denominator(u.cfg.Aggregation, p.rows)
+	o, err := u.objective(p.rows)
 	if err != nil {
 		return err
 	}
-	tokenMean, err := u.denominator(loss.Aggregation{Mode: loss.TokenMean}, p.rows)
+	stats, err := u.lane.minibatch(ctx, p.micros, func(i int) []int32 { return u.rows[i].tokens }, u.cfg.Optimizer, o.evaluate)
 	if err != nil {
 		return err
 	}
-	eval := func(rows []int, out policy.TokenOutputs) ([][]float64, error) {
-		part, err := loss.Evaluate(u.cfg.Surrogate, u.filled(rows, out), denominator)
-		if err != nil {
-			return nil, err
-		}
-		share, err := u.entropy(rows, out, tokenMean)
-		total.Loss += part.Loss
-		total.Tally.Merge(part.Tally)
-		entropy += share
-		return part.Cotangents, err
-	}
-	stats, err := u.lane.minibatch(ctx, p.micros, func(i int) []int32 { return u.rows[i].tokens }, u.cfg.Optimizer, eval)
-	if err != nil {
-		return err
-	}
-	u.record(index, p, total, entropy, stats)
+	u.record(index, p, o, stats)
 	return nil
 }
 
 // record appends what one optimiser step did.
-func (u *updater) record(index int, p planned, total loss.Result, entropy float64, stats policy.StepStats) {
-	t := total.Tally
+func (u *updater) record(index int, p planned, o *objective, stats policy.StepStats) {
+	t := o.total.Tally
 	positive, negative := t.ClipFractionPositive(), t.ClipFractionNegative()
 	if index == 0 {
 		u.result.LogProbDrift = t.Drift()
 	}
 	u.result.Updates = append(u.result.Updates, schema.UpdateRow{
 		Step: u.cfg.Step, OptimizerStep: stats.Step, Minibatch: int32(index), Rows: int32(t.Rows), Tokens: t.Tokens,
-		Loss: total.Loss, KL: t.KL(), ClipFraction: t.ClipFraction(), Entropy: entropy, RatioMax: t.RatioMax(),
-		GradNorm: stats.GradNorm, LR: u.cfg.Optimizer.LR, ClipFractionPositive: &positive, ClipFractionNegative: &negative,
+		Loss: o.total.Loss, KL: t.KL(), ClipFraction: t.ClipFraction(), Entropy: o.entropy, RatioMax: t.RatioMax(),
+		GradNorm: stats.GradNorm, LR: u.cfg.Optimizer.LR, ClipFractionPositive: &positive, ClipFractionNegative: &negative, ReferenceKL: o.divergence(),
 	})
 	u.result.Details = append(u.result.Details, Detail{
 		Epoch: p.epoch, LowerClipFraction: t.LowerClipFraction(), RatioMin: t.RatioMin(), LogProbDrift: t.Drift(),
 		Clipped: stats.Clipped, Microbatches: len(p.micros),
 	})
-}
-
-// shapes returns the masks and counts of rows.
-func (u *updater) shapes(rows []int) (masks [][]int32, counts []int32) {
-	for _, i := range rows {
-		masks = append(masks, u.rows[i].loss.Mask)
-		counts = append(counts, u.rows[i].loss.Count)
-	}
-	return masks, counts
-}
-
-func (u *updater) denominator(a loss.Aggregation, rows []int) (loss.Denominator, error) {
-	masks, counts := u.shapes(rows)
-	return a.Denominator(masks, counts)
-}
-
-// filled joins the rows with the log-probabilities of a forward pass.
-func (u *updater) filled(rows []int, out policy.TokenOutputs) []loss.Row {
-	filled := make([]loss.Row, len(rows))
-	for k, i := range rows {
-		filled[k] = u.rows[i].loss
-		filled[k].LogProbs = widen(out.LogProbs[k])
-	}
-	return filled
-}
-
-// entropy is this micro-batch's share of the mean entropy per loss token.
-func (u *updater) entropy(rows []int, out policy.TokenOutputs, d loss.Denominator) (float64, error) {
-	masks, counts := u.shapes(rows)
-	return d.Aggregate(widenAll(out.Entropies), masks, counts)
 }

@@ -56,6 +56,13 @@ func Run(t *testing.T, f Fixture) {
 		{"typed errors", testErrors},
 		{"context", testContext},
 		{"roles", testRoles},
+		{"critic begins at zero", testCriticFresh},
+		{"critic learns", testCriticLearns},
+		{"critic load and save", testCriticSave},
+		{"critic values ignore batch mates", testCriticBatch},
+		{"critic beside policy and reference", testCriticBeside},
+		{"critic non-finite gradient", testCriticNonFinite},
+		{"critic typed errors", testCriticErrors},
 		{"close", testClose},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, f) })

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -180,6 +181,31 @@ func TestVSPODrawsFollowTheProbabilities(t *testing.T) {
 	// Five standard errors of a share of 4000 draws.
 	if p := got.Prompts[0].Probability; math.Abs(share-p) > 5*math.Sqrt(p*(1-p)/4000) {
 		t.Errorf("group 0 was drawn with share %.3f, probability %.3f", share, p)
+	}
+}
+
+func TestVSPODrawsFollowTheSeed(t *testing.T) {
+	var groups [][]float64
+	for i := range 40 {
+		groups = append(groups, []float64{0, float64(i % 2)})
+	}
+	picks := func(seed uint64) []int {
+		return DefaultVSPO.Resample(groups, rand.New(rand.NewPCG(seed, 1)).Float64).Picks
+	}
+	if !slices.Equal(picks(1), picks(1)) {
+		t.Error("one seed gave two selections")
+	}
+	if slices.Equal(picks(1), picks(2)) {
+		t.Error("two seeds gave one selection")
+	}
+}
+
+func TestInverseCDFTakesTheFirstPlaceThatExceeds(t *testing.T) {
+	cumulative := cumulate([]float64{0.25, 0, 0.25, 0.5 - 1e-9})
+	for u, want := range map[float64]int{0: 0, 0.2: 0, 0.25: 2, 0.4: 2, 0.5: 3, 0.9999999999: 3} {
+		if got := inverseCDF(cumulative, u); got != want {
+			t.Errorf("%v fell to %d, want %d", u, got, want)
+		}
 	}
 }
 

@@ -7,6 +7,15 @@ import (
 	"slices"
 )
 
+// GRPO (Shao et al. 2024, outcome rewards) and Dr.GRPO (Liu et al. 2025): over the n
+// scores of one group
+//
+//	A_i = (R_i − μ) / (σ + ε)      GRPO
+//	A_i = R_i − μ                  Dr.GRPO
+//
+// Departures: σ is the sample deviation (n−1), as all released code has it, where the papers only
+// write std. A group of one has no statistics: see SingleGroup.
+
 // SingleGroup says what a group of one row gets.
 type SingleGroup string
 
@@ -15,6 +24,15 @@ const (
 	SingleRaw  SingleGroup = "raw"
 	SingleZero SingleGroup = "zero"
 )
+
+// validate reports a reading that is not known.
+func (s SingleGroup) validate() error {
+	switch s {
+	case "", SingleRaw, SingleZero:
+		return nil
+	}
+	return fmt.Errorf("single_group must be %s or %s, got %q", SingleRaw, SingleZero, s)
+}
 
 // DefaultEpsilon is added to the standard deviation.
 const DefaultEpsilon = 1e-6
@@ -28,14 +46,10 @@ type Group struct {
 
 // Validate reports the first bad field.
 func (g Group) Validate() error {
-	if g.Epsilon < 0 || math.IsNaN(g.Epsilon) || math.IsInf(g.Epsilon, 0) {
+	if g.Epsilon < 0 || !finite(g.Epsilon) {
 		return fmt.Errorf("epsilon must be finite and not negative, got %g", g.Epsilon)
 	}
-	switch g.SingleGroup {
-	case "", SingleRaw, SingleZero:
-		return nil
-	}
-	return fmt.Errorf("single_group must be %s or %s, got %q", SingleRaw, SingleZero, g.SingleGroup)
+	return g.SingleGroup.validate()
 }
 
 // Estimate returns the advantage of each row from its score and the name of its group.
@@ -43,32 +57,39 @@ func (g Group) Estimate(scores []float64, groups []string) ([]float64, error) {
 	if err := g.Validate(); err != nil {
 		return nil, err
 	}
-	if len(scores) != len(groups) {
-		return nil, fmt.Errorf("estimate advantages: %d scores for %d group names", len(scores), len(groups))
+	members, offset, err := byGroup(scores, groups)
+	if err != nil {
+		return nil, err
 	}
-	members := map[string][]int{}
-	for i, name := range groups {
-		if math.IsNaN(scores[i]) || math.IsInf(scores[i], 0) {
-			return nil, fmt.Errorf("estimate advantages: score of row %d of group %s is %g", i, name, scores[i])
-		}
-		members[name] = append(members[name], i)
-	}
-	out := make([]float64, len(scores))
-	for _, rows := range members { // groups do not meet, so their order is free
-		g.fill(out, scores, rows)
+	out, scratch := make([]float64, len(scores)), []float64(nil)
+	for k := range len(offset) - 1 { // groups do not meet, so their order is free
+		rows := members[offset[k]:offset[k+1]]
+		scratch = gather(scratch, scores, rows)
+		g.fill(out, scores, rows, scratch)
 	}
 	return out, nil
 }
 
-// fill writes the advantages of one group's rows.
-func (g Group) fill(out, scores []float64, rows []int) {
-	mean, deviation := 0.0, 1.0
-	if len(rows) > 1 {
-		values := make([]float64, len(rows))
-		for k, i := range rows {
-			values[k] = scores[i]
+// byGroup lays the rows of each group together, as bucket does, and checks the scores.
+func byGroup(scores []float64, groups []string) (members, offset []int, err error) {
+	if len(scores) != len(groups) {
+		return nil, nil, fmt.Errorf("estimate advantages: %d scores for %d group names", len(scores), len(groups))
+	}
+	for i, s := range scores {
+		if !finite(s) {
+			return nil, nil, fmt.Errorf("estimate advantages: score of row %d of group %s is %g", i, groups[i], s)
 		}
-		mean, deviation = meanDeviation(values)
+	}
+	ids, distinct := intern(len(groups), func(i int) string { return groups[i] })
+	members, offset = bucket(ids, len(distinct))
+	return members, offset, nil
+}
+
+// fill writes the advantages of one group's rows against the statistics of sample, which it sorts.
+func (g Group) fill(out, scores []float64, rows []int, sample []float64) {
+	mean, deviation := 0.0, 1.0
+	if len(sample) > 1 {
+		mean, deviation = meanDeviation(sample)
 	} else if g.SingleGroup == SingleZero {
 		return
 	}
@@ -81,9 +102,19 @@ func (g Group) fill(out, scores []float64, rows []int) {
 	}
 }
 
-// meanDeviation returns the mean and the sample standard deviation of two or more values.
+// gather copies the rows' values over scratch.
+func gather(scratch, values []float64, rows []int) []float64 {
+	scratch = scratch[:0]
+	for _, i := range rows {
+		scratch = append(scratch, values[i])
+	}
+	return scratch
+}
+
+// meanDeviation returns the mean and the sample standard deviation of two or more values, which it
+// sorts.
 func meanDeviation(values []float64) (mean, deviation float64) {
-	mean, variance := Moments(values)
+	mean, variance := sortedMoments(values)
 	n := float64(len(values))
 	return mean, math.Sqrt(variance * n / (n - 1))
 }
@@ -91,20 +122,27 @@ func meanDeviation(values []float64) (mean, deviation float64) {
 // Moments returns the mean and the population variance of values, whatever their order; (0, 0)
 // of none. Equal values give exactly themselves and 0.
 func Moments(values []float64) (mean, variance float64) {
+	return sortedMoments(slices.Clone(values))
+}
+
+// sortedMoments is Moments over values that it may sort.
+func sortedMoments(values []float64) (mean, variance float64) {
 	if len(values) == 0 {
 		return 0, 0
 	}
-	sorted := slices.Sorted(slices.Values(values))
+	slices.Sort(values)
 	// Sums of offsets from the least value: equal values leave no rounding behind.
-	least, n := sorted[0], float64(len(sorted))
+	least, n := values[0], float64(len(values))
 	offset := 0.0
-	for _, v := range sorted {
+	for _, v := range values {
 		offset += v - least
 	}
 	mean = least + offset/n
-	for _, v := range sorted {
+	for _, v := range values {
 		d := (v - least) - offset/n
 		variance += d * d
 	}
 	return mean, variance / n
 }
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

@@ -3,6 +3,7 @@ package advantage
 import (
 	"fmt"
 	"math"
+	"sort"
 )
 
 // VSPO is variance-based value-score resampling (VSPO eqs 17–21): prompts without variance make
@@ -53,13 +54,15 @@ type Resampled struct {
 }
 
 // Resample scores groups of rewards and draws one kept group for every dropped one, with
-// replacement, by inverse CDF in the order given. draw returns uniform numbers of [0, 1).
+// replacement, by inverse CDF in the order given, which therefore must be the groups' canonical one.
+// Rewards must be finite. draw returns uniform numbers of [0, 1).
 func (v VSPO) Resample(groups [][]float64, draw func() float64) Resampled {
 	out := Resampled{Prompts: make([]Prompt, len(groups)), RMax: maxReward(groups)}
-	kept := make([]int, 0, len(groups))
+	kept, scratch := make([]int, 0, len(groups)), []float64(nil)
 	for i, rewards := range groups {
 		p := &out.Prompts[i]
-		p.Mean, p.Variance = Moments(rewards)
+		scratch = append(scratch[:0], rewards...)
+		p.Mean, p.Variance = sortedMoments(scratch)
 		p.Value = ValueScore(out.RMax, p.Mean, p.Variance)
 		p.N, p.Omega = 1, 1
 		if p.Kept = p.Variance >= v.MinVariance; p.Kept {
@@ -84,8 +87,10 @@ func (v VSPO) draw(out *Resampled, kept []int, n int, draw func() float64) {
 	for k, i := range kept {
 		out.Prompts[i].Probability = p[k]
 	}
+	cumulative := cumulate(p)
+	out.Picks = make([]int, 0, n)
 	for range n {
-		i := kept[inverseCDF(p, draw())]
+		i := kept[inverseCDF(cumulative, draw())]
 		out.Picks = append(out.Picks, i)
 		out.Prompts[i].N++
 	}
@@ -139,14 +144,19 @@ func SamplingProbabilities(values []float64, temperature float64) []float64 {
 // SmoothingWeight is ω = α − (α−1)/N: 1 for a prompt that occurs once, towards α for repeats.
 func SmoothingWeight(alpha float64, n int) float64 { return alpha - (alpha-1)/float64(n) }
 
+// cumulate returns the running sums of p.
+func cumulate(p []float64) []float64 {
+	out, sum := make([]float64, len(p)), 0.0
+	for i, v := range p {
+		sum += v
+		out[i] = sum
+	}
+	return out
+}
+
 // inverseCDF returns the first index whose cumulative probability exceeds u; rounding at the top
 // end falls to the last index.
-func inverseCDF(p []float64, u float64) int {
-	sum := 0.0
-	for i, v := range p {
-		if sum += v; u < sum {
-			return i
-		}
-	}
-	return len(p) - 1
+func inverseCDF(cumulative []float64, u float64) int {
+	at := sort.Search(len(cumulative), func(i int) bool { return u < cumulative[i] })
+	return min(at, len(cumulative)-1)
 }

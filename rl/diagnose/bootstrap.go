@@ -1,7 +1,3 @@
-// Package diagnose holds the statistics by which a run is judged.
-//
-// Glossary. A *unit* is what is resampled: a problem with the mean of its samples, never a single
-// sample, since the samples of one problem are not independent.
 package diagnose
 
 import (

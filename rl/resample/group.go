@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/ropewalk/ropewalk/rl/advantage"
 )
@@ -15,7 +16,7 @@ type group struct {
 	from, to int
 	scored   int // rows with a reward
 	prompt   advantage.Prompt
-	// flat: the rewards are too alike to teach anything.
+	// flat: VSPO found the rewards too alike to teach anything.
 	flat bool
 }
 
@@ -25,10 +26,10 @@ func (g group) short() bool { return g.scored < g.to-g.from && g.scored < 2 }
 
 // rewards are those of the group's rows that have one.
 func (g group) rewards(rows []Row) []float64 {
-	var out []float64
-	for _, r := range rows[g.from:g.to] {
-		if !r.Excluded {
-			out = append(out, r.Reward)
+	out := make([]float64, 0, g.scored)
+	for i := g.from; i < g.to; i++ {
+		if !rows[i].Excluded {
+			out = append(out, rows[i].Reward)
 		}
 	}
 	return out
@@ -36,21 +37,14 @@ func (g group) rewards(rows []Row) []float64 {
 
 // canonical returns the rows sorted by group, then trajectory, and checks them.
 func canonical(rows []Row) ([]Row, error) {
-	sorted := slices.Clone(rows)
-	slices.SortFunc(sorted, func(a, b Row) int {
-		return cmp.Or(cmp.Compare(a.GroupID, b.GroupID), cmp.Compare(a.TrajectoryID, b.TrajectoryID))
-	})
-	for i, r := range sorted {
+	sorted := inOrder(rows)
+	for i := range sorted {
+		r := &sorted[i]
 		if r.Excluded {
-			r = Row{GroupID: r.GroupID, TrajectoryID: r.TrajectoryID, Excluded: true}
-			sorted[i] = r
+			*r = Row{GroupID: r.GroupID, TrajectoryID: r.TrajectoryID, Excluded: true}
 		}
-		if math.IsNaN(r.Reward) || math.IsInf(r.Reward, 0) {
-			return nil, fmt.Errorf("reward of trajectory %s of group %s is %g", r.TrajectoryID, r.GroupID, r.Reward)
-		}
-		if r.ToolErrors < 0 || r.ToolErrors > r.ToolCalls || r.AnswerTags < 0 || r.Turns < 0 {
-			return nil, fmt.Errorf("trajectory %s of group %s has impossible counts: %d errors of %d calls, %d answers, %d turns",
-				r.TrajectoryID, r.GroupID, r.ToolErrors, r.ToolCalls, r.AnswerTags, r.Turns)
+		if err := r.check(); err != nil {
+			return nil, err
 		}
 		if i > 0 && r.GroupID == sorted[i-1].GroupID && r.TrajectoryID == sorted[i-1].TrajectoryID {
 			return nil, fmt.Errorf("trajectory %s of group %s occurs twice", r.TrajectoryID, r.GroupID)
@@ -59,10 +53,83 @@ func canonical(rows []Row) ([]Row, error) {
 	return sorted, nil
 }
 
+// check reports values that no trajectory can have.
+func (r *Row) check() error {
+	if math.IsNaN(r.Reward) || math.IsInf(r.Reward, 0) {
+		return fmt.Errorf("reward of trajectory %s of group %s is %g", r.TrajectoryID, r.GroupID, r.Reward)
+	}
+	if r.ToolErrors < 0 || r.ToolErrors > r.ToolCalls || r.AnswerTags < 0 || r.Turns < 0 {
+		return fmt.Errorf("trajectory %s of group %s has impossible counts: %d errors of %d calls, %d answers, %d turns",
+			r.TrajectoryID, r.GroupID, r.ToolErrors, r.ToolCalls, r.AnswerTags, r.Turns)
+	}
+	if min(r.ResponseTokens, r.VoidTurns, r.LooseTurns) < 0 {
+		return fmt.Errorf("trajectory %s of group %s has impossible counts: %d response tokens, %d void turns, %d loose turns",
+			r.TrajectoryID, r.GroupID, r.ResponseTokens, r.VoidTurns, r.LooseTurns)
+	}
+	if p := r.Penalties; p != nil && !(p.Error >= 0 && p.Format >= 0 && !math.IsInf(p.Total(), 0)) {
+		return fmt.Errorf("trajectory %s of group %s has penalties %g and %g", r.TrajectoryID, r.GroupID, p.Error, p.Format)
+	}
+	return nil
+}
+
+// inOrder copies the rows into canonical order.
+func inOrder(rows []Row) []Row {
+	if slices.IsSortedFunc(rows, func(a, b Row) int {
+		return cmp.Or(strings.Compare(a.GroupID, b.GroupID), strings.Compare(a.TrajectoryID, b.TrajectoryID))
+	}) {
+		return slices.Clone(rows)
+	}
+	out := make([]Row, 0, len(rows))
+	for _, k := range sortedKeys(rows) {
+		out = append(out, rows[k.at])
+	}
+	return out
+}
+
+// rowKey is what a row is sorted by inside its group.
+type rowKey struct {
+	trajectory string
+	at         int
+}
+
+// sortedKeys gathers rows by group and sorts inside the groups, since comparing and moving whole rows
+// of many groups is what costs.
+func sortedKeys(rows []Row) []rowKey {
+	byID, of := make(map[string]int, len(rows)/8+1), make([]int, len(rows))
+	var ids []string
+	var sizes []int
+	for i := range rows {
+		k, ok := byID[rows[i].GroupID]
+		if !ok {
+			k = len(ids)
+			byID[rows[i].GroupID] = k
+			ids, sizes = append(ids, rows[i].GroupID), append(sizes, 0)
+		}
+		of[i] = k
+		sizes[k]++
+	}
+	slices.Sort(ids)
+	from, next := make([]int, len(ids)), 0 // where each group's keys go, by its number
+	for _, id := range ids {
+		k := byID[id]
+		from[k], next = next, next+sizes[k]
+	}
+	keys := make([]rowKey, len(rows))
+	for i := range rows {
+		keys[from[of[i]]] = rowKey{trajectory: rows[i].TrajectoryID, at: i}
+		from[of[i]]++
+	}
+	for k, end := range from {
+		slices.SortFunc(keys[end-sizes[k]:end], func(a, b rowKey) int { return strings.Compare(a.trajectory, b.trajectory) })
+	}
+	return keys
+}
+
 // cut finds the groups of sorted rows.
 func cut(rows []Row) []group {
 	var out []group
-	for i, r := range rows {
+	for i := range rows {
+		r := &rows[i]
 		if len(out) == 0 || out[len(out)-1].id != r.GroupID {
 			out = append(out, group{id: r.GroupID, from: i})
 		}

@@ -28,10 +28,15 @@ const (
 	ChooseLowest   Choice = "lowest"
 )
 
-// penaltyEpsilon keeps the weight of a clean trajectory finite.
-const penaltyEpsilon = 1e-6
+// PenaltyEpsilon keeps the weight of a clean trajectory finite.
+const PenaltyEpsilon = 1e-6
 
-// RoC holds the settings of resample-on-correct. A group of exactly Keep trajectories is kept
+// RoC holds the settings of resample-on-correct. Of an oversampled group it keeps Keep rows:
+//
+//	negatives: ⌊|neg|·Keep/total⌋, uniform;  positives: the rest, weight 1/(p_err + p_format + ε)
+//
+// Source: rStar2-Agent section 2.2.2 and its release, whose counts and choice are options.
+// Departures: the paper writes ⌊|neg|/2⌋, which is the same where the group is twice Keep. A group of exactly Keep trajectories is kept
 // whole and a smaller one is dropped.
 type RoC struct {
 	Keep        int    // G: trajectories kept per group
@@ -58,6 +63,61 @@ func (r RoC) Validate() error {
 		return fmt.Errorf("roc.select must be %s or %s, got %q", ChooseWeighted, ChooseLowest, r.Choice)
 	}
 	return nil
+}
+
+func (r RoC) draws() bool { return r.Choice != ChooseLowest }
+
+// apply drops equal groups, where they are to be rejected, and the surplus of the others. What VSPO
+// before it found without variance counts as equal.
+func (r RoC) apply(s *step) {
+	groups, rewards := s.alive()
+	for i, g := range groups {
+		switch {
+		case !r.KeepEqual && (g.flat || equal(rewards[i])):
+			s.out.dropAll(*g, ZeroVariance)
+		case len(rewards[i]) < r.Keep:
+			s.out.dropAll(*g, SmallGroup)
+		case len(rewards[i]) > r.Keep:
+			r.thin(s, *g)
+		}
+	}
+}
+
+// thin drops the surplus of one group.
+func (r RoC) thin(s *step, g group) {
+	positives, negatives := make([]candidate, 0, g.to-g.from), make([]candidate, 0, g.to-g.from)
+	for i := g.from; i < g.to; i++ {
+		row := &s.out.Rows[i]
+		if !row.Kept {
+			continue
+		}
+		c := candidate{index: i, penalty: row.Penalties.Total()}
+		if row.Reward > 0 {
+			positives = append(positives, c)
+		} else {
+			negatives = append(negatives, c)
+		}
+	}
+	var stream *rand.Rand
+	if r.draws() {
+		stream = s.source(LabelRoC, g.id)
+	}
+	keepPositive, keepNegative := r.Quota(len(positives), len(negatives))
+	s.keepOnly(positives, r.pickPositives(positives, keepPositive, stream), RoCPositiveSurplus)
+	s.keepOnly(negatives, r.pickNegatives(negatives, keepNegative, stream), RoCNegativeSurplus)
+}
+
+// keepOnly drops the candidates that were not chosen.
+func (s *step) keepOnly(from []candidate, chosen []int, why Reason) {
+	for _, i := range chosen {
+		s.chosen[i] = true
+	}
+	for _, c := range from {
+		if !s.chosen[c.index] {
+			s.out.drop(c.index, why)
+		}
+		s.chosen[c.index] = false
+	}
 }
 
 // Quota returns how many positives and negatives of a group are kept, of more than Keep rows.
@@ -102,7 +162,7 @@ func (r RoC) pickPositives(from []candidate, n int, source *rand.Rand) []int {
 	if r.Choice == ChooseLowest {
 		return lowest(from, n)
 	}
-	return draw(from, n, source, func(c candidate) float64 { return penaltyWeight(c.penalty) })
+	return draw(from, n, source, func(c candidate) float64 { return PenaltyWeight(c.penalty) })
 }
 
 // pickNegatives returns the indexes of n candidates.
@@ -113,8 +173,18 @@ func (r RoC) pickNegatives(from []candidate, n int, source *rand.Rand) []int {
 	return draw(from, n, source, func(candidate) float64 { return 1 })
 }
 
-// penaltyWeight is the sampling weight of a positive.
-func penaltyWeight(penalty float64) float64 { return 1 / (penalty + penaltyEpsilon) }
+// PenaltyWeight is the sampling weight of a positive with a total penalty.
+func PenaltyWeight(penalty float64) float64 { return 1 / (penalty + PenaltyEpsilon) }
+
+// LowestPenalty returns the indexes of the n least of total penalties, by rising penalty; ties keep
+// their order. It returns all of fewer than n.
+func LowestPenalty(penalties []float64, n int) []int {
+	from := make([]candidate, len(penalties))
+	for i, p := range penalties {
+		from[i] = candidate{index: i, penalty: p}
+	}
+	return lowest(from, min(n, len(from)))
+}
 
 // lowest takes the n candidates of least penalty; ties keep canonical order.
 func lowest(from []candidate, n int) []int {
@@ -125,29 +195,32 @@ func lowest(from []candidate, n int) []int {
 
 // draw takes n candidates one by one without replacement, in proportion to their weights.
 func draw(from []candidate, n int, source *rand.Rand, weight func(candidate) float64) []int {
-	rest := slices.Clone(from)
+	rest, weights := indexes(from), make([]float64, len(from))
+	for k, c := range from {
+		weights[k] = weight(c)
+	}
 	out := make([]int, 0, n)
 	for range n {
 		sum := 0.0
-		for _, c := range rest {
-			sum += weight(c)
+		for _, w := range weights {
+			sum += w
 		}
-		k := pick(rest, source.Float64()*sum, weight)
-		out = append(out, rest[k].index)
-		rest = slices.Delete(rest, k, k+1)
+		k := pick(weights, source.Float64()*sum)
+		out = append(out, rest[k])
+		rest, weights = slices.Delete(rest, k, k+1), slices.Delete(weights, k, k+1)
 	}
 	return out
 }
 
 // pick returns where the running sum of weights passes u; rounding at the top end falls to the last.
-func pick(from []candidate, u float64, weight func(candidate) float64) int {
+func pick(weights []float64, u float64) int {
 	sum := 0.0
-	for k, c := range from {
-		if sum += weight(c); u < sum {
+	for k, w := range weights {
+		if sum += w; u < sum {
 			return k
 		}
 	}
-	return len(from) - 1
+	return len(weights) - 1
 }
 
 func indexes(from []candidate) []int {

@@ -1,41 +1,30 @@
 package resample
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 
 	"github.com/ropewalk/ropewalk/rl/advantage"
 )
-
-// Reason says why a trajectory was dropped.
-type Reason string
-
-// The reasons.
-const (
-	ZeroVariance       Reason = "zero_variance"        // the group's rewards teach nothing
-	SmallGroup         Reason = "small_group"          // fewer trajectories than RoC keeps
-	RoCPositiveSurplus Reason = "roc_positive_surplus" // another positive was chosen
-	RoCNegativeSurplus Reason = "roc_negative_surplus" // another negative was chosen
-	Excluded           Reason = "excluded"             // something broke it; it has no reward
-	TooFewRows         Reason = "too_few_rows"         // exclusions left the group nothing to compare
-)
-
-// Reasons lists every reason.
-func Reasons() []Reason {
-	return []Reason{ZeroVariance, SmallGroup, RoCPositiveSurplus, RoCNegativeSurplus, Excluded, TooFewRows}
-}
 
 // Row is one trajectory as the selection sees it.
 type Row struct {
 	GroupID      string
 	TrajectoryID string // unique within the group
+	ProblemID    string // of the data set; read by HardProblems alone
 	Reward       float64
 	ToolCalls    int
 	ToolErrors   int // failing calls: unparsed, failed or timed out
 	AnswerTags   int // closed answer pairs
 	Turns        int // assistant turns
+	// ResponseTokens is the length that Overlong compares with its limit.
+	ResponseTokens int
+	VoidTurns      int  // turns with neither a tool call that parsed nor a final answer
+	LooseTurns     int  // turns that are not in the environment's strict form
+	Repetitive     bool // as Repetition.Match says
+	Unreadable     bool // as Unreadable.Match says
+	// Penalties, where given, are what RoC weighs in place of those that it counts itself.
+	Penalties *Penalties
 	// Excluded: the row was sampled and has no reward. Nothing but its ids is read.
 	Excluded bool
 }
@@ -49,7 +38,8 @@ const (
 	LabelRoC  = "roc"  // one stream per group
 )
 
-// Options is the chain; a nil part is off. Source may be nil only when nothing is drawn.
+// Options is the chain of VSPO, then RoC; a nil part is off. Source may be nil only when nothing
+// is drawn.
 type Options struct {
 	VSPO   *advantage.VSPO
 	RoC    *RoC
@@ -57,32 +47,31 @@ type Options struct {
 }
 
 // Validate reports the first bad field.
-func (o Options) Validate() error {
+func (o Options) Validate() error { return o.chain().Validate() }
+
+// chain spells the options as links.
+func (o Options) chain() Chain {
+	c := Chain{Source: o.Source}
 	if o.VSPO != nil {
-		if err := o.VSPO.Validate(); err != nil {
-			return fmt.Errorf("vspo.%w", err)
-		}
+		c.Links = append(c.Links, ValueResampling{*o.VSPO})
 	}
 	if o.RoC != nil {
-		if err := o.RoC.Validate(); err != nil {
-			return err
-		}
+		c.Links = append(c.Links, *o.RoC)
 	}
-	if o.Source == nil && (o.VSPO != nil || o.RoC != nil && o.RoC.Choice != ChooseLowest) {
-		return errors.New("a source of random streams is needed")
-	}
-	return nil
+	return c
 }
 
 // Selected is the verdict on one trajectory.
 type Selected struct {
-	GroupID       string
-	TrajectoryID  string
-	Reward        float64 // of no meaning when excluded
-	Kept          bool
+	GroupID      string
+	TrajectoryID string
+	Reward       float64 // of no meaning when excluded
+	Kept         bool
+	// Masked: the row is kept and its reward counts in the group, but its loss mask is to be 0.
+	Masked        bool
 	Count         int     // N; 0 when dropped
 	Weight        float64 // ω; 0 when dropped
-	Reason        Reason  // "" when kept
+	Reason        Reason  // why dropped or masked; "" when kept whole
 	Penalties     Penalties
 	GroupMean     float64 // over all oversampled rewards; 0 of none
 	GroupVariance float64 // population, over all oversampled rewards; 0 of none
@@ -94,79 +83,29 @@ type Selection struct {
 	Rows       []Selected // every row, in canonical order
 	Groups     int
 	KeptGroups int // groups with a kept row
-	KeptRows   int
+	KeptRows   int // masked ones among them
+	MaskedRows int
 	Resampled  bool // VSPO drew
 	RewardMax  float64
 	DroppedBy  map[Reason]int // rows
+	MaskedBy   map[Reason]int // rows
 }
 
-// Empty reports that nothing was kept: the update is to be skipped.
-func (s Selection) Empty() bool { return s.KeptRows == 0 }
+// Empty reports that no row is left to learn from: the update is to be skipped.
+func (s Selection) Empty() bool { return s.KeptRows == s.MaskedRows }
 
-// Select runs the chain over the rows of a step.
+// Select runs VSPO and RoC over the rows of a step.
 func Select(rows []Row, o Options) (Selection, error) {
-	if err := o.Validate(); err != nil {
-		return Selection{}, fmt.Errorf("select trajectories: %w", err)
-	}
-	rows, err := canonical(rows)
-	if err != nil {
-		return Selection{}, fmt.Errorf("select trajectories: %w", err)
-	}
-	groups := cut(rows)
-	out := Selection{Rows: make([]Selected, len(rows)), Groups: len(groups), DroppedBy: map[Reason]int{}}
-	out.value(rows, groups, o)
-	for _, g := range groups {
-		out.open(rows, g)
-		switch {
-		case g.short():
-			out.dropAll(g, TooFewRows)
-		case g.flat:
-			out.dropAll(g, ZeroVariance)
-		case o.RoC != nil:
-			out.roc(g, *o.RoC, o.Source)
-		}
-	}
-	out.sum(groups)
-	return out, nil
-}
-
-// value scores the groups, draws the repeats and marks the groups without variance. Short groups
-// take no part: neither R_max nor the draws know of them.
-func (s *Selection) value(rows []Row, groups []group, o Options) {
-	var whole []*group
-	var rewards [][]float64
-	for i := range groups {
-		g := &groups[i]
-		own := g.rewards(rows)
-		if g.short() {
-			g.prompt.Mean, g.prompt.Variance = advantage.Moments(own)
-			continue
-		}
-		whole, rewards = append(whole, g), append(rewards, own)
-	}
-	vspo := advantage.VSPO{} // without draws: mean, variance and value score alone
-	var uniform func() float64
-	if o.VSPO != nil {
-		vspo, uniform = *o.VSPO, o.Source(LabelVSPO, "").Float64
-	}
-	r := vspo.Resample(rewards, uniform)
-	s.Resampled, s.RewardMax = r.Active, r.RMax
-	rejectEqual := o.RoC != nil && !o.RoC.KeepEqual
-	for i, g := range whole {
-		g.prompt = r.Prompts[i]
-		equal := slices.Max(rewards[i]) == slices.Min(rewards[i])
-		g.flat = r.Active && !g.prompt.Kept || rejectEqual && (equal || !g.prompt.Kept)
-	}
+	return o.chain().Select(rows)
 }
 
 // open writes what holds for every row of a group and keeps all that have a reward.
 func (s *Selection) open(rows []Row, g group) {
 	for i := g.from; i < g.to; i++ {
-		r := rows[i]
+		r := &rows[i]
 		s.Rows[i] = Selected{
 			GroupID: r.GroupID, TrajectoryID: r.TrajectoryID, Reward: r.Reward,
-			Kept: true, Count: g.prompt.N, Weight: g.prompt.Omega,
-			Penalties: StructuredPenalties(r.ToolCalls, r.ToolErrors, r.AnswerTags, r.Turns),
+			Kept: true, Count: 1, Weight: 1, Penalties: r.penalties(),
 			GroupMean: g.prompt.Mean, GroupVariance: g.prompt.Variance, ValueScore: g.prompt.Value,
 		}
 		if r.Excluded {
@@ -176,43 +115,11 @@ func (s *Selection) open(rows []Row, g group) {
 	}
 }
 
-// roc drops the surplus of one group.
-func (s *Selection) roc(g group, r RoC, source Source) {
-	if g.scored < r.Keep {
-		s.dropAll(g, SmallGroup)
-		return
+func (r *Row) penalties() Penalties {
+	if r.Penalties != nil {
+		return *r.Penalties
 	}
-	if g.scored == r.Keep {
-		return
-	}
-	var positives, negatives []candidate
-	for i := g.from; i < g.to; i++ {
-		if !s.Rows[i].Kept {
-			continue
-		}
-		c := candidate{index: i, penalty: s.Rows[i].Penalties.Total()}
-		if s.Rows[i].Reward > 0 {
-			positives = append(positives, c)
-		} else {
-			negatives = append(negatives, c)
-		}
-	}
-	var stream *rand.Rand
-	if r.Choice != ChooseLowest {
-		stream = source(LabelRoC, g.id)
-	}
-	keepPositive, keepNegative := r.Quota(len(positives), len(negatives))
-	s.keepOnly(positives, r.pickPositives(positives, keepPositive, stream), RoCPositiveSurplus)
-	s.keepOnly(negatives, r.pickNegatives(negatives, keepNegative, stream), RoCNegativeSurplus)
-}
-
-// keepOnly drops the candidates that were not chosen.
-func (s *Selection) keepOnly(from []candidate, chosen []int, why Reason) {
-	for _, c := range from {
-		if !slices.Contains(chosen, c.index) {
-			s.drop(c.index, why)
-		}
-	}
+	return StructuredPenalties(r.ToolCalls, r.ToolErrors, r.AnswerTags, r.Turns)
 }
 
 func (s *Selection) dropAll(g group, why Reason) {
@@ -221,13 +128,20 @@ func (s *Selection) dropAll(g group, why Reason) {
 	}
 }
 
-// drop drops a row; the first reason stands.
+// drop drops a row; the first reason to drop it stands.
 func (s *Selection) drop(i int, why Reason) {
 	row := &s.Rows[i]
-	if row.Reason != "" {
+	if !row.Kept {
 		return
 	}
-	row.Kept, row.Count, row.Weight, row.Reason = false, 0, 0, why
+	row.Kept, row.Masked, row.Count, row.Weight, row.Reason = false, false, 0, 0, why
+}
+
+// mask takes a row's tokens out of the loss; the first reason to mask it stands.
+func (s *Selection) mask(i int, why Reason) {
+	if row := &s.Rows[i]; row.Kept && !row.Masked {
+		row.Masked, row.Reason = true, why
+	}
 }
 
 // sum counts what was kept.
@@ -235,10 +149,15 @@ func (s *Selection) sum(groups []group) {
 	for _, g := range groups {
 		kept := 0
 		for _, row := range s.Rows[g.from:g.to] {
+			switch {
+			case !row.Kept:
+				s.DroppedBy[row.Reason]++
+			case row.Masked:
+				s.MaskedBy[row.Reason]++
+				s.MaskedRows++
+			}
 			if row.Kept {
 				kept++
-			} else {
-				s.DroppedBy[row.Reason]++
 			}
 		}
 		s.KeptRows += kept
@@ -246,4 +165,14 @@ func (s *Selection) sum(groups []group) {
 			s.KeptGroups++
 		}
 	}
+}
+
+// checkSource reports a chain that draws without a source.
+func checkSource(links []Link, source Source) error {
+	for _, l := range links {
+		if l.draws() && source == nil {
+			return fmt.Errorf("a source of random streams is needed by %T", l)
+		}
+	}
+	return nil
 }

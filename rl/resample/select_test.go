@@ -214,10 +214,10 @@ func TestWeightedDrawFrequencies(t *testing.T) {
 	}
 	sum := 0.0
 	for _, c := range from {
-		sum += penaltyWeight(c.penalty)
+		sum += PenaltyWeight(c.penalty)
 	}
 	for i, c := range from {
-		p := penaltyWeight(c.penalty) / sum
+		p := PenaltyWeight(c.penalty) / sum
 		if got := first[i] / draws; math.Abs(got-p) > 5*math.Sqrt(p*(1-p)/draws) {
 			t.Errorf("candidate %d came first with share %.4f, want %.4f", i, got, p)
 		}

@@ -94,7 +94,10 @@ func (p *parser) term() (value, bool) {
 		return v, true
 	}
 	r, ok := p.root()
-	return v.times(r), ok
+	if !ok {
+		return value{}, false
+	}
+	return v.times(r)
 }
 
 // fraction reads what makes an integer a mixed number; found says whether there is such a thing.

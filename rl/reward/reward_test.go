@@ -143,6 +143,23 @@ func TestGradingIsBounded(t *testing.T) {
 	}
 }
 
+// A number beyond a float64 is near nothing: else the root of 401 nines would be any gold.
+func TestNumbersBeyondFloat64AgreeOnlyExactly(t *testing.T) {
+	huge := strings.Repeat("9", 401)
+	for _, answer := range []string{`\sqrt{` + huge + `}`, `\sqrt[3]{` + huge + `}`, `\frac{\sqrt{2}}{` + huge + `}`, `\frac{1}{\sqrt{` + huge + `}}`} {
+		for _, gold := range []string{"5", "0", "-3", `\sqrt{2}`, "1/3", huge} {
+			if v := Compare(answer, gold, Options{}); v.Correct() {
+				t.Errorf("%.12q… against %.12s: %s", answer, gold, v)
+			}
+		}
+	}
+	for answer, gold := range map[string]string{huge: huge + ".0", `0\sqrt{2}`: "0", `\sqrt[3]{0}`: "0", `\frac{0}{\sqrt{2}}`: "0"} {
+		if v := Compare(answer, gold, Options{}); !v.Correct() {
+			t.Errorf("%.12q against %.12s: %s", answer, gold, v)
+		}
+	}
+}
+
 func FuzzCompare(f *testing.F) {
 	for _, seed := range []string{"1", "1,234", `\frac{1}{2}`, "(1,2)", `\sqrt[3]{8}`, "1 1/2", "50%", `\{a,b\}`, "x=1,y=2"} {
 		f.Add(seed, "1")

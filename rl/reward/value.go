@@ -20,12 +20,16 @@ type value struct {
 	literal bool // an integer, decimal or percentage: nothing left to work out
 }
 
-// compareValues returns the verdict on two values.
+// compareValues returns the verdict on two values. Where one is beyond a float64 only exact values
+// can agree: any number is within a relative 1e-6 of an infinite one.
 func compareValues(a, b value) Verdict {
 	if a.rat != nil && b.rat != nil {
 		if a.rat.Cmp(b.rat) == 0 {
 			return Rational
 		}
+		return Wrong
+	}
+	if math.IsInf(a.float, 0) || math.IsInf(b.float, 0) {
 		return Wrong
 	}
 	if math.Abs(a.float-b.float) <= relative*math.Max(math.Abs(a.float), math.Abs(b.float)) {
@@ -40,23 +44,37 @@ func exact(r *big.Rat) value {
 	return value{rat: r, float: f}
 }
 
+// inexact wraps a float64 that was worked out of others; false where it left their range, for
+// a product, quotient or root of what is not zero is not zero.
+func inexact(f float64) (value, bool) {
+	return value{float: f}, f != 0 && !math.IsInf(f, 0) && !math.IsNaN(f)
+}
+
+// zero reports an exact zero.
+func (v value) zero() bool { return v.rat != nil && v.rat.Sign() == 0 }
+
 // over divides; false by zero.
 func (v value) over(d value) (value, bool) {
-	if d.float == 0 {
+	switch {
+	case d.float == 0:
 		return value{}, false
-	}
-	if v.rat != nil && d.rat != nil && d.rat.Sign() != 0 {
+	case v.rat != nil && d.rat != nil && d.rat.Sign() != 0:
 		return exact(new(big.Rat).Quo(v.rat, d.rat)), true
+	case v.zero():
+		return value{}, true // zero, as its float says
 	}
-	return value{float: v.float / d.float}, true
+	return inexact(v.float / d.float)
 }
 
 // times multiplies.
-func (v value) times(o value) value {
-	if v.rat != nil && o.rat != nil {
-		return exact(new(big.Rat).Mul(v.rat, o.rat))
+func (v value) times(o value) (value, bool) {
+	switch {
+	case v.rat != nil && o.rat != nil:
+		return exact(new(big.Rat).Mul(v.rat, o.rat)), true
+	case v.zero() || o.zero():
+		return value{}, true // zero, as its float says
 	}
-	return value{float: v.float * o.float}
+	return inexact(v.float * o.float)
 }
 
 // negated changes the sign and keeps whether the number was literal.
@@ -80,7 +98,10 @@ func (v value) root(n int) (value, bool) {
 			return exact(r), true
 		}
 	}
-	return value{float: math.Pow(v.float, 1/float64(n))}, true
+	if v.zero() {
+		return value{}, true // zero, as its float says
+	}
+	return inexact(math.Pow(v.float, 1/float64(n)))
 }
 
 // plainText turns dressing that does not change a number's worth into nothing.

@@ -80,9 +80,10 @@ func without(text, line string) string { return strings.Replace(text, line, "", 
 
 func TestUnknownRunExitsWith2(t *testing.T) {
 	h, _ := base(t)
+	bucket := filepath.Join(h.dir, "s3", "ropewalk")
 	for command, want := range map[string]string{
 		"verify": "no such run in the record: nosuch has committed nothing in s3://ropewalk at ",
-		"show":   "no such run in the record: nosuch has committed nothing in s3://ropewalk at ",
+		"show":   "no such run in the record: nosuch has committed nothing in " + bucket,
 		"follow": "no run \"nosuch\" on the Temporal server; `ropewalk runs` lists them",
 		"resume": "no such run in the record: nosuch has no entry in the catalogue; `ropewalk runs` lists them",
 	} {

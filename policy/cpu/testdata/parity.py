@@ -3,11 +3,14 @@
 {"create": DIR, "tied": bool}: draw a small Qwen3 model and save it to DIR first.
 {"dir": DIR, "sequences": [[id...]], "prompt": [id...], "new": n}: load DIR with Qwen3ForCausalLM and give
 {"logits": [sequence][token][vocabulary], "greedy": [id...]}.
+With "cotangents": [sequence][token], also "values" of DIR's value head, moved on by one token, and "gradients", by
+parameter, of the sum of cotangent times value.
 """
 import json
 import sys
 
 import torch
+from safetensors.torch import load_file
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
 torch.set_num_threads(1)
@@ -34,4 +37,17 @@ with torch.no_grad():
         prompt, attention_mask=torch.ones_like(prompt), do_sample=False, max_new_tokens=job["new"],
         min_new_tokens=job["new"], eos_token_id=None, pad_token_id=0,
     )
-json.dump({"logits": logits, "greedy": out[0, prompt.shape[1]:].tolist()}, sys.stdout)
+answer = {"logits": logits, "greedy": out[0, prompt.shape[1]:].tolist()}
+if "cotangents" in job:
+    head = {name: p.requires_grad_() for name, p in load_file(job["dir"] + "/value_head.safetensors").items()}
+    answer["values"], total = [], 0.0
+    for sequence, cotangents in zip(job["sequences"], job["cotangents"]):
+        states = model.model(torch.tensor([sequence])).last_hidden_state[0]
+        values = torch.nn.functional.linear(states, head["value_head.weight"], head["value_head.bias"])[:, 0]
+        values = torch.cat([torch.zeros(1), values[:-1]])
+        answer["values"].append(values.tolist())
+        total = total + (torch.tensor(cotangents) * values).sum()
+    total.backward()
+    parameters = {**dict(model.named_parameters()), **head}
+    answer["gradients"] = {name: p.grad.flatten().tolist() for name, p in parameters.items() if p.grad is not None}
+json.dump(answer, sys.stdout)

@@ -1,8 +1,8 @@
-// Package schedule gives what depends on the step alone.
-//
-// Glossary. *Warm-up* raises the learning rate linearly from base/warmup to base over the first
-// steps; *decay* then takes it from base towards 0 at the last step. Steps count from 0.
 package schedule
+
+// Learning rates: linear warm-up to base·(t+1)/warmup, then constant, base·½(1+cos πp) (Loshchilov &
+// Hutter 2017, without restarts) or base·(1−p), with p the share of the decay behind step t.
+// Departures: none; rStar2 runs constant with a warm-up of 20 steps in its release.
 
 import (
 	"fmt"

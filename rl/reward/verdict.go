@@ -36,36 +36,9 @@ func (v Verdict) Score() float64 {
 	return 0
 }
 
-// Options says how strictly to grade.
-type Options struct {
-	// Fallback grades the whole text where it has no answer block, or one without a box.
-	Fallback bool
-	// Literal asks for a written number where the gold is one: integers, decimals and percentages
-	// pass, while 12/3 or \sqrt{16} for 4 leave the work undone and are wrong.
-	Literal bool
-}
-
 // Outcome is the grade of one trajectory.
 type Outcome struct {
 	Reward  float64 // 0 or 1
 	Verdict Verdict
 	Answer  string // what was graded: the content of the box; "" without one
-}
-
-// Grade gives rStar2's outcome reward of a trajectory's text: the last box inside the last answer
-// block, against the gold.
-func Grade(text, gold string, o Options) Outcome {
-	block, answered := LastAnswer(text)
-	answer, boxed := LastBoxed(block)
-	if o.Fallback && !boxed {
-		answer, boxed = LastBoxed(text)
-	}
-	switch {
-	case boxed:
-		v := Compare(answer, gold, o)
-		return Outcome{Reward: v.Score(), Verdict: v, Answer: answer}
-	case answered:
-		return Outcome{Verdict: NoBox}
-	}
-	return Outcome{Verdict: NoAnswer}
 }

@@ -1,0 +1,164 @@
+package advantage
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// GiGPO, group-in-group policy optimisation (Feng et al. 2025; ARLArena eqs S14–S19). With e_k
+// the environment's reward of turn k of a trajectory,
+//
+//	G_k    = Σ_{m≥k} γ^(m−k) e_m             step return
+//	R_k    = Σ_m e_m                         score of every row of the trajectory
+//	A_ep   = normalised R over the group's rows
+//	A_step = normalised G over the anchor group's rows
+//	A      = A_ep + ω A_step
+//
+// An invalid turn loses InvalidPenalty in its own R and its own G, after the returns were summed, so
+// the turns before it do not pay. Normalised is (x − μ) with the deviation divided out or not (Group).
+// A group of one keeps its raw score in A_ep, as SingleGroup says, and gives 0 in A_step: its mean is
+// itself. Departures: returns are over the rows of a trajectory by turn, which must all be there;
+// released code also duplicates random rows to fill its batches, which shifts every statistic.
+
+// Mode says how GiGPO normalises.
+type Mode string
+
+// The modes.
+const (
+	ModeMeanStdNorm Mode = "mean_std_norm"
+	ModeMeanNorm    Mode = "mean_norm"
+)
+
+// GiGPO is the two-level estimator over turn rows.
+type GiGPO struct {
+	Gamma          float64     // discount per turn, in [0, 1]
+	Omega          float64     // ω ≥ 0
+	Mode           Mode        // ModeMeanStdNorm when empty
+	Epsilon        float64     // DefaultEpsilon when 0
+	InvalidPenalty float64     // ≥ 0
+	SingleGroup    SingleGroup // of A_ep; SingleRaw when empty
+	Stats          Stats       // of A_ep; StatsTurnRows when empty
+	Anchors        Anchors     // exact equality when zero
+}
+
+// DefaultGiGPO holds ARLArena's constants.
+var DefaultGiGPO = GiGPO{Gamma: 0.95, Omega: 1, Mode: ModeMeanStdNorm, InvalidPenalty: 0.1}
+
+// Validate reports the first bad field.
+func (g GiGPO) Validate() error {
+	switch {
+	case !(g.Gamma >= 0 && g.Gamma <= 1):
+		return fmt.Errorf("gamma must be in [0, 1], got %g", g.Gamma)
+	case !(g.Omega >= 0) || !finite(g.Omega):
+		return fmt.Errorf("omega must be finite and ≥ 0, got %g", g.Omega)
+	case !(g.InvalidPenalty >= 0) || !finite(g.InvalidPenalty):
+		return fmt.Errorf("invalid_penalty must be finite and ≥ 0, got %g", g.InvalidPenalty)
+	case g.Mode != "" && g.Mode != ModeMeanNorm && g.Mode != ModeMeanStdNorm:
+		return fmt.Errorf("mode must be %s or %s, got %q", ModeMeanNorm, ModeMeanStdNorm, g.Mode)
+	}
+	if err := g.episode().Validate(); err != nil {
+		return err
+	}
+	if err := g.Anchors.Validate(); err != nil {
+		return fmt.Errorf("anchors: %w", err)
+	}
+	return nil
+}
+
+// episode is the estimator of A_ep.
+func (g GiGPO) episode() TurnRows {
+	norm := Group{Std: g.Mode != ModeMeanNorm, Epsilon: g.Epsilon, SingleGroup: g.SingleGroup}
+	return TurnRows{Norm: norm, Stats: g.Stats}
+}
+
+// GiGPORow is one turn.
+type GiGPORow struct {
+	Row
+	Reward      float64 // e_k, of the environment
+	Observation string  // the anchor: what the environment showed, without history or template
+	Invalid     bool    // the turn's action was not valid
+}
+
+// GiGPOResult holds one value per row.
+type GiGPOResult struct {
+	StepReturn   []float64 // G before penalties
+	StepScore    []float64 // G less the penalty
+	EpisodeScore []float64 // R less the penalty
+	Anchor       []int     // number of the anchor group, by first appearance in canonical order
+	Episode      []float64 // A_ep
+	Step         []float64 // A_step
+	Advantage    []float64 // A
+}
+
+// Estimate returns the advantages of a batch of turns.
+func (g GiGPO) Estimate(turns []GiGPORow) (GiGPOResult, error) {
+	if err := g.Validate(); err != nil {
+		return GiGPOResult{}, err
+	}
+	for i := range turns {
+		if !finite(turns[i].Reward) {
+			return GiGPOResult{}, fmt.Errorf("estimate advantages: reward of row %d (%v) is %g", i, turns[i].Row, turns[i].Reward)
+		}
+	}
+	o, err := canonical(len(turns), func(i int) Row { return turns[i].Row })
+	if err != nil {
+		return GiGPOResult{}, fmt.Errorf("estimate advantages: %w", err)
+	}
+	n := len(turns)
+	out := GiGPOResult{StepReturn: make([]float64, n), StepScore: make([]float64, n), EpisodeScore: make([]float64, n)}
+	for k := range len(o.trajectories) - 1 {
+		g.score(out, turns, o.trajectory(k))
+	}
+	out.Episode = g.episode().estimate(out.EpisodeScore, o)
+	var anchors int
+	out.Anchor, anchors = g.Anchors.assign(o, func(i int) string { return turns[i].Observation })
+	out.Step = g.steps(out.StepScore, out.Anchor, anchors)
+	out.Advantage = make([]float64, n)
+	for i := range out.Advantage {
+		out.Advantage[i] = out.Episode[i] + g.Omega*out.Step[i]
+	}
+	return out, nil
+}
+
+// score writes the returns and scores of one trajectory.
+func (g GiGPO) score(out GiGPOResult, turns []GiGPORow, rows []int) {
+	total := 0.0
+	for _, i := range rows {
+		total += turns[i].Reward
+	}
+	running := 0.0
+	for k := len(rows) - 1; k >= 0; k-- {
+		i := rows[k]
+		running = turns[i].Reward + g.Gamma*running
+		penalty := 0.0
+		if turns[i].Invalid {
+			penalty = g.InvalidPenalty
+		}
+		out.StepReturn[i], out.StepScore[i], out.EpisodeScore[i] = running, running-penalty, total-penalty
+	}
+}
+
+// steps returns A_step.
+func (g GiGPO) steps(scores []float64, anchor []int, anchors int) []float64 {
+	norm := g.episode().Norm
+	norm.SingleGroup = SingleZero
+	out, scratch := make([]float64, len(scores)), []float64(nil)
+	members, offset := bucket(anchor, anchors)
+	for k := range anchors {
+		rows := members[offset[k]:offset[k+1]]
+		scratch = gather(scratch, scores, rows)
+		norm.fill(out, scores, rows, scratch)
+	}
+	return out
+}
+
+// ArrayObservation is an array observation, flattened, as an anchor: equal arrays give equal
+// strings, and -0 is 0. It is no text: compare it exactly.
+func ArrayObservation(values []float64) string {
+	out := make([]byte, 0, 8*len(values))
+	for _, v := range values {
+		out = binary.LittleEndian.AppendUint64(out, math.Float64bits(v+0))
+	}
+	return string(out)
+}

@@ -1,0 +1,72 @@
+package branch
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+)
+
+// StreakRule chooses when a chain's streak grows.
+type StreakRule string
+
+// StreakBranches: a branch adds 1, anything else returns to 0 (the paper's text). StreakPasses: a
+// rising entropy that did not branch adds 1 and nothing takes away (Algorithm 1 as printed).
+const (
+	StreakBranches StreakRule = "branches"
+	StreakPasses   StreakRule = "passes"
+)
+
+// Chain is what the rule remembers of one path. A branch starts with the chain that it copies, as
+// that is after the decision.
+type Chain struct {
+	Root   float64 // entropy of the first segment, in nats
+	Streak int     // l
+}
+
+// Decision is what happens to a chain after a tool result.
+type Decision struct {
+	Change      float64 // ΔH
+	Base        float64
+	Probability float64 // P; 0 where the budget was spent already
+	Copies      int     // branches to open, 0 to continue alone
+}
+
+// Decide judges a chain whose next segment has entropy h, in nats. budget is b, the branches that
+// are left; at 0 nothing branches, nothing is drawn and the streak ends. draw gives uniform
+// numbers of [0, 1); it is not called where the base is fixed.
+//
+// Departure: the release counts streaks by prompt, and only in rounds in which some prompt
+// branched; here each chain has its own.
+func (r Rule) Decide(k TopK, c Chain, h float64, budget int, draw func() float64) (Decision, Chain, error) {
+	if math.IsNaN(h) || math.IsInf(h, 0) || math.IsNaN(c.Root) || math.IsInf(c.Root, 0) {
+		return Decision{}, c, fmt.Errorf("decide a branch: entropy %g after %g at the root", h, c.Root)
+	}
+	d := Decision{Change: k.Change(h, c.Root)}
+	if budget > 0 {
+		if r.FixedBase != nil {
+			d.Base = *r.FixedBase
+		} else {
+			d.Base = draw()
+		}
+		d.Probability = r.Probability(d.Base, d.Change, c.Streak)
+		if r.Branches(d.Probability) {
+			d.Copies = min(cmp.Or(r.Copies, 1), budget)
+		}
+	}
+	c.Streak = r.Streak.next(c.Streak, d)
+	return d, c, nil
+}
+
+// next is the streak after a decision.
+func (s StreakRule) next(streak int, d Decision) int {
+	branched := d.Copies > 0
+	switch {
+	case s == StreakPasses && !branched && d.Change > 0:
+		return streak + 1
+	case s == StreakPasses:
+		return streak
+	case branched:
+		return streak + 1
+	}
+	return 0
+}

@@ -1,0 +1,119 @@
+package branch
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// EntropyMode chooses how top-k log-probabilities stand in for a distribution.
+type EntropyMode string
+
+// Released sums −p ln p over the top tokens and over positions: no renormalisation, no mass for the
+// rest, so longer segments have more of it. MeanRenorm renormalises the top tokens, MeanTail adds the
+// rest as one outcome; both take the mean over positions.
+const (
+	Released   EntropyMode = "released"
+	MeanRenorm EntropyMode = "mean_renorm"
+	MeanTail   EntropyMode = "mean_tail"
+)
+
+// TopK estimates the entropy of a segment's start from what an inference engine reports:
+//
+//	H = Σ_{t < Positions} Σ_{v in top Width} −p ln p / ln V
+//
+// Source: the releases of ARPO and AEPO. The papers write the Shannon entropy over the vocabulary, and
+// "dividing by the vocabulary size" where the release divides by ln V. Departures: the other two
+// modes, which do not grow with the segment. Thresholds are made for the released scale.
+type TopK struct {
+	Mode       EntropyMode // Released when empty
+	Positions  int         // first tokens that are looked at; 20 when 0
+	Width      int         // most likely tokens a position; 10 when 0
+	Vocabulary int         // V
+}
+
+const (
+	defaultPositions = 20
+	defaultWidth     = 10
+	// logprobSlack is how far above 0 an engine may round a log-probability.
+	logprobSlack = 1e-4
+)
+
+// Validate reports the first bad field.
+func (k TopK) Validate() error {
+	switch {
+	case !slices.Contains([]EntropyMode{"", Released, MeanRenorm, MeanTail}, k.Mode):
+		return fmt.Errorf("entropy.mode must be %s, %s or %s, got %q", Released, MeanRenorm, MeanTail, k.Mode)
+	case k.Positions < 0 || k.Width < 0:
+		return fmt.Errorf("entropy.positions and entropy.width must be ≥ 0, got %d and %d", k.Positions, k.Width)
+	case k.Vocabulary < 2:
+		return fmt.Errorf("entropy.vocabulary must be ≥ 2, got %d", k.Vocabulary)
+	}
+	return nil
+}
+
+// Segment returns the entropy of a segment, in nats and not normalised, from the log-probabilities
+// of the likeliest tokens at each position, in any order. A segment of no tokens has 0.
+func (k TopK) Segment(top [][]float64) (float64, error) {
+	if err := k.Validate(); err != nil {
+		return 0, err
+	}
+	top = top[:min(len(top), cmp.Or(k.Positions, defaultPositions))]
+	sum := 0.0
+	for t, logprobs := range top {
+		h, err := k.Position(logprobs)
+		if err != nil {
+			return 0, fmt.Errorf("entropy of token %d: %w", t, err)
+		}
+		sum += h
+	}
+	if k.Mode == MeanRenorm || k.Mode == MeanTail {
+		return sum / float64(max(len(top), 1)), nil
+	}
+	return sum, nil
+}
+
+// Normalise divides an entropy by that of the uniform distribution, ln V.
+func (k TopK) Normalise(h float64) float64 { return h / math.Log(float64(k.Vocabulary)) }
+
+// Position returns the entropy of one token in nats, by the mode. No log-probabilities give 0.
+func (k TopK) Position(logprobs []float64) (float64, error) {
+	for v, l := range logprobs {
+		if math.IsNaN(l) || l > logprobSlack {
+			return 0, fmt.Errorf("log-probability %d of %d is %g", v, len(logprobs), l)
+		}
+	}
+	// The likeliest first: a bit must depend on neither the engine's order nor on surplus tokens.
+	sorted := slices.SortedFunc(slices.Values(logprobs), func(a, b float64) int { return cmp.Compare(b, a) })
+	sorted = sorted[:min(len(sorted), cmp.Or(k.Width, defaultWidth))]
+	mass, h := 0.0, 0.0
+	for _, l := range sorted {
+		p := math.Exp(l)
+		mass += p
+		h -= plogp(p, l)
+	}
+	switch {
+	case mass == 0:
+		return 0, nil
+	case k.Mode == MeanRenorm: // −Σ (p/M) ln(p/M)
+		return math.Max(h/mass+math.Log(mass), 0), nil
+	case k.Mode == MeanTail:
+		if rest := 1 - mass; rest > 0 {
+			h -= plogp(rest, math.Log(rest))
+		}
+	}
+	return h, nil
+}
+
+// plogp is p ln p, 0 where p is 0.
+func plogp(p, logp float64) float64 {
+	if p == 0 {
+		return 0
+	}
+	return p * logp
+}
+
+// Change is ΔH: the normalised entropy after a tool result less the normalised entropy at the root.
+// Departure: the release keeps the root's entropy in a table that it never clears between batches.
+func (k TopK) Change(h, root float64) float64 { return k.Normalise(h - root) }

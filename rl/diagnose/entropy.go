@@ -1,0 +1,65 @@
+package diagnose
+
+// Entropy of the policy over a step (ARLArena section 3 and SPEAR figure 3 plot it by step), with
+// H_t the entropy of token t, m the mask, T_i = Σ_t m of row i and N the number of live rows:
+//
+//	token-mean               Σ_i Σ_t m·H / Σ_i T_i
+//	seq-mean-token-sum       Σ_i Σ_t m·H / N
+//	seq-mean-token-sum-norm  Σ_i Σ_t m·H / (N·T_max)
+//
+// T_max is the configured response limit. Departures: older releases leave N out of the last.
+
+import "github.com/ropewalk/ropewalk/rl/internal/exact"
+
+// Entropy gathers the entropies of a step's tokens.
+type Entropy struct {
+	rows, tokens int
+	sum          exact.Sum
+}
+
+// EntropyReport holds the aggregates, in nats; all are 0 without live rows.
+type EntropyReport struct {
+	Rows, Tokens        int // live rows, and tokens under the mask
+	TokenMean           float64
+	SeqMeanTokenSum     float64
+	SeqMeanTokenSumNorm float64 // 0 where no limit is given
+}
+
+// Add adds rows by Mask and Entropy; none of them where one is refused.
+func (e *Entropy) Add(rows ...Row) error {
+	for i, r := range rows {
+		if err := r.check(i, r.entropy()); err != nil {
+			return err
+		}
+	}
+	for _, r := range rows {
+		live := 0
+		for t, m := range r.Mask {
+			if m == 1 {
+				e.tokens++
+				e.sum.Add(r.Entropy[t])
+				live = 1
+			}
+		}
+		e.rows += live
+	}
+	return nil
+}
+
+// Merge adds another shard's rows.
+func (e *Entropy) Merge(o *Entropy) {
+	e.rows += o.rows
+	e.tokens += o.tokens
+	e.sum.Merge(&o.sum)
+}
+
+// Report returns the aggregates; maxResponse is T_max in tokens.
+func (e *Entropy) Report(maxResponse int) EntropyReport {
+	sum := e.sum.Value()
+	return EntropyReport{
+		Rows: e.rows, Tokens: e.tokens,
+		TokenMean:           over(sum, e.tokens),
+		SeqMeanTokenSum:     over(sum, e.rows),
+		SeqMeanTokenSumNorm: over(sum, e.rows*max(maxResponse, 0)),
+	}
+}

@@ -1,0 +1,260 @@
+package diagnose
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+func near(t *testing.T, name string, got, want float64) {
+	t.Helper()
+	if math.IsNaN(got) || math.Abs(got-want) > 1e-12*max(1, math.Abs(want)) {
+		t.Errorf("%s is %.15g, want %.15g", name, got, want)
+	}
+}
+
+func TestEntropy(t *testing.T) {
+	var e Entropy
+	rows := []Row{
+		{Mask: []int32{1, 0, 1}, Entropy: []float64{1, 100, 2}},
+		{Mask: []int32{0, 0}, Entropy: []float64{5, 5}}, // dead
+		{Mask: []int32{1}, Entropy: []float64{6}},
+	}
+	if err := e.Add(rows...); err != nil {
+		t.Fatal(err)
+	}
+	got := e.Report(10)
+	if got.Rows != 2 || got.Tokens != 3 {
+		t.Errorf("%d rows and %d tokens, want 2 and 3", got.Rows, got.Tokens)
+	}
+	near(t, "token mean", got.TokenMean, 3)
+	near(t, "sum by row", got.SeqMeanTokenSum, 4.5)
+	near(t, "normalised sum", got.SeqMeanTokenSumNorm, 0.45)
+	if e.Report(0).SeqMeanTokenSumNorm != 0 {
+		t.Error("a norm without a limit is not 0")
+	}
+}
+
+func TestKL(t *testing.T) {
+	var k KL
+	err := k.Add(
+		Row{Mask: []int32{1, 0, 1}, LogProbs: []float64{-1, -9, -0.5}, Reference: []float64{-1.2, 0, -0.5}, Old: []float64{-0.9, 0, -0.8}},
+		Row{Mask: []int32{1}, LogProbs: []float64{-1}, Old: []float64{-2}}, // no reference
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := k.Report()
+	if got.ReferenceTokens != 2 || got.OldTokens != 3 {
+		t.Errorf("%d and %d tokens, want 2 and 3", got.ReferenceTokens, got.OldTokens)
+	}
+	near(t, "k1", got.K1, 0.1)
+	near(t, "k3", got.K3, (math.Exp(-0.2)-1+0.2)/2)
+	near(t, "off-policy", got.OffPolicy, (0.1-0.3-1)/3)
+}
+
+func TestRatios(t *testing.T) {
+	log := math.Log
+	row := Row{
+		Mask:       []int32{1, 1, 1, 1, 1, 0},
+		LogProbs:   []float64{-3 + log(0.7), -3 + log(1.5), -3 + log(0.5), -3 + log(2.9), -3, -3},
+		Old:        []float64{-3, -3, -3, -3, -3, -1},
+		Advantages: []float64{1, 1, -1, -1, 0, 1},
+	}
+	tokens, err := NewRatios(RatioBounds{Low: 0.2, High: 0.28, Dual: 2.5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tokens.AddTokens(row); err != nil {
+		t.Fatal(err)
+	}
+	got := tokens.Report()
+	if got.Counts != (RatioCounts{Total: 5, LowNegative: 1, LowPositive: 1, HighNegative: 1, HighPositive: 1, Dual: 1}) {
+		t.Errorf("counts %+v", got.Counts)
+	}
+	near(t, "effective clip", got.EffectiveClip, 0.4)
+	near(t, "dual clip", got.DualClip, 0.2)
+	near(t, "mean ratio", got.Ratio.Mean, (0.7+1.5+0.5+2.9+1)/5)
+
+	// The row as one sequence: s is the geometric mean, its advantage the arithmetic one, 0.
+	sequences, err := NewRatios(RatioBounds{Low: 3e-3, High: 4e-3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	up := Row{Mask: []int32{1, 1}, LogProbs: []float64{-1, -1}, Old: []float64{-1.01, -1}, Advantages: []float64{2, 2}}
+	if err := sequences.AddSequences(row, up, Row{}); err != nil {
+		t.Fatal(err)
+	}
+	got = sequences.Report()
+	if got.Counts != (RatioCounts{Total: 2, HighPositive: 1}) {
+		t.Errorf("sequence counts %+v", got.Counts)
+	}
+	near(t, "least sequence ratio", got.Ratio.Min, math.Exp(0.005))
+	near(t, "greatest sequence ratio", got.Ratio.Max, math.Pow(0.7*1.5*0.5*2.9, 0.2))
+
+	if err := tokens.Merge(sequences); !errors.Is(err, ErrBadInput) {
+		t.Errorf("ratios of other bounds were merged: %v", err)
+	}
+}
+
+// At the bounds themselves a ratio is within them.
+func TestRatiosAtTheBoundsAreWithinThem(t *testing.T) {
+	r, err := NewRatios(RatioBounds{Low: 0.25, High: 0.25, Dual: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Add([]float64{0.75, 0.75, 1.25, 1.25}, []float64{1, -1, 1, -1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Add([]float64{3}, []float64{-1}); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Report().Counts; got != (RatioCounts{Total: 5, HighNegative: 1}) {
+		t.Errorf("counts %+v", got)
+	}
+}
+
+func TestRatioBoundsRefuse(t *testing.T) {
+	for field, b := range map[string]RatioBounds{
+		"low": {Low: 1.1}, "high": {High: -1}, "dual": {Dual: 0.5},
+	} {
+		if _, err := NewRatios(b); err == nil || !strings.Contains(err.Error(), field) {
+			t.Errorf("%+v: error %v does not name %s", b, err, field)
+		}
+	}
+}
+
+func TestEightGroups(t *testing.T) {
+	g, err := NewEightGroups(0.5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	samples := []Sample{
+		{Advantage: 2, Ratio: 1.1, Entropy: 0.9, KL: 1},
+		{Advantage: 1, Ratio: 1.3, Entropy: 0.9, KL: 2},
+		{Advantage: -1, Ratio: 1, Entropy: 0.5, KL: 5}, // both at their bounds
+		{Advantage: 0, Ratio: 9, Entropy: 9, KL: 9},
+	}
+	if err := g.Add(samples...); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]EightGroup{
+		"A+|IS>1|H+":  {Count: 2, Ratio: 1.2, KLShare: 3.0 / 8},
+		"A-|IS<=1|H-": {Count: 1, Ratio: 1, KLShare: 5.0 / 8},
+	}
+	names := map[string]bool{}
+	for _, got := range g.Report() {
+		names[got.Name()] = true
+		w := want[got.Name()]
+		if got.Count != w.Count {
+			t.Errorf("%s has %d samples, want %d", got.Name(), got.Count, w.Count)
+		}
+		near(t, got.Name()+" ratio", got.Ratio, w.Ratio)
+		near(t, got.Name()+" share", got.KLShare, w.KLShare)
+	}
+	if len(names) != 8 {
+		t.Errorf("names of the groups: %v", names)
+	}
+	near(t, "median entropy", MedianEntropy(samples), 0.9)
+}
+
+func TestSamples(t *testing.T) {
+	got, err := Samples([]Row{
+		{},
+		{Mask: []int32{1, 0, 1}, LogProbs: []float64{-1, 0, -1}, Old: []float64{-1.2, 0, -1.4}, Reference: []float64{-1, 0, -1.2},
+			Advantages: []float64{1, 0, 2}, Entropy: []float64{0.5, 0, 1}},
+	})
+	if err != nil || len(got) != 1 {
+		t.Fatalf("got %v (%v), want the live row alone", got, err)
+	}
+	near(t, "advantage", got[0].Advantage, 1.5)
+	near(t, "ratio", got[0].Ratio, math.Exp(0.3))
+	near(t, "entropy", got[0].Entropy, 0.75)
+	near(t, "KL", got[0].KL, (math.Exp(-0.2)-1+0.2)/2)
+}
+
+// A tool speaks twice: the two tokens after it reflect, the others reason.
+func TestHesitation(t *testing.T) {
+	h := Hesitation{Top: 0.3, Window: 2}
+	row := Row{
+		Mask:    []int32{0, 1, 1, 0, 0, 1, 1, 1, 1, 0, 1, 1},
+		Entropy: []float64{9, 1, 5, 9, 9, 6, 1, 4, 1, 9, 7, 0},
+	}
+	if err := h.Add(row); err != nil {
+		t.Fatal(err)
+	}
+	got := h.Report()
+	want := HesitationReport{
+		Tokens: 8, High: 3, Threshold: 5, // 7, 6 and 5 of 8 tokens: ⌈2.4⌉
+		Forking: 1.0 / 3, Reflection: 2.0 / 3, ReasoningDensity: 1.0 / 4, ReflectionDensity: 2.0 / 4,
+	}
+	if got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	flat := Hesitation{}
+	if err := flat.Add(Row{Mask: []int32{1, 1}, Entropy: []float64{2, 2}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := flat.Report(); got.High != 2 || got.Forking != 1 || got.Reflection != 0 || got.ReflectionDensity != 0 {
+		t.Errorf("tokens that tie: %+v, want all of them high", got)
+	}
+	for _, bad := range []*Hesitation{{Top: -1}, {Top: 2}, {Window: -1}} {
+		if bad.Add() == nil {
+			t.Errorf("%+v was accepted", bad)
+		}
+	}
+	if err := flat.Merge(&h); err == nil {
+		t.Error("gatherings of other settings were merged")
+	}
+}
+
+// A row that breaks an invariant is refused by row and token, and nothing of the call is kept.
+func TestBadRowsAreRefusedByName(t *testing.T) {
+	rng := rand.New(rand.NewPCG(15, 16))
+	fresh := func() Row {
+		r := randomRows(rng, 1)[0]
+		for len(r.Mask) < 5 {
+			r = randomRows(rng, 1)[0]
+		}
+		r.Mask[3] = 1
+		return r
+	}
+	tests := []struct {
+		name, want string
+		spoil      func(*Row)
+	}{
+		{"mask", "mask of row 1, token 3 is 2", func(r *Row) { r.Mask[3] = 2 }},
+		{"NaN", "row 1, token 3 is NaN", func(r *Row) { r.LogProbs[3], r.Entropy[3] = math.NaN(), math.NaN() }},
+		{"infinity", "row 1, token 3 is -Inf", func(r *Row) { r.LogProbs[3], r.Entropy[3] = math.Inf(-1), math.Inf(-1) }},
+		{"length", "row 1 has", func(r *Row) { r.LogProbs, r.Entropy = r.LogProbs[1:], r.Entropy[1:] }},
+	}
+	for _, tt := range tests {
+		bad := fresh()
+		tt.spoil(&bad)
+		var e Entropy
+		var k KL
+		var h Hesitation
+		r, err := NewRatios(DefaultRatioBounds)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, add := range []func(...Row) error{e.Add, k.Add, h.Add, r.AddTokens, r.AddSequences} {
+			if err := add(fresh(), bad); !errors.Is(err, ErrBadInput) || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%s, gathering %d: error %v does not say %q", tt.name, i, err, tt.want)
+			}
+		}
+		if _, err := Samples([]Row{fresh(), bad}); !errors.Is(err, ErrBadInput) {
+			t.Errorf("%s: samples gave %v", tt.name, err)
+		}
+		if e.Report(1).Tokens+k.Report().OldTokens+h.Report().Tokens+r.Report().Counts.Total != 0 {
+			t.Errorf("%s: part of a refused call was kept", tt.name)
+		}
+	}
+	positive := fresh()
+	positive.Old[3] = 0.5
+	if err := new(KL).Add(positive); err == nil || !strings.Contains(err.Error(), "old log-probability of row 0, token 3") {
+		t.Errorf("a log-probability above 0 gave %v", err)
+	}
+}

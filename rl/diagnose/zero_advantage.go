@@ -1,0 +1,98 @@
+package diagnose
+
+// Tasks that teach nothing (PRS/VSPO figure 4): the share of groups whose rewards have a population
+// variance below 1e-6, so that every advantage is 0, split into those that the policy always
+// solves and those that it never solves. Departures: the split is by the group's mean reward.
+
+import (
+	"fmt"
+
+	"github.com/ropewalk/ropewalk/rl/internal/exact"
+)
+
+// DefaultMinVariance is the variance below which a group counts as one without advantage.
+const DefaultMinVariance = 1e-6
+
+// ZeroAdvantage counts groups without advantage. The zero value uses DefaultMinVariance and takes a
+// reward > 0 as solved.
+type ZeroAdvantage struct {
+	MinVariance float64 // ≥ 0; DefaultMinVariance when 0
+	SolvedAbove float64 // a group of mean reward above this is solved
+
+	groups, all, none int
+}
+
+// ZeroAdvantageReport holds the shares of groups; all are 0 of none.
+type ZeroAdvantageReport struct {
+	Groups    int
+	Fraction  float64 // SolveAll + SolveNone
+	SolveAll  float64 // every sample solves the task
+	SolveNone float64 // none does
+}
+
+// Validate reports the first bad field.
+func (z *ZeroAdvantage) Validate() error {
+	if !(z.MinVariance >= 0) || !usable(z.MinVariance) {
+		return fmt.Errorf("min_variance must be finite and not negative, got %g", z.MinVariance)
+	}
+	if !usable(z.SolvedAbove) {
+		return fmt.Errorf("solved_above must be finite, got %g", z.SolvedAbove)
+	}
+	return nil
+}
+
+// Add adds groups of rewards; one without rewards counts nowhere, one with a single reward is
+// without advantage. None is added where one is refused.
+func (z *ZeroAdvantage) Add(groups ...[]float64) error {
+	if err := z.Validate(); err != nil {
+		return err
+	}
+	for i, rewards := range groups {
+		if err := checkValues("reward", rewards); err != nil {
+			return fmt.Errorf("group %d: %w", i, err)
+		}
+	}
+	least := z.MinVariance
+	if least == 0 {
+		least = DefaultMinVariance
+	}
+	for _, rewards := range groups {
+		var m exact.Moments
+		for _, r := range rewards {
+			m.Add(r)
+		}
+		if m.N > 0 {
+			z.groups++
+		}
+		switch {
+		case m.N == 0 || m.Variance() >= least:
+		case m.Mean() > z.SolvedAbove:
+			z.all++
+		default:
+			z.none++
+		}
+	}
+	return nil
+}
+
+// Merge adds another shard's groups, which must have been counted by the same settings.
+func (z *ZeroAdvantage) Merge(o *ZeroAdvantage) error {
+	if z.MinVariance != o.MinVariance || z.SolvedAbove != o.SolvedAbove {
+		return fmt.Errorf("%w: groups counted by (%g, %g) and by (%g, %g)", ErrBadInput,
+			z.MinVariance, z.SolvedAbove, o.MinVariance, o.SolvedAbove)
+	}
+	z.groups += o.groups
+	z.all += o.all
+	z.none += o.none
+	return nil
+}
+
+// Report returns the shares.
+func (z *ZeroAdvantage) Report() ZeroAdvantageReport {
+	return ZeroAdvantageReport{
+		Groups:    z.groups,
+		Fraction:  share(z.all+z.none, z.groups),
+		SolveAll:  share(z.all, z.groups),
+		SolveNone: share(z.none, z.groups),
+	}
+}

@@ -1,0 +1,125 @@
+package resample
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Fill chooses how the last try makes up a shortfall.
+type Fill string
+
+// FillAfter takes the informative groups of the last try first and fills up with its uniform ones;
+// FillInOrder (the release) takes the last try's groups as they come.
+const (
+	FillAfter   Fill = "after"
+	FillInOrder Fill = "in_order"
+)
+
+// DynamicSampling rolls out batches of groups until enough are informative:
+//
+//	keep a group iff its rewards are not all equal; stop at Target groups or after Tries batches
+//
+// Source: DAPO, as ARLArena runs it (3 tries, 2 for mathematics; no filter for the first steps).
+// The last try fills a shortfall with its own uniform groups, and what is over Target is cut by
+// whole groups. The paper's criterion is 0 < correct < G (InformativeCounts), the release's is on
+// raw episode rewards, before format penalties (Informative); the caller applies either. Departure:
+// whether a further try repeats prompts or takes new ones is the caller's choice.
+type DynamicSampling struct {
+	Target    int  // groups
+	Tries     int  // batches at most; 3 when 0
+	ColdStart int  // steps, counted from 0, before which nothing is filtered
+	Fill      Fill // FillAfter when empty
+}
+
+const defaultTries = 3
+
+// Validate reports the first bad field.
+func (d DynamicSampling) Validate() error {
+	switch {
+	case d.Target < 1:
+		return fmt.Errorf("dynamic.target must be ≥ 1, got %d", d.Target)
+	case d.Tries < 0 || d.ColdStart < 0:
+		return fmt.Errorf("dynamic.tries and dynamic.cold_start must be ≥ 0, got %d and %d", d.Tries, d.ColdStart)
+	case !slices.Contains([]Fill{"", FillAfter, FillInOrder}, d.Fill):
+		return fmt.Errorf("dynamic.fill must be %s or %s, got %q", FillAfter, FillInOrder, d.Fill)
+	}
+	return nil
+}
+
+// Accumulation is a step's dynamic sampling so far. The zero value is its beginning.
+type Accumulation struct {
+	Tries  int      // batches that were rolled out
+	Kept   []string // ids of the groups kept, in order
+	Filled int      // uniform groups among them, taken by the last try
+	Done   bool     // no further batch is wanted; Kept may be short of Target after the last try
+}
+
+// Outcome is one group of a batch. Its id is unique within the step.
+type Outcome struct {
+	GroupID     string
+	Informative bool
+}
+
+// GroupVerdict says whether a group is kept.
+type GroupVerdict struct {
+	GroupID string
+	Kept    bool
+	Reason  Reason // "" when kept
+}
+
+// Advance takes in one batch of a step and judges its groups, in order of their ids.
+func (d DynamicSampling) Advance(a Accumulation, step int, batch []Outcome) (Accumulation, []GroupVerdict, error) {
+	if err := d.Validate(); err != nil {
+		return a, nil, fmt.Errorf("sample dynamically: %w", err)
+	}
+	if a.Done {
+		return a, nil, fmt.Errorf("sample dynamically: the step has its groups after %d tries", a.Tries)
+	}
+	batch = slices.SortedFunc(slices.Values(batch), func(x, y Outcome) int { return cmp.Compare(x.GroupID, y.GroupID) })
+	for i, o := range batch {
+		if slices.Contains(a.Kept, o.GroupID) || i > 0 && batch[i-1].GroupID == o.GroupID {
+			return a, nil, fmt.Errorf("sample dynamically: group %s occurs twice", o.GroupID)
+		}
+	}
+	next := Accumulation{Tries: a.Tries + 1, Kept: slices.Clone(a.Kept), Filled: a.Filled}
+	tries := d.Tries
+	if tries == 0 {
+		tries = defaultTries
+	}
+	last := next.Tries >= tries
+	chosen := d.choose(batch, d.Target-len(a.Kept), last, step < d.ColdStart)
+	verdicts := make([]GroupVerdict, len(batch))
+	for i, o := range batch {
+		verdicts[i] = GroupVerdict{GroupID: o.GroupID, Kept: slices.Contains(chosen, i)}
+		if !verdicts[i].Kept {
+			verdicts[i].Reason = DynamicSurplus
+			if !o.Informative && step >= d.ColdStart {
+				verdicts[i].Reason = ZeroVariance
+			}
+		}
+	}
+	for _, i := range chosen {
+		next.Kept = append(next.Kept, batch[i].GroupID)
+		if !batch[i].Informative {
+			next.Filled++
+		}
+	}
+	next.Done = last || len(next.Kept) >= d.Target
+	return next, verdicts, nil
+}
+
+// choose returns which groups of the batch are kept, in the order in which they are, at most room.
+func (d DynamicSampling) choose(batch []Outcome, room int, last, cold bool) []int {
+	var first, spare []int
+	for i, o := range batch {
+		switch {
+		case o.Informative || cold || last && d.Fill == FillInOrder:
+			first = append(first, i)
+		case last:
+			spare = append(spare, i)
+		}
+	}
+	all := slices.Concat(first, spare)
+	return all[:min(room, len(all))]
+}

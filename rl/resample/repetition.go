@@ -1,0 +1,72 @@
+package resample
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Repetition masks responses that go in circles: some run of Gram tokens occurs at least Times
+// times, overlapping occurrences included. The reward still counts in the group.
+//
+// Source: SPEAR's release (20 tokens, 10 times; not in the paper). Departures: none.
+type Repetition struct {
+	Gram  int // tokens in a run
+	Times int
+}
+
+// DefaultRepetition holds the release's constants.
+var DefaultRepetition = Repetition{Gram: 20, Times: 10}
+
+// Validate reports the first bad field.
+func (r Repetition) Validate() error {
+	if r.Gram < 1 || r.Times < 2 {
+		return fmt.Errorf("repetition.gram must be ≥ 1 and repetition.times ≥ 2, got %d and %d", r.Gram, r.Times)
+	}
+	return nil
+}
+
+func (Repetition) draws() bool { return false }
+
+func (Repetition) apply(s *step) {
+	s.maskRows(RepetitiveResponse, func(r *Row) bool { return r.Repetitive })
+}
+
+// hashBase is the multiplier of the rolling hash, odd so that no power of it vanishes mod 2^64.
+const hashBase = 0x9e3779b97f4a7c15
+
+// run is one distinct run of tokens: where it occurred first and how often since.
+type run struct{ at, times int }
+
+// Match reports that the tokens are repetitive. It hashes runs, and compares those whose hashes meet.
+func (r Repetition) Match(tokens []int32) bool {
+	if len(tokens)-r.Gram+1 < r.Times { // even overlapping, a run cannot occur that often
+		return false
+	}
+	seen := make(map[uint64][]run, len(tokens)-r.Gram+1)
+	hash, lead := uint64(0), uint64(1)
+	for i, token := range tokens {
+		hash = hash*hashBase + uint64(uint32(token)) + 1
+		if i >= r.Gram {
+			hash -= lead * (uint64(uint32(tokens[i-r.Gram])) + 1)
+		} else {
+			lead *= hashBase // ends as base^Gram, the weight of the token that leaves
+		}
+		if at := i - r.Gram + 1; at >= 0 && r.count(seen, hash, at, tokens) >= r.Times {
+			return true
+		}
+	}
+	return false
+}
+
+// count notes the run that begins at a place and returns how often it has occurred.
+func (r Repetition) count(seen map[uint64][]run, hash uint64, at int, tokens []int32) int {
+	same := seen[hash]
+	for k := range same {
+		if first := same[k].at; slices.Equal(tokens[first:first+r.Gram], tokens[at:at+r.Gram]) {
+			same[k].times++
+			return same[k].times
+		}
+	}
+	seen[hash] = append(same, run{at: at, times: 1})
+	return 1
+}

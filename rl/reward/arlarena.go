@@ -1,0 +1,125 @@
+package reward
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// ARLArena's rewards. The environment pays, and a turn whose action is invalid costs:
+//
+//	ALFWorld  10·won                                          on the last turn
+//	WebShop   10 if the episode is done with task score 1     on the last turn
+//	Sokoban   −0.1 a step, ±1 a box on or off a target, +10 solved   on each turn
+//	row k     r_k − 0.1·1[the action of turn k is invalid]
+//
+// Source: ARLArena §3.1 (2) and Table S1, its environments' ports for the numbers. Departure: the
+// paper puts the penalty on the final reward, its release on the turn's own row, as here; where a
+// trajectory is one row, the sum of its rows is the paper's reading.
+
+const (
+	arenaSuccess = 10
+	arenaPenalty = 0.1
+
+	sokobanStep   = -0.1
+	sokobanBox    = 1
+	sokobanSolved = 10
+)
+
+// ALFWorldOutcome is what the last turn of an ALFWorld episode earns.
+func ALFWorldOutcome(won bool) float64 { return arenaSuccess * indicator(won) }
+
+// WebShopOutcome is what the last turn of a WebShop episode earns. score is the task's own, in
+// [0, 1]; only a whole one earns anything. The score itself is reported beside the reward.
+func WebShopOutcome(done bool, score float64) float64 {
+	return arenaSuccess * indicator(done && score == 1)
+}
+
+// SokobanMove is what one move did.
+type SokobanMove struct {
+	OnTarget, OffTarget int // boxes pushed onto and off targets
+	Solved              bool
+}
+
+// Reward is what the move earns.
+func (m SokobanMove) Reward() float64 {
+	return sokobanStep + sokobanBox*float64(m.OnTarget-m.OffTarget) + sokobanSolved*indicator(m.Solved)
+}
+
+// TurnRewards turns what an environment paid into the rewards of turn rows, as one choice of a
+// method.
+type TurnRewards struct {
+	Penalty        float64 // for a turn whose action is invalid; 0 means 0.1
+	WithoutPenalty bool
+}
+
+// Validate names a field out of range.
+func (t TurnRewards) Validate() error {
+	if !(t.Penalty >= 0) || math.IsInf(t.Penalty, 0) {
+		return fmt.Errorf("turn rewards: penalty must be finite and not negative, got %g", t.Penalty)
+	}
+	if t.WithoutPenalty && t.Penalty != 0 {
+		return fmt.Errorf("turn rewards: penalty is %g, and penalties are off", t.Penalty)
+	}
+	return nil
+}
+
+// Rows gives the reward of each turn of one trajectory. paid[k] is what the environment paid for
+// turn k (see LastTurn where it pays at the end), valid[k] whether its action was valid. No turns
+// give no rows.
+func (t TurnRewards) Rows(paid []float64, valid []bool) ([]float64, error) {
+	if err := t.Validate(); err != nil {
+		return nil, err
+	}
+	if len(paid) != len(valid) {
+		return nil, fmt.Errorf("turn rewards: %d rewards and %d validities", len(paid), len(valid))
+	}
+	penalty := t.Penalty
+	if penalty == 0 && !t.WithoutPenalty {
+		penalty = arenaPenalty
+	}
+	out := slices.Clone(paid)
+	for k, r := range paid {
+		if math.IsNaN(r) || math.IsInf(r, 0) {
+			return nil, fmt.Errorf("turn rewards: turn %d has %g", k, r)
+		}
+		if !valid[k] {
+			out[k] -= penalty
+		}
+	}
+	return out, nil
+}
+
+// LastTurn is an outcome paid on the last of some turns and zero on those before.
+func LastTurn(outcome float64, turns int) []float64 {
+	if turns <= 0 {
+		return nil
+	}
+	out := make([]float64, turns)
+	out[turns-1] = outcome
+	return out
+}
+
+// ValidRatio is the share that holds, as the metrics valid_action_ratio and
+// valid_response_format_ratio have it; 0 of none.
+func ValidRatio(valid []bool) float64 {
+	if len(valid) == 0 {
+		return 0
+	}
+	n := 0
+	for _, ok := range valid {
+		if ok {
+			n++
+		}
+	}
+	return float64(n) / float64(len(valid))
+}
+
+// admissible reports whether an action is one of a list, whatever the case of either.
+func admissible(action string, list []string) bool {
+	return slices.ContainsFunc(list, func(a string) bool { return tidy(a) == action })
+}
+
+// tidy is an action's text as environments take it: lower case, trimmed.
+func tidy(text string) string { return strings.TrimFunc(strings.ToLower(text), isSpace) }

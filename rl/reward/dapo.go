@@ -1,0 +1,103 @@
+package reward
+
+import (
+	"fmt"
+	"regexp"
+)
+
+// DAPO's verification of mathematical answers, +1 or −1.
+//
+//	strict   the last box within the last 100 of the last 300 characters equals the gold, as strings
+//	minerva  the line behind the last "Answer:" equals the gold, both normalised (see Normalize)
+//
+// Source: DAPO's release, which SPEAR's maths uses in its strict form; the normalisation is
+// Minerva's. Departures: the typographic minus sign is a minus sign. An answer whose line is
+// missing is reported as [INVALID] and agrees with no gold.
+
+const (
+	strictWindow   = 300
+	strictTail     = 100
+	invalidMinerva = "[INVALID]"
+)
+
+// answerLine is "Answer:" and the rest of the first line behind it that is not empty.
+var answerLine = regexp.MustCompile(`(?i)answer[\s\pZ\x0b\x1c-\x1f\x{85}]*:[\s\pZ\x0b\x1c-\x1f\x{85}]*([^\n]+)`)
+
+// DAPOForm names a way to find and compare the answer.
+type DAPOForm string
+
+// The forms.
+const (
+	DAPOStrict  DAPOForm = "dapo_strict"
+	DAPOMinerva DAPOForm = "dapo_minerva"
+)
+
+// DAPO is the verification as one choice of a method. The zero value is the strict form.
+type DAPO struct {
+	Form DAPOForm // "" means dapo_strict
+}
+
+// Validate names a field out of range.
+func (d DAPO) Validate() error {
+	switch d.Form {
+	case "", DAPOStrict, DAPOMinerva:
+		return nil
+	}
+	return fmt.Errorf("DAPO reward: form must be %s or %s, got %q", DAPOStrict, DAPOMinerva, d.Form)
+}
+
+// Reward scores a response: Reward is +1 or −1; the verdict is Exact, Wrong or, where no answer
+// could be found, NoBox and NoAnswer.
+func (d DAPO) Reward(text, gold string) (Outcome, error) {
+	if err := d.Validate(); err != nil {
+		return Outcome{}, err
+	}
+	out := strictBox(text, gold)
+	if d.Form == DAPOMinerva {
+		out = minerva(text, gold)
+	}
+	out.Reward = 2*out.Verdict.Score() - 1
+	return out, nil
+}
+
+// strictBox compares the last box of the text's end as a string.
+func strictBox(text, gold string) Outcome {
+	answer, ok := LastBoxed(lastCharacters(lastCharacters(text, strictWindow), strictTail))
+	switch {
+	case !ok:
+		return Outcome{Verdict: NoBox}
+	case answer == gold:
+		return Outcome{Verdict: Exact, Answer: answer}
+	}
+	return Outcome{Verdict: Wrong, Answer: answer}
+}
+
+// minerva compares the last answer line, normalised; a gold that normalises to nothing agrees with
+// nothing.
+func minerva(text, gold string) Outcome {
+	lines := answerLine.FindAllStringSubmatchIndex(text, -1)
+	if lines == nil {
+		return Outcome{Verdict: NoAnswer, Answer: invalidMinerva}
+	}
+	last := lines[len(lines)-1]
+	answer, want := Normalize(text[last[2]:last[3]]), Normalize(gold)
+	if answer == want && want != "" {
+		return Outcome{Verdict: Exact, Answer: answer}
+	}
+	return Outcome{Verdict: Wrong, Answer: answer}
+}
+
+// lastCharacters cuts a text to its last n characters.
+func lastCharacters(text string, n int) string {
+	at := len(text)
+	for range n {
+		if at == 0 {
+			break
+		}
+		at--
+		for at > 0 && text[at]&0xc0 == 0x80 { // inside a character of several bytes
+			at--
+		}
+	}
+	return text[at:]
+}

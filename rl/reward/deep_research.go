@@ -1,0 +1,170 @@
+package reward
+
+import (
+	"fmt"
+	"strings"
+)
+
+// AEPO's reward of a deep-research response:
+//
+//	R = −1        if the response is malformed
+//	    f + 0.1   if f > 0 and it used both search and python
+//	    f         else
+//
+// with f = F1 of the boxed answer against the gold. A response is well formed when every <think> is
+// closed, there is exactly one <answer> pair with a whole \boxed{} inside, and each <search> and
+// <python> is closed and followed by a <result> pair before anything else is called.
+//
+// Source: AEPO's release (the paper names the reward only). Departures: the release looks for the
+// strings </search> and </python> anywhere; here blocks count, so that neither a page that a search
+// returned nor a line of code can earn the bonus or spoil the form. A result's own text cannot be
+// told from tags that it prints: callers that hold the turns apart strip </result> from tool output.
+
+const (
+	researchMalformed = -1
+	researchBonus     = 0.1
+)
+
+// DeepResearch is the reward as one choice of a method.
+type DeepResearch struct {
+	Bonus float64 // for using both tools; 0 means 0.1
+}
+
+// Validate names a field out of range.
+func (d DeepResearch) Validate() error {
+	if !(d.Bonus >= 0 && d.Bonus <= 1) {
+		return fmt.Errorf("deep-research reward: bonus must be in [0, 1], got %g", d.Bonus)
+	}
+	return nil
+}
+
+// Research is what a response was found to be.
+type Research struct {
+	WellFormed       bool
+	Answer           string // the content of the box; "" where malformed
+	Searches, Python int    // closed calls, each with its result, up to where the form broke
+}
+
+// Reward reads a response and scores its answer against any of the golds.
+func (d DeepResearch) Reward(text string, golds []string) (float64, error) {
+	if err := d.Validate(); err != nil {
+		return 0, err
+	}
+	r := ReadResearch(text)
+	f := 0.0
+	if r.WellFormed {
+		f = F1(r.Answer, golds)
+	}
+	return d.Score(r.WellFormed, f, r.Searches > 0, r.Python > 0), nil
+}
+
+// Score combines the parts.
+func (d DeepResearch) Score(wellFormed bool, f1 float64, searched, computed bool) float64 {
+	switch {
+	case !wellFormed:
+		return researchMalformed
+	case !(f1 > 0 && searched && computed):
+		return f1
+	case d.Bonus == 0:
+		return f1 + researchBonus
+	}
+	return f1 + d.Bonus
+}
+
+// ReadResearch reads a response's form.
+func ReadResearch(text string) Research {
+	s := researchScan{text: text}
+	for s.next() {
+	}
+	whole := !s.broken && s.thinking == 0 && s.answers == 1
+	if whole {
+		s.found.Answer, whole = LastBoxed(s.answer)
+	}
+	s.found.WellFormed = whole
+	return s.found
+}
+
+// researchScan walks over a response from tag to tag.
+type researchScan struct {
+	text     string
+	at       int
+	broken   bool
+	thinking int // open <think> tags
+	answers  int
+	answer   string
+	found    Research
+}
+
+var researchTags = []string{
+	"<think>", "</think>", "<search>", "<python>", "<answer>", // these may come next
+	"</search>", "</python>", "</answer>", "<result>", "</result>", // these close nothing, or answer nothing
+}
+
+// next takes the next tag; false at the end and where the form is broken.
+func (s *researchScan) next() bool {
+	tag, ok := s.tag()
+	if !ok {
+		return false
+	}
+	switch tag {
+	case "<think>":
+		s.thinking++
+	case "</think>":
+		s.thinking--
+		s.broken = s.thinking < 0
+	case "<search>":
+		s.call("</search>", &s.found.Searches)
+	case "<python>":
+		s.call("</python>", &s.found.Python)
+	case "<answer>":
+		s.answers++
+		s.answer, ok = s.until("</answer>")
+		s.broken = !ok || s.answers > 1
+	default:
+		s.broken = true
+	}
+	return !s.broken
+}
+
+// tag finds the next tag and steps over it.
+func (s *researchScan) tag() (string, bool) {
+	for {
+		i := strings.IndexByte(s.text[s.at:], '<')
+		if i < 0 {
+			return "", false
+		}
+		s.at += i
+		for _, tag := range researchTags {
+			if strings.HasPrefix(s.text[s.at:], tag) {
+				s.at += len(tag)
+				return tag, true
+			}
+		}
+		s.at++
+	}
+}
+
+// until steps behind the next closing tag and returns what stands before it.
+func (s *researchScan) until(closing string) (string, bool) {
+	n := strings.Index(s.text[s.at:], closing)
+	if n < 0 {
+		return "", false
+	}
+	content := s.text[s.at : s.at+n]
+	s.at += n + len(closing)
+	return content, true
+}
+
+// call reads the rest of a tool call and the result that must follow it.
+func (s *researchScan) call(closing string, count *int) {
+	_, closed := s.until(closing)
+	if tag, ok := s.tag(); !closed || !ok || tag != "<result>" {
+		s.broken = true
+		return
+	}
+	if _, ok := s.until("</result>"); !ok {
+		s.broken = true
+		return
+	}
+	*count++
+}

@@ -1,0 +1,66 @@
+package reward
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A judge is a language model that is shown the question, the response and the reference, and
+// prints one word. Asking it is the caller's; this file reads what it printed.
+//
+//	R_judge = 1 for Match, 0 for Mismatch
+//
+// Source: PRS + VSPO, §Long-form QA and its prompt. Departures: the paper does not say what an
+// answer outside the format gives. The caller asks again; if no attempt can be read it is 0.
+
+// Judgement is a judge's verdict.
+type Judgement string
+
+// The judgements.
+const (
+	Match      Judgement = "match"
+	Mismatch   Judgement = "mismatch"
+	Unreadable Judgement = "unreadable" // no attempt was one of the two words
+)
+
+// ratingLabel may stand before the word: the prompt asks for it.
+const ratingLabel = "<evaluation rating>:"
+
+// ReadJudgement reads what a judge printed: the one word, in any case, with space around it and
+// the prompt's label or nothing before it. Anything more is Unreadable, and ok is false: a text
+// that explains itself may name both words.
+func ReadJudgement(output string) (j Judgement, ok bool) {
+	const longest = 256 // a judge that rambles need not be read to its end
+	output = strings.TrimSpace(output)
+	if len(output) > longest {
+		return Unreadable, false
+	}
+	output, _ = strings.CutPrefix(strings.ToLower(output), ratingLabel)
+	switch j = Judgement(strings.TrimSpace(output)); j {
+	case Match, Mismatch:
+		return j, true
+	}
+	return Unreadable, false
+}
+
+// FirstJudgement is the first of a judge's attempts that can be read, Unreadable without one.
+func FirstJudgement(outputs []string) Judgement {
+	for _, output := range outputs {
+		if j, ok := ReadJudgement(output); ok {
+			return j
+		}
+	}
+	return Unreadable
+}
+
+// Validate refuses a judgement that is none.
+func (j Judgement) Validate() error {
+	switch j {
+	case Match, Mismatch, Unreadable:
+		return nil
+	}
+	return fmt.Errorf("judgement must be %s, %s or %s, got %q", Match, Mismatch, Unreadable, j)
+}
+
+// Score is 1 for Match, else 0.
+func (j Judgement) Score() float64 { return indicator(j == Match) }

@@ -1,0 +1,65 @@
+package reward
+
+// rStar2-Agent's outcome reward:
+//
+//	r = 1[the answer in \boxed{} inside <answer> matches the gold]
+//
+// Source: rStar2-Agent §2.2 (the answer-only reward). Departures: none by default. The release
+// grades the last box of the whole response, in or out of an answer block (WholeText), and takes
+// an answer that either of two graders accepts; here one grader does both's work: strings, exact
+// values, lists (see Compare). A rollout that was cut off has no answer and so keeps reward 0.
+
+// Options says how strictly to grade.
+type Options struct {
+	// Fallback grades the whole text where it has no answer block, or one without a box.
+	Fallback bool
+	// Literal asks for a written number where the gold is one: integers, decimals and percentages
+	// pass, while 12/3 or \sqrt{16} for 4 leave the work undone and are wrong.
+	Literal bool
+}
+
+// Grade gives rStar2's outcome reward of a trajectory's text: the last box inside the last answer
+// block, against the gold.
+func Grade(text, gold string, o Options) Outcome {
+	block, answered := LastAnswer(text)
+	answer, boxed := LastBoxed(block)
+	if o.Fallback && !boxed {
+		answer, boxed = LastBoxed(text)
+	}
+	switch {
+	case boxed:
+		v := Compare(answer, gold, o)
+		return Outcome{Reward: v.Score(), Verdict: v, Answer: answer}
+	case answered:
+		return Outcome{Verdict: NoBox}
+	}
+	return Outcome{Verdict: NoAnswer}
+}
+
+// GradeLastBox grades the last box of the whole text, as rStar2's release and tool-integrated
+// maths in ARLArena do; a text without a whole box has the verdict NoBox.
+func GradeLastBox(text, gold string, o Options) Outcome {
+	answer, boxed := LastBoxed(text)
+	if !boxed {
+		return Outcome{Verdict: NoBox}
+	}
+	v := Compare(answer, gold, o)
+	return Outcome{Reward: v.Score(), Verdict: v, Answer: answer}
+}
+
+// RStar2 is the outcome reward as one choice of a method.
+type RStar2 struct {
+	Options
+	WholeText bool // the release's reading: the last box, wherever it stands
+}
+
+// Validate refuses nothing: every combination has a meaning, though WholeText makes Fallback idle.
+func (RStar2) Validate() error { return nil }
+
+// Reward grades a trajectory's text.
+func (r RStar2) Reward(text, gold string) Outcome {
+	if r.WholeText {
+		return GradeLastBox(text, gold, r.Options)
+	}
+	return Grade(text, gold, r.Options)
+}

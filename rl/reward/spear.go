@@ -1,0 +1,151 @@
+package reward
+
+import (
+	"fmt"
+	"math"
+)
+
+// SPEAR's composite reward:
+//
+//	R      = R_outcome + μ(t)·R_tool + R_format
+//	R_outcome = +1 if the task is solved, else −1
+//	R_tool    = min(1, 0.1·n), n = turns whose tool call parsed
+//	R_format  = 0.1 iff every turn is well wrapped, else 0
+//	μ(t)      = ½(cos(πt/T_decay) + 1) for t ≤ T_decay, else 0, t = the global training step
+//
+// Source: SPEAR, equations 17–19 and its decay of the tool-call reward. Departures: none in the
+// variant of the paper; the others are the forms of its release:
+//
+//	spear_math        ±1 + μ·min(1, 0.1n); no format term
+//	spear_math_qwen3  wrong: −1 + μ·min(1, 0.1n); right: 1 + μ·1[n > 0]
+//	spear_agent       10·solved + μ·min(1, 0.1·turns) − 0.1·(malformed turns): all turns count
+//	retool            right: 1; wrong: min(0, −1 + 0.1·(messages − 2)/2); the baseline
+//
+// Where rows are turns, spear_agent's penalty belongs to the rows of the malformed turns (see
+// TurnRewards.Rows); Total holds their sum.
+
+// SPEARVariant names a form of the reward.
+type SPEARVariant string
+
+// The variants.
+const (
+	SPEARComposite SPEARVariant = "spear_composite"
+	SPEARMath      SPEARVariant = "spear_math"
+	SPEARMathQwen3 SPEARVariant = "spear_math_qwen3"
+	SPEARAgent     SPEARVariant = "spear_agent"
+	ReTool         SPEARVariant = "retool"
+)
+
+// SPEARVariants lists every variant.
+func SPEARVariants() []SPEARVariant {
+	return []SPEARVariant{SPEARComposite, SPEARMath, SPEARMathQwen3, SPEARAgent, ReTool}
+}
+
+const (
+	toolRewardPerTurn   = 0.1
+	formatReward        = 0.1
+	agentSuccess        = 10
+	agentFormatPenalty  = 0.1
+	retoolPerTurn       = 0.1
+	defaultDecay        = 200
+	messagesWithoutCall = 2 // the prompt and its answer
+)
+
+// SPEAR is the composite reward as one choice of a method. The zero value is the paper's form.
+type SPEAR struct {
+	Variant     SPEARVariant // "" means spear_composite
+	Decay       int          // T_decay in training steps; 0 means 200
+	WithoutTool bool         // no tool-call reward, as the Dr.BoT baseline has it
+}
+
+// SPEARParts are the terms of one reward: Total = Outcome + Mu·Tool + Format.
+type SPEARParts struct {
+	Outcome, Mu, Tool, Format, Total float64
+}
+
+// Validate names a field out of range.
+func (s SPEAR) Validate() error {
+	if s.Decay < 0 {
+		return fmt.Errorf("SPEAR reward: decay must not be negative, got %d", s.Decay)
+	}
+	if s.Variant == "" {
+		return nil
+	}
+	for _, v := range SPEARVariants() {
+		if s.Variant == v {
+			return nil
+		}
+	}
+	return fmt.Errorf("SPEAR reward: variant must be one of %v, got %q", SPEARVariants(), s.Variant)
+}
+
+// Reward gives the reward of a trajectory at a training step, 0 ≤ step. Facts read: Success,
+// Turns, ToolTurns, MalformedTurns and, for retool, Messages. A trajectory without turns is not
+// well wrapped.
+func (s SPEAR) Reward(f Facts, step int) (SPEARParts, error) {
+	if err := s.Validate(); err != nil {
+		return SPEARParts{}, err
+	}
+	if err := f.Validate(); err != nil {
+		return SPEARParts{}, err
+	}
+	if step < 0 {
+		return SPEARParts{}, fmt.Errorf("SPEAR reward: step must not be negative, got %d", step)
+	}
+	p := s.terms(f)
+	p.Mu = toolWeight(step, s.Decay)
+	if s.WithoutTool || s.Variant == ReTool {
+		p.Mu = 0
+	}
+	p.Total = p.Outcome + p.Mu*p.Tool + p.Format
+	return p, nil
+}
+
+// terms gives outcome, tool and format reward.
+func (s SPEAR) terms(f Facts) SPEARParts {
+	p := SPEARParts{Outcome: -1, Tool: perTurn(f.ToolTurns)}
+	if f.Success {
+		p.Outcome = 1
+	}
+	switch s.Variant {
+	case SPEARMath:
+	case SPEARMathQwen3:
+		if f.Success {
+			p.Tool = indicator(f.ToolTurns > 0)
+		}
+	case SPEARAgent:
+		p.Outcome = agentSuccess * indicator(f.Success)
+		p.Tool = perTurn(f.Turns)
+		p.Format = -agentFormatPenalty * float64(f.MalformedTurns)
+	case ReTool:
+		p.Tool = 0
+		if !f.Success {
+			p.Outcome = math.Min(0, -1+retoolPerTurn*float64(f.messages()-messagesWithoutCall)/2)
+		}
+	default:
+		p.Format = formatReward * indicator(f.wellFormed())
+	}
+	return p
+}
+
+// perTurn is min(1, 0.1·n).
+func perTurn(n int) float64 { return math.Min(1, toolRewardPerTurn*float64(n)) }
+
+// toolWeight is μ(t).
+func toolWeight(step, decay int) float64 {
+	if decay == 0 {
+		decay = defaultDecay
+	}
+	if step > decay {
+		return 0
+	}
+	return 0.5 * (math.Cos(math.Pi*float64(step)/float64(decay)) + 1)
+}
+
+// indicator is 1 where the condition holds.
+func indicator(holds bool) float64 {
+	if holds {
+		return 1
+	}
+	return 0
+}

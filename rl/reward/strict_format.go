@@ -1,0 +1,133 @@
+package reward
+
+import (
+	"strings"
+	"unicode"
+)
+
+// The strict form of a response, and the action that is taken from it.
+//
+//	<think>…</think> <action>…</action>, white space around and between, each of the four tags
+//	exactly once, in any case, and no Chinese character (U+4E00–U+9FFF) anywhere
+//
+// Source: ARLArena §3.1 (2) and its release, whose expressions SPEAR's agent tasks share.
+// Departures: letters of tags fold in ASCII alone. Sokoban's words are looked for as whole words,
+// the first one counts, in the <action> block or, without one, in the whole text: looking for
+// substrings finds "up" in "group".
+
+// Action is what a response asks the environment to do.
+type Action struct {
+	Text   string // lower case, trimmed; executed even where it is invalid
+	Valid  bool   // the environment counts it; else the turn is penalised
+	Strict bool   // the response has the strict form
+}
+
+// actionTail is how many characters of a response without an <action> block are executed.
+const actionTail = 30
+
+const (
+	thinkOpen   = "<think>"
+	thinkClose  = "</think>"
+	actionOpen  = "<action>"
+	actionClose = "</action>"
+)
+
+// StrictForm returns the content of the action block of a response in strict form.
+func StrictForm(text string) (action string, ok bool) {
+	lower := lowerASCII(text)
+	for _, tag := range []string{thinkOpen, thinkClose, actionOpen, actionClose} {
+		if strings.Count(lower, tag) != 1 {
+			return "", false
+		}
+	}
+	thought, opens := strings.Index(lower, thinkClose), strings.Index(lower, actionOpen)
+	closes := strings.Index(lower, actionClose)
+	head, tail := strings.Index(lower, thinkOpen), closes+len(actionClose)
+	if head >= thought || thought >= opens || opens >= closes {
+		return "", false
+	}
+	if !blank(text[:head]) || !blank(text[thought+len(thinkClose):opens]) || !blank(text[tail:]) {
+		return "", false
+	}
+	if strings.ContainsFunc(text, chinese) {
+		return "", false
+	}
+	return text[opens+len(actionOpen) : closes], true
+}
+
+func chinese(r rune) bool { return r >= 0x4e00 && r <= 0x9fff }
+
+// lowerASCII lowers A–Z alone, byte by byte, so that positions stay those of the text.
+func lowerASCII(text string) string {
+	out := []byte(text)
+	for i, c := range out {
+		if c >= 'A' && c <= 'Z' {
+			out[i] = c + 'a' - 'A'
+		}
+	}
+	return string(out)
+}
+
+// ExtractAction takes an action from a response: the strict form's, which is valid; else what the
+// first <action> block holds; else the last 30 characters.
+func ExtractAction(text string) Action {
+	if action, ok := StrictForm(text); ok {
+		return Action{Text: tidy(action), Valid: true, Strict: true}
+	}
+	if chunk, ok := actionChunk(text); ok {
+		return Action{Text: tidy(chunk)}
+	}
+	characters := []rune(text)
+	return Action{Text: tidy(string(characters[max(0, len(characters)-actionTail):]))}
+}
+
+// actionChunk is the content of the first closed action block, in any case.
+func actionChunk(text string) (string, bool) {
+	lower := lowerASCII(text)
+	from := strings.Index(lower, actionOpen)
+	if from < 0 {
+		return "", false
+	}
+	from += len(actionOpen)
+	n := strings.Index(lower[from:], actionClose)
+	if n < 0 {
+		return "", false
+	}
+	return text[from : from+n], true
+}
+
+// ALFWorldAction is ExtractAction, valid only where the action is one of those admissible.
+func ALFWorldAction(text string, admissibleActions []string) Action {
+	a := ExtractAction(text)
+	a.Valid = a.Valid && admissible(a.Text, admissibleActions)
+	return a
+}
+
+// WebShopAction is ExtractAction: the shop itself answers what it does not understand.
+func WebShopAction(text string) Action { return ExtractAction(text) }
+
+// sokobanMoves are the words of Sokoban and the numbers of its actions.
+var sokobanMoves = map[string]int{"still": 0, "up": 1, "down": 2, "left": 3, "right": 4}
+
+// SokobanAction reads a direction. It is valid where there is one and the response has both think
+// tags; else the move is 0, which stands still.
+func SokobanAction(text string) (move int, a Action) {
+	_, a.Strict = StrictForm(text)
+	chunk, ok := actionChunk(text)
+	if !ok {
+		chunk = text
+	}
+	lower := lowerASCII(text)
+	thinks := strings.Contains(lower, thinkOpen) && strings.Contains(lower, thinkClose)
+	letters := func(r rune) bool { return !unicode.IsLetter(r) }
+	for word := range strings.FieldsFuncSeq(strings.ToLower(chunk), letters) {
+		if move, ok = sokobanMoves[word]; ok {
+			a.Text, a.Valid = word, thinks
+			break
+		}
+	}
+	if !a.Valid {
+		return 0, a
+	}
+	return move, a
+}
