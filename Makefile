@@ -24,7 +24,7 @@ run: build tools ## start the local stack, train RECIPE (recipes/quickstart.yaml
 	@bin/ropewalk run $(RECIPE)
 
 test: tools ## every test; the local servers are used for real
-	ROPEWALK_REQUIRE_SERVERS=1 go test -timeout 30m ./...
+	@ROPEWALK_REQUIRE_SERVERS=1 tools/test.sh
 
 parity: ## every loss's value and gradient beside PyTorch's autograd; ROPEWALK_PYTHON names a Python with torch
 	ROPEWALK_REQUIRE_TORCH=1 go test -count 1 -run TestParity -v ./rl/loss
