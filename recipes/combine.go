@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/ropewalk/ropewalk/schema"
 )
 
 // A combination is a rule over several fields. It is checked only when none of the fields that
@@ -110,6 +112,27 @@ var combinations = []combination{
 			c := r.Resample.RoC
 			return unless(c.MinPositive+c.MinNegative <= c.Keep, "min_positive + min_negative must be ≤ keep (%d), got %d",
 				c.Keep, c.MinPositive+c.MinNegative)
+		},
+	},
+	{
+		at: "resample.dynamic", reads: []string{"resample.vspo"}, only: Calc, doc: "not beside resample.vspo: both replace groups of equal rewards",
+		check: func(r *Recipe) string {
+			return unless(r.Resample.Dynamic == nil || r.Resample.VSPO == nil,
+				"has no place beside resample.vspo: both replace groups of equal rewards, and after dynamic sampling there are none left")
+		},
+	},
+	{
+		at: "resample.dynamic", reads: []string{"rollout.oversample"}, only: Calc, doc: "only with rollout.oversample > 1",
+		check: func(r *Recipe) string {
+			return unless(r.Resample.Dynamic == nil || r.Rollout.Oversample > 1, "compares the rewards of a group, and rollout.oversample 1 leaves nothing to compare")
+		},
+	},
+	{
+		at: "resample.dynamic.tries", reads: []string{"rollout.prompts"}, only: Calc, doc: fmt.Sprintf("times rollout.prompts at most %d groups", schema.MaxGroups),
+		check: func(r *Recipe) string {
+			d := r.Resample.Dynamic
+			return unless(d == nil || d.Tries*r.Rollout.Prompts <= schema.MaxGroups,
+				"times rollout.prompts must be ≤ %d, the groups that a step can name", schema.MaxGroups)
 		},
 	},
 	{

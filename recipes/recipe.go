@@ -26,7 +26,7 @@ type Recipe struct {
 	Rollout     Rollout     `json:"rollout,omitzero" only:"calc" doc:"how trajectories are sampled"`
 	Sandbox     Sandbox     `json:"sandbox,omitzero" only:"calc|gsm8k-solutions" doc:"the limits of one tool call"`
 	Reward      Reward      `json:"reward" doc:"the outcome reward"`
-	Resample    Resample    `json:"resample,omitzero" doc:"which trajectories train the policy: VSPO over the groups, then RoC inside the kept ones; absent keeps everything"`
+	Resample    Resample    `json:"resample,omitzero" doc:"which trajectories train the policy: dynamic sampling or VSPO over the groups, then RoC inside the kept ones; absent keeps everything"`
 	Advantage   Advantage   `json:"advantage" doc:"the advantage estimator"`
 	Loss        Loss        `json:"loss,omitzero" only:"calc" doc:"the policy loss"`
 	Optimizer   Optimizer   `json:"optimizer,omitzero" only:"calc" doc:"AdamW, and how a batch is cut for it"`
@@ -125,10 +125,11 @@ type Reward struct {
 	Fallback bool `json:"fallback,omitempty" default:"false" only:"calc" doc:"grade the last box of the whole text when there is no <answer>"`
 }
 
-// Resample is the chain VSPO → RoC.
+// Resample is the chain Dynamic → VSPO → RoC: the first runs while sampling.
 type Resample struct {
-	RoC  *RoC  `json:"roc,omitempty" doc:"Resample-on-Correct: keep cleaner positives and some negatives of each group; null or absent = off"`
-	VSPO *VSPO `json:"vspo,omitempty" doc:"variance-based resampling: groups without variance give their place to informative ones; null or absent = off"`
+	RoC     *RoC     `json:"roc,omitempty" doc:"Resample-on-Correct: keep cleaner positives and some negatives of each group; null or absent = off"`
+	VSPO    *VSPO    `json:"vspo,omitempty" doc:"variance-based resampling: groups without variance give their place to informative ones; null or absent = off"`
+	Dynamic *Dynamic `json:"dynamic,omitempty" only:"calc" doc:"DAPO's dynamic sampling: sample again until enough groups are informative; null or absent = off"`
 }
 
 // RoC is Resample-on-Correct.
@@ -146,6 +147,16 @@ type VSPO struct {
 	Temperature float64 `json:"temperature" default:"0.1" above:"0" max:"1000" doc:"of the softmax over value scores that places are drawn from"`
 	MinVariance float64 `json:"min_variance" default:"1e-6" above:"0" max:"1000000" doc:"a group whose reward variance (population) is smaller is dropped"`
 }
+
+// Dynamic is DAPO's dynamic sampling.
+type Dynamic struct {
+	Tries          int    `json:"tries" default:"3" min:"1" max:"1000" doc:"rounds sampled at most in one step; the last is filled up with groups of equal rewards"`
+	ColdStartSteps int    `json:"cold_start_steps" default:"0" min:"0" max:"1000000" doc:"first steps that take every group"`
+	Refill         string `json:"refill" default:"new" enum:"new|same" doc:"a further round is of new problems, or of the same ones, sampled anew"`
+}
+
+// RefillSame is the refill that samples a step's problems anew.
+const RefillSame = "same"
 
 // Advantage chooses the estimator.
 type Advantage struct {
