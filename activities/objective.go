@@ -18,7 +18,7 @@ func learnerConfig(recipe *recipes.Recipe, step int) (learner.Config, error) {
 	options := stepOptions(recipe.Optimizer)
 	options.LR = lr
 	return learner.Config{
-		Step: int32(step), Minibatches: recipe.Optimizer.Minibatches, MinibatchRows: recipe.MinibatchRows(), Epochs: recipe.Optimizer.Epochs,
+		Step: int32(step), Minibatches: recipe.Optimizer.Minibatches, MinibatchRows: recipe.Optimizer.MinibatchRows, Epochs: recipe.Optimizer.Epochs,
 		MicrobatchTokens: recipe.Optimizer.MicrobatchTokens,
 		Surrogate:        loss.PPOClip{Low: recipe.Loss.ClipLow, High: recipe.Loss.ClipHigh, Dual: recipe.Loss.DualClip},
 		Aggregation:      loss.Aggregation{Mode: loss.Mode(recipe.Loss.Aggregation), Horizon: recipe.Rollout.MaxTokens},
@@ -31,7 +31,10 @@ func learnerConfig(recipe *recipes.Recipe, step int) (learner.Config, error) {
 
 // lossTerms are what the loss holds beside its surrogate.
 func lossTerms(l recipes.Loss) learner.Terms {
-	t := learner.Terms{Entropy: l.Entropy, TISCap: l.TISCap}
+	t := learner.Terms{Entropy: l.Entropy}
+	if l.TIS != nil {
+		t.TISCap = l.TIS.Cap
+	}
 	if l.KL != nil {
 		t.KL, t.KLCoefficient = loss.Estimator(l.KL.Estimator), l.KL.Coefficient
 	}

@@ -30,6 +30,9 @@ func replayRecipe(run string, committed *recipes.Recipe, set, stages []string) (
 	if err != nil {
 		return nil, err
 	}
+	if err := built(recipe); err != nil {
+		return nil, err
+	}
 	if slices.Contains(stages, wire.StageReward) {
 		return recipe, scoredFromRecord(recipe.Reward.Name)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/ropewalk/ropewalk/activities/wire"
 	"github.com/ropewalk/ropewalk/env/calc"
 	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/rl/method"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -52,7 +53,7 @@ func (a SelectPrompts) Execute(ctx context.Context, in wire.PromptsInput) (wire.
 
 // firstProblem is the index of a round's first problem among those of its step.
 func firstProblem(recipe *recipes.Recipe, round int) int {
-	if d := recipe.Resample.Dynamic; d != nil && d.Refill == recipes.RefillSame {
+	if d := recipe.Resample.Dynamic; d != nil && d.Refill == method.RefillSame {
 		return 0
 	}
 	return round * recipe.Rollout.Prompts

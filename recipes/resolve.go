@@ -92,12 +92,3 @@ func pairs(set []string, seed *uint64, steps *int) []override {
 	}
 	return all
 }
-
-// Canonical renders the recipe's one JSON form.
-func (r *Recipe) Canonical() ([]byte, error) {
-	text, err := schema.Canonical(r)
-	if err != nil {
-		return nil, fmt.Errorf("render recipe %s: %w", r.Name, err)
-	}
-	return text, nil
-}

@@ -107,6 +107,9 @@ func TestAnotherSeedGivesAnotherPolicy(t *testing.T) {
 func TestEveryTableHasRows(t *testing.T) {
 	h, _ := base(t)
 	for _, table := range schema.Tables() {
+		if table == schema.TokenOutputs { // the recipe needs none; see TestForwardRun
+			continue
+		}
 		t.Run(string(table), func(t *testing.T) {
 			r := h.run(t, "sql", "--run", "base", "--json", fmt.Sprintf("select count(*) n from %s", table)).ok(t)
 			var got struct{ Rows [][]float64 }
