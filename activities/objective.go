@@ -20,23 +20,28 @@ func learnerConfig(recipe *recipes.Recipe, step int) (learner.Config, error) {
 	return learner.Config{
 		Step: int32(step), Minibatches: recipe.Optimizer.Minibatches, MinibatchRows: recipe.Optimizer.MinibatchRows, Epochs: recipe.Optimizer.Epochs,
 		MicrobatchTokens: recipe.Optimizer.MicrobatchTokens,
-		Surrogate:        loss.PPOClip{Low: recipe.Loss.ClipLow, High: recipe.Loss.ClipHigh, Dual: recipe.Loss.DualClip},
-		Aggregation:      loss.Aggregation{Mode: loss.Mode(recipe.Loss.Aggregation), Horizon: recipe.Rollout.MaxTokens},
-		Terms:            lossTerms(recipe.Loss),
+		Objective:        objective(recipe),
 		Temperature:      recipe.Rollout.Temperature,
 		Optimizer:        options,
 		Shuffle:          seed.Rand("update/shuffle", recipe.Seed, uint64(step)),
 	}, nil
 }
 
-// lossTerms are what the loss holds beside its surrogate.
-func lossTerms(l recipes.Loss) learner.Terms {
-	t := learner.Terms{Entropy: l.Entropy}
-	if l.TIS != nil {
-		t.TISCap = l.TIS.Cap
+// objective is what the recipe's method minimises.
+func objective(recipe *recipes.Recipe) loss.Objective {
+	l := recipe.Loss
+	o := loss.Objective{
+		Policy:      loss.PPOClip{Low: l.ClipLow, High: l.ClipHigh, Dual: l.DualClip},
+		Aggregation: loss.Aggregation{Mode: loss.Mode(l.Aggregation), Horizon: recipe.Rollout.MaxTokens},
 	}
 	if l.KL != nil {
-		t.KL, t.KLCoefficient = loss.Estimator(l.KL.Estimator), l.KL.Coefficient
+		o.KL = &loss.KL{Estimator: loss.Estimator(l.KL.Estimator), Coefficient: l.KL.Coefficient}
 	}
-	return t
+	if l.TIS != nil {
+		o.TIS = &loss.TIS{Cap: l.TIS.Cap}
+	}
+	if l.Entropy != 0 {
+		o.Entropy = &loss.Entropy{Coefficient: l.Entropy}
+	}
+	return o
 }
