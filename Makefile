@@ -24,13 +24,13 @@ run: build tools ## start the local stack, train RECIPE (recipes/quickstart.yaml
 	@bin/ropewalk run $(RECIPE)
 
 test: tools ## every test; the local servers are used for real
-	ROPEWALK_REQUIRE_SERVERS=1 go test -timeout 20m ./...
+	ROPEWALK_REQUIRE_SERVERS=1 go test -timeout 30m ./...
 
 parity: ## every loss's value and gradient beside PyTorch's autograd; ROPEWALK_PYTHON names a Python with torch
 	ROPEWALK_REQUIRE_TORCH=1 go test -count 1 -run TestParity -v ./rl/loss
 
 race: tools ## the concurrent packages' tests under the race detector
-	ROPEWALK_REQUIRE_SERVERS=1 go test -race -timeout 20m $(RACE)
+	ROPEWALK_REQUIRE_SERVERS=1 go test -race -timeout 30m $(RACE)
 
 lint: lint-tools ## gofmt, go vet, staticcheck, workflowcheck
 	@unformatted=$$(gofmt -l .); \

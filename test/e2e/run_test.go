@@ -107,7 +107,7 @@ func TestAnotherSeedGivesAnotherPolicy(t *testing.T) {
 func TestEveryTableHasRows(t *testing.T) {
 	h, _ := base(t)
 	for _, table := range schema.Tables() {
-		if table == schema.TokenOutputs { // the recipe needs none; see TestForwardRun
+		if table == schema.TokenOutputs { // the recipe needs none; TestForwardRun has some
 			continue
 		}
 		t.Run(string(table), func(t *testing.T) {
