@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ropewalk/ropewalk/rl/method"
+	"github.com/ropewalk/ropewalk/schema"
 )
 
 // A combination is a rule over several fields. It is checked only when none of the fields that
@@ -125,6 +126,14 @@ var surrounding = []combination{
 			c := r.Resample.RoC
 			return unless(c.MinPositive+c.MinNegative <= c.Keep, "min_positive + min_negative must be ≤ keep (%d), got %d",
 				c.Keep, c.MinPositive+c.MinNegative)
+		},
+	},
+	{
+		at: "resample.dynamic.tries", reads: []string{"rollout.prompts"}, only: trained, doc: fmt.Sprintf("times rollout.prompts at most %d groups", schema.MaxGroups),
+		check: func(r *Recipe) string {
+			d := r.Resample.Dynamic
+			return unless(d == nil || d.Tries*r.Rollout.Prompts <= schema.MaxGroups,
+				"times rollout.prompts must be ≤ %d, the groups that a step can name", schema.MaxGroups)
 		},
 	},
 	{

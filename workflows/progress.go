@@ -24,6 +24,8 @@ type StepLine struct {
 	ClipFraction      float64 `json:"clip_fraction"`
 	GradNorm          float64 `json:"grad_norm"`
 	Trajectories      int     `json:"trajectories"` // with a reward: the means are over these
+	// Rounds counts the rounds of dynamic sampling; 0 where the recipe has none.
+	Rounds int `json:"rounds,omitempty"`
 	// ReferenceKL is the estimated divergence from the reference policy, where the loss takes one.
 	ReferenceKL *float64 `json:"reference_kl,omitempty"`
 	// Excluded counts the step's trajectories that something broke, those of skipped shards too.
@@ -101,8 +103,12 @@ func (p *Progress) Markdown() string {
 	}
 	excluded := slices.ContainsFunc(p.Lines, func(l StepLine) bool { return l.Excluded > 0 })
 	reference := slices.ContainsFunc(p.Lines, func(l StepLine) bool { return l.ReferenceKL != nil })
-	last := func(kl, broken string) string { // columns that hardly any run needs
+	rounds := slices.ContainsFunc(p.Lines, func(l StepLine) bool { return l.Rounds > 0 })
+	last := func(sampled, kl, broken string) string { // columns that hardly any run needs
 		text := ""
+		if rounds {
+			text += sampled
+		}
 		if reference {
 			text += kl
 		}
@@ -111,13 +117,13 @@ func (p *Progress) Markdown() string {
 		}
 		return text + "\n"
 	}
-	b.WriteString("| step | reward | success | tool errors | groups kept | entropy | KL | clip | grad | seconds |" + last(" KL to reference |", " excluded |"))
-	b.WriteString("|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|" + last("--:|", "--:|"))
+	b.WriteString("| step | reward | success | tool errors | groups kept | entropy | KL | clip | grad | seconds |" + last(" rounds |", " KL to reference |", " excluded |"))
+	b.WriteString("|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|" + last("--:|", "--:|", "--:|"))
 	for i := len(p.Lines) - 1; i >= 0; i-- {
 		l := p.Lines[i]
 		fmt.Fprintf(&b, "| %d | %.3f | %.1f%% | %.1f%% | %d of %d | %.3f | %.5f | %.3f | %.3f | %.2f |%s",
 			l.Step, l.Reward, 100*l.Success, 100*l.ToolErrorPositive, l.KeptGroups, l.KeptGroups+l.DroppedGroups,
-			l.Entropy, l.KL, l.ClipFraction, l.GradNorm, l.Seconds, last(referenceCell(l), fmt.Sprintf(" %d |", l.Excluded)))
+			l.Entropy, l.KL, l.ClipFraction, l.GradNorm, l.Seconds, last(fmt.Sprintf(" %d |", l.Rounds), referenceCell(l), fmt.Sprintf(" %d |", l.Excluded)))
 	}
 	p.stageTimes(&b)
 	return b.String()
