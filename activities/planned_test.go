@@ -28,7 +28,7 @@ func TestPlannedChoicesAreRefused(t *testing.T) {
 	require.ErrorContains(t, err, "environment.name: alfworld: the environment is not built yet")
 	require.ErrorContains(t, err, "loss.name: gspo: the pipeline does not build it yet")
 
-	_, err = do(b, AmendRecipe{b.deps}.Execute, wire.AmendInput{Run: "r", Config: b.scope.Config, From: 2, Set: []string{"loss.entropy=0.01"}})
+	_, err = do(b, AmendRecipe{b.deps}.Execute, wire.AmendInput{Run: "r", Config: b.scope.Config, From: 2, Set: []string{"rollout.mode=tree", "rollout.tree={rule: arpo, roots: 1}"}})
 	refused(err)
 	after, err := b.deps.Store.List(t.Context(), "")
 	require.NoError(t, err)
