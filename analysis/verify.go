@@ -25,6 +25,7 @@ type verifier struct {
 	heads     map[int]schema.Head
 	updates   map[string][]schema.UpdateRow // by shard key
 	excluded  map[string]int                // rows of the selection that say so, by shard key
+	kept      map[string]int                // … and that were kept
 }
 
 // committed is a manifest that could be read, with the digest of its bytes.
@@ -50,7 +51,7 @@ func (r *Record) Verify(ctx context.Context, run string) (Verification, error) {
 	v := &verifier{
 		Record: r, run: run, out: Verification{Run: run}, named: map[string]bool{},
 		manifests: map[string]committed{}, heads: map[int]schema.Head{},
-		updates: map[string][]schema.UpdateRow{}, excluded: map[string]int{},
+		updates: map[string][]schema.UpdateRow{}, excluded: map[string]int{}, kept: map[string]int{},
 	}
 	steps := []func(context.Context) error{
 		func(ctx context.Context) error { return v.readManifests(ctx, listed) },
@@ -239,6 +240,9 @@ func (v *verifier) remember(s schema.ShardInfo, data []byte) error {
 		for _, r := range rows {
 			if r.Excluded != nil {
 				v.excluded[s.Key]++
+			}
+			if r.Kept {
+				v.kept[s.Key]++
 			}
 		}
 		return err

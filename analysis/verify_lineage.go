@@ -115,6 +115,7 @@ func (v *verifier) checkHeads() {
 		}
 		v.checkStages(h, nil)
 		v.checkRowCounts(h)
+		v.checkOutputs(h)
 		v.checkReplays(step, h)
 		v.checkPolicy(step, h)
 	}
@@ -128,9 +129,12 @@ var reads = []struct{ stage, from string }{
 	{schema.StageAssemble, schema.StageSandbox},
 	{schema.StageReward, schema.StageAssemble},
 	{schema.StageResample, schema.StageReward},
+	{schema.StageForward, schema.StageRollout},
+	{schema.StageForward, schema.StageResample},
 	{schema.StageAdvantage, schema.StageRollout},
 	{schema.StageAdvantage, schema.StageReward},
 	{schema.StageAdvantage, schema.StageResample},
+	{schema.StageAdvantage, schema.StageForward},
 	{schema.StageUpdate, schema.StageAdvantage},
 	{schema.StagePublish, schema.StageUpdate},
 }
@@ -215,6 +219,21 @@ func (v *verifier) checkRowCounts(h schema.Head) {
 	}
 	if skipped := excluded - unscored; skipped != 0 && (skipped < 0 || v.manifests[resample[0].Key].Note[schema.NoteExcludedShards] == "") {
 		v.fault(FaultRows, resample[0].Key, "excludes %d trajectories, and the reward stage %d, though no shard was skipped", excluded, unscored)
+	}
+}
+
+// checkOutputs checks that each kept trajectory of a step with the stage forward has its outputs.
+func (v *verifier) checkOutputs(h schema.Head) {
+	forward, resample := h.Stages[schema.StageForward], h.Stages[schema.StageResample]
+	if !v.loaded(forward) || !v.loaded(resample) {
+		return
+	}
+	kept := 0
+	for _, s := range v.manifests[resample[0].Key].ShardsOf(schema.Selection) {
+		kept += v.kept[s.Key]
+	}
+	if n := v.rows(forward, schema.TokenOutputs); n != kept {
+		v.fault(FaultRows, forward[0].Key, "commits %d rows of table %s for %d kept trajectories", n, schema.TokenOutputs, kept)
 	}
 }
 

@@ -233,6 +233,37 @@ func TestVerifyHoldsStagesAgainstTheHead(t *testing.T) {
 	require.Equal(t, []string{"lineage " + advantage, "lineage " + ref.Key, "rows " + ref.Key}, kinds(verify(t, objects)))
 }
 
+// Token outputs are those of the trajectories that the head's selection keeps, and the batch is made from them.
+func TestVerifyHoldsTokenOutputsAgainstTheSelection(t *testing.T) {
+	ctx := context.Background()
+	objects := mem.New()
+	r := recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 2, Seed: 1, Outputs: true})
+	require.Empty(t, kinds(verify(t, objects)))
+	writer := commit.New(objects)
+	old, _, _, err := writer.Lookup(ctx, schema.At("r", 2, schema.StageForward))
+	require.NoError(t, err)
+	rows, err := commit.Rows[schema.TokenOutputsRow](ctx, writer, old)
+	require.NoError(t, err)
+	fewer := schema.NewManifest(old.Place.WithGen(1), old.Code, old.Config)
+	fewer.Inputs = []schema.Ref{r.Prepare}
+	info, err := commit.PutRows(ctx, writer, fewer.Place, rows[1:])
+	require.NoError(t, err)
+	fewer.Shards = append(fewer.Shards, info)
+	_, ref, _, err := writer.Commit(ctx, fewer)
+	require.NoError(t, err)
+	head, _, _, err := writer.Head(ctx, "r", "2")
+	require.NoError(t, err)
+	head.Stages[schema.StageForward], head.Generations[schema.StageForward] = []schema.Ref{ref}, 1
+	data, err := schema.EncodeHead(head)
+	require.NoError(t, err)
+	put(t, objects, head.Key(), data)
+	advantage := schema.At("r", 2, schema.StageAdvantage).ManifestKey()
+	faults := kinds(verify(t, objects))
+	require.Contains(t, faults, "lineage "+advantage)
+	require.Contains(t, faults, "lineage "+ref.Key)
+	require.Contains(t, faults, "rows "+ref.Key)
+}
+
 // An update that starts from another policy than the step before left is a broken lineage.
 func TestVerifyFollowsThePolicy(t *testing.T) {
 	ctx := context.Background()

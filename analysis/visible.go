@@ -139,7 +139,8 @@ func (v *Visible) Steps() []int { return slices.Clone(v.steps) }
 var madeBy = map[schema.Table]string{
 	schema.Prompts: schema.StagePrompts, schema.Turns: schema.StageRollout, schema.ToolCalls: schema.StageSandbox,
 	schema.Trajectories: schema.StageAssemble, schema.Rewards: schema.StageReward, schema.Selection: schema.StageResample,
-	schema.Batch: schema.StageAdvantage, schema.Updates: schema.StageUpdate,
+	schema.TokenOutputs: schema.StageForward,
+	schema.Batch:        schema.StageAdvantage, schema.Updates: schema.StageUpdate,
 }
 
 // refs are the manifests of a finished step that hold a table.

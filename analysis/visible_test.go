@@ -70,6 +70,12 @@ func TestReplaysAreNotVisible(t *testing.T) {
 	require.Equal(t, map[int]int{analysis.NoStep: 2, 1: 15 + 6 + 1}, seen(t, record, schema.Timings))
 }
 
+func TestTokenOutputsAreVisible(t *testing.T) {
+	objects := mem.New()
+	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 2, Seed: 1, Outputs: true})
+	require.Equal(t, map[int]int{1: 6, 2: 6}, seen(t, analysis.New(objects), schema.TokenOutputs))
+}
+
 // An import's rollout holds prompts, turns and trajectories; assemble's trajectories replace the
 // imported ones.
 func TestVisibleImport(t *testing.T) {

@@ -45,6 +45,8 @@ type Options struct {
 	Broken map[string]string
 	// Skipped is the step whose last shard was skipped; none when 0.
 	Skipped int
+	// Outputs has the stage forward compute old log-probabilities of the kept trajectories.
+	Outputs bool
 }
 
 // Run is a committed run.

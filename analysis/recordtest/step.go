@@ -43,14 +43,19 @@ func (r *Run) step(step int) {
 	reward := r.stage(step, schema.StageReward, -1, all.scored...)
 	selection := put(r, r.resampled(step, prompts, reward), r.selectionRows(step))
 	r.spend(schema.StageResample, -1, -1, Groups*Samples, 0)
-	batch := r.batch(step, rollout0, rollout1, reward, selection)
+	inputs, heads := []schema.Ref{rollout0, rollout1, reward, selection}, []schema.Ref{prompts, rollout0, sandbox, rollout1, assemble, reward, selection}
+	if r.Outputs {
+		outputs := r.forward(step, all.turns, selection)
+		inputs, heads = append(inputs, outputs), append(heads, outputs)
+	}
+	batch := r.batch(step, inputs...)
 	update := r.update(step, batch)
 	publish := r.commit(r.manifest(schema.At(r.Run, step, schema.StagePublish), update))
 	r.spend(schema.StagePublish, -1, -1, 0, 0)
 	if r.Open && step == r.Steps {
 		return
 	}
-	r.headOf(step, prompts, rollout0, sandbox, rollout1, assemble, reward, selection, batch, update, publish)
+	r.headOf(step, append(heads, batch, update, publish)...)
 	r.recordTimings(step, "timings_step")
 }
 
@@ -218,6 +223,29 @@ func (r *Run) selectionRows(step int) []schema.SelectionRow {
 		}
 	}
 	return out
+}
+
+// forward commits the old log-probabilities of the kept rows, shard by shard.
+func (r *Run) forward(step int, turns []schema.Ref, selection schema.Ref) schema.Ref {
+	rows := make([][]schema.TokenOutputsRow, Shards)
+	for _, s := range r.selectionRows(step) {
+		_, g, _, err := schema.ParseTrajectoryID(s.TrajectoryID)
+		require.NoError(r.t, err)
+		if !s.Kept {
+			continue
+		}
+		rows[g/2] = append(rows[g/2], schema.TokenOutputsRow{
+			GroupID: s.GroupID, TrajectoryID: s.TrajectoryID, OldLogProbs: []float32{0, 0, 0, -0.5, -0.25},
+			PolicyVersion: r.Updates[len(r.Updates)-1].Checkpoint.Digest,
+		})
+	}
+	var parts []schema.Ref
+	for shard := range len(turns) / 2 {
+		m := r.manifest(schema.At(r.Run, step, schema.StageForward).WithShard(shard), turns[2*shard], turns[2*shard+1], selection, r.policy)
+		parts = append(parts, put(r, m, rows[shard]))
+		r.spend(schema.StageForward, shard, -1, int64(len(rows[shard])), 0)
+	}
+	return r.stage(step, schema.StageForward, -1, parts...)
 }
 
 // batch commits the kept rows with an advantage of ±1 before its weight.

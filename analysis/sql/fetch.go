@@ -91,6 +91,8 @@ func encodeEmpty(table schema.Table) ([]byte, error) {
 		return schema.Encode[schema.RewardRow](nil)
 	case schema.Selection:
 		return schema.Encode[schema.SelectionRow](nil)
+	case schema.TokenOutputs:
+		return schema.Encode[schema.TokenOutputsRow](nil)
 	case schema.Updates:
 		return schema.Encode[schema.UpdateRow](nil)
 	case schema.Evaluations:

@@ -155,6 +155,16 @@ func TestEmptyTablesHaveColumns(t *testing.T) {
 	require.Equal(t, []string{"INTEGER[]", "FLOAT[]", "INTEGER[]", "BOOLEAN"}, got.Types)
 }
 
+func TestTokenOutputs(t *testing.T) {
+	objects := mem.New()
+	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 1, Seed: 1, Outputs: true})
+	recordtest.Train(t, objects, recordtest.Options{Run: "without", Steps: 1, Seed: 1})
+	got, err := query(t, objects, "select run, count(*) n, min(list_min(old_logprobs))::varchar least, count(values) v, count(reference_logprobs) r "+
+		"from token_outputs join selection using (run, step, trajectory_id) where kept group by run")
+	require.NoError(t, err)
+	require.Equal(t, [][]any{{"r", int64(6), "-0.5", int64(0), int64(0)}}, got.Rows)
+}
+
 func TestOrphansAreNotRead(t *testing.T) {
 	objects := mem.New()
 	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 1, Seed: 1})

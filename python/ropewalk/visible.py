@@ -24,6 +24,7 @@ _MADE_BY = {
     "trajectories": "assemble",
     "rewards": "reward",
     "selection": "resample",
+    "token_outputs": "forward",
     "batch": "advantage",
     "updates": "update",
 }
