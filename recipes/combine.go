@@ -17,7 +17,7 @@ type combination struct {
 	check func(*Recipe) string
 }
 
-var combinations = []combination{
+var combinations = append([]combination{
 	{
 		at: "environment.level_shares", only: Calc, doc: "add up to 1 (± 1e-6)",
 		check: func(r *Recipe) string { return sumsToOne(r.Environment.LevelShares) },
@@ -146,7 +146,7 @@ var combinations = []combination{
 			return unless(n%3 == 0, "must be divisible by 3 (a third of each level), got %d", n)
 		},
 	},
-}
+}, replayCombinations...)
 
 // combinations checks the rules whose fields are sound.
 func (d *decoder) combinations(r *Recipe) {

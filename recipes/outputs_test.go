@@ -43,7 +43,7 @@ func TestReferenceStep(t *testing.T) {
 func TestAbsentSectionsStayAbsent(t *testing.T) {
 	r, err := Resolve("quickstart", "", nil, nil, nil)
 	require.NoError(t, err)
-	for _, name := range []string{`"update"`, `"reference"`, `"token_outputs"`, `"kl"`, `"entropy"`, `"tis_cap"`} {
+	for _, name := range []string{`"update"`, `"reference"`, `"token_outputs"`, `"replay"`, `"kl"`, `"entropy"`, `"tis_cap"`} {
 		require.NotContains(t, string(r.JSON), name)
 	}
 }

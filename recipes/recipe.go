@@ -35,6 +35,7 @@ type Recipe struct {
 
 	Update       *Update          `json:"update,omitempty" only:"calc" doc:"what an update takes its batch for; null or absent = the rollout's log-probabilities, cut as optimizer says"`
 	Reference    *ReferencePolicy `json:"reference,omitempty" only:"calc" doc:"the policy that a KL penalty holds on to; null or absent = the run's first one, after the warm start"`
+	Replay       *Replay          `json:"replay,omitempty" only:"calc" doc:"SPEAR's self-imitation: a buffer of trajectories that were better than their groups, which are learnt from again; null or absent = off"`
 	TokenOutputs *TokenOutputs    `json:"token_outputs,omitempty" only:"calc" doc:"what the record keeps of each kept token beyond what the method needs; null or absent = nothing"`
 }
 

@@ -190,6 +190,9 @@ func (u *updater) filled(rows []int, out policy.TokenOutputs) []loss.Row {
 	for k, i := range rows {
 		filled[k] = u.rows[i].loss
 		filled[k].LogProbs = widen(out.LogProbs[k])
+		if a, ok := u.weighed[i]; ok {
+			filled[k].Advantages = a
+		}
 	}
 	return filled
 }

@@ -29,7 +29,8 @@ type Config struct {
 	Terms            Terms              // of the loss beside the surrogate
 	Temperature      float64            // of the sampling that gave the batch
 	Optimizer        policy.StepOptions // LR is this update's
-	Shuffle          *rand.Rand         // fresh and seeded: all of the update's draws
+	Shuffle          *rand.Rand         // fresh and seeded: all of the update's draws, the imitation's aside
+	Imitation        *Imitation         // of replayed rows, after the batch; nil where nothing is ever replayed
 }
 
 func (c Config) validate() error {
@@ -52,9 +53,9 @@ func (c Config) validate() error {
 type Result struct {
 	Updates []schema.UpdateRow // one per optimiser step; PolicyBefore and PolicyAfter are the caller's
 	Details []Detail           // alongside Updates: statistics that the record's rows do not hold
-	Rows    int                // live rows of the batch
-	Tokens  int64              // loss tokens of the batch, each row once
-	// LogProbDrift is the greatest |new − old| over the first mini-batch, before any step.
+	Rows    int                // live rows of the batch, and of what is imitated
+	Tokens  int64              // their loss tokens, each row once
+	// LogProbDrift is the greatest |new − old| over the batch's first mini-batch, before any step.
 	LogProbDrift float64
 }
 
@@ -78,13 +79,26 @@ func Update(ctx context.Context, engine policy.Engine, batch []schema.BatchRow, 
 	if err != nil {
 		return Result{}, fmt.Errorf("update policy: %w", err)
 	}
-	u := updater{cfg: cfg, rows: rows, lane: lane{
-		engine: engine, temperature: cfg.Temperature, outputs: policy.OutLogProb | policy.OutEntropy, progress: progress,
-	}}
-	if err := u.run(ctx); err != nil {
-		return u.result, fmt.Errorf("update policy: %w", err)
+	var result Result
+	l := &lane{engine: engine, temperature: cfg.Temperature, outputs: policy.OutLogProb | policy.OutEntropy, progress: progress}
+	parts := []*updater{{cfg: cfg, rows: rows, lane: l, result: &result}}
+	if cfg.Imitation != nil {
+		again, err := cfg.Imitation.updater(cfg, l, &result)
+		if err != nil {
+			return Result{}, fmt.Errorf("imitate: %w", err)
+		}
+		parts[0].source = schema.SourcePolicy
+		parts = append(parts, again)
 	}
-	return u.result, nil
+	for _, u := range parts {
+		u.plan()
+	}
+	for _, u := range parts {
+		if err := u.run(ctx); err != nil {
+			return result, fmt.Errorf("update policy: %w", err)
+		}
+	}
+	return result, nil
 }
 
 // row is a live batch row, widened for the loss.
@@ -132,10 +146,15 @@ func prepareRow(b schema.BatchRow, terms Terms) (row, error) {
 
 // updater is the state of one update.
 type updater struct {
-	cfg    Config
-	rows   []row
-	lane   lane
-	result Result
+	cfg     Config
+	rows    []row
+	lane    *lane
+	result  *Result
+	planned []planned
+
+	source    string     // of the rows, for the record; "" where there is one only
+	imitation *Imitation // of replayed rows
+	weighed   map[int][]float64
 }
 
 // planned is one optimiser step to be taken.
@@ -146,25 +165,20 @@ type planned struct {
 }
 
 func (u *updater) run(ctx context.Context) error {
-	u.result.Rows = len(u.rows)
+	u.result.Rows += len(u.rows)
 	for _, r := range u.rows {
 		u.result.Tokens += int64(r.loss.Tokens())
 	}
-	plan := u.plan()
-	for _, p := range plan {
-		u.lane.total += len(p.micros)
-	}
-	for index, p := range plan {
-		if err := u.step(ctx, index, p); err != nil {
-			return fmt.Errorf("minibatch %d of %d: %w", index+1, len(plan), err)
+	for k, p := range u.planned {
+		if err := u.step(ctx, p); err != nil {
+			return fmt.Errorf("minibatch %d of %d: %w", k+1, len(u.planned), err)
 		}
 	}
 	return nil
 }
 
 // plan shuffles the rows once per epoch and cuts them into mini-batches of like numbers of rows.
-func (u *updater) plan() []planned {
-	var out []planned
+func (u *updater) plan() {
 	n := u.cfg.Minibatches
 	if most := u.cfg.MinibatchRows; most > 0 {
 		n = (len(u.rows) + most - 1) / most
@@ -175,14 +189,17 @@ func (u *updater) plan() []planned {
 		for k := range n {
 			rows := order[k*len(order)/n : (k+1)*len(order)/n]
 			micros := pack(rows, func(i int) int { return len(u.rows[i].tokens) }, u.cfg.MicrobatchTokens)
-			out = append(out, planned{epoch: epoch, rows: rows, micros: micros})
+			u.planned = append(u.planned, planned{epoch: epoch, rows: rows, micros: micros})
+			u.lane.total += len(micros)
 		}
 	}
-	return out
 }
 
 // step takes one optimiser step and records it.
-func (u *updater) step(ctx context.Context, index int, p planned) error {
+func (u *updater) step(ctx context.Context, p planned) error {
+	if err := u.weigh(ctx, p.rows); err != nil {
+		return err
+	}
 	o, err := u.objective(p.rows)
 	if err != nil {
 		return err
@@ -191,21 +208,26 @@ func (u *updater) step(ctx context.Context, index int, p planned) error {
 	if err != nil {
 		return err
 	}
-	u.record(index, p, o, stats)
+	u.record(p, o, stats)
 	return nil
 }
 
 // record appends what one optimiser step did.
-func (u *updater) record(index int, p planned, o *objective, stats policy.StepStats) {
+func (u *updater) record(p planned, o *objective, stats policy.StepStats) {
 	t := o.total.Tally
 	positive, negative := t.ClipFractionPositive(), t.ClipFractionNegative()
-	if index == 0 {
+	index := len(u.result.Updates)
+	if index == 0 && u.imitation == nil {
 		u.result.LogProbDrift = t.Drift()
+	}
+	var source *string
+	if u.source != "" {
+		source = new(u.source)
 	}
 	u.result.Updates = append(u.result.Updates, schema.UpdateRow{
 		Step: u.cfg.Step, OptimizerStep: stats.Step, Minibatch: int32(index), Rows: int32(t.Rows), Tokens: t.Tokens,
 		Loss: o.total.Loss, KL: t.KL(), ClipFraction: t.ClipFraction(), Entropy: o.entropy, RatioMax: t.RatioMax(),
-		GradNorm: stats.GradNorm, LR: u.cfg.Optimizer.LR, ClipFractionPositive: &positive, ClipFractionNegative: &negative, ReferenceKL: o.divergence(),
+		GradNorm: stats.GradNorm, LR: u.cfg.Optimizer.LR, ClipFractionPositive: &positive, ClipFractionNegative: &negative, ReferenceKL: o.divergence(), Source: source,
 	})
 	u.result.Details = append(u.result.Details, Detail{
 		Epoch: p.epoch, LowerClipFraction: t.LowerClipFraction(), RatioMin: t.RatioMin(), LogProbDrift: t.Drift(),
