@@ -6,6 +6,7 @@ import (
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rl/loss"
 	"github.com/ropewalk/ropewalk/rl/schedule"
+	"github.com/ropewalk/ropewalk/schema"
 )
 
 // learnerConfig is what a recipe says of one step's update: how the batch is cut, what is minimised
@@ -27,6 +28,24 @@ func learnerConfig(recipe *recipes.Recipe, step int) (learner.Config, error) {
 		Optimizer:        options,
 		Shuffle:          seed.Rand("update/shuffle", recipe.Seed, uint64(step)),
 	}, nil
+}
+
+// imitation is what a recipe says of learning from replayed rows again, nil where it never does.
+func imitation(recipe *recipes.Recipe, step int, rows []schema.BatchRow) *learner.Imitation {
+	r := recipe.Replay
+	if r == nil {
+		return nil
+	}
+	return &learner.Imitation{
+		Rows: rows, Clip: loss.PPOClip{Low: r.ClipLow, High: r.ClipHigh}, Gamma: gamma(r, step),
+		Covariance: learner.CovarianceClip{Ratio: r.CovRatio, Low: r.CovLow, High: r.CovHigh},
+		Draws:      seed.Rand("update/imitation", recipe.Seed, uint64(step)),
+	}
+}
+
+// gamma is the weight of the imitation at a step.
+func gamma(r *recipes.Replay, step int) float64 {
+	return schedule.Curriculum{WarmSteps: r.GammaHorizon}.Gamma(step)
 }
 
 // lossTerms are what the loss holds beside its surrogate.

@@ -41,9 +41,9 @@ func (c *checks) trajectory(group, id string) {
 
 // collected checks that a group is of the step in which its rows were collected.
 func (c *checks) collected(group string, step int32) {
-	c.count("step", int64(step))
+	c.count("collected", int64(step))
 	if of, _, err := ParseGroupID(group); c.err == nil && (err != nil || of != int(step)) {
-		c.fail("step", "%d is not that of group %s", step, group)
+		c.fail("collected", "must be the step of group %s, got %d", group, step)
 	}
 }
 

@@ -172,7 +172,7 @@ func replayRows(r *rand.Rand, n int) []ReplayRow {
 	for i := range rows {
 		group, trajectory := ids(i)
 		count := r.IntN(30)
-		rows[i] = ReplayRow{GroupID: group, TrajectoryID: trajectory, Step: 3, Reward: r.NormFloat64(), Advantage: 0.1 + r.Float64(),
+		rows[i] = ReplayRow{GroupID: group, TrajectoryID: trajectory, Collected: 3, Reward: r.NormFloat64(), Advantage: 0.1 + r.Float64(),
 			TokenIDs: tokens(r, count), LossMask: make([]int32, count), OldLogProbs: make([]float32, count)}
 		for j := range count {
 			if rows[i].LossMask[j] = r.Int32N(2); rows[i].LossMask[j] == 1 {
@@ -186,7 +186,7 @@ func replayRows(r *rand.Rand, n int) []ReplayRow {
 func baselineRows(r *rand.Rand, n int) []BaselineRow {
 	rows := make([]BaselineRow, n)
 	for i := range rows {
-		rows[i] = BaselineRow{GroupID: GroupID(3+i/4, i%4), Step: int32(3 + i/4), Mean: r.NormFloat64()}
+		rows[i] = BaselineRow{GroupID: GroupID(3+i/4, i%4), Collected: int32(3 + i/4), Mean: r.NormFloat64()}
 	}
 	return rows
 }
@@ -299,9 +299,11 @@ func tableCases() []tableCase {
 
 func batchCase(table Table) tableCase {
 	return tableCase{
-		table:  table,
-		rows:   func(seed uint64, n int) any { return batchRows(rand.New(rand.NewPCG(seed, 1)), n) },
-		encode: func(rows any, groupBytes int) ([]byte, error) { return encodeBatch(table, rows.([]BatchRow), groupBytes) },
+		table: table,
+		rows:  func(seed uint64, n int) any { return batchRows(rand.New(rand.NewPCG(seed, 1)), n) },
+		encode: func(rows any, groupBytes int) ([]byte, error) {
+			return encodeBatch(table, rows.([]BatchRow), groupBytes)
+		},
 		decode: func(data []byte) (any, error) {
 			rows, err := decodeBatch(table, data)
 			return rows, err

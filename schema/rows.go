@@ -153,7 +153,7 @@ type TokenOutputsRow struct {
 type ReplayRow struct {
 	GroupID      string    `parquet:"group_id,dict"`
 	TrajectoryID string    `parquet:"trajectory_id"`
-	Step         int32     `parquet:"step"` // of its collection
+	Collected    int32     `parquet:"collected"` // step
 	Reward       float64   `parquet:"reward,split"`
 	Advantage    float64   `parquet:"advantage,split"` // > 0; mean over the loss tokens of the batch's
 	TokenIDs     []int32   `parquet:"token_ids,list" parquet-element:",dict"`
@@ -164,9 +164,9 @@ type ReplayRow struct {
 // BaselineRow is the mean reward of one group (table baselines): the queue of the latest after a step,
 // in the order of their groups, which is the order in which they entered.
 type BaselineRow struct {
-	GroupID string  `parquet:"group_id,dict"`
-	Step    int32   `parquet:"step"`
-	Mean    float64 `parquet:"mean,split"`
+	GroupID   string  `parquet:"group_id,dict"`
+	Collected int32   `parquet:"collected"` // step
+	Mean      float64 `parquet:"mean,split"`
 }
 
 // Sources of the rows that an optimiser step learns from.

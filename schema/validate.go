@@ -172,7 +172,7 @@ func (r ReplayRow) Validate() error {
 	var c checks
 	n := len(r.TokenIDs)
 	c.trajectory(r.GroupID, r.TrajectoryID)
-	c.collected(r.GroupID, r.Step)
+	c.collected(r.GroupID, r.Collected)
 	c.finite("reward", r.Reward)
 	c.finite("advantage", r.Advantage)
 	if r.Advantage <= 0 {
@@ -190,7 +190,7 @@ func (r ReplayRow) Validate() error {
 func (r BaselineRow) Validate() error {
 	var c checks
 	c.group(r.GroupID)
-	c.collected(r.GroupID, r.Step)
+	c.collected(r.GroupID, r.Collected)
 	c.finite("mean", r.Mean)
 	return c.err
 }

@@ -107,6 +107,10 @@ func TestAnotherSeedGivesAnotherPolicy(t *testing.T) {
 func TestEveryTableHasRows(t *testing.T) {
 	h, _ := base(t)
 	for _, table := range schema.Tables() {
+		switch table {
+		case schema.TokenOutputs, schema.Replay, schema.Baselines: // the base recipe needs none
+			continue
+		}
 		t.Run(string(table), func(t *testing.T) {
 			r := h.run(t, "sql", "--run", "base", "--json", fmt.Sprintf("select count(*) n from %s", table)).ok(t)
 			var got struct{ Rows [][]float64 }
