@@ -10,9 +10,9 @@ export GOEXPERIMENT
 
 RECIPE ?= recipes/quickstart.yaml
 # Packages whose tests run under the race detector: those with goroutines of their own.
-RACE ?= ./internal/commit/... ./internal/stack/... ./rollout/... ./sandbox/... ./store/... ./workflows/...
+RACE ?= ./internal/commit/... ./internal/stack/... ./rl/loss/... ./rollout/... ./sandbox/... ./store/... ./workflows/...
 
-.PHONY: build run test race lint bench clean help tools lint-tools
+.PHONY: build run test parity race lint bench clean help tools lint-tools
 
 build: ## build bin/ropewalk
 	@command -v go >/dev/null || { echo "Go is missing: install Go 1.26 or newer" >&2; exit 1; }
@@ -26,6 +26,9 @@ run: build tools ## start the local stack, train RECIPE (recipes/quickstart.yaml
 test: tools ## every test; the local servers are used for real
 	ROPEWALK_REQUIRE_SERVERS=1 go test -timeout 20m ./...
 
+parity: ## every loss's value and gradient beside PyTorch's autograd; ROPEWALK_PYTHON names a Python with torch
+	ROPEWALK_REQUIRE_TORCH=1 go test -count 1 -run TestParity -v ./rl/loss
+
 race: tools ## the concurrent packages' tests under the race detector
 	ROPEWALK_REQUIRE_SERVERS=1 go test -race -timeout 20m $(RACE)
 
@@ -36,13 +39,13 @@ lint: lint-tools ## gofmt, go vet, staticcheck, workflowcheck
 	.tools/staticcheck ./...
 	.tools/workflowcheck -config tools/lint/workflowcheck.yaml ./workflows/...
 
-bench: bench-engine bench-sandbox bench-quickstart ## every benchmark; each writes .ropewalk/bench/NAME.json
+bench: bench-engine bench-rl bench-sandbox bench-quickstart ## every benchmark; each writes .ropewalk/bench/NAME.json
 
 bench-quickstart: build tools ## the main job with three seeds, held against what is required of it (20 minutes)
 	@mkdir -p .ropewalk/bench
 	@go run ./internal/bench/quickstart -out .ropewalk/bench/quickstart.json -svg docs/learning-curves.svg
 
-bench-%: ## one benchmark: bench-engine, bench-sandbox
+bench-%: ## one benchmark: bench-engine, bench-rl, bench-sandbox
 	@mkdir -p .ropewalk/bench
 	@go run ./internal/bench/$* -out .ropewalk/bench/$*.json
 

@@ -44,6 +44,9 @@ func (a AmendRecipe) amend(ctx context.Context, in wire.AmendInput, out *wire.Am
 	if err != nil {
 		return err
 	}
+	if err := built(&resolved.Recipe); err != nil {
+		return err
+	}
 	gen := 0
 	if in.Anew {
 		if gen, err = a.freeGeneration(ctx, in.Run, in.From); err != nil {

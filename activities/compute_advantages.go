@@ -97,7 +97,7 @@ func joinOutputs(batch []schema.BatchRow, outputs []schema.TokenOutputsRow, reci
 				"replay through resample alone to see the selection, or run the recipe again with the settings: ropewalk run RECIPE --set path=value", row.TrajectoryID)
 		}
 		if recipe.Outputs().OldLogProbs {
-			if recipe.Loss.TISCap > 0 {
+			if recipe.Loss.TIS != nil {
 				row.RolloutLogProbs = row.OldLogProbs
 			}
 			if row.OldLogProbs = o.OldLogProbs; row.OldLogProbs == nil {

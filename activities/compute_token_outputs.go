@@ -117,7 +117,7 @@ func (d *Deps) reference(ctx context.Context, scope wire.Scope, recipe *recipes.
 		return out, fmt.Errorf("find the reference of step %d: %w", scope.Step, err)
 	}
 	if len(pruned) > 0 {
-		return out, refuse(wire.FailRefused, "the reference of step %d is the policy after step %d, whose checkpoint is pruned; choose another reference.refresh_every", scope.Step, step)
+		return out, refuse(wire.FailRefused, "the reference of step %d is the policy after step %d, whose checkpoint is pruned; choose another loss.reference.refresh_every", scope.Step, step)
 	}
 	return out, nil
 }

@@ -18,7 +18,7 @@ import (
 
 // forwarding has the tests' recipe recompute, hold on to a reference, and take four steps on a batch.
 var forwarding = []string{
-	"steps=2", "update.old_log_probs=recompute", "loss.kl={estimator: k3, coefficient: 0.05}", "loss.entropy=0.001", "loss.tis_cap=2",
+	"steps=2", "loss.old_log_probs=recompute", "loss.kl={estimator: k3, coefficient: 0.05}", "loss.entropy=0.001", "loss.tis={cap: 2}",
 	"token_outputs.entropies=true", "optimizer.minibatches=2", "optimizer.epochs=2",
 }
 
@@ -197,7 +197,7 @@ func forwardedReplays(t *testing.T, copyRecord func() *mem.Store) {
 	t.Run("forward itself needs the engine", func(t *testing.T) {
 		_, err := replay(t, copyRecord(), workflows.ReplayStageInput{Run: "r", Step: 2, From: "forward"})
 		require.ErrorContains(t, err, "forward cannot be replayed: it needs the engine")
-		_, err = replay(t, copyRecord(), workflows.ReplayStageInput{Run: "r", Step: 2, From: "advantage", Set: []string{"update.old_log_probs=rollout"}})
+		_, err = replay(t, copyRecord(), workflows.ReplayStageInput{Run: "r", Step: 2, From: "advantage", Set: []string{"loss.old_log_probs=rollout"}})
 		require.ErrorContains(t, err, "no replayed stage reads it")
 	})
 	t.Run("check", func(t *testing.T) {
@@ -210,7 +210,7 @@ func forwardedReplays(t *testing.T, copyRecord func() *mem.Store) {
 
 // refreshed: the reference is the policy of a step before, whose checkpoint outlives others.
 func refreshed(t *testing.T, b *bench) {
-	trainTiny(t, b, "refreshed", "steps=4", "token_outputs.reference=true", "reference.refresh_every=2", "checkpoint.keep_last=1")
+	trainTiny(t, b, "refreshed", "steps=4", "loss.kl={coefficient: 0.01}", "loss.reference.refresh_every=2", "checkpoint.keep_last=1")
 	second := checkpointDigest(t, b.store, schema.At("refreshed", 2, schema.StageUpdate))
 	for step, want := range map[int]string{1: checkpointDigest(t, b.store, schema.AtInit("refreshed", schema.StageWarmStart)), 3: second, 4: second} {
 		for _, o := range stepRows[schema.TokenOutputsRow](t, b.store, "refreshed", step, schema.StageForward) {

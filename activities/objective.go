@@ -19,11 +19,9 @@ func learnerConfig(recipe *recipes.Recipe, step int) (learner.Config, error) {
 	options := stepOptions(recipe.Optimizer)
 	options.LR = lr
 	return learner.Config{
-		Step: int32(step), Minibatches: recipe.Optimizer.Minibatches, MinibatchRows: recipe.MinibatchRows(), Epochs: recipe.Optimizer.Epochs,
+		Step: int32(step), Minibatches: recipe.Optimizer.Minibatches, MinibatchRows: recipe.Optimizer.MinibatchRows, Epochs: recipe.Optimizer.Epochs,
 		MicrobatchTokens: recipe.Optimizer.MicrobatchTokens,
-		Surrogate:        loss.PPOClip{Low: recipe.Loss.ClipLow, High: recipe.Loss.ClipHigh, Dual: recipe.Loss.DualClip},
-		Aggregation:      loss.Aggregation{Mode: loss.Mode(recipe.Loss.Aggregation), Horizon: recipe.Rollout.MaxTokens},
-		Terms:            lossTerms(recipe.Loss),
+		Objective:        objective(recipe),
 		Temperature:      recipe.Rollout.Temperature,
 		Optimizer:        options,
 		Shuffle:          seed.Rand("update/shuffle", recipe.Seed, uint64(step)),
@@ -36,23 +34,44 @@ func imitation(recipe *recipes.Recipe, step int, rows []schema.BatchRow) *learne
 	if r == nil {
 		return nil
 	}
+	var clip loss.Surrogate = loss.PPOClip{Low: r.ClipLow, High: r.ClipHigh}
+	if r.CovRatio > 0 {
+		clip = loss.ClipCov{Low: r.ClipLow, High: r.ClipHigh, Rule: loss.CovarianceRule{Ratio: r.CovRatio, Lower: r.CovLow, Upper: r.CovHigh}}
+	}
 	return &learner.Imitation{
-		Rows: rows, Clip: loss.PPOClip{Low: r.ClipLow, High: r.ClipHigh}, Gamma: gamma(r, step),
-		Covariance: learner.CovarianceClip{Ratio: r.CovRatio, Low: r.CovLow, High: r.CovHigh},
-		Draws:      seed.Rand("update/imitation", recipe.Seed, uint64(step)),
+		Rows: rows,
+		Objective: loss.Objective{
+			Policy:      loss.SelfImitation{Policy: clip, Gamma: r.Coefficient * gamma(recipe, step)},
+			Aggregation: objective(recipe).Aggregation,
+		},
+		Shuffle: seed.Rand("update/imitation/shuffle", recipe.Seed, uint64(step)),
+		Tokens:  seed.Rand("update/imitation/tokens", recipe.Seed, uint64(step)),
 	}
 }
 
-// gamma is the weight of the imitation at a step.
-func gamma(r *recipes.Replay, step int) float64 {
-	return schedule.Curriculum{WarmSteps: r.GammaHorizon}.Gamma(step)
+// gamma is the weight of the imitation at a step by the schedule.
+func gamma(recipe *recipes.Recipe, step int) float64 {
+	if recipe.Schedule == nil {
+		return 1
+	}
+	return schedule.Curriculum{WarmSteps: recipe.Schedule.GammaHorizon}.Gamma(step)
 }
 
-// lossTerms are what the loss holds beside its surrogate.
-func lossTerms(l recipes.Loss) learner.Terms {
-	t := learner.Terms{Entropy: l.Entropy, TISCap: l.TISCap}
+// objective is what the recipe's method minimises.
+func objective(recipe *recipes.Recipe) loss.Objective {
+	l := recipe.Loss
+	o := loss.Objective{
+		Policy:      loss.PPOClip{Low: l.ClipLow, High: l.ClipHigh, Dual: l.DualClip},
+		Aggregation: loss.Aggregation{Mode: loss.Mode(l.Aggregation), Horizon: recipe.Rollout.MaxTokens},
+	}
 	if l.KL != nil {
-		t.KL, t.KLCoefficient = loss.Estimator(l.KL.Estimator), l.KL.Coefficient
+		o.KL = &loss.KL{Estimator: loss.Estimator(l.KL.Estimator), Coefficient: l.KL.Coefficient}
 	}
-	return t
+	if l.TIS != nil {
+		o.TIS = &loss.TIS{Cap: l.TIS.Cap}
+	}
+	if l.Entropy != 0 {
+		o.Entropy = &loss.Entropy{Coefficient: l.Entropy}
+	}
+	return o
 }

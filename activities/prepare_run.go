@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/ropewalk/ropewalk/activities/wire"
@@ -42,6 +43,9 @@ func (a PrepareRun) prepare(ctx context.Context, in wire.PrepareInput, out *wire
 			return err
 		}
 		if err := suits(in, resolved.Recipe); err != nil {
+			return err
+		}
+		if err := built(&resolved.Recipe); err != nil {
 			return err
 		}
 		if found && committed.Config != resolved.Digest {
@@ -85,6 +89,15 @@ func suits(in wire.PrepareInput, r recipes.Recipe) error {
 		return refuse(wire.FailBadInput, "environment.name: an import of format %s wants a recipe of that environment, got %s", in.Format, name)
 	}
 	return nil
+}
+
+// built refuses a recipe that asks for what no stage does yet, with everything that is missing.
+func built(r *recipes.Recipe) error {
+	planned := r.Planned()
+	if len(planned) == 0 {
+		return nil
+	}
+	return refuse(wire.FailBadInput, "recipe %s cannot run yet:\n%s", r.Name, strings.Join(planned, "\n"))
 }
 
 func (a PrepareRun) commitRecipe(ctx context.Context, run string, place schema.Place, resolved *recipes.Resolved) (schema.Ref, error) {

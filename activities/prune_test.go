@@ -13,6 +13,7 @@ import (
 	"github.com/ropewalk/ropewalk/activities/wire"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/rl/method"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store/mem"
 )
@@ -22,7 +23,7 @@ type keeper struct {
 	deps *Deps
 	last schema.Checkpoint
 	// reference says which checkpoints are held on to.
-	reference *recipes.ReferencePolicy
+	reference *method.Reference
 }
 
 func newKeeper() *keeper {
@@ -50,7 +51,7 @@ func (k *keeper) step(t *testing.T, step int, changed bool, keep recipes.Checkpo
 	require.NoError(t, err)
 	_, _, _, err = k.deps.Record.CommitHead(ctx, head)
 	require.NoError(t, err)
-	pruned, err := k.deps.prune(ctx, wire.Scope{Run: "run", Step: step}, &recipes.Recipe{Checkpoint: keep, Reference: k.reference})
+	pruned, err := k.deps.prune(ctx, wire.Scope{Run: "run", Step: step}, &recipes.Recipe{Checkpoint: keep, Loss: recipes.Loss{Reference: k.reference}})
 	require.NoError(t, err)
 	return pruned
 }

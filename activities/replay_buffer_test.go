@@ -17,7 +17,7 @@ import (
 
 // imitating has the tests' recipe learn from its buffer again in four steps.
 var imitating = []string{
-	"steps=4", "replay={capacity: 12, baselines: 24, gamma_horizon: 8, cov_low: -1, cov_high: 1, cov_ratio: 0.1}",
+	"steps=4", "replay={size: 12, baselines: 24, cov_low: -1, cov_high: 1, cov_ratio: 0.1}", "schedule={gamma_horizon: 8}",
 	"optimizer.minibatches=2", "checkpoint.keep_last=4",
 }
 
@@ -192,7 +192,7 @@ func bufferReplays(t *testing.T, copyRecord func() *mem.Store, consumed int) {
 	})
 	t.Run("another capacity", func(t *testing.T) {
 		objects := copyRecord()
-		out, err := replay(t, objects, workflows.ReplayStageInput{Run: "r", Step: consumed, From: "advantage", Set: []string{"replay.capacity=1000"}})
+		out, err := replay(t, objects, workflows.ReplayStageInput{Run: "r", Step: consumed, From: "advantage", Set: []string{"replay.size=1000"}})
 		require.NoError(t, err)
 		require.True(t, out.Stages[0].Same)
 		require.False(t, out.Stages[1].Same)
@@ -204,7 +204,7 @@ func bufferReplays(t *testing.T, copyRecord func() *mem.Store, consumed int) {
 	t.Run("refusals", func(t *testing.T) {
 		_, err := replay(t, copyRecord(), workflows.ReplayStageInput{Run: "r", Step: consumed, From: "buffer", Set: []string{"replay=null"}})
 		require.ErrorContains(t, err, "no such section")
-		_, err = replay(t, copyRecord(), workflows.ReplayStageInput{Run: "r", Step: consumed, From: "reward", Through: "advantage", Set: []string{"replay.capacity=2"}})
+		_, err = replay(t, copyRecord(), workflows.ReplayStageInput{Run: "r", Step: consumed, From: "reward", Through: "advantage", Set: []string{"replay.size=2"}})
 		require.ErrorContains(t, err, "no replayed stage reads it")
 	})
 	t.Run("check", func(t *testing.T) {

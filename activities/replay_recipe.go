@@ -34,6 +34,9 @@ func replayRecipe(run string, committed *recipes.Recipe, set, stages []string) (
 	if slices.Contains(stages, wire.StageBuffer) && recipe.Replay == nil {
 		return nil, refuse(wire.FailBadInput, "replay: the recipe of run %s has no such section, so there is no buffer to make again; replay through advantage", run)
 	}
+	if err := built(recipe); err != nil {
+		return nil, err
+	}
 	if slices.Contains(stages, wire.StageReward) {
 		return recipe, scoredFromRecord(recipe.Reward.Name)
 	}

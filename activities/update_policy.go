@@ -61,7 +61,7 @@ func (a UpdatePolicy) again(ctx context.Context, w *draft, in wire.UpdateInput, 
 	if err != nil {
 		return nil, err
 	}
-	out.Gamma = new(gamma(recipe.Replay, in.Step))
+	out.Gamma = new(gamma(recipe, in.Step))
 	w.stats = map[string]float64{statGamma: *out.Gamma}
 	for _, name := range []string{statBuffered, statP50, statImitated, statReplayed} {
 		if x, ok := m.Stats[name]; ok {

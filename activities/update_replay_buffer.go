@@ -59,7 +59,8 @@ func (a UpdateReplayBuffer) Execute(ctx context.Context, in wire.BufferInput) (w
 // replayRules takes the buffer's rules out of the recipe.
 func replayRules(r *recipes.Replay) resample.Replay {
 	return resample.Replay{
-		Capacity: r.Capacity, Baselines: r.Baselines, Full: resample.FullRule(r.FullRule), MaxAge: r.MaxAge, RequireToolCall: r.RequireToolCall,
+		Capacity: r.Size, Baselines: r.Baselines, Full: resample.FullRule(r.FullRule), MaxAge: r.MaxAge, RequireToolCall: r.RequireToolCall,
+		Decay: r.Decay,
 	}
 }
 

@@ -85,7 +85,7 @@ func (b bufferBench) manifest(ref schema.Ref) schema.Manifest {
 
 // Algorithm 1 over four steps, with a buffer of 3 and 5 baselines.
 func TestReplayBufferFillsAndIsConsumed(t *testing.T) {
-	b := bufferOf(t, "{capacity: 3, baselines: 5}")
+	b := bufferOf(t, "{size: 3, baselines: 5}")
 	inputs := []wire.BufferInput{{}, b.step(1, 3, 0.9), b.step(2, 6, 3), b.step(3, 1.5, 3), b.step(4, 3, 3)}
 
 	first := b.update(inputs[1])
@@ -171,7 +171,7 @@ func TestReplayBufferRules(t *testing.T) {
 		require.Equal(t, []string{"00002/0000/000", "00003/0000/000"}, b.held(b.update(in).Manifest))
 	})
 	t.Run("full by the release's rule", func(t *testing.T) {
-		b := bufferOf(t, "{capacity: 1, full_rule: p50_1.5x}")
+		b := bufferOf(t, "{size: 1, full_rule: p50_1.5x}")
 		in := b.step(1, 3, 3) // two above the median 1 are more than 1.5
 		before := b.update(in)
 		in = b.step(2)
@@ -181,7 +181,7 @@ func TestReplayBufferRules(t *testing.T) {
 		require.Equal(t, 2, out.Imitated)
 	})
 	t.Run("nothing is worth it any more", func(t *testing.T) {
-		b := bufferOf(t, "{capacity: 1}")
+		b := bufferOf(t, "{size: 1}")
 		before := b.update(b.step(1, 1))
 		in := b.step(2, 30, 60, 90)
 		in.Previous = before.Manifest

@@ -25,6 +25,8 @@ type StepSummary struct {
 	// Means over the step's optimiser steps; all 0 where the step had nothing to learn from.
 	Entropy, KL, ClipFraction, GradNorm float64
 	Updates                             int // optimiser steps
+	// ReferenceKL is the mean divergence from the reference, where the loss takes it.
+	ReferenceKL *float64 `json:",omitempty"`
 }
 
 // Overview is a run at a glance.
@@ -126,6 +128,12 @@ func summarise(step int, rewards []schema.RewardRow, selection []schema.Selectio
 		out.KL += u.KL / n
 		out.ClipFraction += u.ClipFraction / n
 		out.GradNorm += u.GradNorm / n
+		if u.ReferenceKL != nil {
+			if out.ReferenceKL == nil {
+				out.ReferenceKL = new(float64)
+			}
+			*out.ReferenceKL += *u.ReferenceKL / n
+		}
 	}
 	return out
 }

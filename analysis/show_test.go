@@ -36,6 +36,16 @@ func TestShowStep(t *testing.T) {
 	}
 }
 
+func TestShowTellsTheDivergenceFromAReference(t *testing.T) {
+	objects := mem.New()
+	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 1, Seed: 1, Outputs: true})
+	view, err := analysis.New(objects).Step(context.Background(), "r", 1, analysis.Choice{N: 1, Group: analysis.AnyGroup})
+	require.NoError(t, err)
+	var text bytes.Buffer
+	require.NoError(t, view.Write(&text))
+	require.Contains(t, text.String(), "divergence from the reference policy: 0.03000 nats per token\n")
+}
+
 func TestShowChoosesADiverseFew(t *testing.T) {
 	objects := mem.New()
 	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 1, Seed: 1})

@@ -21,6 +21,9 @@ func (s StepView) Write(w io.Writer) error {
 	if sum.Updates > 0 {
 		p.line("update: entropy %.3f, KL %.5f, clipped %.3f, gradient norm %.3f (means of %d optimiser steps)", sum.Entropy, sum.KL, sum.ClipFraction, sum.GradNorm, sum.Updates)
 	}
+	if sum.ReferenceKL != nil {
+		p.line("divergence from the reference policy: %.5f nats per token", *sum.ReferenceKL)
+	}
 	for _, e := range s.Episodes {
 		e.write(p)
 	}

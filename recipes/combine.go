@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/ropewalk/ropewalk/rl/method"
 )
 
 // A combination is a rule over several fields. It is checked only when none of the fields that
@@ -12,25 +14,28 @@ import (
 type combination struct {
 	at    string   // the field to blame
 	reads []string // the other fields it reads
-	only  string   // environment; "" = all
+	only  string   // environment, or class of them; "" = all
 	doc   string   // the rule in words, for the reference page
 	check func(*Recipe) string
 }
 
-var combinations = append([]combination{
+// combinations are the rules about what stands around the method, then the method's own.
+var combinations = append(surrounding, ofMethod()...)
+
+var surrounding = []combination{
 	{
 		at: "environment.level_shares", only: Calc, doc: "add up to 1 (± 1e-6)",
 		check: func(r *Recipe) string { return sumsToOne(r.Environment.LevelShares) },
 	},
 	{
-		at: "policy.kv_heads", reads: []string{"policy.heads"}, only: Calc, doc: "divides heads",
+		at: "policy.kv_heads", reads: []string{"policy.heads"}, only: trained, doc: "divides heads",
 		check: func(r *Recipe) string {
-			return unless(r.Policy.Heads%r.Policy.KVHeads == 0,
+			return unless(r.Policy.Checkpoint != "" || r.Policy.Heads%r.Policy.KVHeads == 0,
 				"must divide heads (%d), got %d", r.Policy.Heads, r.Policy.KVHeads)
 		},
 	},
 	{
-		at: "policy.head_dim", only: Calc, doc: "even",
+		at: "policy.head_dim", only: trained, doc: "even",
 		check: func(r *Recipe) string {
 			return unless(r.Policy.HeadDim%2 == 0, "must be even, got %d", r.Policy.HeadDim)
 		},
@@ -55,6 +60,13 @@ var combinations = append([]combination{
 		},
 	},
 	{
+		at: "warm_start.optimizer.minibatch_rows", only: Calc, doc: "0: each cloning step draws its own batch",
+		check: func(r *Recipe) string {
+			n := r.WarmStart.Optimizer.MinibatchRows
+			return unless(n == 0, "must be 0, for each cloning step draws its own batch, got %d", n)
+		},
+	},
+	{
 		at: "warm_start.optimizer.epochs", only: Calc, doc: "1: each cloning step draws its own batch",
 		check: func(r *Recipe) string {
 			n := r.WarmStart.Optimizer.Epochs
@@ -68,19 +80,22 @@ var combinations = append([]combination{
 		},
 	},
 	{
-		at: "rollout.max_turn_tokens", reads: []string{"rollout.max_tokens"}, only: Calc, doc: "at most max_tokens",
+		at: "rollout.max_turn_tokens", reads: []string{"rollout.max_tokens"}, only: trained, doc: "at most max_tokens",
 		check: func(r *Recipe) string {
 			return atMost(r.Rollout.MaxTurnTokens, "max_tokens", r.Rollout.MaxTokens)
 		},
 	},
 	{
-		at: "rollout.max_tokens", reads: []string{"policy.max_positions"}, only: Calc, doc: "at most policy.max_positions",
+		at: "rollout.max_tokens", reads: []string{"policy.max_positions"}, only: trained, doc: "at most policy.max_positions",
 		check: func(r *Recipe) string {
+			if r.Policy.Checkpoint != "" {
+				return "" // it brings its own limit
+			}
 			return atMost(r.Rollout.MaxTokens, "policy.max_positions", r.Policy.MaxPositions)
 		},
 	},
 	{
-		at: "rollout.shard_groups", reads: []string{"rollout.prompts"}, only: Calc, doc: "at most prompts",
+		at: "rollout.shard_groups", reads: []string{"rollout.prompts"}, only: trained, doc: "at most prompts",
 		check: func(r *Recipe) string {
 			return atMost(r.Rollout.ShardGroups, "prompts", r.Rollout.Prompts)
 		},
@@ -94,7 +109,7 @@ var combinations = append([]combination{
 		},
 	},
 	{
-		at: "reward.name", reads: []string{"environment.name"}, doc: "rstar2_outcome for calc, math_answer for gsm8k-solutions, reference for openai",
+		at: "reward.name", reads: []string{"environment.name"}, doc: rewardsInWords(),
 		check: rewardFits,
 	},
 	{
@@ -113,30 +128,54 @@ var combinations = append([]combination{
 		},
 	},
 	{
-		at: "loss.dual_clip", only: Calc, doc: "0 (off) or > 1",
-		check: func(r *Recipe) string {
-			c := r.Loss.DualClip
-			return unless(c == 0 || c > 1, "must be 0 (off) or > 1, got %s", short(c))
-		},
-	},
-	{
-		at: "optimizer.minibatches", reads: []string{"rollout.prompts", "rollout.oversample", "resample.roc.keep"}, only: Calc, doc: "at most the rows of a full batch: prompts × keep, or × oversample without RoC",
+		at: "optimizer.minibatches", reads: []string{"rollout.prompts", "rollout.oversample", "resample.roc.keep"}, only: trained, doc: "at most the rows of a full batch: prompts × keep, or × oversample without RoC",
 		check: func(r *Recipe) string {
 			return atMost(r.Optimizer.Minibatches, "the rows of a full batch", r.Rollout.Prompts*kept(r))
 		},
 	},
 	{
-		at: "loss.tis_cap", reads: []string{"update.old_log_probs"}, only: Calc, doc: "0 (off) unless update.old_log_probs is recompute: the rollout's own need no correction",
+		at: "optimizer.minibatch_rows", reads: []string{"optimizer.minibatches"}, only: trained, doc: "0, or minibatches is 1",
 		check: func(r *Recipe) string {
-			return unless(r.Loss.TISCap == 0 || r.Outputs().OldLogProbs,
-				"must be 0 (off) unless update.old_log_probs is recompute, got %s", short(r.Loss.TISCap))
+			return unless(r.Optimizer.MinibatchRows == 0 || r.Optimizer.Minibatches == 1,
+				"must be 0 beside optimizer.minibatches %d: the batch is cut by the number of mini-batches or by their rows", r.Optimizer.Minibatches)
 		},
 	},
 	{
-		at: "update.minibatch_rows", reads: []string{"optimizer.minibatches"}, only: Calc, doc: "0 unless optimizer.minibatches is 1: a batch is cut by one of them",
+		at: "rollout.tree", reads: []string{"rollout.mode"}, only: trained, doc: "there for mode tree",
 		check: func(r *Recipe) string {
-			return unless(r.Update == nil || r.Update.MinibatchRows == 0 || r.Optimizer.Minibatches == 1,
-				"must be 0 unless optimizer.minibatches is 1, got %d", r.MinibatchRows())
+			return unless(r.Rollout.Mode != "tree" || r.Rollout.Tree != nil, "is required for rollout.mode tree")
+		},
+	},
+	{
+		at: "rollout.tree.roots", reads: []string{"rollout.oversample"}, only: trained, doc: "at most rollout.oversample",
+		check: func(r *Recipe) string {
+			if r.Rollout.Tree == nil {
+				return ""
+			}
+			return atMost(r.Rollout.Tree.Roots, "oversample", r.Rollout.Oversample)
+		},
+	},
+	{
+		at: "rollout.history", reads: []string{"layout"}, only: trained, doc: "0 without layout turns",
+		check: func(r *Recipe) string {
+			return unless(r.Rollout.History == 0 || r.Layout == method.Turns, "cuts the prompts of turns' rows, and layout %s has none", r.Layout)
+		},
+	},
+	{
+		at: "schedule.stages", reads: []string{"steps"}, only: trained, doc: "begin at most at the last step",
+		check: func(r *Recipe) string {
+			if r.Schedule == nil || len(r.Schedule.Stages) == 0 {
+				return ""
+			}
+			return atMost(r.Schedule.Stages[len(r.Schedule.Stages)-1].FromStep, "steps", r.Steps)
+		},
+	},
+	{
+		at: "resample", reads: []string{"rollout.oversample"}, only: trained, doc: "low_variance, dynamic and reject_equal only with rollout.oversample > 1",
+		check: func(r *Recipe) string {
+			s := r.Resample
+			return unless(r.Rollout.Oversample > 1 || s.LowVariance == nil && s.Dynamic == nil && !s.RejectEqual,
+				"compares the rewards of a group, and rollout.oversample 1 leaves nothing to compare")
 		},
 	},
 	{
@@ -146,16 +185,31 @@ var combinations = append([]combination{
 			return unless(n%3 == 0, "must be divisible by 3 (a third of each level), got %d", n)
 		},
 	},
-}, replayCombinations...)
+}
+
+// trained is the class of environments that trajectories are sampled in.
+const trained = "trained"
+
+// ofMethod takes in the rules of the package that defines the slots.
+func ofMethod() []combination {
+	var all []combination
+	for _, rule := range method.Rules() {
+		all = append(all, combination{
+			at: rule.At, reads: rule.Reads, doc: rule.Doc,
+			check: func(r *Recipe) string { return rule.Fault(r.Method()) },
+		})
+	}
+	return all
+}
 
 // combinations checks the rules whose fields are sound.
 func (d *decoder) combinations(r *Recipe) {
-	if d.environment == "" {
+	if d.scope.environment == "" {
 		return
 	}
 	faulty := slices.Clone(d.problems)
 	for _, c := range combinations {
-		if c.only != "" && c.only != d.environment || !sound(faulty, append([]string{c.at}, c.reads...)) {
+		if c.only != "" && !slices.Contains(members([]string{c.only}), d.scope.environment) || !sound(faulty, append([]string{c.at}, c.reads...)) {
 			continue
 		}
 		if fault := c.check(r); fault != "" {
@@ -214,8 +268,21 @@ func distinct(levels []int) string {
 }
 
 func rewardFits(r *Recipe) string {
-	want := map[string]string{Calc: RStar2Outcome, GSM8KSolutions: MathAnswer, OpenAI: Reference}[r.Environment.Name]
-	return unless(r.Reward.Name == want, "must be %s in a recipe of %s, got %s", want, r.Environment.Name, r.Reward.Name)
+	fit := environmentNamed(r.Environment.Name).rewards
+	want := strings.Join(fit, ", ")
+	if len(fit) > 1 {
+		want = "one of " + want
+	}
+	return unless(slices.Contains(fit, r.Reward.Name), "must be %s in a recipe of %s, got %s", want, r.Environment.Name, r.Reward.Name)
+}
+
+// rewardsInWords lists which rewards each environment's trajectories can be scored by.
+func rewardsInWords() string {
+	parts := make([]string, len(environments))
+	for i, e := range environments {
+		parts[i] = e.name + ": " + strings.Join(e.rewards, ", ")
+	}
+	return strings.Join(parts, "; ")
 }
 
 func keepFits(r *Recipe) string {

@@ -17,12 +17,6 @@ import (
 // maxBytes bounds a recipe's text; a real one has a few kilobytes.
 const maxBytes = 1 << 20
 
-// notHere says why a field of another environment is refused.
-const notHere = "has no place in a recipe of %s: its trajectories are imported, so nothing is sampled, %strained or evaluated"
-
-// runless are the further words about environments whose tool calls were run elsewhere.
-var runless = map[string]string{OpenAI: "run, "}
-
 // Parse reads and validates a recipe. The error is of type Problems and holds every fault; a
 // recipe with a fault is not returned. file only names the text in messages.
 func Parse(file string, data []byte) (*Recipe, error) {
@@ -49,10 +43,10 @@ func parse(file string, data []byte, overrides []override) (*Recipe, error) {
 	for _, o := range overrides {
 		d.apply(doc, o)
 	}
-	d.environment = environmentOf(doc)
+	d.scope = scopeOf(doc)
 	var r Recipe
 	v := reflect.ValueOf(&r).Elem()
-	root.setDefaults(v, d.environment)
+	root.setDefaults(v, d.scope)
 	d.section(root, doc, v)
 	d.combinations(&r)
 	if len(d.problems) > 0 {
@@ -64,11 +58,11 @@ func parse(file string, data []byte, overrides []override) (*Recipe, error) {
 
 // decoder walks the YAML nodes beside the table of fields.
 type decoder struct {
-	file        string
-	environment string                // "" when it is missing or unknown
-	origin      map[*yaml.Node]string // nodes that an override brought
-	where       map[string]*yaml.Node // the node to blame, by path
-	problems    Problems
+	file     string
+	scope    scope
+	origin   map[*yaml.Node]string // nodes that an override brought
+	where    map[string]*yaml.Node // the node to blame, by path
+	problems Problems
 }
 
 // fail records a problem at a node; nil stands for the head of the document.
@@ -134,33 +128,6 @@ func (d *decoder) syntax(err error) {
 	d.fail(&yaml.Node{Line: line}, "", "is not YAML: %s", strings.TrimPrefix(text, "yaml: "))
 }
 
-// environmentOf reads environment.name before everything else, for it decides what belongs.
-func environmentOf(top *yaml.Node) string {
-	name := lookup(lookup(top, "environment"), "name")
-	if name == nil || name.Kind != yaml.ScalarNode {
-		return ""
-	}
-	for _, e := range root.child("environment").child("name").Enum {
-		if name.Value == e {
-			return e
-		}
-	}
-	return ""
-}
-
-// lookup returns the value of a key, or nil.
-func lookup(n *yaml.Node, key string) *yaml.Node {
-	if n == nil || n.Kind != yaml.MappingNode {
-		return nil
-	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Value == key && n.Content[i].Kind == yaml.ScalarNode {
-			return n.Content[i+1]
-		}
-	}
-	return nil
-}
-
 // section reads a mapping into a struct.
 func (d *decoder) section(f *Field, n *yaml.Node, v reflect.Value) {
 	if n.Kind != yaml.MappingNode {
@@ -171,18 +138,18 @@ func (d *decoder) section(f *Field, n *yaml.Node, v reflect.Value) {
 	d.pairs(f.Path, n, seen, func(key, value *yaml.Node) {
 		c := f.child(key.Value)
 		if c == nil {
-			d.fail(key, join(f.Path, key.Value), "no such field%s", suggest(f, key.Value, d.environment))
+			d.fail(key, join(f.Path, key.Value), "no such field%s", suggest(f, key.Value, d.scope))
 			return
 		}
 		d.where[c.Path] = key
-		if !c.belongs(d.environment) {
-			d.fail(key, c.Path, notHere, d.environment, runless[d.environment])
+		if why := c.outOfPlace(d.scope); why != "" {
+			d.fail(key, c.Path, "%s", why)
 			return
 		}
 		d.field(c, value, v.Field(c.index))
 	})
 	for _, c := range f.Fields {
-		if seen[c.Name] == nil && c.Required && c.belongs(d.environment) {
+		if seen[c.Name] == nil && c.belongs(d.scope) && c.requiredIn(d.scope) {
 			d.fail(d.blame(f.Path), c.Path, "is required")
 		}
 	}
@@ -215,16 +182,37 @@ func (d *decoder) field(f *Field, n *yaml.Node, v reflect.Value) {
 		v.SetZero()
 	case f.Nullable:
 		v.Set(reflect.New(f.typ))
-		f.setDefaults(v.Elem(), d.environment)
+		f.setDefaults(v.Elem(), d.scope)
 		d.section(f, n, v.Elem())
 	case f.IsSection():
 		d.section(f, n, v)
+	case f.IsList():
+		d.sections(f, n, v)
 	case f.typ.Kind() == reflect.Slice:
 		d.list(f, n, v)
 	case f.typ.Kind() == reflect.Map:
 		d.table(f, n, v)
 	default:
 		d.scalar(f, f.Path, n, v)
+	}
+}
+
+// sections reads a list of sections; an index takes the place of [] in their paths.
+func (d *decoder) sections(f *Field, n *yaml.Node, v reflect.Value) {
+	if n.Kind != yaml.SequenceNode {
+		d.wrongType(f, n)
+		return
+	}
+	v.Set(reflect.MakeSlice(f.typ, len(n.Content), len(n.Content)))
+	for i, c := range n.Content {
+		element := section(fmt.Sprintf("%s[%d]", f.Path, i), f.typ.Elem())
+		if c.Kind == yaml.AliasNode {
+			d.fail(c, element.Path, "anchors and aliases are not part of the format")
+			continue
+		}
+		d.where[element.Path] = c
+		element.setDefaults(v.Index(i), d.scope)
+		d.section(element, c, v.Index(i))
 	}
 }
 

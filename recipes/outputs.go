@@ -8,15 +8,18 @@ type Outputs struct {
 	Reference   bool // log-probabilities of the reference policy
 }
 
+// TokenOutputs asks for per-token outputs that the method itself does not need.
+type TokenOutputs struct {
+	Entropies bool `json:"entropies" default:"false" doc:"entropies under the policy before the update"`
+	Reference bool `json:"reference" default:"false" doc:"log-probabilities under the reference policy"`
+}
+
 // Outputs returns what the recipe needs; mostly nothing.
 func (r *Recipe) Outputs() Outputs {
-	var o Outputs
-	if r.Update != nil {
-		o.OldLogProbs = r.Update.OldLogProbs == OldRecomputed
-	}
-	o.Reference = r.Loss.KL != nil
+	needs := r.Method().Needs()
+	o := Outputs{OldLogProbs: needs.OldLogProbs, Entropies: needs.Entropies, Reference: needs.Reference}
 	if more := r.TokenOutputs; more != nil {
-		o.Entropies, o.Reference = more.Entropies, o.Reference || more.Reference
+		o.Entropies, o.Reference = o.Entropies || more.Entropies, o.Reference || more.Reference
 	}
 	return o
 }
@@ -24,18 +27,11 @@ func (r *Recipe) Outputs() Outputs {
 // Any reports whether anything is needed.
 func (o Outputs) Any() bool { return o != Outputs{} }
 
-// MinibatchRows is the number of trajectories of a mini-batch; 0 where the batch is cut by their number.
-func (r *Recipe) MinibatchRows() int {
-	if r.Update == nil {
-		return 0
-	}
-	return r.Update.MinibatchRows
-}
-
 // ReferenceStep is the step whose policy is the reference of a step: 0 stands for the run's first.
 func (r *Recipe) ReferenceStep(step int) int {
-	if r.Reference == nil || r.Reference.RefreshEvery == 0 {
+	if r.Loss.Reference == nil {
 		return 0
 	}
-	return (step - 1) / r.Reference.RefreshEvery * r.Reference.RefreshEvery
+	every := r.Loss.Reference.RefreshEvery
+	return (step - 1) / every * every
 }

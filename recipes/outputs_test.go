@@ -12,10 +12,9 @@ func TestOutputs(t *testing.T) {
 		want Outputs
 	}{
 		{nil, Outputs{}},
-		{[]string{"update={}"}, Outputs{}},
-		{[]string{"reference.refresh_every=5", "update.minibatch_rows=8", "loss.entropy=0.01"}, Outputs{}},
-		{[]string{"update.old_log_probs=recompute"}, Outputs{OldLogProbs: true}},
-		{[]string{"loss.kl={coefficient: 0}"}, Outputs{Reference: true}},
+		{[]string{"optimizer.minibatch_rows=8", "loss.entropy=0.01"}, Outputs{}},
+		{[]string{"loss.old_log_probs=recompute"}, Outputs{OldLogProbs: true}},
+		{[]string{"loss.kl={coefficient: 0.1}"}, Outputs{Reference: true}},
 		{[]string{"token_outputs={entropies: true}"}, Outputs{Entropies: true}},
 		{[]string{"token_outputs={reference: true}"}, Outputs{Reference: true}},
 	} {
@@ -30,10 +29,8 @@ func TestReferenceStep(t *testing.T) {
 	r, err := ParseWith("f", []byte(small), nil)
 	require.NoError(t, err)
 	require.Zero(t, r.ReferenceStep(9))
-	require.Zero(t, r.MinibatchRows())
-	r, err = ParseWith("f", []byte(small), []string{"reference.refresh_every=3", "update.minibatch_rows=8"})
+	r, err = ParseWith("f", []byte(small), []string{"loss.kl={coefficient: 0.1}", "loss.reference.refresh_every=3"})
 	require.NoError(t, err)
-	require.Equal(t, 8, r.MinibatchRows())
 	for step, want := range map[int]int{1: 0, 3: 0, 4: 3, 6: 3, 7: 6} {
 		require.Equal(t, want, r.ReferenceStep(step), step)
 	}
@@ -43,7 +40,7 @@ func TestReferenceStep(t *testing.T) {
 func TestAbsentSectionsStayAbsent(t *testing.T) {
 	r, err := Resolve("quickstart", "", nil, nil, nil)
 	require.NoError(t, err)
-	for _, name := range []string{`"update"`, `"reference"`, `"token_outputs"`, `"replay"`, `"kl"`, `"entropy"`, `"tis_cap"`} {
+	for _, name := range []string{`"old_log_probs"`, `"reference"`, `"token_outputs"`, `"replay"`, `"kl"`, `"entropy"`, `"tis"`} {
 		require.NotContains(t, string(r.JSON), name)
 	}
 }

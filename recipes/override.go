@@ -47,11 +47,14 @@ func unknown(names []string) string {
 	f := root
 	for i, name := range names {
 		c := f.child(name)
+		if f.IsList() {
+			c = nil // elements have no path; the list is replaced whole
+		}
 		switch {
 		case c == nil && !f.IsSection():
 			return "no such field; " + f.Path + " is " + f.TypeName()
 		case c == nil:
-			return "no such field" + suggest(f, name, "")
+			return "no such field" + suggest(f, name, scope{})
 		case c.Keys != nil && i == len(names)-2:
 			return ""
 		}

@@ -90,9 +90,40 @@ f:15: optimiser: no such field; did you mean optimizer?`},
 	{name: "seed of 65 bits", change: []string{"steps: 10", "steps: 10\nseed: 18446744073709551616"},
 		want: `f:4: seed: must be a whole number, got 18446744073709551616`, yamlOnly: true},
 	{name: "version from the future", change: []string{"version: 1", "version: 2"}, want: `f:1: version: must be 1, got 2`},
+	{name: "parameter of another estimator", change: []string{"{name: grpo}", "{name: grpo, lambda: 0.9}"},
+		want: `f:13: advantage.lambda: has no place beside advantage grpo; it belongs to gae`},
+	{name: "parameter of another loss", change: []string{"{name: ppo_clip}", "{name: gspo, dual_clip: 3}"},
+		want: `f:14: loss.dual_clip: has no place beside loss gspo; it belongs to ppo_clip, aepo_clip`},
+	{name: "parameter of another reward", change: []string{"{name: rstar2_outcome}", "{name: exact_match, fallback: true}"},
+		want: `f:9: reward.fallback: has no place beside reward exact_match; it belongs to rstar2_outcome`},
+	{name: "parameter of a choice in another choice", change: []string{"advantage: {name: grpo}", "layout: turns\nadvantage: {name: gigpo, similarity: 0.9}"},
+		want: `f:14: advantage.similarity: has no place beside advantage.anchors exact; it belongs to similar`},
+	{name: "controller in the loss", change: []string{"{name: ppo_clip}", "{name: ppo_clip, kl: {coefficient: 0.1, controller: adaptive, target: 0.1}}"},
+		want: `f:14: loss.kl.controller: has no place beside loss.kl.in loss; it belongs to reward
+f:14: loss.kl.target: has no place beside loss.kl.in loss; it belongs to reward`},
+	{name: "adaptive without a target", change: []string{"{name: grpo}", "{name: reinforce_pp}", "{name: ppo_clip}", "{name: ppo_clip, kl: {coefficient: 0.1, in: reward, controller: adaptive}}"},
+		want: `f:14: loss.kl.target: is required`},
+	{name: "a factor without its choice", change: []string{"loss:", "replay: {decay: 0.5}\nloss:"},
+		want: `f:14: replay.decay: has no place beside replay.recalibrate p50; it belongs to decay`},
+	{name: "a choice without its factor", change: []string{"loss:", "replay: {recalibrate: decay}\nloss:"}, want: `f:14: replay.decay: is required`},
+	{name: "stage without a step", change: []string{"loss:", "schedule: {stages: [{lr: 0.1}]}\nloss:"}, want: `f:14: schedule.stages[0].from_step: is required`},
+	{name: "typo in a stage", change: []string{"loss:", "schedule: {stages: [{from_step: 2}, {from_step: 3, lrr: 1}]}\nloss:"},
+		want: `f:14: schedule.stages[1].lrr: no such field; did you mean schedule.stages[1].lr?`},
+	{name: "mapping for a list of mappings", change: []string{"loss:", "schedule: {stages: {from_step: 2}}\nloss:"},
+		want: `f:14: schedule.stages: must be a list of mappings, got a mapping`},
+	{name: "number in a list of mappings", change: []string{"loss:", "schedule: {stages: [2]}\nloss:"},
+		want: `f:14: schedule.stages[0]: must be a mapping, got 2`},
+	{name: "a shape beside a published model", change: []string{"warm_start:", "policy: {checkpoint: Qwen3-4B, layers: 3}\nwarm_start:"},
+		want: `f:5: policy.layers: has no place beside policy.checkpoint, which brings it`},
+	{name: "demonstrations where there is no teacher", change: []string{"name: calc", "name: alfworld", "rstar2_outcome", "arlarena"},
+		want: `f:5: warm_start: has no place in a recipe of alfworld; it belongs to calc`},
+	{name: "a tree in a staged rollout", change: []string{"  oversample: 16", "  oversample: 16\n  tree: {rule: arpo, roots: 8}"},
+		want: `f:9: rollout.tree: has no place beside rollout.mode staged; it belongs to tree`},
+	{name: "AEPO's setting in ARPO's tree", change: []string{"  oversample: 16", "  oversample: 16\n  mode: tree\n  tree: {rule: arpo, roots: 8, slope: 0.1}"},
+		want: `f:10: rollout.tree.slope: has no place beside rollout.tree.rule arpo; it belongs to aepo`},
 	{name: "not among the names", change: []string{"{name: ppo_clip}", "{name: ppo_clip, aggregation: token_mean}"},
-		want: `f:14: loss.aggregation: must be one of token-mean, seq-mean-token-mean, seq-mean-token-sum, seq-mean-token-sum-norm (did you mean token-mean?), got "token_mean"`},
-	{name: "unknown environment", change: []string{"{name: calc}", "{name: chess}"}, want: `f:4: environment.name: must be one of calc, gsm8k-solutions, openai, got "chess"`},
+		want: `f:14: loss.aggregation: must be one of token-mean, seq-mean-token-mean, seq-mean-token-sum, seq-mean-token-sum-norm, norm_legacy, token-sum (did you mean token-mean?), got "token_mean"`},
+	{name: "unknown environment", change: []string{"{name: calc}", "{name: chess}"}, want: `f:4: environment.name: must be one of calc, gsm8k-solutions, openai, alfworld, webshop, sokoban, dapo_math, tir_math, rstar2_math, search_qa, deep_research, got "chess"`},
 	{name: "name with a slash", change: []string{"name: small", "name: a/b"}, want: `f:2: name: must match ^[a-z0-9][a-z0-9._-]{0,62}$, got "a/b"`},
 	{name: "level outside", change: []string{"{optimizer: {lr: 0.002}}", "{levels: [2, 5], optimizer: {lr: 0.002}}"},
 		want: `f:5: warm_start.levels[1]: must be ≤ 4, got 5`},
@@ -166,15 +197,23 @@ f:9: rollout.max_turn_tokens: must be ≤ max_tokens (300), got 301`},
 		want: `f:4: reward.name: must be math_answer in a recipe of gsm8k-solutions, got rstar2_outcome`},
 	{name: "dual clip inside", change: []string{"{name: ppo_clip}", "{name: ppo_clip, dual_clip: 0.5}"}, want: `f:14: loss.dual_clip: must be 0 (off) or > 1, got 0.5`},
 	{name: "more minibatches than rows", change: []string{"lr: 0.001", "lr: 0.001, minibatches: 129"}, want: `f:15: optimizer.minibatches: must be ≤ the rows of a full batch (128), got 129`},
-	{name: "importance sampling of nothing", change: []string{"{name: ppo_clip}", "{name: ppo_clip, tis_cap: 2}"},
-		want: `f:14: loss.tis_cap: must be 0 (off) unless update.old_log_probs is recompute, got 2`},
-	{name: "mini-batches cut twice", change: []string{"{lr: 0.001}", "{lr: 0.001, minibatches: 2}\nupdate: {minibatch_rows: 8}"},
-		want: `f:16: update.minibatch_rows: must be 0 unless optimizer.minibatches is 1, got 8`},
-	{name: "a penalty without a weight", change: []string{"{name: ppo_clip}", "{name: ppo_clip, kl: {estimator: k3}}"},
-		want: `f:14: loss.kl.coefficient: is required`},
-	{name: "a joint replay", change: []string{"loss:", "replay: {order: joint}\nloss:"}, want: `f:14: replay.order: must be sequential: a joint loss is not built yet`},
-	{name: "nothing between the bounds", change: []string{"loss:", "replay: {cov_low: 60, cov_high: 2}\nloss:"},
-		want: `f:14: replay.cov_low: must be < replay.cov_high (2), or no token lies between, got 60`},
+	{name: "rules of the method", change: []string{"{name: grpo}", "{name: gae}", "{name: ppo_clip}", "{name: ppo_clip, tis: {}}"},
+		want: `f:13: advantage.name: gae needs a critic's values; add loss.value
+f:14: loss.tis: weighs by recomputed over reported log-probabilities, and with loss.old_log_probs: rollout they are the same; use recompute`},
+	{name: "turns' history in trajectories", change: []string{"  oversample: 16", "  oversample: 16\n  history: 2"},
+		want: `f:9: rollout.history: cuts the prompts of turns' rows, and layout trajectory has none`},
+	{name: "a tree without its settings", change: []string{"  oversample: 16", "  oversample: 16\n  mode: tree"}, want: `f:6: rollout.tree: is required for rollout.mode tree`},
+	{name: "more roots than trajectories", change: []string{"  oversample: 16", "  oversample: 16\n  mode: tree\n  tree: {rule: arpo, roots: 17}"},
+		want: `f:10: rollout.tree.roots: must be ≤ oversample (16), got 17`},
+	{name: "mini-batches by number and by rows", change: []string{"lr: 0.001", "lr: 0.001, minibatches: 2, minibatch_rows: 64"},
+		want: `f:15: optimizer.minibatch_rows: must be 0 beside optimizer.minibatches 2: the batch is cut by the number of mini-batches or by their rows`},
+	{name: "cloning by rows", change: []string{"{lr: 0.002}", "{lr: 0.002, minibatch_rows: 8}"},
+		want: `f:5: warm_start.optimizer.minibatch_rows: must be 0, for each cloning step draws its own batch, got 8`},
+	{name: "a stage after the end", change: []string{"loss:", "schedule: {stages: [{from_step: 11}]}\nloss:"}, want: `f:14: schedule.stages: must be ≤ steps (10), got 11`},
+	{name: "nothing to compare", change: []string{"oversample: 16", "oversample: 1", "  roc:\n    keep: 8", "  low_variance: {}"},
+		want: `f:10: resample: compares the rewards of a group, and rollout.oversample 1 leaves nothing to compare`},
+	{name: "a reward of another task", change: []string{"rstar2_outcome", "deep_research"},
+		want: `f:9: reward.name: must be one of rstar2_outcome, spear, spear_math, spear_math_qwen3, retool, dapo_strict, prs_short, prs_long, prs_general, exact_match, f1 in a recipe of calc, got deep_research`},
 	{name: "thirds", change: []string{"loss:", "evaluation: {problems: 512}\nloss:"}, want: `f:14: evaluation.problems: must be divisible by 3 (a third of each level), got 512`},
 	{name: "combination of a faulty field is not judged", change: []string{"keep: 8", "keep: 32", "oversample: 16", "oversample: lots"},
 		want: `f:8: rollout.oversample: must be a whole number, got "lots"`},
@@ -212,7 +251,7 @@ func TestDefaults(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, RoC{Keep: 8, Counts: "paper", Select: "weighted", MinPositive: 2, MinNegative: 2}, *r.Resample.RoC)
 	require.Nil(t, r.Resample.VSPO)
-	require.Equal(t, Loss{Name: "ppo_clip", ClipLow: 0.2, ClipHigh: 0.28, Aggregation: "token-mean"}, r.Loss)
+	require.Equal(t, Loss{Name: "ppo_clip", ClipLow: 0.2, ClipHigh: 0.28, Aggregation: "token-mean", OldLogProbs: "rollout"}, r.Loss)
 	require.Equal(t, map[string]float64{"2": 0.3, "3": 0.4, "4": 0.3}, r.Environment.LevelShares)
 	require.Equal(t, []int{2, 3}, r.WarmStart.Levels)
 	require.Equal(t, uint64(1), r.Seed)
@@ -236,13 +275,19 @@ func TestNullAndReplace(t *testing.T) {
 	require.Equal(t, map[string]float64{"2": 1}, r.Environment.LevelShares)
 }
 
-// Every field says what it is, and has a default or is required.
+// Every field says what it is, and has a default or is required; where a choice decides whether it
+// is read, beside each choice that reads it.
 func TestTableIsWhole(t *testing.T) {
 	for _, f := range Fields() {
 		require.NotEmpty(t, f.Doc, f.Path)
 		require.NotEmpty(t, f.Name, f.Path)
-		if !f.IsSection() && f.Path != "description" {
-			require.NotEqual(t, f.Required, f.Default != "", "%s: required or a default, not both", f.Path)
+		if f.IsSection() || f.IsList() || f.Optional {
+			continue
 		}
+		if len(f.Governors) == 0 {
+			require.NotEqual(t, f.Required, f.Default != "", "%s: required or a default, not both", f.Path)
+			continue
+		}
+		require.False(t, f.Required, "%s: what only some choices read cannot be required", f.Path)
 	}
 }

@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,10 +13,10 @@ import (
 
 const introduction = `# Recipes
 
-<!-- Made from the struct tags of recipes/recipe.go by: go test ./recipes -update -->
+<!-- Made from the struct tags of recipes and rl/method, and the slot table, by: go test ./recipes -update -->
 
 A recipe is one YAML document that composes a run: ` + "`ropewalk run RECIPE`" + `. RECIPE is a file, or the
-name of a recipe that comes with the program (%s).
+name of a recipe that comes with the program (%s, and the presets of [methods.md](methods.md)).
 
 - ` + "`--set path=value`" + ` replaces part of a recipe before it is validated; the value is YAML, and sections on
   the way are made. Examples: ` + "`--set resample.roc.keep=4`, `--set warm_start.levels=[2]`, `--set resample.roc=null`" + `.
@@ -26,9 +27,11 @@ name of a recipe that comes with the program (%s).
   ` + "`# yaml-language-server: $schema=schema.json`" + `.
 - The record keeps the resolved recipe: every field, as canonical JSON, named by its SHA-256.
 
-A field without a default is required. *calc* marks what belongs to that environment alone: recipes of
-` + "`gsm8k-solutions` and `openai`" + ` refuse it, for their trajectories are imported, and nothing is sampled, trained or
-evaluated; nor does ` + "`openai`" + ` run any tool.
+A field without a default is required. The last column says where a field has a place; elsewhere it is refused. *calc* is
+that environment alone; *trained* are all environments but ` + "`gsm8k-solutions` and `openai`" + `, whose trajectories are imported,
+so that nothing is sampled, trained or evaluated; *tooled* are those whose calls run in the sandbox. *beside* names
+choices: ` + "`lambda`" + ` is read by ` + "`gae`" + ` alone and refused beside another estimator. A choice marked *planned* is validated,
+and ` + "`ropewalk run --dry-run`" + ` says what is missing; it does not run yet.
 YAML's anchors, aliases and merge keys are not part of the format.
 `
 
@@ -47,11 +50,19 @@ func reference() string {
 	b.WriteString("\n## The document\n\n")
 	writeTable(&b, root)
 	for _, f := range Fields() {
-		if f.IsSection() {
-			fmt.Fprintf(&b, "\n## %s\n\n%s%s.\n\n", f.Path, strings.ToUpper(f.Doc[:1]), f.Doc[1:])
+		if f.IsSection() || f.IsList() {
+			path := f.Path
+			if f.IsList() {
+				path += "[]"
+			}
+			fmt.Fprintf(&b, "\n## %s\n\n%s%s.\n\n", path, strings.ToUpper(f.Doc[:1]), f.Doc[1:])
 			writeTable(&b, f)
+			for _, c := range f.Fields {
+				writeChoices(&b, c)
+			}
 		}
 	}
+	writeChoices(&b, root.child("layout"))
 	b.WriteString("\n## Combinations\n\nRules over several fields, beyond the limits above:\n\n")
 	b.WriteString("| field | must be such that | |\n| --- | --- | --- |\n")
 	for _, c := range combinations {
@@ -64,12 +75,44 @@ func writeTable(b *strings.Builder, section *Field) {
 	b.WriteString("| field | what | type | limits | default | |\n| --- | --- | --- | --- | --- | --- |\n")
 	for _, f := range section.Fields {
 		name := "`" + f.Name + "`"
-		if f.IsSection() {
+		if f.IsSection() || f.IsList() {
 			name = fmt.Sprintf("[`%s`](#%s)", f.Name, strings.ReplaceAll(f.Path, ".", ""))
 		}
 		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s |\n",
-			name, strings.ReplaceAll(f.Doc, "|", `\|`), f.TypeName(), f.limitsInWords(), f.defaultInWords(), italic(strings.Join(f.Only, ", ")))
+			name, strings.ReplaceAll(f.Doc, "|", `\|`), f.TypeName(), f.limitsInWords(), f.defaultInWords(), f.place())
 	}
+}
+
+// writeChoices says what the names of a choice mean.
+func writeChoices(b *strings.Builder, f *Field) {
+	if f.Slot == nil {
+		return
+	}
+	fmt.Fprintf(b, "\n`%s` is one of:\n\n| choice | what | source | |\n| --- | --- | --- | --- |\n", f.Path)
+	for _, c := range f.Slot.Choices {
+		state := ""
+		if SlotState(f.Slot.Name, c.Name) == "planned" {
+			state = "*planned*"
+		}
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", c.Name, strings.ReplaceAll(c.Doc, "|", `\|`), c.Source, state)
+	}
+}
+
+// place says where a field has one.
+func (f *Field) place() string {
+	parts := []string{}
+	if f.Classes != nil {
+		parts = append(parts, italic(strings.Join(f.Classes, ", ")))
+	}
+	for _, g := range f.Governors {
+		if readers := g.Slot.Readers(g.Param); len(readers) < len(g.Slot.Choices) {
+			parts = append(parts, "*beside* `"+strings.Join(readers, "`, `")+"`")
+		}
+	}
+	if f.Without != "" {
+		parts = append(parts, "*without* `"+f.Without+"`")
+	}
+	return strings.Join(parts, "; ")
 }
 
 func (f *Field) limitsInWords() string {
@@ -101,10 +144,27 @@ func (f *Field) defaultInWords() string {
 		return "**required**"
 	case f.Nullable:
 		return "off"
+	case f.variesByChoice():
+		return f.defaultsByChoice()
 	case f.Default != "":
 		return "`" + f.Default + "`"
+	case len(f.Governors) > 0:
+		return "**required**"
 	}
 	return ""
+}
+
+// defaultsByChoice lists each choice's default.
+func (f *Field) defaultsByChoice() string {
+	var parts []string
+	for _, g := range f.Governors {
+		for _, c := range g.Slot.Choices {
+			if p, ok := c.Param(g.Param); ok {
+				parts = append(parts, fmt.Sprintf("%s `%s`", c.Name, cmp.Or(p.Default, f.Default)))
+			}
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 func italic(s string) string {

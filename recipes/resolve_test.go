@@ -76,6 +76,8 @@ func TestBadOverrides(t *testing.T) {
 --set resample.roc={kep: 3}: resample.roc.kep: no such field; did you mean resample.roc.keep?`},
 		{set: []string{"environment.level_shares.5=1"}, want: `--set environment.level_shares.5=1: no such key; there are 2, 3, 4`},
 		{set: []string{"warm_start.levels.0=2"}, want: `--set warm_start.levels.0=2: no such field; warm_start.levels is a list of whole numbers`},
+		{set: []string{"schedule.stages.0.lr=1"}, want: `--set schedule.stages.0.lr=1: no such field; schedule.stages is a list of mappings`},
+		{set: []string{"loss.clip_low=0.1", "loss.name=sapo"}, want: `--set loss.clip_low=0.1: has no place beside loss sapo; it belongs to ppo_clip, cispo, gspo, gspo_token, gppo, ce_gppo, aepo_clip, clip_cov`},
 		{set: []string{"resample.vspo=&a [*a]"}, want: `--set resample.vspo=&a [*a]: must be a mapping, got a list`},
 		{steps: &zero, want: `--steps=0: must be ≥ 1, got 0`},
 	} {
@@ -92,7 +94,7 @@ func TestResolveUnknown(t *testing.T) {
 	_, err = Resolve("recipes/quickstart.yaml", "", nil, nil, nil)
 	require.EqualError(t, err, "recipe recipes/quickstart.yaml: no such built-in recipe; did you mean quickstart?")
 	_, err = Resolve("other", "", nil, nil, nil)
-	require.EqualError(t, err, "recipe other: no such built-in recipe; there are gsm8k-offline, openai-offline, quickstart (another recipe is given as a file or inline)")
+	require.EqualError(t, err, "recipe other: no such built-in recipe; there are gsm8k-offline, openai-offline, quickstart and presets/NAME (another recipe is given as a file or inline)")
 	_, err = Resolve("", "steps: 1", nil, nil, nil)
 	require.ErrorContains(t, err, "inline recipe:1: advantage: is required")
 }

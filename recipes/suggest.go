@@ -7,10 +7,10 @@ import (
 
 // suggest says what an unknown name inside a section may have meant: the nearest name there,
 // else the same name elsewhere, else what there is.
-func suggest(parent *Field, name, environment string) string {
+func suggest(parent *Field, name string, s scope) string {
 	var names []string
 	for _, c := range parent.Fields {
-		if c.belongs(environment) {
+		if c.belongs(s) {
 			names = append(names, c.Name)
 		}
 	}
@@ -18,7 +18,7 @@ func suggest(parent *Field, name, environment string) string {
 		return "; did you mean " + join(parent.Path, near) + "?"
 	}
 	for _, f := range Fields() {
-		if f.Name == name && f.belongs(environment) {
+		if f.Name == name && f.belongs(s) {
 			return "; did you mean " + f.Path + "?"
 		}
 	}

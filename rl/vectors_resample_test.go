@@ -190,7 +190,7 @@ func testDynamicSampling(t *testing.T, c vectors.Case) {
 	}
 }
 
-// replayRows makes the rows of one step; advantages are those without a deviation, of which the
+// replayRows makes the rows of one step; advantages are rewards less the group mean, of which the
 // buffer reads the sign alone.
 func replayRows(t *testing.T, groups [][]float64) []resample.ReplayRow {
 	t.Helper()
@@ -203,7 +203,7 @@ func replayRows(t *testing.T, groups [][]float64) []resample.ReplayRow {
 			scores, names = append(scores, r), append(names, rows[len(rows)-1].GroupID)
 		}
 	}
-	advantages, err := advantage.Group{}.Estimate(scores, names)
+	advantages, err := advantage.Group{SingleGroup: advantage.SingleZero}.Estimate(scores, names)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,6 +27,7 @@ var recorded = []string{
 	"replay-check.json",       // ReplayStage that checks every step
 	"replay.json",             // ReplayStage of a step, with another recipe
 	"step-failed.json",        // TrainStep that fails for good; its run parks
+	"step-forward.json",       // TrainStep with the stage forward
 	"step-worker-killed.json", // TrainStep whose worker was killed: activities that were tried again
 	"step.json",               // TrainStep to its end
 	"train-continued.json",    // TrainRun's second history, after a continue-as-new

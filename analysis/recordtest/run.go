@@ -47,7 +47,8 @@ type Options struct {
 	Skipped int
 	// Buffer has a replay buffer that holds what is kept and right, and is learnt from at every third step.
 	Buffer bool
-	// Outputs has the stage forward compute old log-probabilities of the kept trajectories.
+	// Outputs has the stage forward compute old log-probabilities of the kept trajectories, and the
+	// updates hold on to a reference.
 	Outputs bool
 }
 

@@ -336,6 +336,9 @@ func (r *Run) update(step int, learnt ...schema.Ref) schema.Ref {
 			Step: int32(step), OptimizerStep: int64(2*step + i), Minibatch: int32(i), Rows: 3, Tokens: 6, Loss: 0.5, KL: 0.01 * float64(i+1), ClipFraction: 0.1,
 			Entropy: 0.6, RatioMax: 1.5, GradNorm: 2, LR: 1e-3, PolicyBefore: before,
 		}
+		if r.Outputs {
+			out[i].ReferenceKL = new(0.02 * float64(i+1))
+		}
 	}
 	out[1].PolicyAfter = checkpoint.Digest
 	r.policy = put(r, m, out)

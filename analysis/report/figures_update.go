@@ -10,10 +10,21 @@ func (d data) entropy() Figure {
 }
 
 func (d data) divergence() Figure {
-	return d.curve("updates", "kl", chart.Series{Name: "KL", Color: 6}, Figure{
-		ID: "kl", Title: "Divergence from the sampling policy", Empty: noUpdates,
-		Note: "Mean of old − new log-probability over the trained tokens: the estimate k1 of KL(old ‖ new), which may be below 0.",
-	}, chart.Chart{YLabel: "nats per token"})
+	f := d.figure("kl", "Divergence from the sampling policy", "updates")
+	a := d.answers["updates"]
+	kl, reference := a.column("kl"), a.column("reference_kl")
+	if a.rows() == 0 || !known(kl) {
+		f.Empty = noUpdates
+		return f
+	}
+	f.Note = "Mean of old − new log-probability over the trained tokens: the estimate k1 of KL(old ‖ new), which may be below 0."
+	lines := []chart.Series{{Name: "KL", Color: 6, X: a.steps(), Y: kl}}
+	if known(reference) {
+		f.Note += " From the reference policy: the estimate that the loss takes."
+		lines = append(lines, chart.Series{Name: "from the reference", Color: 2, X: a.steps(), Y: reference})
+	}
+	thinned(chart.Chart{Title: f.Title, XLabel: "step", YLabel: "nats per token", Lines: lines}, &f)
+	return f
 }
 
 func (d data) clipping() Figure {

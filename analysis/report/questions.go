@@ -38,7 +38,8 @@ select step, count(*) as groups,
   count(*) filter (variance < 1e-9 and mean > 0) as equal_positive,
   count(*) filter (variance < 1e-9 and mean <= 0) as equal_negative
 from g group by step order by step`},
-		{"updates", `select step, sum(entropy * tokens) / nullif(sum(tokens), 0) as entropy, sum(kl * tokens) / nullif(sum(tokens), 0) as kl
+		{"updates", `select step, sum(entropy * tokens) / nullif(sum(tokens), 0) as entropy, sum(kl * tokens) / nullif(sum(tokens), 0) as kl,
+  sum(reference_kl * tokens) / nullif(sum(tokens), 0) as reference_kl
 from updates where run = RUN and source is distinct from 'replay' group by step order by step`},
 		{"clipping", `select step, sum(clip_fraction * tokens) / nullif(sum(tokens), 0) as clipped,
   sum(clip_fraction_positive * tokens) / nullif(sum(tokens), 0) as positive,

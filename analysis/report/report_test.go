@@ -165,6 +165,14 @@ func TestAnImportSaysWhatItHasNot(t *testing.T) {
 	lacks(t, text, "log-probability −", "NaN")
 }
 
+func TestDivergenceFromAReference(t *testing.T) {
+	objects := mem.New()
+	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 2, Seed: 1, Created: "2026-01-02T03:04:05Z", Outputs: true})
+	all := figures(gather(t, objects, "r", analysis.Heads))
+	require.Contains(t, all["kl"].SVG, "from the reference")
+	require.Contains(t, all["stages"].SVG, "forward")
+}
+
 func TestAnOlderRunHasNoSplitOfClippedTokens(t *testing.T) {
 	objects := mem.New()
 	recordtest.Train(t, objects, recordtest.Options{Run: "old", Steps: 2, Seed: 1, Created: "2026-01-02T03:04:05Z"})

@@ -84,11 +84,12 @@ func Clone(ctx context.Context, engine policy.Engine, demos []Demo, cfg CloneCon
 
 // cloner is the state of one cloning.
 type cloner struct {
-	cfg    CloneConfig
-	demos  []Demo
-	lane   lane
-	deck   []int // demonstrations not yet drawn in this round
-	result CloneResult
+	cfg       CloneConfig
+	demos     []Demo
+	lane      lane
+	evaluator loss.Evaluator[float32]
+	deck      []int // demonstrations not yet drawn in this round
+	result    CloneResult
 }
 
 func (c *cloner) run(ctx context.Context) error {
@@ -138,12 +139,12 @@ func (c *cloner) step(ctx context.Context, step int, micros [][]int) error {
 		return err
 	}
 	record := CloneStep{LR: rate}
-	eval := func(rows []int, out policy.TokenOutputs) (cotangents, error) {
-		part, err := loss.NegativeLogLikelihood(c.filled(rows, out), denominator)
+	eval := func(rows []int, out policy.TokenOutputs) (policy.Cotangents, error) {
+		part, err := c.evaluator.Evaluate(loss.Objective{Policy: loss.BehaviourCloning{}}, c.filled(rows, out), loss.Plan{Policy: denominator})
 		record.Loss += part.Loss
 		record.Rows += part.Tally.Rows
 		record.Tokens += part.Tally.Tokens
-		return cotangents{logProbs: part.Cotangents}, err
+		return policy.Cotangents{LogProbs: part.Cotangents}, err
 	}
 	stats, err := c.lane.minibatch(ctx, micros, func(i int) []int32 { return c.demos[i].TokenIDs }, opts, eval)
 	if err != nil {
@@ -155,10 +156,10 @@ func (c *cloner) step(ctx context.Context, step int, micros [][]int) error {
 }
 
 // filled joins the demonstrations with the log-probabilities of a forward pass.
-func (c *cloner) filled(rows []int, out policy.TokenOutputs) []loss.Row {
-	filled := make([]loss.Row, len(rows))
+func (c *cloner) filled(rows []int, out policy.TokenOutputs) []loss.Row[float32] {
+	filled := make([]loss.Row[float32], len(rows))
 	for k, i := range rows {
-		filled[k] = loss.Row{LogProbs: widen(out.LogProbs[k]), Mask: c.demos[i].LossMask, Count: 1}
+		filled[k] = loss.Row[float32]{LogProbs: out.LogProbs[k], Mask: c.demos[i].LossMask, Count: 1}
 	}
 	return filled
 }

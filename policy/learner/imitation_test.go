@@ -30,7 +30,20 @@ func replayed(n int) []schema.BatchRow {
 }
 
 func imitation(rows []schema.BatchRow) *Imitation {
-	return &Imitation{Rows: rows, Clip: loss.PPOClip{Low: 0.2, High: 0.28}, Gamma: 0.5, Draws: stream(7)}
+	return &Imitation{
+		Rows: rows, Shuffle: stream(7), Tokens: stream(8),
+		Objective: loss.Objective{
+			Policy:      loss.SelfImitation{Policy: loss.PPOClip{Low: 0.2, High: 0.28}, Gamma: 0.5},
+			Aggregation: loss.Aggregation{Mode: loss.TokenMean},
+		},
+	}
+}
+
+// covariant has the imitation take out tokens by their covariance.
+func (i *Imitation) covariant(ratio, low, high float64) {
+	i.Objective.Policy = loss.SelfImitation{Gamma: 0.5, Policy: loss.ClipCov{
+		Low: 0.2, High: 0.28, Rule: loss.CovarianceRule{Ratio: ratio, Lower: low, Upper: high},
+	}}
 }
 
 // The steps of the imitation are those of an update of its own, after the batch's.
@@ -48,7 +61,7 @@ func TestImitationFollowsTheBatch(t *testing.T) {
 		}
 	}
 	second := testConfig()
-	second.Surrogate, second.Shuffle = loss.PPOClip{Low: 0.2, High: 0.28}, stream(7)
+	second.Objective.Policy, second.Shuffle = loss.PPOClip{Low: 0.2, High: 0.28}, stream(7)
 	then := mustUpdate(t, apart, again, second)
 
 	if diff := cmp.Diff(apart.table, both.table); diff != "" {
@@ -91,50 +104,6 @@ func TestImitationOfNothingIsTheBatchAlone(t *testing.T) {
 	}
 }
 
-// Two rows of two tokens: A = 1 and 3, logp = −1, −2 and −4, −5, so that means are 2 and −3 and the
-// covariances −2, −1, −1, −2. The second row's first token is clipped.
-func TestCovarianceClipDrawsBetweenItsBounds(t *testing.T) {
-	rows := []loss.Row{
-		{LogProbs: []float64{9, -1, -2}, Old: []float64{0, -1, -2}, Advantages: []float64{9, 1, 1}, Mask: []int32{0, 1, 1}, Count: 1},
-		{LogProbs: []float64{-4, -5}, Old: []float64{-5, -5}, Advantages: []float64{3, 3}, Mask: []int32{1, 1}, Count: 1},
-	}
-	tests := []struct {
-		name string
-		clip CovarianceClip
-		want []place // all of the candidates where the budget suffices
-		n    int
-	}{
-		{"all", CovarianceClip{Ratio: 1, Low: -3, High: 0}, []place{{0, 1}, {0, 2}, {1, 1}}, 3},
-		{"strictly above", CovarianceClip{Ratio: 1, Low: -2, High: 0}, []place{{0, 2}}, 1},
-		{"strictly below", CovarianceClip{Ratio: 1, Low: -3, High: -1}, []place{{0, 1}, {1, 1}}, 2},
-		{"a budget of one at least", CovarianceClip{Ratio: 0.001, Low: -3, High: 0}, nil, 1},
-		{"a share, rounded down", CovarianceClip{Ratio: 0.7, Low: -3, High: 0}, nil, 2},
-		{"none between", CovarianceClip{Ratio: 1, Low: 0, High: 60}, []place{}, 0},
-	}
-	for _, test := range tests {
-		i := imitation(nil)
-		i.Covariance = test.clip
-		got := i.draw(rows)
-		if len(got) != test.n || test.want != nil && !slices.Equal(got, test.want) {
-			t.Errorf("%s: %v", test.name, got)
-		}
-	}
-	drawn := map[place]int{}
-	i := imitation(nil)
-	i.Covariance = CovarianceClip{Ratio: 0.001, Low: -3, High: 0}
-	for range 3000 {
-		drawn[i.draw(rows)[0]]++
-	}
-	for p, n := range drawn {
-		if math.Abs(float64(n)-1000) > 150 {
-			t.Errorf("token %v was drawn %d times of 3000", p, n)
-		}
-	}
-	if i.draw([]loss.Row{{Mask: []int32{0}, LogProbs: []float64{0}, Old: []float64{0}, Advantages: []float64{0}, Count: 1}}) != nil {
-		t.Error("of no token some are drawn")
-	}
-}
-
 // What is taken out has no gradient and stays in the denominator, however the mini-batch is cut.
 func TestCovarianceClipIsOfTheMinibatch(t *testing.T) {
 	var tables [][]float64
@@ -142,7 +111,7 @@ func TestCovarianceClipIsOfTheMinibatch(t *testing.T) {
 		engine := newBigram(vocab)
 		cfg := testConfig()
 		cfg.MicrobatchTokens, cfg.Imitation = tokens, imitation(replayed(12))
-		cfg.Imitation.Covariance = CovarianceClip{Ratio: 0.3, Low: -0.2, High: 0.2}
+		cfg.Imitation.covariant(0.3, -0.2, 0.2)
 		mustUpdate(t, engine, nil, cfg)
 		tables = append(tables, engine.table)
 	}
@@ -156,7 +125,7 @@ func TestCovarianceClipIsOfTheMinibatch(t *testing.T) {
 	all, none := newBigram(vocab), newBigram(vocab)
 	cfg := testConfig()
 	cfg.Imitation = imitation(replayed(12))
-	cfg.Imitation.Covariance = CovarianceClip{Ratio: 1, Low: math.Inf(-1), High: math.Inf(1)}
+	cfg.Imitation.covariant(1, math.Inf(-1), math.Inf(1))
 	got := mustUpdate(t, all, nil, cfg)
 	for _, u := range got.Updates {
 		if u.Loss != 0 && u.ClipFraction == 0 || u.Tokens == 0 {
@@ -175,12 +144,12 @@ func TestImitationRefuses(t *testing.T) {
 		text   string
 		change func(*Imitation)
 	}{
-		{"gamma", func(i *Imitation) { i.Gamma = math.NaN() }},
-		{"gamma", func(i *Imitation) { i.Gamma = -1 }},
-		{"ratio", func(i *Imitation) { i.Covariance.Ratio = 2 }},
-		{"bounds", func(i *Imitation) { i.Covariance = CovarianceClip{Ratio: 0.1, Low: 2, High: 2} }},
-		{"random stream", func(i *Imitation) { i.Draws = nil }},
-		{"clip_low", func(i *Imitation) { i.Clip.Low = 2 }},
+		{"gamma", func(i *Imitation) { i.Objective.Policy = loss.SelfImitation{Policy: loss.PPOClip{}, Gamma: math.NaN()} }},
+		{"a policy loss is needed", func(i *Imitation) { i.Objective.Policy = nil }},
+		{"cov_ratio", func(i *Imitation) { i.covariant(2, 0, 1) }},
+		{"cov_lower", func(i *Imitation) { i.covariant(0.1, 2, 2) }},
+		{"stream for the shuffle", func(i *Imitation) { i.Shuffle = nil }},
+		{"stream for the tokens", func(i *Imitation) { i.covariant(0.1, 0, 1); i.Tokens = nil }},
 		{"old log-probabilities are null", func(i *Imitation) { i.Rows[0].OldLogProbs = nil }},
 	}
 	for _, test := range tests {

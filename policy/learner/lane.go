@@ -21,11 +21,8 @@ type lane struct {
 	done, total int
 }
 
-// cotangents are d(loss)/d(output) of a micro-batch; nil means zero.
-type cotangents struct{ logProbs, entropies [][]float64 }
-
 // evaluate turns the outputs of the sequences named by rows into cotangents.
-type evaluate func(rows []int, out policy.TokenOutputs) (cotangents, error)
+type evaluate func(rows []int, out policy.TokenOutputs) (policy.Cotangents, error)
 
 // minibatch accumulates the gradients of each micro-batch and takes one step. Whatever fails, no
 // half-accumulated gradient stays behind.
@@ -72,11 +69,11 @@ func (l *lane) microbatch(ctx context.Context, rows []int, sequence func(int) []
 	if err := checkOutputs(out, sequences, l.outputs); err != nil {
 		return err
 	}
-	c, err := eval(rows, out)
+	cotangents, err := eval(rows, out)
 	if err != nil {
 		return err
 	}
-	if err := l.engine.Backward(ctx, policy.RolePolicy, out.Kept, policy.Cotangents{LogProbs: narrow(c.logProbs), Entropies: narrow(c.entropies)}); err != nil {
+	if err := l.engine.Backward(ctx, policy.RolePolicy, out.Kept, cotangents); err != nil {
 		return fmt.Errorf("backward %d sequences: %w", len(rows), err)
 	}
 	return nil
@@ -138,33 +135,3 @@ func checkTokens(tokens, mask []int32) error {
 
 // live reports whether a mask covers any token.
 func live(mask []int32) bool { return slices.ContainsFunc(mask, func(m int32) bool { return m != 0 }) }
-
-func widen(values []float32) []float64 {
-	out := make([]float64, len(values))
-	for i, v := range values {
-		out[i] = float64(v)
-	}
-	return out
-}
-
-func widenAll(rows [][]float32) [][]float64 {
-	out := make([][]float64, len(rows))
-	for i, r := range rows {
-		out[i] = widen(r)
-	}
-	return out
-}
-
-func narrow(rows [][]float64) [][]float32 {
-	if rows == nil {
-		return nil
-	}
-	out := make([][]float32, len(rows))
-	for i, r := range rows {
-		out[i] = make([]float32, len(r))
-		for t, v := range r {
-			out[i][t] = float32(v)
-		}
-	}
-	return out
-}

@@ -28,7 +28,7 @@ func otherPolicies(batch []schema.BatchRow) []schema.BatchRow {
 }
 
 // wholeLoss is the objective written down plainly, with token-mean aggregation and no ratio clipped.
-func wholeLoss(engine *bigram, batch []schema.BatchRow, t Terms, temperature float64) (total, kl float64) {
+func wholeLoss(engine *bigram, batch []schema.BatchRow, o loss.Objective, temperature float64) (total, kl float64) {
 	tokens := 0.0
 	for _, r := range batch {
 		for _, m := range r.LossMask {
@@ -45,10 +45,10 @@ func wholeLoss(engine *bigram, batch []schema.BatchRow, t Terms, temperature flo
 			for _, l := range next {
 				entropy -= math.Exp(l) * l
 			}
-			weight := math.Min(math.Exp(float64(r.OldLogProbs[i])-float64(r.RolloutLogProbs[i])), t.TISCap)
+			weight := math.Min(math.Exp(float64(r.OldLogProbs[i])-float64(r.RolloutLogProbs[i])), o.TIS.Cap)
 			x := float64(r.ReferenceLogProbs[i]) - logp
 			k3, n := math.Exp(x)-x-1, float64(r.Count)
-			total += (-float64(r.Advantages[i])*weight*math.Exp(logp-float64(r.OldLogProbs[i])) + n*t.KLCoefficient*k3 - n*t.Entropy*entropy) / tokens
+			total += (-float64(r.Advantages[i])*weight*math.Exp(logp-float64(r.OldLogProbs[i])) + n*o.KL.Coefficient*k3 - n*o.Entropy.Coefficient*entropy) / tokens
 			kl += n * k3 / tokens
 		}
 	}
@@ -60,19 +60,19 @@ func TestTermsAndTheirGradient(t *testing.T) {
 	batch := otherPolicies(testBatch(engine, 8, 0.7))
 	cfg := testConfig()
 	cfg.Temperature, cfg.Minibatches = 0.7, 1
-	cfg.Terms = Terms{KL: loss.K3, KLCoefficient: 0.3, Entropy: 0.2, TISCap: 1.2}
+	cfg.Objective.KL, cfg.Objective.Entropy, cfg.Objective.TIS = &loss.KL{Estimator: loss.K3, Coefficient: 0.3}, &loss.Entropy{Coefficient: 0.2}, &loss.TIS{Cap: 1.2}
 	want := make([]float64, len(engine.table))
 	const h = 1e-5
 	for i := range want {
 		at := func(d float64) float64 {
 			moved := newBigram(vocab)
 			moved.table[i] += d
-			l, _ := wholeLoss(moved, batch, cfg.Terms, cfg.Temperature)
+			l, _ := wholeLoss(moved, batch, cfg.Objective, cfg.Temperature)
 			return l
 		}
 		want[i] = (at(h) - at(-h)) / (2 * h)
 	}
-	total, kl := wholeLoss(engine, batch, cfg.Terms, cfg.Temperature)
+	total, kl := wholeLoss(engine, batch, cfg.Objective, cfg.Temperature)
 	got := mustUpdate(t, engine, batch, cfg).Updates[0]
 	if math.Abs(got.Loss-total) > 1e-6 || got.ReferenceKL == nil || math.Abs(*got.ReferenceKL-kl) > 1e-6 {
 		t.Errorf("loss %g and divergence %v, want %g and %g", got.Loss, got.ReferenceKL, total, kl)
@@ -96,19 +96,19 @@ func TestNoTermReadsNothing(t *testing.T) {
 
 func TestTermsRefuse(t *testing.T) {
 	for name, c := range map[string]struct {
-		terms Terms
-		want  error
+		change func(*loss.Objective)
+		want   error
 	}{
-		"no reference": {Terms{KL: loss.K3}, ErrNoReference},
-		"no rollout":   {Terms{TISCap: 2}, ErrNoRollout},
-		"estimator":    {Terms{KL: "k9"}, nil},
-		"coefficient":  {Terms{KL: loss.K2, KLCoefficient: -1}, nil},
-		"entropy":      {Terms{Entropy: math.NaN()}, nil},
-		"cap":          {Terms{TISCap: math.Inf(1)}, nil},
+		"no reference": {func(o *loss.Objective) { o.KL = &loss.KL{Estimator: loss.K3, Coefficient: 1} }, ErrNoReference},
+		"no rollout":   {func(o *loss.Objective) { o.TIS = &loss.TIS{Cap: 2} }, ErrNoRollout},
+		"estimator":    {func(o *loss.Objective) { o.KL = &loss.KL{Estimator: "k9"} }, nil},
+		"coefficient":  {func(o *loss.Objective) { o.KL = &loss.KL{Estimator: loss.K2, Coefficient: -1} }, nil},
+		"entropy":      {func(o *loss.Objective) { o.Entropy = &loss.Entropy{Coefficient: math.NaN()} }, nil},
+		"cap":          {func(o *loss.Objective) { o.TIS = &loss.TIS{Cap: math.Inf(1)} }, nil},
 	} {
 		engine := newBigram(vocab)
 		cfg := testConfig()
-		cfg.Terms = c.terms
+		c.change(&cfg.Objective)
 		_, err := Update(context.Background(), engine, testBatch(engine, 4, 1), cfg, nil)
 		if err == nil || (c.want != nil && !errors.Is(err, c.want)) || engine.forwards > 0 {
 			t.Errorf("%s: %v after %d forward passes", name, err, engine.forwards)

@@ -14,8 +14,12 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// ErrNoLogProbs refuses rows whose behaviour log-probabilities are unknown, such as imported ones.
-var ErrNoLogProbs = errors.New("old log-probabilities are null")
+// Refusals of rows that lack what the objective needs.
+var (
+	ErrNoLogProbs  = errors.New("old log-probabilities are null") // of imported rows
+	ErrNoReference = errors.New("reference log-probabilities are null")
+	ErrNoRollout   = errors.New("the rollout's log-probabilities are null")
+)
 
 // Config says how a batch becomes optimiser steps.
 type Config struct {
@@ -23,13 +27,12 @@ type Config struct {
 	Minibatches      int   // optimiser steps per epoch; fewer when there are fewer rows
 	MinibatchRows    int   // rows of one optimiser step at most; 0 cuts by Minibatches alone
 	Epochs           int
-	MicrobatchTokens int // bound on the tokens of one forward pass
-	Surrogate        loss.Surrogate
-	Aggregation      loss.Aggregation
-	Terms            Terms              // of the loss beside the surrogate
+	MicrobatchTokens int                // bound on the tokens of one forward pass
+	Objective        loss.Objective     // what is minimised
 	Temperature      float64            // of the sampling that gave the batch
 	Optimizer        policy.StepOptions // LR is this update's
-	Shuffle          *rand.Rand         // fresh and seeded: all of the update's draws, the imitation's aside
+	Shuffle          *rand.Rand         // fresh and seeded: all of the update's draws of rows
+	Tokens           *rand.Rand         // the same for losses that draw tokens; nil where none does
 	Imitation        *Imitation         // of replayed rows, after the batch; nil where nothing is ever replayed
 }
 
@@ -39,14 +42,14 @@ func (c Config) validate() error {
 		return fmt.Errorf("minibatches, epochs and microbatch_tokens must be ≥ 1, got %d, %d and %d", c.Minibatches, c.Epochs, c.MicrobatchTokens)
 	case c.MinibatchRows < 0:
 		return fmt.Errorf("minibatch_rows must be ≥ 0, got %d", c.MinibatchRows)
-	case c.Surrogate == nil:
+	case c.Objective.Policy == nil:
 		return errors.New("a policy loss is needed")
 	case c.Shuffle == nil:
 		return errors.New("a random stream for the shuffle is needed")
 	case !(c.Temperature > 0) || math.IsInf(c.Temperature, 0):
 		return fmt.Errorf("temperature must be finite and > 0, got %g", c.Temperature)
 	}
-	return errors.Join(c.Surrogate.Validate(), c.Aggregation.Validate(), c.Terms.validate())
+	return c.Objective.Validate()
 }
 
 // Result is what an update did. A batch without a loss token gives no Updates: nothing moved.
@@ -75,7 +78,7 @@ func Update(ctx context.Context, engine policy.Engine, batch []schema.BatchRow, 
 	if err := cfg.validate(); err != nil {
 		return Result{}, fmt.Errorf("update policy: %w", err)
 	}
-	rows, err := prepare(batch, cfg.Terms)
+	rows, err := prepare(batch, cfg.Objective)
 	if err != nil {
 		return Result{}, fmt.Errorf("update policy: %w", err)
 	}
@@ -85,7 +88,7 @@ func Update(ctx context.Context, engine policy.Engine, batch []schema.BatchRow, 
 	if cfg.Imitation != nil {
 		again, err := cfg.Imitation.updater(cfg, l, &result)
 		if err != nil {
-			return Result{}, fmt.Errorf("imitate: %w", err)
+			return Result{}, fmt.Errorf("update policy: imitation: %w", err)
 		}
 		parts[0].source = schema.SourcePolicy
 		parts = append(parts, again)
@@ -101,60 +104,64 @@ func Update(ctx context.Context, engine policy.Engine, batch []schema.BatchRow, 
 	return result, nil
 }
 
-// row is a live batch row, widened for the loss.
+// row is a live batch row.
 type row struct {
 	tokens []int32
-	loss   loss.Row // LogProbs stay empty until a forward pass fills them
-	// reference are the reference policy's log-probabilities, where a term needs them.
-	reference []float64
+	loss   loss.Row[float32] // LogProbs and Entropies stay empty until a forward pass fills them
 }
 
 // prepare checks the batch and returns its live rows in canonical order.
-func prepare(batch []schema.BatchRow, terms Terms) ([]row, error) {
+func prepare(batch []schema.BatchRow, o loss.Objective) ([]row, error) {
 	sorted := slices.Clone(batch)
 	slices.SortFunc(sorted, func(a, b schema.BatchRow) int {
 		return cmp.Or(cmp.Compare(a.GroupID, b.GroupID), cmp.Compare(a.TrajectoryID, b.TrajectoryID))
 	})
 	out := make([]row, 0, len(sorted))
 	for _, b := range sorted {
-		r, err := prepareRow(b, terms)
+		r, err := prepareRow(b, o)
 		if err != nil {
 			return nil, fmt.Errorf("trajectory %s of group %s: %w", b.TrajectoryID, b.GroupID, err)
 		}
 		if live(b.LossMask) {
+			r.loss.Sample = int32(len(out))
 			out = append(out, r)
 		}
 	}
 	return out, nil
 }
 
-func prepareRow(b schema.BatchRow, terms Terms) (row, error) {
+func prepareRow(b schema.BatchRow, o loss.Objective) (row, error) {
 	if b.OldLogProbs == nil {
 		return row{}, ErrNoLogProbs
 	}
 	if err := checkTokens(b.TokenIDs, b.LossMask); err != nil {
 		return row{}, err
 	}
-	r := row{tokens: b.TokenIDs, loss: loss.Row{
-		Old: widen(b.OldLogProbs), Advantages: widen(b.Advantages), Mask: b.LossMask, Count: b.Count,
+	r := row{tokens: b.TokenIDs, loss: loss.Row[float32]{
+		Old: b.OldLogProbs, Advantages: b.Advantages, Mask: b.LossMask, Count: b.Count, Group: b.GroupID,
 	}}
-	if err := r.loss.Validate(); err != nil {
-		return r, err
+	if o.KL != nil {
+		if r.loss.Ref = b.ReferenceLogProbs; r.loss.Ref == nil {
+			return r, ErrNoReference
+		}
 	}
-	return r, terms.prepare(&r, b)
+	if o.TIS != nil {
+		if r.loss.Rollout = b.RolloutLogProbs; r.loss.Rollout == nil {
+			return r, ErrNoRollout
+		}
+	}
+	return r, r.loss.Validate()
 }
 
-// updater is the state of one update.
+// updater is the state of one update, or of the part of it that is on the same source of rows.
 type updater struct {
-	cfg     Config
-	rows    []row
-	lane    *lane
-	result  *Result
-	planned []planned
-
-	source    string     // of the rows, for the record; "" where there is one only
-	imitation *Imitation // of replayed rows
-	weighed   map[int][]float64
+	cfg       Config
+	rows      []row
+	lane      *lane
+	evaluator loss.Evaluator[float32]
+	result    *Result
+	planned   []planned
+	source    string // of the rows, for the record; "" where there is one only
 }
 
 // planned is one optimiser step to be taken.
@@ -197,27 +204,56 @@ func (u *updater) plan() {
 
 // step takes one optimiser step and records it.
 func (u *updater) step(ctx context.Context, p planned) error {
-	if err := u.weigh(ctx, p.rows); err != nil {
-		return err
-	}
-	o, err := u.objective(p.rows)
+	plan, err := u.prepareStep(ctx, p)
 	if err != nil {
 		return err
 	}
-	stats, err := u.lane.minibatch(ctx, p.micros, func(i int) []int32 { return u.rows[i].tokens }, u.cfg.Optimizer, o.evaluate)
+	var total loss.Result[float32]
+	eval := func(rows []int, out policy.TokenOutputs) (policy.Cotangents, error) {
+		part, err := u.evaluator.Evaluate(u.cfg.Objective, u.filled(rows, out), plan)
+		total.Loss += part.Loss
+		total.Tally.Merge(part.Tally)
+		return policy.Cotangents{LogProbs: part.Cotangents, Entropies: part.EntropyCotangents}, err
+	}
+	stats, err := u.lane.minibatch(ctx, p.micros, u.sequence, u.cfg.Optimizer, eval)
 	if err != nil {
 		return err
 	}
-	u.record(p, o, stats)
+	u.record(p, total, stats)
 	return nil
 }
 
+// prepareStep counts what the micro-batches of a mini-batch share. Objectives that judge tokens by the
+// whole mini-batch take a forward pass over it first.
+func (u *updater) prepareStep(ctx context.Context, p planned) (loss.Plan, error) {
+	if !u.cfg.Objective.NeedsMinibatch() {
+		return u.cfg.Objective.Plan(u.shapes(p.rows))
+	}
+	sequences := make([][]int32, len(p.rows))
+	for k, i := range p.rows {
+		sequences[k] = u.sequence(i)
+	}
+	out, err := Outputs(ctx, u.lane.engine, policy.ForwardRequest{
+		Role: policy.RolePolicy, Sequences: sequences, Temperature: u.cfg.Temperature, Outputs: u.lane.outputs,
+	}, u.cfg.MicrobatchTokens, nil)
+	if err != nil {
+		return loss.Plan{}, err
+	}
+	plan, err := loss.Prepare(u.cfg.Objective, u.filled(p.rows, out), u.cfg.Tokens)
+	for k, marks := range plan.Marks {
+		u.rows[p.rows[k]].loss.Marks = marks
+	}
+	return plan, err
+}
+
+func (u *updater) sequence(i int) []int32 { return u.rows[i].tokens }
+
 // record appends what one optimiser step did.
-func (u *updater) record(p planned, o *objective, stats policy.StepStats) {
-	t := o.total.Tally
+func (u *updater) record(p planned, total loss.Result[float32], stats policy.StepStats) {
+	t := total.Tally
 	positive, negative := t.ClipFractionPositive(), t.ClipFractionNegative()
 	index := len(u.result.Updates)
-	if index == 0 && u.imitation == nil {
+	if index == 0 && u.source != schema.SourceReplay {
 		u.result.LogProbDrift = t.Drift()
 	}
 	var source *string
@@ -226,11 +262,39 @@ func (u *updater) record(p planned, o *objective, stats policy.StepStats) {
 	}
 	u.result.Updates = append(u.result.Updates, schema.UpdateRow{
 		Step: u.cfg.Step, OptimizerStep: stats.Step, Minibatch: int32(index), Rows: int32(t.Rows), Tokens: t.Tokens,
-		Loss: o.total.Loss, KL: t.KL(), ClipFraction: t.ClipFraction(), Entropy: o.entropy, RatioMax: t.RatioMax(),
-		GradNorm: stats.GradNorm, LR: u.cfg.Optimizer.LR, ClipFractionPositive: &positive, ClipFractionNegative: &negative, ReferenceKL: o.divergence(), Source: source,
+		Loss: total.Loss, KL: t.KL(), ClipFraction: t.ClipFraction(), Entropy: t.Entropy(), RatioMax: t.RatioMax(),
+		GradNorm: stats.GradNorm, LR: u.cfg.Optimizer.LR, ClipFractionPositive: &positive, ClipFractionNegative: &negative, ReferenceKL: u.divergence(t),
+		Source: source,
 	})
 	u.result.Details = append(u.result.Details, Detail{
 		Epoch: p.epoch, LowerClipFraction: t.LowerClipFraction(), RatioMin: t.RatioMin(), LogProbDrift: t.Drift(),
 		Clipped: stats.Clipped, Microbatches: len(p.micros),
 	})
+}
+
+// divergence is the mean estimate against the reference; nil where no term takes it.
+func (u *updater) divergence(t loss.Tally) *float64 {
+	if u.cfg.Objective.KL == nil {
+		return nil
+	}
+	return new(t.RefKL())
+}
+
+// shapes returns the masks and counts of rows.
+func (u *updater) shapes(rows []int) (masks [][]int32, counts []int32) {
+	for _, i := range rows {
+		masks = append(masks, u.rows[i].loss.Mask)
+		counts = append(counts, u.rows[i].loss.Count)
+	}
+	return masks, counts
+}
+
+// filled joins the rows with the outputs of a forward pass.
+func (u *updater) filled(rows []int, out policy.TokenOutputs) []loss.Row[float32] {
+	filled := make([]loss.Row[float32], len(rows))
+	for k, i := range rows {
+		filled[k] = u.rows[i].loss
+		filled[k].LogProbs, filled[k].Entropies = out.LogProbs[k], out.Entropies[k]
+	}
+	return filled
 }

@@ -23,8 +23,7 @@ func stream(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 99)) }
 func testConfig() Config {
 	return Config{
 		Step: 3, Minibatches: 2, Epochs: 1, MicrobatchTokens: 24,
-		Surrogate:   loss.PPOClip{Low: 0.2, High: 0.28, Dual: 3},
-		Aggregation: loss.Aggregation{Mode: loss.TokenMean},
+		Objective:   loss.Objective{Policy: loss.PPOClip{Low: 0.2, High: 0.28, Dual: 3}, Aggregation: loss.Aggregation{Mode: loss.TokenMean}},
 		Temperature: 1,
 		Optimizer:   policy.StepOptions{LR: 0.01, Beta1: 0.9, Beta2: 0.99, Epsilon: 1e-8, ClipNorm: 1},
 		Shuffle:     stream(1),
@@ -154,7 +153,7 @@ func TestGradientDoesNotDependOnMicrobatches(t *testing.T) {
 			engine := newBigram(vocab)
 			cfg := testConfig()
 			cfg.Minibatches, cfg.MicrobatchTokens = 1, limit
-			cfg.Aggregation = loss.Aggregation{Mode: mode, Horizon: 10}
+			cfg.Objective.Aggregation = loss.Aggregation{Mode: mode, Horizon: 10}
 			got := mustUpdate(t, engine, testBatch(engine, 12, 1), cfg)
 			if i == 0 {
 				want, wantLoss = engine.applied[0], got.Updates[0].Loss
@@ -204,24 +203,32 @@ func TestGradientIsThatOfTheLoss(t *testing.T) {
 	}
 }
 
+func widen(values []float32) []float64 {
+	out := make([]float64, len(values))
+	for i, v := range values {
+		out[i] = float64(v)
+	}
+	return out
+}
+
 // tableLoss is the loss of a whole batch in float64 throughout.
 func tableLoss(t *testing.T, engine *bigram, batch []schema.BatchRow, cfg Config) float64 {
 	t.Helper()
-	var rows []loss.Row
+	var rows []loss.Row[float64]
 	var masks [][]int32
 	var counts []int32
 	for _, b := range batch {
-		r := loss.Row{LogProbs: make([]float64, len(b.TokenIDs)), Old: widen(b.OldLogProbs), Advantages: widen(b.Advantages), Mask: b.LossMask, Count: b.Count}
+		r := loss.Row[float64]{LogProbs: make([]float64, len(b.TokenIDs)), Old: widen(b.OldLogProbs), Advantages: widen(b.Advantages), Mask: b.LossMask, Count: b.Count}
 		for k := 1; k < len(b.TokenIDs); k++ {
 			r.LogProbs[k] = engine.logSoftmax(b.TokenIDs[k-1], 1)[b.TokenIDs[k]]
 		}
 		rows, masks, counts = append(rows, r), append(masks, b.LossMask), append(counts, b.Count)
 	}
-	d, err := cfg.Aggregation.Denominator(masks, counts)
+	d, err := cfg.Objective.Aggregation.Denominator(masks, counts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := loss.Evaluate(cfg.Surrogate, rows, d)
+	got, err := loss.Evaluate(cfg.Objective.Policy, rows, d)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -344,9 +351,9 @@ func TestUpdateRefusesConfig(t *testing.T) {
 		"minibatches": func(c *Config) { c.Minibatches = 0 },
 		"epochs":      func(c *Config) { c.Epochs = 0 },
 		"tokens":      func(c *Config) { c.MicrobatchTokens = 0 },
-		"surrogate":   func(c *Config) { c.Surrogate = nil },
-		"clip":        func(c *Config) { c.Surrogate = loss.PPOClip{Low: -1} },
-		"aggregation": func(c *Config) { c.Aggregation.Mode = "mean" },
+		"surrogate":   func(c *Config) { c.Objective.Policy = nil },
+		"clip":        func(c *Config) { c.Objective.Policy = loss.PPOClip{Low: -1} },
+		"aggregation": func(c *Config) { c.Objective.Aggregation.Mode = "mean" },
 		"temperature": func(c *Config) { c.Temperature = 0 },
 		"shuffle":     func(c *Config) { c.Shuffle = nil },
 	} {

@@ -1,5 +1,10 @@
 package loss
 
+// How token losses ℓ become one number: the modes below, of token-mean (DAPO eq. 8), sequence means
+// (GRPO eq. 3) and Dr.GRPO's constant norm. Departures: dead rows count nowhere (older code counts
+// them or gives NaN), the horizon is a setting and never a batch's padded width, and denominators
+// are counted over the whole mini-batch instead of each micro-batch.
+
 import (
 	"fmt"
 	"slices"
@@ -48,6 +53,21 @@ type Denominator struct {
 	aggregation Aggregation
 	tokens      float64 // Σ N_i·T_i
 	rows        float64 // Σ N_i over live rows
+	share       float64 // of legacy micro-batch means; 0 means 1
+}
+
+// Add counts another part of the same mini-batch too, such as another rank's rows.
+func (d *Denominator) Add(o Denominator) {
+	d.tokens += o.tokens
+	d.rows += o.rows
+}
+
+// MicroMean turns the denominator of one micro-batch into what older trainers used: the micro-batch's
+// own mean, weighed by share (1/micro-batches, or its share of the mini-batch's rows). The sum over
+// micro-batches then depends on the cut. It exists only to compare with them.
+func (d Denominator) MicroMean(share float64) Denominator {
+	d.share = share
+	return d
 }
 
 // Denominator counts the live rows and their tokens; counts may be nil for one copy of each.
@@ -78,19 +98,23 @@ func (d Denominator) Weight(tokens int) float64 {
 	if tokens == 0 || d.rows == 0 {
 		return 0
 	}
+	share := 1.0
+	if d.share != 0 {
+		share = d.share
+	}
 	switch d.aggregation.Mode {
 	case TokenMean:
-		return 1 / d.tokens
+		return share / d.tokens
 	case SeqMeanTokenMean:
-		return 1 / (d.rows * float64(tokens))
+		return share / (d.rows * float64(tokens))
 	case SeqMeanTokenSum:
-		return 1 / d.rows
+		return share / d.rows
 	case SeqMeanTokenSumNorm:
-		return 1 / (d.rows * float64(d.aggregation.Horizon))
+		return share / (d.rows * float64(d.aggregation.Horizon))
 	case NormLegacy:
-		return 1 / float64(d.aggregation.Horizon)
+		return share / float64(d.aggregation.Horizon)
 	}
-	return 1
+	return share
 }
 
 // Aggregate sums values without an advantage (entropies, penalties) into this micro-batch's share

@@ -12,11 +12,11 @@ func near(a, b, tolerance float64) bool {
 }
 
 // randomRows draws ragged rows, some dead, with ratios spread over every region.
-func randomRows(rng *rand.Rand, n int) []Row {
-	rows := make([]Row, n)
+func randomRows(rng *rand.Rand, n int) []Row[float64] {
+	rows := make([]Row[float64], n)
 	for i := range rows {
 		length := 1 + rng.IntN(6)
-		r := Row{Count: int32(1 + rng.IntN(4))}
+		r := Row[float64]{Count: int32(1 + rng.IntN(4))}
 		advantage := rng.NormFloat64()
 		dead := rng.IntN(6) == 0
 		for range length {
@@ -38,14 +38,14 @@ func randomRows(rng *rand.Rand, n int) []Row {
 	return rows
 }
 
-func shapes(rows []Row) (masks [][]int32, counts []int32) {
+func shapes(rows []Row[float64]) (masks [][]int32, counts []int32) {
 	for _, r := range rows {
 		masks, counts = append(masks, r.Mask), append(counts, r.Count)
 	}
 	return masks, counts
 }
 
-func denominator(t *testing.T, mode Mode, rows []Row) Denominator {
+func denominator(t *testing.T, mode Mode, rows []Row[float64]) Denominator {
 	t.Helper()
 	masks, counts := shapes(rows)
 	d, err := Aggregation{Mode: mode, Horizon: 7}.Denominator(masks, counts)
@@ -55,7 +55,7 @@ func denominator(t *testing.T, mode Mode, rows []Row) Denominator {
 	return d
 }
 
-func evaluate(t *testing.T, rows []Row, d Denominator) Result {
+func evaluate(t *testing.T, rows []Row[float64], d Denominator) Result[float64] {
 	t.Helper()
 	got, err := Evaluate(PPOClip{Low: 0.2, High: 0.28, Dual: 3}, rows, d)
 	if err != nil {
@@ -99,7 +99,7 @@ func TestMicrobatchesAddUp(t *testing.T) {
 		rows := randomRows(rng, 8)
 		for _, mode := range Modes() {
 			d := denominator(t, mode, rows)
-			whole, parts := evaluate(t, rows, d), Result{}
+			whole, parts := evaluate(t, rows, d), Result[float64]{}
 			for from := 0; from < len(rows); {
 				to := min(len(rows), from+1+rng.IntN(3))
 				part := evaluate(t, rows[from:to], d)
@@ -130,11 +130,11 @@ func TestCountEqualsCopies(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	for range 60 {
 		rows := randomRows(rng, 6)
-		var copies []Row
+		var copies []Row[float64]
 		var origin []int
 		for i, r := range rows {
 			for range r.Count {
-				c := Row{LogProbs: r.LogProbs, Old: r.Old, Mask: r.Mask, Count: 1}
+				c := Row[float64]{LogProbs: r.LogProbs, Old: r.Old, Mask: r.Mask, Count: 1}
 				for _, a := range r.Advantages {
 					c.Advantages = append(c.Advantages, a/float64(r.Count))
 				}
@@ -174,7 +174,7 @@ func TestCountEqualsCopies(t *testing.T) {
 }
 
 // entropyOf aggregates a stand-in for per-token entropies.
-func entropyOf(t *testing.T, mode Mode, rows []Row) float64 {
+func entropyOf(t *testing.T, mode Mode, rows []Row[float64]) float64 {
 	t.Helper()
 	masks, counts := shapes(rows)
 	values := make([][]float64, len(rows))
@@ -189,15 +189,15 @@ func entropyOf(t *testing.T, mode Mode, rows []Row) float64 {
 }
 
 func TestDeadRowsCountNowhere(t *testing.T) {
-	live := Row{LogProbs: []float64{-1, -2}, Old: []float64{-1.1, -2}, Advantages: []float64{1, 1}, Mask: []int32{1, 1}, Count: 1}
-	dead := Row{LogProbs: []float64{math.NaN()}, Old: []float64{math.Inf(1)}, Advantages: []float64{math.NaN()}, Mask: []int32{0}, Count: 3}
+	live := Row[float64]{LogProbs: []float64{-1, -2}, Old: []float64{-1.1, -2}, Advantages: []float64{1, 1}, Mask: []int32{1, 1}, Count: 1}
+	dead := Row[float64]{LogProbs: []float64{math.NaN()}, Old: []float64{math.Inf(1)}, Advantages: []float64{math.NaN()}, Mask: []int32{0}, Count: 3}
 	for _, mode := range Modes() {
-		alone := evaluate(t, []Row{live}, denominator(t, mode, []Row{live}))
-		both := evaluate(t, []Row{live, dead}, denominator(t, mode, []Row{live, dead}))
+		alone := evaluate(t, []Row[float64]{live}, denominator(t, mode, []Row[float64]{live}))
+		both := evaluate(t, []Row[float64]{live, dead}, denominator(t, mode, []Row[float64]{live, dead}))
 		if alone.Loss != both.Loss || alone.Tally != both.Tally || both.Cotangents[1][0] != 0 {
 			t.Errorf("%s: a dead row changed %+v to %+v", mode, alone, both)
 		}
-		none := evaluate(t, []Row{dead}, denominator(t, mode, []Row{dead}))
+		none := evaluate(t, []Row[float64]{dead}, denominator(t, mode, []Row[float64]{dead}))
 		if none.Loss != 0 || none.Tally.RatioMax() != 0 || none.Tally.KL() != 0 {
 			t.Errorf("%s: no live row gives %+v", mode, none)
 		}
@@ -206,14 +206,14 @@ func TestDeadRowsCountNowhere(t *testing.T) {
 
 func TestStatistics(t *testing.T) {
 	l := func(ratio float64) float64 { return -3 + math.Log(ratio) }
-	row := Row{
+	row := Row[float64]{
 		LogProbs:   []float64{l(1.5), l(0.5), l(4), l(1), l(9), -3, l(1.4), l(0.5)},
 		Old:        []float64{-3, -3, -3, -3, -3, -3, -3, -3},
 		Advantages: []float64{1, -1, -1, 1, 0, 1, 2, 1},
 		Mask:       []int32{1, 1, 1, 1, 1, 0, 1, 1},
 		Count:      1,
 	}
-	tally := evaluate(t, []Row{row}, denominator(t, TokenMean, []Row{row})).Tally
+	tally := evaluate(t, []Row[float64]{row}, denominator(t, TokenMean, []Row[float64]{row})).Tally
 	wantKL := -(math.Log(1.5) + 2*math.Log(0.5) + math.Log(4) + math.Log(9) + math.Log(1.4)) / 7
 	for name, pair := range map[string][2]float64{
 		"clip fraction": {tally.ClipFraction(), 3.0 / 7}, "lower": {tally.LowerClipFraction(), 1.0 / 7}, "kl": {tally.KL(), wantKL},
@@ -226,8 +226,8 @@ func TestStatistics(t *testing.T) {
 	}
 }
 
-func TestNegativeLogLikelihood(t *testing.T) {
-	rows := []Row{
+func TestBehaviourCloning(t *testing.T) {
+	rows := []Row[float64]{
 		{LogProbs: []float64{0, -1, -2}, Mask: []int32{0, 1, 1}, Count: 1},
 		{LogProbs: []float64{0, -6}, Mask: []int32{0, 1}, Count: 1},
 	}
@@ -236,7 +236,7 @@ func TestNegativeLogLikelihood(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := NegativeLogLikelihood(rows, d)
+	got, err := Evaluate(BehaviourCloning{}, rows, d)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,22 +249,22 @@ func TestNegativeLogLikelihood(t *testing.T) {
 }
 
 func TestEvaluateRefusesBadRows(t *testing.T) {
-	good := func() Row {
-		return Row{LogProbs: []float64{-1}, Old: []float64{-1}, Advantages: []float64{1}, Mask: []int32{1}, Count: 1}
+	good := func() Row[float64] {
+		return Row[float64]{LogProbs: []float64{-1}, Old: []float64{-1}, Advantages: []float64{1}, Mask: []int32{1}, Count: 1}
 	}
-	for name, spoil := range map[string]func(*Row){
-		"mask":           func(r *Row) { r.Mask[0] = 2 },
-		"new":            func(r *Row) { r.LogProbs[0] = math.NaN() },
-		"old positive":   func(r *Row) { r.Old[0] = 0.01 },
-		"old missing":    func(r *Row) { r.Old = nil },
-		"advantage":      func(r *Row) { r.Advantages[0] = math.Inf(-1) },
-		"advantage size": func(r *Row) { r.Advantages = []float64{1, 1} },
-		"new size":       func(r *Row) { r.LogProbs = nil },
-		"count":          func(r *Row) { r.Count = 0 },
+	for name, spoil := range map[string]func(*Row[float64]){
+		"mask":           func(r *Row[float64]) { r.Mask[0] = 2 },
+		"new":            func(r *Row[float64]) { r.LogProbs[0] = math.NaN() },
+		"old positive":   func(r *Row[float64]) { r.Old[0] = 0.01 },
+		"old missing":    func(r *Row[float64]) { r.Old = nil },
+		"advantage":      func(r *Row[float64]) { r.Advantages[0] = math.Inf(-1) },
+		"advantage size": func(r *Row[float64]) { r.Advantages = []float64{1, 1} },
+		"new size":       func(r *Row[float64]) { r.LogProbs = nil },
+		"count":          func(r *Row[float64]) { r.Count = 0 },
 	} {
 		row := good()
 		spoil(&row)
-		if _, err := Evaluate(PPOClip{Low: 0.2, High: 0.2}, []Row{row}, Denominator{}); !errors.Is(err, ErrBadRow) {
+		if _, err := Evaluate(PPOClip{Low: 0.2, High: 0.2}, []Row[float64]{row}, Denominator{}); !errors.Is(err, ErrBadRow) {
 			t.Errorf("%s: got %v, want ErrBadRow", name, err)
 		}
 	}

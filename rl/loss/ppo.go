@@ -5,24 +5,12 @@ import (
 	"math"
 )
 
-// LogRatioClamp bounds the log-ratio before exp; outside it the coefficient is 0.
-const LogRatioClamp = 20
-
-// Point is the loss of one token before aggregation.
-type Point struct {
-	Loss float64
-	Coef float64 // d(Loss)/d(logp)
-	// Clipped: the ratio was clipped against the advantage. Lower: the dual clip was active.
-	Clipped, Lower bool
-}
-
-// Surrogate is a policy loss. Points writes one Point per token under the mask of a valid row;
-// points is as long as the row, and entries off the mask stay untouched. A surrogate is a value
-// without state: it may be used from several goroutines.
-type Surrogate interface {
-	Validate() error
-	Points(row Row, points []Point)
-}
+// PPO's clipped surrogate (Schulman et al. 2017, eq. 7), as GRPO uses it per token:
+//
+//	ℓ = max(−A·r, −A·clip(r, 1−ε_low, 1+ε_high)),  and for A < 0 at most −A·C
+//
+// ε_high > ε_low is clip-higher (Yu et al. 2025, DAPO); the bound C is the dual clip (Ye et al.
+// 2020). Departure: the log-ratio is clamped to ±20 before exp.
 
 // PPOClip is max(−A·r, −A·clip(r, 1−Low, 1+High)), bounded by −A·Dual where A < 0.
 type PPOClip struct {
@@ -30,53 +18,50 @@ type PPOClip struct {
 	Dual      float64 // C > 1, or 0 for none
 }
 
+// Name is "ppo_clip".
+func (p PPOClip) Name() string { return "ppo_clip" }
+
 // Validate reports the first bad field.
 func (p PPOClip) Validate() error {
+	if err := checkClip(p.Low, p.High); err != nil {
+		return err
+	}
+	return checkDual(p.Dual)
+}
+
+// Inputs are the ratios.
+func (p PPOClip) Inputs() Inputs { return Ratios }
+
+// Bounds are the clip's.
+func (p PPOClip) Bounds() Bounds { return Bounds{Low: 1 - p.Low, High: 1 + p.High, Dual: p.Dual} }
+
+// Evaluate writes the block's losses and coefficients.
+func (p PPOClip) Evaluate(b *Block) {
+	w := clipped(p.Low, p.High, p.Dual)
+	w.evaluate(b)
+}
+
+func checkClip(low, high float64) error {
 	switch {
-	case !(p.Low >= 0 && p.Low <= 1):
-		return fmt.Errorf("clip_low must be of [0, 1], got %g", p.Low)
-	case !(p.High >= 0) || math.IsInf(p.High, 0):
-		return fmt.Errorf("clip_high must be finite and ≥ 0, got %g", p.High)
-	case p.Dual != 0 && (!(p.Dual > 1) || math.IsInf(p.Dual, 0)):
-		return fmt.Errorf("dual_clip must be 0 (off) or > 1, got %g", p.Dual)
+	case !(low >= 0 && low <= 1):
+		return fmt.Errorf("clip_low must be of [0, 1], got %g", low)
+	case !(high >= 0) || math.IsInf(high, 0):
+		return fmt.Errorf("clip_high must be finite and ≥ 0, got %g", high)
 	}
 	return nil
 }
 
-// Points applies Token to every token under the mask.
-func (p PPOClip) Points(row Row, points []Point) {
-	for t, m := range row.Mask {
-		if m != 0 {
-			points[t] = p.Token(row.LogProbs[t]-row.Old[t], row.Advantages[t])
-		}
+func checkDual(dual float64) error {
+	if dual != 0 && (!(dual > 1) || math.IsInf(dual, 0)) {
+		return fmt.Errorf("dual_clip must be 0 (off) or > 1, got %g", dual)
 	}
+	return nil
 }
 
-// Token returns the loss of one token from its log-ratio and advantage.
-func (p PPOClip) Token(logRatio, advantage float64) Point {
-	if advantage == 0 {
-		return Point{}
+// checkNotNegative reports a setting that is not a finite number ≥ 0.
+func checkNotNegative(field string, v float64) error {
+	if !(v >= 0) || math.IsInf(v, 0) {
+		return fmt.Errorf("%s must be finite and ≥ 0, got %g", field, v)
 	}
-	r := math.Exp(clamp(logRatio, LogRatioClamp))
-	point := p.region(r, advantage)
-	if math.Abs(logRatio) > LogRatioClamp {
-		point.Coef = 0
-	}
-	return point
+	return nil
 }
-
-// region is the table of cases in r and the sign of the advantage a ≠ 0.
-func (p PPOClip) region(r, a float64) Point {
-	switch {
-	case a > 0 && r > 1+p.High:
-		return Point{Loss: -a * (1 + p.High), Clipped: true}
-	case a < 0 && r < 1-p.Low:
-		return Point{Loss: -a * (1 - p.Low), Clipped: true}
-	case a < 0 && p.Dual > 0 && r > p.Dual:
-		return Point{Loss: -a * p.Dual, Lower: true}
-	}
-	return Point{Loss: -a * r, Coef: -a * r}
-}
-
-// clamp bounds v to ±limit.
-func clamp(v, limit float64) float64 { return math.Max(-limit, math.Min(limit, v)) }

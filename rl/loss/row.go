@@ -6,17 +6,31 @@ import (
 	"math"
 )
 
-// Row is one trajectory as a loss sees it. All slices are equally long.
-type Row struct {
-	LogProbs   []float64 // of the current policy
-	Old        []float64 // of the behaviour policy
-	Advantages []float64 // A·ω
-	Mask       []int32   // 1 for tokens the policy produced, else 0
-	Count      int32     // N ≥ 1: how many copies denominators and statistics see
+// Float is the element type of rows and cotangents. Sums are float64 whichever it is.
+type Float interface{ float32 | float64 }
+
+// Row is one trajectory or turn as a loss sees it. Slices that are given are as long as Mask; a loss
+// reads only those that it asks for, and of these only the tokens under the mask.
+type Row[T Float] struct {
+	LogProbs   []T     // of the current policy
+	Old        []T     // of the behaviour policy, recomputed before the first update
+	Advantages []T     // A·ω
+	Mask       []int32 // 1 for tokens the policy produced, else 0
+	Count      int32   // N ≥ 1: how many copies denominators and statistics see
+
+	Rollout   []T     // log-probabilities that the inference engine reported; for TIS
+	Ref       []T     // log-probabilities of the reference policy; for KL penalties
+	Entropies []T     // of the current policy, nats; for the entropy term and its statistic
+	Marks     []int32 // 1 for tokens that a covariance rule selected: Plan.Marks of this row
+
+	// Group, Sample and Turn order rows where an order is needed (the draws of Clip-Cov), so that
+	// it does not depend on how the rows came; rows that agree in all three keep the given order.
+	Group        string
+	Sample, Turn int32
 }
 
 // Tokens returns T, the number of tokens under the mask.
-func (r Row) Tokens() int { return countMask(r.Mask) }
+func (r Row[T]) Tokens() int { return countMask(r.Mask) }
 
 // countMask returns how many entries of mask are set.
 func countMask(mask []int32) int {
@@ -37,30 +51,18 @@ const oldSlack = 1e-4
 
 // Validate reports what makes a row unusable in a policy loss, its new log-probabilities aside, so
 // that a batch can be refused before anything is computed.
-func (r Row) Validate() error {
+func (r Row[T]) Validate() error {
 	if err := r.checkMask(); err != nil {
 		return err
 	}
-	if len(r.Old) != len(r.Mask) || len(r.Advantages) != len(r.Mask) {
-		return fmt.Errorf("%w: %d old log-probabilities and %d advantages for %d tokens",
-			ErrBadRow, len(r.Old), len(r.Advantages), len(r.Mask))
+	if err := r.checkField("old log-probability", r.Old, oldSlack); err != nil {
+		return err
 	}
-	for t, m := range r.Mask {
-		if m == 0 {
-			continue
-		}
-		if !finite(r.Old[t]) || r.Old[t] > oldSlack {
-			return fmt.Errorf("%w: old log-probability of token %d is %g", ErrBadRow, t, r.Old[t])
-		}
-		if !finite(r.Advantages[t]) {
-			return fmt.Errorf("%w: advantage of token %d is %g", ErrBadRow, t, r.Advantages[t])
-		}
-	}
-	return nil
+	return r.checkField("advantage", r.Advantages, math.Inf(1))
 }
 
 // checkMask reports a mask or count that cannot be used.
-func (r Row) checkMask() error {
+func (r Row[T]) checkMask() error {
 	if r.Count < 1 {
 		return fmt.Errorf("%w: count must be ≥ 1, got %d", ErrBadRow, r.Count)
 	}
@@ -72,17 +74,22 @@ func (r Row) checkMask() error {
 	return nil
 }
 
-// checkLogProbs reports new log-probabilities that cannot be used.
-func (r Row) checkLogProbs() error {
-	if len(r.LogProbs) != len(r.Mask) {
-		return fmt.Errorf("%w: %d log-probabilities for %d mask entries", ErrBadRow, len(r.LogProbs), len(r.Mask))
+// checkField reports a field without a finite value of at most limit for each token under the mask.
+func (r Row[T]) checkField(name string, values []T, limit float64) error {
+	if len(values) != len(r.Mask) {
+		return fmt.Errorf("%w: %d values of %s for %d tokens", ErrBadRow, len(values), name, len(r.Mask))
 	}
 	for t, m := range r.Mask {
-		if m == 1 && !finite(r.LogProbs[t]) {
-			return fmt.Errorf("%w: log-probability of token %d is %g", ErrBadRow, t, r.LogProbs[t])
+		if v := float64(values[t]); m != 0 && (!finite(v) || v > limit) {
+			return fmt.Errorf("%w: %s of token %d is %g", ErrBadRow, name, t, v)
 		}
 	}
 	return nil
 }
 
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+func finite(v float64) bool { return v-v == 0 }
+
+// checkLogProbs reports new log-probabilities that cannot be used.
+func (r Row[T]) checkLogProbs() error {
+	return r.checkField("log-probability", r.LogProbs, math.Inf(1))
+}

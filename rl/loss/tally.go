@@ -2,50 +2,18 @@ package loss
 
 import "math"
 
-// Tally accumulates the statistics of a policy loss over micro-batches. Means are over the tokens
-// under the mask, each counted as often as its row's count; extremes are over the rows at hand.
+// Tally accumulates the statistics of a loss over micro-batches. Means are over the tokens under the
+// mask, each counted as often as its row's count; extremes are over the rows at hand.
 type Tally struct {
-	Rows   int   // live rows, each once
-	Tokens int64 // tokens under the mask, each once
+	Rows    int   // live rows, each once
+	Tokens  int64 // tokens under the mask, each once
+	Dropped int   // live rows that the sequence mask dropped, each once
 
-	weight, lower, drift             float64 // token sums, rows counted N times
-	clippedPositive, clippedNegative float64 // … by the sign of the advantage
-	logMax, logMin, absMax           float64 // of logp − old
-}
-
-// count adds a row's size.
-func (t *Tally) count(row Row) {
-	if n := row.Tokens(); n > 0 {
-		t.Rows++
-		t.Tokens += int64(n)
-		t.weight += float64(n) * float64(row.Count)
-	}
-}
-
-// add adds a row's size and statistics.
-func (t *Tally) add(row Row, points []Point) {
-	one := Tally{logMax: math.Inf(-1), logMin: math.Inf(1)}
-	one.count(row)
-	n := float64(row.Count)
-	for i, m := range row.Mask {
-		if m == 0 {
-			continue
-		}
-		l := row.LogProbs[i] - row.Old[i]
-		one.logMax, one.logMin = math.Max(one.logMax, l), math.Min(one.logMin, l)
-		one.absMax = math.Max(one.absMax, math.Abs(l))
-		one.drift -= n * l
-		switch {
-		case points[i].Clipped && row.Advantages[i] > 0:
-			one.clippedPositive += n
-		case points[i].Clipped:
-			one.clippedNegative += n
-		}
-		if points[i].Lower {
-			one.lower += n
-		}
-	}
-	t.Merge(one)
+	weight, ratios          float64 // Σ N·T; Σ N of what ratios are counted over
+	outside                 outside
+	drift, kl, entropy, tis float64 // token sums, rows counted N times
+	capped, marked          float64
+	logMax, logMin, absMax  float64 // of logp − old
 }
 
 // Merge adds another micro-batch's tally.
@@ -59,31 +27,65 @@ func (t *Tally) Merge(o Tally) {
 	}
 	t.Rows += o.Rows
 	t.Tokens += o.Tokens
+	t.Dropped += o.Dropped
 	t.weight += o.weight
-	t.clippedPositive += o.clippedPositive
-	t.clippedNegative += o.clippedNegative
-	t.lower += o.lower
+	t.ratios += o.ratios
+	t.outside.add(o.outside, 1)
 	t.drift += o.drift
+	t.kl += o.kl
+	t.entropy += o.entropy
+	t.tis += o.tis
+	t.capped += o.capped
+	t.marked += o.marked
 	t.logMax, t.logMin = math.Max(t.logMax, o.logMax), math.Min(t.logMin, o.logMin)
 	t.absMax = math.Max(t.absMax, o.absMax)
 }
 
-// ClipFraction is the share of tokens whose ratio was clipped.
-func (t Tally) ClipFraction() float64 { return t.mean(t.clippedPositive + t.clippedNegative) }
+// OutOfBounds are the shares of ratios beyond the loss's bounds, by the sign of the advantage and
+// side. Of sequence losses they are shares of rows.
+type OutOfBounds struct {
+	PositiveAbove, PositiveBelow, NegativeAbove, NegativeBelow float64
+}
 
-// ClipFractionPositive is the share of tokens whose advantage was positive and whose ratio was
-// clipped above. With ClipFractionNegative it adds up to ClipFraction.
-func (t Tally) ClipFractionPositive() float64 { return t.mean(t.clippedPositive) }
+// OutOfBounds gives the four shares.
+func (t Tally) OutOfBounds() OutOfBounds {
+	o := t.outside
+	return OutOfBounds{t.share(o.positiveAbove), t.share(o.positiveBelow), t.share(o.negativeAbove), t.share(o.negativeBelow)}
+}
 
-// ClipFractionNegative is the share of tokens whose advantage was negative and whose ratio was
-// clipped below.
-func (t Tally) ClipFractionNegative() float64 { return t.mean(t.clippedNegative) }
+// ClipFraction is the share of ratios that were clipped: those out of bounds on the side to which
+// the advantage pushes.
+func (t Tally) ClipFraction() float64 {
+	return t.share(t.outside.positiveAbove + t.outside.negativeBelow)
+}
 
-// LowerClipFraction is the share of tokens on which the dual clip was active.
-func (t Tally) LowerClipFraction() float64 { return t.mean(t.lower) }
+// ClipFractionPositive is the share whose advantage was positive and whose ratio was clipped above.
+// With ClipFractionNegative it adds up to ClipFraction.
+func (t Tally) ClipFractionPositive() float64 { return t.share(t.outside.positiveAbove) }
+
+// ClipFractionNegative is the share whose advantage was negative and whose ratio was clipped below.
+func (t Tally) ClipFractionNegative() float64 { return t.share(t.outside.negativeBelow) }
+
+// LowerClipFraction is the share on which the dual clip was active.
+func (t Tally) LowerClipFraction() float64 { return t.share(t.outside.dual) }
 
 // KL is mean(old − new), the k1 estimate of KL(old ‖ new).
-func (t Tally) KL() float64 { return t.mean(t.drift) }
+func (t Tally) KL() float64 { return -t.mean(t.drift) }
+
+// RefKL is the mean KL estimate against the reference; 0 without one.
+func (t Tally) RefKL() float64 { return t.mean(t.kl) }
+
+// Entropy is the mean entropy; 0 of rows without entropies.
+func (t Tally) Entropy() float64 { return t.mean(t.entropy) }
+
+// TISWeight is the mean weight of truncated importance sampling; 0 without it.
+func (t Tally) TISWeight() float64 { return t.mean(t.tis) }
+
+// TISCapped is the share of tokens whose weight was truncated.
+func (t Tally) TISCapped() float64 { return t.mean(t.capped) }
+
+// Marked is the share of tokens that a covariance rule selected.
+func (t Tally) Marked() float64 { return t.mean(t.marked) }
 
 // RatioMax is the greatest importance ratio, clamped like the loss's; 0 of no token.
 func (t Tally) RatioMax() float64 { return t.ratio(t.logMax) }
@@ -94,8 +96,9 @@ func (t Tally) RatioMin() float64 { return t.ratio(t.logMin) }
 // Drift is the greatest |logp − old|; 0 of no token.
 func (t Tally) Drift() float64 { return t.absMax }
 
+// ratio is 0 where the loss read no ratios: the extremes are then still infinite.
 func (t Tally) ratio(l float64) float64 {
-	if t.weight == 0 {
+	if t.weight == 0 || math.IsInf(l, 0) {
 		return 0
 	}
 	return math.Exp(clamp(l, LogRatioClamp))
@@ -106,4 +109,11 @@ func (t Tally) mean(sum float64) float64 {
 		return 0
 	}
 	return sum / t.weight
+}
+
+func (t Tally) share(sum float64) float64 {
+	if t.ratios == 0 {
+		return 0
+	}
+	return sum / t.ratios
 }

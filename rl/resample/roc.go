@@ -195,29 +195,32 @@ func lowest(from []candidate, n int) []int {
 
 // draw takes n candidates one by one without replacement, in proportion to their weights.
 func draw(from []candidate, n int, source *rand.Rand, weight func(candidate) float64) []int {
-	rest := slices.Clone(from)
+	rest, weights := indexes(from), make([]float64, len(from))
+	for k, c := range from {
+		weights[k] = weight(c)
+	}
 	out := make([]int, 0, n)
 	for range n {
 		sum := 0.0
-		for _, c := range rest {
-			sum += weight(c)
+		for _, w := range weights {
+			sum += w
 		}
-		k := pick(rest, source.Float64()*sum, weight)
-		out = append(out, rest[k].index)
-		rest = slices.Delete(rest, k, k+1)
+		k := pick(weights, source.Float64()*sum)
+		out = append(out, rest[k])
+		rest, weights = slices.Delete(rest, k, k+1), slices.Delete(weights, k, k+1)
 	}
 	return out
 }
 
 // pick returns where the running sum of weights passes u; rounding at the top end falls to the last.
-func pick(from []candidate, u float64, weight func(candidate) float64) int {
+func pick(weights []float64, u float64) int {
 	sum := 0.0
-	for k, c := range from {
-		if sum += weight(c); u < sum {
+	for k, w := range weights {
+		if sum += w; u < sum {
 			return k
 		}
 	}
-	return len(from) - 1
+	return len(weights) - 1
 }
 
 func indexes(from []candidate) []int {

@@ -12,7 +12,7 @@ import (
 
 // imitating has the tiny recipe learn from its replay buffer again within its four steps.
 func imitating(run string) []string {
-	return recipe(run, "--set", "replay={capacity: 12, baselines: 24, gamma_horizon: 8, cov_low: -1, cov_high: 1, cov_ratio: 0.1}")
+	return recipe(run, "--set", "replay={size: 12, baselines: 24, cov_low: -1, cov_high: 1, cov_ratio: 0.1}", "--set", "schedule={gamma_horizon: 8}")
 }
 
 // A run that learns from its buffer ends in the same policy whether or not its worker is killed and the

@@ -106,6 +106,16 @@ func TestRecordReplayHistories(t *testing.T) {
 	}
 }
 
+// TestRecordForwardHistories writes that of a step with the stage forward.
+func TestRecordForwardHistories(t *testing.T) {
+	if !*update {
+		t.Skip("records only with -update")
+	}
+	h, _ := base(t)
+	h.run(t, recipe("recorded-forward", forwarding...)...).ok(t)
+	save(t, h, "recorded-forward/step=2", "", "step-forward.json")
+}
+
 func (h *home) recordKilledWorker(t *testing.T, args []string) {
 	t.Helper()
 	run := h.start(t, args...)

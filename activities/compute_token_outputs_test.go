@@ -1,0 +1,238 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/rl/method"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// oracle is an engine whose models say of a token what follows from its place and their role.
+type oracle struct {
+	policy.Engine
+	loaded []policy.Role
+	asked  []policy.ForwardRequest
+	spoil  float32 // instead of the first row's last output
+	fail   error
+}
+
+func (o *oracle) Load(_ context.Context, role policy.Role, _ string, _ bool) error {
+	o.loaded = append(o.loaded, role)
+	return nil
+}
+
+func (o *oracle) Forward(_ context.Context, req policy.ForwardRequest) (policy.TokenOutputs, error) {
+	o.asked = append(o.asked, req)
+	list := func(scale float32) [][]float32 {
+		var out [][]float32
+		for _, s := range req.Sequences {
+			row := make([]float32, len(s))
+			for t := range row {
+				row[t] = scale * float32(t)
+			}
+			out = append(out, row)
+		}
+		return out
+	}
+	out := policy.TokenOutputs{}
+	scale := map[policy.Role]float32{policy.RolePolicy: -1, policy.RoleReference: -2, policy.RoleCritic: 0.5}[req.Role]
+	if req.Outputs.Has(policy.OutLogProb) {
+		out.LogProbs = list(scale)
+		if o.spoil != 0 {
+			last := out.LogProbs[0]
+			last[len(last)-1] = o.spoil
+		}
+	}
+	if req.Outputs.Has(policy.OutEntropy) {
+		out.Entropies = list(-scale)
+	}
+	if req.Outputs.Has(policy.OutValue) {
+		out.Values = list(scale)
+	}
+	return out, o.fail
+}
+
+// forwardBench is a lane whose two shards have a kept and a dropped trajectory each, of two turns.
+func forwardBench(t *testing.T, o *oracle, set ...string) (*laneBench, wire.ForwardInput) {
+	t.Helper()
+	b := laneOf(t, o, nil)
+	b.deps.Trainer.resident = b.policy.Digest
+	recipe, err := recipes.Resolve("quickstart", "", append(laneRecipe, set...), nil, nil)
+	require.NoError(t, err)
+	b.scope.Run = "f"
+	b.scope.Config, err = PrepareRun{b.deps}.commitRecipe(t.Context(), "f", schema.AtInit("f", wire.StagePrepare), recipe)
+	require.NoError(t, err)
+	var selection []schema.SelectionRow
+	for g := range 2 {
+		for k := range 2 {
+			row := schema.SelectionRow{GroupID: schema.GroupID(1, g), TrajectoryID: schema.TrajectoryID(1, g, k), Reason: "roc_positive_surplus"}
+			if k == 1 {
+				row.Kept, row.Count, row.Weight, row.Reason = true, 1, 1, ""
+			}
+			selection = append(selection, row)
+		}
+	}
+	in := wire.ForwardInput{Scope: b.scope, Policy: b.policy, Selection: commitRows(b, schema.At("f", 1, wire.StageResample), selection)}
+	for turn := range 2 {
+		var rows []schema.TurnRow
+		for k := range 2 {
+			rows = append(rows, schema.TurnRow{
+				GroupID: schema.GroupID(1, 0), TrajectoryID: schema.TrajectoryID(1, 0, k), Turn: int32(turn), ContextTokens: 2,
+				TokenIDs: []int32{1, 2, 3}, LossMask: []int32{0, 0, 1}, LogProbs: []float32{0, 0, -1}, Entropies: []float32{0, 0, 1},
+				Finish: "stop", PolicyVersion: "p",
+			})
+		}
+		in.Turns = append(in.Turns, commitRows(b, schema.At("f", 1, wire.StageRollout).WithTurn(turn).WithShard(0), rows))
+	}
+	return b, in
+}
+
+// warmStart commits a checkpoint as the run's first policy.
+func (b *laneBench) warmStart(digest string) schema.Ref {
+	b.t.Helper()
+	place := schema.AtInit("f", wire.StageWarmStart)
+	m := schema.NewManifest(place, b.deps.Code, strings.Repeat("d", 64))
+	prefix := place.CheckpointPrefix("0")
+	sum, err := b.deps.Record.Blob(b.t.Context(), prefix+"config.json", []byte("{}"))
+	require.NoError(b.t, err)
+	m.Checkpoint = &schema.Checkpoint{Prefix: prefix, Digest: digest, Files: []schema.CheckpointFile{{Name: "config.json", Digest: sum, Bytes: 2}}}
+	_, ref, _, err := b.deps.Record.Commit(b.t.Context(), m)
+	require.NoError(b.t, err)
+	return ref
+}
+
+func TestTokenOutputsOfEachModel(t *testing.T) {
+	o := &oracle{}
+	b, in := forwardBench(t, o, "loss.old_log_probs=recompute", "token_outputs.entropies=true", "loss.kl={coefficient: 0.1}")
+	reference, critic := strings.Repeat("a", 64), strings.Repeat("b", 64)
+	warm := b.warmStart(reference)
+	b.deps.Trainer.others[policy.RoleReference], b.deps.Trainer.others[policy.RoleCritic] = reference, critic // nothing is to be loaded
+	in.Critic = &wire.PolicyRef{Manifest: b.prompts, Digest: critic}
+
+	out, err := do(b, ComputeTokenOutputs{b.deps}.Execute, in)
+	require.NoError(t, err)
+	require.Equal(t, 1, out.Rows)
+	require.Equal(t, int64(2), out.Tokens)
+	require.Equal(t, []schema.TokenOutputsRow{{
+		GroupID: schema.GroupID(1, 0), TrajectoryID: schema.TrajectoryID(1, 0, 1),
+		OldLogProbs: []float32{0, 0, -2, 0, 0, -5}, Entropies: []float32{0, 0, 2, 0, 0, 5}, ReferenceLogProbs: []float32{0, 0, -4, 0, 0, -10},
+		Values: []float32{0, 0, 1, 0, 0, 2.5}, PolicyVersion: b.policy.Digest, ReferenceVersion: reference, CriticVersion: critic,
+	}}, rowsAt[schema.TokenOutputsRow](b, out.Manifest))
+	require.Empty(t, o.loaded)
+	require.Len(t, o.asked, 3, "one pass of each model")
+	require.Equal(t, policy.OutLogProb|policy.OutEntropy, o.asked[0].Outputs)
+	require.Equal(t, [][]int32{{1, 2, 3, 1, 2, 3}}, o.asked[0].Sequences)
+	committed, err := b.deps.Record.Read(t.Context(), out.Manifest)
+	require.NoError(t, err)
+	require.Equal(t, append(append([]schema.Ref{in.Config}, in.Turns...), in.Selection, in.Policy.Manifest, warm, in.Critic.Manifest), committed.Inputs)
+
+	again, err := do(b, ComputeTokenOutputs{b.deps}.Execute, in)
+	require.NoError(t, err)
+	require.True(t, again.Adopted)
+	require.Equal(t, 1, again.Rows)
+	require.Len(t, o.asked, 3)
+}
+
+// A model that is not resident is loaded under its role, once, and the policy stays.
+func TestTheReferenceIsLoadedOnce(t *testing.T) {
+	o := &oracle{}
+	b, in := forwardBench(t, o, "loss.kl={coefficient: 0.1}")
+	b.warmStart(strings.Repeat("a", 64))
+	for shard := range 2 {
+		in.Shard = shard
+		_, err := do(b, ComputeTokenOutputs{b.deps}.Execute, in)
+		require.NoError(t, err)
+	}
+	require.Equal(t, []policy.Role{policy.RoleReference}, o.loaded)
+	require.Equal(t, b.policy.Digest, b.deps.Trainer.resident)
+}
+
+func TestTokenOutputsOfNothing(t *testing.T) {
+	o := &oracle{}
+	b, in := forwardBench(t, o, "loss.old_log_probs=recompute")
+	var none []schema.SelectionRow
+	in.Selection = commitRows(b, schema.At("f", 1, wire.StageResample).WithGen(1), none)
+	out, err := do(b, ComputeTokenOutputs{b.deps}.Execute, in)
+	require.NoError(t, err)
+	require.Zero(t, out.Rows)
+	require.Empty(t, rowsAt[schema.TokenOutputsRow](b, out.Manifest))
+	require.Empty(t, o.asked, "no model is asked")
+}
+
+func TestTokenOutputsThatCannotBe(t *testing.T) {
+	kind := func(err error) string {
+		var app *temporal.ApplicationError
+		require.ErrorAs(t, err, &app)
+		require.True(t, app.NonRetryable())
+		return app.Type()
+	}
+	b, in := forwardBench(t, &oracle{spoil: float32(math.Inf(-1))}, "loss.old_log_probs=recompute")
+	_, err := do(b, ComputeTokenOutputs{b.deps}.Execute, in)
+	require.Equal(t, wire.FailNonFinite, kind(err))
+	require.ErrorContains(t, err, "output of the policy for token 5 of trajectory 00001/0000/001")
+
+	b, in = forwardBench(t, &oracle{}, "loss.kl={coefficient: 0.1}")
+	_, err = do(b, ComputeTokenOutputs{b.deps}.Execute, in)
+	require.Equal(t, wire.FailCorrupt, kind(err))
+	require.ErrorContains(t, err, "the reference of step 1 is the policy after step 0, and run f commits no such checkpoint")
+
+	b, in = forwardBench(t, &oracle{fail: policy.ErrOutOfMemory}, "loss.old_log_probs=recompute")
+	_, err = do(b, ComputeTokenOutputs{b.deps}.Execute, in)
+	var app *temporal.ApplicationError
+	require.True(t, errors.As(err, &app) && !app.NonRetryable(), "what may pass is tried again: %v", err)
+	require.ErrorContains(t, err, policy.ErrOutOfMemory.Error())
+}
+
+// A reference that somebody's change of refresh_every asks for may have been pruned.
+func TestAPrunedReferenceIsRefused(t *testing.T) {
+	k := newKeeper()
+	for step := 1; step <= 4; step++ {
+		k.step(t, step, true, recipes.Checkpoint{KeepLast: 1})
+	}
+	refreshed := &recipes.Recipe{Loss: recipes.Loss{Reference: &method.Reference{RefreshEvery: 3}}}
+	_, err := k.deps.reference(t.Context(), wire.Scope{Run: "run", Step: 5}, refreshed)
+	require.ErrorContains(t, err, "the reference of step 5 is the policy after step 3, whose checkpoint is pruned")
+
+	held := newKeeper()
+	held.reference = refreshed.Loss.Reference
+	for step := 1; step <= 4; step++ {
+		held.step(t, step, true, recipes.Checkpoint{KeepLast: 1})
+	}
+	ref, err := held.deps.reference(t.Context(), wire.Scope{Run: "run", Step: 5}, refreshed)
+	require.NoError(t, err)
+	require.Equal(t, 3, ref.Step)
+}
+
+func TestJoinOutputsRefuses(t *testing.T) {
+	recipe := func(set ...string) *recipes.Recipe {
+		r, err := recipes.Resolve("quickstart", "", set, nil, nil)
+		require.NoError(t, err)
+		return &r.Recipe
+	}
+	batch := func() []schema.BatchRow {
+		return []schema.BatchRow{{TrajectoryID: "a", OldLogProbs: []float32{0, -1}}}
+	}
+	rows := []schema.TokenOutputsRow{{TrajectoryID: "a"}}
+	require.ErrorContains(t, joinOutputs(batch(), nil, recipe("loss.old_log_probs=recompute")), "trajectory a is kept and has no token outputs")
+	require.ErrorContains(t, joinOutputs(batch(), rows, recipe("loss.old_log_probs=recompute")), "no log-probabilities of the policy")
+	require.ErrorContains(t, joinOutputs(batch(), rows, recipe("loss.kl={coefficient: 1}")), "no log-probabilities of the reference")
+
+	rows[0].OldLogProbs, rows[0].ReferenceLogProbs = []float32{0, -2}, []float32{0, -3}
+	got := batch()
+	require.NoError(t, joinOutputs(got, rows, recipe("token_outputs.reference=true")))
+	require.Equal(t, batch(), got, "what is computed for the record alone stays out of the batch")
+	require.NoError(t, joinOutputs(got, rows, recipe("loss.old_log_probs=recompute", "loss.tis={cap: 2}", "loss.kl={coefficient: 1}")))
+	require.Equal(t, schema.BatchRow{
+		TrajectoryID: "a", OldLogProbs: []float32{0, -2}, RolloutLogProbs: []float32{0, -1}, ReferenceLogProbs: []float32{0, -3},
+	}, got[0])
+}

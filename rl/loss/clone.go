@@ -1,0 +1,27 @@
+package loss
+
+// Behaviour cloning: ℓ = −logp of the tokens under the mask, the supervised loss of demonstrations.
+// A row's old log-probabilities and advantages are not read, and a row of count N enters N times.
+
+// BehaviourCloning is −logp.
+type BehaviourCloning struct{}
+
+// Name is "behaviour_cloning".
+func (BehaviourCloning) Name() string { return "behaviour_cloning" }
+
+// Validate accepts it.
+func (BehaviourCloning) Validate() error { return nil }
+
+// Inputs are none beyond the log-probabilities.
+func (BehaviourCloning) Inputs() Inputs { return 0 }
+
+// Bounds are none.
+func (BehaviourCloning) Bounds() Bounds { return Bounds{} }
+
+// Evaluate writes the block's losses and coefficients. Objectives without a term that is not linear
+// take the shorter way of linear.go.
+func (BehaviourCloning) Evaluate(b *Block) {
+	for t, l := range b.LogProbs {
+		b.Loss[t], b.Coef[t] = -l, -1
+	}
+}

@@ -1,0 +1,139 @@
+package loss
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// The covariances behind Clip-Cov and KL-Cov (Cui et al. 2025, eq. 10; SPEAR eq. 16),
+//
+//	c_t = (A_t − Ā)(logp_t − mean logp)
+//
+// with plain means over the tokens of a scope. They need the current log-probabilities of the whole
+// scope before any of its rows can be evaluated, so their selection is a step of its own: Prepare. A
+// row counts once, whatever its Count: its advantage carries the weight of its copies.
+
+// CovarianceScope says over which tokens the means are taken.
+type CovarianceScope string
+
+// The scopes.
+const (
+	ScopeMinibatch CovarianceScope = "minibatch"
+	// ScopeMicrobatch is what released code does: each micro-batch is prepared by itself, for its
+	// marks alone, so that the result depends on the cut.
+	ScopeMicrobatch CovarianceScope = "microbatch"
+	// ScopeGroup takes the tokens at the same index of the rows of one group (SPEAR eq. 16).
+	ScopeGroup CovarianceScope = "group"
+)
+
+// CovarianceRule says which tokens are selected.
+type CovarianceRule struct {
+	Scope        CovarianceScope // "" is ScopeMinibatch
+	Ratio        float64         // λ: the budget is max(1, ⌊λ·tokens⌋)
+	Lower, Upper float64         // strict bounds on c; of Clip-Cov alone
+	// PerRow gives each row a budget ⌊λ·T_i⌋ of its own, as SPEAR's paper has it, instead of one for
+	// the scope.
+	PerRow bool
+}
+
+func (c CovarianceRule) validate() error {
+	switch {
+	case c.Scope != "" && c.Scope != ScopeMinibatch && c.Scope != ScopeMicrobatch && c.Scope != ScopeGroup:
+		return fmt.Errorf("cov_scope must be %s, %s or %s, got %q", ScopeMinibatch, ScopeMicrobatch, ScopeGroup, c.Scope)
+	case !(c.Ratio > 0 && c.Ratio <= 1):
+		return fmt.Errorf("cov_ratio must be of (0, 1], got %g", c.Ratio)
+	case math.IsNaN(c.Lower) || math.IsNaN(c.Upper):
+		return fmt.Errorf("cov bounds must be numbers, got %g and %g", c.Lower, c.Upper)
+	}
+	return nil
+}
+
+// Budget is how many of the given number of tokens the rule may select.
+func (c CovarianceRule) Budget(tokens int) int { return max(1, int(c.Ratio*float64(tokens))) }
+
+// Covariances gives c of every token, 0 off the mask.
+func Covariances[T Float](rows []Row[T], scope CovarianceScope) [][]float64 {
+	out := make([][]float64, len(rows))
+	for i, r := range rows {
+		out[i] = make([]float64, len(r.Mask))
+	}
+	if scope == ScopeGroup {
+		groupCovariances(rows, out)
+		return out
+	}
+	meanA, meanL := scopeMeans(rows)
+	for i, r := range rows {
+		for t, m := range r.Mask {
+			if m != 0 {
+				out[i][t] = (float64(r.Advantages[t]) - meanA) * (float64(r.LogProbs[t]) - meanL)
+			}
+		}
+	}
+	return out
+}
+
+// scopeMeans are the means of advantage and log-probability over all tokens. Rows' sums are added in
+// sorted order: the order of rows changes no bit.
+func scopeMeans[T Float](rows []Row[T]) (advantage, logp float64) {
+	var as, ls []float64
+	tokens := 0
+	for _, r := range rows {
+		a, l := 0.0, 0.0
+		for t, m := range r.Mask {
+			if m != 0 {
+				a, l, tokens = a+float64(r.Advantages[t]), l+float64(r.LogProbs[t]), tokens+1
+			}
+		}
+		as, ls = append(as, a), append(ls, l)
+	}
+	if tokens == 0 {
+		return 0, 0
+	}
+	return sortedSum(as) / float64(tokens), sortedSum(ls) / float64(tokens)
+}
+
+func sortedSum(x []float64) float64 {
+	slices.Sort(x)
+	s := 0.0
+	for _, v := range x {
+		s += v
+	}
+	return s
+}
+
+// groupCovariances centres each index over the rows of its group that have a token there.
+func groupCovariances[T Float](rows []Row[T], out [][]float64) {
+	groups := map[string][]int{}
+	for i, r := range rows {
+		groups[r.Group] = append(groups[r.Group], i)
+	}
+	for _, members := range groups {
+		length := 0
+		for _, i := range members {
+			length = max(length, len(rows[i].Mask))
+		}
+		for t := range length {
+			column(rows, members, t, out)
+		}
+	}
+}
+
+func column[T Float](rows []Row[T], members []int, t int, out [][]float64) {
+	var as, ls []float64
+	for _, i := range members {
+		if r := rows[i]; t < len(r.Mask) && r.Mask[t] != 0 {
+			as, ls = append(as, float64(r.Advantages[t])), append(ls, float64(r.LogProbs[t]))
+		}
+	}
+	if len(as) == 0 {
+		return
+	}
+	n := float64(len(as))
+	meanA, meanL := sortedSum(as)/n, sortedSum(ls)/n
+	for _, i := range members {
+		if r := rows[i]; t < len(r.Mask) && r.Mask[t] != 0 {
+			out[i][t] = (float64(r.Advantages[t]) - meanA) * (float64(r.LogProbs[t]) - meanL)
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package loss
+
+import "math"
+
+// GSPO (Zheng et al. 2025, eqs. 5–7 and 13–14): the ratio and its clip belong to the sequence,
+//
+//	s_i = exp(min((1/T_i) Σ_t l_t, 10)),  ℓ_t = max(−A·s_i, −A·clip(s_i, 1−ε_low, 1+ε_high))
+//
+// and its gradient reaches the tokens through s_{i,t} = sg(s_i)·exp(logp_t − sg(logp_t)), which is
+// what differentiating s_i gives under the sequence mean. Without a clip the coefficient is −A_t·s_i.
+// GSPO takes the row's mean advantage, GSPO-token each token's own. The clip counts in statistics by
+// rows. SAMPO is GSPO with GiGPO's advantage and dynamic sampling: a composition, no loss of its own.
+//
+// Its own aggregation is seq-mean-token-mean, whatever table prints token-mean; an explicit
+// aggregation is honoured.
+
+// sequenceClamp bounds the mean log-ratio from above.
+const sequenceClamp = 10
+
+// GSPO clips the sequence's ratio; every token has the row's mean advantage.
+type GSPO struct{ Low, High float64 }
+
+// Name is "gspo".
+func (p GSPO) Name() string { return "gspo" }
+
+// Validate reports the first bad field.
+func (p GSPO) Validate() error { return checkClip(p.Low, p.High) }
+
+// Inputs are the sequence's means.
+func (p GSPO) Inputs() Inputs { return Sequence }
+
+// Bounds are the clip's, on s.
+func (p GSPO) Bounds() Bounds { return Bounds{Low: 1 - p.Low, High: 1 + p.High} }
+
+// Evaluate writes the block's losses and coefficients.
+func (p GSPO) Evaluate(b *Block) {
+	w := clipped(p.Low, p.High, 0)
+	a := b.MeanAdvantage
+	v, g := w.at(SequenceRatio(b.MeanLogRatio), a < 0)
+	for t := range b.Loss {
+		b.Loss[t], b.Coef[t] = -a*v, -a*g
+	}
+	b.dropSequence()
+}
+
+// GSPOToken clips the sequence's ratio for each token's own advantage.
+type GSPOToken struct{ Low, High float64 }
+
+// Name is "gspo_token".
+func (p GSPOToken) Name() string { return "gspo_token" }
+
+// Validate reports the first bad field.
+func (p GSPOToken) Validate() error { return checkClip(p.Low, p.High) }
+
+// Inputs are the sequence's means.
+func (p GSPOToken) Inputs() Inputs { return Sequence }
+
+// Bounds are the clip's, on s.
+func (p GSPOToken) Bounds() Bounds { return GSPO(p).Bounds() }
+
+// Evaluate writes the block's losses and coefficients.
+func (p GSPOToken) Evaluate(b *Block) {
+	w := clipped(p.Low, p.High, 0)
+	s := SequenceRatio(b.MeanLogRatio)
+	gainLoss, gainCoef := w.at(s, false)
+	costLoss, costCoef := w.at(s, true)
+	for t, a := range b.Advantages {
+		if a < 0 {
+			b.Loss[t], b.Coef[t] = -a*costLoss, -a*costCoef
+		} else {
+			b.Loss[t], b.Coef[t] = -a*gainLoss, -a*gainCoef
+		}
+	}
+	b.dropSequence()
+}
+
+// SequenceRatio is s of a row's mean log-ratio.
+func SequenceRatio(mean float64) float64 { return math.Exp(math.Min(mean, sequenceClamp)) }
+
+// dropSequence sets the coefficients to 0 where the clamp cut the mean log-ratio.
+func (b *Block) dropSequence() {
+	if b.MeanLogRatio > sequenceClamp {
+		clear(b.Coef)
+	}
+}

@@ -1,0 +1,114 @@
+// Package losstest makes random batches and a list of every loss with usual settings, for the tests
+// and benchmarks of package loss and of what uses it.
+package losstest
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"github.com/ropewalk/ropewalk/rl/loss"
+)
+
+// Case is one loss as Names spells it.
+type Case struct {
+	Name      string
+	Objective loss.Objective
+	Value     *loss.ValueClip // the critic's loss, which reads Batch.Values
+}
+
+// Cases lists every loss, token-mean, with the settings of the papers. Covariance bounds are those
+// of SPEAR's mathematics runs, scaled to the spread of Batch's advantages.
+func Cases() []Case {
+	mean := loss.Aggregation{Mode: loss.TokenMean}
+	policy := func(s loss.Surrogate) Case {
+		return Case{Name: s.Name(), Objective: loss.Objective{Policy: s, Aggregation: mean}}
+	}
+	rule := loss.CovarianceRule{Ratio: 0.02, Lower: 0.2, Upper: 40}
+	out := []Case{
+		policy(loss.PPOClip{Low: 0.2, High: 0.28, Dual: 3}),
+		policy(loss.CISPO{Low: 1, High: 0.2}),
+		policy(loss.SAPO{TauPositive: 1, TauNegative: 1.05}),
+		policy(loss.GSPO{Low: 0.003, High: 0.004}),
+		policy(loss.GSPOToken{Low: 0.003, High: 0.004}),
+		policy(loss.GPPO{Low: 0.2, High: 0.28}),
+		policy(loss.CEGPPO{Low: 0.2, High: 0.28, Beta1: 0.75, Beta2: 1}),
+		policy(loss.AEPOClip{Low: 0.2, High: 0.2}),
+		policy(loss.ClipCov{Low: 0.2, High: 0.28, Rule: rule}),
+		policy(loss.KLCov{Coefficient: 1, Rule: rule}),
+		policy(loss.SelfImitation{Policy: loss.PPOClip{Low: 0.2, High: 0.28}, Gamma: 0.5}),
+		policy(loss.BehaviourCloning{}),
+		{Name: loss.ValueClip{}.Name(), Value: &loss.ValueClip{Clip: 0.5}, Objective: loss.Objective{Aggregation: mean}},
+	}
+	for _, e := range []loss.Estimator{loss.K1, loss.AbsKL, loss.K2, loss.K3} {
+		k := loss.KL{Estimator: e, Coefficient: 0.01}
+		out = append(out, Case{Name: k.Name(), Objective: loss.Objective{KL: &k, Aggregation: mean}})
+	}
+	h := loss.Entropy{Coefficient: 0.001}
+	return append(out, Case{Name: h.Name(), Objective: loss.Objective{Entropy: &h, Aggregation: mean}})
+}
+
+// Batch is rows with every optional field, and the critic's.
+type Batch[T loss.Float] struct {
+	Rows   []loss.Row[T]
+	Values []loss.ValueRow[T]
+}
+
+// Spread says how far a batch's policies lie apart.
+type Spread struct {
+	Drift  float64 // standard deviation of the log-ratio
+	Tokens bool    // an advantage per token instead of per row
+}
+
+// New draws rows of the given length as multi-turn trajectories have them: runs of the policy's
+// tokens between tool outputs, then padding.
+func New[T loss.Float](rng *rand.Rand, rows, length int, s Spread) Batch[T] {
+	var b Batch[T]
+	for i := range rows {
+		r := loss.Row[T]{Mask: mask(rng, length), Count: 1, Group: string(rune('a' + i/8)), Sample: int32(i % 8)}
+		advantage := rng.NormFloat64()
+		if i == 0 {
+			advantage = -math.Abs(advantage)
+		}
+		for range length {
+			if s.Tokens {
+				advantage = rng.NormFloat64()
+			}
+			old := -rng.ExpFloat64()
+			r.Old = append(r.Old, T(old))
+			r.LogProbs = append(r.LogProbs, T(old+s.Drift*rng.NormFloat64()))
+			r.Rollout = append(r.Rollout, T(old+s.Drift*rng.NormFloat64()))
+			r.Ref = append(r.Ref, T(old+s.Drift*rng.NormFloat64()))
+			r.Entropies = append(r.Entropies, T(rng.ExpFloat64()))
+			r.Advantages = append(r.Advantages, T(advantage))
+		}
+		b.Rows = append(b.Rows, r)
+		b.Values = append(b.Values, critic[T](rng, r.Mask))
+	}
+	return b
+}
+
+func critic[T loss.Float](rng *rand.Rand, mask []int32) loss.ValueRow[T] {
+	v := loss.ValueRow[T]{Mask: mask, Count: 1}
+	for range mask {
+		old := rng.NormFloat64()
+		v.Old = append(v.Old, T(old))
+		v.Values = append(v.Values, T(old+rng.NormFloat64()/2))
+		v.Returns = append(v.Returns, T(old+rng.NormFloat64()))
+	}
+	return v
+}
+
+// mask alternates runs of about a sixth and a sixteenth of the length, up to an end drawn from the
+// second half.
+func mask(rng *rand.Rand, length int) []int32 {
+	m := make([]int32, length)
+	end := length/2 + rng.IntN(length-length/2) + 1
+	run := func(mean int) int { return 1 + rng.IntN(2*max(mean, 1)) }
+	for t := 0; t < end; {
+		for n := run(length / 6); n > 0 && t < end; n-- {
+			m[t], t = 1, t+1
+		}
+		t += run(length / 16)
+	}
+	return m
+}

@@ -1,0 +1,45 @@
+package loss
+
+// outside counts the ratios out of bounds by the sign of the advantage and side, and those on which
+// the dual clip acts. A = 0 is left out.
+type outside struct{ positiveAbove, positiveBelow, negativeAbove, negativeBelow, dual float64 }
+
+func (o *outside) add(p outside, n float64) {
+	o.positiveAbove += n * p.positiveAbove
+	o.positiveBelow += n * p.positiveBelow
+	o.negativeAbove += n * p.negativeAbove
+	o.negativeBelow += n * p.negativeBelow
+	o.dual += n * p.dual
+}
+
+// outsideLoop counts.
+func outsideLoop(ratio, advantages []float64, b Bounds) (o outside) {
+	if wide != nil {
+		return wide.outside(ratio, advantages, b)
+	}
+	for t, r := range ratio {
+		if r >= b.Low && r <= b.High {
+			continue // by far the most
+		}
+		o.add(b.of(r, advantages[t]), 1)
+	}
+	return o
+}
+
+// of counts one ratio.
+func (b Bounds) of(r, advantage float64) (o outside) {
+	switch {
+	case advantage > 0 && r > b.High:
+		o.positiveAbove = 1
+	case advantage > 0 && r < b.Low:
+		o.positiveBelow = 1
+	case advantage < 0 && r > b.High:
+		o.negativeAbove = 1
+	case advantage < 0 && r < b.Low:
+		o.negativeBelow = 1
+	}
+	if b.Dual > 0 && advantage < 0 && r > b.Dual {
+		o.dual = 1
+	}
+	return o
+}

@@ -1,0 +1,249 @@
+package loss_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/ropewalk/ropewalk/rl/loss"
+	"github.com/ropewalk/ropewalk/rl/loss/losstest"
+)
+
+// parityBatches is how many random batches each method is compared on.
+const parityBatches = 200
+
+// parityTolerance is the greatest difference allowed, relative to 1 + the value's size.
+const parityTolerance = 1e-9
+
+// TestParity compares every loss's value and gradients with PyTorch's autograd over formulas that
+// testdata/parity.py holds, in float64. It is skipped where Python has no torch, or fails if
+// ROPEWALK_REQUIRE_TORCH=1 demands it.
+func TestParity(t *testing.T) {
+	peer := startTorch(t)
+	for _, m := range parityMethods() {
+		t.Run(m.name, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(11, 13))
+			worstValue, worstGradient := 0.0, 0.0
+			for range parityBatches {
+				value, gradient := m.compare(t, rng, peer)
+				worstValue, worstGradient = max(worstValue, value), max(worstGradient, gradient)
+			}
+			t.Logf("parity: %-22s %d batches, max error of the value %.1e, of the gradients %.1e", m.name, parityBatches, worstValue, worstGradient)
+			if !(worstValue <= parityTolerance && worstGradient <= parityTolerance) {
+				t.Errorf("beyond the tolerance of %g", parityTolerance)
+			}
+		})
+	}
+}
+
+// torch is one Python process that answers jobs line by line.
+type torch struct {
+	in  io.Writer
+	out *bufio.Reader
+}
+
+func startTorch(t *testing.T) *torch {
+	t.Helper()
+	python := os.Getenv("ROPEWALK_PYTHON")
+	if python == "" {
+		python = "python3"
+	}
+	if out, err := exec.Command(python, "-c", "import torch").CombinedOutput(); err != nil {
+		if os.Getenv("ROPEWALK_REQUIRE_TORCH") == "1" {
+			t.Fatalf("%s cannot import torch: %v\n%s", python, err, out)
+		}
+		t.Skipf("%s cannot import torch (set ROPEWALK_PYTHON to one that can)", python)
+	}
+	cmd := exec.Command(python, "testdata/parity.py")
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		in.Close()
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("end PyTorch: %v", err)
+		}
+	})
+	return &torch{in, bufio.NewReader(out)}
+}
+
+// torchAnswer is the loss and its gradients.
+type torchAnswer struct {
+	Loss          float64
+	Logp, Entropy [][]float64
+}
+
+func (p *torch) ask(t *testing.T, batch, params map[string]any) (out torchAnswer) {
+	t.Helper()
+	job, err := json.Marshal(map[string]any{"batch": batch, "params": params})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.in.Write(append(job, '\n')); err != nil {
+		t.Fatal(err)
+	}
+	line, err := p.out.ReadBytes('\n')
+	if err != nil {
+		t.Fatalf("read PyTorch's answer: %v", err)
+	}
+	if err := json.Unmarshal(line, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// parityMethod is one objective, with the parameters by which the Python formulas know it.
+type parityMethod struct {
+	name      string
+	objective loss.Objective
+	value     *loss.ValueClip
+	params    map[string]any
+}
+
+func parityMethods() []parityMethod {
+	rule := loss.CovarianceRule{Ratio: 0.2, Lower: -0.1, Upper: 40}
+	ppo := map[string]any{"policy": "ppo_clip", "low": 0.2, "high": 0.28, "dual": 3.0}
+	with := func(base map[string]any, more map[string]any) map[string]any {
+		out := map[string]any{}
+		for _, m := range []map[string]any{base, more} {
+			for k, v := range m {
+				out[k] = v
+			}
+		}
+		return out
+	}
+	clip := loss.PPOClip{Low: 0.2, High: 0.28, Dual: 3}
+	policy := func(s loss.Surrogate, params map[string]any) parityMethod {
+		params["policy"] = s.Name()
+		return parityMethod{name: s.Name(), objective: loss.Objective{Policy: s}, params: params}
+	}
+	out := []parityMethod{
+		policy(clip, ppo),
+		policy(loss.CISPO{Low: 1, High: 0.2}, map[string]any{"low": 1.0, "high": 0.2}),
+		policy(loss.SAPO{TauPositive: 1, TauNegative: 1.05}, map[string]any{"tau_positive": 1.0, "tau_negative": 1.05}),
+		policy(loss.GSPO{Low: 0.1, High: 0.15}, map[string]any{"low": 0.1, "high": 0.15}),
+		policy(loss.GSPOToken{Low: 0.1, High: 0.15}, map[string]any{"low": 0.1, "high": 0.15}),
+		policy(loss.GPPO{Low: 0.2, High: 0.28}, map[string]any{"low": 0.2, "high": 0.28}),
+		policy(loss.CEGPPO{Low: 0.2, High: 0.28, Beta1: 0.75, Beta2: 1.1}, map[string]any{"low": 0.2, "high": 0.28, "beta1": 0.75, "beta2": 1.1}),
+		policy(loss.AEPOClip{Low: 0.2, High: 0.2}, map[string]any{"low": 0.2, "high": 0.2}),
+		policy(loss.ClipCov{Low: 0.2, High: 0.28, Rule: rule}, map[string]any{"low": 0.2, "high": 0.28}),
+		policy(loss.KLCov{Coefficient: 0.7, Rule: rule}, map[string]any{"coefficient": 0.7}),
+		policy(loss.SelfImitation{Policy: loss.PPOClip{Low: 0.2, High: 0.28}, Gamma: 0.3}, map[string]any{"low": 0.2, "high": 0.28, "gamma": 0.3}),
+		policy(loss.BehaviourCloning{}, map[string]any{}),
+		{name: "value_clip", value: &loss.ValueClip{Clip: 0.4}, params: map[string]any{"policy": "value_clip", "clip": 0.4}},
+	}
+	named := func(name string, o loss.Objective, params map[string]any) {
+		out = append(out, parityMethod{name: name, objective: o, params: params})
+	}
+	for _, e := range []loss.Estimator{loss.K1, loss.AbsKL, loss.K2, loss.K3, "k1+", "abs+", "k2+", loss.K3Plus} {
+		k := loss.KL{Estimator: e, Coefficient: 0.3}
+		named(k.Name(), loss.Objective{KL: &k}, map[string]any{"estimator": string(e), "c_kl": 0.3})
+	}
+	named("entropy", loss.Objective{Entropy: &loss.Entropy{Coefficient: 0.2}}, map[string]any{"c_h": 0.2})
+	named("cispo masked", loss.Objective{Policy: loss.CISPO{Low: 0.3, High: 0.2, Mask: true}}, map[string]any{"policy": "cispo", "low": 0.3, "high": 0.2, "mask": true})
+	named("aepo_clip dual", loss.Objective{Policy: loss.AEPOClip{Low: 0.2, High: 0.2, Dual: 3}}, map[string]any{"policy": "aepo_clip", "low": 0.2, "high": 0.2, "dual": 3.0})
+	named("tis", loss.Objective{Policy: clip, TIS: &loss.TIS{Cap: 2}}, with(ppo, map[string]any{"cap": 2.0}))
+	named("sequence mask", loss.Objective{Policy: clip, SequenceMask: &loss.SequenceMask{Delta: 0.1}}, with(ppo, map[string]any{"delta": 0.1}))
+	named("sequence mask shrinking", loss.Objective{Policy: clip, SequenceMask: &loss.SequenceMask{Delta: 0.1, Shrink: true}}, with(ppo, map[string]any{"delta": 0.1, "shrink": true}))
+	named("everything", loss.Objective{
+		Policy: loss.SAPO{TauPositive: 2, TauNegative: 2.1}, TIS: &loss.TIS{Cap: 2}, SequenceMask: &loss.SequenceMask{Delta: 0.1},
+		KL: &loss.KL{Estimator: loss.K3, Coefficient: 0.05}, Entropy: &loss.Entropy{Coefficient: 0.01},
+	}, map[string]any{"policy": "sapo", "tau_positive": 2.0, "tau_negative": 2.1, "cap": 2.0, "delta": 0.1, "estimator": "k3", "c_kl": 0.05, "c_h": 0.01})
+	return out
+}
+
+// compare evaluates one random batch on both sides.
+func (m parityMethod) compare(t *testing.T, rng *rand.Rand, peer *torch) (value, gradient float64) {
+	t.Helper()
+	mode := loss.Modes()[rng.IntN(len(loss.Modes()))]
+	spread := losstest.Spread{Drift: []float64{0.1, 0.5, 2}[rng.IntN(3)], Tokens: rng.IntN(2) == 0}
+	b := losstest.New[float64](rng, 1+rng.IntN(5), 1+rng.IntN(9), spread)
+	for i := range b.Rows {
+		b.Rows[i].Count = int32(1 + rng.IntN(3))
+		b.Values[i].Count = b.Rows[i].Count
+		if rng.IntN(8) == 0 {
+			clear(b.Rows[i].Mask) // shared with the critic's row
+		}
+	}
+	c := losstest.Case{Name: m.name, Objective: m.objective, Value: m.value}
+	c.Objective.Aggregation = loss.Aggregation{Mode: mode, Horizon: 9}
+	rows, plan, err := losstest.Planned(c, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var e loss.Evaluator[float64]
+	got, err := losstest.Evaluate(c, &e, rows, b.Values, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	params := map[string]any{"mode": mode, "horizon": 9}
+	for k, v := range m.params {
+		params[k] = v
+	}
+	want := peer.ask(t, torchBatch(m, rows, b), params)
+	value = distance(got.Loss, want.Loss)
+	for i := range rows {
+		for k := range rows[i].Mask {
+			gradient = max(gradient, distance(at(got.Cotangents, i, k), want.Logp[i][k]), distance(at(got.EntropyCotangents, i, k), want.Entropy[i][k]))
+		}
+	}
+	return value, gradient
+}
+
+func torchBatch(m parityMethod, rows []loss.Row[float64], b losstest.Batch[float64]) map[string]any {
+	out := map[string]any{}
+	add := func(name string, of func(i int) any) {
+		list := make([]any, len(rows))
+		for i := range rows {
+			list[i] = of(i)
+		}
+		out[name] = list
+	}
+	add("mask", func(i int) any { return rows[i].Mask })
+	add("count", func(i int) any { return rows[i].Count })
+	add("logp", func(i int) any { return rows[i].LogProbs })
+	add("old", func(i int) any { return rows[i].Old })
+	add("adv", func(i int) any { return rows[i].Advantages })
+	add("rollout", func(i int) any { return rows[i].Rollout })
+	add("ref", func(i int) any { return rows[i].Ref })
+	add("entropy", func(i int) any { return b.Rows[i].Entropies })
+	if rows[0].Marks != nil {
+		add("marks", func(i int) any { return rows[i].Marks })
+	}
+	if m.value != nil {
+		add("logp", func(i int) any { return b.Values[i].Values })
+		add("old", func(i int) any { return b.Values[i].Old })
+		add("adv", func(i int) any { return b.Values[i].Returns })
+	}
+	return out
+}
+
+func at(rows [][]float64, i, k int) float64 {
+	if rows == nil {
+		return 0
+	}
+	return rows[i][k]
+}
+
+// distance is relative to 1 + the size; NaN counts as far.
+func distance(got, want float64) float64 {
+	d := math.Abs(got-want) / (1 + math.Abs(want))
+	if math.IsNaN(d) {
+		return math.Inf(1)
+	}
+	return d
+}

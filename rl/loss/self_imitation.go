@@ -1,0 +1,43 @@
+package loss
+
+import "errors"
+
+// The self-imitation term of SPEAR (Qin et al. 2025, eqs. 8–13): rows out of the replay buffer whose
+// recalibrated advantage is positive enter a clipped surrogate against the policy that wrote them,
+// times γ(t):
+//
+//	J = J_GRPO(batch) + γ·J_SIL(replay)
+//
+// One objective is the sum of two evaluations, one over the batch and one over the replayed rows,
+// each with its own denominators; released code takes the optimiser steps of the second after those
+// of the first, which is the default of the pipeline. Which rows are replayed is resampling's affair.
+
+// SelfImitation is a surrogate over replayed rows times Gamma.
+type SelfImitation struct {
+	Policy Surrogate // PPOClip, or ClipCov with the replay's bounds
+	Gamma  float64   // γ(t) of this step, ≥ 0
+}
+
+// Name is "self_imitation".
+func (s SelfImitation) Name() string { return "self_imitation" }
+
+// Validate reports the first bad field.
+func (s SelfImitation) Validate() error {
+	if s.Policy == nil {
+		return errors.New("self_imitation needs a policy loss")
+	}
+	return errors.Join(checkNotNegative("gamma", s.Gamma), s.Policy.Validate())
+}
+
+// Inputs are the inner surrogate's.
+func (s SelfImitation) Inputs() Inputs { return s.Policy.Inputs() }
+
+// Bounds are the inner surrogate's.
+func (s SelfImitation) Bounds() Bounds { return s.Policy.Bounds() }
+
+// Evaluate writes the block's losses and coefficients.
+func (s SelfImitation) Evaluate(b *Block) {
+	s.Policy.Evaluate(b)
+	scaleLoop(b.Loss, s.Gamma)
+	scaleLoop(b.Coef, s.Gamma)
+}

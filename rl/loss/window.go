@@ -1,0 +1,73 @@
+package loss
+
+// piece is a loss of the ratio r for advantages of one sign: −A·v(r) with derivative −A·g(r), where
+// v = g = r inside [lo, hi], and both are constants beyond.
+type piece struct {
+	lo, hi         float64
+	lossLo, coefLo float64 // v and g below lo
+	lossHi, coefHi float64 // v and g above hi
+}
+
+// window is a loss that is piecewise in the ratio. PPO's clip, the gradient-preserving clips and the
+// clipped weight of CISPO differ only in its constants.
+type window struct{ positive, negative piece }
+
+// unbounded is past every ratio: exp(LogRatioClamp) is 4.9e8.
+const unbounded = 1e300
+
+// clipped is PPO's window: a gain above 1+high does not count, nor a loss below 1−low; dual, if not
+// 0, bounds the loss of a negative advantage.
+func clipped(low, high, dual float64) window {
+	w := window{
+		positive: piece{lo: 0, hi: 1 + high, lossHi: 1 + high},
+		negative: piece{lo: 1 - low, hi: unbounded, lossLo: 1 - low},
+	}
+	if dual > 0 {
+		w.negative.hi, w.negative.lossHi = dual, dual
+	}
+	return w
+}
+
+// evaluate writes the loss and the coefficient of every token of the block.
+func (w *window) evaluate(b *Block) {
+	windowLoop(w, b.Ratio, b.Advantages, b.Loss, b.Coef)
+	b.dropClamped()
+}
+
+// at gives v and g of one ratio for an advantage of the given sign.
+func (w *window) at(r float64, negative bool) (v, g float64) {
+	p := &w.positive
+	if negative {
+		p = &w.negative
+	}
+	switch {
+	case r < p.lo:
+		return p.lossLo, p.coefLo
+	case r > p.hi:
+		return p.lossHi, p.coefHi
+	}
+	return r, r
+}
+
+// windowLoop writes −A·v(r) and −A·g(r).
+func windowLoop(w *window, ratio, advantages, loss, coef []float64) {
+	if wide != nil {
+		wide.window(*w, ratio, advantages, loss, coef)
+		return
+	}
+	advantages, loss, coef = advantages[:len(ratio)], loss[:len(ratio)], coef[:len(ratio)]
+	for t, r := range ratio {
+		a := advantages[t]
+		p := &w.positive
+		if a < 0 {
+			p = &w.negative
+		}
+		v, g := r, r
+		if r < p.lo {
+			v, g = p.lossLo, p.coefLo
+		} else if r > p.hi {
+			v, g = p.lossHi, p.coefHi
+		}
+		loss[t], coef[t] = -a*v, -a*g
+	}
+}

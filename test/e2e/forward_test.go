@@ -1,0 +1,91 @@
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// forwarding are the settings of a run that recomputes old log-probabilities, holds on to a reference
+// by a KL loss, and takes two epochs of two mini-batches.
+var forwarding = []string{
+	"--set", "loss.old_log_probs=recompute", "--set", "loss.kl={estimator: k3, coefficient: 0.05}",
+	"--set", "optimizer.minibatches=2", "--set", "optimizer.epochs=2",
+}
+
+func TestForwardRun(t *testing.T) {
+	h, _ := base(t)
+	want := h.train(t, "forward", forwarding...)
+	t.Run("is whole", func(t *testing.T) {
+		h.run(t, "verify", "forward").ok(t)
+		require.Contains(t, h.run(t, "replay", "--check", "forward").ok(t).out, fmt.Sprintf("%d shards made again, 0 differ", 4*steps))
+	})
+	t.Run("has outputs of every kept trajectory", func(t *testing.T) {
+		got := h.ask(t, "forward", "select s.step, count(*) n, count(o.old_logprobs), count(o.reference_logprobs), count(o.entropies), "+
+			"count(distinct o.policy_version) from selection s left join token_outputs o using (run, step, trajectory_id) where s.kept group by all order by all")
+		require.Len(t, got.Rows, steps)
+		for i, row := range got.Rows {
+			require.Positive(t, row[1])
+			require.Equal(t, []any{float64(i + 1), row[1], row[1], row[1], 0.0, 1.0}, row)
+		}
+		updates := h.ask(t, "forward", "select step, count(*), count(reference_kl), max(minibatch) from updates group by all order by all")
+		require.Len(t, updates.Rows, steps)
+		for i, row := range updates.Rows {
+			require.Equal(t, []any{float64(i + 1), 4.0, 4.0, 3.0}, row)
+		}
+	})
+	t.Run("loses nothing when its worker is killed", func(t *testing.T) {
+		run := h.start(t, recipe("forward-killed", forwarding...)...)
+		require.NoError(t, syscall.Kill(h.freezeInForward(t, "forward-killed"), syscall.SIGKILL))
+		h.undisturbed(t, want, run.wait(t).ok(t).report(t))
+	})
+	t.Run("is not replayed without the engine", func(t *testing.T) {
+		r := h.run(t, "replay", "forward", "--step", "2", "--from", "forward")
+		require.Equal(t, 2, r.code)
+		require.Contains(t, r.err, "forward cannot be replayed: it needs the engine")
+		r = h.run(t, "replay", "forward", "--step", "2", "--from", "resample", "--set", "resample.roc=null")
+		require.NotZero(t, r.code)
+		require.Contains(t, r.err, "was not kept when the step's forward pass ran")
+		h.run(t, "verify", "forward").ok(t)
+	})
+}
+
+// freezeInForward stops the worker's process once a shard's token outputs are committed and their
+// step has no head yet.
+func (h *home) freezeInForward(t *testing.T, run string) int {
+	t.Helper()
+	worker := 0
+	half := func() bool {
+		for step := 1; step <= steps; step++ {
+			begun := slices.ContainsFunc(h.record().keys(fmt.Sprintf("%sstep=%d/", schema.ManifestsPrefix(run), step)), func(key string) bool {
+				p, err := schema.ParseManifestKey(key)
+				return err == nil && p.Stage == schema.StageForward
+			})
+			if begun && !h.record().has(schema.HeadKey(run, fmt.Sprint(step))) {
+				return true
+			}
+		}
+		return false
+	}
+	eventually(t, func() bool {
+		if !half() {
+			return false
+		}
+		worker = h.state(t).Parts["worker"]
+		require.Positive(t, worker)
+		require.NoError(t, syscall.Kill(worker, syscall.SIGSTOP))
+		time.Sleep(20 * time.Millisecond) // a put that was on its way is done
+		if half() {
+			return true
+		}
+		require.NoError(t, syscall.Kill(worker, syscall.SIGCONT))
+		return false
+	}, "a step of %s to have token outputs", run)
+	return worker
+}
