@@ -203,7 +203,7 @@ func bufferReplays(t *testing.T, copyRecord func() *mem.Store, consumed int) {
 	})
 	t.Run("refusals", func(t *testing.T) {
 		_, err := replay(t, copyRecord(), workflows.ReplayStageInput{Run: "r", Step: consumed, From: "buffer", Set: []string{"replay=null"}})
-		require.ErrorContains(t, err, "no such section")
+		require.ErrorContains(t, err, "schedules the weight of a replay loss that there is none of")
 		_, err = replay(t, copyRecord(), workflows.ReplayStageInput{Run: "r", Step: consumed, From: "reward", Through: "advantage", Set: []string{"replay.size=2"}})
 		require.ErrorContains(t, err, "no replayed stage reads it")
 	})
