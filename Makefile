@@ -12,7 +12,7 @@ RECIPE ?= recipes/quickstart.yaml
 # Packages whose tests run under the race detector: those with goroutines of their own.
 RACE ?= ./internal/commit/... ./internal/stack/... ./rl/loss/... ./rollout/... ./sandbox/... ./store/... ./workflows/...
 
-.PHONY: build run test parity race lint bench clean help tools lint-tools
+.PHONY: build run test parity test-presets race lint bench clean help tools lint-tools
 
 build: ## build bin/ropewalk
 	@command -v go >/dev/null || { echo "Go is missing: install Go 1.26 or newer" >&2; exit 1; }
@@ -24,13 +24,16 @@ run: build tools ## start the local stack, train RECIPE (recipes/quickstart.yaml
 	@bin/ropewalk run $(RECIPE)
 
 test: tools ## every test; the local servers are used for real
-	ROPEWALK_REQUIRE_SERVERS=1 go test -timeout 20m ./...
+	@ROPEWALK_REQUIRE_SERVERS=1 tools/test.sh
 
 parity: ## every loss's value and gradient beside PyTorch's autograd; ROPEWALK_PYTHON names a Python with torch
 	ROPEWALK_REQUIRE_TORCH=1 go test -count 1 -run TestParity -v ./rl/loss
 
+test-presets: build tools ## train every method's small twin for three steps through the real pipeline (minutes)
+	@go run ./internal/bench/presets -out .ropewalk/bench/presets.json
+
 race: tools ## the concurrent packages' tests under the race detector
-	ROPEWALK_REQUIRE_SERVERS=1 go test -race -timeout 20m $(RACE)
+	ROPEWALK_REQUIRE_SERVERS=1 go test -race -timeout 30m $(RACE)
 
 lint: lint-tools ## gofmt, go vet, staticcheck, workflowcheck
 	@unformatted=$$(gofmt -l .); \

@@ -41,8 +41,11 @@ func skippedRows(shards []wire.ExcludedShard, prompts []schema.PromptRow, method
 	var rows []schema.SelectionRow
 	seen := map[int]bool{}
 	for _, s := range shards {
-		groups := shardPrompts(prompts, s.Shard, method.ShardGroups)
-		if s.Shard < 0 || len(groups) == 0 {
+		groups, err := shardPrompts(prompts, s.Shard, method)
+		if err != nil {
+			return nil, err
+		}
+		if len(groups) == 0 {
 			return nil, refuse(wire.FailRefused, "shard %d is to be skipped, and the step's %d prompts make no such shard", s.Shard, len(prompts))
 		}
 		if seen[s.Shard] {
@@ -63,10 +66,24 @@ func skippedRows(shards []wire.ExcludedShard, prompts []schema.PromptRow, method
 	return rows, nil
 }
 
-// shardPrompts are the prompts of one shard of a step's; none of a shard beyond the last.
-func shardPrompts(prompts []schema.PromptRow, shard, groups int) []schema.PromptRow {
-	first := min(max(shard, 0)*groups, len(prompts))
-	return prompts[first:min(first+groups, len(prompts))]
+// shardPrompts are the prompts of one shard of a step's; none of a shard that there is not. Each round
+// of sampling has as many shards, numbered on from those of the round before.
+func shardPrompts(prompts []schema.PromptRow, shard int, method recipes.Rollout) ([]schema.PromptRow, error) {
+	var rows []schema.PromptRow
+	if method.Prompts == 0 || method.ShardGroups == 0 { // an import's
+		return rows, nil
+	}
+	shards := (method.Prompts + method.ShardGroups - 1) / method.ShardGroups
+	for _, p := range prompts {
+		_, group, err := schema.ParseGroupID(p.GroupID)
+		if err != nil {
+			return nil, err
+		}
+		if shard == group/method.Prompts*shards+group%method.Prompts/method.ShardGroups {
+			rows = append(rows, p)
+		}
+	}
+	return rows, nil
 }
 
 // checkExcluded refuses a step of which nothing is left, and a trajectory that has a reward and is

@@ -77,6 +77,9 @@ func (d *Deps) episodes(ctx context.Context, recipe *recipes.Recipe, shard int, 
 	if err != nil {
 		return nil, nil, err
 	}
-	episodes, err := loop.Episodes(shardPrompts(promptRows, shard, recipe.Rollout.ShardGroups), recipe.Rollout.Oversample, turnRows, callRows)
+	if promptRows, err = shardPrompts(promptRows, shard, recipe.Rollout); err != nil {
+		return nil, nil, err
+	}
+	episodes, err := loop.Episodes(promptRows, recipe.Rollout.Oversample, turnRows, callRows)
 	return loop, episodes, err
 }

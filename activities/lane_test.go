@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,11 +46,17 @@ type laneBench struct {
 
 func laneOf(t *testing.T, engine policy.Engine, executor sandbox.Executor) *laneBench {
 	t.Helper()
+	return laneWith(t, engine, executor)
+}
+
+// laneWith is laneOf with more of the recipe set.
+func laneWith(t *testing.T, engine policy.Engine, executor sandbox.Executor, set ...string) *laneBench {
+	t.Helper()
 	deps, err := New(Options{Store: mem.New(), Trainer: engine, Rollout: engine, Sandbox: executor, Code: strings.Repeat("c", 64), Scratch: t.TempDir()})
 	require.NoError(t, err)
 	b := &laneBench{t: t, deps: deps, scope: wire.Scope{Run: "r", Step: 1}, policy: wire.PolicyRef{Digest: strings.Repeat("e", 64)}}
 	deps.Rollout.resident = b.policy.Digest // nothing is to be loaded
-	resolved, err := recipes.Resolve("quickstart", "", laneRecipe, nil, nil)
+	resolved, err := recipes.Resolve("quickstart", "", slices.Concat(laneRecipe, set), nil, nil)
 	require.NoError(t, err)
 	b.scope.Config, err = PrepareRun{deps}.commitRecipe(t.Context(), "r", schema.AtInit("r", wire.StagePrepare), resolved)
 	require.NoError(t, err)

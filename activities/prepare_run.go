@@ -138,6 +138,9 @@ func plan(r recipes.Recipe) wire.Plan {
 		Recipe: r.Name, Seed: r.Seed, Steps: r.Steps, MaxTurns: r.Rollout.MaxTurns,
 		Forward: r.Outputs().Any(), Replay: r.Replay != nil, EvaluateEvery: r.Evaluation.Every, BatchRows: r.Rollout.Prompts * r.Rollout.Oversample,
 	}
+	if d := r.Resample.Dynamic; d != nil {
+		p.Dynamic = &wire.Dynamic{Target: r.Rollout.Prompts, Tries: d.Tries, ColdStart: d.ColdStartSteps}
+	}
 	if r.Rollout.ShardGroups > 0 {
 		p.Shards = (r.Rollout.Prompts + r.Rollout.ShardGroups - 1) / r.Rollout.ShardGroups
 	}

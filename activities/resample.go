@@ -44,7 +44,11 @@ func (a Resample) Execute(ctx context.Context, in wire.ResampleInput) (wire.Resa
 		if err := checkExcluded(rewards, excluded); err != nil {
 			return err
 		}
-		selection, err := resample.Select(resampleRows(rewards, excluded), resampleOptions(recipe, in.Scope))
+		rows := resampleRows(rewards, excluded)
+		if err := setRounds(rows, recipe); err != nil {
+			return err
+		}
+		selection, err := resample.Select(rows, resampleOptions(recipe, in.Scope))
 		if err != nil {
 			return err
 		}
@@ -86,6 +90,7 @@ func resampleOptions(recipe *recipes.Recipe, scope wire.Scope) resample.Options 
 	o := resample.Options{Source: func(label, group string) *rand.Rand {
 		return seed.Rand("resample/"+label+"/"+group, recipe.Seed, uint64(scope.Step))
 	}}
+	o.Dynamic = dynamicSampling(recipe, scope.Step)
 	if v := recipe.Resample.VSPO; v != nil {
 		o.VSPO = &advantage.VSPO{Alpha: v.Alpha, Temperature: v.Temperature, MinVariance: v.MinVariance}
 	}

@@ -46,6 +46,9 @@ func (a ScoreRewards) Execute(ctx context.Context, in wire.ScoreInput) (wire.Sco
 			return err
 		}
 		out.Excluded = len(excluded)
+		if recipe.Resample.Dynamic != nil {
+			out.Informative = informative(rows)
+		}
 		w.timing.Rows, w.timing.Tokens = int64(len(rows)), out.Tokens
 		if err := put(ctx, w, rows); err != nil || len(excluded) == 0 {
 			return err

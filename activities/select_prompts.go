@@ -6,20 +6,27 @@ import (
 
 	"github.com/ropewalk/ropewalk/activities/wire"
 	"github.com/ropewalk/ropewalk/env/calc"
+	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/rl/method"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
 // SelectPrompts takes the step's problems off the training stream. The stream is a function of
 // seed, step and index, so its ledger is the range of indexes that the manifest notes: a prompt
-// is consumed by the commit, once, whatever restarts.
+// is consumed by the commit, once, whatever restarts. Each round of dynamic sampling is a part of
+// the stage, and its groups are numbered on from those of the round before.
 type SelectPrompts struct{ *Deps }
 
 // Execute commits one row per group, none of them a held-out problem.
-func (a SelectPrompts) Execute(ctx context.Context, in wire.Scope) (wire.Done, error) {
+func (a SelectPrompts) Execute(ctx context.Context, in wire.PromptsInput) (wire.Done, error) {
 	out := wire.Done{}
-	s := spec{scope: in, stage: wire.StagePrompts, turn: -1, shard: -1}
+	s, round := spec{scope: in.Scope, stage: wire.StagePrompts, turn: -1, shard: -1}, 0
+	if in.Round != nil {
+		round = *in.Round
+		s.shard = round
+	}
 	err := execute(ctx, a.Deps, s, &out, &out, func(ctx context.Context, w *draft) error {
-		recipe, err := a.recipe(ctx, in)
+		recipe, err := a.recipe(ctx, in.Scope)
 		if err != nil {
 			return err
 		}
@@ -32,13 +39,30 @@ func (a SelectPrompts) Execute(ctx context.Context, in wire.Scope) (wire.Done, e
 			return err
 		}
 		rows := make([]schema.PromptRow, recipe.Rollout.Prompts)
+		from := firstProblem(recipe, round)
 		for i := range rows {
-			rows[i] = loop.PromptRow(in.Step, i, calc.Training(recipe.Seed, in.Step, i, shares))
+			rows[i] = loop.PromptRow(in.Step, round*len(rows)+i, calc.Training(recipe.Seed, in.Step, from+i, shares))
 		}
 		w.timing.Rows = int64(len(rows))
-		first := (in.Step - 1) * len(rows)
+		first := (in.Step-1)*len(rows)*tries(recipe) + from
 		w.manifest.Note = map[string]string{"ledger_from": strconv.Itoa(first), "ledger_to": strconv.Itoa(first + len(rows))}
 		return put(ctx, w, rows)
 	})
 	return out, err
+}
+
+// firstProblem is the index of a round's first problem among those of its step.
+func firstProblem(recipe *recipes.Recipe, round int) int {
+	if d := recipe.Resample.Dynamic; d != nil && d.Refill == method.RefillSame {
+		return 0
+	}
+	return round * recipe.Rollout.Prompts
+}
+
+// tries is how many rounds a step may sample.
+func tries(recipe *recipes.Recipe) int {
+	if d := recipe.Resample.Dynamic; d != nil {
+		return d.Tries
+	}
+	return 1
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ropewalk/ropewalk/rl/method"
+	"github.com/ropewalk/ropewalk/schema"
 )
 
 // A combination is a rule over several fields. It is checked only when none of the fields that
@@ -128,6 +129,14 @@ var surrounding = []combination{
 		},
 	},
 	{
+		at: "resample.dynamic.tries", reads: []string{"rollout.prompts"}, only: trained, doc: fmt.Sprintf("times rollout.prompts at most %d groups", schema.MaxGroups),
+		check: func(r *Recipe) string {
+			d := r.Resample.Dynamic
+			return unless(d == nil || d.Tries*r.Rollout.Prompts <= schema.MaxGroups,
+				"times rollout.prompts must be ≤ %d, the groups that a step can name", schema.MaxGroups)
+		},
+	},
+	{
 		at: "optimizer.minibatches", reads: []string{"rollout.prompts", "rollout.oversample", "resample.roc.keep"}, only: trained, doc: "at most the rows of a full batch: prompts × keep, or × oversample without RoC",
 		check: func(r *Recipe) string {
 			return atMost(r.Optimizer.Minibatches, "the rows of a full batch", r.Rollout.Prompts*kept(r))
@@ -185,21 +194,6 @@ var surrounding = []combination{
 			return unless(n%3 == 0, "must be divisible by 3 (a third of each level), got %d", n)
 		},
 	},
-}
-
-// trained is the class of environments that trajectories are sampled in.
-const trained = "trained"
-
-// ofMethod takes in the rules of the package that defines the slots.
-func ofMethod() []combination {
-	var all []combination
-	for _, rule := range method.Rules() {
-		all = append(all, combination{
-			at: rule.At, reads: rule.Reads, doc: rule.Doc,
-			check: func(r *Recipe) string { return rule.Fault(r.Method()) },
-		})
-	}
-	return all
 }
 
 // combinations checks the rules whose fields are sound.
@@ -265,24 +259,6 @@ func distinct(levels []int) string {
 		}
 	}
 	return ""
-}
-
-func rewardFits(r *Recipe) string {
-	fit := environmentNamed(r.Environment.Name).rewards
-	want := strings.Join(fit, ", ")
-	if len(fit) > 1 {
-		want = "one of " + want
-	}
-	return unless(slices.Contains(fit, r.Reward.Name), "must be %s in a recipe of %s, got %s", want, r.Environment.Name, r.Reward.Name)
-}
-
-// rewardsInWords lists which rewards each environment's trajectories can be scored by.
-func rewardsInWords() string {
-	parts := make([]string, len(environments))
-	for i, e := range environments {
-		parts[i] = e.name + ": " + strings.Join(e.rewards, ", ")
-	}
-	return strings.Join(parts, "; ")
 }
 
 func keepFits(r *Recipe) string {

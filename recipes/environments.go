@@ -112,7 +112,7 @@ func taskSlot() method.Slot {
 // surroundings are the slots of the policy, the rollout and the optimiser.
 func surroundings() []method.Slot {
 	const noGPU, noBranching = "it comes with the GPU engine", "branching is not built yet"
-	later := func(name, doc, planned string) method.Slot {
+	on := func(name, doc, planned string) method.Slot {
 		return method.Slot{Name: name, Doc: doc, Choices: []method.Choice{{Name: method.On, Doc: doc, Planned: planned}}}
 	}
 	read := func(names ...string) (out []method.Param) {
@@ -126,7 +126,7 @@ func surroundings() []method.Slot {
 			{Name: "cpu", Doc: "Go, on the processor"},
 			{Name: "gpu", Doc: "PyTorch, on graphics processors", Planned: "the GPU engine is not built yet"},
 		}},
-		later("policy.checkpoint", "a published model to start from", noGPU),
+		on("policy.checkpoint", "a published model to start from", noGPU),
 		{Name: "rollout.mode", Doc: "how generating and tools interleave", Choices: []method.Choice{
 			{Name: "staged", Doc: "generating a turn and running its calls alternate as durable activities"},
 			{Name: "tree", Doc: "trajectories branch after tool responses", Source: "AEPO §3.1; ARPO §3.2", Params: read("tree"), Planned: noBranching},
@@ -135,10 +135,10 @@ func surroundings() []method.Slot {
 			{Name: "aepo", Doc: "on rising entropy, less with each branching in a row", Source: "AEPO eqs 5–7, Algorithm 1", Params: read("slope", "monitor", "sensitivity"), Planned: noBranching},
 			{Name: "arpo", Doc: "on rising entropy", Source: "ARPO §3.2", Planned: noBranching},
 		}},
-		later("rollout.history", "prompts of layout turns with the latest turns alone", "prompts hold all turns so far"),
-		later("optimizer.minibatch_rows", "mini-batches of so many rows", "mini-batches are cut by their number"),
-		later("evaluation.top_p", "samples from the likeliest tokens of so much probability", "the engine samples from all tokens"),
-		later("evaluation.top_k", "samples from so many likeliest tokens", "the engine samples from all tokens"),
+		on("rollout.history", "prompts of layout turns with the latest turns alone", "prompts hold all turns so far"),
+		on("optimizer.minibatch_rows", "mini-batches of so many rows", ""),
+		on("evaluation.top_p", "samples from the likeliest tokens of so much probability", "the engine samples from all tokens"),
+		on("evaluation.top_k", "samples from so many likeliest tokens", "the engine samples from all tokens"),
 	}
 }
 

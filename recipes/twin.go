@@ -8,15 +8,16 @@ import (
 
 // Twin returns the overrides that make a recipe small: three steps on calc with the CPU engine, some
 // seconds of warm start, thirty problems of evaluation. Sizes and environment alone change; every
-// choice of the method stays, but for what calc cannot say (see TwinNotes).
+// choice of the method stays, but for what calc cannot say (see TwinNotes). The warm start lasts until
+// about half the answers are right, so that groups differ and there is a gradient; twins share it.
 func Twin(r *Recipe) []string {
 	set := []string{
 		"name=" + twinName(r.Name),
 		"steps=3",
 		"environment={name: calc, level_shares: {2: 1}}",
-		"policy={engine: cpu, layers: 2, hidden: 96, heads: 3, kv_heads: 1, head_dim: 32, ffn: 192, max_positions: 192}",
-		"warm_start={levels: [2], steps: 60, batch: 48, optimizer: {lr: 0.006, warmup_steps: 10, decay: cosine}, " +
-			"teacher: {bad_code: 0.1, wrong_order: 0, missing_print: 0.1, no_tool: 0, wrong_copy: 0}}",
+		"policy={engine: cpu, layers: 2, hidden: 96, heads: 3, kv_heads: 1, head_dim: 32, ffn: 192, rope_base: 200, max_positions: 192}",
+		"warm_start={levels: [2], steps: 600, batch: 32, optimizer: {lr: 0.003, warmup_steps: 10, decay: cosine, beta2: 0.98, weight_decay: 0.01}, " +
+			"teacher: {bad_code: 0.05, wrong_order: 0, missing_print: 0, no_tool: 0, wrong_copy: 0}}",
 		fmt.Sprintf("rollout={mode: staged, prompts: 8, oversample: %d, max_turns: 3, max_turn_tokens: 64, max_tokens: 160, max_tool_text_bytes: 128, shard_groups: 4}", twinSamples(r)),
 		"sandbox={cpu_seconds: 1, wall_seconds: 20}",
 		"optimizer={lr: 0.0005, minibatches: 2}",

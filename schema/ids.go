@@ -15,6 +15,9 @@ var (
 	digestForm     = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
+// MaxGroups is how many groups of a step have an id.
+const MaxGroups = 10_000
+
 // GroupID names the group-th prompt of a step.
 func GroupID(step, group int) string { return fmt.Sprintf("%05d/%04d", step, group) }
 

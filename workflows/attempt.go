@@ -3,6 +3,7 @@ package workflows
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -81,6 +82,7 @@ func (r *trainRun) park(ctx workflow.Context, what Parked) (decision, error) {
 func (r *trainRun) skipShards(step int, skipped *[]wire.ExcludedShard) func([]StageFailure) skipping {
 	return func(all []StageFailure) skipping {
 		var more []wire.ExcludedShard
+		plan := r.prepared.Plan
 		for _, f := range all {
 			switch {
 			case f.Shard < 0:
@@ -90,12 +92,28 @@ func (r *trainRun) skipShards(step int, skipped *[]wire.ExcludedShard) func([]St
 			}
 			more = append(more, wire.ExcludedShard{Shard: f.Shard, Stage: f.Stage, Reason: cell(f.Kind + ": " + f.Text)})
 		}
-		if len(*skipped)+len(more) >= r.prepared.Plan.Shards {
-			return skipping{refused: "no shard of the step would be left"}
+		whole, its := "the step", "its"
+		if plan.Dynamic != nil {
+			whole, its = "the round", "the round's"
+		}
+		if emptied(slices.Concat(*skipped, more), plan.Shards) {
+			return skipping{refused: fmt.Sprintf("no shard of %s would be left", whole)}
 		}
 		return skipping{
-			words: fmt.Sprintf("step %d goes on without %d of its %d shards; their trajectories are recorded as excluded, with the reason", step, len(more), r.prepared.Plan.Shards),
+			words: fmt.Sprintf("step %d goes on without %d of %s %d shards; their trajectories are recorded as excluded, with the reason", step, len(more), its, plan.Shards),
 			enact: func() { *skipped = append(*skipped, more...) },
 		}
 	}
+}
+
+// emptied reports whether a round of sampling would be left without a shard. A step that does not
+// sample dynamically is one round.
+func emptied(skipped []wire.ExcludedShard, shards int) bool {
+	gone := map[int]int{}
+	for _, e := range skipped {
+		if gone[e.Shard/shards]++; gone[e.Shard/shards] >= shards {
+			return true
+		}
+	}
+	return false
 }

@@ -21,15 +21,15 @@ type lane struct {
 	timings   []wire.Timing
 }
 
-// rollout drives all shards side by side; a shard that fails does not stop the others, whose
+// rollout drives all shards of a round side by side, numbered from first on; a shard that fails does not stop the others, whose
 // committed work is adopted when the step is run again.
-func (s *trainStep) rollout(ctx workflow.Context, prompts schema.Ref) ([]lane, error) {
+func (s *trainStep) rollout(ctx workflow.Context, first int, prompts schema.Ref) ([]lane, error) {
 	lanes := make([]lane, s.in.Prepared.Plan.Shards)
 	failures := make([]error, len(lanes))
 	group := workflow.NewWaitGroup(ctx)
 	for i := range lanes {
-		lanes[i].shard = i
-		if s.skipped(i) {
+		lanes[i].shard = first + i
+		if s.skipped(first + i) {
 			continue
 		}
 		group.Add(1)

@@ -24,6 +24,8 @@ type StepLine struct {
 	ClipFraction      float64 `json:"clip_fraction"`
 	GradNorm          float64 `json:"grad_norm"`
 	Trajectories      int     `json:"trajectories"` // with a reward: the means are over these
+	// Rounds counts the rounds of dynamic sampling; 0 where the recipe has none.
+	Rounds int `json:"rounds,omitempty"`
 	// ReferenceKL is the estimated divergence from the reference policy, where the loss takes one.
 	ReferenceKL *float64 `json:"reference_kl,omitempty"`
 	// Replay is how the replay buffer stands after the step, where the recipe has one.
@@ -123,8 +125,12 @@ func (p *Progress) Markdown() string {
 	excluded := slices.ContainsFunc(p.Lines, func(l StepLine) bool { return l.Excluded > 0 })
 	reference := slices.ContainsFunc(p.Lines, func(l StepLine) bool { return l.ReferenceKL != nil })
 	replay := slices.ContainsFunc(p.Lines, func(l StepLine) bool { return l.Replay != nil })
-	last := func(kl, again, broken string) string { // columns that hardly any run needs
+	rounds := slices.ContainsFunc(p.Lines, func(l StepLine) bool { return l.Rounds > 0 })
+	last := func(sampled, kl, again, broken string) string { // columns that hardly any run needs
 		text := ""
+		if rounds {
+			text += sampled
+		}
 		if reference {
 			text += kl
 		}
@@ -136,13 +142,13 @@ func (p *Progress) Markdown() string {
 		}
 		return text + "\n"
 	}
-	b.WriteString("| step | reward | success | tool errors | groups kept | entropy | KL | clip | grad | seconds |" + last(" KL to reference |", " replay |", " excluded |"))
-	b.WriteString("|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|" + last("--:|", ":--|", "--:|"))
+	b.WriteString("| step | reward | success | tool errors | groups kept | entropy | KL | clip | grad | seconds |" + last(" rounds |", " KL to reference |", " replay |", " excluded |"))
+	b.WriteString("|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|" + last("--:|", "--:|", ":--|", "--:|"))
 	for i := len(p.Lines) - 1; i >= 0; i-- {
 		l := p.Lines[i]
 		fmt.Fprintf(&b, "| %d | %.3f | %.1f%% | %.1f%% | %d of %d | %.3f | %.5f | %.3f | %.3f | %.2f |%s",
 			l.Step, l.Reward, 100*l.Success, 100*l.ToolErrorPositive, l.KeptGroups, l.KeptGroups+l.DroppedGroups,
-			l.Entropy, l.KL, l.ClipFraction, l.GradNorm, l.Seconds, last(referenceCell(l), replayCell(l), fmt.Sprintf(" %d |", l.Excluded)))
+			l.Entropy, l.KL, l.ClipFraction, l.GradNorm, l.Seconds, last(fmt.Sprintf(" %d |", l.Rounds), referenceCell(l), replayCell(l), fmt.Sprintf(" %d |", l.Excluded)))
 	}
 	p.stageTimes(&b)
 	return b.String()

@@ -28,6 +28,7 @@ var recorded = []string{
 	"replay.json",             // ReplayStage of a step, with another recipe
 	"step-failed.json",        // TrainStep that fails for good; its run parks
 	"step-forward.json",       // TrainStep with the stage forward
+	"step-rounds.json",        // TrainStep that samples in rounds
 	"step-worker-killed.json", // TrainStep whose worker was killed: activities that were tried again
 	"step.json",               // TrainStep to its end
 	"train-continued.json",    // TrainRun's second history, after a continue-as-new

@@ -61,7 +61,7 @@ func handle[I, O any](f *fakes, name string, body func(I) (O, error)) {
 func (f *fakes) register() {
 	handle(f, wire.PrepareRun, f.prepare)
 	handle(f, wire.WarmStart, f.warmStart)
-	handle(f, wire.SelectPrompts, func(in wire.Scope) (wire.Done, error) {
+	handle(f, wire.SelectPrompts, func(in wire.PromptsInput) (wire.Done, error) {
 		return wire.Done{Manifest: ref("prompts", in.Step)}, nil
 	})
 	handle(f, wire.GenerateRollouts, f.generate)

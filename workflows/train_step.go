@@ -41,8 +41,12 @@ type trainStep struct {
 	in     TrainStepInput
 	scope  wire.Scope
 	stages []wire.StageRef // committed stage manifests, in stage order
-	times  timings
-	stage  string
+	// prompts is the stage manifest of the step's prompts, and rounds its parts where dynamic sampling
+	// has made some.
+	prompts schema.Ref
+	rounds  []schema.Ref
+	times   timings
+	stage   string
 }
 
 // TrainStep is one pass prompts → rollout → sandbox → reward → resample → forward → advantage →
@@ -71,16 +75,7 @@ func (s *trainStep) fail(ctx workflow.Context, err error) error {
 }
 
 func (s *trainStep) execute(ctx workflow.Context) (TrainStepResult, error) {
-	s.enter(ctx, wire.StagePrompts)
-	prompts, err := call[wire.Done](ctx, wire.SelectPrompts, "the step's problems", s.scope)
-	if err != nil {
-		return TrainStepResult{}, err
-	}
-	s.finish(wire.StagePrompts, prompts.Manifest, prompts.Timing)
-	s.scope.Gen = s.in.Gen
-
-	s.enter(ctx, wire.StageRollout)
-	lanes, err := s.rollout(ctx, prompts.Manifest)
+	lanes, err := s.sample(ctx)
 	if err != nil {
 		return TrainStepResult{}, err
 	}
@@ -91,7 +86,7 @@ func (s *trainStep) execute(ctx workflow.Context) (TrainStepResult, error) {
 
 	s.enter(ctx, wire.StageResample)
 	selection, err := call[wire.Resampled](ctx, wire.Resample, "VSPO, then RoC", wire.ResampleInput{
-		Scope: s.scope, Rewards: rewards, Prompts: prompts.Manifest, Excluded: s.in.Skip,
+		Scope: s.scope, Rewards: rewards, Prompts: s.prompts, Excluded: s.in.Skip,
 	})
 	if err != nil {
 		return TrainStepResult{}, err
@@ -205,7 +200,7 @@ func (s *trainStep) publish(ctx workflow.Context, policy wire.PolicyRef) error {
 // returns the rewards' and the turns' stage manifests, the turns in order.
 func (s *trainStep) commitLanes(ctx workflow.Context, lanes []lane) (rewards schema.Ref, turns []schema.Ref, err error) {
 	s.enter(ctx, wire.StageReward)
-	parts := stageParts(lanes)
+	parts := append(s.promptParts(), stageParts(lanes)...)
 	committed, err := call[wire.Committed](ctx, wire.CommitStages, "rollout, sandbox, assemble, reward", wire.CommitInput{
 		Scope: s.scope, Stages: parts,
 	})
@@ -218,6 +213,8 @@ func (s *trainStep) commitLanes(ctx workflow.Context, lanes []lane) (rewards sch
 	for i, part := range parts {
 		s.stages = append(s.stages, wire.StageRef{Stage: part.Stage, Ref: committed.Refs[i]})
 		switch part.Stage {
+		case wire.StagePrompts:
+			s.prompts = committed.Refs[i]
 		case wire.StageRollout:
 			turns = append(turns, committed.Refs[i])
 		case wire.StageReward:
@@ -245,7 +242,7 @@ func (s *trainStep) line(lanes []lane, selection wire.Resampled, update wire.Upd
 	l := StepLine{
 		Step: s.in.Step, KeptGroups: selection.KeptGroups, DroppedGroups: selection.DroppedGroups,
 		Entropy: update.Entropy, KL: update.KL, ClipFraction: update.ClipFraction, GradNorm: update.GradNorm,
-		ReferenceKL: update.ReferenceKL, Excluded: selection.Reasons[schema.ReasonExcluded], Seconds: s.times.span(), StageSeconds: s.times.byStage(),
+		Rounds: len(s.rounds), ReferenceKL: update.ReferenceKL, Excluded: selection.Reasons[schema.ReasonExcluded], Seconds: s.times.span(), StageSeconds: s.times.byStage(),
 	}
 	var reward float64
 	var successes, errors, calls int

@@ -61,10 +61,25 @@ type Plan struct {
 	EvaluateEvery int     `json:"evaluate_every"`
 	SandboxWall   float64 `json:"sandbox_wall"` // seconds, the longest one call may take
 	BatchRows     int     `json:"batch_rows"`   // trajectories sampled a step
+	// Dynamic: the step is sampled in rounds.
+	Dynamic *Dynamic `json:"dynamic,omitempty"`
 	// Forward: the stage forward runs, for the recipe needs outputs that the rollout does not give.
 	Forward bool `json:"forward,omitempty"`
 	// Replay: the stage buffer runs, for the recipe learns from earlier trajectories again.
 	Replay bool `json:"replay,omitempty"`
+}
+
+// Dynamic is what a step needs to know of dynamic sampling. Each round has Plan.Shards shards.
+type Dynamic struct {
+	Target    int `json:"target"` // informative groups
+	Tries     int `json:"tries"`  // rounds at most
+	ColdStart int `json:"cold_start,omitempty"`
+}
+
+// Enough reports whether a step that has sampled so many rounds, with so many informative groups
+// among them, samples no further one. Steps count from 1.
+func (d Dynamic) Enough(step, rounds, informative int) bool {
+	return rounds >= d.Tries || step <= d.ColdStart || informative >= d.Target
 }
 
 // PrepareInput asks for a run's recipe to be resolved, validated and committed.
@@ -129,6 +144,12 @@ type WarmStarted struct {
 	Reused  bool      `json:"reused"`  // another run had made it
 	Loss    float64   `json:"loss"`    // of the last optimiser step, nats a token
 	Correct float64   `json:"correct"` // share of demonstrations that end right
+}
+
+// PromptsInput asks for a step's prompts, or those of one round of its dynamic sampling.
+type PromptsInput struct {
+	Scope
+	Round *int `json:"round,omitempty"` // from 0; absent where the step samples once
 }
 
 // GenerateInput asks for one turn of one shard.
@@ -202,6 +223,8 @@ type Scored struct {
 	Compared int `json:"compared"`
 	// Excluded counts the shard's trajectories without a reward, wherever they were excluded.
 	Excluded int `json:"excluded,omitempty"`
+	// Informative counts the groups whose rewards are not all equal, where the step samples in rounds.
+	Informative int `json:"informative,omitempty"`
 }
 
 // StageParts lists the shard manifests that make one stage.

@@ -117,6 +117,9 @@ func stepRow(l workflows.StepLine) string {
 	row := fmt.Sprintf("%6d  %6.3f  %5.1f%%    %5.1f%%  %4d/%-4d  %7.3f %8.5f  %5.3f %5.2f %6.2f  %7.2f %7.2f %7.2f %7.2f %7.2f",
 		l.Step, l.Reward, 100*l.Success, 100*l.ToolErrorPositive, l.KeptGroups, l.DroppedGroups, l.Entropy, l.KL,
 		l.ClipFraction, l.GradNorm, l.Seconds, s[wire.StageRollout], s[wire.StageSandbox], reward, s[wire.StageUpdate], other)
+	if l.Rounds > 1 {
+		row += fmt.Sprintf("  %d rounds", l.Rounds)
+	}
 	if l.Excluded > 0 {
 		row += fmt.Sprintf("  %d excluded", l.Excluded)
 	}

@@ -25,6 +25,7 @@ func Pipeline() []Pick {
 		{"loss.kl.in", "loss"},
 		{"loss.kl.controller", "fixed"},
 		{"loss.reference", On},
+		{"resample.dynamic", On},
 		{"resample.vspo", On},
 		{"resample.roc", On},
 		{"replay.recalibrate", "p50"},

@@ -5,7 +5,7 @@ package method
 type Resample struct {
 	RoC         *RoC         `json:"roc" doc:"Resample-on-Correct: keep cleaner positives and some negatives of each group; null or absent = off"`
 	VSPO        *VSPO        `json:"vspo" doc:"variance-based resampling: groups without variance give their place to informative ones; null or absent = off"`
-	Dynamic     *Dynamic     `json:"dynamic" doc:"DAPO's dynamic sampling: sample again until enough groups are informative; null or absent = off"`
+	Dynamic     *Dynamic     `json:"dynamic" only:"trained" doc:"DAPO's dynamic sampling: sample again until enough groups are informative; null or absent = off"`
 	RejectEqual bool         `json:"reject_equal" default:"false" quiet:"true" doc:"drop groups whose rewards are all equal"`
 	LowVariance *LowVariance `json:"low_variance" doc:"keep the groups whose rewards vary most; null or absent = off"`
 }
@@ -32,6 +32,9 @@ type Dynamic struct {
 	ColdStartSteps int    `json:"cold_start_steps" default:"0" min:"0" max:"1000000" doc:"first steps that take every group"`
 	Refill         string `json:"refill" default:"new" enum:"new|same" doc:"a further batch is of new prompts, or of the same ones"`
 }
+
+// RefillSame is the refill that samples a step's prompts anew.
+const RefillSame = "same"
 
 // LowVariance keeps the share of groups whose rewards vary most (SPEAR, RAGEN).
 type LowVariance struct {

@@ -7,7 +7,7 @@ import (
 	"github.com/ropewalk/ropewalk/rl/advantage"
 )
 
-// Link is one filter of a chain: RejectEqual, LowVariance, HardProblems, ValueResampling, RoC,
+// Link is one filter of a chain: Rounds, RejectEqual, LowVariance, HardProblems, ValueResampling, RoC,
 // Overlong, Void, Repetition or Unreadable, each a plain struct of its settings.
 type Link interface {
 	// Validate reports the first bad field.
@@ -29,9 +29,12 @@ type Chain struct {
 // Validate reports the first bad field, and links of which a chain can hold but one.
 func (c Chain) Validate() error {
 	vspo, roc := 0, 0
-	for _, l := range c.Links {
+	for i, l := range c.Links {
 		if l == nil {
 			return fmt.Errorf("a chain must not hold a nil link")
+		}
+		if _, dynamic := l.(Rounds); dynamic && i > 0 {
+			return fmt.Errorf("dynamic sampling judges what was sampled: it comes before every other link")
 		}
 		if err := l.Validate(); err != nil {
 			return err

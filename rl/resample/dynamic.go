@@ -93,10 +93,7 @@ func (d DynamicSampling) Advance(a Accumulation, step int, batch []Outcome) (Acc
 	for i, o := range batch {
 		verdicts[i] = GroupVerdict{GroupID: o.GroupID, Kept: slices.Contains(chosen, i)}
 		if !verdicts[i].Kept {
-			verdicts[i].Reason = DynamicSurplus
-			if !o.Informative && step >= d.ColdStart {
-				verdicts[i].Reason = ZeroVariance
-			}
+			verdicts[i].Reason = d.dropped(o, step)
 		}
 	}
 	for _, i := range chosen {
@@ -107,6 +104,14 @@ func (d DynamicSampling) Advance(a Accumulation, step int, batch []Outcome) (Acc
 	}
 	next.Done = last || len(next.Kept) >= d.Target
 	return next, verdicts, nil
+}
+
+// dropped is the reason for which a group that is not kept is dropped.
+func (d DynamicSampling) dropped(o Outcome, step int) Reason {
+	if !o.Informative && step >= d.ColdStart {
+		return ZeroVariance
+	}
+	return DynamicSurplus
 }
 
 // choose returns which groups of the batch are kept, in the order in which they are, at most room.

@@ -41,13 +41,16 @@ func canonical(rows []Row) ([]Row, error) {
 	for i := range sorted {
 		r := &sorted[i]
 		if r.Excluded {
-			*r = Row{GroupID: r.GroupID, TrajectoryID: r.TrajectoryID, Excluded: true}
+			*r = Row{GroupID: r.GroupID, TrajectoryID: r.TrajectoryID, Round: r.Round, Excluded: true}
 		}
 		if err := r.check(); err != nil {
 			return nil, err
 		}
 		if i > 0 && r.GroupID == sorted[i-1].GroupID && r.TrajectoryID == sorted[i-1].TrajectoryID {
 			return nil, fmt.Errorf("trajectory %s of group %s occurs twice", r.TrajectoryID, r.GroupID)
+		}
+		if i > 0 && r.GroupID == sorted[i-1].GroupID && r.Round != sorted[i-1].Round {
+			return nil, fmt.Errorf("group %s is of rounds %d and %d", r.GroupID, sorted[i-1].Round, r.Round)
 		}
 	}
 	return sorted, nil
@@ -65,6 +68,9 @@ func (r *Row) check() error {
 	if min(r.ResponseTokens, r.VoidTurns, r.LooseTurns) < 0 {
 		return fmt.Errorf("trajectory %s of group %s has impossible counts: %d response tokens, %d void turns, %d loose turns",
 			r.TrajectoryID, r.GroupID, r.ResponseTokens, r.VoidTurns, r.LooseTurns)
+	}
+	if r.Round < 0 {
+		return fmt.Errorf("trajectory %s of group %s is of round %d", r.TrajectoryID, r.GroupID, r.Round)
 	}
 	if p := r.Penalties; p != nil && !(p.Error >= 0 && p.Format >= 0 && !math.IsInf(p.Total(), 0)) {
 		return fmt.Errorf("trajectory %s of group %s has penalties %g and %g", r.TrajectoryID, r.GroupID, p.Error, p.Format)

@@ -23,6 +23,8 @@ type Row struct {
 	LooseTurns     int  // turns that are not in the environment's strict form
 	Repetitive     bool // as Repetition.Match says
 	Unreadable     bool // as Unreadable.Match says
+	// Round is the batch of dynamic sampling that the row's group is of, from 0; read by Rounds alone.
+	Round int
 	// Penalties, where given, are what RoC weighs in place of those that it counts itself.
 	Penalties *Penalties
 	// Excluded: the row was sampled and has no reward. Nothing but its ids is read.
@@ -38,12 +40,13 @@ const (
 	LabelRoC  = "roc"  // one stream per group
 )
 
-// Options is the chain of VSPO, then RoC; a nil part is off. Source may be nil only when nothing
-// is drawn.
+// Options is the chain of dynamic sampling, VSPO, then RoC; a nil part is off. Source may be nil
+// only when nothing is drawn.
 type Options struct {
-	VSPO   *advantage.VSPO
-	RoC    *RoC
-	Source Source
+	Dynamic *Rounds
+	VSPO    *advantage.VSPO
+	RoC     *RoC
+	Source  Source
 }
 
 // Validate reports the first bad field.
@@ -52,6 +55,9 @@ func (o Options) Validate() error { return o.chain().Validate() }
 // chain spells the options as links.
 func (o Options) chain() Chain {
 	c := Chain{Source: o.Source}
+	if o.Dynamic != nil {
+		c.Links = append(c.Links, *o.Dynamic)
+	}
 	if o.VSPO != nil {
 		c.Links = append(c.Links, ValueResampling{*o.VSPO})
 	}

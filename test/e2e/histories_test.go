@@ -116,6 +116,16 @@ func TestRecordForwardHistories(t *testing.T) {
 	save(t, h, "recorded-forward/step=2", "", "step-forward.json")
 }
 
+// TestRecordRoundsHistories writes that of a step that samples in rounds.
+func TestRecordRoundsHistories(t *testing.T) {
+	if !*update {
+		t.Skip("records only with -update")
+	}
+	h, _ := base(t)
+	h.run(t, sampledInRounds("recorded-rounds")...).ok(t)
+	save(t, h, "recorded-rounds/step=1", "", "step-rounds.json")
+}
+
 func (h *home) recordKilledWorker(t *testing.T, args []string) {
 	t.Helper()
 	run := h.start(t, args...)

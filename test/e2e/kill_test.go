@@ -26,21 +26,27 @@ func TestKilledWorkerLosesNothing(t *testing.T) {
 // no head, and returns its process id.
 func (h *home) freezeInMidStep(t *testing.T, run string) int {
 	t.Helper()
+	return h.freezeWhile(t, func() bool { return h.record().partialStep(run) > 0 }, "a step of "+run+" to be half done")
+}
+
+// freezeWhile stops the worker's process while the record is as told, and returns its process id.
+func (h *home) freezeWhile(t *testing.T, so func() bool, what string) int {
+	t.Helper()
 	worker := 0
 	eventually(t, func() bool {
-		if h.record().partialStep(run) == 0 {
+		if !so() {
 			return false
 		}
 		worker = h.state(t).Parts["worker"]
 		require.Positive(t, worker)
 		require.NoError(t, syscall.Kill(worker, syscall.SIGSTOP))
 		time.Sleep(20 * time.Millisecond) // a put that was on its way is done
-		if h.record().partialStep(run) > 0 {
+		if so() {
 			return true
 		}
 		require.NoError(t, syscall.Kill(worker, syscall.SIGCONT))
 		return false
-	}, "a step of %s to be half done", run)
+	}, "%s", what)
 	return worker
 }
 

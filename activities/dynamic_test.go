@@ -1,0 +1,247 @@
+package activities
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/rl/resample"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+var dynamicRecipe = []string{"resample.roc=null", "resample.dynamic.tries=3", "resample.dynamic.refill=new"}
+
+// dynamicBench is a lane whose recipe samples in rounds of laneGroups groups.
+func dynamicBench(t *testing.T, set ...string) *laneBench {
+	t.Helper()
+	return laneWith(t, nil, nil, append(dynamicRecipe, set...)...)
+}
+
+func (b *laneBench) round(round int) (schema.Ref, []schema.PromptRow) {
+	b.t.Helper()
+	out, err := do(b, SelectPrompts{b.deps}.Execute, wire.PromptsInput{Scope: b.scope, Round: &round})
+	require.NoError(b.t, err)
+	return out.Manifest, rowsAt[schema.PromptRow](b, out.Manifest)
+}
+
+func TestRoundsOfPrompts(t *testing.T) {
+	b := dynamicBench(t)
+	problems := map[string]bool{}
+	for round := range 3 {
+		ref, rows := b.round(round)
+		m, err := b.deps.Record.Read(t.Context(), ref)
+		require.NoError(t, err)
+		require.Equal(t, round, m.Shard)
+		require.Equal(t, fmt.Sprint(round*laneGroups), m.Note["ledger_from"])
+		require.Equal(t, fmt.Sprint((round+1)*laneGroups), m.Note["ledger_to"])
+		require.Len(t, rows, laneGroups)
+		for i, r := range rows {
+			require.Equal(t, schema.GroupID(1, round*laneGroups+i), r.GroupID)
+			problems[r.Problem] = true
+		}
+	}
+	require.Greater(t, len(problems), 2*laneGroups, "they are new ones")
+	b.scope.Step = 2
+	ref, _ := b.round(1)
+	m, err := b.deps.Record.Read(t.Context(), ref)
+	require.NoError(t, err)
+	require.Equal(t, "16", m.Note["ledger_from"], "step 1 may have taken 12")
+}
+
+func TestRoundsOfTheSamePrompts(t *testing.T) {
+	b := dynamicBench(t, "resample.dynamic.refill=same")
+	_, first := b.round(0)
+	ref, again := b.round(2)
+	for i, r := range again {
+		require.Equal(t, schema.GroupID(1, 2*laneGroups+i), r.GroupID)
+		require.Equal(t, first[i].Problem, r.Problem)
+		require.Equal(t, first[i].TokenIDs, r.TokenIDs)
+	}
+	m, err := b.deps.Record.Read(t.Context(), ref)
+	require.NoError(t, err)
+	require.Equal(t, "0", m.Note["ledger_from"])
+}
+
+// A step that samples once commits what it always has.
+func TestPromptsWithoutRounds(t *testing.T) {
+	b := laneOf(t, nil, nil)
+	b.scope.Step = 2
+	out, err := do(b, SelectPrompts{b.deps}.Execute, wire.PromptsInput{Scope: b.scope})
+	require.NoError(t, err)
+	m, err := b.deps.Record.Read(t.Context(), out.Manifest)
+	require.NoError(t, err)
+	require.Equal(t, schema.At("r", 2, wire.StagePrompts), m.Place)
+	require.Equal(t, map[string]string{"ledger_from": "4", "ledger_to": "8", schema.NoteResult: "{}"}, m.Note)
+	require.Nil(t, plan(recipeOf(b)).Dynamic)
+}
+
+func recipeOf(b *laneBench) recipes.Recipe {
+	recipe, err := b.deps.recipe(b.t.Context(), b.scope)
+	require.NoError(b.t, err)
+	return *recipe
+}
+
+func TestPlanOfRounds(t *testing.T) {
+	b := dynamicBench(t, "resample.dynamic.cold_start_steps=7")
+	require.Equal(t, &wire.Dynamic{Target: laneGroups, Tries: 3, ColdStart: 7}, plan(recipeOf(b)).Dynamic)
+}
+
+func TestShardsGoOnFromRoundToRound(t *testing.T) {
+	var rows []schema.PromptRow
+	for g := range 10 {
+		rows = append(rows, schema.PromptRow{GroupID: schema.GroupID(1, g)})
+	}
+	method := recipes.Rollout{Prompts: 5, ShardGroups: 2} // the third shard of a round has one group
+	for shard, want := range [][]int{{0, 1}, {2, 3}, {4}, {5, 6}, {7, 8}, {9}, nil} {
+		got, err := shardPrompts(rows, shard, method)
+		require.NoError(t, err)
+		var groups []int
+		for _, r := range got {
+			_, g, _ := schema.ParseGroupID(r.GroupID)
+			groups = append(groups, g)
+		}
+		require.Equal(t, want, groups, "shard %d", shard)
+	}
+	got, err := shardPrompts(rows, -1, method)
+	require.NoError(t, err)
+	require.Empty(t, got)
+}
+
+// reward commits the reward stage of a shard of two groups: the groups named are informative, every
+// trajectory of the others is worth nothing.
+func (b *laneBench) reward(shard int, informative ...int) schema.Ref {
+	b.t.Helper()
+	var rows []schema.RewardRow
+	for group := shard * 2; group < shard*2+2; group++ {
+		for sample := range laneSamples {
+			r := rewardRow(group, 1)
+			for _, g := range informative {
+				if g == group {
+					r = rewardRow(group, sample)
+				}
+			}
+			r.TrajectoryID = schema.TrajectoryID(1, group, sample)
+			rows = append(rows, r)
+		}
+	}
+	return commitRows(b, schema.At("r", 1, wire.StageReward).WithShard(shard), rows)
+}
+
+// groupFates says of each group whether it was kept, and why not.
+func groupFates(rows []schema.SelectionRow) (out []string) {
+	for i, r := range rows {
+		if i%laneSamples == 0 {
+			out = append(out, r.Reason)
+		}
+	}
+	return out
+}
+
+func TestResampleOverRounds(t *testing.T) {
+	b := dynamicBench(t)
+	rewards := b.stage(wire.StageReward, -1, b.reward(0, 1), b.reward(1), b.reward(2, 4), b.reward(3), b.reward(4, 8), b.reward(5, 11))
+	out, err := do(b, Resample{b.deps}.Execute, wire.ResampleInput{Scope: b.scope, Rewards: rewards})
+	require.NoError(t, err)
+	zero := string(resample.ZeroVariance)
+	require.Equal(t, []string{zero, "", zero, zero, "", zero, zero, zero, "", zero, zero, ""}, groupFates(rowsAt[schema.SelectionRow](b, out.Manifest)))
+	require.Equal(t, map[string]int{zero: 8 * laneSamples}, out.Reasons)
+	require.Equal(t, []int{4, 8}, []int{out.KeptGroups, out.DroppedGroups})
+}
+
+func TestResampleFillsUpTheLastRoundAndCutsSurplus(t *testing.T) {
+	b := dynamicBench(t, "resample.dynamic.tries=2")
+	rewards := b.stage(wire.StageReward, -1, b.reward(0, 1), b.reward(1), b.reward(2), b.reward(3, 7))
+	out, err := do(b, Resample{b.deps}.Execute, wire.ResampleInput{Scope: b.scope, Rewards: rewards})
+	require.NoError(t, err)
+	zero := string(resample.ZeroVariance)
+	require.Equal(t, []string{zero, "", zero, zero, "", "", zero, ""}, groupFates(rowsAt[schema.SelectionRow](b, out.Manifest)))
+
+	b = dynamicBench(t)
+	rewards = b.stage(wire.StageReward, -1, b.reward(0, 0, 1), b.reward(1, 2), b.reward(2, 5), b.reward(3, 6))
+	out, err = do(b, Resample{b.deps}.Execute, wire.ResampleInput{Scope: b.scope, Rewards: rewards})
+	require.NoError(t, err)
+	surplus := string(resample.DynamicSurplus)
+	require.Equal(t, []string{"", "", "", zero, zero, "", surplus, zero}, groupFates(rowsAt[schema.SelectionRow](b, out.Manifest)))
+}
+
+func TestResampleOfAColdStartKeepsEveryGroup(t *testing.T) {
+	b := dynamicBench(t, "resample.dynamic.cold_start_steps=1")
+	out, err := do(b, Resample{b.deps}.Execute, wire.ResampleInput{Scope: b.scope, Rewards: b.stage(wire.StageReward, -1, b.reward(0), b.reward(1, 3))})
+	require.NoError(t, err)
+	require.Equal(t, laneGroups, out.KeptGroups)
+}
+
+// A skipped shard of a later round is recorded like any other.
+func TestResampleWithoutAShardOfALaterRound(t *testing.T) {
+	b := dynamicBench(t, "resample.dynamic.tries=2")
+	b.scope.Gen = 1 // the bench has prompts of generation 0
+	first, _ := b.round(0)
+	second, _ := b.round(1)
+	prompts := b.stage(wire.StagePrompts, -1, first, second)
+	b.scope.Gen = 0
+	in := wire.ResampleInput{
+		Scope: b.scope, Rewards: b.stage(wire.StageReward, -1, b.reward(0, 1), b.reward(1), b.reward(2)), Prompts: prompts,
+		Excluded: []wire.ExcludedShard{{Shard: 3, Stage: wire.StageRollout, Reason: "lost"}},
+	}
+	out, err := do(b, Resample{b.deps}.Execute, in)
+	require.NoError(t, err)
+	zero := string(resample.ZeroVariance)
+	rows := rowsAt[schema.SelectionRow](b, out.Manifest)
+	require.Equal(t, []string{zero, "", zero, zero, "", "", "excluded", "excluded"}, groupFates(rows))
+	require.Equal(t, "shard 3 was skipped after its rollout failed: lost", *rows[len(rows)-1].Excluded)
+}
+
+func TestScoredCountsInformativeGroupsWhereItMatters(t *testing.T) {
+	for name, c := range map[string]struct {
+		bench *laneBench
+		want  int
+	}{"in rounds": {dynamicBench(t), 1}, "once": {laneOf(t, nil, nil), 0}} {
+		b := c.bench
+		var rows []schema.TrajectoryRow
+		for group := range 2 {
+			for sample := range laneSamples {
+				row := schema.TrajectoryRow{GroupID: schema.GroupID(1, group), TrajectoryID: schema.TrajectoryID(1, group, sample), ProblemID: "p", Source: "s", Finish: "answered", Gold: "7", Text: "<answer>\\boxed{7}</answer>"}
+				if group == 0 && sample == 2 {
+					row.Text = "<answer>\\boxed{8}</answer>"
+				}
+				rows = append(rows, row)
+			}
+		}
+		out, err := do(b, ScoreRewards{b.deps}.Execute, wire.ScoreInput{Scope: b.scope, Trajectories: commitRows(b, schema.At("r", 1, wire.StageAssemble).WithShard(0), rows)})
+		require.NoError(t, err)
+		require.Equal(t, c.want, out.Informative, name)
+		m, err := b.deps.Record.Read(t.Context(), out.Manifest)
+		require.NoError(t, err)
+		if c.want == 0 {
+			require.NotContains(t, m.Note[schema.NoteResult], "informative")
+		}
+	}
+}
+
+// A step asks for the rounds that the rule which judges them would have asked for.
+func TestTheStepAndTheSelectionAgreeOnRounds(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 2000 {
+		d := resample.DynamicSampling{Target: 1 + r.IntN(4), Tries: 1 + r.IntN(4), ColdStart: r.IntN(3)}
+		asks := wire.Dynamic{Target: d.Target, Tries: d.Tries, ColdStart: d.ColdStart}
+		step, a, informative := 1+r.IntN(4), resample.Accumulation{}, 0
+		for rounds := 1; !a.Done; rounds++ {
+			var batch []resample.Outcome
+			for g := range d.Target {
+				o := resample.Outcome{GroupID: fmt.Sprint(rounds, " ", g), Informative: r.IntN(2) == 0}
+				if o.Informative {
+					informative++
+				}
+				batch = append(batch, o)
+			}
+			var err error
+			a, _, err = d.Advance(a, step-1, batch)
+			require.NoError(t, err)
+			require.Equal(t, a.Done, asks.Enough(step, rounds, informative), "%+v, step %d, %d rounds, %d informative", d, step, rounds, informative)
+		}
+	}
+}

@@ -1,0 +1,209 @@
+// Command presets trains the small twin of every method's preset through the real pipeline, checks
+// each record, and prints what each update did. It fails where a twin does, or where its policy never
+// moved.
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/ropewalk/ropewalk/internal/bench"
+	"github.com/ropewalk/ropewalk/recipes"
+)
+
+// twin is one trained twin.
+type twin struct {
+	Preset  string   `json:"preset"`
+	Run     string   `json:"run_id"`
+	Steps   []step   `json:"steps"`
+	Notes   []string `json:"notes,omitempty"`
+	Failure string   `json:"failure,omitempty"`
+}
+
+// step is what one step of a twin did: means over its optimiser steps.
+type step struct {
+	Reward   float64 `json:"reward"`
+	Loss     float64 `json:"loss"`
+	GradNorm float64 `json:"grad_norm"`
+	Seconds  float64 `json:"seconds"`
+}
+
+func main() { bench.Main("presets", run) }
+
+func run(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("presets", flag.ContinueOnError)
+	out := flags.String("out", ".ropewalk/bench/presets.json", "file for the JSON object")
+	binary := flags.String("binary", "bin/ropewalk", "the program")
+	only := flags.String("only", "", "presets, separated by commas; all methods' when empty")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	names := recipes.Twins()
+	if *only != "" {
+		names = strings.Split(*only, ",")
+	}
+	stop, err := up(ctx, *binary)
+	if err != nil {
+		return err
+	}
+	var all []twin
+	failed := 0
+	for _, name := range names {
+		t, err := train(ctx, *binary, name)
+		if err != nil {
+			t.Failure = err.Error()
+			failed++
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		print(t)
+		all = append(all, t)
+	}
+	err = errors.Join(stop(), bench.Write(*out, map[string]any{"twins": all, "failed": failed}))
+	if failed > 0 {
+		err = errors.Join(err, fmt.Errorf("%d of %d twins failed", failed, len(names)))
+	}
+	return errors.Join(err, ctx.Err())
+}
+
+// up keeps the local stack running between the twins, so that each need not start it.
+func up(ctx context.Context, binary string) (stop func() error, err error) {
+	cmd := exec.CommandContext(ctx, binary, "up")
+	cmd.Stderr = os.Stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 30 * time.Second
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start the local stack: %w", err)
+	}
+	return func() error {
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			return fmt.Errorf("stop the local stack: %w", err)
+		}
+		var exit *exec.ExitError
+		if err := cmd.Wait(); err != nil && !errors.As(err, &exit) { // interrupted, as asked
+			return fmt.Errorf("stop the local stack: %w", err)
+		}
+		return nil
+	}, nil
+}
+
+// train trains a preset's twin and checks its record.
+func train(ctx context.Context, binary, preset string) (twin, error) {
+	t := twin{Preset: preset}
+	resolved, err := recipes.Resolve(preset, "", nil, nil, nil)
+	if err != nil {
+		return t, err
+	}
+	t.Notes = recipes.TwinNotes(&resolved.Recipe)
+	var ran struct {
+		Run string `json:"run_id"`
+	}
+	if err := command(ctx, &ran, binary, "run", preset, "--twin", "--json"); err != nil {
+		return t, err
+	}
+	t.Run = ran.Run
+	var table struct {
+		Rows [][]*float64 `json:"rows"`
+	}
+	query := strings.ReplaceAll(`select r.step, r.reward, u.loss, u.grad_norm, s.seconds
+from (select step, avg(reward)::double as reward from rewards where run = RUN group by 1) r
+left join (select step, avg(loss)::double as loss, avg(grad_norm)::double as grad_norm from updates where run = RUN group by 1) u using (step)
+left join (select step, ((max(end_micros) - min(start_micros)) / 1e6)::double as seconds from timings where run = RUN and kind = 'activity' and stage <> 'evaluate' group by 1) s using (step)
+order by 1`, "RUN", "'"+ran.Run+"'")
+	if err := command(ctx, &table, binary, "sql", "--json", query); err != nil {
+		return t, err
+	}
+	for _, row := range table.Rows {
+		t.Steps = append(t.Steps, step{Reward: value(row[1]), Loss: value(row[2]), GradNorm: value(row[3]), Seconds: value(row[4])})
+	}
+	for _, check := range [][]string{{"verify", ran.Run}, {"replay", "--check", ran.Run}} {
+		if err := command(ctx, nil, binary, check...); err != nil {
+			return t, err
+		}
+	}
+	return t, t.judge()
+}
+
+// value is a number of a table, 0 where there is none: a step that trained on nothing.
+func value(x *float64) float64 {
+	if x == nil {
+		return 0
+	}
+	return *x
+}
+
+// judge fails a twin that did not take its three steps, or whose policy never moved.
+func (t twin) judge() error {
+	if len(t.Steps) != 3 {
+		return fmt.Errorf("%d steps, want 3", len(t.Steps))
+	}
+	moved := false
+	for i, s := range t.Steps {
+		if math.IsNaN(s.Loss) || math.IsInf(s.Loss, 0) || math.IsNaN(s.GradNorm) || math.IsInf(s.GradNorm, 0) {
+			return fmt.Errorf("step %d: loss %g, gradient norm %g", i+1, s.Loss, s.GradNorm)
+		}
+		moved = moved || s.GradNorm > 0
+	}
+	if !moved {
+		return errors.New("no step has a gradient")
+	}
+	return nil
+}
+
+// print writes one line: rewards, losses and gradient norms by step, and seconds a step.
+func print(t twin) {
+	w := tabwriter.NewWriter(os.Stdout, 24, 0, 2, ' ', 0)
+	defer w.Flush()
+	if t.Failure != "" {
+		fmt.Fprintf(w, "%s\tFAILED: %s\n", t.Preset, t.Failure)
+		return
+	}
+	column := func(f func(step) string) string {
+		var all []string
+		for _, s := range t.Steps {
+			all = append(all, f(s))
+		}
+		return strings.Join(all, " ")
+	}
+	fmt.Fprintf(w, "%s\treward %s\tloss %s\tgradient norm %s\tseconds %s\n", t.Preset,
+		column(func(s step) string { return fmt.Sprintf("%.2f", s.Reward) }),
+		column(func(s step) string { return fmt.Sprintf("%+.4f", s.Loss) }),
+		column(func(s step) string { return fmt.Sprintf("%.3g", s.GradNorm) }),
+		column(func(s step) string { return fmt.Sprintf("%.1f", s.Seconds) }))
+}
+
+// command runs the program; its standard error is shown only where it fails.
+func command(ctx context.Context, into any, binary string, args ...string) error {
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 30 * time.Second
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s %s: %w\n%s", binary, strings.Join(args, " "), err, tail(stderr.String()))
+	}
+	if into == nil {
+		return nil
+	}
+	if err := json.Unmarshal(stdout.Bytes(), into); err != nil {
+		return fmt.Errorf("read what %s %s printed: %w", binary, strings.Join(args, " "), err)
+	}
+	return nil
+}
+
+// tail is the end of a program's messages.
+func tail(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-8):], "\n")
+}
