@@ -123,7 +123,11 @@ func (c *check) again(ctx context.Context, before schema.Manifest) error {
 			digest = after.Shards[i].Digest
 		}
 		if digest != s.Digest {
-			c.out.Differs = append(c.out.Differs, wire.Different{Step: c.made.step, Stage: before.Stage, Shard: before.Shard, Digest: digest[:min(16, len(digest))]})
+			differs := wire.Different{Step: c.made.step, Stage: before.Stage, Shard: before.Shard, Digest: digest[:min(16, len(digest))]}
+			if len(before.Shards) > 1 {
+				differs.Table = string(s.Table)
+			}
+			c.out.Differs = append(c.out.Differs, differs)
 		}
 	}
 	return nil
@@ -164,6 +168,13 @@ func (c *check) execute(ctx context.Context, m schema.Manifest) (schema.Ref, err
 		}
 		in.Turns, in.Rewards, in.Selection = inputs[:last-2], inputs[last-2], inputs[last-1]
 		out, err := ComputeAdvantages{c.deps}.Execute(ctx, in)
+		return out.Manifest, err
+	case m.Stage == wire.StageBuffer && (len(inputs) == 2 || len(inputs) == 3):
+		in := wire.BufferInput{Scope: scope, Rewards: inputs[len(inputs)-2], Batch: inputs[len(inputs)-1]}
+		if len(inputs) == 3 {
+			in.Previous = inputs[0]
+		}
+		out, err := UpdateReplayBuffer{c.deps}.Execute(ctx, in)
 		return out.Manifest, err
 	}
 	return schema.Ref{}, fmt.Errorf("%w: %s names %d inputs, which is not what its stage reads", commit.ErrDamaged, m.ManifestKey(), len(m.Inputs))

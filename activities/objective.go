@@ -6,6 +6,7 @@ import (
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rl/loss"
 	"github.com/ropewalk/ropewalk/rl/schedule"
+	"github.com/ropewalk/ropewalk/schema"
 )
 
 // learnerConfig is what a recipe says of one step's update: how the batch is cut, what is minimised
@@ -25,6 +26,35 @@ func learnerConfig(recipe *recipes.Recipe, step int) (learner.Config, error) {
 		Optimizer:        options,
 		Shuffle:          seed.Rand("update/shuffle", recipe.Seed, uint64(step)),
 	}, nil
+}
+
+// imitation is what a recipe says of learning from replayed rows again, nil where it never does.
+func imitation(recipe *recipes.Recipe, step int, rows []schema.BatchRow) *learner.Imitation {
+	r := recipe.Replay
+	if r == nil {
+		return nil
+	}
+	var clip loss.Surrogate = loss.PPOClip{Low: r.ClipLow, High: r.ClipHigh}
+	if r.CovRatio > 0 {
+		clip = loss.ClipCov{Low: r.ClipLow, High: r.ClipHigh, Rule: loss.CovarianceRule{Ratio: r.CovRatio, Lower: r.CovLow, Upper: r.CovHigh}}
+	}
+	return &learner.Imitation{
+		Rows: rows,
+		Objective: loss.Objective{
+			Policy:      loss.SelfImitation{Policy: clip, Gamma: r.Coefficient * gamma(recipe, step)},
+			Aggregation: objective(recipe).Aggregation,
+		},
+		Shuffle: seed.Rand("update/imitation/shuffle", recipe.Seed, uint64(step)),
+		Tokens:  seed.Rand("update/imitation/tokens", recipe.Seed, uint64(step)),
+	}
+}
+
+// gamma is the weight of the imitation at a step by the schedule.
+func gamma(recipe *recipes.Recipe, step int) float64 {
+	if recipe.Schedule == nil {
+		return 1
+	}
+	return schedule.Curriculum{WarmSteps: recipe.Schedule.GammaHorizon}.Gamma(step)
 }
 
 // objective is what the recipe's method minimises.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/ropewalk/ropewalk/activities/wire"
 	"github.com/ropewalk/ropewalk/internal/commit"
@@ -43,6 +44,10 @@ func (a PrepareReplay) prepare(ctx context.Context, in wire.ReplayInput, out *wi
 		return err
 	}
 	plan := &replayPlan{made: made, stages: in.Stages}
+	if in.Follow && plan.has(wire.StageAdvantage) && !plan.has(wire.StageBuffer) && len(made.refs[wire.StageBuffer]) > 0 {
+		plan.stages = append(slices.Clone(in.Stages), wire.StageBuffer)
+		out.Stages = plan.stages
+	}
 	if err := a.findInputs(ctx, plan, out); err != nil {
 		return err
 	}
@@ -50,7 +55,7 @@ func (a PrepareReplay) prepare(ctx context.Context, in wire.ReplayInput, out *wi
 	if err != nil {
 		return err
 	}
-	recipe, err := replayRecipe(in.Run, &base.recipe, in.Set, in.Stages)
+	recipe, err := replayRecipe(in.Run, &base.recipe, in.Set, plan.stages)
 	if err != nil {
 		return err
 	}
@@ -124,12 +129,35 @@ func (a PrepareReplay) findInputs(ctx context.Context, p *replayPlan, out *wire.
 			p.reads(schema.Selection, out.Selection)
 		}
 	}
+	if p.has(wire.StageBuffer) {
+		if err := a.findBuffer(ctx, p, out); err != nil {
+			return err
+		}
+	}
 	for _, stage := range p.stages {
 		if refs := p.made.refs[stage]; len(refs) > 0 {
 			out.Before = append(out.Before, wire.StageRef{Stage: stage, Ref: refs[0]})
 		}
 	}
 	return a.findExcluded(ctx, p, out)
+}
+
+// findBuffer finds the buffer that the step before left, and the step's batch.
+func (a PrepareReplay) findBuffer(ctx context.Context, p *replayPlan, out *wire.ReplayPrepared) (err error) {
+	if out.Buffer, err = a.bufferOf(ctx, p.made.run, strconv.Itoa(p.made.step-1)); err != nil {
+		return err
+	}
+	if out.Buffer != (schema.Ref{}) {
+		p.reads(schema.Replay, out.Buffer)
+		p.reads(schema.Baselines, out.Buffer)
+	}
+	if !p.has(wire.StageAdvantage) {
+		if out.Batch, err = p.made.one(wire.StageAdvantage, wire.StageBuffer); err != nil {
+			return err
+		}
+		p.reads(schema.Batch, out.Batch)
+	}
+	return nil
 }
 
 // findExcluded finds the shards that the step went on without, where resample is replayed.

@@ -136,7 +136,7 @@ func (a PrepareRun) catalogue(ctx context.Context, run string, r recipes.Recipe)
 func plan(r recipes.Recipe) wire.Plan {
 	p := wire.Plan{
 		Recipe: r.Name, Seed: r.Seed, Steps: r.Steps, MaxTurns: r.Rollout.MaxTurns,
-		Forward: r.Outputs().Any(), EvaluateEvery: r.Evaluation.Every, BatchRows: r.Rollout.Prompts * r.Rollout.Oversample,
+		Forward: r.Outputs().Any(), Replay: r.Replay != nil, EvaluateEvery: r.Evaluation.Every, BatchRows: r.Rollout.Prompts * r.Rollout.Oversample,
 	}
 	if d := r.Resample.Dynamic; d != nil {
 		p.Dynamic = &wire.Dynamic{Target: r.Rollout.Prompts, Tries: d.Tries, ColdStart: d.ColdStartSteps}
@@ -179,7 +179,8 @@ func (a PrepareRun) whereToGoOn(ctx context.Context, run string, out *wire.Prepa
 		return refuse(wire.FailCorrupt, "step %d of run %s has a head and no update manifest with a checkpoint", last, run)
 	}
 	out.Policy = &wire.PolicyRef{Manifest: ref, Digest: m.Checkpoint.Digest, Step: last}
-	return nil
+	out.Buffer, err = a.bufferOf(ctx, run, strconv.Itoa(last))
+	return err
 }
 
 // updateOf returns the update manifest that a finished step's head names.

@@ -22,6 +22,7 @@ func (d *Deps) Register(w worker.ActivityRegistry) {
 		wire.Resample:             Resample{d}.Execute,
 		wire.ComputeTokenOutputs:  ComputeTokenOutputs{d}.Execute,
 		wire.ComputeAdvantages:    ComputeAdvantages{d}.Execute,
+		wire.UpdateReplayBuffer:   UpdateReplayBuffer{d}.Execute,
 		wire.UpdatePolicy:         UpdatePolicy{d}.Execute,
 		wire.PublishPolicy:        PublishPolicy{d}.Execute,
 		wire.Evaluate:             Evaluate{d}.Execute,

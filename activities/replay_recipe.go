@@ -14,6 +14,7 @@ var recipeReads = map[string][]string{
 	wire.StageReward:    {"reward"},
 	wire.StageResample:  {"resample", "seed"}, // the seed of its draws
 	wire.StageAdvantage: {"advantage"},
+	wire.StageBuffer:    {"replay"},
 }
 
 // replayRecipe puts overrides into a run's committed recipe and validates the outcome whole. An
@@ -29,6 +30,9 @@ func replayRecipe(run string, committed *recipes.Recipe, set, stages []string) (
 	recipe, err := recipes.ParseWith("recipe of run "+run, text, set)
 	if err != nil {
 		return nil, err
+	}
+	if slices.Contains(stages, wire.StageBuffer) && recipe.Replay == nil {
+		return nil, refuse(wire.FailBadInput, "replay: the recipe of run %s has no such section, so there is no buffer to make again; replay through advantage", run)
 	}
 	if err := built(recipe); err != nil {
 		return nil, err

@@ -129,7 +129,7 @@ func generations(t *testing.T, copyRecord func() *mem.Store) {
 			require.NoError(t, err)
 			env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
 			deps.Register(env)
-			value, err := env.ExecuteActivity(wire.PrepareReplay, wire.ReplayInput{Run: "r", Step: 1, Stages: wire.Pure(), Claim: name})
+			value, err := env.ExecuteActivity(wire.PrepareReplay, wire.ReplayInput{Run: "r", Step: 1, Stages: []string{"reward", "resample", "advantage"}, Claim: name})
 			require.NoError(t, err)
 			var out wire.ReplayPrepared
 			require.NoError(t, value.Get(&out))
@@ -172,6 +172,7 @@ func refusals(t *testing.T, copyRecord func() *mem.Store) {
 		"an unknown field":  {in: workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward", Set: []string{"resample.rok.keep=1"}}, kind: wire.FailBadInput, want: "did you mean resample.roc?"},
 		"a combination":     {in: workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward", Set: []string{"resample.roc.keep=9"}}, kind: wire.FailBadInput, want: "must be ≤ oversample (8), got 9"},
 		"an unread field":   {in: workflows.ReplayStageInput{Run: "r", Step: 1, From: "advantage", Set: []string{"reward.fallback=true", "advantage.std=false"}}, kind: wire.FailBadInput, want: "--set reward.fallback=true: no replayed stage reads it; advantage reads advantage.*"},
+		"no buffer":         {in: workflows.ReplayStageInput{Run: "r", Step: 1, From: "buffer"}, kind: wire.FailBadInput, want: "the recipe of run r has no such section, so there is no buffer"},
 		"an engine's field": {in: workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward", Set: []string{"policy.layers=3"}}, kind: wire.FailBadInput, want: "resample reads resample.* and seed"},
 		"a step in its beginning": {in: workflows.ReplayStageInput{Run: "r", Step: 2, From: "reward"}, kind: wire.FailBadInput, want: "step 2 of run r has not committed assemble, which reward reads", damage: func(t *testing.T, s *mem.Store) {
 			require.NoError(t, s.Delete(context.Background(), schema.HeadKey("r", "2")))

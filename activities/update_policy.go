@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/ropewalk/ropewalk/activities/wire"
 	"github.com/ropewalk/ropewalk/policy"
@@ -14,10 +15,14 @@ import (
 // UpdatePolicy takes the policy through one update on the step's batch and commits the new checkpoint.
 type UpdatePolicy struct{ *Deps }
 
-// Execute updates. A batch without rows (no group had any variance) leaves the policy as it is.
+// Execute updates. Where the batch is without rows (no group had any variance) and nothing is learnt
+// from again, the policy stays as it is.
 func (a UpdatePolicy) Execute(ctx context.Context, in wire.UpdateInput) (wire.Updated, error) {
 	out := wire.Updated{}
 	s := spec{scope: in.Scope, stage: wire.StageUpdate, turn: -1, shard: -1, inputs: []schema.Ref{in.Batch, in.Policy.Manifest}}
+	if in.Buffer != (schema.Ref{}) {
+		s.inputs = append(s.inputs, in.Buffer)
+	}
 	err := execute(ctx, a.Deps, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
 		recipe, err := a.recipe(ctx, in.Scope)
 		if err != nil {
@@ -27,12 +32,16 @@ func (a UpdatePolicy) Execute(ctx context.Context, in wire.UpdateInput) (wire.Up
 		if err != nil {
 			return err
 		}
-		if len(batch) == 0 {
+		again, err := a.again(ctx, w, in, recipe, &out)
+		if err != nil {
+			return err
+		}
+		if len(batch)+len(again) == 0 {
 			return a.unchanged(ctx, w, in, &out)
 		}
 		return a.Trainer.use(ctx, in.Policy, true, func(engine policy.Engine) error {
 			a.Trainer.forget() // until the new checkpoint is saved, nothing is known of what is resident
-			return a.update(ctx, w, in, recipe, engine, batch, &out)
+			return a.update(ctx, w, in, recipe, engine, batch, again, &out)
 		})
 	})
 	// The manifest's own reference is known only after the commit.
@@ -40,11 +49,34 @@ func (a UpdatePolicy) Execute(ctx context.Context, in wire.UpdateInput) (wire.Up
 	return out, err
 }
 
-func (a UpdatePolicy) update(ctx context.Context, w *draft, in wire.UpdateInput, recipe *recipes.Recipe, engine policy.Engine, batch []schema.BatchRow, out *wire.Updated) error {
+// again reads what is learnt from again and notes how the buffer stands, where the recipe has one.
+func (a UpdatePolicy) again(ctx context.Context, w *draft, in wire.UpdateInput, recipe *recipes.Recipe, out *wire.Updated) ([]schema.BatchRow, error) {
+	if recipe.Replay == nil {
+		return nil, nil
+	}
+	if in.Buffer == (schema.Ref{}) {
+		return nil, refuse(wire.FailRefused, "the recipe has a replay buffer, and step %d of run %s has committed none", in.Step, in.Run)
+	}
+	m, err := a.Record.Read(ctx, in.Buffer)
+	if err != nil {
+		return nil, err
+	}
+	out.Gamma = new(gamma(recipe, in.Step))
+	w.stats = map[string]float64{statGamma: *out.Gamma}
+	for _, name := range []string{statBuffered, statP50, statImitated, statReplayed} {
+		if x, ok := m.Stats[name]; ok {
+			w.stats[name] = x
+		}
+	}
+	return a.readReplayBatch(ctx, m)
+}
+
+func (a UpdatePolicy) update(ctx context.Context, w *draft, in wire.UpdateInput, recipe *recipes.Recipe, engine policy.Engine, batch, again []schema.BatchRow, out *wire.Updated) error {
 	config, err := learnerConfig(recipe, in.Scope.Step)
 	if err != nil {
 		return err
 	}
+	config.Imitation = imitation(recipe, in.Scope.Step, again)
 	result, err := learner.Update(ctx, engine, batch, config, w.progress.set)
 	if err != nil {
 		return err
@@ -107,8 +139,9 @@ func stepOptions(o recipes.Optimizer) policy.StepOptions {
 	return policy.StepOptions{LR: o.LR, Beta1: o.Beta1, Beta2: o.Beta2, Epsilon: o.Epsilon, WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm}
 }
 
-// means averages the optimiser steps' statistics for the step's line.
+// means averages the statistics of the optimiser steps on the batch for the step's line.
 func means(out *wire.Updated, rows []schema.UpdateRow) {
+	rows = slices.DeleteFunc(slices.Clone(rows), func(r schema.UpdateRow) bool { return r.Source != nil && *r.Source == schema.SourceReplay })
 	n := float64(len(rows))
 	for _, r := range rows {
 		out.Loss += r.Loss / n

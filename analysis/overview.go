@@ -121,8 +121,9 @@ func summarise(step int, rewards []schema.RewardRow, selection []schema.Selectio
 		}
 	}
 	out.DroppedGroups = len(groups) - out.KeptGroups
-	for _, u := range updates {
-		n := float64(len(updates))
+	onBatch := slices.DeleteFunc(slices.Clone(updates), func(u schema.UpdateRow) bool { return u.Source != nil && *u.Source == schema.SourceReplay })
+	for _, u := range onBatch {
+		n := float64(len(onBatch))
 		out.Entropy += u.Entropy / n
 		out.KL += u.KL / n
 		out.ClipFraction += u.ClipFraction / n

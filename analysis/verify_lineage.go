@@ -118,6 +118,7 @@ func (v *verifier) checkHeads() {
 		v.checkOutputs(h)
 		v.checkReplays(step, h)
 		v.checkPolicy(step, h)
+		v.checkBuffer(step, h)
 	}
 }
 
@@ -135,7 +136,10 @@ var reads = []struct{ stage, from string }{
 	{schema.StageAdvantage, schema.StageReward},
 	{schema.StageAdvantage, schema.StageResample},
 	{schema.StageAdvantage, schema.StageForward},
+	{schema.StageBuffer, schema.StageReward},
+	{schema.StageBuffer, schema.StageAdvantage},
 	{schema.StageUpdate, schema.StageAdvantage},
+	{schema.StageUpdate, schema.StageBuffer},
 	{schema.StagePublish, schema.StageUpdate},
 }
 
@@ -287,6 +291,18 @@ func (v *verifier) checkPolicy(step int, h schema.Head) {
 		v.fault(FaultLineage, updates[0].Key, "does not go on from %s, the policy before the step", before)
 	}
 	v.checkUpdates(m, found)
+}
+
+// checkBuffer checks that the step's replay buffer goes on from that of the step before, where both steps
+// have one.
+func (v *verifier) checkBuffer(step int, h schema.Head) {
+	now, before := h.Stages[schema.StageBuffer], v.heads[step-1].Stages[schema.StageBuffer]
+	if !v.loaded(now) || !v.loaded(before) {
+		return
+	}
+	if !slices.Contains(v.manifests[now[0].Key].Inputs, before[0]) {
+		v.fault(FaultLineage, now[0].Key, "does not go on from %s, the replay buffer before the step", before[0].Key)
+	}
 }
 
 // checkUpdates checks that the rows of an update name the policies before and after it.

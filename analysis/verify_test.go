@@ -264,6 +264,33 @@ func TestVerifyHoldsTokenOutputsAgainstTheSelection(t *testing.T) {
 	require.Contains(t, faults, "rows "+ref.Key)
 }
 
+// A replay buffer goes on from that of the step before, and the update follows from it.
+func TestVerifyFollowsTheReplayBuffer(t *testing.T) {
+	ctx := context.Background()
+	objects := mem.New()
+	r := recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 3, Seed: 1, Buffer: true})
+	require.Empty(t, kinds(verify(t, objects)))
+	writer := commit.New(objects)
+	old, _, _, err := writer.Lookup(ctx, schema.At("r", 2, schema.StageBuffer))
+	require.NoError(t, err)
+	require.Len(t, old.Inputs, 4)
+	apart := schema.NewManifest(old.Place.WithGen(1), old.Code, old.Config)
+	apart.Inputs = append([]schema.Ref{r.Prepare}, old.Inputs[2:]...)
+	_, ref, _, err := writer.Commit(ctx, apart)
+	require.NoError(t, err)
+	head, _, _, err := writer.Head(ctx, "r", "2")
+	require.NoError(t, err)
+	head.Stages[schema.StageBuffer], head.Generations[schema.StageBuffer] = []schema.Ref{ref}, 1
+	data, err := schema.EncodeHead(head)
+	require.NoError(t, err)
+	put(t, objects, head.Key(), data)
+	require.Equal(t, []string{
+		"lineage " + ref.Key,
+		"lineage " + schema.At("r", 2, schema.StageUpdate).ManifestKey(),
+		"lineage " + schema.At("r", 3, schema.StageBuffer).ManifestKey(),
+	}, kinds(verify(t, objects)))
+}
+
 // An update that starts from another policy than the step before left is a broken lineage.
 func TestVerifyFollowsThePolicy(t *testing.T) {
 	ctx := context.Background()

@@ -140,7 +140,8 @@ var madeBy = map[schema.Table]string{
 	schema.Prompts: schema.StagePrompts, schema.Turns: schema.StageRollout, schema.ToolCalls: schema.StageSandbox,
 	schema.Trajectories: schema.StageAssemble, schema.Rewards: schema.StageReward, schema.Selection: schema.StageResample,
 	schema.TokenOutputs: schema.StageForward,
-	schema.Batch:        schema.StageAdvantage, schema.Updates: schema.StageUpdate,
+	schema.Replay:       schema.StageBuffer, schema.Baselines: schema.StageBuffer, schema.ReplayBatch: schema.StageBuffer,
+	schema.Batch: schema.StageAdvantage, schema.Updates: schema.StageUpdate,
 }
 
 // refs are the manifests of a finished step that hold a table.

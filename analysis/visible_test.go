@@ -76,6 +76,15 @@ func TestTokenOutputsAreVisible(t *testing.T) {
 	require.Equal(t, map[int]int{1: 6, 2: 6}, seen(t, analysis.New(objects), schema.TokenOutputs))
 }
 
+func TestReplayBufferIsVisible(t *testing.T) {
+	objects := mem.New()
+	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 3, Seed: 1, Buffer: true})
+	record := analysis.New(objects)
+	require.Equal(t, map[int]int{1: 2, 2: 6, 3: 0}, seen(t, record, schema.Replay))
+	require.Equal(t, map[int]int{1: 3, 2: 3, 3: 3}, seen(t, record, schema.Baselines))
+	require.Equal(t, map[int]int{3: 6}, seen(t, record, schema.ReplayBatch))
+}
+
 // An import's rollout holds prompts, turns and trajectories; assemble's trajectories replace the
 // imported ones.
 func TestVisibleImport(t *testing.T) {

@@ -40,7 +40,7 @@ func TestReferenceStep(t *testing.T) {
 func TestAbsentSectionsStayAbsent(t *testing.T) {
 	r, err := Resolve("quickstart", "", nil, nil, nil)
 	require.NoError(t, err)
-	for _, name := range []string{`"old_log_probs"`, `"reference"`, `"token_outputs"`, `"kl"`, `"entropy"`, `"tis"`} {
+	for _, name := range []string{`"old_log_probs"`, `"reference"`, `"token_outputs"`, `"replay"`, `"kl"`, `"entropy"`, `"tis"`} {
 		require.NotContains(t, string(r.JSON), name)
 	}
 }

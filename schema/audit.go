@@ -15,13 +15,15 @@ func Audit[R Row](rows []R) error {
 }
 
 // AuditBatch is Audit for the training batch.
-func AuditBatch(rows []BatchRow) error {
+func AuditBatch(rows []BatchRow) error { return auditBatch(Batch, rows) }
+
+func auditBatch(table Table, rows []BatchRow) error {
 	for i := range rows {
 		if err := rows[i].Validate(); err != nil {
-			return fmt.Errorf("table %s row %d (%s): %w", Batch, i, rows[i].position(), err)
+			return fmt.Errorf("table %s row %d (%s): %w", table, i, rows[i].position(), err)
 		}
 	}
-	return checkOrder(Batch, len(rows), func(i int) position { return rows[i].position() })
+	return checkOrder(table, len(rows), func(i int) position { return rows[i].position() })
 }
 
 // AuditShard decodes a shard and checks its table, its row count and every row. A shard of
@@ -53,18 +55,22 @@ func auditAs(table Table, data []byte) (int, error) {
 		return auditRows[SelectionRow](data)
 	case TokenOutputs:
 		return auditRows[TokenOutputsRow](data)
+	case Replay:
+		return auditRows[ReplayRow](data)
+	case Baselines:
+		return auditRows[BaselineRow](data)
 	case Updates:
 		return auditRows[UpdateRow](data)
 	case Evaluations:
 		return auditRows[EvaluationRow](data)
 	case Timings:
 		return auditRows[TimingRow](data)
-	case Batch:
-		rows, err := DecodeBatch(data)
+	case Batch, ReplayBatch:
+		rows, err := decodeBatch(table, data)
 		if err != nil {
 			return 0, err
 		}
-		return len(rows), AuditBatch(rows)
+		return len(rows), auditBatch(table, rows)
 	case Documents:
 		return 1, checkCanonical(data)
 	}

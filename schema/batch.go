@@ -14,11 +14,13 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/memory"
 )
 
-// batchSchema is the training batch: every column required but log-probabilities, which are null where
+// batchSchema is the training batch; batchSchemaOf that of another table of such rows. Every column required but log-probabilities, which are null where
 // there are none or nothing needs them; the elements of lists are never null. A column that a later
 // version adds is nullable and stands at the end.
-func batchSchema() *arrow.Schema {
-	meta := arrow.NewMetadata([]string{metaTable, metaVersion, metaSeal}, []string{string(Batch), strconv.Itoa(Version), sealMark + sealDigits})
+func batchSchema() *arrow.Schema { return batchSchemaOf(Batch) }
+
+func batchSchemaOf(table Table) *arrow.Schema {
+	meta := arrow.NewMetadata([]string{metaTable, metaVersion, metaSeal}, []string{string(table), strconv.Itoa(Version), sealMark + sealDigits})
 	ints := arrow.ListOfNonNullable(arrow.PrimitiveTypes.Int32)
 	floats := arrow.ListOfNonNullable(arrow.PrimitiveTypes.Float32)
 	return arrow.NewSchema([]arrow.Field{
@@ -38,31 +40,36 @@ func batchSchema() *arrow.Schema {
 // EncodeBatch writes the training batch as one Arrow IPC file (zstd). The rows must be valid and
 // in canonical order (SortBatch). Equal rows give equal bytes.
 func EncodeBatch(rows []BatchRow) ([]byte, error) {
-	return encodeBatch(rows, rowGroupBytes)
+	return encodeBatch(Batch, rows, rowGroupBytes)
 }
 
-func encodeBatch(rows []BatchRow, batchBytes int) ([]byte, error) {
-	if err := AuditBatch(rows); err != nil {
+// EncodeReplayBatch is EncodeBatch for what is learnt from again.
+func EncodeReplayBatch(rows []BatchRow) ([]byte, error) {
+	return encodeBatch(ReplayBatch, rows, rowGroupBytes)
+}
+
+func encodeBatch(table Table, rows []BatchRow, batchBytes int) ([]byte, error) {
+	if err := auditBatch(table, rows); err != nil {
 		return nil, err
 	}
-	s := batchSchema()
+	s := batchSchemaOf(table)
 	var out buffer
 	w, err := ipc.NewFileWriter(&out, ipc.WithSchema(s), ipc.WithZstd(), ipc.WithAllocator(memory.NewGoAllocator()))
 	if err != nil {
-		return nil, fmt.Errorf("encode table %s: %w", Batch, err)
+		return nil, fmt.Errorf("encode table %s: %w", table, err)
 	}
 	for start := 0; start < len(rows); {
 		end := batchEnd(rows, start, batchBytes)
 		if err := writeRecord(w, s, rows[start:end]); err != nil {
-			return nil, fmt.Errorf("encode table %s rows %d–%d: %w", Batch, start, end-1, err)
+			return nil, fmt.Errorf("encode table %s rows %d–%d: %w", table, start, end-1, err)
 		}
 		start = end
 	}
 	if err := w.Close(); err != nil {
-		return nil, fmt.Errorf("encode table %s: %w", Batch, err)
+		return nil, fmt.Errorf("encode table %s: %w", table, err)
 	}
 	if err := seal(out.data); err != nil {
-		return nil, fmt.Errorf("encode table %s: %w", Batch, err)
+		return nil, fmt.Errorf("encode table %s: %w", table, err)
 	}
 	return out.data, nil
 }
@@ -122,36 +129,41 @@ func appendNullable(b array.Builder, xs []float32) {
 }
 
 // DecodeBatch reads a training batch, with the guarantees of Decode.
-func DecodeBatch(data []byte) (rows []BatchRow, err error) {
-	defer recovered(Batch, &err)
+func DecodeBatch(data []byte) ([]BatchRow, error) { return decodeBatch(Batch, data) }
+
+// DecodeReplayBatch reads what is learnt from again, with the guarantees of Decode.
+func DecodeReplayBatch(data []byte) ([]BatchRow, error) { return decodeBatch(ReplayBatch, data) }
+
+func decodeBatch(table Table, data []byte) (rows []BatchRow, err error) {
+	defer recovered(table, &err)
 	if err := checkSeal(data); err != nil {
-		return nil, corrupt(Batch, err)
+		return nil, corrupt(table, err)
 	}
 	r, err := ipc.NewFileReader(bytes.NewReader(data))
 	if err != nil {
-		return nil, corrupt(Batch, err)
+		return nil, corrupt(table, err)
 	}
-	defer func() { err = errors.Join(err, closing(Batch, r)) }()
-	if err := checkBatchSchema(r.Schema()); err != nil {
+	defer func() { err = errors.Join(err, closing(table, r)) }()
+	if err := checkBatchSchema(table, r.Schema()); err != nil {
 		return nil, err
 	}
 	rows = []BatchRow{}
 	for i := range r.NumRecords() {
 		record, err := r.Record(i)
 		if err != nil {
-			return nil, corrupt(Batch, fmt.Errorf("read record batch %d: %w", i, err))
+			return nil, corrupt(table, fmt.Errorf("read record batch %d: %w", i, err))
 		}
 		if rows, err = appendRecord(rows, record); err != nil {
-			return nil, corrupt(Batch, fmt.Errorf("record batch %d: %w", i, err))
+			return nil, corrupt(table, fmt.Errorf("record batch %d: %w", i, err))
 		}
 	}
 	return rows, nil
 }
 
-func checkBatchSchema(s *arrow.Schema) error {
+func checkBatchSchema(table Table, s *arrow.Schema) error {
 	name, _ := s.Metadata().GetValue(metaTable)
 	version, _ := s.Metadata().GetValue(metaVersion)
-	if err := checkMeta(Batch, name, version); err != nil {
+	if err := checkMeta(table, name, version); err != nil {
 		return err
 	}
 	fields := batchSchema().Fields()
@@ -160,13 +172,13 @@ func checkBatchSchema(s *arrow.Schema) error {
 		switch {
 		case !ok && want.Nullable && i >= s.NumFields(): // an earlier version did not know it
 		case !ok:
-			return fmt.Errorf("decode table %s: column %s is missing", Batch, want.Name)
+			return fmt.Errorf("decode table %s: column %s is missing", table, want.Name)
 		case !arrow.TypeEqual(got[0].Type, want.Type):
-			return fmt.Errorf("decode table %s: column %s is %s, want %s", Batch, want.Name, got[0].Type, want.Type)
+			return fmt.Errorf("decode table %s: column %s is %s, want %s", table, want.Name, got[0].Type, want.Type)
 		}
 	}
 	if !slices.EqualFunc(s.Fields(), fields[:min(s.NumFields(), len(fields))], func(a, b arrow.Field) bool { return a.Name == b.Name }) {
-		return fmt.Errorf("decode table %s: columns are not those of schema version %d", Batch, Version)
+		return fmt.Errorf("decode table %s: columns are not those of schema version %d", table, Version)
 	}
 	return nil
 }

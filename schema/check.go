@@ -39,6 +39,14 @@ func (c *checks) trajectory(group, id string) {
 	}
 }
 
+// collected checks that a group is of the step in which its rows were collected.
+func (c *checks) collected(group string, step int32) {
+	c.count("collected", int64(step))
+	if of, _, err := ParseGroupID(group); c.err == nil && (err != nil || of != int(step)) {
+		c.fail("collected", "must be the step of group %s, got %d", group, step)
+	}
+}
+
 func (c *checks) present(field, value string) {
 	if value == "" {
 		c.fail(field, "must not be empty")

@@ -153,6 +153,10 @@ func firstRows(table Table, data []byte, n int) ([][]Field, error) {
 		return fields[SelectionRow](data, n)
 	case TokenOutputs:
 		return fields[TokenOutputsRow](data, n)
+	case Replay:
+		return fields[ReplayRow](data, n)
+	case Baselines:
+		return fields[BaselineRow](data, n)
 	case Updates:
 		return fields[UpdateRow](data, n)
 	case Evaluations:
@@ -208,17 +212,21 @@ func plainValue(v reflect.Value) any {
 }
 
 func describeBatch(data []byte, first int) (out Description, err error) {
-	rows, err := DecodeBatch(data)
-	if err != nil {
-		return out, err
-	}
 	r, err := ipc.NewFileReader(bytes.NewReader(data))
 	if err != nil {
 		return out, corrupt(Batch, err)
 	}
 	defer func() { err = errors.Join(err, closing(Batch, r)) }()
+	table := Batch
+	if name, _ := r.Schema().Metadata().GetValue(metaTable); name == string(ReplayBatch) {
+		table = ReplayBatch
+	}
+	rows, err := decodeBatch(table, data)
+	if err != nil {
+		return out, err
+	}
 	version, _ := r.Schema().Metadata().GetValue(metaVersion)
-	out = Description{Format: "arrow", Table: Batch, Rows: int64(len(rows)), First: fieldsOf(rows[:min(first, len(rows))])}
+	out = Description{Format: "arrow", Table: table, Rows: int64(len(rows)), First: fieldsOf(rows[:min(first, len(rows))])}
 	out.SchemaVersion, _ = strconv.Atoi(version)
 	for _, f := range r.Schema().Fields() {
 		out.Columns = append(out.Columns, Column{Name: f.Name, Type: f.Type.String(), Nullable: f.Nullable})

@@ -167,6 +167,30 @@ func tokenOutputsRows(r *rand.Rand, n int) []TokenOutputsRow {
 	return rows
 }
 
+func replayRows(r *rand.Rand, n int) []ReplayRow {
+	rows := make([]ReplayRow, n)
+	for i := range rows {
+		group, trajectory := ids(i)
+		count := r.IntN(30)
+		rows[i] = ReplayRow{GroupID: group, TrajectoryID: trajectory, Collected: 3, Reward: r.NormFloat64(), Advantage: 0.1 + r.Float64(),
+			TokenIDs: tokens(r, count), LossMask: make([]int32, count), OldLogProbs: make([]float32, count)}
+		for j := range count {
+			if rows[i].LossMask[j] = r.Int32N(2); rows[i].LossMask[j] == 1 {
+				rows[i].OldLogProbs[j] = -float32(r.ExpFloat64())
+			}
+		}
+	}
+	return rows
+}
+
+func baselineRows(r *rand.Rand, n int) []BaselineRow {
+	rows := make([]BaselineRow, n)
+	for i := range rows {
+		rows[i] = BaselineRow{GroupID: GroupID(3+i/4, i%4), Collected: int32(3 + i/4), Mean: r.NormFloat64()}
+	}
+	return rows
+}
+
 func updateRows(r *rand.Rand, n int) []UpdateRow {
 	rows := make([]UpdateRow, n)
 	for i := range rows {
@@ -180,6 +204,11 @@ func updateRows(r *rand.Rand, n int) []UpdateRow {
 		}
 		if i%2 == 1 {
 			rows[i].ReferenceKL = new(r.NormFloat64())
+		}
+	}
+	for i := range rows {
+		if i%3 > 0 {
+			rows[i].Source = new([]string{SourcePolicy, SourceReplay}[i%3-1])
 		}
 	}
 	if n > 0 {
@@ -263,15 +292,21 @@ func parquetCase[R Row](rows func(*rand.Rand, int) []R) tableCase {
 func tableCases() []tableCase {
 	return []tableCase{
 		parquetCase(promptRows), parquetCase(turnRows), parquetCase(toolCallRows), parquetCase(trajectoryRows), parquetCase(rewardRows),
-		parquetCase(selectionRows), parquetCase(tokenOutputsRows), parquetCase(updateRows), parquetCase(evaluationRows), parquetCase(timingRows),
-		{
-			table:  Batch,
-			rows:   func(seed uint64, n int) any { return batchRows(rand.New(rand.NewPCG(seed, 1)), n) },
-			encode: func(rows any, groupBytes int) ([]byte, error) { return encodeBatch(rows.([]BatchRow), groupBytes) },
-			decode: func(data []byte) (any, error) {
-				rows, err := DecodeBatch(data)
-				return rows, err
-			},
+		parquetCase(selectionRows), parquetCase(tokenOutputsRows), parquetCase(replayRows), parquetCase(baselineRows), parquetCase(updateRows), parquetCase(evaluationRows), parquetCase(timingRows),
+		batchCase(Batch), batchCase(ReplayBatch),
+	}
+}
+
+func batchCase(table Table) tableCase {
+	return tableCase{
+		table: table,
+		rows:  func(seed uint64, n int) any { return batchRows(rand.New(rand.NewPCG(seed, 1)), n) },
+		encode: func(rows any, groupBytes int) ([]byte, error) {
+			return encodeBatch(table, rows.([]BatchRow), groupBytes)
+		},
+		decode: func(data []byte) (any, error) {
+			rows, err := decodeBatch(table, data)
+			return rows, err
 		},
 	}
 }

@@ -66,7 +66,7 @@ func TestKeysParseBack(t *testing.T) {
 		got, err := ParseManifestKey(p.ManifestKey())
 		require.NoError(t, err)
 		require.Equal(t, p, got)
-		table, digest := pick(r, append(Tables(), Batch, Documents)), digestFor(r)
+		table, digest := pick(r, append(Tables(), Batch, ReplayBatch, Documents)), digestFor(r)
 		parts, err := ParseDataKey(p.DataKey(table, digest, table.Ext()))
 		require.NoError(t, err)
 		require.Equal(t, DataKeyParts{Run: p.Run, Warm: p.Warm, Table: table, Step: p.Step, Shard: p.Shard, Gen: p.Gen, Digest16: digest[:16], Ext: table.Ext()}, parts)

@@ -38,7 +38,9 @@ func (r SelectionRow) position() position  { return trajectoryPosition(r.GroupID
 func (r TokenOutputsRow) position() position {
 	return trajectoryPosition(r.GroupID, r.TrajectoryID)
 }
-func (r BatchRow) position() position { return trajectoryPosition(r.GroupID, r.TrajectoryID) }
+func (r ReplayRow) position() position   { return trajectoryPosition(r.GroupID, r.TrajectoryID) }
+func (r BaselineRow) position() position { return trajectoryPosition(r.GroupID, "") }
+func (r BatchRow) position() position    { return trajectoryPosition(r.GroupID, r.TrajectoryID) }
 
 func (r ToolCallRow) position() position {
 	return trajectoryPosition(r.GroupID, r.TrajectoryID, r.Turn, r.Call)
@@ -68,9 +70,9 @@ func (t Table) repeats() bool { return t == Timings }
 
 // Sort puts rows into their table's canonical order, in place:
 //
-//	prompts                                    group
+//	prompts, baselines                         group
 //	trajectories, rewards, selection,
-//	token_outputs                              group, trajectory
+//	token_outputs, replay                      group, trajectory
 //	turns                                      group, trajectory, turn
 //	tool_calls                                 group, trajectory, turn, call
 //	updates                                    step, optimizer_step, minibatch

@@ -24,6 +24,7 @@ const (
 	StageResample  = "resample"
 	StageForward   = "forward"
 	StageAdvantage = "advantage"
+	StageBuffer    = "buffer" // the replay buffer after the step, and what of it is learnt from again
 	StageUpdate    = "update"
 	StagePublish   = "publish"
 	StageEvaluate  = "evaluate"

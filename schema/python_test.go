@@ -27,7 +27,7 @@ type pythonTable struct {
 func TestPythonTables(t *testing.T) {
 	rows := map[Table]any{
 		Prompts: PromptRow{}, Turns: TurnRow{}, ToolCalls: ToolCallRow{}, Trajectories: TrajectoryRow{}, Rewards: RewardRow{},
-		Selection: SelectionRow{}, TokenOutputs: TokenOutputsRow{}, Updates: UpdateRow{}, Evaluations: EvaluationRow{}, Timings: TimingRow{},
+		Selection: SelectionRow{}, TokenOutputs: TokenOutputsRow{}, Replay: ReplayRow{}, Baselines: BaselineRow{}, Updates: UpdateRow{}, Evaluations: EvaluationRow{}, Timings: TimingRow{},
 	}
 	var tables []pythonTable
 	for _, table := range Tables() {

@@ -148,6 +148,33 @@ type TokenOutputsRow struct {
 	CriticVersion     string    `parquet:"critic_version,dict"`                                       // … behind values
 }
 
+// ReplayRow is one trajectory that the replay buffer holds after a step (table replay), as it was when
+// it was collected. The lists run over its tokens, all turns one after the other.
+type ReplayRow struct {
+	GroupID      string    `parquet:"group_id,dict"`
+	TrajectoryID string    `parquet:"trajectory_id"`
+	Collected    int32     `parquet:"collected"` // step
+	Reward       float64   `parquet:"reward,split"`
+	Advantage    float64   `parquet:"advantage,split"` // > 0; mean over the loss tokens of the batch's
+	TokenIDs     []int32   `parquet:"token_ids,list" parquet-element:",dict"`
+	LossMask     []int32   `parquet:"loss_mask,list" parquet-element:",dict"`
+	OldLogProbs  []float32 `parquet:"old_logprobs,list" parquet-element:",split"` // what the ratio divides by, now and later
+}
+
+// BaselineRow is the mean reward of one group (table baselines): the queue of the latest after a step,
+// in the order of their groups, which is the order in which they entered.
+type BaselineRow struct {
+	GroupID   string  `parquet:"group_id,dict"`
+	Collected int32   `parquet:"collected"` // step
+	Mean      float64 `parquet:"mean,split"`
+}
+
+// Sources of the rows that an optimiser step learns from.
+const (
+	SourcePolicy = "policy" // the step's batch
+	SourceReplay = "replay" // the step's replay batch
+)
+
 // UpdateRow is one optimiser step (table updates).
 type UpdateRow struct {
 	Step          int32   `parquet:"step"`
@@ -171,6 +198,8 @@ type UpdateRow struct {
 	// ReferenceKL is the mean over valid tokens of the estimate that the loss takes; null where the
 	// loss takes none.
 	ReferenceKL *float64 `parquet:"reference_kl,optional,split"`
+	// Source is policy or replay; null where the recipe has no replay.
+	Source *string `parquet:"source,optional,dict"`
 }
 
 // EvaluationRow is one sample of one held-out problem (table evaluations).
@@ -208,7 +237,9 @@ type TimingRow struct {
 	Tokens       int64   `parquet:"tokens"`
 }
 
-// BatchRow is one trajectory of the training batch (Arrow IPC, table batch).
+// BatchRow is one trajectory of the training batch (Arrow IPC, table batch), or one out of the replay
+// buffer that is learnt from again (table replay_batch): its advantages are then recalibrated, its
+// count and weight 1.
 type BatchRow struct {
 	GroupID      string
 	TrajectoryID string

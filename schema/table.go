@@ -5,13 +5,14 @@ import "fmt"
 // Version is the schema version that this code writes. It grows when a nullable column is added:
 // 2 added excluded to turns, tool_calls, trajectories and selection; source_reward, messages and
 // item to trajectories; the clip fractions by sign to updates. 3 added the table token_outputs;
-// rollout_logprobs and reference_logprobs to batch; reference_kl to updates.
+// rollout_logprobs and reference_logprobs to batch; reference_kl to updates; the tables replay,
+// baselines and replay_batch; source to updates.
 const Version = 3
 
 // Table names a kind of shard.
 type Table string
 
-// The tables of rows. All but Batch are Parquet; Batch is an Arrow IPC file.
+// The tables of rows. All are Parquet but Batch and ReplayBatch, which are Arrow IPC files.
 const (
 	Prompts      Table = "prompts"
 	Trajectories Table = "trajectories"
@@ -20,10 +21,13 @@ const (
 	Rewards      Table = "rewards"
 	Selection    Table = "selection"
 	TokenOutputs Table = "token_outputs"
+	Replay       Table = "replay"
+	Baselines    Table = "baselines"
 	Updates      Table = "updates"
 	Evaluations  Table = "evaluations"
 	Timings      Table = "timings"
 	Batch        Table = "batch"
+	ReplayBatch  Table = "replay_batch"
 )
 
 // Documents are shards that hold one JSON document instead of rows (a resolved recipe, a ledger).
@@ -31,13 +35,13 @@ const Documents Table = "documents"
 
 // Tables lists the Parquet tables in the order in which a step fills them.
 func Tables() []Table {
-	return []Table{Prompts, Turns, ToolCalls, Trajectories, Rewards, Selection, TokenOutputs, Updates, Evaluations, Timings}
+	return []Table{Prompts, Turns, ToolCalls, Trajectories, Rewards, Selection, TokenOutputs, Replay, Baselines, Updates, Evaluations, Timings}
 }
 
 // Ext is the file name extension of the table's shards.
 func (t Table) Ext() string {
 	switch t {
-	case Batch:
+	case Batch, ReplayBatch:
 		return "arrow"
 	case Documents:
 		return "json"
@@ -48,7 +52,7 @@ func (t Table) Ext() string {
 // Valid reports whether t names one of the record's tables.
 func (t Table) Valid() error {
 	switch t {
-	case Prompts, Trajectories, Turns, ToolCalls, Rewards, Selection, TokenOutputs, Updates, Evaluations, Timings, Batch, Documents:
+	case Prompts, Trajectories, Turns, ToolCalls, Rewards, Selection, TokenOutputs, Replay, Baselines, Updates, Evaluations, Timings, Batch, ReplayBatch, Documents:
 		return nil
 	}
 	return fmt.Errorf("table %q: is not one of the record's tables", string(t))
@@ -62,7 +66,7 @@ const (
 
 // Row is any row type of a Parquet table.
 type Row interface {
-	PromptRow | TurnRow | ToolCallRow | TrajectoryRow | RewardRow | SelectionRow | TokenOutputsRow | UpdateRow | EvaluationRow | TimingRow
+	PromptRow | TurnRow | ToolCallRow | TrajectoryRow | RewardRow | SelectionRow | TokenOutputsRow | ReplayRow | BaselineRow | UpdateRow | EvaluationRow | TimingRow
 	// Validate checks the row's own invariants; the error starts with the field at fault.
 	Validate() error
 	// Table is the table that the row belongs to.
@@ -97,6 +101,12 @@ func (SelectionRow) Table() Table { return Selection }
 
 // Table implements Row.
 func (TokenOutputsRow) Table() Table { return TokenOutputs }
+
+// Table implements Row.
+func (ReplayRow) Table() Table { return Replay }
+
+// Table implements Row.
+func (BaselineRow) Table() Table { return Baselines }
 
 // Table implements Row.
 func (UpdateRow) Table() Table { return Updates }

@@ -168,6 +168,34 @@ func (r TokenOutputsRow) Validate() error {
 }
 
 // Validate implements Row.
+func (r ReplayRow) Validate() error {
+	var c checks
+	n := len(r.TokenIDs)
+	c.trajectory(r.GroupID, r.TrajectoryID)
+	c.collected(r.GroupID, r.Collected)
+	c.finite("reward", r.Reward)
+	c.finite("advantage", r.Advantage)
+	if r.Advantage <= 0 {
+		c.fail("advantage", "must be > 0 of what was worth keeping, got %g", r.Advantage)
+	}
+	c.tokens(r.TokenIDs)
+	c.length("loss_mask", len(r.LossMask), n)
+	c.mask(r.LossMask, 0)
+	c.length("old_logprobs", len(r.OldLogProbs), n)
+	c.outputs("old_logprobs", r.OldLogProbs, -math.MaxFloat32, logProbSlack)
+	return c.err
+}
+
+// Validate implements Row.
+func (r BaselineRow) Validate() error {
+	var c checks
+	c.group(r.GroupID)
+	c.collected(r.GroupID, r.Collected)
+	c.finite("mean", r.Mean)
+	return c.err
+}
+
+// Validate implements Row.
 func (r UpdateRow) Validate() error {
 	var c checks
 	c.count("step", int64(r.Step))
@@ -188,6 +216,9 @@ func (r UpdateRow) Validate() error {
 	c.nonNegative("grad_norm", r.GradNorm)
 	c.nonNegative("lr", r.LR)
 	c.present("policy_before", r.PolicyBefore)
+	if r.Source != nil {
+		c.oneOf("source", *r.Source, SourcePolicy, SourceReplay)
+	}
 	return c.err
 }
 

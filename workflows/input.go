@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/schema"
 )
 
 // TrainRunInput starts a training run: the one argument of TrainRun, as the UI's form takes it.
@@ -40,6 +41,7 @@ type Continued struct {
 	Prepared wire.Prepared           `json:"prepared"`
 	Policy   wire.PolicyRef          `json:"policy"`
 	Next     int                     `json:"next"`
+	Buffer   schema.Ref              `json:"buffer,omitzero"`
 	Warm     *wire.EvaluationSummary `json:"warm,omitempty"`
 	Lines    []StepLine              `json:"lines,omitempty"`
 

@@ -54,6 +54,7 @@ var policies = map[string]policy{
 	wire.Resample:             {QueueCPU, 5 * time.Minute},
 	wire.ComputeTokenOutputs:  {QueueGPU, time.Hour},
 	wire.ComputeAdvantages:    {QueueCPU, 10 * time.Minute},
+	wire.UpdateReplayBuffer:   {QueueCPU, 10 * time.Minute},
 	wire.UpdatePolicy:         {QueueGPU, time.Hour},
 	wire.PublishPolicy:        {QueueRollout, 10 * time.Minute},
 	wire.Evaluate:             {QueueRollout, time.Hour},

@@ -28,12 +28,33 @@ type StepLine struct {
 	Rounds int `json:"rounds,omitempty"`
 	// ReferenceKL is the estimated divergence from the reference policy, where the loss takes one.
 	ReferenceKL *float64 `json:"reference_kl,omitempty"`
+	// Replay is how the replay buffer stands after the step, where the recipe has one.
+	Replay *ReplayLine `json:"replay,omitempty"`
 	// Excluded counts the step's trajectories that something broke, those of skipped shards too.
 	Excluded     int                `json:"excluded,omitempty"`
 	ToolCalls    int                `json:"tool_calls"`
 	Tokens       int64              `json:"tokens"`
 	Seconds      float64            `json:"seconds"`
 	StageSeconds map[string]float64 `json:"stage_seconds"`
+}
+
+// ReplayLine is one step of the replay buffer in figures.
+type ReplayLine struct {
+	Size         int     `json:"size"`   // trajectories that it holds
+	Stored       int     `json:"stored"` // that entered
+	Consumed     bool    `json:"consumed,omitempty"`
+	Imitated     int     `json:"imitated,omitempty"` // trajectories of the replay batch
+	P50          float64 `json:"p50"`
+	Recalibrated float64 `json:"recalibrated,omitempty"` // mean Ã of those
+	Gamma        float64 `json:"gamma"`
+}
+
+// replayLine is nil where the recipe has no buffer.
+func replayLine(b wire.Buffered, u wire.Updated) *ReplayLine {
+	if u.Gamma == nil {
+		return nil
+	}
+	return &ReplayLine{Size: b.Size, Stored: b.Stored, Consumed: b.Consumed, Imitated: b.Imitated, P50: b.P50, Recalibrated: b.Recalibrated, Gamma: *u.Gamma}
 }
 
 // Progress is a run's state, as the query returns it and the UI's details show it.
@@ -103,8 +124,9 @@ func (p *Progress) Markdown() string {
 	}
 	excluded := slices.ContainsFunc(p.Lines, func(l StepLine) bool { return l.Excluded > 0 })
 	reference := slices.ContainsFunc(p.Lines, func(l StepLine) bool { return l.ReferenceKL != nil })
+	replay := slices.ContainsFunc(p.Lines, func(l StepLine) bool { return l.Replay != nil })
 	rounds := slices.ContainsFunc(p.Lines, func(l StepLine) bool { return l.Rounds > 0 })
-	last := func(sampled, kl, broken string) string { // columns that hardly any run needs
+	last := func(sampled, kl, again, broken string) string { // columns that hardly any run needs
 		text := ""
 		if rounds {
 			text += sampled
@@ -112,18 +134,21 @@ func (p *Progress) Markdown() string {
 		if reference {
 			text += kl
 		}
+		if replay {
+			text += again
+		}
 		if excluded {
 			text += broken
 		}
 		return text + "\n"
 	}
-	b.WriteString("| step | reward | success | tool errors | groups kept | entropy | KL | clip | grad | seconds |" + last(" rounds |", " KL to reference |", " excluded |"))
-	b.WriteString("|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|" + last("--:|", "--:|", "--:|"))
+	b.WriteString("| step | reward | success | tool errors | groups kept | entropy | KL | clip | grad | seconds |" + last(" rounds |", " KL to reference |", " replay |", " excluded |"))
+	b.WriteString("|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|" + last("--:|", "--:|", ":--|", "--:|"))
 	for i := len(p.Lines) - 1; i >= 0; i-- {
 		l := p.Lines[i]
 		fmt.Fprintf(&b, "| %d | %.3f | %.1f%% | %.1f%% | %d of %d | %.3f | %.5f | %.3f | %.3f | %.2f |%s",
 			l.Step, l.Reward, 100*l.Success, 100*l.ToolErrorPositive, l.KeptGroups, l.KeptGroups+l.DroppedGroups,
-			l.Entropy, l.KL, l.ClipFraction, l.GradNorm, l.Seconds, last(fmt.Sprintf(" %d |", l.Rounds), referenceCell(l), fmt.Sprintf(" %d |", l.Excluded)))
+			l.Entropy, l.KL, l.ClipFraction, l.GradNorm, l.Seconds, last(fmt.Sprintf(" %d |", l.Rounds), referenceCell(l), replayCell(l), fmt.Sprintf(" %d |", l.Excluded)))
 	}
 	p.stageTimes(&b)
 	return b.String()
@@ -136,10 +161,21 @@ func referenceCell(l StepLine) string {
 	return fmt.Sprintf(" %.5f |", *l.ReferenceKL)
 }
 
+func replayCell(l StepLine) string {
+	r := l.Replay
+	switch {
+	case r == nil:
+		return " |"
+	case !r.Consumed:
+		return fmt.Sprintf(" %d held, P50 %.3f |", r.Size, r.P50)
+	}
+	return fmt.Sprintf(" %d learnt from again: mean Ã %.3f, P50 %.3f, γ %.3f |", r.Imitated, r.Recalibrated, r.P50, r.Gamma)
+}
+
 // stageTimes adds where the time of the latest steps went.
 func (p *Progress) stageTimes(b *strings.Builder) {
 	stages := slices.DeleteFunc(slices.Clone(timedStages), func(stage string) bool {
-		return stage == wire.StageForward && !slices.ContainsFunc(p.Lines, func(l StepLine) bool { return l.StageSeconds[stage] > 0 })
+		return (stage == wire.StageForward || stage == wire.StageBuffer) && !slices.ContainsFunc(p.Lines, func(l StepLine) bool { return l.StageSeconds[stage] > 0 })
 	})
 	b.WriteString("\nSeconds by stage:\n\n| step |")
 	for _, stage := range stages {
@@ -158,8 +194,8 @@ func (p *Progress) stageTimes(b *strings.Builder) {
 // timedLines is how many steps the table of stage times shows.
 const timedLines = 5
 
-// timedStages are the stages of a step, in their order; forward is shown where it runs.
+// timedStages are the stages of a step, in their order; forward and buffer are shown where they run.
 var timedStages = []string{
 	wire.StagePrompts, wire.StageRollout, wire.StageSandbox, wire.StageAssemble, wire.StageReward, wire.StageCommit,
-	wire.StageResample, wire.StageForward, wire.StageAdvantage, wire.StageUpdate, wire.StagePublish,
+	wire.StageResample, wire.StageForward, wire.StageAdvantage, wire.StageBuffer, wire.StageUpdate, wire.StagePublish,
 }

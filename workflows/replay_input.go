@@ -11,8 +11,8 @@ type ReplayStageInput struct {
 	Run string `json:"run_id"`
 	// Step is a training step, from 1 on.
 	Step int `json:"step,omitempty"`
-	// From and Through are the first and the last stage: reward, resample or advantage. Through is
-	// advantage when empty.
+	// From and Through are the first and the last stage: reward, resample, advantage or, of a step that
+	// has a replay buffer, buffer. Through is the last of them that the step has when empty.
 	From    string `json:"from,omitempty"`
 	Through string `json:"through,omitempty"`
 	// Set changes fields of the recipe that the replayed stages read: path=value.

@@ -33,7 +33,7 @@ type replayStage struct {
 	failure  string
 }
 
-// ReplayStage makes pure stages of a step again (reward, resample, advantage), from committed inputs
+// ReplayStage makes pure stages of a step again (reward, resample, advantage, buffer), from committed inputs
 // and possibly under other settings, in a generation of its own. It moves no head and needs nothing
 // but the record: neither engine, environment, nor the history of the run.
 func ReplayStage(ctx workflow.Context, in ReplayStageInput) (ReplayStageResult, error) {
@@ -65,13 +65,16 @@ func (r *replayStage) execute(ctx workflow.Context) error {
 	var err error
 	info := workflow.GetInfo(ctx)
 	r.prepared, err = call[wire.ReplayPrepared](ctx, wire.PrepareReplay, "claim a generation", wire.ReplayInput{
-		Run: r.in.Run, Step: r.in.Step, Stages: r.stages, Set: r.in.Set,
+		Run: r.in.Run, Step: r.in.Step, Stages: r.stages, Set: r.in.Set, Follow: r.in.Through == "",
 		Claim: info.WorkflowExecution.ID + " " + info.FirstRunID,
 	})
 	if err != nil {
 		return err
 	}
 	r.result.Gen = r.prepared.Gen
+	if len(r.prepared.Stages) > 0 {
+		r.stages = r.prepared.Stages
+	}
 	r.scope = wire.Scope{Run: r.in.Run, Step: r.in.Step, Gen: r.prepared.Gen, Config: r.prepared.Manifest}
 	for _, stage := range r.stages {
 		r.enter(ctx, stage)
@@ -100,6 +103,14 @@ func (r *replayStage) run(ctx workflow.Context, stage string) error {
 			Rewards:   r.latest(wire.StageReward, r.prepared.Rewards),
 			Selection: r.latest(wire.StageResample, r.prepared.Selection),
 			Outputs:   r.prepared.Outputs,
+		})
+		r.made[stage] = out.Manifest
+		return err
+	case wire.StageBuffer:
+		out, err := call[wire.Buffered](ctx, wire.UpdateReplayBuffer, "what is learnt from again", wire.BufferInput{
+			Scope: r.scope, Previous: r.prepared.Buffer,
+			Rewards: r.latest(wire.StageReward, r.prepared.Rewards),
+			Batch:   r.latest(wire.StageAdvantage, r.prepared.Batch),
 		})
 		r.made[stage] = out.Manifest
 		return err

@@ -108,7 +108,8 @@ func TestReplayStageMakesEveryStageInTheClaimedGeneration(t *testing.T) {
 	require.Equal(t, 3, out.Gen)
 	require.Len(t, out.Stages, 3)
 	scope := wire.Scope{Run: "r", Step: 7, Gen: 3, Config: ref("claim")}
-	require.Equal(t, wire.Pure(), f.claimed.Stages)
+	require.Equal(t, []string{"reward", "resample", "advantage"}, f.claimed.Stages)
+	require.True(t, f.claimed.Follow, "nobody said where to end")
 	require.Equal(t, []string{"reward.fallback=true"}, f.claimed.Set)
 	require.True(t, strings.HasPrefix(f.claimed.Claim, "default-test-workflow-id "), f.claimed.Claim)
 	require.Len(t, f.scored, replayShards)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/activities/wire"
 	"github.com/ropewalk/ropewalk/internal/machine"
+	"github.com/ropewalk/ropewalk/schema"
 )
 
 // TrainRunResult is what a finished run returns.
@@ -30,7 +31,8 @@ type trainRun struct {
 	run       string
 	prepared  wire.Prepared
 	policy    wire.PolicyRef
-	next      int // the step that runs, or the one to come
+	buffer    schema.Ref // the replay buffer after the step before; zero where it is empty
+	next      int        // the step that runs, or the one to come
 	progress  Progress
 	recording []recording // of measured times, beside the next steps
 
@@ -124,7 +126,7 @@ func (r *trainRun) begin(ctx workflow.Context) error {
 	r.progress.Warm = &evaluated.Summary
 	r.record(ctx, wire.InitStep, "run", r.prepared.Timing, warm.Timing, evaluated.Timing)
 	if r.prepared.NextStep > 1 {
-		r.policy = *r.prepared.Policy
+		r.policy, r.buffer = *r.prepared.Policy, r.prepared.Buffer
 	}
 	return nil
 }
@@ -162,7 +164,7 @@ func (r *trainRun) step(ctx workflow.Context) error {
 			gen, skipped = now, nil
 		}
 		in := TrainStepInput{
-			Run: r.run, Step: step, Gen: gen, Prepared: r.prepared, Policy: r.policy,
+			Run: r.run, Step: step, Gen: gen, Prepared: r.prepared, Policy: r.policy, Buffer: r.buffer,
 			Skip: skipped, Timeouts: timeoutsOf(ctx),
 		}
 		return workflow.ExecuteChildWorkflow(r.child(ctx, step), TrainStep, in).Get(ctx, &out)
@@ -170,7 +172,7 @@ func (r *trainRun) step(ctx workflow.Context) error {
 	if err != nil {
 		return err
 	}
-	r.policy, r.next, r.stepping = out.Policy, step+1, false
+	r.policy, r.buffer, r.next, r.stepping = out.Policy, out.Buffer, step+1, false
 	r.progress.add(out.Line)
 	r.record(ctx, step, "step", out.Timings...)
 	plan := r.prepared.Plan
@@ -274,7 +276,7 @@ func (r *trainRun) finish(ctx workflow.Context) (TrainRunResult, error) {
 }
 
 func (r *trainRun) restore(c Continued) {
-	r.prepared, r.policy, r.next = c.Prepared, c.Policy, c.Next
+	r.prepared, r.policy, r.buffer, r.next = c.Prepared, c.Policy, c.Buffer, c.Next
 	r.amendments, r.paused = c.Amendments, c.Paused
 	r.progress = Progress{Warm: c.Warm, Lines: c.Lines, WarmStartSeconds: c.WarmStartSeconds, Changes: c.Changes}
 	r.progress.plan(r.run, r.newest().Plan)
@@ -290,7 +292,7 @@ func (r *trainRun) continueAsNew(ctx workflow.Context) error {
 	}
 	in := r.in
 	in.Continued = &Continued{
-		Prepared: r.prepared, Policy: r.policy, Next: r.next, Warm: r.progress.Warm,
+		Prepared: r.prepared, Policy: r.policy, Buffer: r.buffer, Next: r.next, Warm: r.progress.Warm,
 		Lines: r.progress.Lines, WarmStartSeconds: r.progress.WarmStartSeconds,
 		Amendments: r.amendments, Paused: r.paused, Changes: r.progress.Changes,
 	}

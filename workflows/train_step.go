@@ -16,6 +16,8 @@ type TrainStepInput struct {
 	Step     int            `json:"step"`
 	Prepared wire.Prepared  `json:"prepared"`
 	Policy   wire.PolicyRef `json:"policy"`
+	// Buffer is the replay buffer after the step before; zero where it is empty.
+	Buffer schema.Ref `json:"buffer,omitzero"`
 	// Gen is the generation of everything after the prompts: above 0 where the step is taken again
 	// with other settings.
 	Gen int `json:"gen,omitempty"`
@@ -28,6 +30,7 @@ type TrainStepInput struct {
 // TrainStepResult is the next policy and the step in figures.
 type TrainStepResult struct {
 	Policy wire.PolicyRef `json:"policy"`
+	Buffer schema.Ref     `json:"buffer,omitzero"` // after the step
 	Line   StepLine       `json:"line"`
 	// Timings are the step's activities as measured, for the record.
 	Timings []wire.Timing `json:"timings"`
@@ -47,7 +50,8 @@ type trainStep struct {
 }
 
 // TrainStep is one pass prompts → rollout → sandbox → reward → resample → forward → advantage →
-// update → publish, the shards of a rollout side by side. Forward runs where the recipe needs it.
+// buffer → update → publish, the shards of a rollout side by side. Forward and buffer run where the
+// recipe needs them.
 func TrainStep(ctx workflow.Context, in TrainStepInput) (TrainStepResult, error) {
 	s := &trainStep{in: in, scope: scoped(in.Run, in.Step, in.Prepared)}
 	if err := workflow.SetQueryHandler(ctx, QueryProgress, func() (string, error) { return s.stage, nil }); err != nil {
@@ -103,9 +107,14 @@ func (s *trainStep) execute(ctx workflow.Context) (TrainStepResult, error) {
 	}
 	s.finish(wire.StageAdvantage, batch.Manifest, batch.Timing)
 
+	buffer, err := s.buffer(ctx, rewards, batch.Manifest)
+	if err != nil {
+		return TrainStepResult{}, err
+	}
+
 	s.enter(ctx, wire.StageUpdate)
 	update, err := call[wire.Updated](ctx, wire.UpdatePolicy, fmt.Sprintf("%d rows, %d tokens", batch.Rows, batch.Tokens),
-		wire.UpdateInput{Scope: s.scope, Batch: batch.Manifest, Policy: s.in.Policy})
+		wire.UpdateInput{Scope: s.scope, Batch: batch.Manifest, Policy: s.in.Policy, Buffer: buffer.Manifest})
 	if err != nil {
 		return TrainStepResult{}, err
 	}
@@ -114,7 +123,9 @@ func (s *trainStep) execute(ctx workflow.Context) (TrainStepResult, error) {
 	if err := s.publish(ctx, update.Policy); err != nil {
 		return TrainStepResult{}, err
 	}
-	return TrainStepResult{Policy: update.Policy, Line: s.line(lanes, selection, update), Timings: s.times.all}, nil
+	line := s.line(lanes, selection, update)
+	line.Replay = replayLine(buffer, update)
+	return TrainStepResult{Policy: update.Policy, Buffer: buffer.Manifest, Line: line, Timings: s.times.all}, nil
 }
 
 // forward computes the kept trajectories' token outputs shard by shard and commits the stage. It is
@@ -154,6 +165,22 @@ func (s *trainStep) forward(ctx workflow.Context, lanes []lane, selection schema
 	}
 	s.finish(wire.StageForward, committed.Refs[0], committed.Timing)
 	return committed.Refs[0], nil
+}
+
+// buffer takes the replay buffer through the step. It is left out, and all of it zero, where the recipe
+// has none.
+func (s *trainStep) buffer(ctx workflow.Context, rewards, batch schema.Ref) (wire.Buffered, error) {
+	if !s.in.Prepared.Plan.Replay {
+		return wire.Buffered{}, nil
+	}
+	s.enter(ctx, wire.StageBuffer)
+	out, err := call[wire.Buffered](ctx, wire.UpdateReplayBuffer, "what is learnt from again", wire.BufferInput{
+		Scope: s.scope, Previous: s.in.Buffer, Rewards: rewards, Batch: batch,
+	})
+	if err == nil {
+		s.finish(wire.StageBuffer, out.Manifest, out.Timing)
+	}
+	return out, err
 }
 
 // publish makes the rollout engine serve the new policy and commits the step's head.

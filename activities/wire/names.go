@@ -16,6 +16,7 @@ const (
 	Resample             = "Resample"
 	ComputeTokenOutputs  = "ComputeTokenOutputs"
 	ComputeAdvantages    = "ComputeAdvantages"
+	UpdateReplayBuffer   = "UpdateReplayBuffer"
 	UpdatePolicy         = "UpdatePolicy"
 	PublishPolicy        = "PublishPolicy"
 	Evaluate             = "Evaluate"
@@ -41,6 +42,7 @@ const (
 	StageResample  = schema.StageResample
 	StageForward   = schema.StageForward
 	StageAdvantage = schema.StageAdvantage
+	StageBuffer    = schema.StageBuffer
 	StageUpdate    = schema.StageUpdate
 	StagePublish   = schema.StagePublish
 	StageEvaluate  = schema.StageEvaluate

@@ -10,7 +10,7 @@ import (
 
 // pure lists the stages that are functions of committed inputs and the recipe alone, in the order
 // in which a step runs them.
-var pure = []string{StageReward, StageResample, StageAdvantage}
+var pure = []string{StageReward, StageResample, StageAdvantage, StageBuffer}
 
 // Pure returns the stages that can be replayed, in their order.
 func Pure() []string { return slices.Clone(pure) }
@@ -30,15 +30,16 @@ var instead = map[string]string{
 	StageImport:    "reads the uploaded file; import the file again: ropewalk import FORMAT FILE",
 }
 
-// Replayed returns the stages from … through that a replay runs; through is advantage when empty.
+// Replayed returns the stages from … through that a replay runs; through is advantage when empty, or
+// from where that comes later.
 // The error names the field at fault, why the stage cannot be replayed, and what to do instead.
 func Replayed(from, through string) ([]string, error) {
-	if through == "" {
-		through = StageAdvantage
-	}
 	first, err := replayable("from", from)
 	if err != nil {
 		return nil, err
+	}
+	if through == "" {
+		through = pure[max(first, slices.Index(pure, StageAdvantage))]
 	}
 	last, err := replayable("through", through)
 	if err != nil {
@@ -68,6 +69,8 @@ type ReplayInput struct {
 	Run    string   `json:"run"`
 	Step   int      `json:"step"`
 	Stages []string `json:"stages"` // to be made again, in order, without gaps
+	// Follow: the stage buffer after advantage too, where the step has it.
+	Follow bool     `json:"follow,omitempty"`
 	Set    []string `json:"set,omitempty"`
 	// Claim names whoever asks, the same for every attempt: what it has claimed once it adopts.
 	Claim string `json:"claim"`
@@ -84,11 +87,14 @@ type ShardRef struct {
 type ReplayPrepared struct {
 	Done
 	Gen          int          `json:"gen"`
+	Stages       []string     `json:"stages,omitempty"`       // to be made again, where they are others than asked for
 	Trajectories []ShardRef   `json:"trajectories,omitempty"` // for reward
 	Turns        []schema.Ref `json:"turns,omitempty"`        // stage manifests, for advantage
 	Rewards      schema.Ref   `json:"rewards,omitzero"`       // where reward is not replayed
 	Selection    schema.Ref   `json:"selection,omitzero"`     // where resample is not replayed
 	Outputs      schema.Ref   `json:"outputs,omitzero"`       // stage manifest of forward, for advantage, where the step has one
+	Batch        schema.Ref   `json:"batch,omitzero"`         // where advantage is not replayed, for buffer
+	Buffer       schema.Ref   `json:"buffer,omitzero"`        // after the step before, for buffer
 	Before       []StageRef   `json:"before,omitempty"`       // what the replayed stages have committed before
 	// Excluded are shards that the step went on without, and Prompts what they held; for resample.
 	Excluded []ExcludedShard `json:"excluded,omitempty"`
@@ -153,8 +159,10 @@ type Checked struct {
 
 // Different is a shard that was made again and came out otherwise.
 type Different struct {
-	Step   int    `json:"step"`
-	Stage  string `json:"stage"`
-	Shard  int    `json:"shard"`  // −1 for a stage without shards
+	Step  int    `json:"step"`
+	Stage string `json:"stage"`
+	Shard int    `json:"shard"` // −1 for a stage without shards
+	// Table says which of several that a manifest commits; empty where it commits one.
+	Table  string `json:"table,omitempty"`
 	Digest string `json:"digest"` // the first 16 digits of what came out now, "" where nothing did
 }

@@ -65,6 +65,8 @@ type Plan struct {
 	Dynamic *Dynamic `json:"dynamic,omitempty"`
 	// Forward: the stage forward runs, for the recipe needs outputs that the rollout does not give.
 	Forward bool `json:"forward,omitempty"`
+	// Replay: the stage buffer runs, for the recipe learns from earlier trajectories again.
+	Replay bool `json:"replay,omitempty"`
 }
 
 // Dynamic is what a step needs to know of dynamic sampling. Each round has Plan.Shards shards.
@@ -101,6 +103,8 @@ type Prepared struct {
 	// NextStep is the first step without a head; Policy the checkpoint it starts from (nil at step 1).
 	NextStep int        `json:"next_step"`
 	Policy   *PolicyRef `json:"policy,omitempty"`
+	// Buffer is the replay buffer that step NextStep goes on with; zero where it is empty.
+	Buffer schema.Ref `json:"buffer,omitzero"`
 	// Machine is what this worker computes with.
 	Machine machine.Machine `json:"machine"`
 	// Amendments are the changes of the recipe that the run has committed, in the order made.
@@ -310,14 +314,37 @@ type Advantages struct {
 	Tokens int64 `json:"tokens"` // with loss
 }
 
+// BufferInput asks for the replay buffer after a step.
+type BufferInput struct {
+	Scope
+	Previous schema.Ref `json:"previous,omitzero"` // the buffer after the step before; zero where it is empty
+	Rewards  schema.Ref `json:"rewards"`
+	Batch    schema.Ref `json:"batch"`
+}
+
+// Buffered counts the replay buffer after a step.
+type Buffered struct {
+	Done
+	Size      int `json:"size"`   // trajectories
+	Stored    int `json:"stored"` // that entered in this step
+	Baselines int `json:"baselines"`
+	// Consumed: the buffer was full, so it was judged again and emptied, and Imitated of its trajectories
+	// are the step's replay batch.
+	Consumed     bool    `json:"consumed,omitempty"`
+	Imitated     int     `json:"imitated,omitempty"`
+	P50          float64 `json:"p50"`                    // median of the baselines
+	Recalibrated float64 `json:"recalibrated,omitempty"` // mean Ã of those imitated
+}
+
 // UpdateInput asks for one policy update.
 type UpdateInput struct {
 	Scope
 	Batch  schema.Ref `json:"batch"`
 	Policy PolicyRef  `json:"policy"`
+	Buffer schema.Ref `json:"buffer,omitzero"` // the step's replay buffer, where the recipe has one
 }
 
-// Updated reports the update: means over its optimiser steps.
+// Updated reports the update: means over its optimiser steps, those on the replay batch aside.
 type Updated struct {
 	Done
 	Policy       PolicyRef `json:"policy"`
@@ -330,6 +357,8 @@ type Updated struct {
 	// ReferenceKL is the estimated divergence from the reference, where the loss takes one.
 	ReferenceKL *float64 `json:"reference_kl,omitempty"`
 	Tokens      int64    `json:"tokens"`
+	// Gamma is the weight of the imitation, where the recipe has one.
+	Gamma *float64 `json:"gamma,omitempty"`
 }
 
 // PublishInput asks the rollout engine to serve a checkpoint, and for the step's head.

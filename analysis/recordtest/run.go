@@ -45,6 +45,8 @@ type Options struct {
 	Broken map[string]string
 	// Skipped is the step whose last shard was skipped; none when 0.
 	Skipped int
+	// Buffer has a replay buffer that holds what is kept and right, and is learnt from at every third step.
+	Buffer bool
 	// Outputs has the stage forward compute old log-probabilities of the kept trajectories, and the
 	// updates hold on to a reference.
 	Outputs bool
@@ -62,6 +64,8 @@ type Run struct {
 	writer *commit.Writer
 	config string // digest of the recipe
 	policy schema.Ref
+	buffer schema.Ref // after the step before
+	held   []schema.ReplayRow
 	// tokenizer is put into every checkpoint where it is not nil.
 	tokenizer []byte
 	clock     int64 // Unix microseconds

@@ -49,7 +49,12 @@ func (r *Run) step(step int) {
 		inputs, heads = append(inputs, outputs), append(heads, outputs)
 	}
 	batch := r.batch(step, inputs...)
-	update := r.update(step, batch)
+	learnt := []schema.Ref{batch}
+	if r.Buffer {
+		r.replayed(step, reward, batch)
+		learnt, heads = append(learnt, r.buffer), append(heads, r.buffer)
+	}
+	update := r.update(step, learnt...)
 	publish := r.commit(r.manifest(schema.At(r.Run, step, schema.StagePublish), update))
 	r.spend(schema.StagePublish, -1, -1, 0, 0)
 	if r.Open && step == r.Steps {
@@ -274,8 +279,54 @@ func (r *Run) batch(step int, inputs ...schema.Ref) schema.Ref {
 	return r.commit(m)
 }
 
-func (r *Run) update(step int, batch schema.Ref) schema.Ref {
-	m := r.manifest(schema.At(r.Run, step, schema.StageUpdate), batch, r.policy)
+// replayed takes the replay buffer through a step.
+func (r *Run) replayed(step int, reward, batch schema.Ref) {
+	inputs := []schema.Ref{reward, batch}
+	if step > 1 {
+		inputs = append([]schema.Ref{r.buffer}, inputs...)
+	}
+	m := r.manifest(schema.At(r.Run, step, schema.StageBuffer), inputs...)
+	var again []schema.BatchRow
+	if step%3 == 0 {
+		for _, row := range r.held {
+			again = append(again, schema.BatchRow{
+				GroupID: row.GroupID, TrajectoryID: row.TrajectoryID, Count: 1, Weight: 1, TokenIDs: row.TokenIDs, LossMask: row.LossMask,
+				OldLogProbs: row.OldLogProbs, Advantages: []float32{0, 0, 0, 0.5, 0.5},
+			})
+		}
+		r.held = nil
+	} else {
+		for _, s := range r.selectionRows(step) {
+			_, g, k, err := schema.ParseTrajectoryID(s.TrajectoryID)
+			require.NoError(r.t, err)
+			if s.Kept && Right(step, g, k) {
+				r.held = append(r.held, schema.ReplayRow{
+					GroupID: s.GroupID, TrajectoryID: s.TrajectoryID, Collected: int32(step), Reward: 1, Advantage: s.Weight,
+					TokenIDs: []int32{1, 2, 3, 4, 5}, LossMask: []int32{0, 0, 0, 1, 1}, OldLogProbs: []float32{0, 0, 0, -0.5, -0.25},
+				})
+			}
+		}
+	}
+	var baselines []schema.BaselineRow
+	for g := range Groups {
+		baselines = append(baselines, schema.BaselineRow{GroupID: schema.GroupID(step, g), Collected: int32(step), Mean: 0.5})
+	}
+	info, err := commit.PutRows(context.Background(), r.writer, m.Place, baselines)
+	require.NoError(r.t, err)
+	m.Shards = append(m.Shards, info)
+	if step%3 == 0 {
+		data, err := schema.EncodeReplayBatch(again)
+		require.NoError(r.t, err)
+		info, err := r.writer.Shard(context.Background(), m.Place, schema.ReplayBatch, data, len(again))
+		require.NoError(r.t, err)
+		m.Shards = append(m.Shards, info)
+	}
+	r.buffer = put(r, m, r.held)
+	r.spend(schema.StageBuffer, -1, -1, int64(len(r.held)), 0)
+}
+
+func (r *Run) update(step int, learnt ...schema.Ref) schema.Ref {
+	m := r.manifest(schema.At(r.Run, step, schema.StageUpdate), append(learnt, r.policy)...)
 	before := r.Updates[len(r.Updates)-1].Checkpoint.Digest
 	checkpoint := r.checkpoint(m.Place, step)
 	m.Checkpoint = &checkpoint

@@ -12,7 +12,7 @@ import (
 // lane is the order of the stages in a step; others follow.
 var lane = [...]string{
 	schema.StagePrompts, schema.StageRollout, schema.StageSandbox, schema.StageAssemble, schema.StageReward,
-	schema.StageResample, schema.StageForward, schema.StageAdvantage, schema.StageUpdate, schema.StagePublish, schema.StageEvaluate,
+	schema.StageResample, schema.StageForward, schema.StageAdvantage, schema.StageBuffer, schema.StageUpdate, schema.StagePublish, schema.StageEvaluate,
 }
 
 func (d data) stages() Figure {

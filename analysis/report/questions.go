@@ -40,11 +40,11 @@ select step, count(*) as groups,
 from g group by step order by step`},
 		{"updates", `select step, sum(entropy * tokens) / nullif(sum(tokens), 0) as entropy, sum(kl * tokens) / nullif(sum(tokens), 0) as kl,
   sum(reference_kl * tokens) / nullif(sum(tokens), 0) as reference_kl
-from updates where run = RUN group by step order by step`},
+from updates where run = RUN and source is distinct from 'replay' group by step order by step`},
 		{"clipping", `select step, sum(clip_fraction * tokens) / nullif(sum(tokens), 0) as clipped,
   sum(clip_fraction_positive * tokens) / nullif(sum(tokens), 0) as positive,
   sum(clip_fraction_negative * tokens) / nullif(sum(tokens), 0) as negative
-from updates where run = RUN group by step order by step`},
+from updates where run = RUN and source is distinct from 'replay' group by step order by step`},
 		{"lengths", `select step, quantile_cont(response_tokens, 0.1) as p10, quantile_cont(response_tokens, 0.5) as p50,
   quantile_cont(response_tokens, 0.9) as p90, avg(response_tokens) as mean
 from trajectories where run = RUN group by step order by step`},

@@ -93,6 +93,10 @@ func encodeEmpty(table schema.Table) ([]byte, error) {
 		return schema.Encode[schema.SelectionRow](nil)
 	case schema.TokenOutputs:
 		return schema.Encode[schema.TokenOutputsRow](nil)
+	case schema.Replay:
+		return schema.Encode[schema.ReplayRow](nil)
+	case schema.Baselines:
+		return schema.Encode[schema.BaselineRow](nil)
 	case schema.Updates:
 		return schema.Encode[schema.UpdateRow](nil)
 	case schema.Evaluations:

@@ -165,6 +165,17 @@ func TestTokenOutputs(t *testing.T) {
 	require.Equal(t, [][]any{{"r", int64(6), "-0.5", int64(0), int64(0)}}, got.Rows)
 }
 
+func TestReplayBuffer(t *testing.T) {
+	objects := mem.New()
+	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 2, Seed: 1, Buffer: true})
+	got, err := query(t, objects, "select step, count(*) n, min(collected) earliest from replay group by step order by step")
+	require.NoError(t, err)
+	require.Equal(t, [][]any{{int32(1), int64(2), int32(1)}, {int32(2), int64(6), int32(1)}}, got.Rows)
+	got, err = query(t, objects, "select count(*) n, avg(mean) m from baselines where step = 2")
+	require.NoError(t, err)
+	require.Equal(t, [][]any{{int64(3), 0.5}}, got.Rows)
+}
+
 func TestOrphansAreNotRead(t *testing.T) {
 	objects := mem.New()
 	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 1, Seed: 1})

@@ -27,7 +27,7 @@ func (a *app) replayCommand() *cobra.Command {
 	o := replayOptions{}
 	cmd := &cobra.Command{
 		Use:   "replay RUN",
-		Short: "make reward, resample and advantage of a step again, or check that they come out the same",
+		Short: "make reward, resample, advantage and buffer of a step again, or check that they come out the same",
 		Long: "replay starts the workflow ReplayStage: it makes stages of a step again from what the step has\n" +
 			"committed, with the settings that --set changes, in a generation of its own beside the step's. It\n" +
 			"needs the record alone: Temporal may have forgotten the run.\n" +
@@ -48,8 +48,8 @@ func (a *app) replayCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVar(&o.step, "step", 0, "the `STEP` whose stages are made again")
-	cmd.Flags().StringVar(&o.from, "from", "", "the first `STAGE`: reward, resample or advantage")
-	cmd.Flags().StringVar(&o.through, "through", "", "the last `STAGE` (default: advantage)")
+	cmd.Flags().StringVar(&o.from, "from", "", "the first `STAGE`: reward, resample, advantage or buffer")
+	cmd.Flags().StringVar(&o.through, "through", "", "the last `STAGE` (default: advantage, and buffer of a step that has a replay buffer)")
 	cmd.Flags().StringArrayVar(&o.set, "set", nil, "change a field of the recipe that the stages read: `path=value` (repeatable)")
 	cmd.Flags().BoolVar(&o.check, "check", false, "make all of the run's pure stages again in memory and compare")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object at the end")

@@ -33,6 +33,17 @@ type checkedShard struct {
 	Digest string `json:"digest"`
 	Same   bool   `json:"same"`
 	Now    string `json:"now,omitempty"` // the first 16 digits, where it differs
+
+	table schema.Table
+}
+
+// checkedTables are those of the pure stages.
+var checkedTables = []struct {
+	stage string
+	table schema.Table
+}{
+	{wire.StageReward, schema.Rewards}, {wire.StageResample, schema.Selection}, {wire.StageAdvantage, schema.Batch},
+	{wire.StageBuffer, schema.Replay}, {wire.StageBuffer, schema.Baselines}, {wire.StageBuffer, schema.ReplayBatch},
 }
 
 func (a *app) checkReplay(ctx context.Context, run string, asJSON bool) error {
@@ -68,9 +79,9 @@ func checkedShards(ctx context.Context, objects store.Store, c workflows.CheckSt
 	if err != nil {
 		return out, missing(err)
 	}
-	tables := map[string]schema.Table{wire.StageReward: schema.Rewards, wire.StageResample: schema.Selection, wire.StageAdvantage: schema.Batch}
-	for _, stage := range wire.Pure() {
-		shards, err := visible.Shards(ctx, tables[stage])
+	for _, made := range checkedTables {
+		stage := made.stage
+		shards, err := visible.Shards(ctx, made.table)
 		if err != nil {
 			return out, err
 		}
@@ -82,7 +93,7 @@ func checkedShards(ctx context.Context, objects store.Store, c workflows.CheckSt
 			if err != nil {
 				return out, fmt.Errorf("stage %s: %w", stage, err)
 			}
-			out.Shards = append(out.Shards, outcomeOf(c.Differs, checkedShard{Step: s.Step, Stage: stage, Shard: parts.Shard, Digest: s.Digest, Same: true}))
+			out.Shards = append(out.Shards, outcomeOf(c.Differs, checkedShard{Step: s.Step, Stage: stage, Shard: parts.Shard, Digest: s.Digest, Same: true, table: made.table}))
 		}
 	}
 	slices.SortStableFunc(out.Shards, func(x, y checkedShard) int { return cmp.Compare(x.Step, y.Step) })
@@ -94,7 +105,7 @@ func checkedShards(ctx context.Context, objects store.Store, c workflows.CheckSt
 
 func outcomeOf(differs []wire.Different, s checkedShard) checkedShard {
 	for _, d := range differs {
-		if d.Step == s.Step && d.Stage == s.Stage && d.Shard == s.Shard {
+		if d.Step == s.Step && d.Stage == s.Stage && d.Shard == s.Shard && (d.Table == "" || d.Table == string(s.table)) {
 			s.Same, s.Now = false, d.Digest
 		}
 	}

@@ -33,6 +33,7 @@ type Config struct {
 	Optimizer        policy.StepOptions // LR is this update's
 	Shuffle          *rand.Rand         // fresh and seeded: all of the update's draws of rows
 	Tokens           *rand.Rand         // the same for losses that draw tokens; nil where none does
+	Imitation        *Imitation         // of replayed rows, after the batch; nil where nothing is ever replayed
 }
 
 func (c Config) validate() error {
@@ -55,9 +56,9 @@ func (c Config) validate() error {
 type Result struct {
 	Updates []schema.UpdateRow // one per optimiser step; PolicyBefore and PolicyAfter are the caller's
 	Details []Detail           // alongside Updates: statistics that the record's rows do not hold
-	Rows    int                // live rows of the batch
-	Tokens  int64              // loss tokens of the batch, each row once
-	// LogProbDrift is the greatest |new − old| over the first mini-batch, before any step.
+	Rows    int                // live rows of the batch, and of what is imitated
+	Tokens  int64              // their loss tokens, each row once
+	// LogProbDrift is the greatest |new − old| over the batch's first mini-batch, before any step.
 	LogProbDrift float64
 }
 
@@ -81,13 +82,26 @@ func Update(ctx context.Context, engine policy.Engine, batch []schema.BatchRow, 
 	if err != nil {
 		return Result{}, fmt.Errorf("update policy: %w", err)
 	}
-	u := updater{cfg: cfg, rows: rows, lane: lane{
-		engine: engine, temperature: cfg.Temperature, outputs: policy.OutLogProb | policy.OutEntropy, progress: progress,
-	}}
-	if err := u.run(ctx); err != nil {
-		return u.result, fmt.Errorf("update policy: %w", err)
+	var result Result
+	l := &lane{engine: engine, temperature: cfg.Temperature, outputs: policy.OutLogProb | policy.OutEntropy, progress: progress}
+	parts := []*updater{{cfg: cfg, rows: rows, lane: l, result: &result}}
+	if cfg.Imitation != nil {
+		again, err := cfg.Imitation.updater(cfg, l, &result)
+		if err != nil {
+			return Result{}, fmt.Errorf("update policy: imitation: %w", err)
+		}
+		parts[0].source = schema.SourcePolicy
+		parts = append(parts, again)
 	}
-	return u.result, nil
+	for _, u := range parts {
+		u.plan()
+	}
+	for _, u := range parts {
+		if err := u.run(ctx); err != nil {
+			return result, fmt.Errorf("update policy: %w", err)
+		}
+	}
+	return result, nil
 }
 
 // row is a live batch row.
@@ -139,13 +153,15 @@ func prepareRow(b schema.BatchRow, o loss.Objective) (row, error) {
 	return r, r.loss.Validate()
 }
 
-// updater is the state of one update.
+// updater is the state of one update, or of the part of it that is on the same source of rows.
 type updater struct {
 	cfg       Config
 	rows      []row
-	lane      lane
+	lane      *lane
 	evaluator loss.Evaluator[float32]
-	result    Result
+	result    *Result
+	planned   []planned
+	source    string // of the rows, for the record; "" where there is one only
 }
 
 // planned is one optimiser step to be taken.
@@ -156,25 +172,20 @@ type planned struct {
 }
 
 func (u *updater) run(ctx context.Context) error {
-	u.result.Rows = len(u.rows)
+	u.result.Rows += len(u.rows)
 	for _, r := range u.rows {
 		u.result.Tokens += int64(r.loss.Tokens())
 	}
-	plan := u.plan()
-	for _, p := range plan {
-		u.lane.total += len(p.micros)
-	}
-	for index, p := range plan {
-		if err := u.step(ctx, index, p); err != nil {
-			return fmt.Errorf("minibatch %d of %d: %w", index+1, len(plan), err)
+	for k, p := range u.planned {
+		if err := u.step(ctx, p); err != nil {
+			return fmt.Errorf("minibatch %d of %d: %w", k+1, len(u.planned), err)
 		}
 	}
 	return nil
 }
 
 // plan shuffles the rows once per epoch and cuts them into mini-batches of like numbers of rows.
-func (u *updater) plan() []planned {
-	var out []planned
+func (u *updater) plan() {
 	n := u.cfg.Minibatches
 	if most := u.cfg.MinibatchRows; most > 0 {
 		n = (len(u.rows) + most - 1) / most
@@ -185,14 +196,14 @@ func (u *updater) plan() []planned {
 		for k := range n {
 			rows := order[k*len(order)/n : (k+1)*len(order)/n]
 			micros := pack(rows, func(i int) int { return len(u.rows[i].tokens) }, u.cfg.MicrobatchTokens)
-			out = append(out, planned{epoch: epoch, rows: rows, micros: micros})
+			u.planned = append(u.planned, planned{epoch: epoch, rows: rows, micros: micros})
+			u.lane.total += len(micros)
 		}
 	}
-	return out
 }
 
 // step takes one optimiser step and records it.
-func (u *updater) step(ctx context.Context, index int, p planned) error {
+func (u *updater) step(ctx context.Context, p planned) error {
 	plan, err := u.prepareStep(ctx, p)
 	if err != nil {
 		return err
@@ -208,7 +219,7 @@ func (u *updater) step(ctx context.Context, index int, p planned) error {
 	if err != nil {
 		return err
 	}
-	u.record(index, p, total, stats)
+	u.record(p, total, stats)
 	return nil
 }
 
@@ -238,16 +249,22 @@ func (u *updater) prepareStep(ctx context.Context, p planned) (loss.Plan, error)
 func (u *updater) sequence(i int) []int32 { return u.rows[i].tokens }
 
 // record appends what one optimiser step did.
-func (u *updater) record(index int, p planned, total loss.Result[float32], stats policy.StepStats) {
+func (u *updater) record(p planned, total loss.Result[float32], stats policy.StepStats) {
 	t := total.Tally
 	positive, negative := t.ClipFractionPositive(), t.ClipFractionNegative()
-	if index == 0 {
+	index := len(u.result.Updates)
+	if index == 0 && u.source != schema.SourceReplay {
 		u.result.LogProbDrift = t.Drift()
+	}
+	var source *string
+	if u.source != "" {
+		source = new(u.source)
 	}
 	u.result.Updates = append(u.result.Updates, schema.UpdateRow{
 		Step: u.cfg.Step, OptimizerStep: stats.Step, Minibatch: int32(index), Rows: int32(t.Rows), Tokens: t.Tokens,
 		Loss: total.Loss, KL: t.KL(), ClipFraction: t.ClipFraction(), Entropy: t.Entropy(), RatioMax: t.RatioMax(),
 		GradNorm: stats.GradNorm, LR: u.cfg.Optimizer.LR, ClipFractionPositive: &positive, ClipFractionNegative: &negative, ReferenceKL: u.divergence(t),
+		Source: source,
 	})
 	u.result.Details = append(u.result.Details, Detail{
 		Epoch: p.epoch, LowerClipFraction: t.LowerClipFraction(), RatioMin: t.RatioMin(), LogProbDrift: t.Drift(),

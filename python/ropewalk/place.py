@@ -15,7 +15,7 @@ _MANIFEST_KEY = re.compile(
     r"(?:/try=([0-9]+))?(?:/turn=([0-9]+))?(?:/shard=([0-9]+))?/gen=([0-9]+)\.json"
 )
 _HEAD_KEY = re.compile(r"runs/run=[^/]+/heads/step=(init|0|[1-9][0-9]*)\.json")
-_EXTENSIONS = {"batch": "arrow", "documents": "json"}
+_EXTENSIONS = {"batch": "arrow", "replay_batch": "arrow", "documents": "json"}
 
 
 def valid_run_id(run: str) -> bool:

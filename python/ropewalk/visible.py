@@ -25,6 +25,8 @@ _MADE_BY = {
     "rewards": "reward",
     "selection": "resample",
     "token_outputs": "forward",
+    "replay": "buffer",
+    "baselines": "buffer",
     "batch": "advantage",
     "updates": "update",
 }

@@ -9,7 +9,7 @@ type Replay struct {
 	FullRule        string  `json:"full_rule" default:"size" enum:"size|p50_1.5x" doc:"full at size rows, or at 1.5 × size rows whose reward is above P50 (as released)"`
 	MaxAge          int     `json:"max_age" default:"0" min:"0" max:"1000000" doc:"steps after which a row leaves the buffer; 0 = never"`
 	RequireToolCall bool    `json:"require_tool_call" default:"false" doc:"only trajectories with a tool call enter"`
-	Order           string  `json:"order" default:"sequential" enum:"sequential|joint" doc:"optimiser steps on the replayed rows follow those on the step's own, or both are one loss"`
+	Order           string  `json:"order" default:"sequential" doc:"how the replayed rows and the step's own enter the update"`
 	Coefficient     float64 `json:"coefficient" default:"1" above:"0" max:"1000" doc:"weight of the replay loss, times γ of the schedule"`
 	ClipLow         float64 `json:"clip_low" default:"0.2" above:"0" max:"1" doc:"the ratio to the policy that collected the row is clipped below 1 − clip_low"`
 	ClipHigh        float64 `json:"clip_high" default:"0.28" above:"0" max:"100" doc:"… and above 1 + clip_high"`

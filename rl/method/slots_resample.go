@@ -25,6 +25,13 @@ func stepSlots() []Slot {
 				{Name: "decay", Doc: "the advantage that it was collected with, times a constant", Source: "SPEAR's released code", Params: params("decay"), Needs: []Need{NeedReplay}},
 			},
 		},
+		{
+			Name: "replay.order", Doc: "how the replayed rows and the step's own enter the update",
+			Choices: []Choice{
+				{Name: "sequential", Doc: "the optimiser steps on the replayed rows follow those on the step's own", Source: "SPEAR's released code"},
+				{Name: "joint", Doc: "both are one loss", Source: "SPEAR eq 13"},
+			},
+		},
 		switchSlot("schedule.gamma_horizon", "the replay loss's weight rises", "SPEAR eq 13", ""),
 		switchSlot("schedule.mu_horizon", "the tool term's weight falls", "SPEAR eq 15", ""),
 		switchSlot("schedule.stages", "settings change at some steps", "rStar2 §4.2", ""),
