@@ -19,7 +19,7 @@ import (
 // skipped, or fails if ROPEWALK_REQUIRE_PYARROW (_DUCKDB, _POLARS) is set.
 func TestOtherReadersAgree(t *testing.T) {
 	folder := t.TempDir()
-	shards := 0
+	shards, arrow := 0, 0 // of which Arrow files, which DuckDB does not read
 	for _, c := range tableCases() {
 		for name, n := range map[string]int{"empty": 0, "some": 40} {
 			rows := c.rows(11, n)
@@ -29,13 +29,16 @@ func TestOtherReadersAgree(t *testing.T) {
 			require.NoError(t, os.WriteFile(base+"."+c.table.Ext(), data, 0o644))
 			require.NoError(t, os.WriteFile(base+".json", namedRows(t, rows), 0o644))
 			shards++
+			if c.table.Ext() == "arrow" {
+				arrow++
+			}
 		}
 	}
 	python := os.Getenv("ROPEWALK_PYTHON")
 	if python == "" {
 		python = "python3"
 	}
-	for reader, want := range map[string]int{"pyarrow": shards, "duckdb": shards - 2, "polars": shards} {
+	for reader, want := range map[string]int{"pyarrow": shards, "duckdb": shards - arrow, "polars": shards} {
 		t.Run(reader, func(t *testing.T) {
 			if out, err := exec.Command(python, "-c", "import "+reader).CombinedOutput(); err != nil {
 				lines := strings.Split(strings.TrimSpace(string(out)), "\n")
@@ -113,7 +116,8 @@ func decimal(x float64) json.RawMessage {
 
 // batchColumns are the names of BatchRow's columns; the Parquet rows have theirs in tags.
 var batchColumns = map[string]string{"GroupID": "group_id", "TrajectoryID": "trajectory_id", "Count": "count", "Weight": "weight",
-	"TokenIDs": "token_ids", "LossMask": "loss_mask", "OldLogProbs": "old_logprobs", "Advantages": "advantages"}
+	"TokenIDs": "token_ids", "LossMask": "loss_mask", "OldLogProbs": "old_logprobs", "Advantages": "advantages",
+	"RolloutLogProbs": "rollout_logprobs", "ReferenceLogProbs": "reference_logprobs", "Turn": "turn", "Values": "values", "Returns": "returns"}
 
 func columnName(f reflect.StructField) string {
 	if name, _, _ := strings.Cut(f.Tag.Get("parquet"), ","); name != "" {
