@@ -187,21 +187,6 @@ var surrounding = []combination{
 	},
 }
 
-// trained is the class of environments that trajectories are sampled in.
-const trained = "trained"
-
-// ofMethod takes in the rules of the package that defines the slots.
-func ofMethod() []combination {
-	var all []combination
-	for _, rule := range method.Rules() {
-		all = append(all, combination{
-			at: rule.At, reads: rule.Reads, doc: rule.Doc,
-			check: func(r *Recipe) string { return rule.Fault(r.Method()) },
-		})
-	}
-	return all
-}
-
 // combinations checks the rules whose fields are sound.
 func (d *decoder) combinations(r *Recipe) {
 	if d.scope.environment == "" {
@@ -265,24 +250,6 @@ func distinct(levels []int) string {
 		}
 	}
 	return ""
-}
-
-func rewardFits(r *Recipe) string {
-	fit := environmentNamed(r.Environment.Name).rewards
-	want := strings.Join(fit, ", ")
-	if len(fit) > 1 {
-		want = "one of " + want
-	}
-	return unless(slices.Contains(fit, r.Reward.Name), "must be %s in a recipe of %s, got %s", want, r.Environment.Name, r.Reward.Name)
-}
-
-// rewardsInWords lists which rewards each environment's trajectories can be scored by.
-func rewardsInWords() string {
-	parts := make([]string, len(environments))
-	for i, e := range environments {
-		parts[i] = e.name + ": " + strings.Join(e.rewards, ", ")
-	}
-	return strings.Join(parts, "; ")
 }
 
 func keepFits(r *Recipe) string {

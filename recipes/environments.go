@@ -94,20 +94,25 @@ func environmentNamed(name string) environment {
 	return environments[i]
 }
 
+// around is the slot table of what surrounds a method; nothing changes it.
+var around = append([]method.Slot{taskSlot()}, surroundings()...)
+
 // Slots returns every place where a recipe makes a named choice: those around the method, then the
 // method's own.
-func Slots() []method.Slot {
+func Slots() []method.Slot { return slices.Concat(around, method.Slots()) }
+
+func taskSlot() method.Slot {
 	task := method.Slot{Name: "environment.name", Doc: "the task"}
 	for _, e := range environments {
 		task.Choices = append(task.Choices, method.Choice{Name: e.name, Doc: e.doc, Planned: e.planned})
 	}
-	return slices.Concat([]method.Slot{task}, surroundings(), method.Slots())
+	return task
 }
 
 // surroundings are the slots of the policy, the rollout and the optimiser.
 func surroundings() []method.Slot {
-	const noGPU = "it comes with the GPU engine"
-	later := func(name, doc, planned string) method.Slot {
+	const noGPU, noBranching = "it comes with the GPU engine", "branching is not built yet"
+	on := func(name, doc, planned string) method.Slot {
 		return method.Slot{Name: name, Doc: doc, Choices: []method.Choice{{Name: method.On, Doc: doc, Planned: planned}}}
 	}
 	read := func(names ...string) (out []method.Param) {
@@ -121,19 +126,19 @@ func surroundings() []method.Slot {
 			{Name: "cpu", Doc: "Go, on the processor"},
 			{Name: "gpu", Doc: "PyTorch, on graphics processors", Planned: "the GPU engine is not built yet"},
 		}},
-		later("policy.checkpoint", "a published model to start from", noGPU),
+		on("policy.checkpoint", "a published model to start from", noGPU),
 		{Name: "rollout.mode", Doc: "how generating and tools interleave", Choices: []method.Choice{
 			{Name: "staged", Doc: "generating a turn and running its calls alternate as durable activities"},
-			{Name: "tree", Doc: "trajectories branch after tool responses", Source: "AEPO §3.1; ARPO §3.2", Params: read("tree"), Planned: "branching is not built yet"},
+			{Name: "tree", Doc: "trajectories branch after tool responses", Source: "AEPO §3.1; ARPO §3.2", Params: read("tree"), Planned: noBranching},
 		}},
 		{Name: "rollout.tree.rule", Doc: "when a trajectory branches", Choices: []method.Choice{
-			{Name: "aepo", Doc: "on rising entropy, less with each branching in a row", Source: "AEPO eqs 5–7, Algorithm 1", Params: read("slope", "monitor", "sensitivity")},
-			{Name: "arpo", Doc: "on rising entropy", Source: "ARPO §3.2"},
+			{Name: "aepo", Doc: "on rising entropy, less with each branching in a row", Source: "AEPO eqs 5–7, Algorithm 1", Params: read("slope", "monitor", "sensitivity"), Planned: noBranching},
+			{Name: "arpo", Doc: "on rising entropy", Source: "ARPO §3.2", Planned: noBranching},
 		}},
-		later("rollout.history", "prompts of layout turns with the latest turns alone", "prompts hold all turns so far"),
-		later("optimizer.minibatch_rows", "mini-batches of so many rows", "mini-batches are cut by their number"),
-		later("evaluation.top_p", "samples from the likeliest tokens of so much probability", "the engine samples from all tokens"),
-		later("evaluation.top_k", "samples from so many likeliest tokens", "the engine samples from all tokens"),
+		on("rollout.history", "prompts of layout turns with the latest turns alone", "prompts hold all turns so far"),
+		on("optimizer.minibatch_rows", "mini-batches of so many rows", ""),
+		on("evaluation.top_p", "samples from the likeliest tokens of so much probability", "the engine samples from all tokens"),
+		on("evaluation.top_k", "samples from so many likeliest tokens", "the engine samples from all tokens"),
 	}
 }
 
@@ -142,15 +147,16 @@ func surroundings() []method.Slot {
 func (r *Recipe) Planned() []string {
 	var missing []string
 	for _, p := range method.PicksOf(*r, Slots()) {
-		if text := r.missing(p); text != "" {
+		if text := missingFor(p); text != "" {
 			missing = append(missing, text)
 		}
 	}
 	return missing
 }
 
-func (r *Recipe) missing(p method.Pick) string {
-	for _, s := range Slots()[:len(Slots())-len(method.Slots())] {
+// missingFor says why a pick cannot run yet, or "".
+func missingFor(p method.Pick) string {
+	for _, s := range around {
 		if s.Name != p.Slot {
 			continue
 		}

@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/ropewalk/ropewalk/rl/method"
 )
 
 const introduction = `# Recipes
@@ -93,7 +91,7 @@ func writeChoices(b *strings.Builder, f *Field) {
 	fmt.Fprintf(b, "\n`%s` is one of:\n\n| choice | what | source | |\n| --- | --- | --- | --- |\n", f.Path)
 	for _, c := range f.Slot.Choices {
 		state := ""
-		if missing := (&Recipe{}).missing(method.Pick{Slot: f.Slot.Name, Choice: c.Name}); missing != "" {
+		if SlotState(f.Slot.Name, c.Name) == "planned" {
 			state = "*planned*"
 		}
 		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", c.Name, strings.ReplaceAll(c.Doc, "|", `\|`), c.Source, state)

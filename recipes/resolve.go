@@ -4,12 +4,13 @@ import (
 	"embed"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-//go:embed *.yaml
+//go:embed *.yaml presets/*.yaml
 var builtin embed.FS
 
 // Resolved is a recipe with every field in place.
@@ -22,7 +23,7 @@ type Resolved struct {
 	Digest string
 }
 
-// Builtin returns the names of the recipes that come with the program, sorted.
+// Builtin returns the names of the recipes that come with the program, sorted; see Presets for more.
 func Builtin() []string {
 	entries, err := builtin.ReadDir(".")
 	if err != nil {
@@ -30,8 +31,28 @@ func Builtin() []string {
 	}
 	var names []string
 	for _, e := range entries {
-		names = append(names, strings.TrimSuffix(e.Name(), ".yaml"))
+		if !e.IsDir() {
+			names = append(names, strings.TrimSuffix(e.Name(), ".yaml"))
+		}
 	}
+	return names
+}
+
+// presetFolder precedes the names of presets.
+const presetFolder = "presets/"
+
+// Presets returns the names of the presets, sorted: built-in recipes with the settings of published
+// methods, each presets/NAME.
+func Presets() []string {
+	entries, err := builtin.ReadDir("presets")
+	if err != nil {
+		panic(err) // the folder is part of the binary
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = presetFolder + strings.TrimSuffix(e.Name(), ".yaml")
+	}
+	slices.Sort(names) // the files' order is another: a dash precedes a dot
 	return names
 }
 
@@ -71,10 +92,13 @@ func Resolve(name, inline string, overrides []string, seed *uint64, steps *int) 
 func unknownName(name string) string {
 	text := "no such built-in recipe"
 	plain := strings.TrimSuffix(path.Base(name), ".yaml") // a file's name where only names are known
-	if near := nearest(plain, Builtin()); near != "" {
+	if path.Base(path.Dir(name)) == "presets" {
+		plain = presetFolder + plain
+	}
+	if near := nearest(plain, append(Builtin(), Presets()...)); near != "" {
 		return text + "; did you mean " + near + "?"
 	}
-	return text + "; there are " + strings.Join(Builtin(), ", ") + " (another recipe is given as a file or inline)"
+	return text + "; there are " + strings.Join(Builtin(), ", ") + " and presets/NAME (another recipe is given as a file or inline)"
 }
 
 func pairs(set []string, seed *uint64, steps *int) []override {

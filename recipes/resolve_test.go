@@ -94,7 +94,7 @@ func TestResolveUnknown(t *testing.T) {
 	_, err = Resolve("recipes/quickstart.yaml", "", nil, nil, nil)
 	require.EqualError(t, err, "recipe recipes/quickstart.yaml: no such built-in recipe; did you mean quickstart?")
 	_, err = Resolve("other", "", nil, nil, nil)
-	require.EqualError(t, err, "recipe other: no such built-in recipe; there are gsm8k-offline, openai-offline, quickstart (another recipe is given as a file or inline)")
+	require.EqualError(t, err, "recipe other: no such built-in recipe; there are gsm8k-offline, openai-offline, quickstart and presets/NAME (another recipe is given as a file or inline)")
 	_, err = Resolve("", "steps: 1", nil, nil, nil)
 	require.ErrorContains(t, err, "inline recipe:1: advantage: is required")
 }

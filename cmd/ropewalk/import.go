@@ -143,6 +143,9 @@ func (o importOptions) input(format importFormat, now time.Time) (workflows.Repr
 	if e := resolved.Recipe.Environment.Name; e != format.name {
 		return input, badInput("%s: environment.name: an import of format %s wants a recipe of that environment, got %s", name, format.name, e)
 	}
+	if err := canRun(name, resolved); err != nil {
+		return input, err
+	}
 	if text == "" {
 		input.Recipe = name
 	} else {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -29,6 +28,7 @@ type runOptions struct {
 	seed   uint64
 	id     string
 	dryRun bool
+	twin   bool
 	json   bool
 }
 
@@ -41,7 +41,8 @@ func (a *app) runCommand() *cobra.Command {
 			"shows it live. Without servers of your own it starts a local stack first.",
 		Example: "  ropewalk run recipes/quickstart.yaml\n" +
 			"  ropewalk run quickstart --seed 2 --set steps=20 --set optimizer.lr=1e-4\n" +
-			"  ropewalk run recipes/quickstart.yaml --dry-run",
+			"  ropewalk run presets/drgrpo --twin\n" +
+			"  ropewalk run presets/sampo-alfworld --dry-run",
 		Args: exactly("RECIPE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			input, resolved, err := o.resolve(cmd, args[0])
@@ -50,6 +51,9 @@ func (a *app) runCommand() *cobra.Command {
 			}
 			if o.dryRun {
 				return a.dryRun(resolved, o.json)
+			}
+			if err := canRun(args[0], resolved); err != nil {
+				return err
 			}
 			if input.Run == "" {
 				input.Run = newRunID(resolved.Recipe, time.Now())
@@ -60,7 +64,8 @@ func (a *app) runCommand() *cobra.Command {
 	cmd.Flags().StringArrayVar(&o.set, "set", nil, "change a field of the recipe: `path=value` (repeatable)")
 	cmd.Flags().Uint64Var(&o.seed, "seed", 0, "the run's seed (default: the recipe's)")
 	cmd.Flags().StringVar(&o.id, "run-id", "", "the run's name (default: recipe, seed and time)")
-	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "validate and print the resolved recipe, start nothing")
+	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "validate and print the resolved recipe and what of it cannot run yet, start nothing")
+	cmd.Flags().BoolVar(&o.twin, "twin", false, "the same method in small: three steps on calc with the CPU engine; --set wins over it")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object at the end; progress goes to standard error")
 	return cmd
 }
@@ -81,7 +86,12 @@ func (o runOptions) resolve(cmd *cobra.Command, recipe string) (workflows.TrainR
 	} else {
 		input.RecipeYAML, input.RecipeFile = text, name
 	}
-	resolved, err := recipes.Resolve(name, text, o.set, input.Seed, nil)
+	if o.twin {
+		if input.Set, err = twinSet(cmd, name, text, o.set); err != nil {
+			return input, nil, err
+		}
+	}
+	resolved, err := recipes.Resolve(name, text, input.Set, input.Seed, nil)
 	if err != nil {
 		return input, nil, badInputError{err}
 	}
@@ -96,14 +106,38 @@ func (o runOptions) resolve(cmd *cobra.Command, recipe string) (workflows.TrainR
 	return input, resolved, nil
 }
 
+// twinSet puts the overrides of a recipe's twin before the caller's.
+func twinSet(cmd *cobra.Command, name, text string, set []string) ([]string, error) {
+	of, err := recipes.Resolve(name, text, nil, nil, nil)
+	if err != nil {
+		return nil, badInputError{err}
+	}
+	if of.Recipe.Environment.Imported() {
+		return nil, badInput("--twin: %s trains nothing: its trajectories are imported", name)
+	}
+	for _, note := range recipes.TwinNotes(&of.Recipe) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "the twin %s\n", note)
+	}
+	return append(recipes.Twin(&of.Recipe), set...), nil
+}
+
+// canRun refuses a recipe that asks for what is not built yet, with everything that is missing.
+func canRun(name string, resolved *recipes.Resolved) error {
+	planned := resolved.Recipe.Planned()
+	if len(planned) == 0 {
+		return nil
+	}
+	return badInput("%s: the recipe is valid and cannot run yet:\n%s", name, strings.Join(planned, "\n"))
+}
+
 // readRecipe returns the file's text, or no text for the name of a built-in recipe.
 func readRecipe(recipe string) (name, text string, err error) {
-	if slices.Contains(recipes.Builtin(), recipe) {
+	if _, ok := recipes.Source(recipe); ok {
 		return recipe, "", nil
 	}
 	data, err := os.ReadFile(recipe)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", "", badInput("no recipe file %s; built in are: %s", recipe, strings.Join(recipes.Builtin(), ", "))
+		return "", "", badInput("no recipe file %s; built in are: %s, and presets (`ropewalk methods`)", recipe, strings.Join(recipes.Builtin(), ", "))
 	}
 	if err != nil {
 		return "", "", badInput("read recipe: %w", err)
@@ -116,11 +150,16 @@ func readRecipe(recipe string) (name, text string, err error) {
 
 func (a *app) dryRun(resolved *recipes.Resolved, asJSON bool) error {
 	r := resolved.Recipe
+	planned := r.Planned()
 	if asJSON {
-		return a.printJSON(map[string]any{"recipe": r.Name, "seed": r.Seed, "digest": resolved.Digest, "resolved": json.RawMessage(resolved.JSON)})
+		return a.printJSON(map[string]any{"recipe": r.Name, "seed": r.Seed, "digest": resolved.Digest,
+			"planned": append([]string{}, planned...), "resolved": json.RawMessage(resolved.JSON)})
 	}
 	fmt.Fprintf(a.err, "recipe %s is valid: seed %d, %d steps of %d prompts × %d trajectories; digest %s\n",
 		r.Name, r.Seed, r.Steps, r.Rollout.Prompts, r.Rollout.Oversample, resolved.Digest)
+	for _, missing := range planned {
+		fmt.Fprintf(a.err, "planned: %s\n", missing)
+	}
 	_, err := a.out.Write(resolved.JSON)
 	return err
 }

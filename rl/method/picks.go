@@ -6,10 +6,13 @@ import (
 )
 
 // Pick is the choice made in a slot.
-type Pick struct{ Slot, Choice string }
+type Pick struct {
+	Slot   string `json:"slot"`
+	Choice string `json:"choice"`
+}
 
 func (p Pick) choice() (Choice, bool) {
-	for _, s := range Slots() {
+	for _, s := range slots {
 		if s.Name == p.Slot {
 			return s.Choice(p.Choice)
 		}
@@ -19,12 +22,12 @@ func (p Pick) choice() (Choice, bool) {
 
 // Picks returns the method's choices in the order of the slot table. Switches that are off, and
 // slots of sections that are absent, make none.
-func (m Method) Picks() []Pick { return PicksOf(m, Slots()) }
+func (m Method) Picks() []Pick { return PicksOf(m, slots) }
 
 // PicksOf reads the slots' choices out of a struct whose fields bear the slots' paths as json names.
-func PicksOf(root any, slots []Slot) []Pick {
+func PicksOf(root any, table []Slot) []Pick {
 	var picks []Pick
-	for _, s := range slots {
+	for _, s := range table {
 		v := at(reflect.ValueOf(root), strings.Split(s.Name, "."))
 		switch {
 		case !v.IsValid() || v.IsZero() || v.Kind() == reflect.Slice && v.Len() == 0:

@@ -4,26 +4,26 @@ import "slices"
 
 // Slot is a place where a method makes a choice.
 type Slot struct {
-	Name      string // its path in a recipe: loss.name, resample.roc
-	Doc       string
-	Dimension Dimension // "" where ARLArena's four do not cover it
-	Choices   []Choice
+	Name      string    `json:"name"` // its path in a recipe: loss.name, resample.roc
+	Doc       string    `json:"doc"`
+	Dimension Dimension `json:"dimension,omitempty"` // "" where ARLArena's four do not cover it
+	Choices   []Choice  `json:"choices"`
 }
 
 // Choice is one name that a slot takes.
 type Choice struct {
-	Name    string
-	Doc     string
-	Source  string  // paper and equation
-	Params  []Param // fields beside the slot that it alone, or not every choice, reads
-	Planned string  // what is missing before anything can build it; "" = nothing
-	Needs   []Need
+	Name    string  `json:"name"`
+	Doc     string  `json:"doc"`
+	Source  string  `json:"source,omitempty"`  // paper and equation
+	Params  []Param `json:"params,omitempty"`  // fields beside the slot that it alone, or not every choice, reads
+	Planned string  `json:"planned,omitempty"` // what is missing before anything can build it; "" = nothing
+	Needs   []Need  `json:"needs,omitempty"`
 }
 
 // Param is a field that a choice reads, named from the section that the slot lies in.
 type Param struct {
-	Name    string
-	Default string // as YAML; "" = the field's own
+	Name    string `json:"name"`
+	Default string `json:"default,omitempty"` // as YAML; "" = the field's own
 }
 
 // On is the choice of a slot that is a switch: a section that may be absent, a flag, a number.
@@ -45,10 +45,11 @@ func Dimensions() []Dimension {
 	return []Dimension{LossAggregation, ImportanceClip, DynamicFiltering, AdvantageDesign}
 }
 
-// Slots returns the slot table. What it returns is the caller's.
-func Slots() []Slot {
-	return slices.Concat(advantageSlots(), lossSlots(), termSlots(), resampleSlots(), rewardSlots(), stepSlots())
-}
+// slots is the slot table; nothing changes it.
+var slots = slices.Concat(advantageSlots(), lossSlots(), termSlots(), resampleSlots(), rewardSlots(), stepSlots())
+
+// Slots returns the slot table, in the order of a recipe's sections.
+func Slots() []Slot { return slices.Clone(slots) }
 
 // IsSwitch reports whether the slot is on or off.
 func (s Slot) IsSwitch() bool { return len(s.Choices) == 1 && s.Choices[0].Name == On }

@@ -17,7 +17,8 @@ var badInputs = []struct {
 	want string
 }{
 	{"no recipe", []string{"run"}, `ropewalk: missing argument RECIPE`},
-	{"missing file", []string{"run", "nope.yaml"}, `ropewalk: no recipe file nope.yaml; built in are: gsm8k-offline, openai-offline, quickstart`},
+	{"missing file", []string{"run", "nope.yaml"}, `ropewalk: no recipe file nope.yaml; built in are: gsm8k-offline, openai-offline, quickstart, and presets (` + "`ropewalk methods`)"},
+	{"a method that is planned", []string{"run", "TINY", "--set", "reward.name=prs_long", "--set", "reward.judge=server"}, "ropewalk: TINY: the recipe is valid and cannot run yet:\nreward.name: prs_long: the pipeline does not build it yet\nreward.judge: server: no client for a judge's server yet"},
 	{"a folder", []string{"run", "."}, `ropewalk: read recipe: read .: is a directory`},
 	{"empty file", []string{"run", "EMPTY"}, `ropewalk: EMPTY: holds no recipe`},
 	{"unknown field", []string{"run", "FILE"}, `ropewalk: FILE:2: polcy: no such field; did you mean policy?`},
