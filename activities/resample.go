@@ -44,7 +44,11 @@ func (a Resample) Execute(ctx context.Context, in wire.ResampleInput) (wire.Resa
 		if err := checkExcluded(rewards, excluded); err != nil {
 			return err
 		}
-		selection, err := resample.Select(resampleRows(rewards, excluded), resampleOptions(recipe, in.Scope))
+		rows := resampleRows(rewards, excluded)
+		if err := a.addFacts(ctx, w, in, recipe, rows); err != nil {
+			return err
+		}
+		selection, err := resample.Select(rows, resampleOptions(recipe, in.Scope))
 		if err != nil {
 			return err
 		}
@@ -64,6 +68,12 @@ func countSelection(out *wire.Resampled, selection resample.Selection) {
 	out.Reasons = map[string]int{}
 	for reason, n := range selection.DroppedBy {
 		out.Reasons[string(reason)] = n
+	}
+	for reason, n := range selection.MaskedBy {
+		if out.Masked == nil {
+			out.Masked = map[string]int{}
+		}
+		out.Masked[string(reason)] = n
 	}
 }
 
@@ -86,6 +96,10 @@ func resampleOptions(recipe *recipes.Recipe, scope wire.Scope) resample.Options 
 	o := resample.Options{Source: func(label, group string) *rand.Rand {
 		return seed.Rand("resample/"+label+"/"+group, recipe.Seed, uint64(scope.Step))
 	}}
+	o.RejectEqual, o.Masks = recipe.Resample.RejectEqual, masks(recipe)
+	if l := recipe.Resample.LowVariance; l != nil {
+		o.LowVariance = &resample.LowVariance{Keep: l.Keep, Deviation: resample.Deviation(l.Std), Reverse: l.Reverse}
+	}
 	if v := recipe.Resample.VSPO; v != nil {
 		o.VSPO = &advantage.VSPO{Alpha: v.Alpha, Temperature: v.Temperature, MinVariance: v.MinVariance}
 	}
@@ -109,6 +123,9 @@ func selectionRows(selection resample.Selection, excluded []schema.SelectionRow)
 			GroupID: r.GroupID, TrajectoryID: r.TrajectoryID, Kept: r.Kept, Count: int32(r.Count), Weight: r.Weight,
 			Reason: string(r.Reason), GroupMean: r.GroupMean, GroupVariance: r.GroupVariance, ValueScore: r.ValueScore,
 			Excluded: why[r.TrajectoryID],
+		}
+		if r.Masked {
+			rows[i].Reason, rows[i].Masked = "", new(string(r.Reason))
 		}
 	}
 	return rows

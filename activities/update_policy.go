@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/ropewalk/ropewalk/activities/wire"
 	"github.com/ropewalk/ropewalk/policy"
@@ -14,7 +15,8 @@ import (
 // UpdatePolicy takes the policy through one update on the step's batch and commits the new checkpoint.
 type UpdatePolicy struct{ *Deps }
 
-// Execute updates. A batch without rows (no group had any variance) leaves the policy as it is.
+// Execute updates. A batch without a token in the loss (no group had any variance, or every row is
+// masked) leaves the policy as it is.
 func (a UpdatePolicy) Execute(ctx context.Context, in wire.UpdateInput) (wire.Updated, error) {
 	out := wire.Updated{}
 	s := spec{scope: in.Scope, stage: wire.StageUpdate, turn: -1, shard: -1, inputs: []schema.Ref{in.Batch, in.Policy.Manifest}}
@@ -27,7 +29,7 @@ func (a UpdatePolicy) Execute(ctx context.Context, in wire.UpdateInput) (wire.Up
 		if err != nil {
 			return err
 		}
-		if len(batch) == 0 {
+		if !slices.ContainsFunc(batch, func(row schema.BatchRow) bool { return slices.Contains(row.LossMask, 1) }) {
 			return a.unchanged(ctx, w, in, &out)
 		}
 		return a.Trainer.use(ctx, in.Policy, true, func(engine policy.Engine) error {
@@ -64,6 +66,11 @@ func (a UpdatePolicy) update(ctx context.Context, w *draft, in wire.UpdateInput,
 	out.Tokens, out.Drift = result.Tokens, result.LogProbDrift
 	w.timing.Rows, w.timing.Tokens = int64(result.Rows), result.Tokens
 	means(out, rows)
+	if recipe.Loss.Value != nil {
+		if err := a.updateCritic(ctx, w, in, recipe, batch, rows); err != nil {
+			return err
+		}
+	}
 	return put(ctx, w, rows)
 }
 
@@ -73,7 +80,7 @@ func (a UpdatePolicy) unchanged(ctx context.Context, w *draft, in wire.UpdateInp
 	if err != nil {
 		return err
 	}
-	w.manifest.Checkpoint = before.Checkpoint
+	w.manifest.Checkpoint, w.manifest.Critic = before.Checkpoint, before.Critic
 	out.Policy = wire.PolicyRef{Digest: in.Policy.Digest, Step: in.Policy.Step}
 	return nil
 }
