@@ -149,25 +149,20 @@ func (c *check) execute(ctx context.Context, m schema.Manifest) (schema.Ref, err
 		}
 		out, err := ScoreRewards{c.deps}.Execute(ctx, wire.ScoreInput{Scope: scope, Shard: m.Shard, Trajectories: inputs[0]})
 		return out.Manifest, err
-	case m.Stage == wire.StageResample && (len(inputs) == 1 || len(inputs) == 2):
+	case m.Stage == wire.StageResample && len(inputs) >= 1:
 		in := wire.ResampleInput{Scope: scope, Rewards: inputs[0]}
 		if in.Excluded, err = excludedShards(m); err != nil {
 			return schema.Ref{}, err
 		}
-		if len(inputs) == 2 {
-			in.Prompts = inputs[1]
+		for _, ref := range inputs {
+			if isOfStage(ref, wire.StagePrompts) {
+				in.Prompts = ref
+			}
 		}
 		out, err := Resample{c.deps}.Execute(ctx, in)
 		return out.Manifest, err
 	case m.Stage == wire.StageAdvantage && len(inputs) >= 3:
-		in := wire.AdvantageInput{Scope: scope}
-		last := len(inputs)
-		if p, err := schema.ParseManifestKey(inputs[last-1].Key); err == nil && p.Stage == wire.StageForward {
-			last--
-			in.Outputs = inputs[last]
-		}
-		in.Turns, in.Rewards, in.Selection = inputs[:last-2], inputs[last-2], inputs[last-1]
-		out, err := ComputeAdvantages{c.deps}.Execute(ctx, in)
+		out, err := ComputeAdvantages{c.deps}.Execute(ctx, advantageInput(scope, inputs))
 		return out.Manifest, err
 	case m.Stage == wire.StageBuffer && (len(inputs) == 2 || len(inputs) == 3):
 		in := wire.BufferInput{Scope: scope, Rewards: inputs[len(inputs)-2], Batch: inputs[len(inputs)-1]}
@@ -178,6 +173,25 @@ func (c *check) execute(ctx context.Context, m schema.Manifest) (schema.Ref, err
 		return out.Manifest, err
 	}
 	return schema.Ref{}, fmt.Errorf("%w: %s names %d inputs, which is not what its stage reads", commit.ErrDamaged, m.ManifestKey(), len(m.Inputs))
+}
+
+// advantageInput sorts a stage's inputs by the stages that made them. What else it reads, it finds
+// itself.
+func advantageInput(scope wire.Scope, inputs []schema.Ref) wire.AdvantageInput {
+	in := wire.AdvantageInput{Scope: scope}
+	for _, ref := range inputs {
+		switch {
+		case isOfStage(ref, wire.StageRollout):
+			in.Turns = append(in.Turns, ref)
+		case isOfStage(ref, wire.StageReward):
+			in.Rewards = ref
+		case isOfStage(ref, wire.StageResample):
+			in.Selection = ref
+		case isOfStage(ref, wire.StageForward):
+			in.Outputs = ref
+		}
+	}
+	return in
 }
 
 func (c *check) scored(ctx context.Context, scope wire.Scope) error {

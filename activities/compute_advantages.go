@@ -1,13 +1,11 @@
 package activities
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
 	"github.com/ropewalk/ropewalk/activities/wire"
 	"github.com/ropewalk/ropewalk/recipes"
-	"github.com/ropewalk/ropewalk/rl/advantage"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -27,7 +25,7 @@ func (a ComputeAdvantages) Execute(ctx context.Context, in wire.AdvantageInput) 
 		if err != nil {
 			return err
 		}
-		batch, err := a.batch(ctx, in, recipe)
+		batch, err := a.batch(ctx, w, in, recipe)
 		if err != nil {
 			return err
 		}
@@ -48,7 +46,8 @@ func (a ComputeAdvantages) Execute(ctx context.Context, in wire.AdvantageInput) 
 	return out, err
 }
 
-func (a ComputeAdvantages) batch(ctx context.Context, in wire.AdvantageInput, recipe *recipes.Recipe) ([]schema.BatchRow, error) {
+// batch lays the kept trajectories out in rows and gives their tokens advantages.
+func (a ComputeAdvantages) batch(ctx context.Context, w *draft, in wire.AdvantageInput, recipe *recipes.Recipe) ([]schema.BatchRow, error) {
 	selection, err := read[schema.SelectionRow](ctx, a.Deps, in.Selection)
 	if err != nil {
 		return nil, err
@@ -61,15 +60,26 @@ func (a ComputeAdvantages) batch(ctx context.Context, in wire.AdvantageInput, re
 	if err != nil {
 		return nil, err
 	}
-	batch, err := buildBatch(selection, rewards, turns, recipe.Advantage)
+	kept, err := keptSequences(selection, rewards, turns)
 	if err != nil {
 		return nil, err
 	}
-	return batch, a.addOutputs(ctx, in, recipe, batch)
+	if err := a.addOutputs(ctx, in, recipe, kept); err != nil {
+		return nil, err
+	}
+	e := estimation{method: recipe.Method(), rows: layOut(kept, recipe.Layout)}
+	if e.beta, err = a.klCoefficient(ctx, w, in.Scope, recipe); err != nil {
+		return nil, err
+	}
+	if err := e.run(); err != nil {
+		return nil, err
+	}
+	w.stats = e.stats
+	return e.batch(), nil
 }
 
-// addOutputs puts what the update needs of other policies beside the batch's rows.
-func (a ComputeAdvantages) addOutputs(ctx context.Context, in wire.AdvantageInput, recipe *recipes.Recipe, batch []schema.BatchRow) error {
+// addOutputs puts what the models make of the tokens beside them.
+func (a ComputeAdvantages) addOutputs(ctx context.Context, in wire.AdvantageInput, recipe *recipes.Recipe, kept []sequence) error {
 	if !recipe.Outputs().Any() {
 		return nil
 	}
@@ -80,96 +90,62 @@ func (a ComputeAdvantages) addOutputs(ctx context.Context, in wire.AdvantageInpu
 	if err != nil {
 		return err
 	}
-	return joinOutputs(batch, outputs, recipe)
+	return joinOutputs(kept, outputs, recipe)
 }
 
-// joinOutputs joins the batch with its token outputs.
-func joinOutputs(batch []schema.BatchRow, outputs []schema.TokenOutputsRow, recipe *recipes.Recipe) error {
+// joinOutputs joins the sequences with their token outputs.
+func joinOutputs(kept []sequence, outputs []schema.TokenOutputsRow, recipe *recipes.Recipe) error {
 	of := make(map[string]schema.TokenOutputsRow, len(outputs))
 	for _, o := range outputs {
 		of[o.TrajectoryID] = o
 	}
-	for i := range batch {
-		row := &batch[i]
-		o, ok := of[row.TrajectoryID]
+	for i := range kept {
+		o, ok := of[kept[i].TrajectoryID]
 		if !ok {
 			return refuse(wire.FailRefused, "trajectory %s is kept and has no token outputs: it was not kept when the step's forward pass ran, and another needs the engine; "+
-				"replay through resample alone to see the selection, or run the recipe again with the settings: ropewalk run RECIPE --set path=value", row.TrajectoryID)
+				"replay through resample alone to see the selection, or run the recipe again with the settings: ropewalk run RECIPE --set path=value", kept[i].TrajectoryID)
 		}
-		if recipe.Outputs().OldLogProbs {
-			if recipe.Loss.TIS != nil {
-				row.RolloutLogProbs = row.OldLogProbs
-			}
-			if row.OldLogProbs = o.OldLogProbs; row.OldLogProbs == nil {
-				return refuse(wire.FailRefused, "the token outputs of trajectory %s hold no log-probabilities of the policy, which the recipe needs", row.TrajectoryID)
-			}
-		}
-		if recipe.Loss.KL != nil {
-			if row.ReferenceLogProbs = o.ReferenceLogProbs; row.ReferenceLogProbs == nil {
-				return refuse(wire.FailRefused, "the token outputs of trajectory %s hold no log-probabilities of the reference, which the recipe needs", row.TrajectoryID)
-			}
+		if err := kept[i].join(o, recipe); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// buildBatch joins the kept rows with their rewards and turns, in canonical order.
-func buildBatch(selection []schema.SelectionRow, rewards []schema.RewardRow, turns []schema.TurnRow, method recipes.Advantage) ([]schema.BatchRow, error) {
-	rewardOf := make(map[string]float64, len(rewards))
-	for _, r := range rewards {
-		rewardOf[r.TrajectoryID] = r.Reward
-	}
-	kept := slices.DeleteFunc(slices.Clone(selection), func(s schema.SelectionRow) bool { return !s.Kept })
-	slices.SortFunc(kept, func(x, y schema.SelectionRow) int { return cmp.Compare(x.TrajectoryID, y.TrajectoryID) })
-	scores, groups := make([]float64, len(kept)), make([]string, len(kept))
-	for i, s := range kept {
-		reward, ok := rewardOf[s.TrajectoryID]
-		if !ok {
-			return nil, refuse(wire.FailCorrupt, "trajectory %s is selected and has no reward", s.TrajectoryID)
+// join takes in the outputs that the recipe's method needs.
+func (s *sequence) join(o schema.TokenOutputsRow, recipe *recipes.Recipe) error {
+	needs := recipe.Method().Needs()
+	if needs.OldLogProbs {
+		if needs.RolloutLogProbs {
+			s.RolloutLogProbs = s.OldLogProbs
 		}
-		scores[i], groups[i] = reward, s.GroupID
 	}
-	estimator := advantage.Group{Std: method.Std, SingleGroup: advantage.SingleGroup(method.SingleGroup)}
-	advantages, err := estimator.Estimate(scores, groups)
-	if err != nil {
-		return nil, err
-	}
-	tokens := joinTurns(turns)
-	batch := make([]schema.BatchRow, len(kept))
-	for i, s := range kept {
-		row, ok := tokens[s.TrajectoryID]
-		if !ok {
-			return nil, refuse(wire.FailCorrupt, "trajectory %s is selected and has no turns", s.TrajectoryID)
+	for _, n := range []struct {
+		needed bool
+		from   []float32
+		to     *[]float32
+		what   string
+	}{
+		{needs.OldLogProbs, o.OldLogProbs, &s.OldLogProbs, "log-probabilities of the policy"},
+		{needs.Reference, o.ReferenceLogProbs, &s.reference, "log-probabilities of the reference"},
+		{needs.Entropies, o.Entropies, &s.entropies, "entropies"},
+		{needs.Values, o.Values, &s.Values, "values of the critic"},
+	} {
+		switch {
+		case !n.needed:
+		case n.from == nil:
+			return refuse(wire.FailRefused, "the token outputs of trajectory %s hold no %s, which the recipe needs", s.TrajectoryID, n.what)
+		case len(n.from) != len(s.TokenIDs):
+			return refuse(wire.FailCorrupt, "the token outputs of trajectory %s hold %s of %d tokens, and it has %d", s.TrajectoryID, n.what, len(n.from), len(s.TokenIDs))
+		default:
+			*n.to = n.from
 		}
-		row.GroupID, row.TrajectoryID, row.Count, row.Weight = s.GroupID, s.TrajectoryID, s.Count, s.Weight
-		row.Advantages = make([]float32, len(row.TokenIDs))
-		for t, m := range row.LossMask {
-			if m == 1 {
-				row.Advantages[t] = float32(advantages[i] * s.Weight)
-			}
-		}
-		batch[i] = row
 	}
-	return batch, nil
+	if kl := recipe.Loss.KL; kl != nil && kl.In == klInLoss {
+		s.ReferenceLogProbs = s.reference
+	}
+	return nil
 }
 
-// joinTurns concatenates each trajectory's turns in order. A trajectory with a turn whose
-// log-probabilities are null has none at all.
-func joinTurns(turns []schema.TurnRow) map[string]schema.BatchRow {
-	ordered := slices.Clone(turns)
-	slices.SortStableFunc(ordered, func(x, y schema.TurnRow) int { return cmp.Compare(x.Turn, y.Turn) })
-	out := map[string]schema.BatchRow{}
-	unknown := map[string]bool{}
-	for _, t := range ordered {
-		row := out[t.TrajectoryID]
-		row.TokenIDs = append(row.TokenIDs, t.TokenIDs...)
-		row.LossMask = append(row.LossMask, t.LossMask...)
-		if t.LogProbs == nil || unknown[t.TrajectoryID] {
-			row.OldLogProbs, unknown[t.TrajectoryID] = nil, true
-		} else {
-			row.OldLogProbs = append(row.OldLogProbs, t.LogProbs...)
-		}
-		out[t.TrajectoryID] = row
-	}
-	return out
-}
+// klInLoss is the choice of loss.kl.in by which the penalty is a term of the loss.
+const klInLoss = "loss"

@@ -71,8 +71,10 @@ func (a ComputeTokenOutputs) begin(ctx context.Context, w *draft, in wire.Forwar
 			w.manifest.Inputs = append(w.manifest.Inputs, f.reference.Manifest)
 		}
 	}
-	if in.Critic != nil {
-		w.manifest.Inputs = append(w.manifest.Inputs, in.Critic.Manifest)
+	if recipe.Outputs().Values {
+		if f.critic, err = a.criticOf(ctx, in.Policy); err != nil {
+			return nil, err
+		}
 	}
 	return f, nil
 }
@@ -131,6 +133,7 @@ type forward struct {
 	sequences [][]int32
 	rows      []schema.TokenOutputsRow
 	reference wire.PolicyRef
+	critic    wire.PolicyRef
 }
 
 func (f *forward) run(ctx context.Context, in wire.ForwardInput) error {
@@ -140,13 +143,13 @@ func (f *forward) run(ctx context.Context, in wire.ForwardInput) error {
 	if err := f.fromPolicy(ctx, in.Policy); err != nil {
 		return err
 	}
-	if err := f.fromReference(ctx, in.Policy); err != nil || in.Critic == nil {
+	if err := f.fromReference(ctx, in.Policy); err != nil || !f.recipe.Outputs().Values {
 		return err
 	}
-	return f.trainer.useAs(ctx, policy.RoleCritic, *in.Critic, func(engine policy.Engine) error {
+	return f.trainer.useAs(ctx, policy.RoleCritic, f.critic, func(engine policy.Engine) error {
 		out, err := f.ask(ctx, engine, policy.RoleCritic, policy.OutValue)
 		for i := range out.Values {
-			f.rows[i].Values, f.rows[i].CriticVersion = out.Values[i], in.Critic.Digest
+			f.rows[i].Values, f.rows[i].CriticVersion = out.Values[i], f.critic.Digest
 		}
 		return err
 	})

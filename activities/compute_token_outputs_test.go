@@ -100,12 +100,20 @@ func forwardBench(t *testing.T, o *oracle, set ...string) (*laneBench, wire.Forw
 // warmStart commits a checkpoint as the run's first policy.
 func (b *laneBench) warmStart(digest string) schema.Ref {
 	b.t.Helper()
-	place := schema.AtInit("f", wire.StageWarmStart)
+	return b.checkpointAt(schema.AtInit("f", wire.StageWarmStart), digest, "")
+}
+
+// checkpointAt commits a checkpoint, with a critic where that has a digest.
+func (b *laneBench) checkpointAt(place schema.Place, digest, critic string) schema.Ref {
+	b.t.Helper()
 	m := schema.NewManifest(place, b.deps.Code, strings.Repeat("d", 64))
 	prefix := place.CheckpointPrefix("0")
 	sum, err := b.deps.Record.Blob(b.t.Context(), prefix+"config.json", []byte("{}"))
 	require.NoError(b.t, err)
 	m.Checkpoint = &schema.Checkpoint{Prefix: prefix, Digest: digest, Files: []schema.CheckpointFile{{Name: "config.json", Digest: sum, Bytes: 2}}}
+	if critic != "" {
+		m.Critic = &schema.Checkpoint{Prefix: prefix, Digest: critic, Files: m.Checkpoint.Files}
+	}
 	_, ref, _, err := b.deps.Record.Commit(b.t.Context(), m)
 	require.NoError(b.t, err)
 	return ref
@@ -113,11 +121,11 @@ func (b *laneBench) warmStart(digest string) schema.Ref {
 
 func TestTokenOutputsOfEachModel(t *testing.T) {
 	o := &oracle{}
-	b, in := forwardBench(t, o, "loss.old_log_probs=recompute", "token_outputs.entropies=true", "loss.kl={coefficient: 0.1}")
+	b, in := forwardBench(t, o, "loss.old_log_probs=recompute", "token_outputs.entropies=true", "loss.kl={coefficient: 0.1}", "advantage={name: gae}", "loss.value={}")
 	reference, critic := strings.Repeat("a", 64), strings.Repeat("b", 64)
 	warm := b.warmStart(reference)
 	b.deps.Trainer.others[policy.RoleReference], b.deps.Trainer.others[policy.RoleCritic] = reference, critic // nothing is to be loaded
-	in.Critic = &wire.PolicyRef{Manifest: b.prompts, Digest: critic}
+	in.Policy.Manifest = b.checkpointAt(schema.At("f", 7, wire.StageUpdate), b.policy.Digest, critic)
 
 	out, err := do(b, ComputeTokenOutputs{b.deps}.Execute, in)
 	require.NoError(t, err)
@@ -134,7 +142,7 @@ func TestTokenOutputsOfEachModel(t *testing.T) {
 	require.Equal(t, [][]int32{{1, 2, 3, 1, 2, 3}}, o.asked[0].Sequences)
 	committed, err := b.deps.Record.Read(t.Context(), out.Manifest)
 	require.NoError(t, err)
-	require.Equal(t, append(append([]schema.Ref{in.Config}, in.Turns...), in.Selection, in.Policy.Manifest, warm, in.Critic.Manifest), committed.Inputs)
+	require.Equal(t, append(append([]schema.Ref{in.Config}, in.Turns...), in.Selection, in.Policy.Manifest, warm), committed.Inputs)
 
 	again, err := do(b, ComputeTokenOutputs{b.deps}.Execute, in)
 	require.NoError(t, err)
@@ -219,8 +227,8 @@ func TestJoinOutputsRefuses(t *testing.T) {
 		require.NoError(t, err)
 		return &r.Recipe
 	}
-	batch := func() []schema.BatchRow {
-		return []schema.BatchRow{{TrajectoryID: "a", OldLogProbs: []float32{0, -1}}}
+	batch := func() []sequence {
+		return []sequence{{BatchRow: schema.BatchRow{TrajectoryID: "a", TokenIDs: []int32{1, 2}, OldLogProbs: []float32{0, -1}}}}
 	}
 	rows := []schema.TokenOutputsRow{{TrajectoryID: "a"}}
 	require.ErrorContains(t, joinOutputs(batch(), nil, recipe("loss.old_log_probs=recompute")), "trajectory a is kept and has no token outputs")
@@ -233,6 +241,16 @@ func TestJoinOutputsRefuses(t *testing.T) {
 	require.Equal(t, batch(), got, "what is computed for the record alone stays out of the batch")
 	require.NoError(t, joinOutputs(got, rows, recipe("loss.old_log_probs=recompute", "loss.tis={cap: 2}", "loss.kl={coefficient: 1}")))
 	require.Equal(t, schema.BatchRow{
-		TrajectoryID: "a", OldLogProbs: []float32{0, -2}, RolloutLogProbs: []float32{0, -1}, ReferenceLogProbs: []float32{0, -3},
-	}, got[0])
+		TrajectoryID: "a", TokenIDs: []int32{1, 2}, OldLogProbs: []float32{0, -2}, RolloutLogProbs: []float32{0, -1}, ReferenceLogProbs: []float32{0, -3},
+	}, got[0].BatchRow)
+
+	penalised := batch()
+	require.NoError(t, joinOutputs(penalised, rows, recipe("advantage={name: reinforce_pp}", "loss.kl={coefficient: 1, in: reward}")))
+	require.Nil(t, penalised[0].ReferenceLogProbs, "what the reward reads the update does not")
+	require.Equal(t, []float32{0, -3}, penalised[0].reference)
+
+	critic := []string{"advantage={name: gae}", "loss.value={}"}
+	require.ErrorContains(t, joinOutputs(batch(), rows, recipe(critic...)), "no values of the critic")
+	rows[0].Values = []float32{1}
+	require.ErrorContains(t, joinOutputs(batch(), rows, recipe(critic...)), "values of the critic of 1 tokens, and it has 2")
 }

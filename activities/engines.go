@@ -2,7 +2,9 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -24,12 +26,14 @@ type slot struct {
 	// resident is the digest of what is loaded; "" when unknown, e.g. after a failed update.
 	resident  string
 	optimizer bool
-	// others are the digests of what is loaded under other roles than the policy's.
+	// others are the digests of what is loaded under other roles than the policy's, and trains says
+	// which of it has its optimiser's state.
 	others map[policy.Role]string
+	trains map[policy.Role]bool
 }
 
 func newSlot(record *commit.Writer, engine policy.Engine, scratch string) *slot {
-	return &slot{record: record, engine: engine, scratch: scratch, others: map[policy.Role]string{}}
+	return &slot{record: record, engine: engine, scratch: scratch, others: map[policy.Role]string{}, trains: map[policy.Role]bool{}}
 }
 
 // use runs fn with ref's checkpoint resident, with its optimiser state where asked for.
@@ -50,18 +54,26 @@ func (s *slot) use(ctx context.Context, ref wire.PolicyRef, optimizer bool, fn f
 func (s *slot) useAs(ctx context.Context, role policy.Role, ref wire.PolicyRef, fn func(policy.Engine) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.others[role] != ref.Digest {
-		delete(s.others, role)
-		if err := s.load(ctx, role, ref, false); err != nil {
+	return s.hold(ctx, role, ref, false, fn)
+}
+
+// hold is useAs for who holds the slot already.
+func (s *slot) hold(ctx context.Context, role policy.Role, ref wire.PolicyRef, optimizer bool, fn func(policy.Engine) error) error {
+	if s.others[role] != ref.Digest || (optimizer && !s.trains[role]) {
+		s.forgetAs(role)
+		if err := s.load(ctx, role, ref, optimizer); err != nil {
 			return err
 		}
-		s.others[role] = ref.Digest
+		s.others[role], s.trains[role] = ref.Digest, optimizer
 	}
 	return fn(s.engine)
 }
 
 // forget makes the next use load its checkpoint again: what is resident has changed or is in doubt.
 func (s *slot) forget() { s.resident = "" }
+
+// forgetAs is forget for another role than the policy's.
+func (s *slot) forgetAs(role policy.Role) { delete(s.others, role) }
 
 func (s *slot) load(ctx context.Context, role policy.Role, ref wire.PolicyRef, optimizer bool) error {
 	dir, err := os.MkdirTemp(s.scratch, "load-")
@@ -73,14 +85,23 @@ func (s *slot) load(ctx context.Context, role policy.Role, ref wire.PolicyRef, o
 	if err != nil {
 		return err
 	}
-	if manifest.Checkpoint == nil {
-		return fmt.Errorf("%w: %s names no checkpoint", commit.ErrDamaged, ref.Manifest.Key)
+	c, what := manifest.Checkpoint, "checkpoint"
+	if role == policy.RoleCritic {
+		c, what = manifest.Critic, "critic"
 	}
-	if err := fetchCheckpoint(ctx, s.record, *manifest.Checkpoint, dir, optimizer); err != nil {
+	if c == nil {
+		return fmt.Errorf("%w: %s names no %s", commit.ErrDamaged, ref.Manifest.Key, what)
+	}
+	return s.loadFrom(ctx, role, *c, dir, optimizer)
+}
+
+// loadFrom makes a committed checkpoint resident by way of the empty folder dir.
+func (s *slot) loadFrom(ctx context.Context, role policy.Role, c schema.Checkpoint, dir string, optimizer bool) error {
+	if err := fetchCheckpoint(ctx, s.record, c, dir, optimizer); err != nil {
 		return err
 	}
 	if err := s.engine.Load(ctx, role, dir, optimizer); err != nil {
-		return fmt.Errorf("load checkpoint %s: %w", manifest.Checkpoint.Prefix, err)
+		return fmt.Errorf("load checkpoint %s: %w", c.Prefix, err)
 	}
 	return nil
 }
@@ -106,18 +127,23 @@ func fetchCheckpoint(ctx context.Context, record *commit.Writer, c schema.Checkp
 // save stores what is resident under a prefix of the place's and returns what a manifest says of
 // it. Without the optimiser the next load starts AdamW afresh.
 func (s *slot) save(ctx context.Context, place schema.Place, step int, optimizer bool) (schema.Checkpoint, error) {
+	return s.saveAs(ctx, policy.RolePolicy, place, step, optimizer)
+}
+
+// saveAs is save of what is resident under a role.
+func (s *slot) saveAs(ctx context.Context, role policy.Role, place schema.Place, step int, optimizer bool) (schema.Checkpoint, error) {
 	none := schema.Checkpoint{}
 	dir, err := os.MkdirTemp(s.scratch, "save-")
 	if err != nil {
 		return none, fmt.Errorf("make a folder for a checkpoint: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	digest, err := s.engine.Save(ctx, policy.RolePolicy, dir)
+	digest, err := s.engine.Save(ctx, role, dir)
 	if err != nil {
-		return none, fmt.Errorf("save the policy: %w", err)
+		return none, fmt.Errorf("save the %s: %w", role, err)
 	}
 	if !optimizer {
-		if err := os.Remove(filepath.Join(dir, checkpoint.FileOptimizer)); err != nil {
+		if err := os.Remove(filepath.Join(dir, checkpoint.FileOptimizer)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return none, fmt.Errorf("drop the optimiser's state: %w", err)
 		}
 		if digest, err = checkpoint.Digest(dir); err != nil {

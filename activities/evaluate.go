@@ -86,23 +86,27 @@ func (a Evaluate) run(ctx context.Context, w *draft, in wire.EvaluateInput, reci
 			return nil, err
 		}
 		for i, e := range episodes {
-			rows = append(rows, evaluationRow(in, e, i%pass.samples, pass.temperature == 0, recipe.Reward, summary))
+			row, err := evaluationRow(in, e, i%pass.samples, pass.temperature == 0, recipe, summary)
+			if err != nil {
+				return nil, err
+			}
+			rows = append(rows, row)
 		}
 	}
 	return rows, nil
 }
 
-func evaluationRow(in wire.EvaluateInput, e *rollout.Episode, sample int, greedy bool, method recipes.Reward, summary *wire.EvaluationSummary) schema.EvaluationRow {
+func evaluationRow(in wire.EvaluateInput, e *rollout.Episode, sample int, greedy bool, recipe *recipes.Recipe, summary *wire.EvaluationSummary) (schema.EvaluationRow, error) {
 	t := rollout.TrajectoryRow(e)
-	outcome := grade(t, method)
+	got, err := newGrader(recipe, in.Step).base(t)
 	summary.Trajectories++
 	summary.ToolCalls += int(t.ToolCalls)
 	summary.Tokens += int64(t.ResponseTokens)
 	return schema.EvaluationRow{
 		Tag: in.Tag, ProblemID: t.ProblemID, Level: t.Level, Sample: int32(sample), Greedy: greedy,
-		Success: outcome.Verdict.Correct(), ToolCalls: t.ToolCalls, ToolErrors: t.ToolErrors, Turns: t.Turns, Tokens: t.Tokens,
+		Success: got.outcome.Verdict.Correct(), ToolCalls: t.ToolCalls, ToolErrors: t.ToolErrors, Turns: t.Turns, Tokens: t.Tokens,
 		FinalAnswer: t.FinalAnswer, Gold: t.Gold, PolicyVersion: in.Policy.Digest,
-	}
+	}, err
 }
 
 // tally counts the samples of one problem.

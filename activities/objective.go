@@ -18,18 +18,23 @@ func learnerConfig(recipe *recipes.Recipe, step int) (learner.Config, error) {
 	}
 	options := stepOptions(recipe.Optimizer)
 	options.LR = lr
+	o, err := objective(recipe)
+	if err != nil {
+		return learner.Config{}, err
+	}
 	return learner.Config{
 		Step: int32(step), Minibatches: recipe.Optimizer.Minibatches, MinibatchRows: recipe.Optimizer.MinibatchRows, Epochs: recipe.Optimizer.Epochs,
 		MicrobatchTokens: recipe.Optimizer.MicrobatchTokens,
-		Objective:        objective(recipe),
+		Objective:        o,
 		Temperature:      recipe.Rollout.Temperature,
 		Optimizer:        options,
 		Shuffle:          seed.Rand("update/shuffle", recipe.Seed, uint64(step)),
+		Tokens:           seed.Rand("update/tokens", recipe.Seed, uint64(step)),
 	}, nil
 }
 
 // imitation is what a recipe says of learning from replayed rows again, nil where it never does.
-func imitation(recipe *recipes.Recipe, step int, rows []schema.BatchRow) *learner.Imitation {
+func imitation(recipe *recipes.Recipe, step int, aggregation loss.Aggregation, rows []schema.BatchRow) *learner.Imitation {
 	r := recipe.Replay
 	if r == nil {
 		return nil
@@ -42,7 +47,7 @@ func imitation(recipe *recipes.Recipe, step int, rows []schema.BatchRow) *learne
 		Rows: rows,
 		Objective: loss.Objective{
 			Policy:      loss.SelfImitation{Policy: clip, Gamma: r.Coefficient * gamma(recipe, step)},
-			Aggregation: objective(recipe).Aggregation,
+			Aggregation: aggregation,
 		},
 		Shuffle: seed.Rand("update/imitation/shuffle", recipe.Seed, uint64(step)),
 		Tokens:  seed.Rand("update/imitation/tokens", recipe.Seed, uint64(step)),
@@ -57,21 +62,15 @@ func gamma(recipe *recipes.Recipe, step int) float64 {
 	return schedule.Curriculum{WarmSteps: recipe.Schedule.GammaHorizon}.Gamma(step)
 }
 
-// objective is what the recipe's method minimises.
-func objective(recipe *recipes.Recipe) loss.Objective {
-	l := recipe.Loss
-	o := loss.Objective{
-		Policy:      loss.PPOClip{Low: l.ClipLow, High: l.ClipHigh, Dual: l.DualClip},
-		Aggregation: loss.Aggregation{Mode: loss.Mode(l.Aggregation), Horizon: recipe.Rollout.MaxTokens},
+// criticConfig is what a recipe says of the critic's part of a step's update. Its learning rate is its
+// own; the rest is the policy's optimiser, and its mini-batches are the policy's.
+func criticConfig(recipe *recipes.Recipe, step int) (learner.Critic, error) {
+	v, o := recipe.Loss.Value, recipe.Optimizer
+	lr, err := schedule.LearningRate(schedule.Kind(o.Decay), v.LR, o.WarmupSteps, recipe.Steps, step-1)
+	if err != nil {
+		return learner.Critic{}, err
 	}
-	if l.KL != nil {
-		o.KL = &loss.KL{Estimator: loss.Estimator(l.KL.Estimator), Coefficient: l.KL.Coefficient}
-	}
-	if l.TIS != nil {
-		o.TIS = &loss.TIS{Cap: l.TIS.Cap}
-	}
-	if l.Entropy != 0 {
-		o.Entropy = &loss.Entropy{Coefficient: l.Entropy}
-	}
-	return o
+	options := stepOptions(o)
+	options.LR = lr
+	return learner.Critic{Loss: loss.ValueClip{Clip: v.Clip}, Coefficient: v.Coefficient, Optimizer: options}, nil
 }

@@ -26,7 +26,7 @@ func TestPlannedChoicesAreRefused(t *testing.T) {
 	_, err = do(b, PrepareRun{b.deps}.Execute, wire.PrepareInput{Run: "new", Kind: "train", Recipe: "presets/sampo-alfworld"})
 	refused(err)
 	require.ErrorContains(t, err, "environment.name: alfworld: the environment is not built yet")
-	require.ErrorContains(t, err, "loss.name: gspo: the pipeline does not build it yet")
+	require.ErrorContains(t, err, "policy.checkpoint: it comes with the GPU engine")
 
 	_, err = do(b, AmendRecipe{b.deps}.Execute, wire.AmendInput{Run: "r", Config: b.scope.Config, From: 2, Set: []string{"rollout.mode=tree", "rollout.tree={rule: arpo, roots: 1}"}})
 	refused(err)
@@ -36,6 +36,6 @@ func TestPlannedChoicesAreRefused(t *testing.T) {
 
 	resolved, err := recipes.Resolve("quickstart", "", nil, nil, nil)
 	require.NoError(t, err)
-	_, err = replayRecipe("r", &resolved.Recipe, []string{"resample.reject_equal=true", "resample.vspo=null"}, []string{wire.StageResample})
-	require.ErrorContains(t, err, "resample.reject_equal: the pipeline does not build it yet")
+	_, err = replayRecipe("r", &resolved.Recipe, []string{"reward={name: prs_long, judge: server}"}, []string{wire.StageReward})
+	require.ErrorContains(t, err, "reward.judge: server: no client for a judge's server yet")
 }

@@ -99,7 +99,7 @@ func (d *Deps) checkpointSteps(ctx context.Context, run string) ([]int, error) {
 		version, file, _ := strings.Cut(strings.TrimPrefix(o.Key, prefix), "/")
 		number, _, _ := strings.Cut(version, "-")
 		step, err := strconv.Atoi(number)
-		if err != nil || file == schema.PrunedFile {
+		if err != nil || file == schema.PrunedFile || step == 0 { // the first critic stays, as its policy does
 			continue
 		}
 		if len(steps) == 0 || steps[len(steps)-1] != step {
@@ -109,23 +109,32 @@ func (d *Deps) checkpointSteps(ctx context.Context, run string) ([]int, error) {
 	return steps, nil
 }
 
-// pruneStep deletes the files of one step's checkpoint. A checkpoint that no manifest names was
+// pruneStep deletes the files of one step's checkpoint, and of its critic's. A checkpoint that no manifest names was
 // left by an attempt that lost; it is an orphan and not this function's business.
 func (d *Deps) pruneStep(ctx context.Context, scope wire.Scope, step int) error {
 	m, _, found, err := d.updateOf(ctx, scope.Run, step)
-	if err != nil || !found || m.Checkpoint == nil {
+	if err != nil || !found {
 		return err
 	}
-	note, err := schema.Canonical(Pruned{Checkpoint: *m.Checkpoint, Why: "neither every, keep_last nor keep_best of the recipe's checkpoint section keeps it"})
+	for _, c := range m.Checkpoints() {
+		if err := d.pruneCheckpoint(ctx, *c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *Deps) pruneCheckpoint(ctx context.Context, c schema.Checkpoint) error {
+	note, err := schema.Canonical(Pruned{Checkpoint: c, Why: "neither every, keep_last nor keep_best of the recipe's checkpoint section keeps it"})
 	if err != nil {
 		return err
 	}
-	if err := d.Store.PutIfAbsent(ctx, m.Checkpoint.Prefix+schema.PrunedFile, note); err != nil && !errors.Is(err, store.ErrExists) {
-		return fmt.Errorf("note that checkpoint %s is pruned: %w", m.Checkpoint.Prefix, err)
+	if err := d.Store.PutIfAbsent(ctx, c.Prefix+schema.PrunedFile, note); err != nil && !errors.Is(err, store.ErrExists) {
+		return fmt.Errorf("note that checkpoint %s is pruned: %w", c.Prefix, err)
 	}
-	for _, f := range m.Checkpoint.Files {
-		if err := d.Store.Delete(ctx, m.Checkpoint.Prefix+f.Name); err != nil {
-			return fmt.Errorf("prune %s%s: %w", m.Checkpoint.Prefix, f.Name, err)
+	for _, f := range c.Files {
+		if err := d.Store.Delete(ctx, c.Prefix+f.Name); err != nil {
+			return fmt.Errorf("prune %s%s: %w", c.Prefix, f.Name, err)
 		}
 	}
 	return nil

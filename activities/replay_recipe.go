@@ -11,9 +11,9 @@ import (
 
 // recipeReads says which parts of the recipe each pure stage reads.
 var recipeReads = map[string][]string{
-	wire.StageReward:    {"reward"},
-	wire.StageResample:  {"resample", "seed"}, // the seed of its draws
-	wire.StageAdvantage: {"advantage"},
+	wire.StageReward:    {"reward", "schedule.mu_horizon"},
+	wire.StageResample:  {"resample", "filters", "seed"}, // the seed of its draws
+	wire.StageAdvantage: {"advantage", "layout"},
 	wire.StageBuffer:    {"replay"},
 }
 
@@ -53,12 +53,16 @@ func unreadOverrides(set, stages []string) recipes.Problems {
 	for _, s := range set {
 		path, _, _ := strings.Cut(s, "=")
 		part, _, _ := strings.Cut(path, ".")
-		read := slices.ContainsFunc(stages, func(stage string) bool { return slices.Contains(recipeReads[stage], part) })
-		if known[part] && !read {
+		if known[part] && !slices.ContainsFunc(stages, func(stage string) bool { return readsPath(stage, path) }) {
 			out = append(out, recipes.Problem{File: "--set " + s, Path: path, Message: "no replayed stage reads it; " + readWords(stages)})
 		}
 	}
 	return out
+}
+
+// readsPath reports whether a stage reads a field of the recipe.
+func readsPath(stage, path string) bool {
+	return slices.ContainsFunc(recipeReads[stage], func(part string) bool { return path == part || strings.HasPrefix(path, part+".") })
 }
 
 func readWords(stages []string) string {
@@ -76,8 +80,7 @@ func readWords(stages []string) string {
 // scoredFromRecord refuses a reward that depends on more than what is committed of a trajectory,
 // such as the state of a session that ended with its episode.
 func scoredFromRecord(reward string) error {
-	switch reward {
-	case recipes.RStar2Outcome, recipes.MathAnswer, recipes.Reference: // the trajectory's text, final answer, or what its source said
+	if gradable(reward) {
 		return nil
 	}
 	return refuse(wire.FailRefused, "reward.name: %s is not known to follow from the committed trajectories alone, so it cannot be replayed; "+

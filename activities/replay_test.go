@@ -173,7 +173,7 @@ func refusals(t *testing.T, copyRecord func() *mem.Store) {
 		"a combination":     {in: workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward", Set: []string{"resample.roc.keep=9"}}, kind: wire.FailBadInput, want: "must be ≤ oversample (8), got 9"},
 		"an unread field":   {in: workflows.ReplayStageInput{Run: "r", Step: 1, From: "advantage", Set: []string{"reward.fallback=true", "advantage.std=false"}}, kind: wire.FailBadInput, want: "--set reward.fallback=true: no replayed stage reads it; advantage reads advantage.*"},
 		"no buffer":         {in: workflows.ReplayStageInput{Run: "r", Step: 1, From: "buffer"}, kind: wire.FailBadInput, want: "the recipe of run r has no such section, so there is no buffer"},
-		"an engine's field": {in: workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward", Set: []string{"policy.layers=3"}}, kind: wire.FailBadInput, want: "resample reads resample.* and seed"},
+		"an engine's field": {in: workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward", Set: []string{"policy.layers=3"}}, kind: wire.FailBadInput, want: "resample reads resample.* and filters and seed"},
 		"a step in its beginning": {in: workflows.ReplayStageInput{Run: "r", Step: 2, From: "reward"}, kind: wire.FailBadInput, want: "step 2 of run r has not committed assemble, which reward reads", damage: func(t *testing.T, s *mem.Store) {
 			require.NoError(t, s.Delete(context.Background(), schema.HeadKey("r", "2")))
 			require.NoError(t, s.Delete(context.Background(), schema.At("r", 2, schema.StageAssemble).ManifestKey()))

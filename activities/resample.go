@@ -48,6 +48,9 @@ func (a Resample) Execute(ctx context.Context, in wire.ResampleInput) (wire.Resa
 		if err := setRounds(rows, recipe); err != nil {
 			return err
 		}
+		if err := a.addFacts(ctx, w, in, recipe, rows); err != nil {
+			return err
+		}
 		selection, err := resample.Select(rows, resampleOptions(recipe, in.Scope))
 		if err != nil {
 			return err
@@ -68,6 +71,12 @@ func countSelection(out *wire.Resampled, selection resample.Selection) {
 	out.Reasons = map[string]int{}
 	for reason, n := range selection.DroppedBy {
 		out.Reasons[string(reason)] = n
+	}
+	for reason, n := range selection.MaskedBy {
+		if out.Masked == nil {
+			out.Masked = map[string]int{}
+		}
+		out.Masked[string(reason)] = n
 	}
 }
 
@@ -91,6 +100,10 @@ func resampleOptions(recipe *recipes.Recipe, scope wire.Scope) resample.Options 
 		return seed.Rand("resample/"+label+"/"+group, recipe.Seed, uint64(scope.Step))
 	}}
 	o.Dynamic = dynamicSampling(recipe, scope.Step)
+	o.RejectEqual, o.Masks = recipe.Resample.RejectEqual, masks(recipe)
+	if l := recipe.Resample.LowVariance; l != nil {
+		o.LowVariance = &resample.LowVariance{Keep: l.Keep, Deviation: resample.Deviation(l.Std), Reverse: l.Reverse}
+	}
 	if v := recipe.Resample.VSPO; v != nil {
 		o.VSPO = &advantage.VSPO{Alpha: v.Alpha, Temperature: v.Temperature, MinVariance: v.MinVariance}
 	}
@@ -114,6 +127,9 @@ func selectionRows(selection resample.Selection, excluded []schema.SelectionRow)
 			GroupID: r.GroupID, TrajectoryID: r.TrajectoryID, Kept: r.Kept, Count: int32(r.Count), Weight: r.Weight,
 			Reason: string(r.Reason), GroupMean: r.GroupMean, GroupVariance: r.GroupVariance, ValueScore: r.ValueScore,
 			Excluded: why[r.TrajectoryID],
+		}
+		if r.Masked {
+			rows[i].Reason, rows[i].Masked = "", new(string(r.Reason))
 		}
 	}
 	return rows

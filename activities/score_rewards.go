@@ -7,14 +7,12 @@ import (
 
 	"github.com/ropewalk/ropewalk/activities/wire"
 	"github.com/ropewalk/ropewalk/internal/rescue"
-	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rl/resample"
-	"github.com/ropewalk/ropewalk/rl/reward"
 	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// ScoreRewards grades one shard's trajectories (rStar2's outcome reward, spec E2).
+// ScoreRewards grades one shard's trajectories by the recipe's reward.
 type ScoreRewards struct{ *Deps }
 
 // Execute commits one reward per trajectory that is whole. A wrong answer is a verdict, never an
@@ -32,13 +30,13 @@ func (a ScoreRewards) Execute(ctx context.Context, in wire.ScoreInput) (wire.Sco
 		if err != nil {
 			return err
 		}
+		g := newGrader(recipe, in.Step)
 		for _, t := range trajectories {
-			if recipe.Reward.Name == recipes.Reference && (t.SourceReward == nil || t.Reference == nil) {
-				return refuse(wire.FailCorrupt, "trajectory %s has no reward of its source", t.TrajectoryID)
+			if err := g.readable(t); err != nil {
+				return err
 			}
 		}
-		grade := func(t schema.TrajectoryRow) schema.RewardRow { return score(t, recipe.Reward) }
-		rows, excluded, err := scoreEach(trajectories, grade, func(t schema.TrajectoryRow, r schema.RewardRow) {
+		rows, excluded, err := scoreEach(trajectories, g.score, func(t schema.TrajectoryRow, r schema.RewardRow) {
 			count(&out, t, r)
 			w.progress.set(out.Trajectories, len(trajectories))
 		})
@@ -61,7 +59,7 @@ func (a ScoreRewards) Execute(ctx context.Context, in wire.ScoreInput) (wire.Sco
 // scoreEach scores the trajectories that are whole and tells done of each. One whose scoring panics,
 // or gives a row that is none, is excluded; if every one of several does, the reward is broken and
 // that is an error.
-func scoreEach(trajectories []schema.TrajectoryRow, score func(schema.TrajectoryRow) schema.RewardRow,
+func scoreEach(trajectories []schema.TrajectoryRow, score func(schema.TrajectoryRow) (schema.RewardRow, error),
 	done func(schema.TrajectoryRow, schema.RewardRow)) (rows []schema.RewardRow, excluded []schema.SelectionRow, err error) {
 	var failures []error
 	for _, t := range trajectories {
@@ -70,8 +68,10 @@ func scoreEach(trajectories []schema.TrajectoryRow, score func(schema.Trajectory
 			continue
 		}
 		var row schema.RewardRow
-		failure := rescue.Do(func() error {
-			row = score(t)
+		failure := rescue.Do(func() (err error) {
+			if row, err = score(t); err != nil {
+				return err
+			}
 			return row.Validate()
 		})
 		if failure != nil {
@@ -90,36 +90,16 @@ func scoreEach(trajectories []schema.TrajectoryRow, score func(schema.Trajectory
 }
 
 // score grades one trajectory and works out RoC's penalties.
-func score(t schema.TrajectoryRow, method recipes.Reward) schema.RewardRow {
-	outcome := grade(t, method)
+func (g grader) score(t schema.TrajectoryRow) (schema.RewardRow, error) {
+	got, err := g.grade(t)
 	penalties := resample.StructuredPenalties(int(t.ToolCalls), int(t.ToolErrors), int(t.AnswerTags), int(t.Turns))
 	return schema.RewardRow{
 		GroupID: t.GroupID, TrajectoryID: t.TrajectoryID, Level: t.Level,
-		Reward: outcome.Reward, Outcome: outcome.Reward, Success: outcome.Verdict.Correct(),
+		Reward: got.reward, Outcome: got.outcome.Reward, Success: got.outcome.Verdict.Correct(),
 		Turns: t.Turns, ToolCalls: t.ToolCalls, ToolErrors: t.ToolErrors, AnswerTags: t.AnswerTags,
 		ErrorPenalty: penalties.Error, FormatPenalty: penalties.Format,
-		Verdict: string(outcome.Verdict), Reference: t.Reference,
-	}
-}
-
-// grade reads the answer out of the text, or takes the one that an importer has extracted, or the
-// reward itself.
-func grade(t schema.TrajectoryRow, method recipes.Reward) reward.Outcome {
-	if method.Name == recipes.Reference {
-		verdict := reward.ReferenceFailure
-		if *t.Reference {
-			verdict = reward.ReferenceSuccess
-		}
-		return reward.Outcome{Reward: *t.SourceReward, Verdict: verdict, Answer: t.FinalAnswer}
-	}
-	if method.Name == recipes.MathAnswer {
-		if !t.HasAnswer {
-			return reward.Outcome{Verdict: reward.NoAnswer}
-		}
-		verdict := reward.Compare(t.FinalAnswer, t.Gold, reward.Options{})
-		return reward.Outcome{Reward: verdict.Score(), Verdict: verdict, Answer: t.FinalAnswer}
-	}
-	return reward.Grade(t.Text, t.Gold, reward.Options{Fallback: method.Fallback, Literal: true})
+		Verdict: string(got.outcome.Verdict), Reference: t.Reference,
+	}, err
 }
 
 func count(out *wire.Scored, t schema.TrajectoryRow, r schema.RewardRow) {

@@ -17,14 +17,14 @@ func TestScoreEach(t *testing.T) {
 	why := "engine: lost"
 	gone.Excluded = &why
 	rows := []schema.TrajectoryRow{row(0), row(1), row(2), gone}
-	broken := func(ids ...int) func(schema.TrajectoryRow) schema.RewardRow {
-		return func(t schema.TrajectoryRow) schema.RewardRow {
+	broken := func(ids ...int) func(schema.TrajectoryRow) (schema.RewardRow, error) {
+		return func(t schema.TrajectoryRow) (schema.RewardRow, error) {
 			for _, id := range ids {
 				if t.TrajectoryID == schema.TrajectoryID(1, 0, id) {
 					panic(fmt.Sprintf("no reward for %d\nat all", id))
 				}
 			}
-			return schema.RewardRow{GroupID: t.GroupID, TrajectoryID: t.TrajectoryID, Reward: 1, Verdict: "exact"}
+			return schema.RewardRow{GroupID: t.GroupID, TrajectoryID: t.TrajectoryID, Reward: 1, Verdict: "exact"}, nil
 		}
 	}
 	done := 0
@@ -45,12 +45,12 @@ func TestScoreEach(t *testing.T) {
 	require.Empty(t, scored)
 	require.Len(t, excluded, 2)
 
-	invalid := func(t schema.TrajectoryRow) schema.RewardRow {
-		r := broken()(t)
+	invalid := func(t schema.TrajectoryRow) (schema.RewardRow, error) {
+		r, err := broken()(t)
 		if t.TrajectoryID == schema.TrajectoryID(1, 0, 2) {
 			r.Verdict = ""
 		}
-		return r
+		return r, err
 	}
 	_, excluded, err = scoreEach(rows[:3], invalid, count)
 	require.NoError(t, err)

@@ -15,8 +15,8 @@ import (
 // UpdatePolicy takes the policy through one update on the step's batch and commits the new checkpoint.
 type UpdatePolicy struct{ *Deps }
 
-// Execute updates. Where the batch is without rows (no group had any variance) and nothing is learnt
-// from again, the policy stays as it is.
+// Execute updates. Where the batch has no token in the loss (no group had any variance, or every row is
+// masked) and nothing is learnt from again, the policy stays as it is.
 func (a UpdatePolicy) Execute(ctx context.Context, in wire.UpdateInput) (wire.Updated, error) {
 	out := wire.Updated{}
 	s := spec{scope: in.Scope, stage: wire.StageUpdate, turn: -1, shard: -1, inputs: []schema.Ref{in.Batch, in.Policy.Manifest}}
@@ -36,7 +36,8 @@ func (a UpdatePolicy) Execute(ctx context.Context, in wire.UpdateInput) (wire.Up
 		if err != nil {
 			return err
 		}
-		if len(batch)+len(again) == 0 {
+		inLoss := func(row schema.BatchRow) bool { return slices.Contains(row.LossMask, 1) }
+		if len(again) == 0 && !slices.ContainsFunc(batch, inLoss) {
 			return a.unchanged(ctx, w, in, &out)
 		}
 		return a.Trainer.use(ctx, in.Policy, true, func(engine policy.Engine) error {
@@ -76,7 +77,7 @@ func (a UpdatePolicy) update(ctx context.Context, w *draft, in wire.UpdateInput,
 	if err != nil {
 		return err
 	}
-	config.Imitation = imitation(recipe, in.Scope.Step, again)
+	config.Imitation = imitation(recipe, in.Scope.Step, config.Objective.Aggregation, again)
 	result, err := learner.Update(ctx, engine, batch, config, w.progress.set)
 	if err != nil {
 		return err
@@ -96,6 +97,11 @@ func (a UpdatePolicy) update(ctx context.Context, w *draft, in wire.UpdateInput,
 	out.Tokens, out.Drift = result.Tokens, result.LogProbDrift
 	w.timing.Rows, w.timing.Tokens = int64(result.Rows), result.Tokens
 	means(out, rows)
+	if recipe.Loss.Value != nil {
+		if err := a.updateCritic(ctx, w, in, recipe, batch, rows); err != nil {
+			return err
+		}
+	}
 	return put(ctx, w, rows)
 }
 
@@ -105,7 +111,7 @@ func (a UpdatePolicy) unchanged(ctx context.Context, w *draft, in wire.UpdateInp
 	if err != nil {
 		return err
 	}
-	w.manifest.Checkpoint = before.Checkpoint
+	w.manifest.Checkpoint, w.manifest.Critic = before.Checkpoint, before.Critic
 	out.Policy = wire.PolicyRef{Digest: in.Policy.Digest, Step: in.Policy.Step}
 	return nil
 }

@@ -50,6 +50,13 @@ func (a WarmStart) Execute(ctx context.Context, in wire.Scope) (wire.WarmStarted
 		}
 		w.manifest.Inputs = append(w.manifest.Inputs, ref)
 		w.manifest.Checkpoint = made.Checkpoint
+		if recipe.Loss.Value != nil {
+			critic, err := a.firstCritic(ctx, w.place, *made.Checkpoint)
+			if err != nil {
+				return err
+			}
+			w.manifest.Critic = &critic
+		}
 		out.Loss, out.Correct = made.Stats["loss"], made.Stats["correct"]
 		out.Policy = wire.PolicyRef{Digest: made.Checkpoint.Digest}
 		w.timing.Rows, w.timing.Tokens = int64(made.Stats[schema.StatRows]), int64(made.Stats[schema.StatTokens])

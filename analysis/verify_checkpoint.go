@@ -16,26 +16,28 @@ import (
 func (v *verifier) checkCheckpoints(ctx context.Context) error {
 	pruned := map[string]bool{} // by prefix
 	for _, key := range v.keys() {
-		c := v.manifests[key].Checkpoint
-		if c == nil {
-			continue
-		}
-		if _, done := pruned[c.Prefix]; done {
-			continue
-		}
-		note, err := v.prunedNote(ctx, key, *c)
-		if err != nil {
-			return err
-		}
-		pruned[c.Prefix] = note
-		if !note {
-			if err := v.checkFiles(ctx, key, *c); err != nil {
+		for _, c := range v.manifests[key].Checkpoints() {
+			if err := v.checkCheckpoint(ctx, key, *c, pruned); err != nil {
 				return err
 			}
 		}
 	}
 	v.checkNeeded(pruned)
 	return nil
+}
+
+func (v *verifier) checkCheckpoint(ctx context.Context, key string, c schema.Checkpoint, pruned map[string]bool) error {
+	if _, done := pruned[c.Prefix]; done {
+		return nil
+	}
+	note, err := v.prunedNote(ctx, key, c)
+	if err != nil {
+		return err
+	}
+	if pruned[c.Prefix] = note; note {
+		return nil
+	}
+	return v.checkFiles(ctx, key, c)
 }
 
 // prunedNote reports whether the checkpoint's files were deleted on purpose.
@@ -107,8 +109,10 @@ func (v *verifier) checkNeeded(pruned map[string]bool) {
 		last = max(last, n)
 	}
 	for _, ref := range v.heads[last].Stages[schema.StageUpdate] {
-		if c := v.manifests[ref.Key].Checkpoint; c != nil && pruned[c.Prefix] {
-			v.fault(FaultPruned, c.Prefix+schema.PrunedFile, "says that the checkpoint is pruned, and step %d, the run's last, ends with it", last)
+		for _, c := range v.manifests[ref.Key].Checkpoints() {
+			if pruned[c.Prefix] {
+				v.fault(FaultPruned, c.Prefix+schema.PrunedFile, "says that the checkpoint is pruned, and step %d, the run's last, ends with it", last)
+			}
 		}
 	}
 }

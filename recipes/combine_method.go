@@ -28,7 +28,11 @@ func rewardFits(r *Recipe) string {
 	if len(fit) > 1 {
 		want = "one of " + want
 	}
-	return unless(slices.Contains(fit, r.Reward.Name), "must be %s in a recipe of %s, got %s", want, r.Environment.Name, r.Reward.Name)
+	why := ""
+	if r.Reward.Name == "deep_research" {
+		why = ", which looks for searches and their results; " + r.Environment.Name + " records none"
+	}
+	return unless(slices.Contains(fit, r.Reward.Name), "must be %s in a recipe of %s, got %s%s", want, r.Environment.Name, r.Reward.Name, why)
 }
 
 // rewardsInWords lists which rewards each environment's trajectories can be scored by.

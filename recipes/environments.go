@@ -55,7 +55,7 @@ var (
 
 var environments = []environment{
 	{name: Calc, doc: "generated integer arithmetic with a Python tool", tooled: true,
-		rewards: slices.Concat(ofMath, []string{"prs_short", "prs_long", "prs_general", "exact_match", "f1"})},
+		rewards: slices.Concat(ofMath, []string{"prs_short", "prs_long", "prs_general", "exact_match", "f1", "arlarena", "spear_agent"})},
 	{name: GSM8KSolutions, doc: "imported solutions of GSM8K questions, four a group", tooled: true, rewards: []string{MathAnswer}},
 	{name: OpenAI, doc: "imported conversations in OpenAI's chat format, the trials of a task a group", rewards: []string{Reference}},
 	{name: "alfworld", doc: "household tasks in text", planned: noEnvironment, rewards: ofAgents},

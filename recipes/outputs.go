@@ -6,6 +6,7 @@ type Outputs struct {
 	OldLogProbs bool // of the policy before the update, by the engine that updates
 	Entropies   bool // of the same
 	Reference   bool // log-probabilities of the reference policy
+	Values      bool // of the critic
 }
 
 // TokenOutputs asks for per-token outputs that the method itself does not need.
@@ -17,7 +18,7 @@ type TokenOutputs struct {
 // Outputs returns what the recipe needs; mostly nothing.
 func (r *Recipe) Outputs() Outputs {
 	needs := r.Method().Needs()
-	o := Outputs{OldLogProbs: needs.OldLogProbs, Entropies: needs.Entropies, Reference: needs.Reference}
+	o := Outputs{OldLogProbs: needs.OldLogProbs, Entropies: needs.Entropies, Reference: needs.Reference, Values: needs.Values}
 	if more := r.TokenOutputs; more != nil {
 		o.Entropies, o.Reference = o.Entropies || more.Entropies, o.Reference || more.Reference
 	}

@@ -213,7 +213,7 @@ f:14: loss.tis: weighs by recomputed over reported log-probabilities, and with l
 	{name: "nothing to compare", change: []string{"oversample: 16", "oversample: 1", "  roc:\n    keep: 8", "  low_variance: {}"},
 		want: `f:10: resample: compares the rewards of a group, and rollout.oversample 1 leaves nothing to compare`},
 	{name: "a reward of another task", change: []string{"rstar2_outcome", "deep_research"},
-		want: `f:9: reward.name: must be one of rstar2_outcome, spear, spear_math, spear_math_qwen3, retool, dapo_strict, prs_short, prs_long, prs_general, exact_match, f1 in a recipe of calc, got deep_research`},
+		want: `f:9: reward.name: must be one of rstar2_outcome, spear, spear_math, spear_math_qwen3, retool, dapo_strict, prs_short, prs_long, prs_general, exact_match, f1, arlarena, spear_agent in a recipe of calc, got deep_research, which looks for searches and their results; calc records none`},
 	{name: "thirds", change: []string{"loss:", "evaluation: {problems: 512}\nloss:"}, want: `f:14: evaluation.problems: must be divisible by 3 (a third of each level), got 512`},
 	{name: "combination of a faulty field is not judged", change: []string{"keep: 8", "keep: 32", "oversample: 16", "oversample: lots"},
 		want: `f:8: rollout.oversample: must be a whole number, got "lots"`},

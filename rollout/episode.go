@@ -106,6 +106,17 @@ func (t *Turn) mask() []int32 {
 	return mask
 }
 
+// parsedCalls counts the calls that could be read.
+func (t *Turn) parsedCalls() int {
+	n := 0
+	for _, c := range t.Parsed.Calls {
+		if c.Error == "" {
+			n++
+		}
+	}
+	return n
+}
+
 // Answer is the last answer of the episode: the last box of the last answer pair.
 func (e *Episode) Answer() (answer string, has bool) {
 	for i := len(e.Turns) - 1; i >= 0; i-- {

@@ -163,7 +163,7 @@ func TurnRows(episodes []*Episode, turn int) []schema.TurnRow {
 func (e *Episode) turnRow(turn int) schema.TurnRow {
 	t := &e.Turns[turn]
 	n := len(t.Context)
-	return schema.TurnRow{
+	row := schema.TurnRow{
 		GroupID: e.GroupID, TrajectoryID: e.TrajectoryID, Turn: int32(turn), ContextTokens: int32(n),
 		TokenIDs: slices.Concat(t.Context, t.Response), LossMask: t.mask(),
 		LogProbs:    append(make([]float32, n, n+len(t.LogProbs)), t.LogProbs...),
@@ -172,6 +172,10 @@ func (e *Episode) turnRow(turn int) schema.TurnRow {
 		ToolCalls: int32(len(t.Parsed.Calls)), Answered: t.Parsed.AnswerTags > 0,
 		AnchorHash: e.anchorHash(turn), PolicyVersion: t.PolicyVersion, Excluded: nullable(t.Excluded),
 	}
+	if t.Excluded == "" {
+		row.ParsedCalls, row.Wrapped = new(int32(t.parsedCalls())), new(protocol.Wrapped(t.Text))
+	}
+	return row
 }
 
 // anchorHash is the digest of what the policy saw before a turn: 16 hexadecimal digits.
@@ -226,5 +230,28 @@ func TrajectoryRow(e *Episode) schema.TrajectoryRow {
 	if len(e.Turns) > 0 {
 		row.PolicyVersion = e.Turns[len(e.Turns)-1].PolicyVersion
 	}
+	if e.Excluded == "" {
+		e.facts(&row)
+	}
 	return row
+}
+
+// facts fills in what rewards and filters read of the turns.
+func (e *Episode) facts(row *schema.TrajectoryRow) {
+	row.BegunCalls, row.ParsedCalls = new(int32), new(int32)
+	row.ToolTurns, row.MalformedTurns, row.VoidTurns = new(int32), new(int32), new(int32)
+	for i := range e.Turns {
+		t := &e.Turns[i]
+		parsed := t.parsedCalls()
+		*row.BegunCalls += int32(len(t.Parsed.Calls))
+		*row.ParsedCalls += int32(parsed)
+		if parsed > 0 {
+			*row.ToolTurns++
+		} else if t.Parsed.AnswerTags == 0 {
+			*row.VoidTurns++
+		}
+		if !protocol.Wrapped(t.Text) {
+			*row.MalformedTurns++
+		}
+	}
 }

@@ -34,6 +34,9 @@ func batchSchemaOf(table Table) *arrow.Schema {
 		{Name: "advantages", Type: floats},
 		{Name: "rollout_logprobs", Type: floats, Nullable: true},
 		{Name: "reference_logprobs", Type: floats, Nullable: true},
+		{Name: "turn", Type: arrow.PrimitiveTypes.Int32, Nullable: true},
+		{Name: "values", Type: floats, Nullable: true},
+		{Name: "returns", Type: floats, Nullable: true},
 	}, &meta)
 }
 
@@ -79,7 +82,7 @@ func batchEnd(rows []BatchRow, start, bound int) int {
 	size := 0
 	for end := start; end < len(rows); end++ {
 		r := &rows[end]
-		size += 64 + 16*len(r.TokenIDs) + 4*(len(r.RolloutLogProbs)+len(r.ReferenceLogProbs)) // lists of 4-byte entries
+		size += 64 + 16*len(r.TokenIDs) + 4*(len(r.RolloutLogProbs)+len(r.ReferenceLogProbs)+len(r.Values)+len(r.Returns)) // lists of 4-byte entries
 		if size > bound && end > start {
 			return end
 		}
@@ -102,6 +105,13 @@ func writeRecord(w *ipc.FileWriter, s *arrow.Schema, rows []BatchRow) error {
 		appendFloats(b.Field(7), r.Advantages)
 		appendNullable(b.Field(8), r.RolloutLogProbs)
 		appendNullable(b.Field(9), r.ReferenceLogProbs)
+		if r.Turn == nil {
+			b.Field(10).AppendNull()
+		} else {
+			b.Field(10).(*array.Int32Builder).Append(*r.Turn)
+		}
+		appendNullable(b.Field(11), r.Values)
+		appendNullable(b.Field(12), r.Returns)
 	}
 	record := b.NewRecord()
 	defer record.Release()
@@ -210,6 +220,9 @@ func appendRecord(rows []BatchRow, record arrow.Record) ([]BatchRow, error) {
 
 			RolloutLogProbs:   floatsFrom(record, 8, i),
 			ReferenceLogProbs: floatsFrom(record, 9, i),
+			Turn:              intFrom(record, 10, i),
+			Values:            floatsFrom(record, 11, i),
+			Returns:           floatsFrom(record, 12, i),
 		})
 	}
 	return rows, nil
@@ -227,6 +240,14 @@ func floatsFrom(record arrow.Record, column, i int) []float32 {
 		return nil
 	}
 	return floatsAt(record.Column(column), i)
+}
+
+// intFrom reads a nullable number of a column that an earlier version did not have.
+func intFrom(record arrow.Record, column, i int) *int32 {
+	if column >= int(record.NumCols()) || record.Column(column).IsNull(i) {
+		return nil
+	}
+	return new(record.Column(column).(*array.Int32).Value(i))
 }
 
 func floatsAt(column arrow.Array, i int) []float32 {

@@ -85,6 +85,12 @@ func (c *checks) count(field string, n int64) {
 	}
 }
 
+func (c *checks) countOrNull(field string, n *int32) {
+	if n != nil {
+		c.count(field, int64(*n))
+	}
+}
+
 func (c *checks) finite(field string, x float64) {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		c.fail(field, "must be finite, got %v", x)

@@ -25,6 +25,12 @@ type bounds struct {
 }
 
 func (b *bounds) add(v reflect.Value) {
+	if v.Kind() == reflect.Pointer {
+		if !v.IsNil() {
+			b.add(v.Elem())
+		}
+		return
+	}
 	if v.Kind() == reflect.Slice {
 		for i := range v.Len() {
 			b.add(v.Index(i))

@@ -57,6 +57,9 @@ func turnRows(r *rand.Rand, n int) []TurnRow {
 				row.LogProbs[j], row.Entropies[j] = -float32(r.ExpFloat64()), float32(r.ExpFloat64())
 			}
 		}
+		if i%2 == 0 {
+			row.ParsedCalls, row.Wrapped = new(r.Int32N(row.ToolCalls+1)), new(r.IntN(2) == 0)
+		}
 		if i%7 == 6 { // the engine broke: a context alone
 			row.TokenIDs, row.LossMask = row.TokenIDs[:context], row.LossMask[:context]
 			row.Finish, row.Excluded = "", &why
@@ -99,6 +102,10 @@ func trajectoryRows(r *rand.Rand, n int) []TrajectoryRow {
 		if r.IntN(2) == 0 {
 			reward, list, item := r.NormFloat64(), `[{"role": "user", "content": "∑ \u0000"}]`, `{}`
 			rows[i].SourceReward, rows[i].Messages, rows[i].Item = &reward, &list, &item
+		} else {
+			for _, f := range []**int32{&rows[i].BegunCalls, &rows[i].ParsedCalls, &rows[i].ToolTurns, &rows[i].MalformedTurns, &rows[i].VoidTurns} {
+				*f = new(r.Int32N(4))
+			}
 		}
 		if i%7 == 6 {
 			rows[i].Finish, rows[i].Excluded = "excluded", &why
@@ -126,6 +133,7 @@ func selectionRows(r *rand.Rand, n int) []SelectionRow {
 		row := SelectionRow{GroupID: group, TrajectoryID: trajectory, GroupMean: r.NormFloat64(), GroupVariance: r.Float64(), ValueScore: r.NormFloat64()}
 		if row.Kept = r.IntN(2) == 0; row.Kept {
 			row.Count, row.Weight = 1+r.Int32N(3), r.Float64()
+			row.Masked = pick(r, []*string{nil, nil, new("overlong")})
 		} else {
 			row.Reason = pick(r, []string{"zero_variance", "roc_not_drawn", ReasonExcluded})
 		}
@@ -204,6 +212,7 @@ func updateRows(r *rand.Rand, n int) []UpdateRow {
 		}
 		if i%2 == 1 {
 			rows[i].ReferenceKL = new(r.NormFloat64())
+			rows[i].ValueLoss, rows[i].ValueGradNorm, rows[i].ExplainedVariance = new(r.Float64()), new(r.Float64()), pick(r, []*float64{nil, new(r.NormFloat64())})
 		}
 	}
 	for i := range rows {
@@ -263,6 +272,7 @@ func batchRows(r *rand.Rand, n int) []BatchRow {
 			row.RolloutLogProbs = row.OldLogProbs
 		case 2:
 			row.RolloutLogProbs, row.ReferenceLogProbs = make([]float32, count), make([]float32, count)
+			row.Values, row.Returns, row.Turn = make([]float32, count), make([]float32, count), new(int32(i%2))
 		}
 		rows[i] = row
 	}

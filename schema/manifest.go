@@ -56,6 +56,9 @@ type Manifest struct {
 	// Parts are the shard manifests that a stage manifest commits, in the order of their shards.
 	Parts      []Ref       `json:"parts"`
 	Checkpoint *Checkpoint `json:"checkpoint"` // null where none was made
+	// Critic is the checkpoint of the critic that belongs to the policy of Checkpoint; absent where the
+	// run trains none.
+	Critic *Checkpoint `json:"critic,omitempty"`
 	// Stats are small numbers about what was made; they are not part of its identity.
 	Stats map[string]float64 `json:"stats"`
 	Note  map[string]string  `json:"note"`
@@ -87,9 +90,22 @@ func (m *Manifest) normalise() {
 	if m.Note == nil {
 		m.Note = map[string]string{}
 	}
-	if m.Checkpoint != nil && m.Checkpoint.Files == nil {
-		m.Checkpoint.Files = []CheckpointFile{}
+	for _, c := range m.Checkpoints() {
+		if c.Files == nil {
+			c.Files = []CheckpointFile{}
+		}
 	}
+}
+
+// Checkpoints lists what there is: the policy's, then its critic's.
+func (m Manifest) Checkpoints() []*Checkpoint {
+	var out []*Checkpoint
+	for _, c := range []*Checkpoint{m.Checkpoint, m.Critic} {
+		if c != nil {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // Rows returns how many rows the manifest's shards of a table hold.
@@ -242,11 +258,20 @@ func (s ShardInfo) validate(place Place) error {
 }
 
 func (m Manifest) validateCheckpoint() error {
+	if m.Critic != nil && m.Checkpoint == nil {
+		return fmt.Errorf("critic: belongs to a policy, and checkpoint is null")
+	}
 	if m.Checkpoint == nil {
 		return nil
 	}
 	if err := m.Checkpoint.validate(); err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
+	}
+	if m.Critic == nil {
+		return nil
+	}
+	if err := m.Critic.validate(); err != nil {
+		return fmt.Errorf("critic: %w", err)
 	}
 	return nil
 }

@@ -40,7 +40,15 @@ func (r TokenOutputsRow) position() position {
 }
 func (r ReplayRow) position() position   { return trajectoryPosition(r.GroupID, r.TrajectoryID) }
 func (r BaselineRow) position() position { return trajectoryPosition(r.GroupID, "") }
-func (r BatchRow) position() position    { return trajectoryPosition(r.GroupID, r.TrajectoryID) }
+
+// A whole trajectory stands where its first turn would.
+func (r BatchRow) position() position {
+	turn := int32(0)
+	if r.Turn != nil {
+		turn = *r.Turn
+	}
+	return trajectoryPosition(r.GroupID, r.TrajectoryID, turn)
+}
 
 func (r ToolCallRow) position() position {
 	return trajectoryPosition(r.GroupID, r.TrajectoryID, r.Turn, r.Call)
@@ -82,7 +90,7 @@ func Sort[R Row](rows []R) {
 	slices.SortStableFunc(rows, func(a, b R) int { return a.position().compare(b.position()) })
 }
 
-// SortBatch puts batch rows into canonical order (group, trajectory), in place.
+// SortBatch puts batch rows into canonical order (group, trajectory, turn), in place.
 func SortBatch(rows []BatchRow) {
 	slices.SortStableFunc(rows, func(a, b BatchRow) int { return a.position().compare(b.position()) })
 }

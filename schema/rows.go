@@ -45,6 +45,18 @@ type TurnRow struct {
 	AnchorHash    string    `parquet:"anchor_hash,dict"`    // hash of what the policy saw before this turn
 	PolicyVersion string    `parquet:"policy_version,dict"` // checkpoint digest that produced the response; "" for imported rows
 	Excluded      *string   `parquet:"excluded,optional"`   // why there is no response; null where there is one
+	// What the response is as its protocol reads it; null of imported rows and before schema version 3.
+	ParsedCalls *int32 `parquet:"parsed_calls,optional"` // calls that could be read
+	Wrapped     *bool  `parquet:"wrapped,optional"`      // nothing stands outside the protocol's tags
+}
+
+// Valid reports whether a turn acts: a call of it could be read, or it closes an answer. known is
+// false of rows that do not say.
+func (r TurnRow) Valid() (valid, known bool) {
+	if r.ParsedCalls == nil {
+		return false, false
+	}
+	return *r.ParsedCalls > 0 || r.Answered, true
 }
 
 // ToolCallRow is one tool call and its result (table tool_calls).
@@ -92,6 +104,12 @@ type TrajectoryRow struct {
 	SourceReward *float64 `parquet:"source_reward,optional,split"`
 	Messages     *string  `parquet:"messages,optional"`
 	Item         *string  `parquet:"item,optional"`
+	// Facts that rewards and filters read; null of imported rows and before schema version 3.
+	BegunCalls     *int32 `parquet:"begun_calls,optional"`     // call blocks written, run or not
+	ParsedCalls    *int32 `parquet:"parsed_calls,optional"`    // those that could be read
+	ToolTurns      *int32 `parquet:"tool_turns,optional"`      // turns with a call that could be read
+	MalformedTurns *int32 `parquet:"malformed_turns,optional"` // turns with text outside the protocol's tags
+	VoidTurns      *int32 `parquet:"void_turns,optional"`      // turns with neither a call that could be read nor a closed answer
 }
 
 // RewardRow is one trajectory's reward (table rewards). An excluded trajectory has none.
@@ -127,6 +145,9 @@ type SelectionRow struct {
 	GroupVariance float64 `parquet:"group_variance,split"` // population
 	ValueScore    float64 `parquet:"value_score,split"`    // V_x of VSPO
 	Excluded      *string `parquet:"excluded,optional"`    // what broke; set where Reason is excluded, else null
+	// Masked is why a kept trajectory's tokens are out of the loss, a resample.Reason; its reward stays
+	// in its group's statistics. Null where they are in it.
+	Masked *string `parquet:"masked,optional"`
 }
 
 // ReasonExcluded is the reason in selection of a trajectory that was broken, not judged.
@@ -200,6 +221,12 @@ type UpdateRow struct {
 	ReferenceKL *float64 `parquet:"reference_kl,optional,split"`
 	// Source is policy or replay; null where the recipe has no replay.
 	Source *string `parquet:"source,optional,dict"`
+	// The critic's optimiser step on the same rows; null where there is no critic. ExplainedVariance is
+	// 1 − Var(return − value)/Var(return) over the rows' tokens before the step, null too where the
+	// returns do not vary.
+	ValueLoss         *float64 `parquet:"value_loss,optional,split"`
+	ValueGradNorm     *float64 `parquet:"value_grad_norm,optional,split"`
+	ExplainedVariance *float64 `parquet:"explained_variance,optional,split"`
 }
 
 // EvaluationRow is one sample of one held-out problem (table evaluations).
@@ -237,9 +264,10 @@ type TimingRow struct {
 	Tokens       int64   `parquet:"tokens"`
 }
 
-// BatchRow is one trajectory of the training batch (Arrow IPC, table batch), or one out of the replay
-// buffer that is learnt from again (table replay_batch): its advantages are then recalibrated, its
-// count and weight 1.
+// BatchRow is one trajectory of the training batch, or in layout turns one turn of it: what the policy
+// saw before the turn, and its response, which alone the loss mask covers (Arrow IPC, table batch); or
+// one out of the replay buffer that is learnt from again (table replay_batch): its advantages are then
+// recalibrated, its count and weight 1.
 type BatchRow struct {
 	GroupID      string
 	TrajectoryID string
@@ -253,4 +281,10 @@ type BatchRow struct {
 	RolloutLogProbs []float32
 	// ReferenceLogProbs are the reference policy's, where the update needs them: [n], else nil (null).
 	ReferenceLogProbs []float32
+	// Turn is the turn that the row is; nil (null) where it is a whole trajectory.
+	Turn *int32
+	// Values are the critic's before the update, and Returns what it learns: [n], 0 off the loss mask;
+	// nil (null) where there is no critic.
+	Values  []float32
+	Returns []float32
 }

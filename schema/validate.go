@@ -35,6 +35,10 @@ func (r TurnRow) Validate() error {
 	c.length("loss_mask", len(r.LossMask), n)
 	c.mask(r.LossMask, int(r.ContextTokens))
 	r.validateOutputs(&c, n)
+	c.countOrNull("parsed_calls", r.ParsedCalls)
+	if r.ParsedCalls != nil && *r.ParsedCalls > r.ToolCalls {
+		c.fail("parsed_calls", "must be ≤ tool_calls (%d), got %d", r.ToolCalls, *r.ParsedCalls)
+	}
 	return c.err
 }
 
@@ -101,6 +105,15 @@ func (r TrajectoryRow) Validate() error {
 	}
 	c.json("messages", r.Messages)
 	c.json("item", r.Item)
+	for _, f := range []struct {
+		name  string
+		value *int32
+	}{{"begun_calls", r.BegunCalls}, {"parsed_calls", r.ParsedCalls}, {"tool_turns", r.ToolTurns}, {"malformed_turns", r.MalformedTurns}, {"void_turns", r.VoidTurns}} {
+		c.countOrNull(f.name, f.value)
+		if (f.value == nil) != (r.BegunCalls == nil) {
+			c.fail(f.name, "must be null where begun_calls is, and there where it is there")
+		}
+	}
 	return c.err
 }
 
@@ -148,6 +161,10 @@ func (r SelectionRow) Validate() error {
 	c.line("excluded", r.Excluded)
 	if (r.Excluded != nil) != (r.Reason == ReasonExcluded) {
 		c.fail("excluded", "must be set where the reason is %q and null elsewhere; the reason is %q", ReasonExcluded, r.Reason)
+	}
+	c.line("masked", r.Masked)
+	if r.Masked != nil && !r.Kept {
+		c.fail("masked", "must be null for a dropped trajectory, got %q", *r.Masked)
 	}
 	return c.err
 }
@@ -210,6 +227,11 @@ func (r UpdateRow) Validate() error {
 	c.nonNegativeOrNull("clip_fraction_negative", r.ClipFractionNegative)
 	if r.ReferenceKL != nil {
 		c.finite("reference_kl", *r.ReferenceKL)
+	}
+	c.nonNegativeOrNull("value_loss", r.ValueLoss)
+	c.nonNegativeOrNull("value_grad_norm", r.ValueGradNorm)
+	if r.ExplainedVariance != nil {
+		c.finite("explained_variance", *r.ExplainedVariance)
 	}
 	c.finite("entropy", r.Entropy)
 	c.nonNegative("ratio_max", r.RatioMax)
@@ -278,6 +300,19 @@ func (r BatchRow) Validate() error {
 		if more.values != nil {
 			c.length(more.name, len(more.values), n)
 			c.outputs(more.name, more.values, -math.MaxFloat32, logProbSlack)
+		}
+	}
+	c.countOrNull("turn", r.Turn)
+	for _, more := range []struct {
+		name   string
+		values []float32
+	}{{"values", r.Values}, {"returns", r.Returns}} {
+		if (more.values == nil) != (r.Returns == nil) {
+			c.fail(more.name, "must be null where returns is, and there where it is there")
+		}
+		if more.values != nil {
+			c.length(more.name, len(more.values), n)
+			c.outputs(more.name, more.values, -math.MaxFloat32, math.MaxFloat32)
 		}
 	}
 	c.length("advantages", len(r.Advantages), n)

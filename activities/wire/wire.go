@@ -278,6 +278,8 @@ type Resampled struct {
 	KeptGroups    int            `json:"kept_groups"`
 	DroppedGroups int            `json:"dropped_groups"`
 	Reasons       map[string]int `json:"reasons"` // trajectories by reason; schema.ReasonExcluded counts the excluded
+	// Masked counts the kept trajectories whose tokens are out of the loss, by reason.
+	Masked map[string]int `json:"masked,omitempty"`
 }
 
 // ForwardInput asks for the token outputs of the trajectories of one shard that were kept.
@@ -286,9 +288,9 @@ type ForwardInput struct {
 	Shard     int          `json:"shard"`
 	Turns     []schema.Ref `json:"turns"` // shard manifests of the rollout, one a turn
 	Selection schema.Ref   `json:"selection"`
-	Policy    PolicyRef    `json:"policy"` // that the update starts from
-	// Critic gives values where a run trains one. The reference policy is found in the record.
-	Critic *PolicyRef `json:"critic,omitempty"`
+	// Policy is the one that the update starts from; its manifest names the critic too, where the run
+	// trains one. The reference policy is found in the record.
+	Policy PolicyRef `json:"policy"`
 }
 
 // Forwarded counts the outputs.

@@ -156,8 +156,12 @@ func (p *printer) manifest(m schema.Manifest) {
 	for _, s := range m.Shards {
 		p.line("shard    %s  %d rows, %d bytes, digest %s", s.Key, s.Rows, s.Bytes, s.Digest)
 	}
-	if c := m.Checkpoint; c != nil {
-		p.line("checkpoint %s  digest %s", c.Prefix, c.Digest)
+	for _, c := range m.Checkpoints() {
+		what := "checkpoint"
+		if c == m.Critic {
+			what = "critic"
+		}
+		p.line("%s %s  digest %s", what, c.Prefix, c.Digest)
 		for _, f := range c.Files {
 			p.line("  %-24s %d bytes, digest %s", f.Name, f.Bytes, f.Digest)
 		}

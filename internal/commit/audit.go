@@ -27,13 +27,15 @@ func (w *Writer) audit(ctx context.Context, m schema.Manifest) error {
 	if _, err := w.Parts(ctx, m); err != nil {
 		return err
 	}
-	return w.auditCheckpoint(ctx, m.Checkpoint)
+	for _, c := range m.Checkpoints() {
+		if err := w.auditCheckpoint(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (w *Writer) auditCheckpoint(ctx context.Context, c *schema.Checkpoint) error {
-	if c == nil {
-		return nil
-	}
 	return w.each(ctx, len(c.Files), func(ctx context.Context, i int) error {
 		f := c.Files[i]
 		data, err := w.ReadBlob(ctx, c.Prefix+f.Name, f.Digest)

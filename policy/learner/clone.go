@@ -73,7 +73,7 @@ func Clone(ctx context.Context, engine policy.Engine, demos []Demo, cfg CloneCon
 	}
 	c := cloner{cfg: cfg, demos: usable, lane: lane{
 		// Cloning fits the untempered distribution.
-		engine: engine, temperature: 1, outputs: policy.OutLogProb, progress: progress,
+		engine: engine, role: policy.RolePolicy, temperature: 1, outputs: policy.OutLogProb, progress: progress,
 	}}
 	err := c.run(ctx)
 	if err != nil {

@@ -12,9 +12,10 @@ import (
 // Progress hears how many of an update's or a cloning's micro-batches are done.
 type Progress func(done, total int)
 
-// lane drives one engine's policy through forward, backward and step.
+// lane drives one of an engine's models through forward, backward and step.
 type lane struct {
 	engine      policy.Engine
+	role        policy.Role
 	temperature float64
 	outputs     policy.Outputs
 	progress    Progress
@@ -32,7 +33,7 @@ func (l *lane) minibatch(ctx context.Context, micros [][]int, sequence func(int)
 		return stats, nil
 	}
 	// The caller's context may be what failed; discarding must still happen.
-	if discardErr := l.engine.Discard(context.WithoutCancel(ctx), policy.RolePolicy); discardErr != nil {
+	if discardErr := l.engine.Discard(context.WithoutCancel(ctx), l.role); discardErr != nil {
 		return stats, fmt.Errorf("%w (and discard gradients: %w)", err, discardErr)
 	}
 	return stats, err
@@ -48,7 +49,7 @@ func (l *lane) accumulate(ctx context.Context, micros [][]int, sequence func(int
 			l.progress(l.done, l.total)
 		}
 	}
-	stats, err := l.engine.Step(ctx, policy.RolePolicy, opts)
+	stats, err := l.engine.Step(ctx, l.role, opts)
 	if err != nil {
 		return stats, fmt.Errorf("take optimiser step: %w", err)
 	}
@@ -61,7 +62,7 @@ func (l *lane) microbatch(ctx context.Context, rows []int, sequence func(int) []
 		sequences[k] = sequence(i)
 	}
 	out, err := l.engine.Forward(ctx, policy.ForwardRequest{
-		Role: policy.RolePolicy, Sequences: sequences, Temperature: l.temperature, Outputs: l.outputs, Keep: true,
+		Role: l.role, Sequences: sequences, Temperature: l.temperature, Outputs: l.outputs, Keep: true,
 	})
 	if err != nil {
 		return fmt.Errorf("forward %d sequences: %w", len(rows), err)
@@ -73,7 +74,7 @@ func (l *lane) microbatch(ctx context.Context, rows []int, sequence func(int) []
 	if err != nil {
 		return err
 	}
-	if err := l.engine.Backward(ctx, policy.RolePolicy, out.Kept, cotangents); err != nil {
+	if err := l.engine.Backward(ctx, l.role, out.Kept, cotangents); err != nil {
 		return fmt.Errorf("backward %d sequences: %w", len(rows), err)
 	}
 	return nil
@@ -81,10 +82,19 @@ func (l *lane) microbatch(ctx context.Context, rows []int, sequence func(int) []
 
 // checkOutputs reports outputs that do not have the sequences' shape.
 func checkOutputs(out policy.TokenOutputs, sequences [][]int32, want policy.Outputs) error {
-	if err := checkShape("log-probabilities", out.LogProbs, sequences); err != nil || !want.Has(policy.OutEntropy) {
-		return err
+	for _, x := range []struct {
+		output policy.Outputs
+		name   string
+		values [][]float32
+	}{{policy.OutLogProb, "log-probabilities", out.LogProbs}, {policy.OutEntropy, "entropies", out.Entropies}, {policy.OutValue, "values", out.Values}} {
+		if !want.Has(x.output) {
+			continue
+		}
+		if err := checkShape(x.name, x.values, sequences); err != nil {
+			return err
+		}
 	}
-	return checkShape("entropies", out.Entropies, sequences)
+	return nil
 }
 
 func checkShape(name string, values [][]float32, sequences [][]int32) error {

@@ -83,7 +83,7 @@ func Update(ctx context.Context, engine policy.Engine, batch []schema.BatchRow, 
 		return Result{}, fmt.Errorf("update policy: %w", err)
 	}
 	var result Result
-	l := &lane{engine: engine, temperature: cfg.Temperature, outputs: policy.OutLogProb | policy.OutEntropy, progress: progress}
+	l := &lane{engine: engine, role: policy.RolePolicy, temperature: cfg.Temperature, outputs: policy.OutLogProb | policy.OutEntropy, progress: progress}
 	parts := []*updater{{cfg: cfg, rows: rows, lane: l, result: &result}}
 	if cfg.Imitation != nil {
 		again, err := cfg.Imitation.updater(cfg, l, &result)
@@ -108,13 +108,15 @@ func Update(ctx context.Context, engine policy.Engine, batch []schema.BatchRow, 
 type row struct {
 	tokens []int32
 	loss   loss.Row[float32] // LogProbs and Entropies stay empty until a forward pass fills them
+	// The critic's values before the update and what it learns; nil without a critic.
+	values, returns []float32
 }
 
 // prepare checks the batch and returns its live rows in canonical order.
 func prepare(batch []schema.BatchRow, o loss.Objective) ([]row, error) {
 	sorted := slices.Clone(batch)
 	slices.SortFunc(sorted, func(a, b schema.BatchRow) int {
-		return cmp.Or(cmp.Compare(a.GroupID, b.GroupID), cmp.Compare(a.TrajectoryID, b.TrajectoryID))
+		return cmp.Or(cmp.Compare(a.GroupID, b.GroupID), cmp.Compare(a.TrajectoryID, b.TrajectoryID), cmp.Compare(turnOf(a), turnOf(b)))
 	})
 	out := make([]row, 0, len(sorted))
 	for _, b := range sorted {
@@ -123,11 +125,19 @@ func prepare(batch []schema.BatchRow, o loss.Objective) ([]row, error) {
 			return nil, fmt.Errorf("trajectory %s of group %s: %w", b.TrajectoryID, b.GroupID, err)
 		}
 		if live(b.LossMask) {
-			r.loss.Sample = int32(len(out))
+			r.loss.Sample, r.loss.Turn = int32(len(out)), turnOf(b)
 			out = append(out, r)
 		}
 	}
 	return out, nil
+}
+
+// turnOf is the turn that a row is; 0 of a whole trajectory.
+func turnOf(b schema.BatchRow) int32 {
+	if b.Turn == nil {
+		return 0
+	}
+	return *b.Turn
 }
 
 func prepareRow(b schema.BatchRow, o loss.Objective) (row, error) {
@@ -137,7 +147,7 @@ func prepareRow(b schema.BatchRow, o loss.Objective) (row, error) {
 	if err := checkTokens(b.TokenIDs, b.LossMask); err != nil {
 		return row{}, err
 	}
-	r := row{tokens: b.TokenIDs, loss: loss.Row[float32]{
+	r := row{tokens: b.TokenIDs, values: b.Values, returns: b.Returns, loss: loss.Row[float32]{
 		Old: b.OldLogProbs, Advantages: b.Advantages, Mask: b.LossMask, Count: b.Count, Group: b.GroupID,
 	}}
 	if o.KL != nil {
@@ -210,6 +220,9 @@ func (u *updater) step(ctx context.Context, p planned) error {
 	}
 	var total loss.Result[float32]
 	eval := func(rows []int, out policy.TokenOutputs) (policy.Cotangents, error) {
+		if err := u.markMicrobatch(rows, out); err != nil {
+			return policy.Cotangents{}, err
+		}
 		part, err := u.evaluator.Evaluate(u.cfg.Objective, u.filled(rows, out), plan)
 		total.Loss += part.Loss
 		total.Tally.Merge(part.Tally)
@@ -224,7 +237,8 @@ func (u *updater) step(ctx context.Context, p planned) error {
 }
 
 // prepareStep counts what the micro-batches of a mini-batch share. Objectives that judge tokens by the
-// whole mini-batch take a forward pass over it first.
+// whole mini-batch (covariance rules, the shrinking sequence mask) take a forward pass over it first,
+// which keeps nothing; its outputs are those that the pass of each micro-batch gives again.
 func (u *updater) prepareStep(ctx context.Context, p planned) (loss.Plan, error) {
 	if !u.cfg.Objective.NeedsMinibatch() {
 		return u.cfg.Objective.Plan(u.shapes(p.rows))
@@ -244,6 +258,18 @@ func (u *updater) prepareStep(ctx context.Context, p planned) (loss.Plan, error)
 		u.rows[p.rows[k]].loss.Marks = marks
 	}
 	return plan, err
+}
+
+// markMicrobatch selects tokens out of one micro-batch, for covariance rules of that scope.
+func (u *updater) markMicrobatch(rows []int, out policy.TokenOutputs) error {
+	if o := u.cfg.Objective; o.NeedsMinibatch() || !o.NeedsMarks() {
+		return nil
+	}
+	marked, err := loss.Prepare(u.cfg.Objective, u.filled(rows, out), u.cfg.Tokens)
+	for k, marks := range marked.Marks {
+		u.rows[rows[k]].loss.Marks = marks
+	}
+	return err
 }
 
 func (u *updater) sequence(i int) []int32 { return u.rows[i].tokens }

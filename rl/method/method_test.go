@@ -44,6 +44,8 @@ func TestRules(t *testing.T) {
 		{"a critic for nobody", []func(*Method){func(m *Method) { m.Loss.Value = &Value{} }}, "loss.value", "advantage.name grpo does not read; it belongs to gae"},
 		{"statistics by trajectory without turns", []func(*Method){func(m *Method) { m.Advantage.Stats = "per_trajectory" }}, "advantage.stats", "layout trajectory"},
 		{"statistics by trajectory over turns", []func(*Method){turns, func(m *Method) { m.Advantage.Stats = "per_trajectory" }}, "", ""},
+		{"rloo by trajectory", []func(*Method){turns, estimator("rloo"), func(m *Method) { m.Advantage.Stats = "per_trajectory" }}, "advantage.stats", "rloo (advantage.name)"},
+		{"gae as older releases have it", []func(*Method){estimator("gae"), func(m *Method) { m.Loss.Value, m.Advantage.Returns = &Value{}, "reset" }}, "advantage.returns", "gae (advantage.name)"},
 		{"a turn's penalty without turns", []func(*Method){func(m *Method) { m.Advantage.InvalidPenalty = 0.1 }}, "advantage.invalid_penalty", "needs layout: turns"},
 		{"entropy-aware gae", []func(*Method){estimator("gae"), func(m *Method) {
 			m.Loss.Value, m.Advantage.EntropyAware = &Value{}, &EntropyAware{}

@@ -8,34 +8,45 @@ import (
 // Pipeline lists the choices that the activities build today. It is the one place that says so: a
 // choice enters with the code that builds it, and until then no run takes it.
 func Pipeline() []Pick {
-	return []Pick{
-		{"layout", Trajectory},
-		{"advantage.name", "grpo"},
-		{"loss.name", "ppo_clip"},
-		{"loss.aggregation", "token-mean"},
-		{"loss.aggregation", "seq-mean-token-mean"},
-		{"loss.aggregation", "seq-mean-token-sum"},
-		{"loss.aggregation", "seq-mean-token-sum-norm"},
-		{"loss.aggregation", "norm_legacy"},
-		{"loss.aggregation", "token-sum"},
-		{"loss.old_log_probs", "rollout"},
-		{"loss.old_log_probs", "recompute"},
-		{"loss.tis", On},
-		{"loss.entropy", On},
-		{"loss.kl.in", "loss"},
-		{"loss.kl.controller", "fixed"},
-		{"loss.reference", On},
-		{"resample.dynamic", On},
-		{"resample.vspo", On},
-		{"resample.roc", On},
-		{"replay.recalibrate", "p50"},
-		{"replay.recalibrate", "decay"},
-		{"replay.order", "sequential"},
-		{"schedule.gamma_horizon", On},
-		{"reward.name", "rstar2_outcome"},
-		{"reward.name", "math_answer"},
-		{"reward.name", "reference"},
+	return slices.Concat(
+		picks("layout", Trajectory, Turns),
+		picks("advantage.name", "grpo", "rloo", "reinforce_pp", "reinforce_pp_baseline", "gae", "gigpo", "empg"),
+		picks("advantage.anchors", "exact", "similar"),
+		picks("loss.name", "ppo_clip", "cispo", "sapo", "gspo", "gspo_token", "gppo", "ce_gppo", "aepo_clip", "clip_cov", "kl_cov"),
+		picks("loss.aggregation", "token-mean", "seq-mean-token-mean", "seq-mean-token-sum", "seq-mean-token-sum-norm", "norm_legacy", "token-sum"),
+		picks("loss.old_log_probs", "rollout", "recompute"),
+		picks("loss.kl.in", "loss", "reward"),
+		picks("loss.kl.controller", "fixed", "adaptive"),
+		picks("reward.name", "rstar2_outcome", "math_answer", "reference", "spear", "spear_math", "spear_math_qwen3", "spear_agent", "retool",
+			"prs_short", "prs_long", "prs_general", "exact_match", "f1", "arlarena", "dapo_strict"),
+		picks("reward.judge", "exact"),
+		picks("replay.recalibrate", "p50", "decay"),
+		picks("replay.order", "sequential"),
+		switches(
+			"advantage.entropy_aware", "loss.sequence_mask", "loss.tis", "loss.entropy", "loss.reference", "loss.value",
+			"resample.dynamic", "resample.reject_equal", "resample.low_variance", "resample.vspo", "resample.roc",
+			"filters.overlong", "filters.void_turns", "filters.repetition", "filters.unreadable",
+			"reward.overlong", "schedule.gamma_horizon", "schedule.mu_horizon",
+		),
+	)
+}
+
+// picks are choices of one slot.
+func picks(slot string, choices ...string) []Pick {
+	out := make([]Pick, len(choices))
+	for i, c := range choices {
+		out[i] = Pick{slot, c}
 	}
+	return out
+}
+
+// switches are slots that are on.
+func switches(slots ...string) []Pick {
+	out := make([]Pick, len(slots))
+	for i, s := range slots {
+		out[i] = Pick{s, On}
+	}
+	return out
 }
 
 // Built reports whether the pipeline builds the choice.

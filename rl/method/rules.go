@@ -65,6 +65,20 @@ func advantageRules() []Rule {
 			},
 		},
 		{
+			At: "advantage.stats", Reads: []string{"advantage.name"}, Doc: "turn_rows beside rloo",
+			Fault: func(m Method) string {
+				return refuse(m.Advantage.Stats == "per_trajectory" && m.Advantage.Name == "rloo",
+					"per_trajectory is a choice of whose mean and deviation a row is held against, and rloo (advantage.name) holds it against the other rows")
+			},
+		},
+		{
+			At: "advantage.returns", Reads: []string{"advantage.name"}, Doc: "carry beside gae",
+			Fault: func(m Method) string {
+				return refuse(m.Advantage.Returns == "reset" && m.Advantage.Name == "gae",
+					"reset reads the critic's values at observation tokens beside gae (advantage.name), and a step keeps those of the policy's tokens alone; use carry")
+			},
+		},
+		{
 			At: "advantage.invalid_penalty", Reads: []string{"layout"}, Doc: "0 without layout turns",
 			Fault: func(m Method) string {
 				return refuse(m.Advantage.InvalidPenalty > 0 && m.Layout != Turns,

@@ -40,13 +40,16 @@ const (
 	LabelRoC  = "roc"  // one stream per group
 )
 
-// Options is the chain of dynamic sampling, VSPO, then RoC; a nil part is off. Source may be nil
-// only when nothing is drawn.
+// Options is the chain of dynamic sampling, RejectEqual, LowVariance, VSPO, RoC, then the masks in their
+// order; a nil part is off. Source may be nil only when nothing is drawn.
 type Options struct {
-	Dynamic *Rounds
-	VSPO    *advantage.VSPO
-	RoC     *RoC
-	Source  Source
+	Dynamic     *Rounds
+	RejectEqual bool
+	LowVariance *LowVariance
+	VSPO        *advantage.VSPO
+	RoC         *RoC
+	Masks       []Link // Overlong, Void, Repetition, Unreadable
+	Source      Source
 }
 
 // Validate reports the first bad field.
@@ -58,12 +61,19 @@ func (o Options) chain() Chain {
 	if o.Dynamic != nil {
 		c.Links = append(c.Links, *o.Dynamic)
 	}
+	if o.RejectEqual {
+		c.Links = append(c.Links, RejectEqual{})
+	}
+	if o.LowVariance != nil {
+		c.Links = append(c.Links, *o.LowVariance)
+	}
 	if o.VSPO != nil {
 		c.Links = append(c.Links, ValueResampling{*o.VSPO})
 	}
 	if o.RoC != nil {
 		c.Links = append(c.Links, *o.RoC)
 	}
+	c.Links = append(c.Links, o.Masks...)
 	return c
 }
 
@@ -100,7 +110,7 @@ type Selection struct {
 // Empty reports that no row is left to learn from: the update is to be skipped.
 func (s Selection) Empty() bool { return s.KeptRows == s.MaskedRows }
 
-// Select runs VSPO and RoC over the rows of a step.
+// Select runs the chain of the options over the rows of a step.
 func Select(rows []Row, o Options) (Selection, error) {
 	return o.chain().Select(rows)
 }

@@ -1,6 +1,7 @@
 package reward
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 )
@@ -56,6 +57,10 @@ type SPEAR struct {
 	Variant     SPEARVariant // "" means spear_composite
 	Decay       int          // T_decay in training steps; 0 means 200
 	WithoutTool bool         // no tool-call reward, as the Dr.BoT baseline has it
+	ToolStep    float64      // of the tool term, min(1, ToolStep·n); 0 means 0.1
+	FormatBonus float64      // R_format of the paper's form; 0 means 0.1
+	// WithoutFormat leaves R_format out of the paper's form.
+	WithoutFormat bool
 }
 
 // SPEARParts are the terms of one reward: Total = Outcome + Mu·Tool + Format.
@@ -67,6 +72,14 @@ type SPEARParts struct {
 func (s SPEAR) Validate() error {
 	if s.Decay < 0 {
 		return fmt.Errorf("SPEAR reward: decay must not be negative, got %d", s.Decay)
+	}
+	for _, f := range []struct {
+		name  string
+		value float64
+	}{{"tool step", s.ToolStep}, {"format bonus", s.FormatBonus}} {
+		if !(f.value >= 0) || math.IsInf(f.value, 0) {
+			return fmt.Errorf("SPEAR reward: %s must be finite and not negative, got %g", f.name, f.value)
+		}
 	}
 	if s.Variant == "" {
 		return nil
@@ -83,17 +96,25 @@ func (s SPEAR) Validate() error {
 // Turns, ToolTurns, MalformedTurns and, for retool, Messages. A trajectory without turns is not
 // well wrapped.
 func (s SPEAR) Reward(f Facts, step int) (SPEARParts, error) {
+	if step < 0 {
+		return SPEARParts{}, fmt.Errorf("SPEAR reward: step must not be negative, got %d", step)
+	}
+	return s.Weigh(f, toolWeight(step, max(0, s.Decay)))
+}
+
+// Weigh is Reward with the weight μ of the tool term given, in the place of the paper's decay.
+func (s SPEAR) Weigh(f Facts, mu float64) (SPEARParts, error) {
 	if err := s.Validate(); err != nil {
 		return SPEARParts{}, err
 	}
 	if err := f.Validate(); err != nil {
 		return SPEARParts{}, err
 	}
-	if step < 0 {
-		return SPEARParts{}, fmt.Errorf("SPEAR reward: step must not be negative, got %d", step)
+	if !(mu >= 0) || math.IsInf(mu, 0) {
+		return SPEARParts{}, fmt.Errorf("SPEAR reward: mu must be finite and not negative, got %g", mu)
 	}
 	p := s.terms(f)
-	p.Mu = toolWeight(step, s.Decay)
+	p.Mu = mu
 	if s.WithoutTool || s.Variant == ReTool {
 		p.Mu = 0
 	}
@@ -103,7 +124,7 @@ func (s SPEAR) Reward(f Facts, step int) (SPEARParts, error) {
 
 // terms gives outcome, tool and format reward.
 func (s SPEAR) terms(f Facts) SPEARParts {
-	p := SPEARParts{Outcome: -1, Tool: perTurn(f.ToolTurns)}
+	p := SPEARParts{Outcome: -1, Tool: s.perTurn(f.ToolTurns)}
 	if f.Success {
 		p.Outcome = 1
 	}
@@ -115,7 +136,7 @@ func (s SPEAR) terms(f Facts) SPEARParts {
 		}
 	case SPEARAgent:
 		p.Outcome = agentSuccess * indicator(f.Success)
-		p.Tool = perTurn(f.Turns)
+		p.Tool = s.perTurn(f.Turns)
 		p.Format = -agentFormatPenalty * float64(f.MalformedTurns)
 	case ReTool:
 		p.Tool = 0
@@ -123,13 +144,17 @@ func (s SPEAR) terms(f Facts) SPEARParts {
 			p.Outcome = math.Min(0, -1+retoolPerTurn*float64(f.messages()-messagesWithoutCall)/2)
 		}
 	default:
-		p.Format = formatReward * indicator(f.wellFormed())
+		if !s.WithoutFormat {
+			p.Format = cmp.Or(s.FormatBonus, formatReward) * indicator(f.wellFormed())
+		}
 	}
 	return p
 }
 
-// perTurn is min(1, 0.1·n).
-func perTurn(n int) float64 { return math.Min(1, toolRewardPerTurn*float64(n)) }
+// perTurn is min(1, step·n).
+func (s SPEAR) perTurn(n int) float64 {
+	return math.Min(1, cmp.Or(s.ToolStep, toolRewardPerTurn)*float64(n))
+}
 
 // toolWeight is μ(t).
 func toolWeight(step, decay int) float64 {

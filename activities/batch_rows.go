@@ -1,0 +1,147 @@
+package activities
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/rl/advantage"
+	"github.com/ropewalk/ropewalk/rl/method"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// sequence is one kept trajectory: its tokens, turn after turn, with what is known of each.
+type sequence struct {
+	schema.BatchRow
+	entropies []float32 // of the policy before the update; nil where nothing asked for them
+	reference []float32 // the reference's log-probabilities; nil likewise
+	reward    float64
+	turns     []schema.TurnRow // in order
+}
+
+// trainingRow is one row of the batch in the making: a trajectory, or one turn of it.
+type trainingRow struct {
+	schema.BatchRow
+	entropies []float32
+	reference []float32
+	reward    float64 // of the trajectory
+	name      advantage.Row
+	turn      *turnFacts // nil of a whole trajectory
+}
+
+// turnFacts are what estimators read of a turn.
+type turnFacts struct {
+	last     bool
+	valid    bool   // a call of it could be read, or it closes an answer
+	known    bool   // the record says whether it is valid
+	seenHash string // digest of the tokens before the response
+	seen     string // their text, the prompt aside: a group has one
+}
+
+// keptSequences joins the kept trajectories with their rewards and turns, in canonical order. The
+// tokens of a masked one are off its loss mask; its reward counts like any other.
+func keptSequences(selection []schema.SelectionRow, rewards []schema.RewardRow, turns []schema.TurnRow) ([]sequence, error) {
+	rewardOf := make(map[string]float64, len(rewards))
+	for _, r := range rewards {
+		rewardOf[r.TrajectoryID] = r.Reward
+	}
+	tokens, turnsOf := joinTurns(turns), map[string][]schema.TurnRow{}
+	for _, t := range turns {
+		turnsOf[t.TrajectoryID] = append(turnsOf[t.TrajectoryID], t)
+	}
+	kept := slices.DeleteFunc(slices.Clone(selection), func(s schema.SelectionRow) bool { return !s.Kept })
+	slices.SortFunc(kept, func(x, y schema.SelectionRow) int { return cmp.Compare(x.TrajectoryID, y.TrajectoryID) })
+	out := make([]sequence, len(kept))
+	for i, s := range kept {
+		reward, ok := rewardOf[s.TrajectoryID]
+		if !ok {
+			return nil, refuse(wire.FailCorrupt, "trajectory %s is selected and has no reward", s.TrajectoryID)
+		}
+		row, ok := tokens[s.TrajectoryID]
+		if !ok {
+			return nil, refuse(wire.FailCorrupt, "trajectory %s is selected and has no turns", s.TrajectoryID)
+		}
+		row.GroupID, row.TrajectoryID, row.Count, row.Weight = s.GroupID, s.TrajectoryID, s.Count, s.Weight
+		own := turnsOf[s.TrajectoryID]
+		slices.SortFunc(own, func(x, y schema.TurnRow) int { return cmp.Compare(x.Turn, y.Turn) })
+		if s.Masked != nil {
+			clear(row.LossMask)
+		}
+		out[i] = sequence{BatchRow: row, reward: reward, turns: own}
+	}
+	return out, nil
+}
+
+// joinTurns concatenates each trajectory's turns in order. A trajectory with a turn whose
+// log-probabilities are null has none at all.
+func joinTurns(turns []schema.TurnRow) map[string]schema.BatchRow {
+	ordered := slices.Clone(turns)
+	slices.SortStableFunc(ordered, func(x, y schema.TurnRow) int { return cmp.Compare(x.Turn, y.Turn) })
+	out := map[string]schema.BatchRow{}
+	unknown := map[string]bool{}
+	for _, t := range ordered {
+		row := out[t.TrajectoryID]
+		row.TokenIDs = append(row.TokenIDs, t.TokenIDs...)
+		row.LossMask = append(row.LossMask, t.LossMask...)
+		if t.LogProbs == nil || unknown[t.TrajectoryID] {
+			row.OldLogProbs, unknown[t.TrajectoryID] = nil, true
+		} else {
+			row.OldLogProbs = append(row.OldLogProbs, t.LogProbs...)
+		}
+		out[t.TrajectoryID] = row
+	}
+	return out
+}
+
+// layOut makes the rows of a layout: whole trajectories (also of imports, which name none), or turns.
+func layOut(kept []sequence, layout string) []trainingRow {
+	var rows []trainingRow
+	for _, s := range kept {
+		if layout == method.Turns {
+			rows = append(rows, s.turnRows()...)
+			continue
+		}
+		rows = append(rows, trainingRow{
+			BatchRow: s.BatchRow, entropies: s.entropies, reference: s.reference, reward: s.reward,
+			name: advantage.Row{Group: s.GroupID, Trajectory: s.TrajectoryID},
+		})
+	}
+	return rows
+}
+
+// turnRows cuts a trajectory into one row for each turn: everything up to the end of the turn, with a
+// loss on the turn's own tokens alone.
+func (s sequence) turnRows() []trainingRow {
+	rows := make([]trainingRow, len(s.turns))
+	end, seen := 0, strings.Builder{}
+	for k, t := range s.turns {
+		begin := end
+		end += len(t.TokenIDs)
+		seen.WriteString(t.Observation)
+		valid, known := t.Valid()
+		row := trainingRow{
+			BatchRow: s.BatchRow, entropies: cut(s.entropies, begin, end), reference: cut(s.reference, begin, end), reward: s.reward,
+			name: advantage.Row{Group: s.GroupID, Trajectory: s.TrajectoryID, Turn: int(t.Turn)},
+			turn: &turnFacts{last: k == len(s.turns)-1, valid: valid, known: known, seenHash: t.AnchorHash, seen: seen.String()},
+		}
+		row.Turn = new(t.Turn)
+		row.TokenIDs, row.LossMask = s.TokenIDs[:end:end], cut(s.LossMask, begin, end)
+		for _, list := range []*[]float32{&row.OldLogProbs, &row.RolloutLogProbs, &row.ReferenceLogProbs, &row.Values} {
+			*list = cut(*list, begin, end)
+		}
+		seen.WriteString(t.Response)
+		rows[k] = row
+	}
+	return rows
+}
+
+// cut is a list up to end, with zeros before begin; nil of nil.
+func cut[T int32 | float32](list []T, begin, end int) []T {
+	if list == nil {
+		return nil
+	}
+	out := make([]T, end)
+	copy(out[begin:], list[begin:end])
+	return out
+}

@@ -1,0 +1,80 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/policy/learner"
+	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// The critic's checkpoint is committed by the manifest that commits its policy's: the run's warm start,
+// then every update. Whoever has a policy's ref has the critic too, so that it is carried, resumed and
+// pruned with the policy.
+
+// firstCritic makes a critic of the warm start's policy: its weights, with a value head of zeros.
+func (a WarmStart) firstCritic(ctx context.Context, place schema.Place, warm schema.Checkpoint) (schema.Checkpoint, error) {
+	none := schema.Checkpoint{}
+	dir, err := os.MkdirTemp(a.Trainer.scratch, "critic-")
+	if err != nil {
+		return none, fmt.Errorf("make a folder for the first critic: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	a.Trainer.mu.Lock()
+	defer a.Trainer.mu.Unlock()
+	a.Trainer.forgetAs(policy.RoleCritic)
+	if err := a.Trainer.loadFrom(ctx, policy.RoleCritic, warm, dir, false); err != nil {
+		return none, err
+	}
+	return a.Trainer.saveAs(ctx, policy.RoleCritic, place, 0, false)
+}
+
+// criticOf finds the critic that belongs to a policy.
+func (d *Deps) criticOf(ctx context.Context, ref wire.PolicyRef) (wire.PolicyRef, error) {
+	m, err := d.Record.Read(ctx, ref.Manifest)
+	if err != nil {
+		return wire.PolicyRef{}, err
+	}
+	if m.Critic == nil {
+		return wire.PolicyRef{}, refuse(wire.FailRefused, "the recipe needs a critic, and %s commits a policy without one: the run began under a recipe that trains none; run the recipe anew", ref.Manifest.Key)
+	}
+	return wire.PolicyRef{Manifest: ref.Manifest, Digest: m.Critic.Digest, Step: ref.Step}, nil
+}
+
+// updateCritic takes the critic through the update's mini-batches, the same ones in the same order, and
+// notes beside each of the policy's steps what the critic's did. The slot is held by the caller.
+func (a UpdatePolicy) updateCritic(ctx context.Context, w *draft, in wire.UpdateInput, recipe *recipes.Recipe, batch []schema.BatchRow, rows []schema.UpdateRow) error {
+	config, err := learnerConfig(recipe, in.Scope.Step)
+	if err != nil {
+		return err
+	}
+	critic, err := criticConfig(recipe, in.Scope.Step)
+	if err != nil {
+		return err
+	}
+	before, err := a.criticOf(ctx, in.Policy)
+	if err != nil {
+		return err
+	}
+	return a.Trainer.hold(ctx, policy.RoleCritic, before, true, func(engine policy.Engine) error {
+		a.Trainer.forgetAs(policy.RoleCritic) // until it is saved, nothing is known of what is resident
+		steps, err := learner.UpdateCritic(ctx, engine, batch, config, critic, w.progress.set)
+		if err != nil {
+			return err
+		}
+		saved, err := a.Trainer.saveAs(ctx, policy.RoleCritic, w.place, in.Scope.Step, true)
+		if err != nil {
+			return err
+		}
+		a.Trainer.others[policy.RoleCritic], a.Trainer.trains[policy.RoleCritic] = saved.Digest, true
+		w.manifest.Critic = &saved
+		for i, s := range steps {
+			rows[i].ValueLoss, rows[i].ValueGradNorm, rows[i].ExplainedVariance = new(s.Loss), new(s.GradNorm), s.ExplainedVariance
+		}
+		return nil
+	})
+}
