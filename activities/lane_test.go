@@ -71,10 +71,11 @@ func laneWith(t *testing.T, engine policy.Engine, executor sandbox.Executor, set
 	return b
 }
 
-// commitRows commits rows as the one shard of a place.
-func commitRows[R schema.Row](b *laneBench, place schema.Place, rows []R) schema.Ref {
+// commitRows commits rows as the one shard of a place, made from inputs.
+func commitRows[R schema.Row](b *laneBench, place schema.Place, rows []R, inputs ...schema.Ref) schema.Ref {
 	b.t.Helper()
 	w := &draft{deps: b.deps, place: place, manifest: schema.NewManifest(place, b.deps.Code, strings.Repeat("d", 64))}
+	w.manifest.Inputs = append(w.manifest.Inputs, inputs...)
 	require.NoError(b.t, put(b.t.Context(), w, rows))
 	_, ref, _, err := b.deps.Record.Commit(b.t.Context(), w.manifest)
 	require.NoError(b.t, err)
