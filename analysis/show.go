@@ -221,24 +221,29 @@ func (v *Visible) conversation(ctx context.Context, step int, at map[string]*Epi
 	if err != nil {
 		return err
 	}
-	for _, b := range batch {
-		if e := at[b.TrajectoryID]; e != nil {
-			e.Advantage, e.Advantages = advantage(b), b.Advantages
+	for len(batch) > 0 { // the rows of a trajectory stand together
+		id := batch[0].TrajectoryID
+		n := 1
+		for n < len(batch) && batch[n].TrajectoryID == id {
+			n++
 		}
+		if e := at[id]; e != nil {
+			e.Advantage, e.Advantages = advantage(batch[:n]), overlay(batch[:n])
+		}
+		batch = batch[n:]
 	}
 	return nil
 }
 
-// advantage is a row's advantage before its weight; every method so far gives all tokens of a
-// trajectory the same, so the first one's is shown.
-func advantage(b schema.BatchRow) *float64 {
-	first := slices.Index(b.LossMask, 1)
-	if first < 0 {
+// advantage is a trajectory's mean advantage before its weight; nil where none of its tokens is learnt
+// from.
+func advantage(rows []schema.BatchRow) *float64 {
+	a, ok := MeanAdvantage(rows...)
+	if !ok {
 		return nil
 	}
-	a := float64(b.Advantages[first])
-	if b.Weight > 0 {
-		a /= b.Weight
+	if w := rows[0].Weight; w > 0 {
+		a /= w
 	}
 	return &a
 }

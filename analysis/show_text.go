@@ -95,6 +95,9 @@ func (e Episode) fate() string {
 		return fmt.Sprintf("dropped: %s (group mean %.3g, variance %.3g)", s.Reason, s.GroupMean, s.GroupVariance)
 	}
 	words := fmt.Sprintf("kept: count %d, weight %.3g", s.Count, s.Weight)
+	if s.Masked != nil {
+		words += ", masked out of the loss: " + printable(*s.Masked)
+	}
 	if e.Advantage != nil {
 		words = fmt.Sprintf("advantage %+.3f · %s", *e.Advantage, words)
 	}

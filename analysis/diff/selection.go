@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -78,7 +79,7 @@ func fate(s schema.SelectionRow) string {
 type Advantages struct {
 	RowsBefore int     `json:"rows_before"`
 	RowsAfter  int     `json:"rows_after"`
-	Both       int     `json:"both"`    // trajectories in both batches
+	Both       int     `json:"both"`    // rows in both batches
 	Changed    int     `json:"changed"` // of those in both
 	Flips      int     `json:"flips"`   // of those in both
 	MeanBefore float64 `json:"mean_before"`
@@ -92,17 +93,17 @@ type Advantages struct {
 }
 
 func advantages(before, after []schema.BatchRow) Advantages {
-	old := make(map[string]float64, len(before))
+	old := make(map[rowName]float64, len(before))
 	all := [2][]float64{}
 	for _, b := range before {
-		old[b.TrajectoryID] = first(b)
-		all[0] = append(all[0], first(b))
+		old[nameOf(b)] = mean(b)
+		all[0] = append(all[0], mean(b))
 	}
 	out := Advantages{RowsBefore: len(before), RowsAfter: len(after)}
 	for _, b := range after {
-		now := first(b)
+		now := mean(b)
 		all[1] = append(all[1], now)
-		was, ok := old[b.TrajectoryID]
+		was, ok := old[nameOf(b)]
 		if !ok {
 			continue
 		}
@@ -121,13 +122,23 @@ func advantages(before, after []schema.BatchRow) Advantages {
 	return out
 }
 
-// first is the advantage of a row's first token with loss; every method so far gives all tokens of a
-// trajectory the same.
-func first(b schema.BatchRow) float64 {
-	if i := slices.Index(b.LossMask, 1); i >= 0 {
-		return float64(b.Advantages[i])
+// rowName names a row of a batch: a trajectory, or one turn of it.
+type rowName struct {
+	trajectory string
+	turn       int32
+}
+
+func nameOf(b schema.BatchRow) rowName {
+	if b.Turn == nil {
+		return rowName{b.TrajectoryID, -1}
 	}
-	return 0
+	return rowName{b.TrajectoryID, *b.Turn}
+}
+
+// mean is a row's mean advantage; 0 of a row without a loss token.
+func mean(b schema.BatchRow) float64 {
+	a, _ := analysis.MeanAdvantage(b)
+	return a
 }
 
 func moments(xs []float64) (mean, std float64) {

@@ -57,6 +57,9 @@ func (w pieceWriter) episode(e analysis.Episode) Episode {
 	default:
 		out.Kind = "negative"
 	}
+	if s.Masked != nil {
+		fate = "kept, masked: " + *s.Masked
+	}
 	out.Facts = []Tile{
 		{"reward", strconv.FormatFloat(r.Reward, 'g', 4, 64), r.Verdict}, {"level", strconv.Itoa(int(t.Level)), ""},
 		{"selection", fate, ""}, {"answer", cmp.Or(t.FinalAnswer, "none"), "gold " + t.Gold},
