@@ -6,6 +6,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/activities/wire"
 	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/rl/advantage"
 	"github.com/ropewalk/ropewalk/rl/resample"
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -106,7 +107,7 @@ func (b *buffer) restore(rows []schema.ReplayRow, baselines []schema.BaselineRow
 		})
 	}
 	for _, r := range baselines {
-		b.state.Baselines = append(b.state.Baselines, resample.Baseline{Step: int(r.Collected), GroupID: r.GroupID, Mean: r.Mean})
+		b.state.Baselines = append(b.state.Baselines, advantage.Baseline{Step: int(r.Collected), Group: r.GroupID, Mean: r.Mean})
 	}
 }
 
@@ -212,7 +213,7 @@ func (a UpdateReplayBuffer) commit(ctx context.Context, w *draft, b *buffer) err
 	}
 	baselines := make([]schema.BaselineRow, len(b.state.Baselines))
 	for i, e := range b.state.Baselines {
-		baselines[i] = schema.BaselineRow{GroupID: e.GroupID, Collected: int32(e.Step), Mean: e.Mean}
+		baselines[i] = schema.BaselineRow{GroupID: e.Group, Collected: int32(e.Step), Mean: e.Mean}
 	}
 	if err := put(ctx, w, baselines); err != nil {
 		return err

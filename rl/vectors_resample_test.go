@@ -277,9 +277,9 @@ func testReplayFull(t *testing.T, c vectors.Case) {
 	}
 	c.Decode(t, &in, &want)
 	for i, x := range in {
-		var queue resample.Baselines
+		var queue advantage.BaselineQueue
 		for _, mean := range x.Baselines {
-			queue = append(queue, resample.Baseline{Mean: mean})
+			queue = append(queue, advantage.Baseline{Mean: mean})
 		}
 		above, full := resample.Replay{Capacity: x.Size, Full: resample.FullAboveMedian}.IsFull(queue, x.Rewards)
 		if above != want[i].Above || full != (want[i].Full == 1) {

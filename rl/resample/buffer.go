@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/ropewalk/ropewalk/rl/advantage"
 )
 
 // ReplayRow is one row of a step as the buffer sees it: a trajectory, or one turn of it where rows
@@ -34,7 +36,7 @@ type Entry struct {
 // never changes a buffer that it is given.
 type Buffer struct {
 	Entries   []Entry
-	Baselines Baselines
+	Baselines advantage.BaselineQueue
 }
 
 // Fate is what became of a row or an entry.

@@ -6,6 +6,8 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/ropewalk/ropewalk/rl/advantage"
 )
 
 // FullRule chooses when the buffer counts as full.
@@ -83,7 +85,7 @@ func (r Replay) Validate() error {
 }
 
 // IsFull applies the full rule to rewards that the buffer holds, and counts those above P50.
-func (r Replay) IsFull(baselines Baselines, rewards []float64) (above int, full bool) {
+func (r Replay) IsFull(baselines advantage.BaselineQueue, rewards []float64) (above int, full bool) {
 	if p50, ok := baselines.P50(); ok {
 		for _, v := range rewards {
 			if v > p50 {
@@ -105,20 +107,35 @@ func (r Replay) Advance(b Buffer, step int, rows []ReplayRow, source *rand.Rand)
 	if err != nil {
 		return b, Replayed{}, fmt.Errorf("advance replay buffer to step %d: %w", step, err)
 	}
-	means := groupMeans(step, rows)
+	means, err := baselines(step, rows)
+	if err != nil {
+		return b, Replayed{}, fmt.Errorf("advance replay buffer to step %d: %w", step, err)
+	}
 	next, out := Buffer{Entries: slices.Clone(b.Entries), Baselines: b.Baselines}, Replayed{}
 	if r.Order == OrderRelease {
 		r.consume(&next, &out, source)
 		r.evict(&next, &out, step)
-		next.Baselines = b.Baselines.pushRelease(means, r.Baselines)
+		next.Baselines, err = b.Baselines.TrimSteps(r.Baselines).Push(means...)
 		r.store(&next, &out, step, rows, true)
-		return next, out, nil
+		return next, out, err
 	}
 	r.evict(&next, &out, step)
-	next.Baselines = b.Baselines.push(means, r.Baselines)
+	if next.Baselines, err = b.Baselines.Push(means...); err != nil {
+		return b, Replayed{}, err
+	}
+	next.Baselines = next.Baselines.Trim(r.Baselines)
 	r.consume(&next, &out, source)
 	r.store(&next, &out, step, rows, !out.Consumed)
 	return next, out, nil
+}
+
+// baselines are the mean rewards of the step's groups.
+func baselines(step int, rows []ReplayRow) ([]advantage.Baseline, error) {
+	names, rewards := make([]advantage.Row, len(rows)), make([]float64, len(rows))
+	for i, r := range rows {
+		names[i], rewards[i] = advantage.Row{Group: r.GroupID, Trajectory: r.TrajectoryID, Turn: r.Turn}, r.Reward
+	}
+	return advantage.GroupMeans(step, names, rewards)
 }
 
 func (r Replay) check(b Buffer, step int, rows []ReplayRow, source *rand.Rand) ([]ReplayRow, error) {

@@ -7,11 +7,13 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+
+	"github.com/ropewalk/ropewalk/rl/advantage"
 )
 
 // groupOf makes one group of trajectories of one row; a row's advantage is its reward less the mean.
 func groupOf(id string, rewards ...float64) []ReplayRow {
-	mean := meanOf(slices.Clone(rewards))
+	mean, _ := advantage.Moments(rewards)
 	var rows []ReplayRow
 	for i, r := range rewards {
 		rows = append(rows, ReplayRow{GroupID: id, TrajectoryID: fmt.Sprint(id, "/", i), Reward: r, Advantage: r - mean, ToolCalls: i})
@@ -76,34 +78,6 @@ func TestReplayOrders(t *testing.T) {
 	}
 }
 
-func TestBaselineQueue(t *testing.T) {
-	step := func(n, groups int) (out []Baseline) {
-		for g := range groups {
-			out = append(out, Baseline{Step: n, GroupID: fmt.Sprint(g), Mean: float64(n)})
-		}
-		return out
-	}
-	paper, release := Baselines(nil), Baselines(nil)
-	var sizes []string
-	for n := range 5 {
-		paper, release = paper.push(step(n, 3), 4), release.pushRelease(step(n, 3), 4)
-		sizes = append(sizes, fmt.Sprint(len(paper), "/", len(release)))
-	}
-	// The release pops whole steps, and before it appends: it may hold a step too much.
-	if want := []string{"3/3", "4/6", "4/6", "4/6", "4/6"}; !slices.Equal(sizes, want) {
-		t.Errorf("queues of %v, want %v", sizes, want)
-	}
-	if paper[0].Step != 3 || release[0].Step != 3 {
-		t.Errorf("oldest %v and %v", paper[0], release[0])
-	}
-	if m, ok := Baselines(nil).P50(); ok || m != 0 {
-		t.Errorf("an empty queue has the median %g", m)
-	}
-	if m, _ := (Baselines{{Mean: -0.2}, {Mean: 0.4}, {Mean: 0.1}, {Mean: 0.9}}).P50(); math.Abs(m-0.25) > 1e-15 {
-		t.Errorf("median %g", m)
-	}
-}
-
 // A group's mean is over trajectories, not over rows: of two, the one of three turns counts as one.
 func TestGroupMeanOfTurns(t *testing.T) {
 	rows := []ReplayRow{{GroupID: "g", TrajectoryID: "a", Reward: 1}}
@@ -111,14 +85,14 @@ func TestGroupMeanOfTurns(t *testing.T) {
 		rows = append(rows, ReplayRow{GroupID: "g", TrajectoryID: "b", Turn: turn, Reward: float64(turn)})
 	}
 	rows = append(rows, ReplayRow{GroupID: "h", TrajectoryID: "b", Reward: 5})
-	want := []Baseline{{7, "g", 1}, {7, "h", 5}}
-	if got := groupMeans(7, rows); !reflect.DeepEqual(got, want) {
-		t.Errorf("means %v", got)
+	want := []advantage.Baseline{{Step: 7, Group: "g", Mean: 1}, {Step: 7, Group: "h", Mean: 5}}
+	if got, err := baselines(7, rows); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("means %v, %v", got, err)
 	}
 }
 
 func TestReplayOptions(t *testing.T) {
-	full := Buffer{Baselines: Baselines{{Step: 0, Mean: 0}}}
+	full := Buffer{Baselines: advantage.BaselineQueue{{Step: 0, Mean: 0}}}
 	for i, reward := range []float64{2, 1, 0, -1, 3} {
 		full.Entries = append(full.Entries, Entry{Step: 0, TrajectoryID: fmt.Sprint(i), Reward: reward, Advantage: 0.5})
 	}
@@ -218,8 +192,8 @@ func TestReplayRefuses(t *testing.T) {
 		"NaN":          {good, Buffer{}, nan},
 		"twice":        {good, Buffer{}, twice},
 		"the step":     {good, Buffer{Entries: []Entry{{Step: 3}}}, nil},
-		"its baseline": {good, Buffer{Baselines: Baselines{{Step: 4}}}, nil},
-		"bad baseline": {good, Buffer{Baselines: Baselines{{Step: 1, Mean: math.Inf(1)}}}, nil},
+		"its baseline": {good, Buffer{Baselines: advantage.BaselineQueue{{Step: 4}}}, nil},
+		"bad baseline": {good, Buffer{Baselines: advantage.BaselineQueue{{Step: 1, Mean: math.Inf(1)}}}, nil},
 	} {
 		if _, _, err := tt.replay.Advance(tt.buffer, 3, tt.rows, nil); err == nil {
 			t.Errorf("%s: no error", name)

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+
+	"github.com/ropewalk/ropewalk/rl/schedule"
 )
 
 // SPEAR's composite reward:
@@ -99,7 +101,7 @@ func (s SPEAR) Reward(f Facts, step int) (SPEARParts, error) {
 	if step < 0 {
 		return SPEARParts{}, fmt.Errorf("SPEAR reward: step must not be negative, got %d", step)
 	}
-	return s.Weigh(f, toolWeight(step, max(0, s.Decay)))
+	return s.Weigh(f, schedule.Curriculum{DecaySteps: cmp.Or(max(0, s.Decay), defaultDecay)}.Mu(step))
 }
 
 // Weigh is Reward with the weight μ of the tool term given, in the place of the paper's decay.
@@ -154,17 +156,6 @@ func (s SPEAR) terms(f Facts) SPEARParts {
 // perTurn is min(1, step·n).
 func (s SPEAR) perTurn(n int) float64 {
 	return math.Min(1, cmp.Or(s.ToolStep, toolRewardPerTurn)*float64(n))
-}
-
-// toolWeight is μ(t).
-func toolWeight(step, decay int) float64 {
-	if decay == 0 {
-		decay = defaultDecay
-	}
-	if step > decay {
-		return 0
-	}
-	return 0.5 * (math.Cos(math.Pi*float64(step)/float64(decay)) + 1)
 }
 
 // indicator is 1 where the condition holds.
