@@ -145,3 +145,36 @@ func cut[T int32 | float32](list []T, begin, end int) []T {
 	copy(out[begin:], list[begin:end])
 	return out
 }
+
+// whole joins the turns of each trajectory of a batch in canonical order, as turnRows has cut them: the
+// tokens of the last, with the loss on the tokens of each. Rows that are trajectories stay as they are.
+func whole(batch []schema.BatchRow) []schema.BatchRow {
+	var out []schema.BatchRow
+	for _, row := range batch {
+		if row.Turn == nil {
+			out = append(out, row)
+			continue
+		}
+		row.Turn = nil
+		if n := len(out); n > 0 && out[n-1].TrajectoryID == row.TrajectoryID {
+			row.LossMask = over(out[n-1].LossMask, row.LossMask)
+			for _, list := range [][2]*[]float32{
+				{&out[n-1].OldLogProbs, &row.OldLogProbs}, {&out[n-1].RolloutLogProbs, &row.RolloutLogProbs}, {&out[n-1].ReferenceLogProbs, &row.ReferenceLogProbs},
+				{&out[n-1].Advantages, &row.Advantages}, {&out[n-1].Values, &row.Values}, {&out[n-1].Returns, &row.Returns},
+			} {
+				*list[1] = over(*list[0], *list[1])
+			}
+			out = out[:n-1]
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+// over lays the list of earlier turns over the beginning, all zeros there, of one that goes on.
+func over[T int32 | float32](earlier, list []T) []T {
+	if list == nil {
+		return nil
+	}
+	return append(slices.Clone(earlier), list[len(earlier):]...)
+}

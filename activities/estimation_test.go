@@ -181,6 +181,22 @@ func TestTurnRows(t *testing.T) {
 	}
 }
 
+// What is cut into turns and joined again is the trajectory as it was.
+func TestWholeUndoesTurns(t *testing.T) {
+	set := []string{"advantage={name: gae}", "loss.value={}", "loss.old_log_probs=recompute", "loss.tis={cap: 2}", "loss.kl={coefficient: 0.1}"}
+	want, cut := estimated(t, nil, set...).batch(), estimated(t, nil, append(set, "layout=turns")...).batch()
+	require.Len(t, cut, 6)
+	got := whole(cut)
+	require.Len(t, got, len(want))
+	for i := range got { // layouts have other advantages
+		require.Equal(t, cut[[]int{0, 2, 3, 5}[i]].Advantages[len(got[i].Advantages)-1], got[i].Advantages[len(got[i].Advantages)-1])
+		got[i].Advantages, want[i].Advantages, got[i].Returns, want[i].Returns = nil, nil, nil, nil
+	}
+	require.Equal(t, want, got)
+	require.Equal(t, []float32{0, 0, cut[1].Advantages[2], cut[1].Advantages[3], 0, 0, cut[2].Advantages[6], cut[2].Advantages[7]}, whole(cut)[1].Advantages)
+	require.Equal(t, want, whole(want))
+}
+
 // lists are the small step's whole trajectories with their rewards at the end.
 func lists(t *testing.T) (rewards [][]float64, outputs []schema.TokenOutputsRow, masks [][]int32) {
 	t.Helper()

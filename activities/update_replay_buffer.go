@@ -111,11 +111,11 @@ func (b *buffer) restore(rows []schema.ReplayRow, baselines []schema.BaselineRow
 	}
 }
 
-// join lists every trajectory with a reward: what the step's resampling dropped counts towards its
+// join lists every trajectory with a reward, the rows of its turns as one: what the step's resampling dropped counts towards its
 // group's mean and, without an advantage, never enters the buffer.
 func (b *buffer) join(step int, rewards []schema.RewardRow, batch []schema.BatchRow) error {
 	kept := make(map[string]schema.BatchRow, len(batch))
-	for _, row := range batch {
+	for _, row := range whole(batch) {
 		kept[row.TrajectoryID] = row
 	}
 	for _, r := range rewards {
