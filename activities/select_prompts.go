@@ -46,18 +46,23 @@ func (a SelectPrompts) Execute(ctx context.Context, in wire.PromptsInput) (wire.
 		if err != nil {
 			return err
 		}
+		passed := 0
 		for i := range rows {
-			problem, err := unsolvedProblem(in.Step, recipe.Rollout.Prompts*tries(recipe), from+i, solved, func(index int) env.Problem {
+			problem, n, err := unsolvedProblem(in.Step, recipe.Rollout.Prompts*tries(recipe), from+i, solved, func(index int) env.Problem {
 				return calc.Training(recipe.Seed, in.Step, index, shares)
 			})
 			if err != nil {
 				return err
 			}
+			passed += n
 			rows[i] = loop.PromptRow(in.Step, round*len(rows)+i, problem)
 		}
 		w.timing.Rows = int64(len(rows))
 		first := (in.Step-1)*len(rows)*tries(recipe) + from
 		w.manifest.Note = map[string]string{"ledger_from": strconv.Itoa(first), "ledger_to": strconv.Itoa(first + len(rows))}
+		if passed > 0 { // solved ones, in whose places others came from further on in the stream
+			w.manifest.Note["passed_over"] = strconv.Itoa(passed)
+		}
 		return put(ctx, w, rows)
 	})
 	return out, err

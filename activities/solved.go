@@ -104,14 +104,14 @@ func (o outcomes) solved(samples int) (map[string]bool, error) {
 }
 
 // unsolvedProblem is the first problem at an index, or whole steps' worth of indexes further on in the
-// stream, that is not solved: so no prompt of the step, of whatever round, passes over to another's indexes.
-func unsolvedProblem(step, stride, index int, solved map[string]bool, draw func(index int) env.Problem) (env.Problem, error) {
-	for range drawsOfPrompt {
-		if p := draw(index); !solved[p.ID] {
-			return p, nil
+// stream, that is not solved: so no prompt of the step, of whatever round, gets at another's indexes. It also counts what was passed over.
+func unsolvedProblem(step, stride, index int, solved map[string]bool, draw func(index int) env.Problem) (p env.Problem, passed int, err error) {
+	for passed = range drawsOfPrompt {
+		if p = draw(index); !solved[p.ID] {
+			return p, passed, nil
 		}
 		index += stride
 	}
-	return env.Problem{}, refuse(wire.FailRefused, "schedule.stages: problems: unsolved leaves too few for step %d: all of %d problems drawn for one prompt are solved "+
+	return p, drawsOfPrompt, refuse(wire.FailRefused, "schedule.stages: problems: unsolved leaves too few for step %d: all of %d problems drawn for one prompt are solved "+
 		"(%d are in all); amend the stage: problems: same, or more samples", step, drawsOfPrompt, len(solved))
 }

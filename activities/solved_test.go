@@ -54,12 +54,13 @@ func TestUnsolvedProblems(t *testing.T) {
 		stage  string
 		solved []int
 		index  [laneGroups]int // of step 2's prompts in its stream
+		passed string
 	}{
-		"one is solved":     {"{from_step: 2, problems: unsolved, samples: 6}", []int{5, 6, 0, 5}, [laneGroups]int{0, 5, 2, 3}},
-		"all are":           {"{from_step: 1, problems: unsolved, samples: 2}", []int{6, 6, 6, 6}, [laneGroups]int{4, 5, 6, 7}},
-		"too few samples":   {"{from_step: 2, problems: unsolved, samples: 7}", []int{6, 6, 6, 6}, [laneGroups]int{0, 1, 2, 3}},
-		"a later stage":     {"{from_step: 3, problems: unsolved, samples: 6}", []int{6, 6, 6, 6}, [laneGroups]int{0, 1, 2, 3}},
-		"the problems stay": {"{from_step: 2, samples: 6}", []int{6, 6, 6, 6}, [laneGroups]int{0, 1, 2, 3}},
+		"one is solved":     {"{from_step: 2, problems: unsolved, samples: 6}", []int{5, 6, 0, 5}, [laneGroups]int{0, 5, 2, 3}, "1"},
+		"all are":           {"{from_step: 1, problems: unsolved, samples: 2}", []int{6, 6, 6, 6}, [laneGroups]int{4, 5, 6, 7}, "4"},
+		"too few samples":   {"{from_step: 2, problems: unsolved, samples: 7}", []int{6, 6, 6, 6}, [laneGroups]int{0, 1, 2, 3}, ""},
+		"a later stage":     {"{from_step: 3, problems: unsolved, samples: 6}", []int{6, 6, 6, 6}, [laneGroups]int{0, 1, 2, 3}, ""},
+		"the problems stay": {"{from_step: 2, samples: 6}", []int{6, 6, 6, 6}, [laneGroups]int{0, 1, 2, 3}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, prompts, rewards := solvedBench(t, c.stage, c.solved...)
@@ -74,6 +75,7 @@ func TestUnsolvedProblems(t *testing.T) {
 			}
 			m, err := b.deps.Record.Read(t.Context(), out.Manifest)
 			require.NoError(t, err)
+			require.Equal(t, c.passed, m.Note["passed_over"])
 			if recipe := recipeOf(b); recipe.Unsolved(2) > 0 {
 				require.Equal(t, []schema.Ref{b.scope.Config, prompts, rewards}, m.Inputs)
 			} else {
@@ -99,11 +101,12 @@ func TestTooFewUnsolvedProblems(t *testing.T) {
 		return env.Problem{ID: strconv.Itoa(index % 3)}
 	}
 	solved := map[string]bool{"0": true, "1": true, "2": true}
-	_, err := unsolvedProblem(7, 8, 1, solved, draw)
+	_, _, err := unsolvedProblem(7, 8, 1, solved, draw)
 	require.ErrorContains(t, err, "leaves too few for step 7: all of 1000 problems drawn for one prompt are solved (3 are in all)")
 	require.Equal(t, drawsOfPrompt, drawn)
 	delete(solved, "0")
-	p, err := unsolvedProblem(7, 8, 1, solved, draw)
+	p, passed, err := unsolvedProblem(7, 8, 1, solved, draw)
 	require.NoError(t, err)
 	require.Equal(t, "0", p.ID, "1, then 9")
+	require.Equal(t, 1, passed)
 }
