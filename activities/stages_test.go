@@ -83,6 +83,15 @@ func TestAStageChangesTheRun(t *testing.T) {
 			require.Equal(t, result.Policy.Digest, out.Policy.Digest, "after step %d", from.step)
 		}
 	})
+	t.Run("the critic's as well", func(t *testing.T) {
+		critics := map[string]bool{}
+		for run, reset := range map[string]string{"critic": "true", "critic-kept": "false"} {
+			trainTiny(t, b, run, "steps=2", "advantage={name: gae}", "loss.old_log_probs=recompute", "loss.value={lr: 0.0005}",
+				"schedule={stages: [{from_step: 2, reset_optimizer: "+reset+"}]}")
+			critics[updateManifest(t, objects, run, 2).Critic.Digest] = true
+		}
+		require.Len(t, critics, 2)
+	})
 	t.Run("verify", func(t *testing.T) {
 		out, err := analysis.New(objects).Verify(t.Context(), "r")
 		require.NoError(t, err)
