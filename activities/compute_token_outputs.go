@@ -98,30 +98,37 @@ func keptTokens(selection []schema.SelectionRow, turns []schema.TurnRow) []schem
 // reference finds the checkpoint that is the reference policy of a step.
 func (d *Deps) reference(ctx context.Context, scope wire.Scope, recipe *recipes.Recipe) (wire.PolicyRef, error) {
 	step := recipe.ReferenceStep(scope.Step)
-	out := wire.PolicyRef{Step: step}
-	var m schema.Manifest
-	var found bool
-	var err error
-	if step == 0 {
-		m, out.Manifest, found, err = d.Record.Lookup(ctx, schema.AtInit(scope.Run, wire.StageWarmStart))
-	} else {
-		m, out.Manifest, found, err = d.updateOf(ctx, scope.Run, step)
-	}
+	m, out, err := d.policyAfter(ctx, scope.Run, step)
 	if err != nil {
-		return out, err
+		return out, fmt.Errorf("find the reference of step %d: %w", scope.Step, err)
 	}
-	if !found || m.Checkpoint == nil {
-		return out, refuse(wire.FailCorrupt, "the reference of step %d is the policy after step %d, and run %s commits no such checkpoint", scope.Step, step, scope.Run)
-	}
-	out.Digest = m.Checkpoint.Digest
 	pruned, err := d.Store.List(ctx, m.Checkpoint.Prefix+schema.PrunedFile)
 	if err != nil {
 		return out, fmt.Errorf("find the reference of step %d: %w", scope.Step, err)
 	}
 	if len(pruned) > 0 {
-		return out, refuse(wire.FailRefused, "the reference of step %d is the policy after step %d, whose checkpoint is pruned; choose another loss.reference.refresh_every", scope.Step, step)
+		return out, refuse(wire.FailRefused, "the reference of step %d is the policy after step %d, whose checkpoint is pruned; choose another loss.reference.refresh_every or schedule.stages", scope.Step, step)
 	}
 	return out, nil
+}
+
+// policyAfter finds the checkpoint that a step left; step 0 stands for the warm start.
+func (d *Deps) policyAfter(ctx context.Context, run string, step int) (m schema.Manifest, out wire.PolicyRef, err error) {
+	out.Step = step
+	found := false
+	if step == 0 {
+		m, out.Manifest, found, err = d.Record.Lookup(ctx, schema.AtInit(run, wire.StageWarmStart))
+	} else {
+		m, out.Manifest, found, err = d.updateOf(ctx, run, step)
+	}
+	if err != nil {
+		return m, out, err
+	}
+	if !found || m.Checkpoint == nil {
+		return m, out, refuse(wire.FailCorrupt, "run %s commits no checkpoint of the policy after step %d", run, step)
+	}
+	out.Digest = m.Checkpoint.Digest
+	return m, out, nil
 }
 
 // forward is one shard's kept trajectories and what the models make of them.

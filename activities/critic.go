@@ -46,8 +46,8 @@ func (d *Deps) criticOf(ctx context.Context, ref wire.PolicyRef) (wire.PolicyRef
 }
 
 // updateCritic takes the critic through the update's mini-batches, the same ones in the same order, and
-// notes beside each of the policy's steps what the critic's did. The slot is held by the caller.
-func (a UpdatePolicy) updateCritic(ctx context.Context, w *draft, in wire.UpdateInput, recipe *recipes.Recipe, batch []schema.BatchRow, rows []schema.UpdateRow) error {
+// notes beside each of the policy's steps what the critic's did; afresh, without its optimiser's state. The slot is held by the caller.
+func (a UpdatePolicy) updateCritic(ctx context.Context, w *draft, in wire.UpdateInput, recipe *recipes.Recipe, batch []schema.BatchRow, rows []schema.UpdateRow, afresh bool) error {
 	config, err := learnerConfig(recipe, in.Scope.Step)
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func (a UpdatePolicy) updateCritic(ctx context.Context, w *draft, in wire.Update
 	if err != nil {
 		return err
 	}
-	return a.Trainer.hold(ctx, policy.RoleCritic, before, true, func(engine policy.Engine) error {
+	return a.Trainer.hold(ctx, policy.RoleCritic, before, !afresh, func(engine policy.Engine) error {
 		a.Trainer.forgetAs(policy.RoleCritic) // until it is saved, nothing is known of what is resident
 		steps, err := learner.UpdateCritic(ctx, engine, batch, config, critic, w.progress.set)
 		if err != nil {

@@ -31,6 +31,8 @@ type Deps struct {
 	tokens *tokenizer.Tokenizer
 	// configs caches resolved recipes by the digest of the manifest that committed them.
 	configs sync.Map
+	// outcomes caches what a done step's samples came to, by its head.
+	outcomes sync.Map
 }
 
 // Options are what a worker brings along.
@@ -88,12 +90,13 @@ func (d *Deps) config(ctx context.Context, ref schema.Ref) (*config, error) {
 	return c, nil
 }
 
+// recipe returns the recipe as the scope's step has it.
 func (d *Deps) recipe(ctx context.Context, scope wire.Scope) (*recipes.Recipe, error) {
 	c, err := d.config(ctx, scope.Config)
 	if err != nil {
 		return nil, err
 	}
-	return &c.recipe, nil
+	return c.recipe.At(scope.Step), nil
 }
 
 // loop is the agent loop as the recipe sets it, at a temperature of the caller's.

@@ -50,6 +50,18 @@ func (s *slot) use(ctx context.Context, ref wire.PolicyRef, optimizer bool, fn f
 	return fn(s.engine)
 }
 
+// useAfresh is use for an update that begins without the optimiser's state, whatever is resident.
+func (s *slot) useAfresh(ctx context.Context, ref wire.PolicyRef, fn func(policy.Engine) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.resident = ""
+	if err := s.load(ctx, policy.RolePolicy, ref, false); err != nil {
+		return err
+	}
+	s.resident, s.optimizer = ref.Digest, false
+	return fn(s.engine)
+}
+
 // useAs runs fn with ref's checkpoint resident under another role than the policy's, which stays.
 func (s *slot) useAs(ctx context.Context, role policy.Role, ref wire.PolicyRef, fn func(policy.Engine) error) error {
 	s.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/env/calc"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rl/method"
@@ -14,7 +15,8 @@ import (
 // SelectPrompts takes the step's problems off the training stream. The stream is a function of
 // seed, step and index, so its ledger is the range of indexes that the manifest notes: a prompt
 // is consumed by the commit, once, whatever restarts. Each round of dynamic sampling is a part of
-// the stage, and its groups are numbered on from those of the round before.
+// the stage, and its groups are numbered on from those of the round before. In a stage of problems that
+// are unsolved, the record of the steps before says which problems are passed over.
 type SelectPrompts struct{ *Deps }
 
 // Execute commits one row per group, none of them a held-out problem.
@@ -40,12 +42,27 @@ func (a SelectPrompts) Execute(ctx context.Context, in wire.PromptsInput) (wire.
 		}
 		rows := make([]schema.PromptRow, recipe.Rollout.Prompts)
 		from := firstProblem(recipe, round)
+		solved, err := a.solvedProblems(ctx, w, in.Scope, recipe.Unsolved(in.Step))
+		if err != nil {
+			return err
+		}
+		passed := 0
 		for i := range rows {
-			rows[i] = loop.PromptRow(in.Step, round*len(rows)+i, calc.Training(recipe.Seed, in.Step, from+i, shares))
+			problem, n, err := unsolvedProblem(in.Step, recipe.Rollout.Prompts*tries(recipe), from+i, solved, func(index int) env.Problem {
+				return calc.Training(recipe.Seed, in.Step, index, shares)
+			})
+			if err != nil {
+				return err
+			}
+			passed += n
+			rows[i] = loop.PromptRow(in.Step, round*len(rows)+i, problem)
 		}
 		w.timing.Rows = int64(len(rows))
 		first := (in.Step-1)*len(rows)*tries(recipe) + from
 		w.manifest.Note = map[string]string{"ledger_from": strconv.Itoa(first), "ledger_to": strconv.Itoa(first + len(rows))}
+		if passed > 0 { // solved ones, in whose places others came from further on in the stream
+			w.manifest.Note["passed_over"] = strconv.Itoa(passed)
+		}
 		return put(ctx, w, rows)
 	})
 	return out, err

@@ -40,14 +40,51 @@ func (a UpdatePolicy) Execute(ctx context.Context, in wire.UpdateInput) (wire.Up
 		if len(again) == 0 && !slices.ContainsFunc(batch, inLoss) {
 			return a.unchanged(ctx, w, in, &out)
 		}
-		return a.Trainer.use(ctx, in.Policy, true, func(engine policy.Engine) error {
+		afresh, err := a.afresh(ctx, w, in, recipe)
+		if err != nil {
+			return err
+		}
+		update := func(engine policy.Engine) error {
 			a.Trainer.forget() // until the new checkpoint is saved, nothing is known of what is resident
-			return a.update(ctx, w, in, recipe, engine, batch, again, &out)
-		})
+			if afresh {
+				a.Trainer.forgetAs(policy.RoleCritic)
+			}
+			return a.update(ctx, w, in, recipe, engine, batch, again, afresh, &out)
+		}
+		if afresh {
+			return a.Trainer.useAfresh(ctx, in.Policy, update)
+		}
+		return a.Trainer.use(ctx, in.Policy, true, update)
 	})
 	// The manifest's own reference is known only after the commit.
 	out.Policy.Manifest = out.Manifest
 	return out, err
+}
+
+// Where an update starts without the optimiser's state, its manifest says so.
+const (
+	noteOptimizer  = "optimizer"
+	optimizerReset = "reset"
+)
+
+// afresh reports whether this is the first update of a stage that resets the optimiser, and notes it. The
+// stage's first steps may have left the policy as it was; then it still is the one that the stage began with.
+func (a UpdatePolicy) afresh(ctx context.Context, w *draft, in wire.UpdateInput, recipe *recipes.Recipe) (bool, error) {
+	first := recipe.OptimizerReset(in.Step)
+	if first == 0 {
+		return false, nil
+	}
+	if in.Step > first {
+		_, before, err := a.policyAfter(ctx, in.Run, first-1)
+		if err != nil {
+			return false, fmt.Errorf("find the policy that step %d began with: %w", first, err)
+		}
+		if before.Digest != in.Policy.Digest {
+			return false, nil
+		}
+	}
+	w.manifest.Note = map[string]string{noteOptimizer: optimizerReset}
+	return true, nil
 }
 
 // again reads what is learnt from again and notes how the buffer stands, where the recipe has one.
@@ -72,7 +109,7 @@ func (a UpdatePolicy) again(ctx context.Context, w *draft, in wire.UpdateInput, 
 	return a.readReplayBatch(ctx, m)
 }
 
-func (a UpdatePolicy) update(ctx context.Context, w *draft, in wire.UpdateInput, recipe *recipes.Recipe, engine policy.Engine, batch, again []schema.BatchRow, out *wire.Updated) error {
+func (a UpdatePolicy) update(ctx context.Context, w *draft, in wire.UpdateInput, recipe *recipes.Recipe, engine policy.Engine, batch, again []schema.BatchRow, afresh bool, out *wire.Updated) error {
 	config, err := learnerConfig(recipe, in.Scope.Step)
 	if err != nil {
 		return err
@@ -98,7 +135,7 @@ func (a UpdatePolicy) update(ctx context.Context, w *draft, in wire.UpdateInput,
 	w.timing.Rows, w.timing.Tokens = int64(result.Rows), result.Tokens
 	means(out, rows)
 	if recipe.Loss.Value != nil {
-		if err := a.updateCritic(ctx, w, in, recipe, batch, rows); err != nil {
+		if err := a.updateCritic(ctx, w, in, recipe, batch, rows, afresh); err != nil {
 			return err
 		}
 	}

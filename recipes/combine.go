@@ -180,6 +180,10 @@ var surrounding = []combination{
 		},
 	},
 	{
+		at: "schedule.stages", reads: []string{"rollout.max_tokens", "rollout.max_turn_tokens", "policy.max_positions"}, only: trained,
+		doc: "max_tokens from rollout.max_turn_tokens to policy.max_positions", check: stagesFit,
+	},
+	{
 		at: "resample", reads: []string{"rollout.oversample"}, only: trained, doc: "low_variance, dynamic and reject_equal only with rollout.oversample > 1",
 		check: func(r *Recipe) string {
 			s := r.Resample
@@ -256,6 +260,23 @@ func distinct(levels []int) string {
 	for i, l := range levels {
 		if slices.Contains(levels[:i], l) {
 			return fmt.Sprintf("must name each level once, got %d twice", l)
+		}
+	}
+	return ""
+}
+
+// stagesFit holds each stage's max_tokens against what bounds the recipe's own.
+func stagesFit(r *Recipe) string {
+	if r.Schedule == nil {
+		return ""
+	}
+	for _, s := range r.Schedule.Stages {
+		switch turn := r.Rollout.MaxTurnTokens; {
+		case s.MaxTokens == 0:
+		case s.MaxTokens < turn:
+			return fmt.Sprintf("max_tokens from step %d on must be ≥ rollout.max_turn_tokens (%d), got %d", s.FromStep, turn, s.MaxTokens)
+		case r.Policy.Checkpoint == "" && s.MaxTokens > r.Policy.MaxPositions: // a published model brings its own limit
+			return fmt.Sprintf("max_tokens from step %d on must be ≤ policy.max_positions (%d), got %d", s.FromStep, r.Policy.MaxPositions, s.MaxTokens)
 		}
 	}
 	return ""

@@ -27,12 +27,3 @@ func (r *Recipe) Outputs() Outputs {
 
 // Any reports whether anything is needed.
 func (o Outputs) Any() bool { return o != Outputs{} }
-
-// ReferenceStep is the step whose policy is the reference of a step: 0 stands for the run's first.
-func (r *Recipe) ReferenceStep(step int) int {
-	if r.Loss.Reference == nil {
-		return 0
-	}
-	every := r.Loss.Reference.RefreshEvery
-	return (step - 1) / every * every
-}

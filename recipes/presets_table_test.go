@@ -295,6 +295,6 @@ func mixtures(calc sections) []preset {
 		{"mix-cegppo-replay-prs", "CE-GPPO with SPEAR's replay, progressive rewards and truncated importance sampling", "CE-GPPO, SPEAR, PRS", []string{mixed}, 85,
 			calc.with(sections{"reward": "name: prs_short", "resample": "low_variance: {keep: 0.75, std: sample}", "advantage": noStd,
 				"loss":   "name: ce_gppo\nclip_low: 0.2\nclip_high: 0.28\nbeta1: 0.5\nbeta2: 1\naggregation: seq-mean-token-sum-norm" + recompute + "\ntis: {cap: 2}",
-				"replay": "size: 512\nbaselines: 2560\nrecalibrate: p50\norder: joint\ncov_ratio: 0", "schedule": "gamma_horizon: 20"})},
+				"replay": "size: 512\nbaselines: 2560\nrecalibrate: p50\norder: sequential\ncov_ratio: 0", "schedule": "gamma_horizon: 20"})},
 	}
 }

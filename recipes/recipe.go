@@ -49,6 +49,7 @@ type (
 	Reward    = method.Reward
 	Replay    = method.Replay
 	Schedule  = method.Schedule
+	stage     = method.Stage
 )
 
 // Method returns the recipe's method of optimisation.

@@ -26,7 +26,7 @@ func Pipeline() []Pick {
 			"advantage.entropy_aware", "loss.sequence_mask", "loss.tis", "loss.entropy", "loss.reference", "loss.value",
 			"resample.dynamic", "resample.reject_equal", "resample.low_variance", "resample.vspo", "resample.roc",
 			"filters.overlong", "filters.void_turns", "filters.repetition", "filters.unreadable",
-			"reward.overlong", "schedule.gamma_horizon", "schedule.mu_horizon",
+			"reward.overlong", "schedule.gamma_horizon", "schedule.mu_horizon", "schedule.stages",
 		),
 	)
 }

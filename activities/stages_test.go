@@ -1,0 +1,106 @@
+package activities_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/store"
+	"github.com/ropewalk/ropewalk/store/mem"
+	"github.com/ropewalk/ropewalk/workflows"
+)
+
+const (
+	tightTokens = 110 // of the first stage, too few for many a trajectory
+	thirdStep   = "schedule={stages: [{from_step: 3, max_tokens: 160, lr: 0.0005, problems: unsolved, samples: 4, refresh_reference: true, reset_optimizer: true}]}"
+)
+
+// tight has few tokens and a reference, and holds on to no checkpoints but the last two.
+var tight = []string{"steps=4", "rollout.max_tokens=110", "loss.kl={coefficient: 0.01}", "checkpoint.keep_last=2"}
+
+// longest is the length of a step's longest trajectory.
+func longest(t *testing.T, objects store.Store, run string, step int) int {
+	t.Helper()
+	most, tokens := 0, map[string]int{}
+	for _, turn := range stepRows[schema.TurnRow](t, objects, run, step, schema.StageRollout) {
+		tokens[turn.TrajectoryID] += len(turn.TokenIDs)
+		most = max(most, tokens[turn.TrajectoryID])
+	}
+	return most
+}
+
+func updateManifest(t *testing.T, objects store.Store, run string, step int) schema.Manifest {
+	t.Helper()
+	m, _, found, err := commit.New(objects).Lookup(context.Background(), schema.At(run, step, schema.StageUpdate))
+	require.NoError(t, err)
+	require.True(t, found)
+	return m
+}
+
+func TestAStageChangesTheRun(t *testing.T) {
+	objects := mem.New()
+	b := newBench(t, objects)
+	result := trainTiny(t, b, "r", append(tight, thirdStep)...)
+	second := checkpointDigest(t, objects, schema.At("r", 2, schema.StageUpdate))
+	warm := checkpointDigest(t, objects, schema.AtInit("r", schema.StageWarmStart))
+	for step := 1; step <= 4; step++ {
+		lr, reference := 0.001, warm
+		if step >= 3 {
+			lr, reference = 0.0005, second
+			require.Greater(t, longest(t, objects, "r", step), tightTokens)
+		} else {
+			require.LessOrEqual(t, longest(t, objects, "r", step), tightTokens)
+		}
+		for _, u := range stepRows[schema.UpdateRow](t, objects, "r", step, schema.StageUpdate) {
+			require.Equal(t, lr, u.LR, "step %d", step)
+		}
+		for _, o := range stepRows[schema.TokenOutputsRow](t, objects, "r", step, schema.StageForward) {
+			require.Equal(t, reference, o.ReferenceVersion, "step %d", step)
+		}
+		require.Equal(t, step == 3, updateManifest(t, objects, "r", step).Note["optimizer"] == "reset", "step %d", step)
+	}
+	t.Run("before it the run is as without", func(t *testing.T) {
+		trainTiny(t, b, "plain", append(tight, "steps=2")...)
+		require.Equal(t, second, checkpointDigest(t, objects, schema.At("plain", 2, schema.StageUpdate)))
+	})
+	t.Run("the optimiser's state makes a difference", func(t *testing.T) {
+		trainTiny(t, b, "kept", append(tight, "steps=3", thirdStep[:len(thirdStep)-len(", reset_optimizer: true}]}")]+"}]}")...)
+		require.Equal(t, stepBatch(t, objects, "r", 3), stepBatch(t, objects, "kept", 3))
+		require.Empty(t, updateManifest(t, objects, "kept", 3).Note["optimizer"])
+		require.NotEqual(t, checkpointDigest(t, objects, schema.At("r", 3, schema.StageUpdate)), checkpointDigest(t, objects, schema.At("kept", 3, schema.StageUpdate)))
+	})
+	t.Run("resumed", func(t *testing.T) {
+		for _, from := range []struct {
+			step int
+			half bool // the next step has come as far as its update
+		}{{2, false}, {2, true}, {3, true}} {
+			out, err := newBench(t, rewound(t, objects, from.step, from.half)).train(t, workflows.TrainRunInput{Run: "r", Resume: true})
+			require.NoError(t, err)
+			require.Equal(t, result.Policy.Digest, out.Policy.Digest, "after step %d", from.step)
+		}
+	})
+	t.Run("the critic's as well", func(t *testing.T) {
+		critics := map[string]bool{}
+		for run, reset := range map[string]string{"critic": "true", "critic-kept": "false"} {
+			trainTiny(t, b, run, "steps=2", "advantage={name: gae}", "loss.old_log_probs=recompute", "loss.value={lr: 0.0005}",
+				"schedule={stages: [{from_step: 2, reset_optimizer: "+reset+"}]}")
+			critics[updateManifest(t, objects, run, 2).Critic.Digest] = true
+		}
+		require.Len(t, critics, 2)
+	})
+	t.Run("verify", func(t *testing.T) {
+		out, err := analysis.New(objects).Verify(t.Context(), "r")
+		require.NoError(t, err)
+		require.Empty(t, out.Faults)
+	})
+	t.Run("check", func(t *testing.T) {
+		out, err := replay(t, copied(t, objects), workflows.ReplayStageInput{Run: "r", Check: true})
+		require.NoError(t, err)
+		require.Positive(t, out.Check.Shards)
+		require.Empty(t, out.Check.Differs)
+	})
+}
