@@ -192,7 +192,7 @@ func TestTokenOutputsThatCannotBe(t *testing.T) {
 	b, in = forwardBench(t, &oracle{}, "loss.kl={coefficient: 0.1}")
 	_, err = do(b, ComputeTokenOutputs{b.deps}.Execute, in)
 	require.Equal(t, wire.FailCorrupt, kind(err))
-	require.ErrorContains(t, err, "the reference of step 1 is the policy after step 0, and run f commits no such checkpoint")
+	require.ErrorContains(t, err, "find the reference of step 1: run f commits no checkpoint of the policy after step 0")
 
 	b, in = forwardBench(t, &oracle{fail: policy.ErrOutOfMemory}, "loss.old_log_probs=recompute")
 	_, err = do(b, ComputeTokenOutputs{b.deps}.Execute, in)
