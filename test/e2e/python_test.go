@@ -147,7 +147,7 @@ func (h *home) facts(t *testing.T, run report) string {
 func TestPythonPackageReadsTheRecord(t *testing.T) {
 	interpreter := python(t, "pytest", "pyarrow", "polars", "pandas", "duckdb", "flit_core", "pip")
 	h, plain := base(t)
-	run := h.train(t, "python-all", "--set", "token_outputs.entropies=true") // every table has rows
+	run := h.train(t, "python-all", "--set", "token_outputs.entropies=true", "--set", "replay={size: 1000}") // every table has rows
 	require.Equal(t, plain.Digest, run.Digest, "what is computed for the record alone changes no policy")
 	cmd := exec.Command(interpreter, "-m", "pytest", "-q", "-p", "no:cacheprovider", filepath.Join(root(), "python", "tests"))
 	cmd.Env = append(h.pythonEnv(t, pip(t, interpreter)), "ROPEWALK_TEST_RUN="+h.facts(t, run))
