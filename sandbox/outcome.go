@@ -98,7 +98,8 @@ func blame(ctx context.Context, e Executor, calls []Call, out []Outcome) error {
 		return nil
 	}
 	verdicts := slices.ContainsFunc(out, func(o Outcome) bool { return o.Broken == nil })
-	different := slices.ContainsFunc(calls, func(c Call) bool { return c != calls[0] })
+	one := calls[0].Key()
+	different := slices.ContainsFunc(calls, func(c Call) bool { return c.Key() != one })
 	if verdicts || !different {
 		works, err := attempt(ctx, e, []Call{probe})
 		if err == nil && works[0].Broken == nil {

@@ -20,13 +20,16 @@ func New(next sandbox.Executor) *Executor { return &Executor{next: next} }
 // Run implements sandbox.Executor. A call that shared another's execution took no time of its own:
 // its Timing is zero. A call that broke broke for all that share it.
 func (e *Executor) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Result, error) {
-	place := make(map[sandbox.Call]int, len(calls))
+	place := make(map[string]int, len(calls)) // of a call's key among the distinct ones
+	at := make([]int, len(calls))
 	var distinct []sandbox.Call
-	for _, c := range calls {
-		if _, seen := place[c]; !seen {
-			place[c] = len(distinct)
+	for i, c := range calls {
+		key := c.Key()
+		if _, seen := place[key]; !seen {
+			place[key] = len(distinct)
 			distinct = append(distinct, c)
 		}
+		at[i] = place[key]
 	}
 	verdicts, err := e.next.Run(ctx, distinct)
 	var broken sandbox.CallErrors
@@ -35,20 +38,19 @@ func (e *Executor) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Res
 	}
 	results := make([]sandbox.Result, len(calls))
 	taken := make([]bool, len(distinct))
-	for i, c := range calls {
-		at := place[c]
-		results[i] = verdicts[at]
-		if taken[at] {
+	for i, n := range at {
+		results[i] = verdicts[n]
+		if taken[n] {
 			results[i].Timing = sandbox.Timing{}
 		}
-		taken[at] = true
+		taken[n] = true
 	}
 	if broken == nil {
 		return results, nil
 	}
 	each := make(sandbox.CallErrors, len(calls))
-	for i, c := range calls {
-		each[i] = broken[place[c]]
+	for i, n := range at {
+		each[i] = broken[n]
 	}
 	return results, each
 }

@@ -10,7 +10,7 @@
 //
 // Open takes the strongest tier that the machine grants, and Isolation names it:
 //
-//   - "namespaces": user, process, network, mount, IPC and UTS namespaces under a user id that
+//   - "full": user, process, network, mount, IPC and UTS namespaces under a user id that
 //     is not root; a root that holds only the interpreter and system libraries, read-only; no
 //     /proc, /tmp or /dev/shm; the work folder is a tmpfs of 16 MiB. The zygote is init of its
 //     process namespace, so killing reaches daemons too. A seccomp filter refuses sockets,
@@ -23,7 +23,7 @@
 //     user may read or write are open to calls. Only for code that one trusts.
 //
 // Every tier sets limits on CPU time, address space, file size, open files and core dumps;
-// "namespaces" limits processes too. The network is refused by the filter in every tier.
+// "full" limits processes too. The network is refused by the filter in every tier.
 // The kernel counts CPU time and memory by process, so a call that forks (up to 31 processes,
 // threads included) has a multiple of both until its wall limit; control groups are not used.
 //
@@ -38,7 +38,7 @@
 // # Same code, same result
 //
 // A call sees an empty environment, an empty work folder, the file name main.py, hash seed 0,
-// the module random seeded with 0, the locale-free UTF-8 mode and, in the tier "namespaces",
+// the module random seeded with 0, the locale-free UTF-8 mode and, in the tier "full",
 // a fixed folder and process id. Tracebacks hold the code's own frames, not those of the standard
 // library, whose paths differ from machine to machine. Addresses in default representations
 // are shown as zeros. Address randomisation is off where the kernel allows that, so id() and

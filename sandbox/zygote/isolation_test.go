@@ -19,7 +19,7 @@ import (
 
 // everyTier runs a test in each tier that the machine grants.
 func everyTier(t *testing.T, test func(*testing.T, *Executor)) {
-	for _, tier := range []Tier{TierNamespaces, TierLandlock, TierRlimits} {
+	for _, tier := range sandbox.Tiers() {
 		t.Run(string(tier), func(t *testing.T) { test(t, open(t, Options{Tier: tier, Workers: 1})) })
 	}
 }
@@ -80,7 +80,7 @@ refused`
 func TestHostFilesAreOutOfReach(t *testing.T) {
 	everyTier(t, func(t *testing.T, e *Executor) {
 		require.Equal(t, sandbox.StatusRuntime, run(t, e, "open('/etc/shadow').read()").Status)
-		if e.Isolation() == string(TierRlimits) {
+		if e.Isolation() == string(sandbox.TierRlimits) {
 			return // files that everyone may read stay readable, as the package doc says
 		}
 		for _, path := range []string{"/etc/passwd", "/proc/self/status", "/var/log", "/root", "/home", "/proc/1/environ"} {
@@ -102,7 +102,7 @@ for folder in ('/', '/tmp', '/dev/shm', '/var/tmp', '/usr', '/etc', '/dev', '/ru
 open('here', 'w').write('x')
 written`
 	everyTier(t, func(t *testing.T, e *Executor) {
-		if e.Isolation() != string(TierRlimits) {
+		if e.Isolation() != string(sandbox.TierRlimits) {
 			require.Equal(t, "[]", run(t, e, code).Value)
 		}
 	})
@@ -208,7 +208,7 @@ func TestCloseLeavesNoProcess(t *testing.T) {
 
 func TestCloseRemovesFolders(t *testing.T) {
 	dir := t.TempDir()
-	e := open(t, Options{Tier: TierRlimits, Workers: 2, Dir: dir})
+	e := open(t, Options{Tier: sandbox.TierRlimits, Workers: 2, Dir: dir})
 	require.NoError(t, e.Close())
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)

@@ -35,7 +35,7 @@ const (
 	stopGrace  = 5 * time.Second
 	// nobody is the customary user and group id without rights, for calls of a parent that is root.
 	nobody = 65534
-	// inside is the user and group id that calls see in the tier "namespaces".
+	// inside is the user and group id that calls see in the tier "full".
 	inside = 1000
 	// mostProcesses bounds processes and threads of one call, the zygote included.
 	mostProcesses = 32
@@ -47,20 +47,20 @@ var zygoteCapabilities = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_RESOURCE}
 
 // settings is what a zygote is told on its command line.
 type settings struct {
-	Link       int    `json:"link"` // descriptor
-	Tier       Tier   `json:"tier"`
-	Folder     string `json:"folder"`
-	Filter     string `json:"filter"` // hexadecimal
-	CallFilter string `json:"call_filter"`
-	Seccomp    int    `json:"seccomp"` // numbers of system calls
-	PivotRoot  int    `json:"pivot_root"`
-	Processes  int    `json:"processes"` // −1: no limit
+	Link       int          `json:"link"` // descriptor
+	Tier       sandbox.Tier `json:"tier"`
+	Folder     string       `json:"folder"`
+	Filter     string       `json:"filter"` // hexadecimal
+	CallFilter string       `json:"call_filter"`
+	Seccomp    int          `json:"seccomp"` // numbers of system calls
+	PivotRoot  int          `json:"pivot_root"`
+	Processes  int          `json:"processes"` // −1: no limit
 }
 
 // plan is how an executor starts its zygotes.
 type plan struct {
 	python string
-	tier   Tier
+	tier   sandbox.Tier
 }
 
 // process is one zygote. It serves one call at a time.
@@ -127,10 +127,10 @@ func (z *process) launch(p plan, folder string, link *os.File) error {
 func (p plan) settings(folder string) settings {
 	s := settings{Link: 3, Tier: p.tier, Folder: folder, Filter: zygoteFilter(), CallFilter: callFilter(),
 		Seccomp: unix.SYS_SECCOMP, PivotRoot: unix.SYS_PIVOT_ROOT, Processes: -1}
-	if p.tier == TierNamespaces {
+	if p.tier == sandbox.TierFull {
 		s.CallFilter, s.Processes = "", mostProcesses
 	}
-	if p.tier == TierRlimits && !filterWorks() {
+	if p.tier == sandbox.TierRlimits && !filterWorks() {
 		s.Filter, s.CallFilter = "", ""
 	}
 	return s
@@ -147,7 +147,7 @@ func filterWorks() bool {
 func (p plan) attributes() *syscall.SysProcAttr {
 	root := os.Geteuid() == 0
 	a := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if p.tier != TierNamespaces {
+	if p.tier != sandbox.TierFull {
 		if root {
 			a.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
 		}
@@ -202,7 +202,7 @@ func (z *process) rehearse() error {
 	return nil
 }
 
-// kill ends the zygote at once; in the tier "namespaces" all its processes end with it.
+// kill ends the zygote at once; in the tier "full" all its processes end with it.
 func (z *process) kill() { _ = z.command.Process.Kill() }
 
 // stop ends the zygote and waits until it is gone.

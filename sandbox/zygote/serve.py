@@ -43,7 +43,7 @@ class Zygote:
     def __init__(self, settings):
         self.link = socket.socket(fileno=settings["link"])
         self.tier = settings["tier"]
-        self.namespaced = self.tier == "namespaces"
+        self.namespaced = self.tier == "full"
         self.orphaned_by_parent = not self.namespaced
         self.folder = settings["folder"]
         self.seccomp = settings["seccomp"]

@@ -12,25 +12,15 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
-// Tier names how strongly calls are isolated; the package doc says what each holds.
-type Tier string
-
-// The tiers, strongest first.
-const (
-	TierNamespaces Tier = "namespaces"
-	TierLandlock   Tier = "landlock"
-	TierRlimits    Tier = "rlimits"
-)
-
-// workFolder is the folder of every call in the tier "namespaces".
+// workFolder is the folder of every call in the tier "full".
 const workFolder = "/sandbox"
 
 // Options say how to open an executor. The zero value is good.
 type Options struct {
-	Python  string // interpreter; "" finds one
-	Workers int    // calls at once; 0 takes one per CPU
-	Dir     string // where work folders are made if they are not mounts; "" takes the system's
-	Tier    Tier   // the one tier to accept; "" takes the strongest that can be had
+	Python  string       // interpreter; "" finds one
+	Workers int          // calls at once; 0 takes one per CPU
+	Dir     string       // where work folders are made if they are not mounts; "" takes the system's
+	Tier    sandbox.Tier // the one tier to accept; "" takes the strongest that can be had
 }
 
 // Executor runs calls in children of warm interpreters.
@@ -77,10 +67,10 @@ func Open(o Options) (*Executor, error) {
 }
 
 // fill settles the plan with the first zygote and then starts the others.
-func (e *Executor) fill(pythons []string, only Tier) error {
+func (e *Executor) fill(pythons []string, only sandbox.Tier) error {
 	first := &slot{}
 	var faults []error
-	for _, tier := range []Tier{TierNamespaces, TierLandlock, TierRlimits} {
+	for _, tier := range sandbox.Tiers() {
 		for _, python := range pythons {
 			if first.zygote != nil || only != "" && only != tier {
 				continue
@@ -119,7 +109,7 @@ func unopened(fault error) error {
 // start gives a slot its zygote.
 func (e *Executor) start(s *slot) (err error) {
 	folder := workFolder
-	if e.plan.tier != TierNamespaces {
+	if e.plan.tier != sandbox.TierFull {
 		if folder, err = e.emptyFolder(s.index); err != nil {
 			return err
 		}

@@ -30,8 +30,8 @@ func open(t *testing.T, o Options) *Executor {
 	return e
 }
 
-// strongest skips unless the tier "namespaces" can be had.
-func strongest(t *testing.T) *Executor { return open(t, Options{Tier: TierNamespaces, Workers: 2}) }
+// strongest skips unless the tier "full" can be had.
+func strongest(t *testing.T) *Executor { return open(t, Options{Tier: sandbox.TierFull, Workers: 2}) }
 
 func runAll(t *testing.T, e *Executor, calls ...sandbox.Call) []sandbox.Result {
 	t.Helper()
@@ -92,7 +92,7 @@ var verdicts = []struct {
 }
 
 func TestVerdicts(t *testing.T) {
-	for _, tier := range []Tier{TierNamespaces, TierLandlock, TierRlimits} {
+	for _, tier := range sandbox.Tiers() {
 		t.Run(string(tier), func(t *testing.T) {
 			e := open(t, Options{Tier: tier, Workers: 4})
 			require.Equal(t, string(tier), e.Isolation())
