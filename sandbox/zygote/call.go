@@ -3,176 +3,227 @@ package zygote
 import (
 	"context"
 	"fmt"
-	"os"
-	"sync"
 	"time"
 
-	"github.com/ropewalk/ropewalk/sandbox"
 	"golang.org/x/sys/unix"
+
+	"github.com/ropewalk/ropewalk/sandbox"
 )
 
 const (
 	// killGrace bounds how long a zygote may take to kill a child before it is killed itself.
 	killGrace = 3 * time.Second
-	// stragglerGrace bounds the wait for the pipes' ends once a call has ended. Only in the
-	// tier "rlimits" can anything still hold them.
-	stragglerGrace = time.Second
+	// quietTime is how long a call's output is left in its pipes: most calls end before, and waking for
+	// each piece would cost more than they do. A call that fills its pipe first waits that long.
+	quietTime = 4 * time.Millisecond
+	// lookTime is how often a running call looks whether it has been cancelled.
+	lookTime = 50 * time.Millisecond
 )
 
-// scratch is what the streams read into before they append.
-var scratch = sync.Pool{New: func() any { b := make([]byte, 16<<10); return &b }}
-
-// running is one call on one zygote.
+// running is one call on one zygote. Its goroutine alone touches it.
 type running struct {
 	zygote *process
 	id     uint64
-	pipes  [3]*os.File // stdout, stderr, control: the read ends
-	seen   [3]stream
-	drains sync.WaitGroup
-
-	mu    sync.Mutex
-	cause cause
-	ended bool // the reply is there: no order to kill may reach the next call
+	limits sandbox.Limits
+	pipes  [2]int    // stdout, stderr: the read ends; −1 once closed
+	seen   [2]stream // what they held
+	cause  cause
+	until  time.Time // when the call's wall limit ends; once it is to be killed, when the zygote is
 }
 
 // execute runs one call. An error means that the zygote is of no more use, or that ctx ended.
 func (p *process) execute(ctx context.Context, call sandbox.Call, limits sandbox.Limits) (sandbox.Result, error) {
 	p.calls++
-	r := &running{zygote: p, id: p.calls}
 	began := time.Now()
-	if err := r.start(call, limits); err != nil {
+	r := &running{zygote: p, id: p.calls, limits: limits, pipes: [2]int{-1, -1}, until: began.Add(limits.Wall)}
+	defer r.closePipes()
+	if err := r.start(call); err != nil {
 		return sandbox.Result{}, err
 	}
-	answer, err := r.await(ctx, limits)
-	r.finish()
+	answer, files, err := r.await(ctx, call.Collect)
 	if err != nil {
 		return sandbox.Result{}, err
 	}
 	if r.cause == causeCancel {
 		return sandbox.Result{}, context.Cause(ctx)
 	}
-	o := outcome{wait: answer.wait, cpu: answer.cpu, cause: r.cause, stdout: r.seen[0], stderr: r.seen[1], control: r.seen[2]}
-	if !o.started() {
-		return sandbox.Result{}, fmt.Errorf("prepare call: child ended with wait status %#x, saying %q", int(o.wait), o.control.bytes)
+	for i := range r.pipes { // whatever wrote has ended
+		r.drain(i)
 	}
+	if !answer.begun {
+		return sandbox.Result{}, fmt.Errorf("prepare call: child ended with wait status %#x, saying %q", int(answer.wait), answer.record)
+	}
+	o := outcome{reply: answer, cause: r.cause, stdout: r.seen[0], stderr: r.seen[1]}
 	result := o.verdict(limits)
-	result.Timing = sandbox.Timing{Wall: time.Since(began), CPU: answer.cpu}
+	if result.Status != sandbox.StatusOutputLimit && result.Status != sandbox.StatusTimeoutCPU && result.Status != sandbox.StatusTimeoutWall {
+		result.Files = files // of a call that was stopped, chance decides what it has written
+	}
+	result.Timing = sandbox.Timing{Wall: time.Since(began), CPU: answer.cpu, PeakMemory: answer.peak}
 	return result, nil
 }
 
 // start makes the call's descriptors and hands them to the zygote.
-func (r *running) start(call sandbox.Call, limits sandbox.Limits) error {
-	var handed []int
+func (r *running) start(call sandbox.Call) error {
+	handed := make([]int, 0, 5)
 	defer func() {
 		for _, fd := range handed {
 			unix.Close(fd)
 		}
 	}()
-	req := request{kind: requestRun, id: r.id, cpuSeconds: uint32(wholeSeconds(limits.CPU) / time.Second),
-		memory: uint64(limits.MemoryBytes), size: uint64(len(call.Code))}
-	code, err := memoryFile(call.Code)
+	other, err := r.zygote.plan.interpreter(call.Language)
 	if err != nil {
 		return err
 	}
-	handed = append(handed, code)
+	req := request{kind: requestRun, id: r.id, cpuSeconds: uint32(wholeSeconds(r.limits.CPU) / time.Second),
+		processes: uint32(r.limits.Processes), memory: uint64(r.limits.MemoryBytes), file: uint64(r.limits.FileBytes)}
+	if req.extra, err = extraOf(call, other); err != nil {
+		return err
+	}
 	for i := range r.pipes {
-		read, write, err := pipe()
+		ends, err := pipe()
 		if err != nil {
-			r.finish()
 			return err
 		}
-		r.pipes[i], handed = read, append(handed, write)
+		r.pipes[i], handed = ends[0], append(handed, ends[1])
+	}
+	hand := func(flag uint32, parts ...[]byte) error {
+		fd, err := memoryFile(parts...)
+		if err == nil {
+			handed, req.flags = append(handed, fd), req.flags|flag
+		}
+		return err
 	}
 	if call.Stdin != "" {
-		stdin, err := memoryFile(call.Stdin)
-		if err != nil {
-			r.finish()
-			return err
+		err = hand(flagStdin, []byte(call.Stdin))
+	}
+	if err == nil && len(call.Files) > 0 {
+		var contents [][]byte
+		for _, f := range call.Files {
+			contents = append(contents, f.Content)
 		}
-		handed, req.flags = append(handed, stdin), flagStdin
+		err = hand(flagFiles, contents...)
 	}
-	if _, _, err := r.zygote.link.WriteMsgUnix(req.encode(), unix.UnixRights(handed...), nil); err != nil {
-		r.finish()
+	if req.code = call.Code; err == nil && len(call.Code) > mostInline {
+		req.code, err = "", hand(flagCode, []byte(call.Code))
+	}
+	if err != nil {
+		return err
+	}
+	if err := r.zygote.link.send(req, handed); err != nil {
 		return fmt.Errorf("send call to zygote: %w", err)
-	}
-	for i := range r.pipes {
-		r.drains.Add(1)
-		go r.drain(i, limits.OutputBytes)
 	}
 	return nil
 }
 
-// drain reads a pipe to its end, keeps the first limit bytes, and has the call killed at the
-// first byte beyond them.
-func (r *running) drain(i, limit int) {
-	defer r.drains.Done()
-	if i == len(r.pipes)-1 {
-		limit += 2 // the record's letters
-	}
-	buffer := scratch.Get().(*[]byte)
-	defer scratch.Put(buffer)
-	into := &r.seen[i]
+// await returns the zygote's reply and the files that came with it. Meanwhile it keeps the pipes from
+// filling, and ends the call when its output, its wall limit or ctx does.
+func (r *running) await(ctx context.Context, names []string) (reply, []sandbox.File, error) {
+	watched := []unix.PollFd{{Fd: int32(r.zygote.link.fd), Events: unix.POLLIN}, {Fd: -1, Events: unix.POLLIN}, {Fd: -1, Events: unix.POLLIN}}
+	wait := quietTime
 	for {
-		n, err := r.pipes[i].Read(*buffer)
-		room := limit - len(into.bytes)
-		into.bytes = append(into.bytes, (*buffer)[:min(n, room)]...)
+		left := time.Until(r.until)
+		if left <= 0 && r.cause != causeNone {
+			r.zygote.kill()
+			return reply{}, nil, fmt.Errorf("kill call: the zygote did not obey within %s: %s", killGrace, r.zygote.lastWords())
+		}
+		if left <= 0 {
+			r.kill(causeWall)
+			continue
+		}
+		if _, err := unix.Poll(watched, milliseconds(min(wait, left))); err != nil && err != unix.EINTR {
+			return reply{}, nil, fmt.Errorf("watch call: %w", err)
+		}
+		if watched[0].Revents != 0 {
+			return r.reply(names)
+		}
+		if ctx.Err() != nil {
+			r.kill(causeCancel)
+		}
+		wait = lookTime
+		for i := range r.pipes {
+			if !r.drain(i) {
+				r.pipes[i] = closed(r.pipes[i])
+			}
+			watched[i+1].Fd = int32(r.pipes[i])
+		}
+	}
+}
+
+// milliseconds rounds up, so that a deadline is over when the wait for it is.
+func milliseconds(d time.Duration) int { return int((d + time.Millisecond - 1) / time.Millisecond) }
+
+func (r *running) reply(names []string) (reply, []sandbox.File, error) {
+	packet, found, err := r.zygote.link.receive()
+	if err != nil {
+		return reply{}, nil, fmt.Errorf("await zygote's reply: %w: %s", err, r.zygote.lastWords())
+	}
+	var files []sandbox.File
+	if found >= 0 {
+		if files, err = collected(found, names); err != nil {
+			return reply{}, nil, err
+		}
+	}
+	answer, err := decodeReply(packet)
+	if err == nil && answer.id != r.id {
+		err = fmt.Errorf("read reply: it is for call %d, want %d", answer.id, r.id)
+	}
+	return answer, files, err
+}
+
+// drain reads what a pipe holds, keeps the first bytes up to the limit, and has the call killed at the
+// first byte beyond them. It reports whether more can come.
+func (r *running) drain(i int) bool {
+	if r.pipes[i] < 0 {
+		return false
+	}
+	into, buffer := &r.seen[i], r.zygote.scratch[:]
+	for {
+		n, err := unix.Read(r.pipes[i], buffer)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err == unix.EAGAIN:
+			return true
+		case err != nil || n == 0:
+			return false
+		}
+		room := r.limits.OutputBytes - len(into.bytes)
+		into.bytes = append(into.bytes, buffer[:min(n, room)]...)
 		if n > room && !into.overflow {
 			into.overflow = true
 			r.kill(causeOutput)
 		}
-		if err != nil {
-			return
+		if into.overflow {
+			return true // it is to end; what else it says is not kept
+		}
+		if n < len(buffer) {
+			return true // the next read would only say that there is no more yet
 		}
 	}
 }
 
-// await returns the zygote's reply, ending the call when its wall limit or ctx does.
-func (r *running) await(ctx context.Context, limits sandbox.Limits) (reply, error) {
-	wall := time.AfterFunc(limits.Wall, func() { r.kill(causeWall) })
-	defer wall.Stop()
-	defer context.AfterFunc(ctx, func() { r.kill(causeCancel) })()
-	buffer := make([]byte, replySize+1)
-	n, err := r.zygote.link.Read(buffer)
-	if err != nil {
-		return reply{}, fmt.Errorf("await zygote's reply: %w: %s", err, r.zygote.lastWords())
-	}
-	answer, err := decodeReply(buffer[:n])
-	if err == nil && answer.id != r.id {
-		err = fmt.Errorf("read reply: it is for call %d, want %d", answer.id, r.id)
-	}
-	return answer, err
-}
-
-// kill has the zygote end the call; the first cause stands. A zygote that does not obey in
-// time is ended itself, by its link's deadline.
+// kill has the zygote end the call; the first cause stands. A zygote that does not obey in time is
+// ended itself. An order that comes after the call has ended does nothing.
 func (r *running) kill(why cause) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.ended || r.cause != causeNone {
+	if r.cause != causeNone {
 		return
 	}
-	r.cause = why
-	r.zygote.link.SetReadDeadline(time.Now().Add(killGrace))
-	if _, err := r.zygote.link.Write(request{kind: requestKill, id: r.id}.encode()); err != nil {
+	r.cause, r.until = why, time.Now().Add(killGrace)
+	if err := r.zygote.link.send(request{kind: requestKill, id: r.id}, nil); err != nil {
 		r.zygote.kill()
 	}
 }
 
-// finish waits for the pipes' ends and closes them.
-func (r *running) finish() {
-	r.mu.Lock()
-	r.ended = true
-	r.zygote.link.SetReadDeadline(time.Time{})
-	r.mu.Unlock()
-	for _, p := range r.pipes {
-		if p != nil {
-			p.SetReadDeadline(time.Now().Add(stragglerGrace))
-		}
+func (r *running) closePipes() {
+	for i, fd := range r.pipes {
+		r.pipes[i] = closed(fd)
 	}
-	r.drains.Wait()
-	for _, p := range r.pipes {
-		if p != nil {
-			p.Close()
-		}
+}
+
+// closed closes a descriptor, if it is one, and returns what stands for none.
+func closed(fd int) int {
+	if fd >= 0 {
+		unix.Close(fd)
 	}
+	return -1
 }

@@ -1,24 +1,34 @@
 # The child: one call. It is forked from the zygote, confines itself further and runs the code.
-# What it reports on the control pipe is a description; the verdict is the exit status, which
-# the zygote takes from wait.
+# What it writes on the *board*, a piece of memory that it shares with the zygote, is a description; the
+# verdict is the exit status, which the zygote takes from wait.
 
 import _ast
 import _thread
 import ast
 import atexit
 import builtins
+import errno
 import gc
 import linecache
+import mmap
 import random
 import resource
+import signal
 import threading
 import traceback
 import types
 
-CONTROL = 3  # the control pipe's descriptor in a child
+BOARD_HEAD = struct.Struct("=cxxxI")  # kind of record, its bytes
+BOARD_SIZE = 64 << 10  # of a record
+BOARD = mmap.mmap(-1, BOARD_HEAD.size + BOARD_SIZE)
+BOARD_AT = ctypes.addressof(ctypes.c_char.from_buffer(BOARD))
+# Whether the code has begun. A child lets go of it, so that the code cannot take it back and pass off its
+# own failure as the sandbox's.
+BEGUN = mmap.mmap(-1, mmap.PAGESIZE)
 FILE = "main.py"
 CALLBACKS = atexit._ncallbacks()  # the warm modules' own; calls need not run them
 PID = 0  # of the child, set by it
+MOST_FILE = 16 << 20  # bytes; the work folder takes no more
 RESERVE = 32 << 20  # bytes of address space kept back for reporting a MemoryError
 STANDARD = (os.path.dirname(os.__file__), os.path.dirname(os.path.realpath(os.__file__)))
 
@@ -27,13 +37,21 @@ def limit(kind, soft, hard=None):
     resource.setrlimit(kind, (soft, soft if hard is None else hard))
 
 
-def set_limits(job, zygote):
-    limit(resource.RLIMIT_CPU, job.cpu, job.cpu + 1)
-    limit(resource.RLIMIT_FSIZE, 16 << 20)
+def set_lasting_limits(zygote):
+    """Limits that the zygote sets itself, for every child to inherit."""
     limit(resource.RLIMIT_NOFILE, 64)
     limit(resource.RLIMIT_CORE, 0)
+    limit(resource.RLIMIT_FSIZE, MOST_FILE)
     if zygote.processes > 0:
         limit(resource.RLIMIT_NPROC, zygote.processes)
+
+
+def set_limits(job, zygote):
+    limit(resource.RLIMIT_CPU, job.cpu, job.cpu + 1)
+    if job.file < MOST_FILE:
+        limit(resource.RLIMIT_FSIZE, job.file)
+    if job.processes + 1 < zygote.processes:
+        limit(resource.RLIMIT_NPROC, job.processes + 1)
     # The interpreter's own pages come on top, so that a limit means the same for every Python.
     most = zygote.baseline + job.memory
     limit(resource.RLIMIT_AS, most, most + RESERVE)
@@ -44,16 +62,26 @@ def release_reserve():
     resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
 
 
+def started():
+    """Tell the zygote that from here on the code is to blame."""
+    BEGUN[0] = 1
+    BEGUN.close()
+
+
 def report(kind, text=""):
-    """Send one record: a letter, then text. Copies that the code forked of itself send none."""
+    """Put one record on the board: a letter, then text. Copies that the code forked of itself put none."""
     if os.getpid() != PID:
         return
-    data = (kind + text).encode("utf-8", "backslashreplace")
-    try:
-        while data:
-            data = data[os.write(CONTROL, data):]
-    except OSError:
-        pass
+    data = text.encode("utf-8", "backslashreplace")
+    if len(data) > BOARD_SIZE and kind == "v":
+        kind, data = "o", b""  # a value is whole or not there
+    data = data[:BOARD_SIZE]
+    BOARD[BOARD_HEAD.size : BOARD_HEAD.size + len(data)] = data
+    BOARD_HEAD.pack_into(BOARD, 0, kind.encode(), len(data))
+
+
+def clear_board():
+    ctypes.memset(BOARD_AT, 0, len(BOARD))
 
 
 def ends_quietly(source):
@@ -103,26 +131,54 @@ def keep_user_frames(trace, seen):
         keep_user_frames(inner, seen)
 
 
-def print_error(error):
-    """Print the traceback as Python does, without the frames of zygote and standard library."""
-    if sys.excepthook is not sys.__excepthook__:
-        sys.excepthook(type(error), error, error.__traceback__)
-        return
+def traceback_of(error):
+    """The traceback as Python prints it, without the frames of zygote and standard library."""
     trace = traceback.TracebackException.from_exception(error)
     keep_user_frames(trace, set())
     text = "".join(trace.format())
     if not trace.stack:
         text = text.replace("Traceback (most recent call last):\n", "", 1)
+    return text
+
+
+def print_and_keep(error):
+    """Print the traceback and return it."""
+    if sys.excepthook is not sys.__excepthook__:
+        sys.excepthook(type(error), error, error.__traceback__)
+        return ""
+    text = traceback_of(error)
     sys.stderr.write(text)
+    return text
 
 
-def failed(error, kind="r"):
+def innermost(error):
+    """The code object in which an exception was raised."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return None if trace is None else trace.tb_frame.f_code
+
+
+def kind_of(error):
+    """The letter for an exception that ended the code: by its type and number, never by its text."""
     if isinstance(error, MemoryError):
-        kind = "m"
+        return "m"
+    if isinstance(error, OSError) and error.errno in (errno.EFBIG, errno.ENOSPC, errno.EDQUOT):
+        return "f"
+    if isinstance(error, BlockingIOError) and error.errno == errno.EAGAIN and error.filename is None:
+        return "p"  # what fork says
+    if type(error) is RuntimeError and innermost(error) is threading.Thread.start.__code__:
+        return "p"
+    return "r"
+
+
+def failed(error, kind=None):
+    kind = kind or kind_of(error)
+    if kind == "m":
         release_reserve()
     report(kind)
     try:
-        print_error(error)
+        report(kind, print_and_keep(error))
     except BaseException:
         pass
     return 1
@@ -145,7 +201,7 @@ def execute(source, folder):
     except BaseException as error:
         main_module(source, folder)
         add_line(error)
-        return failed(error, "s")
+        return failed(error, None if isinstance(error, MemoryError) else "s")
     names = main_module(source, folder)
     try:
         exec(body, names)
@@ -177,14 +233,29 @@ def finish(code):
     return code
 
 
-def read_all(fd, size):
-    source = os.read(fd, size)
-    while len(source) < size:  # one read returns at most 2 GiB
-        more = os.read(fd, size - len(source))
-        if not more:
-            raise EOFError("code ends early")
-        source += more
-    return source
+def read_all(fd):
+    """Read a file in memory from its start; its offset belongs to this call alone."""
+    size = os.fstat(fd).st_size
+    parts = []
+    while size:
+        part = os.read(fd, size)  # one read returns at most 2 GiB
+        if not part:
+            raise EOFError("a file of the call ends early")
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def unpack(archive, names):
+    """Write the call's files; names are [name, bytes] each, checked by the parent."""
+    at = 0
+    for name, size in names:
+        folder = os.path.dirname(name)
+        if folder:
+            os.makedirs(folder, exist_ok=True)
+        with open(name, "wb") as file:
+            file.write(archive[at : at + size])
+        at += size
 
 
 def prepare(job, zygote):
@@ -192,14 +263,12 @@ def prepare(job, zygote):
     os.setsid()
     if zygote.orphaned_by_parent:
         LIBC.prctl(PR_SET_PDEATHSIG, 9, 0, 0, 0)
-    source = read_all(job.fds[0], job.size)
-    if job.stdin:
-        os.dup2(job.fds[4], 0)
-    os.dup2(job.fds[1], 1)
-    os.dup2(job.fds[2], 2)
-    os.closerange(CONTROL + 1, zygote.highest)
-    os.chdir(zygote.folder)
-    os.umask(0o077)
+    source = job.code
+    if job.flags:
+        source = take_files(job)
+    os.dup2(job.fds[0], 1)
+    os.dup2(job.fds[1], 2)
+    os.closerange(3, zygote.highest)
     if zygote.namespaced:
         zygote.capabilities.drop()
     install_filter(zygote.call_filter, zygote.seccomp)
@@ -208,13 +277,35 @@ def prepare(job, zygote):
     return source
 
 
+def take_files(job):
+    """What most calls have not: long code, files, something on stdin. Returns the code."""
+    stdin, files, code = (job.descriptor(flag) for flag in (STDIN, FILES, CODE))
+    if stdin >= 0:
+        os.dup2(stdin, 0)
+    if files >= 0:
+        unpack(read_all(files), job.extra["files"])
+    return job.code if code < 0 else read_all(code)
+
+
+def run_other(source, job):
+    """Run the code by another interpreter, from a file, with a small fixed environment."""
+    with open(job.extra["file"], "wb") as file:
+        file.write(source)
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and what it starts would too
+        signal.signal(number, signal.SIG_DFL)
+    argv = job.extra["argv"]
+    started()
+    os.execve(argv[0], argv, {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": os.getcwd(), "LC_ALL": "C.UTF-8"})
+
+
 def child(job, zygote):
     global PID
     PID = os.getpid()
     try:
-        os.dup2(job.fds[3], CONTROL, False)
         source = prepare(job, zygote)
-        report("S")
+        if "argv" in job.extra:
+            run_other(source, job)
+        started()
     except BaseException as error:
         report("E", "%s: %s" % (type(error).__name__, error))
         os._exit(1)

@@ -3,8 +3,9 @@
 // A *zygote* is a Python process that has imported what calls commonly need and then waits.
 // For each *call* it forks a *child*, which confines itself, runs the code and exits; the
 // zygote reaps it, ends what it left behind, empties the *work folder* and sends the *reply*.
-// A zygote runs one call at a time; an executor owns Options.Workers zygotes. The *link* is
-// the socket over which the parent sends a call's descriptors and gets the reply.
+// A zygote runs one call at a time; an executor owns Options.Workers *slots*, each with one zygote
+// for every package set that calls have asked for. The *link* is the socket over which the parent sends a call's
+// descriptors and gets the reply; the *board* is memory that a child shares with its zygote, for its record.
 //
 // # Tiers of isolation
 //
@@ -30,10 +31,11 @@
 // # What a verdict rests on
 //
 // The wait status, seen by the zygote, and what the parent itself did (wall limit, output
-// limit) decide. A child describes a failure (syntax error, memory error, other) and the
-// value of the last expression on the *control pipe*. Hostile code can write there too; the
+// limit) decide. A child describes a failure (by the exception's type and number) and the
+// value of the last expression on the board. Hostile code can write there too; the
 // record is bounded, it is looked at only when it agrees with the exit status, and so it can
-// do no more than mislabel its own failure or name its own value. Text in the output decides nothing.
+// do no more than mislabel its own failure or name its own value. Whether the code has begun stands in memory that the child
+// gives up before it runs it, so code cannot pass its failure off as the sandbox's. Text in the output decides nothing.
 //
 // # Same code, same result
 //

@@ -4,16 +4,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 )
 
 // emptyFolder makes a slot's work folder anew, for the user that calls run as. Only tiers
 // without mounts of their own need one. The first to be made is made by Open, alone.
-func (e *Executor) emptyFolder(slot int) (string, error) {
+func (e *Executor) emptyFolder(name string) (string, error) {
 	if err := e.makeScratch(); err != nil {
 		return "", err
 	}
-	folder := filepath.Join(e.scratch, strconv.Itoa(slot))
+	folder := filepath.Join(e.scratch, name)
 	if err := os.RemoveAll(folder); err != nil {
 		return "", fmt.Errorf("empty work folder: %w", err)
 	}

@@ -2,13 +2,15 @@ package zygote
 
 import (
 	"encoding/binary"
+	"encoding/json"
+	"errors"
 	"fmt"
-	"net"
 	"os"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ropewalk/ropewalk/sandbox"
 )
 
 // The link is a SOCK_SEQPACKET pair: a message is a packet, and descriptors travel with it.
@@ -17,9 +19,24 @@ import (
 const (
 	requestRun  = 'R'
 	requestKill = 'K'
-	flagStdin   = 1
-	requestSize = 1 + 8 + 4 + 4 + 8 + 8
-	replySize   = 8 + 4 + 8
+	requestSize = 1 + 8 + 3*4 + 2*8 + 2*4
+	// mostInline is how many bytes of code travel in the packet itself; longer code goes as a file in memory.
+	mostInline = 32 << 10
+	replySize  = 8 + 4 + 8 + 8 + 4 + 1 + 1 + 4
+	mostRecord = 64 << 10
+)
+
+// Flags of a request: which descriptors follow those of stdout and stderr, in this order.
+const (
+	flagStdin = 1 << iota
+	flagFiles
+	flagCode
+)
+
+// Flags of a reply.
+const (
+	flagFound   = 1 << iota // collected files come with it
+	flagTooMuch             // they were more than fits
 )
 
 // request asks a zygote to run a call or to kill the one that it runs.
@@ -28,82 +45,216 @@ type request struct {
 	id         uint64
 	flags      uint32
 	cpuSeconds uint32
+	processes  uint32
 	memory     uint64 // bytes
-	size       uint64 // of the code, in bytes
+	file       uint64 // bytes of one file
+	code       string // "" if it goes as a file
+	extra      []byte // JSON of extra; nil if there is none
 }
 
-func (r request) encode() []byte {
-	b := make([]byte, 0, requestSize)
-	b = append(b, r.kind)
-	b = binary.NativeEndian.AppendUint64(b, r.id)
-	b = binary.NativeEndian.AppendUint32(b, r.flags)
-	b = binary.NativeEndian.AppendUint32(b, r.cpuSeconds)
-	b = binary.NativeEndian.AppendUint64(b, r.memory)
-	return binary.NativeEndian.AppendUint64(b, r.size)
+// extra is what most calls have not.
+type extra struct {
+	Files   [][2]any `json:"files,omitempty"` // name and bytes of each, in the order of the archive
+	Collect []string `json:"collect,omitempty"`
+	Argv    []string `json:"argv,omitempty"` // of another interpreter
+	File    string   `json:"file,omitempty"` // where its code is put
+}
+
+func (r request) encode(b []byte) []byte {
+	order := binary.NativeEndian
+	b = append(b[:0], r.kind)
+	b = order.AppendUint64(b, r.id)
+	for _, n := range []uint32{r.flags, r.cpuSeconds, r.processes} {
+		b = order.AppendUint32(b, n)
+	}
+	b = order.AppendUint64(b, r.memory)
+	b = order.AppendUint64(b, r.file)
+	b = order.AppendUint32(b, uint32(len(r.code)))
+	b = order.AppendUint32(b, uint32(len(r.extra)))
+	b = append(b, r.code...)
+	return append(b, r.extra...)
 }
 
 // reply is what a zygote says once a call and everything that it started has ended.
 type reply struct {
-	id   uint64
-	wait unix.WaitStatus
-	cpu  time.Duration
+	id     uint64
+	wait   unix.WaitStatus
+	cpu    time.Duration
+	peak   int64 // bytes resident at most
+	flags  uint32
+	begun  bool // the code has begun
+	kind   byte // of the record; 0 if there is none
+	record string
 }
 
 func decodeReply(b []byte) (reply, error) {
-	if len(b) != replySize {
-		return reply{}, fmt.Errorf("read reply: got %d bytes, want %d", len(b), replySize)
+	if len(b) < replySize {
+		return reply{}, fmt.Errorf("read reply: got %d bytes, want at least %d", len(b), replySize)
 	}
-	return reply{
-		id:   binary.NativeEndian.Uint64(b),
-		wait: unix.WaitStatus(binary.NativeEndian.Uint32(b[8:])),
-		cpu:  time.Duration(binary.NativeEndian.Uint64(b[12:])) * time.Microsecond,
-	}, nil
+	order := binary.NativeEndian
+	r := reply{
+		id:    order.Uint64(b),
+		wait:  unix.WaitStatus(order.Uint32(b[8:])),
+		cpu:   time.Duration(order.Uint64(b[12:])) * time.Microsecond,
+		peak:  int64(order.Uint64(b[20:])),
+		flags: order.Uint32(b[28:]),
+		begun: b[32] != 0,
+		kind:  b[33],
+	}
+	if length := order.Uint32(b[34:]); uint64(length) != uint64(len(b)-replySize) {
+		return reply{}, fmt.Errorf("read reply: its record has %d bytes, want %d", len(b)-replySize, length)
+	}
+	r.record = string(b[replySize:])
+	return r, nil
+}
+
+// link is the parent's end of one; a zygote's owner alone uses it.
+type link struct {
+	fd     int
+	buffer []byte
 }
 
 // newLink returns the parent's end and the zygote's.
-func newLink() (*net.UnixConn, *os.File, error) {
+func newLink() (*link, *os.File, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make link: %w", err)
 	}
-	ours, theirs := os.NewFile(uintptr(pair[0]), "link"), os.NewFile(uintptr(pair[1]), "link")
-	defer ours.Close() // FileConn duplicates it
-	conn, err := net.FileConn(ours)
-	if err != nil {
-		theirs.Close()
-		return nil, nil, fmt.Errorf("make link: %w", err)
-	}
-	return conn.(*net.UnixConn), theirs, nil
+	return &link{fd: pair[0], buffer: make([]byte, replySize+mostRecord)}, os.NewFile(uintptr(pair[1]), "link"), nil
 }
 
-// pipe returns a pipe whose read end the runtime polls and whose write end blocks, as
-// programs expect of their standard output.
-func pipe() (*os.File, int, error) {
-	var ends [2]int
+func (l *link) close() {
+	if l.fd >= 0 {
+		unix.Close(l.fd)
+	}
+	l.fd = -1
+}
+
+func (l *link) send(r request, fds []int) error {
+	var rights []byte
+	if len(fds) > 0 {
+		rights = unix.UnixRights(fds...)
+	}
+	// MSG_NOSIGNAL: the zygote may be gone. A packet fits into an idle link's buffer, so this does not wait.
+	return again(func() error { return unix.Sendmsg(l.fd, r.encode(l.buffer), rights, nil, unix.MSG_NOSIGNAL) })
+}
+
+// receive reads a packet that is there, and the descriptor that came with it, or −1.
+func (l *link) receive() (packet []byte, found int, err error) {
+	rights := make([]byte, unix.CmsgSpace(4))
+	var n, extra int
+	err = again(func() (err error) {
+		n, extra, _, _, err = unix.Recvmsg(l.fd, l.buffer, rights, unix.MSG_CMSG_CLOEXEC)
+		return err
+	})
+	if err != nil {
+		return nil, -1, err
+	}
+	if n == 0 {
+		return nil, -1, errors.New("it closed its end")
+	}
+	if extra == 0 {
+		return l.buffer[:n], -1, nil
+	}
+	messages, err := unix.ParseSocketControlMessage(rights[:extra])
+	if err != nil || len(messages) != 1 {
+		return nil, -1, fmt.Errorf("read descriptor of reply: %w", err)
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) != 1 {
+		return nil, -1, fmt.Errorf("read descriptor of reply: %w", err)
+	}
+	return l.buffer[:n], fds[0], nil
+}
+
+// again runs a system call until no signal interrupts it.
+func again(call func() error) error {
+	for {
+		if err := call(); err != unix.EINTR {
+			return err
+		}
+	}
+}
+
+// pipe returns a read end that never blocks and a write end that does, as programs expect of
+// their standard output.
+func pipe() (ends [2]int, err error) {
 	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
-		return nil, -1, fmt.Errorf("make pipe: %w", err)
+		return ends, fmt.Errorf("make pipe: %w", err)
 	}
 	if err := unix.SetNonblock(ends[0], true); err != nil {
 		unix.Close(ends[0])
 		unix.Close(ends[1])
-		return nil, -1, fmt.Errorf("make pipe: %w", err)
+		return ends, fmt.Errorf("make pipe: %w", err)
 	}
-	return os.NewFile(uintptr(ends[0]), "pipe"), ends[1], nil
+	return ends, nil
 }
 
 // memoryFile returns a descriptor of an unnamed file in memory, its offset at 0.
-func memoryFile(content string) (int, error) {
+func memoryFile(parts ...[]byte) (int, error) {
 	fd, err := unix.MemfdCreate("call", unix.MFD_CLOEXEC)
 	if err != nil {
 		return -1, fmt.Errorf("make file in memory: %w", err)
 	}
-	for done := 0; done < len(content); {
-		n, err := unix.Pwrite(fd, []byte(content[done:min(len(content), done+1<<20)]), int64(done))
-		if err != nil && err != syscall.EINTR {
-			unix.Close(fd)
-			return -1, fmt.Errorf("write file in memory: %w", err)
+	var at int64
+	for _, part := range parts {
+		for len(part) > 0 {
+			n, err := unix.Pwrite(fd, part[:min(len(part), 1<<20)], at)
+			if err != nil && err != unix.EINTR {
+				unix.Close(fd)
+				return -1, fmt.Errorf("write file in memory: %w", err)
+			}
+			at += int64(max(n, 0))
+			part = part[max(n, 0):]
 		}
-		done += max(n, 0)
 	}
 	return fd, nil
+}
+
+// extraOf returns the JSON of what a call has beyond code and stdin; nil if nothing.
+func extraOf(call sandbox.Call, other *Interpreter) ([]byte, error) {
+	if len(call.Files) == 0 && len(call.Collect) == 0 && other == nil {
+		return nil, nil
+	}
+	x := extra{Collect: call.Collect}
+	for _, f := range call.Files {
+		x.Files = append(x.Files, [2]any{f.Name, len(f.Content)})
+	}
+	if other != nil {
+		x.Argv, x.File = other.command()
+	}
+	return json.Marshal(x)
+}
+
+// collected reads the files that came with a reply, and closes the descriptor.
+func collected(fd int, names []string) ([]sandbox.File, error) {
+	file := os.NewFile(uintptr(fd), "found")
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("read collected files: %w", err)
+	}
+	all := make([]byte, info.Size())
+	if _, err := file.ReadAt(all, 0); err != nil {
+		return nil, fmt.Errorf("read collected files: %w", err)
+	}
+	if len(all) < 4 || int64(len(all)) < 4+int64(binary.NativeEndian.Uint32(all)) {
+		return nil, errors.New("read collected files: their index is cut off")
+	}
+	size := binary.NativeEndian.Uint32(all)
+	var index [][2]int
+	if err := json.Unmarshal(all[4:4+size], &index); err != nil {
+		return nil, fmt.Errorf("read collected files' index: %w", err)
+	}
+	rest := all[4+size:]
+	var files []sandbox.File
+	for _, entry := range index {
+		at, n := entry[0], entry[1]
+		if at < 0 || at >= len(names) || n < 0 || n > len(rest) {
+			return nil, fmt.Errorf("read collected files: index entry %v does not fit", entry)
+		}
+		files = append(files, sandbox.File{Name: names[at], Content: rest[:n:n]})
+		rest = rest[n:]
+	}
+	return files, nil
 }

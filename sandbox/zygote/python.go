@@ -1,40 +1,54 @@
 package zygote
 
 import (
-	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
-// whereabouts prints the real interpreter behind a shim or a virtual environment, or nothing
-// if it is too old.
-const whereabouts = `import sys; print(getattr(sys, "_base_executable", "") or sys.executable if sys.version_info >= (3, 8) else "")`
+// whereabouts prints what interpreter is behind a shim or a virtual environment, where its packages lie, and which
+// of the modules named in its arguments it can find; or nothing if it is too old.
+const whereabouts = `import sys
+if sys.version_info >= (3, 8):
+    import importlib.util, json, os, site
+    found = [m for m in sys.argv[1:] if importlib.util.find_spec(m)]
+    folders = [p for p in site.getsitepackages() if os.path.isdir(p)]
+    print(json.dumps({"executable": getattr(sys, "_base_executable", "") or sys.executable, "path": folders, "modules": found}))
+`
+
+// python is an interpreter that zygotes can use.
+type python struct {
+	Executable string   `json:"executable"` // the real one
+	Path       []string `json:"path"`       // folders of installed packages
+	Modules    []string `json:"modules"`    // those of the package sets that it has
+}
 
 // usualPlaces are tried after the python3 on PATH: that one may lie in a home folder which the
 // sandbox's user cannot enter.
 var usualPlaces = []string{"/usr/bin/python3", "/usr/local/bin/python3"}
 
 // findPythons returns real interpreters in order of preference. A named one stands alone.
-func findPythons(ctx context.Context, named string) ([]string, error) {
+func findPythons(ctx context.Context, named string, modules []string) ([]python, error) {
 	places := append([]string{"python3"}, usualPlaces...)
 	if named != "" {
 		places = []string{named}
 	}
-	var found []string
+	var found []python
 	var faults []error
 	for _, place := range places {
-		python, err := resolvePython(ctx, place)
+		p, err := resolvePython(ctx, place, modules)
 		if err != nil {
 			faults = append(faults, err)
-		} else if !slices.Contains(found, python) {
-			found = append(found, python)
+		} else if !slices.ContainsFunc(found, func(f python) bool { return f.Executable == p.Executable }) {
+			found = append(found, p)
 		}
 	}
 	if len(found) == 0 {
@@ -44,23 +58,37 @@ func findPythons(ctx context.Context, named string) ([]string, error) {
 	return found, nil
 }
 
-func resolvePython(ctx context.Context, place string) (string, error) {
+func resolvePython(ctx context.Context, place string, modules []string) (python, error) {
 	path, err := exec.LookPath(place)
 	if err != nil {
-		return "", fmt.Errorf("find %s: %w", place, err)
+		return python{}, fmt.Errorf("find %s: %w", place, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, path, "-I", "-S", "-c", whereabouts).Output()
+	out, err := exec.CommandContext(ctx, path, append([]string{"-I", "-c", whereabouts}, modules...)...).Output()
 	if err != nil {
-		return "", fmt.Errorf("ask %s for its real path: %w", path, err)
+		return python{}, fmt.Errorf("ask %s for its real path: %w", path, err)
 	}
-	real := string(bytes.TrimSpace(out))
-	if real == "" {
-		return "", fmt.Errorf("use %s: it is older than Python 3.8", path)
+	if strings.TrimSpace(string(out)) == "" {
+		return python{}, fmt.Errorf("use %s: it is older than Python 3.8", path)
 	}
-	if real, err = filepath.EvalSymlinks(real); err != nil {
-		return "", fmt.Errorf("resolve interpreter behind %s: %w", path, err)
+	var p python
+	if err := json.Unmarshal(out, &p); err != nil {
+		return python{}, fmt.Errorf("ask %s for its real path: it said %q: %w", path, out, err)
 	}
-	return real, nil
+	if p.Executable, err = filepath.EvalSymlinks(p.Executable); err != nil {
+		return python{}, fmt.Errorf("resolve interpreter behind %s: %w", path, err)
+	}
+	return p, nil
+}
+
+// sets returns the package sets that the interpreter has.
+func (p python) sets(all []PackageSet) sets {
+	s := sets{all: all}
+	for _, set := range all {
+		if !slices.ContainsFunc(set.Modules, func(m string) bool { return !slices.Contains(p.Modules, m) }) {
+			s.there = append(s.there, set)
+		}
+	}
+	return s
 }

@@ -42,11 +42,11 @@ func TestManyBatchesAreNotMixedUp(t *testing.T) {
 
 func TestKilledZygoteIsReplacedAndItsCallRunAgain(t *testing.T) {
 	everyTier(t, func(t *testing.T, e *Executor) {
-		victim := e.peek().zygote
+		victim := e.peek().bare()
 		time.AfterFunc(200*time.Millisecond, victim.kill)
 		results := runAll(t, e, sandbox.Call{Code: "import time\ntime.sleep(.5)\n1"}, sandbox.Call{Code: "2"}, sandbox.Call{Code: "3"})
 		require.Equal(t, []string{"1", "2", "3"}, []string{results[0].Value, results[1].Value, results[2].Value})
-		require.NotSame(t, victim, e.peek().zygote)
+		require.NotSame(t, victim, e.peek().bare())
 	})
 }
 
@@ -54,18 +54,20 @@ func TestZygoteThatCannotBeReplacedIsBreakage(t *testing.T) {
 	e := open(t, Options{Workers: 1})
 	// The zygote starts on this one's say only, so that the test can end each one it meets.
 	s := <-e.slots
-	s.zygote.stop()
+	s.drop(s.bare())
+	set := e.plan.sets.there[0]
 	ctx := context.Background()
 	var faults []error
 	for range 2 {
-		require.NoError(t, e.start(s))
-		time.AfterFunc(100*time.Millisecond, s.zygote.kill)
-		_, err := e.attempt(ctx, s, sandbox.Call{Code: "import time\ntime.sleep(10)"})
+		z, err := e.zygote(s, set)
+		require.NoError(t, err)
+		time.AfterFunc(100*time.Millisecond, z.kill)
+		_, err = e.attempt(ctx, s, set, sandbox.Call{Code: "import time\ntime.sleep(10)"})
 		faults = append(faults, err)
-		require.Nil(t, s.zygote)
+		require.Empty(t, s.zygotes)
 	}
 	require.ErrorContains(t, errors.Join(faults...), "await zygote's reply")
-	e.plan.python = "/nowhere/python3" // now no zygote can be started at all
+	e.plan.python.Executable = "/nowhere/python3" // now no zygote can be started at all
 	e.slots <- s
 	_, err := e.Run(ctx, []sandbox.Call{{Code: "1"}})
 	require.ErrorIs(t, err, sandbox.ErrInfrastructure)

@@ -2,17 +2,22 @@
 
 import array
 import json
+import mmap
 import select
 import signal
 import socket
+import stat
 
 # Modules that model-written code asks for most; warm here, they cost a call nothing.
 import bisect, collections, copy, datetime, decimal, fractions, functools, heapq, itertools, math
 import operator, re, statistics, string, time
 
-REQUEST = struct.Struct("=cQIIQQ")  # kind, id, flags, CPU seconds, memory bytes, code bytes
-REPLY = struct.Struct("=QiQ")  # id, wait status, CPU microseconds
-STDIN = 1
+REQUEST = struct.Struct("=cQIIIQQII")  # kind, id, flags, CPU seconds, processes, memory, file bytes, code bytes, extra bytes
+REPLY = struct.Struct("=QiQQIccI")  # id, wait status, CPU microseconds, peak bytes, flags, started, kind of record, its bytes
+STDIN, FILES, CODE = 1, 2, 4  # flags of a request: which descriptors follow those of stdout and stderr, in this order
+FOUND, TOO_MUCH = 1, 2  # flags of a reply: collected files come with it; they were more than fits
+MOST_FOUND = 8 << 20  # bytes of all collected files
+PACKET = 128 << 10  # bytes; no request is longer
 
 
 def make_pidfd(pid, flags):
@@ -29,14 +34,22 @@ fork = ctypes.PyDLL(None).fork
 
 
 class Job:
-    """One call as the zygote knows it; fds are code, stdout, stderr, control and perhaps stdin."""
+    """One call as the zygote knows it."""
 
-    __slots__ = ("id", "stdin", "cpu", "memory", "size", "fds")
+    __slots__ = ("id", "flags", "cpu", "processes", "memory", "file", "code", "extra", "fds")
 
-    def __init__(self, data, fds):
-        _, self.id, flags, self.cpu, self.memory, self.size = REQUEST.unpack(data)
-        self.stdin = bool(flags & STDIN)
+    def __init__(self, packet, fds):
+        (_, self.id, self.flags, self.cpu, self.processes, self.memory, self.file, size, more) = REQUEST.unpack_from(packet)
+        at = REQUEST.size
+        self.code = bytes(packet[at : at + size])
+        self.extra = json.loads(bytes(packet[at + size : at + size + more])) if more else {}
         self.fds = fds
+
+    def descriptor(self, flag):
+        """The descriptor that a flag speaks of, or −1."""
+        if not self.flags & flag:
+            return -1
+        return self.fds[2 + bin(self.flags & (flag - 1)).count("1")]
 
 
 class Zygote:
@@ -46,6 +59,7 @@ class Zygote:
         self.namespaced = self.tier == "full"
         self.orphaned_by_parent = not self.namespaced
         self.folder = settings["folder"]
+        self.visible = settings["visible"]
         self.seccomp = settings["seccomp"]
         self.processes = settings["processes"]
         self.call_filter = bytes.fromhex(settings["call_filter"])
@@ -53,6 +67,8 @@ class Zygote:
         self.baseline = 0
         self.highest = 0
         self.capabilities = Capabilities()
+        self.packet = memoryview(bytearray(PACKET))
+        self.space = socket.CMSG_SPACE(8 * array.array("i").itemsize)
         self.poll = select.poll()
         self.poll.register(self.link, select.POLLIN)
 
@@ -60,7 +76,7 @@ class Zygote:
         """Enter the tier; whatever it promises and cannot have is an error."""
         with open("/proc/self/statm") as file:
             self.baseline = int(file.read().split()[0]) * os.sysconf("SC_PAGESIZE")
-        needs = read_needs(ROOT_NEEDS + DEVICES + (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix) + STANDARD)
+        needs = read_needs(ROOT_NEEDS + DEVICES + (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix) + STANDARD + tuple(self.visible))
         if self.namespaced:
             self.last_pid = self.open_control("/proc/sys/kernel/ns_last_pid")
             self.forbid_namespaces()
@@ -70,6 +86,9 @@ class Zygote:
             landlock(needs, self.folder)
         no_new_privileges()
         install_filter(bytes.fromhex(settings["filter"]), self.seccomp)
+        os.umask(0o077)
+        os.chdir(self.folder)
+        set_lasting_limits(self)
 
     def open_control(self, path):
         try:
@@ -88,32 +107,34 @@ class Zygote:
         self.link.send(text.encode("utf-8", "replace"))
 
     def receive(self):
-        """Next message and its descriptors; the parent's end leaves with it."""
+        """Next packet's kind and its descriptors; the parent's end leaves with it."""
         fds = array.array("i")
-        data, extra, _, _ = self.link.recvmsg(256, socket.CMSG_SPACE(8 * fds.itemsize), socket.MSG_CMSG_CLOEXEC)
+        size, extra, _, _ = self.link.recvmsg_into((self.packet,), self.space, socket.MSG_CMSG_CLOEXEC)
         for level, kind, block in extra:
             if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
                 fds.frombytes(block[: len(block) - len(block) % fds.itemsize])
-        if not data:
+        if not size:
             os._exit(0)
-        return data, list(fds)
+        return self.packet[0], fds
 
     def serve(self):
+        run = ord("R")
         while True:
-            data, fds = self.receive()
-            if data[:1] == b"K":
-                continue  # the call that it speaks of has ended
-            job = Job(data, fds)
+            kind, fds = self.receive()
+            if kind != run:
+                continue  # an order to kill a call that has ended
+            job = Job(self.packet, fds)
             self.reset_pids()
             pid = fork()
             if pid == 0:
                 child(job, self)
+            status, usage = self.attend(pid, job)
+            self.sweep(pid)
+            self.answer(job, status, usage)
+            # Only now, so that the pipes' ends come after the reply and wake nobody before it.
             for fd in fds:
                 os.close(fd)
-            status, microseconds = self.attend(pid, job)
-            self.sweep(pid)
             self.wipe()
-            self.link.send(REPLY.pack(job.id, status, microseconds))
 
     def reset_pids(self):
         """Give every call the same process id, so that it tells nothing of earlier calls."""
@@ -128,18 +149,36 @@ class Zygote:
         watch = open_pidfd(pid, 0)
         self.poll.register(watch, select.POLLIN)
         while all(fd != watch for fd, _ in self.poll.poll()):
-            data, _ = self.receive()
-            if data[:1] == b"K" and REQUEST.unpack(data)[1] == job.id:
+            self.receive()
+            if REQUEST.unpack_from(self.packet)[:2] == (b"K", job.id):
                 os.kill(pid, signal.SIGKILL)
                 break
         self.poll.unregister(watch)
         os.close(watch)
         _, status, usage = os.wait4(pid, 0)
-        return status, int((usage.ru_utime + usage.ru_stime) * 1e6)
+        return status, usage
+
+    def answer(self, job, status, usage):
+        kind, length = BOARD_HEAD.unpack_from(BOARD)
+        length = min(length, BOARD_SIZE)
+        record = BOARD[BOARD_HEAD.size : BOARD_HEAD.size + length]
+        flags, found = 0, -1
+        if "collect" in job.extra:
+            flags, found = collect(self.folder, job.extra["collect"])
+        cpu = int((usage.ru_utime + usage.ru_stime) * 1e6)
+        head = REPLY.pack(job.id, status, cpu, usage.ru_maxrss << 10, flags, BEGUN[:1], kind, length)
+        if found < 0:
+            self.link.send(head + record)
+        else:
+            rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [found]))]
+            self.link.sendmsg([head + record], rights)
+            os.close(found)
+        clear_board()  # the next call must not find this one's words
+        BEGUN[0] = 0
 
     def sweep(self, pid):
         """End what the call left behind. As init of its process namespace the zygote may kill
-        everything else in it at once; elsewhere calls cannot fork, save in the weakest tier."""
+        everything else in it at once; elsewhere calls cannot fork."""
         try:
             if self.namespaced:
                 os.kill(-1, signal.SIGKILL)
@@ -163,11 +202,58 @@ class Zygote:
         if self.is_clean():
             return
         if self.namespaced:
+            os.chdir("/")
             unmount(self.folder)
             fresh_folder(self.folder)
+            os.chdir(self.folder)
             return
         os.chmod(self.folder, 0o700)
         empty(self.folder)
+
+
+def open_below(folder, name):
+    """Open a regular file below a folder, through no link, or return −1. What the call left may be
+    a trap: a link, a pipe, a file without permissions."""
+    fd = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        parts = name.split("/")
+        for part in parts[:-1]:
+            inner = os.open(part, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
+            os.close(fd)
+            fd = inner
+        file = os.open(parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=fd)
+    except OSError:
+        return -1
+    finally:
+        os.close(fd)
+    if stat.S_ISREG(os.fstat(file).st_mode):
+        return file
+    os.close(file)
+    return -1
+
+
+def collect(folder, names):
+    """Return flags and a descriptor of a file in memory: the length of an index, the index
+    ([place of the name, bytes] each), the contents. No content passes through this process."""
+    files = [(i, open_below(folder, name)) for i, name in enumerate(names)]
+    files = [(i, fd, os.fstat(fd).st_size) for i, fd in files if fd >= 0]
+    flags = FOUND
+    if sum(size for _, _, size in files) > MOST_FOUND:
+        flags |= TOO_MUCH
+    kept = [] if flags & TOO_MUCH else files
+    index = json.dumps([[i, size] for i, _, size in kept]).encode()
+    found = os.memfd_create("found", os.MFD_CLOEXEC)
+    os.write(found, struct.pack("=I", len(index)) + index)
+    for _, fd, size in kept:
+        done = 0
+        while done < size:
+            sent = os.sendfile(found, fd, done, size - done)
+            if sent == 0:
+                raise EOFError("a collected file shrank while no call ran")
+            done += sent
+    for _, fd, _ in files:
+        os.close(fd)
+    return flags, found
 
 
 def empty(folder):
@@ -195,8 +281,9 @@ def empty(folder):
             os.rmdir(path)
 
 
-def warm():
-    """Run the paths that every call takes, so that their pages are shared and not copied."""
+def warm(own):
+    """Run the paths that every call takes, so that their pages are shared and not copied; then the
+    package set's own warm-up."""
     body, last = parse(b"x = 1\nx + 1")
     names = {}
     exec(body, names)
@@ -205,19 +292,38 @@ def warm():
         1 // 0
     except ZeroDivisionError as error:
         "".join(traceback.TracebackException.from_exception(error).format())
+    exec(compile(own, "<warm-up>", "exec"), {"__name__": "warm-up"})
+
+
+def gather_pages():
+    """Have the kernel back the interpreter's memory by huge pages where it can: a fork then copies
+    one entry where it copied 512. It is a help and may fail."""
+    MADV_HUGEPAGE, MADV_COLLAPSE, HUGE = 14, 25, 2 << 20
+    LIBC.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    with open("/proc/self/maps") as file:
+        lines = file.read().split("\n")
+    for line in lines:
+        fields = line.split(None, 5)
+        if len(fields) < 5 or not fields[1].startswith("rw") or (len(fields) == 6 and fields[5] != "[heap]"):
+            continue
+        low, high = (int(end, 16) for end in fields[0].split("-"))
+        low, high = -(-low // HUGE) * HUGE, high // HUGE * HUGE
+        if high > low and LIBC.madvise(low, high - low, MADV_HUGEPAGE) == 0:
+            LIBC.madvise(low, high - low, MADV_COLLAPSE)
 
 
 def main(settings):
     zygote = Zygote(settings)
     try:
+        sys.path[:] = [p for p in sys.path if p] + settings["path"]
+        warm(settings["warm"])
+        gather_pages()
         zygote.confine(settings)
         zygote.highest = max(zygote.link.fileno(), zygote.last_pid) + 16
         os.environ.clear()
-        sys.path[:] = [p for p in sys.path if p]
         sys.argv[:] = [FILE]
-        warm()
     except Exception as error:
-        zygote.say("error " + str(error))
+        zygote.say("error %s: %s" % (type(error).__name__, error))
         os._exit(1)
     random.seed(0)
     gc.collect()

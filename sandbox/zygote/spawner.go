@@ -38,11 +38,11 @@ func (s *spawner) run() {
 }
 
 // start runs plan.start on the spawner's thread.
-func (s *spawner) start(p plan, folder string) (z *process, err error) {
+func (s *spawner) start(p plan, folder string, set PackageSet) (z *process, err error) {
 	ready := make(chan struct{})
 	s.work <- func() {
 		defer close(ready)
-		z, err = p.start(folder)
+		z, err = p.start(folder, set)
 	}
 	<-ready
 	return z, err

@@ -9,12 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Letters that a child puts first on its control pipe.
+// Kinds of record that a child leaves.
 const (
-	kindStarted = 'S' // set up; from here on the code is to blame
-	kindSyntax  = 's'
-	kindMemory  = 'm'
-	kindValue   = 'v'
+	kindSyntax    = 's'
+	kindMemory    = 'm'
+	kindFile      = 'f'
+	kindProcess   = 'p'
+	kindValue     = 'v'
+	kindLongValue = 'o'
 )
 
 // cause says why the parent ended a call, if it did.
@@ -29,11 +31,9 @@ const (
 
 // outcome is everything that a verdict rests on.
 type outcome struct {
-	wait           unix.WaitStatus // as the zygote reaped it
-	cpu            time.Duration
+	reply          // as the zygote reaped the child
 	cause          cause
 	stdout, stderr stream
-	control        stream
 }
 
 // stream is what arrived on one pipe, up to its limit.
@@ -42,37 +42,29 @@ type stream struct {
 	overflow bool
 }
 
-// started reports whether the child got as far as the code.
-func (o outcome) started() bool {
-	return len(o.control.bytes) > 0 && o.control.bytes[0] == kindStarted
-}
-
-// record returns the child's own description: a letter and text.
-func (o outcome) record() (kind byte, text string) {
-	if len(o.control.bytes) < 2 {
-		return 0, ""
-	}
-	return o.control.bytes[1], string(o.control.bytes[2:])
-}
-
 // verdict is a pure function of the outcome and the limits that the call ran under.
 func (o outcome) verdict(limits sandbox.Limits) sandbox.Result {
 	result := sandbox.Result{ExitCode: -1, Stdout: text(o.stdout.bytes), Stderr: text(o.stderr.bytes)}
 	switch {
-	case o.stdout.overflow, o.stderr.overflow, o.control.overflow:
+	case o.stdout.overflow, o.stderr.overflow, o.kind == kindLongValue, o.kind == kindValue && len(o.record) > limits.OutputBytes:
 		return o.tooMuch()
+	case o.flags&flagTooMuch != 0:
+		result.Status = sandbox.StatusFileLimit
 	case o.wait.Signaled():
 		result.Signal = unix.SignalName(o.wait.Signal())
 		result.Status = o.signalled(limits)
 	case o.wait.ExitStatus() == 0:
 		result.ExitCode = 0
 		result.Status = sandbox.StatusOK
-		if kind, value := o.record(); kind == kindValue {
-			result.Value = text([]byte(value))
+		if o.kind == kindValue {
+			result.Value = text([]byte(o.record))
 		}
 	default:
 		result.ExitCode = o.wait.ExitStatus()
 		result.Status = o.failure()
+		if o.kind != kindValue {
+			result.Traceback = text([]byte(o.record))
+		}
 	}
 	if result.Status == sandbox.StatusTimeoutCPU || result.Status == sandbox.StatusTimeoutWall {
 		result.Stdout, result.Stderr = "", ""
@@ -104,17 +96,23 @@ func (o outcome) signalled(limits sandbox.Limits) sandbox.Status {
 		return sandbox.StatusTimeoutCPU
 	case signal == unix.SIGKILL && o.cause == causeWall:
 		return sandbox.StatusTimeoutWall
+	case signal == unix.SIGXFSZ:
+		return sandbox.StatusFileLimit
 	default:
 		return sandbox.StatusKilled
 	}
 }
 
 func (o outcome) failure() sandbox.Status {
-	switch kind, _ := o.record(); kind {
+	switch o.kind {
 	case kindSyntax:
 		return sandbox.StatusSyntax
 	case kindMemory:
 		return sandbox.StatusOutOfMemory
+	case kindFile:
+		return sandbox.StatusFileLimit
+	case kindProcess:
+		return sandbox.StatusProcessLimit
 	default:
 		return sandbox.StatusRuntime
 	}
@@ -125,11 +123,10 @@ func wholeSeconds(d time.Duration) time.Duration {
 	return (d + time.Second - 1) / time.Second * time.Second
 }
 
-// address matches one in a default representation, such as <function f at 0x7ffff7bd8a00>.
-// Memory that the interpreter maps has twelve digits on every 64-bit Linux.
-var address = regexp.MustCompile(` at 0x[0-9a-f]{12}\b`)
+// address matches one in a default representation, such as <function f at 0x7ffff7bd8a00> or <code object f at 0xe28a40, file "main.py", line 1>.
+var address = regexp.MustCompile(` at 0x[0-9a-f]{5,16}([>,])`)
 
 // text makes what a call wrote fit to show: UTF-8, without addresses.
 func text(b []byte) string {
-	return strings.ToValidUTF8(string(address.ReplaceAll(b, []byte(" at 0x000000000000"))), "\uFFFD")
+	return strings.ToValidUTF8(string(address.ReplaceAll(b, []byte(" at 0x000000000000$1"))), "\uFFFD")
 }

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"runtime"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ropewalk/ropewalk/sandbox"
@@ -17,10 +19,13 @@ const workFolder = "/sandbox"
 
 // Options say how to open an executor. The zero value is good.
 type Options struct {
-	Python  string       // interpreter; "" finds one
-	Workers int          // calls at once; 0 takes one per CPU
-	Dir     string       // where work folders are made if they are not mounts; "" takes the system's
-	Tier    sandbox.Tier // the one tier to accept; "" takes the strongest that can be had
+	Python       string        // interpreter; "" finds one
+	Workers      int           // calls at once; 0 takes one per CPU
+	Dir          string        // where work folders are made if they are not mounts; "" takes the system's
+	Tier         sandbox.Tier  // the one tier to accept; "" takes the strongest that can be had
+	Sets         []PackageSet  // nil takes DefaultSets; the first is the smallest
+	Interpreters []Interpreter // of other languages; nil takes DefaultInterpreters
+	Preload      []string      // sets that are loaded in the background; others are when a call first needs them
 }
 
 // Executor runs calls in children of warm interpreters.
@@ -33,6 +38,8 @@ type Executor struct {
 	slots   chan *slot
 	workers int
 
+	forks, recycled atomic.Int64
+
 	mu      sync.Mutex
 	closed  bool
 	running sync.WaitGroup
@@ -40,17 +47,27 @@ type Executor struct {
 	life    context.Context
 }
 
-// slot is the room for one call at a time; its zygote may be replaced.
+// slot is the room for one call at a time, with a zygote for each package set; they may be replaced.
 type slot struct {
-	index  int
-	zygote *process // nil: to be started
+	index   int
+	zygotes map[string]*process // by set; what is not there is started when a call needs it
 }
 
 var _ sandbox.Executor = (*Executor)(nil)
 
 // Open finds an interpreter and the strongest tier, and starts the zygotes.
 func Open(o Options) (*Executor, error) {
-	pythons, err := findPythons(context.Background(), o.Python)
+	if o.Sets == nil {
+		o.Sets = DefaultSets()
+	}
+	if o.Interpreters == nil {
+		o.Interpreters = DefaultInterpreters()
+	}
+	var modules []string
+	for _, set := range o.Sets {
+		modules = append(modules, set.Modules...)
+	}
+	pythons, err := findPythons(context.Background(), o.Python, modules)
 	if err != nil {
 		return nil, err
 	}
@@ -59,36 +76,68 @@ func Open(o Options) (*Executor, error) {
 	}
 	life, halt := context.WithCancel(context.Background())
 	e := &Executor{dir: o.Dir, spawner: newSpawner(), slots: make(chan *slot, o.Workers), workers: o.Workers, life: life, halt: halt}
-	if err := e.fill(pythons, o.Tier); err != nil {
+	if err := e.fill(pythons, o); err != nil {
 		e.Close()
 		return nil, err
+	}
+	for _, name := range o.Preload {
+		if _, err := e.plan.sets.named(name); err != nil {
+			e.Close()
+			return nil, fmt.Errorf("preload: %w", err)
+		}
+	}
+	if len(o.Preload) > 0 {
+		e.running.Add(1)
+		go e.preload(o.Preload)
 	}
 	return e, nil
 }
 
+// preload starts the sets' zygotes, one at a time, so that the other slots stay free for calls. What fails here
+// fails again, and is told, when a call needs it.
+func (e *Executor) preload(names []string) {
+	defer e.running.Done()
+	for range e.workers {
+		select {
+		case s := <-e.slots:
+			for _, name := range names {
+				if set, err := e.plan.sets.named(name); err == nil && e.life.Err() == nil {
+					_, _ = e.zygote(s, set)
+				}
+			}
+			e.slots <- s
+		case <-e.life.Done():
+			return
+		}
+	}
+}
+
 // fill settles the plan with the first zygote and then starts the others.
-func (e *Executor) fill(pythons []string, only sandbox.Tier) error {
-	first := &slot{}
+func (e *Executor) fill(pythons []python, o Options) error {
+	first := newSlot(0)
 	var faults []error
 	for _, tier := range sandbox.Tiers() {
-		for _, python := range pythons {
-			if first.zygote != nil || only != "" && only != tier {
+		for _, p := range pythons {
+			if len(first.zygotes) > 0 || o.Tier != "" && o.Tier != tier {
 				continue
 			}
-			e.plan = plan{python: python, tier: tier}
-			if err := e.start(first); err != nil {
+			e.plan = plan{python: p, tier: tier, sets: p.sets(o.Sets), others: present(o.Interpreters)}
+			if len(e.plan.sets.there) == 0 {
+				faults = append(faults, fmt.Errorf("%s has none of the package sets", p.Executable))
+			} else if _, err := e.zygote(first, e.plan.sets.there[0]); err != nil {
 				faults = append(faults, fmt.Errorf("%s: %w", tier, err))
 			}
 		}
 	}
-	if first.zygote == nil {
+	if len(first.zygotes) == 0 {
 		return unopened(errors.Join(faults...))
 	}
-	e.version = first.zygote.version
+	smallest := e.plan.sets.there[0]
+	e.version = first.zygotes[smallest.Name].version
 	e.slots <- first
 	for i := 1; i < e.workers; i++ {
-		s := &slot{index: i}
-		err := e.start(s)
+		s := newSlot(i)
+		_, err := e.zygote(s, smallest)
 		e.slots <- s
 		if err != nil {
 			return fmt.Errorf("%w: %w", sandbox.ErrInfrastructure, err)
@@ -96,6 +145,8 @@ func (e *Executor) fill(pythons []string, only sandbox.Tier) error {
 	}
 	return nil
 }
+
+func newSlot(index int) *slot { return &slot{index: index, zygotes: map[string]*process{}} }
 
 // unopened tells an interpreter out of reach from a machine without any tier.
 func unopened(fault error) error {
@@ -106,23 +157,48 @@ func unopened(fault error) error {
 	return fmt.Errorf("%w: no tier of isolation works here: %w", sandbox.ErrInfrastructure, fault)
 }
 
-// start gives a slot its zygote.
-func (e *Executor) start(s *slot) (err error) {
+// recycleAfter is how many calls a zygote serves before it is replaced, as a precaution: none is known to need it.
+const recycleAfter = 100_000
+
+// zygote returns the slot's zygote of a set, started if there is none.
+func (e *Executor) zygote(s *slot, set PackageSet) (*process, error) {
+	if z := s.zygotes[set.Name]; z != nil && z.calls < recycleAfter {
+		return z, nil
+	} else if z != nil {
+		e.recycled.Add(1)
+		s.drop(z)
+	}
 	folder := workFolder
 	if e.plan.tier != sandbox.TierFull {
-		if folder, err = e.emptyFolder(s.index); err != nil {
-			return err
+		var err error
+		if folder, err = e.emptyFolder(fmt.Sprintf("%d-%s", s.index, set.Name)); err != nil {
+			return nil, err
 		}
 	}
-	s.zygote, err = e.spawner.start(e.plan, folder)
-	return err
+	z, err := e.spawner.start(e.plan, folder, set)
+	if err != nil {
+		return nil, err
+	}
+	s.zygotes[set.Name] = z
+	return z, nil
+}
+
+// drop ends a zygote.
+func (s *slot) drop(z *process) {
+	z.stop()
+	delete(s.zygotes, z.set)
+}
+
+// Stats tells what the executor has done and is doing.
+func (e *Executor) Stats() sandbox.Stats {
+	return sandbox.Stats{Workers: e.workers, Busy: e.workers - len(e.slots), Forks: e.forks.Load(), Recycled: e.recycled.Load()}
 }
 
 // Isolation names the tier that was obtained.
 func (e *Executor) Isolation() string { return string(e.plan.tier) }
 
 // Python returns the interpreter's path and version.
-func (e *Executor) Python() (path, version string) { return e.plan.python, e.version }
+func (e *Executor) Python() (path, version string) { return e.plan.python.Executable, e.version }
 
 // Workers returns how many calls run at once.
 func (e *Executor) Workers() int { return e.workers }
@@ -152,7 +228,7 @@ func (e *Executor) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Res
 				if err != nil {
 					broken[i] = fmt.Errorf("run call %d: %w", i, err)
 				}
-				if ends.hopeless(err) || errors.Is(err, errNoZygote) {
+				if !errors.Is(err, sandbox.ErrBadCall) && ends.hopeless(err) || errors.Is(err, errNoZygote) {
 					cancel(broken[i])
 				}
 				results[i] = result
@@ -164,7 +240,7 @@ func (e *Executor) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Res
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	if ends.broken > 0 {
+	if slices.ContainsFunc(broken, func(err error) bool { return err != nil }) {
 		return results, broken
 	}
 	return results, nil
@@ -219,8 +295,23 @@ func (e *Executor) enter() error {
 	return nil
 }
 
+// accept says why a call cannot be run by anyone, or which packages it needs.
+func (e *Executor) accept(call sandbox.Call) (PackageSet, error) {
+	if err := call.Validate(); err != nil {
+		return PackageSet{}, err
+	}
+	if _, err := e.plan.interpreter(call.Language); err != nil {
+		return PackageSet{}, err
+	}
+	return e.plan.sets.choose(call)
+}
+
 // run waits for a slot and runs the call there. A call whose zygote broke is run once more.
 func (e *Executor) run(ctx context.Context, call sandbox.Call, arrived time.Time) (sandbox.Result, error) {
+	set, err := e.accept(call)
+	if err != nil {
+		return sandbox.Result{}, err
+	}
 	var s *slot
 	select {
 	case s = <-e.slots:
@@ -231,7 +322,7 @@ func (e *Executor) run(ctx context.Context, call sandbox.Call, arrived time.Time
 	queued := time.Since(arrived)
 	var faults []error
 	for range 2 {
-		result, err := e.attempt(ctx, s, call)
+		result, err := e.attempt(ctx, s, set, call)
 		if err == nil {
 			result.Timing.Queue = queued
 			return result, nil
@@ -245,16 +336,15 @@ func (e *Executor) run(ctx context.Context, call sandbox.Call, arrived time.Time
 }
 
 // attempt runs the call once; a zygote that fails is given up.
-func (e *Executor) attempt(ctx context.Context, s *slot, call sandbox.Call) (sandbox.Result, error) {
-	if s.zygote == nil {
-		if err := e.start(s); err != nil {
-			return sandbox.Result{}, fmt.Errorf("%w: %w", errNoZygote, err)
-		}
+func (e *Executor) attempt(ctx context.Context, s *slot, set PackageSet, call sandbox.Call) (sandbox.Result, error) {
+	z, err := e.zygote(s, set)
+	if err != nil {
+		return sandbox.Result{}, fmt.Errorf("%w: %w", errNoZygote, err)
 	}
-	result, err := s.zygote.execute(ctx, call, call.Limits.OrDefault())
+	e.forks.Add(1)
+	result, err := z.execute(ctx, call, call.Limits.OrDefault())
 	if err != nil && !errors.Is(err, context.Cause(ctx)) {
-		s.zygote.stop()
-		s.zygote = nil
+		s.drop(z)
 	}
 	return result, err
 }
@@ -272,8 +362,8 @@ func (e *Executor) Close() error {
 	e.running.Wait()
 	close(e.slots)
 	for s := range e.slots {
-		if s.zygote != nil {
-			s.zygote.stop()
+		for _, z := range s.zygotes {
+			z.stop()
 		}
 	}
 	e.spawner.close()

@@ -87,7 +87,8 @@ var verdicts = []struct {
 	{"huge stderr", "import sys\nsys.stderr.write('x' * 100000)", "", sandbox.Result{Status: "output_limit", ExitCode: -1, Signal: "SIGKILL", Stderr: strings.Repeat("x", 8<<10)}},
 	{"huge value", "'x' * 100000", "", sandbox.Result{Status: "output_limit", ExitCode: -1, Signal: "SIGKILL"}},
 	{"output at the limit", "print('x' * 8191)", "", sandbox.Result{Status: "ok", Stdout: strings.Repeat("x", 8191) + "\n"}},
-	{"forged record", "import os\nos.write(3, b'm')\nprint('fine')", "", sandbox.Result{Status: "ok", Stdout: "fine\n"}},
+	{"too many threads", "import threading, time\nwhile True: threading.Thread(target=time.sleep, args=(60,), daemon=True).start()", "", sandbox.Result{Status: "process_limit", ExitCode: 1}},
+	{"too large a file", "open('a', 'wb').write(b'x' * (17 << 20))", "", sandbox.Result{Status: "file_limit", ExitCode: 1}},
 	{"long code", "x = 1\n" + strings.Repeat("x += 1\n", 30000) + "x", "", sandbox.Result{Status: "ok", Value: "30001"}},
 }
 
@@ -113,6 +114,10 @@ func compare(t *testing.T, want, got sandbox.Result) {
 	t.Helper()
 	require.Positive(t, got.Timing.Wall)
 	got.Timing = sandbox.Timing{}
+	if want.Status == sandbox.StatusRuntime || want.Status == sandbox.StatusSyntax {
+		require.Contains(t, got.Stderr, got.Traceback)
+	}
+	got.Traceback = ""
 	got.Stderr = withoutCarets(got.Stderr)
 	if want.Stderr == "" && want.Status.Failed() && want.Status != sandbox.StatusOutputLimit {
 		got.Stderr = ""
@@ -129,6 +134,16 @@ func withoutCarets(text string) string {
 		}
 	}
 	return strings.Join(kept, "")
+}
+
+func TestTooManyProcessesAreAVerdict(t *testing.T) {
+	got := run(t, strongest(t), "import os, time\nwhile True:\n    if os.fork() == 0: time.sleep(60)")
+	require.Equal(t, sandbox.StatusProcessLimit, got.Status)
+	few := quick
+	few.Processes = 2
+	const code = "import os\nif os.fork() == 0: os._exit(0)\nos.wait()\nif os.fork() == 0:\n    print(os.fork())"
+	got = runAll(t, strongest(t), sandbox.Call{Code: code, Limits: few})[0]
+	require.Contains(t, got.Stderr, "BlockingIOError")
 }
 
 func TestWallLimitEndsSleep(t *testing.T) {

@@ -1,0 +1,9 @@
+package sandbox
+
+// Stats is what an executor has done since it was opened, and what it is doing.
+type Stats struct {
+	Workers  int   // calls that can run at once
+	Busy     int   // that do
+	Forks    int64 // calls started, those that broke included
+	Recycled int64 // zygotes replaced for their age
+}

@@ -1,0 +1,52 @@
+package zygote
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/ropewalk/ropewalk/sandbox"
+)
+
+// Interpreter runs code of another language than Python: its command is started in the call's process
+// with a file that holds the code. Statuses tell syntax errors from others for Python alone.
+// In the tier "landlock" calls cannot start processes, so a shell has its own commands only.
+type Interpreter struct {
+	Name string   // as Call.Language names it
+	Argv []string // the program, by its absolute path, and its arguments; the file's name is put last
+	File string   // the code's file in the work folder, e.g. "main.sh"
+}
+
+// DefaultInterpreters are those of Options that name none.
+func DefaultInterpreters() []Interpreter {
+	return []Interpreter{{Name: sandbox.Bash, Argv: []string{"/bin/bash", "--noprofile", "--norc"}, File: "main.sh"}}
+}
+
+func (i *Interpreter) command() (argv []string, file string) {
+	return append(append([]string{}, i.Argv...), i.File), i.File
+}
+
+// interpreter returns the one of a language; nil for Python.
+func (p plan) interpreter(language string) (*Interpreter, error) {
+	if language == "" || language == sandbox.Python {
+		return nil, nil
+	}
+	names := []string{sandbox.Python}
+	for i := range p.others {
+		if p.others[i].Name == language {
+			return &p.others[i], nil
+		}
+		names = append(names, p.others[i].Name)
+	}
+	return nil, fmt.Errorf("%w: language %q is not one of %s", sandbox.ErrBadCall, language, strings.Join(names, ", "))
+}
+
+// present keeps the interpreters whose programs exist.
+func present(all []Interpreter) (kept []Interpreter) {
+	for _, i := range all {
+		if info, err := os.Stat(i.Argv[0]); err == nil && !info.IsDir() {
+			kept = append(kept, i)
+		}
+	}
+	return kept
+}
