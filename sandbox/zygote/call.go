@@ -74,7 +74,7 @@ func (r *running) start(call sandbox.Call) error {
 	if err != nil {
 		return err
 	}
-	req := request{kind: requestRun, id: r.id, cpuSeconds: uint32(wholeSeconds(r.limits.CPU) / time.Second),
+	req := request{id: r.id, cpuSeconds: uint32(wholeSeconds(r.limits.CPU) / time.Second),
 		processes: uint32(r.limits.Processes), memory: uint64(r.limits.MemoryBytes), file: uint64(r.limits.FileBytes)}
 	if req.extra, err = extraOf(call, other); err != nil {
 		return err
@@ -202,14 +202,14 @@ func (r *running) drain(i int) bool {
 	}
 }
 
-// kill has the zygote end the call; the first cause stands. A zygote that does not obey in time is
-// ended itself. An order that comes after the call has ended does nothing.
+// kill ends the call's processes; the first cause stands. A zygote that does not tell of their end in time
+// is ended itself.
 func (r *running) kill(why cause) {
 	if r.cause != causeNone {
 		return
 	}
 	r.cause, r.until = why, time.Now().Add(killGrace)
-	if err := r.zygote.link.send(request{kind: requestKill, id: r.id}, nil); err != nil {
+	if err := killChildren(r.zygote.command.Process.Pid); err != nil {
 		r.zygote.kill()
 	}
 }

@@ -17,9 +17,6 @@ import (
 // Integers are in the machine's order, without padding (see REQUEST and REPLY in serve.py).
 
 const (
-	requestRun  = 'R'
-	requestKill = 'K'
-	requestSize = 1 + 8 + 3*4 + 2*8 + 2*4
 	// mostInline is how many bytes of code travel in the packet itself; longer code goes as a file in memory.
 	mostInline = 32 << 10
 	replySize  = 8 + 4 + 8 + 8 + 4 + 1 + 1 + 4
@@ -39,9 +36,8 @@ const (
 	flagTooMuch             // they were more than fits
 )
 
-// request asks a zygote to run a call or to kill the one that it runs.
+// request asks a zygote to run a call.
 type request struct {
-	kind       byte
 	id         uint64
 	flags      uint32
 	cpuSeconds uint32
@@ -62,8 +58,7 @@ type extra struct {
 
 func (r request) encode(b []byte) []byte {
 	order := binary.NativeEndian
-	b = append(b[:0], r.kind)
-	b = order.AppendUint64(b, r.id)
+	b = order.AppendUint64(b[:0], r.id)
 	for _, n := range []uint32{r.flags, r.cpuSeconds, r.processes} {
 		b = order.AppendUint32(b, n)
 	}
