@@ -103,6 +103,9 @@ func (r *running) start(call sandbox.Call) error {
 		}
 		err = hand(flagFiles, contents...)
 	}
+	if other == nil && showsNothing(call.Code) {
+		req.flags |= flagNoValue
+	}
 	if req.code = call.Code; err == nil && len(call.Code) > mostInline {
 		req.code, err = "", hand(flagCode, []byte(call.Code))
 	}

@@ -194,10 +194,15 @@ def exit_code(error):
     return 1
 
 
-def execute(source, folder):
-    """Run the program and return its exit code, as the interpreter itself would."""
+def execute(source, folder, whole):
+    """Run the program and return its exit code, as the interpreter itself would; whole says that its end
+    has no value to show."""
+    last = None
     try:
-        body, last = parse(source)
+        if whole:
+            body = compile(source, FILE, "exec", 0, True)
+        else:
+            body, last = parse(source)
     except BaseException as error:
         main_module(source, folder)
         add_line(error)
@@ -264,7 +269,7 @@ def prepare(job, zygote):
     if zygote.orphaned_by_parent:
         LIBC.prctl(PR_SET_PDEATHSIG, 9, 0, 0, 0)
     source = job.code
-    if job.flags:
+    if job.flags & (STDIN | FILES | CODE):
         source = take_files(job)
     os.dup2(job.fds[0], 1)
     os.dup2(job.fds[1], 2)
@@ -311,6 +316,6 @@ def child(job, zygote):
         os._exit(1)
     code = 1
     try:
-        code = finish(execute(source, zygote.folder))
+        code = finish(execute(source, zygote.folder, job.flags & NO_VALUE))
     finally:
         os._exit(code)

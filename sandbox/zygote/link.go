@@ -23,11 +23,12 @@ const (
 	mostRecord = 64 << 10
 )
 
-// Flags of a request: which descriptors follow those of stdout and stderr, in this order.
+// Flags of a request: which descriptors follow those of stdout and stderr, in this order; the last is no descriptor's.
 const (
 	flagStdin = 1 << iota
 	flagFiles
 	flagCode
+	flagNoValue // says something of the code: its end has no value to show
 )
 
 // Flags of a reply.

@@ -14,6 +14,7 @@ import operator, re, statistics, string, time
 REQUEST = struct.Struct("=QIIIQQII")  # id, flags, CPU seconds, processes, memory, file bytes, code bytes, extra bytes
 REPLY = struct.Struct("=QiQQIccI")  # id, wait status, CPU microseconds, peak bytes, flags, started, kind of record, its bytes
 STDIN, FILES, CODE = 1, 2, 4  # flags of a request: which descriptors follow those of stdout and stderr, in this order
+NO_VALUE = 8  # the code's end has no value to show
 FOUND, TOO_MUCH = 1, 2  # flags of a reply: collected files come with it; they were more than fits
 MOST_FOUND = 8 << 20  # bytes of all collected files
 PACKET = 128 << 10  # bytes; no request is longer

@@ -1,0 +1,85 @@
+package zygote
+
+import "strings"
+
+// showsNothing reports that a program's last statement surely has no value to show: that it is a call of print, on a
+// line that is easy to read. The child can then compile the program as it is, and need not take it apart first
+// to look at its end, which costs a short call a tenth. False is always a right answer.
+//
+// A program that gives another meaning to the name print without writing it in any way but "print(" is not seen through;
+// it loses the value of its last expression.
+func showsNothing(code string) bool {
+	code = strings.TrimRight(code, " \t\n")
+	start := strings.LastIndexByte(code, '\n') + 1
+	line := code[start:]
+	if before := strings.TrimRight(code[:start], "\n"); strings.HasSuffix(before, "\\") {
+		return false // the line goes on from the one before
+	}
+	statement, ok := lastStatement(line)
+	return ok && strings.HasPrefix(statement, "print(") && callEnds(statement) && onlyCalled(code)
+}
+
+// lastStatement returns what follows the last semicolon outside of strings. It gives up on what is hard to read: backslashes,
+// comments, braces (format strings) and triple quotes.
+func lastStatement(line string) (string, bool) {
+	from := 0
+	var quote byte
+	for i := range len(line) {
+		c := line[i]
+		switch {
+		case c == '\\' || c == '#' || c == '{':
+			return "", false
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '"' || c == '\'':
+			if i+2 < len(line) && line[i+1] == c && line[i+2] == c {
+				return "", false
+			}
+			quote = c
+		case c == ';':
+			from = i + 1
+		}
+	}
+	return strings.TrimLeft(line[from:], " \t"), quote == 0
+}
+
+// callEnds reports whether the first parenthesis is closed by the statement's last letter.
+func callEnds(statement string) bool {
+	depth := 0
+	var quote byte
+	for i := range len(statement) {
+		c := statement[i]
+		switch {
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '"' || c == '\'':
+			quote = c
+		case c == '(':
+			depth++
+		case c == ')':
+			if depth--; depth == 0 {
+				return i == len(statement)-1
+			}
+		}
+	}
+	return false
+}
+
+// onlyCalled reports whether the code has the word print in no other way than called.
+func onlyCalled(code string) bool {
+	for rest := code; ; {
+		at := strings.Index(rest, "print")
+		if at < 0 {
+			return true
+		}
+		before, after := rest[:at], rest[at+len("print"):]
+		if !strings.HasPrefix(after, "(") || strings.HasSuffix(strings.TrimRight(before, " \t"), "def") {
+			return false
+		}
+		rest = after
+	}
+}

