@@ -10,6 +10,7 @@ import (
 	"github.com/ropewalk/ropewalk/activities/wire"
 	"github.com/ropewalk/ropewalk/internal/machine"
 	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -62,6 +63,12 @@ func (a PrepareRun) prepare(ctx context.Context, in wire.PrepareInput, out *wire
 	}
 	out.Plan = plan(c.recipe)
 	out.Machine = machine.Of(a.Trainer.engine.Describe())
+	if c.recipe.Environment.CallsTools() {
+		out.Machine.Sandbox = string(a.Tier)
+		if err := a.isolates(&c.recipe); err != nil {
+			return err
+		}
+	}
 	if out.Amendments, err = a.amendments(ctx, in.Run); err != nil {
 		return err
 	}
@@ -98,6 +105,18 @@ func built(r *recipes.Recipe) error {
 		return nil
 	}
 	return refuse(wire.FailBadInput, "recipe %s cannot run yet:\n%s", r.Name, strings.Join(planned, "\n"))
+}
+
+// isolates refuses a recipe whose calls this worker's sandbox would isolate too weakly.
+func (d *Deps) isolates(r *recipes.Recipe) error {
+	least, err := sandbox.ParseTier(r.Sandbox.MinTier)
+	if err != nil {
+		return fmt.Errorf("sandbox.min_tier: %w", err)
+	}
+	if d.Tier.AtLeast(least) {
+		return nil
+	}
+	return refuse(wire.FailBadInput, "sandbox.min_tier: the recipe wants tier %s, and the worker's machine grants %s: `ropewalk sandbox doctor` says there what is missing; a recipe that names the weaker tier accepts it", least, d.Tier)
 }
 
 func (a PrepareRun) commitRecipe(ctx context.Context, run string, place schema.Place, resolved *recipes.Resolved) (schema.Ref, error) {

@@ -125,9 +125,11 @@ func (z *process) launch(p plan, folder string, set PackageSet, link *os.File) e
 	if err := z.command.Start(); err != nil {
 		return err
 	}
+	joined := join(z.command.Process.Pid)
 	go func() {
 		defer close(z.exited)
 		_ = z.command.Wait() // how a zygote ended is told by its log
+		joined.remove()
 	}()
 	return nil
 }
@@ -139,7 +141,7 @@ var interpreterEnvironment = []string{"PYTHONHASHSEED=0", "PYTHONUTF8=1", "LC_AL
 	"OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1"}
 
 func (p plan) settings(folder string, set PackageSet) settings {
-	s := settings{Link: 3, Tier: p.tier, Folder: folder, Filter: zygoteFilter(), CallFilter: callFilter(),
+	s := settings{Link: 3, Tier: p.tier, Folder: folder, Filter: zygoteFilter(p.tier), CallFilter: callFilter(),
 		Seccomp: unix.SYS_SECCOMP, PivotRoot: unix.SYS_PIVOT_ROOT, Processes: -1,
 		Path: p.python.Path, Visible: p.python.Path, Warm: set.Warm}
 	if p.tier == sandbox.TierFull {
@@ -194,7 +196,7 @@ func (z *process) greet() error {
 	}
 	var said []byte
 	if err == nil {
-		said, _, err = z.link.receive()
+		said, err = z.link.receive()
 	}
 	if err != nil {
 		return fmt.Errorf("await first message: %w: %s", err, z.lastWords())
