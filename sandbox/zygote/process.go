@@ -78,6 +78,7 @@ type process struct {
 	version string // of the interpreter
 	calls   uint64
 	scratch [16 << 10]byte // what streams are read into
+	bounded bool           // in control groups: it runs one call at a time, and their bounds are a call's
 	exited  chan struct{}
 	once    sync.Once
 }
@@ -89,7 +90,7 @@ func (p plan) start(folder string, set PackageSet) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	z := &process{plan: p, set: set.Name, link: link, log: &tail{}, exited: make(chan struct{})}
+	z := &process{plan: p, set: set.Name, link: link, log: &tail{}, bounded: true, exited: make(chan struct{})}
 	err = z.launch(p, folder, set, theirs)
 	theirs.Close() // so that the link ends when the zygote does
 	if err != nil {
@@ -125,7 +126,10 @@ func (z *process) launch(p plan, folder string, set PackageSet, link *os.File) e
 	if err := z.command.Start(); err != nil {
 		return err
 	}
-	joined := join(z.command.Process.Pid)
+	var joined groups
+	if z.bounded {
+		joined = join(z.command.Process.Pid)
+	}
 	go func() {
 		defer close(z.exited)
 		_ = z.command.Wait() // how a zygote ended is told by its log
