@@ -25,6 +25,8 @@ type Deps struct {
 	Trainer *slot
 	Rollout *slot
 	Sandbox sandbox.Executor
+	// Tier is how strongly Sandbox isolates; "" satisfies no recipe.
+	Tier sandbox.Tier
 	// Code is the digest of the program: the record says which code made what.
 	Code string
 
@@ -41,8 +43,9 @@ type Options struct {
 	Trainer policy.Engine // learns
 	Rollout policy.Engine // generates
 	Sandbox sandbox.Executor
-	Code    string // SHA-256 of the program, hex
-	Scratch string // folder for checkpoints on their way in and out
+	Tier    sandbox.Tier // of Sandbox
+	Code    string       // SHA-256 of the program, hex
+	Scratch string       // folder for checkpoints on their way in and out
 }
 
 // New makes the stages' shared state. Whoever opened the engines and the sandbox closes them.
@@ -53,7 +56,7 @@ func New(o Options) (*Deps, error) {
 	}
 	record := commit.New(o.Store)
 	return &Deps{
-		Store: o.Store, Record: record, Sandbox: o.Sandbox, Code: o.Code, tokens: tokens,
+		Store: o.Store, Record: record, Sandbox: o.Sandbox, Tier: o.Tier, Code: o.Code, tokens: tokens,
 		Trainer: newSlot(record, o.Trainer, o.Scratch), Rollout: newSlot(record, o.Rollout, o.Scratch),
 	}, nil
 }

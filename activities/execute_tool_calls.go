@@ -30,6 +30,9 @@ func (a ExecuteToolCalls) Execute(ctx context.Context, in wire.ToolsInput) (wire
 		if err != nil {
 			return err
 		}
+		if err := a.isolates(recipe); err != nil {
+			return err
+		}
 		run := a.policyCalls
 		switch recipe.Environment.Name {
 		case recipes.GSM8KSolutions:

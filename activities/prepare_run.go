@@ -10,6 +10,7 @@ import (
 	"github.com/ropewalk/ropewalk/activities/wire"
 	"github.com/ropewalk/ropewalk/internal/machine"
 	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -48,6 +49,9 @@ func (a PrepareRun) prepare(ctx context.Context, in wire.PrepareInput, out *wire
 		if err := built(&resolved.Recipe); err != nil {
 			return err
 		}
+		if err := a.isolates(&resolved.Recipe); err != nil {
+			return err
+		}
 		if found && committed.Config != resolved.Digest {
 			return refuse(wire.FailBadInput, "run_id: run %s was made by another recipe; choose another run id, or resume it without a recipe", in.Run)
 		}
@@ -60,8 +64,14 @@ func (a PrepareRun) prepare(ctx context.Context, in wire.PrepareInput, out *wire
 	if err != nil {
 		return err
 	}
+	if err := a.isolates(&c.recipe); err != nil { // a run may be resumed on another machine
+		return err
+	}
 	out.Plan = plan(c.recipe)
 	out.Machine = machine.Of(a.Trainer.engine.Describe())
+	if c.recipe.Environment.CallsTools() {
+		out.Machine.Sandbox = string(a.Tier)
+	}
 	if out.Amendments, err = a.amendments(ctx, in.Run); err != nil {
 		return err
 	}
@@ -98,6 +108,21 @@ func built(r *recipes.Recipe) error {
 		return nil
 	}
 	return refuse(wire.FailBadInput, "recipe %s cannot run yet:\n%s", r.Name, strings.Join(planned, "\n"))
+}
+
+// isolates refuses a recipe whose calls this worker's sandbox would isolate too weakly.
+func (d *Deps) isolates(r *recipes.Recipe) error {
+	if !r.Environment.CallsTools() {
+		return nil
+	}
+	least, err := sandbox.ParseTier(r.Sandbox.MinTier)
+	if err != nil {
+		return fmt.Errorf("sandbox.min_tier: %w", err)
+	}
+	if d.Tier.AtLeast(least) {
+		return nil
+	}
+	return refuse(wire.FailBadInput, "sandbox.min_tier: the recipe wants tier %s, and the worker's machine grants %s: `ropewalk sandbox doctor` says there what is missing; a recipe that names the weaker tier accepts it", least, d.Tier)
 }
 
 func (a PrepareRun) commitRecipe(ctx context.Context, run string, place schema.Place, resolved *recipes.Resolved) (schema.Ref, error) {

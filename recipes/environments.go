@@ -167,3 +167,6 @@ func missingFor(p method.Pick) string {
 	}
 	return p.Missing()
 }
+
+// CallsTools reports that calls of the environment's trajectories run in the sandbox.
+func (e Environment) CallsTools() bool { return environmentNamed(e.Name).tooled }

@@ -1,6 +1,13 @@
 package sandbox
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrTier: the machine isolates calls more weakly than whoever asked accepts. It is the machine's or the
+// configuration's fault, and trying again does not help.
+var ErrTier = errors.New("isolation is too weak")
 
 // Tier names how strongly calls are isolated; docs/sandbox.md says what each holds and what it does not.
 type Tier string

@@ -98,6 +98,9 @@ func (a *app) printReport(r runReport, s *session) {
 	if r.Machine.Advice != "" {
 		fmt.Fprintf(w, "            %s\n", r.Machine.Advice)
 	}
+	if r.Machine.Sandbox != "" {
+		fmt.Fprintf(w, "sandbox     tier %s\n", r.Machine.Sandbox)
+	}
 	address := s.lease.Addresses()
 	fmt.Fprintf(w, "record      bucket %s, runs/run=%s/%s\n", address.S3Bucket, r.Run, folderNote(address))
 	fmt.Fprintf(w, "checkpoint  %s\n", r.CheckpointDigest)

@@ -21,6 +21,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/stack"
 	"github.com/ropewalk/ropewalk/internal/temporalconf"
 	"github.com/ropewalk/ropewalk/policy/cpu"
+	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/sandbox/once"
 	"github.com/ropewalk/ropewalk/sandbox/zygote"
 	"github.com/ropewalk/ropewalk/schema"
@@ -120,7 +121,8 @@ func (o workerOptions) deps(objects store.Store) (*activities.Deps, func(), erro
 		return fail(fmt.Errorf("make a scratch folder: %w", err))
 	}
 	opened = append(opened, scratchFolder(scratch))
-	executor, err := zygote.Open(zygote.Options{Workers: o.sandbox, Dir: scratch})
+	// What the machine grants; each run's recipe says what it accepts (sandbox.min_tier).
+	executor, err := zygote.Open(zygote.Options{Workers: o.sandbox, Dir: scratch, MinTier: sandbox.TierRlimits})
 	if err != nil {
 		return fail(err)
 	}
@@ -138,7 +140,7 @@ func (o workerOptions) deps(objects store.Store) (*activities.Deps, func(), erro
 	opened = append(opened, generator)
 	slog.Info("worker", "engine", trainer.Describe(), "code", code)
 	deps, err := activities.New(activities.Options{
-		Store: objects, Trainer: trainer, Rollout: generator, Sandbox: once.New(executor), Code: code, Scratch: scratch,
+		Store: objects, Trainer: trainer, Rollout: generator, Sandbox: once.New(executor), Tier: sandbox.Tier(executor.Isolation()), Code: code, Scratch: scratch,
 	})
 	if err != nil {
 		return fail(err)

@@ -37,7 +37,7 @@ func Deps(t *testing.T, objects store.Store, wrap Wrap) *activities.Deps {
 		t.Cleanup(func() { require.NoError(t, e.Close()) })
 		return e
 	}
-	python, err := zygote.Open(zygote.Options{Workers: 2, Dir: t.TempDir()})
+	python, err := zygote.Open(zygote.Options{Workers: 2, Dir: t.TempDir(), MinTier: sandbox.TierLandlock})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, python.Close()) })
 	trainer, rollout, executor := engine(), engine(), sandbox.Executor(python)
@@ -48,7 +48,7 @@ func Deps(t *testing.T, objects store.Store, wrap Wrap) *activities.Deps {
 		executor = wrap.Sandbox(executor)
 	}
 	deps, err := activities.New(activities.Options{
-		Store: objects, Trainer: trainer, Rollout: rollout, Sandbox: executor, Code: strings.Repeat("c", 64), Scratch: t.TempDir(),
+		Store: objects, Trainer: trainer, Rollout: rollout, Sandbox: executor, Tier: sandbox.Tier(python.Isolation()), Code: strings.Repeat("c", 64), Scratch: t.TempDir(),
 	})
 	require.NoError(t, err)
 	return deps

@@ -18,6 +18,8 @@ type Machine struct {
 	Threads int    `json:"threads"`
 	// Advice says how to get a faster library, or is empty.
 	Advice string `json:"advice,omitempty"`
+	// Sandbox is the tier of isolation that tool calls get, or empty where none run.
+	Sandbox string `json:"sandbox,omitempty"`
 }
 
 // Of describes this machine and an engine on it.

@@ -3,6 +3,7 @@ package zygote
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -26,6 +27,7 @@ type running struct {
 	id     uint64
 	limits sandbox.Limits
 	pipes  [2]int    // stdout, stderr: the read ends; −1 once closed
+	found  int       // the file in memory that collected files are put into; −1 if there is none
 	seen   [2]stream // what they held
 	cause  cause
 	until  time.Time // when the call's wall limit ends; once it is to be killed, when the zygote is
@@ -35,7 +37,7 @@ type running struct {
 func (p *process) execute(ctx context.Context, call sandbox.Call, limits sandbox.Limits) (sandbox.Result, error) {
 	p.calls++
 	began := time.Now()
-	r := &running{zygote: p, id: p.calls, limits: limits, pipes: [2]int{-1, -1}, until: began.Add(limits.Wall)}
+	r := &running{zygote: p, id: p.calls, limits: limits, pipes: [2]int{-1, -1}, found: -1, until: began.Add(limits.Wall)}
 	defer r.closePipes()
 	if err := r.start(call); err != nil {
 		return sandbox.Result{}, err
@@ -112,7 +114,14 @@ func (r *running) start(call sandbox.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := r.zygote.link.send(req, handed); err != nil {
+	given := handed
+	if len(call.Collect) > 0 { // the zygote writes it, and this end reads it once the reply is there
+		if r.found, err = memoryFile(); err != nil {
+			return err
+		}
+		given, req.flags = append(slices.Clone(handed), r.found), req.flags|flagCollect
+	}
+	if err := r.zygote.link.send(req, given); err != nil {
 		return fmt.Errorf("send call to zygote: %w", err)
 	}
 	return nil
@@ -156,20 +165,20 @@ func (r *running) await(ctx context.Context, names []string) (reply, []sandbox.F
 func milliseconds(d time.Duration) int { return int((d + time.Millisecond - 1) / time.Millisecond) }
 
 func (r *running) reply(names []string) (reply, []sandbox.File, error) {
-	packet, found, err := r.zygote.link.receive()
+	packet, err := r.zygote.link.receive()
 	if err != nil {
 		return reply{}, nil, fmt.Errorf("await zygote's reply: %w: %s", err, r.zygote.lastWords())
-	}
-	var files []sandbox.File
-	if found >= 0 {
-		if files, err = collected(found, names); err != nil {
-			return reply{}, nil, err
-		}
 	}
 	answer, err := decodeReply(packet)
 	if err == nil && answer.id != r.id {
 		err = fmt.Errorf("read reply: it is for call %d, want %d", answer.id, r.id)
 	}
+	if err != nil || r.found < 0 {
+		return answer, nil, err
+	}
+	found := r.found
+	r.found = -1 // collected closes it
+	files, err := collected(found, names)
 	return answer, files, err
 }
 
@@ -221,6 +230,7 @@ func (r *running) closePipes() {
 	for i, fd := range r.pipes {
 		r.pipes[i] = closed(fd)
 	}
+	r.found = closed(r.found)
 }
 
 // closed closes a descriptor, if it is one, and returns what stands for none.

@@ -31,8 +31,7 @@ os.symlink('/etc/passwd', 'link')
 os.symlink('/', 'root')
 os.mkfifo('pipe')
 os.mkdir('folder')
-open('secret', 'w').write('x')
-os.chmod('secret', 0)
+os.close(os.open('secret', os.O_CREAT | os.O_WRONLY, 0))
 open('real', 'w').write('y')
 os.link('real', 'hard')`
 	everyTier(t, func(t *testing.T, e *Executor) {

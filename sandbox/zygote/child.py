@@ -40,7 +40,7 @@ def limit(kind, soft, hard=None):
 def set_lasting_limits(zygote):
     """Limits that the zygote sets itself, for every child to inherit."""
     limit(resource.RLIMIT_NOFILE, 64)
-    limit(resource.RLIMIT_CORE, 0)
+    limit(resource.RLIMIT_CORE, 1)  # no dump; 0 would still start a handler that the host pipes dumps to
     limit(resource.RLIMIT_FSIZE, MOST_FILE)
     if zygote.processes > 0:
         limit(resource.RLIMIT_NPROC, zygote.processes)
@@ -278,6 +278,7 @@ def prepare(job, zygote):
         zygote.capabilities.drop()
     install_filter(zygote.call_filter, zygote.seccomp)
     set_limits(job, zygote)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     gc.enable()
     return source
 

@@ -132,6 +132,12 @@ def new_root(needs, folder, pivot_root):
             ctypes.c_char_p(attributes), len(attributes))
 
 
+def rename_host():
+    """The host's name is not for calls to know, and results must not depend on it."""
+    name = b"sandbox"
+    check(LIBC.sethostname(name, ctypes.c_size_t(len(name))), "set host name")
+
+
 def fresh_folder(folder):
     # Sizes bound what one call can fill; memory of a tmpfs is not counted by RLIMIT_AS.
     mount("work", folder, "tmpfs", MS_NOSUID | MS_NODEV, "size=16m,nr_inodes=1024,mode=0700")
@@ -145,7 +151,10 @@ def landlock(needs, folder):
     for version, bits in ((2, 1 << 13), (3, 1 << 14), (5, 1 << 15)):
         if abi >= version:
             handled |= bits
-    ruleset = syscall("create landlock ruleset", create, ctypes.c_char_p(struct.pack("=Q", handled)), 8, 0)
+    network = 0b11  # bind and connect by TCP, from version 4 on
+    scoped = 0b11  # abstract sockets and signals of processes outside, from version 6 on
+    attributes = struct.pack("=QQQ", handled, network, scoped)[: 24 if abi >= 6 else 16 if abi >= 4 else 8]
+    ruleset = syscall("create landlock ruleset", create, ctypes.c_char_p(attributes), len(attributes), 0)
     read_file, read = 0b101, 0b1101  # execute, read file, read folder
     rules = [(path, read if os.path.isdir(path) else read_file) for path in needs if path not in DEVICES]
     rules += [(path, 0b110) for path in needs if path in DEVICES]

@@ -3,71 +3,75 @@ package zygote
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
 
 // A filter is a classic BPF program over struct seccomp_data: the call's number is the word at
 // offset 0, the architecture the one at 4, the arguments follow from 16 in 8 bytes each.
+//
+// Filters list what is allowed: a system call that a later kernel brings is refused until somebody
+// has thought about it. The program searches the numbers by halving. Kernels from 5.11 on work out
+// once which numbers pass whatever their arguments, and do not run the program for them.
 
-// rule refuses one system call unless its first argument passes.
-type rule struct {
-	number uint32
-	pass   condition
-	errno  unix.Errno
+// action is what becomes of one system call.
+type action struct {
+	errno        unix.Errno    // what it fails with; 0 lets it through
+	alternatives [][]condition // lets it through where all of one of them hold
 }
 
-// condition is a test of the low word of the first argument: jump.code is ifEqual or ifAnySet.
-// The zero condition never passes.
+// condition is a test of the low word of an argument: word & mask == value, or its opposite.
 type condition struct {
-	code  uint16
-	value uint32
+	argument    uint32
+	mask, value uint32
+	not         bool
 }
 
-// refusedAlways: ways out to the network, to other processes, to state that outlives a call,
-// and parts of the kernel that model-written code has no business with.
-var refusedAlways = []uint32{
-	unix.SYS_SOCKET, unix.SYS_CONNECT, unix.SYS_BIND, unix.SYS_LISTEN, unix.SYS_ACCEPT, unix.SYS_ACCEPT4,
-	unix.SYS_IO_URING_SETUP,
-	unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SEMGET, unix.SYS_MSGGET, unix.SYS_MQ_OPEN,
-	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP,
-	unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY,
-	unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD, unix.SYS_FANOTIFY_INIT,
-	unix.SYS_NAME_TO_HANDLE_AT, unix.SYS_OPEN_BY_HANDLE_AT,
-	unix.SYS_KEXEC_LOAD, unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE,
-	unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_REBOOT, unix.SYS_ACCT, unix.SYS_QUOTACTL,
-	unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME, unix.SYS_ADJTIMEX, unix.SYS_CLOCK_ADJTIME,
+const wholeWord = 0xffffffff
+
+// equals holds where an argument is one value.
+func equals(argument, value uint32) condition {
+	return condition{argument: argument, mask: wholeWord, value: value}
 }
 
-// refusedToCalls comes on top where no process namespace confines a call: no new processes
-// (threads are allowed) and no signals, so that killing the child is complete and the zygote
-// is out of reach.
-var refusedToCalls = []uint32{
-	unix.SYS_KILL, unix.SYS_TKILL, unix.SYS_TGKILL, unix.SYS_PIDFD_SEND_SIGNAL,
-	unix.SYS_RT_SIGQUEUEINFO, unix.SYS_RT_TGSIGQUEUEINFO, unix.SYS_UNSHARE, unix.SYS_SETNS,
-}
-
-// zygoteFilter is loaded once, before the first fork.
-func zygoteFilter() string { return assemble(refuse(refusedAlways)) }
-
-// callFilter is loaded by each child where the tier has no process namespace.
-func callFilter() string {
-	rules := refuse(append(append([]uint32{}, refusedToCalls...), forks...))
-	// The C library falls back from clone3, whose flags a filter cannot see, to clone.
-	rules = append(rules,
-		rule{number: unix.SYS_CLONE3, errno: unix.ENOSYS},
-		rule{number: unix.SYS_CLONE, pass: condition{ifAnySet, unix.CLONE_THREAD}, errno: unix.EPERM},
-		rule{number: unix.SYS_PRLIMIT64, pass: condition{ifEqual, 0}, errno: unix.EPERM}, // 0: oneself
-	)
-	return assemble(rules)
-}
-
-func refuse(numbers []uint32) []rule {
-	rules := make([]rule, len(numbers))
-	for i, n := range numbers {
-		rules[i] = rule{number: n, errno: unix.EPERM}
+// isNone holds where an argument is none of some values.
+func isNone(argument uint32, values ...uint32) []condition {
+	out := make([]condition, len(values))
+	for i, v := range values {
+		out[i] = condition{argument: argument, mask: wholeWord, value: v, not: true}
 	}
-	return rules
+	return out
+}
+
+// anyOf are alternatives: an argument is one of some values.
+func anyOf(argument uint32, values ...uint32) [][]condition {
+	out := make([][]condition, len(values))
+	for i, v := range values {
+		out[i] = []condition{equals(argument, v)}
+	}
+	return out
+}
+
+// policy says what becomes of every system call; those that it does not name do not exist (ENOSYS),
+// so that libraries fall back on what they did before there was such a call.
+type policy map[uint32]action
+
+func (p policy) allow(numbers ...uint32) {
+	for _, n := range numbers {
+		p[n] = action{}
+	}
+}
+
+func (p policy) refuse(errno unix.Errno, numbers ...uint32) {
+	for _, n := range numbers {
+		p[n] = action{errno: errno}
+	}
+}
+
+// only lets a call through where one of the alternatives holds.
+func (p policy) only(number uint32, alternatives ...[]condition) {
+	p[number] = action{errno: unix.EPERM, alternatives: alternatives}
 }
 
 // instruction is struct sock_filter.
@@ -84,16 +88,17 @@ func jump(code uint16, k uint32, jt, jf uint8) instruction {
 }
 
 const (
-	load     = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
-	ifEqual  = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
-	ifAbove  = unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K
-	ifAnySet = unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K
-	give     = unix.BPF_RET | unix.BPF_K
-	foreign  = 0x40000000 // x32 calls have this bit; no other architecture numbers calls so high
+	load    = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
+	ifEqual = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
+	ifAbove = unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K
+	always  = unix.BPF_JMP | unix.BPF_JA
+	and     = unix.BPF_ALU | unix.BPF_AND | unix.BPF_K
+	give    = unix.BPF_RET | unix.BPF_K
+	foreign = 0x40000000 // x32 calls have this bit; no other architecture numbers calls so high
 )
 
-// assemble returns the program as hexadecimal text.
-func assemble(rules []rule) string {
+// assemble returns the policy's program as hexadecimal text.
+func assemble(p policy) string {
 	program := []instruction{
 		statement(load, 4),
 		jump(ifEqual, auditArch, 1, 0),
@@ -102,10 +107,7 @@ func assemble(rules []rule) string {
 		jump(ifAbove, foreign, 0, 1),
 		statement(give, unix.SECCOMP_RET_KILL_PROCESS),
 	}
-	for _, r := range rules {
-		program = append(program, r.program()...)
-	}
-	program = append(program, statement(give, unix.SECCOMP_RET_ALLOW))
+	program = append(program, search(p.spans())...)
 	var bytes []byte
 	for _, i := range program {
 		bytes = binary.NativeEndian.AppendUint16(bytes, i.code)
@@ -115,17 +117,73 @@ func assemble(rules []rule) string {
 	return hex.EncodeToString(bytes)
 }
 
-// program expects the call's number in the accumulator and leaves it there.
-func (r rule) program() []instruction {
-	refusal := statement(give, unix.SECCOMP_RET_ERRNO|uint32(r.errno))
-	if r.pass.code == 0 {
-		return []instruction{jump(ifEqual, r.number, 0, 1), refusal}
+// span is a run of neighbouring calls with one action, from a number up to the next span's.
+type span struct {
+	from uint32
+	does action
+}
+
+// spans cover every number, in order.
+func (p policy) spans() []span {
+	numbers := make([]uint32, 0, len(p))
+	for n := range p {
+		numbers = append(numbers, n)
 	}
-	return []instruction{
-		jump(ifEqual, r.number, 0, 4),
-		statement(load, 16), // low word of the first argument on little-endian machines
-		jump(r.pass.code, r.pass.value, 1, 0),
-		refusal,
-		statement(load, 0),
+	slices.Sort(numbers)
+	unknown := action{errno: unix.ENOSYS}
+	out := []span{{0, unknown}}
+	add := func(from uint32, does action) {
+		last := &out[len(out)-1]
+		switch {
+		case last.from == from:
+			last.does = does
+		case does.alternatives != nil || last.does.alternatives != nil || last.does.errno != does.errno:
+			out = append(out, span{from, does})
+		}
 	}
+	for i, n := range numbers {
+		add(n, p[n])
+		if i+1 == len(numbers) || numbers[i+1] != n+1 {
+			add(n+1, unknown)
+		}
+	}
+	return out
+}
+
+// search expects the call's number in the accumulator.
+func search(spans []span) []instruction {
+	if len(spans) == 1 {
+		return spans[0].does.program()
+	}
+	half := len(spans) / 2
+	below, above := search(spans[:half]), search(spans[half:])
+	choice := []instruction{jump(ifAbove, spans[half].from, 0, 1), statement(always, uint32(len(below)))}
+	return slices.Concat(choice, below, above)
+}
+
+// program ends with the call let through or refused.
+func (a action) program() []instruction {
+	if a.errno == 0 {
+		return []instruction{statement(give, unix.SECCOMP_RET_ALLOW)}
+	}
+	var out []instruction
+	for _, all := range a.alternatives {
+		out = append(out, let(all)...)
+	}
+	return append(out, statement(give, unix.SECCOMP_RET_ERRNO|uint32(a.errno)))
+}
+
+// let lets the call through where all conditions hold, and else goes on behind itself.
+func let(all []condition) (out []instruction) {
+	end := 3*len(all) + 1
+	for _, c := range all {
+		out = append(out, statement(load, 16+8*c.argument), statement(and, c.mask))
+		fail := uint8(end - len(out) - 1)
+		if c.not {
+			out = append(out, jump(ifEqual, c.value, fail, 0))
+		} else {
+			out = append(out, jump(ifEqual, c.value, 0, fail))
+		}
+	}
+	return append(out, statement(give, unix.SECCOMP_RET_ALLOW))
 }

@@ -6,3 +6,9 @@ const auditArch = unix.AUDIT_ARCH_AARCH64
 
 // forks is empty: this architecture has only clone and clone3.
 var forks []uint32
+
+// olderAllowed: this architecture has one older form, under another name.
+var olderAllowed = []uint32{unix.SYS_FSTATAT}
+
+// olderMarks is empty: this architecture has only the calls in marks.
+var olderMarks []uint32

@@ -1,21 +1,30 @@
 package zygote
 
 import (
+	"crypto/rand"
 	"fmt"
 	"os"
 	"path/filepath"
 )
 
 // emptyFolder makes a slot's work folder anew, for the user that calls run as. Only tiers
-// without mounts of their own need one. The first to be made is made by Open, alone.
+// without mounts of their own need one. The first to be made is made by Open, alone. Its name
+// cannot be guessed, so calls in other slots, which run as the same user, cannot name it.
 func (e *Executor) emptyFolder(name string) (string, error) {
 	if err := e.makeScratch(); err != nil {
 		return "", err
 	}
-	folder := filepath.Join(e.scratch, name)
-	if err := os.RemoveAll(folder); err != nil {
-		return "", fmt.Errorf("empty work folder: %w", err)
+	prefix := filepath.Join(e.scratch, name) + "-"
+	earlier, err := filepath.Glob(prefix + "*")
+	if err != nil {
+		return "", fmt.Errorf("find earlier work folder: %w", err)
 	}
+	for _, folder := range earlier {
+		if err := os.RemoveAll(folder); err != nil {
+			return "", fmt.Errorf("empty work folder: %w", err)
+		}
+	}
+	folder := prefix + rand.Text()
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		return "", fmt.Errorf("make work folder: %w", err)
 	}

@@ -28,12 +28,13 @@ const (
 	flagStdin = 1 << iota
 	flagFiles
 	flagCode
+	flagCollect // an empty one, for collected files
 	flagNoValue // says something of the code: its end has no value to show
 )
 
 // Flags of a reply.
 const (
-	flagFound   = 1 << iota // collected files come with it
+	flagFound   = 1 << iota // there are collected files
 	flagTooMuch             // they were more than fits
 )
 
@@ -135,32 +136,17 @@ func (l *link) send(r request, fds []int) error {
 	return again(func() error { return unix.Sendmsg(l.fd, r.encode(l.buffer), rights, nil, unix.MSG_NOSIGNAL) })
 }
 
-// receive reads a packet that is there, and the descriptor that came with it, or −1.
-func (l *link) receive() (packet []byte, found int, err error) {
-	rights := make([]byte, unix.CmsgSpace(4))
-	var n, extra int
-	err = again(func() (err error) {
-		n, extra, _, _, err = unix.Recvmsg(l.fd, l.buffer, rights, unix.MSG_CMSG_CLOEXEC)
+// receive reads a packet that is there.
+func (l *link) receive() ([]byte, error) {
+	var n int
+	err := again(func() (err error) {
+		n, err = unix.Read(l.fd, l.buffer)
 		return err
 	})
-	if err != nil {
-		return nil, -1, err
+	if err == nil && n == 0 {
+		err = errors.New("it closed its end")
 	}
-	if n == 0 {
-		return nil, -1, errors.New("it closed its end")
-	}
-	if extra == 0 {
-		return l.buffer[:n], -1, nil
-	}
-	messages, err := unix.ParseSocketControlMessage(rights[:extra])
-	if err != nil || len(messages) != 1 {
-		return nil, -1, fmt.Errorf("read descriptor of reply: %w", err)
-	}
-	fds, err := unix.ParseUnixRights(&messages[0])
-	if err != nil || len(fds) != 1 {
-		return nil, -1, fmt.Errorf("read descriptor of reply: %w", err)
-	}
-	return l.buffer[:n], fds[0], nil
+	return l.buffer[:max(n, 0)], err
 }
 
 // again runs a system call until no signal interrupts it.
@@ -222,7 +208,7 @@ func extraOf(call sandbox.Call, other *Interpreter) ([]byte, error) {
 	return json.Marshal(x)
 }
 
-// collected reads the files that came with a reply, and closes the descriptor.
+// collected reads what the zygote has put into the file in memory, and closes the descriptor.
 func collected(fd int, names []string) ([]sandbox.File, error) {
 	file := os.NewFile(uintptr(fd), "found")
 	defer file.Close()

@@ -78,6 +78,7 @@ type process struct {
 	version string // of the interpreter
 	calls   uint64
 	scratch [16 << 10]byte // what streams are read into
+	bounded bool           // in control groups: it runs one call at a time, and their bounds are a call's
 	exited  chan struct{}
 	once    sync.Once
 }
@@ -89,7 +90,7 @@ func (p plan) start(folder string, set PackageSet) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	z := &process{plan: p, set: set.Name, link: link, log: &tail{}, exited: make(chan struct{})}
+	z := &process{plan: p, set: set.Name, link: link, log: &tail{}, bounded: true, exited: make(chan struct{})}
 	err = z.launch(p, folder, set, theirs)
 	theirs.Close() // so that the link ends when the zygote does
 	if err != nil {
@@ -125,9 +126,14 @@ func (z *process) launch(p plan, folder string, set PackageSet, link *os.File) e
 	if err := z.command.Start(); err != nil {
 		return err
 	}
+	var joined groups
+	if z.bounded {
+		joined = join(z.command.Process.Pid)
+	}
 	go func() {
 		defer close(z.exited)
 		_ = z.command.Wait() // how a zygote ended is told by its log
+		joined.remove()
 	}()
 	return nil
 }
@@ -139,7 +145,7 @@ var interpreterEnvironment = []string{"PYTHONHASHSEED=0", "PYTHONUTF8=1", "LC_AL
 	"OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1"}
 
 func (p plan) settings(folder string, set PackageSet) settings {
-	s := settings{Link: 3, Tier: p.tier, Folder: folder, Filter: zygoteFilter(), CallFilter: callFilter(),
+	s := settings{Link: 3, Tier: p.tier, Folder: folder, Filter: zygoteFilter(p.tier), CallFilter: callFilter(),
 		Seccomp: unix.SYS_SECCOMP, PivotRoot: unix.SYS_PIVOT_ROOT, Processes: -1,
 		Path: p.python.Path, Visible: p.python.Path, Warm: set.Warm}
 	if p.tier == sandbox.TierFull {
@@ -194,7 +200,7 @@ func (z *process) greet() error {
 	}
 	var said []byte
 	if err == nil {
-		said, _, err = z.link.receive()
+		said, err = z.link.receive()
 	}
 	if err != nil {
 		return fmt.Errorf("await first message: %w: %s", err, z.lastWords())

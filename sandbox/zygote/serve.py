@@ -13,9 +13,9 @@ import operator, re, statistics, string, time
 
 REQUEST = struct.Struct("=QIIIQQII")  # id, flags, CPU seconds, processes, memory, file bytes, code bytes, extra bytes
 REPLY = struct.Struct("=QiQQIccI")  # id, wait status, CPU microseconds, peak bytes, flags, started, kind of record, its bytes
-STDIN, FILES, CODE = 1, 2, 4  # flags of a request: which descriptors follow those of stdout and stderr, in this order
-NO_VALUE = 8  # the code's end has no value to show
-FOUND, TOO_MUCH = 1, 2  # flags of a reply: collected files come with it; they were more than fits
+STDIN, FILES, CODE, COLLECT = 1, 2, 4, 8  # flags of a request: which descriptors follow those of stdout and stderr, in this order
+NO_VALUE = 16  # the code's end has no value to show
+FOUND, TOO_MUCH = 1, 2  # flags of a reply: there are collected files; they were more than fits
 MOST_FOUND = 8 << 20  # bytes of all collected files
 PACKET = 128 << 10  # bytes; no request is longer
 
@@ -104,6 +104,7 @@ class Zygote:
             self.forbid_namespaces()
             new_root(needs, self.folder, settings["pivot_root"])
             fresh_folder(self.folder)
+            rename_host()
         elif self.tier == "landlock":
             landlock(needs, self.folder)
         no_new_privileges()
@@ -170,17 +171,12 @@ class Zygote:
         kind, length = BOARD_HEAD.unpack_from(BOARD)
         length = min(length, BOARD_SIZE)
         record = BOARD[BOARD_HEAD.size : BOARD_HEAD.size + length]
-        flags, found = 0, -1
+        flags = 0
         if "collect" in job.extra:
-            flags, found = collect(self.folder, job.extra["collect"])
+            flags = collect(self.folder, job.extra["collect"], job.descriptor(COLLECT))
         cpu = int((usage.ru_utime + usage.ru_stime) * 1e6)
         head = REPLY.pack(job.id, status, cpu, usage.ru_maxrss << 10, flags, BEGUN[:1], kind, length)
-        if found < 0:
-            self.link.send(head + record)
-        else:
-            rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [found]))]
-            self.link.sendmsg([head + record], rights)
-            os.close(found)
+        self.link.send(head + record)
         clear_board()  # the next call must not find this one's words
         BEGUN[0] = 0
 
@@ -240,9 +236,9 @@ def open_below(folder, name):
     return -1
 
 
-def collect(folder, names):
-    """Return flags and a descriptor of a file in memory: the length of an index, the index
-    ([place of the name, bytes] each), the contents. No content passes through this process."""
+def collect(folder, names, found):
+    """Write to the parent's file in memory: the length of an index, the index ([place of the name,
+    bytes] each), the contents. No content passes through this process. Return flags."""
     files = [(i, open_below(folder, name)) for i, name in enumerate(names)]
     files = [(i, fd, os.fstat(fd).st_size) for i, fd in files if fd >= 0]
     flags = FOUND
@@ -250,7 +246,6 @@ def collect(folder, names):
         flags |= TOO_MUCH
     kept = [] if flags & TOO_MUCH else files
     index = json.dumps([[i, size] for i, _, size in kept]).encode()
-    found = os.memfd_create("found", os.MFD_CLOEXEC)
     os.write(found, struct.pack("=I", len(index)) + index)
     for _, fd, size in kept:
         done = 0
@@ -261,7 +256,7 @@ def collect(folder, names):
             done += sent
     for _, fd, _ in files:
         os.close(fd)
-    return flags, found
+    return flags
 
 
 def empty(folder):
@@ -322,6 +317,8 @@ def gather_pages():
 
 def main(settings):
     zygote = Zygote(settings)
+    # The init of a process namespace ignores what calls send it, save for what it has a handler for.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         sys.path[:] = [p for p in sys.path if p] + settings["path"]
         warm(settings["warm"])

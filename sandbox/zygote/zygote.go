@@ -17,12 +17,13 @@ import (
 // workFolder is the folder of every call in the tier "full".
 const workFolder = "/sandbox"
 
-// Options say how to open an executor. The zero value is good.
+// Options say how to open an executor. The zero value takes the tier "full" and nothing weaker.
 type Options struct {
 	Python       string        // interpreter; "" finds one
 	Workers      int           // calls at once; 0 takes one per CPU
 	Dir          string        // where work folders are made if they are not mounts; "" takes the system's
 	Tier         sandbox.Tier  // the one tier to accept; "" takes the strongest that can be had
+	MinTier      sandbox.Tier  // the weakest tier to accept where Tier is ""; "" accepts TierFull alone
 	Sets         []PackageSet  // nil takes DefaultSets; the first is the smallest
 	Interpreters []Interpreter // of other languages; nil takes DefaultInterpreters
 	Preload      []string      // sets that are loaded in the background; others are when a call first needs them
@@ -57,6 +58,11 @@ var _ sandbox.Executor = (*Executor)(nil)
 
 // Open finds an interpreter and the strongest tier, and starts the zygotes.
 func Open(o Options) (*Executor, error) {
+	for _, tier := range []sandbox.Tier{o.Tier, o.MinTier} {
+		if _, err := sandbox.ParseTier(string(tier)); tier != "" && err != nil {
+			return nil, err
+		}
+	}
 	if o.Sets == nil {
 		o.Sets = DefaultSets()
 	}
@@ -135,6 +141,9 @@ func (e *Executor) fill(pythons []python, o Options) error {
 	smallest := e.plan.sets.there[0]
 	e.version = first.zygotes[smallest.Name].version
 	e.slots <- first
+	if err := o.tooWeak(e.plan.tier, faults); err != nil {
+		return err
+	}
 	for i := 1; i < e.workers; i++ {
 		s := newSlot(i)
 		_, err := e.zygote(s, smallest)

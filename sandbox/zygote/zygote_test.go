@@ -141,7 +141,7 @@ func TestTooManyProcessesAreAVerdict(t *testing.T) {
 	require.Equal(t, sandbox.StatusProcessLimit, got.Status)
 	few := quick
 	few.Processes = 2
-	const code = "import os\nif os.fork() == 0: os._exit(0)\nos.wait()\nif os.fork() == 0:\n    print(os.fork())"
+	const code = "import os\nif os.fork() == 0: os._exit(0)\nos.wait()\nif os.fork() == 0:\n    print(os.fork())\nos.wait()"
 	got = runAll(t, strongest(t), sandbox.Call{Code: code, Limits: few})[0]
 	require.Contains(t, got.Stderr, "BlockingIOError")
 }

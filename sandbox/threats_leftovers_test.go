@@ -1,0 +1,52 @@
+package sandbox_test
+
+import "github.com/ropewalk/ropewalk/sandbox"
+
+// leftoverThreats try to leave something for a later call, or to find something of another.
+var leftoverThreats = []threat{
+	{name: "System V shared memory", holds: sandbox.TierRlimits, code: `kernel("shmget", 4242, 4096, 0o1666)
+kernel("semget", 4242, 1, 0o1666)
+kernel("msgget", 4242, 0o1666)
+through`},
+	{name: "POSIX shared memory", holds: sandbox.TierLandlock, code: `from multiprocessing import shared_memory
+attempt("shm", shared_memory.SharedMemory, "ropewalk-left", True, 4096)
+attempt("file", open, "/dev/shm/ropewalk-left", "w")
+through`},
+	{name: "POSIX message queues", holds: sandbox.TierRlimits, code: `kernel("mq_open", b"ropewalk-left", 0o102, 0o666, None)
+through`},
+	{name: "files in memory", holds: sandbox.TierRlimits, code: `kernel("memfd_create", b"left", 0)
+through`},
+	{name: "files, folders, links, permissions", holds: sandbox.TierRlimits, ends: wellOrNot, code: `open("left", "w").write("x")
+os.makedirs("a/b/c")
+open("a/b/c/deep", "w").write("x")
+os.symlink("/usr", "link")
+os.link("left", "second")
+os.mkfifo("pipe")
+os.chmod("a/b", 0)
+os.chmod("a", 0)`},
+	{name: "descriptors left open", holds: sandbox.TierRlimits, code: `kept = [os.open("left", os.O_CREAT | os.O_RDWR), *os.pipe(), socket.socketpair()]
+for fd in range(40, 60): os.dup2(1, fd)
+os.set_inheritable(kept[0], True)
+os.unlink("left")
+through`},
+	{name: "descriptors passed", holds: sandbox.TierRlimits, code: `one, other = socket.socketpair()
+for _ in range(20): attempt("send", socket.send_fds, one, [b"x"], [0, 1, 2, one.fileno(), other.fileno()])
+through`},
+	{name: "file locks and leases", holds: sandbox.TierRlimits, code: `import fcntl
+for path in ("/usr/bin/env", os.__file__):
+    file = open(path)
+    attempt("lease", fcntl.fcntl, file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+    attempt("notify", fcntl.fcntl, file, fcntl.F_NOTIFY, 1)
+through`},
+	{name: "another slot's files", holds: sandbox.TierLandlock, code: `for n in range(64):
+    for name in (str(n), "%d-bare" % n): attempt(name, os.chmod, os.path.join("..", name), 0)
+import glob
+[*through, *glob.glob(os.path.join(os.path.dirname(os.getcwd()), "[0-9]*"))]`},
+	{name: "timers and alarms", holds: sandbox.TierRlimits, code: `signal.setitimer(signal.ITIMER_REAL, 60, 1)
+signal.alarm(60)
+through`},
+	{name: "masked signals, handlers, umask, terminal", holds: sandbox.TierRlimits, code: `signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 32))
+for n in (2, 14, 15): signal.signal(n, lambda *_: None)
+os.umask(0o777)
+through`},
+}

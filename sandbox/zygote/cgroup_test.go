@@ -1,0 +1,72 @@
+package zygote
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/sandbox"
+)
+
+func TestGroupFolders(t *testing.T) {
+	const hybrid = "30 20 0:26 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n" +
+		"31 20 0:27 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu\n" +
+		"32 20 0:28 /docker/ab /sys/fs/cgroup/pids rw,relatime shared:9 - cgroup cgroup rw,pids\n" +
+		"33 20 0:29 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n" +
+		"34 20 0:30 / /dev/shm rw - tmpfs tmpfs rw\n"
+	const unified = "33 20 0:29 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
+	for _, c := range []struct {
+		name, mounts, memberships, offered string
+		want                               map[string]string
+	}{
+		{"version 1", hybrid, "4:memory:/a/b\n3:cpu:/\n2:pids:/docker/ab/c\n0::/\n", "",
+			map[string]string{"memory": "/sys/fs/cgroup/memory/a/b", "cpu": "/sys/fs/cgroup/cpu", "pids": "/sys/fs/cgroup/pids/c"}},
+		{"version 2, delegated", unified, "0::/user.slice/x\n", "cpu memory pids\n",
+			map[string]string{"memory": "/sys/fs/cgroup/user.slice/x", "cpu": "/sys/fs/cgroup/user.slice/x", "pids": "/sys/fs/cgroup/user.slice/x"}},
+		{"version 2, not delegated", unified, "0::/user.slice/x\n", "", map[string]string{}},
+		{"none", "34 20 0:30 / /dev/shm rw - tmpfs tmpfs rw\n", "", "", map[string]string{}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := groupFolders(c.mounts, c.memberships, func(file string) string {
+				require.True(t, strings.HasSuffix(file, "/cgroup.subtree_control"), file)
+				return c.offered
+			})
+			for _, name := range []string{"memory", "pids"} {
+				require.Equal(t, c.want[name], got[name], name)
+			}
+		})
+	}
+}
+
+// A zygote's groups hold it, and are gone with it.
+func TestZygotesHaveGroupsOfTheirOwn(t *testing.T) {
+	var places []GroupPlace
+	for _, p := range GroupPlaces() {
+		if p.Folder != "" {
+			places = append(places, p)
+		}
+	}
+	if len(places) == 0 {
+		t.Skipf("no control groups can be made: %+v", GroupPlaces())
+	}
+	e := open(t, Options{Workers: 1, MinTier: sandbox.TierRlimits})
+	mine := fmt.Sprintf("ropewalk-%d-*", os.Getpid())
+	for _, p := range places {
+		found, err := filepath.Glob(filepath.Join(p.Folder, mine))
+		require.NoError(t, err)
+		require.NotEmpty(t, found, p.Controller)
+		members, err := os.ReadFile(filepath.Join(found[0], "cgroup.procs"))
+		require.NoError(t, err)
+		require.NotEmpty(t, strings.TrimSpace(string(members)), p.Controller)
+	}
+	require.NoError(t, e.Close())
+	for _, p := range places {
+		found, err := filepath.Glob(filepath.Join(p.Folder, mine))
+		require.NoError(t, err)
+		require.Empty(t, found, p.Controller)
+	}
+}
