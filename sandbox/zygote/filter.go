@@ -20,8 +20,9 @@ type rule struct {
 // condition is a test of the low word of the first argument: jump.code is ifEqual or ifAnySet.
 // The zero condition never passes.
 type condition struct {
-	code  uint16
-	value uint32
+	code    uint16
+	value   uint32
+	negated bool // passes where the test does not hold
 }
 
 // refusedAlways: ways out to the network, to other processes, to state that outlives a call,
@@ -56,8 +57,8 @@ func callFilter() string {
 	// The C library falls back from clone3, whose flags a filter cannot see, to clone.
 	rules = append(rules,
 		rule{number: unix.SYS_CLONE3, errno: unix.ENOSYS},
-		rule{number: unix.SYS_CLONE, pass: condition{ifAnySet, unix.CLONE_THREAD}, errno: unix.EPERM},
-		rule{number: unix.SYS_PRLIMIT64, pass: condition{ifEqual, 0}, errno: unix.EPERM}, // 0: oneself
+		rule{number: unix.SYS_CLONE, pass: condition{code: ifAnySet, value: unix.CLONE_THREAD}, errno: unix.EPERM},
+		rule{number: unix.SYS_PRLIMIT64, pass: condition{code: ifEqual, value: 0}, errno: unix.EPERM}, // 0: oneself
 	)
 	return assemble(rules)
 }
@@ -121,10 +122,14 @@ func (r rule) program() []instruction {
 	if r.pass.code == 0 {
 		return []instruction{jump(ifEqual, r.number, 0, 1), refusal}
 	}
+	holds, fails := uint8(1), uint8(0) // 1 jumps over the refusal
+	if r.pass.negated {
+		holds, fails = fails, holds
+	}
 	return []instruction{
 		jump(ifEqual, r.number, 0, 4),
 		statement(load, 16), // low word of the first argument on little-endian machines
-		jump(r.pass.code, r.pass.value, 1, 0),
+		jump(r.pass.code, r.pass.value, holds, fails),
 		refusal,
 		statement(load, 0),
 	}

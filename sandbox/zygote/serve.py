@@ -312,8 +312,8 @@ def gather_pages():
             LIBC.madvise(low, high - low, MADV_COLLAPSE)
 
 
-def main(settings):
-    zygote = Zygote(settings)
+def main(settings, kind):
+    zygote = kind(settings)
     try:
         sys.path[:] = [p for p in sys.path if p] + settings["path"]
         warm(settings["warm"])
@@ -331,6 +331,3 @@ def main(settings):
     gc.freeze()
     zygote.say("ready " + ".".join(map(str, sys.version_info[:3])))
     zygote.serve()
-
-
-main(json.loads(sys.argv.pop()))

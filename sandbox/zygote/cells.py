@@ -1,0 +1,191 @@
+# Cells: the interpreter of a session reads them from its socket, runs them in one namespace and answers each.
+# What it says of a cell is a description that its own code may forge; see the package's doc.
+
+import errno
+
+HERE = struct.Struct("=cQ")  # "c", nonce; the code follows
+BUNDLE = struct.Struct("=cQQ")  # "b", nonce, bytes of the head; head, code and files lie in the first descriptor
+ANSWER = struct.Struct("=cQ")  # kind, nonce; then the kind's own
+PIECE = 32 << 10  # bytes of text or file in one packet
+MOST_PACKET = 96 << 10
+SOURCES = 4096  # cells whose source tracebacks can show
+EMPTY = "/dev/null"
+
+
+class Cells:
+    def __init__(self, peer, folder):
+        self.peer = peer
+        self.folder = folder
+        self.count = 0
+        self.fed = False  # the last cell had an input of its own
+        module = types.ModuleType("__main__")
+        module.__dict__["__builtins__"] = builtins
+        sys.modules["__main__"] = module
+        self.names = module.__dict__
+        sys.argv[:] = [FILE]
+
+    def serve(self):
+        receive, space = self.peer.recvmsg, socket.CMSG_SPACE(8)
+        while True:
+            data, extra, _, _ = receive(MOST_PACKET, space)
+            if not data:
+                os._exit(0)  # the parent is gone
+            _, nonce = HERE.unpack_from(data)
+            if extra or self.fed:
+                kind, text, collect = self.run_bundle(data, descriptors(extra))
+            else:
+                (kind, text), collect = self.run(data[HERE.size:]), ()
+            if os.getpid() != PID:
+                os._exit(finish(0 if kind in "ov" else 1))  # a copy that the code forked of itself
+            flush()
+            for place, name in enumerate(collect):
+                self.hand_over(nonce, place, name)
+            self.answer(nonce, kind, text)
+            if kind == "m":
+                os._exit(1)  # memory that is short stays short
+
+    def run_bundle(self, data, fds):
+        """Run a cell that comes with files or an input, or after one that did."""
+        try:
+            source, collect = self.unpack(data, fds)
+        except OSError as error:  # no room for its files, or one that is a folder
+            return (*tell(error, kind_of(error)), ())
+        return (*self.run(source), collect)
+
+    def unpack(self, data, fds):
+        """Lay out the cell's files and input; return its code and the names that it hands over."""
+        head = {"code": 0, "files": (), "collect": ()}
+        source = data[HERE.size:]
+        if data[:1] == b"b":
+            size = BUNDLE.unpack(data)[2]
+            head = json.loads(read_all(fds[0], size))
+            source = read_all(fds[0], head["code"]) if head["code"] else b""
+            for name, size in head["files"]:
+                put_file(os.path.join(self.folder, name), read_all(fds[0], size) if size else b"")
+        self.feed(fds[1] if len(fds) > 1 else -1)
+        for fd in fds:
+            os.close(fd)
+        return source, head["collect"]
+
+    def feed(self, fd):
+        """Make a descriptor the standard input, or none of it what it was at first."""
+        fed, self.fed = self.fed, fd >= 0
+        if not fed and fd < 0:
+            return
+        empty = os.open(EMPTY, os.O_RDONLY) if fd < 0 else -1
+        os.dup2(max(fd, empty), 0)
+        if empty >= 0:
+            os.close(empty)
+        sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)
+
+    def run(self, source):
+        """Run one cell; return the kind of its end and the value's or traceback's text."""
+        self.count += 1
+        name = "<cell %d>" % self.count
+        lines = source.decode("utf-8", "replace").splitlines(True)
+        linecache.cache[name] = (len(source), None, lines, name)
+        linecache.cache.pop("<cell %d>" % (self.count - SOURCES), None)
+        try:
+            body, last = compile_cell(source, name)
+        except BaseException as error:
+            if isinstance(error, SyntaxError) and error.text is None and error.lineno:
+                error.text = linecache.getline(name, error.lineno) or None
+            return tell(error, "s")
+        try:
+            exec(body, self.names)
+            value = None if last is None else eval(last, self.names)
+            return ("o", "") if value is None else ("v", repr(value))
+        except SystemExit as error:
+            os._exit(finish(exit_code(error)))
+        except BaseException as error:
+            return tell(error, kind_of(error))
+
+    def answer(self, nonce, kind, text):
+        """Send the cell's end, longer texts before it in pieces."""
+        data = text.encode("utf-8", "backslashreplace")
+        if len(data) > PIECE:
+            self.send_pieces(b"t" + nonce.to_bytes(8, sys.byteorder), data)
+            data = b""
+        self.peer.send(ANSWER.pack(b".", nonce) + kind.encode() + data)
+
+    def send_pieces(self, head, data):
+        for at in range(0, len(data), PIECE):
+            self.peer.send(head + data[at:at + PIECE])
+
+    def hand_over(self, nonce, place, name):
+        """Send a file of the work folder, if it is one."""
+        path = os.path.join(self.folder, name)
+        head = b"f" + nonce.to_bytes(8, sys.byteorder) + place.to_bytes(4, sys.byteorder)
+        try:
+            if not os.path.isfile(path):
+                return
+            with open(path, "rb") as file:
+                self.peer.send(head)  # it is there, though it may be empty
+                for piece in iter(lambda: file.read(PIECE), b""):
+                    self.peer.send(head + piece)
+        except OSError:
+            return  # what the cell may not read it cannot hand over
+
+
+def descriptors(extra):
+    fds = array.array("i")
+    for level, kind, block in extra:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            fds.frombytes(block[: len(block) - len(block) % fds.itemsize])
+    return list(fds)
+
+
+def put_file(name, content):
+    folder = os.path.dirname(name)
+    if folder:
+        os.makedirs(folder, exist_ok=True)
+    with open(name, "wb") as file:
+        file.write(content)
+
+
+def compile_cell(source, name):
+    """Compile the cell's body and, if its last statement is an expression, that one apart."""
+    tree = compile(source, name, "exec", _ast.PyCF_ONLY_AST, True)
+    if not tree.body or type(tree.body[-1]) is not ast.Expr or ends_quietly(source):
+        return compile(source, name, "exec", 0, True), None  # from the text: the tree would have to be read back
+    last = compile(ast.Expression(tree.body.pop().value), name, "eval", 0, True)
+    return compile(tree, name, "exec", 0, True), last
+
+
+def kind_of(error):
+    """The letter of a failure: memory, file, process, or any other."""
+    if isinstance(error, MemoryError):
+        return "m"
+    if isinstance(error, OSError) and error.errno in (errno.EFBIG, errno.ENOSPC):
+        return "f"
+    if isinstance(error, BlockingIOError) or isinstance(error, RuntimeError) and str(error) == "can't start new thread":
+        return "p"
+    return "r"
+
+
+def tell(error, kind):
+    """Print the error as calls do; return its kind and its traceback."""
+    if kind == "m":
+        release_reserve()
+    text = ""
+    try:
+        trace = traceback.TracebackException.from_exception(error)
+        keep_user_frames(trace, set())
+        text = "".join(trace.format())
+        if not trace.stack:
+            text = text.replace("Traceback (most recent call last):\n", "", 1)
+        if sys.excepthook is sys.__excepthook__:
+            sys.stderr.write(text)
+        else:
+            sys.excepthook(type(error), error, error.__traceback__)
+    except BaseException:
+        pass
+    return kind, text
+
+
+def flush():
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BaseException:
+            pass
