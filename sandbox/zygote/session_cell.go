@@ -133,12 +133,11 @@ func (s *session) send(nonce uint64, cell sandbox.Call) error {
 		return err
 	}
 	s.packet = packet
-	if fds == nil {
-		_, err = s.conn.Write(packet)
-	} else {
-		_, _, err = s.conn.WriteMsgUnix(packet, unix.UnixRights(fds...), nil)
-		closeAll(fds)
+	_, err = s.conn.Write(packet)
+	if err == nil && fds != nil {
+		_, _, err = s.conn.WriteMsgUnix([]byte{'d'}, unix.UnixRights(fds...), nil)
 	}
+	closeAll(fds)
 	if err != nil {
 		return fmt.Errorf("send cell: %w", err)
 	}

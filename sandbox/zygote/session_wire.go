@@ -60,9 +60,10 @@ func decodeNote(b []byte) (note, error) {
 }
 
 // mostInline is how long code may be to travel in the packet itself.
-const mostInline = 64 << 10
+const mostInline = 16 << 10
 
-// encodeCell returns a cell's packet and the descriptors that go with it; whoever sends closes them.
+// encodeCell returns a cell's packet and the descriptors that follow in a packet of their own, if any; whoever
+// sends closes them.
 func encodeCell(into []byte, nonce uint64, cell sandbox.Call) (packet []byte, fds []int, err error) {
 	if cell.Stdin == "" && len(cell.Files) == 0 && len(cell.Collect) == 0 && len(cell.Code) <= mostInline {
 		packet = binary.NativeEndian.AppendUint64(append(into[:0], 'c'), nonce)
