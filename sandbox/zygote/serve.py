@@ -313,6 +313,8 @@ def gather_pages():
 
 
 def main(settings, kind):
+    # Whatever the parent itself inherited without knowing is not for calls either.
+    os.closerange(settings["link"] + 1, os.sysconf("SC_OPEN_MAX"))
     zygote = kind(settings)
     try:
         sys.path[:] = [p for p in sys.path if p] + settings["path"]
