@@ -1,15 +1,13 @@
 # Cells: the interpreter of a session reads them from its socket, runs them in one namespace and answers each.
 # What it says of a cell is a description that its own code may forge; see the package's doc.
 
-import errno
-
 # A cell is a packet "c", nonce, code; or "b", nonce, bytes of the head, and then one that brings descriptors: of head,
 # code and files, one after another, and perhaps of the input. An answer is a kind, the nonce, and the kind's own.
 NONCE = slice(1, 9)
 CODE = 9  # where it begins
 HEAD = struct.Struct("=cQQ")
 PIECE = 32 << 10  # bytes of text or file in one packet
-MOST_INLINE = 16 << 10
+MOST_INLINE = 32 << 10
 SOURCES = 4096  # cells whose source tracebacks can show
 EMPTY = "/dev/null"
 
@@ -61,10 +59,10 @@ class Cells:
             return data[CODE:], ()
         fds = descriptors(self.peer.recvmsg(16, socket.CMSG_SPACE(8))[1])
         try:
-            head = json.loads(read_all(fds[0], HEAD.unpack(data)[2]))
-            source = read_all(fds[0], head["code"]) if head["code"] else b""
+            head = json.loads(take(fds[0], HEAD.unpack(data)[2]))
+            source = take(fds[0], head["code"])
             for name, size in head["files"]:
-                put_file(os.path.join(self.folder, name), read_all(fds[0], size) if size else b"")
+                put_file(os.path.join(self.folder, name), take(fds[0], size))
             self.feed(fds[1] if len(fds) > 1 else -1)
         finally:
             for fd in fds:
@@ -94,7 +92,7 @@ class Cells:
         except BaseException as error:
             if isinstance(error, SyntaxError) and error.text is None and error.lineno:
                 error.text = linecache.getline(name, error.lineno) or None
-            return tell(error, "s")
+            return tell(error, "m" if isinstance(error, MemoryError) else "s")
         try:
             exec(body, self.names)
             value = None if last is None else eval(last, self.names)
@@ -139,6 +137,17 @@ def descriptors(extra):
     return list(fds)
 
 
+def take(fd, size):
+    parts = []
+    while size:
+        part = os.read(fd, size)
+        if not part:
+            raise EOFError("a file of the cell ends early")
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
 def put_file(name, content):
     folder = os.path.dirname(name)
     if folder:
@@ -156,35 +165,14 @@ def compile_cell(source, name):
     return compile(tree, name, "exec", 0, True), last
 
 
-def kind_of(error):
-    """The letter of a failure: memory, file, process, or any other."""
-    if isinstance(error, MemoryError):
-        return "m"
-    if isinstance(error, OSError) and error.errno in (errno.EFBIG, errno.ENOSPC):
-        return "f"
-    if isinstance(error, BlockingIOError) or isinstance(error, RuntimeError) and str(error) == "can't start new thread":
-        return "p"
-    return "r"
-
-
 def tell(error, kind):
     """Print the error as calls do; return its kind and its traceback."""
     if kind == "m":
         release_reserve()
-    text = ""
     try:
-        trace = traceback.TracebackException.from_exception(error)
-        keep_user_frames(trace, set())
-        text = "".join(trace.format())
-        if not trace.stack:
-            text = text.replace("Traceback (most recent call last):\n", "", 1)
-        if sys.excepthook is sys.__excepthook__:
-            sys.stderr.write(text)
-        else:
-            sys.excepthook(type(error), error, error.__traceback__)
+        return kind, print_and_keep(error)
     except BaseException:
-        pass
-    return kind, text
+        return kind, ""
 
 
 def flush():

@@ -88,6 +88,9 @@ class Zygote:
         install_filter(bytes.fromhex(settings["filter"]), self.seccomp)
         os.umask(0o077)
         os.chdir(self.folder)
+        self.set_lasting_limits()
+
+    def set_lasting_limits(self):
         set_lasting_limits(self)
 
     def open_control(self, path):

@@ -10,46 +10,72 @@ import (
 )
 
 // Sessions makes interpreters that keep their variables: one process tree, memory and work folder each.
-// They are made by a zygote of their own, the *mother*; one that has broken is replaced at the next opening.
+// They are made by zygotes of their own, one *mother* for each package set that sessions have asked for; one that
+// has broken is replaced at the next opening.
 type Sessions struct {
-	plan    plan
-	version string
-	home    Executor // its scratch folder alone
-	spawner *spawner
+	plan     plan
+	version  string
+	home     Executor // its scratch folder alone
+	spawner  *spawner
+	loading  sync.WaitGroup
+	mu       sync.Mutex
+	closed   bool
+	families map[string]*family
+}
 
+// family is the mother of one package set; the lock is held while one starts.
+type family struct {
 	mu     sync.Mutex
-	closed bool
 	mother *mother // nil: to be started
 }
 
 var _ sandbox.Sessions = (*Sessions)(nil)
 
-// OpenSessions finds an interpreter and the strongest tier in which a session has answered. Options.Workers means nothing to it.
+var errSessionsClosed = fmt.Errorf("%w: sessions are closed", sandbox.ErrInfrastructure)
+
+// OpenSessions finds an interpreter and the strongest tier in which a session has answered. Options.Workers and
+// Options.Interpreters mean nothing to it.
 func OpenSessions(o Options) (*Sessions, error) {
-	pythons, err := findPythons(context.Background(), o.Python)
+	if o.Sets == nil {
+		o.Sets = DefaultSets()
+	}
+	var modules []string
+	for _, set := range o.Sets {
+		modules = append(modules, set.Modules...)
+	}
+	pythons, err := findPythons(context.Background(), o.Python, modules)
 	if err != nil {
 		return nil, err
 	}
-	s := &Sessions{spawner: newSpawner(), home: Executor{dir: o.Dir}}
-	if err := s.settle(pythons, o.Tier); err != nil {
+	s := &Sessions{spawner: newSpawner(), home: Executor{dir: o.Dir}, families: map[string]*family{}}
+	err = s.settle(pythons, o)
+	if err == nil {
+		err = s.preload(o.Preload)
+	}
+	if err != nil {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-// settle takes the first tier, and in it the first interpreter, that works.
-func (s *Sessions) settle(pythons []string, only sandbox.Tier) error {
+// settle takes the first tier, and in it the first interpreter, in which the smallest package set works.
+func (s *Sessions) settle(pythons []python, o Options) error {
 	var faults []error
 	for _, tier := range sandbox.Tiers() {
-		for _, python := range pythons {
-			if only != "" && only != tier {
+		for _, p := range pythons {
+			if o.Tier != "" && o.Tier != tier {
 				continue
 			}
-			s.plan = plan{python: python, tier: tier}
-			m, err := s.start()
+			s.plan = plan{python: p, tier: tier, sets: p.sets(o.Sets)}
+			if len(s.plan.sets.there) == 0 {
+				faults = append(faults, fmt.Errorf("%s has none of the package sets", p.Executable))
+				continue
+			}
+			smallest := s.plan.sets.there[0]
+			m, err := s.start(smallest)
 			if err == nil {
-				s.mother, s.version = m, m.version
+				s.families[smallest.Name], s.version = &family{mother: m}, m.version
 				return nil
 			}
 			faults = append(faults, fmt.Errorf("%s: %w", tier, err))
@@ -58,16 +84,28 @@ func (s *Sessions) settle(pythons []string, only sandbox.Tier) error {
 	return unopened(errors.Join(faults...))
 }
 
+// preload starts mothers in the background. What fails here fails again, and is told, when a session needs it.
+func (s *Sessions) preload(names []string) error {
+	for _, name := range names {
+		set, err := s.plan.sets.named(name)
+		if err != nil {
+			return fmt.Errorf("preload: %w", err)
+		}
+		s.loading.Go(func() { _, _ = s.living(set) })
+	}
+	return nil
+}
+
 // start starts a mother and has a session of hers answer.
-func (s *Sessions) start() (*mother, error) {
+func (s *Sessions) start(set PackageSet) (*mother, error) {
 	folder := workFolder
 	if s.plan.tier != sandbox.TierFull {
 		var err error
-		if folder, err = s.home.emptyFolder(0); err != nil {
+		if folder, err = s.home.emptyFolder("sessions-" + set.Name); err != nil {
 			return nil, err
 		}
 	}
-	m, err := s.spawner.startMother(s.plan, folder)
+	m, err := s.spawner.startMother(s.plan, folder, set)
 	if err != nil {
 		return nil, err
 	}
@@ -82,59 +120,82 @@ func (s *Sessions) start() (*mother, error) {
 func (s *Sessions) Isolation() string { return string(s.plan.tier) }
 
 // Python returns the interpreter's path and version.
-func (s *Sessions) Python() (path, version string) { return s.plan.python, s.version }
+func (s *Sessions) Python() (path, version string) { return s.plan.python.Executable, s.version }
 
-// OpenSession implements sandbox.Sessions.
+// OpenSession implements sandbox.Sessions. What the cells will import cannot be known: without a name the package
+// set is the smallest, in which they can import the others' packages too, only later.
 func (s *Sessions) OpenSession(ctx context.Context, packages string, limits sandbox.Limits) (sandbox.Session, error) {
-	if packages != "" && packages != sandbox.PackagesBare {
-		return nil, fmt.Errorf("%w: sessions have no package set %q", sandbox.ErrBadCall, packages)
-	}
 	if err := (sandbox.Call{Limits: limits}).Validate(); err != nil {
 		return nil, err
 	}
-	m, err := s.living()
+	set, err := s.plan.sets.choose(sandbox.Call{Packages: packages})
 	if err != nil {
 		return nil, err
 	}
-	opened, err := m.open(ctx, packages, limits.OrDefault())
+	m, err := s.living(set)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := m.open(ctx, limits.OrDefault())
 	if err != nil {
 		return nil, err
 	}
 	return opened, nil
 }
 
-// living returns a mother that has not broken.
-func (s *Sessions) living() (*mother, error) {
+// living returns the set's mother, one that has not broken.
+func (s *Sessions) living(set PackageSet) (*mother, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return nil, fmt.Errorf("%w: sessions are closed", sandbox.ErrInfrastructure)
+	f := s.families[set.Name]
+	if f == nil {
+		f = &family{}
+		s.families[set.Name] = f
 	}
-	if s.mother != nil && !s.mother.broken() {
-		return s.mother, nil
+	s.mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if s.isClosed() {
+		return nil, errSessionsClosed
 	}
-	if s.mother != nil {
-		s.mother.stop()
-		s.mother = nil
+	if f.mother != nil && !f.mother.broken() {
+		return f.mother, nil
 	}
-	m, err := s.start()
+	if f.mother != nil {
+		f.mother.stop()
+		f.mother = nil
+	}
+	m, err := s.start(set)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", sandbox.ErrInfrastructure, err)
 	}
-	s.mother = m
+	f.mother = m
 	return m, nil
+}
+
+func (s *Sessions) isClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
 }
 
 // Close ends every session, and removes what they left. Closing twice is well.
 func (s *Sessions) Close() error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
+	closed := s.closed
+	s.closed = true
+	families := s.families
+	s.families = map[string]*family{}
+	s.mu.Unlock()
+	if closed {
 		return nil
 	}
-	s.closed = true
-	if s.mother != nil {
-		s.mother.stop()
+	s.loading.Wait()
+	for _, f := range families {
+		f.mu.Lock()
+		if f.mother != nil {
+			f.mother.stop()
+		}
+		f.mu.Unlock()
 	}
 	s.spawner.close()
 	return s.home.removeScratch()

@@ -18,9 +18,9 @@ class Opening:
 
     __slots__ = ("id", "memory", "file", "processes", "room", "fds")
 
-    def __init__(self, data, fds):
-        _, self.id, self.memory, self.file, self.processes, self.room = OPEN.unpack(data)
-        self.fds = fds
+    def __init__(self, packet, fds):
+        _, self.id, self.memory, self.file, self.processes, self.room = OPEN.unpack_from(packet)
+        self.fds = list(fds)
 
 
 class Mother(Zygote):
@@ -38,8 +38,11 @@ class Mother(Zygote):
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # a descriptor for each session
 
     def confine(self, settings):
-        self.needs = read_needs(ROOT_NEEDS + DEVICES + (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix) + STANDARD)
+        self.needs = read_needs(ROOT_NEEDS + DEVICES + (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix) + STANDARD + tuple(self.visible))
         super().confine(settings)
+
+    def set_lasting_limits(self):
+        """None: each session sets its own, and a new user namespace would keep the mother's for its parent's."""
 
     def forbid_namespaces(self):
         """Sessions forbid them each in its own user namespace; for that they need /proc a moment longer."""
@@ -55,8 +58,8 @@ class Mother(Zygote):
                 if fd != self.link.fileno():
                     self.bury(fd)
                     continue
-                data, fds = self.receive()
-                self.open(Opening(data, fds))
+                _, fds = self.receive()
+                self.open(Opening(self.packet, fds))
                 for fd in fds:
                     os.close(fd)
 
@@ -207,6 +210,7 @@ def settle(mother, opening):
     if mother.tier == "landlock":
         landlock(mother.needs, folder)
     os.closerange(CONTROL + 1, highest(mother))
+    forget_boards()
     os.chdir(folder)
     os.umask(0o077)
     if mother.namespaced:
@@ -215,6 +219,12 @@ def settle(mother, opening):
     session_limits(mother, opening)
     sys.path.insert(0, folder)
     gc.enable()
+
+
+def forget_boards():
+    """The zygote's shared memory is there in every session; it must not join them."""
+    LIBC.munmap(ctypes.c_void_p(BOARD_AT), ctypes.c_size_t(len(BOARD)))
+    BEGUN.close()
 
 
 def session_limits(mother, opening):

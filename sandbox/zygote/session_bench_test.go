@@ -6,7 +6,6 @@ import (
 
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 )
 
 // BenchmarkSessionExec measures cells per second of one session.
@@ -15,7 +14,7 @@ func BenchmarkSessionExec(b *testing.B) {
 	require.Equal(b, sandbox.StatusOK, cell(b, s, "x = 0").Status)
 	call := sandbox.Call{Code: "x += 1"}
 	b.ReportAllocs()
-	before, theirs := ownCPU(b), time.Duration(0)
+	before, theirs := ownCPU(), time.Duration(0)
 	b.ResetTimer()
 	for range b.N {
 		got, err := s.Run(b.Context(), call)
@@ -27,12 +26,6 @@ func BenchmarkSessionExec(b *testing.B) {
 	each := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / float64(b.N) / 1e3 }
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "execs/s")
 	// What a loaded machine does not change: CPU time of the parent and of the interpreter.
-	b.ReportMetric(each(ownCPU(b)-before), "parent-µs/op")
+	b.ReportMetric(each(ownCPU()-before), "parent-µs/op")
 	b.ReportMetric(each(theirs), "session-µs/op")
-}
-
-func ownCPU(b *testing.B) time.Duration {
-	var used unix.Rusage
-	require.NoError(b, unix.Getrusage(unix.RUSAGE_SELF, &used))
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }

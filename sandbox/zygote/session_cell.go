@@ -223,13 +223,16 @@ func (s *session) runOut(ctx context.Context, e ending, wall, cpu time.Duration)
 	return result, nil
 }
 
+// lingerGrace bounds the wait for an interpreter that has closed its socket.
+const lingerGrace = time.Second
+
 // lingers lets an interpreter whose socket is closed end by itself, so that its exit is what is judged, and
 // reports whether it did not.
 func (s *session) lingers() bool {
 	select {
 	case <-s.dead:
 		return false
-	case <-time.After(stragglerGrace):
+	case <-time.After(lingerGrace):
 		return true
 	}
 }

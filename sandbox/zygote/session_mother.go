@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strings"
 	"sync"
@@ -31,6 +32,7 @@ type motherSettings struct {
 // mother is a zygote that makes sessions. Safe for concurrent use.
 type mother struct {
 	*process
+	conn *net.UnixConn // the link, once she has greeted
 	done chan struct{} // closed when no note will come any more
 
 	mu       sync.Mutex
@@ -39,36 +41,41 @@ type mother struct {
 }
 
 // startMother runs plan.startMother on the spawner's thread.
-func (s *spawner) startMother(p plan, folder string) (m *mother, err error) {
+func (s *spawner) startMother(p plan, folder string, set PackageSet) (m *mother, err error) {
 	ready := make(chan struct{})
 	s.work <- func() {
 		defer close(ready)
-		m, err = p.startMother(folder)
+		m, err = p.startMother(folder, set)
 	}
 	<-ready
 	return m, err
 }
 
-func (p plan) startMother(folder string) (*mother, error) {
+func (p plan) startMother(folder string, set PackageSet) (*mother, error) {
 	link, theirs, err := newLink()
 	if err != nil {
 		return nil, err
 	}
-	told := motherSettings{settings: p.settings(folder), Clone: unix.SYS_CLONE}
+	told := motherSettings{settings: p.settings(folder, set), Clone: unix.SYS_CLONE}
 	if told.Filter != "" {
 		told.SessionFilter = sessionFilter(p.tier)
 	}
 	script := strings.Join([]string{confineSource, childSource, serveSource, cellsSource, sessionSource, serveSessions}, "\n")
-	m := &mother{process: &process{link: link, log: &tail{}, exited: make(chan struct{})}, done: make(chan struct{}), sessions: map[uint64]*session{}}
+	m := &mother{process: &process{plan: p, set: set.Name, link: link, log: &tail{}, exited: make(chan struct{})},
+		done: make(chan struct{}), sessions: map[uint64]*session{}}
 	err = m.launchScript(p, told, script, theirs)
 	theirs.Close()
 	if err != nil {
-		link.Close()
-		return nil, fmt.Errorf("start %s: %w", p.python, err)
+		link.close()
+		return nil, fmt.Errorf("start %s: %w", p.python.Executable, err)
 	}
-	if err := m.greet(); err != nil {
+	err = m.greet()
+	if err == nil {
+		m.conn, err = polled(link.fd)
+	}
+	if err != nil {
 		m.process.stop()
-		return nil, fmt.Errorf("start %s: %w", p.python, err)
+		return nil, fmt.Errorf("start %s: %w", p.python.Executable, err)
 	}
 	go m.listen()
 	return m, nil
@@ -78,7 +85,7 @@ func (p plan) startMother(folder string) (*mother, error) {
 func (m *mother) rehearse() error {
 	ctx, cancel := context.WithTimeout(context.Background(), startGrace)
 	defer cancel()
-	s, err := m.open(ctx, "", sandbox.DefaultLimits)
+	s, err := m.open(ctx, sandbox.DefaultLimits)
 	if err != nil {
 		return fmt.Errorf("rehearse: %w", err)
 	}
@@ -97,7 +104,7 @@ func (m *mother) listen() {
 	defer m.bereave()
 	buffer, extra := make([]byte, noteSize+1), make([]byte, unix.CmsgSpace(2*4))
 	for {
-		n, extended, flags, _, err := m.link.ReadMsgUnix(buffer, extra)
+		n, extended, flags, _, err := m.conn.ReadMsgUnix(buffer, extra)
 		if err != nil {
 			return
 		}
@@ -144,6 +151,7 @@ func closeAll(fds []int) {
 func (m *mother) bereave() {
 	m.kill()
 	<-m.exited
+	m.conn.Close()
 	m.mu.Lock()
 	left := m.sessions
 	m.sessions = nil
@@ -170,8 +178,8 @@ func (m *mother) stop() {
 }
 
 // open makes a session and waits until it takes cells.
-func (m *mother) open(ctx context.Context, packages string, limits sandbox.Limits) (*session, error) {
-	s, theirs, err := newSession(m, packages, limits)
+func (m *mother) open(ctx context.Context, limits sandbox.Limits) (*session, error) {
+	s, theirs, err := newSession(m, limits)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", sandbox.ErrInfrastructure, err)
 	}
@@ -206,7 +214,7 @@ func (m *mother) adopt(s *session, theirs []int) error {
 	m.mu.Unlock()
 	l := s.limits
 	o := opening{id: s.id, memory: l.MemoryBytes, file: l.FileBytes, processes: int64(l.Processes), room: max(leastRoom, l.FileBytes)}
-	if _, _, err := m.link.WriteMsgUnix(o.encode(), unix.UnixRights(theirs...), nil); err != nil {
+	if _, _, err := m.conn.WriteMsgUnix(o.encode(), unix.UnixRights(theirs...), nil); err != nil {
 		m.kill()
 		return fmt.Errorf("ask for session: %w", err)
 	}
@@ -217,33 +225,45 @@ func (m *mother) adopt(s *session, theirs []int) error {
 const leastRoom = 16 << 20
 
 // newSession makes the parent's half of a session, and the descriptors of the other half.
-func newSession(m *mother, packages string, limits sandbox.Limits) (*session, []int, error) {
-	conn, theirs, err := newLink()
+func newSession(m *mother, limits sandbox.Limits) (s *session, theirs []int, err error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, nil, err
-	}
-	defer theirs.Close()
-	s := &session{mother: m, packages: packages, limits: limits, conn: conn, turn: make(chan struct{}, 1),
-		born: make(chan struct{}), dead: make(chan struct{}), buffer: make([]byte, mostPacket), init: -1}
-	peer, err := unix.FcntlInt(theirs.Fd(), unix.F_DUPFD_CLOEXEC, 3)
-	if err != nil {
-		conn.Close()
 		return nil, nil, fmt.Errorf("make session: %w", err)
 	}
-	fds := []int{peer}
-	for i := range s.out {
-		read, write, err := pipe()
-		if err == nil {
-			fds = append(fds, write)
-			s.out[i], err = newCapture(read, limits.OutputBytes, s.overflowed)
-		}
+	theirs = []int{pair[1]}
+	s = &session{mother: m, packages: m.set, limits: limits, turn: make(chan struct{}, 1),
+		born: make(chan struct{}), dead: make(chan struct{}), buffer: make([]byte, mostPacket), init: -1}
+	defer func() {
 		if err != nil {
-			closeAll(fds)
+			closeAll(theirs)
 			s.closeFiles()
-			return nil, nil, err
+		}
+	}()
+	s.conn, err = polled(pair[0])
+	unix.Close(pair[0])
+	for i := 0; i < len(s.out) && err == nil; i++ {
+		var ends [2]int
+		if ends, err = pipe(); err == nil {
+			theirs = append(theirs, ends[1])
+			s.out[i], err = newCapture(os.NewFile(uintptr(ends[0]), "output"), limits.OutputBytes, s.overflowed)
 		}
 	}
-	return s, fds, nil
+	return s, theirs, err
+}
+
+// polled returns a connection, of a descriptor of its own, that the runtime polls.
+func polled(fd int) (*net.UnixConn, error) {
+	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return nil, fmt.Errorf("poll socket: %w", err)
+	}
+	file := os.NewFile(uintptr(own), "session")
+	defer file.Close() // FileConn duplicates it
+	conn, err := net.FileConn(file)
+	if err != nil {
+		return nil, fmt.Errorf("poll socket: %w", err)
+	}
+	return conn.(*net.UnixConn), nil
 }
 
 // pidOf returns the process id, in this process's namespace, behind a process descriptor.

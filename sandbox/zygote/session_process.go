@@ -58,7 +58,7 @@ func (s *session) hear(word note, fds []int) {
 		s.ended = &word
 	case word.kind == noteDead:
 		// All ends of the socket are closed now; should one be left, it is not waited for.
-		s.conn.SetDeadline(time.Now().Add(stragglerGrace))
+		s.conn.SetDeadline(time.Now().Add(lingerGrace))
 		close(s.dead)
 	default:
 		closeAll(fds)
@@ -156,7 +156,9 @@ func (s *session) Close() error {
 var errSessionClosed = fmt.Errorf("%w: it was closed", sandbox.ErrSessionLost)
 
 func (s *session) closeFiles() {
-	s.conn.Close()
+	if s.conn != nil {
+		s.conn.Close()
+	}
 	for _, c := range s.out {
 		if c != nil {
 			c.file.Close()

@@ -59,9 +59,6 @@ func decodeNote(b []byte) (note, error) {
 	}, nil
 }
 
-// mostInline is how long code may be to travel in the packet itself.
-const mostInline = 16 << 10
-
 // encodeCell returns a cell's packet and the descriptors that follow in a packet of their own, if any; whoever
 // sends closes them.
 func encodeCell(into []byte, nonce uint64, cell sandbox.Call) (packet []byte, fds []int, err error) {
@@ -69,20 +66,18 @@ func encodeCell(into []byte, nonce uint64, cell sandbox.Call) (packet []byte, fd
 		packet = binary.NativeEndian.AppendUint64(append(into[:0], 'c'), nonce)
 		return append(packet, cell.Code...), nil, nil
 	}
-	head, content, err := bundle(cell)
+	head, parts, err := bundle(cell)
 	if err != nil {
 		return nil, nil, err
 	}
-	texts := []string{content}
+	contents := [][][]byte{parts}
 	if cell.Stdin != "" {
-		texts = append(texts, cell.Stdin)
+		contents = append(contents, [][]byte{[]byte(cell.Stdin)})
 	}
-	for _, t := range texts {
-		fd, err := memoryFile(t)
+	for _, content := range contents {
+		fd, err := memoryFile(content...)
 		if err != nil {
-			for _, fd := range fds {
-				unix.Close(fd)
-			}
+			closeAll(fds)
 			return nil, nil, err
 		}
 		fds = append(fds, fd)
@@ -91,8 +86,8 @@ func encodeCell(into []byte, nonce uint64, cell sandbox.Call) (packet []byte, fd
 	return binary.NativeEndian.AppendUint64(packet, uint64(head)), fds, nil
 }
 
-// bundle returns a head in JSON, the code and the files, one after another.
-func bundle(cell sandbox.Call) (head int, content string, err error) {
+// bundle returns the bytes of a head in JSON, and the head, the code and the files.
+func bundle(cell sandbox.Call) (head int, parts [][]byte, err error) {
 	files := make([][2]any, len(cell.Files))
 	for i, f := range cell.Files {
 		files[i] = [2]any{f.Name, len(f.Content)}
@@ -100,14 +95,13 @@ func bundle(cell sandbox.Call) (head int, content string, err error) {
 	collect := append([]string{}, cell.Collect...)
 	b, err := json.Marshal(map[string]any{"code": len(cell.Code), "files": files, "collect": collect})
 	if err != nil {
-		return 0, "", fmt.Errorf("encode cell: %w", err)
+		return 0, nil, fmt.Errorf("encode cell: %w", err)
 	}
-	head = len(b)
-	b = append(b, cell.Code...)
+	parts = [][]byte{b, []byte(cell.Code)}
 	for _, f := range cell.Files {
-		b = append(b, f.Content...)
+		parts = append(parts, f.Content)
 	}
-	return head, string(b), nil
+	return len(b), parts, nil
 }
 
 // Kinds of a packet from an interpreter.
