@@ -144,6 +144,16 @@ func TestForgedPacketsHarmTheirOwnCellAlone(t *testing.T) {
 	}
 }
 
+// The memory in which calls leave their records is shared with the zygote, and so would be between sessions.
+func TestSessionsShareNoMemory(t *testing.T) {
+	everySession(t, func(t *testing.T, s *Sessions) {
+		one := newSessionOf(t, s, quick)
+		require.Equal(t, sandbox.StatusRuntime, cell(t, one, grip+"frame.f_globals['BEGUN'][0]").Status)
+		got := cell(t, one, "frame.f_globals['BOARD'][0]")
+		require.Equal(t, sandbox.Result{Status: sandbox.StatusKilled, ExitCode: -1, Signal: "SIGSEGV"}, got)
+	})
+}
+
 func TestForksOfASession(t *testing.T) {
 	s := openSessions(t, Options{Tier: sandbox.TierFull})
 	one, other := newSessionOf(t, s, quick), newSessionOf(t, s, quick)

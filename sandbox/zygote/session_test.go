@@ -224,6 +224,23 @@ func TestBadCellsLeaveTheSession(t *testing.T) {
 	require.Equal(t, fine("", "1"), cell(t, one, "1"))
 }
 
+func TestSessionsOfPackageSets(t *testing.T) {
+	sets := []PackageSet{{Name: "plain"}, {Name: "colours", Modules: []string{"colorsys"}, Warm: "import colorsys"}, {Name: "gone", Modules: []string{"no_such_module"}}}
+	s := openSessions(t, Options{Sets: sets, Preload: []string{"colours"}})
+	for packages, want := range map[string]string{"": "False", "plain": "False", "colours": "True"} {
+		one, err := s.OpenSession(t.Context(), packages, quick)
+		require.NoError(t, err)
+		require.Equal(t, fine("", want), cell(t, one, "import sys\n'colorsys' in sys.modules"))
+		_, err = one.Run(t.Context(), sandbox.Call{Packages: "other"})
+		require.ErrorIs(t, err, sandbox.ErrBadCall)
+		require.NoError(t, one.Close())
+	}
+	_, err := s.OpenSession(t.Context(), "gone", quick)
+	require.ErrorContains(t, err, "no_such_module")
+	_, err = OpenSessions(Options{Sets: sets, Preload: []string{"nowhere"}})
+	require.ErrorContains(t, err, "preload")
+}
+
 func TestSecondCellWaits(t *testing.T) {
 	one := newSessionOf(t, openSessions(t, Options{}), quick)
 	require.Equal(t, sandbox.StatusOK, cell(t, one, "import time\nseen = []").Status)
