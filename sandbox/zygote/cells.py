@@ -1,6 +1,7 @@
 # Cells: the interpreter of a session reads them from its socket, runs them in one namespace and answers each.
 # What it says of a cell is a description that its own code may forge; see the package's doc.
 
+CONTROL = 3  # the socket's descriptor in an interpreter
 # A cell is a packet "c", nonce, code; or "b", nonce, bytes of the head, and then one that brings descriptors: of head,
 # code and files, one after another, and perhaps of the input. An answer is a kind, the nonce, and the kind's own.
 NONCE = slice(1, 9)

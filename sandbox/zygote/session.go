@@ -2,7 +2,6 @@ package zygote
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -81,7 +80,7 @@ func (s *Sessions) settle(pythons []python, o Options) error {
 			faults = append(faults, fmt.Errorf("%s: %w", tier, err))
 		}
 	}
-	return unopened(errors.Join(faults...))
+	return unopened(faults)
 }
 
 // preload starts mothers in the background. What fails here fails again, and is told, when a session needs it.
