@@ -26,6 +26,9 @@ var childSource string
 //go:embed serve.py
 var serveSource string
 
+// serveCalls ends the script of a zygote that runs calls.
+const serveCalls = `main(json.loads(sys.argv.pop()), Zygote)`
+
 // boot compiles the script under a name that tracebacks can leave out.
 const boot = `import sys; exec(compile(sys.argv.pop(), "<zygote>", "exec"))`
 
@@ -78,6 +81,7 @@ type process struct {
 	version string // of the interpreter
 	calls   uint64
 	scratch [16 << 10]byte // what streams are read into
+	bounded bool           // in control groups: it runs one call at a time, and their bounds are a call's
 	exited  chan struct{}
 	once    sync.Once
 }
@@ -89,7 +93,7 @@ func (p plan) start(folder string, set PackageSet) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	z := &process{plan: p, set: set.Name, link: link, log: &tail{}, exited: make(chan struct{})}
+	z := &process{plan: p, set: set.Name, link: link, log: &tail{}, bounded: true, exited: make(chan struct{})}
 	err = z.launch(p, folder, set, theirs)
 	theirs.Close() // so that the link ends when the zygote does
 	if err != nil {
@@ -108,11 +112,16 @@ func (p plan) start(folder string, set PackageSet) (*process, error) {
 }
 
 func (z *process) launch(p plan, folder string, set PackageSet, link *os.File) error {
-	told, err := json.Marshal(p.settings(folder, set))
+	script := strings.Join([]string{confineSource, childSource, serveSource, serveCalls}, "\n")
+	return z.launchScript(p, p.settings(folder, set), script, link)
+}
+
+// launchScript starts an interpreter with a script that reads its settings from its last argument.
+func (z *process) launchScript(p plan, settings any, script string, link *os.File) error {
+	told, err := json.Marshal(settings)
 	if err != nil {
 		return fmt.Errorf("encode settings: %w", err)
 	}
-	script := strings.Join([]string{confineSource, childSource, serveSource}, "\n")
 	z.command = exec.Command(p.python.Executable, "-S", "-s", "-B", "-c", boot, string(told), script)
 	// The interpreter's own environment; calls see none.
 	z.command.Env = interpreterEnvironment
@@ -125,7 +134,10 @@ func (z *process) launch(p plan, folder string, set PackageSet, link *os.File) e
 	if err := z.command.Start(); err != nil {
 		return err
 	}
-	joined := join(z.command.Process.Pid)
+	var joined groups
+	if z.bounded {
+		joined = join(z.command.Process.Pid)
+	}
 	go func() {
 		defer close(z.exited)
 		_ = z.command.Wait() // how a zygote ended is told by its log
