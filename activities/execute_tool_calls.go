@@ -30,7 +30,7 @@ func (a ExecuteToolCalls) Execute(ctx context.Context, in wire.ToolsInput) (wire
 		if err != nil {
 			return err
 		}
-		if err := a.isolates(recipe); err != nil && recipe.Environment.CallsTools() {
+		if err := a.isolates(recipe); err != nil {
 			return err
 		}
 		run := a.policyCalls

@@ -49,6 +49,9 @@ func (a PrepareRun) prepare(ctx context.Context, in wire.PrepareInput, out *wire
 		if err := built(&resolved.Recipe); err != nil {
 			return err
 		}
+		if err := a.isolates(&resolved.Recipe); err != nil {
+			return err
+		}
 		if found && committed.Config != resolved.Digest {
 			return refuse(wire.FailBadInput, "run_id: run %s was made by another recipe; choose another run id, or resume it without a recipe", in.Run)
 		}
@@ -61,13 +64,13 @@ func (a PrepareRun) prepare(ctx context.Context, in wire.PrepareInput, out *wire
 	if err != nil {
 		return err
 	}
+	if err := a.isolates(&c.recipe); err != nil { // a run may be resumed on another machine
+		return err
+	}
 	out.Plan = plan(c.recipe)
 	out.Machine = machine.Of(a.Trainer.engine.Describe())
 	if c.recipe.Environment.CallsTools() {
 		out.Machine.Sandbox = string(a.Tier)
-		if err := a.isolates(&c.recipe); err != nil {
-			return err
-		}
 	}
 	if out.Amendments, err = a.amendments(ctx, in.Run); err != nil {
 		return err
@@ -109,6 +112,9 @@ func built(r *recipes.Recipe) error {
 
 // isolates refuses a recipe whose calls this worker's sandbox would isolate too weakly.
 func (d *Deps) isolates(r *recipes.Recipe) error {
+	if !r.Environment.CallsTools() {
+		return nil
+	}
 	least, err := sandbox.ParseTier(r.Sandbox.MinTier)
 	if err != nil {
 		return fmt.Errorf("sandbox.min_tier: %w", err)

@@ -9,16 +9,18 @@
 //
 // # Tiers of isolation
 //
-// Open takes the strongest tier that the machine grants, and Isolation names it:
+// Open takes the strongest tier that the machine grants, refuses one weaker than Options.MinTier, and Isolation
+// names it (docs/sandbox.md has the threat model):
 //
 //   - "full": user, process, network, mount, IPC and UTS namespaces under a user id that
 //     is not root; a root that holds only the interpreter and system libraries, read-only; no
 //     /proc, /tmp or /dev/shm; the work folder is a tmpfs of 16 MiB. The zygote is init of its
-//     process namespace, so killing reaches daemons too. A seccomp filter refuses sockets,
-//     System V IPC, tracing, keys, io_uring and the like; no namespace can be made within.
+//     process namespace, so killing reaches daemons too. A seccomp filter lists the system calls that
+//     there are; no namespace can be made within.
 //   - "landlock": no namespaces. Landlock confines reading to interpreter and system folders
 //     and writing to the work folder (names and sizes of other files can still be seen);
-//     the filter also refuses new processes and signals, so that killing a child is complete.
+//     the filter also refuses new processes and signals, so that killing a child is complete, and
+//     changes of files' modes, owners, times and attributes, which Landlock does not see.
 //     If the parent is root, calls run as another user.
 //   - "rlimits": the filter as before where the kernel takes one, and limits; files that the
 //     user may read or write are open to calls. Only for code that one trusts.
@@ -26,7 +28,8 @@
 // Every tier sets limits on CPU time, address space, file size, open files and core dumps;
 // "full" limits processes too. The network is refused by the filter in every tier.
 // The kernel counts CPU time and memory by process, so a call that forks (up to 31 processes,
-// threads included) has a multiple of both until its wall limit; control groups are not used.
+// threads included) has a multiple of both until its wall limit; where control groups can be made,
+// they bound memory and processes of a zygote with its call.
 //
 // # What a verdict rests on
 //

@@ -1,0 +1,46 @@
+package activities
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/sandbox"
+)
+
+// A machine that isolates calls more weakly than the recipe accepts runs none of it, and writes nothing.
+func TestWeakIsolationIsRefused(t *testing.T) {
+	b := laneOf(t, nil, nil)
+	refused := func(err error, want string) {
+		t.Helper()
+		var failure *temporal.ApplicationError
+		require.ErrorAs(t, err, &failure)
+		require.Equal(t, wire.FailBadInput, failure.Type())
+		require.ErrorContains(t, err, "sandbox.min_tier: the recipe wants tier "+want)
+		require.ErrorContains(t, err, "ropewalk sandbox doctor")
+	}
+	before, err := b.deps.Store.List(t.Context(), "")
+	require.NoError(t, err)
+	b.deps.Tier = sandbox.TierRlimits
+	prepare := func(set ...string) error {
+		_, err := do(b, PrepareRun{b.deps}.Execute, wire.PrepareInput{Run: "new", Kind: "train", Recipe: "quickstart", Overrides: set})
+		return err
+	}
+	refused(prepare(), "landlock, and the worker's machine grants rlimits")
+	refused(prepare("sandbox={}"), "full, and the worker's machine grants rlimits")
+	_, err = do(b, ExecuteToolCalls{b.deps}.Execute, wire.ToolsInput{Scope: b.scope})
+	refused(err, "landlock")
+	after, err := b.deps.Store.List(t.Context(), "")
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+
+	for _, tier := range []sandbox.Tier{sandbox.TierFull, sandbox.TierLandlock} {
+		b.deps.Tier = tier
+		resolved, err := recipes.Resolve("quickstart", "", nil, nil, nil)
+		require.NoError(t, err)
+		require.NoError(t, b.deps.isolates(&resolved.Recipe))
+	}
+}
