@@ -33,7 +33,7 @@ func TestEnvironmentAndFolderAreEmpty(t *testing.T) {
 func TestNoDescriptorIsInherited(t *testing.T) {
 	const code = `import os
 found = []
-for fd in range(64):
+for fd in range(1024):
     try:
         os.fstat(fd)
         found.append(fd)

@@ -26,6 +26,9 @@ var childSource string
 //go:embed serve.py
 var serveSource string
 
+// serveCalls ends the script of a zygote that runs calls.
+const serveCalls = `main(json.loads(sys.argv.pop()), Zygote)`
+
 // boot compiles the script under a name that tracebacks can leave out.
 const boot = `import sys; exec(compile(sys.argv.pop(), "<zygote>", "exec"))`
 
@@ -109,11 +112,16 @@ func (p plan) start(folder string, set PackageSet) (*process, error) {
 }
 
 func (z *process) launch(p plan, folder string, set PackageSet, link *os.File) error {
-	told, err := json.Marshal(p.settings(folder, set))
+	script := strings.Join([]string{confineSource, childSource, serveSource, serveCalls}, "\n")
+	return z.launchScript(p, p.settings(folder, set), script, link)
+}
+
+// launchScript starts an interpreter with a script that reads its settings from its last argument.
+func (z *process) launchScript(p plan, settings any, script string, link *os.File) error {
+	told, err := json.Marshal(settings)
 	if err != nil {
 		return fmt.Errorf("encode settings: %w", err)
 	}
-	script := strings.Join([]string{confineSource, childSource, serveSource}, "\n")
 	z.command = exec.Command(p.python.Executable, "-S", "-s", "-B", "-c", boot, string(told), script)
 	// The interpreter's own environment; calls see none.
 	z.command.Env = interpreterEnvironment

@@ -111,6 +111,9 @@ class Zygote:
         install_filter(bytes.fromhex(settings["filter"]), self.seccomp)
         os.umask(0o077)
         os.chdir(self.folder)
+        self.set_lasting_limits()
+
+    def set_lasting_limits(self):
         set_lasting_limits(self)
 
     def open_control(self, path):
@@ -315,8 +318,10 @@ def gather_pages():
             LIBC.madvise(low, high - low, MADV_COLLAPSE)
 
 
-def main(settings):
-    zygote = Zygote(settings)
+def main(settings, kind):
+    # Whatever the parent itself inherited without knowing is not for calls either.
+    os.closerange(settings["link"] + 1, os.sysconf("SC_OPEN_MAX"))
+    zygote = kind(settings)
     # The init of a process namespace ignores what calls send it, save for what it has a handler for.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
@@ -336,6 +341,3 @@ def main(settings):
     gc.freeze()
     zygote.say("ready " + ".".join(map(str, sys.version_info[:3])))
     zygote.serve()
-
-
-main(json.loads(sys.argv.pop()))

@@ -136,7 +136,7 @@ func (e *Executor) fill(pythons []python, o Options) error {
 		}
 	}
 	if len(first.zygotes) == 0 {
-		return unopened(errors.Join(faults...))
+		return unopened(faults)
 	}
 	smallest := e.plan.sets.there[0]
 	e.version = first.zygotes[smallest.Name].version
@@ -157,9 +157,11 @@ func (e *Executor) fill(pythons []python, o Options) error {
 
 func newSlot(index int) *slot { return &slot{index: index, zygotes: map[string]*process{}} }
 
-// unopened tells an interpreter out of reach from a machine without any tier.
-func unopened(fault error) error {
-	if errors.Is(fault, fs.ErrPermission) {
+// unopened tells interpreters out of reach from a machine without any tier.
+func unopened(faults []error) error {
+	fault := errors.Join(faults...)
+	reached := func(err error) bool { return !errors.Is(err, fs.ErrPermission) }
+	if len(faults) > 0 && !slices.ContainsFunc(faults, reached) {
 		return fmt.Errorf("%w: the user that calls run as cannot enter its folder; install one for all users (Debian: apt-get install python3): %w",
 			sandbox.ErrNoPython, fault)
 	}

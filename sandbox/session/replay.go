@@ -1,0 +1,136 @@
+package session
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+
+	"github.com/ropewalk/ropewalk/sandbox"
+)
+
+// told is a cell that has run, and the digest of what came of it.
+type told struct {
+	cell   sandbox.Call
+	digest digest
+}
+
+type sum [sha256.Size]byte
+
+// digest is of a result's fields, apart, so that a difference can be named. Timing is no part of it.
+type digest struct{ status, stdout, stderr, value, files sum }
+
+func digestOf(r sandbox.Result) digest {
+	return digest{
+		status: sumOf([]byte(r.Status), binary.LittleEndian.AppendUint64(nil, uint64(int64(r.ExitCode))), []byte(r.Signal)),
+		stdout: sumOf([]byte(r.Stdout)),
+		stderr: sumOf([]byte(r.Stderr), []byte(r.Traceback)),
+		value:  sumOf([]byte(r.Value)),
+		files:  filesSum(r.Files),
+	}
+}
+
+func sumOf(parts ...[]byte) (s sum) {
+	h := sha256.New()
+	put(h, parts...)
+	h.Sum(s[:0])
+	return s
+}
+
+func filesSum(files []sandbox.File) (s sum) {
+	h := sha256.New()
+	for _, f := range files {
+		put(h, []byte(f.Name), f.Content)
+	}
+	h.Sum(s[:0])
+	return s
+}
+
+// put writes each part after its length.
+func put(h hash.Hash, parts ...[]byte) {
+	for _, part := range parts {
+		h.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(part))))
+		h.Write(part)
+	}
+}
+
+// difference says what of a cell was not the same when it was run again, or "".
+func (d digest) difference(again digest) string {
+	switch {
+	case d.status != again.status:
+		return "ended otherwise"
+	case d.stdout != again.stdout:
+		return "printed something else"
+	case d.stderr != again.stderr:
+		return "wrote something else to stderr"
+	case d.value != again.value:
+		return "had another value"
+	case d.files != again.files:
+		return "left other files"
+	}
+	return ""
+}
+
+// perCell is about what a cell takes besides its texts, in bytes.
+const perCell = 400
+
+// keep remembers a cell that has run; once they are more than most bytes together, none is.
+func (k *kept) keep(cell sandbox.Call, result sandbox.Result, most int) {
+	k.bytes += perCell + len(cell.Code) + len(cell.Stdin)
+	for _, f := range cell.Files {
+		k.bytes += len(f.Content)
+	}
+	if k.bytes > most {
+		k.cells = nil
+		return
+	}
+	k.cells = append(k.cells, told{cell: cell, digest: digestOf(result)})
+}
+
+// revive gives the session an interpreter that is where the last one was. An error of ErrSessionLost stands for
+// good where it sets over. It needs the turn.
+func (p *Pool) revive(ctx context.Context, k *kept) error {
+	if k.bytes > p.settings.Replay {
+		return p.lose(k, "its cells have %d bytes, at most %d are kept to be run again", k.bytes, p.settings.Replay)
+	}
+	if err := p.places.take(ctx, p); err != nil {
+		return fmt.Errorf("await place for session: %w", err)
+	}
+	session, err := p.sessions.OpenSession(ctx, k.packages, k.limits)
+	if err != nil {
+		p.places.free(p)
+		return fmt.Errorf("open session: %w", err)
+	}
+	k.session = session
+	p.mu.Lock()
+	p.counts.Opened++
+	if len(k.cells) > 0 {
+		p.counts.Replays++
+	}
+	p.mu.Unlock()
+	for i, c := range k.cells {
+		result, err := session.Run(ctx, c.cell)
+		if errors.Is(err, sandbox.ErrSessionEnded) {
+			return p.lose(k, "cell %d found it ended when run again", i+1)
+		}
+		if err != nil {
+			return fmt.Errorf("run cell %d again: %w", i+1, err)
+		}
+		if what := c.digest.difference(digestOf(result)); what != "" {
+			return p.lose(k, "cell %d %s when run again", i+1, what)
+		}
+	}
+	return nil
+}
+
+// lose ends the session for good.
+func (p *Pool) lose(k *kept, format string, args ...any) error {
+	p.drop(k)
+	k.over = fmt.Errorf("%w: "+format, append([]any{sandbox.ErrSessionLost}, args...)...)
+	p.mu.Lock()
+	p.counts.Lost++
+	p.mu.Unlock()
+	return k.over
+}

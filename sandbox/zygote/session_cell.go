@@ -1,0 +1,238 @@
+package zygote
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/ropewalk/ropewalk/sandbox"
+	"golang.org/x/sys/unix"
+)
+
+// mostPacket is the most that an interpreter sends at once.
+const mostPacket = 48 << 10
+
+// Run implements sandbox.Session. Cells run one at a time; one that comes while another runs waits. A cell's limits of
+// CPU, wall and output count where they are below the session's. If ctx ends while the cell runs, the session is lost.
+func (s *session) Run(ctx context.Context, cell sandbox.Call) (sandbox.Result, error) {
+	limits, err := s.accept(cell)
+	if err != nil {
+		return sandbox.Result{}, err
+	}
+	arrived := time.Now()
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		return sandbox.Result{}, context.Cause(ctx)
+	}
+	defer func() { <-s.turn }()
+	if err := s.check(); err != nil {
+		return sandbox.Result{}, err
+	}
+	queued := time.Since(arrived)
+	result, err := s.run(ctx, cell, limits)
+	result.Timing.Queue = queued
+	return result, err
+}
+
+// accept returns the limits that the cell runs under, or why it cannot run here.
+func (s *session) accept(cell sandbox.Call) (sandbox.Limits, error) {
+	limits, own := s.limits, cell.Limits
+	if err := cell.Validate(); err != nil {
+		return limits, err
+	}
+	bad := func(what string, got, want any) (sandbox.Limits, error) {
+		return limits, fmt.Errorf("%w: %s of the cell is %v, of its session %v", sandbox.ErrBadCall, what, got, want)
+	}
+	switch {
+	case cell.Language != "" && cell.Language != sandbox.Python:
+		return bad("language", cell.Language, sandbox.Python)
+	case cell.Packages != "" && cell.Packages != s.packages:
+		return bad("packages", cell.Packages, s.packages)
+	case own.MemoryBytes != 0 && own.MemoryBytes != limits.MemoryBytes:
+		return bad("limits.memory", own.MemoryBytes, limits.MemoryBytes)
+	case own.FileBytes != 0 && own.FileBytes != limits.FileBytes:
+		return bad("limits.file", own.FileBytes, limits.FileBytes)
+	case own.Processes != 0 && own.Processes != limits.Processes:
+		return bad("limits.processes", own.Processes, limits.Processes)
+	}
+	if own.CPU != 0 {
+		limits.CPU = min(limits.CPU, own.CPU)
+	}
+	if own.Wall != 0 {
+		limits.Wall = min(limits.Wall, own.Wall)
+	}
+	if own.OutputBytes != 0 {
+		limits.OutputBytes = min(limits.OutputBytes, own.OutputBytes)
+	}
+	return limits, nil
+}
+
+// check returns why the session takes no more cells. One that ended between cells ended by its own doing,
+// unless its mother, or its init, went without its interpreter.
+func (s *session) check() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over != nil {
+		return s.over
+	}
+	if s.cause == causeCPU || s.cause == causeOutput || s.ended != nil {
+		return fmt.Errorf("%w between cells", sandbox.ErrSessionEnded)
+	}
+	select {
+	case <-s.dead:
+		return fmt.Errorf("%w: %w", sandbox.ErrSessionLost, errMotherGone)
+	default:
+	}
+	if s.cause != causeNone {
+		return fmt.Errorf("%w: its context has ended", sandbox.ErrSessionLost)
+	}
+	return nil
+}
+
+// run sends the cell and returns what became of it.
+func (s *session) run(ctx context.Context, cell sandbox.Call, limits sandbox.Limits) (sandbox.Result, error) {
+	for _, c := range s.out {
+		c.begin(limits.OutputBytes)
+	}
+	nonce := rand.Uint64()
+	s.beginCell(limits)
+	if ctx.Done() != nil {
+		defer context.AfterFunc(ctx, func() { s.kill(causeCancel) })()
+	}
+	var e ending
+	err := s.send(nonce, cell)
+	if err == nil {
+		e, err = s.hearAnswer(nonce, limits, cell)
+	}
+	wall, cpu := s.endCell()
+	if err != nil || e.cause != causeNone || e.kind == cellMemory || s.isKilled() {
+		return s.runOut(ctx, e, wall, cpu)
+	}
+	e.stdout, e.stderr = s.out[0].take(), s.out[1].take()
+	if e.stdout.overflow || e.stderr.overflow {
+		return s.runOut(ctx, e, wall, cpu)
+	}
+	result, _ := e.verdict()
+	result.Timing = sandbox.Timing{Wall: wall, CPU: cpu}
+	return result, nil
+}
+
+func (s *session) isKilled() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cause != causeNone
+}
+
+// send gives the cell to the interpreter. An error means that nobody reads there.
+func (s *session) send(nonce uint64, cell sandbox.Call) error {
+	packet, fds, err := encodeCell(s.packet, nonce, cell)
+	if err != nil {
+		return err
+	}
+	s.packet = packet
+	_, err = s.conn.Write(packet)
+	if err == nil && fds != nil {
+		_, _, err = s.conn.WriteMsgUnix([]byte{'d'}, unix.UnixRights(fds...), nil)
+	}
+	closeAll(fds)
+	if err != nil {
+		return fmt.Errorf("send cell: %w", err)
+	}
+	return nil
+}
+
+// hearAnswer reads packets until the one that ends the cell. An error means that no more will come. What is not of
+// this cell or of no known form is forged; the session that holds such code is ended.
+func (s *session) hearAnswer(nonce uint64, limits sandbox.Limits, cell sandbox.Call) (ending, error) {
+	var e ending
+	files := filesHeard{wanted: cell.Collect}
+	for {
+		n, err := s.conn.Read(s.buffer)
+		if err != nil {
+			return e, fmt.Errorf("await answer: %w", err)
+		}
+		p, err := decodePacket(s.buffer[:n])
+		if err != nil || p.nonce != nonce {
+			e.cause = causeForged
+			return e, nil
+		}
+		switch {
+		case p.kind == packetText, p.kind == packetEnd && len(p.body) > 0 && cellStatuses[p.body[0]] != "":
+			piece := p.body
+			if p.kind == packetEnd {
+				e.kind, e.answered, piece = p.body[0], true, p.body[1:]
+			}
+			room := limits.OutputBytes - len(e.text)
+			e.text = append(e.text, piece[:min(room, len(piece))]...)
+			if len(piece) > room {
+				e.tooLong, e.cause = true, causeOutput
+				return e, nil
+			}
+		case p.kind == packetFile && len(p.body) >= 4:
+			e.cause = files.hear(int(binary.NativeEndian.Uint32(p.body)), p.body[4:])
+		default:
+			e.cause = causeForged
+		}
+		if e.cause != causeNone {
+			return e, nil
+		}
+		if e.answered {
+			e.files = files.list()
+			return e, nil
+		}
+	}
+}
+
+// runOut ends a session whose cell broke its bounds, its interpreter or the protocol, and judges that cell.
+func (s *session) runOut(ctx context.Context, e ending, wall, cpu time.Duration) (sandbox.Result, error) {
+	switch {
+	case e.cause != causeNone:
+		s.kill(e.cause)
+	case e.answered || s.lingers(): // too much was written, or memory is short; or the socket was closed
+		s.kill(causeForged)
+	}
+	s.await()
+	s.mu.Lock()
+	e.dead, e.cause = true, s.cause
+	if s.ended != nil {
+		e.wait = &s.ended.wait
+		cpu = max(cpu, s.ended.cpu-s.watch.base)
+	}
+	s.mu.Unlock()
+	if !e.stdout.overflow && !e.stderr.overflow {
+		e.stdout, e.stderr = s.out[0].take(), s.out[1].take()
+	}
+	result, judged := e.verdict()
+	switch {
+	case e.cause == causeCancel && !judged:
+		err := context.Cause(ctx)
+		if err == nil {
+			err = errSessionClosed
+		}
+		s.bury(fmt.Errorf("%w: its context ended while a cell ran", sandbox.ErrSessionLost))
+		return sandbox.Result{}, err
+	case !judged:
+		s.bury(sandbox.ErrSessionLost)
+		return sandbox.Result{}, fmt.Errorf("%w: its process was killed from outside: %s", sandbox.ErrSessionLost, s.mother.log)
+	}
+	s.bury(fmt.Errorf("%w: its last cell was judged %s", sandbox.ErrSessionEnded, result.Status))
+	result.Timing = sandbox.Timing{Wall: wall, CPU: cpu}
+	return result, nil
+}
+
+// lingerGrace bounds the wait for an interpreter that has closed its socket.
+const lingerGrace = time.Second
+
+// lingers lets an interpreter whose socket is closed end by itself, so that its exit is what is judged, and
+// reports whether it did not.
+func (s *session) lingers() bool {
+	select {
+	case <-s.dead:
+		return false
+	case <-time.After(lingerGrace):
+		return true
+	}
+}

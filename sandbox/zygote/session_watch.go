@@ -1,0 +1,103 @@
+package zygote
+
+import (
+	"runtime"
+	"time"
+
+	"github.com/ropewalk/ropewalk/sandbox"
+)
+
+// watch holds what a session's timer looks at. The timer goes on between cells, since what a cell left
+// running may use the CPU there; so most cells find it set soon enough, and pay nothing for it.
+type watch struct {
+	timer  *time.Timer
+	next   time.Time // when the timer looks again
+	base   time.Duration
+	limits sandbox.Limits
+	began  time.Time // of the cell that runs; zero between cells
+}
+
+// idleLook is how often a session is looked at between cells.
+const idleLook = time.Second
+
+// beginCell starts the clocks of a cell. CPU time since the last cell's end counts to this one.
+func (s *session) beginCell(limits sandbox.Limits) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := &s.watch
+	w.began, w.limits = time.Now(), limits
+	if soon := w.began.Add(w.firstLook()); w.timer == nil || w.next.IsZero() || w.next.After(soon) {
+		s.lookAt(soon)
+	}
+}
+
+// firstLook is the soonest that a limit can be reached: threads spend CPU time on every processor.
+func (w *watch) firstLook() time.Duration {
+	return max(time.Millisecond, min(w.limits.Wall, w.cpuLimit()/time.Duration(runtime.NumCPU())))
+}
+
+func (w *watch) cpuLimit() time.Duration { return wholeSeconds(w.limits.CPU) }
+
+// lookAt needs the lock.
+func (s *session) lookAt(at time.Time) {
+	s.watch.next = at
+	if s.watch.timer == nil {
+		s.watch.timer = time.AfterFunc(time.Until(at), s.look)
+		return
+	}
+	s.watch.timer.Reset(time.Until(at))
+}
+
+// look kills the session if a limit is reached, and otherwise looks again when one can be.
+func (s *session) look() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cause != causeNone || s.over != nil {
+		return
+	}
+	w, now := &s.watch, time.Now()
+	used, err := s.clock.read()
+	left := w.cpuLimit() - (used - w.base)
+	wait := idleLook
+	switch {
+	case err != nil:
+		return // it has ended; who reads its socket sees that
+	case left <= 0:
+		s.cause = causeCPU
+	case !w.began.IsZero() && now.Sub(w.began) >= w.limits.Wall:
+		s.cause = causeWall
+	case !w.began.IsZero():
+		wait = min(w.limits.Wall-now.Sub(w.began), left/time.Duration(runtime.NumCPU()))
+	}
+	if s.cause != causeNone {
+		s.signal()
+		return
+	}
+	s.lookAt(now.Add(max(wait, 5*time.Millisecond)))
+}
+
+// endCell stops the clocks and returns what the cell used. A limit that was reached before the answer came
+// counts, whether the timer has seen it or not.
+func (s *session) endCell() (wall, cpu time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := &s.watch
+	wall, w.began = time.Since(w.began), time.Time{}
+	used, err := s.clock.read()
+	if err != nil {
+		return wall, 0
+	}
+	cpu, w.base = used-w.base, used
+	if cpu >= w.cpuLimit() && s.cause == causeNone {
+		s.cause = causeCPU
+		s.signal()
+	}
+	return wall, cpu
+}
+
+// stop needs the session's lock.
+func (w *watch) stop() {
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+}
