@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/ropewalk/ropewalk/sandbox"
 	"golang.org/x/sys/unix"
@@ -241,6 +242,9 @@ func newSession(m *mother, limits sandbox.Limits) (s *session, theirs []int, err
 	}()
 	s.conn, err = polled(pair[0])
 	unix.Close(pair[0])
+	if err == nil {
+		s.fd, err = descriptorOf(s.conn)
+	}
 	for i := 0; i < len(s.out) && err == nil; i++ {
 		var ends [2]int
 		if ends, err = pipe(); err == nil {
@@ -264,6 +268,18 @@ func polled(fd int) (*net.UnixConn, error) {
 		return nil, fmt.Errorf("poll socket: %w", err)
 	}
 	return conn.(*net.UnixConn), nil
+}
+
+// descriptorOf returns a connection's own descriptor, good until it is closed.
+func descriptorOf(conn syscall.Conn) (fd int, err error) {
+	raw, err := conn.SyscallConn()
+	if err == nil {
+		err = raw.Control(func(own uintptr) { fd = int(own) })
+	}
+	if err != nil {
+		return -1, fmt.Errorf("poll: %w", err)
+	}
+	return fd, nil
 }
 
 // pidOf returns the process id, in this process's namespace, behind a process descriptor.
