@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -41,6 +42,11 @@ type mother struct {
 	sessions map[uint64]*session
 }
 
+// sessionEnvironment leaves Python its own allocator: sessions fork seldom and run long.
+func sessionEnvironment() []string {
+	return slices.DeleteFunc(slices.Clone(interpreterEnvironment), func(v string) bool { return strings.HasPrefix(v, "PYTHONMALLOC=") })
+}
+
 // startMother runs plan.startMother on the spawner's thread.
 func (s *spawner) startMother(p plan, folder string, set PackageSet) (m *mother, err error) {
 	ready := make(chan struct{})
@@ -64,7 +70,7 @@ func (p plan) startMother(folder string, set PackageSet) (*mother, error) {
 	script := strings.Join([]string{confineSource, childSource, serveSource, cellsSource, sessionSource, serveSessions}, "\n")
 	m := &mother{process: &process{plan: p, set: set.Name, link: link, log: &tail{}, exited: make(chan struct{})},
 		done: make(chan struct{}), sessions: map[uint64]*session{}}
-	err = m.launchScript(p, told, script, theirs)
+	err = m.launchScript(p, told, script, sessionEnvironment(), theirs)
 	theirs.Close()
 	if err != nil {
 		link.close()
