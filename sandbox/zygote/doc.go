@@ -51,4 +51,23 @@
 // that is a help and not a promise. Clocks, os.urandom and what depends on them are real. Output of a call that ran out of time depends on the machine's pace, so it is
 // dropped; of a call that wrote too much, the stream that overflowed is kept up to the limit.
 // Stdout and Stderr are text: bytes that are not UTF-8 become U+FFFD.
+//
+// # Sessions
+//
+// OpenSessions makes interpreters that keep their variables from *cell* to cell. A *mother* is a zygote that forks
+// sessions instead of calls. In the tier "full" each has user, process, mount and IPC namespaces of its own within hers:
+// its *init* only waits for its *interpreter*, and ends all that the session started by ending; its work folder is a
+// tmpfs that no other session has mounted; a second filter refuses mounts, namespaces and others' limits. In the other
+// tiers a session is one process with a folder of its own, under a Landlock ruleset of its own in "landlock".
+//
+// A cell is a packet to the interpreter, its answer one back; output flows through pipes that the parent drains at all
+// times. What an interpreter sends may be forged by the code in it. A packet that is not of the cell that runs ends the
+// session with the verdict "killed"; one that is can do no more than mislabel that cell. How a session ended is
+// what its init, or the mother, saw in wait. The parent reads the interpreter's CPU clock: the kernel's limit of CPU time
+// cannot be raised again for the next cell. It counts threads, and those that run between cells to the next one; it does
+// not count processes that a cell starts, which the wall limit and the end of the session bound. What is
+// written between cells is the next one's.
+//
+// A session sees what a call sees, save that its code is named <cell 1>, <cell 2> and so on, that it has no __file__, and that
+// descriptor 3 is its socket. Time-outs, too much output and a MemoryError end it, as do exits and signals.
 package zygote

@@ -113,18 +113,18 @@ func (p plan) start(folder string, set PackageSet) (*process, error) {
 
 func (z *process) launch(p plan, folder string, set PackageSet, link *os.File) error {
 	script := strings.Join([]string{confineSource, childSource, serveSource, serveCalls}, "\n")
-	return z.launchScript(p, p.settings(folder, set), script, link)
+	return z.launchScript(p, p.settings(folder, set), script, interpreterEnvironment, link)
 }
 
 // launchScript starts an interpreter with a script that reads its settings from its last argument.
-func (z *process) launchScript(p plan, settings any, script string, link *os.File) error {
+func (z *process) launchScript(p plan, settings any, script string, environment []string, link *os.File) error {
 	told, err := json.Marshal(settings)
 	if err != nil {
 		return fmt.Errorf("encode settings: %w", err)
 	}
 	z.command = exec.Command(p.python.Executable, "-S", "-s", "-B", "-c", boot, string(told), script)
 	// The interpreter's own environment; calls see none.
-	z.command.Env = interpreterEnvironment
+	z.command.Env = environment
 	z.command.Dir = "/"
 	z.command.ExtraFiles = []*os.File{link}
 	z.command.SysProcAttr = p.attributes()

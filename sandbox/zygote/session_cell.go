@@ -111,7 +111,7 @@ func (s *session) run(ctx context.Context, cell sandbox.Call, limits sandbox.Lim
 	if err != nil || e.cause != causeNone || e.kind == cellMemory || s.isKilled() {
 		return s.runOut(ctx, e, wall, cpu)
 	}
-	e.stdout, e.stderr = s.out[0].take(), s.out[1].take()
+	e.stdout, e.stderr = s.out[0].take(e.silent), s.out[1].take(e.silent)
 	if e.stdout.overflow || e.stderr.overflow {
 		return s.runOut(ctx, e, wall, cpu)
 	}
@@ -147,7 +147,7 @@ func (s *session) send(nonce uint64, cell sandbox.Call) error {
 // hearAnswer reads packets until the one that ends the cell. An error means that no more will come. What is not of
 // this cell or of no known form is forged; the session that holds such code is ended.
 func (s *session) hearAnswer(nonce uint64, limits sandbox.Limits, cell sandbox.Call) (ending, error) {
-	var e ending
+	e := ending{silent: s.pollFirst()}
 	files := filesHeard{wanted: cell.Collect}
 	for {
 		n, err := s.conn.Read(s.buffer)
@@ -186,6 +186,19 @@ func (s *session) hearAnswer(nonce uint64, limits sandbox.Limits, cell sandbox.C
 	}
 }
 
+// shortCell is how long a thread waits for an answer by itself, which costs less than to have the runtime wait.
+const shortCell = time.Millisecond
+
+// pollFirst waits for the first packet of a short cell, and reports whether the pipes were empty when it was there. The
+// socket stands first, as the kernel looks at it first: what was written before the packet is then seen.
+func (s *session) pollFirst() (silent bool) {
+	for i, fd := range []int{s.fd, s.out[0].fd, s.out[1].fd} {
+		s.polled[i] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
+	}
+	n, err := unix.Poll(s.polled[:], int(shortCell/time.Millisecond))
+	return err == nil && n == 1 && s.polled[0].Revents == unix.POLLIN
+}
+
 // runOut ends a session whose cell broke its bounds, its interpreter or the protocol, and judges that cell.
 func (s *session) runOut(ctx context.Context, e ending, wall, cpu time.Duration) (sandbox.Result, error) {
 	switch {
@@ -203,7 +216,7 @@ func (s *session) runOut(ctx context.Context, e ending, wall, cpu time.Duration)
 	}
 	s.mu.Unlock()
 	if !e.stdout.overflow && !e.stderr.overflow {
-		e.stdout, e.stderr = s.out[0].take(), s.out[1].take()
+		e.stdout, e.stderr = s.out[0].take(false), s.out[1].take(false)
 	}
 	result, judged := e.verdict()
 	switch {

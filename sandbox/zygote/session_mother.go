@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/ropewalk/ropewalk/sandbox"
 	"golang.org/x/sys/unix"
@@ -40,6 +42,11 @@ type mother struct {
 	sessions map[uint64]*session
 }
 
+// sessionEnvironment leaves Python its own allocator: sessions fork seldom and run long.
+func sessionEnvironment() []string {
+	return slices.DeleteFunc(slices.Clone(interpreterEnvironment), func(v string) bool { return strings.HasPrefix(v, "PYTHONMALLOC=") })
+}
+
 // startMother runs plan.startMother on the spawner's thread.
 func (s *spawner) startMother(p plan, folder string, set PackageSet) (m *mother, err error) {
 	ready := make(chan struct{})
@@ -63,7 +70,7 @@ func (p plan) startMother(folder string, set PackageSet) (*mother, error) {
 	script := strings.Join([]string{confineSource, childSource, serveSource, cellsSource, sessionSource, serveSessions}, "\n")
 	m := &mother{process: &process{plan: p, set: set.Name, link: link, log: &tail{}, exited: make(chan struct{})},
 		done: make(chan struct{}), sessions: map[uint64]*session{}}
-	err = m.launchScript(p, told, script, theirs)
+	err = m.launchScript(p, told, script, sessionEnvironment(), theirs)
 	theirs.Close()
 	if err != nil {
 		link.close()
@@ -241,6 +248,9 @@ func newSession(m *mother, limits sandbox.Limits) (s *session, theirs []int, err
 	}()
 	s.conn, err = polled(pair[0])
 	unix.Close(pair[0])
+	if err == nil {
+		s.fd, err = descriptorOf(s.conn)
+	}
 	for i := 0; i < len(s.out) && err == nil; i++ {
 		var ends [2]int
 		if ends, err = pipe(); err == nil {
@@ -264,6 +274,18 @@ func polled(fd int) (*net.UnixConn, error) {
 		return nil, fmt.Errorf("poll socket: %w", err)
 	}
 	return conn.(*net.UnixConn), nil
+}
+
+// descriptorOf returns a connection's own descriptor, good until it is closed.
+func descriptorOf(conn syscall.Conn) (fd int, err error) {
+	raw, err := conn.SyscallConn()
+	if err == nil {
+		err = raw.Control(func(own uintptr) { fd = int(own) })
+	}
+	if err != nil {
+		return -1, fmt.Errorf("poll: %w", err)
+	}
+	return fd, nil
 }
 
 // pidOf returns the process id, in this process's namespace, behind a process descriptor.

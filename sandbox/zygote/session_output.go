@@ -30,11 +30,8 @@ func newCapture(file *os.File, limit int, overflow func()) (*capture, error) {
 	if err != nil {
 		return nil, fmt.Errorf("drain output: %w", err)
 	}
-	c := &capture{file: file, raw: raw, limit: limit, overflow: overflow}
-	if err := raw.Control(func(fd uintptr) { c.fd = int(fd) }); err != nil {
-		return nil, fmt.Errorf("drain output: %w", err)
-	}
-	return c, nil
+	fd, err := descriptorOf(file)
+	return &capture{file: file, fd: fd, raw: raw, limit: limit, overflow: overflow}, err
 }
 
 // drain reads until the pipe ends, is closed, or holds too much; between, it waits without cost.
@@ -78,10 +75,13 @@ func (c *capture) begin(limit int) {
 }
 
 // take returns what has been written since the last take, and so all that a cell wrote before its answer.
-func (c *capture) take() stream {
+// If the pipe is known to be empty it is not asked again.
+func (c *capture) take(empty bool) stream {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.pull()
+	if !empty {
+		c.pull()
+	}
 	s := stream{overflow: c.over}
 	if len(c.bytes) > 0 {
 		s.bytes = slices.Clone(c.bytes)

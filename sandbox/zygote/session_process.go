@@ -19,6 +19,8 @@ type session struct {
 	packages string
 	limits   sandbox.Limits
 	conn     *net.UnixConn // to the interpreter
+	fd       int           // of conn
+	polled   [3]unix.PollFd
 	out      [2]*capture   // stdout, stderr
 	turn     chan struct{} // holds one while a cell runs
 	buffer   []byte        // of the packet that was read

@@ -29,6 +29,7 @@ var cellStatuses = map[byte]sandbox.Status{cellOK: sandbox.StatusOK, cellValue: 
 // ending is everything that a cell's verdict rests on.
 type ending struct {
 	answered       bool
+	silent         bool // the pipes were empty when the answer was there
 	kind           byte // one of the letters, if answered
 	text           []byte
 	files          []sandbox.File

@@ -128,5 +128,8 @@ var address = regexp.MustCompile(` at 0x[0-9a-f]{5,16}([>,])`)
 
 // text makes what a call wrote fit to show: UTF-8, without addresses.
 func text(b []byte) string {
+	if len(b) == 0 {
+		return ""
+	}
 	return strings.ToValidUTF8(string(address.ReplaceAll(b, []byte(" at 0x000000000000$1"))), "\uFFFD")
 }
