@@ -113,7 +113,7 @@ func (z *process) launch(p plan, folder string, set PackageSet, link *os.File) e
 		return fmt.Errorf("encode settings: %w", err)
 	}
 	script := strings.Join([]string{confineSource, childSource, serveSource}, "\n")
-	z.command = exec.Command(p.python.Executable, "-S", "-s", "-B", "-c", boot, string(told), script)
+	z.command = exec.Command(p.python.Executable, append(interpreterFlags(), "-c", boot, string(told), script)...)
 	// The interpreter's own environment; calls see none.
 	z.command.Env = interpreterEnvironment
 	z.command.Dir = "/"
@@ -131,6 +131,9 @@ func (z *process) launch(p plan, folder string, set PackageSet, link *os.File) e
 	}()
 	return nil
 }
+
+// interpreterFlags: no site module, no user's packages, no compiled files written.
+func interpreterFlags() []string { return []string{"-S", "-s", "-B"} }
 
 // interpreterEnvironment is a zygote's. One thread in linear algebra: a fork takes no others along. Memory from the C
 // library, which asks for huge pages: forking is then a quarter to a half faster.
