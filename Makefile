@@ -48,7 +48,7 @@ bench-quickstart: build tools ## the main job with three seeds, held against wha
 	@mkdir -p .ropewalk/bench
 	@go run ./internal/bench/quickstart -out .ropewalk/bench/quickstart.json -svg docs/learning-curves.svg
 
-bench-sandbox: build ## the sandbox beside its limit and its peers (15 minutes); bubblewrap is measured where it is installed (Debian: apt-get install bubblewrap)
+bench-sandbox: build ## the sandbox beside its limit and its peers (minutes); Debian: apt-get install bubblewrap, a peer
 	@tools/sandbox-python.sh || echo "going on without numpy and sympy"
 	@mkdir -p .ropewalk/bench
 	@go run ./internal/bench/sandbox -out .ropewalk/bench/sandbox.json

@@ -4,10 +4,9 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"strings"
 
+	"github.com/ropewalk/ropewalk/internal/bench"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/sandbox/zygote"
 )
@@ -35,20 +34,8 @@ type subject struct {
 	unloaded error // why numpy and sympy are not loaded
 }
 
-// sandboxPython is the interpreter for the sandbox: ROPEWALK_SANDBOX_PYTHON's, else the one in .tools/, else "".
-func sandboxPython() string {
-	if named := os.Getenv("ROPEWALK_SANDBOX_PYTHON"); named != "" {
-		return named
-	}
-	made := filepath.Join(".tools", "sandbox-python", "bin", "python")
-	if _, err := os.Stat(made); err != nil {
-		return ""
-	}
-	return made
-}
-
 func openSubject(ctx context.Context) (subject, error) {
-	python := sandboxPython()
+	python := bench.SandboxPython()
 	executor, err := zygote.Open(zygote.Options{Python: python})
 	if err != nil {
 		return subject{}, err
