@@ -95,7 +95,7 @@ func readStats() (map[int]stat, error) {
 // parseStat reads a line as proc_pid_stat(5) gives it. The name, in parentheses, may hold anything.
 func parseStat(line []byte) (stat, error) {
 	fields := bytes.Fields(line[bytes.LastIndexByte(line, ')')+1:])
-	const state, parent, resident = 3 - 3, 4 - 3, 24 - 3 // the man page counts from 1, and two fields stand before
+	const state, parent, resident = 0, 1, 21 // fields 3, 4 and 24 of the man page
 	if len(fields) <= resident {
 		return stat{}, fmt.Errorf("stat has %d fields after the name", len(fields))
 	}
