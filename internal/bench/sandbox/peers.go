@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os/exec"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -53,7 +54,7 @@ func (b *benchmark) peers() []peer {
 }
 
 // bubblewrap's least that keeps a program from the host's processes, network and files that are not its own.
-var bubblewrap = []string{"bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--"}
+var bubblewrap = []string{"bwrap", "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--"}
 
 // opened tries a peer once and makes it a side.
 func opened(ctx context.Context, s side, inFlight int, call caller) (side, error) {
@@ -77,6 +78,7 @@ func command(args ...string) caller {
 		}
 		c := exec.CommandContext(ctx, path, args[1:]...)
 		c.Env = []string{}
+		c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // as the sandbox's and the limit's; see limit.py
 		var complaint strings.Builder
 		c.Stderr = &complaint
 		out, err := c.Output()
