@@ -2,7 +2,8 @@ package main
 
 import "github.com/ropewalk/ropewalk/sandbox"
 
-func serveArguments(address, python string) []string { return nil }
+// serveArguments start the service at an address.
+func serveArguments(address string) []string { return []string{"sandbox", "serve", "--listen", address} }
 
 // dial opens a client of the service at an address.
 func dial(string) (sandbox.Executor, error) {

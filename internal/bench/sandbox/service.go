@@ -14,6 +14,9 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
+// pythonVariable names the service's interpreter.
+const pythonVariable = "ROPEWALK_SANDBOX_PYTHON"
+
 const (
 	servesWithin = 60 * time.Second // a service that has just been started, on a loaded machine
 	stopsWithin  = 20 * time.Second
@@ -41,7 +44,8 @@ func (b *benchmark) serve(ctx context.Context, address string) (*service, error)
 		free.Close()
 	}
 	s := &service{address: address, ended: make(chan struct{})}
-	s.command = exec.CommandContext(ctx, b.program, serveArguments(address, b.python)...)
+	s.command = exec.CommandContext(ctx, b.program, serveArguments(address)...)
+	s.command.Env = append(os.Environ(), pythonVariable+"="+b.python)
 	s.command.Stderr = &s.said
 	if err := s.command.Start(); err != nil {
 		return nil, fmt.Errorf("start the service: %w", err)
@@ -82,6 +86,9 @@ func (s *service) await(ctx context.Context, call sandbox.Call, output string) e
 		results, err := client.Run(ctx, []sandbox.Call{call})
 		if err == nil {
 			return check(results[0], output)
+		}
+		if errors.Is(err, sandbox.ErrBadCall) || errors.As(err, new(missingError)) {
+			return err
 		}
 		select {
 		case <-s.ended:
