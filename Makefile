@@ -12,7 +12,7 @@ RECIPE ?= recipes/quickstart.yaml
 # Packages whose tests run under the race detector: those with goroutines of their own.
 RACE ?= ./internal/commit/... ./internal/stack/... ./rl/loss/... ./rollout/... ./sandbox/... ./store/... ./workflows/...
 
-.PHONY: build run test parity test-presets race lint bench clean help tools lint-tools
+.PHONY: build run test parity test-presets race lint bench soak clean help tools lint-tools
 
 build: ## build bin/ropewalk
 	@command -v go >/dev/null || { echo "Go is missing: install Go 1.26 or newer" >&2; exit 1; }
@@ -48,7 +48,18 @@ bench-quickstart: build tools ## the main job with three seeds, held against wha
 	@mkdir -p .ropewalk/bench
 	@go run ./internal/bench/quickstart -out .ropewalk/bench/quickstart.json -svg docs/learning-curves.svg
 
-bench-%: ## one benchmark: bench-engine, bench-rl, bench-sandbox
+bench-sandbox: build ## the sandbox beside its limit and its peers (minutes); Debian: apt-get install bubblewrap, a peer
+	@tools/sandbox-python.sh || echo "going on without numpy and sympy"
+	@mkdir -p .ropewalk/bench
+	@go run ./internal/bench/sandbox -out .ropewalk/bench/sandbox.json
+
+SOAK ?= 30m
+soak: ## the sandbox under full load of good and bad programs for SOAK (30m); fails if anything that it holds grows
+	@tools/sandbox-python.sh || echo "going on without numpy and sympy"
+	@mkdir -p .ropewalk/bench
+	@go run ./internal/bench/soak -for $(SOAK) -out .ropewalk/bench/soak.json
+
+bench-%: ## one benchmark: bench-engine, bench-rl
 	@mkdir -p .ropewalk/bench
 	@go run ./internal/bench/$* -out .ropewalk/bench/$*.json
 

@@ -122,7 +122,7 @@ func (z *process) launchScript(p plan, settings any, script string, environment 
 	if err != nil {
 		return fmt.Errorf("encode settings: %w", err)
 	}
-	z.command = exec.Command(p.python.Executable, "-S", "-s", "-B", "-c", boot, string(told), script)
+	z.command = exec.Command(p.python.Executable, append(interpreterFlags(), "-c", boot, string(told), script)...)
 	// The interpreter's own environment; calls see none.
 	z.command.Env = environment
 	z.command.Dir = "/"
@@ -145,6 +145,9 @@ func (z *process) launchScript(p plan, settings any, script string, environment 
 	}()
 	return nil
 }
+
+// interpreterFlags: no site module, no user's packages, no compiled files written.
+func interpreterFlags() []string { return []string{"-S", "-s", "-B"} }
 
 // interpreterEnvironment is a zygote's. One thread in linear algebra: a fork takes no others along. Memory from the C
 // library, which asks for huge pages: forking is then a quarter to a half faster.

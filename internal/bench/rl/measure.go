@@ -2,9 +2,9 @@ package main
 
 import (
 	"runtime"
-	"slices"
 	"time"
 
+	"github.com/ropewalk/ropewalk/internal/bench"
 	"github.com/ropewalk/ropewalk/rl/loss"
 	"github.com/ropewalk/ropewalk/rl/loss/losstest"
 )
@@ -36,9 +36,9 @@ func compare(c losstest.Case, b losstest.Batch[float32], p *peer, rounds int) (r
 		}
 		theirs = append(theirs, float64(tokens)/seconds)
 	}
-	r := row{Go: median(ours), Allocs: allocs}
+	r := row{Go: bench.Median(ours), Allocs: allocs}
 	if p != nil {
-		r.Torch = median(theirs)
+		r.Torch = bench.Median(theirs)
 		r.Ratio = r.Go / r.Torch
 	}
 	return r, nil
@@ -82,10 +82,5 @@ func scale(b losstest.Batch[float32], rounds int) (float64, error) {
 		}
 		ratios = append(ratios, double/single)
 	}
-	return median(ratios), nil
-}
-
-func median(x []float64) float64 {
-	slices.Sort(x)
-	return x[len(x)/2]
+	return bench.Median(ratios), nil
 }

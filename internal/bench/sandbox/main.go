@@ -1,123 +1,106 @@
-// Command sandbox measures how fast the sandbox runs the smallest useful program, and beside it, in the same run, a
-// fresh interpreter for each call, without any isolation.
+// Command sandbox measures the sandbox beside the limit of its design and beside its peers, in the same run, and holds
+// the figures against the goals. It runs from the repository's root and uses bin/ropewalk for what goes through the
+// service.
 //
-// Glossary. A *system* is a way of running a call. *In flight* is how many calls are under way at any time. Latency
-// is from handing a call over to having its result. Every result is checked.
+// Glossary. *The call* is a program that asks numpy for a sum, with numpy and sympy loaded. *The limit* is the same
+// program in children forked by warm interpreters with nothing around them (sandbox/bench/limit.py): same interpreter,
+// environment and warm-up. A *peer* is another way of running a program; peers run print(1), their best case, and one is
+// *isolated* if it keeps the program from the host. A *round* measures all sides in turn, so that whatever else the
+// machine does meets each; figures are medians over rounds. *In flight* is how many calls are under way at any time;
+// latency is from handing a call over to having its verdict. A *part* is what is measured together. Every verdict is
+// checked. What could not be measured has no figure and a line that says why.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
-	"os"
-	"os/exec"
+	"io"
 	"path/filepath"
-	"runtime"
-	"text/tabwriter"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/ropewalk/ropewalk/internal/bench"
-	"github.com/ropewalk/ropewalk/sandbox"
-	"github.com/ropewalk/ropewalk/sandbox/zygote"
 )
 
-const (
-	program = "print(1+2)"
-	output  = "3\n"
-)
-
-// row is one system's speed at one number of calls in flight.
-type row struct {
-	System         string  `json:"system"`
-	InFlight       int     `json:"in_flight"`
-	Calls          int     `json:"calls"`
-	CallsPerSecond float64 `json:"calls_per_second"`
-	P50Ms          float64 `json:"p50_ms"`
-	P99Ms          float64 `json:"p99_ms"`
-}
-
-type result struct {
-	CallsPerSecond float64 `json:"calls_per_second"` // of the sandbox, with one call a core in flight
-	P50Ms          float64 `json:"p50_ms"`
-	P99Ms          float64 `json:"p99_ms"`
-	PeerRatio      float64 `json:"peer_ratio"` // calls per second over those of fresh interpreters
-	Isolation      string  `json:"isolation"`
-	Python         string  `json:"python"`
-	PythonVersion  string  `json:"python_version"`
-	Cores          int     `json:"cores"`
-	Rows           []row   `json:"rows"`
+// options are the command line.
+type options struct {
+	out, program, only string
+	fusion, judge      string
+	round              time.Duration
+	rounds             int
+	burst              int
+	good, loops        int
+	short              bool
 }
 
 func main() { bench.Main("sandbox", run) }
 
 func run(ctx context.Context, args []string) error {
-	flags := flag.NewFlagSet("sandbox", flag.ContinueOnError)
-	out := flags.String("out", filepath.Join(".ropewalk", "bench", "sandbox.json"), "file of the JSON result")
-	least := flags.Duration("least", 4*time.Second, "least time of each measurement")
-	workers := flags.Int("workers", 0, "calls that the sandbox runs at once; 0 means one a core")
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	executor, err := zygote.Open(zygote.Options{Workers: *workers})
+	o, err := parse(args)
 	if err != nil {
 		return err
 	}
-	defer executor.Close()
-	python, version := executor.Python()
-	res := result{Isolation: executor.Isolation(), Python: python, PythonVersion: version, Cores: runtime.NumCPU()}
-	for _, s := range []struct {
-		name     string
-		inFlight int
-		call     caller
-	}{
-		{"zygote", executor.Workers(), sandboxed(executor)},
-		{"zygote", 64, sandboxed(executor)},
-		{"fresh " + filepath.Base(python) + " -I -c", executor.Workers(), fresh(python)},
-	} {
-		r, err := measure(ctx, s.call, s.inFlight, *least)
-		if err != nil {
-			return fmt.Errorf("measure %s, %d in flight: %w", s.name, s.inFlight, err)
-		}
-		r.System = s.name
-		res.Rows = append(res.Rows, r)
-	}
-	first, peer := res.Rows[0], res.Rows[2]
-	res.CallsPerSecond, res.P50Ms, res.P99Ms = first.CallsPerSecond, first.P50Ms, first.P99Ms
-	res.PeerRatio = first.CallsPerSecond / peer.CallsPerSecond
-	show(res)
-	return bench.Write(*out, res)
-}
-
-// caller runs the program once and fails unless it printed what it must.
-type caller func(context.Context) error
-
-func sandboxed(executor sandbox.Executor) caller {
-	return func(ctx context.Context) error {
-		results, err := executor.Run(ctx, []sandbox.Call{{Code: program}})
-		if err == nil && results[0].Stdout != output {
-			err = fmt.Errorf("run %s: got %s, %q", program, results[0].Status, results[0].Stdout)
-		}
+	s, err := openSubject(ctx)
+	if err != nil {
 		return err
 	}
-}
-
-func fresh(python string) caller {
-	return func(ctx context.Context) error {
-		got, err := exec.CommandContext(ctx, python, "-I", "-c", program).Output()
-		if err == nil && string(got) != output {
-			err = fmt.Errorf("run %s: got %q", program, got)
-		}
+	defer s.executor.Close()
+	r := newResult(s)
+	b := benchmark{options: o, subject: s, result: r}
+	faults := b.measure(ctx)
+	r.Goals = goals(r)
+	show(r)
+	if err := bench.Write(o.out, r); err != nil {
 		return err
 	}
+	return errors.Join(faults...)
 }
 
-func show(res result) {
-	fmt.Printf("sandbox: %s, Python %s, %d cores\n", res.Isolation, res.PythonVersion, res.Cores)
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "system\tin flight\tcalls\tcalls/s\tp50 ms\tp99 ms\t")
-	for _, r := range res.Rows {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%.0f\t%.2f\t%.2f\t\n", r.System, r.InFlight, r.Calls, r.CallsPerSecond, r.P50Ms, r.P99Ms)
+func parse(args []string) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("sandbox", flag.ContinueOnError)
+	flags.StringVar(&o.out, "out", filepath.Join(".ropewalk", "bench", "sandbox.json"), "file of the JSON result")
+	flags.StringVar(&o.program, "program", filepath.Join("bin", "ropewalk"), "the command whose service is measured")
+	flags.StringVar(&o.only, "only", "", "parts to measure, with commas; default all: "+strings.Join(names(), ","))
+	flags.StringVar(&o.fusion, "fusion", "", "address of a SandboxFusion that runs, as http://host:port, to measure as a peer")
+	flags.StringVar(&o.judge, "judge", "", "address of a code-judge that runs, as http://host:port, to measure as a peer")
+	flags.DurationVar(&o.round, "round", 3*time.Second, "time that each side has in a round")
+	flags.IntVar(&o.rounds, "rounds", 5, "rounds")
+	flags.IntVar(&o.burst, "burst", 45000, "calls of the burst")
+	flags.IntVar(&o.good, "good", 10000, "good calls that run among endless loops")
+	flags.IntVar(&o.loops, "loops", 100, "endless loops among them")
+	flags.BoolVar(&o.short, "short", false, "measure everything briefly: to see that it works, not for figures")
+	if err := flags.Parse(args); err != nil {
+		return options{}, err
 	}
-	w.Flush()
-	fmt.Printf("%.1f times as fast as a fresh interpreter\n", res.PeerRatio)
+	if o.short {
+		o.round, o.rounds, o.burst, o.good, o.loops = 500*time.Millisecond, 1, 1000, 200, 2
+	}
+	if o.round <= 0 || min(o.rounds, o.burst, o.good, o.loops) < 1 {
+		return options{}, errors.New("-round, -rounds, -burst, -good and -loops must be positive")
+	}
+	for _, name := range o.chosen() {
+		if !slices.Contains(names(), name) {
+			return options{}, fmt.Errorf("-only: %q is not one of %s", name, strings.Join(names(), ", "))
+		}
+	}
+	return o, nil
+}
+
+// chosen are the parts to measure.
+func (o options) chosen() []string {
+	if o.only == "" {
+		return names()
+	}
+	return strings.Split(o.only, ",")
+}
+
+// closeAfter closes c and keeps the first fault.
+func closeAfter(c io.Closer, err *error) {
+	if closing := c.Close(); *err == nil {
+		*err = closing
+	}
 }

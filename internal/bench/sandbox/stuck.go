@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/ropewalk/ropewalk/internal/bench"
+	"github.com/ropewalk/ropewalk/sandbox"
+)
+
+// stuckRounds is how many times good calls run alone and among endless loops: the loops take their time.
+const stuckRounds = 3
+
+// endless is a program that only its limits end.
+const endless = "while True: pass"
+
+// stuck measures what endless loops among good calls cost these: the share of throughput, up to the last good call's
+// verdict, that they lose. All calls are handed over at once, in an order shuffled by a fixed seed.
+func (b *benchmark) stuck(ctx context.Context) error {
+	var losses []float64
+	for round := range min(stuckRounds, b.rounds) {
+		alone, err := b.goodRate(ctx, 0, round)
+		if err != nil {
+			return err
+		}
+		among, err := b.goodRate(ctx, b.loops, round)
+		if err != nil {
+			return err
+		}
+		losses = append(losses, 1-among/alone)
+	}
+	b.result.StuckLoss = pointer(bench.Median(losses))
+	return nil
+}
+
+// goodRate runs good calls and loops at once and returns the good ones per second. It waits for the loops' end too.
+func (b *benchmark) goodRate(ctx context.Context, loops, seed int) (float64, error) {
+	order := rand.New(rand.NewPCG(6, uint64(seed))).Perm(b.good + loops)
+	ended := make([]time.Duration, len(order))
+	faults := make([]error, len(order))
+	var wait sync.WaitGroup
+	began := time.Now()
+	for _, i := range order {
+		wait.Go(func() {
+			faults[i] = b.goodOrLoop(ctx, i < b.good)
+			ended[i] = time.Since(began)
+		})
+	}
+	wait.Wait()
+	var last time.Duration
+	for i := range order {
+		if faults[i] != nil {
+			return 0, faults[i]
+		}
+		if i < b.good {
+			last = max(last, ended[i])
+		}
+	}
+	return float64(b.good) / last.Seconds(), nil
+}
+
+func (b *benchmark) goodOrLoop(ctx context.Context, good bool) error {
+	if good {
+		return b.one(ctx)
+	}
+	results, err := b.executor.Run(ctx, []sandbox.Call{{Code: endless, Packages: b.packages}})
+	if err != nil {
+		return err
+	}
+	if s := results[0].Status; s != sandbox.StatusTimeoutCPU && s != sandbox.StatusTimeoutWall {
+		return fmt.Errorf("an endless loop ended as %s", s)
+	}
+	return nil
+}

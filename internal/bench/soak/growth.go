@@ -1,0 +1,63 @@
+package main
+
+import (
+	"time"
+
+	"github.com/ropewalk/ropewalk/internal/bench"
+)
+
+// growth is how much a quantity grew over the second half.
+type growth struct {
+	What   string  `json:"what"`
+	Middle float64 `json:"median"` // over the second half
+	By     float64 `json:"growth"` // slope times the half's length
+	Bound  float64 `json:"bound"`
+}
+
+func (g growth) grows() bool { return g.By > g.Bound }
+
+// quantity is something that is held, and how much it may grow by over the second half: an absolute bound that is above
+// the samples' noise, or a share of what there is.
+type quantity struct {
+	what  string
+	of    func(bench.Usage) float64
+	bound float64
+	share float64
+}
+
+func quantities() []quantity {
+	return []quantity{
+		{"this process, MiB", func(u bench.Usage) float64 { return mebibytes(u.Root) }, 8, 0.05},
+		{"interpreters, MiB", func(u bench.Usage) float64 { return mebibytes(u.Others) }, 16, 0.05},
+		{"processes", func(u bench.Usage) float64 { return float64(u.Processes) }, 2, 0},
+		{"zombies", func(u bench.Usage) float64 { return float64(u.Zombies) }, 1, 0},
+		{"descriptors", func(u bench.Usage) float64 { return float64(u.Descriptors) }, 4, 0.05},
+		{"mounts", func(u bench.Usage) float64 { return float64(u.Mounts) }, 0.5, 0},
+		{"temporary file systems, MiB", func(u bench.Usage) float64 { return mebibytes(u.Tmpfs) }, 1, 0},
+	}
+}
+
+// grown fits the second half of the samples.
+func grown(samples []sample, length time.Duration) []growth {
+	half := length / 2
+	var x []float64
+	var second []sample
+	for _, s := range samples {
+		if s.at >= half {
+			x, second = append(x, s.at.Seconds()), append(second, s)
+		}
+	}
+	if len(second) == 0 {
+		return nil
+	}
+	var all []growth
+	for _, q := range quantities() {
+		var y []float64
+		for _, s := range second {
+			y = append(y, q.of(s.Usage))
+		}
+		middle := bench.Median(y)
+		all = append(all, growth{What: q.what, Middle: middle, By: bench.Slope(x, y) * half.Seconds(), Bound: max(q.bound, q.share*middle)})
+	}
+	return all
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ropewalk/ropewalk/sandbox"
+)
+
+// cellsOf a session before it is closed.
+const cellsOf = 20
+
+// mostNoted is how many faults of a sort are kept word for word.
+const mostNoted = 20
+
+// load keeps lanes busy and counts their verdicts.
+type load struct {
+	executor sandbox.Executor
+	sessions sandbox.Sessions // nil: none
+	kinds    []kind
+	calls    atomic.Int64
+
+	mu       sync.Mutex
+	verdicts map[string]map[string]int
+	wrong    []string
+	broken   []string
+}
+
+func newLoad(ctx context.Context, e sandbox.Executor) *load {
+	l := &load{executor: e, verdicts: map[string]map[string]int{}}
+	l.sessions, _ = e.(sandbox.Sessions)
+	results, err := e.Run(ctx, []sandbox.Call{{Code: "import numpy", Packages: sandbox.PackagesSympy}})
+	l.kinds = kinds(err == nil && results[0].Status == sandbox.StatusOK)
+	return l
+}
+
+// lane runs one program, or one session, after the other until ctx ends. Each lane has its own stream of random numbers.
+func (l *load) lane(ctx context.Context, random *rand.Rand) {
+	for ctx.Err() == nil {
+		if l.sessions != nil && random.IntN(100) == 0 {
+			l.session(ctx)
+			continue
+		}
+		l.program(ctx, pick(random, l.kinds))
+	}
+}
+
+func (l *load) program(ctx context.Context, k kind) {
+	i := l.calls.Add(1)
+	results, err := l.executor.Run(ctx, []sandbox.Call{k.call(i)})
+	if ctx.Err() != nil {
+		return // the soak is over
+	}
+	if err != nil {
+		l.note(&l.broken, fmt.Sprintf("%s: %v", k.name, err))
+		return
+	}
+	r := results[0]
+	l.count(k.name, r.Status)
+	if fault := k.fault(i, r); fault != nil {
+		l.note(&l.wrong, fault.Error())
+	}
+}
+
+// fault returns what is wrong with a verdict, or nil.
+func (k kind) fault(i int64, r sandbox.Result) error {
+	if !slices.Contains(k.statuses, r.Status) {
+		return fmt.Errorf("%s ended as %s, stderr %q", k.name, r.Status, r.Stderr)
+	}
+	if k.output != nil && r.Stdout != k.output(i) {
+		return fmt.Errorf("%s printed %q, want %q", k.name, r.Stdout, k.output(i))
+	}
+	return nil
+}
+
+// session opens one, counts its cells in it and closes it.
+func (l *load) session(ctx context.Context) {
+	s, err := l.sessions.OpenSession(ctx, sandbox.PackagesBare, sandbox.Limits{})
+	if err == nil {
+		err = errors.Join(l.cells(ctx, s), s.Close())
+	}
+	if err != nil && ctx.Err() == nil {
+		l.note(&l.broken, "session: "+err.Error())
+	}
+}
+
+func (l *load) cells(ctx context.Context, s sandbox.Session) error {
+	for cell := range cellsOf {
+		code := "x += 1; print(x)"
+		if cell == 0 {
+			code = "x = 0; print(x)"
+		}
+		l.calls.Add(1)
+		r, err := s.Run(ctx, sandbox.Call{Code: code, Packages: sandbox.PackagesBare})
+		if err != nil {
+			return err
+		}
+		l.count("cell", r.Status)
+		if want := printed(int64(cell)); r.Status != sandbox.StatusOK || r.Stdout != want {
+			l.note(&l.wrong, fmt.Sprintf("cell %d ended as %s and printed %q, want %q", cell, r.Status, r.Stdout, want))
+		}
+	}
+	return nil
+}
+
+func (l *load) count(name string, s sandbox.Status) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.verdicts[name] == nil {
+		l.verdicts[name] = map[string]int{}
+	}
+	l.verdicts[name][string(s)]++
+}
+
+func (l *load) note(into *[]string, line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(*into) < mostNoted {
+		*into = append(*into, line)
+	}
+}
+
+// soak runs the load for a time and fills the result in.
+func soak(ctx context.Context, e sandbox.Executor, r *result, length time.Duration, inFlight int, seed uint64) error {
+	l := newLoad(ctx, e)
+	r.Sessions = l.sessions != nil
+	began := time.Now()
+	under, end := context.WithTimeout(ctx, length)
+	defer end()
+	var lanes sync.WaitGroup
+	for lane := range inFlight {
+		lanes.Go(func() { l.lane(under, rand.New(rand.NewPCG(seed, uint64(lane)))) })
+	}
+	samples, err := watch(under, l, length)
+	end()
+	lanes.Wait()
+	if err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	r.Seconds, r.Calls = time.Since(began).Seconds(), l.calls.Load()
+	r.CallsPerS = float64(r.Calls) / r.Seconds
+	r.Verdicts, r.Wrong, r.Broken = l.verdicts, l.wrong, l.broken
+	r.Growth, r.Samples = grown(samples, length), len(samples)
+	return nil
+}
