@@ -44,7 +44,7 @@ type Call struct {
 	Files    []File   // put into the work folder before the code runs
 	Collect  []string // names of files to return if they are there when the code has ended
 	Limits   Limits
-	Trace    string   // says in logs and answers what the call belongs to; no verdict depends on it, nor does Key
+	Trace    string // says in logs and answers what the call belongs to; no verdict depends on it, nor does Key
 }
 
 // File is one in the work folder; Name is relative, with slashes, and leads nowhere else (fs.ValidPath).
