@@ -180,6 +180,18 @@ func (c *Client) Ready(ctx context.Context) error {
 	}
 }
 
+// Nodes is how many nodes take calls.
+func (c *Client) Nodes() (taking int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, n := range c.nodes {
+		if n.takes() {
+			taking++
+		}
+	}
+	return taking
+}
+
 // Workers is how many calls all nodes that are ready run at once; 1 while none is.
 func (c *Client) Workers() int {
 	c.mu.Lock()

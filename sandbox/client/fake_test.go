@@ -172,3 +172,12 @@ func requireEach(t *testing.T, calls []sandbox.Call, results []sandbox.Result) {
 		}
 	}
 }
+
+func (f *fake) total() (sum int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, n := range f.runs {
+		sum += n
+	}
+	return sum
+}
