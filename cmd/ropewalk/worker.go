@@ -21,6 +21,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/stack"
 	"github.com/ropewalk/ropewalk/internal/temporalconf"
 	"github.com/ropewalk/ropewalk/policy/cpu"
+	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/sandbox/once"
 	"github.com/ropewalk/ropewalk/sandbox/zygote"
 	"github.com/ropewalk/ropewalk/schema"
@@ -34,6 +35,8 @@ type workerOptions struct {
 	threads int
 	blas    string
 	sandbox int
+	// services run tool calls instead of a sandbox of the worker's own
+	services []string
 }
 
 func (a *app) workerCommand() *cobra.Command {
@@ -51,6 +54,7 @@ func (a *app) workerCommand() *cobra.Command {
 	cmd.Flags().IntVar(&o.threads, "threads", 0, "threads of the CPU engine (default: all cores); part of what makes results equal")
 	cmd.Flags().StringVar(&o.blas, "blas", "", "openblas or gonum (default: openblas where it is found)")
 	cmd.Flags().IntVar(&o.sandbox, "sandbox-workers", 0, "tool calls at once (default: as many as cores)")
+	cmd.Flags().StringSliceVar(&o.services, "sandbox-address", nil, "run tool calls in sandbox services at these addresses (ropewalk sandbox serve); "+tokenVariable+" holds their token")
 	return cmd
 }
 
@@ -76,7 +80,7 @@ func (o workerOptions) run(ctx context.Context) error {
 		return fmt.Errorf("connect to Temporal at %s: %w", options.HostPort, err)
 	}
 	defer c.Close()
-	deps, closeDeps, err := o.deps(objects)
+	deps, closeDeps, err := o.deps(ctx, objects)
 	if err != nil {
 		return err
 	}
@@ -101,7 +105,7 @@ func openStore(ctx context.Context) (store.Store, error) {
 }
 
 // deps opens the engines and the sandbox; the returned function closes them.
-func (o workerOptions) deps(objects store.Store) (*activities.Deps, func(), error) {
+func (o workerOptions) deps(ctx context.Context, objects store.Store) (*activities.Deps, func(), error) {
 	var opened []io.Closer
 	closeAll := func() {
 		for _, c := range opened {
@@ -120,7 +124,7 @@ func (o workerOptions) deps(objects store.Store) (*activities.Deps, func(), erro
 		return fail(fmt.Errorf("make a scratch folder: %w", err))
 	}
 	opened = append(opened, scratchFolder(scratch))
-	executor, err := zygote.Open(zygote.Options{Workers: o.sandbox, Dir: scratch})
+	executor, err := o.openSandbox(ctx, scratch)
 	if err != nil {
 		return fail(err)
 	}
@@ -144,6 +148,14 @@ func (o workerOptions) deps(objects store.Store) (*activities.Deps, func(), erro
 		return fail(err)
 	}
 	return deps, closeAll, nil
+}
+
+// openSandbox opens the worker's sandbox, or connects to those of others.
+func (o workerOptions) openSandbox(ctx context.Context, scratch string) (sandbox.Executor, error) {
+	if len(o.services) > 0 {
+		return openSandboxClient(ctx, o.services, sandbox.DefaultPreset)
+	}
+	return zygote.Open(zygote.Options{Workers: o.sandbox, Dir: scratch})
 }
 
 // scratchFolder removes itself when closed.

@@ -151,6 +151,9 @@ func duration(field string, seconds float64) (time.Duration, error) {
 	return time.Duration(seconds * float64(time.Second)), nil
 }
 
+// ResultOf puts a verdict into JSON's terms.
+func ResultOf(r sandbox.Result) ResultBody { return resultBody(answer{result: r}) }
+
 // resultBody puts an answer into JSON.
 func resultBody(a answer) ResultBody {
 	r := a.result

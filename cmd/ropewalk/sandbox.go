@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ropewalk/ropewalk/sandbox"
+	"github.com/ropewalk/ropewalk/sandbox/client"
+)
+
+func (a *app) sandboxCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "sandbox",
+		Short: "run code that one does not trust",
+		Long: "sandbox runs programs in children of warm interpreters, isolated as strongly as the machine allows.\n" +
+			"Workers have one of their own; `sandbox serve` offers one to others.",
+		Args: noSuchCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.sandboxServeCommand(), a.sandboxExecCommand())
+	return cmd
+}
+
+// tokenVariable holds the token that sandbox services ask for: a flag would show it to every user of
+// the machine.
+const tokenVariable = "ROPEWALK_SANDBOX_TOKEN"
+
+// sandboxPatience is how long services are waited for at the start.
+const sandboxPatience = 30 * time.Second
+
+// openSandboxClient connects to services by their addresses, host:port each, or https://host:port, and
+// waits until one answers.
+func openSandboxClient(ctx context.Context, addresses []string, preset sandbox.Preset) (*client.Client, error) {
+	o := client.Options{Token: os.Getenv(tokenVariable), Preset: preset}
+	for _, address := range addresses {
+		bare, secure := strings.CutPrefix(address, "https://")
+		if secure != (o.TLS != nil) && len(o.Addresses) > 0 {
+			return nil, badInput("sandbox services %s: all or none are spoken to over TLS", strings.Join(addresses, ", "))
+		}
+		if secure {
+			o.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+		}
+		o.Addresses = append(o.Addresses, strings.TrimPrefix(bare, "http://"))
+	}
+	c, err := client.Open(o)
+	if err != nil {
+		return nil, badInputError{err}
+	}
+	waiting, cancel := context.WithTimeout(ctx, sandboxPatience)
+	defer cancel()
+	if err := c.Ready(waiting); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
