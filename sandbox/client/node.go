@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"google.golang.org/grpc"
@@ -128,6 +129,9 @@ func (n *node) lost(err error) {
 	defer c.mu.Unlock()
 	n.ready, n.fault, n.leave = false, plainly(err), nil
 	n.refused = status.Code(err) == codes.Unauthenticated || errors.Is(err, errVersion)
+	if len(n.flights) > 0 {
+		slog.Warn("lost a sandbox service", "address", n.address, "calls", len(n.flights), "error", n.fault)
+	}
 	had, unsent := n.flights, map[string]bool{}
 	for _, f := range n.outbox {
 		unsent[f.key] = true
@@ -139,7 +143,7 @@ func (n *node) lost(err error) {
 			c.pend(f) // it has not been tried
 			continue
 		}
-		c.failed(f, fmt.Errorf("%w at %s: %w", errNodeLost, n.address, n.fault))
+		c.failed(f, errNodeLost) // an address has no place in what becomes of a call
 	}
 	c.survey()
 	c.dispatch()

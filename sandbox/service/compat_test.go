@@ -128,7 +128,7 @@ func TestJudgeBatches(t *testing.T) {
 
 func TestJudgeQueueTimeout(t *testing.T) {
 	text := "x"
-	got := ran(submission{SubID: &text}, answer{err: tooLong(&job{}, time.Now())})
+	got := ran(submission{SubID: &text}, answer{err: tooLong(&job{})})
 	require.Equal(t, "queue_timeout", got.Reason)
 	require.False(t, got.RunSuccess)
 }

@@ -20,7 +20,7 @@ func (s *Service) work() {
 		}
 		began := time.Now()
 		if began.After(j.expires) {
-			s.settle(j, answer{err: tooLong(j, began)})
+			s.settle(j, answer{err: tooLong(j)})
 			continue
 		}
 		result, err := s.run(j.call)
