@@ -36,6 +36,7 @@ type execOptions struct {
 	outputKB  int
 	fileMB    int64
 	addresses []string
+	python    string
 	json      bool
 }
 
@@ -69,6 +70,7 @@ func (a *app) sandboxExecCommand() *cobra.Command {
 	f.IntVar(&o.outputKB, "output-kb", 0, "KiB of standard output and of standard error, each (default: the preset's)")
 	f.Int64Var(&o.fileMB, "file-mb", 0, "MiB of one file that the program writes (default: the preset's)")
 	f.IntVar(&o.call.Limits.Processes, "processes", 0, "processes and threads at once (default: the preset's)")
+	f.StringVar(&o.python, "python", "", "interpreter (default: the python3 that is found)")
 	f.StringSliceVar(&o.addresses, "address", nil, "run it in services at these addresses; "+tokenVariable+" holds their token")
 	f.BoolVar(&o.json, "json", false, "print one JSON object: the verdict, as the service answers it")
 	return cmd
@@ -175,7 +177,7 @@ func (o execOptions) open(ctx context.Context, preset sandbox.Preset) (sandbox.E
 	if len(o.addresses) > 0 {
 		return openSandboxClient(ctx, o.addresses, preset)
 	}
-	return zygote.Open(zygote.Options{Workers: 1})
+	return zygote.Open(zygote.Options{Python: o.python, Workers: 1})
 }
 
 // keep writes the fetched files. A folder of the program's making holds nothing but what was asked for.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -12,12 +13,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/sandbox/service"
 	"github.com/ropewalk/ropewalk/sandbox/zygote"
 )
 
 type serveOptions struct {
 	listen    string
+	python    string
+	preload   []string
 	workers   int
 	queueMB   int
 	life      time.Duration
@@ -48,6 +52,8 @@ func (a *app) sandboxServeCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.listen, "listen", "127.0.0.1:8290", "address to listen on; port 0 takes a free one")
+	f.StringVar(&o.python, "python", "", "interpreter (default: the python3 that is found)")
+	f.StringSliceVar(&o.preload, "preload", nil, "package sets to load in the background at the start: numpy, sympy (default: when a call first needs them)")
 	f.IntVar(&o.workers, "workers", 0, "calls at once (default: as many as cores)")
 	f.IntVar(&o.queueMB, "queue-mb", 256, "MiB of calls that may wait, at least 64; beyond, nothing more is read")
 	f.DurationVar(&o.life, "queue-life", 2*time.Minute, "how long a call may wait that says nothing of it")
@@ -77,7 +83,10 @@ func (a *app) serveSandbox(ctx context.Context, o serveOptions) error {
 		return badInput("--listen: %w", err)
 	}
 	defer listener.Close()
-	executor, err := zygote.Open(zygote.Options{Workers: o.workers})
+	executor, err := zygote.Open(zygote.Options{Python: o.python, Workers: o.workers, Preload: o.preload})
+	if errors.Is(err, sandbox.ErrBadCall) {
+		return badInput("--preload: %w", err)
+	}
 	if err != nil {
 		return err
 	}

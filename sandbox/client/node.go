@@ -57,7 +57,7 @@ func (c *Client) newNode(address string) (*node, error) {
 		grpc.WithInitialWindowSize(4<<20), grpc.WithInitialConnWindowSize(16<<20),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
 		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: 2 * time.Second,
-			Backoff: backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second}}),
+			Backoff: backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 250 * time.Millisecond}}),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("address of a sandbox service: %w", err)
@@ -105,7 +105,7 @@ func (n *node) authorized(ctx context.Context) context.Context {
 
 // live keeps a stream to the node until the client is closed.
 func (n *node) live() {
-	const first, most = 50 * time.Millisecond, time.Second
+	const first, most = 20 * time.Millisecond, 250 * time.Millisecond
 	wait := first
 	for n.client.life.Err() == nil {
 		met, err := n.stream()

@@ -18,6 +18,7 @@ var errVersion = errors.New("the service speaks another version of the protocol"
 func (n *node) stream() (met bool, err error) {
 	ctx, cancel := context.WithCancel(n.authorized(n.client.life))
 	defer cancel()
+	n.conn.ResetConnectBackoff() // live waits between attempts
 	conn, err := rpc.NewSandboxClient(n.conn).Run(ctx)
 	if err != nil {
 		return false, err

@@ -24,11 +24,10 @@ type fake struct {
 	seen []sandbox.Call
 }
 
-func (f *fake) Workers() int { return 2 }
-func (f *fake) Close() error { return nil }
-func (f *fake) Stats() sandbox.Stats {
-	return sandbox.Stats{Forks: 5, Recycled: 1, Workers: 2, Tier: sandbox.TierFull}
-}
+func (f *fake) Workers() int         { return 2 }
+func (f *fake) Close() error         { return nil }
+func (f *fake) Isolation() string    { return string(sandbox.TierFull) }
+func (f *fake) Stats() sandbox.Stats { return sandbox.Stats{Forks: 5, Recycled: 1, Workers: 2} }
 
 func (f *fake) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Result, error) {
 	out := make([]sandbox.Result, len(calls))

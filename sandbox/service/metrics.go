@@ -111,10 +111,7 @@ func (a answer) status() string {
 
 // tier is the executor's tier of isolation; "" if it does not say.
 func (s *Service) tier() sandbox.Tier {
-	switch e := s.o.Executor.(type) {
-	case sandbox.Counted:
-		return e.Stats().Tier
-	case interface{ Isolation() string }:
+	if e, ok := s.o.Executor.(interface{ Isolation() string }); ok {
 		return sandbox.Tier(e.Isolation())
 	}
 	return ""
