@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -69,8 +70,13 @@ func TestACallThatBreaksInAServiceExcludesItsTrajectory(t *testing.T) {
 }
 
 // alone has no verdict on the first program that it is given.
-type alone struct{ printer }
+type alone struct {
+	mu sync.Mutex
+	printer
+}
 
 func (a *alone) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Result, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	return a.printer.Run(ctx, calls)
 }
