@@ -23,9 +23,6 @@ import (
 // errNodeLost: the connection ended under a call.
 var errNodeLost = fmt.Errorf("%w: lost the sandbox service", sandbox.ErrInfrastructure)
 
-// silence is how long a node may say nothing: four of its heartbeats.
-const silence = 8 * time.Second
-
 // node is one service. The client's lock guards what is below mu's line.
 type node struct {
 	client  *Client

@@ -120,6 +120,49 @@ func TestTheFasterNodeGetsMore(t *testing.T) {
 	require.Greater(t, quickly.total(), 2*slow.total())
 }
 
+// TestANodeThatFreezesIsLost: its machine is gone, and no connection breaks to say so.
+func TestANodeThatFreezesIsLost(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	frozen := &freezer{Listener: listener, frozen: make(chan struct{})}
+	slow, other := &fake{workers: 1, takes: 5 * time.Millisecond}, &fake{workers: 2, takes: time.Millisecond}
+	first := serveOn(t, frozen, service.Options{Executor: slow})
+	second := serve(t, service.Options{Executor: other})
+	c := open(t, client.Options{Addresses: []string{first.address, second.address}, Preset: quick(), Hedges: -1, Silence: 3 * time.Second})
+	require.Eventually(t, func() bool { return c.Nodes() == 2 }, 10*time.Second, time.Millisecond)
+	wait := background(t, c, codes(1000))
+	require.Eventually(t, func() bool { return slow.total() > 10 }, 10*time.Second, time.Millisecond)
+	close(frozen.frozen)
+	defer first.kill()
+	requireEach(t, codes(1000), wait())
+	require.Equal(t, 1, c.Nodes())
+}
+
+// freezer's connections take and give nothing once it is frozen.
+type freezer struct {
+	net.Listener
+	frozen chan struct{}
+}
+
+func (f *freezer) Accept() (net.Conn, error) {
+	conn, err := f.Listener.Accept()
+	return frozenConn{conn, f.frozen}, err
+}
+
+type frozenConn struct {
+	net.Conn
+	frozen chan struct{}
+}
+
+func (c frozenConn) Write(p []byte) (int, error) {
+	select {
+	case <-c.frozen:
+		return len(p), nil // it goes nowhere
+	default:
+		return c.Conn.Write(p)
+	}
+}
+
 func TestSilentNodeIsLeft(t *testing.T) {
 	deaf, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
 	require.NoError(t, err)

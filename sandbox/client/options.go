@@ -21,6 +21,9 @@ type Options struct {
 	Window int
 	// Patience is how long calls wait while no node can be reached. Default half a minute.
 	Patience time.Duration
+	// Silence is how long a node may say nothing before it is taken for lost. Default eight seconds: four
+	// of its heartbeats.
+	Silence time.Duration
 	// Hedges is the share of calls that may be sent a second time, to another node, when their answer
 	// takes longer than nearly all others'. Default 0.05; below 0, none.
 	Hedges float64
@@ -43,6 +46,9 @@ func (o Options) orDefault() (Options, error) {
 	}
 	if o.Patience <= 0 {
 		o.Patience = 30 * time.Second
+	}
+	if o.Silence <= 0 {
+		o.Silence = 8 * time.Second
 	}
 	if o.Hedges == 0 {
 		o.Hedges = 0.05

@@ -23,6 +23,7 @@ func (n *node) stream() (met bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	silence := n.client.o.Silence
 	watchdog := time.AfterFunc(silence, cancel)
 	defer watchdog.Stop()
 	sending := make(chan struct{})
