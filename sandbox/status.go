@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"fmt"
 )
 
 // Status is the typed verdict on one call; it is never guessed from text.
@@ -50,6 +51,9 @@ var (
 	ErrQueueTimeout = errors.New("call waited too long for a free place")
 	// ErrSessionLost: the session has ended, and its variables with it.
 	ErrSessionLost = errors.New("session lost")
+	// ErrSessionEnded is an ErrSessionLost of the session's own doing: a cell exited or was killed, or the interpreter
+	// ended between cells. Making the session anew by running its cells again would end it again.
+	ErrSessionEnded = fmt.Errorf("%w: it has ended", ErrSessionLost)
 	// ErrBadCall: the call is malformed; whoever made it can mend it, running it again cannot.
 	ErrBadCall = errors.New("bad call")
 )

@@ -133,7 +133,7 @@ func (s *session) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.lost == nil {
-		s.lost = fmt.Errorf("%w: it was closed", sandbox.ErrSessionLost)
+		s.lost = fmt.Errorf("%w: it was closed", sandbox.ErrSessionEnded)
 	}
 	return nil
 }

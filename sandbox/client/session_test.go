@@ -47,7 +47,7 @@ type notebook struct {
 func (b *notebook) Run(ctx context.Context, cell sandbox.Call) (sandbox.Result, error) {
 	switch cell.Code {
 	case "exit":
-		return sandbox.Result{}, fmt.Errorf("%w: it has exited", sandbox.ErrSessionLost)
+		return sandbox.Result{}, fmt.Errorf("%w: it has exited", sandbox.ErrSessionEnded)
 	case "sleep":
 		<-ctx.Done()
 		return sandbox.Result{}, ctx.Err()
@@ -85,9 +85,9 @@ func TestSessions(t *testing.T) {
 	_, err = one.Run(t.Context(), sandbox.Call{Code: "x"})
 	require.NoError(t, err, "a bad cell ends nothing")
 	_, err = one.Run(t.Context(), sandbox.Call{Code: "exit"})
-	require.ErrorIs(t, err, sandbox.ErrSessionLost)
+	require.ErrorIs(t, err, sandbox.ErrSessionEnded)
 	_, err = one.Run(t.Context(), sandbox.Call{Code: "x"})
-	require.ErrorIs(t, err, sandbox.ErrSessionLost)
+	require.ErrorIs(t, err, sandbox.ErrSessionEnded)
 
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -116,6 +116,7 @@ func TestASessionIsLostWithItsNode(t *testing.T) {
 	err = <-done
 	require.ErrorIs(t, err, sandbox.ErrSessionLost)
 	require.ErrorIs(t, err, sandbox.ErrInfrastructure, "by breakage: its cells may be run again elsewhere")
+	require.NotErrorIs(t, err, sandbox.ErrSessionEnded)
 	_, err = session.Run(t.Context(), sandbox.Call{Code: "x"})
 	require.ErrorIs(t, err, sandbox.ErrSessionLost)
 }

@@ -1,7 +1,6 @@
 package rpc
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -16,7 +15,8 @@ const (
 	KindQueueTimeout   = "queue_timeout"  // it waited too long and did not run
 	KindInfrastructure = "infrastructure" // the sandbox broke
 	KindDraining       = "draining"       // the node takes no more; it did not run
-	KindSessionLost    = "session_lost"   // the session has ended
+	KindSessionLost    = "session_lost"   // the session is gone; running its cells again may make it anew
+	KindSessionEnded   = "session_ended"  // the session has ended by its own doing
 )
 
 // ErrDraining: the node takes no more calls; another one, or this one later, may.
@@ -37,6 +37,8 @@ func FromError(err error) *Failure {
 		f.Kind = KindQueueTimeout
 	case errors.Is(err, ErrDraining):
 		f.Kind = KindDraining
+	case errors.Is(err, sandbox.ErrSessionEnded):
+		f.Kind = KindSessionEnded
 	case errors.Is(err, sandbox.ErrSessionLost):
 		f.Kind = KindSessionLost
 	}
@@ -57,6 +59,8 @@ func (x *Failure) Err() error {
 		sentinel = ErrDraining
 	case KindSessionLost:
 		sentinel = sandbox.ErrSessionLost
+	case KindSessionEnded:
+		sentinel = sandbox.ErrSessionEnded
 	}
 	return remote{sentinel, x.GetMessage()}
 }
@@ -75,8 +79,3 @@ func (r remote) Error() string {
 }
 
 func (r remote) Unwrap() error { return r.sentinel }
-
-// Abandoned reports whether err only says that the caller no longer waits.
-func Abandoned(err error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-}

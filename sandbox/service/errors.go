@@ -50,6 +50,7 @@ var statusOf = map[string]int{
 	rpc.KindDraining:       http.StatusServiceUnavailable,
 	rpc.KindInfrastructure: http.StatusInternalServerError,
 	rpc.KindSessionLost:    http.StatusGone,
+	rpc.KindSessionEnded:   http.StatusGone,
 }
 
 // asHTTP places any error.

@@ -98,7 +98,7 @@ func (c *counter) Run(_ context.Context, cell sandbox.Call) (sandbox.Result, err
 		c.closed = true
 	}
 	if c.closed {
-		return sandbox.Result{}, fmt.Errorf("%w: it has exited", sandbox.ErrSessionLost)
+		return sandbox.Result{}, fmt.Errorf("%w: it has exited", sandbox.ErrSessionEnded)
 	}
 	c.cells++
 	return sandbox.Result{Status: sandbox.StatusOK, Value: fmt.Sprint(c.cells)}, nil

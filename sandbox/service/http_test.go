@@ -150,7 +150,7 @@ func TestSessions(t *testing.T) {
 	code, text = ask(t, s, "POST", "/v1/sessions/"+id+"/run", `{"code":"x","key":"k"}`)
 	requireError(t, code, text, 400, "malformed", "", "a cell has no key")
 	code, text = ask(t, s, "POST", "/v1/sessions/"+id+"/run", `{"code":"exit"}`)
-	requireError(t, code, text, 410, "session_lost", "", "it has exited")
+	requireError(t, code, text, 410, "session_ended", "", "it has exited")
 	code, _ = ask(t, s, "DELETE", "/v1/sessions/"+id, "")
 	require.Equal(t, 204, code)
 	code, text = ask(t, s, "DELETE", "/v1/sessions/"+id, "")
