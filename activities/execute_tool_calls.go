@@ -76,6 +76,9 @@ func (a ExecuteToolCalls) policyCalls(ctx context.Context, w *draft, in wire.Too
 		return nil, nil, err
 	}
 	calls, refs := loop.PendingCalls(episodes)
+	for i, ref := range refs {
+		calls[i].Trace = fmt.Sprintf("%s/%d/%d", episodes[ref.Episode].TrajectoryID, ref.Turn, ref.Call)
+	}
 	outcomes, err := a.runCalls(ctx, w, calls)
 	if err != nil {
 		return nil, nil, err

@@ -4,8 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -28,6 +30,7 @@ const (
 	MostCode  = 8 << 20  // bytes of Code
 	MostInput = 16 << 20 // bytes of Stdin, and of all Files together
 	MostFiles = 256
+	MostTrace = 256 // bytes
 )
 
 // Call is one stateless execution.
@@ -41,6 +44,7 @@ type Call struct {
 	Files    []File   // put into the work folder before the code runs
 	Collect  []string // names of files to return if they are there when the code has ended
 	Limits   Limits
+	Trace    string // says in logs and answers what the call belongs to; no verdict depends on it, nor does Key
 }
 
 // File is one in the work folder; Name is relative, with slashes, and leads nowhere else (fs.ValidPath).
@@ -95,9 +99,7 @@ func (l Limits) OrDefault() Limits {
 
 // Validate returns an ErrBadCall that names the field, or nil.
 func (c Call) Validate() error {
-	bad := func(format string, args ...any) error {
-		return fmt.Errorf("%w: "+format, append([]any{ErrBadCall}, args...)...)
-	}
+	bad := func(format string, args ...any) error { return badCall{fmt.Sprintf(format, args...)} }
 	switch {
 	case len(c.Code) > MostCode:
 		return bad("code has %d bytes, at most %d are taken", len(c.Code), MostCode)
@@ -124,7 +126,25 @@ func (c Call) Validate() error {
 			return bad("collect[%d]: %q is not a relative path below the work folder", i, name)
 		}
 	}
+	if len(c.Trace) > MostTrace || !utf8.ValidString(c.Trace) {
+		return bad("trace is no UTF-8 text of at most %d bytes", MostTrace)
+	}
 	return c.Limits.validate(bad)
+}
+
+// badCall is an ErrBadCall whose text opens with the field's name.
+type badCall struct{ text string }
+
+func (b badCall) Error() string { return ErrBadCall.Error() + ": " + b.text }
+func (b badCall) Unwrap() error { return ErrBadCall }
+
+// BadField names the field that Call.Validate refused; "" if err is none of its errors.
+func BadField(err error) string {
+	var bad badCall
+	if !errors.As(err, &bad) {
+		return ""
+	}
+	return bad.text[:strings.IndexAny(bad.text, " :")]
 }
 
 func validName(name string) bool {

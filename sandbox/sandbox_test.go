@@ -40,6 +40,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		{Call{Files: []File{{Name: "a\x00b"}}}, "files[0]"},
 		{Call{Files: []File{{Name: "x", Content: make([]byte, MostInput+1)}}}, "files have"},
 		{Call{Collect: []string{"ok", "."}}, "collect[1]"},
+		{Call{Trace: strings.Repeat("x", MostTrace+1)}, "trace is no"},
 		{Call{Limits: Limits{CPU: -1}}, "limits.cpu is negative"},
 		{Call{Limits: Limits{Wall: -1}}, "limits.wall is negative"},
 		{Call{Limits: Limits{MemoryBytes: -1}}, "limits.memory is negative"},
@@ -50,6 +51,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		err := c.call.Validate()
 		require.ErrorIs(t, err, ErrBadCall)
 		require.ErrorContains(t, err, c.want)
+		require.True(t, strings.HasPrefix(c.want, BadField(err)) && BadField(err) != "", c.want)
 	}
 }
 

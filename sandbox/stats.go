@@ -7,3 +7,8 @@ type Stats struct {
 	Forks    int64 // calls started, those that broke included
 	Recycled int64 // zygotes replaced for their age
 }
+
+// Counted is an executor that counts. An executor may do without.
+type Counted interface {
+	Stats() Stats
+}

@@ -28,11 +28,11 @@ func (a *app) sandboxDoctorCommand() *cobra.Command {
 		Example: "  ropewalk sandbox doctor\n  ropewalk sandbox doctor --min-tier landlock --json",
 		Args:    exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			least, err := sandbox.ParseTier(o.minTier)
+			least, err := parseMinTier(o.minTier)
 			if err != nil {
-				return badInput("--min-tier: %w", err)
+				return err
 			}
-			report := probe.Machine(cmd.Context(), o.python)
+			report := probe.Machine(cmd.Context(), sandboxPython(o.python))
 			if o.json {
 				err = a.printJSON(report)
 			} else {
@@ -47,7 +47,7 @@ func (a *app) sandboxDoctorCommand() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&o.minTier, "min-tier", string(sandbox.TierFull), "the weakest tier that will do: full, landlock or rlimits")
+	minTierFlag(cmd.Flags(), &o.minTier)
 	cmd.Flags().StringVar(&o.python, "python", "", "interpreter to use (default: python3, or the system's)")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object")
 	return cmd

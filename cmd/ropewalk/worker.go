@@ -35,6 +35,8 @@ type workerOptions struct {
 	threads int
 	blas    string
 	sandbox int
+	// services run tool calls instead of a sandbox of the worker's own
+	services []string
 }
 
 func (a *app) workerCommand() *cobra.Command {
@@ -52,6 +54,7 @@ func (a *app) workerCommand() *cobra.Command {
 	cmd.Flags().IntVar(&o.threads, "threads", 0, "threads of the CPU engine (default: all cores); part of what makes results equal")
 	cmd.Flags().StringVar(&o.blas, "blas", "", "openblas or gonum (default: openblas where it is found)")
 	cmd.Flags().IntVar(&o.sandbox, "sandbox-workers", 0, "tool calls at once (default: as many as cores)")
+	cmd.Flags().StringSliceVar(&o.services, "sandbox-address", nil, "run tool calls in sandbox services at these addresses (ropewalk sandbox serve); "+tokenVariable+" holds their token")
 	return cmd
 }
 
@@ -77,7 +80,7 @@ func (o workerOptions) run(ctx context.Context) error {
 		return fmt.Errorf("connect to Temporal at %s: %w", options.HostPort, err)
 	}
 	defer c.Close()
-	deps, closeDeps, err := o.deps(objects)
+	deps, closeDeps, err := o.deps(ctx, objects)
 	if err != nil {
 		return err
 	}
@@ -102,7 +105,7 @@ func openStore(ctx context.Context) (store.Store, error) {
 }
 
 // deps opens the engines and the sandbox; the returned function closes them.
-func (o workerOptions) deps(objects store.Store) (*activities.Deps, func(), error) {
+func (o workerOptions) deps(ctx context.Context, objects store.Store) (*activities.Deps, func(), error) {
 	var opened []io.Closer
 	closeAll := func() {
 		for _, c := range opened {
@@ -121,8 +124,7 @@ func (o workerOptions) deps(objects store.Store) (*activities.Deps, func(), erro
 		return fail(fmt.Errorf("make a scratch folder: %w", err))
 	}
 	opened = append(opened, scratchFolder(scratch))
-	// What the machine grants; each run's recipe says what it accepts (sandbox.min_tier).
-	executor, err := zygote.Open(zygote.Options{Workers: o.sandbox, Dir: scratch, MinTier: sandbox.TierRlimits})
+	executor, tier, err := o.openSandbox(ctx, scratch)
 	if err != nil {
 		return fail(err)
 	}
@@ -140,12 +142,29 @@ func (o workerOptions) deps(objects store.Store) (*activities.Deps, func(), erro
 	opened = append(opened, generator)
 	slog.Info("worker", "engine", trainer.Describe(), "code", code)
 	deps, err := activities.New(activities.Options{
-		Store: objects, Trainer: trainer, Rollout: generator, Sandbox: once.New(executor), Tier: sandbox.Tier(executor.Isolation()), Code: code, Scratch: scratch,
+		Store: objects, Trainer: trainer, Rollout: generator, Sandbox: once.New(executor), Tier: tier, Code: code, Scratch: scratch,
 	})
 	if err != nil {
 		return fail(err)
 	}
 	return deps, closeAll, nil
+}
+
+// openSandbox opens the worker's sandbox, or connects to those of others. It takes what the machine grants and says how
+// strong that is; each run's recipe says what it accepts (sandbox.min_tier).
+func (o workerOptions) openSandbox(ctx context.Context, scratch string) (sandbox.Executor, sandbox.Tier, error) {
+	if len(o.services) > 0 {
+		c, err := openSandboxClient(ctx, o.services, sandbox.DefaultPreset)
+		if err != nil {
+			return nil, "", err
+		}
+		return c, c.Tier(), nil
+	}
+	executor, err := zygote.Open(zygote.Options{Python: sandboxPython(""), Workers: o.sandbox, Dir: scratch, MinTier: sandbox.TierRlimits})
+	if err != nil {
+		return nil, "", err
+	}
+	return executor, sandbox.Tier(executor.Isolation()), nil
 }
 
 // scratchFolder removes itself when closed.

@@ -26,6 +26,8 @@ const (
 	purego    = "github.com/ebitengine/purego"
 	gonum     = "gonum.org/v1/gonum"
 	yaml      = "go.yaml.in/yaml/v3"
+	grpc      = "google.golang.org/grpc"
+	prom      = "github.com/prometheus/client_golang"
 	stdlib    = "std" // any package of the standard library
 	thisRoom  = "."   // the room itself
 	workflow  = temporal + "/sdk/workflow"
@@ -67,6 +69,8 @@ var onlyIn = map[string][]string{
 	purego:            {"policy"},
 	gonum:             {"policy"},
 	yaml:              {"recipes", "internal/temporalconf"},
+	grpc:              {"sandbox/rpc", "sandbox/service", "sandbox/client"},
+	prom:              {"sandbox/service"},
 	"internal/commit": {"activities", "analysis", "cmd"},
 	"workflows":       {"cmd", "internal/lanetest"},
 	"cmd":             {},

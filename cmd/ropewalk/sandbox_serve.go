@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ropewalk/ropewalk/sandbox"
+	"github.com/ropewalk/ropewalk/sandbox/service"
+	"github.com/ropewalk/ropewalk/sandbox/zygote"
+)
+
+type serveOptions struct {
+	listen    string
+	python    string
+	minTier   string
+	preload   []string
+	workers   int
+	queueMB   int
+	life      time.Duration
+	keepMB    int
+	keep      time.Duration
+	sessions  int
+	idle      time.Duration
+	tokenFile string
+	cert, key string
+	logCode   bool
+	drain     time.Duration
+}
+
+func (a *app) sandboxServeCommand() *cobra.Command {
+	o := serveOptions{}
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "offer a sandbox to other programs, over HTTP and a stream",
+		Long: "serve runs the calls of other programs: HTTP and JSON (GET /openapi.json describes it), a gRPC stream on\n" +
+			"the same address, and the requests of SandboxFusion and code-judge. Prometheus reads GET /metrics.\n" +
+			"It listens on this machine alone unless it is told otherwise, and then it asks for a token.\n" +
+			"When it is told to end (SIGTERM, Ctrl-C) it takes no more calls and finishes those that it has.",
+		Example: "  ropewalk sandbox serve\n" +
+			"  ropewalk sandbox serve --listen 0.0.0.0:8290 --token-file token --tls-cert cert.pem --tls-key key.pem\n" +
+			"  curl -s localhost:8290/v1/run -d '{\"code\": \"print(6 * 7)\"}'",
+		Args: exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.serveSandbox(cmd.Context(), o) },
+	}
+	f := cmd.Flags()
+	minTierFlag(f, &o.minTier)
+	f.StringVar(&o.listen, "listen", "127.0.0.1:8290", "address to listen on; port 0 takes a free one")
+	f.StringVar(&o.python, "python", "", "interpreter (default: $ROPEWALK_SANDBOX_PYTHON, else the python3 that is found)")
+	f.StringSliceVar(&o.preload, "preload", nil, "package sets to load in the background at the start: numpy, sympy (default: when a call first needs them)")
+	f.IntVar(&o.workers, "workers", 0, "calls at once (default: as many as cores)")
+	f.IntVar(&o.queueMB, "queue-mb", 256, "MiB of calls that may wait, at least 64; beyond, nothing more is read")
+	f.DurationVar(&o.life, "queue-life", 2*time.Minute, "how long a call may wait that says nothing of it")
+	f.IntVar(&o.keepMB, "keep-mb", 64, "MiB of verdicts kept for calls that are sent again with the same key")
+	f.DurationVar(&o.keep, "keep-for", 10*time.Minute, "how long they are kept")
+	f.IntVar(&o.sessions, "sessions", 1024, "sessions at once")
+	f.DurationVar(&o.idle, "session-idle", 10*time.Minute, "after how long without a cell a session is closed")
+	f.StringVar(&o.tokenFile, "token-file", "", "file with the token that requests must bear (Authorization: Bearer TOKEN)")
+	f.StringVar(&o.cert, "tls-cert", "", "certificate chain, PEM: speak TLS")
+	f.StringVar(&o.key, "tls-key", "", "its key, PEM")
+	f.BoolVar(&o.logCode, "log-code", false, "log code and output as well; without it no log holds any")
+	f.DurationVar(&o.drain, "drain", time.Minute, "how long to finish calls after being told to end")
+	return cmd
+}
+
+func (a *app) serveSandbox(ctx context.Context, o serveOptions) error {
+	token, err := o.token()
+	if err != nil {
+		return err
+	}
+	secure, err := o.tls()
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", o.listen)
+	if err != nil {
+		return badInput("--listen: %w", err)
+	}
+	defer listener.Close()
+	tier, err := parseMinTier(o.minTier)
+	if err != nil {
+		return err
+	}
+	zygotes := zygote.Options{Python: sandboxPython(o.python), Workers: o.workers, Preload: o.preload, MinTier: tier}
+	executor, err := zygote.Open(zygotes)
+	if errors.Is(err, sandbox.ErrBadCall) {
+		return badInput("--preload: %w", err)
+	}
+	if err != nil {
+		return err
+	}
+	defer executor.Close()
+	zygotes.Preload = nil
+	sessions := &lateSessions{options: zygotes}
+	defer sessions.Close()
+	s := service.New(service.Options{
+		Executor: executor, Sessions: sessions, QueueBytes: int64(o.queueMB) << 20, QueueLife: o.life, KeepBytes: int64(o.keepMB) << 20, KeepFor: o.keep,
+		MostSessions: o.sessions, SessionIdle: o.idle, Token: token, Log: slog.New(a.serveLog(o)), LogCode: o.logCode,
+	})
+	defer s.Close()
+	scheme := "http"
+	if secure != nil {
+		scheme = "https"
+	}
+	python, version := executor.Python()
+	fmt.Fprintf(a.out, "listening on %s://%s: tier %s, %d calls at once, Python %s at %s\n",
+		scheme, listener.Addr(), executor.Isolation(), executor.Workers(), version, python)
+	return s.Serve(ctx, listener, secure, o.drain)
+}
+
+// lateSessions starts what makes sessions when the first is asked for: most services are never asked.
+type lateSessions struct {
+	options zygote.Options
+
+	mu     sync.Mutex
+	opened *zygote.Sessions
+}
+
+// OpenSession implements sandbox.Sessions. What cannot be started is tried again for the next session.
+func (l *lateSessions) OpenSession(ctx context.Context, packages string, limits sandbox.Limits) (sandbox.Session, error) {
+	l.mu.Lock()
+	if l.opened == nil {
+		var err error
+		if l.opened, err = zygote.OpenSessions(l.options); err != nil {
+			l.opened = nil
+			l.mu.Unlock()
+			return nil, err
+		}
+	}
+	opened := l.opened
+	l.mu.Unlock()
+	return opened.OpenSession(ctx, packages, limits)
+}
+
+func (l *lateSessions) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.opened == nil {
+		return nil
+	}
+	return l.opened.Close()
+}
+
+// serveLog is the command's log; code is logged at the level info, so that level has to show.
+func (a *app) serveLog(o serveOptions) slog.Handler {
+	level := slog.LevelWarn
+	switch {
+	case a.verbose:
+		level = slog.LevelDebug
+	case o.logCode:
+		level = slog.LevelInfo
+	}
+	return slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level})
+}
+
+// token reads the token's file. Whoever listens to other machines needs one.
+func (o serveOptions) token() (string, error) {
+	if o.tokenFile != "" {
+		data, err := os.ReadFile(o.tokenFile)
+		if err != nil {
+			return "", badInput("--token-file: %w", err)
+		}
+		token := strings.TrimSpace(string(data))
+		if token == "" {
+			return "", badInput("--token-file: %s is empty", o.tokenFile)
+		}
+		return token, nil
+	}
+	address, err := net.ResolveTCPAddr("tcp", o.listen)
+	if err != nil {
+		return "", badInput("--listen: %w", err)
+	}
+	if !address.IP.IsLoopback() {
+		return "", badInput("--listen %s is open to other machines: name a token with --token-file", o.listen)
+	}
+	return "", nil
+}
+
+func (o serveOptions) tls() (*tls.Config, error) {
+	if (o.cert == "") != (o.key == "") {
+		return nil, badInput("--tls-cert and --tls-key belong together")
+	}
+	if o.cert == "" {
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(o.cert, o.key)
+	if err != nil {
+		return nil, badInput("--tls-cert, --tls-key: %w", err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/sandbox/service"
+	"github.com/ropewalk/ropewalk/sandbox/zygote"
+)
+
+func needSandbox(t *testing.T) {
+	t.Helper()
+	e, err := zygote.Open(zygote.Options{Workers: 1})
+	if err != nil {
+		if os.Getenv("ROPEWALK_REQUIRE_PYTHON") != "" {
+			require.NoError(t, err)
+		}
+		t.Skip(err)
+	}
+	require.NoError(t, e.Close())
+}
+
+func script(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "program.py")
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+	return path
+}
+
+func TestSandboxExecEndsAsTheProgram(t *testing.T) {
+	needSandbox(t)
+	for _, tt := range []struct {
+		name, program  string
+		args           []string
+		code           int
+		out, complaint string
+	}{
+		{"it prints", "print(6 * 7)", nil, 0, "42\n", ""},
+		{"it ends with a value", "6 * 7", nil, 0, "42\n", ""},
+		{"it exits", "import sys; sys.exit(7)", nil, 7, "", ""},
+		{"it raises", "print(1)\n1/0", nil, 1, "1\n", "ZeroDivisionError"},
+		{"it is no program", "def", nil, 1, "", "SyntaxError"},
+		{"it loops", "while True: pass", []string{"--cpu", "1s"}, 124, "", "ropewalk: timeout_cpu"},
+		{"it prints too much", "print('x' * 5000)", []string{"--output-kb", "1"}, 137, "", "ropewalk: output_limit"},
+		{"a negative limit", "1", []string{"--memory-mb", "-1"}, exitBadInput, "", "limits.memory is negative"},
+		{"an unknown language", "1", []string{"--language", "cobol"}, exitBadInput, "", "cobol"},
+		{"an unknown preset", "1", []string{"--preset", "rstar9"}, exitBadInput, "", `preset "rstar9" is not one of`},
+		{"a file without a path", "1", []string{"--file", "x"}, exitBadInput, "", "want NAME=PATH"},
+		{"files for nobody", "1", []string{"--collect", "x"}, exitBadInput, "", "--out"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			code, out, messages := command(t, append([]string{"sandbox", "exec", script(t, tt.program)}, tt.args...)...)
+			require.Equal(t, tt.code, code, messages)
+			require.Contains(t, messages, tt.complaint)
+			if tt.out != "" {
+				require.Equal(t, tt.out, out)
+			}
+		})
+	}
+}
+
+func TestSandboxExecBringsFilesAndTellsJSON(t *testing.T) {
+	needSandbox(t)
+	folder := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "in"), []byte("5\n"), 0o644))
+	code, out, messages := command(t, "sandbox", "exec", script(t, "n = int(input()) + len(open('data').read())\nopen('sum', 'w').write(str(n))\nprint(n)"),
+		"--stdin", filepath.Join(folder, "in"), "--file", "data="+filepath.Join(folder, "in"), "--collect", "sum", "--out", filepath.Join(folder, "out"), "--json")
+	require.Equal(t, exitDone, code, messages)
+	var got service.ResultBody
+	require.NoError(t, json.Unmarshal([]byte(out), &got))
+	require.Equal(t, "ok", got.Status)
+	require.Equal(t, "7\n", got.Stdout)
+	sum, err := os.ReadFile(filepath.Join(folder, "out", "sum"))
+	require.NoError(t, err)
+	require.Equal(t, "7", string(sum))
+}
+
+func TestSandboxExecWithoutPython(t *testing.T) {
+	code, _, messages := command(t, "sandbox", "exec", script(t, "1"), "--python", "/no/such/python")
+	require.Equal(t, exitBroken, code)
+	require.Contains(t, messages, "no usable python interpreter")
+	require.Contains(t, messages, "apt-get install python3")
+}
+
+func TestSandboxServeRefuses(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(empty, []byte(" \n"), 0o600))
+	for _, tt := range []struct {
+		args      []string
+		complaint string
+	}{
+		{[]string{"--listen", "0.0.0.0:0"}, "name a token with --token-file"},
+		{[]string{"--listen", ":0"}, "name a token with --token-file"},
+		{[]string{"--listen", "nowhere"}, "--listen"},
+		{[]string{"--token-file", empty}, "is empty"},
+		{[]string{"--token-file", "/no/such/file"}, "--token-file"},
+		{[]string{"--tls-cert", "c.pem"}, "belong together"},
+		{[]string{"--tls-cert", empty, "--tls-key", empty}, "--tls-cert, --tls-key"},
+	} {
+		code, _, messages := command(t, append([]string{"sandbox", "serve"}, tt.args...)...)
+		require.Equal(t, exitBadInput, code, tt.args)
+		require.Contains(t, messages, tt.complaint)
+	}
+}
+
+// lines is a writer that others may read.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func TestSandboxServe(t *testing.T) {
+	needSandbox(t)
+	t.Setenv("ROPEWALK_HOME", t.TempDir())
+	t.Setenv(tokenVariable, "secret")
+	token := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(token, []byte("secret\n"), 0o600))
+	ctx, stop := context.WithCancel(t.Context())
+	var out, messages lines
+	done := make(chan int, 1)
+	go func() {
+		done <- Run(ctx, []string{"sandbox", "serve", "--listen", "127.0.0.1:0", "--token-file", token}, &out, &messages)
+	}()
+	address := ""
+	require.Eventually(t, func() bool {
+		if m := regexp.MustCompile(`listening on http://(\S+): tier `).FindStringSubmatch(out.String()); m != nil {
+			address = m[1]
+		}
+		return address != ""
+	}, 60*time.Second, 10*time.Millisecond, messages.String())
+	request, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+address+"/v1/run", strings.NewReader(`{"code":"print(6 * 7)"}`))
+	require.NoError(t, err)
+	request.Header.Set("Authorization", "Bearer secret")
+	answer, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	text, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	require.Contains(t, string(text), `"stdout":"42\n"`)
+	var printed, complaints bytes.Buffer
+	require.Equal(t, 0, Run(t.Context(), []string{"sandbox", "exec", script(t, "print(1)"), "--address", address}, &printed, &complaints), complaints.String())
+	require.Equal(t, "1\n", printed.String())
+	stop()
+	require.Equal(t, exitDone, <-done, messages.String())
+}

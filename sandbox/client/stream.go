@@ -1,0 +1,145 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/ropewalk/ropewalk/sandbox"
+	"github.com/ropewalk/ropewalk/sandbox/rpc"
+)
+
+// errVersion: the node speaks another protocol.
+var errVersion = errors.New("the service speaks another version of the protocol")
+
+// stream talks to the node until that ends, and reports whether they ever met.
+func (n *node) stream() (met bool, err error) {
+	ctx, cancel := context.WithCancel(n.authorized(n.client.life))
+	defer cancel()
+	n.conn.ResetConnectBackoff() // live waits between attempts
+	conn, err := rpc.NewSandboxClient(n.conn).Run(ctx)
+	if err != nil {
+		return false, err
+	}
+	silence := n.client.o.Silence
+	watchdog := time.AfterFunc(silence, cancel)
+	defer watchdog.Stop()
+	sending := make(chan struct{})
+	defer func() { cancel(); <-sending }()
+	begun := false
+	defer func() {
+		if !begun {
+			close(sending)
+		}
+	}()
+	for {
+		in, err := conn.Recv()
+		if err != nil {
+			if ctx.Err() != nil && n.client.life.Err() == nil && !watchdog.Stop() {
+				err = fmt.Errorf("it has said nothing for %s", silence)
+			}
+			return begun, err
+		}
+		watchdog.Reset(silence)
+		if err := n.told(in, cancel); err != nil {
+			return begun, err
+		}
+		if !begun {
+			begun = true
+			go func() { defer close(sending); n.send(ctx, conn) }()
+		}
+	}
+}
+
+// told takes in one response.
+func (n *node) told(in *rpc.RunResponse, leave context.CancelFunc) error {
+	c := n.client
+	now := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if at := in.GetNode(); at != nil {
+		if at.GetVersion() != rpc.Version {
+			return fmt.Errorf("%w: %d, this client speaks %d", errVersion, at.GetVersion(), rpc.Version)
+		}
+		changed := !n.ready || n.draining != at.GetDraining()
+		n.ready, n.draining, n.refused, n.fault, n.leave = true, at.GetDraining(), false, nil, leave
+		n.workers = max(int(at.GetWorkers()), 1)
+		n.tier = sandbox.Tier(at.GetTier())
+		if changed {
+			c.survey()
+		}
+	}
+	for _, a := range in.GetAnswers() {
+		n.answered(a, now)
+	}
+	if n.draining {
+		n.vacate()
+	}
+	c.dispatch()
+	return nil
+}
+
+// vacate takes back what a draining node was not sent, and ends the stream once it has nothing left.
+func (n *node) vacate() {
+	for _, f := range n.outbox {
+		if n.flights[f.key] == f {
+			delete(n.flights, f.key)
+			f.off(n)
+			n.client.failed(f, rpc.ErrDraining)
+		}
+	}
+	n.outbox = nil
+	if len(n.flights) == 0 && n.leave != nil {
+		n.leave()
+	}
+}
+
+// mostSent is how many bytes of tasks, about, go into one request, if it is more than one task.
+const mostSent = 1 << 20
+
+// send tells the node its tasks. The first goes at once; those that come while it is under way go
+// together after it. It blocks while the node reads nothing.
+func (n *node) send(ctx context.Context, conn rpc.Sandbox_RunClient) {
+	for {
+		out := n.next()
+		if out == nil {
+			select {
+			case <-n.wake:
+				continue
+			case <-ctx.Done():
+				return
+			}
+		}
+		if conn.Send(out) != nil {
+			return // Recv tells why
+		}
+	}
+}
+
+// next takes what is to be sent; nil if nothing is.
+func (n *node) next() *rpc.RunRequest {
+	n.client.mu.Lock()
+	defer n.client.mu.Unlock()
+	out := &rpc.RunRequest{Cancel: n.cancelled}
+	n.cancelled = nil
+	used, size := 0, 0
+	for used < len(n.outbox) && len(out.Tasks) < min(n.client.o.Preset.Batch, rpc.MostTasks) {
+		f := n.outbox[used]
+		if !f.over && n.flights[f.key] == f {
+			if size += proto.Size(f.task); size > mostSent && len(out.Tasks) > 0 {
+				break
+			}
+			out.Tasks = append(out.Tasks, f.task)
+		}
+		used++
+	}
+	clear(n.outbox[:used])
+	n.outbox = n.outbox[used:]
+	if len(out.Tasks) == 0 && len(out.Cancel) == 0 {
+		return nil
+	}
+	return out
+}

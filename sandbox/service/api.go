@@ -1,0 +1,173 @@
+package service
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/ropewalk/ropewalk/sandbox"
+)
+
+// The bodies of requests and responses; openapi.json says what each field means.
+
+// CallBody is one call.
+type CallBody struct {
+	Code      *string    `json:"code"`
+	Language  string     `json:"language,omitempty"`
+	Packages  string     `json:"packages,omitempty"`
+	Stdin     string     `json:"stdin,omitempty"`
+	Files     []FileIn   `json:"files,omitempty"`
+	Collect   []string   `json:"collect,omitempty"`
+	Limits    LimitsBody `json:"limits,omitzero"`
+	Preset    string     `json:"preset,omitempty"`
+	QueueLife float64    `json:"queue_life_seconds,omitempty"`
+	Key       string     `json:"key,omitempty"`
+	Trace     string     `json:"trace,omitempty"`
+}
+
+// FileIn is a file put into the work folder: its content in base64, or its text.
+type FileIn struct {
+	Name    string  `json:"name"`
+	Content []byte  `json:"content,omitempty"`
+	Text    *string `json:"text,omitempty"`
+}
+
+// LimitsBody bounds a call.
+type LimitsBody struct {
+	CPU       float64 `json:"cpu_seconds,omitempty"`
+	Wall      float64 `json:"wall_seconds,omitempty"`
+	Memory    int64   `json:"memory_bytes,omitempty"`
+	Output    int     `json:"output_bytes,omitempty"`
+	File      int64   `json:"file_bytes,omitempty"`
+	Processes int     `json:"processes,omitempty"`
+}
+
+// BatchBody is several calls.
+type BatchBody struct {
+	Calls []CallBody `json:"calls"`
+}
+
+// BatchResult holds what became of each call, in their order.
+type BatchResult struct {
+	Results []ResultBody `json:"results"`
+}
+
+// ResultBody is a verdict; within a batch it may be breakage, with its error and no status that counts.
+type ResultBody struct {
+	Key       string       `json:"key"`
+	Trace     string       `json:"trace,omitempty"`
+	Status    string       `json:"status"`
+	ExitCode  int          `json:"exit_code"`
+	Signal    string       `json:"signal"`
+	Stdout    string       `json:"stdout"`
+	Stderr    string       `json:"stderr"`
+	Traceback string       `json:"traceback"`
+	Value     string       `json:"value"`
+	Files     []FileOut    `json:"files"`
+	Timing    TimingBody   `json:"timing"`
+	Error     *ErrorDetail `json:"error,omitempty"`
+}
+
+// FileOut is a file that the call has left; its content in base64.
+type FileOut struct {
+	Name    string `json:"name"`
+	Content []byte `json:"content"`
+}
+
+// TimingBody is what was measured.
+type TimingBody struct {
+	Queue      float64 `json:"queue_seconds"`
+	Wall       float64 `json:"wall_seconds"`
+	CPU        float64 `json:"cpu_seconds"`
+	PeakMemory int64   `json:"peak_memory_bytes"`
+}
+
+// SessionBody opens a session.
+type SessionBody struct {
+	Packages string     `json:"packages,omitempty"`
+	Limits   LimitsBody `json:"limits,omitzero"`
+	Preset   string     `json:"preset,omitempty"`
+}
+
+// SessionOpened names it.
+type SessionOpened struct {
+	ID string `json:"id"`
+}
+
+// HealthBody says how the service is.
+type HealthBody struct {
+	Status      string `json:"status"`
+	Tier        string `json:"tier"`
+	Workers     int    `json:"workers"`
+	QueuedCalls int    `json:"queued_calls"`
+	QueuedBytes int64  `json:"queued_bytes"`
+	Sessions    int    `json:"sessions"`
+}
+
+// call reads the body's call, with its preset's limits. Package sandbox judges what it holds.
+func (b CallBody) call() (sandbox.Call, sandbox.Preset, error) {
+	preset, err := sandbox.PresetOf(b.Preset)
+	if err != nil {
+		return sandbox.Call{}, preset, malformed("preset", err.Error())
+	}
+	if b.Code == nil {
+		return sandbox.Call{}, preset, malformed("code", "code is missing")
+	}
+	c := sandbox.Call{Language: b.Language, Packages: b.Packages, Code: *b.Code, Stdin: b.Stdin, Collect: b.Collect, Trace: b.Trace}
+	if c.Limits, err = b.Limits.limits(preset); err != nil {
+		return c, preset, err
+	}
+	for i, f := range b.Files {
+		content := f.Content
+		if f.Text != nil {
+			if len(content) > 0 {
+				return c, preset, malformed(fmt.Sprintf("files[%d]", i), fmt.Sprintf("files[%d] has content and text", i))
+			}
+			content = []byte(*f.Text)
+		}
+		c.Files = append(c.Files, sandbox.File{Name: f.Name, Content: content})
+	}
+	return c, preset, nil
+}
+
+func (b LimitsBody) limits(preset sandbox.Preset) (sandbox.Limits, error) {
+	cpu, err := duration("limits.cpu_seconds", b.CPU)
+	if err != nil {
+		return sandbox.Limits{}, err
+	}
+	wall, err := duration("limits.wall_seconds", b.Wall)
+	if err != nil {
+		return sandbox.Limits{}, err
+	}
+	l := sandbox.Limits{CPU: cpu, Wall: wall, MemoryBytes: b.Memory, OutputBytes: b.Output, FileBytes: b.File, Processes: b.Processes}
+	return preset.Over(l), nil
+}
+
+// duration reads seconds. What a duration cannot hold is malformed.
+func duration(field string, seconds float64) (time.Duration, error) {
+	if math.Abs(seconds) > (365 * 24 * time.Hour).Seconds() {
+		return 0, malformed(field, fmt.Sprintf("%s is more than a year: %g", field, seconds))
+	}
+	return time.Duration(seconds * float64(time.Second)), nil
+}
+
+// ResultOf puts a verdict into JSON's terms.
+func ResultOf(r sandbox.Result) ResultBody { return resultBody(answer{result: r}) }
+
+// resultBody puts an answer into JSON.
+func resultBody(a answer) ResultBody {
+	r := a.result
+	out := ResultBody{Key: a.key, Trace: a.trace, Files: []FileOut{}}
+	if a.err != nil {
+		detail := asHTTP(a.err).detail
+		out.Status, out.Error = string(sandbox.StatusOf(a.err)), &detail
+		return out
+	}
+	out.Status, out.ExitCode, out.Signal = string(r.Status), r.ExitCode, r.Signal
+	out.Stdout, out.Stderr, out.Traceback, out.Value = r.Stdout, r.Stderr, r.Traceback, r.Value
+	for _, f := range r.Files {
+		out.Files = append(out.Files, FileOut(f))
+	}
+	out.Timing = TimingBody{Queue: r.Timing.Queue.Seconds(), Wall: r.Timing.Wall.Seconds(), CPU: r.Timing.CPU.Seconds(), PeakMemory: r.Timing.PeakMemory}
+	return out
+}

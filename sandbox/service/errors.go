@@ -1,0 +1,110 @@
+package service
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/ropewalk/ropewalk/sandbox"
+	"github.com/ropewalk/ropewalk/sandbox/rpc"
+)
+
+// Kinds of error that only HTTP knows.
+const (
+	kindTooLarge     = "too_large"
+	kindMalformed    = "malformed" // the body is not the JSON that openapi.json asks for
+	kindUnauthorized = "unauthorized"
+	kindNotFound     = "not_found"
+)
+
+// ErrorBody is every answer that is no success.
+type ErrorBody struct {
+	Error ErrorDetail `json:"error"`
+}
+
+// ErrorDetail says what is wrong, and with which field.
+type ErrorDetail struct {
+	Kind    string `json:"kind"`
+	Field   string `json:"field,omitempty"`
+	Message string `json:"message"`
+}
+
+// httpError is an error with its place in HTTP.
+type httpError struct {
+	code   int
+	detail ErrorDetail
+}
+
+func (e httpError) Error() string { return e.detail.Message }
+
+func malformed(field, message string) error {
+	return httpError{http.StatusBadRequest, ErrorDetail{kindMalformed, field, message}}
+}
+
+// statusOf is the HTTP status of each kind of failure.
+var statusOf = map[string]int{
+	rpc.KindBadCall:        http.StatusBadRequest,
+	rpc.KindKeyConflict:    http.StatusConflict,
+	rpc.KindQueueTimeout:   http.StatusServiceUnavailable,
+	rpc.KindDraining:       http.StatusServiceUnavailable,
+	rpc.KindInfrastructure: http.StatusInternalServerError,
+	rpc.KindSessionLost:    http.StatusGone,
+	rpc.KindSessionEnded:   http.StatusGone,
+}
+
+// asHTTP places any error.
+func asHTTP(err error) httpError {
+	var placed httpError
+	if errors.As(err, &placed) {
+		return placed
+	}
+	f := rpc.FromError(err)
+	out := httpError{statusOf[f.Kind], ErrorDetail{f.Kind, f.Field, f.Message}}
+	switch {
+	case errors.Is(err, errNoSession):
+		out.code = http.StatusNotFound
+	case errors.Is(err, errManySessions):
+		out.code = http.StatusServiceUnavailable
+	}
+	return out
+}
+
+// refuse answers with an error.
+func refuse(w http.ResponseWriter, err error) {
+	e := asHTTP(err)
+	if e.code == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	respond(w, e.code, ErrorBody{e.detail})
+}
+
+func respond(w http.ResponseWriter, code int, body any) {
+	data, err := json.Marshal(body)
+	if err != nil {
+		code, data = http.StatusInternalServerError, []byte(`{"error":{"kind":"infrastructure","message":"write the answer as JSON"}}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	w.Write(append(data, '\n'))
+}
+
+// fieldOf names the field that a JSON error is about.
+func fieldOf(err error) string {
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		return wrong.Field
+	}
+	if _, rest, found := strings.Cut(err.Error(), "unknown field "); found {
+		return strings.Trim(rest, `"`)
+	}
+	return ""
+}
+
+// inCall names the call of a batch that an error is about.
+func inCall(err error, at string) error {
+	e := asHTTP(err)
+	e.detail.Field = strings.TrimSuffix(at+"."+e.detail.Field, ".")
+	e.detail.Message = at + ": " + strings.TrimPrefix(e.detail.Message, sandbox.ErrBadCall.Error()+": ")
+	return e
+}

@@ -1,0 +1,183 @@
+package service
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ropewalk/ropewalk/sandbox"
+)
+
+// SandboxFusion's POST /run_code. Fields, defaults and the meaning of its statuses are those of its
+// documentation (docs/api/run-code-run-code-post) and of its server's models, as of 2025.
+//
+// Its run_timeout is wall-clock time, and so it is here: CPU and wall limit are both that long, and a
+// verdict depends on load as it does there. compile_timeout has no use, since nothing is compiled.
+
+type fusionRequest struct {
+	CompileTimeout *float64           `json:"compile_timeout"`
+	RunTimeout     *float64           `json:"run_timeout"`
+	MemoryLimitMB  *int64             `json:"memory_limit_MB"`
+	Code           *string            `json:"code"`
+	Stdin          *string            `json:"stdin"`
+	Language       *string            `json:"language"`
+	Files          map[string]*string `json:"files"` // base64; null is left out
+	FetchFiles     []string           `json:"fetch_files"`
+}
+
+type fusionResponse struct {
+	Status        string            `json:"status"`
+	Message       string            `json:"message"`
+	CompileResult *fusionRun        `json:"compile_result"`
+	RunResult     *fusionRun        `json:"run_result"`
+	PodName       *string           `json:"executor_pod_name"`
+	Files         map[string]string `json:"files"`
+}
+
+type fusionRun struct {
+	Status        string   `json:"status"`
+	ExecutionTime *float64 `json:"execution_time"`
+	ReturnCode    *int     `json:"return_code"`
+	Stdout        *string  `json:"stdout"`
+	Stderr        *string  `json:"stderr"`
+}
+
+const (
+	fusionSuccess = "Success"
+	fusionFailed  = "Failed"
+	fusionError   = "SandboxError"
+)
+
+// fusionMemory stands for its "no limit".
+const fusionMemory = 4 << 30
+
+func (s *Service) serveFusion(w http.ResponseWriter, r *http.Request) {
+	var body fusionRequest
+	done, err := s.body(w, r, &body, false)
+	if err != nil {
+		invalid(w, err)
+		return
+	}
+	defer done()
+	call, err := body.call()
+	if err != nil {
+		invalid(w, err)
+		return
+	}
+	call.Trace = r.Header.Get(traceHeader)
+	answers, err := s.collect(r.Context(), []request{{key: rand.Text(), call: call}})
+	if err != nil {
+		answers = []answer{{err: err}}
+	}
+	respond(w, http.StatusOK, fusionAnswer(answers[0]))
+}
+
+func (b fusionRequest) call() (sandbox.Call, error) {
+	switch {
+	case b.Code == nil:
+		return sandbox.Call{}, malformed("code", "Field required")
+	case b.Language == nil:
+		return sandbox.Call{}, malformed("language", "Field required")
+	}
+	timeout := 10.0
+	if b.RunTimeout != nil {
+		timeout = *b.RunTimeout
+	}
+	limit, err := duration("run_timeout", timeout)
+	if err != nil || limit <= 0 {
+		return sandbox.Call{}, malformed("run_timeout", fmt.Sprintf("run_timeout is %g, it must be above 0", timeout))
+	}
+	c := sandbox.Call{Language: *b.Language, Code: *b.Code, Collect: b.FetchFiles,
+		Limits: sandbox.Limits{CPU: limit, Wall: limit, MemoryBytes: fusionMemory}}
+	if b.MemoryLimitMB != nil && *b.MemoryLimitMB > 0 {
+		c.Limits.MemoryBytes = *b.MemoryLimitMB << 20
+	}
+	if b.Stdin != nil {
+		c.Stdin = *b.Stdin
+	}
+	for name, text := range b.Files {
+		if text == nil {
+			continue
+		}
+		content, err := base64.StdEncoding.DecodeString(*text)
+		if err != nil {
+			return c, malformed("files."+name, "not base64: "+err.Error())
+		}
+		c.Files = append(c.Files, sandbox.File{Name: name, Content: content})
+	}
+	slices.SortFunc(c.Files, func(a, b sandbox.File) int { return compareNames(a.Name, b.Name) })
+	return c, nil
+}
+
+func compareNames(a, b string) int {
+	if a < b {
+		return -1
+	}
+	return 1 // they differ: they were a map's keys
+}
+
+// fusionAnswer says in its words what became of a call.
+func fusionAnswer(a answer) fusionResponse {
+	out := fusionResponse{Status: fusionFailed, Files: map[string]string{}}
+	if a.err != nil {
+		out.Status, out.Message = fusionError, a.err.Error()
+		return out
+	}
+	r := a.result
+	took := r.Timing.Wall.Seconds()
+	out.RunResult = &fusionRun{Status: "Finished", ExecutionTime: &took, Stdout: &r.Stdout, Stderr: &r.Stderr}
+	switch r.Status {
+	case sandbox.StatusOK:
+		out.Status = fusionSuccess
+		out.RunResult.ReturnCode = returnCode(r)
+	case sandbox.StatusTimeoutWall, sandbox.StatusTimeoutCPU:
+		out.RunResult.Status = "TimeLimitExceeded"
+	default:
+		out.RunResult.ReturnCode = returnCode(r)
+	}
+	for _, f := range r.Files {
+		out.Files[f.Name] = base64.StdEncoding.EncodeToString(f.Content)
+	}
+	return out
+}
+
+// returnCode is Python's: the exit status, or minus the signal. A verdict other than ok is never 0.
+func returnCode(r sandbox.Result) *int {
+	code := r.ExitCode
+	if r.Signal != "" {
+		code = -int(unix.SignalNum(r.Signal))
+	}
+	if code == 0 && r.Status != sandbox.StatusOK {
+		code = 1
+	}
+	return &code
+}
+
+// validation is the body of FastAPI's status 422, which clients of both services know.
+type validation struct {
+	Detail []validationDetail `json:"detail"`
+}
+
+type validationDetail struct {
+	Type string   `json:"type"`
+	Loc  []string `json:"loc"`
+	Msg  string   `json:"msg"`
+}
+
+// invalid refuses a request as FastAPI does; what is too large is refused as everywhere.
+func invalid(w http.ResponseWriter, err error) {
+	e := asHTTP(err)
+	if e.code != http.StatusBadRequest {
+		refuse(w, err)
+		return
+	}
+	loc := []string{"body"}
+	if e.detail.Field != "" {
+		loc = append(loc, e.detail.Field)
+	}
+	respond(w, http.StatusUnprocessableEntity, validation{[]validationDetail{{"value_error", loc, e.detail.Message}}})
+}

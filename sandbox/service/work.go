@@ -1,0 +1,90 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/ropewalk/ropewalk/internal/rescue"
+	"github.com/ropewalk/ropewalk/sandbox"
+	"github.com/ropewalk/ropewalk/sandbox/rpc"
+)
+
+// work runs one job after another.
+func (s *Service) work() {
+	for {
+		j := s.queue.pop()
+		if j == nil {
+			return
+		}
+		began := time.Now()
+		if began.After(j.expires) {
+			s.settle(j, answer{err: tooLong(j)})
+			continue
+		}
+		result, err := s.run(j.call)
+		waited := began.Sub(j.arrived)
+		result.Timing.Queue += waited
+		s.settle(j, answer{result: result, err: err})
+		s.metrics.served(waited, time.Since(began))
+	}
+}
+
+// run runs one call; what is no verdict is an error.
+func (s *Service) run(call sandbox.Call) (sandbox.Result, error) {
+	var results []sandbox.Result
+	err := rescue.Do(func() (err error) {
+		results, err = s.o.Executor.Run(s.life, []sandbox.Call{call})
+		return err
+	})
+	var single sandbox.CallErrors
+	switch {
+	case errors.As(err, &single) && len(single) == 1 && single[0] != nil:
+		return sandbox.Result{}, single[0]
+	case err != nil:
+		return sandbox.Result{}, err
+	case len(results) != 1:
+		return sandbox.Result{}, fmt.Errorf("%w: %d results of one call", sandbox.ErrInfrastructure, len(results))
+	case results[0].Status.Breakage():
+		return sandbox.Result{}, fmt.Errorf("%w: the executor gave status %q", sandbox.ErrInfrastructure, results[0].Status)
+	}
+	return results[0], nil
+}
+
+// settle answers a job.
+func (s *Service) settle(j *job, a answer) {
+	a.key, a.trace = j.key, j.call.Trace
+	s.answers.settle(j, a, time.Now())
+	s.metrics.answered(a)
+	s.log(j.call, a)
+	s.served.Done()
+}
+
+// log tells of one answer. Code and output are told only where that was asked for.
+func (s *Service) log(call sandbox.Call, a answer) {
+	level := slog.LevelDebug
+	fields := []slog.Attr{slog.String("key", a.key), slog.String("trace", a.trace)}
+	if a.err != nil {
+		level = slog.LevelWarn
+		fields = append(fields, slog.String("kind", rpc.FromError(a.err).Kind), slog.String("error", cut(a.err.Error())))
+	} else {
+		t := a.result.Timing
+		fields = append(fields, slog.String("status", string(a.result.Status)), slog.Duration("queue", t.Queue), slog.Duration("wall", t.Wall))
+	}
+	if s.o.LogCode {
+		level = max(level, slog.LevelInfo)
+		fields = append(fields, slog.String("code", call.Code), slog.String("stdin", call.Stdin),
+			slog.String("stdout", a.result.Stdout), slog.String("stderr", a.result.Stderr))
+	}
+	s.o.Log.LogAttrs(s.life, level, "call", fields...)
+}
+
+// cut bounds an error's text in the log.
+func cut(text string) string {
+	const most = 500
+	if len(text) <= most {
+		return text
+	}
+	return text[:most] + "…"
+}
