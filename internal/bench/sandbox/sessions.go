@@ -9,14 +9,16 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/bench"
 	"github.com/ropewalk/ropewalk/sandbox"
+	"github.com/ropewalk/ropewalk/sandbox/zygote"
 )
 
 // sessions measures cells: with a session for each worker, and with one alone.
-func (b *benchmark) sessions(ctx context.Context) error {
-	maker, ok := any(b.executor).(sandbox.Sessions)
-	if !ok {
-		return missing("the executor makes no sessions")
+func (b *benchmark) sessions(ctx context.Context) (err error) {
+	maker, err := zygote.OpenSessions(zygote.Options{Python: b.python})
+	if err != nil {
+		return err
 	}
+	defer closeAfter(maker, &err)
 	all, err := b.cells(ctx, maker, b.executor.Workers())
 	if err != nil {
 		return err

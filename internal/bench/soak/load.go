@@ -22,7 +22,7 @@ const mostNoted = 20
 // load keeps lanes busy and counts their verdicts.
 type load struct {
 	executor sandbox.Executor
-	sessions sandbox.Sessions // nil: none
+	sessions sandbox.Sessions
 	kinds    []kind
 	calls    atomic.Int64
 
@@ -32,9 +32,8 @@ type load struct {
 	broken   []string
 }
 
-func newLoad(ctx context.Context, e sandbox.Executor) *load {
-	l := &load{executor: e, verdicts: map[string]map[string]int{}}
-	l.sessions, _ = e.(sandbox.Sessions)
+func newLoad(ctx context.Context, e sandbox.Executor, s sandbox.Sessions) *load {
+	l := &load{executor: e, sessions: s, verdicts: map[string]map[string]int{}}
 	results, err := e.Run(ctx, []sandbox.Call{{Code: "import numpy", Packages: sandbox.PackagesSympy}})
 	l.kinds = kinds(err == nil && results[0].Status == sandbox.StatusOK)
 	return l
@@ -43,7 +42,7 @@ func newLoad(ctx context.Context, e sandbox.Executor) *load {
 // lane runs one program, or one session, after the other until ctx ends. Each lane has its own stream of random numbers.
 func (l *load) lane(ctx context.Context, random *rand.Rand) {
 	for ctx.Err() == nil {
-		if l.sessions != nil && random.IntN(100) == 0 {
+		if random.IntN(100) == 0 {
 			l.session(ctx)
 			continue
 		}
@@ -127,9 +126,8 @@ func (l *load) note(into *[]string, line string) {
 }
 
 // soak runs the load for a time and fills the result in.
-func soak(ctx context.Context, e sandbox.Executor, r *result, length time.Duration, inFlight int, seed uint64) error {
-	l := newLoad(ctx, e)
-	r.Sessions = l.sessions != nil
+func soak(ctx context.Context, e sandbox.Executor, s sandbox.Sessions, r *result, length time.Duration, inFlight int, seed uint64) error {
+	l := newLoad(ctx, e, s)
 	began := time.Now()
 	under, end := context.WithTimeout(ctx, length)
 	defer end()

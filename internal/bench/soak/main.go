@@ -31,7 +31,6 @@ type result struct {
 	Seconds   float64                   `json:"seconds"`
 	Calls     int64                     `json:"calls"`
 	CallsPerS float64                   `json:"calls_per_s"`
-	Sessions  bool                      `json:"sessions"` // were part of the load
 	Verdicts  map[string]map[string]int `json:"verdicts"` // kind: status: count
 	Wrong     []string                  `json:"wrong,omitempty"`
 	Broken    []string                  `json:"broken,omitempty"`
@@ -66,13 +65,14 @@ func run(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
+	sessions, err := zygote.OpenSessions(zygote.Options{Python: bench.SandboxPython()})
+	if err != nil {
+		return errors.Join(err, executor.Close())
+	}
 	fmt.Printf("soaking for %s: tier %s, %d workers, %d in flight\n", *length, executor.Isolation(), executor.Workers(), *inFlight)
 	r := &result{Tier: executor.Isolation()}
-	err = soak(ctx, executor, r, *length, *inFlight, *seed)
-	if closing := executor.Close(); err == nil {
-		err = closing
-	}
-	if err != nil {
+	err = soak(ctx, executor, sessions, r, *length, *inFlight, *seed)
+	if err := errors.Join(err, sessions.Close(), executor.Close()); err != nil {
 		return err
 	}
 	after, err := settle(before)
