@@ -153,22 +153,18 @@ func (a UpdatePolicy) unchanged(ctx context.Context, w *draft, in wire.UpdateInp
 	return nil
 }
 
+// readBatch returns the batch that a step's advantage stage has committed.
 func (d *Deps) readBatch(ctx context.Context, ref schema.Ref) ([]schema.BatchRow, error) {
 	m, err := d.Record.Read(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	shards := m.ShardsOf(schema.Batch)
-	if len(shards) == 0 {
-		return nil, refuse(wire.FailCorrupt, "%s commits no batch", ref.Key)
-	}
-	data, err := d.Record.ReadShard(ctx, shards[0])
+	batch, found, err := d.batchOf(ctx, m, schema.Batch, schema.DecodeBatch)
 	if err != nil {
 		return nil, err
 	}
-	batch, err := schema.DecodeBatch(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", shards[0].Key, err)
+	if !found {
+		return nil, refuse(wire.FailCorrupt, "%s commits no batch", ref.Key)
 	}
 	for _, row := range batch {
 		if row.OldLogProbs == nil {
@@ -176,6 +172,22 @@ func (d *Deps) readBatch(ctx context.Context, ref schema.Ref) ([]schema.BatchRow
 		}
 	}
 	return batch, nil
+}
+
+// batchOf reads the one Arrow shard of a table that a manifest commits, and reports whether it commits any.
+func (d *Deps) batchOf(ctx context.Context, m schema.Manifest, table schema.Table, decode func([]byte) ([]schema.BatchRow, error)) (rows []schema.BatchRow, found bool, err error) {
+	shards := m.ShardsOf(table)
+	if len(shards) == 0 {
+		return nil, false, nil
+	}
+	data, err := d.Record.ReadShard(ctx, shards[0])
+	if err != nil {
+		return nil, true, err
+	}
+	if rows, err = decode(data); err != nil {
+		return nil, true, fmt.Errorf("%s: %w", shards[0].Key, err)
+	}
+	return rows, true, nil
 }
 
 func stepOptions(o recipes.Optimizer) policy.StepOptions {

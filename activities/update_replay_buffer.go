@@ -231,19 +231,8 @@ func (a UpdateReplayBuffer) commit(ctx context.Context, w *draft, b *buffer) err
 
 // readReplayBatch returns what a step learns from again; nothing where its buffer was not full.
 func (d *Deps) readReplayBatch(ctx context.Context, m schema.Manifest) ([]schema.BatchRow, error) {
-	shards := m.ShardsOf(schema.ReplayBatch)
-	if len(shards) == 0 {
-		return nil, nil
-	}
-	data, err := d.Record.ReadShard(ctx, shards[0])
-	if err != nil {
-		return nil, err
-	}
-	rows, err := schema.DecodeReplayBatch(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", shards[0].Key, err)
-	}
-	return rows, nil
+	rows, _, err := d.batchOf(ctx, m, schema.ReplayBatch, schema.DecodeReplayBatch)
+	return rows, err
 }
 
 // bufferOf returns the stage buffer's manifest that a finished step's head names; the zero ref where it
