@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"testing"
 
+	"github.com/ropewalk/ropewalk/internal/python/pythontest"
 	"github.com/ropewalk/ropewalk/rl/loss"
 	"github.com/ropewalk/ropewalk/rl/loss/losstest"
 )
@@ -22,7 +23,7 @@ const parityTolerance = 1e-9
 
 // TestParity compares every loss's value and gradients with PyTorch's autograd over formulas that
 // testdata/parity.py holds, in float64. It is skipped where Python has no torch, or fails if
-// ROPEWALK_REQUIRE_TORCH=1 demands it.
+// ROPEWALK_REQUIRE_TORCH is set.
 func TestParity(t *testing.T) {
 	peer := startTorch(t)
 	for _, m := range parityMethods() {
@@ -49,17 +50,7 @@ type torch struct {
 
 func startTorch(t *testing.T) *torch {
 	t.Helper()
-	python := os.Getenv("ROPEWALK_PYTHON")
-	if python == "" {
-		python = "python3"
-	}
-	if out, err := exec.Command(python, "-c", "import torch").CombinedOutput(); err != nil {
-		if os.Getenv("ROPEWALK_REQUIRE_TORCH") == "1" {
-			t.Fatalf("%s cannot import torch: %v\n%s", python, err, out)
-		}
-		t.Skipf("%s cannot import torch (set ROPEWALK_PYTHON to one that can)", python)
-	}
-	cmd := exec.Command(python, "testdata/parity.py")
+	cmd := exec.Command(pythontest.Need(t, "TORCH", "torch"), "testdata/parity.py")
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
