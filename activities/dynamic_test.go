@@ -77,6 +77,7 @@ func TestPromptsWithoutRounds(t *testing.T) {
 	require.Equal(t, schema.At("r", 2, wire.StagePrompts), m.Place)
 	require.Equal(t, map[string]string{"ledger_from": "4", "ledger_to": "8", schema.NoteResult: "{}"}, m.Note)
 	require.Nil(t, plan(recipeOf(b)).Dynamic)
+	require.NotContains(t, plan(recipeOf(b)).Chain, "dynamic sampling")
 }
 
 func recipeOf(b *laneBench) recipes.Recipe {
@@ -88,6 +89,7 @@ func recipeOf(b *laneBench) recipes.Recipe {
 func TestPlanOfRounds(t *testing.T) {
 	b := dynamicBench(t, "resample.dynamic.cold_start_steps=7")
 	require.Equal(t, &wire.Dynamic{Target: laneGroups, Tries: 3, ColdStart: 7}, plan(recipeOf(b)).Dynamic)
+	require.Contains(t, plan(recipeOf(b)).Chain, "dynamic sampling")
 }
 
 func TestShardsGoOnFromRoundToRound(t *testing.T) {

@@ -137,6 +137,7 @@ func generations(t *testing.T, copyRecord func() *mem.Store) {
 		}
 		first := claim("a")
 		require.False(t, first.Adopted)
+		require.Equal(t, "VSPO, then RoC", first.Chain)
 		second := claim("a")
 		require.True(t, second.Adopted)
 		second.Adopted, second.Timing, first.Timing = false, wire.Timing{}, wire.Timing{}

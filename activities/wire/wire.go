@@ -61,6 +61,8 @@ type Plan struct {
 	EvaluateEvery int     `json:"evaluate_every"`
 	SandboxWall   float64 `json:"sandbox_wall"` // seconds, the longest one call may take
 	BatchRows     int     `json:"batch_rows"`   // trajectories sampled a step
+	// Chain names, for people, what the stage resample runs in its order.
+	Chain string `json:"chain,omitempty"`
 	// Dynamic: the step is sampled in rounds.
 	Dynamic *Dynamic `json:"dynamic,omitempty"`
 	// Forward: the stage forward runs, for the recipe needs outputs that the rollout does not give.

@@ -65,6 +65,8 @@ func (r RoC) Validate() error {
 	return nil
 }
 
+func (RoC) name() string { return "RoC" }
+
 func (r RoC) draws() bool { return r.Choice != ChooseLowest }
 
 // apply drops equal groups, where they are to be rejected, and the surplus of the others. What VSPO
