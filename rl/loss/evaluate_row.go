@@ -72,8 +72,8 @@ func (p *rowPass[T]) run(tokens int) {
 	if j.inputs.has(Sequence) || j.objective.SequenceMask != nil {
 		p.means(tokens)
 	}
-	if j.linear {
-		p.linear()
+	if j.overRuns {
+		p.runs()
 	} else {
 		p.blocks()
 	}
@@ -159,7 +159,7 @@ func (p *rowPass[T]) logProbs(o *Objective) {
 func (p *rowPass[T]) finish(tokens int) {
 	s, n := &p.sum, p.copies
 	s.policy, s.kl, s.entropy = p.loss*p.policy, p.kl*p.rest, p.ents*p.rest
-	p.suspect += p.kl + p.ents
+	p.suspect += p.loss + p.kl + p.ents
 	t := &s.tally
 	t.Rows, t.Tokens, t.weight = 1, int64(tokens), n*float64(tokens)
 	t.kl, t.entropy = n*p.kl, n*p.ents

@@ -42,7 +42,7 @@ type Evaluator[T Float] struct {
 // plan. The result is valid until the evaluator's next call. The order of rows changes no bit of the
 // loss, the statistics or a row's cotangents.
 func (e *Evaluator[T]) Evaluate(o Objective, rows []Row[T], plan Plan) (Result[T], error) {
-	e.job = job[T]{objective: o, inputs: o.inputs(), rows: rows, linear: o.linearTerms(), plan: plan}
+	e.job = job[T]{objective: o, inputs: o.inputs(), rows: rows, overRuns: o.runTerms(), plan: plan}
 	j := &e.job
 	defer func() { e.job = job[T]{} }() // the caller's rows are not kept
 	if o.Policy != nil || o.KL != nil {
@@ -98,7 +98,7 @@ func (s *shaped[T]) like(rows []Row[T]) [][]T {
 type job[T Float] struct {
 	objective             Objective
 	inputs                Inputs
-	linear                bool
+	overRuns              bool
 	rows                  []Row[T]
 	plan                  Plan
 	cotangents, entropies [][]T

@@ -12,7 +12,6 @@ type loops struct {
 	widen   func(dst []float64, src []float32)
 	narrow  func(dst []float32, src []float64, scale float64)
 	total   func(x []float32) float64
-	fill    func(dst []float32, v float32)
 	exp     func(dst, src []float64, limit float64)
 	sub     func(dst, a, b []float64) (sum, least, greatest float64)
 	sum     func(x []float64) float64
@@ -27,6 +26,9 @@ type loops struct {
 	k3      func(delta, value, gradient []float64)
 	mask    func(mask []int32) (sum, or int32)
 	run     func(mask []int32, value int32) int
+
+	fillTotal   func(dst []float32, v float32, x []float32) float64
+	abs, square func(dst, x, y []float32, base, slope float64) float64
 }
 
 // widenLoop copies to float64.
@@ -77,17 +79,6 @@ func totalLoop[T Float](x []T) float64 {
 		s0 += float64(x[t])
 	}
 	return (s0 + s2) + (s1 + s3)
-}
-
-// fillLoop sets every element.
-func fillLoop[T Float](dst []T, v T) {
-	if d, ok := any(dst).([]float32); ok && wide != nil {
-		wide.fill(d, float32(v))
-		return
-	}
-	for t := range dst {
-		dst[t] = v
-	}
 }
 
 // subLoop is a − b, with its sum, least and greatest.
