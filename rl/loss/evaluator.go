@@ -153,11 +153,23 @@ type rowSums struct {
 // compare orders rows by what they contribute, so that a sum in this order does not depend on how
 // the rows came.
 func (s *rowSums) compare(o *rowSums) int {
-	return cmp.Or(
-		cmp.Compare(s.policy, o.policy), cmp.Compare(s.tally.drift, o.tally.drift), cmp.Compare(s.kl, o.kl),
-		cmp.Compare(s.entropy, o.entropy), cmp.Compare(s.tally.kl, o.tally.kl), cmp.Compare(s.tally.entropy, o.tally.entropy),
-		cmp.Compare(s.tally.tis, o.tally.tis), cmp.Compare(s.tally.weight, o.tally.weight),
-	)
+	switch { // most rows differ in the first that the objective has
+	case s.policy != o.policy:
+		return cmp.Compare(s.policy, o.policy)
+	case s.tally.drift != o.tally.drift:
+		return cmp.Compare(s.tally.drift, o.tally.drift)
+	case s.kl != o.kl:
+		return cmp.Compare(s.kl, o.kl)
+	case s.entropy != o.entropy:
+		return cmp.Compare(s.entropy, o.entropy)
+	case s.tally.kl != o.tally.kl:
+		return cmp.Compare(s.tally.kl, o.tally.kl)
+	case s.tally.entropy != o.tally.entropy:
+		return cmp.Compare(s.tally.entropy, o.tally.entropy)
+	case s.tally.tis != o.tally.tis:
+		return cmp.Compare(s.tally.tis, o.tally.tis)
+	}
+	return cmp.Compare(s.tally.weight, o.tally.weight)
 }
 
 // total adds the rows up.
