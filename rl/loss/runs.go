@@ -25,21 +25,16 @@ func (o *Objective) runTerms() bool {
 
 // runs evaluates a row run by run.
 func (p *rowPass[T]) runs() {
-	r := p.row
-	for t := 0; t < len(r.Mask); {
-		from := t + runLoop(r.Mask[t:], 0)
-		t = from + runLoop(r.Mask[from:], 1)
-		if t == from {
-			return
-		}
+	for _, s := range p.segments {
+		to := s.from + s.n
 		if p.cotangents != nil {
-			clear(p.cotangents[p.written:from])
-			p.logProbRun(from, t)
+			clear(p.cotangents[p.written:s.from])
+			p.logProbRun(s.from, to)
 		}
-		if r.Entropies != nil {
-			p.entropyRun(p.written, from, t)
+		if p.row.Entropies != nil {
+			p.entropyRun(p.written, s.from, to)
 		}
-		p.written = t
+		p.written = to
 	}
 }
 
