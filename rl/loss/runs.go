@@ -80,10 +80,18 @@ func fillTotalLoop[T Float](dst []T, v T, x []T) float64 {
 	if x32, ok := any(x).([]float32); ok && wide != nil {
 		return wide.fillTotal(any(dst).([]float32), float32(v), x32)
 	}
-	for t := range dst {
+	var s0, s1, s2, s3 float64
+	t := 0
+	for ; t+4 <= len(x); t += 4 {
+		y, z := x[t:t+4:t+4], dst[t:t+4:t+4]
+		s0, s1, s2, s3 = s0+float64(y[0]), s1+float64(y[1]), s2+float64(y[2]), s3+float64(y[3])
+		z[0], z[1], z[2], z[3] = v, v, v, v
+	}
+	for ; t < len(x); t++ {
+		s0 += float64(x[t])
 		dst[t] = v
 	}
-	return totalLoop(x)
+	return (s0 + s2) + (s1 + s3)
 }
 
 // absLoop is Σ|x − y|; dst becomes base + slope·sign(x − y), with slope ≥ 0.
