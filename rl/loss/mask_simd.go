@@ -2,7 +2,10 @@
 
 package loss
 
-import "simd/archsimd"
+import (
+	"math/bits"
+	"simd/archsimd"
+)
 
 // The loops over masks in wide registers, eight entries each.
 
@@ -32,7 +35,7 @@ func maskV(mask []int32) (sum, or int32) {
 	return sum, or
 }
 
-// runV looks at 32 entries at a time, then at eight, and leaves the end of a run to a scan.
+// runV looks at 32 entries at a time, then at eight.
 func runV(mask []int32, value int32) int {
 	same := archsimd.BroadcastInt32x8(value)
 	n, i := len(mask), 0
@@ -43,8 +46,11 @@ func runV(mask []int32, value int32) int {
 			break
 		}
 	}
-	for i+8 <= n && load8i(mask, i).Xor(same).IsZero() {
-		i += 8
+	for ; i+8 <= n; i += 8 {
+		if equal := load8i(mask, i).Equal(same).ToBits(); equal != 0xff {
+			archsimd.ClearAVXUpperBits()
+			return i + bits.TrailingZeros8(^equal)
+		}
 	}
 	archsimd.ClearAVXUpperBits()
 	for i < n && mask[i] == value {
