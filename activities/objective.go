@@ -49,6 +49,7 @@ func imitation(recipe *recipes.Recipe, step int, aggregation loss.Aggregation, r
 			Policy:      loss.SelfImitation{Policy: clip, Gamma: r.Coefficient * gamma(recipe, step)},
 			Aggregation: aggregation,
 		},
+		Joint:   r.Order == "joint",
 		Shuffle: seed.Rand("update/imitation/shuffle", recipe.Seed, uint64(step)),
 		Tokens:  seed.Rand("update/imitation/tokens", recipe.Seed, uint64(step)),
 	}

@@ -219,7 +219,8 @@ type UpdateRow struct {
 	// ReferenceKL is the mean over valid tokens of the estimate that the loss takes; null where the
 	// loss takes none.
 	ReferenceKL *float64 `parquet:"reference_kl,optional,split"`
-	// Source is policy or replay; null where the recipe has no replay.
+	// Source is policy or replay; null where the recipe has no replay. An optimiser step on both
+	// (replay.order joint) has a row for each, with the gradient norm of their sum.
 	Source *string `parquet:"source,optional,dict"`
 	// The critic's optimiser step on the same rows; null where there is no critic. ExplainedVariance is
 	// 1 − Var(return − value)/Var(return) over the rows' tokens before the step, null too where the

@@ -21,7 +21,7 @@ func Pipeline() []Pick {
 			"prs_short", "prs_long", "prs_general", "exact_match", "f1", "arlarena", "dapo_strict"),
 		picks("reward.judge", "exact"),
 		picks("replay.recalibrate", "p50", "decay"),
-		picks("replay.order", "sequential"),
+		picks("replay.order", "sequential", "joint"),
 		switches(
 			"advantage.entropy_aware", "loss.sequence_mask", "loss.tis", "loss.entropy", "loss.reference", "loss.value",
 			"resample.dynamic", "resample.reject_equal", "resample.low_variance", "resample.vspo", "resample.roc",
