@@ -146,6 +146,3 @@ func (s *sequence) join(o schema.TokenOutputsRow, recipe *recipes.Recipe) error 
 	}
 	return nil
 }
-
-// klInLoss is the choice of loss.kl.in by which the penalty is a term of the loss.
-const klInLoss = "loss"

@@ -325,3 +325,21 @@ func TestAnUnknownValidityIsRefused(t *testing.T) {
 	}
 	require.ErrorContains(t, e.run(), "whether turn 0 of trajectory x is valid")
 }
+
+// A penalty in the loss that adapts is measured on the rows and changes nothing of the advantages; one that
+// stays is not measured.
+func TestKLInTheLossAdapts(t *testing.T) {
+	plain := estimated(t, nil, "loss.kl={coefficient: 0.5}")
+	require.Nil(t, plain.stats)
+	// Δ of token t is t/8 − t/10: the mean over tokens 2 and 3 of a turn, and over tokens 2, 3, 6 and 7 of two.
+	mean := (2*2.5/40 + 2*4.5/40) / 4
+	for layout, mean := range map[string]float64{"trajectory": mean, "turns": (4*2.5/40 + 2*6.5/40) / 6} {
+		e := estimated(t, nil, "layout="+layout, "loss.old_log_probs=recompute", "loss.kl={coefficient: 0.5, estimator: k1, controller: adaptive, target: 0.08, horizon: 100}")
+		require.InDelta(t, mean, e.stats[statKL], 1e-7)
+		require.Equal(t, 0.5, e.stats[statKLCoefficient])
+		require.InDelta(t, 0.5*(1+min(mean/0.08-1, 0.2)*4/100), e.stats[statKLCoefficientTo], 1e-7)
+		if layout == "trajectory" {
+			require.Equal(t, plain.advantages, e.advantages)
+		}
+	}
+}

@@ -208,9 +208,10 @@ func forwardedReplays(t *testing.T, copyRecord func() *mem.Store) {
 	})
 }
 
-// refreshed: the reference is the policy of a step before, whose checkpoint outlives others.
+// refreshed: the reference is the policy of a step before, whose checkpoint outlives others. The penalty's
+// coefficient in the loss follows the divergence from it, and what a step has committed says the next one's.
 func refreshed(t *testing.T, b *bench) {
-	trainTiny(t, b, "refreshed", "steps=4", "loss.kl={coefficient: 0.01}", "loss.reference.refresh_every=2", "checkpoint.keep_last=1")
+	trainTiny(t, b, "refreshed", "steps=4", "loss.kl={coefficient: 2, controller: adaptive, target: 0.001, horizon: 100}", "loss.reference.refresh_every=2", "checkpoint.keep_last=1")
 	second := checkpointDigest(t, b.store, schema.At("refreshed", 2, schema.StageUpdate))
 	for step, want := range map[int]string{1: checkpointDigest(t, b.store, schema.AtInit("refreshed", schema.StageWarmStart)), 3: second, 4: second} {
 		for _, o := range stepRows[schema.TokenOutputsRow](t, b.store, "refreshed", step, schema.StageForward) {
@@ -218,4 +219,34 @@ func refreshed(t *testing.T, b *bench) {
 			require.Nil(t, o.OldLogProbs)
 		}
 	}
+	beta := 2.0
+	for step := 1; step <= 4; step++ {
+		beta = steered(t, b.store, step, beta)
+	}
+	checked(t, b.store, "refreshed")
+}
+
+// steered holds one step's penalty against the coefficient that it has to have, and returns the next.
+func steered(t *testing.T, objects store.Store, step int, beta float64) float64 {
+	t.Helper()
+	m := manifestAt(t, objects, schema.At("refreshed", step, schema.StageAdvantage))
+	require.Equal(t, beta, m.Stats["kl_coefficient"], "step %d", step)
+	next := beta * (1 + min(max(m.Stats["kl"]/0.001-1, -0.2), 0.2)*float64(len(stepBatch(t, objects, "refreshed", step)))/100)
+	require.InDelta(t, next, m.Stats["kl_coefficient_next"], 1e-12)
+	require.NotEqual(t, beta, next)
+	apart := step == 2 || step == 4 // one step behind the policy that samples
+	require.Equal(t, apart, m.Stats["kl"] > 1e-6)
+	update := stepRows[schema.UpdateRow](t, objects, "refreshed", step, schema.StageUpdate)[0]
+	if apart {
+		tokens, gain := 0.0, 0.0
+		for _, row := range stepBatch(t, objects, "refreshed", step) {
+			for i, mask := range row.LossMask {
+				tokens += float64(mask) * float64(row.Count)
+				gain += float64(mask) * float64(row.Advantages[i])
+			}
+		}
+		// All ratios are 1, so that the surrogate is minus the mean advantage.
+		require.InEpsilon(t, beta, (update.Loss+gain/tokens) / *update.ReferenceKL, 0.01)
+	}
+	return next
 }

@@ -54,7 +54,7 @@ func termSlots() []Slot {
 		{
 			Name: "loss.kl.in", Doc: "where the penalty on the distance from the reference enters",
 			Choices: []Choice{
-				{Name: "loss", Doc: "a term of the loss", Source: "GRPO; ARLArena §3.1; PRS", Params: with("estimator", "k3"), Needs: []Need{NeedReference}},
+				{Name: "loss", Doc: "a term of the loss", Source: "GRPO; ARLArena §3.1; PRS", Params: append(params("controller", "target", "horizon"), with("estimator", "k3")...), Needs: []Need{NeedReference}},
 				{Name: "reward", Doc: "taken from each token's reward", Source: "PPO for language models (Ziegler et al. 2019)", Params: append(params("controller", "target", "horizon"), with("estimator", "k1")...), Needs: []Need{NeedReference}},
 			},
 		},
@@ -62,7 +62,7 @@ func termSlots() []Slot {
 			Name: "loss.kl.controller", Doc: "how the penalty's coefficient moves",
 			Choices: []Choice{
 				{Name: "fixed", Doc: "not at all", Source: "GRPO"},
-				{Name: "adaptive", Doc: "towards a target divergence", Source: "Ziegler et al. 2019", Params: params("target", "horizon")},
+				{Name: "adaptive", Doc: "towards a target divergence of the policy that sampled", Source: "Ziegler et al. 2019", Params: params("target", "horizon")},
 			},
 		},
 		switchSlot("loss.entropy", "− c·agg(H) in the loss", "A3C (Mnih et al. 2016)", "", NeedCurrentEntropies),
