@@ -67,7 +67,7 @@ func (a ComputeAdvantages) batch(ctx context.Context, w *draft, in wire.Advantag
 	if err := a.addOutputs(ctx, in, recipe, kept); err != nil {
 		return nil, err
 	}
-	e := estimation{method: recipe.Method(), rows: layOut(kept, recipe.Layout)}
+	e := estimation{method: recipe.Method(), rows: layOut(kept, recipe.Layout, recipe.Rollout.History)}
 	if e.beta, err = a.klCoefficient(ctx, w, in.Scope, recipe); err != nil {
 		return nil, err
 	}

@@ -60,8 +60,8 @@ func (a ComputeTokenOutputs) begin(ctx context.Context, w *draft, in wire.Forwar
 	f := &forward{trainer: a.Trainer, recipe: recipe, progress: w.progress, kept: keptTokens(selection, turns)}
 	for _, t := range f.kept {
 		f.rows = append(f.rows, schema.TokenOutputsRow{GroupID: t.GroupID, TrajectoryID: t.TrajectoryID})
-		f.sequences = append(f.sequences, t.TokenIDs)
 	}
+	f.cut(turns)
 	w.manifest.Inputs = append(w.manifest.Inputs, in.Policy.Manifest)
 	if recipe.Outputs().Reference {
 		if f.reference, err = a.reference(ctx, in.Scope, recipe); err != nil {
@@ -137,7 +137,7 @@ type forward struct {
 	recipe    *recipes.Recipe
 	progress  *progress
 	kept      []schema.BatchRow
-	sequences [][]int32
+	pieces    []piece
 	rows      []schema.TokenOutputsRow
 	reference wire.PolicyRef
 	critic    wire.PolicyRef
@@ -217,12 +217,17 @@ func (f *forward) fromReference(ctx context.Context, own wire.PolicyRef) error {
 // ask runs a model over the kept trajectories, as the rollout's temperature has it, and blanks what
 // is off the loss mask.
 func (f *forward) ask(ctx context.Context, engine policy.Engine, role policy.Role, outputs policy.Outputs) (policy.TokenOutputs, error) {
+	sequences := make([][]int32, len(f.pieces))
+	for i, p := range f.pieces {
+		sequences[i] = p.tokens
+	}
 	out, err := learner.Outputs(ctx, engine, policy.ForwardRequest{
-		Role: role, Sequences: f.sequences, Temperature: f.recipe.Rollout.Temperature, Outputs: outputs,
+		Role: role, Sequences: sequences, Temperature: f.recipe.Rollout.Temperature, Outputs: outputs,
 	}, f.recipe.Optimizer.MicrobatchTokens, f.progress.set)
 	if err != nil {
 		return policy.TokenOutputs{}, err
 	}
+	out.LogProbs, out.Entropies, out.Values = f.join(out.LogProbs), f.join(out.Entropies), f.join(out.Values)
 	for _, lists := range [][][]float32{out.LogProbs, out.Entropies, out.Values} {
 		for i := range lists {
 			if err := f.blank(role, i, lists[i]); err != nil {

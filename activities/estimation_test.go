@@ -65,7 +65,7 @@ func estimated(t *testing.T, change func([]schema.SelectionRow), set ...string) 
 	kept, err := keptSequences(selection, rewards, turns)
 	require.NoError(t, err)
 	require.NoError(t, joinOutputs(kept, smallOutputs(selection, turns), recipe))
-	e := &estimation{method: recipe.Method(), rows: layOut(kept, recipe.Layout)}
+	e := &estimation{method: recipe.Method(), rows: layOut(kept, recipe.Layout, recipe.Rollout.History)}
 	if kl := recipe.Loss.KL; kl != nil {
 		e.beta = kl.Coefficient
 	}
@@ -186,15 +186,15 @@ func TestWholeUndoesTurns(t *testing.T) {
 	set := []string{"advantage={name: gae}", "loss.value={}", "loss.old_log_probs=recompute", "loss.tis={cap: 2}", "loss.kl={coefficient: 0.1}"}
 	want, cut := estimated(t, nil, set...).batch(), estimated(t, nil, append(set, "layout=turns")...).batch()
 	require.Len(t, cut, 6)
-	got := whole(cut)
+	got := whole(cut, 0)
 	require.Len(t, got, len(want))
 	for i := range got { // layouts have other advantages
 		require.Equal(t, cut[[]int{0, 2, 3, 5}[i]].Advantages[len(got[i].Advantages)-1], got[i].Advantages[len(got[i].Advantages)-1])
 		got[i].Advantages, want[i].Advantages, got[i].Returns, want[i].Returns = nil, nil, nil, nil
 	}
 	require.Equal(t, want, got)
-	require.Equal(t, []float32{0, 0, cut[1].Advantages[2], cut[1].Advantages[3], 0, 0, cut[2].Advantages[6], cut[2].Advantages[7]}, whole(cut)[1].Advantages)
-	require.Equal(t, want, whole(want))
+	require.Equal(t, []float32{0, 0, cut[1].Advantages[2], cut[1].Advantages[3], 0, 0, cut[2].Advantages[6], cut[2].Advantages[7]}, whole(cut, 0)[1].Advantages)
+	require.Equal(t, want, whole(want, 0))
 }
 
 // lists are the small step's whole trajectories with their rewards at the end.
@@ -341,5 +341,80 @@ func TestKLInTheLossAdapts(t *testing.T) {
 		if layout == "trajectory" {
 			require.Equal(t, plain.advantages, e.advantages)
 		}
+	}
+}
+
+// longStep is one trajectory of four turns, each of two tokens of context and two of the policy's, of which the
+// last closes the turn.
+func longStep() ([]schema.SelectionRow, []schema.RewardRow, []schema.TurnRow) {
+	group, id := schema.GroupID(1, 0), schema.TrajectoryID(1, 0, 0)
+	var turns []schema.TurnRow
+	for k := range int32(4) {
+		turns = append(turns, schema.TurnRow{
+			GroupID: group, TrajectoryID: id, Turn: k, ContextTokens: 2, TokenIDs: []int32{4 * k, 4*k + 1, 4*k + 2, 4*k + 3}, LossMask: []int32{0, 0, 1, 1},
+			LogProbs: []float32{0, 0, -float32(k), -0.5}, Observation: "o" + string('0'+k), Response: "r" + string('0'+k), AnchorHash: "a", Wrapped: new(true), ParsedCalls: new(int32(1)),
+		})
+	}
+	return []schema.SelectionRow{{GroupID: group, TrajectoryID: id, Kept: true, Count: 1, Weight: 1}}, []schema.RewardRow{{GroupID: group, TrajectoryID: id, Reward: 1}}, turns
+}
+
+// With a history, a turn's row holds the task, the end of the turn before those that are held, and these; and
+// what is joined again is the trajectory as it was.
+func TestTurnRowsWithAHistory(t *testing.T) {
+	kept, err := keptSequences(longStep())
+	require.NoError(t, err)
+	first := [][]int32{{0, 1, 2, 3}, {0, 1, 2, 3, 4, 5, 6, 7}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}}
+	for history, want := range map[int]struct {
+		tokens [][]int32
+		seen   []string
+	}{
+		0: {first, []string{"o0", "o0r0o1", "o0r0o1r1o2", "o0r0o1r1o2r2o3"}},
+		1: {[][]int32{first[0], first[1], {0, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11}, {0, 1, 7, 8, 9, 10, 11, 12, 13, 14, 15}}, []string{"o0", "o0r0o1", "o1r1o2", "o2r2o3"}},
+		2: {[][]int32{first[0], first[1], first[2], {0, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}}, []string{"o0", "o0r0o1", "o0r0o1r1o2", "o1r1o2r2o3"}},
+		3: {first, []string{"o0", "o0r0o1", "o0r0o1r1o2", "o0r0o1r1o2r2o3"}},
+	} {
+		rows := layOut(kept, method.Turns, history)
+		require.Len(t, rows, 4)
+		var batch []schema.BatchRow
+		for k, row := range rows {
+			n := len(want.tokens[k])
+			require.Equal(t, want.tokens[k], row.TokenIDs, "history %d, turn %d", history, k)
+			require.Equal(t, append(make([]int32, n-2), 1, 1), row.LossMask)
+			require.Equal(t, append(make([]float32, n-2), -float32(k), -0.5), row.OldLogProbs)
+			require.Equal(t, want.seen[k], row.turn.seen)
+			batch = append(batch, row.BatchRow)
+		}
+		require.Equal(t, []schema.BatchRow{kept[0].BatchRow}, whole(batch, history))
+
+		selection, _, turns := longStep()
+		f := forward{recipe: &recipes.Recipe{Rollout: recipes.Rollout{History: history}}, kept: keptTokens(selection, turns)}
+		f.cut(turns)
+		asked := make([][]float32, len(f.pieces))
+		for i, p := range f.pieces { // a token's output is what it is and how much the model saw of what was before it
+			for at, token := range p.tokens {
+				asked[i] = append(asked[i], float32(token)+float32(at)/100)
+			}
+			if history > 0 {
+				require.Equal(t, rows[i].TokenIDs, p.tokens, "the models see what the policy saw")
+			}
+		}
+		said := f.join(asked)[0]
+		for k, row := range rows {
+			n := len(row.TokenIDs)
+			require.Equal(t, float32(4*k+3)+float32(n-1)/100, said[4*k+3])
+			require.Equal(t, float32(4*k+2)+float32(n-2)/100, said[4*k+2])
+		}
+
+		b := buffer{history: history, held: map[string]schema.ReplayRow{}}
+		for i := range batch {
+			batch[i].Advantages = append(make([]float32, len(batch[i].TokenIDs)-2), 0.5, 0.5)
+		}
+		require.NoError(t, b.join(1, []schema.RewardRow{{TrajectoryID: batch[0].TrajectoryID, GroupID: batch[0].GroupID}}, batch))
+		again := replayRows(b.held[batch[0].TrajectoryID], 0.5, history)
+		if history == 0 {
+			require.Len(t, again, 1, "a whole trajectory")
+			continue
+		}
+		require.Equal(t, batch, again, "what is learnt from again is what was learnt from")
 	}
 }

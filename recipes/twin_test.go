@@ -82,6 +82,7 @@ func TestTwins(t *testing.T) {
 		}
 		same := of.Method()
 		got := twin.Method()
+		require.Equal(t, of.Rollout.History > 0, twin.Rollout.History > 0, name)
 		require.Equal(t, same.Layout, got.Layout, name)
 		require.Equal(t, same.Advantage, got.Advantage, name)
 		require.Equal(t, same.Loss, got.Loss, name)
