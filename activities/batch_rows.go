@@ -18,6 +18,7 @@ type sequence struct {
 	entropies []float32 // of the policy before the update; nil where nothing asked for them
 	reference []float32 // the reference's log-probabilities; nil likewise
 	reward    float64
+	masked    bool             // no token of it is in the loss
 	turns     []schema.TurnRow // in order
 }
 
@@ -69,7 +70,7 @@ func keptSequences(selection []schema.SelectionRow, rewards []schema.RewardRow, 
 		if s.Masked != nil {
 			clear(row.LossMask)
 		}
-		out[i] = sequence{BatchRow: row, reward: reward, turns: own}
+		out[i] = sequence{BatchRow: row, reward: reward, masked: s.Masked != nil, turns: own}
 	}
 	return out, nil
 }

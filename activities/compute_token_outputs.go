@@ -18,7 +18,7 @@ import (
 // rollout recorded, so that everything after it follows from the record alone.
 type ComputeTokenOutputs struct{ *Deps }
 
-// Execute commits one row per kept trajectory of the shard; a shard of which nothing was kept has none.
+// Execute commits one row per kept trajectory of the shard that is not masked; a shard without any has none.
 func (a ComputeTokenOutputs) Execute(ctx context.Context, in wire.ForwardInput) (wire.Forwarded, error) {
 	out := wire.Forwarded{}
 	inputs := append(slices.Clone(in.Turns), in.Selection)
@@ -79,13 +79,13 @@ func (a ComputeTokenOutputs) begin(ctx context.Context, w *draft, in wire.Forwar
 	return f, nil
 }
 
-// keptTokens joins the turns of the trajectories that were kept, in canonical order.
+// keptTokens joins the turns of the trajectories that were kept and are not masked, in canonical order.
 func keptTokens(selection []schema.SelectionRow, turns []schema.TurnRow) []schema.BatchRow {
 	tokens := joinTurns(turns)
 	var out []schema.BatchRow
 	for _, s := range selection {
 		row, ok := tokens[s.TrajectoryID]
-		if !s.Kept || !ok { // of another shard
+		if !s.Kept || s.Masked != nil || !ok { // of another shard
 			continue
 		}
 		row.GroupID, row.TrajectoryID = s.GroupID, s.TrajectoryID

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
@@ -150,6 +151,13 @@ func TestMethodsTrain(t *testing.T) {
 			batch := stepBatch(t, objects, name, 1)
 			require.Len(t, batch, rows)
 			require.Equal(t, name == "gigpo" || name == "empg", batch[0].Turn != nil)
+			if name == "aware" {
+				asked := stepRows[schema.TokenOutputsRow](t, objects, name, 1, schema.StageForward)
+				require.Len(t, asked, rows-masked, "no model is asked about what is masked")
+				out, err := analysis.New(objects).Verify(t.Context(), name)
+				require.NoError(t, err)
+				require.Empty(t, out.Faults)
+			}
 			if name == "empg" {
 				heldToHistory(t, objects, name, batch)
 			}

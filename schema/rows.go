@@ -154,7 +154,8 @@ type SelectionRow struct {
 const ReasonExcluded = "excluded"
 
 // TokenOutputsRow holds what models other than the one that wrote a kept trajectory, or that one once
-// more, make of its tokens (table token_outputs), where the recipe needs it. The lists run over the
+// more, make of its tokens (table token_outputs), where the recipe needs it. A masked trajectory has no row,
+// for nothing is learnt from its tokens. The lists run over the
 // trajectory's tokens, all turns one after the other, and are 0 off the loss mask. A list that nothing
 // asked for is null, and the digest of the checkpoint behind it then empty.
 type TokenOutputsRow struct {
