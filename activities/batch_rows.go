@@ -19,6 +19,7 @@ type sequence struct {
 	reference []float32 // the reference's log-probabilities; nil likewise
 	reward    float64
 	masked    bool             // no token of it is in the loss
+	written   int              // tokens that the policy wrote, masked or not
 	turns     []schema.TurnRow // in order
 }
 
@@ -28,6 +29,7 @@ type trainingRow struct {
 	entropies []float32
 	reference []float32
 	reward    float64 // of the trajectory
+	written   int     // tokens that the policy wrote, masked or not
 	name      advantage.Row
 	turn      *turnFacts // nil of a whole trajectory
 }
@@ -67,12 +69,22 @@ func keptSequences(selection []schema.SelectionRow, rewards []schema.RewardRow, 
 		row.GroupID, row.TrajectoryID, row.Count, row.Weight = s.GroupID, s.TrajectoryID, s.Count, s.Weight
 		own := turnsOf[s.TrajectoryID]
 		slices.SortFunc(own, func(x, y schema.TurnRow) int { return cmp.Compare(x.Turn, y.Turn) })
+		written := tokensUnder(row.LossMask)
 		if s.Masked != nil {
 			clear(row.LossMask)
 		}
-		out[i] = sequence{BatchRow: row, reward: reward, masked: s.Masked != nil, turns: own}
+		out[i] = sequence{BatchRow: row, reward: reward, masked: s.Masked != nil, written: written, turns: own}
 	}
 	return out, nil
+}
+
+// tokensUnder counts the tokens under a mask.
+func tokensUnder(mask []int32) int {
+	n := 0
+	for _, m := range mask {
+		n += int(m)
+	}
+	return n
 }
 
 // joinTurns concatenates each trajectory's turns in order. A trajectory with a turn whose
@@ -106,7 +118,7 @@ func layOut(kept []sequence, layout string, history int) []trainingRow {
 			continue
 		}
 		rows = append(rows, trainingRow{
-			BatchRow: s.BatchRow, entropies: s.entropies, reference: s.reference, reward: s.reward,
+			BatchRow: s.BatchRow, entropies: s.entropies, reference: s.reference, reward: s.reward, written: s.written,
 			name: advantage.Row{Group: s.GroupID, Trajectory: s.TrajectoryID},
 		})
 	}
@@ -126,7 +138,7 @@ func (s sequence) turnRows(history int) []trainingRow {
 		length := w.Len(end)
 		valid, known := t.Valid()
 		row := trainingRow{
-			BatchRow: s.BatchRow, entropies: own(s.entropies, begin, end, length), reference: own(s.reference, begin, end, length), reward: s.reward,
+			BatchRow: s.BatchRow, entropies: own(s.entropies, begin, end, length), reference: own(s.reference, begin, end, length), reward: s.reward, written: tokensUnder(t.LossMask),
 			name: advantage.Row{Group: s.GroupID, Trajectory: s.TrajectoryID, Turn: int(t.Turn)},
 			turn: &turnFacts{last: k == len(s.turns)-1, valid: valid, known: known, seenHash: t.AnchorHash, seen: s.seen(k, history)},
 		}

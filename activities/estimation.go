@@ -74,6 +74,11 @@ func (e *estimation) perRow() ([]float64, error) {
 		return e.group()
 	case "rloo":
 		return advantage.RLOO{SingleGroup: advantage.SingleGroup(a.SingleGroup)}.Estimate(e.scores(), e.groups())
+	case "opo":
+		lengths := each(e.rows, func(r *trainingRow) int { return r.written })
+		return advantage.OPO{SingleGroup: advantage.SingleGroup(a.SingleGroup)}.Estimate(e.scores(), lengths, e.groups())
+	case "gpg":
+		return advantage.GPG{Idle: advantage.Idle(a.Idle), SingleGroup: advantage.SingleGroup(a.SingleGroup)}.Estimate(e.scores(), e.groups())
 	case "gigpo":
 		return e.gigpo()
 	case "empg":

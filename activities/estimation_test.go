@@ -119,6 +119,10 @@ func TestEstimatorsOfRows(t *testing.T) {
 		"grpo":          {nil, must(advantage.Group{Std: true}.Estimate(smallRewards, groupsOfFour))},
 		"dr_grpo":       {[]string{"advantage.std=false"}, []float64{0.5, -0.5, -0.25, 0.25}},
 		"rloo":          {[]string{"advantage={name: rloo}"}, []float64{1, -1, -0.5, 0.5}},
+		"opo":           {[]string{"advantage={name: opo}"}, []float64{2. / 3, -1. / 3, -1. / 3, 1. / 6}}, // 2, 4, 2 and 4 tokens
+		"opo by turns":  {[]string{"layout=turns", "advantage={name: opo, invalid_penalty: 0.1}"}, []float64{0.9 - 0.8/3, -0.1 - 0.8/3, -0.8 / 3, 0.4 - 2.3/3, 0.9 - 2.3/3, 1 - 2.3/3}},
+		"gpg":           {[]string{"advantage={name: gpg}", "loss={name: gpg}"}, []float64{0.5, -0.5, -0.25, 0.25}},
+		"gpg, as verl":  {[]string{"advantage={name: gpg, idle: zero}"}, []float64{2. / 3, -2. / 3, -1. / 3, 1. / 3}},
 		"grpo by turns": {[]string{"layout=turns", "advantage.std=false"}, []float64{2. / 3, -1. / 3, -1. / 3, -1. / 3, 1. / 6, 1. / 6}},
 		"grpo by turns, statistics by trajectory, penalties": {[]string{"layout=turns", "advantage.stats=per_trajectory", "advantage.invalid_penalty=0.1"},
 			must(advantage.TurnRows{Norm: advantage.Group{Std: true}, Stats: advantage.StatsPerTrajectory}.Estimate(penalised, turnNames))},
@@ -342,6 +346,13 @@ func TestKLInTheLossAdapts(t *testing.T) {
 			require.Equal(t, plain.advantages, e.advantages)
 		}
 	}
+}
+
+// What is masked has been written all the same: its length weighs in the baseline, as its reward does.
+func TestLengthsOfMaskedTrajectories(t *testing.T) {
+	e := estimated(t, func(s []schema.SelectionRow) { s[1].Masked = new("overlong") }, "advantage={name: opo}")
+	require.InDelta(t, 2./3, e.advantages[0][2], 1e-12)
+	require.Equal(t, []int{2, 4, 2, 4}, each(e.rows, func(r *trainingRow) int { return r.written }))
 }
 
 // longStep is one trajectory of four turns, each of two tokens of context and two of the policy's, of which the

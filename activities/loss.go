@@ -47,6 +47,8 @@ func surrogate(l recipes.Loss) (loss.Surrogate, error) {
 		return loss.GSPO{Low: l.ClipLow, High: l.ClipHigh}, nil
 	case "gspo_token":
 		return loss.GSPOToken{Low: l.ClipLow, High: l.ClipHigh}, nil
+	case "gpg":
+		return loss.GPG{}, nil
 	case "gppo":
 		return loss.GPPO{Low: l.ClipLow, High: l.ClipHigh}, nil
 	case "ce_gppo":

@@ -164,6 +164,7 @@ func TestDefaultsByChoice(t *testing.T) {
 		{Name: "sapo", TauPositive: 1, TauNegative: 1.05, Aggregation: tokens},
 		{Name: "gspo", ClipLow: 3e-3, ClipHigh: 4e-3, Aggregation: rows},
 		{Name: "gspo_token", ClipLow: 3e-3, ClipHigh: 4e-3, Aggregation: rows},
+		{Name: "gpg", Aggregation: tokens},
 		{Name: "gppo", ClipLow: 0.2, ClipHigh: 0.2, Aggregation: tokens},
 		{Name: "ce_gppo", ClipLow: 0.2, ClipHigh: 0.2, Beta1: 0.5, Beta2: 1, Aggregation: tokens},
 		{Name: "aepo_clip", ClipLow: 0.2, ClipHigh: 0.2, Aggregation: tokens},
@@ -184,6 +185,8 @@ func TestDefaultsByChoice(t *testing.T) {
 	for text, want := range map[string]Advantage{
 		"{name: grpo}":                        {Name: "grpo", Std: true, SingleGroup: "raw", Stats: "turn_rows"},
 		"{name: rloo}":                        {Name: "rloo", SingleGroup: "raw", Stats: "turn_rows"},
+		"{name: opo}":                         {Name: "opo", SingleGroup: "raw"},
+		"{name: gpg}":                         {Name: "gpg", SingleGroup: "raw", Idle: "equal"},
 		"{name: reinforce_pp}":                {Name: "reinforce_pp", Gamma: 1, Returns: "carry"},
 		"{name: reinforce_pp_baseline}":       {Name: "reinforce_pp_baseline"},
 		"{name: gae}":                         {Name: "gae", Gamma: 1, Lambda: 0.95, Returns: "carry"},

@@ -10,9 +10,9 @@ import (
 func Pipeline() []Pick {
 	return slices.Concat(
 		picks("layout", Trajectory, Turns),
-		picks("advantage.name", "grpo", "rloo", "reinforce_pp", "reinforce_pp_baseline", "gae", "gigpo", "empg"),
+		picks("advantage.name", "grpo", "rloo", "opo", "gpg", "reinforce_pp", "reinforce_pp_baseline", "gae", "gigpo", "empg"),
 		picks("advantage.anchors", "exact", "similar"),
-		picks("loss.name", "ppo_clip", "cispo", "sapo", "gspo", "gspo_token", "gppo", "ce_gppo", "aepo_clip", "clip_cov", "kl_cov"),
+		picks("loss.name", "ppo_clip", "cispo", "sapo", "gspo", "gspo_token", "gpg", "gppo", "ce_gppo", "aepo_clip", "clip_cov", "kl_cov"),
 		picks("loss.aggregation", "token-mean", "seq-mean-token-mean", "seq-mean-token-sum", "seq-mean-token-sum-norm", "norm_legacy", "token-sum"),
 		picks("loss.old_log_probs", "rollout", "recompute"),
 		picks("loss.kl.in", "loss", "reward"),

@@ -18,6 +18,7 @@ func lossSlots() []Slot {
 				{Name: "sapo", Doc: "a sigmoid gate on the ratio in the place of the clip", Source: "SAPO (2025); ARLArena Table 1", Params: slices.Concat(plain, params("tau_positive", "tau_negative"))},
 				{Name: "gspo", Doc: "one clipped ratio for a row: the geometric mean of its tokens'", Source: "GSPO (Zheng et al. 2025)", Params: sequence},
 				{Name: "gspo_token", Doc: "the row's ratio, with advantages that may differ by token", Source: "GSPO (Zheng et al. 2025), token form", Params: sequence},
+				{Name: "gpg", Doc: "the plain policy gradient −A·logp, without a ratio", Source: "GPG (Chu et al. 2025)", Params: plain},
 				{Name: "gppo", Doc: "PPO's clip whose clipped tokens keep a bounded gradient", Source: "GPPO (Su et al. 2025)", Params: slices.Concat(plain, symmetric)},
 				{Name: "ce_gppo", Doc: "gppo with a share of the kept gradient for each side", Source: "CE-GPPO (Su et al. 2025)", Params: slices.Concat(plain, symmetric, params("beta1", "beta2"))},
 				{Name: "aepo_clip", Doc: "keeps the gradient above the upper bound alone", Source: "AEPO eqs 8, 9, 14", Params: slices.Concat(plain, symmetric, params("dual_clip"))},
