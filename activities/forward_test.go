@@ -22,14 +22,16 @@ var forwarding = []string{
 	"token_outputs.entropies=true", "optimizer.minibatches=2", "optimizer.epochs=2",
 }
 
-// trainTiny trains in a bench; runs of one bench share their warm start.
+// trainTiny trains in a bench; all such runs share their warm start.
 func trainTiny(t *testing.T, b *bench, run string, set ...string) workflows.TrainRunResult {
 	t.Helper()
 	recipe, err := os.ReadFile("../test/e2e/testdata/tiny.yaml") // its policy is right at times, so that there is a batch
 	require.NoError(t, err)
 	set = append(set, "evaluation.problems=3", "evaluation.greedy=false")
+	lendWarmStarts(t, b.store)
 	out, err := b.train(t, workflows.TrainRunInput{Run: run, RecipeYAML: string(recipe), Set: set})
 	require.NoError(t, err)
+	keepWarmStarts(t, b.store)
 	return out
 }
 
