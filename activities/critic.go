@@ -48,7 +48,11 @@ func (d *Deps) criticOf(ctx context.Context, ref wire.PolicyRef) (wire.PolicyRef
 // updateCritic takes the critic through the update's mini-batches, the same ones in the same order, and
 // notes beside each of the policy's steps what the critic's did; afresh, without its optimiser's state. The slot is held by the caller.
 func (a UpdatePolicy) updateCritic(ctx context.Context, w *draft, in wire.UpdateInput, recipe *recipes.Recipe, batch []schema.BatchRow, rows []schema.UpdateRow, afresh bool) error {
-	config, err := learnerConfig(recipe, in.Scope.Step)
+	coefficient, err := a.klInUpdate(ctx, in.Batch, recipe)
+	if err != nil {
+		return err
+	}
+	config, err := learnerConfig(recipe, in.Scope.Step, coefficient)
 	if err != nil {
 		return err
 	}

@@ -170,6 +170,37 @@ func TestResampleFillsUpTheLastRoundAndCutsSurplus(t *testing.T) {
 	require.Equal(t, []string{"", "", "", zero, zero, "", surplus, zero}, groupFates(rowsAt[schema.SelectionRow](b, out.Manifest)))
 }
 
+// RoC thins the groups that fill the last round up like any other, and drops none of them.
+func TestRoCKeepsWhatDynamicSamplingFillsUpWith(t *testing.T) {
+	for name, c := range map[string]struct {
+		set  []string
+		gone []bool // groups that have no kept row
+	}{
+		"filled up":    {[]string{"resample.dynamic.tries=1"}, []bool{false, false, false, false}},
+		"a cold start": {[]string{"resample.dynamic.cold_start_steps=1"}, []bool{false, false, false, false}},
+		"once":         {nil, []bool{true, false, true, true}}, // without dynamic sampling such groups teach nothing
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := laneWith(t, nil, nil, c.set...)
+			out, err := do(b, Resample{b.deps}.Execute, wire.ResampleInput{Scope: b.scope, Rewards: b.stage(wire.StageReward, -1, b.reward(0, 1), b.reward(1))})
+			require.NoError(t, err)
+			kept := make([]int, laneGroups)
+			for i, r := range rowsAt[schema.SelectionRow](b, out.Manifest) {
+				if r.Kept {
+					kept[i/laneSamples]++
+				}
+			}
+			for g, gone := range c.gone {
+				want := 4
+				if gone {
+					want = 0
+				}
+				require.Equal(t, want, kept[g], "group %d", g)
+			}
+		})
+	}
+}
+
 func TestResampleOfAColdStartKeepsEveryGroup(t *testing.T) {
 	b := dynamicBench(t, "resample.dynamic.cold_start_steps=1")
 	out, err := do(b, Resample{b.deps}.Execute, wire.ResampleInput{Scope: b.scope, Rewards: b.stage(wire.StageReward, -1, b.reward(0), b.reward(1, 3))})

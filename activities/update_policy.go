@@ -110,7 +110,11 @@ func (a UpdatePolicy) again(ctx context.Context, w *draft, in wire.UpdateInput, 
 }
 
 func (a UpdatePolicy) update(ctx context.Context, w *draft, in wire.UpdateInput, recipe *recipes.Recipe, engine policy.Engine, batch, again []schema.BatchRow, afresh bool, out *wire.Updated) error {
-	config, err := learnerConfig(recipe, in.Scope.Step)
+	coefficient, err := a.klInUpdate(ctx, in.Batch, recipe)
+	if err != nil {
+		return err
+	}
+	config, err := learnerConfig(recipe, in.Scope.Step, coefficient)
 	if err != nil {
 		return err
 	}

@@ -98,7 +98,7 @@ func (r *Record) overviewOfAll(ctx context.Context, run string) (Overview, error
 }
 
 func summarise(step int, rewards []schema.RewardRow, selection []schema.SelectionRow, updates []schema.UpdateRow) StepSummary {
-	out := StepSummary{Step: step, Trajectories: len(rewards), Updates: len(updates)}
+	out := StepSummary{Step: step, Trajectories: len(rewards), Updates: optimiserSteps(updates)}
 	for _, r := range rewards {
 		out.Reward += r.Reward / float64(len(rewards))
 		if r.Success {
@@ -136,6 +136,16 @@ func summarise(step int, rewards []schema.RewardRow, selection []schema.Selectio
 		}
 	}
 	return out
+}
+
+// optimiserSteps counts the steps behind the rows of an update: one that learnt from the batch and from
+// replayed rows at once has two.
+func optimiserSteps(updates []schema.UpdateRow) int {
+	steps := map[int64]bool{}
+	for _, u := range updates {
+		steps[u.OptimizerStep] = true
+	}
+	return len(steps)
 }
 
 // Write prints the overview for people.

@@ -154,7 +154,8 @@ type SelectionRow struct {
 const ReasonExcluded = "excluded"
 
 // TokenOutputsRow holds what models other than the one that wrote a kept trajectory, or that one once
-// more, make of its tokens (table token_outputs), where the recipe needs it. The lists run over the
+// more, make of its tokens (table token_outputs), where the recipe needs it. A masked trajectory has no row,
+// for nothing is learnt from its tokens. The lists run over the
 // trajectory's tokens, all turns one after the other, and are 0 off the loss mask. A list that nothing
 // asked for is null, and the digest of the checkpoint behind it then empty.
 type TokenOutputsRow struct {
@@ -219,7 +220,8 @@ type UpdateRow struct {
 	// ReferenceKL is the mean over valid tokens of the estimate that the loss takes; null where the
 	// loss takes none.
 	ReferenceKL *float64 `parquet:"reference_kl,optional,split"`
-	// Source is policy or replay; null where the recipe has no replay.
+	// Source is policy or replay; null where the recipe has no replay. An optimiser step on both
+	// (replay.order joint) has a row for each, with the gradient norm of their sum.
 	Source *string `parquet:"source,optional,dict"`
 	// The critic's optimiser step on the same rows; null where there is no critic. ExplainedVariance is
 	// 1 − Var(return − value)/Var(return) over the rows' tokens before the step, null too where the

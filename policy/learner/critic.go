@@ -57,7 +57,7 @@ func UpdateCritic(ctx context.Context, engine policy.Engine, batch []schema.Batc
 	c := criticUpdater{critic: critic, updater: updater{cfg: cfg, rows: rows, lane: &lane{
 		engine: engine, role: policy.RoleCritic, temperature: cfg.Temperature, outputs: policy.OutValue, progress: progress,
 	}}}
-	c.plan()
+	c.plan(c.minibatches())
 	steps := make([]CriticStep, len(c.planned))
 	for i, p := range c.planned {
 		if steps[i], err = c.step(ctx, p); err != nil {
@@ -91,7 +91,7 @@ func (c *criticUpdater) step(ctx context.Context, p planned) (CriticStep, error)
 		}
 		return policy.Cotangents{Values: part.Cotangents}, err
 	}
-	stats, err := c.lane.minibatch(ctx, p.micros, c.sequence, c.critic.Optimizer, eval)
+	stats, err := c.lane.minibatch(ctx, c.critic.Optimizer, share{p.micros, c.sequence, eval})
 	out.GradNorm, out.ExplainedVariance = stats.GradNorm, c.fit.explained()
 	return out, err
 }

@@ -128,6 +128,7 @@ func parityMethods() []parityMethod {
 		policy(loss.SAPO{TauPositive: 1, TauNegative: 1.05}, map[string]any{"tau_positive": 1.0, "tau_negative": 1.05}),
 		policy(loss.GSPO{Low: 0.1, High: 0.15}, map[string]any{"low": 0.1, "high": 0.15}),
 		policy(loss.GSPOToken{Low: 0.1, High: 0.15}, map[string]any{"low": 0.1, "high": 0.15}),
+		policy(loss.GPG{}, map[string]any{}),
 		policy(loss.GPPO{Low: 0.2, High: 0.28}, map[string]any{"low": 0.2, "high": 0.28}),
 		policy(loss.CEGPPO{Low: 0.2, High: 0.28, Beta1: 0.75, Beta2: 1.1}, map[string]any{"low": 0.2, "high": 0.28, "beta1": 0.75, "beta2": 1.1}),
 		policy(loss.AEPOClip{Low: 0.2, High: 0.2}, map[string]any{"low": 0.2, "high": 0.2}),
