@@ -17,6 +17,7 @@ type TokenRow struct {
 	OldLogProbs           []float32 // of the policy before the update, computed once more
 	ReferenceLogProbs     []float32
 	Advantages            []float32 // of the batch, weights included
+	Anchors               []string  // of each turn: the hash of what the policy saw before it
 }
 
 // TokenRows returns a finished step's trajectories, in canonical order.
@@ -51,6 +52,7 @@ func sequence(turns []schema.TurnRow) TokenRow {
 		out.Mask = append(out.Mask, t.LossMask...)
 		out.LogProbs = append(out.LogProbs, t.LogProbs...)
 		out.Entropies = append(out.Entropies, t.Entropies...)
+		out.Anchors = append(out.Anchors, t.AnchorHash)
 	}
 	out.LogProbs, out.Entropies = out.whole(out.LogProbs), out.whole(out.Entropies)
 	return out

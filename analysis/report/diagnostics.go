@@ -68,6 +68,24 @@ func reports[T, R any](all []T, report func(T) R) []R {
 	return out
 }
 
+// told are the reports of a diagnosis, one a step.
+type told[R any] struct {
+	steps   []float64
+	reports []R
+	err     error
+}
+
+// tells reports whether there is something to draw, and else says in the figure why not.
+func (t told[R]) tells(f *Figure, empty string) bool {
+	switch {
+	case t.err != nil:
+		*f = f.refused(t.err)
+	case len(t.steps) == 0:
+		f.Empty = empty
+	}
+	return f.Empty == ""
+}
+
 // refused is a figure of numbers that a diagnosis does not take.
 func (f Figure) refused(err error) Figure {
 	f.Empty = "The record's numbers cannot be used: " + err.Error()

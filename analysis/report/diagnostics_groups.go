@@ -10,7 +10,9 @@ import (
 
 // groupDiagnostics are of rewards and of what resampling made of them.
 func (d data) groupDiagnostics() []Figure {
-	return []Figure{d.zeroAdvantage(), d.groupSpread(), d.passAtK(), d.stability(), d.penalties(), d.answerCounts(), d.copies(), d.anchorGroups()}
+	steps, groups := groupsOf(d.answers["group_rewards"])
+	qualities := d.qualities()
+	return []Figure{d.zeroAdvantage(steps, groups), d.groupSpread(steps, groups), d.passAtK(), d.stability(), d.penalties(qualities), d.answerCounts(qualities), d.copies()}
 }
 
 // groupsOf joins the rows of each group, step by step.
@@ -35,13 +37,12 @@ func groupsOf(a answer) (steps []float64, groups [][]diagnose.GroupReward) {
 	return steps, groups
 }
 
-func (d data) zeroAdvantage() Figure {
+func (d data) zeroAdvantage(steps []float64, groups [][]diagnose.GroupReward) Figure {
 	f := d.figure("zero-advantage", "Tasks without an advantage", "group_rewards")
 	if d.lacking("group_rewards") {
 		f.Empty = noSteps
 		return f
 	}
-	steps, groups := groupsOf(d.answers["group_rewards"])
 	var told []diagnose.ZeroAdvantageReport
 	for _, of := range groups {
 		var z diagnose.ZeroAdvantage
@@ -60,13 +61,12 @@ func (d data) zeroAdvantage() Figure {
 	return f
 }
 
-func (d data) groupSpread() Figure {
+func (d data) groupSpread(steps []float64, groups [][]diagnose.GroupReward) Figure {
 	f := d.figure("group-rewards", "Rewards inside groups", "group_rewards")
 	if d.lacking("group_rewards") {
 		f.Empty = noSteps
 		return f
 	}
-	steps, groups := groupsOf(d.answers["group_rewards"])
 	var told []diagnose.GroupRewardReport
 	for _, of := range groups {
 		var g diagnose.GroupRewards
@@ -162,8 +162,8 @@ func (d data) stability() Figure {
 	return f
 }
 
-// qualitiesByStep gathers what resample-on-correct sees.
-func (d data) qualitiesByStep() (steps []float64, told []diagnose.QualityReport, err error) {
+// qualities gathers what resample-on-correct sees.
+func (d data) qualities() (out told[diagnose.QualityReport]) {
 	a := d.answers["qualities"]
 	steps, all, err := byStep(a, one[diagnose.Qualities], func(g *diagnose.Qualities, i int) error {
 		q := diagnose.Quality{Error: a.number(i, "error_penalty"), Format: a.number(i, "format_penalty"), Answers: a.count(i, "answer_tags"), Kept: a.count(i, "kept") == 1}
@@ -174,46 +174,36 @@ func (d data) qualitiesByStep() (steps []float64, told []diagnose.QualityReport,
 		}
 		return nil
 	})
-	return steps, reports(all, (*diagnose.Qualities).Report), err
+	return told[diagnose.QualityReport]{steps, reports(all, (*diagnose.Qualities).Report), err}
 }
 
-func (d data) penalties() Figure {
+func (d data) penalties(of told[diagnose.QualityReport]) Figure {
 	f := d.figure("penalties", "Penalties of resample-on-correct", "qualities")
-	if d.lacking("qualities") {
-		f.Empty = noSteps
+	if !of.tells(&f, noSteps) {
 		return f
-	}
-	steps, told, err := d.qualitiesByStep()
-	if err != nil {
-		return f.refused(err)
 	}
 	type report = diagnose.QualityReport
 	f.Note = "Mean penalties of a trajectory for failed tool calls and for its format, over all that were sampled and over those kept: where resample-on-correct is at work the second are lower."
 	thinned(chart.Chart{Title: f.Title, XLabel: "step", YLabel: "penalty", FromZero: true, Lines: []chart.Series{
-		{Name: "errors, all", Color: 2, X: steps, Y: each(told, func(r report) float64 { return r.Error })},
-		{Name: "errors, kept", Color: 2, X: steps, Y: each(told, func(r report) float64 { return r.KeptError }), Dashed: true},
-		{Name: "format, all", Color: 6, X: steps, Y: each(told, func(r report) float64 { return r.Format })},
-		{Name: "format, kept", Color: 6, X: steps, Y: each(told, func(r report) float64 { return r.KeptFormat }), Dashed: true},
+		{Name: "errors, all", Color: 2, X: of.steps, Y: each(of.reports, func(r report) float64 { return r.Error })},
+		{Name: "errors, kept", Color: 2, X: of.steps, Y: each(of.reports, func(r report) float64 { return r.KeptError }), Dashed: true},
+		{Name: "format, all", Color: 6, X: of.steps, Y: each(of.reports, func(r report) float64 { return r.Format })},
+		{Name: "format, kept", Color: 6, X: of.steps, Y: each(of.reports, func(r report) float64 { return r.KeptFormat }), Dashed: true},
 	}}, &f)
 	return f
 }
 
-func (d data) answerCounts() Figure {
+func (d data) answerCounts(of told[diagnose.QualityReport]) Figure {
 	f := d.figure("answer-counts", "Answers per trajectory", "qualities")
-	if d.lacking("qualities") {
-		f.Empty = noSteps
+	if !of.tells(&f, noSteps) {
 		return f
-	}
-	steps, told, err := d.qualitiesByStep()
-	if err != nil {
-		return f.refused(err)
 	}
 	type report = diagnose.QualityReport
 	f.Note = "Trajectories that close no answer have run out of turns or tokens; those with several answers hedge."
 	thinned(chart.Chart{Title: f.Title, XLabel: "step", YLabel: "trajectories", Unit: chart.Percent, Stack: []chart.Series{
-		{Name: "one", Color: 1, X: steps, Y: each(told, func(r report) float64 { return r.OneAnswer })},
-		{Name: "none", Color: 4, X: steps, Y: each(told, func(r report) float64 { return r.NoAnswer })},
-		{Name: "several", Color: 2, X: steps, Y: each(told, func(r report) float64 { return r.Several })},
+		{Name: "one", Color: 1, X: of.steps, Y: each(of.reports, func(r report) float64 { return r.OneAnswer })},
+		{Name: "none", Color: 4, X: of.steps, Y: each(of.reports, func(r report) float64 { return r.NoAnswer })},
+		{Name: "several", Color: 2, X: of.steps, Y: each(of.reports, func(r report) float64 { return r.Several })},
 	}}, &f)
 	return f
 }
@@ -251,49 +241,4 @@ func (d data) copies() Figure {
 		{Name: "mean value score", Color: 1, X: steps, Y: each(told, func(r report) float64 { return r.Score.Mean })},
 	}}, &f)
 	return f
-}
-
-func (d data) anchorGroups() Figure {
-	f := d.figure("anchors", "Turns that begin alike", "anchors")
-	a := d.answers["anchors"]
-	if a.rows() == 0 {
-		f.Empty = noSteps
-		return f
-	}
-	var all diagnose.Anchors
-	for i := range a.rows() {
-		for k := range a.count(i, "anchors") {
-			row := diagnose.TurnRow{Group: fmt.Sprintf("%d/%d", i, k)} // one anchor group; no advantages of its own are recorded
-			for range a.count(i, "size") {
-				if err := all.Add(row); err != nil {
-					return f.refused(err)
-				}
-			}
-		}
-	}
-	r := all.Report()
-	f.Note = fmt.Sprintf("Anchor groups: the turns of one task that start from the same state. GiGPO and step-level credit can compare turns only inside them. %s groups hold %s turns; %s of the groups have one turn alone.", plainNumber(float64(r.Groups)), plainNumber(float64(r.Rows)), percent(r.Singletons))
-	f.SVG = chart.Bars(f.Title, sizes(r.Sizes))
-	return f
-}
-
-// mostSizes bounds the bars of a histogram; what is greater is one bar.
-const mostSizes = 10
-
-func sizes(bins []diagnose.Bin) (out []chart.Bar) {
-	for i, b := range bins {
-		if i < mostSizes || len(bins) == mostSizes+1 {
-			name := "turns"
-			if b.Value == 1 {
-				name = "turn"
-			}
-			out = append(out, chart.Bar{Name: fmt.Sprintf("%d %s", b.Value, name), Color: 1, Value: float64(b.Count)})
-			continue
-		}
-		if i == mostSizes {
-			out = append(out, chart.Bar{Name: fmt.Sprintf("%d turns or more", b.Value), Color: 1})
-		}
-		out[mostSizes].Value += float64(b.Count)
-	}
-	return out
 }

@@ -12,8 +12,6 @@ from rewards r left join selection s using (run, step, trajectory_id)
 where r.run = RUN group by all order by all`},
 		{"value_scores", `select step, group_id, max(value_score) as score, max(count) as copies, max(weight) as weight
 from selection where run = RUN and excluded is null group by step, group_id order by step, group_id`},
-		{"anchors", `with g as (select step, group_id, anchor_hash, count(*) as size from turns where run = RUN group by all)
-select step, size, count(*) as anchors from g group by all order by all`},
 		{"tool_use", toolUseSQL},
 		{"effort", `select step, tool_calls, turns, response_tokens, (finish = 'length')::int as truncated, count(*) as n
 from trajectories where run = RUN group by all order by all`},

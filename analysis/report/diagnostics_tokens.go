@@ -90,7 +90,7 @@ func wide(list []float32) []float64 {
 
 // tokenDiagnostics are of single tokens. No question gives them: they are read from the shards.
 func (d data) tokenDiagnostics() []Figure {
-	return []Figure{d.entropySums(), d.hesitation(), d.modelsApart(), d.eightGroups()}
+	return []Figure{d.entropySums(), d.hesitation(), d.modelsApart(), d.eightGroups(), d.anchorGroups()}
 }
 
 // sampled says of which steps a figure is.

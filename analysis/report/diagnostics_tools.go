@@ -10,7 +10,8 @@ import (
 
 // toolDiagnostics are of what trajectories do and cost.
 func (d data) toolDiagnostics() []Figure {
-	return []Figure{d.failures(), d.effort(), d.truncation(), d.validity(), d.transitions(), d.toolLoad()}
+	efforts := d.efforts()
+	return []Figure{d.failures(), d.effort(efforts), d.truncation(efforts), d.validity(), d.transitions(), d.toolLoad()}
 }
 
 // noCalls is why figures of tool calls are empty.
@@ -54,7 +55,7 @@ func (d data) failures() Figure {
 }
 
 // efforts gathers what trajectories cost, step by step.
-func (d data) efforts() (steps []float64, told []diagnose.EffortReport, err error) {
+func (d data) efforts() told[diagnose.EffortReport] {
 	a := d.answers["effort"]
 	steps, all, err := byStep(a, one[diagnose.Effort], func(g *diagnose.Effort, i int) error {
 		t := diagnose.Trajectory{
@@ -68,41 +69,31 @@ func (d data) efforts() (steps []float64, told []diagnose.EffortReport, err erro
 		}
 		return nil
 	})
-	return steps, reports(all, (*diagnose.Effort).Report), err
+	return told[diagnose.EffortReport]{steps, reports(all, (*diagnose.Effort).Report), err}
 }
 
-func (d data) effort() Figure {
+func (d data) effort(of told[diagnose.EffortReport]) Figure {
 	f := d.figure("effort", "Tool calls and turns", "effort")
-	if d.lacking("effort") {
-		f.Empty = noSteps
+	if !of.tells(&f, noSteps) {
 		return f
-	}
-	steps, told, err := d.efforts()
-	if err != nil {
-		return f.refused(err)
 	}
 	type report = diagnose.EffortReport
 	f.Note = "Means of a trajectory. Calls that fall to 0 while success rises say that the policy has learnt to do without the tool."
 	thinned(chart.Chart{Title: f.Title, XLabel: "step", YLabel: "per trajectory", FromZero: true, Lines: []chart.Series{
-		{Name: "tool calls", Color: 1, X: steps, Y: each(told, func(r report) float64 { return r.Calls.Mean })},
-		{Name: "turns", Color: 2, X: steps, Y: each(told, func(r report) float64 { return r.Turns.Mean })},
+		{Name: "tool calls", Color: 1, X: of.steps, Y: each(of.reports, func(r report) float64 { return r.Calls.Mean })},
+		{Name: "turns", Color: 2, X: of.steps, Y: each(of.reports, func(r report) float64 { return r.Turns.Mean })},
 	}}, &f)
 	return f
 }
 
-func (d data) truncation() Figure {
+func (d data) truncation(of told[diagnose.EffortReport]) Figure {
 	f := d.figure("truncated", "Trajectories cut off by the token limit", "effort")
-	if d.lacking("effort") {
-		f.Empty = noSteps
+	if !of.tells(&f, noSteps) {
 		return f
-	}
-	steps, told, err := d.efforts()
-	if err != nil {
-		return f.refused(err)
 	}
 	f.Note = "A trajectory that is cut off is judged by what it had written so far. rStar2-Agent moves on to a longer limit where about 10% are."
 	thinned(chart.Chart{Title: f.Title, XLabel: "step", YLabel: "trajectories", Unit: chart.Percent, FromZero: true, Lines: []chart.Series{
-		{Name: "cut off", Color: 4, X: steps, Y: each(told, func(r diagnose.EffortReport) float64 { return r.Truncated })},
+		{Name: "cut off", Color: 4, X: of.steps, Y: each(of.reports, func(r diagnose.EffortReport) float64 { return r.Truncated })},
 	}}, &f)
 	return f
 }

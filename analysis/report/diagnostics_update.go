@@ -9,7 +9,8 @@ import (
 
 // updateDiagnostics are of the optimiser steps and the replay buffer.
 func (d data) updateDiagnostics() []Figure {
-	return []Figure{d.bounds(), d.buffer(), d.bufferAges()}
+	buffers := d.buffers()
+	return []Figure{d.bounds(), d.buffer(buffers), d.bufferWorth(buffers)}
 }
 
 // notRecorded is why figures of earlier updates are empty.
@@ -116,7 +117,7 @@ func (d data) bounds() Figure {
 const noBuffer = "The recipe has no replay buffer."
 
 // buffers describes the buffer after each step. The record has no importance ratios of its rows.
-func (d data) buffers() (steps []float64, told []diagnose.ReplayReport, err error) {
+func (d data) buffers() (out told[diagnose.ReplayReport]) {
 	a := d.answers["buffer"]
 	type state = diagnose.ReplayState
 	steps, all, err := byStep(a, one[state], func(s *state, i int) error {
@@ -127,50 +128,40 @@ func (d data) buffers() (steps []float64, told []diagnose.ReplayReport, err erro
 		}
 		return nil
 	})
+	out = told[diagnose.ReplayReport]{steps: steps, err: err}
 	for _, s := range all {
+		r, err := diagnose.Replay(*s)
 		if err != nil {
-			break
+			out.err = err
 		}
-		var r diagnose.ReplayReport
-		r, err = diagnose.Replay(*s)
-		told = append(told, r)
+		out.reports = append(out.reports, r)
 	}
-	return steps, told, err
+	return out
 }
 
-func (d data) buffer() Figure {
+func (d data) buffer(of told[diagnose.ReplayReport]) Figure {
 	f := d.figure("buffer", "The replay buffer", "buffer")
-	if d.lacking("buffer") {
-		f.Empty = noBuffer
+	if !of.tells(&f, noBuffer) {
 		return f
-	}
-	steps, told, err := d.buffers()
-	if err != nil {
-		return f.refused(err)
 	}
 	type report = diagnose.ReplayReport
 	f.Note = "Trajectories held after each step, and those of them whose reward lies above P50, the median of the groups' latest mean rewards: these alone would be learnt from again. Where few of many do, the policy has outgrown the buffer."
 	thinned(chart.Chart{Title: f.Title, XLabel: "step", YLabel: "trajectories", FromZero: true, Lines: []chart.Series{
-		{Name: "held", Color: 1, X: steps, Y: each(told, func(r report) float64 { return float64(r.Size) })},
-		{Name: "above P50", Color: 3, X: steps, Y: each(told, func(r report) float64 { return float64(r.Accepted) })},
+		{Name: "held", Color: 1, X: of.steps, Y: each(of.reports, func(r report) float64 { return float64(r.Size) })},
+		{Name: "above P50", Color: 3, X: of.steps, Y: each(of.reports, func(r report) float64 { return float64(r.Accepted) })},
 	}}, &f)
 	return f
 }
 
-func (d data) bufferAges() Figure {
+func (d data) bufferWorth(of told[diagnose.ReplayReport]) Figure {
 	f := d.figure("buffer-worth", "What the buffer is worth", "buffer")
-	if d.lacking("buffer") {
-		f.Empty = noBuffer
+	if !of.tells(&f, noBuffer) {
 		return f
-	}
-	steps, told, err := d.buffers()
-	if err != nil {
-		return f.refused(err)
 	}
 	type report = diagnose.ReplayReport
 	f.Table = &Table{Columns: []string{"age in steps, at the end", "trajectories"}}
-	for i := len(told) - 1; i >= 0 && len(f.Table.Rows) == 0; i-- { // after a step that emptied it there are none
-		for _, b := range told[i].Ages {
+	for i := len(of.reports) - 1; i >= 0 && len(f.Table.Rows) == 0; i-- { // after a step that emptied it there are none
+		for _, b := range of.reports[i].Ages {
 			f.Table.Rows = append(f.Table.Rows, []string{whole(b.Value), whole(b.Count)})
 		}
 	}
@@ -179,8 +170,8 @@ func (d data) bufferAges() Figure {
 		f.Table = nil
 	}
 	thinned(chart.Chart{Title: f.Title, XLabel: "step", YLabel: "reward", Lines: []chart.Series{
-		{Name: "P50", Color: 1, X: steps, Y: each(told, func(r report) float64 { return r.P50 })},
-		{Name: "mean Ã", Color: 3, X: steps, Y: each(told, func(r report) float64 {
+		{Name: "P50", Color: 1, X: of.steps, Y: each(of.reports, func(r report) float64 { return r.P50 })},
+		{Name: "mean Ã", Color: 3, X: of.steps, Y: each(of.reports, func(r report) float64 {
 			if r.Accepted == 0 {
 				return math.NaN()
 			}
