@@ -104,5 +104,5 @@ func (a answer) count(row int, column string) int {
 func whole(n int) string              { return strconv.Itoa(n) }
 func percent(share float64) string    { return chart.Value(share, chart.Percent) }
 func plainNumber(v float64) string    { return chart.Value(v, chart.Plain) }
-func seconds(v float64) string        { return chart.Value(v, chart.Seconds) }
+func millis(seconds float64) string   { return chart.Value(1000*seconds, chart.Milliseconds) }
 func (d data) lacking(id string) bool { return d.answers[id].rows() == 0 }

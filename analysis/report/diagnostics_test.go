@@ -93,7 +93,7 @@ func TestLoadOfTheTools(t *testing.T) {
 	// One call waits a second and runs one, another runs two beside it: in 2 seconds 1 waits half of the time.
 	d := asked("tool_load", "step waited started finished", []any{int32(1), 0.0, 1000.0, 1002.0}, []any{int32(1), 1.0, 1001.0, 1002.0})
 	f := d.toolLoad()
-	require.Equal(t, []string{"2", "2.00 s", "2.00 s", "2.00 s", "2.00 s", "0.50 s", "2"}, f.Table.Rows[0])
+	require.Equal(t, []string{"2", "2000.0 ms", "2000.0 ms", "2000.0 ms", "2000.0 ms", "500.0 ms", "2"}, f.Table.Rows[0])
 	require.Contains(t, f.SVG, "waiting: 0.5")
 	require.Contains(t, f.SVG, "waiting or running: 2")
 }

@@ -190,7 +190,7 @@ func (d data) toolLoad() Figure {
 	told := reports(gathered, (*diagnose.Latency).Report)
 	r := all.Report()
 	f.Table = &Table{Columns: []string{"calls", "mean", "median", "95th percentile", "99th", "of it waiting", "most at once"},
-		Rows: [][]string{{whole(r.Calls), seconds(r.Latency.Mean), seconds(r.P50), seconds(r.P95), seconds(r.P99), seconds(r.Wait.Mean), whole(r.MaxInFlight)}}}
+		Rows: [][]string{{whole(r.Calls), millis(r.Latency.Mean), millis(r.P50), millis(r.P95), millis(r.P99), millis(r.Wait.Mean), whole(r.MaxInFlight)}}}
 	type report = diagnose.LatencyReport
 	f.Note = "Mean number of calls at a time that wait for a worker, and that wait or run, from a step's first call to its last answer; the times are from a call's dispatch to its answer. A queue that grows says that the sandbox is what the rollout waits for."
 	thinned(chart.Chart{Title: f.Title, XLabel: "step", YLabel: "calls", FromZero: true, Lines: []chart.Series{

@@ -102,7 +102,7 @@ func (d data) bounds() Figure {
 		f.Empty = notRecorded
 		return f
 	}
-	f.Note = "Shares of the importance ratios beyond the loss's bounds, by the sign of the advantage. A clip acts where the update has already moved far enough the way it is to go (solid); on the other sides (dashed) nothing holds the ratio: ARLArena finds that runs collapse where A < 0 falls far below. The dual clip acts on A < 0 far above."
+	f.Note = "Shares of the importance ratios beyond the loss's bounds, by the sign of the advantage. A clip acts where the update has already moved far enough the way it is to go (solid); on the other sides (dashed) the loss still acts and brings the ratio back. The dual clip acts on A < 0 far above. Shares that grow from step to step say that the updates reach too far, or that the trajectories are stale."
 	thinned(chart.Chart{Title: f.Title, XLabel: "step", YLabel: "ratios", Unit: chart.Percent, FromZero: true, Lines: []chart.Series{
 		{Name: "A > 0, above", Color: 3, X: a.steps(), Y: a.column("high_positive")},
 		{Name: "A < 0, below", Color: 4, X: a.steps(), Y: a.column("low_negative")},
