@@ -149,13 +149,13 @@ func (d data) passAtK() Figure {
 func (d data) stability() Figure {
 	f := d.figure("stability", "Stability at the end", "rewards")
 	a := d.answers["rewards"]
-	if a.rows() < 2 {
-		f.Empty = "It takes two finished steps."
-		return f
-	}
 	s, err := diagnose.Stable(a.column("success"), diagnose.DefaultTail)
 	if err != nil {
 		return f.refused(err)
+	}
+	if s.Steps < 2 {
+		f.Empty = fmt.Sprintf("It takes two steps in the last %s of the run; %d are done.", percent(diagnose.DefaultTail), a.rows())
+		return f
 	}
 	f.Note = fmt.Sprintf("Success in training over the last %s of the steps. A small variance means that the run has settled (at success or at failure); ARLArena calls runs stable by it.", percent(diagnose.DefaultTail))
 	f.Table = &Table{Columns: []string{"steps", "mean success", "variance"}, Rows: [][]string{{whole(s.Steps), percent(s.Mean), plainNumber(s.Variance)}}}

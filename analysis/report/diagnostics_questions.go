@@ -18,7 +18,7 @@ from trajectories where run = RUN group by all order by all`},
 		{"validity", `select step, turns, malformed_turns, void_turns, count(*) as n
 from trajectories where run = RUN and malformed_turns is not null group by all order by all`},
 		{"sequences", `with s as (
-  select trajectory_id, string_agg(name || ': ' || status, chr(31) order by turn, call) as labels
+  select trajectory_id, string_agg(case when name = '' then '' else name || ': ' end || status, chr(31) order by turn, call) as labels
   from tool_calls where run = RUN and excluded is null group by trajectory_id
 )
 select labels, count(*) as n from s group by labels order by labels`},

@@ -34,6 +34,15 @@ func TestGroupsAreJoinedByStep(t *testing.T) {
 	require.Contains(t, f.SVG, "never solved: 100.0%")
 }
 
+func TestStabilityOfTheEnd(t *testing.T) {
+	var rows [][]any
+	for _, rate := range []float64{0, 0, 0, 0, 0, 0.1, 0.9, 0.2, 0.5, 0.7} {
+		rows = append(rows, []any{rate})
+	}
+	require.Equal(t, [][]string{{"2", "60.0%", "0.01"}}, asked("rewards", "success", rows...).stability().Table.Rows)
+	require.Contains(t, asked("rewards", "success", rows[:5]...).stability().Empty, "5 are done")
+}
+
 func TestPassAtKOfEvaluations(t *testing.T) {
 	// Two problems of 4 samples: 1 and 4 right. pass@1 = (1/4 + 1)/2, pass@2 = (1/2 + 1)/2.
 	d := asked("evaluations", "step tag level problem_id success samples",
