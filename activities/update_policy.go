@@ -137,12 +137,12 @@ func (a UpdatePolicy) update(ctx context.Context, w *draft, in wire.UpdateInput,
 	out.Policy = wire.PolicyRef{Digest: saved.Digest, Step: in.Scope.Step}
 	out.Tokens, out.Drift = result.Tokens, result.LogProbDrift
 	w.timing.Rows, w.timing.Tokens = int64(result.Rows), result.Tokens
-	means(out, rows)
 	if recipe.Loss.Value != nil {
 		if err := a.updateCritic(ctx, w, in, recipe, batch, rows, afresh); err != nil {
 			return err
 		}
 	}
+	means(out, rows)
 	return put(ctx, w, rows)
 }
 
@@ -200,6 +200,7 @@ func stepOptions(o recipes.Optimizer) policy.StepOptions {
 
 // means averages the statistics of the optimiser steps on the batch for the step's line.
 func means(out *wire.Updated, rows []schema.UpdateRow) {
+	out.Advantages, out.Critic = schema.AdvantagesOf(rows), schema.CriticFiguresOf(rows)
 	rows = slices.DeleteFunc(slices.Clone(rows), func(r schema.UpdateRow) bool { return r.Source != nil && *r.Source == schema.SourceReplay })
 	n := float64(len(rows))
 	for _, r := range rows {

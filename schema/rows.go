@@ -229,6 +229,26 @@ type UpdateRow struct {
 	ValueLoss         *float64 `parquet:"value_loss,optional,split"`
 	ValueGradNorm     *float64 `parquet:"value_grad_norm,optional,split"`
 	ExplainedVariance *float64 `parquet:"explained_variance,optional,split"`
+	// Over the same tokens before the step: the share whose clipped loss is the greater one, so that they
+	// move nothing (0 where the recipe does not clip), and the means of the critic's values and of what it
+	// learns. Null where there is no critic.
+	ValueClipFraction *float64 `parquet:"value_clip_fraction,optional,split"`
+	ValueMean         *float64 `parquet:"value_mean,optional,split"`
+	ReturnMean        *float64 `parquet:"return_mean,optional,split"`
+	// The advantages that the step multiplied its ratios with, weights included, over the loss tokens of
+	// its rows, each token once (of the replay batch, before the weight of the imitation): mean, population standard deviation, extremes, shares of the tokens
+	// whose advantage is 0 and is > 0. Null where they were not recorded.
+	AdvantageMean     *float64 `parquet:"advantage_mean,optional,split"`
+	AdvantageStd      *float64 `parquet:"advantage_std,optional,split"`
+	AdvantageMin      *float64 `parquet:"advantage_min,optional,split"`
+	AdvantageMax      *float64 `parquet:"advantage_max,optional,split"`
+	AdvantageZero     *float64 `parquet:"advantage_zero,optional,split"`
+	AdvantagePositive *float64 `parquet:"advantage_positive,optional,split"`
+	// Shares of all tokens whose ratio was out of bounds on the side where no clip acts, by the sign of
+	// the advantage, and of those on which the dual clip acted. Null where they were not recorded.
+	BelowPositive    *float64 `parquet:"below_positive,optional,split"`
+	AboveNegative    *float64 `parquet:"above_negative,optional,split"`
+	DualClipFraction *float64 `parquet:"dual_clip_fraction,optional,split"`
 }
 
 // EvaluationRow is one sample of one held-out problem (table evaluations).

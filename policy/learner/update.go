@@ -276,12 +276,15 @@ func (u *updater) record(p planned, total loss.Result[float32], stats policy.Ste
 	if u.source != "" {
 		source = new(u.source)
 	}
-	u.result.Updates = append(u.result.Updates, schema.UpdateRow{
+	outside := t.OutOfBounds()
+	done := schema.UpdateRow{
 		Step: u.cfg.Step, OptimizerStep: stats.Step, Minibatch: int32(index), Rows: int32(t.Rows), Tokens: t.Tokens,
 		Loss: total.Loss, KL: t.KL(), ClipFraction: t.ClipFraction(), Entropy: t.Entropy(), RatioMax: t.RatioMax(),
 		GradNorm: stats.GradNorm, LR: u.cfg.Optimizer.LR, ClipFractionPositive: &positive, ClipFractionNegative: &negative, ReferenceKL: u.divergence(t),
-		Source: source,
-	})
+		Source: source, BelowPositive: &outside.PositiveBelow, AboveNegative: &outside.NegativeAbove, DualClipFraction: new(t.LowerClipFraction()),
+	}
+	describeAdvantages(&done, u.rows, p.rows)
+	u.result.Updates = append(u.result.Updates, done)
 	u.result.Details = append(u.result.Details, Detail{
 		Epoch: p.epoch, LowerClipFraction: t.LowerClipFraction(), RatioMin: t.RatioMin(), LogProbDrift: t.Drift(),
 		Clipped: stats.Clipped, Microbatches: len(p.micros),
