@@ -30,19 +30,21 @@ func (v *Visible) TokenRows(ctx context.Context, step int) ([]TokenRow, error) {
 		return cmp.Or(cmp.Compare(a.TrajectoryID, b.TrajectoryID), cmp.Compare(a.Turn, b.Turn))
 	})
 	var out []TokenRow
+	all := map[string][]schema.TurnRow{} // by trajectory
 	for len(turns) > 0 {
 		n := 1
 		for n < len(turns) && turns[n].TrajectoryID == turns[0].TrajectoryID {
 			n++
 		}
 		out = append(out, sequence(turns[:n]))
+		all[turns[0].TrajectoryID] = turns[:n]
 		turns = turns[n:]
 	}
 	at := make(map[string]*TokenRow, len(out))
 	for i := range out {
 		at[out[i].TrajectoryID] = &out[i]
 	}
-	return out, v.besideTokens(ctx, step, at)
+	return out, v.besideTokens(ctx, step, at, all)
 }
 
 // sequence puts a trajectory's turns one after the other.
@@ -67,7 +69,7 @@ func (r TokenRow) whole(list []float32) []float32 {
 }
 
 // besideTokens fills in what other models make of the tokens, and the batch's advantages.
-func (v *Visible) besideTokens(ctx context.Context, step int, at map[string]*TokenRow) error {
+func (v *Visible) besideTokens(ctx context.Context, step int, at map[string]*TokenRow, turns map[string][]schema.TurnRow) error {
 	outputs, err := stepRows[schema.TokenOutputsRow](ctx, v, step)
 	if err != nil {
 		return err
@@ -87,7 +89,7 @@ func (v *Visible) besideTokens(ctx context.Context, step int, at map[string]*Tok
 			n++
 		}
 		if r := at[batch[0].TrajectoryID]; r != nil {
-			r.Advantages = r.whole(overlay(batch[:n]))
+			r.Advantages = r.whole(overlay(batch[:n], turns[batch[0].TrajectoryID]))
 		}
 		batch = batch[n:]
 	}
