@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	tightTokens = 90 // of the first stage, too few for many a trajectory
-	firstStep   = "{from_step: 1, max_tokens: 90}"
+	tightTokens = 64 // of the first stage, too few for many a trajectory
+	firstStep   = "{from_step: 1, max_tokens: 64}"
 	thirdStep   = "{from_step: 3, max_tokens: 160, lr: 0.0005, problems: unsolved, samples: 4, refresh_reference: true"
 )
 
