@@ -8,6 +8,7 @@ import (
 	"github.com/ropewalk/ropewalk/activities/wire"
 	"github.com/ropewalk/ropewalk/rl/advantage"
 	"github.com/ropewalk/ropewalk/rl/method"
+	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -17,6 +18,8 @@ type sequence struct {
 	entropies []float32 // of the policy before the update; nil where nothing asked for them
 	reference []float32 // the reference's log-probabilities; nil likewise
 	reward    float64
+	masked    bool             // no token of it is in the loss
+	written   int              // tokens that the policy wrote, masked or not
 	turns     []schema.TurnRow // in order
 }
 
@@ -26,6 +29,7 @@ type trainingRow struct {
 	entropies []float32
 	reference []float32
 	reward    float64 // of the trajectory
+	written   int     // tokens that the policy wrote, masked or not
 	name      advantage.Row
 	turn      *turnFacts // nil of a whole trajectory
 }
@@ -65,12 +69,22 @@ func keptSequences(selection []schema.SelectionRow, rewards []schema.RewardRow, 
 		row.GroupID, row.TrajectoryID, row.Count, row.Weight = s.GroupID, s.TrajectoryID, s.Count, s.Weight
 		own := turnsOf[s.TrajectoryID]
 		slices.SortFunc(own, func(x, y schema.TurnRow) int { return cmp.Compare(x.Turn, y.Turn) })
+		written := tokensUnder(row.LossMask)
 		if s.Masked != nil {
 			clear(row.LossMask)
 		}
-		out[i] = sequence{BatchRow: row, reward: reward, turns: own}
+		out[i] = sequence{BatchRow: row, reward: reward, masked: s.Masked != nil, written: written, turns: own}
 	}
 	return out, nil
+}
+
+// tokensUnder counts the tokens under a mask.
+func tokensUnder(mask []int32) int {
+	n := 0
+	for _, m := range mask {
+		n += int(m)
+	}
+	return n
 }
 
 // joinTurns concatenates each trajectory's turns in order. A trajectory with a turn whose
@@ -95,61 +109,80 @@ func joinTurns(turns []schema.TurnRow) map[string]schema.BatchRow {
 }
 
 // layOut makes the rows of a layout: whole trajectories (also of imports, which name none), or turns.
-func layOut(kept []sequence, layout string) []trainingRow {
+// The rows of turns hold as many earlier turns as the prompts did.
+func layOut(kept []sequence, layout string, history int) []trainingRow {
 	var rows []trainingRow
 	for _, s := range kept {
 		if layout == method.Turns {
-			rows = append(rows, s.turnRows()...)
+			rows = append(rows, s.turnRows(history)...)
 			continue
 		}
 		rows = append(rows, trainingRow{
-			BatchRow: s.BatchRow, entropies: s.entropies, reference: s.reference, reward: s.reward,
+			BatchRow: s.BatchRow, entropies: s.entropies, reference: s.reference, reward: s.reward, written: s.written,
 			name: advantage.Row{Group: s.GroupID, Trajectory: s.TrajectoryID},
 		})
 	}
 	return rows
 }
 
-// turnRows cuts a trajectory into one row for each turn: everything up to the end of the turn, with a
-// loss on the turn's own tokens alone.
-func (s sequence) turnRows() []trainingRow {
+// turnRows cuts a trajectory into one row for each turn: what the policy saw and wrote up to the end of the
+// turn, with a loss on the turn's own tokens alone.
+func (s sequence) turnRows(history int) []trainingRow {
 	rows := make([]trainingRow, len(s.turns))
-	end, seen := 0, strings.Builder{}
+	end, ends := 0, []int{}
 	for k, t := range s.turns {
+		w := rollout.WindowAfter(int(s.turns[0].ContextTokens), ends, history)
 		begin := end
 		end += len(t.TokenIDs)
-		seen.WriteString(t.Observation)
+		ends = append(ends, end)
+		length := w.Len(end)
 		valid, known := t.Valid()
 		row := trainingRow{
-			BatchRow: s.BatchRow, entropies: cut(s.entropies, begin, end), reference: cut(s.reference, begin, end), reward: s.reward,
+			BatchRow: s.BatchRow, entropies: own(s.entropies, begin, end, length), reference: own(s.reference, begin, end, length), reward: s.reward, written: tokensUnder(t.LossMask),
 			name: advantage.Row{Group: s.GroupID, Trajectory: s.TrajectoryID, Turn: int(t.Turn)},
-			turn: &turnFacts{last: k == len(s.turns)-1, valid: valid, known: known, seenHash: t.AnchorHash, seen: seen.String()},
+			turn: &turnFacts{last: k == len(s.turns)-1, valid: valid, known: known, seenHash: t.AnchorHash, seen: s.seen(k, history)},
 		}
 		row.Turn = new(t.Turn)
-		row.TokenIDs, row.LossMask = s.TokenIDs[:end:end], cut(s.LossMask, begin, end)
+		row.TokenIDs, row.LossMask = w.Tokens(s.TokenIDs, end), own(s.LossMask, begin, end, length)
 		for _, list := range []*[]float32{&row.OldLogProbs, &row.RolloutLogProbs, &row.ReferenceLogProbs, &row.Values} {
-			*list = cut(*list, begin, end)
+			*list = own(*list, begin, end, length)
 		}
-		seen.WriteString(t.Response)
 		rows[k] = row
 	}
 	return rows
 }
 
-// cut is a list up to end, with zeros before begin; nil of nil.
-func cut[T int32 | float32](list []T, begin, end int) []T {
+// seen is the text that the policy saw before its response at a turn, the task aside.
+func (s sequence) seen(turn, history int) string {
+	first := 0
+	if history > 0 {
+		first = max(0, turn-history)
+	}
+	text := strings.Builder{}
+	for _, t := range s.turns[first:turn] {
+		text.WriteString(t.Observation)
+		text.WriteString(t.Response)
+	}
+	text.WriteString(s.turns[turn].Observation)
+	return text.String()
+}
+
+// own lays a turn's part of a trajectory's list at the end of a row's, with zeros before it; nil of nil.
+func own[T int32 | float32](list []T, begin, end, length int) []T {
 	if list == nil {
 		return nil
 	}
-	out := make([]T, end)
-	copy(out[begin:], list[begin:end])
+	out := make([]T, length)
+	copy(out[length-(end-begin):], list[begin:end])
 	return out
 }
 
-// whole joins the turns of each trajectory of a batch in canonical order, as turnRows has cut them: the
-// tokens of the last, with the loss on the tokens of each. Rows that are trajectories stay as they are.
-func whole(batch []schema.BatchRow) []schema.BatchRow {
+// whole joins the turns of each trajectory of a batch in canonical order, as turnRows has cut them: the own
+// tokens of each after those of the one before. Rows that are trajectories stay as they are. (Of a masked
+// one with a history the place of the task's end is not known; its tokens are of no use anyway.)
+func whole(batch []schema.BatchRow, history int) []schema.BatchRow {
 	var out []schema.BatchRow
+	head, ends := 0, []int{}
 	for _, row := range batch {
 		if row.Turn == nil {
 			out = append(out, row)
@@ -157,24 +190,29 @@ func whole(batch []schema.BatchRow) []schema.BatchRow {
 		}
 		row.Turn = nil
 		if n := len(out); n > 0 && out[n-1].TrajectoryID == row.TrajectoryID {
-			row.LossMask = over(out[n-1].LossMask, row.LossMask)
+			before := out[n-1]
+			seen := rollout.WindowAfter(head, ends, history).Len(len(before.TokenIDs))
+			row.TokenIDs, row.LossMask = after(before.TokenIDs, row.TokenIDs, seen), after(before.LossMask, row.LossMask, seen)
 			for _, list := range [][2]*[]float32{
-				{&out[n-1].OldLogProbs, &row.OldLogProbs}, {&out[n-1].RolloutLogProbs, &row.RolloutLogProbs}, {&out[n-1].ReferenceLogProbs, &row.ReferenceLogProbs},
-				{&out[n-1].Advantages, &row.Advantages}, {&out[n-1].Values, &row.Values}, {&out[n-1].Returns, &row.Returns},
+				{&before.OldLogProbs, &row.OldLogProbs}, {&before.RolloutLogProbs, &row.RolloutLogProbs}, {&before.ReferenceLogProbs, &row.ReferenceLogProbs},
+				{&before.Advantages, &row.Advantages}, {&before.Values, &row.Values}, {&before.Returns, &row.Returns},
 			} {
-				*list[1] = over(*list[0], *list[1])
+				*list[1] = after(*list[0], *list[1], seen)
 			}
 			out = out[:n-1]
+		} else {
+			head, ends = max(0, slices.Index(row.LossMask, 1)), ends[:0]
 		}
+		ends = append(ends, len(row.TokenIDs))
 		out = append(out, row)
 	}
 	return out
 }
 
-// over lays the list of earlier turns over the beginning, all zeros there, of one that goes on.
-func over[T int32 | float32](earlier, list []T) []T {
+// after puts what a turn's list holds beyond what its policy saw after the list of earlier turns.
+func after[T int32 | float32](earlier, list []T, seen int) []T {
 	if list == nil {
 		return nil
 	}
-	return append(slices.Clone(earlier), list[len(earlier):]...)
+	return append(slices.Clone(earlier), list[seen:]...)
 }

@@ -67,7 +67,7 @@ func (a ComputeAdvantages) batch(ctx context.Context, w *draft, in wire.Advantag
 	if err := a.addOutputs(ctx, in, recipe, kept); err != nil {
 		return nil, err
 	}
-	e := estimation{method: recipe.Method(), rows: layOut(kept, recipe.Layout)}
+	e := estimation{method: recipe.Method(), rows: layOut(kept, recipe.Layout, recipe.Rollout.History)}
 	if e.beta, err = a.klCoefficient(ctx, w, in.Scope, recipe); err != nil {
 		return nil, err
 	}
@@ -93,7 +93,8 @@ func (a ComputeAdvantages) addOutputs(ctx context.Context, in wire.AdvantageInpu
 	return joinOutputs(kept, outputs, recipe)
 }
 
-// joinOutputs joins the sequences with their token outputs.
+// joinOutputs joins the sequences with their token outputs. No model was asked about a masked one: whatever
+// its outputs were, they would be off the loss mask, where all outputs are 0.
 func joinOutputs(kept []sequence, outputs []schema.TokenOutputsRow, recipe *recipes.Recipe) error {
 	of := make(map[string]schema.TokenOutputsRow, len(outputs))
 	for _, o := range outputs {
@@ -101,8 +102,10 @@ func joinOutputs(kept []sequence, outputs []schema.TokenOutputsRow, recipe *reci
 	}
 	for i := range kept {
 		o, ok := of[kept[i].TrajectoryID]
-		if !ok {
-			return refuse(wire.FailRefused, "trajectory %s is kept and has no token outputs: it was not kept when the step's forward pass ran, and another needs the engine; "+
+		if !ok && kept[i].masked {
+			o = noOutputs(len(kept[i].TokenIDs))
+		} else if !ok {
+			return refuse(wire.FailRefused, "trajectory %s is kept and has no token outputs: it was not kept when the step's forward pass ran, or was masked, and another needs the engine; "+
 				"replay through resample alone to see the selection, or run the recipe again with the settings: ropewalk run RECIPE --set path=value", kept[i].TrajectoryID)
 		}
 		if err := kept[i].join(o, recipe); err != nil {
@@ -110,6 +113,12 @@ func joinOutputs(kept []sequence, outputs []schema.TokenOutputsRow, recipe *reci
 		}
 	}
 	return nil
+}
+
+// noOutputs are those of n tokens off the loss mask.
+func noOutputs(n int) schema.TokenOutputsRow {
+	none := make([]float32, n)
+	return schema.TokenOutputsRow{OldLogProbs: none, Entropies: none, ReferenceLogProbs: none, Values: none}
 }
 
 // join takes in the outputs that the recipe's method needs.
@@ -146,6 +155,3 @@ func (s *sequence) join(o schema.TokenOutputsRow, recipe *recipes.Recipe) error 
 	}
 	return nil
 }
-
-// klInLoss is the choice of loss.kl.in by which the penalty is a term of the loss.
-const klInLoss = "loss"

@@ -18,7 +18,7 @@ import (
 // rollout recorded, so that everything after it follows from the record alone.
 type ComputeTokenOutputs struct{ *Deps }
 
-// Execute commits one row per kept trajectory of the shard; a shard of which nothing was kept has none.
+// Execute commits one row per kept trajectory of the shard that is not masked; a shard without any has none.
 func (a ComputeTokenOutputs) Execute(ctx context.Context, in wire.ForwardInput) (wire.Forwarded, error) {
 	out := wire.Forwarded{}
 	inputs := append(slices.Clone(in.Turns), in.Selection)
@@ -60,8 +60,8 @@ func (a ComputeTokenOutputs) begin(ctx context.Context, w *draft, in wire.Forwar
 	f := &forward{trainer: a.Trainer, recipe: recipe, progress: w.progress, kept: keptTokens(selection, turns)}
 	for _, t := range f.kept {
 		f.rows = append(f.rows, schema.TokenOutputsRow{GroupID: t.GroupID, TrajectoryID: t.TrajectoryID})
-		f.sequences = append(f.sequences, t.TokenIDs)
 	}
+	f.cut(turns)
 	w.manifest.Inputs = append(w.manifest.Inputs, in.Policy.Manifest)
 	if recipe.Outputs().Reference {
 		if f.reference, err = a.reference(ctx, in.Scope, recipe); err != nil {
@@ -79,13 +79,13 @@ func (a ComputeTokenOutputs) begin(ctx context.Context, w *draft, in wire.Forwar
 	return f, nil
 }
 
-// keptTokens joins the turns of the trajectories that were kept, in canonical order.
+// keptTokens joins the turns of the trajectories that were kept and are not masked, in canonical order.
 func keptTokens(selection []schema.SelectionRow, turns []schema.TurnRow) []schema.BatchRow {
 	tokens := joinTurns(turns)
 	var out []schema.BatchRow
 	for _, s := range selection {
 		row, ok := tokens[s.TrajectoryID]
-		if !s.Kept || !ok { // of another shard
+		if !s.Kept || s.Masked != nil || !ok { // of another shard
 			continue
 		}
 		row.GroupID, row.TrajectoryID = s.GroupID, s.TrajectoryID
@@ -137,7 +137,7 @@ type forward struct {
 	recipe    *recipes.Recipe
 	progress  *progress
 	kept      []schema.BatchRow
-	sequences [][]int32
+	pieces    []piece
 	rows      []schema.TokenOutputsRow
 	reference wire.PolicyRef
 	critic    wire.PolicyRef
@@ -217,12 +217,17 @@ func (f *forward) fromReference(ctx context.Context, own wire.PolicyRef) error {
 // ask runs a model over the kept trajectories, as the rollout's temperature has it, and blanks what
 // is off the loss mask.
 func (f *forward) ask(ctx context.Context, engine policy.Engine, role policy.Role, outputs policy.Outputs) (policy.TokenOutputs, error) {
+	sequences := make([][]int32, len(f.pieces))
+	for i, p := range f.pieces {
+		sequences[i] = p.tokens
+	}
 	out, err := learner.Outputs(ctx, engine, policy.ForwardRequest{
-		Role: role, Sequences: f.sequences, Temperature: f.recipe.Rollout.Temperature, Outputs: outputs,
+		Role: role, Sequences: sequences, Temperature: f.recipe.Rollout.Temperature, Outputs: outputs,
 	}, f.recipe.Optimizer.MicrobatchTokens, f.progress.set)
 	if err != nil {
 		return policy.TokenOutputs{}, err
 	}
+	out.LogProbs, out.Entropies, out.Values = f.join(out.LogProbs), f.join(out.Entropies), f.join(out.Values)
 	for _, lists := range [][][]float32{out.LogProbs, out.Entropies, out.Values} {
 		for i := range lists {
 			if err := f.blank(role, i, lists[i]); err != nil {

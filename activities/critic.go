@@ -48,7 +48,11 @@ func (d *Deps) criticOf(ctx context.Context, ref wire.PolicyRef) (wire.PolicyRef
 // updateCritic takes the critic through the update's mini-batches, the same ones in the same order, and
 // notes beside each of the policy's steps what the critic's did; afresh, without its optimiser's state. The slot is held by the caller.
 func (a UpdatePolicy) updateCritic(ctx context.Context, w *draft, in wire.UpdateInput, recipe *recipes.Recipe, batch []schema.BatchRow, rows []schema.UpdateRow, afresh bool) error {
-	config, err := learnerConfig(recipe, in.Scope.Step)
+	coefficient, err := a.klInUpdate(ctx, in.Batch, recipe)
+	if err != nil {
+		return err
+	}
+	config, err := learnerConfig(recipe, in.Scope.Step, coefficient)
 	if err != nil {
 		return err
 	}
@@ -74,6 +78,7 @@ func (a UpdatePolicy) updateCritic(ctx context.Context, w *draft, in wire.Update
 		w.manifest.Critic = &saved
 		for i, s := range steps {
 			rows[i].ValueLoss, rows[i].ValueGradNorm, rows[i].ExplainedVariance = new(s.Loss), new(s.GradNorm), s.ExplainedVariance
+			rows[i].ValueClipFraction, rows[i].ValueMean, rows[i].ReturnMean = new(s.ClipFraction), new(s.Value), new(s.Return)
 		}
 		return nil
 	})

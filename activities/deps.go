@@ -105,7 +105,7 @@ func (d *Deps) recipe(ctx context.Context, scope wire.Scope) (*recipes.Recipe, e
 // loop is the agent loop as the recipe sets it, at a temperature of the caller's.
 func (d *Deps) loop(recipe *recipes.Recipe, temperature float64) (*rollout.Loop, error) {
 	return rollout.NewLoop(rollout.Settings{
-		MaxTurns: recipe.Rollout.MaxTurns, MaxTurnTokens: recipe.Rollout.MaxTurnTokens, MaxTokens: recipe.Rollout.MaxTokens,
+		MaxTurns: recipe.Rollout.MaxTurns, MaxTurnTokens: recipe.Rollout.MaxTurnTokens, MaxTokens: recipe.Rollout.MaxTokens, History: recipe.Rollout.History,
 		MaxToolTextBytes: recipe.Rollout.MaxToolTextBytes, Temperature: temperature, CallLimits: callLimits(recipe.Sandbox),
 	}, d.tokens, recipe.Seed)
 }

@@ -77,6 +77,7 @@ func TestPromptsWithoutRounds(t *testing.T) {
 	require.Equal(t, schema.At("r", 2, wire.StagePrompts), m.Place)
 	require.Equal(t, map[string]string{"ledger_from": "4", "ledger_to": "8", schema.NoteResult: "{}"}, m.Note)
 	require.Nil(t, plan(recipeOf(b)).Dynamic)
+	require.NotContains(t, plan(recipeOf(b)).Chain, "dynamic sampling")
 }
 
 func recipeOf(b *laneBench) recipes.Recipe {
@@ -88,6 +89,7 @@ func recipeOf(b *laneBench) recipes.Recipe {
 func TestPlanOfRounds(t *testing.T) {
 	b := dynamicBench(t, "resample.dynamic.cold_start_steps=7")
 	require.Equal(t, &wire.Dynamic{Target: laneGroups, Tries: 3, ColdStart: 7}, plan(recipeOf(b)).Dynamic)
+	require.Contains(t, plan(recipeOf(b)).Chain, "dynamic sampling")
 }
 
 func TestShardsGoOnFromRoundToRound(t *testing.T) {
@@ -166,6 +168,37 @@ func TestResampleFillsUpTheLastRoundAndCutsSurplus(t *testing.T) {
 	require.NoError(t, err)
 	surplus := string(resample.DynamicSurplus)
 	require.Equal(t, []string{"", "", "", zero, zero, "", surplus, zero}, groupFates(rowsAt[schema.SelectionRow](b, out.Manifest)))
+}
+
+// RoC thins the groups that fill the last round up like any other, and drops none of them.
+func TestRoCKeepsWhatDynamicSamplingFillsUpWith(t *testing.T) {
+	for name, c := range map[string]struct {
+		set  []string
+		gone []bool // groups that have no kept row
+	}{
+		"filled up":    {[]string{"resample.dynamic.tries=1"}, []bool{false, false, false, false}},
+		"a cold start": {[]string{"resample.dynamic.cold_start_steps=1"}, []bool{false, false, false, false}},
+		"once":         {nil, []bool{true, false, true, true}}, // without dynamic sampling such groups teach nothing
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := laneWith(t, nil, nil, c.set...)
+			out, err := do(b, Resample{b.deps}.Execute, wire.ResampleInput{Scope: b.scope, Rewards: b.stage(wire.StageReward, -1, b.reward(0, 1), b.reward(1))})
+			require.NoError(t, err)
+			kept := make([]int, laneGroups)
+			for i, r := range rowsAt[schema.SelectionRow](b, out.Manifest) {
+				if r.Kept {
+					kept[i/laneSamples]++
+				}
+			}
+			for g, gone := range c.gone {
+				want := 4
+				if gone {
+					want = 0
+				}
+				require.Equal(t, want, kept[g], "group %d", g)
+			}
+		})
+	}
 }
 
 func TestResampleOfAColdStartKeepsEveryGroup(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 type estimation struct {
 	method     method.Method
 	rows       []trainingRow
-	beta       float64 // coefficient of the penalty in the reward, if there is one
+	beta       float64 // coefficient of the penalty in the reward, or of one that adapts in the loss
 	advantages [][]float64
 	returns    [][]float64 // what the critic learns, if there is one
 	stats      map[string]float64
@@ -37,6 +37,9 @@ func (e *estimation) run() (err error) {
 	}
 	if err := e.estimate(); err != nil {
 		return fmt.Errorf("advantage.name %s: %w", e.method.Advantage.Name, err)
+	}
+	if err := e.measure(); err != nil {
+		return fmt.Errorf("loss.kl: %w", err)
 	}
 	return nil
 }
@@ -71,6 +74,11 @@ func (e *estimation) perRow() ([]float64, error) {
 		return e.group()
 	case "rloo":
 		return advantage.RLOO{SingleGroup: advantage.SingleGroup(a.SingleGroup)}.Estimate(e.scores(), e.groups())
+	case "opo":
+		lengths := each(e.rows, func(r *trainingRow) int { return r.written })
+		return advantage.OPO{SingleGroup: advantage.SingleGroup(a.SingleGroup)}.Estimate(e.scores(), lengths, e.groups())
+	case "gpg":
+		return advantage.GPG{Idle: advantage.Idle(a.Idle), SingleGroup: advantage.SingleGroup(a.SingleGroup)}.Estimate(e.scores(), e.groups())
 	case "gigpo":
 		return e.gigpo()
 	case "empg":
@@ -180,9 +188,7 @@ func (e *estimation) tokenRewards() ([][]float64, error) {
 		return rewards, nil
 	}
 	penalty := loss.KLReward{Estimator: loss.Estimator(kl.Estimator), Beta: e.beta}
-	old := widen(e.rows, func(r *trainingRow) []float32 { return r.OldLogProbs })
-	reference := widen(e.rows, func(r *trainingRow) []float32 { return r.reference })
-	rewards, mean, err := penalty.Apply(rewards, old, reference, e.masks())
+	rewards, mean, err := penalty.Apply(rewards, e.old(), e.references(), e.masks())
 	if err != nil {
 		return nil, err
 	}
@@ -209,6 +215,13 @@ func (e *estimation) names() []advantage.Row {
 }
 func (e *estimation) masks() [][]int32 {
 	return each(e.rows, func(r *trainingRow) []int32 { return r.LossMask })
+}
+
+func (e *estimation) old() [][]float64 {
+	return widen(e.rows, func(r *trainingRow) []float32 { return r.OldLogProbs })
+}
+func (e *estimation) references() [][]float64 {
+	return widen(e.rows, func(r *trainingRow) []float32 { return r.reference })
 }
 
 func each[T any](rows []trainingRow, of func(*trainingRow) T) []T {

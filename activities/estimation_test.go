@@ -65,7 +65,7 @@ func estimated(t *testing.T, change func([]schema.SelectionRow), set ...string) 
 	kept, err := keptSequences(selection, rewards, turns)
 	require.NoError(t, err)
 	require.NoError(t, joinOutputs(kept, smallOutputs(selection, turns), recipe))
-	e := &estimation{method: recipe.Method(), rows: layOut(kept, recipe.Layout)}
+	e := &estimation{method: recipe.Method(), rows: layOut(kept, recipe.Layout, recipe.Rollout.History)}
 	if kl := recipe.Loss.KL; kl != nil {
 		e.beta = kl.Coefficient
 	}
@@ -119,6 +119,10 @@ func TestEstimatorsOfRows(t *testing.T) {
 		"grpo":          {nil, must(advantage.Group{Std: true}.Estimate(smallRewards, groupsOfFour))},
 		"dr_grpo":       {[]string{"advantage.std=false"}, []float64{0.5, -0.5, -0.25, 0.25}},
 		"rloo":          {[]string{"advantage={name: rloo}"}, []float64{1, -1, -0.5, 0.5}},
+		"opo":           {[]string{"advantage={name: opo}"}, []float64{2. / 3, -1. / 3, -1. / 3, 1. / 6}}, // 2, 4, 2 and 4 tokens
+		"opo by turns":  {[]string{"layout=turns", "advantage={name: opo, invalid_penalty: 0.1}"}, []float64{0.9 - 0.8/3, -0.1 - 0.8/3, -0.8 / 3, 0.4 - 2.3/3, 0.9 - 2.3/3, 1 - 2.3/3}},
+		"gpg":           {[]string{"advantage={name: gpg}", "loss={name: gpg}"}, []float64{0.5, -0.5, -0.25, 0.25}},
+		"gpg, as verl":  {[]string{"advantage={name: gpg, idle: zero}"}, []float64{2. / 3, -2. / 3, -1. / 3, 1. / 3}},
 		"grpo by turns": {[]string{"layout=turns", "advantage.std=false"}, []float64{2. / 3, -1. / 3, -1. / 3, -1. / 3, 1. / 6, 1. / 6}},
 		"grpo by turns, statistics by trajectory, penalties": {[]string{"layout=turns", "advantage.stats=per_trajectory", "advantage.invalid_penalty=0.1"},
 			must(advantage.TurnRows{Norm: advantage.Group{Std: true}, Stats: advantage.StatsPerTrajectory}.Estimate(penalised, turnNames))},
@@ -186,15 +190,15 @@ func TestWholeUndoesTurns(t *testing.T) {
 	set := []string{"advantage={name: gae}", "loss.value={}", "loss.old_log_probs=recompute", "loss.tis={cap: 2}", "loss.kl={coefficient: 0.1}"}
 	want, cut := estimated(t, nil, set...).batch(), estimated(t, nil, append(set, "layout=turns")...).batch()
 	require.Len(t, cut, 6)
-	got := whole(cut)
+	got := whole(cut, 0)
 	require.Len(t, got, len(want))
 	for i := range got { // layouts have other advantages
 		require.Equal(t, cut[[]int{0, 2, 3, 5}[i]].Advantages[len(got[i].Advantages)-1], got[i].Advantages[len(got[i].Advantages)-1])
 		got[i].Advantages, want[i].Advantages, got[i].Returns, want[i].Returns = nil, nil, nil, nil
 	}
 	require.Equal(t, want, got)
-	require.Equal(t, []float32{0, 0, cut[1].Advantages[2], cut[1].Advantages[3], 0, 0, cut[2].Advantages[6], cut[2].Advantages[7]}, whole(cut)[1].Advantages)
-	require.Equal(t, want, whole(want))
+	require.Equal(t, []float32{0, 0, cut[1].Advantages[2], cut[1].Advantages[3], 0, 0, cut[2].Advantages[6], cut[2].Advantages[7]}, whole(cut, 0)[1].Advantages)
+	require.Equal(t, want, whole(want, 0))
 }
 
 // lists are the small step's whole trajectories with their rewards at the end.
@@ -324,4 +328,104 @@ func TestAnUnknownValidityIsRefused(t *testing.T) {
 		rows:   []trainingRow{{BatchRow: schema.BatchRow{TrajectoryID: "x"}, turn: &turnFacts{}}},
 	}
 	require.ErrorContains(t, e.run(), "whether turn 0 of trajectory x is valid")
+}
+
+// A penalty in the loss that adapts is measured on the rows and changes nothing of the advantages; one that
+// stays is not measured.
+func TestKLInTheLossAdapts(t *testing.T) {
+	plain := estimated(t, nil, "loss.kl={coefficient: 0.5}")
+	require.Nil(t, plain.stats)
+	// Δ of token t is t/8 − t/10: the mean over tokens 2 and 3 of a turn, and over tokens 2, 3, 6 and 7 of two.
+	mean := (2*2.5/40 + 2*4.5/40) / 4
+	for layout, mean := range map[string]float64{"trajectory": mean, "turns": (4*2.5/40 + 2*6.5/40) / 6} {
+		e := estimated(t, nil, "layout="+layout, "loss.old_log_probs=recompute", "loss.kl={coefficient: 0.5, estimator: k1, controller: adaptive, target: 0.08, horizon: 100}")
+		require.InDelta(t, mean, e.stats[statKL], 1e-7)
+		require.Equal(t, 0.5, e.stats[statKLCoefficient])
+		require.InDelta(t, 0.5*(1+min(mean/0.08-1, 0.2)*4/100), e.stats[statKLCoefficientTo], 1e-7)
+		if layout == "trajectory" {
+			require.Equal(t, plain.advantages, e.advantages)
+		}
+	}
+}
+
+// What is masked has been written all the same: its length weighs in the baseline, as its reward does.
+func TestLengthsOfMaskedTrajectories(t *testing.T) {
+	e := estimated(t, func(s []schema.SelectionRow) { s[1].Masked = new("overlong") }, "advantage={name: opo}")
+	require.InDelta(t, 2./3, e.advantages[0][2], 1e-12)
+	require.Equal(t, []int{2, 4, 2, 4}, each(e.rows, func(r *trainingRow) int { return r.written }))
+}
+
+// longStep is one trajectory of four turns, each of two tokens of context and two of the policy's, of which the
+// last closes the turn.
+func longStep() ([]schema.SelectionRow, []schema.RewardRow, []schema.TurnRow) {
+	group, id := schema.GroupID(1, 0), schema.TrajectoryID(1, 0, 0)
+	var turns []schema.TurnRow
+	for k := range int32(4) {
+		turns = append(turns, schema.TurnRow{
+			GroupID: group, TrajectoryID: id, Turn: k, ContextTokens: 2, TokenIDs: []int32{4 * k, 4*k + 1, 4*k + 2, 4*k + 3}, LossMask: []int32{0, 0, 1, 1},
+			LogProbs: []float32{0, 0, -float32(k), -0.5}, Observation: "o" + string('0'+k), Response: "r" + string('0'+k), AnchorHash: "a", Wrapped: new(true), ParsedCalls: new(int32(1)),
+		})
+	}
+	return []schema.SelectionRow{{GroupID: group, TrajectoryID: id, Kept: true, Count: 1, Weight: 1}}, []schema.RewardRow{{GroupID: group, TrajectoryID: id, Reward: 1}}, turns
+}
+
+// With a history, a turn's row holds the task, the end of the turn before those that are held, and these; and
+// what is joined again is the trajectory as it was.
+func TestTurnRowsWithAHistory(t *testing.T) {
+	kept, err := keptSequences(longStep())
+	require.NoError(t, err)
+	first := [][]int32{{0, 1, 2, 3}, {0, 1, 2, 3, 4, 5, 6, 7}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}}
+	for history, want := range map[int]struct {
+		tokens [][]int32
+		seen   []string
+	}{
+		0: {first, []string{"o0", "o0r0o1", "o0r0o1r1o2", "o0r0o1r1o2r2o3"}},
+		1: {[][]int32{first[0], first[1], {0, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11}, {0, 1, 7, 8, 9, 10, 11, 12, 13, 14, 15}}, []string{"o0", "o0r0o1", "o1r1o2", "o2r2o3"}},
+		2: {[][]int32{first[0], first[1], first[2], {0, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}}, []string{"o0", "o0r0o1", "o0r0o1r1o2", "o1r1o2r2o3"}},
+		3: {first, []string{"o0", "o0r0o1", "o0r0o1r1o2", "o0r0o1r1o2r2o3"}},
+	} {
+		rows := layOut(kept, method.Turns, history)
+		require.Len(t, rows, 4)
+		var batch []schema.BatchRow
+		for k, row := range rows {
+			n := len(want.tokens[k])
+			require.Equal(t, want.tokens[k], row.TokenIDs, "history %d, turn %d", history, k)
+			require.Equal(t, append(make([]int32, n-2), 1, 1), row.LossMask)
+			require.Equal(t, append(make([]float32, n-2), -float32(k), -0.5), row.OldLogProbs)
+			require.Equal(t, want.seen[k], row.turn.seen)
+			batch = append(batch, row.BatchRow)
+		}
+		require.Equal(t, []schema.BatchRow{kept[0].BatchRow}, whole(batch, history))
+
+		selection, _, turns := longStep()
+		f := forward{recipe: &recipes.Recipe{Rollout: recipes.Rollout{History: history}}, kept: keptTokens(selection, turns)}
+		f.cut(turns)
+		asked := make([][]float32, len(f.pieces))
+		for i, p := range f.pieces { // a token's output is what it is and how much the model saw of what was before it
+			for at, token := range p.tokens {
+				asked[i] = append(asked[i], float32(token)+float32(at)/100)
+			}
+			if history > 0 {
+				require.Equal(t, rows[i].TokenIDs, p.tokens, "the models see what the policy saw")
+			}
+		}
+		said := f.join(asked)[0]
+		for k, row := range rows {
+			n := len(row.TokenIDs)
+			require.Equal(t, float32(4*k+3)+float32(n-1)/100, said[4*k+3])
+			require.Equal(t, float32(4*k+2)+float32(n-2)/100, said[4*k+2])
+		}
+
+		b := buffer{history: history, held: map[string]schema.ReplayRow{}}
+		for i := range batch {
+			batch[i].Advantages = append(make([]float32, len(batch[i].TokenIDs)-2), 0.5, 0.5)
+		}
+		require.NoError(t, b.join(1, []schema.RewardRow{{TrajectoryID: batch[0].TrajectoryID, GroupID: batch[0].GroupID}}, batch))
+		again := replayRows(b.held[batch[0].TrajectoryID], 0.5, history)
+		if history == 0 {
+			require.Len(t, again, 1, "a whole trajectory")
+			continue
+		}
+		require.Equal(t, batch, again, "what is learnt from again is what was learnt from")
+	}
 }

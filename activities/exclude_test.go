@@ -204,6 +204,11 @@ func TestACallThatBreaksExcludesItsTrajectory(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, selection.Reasons[schema.ReasonExcluded])
 	require.Equal(t, "sandbox: zygote is gone", *rowsAt[schema.SelectionRow](b, selection.Manifest)[3].Excluded)
+
+	again, err := do(b, CheckReplay{b.deps}.Execute, wire.CheckInput{Run: "r", Step: 1})
+	require.NoError(t, err)
+	require.Equal(t, 3, again.Shards, "rewards, what has none, and the selection")
+	require.Empty(t, again.Differs)
 }
 
 func TestWithoutBreakageNothingIsSaidOfIt(t *testing.T) {

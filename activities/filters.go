@@ -123,7 +123,10 @@ func fillFacts(rows []resample.Row, trajectories []schema.TrajectoryRow, written
 		case recipe.Filters.VoidTurns && t.VoidTurns == nil:
 			return refuse(wire.FailRefused, "filters.void_turns needs to know what the turns of trajectory %s did, which the record does not say", r.TrajectoryID)
 		}
-		if r.ResponseTokens = int(t.Tokens); t.Finish == finishLength {
+		if recipe.Rollout.History == 0 { // else the limit is a turn's, and a trajectory may be longer
+			r.ResponseTokens = int(t.Tokens)
+		}
+		if t.Finish == finishLength {
 			r.ResponseTokens = max(r.ResponseTokens, recipe.Rollout.MaxTokens)
 		}
 		if t.VoidTurns != nil {

@@ -22,14 +22,16 @@ var forwarding = []string{
 	"token_outputs.entropies=true", "optimizer.minibatches=2", "optimizer.epochs=2",
 }
 
-// trainTiny trains in a bench; runs of one bench share their warm start.
+// trainTiny trains in a bench; all such runs share their warm start.
 func trainTiny(t *testing.T, b *bench, run string, set ...string) workflows.TrainRunResult {
 	t.Helper()
 	recipe, err := os.ReadFile("../test/e2e/testdata/tiny.yaml") // its policy is right at times, so that there is a batch
 	require.NoError(t, err)
 	set = append(set, "evaluation.problems=3", "evaluation.greedy=false")
+	lendWarmStarts(t, b.store)
 	out, err := b.train(t, workflows.TrainRunInput{Run: run, RecipeYAML: string(recipe), Set: set})
 	require.NoError(t, err)
+	keepWarmStarts(t, b.store)
 	return out
 }
 
@@ -208,9 +210,10 @@ func forwardedReplays(t *testing.T, copyRecord func() *mem.Store) {
 	})
 }
 
-// refreshed: the reference is the policy of a step before, whose checkpoint outlives others.
+// refreshed: the reference is the policy of a step before, whose checkpoint outlives others. The penalty's
+// coefficient in the loss follows the divergence from it, and what a step has committed says the next one's.
 func refreshed(t *testing.T, b *bench) {
-	trainTiny(t, b, "refreshed", "steps=4", "loss.kl={coefficient: 0.01}", "loss.reference.refresh_every=2", "checkpoint.keep_last=1")
+	trainTiny(t, b, "refreshed", "steps=4", "loss.kl={coefficient: 2, controller: adaptive, target: 0.001, horizon: 100}", "loss.reference.refresh_every=2", "checkpoint.keep_last=1")
 	second := checkpointDigest(t, b.store, schema.At("refreshed", 2, schema.StageUpdate))
 	for step, want := range map[int]string{1: checkpointDigest(t, b.store, schema.AtInit("refreshed", schema.StageWarmStart)), 3: second, 4: second} {
 		for _, o := range stepRows[schema.TokenOutputsRow](t, b.store, "refreshed", step, schema.StageForward) {
@@ -218,4 +221,34 @@ func refreshed(t *testing.T, b *bench) {
 			require.Nil(t, o.OldLogProbs)
 		}
 	}
+	beta := 2.0
+	for step := 1; step <= 4; step++ {
+		beta = steered(t, b.store, step, beta)
+	}
+	checked(t, b.store, "refreshed")
+}
+
+// steered holds one step's penalty against the coefficient that it has to have, and returns the next.
+func steered(t *testing.T, objects store.Store, step int, beta float64) float64 {
+	t.Helper()
+	m := manifestAt(t, objects, schema.At("refreshed", step, schema.StageAdvantage))
+	require.Equal(t, beta, m.Stats["kl_coefficient"], "step %d", step)
+	next := beta * (1 + min(max(m.Stats["kl"]/0.001-1, -0.2), 0.2)*float64(len(stepBatch(t, objects, "refreshed", step)))/100)
+	require.InDelta(t, next, m.Stats["kl_coefficient_next"], 1e-12)
+	require.NotEqual(t, beta, next)
+	apart := step == 2 || step == 4 // one step behind the policy that samples
+	require.Equal(t, apart, m.Stats["kl"] > 1e-6)
+	update := stepRows[schema.UpdateRow](t, objects, "refreshed", step, schema.StageUpdate)[0]
+	if apart {
+		tokens, gain := 0.0, 0.0
+		for _, row := range stepBatch(t, objects, "refreshed", step) {
+			for i, mask := range row.LossMask {
+				tokens += float64(mask) * float64(row.Count)
+				gain += float64(mask) * float64(row.Advantages[i])
+			}
+		}
+		// All ratios are 1, so that the surrogate is minus the mean advantage.
+		require.InEpsilon(t, beta, (update.Loss+gain/tokens) / *update.ReferenceKL, 0.01)
+	}
+	return next
 }

@@ -7,8 +7,9 @@ import (
 	"github.com/ropewalk/ropewalk/rl/loss"
 )
 
-// objective is what the recipe's method minimises.
-func objective(recipe *recipes.Recipe) (loss.Objective, error) {
+// objective is what the recipe's method minimises, with the coefficient of the step's penalty on the
+// divergence from the reference, if the loss holds one.
+func objective(recipe *recipes.Recipe, coefficient float64) (loss.Objective, error) {
 	l := recipe.Loss
 	s, err := surrogate(l)
 	if err != nil {
@@ -22,7 +23,7 @@ func objective(recipe *recipes.Recipe) (loss.Objective, error) {
 		o.SequenceMask = &loss.SequenceMask{Delta: m.Delta, Shrink: m.Denominator == "shrink"}
 	}
 	if l.KL != nil && l.KL.In == klInLoss {
-		o.KL = &loss.KL{Estimator: loss.Estimator(l.KL.Estimator), Coefficient: l.KL.Coefficient}
+		o.KL = &loss.KL{Estimator: loss.Estimator(l.KL.Estimator), Coefficient: coefficient}
 	}
 	if l.TIS != nil {
 		o.TIS = &loss.TIS{Cap: l.TIS.Cap}
@@ -46,6 +47,8 @@ func surrogate(l recipes.Loss) (loss.Surrogate, error) {
 		return loss.GSPO{Low: l.ClipLow, High: l.ClipHigh}, nil
 	case "gspo_token":
 		return loss.GSPOToken{Low: l.ClipLow, High: l.ClipHigh}, nil
+	case "gpg":
+		return loss.GPG{}, nil
 	case "gppo":
 		return loss.GPPO{Low: l.ClipLow, High: l.ClipHigh}, nil
 	case "ce_gppo":

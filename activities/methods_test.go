@@ -2,11 +2,13 @@ package activities_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
@@ -121,7 +123,7 @@ func TestMethodsTrain(t *testing.T) {
 	none := []string{"steps=1", "resample.vspo=null", "resample.roc=null", "optimizer.minibatches=2"}
 	for name, set := range map[string][]string{
 		"gigpo":  {"layout=turns", "advantage={name: gigpo, anchors: similar, invalid_penalty: 0.1}", "loss={name: gspo}"},
-		"empg":   {"layout=turns", "advantage={name: empg}", "loss={name: sapo, old_log_probs: recompute, sequence_mask: {denominator: shrink}}"},
+		"empg":   {"layout=turns", "advantage={name: empg}", "rollout.history=1", "loss={name: sapo, old_log_probs: recompute, sequence_mask: {denominator: shrink}}"},
 		"aware":  {"advantage.entropy_aware={}", "loss={name: aepo_clip}", "filters={overlong: true, void_turns: true, unreadable: true, repetition: {ngram: 2, times: 2}}", "resample.low_variance={}"},
 		"cov":    {"advantage={name: reinforce_pp}", "loss={name: clip_cov, cov_low: -9, cov_high: 9, cov_ratio: 0.1, cov_scope: microbatch}", "reward={name: spear}", "schedule.mu_horizon=4"},
 		"kl-cov": {"advantage={name: rloo}", "loss={name: kl_cov, cov_ratio: 0.1, entropy: 0.01}", "optimizer.microbatch_tokens=300", "reward={name: prs_short, smoothed_bleu: true}"},
@@ -149,7 +151,48 @@ func TestMethodsTrain(t *testing.T) {
 			batch := stepBatch(t, objects, name, 1)
 			require.Len(t, batch, rows)
 			require.Equal(t, name == "gigpo" || name == "empg", batch[0].Turn != nil)
+			if name == "aware" {
+				asked := stepRows[schema.TokenOutputsRow](t, objects, name, 1, schema.StageForward)
+				require.Len(t, asked, rows-masked, "no model is asked about what is masked")
+				out, err := analysis.New(objects).Verify(t.Context(), name)
+				require.NoError(t, err)
+				require.Empty(t, out.Faults)
+			}
+			if name == "empg" {
+				heldToHistory(t, objects, name, batch)
+			}
 			checked(t, objects, name)
 		})
 	}
+}
+
+// heldToHistory holds rows of turns whose prompts had one earlier turn against the rollout: what has been
+// sampled, asked of the models again and learnt from are the same tokens.
+func heldToHistory(t *testing.T, objects store.Store, run string, batch []schema.BatchRow) {
+	t.Helper()
+	turns := map[string][]schema.TurnRow{}
+	for _, turn := range stepRows[schema.TurnRow](t, objects, run, 1, schema.StageRollout) { // by trajectory, then turn
+		turns[turn.TrajectoryID] = append(turns[turn.TrajectoryID], turn)
+	}
+	later := 0
+	for _, row := range batch {
+		of, k := turns[row.TrajectoryID], int(*row.Turn)
+		task := of[0].TokenIDs[:of[0].ContextTokens]
+		want := slices.Clone(task)
+		if k > 1 {
+			later++
+			last := of[k-2].TokenIDs
+			want = append(append(want, last[len(last)-1]), of[k-1].TokenIDs...)
+		} else if k == 1 {
+			want = of[0].TokenIDs
+		}
+		own := of[k].TokenIDs
+		if k == 0 {
+			want = nil
+		}
+		require.Equal(t, slices.Concat(want, own), row.TokenIDs, "turn %d", k)
+		n := len(row.TokenIDs) - len(own)
+		require.LessOrEqual(t, apart(t, row.OldLogProbs[n:], of[k].LogProbs, of[k].LossMask), 1e-5, "the engine that learns agrees with the one that generated")
+	}
+	require.Positive(t, later, "some trajectory has a third turn")
 }

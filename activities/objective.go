@@ -10,15 +10,15 @@ import (
 )
 
 // learnerConfig is what a recipe says of one step's update: how the batch is cut, what is minimised
-// and by which steps.
-func learnerConfig(recipe *recipes.Recipe, step int) (learner.Config, error) {
+// and by which steps. The coefficient is that of the penalty in the loss, if it holds one.
+func learnerConfig(recipe *recipes.Recipe, step int, coefficient float64) (learner.Config, error) {
 	lr, err := schedule.LearningRate(schedule.Kind(recipe.Optimizer.Decay), recipe.Optimizer.LR, recipe.Optimizer.WarmupSteps, recipe.Steps, step-1)
 	if err != nil {
 		return learner.Config{}, err
 	}
 	options := stepOptions(recipe.Optimizer)
 	options.LR = lr
-	o, err := objective(recipe)
+	o, err := objective(recipe, coefficient)
 	if err != nil {
 		return learner.Config{}, err
 	}
@@ -49,6 +49,7 @@ func imitation(recipe *recipes.Recipe, step int, aggregation loss.Aggregation, r
 			Policy:      loss.SelfImitation{Policy: clip, Gamma: r.Coefficient * gamma(recipe, step)},
 			Aggregation: aggregation,
 		},
+		Joint:   r.Order == "joint",
 		Shuffle: seed.Rand("update/imitation/shuffle", recipe.Seed, uint64(step)),
 		Tokens:  seed.Rand("update/imitation/tokens", recipe.Seed, uint64(step)),
 	}

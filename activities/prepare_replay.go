@@ -62,6 +62,9 @@ func (a PrepareReplay) prepare(ctx context.Context, in wire.ReplayInput, out *wi
 	if err := a.readInputs(ctx, plan, p); err != nil {
 		return err
 	}
+	if plan.has(wire.StageResample) {
+		out.Chain = resampleOptions(recipe, wire.Scope{}).String()
+	}
 	return a.claim(ctx, in, plan, recipe, out)
 }
 

@@ -162,6 +162,7 @@ func plan(r recipes.Recipe) wire.Plan {
 	p := wire.Plan{
 		Recipe: r.Name, Seed: r.Seed, Steps: r.Steps, MaxTurns: r.Rollout.MaxTurns,
 		Forward: r.Outputs().Any(), Replay: r.Replay != nil, EvaluateEvery: r.Evaluation.Every, BatchRows: r.Rollout.Prompts * r.Rollout.Oversample,
+		Chain: resampleOptions(&r, wire.Scope{}).String(),
 	}
 	if d := r.Resample.Dynamic; d != nil {
 		p.Dynamic = &wire.Dynamic{Target: r.Rollout.Prompts, Tries: d.Tries, ColdStart: d.ColdStartSteps}

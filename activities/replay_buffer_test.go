@@ -77,9 +77,43 @@ func TestReplayBufferInTraining(t *testing.T) {
 			}
 		}
 	})
+	t.Run("jointly", func(t *testing.T) { learntJointly(t, b, consumed[0]) })
 	t.Run("replays", func(t *testing.T) {
 		bufferReplays(t, func() *mem.Store { return copied(t, objects) }, consumed[0])
 	})
+}
+
+// learntJointly trains as far as the first full buffer with one loss over batch and replayed rows: up to
+// there nothing is different, and then each optimiser step has a row for both.
+func learntJointly(t *testing.T, b *bench, full int) {
+	trainTiny(t, b, "joint", append(imitating, "replay.order=joint", "steps="+strconv.Itoa(full))...)
+	before := func(run string) string {
+		return checkpointDigest(t, b.store, schema.At(run, full-1, schema.StageUpdate))
+	}
+	require.Equal(t, before("r"), before("joint"))
+	one, _ := bufferManifest(t, b.store, "r", full)
+	two, _ := bufferManifest(t, b.store, "joint", full)
+	for i := range one.Shards {
+		require.Equal(t, one.Shards[i].Digest, two.Shards[i].Digest)
+	}
+	require.NotEqual(t, checkpointDigest(t, b.store, schema.At("r", full, schema.StageUpdate)), checkpointDigest(t, b.store, schema.At("joint", full, schema.StageUpdate)))
+	updates := stepRows[schema.UpdateRow](t, b.store, "joint", full, schema.StageUpdate)
+	require.Len(t, updates, 4, "two optimiser steps on both")
+	rows := map[string]int{}
+	for i, u := range updates {
+		require.Equal(t, updates[i-i%2].OptimizerStep, u.OptimizerStep)
+		require.Equal(t, updates[i-i%2].GradNorm, u.GradNorm)
+		require.Equal(t, []string{schema.SourcePolicy, schema.SourceReplay}[i%2], *u.Source)
+		rows[*u.Source] += int(u.Rows)
+	}
+	require.Equal(t, updates[0].OptimizerStep+1, updates[2].OptimizerStep)
+	require.Equal(t, two.ShardsOf(schema.ReplayBatch)[0].Rows, rows[schema.SourceReplay])
+	overview, err := analysis.New(b.store).Overview(t.Context(), "joint")
+	require.NoError(t, err)
+	require.Equal(t, 2, overview.Steps[full-1].Updates)
+	out, err := analysis.New(b.store).Verify(t.Context(), "joint")
+	require.NoError(t, err)
+	require.Empty(t, out.Faults)
 }
 
 // bufferedSteps holds each step's state against the one before, and its update against what came out of

@@ -3,7 +3,6 @@ package activities_test
 import (
 	"context"
 	"crypto/rand"
-	"os"
 	"strings"
 	"testing"
 
@@ -36,10 +35,7 @@ func replay(t *testing.T, objects store.Store, in workflows.ReplayStageInput) (w
 func trained(t *testing.T) func() *mem.Store {
 	t.Helper()
 	objects := mem.New()
-	recipe, err := os.ReadFile("../test/e2e/testdata/tiny.yaml") // its policy is right at times, so that there is a batch
-	require.NoError(t, err)
-	_, err = newBench(t, objects).train(t, workflows.TrainRunInput{Run: "r", RecipeYAML: string(recipe), Set: []string{"steps=2"}})
-	require.NoError(t, err)
+	trainTiny(t, newBench(t, objects), "r", "steps=2")
 	return func() *mem.Store { return copied(t, objects) }
 }
 
@@ -137,6 +133,7 @@ func generations(t *testing.T, copyRecord func() *mem.Store) {
 		}
 		first := claim("a")
 		require.False(t, first.Adopted)
+		require.Equal(t, "VSPO, then RoC", first.Chain)
 		second := claim("a")
 		require.True(t, second.Adopted)
 		second.Adopted, second.Timing, first.Timing = false, wire.Timing{}, wire.Timing{}

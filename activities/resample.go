@@ -111,6 +111,9 @@ func resampleOptions(recipe *recipes.Recipe, scope wire.Scope) resample.Options 
 		o.RoC = &resample.RoC{
 			Keep: r.Keep, Counts: resample.Counts(r.Counts), Choice: resample.Choice(r.Select),
 			MinPositive: r.MinPositive, MinNegative: r.MinNegative,
+			// Dynamic sampling has dropped the groups of equal rewards that it does not want: those that are
+			// left fill up its last try, or are of a step that takes every group.
+			KeepEqual: recipe.Resample.Dynamic != nil,
 		}
 	}
 	return o

@@ -110,7 +110,11 @@ func (a UpdatePolicy) again(ctx context.Context, w *draft, in wire.UpdateInput, 
 }
 
 func (a UpdatePolicy) update(ctx context.Context, w *draft, in wire.UpdateInput, recipe *recipes.Recipe, engine policy.Engine, batch, again []schema.BatchRow, afresh bool, out *wire.Updated) error {
-	config, err := learnerConfig(recipe, in.Scope.Step)
+	coefficient, err := a.klInUpdate(ctx, in.Batch, recipe)
+	if err != nil {
+		return err
+	}
+	config, err := learnerConfig(recipe, in.Scope.Step, coefficient)
 	if err != nil {
 		return err
 	}
@@ -133,12 +137,12 @@ func (a UpdatePolicy) update(ctx context.Context, w *draft, in wire.UpdateInput,
 	out.Policy = wire.PolicyRef{Digest: saved.Digest, Step: in.Scope.Step}
 	out.Tokens, out.Drift = result.Tokens, result.LogProbDrift
 	w.timing.Rows, w.timing.Tokens = int64(result.Rows), result.Tokens
-	means(out, rows)
 	if recipe.Loss.Value != nil {
 		if err := a.updateCritic(ctx, w, in, recipe, batch, rows, afresh); err != nil {
 			return err
 		}
 	}
+	means(out, rows)
 	return put(ctx, w, rows)
 }
 
@@ -153,22 +157,18 @@ func (a UpdatePolicy) unchanged(ctx context.Context, w *draft, in wire.UpdateInp
 	return nil
 }
 
+// readBatch returns the batch that a step's advantage stage has committed.
 func (d *Deps) readBatch(ctx context.Context, ref schema.Ref) ([]schema.BatchRow, error) {
 	m, err := d.Record.Read(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	shards := m.ShardsOf(schema.Batch)
-	if len(shards) == 0 {
-		return nil, refuse(wire.FailCorrupt, "%s commits no batch", ref.Key)
-	}
-	data, err := d.Record.ReadShard(ctx, shards[0])
+	batch, found, err := d.batchOf(ctx, m, schema.Batch, schema.DecodeBatch)
 	if err != nil {
 		return nil, err
 	}
-	batch, err := schema.DecodeBatch(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", shards[0].Key, err)
+	if !found {
+		return nil, refuse(wire.FailCorrupt, "%s commits no batch", ref.Key)
 	}
 	for _, row := range batch {
 		if row.OldLogProbs == nil {
@@ -178,12 +178,29 @@ func (d *Deps) readBatch(ctx context.Context, ref schema.Ref) ([]schema.BatchRow
 	return batch, nil
 }
 
+// batchOf reads the one Arrow shard of a table that a manifest commits, and reports whether it commits any.
+func (d *Deps) batchOf(ctx context.Context, m schema.Manifest, table schema.Table, decode func([]byte) ([]schema.BatchRow, error)) (rows []schema.BatchRow, found bool, err error) {
+	shards := m.ShardsOf(table)
+	if len(shards) == 0 {
+		return nil, false, nil
+	}
+	data, err := d.Record.ReadShard(ctx, shards[0])
+	if err != nil {
+		return nil, true, err
+	}
+	if rows, err = decode(data); err != nil {
+		return nil, true, fmt.Errorf("%s: %w", shards[0].Key, err)
+	}
+	return rows, true, nil
+}
+
 func stepOptions(o recipes.Optimizer) policy.StepOptions {
 	return policy.StepOptions{LR: o.LR, Beta1: o.Beta1, Beta2: o.Beta2, Epsilon: o.Epsilon, WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm}
 }
 
 // means averages the statistics of the optimiser steps on the batch for the step's line.
 func means(out *wire.Updated, rows []schema.UpdateRow) {
+	out.Advantages, out.Critic = schema.AdvantagesOf(rows), schema.CriticFiguresOf(rows)
 	rows = slices.DeleteFunc(slices.Clone(rows), func(r schema.UpdateRow) bool { return r.Source != nil && *r.Source == schema.SourceReplay })
 	n := float64(len(rows))
 	for _, r := range rows {

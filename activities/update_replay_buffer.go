@@ -3,11 +3,13 @@ package activities
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/ropewalk/ropewalk/activities/wire"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rl/advantage"
 	"github.com/ropewalk/ropewalk/rl/resample"
+	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -20,7 +22,7 @@ type UpdateReplayBuffer struct{ *Deps }
 const (
 	statStored    = "stored"    // trajectories that entered
 	statConsumed  = "consumed"  // 1 where the buffer was full, else 0
-	statImitated  = "imitated"  // rows of the replay batch
+	statImitated  = "imitated"  // trajectories of the replay batch
 	statP50       = "p50"       // median of the baselines
 	statBaselines = "baselines" // groups in the queue
 	statReplayed  = "replayed"  // mean Ã of the replay batch
@@ -44,7 +46,7 @@ func (a UpdateReplayBuffer) Execute(ctx context.Context, in wire.BufferInput) (w
 		if recipe.Replay == nil {
 			return refuse(wire.FailRefused, "the recipe has no section replay, so there is no buffer")
 		}
-		b, err := a.begin(ctx, in)
+		b, err := a.begin(ctx, in, recipe.Rollout.History)
 		if err != nil {
 			return err
 		}
@@ -69,14 +71,15 @@ func replayRules(r *recipes.Replay) resample.Replay {
 type buffer struct {
 	state    resample.Buffer
 	rows     []resample.ReplayRow
+	history  int                         // of the prompts of turns
 	held     map[string]schema.ReplayRow // the tokens, by trajectory
 	replayed resample.Replayed
 	batch    []schema.BatchRow // what is learnt from again
 }
 
 // begin reads the state that the step before left, and the step's rewards and batch.
-func (a UpdateReplayBuffer) begin(ctx context.Context, in wire.BufferInput) (*buffer, error) {
-	b := &buffer{held: map[string]schema.ReplayRow{}}
+func (a UpdateReplayBuffer) begin(ctx context.Context, in wire.BufferInput, history int) (*buffer, error) {
+	b := &buffer{history: history, held: map[string]schema.ReplayRow{}}
 	if in.Previous != (schema.Ref{}) {
 		rows, err := read[schema.ReplayRow](ctx, a.Deps, in.Previous)
 		if err != nil {
@@ -115,7 +118,7 @@ func (b *buffer) restore(rows []schema.ReplayRow, baselines []schema.BaselineRow
 // group's mean and, without an advantage, never enters the buffer.
 func (b *buffer) join(step int, rewards []schema.RewardRow, batch []schema.BatchRow) error {
 	kept := make(map[string]schema.BatchRow, len(batch))
-	for _, row := range whole(batch) {
+	for _, row := range whole(batch, b.history) {
 		kept[row.TrajectoryID] = row
 	}
 	for _, r := range rewards {
@@ -165,13 +168,14 @@ func (b *buffer) advance(rules resample.Replay, step int) (err error) {
 		if !ok {
 			return fmt.Errorf("trajectory %s is to be learnt from again and the buffer has no tokens of it", v.Entry.TrajectoryID)
 		}
-		b.batch = append(b.batch, replayRow(held, v.Recalibrated))
+		b.batch = append(b.batch, replayRows(held, v.Recalibrated, b.history)...)
 	}
 	return nil
 }
 
-// replayRow is a held trajectory as it is learnt from again: once, with the advantage that it has now.
-func replayRow(held schema.ReplayRow, recalibrated float64) schema.BatchRow {
+// replayRows is a held trajectory as it is learnt from again: once, with the advantage that it has now. Where
+// its policy saw the latest turns alone, it is the rows of its turns.
+func replayRows(held schema.ReplayRow, recalibrated float64, history int) []schema.BatchRow {
 	row := schema.BatchRow{
 		GroupID: held.GroupID, TrajectoryID: held.TrajectoryID, Count: 1, Weight: 1,
 		TokenIDs: held.TokenIDs, LossMask: held.LossMask, OldLogProbs: held.OldLogProbs, Advantages: make([]float32, len(held.TokenIDs)),
@@ -181,7 +185,29 @@ func replayRow(held schema.ReplayRow, recalibrated float64) schema.BatchRow {
 			row.Advantages[t] = float32(recalibrated)
 		}
 	}
-	return row
+	if history == 0 {
+		return []schema.BatchRow{row}
+	}
+	return turnsOf(row, history)
+}
+
+// turnsOf cuts a trajectory without masked turns into the rows of its turns: each ends where the policy
+// stopped writing.
+func turnsOf(whole schema.BatchRow, history int) []schema.BatchRow {
+	var rows []schema.BatchRow
+	head, begin, ends := slices.Index(whole.LossMask, 1), 0, []int{}
+	for t, m := range whole.LossMask {
+		end := t + 1
+		if m == 0 || end < len(whole.LossMask) && whole.LossMask[end] == 1 {
+			continue
+		}
+		w := rollout.WindowAfter(head, ends, history)
+		row, length := whole, w.Len(end)
+		row.Turn, row.TokenIDs, row.LossMask = new(int32(len(rows))), w.Tokens(whole.TokenIDs, end), own(whole.LossMask, begin, end, length)
+		row.OldLogProbs, row.Advantages = own(whole.OldLogProbs, begin, end, length), own(whole.Advantages, begin, end, length)
+		rows, ends, begin = append(rows, row), append(ends, end), end
+	}
+	return rows
 }
 
 // count fills in the result and the manifest's statistics.
@@ -231,19 +257,8 @@ func (a UpdateReplayBuffer) commit(ctx context.Context, w *draft, b *buffer) err
 
 // readReplayBatch returns what a step learns from again; nothing where its buffer was not full.
 func (d *Deps) readReplayBatch(ctx context.Context, m schema.Manifest) ([]schema.BatchRow, error) {
-	shards := m.ShardsOf(schema.ReplayBatch)
-	if len(shards) == 0 {
-		return nil, nil
-	}
-	data, err := d.Record.ReadShard(ctx, shards[0])
-	if err != nil {
-		return nil, err
-	}
-	rows, err := schema.DecodeReplayBatch(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", shards[0].Key, err)
-	}
-	return rows, nil
+	rows, _, err := d.batchOf(ctx, m, schema.ReplayBatch, schema.DecodeReplayBatch)
+	return rows, err
 }
 
 // bufferOf returns the stage buffer's manifest that a finished step's head names; the zero ref where it

@@ -67,8 +67,10 @@ func (a WarmStart) Execute(ctx context.Context, in wire.Scope) (wire.WarmStarted
 }
 
 func (a WarmStart) findOrMake(ctx context.Context, w *draft, recipe *recipes.Recipe, out *wire.WarmStarted) (schema.Manifest, schema.Ref, error) {
+	limits := recipe.Rollout
+	limits.History = 0 // demonstrations are cloned as a whole
 	text, err := schema.Canonical(warmInputs{
-		Environment: recipe.Environment.Name, Policy: recipe.Policy, WarmStart: recipe.WarmStart, Rollout: recipe.Rollout,
+		Environment: recipe.Environment.Name, Policy: recipe.Policy, WarmStart: recipe.WarmStart, Rollout: limits,
 		Sandbox: recipe.Sandbox, Seed: recipe.Seed, Code: a.Code, Machine: a.Trainer.engine.Describe(),
 	})
 	if err != nil {

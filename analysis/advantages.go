@@ -29,21 +29,23 @@ func MeanAdvantage(rows ...schema.BatchRow) (float64, bool) {
 	return sum / float64(n), true
 }
 
-// overlay puts the advantages of a trajectory's turns, each 0 off its own tokens, onto the whole.
-func overlay(rows []schema.BatchRow) []float32 {
-	if len(rows) == 1 {
+// overlay puts the advantages of a trajectory's batch rows onto its turns' tokens, all one after the other. A
+// row of a turn ends with the turn's own tokens, whatever of the trajectory stands before them.
+func overlay(rows []schema.BatchRow, turns []schema.TurnRow) []float32 {
+	if len(rows) > 0 && rows[0].Turn == nil {
 		return rows[0].Advantages
 	}
+	of := map[int32]schema.BatchRow{}
+	for _, b := range rows {
+		of[*b.Turn] = b
+	}
 	var out []float32
-	for _, b := range rows { // in the order of turns: each holds the one before it
-		whole := make([]float32, len(b.Advantages))
-		copy(whole, out)
-		for t, m := range b.LossMask {
-			if m != 0 {
-				whole[t] = b.Advantages[t]
-			}
+	for _, t := range turns { // in order
+		own := make([]float32, len(t.TokenIDs))
+		if a := of[t.Turn].Advantages; len(a) >= len(own) {
+			copy(own, a[len(a)-len(own):])
 		}
-		out = whole
+		out = append(out, own...)
 	}
 	return out
 }

@@ -27,6 +27,11 @@ type StepSummary struct {
 	Updates                             int // optimiser steps
 	// ReferenceKL is the mean divergence from the reference, where the loss takes it.
 	ReferenceKL *float64 `json:",omitempty"`
+	// Advantages are those that the update learnt from; nil where it had nothing to learn from, or they
+	// were not recorded.
+	Advantages *schema.Advantages `json:",omitempty"`
+	// Critic is the critic's part of the update, where there is one.
+	Critic *schema.CriticFigures `json:",omitempty"`
 }
 
 // Overview is a run at a glance.
@@ -98,7 +103,7 @@ func (r *Record) overviewOfAll(ctx context.Context, run string) (Overview, error
 }
 
 func summarise(step int, rewards []schema.RewardRow, selection []schema.SelectionRow, updates []schema.UpdateRow) StepSummary {
-	out := StepSummary{Step: step, Trajectories: len(rewards), Updates: len(updates)}
+	out := StepSummary{Step: step, Trajectories: len(rewards), Updates: optimiserSteps(updates)}
 	for _, r := range rewards {
 		out.Reward += r.Reward / float64(len(rewards))
 		if r.Success {
@@ -121,6 +126,7 @@ func summarise(step int, rewards []schema.RewardRow, selection []schema.Selectio
 		}
 	}
 	out.DroppedGroups = len(groups) - out.KeptGroups
+	out.Advantages, out.Critic = schema.AdvantagesOf(updates), schema.CriticFiguresOf(updates)
 	onBatch := slices.DeleteFunc(slices.Clone(updates), func(u schema.UpdateRow) bool { return u.Source != nil && *u.Source == schema.SourceReplay })
 	for _, u := range onBatch {
 		n := float64(len(onBatch))
@@ -136,6 +142,16 @@ func summarise(step int, rewards []schema.RewardRow, selection []schema.Selectio
 		}
 	}
 	return out
+}
+
+// optimiserSteps counts the steps behind the rows of an update: one that learnt from the batch and from
+// replayed rows at once has two.
+func optimiserSteps(updates []schema.UpdateRow) int {
+	steps := map[int64]bool{}
+	for _, u := range updates {
+		steps[u.OptimizerStep] = true
+	}
+	return len(steps)
 }
 
 // Write prints the overview for people.
@@ -158,7 +174,7 @@ func (o Overview) Write(w io.Writer) error {
 			100*s.Success, 100*s.CILow, 100*s.CIHigh, s.N, 100*s.Greedy, 100*s.ToolErrorRatePositives)
 	}
 	if len(o.Steps) > 0 {
-		p.line("\n  step  reward success  kept/drop  rows kept  entropy       KL    clip   grad")
+		p.line("\n  step  reward success  kept/drop  rows kept  entropy       KL    clip   grad  adv-mean adv-std")
 	}
 	for _, s := range o.Steps {
 		p.line("%s", s.line(s.Updates > 0))
@@ -176,11 +192,26 @@ func (s StepSummary) line(updated bool) string {
 	line := fmt.Sprintf("%6d  %6.3f  %5.1f%%  %4d/%-4d  %4d/%-4d", s.Step, s.Reward, 100*s.Success, s.KeptGroups, s.DroppedGroups, s.Kept, s.Trajectories)
 	if updated {
 		line += fmt.Sprintf("  %7.3f %8.5f  %6.3f %6.3f", s.Entropy, s.KL, s.ClipFraction, s.GradNorm)
+		if a := s.Advantages; a != nil {
+			line += fmt.Sprintf("  %8.3f %7.3f", a.Mean, a.Std)
+		}
+		if c := s.Critic; c != nil {
+			line += "  critic: " + criticWords(*c)
+		}
 	}
 	if s.Excluded > 0 {
 		line += fmt.Sprintf("  %d excluded", s.Excluded)
 	}
 	return line
+}
+
+// criticWords say how well the critic knows the returns.
+func criticWords(c schema.CriticFigures) string {
+	words := fmt.Sprintf("loss %.4f, clipped %.1f%%, value %.3f of return %.3f", c.Loss, 100*c.ClipFraction, c.Value, c.Return)
+	if c.ExplainedVariance != nil {
+		words += fmt.Sprintf(", explains %.1f%% of the returns' variance", 100**c.ExplainedVariance)
+	}
+	return words
 }
 
 // printer writes lines until one fails.

@@ -228,7 +228,7 @@ func (v *Visible) conversation(ctx context.Context, step int, at map[string]*Epi
 			n++
 		}
 		if e := at[id]; e != nil {
-			e.Advantage, e.Advantages = advantage(batch[:n]), overlay(batch[:n])
+			e.Advantage, e.Advantages = advantage(batch[:n]), overlay(batch[:n], e.Turns)
 		}
 		batch = batch[n:]
 	}

@@ -46,6 +46,21 @@ func TestShowTellsTheDivergenceFromAReference(t *testing.T) {
 	require.Contains(t, text.String(), "divergence from the reference policy: 0.03000 nats per token\n")
 }
 
+func TestShowTellsHowTheCriticDoes(t *testing.T) {
+	objects := mem.New()
+	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 2, Seed: 1, Critic: true})
+	view, err := analysis.New(objects).Step(context.Background(), "r", 2, analysis.Choice{N: 1, Group: analysis.AnyGroup})
+	require.NoError(t, err)
+	var text bytes.Buffer
+	require.NoError(t, view.Write(&text))
+	require.Contains(t, text.String(), "critic: loss 0.1250, clipped 12.5%, value 0.250 of return 0.500, explains 50.0% of the returns' variance\n")
+	overview, err := analysis.New(objects).Overview(context.Background(), "r")
+	require.NoError(t, err)
+	text.Reset()
+	require.NoError(t, overview.Write(&text))
+	require.Regexp(t, `\n +1 .* 0\.375 +1\.546  critic: loss 0\.2500, clipped 12\.5%, value 0\.250 of return 0\.500, explains 0\.0%`, text.String())
+}
+
 func TestShowChoosesADiverseFew(t *testing.T) {
 	objects := mem.New()
 	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 1, Seed: 1})
@@ -90,11 +105,12 @@ func TestOverview(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, analysis.StepSummary{
 		Step: 1, Trajectories: 12, Reward: overview.Steps[0].Reward, Success: overview.Steps[0].Success, KeptGroups: 2, DroppedGroups: 1, Kept: 6,
-		Entropy: 0.6, KL: overview.Steps[0].KL, ClipFraction: 0.1, GradNorm: 2, Updates: 2,
+		Entropy: 0.6, KL: overview.Steps[0].KL, ClipFraction: 0.1, GradNorm: 2, Updates: 2, Advantages: overview.Steps[0].Advantages,
 	}, overview.Steps[0])
 	require.InDelta(t, 0.5, overview.Steps[0].Reward, 1e-12)
 	require.InDelta(t, 8.0/12, overview.Steps[1].Success, 1e-12)
 	require.InDelta(t, 0.015, overview.Steps[0].KL, 1e-12)
+	require.InDelta(t, 0.375, overview.Steps[0].Advantages.Mean, 1e-12)
 	var text bytes.Buffer
 	require.NoError(t, overview.Write(&text))
 	golden.Check(t, "overview.txt", text.String(), *update)

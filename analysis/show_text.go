@@ -21,6 +21,12 @@ func (s StepView) Write(w io.Writer) error {
 	if sum.Updates > 0 {
 		p.line("update: entropy %.3f, KL %.5f, clipped %.3f, gradient norm %.3f (means of %d optimiser steps)", sum.Entropy, sum.KL, sum.ClipFraction, sum.GradNorm, sum.Updates)
 	}
+	if a := sum.Advantages; a != nil {
+		p.line("advantages of its tokens: mean %.4f, standard deviation %.4f, from %.3f to %.3f; %.1f%% are 0, %.1f%% positive", a.Mean, a.Std, a.Min, a.Max, 100*a.Zero, 100*a.Positive)
+	}
+	if sum.Critic != nil {
+		p.line("critic: %s", criticWords(*sum.Critic))
+	}
 	if sum.ReferenceKL != nil {
 		p.line("divergence from the reference policy: %.5f nats per token", *sum.ReferenceKL)
 	}

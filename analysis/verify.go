@@ -26,6 +26,7 @@ type verifier struct {
 	updates   map[string][]schema.UpdateRow // by shard key
 	excluded  map[string]int                // rows of the selection that say so, by shard key
 	kept      map[string]int                // … and that were kept
+	masked    map[string]int                // … and of these, masked
 }
 
 // committed is a manifest that could be read, with the digest of its bytes.
@@ -51,7 +52,7 @@ func (r *Record) Verify(ctx context.Context, run string) (Verification, error) {
 	v := &verifier{
 		Record: r, run: run, out: Verification{Run: run}, named: map[string]bool{},
 		manifests: map[string]committed{}, heads: map[int]schema.Head{},
-		updates: map[string][]schema.UpdateRow{}, excluded: map[string]int{}, kept: map[string]int{},
+		updates: map[string][]schema.UpdateRow{}, excluded: map[string]int{}, kept: map[string]int{}, masked: map[string]int{},
 	}
 	steps := []func(context.Context) error{
 		func(ctx context.Context) error { return v.readManifests(ctx, listed) },
@@ -243,6 +244,9 @@ func (v *verifier) remember(s schema.ShardInfo, data []byte) error {
 			}
 			if r.Kept {
 				v.kept[s.Key]++
+			}
+			if r.Masked != nil {
+				v.masked[s.Key]++
 			}
 		}
 		return err

@@ -44,6 +44,24 @@ func put(t *testing.T, objects store.Store, key string, data []byte) {
 	require.NoError(t, objects.Put(context.Background(), key, data))
 }
 
+// pointHead makes the head of a manifest's step name it in place of its stage's manifests, and
+// nothing of the stages without.
+func pointHead(t *testing.T, objects store.Store, manifest schema.Ref, without ...string) {
+	t.Helper()
+	place, err := schema.ParseManifestKey(manifest.Key)
+	require.NoError(t, err)
+	head, err := schema.DecodeHead(get(t, objects, schema.HeadKey(place.Run, place.Step)))
+	require.NoError(t, err)
+	head.Stages[place.Stage], head.Generations[place.Stage] = []schema.Ref{manifest}, place.Gen
+	for _, stage := range without {
+		delete(head.Stages, stage)
+		delete(head.Generations, stage)
+	}
+	data, err := schema.EncodeHead(head)
+	require.NoError(t, err)
+	put(t, objects, head.Key(), data)
+}
+
 func first(t *testing.T, objects store.Store, prefix string) string {
 	t.Helper()
 	listed, err := objects.List(context.Background(), prefix)
@@ -223,12 +241,7 @@ func TestVerifyHoldsStagesAgainstTheHead(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"lineage " + ref.Key, "rows " + ref.Key}, kinds(verify(t, objects)), "a replay is held against the head too")
 
-	head, _, _, err := writer.Head(ctx, "r", "2")
-	require.NoError(t, err)
-	head.Stages[schema.StageResample], head.Generations[schema.StageResample] = []schema.Ref{ref}, 1
-	data, err := schema.EncodeHead(head)
-	require.NoError(t, err)
-	put(t, objects, head.Key(), data)
+	pointHead(t, objects, ref)
 	advantage := schema.At("r", 2, schema.StageAdvantage).ManifestKey()
 	require.Equal(t, []string{"lineage " + advantage, "lineage " + ref.Key, "rows " + ref.Key}, kinds(verify(t, objects)))
 }
@@ -251,12 +264,7 @@ func TestVerifyHoldsTokenOutputsAgainstTheSelection(t *testing.T) {
 	fewer.Shards = append(fewer.Shards, info)
 	_, ref, _, err := writer.Commit(ctx, fewer)
 	require.NoError(t, err)
-	head, _, _, err := writer.Head(ctx, "r", "2")
-	require.NoError(t, err)
-	head.Stages[schema.StageForward], head.Generations[schema.StageForward] = []schema.Ref{ref}, 1
-	data, err := schema.EncodeHead(head)
-	require.NoError(t, err)
-	put(t, objects, head.Key(), data)
+	pointHead(t, objects, ref)
 	advantage := schema.At("r", 2, schema.StageAdvantage).ManifestKey()
 	faults := kinds(verify(t, objects))
 	require.Contains(t, faults, "lineage "+advantage)
@@ -278,12 +286,7 @@ func TestVerifyFollowsTheReplayBuffer(t *testing.T) {
 	apart.Inputs = append([]schema.Ref{r.Prepare}, old.Inputs[2:]...)
 	_, ref, _, err := writer.Commit(ctx, apart)
 	require.NoError(t, err)
-	head, _, _, err := writer.Head(ctx, "r", "2")
-	require.NoError(t, err)
-	head.Stages[schema.StageBuffer], head.Generations[schema.StageBuffer] = []schema.Ref{ref}, 1
-	data, err := schema.EncodeHead(head)
-	require.NoError(t, err)
-	put(t, objects, head.Key(), data)
+	pointHead(t, objects, ref)
 	require.Equal(t, []string{
 		"lineage " + ref.Key,
 		"lineage " + schema.At("r", 2, schema.StageUpdate).ManifestKey(),
@@ -312,14 +315,7 @@ func TestVerifyFollowsThePolicy(t *testing.T) {
 	again.Shards = append(again.Shards, info)
 	_, ref, _, err := writer.Commit(ctx, again)
 	require.NoError(t, err)
-	head, _, _, err := writer.Head(ctx, "r", "2")
-	require.NoError(t, err)
-	head.Stages[schema.StageUpdate], head.Generations[schema.StageUpdate] = []schema.Ref{ref}, 1
-	delete(head.Stages, schema.StagePublish)
-	delete(head.Generations, schema.StagePublish)
-	data, err := schema.EncodeHead(head)
-	require.NoError(t, err)
-	put(t, objects, head.Key(), data)
+	pointHead(t, objects, ref, schema.StagePublish)
 	require.Equal(t, []string{"lineage " + ref.Key, "lineage " + info.Key}, kinds(verify(t, objects)))
 }
 

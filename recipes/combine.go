@@ -171,6 +171,13 @@ var surrounding = []combination{
 		},
 	},
 	{
+		at: "rollout.history", reads: []string{"reward.overlong"}, only: trained, doc: "0 beside reward.overlong",
+		check: func(r *Recipe) string {
+			return unless(r.Rollout.History == 0 || r.Reward.Overlong == nil,
+				"lets a trajectory be longer than rollout.max_tokens, which is then a turn's, and reward.overlong holds whole trajectories against it")
+		},
+	},
+	{
 		at: "schedule.stages", reads: []string{"steps"}, only: trained, doc: "begin at most at the last step",
 		check: func(r *Recipe) string {
 			if r.Schedule == nil || len(r.Schedule.Stages) == 0 {

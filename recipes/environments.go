@@ -135,7 +135,7 @@ func surroundings() []method.Slot {
 			{Name: "aepo", Doc: "on rising entropy, less with each branching in a row", Source: "AEPO eqs 5–7, Algorithm 1", Params: read("slope", "monitor", "sensitivity"), Planned: noBranching},
 			{Name: "arpo", Doc: "on rising entropy", Source: "ARPO §3.2", Planned: noBranching},
 		}},
-		on("rollout.history", "prompts of layout turns with the latest turns alone", "prompts hold all turns so far"),
+		on("rollout.history", "prompts of layout turns with the task and the latest turns alone", ""),
 		on("optimizer.minibatch_rows", "mini-batches of so many rows", ""),
 		on("evaluation.top_p", "samples from the likeliest tokens of so much probability", "the engine samples from all tokens"),
 		on("evaluation.top_k", "samples from so many likeliest tokens", "the engine samples from all tokens"),

@@ -97,7 +97,7 @@ type Teacher struct {
 type Rollout struct {
 	Mode             string  `json:"mode" default:"staged" doc:"how generating and tools interleave"`
 	Tree             *Tree   `json:"tree" doc:"how trajectories branch"`
-	History          int     `json:"history" default:"0" min:"0" max:"1024" quiet:"true" doc:"latest turns that a prompt of layout turns holds; 0 = all"`
+	History          int     `json:"history" default:"0" min:"0" max:"1024" quiet:"true" doc:"latest turns that a prompt of layout turns holds after the task, in sampling and in learning; 0 = all. The warm start clones whole trajectories"`
 	Prompts          int     `json:"prompts" required:"true" min:"1" max:"65536" doc:"prompts of one step"`
 	Oversample       int     `json:"oversample" required:"true" min:"1" max:"1024" doc:"trajectories sampled for each prompt, before resampling"`
 	Temperature      float64 `json:"temperature" default:"1" above:"0" max:"10" doc:"divides the logits; the loss uses the same"`

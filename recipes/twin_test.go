@@ -82,6 +82,7 @@ func TestTwins(t *testing.T) {
 		}
 		same := of.Method()
 		got := twin.Method()
+		require.Equal(t, of.Rollout.History > 0, twin.Rollout.History > 0, name)
 		require.Equal(t, same.Layout, got.Layout, name)
 		require.Equal(t, same.Advantage, got.Advantage, name)
 		require.Equal(t, same.Loss, got.Loss, name)
@@ -163,6 +164,7 @@ func TestDefaultsByChoice(t *testing.T) {
 		{Name: "sapo", TauPositive: 1, TauNegative: 1.05, Aggregation: tokens},
 		{Name: "gspo", ClipLow: 3e-3, ClipHigh: 4e-3, Aggregation: rows},
 		{Name: "gspo_token", ClipLow: 3e-3, ClipHigh: 4e-3, Aggregation: rows},
+		{Name: "gpg", Aggregation: tokens},
 		{Name: "gppo", ClipLow: 0.2, ClipHigh: 0.2, Aggregation: tokens},
 		{Name: "ce_gppo", ClipLow: 0.2, ClipHigh: 0.2, Beta1: 0.5, Beta2: 1, Aggregation: tokens},
 		{Name: "aepo_clip", ClipLow: 0.2, ClipHigh: 0.2, Aggregation: tokens},
@@ -183,6 +185,8 @@ func TestDefaultsByChoice(t *testing.T) {
 	for text, want := range map[string]Advantage{
 		"{name: grpo}":                        {Name: "grpo", Std: true, SingleGroup: "raw", Stats: "turn_rows"},
 		"{name: rloo}":                        {Name: "rloo", SingleGroup: "raw", Stats: "turn_rows"},
+		"{name: opo}":                         {Name: "opo", SingleGroup: "raw"},
+		"{name: gpg}":                         {Name: "gpg", SingleGroup: "raw", Idle: "equal"},
 		"{name: reinforce_pp}":                {Name: "reinforce_pp", Gamma: 1, Returns: "carry"},
 		"{name: reinforce_pp_baseline}":       {Name: "reinforce_pp_baseline"},
 		"{name: gae}":                         {Name: "gae", Gamma: 1, Lambda: 0.95, Returns: "carry"},
@@ -196,7 +200,13 @@ func TestDefaultsByChoice(t *testing.T) {
 	}
 	r, err := Parse("f", []byte(strings.Replace(small, "{name: ppo_clip}", "{name: ppo_clip, kl: {coefficient: 0.1}}", 1)))
 	require.NoError(t, err)
-	require.Equal(t, method.KL{Coefficient: 0.1, In: "loss", Estimator: "k3"}, *r.Loss.KL)
+	require.Equal(t, method.KL{Coefficient: 0.1, In: "loss", Estimator: "k3", Controller: "fixed"}, *r.Loss.KL)
+	text, err := r.Canonical()
+	require.NoError(t, err)
+	require.NotContains(t, string(text), "controller", "recipes of before it read the field keep their canonical form")
+	r, err = Parse("f", []byte(strings.Replace(small, "{name: ppo_clip}", "{name: ppo_clip, kl: {coefficient: 0.1, controller: adaptive, target: 6}}", 1)))
+	require.NoError(t, err)
+	require.Equal(t, method.KL{Coefficient: 0.1, In: "loss", Estimator: "k3", Controller: "adaptive", Target: 6, Horizon: 10000}, *r.Loss.KL)
 	r, err = Parse("f", []byte(strings.NewReplacer("{name: grpo}", "{name: reinforce_pp}", "{name: ppo_clip}", "{name: ppo_clip, kl: {coefficient: 0.1, in: reward, controller: adaptive, target: 6}}").Replace(small)))
 	require.NoError(t, err)
 	require.Equal(t, method.KL{Coefficient: 0.1, In: "reward", Estimator: "k1", Controller: "adaptive", Target: 6, Horizon: 10000}, *r.Loss.KL)

@@ -74,6 +74,7 @@ func (l *Loop) demonstrate(ctx context.Context, executor sandbox.Executor, rng *
 	noise calc.Noise, index int) (Demonstration, error) {
 	id := Identity{Label: "demonstration", Group: index / samplesPerGroup, Sample: index % samplesPerGroup}
 	e := l.Start(id, p)
+	e.History = 0 // it is cloned as a whole
 	act := func(s calc.Step) (calc.Shown, error) { return l.act(ctx, executor, e, s) }
 	steps, err := calc.Demonstrate(rng, p, noise, act)
 	if err != nil {

@@ -6,7 +6,7 @@
 //
 // Glossary. An *episode* is one trajectory in the making. A *turn* is a *context* (the prompt at
 // turn 0, the observation later) followed by a *response*; the *prefix* of a turn is every token
-// before its response. An episode *awaits* a response, or results of its last response's calls, or
+// before its response, or with a *history* the task and the latest turns alone (Window). An episode *awaits* a response, or results of its last response's calls, or
 // it has *finished*: answered, no_action (neither call nor answer), max_turns, or length (a
 // response or the trajectory used up its budget; an observation that does not fit is not
 // appended). As in rStar2's loop, a response with calls goes on even if it also answers. A

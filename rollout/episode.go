@@ -63,6 +63,8 @@ type Episode struct {
 	Observation string
 	Finish      Finish
 	Excluded    string // why, where Finish is FinishExcluded
+
+	History int // latest turns that a prefix holds; 0 = all
 }
 
 // AwaitsResponse reports whether the policy has to write the next response.
@@ -71,13 +73,23 @@ func (e *Episode) AwaitsResponse() bool { return e.Finish == "" && e.Context != 
 // AwaitsResults reports whether the last response's calls have to be answered.
 func (e *Episode) AwaitsResults() bool { return e.Finish == "" && e.Context == nil }
 
-// Prefix is every token before the next response.
-func (e *Episode) Prefix() []int32 {
-	prefix := make([]int32, 0, e.Tokens())
-	for _, t := range e.Turns {
-		prefix = append(append(prefix, t.Context...), t.Response...)
+// Prefix is what the policy sees before the next response.
+func (e *Episode) Prefix() []int32 { return e.seen(len(e.Turns), e.Context) }
+
+// seen is what the policy sees before its response at a turn with the given context.
+func (e *Episode) seen(turn int, context []int32) []int32 {
+	tokens := make([]int32, 0, e.Tokens())
+	ends := make([]int, turn)
+	for k, t := range e.Turns[:turn] {
+		tokens = append(append(tokens, t.Context...), t.Response...)
+		ends[k] = len(tokens)
 	}
-	return append(prefix, e.Context...)
+	tokens = append(tokens, context...)
+	head := len(context)
+	if turn > 0 {
+		head = len(e.Turns[0].Context)
+	}
+	return WindowAfter(head, ends, e.History).Tokens(tokens, len(tokens))
 }
 
 // Tokens counts every token so far, the next turn's context included.

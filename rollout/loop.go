@@ -18,7 +18,8 @@ import (
 type Settings struct {
 	MaxTurns         int
 	MaxTurnTokens    int // of one response
-	MaxTokens        int // of the whole trajectory, prompt included
+	MaxTokens        int // of what the policy sees and writes at a turn: of the whole trajectory, without History
+	History          int // latest turns that a prompt holds after the task; 0 = all
 	MaxToolTextBytes int // of the tool's own text in one tool response; 0 = unbounded
 	ToolTextSide     protocol.Side
 	Temperature      float64 // 0 = the most likely tokens
@@ -35,9 +36,9 @@ func (s Settings) Validate() error {
 			return fmt.Errorf("check rollout settings: %s must be at least 1, got %d", f.name, f.value)
 		}
 	}
-	if s.MaxToolTextBytes < 0 || !(s.Temperature >= 0) {
-		return fmt.Errorf("check rollout settings: max tool text bytes %d and temperature %g must not be negative",
-			s.MaxToolTextBytes, s.Temperature)
+	if s.MaxToolTextBytes < 0 || s.History < 0 || !(s.Temperature >= 0) {
+		return fmt.Errorf("check rollout settings: max tool text bytes %d, history %d and temperature %g must not be negative",
+			s.MaxToolTextBytes, s.History, s.Temperature)
 	}
 	switch s.ToolTextSide {
 	case "", protocol.SideLeft, protocol.SideMiddle, protocol.SideRight:
@@ -76,7 +77,7 @@ func (l *Loop) start(id Identity, problem env.Problem, prompt []int32) *Episode 
 	e := &Episode{
 		Identity: id, GroupID: schema.GroupID(id.Step, id.Group),
 		TrajectoryID: schema.TrajectoryID(id.Step, id.Group, id.Sample),
-		Problem:      problem, Context: prompt,
+		Problem:      problem, Context: prompt, History: l.settings.History,
 	}
 	l.stopIfFull(e)
 	return e
@@ -84,7 +85,7 @@ func (l *Loop) start(id Identity, problem env.Problem, prompt []int32) *Episode 
 
 // stopIfFull ends an episode that has no room for a single further token.
 func (l *Loop) stopIfFull(e *Episode) {
-	if e.Tokens() >= l.settings.MaxTokens {
+	if len(e.Prefix()) >= l.settings.MaxTokens {
 		e.Context, e.Observation, e.Finish = nil, "", FinishLength
 	}
 }

@@ -181,16 +181,9 @@ func (e *Episode) turnRow(turn int) schema.TurnRow {
 // anchorHash is the digest of what the policy saw before a turn: 16 hexadecimal digits.
 func (e *Episode) anchorHash(turn int) string {
 	h := sha256.New()
-	write := func(ids []int32) {
-		for _, id := range ids {
-			h.Write(binary.LittleEndian.AppendUint32(nil, uint32(id)))
-		}
+	for _, id := range e.seen(turn, e.Turns[turn].Context) {
+		h.Write(binary.LittleEndian.AppendUint32(nil, uint32(id)))
 	}
-	for _, t := range e.Turns[:turn] {
-		write(t.Context)
-		write(t.Response)
-	}
-	write(e.Turns[turn].Context)
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 

@@ -110,6 +110,19 @@ func (c *checks) nonNegativeOrNull(field string, x *float64) {
 	}
 }
 
+func (c *checks) finiteOrNull(field string, x *float64) {
+	if x != nil {
+		c.finite(field, *x)
+	}
+}
+
+// shareOrNull checks a part of a whole.
+func (c *checks) shareOrNull(field string, x *float64) {
+	if x != nil && !(*x >= 0 && *x <= 1) {
+		c.fail(field, "must lie in [0, 1], got %g", *x)
+	}
+}
+
 func (c *checks) length(field string, got, want int) {
 	if got != want {
 		c.fail(field, "has %d entries where token_ids has %d", got, want)

@@ -13,6 +13,8 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/internal/python/pythontest"
 )
 
 func episodeRows(r *rand.Rand, n int) []EpisodeRow {
@@ -96,16 +98,7 @@ print(rows.height, turns.height, calls.height)
 `
 
 func TestEpisodesUnnestInPolars(t *testing.T) {
-	python := os.Getenv("ROPEWALK_PYTHON")
-	if python == "" {
-		python = "python3"
-	}
-	if err := exec.Command(python, "-c", "import polars").Run(); err != nil {
-		if os.Getenv("ROPEWALK_REQUIRE_POLARS") != "" {
-			t.Fatalf("%s cannot import polars: %v", python, err)
-		}
-		t.Skipf("%s cannot import polars: %v (set ROPEWALK_PYTHON to one that can)", python, err)
-	}
+	python := pythontest.Need(t, "POLARS", "polars")
 	rows := episodeRows(rand.New(rand.NewPCG(3, 3)), 60)
 	turns, calls := 0, 0
 	for _, r := range rows {

@@ -213,6 +213,11 @@ func updateRows(r *rand.Rand, n int) []UpdateRow {
 		if i%2 == 1 {
 			rows[i].ReferenceKL = new(r.NormFloat64())
 			rows[i].ValueLoss, rows[i].ValueGradNorm, rows[i].ExplainedVariance = new(r.Float64()), new(r.Float64()), pick(r, []*float64{nil, new(r.NormFloat64())})
+			rows[i].ValueClipFraction, rows[i].ValueMean, rows[i].ReturnMean = new(r.Float64()), new(r.NormFloat64()), new(r.NormFloat64())
+			rows[i].AdvantageMean, rows[i].AdvantageStd = new(r.NormFloat64()), new(r.Float64())
+			rows[i].AdvantageMin, rows[i].AdvantageMax = new(-3*r.Float64()), new(3*r.Float64())
+			rows[i].AdvantageZero, rows[i].AdvantagePositive = new(r.Float64()), new(r.Float64())
+			rows[i].BelowPositive, rows[i].AboveNegative, rows[i].DualClipFraction = new(r.Float64()), new(r.Float64()), new(r.Float64())
 		}
 	}
 	for i := range rows {

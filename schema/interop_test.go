@@ -12,11 +12,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/internal/python/pythontest"
 )
 
 // TestOtherReadersAgree: pyarrow, DuckDB and Polars read every table, and every value is what was
-// written. ROPEWALK_PYTHON names the interpreter (python3 otherwise); a reader that it lacks is
-// skipped, or fails if ROPEWALK_REQUIRE_PYARROW (_DUCKDB, _POLARS) is set.
+// written. A reader that Python lacks is skipped, or fails if ROPEWALK_REQUIRE_PYARROW (_DUCKDB, _POLARS) is
+// set.
 func TestOtherReadersAgree(t *testing.T) {
 	folder := t.TempDir()
 	shards, arrow := 0, 0 // of which Arrow files, which DuckDB does not read
@@ -34,20 +36,9 @@ func TestOtherReadersAgree(t *testing.T) {
 			}
 		}
 	}
-	python := os.Getenv("ROPEWALK_PYTHON")
-	if python == "" {
-		python = "python3"
-	}
 	for reader, want := range map[string]int{"pyarrow": shards, "duckdb": shards - arrow, "polars": shards} {
 		t.Run(reader, func(t *testing.T) {
-			if out, err := exec.Command(python, "-c", "import "+reader).CombinedOutput(); err != nil {
-				lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-				message := fmt.Sprintf("%s cannot import %s: %v: %s (set ROPEWALK_PYTHON to one that can)", python, reader, err, lines[len(lines)-1])
-				if os.Getenv("ROPEWALK_REQUIRE_"+strings.ToUpper(reader)) != "" {
-					t.Fatal(message)
-				}
-				t.Skip(message)
-			}
+			python := pythontest.Need(t, strings.ToUpper(reader), reader)
 			out, err := exec.Command(python, filepath.Join("testdata", "readers.py"), reader, folder).CombinedOutput()
 			require.NoError(t, err, "%s", out)
 			require.Equal(t, want, strings.Count(string(out), "rows agree"), "%s", out)

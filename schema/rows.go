@@ -154,7 +154,8 @@ type SelectionRow struct {
 const ReasonExcluded = "excluded"
 
 // TokenOutputsRow holds what models other than the one that wrote a kept trajectory, or that one once
-// more, make of its tokens (table token_outputs), where the recipe needs it. The lists run over the
+// more, make of its tokens (table token_outputs), where the recipe needs it. A masked trajectory has no row,
+// for nothing is learnt from its tokens. The lists run over the
 // trajectory's tokens, all turns one after the other, and are 0 off the loss mask. A list that nothing
 // asked for is null, and the digest of the checkpoint behind it then empty.
 type TokenOutputsRow struct {
@@ -219,7 +220,8 @@ type UpdateRow struct {
 	// ReferenceKL is the mean over valid tokens of the estimate that the loss takes; null where the
 	// loss takes none.
 	ReferenceKL *float64 `parquet:"reference_kl,optional,split"`
-	// Source is policy or replay; null where the recipe has no replay.
+	// Source is policy or replay; null where the recipe has no replay. An optimiser step on both
+	// (replay.order joint) has a row for each, with the gradient norm of their sum.
 	Source *string `parquet:"source,optional,dict"`
 	// The critic's optimiser step on the same rows; null where there is no critic. ExplainedVariance is
 	// 1 − Var(return − value)/Var(return) over the rows' tokens before the step, null too where the
@@ -227,6 +229,26 @@ type UpdateRow struct {
 	ValueLoss         *float64 `parquet:"value_loss,optional,split"`
 	ValueGradNorm     *float64 `parquet:"value_grad_norm,optional,split"`
 	ExplainedVariance *float64 `parquet:"explained_variance,optional,split"`
+	// Over the same tokens before the step: the share whose clipped loss is the greater one, so that they
+	// move nothing (0 where the recipe does not clip), and the means of the critic's values and of what it
+	// learns. Null where there is no critic.
+	ValueClipFraction *float64 `parquet:"value_clip_fraction,optional,split"`
+	ValueMean         *float64 `parquet:"value_mean,optional,split"`
+	ReturnMean        *float64 `parquet:"return_mean,optional,split"`
+	// The advantages that the step multiplied its ratios with, weights included, over the loss tokens of
+	// its rows, each token once (of the replay batch, before the weight of the imitation): mean, population standard deviation, extremes, shares of the tokens
+	// whose advantage is 0 and is > 0. Null where they were not recorded.
+	AdvantageMean     *float64 `parquet:"advantage_mean,optional,split"`
+	AdvantageStd      *float64 `parquet:"advantage_std,optional,split"`
+	AdvantageMin      *float64 `parquet:"advantage_min,optional,split"`
+	AdvantageMax      *float64 `parquet:"advantage_max,optional,split"`
+	AdvantageZero     *float64 `parquet:"advantage_zero,optional,split"`
+	AdvantagePositive *float64 `parquet:"advantage_positive,optional,split"`
+	// Shares of all tokens whose ratio was out of bounds on the side where no clip acts, by the sign of
+	// the advantage, and of those on which the dual clip acted. Null where they were not recorded.
+	BelowPositive    *float64 `parquet:"below_positive,optional,split"`
+	AboveNegative    *float64 `parquet:"above_negative,optional,split"`
+	DualClipFraction *float64 `parquet:"dual_clip_fraction,optional,split"`
 }
 
 // EvaluationRow is one sample of one held-out problem (table evaluations).

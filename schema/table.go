@@ -6,7 +6,8 @@ import "fmt"
 // 2 added excluded to turns, tool_calls, trajectories and selection; source_reward, messages and
 // item to trajectories; the clip fractions by sign to updates. 3 added the table token_outputs;
 // rollout_logprobs and reference_logprobs to batch; reference_kl to updates; the tables replay,
-// baselines and replay_batch; source to updates.
+// baselines and replay_batch; source, the statistics of the critic and of the advantages, and the shares
+// of ratios out of bounds where no clip acts to updates.
 const Version = 3
 
 // Table names a kind of shard.

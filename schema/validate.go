@@ -233,6 +233,18 @@ func (r UpdateRow) Validate() error {
 	if r.ExplainedVariance != nil {
 		c.finite("explained_variance", *r.ExplainedVariance)
 	}
+	c.shareOrNull("value_clip_fraction", r.ValueClipFraction)
+	c.finiteOrNull("value_mean", r.ValueMean)
+	c.finiteOrNull("return_mean", r.ReturnMean)
+	c.finiteOrNull("advantage_mean", r.AdvantageMean)
+	c.nonNegativeOrNull("advantage_std", r.AdvantageStd)
+	c.finiteOrNull("advantage_min", r.AdvantageMin)
+	c.finiteOrNull("advantage_max", r.AdvantageMax)
+	c.shareOrNull("advantage_zero", r.AdvantageZero)
+	c.shareOrNull("advantage_positive", r.AdvantagePositive)
+	c.shareOrNull("below_positive", r.BelowPositive)
+	c.shareOrNull("above_negative", r.AboveNegative)
+	c.shareOrNull("dual_clip_fraction", r.DualClipFraction)
 	c.finite("entropy", r.Entropy)
 	c.nonNegative("ratio_max", r.RatioMax)
 	c.nonNegative("grad_norm", r.GradNorm)

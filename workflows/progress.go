@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/schema"
 )
 
 // linesKept bounds what the query returns and what a continue-as-new carries.
@@ -28,6 +29,10 @@ type StepLine struct {
 	Rounds int `json:"rounds,omitempty"`
 	// ReferenceKL is the estimated divergence from the reference policy, where the loss takes one.
 	ReferenceKL *float64 `json:"reference_kl,omitempty"`
+	// Advantages are those that the update learnt from; nil where it had nothing to learn from.
+	Advantages *schema.Advantages `json:"advantages,omitempty"`
+	// Critic is the critic's part of the update, where there is one.
+	Critic *schema.CriticFigures `json:"critic,omitempty"`
 	// Replay is how the replay buffer stands after the step, where the recipe has one.
 	Replay *ReplayLine `json:"replay,omitempty"`
 	// Excluded counts the step's trajectories that something broke, those of skipped shards too.
@@ -122,54 +127,9 @@ func (p *Progress) Markdown() string {
 	if len(p.Lines) == 0 {
 		return b.String()
 	}
-	excluded := slices.ContainsFunc(p.Lines, func(l StepLine) bool { return l.Excluded > 0 })
-	reference := slices.ContainsFunc(p.Lines, func(l StepLine) bool { return l.ReferenceKL != nil })
-	replay := slices.ContainsFunc(p.Lines, func(l StepLine) bool { return l.Replay != nil })
-	rounds := slices.ContainsFunc(p.Lines, func(l StepLine) bool { return l.Rounds > 0 })
-	last := func(sampled, kl, again, broken string) string { // columns that hardly any run needs
-		text := ""
-		if rounds {
-			text += sampled
-		}
-		if reference {
-			text += kl
-		}
-		if replay {
-			text += again
-		}
-		if excluded {
-			text += broken
-		}
-		return text + "\n"
-	}
-	b.WriteString("| step | reward | success | tool errors | groups kept | entropy | KL | clip | grad | seconds |" + last(" rounds |", " KL to reference |", " replay |", " excluded |"))
-	b.WriteString("|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|" + last("--:|", "--:|", ":--|", "--:|"))
-	for i := len(p.Lines) - 1; i >= 0; i-- {
-		l := p.Lines[i]
-		fmt.Fprintf(&b, "| %d | %.3f | %.1f%% | %.1f%% | %d of %d | %.3f | %.5f | %.3f | %.3f | %.2f |%s",
-			l.Step, l.Reward, 100*l.Success, 100*l.ToolErrorPositive, l.KeptGroups, l.KeptGroups+l.DroppedGroups,
-			l.Entropy, l.KL, l.ClipFraction, l.GradNorm, l.Seconds, last(fmt.Sprintf(" %d |", l.Rounds), referenceCell(l), replayCell(l), fmt.Sprintf(" %d |", l.Excluded)))
-	}
+	p.stepTable(&b)
 	p.stageTimes(&b)
 	return b.String()
-}
-
-func referenceCell(l StepLine) string {
-	if l.ReferenceKL == nil {
-		return " |"
-	}
-	return fmt.Sprintf(" %.5f |", *l.ReferenceKL)
-}
-
-func replayCell(l StepLine) string {
-	r := l.Replay
-	switch {
-	case r == nil:
-		return " |"
-	case !r.Consumed:
-		return fmt.Sprintf(" %d held, P50 %.3f |", r.Size, r.P50)
-	}
-	return fmt.Sprintf(" %d learnt from again: mean Ã %.3f, P50 %.3f, γ %.3f |", r.Imitated, r.Recalibrated, r.P50, r.Gamma)
 }
 
 // stageTimes adds where the time of the latest steps went.

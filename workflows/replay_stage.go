@@ -91,7 +91,7 @@ func (r *replayStage) run(ctx workflow.Context, stage string) error {
 	case wire.StageReward:
 		return r.reward(ctx)
 	case wire.StageResample:
-		out, err := call[wire.Resampled](ctx, wire.Resample, "VSPO, then RoC", wire.ResampleInput{
+		out, err := call[wire.Resampled](ctx, wire.Resample, r.prepared.Chain, wire.ResampleInput{
 			Scope: r.scope, Rewards: r.latest(wire.StageReward, r.prepared.Rewards),
 			Prompts: r.prepared.Prompts, Excluded: r.prepared.Excluded,
 		})
@@ -139,17 +139,8 @@ func (r *replayStage) reward(ctx workflow.Context) error {
 	if err != nil {
 		return err
 	}
-	out, err := call[wire.Committed](ctx, wire.CommitStages, "reward", wire.CommitInput{
-		Scope: r.scope, Stages: []wire.StageParts{{Stage: wire.StageReward, Turn: -1, Parts: parts}},
-	})
-	if err != nil {
-		return err
-	}
-	if len(out.Refs) != 1 {
-		return fmt.Errorf("commit stages: asked for 1 manifest, got %d", len(out.Refs))
-	}
-	r.made[wire.StageReward] = out.Refs[0]
-	return nil
+	r.made[wire.StageReward], _, err = commitStage(ctx, r.scope, wire.StageReward, parts)
+	return err
 }
 
 // compare finds out which stages came out as they were.

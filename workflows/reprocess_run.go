@@ -191,7 +191,7 @@ func (r *reprocess) process(ctx workflow.Context, rewards schema.Ref, turns []sc
 		r.result.Reward /= float64(n)
 	}
 	r.enter(ctx, wire.StageResample)
-	selection, err := call[wire.Resampled](ctx, wire.Resample, "VSPO, then RoC", wire.ResampleInput{Scope: r.scope, Rewards: rewards})
+	selection, err := call[wire.Resampled](ctx, wire.Resample, r.in.Prepared.Plan.Chain, wire.ResampleInput{Scope: r.scope, Rewards: rewards})
 	if err != nil {
 		return err
 	}

@@ -85,7 +85,7 @@ func (s *trainStep) execute(ctx workflow.Context) (TrainStepResult, error) {
 	}
 
 	s.enter(ctx, wire.StageResample)
-	selection, err := call[wire.Resampled](ctx, wire.Resample, "VSPO, then RoC", wire.ResampleInput{
+	selection, err := call[wire.Resampled](ctx, wire.Resample, s.in.Prepared.Plan.Chain, wire.ResampleInput{
 		Scope: s.scope, Rewards: rewards, Prompts: s.prompts, Excluded: s.in.Skip,
 	})
 	if err != nil {
@@ -154,17 +154,26 @@ func (s *trainStep) forward(ctx workflow.Context, lanes []lane, selection schema
 		parts[i] = d.Manifest
 		s.times.add(d.Timing)
 	}
-	committed, err := call[wire.Committed](ctx, wire.CommitStages, "forward", wire.CommitInput{
-		Scope: s.scope, Stages: []wire.StageParts{{Stage: wire.StageForward, Turn: -1, Parts: parts}},
-	})
+	ref, timing, err := commitStage(ctx, s.scope, wire.StageForward, parts)
 	if err != nil {
 		return schema.Ref{}, err
 	}
-	if len(committed.Refs) != 1 {
-		return schema.Ref{}, fmt.Errorf("commit stages: asked for 1 manifest, got %d", len(committed.Refs))
+	s.finish(wire.StageForward, ref, timing)
+	return ref, nil
+}
+
+// commitStage commits one stage out of its shards' manifests.
+func commitStage(ctx workflow.Context, scope wire.Scope, stage string, parts []schema.Ref) (schema.Ref, wire.Timing, error) {
+	out, err := call[wire.Committed](ctx, wire.CommitStages, stage, wire.CommitInput{
+		Scope: scope, Stages: []wire.StageParts{{Stage: stage, Turn: -1, Parts: parts}},
+	})
+	if err != nil {
+		return schema.Ref{}, wire.Timing{}, err
 	}
-	s.finish(wire.StageForward, committed.Refs[0], committed.Timing)
-	return committed.Refs[0], nil
+	if len(out.Refs) != 1 {
+		return schema.Ref{}, wire.Timing{}, fmt.Errorf("commit stages: asked for 1 manifest, got %d", len(out.Refs))
+	}
+	return out.Refs[0], out.Timing, nil
 }
 
 // buffer takes the replay buffer through the step. It is left out, and all of it zero, where the recipe
@@ -242,7 +251,7 @@ func (s *trainStep) line(lanes []lane, selection wire.Resampled, update wire.Upd
 	l := StepLine{
 		Step: s.in.Step, KeptGroups: selection.KeptGroups, DroppedGroups: selection.DroppedGroups,
 		Entropy: update.Entropy, KL: update.KL, ClipFraction: update.ClipFraction, GradNorm: update.GradNorm,
-		Rounds: len(s.rounds), ReferenceKL: update.ReferenceKL, Excluded: selection.Reasons[schema.ReasonExcluded], Seconds: s.times.span(), StageSeconds: s.times.byStage(),
+		Rounds: len(s.rounds), ReferenceKL: update.ReferenceKL, Advantages: update.Advantages, Critic: update.Critic, Excluded: selection.Reasons[schema.ReasonExcluded], Seconds: s.times.span(), StageSeconds: s.times.byStage(),
 	}
 	var reward float64
 	var successes, errors, calls int

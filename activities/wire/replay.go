@@ -99,6 +99,8 @@ type ReplayPrepared struct {
 	// Excluded are shards that the step went on without, and Prompts what they held; for resample.
 	Excluded []ExcludedShard `json:"excluded,omitempty"`
 	Prompts  schema.Ref      `json:"prompts,omitzero"`
+	// Chain names, for people, what the stage resample runs in its order under the replay's recipe.
+	Chain string `json:"chain,omitempty"`
 }
 
 // CompareInput asks how replayed stages compare with those before them.

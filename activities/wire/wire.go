@@ -61,6 +61,8 @@ type Plan struct {
 	EvaluateEvery int     `json:"evaluate_every"`
 	SandboxWall   float64 `json:"sandbox_wall"` // seconds, the longest one call may take
 	BatchRows     int     `json:"batch_rows"`   // trajectories sampled a step
+	// Chain names, for people, what the stage resample runs in its order.
+	Chain string `json:"chain,omitempty"`
 	// Dynamic: the step is sampled in rounds.
 	Dynamic *Dynamic `json:"dynamic,omitempty"`
 	// Forward: the stage forward runs, for the recipe needs outputs that the rollout does not give.
@@ -359,6 +361,10 @@ type Updated struct {
 	// ReferenceKL is the estimated divergence from the reference, where the loss takes one.
 	ReferenceKL *float64 `json:"reference_kl,omitempty"`
 	Tokens      int64    `json:"tokens"`
+	// Advantages are those that the update learnt from; nil where it had nothing to learn from.
+	Advantages *schema.Advantages `json:"advantages,omitempty"`
+	// Critic is the critic's part of the update, where there is one.
+	Critic *schema.CriticFigures `json:"critic,omitempty"`
 	// Gamma is the weight of the imitation, where the recipe has one.
 	Gamma *float64 `json:"gamma,omitempty"`
 }

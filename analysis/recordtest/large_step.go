@@ -96,6 +96,9 @@ func (l *large) update(step int, batch schema.Ref, rows []schema.BatchRow) schem
 			Step: int32(step), OptimizerStep: int64(2*step + i), Minibatch: int32(i), Rows: int32((len(rows) + i) / 2), Tokens: tokens / 2,
 			Loss: 0.01 * l.rand.NormFloat64(), KL: 0.0004 * float64(i) * l.rand.Float64(), ClipFraction: above + below, Entropy: 0.05 + 0.3*math.Exp(-3*done) + 0.01*l.rand.Float64(),
 			RatioMax: 1.5, GradNorm: 0.6, LR: 1e-3, PolicyBefore: before, ClipFractionPositive: &above, ClipFractionNegative: &below,
+			BelowPositive: new(below / 2), AboveNegative: new(above / 2), DualClipFraction: new(0.0),
+			AdvantageMean: new(0.05 - 0.05*done), AdvantageStd: new(1 - 0.3*done), AdvantageMin: new(-2.5), AdvantageMax: new(2.5),
+			AdvantageZero: new(0.0), AdvantagePositive: new(0.4 + 0.2*done),
 		})
 	}
 	out[1].PolicyAfter = checkpoint.Digest

@@ -335,9 +335,16 @@ func (r *Run) update(step int, learnt ...schema.Ref) schema.Ref {
 		out[i] = schema.UpdateRow{
 			Step: int32(step), OptimizerStep: int64(2*step + i), Minibatch: int32(i), Rows: 3, Tokens: 6, Loss: 0.5, KL: 0.01 * float64(i+1), ClipFraction: 0.1,
 			Entropy: 0.6, RatioMax: 1.5, GradNorm: 2, LR: 1e-3, PolicyBefore: before,
+			AdvantageMean: new(0.75 * float64(i)), AdvantageStd: new(1.5), AdvantageMin: new(-1.5), AdvantageMax: new(1.5), AdvantageZero: new(0.0), AdvantagePositive: new(0.5),
+		}
+		if r.Critic {
+			out[i].ValueLoss, out[i].ValueGradNorm, out[i].ExplainedVariance = new(0.25/float64(step)), new(1.0), new(1-1/float64(step))
+			out[i].ValueClipFraction, out[i].ValueMean, out[i].ReturnMean = new(0.125), new(0.25), new(0.5)
 		}
 		if r.Outputs {
 			out[i].ReferenceKL = new(0.02 * float64(i+1))
+			out[i].ClipFractionPositive, out[i].ClipFractionNegative = new(0.04), new(0.06)
+			out[i].BelowPositive, out[i].AboveNegative, out[i].DualClipFraction = new(0.02), new(0.03), new(0.01)
 		}
 	}
 	out[1].PolicyAfter = checkpoint.Digest

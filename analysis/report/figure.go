@@ -35,6 +35,7 @@ type data struct {
 	run       analysis.Run
 	questions map[string]Question
 	answers   map[string]answer
+	tokens    []stepTokens // of a few steps, in their order
 }
 
 // figure starts a figure on the questions that it names.
@@ -67,8 +68,9 @@ func (d data) sections() []Section {
 	return []Section{
 		{"learning", "Learning", []Figure{d.reward(), d.success(), d.trainingLevels(), d.evaluationLevels()}},
 		{"selection", "Selection", []Figure{d.funnel(), d.outcomes(), d.variance(), d.toolErrors()}},
-		{"update", "Update", []Figure{d.entropy(), d.divergence(), d.clipping(), d.lengths()}},
+		{"update", "Update", append([]Figure{d.entropy(), d.divergence(), d.clipping(), d.lengths(), d.advantages(), d.advantageSigns(), d.gradients()}, d.critic()...)},
 		{"time", "Time", []Figure{d.stages(), d.orchestration(), d.latency()}},
+		d.diagnostics(),
 	}
 }
 

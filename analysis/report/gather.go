@@ -39,6 +39,9 @@ func Gather(ctx context.Context, o Options) (*Page, error) {
 	if err := d.ask(ctx, o, gen, questions(o.Run)); err != nil {
 		return nil, err
 	}
+	if d.tokens, err = readTokens(ctx, record, o.Run); err != nil {
+		return nil, err
+	}
 	page := &Page{Run: run, Generation: gen, Tiles: d.tiles(), Sections: d.sections()}
 	if d.answers["conversations"].number(0, "n") > 0 {
 		if err := d.ask(ctx, o, gen, taskQuestions(o.Run)); err != nil {

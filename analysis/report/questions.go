@@ -55,7 +55,7 @@ from trajectories where run = RUN group by step order by step`},
 select step, quantile_cont(ms, 0.5) as p50, quantile_cont(ms, 0.9) as p90, quantile_cont(ms, 0.99) as p99, count(*) as calls
 from calls group by step order by step`},
 	}
-	return of(run, out)
+	return of(run, append(out, diagnosticQuestions()...))
 }
 
 // replayQuestions are asked of all generations.

@@ -31,3 +31,17 @@ func mentioned(query string) []schema.Table {
 	}
 	return out
 }
+
+var sources = regexp.MustCompile(`\b(?:from|join)\s+([a-z_][a-z0-9_]*)`)
+
+// read returns the tables that follow a FROM or JOIN in a query of lower case. Unlike mentioned it does
+// not take a column of a table's name for the table.
+func read(query string) []schema.Table {
+	var out []schema.Table
+	for _, m := range sources.FindAllStringSubmatch(query, -1) {
+		if t := schema.Table(m[1]); (t == runsTable || slices.Contains(schema.Tables(), t)) && !slices.Contains(out, t) {
+			out = append(out, t)
+		}
+	}
+	return out
+}

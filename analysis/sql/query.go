@@ -40,7 +40,7 @@ type Result struct {
 
 // Query answers one query over the committed shards.
 func Query(ctx context.Context, o Options) (out Result, err error) {
-	session, err := start(ctx, o, o.Query, nil)
+	session, err := start(ctx, o, mentioned(o.Query), nil)
 	if err != nil {
 		return Result{}, err
 	}
@@ -48,9 +48,8 @@ func Query(ctx context.Context, o Options) (out Result, err error) {
 	return session.Ask(ctx, o.Query)
 }
 
-// createTables makes what a query, or several, mention.
-func createTables(ctx context.Context, conn *sql.Conn, record *analysis.Record, files *cache.Cache, o Options, text string, columns []string) error {
-	tables := mentioned(text)
+// createTables makes the tables that a query, or several, may read.
+func createTables(ctx context.Context, conn *sql.Conn, record *analysis.Record, files *cache.Cache, o Options, tables []schema.Table, columns map[schema.Table][]string) error {
 	if len(tables) == 0 && len(o.Runs) == 0 {
 		return nil
 	}
@@ -83,7 +82,7 @@ func createTables(ctx context.Context, conn *sql.Conn, record *analysis.Record, 
 		if err != nil {
 			return err
 		}
-		if err := createView(ctx, conn, table, empty, shards, columns); err != nil {
+		if err := createView(ctx, conn, table, empty, shards, columns[table]); err != nil {
 			return err
 		}
 	}

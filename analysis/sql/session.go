@@ -5,10 +5,13 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/analysis/cache"
+	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
 )
 
@@ -19,15 +22,21 @@ type Session struct {
 	conn *sql.Conn
 }
 
-// Open fetches what the queries mention and loads it: of each table they mention the columns whose
-// names they mention. Options.Query is not read.
+// Open fetches what the queries read and loads it: each table that follows a FROM or JOIN in one of them,
+// with the columns whose names stand anywhere in the queries that read it. Options.Query is not read.
 func Open(ctx context.Context, o Options, queries ...string) (*Session, error) {
-	text := strings.ToLower(strings.Join(queries, "\n"))
-	return start(ctx, o, text, words.FindAllString(text, -1))
+	reads := map[schema.Table][]string{}
+	for _, q := range queries {
+		q = strings.ToLower(q)
+		for _, t := range read(q) {
+			reads[t] = append(reads[t], words.FindAllString(q, -1)...)
+		}
+	}
+	return start(ctx, o, slices.Sorted(maps.Keys(reads)), reads)
 }
 
-// start makes what a text mentions: views, or with columns tables of those alone.
-func start(ctx context.Context, o Options, text string, columns []string) (s *Session, err error) {
+// start makes tables: views, or with columns copies of those alone.
+func start(ctx context.Context, o Options, tables []schema.Table, columns map[schema.Table][]string) (s *Session, err error) {
 	files, err := cache.Open(o.Cache)
 	if err != nil {
 		return nil, err
@@ -50,7 +59,7 @@ func start(ctx context.Context, o Options, text string, columns []string) (s *Se
 		return s, fmt.Errorf("start DuckDB: %w", err)
 	}
 	record := analysis.New(o.Store).WithCache(files).WithGeneration(o.Gen)
-	if err := createTables(ctx, s.conn, record, files, o, text, columns); err != nil {
+	if err := createTables(ctx, s.conn, record, files, o, tables, columns); err != nil {
 		return s, err
 	}
 	dirs := []string{files.Dir()}

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ropewalk/ropewalk/analysis"
-	"github.com/ropewalk/ropewalk/analysis/cache"
 	"github.com/ropewalk/ropewalk/analysis/export"
 )
 
@@ -126,13 +125,13 @@ func (a *app) export(ctx context.Context, o export.Options, out string) (err err
 		return err
 	}
 	defer s.close()
-	files, err := cache.Open(cacheFolder())
+	record, err := s.record()
 	if err != nil {
 		return err
 	}
 	view := &exportProgress{a: a}
 	o.Progress = view.show
-	done, err := export.Write(ctx, analysis.New(s.store).WithCache(files), target, o)
+	done, err := export.Write(ctx, record, target, o)
 	view.clear()
 	if errors.Is(err, export.ErrNoSteps) || errors.Is(err, analysis.ErrNoGeneration) {
 		return badInputError{err}

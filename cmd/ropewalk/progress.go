@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
@@ -108,14 +109,14 @@ func (v *progressView) remaining(p workflows.Progress) string {
 	return (each * time.Duration(p.Steps-v.shown)).Round(time.Second).String()
 }
 
-const stepHeader = "  step  reward success  tool-err  kept/drop  entropy       KL    clip  grad    sec  rollout sandbox  reward  update   other"
+const stepHeader = "  step  reward success  tool-err  kept/drop  adv-mean adv-std  entropy       KL    clip  grad    sec  rollout sandbox  reward  update   other"
 
 func stepRow(l workflows.StepLine) string {
 	s := l.StageSeconds
 	reward := s[wire.StageReward] + s[wire.StageAssemble]
 	other := s[wire.StagePrompts] + s[wire.StageResample] + s[wire.StageForward] + s[wire.StageAdvantage] + s[wire.StageBuffer] + s[wire.StagePublish] + s[wire.StageCommit]
-	row := fmt.Sprintf("%6d  %6.3f  %5.1f%%    %5.1f%%  %4d/%-4d  %7.3f %8.5f  %5.3f %5.2f %6.2f  %7.2f %7.2f %7.2f %7.2f %7.2f",
-		l.Step, l.Reward, 100*l.Success, 100*l.ToolErrorPositive, l.KeptGroups, l.DroppedGroups, l.Entropy, l.KL,
+	row := fmt.Sprintf("%6d  %6.3f  %5.1f%%    %5.1f%%  %4d/%-4d  %s  %7.3f %8.5f  %5.3f %5.2f %6.2f  %7.2f %7.2f %7.2f %7.2f %7.2f",
+		l.Step, l.Reward, 100*l.Success, 100*l.ToolErrorPositive, l.KeptGroups, l.DroppedGroups, advantageWords(l.Advantages), l.Entropy, l.KL,
 		l.ClipFraction, l.GradNorm, l.Seconds, s[wire.StageRollout], s[wire.StageSandbox], reward, s[wire.StageUpdate], other)
 	if l.Rounds > 1 {
 		row += fmt.Sprintf("  %d rounds", l.Rounds)
@@ -123,7 +124,26 @@ func stepRow(l workflows.StepLine) string {
 	if l.Excluded > 0 {
 		row += fmt.Sprintf("  %d excluded", l.Excluded)
 	}
+	if c := l.Critic; c != nil {
+		row += "  " + criticWords(*c)
+	}
 	return row
+}
+
+// advantageWords are mean and standard deviation, in columns; dashes of a step that learnt nothing.
+func advantageWords(a *schema.Advantages) string {
+	if a == nil {
+		return fmt.Sprintf("%8s %7s", "–", "–")
+	}
+	return fmt.Sprintf("%8.3f %7.3f", a.Mean, a.Std)
+}
+
+func criticWords(c schema.CriticFigures) string {
+	words := fmt.Sprintf("critic: loss %.4f, clipped %.1f%%, value %.3f of return %.3f", c.Loss, 100*c.ClipFraction, c.Value, c.Return)
+	if c.ExplainedVariance != nil {
+		words += fmt.Sprintf(", explains %.1f%%", 100**c.ExplainedVariance)
+	}
+	return words
 }
 
 func stageWords(stage string) string {

@@ -10,6 +10,8 @@ import (
 	"go.temporal.io/sdk/client"
 	sdklog "go.temporal.io/sdk/log"
 
+	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/analysis/cache"
 	"github.com/ropewalk/ropewalk/internal/stack"
 	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/store/folder"
@@ -56,6 +58,15 @@ func (a *app) read(ctx context.Context) (*session, error) {
 		return &session{store: folder.New(bucket)}, nil
 	}
 	return a.join(ctx, needStore)
+}
+
+// record reads the session's store through the cache on the local disk.
+func (s *session) record() (*analysis.Record, error) {
+	files, err := cache.Open(cacheFolder())
+	if err != nil {
+		return nil, err
+	}
+	return analysis.New(s.store).WithCache(files), nil
 }
 
 func (s *session) open(ctx context.Context, need stack.Need) error {

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ropewalk/ropewalk/analysis"
-	"github.com/ropewalk/ropewalk/analysis/cache"
 )
 
 type showOptions struct {
@@ -65,11 +64,11 @@ func (a *app) show(ctx context.Context, run string, o showOptions) error {
 		return err
 	}
 	defer s.close()
-	files, err := cache.Open(cacheFolder())
+	record, err := s.record()
 	if err != nil {
 		return err
 	}
-	record := analysis.New(s.store).WithCache(files).WithGeneration(o.gen.Generation)
+	record = record.WithGeneration(o.gen.Generation)
 	if o.step == 0 {
 		overview, err := record.Overview(ctx, run)
 		if err != nil {

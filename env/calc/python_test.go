@@ -6,15 +6,14 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+
+	"github.com/ropewalk/ropewalk/internal/python/pythontest"
 )
 
 // python sends a request to one of testdata's programs and decodes its answer.
 func python(t *testing.T, program string, request, answer any) {
 	t.Helper()
-	exe, err := exec.LookPath("python3")
-	if err != nil {
-		t.Skipf("no python3 to compare with: %v", err)
-	}
+	exe := pythontest.Need(t, "PYTHON")
 	body, err := json.Marshal(request)
 	if err != nil {
 		t.Fatal(err)

@@ -6,35 +6,19 @@ import (
 	_ "embed"
 	"encoding/json"
 	"math"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/python/pythontest"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 )
 
 //go:embed testdata/parity.py
 var parityScript string
-
-// pythonWithTorch finds the interpreter; where there is none the test is skipped, or fails if the environment
-// demands it.
-func pythonWithTorch(t *testing.T) string {
-	python := os.Getenv("ROPEWALK_PYTHON")
-	if python == "" {
-		python = "python3"
-	}
-	if out, err := exec.Command(python, "-c", "import torch, transformers").CombinedOutput(); err != nil {
-		if os.Getenv("ROPEWALK_REQUIRE_TORCH") == "1" {
-			t.Fatalf("%s cannot import torch and transformers: %v\n%s", python, err, out)
-		}
-		t.Skipf("%s cannot import torch and transformers (set ROPEWALK_PYTHON to one that can)", python)
-	}
-	return python
-}
 
 type parityJob struct {
 	Create    string    `json:"create,omitempty"`
@@ -103,7 +87,7 @@ func compareWithTransformers(t *testing.T, dir string, job parityJob, want parit
 
 // TestTransformersLoadsOurs: Qwen3ForCausalLM gives our logits and greedy continuation from our folder.
 func TestTransformersLoadsOurs(t *testing.T) {
-	python := pythonWithTorch(t)
+	python := pythontest.Need(t, "TORCH", "torch", "transformers")
 	for name, untied := range map[string]bool{"tied": false, "untied": true} {
 		t.Run(name, func(t *testing.T) {
 			s := tiny
@@ -120,7 +104,7 @@ func TestTransformersLoadsOurs(t *testing.T) {
 
 // TestWeLoadTransformers: a random model that transformers saved gives the same logits here.
 func TestWeLoadTransformers(t *testing.T) {
-	python := pythonWithTorch(t)
+	python := pythontest.Need(t, "TORCH", "torch", "transformers")
 	for name, tied := range map[string]bool{"tied": true, "untied": false} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "c")
@@ -133,7 +117,7 @@ func TestWeLoadTransformers(t *testing.T) {
 // TestTransformersGivesOurValues: Qwen3ForCausalLM loads a critic's folder; its last hidden state under the head
 // that lies beside it gives our values and our gradient.
 func TestTransformersGivesOurValues(t *testing.T) {
-	python := pythonWithTorch(t)
+	python := pythontest.Need(t, "TORCH", "torch", "transformers")
 	for name, untied := range map[string]bool{"tied": false, "untied": true} {
 		t.Run(name, func(t *testing.T) {
 			s := tiny

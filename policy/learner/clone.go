@@ -146,7 +146,7 @@ func (c *cloner) step(ctx context.Context, step int, micros [][]int) error {
 		record.Tokens += part.Tally.Tokens
 		return policy.Cotangents{LogProbs: part.Cotangents}, err
 	}
-	stats, err := c.lane.minibatch(ctx, micros, func(i int) []int32 { return c.demos[i].TokenIDs }, opts, eval)
+	stats, err := c.lane.minibatch(ctx, opts, share{micros, func(i int) []int32 { return c.demos[i].TokenIDs }, eval})
 	if err != nil {
 		return err
 	}

@@ -36,6 +36,9 @@ type CriticStep struct {
 	// ExplainedVariance is 1 − Var(return − value)/Var(return) over the mini-batch's loss tokens before
 	// the step; nil where the returns do not vary.
 	ExplainedVariance *float64
+	// Over the same tokens before the step.
+	ClipFraction  float64 // share whose loss is the clipped one, so that the critic's value moves nothing
+	Value, Return float64 // means
 }
 
 // UpdateCritic takes the critic through the mini-batches of an Update of the same batch and settings:
@@ -57,7 +60,7 @@ func UpdateCritic(ctx context.Context, engine policy.Engine, batch []schema.Batc
 	c := criticUpdater{critic: critic, updater: updater{cfg: cfg, rows: rows, lane: &lane{
 		engine: engine, role: policy.RoleCritic, temperature: cfg.Temperature, outputs: policy.OutValue, progress: progress,
 	}}}
-	c.plan()
+	c.plan(c.minibatches())
 	steps := make([]CriticStep, len(c.planned))
 	for i, p := range c.planned {
 		if steps[i], err = c.step(ctx, p); err != nil {
@@ -91,8 +94,10 @@ func (c *criticUpdater) step(ctx context.Context, p planned) (CriticStep, error)
 		}
 		return policy.Cotangents{Values: part.Cotangents}, err
 	}
-	stats, err := c.lane.minibatch(ctx, p.micros, c.sequence, c.critic.Optimizer, eval)
-	out.GradNorm, out.ExplainedVariance = stats.GradNorm, c.fit.explained()
+	stats, err := c.lane.minibatch(ctx, c.critic.Optimizer, share{p.micros, c.sequence, eval})
+	out.GradNorm, out.ExplainedVariance, out.ClipFraction = stats.GradNorm, c.fit.explained(), c.fit.clipped()
+	out.Return = mean(c.fit.returns)
+	out.Value = out.Return - mean(c.fit.left)
 	return out, err
 }
 
@@ -104,18 +109,32 @@ func (c *criticUpdater) valued(rows []int, out policy.TokenOutputs) []loss.Value
 		valued[k] = loss.ValueRow[float32]{Values: out.Values[k], Old: r.values, Returns: r.returns, Mask: r.loss.Mask, Count: r.loss.Count}
 		for t, m := range r.loss.Mask {
 			if m != 0 {
-				c.fit.add(float64(r.returns[t]), float64(out.Values[k][t]))
+				value, ret := float64(out.Values[k][t]), float64(r.returns[t])
+				c.fit.add(ret, value, c.critic.Loss.Clipped(value, float64(r.values[t]), ret))
 			}
 		}
 	}
 	return valued
 }
 
-// fit collects returns and what is left of them beside the values.
-type fit struct{ returns, left []float64 }
+// fit collects returns and what is left of them beside the values, and counts the values that are clipped.
+type fit struct {
+	returns, left []float64
+	outside       int
+}
 
-func (f *fit) add(ret, value float64) {
+func (f *fit) add(ret, value float64, clipped bool) {
 	f.returns, f.left = append(f.returns, ret), append(f.left, ret-value)
+	if clipped {
+		f.outside++
+	}
+}
+
+func (f *fit) clipped() float64 {
+	if len(f.returns) == 0 {
+		return 0
+	}
+	return float64(f.outside) / float64(len(f.returns))
 }
 
 func (f *fit) explained() *float64 {

@@ -8,12 +8,18 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// Imitation is SPEAR's self-imitation (section 4.1): after the optimiser steps on the batch come those on
-// rows out of the replay buffer, cut by the same rule, under an objective of their own (loss.SelfImitation).
-// Departure: the paper writes one sum of both losses; its released code takes these sequential steps.
+// Imitation is SPEAR's self-imitation (section 4.1): learning from rows out of the replay buffer under an
+// objective of their own (loss.SelfImitation). As the released code has it, the optimiser steps on them
+// come after those on the batch, cut by the same rule. Jointly, as the paper writes it (eq. 13),
+//
+//	J = J_GRPO(batch) + γ·J_SIL(replay)
+//
+// each optimiser step takes the gradient of the sum over a mini-batch of the batch and one of the replayed
+// rows, which are cut into as many mini-batches as the batch is. Each loss keeps its own denominators.
 type Imitation struct {
 	Rows      []schema.BatchRow // advantages are the recalibrated ones; no rows leave it at the batch
 	Objective loss.Objective
+	Joint     bool
 	Shuffle   *rand.Rand // as the batch's, and apart from them
 	Tokens    *rand.Rand
 }

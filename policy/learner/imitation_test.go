@@ -68,6 +68,11 @@ func TestImitationFollowsTheBatch(t *testing.T) {
 		t.Errorf("the policy (-apart +both):\n%s", diff)
 	}
 	want := slices.Concat(first.Updates, then.Updates)
+	for _, u := range want[len(first.Updates):] { // the record has what the replay batch holds, without γ
+		for _, a := range []*float64{u.AdvantageMean, u.AdvantageStd, u.AdvantageMin, u.AdvantageMax} {
+			*a *= 2
+		}
+	}
 	for i := range want {
 		want[i].Minibatch = int32(i)
 		want[i].Source = new([]string{schema.SourcePolicy, schema.SourceReplay}[i/2])
@@ -164,5 +169,98 @@ func TestImitationRefuses(t *testing.T) {
 		if engine.steps > 0 {
 			t.Errorf("%s: the batch's steps were taken", test.text)
 		}
+	}
+}
+
+// A joint step's gradient is the sum of the gradients of its two mini-batches, each under its own
+// denominators; the record has a row for each.
+func TestJointImitation(t *testing.T) {
+	both := newBigram(vocab)
+	batch, again := testBatch(both, 8, 1), replayed(6)
+	gradient := func(batch []schema.BatchRow, i *Imitation) []float64 {
+		engine := newBigram(vocab)
+		cfg := testConfig()
+		cfg.Minibatches, cfg.Imitation = 1, i
+		mustUpdate(t, engine, batch, cfg)
+		return engine.applied[0]
+	}
+	joint := imitation(again)
+	joint.Joint = true
+	sum, first, second := gradient(batch, joint), gradient(batch, nil), gradient(nil, imitation(again))
+	for k := range sum {
+		if math.Abs(sum[k]-first[k]-second[k]) > 1e-12 {
+			t.Errorf("entry %d: %g is not %g + %g", k, sum[k], first[k], second[k])
+		}
+	}
+
+	cfg := testConfig()
+	cfg.Imitation = imitation(again)
+	cfg.Imitation.Joint, cfg.Epochs = true, 2
+	got := mustUpdate(t, both, batch, cfg)
+	if both.steps != 4 || len(got.Updates) != 8 || got.Rows != 14 {
+		t.Fatalf("%d optimiser steps, %d rows of the record, %d live rows; want 4, 8, 14", both.steps, len(got.Updates), got.Rows)
+	}
+	sources, rows := []string{schema.SourcePolicy, schema.SourceReplay}, []int32{4, 3}
+	for i, u := range got.Updates {
+		if u.OptimizerStep != int64(i/2+1) || u.Minibatch != int32(i) || *u.Source != sources[i%2] || u.Rows != rows[i%2] || u.GradNorm != got.Updates[i-i%2].GradNorm {
+			t.Errorf("row %d: %+v", i, u)
+		}
+	}
+	if want := mustUpdate(t, newBigram(vocab), batch, testConfig()); got.LogProbDrift != want.LogProbDrift {
+		t.Errorf("drift %g, want the batch's %g", got.LogProbDrift, want.LogProbDrift)
+	}
+}
+
+// Fewer replayed rows than mini-batches leave some optimiser steps to the batch; without a live row in the
+// batch the steps are those that the replayed rows are cut into.
+func TestJointImitationOfUnlikeSizes(t *testing.T) {
+	tests := []struct {
+		name          string
+		batch, again  int
+		minibatchRows int
+		steps         int64
+		sources       string // p: a row on the batch, r: one on the replayed rows
+	}{
+		{name: "one replayed row", batch: 8, again: 1, steps: 2, sources: "ppr"},
+		{name: "nothing replayed", batch: 8, again: 0, steps: 2, sources: "pp"},
+		{name: "no batch", batch: 0, again: 6, steps: 2, sources: "rr"},
+		{name: "neither", batch: 0, again: 0, steps: 0, sources: ""},
+		{name: "cut by the batch's rows", batch: 8, again: 6, minibatchRows: 3, steps: 3, sources: "prprpr"},
+		{name: "no batch, cut by rows", batch: 0, again: 6, minibatchRows: 2, steps: 3, sources: "rrr"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			engine := newBigram(vocab)
+			cfg := testConfig()
+			cfg.MinibatchRows, cfg.Imitation = test.minibatchRows, imitation(replayed(test.again))
+			if test.minibatchRows > 0 {
+				cfg.Minibatches = 1
+			}
+			cfg.Imitation.Joint = true
+			got := mustUpdate(t, engine, testBatch(engine, test.batch, 1), cfg)
+			sources := ""
+			for _, u := range got.Updates {
+				sources += (*u.Source)[:1]
+			}
+			if engine.steps != test.steps || sources != test.sources {
+				t.Errorf("%d steps with rows %q, want %d with %q", engine.steps, sources, test.steps, test.sources)
+			}
+		})
+	}
+}
+
+// A joint step that fails on the replayed rows leaves no gradient of the batch's behind.
+func TestJointImitationDiscards(t *testing.T) {
+	engine := newBigram(vocab)
+	cfg := testConfig()
+	cfg.Minibatches, cfg.MicrobatchTokens, cfg.Imitation = 1, 10_000, imitation(replayed(6))
+	cfg.Imitation.Joint = true
+	engine.failAt = 2
+	_, err := Update(context.Background(), engine, testBatch(engine, 8, 1), cfg, nil)
+	if err == nil || !strings.Contains(err.Error(), "minibatch 1 of 1") {
+		t.Errorf("error %v", err)
+	}
+	if err := engine.idle(); err != nil || engine.discards != 1 || engine.steps != 0 {
+		t.Errorf("%v; %d discards, %d steps", err, engine.discards, engine.steps)
 	}
 }

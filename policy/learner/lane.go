@@ -25,10 +25,17 @@ type lane struct {
 // evaluate turns the outputs of the sequences named by rows into cotangents.
 type evaluate func(rows []int, out policy.TokenOutputs) (policy.Cotangents, error)
 
-// minibatch accumulates the gradients of each micro-batch and takes one step. Whatever fails, no
-// half-accumulated gradient stays behind.
-func (l *lane) minibatch(ctx context.Context, micros [][]int, sequence func(int) []int32, opts policy.StepOptions, eval evaluate) (policy.StepStats, error) {
-	stats, err := l.accumulate(ctx, micros, sequence, opts, eval)
+// share is the part of an optimiser step's mini-batch that is on rows of one source.
+type share struct {
+	micros   [][]int
+	sequence func(int) []int32
+	eval     evaluate
+}
+
+// minibatch accumulates the gradients of each share's micro-batches and takes one step. Whatever fails,
+// no half-accumulated gradient stays behind.
+func (l *lane) minibatch(ctx context.Context, opts policy.StepOptions, shares ...share) (policy.StepStats, error) {
+	stats, err := l.accumulate(ctx, opts, shares)
 	if err == nil {
 		return stats, nil
 	}
@@ -39,14 +46,16 @@ func (l *lane) minibatch(ctx context.Context, micros [][]int, sequence func(int)
 	return stats, err
 }
 
-func (l *lane) accumulate(ctx context.Context, micros [][]int, sequence func(int) []int32, opts policy.StepOptions, eval evaluate) (policy.StepStats, error) {
-	for _, rows := range micros {
-		if err := l.microbatch(ctx, rows, sequence, eval); err != nil {
-			return policy.StepStats{}, err
-		}
-		l.done++
-		if l.progress != nil {
-			l.progress(l.done, l.total)
+func (l *lane) accumulate(ctx context.Context, opts policy.StepOptions, shares []share) (policy.StepStats, error) {
+	for _, s := range shares {
+		for _, rows := range s.micros {
+			if err := l.microbatch(ctx, rows, s.sequence, s.eval); err != nil {
+				return policy.StepStats{}, err
+			}
+			l.done++
+			if l.progress != nil {
+				l.progress(l.done, l.total)
+			}
 		}
 	}
 	stats, err := l.engine.Step(ctx, l.role, opts)

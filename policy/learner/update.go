@@ -33,7 +33,7 @@ type Config struct {
 	Optimizer        policy.StepOptions // LR is this update's
 	Shuffle          *rand.Rand         // fresh and seeded: all of the update's draws of rows
 	Tokens           *rand.Rand         // the same for losses that draw tokens; nil where none does
-	Imitation        *Imitation         // of replayed rows, after the batch; nil where nothing is ever replayed
+	Imitation        *Imitation         // of replayed rows, beside the batch; nil where nothing is ever replayed
 }
 
 func (c Config) validate() error {
@@ -54,15 +54,17 @@ func (c Config) validate() error {
 
 // Result is what an update did. A batch without a loss token gives no Updates: nothing moved.
 type Result struct {
-	Updates []schema.UpdateRow // one per optimiser step; PolicyBefore and PolicyAfter are the caller's
-	Details []Detail           // alongside Updates: statistics that the record's rows do not hold
-	Rows    int                // live rows of the batch, and of what is imitated
-	Tokens  int64              // their loss tokens, each row once
+	// Updates holds a row for each mini-batch; PolicyBefore and PolicyAfter are the caller's. An optimiser
+	// step takes one mini-batch, or in a joint update one of each source, whose rows then share it.
+	Updates []schema.UpdateRow
+	Details []Detail // alongside Updates: statistics that the record's rows do not hold
+	Rows    int      // live rows of the batch, and of what is imitated
+	Tokens  int64    // their loss tokens, each row once
 	// LogProbDrift is the greatest |new − old| over the batch's first mini-batch, before any step.
 	LogProbDrift float64
 }
 
-// Detail holds further statistics of one optimiser step.
+// Detail holds further statistics of one mini-batch.
 type Detail struct {
 	Epoch             int
 	LowerClipFraction float64 // tokens on which the dual clip was active
@@ -94,11 +96,11 @@ func Update(ctx context.Context, engine policy.Engine, batch []schema.BatchRow, 
 		parts = append(parts, again)
 	}
 	for _, u := range parts {
-		u.plan()
+		u.count()
 	}
-	for _, u := range parts {
-		if err := u.run(ctx); err != nil {
-			return result, fmt.Errorf("update policy: %w", err)
+	for _, s := range strides(parts, cfg.Imitation != nil && cfg.Imitation.Joint) {
+		if err := s.take(ctx, l, cfg.Optimizer); err != nil {
+			return result, fmt.Errorf("update policy: %s: %w", s, err)
 		}
 	}
 	return result, nil
@@ -174,33 +176,32 @@ type updater struct {
 	source    string // of the rows, for the record; "" where there is one only
 }
 
-// planned is one optimiser step to be taken.
+// planned is one mini-batch.
 type planned struct {
 	epoch  int
 	rows   []int
 	micros [][]int
 }
 
-func (u *updater) run(ctx context.Context) error {
+// count adds the rows to the result.
+func (u *updater) count() {
 	u.result.Rows += len(u.rows)
 	for _, r := range u.rows {
 		u.result.Tokens += int64(r.loss.Tokens())
 	}
-	for k, p := range u.planned {
-		if err := u.step(ctx, p); err != nil {
-			return fmt.Errorf("minibatch %d of %d: %w", k+1, len(u.planned), err)
-		}
-	}
-	return nil
 }
 
-// plan shuffles the rows once per epoch and cuts them into mini-batches of like numbers of rows.
-func (u *updater) plan() {
+// minibatches is the number of mini-batches that the settings cut an epoch into.
+func (u *updater) minibatches() int {
 	n := u.cfg.Minibatches
 	if most := u.cfg.MinibatchRows; most > 0 {
 		n = (len(u.rows) + most - 1) / most
 	}
-	n = min(n, len(u.rows))
+	return min(n, len(u.rows))
+}
+
+// plan shuffles the rows once per epoch and cuts them into n mini-batches of like numbers of rows.
+func (u *updater) plan(n int) {
 	for epoch := range u.cfg.Epochs {
 		order := u.cfg.Shuffle.Perm(len(u.rows))
 		for k := range n {
@@ -210,30 +211,6 @@ func (u *updater) plan() {
 			u.lane.total += len(micros)
 		}
 	}
-}
-
-// step takes one optimiser step and records it.
-func (u *updater) step(ctx context.Context, p planned) error {
-	plan, err := u.prepareStep(ctx, p)
-	if err != nil {
-		return err
-	}
-	var total loss.Result[float32]
-	eval := func(rows []int, out policy.TokenOutputs) (policy.Cotangents, error) {
-		if err := u.markMicrobatch(rows, out); err != nil {
-			return policy.Cotangents{}, err
-		}
-		part, err := u.evaluator.Evaluate(u.cfg.Objective, u.filled(rows, out), plan)
-		total.Loss += part.Loss
-		total.Tally.Merge(part.Tally)
-		return policy.Cotangents{LogProbs: part.Cotangents, Entropies: part.EntropyCotangents}, err
-	}
-	stats, err := u.lane.minibatch(ctx, p.micros, u.sequence, u.cfg.Optimizer, eval)
-	if err != nil {
-		return err
-	}
-	u.record(p, total, stats)
-	return nil
 }
 
 // prepareStep counts what the micro-batches of a mini-batch share. Objectives that judge tokens by the
@@ -260,6 +237,19 @@ func (u *updater) prepareStep(ctx context.Context, p planned) (loss.Plan, error)
 	return plan, err
 }
 
+// share evaluates a mini-batch as its micro-batches come, and adds them up in total.
+func (u *updater) share(p planned, plan loss.Plan, total *loss.Result[float32]) share {
+	return share{p.micros, u.sequence, func(rows []int, out policy.TokenOutputs) (policy.Cotangents, error) {
+		if err := u.markMicrobatch(rows, out); err != nil {
+			return policy.Cotangents{}, err
+		}
+		part, err := u.evaluator.Evaluate(u.cfg.Objective, u.filled(rows, out), plan)
+		total.Loss += part.Loss
+		total.Tally.Merge(part.Tally)
+		return policy.Cotangents{LogProbs: part.Cotangents, Entropies: part.EntropyCotangents}, err
+	}}
+}
+
 // markMicrobatch selects tokens out of one micro-batch, for covariance rules of that scope.
 func (u *updater) markMicrobatch(rows []int, out policy.TokenOutputs) error {
 	if o := u.cfg.Objective; o.NeedsMinibatch() || !o.NeedsMarks() {
@@ -274,7 +264,7 @@ func (u *updater) markMicrobatch(rows []int, out policy.TokenOutputs) error {
 
 func (u *updater) sequence(i int) []int32 { return u.rows[i].tokens }
 
-// record appends what one optimiser step did.
+// record appends what one optimiser step did on the mini-batch.
 func (u *updater) record(p planned, total loss.Result[float32], stats policy.StepStats) {
 	t := total.Tally
 	positive, negative := t.ClipFractionPositive(), t.ClipFractionNegative()
@@ -286,12 +276,15 @@ func (u *updater) record(p planned, total loss.Result[float32], stats policy.Ste
 	if u.source != "" {
 		source = new(u.source)
 	}
-	u.result.Updates = append(u.result.Updates, schema.UpdateRow{
+	outside := t.OutOfBounds()
+	done := schema.UpdateRow{
 		Step: u.cfg.Step, OptimizerStep: stats.Step, Minibatch: int32(index), Rows: int32(t.Rows), Tokens: t.Tokens,
 		Loss: total.Loss, KL: t.KL(), ClipFraction: t.ClipFraction(), Entropy: t.Entropy(), RatioMax: t.RatioMax(),
 		GradNorm: stats.GradNorm, LR: u.cfg.Optimizer.LR, ClipFractionPositive: &positive, ClipFractionNegative: &negative, ReferenceKL: u.divergence(t),
-		Source: source,
-	})
+		Source: source, BelowPositive: &outside.PositiveBelow, AboveNegative: &outside.NegativeAbove, DualClipFraction: new(t.LowerClipFraction()),
+	}
+	describeAdvantages(&done, u.rows, p.rows)
+	u.result.Updates = append(u.result.Updates, done)
 	u.result.Details = append(u.result.Details, Detail{
 		Epoch: p.epoch, LowerClipFraction: t.LowerClipFraction(), RatioMin: t.RatioMin(), LogProbDrift: t.Drift(),
 		Clipped: stats.Clipped, Microbatches: len(p.micros),

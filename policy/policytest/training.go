@@ -149,18 +149,26 @@ func testDiscard(t *testing.T, f Fixture) {
 	require.Equal(t, train(t, fresh, seqs), train(t, e, seqs), "no gradient is left over")
 }
 
+// refusesToStep requires that cotangents which are not finite are told at the step, with a parameter's
+// name, and drops them.
+func refusesToStep(t *testing.T, e policy.Engine, role policy.Role, kept policy.Kept, c policy.Cotangents) {
+	t.Helper()
+	ctx := context.Background()
+	require.NoError(t, e.Backward(ctx, role, kept, c))
+	_, err := e.Step(ctx, role, adam)
+	var nf *policy.NonFiniteError
+	require.ErrorAs(t, err, &nf)
+	require.Contains(t, nf.Name, ".weight", "the error names a parameter")
+	require.NoError(t, e.Discard(ctx, role))
+}
+
 func testNonFinite(t *testing.T, f Fixture) {
-	e, ctx := opened(t, f), context.Background()
+	e := opened(t, f)
 	seqs := sequences(f, 19, 8)
 	_, before := saved(t, e)
 	for _, v := range []float64{math.NaN(), math.Inf(1)} {
-		out := forward(t, e, seqs, true)
-		require.NoError(t, e.Backward(ctx, policy.RolePolicy, out.Kept, policy.Cotangents{LogProbs: weighted(seqs, float32(v))}))
-		_, err := e.Step(ctx, policy.RolePolicy, adam)
-		var nf *policy.NonFiniteError
-		require.ErrorAs(t, err, &nf)
-		require.Contains(t, nf.Name, ".weight", "the error names a parameter")
-		require.NoError(t, e.Discard(ctx, policy.RolePolicy))
+		kept := forward(t, e, seqs, true).Kept
+		refusesToStep(t, e, policy.RolePolicy, kept, policy.Cotangents{LogProbs: weighted(seqs, float32(v))})
 	}
 	_, after := saved(t, e)
 	require.Equal(t, before, after, "a refused step changes nothing")

@@ -12,26 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ropewalk/ropewalk/env/calc"
+	"github.com/ropewalk/ropewalk/internal/python/pythontest"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
 )
-
-// python returns an interpreter that can import transformers. Without one the test is skipped,
-// or fails when ROPEWALK_REQUIRE_TORCH=1 says that it must run.
-func python(t *testing.T) string {
-	t.Helper()
-	exe := os.Getenv("ROPEWALK_PYTHON")
-	if exe == "" {
-		exe = "python3"
-	}
-	if out, err := exec.Command(exe, "-c", "import transformers").CombinedOutput(); err != nil {
-		missing := t.Skipf
-		if os.Getenv("ROPEWALK_REQUIRE_TORCH") == "1" {
-			missing = t.Fatalf
-		}
-		missing("%s cannot import transformers (set ROPEWALK_PYTHON to one that can): %v %s", exe, err, bytes.TrimSpace(out))
-	}
-	return exe
-}
 
 // reference is what transformers makes of texts.
 type reference struct {
@@ -46,7 +29,7 @@ type reference struct {
 // askTransformers loads the tokenizer's files with AutoTokenizer and sends it the texts.
 func askTransformers(t *testing.T, tok *Tokenizer, texts []string) reference {
 	t.Helper()
-	exe, dir := python(t), t.TempDir()
+	exe, dir := pythontest.Need(t, "TORCH", "transformers"), t.TempDir()
 	for name, data := range tok.Files() {
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
 			t.Fatal(err)

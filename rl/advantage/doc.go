@@ -15,6 +15,8 @@
 //	Group                 group.go              GRPO, Dr.GRPO             a score per row → an advantage per row
 //	TurnRows              turn_rows.go          the same over turn rows   score → advantage
 //	RLOO                  rloo.go               leave one out             score → advantage
+//	OPO                   opo.go                baseline by length        score and length → advantage
+//	GPG                   gpg.go                makes up for idle rows    score → advantage
 //	ReinforcePP           reinforce_pp.go       REINFORCE++               reward per token → per token
 //	ReinforcePPBaseline   reinforce_pp.go       with the group's mean     score → per token
 //	GAE                   gae.go                PPO                       reward and value per token → per token

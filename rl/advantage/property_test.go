@@ -192,6 +192,21 @@ func estimators() map[string]func(sample) ([][]float64, error) {
 			a, err := RLOO{}.Estimate(s.scores, s.groups())
 			return column(a), err
 		},
+		"opo": func(s sample) ([][]float64, error) {
+			lengths := make([]int, len(s.mask))
+			for i, mask := range s.mask {
+				lengths[i] = 1
+				for _, m := range mask {
+					lengths[i] += int(m)
+				}
+			}
+			a, err := OPO{}.Estimate(s.scores, lengths, s.groups())
+			return column(a), err
+		},
+		"gpg": func(s sample) ([][]float64, error) {
+			a, err := GPG{}.Estimate(s.scores, s.groups())
+			return column(a), err
+		},
 		"grpo": func(s sample) ([][]float64, error) {
 			a, err := Group{Std: true}.Estimate(s.scores, s.groups())
 			return column(a), err

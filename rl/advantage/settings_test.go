@@ -16,6 +16,9 @@ func TestValidateNamesTheField(t *testing.T) {
 		{TurnRows{Norm: Group{Epsilon: nan}}, "epsilon"},
 		{TurnRows{Stats: "rows"}, "stats"},
 		{RLOO{SingleGroup: "mean"}, "single_group"},
+		{OPO{SingleGroup: "mean"}, "single_group"},
+		{GPG{SingleGroup: "mean"}, "single_group"},
+		{GPG{Idle: "none"}, "idle"},
 		{ReinforcePP{Gamma: 1.1}, "gamma"},
 		{ReinforcePP{Gamma: nan}, "gamma"},
 		{ReinforcePP{Gap: "skip"}, "gap"},
@@ -45,7 +48,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		}
 	}
 	for _, s := range []settings{
-		TurnRows{}, RLOO{}, ReinforcePP{}, GAE{}, GiGPO{}, Anchors{}, EMPG{}, AEPO{}, Recalibration{},
+		TurnRows{}, RLOO{}, OPO{}, GPG{}, GPG{Idle: IdleZero}, ReinforcePP{}, GAE{}, GiGPO{}, Anchors{}, EMPG{}, AEPO{}, Recalibration{},
 		DefaultReinforcePP, DefaultGAE, DefaultGiGPO, DefaultEMPG, DefaultAEPO, Anchors{Similarity: DefaultSimilarity},
 	} {
 		if err := s.Validate(); err != nil {

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ropewalk/ropewalk/internal/python/pythontest"
 )
 
 // bruteRatio is the definition: every pair of places tried for the longest block, left and right of it
@@ -183,19 +185,6 @@ func FuzzRatcliffObershelp(f *testing.F) {
 	})
 }
 
-// python names the interpreter, or skips the test where there is none and none is required.
-func python(t *testing.T) string {
-	t.Helper()
-	path, err := exec.LookPath("python3")
-	if err != nil && os.Getenv("ROPEWALK_REQUIRE_PYTHON") == "1" {
-		t.Fatalf("ROPEWALK_REQUIRE_PYTHON is 1: %v", err)
-	}
-	if err != nil {
-		t.Skip("python3 is not here")
-	}
-	return path
-}
-
 // difflibScript answers each line, a pair, with its two ratios.
 const difflibScript = `
 import difflib, json, sys
@@ -205,7 +194,7 @@ for line in sys.stdin:
 `
 
 func TestRatioAgreesWithDifflib(t *testing.T) {
-	interpreter := python(t)
+	interpreter := pythontest.Need(t, "PYTHON")
 	rng := rand.New(rand.NewPCG(53, 54))
 	var pairs [][2]string
 	var input bytes.Buffer

@@ -17,6 +17,7 @@ func BenchmarkCISPO(b *testing.B)            { benchmark(b, "cispo", 1) }
 func BenchmarkSAPO(b *testing.B)             { benchmark(b, "sapo", 1) }
 func BenchmarkGSPO(b *testing.B)             { benchmark(b, "gspo", 1) }
 func BenchmarkGSPOToken(b *testing.B)        { benchmark(b, "gspo_token", 1) }
+func BenchmarkGPG(b *testing.B)              { benchmark(b, "gpg", 1) }
 func BenchmarkGPPO(b *testing.B)             { benchmark(b, "gppo", 1) }
 func BenchmarkCEGPPO(b *testing.B)           { benchmark(b, "ce_gppo", 1) }
 func BenchmarkAEPOClip(b *testing.B)         { benchmark(b, "aepo_clip", 1) }

@@ -18,8 +18,8 @@ func (BehaviourCloning) Inputs() Inputs { return 0 }
 // Bounds are none.
 func (BehaviourCloning) Bounds() Bounds { return Bounds{} }
 
-// Evaluate writes the block's losses and coefficients. Objectives without a term that is not linear
-// take the shorter way of linear.go.
+// Evaluate writes the block's losses and coefficients. Objectives whose every term has a loop over
+// runs take the shorter way of runs.go.
 func (BehaviourCloning) Evaluate(b *Block) {
 	for t, l := range b.LogProbs {
 		b.Loss[t], b.Coef[t] = -l, -1

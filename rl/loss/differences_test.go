@@ -69,6 +69,7 @@ func slowLosses() map[string]slow {
 			}
 			return -a * r
 		},
+		"gpg":               func(x, _, _, a float64) float64 { return -a * x },
 		"behaviour_cloning": func(x, _, _, _ float64) float64 { return -x },
 	}
 }

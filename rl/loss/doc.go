@@ -8,7 +8,7 @@
 // *dead* row counts nowhere. The *importance ratio* is r = exp(l) of the *log-ratio* l = logp −
 // old_logp, clamped to ±20. A token's *coefficient* is d(loss)/d(logp) before aggregation; its
 // *cotangent* is that after it. A *surrogate* is a policy loss per token: PPOClip, CISPO, SAPO, GSPO,
-// GSPOToken, GPPO, CEGPPO, AEPOClip, ClipCov, KLCov, SelfImitation, BehaviourCloning. An *objective*
+// GSPOToken, GPG, GPPO, CEGPPO, AEPOClip, ClipCov, KLCov, SelfImitation, BehaviourCloning. An *objective*
 // composes a surrogate with a sequence mask, the weights of truncated importance sampling, a KL
 // penalty and an entropy bonus. ValueClip is the critic's loss.
 //

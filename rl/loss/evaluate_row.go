@@ -3,8 +3,8 @@ package loss
 import "math"
 
 // How one row is evaluated: its tokens under the mask are gathered into blocks without gaps, widened
-// to float64; every term works on a block; the cotangents go back to where their tokens lie. What
-// lies off the mask is never read.
+// to float64; every term works on a block; the cotangents go back to where their tokens lie. Losses
+// without a ratio are evaluated where their tokens lie (runs.go). What lies off the mask is never read.
 
 // rowPass is the state of one row's evaluation.
 type rowPass[T Float] struct {
@@ -33,11 +33,11 @@ func evaluateRow[T Float](w *worker, j *job[T], i int) rowSums {
 	if !j.shapeOK(r) {
 		return rowSums{err: j.check(*r)}
 	}
-	tokens, or := maskLoop(r.Mask)
-	if or&^1 != 0 {
+	tokens, ok := w.count(r.Mask, j.overRuns)
+	if !ok {
 		return rowSums{err: j.check(*r)}
 	}
-	p := rowPass[T]{worker: w, job: j, row: r, full: int(tokens) == len(r.Mask), copies: float64(r.Count)}
+	p := rowPass[T]{worker: w, job: j, row: r, full: tokens == len(r.Mask), copies: float64(r.Count)}
 	if j.cotangents != nil {
 		p.cotangents = j.cotangents[i]
 	}
@@ -49,7 +49,7 @@ func evaluateRow[T Float](w *worker, j *job[T], i int) rowSums {
 		clear(p.entropies)
 		return rowSums{}
 	}
-	p.run(int(tokens))
+	p.run(tokens)
 	if !finite(p.suspect) || p.greatestOld > oldSlack {
 		if err := j.check(*r); err != nil {
 			return rowSums{err: err}
@@ -72,8 +72,8 @@ func (p *rowPass[T]) run(tokens int) {
 	if j.inputs.has(Sequence) || j.objective.SequenceMask != nil {
 		p.means(tokens)
 	}
-	if j.linear {
-		p.linear()
+	if j.overRuns {
+		p.runs()
 	} else {
 		p.blocks()
 	}
@@ -159,7 +159,7 @@ func (p *rowPass[T]) logProbs(o *Objective) {
 func (p *rowPass[T]) finish(tokens int) {
 	s, n := &p.sum, p.copies
 	s.policy, s.kl, s.entropy = p.loss*p.policy, p.kl*p.rest, p.ents*p.rest
-	p.suspect += p.kl + p.ents
+	p.suspect += p.loss + p.kl + p.ents
 	t := &s.tally
 	t.Rows, t.Tokens, t.weight = 1, int64(tokens), n*float64(tokens)
 	t.kl, t.entropy = n*p.kl, n*p.ents

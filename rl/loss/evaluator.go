@@ -42,7 +42,7 @@ type Evaluator[T Float] struct {
 // plan. The result is valid until the evaluator's next call. The order of rows changes no bit of the
 // loss, the statistics or a row's cotangents.
 func (e *Evaluator[T]) Evaluate(o Objective, rows []Row[T], plan Plan) (Result[T], error) {
-	e.job = job[T]{objective: o, inputs: o.inputs(), rows: rows, linear: o.linearTerms(), plan: plan}
+	e.job = job[T]{objective: o, inputs: o.inputs(), rows: rows, overRuns: o.runTerms(), plan: plan}
 	j := &e.job
 	defer func() { e.job = job[T]{} }() // the caller's rows are not kept
 	if o.Policy != nil || o.KL != nil {
@@ -98,7 +98,7 @@ func (s *shaped[T]) like(rows []Row[T]) [][]T {
 type job[T Float] struct {
 	objective             Objective
 	inputs                Inputs
-	linear                bool
+	overRuns              bool
 	rows                  []Row[T]
 	plan                  Plan
 	cotangents, entropies [][]T
@@ -153,11 +153,23 @@ type rowSums struct {
 // compare orders rows by what they contribute, so that a sum in this order does not depend on how
 // the rows came.
 func (s *rowSums) compare(o *rowSums) int {
-	return cmp.Or(
-		cmp.Compare(s.policy, o.policy), cmp.Compare(s.tally.drift, o.tally.drift), cmp.Compare(s.kl, o.kl),
-		cmp.Compare(s.entropy, o.entropy), cmp.Compare(s.tally.kl, o.tally.kl), cmp.Compare(s.tally.entropy, o.tally.entropy),
-		cmp.Compare(s.tally.tis, o.tally.tis), cmp.Compare(s.tally.weight, o.tally.weight),
-	)
+	switch { // most rows differ in the first that the objective has
+	case s.policy != o.policy:
+		return cmp.Compare(s.policy, o.policy)
+	case s.tally.drift != o.tally.drift:
+		return cmp.Compare(s.tally.drift, o.tally.drift)
+	case s.kl != o.kl:
+		return cmp.Compare(s.kl, o.kl)
+	case s.entropy != o.entropy:
+		return cmp.Compare(s.entropy, o.entropy)
+	case s.tally.kl != o.tally.kl:
+		return cmp.Compare(s.tally.kl, o.tally.kl)
+	case s.tally.entropy != o.tally.entropy:
+		return cmp.Compare(s.tally.entropy, o.tally.entropy)
+	case s.tally.tis != o.tally.tis:
+		return cmp.Compare(s.tally.tis, o.tally.tis)
+	}
+	return cmp.Compare(s.tally.weight, o.tally.weight)
 }
 
 // total adds the rows up.

@@ -2,33 +2,50 @@ package loss
 
 import "math"
 
-// expLoop is exp of src clamped to ±limit.
+// expLoop is exp of src clamped to ±limit, which is at most 700.
 func expLoop(dst, src []float64, limit float64) {
 	if wide != nil {
 		wide.exp(dst, src, limit)
 		return
 	}
+	plainExp(dst, src, limit)
+}
+
+// plainExp is eˣ within 2 units in the last place: x = k·ln 2/128 + r with |r| ≤ ln 2/256, Taylor's polynomial of
+// degree 5 for eʳ − 1, and 2^(k/128) from a table by the low bits of k, the others being added to the exponent (Tang
+// 1989, "Table-driven implementation of the exponential function"). A call per element would cost as much as the rest.
+func plainExp(dst, src []float64, limit float64) {
+	dst = dst[:len(src)]
 	for t, x := range src {
-		dst[t] = fastExp(min(max(x, -limit), limit))
+		if x > limit {
+			x = limit
+		} else if x < -limit {
+			x = -limit
+		}
+		k := x*(expSteps*log2e) + expRound
+		steps := math.Float64bits(k)
+		k -= expRound
+		r := x - k*(ln2Hi/expSteps)
+		r -= k * (ln2Lo / expSteps)
+		r2 := r * r
+		p := r + r2*(c2+c3*r+r2*(c4+c5*r))
+		s := math.Float64frombits(powers[steps%expSteps] + steps<<(52-expStepBits))
+		dst[t] = s + s*p
 	}
 }
 
-// fastExp is eˣ for |x| ≤ 700 within 2 units in the last place: x = k·ln 2 + r with |r| ≤ ln 2 / 2,
-// Taylor's polynomial of degree 13 for eʳ, then k added to the exponent.
-func fastExp(x float64) float64 {
-	k := x*log2e + expRound
-	bits := math.Float64bits(k) << 52
-	k -= expRound
-	r := x - k*ln2Hi
-	r -= k * ln2Lo
-	r2 := r * r
-	r4 := r2 * r2
-	p0 := 1 + r + r2*(c2+c3*r)
-	p1 := c4 + c5*r + r2*(c6+c7*r)
-	p2 := c8 + c9*r + r2*(c10+c11*r)
-	p := p0 + r4*(p1+r4*(p2+r4*(c12+c13*r)))
-	return math.Float64frombits(math.Float64bits(p) + bits)
-}
+const (
+	expStepBits = 7
+	expSteps    = 1 << expStepBits // of a doubling
+)
+
+// powers are the bits of 2^(j/expSteps) less j's share of the exponent, which comes with k.
+var powers = func() (bits [expSteps]uint64) {
+	for j := range bits {
+		bits[j] = math.Float64bits(math.Exp2(float64(j)/expSteps)) - uint64(j)<<(52-expStepBits)
+	}
+	return bits
+}()
 
 const (
 	log2e    = 1.44269504088896340735992468100189214
@@ -36,19 +53,11 @@ const (
 	ln2Hi    = 6.93147180369123816490e-01
 	ln2Lo    = 1.90821492927058770002e-10
 
-	c2  = 1.0 / 2
-	c3  = c2 / 3
-	c4  = c3 / 4
-	c5  = c4 / 5
-	c6  = c5 / 6
-	c7  = c6 / 7
-	c8  = c7 / 8
-	c9  = c8 / 9
-	c10 = c9 / 10
-	c11 = c10 / 11
-	c12 = c11 / 12
-	c13 = c12 / 13
+	c2 = 1.0 / 2
+	c3 = c2 / 3
+	c4 = c3 / 4
+	c5 = c4 / 5
 )
 
-// expLimit is within where fastExp is exact; 1/(1+e to it) is 0 for all purposes.
+// expLimit is within where exp's loops are exact; 1/(1+e to it) is 0 for all purposes.
 const expLimit = 300

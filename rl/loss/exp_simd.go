@@ -4,7 +4,21 @@ package loss
 
 import "simd/archsimd"
 
-// exp4 is fastExp on four lanes with fused multiply-adds, in two parts so that each can be inlined.
+// The coefficients of Taylor's polynomial beyond those of exp.go.
+const (
+	c6  = c5 / 6
+	c7  = c6 / 7
+	c8  = c7 / 8
+	c9  = c8 / 9
+	c10 = c9 / 10
+	c11 = c10 / 11
+	c12 = c11 / 12
+	c13 = c12 / 13
+)
+
+// exp4 is eˣ for |x| ≤ 700 on four lanes within 2 units in the last place: x = k·ln 2 + r with |r| ≤ ln 2 / 2, Taylor's
+// polynomial of degree 13 for eʳ with fused multiply-adds, then k added to the exponent. Registers have no quick way
+// into plainExp's table. It is in two parts so that each can be inlined.
 func exp4(x vec) vec {
 	k := x.MulAdd(constant(&kLog2e), constant(&kRound))
 	return expRest(x, k.Sub(constant(&kRound))).AsInt64x4().Add(k.AsInt64x4().ShiftAllLeft(52)).AsFloat64x4()

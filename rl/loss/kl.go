@@ -140,6 +140,11 @@ func k3Loop(delta, value, gradient []float64) {
 	}
 	expLoop(value, gradient, LogRatioClamp)
 	for t, d := range delta {
-		value[t], gradient[t] = k3(-d, value[t]-1)
+		grown := value[t] - 1
+		if v := grown + d; v <= k3Clamp && d >= -LogRatioClamp && d <= LogRatioClamp { // by far the most
+			value[t], gradient[t] = v, -grown
+			continue
+		}
+		value[t], gradient[t] = k3(-d, grown)
 	}
 }

@@ -7,7 +7,8 @@ import (
 )
 
 // KL as part of the reward (Ouyang et al. 2022) and the coefficient's controllers (Ziegler et al.
-// 2019, section 2.2): token reward − β·k(old, ref)·m; β stays, or follows a target,
+// 2019, section 2.2), which serve a penalty in the loss as well: token reward − β·k(old, ref)·m; β
+// stays, or follows a target,
 //
 //	err = clip(KL/target − 1, ±0.2),  β ← β·(1 + err·n/horizon)
 //
@@ -59,6 +60,17 @@ func (k KLReward) Apply(rewards, old, ref [][]float64, masks [][]int32) (out [][
 	}
 	n := float64(len(means))
 	return out, sortedSum(means) / n, nil
+}
+
+// MeanKL is the mean KL of the rows alone, which a penalty in the loss adapts to. Masked tokens and dead
+// rows count nowhere; it is 0 of none.
+func MeanKL(e Estimator, old, ref [][]float64, masks [][]int32) (float64, error) {
+	none := make([][]float64, len(masks))
+	for i, m := range masks {
+		none[i] = make([]float64, len(m))
+	}
+	_, mean, err := KLReward{Estimator: e}.Apply(none, old, ref, masks)
+	return mean, err
 }
 
 func checkKLRow(r Row[float64]) error {

@@ -12,7 +12,6 @@ type loops struct {
 	widen   func(dst []float64, src []float32)
 	narrow  func(dst []float32, src []float64, scale float64)
 	total   func(x []float32) float64
-	fill    func(dst []float32, v float32)
 	exp     func(dst, src []float64, limit float64)
 	sub     func(dst, a, b []float64) (sum, least, greatest float64)
 	sum     func(x []float64) float64
@@ -27,6 +26,9 @@ type loops struct {
 	k3      func(delta, value, gradient []float64)
 	mask    func(mask []int32) (sum, or int32)
 	run     func(mask []int32, value int32) int
+
+	fillTotal   func(dst []float32, v float32, x []float32) float64
+	abs, square func(dst, x, y []float32, base, slope float64) float64
 }
 
 // widenLoop copies to float64.
@@ -39,8 +41,13 @@ func widenLoop[T Float](dst []float64, src []T) {
 			wide.widen(dst, s)
 			return
 		}
-		for t, v := range s {
-			dst[t] = float64(v)
+		t := 0
+		for ; t+4 <= len(s); t += 4 {
+			x, y := s[t:t+4:t+4], dst[t:t+4:t+4]
+			y[0], y[1], y[2], y[3] = float64(x[0]), float64(x[1]), float64(x[2]), float64(x[3])
+		}
+		for ; t < len(s); t++ {
+			dst[t] = float64(s[t])
 		}
 	}
 }
@@ -79,17 +86,6 @@ func totalLoop[T Float](x []T) float64 {
 	return (s0 + s2) + (s1 + s3)
 }
 
-// fillLoop sets every element.
-func fillLoop[T Float](dst []T, v T) {
-	if d, ok := any(dst).([]float32); ok && wide != nil {
-		wide.fill(d, float32(v))
-		return
-	}
-	for t := range dst {
-		dst[t] = v
-	}
-}
-
 // subLoop is a − b, with its sum, least and greatest.
 func subLoop(dst, a, b []float64) (sum, least, greatest float64) {
 	if wide != nil {
@@ -100,7 +96,6 @@ func subLoop(dst, a, b []float64) (sum, least, greatest float64) {
 	for t := range dst {
 		d := a[t] - b[t]
 		dst[t] = d
-		sum += d
 		if d < least {
 			least = d
 		}
@@ -108,7 +103,7 @@ func subLoop(dst, a, b []float64) (sum, least, greatest float64) {
 			greatest = d
 		}
 	}
-	return sum, least, greatest
+	return sumLoop(dst), least, greatest
 }
 
 // sumLoop is Σ x, in four lanes.
@@ -185,11 +180,18 @@ func maskLoop(mask []int32) (sum, or int32) {
 	if wide != nil {
 		return wide.mask(mask)
 	}
-	for _, m := range mask {
-		sum += m
-		or |= m
+	var other int32
+	t := 0
+	for ; t+4 <= len(mask); t += 4 {
+		m := mask[t : t+4 : t+4]
+		sum, other = sum+(m[0]+m[1]), other+(m[2]+m[3])
+		or |= m[0] | m[1] | (m[2] | m[3])
 	}
-	return sum, or
+	for ; t < len(mask); t++ {
+		sum += mask[t]
+		or |= mask[t]
+	}
+	return sum + other, or
 }
 
 // runLoop is how many entries from the first on have the given value.
@@ -197,10 +199,15 @@ func runLoop(mask []int32, value int32) int {
 	if wide != nil {
 		return wide.run(mask, value)
 	}
-	for t, m := range mask {
-		if m != value {
-			return t
+	t := 0
+	for ; t+4 <= len(mask); t += 4 {
+		m := mask[t : t+4 : t+4]
+		if (m[0]^value)|(m[1]^value)|(m[2]^value)|(m[3]^value) != 0 {
+			break
 		}
 	}
-	return len(mask)
+	for t < len(mask) && mask[t] == value {
+		t++
+	}
+	return t
 }

@@ -19,8 +19,9 @@ func init() {
 		return
 	}
 	wide = &loops{
-		widen: widenV, narrow: narrowV, total: totalV, fill: fillV, exp: expV, sub: subV, sum: sumV, max: maxV, scale: scaleV,
+		widen: widenV, narrow: narrowV, total: totalV, exp: expV, sub: subV, sum: sumV, max: maxV, scale: scaleV,
 		mul: mulV, add: addV, window: windowV, outside: outsideV, sigmoid: sigmoidV, value: valueV, k3: k3V, mask: maskV, run: runV,
+		fillTotal: fillTotalV, abs: absV, square: squareV,
 	}
 }
 
@@ -93,32 +94,6 @@ func narrowRegisters(dst []float32, src []float64, scale float64) (i int) {
 	}
 	archsimd.ClearAVXUpperBits()
 	return i
-}
-
-func totalV(x []float32) float64 {
-	var s0, s1, s2, s3 vec
-	n, i := len(x), 0
-	for ; i+16 <= n; i += 16 {
-		s0, s1 = s0.Add(widen4(x, i)), s1.Add(widen4(x, i+4))
-		s2, s3 = s2.Add(widen4(x, i+8)), s3.Add(widen4(x, i+12))
-	}
-	s := total(s0.Add(s1).Add(s2.Add(s3)))
-	for ; i < n; i++ {
-		s += float64(x[i])
-	}
-	return s
-}
-
-func fillV(dst []float32, v float32) {
-	f := archsimd.BroadcastFloat32x8(v)
-	n, i := len(dst), 0
-	for ; i+8 <= n; i += 8 {
-		f.Store((*[8]float32)(dst[i : i+8]))
-	}
-	archsimd.ClearAVXUpperBits()
-	for ; i < n; i++ {
-		dst[i] = v
-	}
 }
 
 func subV(dst, a, b []float64) (sum, least, greatest float64) {
@@ -317,43 +292,4 @@ func k3V(delta, value, gradient []float64) {
 		store(zero.Sub(grown).Masked(c.Equal(x).And(v.LessEqual(top))), gradient, i)
 	}
 	archsimd.ClearAVXUpperBits()
-}
-
-func maskV(mask []int32) (sum, or int32) {
-	var s, t, o archsimd.Int32x8
-	n, i := len(mask), 0
-	for ; i+16 <= n; i += 16 {
-		a := archsimd.LoadInt32x8((*[8]int32)(mask[i : i+8]))
-		b := archsimd.LoadInt32x8((*[8]int32)(mask[i+8 : i+16]))
-		s, t, o = s.Add(a), t.Add(b), o.Or(a.Or(b))
-	}
-	var ss, oo [8]int32
-	s.Add(t).Store(&ss)
-	o.Store(&oo)
-	archsimd.ClearAVXUpperBits()
-	for k := range ss {
-		sum += ss[k]
-		or |= oo[k]
-	}
-	for ; i < n; i++ {
-		sum += mask[i]
-		or |= mask[i]
-	}
-	return sum, or
-}
-
-// runV looks at eight entries at a time and leaves the end of a run to a scan.
-func runV(mask []int32, value int32) int {
-	same := archsimd.BroadcastInt32x8(value)
-	n, i := len(mask), 0
-	for ; i+8 <= n; i += 8 {
-		if !archsimd.LoadInt32x8((*[8]int32)(mask[i : i+8])).Xor(same).IsZero() {
-			break
-		}
-	}
-	archsimd.ClearAVXUpperBits()
-	for i < n && mask[i] == value {
-		i++
-	}
-	return i
 }

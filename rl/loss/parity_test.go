@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"testing"
 
+	"github.com/ropewalk/ropewalk/internal/python/pythontest"
 	"github.com/ropewalk/ropewalk/rl/loss"
 	"github.com/ropewalk/ropewalk/rl/loss/losstest"
 )
@@ -22,7 +23,7 @@ const parityTolerance = 1e-9
 
 // TestParity compares every loss's value and gradients with PyTorch's autograd over formulas that
 // testdata/parity.py holds, in float64. It is skipped where Python has no torch, or fails if
-// ROPEWALK_REQUIRE_TORCH=1 demands it.
+// ROPEWALK_REQUIRE_TORCH is set.
 func TestParity(t *testing.T) {
 	peer := startTorch(t)
 	for _, m := range parityMethods() {
@@ -49,17 +50,7 @@ type torch struct {
 
 func startTorch(t *testing.T) *torch {
 	t.Helper()
-	python := os.Getenv("ROPEWALK_PYTHON")
-	if python == "" {
-		python = "python3"
-	}
-	if out, err := exec.Command(python, "-c", "import torch").CombinedOutput(); err != nil {
-		if os.Getenv("ROPEWALK_REQUIRE_TORCH") == "1" {
-			t.Fatalf("%s cannot import torch: %v\n%s", python, err, out)
-		}
-		t.Skipf("%s cannot import torch (set ROPEWALK_PYTHON to one that can)", python)
-	}
-	cmd := exec.Command(python, "testdata/parity.py")
+	cmd := exec.Command(pythontest.Need(t, "TORCH", "torch"), "testdata/parity.py")
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -137,6 +128,7 @@ func parityMethods() []parityMethod {
 		policy(loss.SAPO{TauPositive: 1, TauNegative: 1.05}, map[string]any{"tau_positive": 1.0, "tau_negative": 1.05}),
 		policy(loss.GSPO{Low: 0.1, High: 0.15}, map[string]any{"low": 0.1, "high": 0.15}),
 		policy(loss.GSPOToken{Low: 0.1, High: 0.15}, map[string]any{"low": 0.1, "high": 0.15}),
+		policy(loss.GPG{}, map[string]any{}),
 		policy(loss.GPPO{Low: 0.2, High: 0.28}, map[string]any{"low": 0.2, "high": 0.28}),
 		policy(loss.CEGPPO{Low: 0.2, High: 0.28, Beta1: 0.75, Beta2: 1.1}, map[string]any{"low": 0.2, "high": 0.28, "beta1": 0.75, "beta2": 1.1}),
 		policy(loss.AEPOClip{Low: 0.2, High: 0.2}, map[string]any{"low": 0.2, "high": 0.2}),

@@ -57,8 +57,8 @@ func TestSettingsNameTheBadField(t *testing.T) {
 
 func TestNamesAreDistinct(t *testing.T) {
 	names := slices.Sorted(slices.Values(loss.Names()))
-	if len(names) != 18 || len(slices.Compact(names)) != 18 {
-		t.Errorf("names %v, want 18 distinct ones", names)
+	if len(names) != 19 || len(slices.Compact(names)) != 19 {
+		t.Errorf("names %v, want 19 distinct ones", names)
 	}
 }
 
@@ -184,5 +184,34 @@ func TestKLReward(t *testing.T) {
 	}
 	if _, _, err := k.Apply(rewards, rewards, rewards, nil); err == nil {
 		t.Error("missing masks were accepted")
+	}
+}
+
+func TestMeanKL(t *testing.T) {
+	nan := math.NaN()
+	old := [][]float64{{-1, nan, -2}, {nan}, {-3}}
+	ref := [][]float64{{-2, 0, -2}, {0}, {-1}}
+	masks := [][]int32{{1, 0, 1}, {0}, {1}}
+	tests := []struct {
+		estimator loss.Estimator
+		want      float64 // the mean over the two live rows: Δ is 1 and 0 in the first, −2 in the last
+	}{
+		{loss.K1, (0.5 - 2) / 2},
+		{loss.K2, (0.25 + 2) / 2},
+		{loss.AbsKL, (0.5 + 2) / 2},
+		{loss.K3, ((math.Exp(-1))/2 + math.Exp(2) - 3) / 2},
+		{loss.K3Plus, ((math.Exp(-1))/2 + math.Exp(2) - 3) / 2},
+	}
+	for _, test := range tests {
+		got, err := loss.MeanKL(test.estimator, old, ref, masks)
+		if err != nil || math.Abs(got-test.want) > 1e-12 {
+			t.Errorf("%s: %g, %v; want %g", test.estimator, got, err, test.want)
+		}
+	}
+	if got, err := loss.MeanKL(loss.K3, nil, nil, nil); got != 0 || err != nil {
+		t.Errorf("no row: %g, %v", got, err)
+	}
+	if _, err := loss.MeanKL(loss.K3, old, ref[:2], masks); err == nil {
+		t.Error("a missing row was accepted")
 	}
 }

@@ -92,12 +92,7 @@ func (p *rowPass[T]) penalty(k *KL, gradient []float64) {
 func (p *rowPass[T]) entropy() {
 	written := p.written
 	for _, s := range p.segments {
-		p.ents += totalLoop(p.row.Entropies[s.from : s.from+s.n])
-		if p.entropies == nil {
-			continue
-		}
-		clear(p.entropies[written:s.from])
+		p.entropyRun(written, s.from, s.from+s.n)
 		written = s.from + s.n
-		fillLoop(p.entropies[s.from:written], p.bonus)
 	}
 }

@@ -50,6 +50,16 @@ func (v ValueClip) Evaluate(b *Block) {
 	valueLoop(b.LogProbs, b.Old, b.Advantages, width, half, b.Loss, b.Coef)
 }
 
+// Clipped reports whether the clipped square is the greater one, so that the value has no gradient
+// (verl's critic/vf_clipfrac counts these); never without a clip.
+func (v ValueClip) Clipped(value, old, ret float64) bool {
+	if v.Clip == 0 {
+		return false
+	}
+	d, c := value-ret, min(max(value, old-v.Clip), old+v.Clip)-ret
+	return c*c > d*d
+}
+
 // EvaluateValues gives the critic's loss of a micro-batch under its mini-batch's denominator, and in
 // Cotangents d(loss)/d(value). The result is valid until the evaluator's next call.
 func (e *Evaluator[T]) EvaluateValues(v ValueClip, rows []ValueRow[T], d Denominator) (Result[T], error) {

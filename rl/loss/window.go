@@ -56,18 +56,13 @@ func windowLoop(w *window, ratio, advantages, loss, coef []float64) {
 		return
 	}
 	advantages, loss, coef = advantages[:len(ratio)], loss[:len(ratio)], coef[:len(ratio)]
+	lo, hi := max(w.positive.lo, w.negative.lo), min(w.positive.hi, w.negative.hi)
 	for t, r := range ratio {
-		a := advantages[t]
-		p := &w.positive
-		if a < 0 {
-			p = &w.negative
-		}
+		a := -advantages[t]
 		v, g := r, r
-		if r < p.lo {
-			v, g = p.lossLo, p.coefLo
-		} else if r > p.hi {
-			v, g = p.lossHi, p.coefHi
+		if r < lo || r > hi { // by far the fewest; only there does the sign matter
+			v, g = w.at(r, a > 0)
 		}
-		loss[t], coef[t] = -a*v, -a*g
+		loss[t], coef[t] = a*v, a*g
 	}
 }

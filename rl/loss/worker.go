@@ -33,6 +33,26 @@ func newWorker() *worker { return &worker{segments: make([]segment, 0, BlockSize
 
 func (w *worker) buffer(k int) []float64 { return w.buffers[k][:w.tokens] }
 
+// count gives the tokens under a mask, and false if the mask holds anything but 0 and 1. With runs it leaves all of the
+// row's segments, so that the mask need not be read again.
+func (w *worker) count(mask []int32, runs bool) (tokens int, ok bool) {
+	if !runs {
+		sum, or := maskLoop(mask)
+		return int(sum), or&^1 == 0
+	}
+	w.segments = w.segments[:0]
+	for t := 0; t < len(mask); {
+		from := t + runLoop(mask[t:], 0)
+		n := runLoop(mask[from:], 1)
+		if n == 0 {
+			return tokens, from == len(mask)
+		}
+		w.segments = append(w.segments, segment{from, n})
+		tokens, t = tokens+n, from+n
+	}
+	return tokens, true
+}
+
 // next finds the next block's tokens from position t on and returns where it ended.
 func (w *worker) next(mask []int32, t int) int {
 	w.segments, w.tokens = w.segments[:0], 0

@@ -9,6 +9,7 @@ type Advantage struct {
 	Stats          string        `json:"stats" default:"turn_rows" enum:"turn_rows|per_trajectory" quiet:"true" doc:"what a group's mean and deviation run over, in layout turns: every turn's row, or the first row of each trajectory"`
 	InvalidPenalty float64       `json:"invalid_penalty" default:"0" min:"0" max:"1000" quiet:"true" doc:"taken from the score of a turn's row whose action is invalid, and from its step return"`
 	Gamma          float64       `json:"gamma" min:"0" max:"1" doc:"discount: of one token (reinforce_pp, gae), of one turn (gigpo)"`
+	Idle           string        `json:"idle" default:"equal" enum:"equal|zero" doc:"rows that the others are scaled up for: those in groups of equal scores (the paper), or those of score 0 (verl)"`
 	Lambda         float64       `json:"lambda" default:"0.95" min:"0" max:"1" doc:"decay of the temporal-difference errors"`
 	Returns        string        `json:"returns" default:"carry" enum:"carry|reset" doc:"at observation tokens the return passes unchanged (carry), or starts again as older releases have it (reset; for gae: they count as the policy's)"`
 	Omega          float64       `json:"omega" default:"1" min:"0" max:"1000" doc:"weight of the step advantage beside the episode's"`

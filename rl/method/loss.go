@@ -43,7 +43,7 @@ type KL struct {
 	Coefficient float64 `json:"coefficient" required:"true" above:"0" max:"1000" doc:"weight of the penalty; where it adapts, its first value"`
 	In          string  `json:"in" default:"loss" doc:"where the penalty enters"`
 	Estimator   string  `json:"estimator" enum:"k1|abs|k2|k3|k3+" doc:"estimate of a token's divergence; k3+ has the value of k3 and the gradient of k2"`
-	Controller  string  `json:"controller" default:"fixed" doc:"how the coefficient moves"`
+	Controller  string  `json:"controller" default:"fixed" quiet:"true" doc:"how the coefficient moves"`
 	Target      float64 `json:"target" above:"0" max:"1000" doc:"divergence that the coefficient steers to"`
 	Horizon     int     `json:"horizon" default:"10000" min:"1" max:"1000000000" doc:"trajectories in which an error of one is made up for"`
 }

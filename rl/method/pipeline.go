@@ -10,9 +10,9 @@ import (
 func Pipeline() []Pick {
 	return slices.Concat(
 		picks("layout", Trajectory, Turns),
-		picks("advantage.name", "grpo", "rloo", "reinforce_pp", "reinforce_pp_baseline", "gae", "gigpo", "empg"),
+		picks("advantage.name", "grpo", "rloo", "opo", "gpg", "reinforce_pp", "reinforce_pp_baseline", "gae", "gigpo", "empg"),
 		picks("advantage.anchors", "exact", "similar"),
-		picks("loss.name", "ppo_clip", "cispo", "sapo", "gspo", "gspo_token", "gppo", "ce_gppo", "aepo_clip", "clip_cov", "kl_cov"),
+		picks("loss.name", "ppo_clip", "cispo", "sapo", "gspo", "gspo_token", "gpg", "gppo", "ce_gppo", "aepo_clip", "clip_cov", "kl_cov"),
 		picks("loss.aggregation", "token-mean", "seq-mean-token-mean", "seq-mean-token-sum", "seq-mean-token-sum-norm", "norm_legacy", "token-sum"),
 		picks("loss.old_log_probs", "rollout", "recompute"),
 		picks("loss.kl.in", "loss", "reward"),
@@ -21,7 +21,7 @@ func Pipeline() []Pick {
 			"prs_short", "prs_long", "prs_general", "exact_match", "f1", "arlarena", "dapo_strict"),
 		picks("reward.judge", "exact"),
 		picks("replay.recalibrate", "p50", "decay"),
-		picks("replay.order", "sequential"),
+		picks("replay.order", "sequential", "joint"),
 		switches(
 			"advantage.entropy_aware", "loss.sequence_mask", "loss.tis", "loss.entropy", "loss.reference", "loss.value",
 			"resample.dynamic", "resample.reject_equal", "resample.low_variance", "resample.vspo", "resample.roc",

@@ -195,7 +195,7 @@ func resampleRules() []Rule {
 func stepRules() []Rule {
 	return []Rule{
 		{
-			At: "replay", Reads: []string{"advantage.name"}, Doc: "only with an estimator of group means: grpo, rloo, gigpo, empg, reinforce_pp_baseline",
+			At: "replay", Reads: []string{"advantage.name"}, Doc: "only with an estimator of group means: grpo, rloo, opo, gpg, gigpo, empg, reinforce_pp_baseline",
 			Fault: func(m Method) string {
 				return refuse(m.Replay != nil && among(m.Advantage.Name, "gae", "reinforce_pp"),
 					"recalibrates by the means of groups, which advantage.name %s does not form", m.Advantage.Name)

@@ -18,6 +18,8 @@ func advantageSlots() []Slot {
 			Choices: []Choice{
 				{Name: "grpo", Doc: "reward minus the group's mean, over its deviation; with std: false, Dr.GRPO", Source: "GRPO (Shao et al. 2024); Dr.GRPO (Liu et al. 2025)", Params: group},
 				{Name: "rloo", Doc: "reward minus the mean of the others in the group", Source: "RLOO (Ahmadian et al. 2024)", Params: params("single_group", "stats", "invalid_penalty")},
+				{Name: "opo", Doc: "reward minus the group's mean weighted by length", Source: "OPO (Hao et al. 2025)", Params: params("single_group", "invalid_penalty")},
+				{Name: "gpg", Doc: "reward minus the group's mean, scaled up for the rows that have no gradient", Source: "GPG (Chu et al. 2025)", Params: params("single_group", "invalid_penalty", "idle")},
 				{Name: "reinforce_pp", Doc: "discounted token returns, whitened over the batch", Source: "REINFORCE++ (Hu 2025)", Params: append(params("returns"), with("gamma", "1")...)},
 				{Name: "reinforce_pp_baseline", Doc: "reward minus the group's mean, whitened over the batch's tokens", Source: "REINFORCE++ (Hu 2025), with baseline"},
 				{Name: "gae", Doc: "generalised advantage estimation over a critic's values, whitened", Source: "PPO (Schulman et al. 2016, 2017)", Params: append(params("lambda", "returns"), with("gamma", "1")...), Needs: []Need{NeedValues}},

@@ -18,6 +18,7 @@ func lossSlots() []Slot {
 				{Name: "sapo", Doc: "a sigmoid gate on the ratio in the place of the clip", Source: "SAPO (2025); ARLArena Table 1", Params: slices.Concat(plain, params("tau_positive", "tau_negative"))},
 				{Name: "gspo", Doc: "one clipped ratio for a row: the geometric mean of its tokens'", Source: "GSPO (Zheng et al. 2025)", Params: sequence},
 				{Name: "gspo_token", Doc: "the row's ratio, with advantages that may differ by token", Source: "GSPO (Zheng et al. 2025), token form", Params: sequence},
+				{Name: "gpg", Doc: "the plain policy gradient −A·logp, without a ratio", Source: "GPG (Chu et al. 2025)", Params: plain},
 				{Name: "gppo", Doc: "PPO's clip whose clipped tokens keep a bounded gradient", Source: "GPPO (Su et al. 2025)", Params: slices.Concat(plain, symmetric)},
 				{Name: "ce_gppo", Doc: "gppo with a share of the kept gradient for each side", Source: "CE-GPPO (Su et al. 2025)", Params: slices.Concat(plain, symmetric, params("beta1", "beta2"))},
 				{Name: "aepo_clip", Doc: "keeps the gradient above the upper bound alone", Source: "AEPO eqs 8, 9, 14", Params: slices.Concat(plain, symmetric, params("dual_clip"))},
@@ -54,7 +55,7 @@ func termSlots() []Slot {
 		{
 			Name: "loss.kl.in", Doc: "where the penalty on the distance from the reference enters",
 			Choices: []Choice{
-				{Name: "loss", Doc: "a term of the loss", Source: "GRPO; ARLArena §3.1; PRS", Params: with("estimator", "k3"), Needs: []Need{NeedReference}},
+				{Name: "loss", Doc: "a term of the loss", Source: "GRPO; ARLArena §3.1; PRS", Params: append(params("controller", "target", "horizon"), with("estimator", "k3")...), Needs: []Need{NeedReference}},
 				{Name: "reward", Doc: "taken from each token's reward", Source: "PPO for language models (Ziegler et al. 2019)", Params: append(params("controller", "target", "horizon"), with("estimator", "k1")...), Needs: []Need{NeedReference}},
 			},
 		},
@@ -62,7 +63,7 @@ func termSlots() []Slot {
 			Name: "loss.kl.controller", Doc: "how the penalty's coefficient moves",
 			Choices: []Choice{
 				{Name: "fixed", Doc: "not at all", Source: "GRPO"},
-				{Name: "adaptive", Doc: "towards a target divergence", Source: "Ziegler et al. 2019", Params: params("target", "horizon")},
+				{Name: "adaptive", Doc: "towards a target divergence of the policy that sampled", Source: "Ziegler et al. 2019", Params: params("target", "horizon")},
 			},
 		},
 		switchSlot("loss.entropy", "− c·agg(H) in the loss", "A3C (Mnih et al. 2016)", "", NeedCurrentEntropies),

@@ -29,7 +29,7 @@ func stepSlots() []Slot {
 			Name: "replay.order", Doc: "how the replayed rows and the step's own enter the update",
 			Choices: []Choice{
 				{Name: "sequential", Doc: "the optimiser steps on the replayed rows follow those on the step's own", Source: "SPEAR's released code"},
-				{Name: "joint", Doc: "both are one loss", Source: "SPEAR eq 13"},
+				{Name: "joint", Doc: "each optimiser step is on both: the sum of the two losses, each with its own denominators", Source: "SPEAR eq 13"},
 			},
 		},
 		switchSlot("schedule.gamma_horizon", "the replay loss's weight rises", "SPEAR eq 13", ""),

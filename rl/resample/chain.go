@@ -3,6 +3,7 @@ package resample
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/ropewalk/ropewalk/rl/advantage"
 )
@@ -12,6 +13,8 @@ import (
 type Link interface {
 	// Validate reports the first bad field.
 	Validate() error
+	// name is what people call the link.
+	name() string
 	// draws reports that the link needs random streams.
 	draws() bool
 	// apply drops, masks or weighs rows. It sees exactly the rows that the links before it left.
@@ -53,6 +56,18 @@ func (c Chain) Validate() error {
 		return fmt.Errorf("a chain holds roc at most once: the second would redraw from what the first chose")
 	}
 	return checkSource(c.Links, c.Source)
+}
+
+// String names the links in their order.
+func (c Chain) String() string {
+	if len(c.Links) == 0 {
+		return "every row with a reward"
+	}
+	names := make([]string, len(c.Links))
+	for i, l := range c.Links {
+		names[i] = l.name()
+	}
+	return strings.Join(names, ", then ")
 }
 
 // Select runs the chain over the rows of a step.

@@ -32,6 +32,24 @@ func TestReasonsAreDistinct(t *testing.T) {
 	}
 }
 
+func TestChainNamesItsLinks(t *testing.T) {
+	for want, o := range map[string]Options{
+		"every row with a reward": {},
+		"VSPO, then RoC":          {VSPO: &advantage.VSPO{}, RoC: &RoC{}},
+		"dynamic sampling, then no equal rewards, then low variance, then overlong mask, then void mask": {
+			Dynamic: &Rounds{}, RejectEqual: true, LowVariance: &LowVariance{}, Masks: []Link{Overlong{}, Void{}},
+		},
+		"repetition mask, then unreadable mask": {Masks: []Link{Repetition{}, Unreadable{}}},
+	} {
+		if got := o.String(); got != want {
+			t.Errorf("the chain is %q, want %q", got, want)
+		}
+	}
+	if got := (Chain{Links: []Link{HardProblems{}, RoC{}}}).String(); got != "hard problems, then RoC" {
+		t.Errorf("the chain is %q", got)
+	}
+}
+
 func TestLinksSeeWhatIsLeft(t *testing.T) {
 	rows := append(rowsOf("a", "++++"), rowsOf("b", "++--")...)
 	rows = append(rows, rowsOf("c", "+---")...)

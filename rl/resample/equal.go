@@ -8,6 +8,8 @@ type RejectEqual struct{}
 // Validate has nothing to report.
 func (RejectEqual) Validate() error { return nil }
 
+func (RejectEqual) name() string { return "no equal rewards" }
+
 func (RejectEqual) draws() bool { return false }
 
 func (RejectEqual) apply(s *step) {

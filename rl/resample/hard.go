@@ -78,6 +78,8 @@ func (h HardProblems) Filter() ([]ProblemVerdict, error) {
 	return out, nil
 }
 
+func (HardProblems) name() string { return "hard problems" }
+
 func (HardProblems) draws() bool { return false }
 
 func (h HardProblems) apply(s *step) {

@@ -78,6 +78,8 @@ func (l LowVariance) Chosen(deviations []float64) []bool {
 	return out
 }
 
+func (LowVariance) name() string { return "low variance" }
+
 func (LowVariance) draws() bool { return false }
 
 func (l LowVariance) apply(s *step) {

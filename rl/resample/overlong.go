@@ -18,6 +18,8 @@ func (o Overlong) Validate() error {
 	return nil
 }
 
+func (Overlong) name() string { return "overlong mask" }
+
 func (Overlong) draws() bool { return false }
 
 func (o Overlong) apply(s *step) {

@@ -25,6 +25,8 @@ func (r Repetition) Validate() error {
 	return nil
 }
 
+func (Repetition) name() string { return "repetition mask" }
+
 func (Repetition) draws() bool { return false }
 
 func (Repetition) apply(s *step) {

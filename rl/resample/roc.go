@@ -44,7 +44,8 @@ type RoC struct {
 	Choice      Choice // ChooseWeighted when empty
 	MinPositive int    // at least so many of a sign, where there are
 	MinNegative int
-	// KeepEqual keeps groups whose rewards are all equal; they are dropped without it.
+	// KeepEqual keeps groups whose rewards are all equal, as dynamic sampling fills up with; they are
+	// dropped without it.
 	KeepEqual bool
 }
 
@@ -64,6 +65,8 @@ func (r RoC) Validate() error {
 	}
 	return nil
 }
+
+func (RoC) name() string { return "RoC" }
 
 func (r RoC) draws() bool { return r.Choice != ChooseLowest }
 

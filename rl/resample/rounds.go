@@ -22,6 +22,8 @@ func (r Rounds) Validate() error {
 	return r.DynamicSampling.Validate()
 }
 
+func (Rounds) name() string { return "dynamic sampling" }
+
 func (r Rounds) draws() bool { return false }
 
 func (r Rounds) apply(s *step) {

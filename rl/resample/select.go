@@ -55,6 +55,9 @@ type Options struct {
 // Validate reports the first bad field.
 func (o Options) Validate() error { return o.chain().Validate() }
 
+// String names the links of the chain in their order.
+func (o Options) String() string { return o.chain().String() }
+
 // chain spells the options as links.
 func (o Options) chain() Chain {
 	c := Chain{Source: o.Source}

@@ -12,6 +12,8 @@ type Unreadable struct{}
 // Validate has nothing to report.
 func (Unreadable) Validate() error { return nil }
 
+func (Unreadable) name() string { return "unreadable mask" }
+
 func (Unreadable) draws() bool { return false }
 
 func (Unreadable) apply(s *step) {

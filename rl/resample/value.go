@@ -23,6 +23,8 @@ func (v ValueResampling) Validate() error {
 	return nil
 }
 
+func (ValueResampling) name() string { return "VSPO" }
+
 func (ValueResampling) draws() bool { return true }
 
 func (v ValueResampling) apply(s *step) {

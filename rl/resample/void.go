@@ -46,6 +46,8 @@ func (v Void) Match(r *Row) bool {
 	return r.VoidTurns > 0
 }
 
+func (Void) name() string { return "void mask" }
+
 func (Void) draws() bool { return false }
 
 func (v Void) apply(s *step) { s.maskRows(VoidTurn, v.Match) }

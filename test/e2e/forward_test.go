@@ -5,7 +5,6 @@ import (
 	"slices"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -57,35 +56,22 @@ func TestForwardRun(t *testing.T) {
 }
 
 // freezeInForward stops the worker's process once a shard's token outputs are committed and their
-// step has no head yet.
+// step has no head yet, and returns its process id.
 func (h *home) freezeInForward(t *testing.T, run string) int {
 	t.Helper()
-	worker := 0
-	half := func() bool {
-		for step := 1; step <= steps; step++ {
-			begun := slices.ContainsFunc(h.record().keys(fmt.Sprintf("%sstep=%d/", schema.ManifestsPrefix(run), step)), func(key string) bool {
-				p, err := schema.ParseManifestKey(key)
-				return err == nil && p.Stage == schema.StageForward
-			})
-			if begun && !h.record().has(schema.HeadKey(run, fmt.Sprint(step))) {
-				return true
-			}
-		}
-		return false
-	}
-	eventually(t, func() bool {
-		if !half() {
-			return false
-		}
-		worker = h.state(t).Parts["worker"]
-		require.Positive(t, worker)
-		require.NoError(t, syscall.Kill(worker, syscall.SIGSTOP))
-		time.Sleep(20 * time.Millisecond) // a put that was on its way is done
-		if half() {
+	return h.freezeWhile(t, func() bool { return h.record().halfForward(run) }, "a step of "+run+" to have token outputs")
+}
+
+// halfForward reports that a step without a head has committed token outputs.
+func (r record) halfForward(run string) bool {
+	for step := 1; step <= steps; step++ {
+		begun := slices.ContainsFunc(r.keys(fmt.Sprintf("%sstep=%d/", schema.ManifestsPrefix(run), step)), func(key string) bool {
+			p, err := schema.ParseManifestKey(key)
+			return err == nil && p.Stage == schema.StageForward
+		})
+		if begun && !r.has(schema.HeadKey(run, fmt.Sprint(step))) {
 			return true
 		}
-		require.NoError(t, syscall.Kill(worker, syscall.SIGCONT))
-		return false
-	}, "a step of %s to have token outputs", run)
-	return worker
+	}
+	return false
 }

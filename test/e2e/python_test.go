@@ -13,27 +13,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/python/pythontest"
 	"github.com/ropewalk/ropewalk/schema"
 )
-
-// python returns the interpreter that ROPEWALK_PYTHON names, else python3. Where it lacks a module
-// the test is skipped, or fails if ROPEWALK_REQUIRE_NOTEBOOK is set.
-func python(t *testing.T, modules ...string) string {
-	t.Helper()
-	name := os.Getenv("ROPEWALK_PYTHON")
-	if name == "" {
-		name = "python3"
-	}
-	if out, err := exec.Command(name, "-c", "import "+strings.Join(modules, ", ")).CombinedOutput(); err != nil {
-		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-		message := fmt.Sprintf("%s: %v: %s (set ROPEWALK_PYTHON to one with .ci/requirements.txt)", name, err, lines[len(lines)-1])
-		if os.Getenv("ROPEWALK_REQUIRE_NOTEBOOK") != "" {
-			t.Fatal(message)
-		}
-		t.Skip(message)
-	}
-	return name
-}
 
 // pip installs the package from a copy of its folder, as a user does, and returns where.
 func pip(t *testing.T, interpreter string) string {
@@ -145,7 +127,7 @@ func (h *home) facts(t *testing.T, run report) string {
 }
 
 func TestPythonPackageReadsTheRecord(t *testing.T) {
-	interpreter := python(t, "pytest", "pyarrow", "polars", "pandas", "duckdb", "flit_core", "pip")
+	interpreter := pythontest.Need(t, "NOTEBOOK", "pytest", "pyarrow", "polars", "pandas", "duckdb", "flit_core", "pip")
 	h, plain := base(t)
 	run := h.train(t, "python-all", "--set", "token_outputs.entropies=true", "--set", "replay={size: 1000}") // every table has rows
 	require.Equal(t, plain.Digest, run.Digest, "what is computed for the record alone changes no policy")
@@ -158,7 +140,7 @@ func TestPythonPackageReadsTheRecord(t *testing.T) {
 }
 
 func TestPythonPackageIsTyped(t *testing.T) {
-	interpreter := python(t, "mypy", "pytest", "pyarrow", "polars", "pandas", "duckdb")
+	interpreter := pythontest.Need(t, "NOTEBOOK", "mypy", "pytest", "pyarrow", "polars", "pandas", "duckdb")
 	cmd := exec.Command(interpreter, "-m", "mypy", "--strict", "--cache-dir", t.TempDir())
 	cmd.Dir = filepath.Join(root(), "python")
 	out, err := cmd.CombinedOutput()
@@ -169,7 +151,7 @@ func TestPythonPackageIsTyped(t *testing.T) {
 const figures = 4
 
 func TestNotebookShowsTheRun(t *testing.T) {
-	interpreter := python(t, "nbclient", "ipykernel", "matplotlib", "pyarrow", "polars", "pandas", "duckdb")
+	interpreter := pythontest.Need(t, "NOTEBOOK", "nbclient", "ipykernel", "matplotlib", "pyarrow", "polars", "pandas", "duckdb")
 	h, run := base(t)
 	out := filepath.Join(t.TempDir(), "analysis.ipynb")
 	cmd := exec.Command(interpreter, filepath.Join(root(), "python", "execute.py"), notebookPath(), out)

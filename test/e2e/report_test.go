@@ -27,7 +27,12 @@ func TestReport(t *testing.T) {
 	if keep := os.Getenv("ROPEWALK_REPORT_OUT"); keep != "" { // for looking at it
 		require.NoError(t, os.WriteFile(filepath.Clean(keep), data, 0o644))
 	}
-	require.Equal(t, 15, strings.Count(text, "<svg "), "every figure has data")
+	require.False(t, strings.Contains(text, `class="empty"`), "every figure has data")
+	require.False(t, strings.Contains(text, "cannot be used"), "every diagnosis takes the record's numbers")
+	require.GreaterOrEqual(t, strings.Count(text, "<svg "), 33)
+	for _, id := range []string{"advantages", "gradients", "bounds", "validity", "tool-load", "value-scores", "hesitation", "anchors"} {
+		require.True(t, strings.Contains(text, `id="figure-`+id+`"`), "the page lacks figure %s", id)
+	}
 	for _, part := range []string{"<h3>Step 1</h3>", "log-probability −", "entropy ", "advantage × weight", "advantage &gt; 0", ": ok</span>", "held-out success"} {
 		require.True(t, strings.Contains(text, part), "the page lacks %q", part)
 	}

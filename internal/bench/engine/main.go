@@ -17,6 +17,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/bench"
 	"github.com/ropewalk/ropewalk/internal/machine"
+	"github.com/ropewalk/ropewalk/internal/python"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/policy/cpu"
 )
@@ -80,7 +81,7 @@ func run(ctx context.Context, args []string) error {
 	defer engine.Close()
 	d := engine.Describe()
 	res := result{Machine: machine.Of(d)}
-	python, err := findPeer(ctx)
+	interpreter, err := python.Find(ctx, "torch", "transformers")
 	if err != nil {
 		res.NoPeer = err.Error()
 	}
@@ -89,8 +90,8 @@ func run(ctx context.Context, args []string) error {
 		if err != nil {
 			return fmt.Errorf("measure %s: %w", s.name, err)
 		}
-		if python != "" {
-			p, err := askPeer(ctx, python, s, d.Threads, *seconds)
+		if interpreter != "" {
+			p, err := askPeer(ctx, interpreter, s, d.Threads, *seconds)
 			if err != nil {
 				return fmt.Errorf("measure PyTorch at %s: %w", s.name, err)
 			}

@@ -112,18 +112,6 @@ type peerRates struct {
 	Generate     float64 `json:"generate"`
 }
 
-// findPeer finds a Python that has torch and transformers.
-func findPeer(ctx context.Context) (string, error) {
-	python := os.Getenv("ROPEWALK_PYTHON")
-	if python == "" {
-		python = "python3"
-	}
-	if err := exec.CommandContext(ctx, python, "-c", "import torch, transformers").Run(); err != nil {
-		return "", fmt.Errorf("%s cannot import torch and transformers (set ROPEWALK_PYTHON to one that can)", python)
-	}
-	return python, nil
-}
-
 func askPeer(ctx context.Context, python string, s size, threads int, seconds float64) (*peerRates, error) {
 	job, err := json.Marshal(map[string]any{"threads": threads, "shape": s.shape, "train": s.train, "generate": s.generate, "seconds": seconds})
 	if err != nil {

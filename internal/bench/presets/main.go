@@ -4,9 +4,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -59,7 +57,7 @@ func run(ctx context.Context, args []string) error {
 	var all []twin
 	failed := 0
 	for _, name := range names {
-		t, err := train(ctx, *binary, name)
+		t, err := train(ctx, bench.Program{Path: *binary}, name)
 		if err != nil {
 			t.Failure = err.Error()
 			failed++
@@ -99,7 +97,7 @@ func up(ctx context.Context, binary string) (stop func() error, err error) {
 }
 
 // train trains a preset's twin and checks its record.
-func train(ctx context.Context, binary, preset string) (twin, error) {
+func train(ctx context.Context, program bench.Program, preset string) (twin, error) {
 	t := twin{Preset: preset}
 	resolved, err := recipes.Resolve(preset, "", nil, nil, nil)
 	if err != nil {
@@ -109,7 +107,7 @@ func train(ctx context.Context, binary, preset string) (twin, error) {
 	var ran struct {
 		Run string `json:"run_id"`
 	}
-	if err := command(ctx, &ran, binary, "run", preset, "--twin", "--json"); err != nil {
+	if err := program.Run(ctx, &ran, "run", preset, "--twin", "--json"); err != nil {
 		return t, err
 	}
 	t.Run = ran.Run
@@ -121,14 +119,14 @@ from (select step, avg(reward)::double as reward from rewards where run = RUN gr
 left join (select step, avg(loss)::double as loss, avg(grad_norm)::double as grad_norm from updates where run = RUN group by 1) u using (step)
 left join (select step, ((max(end_micros) - min(start_micros)) / 1e6)::double as seconds from timings where run = RUN and kind = 'activity' and stage <> 'evaluate' group by 1) s using (step)
 order by 1`, "RUN", "'"+ran.Run+"'")
-	if err := command(ctx, &table, binary, "sql", "--json", query); err != nil {
+	if err := program.Run(ctx, &table, "sql", "--json", query); err != nil {
 		return t, err
 	}
 	for _, row := range table.Rows {
 		t.Steps = append(t.Steps, step{Reward: value(row[1]), Loss: value(row[2]), GradNorm: value(row[3]), Seconds: value(row[4])})
 	}
 	for _, check := range [][]string{{"verify", ran.Run}, {"replay", "--check", ran.Run}} {
-		if err := command(ctx, nil, binary, check...); err != nil {
+		if err := program.Run(ctx, nil, check...); err != nil {
 			return t, err
 		}
 	}
@@ -181,29 +179,4 @@ func print(t twin) {
 		column(func(s step) string { return fmt.Sprintf("%+.4f", s.Loss) }),
 		column(func(s step) string { return fmt.Sprintf("%.3g", s.GradNorm) }),
 		column(func(s step) string { return fmt.Sprintf("%.1f", s.Seconds) }))
-}
-
-// command runs the program; its standard error is shown only where it fails.
-func command(ctx context.Context, into any, binary string, args ...string) error {
-	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, binary, args...)
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = 30 * time.Second
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%s %s: %w\n%s", binary, strings.Join(args, " "), err, tail(stderr.String()))
-	}
-	if into == nil {
-		return nil
-	}
-	if err := json.Unmarshal(stdout.Bytes(), into); err != nil {
-		return fmt.Errorf("read what %s %s printed: %w", binary, strings.Join(args, " "), err)
-	}
-	return nil
-}
-
-// tail is the end of a program's messages.
-func tail(text string) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return strings.Join(lines[max(0, len(lines)-8):], "\n")
 }

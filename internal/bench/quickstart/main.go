@@ -3,14 +3,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 
@@ -61,12 +58,13 @@ func run(ctx context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+	program := bench.Program{Path: *binary, Progress: os.Stderr}
 	var all []outcome
 	for text := range strings.SplitSeq(*seeds, ",") {
 		if _, err := strconv.Atoi(text); err != nil {
 			return fmt.Errorf("seed %q is not a number", text)
 		}
-		o, err := train(ctx, *binary, *recipe, text)
+		o, err := train(ctx, program, *recipe, text)
 		if err != nil {
 			return err
 		}
@@ -82,36 +80,22 @@ func run(ctx context.Context, args []string) error {
 }
 
 // train runs the recipe with one seed and reads its curve out of the record.
-func train(ctx context.Context, binary, recipe, seed string) (outcome, error) {
+func train(ctx context.Context, program bench.Program, recipe, seed string) (outcome, error) {
 	var o outcome
-	if err := command(ctx, &o, binary, "run", recipe, "--seed", seed, "--json"); err != nil {
+	if err := program.Run(ctx, &o, "run", recipe, "--seed", seed, "--json"); err != nil {
 		return o, err
 	}
 	var table struct {
 		Rows [][]float64 `json:"rows"`
 	}
 	query := "select step, avg(success::int)::double from rewards where run = '" + o.Run + "' group by 1 order by 1"
-	if err := command(ctx, &table, binary, "sql", "--json", query); err != nil {
+	if err := program.Run(ctx, &table, "sql", "--json", query); err != nil {
 		return o, err
 	}
 	for _, row := range table.Rows {
 		o.Curve = append(o.Curve, row[1])
 	}
 	return o, nil
-}
-
-// command runs the program, its progress passed on, and decodes the one object it prints.
-func command(ctx context.Context, into any, binary string, args ...string) error {
-	var stdout bytes.Buffer
-	cmd := exec.CommandContext(ctx, binary, args...)
-	cmd.Stdout, cmd.Stderr = &stdout, os.Stderr
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%s %s: %w", binary, strings.Join(args, " "), err)
-	}
-	if err := json.Unmarshal(stdout.Bytes(), into); err != nil {
-		return fmt.Errorf("read what %s printed: %w", binary, err)
-	}
-	return nil
 }
 
 func save(file string, all []outcome) error {

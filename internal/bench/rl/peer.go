@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 
+	"github.com/ropewalk/ropewalk/internal/python"
 	"github.com/ropewalk/ropewalk/rl/loss"
 	"github.com/ropewalk/ropewalk/rl/loss/losstest"
 )
@@ -33,12 +34,9 @@ type peer struct {
 
 // startPeer writes the batch as arrays and starts Python on them. A nil peer may be stopped.
 func startPeer(ctx context.Context, b losstest.Batch[float32]) (*peer, error) {
-	python := os.Getenv("ROPEWALK_PYTHON")
-	if python == "" {
-		python = "python3"
-	}
-	if err := exec.CommandContext(ctx, python, "-c", "import torch").Run(); err != nil {
-		return nil, fmt.Errorf("%s cannot import torch (set ROPEWALK_PYTHON to one that can)", python)
+	interpreter, err := python.Find(ctx, "torch")
+	if err != nil {
+		return nil, err
 	}
 	dir, err := os.MkdirTemp("", "ropewalk-bench-")
 	if err != nil {
@@ -49,7 +47,7 @@ func startPeer(ctx context.Context, b losstest.Batch[float32]) (*peer, error) {
 		p.stop()
 		return nil, err
 	}
-	p.cmd = exec.CommandContext(ctx, python, "-c", peerScript, dir, formulas, fmt.Sprint(len(b.Rows)))
+	p.cmd = exec.CommandContext(ctx, interpreter, "-c", peerScript, dir, formulas, fmt.Sprint(len(b.Rows)))
 	p.cmd.Stderr = os.Stderr
 	stdout, err := p.cmd.StdoutPipe()
 	if err != nil {

@@ -30,6 +30,7 @@ func Cases() []Case {
 		policy(loss.SAPO{TauPositive: 1, TauNegative: 1.05}),
 		policy(loss.GSPO{Low: 0.003, High: 0.004}),
 		policy(loss.GSPOToken{Low: 0.003, High: 0.004}),
+		policy(loss.GPG{}),
 		policy(loss.GPPO{Low: 0.2, High: 0.28}),
 		policy(loss.CEGPPO{Low: 0.2, High: 0.28, Beta1: 0.75, Beta2: 1}),
 		policy(loss.AEPOClip{Low: 0.2, High: 0.2}),

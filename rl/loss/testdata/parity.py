@@ -116,7 +116,11 @@ def kl(b, p):
     return k2 + (v - k2).detach() if name.endswith("+") else v
 
 
-POLICY = {f.__name__: f for f in (ppo_clip, cispo, sapo, gspo, gspo_token, aepo_clip, ce_gppo, clip_cov, kl_cov, self_imitation,
+def gpg(b, p):
+    return -b["adv"] * b["logp"]
+
+
+POLICY = {f.__name__: f for f in (ppo_clip, cispo, sapo, gspo, gspo_token, gpg, aepo_clip, ce_gppo, clip_cov, kl_cov, self_imitation,
                                   behaviour_cloning, value_clip)} | {"gppo": ce_gppo}
 
 

@@ -12,22 +12,30 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// The statistics of an advantage stage whose rewards hold a penalty on the distance from the
-// reference: the mean divergence, the coefficient that it was taken with, and the next step's.
+// The statistics of an advantage stage whose rewards hold a penalty on the distance from the reference, or
+// whose step's loss holds one that adapts: the mean divergence of the policy that sampled, the coefficient
+// of the step's penalty, and the next step's.
 const (
 	statKL              = "kl"
 	statKLCoefficient   = "kl_coefficient"
 	statKLCoefficientTo = "kl_coefficient_next"
 )
 
-// klCoefficient is the coefficient of a step's penalty in the reward. Where it adapts, it follows from
-// what the step before has committed, which is then one of the stage's inputs.
+// The choices that the coefficient depends on: the penalty is a term of the loss, and it adapts.
+const (
+	klInLoss   = "loss"
+	klAdaptive = "adaptive"
+)
+
+// klCoefficient is the coefficient of a step's penalty where the advantage stage has to know it: in the
+// reward, or where it adapts. It then follows from what the step before has committed, which becomes one
+// of the stage's inputs.
 func (d *Deps) klCoefficient(ctx context.Context, w *draft, scope wire.Scope, recipe *recipes.Recipe) (float64, error) {
 	kl := recipe.Loss.KL
-	if kl == nil || kl.In == klInLoss {
+	if kl == nil || kl.In == klInLoss && kl.Controller != klAdaptive {
 		return 0, nil
 	}
-	if kl.Controller != "adaptive" || scope.Step <= 1 {
+	if kl.Controller != klAdaptive || scope.Step <= 1 {
 		return kl.Coefficient, nil
 	}
 	head, _, found, err := d.Record.Head(ctx, scope.Run, strconv.Itoa(scope.Step-1))
@@ -53,10 +61,46 @@ func (d *Deps) klCoefficient(ctx context.Context, w *draft, scope wire.Scope, re
 	return beta, nil
 }
 
+// klInUpdate is the coefficient of the penalty in a step's loss, 0 where there is none. One that adapts
+// stands beside the batch, so that the update follows from its inputs.
+func (d *Deps) klInUpdate(ctx context.Context, batch schema.Ref, recipe *recipes.Recipe) (float64, error) {
+	kl := recipe.Loss.KL
+	switch {
+	case kl == nil || kl.In != klInLoss:
+		return 0, nil
+	case kl.Controller != klAdaptive:
+		return kl.Coefficient, nil
+	}
+	m, err := d.Record.Read(ctx, batch)
+	if err != nil {
+		return 0, err
+	}
+	beta, ok := m.Stats[statKLCoefficient]
+	if !ok || !(beta >= 0) {
+		return 0, refuse(wire.FailCorrupt, "the coefficient of loss.kl adapts, and %s says %g of it", batch.Key, beta)
+	}
+	return beta, nil
+}
+
+// measure notes the divergence that a penalty in the loss adapts to: that of the policy that sampled, on the
+// batch's rows, which is known before the update. (One in the reward is measured as it is taken.)
+func (e *estimation) measure() error {
+	kl := e.method.Loss.KL
+	if kl == nil || kl.In != klInLoss || kl.Controller != klAdaptive {
+		return nil
+	}
+	mean, err := loss.MeanKL(loss.Estimator(kl.Estimator), e.old(), e.references(), e.masks())
+	if err != nil {
+		return err
+	}
+	e.steer(mean)
+	return nil
+}
+
 // steer notes the divergence and the coefficient that the next step has.
 func (e *estimation) steer(mean float64) {
 	kl, next := e.method.Loss.KL, e.beta
-	if kl.Controller == "adaptive" {
+	if kl.Controller == klAdaptive {
 		next = loss.AdaptiveKL{Target: kl.Target, Horizon: float64(kl.Horizon)}.Next(e.beta, mean, e.trajectories())
 	}
 	e.stats = map[string]float64{statKL: mean, statKLCoefficient: e.beta, statKLCoefficientTo: next}

@@ -1,0 +1,43 @@
+// Package python finds the Python that ours is compared with: the interpreter that the environment
+// variable ROPEWALK_PYTHON names, else python3. Package pythontest finds it for tests.
+package python
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// Variable names the interpreter; python3 of PATH stands in where it is not set.
+const Variable = "ROPEWALK_PYTHON"
+
+// Find returns the interpreter if it can import all modules. The error names it, the modules and what
+// Python says of them; it is the context's where that has ended.
+func Find(ctx context.Context, modules ...string) (string, error) {
+	name := cmp.Or(os.Getenv(Variable), "python3")
+	what, code := "start", ""
+	if len(modules) > 0 {
+		what, code = "import "+strings.Join(modules, " and "), "import "+strings.Join(modules, ", ")
+	}
+	out, err := exec.CommandContext(ctx, name, "-c", code).CombinedOutput()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return name, nil
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case errors.As(err, &exit):
+		err = fmt.Errorf("%w: %s", err, lastLine(out))
+	}
+	return "", fmt.Errorf("%s cannot %s: %w (set %s to one that can)", name, what, err, Variable)
+}
+
+// lastLine is where a traceback names its exception.
+func lastLine(out []byte) string {
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	return lines[len(lines)-1]
+}

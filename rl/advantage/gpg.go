@@ -1,0 +1,87 @@
+package advantage
+
+import (
+	"fmt"
+	"slices"
+)
+
+// GPG (Chu et al. 2025, "Group Policy Gradient"): a row's score against its group's mean, all of a batch scaled
+// up for the rows that have no gradient,
+//
+//	A_i = α·(R_i − μ),  α = B/(B − M)
+//
+// with B the rows of the batch and M those in groups of equal scores. Its loss is the plain policy gradient
+// (rl/loss, GPG). Departures: verl's release counts as M the rows whose score is 0, which is another number
+// where scores are other than right and wrong, or a group is all right; both are there. No row left gives α = 1.
+// A group of one keeps its raw score in released code, and counts as one of unequal scores then; see SingleGroup.
+
+// Idle says which rows α makes up for.
+type Idle string
+
+// The two readings: rows in groups of equal scores (the paper), and rows with score 0 (verl).
+const (
+	IdleEqual Idle = "equal"
+	IdleZero  Idle = "zero"
+)
+
+// GPG is the estimator of group policy gradient.
+type GPG struct {
+	Idle        Idle        // IdleEqual when empty
+	SingleGroup SingleGroup // SingleRaw when empty
+}
+
+// Validate reports the first bad field.
+func (g GPG) Validate() error {
+	if !slices.Contains([]Idle{"", IdleEqual, IdleZero}, g.Idle) {
+		return fmt.Errorf("idle must be %s or %s, got %q", IdleEqual, IdleZero, g.Idle)
+	}
+	return g.SingleGroup.validate()
+}
+
+// Estimate returns the advantage of each row of a whole batch from its score and the name of its group.
+func (g GPG) Estimate(scores []float64, groups []string) ([]float64, error) {
+	if err := g.Validate(); err != nil {
+		return nil, err
+	}
+	out, err := Group{SingleGroup: g.SingleGroup}.Estimate(scores, groups)
+	if err != nil {
+		return nil, err
+	}
+	busy := g.busy(scores, groups)
+	if busy == 0 {
+		return out, nil
+	}
+	alpha := float64(len(scores)) / float64(busy)
+	for i := range out {
+		out[i] *= alpha
+	}
+	return out, nil
+}
+
+// busy counts the rows of the batch that α does not make up for.
+func (g GPG) busy(scores []float64, groups []string) int {
+	type span struct {
+		least, most float64
+		rows        int
+	}
+	n, of := 0, map[string]span{}
+	for i, s := range scores {
+		if s != 0 && g.Idle == IdleZero {
+			n++
+		}
+		seen, ok := of[groups[i]]
+		if !ok {
+			seen.least, seen.most = s, s
+		}
+		of[groups[i]] = span{min(seen.least, s), max(seen.most, s), seen.rows + 1}
+	}
+	if g.Idle == IdleZero {
+		return n
+	}
+	for _, s := range of { // a sum of whole numbers, whose order is free
+		if s.least != s.most || s.rows == 1 && g.SingleGroup != SingleZero && s.least != 0 {
+			n += s.rows
+		}
+	}
+	return n
+}

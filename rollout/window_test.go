@@ -1,0 +1,81 @@
+package rollout
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/rollout/protocol"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+func TestWindowAfter(t *testing.T) {
+	ends := []int{5, 9, 14} // the first turn has a task of three tokens
+	for _, c := range []struct {
+		turns, history int
+		want           Window
+	}{
+		{0, 1, Window{}}, {1, 1, Window{}}, {3, 0, Window{}}, {3, 3, Window{}}, {3, 9, Window{}},
+		{2, 1, Window{3, 4}}, {3, 1, Window{3, 8}}, {3, 2, Window{3, 4}},
+	} {
+		if got := WindowAfter(3, ends[:c.turns], c.history); got != c.want {
+			t.Errorf("after %d turns with a history of %d: %+v, want %+v", c.turns, c.history, got, c.want)
+		}
+	}
+	w := Window{3, 4}
+	if got := w.Tokens([]int32{0, 1, 2, 3, 4, 5, 6}, 6); !slices.Equal(got, []int32{0, 1, 2, 4, 5}) || w.Len(6) != 5 {
+		t.Errorf("tokens %v of %d", got, w.Len(6))
+	}
+}
+
+// A prompt holds the task, an empty turn in the place of what is left out, and the latest turns; what an episode
+// is rebuilt from is the same, and the budget is the prompt's.
+func TestHistory(t *testing.T) {
+	s := settings
+	s.MaxTurns, s.History, s.MaxTokens = 4, 1, 50
+	l := newLoop(t, s, 1)
+	e := start(l)
+	task := e.Context
+	call := protocol.CallResponse("print(12+3)")
+	var prefixes [][]int32
+	for range 4 {
+		prefixes = append(prefixes, e.Prefix())
+		feed(t, l, e, call, policy.FinishStop)
+		runCalls(t, l, e)
+	}
+	if e.Finish != FinishMaxTurns || len(e.Turns) != 4 {
+		t.Fatalf("%d turns, finish %q", len(e.Turns), e.Finish)
+	}
+	for turn, got := range prefixes {
+		want := slices.Clone(task)
+		first := max(0, turn-1)
+		if first > 0 {
+			want = append(want, l.stop)
+		}
+		for k := first; k < turn; k++ {
+			if k > 0 {
+				want = append(want, e.Turns[k].Context...)
+			}
+			want = append(want, e.Turns[k].Response...)
+		}
+		if turn > 0 {
+			want = append(want, e.Turns[turn].Context...)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("turn %d: %q, want %q", turn, l.tok.Decode(got), l.tok.Decode(want))
+		}
+	}
+	if e.Tokens() <= s.MaxTokens {
+		t.Errorf("the trajectory has %d tokens: the budget of %d is a turn's", e.Tokens(), s.MaxTokens)
+	}
+	rows := []schema.TurnRow{e.turnRow(2), e.turnRow(3)}
+	if rows[0].AnchorHash != rows[1].AnchorHash {
+		t.Error("turns that see the same tokens have other anchors")
+	}
+	whole := newLoop(t, settings, 1)
+	plain := start(whole)
+	feed(t, whole, plain, call, policy.FinishStop)
+	if plain.turnRow(0).AnchorHash != e.turnRow(0).AnchorHash || rows[0].AnchorHash == e.turnRow(1).AnchorHash {
+		t.Error("the anchor is not what the policy saw")
+	}
+}
