@@ -6,11 +6,19 @@
 # so the mother is the init of all.
 
 import fcntl
+import select
 
 OPEN = struct.Struct("=cQQQqQ")  # kind, id, memory bytes, bytes of one file, processes, bytes of the work folder
 NOTE = struct.Struct("=cQiQ")  # kind, id, wait status, CPU microseconds
 NEW_NAMESPACES = 0x10000000 | 0x20000000 | 0x20000 | 0x8000000  # user, process ids, mounts, IPC
 INODES = 1024
+
+
+def make_pidfd(pid, flags):
+    return syscall("open pidfd", 434, pid, flags)
+
+
+open_pidfd = getattr(os, "pidfd_open", make_pidfd)  # Python 3.9 has its own
 
 
 class Opening:
@@ -26,6 +34,8 @@ class Opening:
 class Mother(Zygote):
     def __init__(self, settings):
         super().__init__(settings)
+        self.poll = select.poll()
+        self.poll.register(self.link, select.POLLIN)
         self.inits = {}  # descriptor of an init: its process id, the session's id
         self.session_filter = bytes.fromhex(settings["session_filter"])
         self.proc = -1
@@ -58,14 +68,14 @@ class Mother(Zygote):
                 if fd != self.link.fileno():
                     self.bury(fd)
                     continue
-                _, fds = self.receive()
+                fds = self.receive()
                 self.open(Opening(self.packet, fds))
                 for fd in fds:
                     os.close(fd)
 
     def open(self, opening):
         try:
-            pid = self.clone() if self.namespaced else fork()
+            pid = self.clone() if self.namespaced else plain_fork()
             if pid == 0:
                 begin(self, opening)
             check(pid, "make session")
@@ -114,7 +124,7 @@ def begin(mother, opening):
             interpreter(mother, opening)
         become_user(mother.proc)
         session_mount(mother.folder, opening.room)
-        pid = fork()
+        pid = plain_fork()
         if pid == 0:
             interpreter(mother, opening)
         init(mother, opening, pid)
