@@ -52,7 +52,7 @@ func laneOf(t *testing.T, engine policy.Engine, executor sandbox.Executor) *lane
 // laneWith is laneOf with more of the recipe set.
 func laneWith(t *testing.T, engine policy.Engine, executor sandbox.Executor, set ...string) *laneBench {
 	t.Helper()
-	deps, err := New(Options{Store: mem.New(), Trainer: engine, Rollout: engine, Sandbox: executor, Code: strings.Repeat("c", 64), Scratch: t.TempDir()})
+	deps, err := New(Options{Store: mem.New(), Trainer: engine, Rollout: engine, Sandbox: executor, Tier: sandbox.TierFull, Code: strings.Repeat("c", 64), Scratch: t.TempDir()})
 	require.NoError(t, err)
 	b := &laneBench{t: t, deps: deps, scope: wire.Scope{Run: "r", Step: 1}, policy: wire.PolicyRef{Digest: strings.Repeat("e", 64)}}
 	deps.Rollout.resident = b.policy.Digest // nothing is to be loaded

@@ -58,9 +58,11 @@ func TestAStageChangesTheRun(t *testing.T) {
 		lr, reference := 0.001, warm
 		if step >= 3 {
 			lr, reference = 0.0005, second
-			require.Greater(t, longest(t, objects, "r", step), tightTokens)
 		} else {
 			require.LessOrEqual(t, longest(t, objects, "r", step), tightTokens)
+		}
+		if step == 3 { // the fourth may happen to have none
+			require.Greater(t, longest(t, objects, "r", step), tightTokens)
 		}
 		for _, u := range stepRows[schema.UpdateRow](t, objects, "r", step, schema.StageUpdate) {
 			require.Equal(t, lr, u.LR, "step %d", step)

@@ -26,8 +26,8 @@ func (s *Service) work() {
 		result, err := s.run(j.call)
 		waited := began.Sub(j.arrived)
 		result.Timing.Queue += waited
+		s.metrics.served(waited, time.Since(began)) // first, so that who has the answer finds it counted
 		s.settle(j, answer{result: result, err: err})
-		s.metrics.served(waited, time.Since(began))
 	}
 }
 

@@ -178,3 +178,11 @@ func TestStatsCount(t *testing.T) {
 	runAll(t, e, make16("1")...)
 	require.Equal(t, int64(16), e.Stats().Forks-before.Forks)
 }
+
+// A child has a thread id of its own also where the C library keeps it: abort sends its signal there. (The weaker
+// tiers refuse signals.)
+func TestAChildKnowsItsThread(t *testing.T) {
+	got := run(t, strongest(t), "import ctypes\nctypes.CDLL(None).abort()")
+	require.Equal(t, sandbox.StatusKilled, got.Status)
+	require.Equal(t, "SIGABRT", got.Signal)
+}

@@ -186,6 +186,10 @@ func (s *session) hearAnswer(nonce uint64, limits sandbox.Limits, cell sandbox.C
 	}
 }
 
+// lookOut is how long an answer is looked out for before it is waited for: to be woken takes several times as long as
+// a short cell.
+const lookOut = 50 * time.Microsecond
+
 // shortCell is how long a thread waits for an answer by itself, which costs less than to have the runtime wait.
 const shortCell = time.Millisecond
 
@@ -195,7 +199,13 @@ func (s *session) pollFirst() (silent bool) {
 	for i, fd := range []int{s.fd, s.out[0].fd, s.out[1].fd} {
 		s.polled[i] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
 	}
-	n, err := unix.Poll(s.polled[:], int(shortCell/time.Millisecond))
+	n, err := 0, error(nil)
+	for began := time.Now(); n == 0 && err == nil && time.Since(began) < lookOut; {
+		n, err = unix.Poll(s.polled[:], 0)
+	}
+	if n == 0 && err == nil {
+		n, err = unix.Poll(s.polled[:], int(shortCell/time.Millisecond))
+	}
 	return err == nil && n == 1 && s.polled[0].Revents == unix.POLLIN
 }
 
