@@ -32,8 +32,9 @@ parity: ## every loss's value and gradient beside PyTorch's autograd; ROPEWALK_P
 test-presets: build tools ## train every method's small twin for three steps through the real pipeline (minutes)
 	@go run ./internal/bench/presets -out .ropewalk/bench/presets.json
 
+# The tables of programs that run in the sandbox are left out: what races is in the packages below.
 race: tools ## the concurrent packages' tests under the race detector
-	ROPEWALK_REQUIRE_SERVERS=1 go test -race -timeout 30m $(RACE)
+	ROPEWALK_REQUIRE_SERVERS=1 go test -race -timeout 30m -skip 'TestThreats|TestNeighbours|TestHumanEval' $(RACE)
 
 lint: lint-tools ## gofmt, go vet, staticcheck, workflowcheck
 	@unformatted=$$(gofmt -l .); \
