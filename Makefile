@@ -12,7 +12,7 @@ RECIPE ?= recipes/quickstart.yaml
 # Packages whose tests run under the race detector: those with goroutines of their own.
 RACE ?= ./internal/commit/... ./internal/stack/... ./rl/loss/... ./rollout/... ./sandbox/... ./store/... ./workflows/...
 
-.PHONY: build run test parity test-presets race lint bench soak clean help tools lint-tools
+.PHONY: build run test parity humaneval test-presets race lint bench soak clean help tools lint-tools
 
 build: ## build bin/ropewalk
 	@command -v go >/dev/null || { echo "Go is missing: install Go 1.26 or newer" >&2; exit 1; }
@@ -28,6 +28,9 @@ test: tools ## every test; the local servers are used for real
 
 parity: ## every loss's value and gradient beside PyTorch's autograd; ROPEWALK_PYTHON names a Python with torch
 	ROPEWALK_REQUIRE_TORCH=1 go test -count 1 -run TestParity -v ./rl/loss
+
+humaneval: ## HumanEval's solutions and empty bodies through the sandbox, 50 rounds in random order
+	go test -count 1 -run TestHumanEval -v ./sandbox
 
 test-presets: build tools ## train every method's small twin for three steps through the real pipeline (minutes)
 	@go run ./internal/bench/presets -out .ropewalk/bench/presets.json

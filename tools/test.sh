@@ -14,6 +14,7 @@ first=$!
 go test -timeout 30m ./test/e2e -skip "$breaks" >"$logs/what-works" 2>&1 &
 second=$!
 status=0
+export ROPEWALK_HUMANEVAL_ROUNDS=${ROPEWALK_HUMANEVAL_ROUNDS:-5} # of 50: make humaneval
 go test -timeout 30m "${packages[@]}" || status=1
 for part in what-breaks what-works; do
 	if [[ $part == what-breaks ]]; then wait $first || status=1; else wait $second || status=1; fi
