@@ -44,7 +44,7 @@ def make_fork():
     """Return a fork during which this process stands still until the child has given up its memory.
 
     While both live, whatever the zygote writes is copied first, and its huge pages are broken up for
-    good: that costs each call a fifth. The kernel's vfork flag stops the parent; without the flag
+    good. The kernel's vfork flag stops the parent; without the flag
     for shared memory it is a fork in all else. What the C library's own fork does beyond the system
     call, for a process with one thread, is to tell the child its thread id.
     """

@@ -4,7 +4,7 @@ import "strings"
 
 // showsNothing reports that a program's last statement surely has no value to show: that it is a call of print, on a
 // line that is easy to read. The child can then compile the program as it is, and need not take it apart first
-// to look at its end, which costs a short call a tenth. False is always a right answer.
+// to look at its end, which touches some seventy pages more. False is always a right answer.
 //
 // A program that gives another meaning to the name print without writing it in any way but "print(" is not seen through;
 // it loses the value of its last expression.
