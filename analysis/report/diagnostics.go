@@ -105,4 +105,3 @@ func whole(n int) string              { return strconv.Itoa(n) }
 func percent(share float64) string    { return chart.Value(share, chart.Percent) }
 func plainNumber(v float64) string    { return chart.Value(v, chart.Plain) }
 func millis(seconds float64) string   { return chart.Value(1000*seconds, chart.Milliseconds) }
-func (d data) lacking(id string) bool { return d.answers[id].rows() == 0 }

@@ -38,9 +38,8 @@ func groupsOf(a answer) (steps []float64, groups [][]diagnose.GroupReward) {
 }
 
 func (d data) zeroAdvantage(steps []float64, groups [][]diagnose.GroupReward) Figure {
-	f := d.figure("zero-advantage", "Tasks without an advantage", "group_rewards")
-	if d.lacking("group_rewards") {
-		f.Empty = noSteps
+	f, _, ok := d.asked("zero-advantage", "Tasks without an advantage", "group_rewards", noSteps)
+	if !ok {
 		return f
 	}
 	var told []diagnose.ZeroAdvantageReport
@@ -62,9 +61,8 @@ func (d data) zeroAdvantage(steps []float64, groups [][]diagnose.GroupReward) Fi
 }
 
 func (d data) groupSpread(steps []float64, groups [][]diagnose.GroupReward) Figure {
-	f := d.figure("group-rewards", "Rewards inside groups", "group_rewards")
-	if d.lacking("group_rewards") {
-		f.Empty = noSteps
+	f, _, ok := d.asked("group-rewards", "Rewards inside groups", "group_rewards", noSteps)
+	if !ok {
 		return f
 	}
 	var told []diagnose.GroupRewardReport
@@ -99,10 +97,8 @@ func (d data) groupSpread(steps []float64, groups [][]diagnose.GroupReward) Figu
 const mostK = 64
 
 func (d data) passAtK() Figure {
-	f := d.figure("pass-at-k", "pass@k on held-out problems", "evaluations")
-	a := d.answers["evaluations"]
-	if a.rows() == 0 {
-		f.Empty = noEvaluations
+	f, a, ok := d.asked("pass-at-k", "pass@k on held-out problems", "evaluations", noEvaluations)
+	if !ok {
 		return f
 	}
 	var order []unit

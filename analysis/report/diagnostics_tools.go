@@ -99,10 +99,8 @@ func (d data) truncation(of told[diagnose.EffortReport]) Figure {
 }
 
 func (d data) validity() Figure {
-	f := d.figure("validity", "Valid format and valid action", "validity")
-	a := d.answers["validity"]
-	if a.rows() == 0 {
-		f.Empty = "No trajectory says how its turns keep to the protocol: imported ones do not."
+	f, a, ok := d.asked("validity", "Valid format and valid action", "validity", "No trajectory says how its turns keep to the protocol: imported ones do not.")
+	if !ok {
 		return f
 	}
 	steps, all, err := byStep(a, one[diagnose.Validity], func(g *diagnose.Validity, i int) error {
@@ -169,10 +167,8 @@ func (d data) transitions() Figure {
 }
 
 func (d data) toolLoad() Figure {
-	f := d.figure("tool-load", "Load of the tools", "tool_load")
-	a := d.answers["tool_load"]
-	if a.rows() == 0 {
-		f.Empty = "No times of tool calls are committed."
+	f, a, ok := d.asked("tool-load", "Load of the tools", "tool_load", "No times of tool calls are committed.")
+	if !ok {
 		return f
 	}
 	var all diagnose.Latency

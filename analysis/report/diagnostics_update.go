@@ -17,10 +17,8 @@ func (d data) updateDiagnostics() []Figure {
 const notRecorded = "The updates of this run do not have them: it updated no policy, or was recorded before they were."
 
 func (d data) advantages() Figure {
-	f := d.figure("advantages", "Advantages", "advantages")
-	a := d.answers["advantages"]
-	if a.rows() == 0 {
-		f.Empty = notRecorded
+	f, a, ok := d.asked("advantages", "Advantages", "advantages", notRecorded)
+	if !ok {
 		return f
 	}
 	mean, std := a.column("mean"), a.column("std")
@@ -38,10 +36,8 @@ func (d data) advantages() Figure {
 }
 
 func (d data) advantageSigns() Figure {
-	f := d.figure("advantage-signs", "Signs of the advantages", "advantages")
-	a := d.answers["advantages"]
-	if a.rows() == 0 {
-		f.Empty = notRecorded
+	f, a, ok := d.asked("advantage-signs", "Signs of the advantages", "advantages", notRecorded)
+	if !ok {
 		return f
 	}
 	zero, positive := a.column("zero"), a.column("positive")
@@ -96,10 +92,8 @@ func (d data) critic() []Figure {
 }
 
 func (d data) bounds() Figure {
-	f := d.figure("bounds", "Ratios out of bounds, on all sides", "bounds")
-	a := d.answers["bounds"]
-	if a.rows() == 0 {
-		f.Empty = notRecorded
+	f, a, ok := d.asked("bounds", "Ratios out of bounds, on all sides", "bounds", notRecorded)
+	if !ok {
 		return f
 	}
 	f.Note = "Shares of the importance ratios beyond the loss's bounds, by the sign of the advantage. A clip acts where the update has already moved far enough the way it is to go (solid); on the other sides (dashed) the loss still acts and brings the ratio back. The dual clip acts on A < 0 far above. Shares that grow from step to step say that the updates reach too far, or that the trajectories are stale."

@@ -47,6 +47,17 @@ func (d data) figure(id, title string, names ...string) Figure {
 	return f
 }
 
+// asked is a figure over one question, with its answer. ok is false where the answer has no rows: the
+// figure then says why, in the words of empty, and is done.
+func (d data) asked(id, title, question, empty string) (f Figure, a answer, ok bool) {
+	f, a = d.figure(id, title, question), d.answers[question]
+	if a.rows() == 0 {
+		f.Empty = empty
+		return f, a, false
+	}
+	return f, a, true
+}
+
 // curve draws one column of a question step by step; without values the figure says why, as want does.
 func (d data) curve(question, column string, line chart.Series, want Figure, c chart.Chart) Figure {
 	f := d.figure(want.ID, want.Title, question)

@@ -83,10 +83,8 @@ func (d data) evaluated(level string) chart.Series {
 }
 
 func (d data) trainingLevels() Figure {
-	f := d.figure("levels", "Success by level, in training", "levels")
-	a := d.answers["levels"]
-	if a.rows() == 0 {
-		f.Empty = noSteps
+	f, a, ok := d.asked("levels", "Success by level, in training", "levels", noSteps)
+	if !ok {
 		return f
 	}
 	steps, levels, values := a.pivot("level", "success", math.NaN())
@@ -101,10 +99,8 @@ func (d data) trainingLevels() Figure {
 }
 
 func (d data) evaluationLevels() Figure {
-	f := d.figure("evaluation-levels", "Success by level, held-out problems", "evaluations")
-	a := d.answers["evaluations"]
-	if a.rows() == 0 {
-		f.Empty = noEvaluations
+	f, a, ok := d.asked("evaluation-levels", "Success by level, held-out problems", "evaluations", noEvaluations)
+	if !ok {
 		return f
 	}
 	var levels []string

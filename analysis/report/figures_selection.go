@@ -59,10 +59,8 @@ func (d data) dropped() []chart.Bar {
 }
 
 func (d data) outcomes() Figure {
-	f := d.figure("outcomes", "Kept and dropped per step", "outcomes")
-	a := d.answers["outcomes"]
-	if a.rows() == 0 {
-		f.Empty = "No selection is committed: the steps so far had no resampling."
+	f, a, ok := d.asked("outcomes", "Kept and dropped per step", "outcomes", "No selection is committed: the steps so far had no resampling.")
+	if !ok {
 		return f
 	}
 	steps, outcomes, values := a.pivot("outcome", "trajectories", 0)
@@ -83,10 +81,8 @@ func (d data) outcomes() Figure {
 }
 
 func (d data) variance() Figure {
-	f := d.figure("variance", "Groups without variance per step", "variance")
-	a := d.answers["variance"]
-	if a.rows() == 0 {
-		f.Empty = "No selection is committed: the steps so far had no resampling."
+	f, a, ok := d.asked("variance", "Groups without variance per step", "variance", "No selection is committed: the steps so far had no resampling.")
+	if !ok {
 		return f
 	}
 	f.Note = "A group whose rewards are all equal teaches nothing: its advantages are 0. The line counts all groups."

@@ -16,10 +16,8 @@ var lane = [...]string{
 }
 
 func (d data) stages() Figure {
-	f := d.figure("stages", "Stage times per step", "stages")
-	a := d.answers["stages"]
-	if a.rows() == 0 {
-		f.Empty = noTimings
+	f, a, ok := d.asked("stages", "Stage times per step", "stages", noTimings)
+	if !ok {
 		return f
 	}
 	steps, stages, values := a.pivot("stage", "seconds", 0)
@@ -95,10 +93,8 @@ func (d data) orchestrationShare() float64 {
 }
 
 func (d data) latency() Figure {
-	f := d.figure("latency", "Tool latency", "latency")
-	a := d.answers["latency"]
-	if a.rows() == 0 {
-		f.Empty = "No times of tool calls are committed."
+	f, a, ok := d.asked("latency", "Tool latency", "latency", "No times of tool calls are committed.")
+	if !ok {
 		return f
 	}
 	f.Note = "Wall time of the tool calls that really ran; a call that shares another's execution has no time of its own."

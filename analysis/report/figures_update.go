@@ -49,10 +49,8 @@ func (d data) clipping() Figure {
 }
 
 func (d data) lengths() Figure {
-	f := d.figure("lengths", "Response lengths", "lengths")
-	a := d.answers["lengths"]
-	if a.rows() == 0 {
-		f.Empty = noSteps
+	f, a, ok := d.asked("lengths", "Response lengths", "lengths", noSteps)
+	if !ok {
 		return f
 	}
 	f.Note = "Tokens that the policy wrote in a trajectory, over all its turns; the band reaches from the 10th to the 90th percentile."

@@ -85,6 +85,26 @@ func byGroup(scores []float64, groups []string) (members, offset []int, err erro
 	return members, offset, nil
 }
 
+// againstOthers has fill write the advantages of each group of two rows or more; a group of one has nobody to be
+// held against and gets what single says.
+func againstOthers(scores []float64, groups []string, single SingleGroup, fill func(out []float64, rows []int)) ([]float64, error) {
+	members, offset, err := byGroup(scores, groups)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]float64, len(scores))
+	for k := range len(offset) - 1 {
+		rows := members[offset[k]:offset[k+1]]
+		switch {
+		case len(rows) > 1:
+			fill(out, rows)
+		case single != SingleZero:
+			out[rows[0]] = scores[rows[0]]
+		}
+	}
+	return out, nil
+}
+
 // fill writes the advantages of one group's rows against the statistics of sample, which it sorts.
 func (g Group) fill(out, scores []float64, rows []int, sample []float64) {
 	mean, deviation := 0.0, 1.0

@@ -36,26 +36,14 @@ func (o OPO) Estimate(scores []float64, lengths []int, groups []string) ([]float
 			return nil, fmt.Errorf("estimate advantages: length of row %d must be ≥ 1, got %d", i, l)
 		}
 	}
-	members, offset, err := byGroup(scores, groups)
-	if err != nil {
-		return nil, err
-	}
-	out, scratch := make([]float64, len(scores)), []float64(nil)
-	for k := range len(offset) - 1 {
-		rows := members[offset[k]:offset[k+1]]
-		if len(rows) == 1 {
-			if o.SingleGroup != SingleZero {
-				out[rows[0]] = scores[rows[0]]
-			}
-			continue
-		}
+	var scratch []float64
+	return againstOthers(scores, groups, o.SingleGroup, func(out []float64, rows []int) {
 		var baseline float64
 		baseline, scratch = weightedMean(scratch, scores, lengths, rows)
 		for _, i := range rows {
 			out[i] = scores[i] - baseline
 		}
-	}
-	return out, nil
+	})
 }
 
 // weightedMean is the rows' mean score by length: the mean over tokens of the score that each has, which

@@ -21,25 +21,13 @@ func (r RLOO) Estimate(scores []float64, groups []string) ([]float64, error) {
 	if err := r.Validate(); err != nil {
 		return nil, err
 	}
-	members, offset, err := byGroup(scores, groups)
-	if err != nil {
-		return nil, err
-	}
-	out, scratch := make([]float64, len(scores)), []float64(nil)
-	for k := range len(offset) - 1 {
-		rows := members[offset[k]:offset[k+1]]
-		if len(rows) == 1 {
-			if r.SingleGroup != SingleZero {
-				out[rows[0]] = scores[rows[0]]
-			}
-			continue
-		}
+	var scratch []float64
+	return againstOthers(scores, groups, r.SingleGroup, func(out []float64, rows []int) {
 		scratch = gather(scratch, scores, rows)
 		mean, _ := sortedMoments(scratch)
 		n := float64(len(rows))
 		for _, i := range rows {
 			out[i] = n / (n - 1) * (scores[i] - mean)
 		}
-	}
-	return out, nil
+	})
 }
