@@ -101,7 +101,7 @@ func (a answer) count(row int, column string) int {
 	return int(n)
 }
 
-func whole(n int) string              { return strconv.Itoa(n) }
-func percent(share float64) string    { return chart.Value(share, chart.Percent) }
-func plainNumber(v float64) string    { return chart.Value(v, chart.Plain) }
-func millis(seconds float64) string   { return chart.Value(1000*seconds, chart.Milliseconds) }
+func whole(n int) string            { return strconv.Itoa(n) }
+func percent(share float64) string  { return chart.Value(share, chart.Percent) }
+func plainNumber(v float64) string  { return chart.Value(v, chart.Plain) }
+func millis(seconds float64) string { return chart.Value(1000*seconds, chart.Milliseconds) }
