@@ -32,11 +32,8 @@ const (
 	flagNoValue // says something of the code: its end has no value to show
 )
 
-// Flags of a reply.
-const (
-	flagFound   = 1 << iota // there are collected files
-	flagTooMuch             // they were more than fits
-)
+// flagTooMuch is the flag of a reply whose collected files were more than fits; they are left out.
+const flagTooMuch = 1
 
 // request asks a zygote to run a call.
 type request struct {

@@ -15,7 +15,7 @@ REQUEST = struct.Struct("=QIIIQQII")  # id, flags, CPU seconds, processes, memor
 REPLY = struct.Struct("=QiQQIccI")  # id, wait status, CPU microseconds, peak bytes, flags, started, kind of record, its bytes
 STDIN, FILES, CODE, COLLECT = 1, 2, 4, 8  # flags of a request: which descriptors follow those of stdout and stderr, in this order
 NO_VALUE = 16  # the code's end has no value to show
-FOUND, TOO_MUCH = 1, 2  # flags of a reply: there are collected files; they were more than fits
+TOO_MUCH = 1  # flag of a reply: the collected files were more than fits, and are left out
 MOST_FOUND = 8 << 20  # bytes of all collected files
 PACKET = 128 << 10  # bytes; no request is longer
 
@@ -249,7 +249,7 @@ def collect(folder, names, found):
     bytes] each), the contents. No content passes through this process. Return flags."""
     files = [(i, open_below(folder, name)) for i, name in enumerate(names)]
     files = [(i, fd, os.fstat(fd).st_size) for i, fd in files if fd >= 0]
-    flags = FOUND
+    flags = 0
     if sum(size for _, _, size in files) > MOST_FOUND:
         flags |= TOO_MUCH
     kept = [] if flags & TOO_MUCH else files
