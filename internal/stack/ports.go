@@ -1,9 +1,13 @@
 package stack
 
 import (
+	"bytes"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 )
 
 const loopback = "127.0.0.1"
@@ -45,4 +49,34 @@ func isFree(n int) bool {
 	}
 	l.Close()
 	return true
+}
+
+// listening returns nil once the process, or a descendant of it, listens on this port. Between
+// choosing a port and listening on it another stack of this machine may have taken it, and its
+// answers would pass for our own.
+func (p *port) listening(proc *process) error {
+	sockets := map[string]bool{}
+	table, err := os.ReadFile(procFile(proc.pid(), "net/tcp"))
+	if err != nil {
+		return fmt.Errorf("look for the sockets of %s: %w", p.use, err)
+	}
+	want := fmt.Sprintf("0100007F:%04X", p.got)
+	for line := range bytes.Lines(table) {
+		// Columns: number, local address, remote address, state (0A: listening), …, the tenth an inode.
+		if f := strings.Fields(string(line)); len(f) > 9 && f[1] == want && f[3] == "0A" {
+			sockets["socket:["+f[9]+"]"] = true
+		}
+	}
+	for _, pid := range readProcesses().trees([]int{proc.pid()}) {
+		entries, err := os.ReadDir(procFile(pid, "fd"))
+		if err != nil {
+			continue // it has ended
+		}
+		for _, e := range entries {
+			if name, err := os.Readlink(filepath.Join(procFile(pid, "fd"), e.Name())); err == nil && sockets[name] {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("%s does not listen on %s yet", p.use, p.address())
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,8 +53,8 @@ func (t *temporalServer) command() (*exec.Cmd, error) {
 }
 
 // probe is done when the frontend answers, the namespace is as temporal.yaml says and the UI answers.
-func (t *temporalServer) probe(ctx context.Context, _ *process) error {
-	if err := dialTCP(ctx, t.front.address()); err != nil {
+func (t *temporalServer) probe(ctx context.Context, p *process) error {
+	if err := errors.Join(t.front.listening(p), t.web.listening(p)); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
@@ -129,7 +128,10 @@ func hasXattrs(dir string) bool {
 	return unix.Removexattr(dir, name) == nil
 }
 
-func (s *s3Server) probe(ctx context.Context, _ *process) error {
+func (s *s3Server) probe(ctx context.Context, p *process) error {
+	if err := s.port.listening(p); err != nil {
+		return err
+	}
 	return httpAnswer(ctx, s.url()+healthPath)
 }
 
@@ -173,13 +175,4 @@ func plainEnv() []string {
 		}
 	}
 	return env
-}
-
-func dialTCP(ctx context.Context, address string) error {
-	d := net.Dialer{Timeout: 2 * time.Second}
-	conn, err := d.DialContext(ctx, "tcp", address)
-	if err != nil {
-		return fmt.Errorf("dial: %w", err)
-	}
-	return conn.Close()
 }

@@ -22,6 +22,7 @@ import (
 	"go.temporal.io/api/operatorservice/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	"golang.org/x/sync/errgroup"
 )
 
 // needServers skips a test where the server programs are not installed, unless they must be.
@@ -271,6 +272,30 @@ func TestTakenPortsAndDeepRoot(t *testing.T) {
 	}
 	checkNamespace(t, a)
 	require.Less(t, len(currentState(t, root).Socket), 108)
+}
+
+// Stacks that start at the same moment and want the same ports get ports of their own; none takes
+// another's server for its own.
+func TestStacksStartedAtOnce(t *testing.T) {
+	needServers(t)
+	first := freePorts(t, testOptions(t.TempDir()))
+	var g errgroup.Group
+	leases := make([]*Lease, 3)
+	for i := range leases {
+		o := testOptions(t.TempDir())
+		o.Ports, o.Need = first.Ports, Need{Temporal: true, S3: true}
+		g.Go(func() (err error) { leases[i], err = Join(context.Background(), o); return err })
+	}
+	err := g.Wait()
+	used := map[string]bool{}
+	for _, l := range leases {
+		if l != nil {
+			t.Cleanup(func() { require.NoError(t, l.Close()) })
+			used[l.Addresses().Temporal], used[l.Addresses().UI], used[l.Addresses().S3Endpoint] = true, true, true
+		}
+	}
+	require.NoError(t, err)
+	require.Len(t, used, 3*len(leases))
 }
 
 // A killed supervisor takes its children with it; the command notices; the next one starts anew
