@@ -42,6 +42,13 @@ func (f *fake) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Result,
 			panic("no verdict")
 		case c.Code == "break":
 			return nil, fmt.Errorf("%w: the zygote is gone", sandbox.ErrInfrastructure)
+		case c.Code == "aside":
+			sandbox.Aside(ctx)
+			select {
+			case <-f.hold:
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
 		case c.Code == "hold":
 			select {
 			case <-f.hold:
@@ -72,6 +79,12 @@ func (f *fake) verdict(c sandbox.Call) sandbox.Result {
 		}
 	}
 	return r
+}
+
+func (f *fake) runs() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.seen)
 }
 
 func (f *fake) last() sandbox.Call {

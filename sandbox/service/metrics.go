@@ -78,6 +78,7 @@ func (m *metrics) executor(e sandbox.Counted) {
 	}
 	read("ropewalk_sandbox_forks_total", "Children made.", func(s sandbox.Stats) float64 { return float64(s.Forks) })
 	read("ropewalk_sandbox_recycled_zygotes_total", "Interpreters replaced by fresh ones.", func(s sandbox.Stats) float64 { return float64(s.Recycled) })
+	read("ropewalk_sandbox_aside_total", "Calls set aside, since they took long while others waited.", func(s sandbox.Stats) float64 { return float64(s.Aside) })
 	gauge := func(name, help string, value func(sandbox.Stats) int) {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(value(e.Stats())) }))
 	}

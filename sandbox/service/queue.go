@@ -37,6 +37,9 @@ func (q *queue) reserve(ctx context.Context, size int64) (int64, error) {
 	return size, q.room.Acquire(ctx, size)
 }
 
+// tryReserve is reserve where there is room at once.
+func (q *queue) tryReserve(size int64) bool { return q.room.TryAcquire(size) }
+
 func (q *queue) release(size int64) { q.room.Release(size) }
 
 // push appends a job, for whose size there is room, to its lane.

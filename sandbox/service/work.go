@@ -1,6 +1,7 @@
 package service
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,7 +12,7 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox/rpc"
 )
 
-// work runs one job after another.
+// work runs one job after another, until the queue is closed or a job was set aside.
 func (s *Service) work() {
 	for {
 		j := s.queue.pop()
@@ -23,19 +24,32 @@ func (s *Service) work() {
 			s.settle(j, answer{err: tooLong(j)})
 			continue
 		}
-		result, err := s.run(j.call)
+		// A call that is set aside leaves its worker's place to another, as long as there is room for it in the
+		// queue's bytes.
+		aside := false
+		ctx := sandbox.WithAside(s.life, func() {
+			if s.queue.tryReserve(j.size) {
+				aside = true
+				s.tasks.Go(s.work)
+			}
+		})
+		result, err := s.run(ctx, j.call)
 		waited := began.Sub(j.arrived)
 		result.Timing.Queue += waited
 		s.metrics.served(waited, time.Since(began)) // first, so that who has the answer finds it counted
 		s.settle(j, answer{result: result, err: err})
+		if aside {
+			s.queue.release(j.size)
+			return
+		}
 	}
 }
 
 // run runs one call; what is no verdict is an error.
-func (s *Service) run(call sandbox.Call) (sandbox.Result, error) {
+func (s *Service) run(ctx context.Context, call sandbox.Call) (sandbox.Result, error) {
 	var results []sandbox.Result
 	err := rescue.Do(func() (err error) {
-		results, err = s.o.Executor.Run(s.life, []sandbox.Call{call})
+		results, err = s.o.Executor.Run(ctx, []sandbox.Call{call})
 		return err
 	})
 	var single sandbox.CallErrors

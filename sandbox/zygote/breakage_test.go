@@ -77,10 +77,9 @@ func TestACallThatBreaksLeavesTheOthers(t *testing.T) {
 
 func TestASandboxThatIsGoneIsNotTriedForEveryCall(t *testing.T) {
 	e := open(t, Options{Workers: 1})
-	s := <-e.slots
+	s := e.peek()
 	s.drop(s.bare())
 	e.plan.python.Executable = "/nowhere/python3"
-	e.slots <- s
 	calls := make([]sandbox.Call, 100)
 	_, err := e.Run(t.Context(), calls)
 	require.ErrorIs(t, err, sandbox.ErrInfrastructure)

@@ -23,21 +23,23 @@ const (
 
 // running is one call on one zygote. Its goroutine alone touches it.
 type running struct {
-	zygote *process
-	id     uint64
-	limits sandbox.Limits
-	pipes  [2]int    // stdout, stderr: the read ends; −1 once closed
-	found  int       // the file in memory that collected files are put into; −1 if there is none
-	seen   [2]stream // what they held
-	cause  cause
-	until  time.Time // when the call's wall limit ends; once it is to be killed, when the zygote is
+	zygote   *process
+	id       uint64
+	limits   sandbox.Limits
+	pipes    [2]int    // stdout, stderr: the read ends; −1 once closed
+	found    int       // the file in memory that collected files are put into; −1 if there is none
+	seen     [2]stream // what they held
+	cause    cause
+	until    time.Time // when the call's wall limit ends; once it is to be killed, when the zygote is
+	began    time.Time
+	patience *patience
 }
 
-// execute runs one call. An error means that the zygote is of no more use, or that ctx ended.
-func (p *process) execute(ctx context.Context, call sandbox.Call, limits sandbox.Limits) (sandbox.Result, error) {
+// execute runs one call. An error means that the zygote is of no more use, that ctx ended, or errTurnOver.
+func (p *process) execute(ctx context.Context, call sandbox.Call, limits sandbox.Limits, w *patience) (sandbox.Result, error) {
 	p.calls++
 	began := time.Now()
-	r := &running{zygote: p, id: p.calls, limits: limits, pipes: [2]int{-1, -1}, found: -1, until: began.Add(limits.Wall)}
+	r := &running{zygote: p, id: p.calls, limits: limits, pipes: [2]int{-1, -1}, found: -1, began: began, until: began.Add(limits.Wall), patience: w}
 	defer r.closePipes()
 	if err := r.start(call); err != nil {
 		return sandbox.Result{}, err
@@ -46,8 +48,12 @@ func (p *process) execute(ctx context.Context, call sandbox.Call, limits sandbox
 	if err != nil {
 		return sandbox.Result{}, err
 	}
+	r.patience.ended(time.Since(began))
 	if r.cause == causeCancel {
 		return sandbox.Result{}, context.Cause(ctx)
+	}
+	if r.cause == causeTurn && answer.wait.Signaled() { // else it had ended before
+		return sandbox.Result{}, errTurnOver
 	}
 	for i := range r.pipes { // whatever wrote has ended
 		r.drain(i)
@@ -134,6 +140,9 @@ func (r *running) await(ctx context.Context, names []string) (reply, []sandbox.F
 	wait := quietTime
 	for {
 		left := time.Until(r.until)
+		if left <= 0 && r.cause == causeNone && r.patience.waited(r) {
+			continue
+		}
 		if left <= 0 && r.cause != causeNone {
 			r.zygote.kill()
 			return reply{}, nil, fmt.Errorf("kill call: the zygote did not obey within %s: %s", killGrace, r.zygote.lastWords())
@@ -152,6 +161,9 @@ func (r *running) await(ctx context.Context, names []string) (reply, []sandbox.F
 			r.kill(causeCancel)
 		}
 		wait = lookTime
+		if r.cause == causeNone {
+			wait = min(wait, r.patience.look(r))
+		}
 		for i := range r.pipes {
 			if !r.drain(i) {
 				r.pipes[i] = closed(r.pipes[i])

@@ -3,8 +3,9 @@
 // A *zygote* is a Python process that has imported what calls commonly need and then waits.
 // For each *call* it forks a *child*, which confines itself, runs the code and exits; the
 // zygote reaps it, ends what it left behind, empties the *work folder* and sends the *reply*.
-// A zygote runs one call at a time; an executor owns Options.Workers *slots*, each with one zygote
-// for every package set that calls have asked for. The *link* is the socket over which the parent sends a call's
+// A zygote runs one call at a time; an executor owns two *slots* for each of Options.Workers, each slot with one zygote
+// for every package set that calls in it have asked for: one for the *quick lane*, where calls begin, and one for the *long lane*,
+// for calls that were *set aside* since they took longer than their *turn* while others waited (lanes.go). The *link* is the socket over which the parent sends a call's
 // descriptors and gets the reply; the *board* is memory that a child shares with its zygote, for its record.
 //
 // # Tiers of isolation

@@ -106,10 +106,10 @@ func TestCallsCannotMakeNamespaces(t *testing.T) {
 // bare returns the slot's smallest zygote.
 func (s *slot) bare() *process { return s.zygotes[sandbox.PackagesBare] }
 
-// peek returns a slot without taking it.
+// peek returns the slot that the next call of the smallest set will get, without taking it.
 func (e *Executor) peek() *slot {
-	s := <-e.slots
-	e.slots <- s
+	s := e.slots.take(sandbox.PackagesBare)
+	e.slots.give(s)
 	return s
 }
 
@@ -133,11 +133,12 @@ func TestCloseLeavesNoProcess(t *testing.T) {
 		t.Skipf("sandbox cannot be opened: %v", err)
 	}
 	var pids []int
-	for range 3 {
-		s := <-e.slots
-		pids = append(pids, s.bare().command.Process.Pid)
-		e.slots <- s
+	for _, s := range e.slots.all() {
+		if z := s.bare(); z != nil {
+			pids = append(pids, z.command.Process.Pid)
+		}
 	}
+	require.Len(t, pids, 3, "a zygote for each worker")
 	ended := make(chan error, 1)
 	const mark = "86397.75"
 	go func() {

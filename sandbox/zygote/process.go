@@ -232,7 +232,7 @@ func (z *process) rehearse() error {
 	ctx, cancel := context.WithTimeout(context.Background(), startGrace)
 	defer cancel()
 	for range 2 {
-		result, err := z.execute(ctx, sandbox.Call{Code: rehearsal}, sandbox.DefaultLimits)
+		result, err := z.execute(ctx, sandbox.Call{Code: rehearsal}, sandbox.DefaultLimits, nil)
 		if err != nil {
 			return fmt.Errorf("rehearse: %w", err)
 		}

@@ -53,7 +53,7 @@ func TestKilledZygoteIsReplacedAndItsCallRunAgain(t *testing.T) {
 func TestZygoteThatCannotBeReplacedIsBreakage(t *testing.T) {
 	e := open(t, Options{Workers: 1})
 	// The zygote starts on this one's say only, so that the test can end each one it meets.
-	s := <-e.slots
+	s := e.peek()
 	s.drop(s.bare())
 	set := e.plan.sets.there[0]
 	ctx := context.Background()
@@ -62,13 +62,12 @@ func TestZygoteThatCannotBeReplacedIsBreakage(t *testing.T) {
 		z, err := e.zygote(s, set)
 		require.NoError(t, err)
 		time.AfterFunc(100*time.Millisecond, z.kill)
-		_, err = e.attempt(ctx, s, set, sandbox.Call{Code: "import time\ntime.sleep(10)"})
+		_, err = e.attempt(ctx, &patience{place: &place{lanes: e.lanes}}, set, sandbox.Call{Code: "import time\ntime.sleep(10)"})
 		faults = append(faults, err)
 		require.Empty(t, s.zygotes)
 	}
 	require.ErrorContains(t, errors.Join(faults...), "await zygote's reply")
 	e.plan.python.Executable = "/nowhere/python3" // now no zygote can be started at all
-	e.slots <- s
 	_, err := e.Run(ctx, []sandbox.Call{{Code: "1"}})
 	require.ErrorIs(t, err, sandbox.ErrInfrastructure)
 	require.ErrorContains(t, err, "twice")

@@ -27,6 +27,7 @@ const (
 	causeWall
 	causeOutput
 	causeCancel
+	causeTurn
 )
 
 // outcome is everything that a verdict rests on.

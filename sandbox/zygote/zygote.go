@@ -36,7 +36,8 @@ type Executor struct {
 	dir     string // where scratch is made
 	scratch string // holds the work folders of the weaker tiers; removed by Close
 	spawner *spawner
-	slots   chan *slot
+	slots   *slots
+	lanes   *lanes
 	workers int
 
 	forks, recycled atomic.Int64
@@ -81,7 +82,7 @@ func Open(o Options) (*Executor, error) {
 		o.Workers = runtime.NumCPU()
 	}
 	life, halt := context.WithCancel(context.Background())
-	e := &Executor{dir: o.Dir, spawner: newSpawner(), slots: make(chan *slot, o.Workers), workers: o.Workers, life: life, halt: halt}
+	e := &Executor{dir: o.Dir, spawner: newSpawner(), slots: newSlots(2 * o.Workers), lanes: newLanes(o.Workers), workers: o.Workers, life: life, halt: halt}
 	if err := e.fill(pythons, o); err != nil {
 		e.Close()
 		return nil, err
@@ -99,28 +100,41 @@ func Open(o Options) (*Executor, error) {
 	return e, nil
 }
 
-// preload starts the sets' zygotes, one at a time, so that the other slots stay free for calls. What fails here
+// preload starts the sets' zygotes, one at a time, so that the other places stay free for calls. What fails here
 // fails again, and is told, when a call needs it.
 func (e *Executor) preload(names []string) {
 	defer e.running.Done()
-	for range e.workers {
-		select {
-		case s := <-e.slots:
-			for _, name := range names {
-				if set, err := e.plan.sets.named(name); err == nil && e.life.Err() == nil {
-					_, _ = e.zygote(s, set)
-				}
+	for _, name := range names {
+		set, err := e.plan.sets.named(name)
+		if err != nil {
+			continue
+		}
+		for range e.workers {
+			if !e.ready(set) {
+				return
 			}
-			e.slots <- s
-		case <-e.life.Done():
-			return
 		}
 	}
 }
 
+// ready starts a zygote of the set where there is none; false once the executor closes.
+func (e *Executor) ready(set PackageSet) bool {
+	p, err := e.lanes.enter(e.life)
+	if err != nil {
+		return false
+	}
+	defer p.leave()
+	if s := e.slots.without(set.Name); s != nil {
+		_, _ = e.zygote(s, set)
+		e.slots.give(s)
+	}
+	return true
+}
+
 // fill settles the plan with the first zygote and then starts the others.
 func (e *Executor) fill(pythons []python, o Options) error {
-	first := newSlot(0)
+	first := e.slots.take("")
+	defer e.slots.give(first)
 	var faults []error
 	for _, tier := range sandbox.Tiers() {
 		for _, p := range pythons {
@@ -140,14 +154,13 @@ func (e *Executor) fill(pythons []python, o Options) error {
 	}
 	smallest := e.plan.sets.there[0]
 	e.version = first.zygotes[smallest.Name].version
-	e.slots <- first
 	if err := o.tooWeak(e.plan.tier, faults); err != nil {
 		return err
 	}
-	for i := 1; i < e.workers; i++ {
-		s := newSlot(i)
+	for range e.workers - 1 {
+		s := e.slots.without(smallest.Name)
 		_, err := e.zygote(s, smallest)
-		e.slots <- s
+		e.slots.give(s)
 		if err != nil {
 			return fmt.Errorf("%w: %w", sandbox.ErrInfrastructure, err)
 		}
@@ -202,7 +215,7 @@ func (s *slot) drop(z *process) {
 
 // Stats tells what the executor has done and is doing.
 func (e *Executor) Stats() sandbox.Stats {
-	return sandbox.Stats{Workers: e.workers, Busy: e.workers - len(e.slots), Forks: e.forks.Load(), Recycled: e.recycled.Load()}
+	return sandbox.Stats{Workers: e.workers, Busy: e.lanes.busy(), Aside: e.lanes.aside.Load(), Forks: e.forks.Load(), Recycled: e.recycled.Load()}
 }
 
 // Isolation names the tier that was obtained.
@@ -211,11 +224,11 @@ func (e *Executor) Isolation() string { return string(e.plan.tier) }
 // Python returns the interpreter's path and version.
 func (e *Executor) Python() (path, version string) { return e.plan.python.Executable, e.version }
 
-// Workers returns how many calls run at once.
+// Workers returns how many calls run at once, those that were set aside not counted.
 func (e *Executor) Workers() int { return e.workers }
 
-// Run implements sandbox.Executor. At most Workers calls of all batches run at once. A call that
-// breaks (it is run twice) leaves the others to go on; hopeless says when the batch ends, and a
+// Run implements sandbox.Executor. At most Workers calls of all batches run at once, and as many again that were set
+// aside. A call that breaks (it is run twice) leaves the others to go on; hopeless says when the batch ends, and a
 // zygote that cannot be started ends it at once.
 func (e *Executor) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Result, error) {
 	if err := e.enter(); err != nil {
@@ -232,19 +245,29 @@ func (e *Executor) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Res
 	arrived := time.Now()
 	next := make(chan int)
 	var hands sync.WaitGroup
-	for range min(e.workers, len(calls)) {
-		hands.Go(func() {
-			for i := range next {
-				result, err := e.run(ctx, calls[i], arrived)
-				if err != nil {
-					broken[i] = fmt.Errorf("run call %d: %w", i, err)
-				}
-				if !errors.Is(err, sandbox.ErrBadCall) && ends.hopeless(err) || errors.Is(err, errNoZygote) {
-					cancel(broken[i])
-				}
-				results[i] = result
+	var hand func()
+	hand = func() {
+		for i := range next {
+			replaced := false
+			result, err := e.run(ctx, calls[i], arrived, func() {
+				replaced = true
+				hands.Go(hand)
+			})
+			if err != nil {
+				broken[i] = fmt.Errorf("run call %d: %w", i, err)
 			}
-		})
+			if !errors.Is(err, sandbox.ErrBadCall) && ends.hopeless(err) || errors.Is(err, errNoZygote) {
+				cancel(broken[i])
+			}
+			results[i] = result
+			if replaced {
+				return
+			}
+		}
+	}
+	// One more than run at once: who has a place sees that somebody waits for it.
+	for range min(e.workers+1, len(calls)) {
+		hands.Go(hand)
 	}
 	feed(ctx, next, len(calls))
 	hands.Wait()
@@ -317,44 +340,59 @@ func (e *Executor) accept(call sandbox.Call) (PackageSet, error) {
 	return e.plan.sets.choose(call)
 }
 
-// run waits for a slot and runs the call there. A call whose zygote broke is run once more.
-func (e *Executor) run(ctx context.Context, call sandbox.Call, arrived time.Time) (sandbox.Result, error) {
+// run waits for a place and runs the call there; aside is told when it is set aside. A call whose zygote broke is run
+// once more.
+func (e *Executor) run(ctx context.Context, call sandbox.Call, arrived time.Time, aside func()) (sandbox.Result, error) {
 	set, err := e.accept(call)
 	if err != nil {
 		return sandbox.Result{}, err
 	}
-	var s *slot
-	select {
-	case s = <-e.slots:
-	case <-ctx.Done():
-		return sandbox.Result{}, context.Cause(ctx)
+	p, err := e.lanes.enter(ctx)
+	if err != nil {
+		return sandbox.Result{}, err
 	}
-	defer func() { e.slots <- s }()
-	queued := time.Since(arrived)
+	defer func() { p.leave() }()
+	watch := &patience{place: p, aside: func() {
+		e.lanes.aside.Add(1)
+		aside()
+		sandbox.Aside(ctx)
+	}}
 	var faults []error
-	for range 2 {
-		result, err := e.attempt(ctx, s, set, call)
-		if err == nil {
+	for len(faults) < 2 {
+		queued := time.Since(arrived)
+		result, err := e.attempt(ctx, watch, set, call)
+		switch {
+		case err == nil:
 			result.Timing.Queue = queued
 			return result, nil
-		}
-		if ctx.Err() != nil {
+		case ctx.Err() != nil:
 			return sandbox.Result{}, context.Cause(ctx)
+		case errors.Is(err, errTurnOver):
+			p.leave()
+			if p, err = e.lanes.enterLong(ctx); err != nil {
+				p = &place{}
+				return sandbox.Result{}, err
+			}
+			watch.place = p
+		default:
+			faults = append(faults, err)
 		}
-		faults = append(faults, err)
 	}
 	return sandbox.Result{}, fmt.Errorf("%w, twice: %w", sandbox.ErrInfrastructure, errors.Join(faults...))
 }
 
 // attempt runs the call once; a zygote that fails is given up.
-func (e *Executor) attempt(ctx context.Context, s *slot, set PackageSet, call sandbox.Call) (sandbox.Result, error) {
+func (e *Executor) attempt(ctx context.Context, w *patience, set PackageSet, call sandbox.Call) (sandbox.Result, error) {
+	s := e.slots.take(set.Name)
+	defer e.slots.give(s)
 	z, err := e.zygote(s, set)
 	if err != nil {
 		return sandbox.Result{}, fmt.Errorf("%w: %w", errNoZygote, err)
 	}
 	e.forks.Add(1)
-	result, err := z.execute(ctx, call, call.Limits.OrDefault())
-	if err != nil && !errors.Is(err, context.Cause(ctx)) {
+	w.low, w.credited = false, 0
+	result, err := z.execute(ctx, call, call.Limits.OrDefault(), w)
+	if err != nil && !errors.Is(err, errTurnOver) && !errors.Is(err, context.Cause(ctx)) {
 		s.drop(z)
 	}
 	return result, err
@@ -371,8 +409,7 @@ func (e *Executor) Close() error {
 	e.mu.Unlock()
 	e.halt()
 	e.running.Wait()
-	close(e.slots)
-	for s := range e.slots {
+	for _, s := range e.slots.all() {
 		for _, z := range s.zygotes {
 			z.stop()
 		}

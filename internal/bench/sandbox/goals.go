@@ -58,6 +58,9 @@ func show(r *result) {
 		x := r.Peers[name]
 		rate("peer "+name, &x)
 	}
+	if r.LimitMean2 != nil {
+		fmt.Fprintf(w, "at the limit, 2 in flight\t%.2f ms a call\n", *r.LimitMean2)
+	}
 	if b := r.Burst; b != nil {
 		fmt.Fprintf(w, "burst\t%d of %d answered, %d mixed up, p50 %.0f ms, p99 %.0f ms, %.0f calls/s, at most %.0f MiB\n", b.Answered, b.Calls, b.Mixed, b.P50, b.P99, b.CallsPerS, b.PeakMB)
 	}

@@ -51,6 +51,9 @@ func run(ctx context.Context, args []string) error {
 	r := newResult(s)
 	b := benchmark{options: o, subject: s, result: r}
 	faults := b.measure(ctx)
+	if r.Limit != nil {
+		r.LimitMean2 = pointer(2 * 1000 / *r.Limit)
+	}
 	r.Goals = goals(r)
 	show(r)
 	if err := bench.Write(o.out, r); err != nil {

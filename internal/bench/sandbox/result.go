@@ -16,6 +16,7 @@ type result struct {
 	Peers      map[string]float64 `json:"peers,omitempty"`       // calls per second
 	PeerRatio  *float64           `json:"peer_ratio,omitempty"`  // stateless over the fastest isolated peer
 	Latency2   *latency           `json:"latency_2_ms,omitempty"`
+	LimitMean2 *float64           `json:"limit_latency_2_ms,omitempty"` // mean at 2 in flight, at the limit: nobody who forks for each call, without pause, has less
 	Latency64  *latency           `json:"latency_64_ms,omitempty"`
 	Sessions   *float64           `json:"session_execs_per_s,omitempty"`     // one session a worker
 	Session    *float64           `json:"one_session_execs_per_s,omitempty"` // one session alone

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -36,36 +37,39 @@ func (b *benchmark) stuck(ctx context.Context) error {
 	return nil
 }
 
-// goodRate runs good calls and loops at once and returns the good ones per second. It waits for the loops' end too.
+// goodRate runs good calls and loops at once and returns the good ones per second. Loops that still run when the last
+// good call has its verdict are ended.
 func (b *benchmark) goodRate(ctx context.Context, loops, seed int) (float64, error) {
 	order := rand.New(rand.NewPCG(6, uint64(seed))).Perm(b.good + loops)
-	ended := make([]time.Duration, len(order))
 	faults := make([]error, len(order))
-	var wait sync.WaitGroup
+	var good, all sync.WaitGroup
+	good.Add(b.good)
+	among, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	began := time.Now()
 	for _, i := range order {
-		wait.Go(func() {
-			faults[i] = b.goodOrLoop(ctx, i < b.good)
-			ended[i] = time.Since(began)
+		all.Go(func() {
+			if i < b.good {
+				defer good.Done()
+				faults[i] = b.one(ctx)
+				return
+			}
+			if faults[i] = b.loop(among); context.Cause(among) == errGoodDone {
+				faults[i] = nil
+			}
 		})
 	}
-	wait.Wait()
-	var last time.Duration
-	for i := range order {
-		if faults[i] != nil {
-			return 0, faults[i]
-		}
-		if i < b.good {
-			last = max(last, ended[i])
-		}
-	}
-	return float64(b.good) / last.Seconds(), nil
+	good.Wait()
+	took := time.Since(began)
+	cancel(errGoodDone)
+	all.Wait()
+	return float64(b.good) / took.Seconds(), errors.Join(faults...)
 }
 
-func (b *benchmark) goodOrLoop(ctx context.Context, good bool) error {
-	if good {
-		return b.one(ctx)
-	}
+var errGoodDone = errors.New("the good calls are done")
+
+// loop runs a loop to its end.
+func (b *benchmark) loop(ctx context.Context) error {
 	results, err := b.executor.Run(ctx, []sandbox.Call{{Code: endless, Packages: b.packages}})
 	if err != nil {
 		return err

@@ -1,0 +1,72 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/sandbox"
+)
+
+// submitAll hands calls over by their codes and returns where their answers come.
+func submitAll(t *testing.T, s *Service, codes ...string) <-chan answer {
+	t.Helper()
+	answers := make(chan answer, len(codes))
+	l := &lane{deliver: func(a answer) { answers <- a }}
+	for i, code := range codes {
+		require.NoError(t, s.submit(t.Context(), l, request{key: fmt.Sprint(code, i), call: callOf(code)}))
+	}
+	return answers
+}
+
+// Calls that are set aside keep no worker, however many they are.
+func TestCallsSetAsideLetOthersPass(t *testing.T) {
+	f := &fake{hold: make(chan struct{})}
+	s := newService(t, Options{Executor: f})
+	aside := submitAll(t, s, "aside", "aside", "aside", "aside", "aside", "aside", "aside", "aside")
+	select {
+	case a := <-submitAll(t, s, "1"):
+		require.NoError(t, a.err)
+	case <-time.After(30 * time.Second):
+		t.Fatal("a call behind those set aside was never run")
+	}
+	close(f.hold)
+	for range 8 {
+		require.NoError(t, (<-aside).err)
+	}
+	require.Eventually(t, func() bool { return s.queue.room.TryAcquire(s.o.QueueBytes) }, 10*time.Second, time.Millisecond, "their bytes are given back")
+	s.queue.release(s.o.QueueBytes)
+}
+
+// They count among the queue's bytes: where these are full, nothing more is read.
+func TestCallsSetAsideAreBounded(t *testing.T) {
+	f := &fake{hold: make(chan struct{})}
+	s := newService(t, Options{Executor: f})
+	others := s.o.QueueBytes - 3*weigh(callOf("aside"))
+	require.NoError(t, s.queue.room.Acquire(t.Context(), others))
+	aside := submitAll(t, s, "aside", "aside", "aside")
+	require.Eventually(t, func() bool { return f.runs() == 3 && s.full() }, 10*time.Second, time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, s.submit(ctx, &lane{}, request{key: "more", call: callOf("1")}), context.DeadlineExceeded)
+	close(f.hold)
+	for range 3 {
+		require.NoError(t, (<-aside).err)
+	}
+	require.NoError(t, (<-submitAll(t, s, "1")).err)
+	s.queue.release(others)
+}
+
+// full reports whether not a byte is left in the queue.
+func (s *Service) full() bool {
+	if s.queue.room.TryAcquire(1) {
+		s.queue.release(1)
+		return false
+	}
+	return true
+}
+
+func callOf(code string) sandbox.Call { return sandbox.Call{Code: code} }
