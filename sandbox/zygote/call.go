@@ -36,10 +36,10 @@ type running struct {
 }
 
 // execute runs one call. An error means that the zygote is of no more use, that ctx ended, or errTurnOver.
-func (p *process) execute(ctx context.Context, call sandbox.Call, limits sandbox.Limits, w *patience) (sandbox.Result, error) {
+func (p *process) execute(ctx context.Context, call sandbox.Call, limits sandbox.Limits, patience *patience) (sandbox.Result, error) {
 	p.calls++
 	began := time.Now()
-	r := &running{zygote: p, id: p.calls, limits: limits, pipes: [2]int{-1, -1}, found: -1, began: began, until: began.Add(limits.Wall), patience: w}
+	r := &running{zygote: p, id: p.calls, limits: limits, pipes: [2]int{-1, -1}, found: -1, began: began, until: began.Add(limits.Wall), patience: patience}
 	defer r.closePipes()
 	if err := r.start(call); err != nil {
 		return sandbox.Result{}, err
@@ -48,7 +48,7 @@ func (p *process) execute(ctx context.Context, call sandbox.Call, limits sandbox
 	if err != nil {
 		return sandbox.Result{}, err
 	}
-	r.patience.ended(time.Since(began))
+	r.patience.ended(r, answer.cpu)
 	if r.cause == causeCancel {
 		return sandbox.Result{}, context.Cause(ctx)
 	}
@@ -136,7 +136,8 @@ func (r *running) start(call sandbox.Call) error {
 // await returns the zygote's reply and the files that came with it. Meanwhile it keeps the pipes from
 // filling, and ends the call when its output, its wall limit or ctx does.
 func (r *running) await(ctx context.Context, names []string) (reply, []sandbox.File, error) {
-	watched := []unix.PollFd{{Fd: int32(r.zygote.link.fd), Events: unix.POLLIN}, {Fd: -1, Events: unix.POLLIN}, {Fd: -1, Events: unix.POLLIN}}
+	watched := []unix.PollFd{{Fd: int32(r.zygote.link.fd), Events: unix.POLLIN}, {Fd: -1, Events: unix.POLLIN}, {Fd: -1, Events: unix.POLLIN},
+		{Fd: int32(r.zygote.nudge.fd), Events: unix.POLLIN}}
 	wait := quietTime
 	for {
 		left := time.Until(r.until)
@@ -156,6 +157,9 @@ func (r *running) await(ctx context.Context, names []string) (reply, []sandbox.F
 		}
 		if watched[0].Revents != 0 {
 			return r.reply(names)
+		}
+		if watched[3].Revents != 0 {
+			r.zygote.nudge.take()
 		}
 		if ctx.Err() != nil {
 			r.kill(causeCancel)

@@ -8,84 +8,145 @@ import (
 	"time"
 )
 
-// A call begins in the *quick lane*, which has a place for each worker. While others wait for one, a call has its
-// *turn* there and no more: then it is *set aside*, to the *long lane*, which has as many places again, at low
-// priority. Where the long lane is full, the call is ended and begins anew when its turn there comes; a call has no
-// effect but its verdict, so nobody can tell. So endless loops take a turn each from the calls behind them, and a
-// small share of the machine, instead of a worker for as long as their limits let them.
+// A call begins in the *quick lane*, of as many places as there are workers. While others wait for one, a call has
+// its *turn* there and no more: then it is *set aside*, which is to go on as it is in the *long lane*, of as many
+// places again, at low priority. Where that is full, it takes the place of the call there that has had most: one
+// that is a little late is soon over, and an endless loop gives way. That call begins anew when its time comes; a
+// call has no effect but its verdict, so nobody can tell. Each time it does, it may have ten times as much before
+// it has to give way again. So endless loops take a turn each from the calls behind them, and a small share of the machine,
+// instead of a worker for as long as their limits let them.
 type lanes struct {
-	quick, long chan struct{} // a token for each place that is free
-	waiting     atomic.Int64  // calls at the quick lane's door
-	aside       atomic.Int64  // calls set aside so far
+	quick   chan struct{} // a token for each place that is free; who came first is first
+	waiting atomic.Int64  // calls at its door
+	aside   atomic.Int64  // calls set aside so far
 
 	mu    sync.Mutex
-	usual time.Duration // how long calls lately took in the quick lane, each at most a turn
+	free  int         // places of the long lane
+	long  []*patience // the calls in the others
+	queue []*late     // calls that wait to begin anew there
+	usual time.Duration
+}
+
+// late is a call that waits for the long lane.
+type late struct {
+	call  *patience
+	ready chan struct{} // closed when it has a place
 }
 
 const (
 	// shortestTurn is a turn where calls are small. Of 10,000 calls of 4 ms on two workers, 100 endless loops take 5% by it.
 	shortestTurn = 20 * time.Millisecond
-	// usualTurn is a turn in calls as they usually are: where all are long turns become so too, and few begin twice.
+	// usualTurn is a turn in calls as they usually are: where all are long turns become so too, and few give way.
 	usualTurn   = 4
 	longestTurn = 2 * time.Second
-	// lowPriority is a nice value: against a call of the quick lane one of the long lane gets a fifteenth.
-	lowPriority = 12
+	// lowPriority is a nice value: against a call of the quick lane one of the long lane gets a thirtieth.
+	lowPriority = 15
+	// idleCost is how much waiting counts as much as computing: a call that sleeps keeps a place, but no processor.
+	idleCost = 8
 )
 
 func newLanes(workers int) *lanes {
-	l := &lanes{quick: make(chan struct{}, workers), long: make(chan struct{}, workers), usual: shortestTurn / usualTurn}
+	l := &lanes{quick: make(chan struct{}, workers), free: workers, usual: shortestTurn / usualTurn}
 	for range workers {
 		l.quick <- struct{}{}
-		l.long <- struct{}{}
 	}
 	return l
 }
 
-// place is where a call runs. It belongs to one goroutine.
-type place struct {
-	lanes *lanes
-	lane  chan struct{} // nil once it was left
-}
-
-// enter waits for a place in the quick lane; who came first is first.
-func (l *lanes) enter(ctx context.Context) (*place, error) {
+// enter waits for a place in the quick lane.
+func (l *lanes) enter(ctx context.Context) error {
 	l.waiting.Add(1)
 	defer l.waiting.Add(-1)
-	return l.take(ctx, l.quick)
-}
-
-// enterLong waits for a place in the long lane.
-func (l *lanes) enterLong(ctx context.Context) (*place, error) { return l.take(ctx, l.long) }
-
-func (l *lanes) take(ctx context.Context, lane chan struct{}) (*place, error) {
 	select {
-	case <-lane:
-		return &place{lanes: l, lane: lane}, nil
+	case <-l.quick:
+		return nil
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return context.Cause(ctx)
 	}
 }
 
-func (p *place) leave() {
-	if p.lane != nil {
-		p.lane <- struct{}{}
-		p.lane = nil
-	}
-}
+// leave gives back the quick lane's place.
+func (l *lanes) leave() { l.quick <- struct{}{} }
 
-// step changes to the long lane, if it has a place at once.
-func (p *place) step() bool {
-	select {
-	case <-p.lanes.long:
-		p.leave()
-		p.lane = p.lanes.long
+// step takes a call that has left the quick lane into the long lane, at once, or reports that there is no place.
+func (l *lanes) step(p *patience) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.free > 0 && len(l.queue) == 0 {
+		l.free--
+		l.long = append(l.long, p)
 		return true
-	default:
+	}
+	var most *patience
+	for _, other := range l.long {
+		if spent := other.spent.Load(); spent >= other.may() && spent > p.spent.Load() && (most == nil || spent > most.spent.Load()) {
+			most = other
+		}
+	}
+	if most == nil {
 		return false
 	}
+	l.long[slices.Index(l.long, most)] = p
+	most.giveWay()
+	return true
 }
 
-// turn is how long a call may be in the quick lane while others wait.
+// enterLong waits for a place in the long lane: first who has begun anew least often, then who came first.
+func (l *lanes) enterLong(ctx context.Context, p *patience) error {
+	l.mu.Lock()
+	if l.free > 0 && len(l.queue) == 0 {
+		l.free--
+		l.long = append(l.long, p)
+		l.mu.Unlock()
+		return nil
+	}
+	at := len(l.queue)
+	for at > 0 && l.queue[at-1].call.begun > p.begun {
+		at--
+	}
+	w := &late{call: p, ready: make(chan struct{})}
+	l.queue = slices.Insert(l.queue, at, w)
+	l.mu.Unlock()
+	select {
+	case <-w.ready:
+		return nil
+	case <-ctx.Done():
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if at := slices.Index(l.queue, w); at >= 0 {
+		l.queue = slices.Delete(l.queue, at, at+1)
+	} else {
+		l.vacate(p) // it got a place meanwhile
+	}
+	return context.Cause(ctx)
+}
+
+// leaveLong gives back the long lane's place, if the call has one still.
+func (l *lanes) leaveLong(p *patience) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.vacate(p)
+}
+
+// vacate is called with mu held.
+func (l *lanes) vacate(p *patience) {
+	at := slices.Index(l.long, p)
+	if at < 0 {
+		return // another has it
+	}
+	l.long = slices.Delete(l.long, at, at+1)
+	if len(l.queue) == 0 {
+		l.free++
+		return
+	}
+	next := l.queue[0]
+	l.queue = l.queue[1:]
+	l.long = append(l.long, next.call)
+	close(next.ready)
+}
+
+// turn is how much a call may have of the quick lane while others wait.
 func (l *lanes) turn() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,68 +159,16 @@ func (l *lanes) turnNow() time.Duration {
 }
 
 // took counts a call that has left the quick lane, by its end or set aside.
-func (l *lanes) took(d time.Duration) {
+func (l *lanes) took(spent time.Duration) {
 	const lately = 32 // calls
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.usual += (min(d, l.turnNow()) - l.usual) / lately
+	l.usual += (min(spent, l.turnNow()) - l.usual) / lately
 }
 
 // busy is how many calls run.
-func (l *lanes) busy() int { return cap(l.quick) - len(l.quick) + cap(l.long) - len(l.long) }
-
-// slots are those that no call is in. There is one for each place of both lanes, so whoever has a place finds one.
-type slots struct {
-	mu   sync.Mutex
-	free []*slot // the one that was used last comes last
+func (l *lanes) busy() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return cap(l.quick) - len(l.quick) + len(l.long)
 }
-
-func newSlots(n int) *slots {
-	s := &slots{}
-	for i := range n {
-		s.free = append(s.free, newSlot(n-1-i))
-	}
-	return s
-}
-
-// take prefers a slot that has a zygote of the set, of these the one that was used last.
-func (s *slots) take(set string) *slot {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	at := len(s.free) - 1
-	for i, candidate := range slices.Backward(s.free) {
-		if candidate.zygotes[set] != nil {
-			at = i
-			break
-		}
-	}
-	return s.remove(at)
-}
-
-// without takes a slot that has no zygote of the set; nil if each has.
-func (s *slots) without(set string) *slot {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i, candidate := range slices.Backward(s.free) {
-		if candidate.zygotes[set] == nil {
-			return s.remove(i)
-		}
-	}
-	return nil
-}
-
-// remove is called with mu held.
-func (s *slots) remove(at int) *slot {
-	taken := s.free[at]
-	s.free = slices.Delete(s.free, at, at+1)
-	return taken
-}
-
-func (s *slots) give(back *slot) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.free = append(s.free, back)
-}
-
-// all are the slots once nothing runs any more.
-func (s *slots) all() []*slot { return s.free }

@@ -87,7 +87,7 @@ func TestTurnsFollowCalls(t *testing.T) {
 	l := newLanes(1)
 	require.Equal(t, shortestTurn, l.turn())
 	for range 200 {
-		l.took(time.Hour) // counts as one turn
+		l.took(time.Hour) // counts as a turn
 	}
 	require.Equal(t, longestTurn, l.turn())
 	for range 2000 {

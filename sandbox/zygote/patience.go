@@ -3,66 +3,137 @@ package zygote
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// errTurnOver: the call has had its turn, and there is no place for it in the long lane yet.
-var errTurnOver = errors.New("the call's turn in the quick lane is over")
+// errTurnOver: the call had to give way and has no verdict; it is to begin anew.
+var errTurnOver = errors.New("the call has given way to others")
 
-// patience looks after one call while it runs, so that it holds up others for a turn at most. A nil one lets the
-// call be.
+// patience looks after one call until it has its verdict, so that it holds up others for a turn at most. Its
+// goroutine alone touches it, but for what is atomic. A nil one lets the call be.
 type patience struct {
-	place *place
+	lanes *lanes
 	aside func() // told once
-	long  bool   // in the long lane, or on the way there
+	long  bool   // it has left the quick lane
+	begun int    // how often it has begun anew; set while it is in no lane
 
 	// Of the attempt:
+	spent    atomic.Int64  // ns of its time, as the lanes count it
+	gone     atomic.Bool   // another has its place
+	nudge    atomic.Pointer[nudge]
 	low      bool          // the processes that there are have low priority
 	credited time.Duration // how much its wall limit does not count
 }
 
+// begin starts an attempt on a zygote.
+func (p *patience) begin(z *process) {
+	p.spent.Store(0)
+	p.nudge.Store(z.nudge)
+	p.low, p.credited = false, 0
+}
+
+// may is how much a call in the long lane has before it gives way: nothing the first time, when all it has had is its
+// turn; then ten turns, a hundred, and at last as much as it likes, so that each comes to its end.
+func (p *patience) may() int64 {
+	const certain = 3
+	switch {
+	case p.begun == 0:
+		return 0
+	case p.begun >= certain:
+		return math.MaxInt64
+	}
+	return int64(math.Pow10(p.begun)) * int64(shortestTurn)
+}
+
+// giveWay tells the call's goroutine that another has its place. The lanes call it.
+func (p *patience) giveWay() {
+	p.gone.Store(true)
+	p.nudge.Load().give()
+}
+
 // look is asked now and then while a call runs and says when to ask again.
-func (w *patience) look(r *running) time.Duration {
-	if w == nil {
+func (p *patience) look(r *running) time.Duration {
+	if p == nil {
 		return lookTime
 	}
-	if w.long {
-		if !w.low {
-			w.low = true
-			lowerPriority(r.zygote.command.Process.Pid)
+	if p.long {
+		if p.gone.Load() {
+			r.kill(causeTurn)
+		} else {
+			p.lower(r)
+			p.spent.Store(int64(r.spent()))
 		}
 		return lookTime
 	}
-	spent := time.Since(r.began)
-	if turn := w.place.lanes.turn(); spent < turn {
-		return turn - spent
+	turn := p.lanes.turn()
+	if had := time.Since(r.began); had < turn {
+		return max(turn-had, time.Millisecond)
 	}
-	if w.place.lanes.waiting.Load() == 0 {
+	spent := r.spent()
+	p.spent.Store(int64(spent))
+	if spent < turn {
+		return max(turn-spent, time.Millisecond)
+	}
+	if p.lanes.waiting.Load() == 0 {
 		return lookTime
 	}
-	w.place.lanes.took(spent)
-	w.long = true
-	if w.place.step() {
-		w.low = true
-		lowerPriority(r.zygote.command.Process.Pid)
+	p.lanes.took(spent)
+	p.long = true
+	if p.lanes.step(p) {
+		p.lower(r)
 	} else {
+		p.gone.Store(true)
 		r.kill(causeTurn)
 	}
-	w.aside()
+	p.lanes.leave()
+	p.aside()
 	return lookTime
 }
 
-// ended is told when an attempt is over.
-func (w *patience) ended(spent time.Duration) {
-	if w != nil && !w.long {
-		w.place.lanes.took(spent)
+func (p *patience) lower(r *running) {
+	if !p.low {
+		p.low = true
+		lowerPriority(r.zygote.command.Process.Pid)
 	}
+}
+
+// leave gives back the place that the call has.
+func (p *patience) leave() {
+	if p.long {
+		p.lanes.leaveLong(p)
+	} else {
+		p.lanes.leave()
+	}
+}
+
+// ended is told the CPU time of an attempt that is over.
+func (p *patience) ended(r *running, cpu time.Duration) {
+	if p != nil && !p.long {
+		p.lanes.took(max(cpu, time.Since(r.began)/idleCost))
+	}
+}
+
+// spent is what a call has had so far: processor time, or a part of the time that it kept its place.
+func (r *running) spent() time.Duration {
+	spent := time.Since(r.began) / idleCost
+	pids, err := childrenOf(r.zygote.command.Process.Pid)
+	if err != nil {
+		return spent
+	}
+	for _, pid := range pids {
+		if cpu, err := clockOf(pid).read(); err == nil {
+			spent = max(spent, cpu)
+		}
+	}
+	return spent
 }
 
 // mostWaited bounds, in wall limits, how much waiting for a processor is not counted.
@@ -70,16 +141,16 @@ const mostWaited = 9
 
 // waited is asked when a call's wall limit is over and reports whether it was put off: what a call of low priority
 // waited for a processor is not its own time.
-func (w *patience) waited(r *running) bool {
-	if w == nil || !w.long {
+func (p *patience) waited(r *running) bool {
+	if p == nil || !p.long {
 		return false
 	}
 	waited := min(runDelay(r.zygote.command.Process.Pid), mostWaited*r.limits.Wall)
-	if waited <= w.credited {
+	if waited <= p.credited {
 		return false
 	}
-	r.until = r.until.Add(waited - w.credited)
-	w.credited = waited
+	r.until = r.until.Add(waited - p.credited)
+	p.credited = waited
 	return true
 }
 

@@ -81,6 +81,7 @@ type process struct {
 	version string // of the interpreter
 	calls   uint64
 	scratch [16 << 10]byte // what streams are read into
+	nudge   *nudge         // when its call is to be looked at; a mother has none
 	bounded bool           // in control groups: it runs one call at a time, and their bounds are a call's
 	exited  chan struct{}
 	once    sync.Once
@@ -94,10 +95,16 @@ func (p plan) start(folder string, set PackageSet) (*process, error) {
 		return nil, err
 	}
 	z := &process{plan: p, set: set.Name, link: link, log: &tail{}, bounded: true, exited: make(chan struct{})}
+	if z.nudge, err = newNudge(); err != nil {
+		link.close()
+		theirs.Close()
+		return nil, err
+	}
 	err = z.launch(p, folder, set, theirs)
 	theirs.Close() // so that the link ends when the zygote does
 	if err != nil {
 		link.close()
+		z.nudge.close()
 		return nil, fmt.Errorf("start %s: %w", p.python.Executable, err)
 	}
 	err = z.greet()
@@ -250,6 +257,9 @@ func (z *process) kill() { _ = z.command.Process.Kill() }
 func (z *process) stop() {
 	z.once.Do(func() {
 		z.link.close()
+		if z.nudge != nil {
+			z.nudge.close()
+		}
 		z.kill()
 		select {
 		case <-z.exited:

@@ -62,7 +62,7 @@ func TestZygoteThatCannotBeReplacedIsBreakage(t *testing.T) {
 		z, err := e.zygote(s, set)
 		require.NoError(t, err)
 		time.AfterFunc(100*time.Millisecond, z.kill)
-		_, err = e.attempt(ctx, &patience{place: &place{lanes: e.lanes}}, set, sandbox.Call{Code: "import time\ntime.sleep(10)"})
+		_, err = e.attempt(ctx, &patience{lanes: e.lanes}, set, sandbox.Call{Code: "import time\ntime.sleep(10)"})
 		faults = append(faults, err)
 		require.Empty(t, s.zygotes)
 	}

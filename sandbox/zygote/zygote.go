@@ -49,12 +49,6 @@ type Executor struct {
 	life    context.Context
 }
 
-// slot is the room for one call at a time, with a zygote for each package set; they may be replaced.
-type slot struct {
-	index   int
-	zygotes map[string]*process // by set; what is not there is started when a call needs it
-}
-
 var _ sandbox.Executor = (*Executor)(nil)
 
 // Open finds an interpreter and the strongest tier, and starts the zygotes.
@@ -119,11 +113,10 @@ func (e *Executor) preload(names []string) {
 
 // ready starts a zygote of the set where there is none; false once the executor closes.
 func (e *Executor) ready(set PackageSet) bool {
-	p, err := e.lanes.enter(e.life)
-	if err != nil {
+	if err := e.lanes.enter(e.life); err != nil {
 		return false
 	}
-	defer p.leave()
+	defer e.lanes.leave()
 	if s := e.slots.without(set.Name); s != nil {
 		_, _ = e.zygote(s, set)
 		e.slots.give(s)
@@ -168,8 +161,6 @@ func (e *Executor) fill(pythons []python, o Options) error {
 	return nil
 }
 
-func newSlot(index int) *slot { return &slot{index: index, zygotes: map[string]*process{}} }
-
 // unopened tells interpreters out of reach from a machine without any tier.
 func unopened(faults []error) error {
 	fault := errors.Join(faults...)
@@ -205,12 +196,6 @@ func (e *Executor) zygote(s *slot, set PackageSet) (*process, error) {
 	}
 	s.zygotes[set.Name] = z
 	return z, nil
-}
-
-// drop ends a zygote.
-func (s *slot) drop(z *process) {
-	z.stop()
-	delete(s.zygotes, z.set)
 }
 
 // Stats tells what the executor has done and is doing.
@@ -347,20 +332,19 @@ func (e *Executor) run(ctx context.Context, call sandbox.Call, arrived time.Time
 	if err != nil {
 		return sandbox.Result{}, err
 	}
-	p, err := e.lanes.enter(ctx)
-	if err != nil {
+	if err := e.lanes.enter(ctx); err != nil {
 		return sandbox.Result{}, err
 	}
-	defer func() { p.leave() }()
-	watch := &patience{place: p, aside: func() {
+	p := &patience{lanes: e.lanes, aside: func() {
 		e.lanes.aside.Add(1)
 		aside()
 		sandbox.Aside(ctx)
 	}}
+	defer func() { p.leave() }()
 	var faults []error
 	for len(faults) < 2 {
 		queued := time.Since(arrived)
-		result, err := e.attempt(ctx, watch, set, call)
+		result, err := e.attempt(ctx, p, set, call)
 		switch {
 		case err == nil:
 			result.Timing.Queue = queued
@@ -368,12 +352,10 @@ func (e *Executor) run(ctx context.Context, call sandbox.Call, arrived time.Time
 		case ctx.Err() != nil:
 			return sandbox.Result{}, context.Cause(ctx)
 		case errors.Is(err, errTurnOver):
-			p.leave()
-			if p, err = e.lanes.enterLong(ctx); err != nil {
-				p = &place{}
+			p = &patience{lanes: p.lanes, long: true, begun: p.begun + 1}
+			if err := e.lanes.enterLong(ctx, p); err != nil {
 				return sandbox.Result{}, err
 			}
-			watch.place = p
 		default:
 			faults = append(faults, err)
 		}
@@ -382,7 +364,7 @@ func (e *Executor) run(ctx context.Context, call sandbox.Call, arrived time.Time
 }
 
 // attempt runs the call once; a zygote that fails is given up.
-func (e *Executor) attempt(ctx context.Context, w *patience, set PackageSet, call sandbox.Call) (sandbox.Result, error) {
+func (e *Executor) attempt(ctx context.Context, p *patience, set PackageSet, call sandbox.Call) (sandbox.Result, error) {
 	s := e.slots.take(set.Name)
 	defer e.slots.give(s)
 	z, err := e.zygote(s, set)
@@ -390,8 +372,8 @@ func (e *Executor) attempt(ctx context.Context, w *patience, set PackageSet, cal
 		return sandbox.Result{}, fmt.Errorf("%w: %w", errNoZygote, err)
 	}
 	e.forks.Add(1)
-	w.low, w.credited = false, 0
-	result, err := z.execute(ctx, call, call.Limits.OrDefault(), w)
+	p.begin(z)
+	result, err := z.execute(ctx, call, call.Limits.OrDefault(), p)
 	if err != nil && !errors.Is(err, errTurnOver) && !errors.Is(err, context.Cause(ctx)) {
 		s.drop(z)
 	}

@@ -17,7 +17,7 @@ func clockOf(pid int) cpuClock { return cpuClock(^int32(pid)<<3 | 2) }
 func (c cpuClock) read() (time.Duration, error) {
 	var t unix.Timespec
 	if err := unix.ClockGettime(int32(c), &t); err != nil {
-		return 0, fmt.Errorf("read CPU time of session: %w", err)
+		return 0, fmt.Errorf("read CPU time: %w", err)
 	}
 	return time.Duration(t.Nano()), nil
 }
