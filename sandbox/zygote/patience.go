@@ -26,8 +26,8 @@ type patience struct {
 	begun int    // how often it has begun anew; set while it is in no lane
 
 	// Of the attempt:
-	spent    atomic.Int64  // ns of its time, as the lanes count it
-	gone     atomic.Bool   // another has its place
+	spent    atomic.Int64 // ns of its time, as the lanes count it
+	gone     atomic.Bool  // another has its place
 	nudge    atomic.Pointer[nudge]
 	low      bool          // the processes that there are have low priority
 	credited time.Duration // how much its wall limit does not count
