@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/store/storetest"
 )
 
 // The processes that tools/test.sh runs these tests in share the command and the base run: the first
@@ -88,6 +89,18 @@ func withBase(t *testing.T) (*home, report) {
 	h := newHome(t, t.TempDir())
 	copyBase(t, shared.home.dir, h.dir)
 	return h, want
+}
+
+// lendBase puts the base run into an S3 server of a test's own, so that runs there need no warm start.
+func lendBase(t *testing.T, s storetest.Server) {
+	t.Helper()
+	baseReport(t)
+	if _, err := os.Stat(filepath.Join(shared.home.dir, "objectmeta")); err == nil {
+		return // that server's own notes have a place that is not known here: it makes a warm start
+	}
+	folder := t.TempDir()
+	require.NoError(t, os.Symlink(s.Folder, filepath.Join(folder, "s3")))
+	copyBase(t, shared.home.dir, folder)
 }
 
 // wholeRun is a run of the shared home that is as the base run is, for a test to break: one that an earlier

@@ -121,6 +121,7 @@ func TestReplayBesideTheRun(t *testing.T) {
 			require.Equal(t, 1, r.code, r.err)
 			require.Contains(t, r.err, rows[0].Key)
 			require.Contains(t, r.err, "restore the object from a copy")
+			require.NotContains(t, r.err, "retryable")
 			require.Empty(t, r.out)
 		}
 		require.Equal(t, now, h.contents(t, run), "nothing is written")
@@ -145,6 +146,7 @@ func TestReplayNeedsTheRecordAlone(t *testing.T) {
 	t.Parallel()
 	objects := versitygw(t)
 	there := newHome(t, t.TempDir(), awsEnv(objects)...)
+	lendBase(t, objects)
 	there.train(t, "moved")
 
 	elsewhere := newHome(t, t.TempDir(), awsEnv(objects)...)
