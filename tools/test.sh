@@ -13,7 +13,7 @@ trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$shared"' EXIT
 readarray -t packages < <(go list ./... | grep -v '/test/e2e$')
 go build -trimpath -o "$shared/ropewalk" ./cmd/ropewalk &
 build=$!
-go test -c -o "$shared/e2e.test" ./test/e2e
+go test -c -ldflags=-s -o "$shared/e2e.test" ./test/e2e
 wait $build
 export ROPEWALK_E2E_BINARY=$shared/ropewalk ROPEWALK_E2E_BASE=$shared/base
 
@@ -31,7 +31,8 @@ part works -test.skip "$breaks|$apart"
 
 status=0
 export ROPEWALK_HUMANEVAL_ROUNDS=${ROPEWALK_HUMANEVAL_ROUNDS:-5} # of 50: make humaneval
-go test -timeout 30m "${packages[@]}" || status=1
+# Without symbols and go vet, which make lint runs: the tests of some seventy packages are linked here.
+go test -timeout 30m -vet=off -ldflags=-s "${packages[@]}" || status=1
 for name in apart breaks works; do
 	wait "${running[$name]}" || status=1
 	echo "end to end, $name:"

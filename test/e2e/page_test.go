@@ -168,17 +168,20 @@ func (p *page) text(t *testing.T) string {
 ].join(' ')`)), " ")
 }
 
-// until polls the page until a condition holds; else the test fails with what is on the page.
+// until polls the page until a condition holds; else the test fails with what is on the page. It asks
+// ever more seldom: to lay a long page out for every answer keeps the browser from its work.
 func (p *page) until(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	end := time.Now().Add(patience)
+	const first, most = 50 * time.Millisecond, 400 * time.Millisecond
+	end, pause := time.Now().Add(patience), first
 	for !done() {
 		if time.Now().After(end) {
 			picture := filepath.Join(os.TempDir(), "ropewalk-browser.png")
 			p.shoot(t, picture)
 			t.Fatalf("waited %s for %s at %s, see %s; the page says:\n%s", patience, what, p.at(t), picture, p.text(t))
 		}
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(pause)
+		pause = min(pause*5/4, most)
 	}
 }
 
