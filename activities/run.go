@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -76,9 +77,12 @@ func classify(err error) error {
 	var problems recipes.Problems
 	var refused *refusedError
 	var nonFinite *policy.NonFiniteError
+	var decided *temporal.ApplicationError
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &decided) && decided.NonRetryable(): // by a stage that this one has run within itself
+		return permanent(decided.Type(), errors.New(strings.Replace(err.Error(), decided.Error(), decided.Message(), 1)))
 	case errors.As(err, &problems):
 		return permanent(wire.FailBadInput, err)
 	case errors.As(err, &refused):

@@ -1,24 +1,41 @@
 #!/usr/bin/env bash
-# Runs every test. The end-to-end tests wait for servers most of their time, so they run in two
-# processes beside the other packages: those in which something breaks, and the rest.
+# Runs every test. The end-to-end tests wait for servers most of their time, so they run in three
+# processes beside the other packages, which share the command and the base run: those with servers of
+# their own, of which several run at once; those in which something breaks in the shared ones; the rest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-breaks='Kill|Park|Break|Away|Damage|Missing|Skipped|Retry|Pause|Interrupt|Forward|Existing|Fault|Sampling|Replay'
-logs=$(mktemp -d)
-trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$logs"' EXIT
+apart='Existing|FaultsOf|StagesThatBreak|Away|RecordAlone|Missing|UpEnds'
+breaks='Kill|Park|Damage|Skipped|Retry|Pause|Interrupt|Forward|Sampling|Replay'
+shared=$(mktemp -d)
+trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$shared"' EXIT
 
 readarray -t packages < <(go list ./... | grep -v '/test/e2e$')
-go test -timeout 30m ./test/e2e -run "$breaks" >"$logs/what-breaks" 2>&1 &
-first=$!
-go test -timeout 30m ./test/e2e -skip "$breaks" >"$logs/what-works" 2>&1 &
-second=$!
+go build -trimpath -o "$shared/ropewalk" ./cmd/ropewalk &
+build=$!
+go test -c -ldflags=-s -o "$shared/e2e.test" ./test/e2e
+wait $build
+export ROPEWALK_E2E_BINARY=$shared/ropewalk ROPEWALK_E2E_BASE=$shared/base
+
+declare -A running
+# part NAME FLAG…: starts some of the end-to-end tests.
+part() {
+	local name=$1
+	shift
+	(cd test/e2e && exec "$shared/e2e.test" -test.timeout 30m "$@") >"$shared/$name" 2>&1 &
+	running[$name]=$!
+}
+part apart -test.run "$apart" -test.parallel 4
+part breaks -test.run "$breaks" -test.skip "$apart"
+part works -test.skip "$breaks|$apart"
+
 status=0
 export ROPEWALK_HUMANEVAL_ROUNDS=${ROPEWALK_HUMANEVAL_ROUNDS:-5} # of 50: make humaneval
-go test -timeout 30m "${packages[@]}" || status=1
-for part in what-breaks what-works; do
-	if [[ $part == what-breaks ]]; then wait $first || status=1; else wait $second || status=1; fi
-	echo "end to end, $part:"
-	cat "$logs/$part"
+# Without symbols and go vet, which make lint runs: the tests of some seventy packages are linked here.
+go test -timeout 30m -vet=off -ldflags=-s "${packages[@]}" || status=1
+for name in apart breaks works; do
+	wait "${running[$name]}" || status=1
+	echo "end to end, $name:"
+	cat "$shared/$name"
 done
 exit $status

@@ -158,7 +158,7 @@ func (o workerOptions) openSandbox(ctx context.Context, scratch string) (sandbox
 		if err != nil {
 			return nil, "", err
 		}
-		return c, c.Tier(), nil
+		return c, c.Hold(), nil // a node that comes later shall not be weaker than what recipes are held against
 	}
 	executor, err := zygote.Open(zygote.Options{Python: sandboxPython(""), Workers: o.sandbox, Dir: scratch, MinTier: sandbox.TierRlimits})
 	if err != nil {

@@ -15,15 +15,22 @@ import (
 // Variable names the interpreter; python3 of PATH stands in where it is not set.
 const Variable = "ROPEWALK_PYTHON"
 
-// Find returns the interpreter if it can import all modules. The error names it, the modules and what
+// look finds modules as import does and leaves them where they are: some take many seconds to load.
+const look = `import importlib.util, sys
+for name in sys.argv[1:]:
+    if importlib.util.find_spec(name) is None:
+        raise ModuleNotFoundError(f"No module named {name!r}")
+`
+
+// Find returns the interpreter if it has all modules. The error names it, the modules and what
 // Python says of them; it is the context's where that has ended.
 func Find(ctx context.Context, modules ...string) (string, error) {
 	name := cmp.Or(os.Getenv(Variable), "python3")
-	what, code := "start", ""
+	what := "start"
 	if len(modules) > 0 {
-		what, code = "import "+strings.Join(modules, " and "), "import "+strings.Join(modules, ", ")
+		what = "import " + strings.Join(modules, " and ")
 	}
-	out, err := exec.CommandContext(ctx, name, "-c", code).CombinedOutput()
+	out, err := exec.CommandContext(ctx, name, append([]string{"-c", look}, modules...)...).CombinedOutput()
 	var exit *exec.ExitError
 	switch {
 	case err == nil:

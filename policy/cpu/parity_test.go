@@ -1,11 +1,12 @@
 package cpu
 
 import (
-	"bytes"
+	"bufio"
 	"context"
-	_ "embed"
 	"encoding/json"
+	"io"
 	"math"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -16,9 +17,6 @@ import (
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 )
-
-//go:embed testdata/parity.py
-var parityScript string
 
 type parityJob struct {
 	Create    string    `json:"create,omitempty"`
@@ -39,19 +37,46 @@ type parityAnswer struct {
 	Gradients map[string][]float64 `json:"gradients"`
 }
 
-func askTransformers(t *testing.T, python string, job parityJob) parityAnswer {
+// transformers is one Python process that answers jobs line by line: to load it takes longer than the jobs.
+type transformers struct {
+	in  io.Writer
+	out *bufio.Reader
+}
+
+func startTransformers(t *testing.T) *transformers {
 	t.Helper()
-	in, err := json.Marshal(job)
+	cmd := exec.Command(pythontest.Need(t, "TORCH", "torch", "transformers"), "testdata/parity.py")
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
 	require.NoError(t, err)
-	cmd := exec.Command(python, "-c", parityScript)
-	cmd.Stdin = bytes.NewReader(in)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	require.NoError(t, err, stderr.String())
-	var a parityAnswer
-	require.NoError(t, json.Unmarshal(out, &a))
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		in.Close()
+		require.NoError(t, cmd.Wait())
+	})
+	return &transformers{in, bufio.NewReader(out)}
+}
+
+func (p *transformers) ask(t *testing.T, job parityJob) (a parityAnswer) {
+	t.Helper()
+	text, err := json.Marshal(job)
+	require.NoError(t, err)
+	_, err = p.in.Write(append(text, '\n'))
+	require.NoError(t, err)
+	line, err := p.out.ReadBytes('\n')
+	require.NoError(t, err, "read the answer")
+	require.NoError(t, json.Unmarshal(line, &a))
 	return a
+}
+
+// TestTransformers compares with Hugging Face's model.
+func TestTransformers(t *testing.T) {
+	peer := startTransformers(t)
+	t.Run("loads ours", func(t *testing.T) { transformersLoadsOurs(t, peer) })
+	t.Run("is loaded", func(t *testing.T) { weLoadTransformers(t, peer) })
+	t.Run("gives our values", func(t *testing.T) { transformersGivesOurValues(t, peer) })
 }
 
 // logitsOf are all logits of one sequence.
@@ -85,9 +110,8 @@ func compareWithTransformers(t *testing.T, dir string, job parityJob, want parit
 	require.Equal(t, want.Greedy, g.Tokens[0])
 }
 
-// TestTransformersLoadsOurs: Qwen3ForCausalLM gives our logits and greedy continuation from our folder.
-func TestTransformersLoadsOurs(t *testing.T) {
-	python := pythontest.Need(t, "TORCH", "torch", "transformers")
+// transformersLoadsOurs: Qwen3ForCausalLM gives our logits and greedy continuation from our folder.
+func transformersLoadsOurs(t *testing.T, peer *transformers) {
 	for name, untied := range map[string]bool{"tied": false, "untied": true} {
 		t.Run(name, func(t *testing.T) {
 			s := tiny
@@ -97,27 +121,25 @@ func TestTransformersLoadsOurs(t *testing.T) {
 			_, err := checkpoint.Write(dir, c)
 			require.NoError(t, err)
 			job := parityJob{Dir: dir, Sequences: randomSequences(1, s.Vocab, 3, 40, 130), Prompt: randomSequences(2, s.Vocab, 9)[0], New: 24}
-			compareWithTransformers(t, dir, job, askTransformers(t, python, job))
+			compareWithTransformers(t, dir, job, peer.ask(t, job))
 		})
 	}
 }
 
-// TestWeLoadTransformers: a random model that transformers saved gives the same logits here.
-func TestWeLoadTransformers(t *testing.T) {
-	python := pythontest.Need(t, "TORCH", "torch", "transformers")
+// weLoadTransformers: a random model that transformers saved gives the same logits here.
+func weLoadTransformers(t *testing.T, peer *transformers) {
 	for name, tied := range map[string]bool{"tied": true, "untied": false} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "c")
 			job := parityJob{Create: dir, Tied: tied, Sequences: randomSequences(3, 37, 2, 77), Prompt: randomSequences(4, 37, 5)[0], New: 24}
-			compareWithTransformers(t, dir, job, askTransformers(t, python, job))
+			compareWithTransformers(t, dir, job, peer.ask(t, job))
 		})
 	}
 }
 
-// TestTransformersGivesOurValues: Qwen3ForCausalLM loads a critic's folder; its last hidden state under the head
+// transformersGivesOurValues: Qwen3ForCausalLM loads a critic's folder; its last hidden state under the head
 // that lies beside it gives our values and our gradient.
-func TestTransformersGivesOurValues(t *testing.T) {
-	python := pythontest.Need(t, "TORCH", "torch", "transformers")
+func transformersGivesOurValues(t *testing.T, peer *transformers) {
 	for name, untied := range map[string]bool{"tied": false, "untied": true} {
 		t.Run(name, func(t *testing.T) {
 			s := tiny
@@ -127,7 +149,7 @@ func TestTransformersGivesOurValues(t *testing.T) {
 			require.NoError(t, err)
 			seqs := randomSequences(6, s.Vocab, 3, 1, 40, 130)
 			co := policy.Cotangents{Values: randomLike(7, seqs)}
-			want := askTransformers(t, python, parityJob{Dir: dir, Sequences: seqs, Prompt: seqs[0], New: 1, Cotangents: co.Values})
+			want := peer.ask(t, parityJob{Dir: dir, Sequences: seqs, Prompt: seqs[0], New: 1, Cotangents: co.Values})
 
 			e, err := open[float32](Options{Threads: 2})
 			require.NoError(t, err)

@@ -26,29 +26,44 @@ type reference struct {
 	}
 }
 
-// askTransformers loads the tokenizer's files with AutoTokenizer and sends it the texts.
-func askTransformers(t *testing.T, tok *Tokenizer, texts []string) reference {
+// question is a tokenizer in a folder, and texts for it.
+type question struct {
+	Folder string   `json:"folder"`
+	Texts  []string `json:"texts"`
+}
+
+// ask writes a tokenizer's files down.
+func ask(t *testing.T, tok *Tokenizer, texts []string) question {
 	t.Helper()
-	exe, dir := pythontest.Need(t, "TORCH", "transformers"), t.TempDir()
+	q := question{t.TempDir(), texts}
 	for name, data := range tok.Files() {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(q.Folder, name), data, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	request, err := json.Marshal(texts)
+	return q
+}
+
+// askTransformers loads each tokenizer with AutoTokenizer and sends it its texts.
+func askTransformers(t *testing.T, questions []question) []reference {
+	t.Helper()
+	request, err := json.Marshal(questions)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(exe, "testdata/reference.py", dir)
+	cmd := exec.Command(pythontest.Need(t, "TORCH", "transformers"), "testdata/reference.py")
 	var stderr bytes.Buffer
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(request), &stderr
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("run the reference: %v\n%s", err, stderr.String())
 	}
-	var got reference
+	var got []reference
 	if err := json.Unmarshal(out, &got); err != nil {
 		t.Fatal(err)
+	}
+	if len(got) != len(questions) {
+		t.Fatalf("%d questions have %d answers", len(questions), len(got))
 	}
 	return got
 }
@@ -58,26 +73,36 @@ func TestSameIDsAsTransformers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, tok := range map[string]*Tokenizer{"sample": sample(t), "policy": whole} {
+	names, all := []string{"sample", "policy"}, []*Tokenizer{sample(t), whole}
+	var questions []question
+	for _, tok := range all {
 		rng := rand.New(rand.NewPCG(3, 4))
 		texts := []string{"abcde abcd abc ab a", " leading and trailing \n", "1 ÷ 2 × 3 ÷4", "don't . , !", "ĠÃ©"}
 		for range 300 {
 			texts = append(texts, randomText(rng, tok.added))
 		}
-		got := askTransformers(t, tok, texts)
-		if got.Size != tok.VocabSize() {
-			t.Errorf("%s: transformers counts %d tokens, we %d", name, got.Size, tok.VocabSize())
+		questions = append(questions, ask(t, tok, texts))
+	}
+	for i, got := range askTransformers(t, questions) {
+		requireSame(t, names[i], all[i], questions[i].Texts, got)
+	}
+}
+
+// requireSame holds a tokenizer against what transformers makes of it and of texts.
+func requireSame(t *testing.T, name string, tok *Tokenizer, texts []string, got reference) {
+	t.Helper()
+	if got.Size != tok.VocabSize() {
+		t.Errorf("%s: transformers counts %d tokens, we %d", name, got.Size, tok.VocabSize())
+	}
+	if id, _ := tok.ID(EndOfTurn); got.EOS != id {
+		t.Errorf("%s: transformers ends at id %d, we at %d", name, got.EOS, id)
+	}
+	for i, text := range texts {
+		if d := cmp.Diff(got.Answers[i].IDs, tok.Encode(text)); d != "" {
+			t.Errorf("%s: ids of %q (-transformers +ours):\n%s", name, text, d)
 		}
-		if id, _ := tok.ID(EndOfTurn); got.EOS != id {
-			t.Errorf("%s: transformers ends at id %d, we at %d", name, got.EOS, id)
-		}
-		for i, text := range texts {
-			if d := cmp.Diff(got.Answers[i].IDs, tok.Encode(text)); d != "" {
-				t.Errorf("%s: ids of %q (-transformers +ours):\n%s", name, text, d)
-			}
-			if got.Answers[i].Text != text {
-				t.Errorf("%s: transformers decodes %q as %q", name, text, got.Answers[i].Text)
-			}
+		if got.Answers[i].Text != text {
+			t.Errorf("%s: transformers decodes %q as %q", name, text, got.Answers[i].Text)
 		}
 	}
 }

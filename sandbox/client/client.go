@@ -26,6 +26,7 @@ type Client struct {
 	alone   time.Time          // since when no node has been ready; zero while one is
 	known   chan struct{}
 	pace    pace
+	least   sandbox.Tier // of the nodes that are used; "" takes any
 	closed  bool
 }
 
@@ -205,16 +206,30 @@ func (c *Client) Workers() int {
 	return max(sum, 1)
 }
 
-// Tier is the weakest isolation of the nodes that are ready; "" while none is.
-func (c *Client) Tier() (weakest sandbox.Tier) {
+// Tier is the weakest isolation of the nodes that are ready; "" while none is, or where one does not say.
+func (c *Client) Tier() sandbox.Tier {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.weakest()
+}
+
+func (c *Client) weakest() (weakest sandbox.Tier) {
+	first := true
 	for _, n := range c.nodes {
-		if n.ready && (weakest == "" || weakest.AtLeast(n.tier)) {
-			weakest = n.tier
+		if n.ready && (first || weakest.AtLeast(n.tier)) {
+			weakest, first = n.tier, false
 		}
 	}
 	return weakest
+}
+
+// Hold returns the weakest isolation of the nodes that are ready, and has no call run in a weaker one from
+// then on: what a node says that comes later, or comes back, was not known to whoever relies on it.
+func (c *Client) Hold() sandbox.Tier {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.least = c.weakest()
+	return c.least
 }
 
 // Close gives up what is in flight and closes the connections. Closing twice is well.

@@ -89,7 +89,7 @@ func (c *Client) surrender(now time.Time) {
 // refusedByAll reports that trying again cannot help.
 func (c *Client) refusedByAll() bool {
 	for _, n := range c.nodes {
-		if !n.refused {
+		if !n.refused && !n.weak() {
 			return false
 		}
 	}
@@ -103,6 +103,8 @@ func (c *Client) reasons() error {
 		switch {
 		case n.draining:
 			all = append(all, fmt.Errorf("sandbox service at %s is shutting down", n.address))
+		case n.weak():
+			all = append(all, fmt.Errorf("sandbox service at %s isolates calls as %s, and %s was found at the start", n.address, n.tier, c.least))
 		case n.fault != nil:
 			all = append(all, fmt.Errorf("sandbox service at %s: %w", n.address, n.fault))
 		default:

@@ -64,7 +64,13 @@ func (c *Client) newNode(address string) (*node, error) {
 }
 
 // takes reports whether calls may be given to the node.
-func (n *node) takes() bool { return n.ready && !n.draining }
+func (n *node) takes() bool { return n.ready && !n.draining && !n.weak() }
+
+// weak reports whether the node isolates calls less than the client holds its nodes to.
+func (n *node) weak() bool {
+	least := n.client.least
+	return n.ready && least != "" && !n.tier.AtLeast(least)
+}
 
 // load is about how long a call more would take there, in seconds: those in flight and it, one after
 // another on each worker. A node of which nothing is known counts as fast, to be tried.

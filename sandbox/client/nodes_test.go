@@ -174,3 +174,64 @@ func TestSilentNodeIsLeft(t *testing.T) {
 	requireEach(t, codes(100), results)
 	require.Equal(t, 1, c.Nodes())
 }
+
+// tiered is a fake that says how it isolates calls.
+type tiered struct {
+	*fake
+	tier sandbox.Tier
+}
+
+func (e tiered) Isolation() string { return string(e.tier) }
+
+func TestANodeThatComesBackWeakerIsLeftOut(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := listener.Addr().String()
+	first := serveOn(t, listener, service.Options{Executor: tiered{&fake{}, sandbox.TierFull}})
+	strong := serve(t, service.Options{Executor: tiered{&fake{}, sandbox.TierFull}})
+	c := open(t, client.Options{Addresses: []string{address, strong.address}, Preset: quick(), Patience: 200 * time.Millisecond})
+	require.Eventually(t, func() bool { return c.Nodes() == 2 }, 10*time.Second, time.Millisecond)
+	require.Equal(t, sandbox.TierFull, c.Hold())
+
+	first.kill()
+	require.Eventually(t, func() bool { return c.Nodes() == 1 }, 10*time.Second, time.Millisecond)
+	again, err := net.Listen("tcp", address)
+	require.NoError(t, err)
+	weak := &fake{}
+	serveOn(t, again, service.Options{Executor: tiered{weak, sandbox.TierLandlock}})
+	require.Eventually(t, func() bool { return c.Tier() == sandbox.TierLandlock }, 10*time.Second, time.Millisecond, "it is met")
+	results, err := c.Run(t.Context(), codes(200))
+	require.NoError(t, err)
+	requireEach(t, codes(200), results)
+	require.Zero(t, weak.total())
+	require.Equal(t, 1, c.Nodes())
+
+	strong.kill()
+	_, err = c.Run(t.Context(), codes(1))
+	require.ErrorIs(t, err, sandbox.ErrInfrastructure)
+	require.ErrorContains(t, err, address+" isolates calls as landlock, and full was found at the start")
+	require.Zero(t, weak.total())
+}
+
+func TestTierIsTheWeakestThatIsKnown(t *testing.T) {
+	for name, c := range map[string]struct {
+		tiers []sandbox.Tier
+		want  sandbox.Tier
+	}{
+		"one":           {[]sandbox.Tier{sandbox.TierLandlock}, sandbox.TierLandlock},
+		"weaker second": {[]sandbox.Tier{sandbox.TierFull, sandbox.TierRlimits}, sandbox.TierRlimits},
+		"weaker first":  {[]sandbox.Tier{sandbox.TierLandlock, sandbox.TierFull}, sandbox.TierLandlock},
+		"silent first":  {[]sandbox.Tier{"", sandbox.TierFull}, ""},
+		"silent last":   {[]sandbox.Tier{sandbox.TierFull, ""}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := client.Options{Preset: quick()}
+			for _, tier := range c.tiers {
+				o.Addresses = append(o.Addresses, serve(t, service.Options{Executor: tiered{&fake{}, tier}}).address)
+			}
+			got := open(t, o)
+			require.Eventually(t, func() bool { return got.Nodes() == len(c.tiers) }, 10*time.Second, time.Millisecond)
+			require.Equal(t, c.want, got.Tier())
+		})
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -69,6 +70,9 @@ func (n *node) told(in *rpc.RunResponse, leave context.CancelFunc) error {
 		n.workers = max(int(at.GetWorkers()), 1)
 		n.tier = sandbox.Tier(at.GetTier())
 		if changed {
+			if n.weak() {
+				slog.Warn("left out a sandbox service that isolates too weakly", "address", n.address, "tier", n.tier, "want", c.least)
+			}
 			c.survey()
 		}
 	}

@@ -29,8 +29,7 @@ func TestRunsInTheBrowser(t *testing.T) {
 		p.startForm(t, run, workflows.TrainRunName, map[string]any{"recipe_yaml": string(text), "steps": 400})
 		p.picture(t, "start")
 		p.submitStart(t)
-		p.open(t, "/"+run)
-		p.sees(t, "Running", workflows.TrainRunName, "Task Queue cpu")
+		p.shows(t, "/"+run, "Running", workflows.TrainRunName, "Task Queue cpu")
 	}) {
 		return
 	}
@@ -55,8 +54,7 @@ func TestRunsInTheBrowser(t *testing.T) {
 		p.picture(t, "details")
 	})
 	t.Run("see a step's stages", func(t *testing.T) {
-		p.open(t, "/"+url.PathEscape(workflows.StepWorkflowID(run, done)))
-		p.sees(t, "Completed", "Parent Workflow "+run, "SelectPrompts • the step's problems", "GenerateRollouts • shard 1, turn 0",
+		p.shows(t, "/"+url.PathEscape(workflows.StepWorkflowID(run, done)), "Completed", "Parent Workflow "+run, "SelectPrompts • the step's problems", "GenerateRollouts • shard 1, turn 0",
 			"ScoreRewards • shard 0", "Resample • VSPO, then RoC", "ComputeAdvantages • the training batch", "UpdatePolicy • ", "PublishPolicy • serve ")
 		p.scrollTo(t, "Event History")
 		p.picture(t, "step")
@@ -64,8 +62,7 @@ func TestRunsInTheBrowser(t *testing.T) {
 	t.Run("change a setting and go on", func(t *testing.T) {
 		p.update(t, run, workflows.UpdateSet, map[string]any{"steps": done + 1}, "Change settings from the next step on")
 		p.update(t, run, workflows.UpdateUnpause, nil, "Go on with a paused run. No argument.")
-		p.open(t, "/"+run)
-		p.sees(t, "Completed", "Duration")
+		p.shows(t, "/"+run, "Completed", "Duration")
 		require.Equal(t, done+1, h.record().heads(run))
 		h.run(t, "verify", run).ok(t)
 	})
@@ -81,15 +78,13 @@ func TestRunsInTheBrowser(t *testing.T) {
 	})
 	t.Run("replay a stage", func(t *testing.T) {
 		p.start(t, "browser-replay", "ReplayStage", map[string]any{"run_id": run, "step": 1, "from": schema.StageReward})
-		p.open(t, "/browser-replay")
-		p.sees(t, "Completed browser-replay", "ScoreRewards", "Resample", "ComputeAdvantages")
+		p.shows(t, "/browser-replay", "Completed browser-replay", "ScoreRewards", "Resample", "ComputeAdvantages")
 		p.scrollTo(t, "Event History")
 		p.picture(t, "replay")
 	})
 	t.Run("bad input", func(t *testing.T) {
 		p.start(t, "browser-bad", workflows.TrainRunName, map[string]any{"recipe": "quickstrt"})
-		p.open(t, "/browser-bad")
-		p.sees(t, "Failed browser-bad", wire.FailBadInput, `quickstrt`)
+		p.shows(t, "/browser-bad", "Failed browser-bad", wire.FailBadInput, `quickstrt`)
 	})
 	t.Run("cancel", func(t *testing.T) {
 		p.start(t, "browser-cancelled", workflows.TrainRunName, map[string]any{"recipe_yaml": string(text), "steps": 400})
@@ -106,8 +101,7 @@ func TestRunsInTheBrowser(t *testing.T) {
 // parkedInTheBrowser damages a shard of a run that is resumed, sees which stage failed, mends the
 // shard and has the stage run again.
 func parkedInTheBrowser(t *testing.T, p *page, h *home, want report) {
-	const run = "browser-parked"
-	h.train(t, run)
+	run := h.wholeRun(t, "browser-parked")
 	turns := h.record().manifest(t, schema.At(run, steps, schema.StageRollout).WithTurn(0).WithShard(1).ManifestKey()).ShardsOf(schema.Turns)
 	require.Len(t, turns, 1)
 	restore := h.record().flip(t, turns[0].Key)
@@ -126,13 +120,13 @@ func parkedInTheBrowser(t *testing.T, p *page, h *home, want report) {
 
 	restore()
 	p.update(t, run, workflows.UpdateRetry, map[string]any{}, "Run the failed stage again.")
-	p.open(t, "/"+run)
-	p.sees(t, "Completed "+run)
+	p.shows(t, "/"+run, "Completed "+run)
 	h.undisturbed(t, want, report{Run: run, Digest: want.Digest})
 }
 
 // startForm fills the form "Start Workflow". The editor comes first: it lays its text out anew when
-// it is left, which moves what is below.
+// it is left, which moves what is below. So does the word on the task queue, which comes when the server
+// has answered.
 func (p *page) startForm(t *testing.T, id, workflow string, input map[string]any) {
 	t.Helper()
 	p.open(t, "")
@@ -140,8 +134,8 @@ func (p *page) startForm(t *testing.T, id, workflow string, input map[string]any
 	p.fill(t, "Data", object(t, input))
 	p.fill(t, "Task Queue", workflows.QueueCPU)
 	p.fill(t, "Workflow ID", id)
-	p.fill(t, "Workflow Type", workflow)
 	p.sees(t, "Task Queue is Active")
+	p.fill(t, "Workflow Type", workflow)
 }
 
 func (p *page) submitStart(t *testing.T) {
@@ -206,24 +200,32 @@ func (p *page) saveView(t *testing.T, name string) {
 // refreshUntil asks again until these texts are there: the server finds what is new a moment later.
 func (p *page) refreshUntil(t *testing.T, texts ...string) {
 	t.Helper()
-	p.askUntil(t, fmt.Sprintf("%q to be found", texts), func() { p.click(t, "Search") }, texts)
+	p.askUntil(t, fmt.Sprintf("%q to be found", texts), time.Second, func() { p.click(t, "Search") }, texts)
 }
 
 // seesDetails waits for texts in the current details; the key R asks the workflow for fresh ones.
 func (p *page) seesDetails(t *testing.T, texts ...string) {
 	t.Helper()
 	p.sees(t, "Current Details")
-	p.askUntil(t, fmt.Sprintf("%q in the details", texts), func() { p.press(t, "r") }, texts)
+	p.askUntil(t, fmt.Sprintf("%q in the details", texts), time.Second, func() { p.press(t, "r") }, texts)
 }
 
-// askUntil waits for texts and asks for fresh ones each second.
-func (p *page) askUntil(t *testing.T, what string, ask func(), texts []string) {
+// shows opens a page and waits until all of these texts are on it; now and then it opens it again, for a
+// page that asked a busy server in vain does not ask by itself.
+func (p *page) shows(t *testing.T, path string, texts ...string) {
+	t.Helper()
+	p.open(t, path)
+	p.askUntil(t, fmt.Sprintf("%q to be on the page", texts), 20*time.Second, func() { p.open(t, path) }, texts)
+}
+
+// askUntil waits for texts and asks for fresh ones every so often.
+func (p *page) askUntil(t *testing.T, what string, every time.Duration, ask func(), texts []string) {
 	t.Helper()
 	asked := time.Now()
 	p.until(t, what, func() bool {
 		text := p.text(t)
 		missing := slices.ContainsFunc(texts, func(want string) bool { return !strings.Contains(text, want) })
-		if missing && time.Since(asked) > time.Second {
+		if missing && time.Since(asked) > every {
 			ask()
 			asked = time.Now()
 		}

@@ -47,8 +47,7 @@ func (r record) unfinish(t *testing.T, run string, stages ...string) {
 
 func TestDamagedShardIsNamedAndRefused(t *testing.T) {
 	h, want := base(t)
-	const run = "damaged-shard"
-	h.train(t, run)
+	run := h.wholeRun(t, "damaged-shard")
 	turns := h.record().manifest(t, schema.At(run, steps, schema.StageRollout).WithTurn(0).WithShard(1).ManifestKey()).ShardsOf(schema.Turns)
 	require.Len(t, turns, 1)
 	restore := h.record().flip(t, turns[0].Key)
@@ -87,8 +86,7 @@ func TestDamagedShardIsNamedAndRefused(t *testing.T) {
 
 func TestDamagedCheckpointIsNamedAndRefused(t *testing.T) {
 	h, want := base(t)
-	const run = "damaged-checkpoint"
-	h.train(t, run)
+	run := h.wholeRun(t, "damaged-checkpoint")
 	checkpoint := h.record().manifest(t, schema.At(run, steps-1, schema.StageUpdate).ManifestKey()).Checkpoint
 	weights := checkpoint.Prefix + "model.safetensors"
 	require.True(t, h.record().has(weights), "keep_last keeps the step before the last")
@@ -113,6 +111,7 @@ func TestDamagedCheckpointIsNamedAndRefused(t *testing.T) {
 }
 
 func TestMissingPythonIsSaid(t *testing.T) {
+	t.Parallel()
 	h := newHome(t, t.TempDir())
 	h.wrap = hidePython(t)
 	programs := t.TempDir()

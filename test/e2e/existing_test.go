@@ -60,7 +60,8 @@ func temporalServer(t *testing.T) string {
 }
 
 func TestExistingServersAreUsed(t *testing.T) {
-	_, want := base(t)
+	t.Parallel()
+	want := baseReport(t)
 	objects := versitygw(t)
 	h := newHome(t, t.TempDir(), append(awsEnv(objects), "TEMPORAL_ADDRESS="+temporalServer(t))...)
 	run := h.start(t, recipe("elsewhere")...)
@@ -95,6 +96,7 @@ func (h *home) parts(t *testing.T) []string {
 
 // Faults of the user's servers: each says what is wrong and what to do, and exits.
 func TestFaultsOfTheEnvironment(t *testing.T) {
+	t.Parallel()
 	objects := versitygw(t)
 	good := awsEnv(objects)
 	closed := closedAddress(t)

@@ -57,24 +57,31 @@ func (h *home) with(env ...string) *home {
 
 // shared is the home of most tests, so that the warm start is made once.
 var shared struct {
-	once sync.Once
-	home *home
-	base report
+	once  sync.Once
+	home  *home
+	base  report
+	whole []string // runs in it that are as the base run is, with nothing beside their record; see wholeRun
 }
 
-// base returns the shared home with the stack up, and the report of the base run in it.
+// base returns the shared home with the stack up, and the report of the base run in it. Tests that run
+// side by side leave that home alone.
 func base(t *testing.T) (*home, report) {
+	t.Helper()
+	want := baseReport(t)
+	shared.home.ensureUp(t)
+	return shared.home, want
+}
+
+// baseReport is the report of the base run.
+func baseReport(t *testing.T) report {
 	t.Helper()
 	needServers(t)
 	shared.once.Do(func() {
-		h := newHome(t, filepath.Join(work, "shared"))
-		shared.home = h
-		h.ensureUp(t)
-		shared.base = h.train(t, "base")
+		shared.home = newHome(t, filepath.Join(work, "shared"))
+		shared.base = shared.home.makeBase(t)
 	})
 	require.NotEmpty(t, shared.base.Digest, "the base run failed in another test")
-	shared.home.ensureUp(t)
-	return shared.home, shared.base
+	return shared.base
 }
 
 // down returns the shared home with nothing running in it.

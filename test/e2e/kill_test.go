@@ -63,6 +63,7 @@ func TestKilledServersLoseNothing(t *testing.T) {
 }
 
 func TestUpEndsCleanly(t *testing.T) {
+	t.Parallel()
 	h := newHome(t, t.TempDir())
 	h.ensureUp(t)
 	var pids []int

@@ -27,9 +27,6 @@ type page struct {
 // The window: as wide as the details' table, and no larger than a laptop's.
 const windowWidth, windowHeight = 1440, 900
 
-// pagePatience bounds every wait for the page.
-const pagePatience = time.Minute
-
 // openBrowser starts Chromium with a profile of its own. It skips the test where there is none, or
 // fails it where ROPEWALK_REQUIRE_CHROMIUM says that there must be one.
 func openBrowser(t *testing.T, h *home) *page {
@@ -74,11 +71,10 @@ type found struct {
 	X, Y float64
 }
 
-// locate finds the visible element that a person calls by a name, and that a click at its centre
-// would meet: a field by its label; else by the element's whole text (of an option, its first line),
-// its label for screen readers or its test id. What is disabled, hidden, covered, or behind an open
-// dialog is not found.
-const locate = `(name => {
+// named finds what a person calls by a name, the likeliest first: fields by their labels; else elements by
+// their whole text (of an option, its first line), their label for screen readers or their test id. What is
+// disabled, hidden, or behind an open dialog is not found.
+const named = `(name => {
 	const root = document.querySelector('dialog[open]') ?? document;
 	const words = text => (text ?? '').trim().replace(/\s+/g, ' ');
 	const labels = [...root.querySelectorAll('label')].filter(l => l.htmlFor && words(l.innerText) === name);
@@ -87,34 +83,52 @@ const locate = `(name => {
 	const line = e => e.role === 'option' ? (e.innerText ?? '').trim().split('\n')[0] : e.innerText;
 	const called = e => words(line(e)) === name || e.ariaLabel === name || e.dataset.testid === name;
 	const live = e => e.checkVisibility({visibilityProperty: true, opacityProperty: true}) && !e.disabled && e.ariaDisabled !== 'true';
-	for (const e of [...fields, ...[...root.querySelectorAll(kinds)].filter(called)].filter(live)) {
+	return [...fields, ...[...root.querySelectorAll(kinds)].filter(called)].filter(live);
+})`
+
+// locate is where a click at the centre of the first of elements would meet it and nothing that covers it.
+// The page notes whether a press reaches it there: it may move away before.
+const locate = `(elements => {
+	for (const e of elements) {
 		e.scrollIntoView({block: 'nearest', inline: 'nearest'});
 		const r = e.getBoundingClientRect();
 		const at = {X: r.x + r.width / 2, Y: r.y + r.height / 2};
 		const top = document.elementFromPoint(at.X, at.Y);
-		if (r.width > 0 && top && (e.contains(top) || top.contains(e))) return at;
+		if (r.width > 0 && top && (e.contains(top) || top.contains(e))) {
+			window.ropewalkMissed = true;
+			top.addEventListener('mousedown', () => window.ropewalkMissed = false, {once: true, capture: true});
+			return at;
+		}
 	}
 	return null;
 })`
 
-// click clicks what is called so, once it is there and has stopped moving.
+// click clicks what is called so, once it is there and has stopped moving; again, if it moved all the same.
 func (p *page) click(t *testing.T, name string) {
 	t.Helper()
-	script := fmt.Sprintf("%s(%s)", locate, quoted(t, name))
+	script := fmt.Sprintf("%s(%s(%s))", locate, named, quoted(t, name))
 	var before *found
 	p.until(t, fmt.Sprintf("%q to be there to click", name), func() bool {
 		now := evaluate[*found](t, p, script)
 		still := now != nil && before != nil && *now == *before
 		before = now
-		return still
+		if !still {
+			return false
+		}
+		require.NoError(t, chromedp.Do(p.ctx, chromedp.MouseClickXY(now.X, now.Y)))
+		return evaluate[bool](t, p, "window.ropewalkMissed !== true") // a page that has gone has no note
 	})
-	require.NoError(t, chromedp.Do(p.ctx, chromedp.MouseClickXY(before.X, before.Y)))
 }
 
-// fill clicks a field and replaces what it holds, as pasting does.
+// fill clicks a field and, once it has the focus, replaces what it holds, as pasting does. Without the
+// focus the keys would go to the page, and the field stay empty.
 func (p *page) fill(t *testing.T, name, text string) {
 	t.Helper()
-	p.click(t, name)
+	focused := fmt.Sprintf("%s(%s).some(e => e.contains(document.activeElement))", named, quoted(t, name))
+	p.until(t, fmt.Sprintf("%q to take the focus", name), func() bool {
+		p.click(t, name)
+		return evaluate[bool](t, p, focused)
+	})
 	require.NoError(t, chromedp.Do(p.ctx, chromedp.KeyEvent("a", chromedp.KeyModifiers(kb.ModifierCtrl)), chromedp.KeyEvent(kb.Backspace)))
 	_, err := chromedp.Call(p.ctx, input.InsertText, input.InsertTextParams{Text: text})
 	require.NoError(t, err)
@@ -154,17 +168,20 @@ func (p *page) text(t *testing.T) string {
 ].join(' ')`)), " ")
 }
 
-// until polls the page until a condition holds; else the test fails with what is on the page.
+// until polls the page until a condition holds; else the test fails with what is on the page. It asks
+// ever more seldom: to lay a long page out for every answer keeps the browser from its work.
 func (p *page) until(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	end := time.Now().Add(pagePatience)
+	const first, most = 50 * time.Millisecond, 400 * time.Millisecond
+	end, pause := time.Now().Add(patience), first
 	for !done() {
 		if time.Now().After(end) {
 			picture := filepath.Join(os.TempDir(), "ropewalk-browser.png")
 			p.shoot(t, picture)
-			t.Fatalf("waited %s for %s at %s, see %s; the page says:\n%s", pagePatience, what, p.at(t), picture, p.text(t))
+			t.Fatalf("waited %s for %s at %s, see %s; the page says:\n%s", patience, what, p.at(t), picture, p.text(t))
 		}
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(pause)
+		pause = min(pause*5/4, most)
 	}
 }
 

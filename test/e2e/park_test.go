@@ -50,7 +50,8 @@ func breakable(t *testing.T) (h *home, inside func(script string)) {
 }
 
 func TestStagesThatBreakParkAndGoOn(t *testing.T) {
-	_, want := base(t)
+	t.Parallel()
+	want := baseReport(t)
 	h, inside := breakable(t)
 	objects := filepath.Join(h.dir, "s3")
 
@@ -125,7 +126,10 @@ func killChildren(t *testing.T, parent int) {
 }
 
 func TestS3AwayForAMinuteLosesNothing(t *testing.T) {
-	h, want := base(t)
+	t.Parallel()
+	h, want := withBase(t)
+	h.ensureUp(t)
+	defer h.ensureDown(t)
 	run := h.start(t, recipe("s3-away")...)
 	eventually(t, func() bool { return h.record().heads("s3-away") > 0 || !run.running() }, "the first step")
 	pid := h.state(t).Parts["s3"]
@@ -184,8 +188,7 @@ func TestPauseSetStopSteerALiveRun(t *testing.T) {
 // A step goes on without a shard that cannot be had, and the record says which and why.
 func TestSkippedShardIsRecorded(t *testing.T) {
 	h, _ := base(t)
-	const run = "skipped-shard"
-	h.train(t, run)
+	run := h.wholeRun(t, "skipped-shard")
 	at := func(stage string) schema.Place { return schema.At(run, steps, stage) }
 	turns := h.record().manifest(t, at(schema.StageRollout).WithTurn(0).WithShard(1).ManifestKey()).ShardsOf(schema.Turns)
 	restore := h.record().flip(t, turns[0].Key)
@@ -221,8 +224,7 @@ func TestSkippedShardIsRecorded(t *testing.T) {
 // A step that is retried with other settings makes its rollout anew, as a generation of its own.
 func TestRetryWithOtherSettings(t *testing.T) {
 	h, _ := base(t)
-	const run = "other-settings"
-	h.train(t, run)
+	run := h.wholeRun(t, "other-settings")
 	turns := h.record().manifest(t, schema.At(run, steps, schema.StageRollout).WithTurn(0).WithShard(1).ManifestKey()).ShardsOf(schema.Turns)
 	restore := h.record().flip(t, turns[0].Key)
 	h.record().unfinish(t, run, schema.StageAdvantage, schema.StageUpdate, schema.StagePublish)

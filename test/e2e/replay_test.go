@@ -36,8 +36,7 @@ func same(r workflows.ReplayStageResult) map[string]bool {
 
 func TestReplayBesideTheRun(t *testing.T) {
 	h, _ := base(t)
-	const run = "replayed"
-	h.train(t, run)
+	run := h.wholeRun(t, "replayed")
 	before := h.contents(t, run)
 
 	t.Run("as it was", func(t *testing.T) {
@@ -70,7 +69,7 @@ func TestReplayBesideTheRun(t *testing.T) {
 		require.Equal(t, 64, got.Advantages.Rows)
 		text, err := os.ReadFile(page)
 		require.NoError(t, err)
-		require.Contains(t, string(text), "<title>replayed, step 2: generation 0 → 2</title>")
+		require.Contains(t, string(text), "<title>"+run+", step 2: generation 0 → 2</title>")
 	})
 	t.Run("touches nothing else", func(t *testing.T) {
 		after := h.contents(t, run)
@@ -100,11 +99,11 @@ func TestReplayBesideTheRun(t *testing.T) {
 		}{
 			{[]string{"replay", "nosuch", "--step", "1", "--from", "reward"}, "no such run in the record: nosuch"},
 			{[]string{"replay", "--check", "nosuch"}, "no such run in the record: nosuch"},
-			{[]string{"replay", run, "--step", "77", "--from", "reward"}, "step 77 of run replayed has committed nothing"},
+			{[]string{"replay", run, "--step", "77", "--from", "reward"}, "step 77 of run " + run + " has committed nothing"},
 			{[]string{"replay", run, "--step", "1", "--from", "reward", "--set", "resample.rok.keep=3"}, "did you mean resample.roc?"},
 			{[]string{"replay", run, "--step", "1", "--from", "reward", "--set", "optimizer.lr=1"}, "no replayed stage reads it; reward reads reward.*"},
-			{[]string{"diff", run, "--step", "2", "--gen", "0,9"}, "step 2 of run replayed has no generation 9; it has 0, 1, 2"},
-			{[]string{"diff", run, "--step", "77"}, "step 77 of run replayed has committed nothing"},
+			{[]string{"diff", run, "--step", "2", "--gen", "0,9"}, "step 2 of run " + run + " has no generation 9; it has 0, 1, 2"},
+			{[]string{"diff", run, "--step", "77"}, "step 77 of run " + run + " has committed nothing"},
 			{[]string{"diff", "nosuch", "--step", "1"}, "no such run in the record: nosuch"},
 		} {
 			r := h.run(t, c.args...)
@@ -122,6 +121,7 @@ func TestReplayBesideTheRun(t *testing.T) {
 			require.Equal(t, 1, r.code, r.err)
 			require.Contains(t, r.err, rows[0].Key)
 			require.Contains(t, r.err, "restore the object from a copy")
+			require.NotContains(t, r.err, "retryable")
 			require.Empty(t, r.out)
 		}
 		require.Equal(t, now, h.contents(t, run), "nothing is written")
@@ -143,8 +143,10 @@ func (h *home) contents(t *testing.T, run string) map[string]string {
 
 // A replay needs the bucket alone: neither the machine that ran nor Temporal's memory of it.
 func TestReplayNeedsTheRecordAlone(t *testing.T) {
+	t.Parallel()
 	objects := versitygw(t)
 	there := newHome(t, t.TempDir(), awsEnv(objects)...)
+	lendBase(t, objects)
 	there.train(t, "moved")
 
 	elsewhere := newHome(t, t.TempDir(), awsEnv(objects)...)
@@ -163,8 +165,7 @@ func TestReplayNeedsTheRecordAlone(t *testing.T) {
 
 func TestReplayStartedFromTheUI(t *testing.T) {
 	h, _ := base(t)
-	const run = "replayed-from-ui"
-	h.train(t, run)
+	run := h.wholeRun(t, "replayed-from-ui")
 	c := h.dial(t)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

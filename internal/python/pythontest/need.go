@@ -9,7 +9,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/python"
 )
 
-// Need returns an interpreter that can import all modules. Where there is none the test is skipped, or
+// Need returns an interpreter that has all modules. Where there is none the test is skipped, or
 // fails if ROPEWALK_REQUIRE_<what> is set.
 func Need(t testing.TB, what string, modules ...string) string {
 	t.Helper()

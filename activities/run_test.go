@@ -1,0 +1,50 @@
+package activities
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/internal/commit"
+)
+
+// What a stage has decided stands where another runs it within itself, as a check does.
+func TestClassifyKeepsWhatIsDecided(t *testing.T) {
+	passing := errors.New("the server is away")
+	damaged := fmt.Errorf("read turns: %w: it is cut short", commit.ErrDamaged)
+	for name, c := range map[string]struct {
+		err  error
+		kind string // "" may pass
+		text string
+	}{
+		"nothing":             {nil, "", ""},
+		"may pass":            {passing, "", "the server is away"},
+		"damaged":             {damaged, wire.FailCorrupt, "read turns: record is damaged: it is cut short"},
+		"damaged, within":     {fmt.Errorf("step 3: %w", classify(damaged)), wire.FailCorrupt, "step 3: read turns: record is damaged: it is cut short"},
+		"refused, within":     {fmt.Errorf("step 3: %w", classify(refuse(wire.FailRefused, "no batch"))), wire.FailRefused, "step 3: no batch"},
+		"may pass, within":    {fmt.Errorf("step 3: %w", classify(passing)), "", "step 3: the server is away"},
+		"what may be retried": {temporal.NewApplicationError("the server is away", "Lost"), "", "the server is away (type: Lost, retryable: true)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := classify(c.err)
+			if c.err == nil {
+				require.NoError(t, got)
+				return
+			}
+			var decided *temporal.ApplicationError
+			if c.kind == "" {
+				require.EqualError(t, got, c.text)
+				require.False(t, errors.As(got, &decided) && decided.NonRetryable())
+				return
+			}
+			require.ErrorAs(t, got, &decided)
+			require.True(t, decided.NonRetryable())
+			require.Equal(t, c.kind, decided.Type())
+			require.Equal(t, c.text, decided.Message())
+		})
+	}
+}

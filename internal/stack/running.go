@@ -1,0 +1,44 @@
+package stack
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+)
+
+// ErrNotRunning says that no local stack runs in the root folder.
+var ErrNotRunning = errors.New("no local stack runs")
+
+// Running returns where the servers of the local stack are that runs in the root folder. It starts
+// nothing and keeps nothing up; of a stack that is starting, servers may be missing.
+func Running(opts Options) (Addresses, error) {
+	opts, err := opts.withDefaults()
+	if err != nil {
+		return Addresses{}, err
+	}
+	l := layout{opts.Root}
+	s, err := l.readState()
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !l.supervised() {
+		return Addresses{}, fmt.Errorf("%w in %s", ErrNotRunning, l.root)
+	}
+	if err != nil {
+		return Addresses{}, fmt.Errorf("read what runs in %s: %w", l.root, err)
+	}
+	if s.Addresses.S3Folder != "" { // the state holds no secret
+		keys, err := l.loadCredentials()
+		if err != nil {
+			return Addresses{}, err
+		}
+		s.Addresses.AccessKey, s.Addresses.SecretKey = keys.AccessKey, keys.SecretKey
+	}
+	return s.Addresses, nil
+}
+
+// supervised reports whether a supervisor lives; one that was killed leaves its state behind.
+func (l layout) supervised() bool {
+	lock, err := tryLock(l.aliveLock())
+	if err == nil {
+		lock.release()
+	}
+	return errors.Is(err, errLocked)
+}
