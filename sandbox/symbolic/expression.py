@@ -52,6 +52,8 @@ def power(base, exponent):
 
 def settled(result):
     """A number that is beyond what can be evaluated stops here: sympy itself would try to, to find its sign."""
+    if result.has(sympy.nan, sympy.zoo):
+        raise Unreadable("is undefined")
     if result.is_number and not result.is_Rational and not result.has(*INFINITE):
         try:
             value(result, {})
@@ -289,6 +291,8 @@ class Reader:
         function, exponent = FUNCTIONS[name], None
         if name == "log" and self.take("_"):
             base = self.argument()
+            if base in (0, 1):
+                raise Unreadable("a logarithm without a base")
             function = lambda x: sympy.log(x) / sympy.log(base)  # noqa: E731
         if self.take(r"\^"):
             exponent = self.exponent()
