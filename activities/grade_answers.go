@@ -7,7 +7,6 @@ import (
 	"github.com/ropewalk/ropewalk/activities/wire"
 	"github.com/ropewalk/ropewalk/rl/reward"
 	"github.com/ropewalk/ropewalk/rollout"
-	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/sandbox/symbolic"
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -93,8 +92,8 @@ func (a GradeAnswers) compare(ctx context.Context, w *draft, pairs []symbolic.Pa
 	for start := 0; start < len(pairs); start += batchCalls {
 		batch := pairs[start:min(start+batchCalls, len(pairs))]
 		graded, err := symbolic.Run(ctx, a.Sandbox, batch)
-		if errors.Is(err, sandbox.ErrBadCall) {
-			return nil, refuse(wire.FailBadInput, "reward.symbolic: %v", symbolic.ErrNoSympy)
+		if errors.Is(err, symbolic.ErrNoSympy) { // another worker's than the one that prepared the run
+			return nil, refuse(wire.FailBadInput, "reward.symbolic: %v", err)
 		}
 		if err != nil {
 			return nil, err

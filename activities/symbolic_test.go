@@ -38,7 +38,11 @@ func (a *algebra) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Resu
 		return a.Executor.Run(ctx, calls)
 	}
 	if a.absent {
-		return nil, fmt.Errorf("%w: packages \"sympy\" need sympy", sandbox.ErrBadCall)
+		broken := make(sandbox.CallErrors, len(calls))
+		for i := range broken {
+			broken[i] = fmt.Errorf("%w: packages \"sympy\" need sympy", sandbox.ErrBadCall)
+		}
+		return make([]sandbox.Result, len(calls)), broken
 	}
 	out := make([]sandbox.Result, len(calls))
 	for i, c := range calls {

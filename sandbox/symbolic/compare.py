@@ -3,37 +3,23 @@
 import json
 import sys
 
-CLEAN = [
-    (r"\\(?:d|t|c)frac(?![A-Za-z])", r"\\frac"),
-    (r"\\(?:d|t)binom(?![A-Za-z])", r"\\binom"),
-    (r"\\(?:left|right)(?![A-Za-z])\.?", " "),
-    (r"\\[bB]igg?[lr]?(?![A-Za-z])", " "),
-    (r"\\(?:displaystyle|textstyle|limits|quad|qquad)(?![A-Za-z])", " "),
-    (r"\\(?:lvert|rvert|vert|mid)(?![A-Za-z])", "|"),
-    (r"\\langle(?![A-Za-z])", "("),
-    (r"\\rangle(?![A-Za-z])", ")"),
-    (r"\\(?:text|mbox|mathrm)\s*\{\s*(?:and|or)\s*\}|\b(?:and|or)\b", ","),
-    (r"\{,\}", ""),
-    (r"(?<!\\)\\[,;:! ()\[\]]|[~$]", " "),
-    (r"\\(?:leq|le|leqslant)(?![A-Za-z])|≤|<=", "≤"),
-    (r"\\(?:geq|ge|geqslant)(?![A-Za-z])|≥|>=", "≥"),
-    (r"\\(?:neq|ne)(?![A-Za-z])|≠|!=", "≠"),
-    (r"\\lt(?![A-Za-z])", "<"),
-    (r"\\gt(?![A-Za-z])", ">"),
-    (r"\\(?:cup)(?![A-Za-z])", "∪"),
-    (r"\\pm(?![A-Za-z])", "±"),
-    (r"\\mp(?![A-Za-z])", "∓"),
-    (r"\\in(?![A-Za-z])", "∈"),
-    (r"°", r"^\\circ"),
-    (r"²", "^2"),
-    (r"³", "^3"),
-    (r"√", " sqrt "),
-    (r"∞", r"\\infty "),
-    (r"π", r"\\pi "),
-    (r"[−–]", "-"),
-    (r"[×·]", "*"),
-    (r"÷", "/"),
-]
+# TeX commands by what stands for them from here on; others stay.
+COMMANDS = {
+    **dict.fromkeys(("dfrac", "tfrac", "cfrac"), r"\frac "),
+    **dict.fromkeys(("dbinom", "tbinom"), r"\binom "),
+    **dict.fromkeys(("left", "right", "big", "Big", "bigl", "bigr", "Bigl", "Bigr", "bigg", "Bigg", "biggl", "biggr"), " "),
+    **dict.fromkeys(("displaystyle", "textstyle", "limits", "quad", "qquad"), " "),
+    **dict.fromkeys(("lvert", "rvert", "vert", "mid"), "|"),
+    **dict.fromkeys(("le", "leq", "leqslant"), "≤"),
+    **dict.fromkeys(("ge", "geq", "geqslant"), "≥"),
+    **dict.fromkeys(("ne", "neq"), "≠"),
+    **{"lt": "<", "gt": ">", "langle": "(", "rangle": ")", "cup": "∪", "pm": "±", "mp": "∓", "in": "∈"},
+}
+SPACING = re.compile(r"\\(?:([A-Za-z]+)|(\\)|[,;:! ()\[\]])|[~$]")
+SIGNS = str.maketrans({
+    "−": "-", "–": "-", "×": "*", "·": "*", "÷": "/", "²": "^2", "³": "^3", "°": r"^\circ", "√": " sqrt ", "∞": r"\infty ", "π": r"\pi ",
+})
+CONJUNCTION = re.compile(r"\\(?:text|mbox|mathrm)\s*\{\s*(?:and|or)\s*\}|\b(?:and|or)\b")
 RELATION = re.compile(r"[=<>≤≥≠]")
 NAME = re.compile(r"\\?[A-Za-z]+(?:_\{?[A-Za-z0-9]+\}?)?(?:\([A-Za-z](?:,[A-Za-z])*\))?")
 UNIT = re.compile(r"\\(?:text|textbf|textrm|mathrm|mbox)\s*\{([^{}]*)\}\s*(?:\^\s*\{?\s*([0-9])\s*\}?)?\s*$")
@@ -51,9 +37,17 @@ def read(text):
         raise Unreadable("is too long")
     if any(ord(c) < 32 and c not in "\t\n\r" for c in text):
         raise Unreadable("has control characters")
-    for pattern, plain in CLEAN:
-        text = re.sub(pattern, plain, text)
+    text = CONJUNCTION.sub(",", text.translate(SIGNS).replace("{,}", ""))
+    text = SPACING.sub(plain, text)
+    for written, sign in (("<=", "≤"), (">=", "≥"), ("!=", "≠")):
+        text = text.replace(written, sign)
     return shape(text.strip().rstrip(".").strip(), 0)
+
+
+def plain(found):
+    """What stands for a TeX command or a space."""
+    command, row = found.groups()
+    return found[0] if row else COMMANDS.get(command, found[0]) if command else " "
 
 
 def shape(text, depth):

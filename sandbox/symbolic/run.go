@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ropewalk/ropewalk/sandbox"
@@ -18,8 +19,8 @@ type Graded struct {
 
 // Run grades pairs, in their order. A call that gives no grade is run once more by itself.
 //
-// An error means that the sandbox is broken and no pair is to blame: those of sandbox.RunEach, and several
-// pairs of which none got a grade.
+// An error means that the sandbox is broken and no pair is to blame: ErrNoSympy, those of sandbox.RunEach, and
+// several pairs of which none got a grade.
 func Run(ctx context.Context, e sandbox.Executor, pairs []Pair) ([]Graded, error) {
 	calls := make([]sandbox.Call, len(pairs))
 	for i, p := range pairs {
@@ -29,6 +30,9 @@ func Run(ctx context.Context, e sandbox.Executor, pairs []Pair) ([]Graded, error
 		}
 	}
 	outcomes, err := sandbox.RunEach(ctx, e, calls)
+	if refused(outcomes, err) {
+		return nil, ErrNoSympy
+	}
 	if err != nil {
 		return nil, fmt.Errorf("compare answers: %w", err)
 	}
@@ -46,6 +50,13 @@ func Run(ctx context.Context, e sandbox.Executor, pairs []Pair) ([]Graded, error
 		return nil, fmt.Errorf("compare %d answers: none got a verdict: %w", len(pairs), broken[0])
 	}
 	return out, nil
+}
+
+// refused reports whether a call was malformed to the sandbox, which has no such package set: all else of a
+// call is bounded and well-formed.
+func refused(outcomes []sandbox.Outcome, err error) bool {
+	return errors.Is(err, sandbox.ErrBadCall) ||
+		slices.ContainsFunc(outcomes, func(o sandbox.Outcome) bool { return errors.Is(o.Broken, sandbox.ErrBadCall) })
 }
 
 // graded reads an outcome, or that of a second run where the first has no grade.
