@@ -143,11 +143,15 @@ func (c *check) execute(ctx context.Context, m schema.Manifest) (schema.Ref, err
 	scope := wire.Scope{Run: c.made.run, Step: c.made.step, Gen: c.made.next, Config: recipe}
 	inputs := m.Inputs[1:]
 	switch {
-	case m.Stage == wire.StageReward && len(inputs) == 1:
+	case m.Stage == wire.StageReward && (len(inputs) == 1 || len(inputs) == 2 && isOfStage(inputs[1], wire.StageGrade)):
 		if err := c.scored(ctx, scope); err != nil {
 			return schema.Ref{}, err
 		}
-		out, err := ScoreRewards{c.deps}.Execute(ctx, wire.ScoreInput{Scope: scope, Shard: m.Shard, Trajectories: inputs[0]})
+		in := wire.ScoreInput{Scope: scope, Shard: m.Shard, Trajectories: inputs[0]}
+		if len(inputs) == 2 {
+			in.Gradings = inputs[1]
+		}
+		out, err := ScoreRewards{c.deps}.Execute(ctx, in)
 		return out.Manifest, err
 	case m.Stage == wire.StageResample && len(inputs) >= 1:
 		in := wire.ResampleInput{Scope: scope, Rewards: inputs[0]}

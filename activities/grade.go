@@ -13,8 +13,9 @@ import (
 // grader scores trajectories by a recipe's reward.
 type grader struct {
 	reward recipes.Reward
-	limit  int     // tokens of a trajectory
-	mu     float64 // weight of a tool term at the step
+	limit  int             // tokens of a trajectory
+	mu     float64         // weight of a tool term at the step
+	equal  map[string]bool // trajectories whose answer a committed grading found equal to the gold
 }
 
 // newGrader makes the grader of a step. The tool term's weight μ follows the run's steps, of which the
@@ -84,12 +85,8 @@ func (g grader) base(t schema.TrajectoryRow) (graded, error) {
 	switch name := g.reward.Name; name {
 	case recipes.Reference:
 		return fromSource(t), nil
-	case recipes.MathAnswer:
-		return of(compared(t)), nil
-	case recipes.RStar2Outcome:
+	case recipes.RStar2Outcome, recipes.MathAnswer, arlarena:
 		return of(g.outcome(t)), nil
-	case "arlarena": // of mathematics with a tool: 1 if the last box agrees, wherever it stands
-		return of(reward.RStar2{Options: reward.Options{Literal: true}, WholeText: true}.Reward(t.Text, t.Gold)), nil
 	case "dapo_strict":
 		out, err := reward.DAPO{Form: reward.DAPOStrict}.Reward(t.Text, t.Gold)
 		return of(out), err
@@ -106,9 +103,32 @@ func (g grader) base(t schema.TrajectoryRow) (graded, error) {
 
 func of(o reward.Outcome) graded { return graded{reward: o.Reward, outcome: o} }
 
-// outcome is rStar2's, which other rewards take their success from: the box inside <answer>.
+// arlarena is the reward of mathematics with a tool: 1 if the last box agrees, wherever it stands.
+const arlarena = "arlarena"
+
+// outcome is how the answer compared with the gold, symbolic gradings included.
 func (g grader) outcome(t schema.TrajectoryRow) reward.Outcome {
-	return reward.Grade(t.Text, t.Gold, reward.Options{Fallback: g.reward.Fallback, Literal: true})
+	return g.compared(t).Settled(g.equal[t.TrajectoryID])
+}
+
+// compared is the outcome by strings, values and lists: of an imported answer, of the last box, or rStar2's,
+// which other rewards take their success from: the box inside <answer>.
+func (g grader) compared(t schema.TrajectoryRow) reward.Outcome {
+	switch g.reward.Name {
+	case recipes.MathAnswer:
+		return extracted(t)
+	case arlarena:
+		return reward.RStar2{Options: g.options(), WholeText: true}.Reward(t.Text, t.Gold)
+	}
+	return reward.Grade(t.Text, t.Gold, g.options())
+}
+
+// options say how strictly an answer is compared.
+func (g grader) options() reward.Options {
+	if g.reward.Name == recipes.MathAnswer {
+		return reward.Options{}
+	}
+	return reward.Options{Fallback: g.reward.Fallback, Literal: true}
 }
 
 // fromSource is the reward that an importer found.
@@ -120,8 +140,8 @@ func fromSource(t schema.TrajectoryRow) graded {
 	return graded{reward: *t.SourceReward, outcome: reward.Outcome{Reward: *t.SourceReward, Verdict: verdict, Answer: t.FinalAnswer}}
 }
 
-// compared takes the answer that an importer has extracted.
-func compared(t schema.TrajectoryRow) reward.Outcome {
+// extracted takes the answer that an importer has extracted.
+func extracted(t schema.TrajectoryRow) reward.Outcome {
 	if !t.HasAnswer {
 		return reward.Outcome{Verdict: reward.NoAnswer}
 	}

@@ -59,6 +59,11 @@ func (a PrepareReplay) prepare(ctx context.Context, in wire.ReplayInput, out *wi
 	if err != nil {
 		return err
 	}
+	if plan.has(wire.StageReward) && recipe.Reward.Symbolic {
+		if err := a.findGradings(ctx, plan, out); err != nil {
+			return err
+		}
+	}
 	if err := a.readInputs(ctx, plan, p); err != nil {
 		return err
 	}
@@ -188,19 +193,42 @@ func (a PrepareReplay) findTrajectories(ctx context.Context, p *replayPlan, out 
 	if err != nil {
 		return err
 	}
-	m, err := a.Record.Read(ctx, ref)
-	if err != nil {
+	if out.Trajectories, err = a.shardsOf(ctx, ref); err != nil {
 		return err
-	}
-	for _, part := range m.Parts {
-		place, err := schema.ParseManifestKey(part.Key)
-		if err != nil {
-			return fmt.Errorf("%w: %s: %w", commit.ErrDamaged, ref.Key, err)
-		}
-		out.Trajectories = append(out.Trajectories, wire.ShardRef{Shard: place.Shard, Ref: part})
 	}
 	p.reads(schema.Trajectories, ref)
 	return nil
+}
+
+// findGradings finds the symbolic verdicts that a reward reads. What was never asked cannot be replayed.
+func (a PrepareReplay) findGradings(ctx context.Context, p *replayPlan, out *wire.ReplayPrepared) (err error) {
+	refs := p.made.refs[wire.StageGrade]
+	if len(refs) == 0 {
+		return refuse(wire.FailBadInput, "reward.symbolic: step %d of run %s has committed no gradings, which a replay cannot make, for it needs the sandbox; "+
+			"run the recipe again, or import the file again, with --set reward.symbolic=true", p.made.step, p.made.run)
+	}
+	if out.Gradings, err = a.shardsOf(ctx, refs[0]); err != nil {
+		return err
+	}
+	p.reads(schema.Gradings, refs[0])
+	return nil
+}
+
+// shardsOf lists the shards of a stage.
+func (a PrepareReplay) shardsOf(ctx context.Context, stage schema.Ref) ([]wire.ShardRef, error) {
+	m, err := a.Record.Read(ctx, stage)
+	if err != nil {
+		return nil, err
+	}
+	var out []wire.ShardRef
+	for _, part := range m.Parts {
+		place, err := schema.ParseManifestKey(part.Key)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %s: %w", commit.ErrDamaged, stage.Key, err)
+		}
+		out = append(out, wire.ShardRef{Shard: place.Shard, Ref: part})
+	}
+	return out, nil
 }
 
 // madeBefore returns the recipe that the first replayed stage was made under, or the run's where

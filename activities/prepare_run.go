@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/machine"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/sandbox"
+	"github.com/ropewalk/ropewalk/sandbox/symbolic"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -49,7 +51,7 @@ func (a PrepareRun) prepare(ctx context.Context, in wire.PrepareInput, out *wire
 		if err := built(&resolved.Recipe); err != nil {
 			return err
 		}
-		if err := a.isolates(&resolved.Recipe); err != nil {
+		if err := a.able(ctx, &resolved.Recipe); err != nil {
 			return err
 		}
 		if found && committed.Config != resolved.Digest {
@@ -64,7 +66,7 @@ func (a PrepareRun) prepare(ctx context.Context, in wire.PrepareInput, out *wire
 	if err != nil {
 		return err
 	}
-	if err := a.isolates(&c.recipe); err != nil { // a run may be resumed on another machine
+	if err := a.able(ctx, &c.recipe); err != nil { // a run may be resumed on another machine
 		return err
 	}
 	out.Plan = plan(c.recipe)
@@ -125,6 +127,22 @@ func (d *Deps) isolates(r *recipes.Recipe) error {
 	return refuse(wire.FailBadInput, "sandbox.min_tier: the recipe wants tier %s, and the worker's machine grants %s: `ropewalk sandbox doctor` says there what is missing; a recipe that names the weaker tier accepts it", least, d.Tier)
 }
 
+// able refuses a recipe that this worker's sandbox cannot run: it isolates too weakly, or has no sympy to
+// compare answers with.
+func (d *Deps) able(ctx context.Context, r *recipes.Recipe) error {
+	if err := d.isolates(r); err != nil || !r.Reward.Symbolic {
+		return err
+	}
+	err := symbolic.Available(ctx, d.Sandbox)
+	if errors.Is(err, symbolic.ErrNoSympy) {
+		return refuse(wire.FailBadInput, "reward.symbolic: %v", err)
+	}
+	if err != nil {
+		return fmt.Errorf("reward.symbolic: try the sandbox: %w", err)
+	}
+	return nil
+}
+
 func (a PrepareRun) commitRecipe(ctx context.Context, run string, place schema.Place, resolved *recipes.Resolved) (schema.Ref, error) {
 	m := schema.NewManifest(place, a.Code, resolved.Digest)
 	shard, err := a.Record.Shard(ctx, place, schema.Documents, resolved.JSON, 1)
@@ -161,7 +179,7 @@ func (a PrepareRun) catalogue(ctx context.Context, run string, r recipes.Recipe)
 func plan(r recipes.Recipe) wire.Plan {
 	p := wire.Plan{
 		Recipe: r.Name, Seed: r.Seed, Steps: r.Steps, MaxTurns: r.Rollout.MaxTurns,
-		Forward: r.Outputs().Any(), Replay: r.Replay != nil, EvaluateEvery: r.Evaluation.Every, BatchRows: r.Rollout.Prompts * r.Rollout.Oversample,
+		Grade: r.Reward.Symbolic, Forward: r.Outputs().Any(), Replay: r.Replay != nil, EvaluateEvery: r.Evaluation.Every, BatchRows: r.Rollout.Prompts * r.Rollout.Oversample,
 		Chain: resampleOptions(&r, wire.Scope{}).String(),
 	}
 	if d := r.Resample.Dynamic; d != nil {

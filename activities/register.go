@@ -17,6 +17,7 @@ func (d *Deps) Register(w worker.ActivityRegistry) {
 		wire.GenerateRollouts:     GenerateRollouts{d}.Execute,
 		wire.ExecuteToolCalls:     ExecuteToolCalls{d}.Execute,
 		wire.AssembleTrajectories: AssembleTrajectories{d}.Execute,
+		wire.GradeAnswers:         GradeAnswers{d}.Execute,
 		wire.ScoreRewards:         ScoreRewards{d}.Execute,
 		wire.CommitStages:         CommitStages{d}.Execute,
 		wire.Resample:             Resample{d}.Execute,

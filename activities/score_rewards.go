@@ -21,6 +21,9 @@ type ScoreRewards struct{ *Deps }
 func (a ScoreRewards) Execute(ctx context.Context, in wire.ScoreInput) (wire.Scored, error) {
 	out := wire.Scored{}
 	s := spec{scope: in.Scope, stage: wire.StageReward, turn: -1, shard: in.Shard, inputs: []schema.Ref{in.Trajectories}}
+	if in.Gradings != (schema.Ref{}) {
+		s.inputs = append(s.inputs, in.Gradings)
+	}
 	err := execute(ctx, a.Deps, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
 		recipe, err := a.recipe(ctx, in.Scope)
 		if err != nil {
@@ -35,6 +38,9 @@ func (a ScoreRewards) Execute(ctx context.Context, in wire.ScoreInput) (wire.Sco
 			if err := g.readable(t); err != nil {
 				return err
 			}
+		}
+		if err := g.settle(ctx, a.Deps, in, trajectories); err != nil {
+			return err
 		}
 		rows, excluded, err := scoreEach(trajectories, g.score, func(t schema.TrajectoryRow, r schema.RewardRow) {
 			count(&out, t, r)

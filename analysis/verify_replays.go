@@ -16,9 +16,22 @@ func (v *verifier) checkReplays(step int, h schema.Head) {
 		overlay := h
 		overlay.Stages = maps.Clone(h.Stages)
 		maps.Copy(overlay.Stages, replays[gen])
+		if again := replays[gen][schema.StageReward]; v.loaded(again) && !v.reads(again, schema.StageGrade) {
+			delete(overlay.Stages, schema.StageGrade) // made without symbolic gradings
+		}
 		v.checkStages(overlay, func(stage string) bool { return replays[gen][stage] == nil })
 		v.checkRowCounts(overlay)
 	}
+}
+
+// reads reports whether a stage's inputs hold a manifest of another stage.
+func (v *verifier) reads(stage []schema.Ref, from string) bool {
+	for ref := range v.inputs(stage) {
+		if v.manifests[ref.Key].Stage == from {
+			return true
+		}
+	}
+	return false
 }
 
 // replays are a step's stage manifests that its head does not name, by generation and stage.

@@ -272,6 +272,40 @@ func TestVerifyHoldsTokenOutputsAgainstTheSelection(t *testing.T) {
 	require.Contains(t, faults, "rows "+ref.Key)
 }
 
+// A head's rewards are made from its gradings; those of a replay may be made without any.
+func TestVerifyHoldsRewardsAgainstTheGradings(t *testing.T) {
+	ctx := context.Background()
+	objects := mem.New()
+	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 1, Seed: 1, Gradings: true})
+	require.Empty(t, kinds(verify(t, objects)))
+	writer := commit.New(objects)
+	old, _, _, err := writer.Lookup(ctx, schema.At("r", 1, schema.StageReward))
+	require.NoError(t, err)
+	without := schema.NewManifest(old.Place.WithGen(1), old.Code, old.Config)
+	without.Inputs = old.Inputs
+	for _, ref := range old.Parts {
+		part, err := writer.Read(ctx, ref)
+		require.NoError(t, err)
+		require.Len(t, part.Inputs, 3, "the recipe, trajectories, gradings")
+		rows, err := commit.Rows[schema.RewardRow](ctx, writer, part)
+		require.NoError(t, err)
+		part.Place, part.Inputs = part.WithGen(1), part.Inputs[:2]
+		info, err := commit.PutRows(ctx, writer, part.Place, rows)
+		require.NoError(t, err)
+		part.Shards = []schema.ShardInfo{info}
+		_, ref, _, err := writer.Commit(ctx, part)
+		require.NoError(t, err)
+		without.Parts = append(without.Parts, ref)
+	}
+	_, ref, _, err := writer.Commit(ctx, without)
+	require.NoError(t, err)
+	for _, f := range kinds(verify(t, objects)) {
+		require.NotEqual(t, "lineage "+ref.Key, f)
+	}
+	pointHead(t, objects, ref)
+	require.Contains(t, kinds(verify(t, objects)), "lineage "+ref.Key)
+}
+
 // A replay buffer goes on from that of the step before, and the update follows from it.
 func TestVerifyFollowsTheReplayBuffer(t *testing.T) {
 	ctx := context.Background()

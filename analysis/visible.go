@@ -138,7 +138,7 @@ func (v *Visible) Steps() []int { return slices.Clone(v.steps) }
 // trajectories as well; assemble's replace them.
 var madeBy = map[schema.Table]string{
 	schema.Prompts: schema.StagePrompts, schema.Turns: schema.StageRollout, schema.ToolCalls: schema.StageSandbox,
-	schema.Trajectories: schema.StageAssemble, schema.Rewards: schema.StageReward, schema.Selection: schema.StageResample,
+	schema.Trajectories: schema.StageAssemble, schema.Gradings: schema.StageGrade, schema.Rewards: schema.StageReward, schema.Selection: schema.StageResample,
 	schema.TokenOutputs: schema.StageForward,
 	schema.Replay:       schema.StageBuffer, schema.Baselines: schema.StageBuffer, schema.ReplayBatch: schema.StageBuffer,
 	schema.Batch: schema.StageAdvantage, schema.Updates: schema.StageUpdate,

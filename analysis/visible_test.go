@@ -76,6 +76,12 @@ func TestTokenOutputsAreVisible(t *testing.T) {
 	require.Equal(t, map[int]int{1: 6, 2: 6}, seen(t, analysis.New(objects), schema.TokenOutputs))
 }
 
+func TestGradingsAreVisible(t *testing.T) {
+	objects := mem.New()
+	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 2, Seed: 1, Gradings: true})
+	require.Equal(t, map[int]int{1: 6, 2: 4}, seen(t, analysis.New(objects), schema.Gradings))
+}
+
 func TestReplayBufferIsVisible(t *testing.T) {
 	objects := mem.New()
 	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 3, Seed: 1, Buffer: true})

@@ -114,6 +114,12 @@ var surrounding = []combination{
 		check: rewardFits,
 	},
 	{
+		at: "reward.symbolic", only: Calc, doc: "false: every gold answer is a written number, which values decide",
+		check: func(r *Recipe) string {
+			return unless(!r.Reward.Symbolic, "has no place in a recipe of %s: every gold answer is a written number, and an answer must be one too, so there is nothing to ask", Calc)
+		},
+	},
+	{
 		at: "resample.roc.keep", reads: []string{"rollout.oversample"}, doc: "at most rollout.oversample (for gsm8k-solutions: the group's 4; openai: any, and smaller groups are dropped)",
 		check: keepFits,
 	},

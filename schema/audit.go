@@ -49,6 +49,8 @@ func auditAs(table Table, data []byte) (int, error) {
 		return auditRows[TurnRow](data)
 	case ToolCalls:
 		return auditRows[ToolCallRow](data)
+	case Gradings:
+		return auditRows[GradingRow](data)
 	case Rewards:
 		return auditRows[RewardRow](data)
 	case Selection:

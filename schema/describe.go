@@ -147,6 +147,8 @@ func firstRows(table Table, data []byte, n int) ([][]Field, error) {
 		return fields[TurnRow](data, n)
 	case ToolCalls:
 		return fields[ToolCallRow](data, n)
+	case Gradings:
+		return fields[GradingRow](data, n)
 	case Rewards:
 		return fields[RewardRow](data, n)
 	case Selection:

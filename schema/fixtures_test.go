@@ -145,6 +145,22 @@ func selectionRows(r *rand.Rand, n int) []SelectionRow {
 	return rows
 }
 
+func gradingRows(r *rand.Rand, n int) []GradingRow {
+	why := "grading: timeout_cpu"
+	rows := make([]GradingRow, n)
+	for i := range rows {
+		group, trajectory := ids(i)
+		row := GradingRow{GroupID: group, TrajectoryID: trajectory, Answer: fmt.Sprintf("x+%d", r.IntN(9)), Gold: "1+x"}
+		if row.Verdict = pick(r, []string{"", GradingEqual, GradingDifferent, GradingUnreadable}); row.Verdict == "" {
+			row.Excluded = &why
+		} else {
+			row.Grader = "sympy 1.14.0"
+		}
+		rows[i] = row
+	}
+	return rows
+}
+
 func tokenOutputsRows(r *rand.Rand, n int) []TokenOutputsRow {
 	rows := make([]TokenOutputsRow, n)
 	for i := range rows {
@@ -306,7 +322,7 @@ func parquetCase[R Row](rows func(*rand.Rand, int) []R) tableCase {
 
 func tableCases() []tableCase {
 	return []tableCase{
-		parquetCase(promptRows), parquetCase(turnRows), parquetCase(toolCallRows), parquetCase(trajectoryRows), parquetCase(rewardRows),
+		parquetCase(promptRows), parquetCase(turnRows), parquetCase(toolCallRows), parquetCase(trajectoryRows), parquetCase(gradingRows), parquetCase(rewardRows),
 		parquetCase(selectionRows), parquetCase(tokenOutputsRows), parquetCase(replayRows), parquetCase(baselineRows), parquetCase(updateRows), parquetCase(evaluationRows), parquetCase(timingRows),
 		batchCase(Batch), batchCase(ReplayBatch),
 	}

@@ -33,6 +33,7 @@ func trajectoryPosition(group, trajectory string, numbers ...int32) position {
 func (r PromptRow) position() position     { return trajectoryPosition(r.GroupID, "") }
 func (r TurnRow) position() position       { return trajectoryPosition(r.GroupID, r.TrajectoryID, r.Turn) }
 func (r TrajectoryRow) position() position { return trajectoryPosition(r.GroupID, r.TrajectoryID) }
+func (r GradingRow) position() position    { return trajectoryPosition(r.GroupID, r.TrajectoryID) }
 func (r RewardRow) position() position     { return trajectoryPosition(r.GroupID, r.TrajectoryID) }
 func (r SelectionRow) position() position  { return trajectoryPosition(r.GroupID, r.TrajectoryID) }
 func (r TokenOutputsRow) position() position {
@@ -79,8 +80,8 @@ func (t Table) repeats() bool { return t == Timings }
 // Sort puts rows into their table's canonical order, in place:
 //
 //	prompts, baselines                         group
-//	trajectories, rewards, selection,
-//	token_outputs, replay                      group, trajectory
+//	trajectories, gradings, rewards,
+//	selection, token_outputs, replay           group, trajectory
 //	turns                                      group, trajectory, turn
 //	tool_calls                                 group, trajectory, turn, call
 //	updates                                    step, optimizer_step, minibatch

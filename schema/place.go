@@ -20,6 +20,7 @@ const (
 	StageRollout   = "rollout"
 	StageSandbox   = "sandbox"
 	StageAssemble  = "assemble"
+	StageGrade     = "grade" // where the recipe asks for symbolic grading
 	StageReward    = "reward"
 	StageResample  = "resample"
 	StageForward   = "forward"

@@ -26,7 +26,7 @@ type pythonTable struct {
 // the order of Tables; -update writes it anew.
 func TestPythonTables(t *testing.T) {
 	rows := map[Table]any{
-		Prompts: PromptRow{}, Turns: TurnRow{}, ToolCalls: ToolCallRow{}, Trajectories: TrajectoryRow{}, Rewards: RewardRow{},
+		Prompts: PromptRow{}, Turns: TurnRow{}, ToolCalls: ToolCallRow{}, Trajectories: TrajectoryRow{}, Gradings: GradingRow{}, Rewards: RewardRow{},
 		Selection: SelectionRow{}, TokenOutputs: TokenOutputsRow{}, Replay: ReplayRow{}, Baselines: BaselineRow{}, Updates: UpdateRow{}, Evaluations: EvaluationRow{}, Timings: TimingRow{},
 	}
 	var tables []pythonTable

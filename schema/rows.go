@@ -112,6 +112,25 @@ type TrajectoryRow struct {
 	VoidTurns      *int32 `parquet:"void_turns,optional"`      // turns with neither a call that could be read nor a closed answer
 }
 
+// The verdicts of symbolic grading.
+const (
+	GradingEqual      = "equal"
+	GradingDifferent  = "different"
+	GradingUnreadable = "unreadable" // one of the two is no expression, which is no agreement
+)
+
+// GradingRow is the symbolic comparison of one trajectory's answer with its gold (table gradings), where
+// the recipe asks for it and strings and values alone did not agree. Other trajectories have none.
+type GradingRow struct {
+	GroupID      string  `parquet:"group_id,dict"`
+	TrajectoryID string  `parquet:"trajectory_id"`
+	Answer       string  `parquet:"answer,dict"` // as it was graded
+	Gold         string  `parquet:"gold,dict"`
+	Verdict      string  `parquet:"verdict,dict"`      // equal | different | unreadable; "" where excluded
+	Grader       string  `parquet:"grader,dict"`       // what compared them, as it names itself: sympy 1.14.0; "" where excluded
+	Excluded     *string `parquet:"excluded,optional"` // why there is no verdict; null where there is one
+}
+
 // RewardRow is one trajectory's reward (table rewards). An excluded trajectory has none.
 type RewardRow struct {
 	GroupID       string  `parquet:"group_id,dict"`
@@ -126,7 +145,7 @@ type RewardRow struct {
 	AnswerTags    int32   `parquet:"answer_tags"`
 	ErrorPenalty  float64 `parquet:"error_penalty,split"`  // RoC p_err
 	FormatPenalty float64 `parquet:"format_penalty,split"` // RoC p_format
-	Verdict       string  `parquet:"verdict,dict"`         // how the answer compared: exact, rational, wrong, no_answer …
+	Verdict       string  `parquet:"verdict,dict"`         // how the answer compared: exact, rational, symbolic, wrong, no_answer …
 	Reference     *bool   `parquet:"reference,optional"`   // the source's own verdict for imported rows
 }
 

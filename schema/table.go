@@ -5,7 +5,7 @@ import "fmt"
 // Version is the schema version that this code writes. It grows when a nullable column is added:
 // 2 added excluded to turns, tool_calls, trajectories and selection; source_reward, messages and
 // item to trajectories; the clip fractions by sign to updates. 3 added the table token_outputs;
-// rollout_logprobs and reference_logprobs to batch; reference_kl to updates; the tables replay,
+// rollout_logprobs and reference_logprobs to batch; reference_kl to updates; the tables gradings, replay,
 // baselines and replay_batch; source, the statistics of the critic and of the advantages, and the shares
 // of ratios out of bounds where no clip acts to updates.
 const Version = 3
@@ -19,6 +19,7 @@ const (
 	Trajectories Table = "trajectories"
 	Turns        Table = "turns"
 	ToolCalls    Table = "tool_calls"
+	Gradings     Table = "gradings"
 	Rewards      Table = "rewards"
 	Selection    Table = "selection"
 	TokenOutputs Table = "token_outputs"
@@ -36,7 +37,7 @@ const Documents Table = "documents"
 
 // Tables lists the Parquet tables in the order in which a step fills them.
 func Tables() []Table {
-	return []Table{Prompts, Turns, ToolCalls, Trajectories, Rewards, Selection, TokenOutputs, Replay, Baselines, Updates, Evaluations, Timings}
+	return []Table{Prompts, Turns, ToolCalls, Trajectories, Gradings, Rewards, Selection, TokenOutputs, Replay, Baselines, Updates, Evaluations, Timings}
 }
 
 // Ext is the file name extension of the table's shards.
@@ -53,7 +54,7 @@ func (t Table) Ext() string {
 // Valid reports whether t names one of the record's tables.
 func (t Table) Valid() error {
 	switch t {
-	case Prompts, Trajectories, Turns, ToolCalls, Rewards, Selection, TokenOutputs, Replay, Baselines, Updates, Evaluations, Timings, Batch, ReplayBatch, Documents:
+	case Prompts, Trajectories, Turns, ToolCalls, Gradings, Rewards, Selection, TokenOutputs, Replay, Baselines, Updates, Evaluations, Timings, Batch, ReplayBatch, Documents:
 		return nil
 	}
 	return fmt.Errorf("table %q: is not one of the record's tables", string(t))
@@ -67,7 +68,7 @@ const (
 
 // Row is any row type of a Parquet table.
 type Row interface {
-	PromptRow | TurnRow | ToolCallRow | TrajectoryRow | RewardRow | SelectionRow | TokenOutputsRow | ReplayRow | BaselineRow | UpdateRow | EvaluationRow | TimingRow
+	PromptRow | TurnRow | ToolCallRow | TrajectoryRow | GradingRow | RewardRow | SelectionRow | TokenOutputsRow | ReplayRow | BaselineRow | UpdateRow | EvaluationRow | TimingRow
 	// Validate checks the row's own invariants; the error starts with the field at fault.
 	Validate() error
 	// Table is the table that the row belongs to.
@@ -93,6 +94,9 @@ func (ToolCallRow) Table() Table { return ToolCalls }
 
 // Table implements Row.
 func (TrajectoryRow) Table() Table { return Trajectories }
+
+// Table implements Row.
+func (GradingRow) Table() Table { return Gradings }
 
 // Table implements Row.
 func (RewardRow) Table() Table { return Rewards }

@@ -118,6 +118,23 @@ func (r TrajectoryRow) Validate() error {
 }
 
 // Validate implements Row.
+func (r GradingRow) Validate() error {
+	var c checks
+	c.trajectory(r.GroupID, r.TrajectoryID)
+	c.present("answer", r.Answer)
+	c.present("gold", r.Gold)
+	c.line("excluded", r.Excluded)
+	if r.Excluded != nil {
+		c.empty("verdict", r.Verdict, "where there is no verdict")
+		c.empty("grader", r.Grader, "where there is no verdict")
+		return c.err
+	}
+	c.oneOf("verdict", r.Verdict, GradingEqual, GradingDifferent, GradingUnreadable)
+	c.present("grader", r.Grader)
+	return c.err
+}
+
+// Validate implements Row.
 func (r RewardRow) Validate() error {
 	var c checks
 	c.trajectory(r.GroupID, r.TrajectoryID)

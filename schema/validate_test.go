@@ -119,6 +119,14 @@ func TestOtherRowsAreValidated(t *testing.T) {
 	refuses(t, trajectories, "excluded without why", "finish: must be one of", func(r *TrajectoryRow) { r.Finish = "excluded" })
 	refuses(t, turnPair(), "excluded with a finish", "finish: must be empty where no response", func(r *TurnRow) { r.Excluded = &why })
 	refuses(t, turnPair(), "excluded with a response", "context_tokens: must be all 3 tokens", func(r *TurnRow) { r.Excluded, r.Finish = &why, "" })
+	gradings := []GradingRow{
+		{GroupID: "00003/0001", TrajectoryID: "00003/0001/001", Answer: "x+1", Gold: "1+x", Excluded: &why},
+		{GroupID: "00003/0001", TrajectoryID: "00003/0001/002", Answer: "x+1", Gold: "1+x", Verdict: GradingEqual, Grader: "sympy 1.14.0"},
+	}
+	refuses(t, gradings, "no verdict", "verdict: must be one of", func(r *GradingRow) { r.Verdict = "" })
+	refuses(t, gradings, "no grader", "grader: must not be empty", func(r *GradingRow) { r.Grader = "" })
+	refuses(t, gradings, "no answer", "answer: must not be empty", func(r *GradingRow) { r.Answer = "" })
+	refuses(t, gradings, "excluded with a verdict", "verdict: must be empty where there is no verdict", func(r *GradingRow) { r.Excluded = &why })
 	digest := Digest(nil)
 	outputs := []TokenOutputsRow{
 		{GroupID: "00003/0001", TrajectoryID: "00003/0001/001"},

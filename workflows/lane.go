@@ -16,7 +16,9 @@ type lane struct {
 	shard     int
 	turns     []schema.Ref // shard manifests of the rollout, one a turn
 	tools     []schema.Ref // shard manifests of the sandbox, one a turn that called tools
+	grade     bool         // whether the recipe asks for symbolic grading
 	assembled schema.Ref
+	graded    schema.Ref // zero where nothing was asked for
 	scored    wire.Scored
 	timings   []wire.Timing
 }
@@ -28,7 +30,7 @@ func (s *trainStep) rollout(ctx workflow.Context, first int, prompts schema.Ref)
 	failures := make([]error, len(lanes))
 	group := workflow.NewWaitGroup(ctx)
 	for i := range lanes {
-		lanes[i].shard = first + i
+		lanes[i].shard, lanes[i].grade = first+i, s.in.Prepared.Plan.Grade
 		if s.skipped(first + i) {
 			continue
 		}
@@ -56,7 +58,7 @@ func (l *lane) at(stage string, turn int, err error) error {
 }
 
 // run alternates *generate turn* and *execute tool calls* until no trajectory of the shard
-// waits for a tool, then assembles and scores the episodes.
+// waits for a tool, then assembles, grades where that is asked for, and scores the episodes.
 func (l *lane) run(ctx workflow.Context, scope wire.Scope, prompts schema.Ref, policy wire.PolicyRef, maxTurns int) error {
 	for turn := range maxTurns {
 		generated, err := call[wire.Generated](ctx, wire.GenerateRollouts, fmt.Sprintf("shard %d, turn %d", l.shard, turn), wire.GenerateInput{
@@ -97,13 +99,32 @@ func (l *lane) score(ctx workflow.Context, scope wire.Scope, prompts schema.Ref)
 	}
 	l.assembled = assembled.Manifest
 	l.timings = append(l.timings, assembled.Timing)
+	if err := l.compare(ctx, scope); err != nil {
+		return err
+	}
 	l.scored, err = call[wire.Scored](ctx, wire.ScoreRewards, fmt.Sprintf("shard %d", l.shard), wire.ScoreInput{
-		Scope: scope, Shard: l.shard, Trajectories: assembled.Manifest,
+		Scope: scope, Shard: l.shard, Trajectories: assembled.Manifest, Gradings: l.graded,
 	})
 	if err != nil {
 		return l.at(wire.StageReward, -1, err)
 	}
 	l.timings = append(l.timings, l.scored.Timing)
+	return nil
+}
+
+// compare has the answers compared symbolically, where the recipe asks for it.
+func (l *lane) compare(ctx workflow.Context, scope wire.Scope) error {
+	if !l.grade {
+		return nil
+	}
+	graded, err := call[wire.Graded](ctx, wire.GradeAnswers, fmt.Sprintf("shard %d", l.shard), wire.GradeInput{
+		Scope: scope, Shard: l.shard, Trajectories: l.assembled,
+	})
+	if err != nil {
+		return l.at(wire.StageGrade, -1, err)
+	}
+	l.graded = graded.Manifest
+	l.timings = append(l.timings, graded.Timing)
 	return nil
 }
 
@@ -131,10 +152,17 @@ func stageParts(lanes []lane) []wire.StageParts {
 		}
 	}
 	assemble := wire.StageParts{Stage: wire.StageAssemble, Turn: -1}
+	grade := wire.StageParts{Stage: wire.StageGrade, Turn: -1}
 	reward := wire.StageParts{Stage: wire.StageReward, Turn: -1}
 	for _, l := range lanes {
 		assemble.Parts = append(assemble.Parts, l.assembled)
+		if l.grade {
+			grade.Parts = append(grade.Parts, l.graded)
+		}
 		reward.Parts = append(reward.Parts, l.scored.Manifest)
 	}
-	return append(out, assemble, reward)
+	if out = append(out, assemble); len(grade.Parts) > 0 {
+		out = append(out, grade)
+	}
+	return append(out, reward)
 }

@@ -2,8 +2,8 @@
 // nothing of the data that they pass.
 //
 // Glossary. *TrainRun* is one training of one policy by one recipe; *TrainStep* is its child,
-// one pass prompts → rollout → sandbox → reward → resample → forward → advantage → buffer → update →
-// publish (forward and buffer where the recipe needs them);
+// one pass prompts → rollout → sandbox → grade → reward → resample → forward → advantage → buffer →
+// update → publish (grade, forward and buffer where the recipe needs them);
 // *ReprocessRun* runs reward → resample → advantage over imported trajectories; *ReplayStage* runs
 // them again over what a step has committed. A *lane* is one shard's way through a rollout. Workflow code reads no file, clock or environment.
 package workflows

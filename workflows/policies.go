@@ -49,6 +49,7 @@ var policies = map[string]policy{
 	wire.GenerateRollouts:     {QueueRollout, 30 * time.Minute},
 	wire.ExecuteToolCalls:     {QueueSandbox, 30 * time.Minute},
 	wire.AssembleTrajectories: {QueueCPU, 5 * time.Minute},
+	wire.GradeAnswers:         {QueueSandbox, 30 * time.Minute},
 	wire.ScoreRewards:         {QueueCPU, 10 * time.Minute},
 	wire.CommitStages:         {QueueCPU, time.Minute},
 	wire.Resample:             {QueueCPU, 5 * time.Minute},

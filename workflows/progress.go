@@ -135,7 +135,7 @@ func (p *Progress) Markdown() string {
 // stageTimes adds where the time of the latest steps went.
 func (p *Progress) stageTimes(b *strings.Builder) {
 	stages := slices.DeleteFunc(slices.Clone(timedStages), func(stage string) bool {
-		return (stage == wire.StageForward || stage == wire.StageBuffer) && !slices.ContainsFunc(p.Lines, func(l StepLine) bool { return l.StageSeconds[stage] > 0 })
+		return (stage == wire.StageGrade || stage == wire.StageForward || stage == wire.StageBuffer) && !slices.ContainsFunc(p.Lines, func(l StepLine) bool { return l.StageSeconds[stage] > 0 })
 	})
 	b.WriteString("\nSeconds by stage:\n\n| step |")
 	for _, stage := range stages {
@@ -154,8 +154,8 @@ func (p *Progress) stageTimes(b *strings.Builder) {
 // timedLines is how many steps the table of stage times shows.
 const timedLines = 5
 
-// timedStages are the stages of a step, in their order; forward and buffer are shown where they run.
+// timedStages are the stages of a step, in their order; grade, forward and buffer are shown where they run.
 var timedStages = []string{
-	wire.StagePrompts, wire.StageRollout, wire.StageSandbox, wire.StageAssemble, wire.StageReward, wire.StageCommit,
+	wire.StagePrompts, wire.StageRollout, wire.StageSandbox, wire.StageAssemble, wire.StageGrade, wire.StageReward, wire.StageCommit,
 	wire.StageResample, wire.StageForward, wire.StageAdvantage, wire.StageBuffer, wire.StageUpdate, wire.StagePublish,
 }

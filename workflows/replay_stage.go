@@ -127,11 +127,15 @@ func (r *replayStage) latest(stage string, committed schema.Ref) schema.Ref {
 
 // reward scores every shard and commits the stage.
 func (r *replayStage) reward(ctx workflow.Context) error {
+	gradings := map[int]schema.Ref{}
+	for _, g := range r.prepared.Gradings {
+		gradings[g.Shard] = g.Ref
+	}
 	parts := make([]schema.Ref, len(r.prepared.Trajectories))
 	err := sideBySideOf(ctx, len(parts), func(ctx workflow.Context, i int) error {
 		shard := r.prepared.Trajectories[i]
 		out, err := call[wire.Scored](ctx, wire.ScoreRewards, fmt.Sprintf("shard %d", shard.Shard), wire.ScoreInput{
-			Scope: r.scope, Shard: shard.Shard, Trajectories: shard.Ref,
+			Scope: r.scope, Shard: shard.Shard, Trajectories: shard.Ref, Gradings: gradings[shard.Shard],
 		})
 		parts[i] = out.Manifest
 		return err

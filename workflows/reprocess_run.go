@@ -148,7 +148,7 @@ func (r *reprocess) lanes(ctx workflow.Context, imported wire.Imported) ([]lane,
 	failures := make([]error, len(lanes))
 	group := workflow.NewWaitGroup(ctx)
 	for i, shard := range imported.Shards {
-		lanes[i] = lane{shard: i, turns: []schema.Ref{shard.Manifest}}
+		lanes[i] = lane{shard: i, turns: []schema.Ref{shard.Manifest}, grade: r.in.Prepared.Plan.Grade}
 		group.Add(1)
 		workflow.Go(ctx, func(ctx workflow.Context) {
 			defer group.Done()

@@ -11,6 +11,7 @@ const (
 	GenerateRollouts     = "GenerateRollouts"
 	ExecuteToolCalls     = "ExecuteToolCalls"
 	AssembleTrajectories = "AssembleTrajectories"
+	GradeAnswers         = "GradeAnswers"
 	ScoreRewards         = "ScoreRewards"
 	CommitStages         = "CommitStages"
 	Resample             = "Resample"
@@ -38,6 +39,7 @@ const (
 	StageRollout   = schema.StageRollout
 	StageSandbox   = schema.StageSandbox
 	StageAssemble  = schema.StageAssemble
+	StageGrade     = schema.StageGrade
 	StageReward    = schema.StageReward
 	StageResample  = schema.StageResample
 	StageForward   = schema.StageForward

@@ -23,6 +23,7 @@ var instead = map[string]string{
 	StageRollout:   "needs the engine and the environment; run the recipe again with the same seed: ropewalk run RECIPE --seed N",
 	StageSandbox:   "executes the policy's code, which needs the sandbox; run the recipe again with the same seed: ropewalk run RECIPE --seed N",
 	StageAssemble:  "joins turns and tool results by the environment's rules; replay from reward, which reads what it made",
+	StageGrade:     "asks sympy, which needs the sandbox; replay from reward, which reads its verdicts",
 	StageForward:   "needs the engine; run the recipe again with the same seed: ropewalk run RECIPE --seed N",
 	StageUpdate:    "needs the engine and would make another policy; train with the other settings: ropewalk run RECIPE --set path=value",
 	StagePublish:   "serves a policy to the engine and leaves no data; nothing of it can be made again",
@@ -89,6 +90,7 @@ type ReplayPrepared struct {
 	Gen          int          `json:"gen"`
 	Stages       []string     `json:"stages,omitempty"`       // to be made again, where they are others than asked for
 	Trajectories []ShardRef   `json:"trajectories,omitempty"` // for reward
+	Gradings     []ShardRef   `json:"gradings,omitempty"`     // for reward, where the recipe asks for symbolic grading
 	Turns        []schema.Ref `json:"turns,omitempty"`        // stage manifests, for advantage
 	Rewards      schema.Ref   `json:"rewards,omitzero"`       // where reward is not replayed
 	Selection    schema.Ref   `json:"selection,omitzero"`     // where resample is not replayed

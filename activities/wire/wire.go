@@ -65,6 +65,8 @@ type Plan struct {
 	Chain string `json:"chain,omitempty"`
 	// Dynamic: the step is sampled in rounds.
 	Dynamic *Dynamic `json:"dynamic,omitempty"`
+	// Grade: the stage grade runs, for the recipe asks for symbolic grading.
+	Grade bool `json:"grade,omitempty"`
 	// Forward: the stage forward runs, for the recipe needs outputs that the rollout does not give.
 	Forward bool `json:"forward,omitempty"`
 	// Replay: the stage buffer runs, for the recipe learns from earlier trajectories again.
@@ -202,11 +204,29 @@ type AssembleInput struct {
 	Tools   []schema.Ref `json:"tools"`
 }
 
+// GradeInput asks for the symbolic verdicts on one shard's answers.
+type GradeInput struct {
+	Scope
+	Shard        int        `json:"shard"`
+	Trajectories schema.Ref `json:"trajectories"`
+}
+
+// Graded counts one shard's symbolic verdicts.
+type Graded struct {
+	Done
+	Asked int `json:"asked"` // trajectories
+	Pairs int `json:"pairs"` // different ones among them, each a call
+	Equal int `json:"equal"` // trajectories
+	// Excluded counts the trajectories whose call gave no verdict.
+	Excluded int `json:"excluded,omitempty"`
+}
+
 // ScoreInput asks for one shard's rewards.
 type ScoreInput struct {
 	Scope
 	Shard        int        `json:"shard"`
 	Trajectories schema.Ref `json:"trajectories"`
+	Gradings     schema.Ref `json:"gradings,omitzero"` // where the recipe asks for symbolic grading
 }
 
 // Scored sums one shard's rewards.

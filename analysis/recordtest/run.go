@@ -50,6 +50,8 @@ type Options struct {
 	// Outputs has the stage forward compute old log-probabilities of the kept trajectories, and the
 	// updates hold on to a reference.
 	Outputs bool
+	// Gradings has the stage grade hold each wrong answer against its gold, in vain.
+	Gradings bool
 	// Critic has the updates train one.
 	Critic bool
 }

@@ -3,6 +3,7 @@ package recordtest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/stretchr/testify/require"
@@ -21,7 +22,7 @@ type rows struct {
 }
 
 // lane holds one shard's manifests of a step.
-type lane struct{ turns, tools, assembled, scored []schema.Ref }
+type lane struct{ turns, tools, assembled, graded, scored []schema.Ref }
 
 // step commits one pass of every stage, in their order, and the head.
 func (r *Run) step(step int) {
@@ -34,16 +35,21 @@ func (r *Run) step(step int) {
 		}
 		l := r.lane(step, shard, prompts)
 		all.turns, all.tools = append(all.turns, l.turns...), append(all.tools, l.tools...)
-		all.assembled, all.scored = append(all.assembled, l.assembled...), append(all.scored, l.scored...)
+		all.assembled, all.graded, all.scored = append(all.assembled, l.assembled...), append(all.graded, l.graded...), append(all.scored, l.scored...)
 	}
 	rollout0 := r.stage(step, schema.StageRollout, 0, everySecond(all.turns, 0)...)
 	sandbox := r.stage(step, schema.StageSandbox, 0, all.tools...)
 	rollout1 := r.stage(step, schema.StageRollout, 1, everySecond(all.turns, 1)...)
 	assemble := r.stage(step, schema.StageAssemble, -1, all.assembled...)
+	var grade []schema.Ref
+	if r.Gradings {
+		grade = append(grade, r.stage(step, schema.StageGrade, -1, all.graded...))
+	}
 	reward := r.stage(step, schema.StageReward, -1, all.scored...)
 	selection := put(r, r.resampled(step, prompts, reward), r.selectionRows(step))
 	r.spend(schema.StageResample, -1, -1, Groups*Samples, 0)
 	inputs, heads := []schema.Ref{rollout0, rollout1, reward, selection}, []schema.Ref{prompts, rollout0, sandbox, rollout1, assemble, reward, selection}
+	heads = append(heads, grade...)
 	if r.Outputs {
 		outputs := r.forward(step, all.turns, selection)
 		inputs, heads = append(inputs, outputs), append(heads, outputs)
@@ -108,7 +114,11 @@ func (r *Run) lane(step, shard int, prompts schema.Ref) lane {
 	r.spend(schema.StageRollout, shard, 1, int64(len(work.turns[1])), 10)
 	l.assembled = append(l.assembled, put(r, r.manifest(at(schema.StageAssemble, -1), prompts, l.turns[0], l.turns[1], l.tools[0]), work.trajectories))
 	r.spend(schema.StageAssemble, shard, -1, int64(len(work.trajectories)), 0)
-	scored := r.manifest(at(schema.StageReward, -1), l.assembled[0])
+	if r.Gradings {
+		l.graded = append(l.graded, put(r, r.manifest(at(schema.StageGrade, -1), l.assembled[0]), gradings(work)))
+		r.spend(schema.StageGrade, shard, -1, int64(len(work.rewards)), 0)
+	}
+	scored := r.manifest(at(schema.StageReward, -1), append(slices.Clone(l.assembled), l.graded...)...)
 	if len(work.unscored) > 0 {
 		schema.Sort(work.unscored)
 		info, err := commit.PutRows(context.Background(), r.writer, scored.Place, work.unscored)
@@ -118,6 +128,22 @@ func (r *Run) lane(step, shard int, prompts schema.Ref) lane {
 	l.scored = append(l.scored, put(r, scored, work.rewards))
 	r.spend(schema.StageReward, shard, -1, int64(len(work.rewards)), 0)
 	return l
+}
+
+// gradings are the symbolic verdicts on a shard's wrong answers.
+func gradings(work rows) []schema.GradingRow {
+	var out []schema.GradingRow
+	for i, r := range work.rewards {
+		if r.Success {
+			continue
+		}
+		row := schema.GradingRow{GroupID: r.GroupID, TrajectoryID: r.TrajectoryID, Answer: "x+2", Gold: "1+x", Verdict: schema.GradingDifferent, Grader: "sympy 1.14.0"}
+		if i%2 == 1 {
+			row.Answer, row.Verdict = "north", schema.GradingUnreadable
+		}
+		out = append(out, row)
+	}
+	return out
 }
 
 func callTimings(calls []schema.ToolCallRow) []schema.TimingRow {

@@ -11,7 +11,7 @@ import (
 
 // lane is the order of the stages in a step; others follow.
 var lane = [...]string{
-	schema.StagePrompts, schema.StageRollout, schema.StageSandbox, schema.StageAssemble, schema.StageReward,
+	schema.StagePrompts, schema.StageRollout, schema.StageSandbox, schema.StageAssemble, schema.StageGrade, schema.StageReward,
 	schema.StageResample, schema.StageForward, schema.StageAdvantage, schema.StageBuffer, schema.StageUpdate, schema.StagePublish, schema.StageEvaluate,
 }
 

@@ -87,6 +87,8 @@ func encodeEmpty(table schema.Table) ([]byte, error) {
 		return schema.Encode[schema.TurnRow](nil)
 	case schema.ToolCalls:
 		return schema.Encode[schema.ToolCallRow](nil)
+	case schema.Gradings:
+		return schema.Encode[schema.GradingRow](nil)
 	case schema.Rewards:
 		return schema.Encode[schema.RewardRow](nil)
 	case schema.Selection:

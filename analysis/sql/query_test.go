@@ -165,6 +165,15 @@ func TestTokenOutputs(t *testing.T) {
 	require.Equal(t, [][]any{{"r", int64(6), "-0.5", int64(0), int64(0)}}, got.Rows)
 }
 
+func TestGradings(t *testing.T) {
+	objects := mem.New()
+	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 1, Seed: 1, Gradings: true})
+	recordtest.Train(t, objects, recordtest.Options{Run: "without", Steps: 1, Seed: 1})
+	got, err := query(t, objects, "select g.run, g.verdict, grader, count(*) n, sum(reward) r from gradings g join rewards using (run, step, trajectory_id) group by all order by 2")
+	require.NoError(t, err)
+	require.Equal(t, [][]any{{"r", "different", "sympy 1.14.0", int64(2), 0.0}, {"r", "unreadable", "sympy 1.14.0", int64(4), 0.0}}, got.Rows)
+}
+
 func TestReplayBuffer(t *testing.T) {
 	objects := mem.New()
 	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 2, Seed: 1, Buffer: true})

@@ -113,7 +113,7 @@ const stepHeader = "  step  reward success  tool-err  kept/drop  adv-mean adv-st
 
 func stepRow(l workflows.StepLine) string {
 	s := l.StageSeconds
-	reward := s[wire.StageReward] + s[wire.StageAssemble]
+	reward := s[wire.StageReward] + s[wire.StageAssemble] + s[wire.StageGrade]
 	other := s[wire.StagePrompts] + s[wire.StageResample] + s[wire.StageForward] + s[wire.StageAdvantage] + s[wire.StageBuffer] + s[wire.StagePublish] + s[wire.StageCommit]
 	row := fmt.Sprintf("%6d  %6.3f  %5.1f%%    %5.1f%%  %4d/%-4d  %s  %7.3f %8.5f  %5.3f %5.2f %6.2f  %7.2f %7.2f %7.2f %7.2f %7.2f",
 		l.Step, l.Reward, 100*l.Success, 100*l.ToolErrorPositive, l.KeptGroups, l.DroppedGroups, advantageWords(l.Advantages), l.Entropy, l.KL,

@@ -25,7 +25,7 @@ func (a *app) sqlCommand() *cobra.Command {
 		Use:   "sql QUERY",
 		Short: "ask the record in SQL",
 		Long: "sql runs DuckDB over the committed shards of all runs, or of those that --run names. There is a\n" +
-			"view for each table: prompts, turns, tool_calls, trajectories, rewards, selection, updates,\n" +
+			"view for each table: prompts, turns, tool_calls, trajectories, gradings, rewards, selection, updates,\n" +
 			"evaluations, timings, each with the columns run, step and gen in front; and the table runs. A\n" +
 			"step's rows are seen once the step is done, in the generations that its update consumed; --gen all\n" +
 			"shows those of replays as well, which the column gen tells apart. Fetched shards stay in .ropewalk/cache, which is\n" +

@@ -22,6 +22,7 @@ _MADE_BY = {
     "turns": "rollout",
     "tool_calls": "sandbox",
     "trajectories": "assemble",
+    "gradings": "grade",
     "rewards": "reward",
     "selection": "resample",
     "token_outputs": "forward",

@@ -4,7 +4,9 @@ package method
 type Reward struct {
 	Name string `json:"name" required:"true" doc:"the reward"`
 	// Fallback grades the whole text when there is no <answer> (as rStar2's released code does).
-	Fallback     bool      `json:"fallback" default:"false" only:"trained" quiet:"true" doc:"grade the last box of the whole text when there is no <answer>"`
+	Fallback bool `json:"fallback" default:"false" only:"trained" quiet:"true" doc:"grade the last box of the whole text when there is no <answer>"`
+	// Symbolic asks the sandbox's sympy, as a stage of its own, about answers that strings and values leave open.
+	Symbolic     bool      `json:"symbolic" default:"false" quiet:"true" doc:"have sympy in the sandbox compare answers that strings, values and lists find different; the verdicts are committed before scoring (stage grade)"`
 	ToolStep     float64   `json:"tool_step" default:"0.1" min:"0" max:"1000" doc:"the tool term is min(1, tool_step × calls), times μ of the schedule"`
 	FormatBonus  float64   `json:"format_bonus" default:"0.1" min:"0" max:"1000" doc:"added where every turn is well wrapped"`
 	ProcessGate  float64   `json:"process_gate" default:"1" min:"-1000" max:"1000" doc:"least process reward that opens the judge's stage"`

@@ -32,5 +32,6 @@
 //
 // Comparison of mathematical answers goes strings → numbers → lists. Departures from rStar2-Agent's
 // outcome reward: where both sides have a value the value decides (normalising alone would make
-// "1 1/2" and "11/2" equal), and a list never equals a single answer.
+// "1 1/2" and "11/2" equal), and a list never equals a single answer. What
+// these leave open may be asked of a system of computer algebra (symbolic.go), whose answer comes in as data.
 package reward

@@ -10,6 +10,7 @@ const (
 	Numeric  Verdict = "numeric"   // the same value to 1e-6 relative, through a root
 	Set      Verdict = "set"       // the same elements, in any order
 	Tuple    Verdict = "tuple"     // the same elements in order, in the same brackets
+	Symbolic Verdict = "symbolic"  // the same expression, as a committed grading says (see Ask)
 	Wrong    Verdict = "wrong"     // something else
 	NoAnswer Verdict = "no_answer" // no answer block (nor, with Fallback, any whole box)
 	NoBox    Verdict = "no_box"    // an answer block without a whole box
@@ -22,7 +23,7 @@ const (
 // Correct reports whether the verdict is one of agreement.
 func (v Verdict) Correct() bool {
 	switch v {
-	case Exact, Rational, Numeric, Set, Tuple, ReferenceSuccess:
+	case Exact, Rational, Numeric, Set, Tuple, Symbolic, ReferenceSuccess:
 		return true
 	}
 	return false

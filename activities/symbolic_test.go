@@ -1,0 +1,266 @@
+package activities_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/internal/lanetest"
+	"github.com/ropewalk/ropewalk/sandbox"
+	"github.com/ropewalk/ropewalk/sandbox/symbolic"
+	"github.com/ropewalk/ropewalk/sandbox/zygote"
+	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/store/mem"
+	"github.com/ropewalk/ropewalk/workflows"
+)
+
+// algebra stands for a sandbox with sympy: it grades calls of that set by the answer in them, and passes
+// the others on. It counts the calls that it graded.
+type algebra struct {
+	sandbox.Executor
+	verdicts map[string]symbolic.Verdict // by answer; different where there is none
+	timeouts map[string]int              // by answer, how many runs end so
+	calls    map[string]int
+	absent   bool // there is no such set
+}
+
+func (a *algebra) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Result, error) {
+	if len(calls) == 0 || calls[0].Packages != sandbox.PackagesSympy {
+		return a.Executor.Run(ctx, calls)
+	}
+	if a.absent {
+		broken := make(sandbox.CallErrors, len(calls))
+		for i := range broken {
+			broken[i] = fmt.Errorf("%w: packages \"sympy\" need sympy", sandbox.ErrBadCall)
+		}
+		return make([]sandbox.Result, len(calls)), broken
+	}
+	out := make([]sandbox.Result, len(calls))
+	for i, c := range calls {
+		var p symbolic.Pair
+		if err := json.Unmarshal([]byte(c.Stdin), &p); err != nil {
+			return nil, err
+		}
+		a.calls[p.Answer]++
+		if a.timeouts[p.Answer] > 0 {
+			a.timeouts[p.Answer]--
+			out[i].Status = sandbox.StatusTimeoutCPU
+			continue
+		}
+		verdict := symbolic.Different
+		if v, ok := a.verdicts[p.Answer]; ok {
+			verdict = v
+		}
+		out[i] = sandbox.Result{Status: sandbox.StatusOK, Stdout: fmt.Sprintf(`{"verdict":%q,"grader":"sympy 0"}`, verdict)}
+	}
+	return out, nil
+}
+
+// algebraic is a worker whose sandbox is a.
+func algebraic(t *testing.T, a *algebra) *bench {
+	t.Helper()
+	a.calls = map[string]int{}
+	if a.verdicts == nil {
+		a.verdicts = map[string]symbolic.Verdict{"x+1": symbolic.Equal}
+	}
+	objects := mem.New()
+	deps := lanetest.Deps(t, objects, lanetest.Wrap{Sandbox: func(e sandbox.Executor) sandbox.Executor { a.Executor = e; return a }})
+	return &bench{store: objects, record: commit.New(objects), deps: deps}
+}
+
+// withSympy is a worker whose sandbox has sympy: that of ROPEWALK_SANDBOX_PYTHON.
+func withSympy(t *testing.T) *bench {
+	t.Helper()
+	e, err := zygote.Open(zygote.Options{Python: os.Getenv("ROPEWALK_SANDBOX_PYTHON"), Workers: 2, Dir: t.TempDir(), MinTier: sandbox.TierLandlock})
+	if err == nil {
+		t.Cleanup(func() { require.NoError(t, e.Close()) })
+		err = symbolic.Available(t.Context(), e)
+	}
+	if err != nil && os.Getenv("ROPEWALK_REQUIRE_SYMPY") != "" {
+		t.Fatalf("ROPEWALK_REQUIRE_SYMPY is set, and %v", err)
+	}
+	if err != nil {
+		t.Skipf("no sandbox with sympy: %v", err)
+	}
+	objects := mem.New()
+	deps := lanetest.Deps(t, objects, lanetest.Wrap{Sandbox: func(sandbox.Executor) sandbox.Executor { return e }})
+	return &bench{store: objects, record: commit.New(objects), deps: deps}
+}
+
+// solutions is a file of questions, each with its gold and its four answers.
+func solutions(questions ...[5]string) string {
+	var lines []string
+	for i, q := range questions {
+		item := map[string]any{"question": fmt.Sprintf("question %d", i), "ground_truth": "2*3=<<2*3=6>>6\nA: " + q[0]}
+		for k, system := range []string{"6b_finetuning", "6b_verification", "175b_finetuning", "175b_verification"} {
+			item[system] = map[string]any{"is_correct": false, "solution": "2*3 = <<2*3=6>>6\nA: " + q[1+k]}
+		}
+		line, _ := json.Marshal(item)
+		lines = append(lines, string(line))
+	}
+	return strings.Join(lines, "\n")
+}
+
+var questions = solutions(
+	[5]string{"1+x", "x+1", "x+2", "1+x", "x+1"},
+	[5]string{"1+x", "north", "x+1", "2", "x+1"},
+	[5]string{"7", "7", "8", "7.0", "9"})
+
+var symbolically = workflows.ReprocessInput{Run: "r", Recipe: "gsm8k-offline", Format: "gsm8k-solutions", Set: []string{"reward.symbolic=true", "resample={}"}}
+
+// stageRows reads a table of what step 1's head names under a stage.
+func stageRows[R schema.Row](t *testing.T, b *bench, stage string) []R {
+	t.Helper()
+	head, _, found, err := b.record.Head(t.Context(), "r", "1")
+	require.NoError(t, err)
+	require.True(t, found)
+	require.NotEmpty(t, head.Stages[stage], stage)
+	m, err := b.record.Read(t.Context(), head.Stages[stage][0])
+	require.NoError(t, err)
+	rows, err := commit.Rows[R](t.Context(), b.record, m)
+	require.NoError(t, err)
+	return rows
+}
+
+func noFaults(t *testing.T, b *bench) {
+	t.Helper()
+	found, err := analysis.New(b.store).Verify(t.Context(), "r")
+	require.NoError(t, err)
+	require.Empty(t, found.Faults)
+}
+
+func verdicts(rows []schema.RewardRow) []string {
+	var out []string
+	for _, r := range rows {
+		out = append(out, r.Verdict)
+	}
+	return out
+}
+
+func TestAnswersAreGradedInTheSandbox(t *testing.T) {
+	b := withSympy(t)
+	out, err := b.reprocess(t, symbolically, questions)
+	require.NoError(t, err)
+	require.Equal(t, []any{12, 7, 0}, []any{out.Trajectories, out.Rewarded, out.Excluded})
+
+	gradings := stageRows[schema.GradingRow](t, b, wire.StageGrade)
+	var asked []string
+	for _, g := range gradings {
+		require.Regexp(t, `^sympy \d+\.\d+`, g.Grader)
+		asked = append(asked, g.TrajectoryID[6:]+" "+g.Answer+" "+g.Verdict)
+	}
+	require.Equal(t, []string{"0000/000 x+1 equal", "0000/001 x+2 different", "0000/003 x+1 equal",
+		"0001/000 north unreadable", "0001/001 x+1 equal", "0001/002 2 different", "0001/003 x+1 equal"}, asked)
+	require.Equal(t, []string{"symbolic", "wrong", "exact", "symbolic", "wrong", "symbolic", "wrong", "symbolic", "exact", "wrong", "rational", "wrong"},
+		verdicts(stageRows[schema.RewardRow](t, b, wire.StageReward)))
+	noFaults(t, b)
+
+	// The reward is a function of the record: a machine without a sandbox works it out again to the byte.
+	again, err := replay(t, b.store, workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward"})
+	require.NoError(t, err)
+	for _, s := range again.Stages {
+		require.True(t, s.Same, s.Stage)
+	}
+	checked, err := replay(t, b.store, workflows.ReplayStageInput{Run: "r", Check: true})
+	require.NoError(t, err)
+	require.Empty(t, checked.Check.Differs)
+	require.Positive(t, checked.Check.Shards)
+	noFaults(t, b)
+
+	// Without its gradings the reward is another one, and the record still holds together.
+	off, err := replay(t, b.store, workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward", Set: []string{"reward.symbolic=false"}})
+	require.NoError(t, err)
+	require.False(t, off.Stages[0].Same)
+	noFaults(t, b)
+}
+
+func TestEqualPairsAreOneCall(t *testing.T) {
+	a := &algebra{}
+	b := algebraic(t, a)
+	_, err := b.reprocess(t, symbolically, questions)
+	require.NoError(t, err)
+	delete(a.calls, "x+1") // which the run asked for before it began, too
+	require.Equal(t, map[string]int{"x+2": 1, "north": 1, "2": 1}, a.calls)
+}
+
+// A time-out is tried again, and then excludes its trajectories: it is never a wrong answer.
+func TestATimeOutOfTheComparisonIsBreakage(t *testing.T) {
+	for _, c := range []struct {
+		times    int
+		excluded int
+	}{{1, 0}, {2, 1}} {
+		a := &algebra{timeouts: map[string]int{"x+2": c.times}}
+		b := algebraic(t, a)
+		out, err := b.reprocess(t, symbolically, questions)
+		require.NoError(t, err)
+		require.Equal(t, c.excluded, out.Excluded)
+		require.Equal(t, 2, a.calls["x+2"], "once more by itself")
+		var broken []string
+		for _, s := range stageRows[schema.SelectionRow](t, b, wire.StageResample) {
+			if s.Excluded != nil {
+				broken = append(broken, s.TrajectoryID+" "+*s.Excluded)
+			}
+		}
+		rewards := stageRows[schema.RewardRow](t, b, wire.StageReward)
+		require.Len(t, rewards, 12-c.excluded)
+		if c.excluded > 0 {
+			require.Equal(t, []string{"00001/0000/001 grading: the call that compares gave no verdict: timeout_cpu"}, broken)
+			require.False(t, slices.ContainsFunc(rewards, func(r schema.RewardRow) bool { return r.TrajectoryID == "00001/0000/001" }))
+		}
+		noFaults(t, b)
+		again, err := replay(t, b.store, workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward", Through: "reward"})
+		require.NoError(t, err)
+		require.True(t, again.Stages[0].Same)
+	}
+}
+
+func TestSymbolicGradingIsRefused(t *testing.T) {
+	// By a machine without sympy: before anything is written.
+	b := algebraic(t, &algebra{absent: true})
+	_, err := b.reprocess(t, symbolically, questions)
+	require.ErrorContains(t, err, "reward.symbolic: the sandbox has no interpreter with numpy, sympy and mpmath: name one by ROPEWALK_SANDBOX_PYTHON")
+	objects, err := b.store.List(context.Background(), schema.RunPrefix("r"))
+	require.NoError(t, err)
+	require.Empty(t, objects)
+
+	// By a replay of a step that asked nothing.
+	b = algebraic(t, &algebra{})
+	plain := symbolically
+	plain.Set = []string{"resample={}"}
+	_, err = b.reprocess(t, plain, questions)
+	require.NoError(t, err)
+	head, _, _, err := b.record.Head(t.Context(), "r", "1")
+	require.NoError(t, err)
+	require.NotContains(t, head.Stages, wire.StageGrade)
+	before := keys(t, b.store)
+	_, err = replay(t, b.store, workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward", Set: []string{"reward.symbolic=true"}})
+	require.ErrorContains(t, err, "reward.symbolic: step 1 of run r has committed no gradings, which a replay cannot make, for it needs the sandbox; run the recipe again")
+	require.Equal(t, before, keys(t, b.store))
+	_, err = replay(t, b.store, workflows.ReplayStageInput{Run: "r", Step: 1, From: "grade"})
+	require.ErrorContains(t, err, "from: grade cannot be replayed: it asks sympy, which needs the sandbox; replay from reward")
+}
+
+// Verify finds gradings that are lost.
+func TestVerifyFindsLostGradings(t *testing.T) {
+	b := algebraic(t, &algebra{})
+	_, err := b.reprocess(t, symbolically, questions)
+	require.NoError(t, err)
+	head, _, _, err := b.record.Head(t.Context(), "r", "1")
+	require.NoError(t, err)
+	graded, err := b.record.Read(t.Context(), head.Stages[wire.StageGrade][0])
+	require.NoError(t, err)
+	require.NoError(t, b.store.Delete(t.Context(), graded.Parts[0].Key))
+	found, err := analysis.New(b.store).Verify(t.Context(), "r")
+	require.NoError(t, err)
+	require.NotEmpty(t, found.Faults)
+	require.Equal(t, graded.Parts[0].Key, found.Faults[0].Key)
+}

@@ -1,0 +1,315 @@
+# Reads one written expression, in TeX or plain notation, into sympy's. It is a parser and no interpreter: it knows the
+# names in its tables, evaluates no text, and bounds every number and every nesting before sympy sees it.
+#
+# Conventions: a product without a sign binds like one with it (1/2x is x/2); log is the natural logarithm; e and i are
+# constants; x^10 is x to the tenth; letters beside each other are a product, but four or more, or two capitals, are a
+# word, which is no expression.
+
+import re
+
+import sympy
+
+DEPTH = 40  # brackets, exponents and arguments inside one another
+DIGITS = 300  # of a written number
+BITS = 1 << 16  # of the whole numbers that a power or factorial leads to
+
+
+class Unreadable(Exception):
+    """The text is no expression that this reader knows."""
+
+
+LETTERS = """alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi rho sigma tau
+upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Sigma Phi Psi Omega ell""".split()
+CONSTANTS = {"pi": sympy.pi, "infty": sympy.oo, "infinity": sympy.oo, "inf": sympy.oo, "oo": sympy.oo}
+TRIGONOMETRIC = {name: getattr(sympy, name) for name in ("sin", "cos", "tan", "cot", "sec", "csc")}
+INVERSE = {name: getattr(sympy, "a" + name) for name in TRIGONOMETRIC}
+FUNCTIONS = {
+    **TRIGONOMETRIC,
+    **{"arc" + name: f for name, f in INVERSE.items()},
+    **{"a" + name: f for name, f in INVERSE.items()},
+    **{name: getattr(sympy, name) for name in ("sinh", "cosh", "tanh", "coth")},
+    "ln": sympy.log,
+    "log": sympy.log,
+    "lg": lambda x: sympy.log(x) / sympy.log(10),
+    "exp": lambda x: power(sympy.E, x),
+    "sqrt": lambda x: power(x, sympy.Rational(1, 2)),
+    "abs": sympy.Abs,
+    "floor": lambda x: whole(x, sympy.floor),
+    "ceil": lambda x: whole(x, sympy.ceiling),
+}
+BRACKETS = {"(": r"\)", "[": r"\]", "{": r"\}"}
+WRAPPERS = r"\\(?:mathrm|mathbf|mathit|operatorname|text)\s*\{\s*([A-Za-z]+)\s*\}"
+
+
+def power(base, exponent):
+    """base^exponent, where it stays within bounds."""
+    if exponent.is_Rational:
+        widest = max([1] + [max(abs(n.p), n.q).bit_length() for n in base.atoms(sympy.Rational)])
+        if widest * abs(exponent) > BITS:
+            raise Unreadable("a power beyond bounds")
+    return settled(sympy.Pow(base, exponent))
+
+
+def settled(result):
+    """A number that is beyond what can be evaluated stops here: sympy itself would try to, to find its sign."""
+    if result.has(sympy.nan, sympy.zoo):
+        raise Unreadable("is undefined")
+    if result.is_number and not result.is_Rational and not result.has(*INFINITE):
+        try:
+            value(result, {})
+        except Unknown:
+            raise Unreadable("a number beyond bounds")
+    return result
+
+
+def whole(x, rounding):
+    """floor or ceiling."""
+    if not x.is_number or x.is_Rational:
+        return rounding(x)
+    try:
+        v = value(x, {})
+    except Unknown:
+        raise Unreadable("a number beyond bounds")
+    if abs(v.imag) > NOTHING or abs(v) > 10**15 or abs(v.real - mpmath.nint(v.real)) < mpmath.mpf(10) ** -20:
+        raise Unreadable("a number that cannot be rounded")
+    return sympy.Integer(int(mpmath.floor(v.real))) + (rounding is sympy.ceiling)
+
+
+def factorial(n):
+    if n.is_number and not (n.is_Integer and 0 <= n <= 1000):
+        raise Unreadable("a factorial beyond bounds")
+    return sympy.factorial(n)
+
+
+def binomial(n, k):
+    for x in (n, k):
+        if x.is_number and not (x.is_Integer and 0 <= x <= 1000):
+            raise Unreadable("a binomial coefficient beyond bounds")
+    return sympy.binomial(n, k)
+
+
+class Reader:
+    """Recursive descent over the text; each method reads what its name says and moves on."""
+
+    def __init__(self, text):
+        self.text, self.at, self.depth, self.bars = text, 0, 0, [0]
+
+    def take(self, pattern):
+        """Steps over a match and the space before it; None where there is none."""
+        found = re.compile(r"\s*(?:" + pattern + ")").match(self.text, self.at)
+        if found:
+            self.at = found.end()
+        return found
+
+    def sees(self, pattern):
+        return re.compile(r"\s*(?:" + pattern + ")").match(self.text, self.at)
+
+    def need(self, pattern):
+        if not self.take(pattern):
+            raise Unreadable(f"no {pattern} at {self.at}")
+
+    def whole(self):
+        result = self.sum()
+        if self.text[self.at :].strip():
+            raise Unreadable(f"cannot be read from {self.at} on")
+        if result.has(sympy.nan, sympy.zoo):
+            raise Unreadable("is undefined")
+        return result
+
+    def sum(self):
+        self.depth += 1
+        if self.depth > DEPTH:
+            raise Unreadable("is nested too deeply")
+        result = self.signed()
+        while sign := self.take(r"[-+]"):
+            term = self.product()
+            result = result + term if sign[0].strip() == "+" else result - term
+        self.depth -= 1
+        return result
+
+    def signed(self):
+        negative = False
+        while sign := self.take(r"[-+]"):
+            negative ^= sign[0].strip() == "-"
+        return -self.product() if negative else self.product()
+
+    def product(self):
+        result = self.powered()
+        while True:
+            if self.take(r"\*(?!\*)|\\cdot(?![A-Za-z])|\\times(?![A-Za-z])"):
+                result *= self.factor()
+            elif self.take(r"/|\\div(?![A-Za-z])"):
+                divisor = self.factor()
+                if divisor == 0:
+                    raise Unreadable("divides by zero")
+                result /= divisor
+            elif self.follows():
+                result *= self.powered()
+            else:
+                return result
+
+    def factor(self):
+        """A factor behind a sign of multiplication may have a sign of its own."""
+        return -self.powered() if self.take("-") else self.powered()
+
+    def follows(self):
+        """Whether a factor stands here without a sign before it. A number never does: "2 3" is no product."""
+        if self.sees(r"\|"):
+            return self.bars[-1] == 0
+        return self.sees(r"[A-Za-z({\[]|\\(?!cdot|times|div|rfloor|rceil)[A-Za-z]+")
+
+    def powered(self):
+        base = self.atom()
+        while self.take("!(?!=)"):
+            base = factorial(base)
+        if self.take(r"\^|\*\*"):
+            return power(base, self.exponent())
+        return base
+
+    def exponent(self):
+        self.depth += 1
+        if self.depth > DEPTH:
+            raise Unreadable("is nested too deeply")
+        negative = self.take("-")
+        result = self.atom()
+        if self.take(r"\^|\*\*"):
+            result = power(result, self.exponent())
+        self.depth -= 1
+        return -result if negative else result
+
+    def atom(self):
+        if self.sees(r"\.?[0-9]"):
+            return self.number()
+        if opening := self.take(r"[({\[]"):
+            return self.inside(BRACKETS[opening[0].strip()])
+        if self.take(r"\|"):
+            self.bars[-1] += 1
+            result = self.sum()
+            self.need(r"\|")
+            self.bars[-1] -= 1
+            return sympy.Abs(result)
+        if wrapped := self.take(WRAPPERS):
+            return self.name(wrapped[1])
+        if command := self.take(r"\\([A-Za-z]+)"):
+            return self.command(command[1])
+        if letters := self.sees(r"([A-Za-z]+)"):
+            return self.letters(letters[1])
+        raise Unreadable(f"no operand at {self.at}")
+
+    def inside(self, closing):
+        self.bars.append(0)
+        result = self.sum()
+        self.need(closing)
+        self.bars.pop()
+        return result
+
+    def number(self):
+        if repeating := self.take(r"([0-9]*)\.([0-9]*)\\overline\s*\{([0-9]+)\}"):
+            ahead, fixed, period = repeating.groups()
+            if len(repeating[0]) > DIGITS:
+                raise Unreadable("has too many digits")
+            scale = 10 ** len(fixed)
+            return sympy.Rational(int(ahead + fixed or "0"), scale) + sympy.Rational(int(period), scale * (10 ** len(period) - 1))
+        found = self.take(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
+        digits = found[0].strip()
+        if len(digits) > DIGITS:
+            raise Unreadable("has too many digits")
+        before, _, after = digits.partition(".")
+        result = sympy.Rational(int(before + after), 10 ** len(after))
+        if result.is_Integer and (part := self.take(r"\\frac\s*\{\s*([0-9]{1,9})\s*\}\s*\{\s*([0-9]{1,9})\s*\}")):
+            if int(part[2]) == 0:
+                raise Unreadable("divides by zero")
+            return result + sympy.Rational(int(part[1]), int(part[2]))  # a mixed number
+        return result
+
+    def argument(self):
+        """What a TeX command reads: a group, or one digit, letter or command."""
+        if self.take(r"\{"):
+            return self.inside(r"\}")
+        if digit := self.take("[0-9]"):
+            return sympy.Integer(int(digit[0]))
+        if letter := self.take("[A-Za-z]"):
+            return self.symbol(letter[0].strip())
+        if command := self.take(r"\\([A-Za-z]+)"):
+            return self.command(command[1])
+        raise Unreadable(f"no argument at {self.at}")
+
+    def command(self, name):
+        self.depth += 1
+        if self.depth > DEPTH:
+            raise Unreadable("is nested too deeply")
+        result = self.commanded(name)
+        self.depth -= 1
+        return result
+
+    def commanded(self, name):
+        match name:
+            case "frac":
+                top, bottom = self.argument(), self.argument()
+                if bottom == 0:
+                    raise Unreadable("divides by zero")
+                return top / bottom
+            case "binom":
+                return binomial(self.argument(), self.argument())
+            case "sqrt":
+                index = self.inside(r"\]") if self.take(r"\[") else sympy.Integer(2)
+                if index == 0:
+                    raise Unreadable("divides by zero")
+                return power(self.argument(), 1 / index)
+            case "lfloor" | "lceil":
+                rounding = sympy.floor if name == "lfloor" else sympy.ceiling
+                return whole(self.inside(r"\\r" + name[1:]), rounding)
+        return self.name(name)
+
+    def name(self, name):
+        if name in CONSTANTS:
+            return CONSTANTS[name]
+        if name in FUNCTIONS:
+            return self.applied(name)
+        if name in LETTERS or len(name) == 1:
+            return self.symbol(name)
+        raise Unreadable(f"does not know {name}")
+
+    def letters(self, run):
+        """The first of the letters that stand here, or the name that all of them are."""
+        if run in CONSTANTS or run in FUNCTIONS:
+            self.take(run)
+            return self.name(run)
+        if len(run) > 3 or sum(letter.isupper() for letter in run) > 1:
+            raise Unreadable(f"does not know {run}")
+        self.take("[A-Za-z]")
+        return self.symbol(run[0])
+
+    def symbol(self, name):
+        index = self.take(r"_\s*(?:\{\s*([A-Za-z0-9]{1,20})\s*\}|([A-Za-z0-9]))")
+        if index:
+            return sympy.Symbol(f"{name}_{index[1] or index[2]}")
+        return {"e": sympy.E, "i": sympy.I}.get(name) or sympy.Symbol(name)
+
+    def applied(self, name):
+        """A function with its exponent or base before the argument: sin^2 x, log_2 8."""
+        function, exponent = FUNCTIONS[name], None
+        if name == "log" and self.take("_"):
+            base = self.argument()
+            if base in (0, 1):
+                raise Unreadable("a logarithm without a base")
+            function = lambda x: sympy.log(x) / sympy.log(base)  # noqa: E731
+        if self.take(r"\^"):
+            exponent = self.exponent()
+            if exponent == -1 and name in INVERSE:
+                function, exponent = INVERSE[name], None
+        result = settled(function(self.operand()))
+        return result if exponent is None else power(result, exponent)
+
+    def operand(self):
+        """A function's argument: what brackets hold, or the factors up to the next function, bracket or sign."""
+        if opening := self.take(r"[({\[]"):
+            return self.inside(BRACKETS[opening[0].strip()])
+        result = self.powered() if not self.sees("-") else self.factor()
+        while self.follows() and not self.sees(r"[(\[{|]") and not self.calls():
+            result *= self.powered()
+        return result
+
+    def calls(self):
+        found = self.sees(r"\\?([A-Za-z]+)")
+        return found and found[1] in FUNCTIONS

@@ -1,0 +1,111 @@
+package workflows
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// grades answers the stage grade and lists what was asked of it, of the reward and of the head.
+func (f *fakes) grades() (asked *[]wire.GradeInput, scored *[]wire.ScoreInput, heads *[][]wire.StageRef) {
+	asked, scored, heads = &[]wire.GradeInput{}, &[]wire.ScoreInput{}, &[][]wire.StageRef{}
+	handle(f, wire.GradeAnswers, func(in wire.GradeInput) (wire.Graded, error) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		*asked = append(*asked, in)
+		return f.grade(in)
+	})
+	handle(f, wire.ScoreRewards, func(in wire.ScoreInput) (wire.Scored, error) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		*scored = append(*scored, in)
+		return f.score(in)
+	})
+	handle(f, wire.PublishPolicy, func(in wire.PublishInput) (wire.Published, error) {
+		*heads = append(*heads, in.Stages)
+		return wire.Published{Done: wire.Done{Manifest: ref("publish", in.Step)}}, nil
+	})
+	return asked, scored, heads
+}
+
+func (f *fakes) grade(in wire.GradeInput) (wire.Graded, error) {
+	start := time.Date(2026, 1, 1, 0, 0, in.Shard, 0, time.UTC).UnixMicro()
+	return wire.Graded{Done: wire.Done{
+		Manifest: ref("gradings", in.Step, in.Shard), Timing: wire.Timing{Stage: wire.StageGrade, Start: start, End: start + 500_000},
+	}, Asked: 2}, nil
+}
+
+func TestAnswersAreGradedBetweenAssembleAndReward(t *testing.T) {
+	f := newFakes(t, wire.Plan{Recipe: "r", Steps: 1, Shards: 2, MaxTurns: 3, Grade: true})
+	asked, scored, heads := f.grades()
+	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
+	require.NoError(t, f.env.GetWorkflowError())
+	require.Len(t, *asked, 2)
+	for _, in := range *asked {
+		require.Equal(t, ref("assembled", 1, in.Shard), in.Trajectories)
+	}
+	require.Len(t, *scored, 2)
+	for _, in := range *scored {
+		require.Equal(t, ref("assembled", 1, in.Shard), in.Trajectories)
+		require.Equal(t, ref("gradings", 1, in.Shard), in.Gradings)
+	}
+	names := stageNames((*heads)[0])
+	require.Equal(t, []string{wire.StageAssemble, wire.StageGrade, wire.StageReward, wire.StageResample}, names[len(names)-6:len(names)-2])
+	p := progressOf(t, f)
+	require.Contains(t, p.Markdown(), "grade")
+}
+
+func TestNothingIsGradedWhereTheRecipeDoesNotAsk(t *testing.T) {
+	f := newFakes(t, wire.Plan{Recipe: "r", Steps: 1, Shards: 2, MaxTurns: 1})
+	asked, scored, heads := f.grades()
+	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
+	require.NoError(t, f.env.GetWorkflowError())
+	require.Empty(t, *asked)
+	require.Len(t, *scored, 2)
+	for _, in := range *scored {
+		require.Equal(t, schema.Ref{}, in.Gradings)
+	}
+	require.NotContains(t, stageNames((*heads)[0]), wire.StageGrade)
+}
+
+// A shard whose answers cannot be graded parks the run, and a person may go on without it.
+func TestAFailedGradingParksAndCanBeSkipped(t *testing.T) {
+	f := newFakes(t, wire.Plan{Recipe: "r", Steps: 1, Shards: 3, MaxTurns: 1, Grade: true})
+	_, scored, _ := f.grades()
+	broken(f, wire.GradeAnswers, 1, func(in wire.GradeInput) bool { return in.Shard == 1 }, f.grade)
+	var parked Progress
+	f.env.RegisterDelayedCallback(func() { parked = progressOf(t, f) }, time.Minute)
+	f.after(time.Hour, UpdateSkip)
+	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
+	require.NoError(t, f.env.GetWorkflowError())
+	require.NotNil(t, parked.Parked)
+	require.Equal(t, StageFailure{
+		Stage: wire.StageGrade, Shard: 1, Turn: -1, Activity: wire.GradeAnswers, Kind: "disk_full", Text: "GradeAnswers: no room on the device",
+	}, parked.Parked.Failures[0])
+	for _, in := range *scored {
+		require.NotEqual(t, 1, in.Shard)
+	}
+	require.Equal(t, 1, f.calls[wire.UpdatePolicy])
+}
+
+func TestReplayedRewardsReadTheStepsGradings(t *testing.T) {
+	f := newReplayFakes(t, 0)
+	handle(f.fakes, wire.PrepareReplay, func(wire.ReplayInput) (wire.ReplayPrepared, error) {
+		out := wire.ReplayPrepared{Done: wire.Done{Manifest: ref("claim")}, Gen: 3}
+		for shard := range replayShards {
+			out.Trajectories = append(out.Trajectories, wire.ShardRef{Shard: shard, Ref: ref("assembled", shard)})
+			out.Gradings = append([]wire.ShardRef{{Shard: shard, Ref: ref("gradings", shard)}}, out.Gradings...)
+		}
+		return out, nil
+	})
+	f.run(t, ReplayStageInput{Run: "r", Step: 7, From: "reward", Through: "reward"})
+	require.Len(t, f.scored, replayShards)
+	for _, in := range f.scored {
+		require.Equal(t, ref("gradings", in.Shard), in.Gradings)
+	}
+	require.Zero(t, f.calls[wire.GradeAnswers])
+}
