@@ -177,12 +177,17 @@ func (l *Loop) PendingCalls(episodes []*Episode) (calls []sandbox.Call, refs []C
 		turn := len(e.Turns) - 1
 		for j, c := range e.Turns[turn].Parsed.Calls {
 			if c.Error == "" {
-				calls = append(calls, sandbox.Call{Code: c.Code, Stdin: c.Stdin, Limits: l.settings.CallLimits})
+				calls = append(calls, l.call(c))
 				refs = append(refs, CallRef{Episode: i, Turn: turn, Call: j})
 			}
 		}
 	}
 	return calls, refs
+}
+
+// call is what the sandbox runs of a call that could be read.
+func (l *Loop) call(c env.ToolCall) sandbox.Call {
+	return sandbox.Call{Code: c.Code, Stdin: c.Stdin, Limits: l.settings.CallLimits}
 }
 
 // AbsorbResults takes the results of PendingCalls, in its order, and gives every episode that

@@ -21,6 +21,11 @@ type kept struct {
 	cells   []told
 	bytes   int   // of cells
 	over    error // what every later cell gets
+	before  int   // cells of the trajectory that earlier interpreters ran, and cells does not hold
+
+	// Of a notebook:
+	ran   []mark // all cells of the trajectory that have run here, or before its interpreter was made
+	fresh bool   // the interpreter has run none
 
 	used time.Time // end of the last cell; under the pool's lock
 }

@@ -131,12 +131,19 @@ func (p *Pool) find(id string) (*kept, error) {
 // run needs the session's turn.
 func (p *Pool) run(ctx context.Context, k *kept, cell sandbox.Call) (sandbox.Result, error) {
 	var faults []error
+	killed := false
 	for range mostTries {
 		if k.over != nil {
 			return sandbox.Result{}, k.over
 		}
 		result, err := p.try(ctx, k, cell)
 		switch {
+		case err == nil && isKilled(result) && !killed:
+			// One end does not tell whether the cell came to it by itself or the machine short of memory, or a
+			// person, killed it. The second one, in an interpreter made anew, counts.
+			killed = true
+			p.drop(k)
+			continue
 		case err == nil:
 			k.keep(cell, result, p.settings.Replay)
 			if ends(result.Status) {
@@ -178,6 +185,14 @@ func ends(s sandbox.Status) bool {
 	}
 	return false
 }
+
+// isKilled reports whether an interpreter got a signal that nobody but its own code, or somebody outside, can have sent.
+func isKilled(r sandbox.Result) bool {
+	return r.Status == sandbox.StatusKilled && r.Signal == "SIGKILL"
+}
+
+func isEnded(err error) bool { return errors.Is(err, sandbox.ErrSessionEnded) }
+func isTaken(err error) bool { return errors.Is(err, ErrTaken) }
 
 // End forgets a session and ends its interpreter, after the cell that runs.
 func (p *Pool) End(ctx context.Context, id string) error {
