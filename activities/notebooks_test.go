@@ -24,15 +24,16 @@ type scripted struct {
 	policy.Engine
 	deps   *Deps
 	script [][]string // calls of each turn; one that begins with "{" is a block that cannot be read
+	rows   int        // so many trajectories follow it, and the others answer at once; 0 = all
 }
 
 func (s *scripted) Generate(_ context.Context, req policy.GenerateRequest) (policy.Generated, error) {
 	var g policy.Generated
-	for _, prefix := range req.Prefixes {
+	for i, prefix := range req.Prefixes {
 		text := s.deps.tokens.Decode(prefix)
 		turn := strings.Count(text, protocol.EndOfTurn+"\n<|im_start|>assistant\n") - 1
 		response := protocol.AnswerResponse("7")
-		if turn < len(s.script) {
+		if turn < len(s.script) && (turn > 0 || s.rows == 0 || i < s.rows) {
 			response = "</reason>"
 			for _, code := range s.script[turn] {
 				if strings.HasPrefix(code, "{") {
@@ -308,6 +309,7 @@ func TestACellThatEndsItsInterpreter(t *testing.T) {
 			script := [][]string{{"x = 1", "x += 1\n" + tt.cell}, {"'x' in globals()", "z = 5\nz"}, {"z + 1"}}
 			run := func(each func(*notebookBench)) *notebookBench {
 				b := notebooksOf(t, sessions, script...)
+				b.engine.rows = 2
 				for range script {
 					each(b)
 					b.turn()

@@ -43,6 +43,9 @@ func (p *Pool) RunNotebooks(ctx context.Context, books []Notebook, atOnce int, p
 
 // outcomes runs one notebook.
 func (p *Pool) outcomes(ctx context.Context, b Notebook) []sandbox.Outcome {
+	if len(b.Cells) == 0 {
+		return nil
+	}
 	var results []sandbox.Result
 	err := rescue.Do(func() (err error) {
 		results, err = p.RunNotebook(ctx, b)
@@ -56,8 +59,8 @@ func (p *Pool) outcomes(ctx context.Context, b Notebook) []sandbox.Outcome {
 		}
 		out[i].Broken = reason(err, len(b.Past)+len(results)+1)
 	}
-	if err != nil && ctx.Err() == nil {
-		slog.Warn("a notebook cannot be gone on with", "notebook", b.ID, "error", err, "stack", rescue.Stack(err))
+	if errors.As(out[len(out)-1].Broken, new(unrunnable)) && ctx.Err() == nil {
+		slog.Warn("a cell cannot be run", "notebook", b.ID, "error", err, "stack", rescue.Stack(err)) // its reason does not say why
 	}
 	return out
 }
@@ -94,12 +97,13 @@ func (p *Pool) blame(ctx context.Context, books []Notebook, outcomes [][]sandbox
 	limits := sandbox.Limits{}
 	for i, of := range outcomes {
 		var one unrunnable
-		switch {
-		case len(of) == 0:
-		case of[0].Broken == nil:
+		if len(of) == 0 {
+			continue
+		}
+		if of[0].Broken == nil {
 			verdicts++
 		}
-		if n := len(of); n > 0 && errors.As(of[n-1].Broken, &one) {
+		if errors.As(of[len(of)-1].Broken, &one) {
 			broken++
 			if first == nil {
 				first, limits = &one, books[i].Limits
