@@ -112,7 +112,7 @@ var forgeries = []struct {
 	{"a file nobody asked for", "os.write(3, b'f' + nonce + bytes(4) + b'x')", sandbox.StatusKilled},
 	{"a file's number out of range", "os.write(3, b'f' + nonce + b'\\xff' * 4 + b'x')", sandbox.StatusKilled},
 	{"endless text", "while True: os.write(3, b't' + nonce + b'x' * 1000)", sandbox.StatusOutputLimit},
-	{"its own value", "os.write(3, b'.' + nonce + b'v' + b'\xff' * 8 + b'mine')\ntime.sleep(.1)", sandbox.StatusOK},
+	{"its own value", "os.write(3, b'.' + nonce + b'v' + b'\\xff' * 8 + b'mine')\ntime.sleep(.1)", sandbox.StatusOK},
 }
 
 // grip finds the number of the cell that runs where the interpreter keeps it.
