@@ -29,6 +29,7 @@ type serveOptions struct {
 	keepMB    int
 	keep      time.Duration
 	sessions  int
+	conns     int
 	idle      time.Duration
 	tokenFile string
 	cert, key string
@@ -61,6 +62,7 @@ func (a *app) sandboxServeCommand() *cobra.Command {
 	f.DurationVar(&o.life, "queue-life", 2*time.Minute, "how long a call may wait that says nothing of it")
 	f.IntVar(&o.keepMB, "keep-mb", 64, "MiB of verdicts kept for calls that are sent again with the same key")
 	f.DurationVar(&o.keep, "keep-for", 10*time.Minute, "how long they are kept")
+	f.IntVar(&o.conns, "connections", 4096, "connections at once, of both protocols; one more is answered with 503 (too_many_connections) or UNAVAILABLE, and closed")
 	f.IntVar(&o.sessions, "sessions", 1024, "sessions at once")
 	f.DurationVar(&o.idle, "session-idle", 10*time.Minute, "after how long without a cell a session is closed")
 	f.StringVar(&o.tokenFile, "token-file", "", "file with the token that requests must bear (Authorization: Bearer TOKEN)")
@@ -102,7 +104,7 @@ func (a *app) serveSandbox(ctx context.Context, o serveOptions) error {
 	defer sessions.Close()
 	s := service.New(service.Options{
 		Executor: executor, Sessions: sessions, QueueBytes: int64(o.queueMB) << 20, QueueLife: o.life, KeepBytes: int64(o.keepMB) << 20, KeepFor: o.keep,
-		MostSessions: o.sessions, SessionIdle: o.idle, Token: token, Log: slog.New(a.serveLog(o)), LogCode: o.logCode,
+		MostConnections: o.conns, MostSessions: o.sessions, SessionIdle: o.idle, Token: token, Log: slog.New(a.serveLog(o)), LogCode: o.logCode,
 	})
 	defer s.Close()
 	scheme := "http"

@@ -60,12 +60,12 @@ func recorded(r sandbox.Result) digest {
 func (p *Pool) RunNotebook(ctx context.Context, b Notebook) ([]sandbox.Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(p.life, func() { cancel(errPoolClosed) })()
 	k, err := p.enterNotebook(ctx, b)
 	if err != nil {
 		return nil, err
 	}
 	defer p.leave(k)
+	defer context.AfterFunc(k.life, func() { cancel(context.Cause(k.life)) })()
 	if !k.standsAfter(b.Past) {
 		k.limits = b.Limits
 		if err := p.goBack(ctx, k, b.Past); err != nil {

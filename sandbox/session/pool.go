@@ -40,6 +40,8 @@ var (
 	ErrTaken   = fmt.Errorf("%w: a session has this id already", sandbox.ErrBadCall)
 )
 
+var errDropped = fmt.Errorf("%w: it was ended", sandbox.ErrSessionLost)
+
 var errPoolClosed = fmt.Errorf("%w: the pool of sessions is closed", sandbox.ErrInfrastructure)
 
 // Pool holds sessions by id. Safe for concurrent use.
@@ -87,9 +89,33 @@ func (p *Pool) Open(id, packages string, limits sandbox.Limits) error {
 		return fmt.Errorf("open session %q: %w", id, ErrTaken)
 	}
 	k := &kept{id: id, packages: packages, limits: limits, turn: make(chan struct{}, 1)}
+	k.life, k.halt = context.WithCancelCause(p.life)
 	k.timer = time.AfterFunc(p.settings.Idle+p.settings.Forget, func() { p.idle(k) })
 	p.kept[id] = k
 	return nil
+}
+
+// Start makes a session known and starts its interpreter: an error says why there is none.
+func (p *Pool) Start(ctx context.Context, id, packages string, limits sandbox.Limits) error {
+	if err := p.Open(id, packages, limits); err != nil {
+		return err
+	}
+	k, err := p.find(id)
+	if err != nil {
+		return err
+	}
+	if err := p.enter(ctx, k); err != nil {
+		return err
+	}
+	defer p.leave(k)
+	if k.session != nil || k.over != nil {
+		return nil // somebody was quicker
+	}
+	err = p.revive(ctx, k)
+	if err != nil {
+		p.forget(k)
+	}
+	return err
 }
 
 // mostTries bounds how often one cell is tried on sessions that break.
@@ -104,7 +130,7 @@ func (p *Pool) Run(ctx context.Context, id string, cell sandbox.Call) (sandbox.R
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(p.life, func() { cancel(errPoolClosed) })()
+	defer context.AfterFunc(k.life, func() { cancel(context.Cause(k.life)) })()
 	if err := p.enter(ctx, k); err != nil {
 		return sandbox.Result{}, err
 	}
@@ -205,6 +231,19 @@ func (p *Pool) End(ctx context.Context, id string) error {
 	}
 	defer p.leave(k)
 	p.forget(k)
+	return nil
+}
+
+// Drop is End that also ends the cell that runs.
+func (p *Pool) Drop(ctx context.Context, id string) error {
+	k, err := p.find(id)
+	if err != nil {
+		return err
+	}
+	k.halt(errDropped)
+	if err := p.End(ctx, id); err != nil && !errors.Is(err, ErrUnknown) { // somebody was quicker
+		return err
+	}
 	return nil
 }
 
