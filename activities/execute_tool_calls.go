@@ -80,7 +80,7 @@ func (a ExecuteToolCalls) policyCalls(ctx context.Context, w *draft, in wire.Too
 	}
 	calls, refs := loop.PendingCalls(episodes)
 	for i, ref := range refs {
-		calls[i].Trace = fmt.Sprintf("%s/%d/%d", episodes[ref.Episode].TrajectoryID, ref.Turn, ref.Call)
+		calls[i].Trace = ref.Trace(episodes)
 	}
 	var outcomes []sandbox.Outcome
 	if recipe.Sandbox.Session {

@@ -167,6 +167,11 @@ type CallRef struct {
 	Call    int // index among the turn's calls
 }
 
+// Trace names the call in logs.
+func (r CallRef) Trace(episodes []*Episode) string {
+	return fmt.Sprintf("%s/%d/%d", episodes[r.Episode].TrajectoryID, r.Turn, r.Call)
+}
+
 // PendingCalls returns the calls to run before AbsorbResults, in order of episode and call. Calls
 // that cannot run are not among them.
 func (l *Loop) PendingCalls(episodes []*Episode) (calls []sandbox.Call, refs []CallRef) {

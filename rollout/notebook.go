@@ -18,6 +18,7 @@ func (l *Loop) PendingNotebooks(episodes []*Episode, id func(*Episode) string) [
 			books = append(books, session.Notebook{ID: id(e), Limits: l.settings.CallLimits, Past: l.past(e)})
 		}
 		last := &books[len(books)-1]
+		calls[i].Trace = ref.Trace(episodes)
 		last.Cells = append(last.Cells, calls[i])
 	}
 	return books

@@ -151,7 +151,10 @@ func TestPendingNotebooksAreThePendingCalls(t *testing.T) {
 		g, err := engine.Generate(t.Context(), req)
 		require.NoError(t, err)
 		require.NoError(t, l.Absorb(episodes, rows, g, "v"))
-		calls, _ := l.PendingCalls(episodes)
+		calls, refs := l.PendingCalls(episodes)
+		for i, ref := range refs {
+			calls[i].Trace = ref.Trace(episodes)
+		}
 		var cells []sandbox.Call
 		for _, b := range l.PendingNotebooks(episodes, func(e *Episode) string { return e.TrajectoryID }) {
 			require.NotEmpty(t, b.Cells)
