@@ -46,6 +46,9 @@ func (a AssembleTrajectories) sampled(ctx context.Context, in wire.AssembleInput
 	for i, e := range episodes {
 		rows[i] = rollout.TrajectoryRow(e)
 	}
+	if recipe.Sandbox.Session {
+		a.endNotebooks(ctx, in.Scope, episodes, nil)
+	}
 	return rows, nil
 }
 

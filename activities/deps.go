@@ -14,6 +14,7 @@ import (
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/sandbox"
+	"github.com/ropewalk/ropewalk/sandbox/session"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
 )
@@ -27,6 +28,9 @@ type Deps struct {
 	Sandbox sandbox.Executor
 	// Tier is how strongly Sandbox isolates; "" satisfies no recipe.
 	Tier sandbox.Tier
+	// Notebooks holds the interpreters of trajectories; nil: no recipe with sandbox.session can run here.
+	Notebooks *session.Pool
+	sessions  sandbox.Sessions // makes them
 	// Code is the digest of the program: the record says which code made what.
 	Code string
 
@@ -43,22 +47,39 @@ type Options struct {
 	Trainer policy.Engine // learns
 	Rollout policy.Engine // generates
 	Sandbox sandbox.Executor
-	Tier    sandbox.Tier // of Sandbox
-	Code    string       // SHA-256 of the program, hex
-	Scratch string       // folder for checkpoints on their way in and out
+	Tier    sandbox.Tier // of Sandbox, and no stronger than that of Sessions
+	// Sessions makes interpreters that live as long as a trajectory, at most MostSessions at once; nil: this worker
+	// has none.
+	Sessions     sandbox.Sessions
+	MostSessions int    // 0 takes the pool's default
+	Code         string // SHA-256 of the program, hex
+	Scratch      string // folder for checkpoints on their way in and out
 }
 
-// New makes the stages' shared state. Whoever opened the engines and the sandbox closes them.
+// New makes the stages' shared state. Whoever opened the engines, the sandbox and the sessions closes them, after Close.
 func New(o Options) (*Deps, error) {
 	tokens, err := rollout.NewTokenizer()
 	if err != nil {
 		return nil, err
 	}
 	record := commit.New(o.Store)
-	return &Deps{
+	d := &Deps{
 		Store: o.Store, Record: record, Sandbox: o.Sandbox, Tier: o.Tier, Code: o.Code, tokens: tokens,
 		Trainer: newSlot(record, o.Trainer, o.Scratch), Rollout: newSlot(record, o.Rollout, o.Scratch),
-	}, nil
+		sessions: o.Sessions,
+	}
+	if o.Sessions != nil {
+		d.Notebooks = session.New(o.Sessions, session.Settings{Most: o.MostSessions})
+	}
+	return d, nil
+}
+
+// Close ends the trajectories' interpreters.
+func (d *Deps) Close() error {
+	if d.Notebooks == nil {
+		return nil
+	}
+	return d.Notebooks.Close()
 }
 
 // config is a run's resolved recipe and its digest.

@@ -67,8 +67,17 @@ func (a Evaluate) run(ctx context.Context, w *draft, in wire.EvaluateInput, reci
 		}{0, 1})
 		total += len(problems)
 	}
+	tools := func(int) rollout.Tools { return rollout.Calls(a.Sandbox) }
+	if recipe.Sandbox.Session {
+		pool, err := a.evaluationNotebooks(recipe)
+		if err != nil {
+			return nil, err
+		}
+		defer pool.Close()
+		tools = func(pass int) rollout.Tools { return rollout.Notebooks(pool, a.cellsAtOnce(), strconv.Itoa(pass)) }
+	}
 	var rows []schema.EvaluationRow
-	for _, pass := range passes {
+	for i, pass := range passes {
 		loop, err := a.loop(recipe, pass.temperature)
 		if err != nil {
 			return nil, err
@@ -82,7 +91,7 @@ func (a Evaluate) run(ctx context.Context, w *draft, in wire.EvaluateInput, reci
 		}
 		before := len(rows)
 		report := func(done, _ int) { w.progress.set(before+done, total) }
-		if err := loop.RunEpisodes(ctx, engine, a.Sandbox, in.Policy.Digest, episodes, report); err != nil {
+		if err := loop.RunEpisodes(ctx, engine, tools(i), in.Policy.Digest, episodes, report); err != nil {
 			return nil, err
 		}
 		for i, e := range episodes {

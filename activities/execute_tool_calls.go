@@ -33,6 +33,9 @@ func (a ExecuteToolCalls) Execute(ctx context.Context, in wire.ToolsInput) (wire
 		if err := a.isolates(recipe); err != nil {
 			return err
 		}
+		if err := a.hasSessions(recipe); err != nil {
+			return err
+		}
 		run := a.policyCalls
 		switch recipe.Environment.Name {
 		case recipes.GSM8KSolutions:
@@ -77,14 +80,22 @@ func (a ExecuteToolCalls) policyCalls(ctx context.Context, w *draft, in wire.Too
 	}
 	calls, refs := loop.PendingCalls(episodes)
 	for i, ref := range refs {
-		calls[i].Trace = fmt.Sprintf("%s/%d/%d", episodes[ref.Episode].TrajectoryID, ref.Turn, ref.Call)
+		calls[i].Trace = ref.Trace(episodes)
 	}
-	outcomes, err := a.runCalls(ctx, w, calls)
+	var outcomes []sandbox.Outcome
+	if recipe.Sandbox.Session {
+		outcomes, err = a.runCells(ctx, w, in.Scope, loop, episodes)
+	} else {
+		outcomes, err = a.runCalls(ctx, w, calls)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
 	if err := loop.AbsorbOutcomes(episodes, outcomes); err != nil {
 		return nil, nil, err
+	}
+	if recipe.Sandbox.Session {
+		a.endNotebooks(ctx, in.Scope, episodes, loop.MayCall)
 	}
 	var measured []schema.TimingRow
 	for i, ref := range refs {

@@ -54,6 +54,9 @@ func (a PrepareRun) prepare(ctx context.Context, in wire.PrepareInput, out *wire
 		if err := a.able(ctx, &resolved.Recipe); err != nil {
 			return err
 		}
+		if err := a.keepsSessions(ctx, &resolved.Recipe); err != nil {
+			return err
+		}
 		if found && committed.Config != resolved.Digest {
 			return refuse(wire.FailBadInput, "run_id: run %s was made by another recipe; choose another run id, or resume it without a recipe", in.Run)
 		}
@@ -67,6 +70,9 @@ func (a PrepareRun) prepare(ctx context.Context, in wire.PrepareInput, out *wire
 		return err
 	}
 	if err := a.able(ctx, &c.recipe); err != nil { // a run may be resumed on another machine
+		return err
+	}
+	if err := a.keepsSessions(ctx, &c.recipe); err != nil {
 		return err
 	}
 	out.Plan = plan(c.recipe)

@@ -19,11 +19,11 @@ import (
 
 // behindService puts an executor behind a service and a client of it, as a worker has it that is
 // given an address.
-func behindService(t *testing.T, executor sandbox.Executor, preset sandbox.Preset) sandbox.Executor {
+func behindService(t *testing.T, executor sandbox.Executor, preset sandbox.Preset, sessions sandbox.Sessions) *client.Client {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	s := service.New(service.Options{Executor: executor, Log: slog.New(slog.DiscardHandler)})
+	s := service.New(service.Options{Executor: executor, Sessions: sessions, Log: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ctx, listener, nil, time.Second) }()
@@ -35,11 +35,11 @@ func behindService(t *testing.T, executor sandbox.Executor, preset sandbox.Prese
 		require.NoError(t, <-done)
 		require.NoError(t, s.Close())
 	})
-	return once.New(c)
+	return c
 }
 
 func TestToolCallsRunInAService(t *testing.T) {
-	b, _ := callingBench(t, behindService(t, &printer{nth: -1}, sandbox.DefaultPreset))
+	b, _ := callingBench(t, once.New(behindService(t, &printer{nth: -1}, sandbox.DefaultPreset, nil)))
 	tools, assembled := b.shard()
 	require.Equal(t, 2*laneSamples, tools.Calls)
 	require.Zero(t, tools.Failed+tools.Excluded)
@@ -56,7 +56,7 @@ func TestToolCallsRunInAService(t *testing.T) {
 func TestACallThatBreaksInAServiceExcludesItsTrajectory(t *testing.T) {
 	preset := sandbox.DefaultPreset
 	preset.Name, preset.Backoff = "quick", time.Millisecond
-	b, _ := callingBench(t, behindService(t, &alone{}, preset))
+	b, _ := callingBench(t, once.New(behindService(t, &alone{}, preset, nil)))
 	tools, _ := b.shard()
 	require.Equal(t, 1, tools.Excluded)
 	excluded := 0

@@ -69,9 +69,11 @@ func (a WarmStart) Execute(ctx context.Context, in wire.Scope) (wire.WarmStarted
 func (a WarmStart) findOrMake(ctx context.Context, w *draft, recipe *recipes.Recipe, out *wire.WarmStarted) (schema.Manifest, schema.Ref, error) {
 	limits := recipe.Rollout
 	limits.History = 0 // demonstrations are cloned as a whole
+	calls := recipe.Sandbox
+	calls.Session = false // their calls are each a program of its own
 	text, err := schema.Canonical(warmInputs{
 		Environment: recipe.Environment.Name, Policy: recipe.Policy, WarmStart: recipe.WarmStart, Rollout: limits,
-		Sandbox: recipe.Sandbox, Seed: recipe.Seed, Code: a.Code, Machine: a.Trainer.engine.Describe(),
+		Sandbox: calls, Seed: recipe.Seed, Code: a.Code, Machine: a.Trainer.engine.Describe(),
 	})
 	if err != nil {
 		return schema.Manifest{}, schema.Ref{}, err

@@ -125,6 +125,7 @@ type Sandbox struct {
 	WallSeconds float64 `json:"wall_seconds" default:"20" above:"0" max:"36000" doc:"wall-clock time of one call, in seconds; ≥ 10 × cpu_seconds, so that no verdict depends on load"`
 	MemoryMB    int     `json:"memory_mb" default:"256" min:"16" max:"1048576" doc:"address space of one call, in MiB"`
 	OutputKB    int     `json:"output_kb" default:"64" min:"1" max:"65536" doc:"standard output, and standard error, of one call, in KiB each"`
+	Session     bool    `json:"session" default:"false" only:"trained" quiet:"true" doc:"variables live on from call to call as in a notebook: one interpreter for each trajectory, whose calls are its cells; cpu_seconds, wall_seconds and output_kb bound each of them, memory_mb all together. Demonstrations of the warm start run each call by itself"`
 	MinTier     string  `json:"min_tier" default:"full" enum:"full|landlock|rlimits" quiet:"true" doc:"the weakest isolation that the run accepts (docs/sandbox.md); a machine that grants less is refused"`
 }
 

@@ -20,7 +20,7 @@ func Twin(r *Recipe) []string {
 			"teacher: {bad_code: 0.05, wrong_order: 0, missing_print: 0, no_tool: 0, wrong_copy: 0}}",
 		fmt.Sprintf("rollout={mode: staged, history: %d, prompts: 8, oversample: %d, max_turns: 3, max_turn_tokens: 64, max_tokens: 160, max_tool_text_bytes: 128, shard_groups: 4}",
 			min(r.Rollout.History, 1), twinSamples(r)),
-		"sandbox={cpu_seconds: 1, wall_seconds: 20, min_tier: landlock}",
+		fmt.Sprintf("sandbox={cpu_seconds: 1, wall_seconds: 20, session: %t, min_tier: landlock}", r.Sandbox.Session),
 		"optimizer={lr: 0.0005, minibatches: 2}",
 		"evaluation={problems: 30, samples: 1, greedy: false}",
 		"checkpoint={every: 0, keep_last: 1}",

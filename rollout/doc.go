@@ -15,6 +15,9 @@
 // An episode that the engine or the sandbox breaks on is *excluded*: it ends there, with a reason,
 // and the others go on (Respond, AbsorbOutcomes). Evaluations exclude nothing.
 //
+// A call is a program of its own, or, where an interpreter lives as long as its episode, a cell of the episode's
+// *notebook* (PendingNotebooks).
+//
 // The model's own text is never tokenised again: ids are concatenated, and only prompts and
 // observations are encoded.
 package rollout

@@ -167,6 +167,11 @@ type CallRef struct {
 	Call    int // index among the turn's calls
 }
 
+// Trace names the call in logs.
+func (r CallRef) Trace(episodes []*Episode) string {
+	return fmt.Sprintf("%s/%d/%d", episodes[r.Episode].TrajectoryID, r.Turn, r.Call)
+}
+
 // PendingCalls returns the calls to run before AbsorbResults, in order of episode and call. Calls
 // that cannot run are not among them.
 func (l *Loop) PendingCalls(episodes []*Episode) (calls []sandbox.Call, refs []CallRef) {
@@ -177,12 +182,17 @@ func (l *Loop) PendingCalls(episodes []*Episode) (calls []sandbox.Call, refs []C
 		turn := len(e.Turns) - 1
 		for j, c := range e.Turns[turn].Parsed.Calls {
 			if c.Error == "" {
-				calls = append(calls, sandbox.Call{Code: c.Code, Stdin: c.Stdin, Limits: l.settings.CallLimits})
+				calls = append(calls, l.call(c))
 				refs = append(refs, CallRef{Episode: i, Turn: turn, Call: j})
 			}
 		}
 	}
 	return calls, refs
+}
+
+// call is what the sandbox runs of a call that could be read.
+func (l *Loop) call(c env.ToolCall) sandbox.Call {
+	return sandbox.Call{Code: c.Code, Stdin: c.Stdin, Limits: l.settings.CallLimits}
 }
 
 // AbsorbResults takes the results of PendingCalls, in its order, and gives every episode that

@@ -215,7 +215,7 @@ func TestRunEpisodesIsTheStagedLoop(t *testing.T) {
 	}
 	engine := &babbler{tok: l.tok}
 	for active(staged) > 0 {
-		if err := l.advance(t.Context(), engine, new(tool), "v", staged); err != nil {
+		if err := l.advance(t.Context(), engine, Calls(new(tool)), "v", staged); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -231,7 +231,7 @@ func TestRunEpisodesIsTheStagedLoop(t *testing.T) {
 		last = done
 	}
 	engine = &babbler{tok: l.tok}
-	if err := l.RunEpisodes(t.Context(), serial{engine, make(chan struct{}, 1)}, locked{}, "v", whole, progress); err != nil {
+	if err := l.RunEpisodes(t.Context(), serial{engine, make(chan struct{}, 1)}, Calls(locked{}), "v", whole, progress); err != nil {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(staged, whole); d != "" {
@@ -257,14 +257,14 @@ func TestBreakageStopsARun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.RunEpisodes(t.Context(), &babbler{tok: l.tok, failAfter: 2}, new(tool), "v", episodes, nil); !errors.Is(err, policy.ErrLost) {
+	if err := l.RunEpisodes(t.Context(), &babbler{tok: l.tok, failAfter: 2}, Calls(new(tool)), "v", episodes, nil); !errors.Is(err, policy.ErrLost) {
 		t.Errorf("a lost engine gives %v", err)
 	}
 	episodes, err = l.Episodes(prompts(l, 8), 2, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.RunEpisodes(t.Context(), &babbler{tok: l.tok}, &tool{failAfter: 2}, "v", episodes, nil); !errors.Is(err, errBroken) {
+	if err := l.RunEpisodes(t.Context(), &babbler{tok: l.tok}, Calls(&tool{failAfter: 2}), "v", episodes, nil); !errors.Is(err, errBroken) {
 		t.Errorf("a broken sandbox gives %v", err)
 	}
 }

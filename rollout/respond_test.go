@@ -214,7 +214,7 @@ func TestExclusionsAreRebuiltFromRows(t *testing.T) {
 	l := newLoop(t, settings, 11)
 	plain := committed{prompts: prompts(l, 20)}.rebuild(t, l, 6)
 	for active(plain) > 0 {
-		require.NoError(t, l.advance(t.Context(), &babbler{tok: l.tok}, new(tool), "v", plain))
+		require.NoError(t, l.advance(t.Context(), &babbler{tok: l.tok}, Calls(new(tool)), "v", plain))
 	}
 	c := committed{prompts: prompts(l, 20)}
 	live := c.rebuild(t, l, 6)
@@ -259,9 +259,9 @@ func TestEvaluationExcludesNothing(t *testing.T) {
 	l := newLoop(t, settings, 11)
 	episodes, streams := fresh(t, l, 2)
 	engine := &fragile{babbler: &babbler{tok: l.tok}, faulty: on(streams[3]), panics: true}
-	require.ErrorIs(t, l.RunEpisodes(t.Context(), engine, new(tool), "v", episodes, nil), errRow)
+	require.ErrorIs(t, l.RunEpisodes(t.Context(), engine, Calls(new(tool)), "v", episodes, nil), errRow)
 	episodes, _ = fresh(t, l, 8)
-	require.ErrorIs(t, l.RunEpisodes(t.Context(), &babbler{tok: l.tok}, brittle{"print"}, "v", episodes, nil), errBroken)
+	require.ErrorIs(t, l.RunEpisodes(t.Context(), &babbler{tok: l.tok}, Calls(brittle{"print"}), "v", episodes, nil), errBroken)
 }
 
 func TestReasonsAreOneBoundedLine(t *testing.T) {

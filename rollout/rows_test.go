@@ -103,7 +103,7 @@ func TestEpisodesRefuseRowsThatDoNotFit(t *testing.T) {
 	c := committed{prompts: prompts(l, 12)}
 	live := c.rebuild(t, l, 4)
 	for turn := range 2 {
-		if err := l.advance(t.Context(), &babbler{tok: l.tok}, new(tool), "v", live); err != nil {
+		if err := l.advance(t.Context(), &babbler{tok: l.tok}, Calls(new(tool)), "v", live); err != nil {
 			t.Fatal(err)
 		}
 		c.turns, c.calls = append(c.turns, TurnRows(live, turn)...), append(c.calls, ToolCallRows(live, turn)...)

@@ -7,30 +7,21 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/policy"
-	"github.com/ropewalk/ropewalk/sandbox"
-)
-
-// Evaluation's fixed choices: neither changes a result, since each batch is a fixed slice of the
-// episodes and each row draws from its own stream.
-const (
-	batchEpisodes   = 256 // episodes that advance together
-	parallelBatches = 2   // so that one generates while the other's tools run
 )
 
 // RunEpisodes drives every episode to its end with the policy of the given version. progress, if
 // not nil, is told how many have finished, possibly from several goroutines but never at once. An
 // error is breakage of the engine or the sandbox; the episodes are then of no use. Nothing is
 // excluded here: figures over the episodes that did not break would be others.
-func (l *Loop) RunEpisodes(ctx context.Context, engine policy.Engine, executor sandbox.Executor, version string,
+func (l *Loop) RunEpisodes(ctx context.Context, engine policy.Engine, tools Tools, version string,
 	episodes []*Episode, progress func(done, total int)) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelBatches)
 	report := reporter(len(episodes), progress)
-	for start := 0; start < len(episodes); start += batchEpisodes {
-		batch := episodes[start:min(start+batchEpisodes, len(episodes))]
-		group.Go(func() error { return l.runBatch(ctx, engine, executor, version, batch, report) })
+	for start := 0; start < len(episodes); start += tools.batch {
+		batch := episodes[start:min(start+tools.batch, len(episodes))]
+		group.Go(func() error { return l.runBatch(ctx, engine, tools, version, batch, report) })
 	}
 	return group.Wait()
 }
@@ -49,12 +40,12 @@ func reporter(total int, progress func(done, total int)) func(finished int) {
 	}
 }
 
-func (l *Loop) runBatch(ctx context.Context, engine policy.Engine, executor sandbox.Executor, version string,
+func (l *Loop) runBatch(ctx context.Context, engine policy.Engine, tools Tools, version string,
 	batch []*Episode, report func(finished int)) error {
 	open := active(batch)
 	report(len(batch) - open)
 	for open > 0 {
-		if err := l.advance(ctx, engine, executor, version, batch); err != nil {
+		if err := l.advance(ctx, engine, tools, version, batch); err != nil {
 			return err
 		}
 		left := active(batch)
@@ -65,7 +56,7 @@ func (l *Loop) runBatch(ctx context.Context, engine policy.Engine, executor sand
 }
 
 // advance takes one turn: responses, then the results of their calls.
-func (l *Loop) advance(ctx context.Context, engine policy.Engine, executor sandbox.Executor, version string, batch []*Episode) error {
+func (l *Loop) advance(ctx context.Context, engine policy.Engine, tools Tools, version string, batch []*Episode) error {
 	if req, rows := l.NextRequest(batch); len(rows) > 0 {
 		generated, err := generate(ctx, engine, req)
 		if err != nil {
@@ -75,15 +66,9 @@ func (l *Loop) advance(ctx context.Context, engine policy.Engine, executor sandb
 			return err
 		}
 	}
-	var results []sandbox.Result
-	if calls, refs := l.PendingCalls(batch); len(calls) > 0 {
-		err := rescue.Do(func() (err error) {
-			results, err = executor.Run(ctx, calls)
-			return err
-		})
-		if err != nil {
-			return fmt.Errorf("run tool calls of %s and %d more: %w", batch[refs[0].Episode].TrajectoryID, len(refs)-1, err)
-		}
+	results, err := tools.results(ctx, l, batch)
+	if err != nil {
+		return err
 	}
 	return l.AbsorbResults(batch, results)
 }

@@ -227,8 +227,10 @@ type Result struct {
 
 // Timing is measured, and belongs in the timings table alone.
 type Timing struct {
-	Queue      time.Duration
-	Wall       time.Duration
-	CPU        time.Duration
-	PeakMemory int64 // bytes resident at most, the interpreter's own included
+	Queue time.Duration
+	Wall  time.Duration
+	CPU   time.Duration
+	// PeakMemory is bytes resident at most, the interpreter's own included: of a call, or of a session's interpreter from
+	// its start to the end of the cell. Processes that code starts are not counted.
+	PeakMemory int64
 }

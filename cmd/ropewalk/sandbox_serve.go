@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,6 +29,7 @@ type serveOptions struct {
 	keepMB    int
 	keep      time.Duration
 	sessions  int
+	conns     int
 	idle      time.Duration
 	tokenFile string
 	cert, key string
@@ -62,6 +62,7 @@ func (a *app) sandboxServeCommand() *cobra.Command {
 	f.DurationVar(&o.life, "queue-life", 2*time.Minute, "how long a call may wait that says nothing of it")
 	f.IntVar(&o.keepMB, "keep-mb", 64, "MiB of verdicts kept for calls that are sent again with the same key")
 	f.DurationVar(&o.keep, "keep-for", 10*time.Minute, "how long they are kept")
+	f.IntVar(&o.conns, "connections", 4096, "connections at once, of both protocols; one more is answered with 503 (too_many_connections) or UNAVAILABLE, and closed")
 	f.IntVar(&o.sessions, "sessions", 1024, "sessions at once")
 	f.DurationVar(&o.idle, "session-idle", 10*time.Minute, "after how long without a cell a session is closed")
 	f.StringVar(&o.tokenFile, "token-file", "", "file with the token that requests must bear (Authorization: Bearer TOKEN)")
@@ -99,12 +100,11 @@ func (a *app) serveSandbox(ctx context.Context, o serveOptions) error {
 		return err
 	}
 	defer executor.Close()
-	zygotes.Preload = nil
-	sessions := &lateSessions{options: zygotes}
+	sessions := newLateSessions(zygotes, executor)
 	defer sessions.Close()
 	s := service.New(service.Options{
 		Executor: executor, Sessions: sessions, QueueBytes: int64(o.queueMB) << 20, QueueLife: o.life, KeepBytes: int64(o.keepMB) << 20, KeepFor: o.keep,
-		MostSessions: o.sessions, SessionIdle: o.idle, Token: token, Log: slog.New(a.serveLog(o)), LogCode: o.logCode,
+		MostConnections: o.conns, MostSessions: o.sessions, SessionIdle: o.idle, Token: token, Log: slog.New(a.serveLog(o)), LogCode: o.logCode,
 	})
 	defer s.Close()
 	scheme := "http"
@@ -115,39 +115,6 @@ func (a *app) serveSandbox(ctx context.Context, o serveOptions) error {
 	fmt.Fprintf(a.out, "listening on %s://%s: tier %s, %d calls at once, Python %s at %s\n",
 		scheme, listener.Addr(), executor.Isolation(), executor.Workers(), version, python)
 	return s.Serve(ctx, listener, secure, o.drain)
-}
-
-// lateSessions starts what makes sessions when the first is asked for: most services are never asked.
-type lateSessions struct {
-	options zygote.Options
-
-	mu     sync.Mutex
-	opened *zygote.Sessions
-}
-
-// OpenSession implements sandbox.Sessions. What cannot be started is tried again for the next session.
-func (l *lateSessions) OpenSession(ctx context.Context, packages string, limits sandbox.Limits) (sandbox.Session, error) {
-	l.mu.Lock()
-	if l.opened == nil {
-		var err error
-		if l.opened, err = zygote.OpenSessions(l.options); err != nil {
-			l.opened = nil
-			l.mu.Unlock()
-			return nil, err
-		}
-	}
-	opened := l.opened
-	l.mu.Unlock()
-	return opened.OpenSession(ctx, packages, limits)
-}
-
-func (l *lateSessions) Close() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.opened == nil {
-		return nil
-	}
-	return l.opened.Close()
 }
 
 // serveLog is the command's log; code is logged at the level info, so that level has to show.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
@@ -21,9 +22,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/stack"
 	"github.com/ropewalk/ropewalk/internal/temporalconf"
 	"github.com/ropewalk/ropewalk/policy/cpu"
-	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/sandbox/once"
-	"github.com/ropewalk/ropewalk/sandbox/zygote"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/store/s3"
@@ -31,10 +30,11 @@ import (
 )
 
 type workerOptions struct {
-	queues  []string
-	threads int
-	blas    string
-	sandbox int
+	queues   []string
+	threads  int
+	blas     string
+	sandbox  int
+	sessions int
 	// services run tool calls instead of a sandbox of the worker's own
 	services []string
 }
@@ -54,6 +54,7 @@ func (a *app) workerCommand() *cobra.Command {
 	cmd.Flags().IntVar(&o.threads, "threads", 0, "threads of the CPU engine (default: all cores); part of what makes results equal")
 	cmd.Flags().StringVar(&o.blas, "blas", "", "openblas or gonum (default: openblas where it is found)")
 	cmd.Flags().IntVar(&o.sandbox, "sandbox-workers", 0, "tool calls at once (default: as many as cores)")
+	cmd.Flags().IntVar(&o.sessions, "sandbox-sessions", 256, "interpreters kept at once for recipes with sandbox.session, each for one trajectory; one that gives way to others is made anew when its trajectory goes on")
 	cmd.Flags().StringSliceVar(&o.services, "sandbox-address", nil, "run tool calls in sandbox services at these addresses (ropewalk sandbox serve); "+tokenVariable+" holds their token")
 	return cmd
 }
@@ -124,11 +125,11 @@ func (o workerOptions) deps(ctx context.Context, objects store.Store) (*activiti
 		return fail(fmt.Errorf("make a scratch folder: %w", err))
 	}
 	opened = append(opened, scratchFolder(scratch))
-	executor, tier, err := o.openSandbox(ctx, scratch)
+	box, err := o.openSandbox(ctx, scratch)
 	if err != nil {
 		return fail(err)
 	}
-	opened = append(opened, executor)
+	opened = append(opened, box)
 	engine := cpu.Options{Threads: o.threads, BLAS: o.blas}
 	trainer, err := cpu.Open(engine)
 	if err != nil {
@@ -142,29 +143,14 @@ func (o workerOptions) deps(ctx context.Context, objects store.Store) (*activiti
 	opened = append(opened, generator)
 	slog.Info("worker", "engine", trainer.Describe(), "code", code)
 	deps, err := activities.New(activities.Options{
-		Store: objects, Trainer: trainer, Rollout: generator, Sandbox: once.New(executor), Tier: tier, Code: code, Scratch: scratch,
+		Store: objects, Trainer: trainer, Rollout: generator, Code: code, Scratch: scratch,
+		Sandbox: once.New(box.executor), Tier: box.tier, Sessions: box.sessions, MostSessions: o.sessions,
 	})
 	if err != nil {
 		return fail(err)
 	}
+	opened = slices.Insert(opened, 0, io.Closer(deps)) // before what it uses
 	return deps, closeAll, nil
-}
-
-// openSandbox opens the worker's sandbox, or connects to those of others. It takes what the machine grants and says how
-// strong that is; each run's recipe says what it accepts (sandbox.min_tier).
-func (o workerOptions) openSandbox(ctx context.Context, scratch string) (sandbox.Executor, sandbox.Tier, error) {
-	if len(o.services) > 0 {
-		c, err := openSandboxClient(ctx, o.services, sandbox.DefaultPreset)
-		if err != nil {
-			return nil, "", err
-		}
-		return c, c.Hold(), nil // a node that comes later shall not be weaker than what recipes are held against
-	}
-	executor, err := zygote.Open(zygote.Options{Python: sandboxPython(""), Workers: o.sandbox, Dir: scratch, MinTier: sandbox.TierRlimits})
-	if err != nil {
-		return nil, "", err
-	}
-	return executor, sandbox.Tier(executor.Isolation()), nil
 }
 
 // scratchFolder removes itself when closed.

@@ -6,6 +6,7 @@ package once
 import (
 	"context"
 	"errors"
+	"runtime"
 
 	"github.com/ropewalk/ropewalk/sandbox"
 )
@@ -53,6 +54,14 @@ func (e *Executor) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Res
 		each[i] = broken[n]
 	}
 	return results, each
+}
+
+// Workers is how many calls the executor beneath runs at once.
+func (e *Executor) Workers() int {
+	if sized, ok := e.next.(interface{ Workers() int }); ok {
+		return max(sized.Workers(), 1)
+	}
+	return runtime.NumCPU()
 }
 
 // Close closes the executor beneath.

@@ -16,6 +16,7 @@ const (
 	kindMalformed    = "malformed" // the body is not the JSON that openapi.json asks for
 	kindUnauthorized = "unauthorized"
 	kindNotFound     = "not_found"
+	kindNoRoom       = "too_many_connections"
 )
 
 // ErrorBody is every answer that is no success.

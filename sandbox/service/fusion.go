@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 
@@ -99,25 +100,23 @@ func (b fusionRequest) call() (sandbox.Call, error) {
 	if b.Stdin != nil {
 		c.Stdin = *b.Stdin
 	}
-	for name, text := range b.Files {
-		if text == nil {
-			continue
-		}
-		content, err := base64.StdEncoding.DecodeString(*text)
-		if err != nil {
-			return c, malformed("files."+name, "not base64: "+err.Error())
-		}
-		c.Files = append(c.Files, sandbox.File{Name: name, Content: content})
-	}
-	slices.SortFunc(c.Files, func(a, b sandbox.File) int { return compareNames(a.Name, b.Name) })
-	return c, nil
+	c.Files, err = fusionFiles(b.Files)
+	return c, err
 }
 
-func compareNames(a, b string) int {
-	if a < b {
-		return -1
+// fusionFiles decodes files and puts them into the order of their names.
+func fusionFiles(named map[string]*string) (files []sandbox.File, err error) {
+	for _, name := range slices.Sorted(maps.Keys(named)) {
+		if named[name] == nil {
+			continue
+		}
+		content, err := base64.StdEncoding.DecodeString(*named[name])
+		if err != nil {
+			return nil, malformed("files."+name, "not base64: "+err.Error())
+		}
+		files = append(files, sandbox.File{Name: name, Content: content})
 	}
-	return 1 // they differ: they were a map's keys
+	return files, nil
 }
 
 // fusionAnswer says in its words what became of a call.

@@ -32,6 +32,7 @@ func routes() []route {
 		{"GET", "/metrics", func(s *Service, w http.ResponseWriter, r *http.Request) { s.metrics.handler().ServeHTTP(w, r) }, false},
 		{"GET", "/openapi.json", serveOpenAPI, true},
 		{"POST", "/run_code", (*Service).serveFusion, false},
+		{"POST", "/run_jupyter", (*Service).serveJupyter, false},
 		{"GET", "/v1/ping", servePong, true},
 		{"POST", "/judge", (*Service).serveJudge, false},
 		{"POST", "/run", (*Service).serveJudgeRun, false},

@@ -33,9 +33,10 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener, secure *tls.
 		listener = tls.NewListener(listener, secure)
 	}
 	stream, plain := newBranch(listener.Addr()), newBranch(listener.Addr())
-	grpcServer, httpServer := s.grpcServer(), &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 30 * time.Second}
+	// A connection that is idle gives its room back.
+	grpcServer, httpServer := s.grpcServer(), &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute}
 	failed := make(chan error, 3)
-	go func() { failed <- split(listener, stream, plain) }()
+	go func() { failed <- split(listener, s.connections, stream, plain) }()
 	go func() { failed <- grpcServer.Serve(stream) }()
 	go func() { failed <- httpServer.Serve(plain) }()
 	var err error
@@ -66,9 +67,15 @@ func shut(ctx context.Context, g *grpc.Server, h *http.Server) {
 	}
 }
 
+// spareStreams are those of a connection beyond its sessions. A client needs one, and more to be told that there are
+// too many sessions.
+const spareStreams = 64
+
 func (s *Service) grpcServer() *grpc.Server {
 	g := grpc.NewServer(
 		grpc.MaxRecvMsgSize(rpc.MostMessage),
+		// Of one connection: every session, whose surplus is refused with words, and the streams of calls.
+		grpc.MaxConcurrentStreams(uint32(s.o.MostSessions+spareStreams)),
 		// Fixed windows: what a client can send ahead of a full queue is bounded.
 		grpc.InitialWindowSize(1<<20), grpc.InitialConnWindowSize(4<<20),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
@@ -91,8 +98,8 @@ func (s *Service) guard(server any, conn grpc.ServerStream, _ *grpc.StreamServer
 	return rescue.Do(func() error { return next(server, conn) })
 }
 
-// split hands each connection to the protocol it begins with.
-func split(from net.Listener, stream, plain *branch) error {
+// split hands each connection to the protocol it begins with, and turns those away that are too many.
+func split(from net.Listener, all *connections, stream, plain *branch) error {
 	defer stream.Close()
 	defer plain.Close()
 	for {
@@ -100,23 +107,35 @@ func split(from net.Listener, stream, plain *branch) error {
 		if err != nil {
 			return err
 		}
+		conn, room := all.admit(conn)
+		if !room {
+			all.turnAway(conn)
+			continue
+		}
 		go func() {
-			head := make([]byte, len(preface))
 			_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
-			n, err := io.ReadFull(conn, head)
+			streams, begun, err := begin(conn)
 			_ = conn.SetReadDeadline(time.Time{})
-			if n == 0 && err != nil {
+			switch {
+			case err != nil:
 				conn.Close()
-				return
-			}
-			begun := &begunConn{Conn: conn, head: head[:n]}
-			if bytes.Equal(head, preface) {
+			case streams:
 				stream.offer(begun)
-			} else {
+			default:
 				plain.offer(begun)
 			}
 		}()
 	}
+}
+
+// begin reads how a connection begins, and reports whether it is the stream's; an error says that nothing came.
+func begin(conn net.Conn) (stream bool, begun net.Conn, err error) {
+	head := make([]byte, len(preface))
+	n, err := io.ReadFull(conn, head)
+	if n == 0 && err != nil {
+		return false, nil, err
+	}
+	return bytes.Equal(head, preface), &begunConn{Conn: conn, head: head[:n]}, nil
 }
 
 // begunConn gives back first what was read of it.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/sandbox/rpc"
+	"github.com/ropewalk/ropewalk/sandbox/session"
 )
 
 // metrics are what /metrics tells, in a registry of the service's own.
@@ -60,6 +61,12 @@ func (m *metrics) gauges(s *Service) {
 	gauge("ropewalk_sandbox_queue_bytes", "Bytes of the calls that wait.", func() float64 { _, bytes := s.queue.depth(); return float64(bytes) })
 	gauge("ropewalk_sandbox_queue_capacity_bytes", "Bytes that may wait before nothing more is read.", func() float64 { return float64(s.o.QueueBytes) })
 	gauge("ropewalk_sandbox_sessions", "Sessions that are open.", func() float64 { return float64(s.sessions.count()) })
+	gauge("ropewalk_sandbox_connections", "Connections that are open.", func() float64 { return float64(s.connections.count()) })
+	counter := func(name, help string, read func(session.Counts) int) {
+		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(read(s.sessions.pool.Counts())) }))
+	}
+	counter("ropewalk_sandbox_session_replays_total", "Sessions made anew by running their cells again.", func(c session.Counts) int { return c.Replays })
+	counter("ropewalk_sandbox_sessions_lost_total", "Sessions that showed something else when their cells were run again.", func(c session.Counts) int { return c.Lost })
 	gauge("ropewalk_sandbox_draining", "1 while no calls are taken.", func() float64 {
 		if s.Draining() {
 			return 1

@@ -116,7 +116,7 @@ func TestOpenAPIHoldsEveryWord(t *testing.T) {
 		statuses = append(statuses, string(s))
 	}
 	require.ElementsMatch(t, statuses, d.Components.Schemas["ResultBody"].Properties["status"].Enum)
-	kinds := []string{kindMalformed, kindTooLarge, kindUnauthorized, kindNotFound}
+	kinds := []string{kindMalformed, kindTooLarge, kindUnauthorized, kindNotFound, kindNoRoom}
 	for kind := range statusOf {
 		kinds = append(kinds, kind)
 	}

@@ -24,6 +24,8 @@ type Options struct {
 	KeepBytes  int64         // of verdicts kept by their keys; default 64 MiB
 	KeepFor    time.Duration // how long they are kept; default ten minutes
 
+	MostConnections int // at once; one more is told so and closed; default 4,096
+
 	MostSessions int           // at once; default 1,024
 	SessionIdle  time.Duration // after which a session is closed; default ten minutes
 
@@ -46,6 +48,9 @@ func (o Options) orDefault() Options {
 	if o.KeepFor == 0 {
 		o.KeepFor = 10 * time.Minute
 	}
+	if o.MostConnections <= 0 {
+		o.MostConnections = 4096
+	}
 	if o.MostSessions == 0 {
 		o.MostSessions = 1024
 	}
@@ -63,13 +68,14 @@ func (o Options) orDefault() Options {
 
 // Service queues calls for an executor and answers them by their keys. Safe for concurrent use.
 type Service struct {
-	o        Options
-	workers  int
-	queue    *queue
-	answers  *answers
-	sessions *sessionTable
-	metrics  *metrics
-	bodies   *semaphore.Weighted // bytes of HTTP requests that were read and not yet answered
+	o           Options
+	workers     int
+	queue       *queue
+	answers     *answers
+	sessions    *sessionTable
+	metrics     *metrics
+	connections *connections
+	bodies      *semaphore.Weighted // bytes of HTTP requests that were read and not yet answered
 
 	life   context.Context // ends with Close: what runs is ended
 	halt   context.CancelFunc
@@ -87,7 +93,7 @@ func New(o Options) *Service {
 	life, halt := context.WithCancel(context.Background())
 	s := &Service{
 		o: o, workers: concurrency(o.Executor), queue: newQueue(o.QueueBytes), answers: newAnswers(o.KeepBytes, o.KeepFor),
-		bodies: semaphore.NewWeighted(o.QueueBytes), life: life, halt: halt, draining: make(chan struct{}),
+		connections: newConnections(o.MostConnections), bodies: semaphore.NewWeighted(o.QueueBytes), life: life, halt: halt, draining: make(chan struct{}),
 	}
 	s.sessions = newSessionTable(o.Sessions, o.MostSessions, o.SessionIdle)
 	s.metrics = newMetrics(s)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ropewalk/ropewalk/sandbox"
+	"github.com/ropewalk/ropewalk/sandbox/session"
 )
 
 // errNoSession: no session has this id.
@@ -17,9 +18,11 @@ var errNoSession = fmt.Errorf("%w: no session has this id", sandbox.ErrSessionLo
 // errManySessions: there is room for no more.
 var errManySessions = errors.New("there are as many sessions as this service holds")
 
-// sessionTable holds the sessions that HTTP requests name by id, and counts those of streams.
+// sessionTable holds the sessions that HTTP requests name by id, and counts those of streams. An interpreter that is
+// lost is made anew behind its id, by running its cells again; one that then shows something else is lost for good.
 type sessionTable struct {
 	make sandbox.Sessions
+	pool *session.Pool // of those with ids
 	most int
 	idle time.Duration
 
@@ -29,37 +32,30 @@ type sessionTable struct {
 }
 
 type heldSession struct {
-	session sandbox.Session
-	limits  sandbox.Limits
-	busy    int
-	used    time.Time
+	busy int
+	used time.Time
 }
 
 func newSessionTable(maker sandbox.Sessions, most int, idle time.Duration) *sessionTable {
-	return &sessionTable{make: maker, most: most, idle: idle, of: map[string]*heldSession{}}
+	settings := session.Settings{Most: most, Idle: 2 * idle, Forget: 2 * idle} // the table ends them before
+	return &sessionTable{make: maker, pool: session.New(maker, settings), most: most, idle: idle, of: map[string]*heldSession{}}
 }
 
-// start makes a session, if there is room; finish gives the room back.
-func (t *sessionTable) start(ctx context.Context, packages string, limits sandbox.Limits) (sandbox.Session, error) {
+// reserve makes room for a session; finish gives it back.
+func (t *sessionTable) reserve(limits sandbox.Limits) error {
 	if t.make == nil {
-		return nil, fmt.Errorf("%w: this service makes no sessions", sandbox.ErrBadCall)
+		return fmt.Errorf("%w: this service makes no sessions", sandbox.ErrBadCall)
 	}
 	if err := (sandbox.Call{Limits: limits}).Validate(); err != nil {
-		return nil, err
+		return err
 	}
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	if t.open >= t.most {
-		t.mu.Unlock()
-		return nil, fmt.Errorf("%w: %d", errManySessions, t.most)
+		return fmt.Errorf("%w: %d", errManySessions, t.most)
 	}
 	t.open++
-	t.mu.Unlock()
-	session, err := t.make.OpenSession(ctx, packages, limits)
-	if err != nil {
-		t.finish()
-		return nil, err
-	}
-	return session, nil
+	return nil
 }
 
 func (t *sessionTable) finish() {
@@ -68,16 +64,32 @@ func (t *sessionTable) finish() {
 	t.open--
 }
 
+// start makes a session without an id, which its user closes before finish.
+func (t *sessionTable) start(ctx context.Context, packages string, limits sandbox.Limits) (sandbox.Session, error) {
+	if err := t.reserve(limits); err != nil {
+		return nil, err
+	}
+	one, err := t.make.OpenSession(ctx, packages, limits)
+	if err != nil {
+		t.finish()
+		return nil, err
+	}
+	return one, nil
+}
+
 // add opens a session that requests name by the id returned.
 func (t *sessionTable) add(ctx context.Context, packages string, limits sandbox.Limits) (string, error) {
-	session, err := t.start(ctx, packages, limits)
-	if err != nil {
+	if err := t.reserve(limits); err != nil {
 		return "", err
 	}
 	id := rand.Text()
+	if err := t.pool.Start(ctx, id, packages, limits); err != nil {
+		t.finish()
+		return "", err
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.of[id] = &heldSession{session: session, limits: limits, used: time.Now()}
+	t.of[id] = &heldSession{used: time.Now()}
 	return id, nil
 }
 
@@ -91,7 +103,7 @@ func (t *sessionTable) run(ctx context.Context, id string, cell sandbox.Call) (s
 	}
 	held.busy++
 	t.mu.Unlock()
-	result, err := held.session.Run(ctx, cell)
+	result, err := t.pool.Run(ctx, id, cell)
 	t.mu.Lock()
 	held.busy--
 	held.used = time.Now()
@@ -99,20 +111,20 @@ func (t *sessionTable) run(ctx context.Context, id string, cell sandbox.Call) (s
 	return result, err
 }
 
-// remove closes the session of an id.
+// remove ends the session of an id, and the cell that runs there.
 func (t *sessionTable) remove(id string) error {
 	t.mu.Lock()
-	held, known := t.of[id]
+	_, known := t.of[id]
 	delete(t.of, id)
 	t.mu.Unlock()
 	if !known {
 		return errNoSession
 	}
 	defer t.finish()
-	return held.session.Close()
+	return t.pool.Drop(context.Background(), id)
 }
 
-// evict closes sessions that nobody has used for too long.
+// evict ends sessions that nobody has used for too long.
 func (t *sessionTable) evict(now time.Time) {
 	t.mu.Lock()
 	var idle []string
@@ -134,17 +146,5 @@ func (t *sessionTable) count() int {
 	return t.open
 }
 
-// close closes the sessions that have ids; streams close their own.
-func (t *sessionTable) close() error {
-	t.mu.Lock()
-	ids := make([]string, 0, len(t.of))
-	for id := range t.of {
-		ids = append(ids, id)
-	}
-	t.mu.Unlock()
-	var faults []error
-	for _, id := range ids {
-		faults = append(faults, t.remove(id))
-	}
-	return errors.Join(faults...)
-}
+// close ends the sessions that have ids; streams close their own.
+func (t *sessionTable) close() error { return t.pool.Close() }

@@ -23,6 +23,7 @@ type adder struct {
 	home   *adders
 	sum    int
 	lost   atomic.Bool // breaks at the next cell
+	killed atomic.Bool // is killed under the next cell
 	ended  bool
 	closed atomic.Bool
 	cells  atomic.Int64
@@ -75,6 +76,8 @@ func (a *adder) Run(ctx context.Context, cell sandbox.Call) (sandbox.Result, err
 	r := sandbox.Result{Status: sandbox.StatusOK}
 	word, rest, _ := strings.Cut(cell.Code, " ")
 	switch {
+	case a.killed.Load(), word == "suicide":
+		r.Status, r.ExitCode, r.Signal, a.ended = sandbox.StatusKilled, -1, "SIGKILL", true
 	case word == "exit":
 		a.ended = true
 	case word == "slow":

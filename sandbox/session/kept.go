@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/ropewalk/ropewalk/sandbox"
@@ -13,6 +12,8 @@ type kept struct {
 	id       string
 	packages string
 	limits   sandbox.Limits
+	life     context.Context // ends with Drop, and with the pool's: the cell that runs is ended
+	halt     context.CancelCauseFunc
 	turn     chan struct{} // holds one while a cell runs or the interpreter is taken away
 	timer    *time.Timer   // set while nobody has the turn
 
@@ -21,6 +22,11 @@ type kept struct {
 	cells   []told
 	bytes   int   // of cells
 	over    error // what every later cell gets
+	before  int   // cells of the trajectory that earlier interpreters ran, and cells does not hold
+
+	// Of a notebook:
+	ran   []mark // all cells of the trajectory that have run here, or before its interpreter was made
+	fresh bool   // the interpreter has run none
 
 	used time.Time // end of the last cell; under the pool's lock
 }
@@ -80,7 +86,8 @@ func (p *Pool) evict(k *kept) {
 func (p *Pool) forget(k *kept) {
 	p.drop(k)
 	k.timer.Stop()
-	k.over, k.cells = fmt.Errorf("%w: it was ended", sandbox.ErrSessionLost), nil
+	k.halt(errDropped)
+	k.over, k.cells = errDropped, nil
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.kept[k.id] == k {

@@ -40,6 +40,8 @@ var (
 	ErrTaken   = fmt.Errorf("%w: a session has this id already", sandbox.ErrBadCall)
 )
 
+var errDropped = fmt.Errorf("%w: it was ended", sandbox.ErrSessionLost)
+
 var errPoolClosed = fmt.Errorf("%w: the pool of sessions is closed", sandbox.ErrInfrastructure)
 
 // Pool holds sessions by id. Safe for concurrent use.
@@ -87,9 +89,33 @@ func (p *Pool) Open(id, packages string, limits sandbox.Limits) error {
 		return fmt.Errorf("open session %q: %w", id, ErrTaken)
 	}
 	k := &kept{id: id, packages: packages, limits: limits, turn: make(chan struct{}, 1)}
+	k.life, k.halt = context.WithCancelCause(p.life)
 	k.timer = time.AfterFunc(p.settings.Idle+p.settings.Forget, func() { p.idle(k) })
 	p.kept[id] = k
 	return nil
+}
+
+// Start makes a session known and starts its interpreter: an error says why there is none.
+func (p *Pool) Start(ctx context.Context, id, packages string, limits sandbox.Limits) error {
+	if err := p.Open(id, packages, limits); err != nil {
+		return err
+	}
+	k, err := p.find(id)
+	if err != nil {
+		return err
+	}
+	if err := p.enter(ctx, k); err != nil {
+		return err
+	}
+	defer p.leave(k)
+	if k.session != nil || k.over != nil {
+		return nil // somebody was quicker
+	}
+	err = p.revive(ctx, k)
+	if err != nil {
+		p.forget(k)
+	}
+	return err
 }
 
 // mostTries bounds how often one cell is tried on sessions that break.
@@ -104,7 +130,7 @@ func (p *Pool) Run(ctx context.Context, id string, cell sandbox.Call) (sandbox.R
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(p.life, func() { cancel(errPoolClosed) })()
+	defer context.AfterFunc(k.life, func() { cancel(context.Cause(k.life)) })()
 	if err := p.enter(ctx, k); err != nil {
 		return sandbox.Result{}, err
 	}
@@ -131,12 +157,19 @@ func (p *Pool) find(id string) (*kept, error) {
 // run needs the session's turn.
 func (p *Pool) run(ctx context.Context, k *kept, cell sandbox.Call) (sandbox.Result, error) {
 	var faults []error
+	killed := false
 	for range mostTries {
 		if k.over != nil {
 			return sandbox.Result{}, k.over
 		}
 		result, err := p.try(ctx, k, cell)
 		switch {
+		case err == nil && isKilled(result) && !killed:
+			// One end does not tell whether the cell came to it by itself or the machine short of memory, or a
+			// person, killed it. The second one, in an interpreter made anew, counts.
+			killed = true
+			p.drop(k)
+			continue
 		case err == nil:
 			k.keep(cell, result, p.settings.Replay)
 			if ends(result.Status) {
@@ -179,6 +212,14 @@ func ends(s sandbox.Status) bool {
 	return false
 }
 
+// isKilled reports whether an interpreter got a signal that nobody but its own code, or somebody outside, can have sent.
+func isKilled(r sandbox.Result) bool {
+	return r.Status == sandbox.StatusKilled && r.Signal == "SIGKILL"
+}
+
+func isEnded(err error) bool { return errors.Is(err, sandbox.ErrSessionEnded) }
+func isTaken(err error) bool { return errors.Is(err, ErrTaken) }
+
 // End forgets a session and ends its interpreter, after the cell that runs.
 func (p *Pool) End(ctx context.Context, id string) error {
 	k, err := p.find(id)
@@ -190,6 +231,19 @@ func (p *Pool) End(ctx context.Context, id string) error {
 	}
 	defer p.leave(k)
 	p.forget(k)
+	return nil
+}
+
+// Drop is End that also ends the cell that runs.
+func (p *Pool) Drop(ctx context.Context, id string) error {
+	k, err := p.find(id)
+	if err != nil {
+		return err
+	}
+	k.halt(errDropped)
+	if err := p.End(ctx, id); err != nil && !errors.Is(err, ErrUnknown) { // somebody was quicker
+		return err
+	}
 	return nil
 }
 

@@ -93,7 +93,7 @@ func (k *kept) keep(cell sandbox.Call, result sandbox.Result, most int) {
 // good where it sets over. It needs the turn.
 func (p *Pool) revive(ctx context.Context, k *kept) error {
 	if k.bytes > p.settings.Replay {
-		return p.lose(k, "its cells have %d bytes, at most %d are kept to be run again", k.bytes, p.settings.Replay)
+		return p.lose(k, fmt.Errorf("%w: its cells have %d bytes, at most %d are kept to be run again", sandbox.ErrSessionLost, k.bytes, p.settings.Replay))
 	}
 	if err := p.places.take(ctx, p); err != nil {
 		return fmt.Errorf("await place for session: %w", err)
@@ -113,22 +113,22 @@ func (p *Pool) revive(ctx context.Context, k *kept) error {
 	for i, c := range k.cells {
 		result, err := session.Run(ctx, c.cell)
 		if errors.Is(err, sandbox.ErrSessionEnded) {
-			return p.lose(k, "cell %d found it ended when run again", i+1)
+			return p.lose(k, &Difference{Cell: k.before + i + 1, What: "found it ended"})
 		}
 		if err != nil {
-			return fmt.Errorf("run cell %d again: %w", i+1, err)
+			return fmt.Errorf("run cell %d again: %w", k.before+i+1, err)
 		}
 		if what := c.digest.difference(digestOf(result)); what != "" {
-			return p.lose(k, "cell %d %s when run again", i+1, what)
+			return p.lose(k, &Difference{Cell: k.before + i + 1, What: what})
 		}
 	}
 	return nil
 }
 
 // lose ends the session for good.
-func (p *Pool) lose(k *kept, format string, args ...any) error {
+func (p *Pool) lose(k *kept, why error) error {
 	p.drop(k)
-	k.over = fmt.Errorf("%w: "+format, append([]any{sandbox.ErrSessionLost}, args...)...)
+	k.over = why
 	p.mu.Lock()
 	p.counts.Lost++
 	p.mu.Unlock()

@@ -5,10 +5,12 @@ import select
 
 CONTROL = 3  # the socket's descriptor in an interpreter
 # A cell is a packet "c", nonce, code; or "b", nonce, bytes of the head, and then one that brings descriptors: of head,
-# code and files, one after another, and perhaps of the input. An answer is a kind, the nonce, and the kind's own.
+# code and files, one after another, and perhaps of the input. An answer is a kind, the nonce, and the kind's own: of the
+# last one a letter, the interpreter's peak of memory, and text.
 NONCE = slice(1, 9)
 CODE = 9  # where it begins
 HEAD = struct.Struct("=cQQ")
+PEAK = struct.Struct("=Q")  # KiB resident at most, so far
 PIECE = 32 << 10  # bytes of text or file in one packet
 MOST_INLINE = 32 << 10
 SOURCES = 4096  # cells whose source tracebacks can show
@@ -122,7 +124,8 @@ class Cells:
         if len(data) > PIECE:
             self.send_pieces(b"t" + nonce, data)
             data = b""
-        os.write(CONTROL, b"." + nonce + kind.encode() + data)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        os.write(CONTROL, b"." + nonce + kind.encode() + PEAK.pack(peak) + data)
 
     def send_pieces(self, head, data):
         for at in range(0, len(data), PIECE):

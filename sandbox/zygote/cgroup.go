@@ -7,9 +7,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// A control group bounds a zygote with everything that it forks, as limits of a process cannot: a call
+// A control group bounds a zygote, or a mother with her sessions, with everything that it forks, as limits of a process cannot: a call
 // that forks then has one bound on processes and memory. Groups are made where this process may make
 // them: in a delegated part of version 2, or as root in version 1. CPU time has none: measured beside
 // other work, a group of its own took half of the zygote's pace, since it has one share against all others'.
@@ -24,9 +27,32 @@ type controller struct {
 	limits map[string]string // file in the group → value; a file that is not there is passed over
 }
 
-var controllers = []controller{
-	{"pids", map[string]string{"pids.max": strconv.Itoa(mostProcesses + 8)}}, // the interpreter's start needs some
-	{"memory", map[string]string{"memory.max": strconv.Itoa(groupMemory), "memory.swap.max": "0", "memory.limit_in_bytes": strconv.Itoa(groupMemory)}},
+// callBounds are those of a zygote that runs calls, one at a time.
+func callBounds() []controller {
+	return bounds(mostProcesses+8, groupMemory) // the interpreter's start needs some processes
+}
+
+// sessionProcesses bounds a mother and all her sessions: each has its own, lower bound on processes, and all
+// together must leave the machine room for others.
+const sessionProcesses = 8192
+
+// sessionBounds are those of a mother with all her sessions: three quarters of the machine's memory, but no less than a call
+// may have. A session alone is bounded by the limits of its processes.
+func sessionBounds() []controller {
+	var machine unix.Sysinfo_t
+	if err := unix.Sysinfo(&machine); err != nil {
+		return bounds(sessionProcesses, groupMemory)
+	}
+	memory := uint64(machine.Totalram) * uint64(machine.Unit)
+	return bounds(sessionProcesses, max(groupMemory, int64(memory/4*3)))
+}
+
+func bounds(processes int, memory int64) []controller {
+	bytes := strconv.FormatInt(memory, 10)
+	return []controller{
+		{"pids", map[string]string{"pids.max": strconv.Itoa(processes)}},
+		{"memory", map[string]string{"memory.max": bytes, "memory.swap.max": "0", "memory.limit_in_bytes": bytes}},
+	}
 }
 
 // GroupPlace is where groups of a controller can be made.
@@ -39,8 +65,8 @@ type GroupPlace struct {
 // GroupPlaces says for each controller whether and where this process can make groups.
 func GroupPlaces() []GroupPlace {
 	folders, err := ownGroups()
-	out := make([]GroupPlace, len(controllers))
-	for i, c := range controllers {
+	out := make([]GroupPlace, len(callBounds()))
+	for i, c := range callBounds() {
 		out[i] = GroupPlace{Controller: c.name}
 		folder := folders[c.name]
 		switch {
@@ -142,7 +168,7 @@ type groups []string
 
 // join puts a process that has no children yet into groups of its own, where that can be had: a tier
 // does not depend on it, so what cannot be had is told by GroupPlaces alone.
-func join(pid int) (joined groups) {
+func join(pid int, controllers []controller) (joined groups) {
 	folders, err := ownGroups()
 	if err != nil {
 		return nil
@@ -165,9 +191,16 @@ func join(pid int) (joined groups) {
 	return joined
 }
 
-// remove removes the groups once their processes are gone.
+// remove removes the groups once their processes are gone: those of sessions in the weaker tiers outlive their mother
+// by a moment.
 func (g groups) remove() {
+	const tries, wait = 50, 20 * time.Millisecond
 	for _, group := range g {
-		_ = os.Remove(group) // where one group holds several controllers, it is gone already
+		for range tries {
+			if err := os.Remove(group); !errors.Is(err, unix.EBUSY) { // where one group holds several controllers, it is gone already
+				break
+			}
+			time.Sleep(wait)
+		}
 	}
 }

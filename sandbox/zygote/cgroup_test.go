@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -42,9 +43,9 @@ func TestGroupFolders(t *testing.T) {
 	}
 }
 
-// A zygote's groups hold it, and are gone with it.
-func TestZygotesHaveGroupsOfTheirOwn(t *testing.T) {
-	var places []GroupPlace
+// groupPlaces are where groups can be made; without any the test is skipped.
+func groupPlaces(t *testing.T) (places []GroupPlace) {
+	t.Helper()
 	for _, p := range GroupPlaces() {
 		if p.Folder != "" {
 			places = append(places, p)
@@ -53,6 +54,44 @@ func TestZygotesHaveGroupsOfTheirOwn(t *testing.T) {
 	if len(places) == 0 {
 		t.Skipf("no control groups can be made: %+v", GroupPlaces())
 	}
+	return places
+}
+
+// A mother's groups hold her and all her sessions, bound them, and are gone with them.
+func TestSessionsHaveGroups(t *testing.T) {
+	places := groupPlaces(t)
+	everySession(t, func(t *testing.T, s *Sessions) {
+		one, other := newSessionOf(t, s, quick), newSessionOf(t, s, quick)
+		name := fmt.Sprintf("ropewalk-%d-%d", os.Getpid(), one.mother.command.Process.Pid)
+		for _, p := range places {
+			text, err := os.ReadFile(filepath.Join(p.Folder, name, "cgroup.procs"))
+			require.NoError(t, err, p.Controller)
+			members := strings.Fields(string(text))
+			for _, s := range []*session{one, other} {
+				require.Contains(t, members, fmt.Sprint(interpreterOf(s)), p.Controller)
+			}
+		}
+		require.NoError(t, s.Close())
+		for _, p := range places {
+			require.NoDirExists(t, filepath.Join(p.Folder, name))
+		}
+	})
+}
+
+func TestBoundsOfSessions(t *testing.T) {
+	for i, want := range []string{"pids", "memory"} {
+		require.Equal(t, want, sessionBounds()[i].name)
+	}
+	memory, err := strconv.ParseInt(sessionBounds()[1].limits["memory.max"], 10, 64)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, memory, int64(groupMemory))
+	require.Equal(t, "40", callBounds()[0].limits["pids.max"])
+	require.Equal(t, "8192", sessionBounds()[0].limits["pids.max"])
+}
+
+// A zygote's groups hold it, and are gone with it.
+func TestZygotesHaveGroupsOfTheirOwn(t *testing.T) {
+	places := groupPlaces(t)
 	e := open(t, Options{Workers: 1, MinTier: sandbox.TierRlimits})
 	mine := fmt.Sprintf("ropewalk-%d-*", os.Getpid())
 	for _, p := range places {

@@ -67,7 +67,12 @@
 // what its init, or the mother, saw in wait. The parent reads the interpreter's CPU clock: the kernel's limit of CPU time
 // cannot be raised again for the next cell. It counts threads, and those that run between cells to the next one; it does
 // not count processes that a cell starts, which the wall limit and the end of the session bound. What is
-// written between cells is the next one's.
+// written between cells is the next one's. Memory is told by the interpreter with each answer, and by wait at its end.
+//
+// A mother is in control groups with all her sessions, where they can be made: these bound what all of them use
+// together. A session alone is bounded by the limits of its processes, and in the tier "full" by the number of these.
+// An interpreter that got a SIGKILL which is not the parent's between two cells is lost and not ended: a machine
+// short of memory sends it too, and who runs the cells again finds out.
 //
 // A session sees what a call sees, save that its code is named <cell 1>, <cell 2> and so on, that it has no __file__, and that
 // descriptor 3 is its socket. Time-outs, too much output and a MemoryError end it, as do exits and signals.

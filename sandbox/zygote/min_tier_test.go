@@ -42,3 +42,13 @@ func TestOpenKnowsItsTiers(t *testing.T) {
 		require.ErrorContains(t, err, `tier "strong" is not one of full, landlock, rlimits`)
 	}
 }
+
+// Sessions are never opened in a tier below the one that is asked for, whatever interpreter there is.
+func TestSessionsKeepTheMinTier(t *testing.T) {
+	_, err := OpenSessions(Options{MinTier: sandbox.TierLandlock, Sets: []PackageSet{{Name: "none", Modules: []string{"no_such_module"}}}})
+	if errors.Is(err, sandbox.ErrNoPython) {
+		t.Skip(err)
+	}
+	require.ErrorIs(t, err, sandbox.ErrTier)
+	require.ErrorContains(t, err, "landlock is the weakest that is accepted")
+}

@@ -82,7 +82,7 @@ type process struct {
 	calls   uint64
 	scratch [16 << 10]byte // what streams are read into
 	nudge   *nudge         // when its call is to be looked at; a mother has none
-	bounded bool           // in control groups: it runs one call at a time, and their bounds are a call's
+	bounds  []controller   // of its control groups
 	exited  chan struct{}
 	once    sync.Once
 }
@@ -94,7 +94,7 @@ func (p plan) start(folder string, set PackageSet) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	z := &process{plan: p, set: set.Name, link: link, log: &tail{}, bounded: true, exited: make(chan struct{})}
+	z := &process{plan: p, set: set.Name, link: link, log: &tail{}, bounds: callBounds(), exited: make(chan struct{})}
 	if z.nudge, err = newNudge(); err != nil {
 		link.close()
 		theirs.Close()
@@ -141,10 +141,7 @@ func (z *process) launchScript(p plan, settings any, script string, environment 
 	if err := z.command.Start(); err != nil {
 		return err
 	}
-	var joined groups
-	if z.bounded {
-		joined = join(z.command.Process.Pid)
-	}
+	joined := join(z.command.Process.Pid, z.bounds)
 	go func() {
 		defer close(z.exited)
 		_ = z.command.Wait() // how a zygote ended is told by its log

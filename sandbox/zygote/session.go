@@ -32,8 +32,9 @@ var _ sandbox.Sessions = (*Sessions)(nil)
 
 var errSessionsClosed = fmt.Errorf("%w: sessions are closed", sandbox.ErrInfrastructure)
 
-// OpenSessions finds an interpreter and the strongest tier in which a session has answered. Options.Workers and
-// Options.Interpreters mean nothing to it.
+// OpenSessions finds an interpreter and the strongest tier in which a session has answered. A MinTier is kept, where
+// one is named; without one it takes what there is, and Isolation tells. Options.Workers and Options.Interpreters mean
+// nothing to it.
 func OpenSessions(o Options) (*Sessions, error) {
 	if o.Sets == nil {
 		o.Sets = DefaultSets()
@@ -65,6 +66,9 @@ func (s *Sessions) settle(pythons []python, o Options) error {
 		for _, p := range pythons {
 			if o.Tier != "" && o.Tier != tier {
 				continue
+			}
+			if o.MinTier != "" && o.Tier == "" && !tier.AtLeast(o.MinTier) {
+				return o.tooWeak(tier, faults)
 			}
 			s.plan = plan{python: p, tier: tier, sets: p.sets(o.Sets)}
 			if len(s.plan.sets.there) == 0 {

@@ -9,7 +9,7 @@ import fcntl
 import select
 
 OPEN = struct.Struct("=cQQQqQ")  # kind, id, memory bytes, bytes of one file, processes, bytes of the work folder
-NOTE = struct.Struct("=cQiQ")  # kind, id, wait status, CPU microseconds
+NOTE = struct.Struct("=cQiQQ")  # kind, id, wait status, CPU microseconds, KiB resident at most
 NEW_NAMESPACES = 0x10000000 | 0x20000000 | 0x20000 | 0x8000000  # user, process ids, mounts, IPC
 INODES = 1024
 
@@ -58,9 +58,10 @@ class Mother(Zygote):
         """Sessions forbid them each in its own user namespace; for that they need /proc a moment longer."""
         self.proc = os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
 
-    def note(self, kind, id, status=0, microseconds=0, fds=()):
+    def note(self, kind, id, status=0, usage=None, fds=()):
+        microseconds, peak = (0, 0) if usage is None else (int((usage.ru_utime + usage.ru_stime) * 1e6), usage.ru_maxrss)
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
-        self.link.sendmsg([NOTE.pack(kind, id, status, microseconds)], rights)
+        self.link.sendmsg([NOTE.pack(kind, id, status, microseconds, peak)], rights)
 
     def serve(self):
         while True:
@@ -87,7 +88,7 @@ class Mother(Zygote):
         self.inits[watch] = pid, opening.id
         self.poll.register(watch, select.POLLIN)
         if not self.namespaced:
-            self.note(b"B", opening.id, 0, 0, (watch, watch))
+            self.note(b"B", opening.id, fds=(watch, watch))
 
     def bury(self, watch):
         """Reap a session's init and say that nothing of the session is left."""
@@ -101,7 +102,7 @@ class Mother(Zygote):
             except OSError:
                 pass
             remove(session_folder(self, id))
-            self.note(b"E", id, status, int((usage.ru_utime + usage.ru_stime) * 1e6))
+            self.note(b"E", id, status, usage)
         self.note(b"D", id, status)
 
 
@@ -171,14 +172,14 @@ def init(mother, opening, pid):
     """Wait for the interpreter, tell how it ended, and end all others by ending."""
     mother.capabilities.drop()
     fds = [open_pidfd(os.getpid(), 0), open_pidfd(pid, 0)]
-    mother.note(b"B", opening.id, 0, 0, fds)
+    mother.note(b"B", opening.id, fds=fds)
     link = mother.link.fileno()
     os.closerange(0, link)
     os.closerange(link + 1, highest(mother))
     while True:
         ended, status, usage = os.wait4(-1, 0)
         if ended == pid:
-            mother.note(b"E", opening.id, status, int((usage.ru_utime + usage.ru_stime) * 1e6))
+            mother.note(b"E", opening.id, status, usage)
             os._exit(0)
 
 

@@ -3,6 +3,7 @@ package zygote
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -70,16 +71,20 @@ func (s *session) accept(cell sandbox.Call) (sandbox.Limits, error) {
 	return limits, nil
 }
 
-// check returns why the session takes no more cells. One that ended between cells ended by its own doing,
-// unless its mother, or its init, went without its interpreter.
+// check returns why the session takes no more cells. One that ended between cells ended by its own doing, unless its
+// mother, or its init, went without its interpreter, or that got a SIGKILL that was not ours: who sent it is not
+// known, and cells that are run again show it.
 func (s *session) check() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over != nil {
 		return s.over
 	}
-	if s.cause == causeCPU || s.cause == causeOutput || s.ended != nil {
+	switch {
+	case s.cause == causeCPU, s.cause == causeOutput, s.cause == causeForged, s.ended != nil && !s.ended.killed():
 		return fmt.Errorf("%w between cells", sandbox.ErrSessionEnded)
+	case s.ended != nil && s.cause == causeNone:
+		return fmt.Errorf("%w: its process was killed", sandbox.ErrSessionLost)
 	}
 	select {
 	case <-s.dead:
@@ -104,6 +109,10 @@ func (s *session) run(ctx context.Context, cell sandbox.Call, limits sandbox.Lim
 	}
 	var e ending
 	err := s.send(nonce, cell)
+	if errors.Is(err, unix.EPIPE) {
+		s.endCell()
+		return sandbox.Result{}, s.unread()
+	}
 	if err == nil {
 		e, err = s.hearAnswer(nonce, limits, cell)
 	}
@@ -116,7 +125,7 @@ func (s *session) run(ctx context.Context, cell sandbox.Call, limits sandbox.Lim
 		return s.runOut(ctx, e, wall, cpu)
 	}
 	result, _ := e.verdict()
-	result.Timing = sandbox.Timing{Wall: wall, CPU: cpu}
+	result.Timing = sandbox.Timing{Wall: wall, CPU: cpu, PeakMemory: e.peak}
 	return result, nil
 }
 
@@ -159,12 +168,12 @@ func (s *session) hearAnswer(nonce uint64, limits sandbox.Limits, cell sandbox.C
 			e.cause = causeForged
 			return e, nil
 		}
+		piece := p.body
+		if p.kind == packetEnd {
+			e.kind, e.peak, piece, e.answered = decodeEnd(p.body)
+		}
 		switch {
-		case p.kind == packetText, p.kind == packetEnd && len(p.body) > 0 && cellStatuses[p.body[0]] != "":
-			piece := p.body
-			if p.kind == packetEnd {
-				e.kind, e.answered, piece = p.body[0], true, p.body[1:]
-			}
+		case p.kind == packetText, e.answered:
 			room := limits.OutputBytes - len(e.text)
 			e.text = append(e.text, piece[:min(room, len(piece))]...)
 			if len(piece) > room {
@@ -209,6 +218,20 @@ func (s *session) pollFirst() (silent bool) {
 	return err == nil && n == 1 && s.polled[0].Revents == unix.POLLIN
 }
 
+// unread ends a session whose interpreter has closed its socket before it read a cell, and says why it takes none.
+func (s *session) unread() error {
+	if s.lingers() {
+		s.kill(causeForged)
+	}
+	s.await()
+	err := s.check()
+	if err == nil { // its end is not told
+		err = fmt.Errorf("%w: %w", sandbox.ErrSessionLost, errMotherGone)
+	}
+	s.bury(err)
+	return err
+}
+
 // runOut ends a session whose cell broke its bounds, its interpreter or the protocol, and judges that cell.
 func (s *session) runOut(ctx context.Context, e ending, wall, cpu time.Duration) (sandbox.Result, error) {
 	switch {
@@ -221,7 +244,7 @@ func (s *session) runOut(ctx context.Context, e ending, wall, cpu time.Duration)
 	s.mu.Lock()
 	e.dead, e.cause = true, s.cause
 	if s.ended != nil {
-		e.wait = &s.ended.wait
+		e.wait, e.peak = &s.ended.wait, s.ended.peak
 		cpu = max(cpu, s.ended.cpu-s.watch.base)
 	}
 	s.mu.Unlock()
@@ -242,7 +265,7 @@ func (s *session) runOut(ctx context.Context, e ending, wall, cpu time.Duration)
 		return sandbox.Result{}, fmt.Errorf("%w: its process was killed from outside: %s", sandbox.ErrSessionLost, s.mother.log)
 	}
 	s.bury(fmt.Errorf("%w: its last cell was judged %s", sandbox.ErrSessionEnded, result.Status))
-	result.Timing = sandbox.Timing{Wall: wall, CPU: cpu}
+	result.Timing = sandbox.Timing{Wall: wall, CPU: cpu, PeakMemory: e.peak}
 	return result, nil
 }
 

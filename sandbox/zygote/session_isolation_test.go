@@ -103,15 +103,16 @@ var forgeries = []struct {
 }{
 	{"short", "os.write(3, b'x')", sandbox.StatusKilled},
 	{"empty", "peer.send(b'')", sandbox.StatusKilled},
-	{"another cell's", "os.write(3, b'.' + bytes(8) + b'vforged')", sandbox.StatusKilled},
+	{"another cell's", "os.write(3, b'.' + bytes(8) + b'v' + bytes(8) + b'forged')", sandbox.StatusKilled},
 	{"huge", "os.write(3, b'.' + bytes(100000))", sandbox.StatusKilled},
 	{"many", "while True: os.write(3, b't' + bytes(8) + b'x' * 1000)", sandbox.StatusKilled},
 	{"unknown kind", "os.write(3, b'?' + nonce)", sandbox.StatusKilled},
 	{"unknown letter", "os.write(3, b'.' + nonce + b'Q')", sandbox.StatusKilled},
+	{"an end without a peak", "os.write(3, b'.' + nonce + b'vmine')", sandbox.StatusKilled},
 	{"a file nobody asked for", "os.write(3, b'f' + nonce + bytes(4) + b'x')", sandbox.StatusKilled},
 	{"a file's number out of range", "os.write(3, b'f' + nonce + b'\\xff' * 4 + b'x')", sandbox.StatusKilled},
 	{"endless text", "while True: os.write(3, b't' + nonce + b'x' * 1000)", sandbox.StatusOutputLimit},
-	{"its own value", "os.write(3, b'.' + nonce + b'vmine')\ntime.sleep(.1)", sandbox.StatusOK},
+	{"its own value", "os.write(3, b'.' + nonce + b'v' + b'\\xff' * 8 + b'mine')\ntime.sleep(.1)", sandbox.StatusOK},
 }
 
 // grip finds the number of the cell that runs where the interpreter keeps it.

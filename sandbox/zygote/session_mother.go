@@ -68,7 +68,7 @@ func (p plan) startMother(folder string, set PackageSet) (*mother, error) {
 		told.Filter, told.SessionFilter = motherFilter(p.tier), sessionFilter(p.tier)
 	}
 	script := strings.Join([]string{confineSource, childSource, serveSource, cellsSource, sessionSource, serveSessions}, "\n")
-	m := &mother{process: &process{plan: p, set: set.Name, link: link, log: &tail{}, exited: make(chan struct{})},
+	m := &mother{process: &process{plan: p, set: set.Name, link: link, log: &tail{}, bounds: sessionBounds(), exited: make(chan struct{})},
 		done: make(chan struct{}), sessions: map[uint64]*session{}}
 	err = m.launchScript(p, told, script, sessionEnvironment(), theirs)
 	theirs.Close()

@@ -32,6 +32,7 @@ type ending struct {
 	silent         bool // the pipes were empty when the answer was there
 	kind           byte // one of the letters, if answered
 	text           []byte
+	peak           int64 // bytes that the interpreter has had resident at most
 	files          []sandbox.File
 	cause          cause
 	wait           *unix.WaitStatus // of the interpreter, if it ended and that was told

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/ropewalk/ropewalk/sandbox"
@@ -43,9 +44,13 @@ type note struct {
 	id   uint64
 	wait unix.WaitStatus
 	cpu  time.Duration // of the interpreter in all its life
+	peak int64         // bytes that it had resident at most
 }
 
-const noteSize = 1 + 8 + 4 + 8
+// killed reports whether the note tells an interpreter's end by a SIGKILL.
+func (n note) killed() bool { return n.wait.Signaled() && n.wait.Signal() == unix.SIGKILL }
+
+const noteSize = 1 + 8 + 4 + 8 + 8
 
 func decodeNote(b []byte) (note, error) {
 	if len(b) != noteSize {
@@ -56,6 +61,7 @@ func decodeNote(b []byte) (note, error) {
 		id:   binary.NativeEndian.Uint64(b[1:]),
 		wait: unix.WaitStatus(binary.NativeEndian.Uint32(b[9:])),
 		cpu:  time.Duration(binary.NativeEndian.Uint64(b[13:])) * time.Microsecond,
+		peak: int64(binary.NativeEndian.Uint64(b[21:])) << 10,
 	}, nil
 }
 
@@ -106,7 +112,7 @@ func bundle(cell sandbox.Call) (head int, parts [][]byte, err error) {
 
 // Kinds of a packet from an interpreter.
 const (
-	packetEnd  = '.' // the cell's end: a letter, then text
+	packetEnd  = '.' // the cell's end: a letter, the interpreter's peak of memory, then text
 	packetText = 't' // a piece of the text that is too long for the end
 	packetFile = 'f' // a piece of a file that the cell hands over
 )
@@ -116,6 +122,19 @@ type packet struct {
 	kind  byte
 	nonce uint64
 	body  []byte // valid until the next packet is read
+}
+
+// endHead is what stands before the text in a packet that ends a cell.
+const endHead = 1 + 8
+
+// decodeEnd reads the body of a packet that ends a cell: its letter, the KiB that the interpreter has had resident at
+// most, and text.
+func decodeEnd(body []byte) (kind byte, peak int64, text []byte, ok bool) {
+	if len(body) < endHead || cellStatuses[body[0]] == "" {
+		return 0, 0, nil, false
+	}
+	kib := min(binary.NativeEndian.Uint64(body[1:]), math.MaxInt64>>10) // the code there may say anything
+	return body[0], int64(kib) << 10, body[endHead:], true
 }
 
 func decodePacket(b []byte) (packet, error) {

@@ -1,0 +1,368 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/rollout/protocol"
+	"github.com/ropewalk/ropewalk/sandbox"
+	"github.com/ropewalk/ropewalk/sandbox/zygote"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// scripted is an engine whose policy makes the calls of a script, a turn each, and then answers. In the programs, ROW is
+// a number of the trajectory's own.
+type scripted struct {
+	policy.Engine
+	deps   *Deps
+	script [][]string // calls of each turn; one that begins with "{" is a block that cannot be read
+	rows   int        // so many trajectories follow it, and the others answer at once; 0 = all
+}
+
+func (s *scripted) Generate(_ context.Context, req policy.GenerateRequest) (policy.Generated, error) {
+	var g policy.Generated
+	for i, prefix := range req.Prefixes {
+		text := s.deps.tokens.Decode(prefix)
+		turn := strings.Count(text, protocol.EndOfTurn+"\n<|im_start|>assistant\n") - 1
+		response := protocol.AnswerResponse("7")
+		if turn < len(s.script) && (turn > 0 || s.rows == 0 || i < s.rows) {
+			response = "</reason>"
+			for _, code := range s.script[turn] {
+				if strings.HasPrefix(code, "{") {
+					response += protocol.BrokenCall(code)
+					continue
+				}
+				response += protocol.Call(strings.ReplaceAll(code, "ROW", fmt.Sprint(len(text))), "")
+			}
+			response += protocol.EndOfTurn
+		}
+		ids := s.deps.tokens.Encode(response)
+		g.Tokens = append(g.Tokens, ids)
+		g.LogProbs, g.Entropies = append(g.LogProbs, make([]float32, len(ids))), append(g.Entropies, make([]float32, len(ids)))
+		g.Finish = append(g.Finish, policy.FinishStop)
+	}
+	return g, nil
+}
+
+// notebookRoom lets a trajectory have five turns of long programs.
+var notebookRoom = []string{"sandbox.session=true", "sandbox.cpu_seconds=1", "rollout.max_turns=5", "rollout.max_tokens=4000", "rollout.max_turn_tokens=1000",
+	"policy.max_positions=4096", "rollout.max_tool_text_bytes=600"}
+
+// notebookBench is a lane whose policy follows a script, on a worker with sessions.
+type notebookBench struct {
+	*laneBench
+	engine       *scripted
+	turns, tools []schema.Ref
+}
+
+func notebooksOf(t *testing.T, sessions sandbox.Sessions, script ...[]string) *notebookBench {
+	engine := &scripted{script: script}
+	b := &notebookBench{laneBench: laneWith(t, engine, nil, notebookRoom...), engine: engine}
+	b.on(sessions, 0)
+	return b
+}
+
+// on goes on on another worker, with sessions of its own.
+func (b *notebookBench) on(sessions sandbox.Sessions, most int) {
+	b.t.Helper()
+	deps, err := New(Options{Store: b.deps.Store, Trainer: b.engine, Rollout: b.engine, Tier: sandbox.TierFull, Code: b.deps.Code, Scratch: b.t.TempDir(),
+		Sessions: sessions, MostSessions: most})
+	require.NoError(b.t, err)
+	b.t.Cleanup(func() { require.NoError(b.t, deps.Close()) })
+	deps.Rollout.resident = b.policy.Digest
+	b.deps, b.engine.deps = deps, deps
+}
+
+func (b *notebookBench) generate() {
+	b.t.Helper()
+	out, err := do(b.laneBench, GenerateRollouts{b.deps}.Execute, wire.GenerateInput{
+		Scope: b.scope, Prompts: b.prompts, Policy: b.policy, Turn: len(b.turns), Turns: b.turns, Tools: b.tools})
+	require.NoError(b.t, err)
+	b.turns = append(b.turns, out.Manifest)
+}
+
+func (b *notebookBench) execute() (wire.ToolsDone, error) {
+	b.t.Helper()
+	out, err := do(b.laneBench, ExecuteToolCalls{b.deps}.Execute, wire.ToolsInput{
+		Scope: b.scope, Prompts: b.prompts, Turn: len(b.tools), Turns: b.turns, Tools: b.tools})
+	if err == nil {
+		b.tools = append(b.tools, out.Manifest)
+	}
+	return out, err
+}
+
+// turn generates a turn and runs its calls.
+func (b *notebookBench) turn() []schema.ToolCallRow {
+	b.t.Helper()
+	b.generate()
+	_, err := b.execute()
+	require.NoError(b.t, err)
+	return rowsAt[schema.ToolCallRow](b.laneBench, b.tools[len(b.tools)-1])
+}
+
+// realSessions are Python's, or the test is skipped.
+func realSessions(t *testing.T) *zygote.Sessions {
+	t.Helper()
+	s, err := zygote.OpenSessions(zygote.Options{})
+	if errors.Is(err, sandbox.ErrNoPython) {
+		t.Skipf("sessions cannot be opened: %v", err)
+	}
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+// unsteady are sessions that give up after so many cells: the context of the activity ends under the one after.
+type unsteady struct {
+	sandbox.Sessions
+	left   atomic.Int64
+	opened atomic.Int64
+}
+
+var errWorkerDied = errors.New("the worker died")
+
+func (u *unsteady) OpenSession(ctx context.Context, packages string, limits sandbox.Limits) (sandbox.Session, error) {
+	u.opened.Add(1)
+	s, err := u.Sessions.OpenSession(ctx, packages, limits)
+	return unsteadySession{s, u}, err
+}
+
+type unsteadySession struct {
+	sandbox.Session
+	of *unsteady
+}
+
+func (s unsteadySession) Run(ctx context.Context, cell sandbox.Call) (sandbox.Result, error) {
+	if s.of.left.Add(-1) < 0 {
+		return sandbox.Result{}, fmt.Errorf("%w: %w", sandbox.ErrInfrastructure, errWorkerDied)
+	}
+	return s.Session.Run(ctx, cell)
+}
+
+// steadyScript keeps state over turns, with an error and a block that cannot be read.
+var steadyScript = [][]string{
+	{"import random\nx = [ROW]\nx"},
+	{"x.append(random.random())\nprint(len(x))", "{not a call", "y = 1 // 0"},
+	{"def f(n): return [*x, n]\nf(3)[1:]", "print(sorted(k for k in globals() if len(k) == 1), id(f) > 0)"},
+	{"x is f.__globals__['x'], len(f(1)), str(object())"},
+}
+
+func steadyRun(t *testing.T, sessions sandbox.Sessions) *notebookBench {
+	b := notebooksOf(t, sessions, steadyScript...)
+	for range steadyScript {
+		b.turn()
+	}
+	return b
+}
+
+func TestVariablesLiveOnFromTurnToTurn(t *testing.T) {
+	b := steadyRun(t, realSessions(t))
+	require.Zero(t, b.deps.Notebooks.Counts().Known, "no cell can follow on the last turn but one")
+	require.Zero(t, b.deps.Notebooks.Counts().Replays)
+	rows := rowsAt[schema.ToolCallRow](b.laneBench, b.tools...)
+	require.Len(t, rows, 2*laneSamples*7)
+	seen := map[string]bool{}
+	for _, r := range rows {
+		require.Nil(t, r.Excluded)
+		switch [2]int32{r.Turn, r.Call} {
+		case [2]int32{0, 0}:
+			seen[r.Value] = true
+		case [2]int32{1, 0}:
+			require.Equal(t, "2\n", r.Stdout)
+		case [2]int32{1, 1}:
+			require.Equal(t, "decode_error", r.Status)
+		case [2]int32{1, 2}:
+			require.Contains(t, r.Stderr, `File "<cell 3>", line 1`, "a block that cannot be read is no cell")
+		case [2]int32{2, 0}:
+			require.Equal(t, "[0.8444218515250481, 3]", r.Value)
+		case [2]int32{2, 1}:
+			require.Equal(t, "['f', 'x'] True\n", r.Stdout)
+		case [2]int32{3, 0}:
+			require.Equal(t, "(True, 3, '<object object at 0x000000000000>')", r.Value)
+		}
+	}
+	require.Greater(t, len(seen), 1, "trajectories have variables of their own")
+}
+
+// A retried activity, other workers and interpreters that were taken away leave the very manifests of a lane that
+// nothing befell: its bytes are the same.
+func TestSameBytesWhateverBefellTheInterpreters(t *testing.T) {
+	sessions := realSessions(t)
+	want := steadyRun(t, sessions).tools
+
+	t.Run("half a turn was done", func(t *testing.T) {
+		u := &unsteady{Sessions: sessions}
+		u.left.Store(1 << 30)
+		b := notebooksOf(t, u, steadyScript...)
+		for turn := range steadyScript {
+			b.generate()
+			for _, cells := range []int64{0, 1, 7} {
+				u.left.Store(cells)
+				_, err := b.execute()
+				require.ErrorContains(t, err, errWorkerDied.Error(), "turn %d", turn)
+			}
+			u.left.Store(1 << 30)
+			_, err := b.execute()
+			require.NoError(t, err)
+		}
+		require.Equal(t, want, b.tools)
+	})
+	t.Run("another worker for each turn", func(t *testing.T) {
+		b := notebooksOf(t, sessions, steadyScript...)
+		for range steadyScript {
+			b.on(sessions, 0)
+			b.turn()
+		}
+		require.Equal(t, want, b.tools)
+	})
+	t.Run("two workers by turns", func(t *testing.T) {
+		b := notebooksOf(t, sessions, steadyScript...)
+		first := b.deps
+		b.on(sessions, 0)
+		for turn := range steadyScript {
+			if turn%2 == 1 {
+				first, b.deps = b.deps, first
+			}
+			b.turn()
+		}
+		require.Equal(t, want, b.tools)
+	})
+	t.Run("fewer places than trajectories", func(t *testing.T) {
+		b := notebooksOf(t, sessions, steadyScript...)
+		b.on(sessions, 2)
+		for range steadyScript {
+			b.turn()
+		}
+		require.Equal(t, want, b.tools)
+	})
+	t.Run("behind a service", func(t *testing.T) {
+		remote := behindService(t, &printer{nth: -1}, sandbox.DefaultPreset, sessions)
+		b := notebooksOf(t, remote, steadyScript...)
+		for range steadyScript {
+			b.turn()
+		}
+		require.Equal(t, want, b.tools)
+	})
+}
+
+// What a cell printed and would print otherwise again is never gone on from, once its interpreter is lost.
+func TestATrajectoryThatCannotBeMadeAnewIsExcluded(t *testing.T) {
+	sessions := realSessions(t)
+	script := [][]string{{"import os\nx = os.urandom(8)\nx"}, {"x"}, {"x"}}
+	kept := notebooksOf(t, sessions, script...)
+	first := kept.turn()
+	second := kept.turn()
+	for i := range first {
+		require.Equal(t, first[i].Value, second[i].Value, "it lives on where it is")
+	}
+
+	b := notebooksOf(t, sessions, script...)
+	b.turn()
+	b.on(sessions, 0)
+	b.generate()
+	out, err := b.execute()
+	require.NoError(t, err)
+	require.Equal(t, 2*laneSamples, out.Excluded)
+	for _, r := range rowsAt[schema.ToolCallRow](b.laneBench, out.Manifest) {
+		require.Equal(t, "sandbox: session lost: cell 1 had another value when run again", *r.Excluded)
+		require.Empty(t, r.Value)
+	}
+
+	// An interpreter whose cells ended as the committed ones did not is not gone on with, though it has run as many.
+	b = notebooksOf(t, sessions, script...)
+	b.generate()
+	loser := b.deps
+	_, err = b.execute()
+	require.NoError(t, err)
+	b.on(sessions, 0)
+	other := notebooksOf(t, sessions, script...)
+	other.turn()
+	b.deps = loser
+	b.tools = other.tools // another worker's attempt was committed
+	b.deps.Store, b.deps.Record = other.deps.Store, other.deps.Record
+	b.turns = other.turns
+	b.generate()
+	out, err = b.execute()
+	require.NoError(t, err)
+	require.Equal(t, 2*laneSamples, out.Excluded)
+}
+
+// After a cell that ended its interpreter the next one finds a fresh one, and is told so, on any worker.
+func TestACellThatEndsItsInterpreter(t *testing.T) {
+	sessions := realSessions(t)
+	for _, tt := range []struct{ name, cell, status string }{
+		{"exit", "print('bye')\nraise SystemExit", "ok"},
+		{"exit with a code", "import sys\nsys.exit(3)", "runtime_error"},
+		{"endless loop", "while True: pass", "timeout_cpu"},
+		{"memory", "y = bytearray(10**10)", "out_of_memory"},
+		{"killed by itself", "import os\nos.kill(os.getpid(), 9)", "killed"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			script := [][]string{{"x = 1", "x += 1\n" + tt.cell}, {"'x' in globals()", "z = 5\nz"}, {"z + 1"}}
+			run := func(each func(*notebookBench)) *notebookBench {
+				b := notebooksOf(t, sessions, script...)
+				b.engine.rows = 2
+				for range script {
+					each(b)
+					b.turn()
+				}
+				return b
+			}
+			b := run(func(*notebookBench) {})
+			for _, r := range rowsAt[schema.ToolCallRow](b.laneBench, b.tools...) {
+				require.Nil(t, r.Excluded)
+				switch [2]int32{r.Turn, r.Call} {
+				case [2]int32{0, 1}:
+					require.Equal(t, tt.status, r.Status)
+					require.NotContains(t, r.Stderr, "restarted")
+				case [2]int32{1, 0}:
+					require.Equal(t, "False", r.Value)
+					require.Equal(t, "(the interpreter was restarted: variables are gone)\n", r.Stderr)
+					require.Equal(t, "Tool call success\nstdout: False\nstderr: (the interpreter was restarted: variables are gone)", r.Response)
+				case [2]int32{1, 1}:
+					require.Equal(t, "5", r.Value)
+					require.Empty(t, r.Stderr)
+				case [2]int32{2, 0}:
+					require.Equal(t, "6", r.Value)
+					require.Empty(t, r.Stderr)
+				}
+			}
+			again := run(func(b *notebookBench) { b.on(sessions, 0) })
+			require.Equal(t, b.tools, again.tools)
+		})
+	}
+}
+
+func TestAWorkerWithoutSessionsRefusesTheRecipe(t *testing.T) {
+	prepare := func(sessions sandbox.Sessions) (*Deps, error) {
+		b := laneOf(t, nil, nil)
+		deps, err := New(Options{Store: b.deps.Store, Tier: sandbox.TierFull, Code: b.deps.Code, Scratch: t.TempDir(), Sessions: sessions})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, deps.Close()) })
+		before, err := deps.Store.List(t.Context(), "")
+		require.NoError(t, err)
+		b.deps = deps
+		_, err = do(b, PrepareRun{deps}.Execute, wire.PrepareInput{Run: "new", Kind: "train", Recipe: "quickstart", Overrides: []string{"sandbox.session=true"}})
+		require.Error(t, err)
+		after, listing := deps.Store.List(t.Context(), "")
+		require.NoError(t, listing)
+		require.Equal(t, before, after, "nothing is written")
+		return deps, err
+	}
+	_, err := prepare(nil)
+	require.ErrorContains(t, err, "sandbox.session: the recipe wants an interpreter for each trajectory, and this worker's sandbox makes no sessions")
+	_, err = prepare(behindService(t, &printer{nth: -1}, sandbox.DefaultPreset, nil))
+	require.ErrorContains(t, err, "this service makes no sessions")
+
+	b := laneWith(t, nil, nil, "sandbox.session=true")
+	_, err = do(b, ExecuteToolCalls{b.deps}.Execute, wire.ToolsInput{Scope: b.scope})
+	require.ErrorContains(t, err, "sandbox.session: ")
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/ropewalk/ropewalk/sandbox"
+	"github.com/ropewalk/ropewalk/sandbox/zygote"
+)
+
+// workerSandbox is where a worker runs tool calls.
+type workerSandbox struct {
+	executor sandbox.Executor
+	sessions sandbox.Sessions
+	tier     sandbox.Tier // of both
+	closers  []io.Closer
+}
+
+func (s workerSandbox) Close() error {
+	var faults []error
+	for _, c := range s.closers {
+		faults = append(faults, c.Close())
+	}
+	return errors.Join(faults...)
+}
+
+// openSandbox opens the worker's sandbox, or connects to those of others. It takes what the machine grants and says how
+// strong that is; each run's recipe says what it accepts (sandbox.min_tier).
+func (o workerOptions) openSandbox(ctx context.Context, scratch string) (workerSandbox, error) {
+	if len(o.services) > 0 {
+		c, err := openSandboxClient(ctx, o.services, sandbox.DefaultPreset)
+		if err != nil {
+			return workerSandbox{}, err
+		}
+		// A node that comes later shall not be weaker than what recipes are held against.
+		return workerSandbox{executor: c, sessions: c, tier: c.Hold(), closers: []io.Closer{c}}, nil
+	}
+	options := zygote.Options{Python: sandboxPython(""), Workers: o.sandbox, Dir: scratch, MinTier: sandbox.TierRlimits}
+	executor, err := zygote.Open(options)
+	if err != nil {
+		return workerSandbox{}, err
+	}
+	late := newLateSessions(options, executor)
+	return workerSandbox{executor: executor, sessions: late, tier: sandbox.Tier(executor.Isolation()), closers: []io.Closer{late, executor}}, nil
+}

@@ -1,0 +1,119 @@
+package service
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// interpreter finds the process of this process's descendants that has this id in the innermost namespace.
+func interpreter(t *testing.T, inside string) int {
+	t.Helper()
+	parent, inner := map[int]int{}, map[int]string{}
+	statuses, err := filepath.Glob("/proc/[0-9]*/status")
+	require.NoError(t, err)
+	for _, path := range statuses {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		require.NoError(t, err)
+		for line := range strings.Lines(string(text)) {
+			fields := strings.Fields(line)
+			switch fields[0] {
+			case "PPid:":
+				parent[pid], err = strconv.Atoi(fields[1])
+				require.NoError(t, err)
+			case "NSpid:":
+				inner[pid] = fields[len(fields)-1]
+			}
+		}
+	}
+	var found []int
+	for pid := range inner {
+		for above := parent[pid]; above > 1; above = parent[above] {
+			if above == os.Getpid() && inner[pid] == inside {
+				found = append(found, pid)
+			}
+		}
+	}
+	require.Len(t, found, 1)
+	return found[0]
+}
+
+// A session whose process is killed goes on behind its id, or says that it is lost.
+func TestASessionOutlivesItsInterpreter(t *testing.T) {
+	s, _ := pythonService(t)
+	open := func() (run func(code string) (int, string)) {
+		id := askFor[SessionOpened](t, s, "POST", "/v1/sessions", `{}`).ID
+		t.Cleanup(func() { ask(t, s, "DELETE", "/v1/sessions/"+id, "") })
+		return func(code string) (int, string) {
+			return ask(t, s, "POST", "/v1/sessions/"+id+"/run", fmt.Sprintf(`{"code":%q}`, code))
+		}
+	}
+	value := func(code int, text string) string {
+		t.Helper()
+		require.Equal(t, 200, code, text)
+		_, rest, _ := strings.Cut(text, `"value":"`)
+		value, _, _ := strings.Cut(rest, `"`)
+		return value
+	}
+	run := open()
+	value(run("import os, random\nx = random.random()"))
+	first := value(run("x"))
+	for _, wait := range []time.Duration{0, 50 * time.Millisecond} {
+		inside := value(run("os.getpid()"))
+		require.NoError(t, syscall.Kill(interpreter(t, inside), syscall.SIGKILL))
+		time.Sleep(wait)
+		require.Equal(t, first, value(run("x")))
+	}
+	_, text := ask(t, s, "GET", "/metrics", "")
+	require.Contains(t, text, "\nropewalk_sandbox_session_replays_total 2\n")
+	require.Contains(t, text, "\nropewalk_sandbox_sessions_lost_total 0\n")
+	code, text := run("os.kill(os.getpid(), 9)")
+	require.Equal(t, 200, code)
+	require.Contains(t, text, `"status":"killed"`, "its own doing")
+	code, text = run("x")
+	requireError(t, code, text, 410, "session_ended", "", "judged killed")
+
+	run = open()
+	inside := value(run("import os\nos.getpid()"))
+	value(run("os.urandom(8).hex()"))
+	require.NoError(t, syscall.Kill(interpreter(t, inside), syscall.SIGKILL))
+	for range 2 {
+		code, text := run("1")
+		requireError(t, code, text, 410, "session_lost", "", "cell 2 had another value when run again")
+	}
+	_, text = ask(t, s, "GET", "/metrics", "")
+	require.Contains(t, text, "\nropewalk_sandbox_sessions_lost_total 1\n")
+}
+
+// A session that is deleted ends the cell that runs.
+func TestDeletingASessionEndsItsCell(t *testing.T) {
+	s, _ := pythonService(t)
+	id := askFor[SessionOpened](t, s, "POST", "/v1/sessions", `{}`).ID
+	type answered struct {
+		code int
+		text string
+	}
+	ran := make(chan answered, 1)
+	go func() {
+		code, text := ask(t, s, "POST", "/v1/sessions/"+id+"/run", `{"code":"import time\ntime.sleep(60)"}`)
+		ran <- answered{code, text}
+	}()
+	time.Sleep(100 * time.Millisecond)
+	code, _ := ask(t, s, "DELETE", "/v1/sessions/"+id, "")
+	require.Equal(t, 204, code)
+	got := <-ran
+	require.Contains(t, []int{404, 410}, got.code, got.text)
+	require.Contains(t, got.text, "session_lost")
+	require.Zero(t, s.sessions.count())
+}
