@@ -7,7 +7,7 @@
 //   - *Breakage* (no interpreter, a lost zygote, no room in the queue's time) is an error and never a verdict.
 //   - A *tier* says how strongly calls are isolated; a *package set* which libraries their interpreter has loaded.
 //
-// Packages beneath: zygote runs calls, once runs identical ones one time.
+// Packages beneath: zygote runs calls, once runs identical ones one time, symbolic compares written answers by them.
 package sandbox
 
 import "context"

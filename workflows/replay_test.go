@@ -21,10 +21,12 @@ import (
 //	go test ./test/e2e -run 'TestRecord.*Histories' -update
 var recorded = []string{
 	"import-openai.json",      // ReprocessRun of conversations, whose calls are recorded only
+	"import-symbolic.json",    // ReprocessRun with the stage grade
 	"import.json",             // ReprocessRun to its end
 	"refused-input.json",      // TrainRun refuses its input
 	"refused-recipe.json",     // PrepareRun refuses the recipe
 	"replay-check.json",       // ReplayStage that checks every step
+	"replay-symbolic.json",    // ReplayStage of a reward that reads gradings
 	"replay.json",             // ReplayStage of a step, with another recipe
 	"step-failed.json",        // TrainStep that fails for good; its run parks
 	"step-forward.json",       // TrainStep with the stage forward

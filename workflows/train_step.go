@@ -49,8 +49,8 @@ type trainStep struct {
 	stage   string
 }
 
-// TrainStep is one pass prompts → rollout → sandbox → reward → resample → forward → advantage →
-// buffer → update → publish, the shards of a rollout side by side. Forward and buffer run where the
+// TrainStep is one pass prompts → rollout → sandbox → grade → reward → resample → forward → advantage →
+// buffer → update → publish, the shards of a rollout side by side. Grade, forward and buffer run where the
 // recipe needs them.
 func TrainStep(ctx workflow.Context, in TrainStepInput) (TrainStepResult, error) {
 	s := &trainStep{in: in, scope: scoped(in.Run, in.Step, in.Prepared)}

@@ -16,11 +16,15 @@ def close(value: Any) -> Any:
     return float(f"{value:.12g}") if isinstance(value, float) else value
 
 
+UNASKED = "gradings"
+"""The table of a stage that the run's recipe does not ask for."""
+
+
 @pytest.mark.parametrize("table", ropewalk.TABLES)
 def test_columns_are_those_of_sql(run: ropewalk.Run, facts: Facts, table: str) -> None:
     got = run.table(table)
     assert got.column_names == facts.columns[table]
-    assert got.num_rows > 0
+    assert (got.num_rows > 0) == (table != UNASKED)
     got.arrow.validate(full=True)
 
 
@@ -38,7 +42,7 @@ def check(run: ropewalk.Run, answers: list[Answer]) -> None:
 
 def test_queries_answer_as_sql_does(run: ropewalk.Run, facts: Facts) -> None:
     assert len(facts.answers) > len(ropewalk.TABLES)
-    assert all(a.rows for a in facts.answers)
+    assert all(a.rows for a in facts.answers if f"from {UNASKED} " not in a.query)
     check(run, facts.answers)
 
 
@@ -56,6 +60,9 @@ def test_an_import_is_read_as_sql_does(facts: Facts) -> None:
 def test_declared_columns_are_the_shards(facts: Facts, table: str) -> None:
     """A shard that this version's program wrote has exactly the declared columns and types."""
     shards = sorted((facts.folder / facts.prefix / f"table={table}").glob("step=*/gen=0/*.parquet"))
+    if table == UNASKED:
+        assert not shards
+        return
     assert shards
     got = pq.read_schema(shards[0])
     assert got.remove_metadata().equals(COLUMNS[table]), got

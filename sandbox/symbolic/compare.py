@@ -66,11 +66,10 @@ def shape(text, depth):
         inner = enclosed(text, opening, closing)
         if inner is None:
             continue
-        elements = [shape(e, depth + 1) for e in split(inner, ",")] if inner.strip() else []
-        if "{" in opening:
-            return elements[0] if len(elements) == 1 else ("set", elements)
-        if len(elements) > 1:
-            return opening + closing, elements
+        parts = split(inner, ",") if inner.strip() else []
+        if len(parts) > 1 or "{" in opening:
+            elements = [shape(p, depth + 1) for p in parts]
+            return elements[0] if len(elements) == 1 else ("set" if "{" in opening else opening + closing, elements)
     elements = split(GROUPED.sub(lambda m: m[0].replace(",", ""), text), ",")
     elements = [e for e in elements if e.strip()] if len(elements) > 1 else elements
     if len(elements) > 1:
@@ -200,6 +199,7 @@ def proportional(a, b, upright):
 
 def main():
     pair = json.load(sys.stdin)
+    DRAWS.seed(pair["answer"] + "\n" + pair["gold"])
     try:
         verdict = "equal" if same(read(pair["answer"]), read(pair["gold"])) else "different"
     except (Unreadable, ArithmeticError, RecursionError, TypeError, ValueError):  # the latter are sympy's, of what it cannot hold

@@ -31,6 +31,7 @@ var equals = []pair{
 	{`\frac{n!}{(n-1)!}`, `n`},
 	{`\log_2 8`, `3`},
 	{`\tan x`, `\frac{\sin x}{\cos x}`},
+	{`\sqrt[3]{8x^3}`, `2x`},
 	{`x^{10}`, `x^10`},
 	{`0.5x`, `\frac{x}{2}`},
 	{`1.5x`, `1\frac{1}{2}x`},
@@ -40,10 +41,11 @@ var equals = []pair{
 	{`a_1 + a_{2}`, `a_2+a_1`},
 	{`2^{n+1}`, `2 \cdot 2^n`},
 	{`\frac{\pi}{4} + k\pi`, `k\pi + \pi/4`},
-	{"x\u00b2+1", `x^2+1`},
-	{"\u221a3\u00b72", `2\sqrt{3}`},
+	{"x²+1", `x^2+1`},
+	{"√3·2", `2\sqrt{3}`},
 	{`(1,2),(3,4)`, `(3,4),(1,2)`},
 	{`\left(\frac{1}{2}, x+1\right)`, `(0.5, 1+x)`},
+	{`\ln(x^2)`, `2\ln x`},
 	{`x\text{ cm}`, `x`},
 	{`x^{x^{x}}`, `x^{(x^x)}`},
 	{`f(x)=2x`, `y=2x`},
@@ -57,11 +59,14 @@ var equals = []pair{
 	{`\cos 2x`, `1 - 2\sin^2 x`},
 	{`\sqrt2+\sqrt3`, `\sqrt{5+2\sqrt6}`},
 	{`\ln 8`, `3\ln 2`},
+	{`\sqrt{-x}`, `\sqrt{-4x}/2`},
+	{`\sqrt{x}\sqrt{y}`, `\sqrt{xy}`},
+	{`x^{2/3}`, `\sqrt[3]{x^2}`},
+	{`\sqrt{-1-x^2}`, `i\sqrt{1+x^2}`},
 }
 
 // differ, though some come close.
 var differ = []pair{
-	{`\sqrt[3]{8x^3}`, `2x`},
 	{`x\text{ m}`, `x\text{ cm}`},
 	{`(1,2]`, `[1,2]`},
 	{`(1,2)`, `(2,1)`},
@@ -70,7 +75,6 @@ var differ = []pair{
 	{`x+1`, `y+1`},
 	{`x`, `x+10^{-50}`},
 	{`\sqrt{x^2}`, `x`},
-	{`\ln(x^2)`, `2\ln x`},
 	{`x > 5`, `x \ge 5`},
 	{`x > 5`, `x < 5`},
 	{`x^2=4`, `x=2`},
@@ -85,6 +89,9 @@ var differ = []pair{
 	{`-3x^2`, `(-3x)^2`},
 	{`(x-1)(x+1)`, `x^2`},
 	{`\frac{1}{3}`, `0.33333333333`},
+	{`|x|`, `x`},
+	{`|xy|`, `xy`},
+	{`\sqrt{-x}`, `\sqrt{x}`},
 }
 
 // unread are answers that are no expression: words, programs, what is unbalanced, undefined or beyond bounds.

@@ -4,9 +4,9 @@
 // *equal*, *different*, or *unreadable* where one of them is no expression, and names the *grader*, sympy with
 // its version. What gives no grade (a time-out, no memory, a sandbox that breaks) is *breakage*, never a grade.
 //
-// A pair is one call. The program is three files in one: expression.py reads TeX and plain notation by recursive
-// descent, value.py evaluates at fixed points to 120 digits, compare.py takes lists, intervals, equations and
-// matrices apart. It hands no text to sympy's own parsers, which evaluate names; and it decides by canonical form and
+// A pair is one call. The program is four files in one: bounds.py has the names and limits, expression.py reads
+// TeX and plain notation by recursive descent, value.py evaluates to 120 digits at points that are drawn from the
+// pair, compare.py takes lists, intervals, equations and matrices apart. It hands no text to sympy's own parsers, which evaluate names; and it decides by canonical form and
 // by values, never by simplification, whose cost has no bound. So a grade is a function of the pair and of the
 // grader, and limits of time are far from what any pair of bounded length takes.
 package symbolic
@@ -52,6 +52,8 @@ var ErrNoSympy = errors.New("the sandbox has no interpreter with numpy, sympy an
 var limits = sandbox.Limits{CPU: 10 * time.Second, Wall: 100 * time.Second, MemoryBytes: 512 << 20, OutputBytes: 4 << 10}
 
 var (
+	//go:embed bounds.py
+	bounds string
 	//go:embed expression.py
 	expressions string
 	//go:embed value.py
@@ -66,7 +68,7 @@ func Call(p Pair) (sandbox.Call, error) {
 	if err != nil {
 		return sandbox.Call{}, fmt.Errorf("encode a pair: %w", err)
 	}
-	return sandbox.Call{Packages: sandbox.PackagesSympy, Code: expressions + values + comparisons, Stdin: string(input), Limits: limits}, nil
+	return sandbox.Call{Packages: sandbox.PackagesSympy, Code: bounds + expressions + values + comparisons, Stdin: string(input), Limits: limits}, nil
 }
 
 // Read returns a call's grade. An outcome without one is breakage, which the error names.

@@ -1,5 +1,7 @@
-# What an expression is worth at a point, to 120 digits. Each step is bounded before it is taken, so that no expression
+# What an expression is worth at points, to 120 digits. Each step is bounded before it is taken, so that no expression
 # costs more than its length: sympy's own evaluation and simplification have no such bound.
+
+import random
 
 import mpmath
 import sympy
@@ -7,7 +9,8 @@ import sympy
 mpmath.mp.dps = 120
 NEAR = mpmath.mpf(10) ** -60  # relative
 NOTHING = mpmath.mpf(10) ** -90  # absolute: what rounding leaves of zero
-POINTS = 8
+POINTS = 12
+DRAWS = random.Random(0)  # of points; seeded by the pair's texts, so that no answer can be made to fit them
 
 
 class Unknown(Exception):
@@ -80,28 +83,28 @@ def near(a, b):
 
 
 def points(*expressions):
-    """Fixed points for the symbols of expressions, five of positive values and then three with negative ones."""
+    """Points for the symbols of expressions: half of positive values, half with every other symbol negative."""
     names = sorted(set().union(*({s.name for s in e.free_symbols} for e in expressions)))
     for k in range(POINTS if names else 1):
         at = {}
         for j, name in enumerate(names):
-            x = mpmath.mpf((37 * j + 53 * k + 11) % 97 + 1) / 31
-            at[name] = -x if k >= 5 and (j + k) % 2 else x
+            x = mpmath.mpf(DRAWS.randrange(1, 3 << 40)) / (1 << 40)
+            at[name] = -x if k >= POINTS // 2 and (j + k) % 2 == 0 else x
         yield at
 
 
 def values(a, b):
-    """What both are worth at the points where both are real or, if there are none, at all where both are defined."""
-    real, complex_ = [], []
+    """What both are worth wherever both are real; of expressions that hold i, or are real nowhere, at all points."""
+    real, rest = [], []
     for at in points(a, b):
         try:
             pair = value(a, at), value(b, at)
         except Unknown:
             continue
-        off = [abs(v.imag) > NEAR * abs(v) + NOTHING for v in pair]
-        (complex_ if all(off) else real).append(pair)
+        off = any(abs(v.imag) > NEAR * abs(v) + NOTHING for v in pair)
+        (rest if off else real).append(pair)
     if a.has(sympy.I) or b.has(sympy.I) or not real:
-        real += complex_
+        real += rest
     if len(real) < (3 if a.free_symbols or b.free_symbols else 1):
         raise Unreadable("cannot be evaluated")
     return real

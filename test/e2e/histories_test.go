@@ -116,6 +116,22 @@ func TestRecordForwardHistories(t *testing.T) {
 	save(t, h, "recorded-forward/step=2", "", "step-forward.json")
 }
 
+// TestRecordSymbolicHistories writes those of an import with the stage grade, and of a replay of its reward.
+func TestRecordSymbolicHistories(t *testing.T) {
+	if !*update {
+		t.Skip("records only with -update")
+	}
+	h := withSympy(t)
+	h.importSymbolic(t, "recorded-symbolic")
+	save(t, h, "recorded-symbolic", "", "import-symbolic.json")
+	c := h.dial(t)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	input := map[string]any{"run_id": "recorded-symbolic", "step": 1, "from": "reward"}
+	require.NoError(t, startFromUI(t, c, workflows.ReplayStageName, "recorded-replay-symbolic", input).Get(ctx, nil))
+	save(t, h, "recorded-replay-symbolic", "", "replay-symbolic.json")
+}
+
 // TestRecordRoundsHistories writes that of a step that samples in rounds.
 func TestRecordRoundsHistories(t *testing.T) {
 	if !*update {
