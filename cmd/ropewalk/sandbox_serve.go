@@ -78,6 +78,9 @@ func (a *app) serveSandbox(ctx context.Context, o serveOptions) error {
 	if err != nil {
 		return err
 	}
+	if o.conns < 1 {
+		return badInput("--connections is %d, it must be at least 1", o.conns)
+	}
 	secure, err := o.tls()
 	if err != nil {
 		return err

@@ -107,12 +107,19 @@ func TestSandboxServeRefuses(t *testing.T) {
 		{[]string{"--token-file", empty}, "is empty"},
 		{[]string{"--token-file", "/no/such/file"}, "--token-file"},
 		{[]string{"--tls-cert", "c.pem"}, "belong together"},
+		{[]string{"--connections", "0"}, "--connections is 0"},
 		{[]string{"--tls-cert", empty, "--tls-key", empty}, "--tls-cert, --tls-key"},
 	} {
 		code, _, messages := command(t, append([]string{"sandbox", "serve"}, tt.args...)...)
 		require.Equal(t, exitBadInput, code, tt.args)
 		require.Contains(t, messages, tt.complaint)
 	}
+}
+
+func TestWorkersKeepAtLeastOneSession(t *testing.T) {
+	code, _, messages := command(t, "worker", "--sandbox-sessions", "0")
+	require.Equal(t, exitBadInput, code)
+	require.Contains(t, messages, "--sandbox-sessions is 0")
 }
 
 // lines is a writer that others may read.
@@ -152,15 +159,19 @@ func TestSandboxServe(t *testing.T) {
 		}
 		return address != ""
 	}, 60*time.Second, 10*time.Millisecond, messages.String())
-	request, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+address+"/v1/run", strings.NewReader(`{"code":"print(6 * 7)"}`))
-	require.NoError(t, err)
-	request.Header.Set("Authorization", "Bearer secret")
-	answer, err := http.DefaultClient.Do(request)
-	require.NoError(t, err)
-	text, err := io.ReadAll(answer.Body)
-	require.NoError(t, err)
-	require.NoError(t, answer.Body.Close())
-	require.Contains(t, string(text), `"stdout":"42\n"`)
+	post := func(path, body string) string {
+		request, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+address+path, strings.NewReader(body))
+		require.NoError(t, err)
+		request.Header.Set("Authorization", "Bearer secret")
+		answer, err := http.DefaultClient.Do(request)
+		require.NoError(t, err)
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		require.NoError(t, err)
+		return string(text)
+	}
+	require.Contains(t, post("/v1/run", `{"code":"print(6 * 7)"}`), `"stdout":"42\n"`)
+	require.Contains(t, post("/run_jupyter", `{"cells":["x = 6", "x * 7"]}`), `"display":[{"text/plain":"42"}]`, "sessions start when they are asked for")
 	var printed, complaints bytes.Buffer
 	require.Equal(t, 0, Run(t.Context(), []string{"sandbox", "exec", script(t, "print(1)"), "--address", address}, &printed, &complaints), complaints.String())
 	require.Equal(t, "1\n", printed.String())

@@ -60,6 +60,9 @@ func (a *app) workerCommand() *cobra.Command {
 }
 
 func (o workerOptions) run(ctx context.Context) error {
+	if o.sessions < 1 {
+		return badInput("--sandbox-sessions is %d, it must be at least 1", o.sessions)
+	}
 	conf, err := temporalconf.Load("")
 	if err != nil {
 		return badInputError{err}

@@ -195,10 +195,6 @@ func (s *session) hearAnswer(nonce uint64, limits sandbox.Limits, cell sandbox.C
 	}
 }
 
-// lookOut is how long an answer is looked out for before it is waited for: to be woken takes several times as long as
-// a short cell.
-const lookOut = 50 * time.Microsecond
-
 // shortCell is how long a thread waits for an answer by itself, which costs less than to have the runtime wait.
 const shortCell = time.Millisecond
 
@@ -209,8 +205,11 @@ func (s *session) pollFirst() (silent bool) {
 		s.polled[i] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
 	}
 	n, err := 0, error(nil)
-	for began := time.Now(); n == 0 && err == nil && time.Since(began) < lookOut; {
-		n, err = unix.Poll(s.polled[:], 0)
+	if s.lookout.looks() {
+		for began := time.Now(); n == 0 && err == nil && time.Since(began) < lookOut; {
+			n, err = unix.Poll(s.polled[:], 0)
+		}
+		s.lookout.learn(n > 0)
 	}
 	if n == 0 && err == nil {
 		n, err = unix.Poll(s.polled[:], int(shortCell/time.Millisecond))

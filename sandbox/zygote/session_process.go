@@ -25,6 +25,7 @@ type session struct {
 	turn     chan struct{} // holds one while a cell runs
 	buffer   []byte        // of the packet that was read
 	packet   []byte        // that is sent
+	lookout  lookout
 
 	born, dead chan struct{} // closed by the notes
 

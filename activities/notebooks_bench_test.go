@@ -1,0 +1,148 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/rollout/protocol"
+	"github.com/ropewalk/ropewalk/sandbox"
+	"github.com/ropewalk/ropewalk/sandbox/zygote"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// scripted is an engine whose policy makes the calls of a script, a turn each, and then answers. In the programs, ROW is
+// a number of the trajectory's own.
+type scripted struct {
+	policy.Engine
+	deps   *Deps
+	script [][]string // calls of each turn; one that begins with "{" is a block that cannot be read
+	rows   int        // so many trajectories follow it, and the others answer at once; 0 = all
+}
+
+func (s *scripted) Generate(_ context.Context, req policy.GenerateRequest) (policy.Generated, error) {
+	var g policy.Generated
+	for i, prefix := range req.Prefixes {
+		text := s.deps.tokens.Decode(prefix)
+		turn := strings.Count(text, protocol.EndOfTurn+"\n<|im_start|>assistant\n") - 1
+		response := protocol.AnswerResponse("7")
+		if turn < len(s.script) && (turn > 0 || s.rows == 0 || i < s.rows) {
+			response = "</reason>"
+			for _, code := range s.script[turn] {
+				if strings.HasPrefix(code, "{") {
+					response += protocol.BrokenCall(code)
+					continue
+				}
+				response += protocol.Call(strings.ReplaceAll(code, "ROW", fmt.Sprint(len(text))), "")
+			}
+			response += protocol.EndOfTurn
+		}
+		ids := s.deps.tokens.Encode(response)
+		g.Tokens = append(g.Tokens, ids)
+		g.LogProbs, g.Entropies = append(g.LogProbs, make([]float32, len(ids))), append(g.Entropies, make([]float32, len(ids)))
+		g.Finish = append(g.Finish, policy.FinishStop)
+	}
+	return g, nil
+}
+
+// notebookRoom lets a trajectory have five turns of long programs.
+var notebookRoom = []string{"sandbox.session=true", "sandbox.cpu_seconds=1", "rollout.max_turns=5", "rollout.max_tokens=4000", "rollout.max_turn_tokens=1000",
+	"policy.max_positions=4096", "rollout.max_tool_text_bytes=600"}
+
+// notebookBench is a lane whose policy follows a script, on a worker with sessions.
+type notebookBench struct {
+	*laneBench
+	engine       *scripted
+	turns, tools []schema.Ref
+}
+
+func notebooksOf(t *testing.T, sessions sandbox.Sessions, script ...[]string) *notebookBench {
+	engine := &scripted{script: script}
+	b := &notebookBench{laneBench: laneWith(t, engine, nil, notebookRoom...), engine: engine}
+	b.on(sessions, 0)
+	return b
+}
+
+// on goes on on another worker, with sessions of its own.
+func (b *notebookBench) on(sessions sandbox.Sessions, most int) {
+	b.t.Helper()
+	deps, err := New(Options{Store: b.deps.Store, Trainer: b.engine, Rollout: b.engine, Tier: sandbox.TierFull, Code: b.deps.Code, Scratch: b.t.TempDir(),
+		Sessions: sessions, MostSessions: most})
+	require.NoError(b.t, err)
+	b.t.Cleanup(func() { require.NoError(b.t, deps.Close()) })
+	deps.Rollout.resident = b.policy.Digest
+	b.deps, b.engine.deps = deps, deps
+}
+
+func (b *notebookBench) generate() {
+	b.t.Helper()
+	out, err := do(b.laneBench, GenerateRollouts{b.deps}.Execute, wire.GenerateInput{
+		Scope: b.scope, Prompts: b.prompts, Policy: b.policy, Turn: len(b.turns), Turns: b.turns, Tools: b.tools})
+	require.NoError(b.t, err)
+	b.turns = append(b.turns, out.Manifest)
+}
+
+func (b *notebookBench) execute() (wire.ToolsDone, error) {
+	b.t.Helper()
+	out, err := do(b.laneBench, ExecuteToolCalls{b.deps}.Execute, wire.ToolsInput{
+		Scope: b.scope, Prompts: b.prompts, Turn: len(b.tools), Turns: b.turns, Tools: b.tools})
+	if err == nil {
+		b.tools = append(b.tools, out.Manifest)
+	}
+	return out, err
+}
+
+// turn generates a turn and runs its calls.
+func (b *notebookBench) turn() []schema.ToolCallRow {
+	b.t.Helper()
+	b.generate()
+	_, err := b.execute()
+	require.NoError(b.t, err)
+	return rowsAt[schema.ToolCallRow](b.laneBench, b.tools[len(b.tools)-1])
+}
+
+// realSessions are Python's, or the test is skipped.
+func realSessions(t *testing.T) *zygote.Sessions {
+	t.Helper()
+	s, err := zygote.OpenSessions(zygote.Options{})
+	if errors.Is(err, sandbox.ErrNoPython) {
+		t.Skipf("sessions cannot be opened: %v", err)
+	}
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+// unsteady are sessions that give up after so many cells: the context of the activity ends under the one after.
+type unsteady struct {
+	sandbox.Sessions
+	left   atomic.Int64
+	opened atomic.Int64
+}
+
+var errWorkerDied = errors.New("the worker died")
+
+func (u *unsteady) OpenSession(ctx context.Context, packages string, limits sandbox.Limits) (sandbox.Session, error) {
+	u.opened.Add(1)
+	s, err := u.Sessions.OpenSession(ctx, packages, limits)
+	return unsteadySession{s, u}, err
+}
+
+type unsteadySession struct {
+	sandbox.Session
+	of *unsteady
+}
+
+func (s unsteadySession) Run(ctx context.Context, cell sandbox.Call) (sandbox.Result, error) {
+	if s.of.left.Add(-1) < 0 {
+		return sandbox.Result{}, fmt.Errorf("%w: %w", sandbox.ErrInfrastructure, errWorkerDied)
+	}
+	return s.Session.Run(ctx, cell)
+}
