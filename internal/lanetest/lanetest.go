@@ -59,7 +59,7 @@ func Environment(deps *activities.Deps) *testsuite.TestWorkflowEnvironment {
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestWorkflowEnvironment()
-	env.SetTestTimeout(3 * time.Minute)
+	env.SetTestTimeout(10 * time.Minute)
 	for name, run := range map[string]any{
 		workflows.TrainRunName: workflows.TrainRun, workflows.TrainStepName: workflows.TrainStep,
 		workflows.ReprocessRunName: workflows.ReprocessRun, workflows.ReplayStageName: workflows.ReplayStage,

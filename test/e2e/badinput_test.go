@@ -10,7 +10,7 @@ import (
 )
 
 // badInputs are command lines that must exit with 2 before anything starts. want is the whole of
-// standard error; TINY, FILE and EMPTY stand for the test's files.
+// standard error; TINY, FILE, EMPTY and STATE stand for the test's files.
 var badInputs = []struct {
 	name string
 	args []string
@@ -46,6 +46,7 @@ var badInputs = []struct {
 	{"import of an unknown format", []string{"import", "csv", "x"}, `ropewalk: unknown format "csv"; there are gsm8k-solutions, openai`},
 	{"import of a missing file", []string{"import", "gsm8k-solutions", "nope.jsonl"}, `ropewalk: read solutions: open nope.jsonl: no such file or directory`},
 	{"import of another file", []string{"import", "gsm8k-solutions", "FILE"}, `ropewalk: FILE: read solutions: line 1: invalid character 'v' looking for beginning of value`},
+	{"the environment of nothing", []string{"env"}, "ropewalk: no local stack runs in STATE; `ropewalk up` starts one"},
 	{"worker without a store", []string{"worker"}, `ropewalk: read S3 settings: environment variable AWS_ACCESS_KEY_ID is not set`},
 }
 
@@ -59,7 +60,7 @@ func TestBadInputExitsWith2AndStartsNothing(t *testing.T) {
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(h.cwd, name), []byte(content), 0o600))
 	}
-	files := strings.NewReplacer("TINY", "tiny.yaml", "FILE", "typo.yaml", "EMPTY", "empty.yaml")
+	files := strings.NewReplacer("TINY", "tiny.yaml", "FILE", "typo.yaml", "EMPTY", "empty.yaml", "STATE", h.dir)
 	for _, c := range badInputs {
 		t.Run(c.name, func(t *testing.T) {
 			var args []string

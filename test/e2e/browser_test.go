@@ -17,6 +17,9 @@ import (
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
+// tableSteps is how many steps, the latest, the table of a run's details shows.
+const tableSteps = 12
+
 // TestRunsInTheBrowser does in Temporal's UI what a person does with runs.
 func TestRunsInTheBrowser(t *testing.T) {
 	h, want := base(t)
@@ -50,7 +53,8 @@ func TestRunsInTheBrowser(t *testing.T) {
 		require.Greater(t, len(rows), 2)
 		require.Equal(t, []string{"step", "reward", "success"}, rows[0][:3])
 		require.Equal(t, fmt.Sprint(done), rows[1][0], "the latest step comes first")
-		require.Equal(t, "1", p.table(t, "step")[done][0])
+		require.Len(t, rows, 1+min(done, tableSteps), "a busy machine takes many steps before it hears of the pause")
+		require.Equal(t, fmt.Sprint(max(1, done-tableSteps+1)), rows[len(rows)-1][0])
 		p.picture(t, "details")
 	})
 	t.Run("see a step's stages", func(t *testing.T) {

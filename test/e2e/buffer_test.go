@@ -18,7 +18,10 @@ func imitating(run string) []string {
 // A run that learns from its buffer ends in the same policy whether or not its worker is killed and the
 // run interrupted on the way.
 func TestReplayBufferSurvives(t *testing.T) {
-	h, _ := base(t)
+	t.Parallel()
+	h, _ := withBase(t)
+	h.ensureUp(t)
+	t.Cleanup(func() { h.ensureDown(t) })
 	want := h.run(t, imitating("imitating")...).ok(t).report(t)
 	h.run(t, "verify", "imitating").ok(t)
 	consumed := 0

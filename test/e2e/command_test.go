@@ -14,7 +14,7 @@ import (
 )
 
 // patience bounds every wait; a loaded machine needs a fraction of it.
-const patience = 3 * time.Minute
+const patience = 5 * time.Minute
 
 // transcript is output that may be read while it grows.
 type transcript struct {

@@ -63,6 +63,7 @@ func TestExistingServersAreUsed(t *testing.T) {
 	t.Parallel()
 	want := baseReport(t)
 	objects := versitygw(t)
+	lendBase(t, objects)
 	h := newHome(t, t.TempDir(), append(awsEnv(objects), "TEMPORAL_ADDRESS="+temporalServer(t))...)
 	run := h.start(t, recipe("elsewhere")...)
 	run.says(t, "the worker is ready")

@@ -60,7 +60,7 @@ var shared struct {
 	once  sync.Once
 	home  *home
 	base  report
-	whole []string // runs in it that are as the base run is, with nothing beside their record; see wholeRun
+	whole []string // runs in it that are as the base run is; see wholeRun
 }
 
 // base returns the shared home with the stack up, and the report of the base run in it. Tests that run

@@ -25,8 +25,9 @@ import (
 // TestKilledSandboxNodesLoseNothing takes tool calls to several nodes, both ways, and kills some of them
 // while they run calls: the policy and the record are those of the undisturbed run.
 func TestKilledSandboxNodesLoseNothing(t *testing.T) {
-	shared, want := down(t)
-	h := shared.with("ROPEWALK_NO_WORKER=1")
+	t.Parallel()
+	h, want := withBase(t)
+	h = h.with("ROPEWALK_NO_WORKER=1")
 	h.ensureUp(t)
 	defer h.ensureDown(t)
 	require.NotContains(t, h.parts(t), "worker", "workers are the test's")
