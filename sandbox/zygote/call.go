@@ -141,8 +141,8 @@ func (r *running) await(ctx context.Context, names []string) (reply, []sandbox.F
 	wait := quietTime
 	for {
 		left := time.Until(r.until)
-		if left <= 0 && r.cause == causeNone && r.patience.waited(r) {
-			continue
+		if r.cause == causeNone && r.patience.standsStill() {
+			left = lookTime
 		}
 		if left <= 0 && r.cause != causeNone {
 			r.zygote.kill()

@@ -10,7 +10,7 @@ import (
 
 // A call begins in the *quick lane*, of as many places as there are workers. While others wait for one, a call has
 // its *turn* there and no more: then it is *set aside*, which is to go on as it is in the *long lane*, of as many
-// places again, at low priority. Where that is full, it takes the place of the call there that has had most: one
+// places again, where it stands still most of the time while the quick lane is full. Where that is full, it takes the place of the call there that has had most: one
 // that is a little late is soon over, and an endless loop gives way. That call begins anew when its time comes; a
 // call has no effect but its verdict, so nobody can tell. Each time it does, it may have ten times as much before
 // it has to give way again. So endless loops take a turn each from the calls behind them, and a small share of the machine,
@@ -39,8 +39,6 @@ const (
 	// usualTurn is a turn in calls as they usually are: where all are long turns become so too, and few give way.
 	usualTurn   = 4
 	longestTurn = 2 * time.Second
-	// lowPriority is a nice value: against a call of the quick lane one of the long lane gets a thirtieth.
-	lowPriority = 15
 	// idleCost is how much waiting counts as much as computing: a call that sleeps keeps a place, but no processor.
 	idleCost = 8
 )
@@ -165,6 +163,9 @@ func (l *lanes) took(spent time.Duration) {
 	defer l.mu.Unlock()
 	l.usual += (min(spent, l.turnNow()) - l.usual) / lately
 }
+
+// full reports whether no place of the quick lane is free.
+func (l *lanes) full() bool { return len(l.quick) == 0 }
 
 // busy is how many calls run.
 func (l *lanes) busy() int {

@@ -2,12 +2,8 @@ package zygote
 
 import (
 	"errors"
-	"fmt"
 	"math"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -26,18 +22,26 @@ type patience struct {
 	begun int    // how often it has begun anew; set while it is in no lane
 
 	// Of the attempt:
-	spent    atomic.Int64 // ns of its time, as the lanes count it
-	gone     atomic.Bool  // another has its place
-	nudge    atomic.Pointer[nudge]
-	low      bool          // the processes that there are have low priority
-	credited time.Duration // how much its wall limit does not count
+	spent  atomic.Int64 // ns of its time, as the lanes count it
+	gone   atomic.Bool  // another has its place
+	nudge  atomic.Pointer[nudge]
+	since  time.Time // when it came into the long lane
+	frozen time.Time // since when it stands still; zero while it runs
 }
+
+const (
+	// Of every cycle, a call in the long lane runs a share while the quick lane is full.
+	cycle      = time.Second
+	cycleShare = 50 * time.Millisecond
+	// graceShare is what a call has first: most that are late are nearly done.
+	graceShare = 10 * time.Millisecond
+)
 
 // begin starts an attempt on a zygote.
 func (p *patience) begin(z *process) {
 	p.spent.Store(0)
 	p.nudge.Store(z.nudge)
-	p.low, p.credited = false, 0
+	p.since, p.frozen = time.Now(), time.Time{}
 }
 
 // may is how much a call in the long lane has before it gives way: nothing the first time, when all it has had is its
@@ -65,13 +69,7 @@ func (p *patience) look(r *running) time.Duration {
 		return lookTime
 	}
 	if p.long {
-		if p.gone.Load() {
-			r.kill(causeTurn)
-		} else {
-			p.lower(r)
-			p.spent.Store(int64(r.spent()))
-		}
-		return lookTime
+		return p.share(r)
 	}
 	turn := p.lanes.turn()
 	if had := time.Since(r.began); had < turn {
@@ -87,23 +85,41 @@ func (p *patience) look(r *running) time.Duration {
 	}
 	p.lanes.took(spent)
 	p.long = true
-	if p.lanes.step(p) {
-		p.lower(r)
-	} else {
+	p.since = time.Now()
+	if !p.lanes.step(p) {
 		p.gone.Store(true)
 		r.kill(causeTurn)
 	}
 	p.lanes.leave()
 	p.aside()
+	return graceShare
+}
+
+// share has a call in the long lane run or stand still. While it stands still its wall limit does not come nearer.
+func (p *patience) share(r *running) time.Duration {
+	if p.gone.Load() {
+		r.kill(causeTurn)
+		return lookTime
+	}
+	p.spent.Store(int64(r.spent()))
+	had := time.Since(p.since)
+	runs := had < graceShare || had%cycle > cycle-cycleShare || !p.lanes.full()
+	switch {
+	case runs && !p.frozen.IsZero():
+		r.signal(unix.SIGCONT)
+		r.until = r.until.Add(time.Since(p.frozen))
+		p.frozen = time.Time{}
+	case !runs && p.frozen.IsZero() && r.signal(unix.SIGSTOP):
+		p.frozen = time.Now()
+	}
+	if had < graceShare {
+		return graceShare - had
+	}
 	return lookTime
 }
 
-func (p *patience) lower(r *running) {
-	if !p.low {
-		p.low = true
-		lowerPriority(r.zygote.command.Process.Pid)
-	}
-}
+// standsStill reports whether a call's wall limit has to wait.
+func (p *patience) standsStill() bool { return p != nil && !p.frozen.IsZero() }
 
 // leave gives back the place that the call has.
 func (p *patience) leave() {
@@ -124,11 +140,7 @@ func (p *patience) ended(r *running, cpu time.Duration) {
 // spent is what a call has had so far: processor time, or a part of the time that it kept its place.
 func (r *running) spent() time.Duration {
 	spent := time.Since(r.began) / idleCost
-	pids, err := childrenOf(r.zygote.command.Process.Pid)
-	if err != nil {
-		return spent
-	}
-	for _, pid := range pids {
+	for _, pid := range r.leaders() {
 		if cpu, err := clockOf(pid).read(); err == nil {
 			spent = max(spent, cpu)
 		}
@@ -136,59 +148,24 @@ func (r *running) spent() time.Duration {
 	return spent
 }
 
-// mostWaited bounds, in wall limits, how much waiting for a processor is not counted.
-const mostWaited = 9
-
-// waited is asked when a call's wall limit is over and reports whether it was put off: what a call of low priority
-// waited for a processor is not its own time.
-func (p *patience) waited(r *running) bool {
-	if p == nil || !p.long {
-		return false
+// signal sends a signal to what the call has started, less what has left its process group, and reports whether
+// there was anything.
+func (r *running) signal(number unix.Signal) bool {
+	leaders := r.leaders()
+	for _, pid := range leaders {
+		_ = unix.Kill(-pid, number) // it may have ended
 	}
-	waited := min(runDelay(r.zygote.command.Process.Pid), mostWaited*r.limits.Wall)
-	if waited <= p.credited {
-		return false
-	}
-	r.until = r.until.Add(waited - p.credited)
-	p.credited = waited
-	return true
+	return len(leaders) > 0
 }
 
-// lowerPriority lowers that of all that a zygote's call has started. A call is the leader of a session, for which the
-// kernel may keep a priority of its own (sched(7), autogroup). Where neither can be set the call stays as it is.
-func lowerPriority(zygote int) {
-	pids, err := childrenOf(zygote)
+// leaders are the zygote's children that lead process groups: its call, and not before this is a group of its own.
+func (r *running) leaders() []int {
+	pids, err := childrenOf(r.zygote.command.Process.Pid)
 	if err != nil {
-		return
+		return nil
 	}
-	for _, pid := range pids {
-		_ = unix.Setpriority(unix.PRIO_PGRP, pid, lowPriority)
-		_ = os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", pid), []byte(strconv.Itoa(lowPriority)), 0)
-	}
-}
-
-// runDelay is how long a zygote's call has been ready to run without a processor: the largest of its threads'.
-func runDelay(zygote int) (most time.Duration) {
-	pids, err := childrenOf(zygote)
-	if err != nil {
-		return 0
-	}
-	for _, pid := range pids {
-		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
-		if err != nil {
-			continue
-		}
-		for _, file := range threads {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				continue // it has ended
-			}
-			if fields := strings.Fields(string(text)); len(fields) > 1 { // time on a processor, time waiting for one, in ns
-				if ns, err := strconv.ParseInt(fields[1], 10, 64); err == nil {
-					most = max(most, time.Duration(ns))
-				}
-			}
-		}
-	}
-	return most
+	return slices.DeleteFunc(pids, func(pid int) bool {
+		group, err := unix.Getpgid(pid)
+		return err != nil || group != pid
+	})
 }
