@@ -16,28 +16,21 @@ MOST_INLINE = 32 << 10
 SOURCES = 4096  # cells whose source tracebacks can show
 EMPTY = "/dev/null"
 LOOK = 5e-5  # seconds
-MOST_SKIPPED = 64  # cells
 
 
 class Lookout:
-    """Says whether it is worth while to look out for what comes next, by whether it was: each time that it was not,
-    twice as many are waited for without a look. session_lookout.go does the same at the other end."""
+    """Says whether it is worth while to look out for what comes next: not when the last look was in vain.
+    session_lookout.go does the same at the other end."""
 
     def __init__(self):
-        self.skip = 0  # how many are not looked out for
-        self.width = 1  # how many that will be after the next miss
+        self.skip = False
 
     def looks(self):
-        if self.skip:
-            self.skip -= 1
-            return False
-        return True
+        skip, self.skip = self.skip, False
+        return not skip
 
     def learn(self, came):
-        if came:
-            self.width = 1
-            return
-        self.skip, self.width = self.width, min(2 * self.width, MOST_SKIPPED)
+        self.skip = not came
 
 
 class Cells:

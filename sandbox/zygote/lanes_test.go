@@ -98,14 +98,14 @@ func TestTurnsFollowCalls(t *testing.T) {
 		if i%100 == 0 {
 			l.took(l.turn())
 		} else {
-			l.took(4 * time.Millisecond)
+			l.took(2 * time.Millisecond)
 		}
 	}
 	require.LessOrEqual(t, l.turn(), shortestTurn*5/4)
 }
 
 // The wall limit of a call that was set aside does not come nearer while it stands still: it takes a tenth of a second
-// of a processor, and gets a twentieth of one while the quick lane is full.
+// of a processor, and gets a fortieth of one while the quick lane is full.
 func TestStandingStillIsNoTimeOut(t *testing.T) {
 	e := open(t, Options{Workers: runtime.NumCPU()})
 	var feeders sync.WaitGroup

@@ -31,7 +31,7 @@ type patience struct {
 
 const (
 	// Of every cycle, a call in the long lane runs a share while the quick lane is full.
-	cycle      = time.Second
+	cycle      = 2 * time.Second
 	cycleShare = 50 * time.Millisecond
 	// graceShare is what a call has first: most that are late are nearly done.
 	graceShare = 10 * time.Millisecond
