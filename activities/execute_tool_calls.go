@@ -26,11 +26,8 @@ func (a ExecuteToolCalls) Execute(ctx context.Context, in wire.ToolsInput) (wire
 	s := spec{scope: in.Scope, stage: wire.StageSandbox, turn: in.Turn, shard: in.Shard, inputs: inputs}
 	var measured []schema.TimingRow
 	err := execute(ctx, a.Deps, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
-		recipe, err := a.recipe(ctx, in.Scope)
+		recipe, err := a.isolatedRecipe(ctx, in.Scope)
 		if err != nil {
-			return err
-		}
-		if err := a.isolates(recipe); err != nil {
 			return err
 		}
 		if err := a.hasSessions(recipe); err != nil {

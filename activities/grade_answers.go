@@ -22,11 +22,8 @@ func (a GradeAnswers) Execute(ctx context.Context, in wire.GradeInput) (wire.Gra
 	out := wire.Graded{}
 	s := spec{scope: in.Scope, stage: wire.StageGrade, turn: -1, shard: in.Shard, inputs: []schema.Ref{in.Trajectories}}
 	err := execute(ctx, a.Deps, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
-		recipe, err := a.recipe(ctx, in.Scope)
+		recipe, err := a.isolatedRecipe(ctx, in.Scope)
 		if err != nil {
-			return err
-		}
-		if err := a.isolates(recipe); err != nil {
 			return err
 		}
 		trajectories, err := read[schema.TrajectoryRow](ctx, a.Deps, in.Trajectories)

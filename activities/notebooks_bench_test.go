@@ -14,7 +14,6 @@ import (
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
 	"github.com/ropewalk/ropewalk/sandbox"
-	"github.com/ropewalk/ropewalk/sandbox/zygote"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -106,18 +105,6 @@ func (b *notebookBench) turn() []schema.ToolCallRow {
 	_, err := b.execute()
 	require.NoError(b.t, err)
 	return rowsAt[schema.ToolCallRow](b.laneBench, b.tools[len(b.tools)-1])
-}
-
-// realSessions are Python's, or the test is skipped.
-func realSessions(t *testing.T) *zygote.Sessions {
-	t.Helper()
-	s, err := zygote.OpenSessions(zygote.Options{})
-	if errors.Is(err, sandbox.ErrNoPython) {
-		t.Skipf("sessions cannot be opened: %v", err)
-	}
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	return s
 }
 
 // unsteady are sessions that give up after so many cells: the context of the activity ends under the one after.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/activities/wire"
 	"github.com/ropewalk/ropewalk/sandbox"
+	"github.com/ropewalk/ropewalk/sandbox/zygote/zygotetest"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -27,7 +28,7 @@ func steadyRun(t *testing.T, sessions sandbox.Sessions) *notebookBench {
 }
 
 func TestVariablesLiveOnFromTurnToTurn(t *testing.T) {
-	b := steadyRun(t, realSessions(t))
+	b := steadyRun(t, zygotetest.Sessions(t))
 	require.Zero(t, b.deps.Notebooks.Counts().Known, "no cell can follow on the last turn but one")
 	require.Zero(t, b.deps.Notebooks.Counts().Replays)
 	rows := rowsAt[schema.ToolCallRow](b.laneBench, b.tools...)
@@ -58,7 +59,7 @@ func TestVariablesLiveOnFromTurnToTurn(t *testing.T) {
 // A retried activity, other workers and interpreters that were taken away leave the very manifests of a lane that
 // nothing befell: its bytes are the same.
 func TestSameBytesWhateverBefellTheInterpreters(t *testing.T) {
-	sessions := realSessions(t)
+	sessions := zygotetest.Sessions(t)
 	want := steadyRun(t, sessions).tools
 
 	t.Run("half a turn was done", func(t *testing.T) {
@@ -118,7 +119,7 @@ func TestSameBytesWhateverBefellTheInterpreters(t *testing.T) {
 
 // What a cell printed and would print otherwise again is never gone on from, once its interpreter is lost.
 func TestATrajectoryThatCannotBeMadeAnewIsExcluded(t *testing.T) {
-	sessions := realSessions(t)
+	sessions := zygotetest.Sessions(t)
 	script := [][]string{{"import os\nx = os.urandom(8)\nx"}, {"x"}, {"x"}}
 	kept := notebooksOf(t, sessions, script...)
 	first := kept.turn()
@@ -160,7 +161,7 @@ func TestATrajectoryThatCannotBeMadeAnewIsExcluded(t *testing.T) {
 
 // After a cell that ended its interpreter the next one finds a fresh one, and is told so, on any worker.
 func TestACellThatEndsItsInterpreter(t *testing.T) {
-	sessions := realSessions(t)
+	sessions := zygotetest.Sessions(t)
 	for _, tt := range []struct{ name, cell, status string }{
 		{"exit", "print('bye')\nraise SystemExit", "ok"},
 		{"exit with a code", "import sys\nsys.exit(3)", "runtime_error"},

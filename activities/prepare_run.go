@@ -133,6 +133,15 @@ func (d *Deps) isolates(r *recipes.Recipe) error {
 	return refuse(wire.FailBadInput, "sandbox.min_tier: the recipe wants tier %s, and the worker's machine grants %s: `ropewalk sandbox doctor` says there what is missing; a recipe that names the weaker tier accepts it", least, d.Tier)
 }
 
+// isolatedRecipe is recipe for a stage that runs code: it refuses one that wants stronger isolation than there is.
+func (d *Deps) isolatedRecipe(ctx context.Context, scope wire.Scope) (*recipes.Recipe, error) {
+	r, err := d.recipe(ctx, scope)
+	if err != nil {
+		return nil, err
+	}
+	return r, d.isolates(r)
+}
+
 // able refuses a recipe that this worker's sandbox cannot run: it isolates too weakly, or has no sympy to
 // compare answers with.
 func (d *Deps) able(ctx context.Context, r *recipes.Recipe) error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -17,7 +16,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/lanetest"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/sandbox/symbolic"
-	"github.com/ropewalk/ropewalk/sandbox/zygote"
+	"github.com/ropewalk/ropewalk/sandbox/zygote/zygotetest"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store/mem"
 	"github.com/ropewalk/ropewalk/workflows"
@@ -80,17 +79,7 @@ func algebraic(t *testing.T, a *algebra) *bench {
 // withSympy is a worker whose sandbox has sympy: that of ROPEWALK_SANDBOX_PYTHON.
 func withSympy(t *testing.T) *bench {
 	t.Helper()
-	e, err := zygote.Open(zygote.Options{Python: os.Getenv("ROPEWALK_SANDBOX_PYTHON"), Workers: 2, Dir: t.TempDir(), MinTier: sandbox.TierLandlock})
-	if err == nil {
-		t.Cleanup(func() { require.NoError(t, e.Close()) })
-		err = symbolic.Available(t.Context(), e)
-	}
-	if err != nil && os.Getenv("ROPEWALK_REQUIRE_SYMPY") != "" {
-		t.Fatalf("ROPEWALK_REQUIRE_SYMPY is set, and %v", err)
-	}
-	if err != nil {
-		t.Skipf("no sandbox with sympy: %v", err)
-	}
+	e := zygotetest.WithSympy(t, sandbox.TierLandlock)
 	objects := mem.New()
 	deps := lanetest.Deps(t, objects, lanetest.Wrap{Sandbox: func(sandbox.Executor) sandbox.Executor { return e }})
 	return &bench{store: objects, record: commit.New(objects), deps: deps}

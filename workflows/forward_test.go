@@ -13,7 +13,7 @@ import (
 
 // forwards answers the stage forward and lists what was asked of it and of the stages that it feeds.
 func (f *fakes) forwards() (asked *[]string, batches *[]wire.AdvantageInput, heads *[][]wire.StageRef) {
-	asked, batches, heads = &[]string{}, &[]wire.AdvantageInput{}, &[][]wire.StageRef{}
+	asked, batches, heads = &[]string{}, &[]wire.AdvantageInput{}, f.heads()
 	handle(f, wire.ComputeTokenOutputs, func(in wire.ForwardInput) (wire.Forwarded, error) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -29,10 +29,6 @@ func (f *fakes) forwards() (asked *[]string, batches *[]wire.AdvantageInput, hea
 		out.ReferenceKL = new(0.125)
 		return out, err
 	})
-	handle(f, wire.PublishPolicy, func(in wire.PublishInput) (wire.Published, error) {
-		*heads = append(*heads, in.Stages)
-		return wire.Published{Done: wire.Done{Manifest: ref("publish", in.Step)}}, nil
-	})
 	return asked, batches, heads
 }
 
@@ -41,6 +37,16 @@ func (f *fakes) forward(in wire.ForwardInput) (wire.Forwarded, error) {
 	return wire.Forwarded{Done: wire.Done{
 		Manifest: ref("outputs", in.Step, in.Shard), Timing: wire.Timing{Stage: wire.StageForward, Start: start, End: start + 500_000},
 	}}, nil
+}
+
+// heads lists the stages that each step's head names.
+func (f *fakes) heads() *[][]wire.StageRef {
+	heads := &[][]wire.StageRef{}
+	handle(f, wire.PublishPolicy, func(in wire.PublishInput) (wire.Published, error) {
+		*heads = append(*heads, in.Stages)
+		return wire.Published{Done: wire.Done{Manifest: ref("publish", in.Step)}}, nil
+	})
+	return heads
 }
 
 func stageNames(refs []wire.StageRef) []string {
@@ -72,18 +78,14 @@ func TestForwardRunsBetweenResampleAndAdvantage(t *testing.T) {
 
 func TestForwardIsLeftOutWhereTheRecipeNeedsNothing(t *testing.T) {
 	f := newFakes(t, wire.Plan{Recipe: "r", Steps: 1, Shards: 2, MaxTurns: 1})
-	var heads [][]wire.StageRef
+	heads := f.heads()
 	handle(f, wire.ComputeAdvantages, func(in wire.AdvantageInput) (wire.Advantages, error) {
 		require.Equal(t, schema.Ref{}, in.Outputs)
 		return wire.Advantages{Done: wire.Done{Manifest: ref("batch", in.Step)}, Rows: 6}, nil
 	})
-	handle(f, wire.PublishPolicy, func(in wire.PublishInput) (wire.Published, error) {
-		heads = append(heads, in.Stages)
-		return wire.Published{Done: wire.Done{Manifest: ref("publish", in.Step)}}, nil
-	})
 	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
 	require.NoError(t, f.env.GetWorkflowError())
-	require.NotContains(t, stageNames(heads[0]), wire.StageForward)
+	require.NotContains(t, stageNames((*heads)[0]), wire.StageForward)
 	p := progressOf(t, f)
 	require.NotContains(t, p.Markdown(), "forward")
 	require.NotContains(t, p.Markdown(), "reference")

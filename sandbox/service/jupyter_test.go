@@ -2,24 +2,18 @@ package service
 
 import (
 	"encoding/json"
-	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/sandbox/zygote"
+	"github.com/ropewalk/ropewalk/sandbox/zygote/zygotetest"
 )
 
 // pythonService has real interpreters, or the test is skipped.
 func pythonService(t *testing.T) (*Service, *zygote.Sessions) {
 	t.Helper()
-	sessions, err := zygote.OpenSessions(zygote.Options{})
-	if errors.Is(err, sandbox.ErrNoPython) {
-		t.Skipf("sessions cannot be opened: %v", err)
-	}
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, sessions.Close()) })
+	sessions := zygotetest.Sessions(t)
 	return newService(t, Options{Executor: &fake{}, Sessions: sessions}), sessions
 }
 

@@ -100,11 +100,8 @@ func (p *Pool) Start(ctx context.Context, id, packages string, limits sandbox.Li
 	if err := p.Open(id, packages, limits); err != nil {
 		return err
 	}
-	k, err := p.find(id)
+	k, err := p.turnOf(ctx, id)
 	if err != nil {
-		return err
-	}
-	if err := p.enter(ctx, k); err != nil {
 		return err
 	}
 	defer p.leave(k)
@@ -116,6 +113,15 @@ func (p *Pool) Start(ctx context.Context, id, packages string, limits sandbox.Li
 		p.forget(k)
 	}
 	return err
+}
+
+// turnOf waits for the turn of a session, which leave gives back.
+func (p *Pool) turnOf(ctx context.Context, id string) (*kept, error) {
+	k, err := p.find(id)
+	if err != nil {
+		return nil, err
+	}
+	return k, p.enter(ctx, k)
 }
 
 // mostTries bounds how often one cell is tried on sessions that break.
@@ -222,11 +228,8 @@ func isTaken(err error) bool { return errors.Is(err, ErrTaken) }
 
 // End forgets a session and ends its interpreter, after the cell that runs.
 func (p *Pool) End(ctx context.Context, id string) error {
-	k, err := p.find(id)
+	k, err := p.turnOf(ctx, id)
 	if err != nil {
-		return err
-	}
-	if err := p.enter(ctx, k); err != nil {
 		return err
 	}
 	defer p.leave(k)

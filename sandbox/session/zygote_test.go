@@ -1,29 +1,17 @@
 package session
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
 
 	"github.com/ropewalk/ropewalk/sandbox"
-	"github.com/ropewalk/ropewalk/sandbox/zygote"
+	"github.com/ropewalk/ropewalk/sandbox/zygote/zygotetest"
 	"github.com/stretchr/testify/require"
 )
 
-func interpreters(t *testing.T) *zygote.Sessions {
-	t.Helper()
-	s, err := zygote.OpenSessions(zygote.Options{})
-	if errors.Is(err, sandbox.ErrNoPython) {
-		t.Skipf("sessions cannot be opened: %v", err)
-	}
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	return s
-}
-
 func TestPythonIsReplayed(t *testing.T) {
-	p := newPool(t, interpreters(t), Settings{Most: 1}, "steady", "clock", "other")
+	p := newPool(t, zygotetest.Sessions(t), Settings{Most: 1}, "steady", "clock", "other")
 	value(t, p, "steady", "import random\nx = [random.random() for _ in range(3)]\nopen('file', 'w').write('kept')\nclass A: pass")
 	first := value(t, p, "steady", "x, {str(i) for i in range(5)}, A()")
 	value(t, p, "clock", "import time\ntime.time()")
@@ -35,7 +23,7 @@ func TestPythonIsReplayed(t *testing.T) {
 }
 
 func TestPythonUnderPressure(t *testing.T) {
-	s := interpreters(t)
+	s := zygotetest.Sessions(t)
 	p := newPool(t, s, Settings{Most: 8})
 	var all sync.WaitGroup
 	for i := range 24 {

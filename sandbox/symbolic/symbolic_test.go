@@ -3,7 +3,6 @@ package symbolic_test
 import (
 	"context"
 	"errors"
-	"os"
 	"strings"
 	"testing"
 
@@ -12,27 +11,11 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/sandbox/symbolic"
 	"github.com/ropewalk/ropewalk/sandbox/zygote"
+	"github.com/ropewalk/ropewalk/sandbox/zygote/zygotetest"
 )
 
-// withSympy opens a sandbox whose interpreter has sympy: the one that ROPEWALK_SANDBOX_PYTHON names.
-func withSympy(t testing.TB) sandbox.Executor {
-	t.Helper()
-	e, err := zygote.Open(zygote.Options{Python: os.Getenv("ROPEWALK_SANDBOX_PYTHON"), Workers: 2})
-	if err == nil {
-		t.Cleanup(func() { require.NoError(t, e.Close()) })
-		err = symbolic.Available(t.Context(), e)
-	}
-	if err != nil && os.Getenv("ROPEWALK_REQUIRE_SYMPY") != "" {
-		t.Fatalf("ROPEWALK_REQUIRE_SYMPY is set, and %v", err)
-	}
-	if err != nil {
-		t.Skipf("no interpreter with numpy and sympy (name one by ROPEWALK_SANDBOX_PYTHON): %v", err)
-	}
-	return e
-}
-
 func TestGrades(t *testing.T) {
-	e := withSympy(t)
+	e := zygotetest.WithSympy(t, sandbox.TierFull)
 	deep := strings.Repeat("(", 400) + "x" + strings.Repeat(")", 400)
 	hostile := []pair{
 		{strings.Repeat("x+", 50_000) + "x", "50001x"}, {deep, "x"}, {strings.Repeat("{", 900), "x"}, {strings.Repeat("-", 900) + "(", "x"},
@@ -68,7 +51,7 @@ func TestGrades(t *testing.T) {
 
 // The same pair gives the same grade, whatever ran before and beside it.
 func TestGradesAreAFunctionOfThePair(t *testing.T) {
-	e := withSympy(t)
+	e := zygotetest.WithSympy(t, sandbox.TierFull)
 	var asked []symbolic.Pair
 	for range 2 {
 		for _, p := range append(equals[:8:8], differ[:4]...) {
