@@ -4,12 +4,14 @@
 import select
 
 CONTROL = 3  # the socket's descriptor in an interpreter
-# A cell is a packet "c", nonce, code; or "b", nonce, bytes of the head, and then one that brings descriptors: of head,
+# A cell is a packet "c", nonce, flags, code; or "b", nonce, flags, bytes of the head, and then one that brings descriptors: of head,
 # code and files, one after another, and perhaps of the input. An answer is a kind, the nonce, and the kind's own: of the
 # last one a letter, the interpreter's peak of memory, and text.
 NONCE = slice(1, 9)
-CODE = 9  # where it begins
-HEAD = struct.Struct("=cQQ")
+FLAGS = 9
+CODE = 10  # where it begins
+HEAD = struct.Struct("=cQBQ")
+LOOK_OUT = 1  # flag: few cells run, so that the next one is worth looking out for; NO_VALUE is another
 PEAK = struct.Struct("=Q")  # KiB resident at most, so far
 PIECE = 32 << 10  # bytes of text or file in one packet
 MOST_INLINE = 32 << 10
@@ -51,11 +53,11 @@ class Cells:
         # A plain read costs half of what the socket's own does; into memory that is there, it spares the allocator.
         read, getpid, run, there, now = os.readv, os.getpid, self.run, self.poll.poll, time.perf_counter
         room = memoryview(bytearray(MOST_INLINE + CODE))
-        lookout = Lookout()
+        lookout, few = Lookout(), True
         while True:
             # Cells follow close upon one another or not for long. To be woken takes several times as long as a
             # cell, so the next one is looked out for before it is waited for.
-            if lookout.looks():
+            if few and lookout.looks():
                 until, came = now() + LOOK, there(0)
                 while not came and now() < until:
                     came = there(0)
@@ -64,9 +66,10 @@ class Cells:
             if not size:
                 os._exit(0)  # the parent is gone
             data = bytes(room[:size])
-            nonce = data[NONCE]
+            nonce, flags = data[NONCE], data[FLAGS]
+            few = flags & LOOK_OUT
             if data[:1] == b"c" and not self.fed:
-                (kind, text), collect = run(data[CODE:]), ()
+                (kind, text), collect = run(data[CODE:], flags), ()
             else:
                 kind, text, collect = self.run_bundle(data)
             if getpid() != PID:
@@ -84,7 +87,7 @@ class Cells:
             source, collect = self.unpack(data)
         except OSError as error:  # no room for its files, or one that is a folder
             return (*tell(error, kind_of(error)), ())
-        return (*self.run(source), collect)
+        return (*self.run(source, data[FLAGS]), collect)
 
     def unpack(self, data):
         """Lay out the cell's files and input; return its code and the names that it hands over."""
@@ -93,7 +96,7 @@ class Cells:
             return data[CODE:], ()
         fds = descriptors(self.peer.recvmsg(16, socket.CMSG_SPACE(8))[1])
         try:
-            head = json.loads(take(fds[0], HEAD.unpack(data)[2]))
+            head = json.loads(take(fds[0], HEAD.unpack(data)[3]))
             source = take(fds[0], head["code"])
             for name, size in head["files"]:
                 put_file(os.path.join(self.folder, name), take(fds[0], size))
@@ -114,7 +117,7 @@ class Cells:
             os.close(empty)
         sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)
 
-    def run(self, source):
+    def run(self, source, flags):
         """Run one cell; return the kind of its end and the value's or traceback's text."""
         self.count += 1
         name = "<cell %d>" % self.count
@@ -122,7 +125,7 @@ class Cells:
         linecache.cache[name] = (len(source), None, lines, name)
         linecache.cache.pop("<cell %d>" % (self.count - SOURCES), None)
         try:
-            body, last = compile_cell(source, name)
+            body, last = compile_cell(source, name, flags)
         except BaseException as error:
             if isinstance(error, SyntaxError) and error.text is None and error.lineno:
                 error.text = linecache.getline(name, error.lineno) or None
@@ -191,8 +194,10 @@ def put_file(name, content):
         file.write(content)
 
 
-def compile_cell(source, name):
+def compile_cell(source, name, flags):
     """Compile the cell's body and, if its last statement is an expression, that one apart."""
+    if flags & NO_VALUE:
+        return compile(source, name, "exec", 0, True), None
     tree = compile(source, name, "exec", _ast.PyCF_ONLY_AST, True)
     if not tree.body or type(tree.body[-1]) is not ast.Expr or ends_quietly(source):
         return compile(source, name, "exec", 0, True), None  # from the text: the tree would have to be read back

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/ropewalk/ropewalk/sandbox"
 )
@@ -17,6 +18,7 @@ type Sessions struct {
 	home     Executor // its scratch folder alone
 	spawner  *spawner
 	loading  sync.WaitGroup
+	running  atomic.Int32 // cells that run now
 	mu       sync.Mutex
 	closed   bool
 	families map[string]*family
@@ -108,7 +110,7 @@ func (s *Sessions) start(set PackageSet) (*mother, error) {
 			return nil, err
 		}
 	}
-	m, err := s.spawner.startMother(s.plan, folder, set)
+	m, err := s.spawner.startMother(s.plan, folder, set, &s.running)
 	if err != nil {
 		return nil, err
 	}

@@ -103,6 +103,8 @@ func (s *session) run(ctx context.Context, cell sandbox.Call, limits sandbox.Lim
 		c.begin(limits.OutputBytes)
 	}
 	nonce := rand.Uint64()
+	s.lookout.few = s.running.Add(1) <= fewCells
+	defer s.running.Add(-1)
 	s.beginCell(limits)
 	if ctx.Done() != nil {
 		defer context.AfterFunc(ctx, func() { s.kill(causeCancel) })()
@@ -137,7 +139,11 @@ func (s *session) isKilled() bool {
 
 // send gives the cell to the interpreter. An error means that nobody reads there.
 func (s *session) send(nonce uint64, cell sandbox.Call) error {
-	packet, fds, err := encodeCell(s.packet, nonce, cell)
+	var flags byte
+	if s.lookout.few {
+		flags = cellLookOut
+	}
+	packet, fds, err := encodeCell(s.packet, nonce, flags, cell)
 	if err != nil {
 		return err
 	}
@@ -156,7 +162,10 @@ func (s *session) send(nonce uint64, cell sandbox.Call) error {
 // hearAnswer reads packets until the one that ends the cell. An error means that no more will come. What is not of
 // this cell or of no known form is forged; the session that holds such code is ended.
 func (s *session) hearAnswer(nonce uint64, limits sandbox.Limits, cell sandbox.Call) (ending, error) {
-	e := ending{silent: s.pollFirst()}
+	var e ending
+	if s.lookout.few {
+		e.silent = s.pollFirst()
+	}
 	files := filesHeard{wanted: cell.Collect}
 	for {
 		n, err := s.conn.Read(s.buffer)
@@ -189,6 +198,7 @@ func (s *session) hearAnswer(nonce uint64, limits sandbox.Limits, cell sandbox.C
 			return e, nil
 		}
 		if e.answered {
+			e.silent = e.silent || s.pipesEmpty()
 			e.files = files.list()
 			return e, nil
 		}
@@ -215,6 +225,15 @@ func (s *session) pollFirst() (silent bool) {
 		n, err = unix.Poll(s.polled[:], int(shortCell/time.Millisecond))
 	}
 	return err == nil && n == 1 && s.polled[0].Revents == unix.POLLIN
+}
+
+// pipesEmpty asks, when an answer is there, whether nothing was written before it.
+func (s *session) pipesEmpty() bool {
+	for i, c := range s.out {
+		s.polled[i] = unix.PollFd{Fd: int32(c.fd), Events: unix.POLLIN}
+	}
+	n, err := unix.Poll(s.polled[:len(s.out)], 0)
+	return err == nil && n == 0
 }
 
 // unread ends a session whose interpreter has closed its socket before it read a cell, and says why it takes none.

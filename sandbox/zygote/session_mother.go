@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/ropewalk/ropewalk/sandbox"
@@ -40,6 +41,7 @@ type mother struct {
 	mu       sync.Mutex
 	last     uint64 // id
 	sessions map[uint64]*session
+	running  *atomic.Int32 // cells of all mothers' sessions that run now
 }
 
 // sessionEnvironment leaves Python its own allocator: sessions fork seldom and run long.
@@ -48,17 +50,17 @@ func sessionEnvironment() []string {
 }
 
 // startMother runs plan.startMother on the spawner's thread.
-func (s *spawner) startMother(p plan, folder string, set PackageSet) (m *mother, err error) {
+func (s *spawner) startMother(p plan, folder string, set PackageSet, running *atomic.Int32) (m *mother, err error) {
 	ready := make(chan struct{})
 	s.work <- func() {
 		defer close(ready)
-		m, err = p.startMother(folder, set)
+		m, err = p.startMother(folder, set, running)
 	}
 	<-ready
 	return m, err
 }
 
-func (p plan) startMother(folder string, set PackageSet) (*mother, error) {
+func (p plan) startMother(folder string, set PackageSet, running *atomic.Int32) (*mother, error) {
 	link, theirs, err := newLink()
 	if err != nil {
 		return nil, err
@@ -69,7 +71,7 @@ func (p plan) startMother(folder string, set PackageSet) (*mother, error) {
 	}
 	script := strings.Join([]string{confineSource, childSource, serveSource, cellsSource, sessionSource, serveSessions}, "\n")
 	m := &mother{process: &process{plan: p, set: set.Name, link: link, log: &tail{}, bounds: sessionBounds(), exited: make(chan struct{})},
-		done: make(chan struct{}), sessions: map[uint64]*session{}}
+		done: make(chan struct{}), sessions: map[uint64]*session{}, running: running}
 	err = m.launchScript(p, told, script, sessionEnvironment(), theirs)
 	theirs.Close()
 	if err != nil {
@@ -238,7 +240,7 @@ func newSession(m *mother, limits sandbox.Limits) (s *session, theirs []int, err
 		return nil, nil, fmt.Errorf("make session: %w", err)
 	}
 	theirs = []int{pair[1]}
-	s = &session{mother: m, packages: m.set, limits: limits, turn: make(chan struct{}, 1),
+	s = &session{mother: m, running: m.running, packages: m.set, limits: limits, turn: make(chan struct{}, 1),
 		born: make(chan struct{}), dead: make(chan struct{}), buffer: make([]byte, mostPacket), init: -1}
 	defer func() {
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ropewalk/ropewalk/sandbox"
@@ -26,6 +27,7 @@ type session struct {
 	buffer   []byte        // of the packet that was read
 	packet   []byte        // that is sent
 	lookout  lookout
+	running  *atomic.Int32 // cells of all sessions that run now
 
 	born, dead chan struct{} // closed by the notes
 

@@ -65,12 +65,21 @@ func decodeNote(b []byte) (note, error) {
 	}, nil
 }
 
+// Flags of a cell.
+const (
+	cellLookOut = 1  // few cells run: the interpreter looks out for the next one
+	cellNoValue = 16 // the code's end has no value to show (NO_VALUE in serve.py)
+)
+
 // encodeCell returns a cell's packet and the descriptors that follow in a packet of their own, if any; whoever
 // sends closes them.
-func encodeCell(into []byte, nonce uint64, cell sandbox.Call) (packet []byte, fds []int, err error) {
+func encodeCell(into []byte, nonce uint64, flags byte, cell sandbox.Call) (packet []byte, fds []int, err error) {
+	if showsNothing(cell.Code) {
+		flags |= cellNoValue
+	}
 	if cell.Stdin == "" && len(cell.Files) == 0 && len(cell.Collect) == 0 && len(cell.Code) <= mostInline {
 		packet = binary.NativeEndian.AppendUint64(append(into[:0], 'c'), nonce)
-		return append(packet, cell.Code...), nil, nil
+		return append(append(packet, flags), cell.Code...), nil, nil
 	}
 	head, parts, err := bundle(cell)
 	if err != nil {
@@ -89,7 +98,7 @@ func encodeCell(into []byte, nonce uint64, cell sandbox.Call) (packet []byte, fd
 		fds = append(fds, fd)
 	}
 	packet = binary.NativeEndian.AppendUint64(append(into[:0], 'b'), nonce)
-	return binary.NativeEndian.AppendUint64(packet, uint64(head)), fds, nil
+	return binary.NativeEndian.AppendUint64(append(packet, flags), uint64(head)), fds, nil
 }
 
 // bundle returns the bytes of a head in JSON, and the head, the code and the files.

@@ -1,9 +1,12 @@
 package zygote
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
-// showsNothing reports that a program's last statement surely has no value to show: that it is a call of print, on a
-// line that is easy to read. The child can then compile the program as it is, and need not take it apart first
+// showsNothing reports that a program's last statement surely has no value to show: that it is a call of print or an
+// assignment to a name, on a line that is easy to read. The child can then compile the program as it is, and need not take it apart first
 // to look at its end, which touches some seventy pages more. False is always a right answer.
 //
 // A program that gives another meaning to the name print without writing it in any way but "print(" is not seen through;
@@ -16,7 +19,38 @@ func showsNothing(code string) bool {
 		return false // the line goes on from the one before
 	}
 	statement, ok := lastStatement(line)
-	return ok && strings.HasPrefix(statement, "print(") && callEnds(statement) && onlyCalled(code)
+	return ok && (assigns(statement) || strings.HasPrefix(statement, "print(") && callEnds(statement) && onlyCalled(code))
+}
+
+// assignment is a name, and an operator that binds it.
+var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z_0-9]*[ \t]*(?:[-+*/%@&|^]|//|\*\*|<<|>>)?=(?:[^=]|$)`)
+
+// assigns reports whether a statement binds a name, all of it on this line. Where its brackets match, and the program's do,
+// it does not stand inside of brackets that an earlier line opened, in which it would be an argument.
+func assigns(statement string) bool {
+	if !assignment.MatchString(statement) {
+		return false
+	}
+	depth := 0
+	var quote byte
+	for i := range len(statement) {
+		c := statement[i]
+		switch {
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '"' || c == '\'':
+			quote = c
+		case c == '(' || c == '[':
+			depth++
+		case c == ')' || c == ']':
+			if depth--; depth < 0 {
+				return false
+			}
+		}
+	}
+	return depth == 0
 }
 
 // lastStatement returns what follows the last semicolon outside of strings. It gives up on what is hard to read: backslashes,

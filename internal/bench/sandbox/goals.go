@@ -28,7 +28,7 @@ func goals(r *result) []goal {
 	most("latency p50 at 2 in flight, ms", of(r.Latency2, func(l latency) float64 { return l.P50 }), 1.5)
 	most("latency p99 at 2 in flight, ms", of(r.Latency2, func(l latency) float64 { return l.P99 }), 5)
 	most("latency p99 at 64 in flight, ms", of(r.Latency64, func(l latency) float64 { return l.P99 }), 110)
-	least("session cells/s", r.Sessions, 20000)
+	least(fmt.Sprintf("cells/s of %d sessions", manySessions), r.Sessions, 20000)
 	least("burst: share of calls that got their own verdict", of(r.Burst, func(b burst) float64 { return float64(b.Answered) / float64(b.Calls) }), 1)
 	most("recovery, ms", r.Recovery, 2000)
 	most("cold start, ms", r.Cold, 1500)

@@ -12,75 +12,99 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox/zygote"
 )
 
-// sessions measures cells: with a session for each worker, and with one alone.
+// manySessions is how many sessions a rollout's shard may well have at work at once.
+const manySessions = 64
+
+// sessions measures cells: with many sessions at once, with one for each worker, and with one alone.
 func (b *benchmark) sessions(ctx context.Context) (err error) {
 	maker, err := zygote.OpenSessions(zygote.Options{Python: b.python})
 	if err != nil {
 		return err
 	}
 	defer closeAfter(maker, &err)
-	all, err := b.cells(ctx, maker, b.executor.Workers())
-	if err != nil {
-		return err
+	for _, c := range []struct {
+		n    int
+		rate **float64
+	}{{manySessions, &b.result.Sessions}, {b.executor.Workers(), &b.result.WorkerSessions}, {1, &b.result.Session}} {
+		rate, err := b.cells(ctx, maker, c.n)
+		if err != nil {
+			return err
+		}
+		*c.rate = &rate
 	}
-	one, err := b.cells(ctx, maker, 1)
-	if err != nil {
-		return err
-	}
-	b.result.Sessions, b.result.Session = &all, &one
 	return nil
 }
 
-// cells gives the cells per second that n sessions run together, the median of the rounds.
-func (b *benchmark) cells(ctx context.Context, maker sandbox.Sessions, n int) (float64, error) {
+// cells gives the cells per second that n sessions run together, each one after another, the median of the rounds.
+func (b *benchmark) cells(ctx context.Context, maker sandbox.Sessions, n int) (rate float64, err error) {
+	counters := make([]counter, n)
+	for i := range counters {
+		if counters[i].session, err = maker.OpenSession(ctx, sandbox.PackagesBare, sandbox.Limits{}); err != nil {
+			return 0, err
+		}
+		defer closeAfter(counters[i].session, &err)
+		if err := counters[i].run(ctx, "x = 0"); err != nil {
+			return 0, err
+		}
+	}
 	var rates []float64
 	for range b.rounds {
-		counts := make([]int, n)
 		group, ctx := errgroup.WithContext(ctx)
-		began := time.Now()
-		for i := range counts {
-			group.Go(func() (err error) {
-				counts[i], err = count(ctx, maker, b.round)
-				return err
-			})
+		before, began := total(counters), time.Now()
+		for i := range counters {
+			group.Go(func() error { return counters[i].count(ctx, b.round) })
 		}
 		if err := group.Wait(); err != nil {
 			return 0, err
 		}
-		spent, total := time.Since(began), 0
-		for _, c := range counts {
-			total += c
+		rates = append(rates, float64(total(counters)-before)/time.Since(began).Seconds())
+	}
+	for i := range counters {
+		if err := counters[i].check(ctx); err != nil {
+			return 0, err
 		}
-		rates = append(rates, float64(total)/spent.Seconds())
 	}
 	return bench.Median(rates), nil
 }
 
-// count has a session count its cells for the given time, opening and closing included, and returns how many there were.
-func count(ctx context.Context, maker sandbox.Sessions, least time.Duration) (n int, err error) {
-	s, err := maker.OpenSession(ctx, sandbox.PackagesBare, sandbox.Limits{})
-	if err != nil {
-		return 0, err
+// counter is a session that counts its cells.
+type counter struct {
+	session sandbox.Session
+	n       int
+	stdout  string // of the last cell
+}
+
+func (c *counter) run(ctx context.Context, code string) error {
+	r, err := c.session.Run(ctx, sandbox.Call{Code: code, Packages: sandbox.PackagesBare})
+	if err == nil && r.Status != sandbox.StatusOK {
+		err = fmt.Errorf("cell %q ended as %s: %s", code, r.Status, lastLine(r.Stderr))
 	}
-	defer closeAfter(s, &err)
-	cell := func(code string) (sandbox.Result, error) {
-		r, err := s.Run(ctx, sandbox.Call{Code: code, Packages: sandbox.PackagesBare})
-		if err == nil && r.Status != sandbox.StatusOK {
-			err = fmt.Errorf("cell %q ended as %s: %s", code, r.Status, lastLine(r.Stderr))
+	c.stdout = r.Stdout
+	return err
+}
+
+// count runs cells for the given time.
+func (c *counter) count(ctx context.Context, least time.Duration) error {
+	for began := time.Now(); time.Since(began) < least; c.n++ {
+		if err := c.run(ctx, "x += 1"); err != nil {
+			return err
 		}
-		return r, err
 	}
-	if _, err := cell("x = 0"); err != nil {
-		return 0, err
+	return nil
+}
+
+// check holds the session's own count against this one.
+func (c *counter) check(ctx context.Context) error {
+	err := c.run(ctx, "print(x)")
+	if want := fmt.Sprintf("%d\n", c.n); err == nil && c.stdout != want {
+		err = fmt.Errorf("the session counted %q cells of %d", c.stdout, c.n)
 	}
-	for began := time.Now(); time.Since(began) < least; n++ {
-		if _, err := cell("x += 1"); err != nil {
-			return n, err
-		}
+	return err
+}
+
+func total(counters []counter) (n int) {
+	for _, c := range counters {
+		n += c.n
 	}
-	r, err := cell("print(x)")
-	if want := fmt.Sprintf("%d\n", n); err == nil && r.Stdout != want {
-		err = fmt.Errorf("the session counted %q cells of %d", r.Stdout, n)
-	}
-	return n, err
+	return n
 }
