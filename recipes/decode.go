@@ -40,6 +40,7 @@ func parse(file string, data []byte, overrides []override) (*Recipe, error) {
 		return nil, d.problems
 	}
 	d.where[""] = doc
+	moveEngine(doc)
 	for _, o := range overrides {
 		d.apply(doc, o)
 	}
@@ -54,6 +55,26 @@ func parse(file string, data []byte, overrides []override) (*Recipe, error) {
 		return nil, d.problems
 	}
 	return &r, nil
+}
+
+// moveEngine puts the engine where it is read now: recipes in older records name it within policy.
+func moveEngine(doc *yaml.Node) {
+	if lookup(doc, "engine") != nil {
+		return
+	}
+	policy := lookup(doc, "policy")
+	if policy == nil || policy.Kind != yaml.MappingNode {
+		return
+	}
+	for i := 0; i+1 < len(policy.Content); i += 2 {
+		if key, value := policy.Content[i], policy.Content[i+1]; key.Value == "engine" && value.Value == EngineCPU {
+			policy.Content = slices.Delete(policy.Content, i, i+2)
+			section := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: key.Line, Column: key.Column,
+				Content: []*yaml.Node{{Kind: yaml.ScalarNode, Tag: "!!str", Value: "kind", Line: key.Line, Column: key.Column}, value}}
+			doc.Content = append(doc.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: "engine", Line: key.Line, Column: key.Column}, section)
+			return
+		}
+	}
 }
 
 // decoder walks the YAML nodes beside the table of fields.

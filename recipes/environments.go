@@ -111,7 +111,7 @@ func taskSlot() method.Slot {
 
 // surroundings are the slots of the policy, the rollout and the optimiser.
 func surroundings() []method.Slot {
-	const noGPU, noBranching = "it comes with the GPU engine", "branching is not built yet"
+	const noModels, noBranching = "runs start from models that are made here", "branching is not built yet"
 	on := func(name, doc, planned string) method.Slot {
 		return method.Slot{Name: name, Doc: doc, Choices: []method.Choice{{Name: method.On, Doc: doc, Planned: planned}}}
 	}
@@ -121,12 +121,14 @@ func surroundings() []method.Slot {
 		}
 		return out
 	}
+	torch := read("devices", "dtype", "deterministic", "checkpointing", "offload_optimizer")
 	return []method.Slot{
-		{Name: "policy.engine", Doc: "engine that runs the model", Choices: []method.Choice{
-			{Name: "cpu", Doc: "Go, on the processor"},
-			{Name: "gpu", Doc: "PyTorch, on graphics processors", Planned: "the GPU engine is not built yet"},
+		{Name: "engine.kind", Doc: "engine that runs the models", Choices: []method.Choice{
+			{Name: EngineAuto, Doc: "torch where the worker has a GPU and PyTorch, cpu elsewhere; the run says which and why", Params: torch},
+			{Name: EngineCPU, Doc: "Go, on the processor"},
+			{Name: EngineTorch, Doc: "PyTorch, on graphics processors or on the processor", Params: torch},
 		}},
-		on("policy.checkpoint", "a published model to start from", noGPU),
+		on("policy.checkpoint", "a published model to start from", noModels),
 		{Name: "rollout.mode", Doc: "how generating and tools interleave", Choices: []method.Choice{
 			{Name: "staged", Doc: "generating a turn and running its calls alternate as durable activities"},
 			{Name: "tree", Doc: "trajectories branch after tool responses", Source: "AEPO §3.1; ARPO §3.2", Params: read("tree"), Planned: noBranching},

@@ -49,7 +49,7 @@ func spearPresets() []preset {
 	for _, c := range columns {
 		base := sections{
 			"environment": "name: " + c.env,
-			"policy":      "engine: gpu\ncheckpoint: " + c.model,
+			"engine":      "kind: torch", "policy": "checkpoint: " + c.model,
 			"rollout": fmt.Sprintf("mode: staged\nprompts: %d\noversample: %d\ntemperature: 1\nmax_turns: %d\nmax_turn_tokens: %d\nmax_tokens: %d # %d of the prompt\nmax_tool_text_bytes: 16384",
 				c.prompts, c.n, c.turns, c.response, c.prompt+c.response, c.prompt),
 			"filters":    "overlong: true\nvoid_turns: true",
@@ -88,15 +88,15 @@ func rstarPresets() []preset {
 	}
 	base := sections{
 		"environment": "name: rstar2_math",
-		"policy":      "engine: gpu\ncheckpoint: Qwen3-14B-Base-SFT # after rStar2's non-reasoning fine-tuning",
-		"rollout":     rollout(8192),
-		"sandbox":     "cpu_seconds: 10\nwall_seconds: 100\nmemory_mb: 384\noutput_kb: 64\nmin_tier: landlock",
-		"reward":      "name: rstar2_outcome",
-		"resample":    "roc:\n  keep: 16\n  counts: paper\n  select: weighted\n  min_positive: 2\n  min_negative: 2",
-		"advantage":   grpo,
-		"loss":        clip("0.2", "0.28", "token-mean") + recompute,
-		"optimizer":   "lr: 1.0e-6\nminibatches: 1",
-		"evaluation":  "problems: 60 # AIME 2024 and 2025\nsamples: 16\ntemperature: 1\ngreedy: false",
+		"engine":      "kind: torch", "policy": "checkpoint: Qwen3-14B-Base-SFT # after rStar2's non-reasoning fine-tuning",
+		"rollout":    rollout(8192),
+		"sandbox":    "cpu_seconds: 10\nwall_seconds: 100\nmemory_mb: 384\noutput_kb: 64\nmin_tier: landlock",
+		"reward":     "name: rstar2_outcome",
+		"resample":   "roc:\n  keep: 16\n  counts: paper\n  select: weighted\n  min_positive: 2\n  min_negative: 2",
+		"advantage":  grpo,
+		"loss":       clip("0.2", "0.28", "token-mean") + recompute,
+		"optimizer":  "lr: 1.0e-6\nminibatches: 1",
+		"evaluation": "problems: 60 # AIME 2024 and 2025\nsamples: 16\ntemperature: 1\ngreedy: false",
 	}
 	notes := []string{
 		"Positives are drawn by their penalties and negatives uniformly, with the release's least two of each (RSTAR-1, RSTAR-2); failing calls are told by their status (RSTAR-3).",
@@ -105,8 +105,8 @@ func rstarPresets() []preset {
 	stage := func(n, steps int, about string, s ...sections) preset {
 		return preset{fmt.Sprintf("rstar2-stage%d", n), "rStar2-Agent, GRPO-RoC, stage " + about, "rStar2 §4.2", notes, steps, base.with(s...)}
 	}
-	second := sections{"policy": "engine: gpu\ncheckpoint: rstar2-stage1 # its last policy", "rollout": rollout(12288)}
-	third := sections{"policy": "engine: gpu\ncheckpoint: rstar2-stage2 # its last policy", "rollout": rollout(12288),
+	second := sections{"engine": "kind: torch", "policy": "checkpoint: rstar2-stage1 # its last policy", "rollout": rollout(12288)}
+	third := sections{"engine": "kind: torch", "policy": "checkpoint: rstar2-stage2 # its last policy", "rollout": rollout(12288),
 		"schedule": "stages:\n  - {from_step: 1, problems: unsolved, samples: 8}"}
 	whole := sections{"schedule": "stages:\n  - {from_step: 301, max_tokens: 14336}\n  - {from_step: 386, problems: unsolved, samples: 8, reset_optimizer: true, refresh_reference: true}"}
 	return []preset{
@@ -134,7 +134,7 @@ var arlarenaTasks = []arlarenaTask{
 func (c arlarenaTask) base() sections {
 	s := sections{
 		"environment": "name: " + c.env,
-		"policy":      "engine: gpu\ncheckpoint: " + c.model,
+		"engine":      "kind: torch", "policy": "checkpoint: " + c.model,
 		"rollout": fmt.Sprintf("mode: staged\nprompts: %d\noversample: %d\ntemperature: 1\nmax_turns: %d\nmax_turn_tokens: %d\nmax_tokens: %d # %d of the prompt\nmax_tool_text_bytes: 16384",
 			c.prompts, c.n, c.turns, c.response, c.prompt+c.response, c.prompt),
 		"reward":     "name: arlarena",
@@ -205,14 +205,14 @@ func arlarenaPresets() []preset {
 func searchPresets() []preset {
 	base := sections{
 		"environment": "name: deep_research",
-		"policy":      "engine: gpu\ncheckpoint: Qwen3-14B",
-		"rollout":     "mode: staged\nprompts: 128\noversample: 16\ntemperature: 1\nmax_turns: 7 # six calls, and the answer\nmax_turn_tokens: 4096\nmax_tokens: 20480\nmax_tool_text_bytes: 16384",
-		"sandbox":     "cpu_seconds: 10\nwall_seconds: 120\nmemory_mb: 384\noutput_kb: 64\nmin_tier: landlock",
-		"reward":      "name: deep_research",
-		"advantage":   grpo,
-		"loss":        clip("0.2", "0.2", "token-mean") + recompute,
-		"optimizer":   "lr: 1.0e-6\nminibatch_rows: 16",
-		"evaluation":  "problems: 128\nsamples: 1\ntemperature: 0.6\ntop_p: 0.95\ngreedy: false",
+		"engine":      "kind: torch", "policy": "checkpoint: Qwen3-14B",
+		"rollout":    "mode: staged\nprompts: 128\noversample: 16\ntemperature: 1\nmax_turns: 7 # six calls, and the answer\nmax_turn_tokens: 4096\nmax_tokens: 20480\nmax_tool_text_bytes: 16384",
+		"sandbox":    "cpu_seconds: 10\nwall_seconds: 120\nmemory_mb: 384\noutput_kb: 64\nmin_tier: landlock",
+		"reward":     "name: deep_research",
+		"advantage":  grpo,
+		"loss":       clip("0.2", "0.2", "token-mean") + recompute,
+		"optimizer":  "lr: 1.0e-6\nminibatch_rows: 16",
+		"evaluation": "problems: 128\nsamples: 1\ntemperature: 0.6\ntop_p: 0.95\ngreedy: false",
 	}
 	const tree = "mode: tree\ntree:\n  rule: %s\n  roots: 8\n  entropy_weight: 0.2\n  threshold: 0.5"
 	branching := func(rule string) string { return strings.Replace(base["rollout"], "mode: staged", rule, 1) }
@@ -239,12 +239,12 @@ func prsPresets() []preset {
 	base := func(model string, response int) sections {
 		return sections{
 			"environment": "name: search_qa",
-			"policy":      "engine: gpu\ncheckpoint: " + model,
-			"rollout":     fmt.Sprintf("mode: staged\nprompts: 128\noversample: 5\ntemperature: 1\nmax_turns: 5\nmax_turn_tokens: %d\nmax_tokens: %d\nmax_tool_text_bytes: 16384", response, 4*response),
-			"advantage":   grpo,
-			"loss":        clip("0.2", "0.2", "seq-mean-token-mean") + recompute + "\nkl: {coefficient: 0.001, in: loss, estimator: k3}",
-			"optimizer":   "lr: 1.0e-7\nminibatches: 1",
-			"evaluation":  "problems: 500\nsamples: 1\ntemperature: 1\ngreedy: true",
+			"engine":      "kind: torch", "policy": "checkpoint: " + model,
+			"rollout":    fmt.Sprintf("mode: staged\nprompts: 128\noversample: 5\ntemperature: 1\nmax_turns: 5\nmax_turn_tokens: %d\nmax_tokens: %d\nmax_tool_text_bytes: 16384", response, 4*response),
+			"advantage":  grpo,
+			"loss":       clip("0.2", "0.2", "seq-mean-token-mean") + recompute + "\nkl: {coefficient: 0.001, in: loss, estimator: k3}",
+			"optimizer":  "lr: 1.0e-7\nminibatches: 1",
+			"evaluation": "problems: 500\nsamples: 1\ntemperature: 1\ngreedy: true",
 		}
 	}
 	short, long := base("Qwen2.5-3B-Instruct", 1024), base("Qwen3-14B", 4096)

@@ -19,7 +19,7 @@ type sections map[string]string
 
 // order is how a file lists them.
 var order = []string{
-	"environment", "policy", "warm_start", "rollout", "sandbox", "layout", "reward", "filters", "resample",
+	"environment", "engine", "policy", "warm_start", "rollout", "sandbox", "layout", "reward", "filters", "resample",
 	"advantage", "loss", "replay", "schedule", "optimizer", "evaluation", "checkpoint",
 }
 
@@ -124,7 +124,7 @@ func quickstartSections(t *testing.T) sections {
 			name = strings.TrimSuffix(line, ":")
 		}
 	}
-	for _, name := range []string{"environment", "policy", "warm_start", "rollout", "sandbox", "reward", "optimizer", "evaluation", "checkpoint"} {
+	for _, name := range []string{"environment", "engine", "policy", "warm_start", "rollout", "sandbox", "reward", "optimizer", "evaluation", "checkpoint"} {
 		require.NotEmpty(t, out[name], name)
 	}
 	out["resample"] = ""

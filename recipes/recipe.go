@@ -19,6 +19,7 @@ type Recipe struct {
 	Seed        uint64      `json:"seed" default:"1" min:"0" doc:"seed of every random draw of the run"`
 	Steps       int         `json:"steps" required:"true" min:"1" max:"1000000" only:"trained" doc:"reinforcement-learning steps"`
 	Environment Environment `json:"environment" doc:"the task"`
+	Engine      Engine      `json:"engine" only:"trained" doc:"what runs the models: a run takes one engine for all of its stages"`
 	Policy      Policy      `json:"policy" only:"trained" doc:"the model that is trained: its shape when it is made here, or a published one"`
 	WarmStart   WarmStart   `json:"warm_start" only:"calc" doc:"behaviour cloning on a scripted teacher's demonstrations, before step 0"`
 	Rollout     Rollout     `json:"rollout" only:"trained" doc:"how trajectories are sampled"`
@@ -60,9 +61,25 @@ func (r *Recipe) Method() method.Method {
 	}
 }
 
+// Engine says what runs the policy, its reference and its critic. It is comparable: equal settings can share an engine.
+type Engine struct {
+	Kind             string `json:"kind" default:"auto" doc:"engine that runs the models; the choice of auto is committed when the run is prepared"`
+	Devices          int    `json:"devices" default:"1" min:"1" max:"64" quiet:"true" doc:"processes that share each model, a GPU each where there are any; with two or more, models are sharded (FSDP)"`
+	Dtype            string `json:"dtype" default:"auto" enum:"auto|float32|bfloat16" quiet:"true" doc:"numbers that the models compute in; weights and optimiser are kept in float32. auto is float32 on a CPU and bfloat16 on a GPU"`
+	Deterministic    bool   `json:"deterministic" default:"true" quiet:"true" doc:"equal inputs give equal bytes, on the same machine and software"`
+	Checkpointing    string `json:"checkpointing" default:"auto" enum:"auto|on|off" quiet:"true" doc:"activations are computed again in the backward pass in the place of being kept; auto does so on a GPU"`
+	OffloadOptimizer bool   `json:"offload_optimizer" default:"false" quiet:"true" doc:"the optimiser's moments are kept in the host's memory"`
+}
+
+// Engines that a recipe can name.
+const (
+	EngineAuto  = "auto"
+	EngineCPU   = "cpu"
+	EngineTorch = "torch"
+)
+
 // Policy is the model: its shape when made here.
 type Policy struct {
-	Engine     string  `json:"engine" default:"cpu" doc:"engine that runs the model"`
 	Checkpoint string  `json:"checkpoint" optional:"true" doc:"a published model to start from, which brings its own shape; absent = a new model of the shape below"`
 	Layers     int     `json:"layers" default:"2" min:"1" max:"128" without:"policy.checkpoint" doc:"decoder layers"`
 	Hidden     int     `json:"hidden" default:"128" min:"8" max:"16384" without:"policy.checkpoint" doc:"width of the residual stream"`

@@ -15,7 +15,8 @@ func Twin(r *Recipe) []string {
 		"name=" + twinName(r.Name),
 		"steps=3",
 		"environment={name: calc, level_shares: {2: 1}}",
-		"policy={engine: cpu, layers: 2, hidden: 96, heads: 3, kv_heads: 1, head_dim: 32, ffn: 192, rope_base: 200, max_positions: 192}",
+		"engine={kind: cpu}",
+		"policy={layers: 2, hidden: 96, heads: 3, kv_heads: 1, head_dim: 32, ffn: 192, rope_base: 200, max_positions: 192}",
 		"warm_start={levels: [2], steps: 600, batch: 32, optimizer: {lr: 0.003, warmup_steps: 10, decay: cosine, beta2: 0.98, weight_decay: 0.01}, " +
 			"teacher: {bad_code: 0.05, wrong_order: 0, missing_print: 0, no_tool: 0, wrong_copy: 0}}",
 		fmt.Sprintf("rollout={mode: staged, history: %d, prompts: 8, oversample: %d, max_turns: 3, max_turn_tokens: 64, max_tokens: 160, max_tool_text_bytes: 128, shard_groups: 4}",

@@ -135,7 +135,7 @@ func TestPlanned(t *testing.T) {
 	planned := r.Planned()
 	require.Equal(t, "environment.name: deep_research: the environment is not built yet", planned[0])
 	require.Contains(t, planned, "rollout.mode: tree: branching is not built yet")
-	require.Contains(t, planned, "policy.checkpoint: it comes with the GPU engine")
+	require.Contains(t, planned, "policy.checkpoint: runs start from models that are made here")
 	long := resolved(t, "presets/prs-long").Recipe
 	require.Contains(t, long.Planned(), "reward.judge: server: no client for a judge's server yet")
 }
@@ -217,7 +217,7 @@ func TestDigestsOfEarlierRecipes(t *testing.T) {
 	for name, digest := range map[string]string{
 		"gsm8k-offline":  "c4ced68691a0f2a1e7743e232876c3d1a227d2f540e794f306b6d0d5c033c5c4",
 		"openai-offline": "ffdaf68a856ad917b3aac7939de8e49c9a71e1f44d95cf16f7505ea247f49b3a",
-		"quickstart":     "3ae58fb28926329dc9b8a08adbcaee58f54e28f82777b8b42c3b592d38d1388f",
+		"quickstart":     "f67a33c4ae53fcca40c1648cea0d90263fccb247f8fb7b17301c58719e5e6eab",
 	} {
 		text, ok := Source(name)
 		require.True(t, ok)
@@ -225,4 +225,22 @@ func TestDigestsOfEarlierRecipes(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, digest, r.Digest, name)
 	}
+}
+
+// Records of before recipes had a section engine hold it as policy.engine.
+func TestEngineOfEarlierRecipes(t *testing.T) {
+	text := strings.Replace(small, "\npolicy:", "\npolicy:\n  engine: cpu", 1)
+	if text == small {
+		text = small + "\npolicy: {engine: cpu, layers: 3}\n"
+	}
+	r, err := Parse("f", []byte(text))
+	require.NoError(t, err)
+	require.Equal(t, EngineCPU, r.Engine.Kind)
+	_, err = Parse("f", []byte(strings.Replace(text, "engine: cpu", "engine: gpu", 1)))
+	require.ErrorContains(t, err, "policy.engine: no such field")
+	r, err = Parse("f", []byte(small))
+	require.NoError(t, err)
+	require.Equal(t, Engine{Kind: EngineAuto, Devices: 1, Dtype: "auto", Deterministic: true, Checkpointing: "auto"}, r.Engine)
+	_, err = Parse("f", []byte(small+"\nengine: {kind: cpu, dtype: bfloat16}\n"))
+	require.ErrorContains(t, err, "engine.dtype: has no place beside engine.kind cpu")
 }
