@@ -57,7 +57,11 @@ func (a ComputeTokenOutputs) begin(ctx context.Context, w *draft, in wire.Forwar
 	if err != nil {
 		return nil, err
 	}
-	f := &forward{trainer: a.Trainer, recipe: recipe, progress: w.progress, kept: keptTokens(selection, turns)}
+	trainer, err := a.trainer(ctx, recipe)
+	if err != nil {
+		return nil, err
+	}
+	f := &forward{trainer: trainer, recipe: recipe, progress: w.progress, kept: keptTokens(selection, turns)}
 	for _, t := range f.kept {
 		f.rows = append(f.rows, schema.TokenOutputsRow{GroupID: t.GroupID, TrajectoryID: t.TrajectoryID})
 	}

@@ -70,7 +70,7 @@ func forwardBench(t *testing.T, o *oracle, set ...string) (*laneBench, wire.Forw
 	recipe, err := recipes.Resolve("quickstart", "", append(laneRecipe, set...), nil, nil)
 	require.NoError(t, err)
 	b.scope.Run = "f"
-	b.scope.Config, err = PrepareRun{b.deps}.commitRecipe(t.Context(), "f", schema.AtInit("f", wire.StagePrepare), recipe)
+	b.scope.Config, err = PrepareRun{b.deps}.commitRecipe(t.Context(), "f", schema.AtInit("f", wire.StagePrepare), recipe, engineChoice{kind: recipes.EngineCPU})
 	require.NoError(t, err)
 	var selection []schema.SelectionRow
 	for g := range 2 {

@@ -17,20 +17,24 @@ import (
 // pruned with the policy.
 
 // firstCritic makes a critic of the warm start's policy: its weights, with a value head of zeros.
-func (a WarmStart) firstCritic(ctx context.Context, place schema.Place, warm schema.Checkpoint) (schema.Checkpoint, error) {
+func (a WarmStart) firstCritic(ctx context.Context, recipe *recipes.Recipe, place schema.Place, warm schema.Checkpoint) (schema.Checkpoint, error) {
 	none := schema.Checkpoint{}
-	dir, err := os.MkdirTemp(a.Trainer.scratch, "critic-")
+	trainer, err := a.trainer(ctx, recipe)
+	if err != nil {
+		return none, err
+	}
+	dir, err := os.MkdirTemp(trainer.scratch, "critic-")
 	if err != nil {
 		return none, fmt.Errorf("make a folder for the first critic: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	a.Trainer.mu.Lock()
-	defer a.Trainer.mu.Unlock()
-	a.Trainer.forgetAs(policy.RoleCritic)
-	if err := a.Trainer.loadFrom(ctx, policy.RoleCritic, warm, dir, false); err != nil {
+	trainer.mu.Lock()
+	defer trainer.mu.Unlock()
+	trainer.forgetAs(policy.RoleCritic)
+	if err := trainer.loadFrom(ctx, policy.RoleCritic, warm, dir, false); err != nil {
 		return none, err
 	}
-	return a.Trainer.saveAs(ctx, policy.RoleCritic, place, 0, false)
+	return trainer.saveAs(ctx, policy.RoleCritic, place, 0, false)
 }
 
 // criticOf finds the critic that belongs to a policy.
@@ -47,7 +51,7 @@ func (d *Deps) criticOf(ctx context.Context, ref wire.PolicyRef) (wire.PolicyRef
 
 // updateCritic takes the critic through the update's mini-batches, the same ones in the same order, and
 // notes beside each of the policy's steps what the critic's did; afresh, without its optimiser's state. The slot is held by the caller.
-func (a UpdatePolicy) updateCritic(ctx context.Context, w *draft, in wire.UpdateInput, recipe *recipes.Recipe, batch []schema.BatchRow, rows []schema.UpdateRow, afresh bool) error {
+func (a UpdatePolicy) updateCritic(ctx context.Context, w *draft, trainer *slot, in wire.UpdateInput, recipe *recipes.Recipe, batch []schema.BatchRow, rows []schema.UpdateRow, afresh bool) error {
 	coefficient, err := a.klInUpdate(ctx, in.Batch, recipe)
 	if err != nil {
 		return err
@@ -64,17 +68,17 @@ func (a UpdatePolicy) updateCritic(ctx context.Context, w *draft, in wire.Update
 	if err != nil {
 		return err
 	}
-	return a.Trainer.hold(ctx, policy.RoleCritic, before, !afresh, func(engine policy.Engine) error {
-		a.Trainer.forgetAs(policy.RoleCritic) // until it is saved, nothing is known of what is resident
+	return trainer.hold(ctx, policy.RoleCritic, before, !afresh, func(engine policy.Engine) error {
+		trainer.forgetAs(policy.RoleCritic) // until it is saved, nothing is known of what is resident
 		steps, err := learner.UpdateCritic(ctx, engine, batch, config, critic, w.progress.set)
 		if err != nil {
 			return err
 		}
-		saved, err := a.Trainer.saveAs(ctx, policy.RoleCritic, w.place, in.Scope.Step, true)
+		saved, err := trainer.saveAs(ctx, policy.RoleCritic, w.place, in.Scope.Step, true)
 		if err != nil {
 			return err
 		}
-		a.Trainer.others[policy.RoleCritic], a.Trainer.trains[policy.RoleCritic] = saved.Digest, true
+		trainer.others[policy.RoleCritic], trainer.trains[policy.RoleCritic] = saved.Digest, true
 		w.manifest.Critic = &saved
 		for i, s := range steps {
 			rows[i].ValueLoss, rows[i].ValueGradNorm, rows[i].ExplainedVariance = new(s.Loss), new(s.GradNorm), s.ExplainedVariance

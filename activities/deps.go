@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -21,10 +22,12 @@ import (
 
 // Deps is what the stages of one worker share.
 type Deps struct {
-	Store   store.Store
-	Record  *commit.Writer
+	Store  store.Store
+	Record *commit.Writer
+	// Trainer and Rollout hold the CPU engine; recipes that ask for PyTorch get torch's (see trainer and generator).
 	Trainer *slot
 	Rollout *slot
+	torch   torchSlot
 	Sandbox sandbox.Executor
 	// Tier is how strongly Sandbox isolates; "" satisfies no recipe.
 	Tier sandbox.Tier
@@ -46,6 +49,7 @@ type Options struct {
 	Store   store.Store
 	Trainer policy.Engine // learns
 	Rollout policy.Engine // generates
+	Torch   Torch         // nil: no recipe with engine.kind torch can run here
 	Sandbox sandbox.Executor
 	Tier    sandbox.Tier // of Sandbox, and no stronger than that of Sessions
 	// Sessions makes interpreters that live as long as a trajectory, at most MostSessions at once; nil: this worker
@@ -68,18 +72,20 @@ func New(o Options) (*Deps, error) {
 		Trainer: newSlot(record, o.Trainer, o.Scratch), Rollout: newSlot(record, o.Rollout, o.Scratch),
 		sessions: o.Sessions,
 	}
+	d.torch = torchSlot{maker: o.Torch, make: func(e policy.Engine) *slot { return newSlot(record, e, o.Scratch) }}
 	if o.Sessions != nil {
 		d.Notebooks = session.New(o.Sessions, session.Settings{Most: o.MostSessions})
 	}
 	return d, nil
 }
 
-// Close ends the trajectories' interpreters.
+// Close ends the trajectories' interpreters and the PyTorch engine.
 func (d *Deps) Close() error {
+	err := d.torch.Close()
 	if d.Notebooks == nil {
-		return nil
+		return err
 	}
-	return d.Notebooks.Close()
+	return errors.Join(err, d.Notebooks.Close())
 }
 
 // config is a run's resolved recipe and its digest.
@@ -109,6 +115,7 @@ func (d *Deps) config(ctx context.Context, ref schema.Ref) (*config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: committed recipe: %w", commit.ErrDamaged, err)
 	}
+	recipe.Engine = engineOf(m, recipe.Engine)
 	c := &config{recipe: *recipe, digest: m.Config}
 	d.configs.Store(ref.Digest, c)
 	return c, nil

@@ -47,7 +47,7 @@ func (s *slot) use(ctx context.Context, ref wire.PolicyRef, optimizer bool, fn f
 		}
 		s.resident, s.optimizer = ref.Digest, optimizer
 	}
-	return fn(s.engine)
+	return s.run(fn)
 }
 
 // useAfresh is use for an update that begins without the optimiser's state, whatever is resident.
@@ -59,7 +59,7 @@ func (s *slot) useAfresh(ctx context.Context, ref wire.PolicyRef, fn func(policy
 		return err
 	}
 	s.resident, s.optimizer = ref.Digest, false
-	return fn(s.engine)
+	return s.run(fn)
 }
 
 // useAs runs fn with ref's checkpoint resident under another role than the policy's, which stays.
@@ -78,7 +78,17 @@ func (s *slot) hold(ctx context.Context, role policy.Role, ref wire.PolicyRef, o
 		}
 		s.others[role], s.trains[role] = ref.Digest, optimizer
 	}
-	return fn(s.engine)
+	return s.run(fn)
+}
+
+// run runs fn. A lost engine starts anew with nothing resident.
+func (s *slot) run(fn func(policy.Engine) error) error {
+	err := fn(s.engine)
+	if errors.Is(err, policy.ErrLost) || errors.Is(err, policy.ErrNotLoaded) {
+		s.forget()
+		clear(s.others)
+	}
+	return err
 }
 
 // forget makes the next use load its checkpoint again: what is resident has changed or is in doubt.

@@ -34,7 +34,11 @@ func (a Evaluate) Execute(ctx context.Context, in wire.EvaluateInput) (wire.Eval
 			return err
 		}
 		var rows []schema.EvaluationRow
-		err = a.Rollout.use(ctx, in.Policy, false, func(engine policy.Engine) error {
+		generator, err := a.generator(ctx, recipe)
+		if err != nil {
+			return err
+		}
+		err = generator.use(ctx, in.Policy, false, func(engine policy.Engine) error {
 			rows, err = a.run(ctx, w, in, recipe, engine, &out.Summary)
 			return err
 		})

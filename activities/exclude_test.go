@@ -230,6 +230,8 @@ func TestABrokenEngineOrSandboxFailsTheStage(t *testing.T) {
 		engine.fail = fail
 		_, err := do(b, GenerateRollouts{b.deps}.Execute, in)
 		require.ErrorContains(t, err, fail.Error())
+		require.Equal(t, errors.Is(fail, policy.ErrLost), b.deps.Rollout.resident == "", "a lost engine holds nothing")
+		b.deps.Rollout.resident = b.policy.Digest // nothing can be loaded here
 		_, _, found, err := b.deps.Record.Lookup(t.Context(), schema.At("r", 1, wire.StageRollout).WithTurn(0).WithShard(0))
 		require.NoError(t, err)
 		require.False(t, found)

@@ -19,7 +19,7 @@ func filterBench(t *testing.T, set ...string) (*laneBench, wire.ResampleInput) {
 	require.NoError(t, err)
 	require.Empty(t, recipe.Recipe.Planned())
 	b.scope.Run = "f"
-	b.scope.Config, err = PrepareRun{b.deps}.commitRecipe(t.Context(), "f", schema.AtInit("f", wire.StagePrepare), recipe)
+	b.scope.Config, err = PrepareRun{b.deps}.commitRecipe(t.Context(), "f", schema.AtInit("f", wire.StagePrepare), recipe, engineChoice{kind: recipes.EngineCPU})
 	require.NoError(t, err)
 	var turns []schema.TurnRow
 	var trajectories []schema.TrajectoryRow

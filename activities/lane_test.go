@@ -58,7 +58,7 @@ func laneWith(t *testing.T, engine policy.Engine, executor sandbox.Executor, set
 	deps.Rollout.resident = b.policy.Digest // nothing is to be loaded
 	resolved, err := recipes.Resolve("quickstart", "", slices.Concat(laneRecipe, set), nil, nil)
 	require.NoError(t, err)
-	b.scope.Config, err = PrepareRun{deps}.commitRecipe(t.Context(), "r", schema.AtInit("r", wire.StagePrepare), resolved)
+	b.scope.Config, err = PrepareRun{deps}.commitRecipe(t.Context(), "r", schema.AtInit("r", wire.StagePrepare), resolved, engineChoice{kind: recipes.EngineCPU})
 	require.NoError(t, err)
 	loop, err := deps.loop(&resolved.Recipe, 1)
 	require.NoError(t, err)

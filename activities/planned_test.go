@@ -26,7 +26,7 @@ func TestPlannedChoicesAreRefused(t *testing.T) {
 	_, err = do(b, PrepareRun{b.deps}.Execute, wire.PrepareInput{Run: "new", Kind: "train", Recipe: "presets/sampo-alfworld"})
 	refused(err)
 	require.ErrorContains(t, err, "environment.name: alfworld: the environment is not built yet")
-	require.ErrorContains(t, err, "policy.checkpoint: it comes with the GPU engine")
+	require.ErrorContains(t, err, "policy.checkpoint: runs start from models that are made here")
 
 	_, err = do(b, AmendRecipe{b.deps}.Execute, wire.AmendInput{Run: "r", Config: b.scope.Config, From: 2, Set: []string{"rollout.mode=tree", "rollout.tree={rule: arpo, roots: 1}"}})
 	refused(err)

@@ -60,7 +60,11 @@ func (a PrepareRun) prepare(ctx context.Context, in wire.PrepareInput, out *wire
 		if found && committed.Config != resolved.Digest {
 			return refuse(wire.FailBadInput, "run_id: run %s was made by another recipe; choose another run id, or resume it without a recipe", in.Run)
 		}
-		if ref, err = a.commitRecipe(ctx, in.Run, place, resolved); err != nil {
+		engine, err := a.chooseEngine(ctx, resolved.Recipe.Engine)
+		if err != nil {
+			return err
+		}
+		if ref, err = a.commitRecipe(ctx, in.Run, place, resolved, engine); err != nil {
 			return err
 		}
 	}
@@ -76,7 +80,14 @@ func (a PrepareRun) prepare(ctx context.Context, in wire.PrepareInput, out *wire
 		return err
 	}
 	out.Plan = plan(c.recipe)
+	engine, err := a.chooseEngine(ctx, c.recipe.Engine) // the committed choice, on the worker that is there now
+	if err != nil {
+		return err
+	}
 	out.Machine = machine.Of(a.Trainer.engine.Describe())
+	if engine.kind == recipes.EngineTorch {
+		out.Machine.Engine = "PyTorch on " + engine.why
+	}
 	if c.recipe.Environment.CallsTools() {
 		out.Machine.Sandbox = string(a.Tier)
 	}
@@ -158,7 +169,7 @@ func (d *Deps) able(ctx context.Context, r *recipes.Recipe) error {
 	return nil
 }
 
-func (a PrepareRun) commitRecipe(ctx context.Context, run string, place schema.Place, resolved *recipes.Resolved) (schema.Ref, error) {
+func (a PrepareRun) commitRecipe(ctx context.Context, run string, place schema.Place, resolved *recipes.Resolved, engine engineChoice) (schema.Ref, error) {
 	m := schema.NewManifest(place, a.Code, resolved.Digest)
 	shard, err := a.Record.Shard(ctx, place, schema.Documents, resolved.JSON, 1)
 	if err != nil {
@@ -166,6 +177,7 @@ func (a PrepareRun) commitRecipe(ctx context.Context, run string, place schema.P
 	}
 	m.Shards = append(m.Shards, shard)
 	m.Note = map[string]string{"recipe": resolved.Recipe.Name, "seed": strconv.FormatUint(resolved.Recipe.Seed, 10)}
+	engine.note(&m)
 	if err := a.catalogue(ctx, run, resolved.Recipe); err != nil {
 		return schema.Ref{}, err
 	}

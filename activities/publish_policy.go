@@ -19,7 +19,15 @@ func (a PublishPolicy) Execute(ctx context.Context, in wire.PublishInput) (wire.
 	inputs := []schema.Ref{in.Policy.Manifest}
 	s := spec{scope: in.Scope, stage: wire.StagePublish, turn: -1, shard: -1, inputs: inputs}
 	err := execute(ctx, a.Deps, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
-		return a.Rollout.use(ctx, in.Policy, false, func(policy.Engine) error { return nil })
+		recipe, err := a.recipe(ctx, in.Scope)
+		if err != nil {
+			return err
+		}
+		generator, err := a.generator(ctx, recipe)
+		if err != nil {
+			return err
+		}
+		return generator.use(ctx, in.Policy, false, func(policy.Engine) error { return nil })
 	})
 	if err != nil {
 		return out, err

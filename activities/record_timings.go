@@ -23,6 +23,12 @@ func (a RecordTimings) Execute(ctx context.Context, in wire.RecordTimingsInput) 
 				StartMicros: t.Start, EndMicros: t.End, QueueSeconds: t.Queue, CPUSeconds: t.CPU,
 				Attempt: int32(t.Attempt), Host: t.Host, Rows: t.Rows, Tokens: t.Tokens,
 			}
+			if d := t.Device; d != nil {
+				rows[i].DeviceUtilisation, rows[i].MFU, rows[i].TrainTokensPerS = d.Utilisation, d.MFU, d.TokensPerSec
+				if d.PeakBytes > 0 {
+					rows[i].DevicePeakBytes = &d.PeakBytes
+				}
+			}
 		}
 		return a.recordTimings(ctx, spec{scope: in.Scope, stage: "timings_" + in.Part, turn: -1, shard: -1}, rows)
 	})

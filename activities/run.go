@@ -77,6 +77,7 @@ func classify(err error) error {
 	var problems recipes.Problems
 	var refused *refusedError
 	var nonFinite *policy.NonFiniteError
+	var device *policy.DeviceError
 	var decided *temporal.ApplicationError
 	switch {
 	case err == nil:
@@ -89,6 +90,12 @@ func classify(err error) error {
 		return permanent(refused.kind, err)
 	case errors.As(err, &nonFinite):
 		return permanent(wire.FailNonFinite, err)
+	case errors.Is(err, policy.ErrOutOfMemory): // others may hold the device's memory for now
+		return temporal.NewApplicationErrorWithCause(err.Error(), wire.FailMemory, err)
+	case errors.Is(err, policy.ErrBadRequest):
+		return permanent(wire.FailRefused, err)
+	case errors.As(err, &device): // another device, or the same one after a reset, may do
+		return temporal.NewApplicationErrorWithCause(err.Error(), device.Kind, err)
 	case errors.Is(err, commit.ErrDamaged), errors.Is(err, schema.ErrCorrupt):
 		return permanent(wire.FailCorrupt, err)
 	case errors.Is(err, store.ErrNoBucket), errors.Is(err, store.ErrCredentials):

@@ -44,17 +44,23 @@ func (a UpdatePolicy) Execute(ctx context.Context, in wire.UpdateInput) (wire.Up
 		if err != nil {
 			return err
 		}
+		trainer, err := a.trainer(ctx, recipe)
+		if err != nil {
+			return err
+		}
 		update := func(engine policy.Engine) error {
-			a.Trainer.forget() // until the new checkpoint is saved, nothing is known of what is resident
+			trainer.forget() // until the new checkpoint is saved, nothing is known of what is resident
 			if afresh {
-				a.Trainer.forgetAs(policy.RoleCritic)
+				trainer.forgetAs(policy.RoleCritic)
 			}
-			return a.update(ctx, w, in, recipe, engine, batch, again, afresh, &out)
+			return metered(engine, w.timing, func() error {
+				return a.update(ctx, w, trainer, in, recipe, engine, batch, again, afresh, &out)
+			})
 		}
 		if afresh {
-			return a.Trainer.useAfresh(ctx, in.Policy, update)
+			return trainer.useAfresh(ctx, in.Policy, update)
 		}
-		return a.Trainer.use(ctx, in.Policy, true, update)
+		return trainer.use(ctx, in.Policy, true, update)
 	})
 	// The manifest's own reference is known only after the commit.
 	out.Policy.Manifest = out.Manifest
@@ -109,7 +115,7 @@ func (a UpdatePolicy) again(ctx context.Context, w *draft, in wire.UpdateInput, 
 	return a.readReplayBatch(ctx, m)
 }
 
-func (a UpdatePolicy) update(ctx context.Context, w *draft, in wire.UpdateInput, recipe *recipes.Recipe, engine policy.Engine, batch, again []schema.BatchRow, afresh bool, out *wire.Updated) error {
+func (a UpdatePolicy) update(ctx context.Context, w *draft, trainer *slot, in wire.UpdateInput, recipe *recipes.Recipe, engine policy.Engine, batch, again []schema.BatchRow, afresh bool, out *wire.Updated) error {
 	coefficient, err := a.klInUpdate(ctx, in.Batch, recipe)
 	if err != nil {
 		return err
@@ -123,11 +129,11 @@ func (a UpdatePolicy) update(ctx context.Context, w *draft, in wire.UpdateInput,
 	if err != nil {
 		return err
 	}
-	saved, err := a.Trainer.save(ctx, w.place, in.Scope.Step, true)
+	saved, err := trainer.save(ctx, w.place, in.Scope.Step, true)
 	if err != nil {
 		return err
 	}
-	a.Trainer.resident, a.Trainer.optimizer = saved.Digest, true
+	trainer.resident, trainer.optimizer = saved.Digest, true
 	w.manifest.Checkpoint = &saved
 	rows := result.Updates
 	for i := range rows {
@@ -138,7 +144,7 @@ func (a UpdatePolicy) update(ctx context.Context, w *draft, in wire.UpdateInput,
 	out.Tokens, out.Drift = result.Tokens, result.LogProbDrift
 	w.timing.Rows, w.timing.Tokens = int64(result.Rows), result.Tokens
 	if recipe.Loss.Value != nil {
-		if err := a.updateCritic(ctx, w, in, recipe, batch, rows, afresh); err != nil {
+		if err := a.updateCritic(ctx, w, trainer, in, recipe, batch, rows, afresh); err != nil {
 			return err
 		}
 	}

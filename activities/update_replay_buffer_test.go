@@ -20,7 +20,7 @@ func bufferOf(t *testing.T, replay string) bufferBench {
 	resolved, err := recipes.Resolve("quickstart", "", append([]string{"replay=" + replay}, laneRecipe...), nil, nil)
 	require.NoError(t, err)
 	b.scope.Run = "buffered"
-	b.scope.Config, err = PrepareRun{b.deps}.commitRecipe(t.Context(), b.scope.Run, schema.AtInit(b.scope.Run, wire.StagePrepare), resolved)
+	b.scope.Config, err = PrepareRun{b.deps}.commitRecipe(t.Context(), b.scope.Run, schema.AtInit(b.scope.Run, wire.StagePrepare), resolved, engineChoice{kind: recipes.EngineCPU})
 	require.NoError(t, err)
 	return b
 }

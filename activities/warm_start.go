@@ -33,6 +33,7 @@ type warmInputs struct {
 	Seed        uint64             `json:"seed"`
 	Code        string             `json:"code"`
 	Machine     policy.Description `json:"machine"`
+	Engine      recipes.Engine     `json:"engine,omitzero"` // of PyTorch: the CPU engine has no settings
 }
 
 // Execute clones, or finds that it has been done.
@@ -51,7 +52,7 @@ func (a WarmStart) Execute(ctx context.Context, in wire.Scope) (wire.WarmStarted
 		w.manifest.Inputs = append(w.manifest.Inputs, ref)
 		w.manifest.Checkpoint = made.Checkpoint
 		if recipe.Loss.Value != nil {
-			critic, err := a.firstCritic(ctx, w.place, *made.Checkpoint)
+			critic, err := a.firstCritic(ctx, recipe, w.place, *made.Checkpoint)
 			if err != nil {
 				return err
 			}
@@ -71,9 +72,17 @@ func (a WarmStart) findOrMake(ctx context.Context, w *draft, recipe *recipes.Rec
 	limits.History = 0 // demonstrations are cloned as a whole
 	calls := recipe.Sandbox
 	calls.Session = false // their calls are each a program of its own
+	trainer, err := a.trainer(ctx, recipe)
+	if err != nil {
+		return schema.Manifest{}, schema.Ref{}, err
+	}
+	var settings recipes.Engine
+	if recipe.Engine.Kind == recipes.EngineTorch {
+		settings = recipe.Engine
+	}
 	text, err := schema.Canonical(warmInputs{
 		Environment: recipe.Environment.Name, Policy: recipe.Policy, WarmStart: recipe.WarmStart, Rollout: limits,
-		Sandbox: calls, Seed: recipe.Seed, Code: a.Code, Machine: a.Trainer.engine.Describe(),
+		Sandbox: calls, Seed: recipe.Seed, Code: a.Code, Machine: trainer.engine.Describe(), Engine: settings,
 	})
 	if err != nil {
 		return schema.Manifest{}, schema.Ref{}, err
@@ -91,7 +100,7 @@ func (a WarmStart) findOrMake(ctx context.Context, w *draft, recipe *recipes.Rec
 		return m, ref, err
 	}
 	m.Shards = append(m.Shards, document)
-	if err := a.make(ctx, w, recipe, place, &m); err != nil {
+	if err := a.make(ctx, w, trainer, recipe, place, &m); err != nil {
 		return m, ref, err
 	}
 	m, ref, _, err = a.Record.Commit(ctx, m)
@@ -100,22 +109,22 @@ func (a WarmStart) findOrMake(ctx context.Context, w *draft, recipe *recipes.Rec
 
 // make writes the demonstrations, clones them and saves the weights. The optimiser's state is
 // dropped: reinforcement learning starts AdamW afresh.
-func (a WarmStart) make(ctx context.Context, w *draft, recipe *recipes.Recipe, place schema.Place, m *schema.Manifest) error {
+func (a WarmStart) make(ctx context.Context, w *draft, trainer *slot, recipe *recipes.Recipe, place schema.Place, m *schema.Manifest) error {
 	demos, tokens, right, err := a.demonstrations(ctx, w, recipe)
 	if err != nil {
 		return err
 	}
-	a.Trainer.mu.Lock()
-	defer a.Trainer.mu.Unlock()
-	a.Trainer.forget()
-	if err := a.initialise(ctx, recipe); err != nil {
+	trainer.mu.Lock()
+	defer trainer.mu.Unlock()
+	trainer.forget()
+	if err := a.initialise(ctx, trainer, recipe); err != nil {
 		return err
 	}
-	result, err := learner.Clone(ctx, a.Trainer.engine, demos, cloneConfig(recipe), w.progress.set)
+	result, err := learner.Clone(ctx, trainer.engine, demos, cloneConfig(recipe), w.progress.set)
 	if err != nil {
 		return fmt.Errorf("clone %d demonstrations: %w", len(demos), err)
 	}
-	saved, err := a.Trainer.save(ctx, place, 0, false)
+	saved, err := trainer.save(ctx, place, 0, false)
 	if err != nil {
 		return err
 	}
@@ -155,8 +164,8 @@ func (a WarmStart) demonstrations(ctx context.Context, w *draft, recipe *recipes
 }
 
 // initialise makes fresh weights of the recipe's shape resident in the trainer.
-func (a WarmStart) initialise(ctx context.Context, recipe *recipes.Recipe) error {
-	dir, err := os.MkdirTemp(a.Trainer.scratch, "init-")
+func (a WarmStart) initialise(ctx context.Context, trainer *slot, recipe *recipes.Recipe) error {
+	dir, err := os.MkdirTemp(trainer.scratch, "init-")
 	if err != nil {
 		return fmt.Errorf("make a folder for the first weights: %w", err)
 	}
@@ -169,7 +178,7 @@ func (a WarmStart) initialise(ctx context.Context, recipe *recipes.Recipe) error
 	if err := checkpoint.Init(folder, shape, seed.Derive("policy/init", recipe.Seed), a.tokens.Files()); err != nil {
 		return err
 	}
-	return a.Trainer.engine.Load(ctx, policy.RolePolicy, folder, true)
+	return trainer.engine.Load(ctx, policy.RolePolicy, folder, true)
 }
 
 func policyShape(p recipes.Policy, tokens *tokenizer.Tokenizer) (checkpoint.Shape, error) {

@@ -156,6 +156,22 @@ type Engine interface {
 	Close() error
 }
 
+// Usage is what an engine has used of its device since it was opened; it only grows, but for what says otherwise.
+type Usage struct {
+	Trained      int64   // tokens that went forward and backward
+	TrainSeconds float64 // of forward passes that were kept, backward passes and steps
+	// Flops are the floating-point operations of the models' own matrix products in training, and Peak how many a second
+	// the devices can do at most, in the numbers that the models compute in; 0 where that is not known.
+	Flops, PeakFlops float64
+	// PeakBytes is the most memory that one device has held; 0 where there is none of its own.
+	PeakBytes int64
+	// Busy is the share of the time since it was last asked for in which the devices worked; nil where nothing tells.
+	Busy *float64
+}
+
+// Meter is an engine that measures what it uses. Others have nothing to tell.
+type Meter interface{ Usage() Usage }
+
 // Description is what determines an engine's rounding besides its inputs.
 type Description struct {
 	Device  string `json:"device"`
@@ -174,6 +190,15 @@ var (
 	ErrWrongVersion = errors.New("resident model is of another version")
 	ErrBadRequest   = errors.New("bad engine request")
 )
+
+// DeviceError says that a device failed under its engine. Another one may do the same work.
+type DeviceError struct {
+	Kind string // of failure, e.g. gpu_xid_79
+	Err  error
+}
+
+func (e *DeviceError) Error() string { return fmt.Sprintf("%s: %v", e.Kind, e.Err) }
+func (e *DeviceError) Unwrap() error { return e.Err }
 
 // NonFiniteError says which parameter's gradient (or which output) was NaN or infinite.
 type NonFiniteError struct{ Name string }

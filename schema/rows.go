@@ -303,6 +303,11 @@ type TimingRow struct {
 	Host         string  `parquet:"host,dict"`
 	Rows         int64   `parquet:"rows"`
 	Tokens       int64   `parquet:"tokens"`
+	// What an engine's devices did meanwhile; null where the engine measures nothing.
+	DevicePeakBytes   *int64   `parquet:"device_peak_bytes,optional"`        // most memory held on one device
+	DeviceUtilisation *float64 `parquet:"device_utilisation,optional,split"` // share of the time in which the devices worked
+	MFU               *float64 `parquet:"mfu,optional,split"`                // model flops over what the devices can do at most
+	TrainTokensPerS   *float64 `parquet:"train_tokens_per_s,optional,split"` // forward, backward and step
 }
 
 // BatchRow is one trajectory of the training batch, or in layout turns one turn of it: what the policy

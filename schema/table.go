@@ -7,8 +7,8 @@ import "fmt"
 // item to trajectories; the clip fractions by sign to updates. 3 added the table token_outputs;
 // rollout_logprobs and reference_logprobs to batch; reference_kl to updates; the tables gradings, replay,
 // baselines and replay_batch; source, the statistics of the critic and of the advantages, and the shares
-// of ratios out of bounds where no clip acts to updates.
-const Version = 3
+// of ratios out of bounds where no clip acts to updates. 4 added to timings what the stage used of devices.
+const Version = 4
 
 // Table names a kind of shard.
 type Table string

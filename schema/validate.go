@@ -303,6 +303,12 @@ func (r TimingRow) Validate() error {
 	c.count("attempt", int64(r.Attempt))
 	c.count("rows", r.Rows)
 	c.count("tokens", r.Tokens)
+	if r.DevicePeakBytes != nil {
+		c.count("device_peak_bytes", *r.DevicePeakBytes)
+	}
+	c.nonNegativeOrNull("device_utilisation", r.DeviceUtilisation)
+	c.nonNegativeOrNull("mfu", r.MFU)
+	c.nonNegativeOrNull("train_tokens_per_s", r.TrainTokensPerS)
 	return c.err
 }
 

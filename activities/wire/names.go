@@ -66,5 +66,6 @@ const (
 	FailBadInput  = "bad_input"      // somebody must change what was asked for
 	FailCorrupt   = "corrupt_record" // committed bytes do not match their digest
 	FailRefused   = "refused"        // a stage cannot work on such input (e.g. null log-probabilities)
+	FailMemory    = "out_of_memory"  // the engine's device is too small for the work
 	FailNonFinite = "non_finite"     // a gradient or loss is NaN or infinite
 )

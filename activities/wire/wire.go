@@ -42,6 +42,16 @@ type Timing struct {
 	Host    string  `json:"host"`
 	Rows    int64   `json:"rows"`
 	Tokens  int64   `json:"tokens"`
+	// Device is what the stage used of devices; nil where its engine measures nothing.
+	Device *DeviceUse `json:"device,omitempty"`
+}
+
+// DeviceUse is what a stage used of its engine's devices.
+type DeviceUse struct {
+	PeakBytes    int64    `json:"peak_bytes,omitempty"` // most memory held on one device, 0 where it has none of its own
+	Utilisation  *float64 `json:"utilisation,omitempty"`
+	MFU          *float64 `json:"mfu,omitempty"` // model flops over what the devices can do at most
+	TokensPerSec *float64 `json:"tokens_per_s,omitempty"`
 }
 
 // Done is what every stage activity returns.

@@ -98,6 +98,9 @@ func (a *app) printReport(r runReport, s *session) {
 	if r.Machine.Advice != "" {
 		fmt.Fprintf(w, "            %s\n", r.Machine.Advice)
 	}
+	if r.Machine.Engine != "" {
+		fmt.Fprintf(w, "engine      %s\n", r.Machine.Engine)
+	}
 	if r.Machine.Sandbox != "" {
 		fmt.Fprintf(w, "sandbox     tier %s\n", r.Machine.Sandbox)
 	}

@@ -18,6 +18,8 @@ type Machine struct {
 	Threads int    `json:"threads"`
 	// Advice says how to get a faster library, or is empty.
 	Advice string `json:"advice,omitempty"`
+	// Engine is what runs the models where it is not the CPU engine.
+	Engine string `json:"engine,omitempty"`
 	// Sandbox is the tier of isolation that tool calls get, or empty where none run.
 	Sandbox string `json:"sandbox,omitempty"`
 }

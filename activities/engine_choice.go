@@ -1,0 +1,151 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// Torch makes PyTorch engines for a worker.
+type Torch interface {
+	// Offer says what an engine of these settings would run on here, or why this worker can have none.
+	Offer(ctx context.Context, e recipes.Engine) (Offer, error)
+	// Open opens one. Whoever got it closes it.
+	Open(ctx context.Context, e recipes.Engine) (policy.Engine, error)
+}
+
+// Offer is what a PyTorch engine would run on.
+type Offer struct {
+	GPU    bool
+	Device string // for people
+}
+
+// Where a run is prepared, its manifest says which engine runs it, and why.
+const (
+	noteEngine    = "engine"
+	noteEngineWhy = "engine_why"
+)
+
+// engineChoice is the engine of a run and, for people, what it runs on or why it was chosen.
+type engineChoice struct{ kind, why string }
+
+// chooseEngine settles a recipe's engine on this worker; a recipe that names one which cannot be had is refused.
+func (d *Deps) chooseEngine(ctx context.Context, e recipes.Engine) (engineChoice, error) {
+	if e.Kind == recipes.EngineCPU {
+		return engineChoice{kind: e.Kind}, nil
+	}
+	offer, err := Offer{}, errors.New("this worker has no PyTorch engine")
+	if d.torch.maker != nil {
+		offer, err = d.torch.maker.Offer(ctx, e)
+	}
+	switch {
+	case err != nil && e.Kind == recipes.EngineTorch:
+		return engineChoice{}, refuse(wire.FailBadInput, "engine.kind: torch: %v", err)
+	case err != nil:
+		return engineChoice{recipes.EngineCPU, "auto: " + firstLine(err.Error())}, nil
+	case e.Kind == recipes.EngineTorch || offer.GPU:
+		return engineChoice{recipes.EngineTorch, offer.Device}, nil
+	}
+	return engineChoice{recipes.EngineCPU, "auto: PyTorch would run on " + offer.Device}, nil
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}
+
+// note puts the choice into the manifest that prepares a run.
+func (c engineChoice) note(m *schema.Manifest) {
+	m.Note[noteEngine] = c.kind
+	if c.why != "" {
+		m.Note[noteEngineWhy] = c.why
+	}
+}
+
+// engineOf reads the choice back. Runs prepared before there was one ran on the CPU engine.
+func engineOf(m schema.Manifest, e recipes.Engine) recipes.Engine {
+	if e.Kind == recipes.EngineAuto {
+		e.Kind = recipes.EngineCPU
+		if kind := m.Note[noteEngine]; kind != "" {
+			e.Kind = kind
+		}
+	}
+	return e
+}
+
+// trainer is the slot that learns by a recipe.
+func (d *Deps) trainer(ctx context.Context, r *recipes.Recipe) (*slot, error) {
+	if r.Engine.Kind == recipes.EngineTorch {
+		return d.torch.slot(ctx, r.Engine)
+	}
+	return d.Trainer, nil
+}
+
+// generator is the slot that samples by a recipe. A PyTorch engine both learns and samples: what an update leaves
+// resident is what the next rollout samples from.
+func (d *Deps) generator(ctx context.Context, r *recipes.Recipe) (*slot, error) {
+	if r.Engine.Kind == recipes.EngineTorch {
+		return d.torch.slot(ctx, r.Engine)
+	}
+	return d.Rollout, nil
+}
+
+// torchSlot is the worker's one PyTorch engine, opened when a stage first needs it. A recipe with other settings gets a
+// new one in its place, for two would share the devices.
+type torchSlot struct {
+	maker Torch // nil: this worker has none
+	make  func(policy.Engine) *slot
+
+	mu       sync.Mutex
+	settings recipes.Engine
+	current  *slot
+}
+
+func (t *torchSlot) slot(ctx context.Context, e recipes.Engine) (*slot, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.current != nil && t.settings == e {
+		return t.current, nil
+	}
+	if t.maker == nil {
+		return nil, refuse(wire.FailBadInput, "engine.kind: torch: this worker has no PyTorch engine")
+	}
+	if err := t.close(); err != nil {
+		return nil, err
+	}
+	engine, err := t.maker.Open(ctx, e)
+	if err != nil {
+		return nil, fmt.Errorf("open the PyTorch engine: %w", err)
+	}
+	t.current, t.settings = t.make(engine), e
+	return t.current, nil
+}
+
+// close ends the engine when nobody uses it any more. It needs the lock.
+func (t *torchSlot) close() error {
+	if t.current == nil {
+		return nil
+	}
+	s := t.current
+	t.current = nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.engine.Close(); err != nil {
+		return fmt.Errorf("close the PyTorch engine: %w", err)
+	}
+	return nil
+}
+
+// Close ends the engine.
+func (t *torchSlot) Close() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.close()
+}
