@@ -1,0 +1,105 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Settings are what of an engine and a batch its memory depends on.
+type Settings struct {
+	BFloat16      bool
+	Checkpointing bool
+	Offload       bool // the optimiser's moments are kept in the host's memory
+	Ranks         int  // devices that share the model
+	// Tokens go forward and backward together, on all ranks: a micro-batch, or one row that is longer.
+	Tokens int
+	// HeadTokens are taken through the output head at once; 0 takes the engine's own choice on a GPU.
+	HeadTokens int
+}
+
+// Memory is the most that one device holds during an update, in bytes, by what holds it.
+type Memory struct {
+	Weights     int64 `json:"weights"` // masters, and rounded copies
+	Gradients   int64 `json:"gradients"`
+	Optimizer   int64 `json:"optimizer"`
+	Activations int64 `json:"activations"`
+	Head        int64 `json:"head"` // logits of a piece of the tokens, and the head's own gradient
+}
+
+// Total is their sum.
+func (m Memory) Total() int64 {
+	return m.Weights + m.Gradients + m.Optimizer + m.Activations + m.Head
+}
+
+// String is the estimate for people, in GiB.
+func (m Memory) String() string {
+	parts := make([]string, 0, 5)
+	for _, p := range []struct {
+		name  string
+		bytes int64
+	}{{"weights", m.Weights}, {"gradients", m.Gradients}, {"optimiser", m.Optimizer}, {"activations", m.Activations}, {"output head", m.Head}} {
+		if p.bytes > 0 {
+			parts = append(parts, p.name+" "+gib(p.bytes))
+		}
+	}
+	return fmt.Sprintf("%s GiB a device (%s)", gib(m.Total()), strings.Join(parts, ", "))
+}
+
+func gib(bytes int64) string { return fmt.Sprintf("%.2f", float64(bytes)/(1<<30)) }
+
+// Hidden states that a layer keeps for its backward pass, counted in widths: two norms' inputs and outputs, query, key,
+// value, their norms and rotations, the attention's output and its projection; and four times the width of the
+// feed-forward layer (gate, up, their product, the activation).
+const (
+	keptHidden = 16
+	keptFFN    = 4
+)
+
+// headBytes is what the logits of a piece take at most on a GPU (gpu/engine's CHUNK_BYTES).
+const headBytes = 512 << 20
+
+// UpdateMemory estimates an update with AdamW.
+func (m Model) UpdateMemory(s Settings) Memory {
+	ranks := int64(max(1, s.Ranks))
+	share := (m.Params + ranks - 1) / ranks
+	width := int64(4)
+	out := Memory{Weights: 4 * share, Gradients: 4 * share, Optimizer: 8 * share}
+	if s.BFloat16 {
+		width = 2
+		out.Weights += 2 * share
+	}
+	if ranks > 1 {
+		out.Weights += width * m.gathered()
+	}
+	if s.Offload {
+		out.Optimizer = 0
+	}
+	tokens := (int64(s.Tokens) + ranks - 1) / ranks
+	out.Activations = width * tokens * m.keptPerToken(s.Checkpointing)
+	piece := int64(s.HeadTokens)
+	if piece == 0 {
+		piece = max(1, headBytes/(4*int64(m.Vocab)))
+	}
+	// Logits in float32, their gradient, and its rounding to the model's numbers; and the head's gradient before it is added.
+	out.Head = min(piece, max(1, tokens))*int64(m.Vocab)*(4+4+width) + (4+width)*int64(m.Vocab)*int64(m.Hidden)
+	return out
+}
+
+// gathered are the parameters that FSDP has whole at once: two layers, one computed and one on its way, or the embedding.
+func (m Model) gathered() int64 {
+	embedding := int64(m.Vocab) * int64(m.Hidden)
+	layers := m.Params - embedding
+	if !m.Tied {
+		layers -= embedding
+	}
+	return max(embedding, 2*layers/int64(max(1, m.Layers)))
+}
+
+// keptPerToken counts numbers.
+func (m Model) keptPerToken(checkpointing bool) int64 {
+	layer := int64(keptHidden*m.Hidden + keptFFN*m.FFN)
+	if checkpointing {
+		return int64(m.Layers)*int64(m.Hidden) + layer
+	}
+	return int64(m.Layers) * layer
+}
