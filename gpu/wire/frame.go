@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync/atomic"
 )
 
 // A frame is: magic, length of the header (uint32), length of the body (uint64), header, body; numbers little-endian.
@@ -27,31 +28,47 @@ type Frame struct {
 	Body   []byte // a safetensors file, aligned to 8 bytes, or nil
 }
 
-// ReadFrame reads one frame whose body has at most maxBody bytes. At the end of the stream between two
-// frames the error is io.EOF, within one io.ErrUnexpectedEOF; lengths out of bounds are ErrProtocol.
-func ReadFrame(r io.Reader, maxBody uint64) (Frame, error) {
+// Reader reads the frames of one stream.
+type Reader struct {
+	r       io.Reader
+	maxBody atomic.Uint64
+}
+
+// NewReader reads frames whose bodies have at most maxBody bytes.
+func NewReader(r io.Reader, maxBody uint64) *Reader {
+	out := &Reader{r: r}
+	out.Expect(maxBody)
+	return out
+}
+
+// Expect sets the bound of the bodies whose frames have not begun to arrive. It may be called while Next waits.
+func (r *Reader) Expect(maxBody uint64) { r.maxBody.Store(min(maxBody, MaxBody)) }
+
+// Next reads one frame. At the end of the stream between two frames the error is io.EOF, within one
+// io.ErrUnexpectedEOF; lengths out of bounds are ErrProtocol.
+func (r *Reader) Next() (Frame, error) {
 	var head [prefix]byte
-	if _, err := io.ReadFull(r, head[:]); err != nil {
+	if _, err := io.ReadFull(r.r, head[:]); err != nil {
 		return Frame{}, err
 	}
-	h, b := uint64(binary.LittleEndian.Uint32(head[4:])), binary.LittleEndian.Uint64(head[8:])
+	h, b, most := uint64(binary.LittleEndian.Uint32(head[4:])), binary.LittleEndian.Uint64(head[8:]), r.maxBody.Load()
 	switch {
 	case string(head[:4]) != magic:
 		return Frame{}, broken("a frame begins with %q", head[:4])
 	case h < 2 || h > MaxHeader:
 		return Frame{}, broken("a header of %d bytes, allowed are 2 to %d", h, MaxHeader)
-	case b != 0 && b < 8 || b > min(maxBody, MaxBody):
-		return Frame{}, broken("a body of %d bytes, allowed are 0 or 8 to %d", b, min(maxBody, MaxBody))
+	case b != 0 && b < 8 || b > most:
+		return Frame{}, broken("a body of %d bytes, allowed are 0 or 8 to %d", b, most)
 	}
 	f := Frame{Header: make([]byte, h)}
-	if _, err := io.ReadFull(r, f.Header); err != nil {
+	if _, err := io.ReadFull(r.r, f.Header); err != nil {
 		return Frame{}, cut(err)
 	}
 	if b == 0 {
 		return f, nil
 	}
 	var err error
-	f.Body, err = readBody(r, b)
+	f.Body, err = readBody(r.r, b)
 	return f, err
 }
 

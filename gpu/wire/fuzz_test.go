@@ -19,7 +19,7 @@ func FuzzFrame(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		const bound = 1 << 16
-		got, err := ReadFrame(bytes.NewReader(b), bound)
+		got, err := NewReader(bytes.NewReader(b), bound).Next()
 		if err != nil {
 			require.True(t, errors.Is(err, ErrProtocol) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF), err)
 			return
@@ -112,7 +112,7 @@ func FuzzBody(f *testing.F) {
 		require.LessOrEqual(t, sum, len(b))
 		var out bytes.Buffer
 		require.NoError(t, WriteFrame(&out, Cancel{TypeCancel, 1}, arrays...))
-		frame, err := ReadFrame(&out, MaxBody)
+		frame, err := NewReader(&out, MaxBody).Next()
 		require.NoError(t, err)
 		again, err := Body(frame.Body)
 		require.NoError(t, err)

@@ -38,7 +38,7 @@ func TestRoundTrip(t *testing.T) {
 	b := framed(t, want, arrays...)
 	for name, r := range map[string]io.Reader{"whole": bytes.NewReader(b), "byte by byte": iotest.OneByteReader(bytes.NewReader(b))} {
 		t.Run(name, func(t *testing.T) {
-			f, err := ReadFrame(r, MaxBody)
+			f, err := NewReader(r, MaxBody).Next()
 			require.NoError(t, err)
 			e, err := Peek(f.Header)
 			require.NoError(t, err)
@@ -58,7 +58,7 @@ func TestRoundTrip(t *testing.T) {
 			streams, err := Values[uint64](taken[2])
 			require.NoError(t, err)
 			require.Equal(t, []uint64{1, 1 << 63}, streams)
-			_, err = ReadFrame(r, MaxBody)
+			_, err = NewReader(r, MaxBody).Next()
 			require.Equal(t, io.EOF, err)
 		})
 	}
@@ -78,7 +78,7 @@ func TestEveryCutIsAnError(t *testing.T) {
 	message, arrays := sample()
 	b := framed(t, message, arrays...)
 	for n := range b {
-		_, err := ReadFrame(bytes.NewReader(b[:n]), MaxBody)
+		_, err := NewReader(bytes.NewReader(b[:n]), MaxBody).Next()
 		if n == 0 {
 			require.Equal(t, io.EOF, err)
 			continue
@@ -105,7 +105,7 @@ func TestFramesOutOfBounds(t *testing.T) {
 		"own bound":    {raw("{}", strings.Repeat(" ", 9)), 8, "body of 9 bytes, allowed are 0 or 8 to 8"},
 		"not expected": {raw("{}", strings.Repeat(" ", 8)), 0, "body of 8 bytes"},
 	} {
-		_, err := ReadFrame(bytes.NewReader(c.bytes), c.max)
+		_, err := NewReader(bytes.NewReader(c.bytes), c.max).Next()
 		require.ErrorIs(t, err, ErrProtocol, name)
 		require.ErrorContains(t, err, c.want, name)
 	}
@@ -117,7 +117,7 @@ func TestAnnouncedBodyMakesNoMemory(t *testing.T) {
 	binary.LittleEndian.PutUint64(b[8:], 8<<30)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, err := ReadFrame(bytes.NewReader(b), MaxBody)
+	_, err := NewReader(bytes.NewReader(b), MaxBody).Next()
 	runtime.ReadMemStats(&after)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<20))
@@ -128,7 +128,7 @@ func TestLargeBody(t *testing.T) {
 	for i := range big {
 		big[i] = float32(i)
 	}
-	f, err := ReadFrame(bytes.NewReader(framed(t, Cancel{TypeCancel, 1}, Of(NameValues, big))), MaxBody)
+	f, err := NewReader(bytes.NewReader(framed(t, Cancel{TypeCancel, 1}, Of(NameValues, big))), MaxBody).Next()
 	require.NoError(t, err)
 	arrays, err := Take(f.Body, Want{NameValues, F32, len(big)})
 	require.NoError(t, err)
