@@ -160,15 +160,16 @@ func (p *process) refusal(ctx context.Context, f wire.Frame) error {
 		p.breach(err)
 		return p.lost
 	}
-	switch said.Kind {
-	case wire.KindInternal:
-		p.end(Internal, "it failed: "+said.Message)
-		return p.lost
-	case wire.KindProtocol:
+	err, sound := contract(ctx, said)
+	switch {
+	case sound:
+	case said.Kind == wire.KindProtocol:
 		p.end(Broke, "the engine says: "+said.Message)
 		return p.lost
+	default:
+		p.end(Internal, "it failed: "+said.Kind+": "+said.Message)
+		return p.lost
 	}
-	err := contract(ctx, said)
 	if full, ok := err.(*OutOfMemoryError); ok {
 		full.Memory, _ = p.pulse.use()
 	}

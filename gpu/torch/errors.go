@@ -31,30 +31,27 @@ func (e *OutOfMemoryError) Error() string {
 // Is makes it policy.ErrOutOfMemory.
 func (e *OutOfMemoryError) Is(target error) bool { return target == policy.ErrOutOfMemory }
 
-// contract turns an engine's error into the contract's.
-func contract(ctx context.Context, e wire.Error) error {
+// contract turns an engine's error into the contract's; false of one that leaves the engine in doubt.
+func contract(ctx context.Context, e wire.Error) (error, bool) {
 	text := e.Message
 	if e.Name != "" {
 		text = e.Name + ": " + text
 	}
 	switch e.Kind {
 	case wire.KindBadRequest, wire.KindUnsupported:
-		return fmt.Errorf("%w: %s", policy.ErrBadRequest, text)
+		return fmt.Errorf("%w: %s", policy.ErrBadRequest, text), true
 	case wire.KindNotLoaded:
-		return fmt.Errorf("%w: %s", policy.ErrNotLoaded, text)
+		return fmt.Errorf("%w: %s", policy.ErrNotLoaded, text), true
 	case wire.KindNotKept:
-		return fmt.Errorf("%w: %s", policy.ErrNotKept, text)
+		return fmt.Errorf("%w: %s", policy.ErrNotKept, text), true
 	case wire.KindOutOfMemory:
-		return &OutOfMemoryError{Message: text}
+		return &OutOfMemoryError{Message: text}, true
 	case wire.KindNonFinite:
-		return fmt.Errorf("%s: %w", e.Message, &policy.NonFiniteError{Name: e.Name})
+		return fmt.Errorf("%s: %w", e.Message, &policy.NonFiniteError{Name: e.Name}), true
 	case wire.KindCorrupt:
-		return fmt.Errorf("%w: %s", checkpoint.ErrCorrupt, text)
+		return fmt.Errorf("%w: %s", checkpoint.ErrCorrupt, text), true
 	case wire.KindCancelled:
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		return fmt.Errorf("%w: the engine cancelled a call that nobody had", policy.ErrLost)
+		return ctx.Err(), ctx.Err() != nil
 	}
-	return fmt.Errorf("%w: %s: %s", policy.ErrLost, e.Kind, text)
+	return nil, false
 }

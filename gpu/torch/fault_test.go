@@ -144,14 +144,15 @@ func TestLost(t *testing.T) {
 		{"complain:forward", Broke, []string{`the engine says: protocol: array "tokens" is missing`}},
 		{"other id:forward", Broke, []string{"an answer to call 3 while 2 was asked"}},
 		{"unknown field:forward", Broke, []string{"unknown field"}},
-		{"big:forward", Broke, []string{"a body of 41944"}},
+		{"big:forward", Broke, []string{"a body of 41943"}},
 		{"no array:forward", Broke, []string{`array "logprobs" is missing`}},
 		{"surplus array:forward", Broke, []string{`array "values" is surplus`}},
 		{"short array:forward", Broke, []string{`array "logprobs" holds 2 × F32, want 3 × F32`}},
 		{"keeps:forward", Broke, []string{"a pass is kept as 4, keep being false"}},
-		{"error internal:forward", Internal, []string{"it failed: so it is"}},
+		{"error internal:forward", Internal, []string{"it failed: internal: so it is"}},
 		{"error protocol:forward", Broke, []string{"the engine says: so it is"}},
-		{"error surprise:forward", Internal, []string{"surprise"}},
+		{"error cancelled:forward", Internal, []string{"cancelled: so it is"}}, // that nobody had
+		{"error surprise:forward", Internal, []string{"it failed: surprise: so it is"}},
 	} {
 		t.Run(c.mode, func(t *testing.T) {
 			e, log := openFake(t, c.mode)
