@@ -123,6 +123,17 @@ func (e *Engine) State(ctx context.Context, role policy.Role) (policy.State, err
 	return policy.State{Digest: a.Digest, Step: a.Step, Params: a.Params}, nil
 }
 
+// Unload frees what is resident under a role, gradients and kept passes with it. An empty role is no error.
+func (e *Engine) Unload(ctx context.Context, role policy.Role) error {
+	return e.with(ctx, fmt.Sprintf("unload %s", role), func(p *process) error {
+		_, _, err := ask[wire.Answer](ctx, e, p, ofRole(wire.CallUnload, role))
+		if err == nil {
+			e.dropKept(role)
+		}
+		return err
+	})
+}
+
 // ofRole is a call with a role alone.
 func ofRole(name string, role policy.Role) outgoing {
 	return outgoing{name: name, message: func(h wire.Head) any { return wire.OfRole{Head: h, Role: string(role)} }}

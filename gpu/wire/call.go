@@ -11,6 +11,7 @@ const (
 	CallDiscard  = "discard"
 	CallStep     = "step"
 	CallState    = "state"
+	CallUnload   = "unload"
 	CallShutdown = "shutdown"
 )
 
@@ -105,7 +106,7 @@ type Step struct {
 	ClipNorm    float64 `json:"clip_norm"`
 }
 
-// OfRole is a call that has a role alone: discard and state.
+// OfRole is a call that has a role alone: discard, state and unload.
 type OfRole struct {
 	Head
 	Role string `json:"role"`
