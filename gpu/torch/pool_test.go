@@ -4,12 +4,14 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/internal/python/pythontest"
+	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 )
 
@@ -28,12 +30,83 @@ func initialised(t testing.TB, s checkpoint.Shape, seed uint64) string {
 // real are options for the engine itself; the test is skipped where Python has no torch.
 func real(t testing.TB) Options {
 	t.Helper()
-	exe, err := filepath.Abs(pythontest.Need(t, "TORCH", "torch", "transformers", "safetensors"))
-	require.NoError(t, err)
 	return Options{
-		Python: exe, Deterministic: true, Threads: 2, StartLimit: 2 * time.Minute,
-		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Python: torchPython(t), Deterministic: true, Threads: 2, StartLimit: 5 * time.Minute, HangLimit: 5 * time.Minute,
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
 	}
 }
 
-func closePool() {}
+var foundPython struct {
+	sync.Mutex
+	exe string
+}
+
+func torchPython(t testing.TB) string {
+	t.Helper()
+	foundPython.Lock()
+	defer foundPython.Unlock()
+	if foundPython.exe == "" {
+		exe, err := filepath.Abs(pythontest.Need(t, "TORCH", "torch", "transformers", "safetensors"))
+		require.NoError(t, err)
+		foundPython.exe = exe
+	}
+	return foundPython.exe
+}
+
+// pool keeps engines of the same settings: to start one takes seconds, most of them PyTorch's import. One that comes back is
+// emptied by Unload.
+var pool struct {
+	sync.Mutex
+	idle map[int][]*Engine // by ranks
+}
+
+// pooled is an engine out of the pool; Close gives it back.
+type pooled struct {
+	*Engine
+	ranks int
+	once  sync.Once
+}
+
+func fromPool(t testing.TB, ranks int) *pooled {
+	t.Helper()
+	pool.Lock()
+	defer pool.Unlock()
+	if idle := pool.idle[ranks]; len(idle) > 0 {
+		pool.idle[ranks] = idle[:len(idle)-1]
+		return &pooled{Engine: idle[len(idle)-1], ranks: ranks}
+	}
+	o := real(t)
+	o.Ranks = ranks
+	o.Threads = max(1, 2/ranks)
+	e, err := Open(t.Context(), o)
+	require.NoError(t, err)
+	return &pooled{Engine: e, ranks: ranks}
+}
+
+func (p *pooled) Close() error {
+	var err error
+	p.once.Do(func() {
+		ctx := p.Engine.stop
+		for _, role := range []policy.Role{policy.RolePolicy, policy.RoleReference, policy.RoleCritic} {
+			if p.Unload(ctx, role) != nil {
+				err = p.Engine.Close() // it is lost
+				return
+			}
+		}
+		pool.Lock()
+		defer pool.Unlock()
+		if pool.idle == nil {
+			pool.idle = map[int][]*Engine{}
+		}
+		pool.idle[p.ranks] = append(pool.idle[p.ranks], p.Engine)
+	})
+	return err
+}
+
+func closePool() {
+	for _, idle := range pool.idle {
+		for _, e := range idle {
+			_ = e.Close()
+		}
+	}
+}
