@@ -31,6 +31,13 @@ def out_of_memory(e: BaseException) -> EngineError:
     return EngineError("out_of_memory", str(e).split("\n")[0])
 
 
+def internal(e: BaseException) -> EngineError:
+    """What the engine did not expect; a full memory where it could not be mended, by its own kind."""
+    if type(e).__name__ in ("OutOfMemoryError", "MemoryError"):
+        return out_of_memory(e)
+    return EngineError("internal", f"{type(e).__name__}: {str(e)[:1000]}")
+
+
 class Cancelled(EngineError):
     def __init__(self) -> None:
         super().__init__("cancelled", "the host cancelled the call")

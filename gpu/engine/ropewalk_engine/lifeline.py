@@ -9,6 +9,7 @@ import os
 import threading
 import time
 
+from .errors import EngineError
 from .progress import Progress
 from .settings import Settings
 
@@ -34,6 +35,22 @@ def end_others(s: Settings) -> None:
 def cancel_others(s: Settings, id: int) -> None:
     if s.sharded:
         _store().set("ropewalk/cancel", str(id))
+
+
+def tell_fault(s: Settings, e: EngineError) -> None:
+    """A rank other than 0 that cannot go on says why, and gives rank 0 the time to hear it."""
+    _store().set("ropewalk/fault", json.dumps([e.kind, f"rank {s.rank}: {e.message}", e.name]))
+    time.sleep(2.5)
+
+
+def fault(s: Settings) -> EngineError | None:
+    """Why another rank ends, if one does."""
+    try:
+        if s.sharded and _store().check(["ropewalk/fault"]):
+            return EngineError(*json.loads(_store().get("ropewalk/fault")))
+    except RuntimeError:
+        pass  # the store is gone, and they with it
+    return None
 
 
 def others_memory(s: Settings) -> list[dict[str, int]]:

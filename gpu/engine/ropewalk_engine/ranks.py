@@ -34,6 +34,7 @@ def shard(scorer: Scorer, s: Settings) -> None:
     # Gradients add up over passes and ranks; the loss is the host's business, so nothing is averaged.
     for module in (*layers_of(scorer.causal), scorer):
         module.set_gradient_divide_factor(1.0)
+        module.set_force_sum_reduction_for_comms(True)  # gloo scales nothing
 
 
 def broadcast_bytes(data: bytes | bytearray | None, s: Settings) -> bytearray:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 import torch
 
-from . import adamw
+from . import adamw, ranks
 from .build import build
 from .errors import bad_request
 from .folder import CONFIG, GENERATION, OPTIMIZER, VALUE_HEAD, WEIGHTS, Folder, Named, Source, Writer, as_float32, match, open_folder, plain_generation
@@ -110,13 +111,13 @@ def _moments(folder: Folder, weights: list[Weight], s: Settings, progress: Progr
 
 def save(r: Resident, path: str, s: Settings, progress: Progress) -> None:
     """Writes the folder; with several ranks each gives its shares and rank 0 writes."""
-    if s.rank != 0:
-        for _ in _wholes(r, progress):
-            pass
-        for _ in _whole_moments(r, progress):
+    with ranks.each_alone(progress, s):
+        writer = Writer(path) if s.rank == 0 else None
+    if writer is None:
+        for _ in chain(_wholes(r, progress), _whole_moments(r, progress)):
             pass
         return
-    with Writer(path) as w:
+    with writer as w:
         w.bytes(CONFIG, as_float32(r.folder.config_bytes, r.folder.config))
         for name, content in r.folder.files.items():
             w.bytes(name, content)

@@ -12,9 +12,9 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from . import PROTOCOL, memory, tensorfile
+from . import PROTOCOL, lifeline, memory, tensorfile
 from .engine import Answer, Arrays, Engine
-from .errors import EngineError, ProtocolError
+from .errors import EngineError, ProtocolError, internal
 from .frames import Header, read_frame, write_frame
 from .messages import Request, parse_call
 from .progress import Progress
@@ -46,7 +46,7 @@ class Server:
     def serve(self, engine: Engine, hand_round: Callable[[Request], None], closed: Callable[[int], None]) -> int:
         """Works until the host shuts down or closes; returns the exit status. `closed` ends the process while a call runs."""
         threading.Thread(target=self._read, args=(closed,), name="reader", daemon=True).start()
-        threading.Thread(target=self._beat, name="beat", daemon=True).start()
+        threading.Thread(target=self._beat, args=(closed,), name="beat", daemon=True).start()
         while (r := self._calls.get()) is not None:
             hand_round(r)
             began = time.perf_counter()
@@ -59,11 +59,9 @@ class Server:
                 self._answer(r.id, answer, began)
             except EngineError as e:
                 self._refuse(r.id, e)
-            except OSError as e:
-                self._refuse(r.id, EngineError("internal", str(e)))
             except Exception as e:
                 traceback.print_exc()
-                self._refuse(r.id, EngineError("internal", f"{type(e).__name__}: {str(e)[:1000]}"))
+                self._refuse(r.id, lifeline.fault(self._s) or internal(e))
                 if self._s.sharded:
                     return 1  # the others wait in a collective
             finally:
@@ -116,10 +114,15 @@ class Server:
         else:
             raise ProtocolError(f"no message of the host is {str(h)[:200]}")
 
-    def _beat(self) -> None:
+    def _beat(self, closed: Callable[[int], None]) -> None:
         while True:
             time.sleep(BEAT_SECONDS)
             p = self._progress
+            fault = lifeline.fault(self._s)
+            if fault and p.at:
+                # This rank's main thread may wait for that one for ever.
+                self._refuse(p.at, fault)
+                closed(1)
             try:
                 self._send({"type": "beat", "at": p.at, "phase": p.phase, "ticks": p.ticks, "done": p.done, "total": p.total, "memory": memory.largest(self._s)})
             except OSError:

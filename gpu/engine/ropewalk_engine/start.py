@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import traceback
 from datetime import timedelta
 from typing import Any
 
@@ -12,7 +13,7 @@ import torch
 
 from . import lifeline, ranks
 from .engine import Engine
-from .errors import EngineError
+from .errors import EngineError, internal
 from .messages import Request, parse_call
 from .progress import Progress
 from .server import Server
@@ -94,5 +95,9 @@ def _follow(s: Settings, progress: Progress) -> int:
             engine.run(r)
         except EngineError:
             pass  # rank 0 has it too, and answers
+        except Exception as e:
+            traceback.print_exc()
+            lifeline.tell_fault(s, internal(e))
+            return 1
         finally:
             progress.end()

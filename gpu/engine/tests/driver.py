@@ -115,8 +115,8 @@ class Host:
     def backward(self, rows: list[list[int]], kept: int, role: str = "policy", **cotangents: torch.Tensor) -> None:
         self.call("backward", {"lengths": flat(rows)["lengths"], **cotangents}, role=role, kept=kept)
 
-    def step(self, role: str = "policy", lr: float = 1e-2, weight_decay: float = 0.1, clip_norm: float = 1.0) -> dict[str, Any]:
-        return self.call("step", role=role, lr=lr, beta1=0.9, beta2=0.95, epsilon=1e-8, weight_decay=weight_decay, clip_norm=clip_norm)[0]
+    def step(self, role: str = "policy", lr: float = 1e-2, weight_decay: float = 0.1, clip_norm: float = 1.0, epsilon: float = 1e-8) -> dict[str, Any]:
+        return self.call("step", role=role, lr=lr, beta1=0.9, beta2=0.95, epsilon=epsilon, weight_decay=weight_decay, clip_norm=clip_norm)[0]
 
     def generate(self, rows: list[list[int]], streams: list[int], budget: int | list[int], temperature: float = 1.0, stop: tuple[int, ...] = ()) -> list[dict[str, Any]]:
         budgets = [budget] * len(rows) if isinstance(budget, int) else budget
