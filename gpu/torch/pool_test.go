@@ -27,13 +27,31 @@ func initialised(t testing.TB, s checkpoint.Shape, seed uint64) string {
 	return dir
 }
 
-// real are options for the engine itself; the test is skipped where Python has no torch.
-func real(t testing.TB) Options {
+// real are options for the engine itself, and its log; the test is skipped where Python has no torch.
+func real(t testing.TB) (Options, *notes) {
 	t.Helper()
+	n := &notes{}
 	return Options{
 		Python: torchPython(t), Deterministic: true, Threads: 2, StartLimit: 5 * time.Minute, HangLimit: 5 * time.Minute,
-		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
-	}
+		Logger: slog.New(slog.NewTextHandler(n, nil)),
+	}, n
+}
+
+// openReal opens an engine of a test's own.
+func openReal(t testing.TB, change func(*Options)) (*Engine, *notes) {
+	t.Helper()
+	o, n := real(t)
+	o.Dir = t.TempDir()
+	change(&o)
+	e, err := Open(t.Context(), o)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, e.Close())
+		left, err := os.ReadDir(o.Dir)
+		require.NoError(t, err)
+		require.Empty(t, left)
+	})
+	return e, n
 }
 
 var foundPython struct {
@@ -57,13 +75,14 @@ func torchPython(t testing.TB) string {
 // emptied by Unload.
 var pool struct {
 	sync.Mutex
-	idle map[int][]*Engine // by ranks
+	idle map[int][]*pooled // by ranks
 }
 
 // pooled is an engine out of the pool; Close gives it back.
 type pooled struct {
 	*Engine
 	ranks int
+	log   *notes
 	once  sync.Once
 }
 
@@ -73,14 +92,15 @@ func fromPool(t testing.TB, ranks int) *pooled {
 	defer pool.Unlock()
 	if idle := pool.idle[ranks]; len(idle) > 0 {
 		pool.idle[ranks] = idle[:len(idle)-1]
-		return &pooled{Engine: idle[len(idle)-1], ranks: ranks}
+		p := idle[len(idle)-1]
+		return &pooled{Engine: p.Engine, ranks: ranks, log: p.log}
 	}
-	o := real(t)
+	o, log := real(t)
 	o.Ranks = ranks
 	o.Threads = max(1, 2/ranks)
 	e, err := Open(t.Context(), o)
 	require.NoError(t, err)
-	return &pooled{Engine: e, ranks: ranks}
+	return &pooled{Engine: e, ranks: ranks, log: log}
 }
 
 func (p *pooled) Close() error {
@@ -96,9 +116,9 @@ func (p *pooled) Close() error {
 		pool.Lock()
 		defer pool.Unlock()
 		if pool.idle == nil {
-			pool.idle = map[int][]*Engine{}
+			pool.idle = map[int][]*pooled{}
 		}
-		pool.idle[p.ranks] = append(pool.idle[p.ranks], p.Engine)
+		pool.idle[p.ranks] = append(pool.idle[p.ranks], p)
 	})
 	return err
 }
@@ -106,7 +126,7 @@ func (p *pooled) Close() error {
 func closePool() {
 	for _, idle := range pool.idle {
 		for _, e := range idle {
-			_ = e.Close()
+			_ = e.Engine.Close()
 		}
 	}
 }
