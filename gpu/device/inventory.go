@@ -34,7 +34,7 @@ type Device struct {
 	// Recovery is what the driver says that the device needs: none, reset, reboot, drain_p2p or drain_and_reset.
 	Recovery  Reading[string]    `json:"recovery_action"`
 	Processes Reading[[]Process] `json:"processes"` // that compute on it
-	// Lost says why the device could not be asked (fallen off the bus, reset required), or is "".
+	// Lost says why the device could not be asked (e.g. fallen off the bus), or is "".
 	Lost string `json:"lost,omitempty"`
 	// Faults are the fields that could not be read for another reason than not being supported.
 	Faults map[string]string `json:"faults,omitempty"`
@@ -188,9 +188,15 @@ func (h *Host) readFound(f found) Device {
 	return h.read(f.index, f.uuid, f.handle)
 }
 
+// resetRequired is the one loss that a reset surely mends.
+const resetRequired = "reset required"
+
 func lostReason(ret nvml.Return) string {
-	if ret == nvml.ERROR_RESET_REQUIRED {
-		return "reset required"
+	switch ret {
+	case nvml.ERROR_RESET_REQUIRED:
+		return resetRequired
+	case nvml.ERROR_NOT_FOUND, nvml.ERROR_INVALID_ARGUMENT: // of a UUID that was found before
+		return "no longer listed by the driver"
 	}
 	return "fallen off the bus"
 }

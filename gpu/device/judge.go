@@ -1,6 +1,7 @@
 package device
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -32,13 +33,13 @@ func (j *judge) polled(d Device, at time.Time) []Reason {
 	}
 	if d.Lost != "" {
 		kind := KindLost
-		if d.Lost == "reset required" {
+		if d.Lost == resetRequired {
 			kind = KindResetRequired
 		}
 		add(true, kind, Failed, "%s", d.Lost)
 		return out
 	}
-	add(j.unreadable(d), KindUnreadable, Failed, "%d polls one after the other failed, memory: %s", j.unread, d.Faults["memory"])
+	add(j.unreadable(d), KindUnreadable, Failed, "%d polls one after the other failed: %s", j.unread, cmp.Or(d.Faults[noHandle], d.Faults["memory"]))
 	switch d.Recovery.Value {
 	case "reset", "drain_and_reset":
 		add(true, KindResetRequired, Failed, "the driver asks for a reset")
@@ -56,9 +57,9 @@ func (j *judge) polled(d Device, at time.Time) []Reason {
 	return append(out, j.throttling(d, at)...)
 }
 
-// unreadable reports that the memory, which every device has, could not be read for too long.
+// unreadable reports that the device, or its memory, which every device has, could not be read for too long.
 func (j *judge) unreadable(d Device) bool {
-	if _, ok := d.Faults["memory"]; ok {
+	if d.Faults[noHandle] != "" || d.Faults["memory"] != "" {
 		j.unread++
 	} else {
 		j.unread = 0

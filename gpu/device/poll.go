@@ -62,8 +62,8 @@ func (w *Watch) poll(d *watched) {
 			d.polled = []Reason{{KindHung, Failed, fmt.Sprintf("the driver did not answer for %s", w.o.Limit)}}
 			return
 		}
-		if now.Lost != "" { // what else is known of it stays
-			d.last.Lost = now.Lost
+		if fault := now.Faults[noHandle]; now.Lost != "" || fault != "" { // what else is known of it stays
+			d.last.Lost, d.last.Faults = now.Lost, now.Faults
 		} else {
 			d.last = now
 		}
@@ -94,6 +94,9 @@ func (w *Watch) readWithin(d *watched) (Device, bool) {
 	}
 }
 
+// noHandle is the field that could not be read if nothing could.
+const noHandle = "device"
+
 // again reads a device that was found before; one that the driver no longer knows is lost.
 func (h *Host) again(index int, uuid string) Device {
 	var handle nvml.Device
@@ -103,8 +106,12 @@ func (h *Host) again(index int, uuid string) Device {
 	} else {
 		handle, ret = h.lib.DeviceGetHandleByUUID(uuid)
 	}
-	if ret != nvml.SUCCESS {
+	switch ret {
+	case nvml.SUCCESS:
+	case nvml.ERROR_GPU_IS_LOST, nvml.ERROR_RESET_REQUIRED, nvml.ERROR_NOT_FOUND, nvml.ERROR_INVALID_ARGUMENT:
 		return Device{Index: index, UUID: uuid, Lost: lostReason(ret)}
+	default: // perhaps for a moment
+		return Device{Index: index, UUID: uuid, Faults: map[string]string{noHandle: nvml.Return.Error(ret)}}
 	}
 	if uuid == "" {
 		uuid, _ = handle.GetUUID()

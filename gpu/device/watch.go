@@ -19,7 +19,7 @@ type WatchOptions struct {
 	Limit time.Duration
 	// Clock is nil for the machine's.
 	Clock Clock
-	// Log is nil for the default logger.
+	// Log is told what breaks in watching; changes go to subscribers alone. nil takes the default logger.
 	Log *slog.Logger
 }
 
@@ -115,10 +115,10 @@ func (h *Host) Watch(o WatchOptions) (*Watch, error) {
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	var devices []Device
 	for _, f := range all {
-		d := &watched{index: f.index, uuid: f.uuid, last: h.readFound(f), judge: newJudge(), xids: map[int]int{}, since: o.Clock.Now(), health: Health{State: Healthy}}
-		d.polled = d.judge.polled(d.last, o.Clock.Now())
-		d.health = healthOf(d.polled)
-		w.devices, devices = append(w.devices, d), append(devices, d.last)
+		d := &watched{index: f.index, uuid: f.uuid, last: Device{Index: f.index, UUID: f.uuid}, judge: newJudge(), xids: map[int]int{}, since: o.Clock.Now(), health: Health{State: Healthy}}
+		w.devices = append(w.devices, d)
+		w.poll(d)
+		devices = append(devices, d.last)
 	}
 	w.topology = h.topology(all, devices)
 	w.running.Add(2)
@@ -199,7 +199,6 @@ func (w *Watch) change(d *watched, xid int, alter func()) {
 	if !told {
 		return
 	}
-	w.o.Log.Warn("gpu", "device", c.Index, "uuid", c.UUID, "was", c.From.String(), "is", c.To.String(), "xid", xid)
 	for _, f := range all {
 		f(c)
 	}

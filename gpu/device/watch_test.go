@@ -129,6 +129,7 @@ func TestVanishing(t *testing.T) {
 		"fallen off the bus":    func(g *devicetest.GPU) { g.Lost = true },
 		"no longer listed":      func(g *devicetest.GPU) { g.Gone = true },
 		"asks for a reset":      func(g *devicetest.GPU) { g.ResetRequired = true },
+		"no handle":             func(g *devicetest.GPU) { g.Unknown = map[string]bool{"GetHandle": true} },
 		"memory cannot be read": func(g *devicetest.GPU) { g.Unknown = map[string]bool{"GetMemoryInfo_v2": true, "GetMemoryInfo": true} },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -95,6 +95,8 @@ func (p *Pool) gather(status []device.Status, r Request) (map[int]*os.File, *NoD
 func (p *Pool) lack(s device.Status, r Request) Lack {
 	l := Lack{Index: s.Index, UUID: s.UUID}
 	switch {
+	case p.only != nil && !slices.Contains(p.only, s.UUID):
+		l.Reason = "not given to this process"
 	case len(r.Only) > 0 && !slices.Contains(r.Only, s.UUID):
 		l.Reason = "not among those asked for"
 	case s.Health.State != device.Healthy:

@@ -18,6 +18,7 @@ type Lease struct {
 	sound    context.Context // ends, with the cause, when a device fails
 	fail     context.CancelCauseFunc
 	released sync.Once
+	xids     []int // under the pool's lock
 }
 
 // Devices are the devices as they were when they were leased, in the order of the inventory.
@@ -37,6 +38,14 @@ func (l *Lease) Failed() <-chan struct{} { return l.sound.Done() }
 
 // Err is nil until a device fails, and then a *device.Error, whose FailureKind names it.
 func (l *Lease) Err() error { return context.Cause(l.sound) }
+
+// Xids are the codes that the devices have reported since they were leased, in their order: also those that hold nothing
+// against a device, so that an engine's failure can be told together with what the driver saw.
+func (l *Lease) Xids() []int {
+	l.pool.mu.Lock()
+	defer l.pool.mu.Unlock()
+	return slices.Clone(l.xids)
+}
 
 // Context is a context for work on the devices: it ends with its parent, or with Err as its cause when a device fails.
 func (l *Lease) Context(parent context.Context) (context.Context, context.CancelFunc) {

@@ -165,6 +165,8 @@ func TestXidInMidLease(t *testing.T) {
 	require.Equal(t, "GPU-00000000", failure.UUID)
 	<-hit.Failed()
 	require.Equal(t, failure, hit.Err())
+	require.Equal(t, []int{13, 94, 79}, hit.Xids())
+	require.Empty(t, other.Xids())
 	require.NoError(t, other.Err())
 	hit.Release()
 
@@ -203,7 +205,7 @@ func TestDeviceVanishesInMidLease(t *testing.T) {
 	require.Equal(t, 1, p.Stats().Failed)
 	l.Release()
 	_, err := p.Take(soon(t), one())
-	require.ErrorContains(t, err, "fallen off the bus")
+	require.ErrorContains(t, err, "no longer listed by the driver")
 }
 
 // A degraded device is finished with, and not leased anew while it is degraded.

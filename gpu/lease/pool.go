@@ -13,6 +13,8 @@ import (
 type Options struct {
 	// Dir is the folder that the host's processes share; "" takes Dir().
 	Dir string
+	// Only, if not nil, are the UUIDs of the devices that the pool gives out (Visible); others are none of its business.
+	Only []string
 	// Log is nil for the default logger.
 	Log *slog.Logger
 }
@@ -25,6 +27,7 @@ const retry = time.Second
 type Pool struct {
 	watch *device.Watch
 	dir   string
+	only  []string // nil: all
 	log   *slog.Logger
 	stop  func() // the subscription
 
@@ -47,7 +50,7 @@ func Open(w *device.Watch, o Options) (*Pool, error) {
 	if err := makeFolder(o.Dir); err != nil {
 		return nil, err
 	}
-	p := &Pool{watch: w, dir: o.Dir, log: o.Log, leases: map[*Lease]bool{}, freed: make(chan struct{})}
+	p := &Pool{watch: w, dir: o.Dir, only: o.Only, log: o.Log, leases: map[*Lease]bool{}, freed: make(chan struct{})}
 	p.stop = w.Subscribe(p.changed)
 	for _, s := range w.Status() { // those that had failed before
 		if failure := s.Failure(); failure != nil {
@@ -74,15 +77,21 @@ func (p *Pool) Close() error {
 
 // changed is told what the watch notices.
 func (p *Pool) changed(c device.Change) {
+	p.log.Warn("gpu", "device", c.Index, "uuid", c.UUID, "was", c.From.String(), "is", c.To.String(), "xid", c.Xid)
 	failure := c.Failure()
-	if failure == nil {
-		return
+	if failure != nil {
+		p.mark(failure)
 	}
-	p.mark(failure)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for l := range p.leases {
-		if l.holds(c.UUID) {
+		if !l.holds(c.UUID) {
+			continue
+		}
+		if c.Xid != 0 {
+			l.xids = append(l.xids, c.Xid)
+		}
+		if failure != nil {
 			p.tell(l, failure)
 		}
 	}
@@ -140,6 +149,17 @@ func (p *Pool) Stats() Stats {
 		}
 	}
 	return s
+}
+
+// Leasable are the devices that this pool gives out once nobody has them: how many a worker can serve at a time.
+func (p *Pool) Leasable() []device.Status {
+	var out []device.Status
+	for _, s := range p.watch.Status() {
+		if lack := p.lack(s, Request{}); lack.Reason == "" {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // Take leases devices. While enough of them are sound but leased or in use, it waits; its error is then the

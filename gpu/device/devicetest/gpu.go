@@ -36,7 +36,7 @@ type GPU struct {
 	MIG                       []Slice
 	Lost, ResetRequired, Gone bool            // every call fails; calls ask for a reset; it has no handle any more
 	Unsupported               map[string]bool // methods of nvml.Device that it has no answer to
-	Unknown                   map[string]bool // methods that fail with ERROR_UNKNOWN
+	Unknown                   map[string]bool // methods, or GetHandle, that fail with ERROR_UNKNOWN
 	Block                     chan struct{}   // if set, reading the name waits for it
 	device                    *mock.Device
 	library                   *Library

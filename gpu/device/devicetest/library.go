@@ -93,6 +93,9 @@ func (l *Library) handle(g *GPU) (nvml.Device, nvml.Return) {
 	if g.Gone {
 		return nil, nvml.ERROR_NOT_FOUND
 	}
+	if g.Unknown["GetHandle"] {
+		return nil, nvml.ERROR_UNKNOWN
+	}
 	return g.device, nvml.SUCCESS
 }
 
