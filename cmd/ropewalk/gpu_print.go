@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -19,7 +20,7 @@ func printGPUs(out io.Writer, r gpuReport) error {
 		return err
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "driver %s, NVML %s, CUDA up to %s\n", r.Driver.Version, r.Driver.NVML, r.Driver.CUDA)
+	fmt.Fprintf(w, "driver %s, NVML %s, CUDA up to %s\n", cmp.Or(r.Driver.Version, "unknown"), cmp.Or(r.Driver.NVML, "unknown"), cmp.Or(r.Driver.CUDA, "unknown"))
 	if len(r.Devices) > 0 {
 		printGPUFigures(w, r.Devices)
 		printGPUParts(w, r.Devices)

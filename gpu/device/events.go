@@ -1,6 +1,7 @@
 package device
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -131,7 +132,7 @@ func (w *Watch) event(data nvml.EventData, handles map[nvml.Device]*watched) {
 		w.change(d, code, func() {
 			d.xids[code]++
 			if row.Consequence == Degrade || row.Consequence == Fail {
-				d.hold(Reason{XidKind(code), State(row.Consequence), "Xid " + row.Name})
+				d.hold(Reason{XidKind(code), State(row.Consequence), fmt.Sprintf("Xid %d, %s", code, row.Name)})
 			}
 		})
 	case nvml.EventTypeDoubleBitEccError:

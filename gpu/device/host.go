@@ -27,6 +27,7 @@ type Host struct {
 
 	mu      sync.Mutex
 	symbols map[string]bool // whether the library has a function
+	reading int             // reads of devices for watches that have not come back
 }
 
 // Open connects to the driver. A host without one is ErrNoDriver, with the reason.
@@ -51,8 +52,15 @@ func Open(o Options) (*Host, error) {
 	}
 }
 
-// Close lets go of the driver.
+// Close lets go of the driver. A call that hangs in it would come back to a library that is gone, so with one the library
+// stays until the process ends.
 func (h *Host) Close() error {
+	h.mu.Lock()
+	hangs := h.reading > 0
+	h.mu.Unlock()
+	if hangs {
+		return nil
+	}
 	if ret := h.lib.Shutdown(); ret != nvml.SUCCESS {
 		return fmt.Errorf("close NVML: %w", ret)
 	}

@@ -168,14 +168,9 @@ func (h *Host) find() ([]found, error) {
 		if f.lost == nvml.SUCCESS {
 			f.uuid, f.lost = f.handle.GetUUID()
 		}
-		switch f.lost {
-		case nvml.SUCCESS, nvml.ERROR_GPU_IS_LOST, nvml.ERROR_RESET_REQUIRED:
-		case nvml.ERROR_NO_PERMISSION: // e.g. a device that the container was not given
-			continue
-		default:
-			return nil, fmt.Errorf("find device %d: %w", i, f.lost)
+		if f.lost != nvml.ERROR_NO_PERMISSION { // e.g. a device that the container was not given
+			out = append(out, f)
 		}
-		out = append(out, f)
 	}
 	return out, nil
 }
@@ -197,6 +192,8 @@ func lostReason(ret nvml.Return) string {
 		return resetRequired
 	case nvml.ERROR_NOT_FOUND, nvml.ERROR_INVALID_ARGUMENT: // of a UUID that was found before
 		return "no longer listed by the driver"
+	case nvml.ERROR_GPU_IS_LOST:
+		return "fallen off the bus"
 	}
-	return "fallen off the bus"
+	return "cannot be asked: " + nvml.Return.Error(ret)
 }

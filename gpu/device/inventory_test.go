@@ -61,13 +61,7 @@ func TestOpenThisMachine(t *testing.T) {
 
 // go-nvml's own DGX A100 tells little: what it does not tell is not supported, and nothing is an error.
 func TestInventoryOfDGX(t *testing.T) {
-	dgx := dgxa100.New()
-	devicetest.Rest(&dgx.Interface)
-	for _, d := range dgx.Devices {
-		a100 := d.(*dgxa100.Device)
-		a100.MemoryInfo.Free = a100.MemoryInfo.Total
-		devicetest.Rest(&a100.Device)
-	}
+	dgx := devicetest.DGX()
 	inv, err := open(t, dgx).Inventory()
 	require.NoError(t, err)
 	require.Equal(t, device.Driver{Version: "550.54.15", NVML: "12.550.54.15", CUDA: "12.4"}, inv.Driver)
@@ -123,6 +117,16 @@ func TestFunctionsThatTheLibraryLacks(t *testing.T) {
 	require.Equal(t, device.Some(int64(141*devicetest.GiB)), d.Memory.Total, "by the first version of the call")
 	require.Equal(t, device.Some([]string{}), d.Clocks.Reasons, "by the older name")
 	require.False(t, d.Rows.Pending.OK)
+}
+
+// One device that the driver fails on is no reason to see none.
+func TestInventoryWithOneSickDevice(t *testing.T) {
+	sick := &devicetest.GPU{Unknown: map[string]bool{"GetHandle": true}}
+	inv, err := open(t, devicetest.New(&devicetest.GPU{}, sick)).Inventory()
+	require.NoError(t, err)
+	require.Empty(t, inv.Devices[0].Lost)
+	require.Equal(t, "cannot be asked: ERROR_UNKNOWN", inv.Devices[1].Lost)
+	require.Equal(t, device.Failed, device.Assess(inv.Devices[1]).State)
 }
 
 func TestNUMANodeFromTheKernel(t *testing.T) {

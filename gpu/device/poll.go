@@ -2,6 +2,7 @@ package device
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -29,10 +30,15 @@ func (w *Watch) soon() {
 	}
 }
 
-// Poll asks every device now. Its error is the context's; the poll then goes on without the caller.
+// ErrEnded says that the watch is closed.
+var ErrEnded = errors.New("the watch over the devices has ended")
+
+// Poll asks every device now. Its error is the context's, and the poll then goes on without the caller, or ErrEnded.
 func (w *Watch) Poll(ctx context.Context) error {
 	select {
 	case w.polling <- struct{}{}:
+	case <-w.ctx.Done():
+		return ErrEnded
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -99,6 +105,14 @@ const noHandle = "device"
 
 // again reads a device that was found before; one that the driver no longer knows is lost.
 func (h *Host) again(index int, uuid string) Device {
+	h.mu.Lock()
+	h.reading++
+	h.mu.Unlock()
+	defer func() {
+		h.mu.Lock()
+		h.reading--
+		h.mu.Unlock()
+	}()
 	var handle nvml.Device
 	var ret nvml.Return
 	if uuid == "" {

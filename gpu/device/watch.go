@@ -31,6 +31,7 @@ type Watch struct {
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
 	running sync.WaitGroup
+	closed  sync.Once
 	polling chan struct{} // holds one token while a poll runs
 	kick    chan struct{} // asks for a poll at once
 
@@ -128,10 +129,11 @@ func (h *Host) Watch(o WatchOptions) (*Watch, error) {
 	return w, nil
 }
 
-// Close ends the watch and waits until no call to the driver is under way that comes back.
+// Close ends the watch, after the poll that is under way. Again it does nothing.
 func (w *Watch) Close() error {
 	w.cancel()
 	w.running.Wait()
+	w.closed.Do(func() { w.polling <- struct{}{} }) // and keeps the token: nothing polls any more
 	return nil
 }
 

@@ -258,10 +258,18 @@ func TestSubscribersStop(t *testing.T) {
 	require.Len(t, other.all(), 1)
 }
 
+func TestPollAfterClose(t *testing.T) {
+	w, _, _ := watch(t, devicetest.New(&devicetest.GPU{}))
+	require.NoError(t, w.Close())
+	require.ErrorIs(t, w.Poll(context.Background()), device.ErrEnded)
+	require.NoError(t, w.Close(), "again does nothing")
+	require.Len(t, w.Status(), 1)
+}
+
 func TestPollObeysItsContext(t *testing.T) {
 	gpu := &devicetest.GPU{}
 	lib := devicetest.New(gpu)
-	w, clock, _ := watch(t, lib)
+	w, _, _ := watch(t, lib)
 	block := make(chan struct{})
 	lib.Alter(func() { gpu.Block = block })
 	ctx, cancel := context.WithCancel(context.Background())
@@ -270,5 +278,4 @@ func TestPollObeysItsContext(t *testing.T) {
 	cancel()
 	require.ErrorIs(t, <-done, context.Canceled)
 	close(block)
-	_ = clock
 }

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,6 +98,8 @@ func (p *Pool) lack(s device.Status, r Request) Lack {
 	switch {
 	case p.only != nil && !slices.Contains(p.only, s.UUID):
 		l.Reason = "not given to this process"
+	case s.UUID == "": // of a device that was lost when the watch began, and may have come back: it is not watched wholly
+		l.Reason = cmp.Or(s.Lost, "was lost when this process started")
 	case len(r.Only) > 0 && !slices.Contains(r.Only, s.UUID):
 		l.Reason = "not among those asked for"
 	case s.Health.State != device.Healthy:

@@ -20,7 +20,12 @@ import (
 // open makes a pool over written devices, as a process of its own would.
 func open(t *testing.T, dir string, lib *devicetest.Library) (*lease.Pool, *device.Watch) {
 	t.Helper()
-	h, err := device.Open(device.Options{Library: lib, Sysfs: t.TempDir()})
+	return openOver(t, dir, device.Options{Library: lib, Sysfs: t.TempDir()})
+}
+
+func openOver(t *testing.T, dir string, o device.Options) (*lease.Pool, *device.Watch) {
+	t.Helper()
+	h, err := device.Open(o)
 	require.NoError(t, err)
 	quiet := slog.New(slog.DiscardHandler)
 	w, err := h.Watch(device.WatchOptions{Log: quiet})
@@ -72,7 +77,7 @@ func TestTake(t *testing.T) {
 		{name: "too small", gpus: []*devicetest.GPU{{Total: 40 * gib}}, request: lease.Request{Devices: 1, Memory: 60 * gib}, lacks: []string{"60.0 GiB free each", "device 0: has 40.0 GiB of memory"}},
 		{name: "memory in use", gpus: []*devicetest.GPU{{Used: 100 * gib}}, request: lease.Request{Devices: 1, Memory: 60 * gib}, lacks: []string{"device 0: 41.0 GiB of 141.0 GiB are free"}, waits: true},
 		{name: "degraded", gpus: []*devicetest.GPU{{RowPending: true}}, request: one(), lacks: []string{"device 0: degraded (gpu_row_remap_pending"}},
-		{name: "lost", gpus: []*devicetest.GPU{{Lost: true}}, request: one(), lacks: []string{"device 0: failed (gpu_lost: fallen off the bus)"}},
+		{name: "lost", gpus: []*devicetest.GPU{{Lost: true}}, request: one(), lacks: []string{"device 0: fallen off the bus"}},
 		{name: "cut up", gpus: []*devicetest.GPU{{MIG: []devicetest.Slice{{UUID: "MIG-1"}}}}, request: one(), lacks: []string{"device 0: cut into MIG instances"}},
 		{name: "none of those asked for", gpus: []*devicetest.GPU{{}}, request: lease.Request{Devices: 1, Only: []string{"GPU-x"}}, lacks: []string{"device 0: not among those asked for"}},
 	} {
@@ -118,6 +123,28 @@ func TestNoDeviceIsSharedBetweenPools(t *testing.T) {
 	first.Release()
 	first.Release() // again does nothing
 	require.Equal(t, []string{"GPU-00000000"}, take(t, b, one()).UUIDs())
+}
+
+// Two workers on a DGX A100, whose mock tells neither of links nor of events: five and three devices, and no ninth.
+func TestDGXBetweenTwoPools(t *testing.T) {
+	dir, dgx := t.TempDir(), device.Options{Library: devicetest.DGX(), Sysfs: t.TempDir()}
+	a, w := openOver(t, dir, dgx)
+	b, _ := openOver(t, dir, dgx)
+	require.Len(t, a.Leasable(), 8)
+	const memory = 40 << 30
+	five := take(t, a, lease.Request{Devices: 5, Memory: memory})
+	three := take(t, b, lease.Request{Devices: 3, Memory: memory})
+	var all []string
+	for _, s := range w.Status() {
+		all = append(all, s.UUID)
+	}
+	require.ElementsMatch(t, all, append(five.UUIDs(), three.UUIDs()...))
+	_, err := b.Take(soon(t), one())
+	require.ErrorIs(t, err, lease.ErrNoDevice)
+	_, err = b.Take(t.Context(), lease.Request{Devices: 9})
+	require.ErrorIs(t, err, lease.ErrNoDevice, "waiting does not help")
+	five.Release()
+	require.Len(t, take(t, b, lease.Request{Devices: 4}).UUIDs(), 4)
 }
 
 func TestTakeWaits(t *testing.T) {

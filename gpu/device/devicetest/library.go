@@ -7,6 +7,7 @@ import (
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock"
+	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxa100"
 )
 
 // Library is an NVML over written devices. Alter its fields and theirs under Alter once it is in use.
@@ -132,4 +133,16 @@ func (s symbols) LookupSymbol(name string) error {
 		return errors.New("undefined symbol: " + name)
 	}
 	return nil
+}
+
+// DGX is go-nvml's own DGX A100 of eight devices, with the answer "not supported" to what it does not know.
+func DGX() *dgxa100.Server {
+	dgx := dgxa100.New()
+	Rest(&dgx.Interface)
+	for _, d := range dgx.Devices {
+		a100 := d.(*dgxa100.Device)
+		a100.MemoryInfo.Free = a100.MemoryInfo.Total
+		Rest(&a100.Device)
+	}
+	return dgx
 }

@@ -1,5 +1,5 @@
 /* A driver's library with few of NVML's functions and one device, as an old one could be. Whoever calls another function
-   of NVML ends the process. One event is told: Xid 79. */
+   of NVML ends the process. Each event set is told one event: Xid 79. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@ int nvmlDeviceGetName(void *d, char *out, unsigned n) { snprintf(out, n, "Old GP
 int nvmlDeviceGetMemoryInfo(void *d, memory *out) { *out = (memory){100, 60, 40}; return d != &the_device; }
 int nvmlDeviceGetPowerUsage(void *d, unsigned *out) { *out = 0; return d == &the_device ? 3 : 1; }         /* not supported */
 int nvmlDeviceGetEnforcedPowerLimit(void *d, unsigned *out) { *out = 0; return d == &the_device ? 999 : 1; } /* unknown */
-int nvmlEventSetCreate(void **set) { *set = &the_set; return 0; }
+int nvmlEventSetCreate(void **set) { *set = &the_set; told = 0; return 0; }
 int nvmlEventSetFree(void *set) { return set != &the_set; }
 int nvmlDeviceGetSupportedEventTypes(void *d, unsigned long long *out) { *out = 8 | 2 | 1; return d != &the_device; }
 int nvmlDeviceRegisterEvents(void *d, unsigned long long types, void *set) { registered = types == (8 | 2) && set == &the_set; return d != &the_device; }
