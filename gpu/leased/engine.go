@@ -1,0 +1,221 @@
+package leased
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/ropewalk/ropewalk/gpu/lease"
+	"github.com/ropewalk/ropewalk/gpu/plan"
+	"github.com/ropewalk/ropewalk/gpu/torch"
+	"github.com/ropewalk/ropewalk/policy"
+)
+
+// process is a supervised engine.
+type process interface {
+	policy.Engine
+	Usage() torch.Usage
+}
+
+// engine is a process on leased devices.
+type engine struct {
+	maker    *Maker
+	settings Settings
+
+	mu      sync.Mutex // held by Load while it changes what follows
+	process process
+	lease   *lease.Lease // nil on the processor
+	closed  bool
+	flops   float64 // of all training
+	pending map[policy.Kept]float64
+	busy    *sampler
+}
+
+var (
+	_ policy.Engine = (*engine)(nil)
+	_ policy.Meter  = (*engine)(nil)
+)
+
+// Open leases devices, waits for them if others have them, and starts an engine on them.
+func (m *Maker) Open(ctx context.Context, s Settings) (policy.Engine, error) {
+	e := &engine{maker: m, settings: s, pending: map[policy.Kept]float64{}}
+	if err := e.open(ctx); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+func (e *engine) open(ctx context.Context) error {
+	l, err := e.maker.take(ctx, e.settings)
+	if err != nil {
+		return err
+	}
+	options, err := e.maker.options(ctx, e.settings, l)
+	if err == nil {
+		e.process, err = e.maker.o.start(ctx, options)
+	}
+	if err != nil {
+		if l != nil {
+			l.Release()
+		}
+		return err
+	}
+	e.lease = l
+	clear(e.pending)
+	if l != nil {
+		e.busy = sample(e.maker.watch, l.UUIDs())
+	}
+	return nil
+}
+
+// shut ends the process, then gives the devices back.
+func (e *engine) shut() error {
+	err := e.process.Close()
+	if e.busy != nil {
+		e.busy.stop()
+	}
+	if e.lease != nil {
+		e.lease.Release()
+	}
+	e.lease, e.busy = nil, nil
+	return err
+}
+
+// current is what a call works with.
+func (e *engine) current() (process, *lease.Lease) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.process, e.lease
+}
+
+// call runs one call under the lease: it ends when a device fails, with that failure.
+func (e *engine) call(ctx context.Context, run func(ctx context.Context, p process) error) error {
+	p, l := e.current()
+	if l == nil {
+		return run(ctx, p)
+	}
+	under, cancel := l.Context(ctx)
+	defer cancel()
+	err := run(under, p)
+	if failure := l.Err(); err != nil && failure != nil {
+		return drained(failure, err)
+	}
+	return err
+}
+
+// drained is a device's failure and what became of the call that met it. The engine is lost with its device.
+func drained(failure, err error) error {
+	kind := "gpu_failed"
+	var typed interface{ FailureKind() string }
+	if errors.As(failure, &typed) {
+		kind = typed.FailureKind()
+	}
+	return &policy.DeviceError{Kind: kind, Err: fmt.Errorf("%w: %w: %w", policy.ErrLost, failure, err)}
+}
+
+// Load also moves an engine whose devices have failed to others.
+func (e *engine) Load(ctx context.Context, role policy.Role, dir string, optimizer bool) error {
+	if err := e.move(ctx); err != nil {
+		return fmt.Errorf("load %s: %w", role, err)
+	}
+	return e.call(ctx, func(ctx context.Context, p process) error { return p.Load(ctx, role, dir, optimizer) })
+}
+
+func (e *engine) move(ctx context.Context) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed || e.lease == nil || e.lease.Err() == nil {
+		return nil
+	}
+	e.maker.o.Logger.Warn("move the engine to other devices", "failed", e.lease.Err())
+	if err := e.shut(); err != nil {
+		e.maker.o.Logger.Warn("close the engine on a failed device", "error", err)
+	}
+	if err := e.open(ctx); err != nil {
+		return fmt.Errorf("%w: %w", policy.ErrLost, err)
+	}
+	return nil
+}
+
+func (e *engine) Save(ctx context.Context, role policy.Role, dir string) (digest string, err error) {
+	err = e.call(ctx, func(ctx context.Context, p process) error { digest, err = p.Save(ctx, role, dir); return err })
+	return digest, err
+}
+
+func (e *engine) Generate(ctx context.Context, req policy.GenerateRequest) (out policy.Generated, err error) {
+	err = e.call(ctx, func(ctx context.Context, p process) error { out, err = p.Generate(ctx, req); return err })
+	return out, err
+}
+
+func (e *engine) Forward(ctx context.Context, req policy.ForwardRequest) (out policy.TokenOutputs, err error) {
+	err = e.call(ctx, func(ctx context.Context, p process) error { out, err = p.Forward(ctx, req); return err })
+	if err == nil && req.Keep && e.settings.Flops != nil {
+		lengths := make([]int, len(req.Sequences))
+		for i, s := range req.Sequences {
+			lengths[i] = len(s)
+		}
+		e.mu.Lock()
+		e.pending[out.Kept] = e.settings.Flops(lengths...)
+		e.mu.Unlock()
+	}
+	return out, err
+}
+
+func (e *engine) Backward(ctx context.Context, role policy.Role, kept policy.Kept, c policy.Cotangents) error {
+	err := e.call(ctx, func(ctx context.Context, p process) error { return p.Backward(ctx, role, kept, c) })
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err == nil {
+		e.flops += e.pending[kept]
+	}
+	delete(e.pending, kept)
+	return err
+}
+
+func (e *engine) Discard(ctx context.Context, role policy.Role) error {
+	return e.call(ctx, func(ctx context.Context, p process) error { return p.Discard(ctx, role) })
+}
+
+func (e *engine) Step(ctx context.Context, role policy.Role, o policy.StepOptions) (stats policy.StepStats, err error) {
+	err = e.call(ctx, func(ctx context.Context, p process) error { stats, err = p.Step(ctx, role, o); return err })
+	return stats, err
+}
+
+func (e *engine) State(ctx context.Context, role policy.Role) (state policy.State, err error) {
+	err = e.call(ctx, func(ctx context.Context, p process) error { state, err = p.State(ctx, role); return err })
+	return state, err
+}
+
+func (e *engine) Describe() policy.Description {
+	p, _ := e.current()
+	return p.Describe()
+}
+
+// Usage adds what the devices' makers promise and what their counters say.
+func (e *engine) Usage() policy.Usage {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	used := e.process.Usage()
+	u := policy.Usage{Trained: used.Trained, TrainSeconds: used.TrainSeconds, Flops: e.flops, PeakBytes: used.Peak}
+	if e.lease != nil {
+		if e.settings.Dtype != torch.Float32 { // float32 takes no tensor cores, of which the figure speaks
+			for _, d := range e.lease.Devices() {
+				u.PeakFlops += plan.PeakFlops(d.Name)
+			}
+		}
+		u.Busy = e.busy.mean()
+	}
+	return u
+}
+
+// Close ends the process and gives the devices back. Again it does nothing.
+func (e *engine) Close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return nil
+	}
+	e.closed = true
+	return e.shut()
+}

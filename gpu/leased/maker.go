@@ -1,0 +1,198 @@
+package leased
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/ropewalk/ropewalk/gpu/device"
+	"github.com/ropewalk/ropewalk/gpu/lease"
+	"github.com/ropewalk/ropewalk/gpu/torch"
+)
+
+// Options are what a worker brings along.
+type Options struct {
+	// Python finds the interpreter for engines, with torch and transformers of versions that they can use.
+	Python func(ctx context.Context) (string, error)
+	// Dir is where engines make their folders; "" takes the system's temporary folder.
+	Dir     string
+	Threads int           // of an engine on the processor; 0 takes all
+	Wait    time.Duration // for devices that others hold; 0 takes DefaultWait
+	Leases  string        // folder that the host's processes share; "" takes lease.Dir()
+	Host    device.Options
+	Logger  *slog.Logger // nil takes the default
+
+	start func(context.Context, torch.Options) (process, error) // tests'
+}
+
+// DefaultWait is below the time that a stage may take, and long enough for another run's update to end.
+const DefaultWait = 10 * time.Minute
+
+// Maker opens engines. Its methods are safe for concurrent use. Close it after its engines.
+type Maker struct {
+	o      Options
+	host   *device.Host  // nil without a driver
+	watch  *device.Watch // nil without a driver
+	pool   *lease.Pool   // nil without a driver
+	reason string        // why there is no device
+}
+
+// Open looks for devices. A host without a driver is none that fails: its engines run on the processor.
+func Open(o Options) (*Maker, error) {
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	o.Wait = cmp.Or(o.Wait, DefaultWait)
+	if o.start == nil {
+		o.start = func(ctx context.Context, t torch.Options) (process, error) { return torch.Open(ctx, t) }
+	}
+	m := &Maker{o: o}
+	host, err := device.Open(o.Host)
+	if errors.Is(err, device.ErrNoDriver) {
+		m.reason = err.Error()
+		return m, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	m.host = host
+	if err := m.open(); err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return m, nil
+}
+
+func (m *Maker) open() (err error) {
+	if m.watch, err = m.host.Watch(device.WatchOptions{Log: m.o.Logger}); err != nil {
+		return err
+	}
+	var all []device.Device
+	for _, s := range m.watch.Status() {
+		all = append(all, s.Device)
+	}
+	options := lease.Options{Dir: m.o.Leases, Log: m.o.Logger}
+	if value, set := os.LookupEnv(lease.VisibleVariable); set {
+		if options.Only, err = lease.Visible(value, all); err != nil {
+			return fmt.Errorf("%s: %w", lease.VisibleVariable, err)
+		}
+		if options.Only == nil {
+			options.Only = []string{}
+		}
+	}
+	if m.pool, err = lease.Open(m.watch, options); err != nil {
+		return err
+	}
+	if n := m.devices(); n == 0 {
+		m.reason = "the driver lists no device that this worker may use"
+	}
+	return nil
+}
+
+// devices counts those that the worker may use, whoever has them.
+func (m *Maker) devices() int {
+	if m.watch == nil {
+		return 0
+	}
+	only, set := os.LookupEnv(lease.VisibleVariable)
+	all := m.watch.Status()
+	if !set {
+		return len(all)
+	}
+	devices := make([]device.Device, len(all))
+	for i, s := range all {
+		devices[i] = s.Device
+	}
+	visible, err := lease.Visible(only, devices)
+	if err != nil {
+		return 0
+	}
+	return len(visible)
+}
+
+// Watch is what the metrics read; nil without a driver.
+func (m *Maker) Watch() (*device.Watch, *lease.Pool) { return m.watch, m.pool }
+
+// Close ends watching. Leases that are left are released.
+func (m *Maker) Close() error {
+	var err error
+	if m.pool != nil {
+		err = m.pool.Close()
+	}
+	if m.watch != nil {
+		err = errors.Join(err, m.watch.Close())
+	}
+	if m.host != nil {
+		err = errors.Join(err, m.host.Close())
+	}
+	return err
+}
+
+// Settings are those of one engine.
+type Settings struct {
+	Devices          int    // processes that share each model, a device each; at least 1
+	Dtype            string // torch.Float32, torch.BFloat16, or "" for the device's usual
+	Deterministic    bool
+	Checkpointing    string // auto, on or off
+	OffloadOptimizer bool
+	// Memory is what each device needs free, in bytes, by estimate; 0 asks for none.
+	Memory int64
+	// Flops gives the model flops of a forward and backward pass over rows of these lengths; nil where they do not matter.
+	Flops func(lengths ...int) float64
+}
+
+// Offer says what an engine of these settings would run on. The error says why there can be none.
+func (m *Maker) Offer(ctx context.Context, s Settings) (gpu bool, on string, err error) {
+	if _, err := m.o.Python(ctx); err != nil {
+		return false, "", err
+	}
+	n := m.devices()
+	switch {
+	case n == 0:
+		return false, fmt.Sprintf("the processor, %d threads: %s", m.threads(), m.reason), nil
+	case n < s.Devices:
+		return false, "", fmt.Errorf("devices: %d wanted, this worker has %d", s.Devices, n)
+	}
+	name := m.watch.Status()[0].Name
+	if s.Devices > 1 {
+		name = fmt.Sprintf("%d × %s", s.Devices, name)
+	}
+	return true, name, nil
+}
+
+func (m *Maker) threads() int { return cmp.Or(m.o.Threads, runtime.GOMAXPROCS(0)) }
+
+// options are those of a process on the leased devices, or on the processor.
+func (m *Maker) options(ctx context.Context, s Settings, l *lease.Lease) (torch.Options, error) {
+	python, err := m.o.Python(ctx)
+	if err != nil {
+		return torch.Options{}, err
+	}
+	o := torch.Options{
+		Python: python, Ranks: s.Devices, Device: torch.CPU, Dtype: s.Dtype, Deterministic: s.Deterministic,
+		Checkpointing: s.Checkpointing, OffloadOptimizer: s.OffloadOptimizer, Dir: m.o.Dir, Logger: m.o.Logger,
+		Threads: max(1, m.threads()/max(1, s.Devices)),
+	}
+	if l != nil {
+		o.Device, o.UUIDs = torch.CUDA, l.UUIDs()
+	}
+	return o, nil
+}
+
+// take leases devices where there are any.
+func (m *Maker) take(ctx context.Context, s Settings) (*lease.Lease, error) {
+	if m.devices() == 0 {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, m.o.Wait, fmt.Errorf("no devices came free in %s", m.o.Wait))
+	defer cancel()
+	l, err := m.pool.Take(ctx, lease.Request{Devices: max(1, s.Devices), Memory: s.Memory})
+	if err != nil {
+		return nil, fmt.Errorf("lease %d devices: %w", max(1, s.Devices), err)
+	}
+	return l, nil
+}

@@ -1,0 +1,68 @@
+package leased
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ropewalk/ropewalk/gpu/device"
+)
+
+// sampler averages how busy devices are, by what the watch reads of them.
+type sampler struct {
+	quit  chan struct{}
+	ended chan struct{}
+
+	mu    sync.Mutex
+	sum   float64
+	count int
+}
+
+// between is the pause between two looks; the driver's own figure covers up to a second.
+const between = time.Second
+
+func sample(w *device.Watch, uuids []string) *sampler {
+	s := &sampler{quit: make(chan struct{}), ended: make(chan struct{})}
+	go func() {
+		defer close(s.ended)
+		tick := time.NewTicker(between)
+		defer tick.Stop()
+		for {
+			select {
+			case <-s.quit:
+				return
+			case <-tick.C:
+				s.look(w.Status(), uuids)
+			}
+		}
+	}()
+	return s
+}
+
+func (s *sampler) look(all []device.Status, uuids []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range all {
+		if busy := d.Utilisation.GPU; slices.Contains(uuids, d.UUID) && busy.OK {
+			s.sum += float64(busy.Value) / 100
+			s.count++
+		}
+	}
+}
+
+// mean is the average since it was last asked for; nil where no device said anything.
+func (s *sampler) mean() *float64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.count == 0 {
+		return nil
+	}
+	mean := s.sum / float64(s.count)
+	s.sum, s.count = 0, 0
+	return &mean
+}
+
+func (s *sampler) stop() {
+	close(s.quit)
+	<-s.ended
+}
