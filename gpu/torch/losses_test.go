@@ -201,4 +201,3 @@ func settings(v reflect.Value, to map[string]any) {
 		}
 	}
 }
-
