@@ -34,7 +34,7 @@ def build(folder: Folder, critic: bool, s: Settings, progress: Progress) -> tupl
     else:
         weights = _place(scorer, s)
     _fill(weights, sources, progress)
-    order = {name: i for i, name in enumerate([*folder.weights, *wanted])}
+    order = {name: i for i, name in enumerate(dict.fromkeys([*folder.weights, *wanted]))}
     return scorer, sorted(weights, key=lambda w: (w.name.startswith("value_head."), order.get(w.name, len(order))))
 
 
