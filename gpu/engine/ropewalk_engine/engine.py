@@ -30,6 +30,7 @@ class Engine:
         self._calls: dict[str, Callable[[Request], Answer]] = {
             "load": self._load, "save": self._save, "saved": self._saved, "generate": self._generate, "forward": self._forward,
             "backward": self._backward, "discard": self._discard, "step": self._step, "state": self._state,
+            "unload": self._unload,
         }  # fmt: skip
 
     def run(self, r: Request) -> Answer:
@@ -143,3 +144,10 @@ class Engine:
         if held is None:
             return {"loaded": False, "digest": "", "step": 0, "params": 0}, {}
         return {"loaded": True, "digest": held.digest, "step": held.moments.step, "params": held.params}, {}
+
+    def _unload(self, r: Request) -> Answer:
+        if self._roles.pop(r.role, None):
+            gc.collect()
+            if self._s.device.type == "cuda":
+                torch.cuda.empty_cache()
+        return {}, {}

@@ -59,6 +59,7 @@ CALLS: dict[str, _Spec] = {
     "discard": _Spec(_ROLE),
     "step": _Spec({**_ROLE, **{k: _number for k in ("lr", "beta1", "beta2", "epsilon", "weight_decay", "clip_norm")}}),
     "state": _Spec(_ROLE),
+    "unload": _Spec(_ROLE),
     "shutdown": _Spec(),
 }
 
