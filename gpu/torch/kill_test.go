@@ -107,9 +107,9 @@ func update(ctx context.Context, e policy.Engine, from, to string) (string, erro
 	return e.Save(ctx, policy.RolePolicy, to)
 }
 
-// TestKilled: an update whose engine is killed fails with ErrLost, wherever that happens, and done again with the
+// TestRealKilled: an update whose engine is killed fails with ErrLost, wherever that happens, and done again with the
 // same engine gives the checkpoint of an undisturbed one.
-func TestKilled(t *testing.T) {
+func TestRealKilled(t *testing.T) {
 	e, _ := openReal(t, func(*Options) {})
 	ctx, from := t.Context(), initialised(t, medium, 3)
 	want, err := update(ctx, e, from, filepath.Join(t.TempDir(), "undisturbed"))
@@ -141,9 +141,9 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestStuck: stopped as a whole, or busy without getting on, an engine is found out, its stacks are taken, and the
+// TestRealStuck: stopped as a whole, or busy without getting on, an engine is found out, its stacks are taken, and the
 // next Load has another one.
-func TestStuck(t *testing.T) {
+func TestRealStuck(t *testing.T) {
 	e, log := openReal(t, func(o *Options) { o.HangLimit = 10 * time.Second })
 	ctx, from := t.Context(), initialised(t, medium, 3)
 	require.NoError(t, e.Load(ctx, policy.RolePolicy, from, false))
@@ -174,8 +174,8 @@ func TestStuck(t *testing.T) {
 	require.Equal(t, 3, e.Usage().Starts)
 }
 
-// TestCancelled: a long call ends within five seconds of its cancellation, and the engine serves on.
-func TestCancelled(t *testing.T) {
+// TestRealCancelled: a long call ends within five seconds of its cancellation, and the engine serves on.
+func TestRealCancelled(t *testing.T) {
 	e := fromPool(t, 1)
 	defer e.Close()
 	starts := e.Usage().Starts
@@ -206,8 +206,8 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestOneRankOfTwoDies: all ranks end, and the next Load has two again.
-func TestOneRankOfTwoDies(t *testing.T) {
+// TestRealOneRankOfTwoDies: all ranks end, and the next Load has two again.
+func TestRealOneRankOfTwoDies(t *testing.T) {
 	e, _ := openReal(t, func(o *Options) { o.Ranks, o.Threads = 2, 1 })
 	ctx, from := t.Context(), initialised(t, tiny, 3)
 	require.NoError(t, e.Load(ctx, policy.RolePolicy, from, true))
@@ -231,8 +231,8 @@ func TestOneRankOfTwoDies(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestResidentState: what is resident is not read again; a folder whose files have changed is.
-func TestResidentState(t *testing.T) {
+// TestRealResidentState: what is resident is not read again; a folder whose files have changed is.
+func TestRealResidentState(t *testing.T) {
 	e := fromPool(t, 1)
 	defer e.Close()
 	ctx, from := t.Context(), initialised(t, tiny, 3)

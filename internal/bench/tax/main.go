@@ -51,7 +51,10 @@ type result struct {
 	Milliseconds float64         `json:"milliseconds"` // of a round, median
 	Tax          float64         `json:"tax"`          // median
 	Worst        float64         `json:"worst"`
-	Allowed      float64         `json:"allowed"`
+	// Of the tax, in milliseconds a round (medians): in the engine outside the models' work, and outside the engine's calls.
+	EngineMilliseconds float64 `json:"engine_milliseconds"`
+	HostMilliseconds   float64 `json:"host_milliseconds"`
+	Allowed            float64 `json:"allowed"`
 }
 
 func main() { bench.Main("tax", run) }
@@ -81,8 +84,8 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("protocol tax: %.2f %% of %.0f ms (median of %d, worst %.2f %%; allowed %.0f %%): micro-batches of %d tokens, %s, %s\n",
-		100*r.Tax, r.Milliseconds, r.Rounds, 100*r.Worst, 100*r.Allowed, r.Tokens, r.Device, r.Machine.BLAS)
+	fmt.Printf("protocol tax: %.2f %% of %.0f ms (median of %d, worst %.2f %%; allowed %.0f %%; %.2f ms in the engine, %.2f ms outside it): micro-batches of %d tokens, %s, %s\n",
+		100*r.Tax, r.Milliseconds, r.Rounds, 100*r.Worst, 100*r.Allowed, r.EngineMilliseconds, r.HostMilliseconds, r.Tokens, r.Device, r.Machine.BLAS)
 	if err := bench.Write(o.out, r); err != nil {
 		return err
 	}
@@ -115,7 +118,7 @@ func measure(ctx context.Context, e *torch.Engine, o options) (result, error) {
 		}
 	}
 	r := result{Machine: machine.Of(e.Describe()), Device: e.Describe().Device, Params: shape.Params(), Tokens: o.tokens, Rounds: o.rounds, Allowed: most}
-	var taxes, times []float64
+	var taxes, times, inEngine, outside []float64
 	for range o.rounds {
 		before := e.Usage()
 		began := time.Now()
@@ -124,13 +127,17 @@ func measure(ctx context.Context, e *torch.Engine, o options) (result, error) {
 		}
 		seconds := time.Since(began).Seconds()
 		times = append(times, 1000*seconds)
-		taxes = append(taxes, 1-e.Usage().Since(before).TorchSeconds/seconds)
+		used := e.Usage().Since(before)
+		taxes = append(taxes, 1-used.TorchSeconds/seconds)
+		inEngine = append(inEngine, 1000*(used.EngineSeconds-used.TorchSeconds))
+		outside = append(outside, 1000*(seconds-used.EngineSeconds))
 		// Gradients add up; they are of no use here.
 		if err := e.Discard(ctx, policy.RolePolicy); err != nil {
 			return result{}, err
 		}
 	}
 	r.Milliseconds, r.Tax, r.Worst = bench.Median(times), bench.Median(taxes), slices.Max(taxes)
+	r.EngineMilliseconds, r.HostMilliseconds = bench.Median(inEngine), bench.Median(outside)
 	return r, nil
 }
 
