@@ -78,6 +78,7 @@ func (a UpdatePolicy) updateCritic(ctx context.Context, w *draft, in wire.Update
 		w.manifest.Critic = &saved
 		for i, s := range steps {
 			rows[i].ValueLoss, rows[i].ValueGradNorm, rows[i].ExplainedVariance = new(s.Loss), new(s.GradNorm), s.ExplainedVariance
+			noteMemory(&w.manifest, noteCriticSmaller, s.Smaller)
 			rows[i].ValueClipFraction, rows[i].ValueMean, rows[i].ReturnMean = new(s.ClipFraction), new(s.Value), new(s.Return)
 		}
 		return nil

@@ -10,6 +10,8 @@ import (
 
 	"github.com/ropewalk/ropewalk/activities/wire"
 	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/policy/learner"
+	"github.com/ropewalk/ropewalk/schema"
 )
 
 // TestSlotForgetsWhatALostEngineHeld: after ErrLost the next use must load, whatever role it is of; after another error
@@ -47,4 +49,15 @@ func TestSlotForgetsWhatALostEngineHeld(t *testing.T) {
 			require.Len(t, s.others, 2, name)
 		}
 	}
+}
+
+func TestNoteMemory(t *testing.T) {
+	var m schema.Manifest
+	noteMemory(&m, noteSmaller, nil)
+	require.Nil(t, m.Note, "nothing was full")
+	noteMemory(&m, noteSmaller, &learner.Smaller{From: 4096, To: 2048})
+	noteMemory(&m, noteCriticSmaller, &learner.Smaller{From: 100, To: 50})
+	require.Equal(t, map[string]string{
+		"microbatch_tokens": "2048 after 4096: the engine's memory was full", "critic_microbatch_tokens": "50 after 100: the engine's memory was full",
+	}, m.Note)
 }

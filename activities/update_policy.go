@@ -123,6 +123,7 @@ func (a UpdatePolicy) update(ctx context.Context, w *draft, in wire.UpdateInput,
 	if err != nil {
 		return err
 	}
+	noteMemory(&w.manifest, noteSmaller, result.Smaller)
 	saved, err := a.Trainer.save(ctx, w.place, in.Scope.Step, true)
 	if err != nil {
 		return err

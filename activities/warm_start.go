@@ -113,8 +113,9 @@ func (a WarmStart) make(ctx context.Context, w *draft, recipe *recipes.Recipe, p
 	}
 	result, err := learner.Clone(ctx, a.Trainer.engine, demos, cloneConfig(recipe), w.progress.set)
 	if err != nil {
-		return fmt.Errorf("clone %d demonstrations: %w", len(demos), err)
+		return fmt.Errorf("clone %d demonstrations: %w", len(demos), a.Trainer.judged(err))
 	}
+	noteMemory(m, noteSmaller, result.Smaller)
 	saved, err := a.Trainer.save(ctx, place, 0, false)
 	if err != nil {
 		return err
@@ -169,7 +170,7 @@ func (a WarmStart) initialise(ctx context.Context, recipe *recipes.Recipe) error
 	if err := checkpoint.Init(folder, shape, seed.Derive("policy/init", recipe.Seed), a.tokens.Files()); err != nil {
 		return err
 	}
-	return a.Trainer.engine.Load(ctx, policy.RolePolicy, folder, true)
+	return a.Trainer.judged(a.Trainer.engine.Load(ctx, policy.RolePolicy, folder, true))
 }
 
 func policyShape(p recipes.Policy, tokens *tokenizer.Tokenizer) (checkpoint.Shape, error) {
