@@ -35,9 +35,9 @@ humaneval: ## HumanEval's solutions and empty bodies through the sandbox, 50 rou
 test-presets: build tools ## train every method's small twin for three steps through the real pipeline (minutes)
 	@go run ./internal/bench/presets -out .ropewalk/bench/presets.json
 
-# The tables of programs that run in the sandbox are left out: what races is in the packages below.
+# The tables of programs that run in the sandbox and what PyTorch computes are left out: what races is in the packages below.
 race: tools ## the concurrent packages' tests under the race detector
-	ROPEWALK_REQUIRE_SERVERS=1 go test -race -timeout 30m -skip 'TestThreats|TestNeighbours|TestHumanEval' $(RACE)
+	ROPEWALK_REQUIRE_SERVERS=1 go test -race -timeout 30m -skip 'TestThreats|TestNeighbours|TestHumanEval|TestReal' $(RACE)
 
 lint: lint-tools ## gofmt, go vet, staticcheck, workflowcheck
 	@unformatted=$$(gofmt -l .); \
@@ -63,7 +63,7 @@ soak: ## the sandbox under full load of good and bad programs for SOAK (30m); fa
 	@mkdir -p .ropewalk/bench
 	@go run ./internal/bench/soak -for $(SOAK) -out .ropewalk/bench/soak.json
 
-bench-%: ## one benchmark: bench-engine, bench-rl
+bench-%: ## one benchmark: bench-engine, bench-rl, bench-tax
 	@mkdir -p .ropewalk/bench
 	@go run ./internal/bench/$* -out .ropewalk/bench/$*.json
 

@@ -82,6 +82,7 @@ func (a UpdatePolicy) updateCritic(ctx context.Context, w *draft, trainer *slot,
 		w.manifest.Critic = &saved
 		for i, s := range steps {
 			rows[i].ValueLoss, rows[i].ValueGradNorm, rows[i].ExplainedVariance = new(s.Loss), new(s.GradNorm), s.ExplainedVariance
+			noteMemory(&w.manifest, noteCriticSmaller, s.Smaller)
 			rows[i].ValueClipFraction, rows[i].ValueMean, rows[i].ReturnMean = new(s.ClipFraction), new(s.Value), new(s.Return)
 		}
 		return nil

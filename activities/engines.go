@@ -47,7 +47,17 @@ func (s *slot) use(ctx context.Context, ref wire.PolicyRef, optimizer bool, fn f
 		}
 		s.resident, s.optimizer = ref.Digest, optimizer
 	}
-	return s.run(fn)
+	return s.judged(fn(s.engine))
+}
+
+// judged passes an error on. Where the engine is lost, so is all that was resident in it: the next use loads again, which
+// brings the engine up anew.
+func (s *slot) judged(err error) error {
+	if errors.Is(err, policy.ErrLost) || errors.Is(err, policy.ErrNotLoaded) {
+		s.forget()
+		clear(s.others)
+	}
+	return err
 }
 
 // useAfresh is use for an update that begins without the optimiser's state, whatever is resident.
@@ -59,7 +69,7 @@ func (s *slot) useAfresh(ctx context.Context, ref wire.PolicyRef, fn func(policy
 		return err
 	}
 	s.resident, s.optimizer = ref.Digest, false
-	return s.run(fn)
+	return s.judged(fn(s.engine))
 }
 
 // useAs runs fn with ref's checkpoint resident under another role than the policy's, which stays.
@@ -78,17 +88,7 @@ func (s *slot) hold(ctx context.Context, role policy.Role, ref wire.PolicyRef, o
 		}
 		s.others[role], s.trains[role] = ref.Digest, optimizer
 	}
-	return s.run(fn)
-}
-
-// run runs fn. A lost engine starts anew with nothing resident.
-func (s *slot) run(fn func(policy.Engine) error) error {
-	err := fn(s.engine)
-	if errors.Is(err, policy.ErrLost) || errors.Is(err, policy.ErrNotLoaded) {
-		s.forget()
-		clear(s.others)
-	}
-	return err
+	return s.judged(fn(s.engine))
 }
 
 // forget makes the next use load its checkpoint again: what is resident has changed or is in doubt.
@@ -122,7 +122,7 @@ func (s *slot) loadFrom(ctx context.Context, role policy.Role, c schema.Checkpoi
 	if err := fetchCheckpoint(ctx, s.record, c, dir, optimizer); err != nil {
 		return err
 	}
-	if err := s.engine.Load(ctx, role, dir, optimizer); err != nil {
+	if err := s.judged(s.engine.Load(ctx, role, dir, optimizer)); err != nil {
 		return fmt.Errorf("load checkpoint %s: %w", c.Prefix, err)
 	}
 	return nil

@@ -129,6 +129,7 @@ func (a UpdatePolicy) update(ctx context.Context, w *draft, trainer *slot, in wi
 	if err != nil {
 		return err
 	}
+	noteMemory(&w.manifest, noteSmaller, result.Smaller)
 	saved, err := trainer.save(ctx, w.place, in.Scope.Step, true)
 	if err != nil {
 		return err

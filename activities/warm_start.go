@@ -122,8 +122,9 @@ func (a WarmStart) make(ctx context.Context, w *draft, trainer *slot, recipe *re
 	}
 	result, err := learner.Clone(ctx, trainer.engine, demos, cloneConfig(recipe), w.progress.set)
 	if err != nil {
-		return fmt.Errorf("clone %d demonstrations: %w", len(demos), err)
+		return fmt.Errorf("clone %d demonstrations: %w", len(demos), trainer.judged(err))
 	}
+	noteMemory(m, noteSmaller, result.Smaller)
 	saved, err := trainer.save(ctx, place, 0, false)
 	if err != nil {
 		return err
@@ -178,7 +179,7 @@ func (a WarmStart) initialise(ctx context.Context, trainer *slot, recipe *recipe
 	if err := checkpoint.Init(folder, shape, seed.Derive("policy/init", recipe.Seed), a.tokens.Files()); err != nil {
 		return err
 	}
-	return trainer.engine.Load(ctx, policy.RolePolicy, folder, true)
+	return trainer.judged(trainer.engine.Load(ctx, policy.RolePolicy, folder, true))
 }
 
 func policyShape(p recipes.Policy, tokens *tokenizer.Tokenizer) (checkpoint.Shape, error) {

@@ -31,7 +31,7 @@ func (a *app) gpuCommand() *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.showGPUs(cmd.Context(), o) },
 	}
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object")
-	cmd.AddCommand(a.gpuWatchCommand(), a.gpuReadmitCommand())
+	cmd.AddCommand(a.gpuWatchCommand(), a.gpuReadmitCommand(), a.gpuSetupCommand())
 	return cmd
 }
 

@@ -120,7 +120,7 @@ func usr1() {
 func (f *fake) greet() bool {
 	h := wire.Hello{
 		Type: wire.TypeHello, Protocol: wire.Version, Nonce: os.Getenv(nonceVariable), Engine: "fake", PID: os.Getpid(), Ranks: 1,
-		Versions: map[string]string{"torch": "2.15.0+cu130", "transformers": "5.23.0"}, Device: CPU, DeviceName: "fake", Dtype: Float32, Deterministic: true,
+		Versions: map[string]string{"torch": "2.15.0+cu130", "transformers": "5.23.0", "safetensors": "0.8.0"}, Device: CPU, DeviceName: "fake", Dtype: Float32, Deterministic: true,
 	}
 	switch f.mode {
 	case "garbage hello":

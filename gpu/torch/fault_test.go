@@ -75,8 +75,8 @@ var one = policy.ForwardRequest{Role: policy.RolePolicy, Sequences: [][]int32{{1
 func TestStartsThatFail(t *testing.T) {
 	for mode, want := range map[string]string{
 		"protocol 2":      "it speaks protocol 2, this program 1",
-		"old torch":       `torch "2.10.9", needed is 2.11 or newer`,
-		"no transformers": `transformers "", needed is 5.17 or newer`,
+		"old torch":       "it has torch 2.10.9, needed is 2.11 or newer",
+		"no transformers": "it has no transformers",
 		"ranks":           "it has 2 ranks, 1 were started",
 		"dtype":           "computes in bfloat16 on cpu, asked for is float32 on cpu",
 		"nonce":           "does not know this start's nonce",

@@ -5,18 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"regexp"
-	"strconv"
 	"time"
 
+	"github.com/ropewalk/ropewalk/gpu/versions"
 	"github.com/ropewalk/ropewalk/gpu/wire"
 )
 
 // helloLimit is how long a connection may take to say who it is.
 const helloLimit = 10 * time.Second
-
-// minimum are the oldest versions that the engine works with: major and minor.
-var minimum = map[string][2]int{"torch": {2, 11}, "transformers": {5, 17}}
 
 // errStranger is a connection that does not know this start's nonce: not our engine, which may still come.
 var errStranger = errors.New("it does not know this start's nonce")
@@ -121,26 +117,8 @@ func (p *process) judge(h wire.Hello, nonce string) error {
 	case o.Deterministic && !h.Deterministic:
 		return errors.New("engine refused: it is not deterministic, though asked to be")
 	}
-	for _, name := range []string{"torch", "transformers"} {
-		least := minimum[name]
-		if got, ok := majorMinor(h.Versions[name]); !ok || older(got, least) {
-			return fmt.Errorf("engine refused: it has %s %q, needed is %d.%d or newer", name, h.Versions[name], least[0], least[1])
-		}
+	if err := versions.Check(h.Versions); err != nil {
+		return fmt.Errorf("engine refused: it has %w", err)
 	}
 	return nil
 }
-
-var leading = regexp.MustCompile(`^(\d{1,6})\.(\d{1,6})`)
-
-// majorMinor reads the first two numbers of a version.
-func majorMinor(version string) (out [2]int, ok bool) {
-	m := leading.FindStringSubmatch(version)
-	if m == nil {
-		return out, false
-	}
-	out[0], _ = strconv.Atoi(m[1])
-	out[1], _ = strconv.Atoi(m[2])
-	return out, true
-}
-
-func older(a, b [2]int) bool { return a[0] < b[0] || a[0] == b[0] && a[1] < b[1] }

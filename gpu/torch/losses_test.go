@@ -25,9 +25,9 @@ const lossBound = 1e-5
 
 const lossTemperature = 0.8
 
-// TestLossesThroughTheEngine: each loss of rl/loss, turned into cotangents here and sent back through the engine, has the
+// TestRealLossesThroughTheEngine: each loss of rl/loss, turned into cotangents here and sent back through the engine, has the
 // gradient that autograd finds for the same loss written in PyTorch.
-func TestLossesThroughTheEngine(t *testing.T) {
+func TestRealLossesThroughTheEngine(t *testing.T) {
 	engine := fromPool(t, 1)
 	defer engine.Close()
 	peer := startOracle(t)
@@ -201,4 +201,3 @@ func settings(v reflect.Value, to map[string]any) {
 		}
 	}
 }
-

@@ -212,8 +212,8 @@ func requireParity(t *testing.T, want, got policy.Engine, role policy.Role, dir 
 	require.LessOrEqual(t, update, updateBound, worstUpdate)
 }
 
-// TestParityWithTheCPUEngine compares one rank with the engine in Go, and two ranks with one.
-func TestParityWithTheCPUEngine(t *testing.T) {
+// TestRealParityWithTheCPUEngine compares one rank with the engine in Go, and two ranks with one.
+func TestRealParityWithTheCPUEngine(t *testing.T) {
 	torch := fromPool(t, 1)
 	defer torch.Close()
 	for name, untied := range map[string]bool{"tied": false, "untied": true} {
@@ -230,7 +230,7 @@ func TestParityWithTheCPUEngine(t *testing.T) {
 	}
 }
 
-func TestParityOfTwoRanksWithOne(t *testing.T) {
+func TestRealParityOfTwoRanksWithOne(t *testing.T) {
 	one, two := fromPool(t, 1), fromPool(t, 2)
 	defer one.Close()
 	defer two.Close()

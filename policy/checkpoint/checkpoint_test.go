@@ -246,3 +246,27 @@ func FuzzSafetensors(f *testing.F) {
 		require.Len(t, again.Tensors, len(file.Tensors))
 	})
 }
+
+// A folder whose weights are in several files has a digest that covers the index and each of them.
+func TestDigestOfSeveralFiles(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	write(FileConfig, "{}")
+	write("model-00001-of-00002.safetensors", "a")
+	_, err := Digest(dir)
+	require.ErrorIs(t, err, os.ErrNotExist, "without an index they are no weights")
+	seen := map[string]bool{}
+	for _, file := range []string{FileIndex, "model-00002-of-00002.safetensors", "model-00001-of-00002.safetensors"} {
+		write(file, "changed")
+		d, err := Digest(dir)
+		require.NoError(t, err)
+		require.False(t, seen[d], file)
+		seen[d] = true
+	}
+	write("model-notes.txt", "of no account")
+	d, err := Digest(dir)
+	require.NoError(t, err)
+	require.True(t, seen[d])
+}

@@ -21,6 +21,12 @@ const (
 	FileValueHead  = "value_head.safetensors"
 )
 
+// Large models of others come with their weights in several files, which the index lists by tensor. We write one.
+const (
+	FileIndex  = "model.safetensors.index.json"
+	fileShards = "model-*-of-*.safetensors"
+)
+
 // extraFiles are the tokenizer's, in any of its usual forms.
 var extraFiles = []string{
 	"added_tokens.json", "chat_template.jinja", "merges.txt", "special_tokens_map.json",
@@ -35,11 +41,21 @@ func Files() []string {
 }
 
 // Digest names the content of the folder dir: the hexadecimal SHA-256 of one line "NAME SHA256\n" per
-// file of Files that is there, sorted by name. Other files in the folder do not count.
+// file of Files that is there, sorted by name; where the weights are in several files, of the index and each of
+// them too. Other files in the folder do not count.
 func Digest(dir string) (string, error) {
+	shards, err := filepath.Glob(filepath.Join(dir, fileShards))
+	if err != nil {
+		return "", fmt.Errorf("digest checkpoint %s: %w", dir, err)
+	}
+	names := append(Files(), FileIndex)
+	for _, s := range shards {
+		names = append(names, filepath.Base(s))
+	}
+	slices.Sort(names)
 	total := sha256.New()
 	found := false
-	for _, name := range Files() {
+	for _, name := range names {
 		sum, err := fileDigest(filepath.Join(dir, name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -47,7 +63,7 @@ func Digest(dir string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("digest checkpoint file %s: %w", name, err)
 		}
-		found = found || name == FileWeights
+		found = found || name == FileWeights || name == FileIndex
 		fmt.Fprintf(total, "%s %s\n", name, sum)
 	}
 	if !found {

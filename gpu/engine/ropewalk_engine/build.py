@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import torch
@@ -9,7 +10,7 @@ from torch import nn
 
 from . import attention
 from .errors import EngineError, corrupt, unsupported
-from .folder import CONFIG, INDEX, VALUE_HEAD, WEIGHTS, Folder, Source, match
+from .folder import ARCHITECTURES, CONFIG, INDEX, VALUE_HEAD, WEIGHTS, Folder, Source, match
 from .progress import Progress
 from .ranks import shard
 from .scorer import Scorer
@@ -36,6 +37,16 @@ def build(folder: Folder, critic: bool, s: Settings, progress: Progress) -> tupl
     _fill(weights, sources, progress)
     order = {name: i for i, name in enumerate(dict.fromkeys([*folder.weights, *wanted]))}
     return scorer, sorted(weights, key=lambda w: (w.name.startswith("value_head."), order.get(w.name, len(order))))
+
+
+def prepare() -> None:
+    """Imports what transformers itself imports only when it is used, which takes seconds."""
+    attention.install()
+    from transformers import AutoModelForCausalLM  # noqa: F401
+    from transformers.initialization import no_init_weights  # noqa: F401
+
+    for name in ARCHITECTURES:
+        importlib.import_module(f"transformers.models.{name}.modeling_{name}")
 
 
 def _causal(config: dict[str, Any]) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from . import lifeline, ranks
+from . import build, lifeline, ranks
 from .engine import Engine
 from .errors import EngineError, internal
 from .messages import Request, parse_call
@@ -86,6 +86,7 @@ def _hand_round(r: Request, s: Settings) -> None:
 def _follow(s: Settings, progress: Progress) -> int:
     """Ranks other than 0: the same calls in the same order."""
     engine = Engine(s, progress)
+    build.prepare()
     while True:
         r = parse_call(*ranks.broadcast_request(None, None, s))
         progress.begin(r.id, r.call)

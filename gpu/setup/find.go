@@ -1,0 +1,143 @@
+package setup
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/ropewalk/ropewalk/gpu/versions"
+	"github.com/ropewalk/ropewalk/internal/python"
+)
+
+// Folder is the own environment's name below the state folder.
+const Folder = "gpu-python"
+
+// mend is the command that every refusal names.
+const mend = "`ropewalk gpu setup` installs what is needed"
+
+// Python is an interpreter that can run the engine.
+type Python struct {
+	Path     string            `json:"path"`
+	Version  string            `json:"version"`
+	Packages map[string]string `json:"packages"` // version by name; "" of what is missing
+	Source   string            `json:"source"`   // how it was found
+}
+
+// ErrNoPython says that there is no interpreter at all.
+var ErrNoPython = errors.New("no Python was found")
+
+// UnfitError is an interpreter that cannot run the engine.
+type UnfitError struct {
+	Python Python
+	Err    error
+}
+
+func (e *UnfitError) Error() string {
+	return fmt.Sprintf("%s (Python %s, %s) cannot run the torch engine: %v", e.Python.Path, e.Python.Version, e.Python.Source, e.Err)
+}
+
+func (e *UnfitError) Unwrap() error { return e.Err }
+
+// candidate is an interpreter that might do.
+type candidate struct {
+	path, source string
+	only         bool // nothing else is tried: it was named
+}
+
+// candidates in the order in which they are tried. One that a person has named is the only one.
+func candidates(state string) []candidate {
+	if named := os.Getenv(python.Variable); named != "" {
+		return []candidate{{named, python.Variable + " names it", true}}
+	}
+	return []candidate{{interpreter(filepath.Join(state, Folder)), "the own environment", false}, {"python3", "python3 of PATH", false}}
+}
+
+func interpreter(environment string) string { return filepath.Join(environment, "bin", "python") }
+
+// Find gives the first interpreter that can run the engine: the one that ROPEWALK_PYTHON names, else that of the
+// own environment below the folder state, else python3. The error says what each candidate lacks and what mends it.
+func Find(ctx context.Context, state string) (Python, error) {
+	var unfit []error
+	for _, c := range candidates(state) {
+		p, err := probe(ctx, c)
+		switch {
+		case err == nil:
+			return p, nil
+		case ctx.Err() != nil:
+			return Python{}, ctx.Err()
+		case errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist):
+			if c.only {
+				return Python{}, fmt.Errorf("%w: %s names %s, which is not there (%s, or unset it)", ErrNoPython, python.Variable, c.path, mend)
+			}
+		default:
+			unfit = append(unfit, err)
+		}
+	}
+	if len(unfit) == 0 {
+		return Python{}, fmt.Errorf("%w: install python3 (Debian: apt-get install python3 python3-venv); then %s", ErrNoPython, mend)
+	}
+	return Python{}, fmt.Errorf("%w (%s)", errors.Join(unfit...), mend)
+}
+
+// probeLimit bounds one look at an interpreter.
+const probeLimit = 30 * time.Second
+
+// look prints an interpreter's versions. Packages are not imported: torch takes seconds.
+const look = `import json, platform, sys
+from importlib import metadata
+def version(name):
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
+print(json.dumps({"version": platform.python_version(), "packages": {n: version(n) for n in sys.argv[1:]}}))
+`
+
+// probe asks one interpreter, isolated as the engine will be, for its versions.
+func probe(ctx context.Context, c candidate) (Python, error) {
+	path, err := exec.LookPath(c.path)
+	if err != nil {
+		return Python{}, err
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return Python{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeLimit)
+	defer cancel()
+	args := []string{"-I", "-c", look}
+	for _, p := range versions.Packages() {
+		args = append(args, p.Name)
+	}
+	p := Python{Path: path, Source: c.source}
+	cmd := exec.CommandContext(ctx, path, args...)
+	out, err := cmd.Output()
+	if err != nil {
+		return p, fmt.Errorf("start %s (%s): %w%s", path, c.source, err, said(err))
+	}
+	if err := json.Unmarshal(out, &p); err != nil {
+		return p, fmt.Errorf("%s (%s) does not answer as a Python does: %w", path, c.source, err)
+	}
+	if v, err := versions.Parse(p.Version); err != nil || v.Before(versions.Python) {
+		return p, &UnfitError{p, fmt.Errorf("Python %s or newer is needed", versions.Python)}
+	}
+	if err := versions.Check(p.Packages); err != nil {
+		return p, &UnfitError{p, err}
+	}
+	return p, nil
+}
+
+// said is the last line of what a failed command wrote.
+func said(err error) string {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || len(exit.Stderr) == 0 {
+		return ""
+	}
+	lines := strings.Split(strings.TrimSpace(string(exit.Stderr)), "\n")
+	return ": " + lines[len(lines)-1]
+}
