@@ -5,15 +5,18 @@ import (
 	"github.com/ropewalk/ropewalk/policy"
 )
 
-// metered runs body and keeps what its engine used meanwhile in the stage's timing.
-func metered(engine policy.Engine, timing *wire.Timing, body func() error) error {
+// metered runs body; heartbeats tell meanwhile, and the stage's timing afterwards, what its engine uses of its devices.
+func metered(engine policy.Engine, w *draft, body func() error) error {
 	meter, ok := engine.(policy.Meter)
 	if !ok {
 		return body()
 	}
 	before := meter.Usage()
+	use := func() *wire.DeviceUse { return deviceUse(before, meter.Usage()) }
+	w.progress.use.Store(&use)
+	defer w.progress.use.Store(nil)
 	err := body()
-	timing.Device = deviceUse(before, meter.Usage())
+	w.timing.Device = use()
 	return err
 }
 

@@ -15,10 +15,10 @@ import (
 
 // Torch makes PyTorch engines for a worker.
 type Torch interface {
-	// Offer says what an engine of these settings would run on here, or why this worker can have none.
-	Offer(ctx context.Context, e recipes.Engine) (Offer, error)
+	// Offer says what an engine of the recipe's settings would run on here, or why this worker can have none.
+	Offer(ctx context.Context, r *recipes.Recipe) (Offer, error)
 	// Open opens one. Whoever got it closes it.
-	Open(ctx context.Context, e recipes.Engine) (policy.Engine, error)
+	Open(ctx context.Context, r *recipes.Recipe) (policy.Engine, error)
 }
 
 // Offer is what a PyTorch engine would run on.
@@ -36,14 +36,23 @@ const (
 // engineChoice is the engine of a run and, for people, what it runs on or why it was chosen.
 type engineChoice struct{ kind, why string }
 
+// ChooseEngine settles a recipe's engine as a worker with these PyTorch engines would: its kind, and for people what it
+// runs on or why it was chosen.
+func ChooseEngine(ctx context.Context, r *recipes.Recipe, torch Torch) (kind, why string, err error) {
+	d := &Deps{torch: torchSlot{maker: torch}}
+	c, err := d.chooseEngine(ctx, r)
+	return c.kind, c.why, err
+}
+
 // chooseEngine settles a recipe's engine on this worker; a recipe that names one which cannot be had is refused.
-func (d *Deps) chooseEngine(ctx context.Context, e recipes.Engine) (engineChoice, error) {
+func (d *Deps) chooseEngine(ctx context.Context, r *recipes.Recipe) (engineChoice, error) {
+	e := r.Engine
 	if e.Kind == recipes.EngineCPU {
 		return engineChoice{kind: e.Kind}, nil
 	}
 	offer, err := Offer{}, errors.New("this worker has no PyTorch engine")
 	if d.torch.maker != nil {
-		offer, err = d.torch.maker.Offer(ctx, e)
+		offer, err = d.torch.maker.Offer(ctx, r)
 	}
 	switch {
 	case err != nil && e.Kind == recipes.EngineTorch:
@@ -83,7 +92,7 @@ func engineOf(m schema.Manifest, e recipes.Engine) recipes.Engine {
 // trainer is the slot that learns by a recipe.
 func (d *Deps) trainer(ctx context.Context, r *recipes.Recipe) (*slot, error) {
 	if r.Engine.Kind == recipes.EngineTorch {
-		return d.torch.slot(ctx, r.Engine)
+		return d.torch.slot(ctx, r)
 	}
 	return d.Trainer, nil
 }
@@ -92,7 +101,7 @@ func (d *Deps) trainer(ctx context.Context, r *recipes.Recipe) (*slot, error) {
 // resident is what the next rollout samples from.
 func (d *Deps) generator(ctx context.Context, r *recipes.Recipe) (*slot, error) {
 	if r.Engine.Kind == recipes.EngineTorch {
-		return d.torch.slot(ctx, r.Engine)
+		return d.torch.slot(ctx, r)
 	}
 	return d.Rollout, nil
 }
@@ -104,14 +113,21 @@ type torchSlot struct {
 	make  func(policy.Engine) *slot
 
 	mu       sync.Mutex
-	settings recipes.Engine
+	settings torchSettings
 	current  *slot
 }
 
-func (t *torchSlot) slot(ctx context.Context, e recipes.Engine) (*slot, error) {
+// torchSettings are what of a recipe an engine is opened for.
+type torchSettings struct {
+	engine recipes.Engine
+	model  recipes.Policy
+}
+
+func (t *torchSlot) slot(ctx context.Context, r *recipes.Recipe) (*slot, error) {
+	wanted := torchSettings{r.Engine, r.Policy}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.current != nil && t.settings == e {
+	if t.current != nil && t.settings == wanted {
 		return t.current, nil
 	}
 	if t.maker == nil {
@@ -120,11 +136,11 @@ func (t *torchSlot) slot(ctx context.Context, e recipes.Engine) (*slot, error) {
 	if err := t.close(); err != nil {
 		return nil, err
 	}
-	engine, err := t.maker.Open(ctx, e)
+	engine, err := t.maker.Open(ctx, r)
 	if err != nil {
 		return nil, fmt.Errorf("open the PyTorch engine: %w", err)
 	}
-	t.current, t.settings = t.make(engine), e
+	t.current, t.settings = t.make(engine), wanted
 	return t.current, nil
 }
 

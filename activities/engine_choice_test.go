@@ -28,9 +28,9 @@ type torchMaker struct {
 	opened, closed int
 }
 
-func (m *torchMaker) Offer(context.Context, recipes.Engine) (Offer, error) { return m.offer, m.none }
+func (m *torchMaker) Offer(context.Context, *recipes.Recipe) (Offer, error) { return m.offer, m.none }
 
-func (m *torchMaker) Open(context.Context, recipes.Engine) (policy.Engine, error) {
+func (m *torchMaker) Open(context.Context, *recipes.Recipe) (policy.Engine, error) {
 	m.opened++
 	return closing{closed: &m.closed}, m.none
 }
@@ -56,7 +56,7 @@ func TestChooseEngine(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := &Deps{torch: torchSlot{maker: c.maker}}
-			got, err := d.chooseEngine(t.Context(), recipes.Engine{Kind: c.kind})
+			got, err := d.chooseEngine(t.Context(), &recipes.Recipe{Engine: recipes.Engine{Kind: c.kind}})
 			if c.refused != "" {
 				require.EqualError(t, err, c.refused)
 				return

@@ -60,7 +60,7 @@ func (a PrepareRun) prepare(ctx context.Context, in wire.PrepareInput, out *wire
 		if found && committed.Config != resolved.Digest {
 			return refuse(wire.FailBadInput, "run_id: run %s was made by another recipe; choose another run id, or resume it without a recipe", in.Run)
 		}
-		engine, err := a.chooseEngine(ctx, resolved.Recipe.Engine)
+		engine, err := a.chooseEngine(ctx, &resolved.Recipe)
 		if err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func (a PrepareRun) prepare(ctx context.Context, in wire.PrepareInput, out *wire
 		return err
 	}
 	out.Plan = plan(c.recipe)
-	engine, err := a.chooseEngine(ctx, c.recipe.Engine) // the committed choice, on the worker that is there now
+	engine, err := a.chooseEngine(ctx, &c.recipe) // the committed choice, on the worker that is there now
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,19 @@ import (
 const beat = 2 * time.Second
 
 // progress is what an activity's heartbeat shows: done of total.
-type progress struct{ done, total atomic.Int64 }
+type progress struct {
+	done, total atomic.Int64
+	use         atomic.Pointer[func() *wire.DeviceUse] // what the engine uses of its devices; nil: nothing measures it
+}
+
+// details are what a heartbeat tells.
+func (p *progress) details() []any {
+	out := []any{p.done.Load(), p.total.Load()}
+	if use := p.use.Load(); use != nil {
+		out = append(out, (*use)())
+	}
+	return out
+}
 
 func (p *progress) set(done, total int) {
 	p.done.Store(int64(done))
@@ -61,7 +73,7 @@ func heartbeats(ctx context.Context, p *progress) (stop func()) {
 		for {
 			select {
 			case <-tick.C:
-				activity.RecordHeartbeat(ctx, p.done.Load(), p.total.Load())
+				activity.RecordHeartbeat(ctx, p.details()...)
 			case <-quit:
 				return
 			case <-ctx.Done():

@@ -53,7 +53,7 @@ func (a UpdatePolicy) Execute(ctx context.Context, in wire.UpdateInput) (wire.Up
 			if afresh {
 				trainer.forgetAs(policy.RoleCritic)
 			}
-			return metered(engine, w.timing, func() error {
+			return metered(engine, w, func() error {
 				return a.update(ctx, w, trainer, in, recipe, engine, batch, again, afresh, &out)
 			})
 		}

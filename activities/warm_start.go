@@ -171,7 +171,7 @@ func (a WarmStart) initialise(ctx context.Context, trainer *slot, recipe *recipe
 		return fmt.Errorf("make a folder for the first weights: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	shape, err := policyShape(recipe.Policy, a.tokens)
+	shape, err := PolicyShape(recipe.Policy, a.tokens)
 	if err != nil {
 		return err
 	}
@@ -182,7 +182,8 @@ func (a WarmStart) initialise(ctx context.Context, trainer *slot, recipe *recipe
 	return trainer.judged(trainer.engine.Load(ctx, policy.RolePolicy, folder, true))
 }
 
-func policyShape(p recipes.Policy, tokens *tokenizer.Tokenizer) (checkpoint.Shape, error) {
+// PolicyShape is the shape of a model that a recipe makes, for the tokenizer of rollouts.
+func PolicyShape(p recipes.Policy, tokens *tokenizer.Tokenizer) (checkpoint.Shape, error) {
 	end, ok := tokens.ID(tokenizer.EndOfTurn)
 	if !ok {
 		return checkpoint.Shape{}, fmt.Errorf("tokenizer has no %s", tokenizer.EndOfTurn)

@@ -50,7 +50,7 @@ func (a *app) runCommand() *cobra.Command {
 				return err
 			}
 			if o.dryRun {
-				return a.dryRun(resolved, o.json)
+				return a.dryRun(cmd.Context(), resolved, o.json)
 			}
 			if err := canRun(args[0], resolved); err != nil {
 				return err
@@ -148,19 +148,26 @@ func readRecipe(recipe string) (name, text string, err error) {
 	return recipe, string(data), nil
 }
 
-func (a *app) dryRun(resolved *recipes.Resolved, asJSON bool) error {
+func (a *app) dryRun(ctx context.Context, resolved *recipes.Resolved, asJSON bool) error {
 	r := resolved.Recipe
 	planned := r.Planned()
+	engine, err := engineHere(ctx, &r)
+	if err != nil {
+		return err
+	}
 	if asJSON {
 		return a.printJSON(map[string]any{"recipe": r.Name, "seed": r.Seed, "digest": resolved.Digest,
-			"planned": append([]string{}, planned...), "resolved": json.RawMessage(resolved.JSON)})
+			"planned": append([]string{}, planned...), "engine": engine, "resolved": json.RawMessage(resolved.JSON)})
 	}
 	fmt.Fprintf(a.err, "recipe %s is valid: seed %d, %d steps of %d prompts × %d trajectories; digest %s\n",
 		r.Name, r.Seed, r.Steps, r.Rollout.Prompts, r.Rollout.Oversample, resolved.Digest)
 	for _, missing := range planned {
 		fmt.Fprintf(a.err, "planned: %s\n", missing)
 	}
-	_, err := a.out.Write(resolved.JSON)
+	if r.Engine.Kind != recipes.EngineCPU {
+		fmt.Fprintf(a.err, "engine %s\n", engine)
+	}
+	_, err = a.out.Write(resolved.JSON)
 	return err
 }
 

@@ -144,9 +144,14 @@ func (o workerOptions) deps(ctx context.Context, objects store.Store) (*activiti
 		return fail(err)
 	}
 	opened = append(opened, generator)
+	torch, err := o.openTorch(scratch)
+	if err != nil {
+		return fail(err)
+	}
+	opened = append(opened, torch)
 	slog.Info("worker", "engine", trainer.Describe(), "code", code)
 	deps, err := activities.New(activities.Options{
-		Store: objects, Trainer: trainer, Rollout: generator, Code: code, Scratch: scratch,
+		Store: objects, Trainer: trainer, Rollout: generator, Torch: torch, Code: code, Scratch: scratch,
 		Sandbox: once.New(box.executor), Tier: box.tier, Sessions: box.sessions, MostSessions: o.sessions,
 	})
 	if err != nil {

@@ -42,7 +42,8 @@ type Maker struct {
 	reason string        // why there is no device
 }
 
-// Open looks for devices. A host without a driver is none that fails: its engines run on the processor.
+// Open looks for devices. A host without a driver, or with one that does not work, is none that fails: its engines run on
+// the processor, and Offer says why.
 func Open(o Options) (*Maker, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
@@ -57,12 +58,16 @@ func Open(o Options) (*Maker, error) {
 		m.reason = err.Error()
 		return m, nil
 	}
-	if err != nil {
-		return nil, err
+	if err == nil {
+		m.host = host
+		err = m.open()
 	}
-	m.host = host
-	if err := m.open(); err != nil {
-		return nil, errors.Join(err, m.Close())
+	if err != nil { // what the CPU engine does needs no driver
+		m.o.Logger.Warn("NVIDIA devices cannot be used", "error", err)
+		if closing := m.Close(); closing != nil {
+			m.o.Logger.Warn("close NVML", "error", closing)
+		}
+		return &Maker{o: o, reason: err.Error()}, nil
 	}
 	return m, nil
 }

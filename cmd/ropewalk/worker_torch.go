@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/ropewalk/ropewalk/activities"
+	"github.com/ropewalk/ropewalk/gpu/leased"
+	"github.com/ropewalk/ropewalk/gpu/plan"
+	"github.com/ropewalk/ropewalk/gpu/setup"
+	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/rollout"
+)
+
+// torchEngines makes a worker's PyTorch engines; it implements activities.Torch.
+type torchEngines struct{ maker *leased.Maker }
+
+var _ activities.Torch = torchEngines{}
+
+func (o workerOptions) openTorch(scratch string) (torchEngines, error) {
+	found := &foundPython{}
+	m, err := leased.Open(leased.Options{Python: found.path, Dir: scratch, Threads: o.threads, Logger: slog.Default()})
+	if err != nil {
+		return torchEngines{}, fmt.Errorf("look for devices: %w", err)
+	}
+	return torchEngines{m}, nil
+}
+
+// Close ends watching the devices.
+func (t torchEngines) Close() error { return t.maker.Close() }
+
+// Offer implements activities.Torch.
+func (t torchEngines) Offer(ctx context.Context, r *recipes.Recipe) (activities.Offer, error) {
+	settings, _, err := engineSettings(r)
+	if err != nil {
+		return activities.Offer{}, err
+	}
+	gpu, on, err := t.maker.Offer(ctx, settings)
+	return activities.Offer{GPU: gpu, Device: on}, err
+}
+
+// Open implements activities.Torch.
+func (t torchEngines) Open(ctx context.Context, r *recipes.Recipe) (policy.Engine, error) {
+	settings, _, err := engineSettings(r)
+	if err != nil {
+		return nil, err
+	}
+	return t.maker.Open(ctx, settings)
+}
+
+// engineSettings are a recipe's, and the memory that each device needs by estimate.
+func engineSettings(r *recipes.Recipe) (leased.Settings, plan.Memory, error) {
+	model, err := modelOf(r)
+	if err != nil {
+		return leased.Settings{}, plan.Memory{}, err
+	}
+	e := r.Engine
+	s := leased.Settings{
+		Devices: e.Devices, Deterministic: e.Deterministic, Checkpointing: e.Checkpointing, OffloadOptimizer: e.OffloadOptimizer,
+		Flops: model.TrainFlops,
+	}
+	if e.Dtype != "auto" {
+		s.Dtype = e.Dtype
+	}
+	memory := updateMemory(r, model)
+	s.Memory = memory.Total()
+	return s, memory, nil
+}
+
+// updateMemory estimates a recipe's update on GPUs.
+func updateMemory(r *recipes.Recipe, model plan.Model) plan.Memory {
+	return model.UpdateMemory(plan.Settings{
+		BFloat16: r.Engine.Dtype != "float32", Checkpointing: r.Engine.Checkpointing != "off", Offload: r.Engine.OffloadOptimizer,
+		Ranks: r.Engine.Devices, Tokens: max(r.Optimizer.MicrobatchTokens, r.Rollout.MaxTokens),
+	})
+}
+
+// modelOf are the sizes of the model that a recipe makes.
+func modelOf(r *recipes.Recipe) (plan.Model, error) {
+	tokens, err := rollout.NewTokenizer()
+	if err != nil {
+		return plan.Model{}, err
+	}
+	shape, err := activities.PolicyShape(r.Policy, tokens)
+	if err != nil {
+		return plan.Model{}, err
+	}
+	return plan.Of(shape), nil
+}
+
+// foundPython looks for an interpreter once it is asked for, and again after it has found none: one may be set up while
+// the worker runs.
+type foundPython struct {
+	mu sync.Mutex
+	at string
+}
+
+func (f *foundPython) path(ctx context.Context) (string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.at != "" {
+		return f.at, nil
+	}
+	python, err := setup.Find(ctx, stateFolder())
+	if err != nil {
+		return "", err
+	}
+	f.at = python.Path
+	return f.at, nil
+}
