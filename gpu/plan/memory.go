@@ -31,7 +31,7 @@ func (m Memory) Total() int64 {
 	return m.Weights + m.Gradients + m.Optimizer + m.Activations + m.Head
 }
 
-// String is the estimate for people, in GiB.
+// String is the estimate for people.
 func (m Memory) String() string {
 	parts := make([]string, 0, 5)
 	for _, p := range []struct {
@@ -39,13 +39,18 @@ func (m Memory) String() string {
 		bytes int64
 	}{{"weights", m.Weights}, {"gradients", m.Gradients}, {"optimiser", m.Optimizer}, {"activations", m.Activations}, {"output head", m.Head}} {
 		if p.bytes > 0 {
-			parts = append(parts, p.name+" "+gib(p.bytes))
+			parts = append(parts, p.name+" "+size(p.bytes))
 		}
 	}
-	return fmt.Sprintf("%s GiB a device (%s)", gib(m.Total()), strings.Join(parts, ", "))
+	return fmt.Sprintf("%s a device (%s)", size(m.Total()), strings.Join(parts, ", "))
 }
 
-func gib(bytes int64) string { return fmt.Sprintf("%.2f", float64(bytes)/(1<<30)) }
+func size(bytes int64) string {
+	if bytes < 1<<30 {
+		return fmt.Sprintf("%.0f MiB", float64(bytes)/(1<<20))
+	}
+	return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
+}
 
 // Hidden states that a layer keeps for its backward pass, counted in widths: two norms' inputs and outputs, query, key,
 // value, their norms and rotations, the attention's output and its projection; and four times the width of the
