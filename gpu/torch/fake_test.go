@@ -2,6 +2,7 @@ package torch
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -30,12 +31,33 @@ func TestMain(m *testing.M) {
 		if os.Args[2] == "agent" {
 			os.Exit(agent(os.Args[3]))
 		}
+		if os.Args[2] == "host" {
+			host()
+		}
 		serve(os.Args[2])
 		os.Exit(0)
 	}
 	code := m.Run()
 	closePool()
 	os.Exit(code)
+}
+
+// host opens an engine, tells its process, and waits for its end.
+func host() {
+	dir, err := os.MkdirTemp("", "ropewalk-host-")
+	if err != nil {
+		panic(err)
+	}
+	go func() { // its engine ends at once when it is killed, so somebody else has to clear up
+		c := exec.Command("sh", "-c", "while kill -0 $0 2>/dev/null; do sleep 0.05; done; rm -rf $1", fmt.Sprint(os.Getpid()), dir)
+		_ = c.Run()
+	}()
+	e, err := Open(context.Background(), Options{command: []string{os.Args[0], "fake", "stubborn"}, Dir: dir, Deterministic: true})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(e.latest().tree.root)
+	time.Sleep(time.Hour)
 }
 
 // agent starts rank 0, which speaks, and rank 1, which sleeps, and kills the other when one ends.

@@ -1,10 +1,12 @@
 package torch
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -43,6 +45,7 @@ func faked(t testing.TB, mode ...string) (Options, *notes) {
 	n := &notes{}
 	return Options{
 		command: append([]string{os.Args[0], "fake"}, mode...), Dir: t.TempDir(), Deterministic: true, Threads: 1,
+		Estimate:   func(tokens, longest int) int64 { return int64(tokens)<<30 + int64(longest)<<20 },
 		StartLimit: 20 * time.Second, HangLimit: 500 * time.Millisecond, CancelLimit: 300 * time.Millisecond,
 		Logger: slog.New(slog.NewTextHandler(n, nil)),
 	}, n
@@ -286,12 +289,14 @@ func TestErrorsOfTheContract(t *testing.T) {
 	} {
 		t.Run(kind, func(t *testing.T) {
 			e, _ := openFake(t, "error "+kind+":forward")
-			_, err := e.Forward(t.Context(), one)
+			keep := one
+			keep.Keep = true
+			_, err := e.Forward(t.Context(), keep)
 			require.ErrorIs(t, err, want)
 			require.ErrorContains(t, err, "so it is")
 			require.NoError(t, e.Discard(t.Context(), policy.RolePolicy), "the engine serves on")
 			if kind == "out_of_memory" {
-				require.ErrorContains(t, err, "the call was of 3 tokens, the longest sequence of 3")
+				require.ErrorContains(t, err, "the call was of 3 tokens, the longest sequence of 3; the estimate was 3075 MiB")
 			}
 		})
 	}
@@ -343,6 +348,22 @@ func TestRanks(t *testing.T) {
 		require.NoError(t, e.Close())
 		requireNothingLeft(t, o.Dir)
 	})
+}
+
+// An engine does not outlive its host, even one that is killed.
+func TestEngineDiesWithItsHost(t *testing.T) {
+	host := exec.Command(os.Args[0], "fake", "host")
+	out, err := host.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, host.Start())
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	pid, err := strconv.Atoi(strings.TrimSpace(line))
+	require.NoError(t, err)
+	require.Contains(t, parents(), pid)
+	require.NoError(t, host.Process.Kill())
+	_ = host.Wait() // killed
+	require.Eventually(t, func() bool { _, there := parents()[pid]; return !there }, 5*time.Second, 10*time.Millisecond)
 }
 
 func TestCloseInACall(t *testing.T) {
@@ -463,6 +484,15 @@ func TestEnvironment(t *testing.T) {
 		"PATH=/bin", "NCCL_DEBUG=INFO", "CUDA_VISIBLE_DEVICES=0", "TMPDIR=/d", "HF_HUB_OFFLINE=1", "TRANSFORMERS_OFFLINE=1", "TOKENIZERS_PARALLELISM=false", "OMP_NUM_THREADS=3",
 		"CUDA_VISIBLE_DEVICES=GPU-a,GPU-b", "CUBLAS_WORKSPACE_CONFIG=:4096:8",
 	}, env)
+	for cache, host := range map[string][]string{
+		"TORCHINDUCTOR_CACHE_DIR=/c/ropewalk/torchinductor":        {"HOME=/h", "XDG_CACHE_HOME=/c"},
+		"TORCHINDUCTOR_CACHE_DIR=/h/.cache/ropewalk/torchinductor": {"HOME=/h"},
+		"TORCHINDUCTOR_CACHE_DIR=/mine":                            {"HOME=/h", "TORCHINDUCTOR_CACHE_DIR=/mine"},
+	} {
+		env := strings.Join(o.environment(host, "/d"), " ")
+		require.Contains(t, env, cache)
+		require.Equal(t, 1, strings.Count(env, "TORCHINDUCTOR_CACHE_DIR"))
+	}
 	require.Equal(t, []string{
 		"p", "-I", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--max-restarts", "0", "--no-python",
 		"p", "-I", "/m.py", "--device", "cuda", "--dtype", "bfloat16", "--checkpointing", "auto", "--threads", "3", "--deterministic",
