@@ -194,6 +194,17 @@ func TestLost(t *testing.T) {
 	}
 }
 
+// A call that cannot be encoded is refused, and the engine serves on.
+func TestCallThatCannotBeEncoded(t *testing.T) {
+	e, _ := openFake(t, "ok")
+	req := one
+	req.Role = policy.Role(strings.Repeat("x", 2<<20))
+	_, err := e.Forward(t.Context(), req)
+	require.ErrorIs(t, err, policy.ErrBadRequest)
+	_, err = e.Forward(t.Context(), one)
+	require.NoError(t, err)
+}
+
 // A second answer to one call is seen when it comes, which is after the call.
 func TestTwoAnswers(t *testing.T) {
 	e, _ := openFake(t, "twice:discard")
@@ -418,8 +429,16 @@ func TestSaveIsWholeOrNothing(t *testing.T) {
 			parent := t.TempDir()
 			to := filepath.Join(parent, "to")
 			require.NoError(t, os.Mkdir(to, 0o700))
-			_, err := e.Save(ctx, policy.RolePolicy, to)
-			require.ErrorIs(t, err, policy.ErrLost)
+			digest, err := e.Save(ctx, policy.RolePolicy, to)
+			if mode == "die:saved" {
+				require.NoError(t, err, "the checkpoint is there")
+				want, err := checkpoint.Digest(to)
+				require.NoError(t, err)
+				require.Equal(t, want, digest)
+				require.ErrorIs(t, e.Discard(ctx, policy.RolePolicy), policy.ErrLost)
+			} else {
+				require.ErrorIs(t, err, policy.ErrLost)
+			}
 			held, err := os.ReadDir(parent)
 			require.NoError(t, err)
 			require.Len(t, held, 1, "nothing beside it")
