@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from . import attention
+from . import attention, norms
 from .errors import EngineError, corrupt, unsupported
 from .folder import ARCHITECTURES, CONFIG, INDEX, VALUE_HEAD, WEIGHTS, Folder, Source, match
 from .progress import Progress
@@ -65,6 +65,7 @@ def _causal(config: dict[str, Any]) -> Any:
         raise unsupported(CONFIG, f"{CONFIG}: transformers cannot make this model: {e}") from None
     # A token like any other here: batches are not padded, and every row of the embedding trains.
     model.get_input_embeddings().padding_idx = None
+    norms.simplify(model)
     model.tie_weights()
     return model
 

@@ -57,6 +57,9 @@ def _settings(a: argparse.Namespace) -> Settings:
         torch.set_num_threads(a.threads)
     if a.deterministic:
         torch.use_deterministic_algorithms(True)
+        # Of the attention kernels on a GPU these two have backward passes that are not.
+        torch.backends.cuda.enable_mem_efficient_sdp(False)
+        torch.backends.cuda.enable_cudnn_sdp(False)
     device = torch.device("cpu")
     if a.device == "cuda":
         if not torch.cuda.is_available():
