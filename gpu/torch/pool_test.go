@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -76,6 +77,7 @@ func torchPython(t testing.TB) string {
 var pool struct {
 	sync.Mutex
 	idle map[int][]*pooled // by ranks
+	all  []*Engine
 }
 
 // pooled is an engine out of the pool; Close gives it back.
@@ -100,6 +102,7 @@ func fromPool(t testing.TB, ranks int) *pooled {
 	o.Threads = max(1, 2/ranks)
 	e, err := Open(t.Context(), o)
 	require.NoError(t, err)
+	pool.all = append(pool.all, e)
 	return &pooled{Engine: e, ranks: ranks, log: log}
 }
 
@@ -129,4 +132,14 @@ func closePool() {
 			_ = e.Engine.Close()
 		}
 	}
+}
+
+// sharedPIDs are the processes of the engines that tests share.
+func sharedPIDs() (out []string) {
+	pool.Lock()
+	defer pool.Unlock()
+	for _, e := range pool.all {
+		out = append(out, strconv.Itoa(e.PID()))
+	}
+	return out
 }
