@@ -72,7 +72,7 @@ func TestUpdateAfterALostEngine(t *testing.T) {
 	t.Run("torch", func(t *testing.T) {
 		exe, err := filepath.Abs(pythontest.Need(t, "TORCH", "torch", "transformers", "safetensors"))
 		require.NoError(t, err)
-		e, err := torch.Open(t.Context(), torch.Options{Python: exe, Deterministic: true, Threads: 2, Dir: t.TempDir()})
+		e, err := torch.Open(t.Context(), torch.Options{Python: exe, Deterministic: true, Threads: 1, Dir: t.TempDir()})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, e.Close()) })
 		want := train(t, func(policy.Engine) policy.Engine { return e })

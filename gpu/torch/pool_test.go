@@ -33,7 +33,7 @@ func real(t testing.TB) (Options, *notes) {
 	t.Helper()
 	n := &notes{}
 	return Options{
-		Python: torchPython(t), Deterministic: true, Threads: 2, StartLimit: 5 * time.Minute, HangLimit: 5 * time.Minute,
+		Python: torchPython(t), Deterministic: true, Threads: 1, StartLimit: 5 * time.Minute, HangLimit: 5 * time.Minute,
 		Logger: slog.New(slog.NewTextHandler(n, nil)),
 	}, n
 }
@@ -99,7 +99,6 @@ func fromPool(t testing.TB, ranks int) *pooled {
 	}
 	o, log := real(t)
 	o.Ranks = ranks
-	o.Threads = max(1, 2/ranks)
 	e, err := Open(t.Context(), o)
 	require.NoError(t, err)
 	pool.all = append(pool.all, e)
