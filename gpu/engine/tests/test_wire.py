@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import resource
 import signal
 import socket
 import struct
@@ -279,6 +280,30 @@ class Cancel(unittest.TestCase):
         with self.assertRaises(Refused) as e:
             h.finish(second)
         self.assertEqual((e.exception.kind, os.listdir(dir)), ("cancelled", []))
+
+
+class FullMemory(unittest.TestCase):
+    def test_serves_on(self):
+        """A forward pass that asks for more than there is: nothing of it is kept, and the next one is served."""
+        h = host()
+        h.load(model("llama")[0])
+        small, large = random_rows(36, VOCAB, 20), random_rows(37, VOCAB, *[250] * 1000)
+        want = h.forward(small)
+        kept, _ = h.forward(small, keep=True)
+        h.backward(small, kept, logprobs=torch.ones(20))
+        pid = h.hello["pid"]
+        with open(f"/proc/{pid}/statm") as f:
+            used = int(f.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        before = resource.prlimit(pid, resource.RLIMIT_AS, (used + (256 << 20), resource.RLIM_INFINITY))
+        try:
+            with self.assertRaises(Refused) as e:
+                h.forward(large, keep=True)
+        finally:
+            resource.prlimit(pid, resource.RLIMIT_AS, before)
+        self.assertEqual(e.exception.kind, "out_of_memory", e.exception.message)
+        got = h.forward(small)
+        self.assertTrue(torch.equal(got["logprobs"], want["logprobs"]))
+        self.assertEqual(h.step(weight_decay=0.0)["grad_norm"], 0)  # the role's gradients are dropped
 
 
 class Processes(unittest.TestCase):
