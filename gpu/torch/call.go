@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"syscall"
 	"time"
 
@@ -108,8 +109,7 @@ func (p *process) call(ctx context.Context, c outgoing) (wire.Frame, error) {
 			return f, p.answersTo(f, id)
 		case err := <-unsent:
 			if err != nil {
-				p.end(Died, "its connection ended: "+err.Error())
-				return wire.Frame{}, p.lost
+				return wire.Frame{}, p.unsent(err)
 			}
 		case <-p.done:
 			return wire.Frame{}, p.lost
@@ -127,6 +127,20 @@ func (p *process) call(ctx context.Context, c outgoing) (wire.Frame, error) {
 			}
 		}
 	}
+}
+
+// unsent is what becomes of a call that could not be written. One that cannot be encoded has left the stream as it was.
+func (p *process) unsent(err error) error {
+	var broken *net.OpError
+	if !errors.As(err, &broken) {
+		return bad("%v", err)
+	}
+	select {
+	case <-p.done: // the reader knows better why: the engine may have said so before it closed
+	case <-time.After(time.Second):
+		p.end(Died, "its connection ended: "+err.Error())
+	}
+	return p.lost
 }
 
 // answersTo holds an answer against the call.

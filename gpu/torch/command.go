@@ -3,6 +3,7 @@ package torch
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,6 +68,9 @@ func (o Options) environment(host []string, dir string) []string {
 			slices.ContainsFunc(secret, func(s string) bool { return strings.Contains(name, s) })
 	})
 	env = append(env, "TMPDIR="+dir, "HF_HUB_OFFLINE=1", "TRANSFORMERS_OFFLINE=1", "TOKENIZERS_PARALLELISM=false", "OMP_NUM_THREADS="+strconv.Itoa(o.Threads))
+	if cache := compiled(env); cache != "" {
+		env = append(env, compiledVariable+"="+cache)
+	}
 	switch {
 	case o.Device == CPU:
 		env = append(env, "CUDA_VISIBLE_DEVICES=")
@@ -77,6 +81,28 @@ func (o Options) environment(host []string, dir string) []string {
 		env = append(env, "CUBLAS_WORKSPACE_CONFIG=:4096:8")
 	}
 	return env
+}
+
+// compiledVariable names the folder of compiled kernels.
+const compiledVariable = "TORCHINDUCTOR_CACHE_DIR"
+
+// compiled is where compiled kernels outlive the process, unless the host has said where: to compile them anew costs each
+// start the better part of a minute, and PyTorch would keep them in the process's own temporary folder.
+func compiled(env []string) string {
+	value := map[string]string{}
+	for _, line := range env {
+		name, v, _ := strings.Cut(line, "=")
+		value[name] = v
+	}
+	switch {
+	case value[compiledVariable] != "":
+		return ""
+	case value["XDG_CACHE_HOME"] != "":
+		return filepath.Join(value["XDG_CACHE_HOME"], "ropewalk", "torchinductor")
+	case value["HOME"] != "":
+		return filepath.Join(value["HOME"], ".cache", "ropewalk", "torchinductor")
+	}
+	return ""
 }
 
 func matches(pattern, name string) bool {

@@ -15,12 +15,17 @@ type OutOfMemoryError struct {
 	Tokens  int    // of the call
 	Longest int    // of its sequences, in tokens
 	Memory  Memory // as the last beat had it
+	// Estimate is Options.Estimate's in bytes; 0 where there is none.
+	Estimate int64
 }
 
 func (e *OutOfMemoryError) Error() string {
 	text := fmt.Sprintf("%v: %s", policy.ErrOutOfMemory, e.Message)
 	if e.Tokens > 0 {
 		text += fmt.Sprintf("; the call was of %d tokens, the longest sequence of %d", e.Tokens, e.Longest)
+	}
+	if e.Estimate > 0 {
+		text += fmt.Sprintf("; the estimate was %d MiB", e.Estimate>>20)
 	}
 	if m := e.Memory; m.Peak > 0 {
 		text += fmt.Sprintf("; %d MiB were allocated, %d MiB at the peak", m.Allocated>>20, m.Peak>>20)
@@ -54,4 +59,19 @@ func contract(ctx context.Context, e wire.Error) (error, bool) {
 		return ctx.Err(), ctx.Err() != nil
 	}
 	return nil, false
+}
+
+// sized adds the size of a call, by the lengths of its sequences, to an error of memory, and of training the estimate.
+func (o Options) sized(err error, lengths []int32, trains bool) error {
+	full, ok := err.(*OutOfMemoryError)
+	if !ok {
+		return err
+	}
+	for _, n := range lengths {
+		full.Tokens, full.Longest = full.Tokens+int(n), max(full.Longest, int(n))
+	}
+	if trains && o.Estimate != nil {
+		full.Estimate = o.Estimate(full.Tokens, full.Longest)
+	}
+	return full
 }

@@ -62,7 +62,7 @@ func (e *Engine) forward(ctx context.Context, p *process, req policy.ForwardRequ
 		answer: 4 * uint64(len(tokens)) * uint64(len(wants)), trains: req.Keep,
 	}, wants...)
 	if err != nil {
-		return out, withTokens(err, req.Sequences)
+		return out, e.opts.sized(err, lengths, req.Keep)
 	}
 	if (a.Kept != 0) != req.Keep || a.Kept>>keptBits != 0 {
 		p.breach(fmt.Errorf("%w: a pass is kept as %d, keep being %t", wire.ErrProtocol, a.Kept, req.Keep))

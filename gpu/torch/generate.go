@@ -42,7 +42,7 @@ func (e *Engine) generate(ctx context.Context, p *process, req policy.GenerateRe
 		wire.Want{Name: wire.NameLogProbs, Dtype: wire.F32, Len: -1}, wire.Want{Name: wire.NameEntropies, Dtype: wire.F32, Len: -1},
 		wire.Want{Name: wire.NameFinish, Dtype: wire.U8, Len: rows})
 	if err != nil {
-		return none, withTokens(err, req.Prefixes)
+		return none, e.opts.sized(err, lengths, false)
 	}
 	out, err := generated(arrays, req)
 	if err != nil {
@@ -133,14 +133,4 @@ func checkRows(what string, rows [][]int32) error {
 		}
 	}
 	return nil
-}
-
-// withTokens adds the size of a call to an error of memory.
-func withTokens(err error, rows [][]int32) error {
-	if full, ok := err.(*OutOfMemoryError); ok {
-		for _, r := range rows {
-			full.Tokens, full.Longest = full.Tokens+len(r), max(full.Longest, len(r))
-		}
-	}
-	return err
 }

@@ -60,6 +60,9 @@ type Options struct {
 	Logger *slog.Logger
 	// Progress, where it is set, hears every beat of a call. It is called by the reader of the socket and must not wait.
 	Progress func(Progress)
+	// Estimate, where it is set, says how much device memory in bytes a training pass over so many tokens was expected to
+	// need, the longest sequence being of so many: errors of memory tell it.
+	Estimate func(tokens, longest int) int64
 
 	// command replaces the whole command line, for tests.
 	command []string

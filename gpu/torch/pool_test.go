@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -32,7 +33,7 @@ func real(t testing.TB) (Options, *notes) {
 	t.Helper()
 	n := &notes{}
 	return Options{
-		Python: torchPython(t), Deterministic: true, Threads: 2, StartLimit: 5 * time.Minute, HangLimit: 5 * time.Minute,
+		Python: torchPython(t), Deterministic: true, Threads: 1, StartLimit: 5 * time.Minute, HangLimit: 5 * time.Minute,
 		Logger: slog.New(slog.NewTextHandler(n, nil)),
 	}, n
 }
@@ -76,6 +77,7 @@ func torchPython(t testing.TB) string {
 var pool struct {
 	sync.Mutex
 	idle map[int][]*pooled // by ranks
+	all  []*Engine
 }
 
 // pooled is an engine out of the pool; Close gives it back.
@@ -97,9 +99,9 @@ func fromPool(t testing.TB, ranks int) *pooled {
 	}
 	o, log := real(t)
 	o.Ranks = ranks
-	o.Threads = max(1, 2/ranks)
 	e, err := Open(t.Context(), o)
 	require.NoError(t, err)
+	pool.all = append(pool.all, e)
 	return &pooled{Engine: e, ranks: ranks, log: log}
 }
 
@@ -129,4 +131,14 @@ func closePool() {
 			_ = e.Engine.Close()
 		}
 	}
+}
+
+// sharedPIDs are the processes of the engines that tests share.
+func sharedPIDs() (out []string) {
+	pool.Lock()
+	defer pool.Unlock()
+	for _, e := range pool.all {
+		out = append(out, strconv.Itoa(e.PID()))
+	}
+	return out
 }

@@ -54,10 +54,14 @@ func (e *Engine) save(ctx context.Context, p *process, role policy.Role, dir str
 	if err := errors.Join(os.Chmod(half, mode), syscall.Rename(half, dir)); err != nil {
 		return "", fmt.Errorf("put %s in its place: %w", dir, err)
 	}
-	_, _, err = ask[wire.Answer](ctx, e, p, outgoing{name: wire.CallSaved, message: func(h wire.Head) any {
+	// The checkpoint is there, whatever becomes of the engine now: it only learns the digest by which it may reuse what it has.
+	_, _, err = ask[wire.Answer](context.WithoutCancel(ctx), e, p, outgoing{name: wire.CallSaved, message: func(h wire.Head) any {
 		return wire.Saved{Head: h, Role: string(role), Digest: digest}
 	}})
-	return digest, err
+	if err != nil {
+		e.opts.Logger.Warn("engine was not told what it has saved", "role", role, "error", err)
+	}
+	return digest, nil
 }
 
 // emptyFolder refuses a folder that holds something, and gives the mode that the folder has or is to have.

@@ -47,17 +47,13 @@ func (e *Engine) backward(ctx context.Context, p *process, role policy.Role, kep
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.kept, kept)
-	if full, ok := err.(*OutOfMemoryError); ok {
-		for _, n := range pass.lengths {
-			full.Tokens, full.Longest = full.Tokens+int(n), max(full.Longest, int(n))
-		}
+	if err != nil {
+		return e.opts.sized(err, pass.lengths, true)
 	}
-	if err == nil {
-		for _, n := range pass.lengths {
-			e.usage.Trained += int64(n)
-		}
+	for _, n := range pass.lengths {
+		e.usage.Trained += int64(n)
 	}
-	return err
+	return nil
 }
 
 func checkCotangents(pass keptPass, o output, rows [][]float32) error {

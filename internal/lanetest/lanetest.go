@@ -22,8 +22,9 @@ import (
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
-// Wrap puts something around what generates and what runs tool calls; nil leaves it as it is.
+// Wrap puts something around what trains, what generates and what runs tool calls, or in its place; nil leaves it as it is.
 type Wrap struct {
+	Trainer func(policy.Engine) policy.Engine
 	Rollout func(policy.Engine) policy.Engine
 	Sandbox func(sandbox.Executor) sandbox.Executor
 }
@@ -41,6 +42,9 @@ func Deps(t *testing.T, objects store.Store, wrap Wrap) *activities.Deps {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, python.Close()) })
 	trainer, rollout, executor := engine(), engine(), sandbox.Executor(python)
+	if wrap.Trainer != nil {
+		trainer = wrap.Trainer(trainer)
+	}
 	if wrap.Rollout != nil {
 		rollout = wrap.Rollout(rollout)
 	}
