@@ -31,7 +31,7 @@ func (w *worker[T]) project(l *layerActs[T], layer, n int) {
 	d, lw := w.m.dims(), &w.m.w.layers[layer]
 	xn := sized(&w.s.xn, n*d.H)
 	rmsNorm(xn, l.x, lw.norm1, w.m.shape.NormEps)
-	w.linear(l.qkv, xn, lw.qkv, n, d.H, d.Q+2*d.K, false)
+	w.linear(l.qkv, xn, n, w.m.f.layers[layer].qkv, false)
 }
 
 // rotateChunk norms and rotates queries and keys into scratch and returns the keys.
@@ -66,14 +66,14 @@ func (w *worker[T]) attend(l *layerActs[T], c *chunk, k []T) {
 
 // finish adds the attention's and the feed-forward layer's output to the residual stream.
 func (w *worker[T]) finish(l *layerActs[T], layer, n int, out []T) {
-	d, lw := w.m.dims(), &w.m.w.layers[layer]
+	d, lw, f := w.m.dims(), &w.m.w.layers[layer], &w.m.f.layers[layer]
 	copy(l.mid, l.x[:n*d.H])
-	w.linear(l.mid, l.att, lw.out, n, d.Q, d.H, true)
+	w.linear(l.mid, l.att, n, f.out, true)
 	xn := sized(&w.s.xn, n*d.H)
 	rmsNorm(xn, l.mid[:n*d.H], lw.norm2, w.m.shape.NormEps)
-	w.linear(l.gu, xn, lw.gu, n, d.H, 2*d.F, false)
+	w.gateUp(l.gu, xn, n, f, interval{0, d.F})
 	h := sized(&w.s.h, n*d.F)
 	swigluRows(h, l.gu, d.F)
 	copy(out, l.mid[:n*d.H])
-	w.linear(out, h, lw.down, n, d.F, d.H, true)
+	w.linear(out, h, n, f.down, true)
 }

@@ -88,7 +88,7 @@ func logitsOf(r *resident[float32], seq []int32) []float32 {
 	w.forward(c, a, nil)
 	xn, z := make([]float32, len(a.out)), make([]float32, len(seq)*m.shape.Vocab)
 	rmsNorm(xn, a.out, m.w.norm, m.shape.NormEps)
-	w.linear(z, xn, m.w.head, len(seq), m.shape.Hidden, m.shape.Vocab, false)
+	w.linear(z, xn, len(seq), m.f.head, false)
 	return z
 }
 

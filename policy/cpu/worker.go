@@ -49,15 +49,6 @@ func (w *worker[T]) ensureGrad() {
 	}
 }
 
-// linear writes y = x·Wᵀ (+ y if add) for n rows; W is out×in.
-func (w *worker[T]) linear(y, x, weight []T, n, in, out int, add bool) {
-	var beta T
-	if add {
-		beta = 1
-	}
-	w.mm.gemm(false, true, n, out, in, 1, x, in, weight, in, beta, y, out)
-}
-
 // linearBack adds dW += dyᵀ·x and writes dx = dy·W for n rows.
 func (w *worker[T]) linearBack(dx, dw, dy, x, weight []T, n, in, out int) {
 	w.mm.gemm(true, false, out, in, n, 1, dy, out, x, in, 1, dw, in)

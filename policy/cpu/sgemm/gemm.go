@@ -8,17 +8,13 @@ const (
 	blockRows = 120
 	// blockCols bounds the packed block of B: 1 MiB.
 	blockCols = 1024
-	// fewRows is where packing the transposed B begins to pay.
-	fewRows = 48
 )
 
 // Matmul multiplies for one goroutine at a time; the zero value is ready. Its memory only grows.
 type Matmul struct {
-	b []float32 // packed panels of a block
-	a []float32 // blockRows of a transposed A
-	// Of a tile at C's edge: its rows of A, and itself.
-	rows []float32
-	c    [tileRows * tileCols]float32
+	b []float32                    // packed panels of a block
+	a []float32                    // blockRows of a transposed A
+	c [tileRows * tileCols]float32 // a tile at C's edge
 }
 
 // Gemm sets C = alpha·op(A)·op(B) + beta·C, all row-major: op(A) is m×k, op(B) is k×n, C is m×n; op transposes
@@ -35,72 +31,87 @@ func (g *Matmul) Gemm(ta, tb bool, m, n, k int, alpha float32, a []float32, lda 
 		scaleRows(c, m, n, ldc, beta)
 		beta = 1
 	}
-	if k == 0 {
-		return
+	p := product{m: m, alpha: alpha, a: a, lda: lda, ta: ta, c: c, ldc: ldc}
+	for col := 0; col < n; col += blockCols {
+		cols := min(blockCols, n-col)
+		p.c = c[col:]
+		for at := 0; at < k; at += blockK {
+			depth := min(blockK, k-at)
+			g.b = grown(g.b, panels(cols)*tileCols*depth)
+			packB(g.b, b, ldb, tb, interval{at, depth}, interval{col, cols})
+			g.block(&p, g.b, interval{at, depth}, cols, beta != 0 || at > 0)
+		}
 	}
-	p := product{m: m, n: n, k: k, alpha: alpha, a: a, lda: lda, b: b, ldb: ldb, c: c, ldc: ldc, ta: ta, tb: tb}
-	if !ta && tb && m <= fewRows && alpha == 1 && n >= dotCols {
-		p.few(beta != 0)
-		return
-	}
-	g.many(&p, beta != 0)
 }
 
-// product is one call's operands.
+// product is what one call's tiles share.
 type product struct {
-	m, n, k       int
-	alpha         float32
-	a, b, c       []float32
-	lda, ldb, ldc int
-	ta, tb        bool
+	m     int
+	alpha float32
+	a     []float32
+	lda   int
+	ta    bool
+	c     []float32
+	ldc   int
 }
 
-// many goes over blocks of columns and of k, packs B, and lets tiles do the rest.
-func (g *Matmul) many(p *product, add bool) {
-	for col := 0; col < p.n; col += blockCols {
-		cols := min(blockCols, p.n-col)
-		for at := 0; at < p.k; at += blockK {
-			depth := min(blockK, p.k-at)
-			g.packB(p, at, depth, col, cols)
-			for row := 0; row < p.m; row += blockRows {
-				g.tiles(p, row, min(blockRows, p.m-row), at, depth, col, cols, add || at > 0)
+// interval is n rows or columns from one on.
+type interval struct{ from, n int }
+
+// panels is the number of panels that n columns make.
+func panels(n int) int { return (n + tileCols - 1) / tileCols }
+
+// block multiplies all rows of A by one packed block of B: depth rows of it and the first cols columns of C.
+func (g *Matmul) block(p *product, b []float32, k interval, cols int, add bool) {
+	for row := 0; row < p.m; row += blockRows {
+		rows := min(blockRows, p.m-row)
+		a := g.rowsOfA(p, interval{row, rows}, k)
+		for j := 0; j < cols; j += tileCols {
+			panel, width := b[j*k.n:(j+tileCols)*k.n], min(tileCols, cols-j)
+			for i := 0; i < rows; {
+				from, c := a.at(i), p.c[(row+i)*p.ldc+j:]
+				height := tileHeight(rows-i, p.ta)
+				if height == 1 || width < tileCols {
+					g.edge(p, k.n, a, from, panel, c, height, width, add)
+				} else {
+					tile(height, k.n, from, a.rs, a.cs, panel, c, p.ldc, p.alpha, add)
+				}
+				i += height
 			}
 		}
 	}
 }
 
-// tiles sets or adds to rows×cols elements of C one block's product.
-func (g *Matmul) tiles(p *product, row, rows, at, depth, col, cols int, add bool) {
-	a := g.rowsOfA(p, row, rows, at, depth)
-	for j := 0; j < cols; j += tileCols {
-		panel, width := g.b[j*depth:], min(tileCols, cols-j)
-		for i := 0; i < rows; i += tileRows {
-			height := min(tileRows, rows-i)
-			from, c := a.data[i/tileRows*a.step:], p.c[(row+i)*p.ldc+col+j:]
-			if height == tileRows && width == tileCols {
-				tile6x16(depth, &from[0], uintptr(4*a.rs), uintptr(4*a.cs), &panel[0], &c[0], uintptr(4*p.ldc), p.alpha, add)
-				continue
-			}
-			g.edge(depth, a, from, panel, c, p, height, width, add)
-		}
+// tileHeight is how many of the rows that are left the next tile takes. Eight are twice four, but not across the
+// sixes of a copied A.
+func tileHeight(left int, copied bool) int {
+	switch {
+	case left >= tileRows && (left != 8 || copied):
+		return tileRows
+	case left >= 4:
+		return 4
+	}
+	return min(left, 2)
+}
+
+func tile(height, k int, a []float32, rs, cs int, panel, c []float32, ldc int, alpha float32, add bool) {
+	switch height {
+	case tileRows:
+		tile6x16(k, &a[0], uintptr(4*rs), uintptr(4*cs), &panel[0], &c[0], uintptr(4*ldc), alpha, add)
+	case 4:
+		tile4x16(k, &a[0], uintptr(4*rs), uintptr(4*cs), &panel[0], &c[0], uintptr(4*ldc), alpha, add)
+	case 2:
+		tile2x16(k, &a[0], uintptr(4*rs), uintptr(4*cs), &panel[0], &c[0], uintptr(4*ldc), alpha, add)
 	}
 }
 
-// edge computes a tile of height×width by way of a whole one, of which only what is C's leaves; rows that A does
-// not have are made of whatever the buffer holds.
-func (g *Matmul) edge(depth int, a operand, from, panel, c []float32, p *product, height, width int, add bool) {
-	if height < tileRows {
-		if g.rows == nil {
-			g.rows = make([]float32, tileRows*blockK)
-		}
-		for i := range height {
-			for l := range depth {
-				g.rows[i*depth+l] = from[i*a.rs+l*a.cs]
-			}
-		}
-		a, from = operand{rs: depth, cs: 1}, g.rows
+// edge computes a tile of which C has only some columns, or a single row, by way of a whole one.
+func (g *Matmul) edge(p *product, k int, a operand, from, panel, c []float32, height, width int, add bool) {
+	rs := a.rs
+	if height == 1 {
+		rs = 0 // both rows are the one
 	}
-	tile6x16(depth, &from[0], uintptr(4*a.rs), uintptr(4*a.cs), &panel[0], &g.c[0], 4*tileCols, p.alpha, false)
+	tile(max(height, 2), k, from, rs, a.cs, panel, g.c[:], tileCols, p.alpha, false)
 	for i := range height {
 		to := c[i*p.ldc : i*p.ldc+width]
 		for j, v := range g.c[i*tileCols : i*tileCols+width] {

@@ -79,21 +79,32 @@ func TestGemm(t *testing.T) {
 	}
 }
 
-// TestRowsStandAlone: among few rows each comes out the same, bit by bit, whatever others are beside it.
-func TestRowsStandAlone(t *testing.T) {
+// TestElementsStandAlone: an element comes out the same, bit by bit, whatever rows and columns are beside it, and
+// whether B is packed before.
+func TestElementsStandAlone(t *testing.T) {
 	requireAvailable(t)
 	var g Matmul
-	const n, k = 38, 100
-	x, w := randoms(1, fewRows*k), randoms(2, n*k)
-	want := make([]float32, fewRows*n)
-	for i := range fewRows {
-		g.Gemm(false, true, 1, n, k, 1, x[i*k:], k, w, k, 0, want[i*n:], n)
+	const rows, n, k = 23, 70, 300
+	x, w := randoms(1, rows*k), randoms(2, n*k)
+	want := make([]float32, rows*n)
+	for i := range rows {
+		for j := range n {
+			g.Gemm(false, true, 1, 1, k, 1, x[i*k:], k, w[j*k:], k, 0, want[i*n+j:], 1)
+		}
 	}
-	for m := 1; m <= fewRows; m++ {
+	memory := make([]float32, PackedSize(k, n))
+	Pack(memory, w, n, k, 32, n)
+	packed := Pack(memory, w, n, k, 0, 32)
+	for m := 1; m <= rows; m++ {
 		got := make([]float32, m*n)
 		g.Gemm(false, true, m, n, k, 1, x, k, w, k, 0, got, n)
 		require.Equal(t, want[:m*n], got, "%d rows", m)
+		clear(got)
+		g.GemmPacked(m, x, k, packed, 48, n, false, got, n)
+		g.GemmPacked(m, x, k, packed, 0, 48, true, got, n)
+		require.Equal(t, want[:m*n], got, "%d rows, packed", m)
 	}
+	require.Panics(t, func() { g.GemmPacked(2, x, k, packed, 8, n, false, make([]float32, 2*n), n) }, "half a panel")
 }
 
 func TestGemmChecksMemory(t *testing.T) {
@@ -123,8 +134,7 @@ func BenchmarkGemm(b *testing.B) {
 		{512, 512, 512, false, false}, {512, 1024, 256, false, true}, {512, 256, 768, false, true}, {512, 256, 1024, false, false},
 		{1024, 256, 512, true, false}, {64, 256, 32, false, true}, {64, 32, 256, false, false}, {256, 32, 64, true, false},
 		{512, 64, 128, false, true}, {512, 64, 64, true, false},
-		{512, 3072, 512, false, true}, {4, 3072, 512, false, true}, {8, 3072, 512, false, true}, {16, 1024, 256, false, true}, {32, 1024, 256, false, true},
-	} {
+		{512, 3072, 512, false, true}} {
 		op := string("NT"[flag(s.ta)]) + string("NT"[flag(s.tb)])
 		b.Run(fmt.Sprintf("%s/%dx%dx%d", op, s.m, s.n, s.k), func(b *testing.B) {
 			var g Matmul
@@ -134,6 +144,23 @@ func BenchmarkGemm(b *testing.B) {
 				g.Gemm(s.ta, s.tb, s.m, s.n, s.k, 1, x.data, x.ld, y.data, y.ld, 0, c, s.n)
 			}
 			b.ReportMetric(2*float64(s.m*s.n*s.k)*float64(b.N)/b.Elapsed().Seconds()*1e-9, "GFLOP/s")
+		})
+	}
+}
+
+// BenchmarkGemmPacked times products of few rows by weights that are packed already.
+func BenchmarkGemmPacked(b *testing.B) {
+	requireAvailable(b)
+	for _, s := range [][3]int{{1, 3072, 512}, {4, 3072, 512}, {8, 3072, 512}, {16, 1024, 256}, {32, 1024, 256}, {32, 192, 64}} {
+		m, n, k := s[0], s[1], s[2]
+		b.Run(fmt.Sprintf("%dx%dx%d", m, n, k), func(b *testing.B) {
+			var g Matmul
+			x, c := randoms(1, m*k), make([]float32, m*n)
+			w := Pack(make([]float32, PackedSize(k, n)), randoms(2, n*k), n, k, 0, n)
+			for b.Loop() {
+				g.GemmPacked(m, x, k, w, 0, n, false, c, n)
+			}
+			b.ReportMetric(2*float64(m*n*k)*float64(b.N)/b.Elapsed().Seconds()*1e-9, "GFLOP/s")
 		})
 	}
 }

@@ -1,76 +1,107 @@
 #include "textflag.h"
 
-// One step of tile6x16 over k: two registers of B, six elements of A, twelve products.
-// SI and R11 are rows 0 and 3 of A, R8 the distance of its rows, R9 of its columns, DX is B.
-#define STEP16 \
-	VMOVUPS (DX), Y0           \
-	VMOVUPS 32(DX), Y1         \
-	VBROADCASTSS (SI), Y2      \
-	VBROADCASTSS (SI)(R8*1), Y3 \
-	VFMADD231PS Y0, Y2, Y4     \
-	VFMADD231PS Y1, Y2, Y5     \
-	VFMADD231PS Y0, Y3, Y6     \
-	VFMADD231PS Y1, Y3, Y7     \
-	VBROADCASTSS (SI)(R8*2), Y2 \
-	VBROADCASTSS (R11), Y3     \
-	VFMADD231PS Y0, Y2, Y8     \
-	VFMADD231PS Y1, Y2, Y9     \
-	VFMADD231PS Y0, Y3, Y10    \
-	VFMADD231PS Y1, Y3, Y11    \
-	VBROADCASTSS (R11)(R8*1), Y2 \
-	VBROADCASTSS (R11)(R8*2), Y3 \
-	VFMADD231PS Y0, Y2, Y12    \
-	VFMADD231PS Y1, Y2, Y13    \
-	VFMADD231PS Y0, Y3, Y14    \
-	VFMADD231PS Y1, Y3, Y15    \
-	ADDQ R9, SI                \
-	ADDQ R9, R11               \
+// The tiles' kernels keep C in Y4…Y15, two registers a row, and walk along k: DX is B's panel, SI and R11 are rows
+// 0 and 3 of A, R8 the distance of its rows, R9 of its columns. C is at DI, its rows R10 apart.
+
+// PANEL loads B's 16 columns.
+#define PANEL \
+	VMOVUPS (DX), Y0   \
+	VMOVUPS 32(DX), Y1 \
 	ADDQ $64, DX
 
-#define TIMES16(lo, hi) \
-	VMULPS Y0, lo, lo \
-	VMULPS Y0, hi, hi
+// PAIR adds the products of two rows' elements, at p and q.
+#define PAIR(p, q, p0, p1, q0, q1) \
+	VBROADCASTSS p, Y2     \
+	VBROADCASTSS q, Y3     \
+	VFMADD231PS Y0, Y2, p0 \
+	VFMADD231PS Y1, Y2, p1 \
+	VFMADD231PS Y0, Y3, q0 \
+	VFMADD231PS Y1, Y3, q1
 
-#define PLUS16(row, lo, hi) \
-	VADDPS (row), lo, lo   \
-	VADDPS 32(row), hi, hi
+#define STEP6 \
+	PANEL                                              \
+	PAIR((SI), (SI)(R8*1), Y4, Y5, Y6, Y7)             \
+	PAIR((SI)(R8*2), (R11), Y8, Y9, Y10, Y11)          \
+	PAIR((R11)(R8*1), (R11)(R8*2), Y12, Y13, Y14, Y15) \
+	ADDQ R9, SI                                        \
+	ADDQ R9, R11
 
-#define KEEP16(row, lo, hi) \
-	VMOVUPS lo, (row)   \
-	VMOVUPS hi, 32(row)
+#define STEP4 \
+	PANEL                                     \
+	PAIR((SI), (SI)(R8*1), Y4, Y5, Y6, Y7)    \
+	PAIR((SI)(R8*2), (R11), Y8, Y9, Y10, Y11) \
+	ADDQ R9, SI                               \
+	ADDQ R9, R11
+
+#define STEP2 \
+	PANEL                                  \
+	PAIR((SI), (SI)(R8*1), Y4, Y5, Y6, Y7) \
+	ADDQ R9, SI
+
+#define ARGUMENTS \
+	MOVQ k+0(FP), CX     \
+	MOVQ a+8(FP), SI     \
+	MOVQ rs+16(FP), R8   \
+	MOVQ cs+24(FP), R9   \
+	MOVQ b+32(FP), DX    \
+	MOVQ c+40(FP), DI    \
+	MOVQ ldc+48(FP), R10 \
+	LEAQ (R8)(R8*2), R11 \
+	ADDQ SI, R11
+
+#define ZERO2(a, b, c, d) \
+	VXORPS a, a, a \
+	VXORPS b, b, b \
+	VXORPS c, c, c \
+	VXORPS d, d, d
+
+// LAST readies the end: alpha in every lane of Y0, and whether to add.
+#define LAST \
+	VBROADCASTSS alpha+56(FP), Y0 \
+	MOVBLZX add+60(FP), AX        \
+	TESTL AX, AX
+
+// WRITE2 sets two rows of C to alpha times the sums, PLUS2 adds to them; DI goes on.
+#define WRITE2(p0, p1, q0, q1) \
+	VMULPS Y0, p0, p0          \
+	VMULPS Y0, p1, p1          \
+	VMULPS Y0, q0, q0          \
+	VMULPS Y0, q1, q1          \
+	VMOVUPS p0, (DI)           \
+	VMOVUPS p1, 32(DI)         \
+	VMOVUPS q0, (DI)(R10*1)    \
+	VMOVUPS q1, 32(DI)(R10*1)  \
+	LEAQ (DI)(R10*2), DI
+
+#define PLUS2(p0, p1, q0, q1) \
+	VMULPS Y0, p0, p0                \
+	VMULPS Y0, p1, p1                \
+	VMULPS Y0, q0, q0                \
+	VMULPS Y0, q1, q1                \
+	VADDPS (DI), p0, p0              \
+	VADDPS 32(DI), p1, p1            \
+	VADDPS (DI)(R10*1), q0, q0       \
+	VADDPS 32(DI)(R10*1), q1, q1     \
+	VMOVUPS p0, (DI)                 \
+	VMOVUPS p1, 32(DI)               \
+	VMOVUPS q0, (DI)(R10*1)          \
+	VMOVUPS q1, 32(DI)(R10*1)        \
+	LEAQ (DI)(R10*2), DI
 
 // func tile6x16(k int, a *float32, rs, cs uintptr, b, c *float32, ldc uintptr, alpha float32, add bool)
 TEXT ·tile6x16(SB), NOSPLIT, $0-61
-	MOVQ k+0(FP), CX
-	MOVQ a+8(FP), SI
-	MOVQ rs+16(FP), R8
-	MOVQ cs+24(FP), R9
-	MOVQ b+32(FP), DX
-	MOVQ c+40(FP), DI
-	MOVQ ldc+48(FP), R10
-	LEAQ (R8)(R8*2), R11
-	ADDQ SI, R11
-	LEAQ (DI)(R10*1), R12
-	LEAQ (DI)(R10*2), R13
-	LEAQ (R12)(R10*2), BX
+	ARGUMENTS
+	LEAQ (DI)(R10*2), R12
+	LEAQ (R12)(R10*2), R13
 	PREFETCHT0 (DI)
+	PREFETCHT0 (DI)(R10*1)
 	PREFETCHT0 (R12)
+	PREFETCHT0 (R12)(R10*1)
 	PREFETCHT0 (R13)
-	PREFETCHT0 (BX)
-	PREFETCHT0 (R13)(R10*2)
-	PREFETCHT0 (BX)(R10*2)
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-	VXORPS Y8, Y8, Y8
-	VXORPS Y9, Y9, Y9
-	VXORPS Y10, Y10, Y10
-	VXORPS Y11, Y11, Y11
-	VXORPS Y12, Y12, Y12
-	VXORPS Y13, Y13, Y13
-	VXORPS Y14, Y14, Y14
-	VXORPS Y15, Y15, Y15
+	PREFETCHT0 (R13)(R10*1)
+	ZERO2(Y4, Y5, Y6, Y7)
+	ZERO2(Y8, Y9, Y10, Y11)
+	ZERO2(Y12, Y13, Y14, Y15)
 	MOVQ CX, AX
 	SHRQ $2, AX
 	ANDQ $3, CX
@@ -78,209 +109,104 @@ TEXT ·tile6x16(SB), NOSPLIT, $0-61
 	JZ rest
 	PCALIGN $32
 four:
-	STEP16
-	STEP16
-	STEP16
-	STEP16
+	STEP6
+	STEP6
+	STEP6
+	STEP6
 	DECQ AX
 	JNZ four
 rest:
 	TESTQ CX, CX
-	JZ done
+	JZ last
 one:
-	STEP16
+	STEP6
 	DECQ CX
 	JNZ one
-done:
-	MOVBLZX add+60(FP), AX
-	VBROADCASTSS alpha+56(FP), Y0
-	TIMES16(Y4, Y5)
-	TIMES16(Y6, Y7)
-	TIMES16(Y8, Y9)
-	TIMES16(Y10, Y11)
-	TIMES16(Y12, Y13)
-	TIMES16(Y14, Y15)
-	LEAQ (R13)(R10*2), SI
-	LEAQ (BX)(R10*2), DX
-	TESTL AX, AX
-	JZ keep
-	PLUS16(DI, Y4, Y5)
-	PLUS16(R12, Y6, Y7)
-	PLUS16(R13, Y8, Y9)
-	PLUS16(BX, Y10, Y11)
-	PLUS16(SI, Y12, Y13)
-	PLUS16(DX, Y14, Y15)
-keep:
-	KEEP16(DI, Y4, Y5)
-	KEEP16(R12, Y6, Y7)
-	KEEP16(R13, Y8, Y9)
-	KEEP16(BX, Y10, Y11)
-	KEEP16(SI, Y12, Y13)
-	KEEP16(DX, Y14, Y15)
+last:
+	LAST
+	JZ write
+	PLUS2(Y4, Y5, Y6, Y7)
+	PLUS2(Y8, Y9, Y10, Y11)
+	PLUS2(Y12, Y13, Y14, Y15)
+	VZEROUPPER
+	RET
+write:
+	WRITE2(Y4, Y5, Y6, Y7)
+	WRITE2(Y8, Y9, Y10, Y11)
+	WRITE2(Y12, Y13, Y14, Y15)
 	VZEROUPPER
 	RET
 
-// SUM4 leaves in the low half of a the totals of a, b, c and d: neighbours, then pairs, then halves.
-#define SUM4(a, b, c, d, ax, tx) \
-	VHADDPS b, a, a            \
-	VHADDPS d, c, c            \
-	VHADDPS c, a, a            \
-	VEXTRACTF128 $1, a, tx     \
-	VADDPS tx, ax, ax
-
-// The dot tiles walk along k in both operands: SI is x, R8 the distance of its rows, DX is W, R9 of its rows,
-// R11 is W's row 3, CX counts registers of eight.
-
-// func dot3x4(k8 int, x *float32, ldx uintptr, w *float32, ldw uintptr, c *float32, ldc uintptr, add bool)
-TEXT ·dot3x4(SB), NOSPLIT, $0-57
-	MOVQ k8+0(FP), CX
-	MOVQ x+8(FP), SI
-	MOVQ ldx+16(FP), R8
-	MOVQ w+24(FP), DX
-	MOVQ ldw+32(FP), R9
-	MOVQ c+40(FP), DI
-	MOVQ ldc+48(FP), R10
-	MOVBLZX add+56(FP), AX
-	LEAQ (R9)(R9*2), R11
-	ADDQ DX, R11
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-	VXORPS Y8, Y8, Y8
-	VXORPS Y9, Y9, Y9
-	VXORPS Y10, Y10, Y10
-	VXORPS Y11, Y11, Y11
+// func tile4x16(k int, a *float32, rs, cs uintptr, b, c *float32, ldc uintptr, alpha float32, add bool)
+TEXT ·tile4x16(SB), NOSPLIT, $0-61
+	ARGUMENTS
+	ZERO2(Y4, Y5, Y6, Y7)
+	ZERO2(Y8, Y9, Y10, Y11)
+	MOVQ CX, AX
+	SHRQ $2, AX
+	ANDQ $3, CX
+	TESTQ AX, AX
+	JZ rest
 	PCALIGN $32
-loop3:
-	VMOVUPS (SI), Y12
-	VMOVUPS (SI)(R8*1), Y13
-	VMOVUPS (SI)(R8*2), Y14
-	VMOVUPS (DX), Y15
-	VFMADD231PS Y15, Y12, Y0
-	VFMADD231PS Y15, Y13, Y4
-	VFMADD231PS Y15, Y14, Y8
-	VMOVUPS (DX)(R9*1), Y15
-	VFMADD231PS Y15, Y12, Y1
-	VFMADD231PS Y15, Y13, Y5
-	VFMADD231PS Y15, Y14, Y9
-	VMOVUPS (DX)(R9*2), Y15
-	VFMADD231PS Y15, Y12, Y2
-	VFMADD231PS Y15, Y13, Y6
-	VFMADD231PS Y15, Y14, Y10
-	VMOVUPS (R11), Y15
-	VFMADD231PS Y15, Y12, Y3
-	VFMADD231PS Y15, Y13, Y7
-	VFMADD231PS Y15, Y14, Y11
-	ADDQ $32, SI
-	ADDQ $32, DX
-	ADDQ $32, R11
+four:
+	STEP4
+	STEP4
+	STEP4
+	STEP4
+	DECQ AX
+	JNZ four
+rest:
+	TESTQ CX, CX
+	JZ last
+one:
+	STEP4
 	DECQ CX
-	JNZ loop3
-	SUM4(Y0, Y1, Y2, Y3, X0, X12)
-	SUM4(Y4, Y5, Y6, Y7, X4, X13)
-	SUM4(Y8, Y9, Y10, Y11, X8, X14)
-	TESTL AX, AX
-	JZ keep3
-	VADDPS (DI), X0, X0
-	VADDPS (DI)(R10*1), X4, X4
-	VADDPS (DI)(R10*2), X8, X8
-keep3:
-	VMOVUPS X0, (DI)
-	VMOVUPS X4, (DI)(R10*1)
-	VMOVUPS X8, (DI)(R10*2)
+	JNZ one
+last:
+	LAST
+	JZ write
+	PLUS2(Y4, Y5, Y6, Y7)
+	PLUS2(Y8, Y9, Y10, Y11)
+	VZEROUPPER
+	RET
+write:
+	WRITE2(Y4, Y5, Y6, Y7)
+	WRITE2(Y8, Y9, Y10, Y11)
 	VZEROUPPER
 	RET
 
-// func dot2x4(k8 int, x *float32, ldx uintptr, w *float32, ldw uintptr, c *float32, ldc uintptr, add bool)
-TEXT ·dot2x4(SB), NOSPLIT, $0-57
-	MOVQ k8+0(FP), CX
-	MOVQ x+8(FP), SI
-	MOVQ ldx+16(FP), R8
-	MOVQ w+24(FP), DX
-	MOVQ ldw+32(FP), R9
-	MOVQ c+40(FP), DI
-	MOVQ ldc+48(FP), R10
-	MOVBLZX add+56(FP), AX
-	LEAQ (R9)(R9*2), R11
-	ADDQ DX, R11
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
+// func tile2x16(k int, a *float32, rs, cs uintptr, b, c *float32, ldc uintptr, alpha float32, add bool)
+TEXT ·tile2x16(SB), NOSPLIT, $0-61
+	ARGUMENTS
+	ZERO2(Y4, Y5, Y6, Y7)
+	MOVQ CX, AX
+	SHRQ $2, AX
+	ANDQ $3, CX
+	TESTQ AX, AX
+	JZ rest
 	PCALIGN $32
-loop2:
-	VMOVUPS (SI), Y12
-	VMOVUPS (SI)(R8*1), Y13
-	VMOVUPS (DX), Y15
-	VFMADD231PS Y15, Y12, Y0
-	VFMADD231PS Y15, Y13, Y4
-	VMOVUPS (DX)(R9*1), Y14
-	VFMADD231PS Y14, Y12, Y1
-	VFMADD231PS Y14, Y13, Y5
-	VMOVUPS (DX)(R9*2), Y15
-	VFMADD231PS Y15, Y12, Y2
-	VFMADD231PS Y15, Y13, Y6
-	VMOVUPS (R11), Y14
-	VFMADD231PS Y14, Y12, Y3
-	VFMADD231PS Y14, Y13, Y7
-	ADDQ $32, SI
-	ADDQ $32, DX
-	ADDQ $32, R11
+four:
+	STEP2
+	STEP2
+	STEP2
+	STEP2
+	DECQ AX
+	JNZ four
+rest:
+	TESTQ CX, CX
+	JZ last
+one:
+	STEP2
 	DECQ CX
-	JNZ loop2
-	SUM4(Y0, Y1, Y2, Y3, X0, X12)
-	SUM4(Y4, Y5, Y6, Y7, X4, X13)
-	TESTL AX, AX
-	JZ keep2
-	VADDPS (DI), X0, X0
-	VADDPS (DI)(R10*1), X4, X4
-keep2:
-	VMOVUPS X0, (DI)
-	VMOVUPS X4, (DI)(R10*1)
+	JNZ one
+last:
+	LAST
+	JZ write
+	PLUS2(Y4, Y5, Y6, Y7)
 	VZEROUPPER
 	RET
-
-// func dot1x4(k8 int, x *float32, ldx uintptr, w *float32, ldw uintptr, c *float32, ldc uintptr, add bool)
-TEXT ·dot1x4(SB), NOSPLIT, $0-57
-	MOVQ k8+0(FP), CX
-	MOVQ x+8(FP), SI
-	MOVQ w+24(FP), DX
-	MOVQ ldw+32(FP), R9
-	MOVQ c+40(FP), DI
-	MOVBLZX add+56(FP), AX
-	LEAQ (R9)(R9*2), R11
-	ADDQ DX, R11
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	PCALIGN $32
-loop1:
-	VMOVUPS (SI), Y12
-	VFMADD231PS (DX), Y12, Y0
-	VFMADD231PS (DX)(R9*1), Y12, Y1
-	VFMADD231PS (DX)(R9*2), Y12, Y2
-	VFMADD231PS (R11), Y12, Y3
-	ADDQ $32, SI
-	ADDQ $32, DX
-	ADDQ $32, R11
-	DECQ CX
-	JNZ loop1
-	SUM4(Y0, Y1, Y2, Y3, X0, X12)
-	TESTL AX, AX
-	JZ keep1
-	VADDPS (DI), X0, X0
-keep1:
-	VMOVUPS X0, (DI)
+write:
+	WRITE2(Y4, Y5, Y6, Y7)
 	VZEROUPPER
 	RET
 

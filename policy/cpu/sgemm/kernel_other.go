@@ -11,11 +11,13 @@ func tile6x16(int, *float32, uintptr, uintptr, *float32, *float32, uintptr, floa
 	panic(absent)
 }
 
-func dot3x4(int, *float32, uintptr, *float32, uintptr, *float32, uintptr, bool) { panic(absent) }
+func tile4x16(int, *float32, uintptr, uintptr, *float32, *float32, uintptr, float32, bool) {
+	panic(absent)
+}
 
-func dot2x4(int, *float32, uintptr, *float32, uintptr, *float32, uintptr, bool) { panic(absent) }
-
-func dot1x4(int, *float32, uintptr, *float32, uintptr, *float32, uintptr, bool) { panic(absent) }
+func tile2x16(int, *float32, uintptr, uintptr, *float32, *float32, uintptr, float32, bool) {
+	panic(absent)
+}
 
 func turn8(int, *float32, uintptr, *float32, uintptr) { panic(absent) }
 

@@ -1,29 +1,27 @@
 package sgemm
 
-// packB lays depth×cols of op(B) out in panels; a last narrow panel is filled up with zeros.
-func (g *Matmul) packB(p *product, at, depth, col, cols int) {
-	panels := (cols + tileCols - 1) / tileCols
-	g.b = grown(g.b, panels*depth*tileCols)
-	j := 0
-	if !p.tb {
-		for ; j+stripCols <= cols; j += stripCols {
-			strips(g.b[j*depth:(j+stripCols)*depth], p.b[at*p.ldb+col+j:], p.ldb)
+// packB lays a block of op(B) out in panels; a last narrow panel is filled up with zeros.
+func packB(dst, b []float32, ldb int, tb bool, k, cols interval) {
+	j, depth := 0, k.n
+	if !tb {
+		for ; j+stripCols <= cols.n; j += stripCols {
+			strips(dst[j*depth:(j+stripCols)*depth], b[k.from*ldb+cols.from+j:], ldb)
 		}
 	}
-	for ; j < cols; j += tileCols {
-		panel, width := g.b[j*depth:(j+tileCols)*depth], min(tileCols, cols-j)
+	for ; j < cols.n; j += tileCols {
+		panel, width := dst[j*depth:(j+tileCols)*depth], min(tileCols, cols.n-j)
 		if width < tileCols {
 			clear(panel)
 		}
 		switch {
-		case p.tb && width == tileCols:
-			turn(panel, p.b[(col+j)*p.ldb+at:], p.ldb, depth)
-		case p.tb:
-			turnEdge(panel, p.b[(col+j)*p.ldb+at:], p.ldb, depth, width)
+		case tb && width == tileCols:
+			turn(panel, b[(cols.from+j)*ldb+k.from:], ldb, depth)
+		case tb:
+			turnEdge(panel, b[(cols.from+j)*ldb+k.from:], ldb, depth, width)
 		default:
 			for l := range depth {
-				from := (at+l)*p.ldb + col + j
-				copy(panel[l*tileCols:], p.b[from:from+width])
+				from := (k.from+l)*ldb + cols.from + j
+				copy(panel[l*tileCols:], b[from:from+width])
 			}
 		}
 	}
@@ -50,12 +48,13 @@ func strips(panels, b []float32, ldb int) {
 
 // turn makes 16 rows of B the columns of a panel.
 func turn(panel, b []float32, ldb, depth int) {
-	if whole := depth / 8; whole > 0 {
-		turn8(whole, &b[0], uintptr(4*ldb), &panel[0], 4*tileCols)
-		turn8(whole, &b[8*ldb], uintptr(4*ldb), &panel[8], 4*tileCols)
+	whole := depth / 8 * 8
+	if whole > 0 {
+		turn8(whole/8, &b[0], uintptr(4*ldb), &panel[0], 4*tileCols)
+		turn8(whole/8, &b[8*ldb], uintptr(4*ldb), &panel[8], 4*tileCols)
 	}
-	if from := depth / 8 * 8; from < depth {
-		turnEdge(panel[from*tileCols:], b[from:], ldb, depth-from, tileCols)
+	if whole < depth {
+		turnEdge(panel[whole*tileCols:], b[whole:], ldb, depth-whole, tileCols)
 	}
 }
 
@@ -67,30 +66,33 @@ func turnEdge(panel, b []float32, ldb, depth, width int) {
 	}
 }
 
-// operand says where elements of op(A) lie: row i of a tile, column l at i·rs + l·cs; the next six rows step on.
+// operand says where elements of op(A) lie: row i of six, column l at i·rs + l·cs; the next six rows are a step on.
 type operand struct {
 	data         []float32
 	rs, cs, step int
 }
 
+// at is where row i begins.
+func (o operand) at(i int) []float32 { return o.data[i/tileRows*o.step+i%tileRows*o.rs:] }
+
 // rowsOfA gives rows of op(A) where they lie, or, of a transposed A, a copy [rows/6][depth][6], because columns far
 // apart would fall on the same lines of the cache.
-func (g *Matmul) rowsOfA(p *product, row, rows, at, depth int) operand {
+func (g *Matmul) rowsOfA(p *product, rows, k interval) operand {
 	if !p.ta {
-		return operand{data: p.a[row*p.lda+at:], rs: p.lda, cs: 1, step: tileRows * p.lda}
+		return operand{data: p.a[rows.from*p.lda+k.from:], rs: p.lda, cs: 1, step: tileRows * p.lda}
 	}
-	// Two floats of room after each tile, for pack6x4.
-	step := tileRows*depth + 2
+	// Two floats of room after each six rows, for pack6x4.
+	step := tileRows*k.n + 2
 	g.a = grown(g.a, blockRows/tileRows*step)
 	i := 0
-	for ; i+4*tileRows+2 <= min(rows+2, p.m-row); i += 4 * tileRows {
-		pack6x4(depth, &p.a[at*p.lda+row+i], uintptr(4*p.lda), &g.a[i/tileRows*step], uintptr(4*step))
+	for ; i+4*tileRows <= rows.n && rows.from+i+4*tileRows+2 <= p.m; i += 4 * tileRows {
+		pack6x4(k.n, &p.a[k.from*p.lda+rows.from+i], uintptr(4*p.lda), &g.a[i/tileRows*step], uintptr(4*step))
 	}
-	for ; i < rows; i += tileRows {
-		tile := g.a[i/tileRows*step:]
-		for l := range depth {
-			from := (at+l)*p.lda + row + i
-			copy(tile[l*tileRows:(l+1)*tileRows], p.a[from:from+min(tileRows, rows-i)])
+	for ; i < rows.n; i += tileRows {
+		six := g.a[i/tileRows*step:]
+		for l := range k.n {
+			from := (k.from+l)*p.lda + rows.from + i
+			copy(six[l*tileRows:(l+1)*tileRows], p.a[from:from+min(tileRows, rows.n-i)])
 		}
 	}
 	return operand{data: g.a, rs: 1, cs: tileRows, step: step}
