@@ -6,8 +6,9 @@ import (
 	"github.com/ropewalk/ropewalk/policy"
 )
 
-// headBlockFloats bounds the logits that exist at once, in elements per worker.
-const headBlockFloats = 1 << 18
+// headBlockFloats bounds the logits that exist at once, in elements per worker: 4 MiB. A block has rows enough to be
+// worth the reading of the head's weights.
+const headBlockFloats = 1 << 20
 
 // distribution summarises softmax(z/temperature) of one row of logits.
 type distribution struct {

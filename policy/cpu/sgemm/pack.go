@@ -18,6 +18,8 @@ func packB(dst, b []float32, ldb int, tb bool, k, cols interval) {
 			turn(panel, b[(cols.from+j)*ldb+k.from:], ldb, depth)
 		case tb:
 			turnEdge(panel, b[(cols.from+j)*ldb+k.from:], ldb, depth, width)
+		case width == tileCols:
+			strip(panel, b[k.from*ldb+cols.from+j:], ldb)
 		default:
 			for l := range depth {
 				from := (k.from+l)*ldb + cols.from + j
@@ -43,6 +45,12 @@ func strips(panels, b []float32, ldb int) {
 			return
 		}
 		b = b[ldb:]
+	}
+}
+
+func strip(panel, b []float32, ldb int) {
+	for at, from := 0, 0; at < len(panel); at, from = at+tileCols, from+ldb {
+		*(*[tileCols]float32)(panel[at:]) = *(*[tileCols]float32)(b[from:])
 	}
 }
 
@@ -89,10 +97,14 @@ func (g *Matmul) rowsOfA(p *product, rows, k interval) operand {
 		pack6x4(k.n, &p.a[k.from*p.lda+rows.from+i], uintptr(4*p.lda), &g.a[i/tileRows*step], uintptr(4*step))
 	}
 	for ; i < rows.n; i += tileRows {
-		six := g.a[i/tileRows*step:]
+		six, from := g.a[i/tileRows*step:], p.a[k.from*p.lda+rows.from+i:]
 		for l := range k.n {
-			from := (k.from+l)*p.lda + rows.from + i
-			copy(six[l*tileRows:(l+1)*tileRows], p.a[from:from+min(tileRows, rows.n-i)])
+			to := six[l*tileRows : (l+1)*tileRows]
+			if rows.n-i >= tileRows {
+				*(*[tileRows]float32)(to) = *(*[tileRows]float32)(from[l*p.lda:])
+				continue
+			}
+			copy(to, from[l*p.lda:l*p.lda+rows.n-i])
 		}
 	}
 	return operand{data: g.a, rs: 1, cs: tileRows, step: step}
