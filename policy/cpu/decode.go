@@ -85,8 +85,8 @@ func (g *generation[T]) attend(l lot[T], layer int) {
 	for i := l.rows.lo; i < l.rows.hi; i++ {
 		row, qkv := &g.live[i], g.s.qkv[i*width:(i+1)*width]
 		w.rotateRow(q, k, qkv, layer, row.cached)
-		c.store(row.base, row.cached, k, qkv, d)
-		c.attend(w, g.s.att[i*d.Q:(i+1)*d.Q], q, row.base, row.cached+1, d)
+		c.store(row.at, row.cached, k, qkv, d)
+		c.attend(w, g.s.att[i*d.Q:(i+1)*d.Q], q, row.at, row.cached+1, d)
 		if layer+1 == w.m.shape.Layers {
 			row.cached++
 		}

@@ -8,22 +8,22 @@ func (w *worker[T]) embedRows(x []T, tokens []int32) {
 	}
 }
 
-// tap sees the rotated keys (n×K) and the projections (n×(Q+2K), the values last) of each layer.
-type tap[T float] func(layer int, k, qkv []T)
-
 // forward runs a chunk through all layers.
-func (w *worker[T]) forward(c *chunk, a *acts[T], see tap[T]) {
+func (w *worker[T]) forward(c *chunk, a *acts[T]) {
 	w.embedRows(a.layers[0].x, c.tokens)
 	for i := range a.layers {
-		l := &a.layers[i]
-		w.project(l, i, c.len())
-		k := w.rotateChunk(l, i, c)
-		w.attend(l, c, k)
-		if see != nil {
-			see(i, k, l.qkv)
-		}
-		w.finish(l, i, c.len(), a.after(i))
+		w.layer(c, a, i)
 	}
+}
+
+// layer runs a chunk through one layer and returns the rotated keys (n×K).
+func (w *worker[T]) layer(c *chunk, a *acts[T], i int) []T {
+	l := &a.layers[i]
+	w.project(l, i, c.len())
+	k := w.rotateChunk(l, i, c)
+	w.attend(l, c, k)
+	w.finish(l, i, c.len(), a.after(i))
+	return k
 }
 
 // project fills l.qkv from l.x.

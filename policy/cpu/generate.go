@@ -15,7 +15,7 @@ const cacheBytes = 1 << 29
 // liveRow is one row that still generates.
 type liveRow struct {
 	row    int // of the request
-	base   int // where its tokens begin in the caches, in tokens
+	at     slot
 	cached int // tokens whose keys and values are there
 	rng    *rand.Rand
 	ended  bool
@@ -83,13 +83,13 @@ func (g *generation[T]) wave(ctx context.Context, lo, hi, tokens int) error {
 	d, layers := g.r.model.dims(), g.r.model.shape.Layers
 	g.caches = slices.Grow(g.caches[:0], layers)[:layers]
 	for i := range g.caches {
-		g.caches[i].reset(tokens, d)
+		g.caches[i].reset(tokens, d, g.r.workers[0].mm)
 	}
 	g.live = g.live[:0]
 	base := 0
 	for r := lo; r < hi; r++ {
 		s := g.req.Streams[r]
-		g.live = append(g.live, liveRow{row: r, base: base, rng: rand.New(rand.NewPCG(s, streamIncrement))})
+		g.live = append(g.live, liveRow{row: r, at: slot{base, g.reserve(r)}, rng: rand.New(rand.NewPCG(s, streamIncrement))})
 		base += g.reserve(r)
 	}
 	g.s.reset(len(g.live), d)

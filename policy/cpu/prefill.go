@@ -33,34 +33,49 @@ func (g *generation[T]) prefill(ctx context.Context) error {
 			from := leader[to.row]
 			to.cached = len(g.req.Prefixes[to.row])
 			copy(g.s.x[i*d.H:(i+1)*d.H], from.state)
-			if from.base == to.base {
+			if from.at == to.at {
 				continue
 			}
 			for j := range g.caches {
-				g.caches[j].copyRow(to.base, from.base, to.cached, d)
+				g.caches[j].copySlot(to.at, from.at, to.cached, d)
 			}
 		}
 		return nil
 	})
 }
 
-// prefillChunk runs a chunk of prefixes and stores what their leaders need.
+// prefillChunk runs a chunk of prefixes and stores what their leaders need. Of the last layer only keys and values
+// are of use, and the output of each prefix's last token.
 func (g *generation[T]) prefillChunk(w *worker[T], c *chunk, leader map[int]*prefixLeader[T]) {
-	d := w.m.dims()
+	d, last := w.m.dims(), w.m.shape.Layers-1
 	a := w.m.newActs(sized(&w.s.arena, w.m.actsSize(c.len(), false)), c.len(), false)
-	w.forward(c, a, func(layer int, k, qkv []T) {
+	keep := func(layer int, k []T) {
 		for i, r := range c.row {
-			g.caches[layer].store(leader[r].base, 0, k[c.start[i]*d.K:c.start[i+1]*d.K], qkv[c.start[i]*(d.Q+2*d.K):], d)
+			lo, hi := c.start[i], c.start[i+1]
+			g.caches[layer].store(leader[r].at, 0, k[lo*d.K:hi*d.K], a.layers[layer].qkv[lo*(d.Q+2*d.K):], d)
 		}
-	})
+	}
+	w.embedRows(a.layers[0].x, c.tokens)
+	for i := range last {
+		keep(i, w.layer(c, a, i))
+	}
+	l := &a.layers[last]
+	w.project(l, last, c.len())
+	keep(last, w.rotateChunk(l, last, c))
 	for i, r := range c.row {
-		leader[r].state = append([]T(nil), a.out[(c.start[i+1]-1)*d.H:c.start[i+1]*d.H]...)
+		t := c.start[i+1] - 1
+		copy(l.x[i*d.H:(i+1)*d.H], l.x[t*d.H:])
+		g.caches[last].attend(w, l.att[i*d.Q:(i+1)*d.Q], w.s.q[t*d.Q:(t+1)*d.Q], leader[r].at, t+1-c.start[i], d)
+	}
+	w.finish(l, last, len(c.row), a.out)
+	for i, r := range c.row {
+		leader[r].state = append([]T(nil), a.out[i*d.H:(i+1)*d.H]...)
 	}
 }
 
-// prefixLeader is the first row with some prefix: where its cache lies, and the state after the prefix.
+// prefixLeader is the first row with some prefix: its slot, and the state after the prefix.
 type prefixLeader[T float] struct {
-	base  int
+	at    slot
 	state []T
 }
 
@@ -77,7 +92,7 @@ func (g *generation[T]) leaders() (map[int]*prefixLeader[T], []int) {
 		}
 		p, ok := seen[string(key)]
 		if !ok {
-			p = &prefixLeader[T]{base: l.base}
+			p = &prefixLeader[T]{at: l.at}
 			seen[string(key)] = p
 			unique = append(unique, l.row)
 		}

@@ -39,7 +39,7 @@ func (g *Matmul) Gemm(ta, tb bool, m, n, k int, alpha float32, a []float32, lda 
 			depth := min(blockK, k-at)
 			g.b = grown(g.b, panels(cols)*tileCols*depth)
 			packB(g.b, b, ldb, tb, interval{at, depth}, interval{col, cols})
-			g.block(&p, g.b, interval{at, depth}, cols, beta != 0 || at > 0)
+			g.block(&p, g.b, tileCols*depth, interval{at, depth}, cols, beta != 0 || at > 0)
 		}
 	}
 }
@@ -61,13 +61,14 @@ type interval struct{ from, n int }
 // panels is the number of panels that n columns make.
 func panels(n int) int { return (n + tileCols - 1) / tileCols }
 
-// block multiplies all rows of A by one packed block of B: depth rows of it and the first cols columns of C.
-func (g *Matmul) block(p *product, b []float32, k interval, cols int, add bool) {
+// block multiplies all rows of A by one packed block of B, whose panels begin step floats apart, into the first cols
+// columns of C.
+func (g *Matmul) block(p *product, b []float32, step int, k interval, cols int, add bool) {
 	for row := 0; row < p.m; row += blockRows {
 		rows := min(blockRows, p.m-row)
 		a := g.rowsOfA(p, interval{row, rows}, k)
 		for j := 0; j < cols; j += tileCols {
-			panel, width := b[j*k.n:(j+tileCols)*k.n], min(tileCols, cols-j)
+			panel, width := b[j/tileCols*step:], min(tileCols, cols-j)
 			for i := 0; i < rows; {
 				from, c := a.at(i), p.c[(row+i)*p.ldc+j:]
 				height := tileHeight(rows-i, p.ta)

@@ -38,8 +38,22 @@ func (g *Matmul) GemmPacked(m int, a []float32, lda int, b Packed, from, to int,
 	width := panels(b.n) * tileCols
 	for at := 0; at < b.k; at += blockK {
 		depth := min(blockK, b.k-at)
-		g.block(&p, b.data[at*width+from*depth:], interval{at, depth}, to-from, add || at > 0)
+		g.block(&p, b.data[at*width+from*depth:], tileCols*depth, interval{at, depth}, to-from, add || at > 0)
 	}
+}
+
+// GemmPanels sets the m×n matrix C to alpha·A·B, A being m×k and B panels of [k][16] that begin step floats apart,
+// as a caller keeps them; n is a multiple of 16. k is one block, however long.
+func (g *Matmul) GemmPanels(m, n, k int, alpha float32, a []float32, lda int, b []float32, step int, c []float32, ldc int) {
+	if m == 0 || n == 0 || k == 0 {
+		return
+	}
+	check("A", false, m, k, lda, len(a))
+	check("B", false, n/tileCols, k*tileCols, step, len(b))
+	check("C", false, m, n, ldc, len(c))
+	checkColumns(0, n, n/tileCols*tileCols)
+	p := product{m: m, alpha: alpha, a: a, lda: lda, c: c, ldc: ldc}
+	g.block(&p, b, step, interval{0, k}, n, false)
 }
 
 func checkColumns(from, to, n int) {
