@@ -151,7 +151,7 @@ func BenchmarkGemm(b *testing.B) {
 // BenchmarkGemmPacked times products of few rows by weights that are packed already.
 func BenchmarkGemmPacked(b *testing.B) {
 	requireAvailable(b)
-	for _, s := range [][3]int{{1, 3072, 512}, {4, 3072, 512}, {8, 3072, 512}, {16, 1024, 256}, {32, 1024, 256}, {32, 192, 64}} {
+	for _, s := range [][3]int{{1, 3072, 512}, {4, 3072, 512}, {8, 3072, 512}, {16, 1024, 256}, {32, 1024, 256}, {32, 192, 64}, {8, 16384, 1024}} {
 		m, n, k := s[0], s[1], s[2]
 		b.Run(fmt.Sprintf("%dx%dx%d", m, n, k), func(b *testing.B) {
 			var g Matmul
