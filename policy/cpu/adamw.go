@@ -79,6 +79,7 @@ func (r *resident[T]) step(o policy.StepOptions) (policy.StepStats, error) {
 	if o.ClipNorm > 0 && norm > o.ClipNorm {
 		factor, stats.Clipped = o.ClipNorm/(norm+1e-6), true
 	}
+	r.model.f.changed()
 	u := update[T]{
 		factor: T(factor), beta1: T(o.Beta1), beta2: T(o.Beta2), epsilon: T(o.Epsilon),
 		rate: T(o.LR / (1 - math.Pow(o.Beta1, float64(a.step)))),

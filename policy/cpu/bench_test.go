@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"context"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -18,9 +19,28 @@ var small = checkpoint.Shape{
 	RopeTheta: 10000, NormEps: 1e-6, Pad: -1,
 }
 
-func benchEngine(b *testing.B) policy.Engine {
+// sizes are those that internal/bench/engine compares with PyTorch, with their batches.
+var sizes = []struct {
+	name     string
+	shape    checkpoint.Shape
+	train    [2]int // batch, length
+	generate [3]int // batch, prompt, new tokens
+}{
+	{"0.1M", benchShape(512, 64, 2, 2, 1, 32, 128), [2]int{64, 96}, [3]int{64, 32, 64}},
+	{"3.3M", benchShape(512, 256, 4, 8, 4, 32, 768), [2]int{32, 256}, [3]int{32, 32, 64}},
+	{"27M", benchShape(4096, 512, 8, 8, 4, 64, 1536), [2]int{8, 512}, [3]int{8, 32, 64}},
+}
+
+func benchShape(vocab, hidden, layers, heads, kv, dim, ffn int) checkpoint.Shape {
+	return checkpoint.Shape{
+		Vocab: vocab, Hidden: hidden, Layers: layers, Heads: heads, KVHeads: kv, HeadDim: dim, FFN: ffn,
+		Positions: 1024, RopeTheta: 10000, NormEps: 1e-6, Pad: -1,
+	}
+}
+
+func benchEngine(b *testing.B, s checkpoint.Shape) policy.Engine {
 	dir := b.TempDir()
-	require.NoError(b, checkpoint.Init(dir, small, 1, nil))
+	require.NoError(b, checkpoint.Init(dir, s, 1, nil))
 	e, err := Open(Options{})
 	require.NoError(b, err)
 	require.NoError(b, e.Load(context.Background(), policy.RolePolicy, dir, false))
@@ -45,14 +65,23 @@ func report(b *testing.B, tokens int, since time.Duration) {
 
 // BenchmarkTrain is one update: forward, backward, step.
 func BenchmarkTrain(b *testing.B) {
-	e, ctx := benchEngine(b), context.Background()
 	var lengths []int
-	total := 0
 	for i := range 256 {
 		lengths = append(lengths, 40+i%41)
-		total += 40 + i%41
 	}
-	seqs := randomSequences(1, small.Vocab, lengths...)
+	b.Run("quickstart", func(b *testing.B) { benchTrain(b, small, lengths) })
+	for _, s := range sizes {
+		b.Run(s.name, func(b *testing.B) { benchTrain(b, s.shape, slices.Repeat([]int{s.train[1]}, s.train[0])) })
+	}
+}
+
+func benchTrain(b *testing.B, s checkpoint.Shape, lengths []int) {
+	e, ctx := benchEngine(b, s), context.Background()
+	total := 0
+	for _, n := range lengths {
+		total += n
+	}
+	seqs := randomSequences(1, s.Vocab, lengths...)
 	co := policy.Cotangents{LogProbs: randomLike(1, seqs)}
 	since := processorTime()
 	for b.Loop() {
@@ -65,23 +94,26 @@ func BenchmarkTrain(b *testing.B) {
 	report(b, total, since)
 }
 
-// BenchmarkGenerate samples 512 responses of 40 tokens to 32 prompts.
+// BenchmarkGenerate samples responses: in the quickstart 16 of 40 tokens to each of 32 prompts, else one a prompt.
 func BenchmarkGenerate(b *testing.B) {
-	e, ctx := benchEngine(b), context.Background()
-	prompts := randomSequences(1, small.Vocab, make([]int, 32)...)
-	for i := range prompts {
-		prompts[i] = randomSequences(uint64(i), small.Vocab, 20)[0]
+	b.Run("quickstart", func(b *testing.B) { benchGenerate(b, small, 32, 16, 20, 40) })
+	for _, s := range sizes {
+		b.Run(s.name, func(b *testing.B) { benchGenerate(b, s.shape, s.generate[0], 1, s.generate[1], s.generate[2]) })
 	}
+}
+
+func benchGenerate(b *testing.B, s checkpoint.Shape, prompts, each, prompt, tokens int) {
+	e, ctx := benchEngine(b, s), context.Background()
 	req := policy.GenerateRequest{Role: policy.RolePolicy, Temperature: 1}
-	for i := range 512 {
-		req.Prefixes = append(req.Prefixes, prompts[i/16])
+	for i := range prompts * each {
+		req.Prefixes = append(req.Prefixes, randomSequences(uint64(i/each), s.Vocab, prompt)[0])
 		req.Streams = append(req.Streams, uint64(i))
-		req.MaxTokens = append(req.MaxTokens, 40)
+		req.MaxTokens = append(req.MaxTokens, tokens)
 	}
 	since := processorTime()
 	for b.Loop() {
 		_, err := e.Generate(ctx, req)
 		require.NoError(b, err)
 	}
-	report(b, 512*40, since)
+	report(b, prompts*each*tokens, since)
 }

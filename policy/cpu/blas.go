@@ -1,9 +1,12 @@
 package cpu
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"unsafe"
+
+	"github.com/ropewalk/ropewalk/policy/cpu/sgemm"
 )
 
 // float is the element type: float32 in the engine, float64 where gradients are checked.
@@ -21,11 +24,13 @@ type matmul[T float] interface {
 type library struct {
 	name   string // e.g. "openblas 0.3.21 Zen"
 	advice string
+	own    bool      // package sgemm for float32
 	open   *openblas // nil: gonum
 }
 
 // Names that select a library in Options.BLAS and in the environment variable ROPEWALK_BLAS.
 const (
+	BLASOwn      = "own"
 	BLASOpenBLAS = "openblas"
 	BLASGonum    = "gonum"
 )
@@ -40,6 +45,11 @@ func chooseLibrary(want string) (library, error) {
 	switch want {
 	case BLASGonum:
 		return gonumLibrary(), nil
+	case BLASOwn:
+		if !sgemm.Available() {
+			return library{}, errors.New("choose BLAS library: own kernels need a processor with AVX2 and FMA")
+		}
+		return ownLibrary(), nil
 	case BLASOpenBLAS:
 		o, err := loadOpenBLAS()
 		if err != nil {
@@ -47,20 +57,29 @@ func chooseLibrary(want string) (library, error) {
 		}
 		return library{name: o.name, open: o}, nil
 	case "":
+		if sgemm.Available() {
+			return ownLibrary(), nil
+		}
 		if o, err := loadOpenBLAS(); err == nil {
 			return library{name: o.name, open: o}, nil
 		}
 		return gonumLibrary(), nil
 	}
-	return library{}, fmt.Errorf("choose BLAS library: %q is neither %s nor %s", want, BLASOpenBLAS, BLASGonum)
+	return library{}, fmt.Errorf("choose BLAS library: %q is none of %s, %s and %s", want, BLASOwn, BLASOpenBLAS, BLASGonum)
 }
 
 func gonumLibrary() library {
 	return library{name: "gonum " + gonumVersion(), advice: openblasAdvice}
 }
 
+// ownLibrary multiplies float64, which only tests of gradients need, with gonum.
+func ownLibrary() library { return library{name: "own kernels", own: true} }
+
 // newMatmul returns a matmul for one goroutine.
 func newMatmul[T float](l library) matmul[T] {
+	if l.own && isFloat32[T]() {
+		return &ownMatmul[T]{}
+	}
 	if l.open == nil {
 		return gonumMatmul[T]{}
 	}

@@ -1,71 +1,99 @@
 package cpu
 
-// cache holds one layer's keys and values of the rows that one part generates. A row's place begins at a token
-// offset that is a multiple of cacheBlock.
+// cache holds one layer's keys and values of the rows that generate.
 type cache[T float] struct {
-	k, v []T // v is [token][K]; k likewise, or blocked
-	// blocked keys are [token/8][K][8]: eight tokens of one dimension side by side, so that eight scores come
-	// from one register without sums across it. It needs the fast loops and heads of a multiple of eight.
-	blocked bool
+	k, v []T // [slot][token][K], or in panels
+	// panels, with the own kernels and heads of a multiple of 16, are how those kernels read the second operand, so
+	// that a token's attention is two small products: a slot's keys are [head][token/16][D][16], its values
+	// [head][D/16][token][16].
+	panels bool
 }
 
-const cacheBlock = 8
+// slot is where one row's tokens lie in every layer's cache.
+type slot struct{ base, room int } // in tokens; room is a multiple of cacheBlock
+
+const cacheBlock = 16
 
 // roundUp is the least multiple of cacheBlock that holds n tokens.
 func roundUp(n int) int { return (n + cacheBlock - 1) / cacheBlock * cacheBlock }
 
-func (c *cache[T]) reset(tokens int, d dims) {
+func (c *cache[T]) reset(tokens int, d dims, mm matmul[T]) {
 	sized(&c.k, tokens*d.K)
 	sized(&c.v, tokens*d.K)
-	c.blocked = useFast[T]() && d.D%8 == 0
+	_, own := mm.(*ownMatmul[T])
+	c.panels = own && d.D%cacheBlock == 0
 }
 
-// store puts the keys (n×K) and, from qkv, the values of n tokens at token offset base+pos.
-func (c *cache[T]) store(base, pos int, k, qkv []T, d dims) {
-	width, n := d.Q+2*d.K, len(k)/d.K
-	for t := range n {
-		at := base + pos + t
-		copy(c.v[at*d.K:(at+1)*d.K], qkv[t*width+d.Q+d.K:(t+1)*width])
-		row := k[t*d.K : (t+1)*d.K]
-		if !c.blocked {
-			copy(c.k[at*d.K:], row)
+// head is where the keys, and the values, of one head of a slot begin.
+func (p slot) head(h int, d dims) int { return p.base*d.K + h*p.room*d.D }
+
+// store puts the keys (n×K) and, from qkv, the values of n tokens from pos on.
+func (c *cache[T]) store(p slot, pos int, k, qkv []T, d dims) {
+	width := d.Q + 2*d.K
+	for t := range len(k) / d.K {
+		key, value := k[t*d.K:(t+1)*d.K], qkv[t*width+d.Q+d.K:(t+1)*width]
+		if c.panels {
+			c.storePanels(p, pos+t, key, value, d)
 			continue
 		}
-		block := c.k[at/cacheBlock*cacheBlock*d.K:]
-		block = block[at%cacheBlock : d.K*cacheBlock]
-		for i, x := range row {
+		at := (p.base + pos + t) * d.K
+		copy(c.k[at:], key)
+		copy(c.v[at:], value)
+	}
+}
+
+func (c *cache[T]) storePanels(p slot, token int, key, value []T, d dims) {
+	for h := range d.K / d.D {
+		at := p.head(h, d)
+		block := c.k[at+token/cacheBlock*cacheBlock*d.D:]
+		block = block[token%cacheBlock : d.D*cacheBlock]
+		for i, x := range key[h*d.D : (h+1)*d.D] {
 			block[i*cacheBlock] = x
 		}
+		for i := 0; i < d.D; i += cacheBlock {
+			copy(c.v[at+i*p.room+token*cacheBlock:], value[h*d.D+i:h*d.D+i+cacheBlock])
+		}
 	}
 }
 
-// copyRow copies the first n tokens of one row's place to another's.
-func (c *cache[T]) copyRow(to, from, n int, d dims) {
-	n = roundUp(n) * d.K
-	copy(c.k[to*d.K:to*d.K+n], c.k[from*d.K:])
-	copy(c.v[to*d.K:to*d.K+n], c.v[from*d.K:])
-}
-
-// attend is attention of one token's queries over the n tokens at base; queries that share a key head go together.
-func (c *cache[T]) attend(w *worker[T], out, q []T, base, n int, d dims) {
-	a := newAttention(w.mm, d, d.K)
-	k, v := c.k[base*d.K:(base+roundUp(n))*d.K], c.v[base*d.K:(base+n)*d.K]
-	if c.blocked {
-		p, qx := sized(&w.s.p, roundUp(n)), sized(&w.s.single, d.D*cacheBlock)
-		for h := range a.heads {
-			at, key := h*d.D, h/a.shared*d.D
-			fast.attend(as[float32](out[at:at+d.D]), as[float32](q[at:at+d.D]), as[float32](k[key*cacheBlock:]), as[float32](v[key:]),
-				as[float32](p), as[float32](qx), n, d.K, float32(a.scale))
-		}
+// copySlot copies the first n tokens of one slot to another.
+func (c *cache[T]) copySlot(to, from slot, n int, d dims) {
+	if !c.panels {
+		copy(c.k[to.base*d.K:], c.k[from.base*d.K:(from.base+n)*d.K])
+		copy(c.v[to.base*d.K:], c.v[from.base*d.K:(from.base+n)*d.K])
 		return
 	}
-	p := sized(&w.s.p, a.shared*n)
+	for h := range d.K / d.D {
+		at, was := to.head(h, d), from.head(h, d)
+		copy(c.k[at:], c.k[was:was+roundUp(n)*d.D])
+		for i := 0; i < d.D; i += cacheBlock {
+			copy(c.v[at+i*to.room:], c.v[was+i*from.room:was+i*from.room+n*cacheBlock])
+		}
+	}
+}
+
+// attend is attention of one token's queries over the first n tokens of a slot; queries that share a key head
+// go together.
+func (c *cache[T]) attend(w *worker[T], out, q []T, at slot, n int, d dims) {
+	a := newAttention(w.mm, d, d.K)
+	width := roundUp(n)
+	p := sized(&w.s.p, a.shared*width)
 	for h := range d.K / d.D {
 		group := h * a.shared * d.D
-		a.mm.gemm(false, true, a.shared, n, d.D, a.scale, q[group:], d.D, k[h*d.D:], d.K, 0, p, n)
-		for i := range a.shared {
-			softmaxRow(p[i*n:(i+1)*n], n)
+		if c.panels {
+			k := c.k[at.head(h, d):]
+			w.mm.(*ownMatmul[T]).panels(a.shared, width, d.D, a.scale, q[group:], d.D, k, cacheBlock*d.D, p, width)
+		} else {
+			w.mm.gemm(false, true, a.shared, n, d.D, a.scale, q[group:], d.D, c.k[at.base*d.K+h*d.D:], d.K, 0, p, width)
 		}
-		a.mm.gemm(false, false, a.shared, d.D, n, 1, p, n, v[h*d.D:], d.K, 0, out[group:], d.D)
+		for i := range a.shared {
+			softmaxRow(p[i*width:(i+1)*width], n)
+		}
+		if c.panels {
+			v := c.v[at.head(h, d):]
+			w.mm.(*ownMatmul[T]).panels(a.shared, d.D, n, 1, p, width, v, cacheBlock*at.room, out[group:], d.D)
+		} else {
+			w.mm.gemm(false, false, a.shared, d.D, n, 1, p, width, c.v[at.base*d.K+h*d.D:], d.K, 0, out[group:], d.D)
+		}
 	}
 }

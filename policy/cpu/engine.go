@@ -126,28 +126,6 @@ func (e *engine[T]) Generate(ctx context.Context, req policy.GenerateRequest) (p
 	return res, nil
 }
 
-func (r *resident[T]) generate(ctx context.Context, req *policy.GenerateRequest) (policy.Generated, error) {
-	n := len(req.Prefixes)
-	res := policy.Generated{Tokens: make([][]int32, n), LogProbs: make([][]float32, n), Entropies: make([][]float32, n), Finish: make([]policy.Finish, n)}
-	stop := make([]bool, r.model.shape.Vocab)
-	for _, t := range req.Stop {
-		stop[t] = true
-	}
-	shares, longest := make([][]int, len(r.workers)), 0
-	for i := range n {
-		// Dealt like cards: neighbours, often of one group, are alike in length.
-		p := i % len(r.workers)
-		shares[p] = append(shares[p], i)
-		longest = max(longest, len(req.Prefixes[i])+req.MaxTokens[i])
-	}
-	r.model.rope.grow(longest)
-	err := r.forParts(func(part int, w *worker[T]) error {
-		g := &generation[T]{w: w, req: req, stop: stop, res: &res}
-		return g.run(ctx, shares[part])
-	})
-	return res, err
-}
-
 func (e *engine[T]) Forward(ctx context.Context, req policy.ForwardRequest) (policy.TokenOutputs, error) {
 	r, leave, err := e.enter(ctx, req.Role)
 	if err != nil {

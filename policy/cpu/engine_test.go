@@ -9,11 +9,15 @@ import (
 
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
+	"github.com/ropewalk/ropewalk/policy/cpu/sgemm"
 	"github.com/ropewalk/ropewalk/policy/policytest"
 )
 
 // requireLibrary skips where a library is absent, or fails if the environment demands it.
 func requireLibrary(t *testing.T, blas string) {
+	if blas == BLASOwn && !sgemm.Available() {
+		t.Skip("the processor has no AVX2")
+	}
 	if blas != BLASOpenBLAS {
 		return
 	}
@@ -25,9 +29,9 @@ func requireLibrary(t *testing.T, blas string) {
 	}
 }
 
-// TestConformance runs the suite with both libraries, on heads that do and do not fit whole registers.
+// TestConformance runs the suite with every library, on heads that do and do not fit whole registers.
 func TestConformance(t *testing.T) {
-	for _, blas := range []string{BLASGonum, BLASOpenBLAS} {
+	for _, blas := range []string{BLASOwn, BLASOpenBLAS, BLASGonum} {
 		for _, headDim := range []int{6, 40} {
 			t.Run(fmt.Sprintf("%s/%d", blas, headDim), func(t *testing.T) {
 				requireLibrary(t, blas)

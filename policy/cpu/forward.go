@@ -8,22 +8,22 @@ func (w *worker[T]) embedRows(x []T, tokens []int32) {
 	}
 }
 
-// tap sees the rotated keys (n×K) and the projections (n×(Q+2K), the values last) of each layer.
-type tap[T float] func(layer int, k, qkv []T)
-
 // forward runs a chunk through all layers.
-func (w *worker[T]) forward(c *chunk, a *acts[T], see tap[T]) {
+func (w *worker[T]) forward(c *chunk, a *acts[T]) {
 	w.embedRows(a.layers[0].x, c.tokens)
 	for i := range a.layers {
-		l := &a.layers[i]
-		w.project(l, i, c.len())
-		k := w.rotateChunk(l, i, c)
-		w.attend(l, c, k)
-		if see != nil {
-			see(i, k, l.qkv)
-		}
-		w.finish(l, i, c.len(), a.after(i))
+		w.layer(c, a, i)
 	}
+}
+
+// layer runs a chunk through one layer and returns the rotated keys (n×K).
+func (w *worker[T]) layer(c *chunk, a *acts[T], i int) []T {
+	l := &a.layers[i]
+	w.project(l, i, c.len())
+	k := w.rotateChunk(l, i, c)
+	w.attend(l, c, k)
+	w.finish(l, i, c.len(), a.after(i))
+	return k
 }
 
 // project fills l.qkv from l.x.
@@ -31,7 +31,7 @@ func (w *worker[T]) project(l *layerActs[T], layer, n int) {
 	d, lw := w.m.dims(), &w.m.w.layers[layer]
 	xn := sized(&w.s.xn, n*d.H)
 	rmsNorm(xn, l.x, lw.norm1, w.m.shape.NormEps)
-	w.linear(l.qkv, xn, lw.qkv, n, d.H, d.Q+2*d.K, false)
+	w.linear(l.qkv, xn, n, w.m.f.layers[layer].qkv, false)
 }
 
 // rotateChunk norms and rotates queries and keys into scratch and returns the keys.
@@ -66,14 +66,14 @@ func (w *worker[T]) attend(l *layerActs[T], c *chunk, k []T) {
 
 // finish adds the attention's and the feed-forward layer's output to the residual stream.
 func (w *worker[T]) finish(l *layerActs[T], layer, n int, out []T) {
-	d, lw := w.m.dims(), &w.m.w.layers[layer]
+	d, lw, f := w.m.dims(), &w.m.w.layers[layer], &w.m.f.layers[layer]
 	copy(l.mid, l.x[:n*d.H])
-	w.linear(l.mid, l.att, lw.out, n, d.Q, d.H, true)
+	w.linear(l.mid, l.att, n, f.out, true)
 	xn := sized(&w.s.xn, n*d.H)
 	rmsNorm(xn, l.mid[:n*d.H], lw.norm2, w.m.shape.NormEps)
-	w.linear(l.gu, xn, lw.gu, n, d.H, 2*d.F, false)
+	w.gateUp(l.gu, xn, n, f, interval{0, d.F})
 	h := sized(&w.s.h, n*d.F)
 	swigluRows(h, l.gu, d.F)
 	copy(out, l.mid[:n*d.H])
-	w.linear(out, h, lw.down, n, d.F, d.H, true)
+	w.linear(out, h, n, f.down, true)
 }

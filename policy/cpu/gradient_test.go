@@ -12,6 +12,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
+	"github.com/ropewalk/ropewalk/policy/cpu/sgemm"
 )
 
 // tiny is a shape in which no two widths are equal, so that a mixed-up one shows.
@@ -38,11 +39,15 @@ func loaded[T float](t testing.TB, s checkpoint.Shape, blas string, threads int)
 
 // libraries lists the BLAS libraries to test; OpenBLAS only where it is there.
 func libraries(t testing.TB) []string {
-	if _, err := loadOpenBLAS(); err != nil {
-		t.Logf("OpenBLAS is not there, testing gonum alone: %v", err)
-		return []string{BLASGonum}
+	out := []string{BLASGonum}
+	if sgemm.Available() {
+		out = append(out, BLASOwn)
 	}
-	return []string{BLASGonum, BLASOpenBLAS}
+	if _, err := loadOpenBLAS(); err != nil {
+		t.Logf("OpenBLAS is not there: %v", err)
+		return out
+	}
+	return append(out, BLASOpenBLAS)
 }
 
 func randomSequences(seed uint64, vocab int, lengths ...int) [][]int32 {
@@ -100,7 +105,7 @@ func exactObjective[T float](r *resident[T], pass *keptPass[T], temperature floa
 			for _, t := range w.predicting(k.c, nil) {
 				xn, z, e := make([]T, h), make([]T, v), make([]T, v)
 				w.normRows(xn, k.a.out, []int{t})
-				w.linear(z, xn, r.model.w.head, 1, h, v, false)
+				w.linear(z, xn, 1, r.model.f.head, false)
 				d := distribute(z, e, temperature)
 				p := places[t+1]
 				if co.LogProbs != nil {

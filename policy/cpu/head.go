@@ -6,8 +6,9 @@ import (
 	"github.com/ropewalk/ropewalk/policy"
 )
 
-// headBlockFloats bounds the logits that exist at once, in elements per worker.
-const headBlockFloats = 1 << 18
+// headBlockFloats bounds the logits that exist at once, in elements per worker: 4 MiB. A block has rows enough to be
+// worth the reading of the head's weights.
+const headBlockFloats = 1 << 20
 
 // distribution summarises softmax(z/temperature) of one row of logits.
 type distribution struct {
@@ -75,7 +76,7 @@ func (w *worker[T]) outputs(c *chunk, out []T, temperature float64, to *policy.T
 			continue
 		}
 		logits := sized(&w.s.logits, len(part)*v)
-		w.linear(logits, xn, w.m.w.head, len(part), h, v, false)
+		w.linear(logits, xn, len(part), w.m.f.head, false)
 		for i, t := range part {
 			z, p := logits[i*v:(i+1)*v], places[t+1]
 			d := distribute(z, e, temperature)
@@ -122,7 +123,7 @@ func (w *worker[T]) headBack(c *chunk, out, dx []T, temperature float64, co poli
 		clear(dxn)
 		if co.LogProbs != nil || co.Entropies != nil {
 			logits := sized(&w.s.logits, len(part)*v)
-			w.linear(logits, xn, w.m.w.head, len(part), h, v, false)
+			w.linear(logits, xn, len(part), w.m.f.head, false)
 			for i, t := range part {
 				p := places[t+1]
 				logitsBack(logits[i*v:(i+1)*v], e, int(c.tokens[t+1]), temperature, at(co.LogProbs, p.row, p.token), at(co.Entropies, p.row, p.token))

@@ -105,14 +105,15 @@ func TestAttentionAgainstDefinition(t *testing.T) {
 			got := out[row*d.Q : (row+1)*d.Q]
 			// The cached form must give the same.
 			var c cache[float32]
-			c.reset(roundUp(row+1), d)
+			whole := slot{0, roundUp(row + 1)}
+			c.reset(whole.room, d, w.mm)
 			cached := make([]float32, d.Q)
 			for at := range row + 1 {
 				qkv := make([]float32, d.Q+2*d.K)
 				copy(qkv[d.Q+d.K:], v[at*d.K:(at+1)*d.K])
-				c.store(0, at, k[at*d.K:(at+1)*d.K], qkv, d)
+				c.store(whole, at, k[at*d.K:(at+1)*d.K], qkv, d)
 			}
-			c.attend(w, cached, q[row*d.Q:(row+1)*d.Q], 0, row+1, d)
+			c.attend(w, cached, q[row*d.Q:(row+1)*d.Q], whole, row+1, d)
 			for i := range want {
 				require.InDelta(t, want[i], got[i], 2e-5)
 				require.InDelta(t, want[i], cached[i], 2e-5)

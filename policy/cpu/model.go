@@ -18,6 +18,7 @@ type model[T float] struct {
 	params []param
 	flat   []T
 	w      weights[T]
+	f      factors[T]
 	rope   rope[T]
 }
 
@@ -54,6 +55,7 @@ func newModel[T float](c *checkpoint.Checkpoint) *model[T] {
 		copyFloats(m.flat[m.params[i].lo:m.params[i].hi], t.Data)
 	}
 	m.w = view(c.Shape, m.flat)
+	m.f = newFactors(&m.w, m.dims())
 	m.rope = rope[T]{half: c.Shape.HeadDim / 2, theta: c.Shape.RopeTheta}
 	return m
 }

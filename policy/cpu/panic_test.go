@@ -33,7 +33,7 @@ func TestAPanicReachesTheCaller(t *testing.T) {
 		return err
 	})
 	require.ErrorContains(t, err, "panicked: runtime error")
-	require.Contains(t, rescue.Stack(err), "generate.go", "the stack is that of the part")
+	require.Contains(t, rescue.Stack(err), "prefill.go", "the stack is that of the part")
 
 	broken.mm = matrix
 	got, err := e.Generate(t.Context(), req)

@@ -85,10 +85,10 @@ func logitsOf(r *resident[float32], seq []int32) []float32 {
 	m.rope.grow(len(seq))
 	c := packChunks([][]int32{seq}, []int{0})[0]
 	a := m.newActs(make([]float32, m.actsSize(len(seq), false)), len(seq), false)
-	w.forward(c, a, nil)
+	w.forward(c, a)
 	xn, z := make([]float32, len(a.out)), make([]float32, len(seq)*m.shape.Vocab)
 	rmsNorm(xn, a.out, m.w.norm, m.shape.NormEps)
-	w.linear(z, xn, m.w.head, len(seq), m.shape.Hidden, m.shape.Vocab, false)
+	w.linear(z, xn, len(seq), m.f.head, false)
 	return z
 }
 

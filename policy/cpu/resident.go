@@ -139,7 +139,7 @@ func (r *resident[T]) forward(ctx context.Context, req policy.ForwardRequest, to
 				arena = sized(&w.s.arena, r.model.actsSize(k.c.len(), false))
 			}
 			k.a = r.model.newActs(arena, k.c.len(), req.Keep)
-			w.forward(k.c, k.a, nil)
+			w.forward(k.c, k.a)
 			w.outputs(k.c, k.a.out, req.Temperature, to)
 			runtime.Gosched()
 		}

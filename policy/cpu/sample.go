@@ -9,33 +9,70 @@ import (
 
 // sample draws the next token of every live row from its last state, records it, and drops the rows that end.
 func (g *generation[T]) sample() error {
-	w := g.w
-	h, v, block := w.m.shape.Hidden, w.m.shape.Vocab, w.m.headBlock()
-	temperature := g.req.Temperature
-	if temperature == 0 {
-		temperature = 1
+	if err := g.draw(); err != nil {
+		return err
 	}
-	e, keep := sized(&w.s.expo, v), g.live[:0]
-	for lo := 0; lo < len(g.live); lo += block {
-		n := min(block, len(g.live)-lo)
-		xn, logits := sized(&w.s.xn, n*h), sized(&w.s.logits, n*v)
-		rmsNorm(xn, g.hidden[lo*h:(lo+n)*h], w.m.w.norm, w.m.shape.NormEps)
-		w.linear(logits, xn, w.m.w.head, n, h, v, false)
-		for i := range n {
-			row := g.live[lo+i]
-			z := logits[i*v : (i+1)*v]
-			d := distribute(z, e, temperature)
-			token := g.choose(z, e, &row)
-			logp := float64(z[token]) - d.logSum
-			if math.IsNaN(logp) || math.IsInf(logp, 0) {
-				return fmt.Errorf("generate row %d: %w", row.row, &policy.NonFiniteError{Name: "log-probability"})
-			}
-			if !g.record(row.row, int32(token), logp, d.entropy) {
-				keep = append(keep, row)
-			}
+	// States need not move along: the next step begins with the tokens.
+	keep := g.live[:0]
+	for _, row := range g.live {
+		if !row.ended {
+			keep = append(keep, row)
 		}
 	}
 	g.live = keep
+	return nil
+}
+
+// draw samples a token for every live row.
+func (g *generation[T]) draw() error {
+	v := g.r.model.shape.Vocab
+	if g.byColumns() {
+		logits := sized(&g.s.logits, len(g.live)*v)
+		if err := g.columns(func(l lot[T]) { g.head(l, logits) }); err != nil {
+			return err
+		}
+		return g.rows(func(l lot[T]) error { return g.choices(l, logits[l.rows.lo*v:]) })
+	}
+	return g.rows(func(l lot[T]) error {
+		all, block := l.rows, l.w.m.headBlock()
+		for lo := all.lo; lo < all.hi; lo += block {
+			l.rows = interval{lo, min(lo+block, all.hi)}
+			logits := sized(&l.w.s.logits, (l.rows.hi-lo)*v)
+			g.head(l, logits)
+			if err := g.choices(l, logits); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// head writes the lot's rows and columns of the logits; the first row is the lot's.
+func (g *generation[T]) head(l lot[T], logits []T) {
+	m := l.w.m
+	x := g.s.x[l.rows.lo*m.shape.Hidden : l.rows.hi*m.shape.Hidden]
+	l.rows = interval{0, l.rows.hi - l.rows.lo}
+	l.linear(logits, l.normed(x, m.w.norm), m.f.head, false)
+}
+
+// choices draws a token for each of the lot's rows from its logits, the first of which are the lot's first row's.
+func (g *generation[T]) choices(l lot[T], logits []T) error {
+	v, temperature := l.w.m.shape.Vocab, g.req.Temperature
+	if temperature == 0 {
+		temperature = 1
+	}
+	e := sized(&l.w.s.expo, v)
+	for i := l.rows.lo; i < l.rows.hi; i++ {
+		row, z := &g.live[i], logits[:v]
+		logits = logits[v:]
+		d := distribute(z, e, temperature)
+		token := g.choose(z, e, row)
+		logp := float64(z[token]) - d.logSum
+		if math.IsNaN(logp) || math.IsInf(logp, 0) {
+			return fmt.Errorf("generate row %d: %w", row.row, &policy.NonFiniteError{Name: "log-probability"})
+		}
+		row.ended = g.record(row.row, int32(token), logp, d.entropy)
+	}
 	return nil
 }
 

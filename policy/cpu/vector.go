@@ -25,7 +25,6 @@ type loops struct {
 	affineMul  func(z, e []float32, constant, slope float32)
 	adam       func(u update[float32], w, m, v, g []float32, shrink float32)
 	squares    func(x []float32) float64
-	attend     func(out, q, k, v, p, qx []float32, n, kw int, scale float32)
 }
 
 // fast is nil where the build or the processor has no such forms.

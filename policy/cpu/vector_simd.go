@@ -20,7 +20,7 @@ func init() {
 	fast = &loops{
 		dot: dotV, dot3: dot3V, scaleMul: scaleMulV, normBack: normBackV, addTo: addToV, axpy: axpyV, scale: scaleV,
 		mulShifted: mulShiftedV, maxOf: maxOfV, expSum: expSumV, temper: temperV, swiglu: swigluV, swigluBack: swigluBackV,
-		rotate: rotateV, affineMul: affineMulV, adam: adamV, squares: squaresV, attend: attendV,
+		rotate: rotateV, affineMul: affineMulV, adam: adamV, squares: squaresV,
 	}
 }
 

@@ -12,20 +12,20 @@ type worker[T float] struct {
 
 // scratch is what a pass needs besides activations, all per token of a chunk unless said otherwise.
 type scratch[T float] struct {
-	xn           []T // H, a normed residual stream
-	q, k         []T // Q and K, normed and rotated
-	h            []T // F, the output of SwiGLU
-	p, dp        []T // attentionBlock × longest sequence
-	dx, dxn      []T // H
-	dh           []T // F
-	dgu          []T // 2F
-	dqkv         []T // Q+2K
-	dq, datt     []T // Q
-	dk           []T // K
-	logits       []T // rows of a head block × V
-	rows         []int
-	arena        []T // activations that nobody keeps
-	single, expo []T
+	xn       []T // H, a normed residual stream
+	q, k     []T // Q and K, normed and rotated
+	h        []T // F, the output of SwiGLU
+	p, dp    []T // attentionBlock × longest sequence
+	dx, dxn  []T // H
+	dh       []T // F
+	dgu      []T // 2F
+	dqkv     []T // Q+2K
+	dq, datt []T // Q
+	dk       []T // K
+	logits   []T // rows of a head block × V
+	rows     []int
+	arena    []T // activations that nobody keeps
+	expo     []T
 }
 
 func newWorker[T float](m *model[T], l library) *worker[T] {
@@ -47,15 +47,6 @@ func (w *worker[T]) ensureGrad() {
 		w.gradFlat = make([]T, len(w.m.flat))
 		w.grad = view(w.m.shape, w.gradFlat)
 	}
-}
-
-// linear writes y = x·Wᵀ (+ y if add) for n rows; W is out×in.
-func (w *worker[T]) linear(y, x, weight []T, n, in, out int, add bool) {
-	var beta T
-	if add {
-		beta = 1
-	}
-	w.mm.gemm(false, true, n, out, in, 1, x, in, weight, in, beta, y, out)
 }
 
 // linearBack adds dW += dyᵀ·x and writes dx = dy·W for n rows.

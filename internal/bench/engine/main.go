@@ -1,13 +1,16 @@
-// Command engine measures the CPU engine: training and generation tokens per second at three sizes, and, where a
-// Python with torch and transformers is found (ROPEWALK_PYTHON, else python3), PyTorch's at the same sizes in
-// the same run.
+// Command engine measures the CPU engine: training and generation tokens per second and peak memory at three sizes,
+// and, where a Python with torch and transformers is found (ROPEWALK_PYTHON, else python3), PyTorch's at the same
+// sizes in the same run.
 //
 // Glossary. A *training step* is Forward with log-probabilities, Backward with a cotangent per token, and Step. A
-// *peer* is the other implementation. Rates are medians over repetitions after one warm-up.
+// *side* is one implementation at one size, a process of its own that does one training step or one generation
+// when told to. The two sides take turns, so that neighbours on the machine disturb both alike; rates are medians
+// over the turns, ratios medians of the ratios within a turn.
 package main
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -44,23 +47,23 @@ func sizes() []size {
 	}
 }
 
-// row is the result of one size.
+// row is the result of one size. PyTorch's fields are 0 where Python, torch or transformers is missing.
 type row struct {
-	Size     string  `json:"size"`
-	Params   int64   `json:"params"`
-	Train    float64 `json:"train_tokens_per_second"`
-	Generate float64 `json:"generate_tokens_per_second"`
-	// Peer is nil where Python, torch or transformers is missing.
-	Peer          *peerRates `json:"peer,omitempty"`
-	TrainRatio    float64    `json:"train_ratio,omitempty"`
-	GenerateRatio float64    `json:"generate_ratio,omitempty"`
-}
-
-type result struct {
-	Machine machine.Machine `json:"machine"`
-	Rows    []row           `json:"rows"`
-	// NoPeer says why there is no peer.
-	NoPeer string `json:"no_peer,omitempty"`
+	Params        int64   `json:"params"`
+	Turns         int     `json:"turns"` // of the training; generation takes as long
+	Train         float64 `json:"train_tokens_per_s"`
+	TorchTrain    float64 `json:"torch_train_tokens_per_s"`
+	TrainRatio    float64 `json:"train_ratio"`
+	Generate      float64 `json:"generate_tokens_per_s"`
+	HFGenerate    float64 `json:"hf_generate_tokens_per_s"`
+	GenerateRatio float64 `json:"generate_ratio"`
+	Peak          float64 `json:"peak_mb"` // of resident memory of the side's process, MB of 10⁶ bytes
+	TorchPeak     float64 `json:"torch_peak_mb"`
+	// Processor microseconds per token, which a busy machine stretches less than the clock does.
+	TrainCPU      float64 `json:"train_cpu_us_per_token"`
+	TorchTrainCPU float64 `json:"torch_train_cpu_us_per_token"`
+	GenerateCPU   float64 `json:"generate_cpu_us_per_token"`
+	HFGenerateCPU float64 `json:"hf_generate_cpu_us_per_token"`
 }
 
 func main() { bench.Main("engine", run) }
@@ -69,58 +72,57 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("engine", flag.ContinueOnError)
 	out := flags.String("out", filepath.Join(".ropewalk", "bench", "engine.json"), "file of the JSON result")
 	threads := flags.Int("threads", 0, "threads; 0 means all cores")
-	seconds := flags.Float64("seconds", 4, "least time of each measurement")
-	blas := flags.String("blas", "", "openblas or gonum; default the faster one")
+	seconds := flags.Float64("seconds", 8, "least time of each measurement, both sides together")
+	only := flags.String("only", "", "measure one size alone")
+	blas := flags.String("blas", "", "own, openblas or gonum; default the faster one")
+	side := flags.String("side", "", "be a side: a job as JSON, whose commands come on standard input")
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	if *side != "" {
+		var j job
+		if err := json.Unmarshal([]byte(*side), &j); err != nil {
+			return fmt.Errorf("read the job: %w", err)
+		}
+		return serve(ctx, j, os.Stdin, os.Stdout)
 	}
 	engine, err := cpu.Open(cpu.Options{Threads: *threads, BLAS: *blas})
 	if err != nil {
 		return err
 	}
-	defer engine.Close()
-	d := engine.Describe()
-	res := result{Machine: machine.Of(d)}
+	m := machine.Of(engine.Describe())
+	engine.Close()
 	interpreter, err := python.Find(ctx, "torch", "transformers")
+	fmt.Printf("CPU engine: %s, %d threads, %s\n", m.CPU, m.Threads, m.BLAS)
 	if err != nil {
-		res.NoPeer = err.Error()
+		fmt.Println("no PyTorch beside it:", err)
 	}
+	if m.Advice != "" {
+		fmt.Println("advice:", m.Advice)
+	}
+	res := map[string]row{}
 	for _, s := range sizes() {
-		r, err := measure(ctx, engine, s, time.Duration(*seconds*float64(time.Second)))
-		if err != nil {
+		if *only != "" && *only != s.name {
+			continue
+		}
+		j := job{Threads: m.Threads, BLAS: *blas, Shape: s.shape, Train: s.train, Generate: s.generate}
+		if res[s.name], err = measure(ctx, interpreter, j, time.Duration(*seconds*float64(time.Second))); err != nil {
 			return fmt.Errorf("measure %s: %w", s.name, err)
 		}
-		if interpreter != "" {
-			p, err := askPeer(ctx, interpreter, s, d.Threads, *seconds)
-			if err != nil {
-				return fmt.Errorf("measure PyTorch at %s: %w", s.name, err)
-			}
-			r.Peer, r.TrainRatio, r.GenerateRatio = p, r.Train/p.Train, r.Generate/p.Generate
-		}
-		res.Rows = append(res.Rows, r)
 	}
 	print(res)
 	return bench.Write(*out, res)
 }
 
-func print(res result) {
-	m := res.Machine
-	fmt.Printf("CPU engine: %s, %d threads, %s\n", m.CPU, m.Threads, m.BLAS)
+func print(res map[string]row) {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "size\tparams\ttrain tok/s\tPyTorch\tratio\tgenerate tok/s\tPyTorch\tratio\t")
-	for _, r := range res.Rows {
-		fmt.Fprintf(w, "%s\t%d\t%.0f\t", r.Size, r.Params, r.Train)
-		if r.Peer == nil {
-			fmt.Fprintf(w, "-\t-\t%.0f\t-\t-\t\n", r.Generate)
-			continue
+	fmt.Fprintln(w, "size\tparams\ttrain tok/s\tPyTorch\tratio\tCPU µs/tok\tPyTorch\tgenerate tok/s\ttransformers\tratio\tCPU µs/tok\ttransformers\tpeak MB\tPyTorch\t")
+	for _, s := range sizes() {
+		if r, ok := res[s.name]; ok {
+			fmt.Fprintf(w, "%s\t%d\t%.0f\t%.0f\t%.2f\t%.1f\t%.1f\t%.0f\t%.0f\t%.2f\t%.1f\t%.1f\t%.0f\t%.0f\t\n", s.name, r.Params,
+				r.Train, r.TorchTrain, r.TrainRatio, r.TrainCPU, r.TorchTrainCPU,
+				r.Generate, r.HFGenerate, r.GenerateRatio, r.GenerateCPU, r.HFGenerateCPU, r.Peak, r.TorchPeak)
 		}
-		fmt.Fprintf(w, "%.0f\t%.2f\t%.0f\t%.0f\t%.2f\t\n", r.Peer.Train, r.TrainRatio, r.Generate, r.Peer.Generate, r.GenerateRatio)
 	}
 	w.Flush()
-	if res.NoPeer != "" {
-		fmt.Println("no PyTorch beside it:", res.NoPeer)
-	}
-	if m.Advice != "" {
-		fmt.Println("advice:", m.Advice)
-	}
 }

@@ -1,137 +1,85 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	_ "embed"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"math/rand/v2"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
-	"github.com/ropewalk/ropewalk/policy"
-	"github.com/ropewalk/ropewalk/policy/checkpoint"
+	"github.com/ropewalk/ropewalk/internal/bench"
 )
 
-// measure gives our rates at one size.
-func measure(ctx context.Context, e policy.Engine, s size, least time.Duration) (row, error) {
-	tmp, err := os.MkdirTemp("", "ropewalk-bench-")
+// leastTurns is how often each side takes its turn at least.
+const leastTurns = 5
+
+// measure gives both sides' rates at one size; without an interpreter only ours.
+func measure(ctx context.Context, interpreter string, j job, least time.Duration) (row, error) {
+	r := row{Params: j.Shape.Params()}
+	self, err := startSelf(ctx, j)
 	if err != nil {
 		return row{}, err
 	}
-	defer os.RemoveAll(tmp)
-	dir := filepath.Join(tmp, "checkpoint")
-	if err := checkpoint.Init(dir, s.shape, 1, nil); err != nil {
+	sides := []*side{self}
+	if interpreter != "" {
+		peer, err := startPeer(ctx, interpreter, j)
+		if err != nil {
+			return row{}, err
+		}
+		sides = append(sides, peer)
+	}
+	train, err := takeTurns(sides, commandTrain, j.Train[0]*j.Train[1], least)
+	if err != nil {
 		return row{}, err
 	}
-	if err := e.Load(ctx, policy.RolePolicy, dir, false); err != nil {
+	generate, err := takeTurns(sides, commandGenerate, j.Generate[0]*j.Generate[2], least)
+	if err != nil {
 		return row{}, err
 	}
-	r := row{Size: s.name, Params: s.shape.Params()}
-	if r.Train, err = medianRate(s.train[0]*s.train[1], least, trainStep(ctx, e, s)); err != nil {
-		return row{}, err
+	r.Turns = train.turns
+	r.Train, r.TrainCPU, r.Generate, r.GenerateCPU = train.rate[0], train.cpu[0], generate.rate[0], generate.cpu[0]
+	if r.Peak, err = self.end(); err != nil || interpreter == "" {
+		return r, err
 	}
-	r.Generate, err = medianRate(s.generate[0]*s.generate[2], least, generateOnce(ctx, e, s))
+	r.TorchTrain, r.TorchTrainCPU, r.HFGenerate, r.HFGenerateCPU = train.rate[1], train.cpu[1], generate.rate[1], generate.cpu[1]
+	r.TrainRatio, r.GenerateRatio = train.ratio, generate.ratio
+	r.TorchPeak, err = sides[1].end()
 	return r, err
 }
 
-// medianRate runs f once to warm up, then at least three times and for at least the given time.
-func medianRate(tokens int, least time.Duration, f func() error) (float64, error) {
-	if err := f(); err != nil {
-		return 0, err
-	}
-	var rates []float64
-	for began := time.Now(); len(rates) < 3 || time.Since(began) < least; {
-		t := time.Now()
-		if err := f(); err != nil {
-			return 0, err
-		}
-		rates = append(rates, float64(tokens)/time.Since(t).Seconds())
-	}
-	slices.Sort(rates)
-	return rates[len(rates)/2], nil
+// outcome is what turns gave: by side the medians of tokens per second and of processor microseconds per token, and
+// the median of the first side's rate over the second's.
+type outcome struct {
+	turns     int
+	rate, cpu []float64
+	ratio     float64
 }
 
-func randomRows(vocab, rows, length int) [][]int32 {
-	r := rand.New(rand.NewPCG(1, 2))
-	out := make([][]int32, rows)
-	for i := range out {
-		for range length {
-			out[i] = append(out[i], int32(r.IntN(vocab)))
+// takeTurns has each side warm up once, then run the command in turns for the least time, both together.
+func takeTurns(sides []*side, command string, tokens int, least time.Duration) (outcome, error) {
+	for _, s := range sides {
+		if _, err := s.do(command); err != nil {
+			return outcome{}, err
 		}
 	}
-	return out
-}
-
-// trainStep is one step on the mean log-probability, as a language-modelling loss has it.
-func trainStep(ctx context.Context, e policy.Engine, s size) func() error {
-	rows := randomRows(s.shape.Vocab, s.train[0], s.train[1])
-	c := policy.Cotangents{LogProbs: make([][]float32, len(rows))}
-	for i, r := range rows {
-		c.LogProbs[i] = slices.Repeat([]float32{-1 / float32(s.train[0]*(s.train[1]-1))}, len(r))
-	}
-	return func() error {
-		out, err := e.Forward(ctx, policy.ForwardRequest{Role: policy.RolePolicy, Sequences: rows, Temperature: 1, Outputs: policy.OutLogProb, Keep: true})
-		if err != nil {
-			return err
+	rates, cpus := make([][]float64, len(sides)), make([][]float64, len(sides))
+	var ratios []float64
+	o := outcome{}
+	for began := time.Now(); o.turns < leastTurns || time.Since(began) < least; o.turns++ {
+		for i, s := range sides {
+			c, err := s.do(command)
+			if err != nil {
+				return outcome{}, err
+			}
+			rates[i] = append(rates[i], float64(tokens)/c.Seconds)
+			cpus[i] = append(cpus[i], 1e6*c.CPU/float64(tokens))
 		}
-		if err := e.Backward(ctx, policy.RolePolicy, out.Kept, c); err != nil {
-			return err
+		if len(sides) == 2 {
+			ratios = append(ratios, rates[0][o.turns]/rates[1][o.turns])
 		}
-		_, err = e.Step(ctx, policy.RolePolicy, policy.StepOptions{LR: 1e-4, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, WeightDecay: 0.01, ClipNorm: 1})
-		return err
 	}
-}
-
-func generateOnce(ctx context.Context, e policy.Engine, s size) func() error {
-	req := policy.GenerateRequest{Role: policy.RolePolicy, Prefixes: randomRows(s.shape.Vocab, s.generate[0], s.generate[1]), Temperature: 1}
-	for i := range req.Prefixes {
-		req.Streams = append(req.Streams, uint64(i))
-		req.MaxTokens = append(req.MaxTokens, s.generate[2])
+	for i := range sides {
+		o.rate, o.cpu = append(o.rate, bench.Median(rates[i])), append(o.cpu, bench.Median(cpus[i]))
 	}
-	return func() error {
-		_, err := e.Generate(ctx, req)
-		return err
+	if len(ratios) > 0 {
+		o.ratio = bench.Median(ratios)
 	}
-}
-
-//go:embed peer.py
-var peerScript string
-
-// peerRates are PyTorch's tokens per second.
-type peerRates struct {
-	Torch        string  `json:"torch"`
-	Transformers string  `json:"transformers"`
-	Train        float64 `json:"train"`
-	Generate     float64 `json:"generate"`
-}
-
-func askPeer(ctx context.Context, python string, s size, threads int, seconds float64) (*peerRates, error) {
-	job, err := json.Marshal(map[string]any{"threads": threads, "shape": s.shape, "train": s.train, "generate": s.generate, "seconds": seconds})
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.CommandContext(ctx, python, "-c", peerScript)
-	cmd.Stdin = bytes.NewReader(job)
-	out, err := cmd.Output()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		return nil, fmt.Errorf("%w: %s", err, lastLine(exit.Stderr))
-	}
-	if err != nil {
-		return nil, err
-	}
-	p := &peerRates{}
-	return p, json.Unmarshal(out, p)
-}
-
-func lastLine(b []byte) string {
-	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
-	return lines[len(lines)-1]
+	return o, nil
 }

@@ -1,0 +1,126 @@
+package cpu
+
+// states are the intermediate results of one decoding step, [live rows][width], shared by all parts.
+type states[T float] struct {
+	x   []T // H, the residual stream; after a step the last layer's output
+	mid []T // H, the residual stream after attention
+	qkv []T // Q+2K
+	att []T // Q
+	gu  []T // 2F
+	h   []T // F
+
+	logits []T // V, made only where columns are shared out
+}
+
+func (s *states[T]) reset(n int, d dims) {
+	for buf, width := range map[*[]T]int{&s.x: d.H, &s.mid: d.H, &s.qkv: d.Q + 2*d.K, &s.att: d.Q, &s.gu: 2 * d.F, &s.h: d.F} {
+		sized(buf, n*width)
+	}
+}
+
+// step runs the last token of every live row through all layers.
+func (g *generation[T]) step() error {
+	layers := g.r.model.shape.Layers
+	if !g.byColumns() {
+		return g.rows(func(l lot[T]) error {
+			g.embed(l)
+			for i := range layers {
+				g.project(l, i)
+				g.attend(l, i)
+				g.mix(l, i)
+				g.feed(l, i)
+				g.narrow(l, i)
+			}
+			return nil
+		})
+	}
+	err := g.rows(func(l lot[T]) error {
+		g.embed(l)
+		return nil
+	})
+	for i := 0; i < layers && err == nil; i++ {
+		err = g.layer(i)
+	}
+	return err
+}
+
+// layer runs one layer by columns.
+func (g *generation[T]) layer(i int) error {
+	if err := g.columns(func(l lot[T]) { g.project(l, i) }); err != nil {
+		return err
+	}
+	err := g.rows(func(l lot[T]) error {
+		g.attend(l, i)
+		return nil
+	})
+	for _, phase := range []func(lot[T], int){g.mix, g.feed, g.narrow} {
+		if err != nil {
+			return err
+		}
+		err = g.columns(func(l lot[T]) { phase(l, i) })
+	}
+	return err
+}
+
+// embed writes the last tokens' embeddings to x.
+func (g *generation[T]) embed(l lot[T]) {
+	h := l.w.m.shape.Hidden
+	for i := l.rows.lo; i < l.rows.hi; i++ {
+		t := g.res.Tokens[g.live[i].row]
+		copy(g.s.x[i*h:(i+1)*h], l.w.m.w.embed[int(t[len(t)-1])*h:])
+	}
+}
+
+// project fills qkv from x.
+func (g *generation[T]) project(l lot[T], layer int) {
+	m := l.w.m
+	l.linear(g.s.qkv, l.normed(g.s.x, m.w.layers[layer].norm1), m.f.layers[layer].qkv, false)
+}
+
+// attend adds the rows' keys and values to the cache and fills att; the columns are not shared out.
+func (g *generation[T]) attend(l lot[T], layer int) {
+	d, w, c := l.w.m.dims(), l.w, &g.caches[layer]
+	width := d.Q + 2*d.K
+	q, k := sized(&w.s.q, d.Q), sized(&w.s.k, d.K)
+	for i := l.rows.lo; i < l.rows.hi; i++ {
+		row, qkv := &g.live[i], g.s.qkv[i*width:(i+1)*width]
+		w.rotateRow(q, k, qkv, layer, row.cached)
+		c.store(row.at, row.cached, k, qkv, d)
+		c.attend(w, g.s.att[i*d.Q:(i+1)*d.Q], q, row.at, row.cached+1, d)
+		if layer+1 == w.m.shape.Layers {
+			row.cached++
+		}
+	}
+}
+
+// mix adds the attention's output to the residual stream.
+func (g *generation[T]) mix(l lot[T], layer int) {
+	g.carry(l, g.s.mid, g.s.x, g.s.att, l.w.m.f.layers[layer].out)
+}
+
+// carry writes to = from + x·Wᵀ.
+func (g *generation[T]) carry(l lot[T], to, from, x []T, f *factor[T]) {
+	cols := l.cols(f.out)
+	for i := l.rows.lo; i < l.rows.hi; i++ {
+		copy(to[i*f.out+cols.lo:i*f.out+cols.hi], from[i*f.out+cols.lo:])
+	}
+	l.linear(to, x, f, true)
+}
+
+// feed fills h, the middle of the feed-forward layer.
+func (g *generation[T]) feed(l lot[T], layer int) {
+	m := l.w.m
+	f, cols := m.shape.FFN, l.cols(m.shape.FFN)
+	xn := l.normed(g.s.mid, m.w.layers[layer].norm2)
+	lo, hi := l.rows.lo, l.rows.hi
+	l.w.gateUp(g.s.gu[lo*2*f:], xn[lo*m.shape.Hidden:], hi-lo, &m.f.layers[layer], cols)
+	for i := lo; i < hi; i++ {
+		gate, up := g.s.gu[i*2*f:], g.s.gu[i*2*f+f:]
+		swiglu(g.s.h[i*f+cols.lo:i*f+cols.hi], gate[cols.lo:cols.hi], up[cols.lo:cols.hi])
+	}
+}
+
+// narrow adds the feed-forward layer's output to the residual stream.
+func (g *generation[T]) narrow(l lot[T], layer int) {
+	g.carry(l, g.s.x, g.s.mid, g.s.h, l.w.m.f.layers[layer].down)
+}

@@ -1,0 +1,126 @@
+package cpu
+
+import (
+	"errors"
+	"runtime"
+	"sync/atomic"
+
+	"github.com/ropewalk/ropewalk/internal/rescue"
+)
+
+// team runs one small job after the other on the same goroutines. Between the jobs of a decoding step lie
+// microseconds, in which a helper looks out for the next one before it sleeps: waking it takes longer than that.
+type team struct {
+	parts   int
+	patient bool // whether there is a processor for every part, so that looking out takes none away
+	job     func(part int) error
+	issued  atomic.Uint64 // jobs so far; the last one is the end
+	left    atomic.Int64  // helpers that still work on the job
+	ended   bool
+	errs    []error
+	helpers []helper
+	done    chan struct{} // woken where run sleeps
+	asleep  atomic.Bool   // run sleeps
+}
+
+type helper struct {
+	asleep atomic.Bool
+	wake   chan struct{}
+}
+
+// lookouts is how often a sleeper looks before it sleeps, some 20 µs.
+const lookouts = 10_000
+
+func newTeam(parts int) *team {
+	t := &team{
+		parts: parts, patient: parts <= runtime.GOMAXPROCS(0), errs: make([]error, parts),
+		helpers: make([]helper, parts), done: make(chan struct{}, 1),
+	}
+	for i := 1; i < parts; i++ {
+		t.helpers[i].wake = make(chan struct{}, 1)
+		go t.help(i)
+	}
+	return t
+}
+
+// run calls job for every part at once, part 0 on the caller's goroutine, and returns the first part's error. A part's
+// panic is thrown again here.
+func (t *team) run(job func(part int) error) error {
+	t.job = job
+	t.issue()
+	t.errs[0] = rescue.Do(func() error { return job(0) })
+	t.await(&t.asleep, t.done, func() bool { return t.left.Load() == 0 })
+	for _, err := range t.errs {
+		if p := (*rescue.Panic)(nil); errors.As(err, &p) {
+			panic(p)
+		}
+	}
+	for _, err := range t.errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stop ends the helpers.
+func (t *team) stop() {
+	t.ended = true
+	t.issue()
+	t.await(&t.asleep, t.done, func() bool { return t.left.Load() == 0 })
+}
+
+func (t *team) issue() {
+	t.left.Store(int64(t.parts - 1))
+	t.issued.Add(1)
+	for i := 1; i < t.parts; i++ {
+		rouse(&t.helpers[i].asleep, t.helpers[i].wake)
+	}
+}
+
+func (t *team) help(part int) {
+	h := &t.helpers[part]
+	for seen := uint64(0); ; seen++ {
+		t.await(&h.asleep, h.wake, func() bool { return t.issued.Load() > seen })
+		ended := t.ended
+		if !ended {
+			t.errs[part] = rescue.Do(func() error { return t.job(part) })
+		}
+		if t.left.Add(-1) == 0 {
+			rouse(&t.asleep, t.done)
+		}
+		if ended {
+			return
+		}
+	}
+}
+
+// await returns once ready holds: it looks for a while, then sleeps until roused. Whoever makes it ready rouses
+// afterwards; a token left over from an earlier time only makes it look again.
+func (t *team) await(asleep *atomic.Bool, wake chan struct{}, ready func() bool) {
+	for range lookouts {
+		if ready() {
+			return
+		}
+		if !t.patient {
+			break
+		}
+	}
+	for {
+		asleep.Store(true)
+		if ready() {
+			asleep.Store(false)
+			return
+		}
+		<-wake
+	}
+}
+
+func rouse(asleep *atomic.Bool, wake chan struct{}) {
+	if asleep.Swap(false) {
+		select {
+		case wake <- struct{}{}:
+		default:
+		}
+	}
+}
