@@ -50,7 +50,10 @@ type CloneStep struct {
 }
 
 // CloneResult is what a cloning did.
-type CloneResult struct{ Steps []CloneStep }
+type CloneResult struct {
+	Steps   []CloneStep
+	Smaller *Smaller // nil unless the engine's memory was full
+}
 
 // Clone imitates demonstrations: each step draws Batch of them, without replacement until all
 // were seen, and lowers their mean −logp per token. On an error the engine keeps the steps already
@@ -73,9 +76,10 @@ func Clone(ctx context.Context, engine policy.Engine, demos []Demo, cfg CloneCon
 	}
 	c := cloner{cfg: cfg, demos: usable, lane: lane{
 		// Cloning fits the untempered distribution.
-		engine: engine, role: policy.RolePolicy, temperature: 1, outputs: policy.OutLogProb, progress: progress,
+		engine: engine, role: policy.RolePolicy, temperature: 1, outputs: policy.OutLogProb, progress: progress, limit: cfg.MicrobatchTokens,
 	}}
 	err := c.run(ctx)
+	c.result.Smaller = c.lane.smaller
 	if err != nil {
 		err = fmt.Errorf("clone demonstrations: %w", err)
 	}
@@ -146,7 +150,8 @@ func (c *cloner) step(ctx context.Context, step int, micros [][]int) error {
 		record.Tokens += part.Tally.Tokens
 		return policy.Cotangents{LogProbs: part.Cotangents}, err
 	}
-	stats, err := c.lane.minibatch(ctx, opts, share{micros, func(i int) []int32 { return c.demos[i].TokenIDs }, eval})
+	forget := func() { record = CloneStep{LR: rate} }
+	stats, err := c.lane.minibatch(ctx, opts, share{micros, func(i int) []int32 { return c.demos[i].TokenIDs }, eval, forget})
 	if err != nil {
 		return err
 	}

@@ -39,6 +39,8 @@ type CriticStep struct {
 	// Over the same tokens before the step.
 	ClipFraction  float64 // share whose loss is the clipped one, so that the critic's value moves nothing
 	Value, Return float64 // means
+	// Smaller is set from the step on at which the engine's memory was full.
+	Smaller *Smaller
 }
 
 // UpdateCritic takes the critic through the mini-batches of an Update of the same batch and settings:
@@ -58,7 +60,7 @@ func UpdateCritic(ctx context.Context, engine policy.Engine, batch []schema.Batc
 		}
 	}
 	c := criticUpdater{critic: critic, updater: updater{cfg: cfg, rows: rows, lane: &lane{
-		engine: engine, role: policy.RoleCritic, temperature: cfg.Temperature, outputs: policy.OutValue, progress: progress,
+		engine: engine, role: policy.RoleCritic, temperature: cfg.Temperature, outputs: policy.OutValue, progress: progress, limit: cfg.MicrobatchTokens,
 	}}}
 	c.plan(c.minibatches())
 	steps := make([]CriticStep, len(c.planned))
@@ -94,7 +96,9 @@ func (c *criticUpdater) step(ctx context.Context, p planned) (CriticStep, error)
 		}
 		return policy.Cotangents{Values: part.Cotangents}, err
 	}
-	stats, err := c.lane.minibatch(ctx, c.critic.Optimizer, share{p.micros, c.sequence, eval})
+	forget := func() { out.Loss, c.fit = 0, fit{} }
+	stats, err := c.lane.minibatch(ctx, c.critic.Optimizer, share{p.micros, c.sequence, eval, forget})
+	out.Smaller = c.lane.smaller
 	out.GradNorm, out.ExplainedVariance, out.ClipFraction = stats.GradNorm, c.fit.explained(), c.fit.clipped()
 	out.Return = mean(c.fit.returns)
 	out.Value = out.Return - mean(c.fit.left)

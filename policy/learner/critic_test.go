@@ -20,11 +20,15 @@ type valuer struct {
 	rows            []int // of each forward pass
 	discarded       bool
 	fail            bool
+	room            int // tokens of a forward pass that the memory has room for; 0 = any
 }
 
 func (v *valuer) Forward(_ context.Context, req policy.ForwardRequest) (policy.TokenOutputs, error) {
 	if req.Role != policy.RoleCritic || req.Outputs != policy.OutValue || !req.Keep {
 		return policy.TokenOutputs{}, policy.ErrBadRequest
+	}
+	if v.room > 0 && tokensOf(indexes(req.Sequences), func(i int) []int32 { return req.Sequences[i] }) > v.room {
+		return policy.TokenOutputs{}, policy.ErrOutOfMemory
 	}
 	v.rows = append(v.rows, len(req.Sequences))
 	out := policy.TokenOutputs{}
@@ -171,4 +175,12 @@ func TestUpdateCriticRefuses(t *testing.T) {
 			t.Errorf("%s: %v, discarded %v", name, err, engine.discarded)
 		}
 	}
+}
+
+func indexes(rows [][]int32) []int {
+	out := make([]int, len(rows))
+	for i := range out {
+		out[i] = i
+	}
+	return out
 }

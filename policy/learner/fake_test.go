@@ -23,6 +23,8 @@ type bigram struct {
 	discards int
 	applied  [][]float64 // the gradient that each step applied
 	failAt   int         // forward pass that fails; 0 = none
+	room     int         // tokens of a forward pass that the memory has room for; 0 = any
+	fullStep bool        // the next step finds the memory full
 	failStep bool
 }
 
@@ -55,7 +57,7 @@ func (b *bigram) Forward(ctx context.Context, req policy.ForwardRequest) (policy
 		return policy.TokenOutputs{}, err
 	}
 	if b.forwards++; b.forwards == b.failAt {
-		return policy.TokenOutputs{}, policy.ErrOutOfMemory
+		return policy.TokenOutputs{}, policy.ErrLost
 	}
 	out, tokens := policy.TokenOutputs{}, 0
 	for _, seq := range req.Sequences {
@@ -72,6 +74,9 @@ func (b *bigram) Forward(ctx context.Context, req policy.ForwardRequest) (policy
 		if req.Outputs.Has(policy.OutEntropy) {
 			out.Entropies = append(out.Entropies, entropy)
 		}
+	}
+	if b.room > 0 && tokens > b.room {
+		return policy.TokenOutputs{}, fmt.Errorf("%w: 141 GiB are asked for, 80 GiB there", policy.ErrOutOfMemory)
 	}
 	b.largest = max(b.largest, tokens)
 	if req.Keep {
@@ -110,6 +115,10 @@ func (b *bigram) Backward(_ context.Context, _ policy.Role, kept policy.Kept, c 
 func (b *bigram) Step(_ context.Context, _ policy.Role, o policy.StepOptions) (policy.StepStats, error) {
 	if b.failStep {
 		return policy.StepStats{}, &policy.NonFiniteError{Name: "table"}
+	}
+	if b.fullStep {
+		b.fullStep = false
+		return policy.StepStats{}, policy.ErrOutOfMemory
 	}
 	norm := 0.0
 	for _, g := range b.gradient {

@@ -20,6 +20,8 @@ type lane struct {
 	outputs     policy.Outputs
 	progress    Progress
 	done, total int
+	limit       int      // tokens of a micro-batch
+	smaller     *Smaller // nil until the memory was full
 }
 
 // evaluate turns the outputs of the sequences named by rows into cotangents.
@@ -30,11 +32,29 @@ type share struct {
 	micros   [][]int
 	sequence func(int) []int32
 	eval     evaluate
+	forget   func() // what eval has added up, before the micro-batches are taken again
 }
 
 // minibatch accumulates the gradients of each share's micro-batches and takes one step. Whatever fails,
-// no half-accumulated gradient stays behind.
+// no half-accumulated gradient stays behind. Where the engine's memory is full, the mini-batch is taken again in
+// smaller micro-batches, which the shares then have, and so are all that follow; that happens once.
 func (l *lane) minibatch(ctx context.Context, opts policy.StepOptions, shares ...share) (policy.StepStats, error) {
+	l.cut(shares)
+	done := l.done
+	stats, err := l.attempt(ctx, opts, shares)
+	if l.makeSmaller(err, shares...) {
+		l.done = done
+		l.cut(shares)
+		for _, s := range shares {
+			s.forget()
+		}
+		stats, err = l.attempt(ctx, opts, shares)
+	}
+	return stats, l.explained(err)
+}
+
+// attempt takes the step once.
+func (l *lane) attempt(ctx context.Context, opts policy.StepOptions, shares []share) (policy.StepStats, error) {
 	stats, err := l.accumulate(ctx, opts, shares)
 	if err == nil {
 		return stats, nil

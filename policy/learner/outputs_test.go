@@ -37,7 +37,7 @@ func TestOutputsOfAnEngineThatFails(t *testing.T) {
 	engine := newBigram(vocab)
 	req := policy.ForwardRequest{Role: policy.RolePolicy, Sequences: [][]int32{{1, 2}, {3, 4}}, Temperature: 1, Outputs: policy.OutLogProb}
 	engine.failAt = 2
-	if _, err := Outputs(context.Background(), engine, req, 2, nil); !errors.Is(err, policy.ErrOutOfMemory) {
+	if _, err := Outputs(context.Background(), engine, req, 2, nil); !errors.Is(err, policy.ErrLost) {
 		t.Errorf("got %v, want the engine's error", err)
 	}
 	req.Outputs = policy.OutValue // which a table of logits does not give

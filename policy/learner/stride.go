@@ -66,6 +66,7 @@ func (s stride) take(ctx context.Context, l *lane, opts policy.StepOptions) erro
 		return err
 	}
 	for i, b := range s {
+		b.batch.micros = shares[i].micros // smaller than planned, where the memory was full
 		b.of.record(b.batch, totals[i], stats)
 	}
 	return nil

@@ -62,6 +62,7 @@ type Result struct {
 	Tokens  int64    // their loss tokens, each row once
 	// LogProbDrift is the greatest |new − old| over the batch's first mini-batch, before any step.
 	LogProbDrift float64
+	Smaller      *Smaller // nil unless the engine's memory was full
 }
 
 // Detail holds further statistics of one mini-batch.
@@ -85,7 +86,7 @@ func Update(ctx context.Context, engine policy.Engine, batch []schema.BatchRow, 
 		return Result{}, fmt.Errorf("update policy: %w", err)
 	}
 	var result Result
-	l := &lane{engine: engine, role: policy.RolePolicy, temperature: cfg.Temperature, outputs: policy.OutLogProb | policy.OutEntropy, progress: progress}
+	l := &lane{engine: engine, role: policy.RolePolicy, temperature: cfg.Temperature, outputs: policy.OutLogProb | policy.OutEntropy, progress: progress, limit: cfg.MicrobatchTokens}
 	parts := []*updater{{cfg: cfg, rows: rows, lane: l, result: &result}}
 	if cfg.Imitation != nil {
 		again, err := cfg.Imitation.updater(cfg, l, &result)
@@ -99,7 +100,9 @@ func Update(ctx context.Context, engine policy.Engine, batch []schema.BatchRow, 
 		u.count()
 	}
 	for _, s := range strides(parts, cfg.Imitation != nil && cfg.Imitation.Joint) {
-		if err := s.take(ctx, l, cfg.Optimizer); err != nil {
+		err := s.take(ctx, l, cfg.Optimizer)
+		result.Smaller = l.smaller
+		if err != nil {
 			return result, fmt.Errorf("update policy: %s: %w", s, err)
 		}
 	}
@@ -224,11 +227,13 @@ func (u *updater) prepareStep(ctx context.Context, p planned) (loss.Plan, error)
 	for k, i := range p.rows {
 		sequences[k] = u.sequence(i)
 	}
-	out, err := Outputs(ctx, u.lane.engine, policy.ForwardRequest{
-		Role: policy.RolePolicy, Sequences: sequences, Temperature: u.cfg.Temperature, Outputs: u.lane.outputs,
-	}, u.cfg.MicrobatchTokens, nil)
+	req := policy.ForwardRequest{Role: policy.RolePolicy, Sequences: sequences, Temperature: u.cfg.Temperature, Outputs: u.lane.outputs}
+	out, err := Outputs(ctx, u.lane.engine, req, u.lane.limit, nil)
+	if u.lane.makeSmaller(err, share{micros: p.micros, sequence: u.sequence}) {
+		out, err = Outputs(ctx, u.lane.engine, req, u.lane.limit, nil)
+	}
 	if err != nil {
-		return loss.Plan{}, err
+		return loss.Plan{}, u.lane.explained(err)
 	}
 	plan, err := loss.Prepare(u.cfg.Objective, u.filled(p.rows, out), u.cfg.Tokens)
 	for k, marks := range plan.Marks {
@@ -239,7 +244,7 @@ func (u *updater) prepareStep(ctx context.Context, p planned) (loss.Plan, error)
 
 // share evaluates a mini-batch as its micro-batches come, and adds them up in total.
 func (u *updater) share(p planned, plan loss.Plan, total *loss.Result[float32]) share {
-	return share{p.micros, u.sequence, func(rows []int, out policy.TokenOutputs) (policy.Cotangents, error) {
+	eval := func(rows []int, out policy.TokenOutputs) (policy.Cotangents, error) {
 		if err := u.markMicrobatch(rows, out); err != nil {
 			return policy.Cotangents{}, err
 		}
@@ -247,7 +252,8 @@ func (u *updater) share(p planned, plan loss.Plan, total *loss.Result[float32]) 
 		total.Loss += part.Loss
 		total.Tally.Merge(part.Tally)
 		return policy.Cotangents{LogProbs: part.Cotangents, Entropies: part.EntropyCotangents}, err
-	}}
+	}
+	return share{p.micros, u.sequence, eval, func() { *total = loss.Result[float32]{} }}
 }
 
 // markMicrobatch selects tokens out of one micro-batch, for covariance rules of that scope.

@@ -319,7 +319,7 @@ func TestUpdateDiscardsOnFailure(t *testing.T) {
 		engine := newBigram(vocab)
 		engine.failAt = 2
 		_, err := Update(context.Background(), engine, testBatch(engine, 12, 1), testConfig(), nil)
-		if !errors.Is(err, policy.ErrOutOfMemory) || engine.discards != 1 || engine.idle() != nil {
+		if !errors.Is(err, policy.ErrLost) || engine.discards != 1 || engine.idle() != nil {
 			t.Errorf("got %v after %d discards, %v", err, engine.discards, engine.idle())
 		}
 	})

@@ -1,0 +1,145 @@
+"""Makes a model of transformers from a folder and fills it with the folder's tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from . import attention
+from .errors import EngineError, corrupt, unsupported
+from .folder import CONFIG, INDEX, VALUE_HEAD, WEIGHTS, Folder, Source, match
+from .progress import Progress
+from .ranks import shard
+from .scorer import Scorer
+from .settings import Settings
+from .weights import Weight, local, sum_in_float32
+
+
+def build(folder: Folder, critic: bool, s: Settings, progress: Progress) -> tuple[Scorer, list[Weight]]:
+    """The model on its device with the folder's weights. Raises EngineError for what cannot be served."""
+    scorer = Scorer(_causal(folder.config), critic, progress)
+    wanted, tied = _names(scorer)
+    sources = _match(folder, wanted, tied, critic)
+    scorer.eval()
+    for p in scorer.parameters():
+        p.requires_grad_(True)
+    head = scorer.output_head.weight
+    if critic and head is not scorer.causal.get_input_embeddings().weight:
+        head.requires_grad_(False)
+    if s.sharded:
+        shard(scorer, s)
+        weights = [_sharded(n, p) for n, p in _named(scorer)]
+    else:
+        weights = _place(scorer, s)
+    _fill(weights, sources, progress)
+    order = {name: i for i, name in enumerate(dict.fromkeys([*folder.weights, *wanted]))}
+    return scorer, sorted(weights, key=lambda w: (w.name.startswith("value_head."), order.get(w.name, len(order))))
+
+
+def _causal(config: dict[str, Any]) -> Any:
+    """The model with numbers not yet set, on the CPU, where memory not written to costs nothing."""
+    from transformers import AutoModelForCausalLM
+    from transformers.initialization import no_init_weights
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+    attention.install()
+    try:
+        c = CONFIG_MAPPING[config["model_type"]].from_dict({k: v for k, v in config.items() if k not in ("dtype", "torch_dtype")})
+        c.attention_dropout = 0.0
+        with no_init_weights():
+            model = AutoModelForCausalLM.from_config(c, dtype=torch.float32, attn_implementation=attention.NAME)
+    except (ValueError, TypeError, KeyError, AttributeError, RuntimeError, ZeroDivisionError, ImportError) as e:
+        raise unsupported(CONFIG, f"{CONFIG}: transformers cannot make this model: {e}") from None
+    # A token like any other here: batches are not padded, and every row of the embedding trains.
+    model.get_input_embeddings().padding_idx = None
+    model.tie_weights()
+    return model
+
+
+def _named(scorer: Scorer) -> list[tuple[str, nn.Parameter]]:
+    """Each parameter once, by its name in files."""
+    return [(n.removeprefix("causal."), p) for n, p in scorer.named_parameters()]
+
+
+def _names(scorer: Scorer) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
+    """Names and shapes of the model's own parameters, and the names that are tied to another of them."""
+    named = _named(scorer)
+    by_id = {id(p): n for n, p in named}
+    tied = {}
+    for n, p in scorer.causal.named_parameters(remove_duplicate=False):
+        if by_id[id(p)] != n:
+            tied[n] = by_id[id(p)]
+    surplus = set(scorer.causal.state_dict()) - {n for n, _ in named} - set(tied)
+    if surplus:
+        raise unsupported(CONFIG, f"{CONFIG}: the model has state that is no parameter: {min(surplus)}")
+    return {n: tuple(p.shape) for n, p in named}, tied
+
+
+def _match(folder: Folder, wanted: dict[str, tuple[int, ...]], tied: dict[str, str], critic: bool) -> dict[str, Source]:
+    what = WEIGHTS if all(s.file.name == WEIGHTS for s in folder.weights.values()) else INDEX
+    for name, own in tied.items():
+        # Some programs write both names of a tied tensor. Two different tensors are another model than config.json's.
+        if name in folder.weights:
+            _refuse_other(what, name, own, folder.weights)
+            del folder.weights[name]
+    for name in [n for n in folder.weights if n.endswith(".rotary_emb.inv_freq")]:
+        del folder.weights[name]  # a constant that older versions of transformers wrote
+    body = {n: d for n, d in wanted.items() if not n.startswith("value_head.")}
+    match(what, folder.weights, body)
+    if folder.is_critic:
+        match(VALUE_HEAD, folder.value_head, {n: wanted[n] for n in ("value_head.weight", "value_head.bias")})
+    return {**folder.weights, **(folder.value_head if critic else {})}
+
+
+def _refuse_other(what: str, name: str, own: str, sources: dict[str, Source]) -> None:
+    if own not in sources or not torch.equal(sources[name].read(), sources[own].read()):
+        raise corrupt(what, f"{what}: tensor {name!r} is not {own!r}, to which {CONFIG} ties it")
+
+
+def _place(scorer: Scorer, s: Settings) -> list[Weight]:
+    """Moves the model, its numbers not yet set, to the device and the type it computes in."""
+    for module in scorer.modules():
+        for n, b in list(module.named_buffers(recurse=False)):
+            module.register_buffer(n, b.to(s.device), persistent=False)
+    new: dict[int, nn.Parameter] = {}
+    for module in scorer.modules():
+        for n, p in list(module.named_parameters(recurse=False)):
+            if id(p) not in new:
+                dtype = torch.float32 if _is_value_head(module, scorer) else s.dtype
+                new[id(p)] = nn.Parameter(torch.empty(p.shape, dtype=dtype, device=s.device), requires_grad=p.requires_grad)
+                new[id(new[id(p)])] = new[id(p)]  # met again under its other name
+            setattr(module, n, new[id(p)])
+    return [_single(n, p) for n, p in _named(scorer)]
+
+
+def _is_value_head(module: nn.Module, scorer: Scorer) -> bool:
+    """The value head is small and is computed in float32 always."""
+    return module is scorer.value_head
+
+
+def _single(name: str, p: nn.Parameter) -> Weight:
+    copy = p.dtype != torch.float32
+    master = torch.empty(p.shape, dtype=torch.float32, device=p.device) if copy else p.data
+    w = Weight(name, p, master, tuple(p.shape), frozen=not p.requires_grad)
+    if copy and p.requires_grad:
+        sum_in_float32(w)
+    return w
+
+
+def _sharded(name: str, p: nn.Parameter) -> Weight:
+    return Weight(name, p, local(p.data), tuple(p.shape), frozen=not p.requires_grad)
+
+
+def _fill(weights: list[Weight], sources: dict[str, Source], progress: Progress) -> None:
+    with torch.no_grad():
+        for w in weights:
+            if w.name in sources:
+                w.master.copy_(w.share(sources[w.name].read()))
+            elif w.name.startswith("value_head."):
+                w.master.zero_()  # a fresh critic
+            else:
+                raise EngineError("internal", f"no source of {w.name}")
+            w.publish()
+            progress.tick()

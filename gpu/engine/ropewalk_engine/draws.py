@@ -1,0 +1,54 @@
+"""Random numbers of rows and the choice of tokens by inversion; vectorised over rows.
+
+Draw t of a row is a function of the row's stream and t alone (SplitMix64, Steele, Lea & Flood 2014), so that a row
+does not depend on the batch that it is generated in.
+"""
+
+from __future__ import annotations
+
+import torch
+
+GOLDEN = 0x9E3779B97F4A7C15
+_BLOCK = 256  # entries of a distribution that are added up at once
+
+
+def _signed(v: int) -> int:
+    """The int64 of the same bits."""
+    v &= (1 << 64) - 1
+    return v - (1 << 64) if v >> 63 else v
+
+
+def _shift(x: torch.Tensor, n: int) -> torch.Tensor:
+    """Logical right shift of 64 bits in an int64."""
+    return (x >> n) & ((1 << (64 - n)) - 1)
+
+
+def uniform(streams: torch.Tensor, t: int) -> torch.Tensor:
+    """Draw t of each stream (int64 of the same bits), in [0, 1) as float64 with 53 bits."""
+    x = streams + _signed((t + 1) * GOLDEN)
+    x = (x ^ _shift(x, 30)) * _signed(0xBF58476D1CE4E5B9)
+    x = (x ^ _shift(x, 27)) * _signed(0x94D049BB133111EB)
+    x = x ^ _shift(x, 31)
+    return _shift(x, 11).double() * 2.0**-53
+
+
+def invert(weights: torch.Tensor, u: torch.Tensor) -> torch.Tensor:
+    """The first id whose cumulative share of the non-negative weights [rows, V] exceeds u [rows].
+
+    Sums are in float64: of blocks first, then within the block in which the threshold lies."""
+    rows, v = weights.shape
+    blocks = -(-v // _BLOCK)
+    padded = torch.nn.functional.pad(weights, (0, blocks * _BLOCK - v)) if v % _BLOCK else weights
+    by_block = padded.view(rows, blocks, _BLOCK)
+    before = by_block.sum(2, dtype=torch.float64).cumsum(1)
+    total = before[:, -1:]
+    # Below the total even where u·total rounds up to it, so that an id with weight is found.
+    threshold = torch.minimum(u[:, None] * total, torch.nextafter(total, torch.zeros_like(total)))
+    block = torch.searchsorted(before, threshold, right=True).clamp_(max=blocks - 1)
+    inside = by_block.gather(1, block[:, :, None].expand(-1, -1, _BLOCK))[:, 0].double()
+    base = before.gather(1, block) - inside.sum(1, keepdim=True)
+    cumulative = inside.cumsum(1) + base
+    # The block's own sum may be rounded otherwise than its cumulative one: then its last id with weight is meant.
+    last = (_BLOCK - 1 - (inside > 0).flip(1).to(torch.uint8).argmax(1, keepdim=True)).clamp_(min=0)
+    offset = torch.searchsorted(cumulative, threshold, right=True)
+    return (block * _BLOCK + torch.minimum(offset, last))[:, 0]

@@ -1,0 +1,117 @@
+"""Log-probabilities and entropies from hidden states, without the logits of more than a chunk of tokens at once.
+
+With z = h·Wᵀ/T, log p = z − log Σ e^z and H = −Σ p·log p, the gradients of Σ a·log p(y) + b·H are
+∂/∂z_j = a·(1[j = y] − p_j) − b·p_j·(log p_j + H). The forward pass keeps only log Σ e^z and H of each token; the
+backward pass makes the logits anew, chunk by chunk, and only for tokens that have a cotangent.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+CHUNK_BYTES = {"cpu": 1 << 23, "cuda": 1 << 29}  # of float32 logits
+
+
+def chunk_tokens(vocab: int, device: torch.device) -> int:
+    return max(1, CHUNK_BYTES.get(device.type, 1 << 23) // (4 * vocab))
+
+
+def float_mm(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """a·b in float32; half-precision products are not rounded back to half where the device can avoid it."""
+    if a.dtype == torch.float32:
+        return a @ b
+    if a.is_cuda:
+        return torch.mm(a, b, out_dtype=torch.float32)
+    return (a @ b).float()
+
+
+def logits(hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, temperature: float) -> torch.Tensor:
+    """[n, V] float32, tempered."""
+    z = float_mm(hidden, weight.t())
+    if bias is not None:
+        z += bias
+    if temperature != 1.0:
+        z *= 1.0 / temperature
+    return z
+
+
+def entropy_of(z: torch.Tensor, log_sum: torch.Tensor) -> torch.Tensor:
+    """Nats of each row of z, given log Σ e^z. Overwrites z with log p."""
+    z -= log_sum[:, None]
+    return -(z.exp() * z).sum(1)
+
+
+class _TokenLogProbs(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, targets: torch.Tensor, temperature: float, with_entropy: bool) -> tuple[torch.Tensor, torch.Tensor]:
+        n, step = hidden.shape[0], chunk_tokens(weight.shape[0], hidden.device)
+        logprob, log_sum, entropy = (torch.zeros(n, device=hidden.device) for _ in range(3))
+        for lo in range(0, n, step):
+            z = logits(hidden[lo : lo + step], weight, bias, temperature)
+            part = torch.logsumexp(z, 1)
+            log_sum[lo : lo + step] = part
+            logprob[lo : lo + step] = z.gather(1, targets[lo : lo + step, None])[:, 0] - part
+            if with_entropy:
+                entropy[lo : lo + step] = entropy_of(z, part)
+        ctx.save_for_backward(hidden, weight, bias, targets, log_sum, entropy)
+        ctx.temperature = temperature
+        return logprob, entropy
+
+    @staticmethod
+    def backward(ctx: Any, to_logprob: torch.Tensor, to_entropy: torch.Tensor) -> tuple[torch.Tensor | None, ...]:  # type: ignore[override]
+        hidden, weight, bias, targets, log_sum, entropy = ctx.saved_tensors
+        keep = ((to_logprob != 0) | (to_entropy != 0)).nonzero()[:, 0]
+        whole = keep.numel() == hidden.shape[0]
+        if not whole:
+            hidden_kept, targets, log_sum, entropy, to_logprob, to_entropy = (x[keep] for x in (hidden, targets, log_sum, entropy, to_logprob, to_entropy))
+        else:
+            hidden_kept = hidden
+        grad_hidden = torch.empty_like(hidden_kept)
+        need_weight = ctx.needs_input_grad[1]
+        grad_weight = torch.zeros(weight.shape, device=weight.device) if need_weight else None
+        grad_bias = torch.zeros(bias.shape, device=weight.device) if bias is not None and ctx.needs_input_grad[2] else None
+        step = chunk_tokens(weight.shape[0], hidden.device)
+        for lo in range(0, hidden_kept.shape[0], step):
+            s = slice(lo, lo + step)
+            g = _logits_back(logits(hidden_kept[s], weight, bias, ctx.temperature), targets[s], log_sum[s], entropy[s], to_logprob[s], to_entropy[s])
+            if ctx.temperature != 1.0:
+                g *= 1.0 / ctx.temperature
+            if grad_bias is not None:
+                grad_bias += g.sum(0)
+            g = g.to(weight.dtype)
+            grad_hidden[s] = g @ weight
+            if grad_weight is not None:
+                _add_mm(grad_weight, g.t(), hidden_kept[s])
+        if not whole:
+            grad_hidden = torch.zeros_like(hidden).index_copy_(0, keep, grad_hidden)
+        return (
+            grad_hidden,
+            None if grad_weight is None else grad_weight.to(weight.dtype),
+            None if grad_bias is None else grad_bias.to(bias.dtype),
+            None, None, None,
+        )  # fmt: skip
+
+
+def _add_mm(total: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> None:
+    if a.dtype == torch.float32:
+        total.addmm_(a, b)
+    else:
+        total += float_mm(a, b)
+
+
+def _logits_back(z: torch.Tensor, targets: torch.Tensor, log_sum: torch.Tensor, entropy: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Gradient of the tempered logits z; overwrites them."""
+    logp = z.sub_(log_sum[:, None])
+    p = logp.exp()
+    if (b != 0).any():
+        p *= logp.add_(entropy[:, None]).mul_(-b[:, None]).sub_(a[:, None])
+    else:
+        p *= -a[:, None]
+    return p.scatter_add_(1, targets[:, None], a[:, None])
+
+
+def token_logprobs(hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, targets: torch.Tensor, temperature: float, with_entropy: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    """(log p(target), entropy) of each of n tokens in float32; hidden [n, H], weight [V, H]. Entropies are 0 unless asked for."""
+    return _TokenLogProbs.apply(hidden, weight, bias, targets, temperature, with_entropy)

@@ -1,0 +1,128 @@
+"""Forward passes, and the backward pass of one that was kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+
+from . import packs, ranks
+from .errors import bad_request, non_finite
+from .progress import Progress
+from .settings import Settings
+
+if TYPE_CHECKING:
+    from .resident import Resident
+
+FIELD = {"logprob": "logprobs", "entropy": "entropies", "value": "values"}
+NAME = {"logprob": "log-probability", "entropy": "entropy", "value": "value"}
+
+
+@dataclass
+class _KeptPack:
+    at: torch.Tensor | None  # flat entries, on the CPU; None for a dummy
+    outputs: dict[str, torch.Tensor]  # with their graphs
+
+
+@dataclass
+class KeptPass:
+    lengths: list[int]
+    outputs: tuple[str, ...]
+    packs: list[_KeptPack]
+
+
+def check_rows(r: Resident, tokens: torch.Tensor, lengths: torch.Tensor, room: torch.Tensor | None = None) -> None:
+    """Refuses ids outside the vocabulary and rows longer than the model's positions; room is what a row may grow by."""
+    bad = (tokens < 0) | (tokens >= r.vocab)
+    if bad.any():
+        at = int(bad.nonzero()[0])
+        row = int(torch.searchsorted(lengths.long().cumsum(0), at, right=True))
+        first = int(lengths[:row].sum())
+        raise bad_request("tokens", f"row {row}: token {at - first} is {int(tokens[at])}, the vocabulary has {r.vocab}")
+    total = lengths.long() if room is None else lengths.long() + room.long()
+    if (total > r.positions).any():
+        row = int((total > r.positions).nonzero()[0])
+        grown = "" if room is None else f" and a budget of {int(room[row])}"
+        raise bad_request("lengths" if room is None else "max_tokens", f"row {row}: {int(lengths[row])} tokens{grown}, the model has {r.positions} positions")
+
+
+def check_outputs(r: Resident, role: str, outputs: list[str]) -> None:
+    critic = r.scorer.value_head is not None
+    if critic and outputs != ["value"]:
+        raise bad_request("outputs", "a critic gives values, not log-probabilities or entropies")
+    if not critic and "value" in outputs:
+        raise bad_request("outputs", f"values asked of the {role}, which has no value head")
+
+
+def forward(r: Resident, tokens: torch.Tensor, lengths: list[int], outputs: list[str], temperature: float, keep: bool, s: Settings, progress: Progress) -> tuple[dict[str, torch.Tensor], KeptPass | None]:
+    """The outputs asked for, flat like tokens, on the CPU; and what backward needs."""
+    plan = _plan(lengths, s)
+    progress.total = len(plan)
+    flat = {o: torch.zeros(len(tokens)) for o in outputs}
+    kept = KeptPass(lengths, tuple(outputs), [])
+    r.scorer.checkpointing = keep and _checkpoint(r, sum(lengths), s)
+    for rows in plan:
+        pack = packs.gather(tokens, lengths, rows, s.device) if rows else packs.dummy(s.device)
+        with torch.set_grad_enabled(keep):
+            got = r.scorer(pack.inputs, pack.targets, pack.positions, pack.layout, temperature, "entropy" in outputs)
+        of = dict(zip(("value",) if r.scorer.value_head is not None else ("logprob", "entropy"), got))
+        if pack.at is not None:
+            for o in outputs:
+                flat[o][pack.at] = of[o].detach().cpu()
+        if keep:
+            kept.packs.append(_KeptPack(pack.at, {o: of[o] for o in outputs}))
+        progress.done += 1
+        ranks.check_cancelled(progress, s)
+    flat = {o: ranks.sum_over(t, s) for o, t in flat.items()}
+    for o, t in flat.items():
+        if not torch.isfinite(t).all():
+            raise non_finite(NAME[o])
+    return flat, kept if keep else None
+
+
+def _plan(lengths: list[int], s: Settings) -> list[list[int]]:
+    """This rank's packs; every rank has as many, the missing ones empty."""
+    mine = packs.cut(packs.deal(lengths, s.ranks)[s.rank], lengths, s.pack_tokens)
+    return mine + [[]] * (ranks.most(len(mine), s) - len(mine))
+
+
+def _checkpoint(r: Resident, tokens: int, s: Settings) -> bool:
+    if s.checkpointing != "auto" or s.device.type != "cuda":
+        return s.checkpointing == "on"
+    # auto: where what the layers keep would take more than half of what is free. Estimated per token and layer as 16
+    # hidden states (residuals, norms, projections, rotations) and 4 of the feed-forward width, in the model's type.
+    c = r.scorer.causal.config.get_text_config()
+    per_token = c.num_hidden_layers * (16 * c.hidden_size + 4 * c.intermediate_size) * s.dtype.itemsize
+    free = torch.cuda.mem_get_info(s.device)[0] + torch.cuda.memory_reserved(s.device) - torch.cuda.memory_allocated(s.device)
+    return bool(ranks.most(int(per_token * tokens / s.ranks > free / 2), s))
+
+
+def check_cotangents(kept: KeptPass, arrays: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Cotangents by output."""
+    given = {o: arrays[f] for o, f in FIELD.items() if f in arrays}
+    for o in given:
+        if o not in kept.outputs:
+            raise bad_request(FIELD[o], f"{NAME[o]} cotangents for a pass that kept no such output")
+    if arrays["lengths"].tolist() != kept.lengths:
+        raise bad_request("lengths", f"cotangents of {arrays['lengths'].numel()} rows are not shaped like the {len(kept.lengths)} rows of the pass")
+    return given
+
+
+def backward(kept: KeptPass, given: dict[str, torch.Tensor], s: Settings, progress: Progress) -> None:
+    """Adds the gradients of Σ cotangent · output. The graphs are let go as they are used."""
+    progress.total = len(kept.packs)
+    while kept.packs:
+        pack = kept.packs.pop(0)
+        of = [t for t in pack.outputs.values() if t.requires_grad]
+        cotangents = [_cotangent(pack, given.get(o), t, s) for o, t in pack.outputs.items() if t.requires_grad]
+        if of and (given or s.sharded):
+            torch.autograd.backward(of, cotangents)
+        progress.done += 1
+        ranks.check_cancelled(progress, s)
+
+
+def _cotangent(pack: _KeptPack, given: torch.Tensor | None, like: torch.Tensor, s: Settings) -> torch.Tensor:
+    if given is None or pack.at is None:
+        return torch.zeros_like(like)
+    return given[pack.at].to(s.device)

@@ -1,0 +1,136 @@
+"""Several processes: sharding by FSDP2, requests and outputs handed around as plain bytes and numbers.
+
+Collectives run in the same order on every rank because every rank runs the same calls on the same requests. What one
+rank alone meets in the midst of a call (its memory is full, say) cannot be told to ranks that wait for it in a
+collective: that rank ends, and with it all.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from .errors import Cancelled, EngineError, out_of_memory
+from .progress import Progress
+from .scorer import Scorer, layers_of
+from .settings import Settings
+
+
+def shard(scorer: Scorer, s: Settings) -> None:
+    """Shards every layer, and what is outside of them, over all ranks; arithmetic in s.dtype, gradients reduced in float32."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+
+    mesh = init_device_mesh(s.device.type, (s.ranks,))
+    policy = MixedPrecisionPolicy(param_dtype=s.dtype, reduce_dtype=torch.float32)
+    for layer in layers_of(scorer.causal):
+        fully_shard(layer, mesh=mesh, mp_policy=policy)
+    fully_shard(scorer, mesh=mesh, mp_policy=policy)
+    # Gradients add up over passes and ranks; the loss is the host's business, so nothing is averaged.
+    for module in (*layers_of(scorer.causal), scorer):
+        module.set_gradient_divide_factor(1.0)
+        module.set_force_sum_reduction_for_comms(True)  # gloo scales nothing
+
+
+def broadcast_bytes(data: bytes | bytearray | None, s: Settings) -> bytearray:
+    """Rank 0's bytes, on every rank."""
+    n = torch.tensor([0 if data is None else len(data)], dtype=torch.int64, device=s.device)
+    dist.broadcast(n, 0)
+    if int(n) == 0:
+        return bytearray()
+    out = torch.empty(int(n), dtype=torch.uint8, device=s.device)
+    if data is not None:
+        out.copy_(torch.frombuffer(bytearray(data), dtype=torch.uint8))
+    dist.broadcast(out, 0)
+    return bytearray(out.cpu().numpy().tobytes()) if s.rank else bytearray(data or b"")
+
+
+def broadcast_request(header: dict[str, Any] | None, body: bytearray | None, s: Settings) -> tuple[dict[str, Any], bytearray]:
+    """The call that rank 0 was sent, on every rank."""
+    raw = broadcast_bytes(None if header is None else json.dumps(header).encode(), s)
+    return json.loads(raw), broadcast_bytes(body, s)
+
+
+def sum_over(t: torch.Tensor, s: Settings) -> torch.Tensor:
+    """The sum over ranks of a CPU tensor, each of whose entries one rank has computed and the others hold as zero."""
+    if not s.sharded:
+        return t
+    on_device = t.to(s.device)
+    dist.all_reduce(on_device)
+    return on_device.cpu()
+
+
+def most(value: int, s: Settings) -> int:
+    """The greatest of the ranks' values."""
+    if not s.sharded:
+        return value
+    t = torch.tensor([value], dtype=torch.int64, device=s.device)
+    dist.all_reduce(t, op=dist.ReduceOp.MAX)
+    return int(t)
+
+
+def agree(error: EngineError | None, s: Settings) -> EngineError | None:
+    """The first rank's error, for all of them: a call fails everywhere or nowhere."""
+    if not s.sharded:
+        return error
+    first = -most(-(s.rank if error else s.ranks), s)
+    if first == s.ranks:
+        return None
+    mine = json.dumps([error.kind, error.message, error.name]).encode() if error and s.rank == first else None
+    n = torch.tensor([len(mine or b"")], dtype=torch.int64, device=s.device)
+    dist.broadcast(n, first)
+    raw = torch.zeros(int(n), dtype=torch.uint8, device=s.device)
+    if mine:
+        raw.copy_(torch.frombuffer(bytearray(mine), dtype=torch.uint8))
+    dist.broadcast(raw, first)
+    return EngineError(*json.loads(bytes(raw.cpu().tolist())))
+
+
+def check_cancelled(progress: Progress, s: Settings) -> None:
+    """Raises Cancelled where the host has cancelled the call: on all ranks at the same place, or on none."""
+    if not s.sharded:
+        if progress.cancelled:
+            raise Cancelled
+    elif most(int(progress.cancelled), s):
+        raise Cancelled
+
+
+@contextmanager
+def each_alone(progress: Progress, s: Settings) -> Iterator[None]:
+    """Within, ranks work without each other and each may fail or be cancelled where it is; then all fail alike."""
+    error: EngineError | None = None
+    together, progress.together = progress.together, False
+    try:
+        yield
+    except EngineError as e:
+        error = e
+    except torch.OutOfMemoryError as e:
+        error = out_of_memory(e)
+    finally:
+        progress.together = together
+    error = agree(error, s)
+    if error:
+        raise error
+
+
+@contextmanager
+def whole_model(scorer: Scorer, s: Settings) -> Iterator[None]:
+    """Every rank holds the whole model within, so that ranks may run it different numbers of times."""
+    if not s.sharded:
+        yield
+        return
+    modules: list[Any] = [*layers_of(scorer.causal), scorer]
+    for m in modules:
+        m.set_reshard_after_forward(False)
+        m.unshard()
+    try:
+        yield
+    finally:
+        for m in modules:
+            m.set_reshard_after_forward(m is not scorer)
+            m.reshard()

@@ -1,0 +1,29 @@
+"""What the flags of the command line fix for the life of the engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+
+@dataclass(frozen=True)
+class Settings:
+    device: torch.device
+    dtype: torch.dtype  # of the models' arithmetic
+    deterministic: bool
+    checkpointing: str  # auto, on or off
+    offload_optimizer: bool
+    pack_tokens: int  # of one pass through a model
+    cache_bytes: int  # of keys and values at once; 0 takes a share of what is free
+    rank: int = 0
+    ranks: int = 1
+
+    @property
+    def sharded(self) -> bool:
+        return self.ranks > 1
+
+    def synchronize(self) -> None:
+        """Waits until the device has done what it was given."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)

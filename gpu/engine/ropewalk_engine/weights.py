@@ -1,0 +1,103 @@
+"""The trainable numbers of a model: float32 masters beside whatever type the model computes in.
+
+One process computing in float32: the model's own parameters are the masters. One process computing in bfloat16: the
+model holds a rounded copy, and each parameter's gradient is added to a float32 sum as soon as it is there. Several
+processes: FSDP2 shards the masters and hands out rounded copies layer by layer (ranks.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from torch.distributed.tensor import DTensor
+
+from .errors import non_finite
+
+
+@dataclass
+class Weight:
+    name: str
+    parameter: nn.Parameter  # the model's
+    master: torch.Tensor  # float32: this rank's share, or the whole
+    shape: tuple[int, ...]  # of the whole
+    frozen: bool
+    summed: torch.Tensor | None = None  # float32 gradient where the parameter's own is not it
+
+    @property
+    def decays(self) -> bool:
+        """Weight decay moves matrices, not norms and biases."""
+        return len(self.shape) > 1
+
+    @property
+    def grad(self) -> torch.Tensor | None:
+        if self.summed is not None:
+            return self.summed
+        g = self.parameter.grad
+        if g is None or self.is_copy:
+            return None
+        return local(g)
+
+    @property
+    def is_copy(self) -> bool:
+        return self.parameter.dtype != torch.float32
+
+    def drop_grad(self) -> None:
+        self.parameter.grad = self.summed = None
+
+    def publish(self) -> None:
+        """Rounds the master into the model."""
+        if self.is_copy:
+            with torch.no_grad():
+                self.parameter.copy_(self.master)
+
+    def whole(self, t: torch.Tensor) -> torch.Tensor:
+        """A share of this weight, or of its moments, gathered to a contiguous CPU tensor on every rank."""
+        p = self.parameter
+        if isinstance(p, DTensor):
+            t = DTensor.from_local(t.to(p.device), p.device_mesh, p.placements, shape=p.shape, stride=p.stride()).full_tensor()
+        return t.detach().to("cpu").contiguous()
+
+    def share(self, t: torch.Tensor) -> torch.Tensor:
+        """This rank's share of a whole tensor, in float32 on the master's device."""
+        p = self.parameter
+        if isinstance(p, DTensor):
+            dim, rows = p.placements[0].dim, p.to_local().shape[p.placements[0].dim]
+            mesh = p.device_mesh
+            chunk = -(-p.shape[dim] // mesh.size())
+            t = t.narrow(dim, min(chunk * mesh.get_local_rank(), p.shape[dim]), rows)
+        return t.to(device=self.master.device, dtype=torch.float32)
+
+
+def local(t: torch.Tensor) -> torch.Tensor:
+    return t.to_local() if isinstance(t, DTensor) else t
+
+
+def sum_in_float32(w: Weight) -> None:
+    """Moves each gradient of a rounded copy into a float32 sum as soon as it is accumulated."""
+
+    def hook(p: torch.Tensor) -> None:
+        g, p.grad = p.grad, None
+        if w.summed is None:
+            w.summed = g.float()
+        else:
+            w.summed += g
+
+    w.parameter.register_post_accumulate_grad_hook(hook)
+
+
+def global_norm(weights: Iterable[Weight], reduce: bool) -> float:
+    """L2 norm of all gradients: squares summed within a tensor in float32, over tensors in float64. Refuses a NaN
+    or Inf by the name of the first parameter that has one."""
+    weights = [w for w in weights if w.grad is not None]
+    norms = torch._foreach_norm([w.grad for w in weights]) if weights else []
+    squares = torch.stack([n.double() for n in norms]).square() if weights else torch.zeros(0, dtype=torch.float64)
+    if reduce and weights:
+        torch.distributed.all_reduce(squares)
+    values = squares.tolist()
+    total = sum(values)
+    if total - total != 0:
+        raise non_finite(next((w.name for w, s in zip(weights, values) if s - s != 0), "the gradient's norm"))
+    return float(total**0.5)

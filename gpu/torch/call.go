@@ -1,0 +1,163 @@
+package torch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/ropewalk/ropewalk/gpu/wire"
+)
+
+// stackGrace is how long the ranks of a hanging engine may take to write their stacks.
+const stackGrace = 2 * time.Second
+
+// roomForTable is what a body may need besides its arrays' data, in bytes.
+const roomForTable = 64 << 10
+
+// take sorts one message.
+func (p *process) take(f wire.Frame) error {
+	e, err := wire.Peek(f.Header)
+	if err != nil {
+		return err
+	}
+	switch e.Type {
+	case wire.TypeBeat:
+		var b wire.Beat
+		if err := wire.Decode(f.Header, &b); err != nil {
+			return err
+		}
+		if said, mine := p.pulse.beat(b); mine && p.opts.Progress != nil {
+			p.opts.Progress(said)
+		}
+		return nil
+	case wire.TypeError:
+		if e.ID == 0 {
+			return p.complaint(f)
+		}
+		fallthrough
+	case wire.TypeAnswer:
+		select {
+		case p.answers <- f:
+			return nil
+		default:
+			return fmt.Errorf("%w: an answer to call %d, to which there was one", wire.ErrProtocol, e.ID)
+		}
+	}
+	return fmt.Errorf("%w: a message of type %q", wire.ErrProtocol, e.Type)
+}
+
+// complaint is what the engine says of the host's side.
+func (p *process) complaint(f wire.Frame) error {
+	var e wire.Error
+	if err := wire.Decode(f.Header, &e); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: the engine says: %s: %s", wire.ErrProtocol, e.Kind, e.Message)
+}
+
+// fail ends the process for an error of reading.
+func (p *process) fail(err error) {
+	if !errors.Is(err, wire.ErrProtocol) {
+		p.end(Died, "its connection ended")
+		return
+	}
+	p.breach(err)
+}
+
+// breach tells the engine that it has broken the protocol, and ends it.
+func (p *process) breach(err error) {
+	_ = p.conn.SetWriteDeadline(time.Now().Add(time.Second))
+	_ = p.write(wire.Error{Type: wire.TypeError, Kind: wire.KindProtocol, Message: err.Error()})
+	p.end(Broke, err.Error())
+}
+
+func (p *process) write(message any, arrays ...wire.Array) error {
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	return wire.WriteFrame(p.conn, message, arrays...)
+}
+
+// outgoing is one call on its way.
+type outgoing struct {
+	name    string
+	message func(wire.Head) any
+	arrays  []wire.Array
+	answer  uint64 // bytes of the answer's arrays at most
+	trains  bool   // it is a part of training
+}
+
+// call sends a call and waits for its answer, an error message of the engine's being one. It watches meanwhile: a cancelled
+// context cancels the call, a call that stands still or does not stop ends the process.
+func (p *process) call(ctx context.Context, c outgoing) (wire.Frame, error) {
+	p.lastID++
+	id := p.lastID
+	p.pulse.begin(id, c.name)
+	defer p.pulse.finish()
+	p.reader.Expect(c.answer + roomForTable)
+	// The engine may have stopped reading, so whoever writes cannot watch.
+	unsent := make(chan error, 1)
+	go func() { unsent <- p.write(c.message(wire.Begin(id, c.name)), c.arrays...) }()
+	look := time.NewTicker(min(time.Second, max(p.opts.HangLimit/20, 10*time.Millisecond)))
+	defer look.Stop()
+	cancelled, patience := ctx.Done(), (<-chan time.Time)(nil)
+	for {
+		select {
+		case f := <-p.answers:
+			return f, p.answersTo(f, id)
+		case err := <-unsent:
+			if err != nil {
+				p.end(Died, "its connection ended: "+err.Error())
+				return wire.Frame{}, p.lost
+			}
+		case <-p.done:
+			return wire.Frame{}, p.lost
+		case <-cancelled:
+			cancelled = nil
+			patience = time.After(p.opts.CancelLimit)
+			go func() { _ = p.write(wire.Cancel{Type: wire.TypeCancel, ID: id}) }()
+		case <-patience:
+			p.end(Stubborn, fmt.Sprintf("killed: it did not stop within %s of being cancelled", p.opts.CancelLimit))
+			return wire.Frame{}, fmt.Errorf("%w (%w)", ctx.Err(), p.lost)
+		case <-look.C:
+			if still := p.pulse.still(); still > p.opts.HangLimit {
+				p.hang(still)
+				return wire.Frame{}, p.lost
+			}
+		}
+	}
+}
+
+// answersTo holds an answer against the call.
+func (p *process) answersTo(f wire.Frame, id uint64) error {
+	e, err := wire.Peek(f.Header)
+	if err == nil && e.ID != id {
+		err = fmt.Errorf("%w: an answer to call %d while %d was asked", wire.ErrProtocol, e.ID, id)
+	}
+	if err != nil {
+		p.breach(err)
+		return p.lost
+	}
+	return nil
+}
+
+// hang asks every rank for the stacks of its threads and kills them all.
+func (p *process) hang(still time.Duration) {
+	mark := p.lines.mark()
+	p.tree.signalRanks(syscall.SIGUSR1)
+	stacks, quiet := "", 0
+	for range stackGrace / (100 * time.Millisecond) {
+		time.Sleep(100 * time.Millisecond)
+		now := p.lines.since(mark, maxTail)
+		if now != stacks {
+			stacks, quiet = now, 0
+		} else if quiet++; stacks != "" && quiet >= 5 {
+			break // they have written all
+		}
+	}
+	if stacks == "" {
+		stacks = "none: no rank answered within " + stackGrace.String()
+	}
+	p.endWith(Hung, fmt.Sprintf("killed: nothing got done for %s", still.Round(10*time.Millisecond)), stacks)
+}

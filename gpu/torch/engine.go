@@ -1,0 +1,248 @@
+package torch
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ropewalk/ropewalk/gpu/wire"
+	"github.com/ropewalk/ropewalk/policy"
+)
+
+// Engine is a policy.Engine that a supervised PyTorch process serves.
+type Engine struct {
+	opts Options
+	turn chan struct{}   // holds one token while a call runs
+	stop context.Context // ends with Close
+	end  context.CancelFunc
+	hook atomic.Pointer[func(Progress)]
+
+	mu     sync.Mutex
+	live   *process // the latest; it may be lost
+	starts uint64
+	kept   map[policy.Kept]keptPass
+	usage  Usage
+}
+
+var _ policy.Engine = (*Engine)(nil)
+
+// keptPass is what of a kept forward pass has to be known on this side.
+type keptPass struct {
+	role    policy.Role
+	lengths []int32
+	outputs policy.Outputs
+}
+
+// Open starts an engine. Whatever keeps it from starting (no torch, another protocol version, no greeting within
+// Options.StartLimit) is the error, with the engine's last lines.
+func Open(ctx context.Context, o Options) (*Engine, error) {
+	o, err := o.filled()
+	if err != nil {
+		return nil, fmt.Errorf("open torch engine: %w", err)
+	}
+	e := &Engine{opts: o, turn: make(chan struct{}, 1), kept: map[policy.Kept]keptPass{}}
+	e.stop, e.end = context.WithCancel(context.Background())
+	e.OnProgress(o.Progress)
+	e.opts.Progress = e.progress
+	if err := e.restart(ctx); err != nil {
+		return nil, fmt.Errorf("open torch engine: %w", err)
+	}
+	return e, nil
+}
+
+// restart starts a process in the place of none or a lost one. The caller has the turn, or is alone.
+func (e *Engine) restart(ctx context.Context) error {
+	began := time.Now()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(e.stop, cancel)()
+	p, err := start(ctx, e.opts)
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	e.live = p
+	e.starts++
+	clear(e.kept)
+	e.usage.Starts, e.usage.StartSeconds = e.usage.Starts+1, e.usage.StartSeconds+time.Since(began).Seconds()
+	e.mu.Unlock()
+	if e.stop.Err() != nil {
+		p.end(Closed, "the engine is closed")
+		return p.lost
+	}
+	e.opts.Logger.Info("engine started", "pid", p.hello.PID, "ranks", p.hello.Ranks, "device", p.hello.DeviceName, "dtype", p.hello.Dtype, "seconds", time.Since(began).Seconds())
+	return nil
+}
+
+// enter waits for the turn and gives the process, which may be lost.
+func (e *Engine) enter(ctx context.Context) (*process, func(), error) {
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	select {
+	case e.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
+	leave := func() { <-e.turn }
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.stop.Err() != nil {
+		leave()
+		return nil, nil, fmt.Errorf("%w: the engine is closed", policy.ErrLost)
+	}
+	return e.live, leave, nil
+}
+
+// with runs one call on the process, or says why there is none.
+func (e *Engine) with(ctx context.Context, what string, run func(p *process) error) error {
+	p, leave, err := e.enter(ctx)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	defer leave()
+	if p.isLost() {
+		return fmt.Errorf("%s: %w", what, p.lost)
+	}
+	if err := run(p); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
+func (p *process) isLost() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// answer is any answer's header.
+type answer interface {
+	Time() (seconds, torch float64)
+}
+
+// ask sends a call and gives its answer's header and arrays. A context that ended is no error if the call was done first.
+func ask[A answer](ctx context.Context, e *Engine, p *process, c outgoing, wants ...wire.Want) (a A, arrays []wire.Array, err error) {
+	began := time.Now()
+	defer func() { e.account(p, c, a, time.Since(began)) }()
+	f, err := p.call(ctx, c)
+	if err != nil {
+		return a, nil, err
+	}
+	envelope, err := wire.Peek(f.Header)
+	if err == nil && envelope.Type == wire.TypeError {
+		return a, nil, p.refusal(ctx, f)
+	}
+	if err == nil {
+		err = wire.Decode(f.Header, &a)
+	}
+	if err == nil {
+		arrays, err = wire.Take(f.Body, wants...)
+	}
+	if err != nil {
+		p.breach(err)
+		return a, nil, p.lost
+	}
+	return a, arrays, nil
+}
+
+// refusal is an error answer as the contract has it; one that leaves the engine in doubt ends it.
+func (p *process) refusal(ctx context.Context, f wire.Frame) error {
+	var said wire.Error
+	if err := wire.Decode(f.Header, &said); err != nil {
+		p.breach(err)
+		return p.lost
+	}
+	err, sound := contract(ctx, said)
+	switch {
+	case sound:
+	case said.Kind == wire.KindProtocol:
+		p.end(Broke, "the engine says: "+said.Message)
+		return p.lost
+	default:
+		p.end(Internal, "it failed: "+said.Kind+": "+said.Message)
+		return p.lost
+	}
+	if full, ok := err.(*OutOfMemoryError); ok {
+		full.Memory, _ = p.pulse.use()
+	}
+	return err
+}
+
+// Describe names the device and the software that compute.
+func (e *Engine) Describe() policy.Description {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	h := e.live.hello
+	device := h.Device
+	if h.DeviceName != "" && h.DeviceName != h.Device {
+		device += ": " + h.DeviceName
+	}
+	if h.Ranks > 1 {
+		device += fmt.Sprintf(", %d ranks", h.Ranks)
+	}
+	software := []string{"torch " + h.Versions["torch"], "transformers " + h.Versions["transformers"], h.Dtype}
+	if h.Deterministic {
+		software = append(software, "deterministic")
+	}
+	return policy.Description{Device: device, BLAS: strings.Join(software, ", "), Threads: e.opts.Threads}
+}
+
+// shutdownLimit is how long an idle engine may take to answer a shutdown.
+const shutdownLimit = 2 * time.Second
+
+// Close ends the engine and all that belongs to it; a call that runs is lost.
+func (e *Engine) Close() error {
+	if e.stop.Err() != nil {
+		return nil
+	}
+	e.end()
+	select {
+	case e.turn <- struct{}{}: // idle: it may end by itself
+		e.shutdown()
+	default:
+		e.latest().end(Closed, "the engine is closed")
+		e.turn <- struct{}{} // who has the turn notices, and starts nothing any more
+	}
+	p := e.latest()
+	<-e.turn
+	p.end(Closed, "the engine is closed")
+	if _, err := os.Stat(p.dir); err == nil {
+		return fmt.Errorf("close torch engine: its folder %s cannot be removed", p.dir)
+	}
+	return nil
+}
+
+// shutdown asks the engine to end, which it may do or not.
+func (e *Engine) shutdown() {
+	p := e.latest()
+	if p.isLost() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownLimit)
+	defer cancel()
+	_, _, _ = ask[wire.Answer](ctx, e, p, outgoing{name: wire.CallShutdown, message: func(h wire.Head) any { return wire.Shutdown{Head: h} }})
+}
+
+func (e *Engine) latest() *process {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.live
+}
+
+// OnProgress makes f hear the beats of every call from now on, in the place of who heard them before; nil is nobody. It is
+// called by the reader of the socket and must not wait.
+func (e *Engine) OnProgress(f func(Progress)) { e.hook.Store(&f) }
+
+func (e *Engine) progress(p Progress) {
+	if f := *e.hook.Load(); f != nil {
+		f(p)
+	}
+}

@@ -1,0 +1,146 @@
+package torch
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/ropewalk/ropewalk/gpu/wire"
+	"github.com/ropewalk/ropewalk/policy"
+)
+
+// Generate samples one response per prefix.
+func (e *Engine) Generate(ctx context.Context, req policy.GenerateRequest) (out policy.Generated, err error) {
+	if err := checkGenerate(req); err != nil {
+		return out, fmt.Errorf("generate: %w", err)
+	}
+	err = e.with(ctx, "generate", func(p *process) error {
+		out, err = e.generate(ctx, p, req)
+		return err
+	})
+	return out, err
+}
+
+func (e *Engine) generate(ctx context.Context, p *process, req policy.GenerateRequest) (policy.Generated, error) {
+	none, rows := policy.Generated{}, len(req.Prefixes)
+	tokens, lengths := wire.Flatten(req.Prefixes)
+	budgets, most := make([]int32, rows), uint64(0)
+	for i, n := range req.MaxTokens {
+		budgets[i], most = int32(n), most+uint64(n)
+	}
+	_, arrays, err := ask[wire.Answer](ctx, e, p, outgoing{
+		name: wire.CallGenerate,
+		message: func(h wire.Head) any {
+			return wire.Generate{Head: h, Role: string(req.Role), Temperature: req.Temperature, Stop: append([]int32{}, req.Stop...)}
+		},
+		arrays: []wire.Array{
+			wire.Of(wire.NameStreams, req.Streams), wire.Of(wire.NameTokens, tokens), wire.Of(wire.NameLengths, lengths), wire.Of(wire.NameMaxTokens, budgets),
+		},
+		answer: 12*most + 5*uint64(rows),
+	}, wire.Want{Name: wire.NameTokens, Dtype: wire.I32, Len: -1}, wire.Want{Name: wire.NameLengths, Dtype: wire.I32, Len: rows},
+		wire.Want{Name: wire.NameLogProbs, Dtype: wire.F32, Len: -1}, wire.Want{Name: wire.NameEntropies, Dtype: wire.F32, Len: -1},
+		wire.Want{Name: wire.NameFinish, Dtype: wire.U8, Len: rows})
+	if err != nil {
+		return none, withTokens(err, req.Prefixes)
+	}
+	out, err := generated(arrays, req)
+	if err != nil {
+		p.breach(err)
+		return none, p.lost
+	}
+	e.count(func(u *Usage) {
+		for _, r := range out.Tokens {
+			u.Generated += int64(len(r))
+		}
+	})
+	return out, nil
+}
+
+// generated cuts the answer's arrays (tokens, lengths, log-probabilities, entropies, finish) into rows and holds them
+// against the request.
+func generated(arrays []wire.Array, req policy.GenerateRequest) (out policy.Generated, err error) {
+	lengths, err := wire.Values[int32](arrays[1])
+	if err != nil {
+		return out, err
+	}
+	if out.Tokens, err = cut[int32](arrays[0], lengths); err != nil {
+		return out, err
+	}
+	if out.LogProbs, err = cut[float32](arrays[2], lengths); err != nil {
+		return out, err
+	}
+	if out.Entropies, err = cut[float32](arrays[3], lengths); err != nil {
+		return out, err
+	}
+	finish, err := wire.Values[uint8](arrays[4])
+	if err != nil {
+		return out, err
+	}
+	for i, f := range finish {
+		n := len(out.Tokens[i])
+		stopped := n > 0 && slices.Contains(req.Stop, out.Tokens[i][n-1])
+		switch {
+		case n < 1 || n > req.MaxTokens[i]:
+			return out, fmt.Errorf("%w: row %d has %d tokens of a budget of %d", wire.ErrProtocol, i, n, req.MaxTokens[i])
+		case f == wire.FinishStop && stopped:
+			out.Finish = append(out.Finish, policy.FinishStop)
+		case f == wire.FinishLength && !stopped && n == req.MaxTokens[i]:
+			out.Finish = append(out.Finish, policy.FinishLength)
+		default:
+			return out, fmt.Errorf("%w: row %d of %d tokens is said to have ended by %d", wire.ErrProtocol, i, n, f)
+		}
+	}
+	return out, nil
+}
+
+func cut[T int32 | float32](a wire.Array, lengths []int32) ([][]T, error) {
+	flat, err := wire.Values[T](a)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := wire.Cut(flat, lengths)
+	if err != nil {
+		return nil, fmt.Errorf("array %q: %w", a.Name, err)
+	}
+	return rows, nil
+}
+
+func bad(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{policy.ErrBadRequest}, args...)...)
+}
+
+// checkGenerate refuses what does not fit the protocol's arrays; what the model cannot do is the engine's to say.
+func checkGenerate(req policy.GenerateRequest) error {
+	if len(req.Streams) != len(req.Prefixes) || len(req.MaxTokens) != len(req.Prefixes) {
+		return bad("%d prefixes, %d streams, %d budgets", len(req.Prefixes), len(req.Streams), len(req.MaxTokens))
+	}
+	if !(req.Temperature >= 0) || math.IsInf(req.Temperature, 0) {
+		return bad("temperature is %v", req.Temperature)
+	}
+	for i, n := range req.MaxTokens {
+		if n < 1 || n > math.MaxInt32 {
+			return bad("row %d: budget of %d tokens", i, n)
+		}
+	}
+	return checkRows("prefix", req.Prefixes)
+}
+
+func checkRows(what string, rows [][]int32) error {
+	for i, r := range rows {
+		if len(r) == 0 {
+			return bad("%s %d is empty", what, i)
+		}
+	}
+	return nil
+}
+
+// withTokens adds the size of a call to an error of memory.
+func withTokens(err error, rows [][]int32) error {
+	if full, ok := err.(*OutOfMemoryError); ok {
+		for _, r := range rows {
+			full.Tokens, full.Longest = full.Tokens+len(r), max(full.Longest, len(r))
+		}
+	}
+	return err
+}

@@ -1,0 +1,146 @@
+package torch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/ropewalk/ropewalk/gpu/wire"
+)
+
+// helloLimit is how long a connection may take to say who it is.
+const helloLimit = 10 * time.Second
+
+// minimum are the oldest versions that the engine works with: major and minor.
+var minimum = map[string][2]int{"torch": {2, 11}, "transformers": {5, 17}}
+
+// errStranger is a connection that does not know this start's nonce: not our engine, which may still come.
+var errStranger = errors.New("it does not know this start's nonce")
+
+type greeting struct {
+	conn   net.Conn
+	reader *wire.Reader
+	hello  wire.Hello
+	err    error
+}
+
+// greet takes the first connection that knows the nonce. Others are turned away; our engine is so too, and the start has
+// failed, if it is of another version or not as it was started.
+func (p *process) greet(ctx context.Context, l net.Listener, nonce string) (net.Conn, *wire.Reader, wire.Hello, error) {
+	heard := make(chan greeting)
+	over, stop := context.WithCancel(ctx)
+	defer stop()
+	go accept(over, l, func(conn net.Conn) {
+		g := p.hear(conn, nonce)
+		if g.err != nil {
+			conn.Close()
+		}
+		select {
+		case heard <- g:
+		case <-over.Done():
+			conn.Close()
+		}
+	})
+	var refused error
+	for {
+		select {
+		case g := <-heard:
+			if !errors.Is(g.err, errStranger) {
+				return g.conn, g.reader, g.hello, g.err
+			}
+			refused = g.err
+			p.opts.Logger.Warn("turned away a connection to the engine's socket", "error", g.err)
+		case <-p.exit.done:
+			how := "exit status 0"
+			if p.exit.err != nil {
+				how = p.exit.err.Error()
+			}
+			return nil, nil, wire.Hello{}, errors.Join(fmt.Errorf("it ended before it greeted: %s", how), refused)
+		case <-ctx.Done():
+			return nil, nil, wire.Hello{}, errors.Join(context.Cause(ctx), refused)
+		}
+	}
+}
+
+// accept hands every connection to take, each in a goroutine of its own, until the listener closes.
+func accept(ctx context.Context, l net.Listener, take func(net.Conn)) {
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		if ctx.Err() != nil {
+			conn.Close()
+			return
+		}
+		go take(conn)
+	}
+}
+
+// hear reads a connection's hello and answers it.
+func (p *process) hear(conn net.Conn, nonce string) greeting {
+	g := greeting{conn: conn, reader: wire.NewReader(conn, 0)}
+	_ = conn.SetDeadline(time.Now().Add(helloLimit))
+	defer func() { _ = conn.SetDeadline(time.Time{}) }()
+	f, err := g.reader.Next()
+	if err == nil {
+		err = wire.Decode(f.Header, &g.hello)
+	}
+	if err == nil && g.hello.Type != wire.TypeHello {
+		err = fmt.Errorf("%w: the first message is %q", wire.ErrProtocol, g.hello.Type)
+	}
+	if err != nil {
+		_ = wire.WriteFrame(conn, wire.Error{Type: wire.TypeError, Kind: wire.KindProtocol, Message: err.Error()})
+		g.err = fmt.Errorf("%w: %w", errStranger, err)
+		return g
+	}
+	if g.err = p.judge(g.hello, nonce); g.err != nil {
+		_ = wire.WriteFrame(conn, wire.Refused{Type: wire.TypeRefused, Reason: g.err.Error()})
+		return g
+	}
+	g.err = wire.WriteFrame(conn, wire.Welcome{Type: wire.TypeWelcome, Protocol: wire.Version})
+	return g
+}
+
+// judge says what is wrong with a hello.
+func (p *process) judge(h wire.Hello, nonce string) error {
+	o := p.opts
+	switch {
+	case h.Nonce != nonce:
+		return errStranger
+	case h.Protocol != wire.Version:
+		return fmt.Errorf("engine refused: it speaks protocol %d, this program %d", h.Protocol, wire.Version)
+	case h.Ranks != o.Ranks:
+		return fmt.Errorf("engine refused: it has %d ranks, %d were started", h.Ranks, o.Ranks)
+	case h.Device != o.Device || h.Dtype != o.Dtype:
+		return fmt.Errorf("engine refused: it computes in %s on %s, asked for is %s on %s", h.Dtype, h.Device, o.Dtype, o.Device)
+	case o.Deterministic && !h.Deterministic:
+		return errors.New("engine refused: it is not deterministic, though asked to be")
+	}
+	for _, name := range []string{"torch", "transformers"} {
+		least := minimum[name]
+		if got, ok := majorMinor(h.Versions[name]); !ok || older(got, least) {
+			return fmt.Errorf("engine refused: it has %s %q, needed is %d.%d or newer", name, h.Versions[name], least[0], least[1])
+		}
+	}
+	return nil
+}
+
+var leading = regexp.MustCompile(`^(\d{1,6})\.(\d{1,6})`)
+
+// majorMinor reads the first two numbers of a version.
+func majorMinor(version string) (out [2]int, ok bool) {
+	m := leading.FindStringSubmatch(version)
+	if m == nil {
+		return out, false
+	}
+	out[0], _ = strconv.Atoi(m[1])
+	out[1], _ = strconv.Atoi(m[2])
+	return out, true
+}
+
+func older(a, b [2]int) bool { return a[0] < b[0] || a[0] == b[0] && a[1] < b[1] }

@@ -1,0 +1,140 @@
+package torch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/ropewalk/ropewalk/gpu/wire"
+	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/policy/checkpoint"
+)
+
+// Load makes a folder's model resident; what is resident already and known to be the same is not read again. A lost engine
+// is started anew, with nothing else in it.
+func (e *Engine) Load(ctx context.Context, role policy.Role, dir string, optimizer bool) error {
+	if err := e.load(ctx, role, dir, optimizer); err != nil {
+		return fmt.Errorf("load %s: %w", role, err)
+	}
+	return nil
+}
+
+func (e *Engine) load(ctx context.Context, role policy.Role, dir string, optimizer bool) error {
+	p, leave, err := e.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if dir, err = filepath.Abs(dir); err != nil {
+		return err
+	}
+	fresh, err := checkFolder(role, dir)
+	if err != nil {
+		return err
+	}
+	digest, err := checkpoint.Digest(dir)
+	if err != nil {
+		return err
+	}
+	if p.isLost() {
+		if err := e.restart(ctx); err != nil {
+			return fmt.Errorf("%w: start it anew: %w", policy.ErrLost, err)
+		}
+		p = e.live
+	}
+	a, _, err := ask[wire.LoadAnswer](ctx, e, p, outgoing{name: wire.CallLoad, message: func(h wire.Head) any {
+		return wire.Load{Head: h, Role: string(role), Dir: dir, Optimizer: optimizer, Digest: digest}
+	}})
+	if err != nil {
+		return err
+	}
+	if fresh {
+		digest = ""
+	}
+	if a.Digest != digest {
+		p.breach(fmt.Errorf("%w: what was loaded has the digest %q, the folder %q", wire.ErrProtocol, a.Digest, digest))
+		return p.lost
+	}
+	e.dropKept(role)
+	e.opts.Logger.Info("model loaded", "role", role, "params", a.Params, "step", a.Step, "reused", a.Reused, "seconds", a.Seconds)
+	return nil
+}
+
+// checkFolder refuses what can be seen to be wrong without reading the weights, and reports a critic that begins fresh.
+func checkFolder(role policy.Role, dir string) (fresh bool, err error) {
+	text, err := os.ReadFile(filepath.Join(dir, checkpoint.FileConfig))
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", dir, err)
+	}
+	var config map[string]json.RawMessage
+	if err := json.Unmarshal(text, &config); err != nil {
+		return false, fmt.Errorf("%w: %s: %w", checkpoint.ErrCorrupt, checkpoint.FileConfig, err)
+	}
+	if _, ok := config["auto_map"]; ok {
+		return false, fmt.Errorf("%w: %s: auto_map names code of the model's own, which is not run", policy.ErrBadRequest, checkpoint.FileConfig)
+	}
+	if _, ok := config["model_type"]; !ok {
+		return false, fmt.Errorf("%w: %s has no model_type", checkpoint.ErrCorrupt, checkpoint.FileConfig)
+	}
+	_, err = os.Stat(filepath.Join(dir, checkpoint.FileValueHead))
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return false, err
+	case role == policy.RoleCritic:
+		return err != nil, nil
+	case err == nil:
+		return false, fmt.Errorf("%w: %s holds a critic: there is a %s", policy.ErrBadRequest, dir, checkpoint.FileValueHead)
+	}
+	return false, nil
+}
+
+// dropKept forgets the kept passes of a role, as the engine has done.
+func (e *Engine) dropKept(role policy.Role) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for id, k := range e.kept {
+		if k.role == role {
+			delete(e.kept, id)
+		}
+	}
+}
+
+// State says what is resident: of a lost engine, nothing.
+func (e *Engine) State(ctx context.Context, role policy.Role) (policy.State, error) {
+	p, leave, err := e.enter(ctx)
+	if err != nil {
+		return policy.State{}, fmt.Errorf("state: %w", err)
+	}
+	defer leave()
+	if p.isLost() {
+		return policy.State{}, nil
+	}
+	a, _, err := ask[wire.StateAnswer](ctx, e, p, ofRole(wire.CallState, role))
+	if err != nil {
+		return policy.State{}, fmt.Errorf("state: %w", err)
+	}
+	if !a.Loaded {
+		return policy.State{}, nil
+	}
+	return policy.State{Digest: a.Digest, Step: a.Step, Params: a.Params}, nil
+}
+
+// Unload frees what is resident under a role, gradients and kept passes with it. An empty role is no error.
+func (e *Engine) Unload(ctx context.Context, role policy.Role) error {
+	return e.with(ctx, fmt.Sprintf("unload %s", role), func(p *process) error {
+		_, _, err := ask[wire.Answer](ctx, e, p, ofRole(wire.CallUnload, role))
+		if err == nil {
+			e.dropKept(role)
+		}
+		return err
+	})
+}
+
+// ofRole is a call with a role alone.
+func ofRole(name string, role policy.Role) outgoing {
+	return outgoing{name: name, message: func(h wire.Head) any { return wire.OfRole{Head: h, Role: string(role)} }}
+}

@@ -1,0 +1,188 @@
+package torch
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/ropewalk/ropewalk/gpu/wire"
+)
+
+const (
+	// exitGrace is how long an engine may take to end once its socket is closed: the protocol's two seconds and one more.
+	exitGrace = 3 * time.Second
+	// killGrace is how long the kernel may take to end what was killed.
+	killGrace = 10 * time.Second
+	// maxSocket is the longest path that a Unix socket can have on Linux, less the ending zero.
+	maxSocket = 107
+)
+
+// process is one life of the engine.
+type process struct {
+	opts  Options
+	dir   string // its own: engine, socket, temporary files
+	tree  tree
+	exit  *exit
+	pipe  *os.File
+	lines *tail
+
+	conn    net.Conn
+	reader  *wire.Reader
+	hello   wire.Hello
+	writing sync.Mutex
+	answers chan wire.Frame
+	pulse   pulse
+	lastID  uint64
+
+	ending sync.Once
+	done   chan struct{} // closed once lost is set and every process is gone
+	lost   *LostError
+}
+
+// start brings an engine up; what it leaves behind when it fails is nothing.
+func start(ctx context.Context, o Options) (_ *process, err error) {
+	dir, err := folder(o.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("start engine: %w", err)
+	}
+	p := &process{opts: o, dir: dir, answers: make(chan wire.Frame, 1), done: make(chan struct{})}
+	if err := p.launch(ctx); err != nil {
+		os.RemoveAll(dir)
+		return nil, fmt.Errorf("start engine: %w", err)
+	}
+	go p.read()
+	go func() {
+		<-p.exit.done
+		// What it had still sent is read first.
+		time.Sleep(100 * time.Millisecond)
+		p.end(Died, "its process ended")
+	}()
+	return p, nil
+}
+
+// folder makes the folder of one process, whose socket's path must not be longer than the kernel takes.
+func folder(parent string) (string, error) {
+	dir, err := os.MkdirTemp(parent, "ropewalk-torch-")
+	if err != nil {
+		return "", fmt.Errorf("make a folder: %w", err)
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return "", err
+	}
+	if len(socketIn(dir)) <= maxSocket {
+		return dir, nil
+	}
+	os.Remove(dir)
+	if dir, err = os.MkdirTemp("", "ropewalk-torch-"); err != nil {
+		return "", fmt.Errorf("make a folder: %w", err)
+	}
+	if len(socketIn(dir)) > maxSocket {
+		os.Remove(dir)
+		return "", fmt.Errorf("the path %s is too long for a socket (more than %d bytes)", socketIn(dir), maxSocket)
+	}
+	return dir, nil
+}
+
+func socketIn(dir string) string { return filepath.Join(dir, "socket") }
+
+func (p *process) launch(ctx context.Context) error {
+	main, err := extract(p.opts, filepath.Join(p.dir, "engine"))
+	if err != nil {
+		return err
+	}
+	secret := make([]byte, 16)
+	rand.Read(secret) // never fails
+	nonce := hex.EncodeToString(secret)
+	listener, err := net.Listen("unix", socketIn(p.dir))
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	var cmd *exec.Cmd = p.opts.startable(main, p.dir, socketIn(p.dir), nonce)
+	if p.pipe, p.exit, err = spawn(cmd); err != nil {
+		return err
+	}
+	p.tree.root, p.lines = cmd.Process.Pid, follow(p.pipe, p.opts.Logger)
+	ctx, cancel := context.WithTimeoutCause(ctx, p.opts.StartLimit, fmt.Errorf("it did not greet within %s", p.opts.StartLimit))
+	defer cancel()
+	if p.conn, p.reader, p.hello, err = p.greet(ctx, listener, nonce); err != nil {
+		p.bury()
+		if last := p.lines.last(lastInNote); last != "" {
+			err = fmt.Errorf("%w; it wrote last:\n%s", err, last)
+		}
+		return err
+	}
+	p.tree.findRanks(p.opts.Ranks)
+	return nil
+}
+
+// bury kills what there is and waits until it is gone. It returns how the started process ended.
+func (p *process) bury() string {
+	if p.conn != nil {
+		p.conn.Close()
+	}
+	p.tree.kill()
+	how := "it cannot be killed"
+	select {
+	case <-p.exit.done:
+		how = "exit status 0"
+		if p.exit.err != nil {
+			how = p.exit.err.Error()
+		}
+	case <-time.After(killGrace):
+	}
+	p.tree.gone(killGrace)
+	// Nobody writes any more, unless something has escaped with the pipe in its hands.
+	select {
+	case <-p.lines.end:
+	case <-time.After(time.Second):
+	}
+	p.pipe.Close()
+	return how
+}
+
+// end ends the process for a reason, once, and returns when everything of it is gone.
+func (p *process) end(reason Reason, detail string) { p.endWith(reason, detail, "") }
+
+func (p *process) endWith(reason Reason, detail, stacks string) {
+	p.ending.Do(func() {
+		call := p.pulse.call()
+		if reason == Died || reason == Closed {
+			// It ends by itself, and then says how.
+			p.conn.Close()
+			select {
+			case <-p.exit.done:
+			case <-time.After(exitGrace):
+			}
+		}
+		how := p.bury()
+		os.RemoveAll(p.dir)
+		p.lost = &LostError{Reason: reason, Detail: detail + " (" + how + ")", Call: call, Stacks: stacks, Log: p.lines.last(lastInNote)}
+		if reason != Closed {
+			p.opts.Logger.Error("engine lost", "reason", string(reason), "detail", p.lost.Detail, "call", call, "stacks", stacks)
+		}
+		close(p.done)
+	})
+	<-p.done
+}
+
+// read takes what the engine sends until the connection ends.
+func (p *process) read() {
+	for {
+		f, err := p.reader.Next()
+		if err == nil {
+			err = p.take(f)
+		}
+		if err != nil {
+			p.fail(err)
+			return
+		}
+	}
+}

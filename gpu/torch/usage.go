@@ -1,0 +1,92 @@
+package torch
+
+import (
+	"time"
+
+	"github.com/ropewalk/ropewalk/gpu/wire"
+)
+
+// Usage is what an engine has used since Open, over all its processes.
+type Usage struct {
+	Starts       int     `json:"starts"`
+	StartSeconds float64 `json:"start_seconds"`
+	// Calls and the seconds that they took here, in the engine, and in the models' own work. What is between
+	// the first and the last is the protocol's cost.
+	Calls         int     `json:"calls"`
+	Seconds       float64 `json:"seconds"`
+	EngineSeconds float64 `json:"engine_seconds"`
+	TorchSeconds  float64 `json:"torch_seconds"`
+	// Microbatches are forward passes that were kept; Tokens those of all forward passes, kept or not, Trained those
+	// that went backward, Generated those sampled.
+	Microbatches int   `json:"microbatches"`
+	Tokens       int64 `json:"tokens"`
+	Trained      int64 `json:"trained"`
+	Generated    int64 `json:"generated"`
+	// TrainSeconds are those of kept forward passes, backward passes and steps.
+	TrainSeconds float64 `json:"train_seconds"`
+	// Memory is the last known of the process that lives, and Peak the greatest of all. On a CPU they are 0.
+	Memory Memory `json:"memory"`
+	Peak   int64  `json:"peak"`
+}
+
+// TokensPerSecond is the pace of training: tokens that went forward and backward by the seconds of both and the steps.
+func (u Usage) TokensPerSecond() float64 {
+	if u.TrainSeconds == 0 {
+		return 0
+	}
+	return float64(u.Trained) / u.TrainSeconds
+}
+
+// Tax is the share of the calls' time that was spent outside the models' own work.
+func (u Usage) Tax() float64 {
+	if u.Seconds == 0 {
+		return 0
+	}
+	return 1 - u.TorchSeconds/u.Seconds
+}
+
+// Since is what was used after before; memory is not a sum and stays u's.
+func (u Usage) Since(before Usage) Usage {
+	u.Starts, u.StartSeconds = u.Starts-before.Starts, u.StartSeconds-before.StartSeconds
+	u.Calls, u.Seconds = u.Calls-before.Calls, u.Seconds-before.Seconds
+	u.EngineSeconds, u.TorchSeconds = u.EngineSeconds-before.EngineSeconds, u.TorchSeconds-before.TorchSeconds
+	u.Microbatches, u.Tokens, u.Trained, u.Generated = u.Microbatches-before.Microbatches, u.Tokens-before.Tokens, u.Trained-before.Trained, u.Generated-before.Generated
+	u.TrainSeconds -= before.TrainSeconds
+	return u
+}
+
+// Usage is what the engine has used so far.
+func (e *Engine) Usage() Usage {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	u := e.usage
+	memory, peak := e.live.pulse.use()
+	u.Memory, u.Peak = memory, max(u.Peak, peak)
+	return u
+}
+
+// account adds one call, answered or not.
+func (e *Engine) account(p *process, c outgoing, a answer, took time.Duration) {
+	seconds, torch := a.Time()
+	_, peak := p.pulse.use()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	u := &e.usage
+	u.Calls++
+	u.Seconds += took.Seconds()
+	u.EngineSeconds += seconds
+	u.TorchSeconds += torch
+	u.Peak = max(u.Peak, peak)
+	if c.trains {
+		u.TrainSeconds += took.Seconds()
+	}
+}
+
+// count changes the usage under its lock.
+func (e *Engine) count(f func(*Usage)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	f(&e.usage)
+}
+
+var _ answer = wire.Answer{}
