@@ -10,7 +10,7 @@ export GOEXPERIMENT
 
 RECIPE ?= recipes/quickstart.yaml
 # Packages whose tests run under the race detector: those with goroutines of their own.
-RACE ?= ./internal/commit/... ./internal/stack/... ./rl/loss/... ./rollout/... ./sandbox/... ./store/... ./workflows/...
+RACE ?= ./gpu/device/... ./gpu/lease/... ./internal/commit/... ./internal/stack/... ./rl/loss/... ./rollout/... ./sandbox/... ./store/... ./workflows/...
 
 .PHONY: build run test parity humaneval test-presets race lint bench soak clean help tools lint-tools
 

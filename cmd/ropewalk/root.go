@@ -102,7 +102,7 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(a.setCommand(), a.unparkCommand())
 	root.AddCommand(a.runCommand(), a.resumeCommand(), a.upCommand(), a.workerCommand(), a.superviseCommand(),
 		a.followCommand(), a.runsCommand(), a.showCommand(), a.sqlCommand(), a.importCommand(), a.exportCommand(), a.verifyCommand(), a.schemaCommand(), a.methodsCommand(),
-		a.reportCommand(), a.inspectCommand(), a.replayCommand(), a.diffCommand(), a.sandboxCommand(), a.envCommand())
+		a.reportCommand(), a.inspectCommand(), a.replayCommand(), a.diffCommand(), a.sandboxCommand(), a.envCommand(), a.gpuCommand())
 	return root
 }
 

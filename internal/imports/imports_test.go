@@ -28,6 +28,7 @@ const (
 	yaml      = "go.yaml.in/yaml/v3"
 	grpc      = "google.golang.org/grpc"
 	prom      = "github.com/prometheus/client_golang"
+	nvml      = "github.com/NVIDIA/go-nvml"
 	stdlib    = "std" // any package of the standard library
 	thisRoom  = "."   // the room itself
 	workflow  = temporal + "/sdk/workflow"
@@ -52,6 +53,7 @@ var neverReaches = map[string][]string{
 	"env":             {"store", temporal, "activities", "workflows", "internal/commit"},
 	"sandbox":         {"store", temporal, "activities", "workflows", "internal/commit"},
 	"policy":          {"store", temporal, "activities", "workflows", "internal/commit"},
+	"gpu":             {"store", temporal, "activities", "workflows", "internal/commit"},
 	"recipes":         {"store", temporal, "activities", "workflows", "internal/commit"},
 	"workflows":       {"store", "rollout", "env", "sandbox", "recipes", "rl", "internal/commit", "policy/cpu"},
 	"activities":      {"workflows", "cmd", "analysis"},
@@ -70,14 +72,15 @@ var onlyIn = map[string][]string{
 	gonum:             {"policy"},
 	yaml:              {"recipes", "internal/temporalconf"},
 	grpc:              {"sandbox/rpc", "sandbox/service", "sandbox/client"},
-	prom:              {"sandbox/service"},
+	prom:              {"sandbox/service", "gpu/metrics"},
+	nvml:              {"gpu/device"},
 	"internal/commit": {"activities", "analysis", "cmd"},
 	"workflows":       {"cmd", "internal/lanetest"},
 	"cmd":             {},
 }
 
 // binding are the modules that the program must be built with.
-var binding = []string{parquet, arrow, minio, "go.temporal.io/sdk", "go.temporal.io/sdk/contrib/envconfig", duckdb, cobra}
+var binding = []string{parquet, arrow, minio, "go.temporal.io/sdk", "go.temporal.io/sdk/contrib/envconfig", duckdb, cobra, nvml}
 
 type pkg struct {
 	ImportPath string
@@ -267,6 +270,7 @@ func TestFaultsAreFound(t *testing.T) {
 		{"second user of minio", "store/mem imports " + minio + "; only store/s3 may", "store/mem", []string{minio}, nil},
 		{"record outside its rooms", "rollout imports " + module + "/internal/commit; only", "rollout", []string{module + "/internal/commit"}, nil},
 		{"parquet outside schema", "analysis/sql imports " + parquet, "analysis/sql", []string{parquet}, nil},
+		{"NVML outside its room", "gpu/lease imports " + nvml + "/pkg/nvml; only gpu/device may", "gpu/lease", []string{nvml + "/pkg/nvml"}, nil},
 		{"cmd imported", "analysis imports " + module + "/cmd/ropewalk; only nobody may", "analysis", []string{module + "/cmd/ropewalk"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -1,0 +1,148 @@
+package devicetest
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+	"github.com/NVIDIA/go-nvml/pkg/nvml/mock"
+	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxa100"
+)
+
+// Library is an NVML over written devices. Alter its fields and theirs under Alter once it is in use.
+type Library struct {
+	mock.Interface
+	GPUs []*GPU
+	// Missing are the functions (nvml…) that this driver's library does not have.
+	Missing map[string]bool
+	// NoDriver is what Init answers; SUCCESS by default.
+	NoDriver nvml.Return
+
+	mu     sync.Mutex
+	events chan nvml.EventData
+	broken chan nvml.Return
+	sets   int // event sets made
+	freed  int
+}
+
+// New is the library of these devices.
+func New(gpus ...*GPU) *Library {
+	l := &Library{GPUs: gpus, events: make(chan nvml.EventData, 64), broken: make(chan nvml.Return, 64)}
+	for i, g := range gpus {
+		g.make(l, i)
+	}
+	l.InitFunc = func() nvml.Return { return l.NoDriver }
+	l.ShutdownFunc = func() nvml.Return { return nvml.SUCCESS }
+	l.ExtensionsFunc = func() nvml.ExtendedInterface { return symbols{l} }
+	l.SystemGetDriverVersionFunc = func() (string, nvml.Return) { return "580.95.05", nvml.SUCCESS }
+	l.SystemGetNVMLVersionFunc = func() (string, nvml.Return) { return "13.580.95.05", nvml.SUCCESS }
+	l.SystemGetCudaDriverVersionFunc = func() (int, nvml.Return) { return 13000, nvml.SUCCESS }
+	l.SystemGetProcessNameFunc = func(int) (string, nvml.Return) { return "python3", nvml.SUCCESS }
+	l.DeviceGetCountFunc = func() (int, nvml.Return) { return len(l.GPUs), nvml.SUCCESS }
+	l.DeviceGetHandleByIndexFunc = func(i int) (nvml.Device, nvml.Return) {
+		if i < 0 || i >= len(l.GPUs) {
+			return nil, nvml.ERROR_INVALID_ARGUMENT
+		}
+		return l.handle(l.GPUs[i])
+	}
+	l.DeviceGetHandleByUUIDFunc = func(uuid string) (nvml.Device, nvml.Return) {
+		for _, g := range l.GPUs {
+			if g.UUID == uuid {
+				return l.handle(g)
+			}
+		}
+		return nil, nvml.ERROR_NOT_FOUND
+	}
+	l.EventSetCreateFunc = l.newSet
+	Rest(&l.Interface)
+	return l
+}
+
+// Alter changes devices while they are in use.
+func (l *Library) Alter(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f()
+}
+
+// Xid has a device report a Xid.
+func (l *Library) Xid(gpu, code int) { l.Send(gpu, nvml.EventTypeXidCriticalError, uint64(code)) }
+
+// DoubleBit has a device report a double-bit ECC error.
+func (l *Library) DoubleBit(gpu int) { l.Send(gpu, nvml.EventTypeDoubleBitEccError, 0) }
+
+// Send sends any event.
+func (l *Library) Send(gpu int, kind, data uint64) {
+	l.events <- nvml.EventData{Device: l.GPUs[gpu].device, EventType: kind, EventData: data}
+}
+
+// Break has the next wait for events fail.
+func (l *Library) Break(with nvml.Return) { l.broken <- with }
+
+// Sets counts event sets made and freed.
+func (l *Library) Sets() (made, freed int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.sets, l.freed
+}
+
+// handle is a device's handle, unless it can no longer be had.
+func (l *Library) handle(g *GPU) (nvml.Device, nvml.Return) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if g.Gone {
+		return nil, nvml.ERROR_NOT_FOUND
+	}
+	if g.Unknown["GetHandle"] {
+		return nil, nvml.ERROR_UNKNOWN
+	}
+	return g.device, nvml.SUCCESS
+}
+
+// shortWait replaces the wait that is asked for, so that time-outs come often and closing is quick.
+const shortWait = 2 * time.Millisecond
+
+func (l *Library) newSet() (nvml.EventSet, nvml.Return) {
+	l.Alter(func() { l.sets++ })
+	set := &mock.EventSet{}
+	set.FreeFunc = func() nvml.Return {
+		l.Alter(func() { l.freed++ })
+		return nvml.SUCCESS
+	}
+	set.WaitFunc = func(uint32) (nvml.EventData, nvml.Return) {
+		select {
+		case e := <-l.events:
+			return e, nvml.SUCCESS
+		case ret := <-l.broken:
+			return nvml.EventData{}, ret
+		case <-time.After(shortWait):
+			return nvml.EventData{}, nvml.ERROR_TIMEOUT
+		}
+	}
+	return set, nvml.SUCCESS
+}
+
+// symbols answers for the functions that the library has.
+type symbols struct{ l *Library }
+
+func (s symbols) LookupSymbol(name string) error {
+	s.l.mu.Lock()
+	defer s.l.mu.Unlock()
+	if s.l.Missing[name] {
+		return errors.New("undefined symbol: " + name)
+	}
+	return nil
+}
+
+// DGX is go-nvml's own DGX A100 of eight devices, with the answer "not supported" to what it does not know.
+func DGX() *dgxa100.Server {
+	dgx := dgxa100.New()
+	Rest(&dgx.Interface)
+	for _, d := range dgx.Devices {
+		a100 := d.(*dgxa100.Device)
+		a100.MemoryInfo.Free = a100.MemoryInfo.Total
+		Rest(&a100.Device)
+	}
+	return dgx
+}

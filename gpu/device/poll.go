@@ -1,0 +1,134 @@
+package device
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+)
+
+// keepPolling polls at the watch's interval, and at once when an event asks for it.
+func (w *Watch) keepPolling() {
+	defer w.running.Done()
+	for {
+		select {
+		case <-w.ctx.Done():
+			return
+		case <-w.o.Clock.After(w.o.Every):
+		case <-w.kick:
+		}
+		_ = w.Poll(w.ctx) // fails only when the watch ends
+	}
+}
+
+// soon asks for a poll without waiting for it.
+func (w *Watch) soon() {
+	select {
+	case w.kick <- struct{}{}:
+	default:
+	}
+}
+
+// ErrEnded says that the watch is closed.
+var ErrEnded = errors.New("the watch over the devices has ended")
+
+// Poll asks every device now. Its error is the context's, and the poll then goes on without the caller, or ErrEnded.
+func (w *Watch) Poll(ctx context.Context) error {
+	select {
+	case w.polling <- struct{}{}:
+	case <-w.ctx.Done():
+		return ErrEnded
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() { <-w.polling }()
+		for _, d := range w.devices {
+			if w.ctx.Err() == nil {
+				w.poll(d)
+			}
+		}
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// poll asks one device, whose polled reasons it replaces.
+func (w *Watch) poll(d *watched) {
+	now, ok := w.readWithin(d)
+	w.change(d, 0, func() {
+		if !ok {
+			d.polled = []Reason{{KindHung, Failed, fmt.Sprintf("the driver did not answer for %s", w.o.Limit)}}
+			return
+		}
+		if fault := now.Faults[noHandle]; now.Lost != "" || fault != "" { // what else is known of it stays
+			d.last.Lost, d.last.Faults = now.Lost, now.Faults
+		} else {
+			d.last = now
+		}
+		d.polled = d.judge.polled(d.last, w.o.Clock.Now())
+	})
+}
+
+// readWithin reads a device; not ok if the driver takes too long. Such a call cannot be ended. Until it comes back
+// the device is not asked again.
+func (w *Watch) readWithin(d *watched) (Device, bool) {
+	if d.stuck != nil {
+		select {
+		case now := <-d.stuck:
+			d.stuck = nil
+			return now, true
+		default:
+			return Device{}, false
+		}
+	}
+	answer := make(chan Device, 1)
+	go func() { answer <- w.host.again(d.index, d.uuid) }()
+	select {
+	case now := <-answer:
+		return now, true
+	case <-w.o.Clock.After(w.o.Limit):
+		d.stuck = answer
+		return Device{}, false
+	}
+}
+
+// noHandle is the field that could not be read if nothing could.
+const noHandle = "device"
+
+// again reads a device that was found before; one that the driver no longer knows is lost.
+func (h *Host) again(index int, uuid string) Device {
+	h.mu.Lock()
+	h.reading++
+	h.mu.Unlock()
+	defer func() {
+		h.mu.Lock()
+		h.reading--
+		h.mu.Unlock()
+	}()
+	var handle nvml.Device
+	var ret nvml.Return
+	if uuid == "" {
+		handle, ret = h.lib.DeviceGetHandleByIndex(index)
+	} else {
+		handle, ret = h.lib.DeviceGetHandleByUUID(uuid)
+	}
+	switch ret {
+	case nvml.SUCCESS:
+	case nvml.ERROR_GPU_IS_LOST, nvml.ERROR_RESET_REQUIRED, nvml.ERROR_NOT_FOUND, nvml.ERROR_INVALID_ARGUMENT:
+		return Device{Index: index, UUID: uuid, Lost: lostReason(ret)}
+	default: // perhaps for a moment
+		return Device{Index: index, UUID: uuid, Faults: map[string]string{noHandle: nvml.Return.Error(ret)}}
+	}
+	if uuid == "" {
+		uuid, _ = handle.GetUUID()
+	}
+	return h.read(index, uuid, handle)
+}

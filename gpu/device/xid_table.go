@@ -1,0 +1,90 @@
+package device
+
+// Xids is what follows from each Xid, in the order of codes.
+//
+// Source: NVIDIA's Xid catalogue for Ampere and later (docs.nvidia.com/deploy/xid-errors, "Analyzing Xid Errors with the
+// Xid Catalog"), immediate actions. RESTART_APP becomes application, RESET_GPU and the restarts become failed, IGNORE
+// becomes ignore. Departures, since NVML's event tells the code and not the registers of the log line:
+//
+//   - 94, a contained memory error, and 54, a missing power connector, degrade: the device works, and should be seen to
+//     before it is given out again. So do 157 and 168 (memory that is gone for good).
+//   - 43, 108 and 137 are ignored by the catalogue as consequences of what the program did: application.
+//   - 74 has a workflow by registers; its older description asks for a reset, so it fails.
+//   - 144–146, 149 and 150 have one too; they degrade, and the recovery action, which is polled, decides the rest.
+//   - 154 says that the recovery action has changed; it is polled at once.
+//   - Where the catalogue names no action (162–172) what is named uncorrectable, fatal, halted or reduced degrades.
+var Xids = []Xid{
+	{8, 8, "GPU stopped processing", "RESTART_APP", Application},
+	{11, 11, "invalid or corrupted push buffer stream", "RESTART_APP", Application},
+	{13, 13, "graphics engine exception", "RESTART_APP", Application},
+	{14, 14, "test error", "IGNORE", Ignore},
+	{25, 25, "illegal push buffer notification", "RESTART_APP", Application},
+	{31, 31, "memory page fault", "RESTART_APP", Application},
+	{32, 32, "push buffer DMA error", "RESTART_APP", Application},
+	{37, 38, "front-end firmware error", "IGNORE", Ignore},
+	{39, 41, "copy engine exception", "RESTART_APP", Application},
+	{43, 43, "channel reset after the program's fault", "IGNORE", Application},
+	{44, 44, "fault during a context switch", "IGNORE", Ignore},
+	{45, 45, "clean-up after a program's end or another error", "WORKFLOW_XID_45", Ignore},
+	{46, 46, "GPU stopped processing, time-out", "RESET_GPU", Fail},
+	{48, 48, "double-bit ECC error", "WORKFLOW_XID_48", Fail},
+	{54, 54, "auxiliary power not connected", "CHECK_MECHANICALS", Degrade},
+	{60, 60, "security engine error", "RESTART_APP", Application},
+	{62, 62, "power controller halted", "RESET_GPU", Fail},
+	{63, 63, "memory row is to be remapped", "IGNORE", Ignore},
+	{64, 64, "memory row could not be remapped", "RESET_GPU", Fail},
+	{66, 67, "front-end register violation", "IGNORE", Ignore},
+	{68, 68, "video decoder exception", "RESTART_APP", Application},
+	{69, 69, "graphics engine class error", "RESTART_APP", Application},
+	{70, 72, "copy engine exception", "RESTART_APP", Application},
+	{74, 74, "NVLink error", "WORKFLOW_NVLINK_ERR", Fail},
+	{75, 77, "copy engine exception", "RESTART_APP", Application},
+	{78, 78, "vGPU start error", "UPDATE_SWFW", Degrade},
+	{79, 79, "fallen off the bus", "RESTART_BM", Fail},
+	{80, 80, "corrupted push buffer data", "RESTART_APP", Application},
+	{82, 82, "JPEG engine exception", "RESTART_APP", Application},
+	{83, 84, "video decoder exception", "RESTART_APP", Application},
+	{85, 85, "copy engine exception", "RESTART_APP", Application},
+	{86, 86, "optical flow engine exception", "RESTART_APP", Application},
+	{88, 89, "video decoder exception", "RESTART_APP", Application},
+	{92, 92, "high rate of single-bit ECC errors", "IGNORE", Ignore},
+	{93, 93, "InfoROM wear limit", "IGNORE", Ignore},
+	{94, 94, "contained memory error", "RESTART_APP", Degrade},
+	{95, 95, "uncontained memory error", "RESET_GPU", Fail},
+	{96, 98, "video decoder exception", "RESTART_APP", Application},
+	{99, 105, "JPEG engine exception", "RESTART_APP", Application},
+	{106, 107, "management bus test message", "IGNORE", Ignore},
+	{108, 108, "remote NVLink address translation error", "IGNORE", Application},
+	{109, 109, "context switch time-out", "RESET_GPU", Fail},
+	{110, 110, "security fault", "RESET_GPU", Fail},
+	{119, 119, "system processor (GSP) call timed out", "RESET_GPU", Fail},
+	{120, 120, "system processor (GSP) error", "RESET_GPU", Fail},
+	{121, 121, "chip-to-chip link error", "IGNORE", Ignore},
+	{126, 135, "copy engine exception", "RESTART_APP", Application},
+	{136, 136, "NVLink training failed", "RESET_GPU", Fail},
+	{137, 137, "NVLink privilege error", "IGNORE", Application},
+	{139, 139, "optical flow engine exception", "RESTART_APP", Application},
+	{140, 140, "unrecovered ECC error", "RESET_GPU", Fail},
+	{141, 141, "fast path error", "IGNORE", Ignore},
+	{142, 142, "video encoder exception", "CONTACT_SUPPORT", Degrade},
+	{143, 143, "GPU initialisation error", "RESET_GPU", Fail},
+	{144, 146, "NVLink 5 error", "WORKFLOW_NVLINK5_ERR", Degrade},
+	{147, 148, "NVLink 5 error without consequence", "WORKFLOW_NVLINK5_ERR", Ignore},
+	{149, 150, "NVLink 5 link error", "WORKFLOW_NVLINK5_ERR", Degrade},
+	{151, 151, "key rotation error", "RESTART_VM", Fail},
+	{152, 153, "deep learning accelerator error", "IGNORE", Ignore},
+	{154, 154, "recovery action changed", "XID_154", Ignore},
+	{155, 155, "NVLink error defined by software", "RESET_GPU", Fail},
+	{156, 156, "resource retired", "RESET_GPU", Fail},
+	{157, 157, "resource could not be retired", "IGNORE", Degrade},
+	{158, 158, "fatal time-out", "RESET_GPU", Fail},
+	{159, 159, "chip-to-chip interface error", "CHECK_UVM", Degrade},
+	{160, 161, "channel retirement", "IGNORE", Ignore},
+	{162, 166, "power smoothing and secure NVLink notices", "-", Ignore},
+	{167, 167, "fatal PCIe time-out", "-", Degrade},
+	{168, 168, "less memory than the device had", "-", Degrade},
+	{169, 169, "security processor halted", "-", Degrade},
+	{170, 170, "secure NVLink notice", "-", Ignore},
+	{171, 171, "uncorrectable DRAM error", "-", Degrade},
+	{172, 172, "uncorrectable SRAM error", "-", Degrade},
+}

@@ -1,0 +1,112 @@
+package lease
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ropewalk/ropewalk/gpu/device"
+)
+
+// errHeld says that another holder has the lock.
+var errHeld = errors.New("held by another")
+
+// tryLock takes the lock of a file, made if it is not there, or returns errHeld at once. The lock is the open file's:
+// closing it gives it back, and so does the end of the process. Go opens files so that programs that it starts do not
+// inherit them. The file holds nothing and is never written to.
+func tryLock(path string) (*os.File, error) {
+	for {
+		f, err := openLock(path)
+		if err != nil {
+			return nil, err
+		}
+		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+			f.Close()
+			if errors.Is(err, unix.EWOULDBLOCK) {
+				return nil, errHeld
+			}
+			return nil, fmt.Errorf("lock %s: %w", path, err)
+		}
+		if stillThere(f, path) {
+			return f, nil
+		}
+		f.Close() // somebody deleted it meanwhile: the next one would lock another file
+	}
+}
+
+// openLock opens for reading alone, which a lock needs no more than: the file may be another user's.
+func openLock(path string) (*os.File, error) {
+	const safe = unix.O_NOFOLLOW | unix.O_NONBLOCK // neither a link to elsewhere nor a pipe that blocks
+	for {
+		f, err := os.OpenFile(path, os.O_RDONLY|safe, 0)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return f, err
+		}
+		f, err = os.OpenFile(path, os.O_RDONLY|os.O_CREATE|os.O_EXCL|safe, 0o644)
+		switch {
+		case err == nil:
+			return f, f.Chmod(0o644) // the umask may have kept other users out
+		case !errors.Is(err, fs.ErrExist):
+			return nil, err
+		}
+	}
+}
+
+func stillThere(f *os.File, path string) bool {
+	mine, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	now, err := os.Lstat(path)
+	return err == nil && os.SameFile(mine, now)
+}
+
+// lockRetry is the pause between two looks at a lock of others.
+const lockRetry = 10 * time.Millisecond
+
+// waitLock takes a lock that is only ever held for moments.
+func waitLock(ctx context.Context, clock device.Clock, path string) (*os.File, error) {
+	for {
+		f, err := tryLock(path)
+		if !errors.Is(err, errHeld) {
+			return f, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for %s: %w", path, ctx.Err())
+		case <-clock.After(lockRetry):
+		}
+	}
+}
+
+// holder is the process that has a file locked, by the kernel's list; 0 if it cannot be seen, e.g. from a container.
+func holder(path string) int {
+	var st syscall.Stat_t
+	if err := syscall.Lstat(path, &st); err != nil {
+		return 0
+	}
+	file := fmt.Sprintf("%02x:%02x:%d", unix.Major(st.Dev), unix.Minor(st.Dev), st.Ino)
+	list, err := os.Open("/proc/locks")
+	if err != nil {
+		return 0
+	}
+	defer list.Close()
+	for lines := bufio.NewScanner(list); lines.Scan(); {
+		// 1: FLOCK  ADVISORY  WRITE 4711 fd:01:1234 0 EOF
+		f := strings.Fields(lines.Text())
+		if len(f) >= 6 && f[1] == "FLOCK" && f[5] == file {
+			pid, _ := strconv.Atoi(f[4])
+			return pid
+		}
+	}
+	return 0
+}
