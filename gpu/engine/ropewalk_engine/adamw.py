@@ -68,7 +68,7 @@ def _update(part: list[Weight], m: Moments, o: Options, factor: float, decay: fl
     first = [m.first[w.name].to(device) for w in part]
     second = [m.second[w.name].to(device) for w in part]
     # The kernel counts the step itself: these are the steps before this one.
-    steps = [torch.tensor(float(m.step - 1), device=device) for _ in part]
+    steps = list(torch.full((len(part),), float(m.step - 1), device=device).unbind())
     adamw(
         [w.master for w in part], grads, first, second, [], steps,
         fused=True, amsgrad=False, beta1=o.beta1, beta2=o.beta2, lr=o.lr, weight_decay=decay, eps=o.epsilon, maximize=False,

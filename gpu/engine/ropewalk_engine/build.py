@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import torch
 from torch import nn
 
-from . import attention
+from . import attention, norms
 from .errors import EngineError, corrupt, unsupported
-from .folder import CONFIG, INDEX, VALUE_HEAD, WEIGHTS, Folder, Source, match
+from .folder import ARCHITECTURES, CONFIG, INDEX, VALUE_HEAD, WEIGHTS, Folder, Source, match
 from .progress import Progress
 from .ranks import shard
 from .scorer import Scorer
@@ -38,6 +39,16 @@ def build(folder: Folder, critic: bool, s: Settings, progress: Progress) -> tupl
     return scorer, sorted(weights, key=lambda w: (w.name.startswith("value_head."), order.get(w.name, len(order))))
 
 
+def prepare() -> None:
+    """Imports what transformers itself imports only when it is used, which takes seconds."""
+    attention.install()
+    from transformers import AutoModelForCausalLM  # noqa: F401
+    from transformers.initialization import no_init_weights  # noqa: F401
+
+    for name in ARCHITECTURES:
+        importlib.import_module(f"transformers.models.{name}.modeling_{name}")
+
+
 def _causal(config: dict[str, Any]) -> Any:
     """The model with numbers not yet set, on the CPU, where memory not written to costs nothing."""
     from transformers import AutoModelForCausalLM
@@ -54,6 +65,7 @@ def _causal(config: dict[str, Any]) -> Any:
         raise unsupported(CONFIG, f"{CONFIG}: transformers cannot make this model: {e}") from None
     # A token like any other here: batches are not padded, and every row of the embedding trains.
     model.get_input_embeddings().padding_idx = None
+    norms.simplify(model)
     model.tie_weights()
     return model
 

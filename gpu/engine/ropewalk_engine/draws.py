@@ -32,6 +32,13 @@ def uniform(streams: torch.Tensor, t: int) -> torch.Tensor:
     return _shift(x, 11).double() * 2.0**-53
 
 
+def _running(x: torch.Tensor) -> torch.Tensor:
+    """Running sums along rows. PyTorch's scan on a GPU refuses to be deterministic; a product with ones is."""
+    if x.is_cuda and torch.are_deterministic_algorithms_enabled():
+        return x @ torch.ones(x.shape[1], x.shape[1], dtype=x.dtype, device=x.device).triu()
+    return x.cumsum(1)
+
+
 def invert(weights: torch.Tensor, u: torch.Tensor) -> torch.Tensor:
     """The first id whose cumulative share of the non-negative weights [rows, V] exceeds u [rows].
 
@@ -40,14 +47,14 @@ def invert(weights: torch.Tensor, u: torch.Tensor) -> torch.Tensor:
     blocks = -(-v // _BLOCK)
     padded = torch.nn.functional.pad(weights, (0, blocks * _BLOCK - v)) if v % _BLOCK else weights
     by_block = padded.view(rows, blocks, _BLOCK)
-    before = by_block.sum(2, dtype=torch.float64).cumsum(1)
+    before = _running(by_block.sum(2, dtype=torch.float64))
     total = before[:, -1:]
     # Below the total even where u·total rounds up to it, so that an id with weight is found.
     threshold = torch.minimum(u[:, None] * total, torch.nextafter(total, torch.zeros_like(total)))
     block = torch.searchsorted(before, threshold, right=True).clamp_(max=blocks - 1)
     inside = by_block.gather(1, block[:, :, None].expand(-1, -1, _BLOCK))[:, 0].double()
     base = before.gather(1, block) - inside.sum(1, keepdim=True)
-    cumulative = inside.cumsum(1) + base
+    cumulative = _running(inside) + base
     # The block's own sum may be rounded otherwise than its cumulative one: then its last id with weight is meant.
     last = (_BLOCK - 1 - (inside > 0).flip(1).to(torch.uint8).argmax(1, keepdim=True)).clamp_(min=0)
     offset = torch.searchsorted(cumulative, threshold, right=True)

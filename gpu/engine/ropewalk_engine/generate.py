@@ -1,7 +1,7 @@
 """Sampling with a cache of keys and values: each distinct prefix runs once, then all rows take one token at a time.
 
-Rows are taken in waves that fit the cache. Rows that have ended stay in the batch, their tokens ignored, until a
-quarter of it has ended; then the batch is drawn together.
+Rows are taken in waves that fit the cache. Rows that have ended stay in the batch, their tokens ignored, until a good
+share of it has ended; then the batch is drawn together.
 """
 
 from __future__ import annotations
@@ -14,14 +14,17 @@ import torch
 from . import draws, head, packs, ranks
 from .attention import Decoding
 from .errors import bad_request, non_finite
+from .graphs import Recorder
 from .progress import Progress
 from .settings import Settings
 
 if TYPE_CHECKING:
     from .resident import Resident
 
-_ROUND = 64  # the cache is looked at in steps of this many tokens
-_SHRINK = 0.75  # the batch is drawn together when at most this share of it lives
+# The cache is looked at in steps of this many tokens, the batch drawn together when at most this share of it lives: on a
+# GPU both have a step recorded anew (graphs.py).
+_ROUND = {"cpu": 64, "cuda": 256}
+_SHRINK = {"cpu": 0.75, "cuda": 0.5}
 STOP, LENGTH = 0, 1
 
 
@@ -99,14 +102,15 @@ def _waves(r: Resident, q: Request, rows: list[int], s: Settings) -> list[list[i
     for i in rows:
         if not out or len(out[-1]) >= budget:
             out.append([])
-            capacity = _round(q.lengths[i] + q.max_tokens[i])
+            capacity = _round(q.lengths[i] + q.max_tokens[i], s)
             budget = max(1, limit // (capacity * shape.token_bytes(s.dtype)))
         out[-1].append(i)
     return out
 
 
-def _round(n: int) -> int:
-    return -(-n // _ROUND) * _ROUND
+def _round(n: int, s: Settings) -> int:
+    step = _ROUND[s.device.type]
+    return -(-n // step) * step
 
 
 @dataclass(frozen=True)
@@ -145,11 +149,12 @@ class _Wave:
         self.alive = torch.ones(n, dtype=torch.bool, device=d)
         self.longest = max(q.lengths[i] for i in rows)
         c = _CacheShape.of(r)
-        capacity = _round(max(q.lengths[i] + q.max_tokens[i] for i in rows))
+        capacity = _round(max(q.lengths[i] + q.max_tokens[i] for i in rows), s)
         self.capacity = capacity
         dims = (n, c.heads, capacity, c.width)
         # Zeros, since what lies behind a row's end is multiplied by a probability of zero.
         self.keys, self.values = ([torch.zeros(dims, dtype=s.dtype, device=d) for _ in range(c.layers)] for _ in range(2))
+        self.recorder = Recorder(self._next_states, s.device.type == "cuda" and not s.deterministic)
         self.state = self._prefill(rows)
 
     def run(self) -> None:
@@ -162,7 +167,7 @@ class _Wave:
                 live = int(self.alive.sum())
                 if live == 0:
                     return
-                if live <= _SHRINK * self.alive.numel():
+                if live <= _SHRINK[self.s.device.type] * self.alive.numel():
                     chosen = self._draw_together(chosen)
             self._step(chosen)
 
@@ -243,9 +248,11 @@ class _Wave:
         """Feeds the chosen tokens and takes the next states."""
         self.longest = min(self.longest + 1, self.capacity)
         at = self.position.clamp(max=self.capacity - 1)
-        layout = Decoding(self.keys, self.values, at, _round(self.longest))
-        self.state = self.r.scorer.hidden(token[:, None], at[:, None], layout)[:, 0]
+        self.state = self.recorder.run(token, at, _round(self.longest, self.s))
         self.position = self.position + 1
+
+    def _next_states(self, token: torch.Tensor, at: torch.Tensor, length: int) -> torch.Tensor:
+        return self.r.scorer.hidden(token[:, None], at[:, None], Decoding(self.keys, self.values, at, length))[:, 0]
 
     def _draw_together(self, chosen: torch.Tensor) -> torch.Tensor:
         """Lets go of the slots that have ended."""
@@ -254,4 +261,5 @@ class _Wave:
         for caches in (self.keys, self.values):
             for layer in range(len(caches)):
                 caches[layer] = caches[layer][keep]
+        self.recorder.forget()
         return chosen[keep]

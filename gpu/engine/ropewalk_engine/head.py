@@ -109,7 +109,9 @@ def _logits_back(z: torch.Tensor, targets: torch.Tensor, log_sum: torch.Tensor, 
         p *= logp.add_(entropy[:, None]).mul_(-b[:, None]).sub_(a[:, None])
     else:
         p *= -a[:, None]
-    return p.scatter_add_(1, targets[:, None], a[:, None])
+    rows = torch.arange(len(p), device=p.device)
+    p[rows, targets] += a  # each place once: deterministic, which scatter_add on a GPU is not
+    return p
 
 
 def token_logprobs(hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, targets: torch.Tensor, temperature: float, with_entropy: bool) -> tuple[torch.Tensor, torch.Tensor]:

@@ -90,12 +90,15 @@ def _plan(lengths: list[int], s: Settings) -> list[list[int]]:
 def _checkpoint(r: Resident, tokens: int, s: Settings) -> bool:
     if s.checkpointing != "auto" or s.device.type != "cuda":
         return s.checkpointing == "on"
-    # auto: where what the layers keep would take more than half of what is free. Estimated per token and layer as 16
-    # hidden states (residuals, norms, projections, rotations) and 4 of the feed-forward width, in the model's type.
+    # auto: where what the layers keep would not fit beside the gradients and moments that are still to come.
     c = r.scorer.causal.config.get_text_config()
-    per_token = c.num_hidden_layers * (16 * c.hidden_size + 4 * c.intermediate_size) * s.dtype.itemsize
+    heads = (c.num_attention_heads + c.num_key_value_heads) * (getattr(c, "head_dim", None) or c.hidden_size // c.num_attention_heads)
+    # Per token and layer: residuals and norms; queries, keys, values and what attention gives, before and after rotation;
+    # the feed-forward's four. In the model's type.
+    per_token = c.num_hidden_layers * (5 * c.hidden_size + 4 * heads + 4 * c.intermediate_size) * s.dtype.itemsize
+    coming = r.params // s.ranks * (4 + (8 if not r.moments.first and not s.offload_optimizer else 0))
     free = torch.cuda.mem_get_info(s.device)[0] + torch.cuda.memory_reserved(s.device) - torch.cuda.memory_allocated(s.device)
-    return bool(ranks.most(int(per_token * tokens / s.ranks > free / 2), s))
+    return bool(ranks.most(int(1.2 * per_token * tokens / s.ranks > free - coming), s))
 
 
 def check_cotangents(kept: KeptPass, arrays: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:

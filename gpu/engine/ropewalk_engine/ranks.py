@@ -15,6 +15,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from . import packs
 from .errors import Cancelled, EngineError, out_of_memory
 from .progress import Progress
 from .scorer import Scorer, layers_of
@@ -124,6 +125,10 @@ def whole_model(scorer: Scorer, s: Settings) -> Iterator[None]:
     if not s.sharded:
         yield
         return
+    # FSDP2 sets itself up in the first pass through the root, which generation's passes do not go through.
+    p = packs.dummy(s.device)
+    with torch.no_grad():
+        scorer(p.inputs, p.targets, p.positions, p.layout, 1.0, False)
     modules: list[Any] = [*layers_of(scorer.causal), scorer]
     for m in modules:
         m.set_reshard_after_forward(False)

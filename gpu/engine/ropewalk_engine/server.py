@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from . import PROTOCOL, lifeline, memory, tensorfile
+from . import PROTOCOL, build, lifeline, memory, tensorfile
 from .engine import Answer, Arrays, Engine
 from .errors import EngineError, ProtocolError, internal
 from .frames import Header, read_frame, write_frame
@@ -47,6 +47,7 @@ class Server:
         """Works until the host shuts down or closes; returns the exit status. `closed` ends the process while a call runs."""
         threading.Thread(target=self._read, args=(closed,), name="reader", daemon=True).start()
         threading.Thread(target=self._beat, args=(closed,), name="beat", daemon=True).start()
+        build.prepare()  # what the first load needs, while the host gets ready for it
         while (r := self._calls.get()) is not None:
             hand_round(r)
             began = time.perf_counter()

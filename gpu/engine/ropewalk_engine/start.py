@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from . import lifeline, ranks
+from . import build, lifeline, ranks
 from .engine import Engine
 from .errors import EngineError, internal
 from .messages import Request, parse_call
@@ -57,6 +57,9 @@ def _settings(a: argparse.Namespace) -> Settings:
         torch.set_num_threads(a.threads)
     if a.deterministic:
         torch.use_deterministic_algorithms(True)
+        # Of the attention kernels on a GPU these two have backward passes that are not.
+        torch.backends.cuda.enable_mem_efficient_sdp(False)
+        torch.backends.cuda.enable_cudnn_sdp(False)
     device = torch.device("cpu")
     if a.device == "cuda":
         if not torch.cuda.is_available():
@@ -86,6 +89,7 @@ def _hand_round(r: Request, s: Settings) -> None:
 def _follow(s: Settings, progress: Progress) -> int:
     """Ranks other than 0: the same calls in the same order."""
     engine = Engine(s, progress)
+    build.prepare()
     while True:
         r = parse_call(*ranks.broadcast_request(None, None, s))
         progress.begin(r.id, r.call)

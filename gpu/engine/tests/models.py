@@ -10,7 +10,7 @@ import torch
 VOCAB, POSITIONS = 61, 256
 _COMMON: dict[str, Any] = dict(
     vocab_size=VOCAB, hidden_size=32, intermediate_size=48, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2,
-    max_position_embeddings=POSITIONS, initializer_range=0.3, pad_token_id=None, bos_token_id=None, eos_token_id=1, rms_norm_eps=1e-6,
+    max_position_embeddings=POSITIONS, initializer_range=0.15, pad_token_id=None, bos_token_id=None, eos_token_id=1, rms_norm_eps=1e-6,
 )  # fmt: skip
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "qwen2": ("Qwen2", {}),
