@@ -47,7 +47,9 @@ func (p *probe) linkEnds() linkEnds {
 		if !state.Value {
 			continue
 		}
-		kind := read(p, "nvlink", "nvmlDeviceGetNvLinkRemoteDeviceType", func() (nvml.IntNvLinkDeviceType, nvml.Return) { return p.dev.GetNvLinkRemoteDeviceType(link) })
+		kind := read(p, "nvlink", "nvmlDeviceGetNvLinkRemoteDeviceType", func() (nvml.IntNvLinkDeviceType, nvml.Return) {
+			return p.dev.GetNvLinkRemoteDeviceType(link)
+		})
 		if kind.OK && kind.Value == nvml.NVLINK_DEVICE_TYPE_SWITCH {
 			ends.switches++
 			continue

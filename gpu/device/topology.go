@@ -83,7 +83,9 @@ func (h *Host) topology(all []found, devices []Device) *Topology {
 }
 
 func (h *Host) path(a, b nvml.Device) Path {
-	level := read(newProbe(h, a), "", "nvmlDeviceGetTopologyCommonAncestor", func() (nvml.GpuTopologyLevel, nvml.Return) { return a.GetTopologyCommonAncestor(b) })
+	level := read(newProbe(h, a), "", "nvmlDeviceGetTopologyCommonAncestor", func() (nvml.GpuTopologyLevel, nvml.Return) {
+		return a.GetTopologyCommonAncestor(b)
+	})
 	if path, ok := levels[level.Value]; ok && level.OK {
 		return path
 	}
@@ -95,7 +97,9 @@ func (h *Host) joined(a, b nvml.Device, from, to linkEnds, busOfB string) int {
 	if n := from.peers[busOfB]; n > 0 {
 		return n
 	}
-	p2p := read(newProbe(h, a), "", "nvmlDeviceGetP2PStatus", func() (nvml.GpuP2PStatus, nvml.Return) { return a.GetP2PStatus(b, nvml.P2P_CAPS_INDEX_NVLINK) })
+	p2p := read(newProbe(h, a), "", "nvmlDeviceGetP2PStatus", func() (nvml.GpuP2PStatus, nvml.Return) {
+		return a.GetP2PStatus(b, nvml.P2P_CAPS_INDEX_NVLINK)
+	})
 	if p2p.OK && p2p.Value != nvml.P2P_STATUS_OK {
 		return 0
 	}

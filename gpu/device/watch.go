@@ -116,7 +116,8 @@ func (h *Host) Watch(o WatchOptions) (*Watch, error) {
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	var devices []Device
 	for _, f := range all {
-		d := &watched{index: f.index, uuid: f.uuid, last: Device{Index: f.index, UUID: f.uuid}, judge: newJudge(), xids: map[int]int{}, since: o.Clock.Now(), health: Health{State: Healthy}}
+		d := &watched{index: f.index, uuid: f.uuid, judge: newJudge(), xids: map[int]int{}, since: o.Clock.Now()}
+		d.last, d.health = Device{Index: f.index, UUID: f.uuid}, Health{State: Healthy}
 		w.devices = append(w.devices, d)
 		w.poll(d)
 		devices = append(devices, d.last)
@@ -187,7 +188,8 @@ func (w *Watch) change(d *watched, xid int, alter func()) {
 	defer w.emitting.Unlock()
 	w.mu.Lock()
 	alter()
-	c := Change{At: w.o.Clock.Now(), Index: d.last.Index, UUID: d.last.UUID, From: d.health, To: healthOf(append(slices.Clone(d.polled), d.events...)), Xid: xid}
+	now := healthOf(slices.Concat(d.polled, d.events))
+	c := Change{At: w.o.Clock.Now(), Index: d.last.Index, UUID: d.last.UUID, From: d.health, To: now, Xid: xid}
 	if c.From.State != c.To.State {
 		d.since = c.At
 	}

@@ -32,11 +32,14 @@ func (s *seen) all() []device.Change {
 	return append([]device.Change(nil), s.changes...)
 }
 
+// limit is far beyond what the other tests move the clock by.
+const limit = 100 * time.Hour
+
 // watch watches with a clock that stands still: what happens follows from events and from polls that the test makes.
 func watch(t *testing.T, lib *devicetest.Library) (*device.Watch, *devicetest.Clock, *seen) {
 	t.Helper()
 	clock := devicetest.NewClock()
-	w, err := open(t, lib).Watch(device.WatchOptions{Clock: clock, Log: slog.New(slog.DiscardHandler)})
+	w, err := open(t, lib).Watch(device.WatchOptions{Clock: clock, Limit: limit, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, w.Close()) })
 	s := &seen{}
@@ -163,19 +166,21 @@ func TestDriverHangs(t *testing.T) {
 	w, clock, _ := watch(t, lib)
 	block := make(chan struct{})
 	lib.Alter(func() { stuck.Block = block })
+	release := sync.OnceFunc(func() { close(block) })
+	t.Cleanup(release) // whatever fails, the watch can be closed
+	eventually(t, "the watch waits for its next poll", func() bool { return clock.Waiting(5*time.Second) == 1 })
+	before := clock.Waiting(limit)
 	polled := make(chan error, 1)
 	go func() { polled <- w.Poll(context.Background()) }()
-	eventually(t, "the limit has passed", func() bool {
-		clock.Advance(11 * time.Second)
-		return len(polled) == 1
-	})
+	eventually(t, "the first device is waited for", func() bool { return clock.Waiting(limit) == before+1 })
+	clock.Advance(limit)
 	require.NoError(t, <-polled)
 	require.Equal(t, device.KindHung, w.Status()[0].Health.Reasons[0].Kind)
 	require.Equal(t, device.Failed, state(w, 0))
 	require.Equal(t, device.Healthy, state(w, 1))
 	require.NoError(t, w.Poll(context.Background()), "it is not asked again")
 	lib.Alter(func() { stuck.Block = nil })
-	close(block)
+	release()
 	eventually(t, "it answers again", func() bool {
 		require.NoError(t, w.Poll(context.Background()))
 		return state(w, 0) == device.Healthy

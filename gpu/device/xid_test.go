@@ -46,4 +46,8 @@ func TestXidTableInDocs(t *testing.T) {
 		fmt.Fprintf(&want, "| %s | %s | %s | %s |\n", x.Codes(), x.Name, x.Action, x.Consequence)
 	}
 	require.Contains(t, string(page), want.String(), "write the table anew:\n%s", want.String())
+	for _, kind := range []Kind{KindLost, KindHung, KindUnreadable, KindResetRequired, KindRebootRequired, KindDrain, KindDoubleBit, KindRemapPending,
+		KindRemapFailed, KindThrottleThermal, KindThrottlePower, KindLinkDown} {
+		require.Contains(t, string(page), "`"+string(kind)+"`")
+	}
 }

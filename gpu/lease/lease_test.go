@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -40,9 +37,9 @@ func openOver(t *testing.T, dir string, o device.Options) (*lease.Pool, *device.
 	return p, w
 }
 
-// soon is a context for what must not wait.
+// soon is a context for what would wait for ever.
 func soon(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -83,7 +80,11 @@ func TestTake(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, _ := open(t, t.TempDir(), devicetest.New(c.gpus...))
-			l, err := p.Take(soon(t), c.request)
+			ctx := t.Context() // what waiting cannot mend does not wait
+			if c.waits {
+				ctx = soon(t)
+			}
+			l, err := p.Take(ctx, c.request)
 			if c.want != nil {
 				require.NoError(t, err)
 				defer l.Release()
@@ -203,9 +204,8 @@ func TestXidInMidLease(t *testing.T) {
 
 	fresh, w := open(t, dir, devicetest.New(&devicetest.GPU{}))
 	require.Equal(t, device.Healthy, w.Status()[0].Health.State, "a worker started later has not seen the Xid")
-	_, err := fresh.Take(soon(t), one())
+	_, err := fresh.Take(t.Context(), one())
 	require.ErrorIs(t, err, lease.ErrNoDevice)
-	require.NotErrorIs(t, err, context.DeadlineExceeded, "waiting does not help")
 	require.ErrorContains(t, err, "marked as failed (gpu_xid_79")
 	seen, err := lease.Peek(t.Context(), dir, []string{"GPU-00000000", "GPU-00000001"})
 	require.NoError(t, err)
@@ -231,7 +231,7 @@ func TestDeviceVanishesInMidLease(t *testing.T) {
 	require.Equal(t, "gpu_lost", failure.FailureKind())
 	require.Equal(t, 1, p.Stats().Failed)
 	l.Release()
-	_, err := p.Take(soon(t), one())
+	_, err := p.Take(t.Context(), one())
 	require.ErrorContains(t, err, "no longer listed by the driver")
 }
 
@@ -245,7 +245,7 @@ func TestDegradedInMidLease(t *testing.T) {
 	require.NoError(t, w.Poll(t.Context()))
 	require.NoError(t, l.Err())
 	l.Release()
-	_, err := p.Take(soon(t), one())
+	_, err := p.Take(t.Context(), one())
 	require.ErrorContains(t, err, "gpu_row_remap_pending")
 	lib.Alter(func() { gpu.RowPending = false })
 	take(t, p, one())
@@ -261,65 +261,4 @@ func TestLeaseContextEndsWithItsParent(t *testing.T) {
 	<-work.Done()
 	require.ErrorIs(t, context.Cause(work), context.Canceled)
 	require.NoError(t, l.Err())
-}
-
-// A mark of an earlier start of the machine is void; one that cannot be read keeps its own device back alone.
-func TestMarks(t *testing.T) {
-	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "GPU-00000000.failed"), []byte(`{"kind":"gpu_xid_79","boot":"another"}`), 0o644))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "GPU-00000001.failed"), []byte(`{"kind":`), 0o644))
-	require.NoError(t, os.Symlink("/etc/hostname", filepath.Join(dir, "GPU-00000002.failed")))
-	p, _ := open(t, dir, devicetest.New(&devicetest.GPU{}, &devicetest.GPU{}, &devicetest.GPU{}))
-	require.Equal(t, []string{"GPU-00000000"}, take(t, p, one()).UUIDs())
-	_, err := p.Take(soon(t), one())
-	require.ErrorContains(t, err, "device 1: read the mark of device GPU-00000001")
-	require.ErrorContains(t, err, "device 2: read the mark of device GPU-00000002")
-}
-
-func TestFolders(t *testing.T) {
-	lib := devicetest.New(&devicetest.GPU{})
-	h, err := device.Open(device.Options{Library: lib})
-	require.NoError(t, err)
-	w, err := h.Watch(device.WatchOptions{})
-	require.NoError(t, err)
-	defer w.Close()
-	dir := t.TempDir()
-	elsewhere := filepath.Join(dir, "link")
-	require.NoError(t, os.Symlink(t.TempDir(), elsewhere))
-	_, err = lease.Open(w, lease.Options{Dir: elsewhere})
-	require.ErrorContains(t, err, "is not a folder")
-	file := filepath.Join(dir, "file")
-	require.NoError(t, os.WriteFile(file, nil, 0o644))
-	_, err = lease.Open(w, lease.Options{Dir: file})
-	require.ErrorContains(t, err, lease.DirVariable)
-
-	made := filepath.Join(dir, "a", "leases")
-	p, err := lease.Open(w, lease.Options{Dir: made})
-	require.NoError(t, err)
-	info, err := os.Stat(made)
-	require.NoError(t, err)
-	require.Equal(t, os.ModeDir|os.ModeSticky|0o777, info.Mode(), "every user of the host can take leases")
-	require.NoError(t, os.Symlink("/etc/hostname", filepath.Join(made, "GPU-00000000.lock")))
-	_, err = p.Take(soon(t), one())
-	require.Error(t, err)
-	require.NotErrorIs(t, err, lease.ErrNoDevice, "a lock that leads elsewhere is breakage")
-	require.NoError(t, p.Close())
-
-	none, err := lease.Peek(t.Context(), filepath.Join(dir, "nothing"), []string{"GPU-00000000"})
-	require.NoError(t, err)
-	require.Empty(t, none)
-	require.NoDirExists(t, filepath.Join(dir, "nothing"), "looking makes nothing")
-}
-
-// Names come from the driver, and still none leads out of the folder.
-func TestOddUUIDs(t *testing.T) {
-	dir := t.TempDir()
-	p, _ := open(t, filepath.Join(dir, "leases"), devicetest.New(&devicetest.GPU{UUID: "../../GPU/x"}))
-	take(t, p, one())
-	entries, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	require.Len(t, entries, 1)
-	locks, err := filepath.Glob(filepath.Join(dir, "leases", "*.lock"))
-	require.NoError(t, err)
-	require.Len(t, locks, 2, strings.Join(locks, " "))
 }

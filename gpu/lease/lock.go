@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -90,22 +90,29 @@ func waitLock(ctx context.Context, clock device.Clock, path string) (*os.File, e
 
 // holder is the process that has a file locked, by the kernel's list; 0 if it cannot be seen, e.g. from a container.
 func holder(path string) int {
-	var st syscall.Stat_t
-	if err := syscall.Lstat(path, &st); err != nil {
+	var st unix.Stat_t
+	if err := unix.Lstat(path, &st); err != nil {
 		return 0
 	}
-	file := fmt.Sprintf("%02x:%02x:%d", unix.Major(st.Dev), unix.Minor(st.Dev), st.Ino)
 	list, err := os.Open("/proc/locks")
 	if err != nil {
 		return 0
 	}
 	defer list.Close()
+	return holderIn(list, fmt.Sprintf("%02x:%02x:%d", unix.Major(st.Dev), unix.Minor(st.Dev), st.Ino))
+}
+
+// holderIn looks a file up, by its device and inode, in the kernel's list of locks, which has lines like
+//
+//	1: FLOCK  ADVISORY  WRITE 4711 fd:01:1234 0 EOF
+//
+// and below each lock those who wait for it, with an arrow in the second column.
+func holderIn(list io.Reader, file string) int {
 	for lines := bufio.NewScanner(list); lines.Scan(); {
-		// 1: FLOCK  ADVISORY  WRITE 4711 fd:01:1234 0 EOF
 		f := strings.Fields(lines.Text())
 		if len(f) >= 6 && f[1] == "FLOCK" && f[5] == file {
 			pid, _ := strconv.Atoi(f[4])
-			return pid
+			return max(pid, 0) // -1: a process of another namespace
 		}
 	}
 	return 0

@@ -52,7 +52,7 @@ func hold(dir string) error {
 	in := bufio.NewScanner(os.Stdin)
 	fmt.Println("ready")
 	in.Scan()
-	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	l, err := p.Take(ctx, lease.Request{Devices: 1})
 	if err != nil {
