@@ -112,6 +112,14 @@ func (l *lab) dtype() string {
 	return torch.Float32
 }
 
+// threads of Python on the processor: miniatures gain nothing by more than one.
+func (l *lab) threads() int {
+	if l.onGPU() {
+		return l.machine.Cores
+	}
+	return 1
+}
+
 // python is the interpreter's path.
 func (l *lab) python() (string, error) {
 	path, err := exec.LookPath(l.o.python)
@@ -134,7 +142,7 @@ func (l *lab) withEngine(ctx context.Context, s settings) (*torch.Engine, error)
 		return nil, err
 	}
 	e, err := torch.Open(ctx, torch.Options{
-		Python: python, Device: l.o.device, Dtype: s.dtype, Deterministic: s.deterministic, Checkpointing: s.checkpointing, Dir: l.dir, Logger: l.log,
+		Python: python, Device: l.o.device, Dtype: s.dtype, Deterministic: s.deterministic, Checkpointing: s.checkpointing, Threads: l.threads(), Dir: l.dir, Logger: l.log,
 	})
 	if err != nil {
 		return nil, err

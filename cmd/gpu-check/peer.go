@@ -76,7 +76,7 @@ func (l *lab) withPeer(ctx context.Context) (*peer, error) {
 	p.cmd.Stderr = p.wrote
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	p.cmd.Dir = l.dir
-	p.cmd.Env = append(os.Environ(), fmt.Sprintf("OMP_NUM_THREADS=%d", l.machine.Cores))
+	p.cmd.Env = append(os.Environ(), fmt.Sprintf("OMP_NUM_THREADS=%d", l.threads()))
 	if p.jobs, err = p.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}

@@ -132,11 +132,8 @@ func (l *lab) stages(maker activities.Torch) (deps *activities.Deps, tier sandbo
 	if err := os.MkdirAll(scratch, 0o755); err != nil {
 		return nil, "", opened, err
 	}
-	python, err := l.python()
-	if err != nil {
-		return nil, "", opened, err
-	}
-	box, err := zygote.Open(zygote.Options{Python: python, Dir: scratch, MinTier: sandbox.TierRlimits})
+	// The sandbox finds an interpreter of its own: torch's may lie where a call's user cannot enter.
+	box, err := zygote.Open(zygote.Options{Dir: scratch, MinTier: sandbox.TierRlimits})
 	if err != nil {
 		return nil, "", opened, err
 	}

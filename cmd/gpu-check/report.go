@@ -164,7 +164,7 @@ func (r *report) print(w io.Writer) {
 	fmt.Fprintln(t, "part\tfigure\tvalue\twanted")
 	for _, name := range r.ran {
 		p := r.parts[name]
-		fmt.Fprintf(t, "%s\t\t%s\t\n", name, strings.ReplaceAll(firstLine(p.said()), "\t", " "))
+		fmt.Fprintf(t, "%s\t\t%s\t\n", name, inCell(p.said()))
 		for _, x := range p.rows {
 			fmt.Fprintf(t, "\t%s\t%s\t%s\n", x.what, x.value, x.aim)
 		}
@@ -173,7 +173,16 @@ func (r *report) print(w io.Writer) {
 	fmt.Fprintf(w, "%s holds it all.\n", r.file)
 }
 
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
-	return line
+// inCell is the first line of a text, as much as a cell of the table takes; the file holds it whole.
+func inCell(text string) string {
+	const most = 80
+	line, _, more := strings.Cut(text, "\n")
+	runes := []rune(strings.ReplaceAll(line, "\t", " "))
+	if len(runes) > most {
+		runes, more = runes[:most], true
+	}
+	if more {
+		return string(runes) + " …"
+	}
+	return string(runes)
 }

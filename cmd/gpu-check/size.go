@@ -40,7 +40,7 @@ var miniature = size{
 	shape: checkpoint.Shape{
 		Vocab: 512, Hidden: 64, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 16, FFN: 192, Positions: 1024, RopeTheta: 10000, NormEps: 1e-6, Pad: -1,
 	},
-	row: 256, micro: 2, prompt: 16, fresh: 16, batch: 8,
+	row: 64, micro: 2, prompt: 16, fresh: 12, batch: 8,
 }
 
 // randomRows are sequences of tokens drawn evenly from the vocabulary.
