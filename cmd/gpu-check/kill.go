@@ -75,7 +75,7 @@ func killInMidUpdate(ctx context.Context, e *torch.Engine, s size, dir string) (
 	if err := oneStep(ctx, e, s, 0); err != nil {
 		return time.Time{}, err
 	}
-	rows := s.randomRows(1, 1, s.row)
+	rows := s.microbatch(1)
 	out, err := e.Forward(ctx, policy.ForwardRequest{Role: policy.RolePolicy, Sequences: rows, Temperature: 1, Outputs: policy.OutLogProb, Keep: true})
 	if err != nil {
 		return time.Time{}, err
@@ -84,7 +84,7 @@ func killInMidUpdate(ctx context.Context, e *torch.Engine, s size, dir string) (
 	if err := syscall.Kill(e.PID(), syscall.SIGKILL); err != nil {
 		return at, fmt.Errorf("kill process %d: %w", e.PID(), err)
 	}
-	err = e.Backward(ctx, policy.RolePolicy, out.Kept, cotangents(rows, s.micro*(s.row-1)))
+	err = e.Backward(ctx, policy.RolePolicy, out.Kept, cotangents(rows, s.micro*s.row))
 	if !errors.Is(err, policy.ErrLost) {
 		return at, fmt.Errorf("a call of a killed engine ended with: %w", errors.Join(errors.New("not lost"), err))
 	}

@@ -131,6 +131,8 @@ func (l *lab) python() (string, error) {
 
 // withEngine gives an engine of the settings, with nothing in it: the one that there is, or a new one in its place.
 func (l *lab) withEngine(ctx context.Context, s settings) (*torch.Engine, error) {
+	// On a processor there is no other way than the deterministic one.
+	s.deterministic = s.deterministic || !l.onGPU()
 	if l.engine != nil && l.settings == s {
 		return l.engine, nil
 	}

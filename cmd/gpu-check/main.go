@@ -40,7 +40,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 1
 	}
 	defer l.Close()
-	if err := runParts(ctx, l, r, stderr); err != nil {
+	if err := runParts(ctx, l, parts(), r, stderr); err != nil {
 		fmt.Fprintln(stderr, "gpu-check:", err)
 		return 1
 	}

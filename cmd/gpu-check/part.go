@@ -53,8 +53,8 @@ func partNames() []string {
 
 // runParts runs the parts asked for and writes the report after each. Only what keeps the report from being written is
 // its error.
-func runParts(ctx context.Context, l *lab, r *report, stderr io.Writer) error {
-	for _, p := range parts() {
+func runParts(ctx context.Context, l *lab, all []part, r *report, stderr io.Writer) error {
+	for _, p := range all {
 		if len(l.o.only) > 0 && !slices.Contains(l.o.only, p.name) {
 			continue
 		}

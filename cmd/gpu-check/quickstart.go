@@ -48,6 +48,9 @@ type quickstartFigures struct {
 // quickstartSet cuts the recipe for the time that a part has.
 func quickstartSet(l *lab) []string {
 	out := []string{"engine.kind=torch", "sandbox.min_tier=rlimits", "evaluation.greedy=false", "evaluation.samples=1"}
+	if !l.onGPU() {
+		out = append(out, "engine.checkpointing=on") // as the other parts have it, which share the engine
+	}
 	if l.o.short || !l.onGPU() {
 		return append(out, "steps=1", "warm_start.steps=20", "evaluation.problems=6", "rollout.prompts=4", "rollout.shard_groups=2")
 	}
@@ -132,8 +135,9 @@ func (l *lab) stages(maker activities.Torch) (deps *activities.Deps, tier sandbo
 	if err := os.MkdirAll(scratch, 0o755); err != nil {
 		return nil, "", opened, err
 	}
-	// The sandbox finds an interpreter of its own: torch's may lie where a call's user cannot enter.
-	box, err := zygote.Open(zygote.Options{Dir: scratch, MinTier: sandbox.TierRlimits})
+	// The sandbox finds an interpreter of its own, and makes folders of its own: torch's interpreter, and ours, may lie
+	// where a call's user cannot enter.
+	box, err := zygote.Open(zygote.Options{MinTier: sandbox.TierRlimits})
 	if err != nil {
 		return nil, "", opened, err
 	}

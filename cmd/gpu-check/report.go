@@ -13,6 +13,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/ropewalk/ropewalk/gpu/torch"
 )
 
 const (
@@ -157,11 +159,13 @@ func (r *report) print(w io.Writer) {
 		return
 	}
 	fmt.Fprintf(w, "%s\n", r.head.Machine)
-	if r.head.Device == "cpu" {
+	wanted := "wanted"
+	if r.head.Device == torch.CPU {
 		fmt.Fprintln(w, "In miniature on the processor: these figures say nothing of a GPU.")
+		wanted = "wanted of a GPU"
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "part\tfigure\tvalue\twanted")
+	fmt.Fprintf(t, "part\tfigure\tvalue\t%s\n", wanted)
 	for _, name := range r.ran {
 		p := r.parts[name]
 		fmt.Fprintf(t, "%s\t\t%s\t\n", name, inCell(p.said()))

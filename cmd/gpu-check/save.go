@@ -31,10 +31,12 @@ func save(ctx context.Context, l *lab) (figures, error) {
 	out := &saveFigures{}
 	for _, s := range l.sizes("0.6B", "4B") {
 		found, err := l.saveOf(ctx, s, s.name != "4B")
+		if found.First > 0 {
+			out.Sizes = append(out.Sizes, found)
+		}
 		if err != nil {
 			return out, fmt.Errorf("%s: %w", s.name, err)
 		}
-		out.Sizes = append(out.Sizes, found)
 	}
 	return out, nil
 }

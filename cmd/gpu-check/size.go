@@ -13,11 +13,12 @@ type size struct {
 	name  string
 	shape checkpoint.Shape
 
-	row    int // tokens of a sequence, which is a micro-batch
-	micro  int // micro-batches of an optimiser step
-	prompt int // tokens of a generation's prompt
-	fresh  int // new tokens
-	batch  int // rows that are generated together
+	row    int   // tokens of a micro-batch
+	cuts   []int // lengths of its sequences, which add up to row; nil: it is one
+	micro  int   // micro-batches of an optimiser step
+	prompt int   // tokens of a generation's prompt
+	fresh  int   // new tokens
+	batch  int   // rows that are generated together
 }
 
 func (s size) model() plan.Model { return plan.Of(s.shape) }
@@ -41,6 +42,30 @@ var miniature = size{
 		Vocab: 512, Hidden: 64, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 16, FFN: 192, Positions: 1024, RopeTheta: 10000, NormEps: 1e-6, Pad: -1,
 	},
 	row: 64, micro: 2, prompt: 16, fresh: 12, batch: 8,
+}
+
+// packed is the same work in sequences of different lengths: shares of sixteen parts of a micro-batch.
+func (s size) packed() size {
+	for _, share := range []int{5, 3, 3, 2, 1, 1, 1} {
+		s.cuts = append(s.cuts, s.row*share/16)
+	}
+	return s
+}
+
+// lengths are those of a micro-batch's sequences.
+func (s size) lengths() []int {
+	if s.cuts == nil {
+		return []int{s.row}
+	}
+	return s.cuts
+}
+
+// microbatch are sequences drawn by the seed.
+func (s size) microbatch(seed uint64) (rows [][]int32) {
+	for i, n := range s.lengths() {
+		rows = append(rows, s.randomRows(seed^uint64(i)<<48, 1, n)...)
+	}
+	return rows
 }
 
 // randomRows are sequences of tokens drawn evenly from the vocabulary.

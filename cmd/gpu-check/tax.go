@@ -83,7 +83,7 @@ func largeEnough(ctx context.Context, e *torch.Engine, s size) (int, error) {
 // useOf is what the two calls of a micro-batch of some rows use.
 func useOf(ctx context.Context, e *torch.Engine, s size, count int) (torch.Usage, error) {
 	before := e.Usage()
-	if err := microbatch(ctx, e, s.randomRows(3, count, s.row), count*(s.row-1)); err != nil {
+	if err := microbatch(ctx, e, s.randomRows(3, count, s.row), count*s.row); err != nil {
 		return torch.Usage{}, err
 	}
 	used := e.Usage().Since(before)

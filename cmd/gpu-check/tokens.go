@@ -17,12 +17,14 @@ type tokensFigures struct {
 }
 
 type tokensOfSize struct {
-	Size          string      `json:"size"`
-	Params        int64       `json:"params"`
-	Row           int         `json:"row_tokens"`
-	Microbatches  int         `json:"microbatches"`
-	Checkpointing string      `json:"checkpointing"`
-	Pace          pace        `json:"pace"`
+	Size          string `json:"size"`
+	Params        int64  `json:"params"`
+	Row           int    `json:"row_tokens"`
+	Microbatches  int    `json:"microbatches"`
+	Checkpointing string `json:"checkpointing"`
+	Pace          pace   `json:"pace"`
+	// Packed is the pace of as many tokens in seven sequences of different lengths; measured at one size.
+	Packed        *pace       `json:"packed,omitempty"`
 	Peak          int64       `json:"peak_bytes,omitempty"`
 	Estimate      plan.Memory `json:"estimate"`
 	EstimateTotal int64       `json:"estimate_bytes"`
@@ -33,7 +35,7 @@ type tokensOfSize struct {
 // tokens measures updates: tokens a second, MFU, and peak memory against the estimate.
 func tokens(ctx context.Context, l *lab) (figures, error) {
 	out := &tokensFigures{PeakFlops: l.peakFlops()}
-	for _, s := range l.sizes("0.6B", "1.7B", "4B") {
+	for i, s := range l.sizes("0.6B", "1.7B", "4B") {
 		// Where a model trains with its activations kept, it is also measured with them computed again: that is
 		// what longer sequences take.
 		modes := []string{l.checkpointing(s)}
@@ -41,7 +43,7 @@ func tokens(ctx context.Context, l *lab) (figures, error) {
 			modes = append(modes, "on")
 		}
 		for _, mode := range modes {
-			found, err := l.tokensOf(ctx, s, mode)
+			found, err := l.tokensOf(ctx, s, mode, i == 0)
 			if err != nil {
 				return out, fmt.Errorf("%s, checkpointing %s: %w", s.name, mode, err)
 			}
@@ -51,7 +53,7 @@ func tokens(ctx context.Context, l *lab) (figures, error) {
 	return out, nil
 }
 
-func (l *lab) tokensOf(ctx context.Context, s size, checkpointing string) (tokensOfSize, error) {
+func (l *lab) tokensOf(ctx context.Context, s size, checkpointing string, packed bool) (tokensOfSize, error) {
 	out := tokensOfSize{Size: s.name, Params: s.model().Params, Row: s.row, Microbatches: s.micro, Checkpointing: checkpointing}
 	out.Estimate = s.model().UpdateMemory(plan.Settings{BFloat16: l.onGPU(), Checkpointing: checkpointing == "on", Tokens: s.row})
 	out.EstimateTotal = out.Estimate.Total()
@@ -73,13 +75,19 @@ func (l *lab) tokensOf(ctx context.Context, s size, checkpointing string) (token
 	if out.Pace, err = l.timeUpdates(ctx, e, s); err != nil {
 		return out, err
 	}
-	if !l.onGPU() {
-		return out, nil
+	if l.onGPU() {
+		if out.Peak = e.Usage().Peak; out.Peak == 0 {
+			return out, errors.New("the engine tells no peak of memory")
+		}
+		out.EstimateError = float64(out.EstimateTotal-out.Peak) / float64(out.Peak)
 	}
-	if out.Peak = e.Usage().Peak; out.Peak == 0 {
-		return out, errors.New("the engine tells no peak of memory")
+	if packed {
+		found, err := l.timeUpdates(ctx, e, s.packed())
+		if err != nil {
+			return out, fmt.Errorf("sequences of different lengths: %w", err)
+		}
+		out.Packed = &found
 	}
-	out.EstimateError = float64(out.EstimateTotal-out.Peak) / float64(out.Peak)
 	return out, nil
 }
 
@@ -88,6 +96,9 @@ func (f *tokensFigures) rows() []row {
 	for _, s := range f.Sizes {
 		name := fmt.Sprintf("%s, %d × %d tokens, checkpointing %s", s.Size, s.Microbatches, s.Row, s.Checkpointing)
 		out = append(out, row{what: name + ": update", value: fmt.Sprintf("%.0f tokens/s", s.Pace.TokensPerSecond)})
+		if s.Packed != nil {
+			out = append(out, row{what: name + ": the same in seven sequences", value: paceText(*s.Packed)})
+		}
 		if s.Pace.MFU > 0 {
 			aim := ""
 			if s.Size == "4B" {

@@ -22,7 +22,7 @@ func (l *lab) paced(s size, first float64, steps []float64) pace {
 	p := pace{StepSeconds: bench.Median(steps), Steps: len(steps), FirstSeconds: first}
 	p.TokensPerSecond = float64(s.micro*s.row) / p.StepSeconds
 	if peak := l.peakFlops(); peak > 0 {
-		p.MFU = float64(s.micro) * s.model().TrainFlops(s.row) / p.StepSeconds / peak
+		p.MFU = float64(s.micro) * s.model().TrainFlops(s.lengths()...) / p.StepSeconds / peak
 	}
 	return p
 }
@@ -58,11 +58,10 @@ func (l *lab) timeUpdates(ctx context.Context, e policy.Engine, s size) (pace, e
 	return l.paced(s, first, steps), nil
 }
 
-// oneStep is one optimiser step of all its micro-batches, each of one sequence drawn by the seed.
+// oneStep is one optimiser step of all its micro-batches, drawn by the seed.
 func oneStep(ctx context.Context, e policy.Engine, s size, seed uint64) error {
 	for i := range s.micro {
-		rows := s.randomRows(seed+uint64(i)<<32, 1, s.row)
-		if err := microbatch(ctx, e, rows, s.micro*(s.row-1)); err != nil {
+		if err := microbatch(ctx, e, s.microbatch(seed+uint64(i)<<32), s.micro*s.row); err != nil {
 			return err
 		}
 	}
