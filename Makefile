@@ -12,13 +12,16 @@ RECIPE ?= recipes/quickstart.yaml
 # Packages whose tests run under the race detector: those with goroutines of their own.
 RACE ?= ./gpu/device/... ./gpu/lease/... ./internal/commit/... ./internal/stack/... ./rl/loss/... ./rollout/... ./sandbox/... ./store/... ./workflows/...
 
-.PHONY: build run test parity humaneval test-presets race lint bench soak clean help tools lint-tools
+.PHONY: build gpu-bundle run test parity humaneval test-presets race lint bench soak clean help tools lint-tools
 
 build: ## build bin/ropewalk
 	@command -v go >/dev/null || { echo "Go is missing: install Go 1.26 or newer" >&2; exit 1; }
 	@command -v "$${CC:-cc}" >/dev/null || { echo "a C compiler is missing (DuckDB is linked in): install gcc, on Debian: apt-get install gcc libc6-dev" >&2; exit 1; }
 	@command -v "$${CXX:-c++}" >/dev/null || { echo "a C++ compiler is missing (DuckDB is linked in): install g++, on Debian: apt-get install g++" >&2; exit 1; }
 	@go build -trimpath -o bin/ropewalk ./cmd/ropewalk
+
+gpu-bundle: ## pack gpu-check, which measures a GPU on a bare machine, as .ropewalk/gpu-bundle.tar.gz
+	@tools/gpu-bundle.sh
 
 run: build tools ## start the local stack, train RECIPE (recipes/quickstart.yaml), show it live
 	@bin/ropewalk run $(RECIPE)

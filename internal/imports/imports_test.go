@@ -59,6 +59,7 @@ var neverReaches = map[string][]string{
 	"activities":      {"workflows", "cmd", "analysis"},
 	"analysis":        {"workflows", "cmd"},
 	"internal/commit": {temporal, "activities", "workflows"},
+	"cmd/gpu-check":   {duckdb, minio, "analysis", "internal/stack"}, // it runs on a bare machine
 }
 
 // onlyIn names the rooms whose import lines may name a package; nobody else's may.

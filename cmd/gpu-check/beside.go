@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ropewalk/ropewalk/policy"
+)
+
+// besideFigures are updates of the engine beside those of the plain loop.
+type besideFigures struct {
+	Sizes []besideSize `json:"sizes"`
+}
+
+type besideSize struct {
+	Size          string `json:"size"`
+	Checkpointing string `json:"checkpointing"`
+	Engine        pace   `json:"engine"`
+	// Loops are the plain ones: autocast trains float32 weights under torch.autocast, masters a bfloat16 model with
+	// float32 masters, float32 neither.
+	Loops []loopPace `json:"loops"`
+	// Ratio is the engine's tokens a second over the faster loop's; 0 where no loop ran.
+	Ratio float64 `json:"ratio,omitempty"`
+}
+
+type loopPace struct {
+	Loop  string `json:"loop"`
+	Pace  *pace  `json:"pace,omitempty"`
+	Peak  int64  `json:"peak_bytes,omitempty"`
+	Error string `json:"error,omitempty"`
+}
+
+// besidePeer measures the engine and the plain loop one after the other at each size.
+func besidePeer(ctx context.Context, l *lab) (figures, error) {
+	out := &besideFigures{}
+	for _, s := range l.sizes("0.6B", "1.7B", "4B") {
+		found, err := l.beside(ctx, s)
+		if len(found.Loops) > 0 {
+			out.Sizes = append(out.Sizes, found)
+		}
+		if err != nil {
+			return out, fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return out, nil
+}
+
+func (l *lab) beside(ctx context.Context, s size) (besideSize, error) {
+	// Recomputing activations on both sides: the plain loop does not fit the device otherwise at the greatest size.
+	out := besideSize{Size: s.name, Checkpointing: "on"}
+	e, err := l.withEngine(ctx, settings{dtype: l.dtype(), checkpointing: out.Checkpointing})
+	if err != nil {
+		return out, err
+	}
+	dir, err := l.model(s)
+	if err != nil {
+		return out, err
+	}
+	if err := e.Load(ctx, policy.RolePolicy, dir, false); err != nil {
+		return out, err
+	}
+	if out.Engine, err = l.timeUpdates(ctx, e, s); err != nil {
+		return out, err
+	}
+	if err := e.Unload(ctx, policy.RolePolicy); err != nil { // the memory is the peer's now
+		return out, err
+	}
+	for _, loop := range l.loops() {
+		found, err := l.runLoop(ctx, s, loop, out.Checkpointing == "on")
+		if err != nil && !errors.Is(err, errPeerMemory) {
+			return out, err
+		}
+		out.Loops = append(out.Loops, found)
+	}
+	best := 0.0
+	for _, x := range out.Loops {
+		if x.Pace != nil {
+			best = max(best, x.Pace.TokensPerSecond)
+		}
+	}
+	if best > 0 {
+		out.Ratio = out.Engine.TokensPerSecond / best
+	}
+	return out, nil
+}
+
+func (l *lab) loops() []string {
+	if l.onGPU() {
+		return []string{"autocast", "masters"}
+	}
+	return []string{"float32"}
+}
+
+func (l *lab) runLoop(ctx context.Context, s size, loop string, checkpointing bool) (loopPace, error) {
+	steps, least := l.enough()
+	var a trained
+	err := l.ask(ctx, trainJob{
+		Job: "train", Shape: s.shape, Row: s.row, Microbatches: s.micro, Checkpointing: checkpointing, Loop: loop, Steps: steps, Seconds: least.Seconds(),
+	}, &a)
+	if err == nil {
+		err = failure(a.Error)
+	}
+	out := loopPace{Loop: loop, Peak: a.Peak}
+	if err != nil {
+		out.Error = err.Error()
+		return out, err
+	}
+	out.Pace = new(l.paced(s, a.First, a.Steps))
+	return out, nil
+}
+
+func (f *besideFigures) rows() []row {
+	var out []row
+	for _, s := range f.Sizes {
+		name := fmt.Sprintf("%s, checkpointing %s", s.Size, s.Checkpointing)
+		out = append(out, row{what: name + ": engine", value: paceText(s.Engine)})
+		for _, x := range s.Loops {
+			value := x.Error
+			if x.Pace != nil {
+				value = paceText(*x.Pace)
+			}
+			out = append(out, row{what: name + ": plain loop, " + x.Loop, value: value})
+		}
+		if s.Ratio > 0 {
+			out = append(out, row{name + ": engine over the faster loop", fmt.Sprintf("%.2f ×", s.Ratio), "≥ 1 ×"})
+		}
+	}
+	return out
+}
+
+func paceText(p pace) string {
+	if p.MFU > 0 {
+		return fmt.Sprintf("%.0f tokens/s, MFU %.1f%%", p.TokensPerSecond, 100*p.MFU)
+	}
+	return fmt.Sprintf("%.0f tokens/s", p.TokensPerSecond)
+}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// commit names the sources that the program was built from; the linker sets it.
+var commit = "unknown"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run is the whole program; it gives the exit status: 0 if nothing failed, 1 if a part did, 2 for bad arguments.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	o, err := parse(args, stderr)
+	if errors.Is(err, errHelp) {
+		return 0
+	}
+	var r *report
+	if err == nil {
+		r, err = openReport(o)
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "gpu-check:", err)
+		return 2
+	}
+	l, err := openLab(o, stderr)
+	if err != nil {
+		fmt.Fprintln(stderr, "gpu-check:", err)
+		return 1
+	}
+	defer l.Close()
+	if err := runParts(ctx, l, parts(), r, stderr); err != nil {
+		fmt.Fprintln(stderr, "gpu-check:", err)
+		return 1
+	}
+	r.print(stdout)
+	if r.failed() {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/ropewalk/ropewalk/gpu/torch"
+	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/policy/checkpoint"
+	"github.com/ropewalk/ropewalk/policy/cpu"
+)
+
+// parityFigures are how far the engine, computing in float32, is from the CPU engine on one model.
+type parityFigures struct {
+	Params int64 `json:"params"`
+	// MaxLogProb and MaxEntropy are the greatest differences of any token's.
+	MaxLogProb float64 `json:"max_logprob_delta"`
+	MaxEntropy float64 `json:"max_entropy_delta"`
+	// Gradient is the greatest relative L2 error of a parameter's gradient.
+	Gradient   float64 `json:"gradient_error"`
+	GradientOf string  `json:"gradient_error_of"`
+}
+
+// The bounds in float32.
+const (
+	logProbBound  = 1e-4
+	gradientBound = 1e-4
+)
+
+var paritySize = size{shape: checkpoint.Shape{
+	Vocab: 1003, Hidden: 128, Layers: 3, Heads: 8, KVHeads: 2, HeadDim: 32, FFN: 320, Positions: 256, RopeTheta: 10000, NormEps: 1e-6, Pad: -1,
+}}
+
+// parity compares outputs and gradients of both engines.
+func parity(ctx context.Context, l *lab) (figures, error) {
+	dir := filepath.Join(l.dir, "parity")
+	defer os.RemoveAll(dir)
+	from := filepath.Join(dir, "model")
+	if err := checkpoint.Init(from, paritySize.shape, 5, nil); err != nil {
+		return nil, err
+	}
+	theirs, err := l.withEngine(ctx, settings{dtype: torch.Float32, checkpointing: "on"})
+	if err != nil {
+		return nil, err
+	}
+	ours, err := cpu.Open(cpu.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer ours.Close()
+	want, err := passOf(ctx, ours, from, filepath.Join(dir, "cpu"))
+	if err != nil {
+		return nil, fmt.Errorf("CPU engine: %w", err)
+	}
+	got, err := passOf(ctx, theirs, from, filepath.Join(dir, "torch"))
+	if err != nil {
+		return nil, err
+	}
+	out := &parityFigures{Params: paritySize.shape.Params()}
+	none := make([][]int32, len(want.LogProbs))
+	_, out.MaxLogProb = apart(none, got.LogProbs, want.LogProbs)
+	_, out.MaxEntropy = apart(none, got.Entropies, want.Entropies)
+	if out.Gradient, out.GradientOf, err = furthest(want.gradients, got.gradients); err != nil {
+		return out, err
+	}
+	// Written so that a NaN is a failure too.
+	if !(out.MaxLogProb <= logProbBound && out.MaxEntropy <= logProbBound) {
+		return out, fmt.Errorf("log-probabilities differ by %.2g, entropies by %.2g; the bound is %.0e", out.MaxLogProb, out.MaxEntropy, logProbBound)
+	}
+	if !(out.Gradient <= gradientBound) {
+		return out, fmt.Errorf("the gradient of %s has a relative error of %.2g; the bound is %.0e", out.GradientOf, out.Gradient, gradientBound)
+	}
+	return out, nil
+}
+
+// pass is a forward and backward pass.
+type pass struct {
+	policy.TokenOutputs
+	gradients map[string][]float32
+}
+
+// passOf runs one on an engine. Its gradients are what a step without a rate and without memory leaves as the
+// optimiser's first moments, which are saved to an empty folder.
+func passOf(ctx context.Context, e policy.Engine, from, to string) (pass, error) {
+	if err := e.Load(ctx, policy.RolePolicy, from, false); err != nil {
+		return pass{}, err
+	}
+	var rows [][]int32
+	for i, n := range []int{200, 91, 90, 33, 7, 2, 1} {
+		rows = append(rows, paritySize.randomRows(uint64(i), 1, n)...)
+	}
+	out, err := e.Forward(ctx, policy.ForwardRequest{
+		Role: policy.RolePolicy, Sequences: rows, Temperature: 0.8, Outputs: policy.OutLogProb | policy.OutEntropy, Keep: true,
+	})
+	if err != nil {
+		return pass{}, err
+	}
+	c := policy.Cotangents{LogProbs: waves(rows, 1), Entropies: waves(rows, 2)}
+	if err := e.Backward(ctx, policy.RolePolicy, out.Kept, c); err != nil {
+		return pass{}, err
+	}
+	if _, err := e.Step(ctx, policy.RolePolicy, policy.StepOptions{Epsilon: 1}); err != nil {
+		return pass{}, err
+	}
+	if _, err := e.Save(ctx, policy.RolePolicy, to); err != nil {
+		return pass{}, err
+	}
+	gradients, err := firstMoments(filepath.Join(to, checkpoint.FileOptimizer))
+	return pass{out, gradients}, err
+}
+
+// waves are cotangents that differ from token to token.
+func waves(rows [][]int32, pitch float64) [][]float32 {
+	out := make([][]float32, len(rows))
+	for i, r := range rows {
+		for t := range r {
+			out[i] = append(out[i], float32(math.Sin(pitch*float64(1+i+3*t))))
+		}
+	}
+	return out
+}
+
+func firstMoments(file string) (map[string][]float32, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	f, err := checkpoint.DecodeSafetensors(b)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string][]float32{}
+	for _, t := range f.Tensors {
+		if name, ok := strings.CutPrefix(t.Name, "exp_avg."); ok {
+			out[name] = t.Data
+		}
+	}
+	return out, nil
+}
+
+// furthest is the greatest relative L2 error of a tensor, and its name.
+func furthest(want, got map[string][]float32) (worst float64, of string, err error) {
+	if len(want) == 0 || len(want) != len(got) {
+		return 0, "", fmt.Errorf("gradients of %d parameters for %d", len(got), len(want))
+	}
+	for name, w := range want {
+		if len(got[name]) != len(w) {
+			return 0, "", fmt.Errorf("%s: a gradient of %d numbers for %d", name, len(got[name]), len(w))
+		}
+		var diff, norm float64
+		for i := range w {
+			d := float64(got[name][i]) - float64(w[i])
+			diff, norm = diff+d*d, norm+float64(w[i])*float64(w[i])
+		}
+		if e := math.Sqrt(diff / norm); !(e <= worst) {
+			worst, of = e, name
+		}
+		if math.IsNaN(worst) {
+			return worst, of, nil
+		}
+	}
+	return worst, of, nil
+}
+
+func (f *parityFigures) rows() []row {
+	return []row{
+		{"float32: log-probabilities against the CPU engine", fmt.Sprintf("most %.2g", f.MaxLogProb), "≤ 1e-4"},
+		{"float32: entropies", fmt.Sprintf("most %.2g", f.MaxEntropy), "≤ 1e-4"},
+		{"float32: gradients, relative L2", fmt.Sprintf("most %.2g (%s)", f.Gradient, f.GradientOf), "≤ 1e-4"},
+	}
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/ropewalk/ropewalk/policy"
+)
+
+// saveFigures are the seconds of loading and saving, the digest of the folder included.
+type saveFigures struct {
+	Sizes []saveSize `json:"sizes"`
+}
+
+type saveSize struct {
+	Size      string `json:"size"`
+	Optimizer bool   `json:"optimizer"` // saved and loaded with the weights
+	// First is the load of the drawn model, whose weights are bfloat16; what is saved is float32.
+	First      float64 `json:"load_bfloat16_seconds"`
+	Save       float64 `json:"save_seconds"`
+	SavedBytes int64   `json:"saved_bytes"`
+	Load       float64 `json:"load_seconds"`
+	Reload     float64 `json:"load_resident_seconds"` // of the same folder again: nothing is read but its digest
+}
+
+// save measures checkpoints: with the optimiser's state at the smallest size, weights alone at the greatest.
+func save(ctx context.Context, l *lab) (figures, error) {
+	out := &saveFigures{}
+	for _, s := range l.sizes("0.6B", "4B") {
+		found, err := l.saveOf(ctx, s, s.name != "4B")
+		if found.First > 0 {
+			out.Sizes = append(out.Sizes, found)
+		}
+		if err != nil {
+			return out, fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return out, nil
+}
+
+func (l *lab) saveOf(ctx context.Context, s size, optimizer bool) (saveSize, error) {
+	out := saveSize{Size: s.name, Optimizer: optimizer}
+	e, err := l.withEngine(ctx, settings{dtype: l.dtype(), checkpointing: "on"})
+	if err != nil {
+		return out, err
+	}
+	dir, err := l.model(s)
+	if err != nil {
+		return out, err
+	}
+	load := func(from string, into *float64) error {
+		began := time.Now()
+		err := e.Load(ctx, policy.RolePolicy, from, true)
+		*into = time.Since(began).Seconds()
+		return err
+	}
+	if err := load(dir, &out.First); err != nil {
+		return out, err
+	}
+	if optimizer {
+		if err := oneStep(ctx, e, s, 1); err != nil {
+			return out, err
+		}
+	}
+	saved := filepath.Join(l.dir, "saved")
+	defer os.RemoveAll(saved)
+	began := time.Now()
+	digest, err := e.Save(ctx, policy.RolePolicy, saved)
+	if err != nil {
+		return out, err
+	}
+	out.Save = time.Since(began).Seconds()
+	if out.SavedBytes, err = folderBytes(saved); err != nil {
+		return out, err
+	}
+	if err := e.Unload(ctx, policy.RolePolicy); err != nil {
+		return out, err
+	}
+	if err := load(saved, &out.Load); err != nil {
+		return out, err
+	}
+	if err := load(saved, &out.Reload); err != nil {
+		return out, err
+	}
+	state, err := e.State(ctx, policy.RolePolicy)
+	if err == nil && (state.Digest != digest || optimizer != (state.Step == 1)) {
+		err = fmt.Errorf("what was saved as %s is loaded as %s, after %d steps", digest, state.Digest, state.Step)
+	}
+	return out, err
+}
+
+func folderBytes(dir string) (total int64, err error) {
+	files, err := os.ReadDir(dir)
+	for _, f := range files {
+		if info, err := f.Info(); err == nil {
+			total += info.Size()
+		}
+	}
+	return total, err
+}
+
+func (f *saveFigures) rows() []row {
+	var out []row
+	for _, s := range f.Sizes {
+		name := s.Size + ", weights"
+		if s.Optimizer {
+			name += " and optimiser"
+		}
+		out = append(out,
+			row{what: s.Size + ": load of bfloat16", value: fmt.Sprintf("%.1f s", s.First)},
+			row{what: name + ": save", value: fmt.Sprintf("%.1f s, %s", s.Save, gib(s.SavedBytes))},
+			row{what: name + ": load", value: fmt.Sprintf("%.1f s; %.1f s where it is resident", s.Load, s.Reload)})
+	}
+	return out
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ropewalk/ropewalk/gpu/plan"
+	"github.com/ropewalk/ropewalk/policy"
+)
+
+// tokensFigures are the pace and the memory of updates, by size.
+type tokensFigures struct {
+	// PeakFlops is what MFU is of: dense bfloat16, from the maker's data sheet.
+	PeakFlops float64        `json:"peak_flops,omitempty"`
+	Sizes     []tokensOfSize `json:"sizes"`
+}
+
+type tokensOfSize struct {
+	Size          string `json:"size"`
+	Params        int64  `json:"params"`
+	Row           int    `json:"row_tokens"`
+	Microbatches  int    `json:"microbatches"`
+	Checkpointing string `json:"checkpointing"`
+	Pace          pace   `json:"pace"`
+	// Packed is the pace of as many tokens in seven sequences of different lengths; measured at one size.
+	Packed        *pace       `json:"packed,omitempty"`
+	Peak          int64       `json:"peak_bytes,omitempty"`
+	Estimate      plan.Memory `json:"estimate"`
+	EstimateTotal int64       `json:"estimate_bytes"`
+	// EstimateError is (estimate − peak) / peak.
+	EstimateError float64 `json:"estimate_error,omitempty"`
+}
+
+// tokens measures updates: tokens a second, MFU, and peak memory against the estimate.
+func tokens(ctx context.Context, l *lab) (figures, error) {
+	out := &tokensFigures{PeakFlops: l.peakFlops()}
+	for i, s := range l.sizes("0.6B", "1.7B", "4B") {
+		// Where a model trains with its activations kept, it is also measured with them computed again: that is
+		// what longer sequences take.
+		modes := []string{l.checkpointing(s)}
+		if modes[0] == "off" && s.name == "4B" && !l.o.short {
+			modes = append(modes, "on")
+		}
+		for _, mode := range modes {
+			found, err := l.tokensOf(ctx, s, mode, i == 0)
+			if err != nil {
+				return out, fmt.Errorf("%s, checkpointing %s: %w", s.name, mode, err)
+			}
+			out.Sizes = append(out.Sizes, found)
+		}
+	}
+	return out, nil
+}
+
+func (l *lab) tokensOf(ctx context.Context, s size, checkpointing string, packed bool) (tokensOfSize, error) {
+	out := tokensOfSize{Size: s.name, Params: s.model().Params, Row: s.row, Microbatches: s.micro, Checkpointing: checkpointing}
+	out.Estimate = s.model().UpdateMemory(plan.Settings{BFloat16: l.onGPU(), Checkpointing: checkpointing == "on", Tokens: s.row})
+	out.EstimateTotal = out.Estimate.Total()
+	// The peak is of a process's whole life.
+	if err := l.release(ctx); err != nil {
+		return out, err
+	}
+	e, err := l.withEngine(ctx, settings{dtype: l.dtype(), checkpointing: checkpointing})
+	if err != nil {
+		return out, err
+	}
+	dir, err := l.model(s)
+	if err != nil {
+		return out, err
+	}
+	if err := e.Load(ctx, policy.RolePolicy, dir, false); err != nil {
+		return out, err
+	}
+	if out.Pace, err = l.timeUpdates(ctx, e, s); err != nil {
+		return out, err
+	}
+	if l.onGPU() {
+		if out.Peak = e.Usage().Peak; out.Peak == 0 {
+			return out, errors.New("the engine tells no peak of memory")
+		}
+		out.EstimateError = float64(out.EstimateTotal-out.Peak) / float64(out.Peak)
+	}
+	if packed {
+		found, err := l.timeUpdates(ctx, e, s.packed())
+		if err != nil {
+			return out, fmt.Errorf("sequences of different lengths: %w", err)
+		}
+		out.Packed = &found
+	}
+	return out, nil
+}
+
+func (f *tokensFigures) rows() []row {
+	var out []row
+	for _, s := range f.Sizes {
+		name := fmt.Sprintf("%s, %d × %d tokens, checkpointing %s", s.Size, s.Microbatches, s.Row, s.Checkpointing)
+		out = append(out, row{what: name + ": update", value: fmt.Sprintf("%.0f tokens/s", s.Pace.TokensPerSecond)})
+		if s.Packed != nil {
+			out = append(out, row{what: name + ": the same in seven sequences", value: paceText(*s.Packed)})
+		}
+		if s.Pace.MFU > 0 {
+			aim := ""
+			if s.Size == "4B" {
+				aim = "≥ 40%"
+			}
+			out = append(out, row{name + ": MFU", fmt.Sprintf("%.1f%% of %.0f TFLOP/s", 100*s.Pace.MFU, f.PeakFlops/1e12), aim})
+		}
+		if s.Peak > 0 {
+			out = append(out, row{name + ": memory", fmt.Sprintf("%s, estimated %s (%+.1f%%)", gib(s.Peak), gib(s.EstimateTotal), 100*s.EstimateError), "± 15%"})
+		}
+	}
+	return out
+}
+
+func gib(bytes int64) string { return fmt.Sprintf("%.2f GiB", float64(bytes)/(1<<30)) }

@@ -1,0 +1,53 @@
+package checkpoint
+
+import (
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestInitBFloat16(t *testing.T) {
+	s := Shape{Vocab: 311, Hidden: 64, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 16, FFN: 96, Positions: 64, RopeTheta: 10000, NormEps: 1e-6, Pad: -1}
+	dir := filepath.Join(t.TempDir(), "model")
+	require.NoError(t, InitBFloat16(dir, s, 7))
+	c, err := Read(dir, false)
+	require.NoError(t, err)
+	require.Equal(t, s, c.Shape)
+	require.Contains(t, string(c.Config), `"dtype": "bfloat16"`)
+	for _, w := range c.Weights {
+		want := initStd
+		switch {
+		case len(w.Dims) == 1:
+			for _, x := range w.Data {
+				require.EqualValues(t, 1, x, w.Name)
+			}
+			continue
+		case strings.HasSuffix(w.Name, ".o_proj.weight"), strings.HasSuffix(w.Name, ".down_proj.weight"):
+			want /= 2 // √(2·2 layers)
+		}
+		var sum, squares float64
+		for _, x := range w.Data {
+			require.Zero(t, math.Float32bits(x)&0xffff, "a number of bfloat16")
+			sum, squares = sum+float64(x), squares+float64(x)*float64(x)
+		}
+		n := float64(len(w.Data))
+		require.InEpsilon(t, want, math.Sqrt(squares/n), 0.1, w.Name)
+		require.Less(t, math.Abs(sum/n), 5*want/math.Sqrt(n), w.Name)
+	}
+	again := filepath.Join(t.TempDir(), "again")
+	require.NoError(t, InitBFloat16(again, s, 7))
+	require.Equal(t, digestOf(t, dir), digestOf(t, again))
+	require.Error(t, InitBFloat16(dir, s, 7), "a file that is there is not written over")
+	s.ValueHead = true
+	require.ErrorIs(t, InitBFloat16(t.TempDir(), s, 7), ErrUnsupported)
+}
+
+func digestOf(t *testing.T, dir string) string {
+	t.Helper()
+	d, err := Digest(dir)
+	require.NoError(t, err)
+	return d
+}
