@@ -165,7 +165,7 @@ type torchMaker struct {
 	engine *torch.Engine
 }
 
-func (m *torchMaker) Offer(context.Context, recipes.Engine) (activities.Offer, error) {
+func (m *torchMaker) Offer(context.Context, *recipes.Recipe) (activities.Offer, error) {
 	device := "the processor"
 	if m.lab.onGPU() && len(m.lab.machine.GPUs) > 0 {
 		device = m.lab.machine.GPUs[0]
@@ -174,7 +174,8 @@ func (m *torchMaker) Offer(context.Context, recipes.Engine) (activities.Offer, e
 }
 
 // Open gives the recipe's engine, which stays the lab's.
-func (m *torchMaker) Open(ctx context.Context, e recipes.Engine) (policy.Engine, error) {
+func (m *torchMaker) Open(ctx context.Context, r *recipes.Recipe) (policy.Engine, error) {
+	e := r.Engine
 	s := settings{dtype: e.Dtype, deterministic: e.Deterministic, checkpointing: e.Checkpointing}
 	if s.dtype == "auto" {
 		s.dtype = m.lab.dtype()
