@@ -2,7 +2,6 @@ package activities
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -50,10 +49,13 @@ func (d *Deps) chooseEngine(ctx context.Context, r *recipes.Recipe) (engineChoic
 	if e.Kind == recipes.EngineCPU {
 		return engineChoice{kind: e.Kind}, nil
 	}
-	offer, err := Offer{}, errors.New("this worker has no PyTorch engine")
-	if d.torch.maker != nil {
-		offer, err = d.torch.maker.Offer(ctx, r)
+	if d.torch.maker == nil { // another worker runs the models; what it cannot run it refuses
+		if e.Kind == recipes.EngineTorch {
+			return engineChoice{e.Kind, "a worker of the queues gpu and rollout"}, nil
+		}
+		return engineChoice{recipes.EngineCPU, "auto: the worker that prepared the run runs no models, so that it saw no GPU; name engine.kind"}, nil
 	}
+	offer, err := d.torch.maker.Offer(ctx, r)
 	switch {
 	case err != nil && e.Kind == recipes.EngineTorch:
 		return engineChoice{}, refuse(wire.FailBadInput, "engine.kind: torch: %v", err)
@@ -109,7 +111,7 @@ func (d *Deps) generator(ctx context.Context, r *recipes.Recipe) (*slot, error) 
 // torchSlot is the worker's one PyTorch engine, opened when a stage first needs it. A recipe with other settings gets a
 // new one in its place, for two would share the devices.
 type torchSlot struct {
-	maker Torch // nil: this worker has none
+	maker Torch // nil: this worker runs no models
 	make  func(policy.Engine) *slot
 
 	mu       sync.Mutex

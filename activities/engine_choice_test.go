@@ -46,12 +46,12 @@ func TestChooseEngine(t *testing.T) {
 		refused string
 	}{
 		{"cpu asks nobody", "cpu", nil, engineChoice{kind: "cpu"}, ""},
-		{"auto without PyTorch", "auto", nil, engineChoice{"cpu", "auto: this worker has no PyTorch engine"}, ""},
+		{"auto where no models run", "auto", nil, engineChoice{"cpu", "auto: the worker that prepared the run runs no models, so that it saw no GPU; name engine.kind"}, ""},
 		{"auto where it cannot be", "auto", &torchMaker{none: none}, engineChoice{"cpu", "auto: no torch here"}, ""},
 		{"auto without a GPU", "auto", &torchMaker{offer: cpu}, engineChoice{"cpu", "auto: PyTorch would run on the processor"}, ""},
 		{"auto with one", "auto", &torchMaker{offer: h200}, engineChoice{"torch", "NVIDIA H200"}, ""},
 		{"torch on the processor", "torch", &torchMaker{offer: cpu}, engineChoice{"torch", "the processor"}, ""},
-		{"torch where there is none", "torch", nil, engineChoice{}, "engine.kind: torch: this worker has no PyTorch engine"},
+		{"torch elsewhere", "torch", nil, engineChoice{"torch", "a worker of the queues gpu and rollout"}, ""},
 		{"torch where it cannot be", "torch", &torchMaker{none: none}, engineChoice{}, "engine.kind: torch: no torch here\nand more"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

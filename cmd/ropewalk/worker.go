@@ -144,11 +144,15 @@ func (o workerOptions) deps(ctx context.Context, objects store.Store) (*activiti
 		return fail(err)
 	}
 	opened = append(opened, generator)
-	torch, err := o.openTorch(scratch)
-	if err != nil {
-		return fail(err)
+	var torch activities.Torch
+	if o.wants("gpu") || o.wants("rollout") {
+		engines, err := o.openTorch(scratch)
+		if err != nil {
+			return fail(err)
+		}
+		opened = append(opened, engines)
+		torch = engines
 	}
-	opened = append(opened, torch)
 	slog.Info("worker", "engine", trainer.Describe(), "code", code)
 	deps, err := activities.New(activities.Options{
 		Store: objects, Trainer: trainer, Rollout: generator, Torch: torch, Code: code, Scratch: scratch,
