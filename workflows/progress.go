@@ -33,6 +33,8 @@ type StepLine struct {
 	Advantages *schema.Advantages `json:"advantages,omitempty"`
 	// Critic is the critic's part of the update, where there is one.
 	Critic *schema.CriticFigures `json:"critic,omitempty"`
+	// Device is what the update used of its engine's devices; nil where the engine measures nothing.
+	Device *wire.DeviceUse `json:"device,omitempty"`
 	// Replay is how the replay buffer stands after the step, where the recipe has one.
 	Replay *ReplayLine `json:"replay,omitempty"`
 	// Excluded counts the step's trajectories that something broke, those of skipped shards too.
@@ -129,6 +131,9 @@ func (p *Progress) Markdown() string {
 	}
 	p.stepTable(&b)
 	p.stageTimes(&b)
+	if d := p.Lines[len(p.Lines)-1].Device; d != nil {
+		fmt.Fprintf(&b, "\nThe last update's devices: %s\n", d)
+	}
 	return b.String()
 }
 

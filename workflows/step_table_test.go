@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/activities/wire"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -33,4 +34,11 @@ func TestTheTableShowsAdvantagesAndTheCritic(t *testing.T) {
 
 	p.Lines = p.Lines[:1]
 	require.NotContains(t, p.Markdown(), "critic")
+}
+
+func TestTheDetailsTellOfDevices(t *testing.T) {
+	p := Progress{Lines: []StepLine{{Step: 1, Device: &wire.DeviceUse{PeakBytes: 3 << 30, MFU: new(0.415), Utilisation: new(0.9), TokensPerSec: new(12345.6)}}}}
+	require.Contains(t, p.Markdown(), "The last update's devices: 12346 tokens/s, MFU 41.5%, busy 90%, 3.0 GiB at most\n")
+	p.Lines = append(p.Lines, StepLine{Step: 2})
+	require.NotContains(t, p.Markdown(), "devices", "the CPU engine measures none")
 }

@@ -7,6 +7,9 @@
 package wire
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/ropewalk/ropewalk/internal/machine"
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -52,6 +55,25 @@ type DeviceUse struct {
 	Utilisation  *float64 `json:"utilisation,omitempty"`
 	MFU          *float64 `json:"mfu,omitempty"` // model flops over what the devices can do at most
 	TokensPerSec *float64 `json:"tokens_per_s,omitempty"`
+}
+
+// String is the use for people: what is known of it.
+func (d *DeviceUse) String() string {
+	var parts []string
+	add := func(format string, x float64) { parts = append(parts, fmt.Sprintf(format, x)) }
+	if d.TokensPerSec != nil {
+		add("%.0f tokens/s", *d.TokensPerSec)
+	}
+	if d.MFU != nil {
+		add("MFU %.1f%%", 100**d.MFU)
+	}
+	if d.Utilisation != nil {
+		add("busy %.0f%%", 100**d.Utilisation)
+	}
+	if d.PeakBytes > 0 {
+		add("%.1f GiB at most", float64(d.PeakBytes)/(1<<30))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // Done is what every stage activity returns.

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/ropewalk/ropewalk/analysis/report/chart"
@@ -104,4 +105,32 @@ func (d data) latency() Figure {
 		{Name: "99th percentile", Color: 4, X: a.steps(), Y: a.column("p99")},
 	}}, &f)
 	return f
+}
+
+func (d data) devices() Figure {
+	f, a, ok := d.asked("devices", "Devices of the updates", "devices", "No engine of this run measures its devices: the CPU engine has none, and a PyTorch engine's updates are recorded beside the next step.")
+	if !ok {
+		return f
+	}
+	f.Note = "What an update's engine used: the share of the time in which its GPUs worked, and model flops over what the GPUs can do at most (MFU)."
+	if rates := numbers(a.column("tokens_per_s")); len(rates) > 0 {
+		sum := 0.0
+		for _, r := range rates {
+			sum += r
+		}
+		f.Note += fmt.Sprintf(" On average %.0f tokens a second, forward, backward and step.", sum/float64(len(rates)))
+	}
+	if held := numbers(a.column("gib")); len(held) > 0 {
+		f.Note += fmt.Sprintf(" At most %.1f GiB on one device.", slices.Max(held))
+	}
+	thinned(chart.Chart{Title: f.Title, XLabel: "step", YLabel: "share", Unit: chart.Percent, FromZero: true, Lines: []chart.Series{
+		{Name: "GPUs at work", Color: 1, X: a.steps(), Y: a.column("busy")},
+		{Name: "MFU", Color: 4, X: a.steps(), Y: a.column("mfu")},
+	}}, &f)
+	return f
+}
+
+// numbers are those of the values that are numbers.
+func numbers(values []float64) []float64 {
+	return slices.DeleteFunc(slices.Clone(values), math.IsNaN)
 }

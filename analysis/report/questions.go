@@ -22,6 +22,7 @@ from evaluations where run = RUN and greedy group by all order by step nulls fir
 from rewards where run = RUN group by step, level order by step, level`},
 		{"stages", stagesSQL},
 		{"orchestration", orchestrationSQL},
+		{"devices", devicesSQL},
 		{"funnel", funnelSQL},
 		{"conversations", conversationsQuestion},
 		{"outcomes", `select step, case when kept then 'kept' else reason end as outcome, count(*) as trajectories
@@ -97,6 +98,13 @@ const stagesSQL = `with spans as (
 )
 select step, stage, sum(greatest(e - greatest(s, coalesce(before, s)), 0)) / 1e6 as seconds
 from spans group by step, stage order by step, stage`
+
+// devicesSQL gives what each update used of its engine's devices, where the engine measured them.
+const devicesSQL = `select step, max(device_peak_bytes) / 1024.0 ** 3 as gib, avg(device_utilisation) as busy, avg(mfu) as mfu,
+  avg(train_tokens_per_s) as tokens_per_s
+from timings where run = RUN and kind = 'activity' and stage = 'update' and step is not null
+  and (train_tokens_per_s is not null or device_peak_bytes is not null)
+group by step order by step`
 
 // orchestrationSQL gives each step the time from its selection of prompts to the next step's (of the
 // last one, to its publication), less the evaluations in it and the gaps of more than ten seconds

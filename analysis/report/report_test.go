@@ -83,7 +83,7 @@ func TestEveryFigureIsDrawn(t *testing.T) {
 	all := figures(page)
 	for _, id := range []string{
 		"reward", "success", "levels", "evaluation-levels", "funnel", "outcomes", "variance", "tool-errors",
-		"entropy", "kl", "clipping", "lengths", "advantages", "advantage-signs", "gradients", "stages", "orchestration", "latency",
+		"entropy", "kl", "clipping", "lengths", "advantages", "advantage-signs", "gradients", "stages", "orchestration", "latency", "devices",
 		"zero-advantage", "group-rewards", "pass-at-k", "penalties", "answer-counts", "tool-failures", "effort", "truncated", "tool-load", "bounds",
 	} {
 		f, ok := all[id]
@@ -220,7 +220,7 @@ func TestShownSQLCanBeAskedAgain(t *testing.T) {
 			require.NotEmpty(t, got.Rows, q.Name)
 		}
 	}
-	require.Len(t, asked, 22)
+	require.Len(t, asked, 23)
 }
 
 func TestNoSuchRun(t *testing.T) {
