@@ -74,6 +74,11 @@ func (o Options) environment(host []string, dir string) []string {
 	switch {
 	case o.Device == CPU:
 		env = append(env, "CUDA_VISIBLE_DEVICES=")
+		// Threads that spin while they wait for each other keep the one that is waited for off its core, where other
+		// programs want the cores too: measured, a tenth of the pace.
+		if !slices.ContainsFunc(env, func(line string) bool { return strings.HasPrefix(line, "OMP_WAIT_POLICY=") }) {
+			env = append(env, "OMP_WAIT_POLICY=PASSIVE")
+		}
 	case len(o.UUIDs) > 0:
 		env = append(env, "CUDA_VISIBLE_DEVICES="+strings.Join(o.UUIDs, ","))
 	}

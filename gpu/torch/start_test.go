@@ -81,6 +81,10 @@ func TestEnvironment(t *testing.T) {
 		"PATH=/bin", "NCCL_DEBUG=INFO", "CUDA_VISIBLE_DEVICES=0", "TMPDIR=/d", "HF_HUB_OFFLINE=1", "TRANSFORMERS_OFFLINE=1", "TOKENIZERS_PARALLELISM=false", "OMP_NUM_THREADS=3",
 		"CUDA_VISIBLE_DEVICES=GPU-a,GPU-b", "CUBLAS_WORKSPACE_CONFIG=:4096:8",
 	}, env)
+	cpu := Options{Device: CPU, Threads: 1}
+	require.Contains(t, cpu.environment(nil, "/d"), "CUDA_VISIBLE_DEVICES=")
+	require.Contains(t, cpu.environment(nil, "/d"), "OMP_WAIT_POLICY=PASSIVE")
+	require.NotContains(t, cpu.environment([]string{"OMP_WAIT_POLICY=ACTIVE"}, "/d"), "OMP_WAIT_POLICY=PASSIVE")
 	for cache, host := range map[string][]string{
 		"TORCHINDUCTOR_CACHE_DIR=/c/ropewalk/torchinductor":        {"HOME=/h", "XDG_CACHE_HOME=/c"},
 		"TORCHINDUCTOR_CACHE_DIR=/h/.cache/ropewalk/torchinductor": {"HOME=/h"},
