@@ -109,9 +109,13 @@ func run(ctx context.Context, args []string) error {
 		if res[s.name], err = measure(ctx, interpreter, j, time.Duration(*seconds*float64(time.Second))); err != nil {
 			return fmt.Errorf("measure %s: %w", s.name, err)
 		}
+		// Each size at once: on a busy machine the next may take long.
+		if err := bench.Write(*out, res); err != nil {
+			return err
+		}
 	}
 	print(res)
-	return bench.Write(*out, res)
+	return nil
 }
 
 func print(res map[string]row) {
