@@ -92,14 +92,14 @@ func killInMidUpdate(ctx context.Context, e *torch.Engine, s size, dir string) (
 }
 
 func (f *killFigures) rows() []row {
-	out := []row{
+	if len(f.Digests) < 2 {
+		return nil // it is not done
+	}
+	return []row{
 		{what: f.Size + ": killed", value: f.Killed},
 		{what: f.Size + ": noticed after", value: fmt.Sprintf("%.1f s", f.Noticed)},
 		{what: f.Size + ": a model is loaded again after", value: fmt.Sprintf("%.1f s", f.Serving)},
 		{what: f.Size + ": update redone after", value: fmt.Sprintf("%.1f s; undisturbed it takes %.1f s", f.Redone, f.Undisturbed)},
+		{f.Size + ": checkpoints, undisturbed and redone", brief(f.Digests[0]) + ", " + brief(f.Digests[1]), "equal"},
 	}
-	if len(f.Digests) == 2 {
-		out = append(out, row{f.Size + ": checkpoints, undisturbed and redone", brief(f.Digests[0]) + ", " + brief(f.Digests[1]), "equal"})
-	}
-	return out
 }

@@ -11,8 +11,11 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 	"time"
 
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
 	sdklog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
@@ -67,6 +70,12 @@ func quickstart(ctx context.Context, l *lab) (_ figures, err error) {
 	}
 	out := &quickstartFigures{Set: quickstartSet(l), Tier: string(tier)}
 	env := environment(deps, l.o.limit)
+	broke := &lastError{}
+	env.SetOnActivityCompletedListener(func(info *activity.Info, _ converter.EncodedValue, err error) {
+		if err != nil {
+			broke.set(fmt.Errorf("%s: %w", info.ActivityType.Name, err))
+		}
+	})
 	began := time.Now()
 	result, err := trainIn(ctx, env, workflows.TrainRunInput{Run: "gpu-check", Recipe: "quickstart", Set: out.Set})
 	out.Seconds = time.Since(began).Seconds()
@@ -77,19 +86,28 @@ func quickstart(ctx context.Context, l *lab) (_ figures, err error) {
 		var p workflows.Progress
 		if value.Get(&p) == nil {
 			out.Lines, out.WarmStart = p.Lines, p.WarmStartSeconds
-			if err != nil && p.Failure != "" {
-				err = fmt.Errorf("%w: %s", err, p.Failure)
-			}
 		}
 	}
 	if err != nil {
-		return out, err
+		return out, errors.Join(err, broke.get())
 	}
 	out.Steps, out.Warm, out.Final, out.Engine = result.Steps, result.Warm, result.Final, result.Machine.Engine
 	if out.Usage.Trained == 0 || out.Usage.Generated == 0 {
 		return out, errors.New("the run is done, and the engine has not trained and sampled")
 	}
 	return out, nil
+}
+
+// lastError is what an activity ended with last; it is set by the environment's goroutines.
+type lastError struct{ err atomic.Pointer[error] }
+
+func (l *lastError) set(err error) { l.err.Store(&err) }
+
+func (l *lastError) get() error {
+	if e := l.err.Load(); e != nil {
+		return *e
+	}
+	return nil
 }
 
 // environment is the SDK's for one workflow.
@@ -193,14 +211,16 @@ type lent struct{ policy.Engine }
 func (lent) Close() error { return nil }
 
 func (f *quickstartFigures) rows() []row {
-	out := []row{
+	if f.Steps == 0 {
+		return nil // it is not done
+	}
+	return []row{
 		{what: "engine, sandbox", value: f.Engine + ", " + f.Tier},
 		{what: "seconds", value: fmt.Sprintf("%.0f in all, %.0f of the warm start", f.Seconds, f.WarmStart)},
 		{what: "success, warm start", value: percent(f.Warm)},
 		{what: "success after " + strconv.Itoa(f.Steps) + " steps", value: percent(f.Final)},
 		{what: "trained, sampled", value: fmt.Sprintf("%d and %d tokens", f.Usage.Trained, f.Usage.Generated)},
 	}
-	return out
 }
 
 func percent(e wire.EvaluationSummary) string {

@@ -58,7 +58,7 @@ func (l *lab) saveOf(ctx context.Context, s size, optimizer bool) (saveSize, err
 		return err
 	}
 	if err := load(dir, &out.First); err != nil {
-		return out, err
+		return saveSize{}, err
 	}
 	if optimizer {
 		if err := oneStep(ctx, e, s, 1); err != nil {
@@ -109,10 +109,17 @@ func (f *saveFigures) rows() []row {
 		if s.Optimizer {
 			name += " and optimiser"
 		}
-		out = append(out,
-			row{what: s.Size + ": load of bfloat16", value: fmt.Sprintf("%.1f s", s.First)},
-			row{what: name + ": save", value: fmt.Sprintf("%.1f s, %s", s.Save, gib(s.SavedBytes))},
-			row{what: name + ": load", value: fmt.Sprintf("%.1f s; %.1f s where it is resident", s.Load, s.Reload)})
+		for _, x := range []struct {
+			what    string
+			seconds float64
+		}{
+			{s.Size + ": load of bfloat16", s.First}, {name + ", " + gib(s.SavedBytes) + ": save", s.Save},
+			{name + ": load", s.Load}, {name + ": load where it is resident", s.Reload},
+		} {
+			if x.seconds > 0 { // it was done
+				out = append(out, row{what: x.what, value: fmt.Sprintf("%.1f s", x.seconds)})
+			}
+		}
 	}
 	return out
 }

@@ -9,6 +9,7 @@ the whole pack instead. Decoding: one query per row over the row's cache.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -110,9 +111,14 @@ def varlen() -> Callable[..., torch.Tensor] | None:
     try:
         from torch.nn.attention.varlen import varlen_attn
 
+        knows_groups = "enable_gqa" in inspect.signature(varlen_attn).parameters  # PyTorch 2.11 does not
+
         def call(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, cumulative: torch.Tensor, longest: int, scale: float | None, window: int | None) -> torch.Tensor:
             left = -1 if window is None else window - 1
-            return varlen_attn(q, k, v, cumulative, cumulative, longest, longest, scale=scale, window_size=(left, 0), enable_gqa=k.shape[1] != q.shape[1])
+            grouped: dict[str, Any] = {"enable_gqa": k.shape[1] != q.shape[1]}
+            if not knows_groups:
+                grouped, (k, v) = {}, (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
+            return varlen_attn(q, k, v, cumulative, cumulative, longest, longest, scale=scale, window_size=(left, 0), **grouped)
 
         q = torch.linspace(-1, 1, 24 * 4 * 64, device="cuda").sin().view(24, 4, 64).bfloat16()
         got = call(q, q[:, :2], q[:, 2:], torch.tensor([0, 16, 24], dtype=torch.int32, device="cuda"), 16, None, None)

@@ -57,6 +57,8 @@ def _settings(a: argparse.Namespace) -> Settings:
         torch.set_num_threads(a.threads)
     if a.deterministic:
         torch.use_deterministic_algorithms(True)
+        # Else every tensor that is made empty is filled with NaN, to show who reads it: nobody does here.
+        torch.utils.deterministic.fill_uninitialized_memory = False
         # Of the attention kernels on a GPU these two have backward passes that are not.
         torch.backends.cuda.enable_mem_efficient_sdp(False)
         torch.backends.cuda.enable_cudnn_sdp(False)
