@@ -46,7 +46,7 @@ func engineHere(ctx context.Context, r *recipes.Recipe) (plannedEngine, error) {
 		if err != nil {
 			return out, err
 		}
-		memory := updateMemory(r, model)
+		memory := updateMemory(r, model, batchTokens(r))
 		out.Memory = &memory
 	}
 	m, err := leased.Open(leased.Options{Python: (&foundPython{}).path, Logger: slog.Default()})

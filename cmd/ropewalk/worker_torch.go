@@ -60,21 +60,27 @@ func engineSettings(r *recipes.Recipe) (leased.Settings, plan.Memory, error) {
 	e := r.Engine
 	s := leased.Settings{
 		Devices: e.Devices, Deterministic: e.Deterministic, Checkpointing: e.Checkpointing, OffloadOptimizer: e.OffloadOptimizer,
-		Flops: model.TrainFlops,
+		Flops:    model.TrainFlops,
+		Estimate: func(tokens, _ int) int64 { return updateMemory(r, model, tokens).Total() },
 	}
 	if e.Dtype != "auto" {
 		s.Dtype = e.Dtype
 	}
-	memory := updateMemory(r, model)
+	memory := updateMemory(r, model, batchTokens(r))
 	s.Memory = memory.Total()
 	return s, memory, nil
 }
 
-// updateMemory estimates a recipe's update on GPUs.
-func updateMemory(r *recipes.Recipe, model plan.Model) plan.Memory {
+// batchTokens are the most that go through a model together: a micro-batch, or one trajectory that is longer.
+func batchTokens(r *recipes.Recipe) int {
+	return max(r.Optimizer.MicrobatchTokens, r.Rollout.MaxTokens)
+}
+
+// updateMemory estimates a recipe's update on GPUs in micro-batches of so many tokens.
+func updateMemory(r *recipes.Recipe, model plan.Model, tokens int) plan.Memory {
 	return model.UpdateMemory(plan.Settings{
 		BFloat16: r.Engine.Dtype != "float32", Checkpointing: r.Engine.Checkpointing != "off", Offload: r.Engine.OffloadOptimizer,
-		Ranks: r.Engine.Devices, Tokens: max(r.Optimizer.MicrobatchTokens, r.Rollout.MaxTokens),
+		Ranks: r.Engine.Devices, Tokens: tokens,
 	})
 }
 

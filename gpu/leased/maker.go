@@ -146,6 +146,8 @@ type Settings struct {
 	OffloadOptimizer bool
 	// Memory is what each device needs free, in bytes, by estimate; 0 asks for none.
 	Memory int64
+	// Estimate is torch.Options'.
+	Estimate func(tokens, longest int) int64
 	// Flops gives the model flops of a forward and backward pass over rows of these lengths; nil where they do not matter.
 	Flops func(lengths ...int) float64
 }
@@ -179,7 +181,7 @@ func (m *Maker) options(ctx context.Context, s Settings, l *lease.Lease) (torch.
 	}
 	o := torch.Options{
 		Python: python, Ranks: s.Devices, Device: torch.CPU, Dtype: s.Dtype, Deterministic: s.Deterministic,
-		Checkpointing: s.Checkpointing, OffloadOptimizer: s.OffloadOptimizer, Dir: m.o.Dir, Logger: m.o.Logger,
+		Checkpointing: s.Checkpointing, OffloadOptimizer: s.OffloadOptimizer, Dir: m.o.Dir, Logger: m.o.Logger, Estimate: s.Estimate,
 		Threads: max(1, m.threads()/max(1, s.Devices)),
 	}
 	if l != nil {
