@@ -231,6 +231,9 @@ func (e *Engine) shutdown() {
 	_, _, _ = ask[wire.Answer](ctx, e, p, outgoing{name: wire.CallShutdown, message: func(h wire.Head) any { return wire.Shutdown{Head: h} }})
 }
 
+// PID is the process that was started last: the engine itself, or torchrun. It may have ended.
+func (e *Engine) PID() int { return e.latest().tree.root }
+
 func (e *Engine) latest() *process {
 	e.mu.Lock()
 	defer e.mu.Unlock()
