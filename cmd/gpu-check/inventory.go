@@ -20,6 +20,9 @@ type inventoryFigures struct {
 
 // inventory asks the real driver for everything, and scrapes the metrics once.
 func inventory(_ context.Context, l *lab) (figures, error) {
+	if l.hostErr != nil {
+		return nil, l.hostErr
+	}
 	inv, err := l.host.Inventory()
 	if err != nil {
 		return nil, err

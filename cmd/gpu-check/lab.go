@@ -26,7 +26,8 @@ type lab struct {
 	o        options
 	log      *slog.Logger
 	dir      string       // models; gone after Close
-	host     *device.Host // nil without a driver
+	host     *device.Host // nil without a driver, or where hostErr says why NVML cannot be used
+	hostErr  error
 	machine  hardware
 	versions map[string]string
 
@@ -47,12 +48,11 @@ func openLab(o options, stderr io.Writer) (*lab, error) {
 	if o.verbose {
 		l.log = slog.New(slog.NewTextHandler(stderr, nil))
 	}
+	// An NVML that is out of order is the inventory's failure; PyTorch may do without it.
+	l.host, l.hostErr = openDriver()
 	var err error
-	if l.host, err = openDriver(); err != nil {
-		return nil, err
-	}
-	if l.machine, err = thisHardware(l.host); err != nil {
-		return nil, err
+	if l.machine, err = thisHardware(l.host); l.hostErr == nil {
+		l.hostErr = err
 	}
 	if l.host != nil {
 		d := l.host.Driver()
@@ -79,7 +79,7 @@ const noDriver = "no NVIDIA driver"
 
 // skips says why a part is not run, or "".
 func (l *lab) skips(part string) string {
-	if l.host == nil && (l.onGPU() || part == "inventory") {
+	if l.host == nil && l.hostErr == nil && (l.onGPU() || part == "inventory") {
 		return noDriver
 	}
 	return ""
@@ -150,6 +150,9 @@ func (l *lab) withEngine(ctx context.Context, s settings) (*torch.Engine, error)
 		return nil, err
 	}
 	l.engine, l.settings = e, s
+	if name, ok := strings.CutPrefix(e.Describe().Device, "cuda: "); ok && len(l.machine.GPUs) == 0 {
+		l.machine.GPUs = []string{name} // NVML did not tell
+	}
 	maps.Copy(l.versions, e.Versions())
 	return e, nil
 }

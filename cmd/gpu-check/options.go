@@ -51,7 +51,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f.StringVar(&o.out, "o", "gpu-check.json", "`FILE` for the outcomes, written after each part")
 	f.StringVar(&o.python, "python", cmp.Or(os.Getenv(python.Variable), "python3"), "interpreter that has torch and transformers")
 	f.StringVar(&o.device, "device", torch.CUDA, "cuda, or cpu: the same parts in miniature, whose figures say nothing of a GPU")
-	f.StringVar(&o.dir, "dir", "", "folder for models on their way, up to 25 GB; they are removed (default the system's temporary folder)")
+	f.StringVar(&o.dir, "dir", "", "folder for models on their way, up to 30 GB; they are removed (default the system's temporary folder)")
 	f.StringVar(&sizes, "sizes", "", "of the sizes 0.6B, 1.7B and 4B only these, separated by commas")
 	f.BoolVar(&o.short, "short", false, "fewer repetitions")
 	f.BoolVar(&o.verbose, "verbose", false, "show what the engine logs")

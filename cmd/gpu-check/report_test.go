@@ -106,6 +106,20 @@ func TestPartTakesTooLong(t *testing.T) {
 	require.Contains(t, r.parts["tax"].Why, "it took longer than 10ms")
 }
 
+// Where NVML is out of order the inventory fails; without a driver it is skipped.
+func TestDriverOutOfOrder(t *testing.T) {
+	l, r := testLab(t, filepath.Join(t.TempDir(), "out.json"))
+	l.host, l.hostErr = nil, errors.New("two versions")
+	l.o.device = torch.CUDA
+	require.NoError(t, runParts(t.Context(), l, []part{{"inventory", inventory}, fixed("tax", counted{1}, nil)}, r, &bytes.Buffer{}))
+	require.Equal(t, "two versions", r.parts["inventory"].Why)
+	require.Equal(t, statusOK, r.parts["tax"].Status)
+	l.hostErr = nil
+	require.NoError(t, runParts(t.Context(), l, []part{fixed("tax", counted{1}, nil)}, r, &bytes.Buffer{}))
+	require.Equal(t, statusSkipped, r.parts["tax"].Status)
+	require.Equal(t, noDriver, r.parts["tax"].Why)
+}
+
 func TestInCell(t *testing.T) {
 	require.Equal(t, "short", inCell("short"))
 	require.Equal(t, "first …", inCell("first\nsecond"))

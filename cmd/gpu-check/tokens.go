@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/ropewalk/ropewalk/gpu/plan"
 	"github.com/ropewalk/ropewalk/policy"
@@ -30,24 +31,32 @@ type tokensOfSize struct {
 	EstimateTotal int64       `json:"estimate_bytes"`
 	// EstimateError is (estimate − peak) / peak.
 	EstimateError float64 `json:"estimate_error,omitempty"`
+	// Error says that it did not fit the device.
+	Error string `json:"error,omitempty"`
 }
 
 // tokens measures updates: tokens a second, MFU, and peak memory against the estimate.
 func tokens(ctx context.Context, l *lab) (figures, error) {
 	out := &tokensFigures{PeakFlops: l.peakFlops()}
 	for i, s := range l.sizes("0.6B", "1.7B", "4B") {
-		// Where a model trains with its activations kept, it is also measured with them computed again: that is
-		// what longer sequences take.
+		// The greatest size, if it trains with its activations kept, is also measured with them computed again: that is
+		// what longer sequences take, and what is left where the first does not fit after all.
 		modes := []string{l.checkpointing(s)}
-		if modes[0] == "off" && s.name == "4B" && !l.o.short {
+		if modes[0] == "off" && s.name == "4B" {
 			modes = append(modes, "on")
 		}
-		for _, mode := range modes {
+		for k, mode := range modes {
 			found, err := l.tokensOf(ctx, s, mode, i == 0)
-			if err != nil {
+			full := errors.Is(err, policy.ErrOutOfMemory)
+			if full {
+				found.Error = err.Error()
+			}
+			if err == nil || full {
+				out.Sizes = append(out.Sizes, found)
+			}
+			if err != nil && !(full && k+1 < len(modes)) {
 				return out, fmt.Errorf("%s, checkpointing %s: %w", s.name, mode, err)
 			}
-			out.Sizes = append(out.Sizes, found)
 		}
 	}
 	return out, nil
@@ -57,10 +66,6 @@ func (l *lab) tokensOf(ctx context.Context, s size, checkpointing string, packed
 	out := tokensOfSize{Size: s.name, Params: s.model().Params, Row: s.row, Microbatches: s.micro, Checkpointing: checkpointing}
 	out.Estimate = s.model().UpdateMemory(plan.Settings{BFloat16: l.onGPU(), Checkpointing: checkpointing == "on", Tokens: s.row})
 	out.EstimateTotal = out.Estimate.Total()
-	// The peak is of a process's whole life.
-	if err := l.release(ctx); err != nil {
-		return out, err
-	}
 	e, err := l.withEngine(ctx, settings{dtype: l.dtype(), checkpointing: checkpointing})
 	if err != nil {
 		return out, err
@@ -69,6 +74,10 @@ func (l *lab) tokensOf(ctx context.Context, s size, checkpointing string, packed
 	if err != nil {
 		return out, err
 	}
+	if err := e.Unload(ctx, policy.RolePolicy); err != nil { // the size before
+		return out, err
+	}
+	before := e.Usage().Peak
 	if err := e.Load(ctx, policy.RolePolicy, dir, false); err != nil {
 		return out, err
 	}
@@ -76,8 +85,11 @@ func (l *lab) tokensOf(ctx context.Context, s size, checkpointing string, packed
 		return out, err
 	}
 	if l.onGPU() {
-		if out.Peak = e.Usage().Peak; out.Peak == 0 {
-			return out, errors.New("the engine tells no peak of memory")
+		// The engine tells it with its beats, one a second. It is the peak of a process's whole life, in which sizes
+		// only grow.
+		time.Sleep(1500 * time.Millisecond)
+		if out.Peak = e.Usage().Peak; out.Peak <= before {
+			return out, fmt.Errorf("the engine tells no peak of its memory: %d bytes after %d", out.Peak, before)
 		}
 		out.EstimateError = float64(out.EstimateTotal-out.Peak) / float64(out.Peak)
 	}
@@ -95,6 +107,10 @@ func (f *tokensFigures) rows() []row {
 	var out []row
 	for _, s := range f.Sizes {
 		name := fmt.Sprintf("%s, %d × %d tokens, checkpointing %s", s.Size, s.Microbatches, s.Row, s.Checkpointing)
+		if s.Error != "" {
+			out = append(out, row{what: name, value: inCell(s.Error)})
+			continue
+		}
 		out = append(out, row{what: name + ": update", value: fmt.Sprintf("%.0f tokens/s", s.Pace.TokensPerSecond)})
 		if s.Packed != nil {
 			out = append(out, row{what: name + ": the same in seven sequences", value: paceText(*s.Packed)})

@@ -68,7 +68,8 @@ class Weight:
             mesh = p.device_mesh
             chunk = -(-p.shape[dim] // mesh.size())
             t = t.narrow(dim, min(chunk * mesh.get_local_rank(), p.shape[dim]), rows)
-        return t.to(device=self.master.device, dtype=torch.float32)
+        # Widened there: PyTorch would do it before the transfer, which is then of twice the bytes.
+        return t.to(self.master.device).to(torch.float32)
 
 
 def local(t: torch.Tensor) -> torch.Tensor:
