@@ -10,7 +10,16 @@ from torch import nn
 
 from . import attention, norms
 from .errors import EngineError, corrupt, unsupported
-from .folder import ARCHITECTURES, CONFIG, INDEX, VALUE_HEAD, WEIGHTS, Folder, Source, match
+from .folder import (
+    ARCHITECTURES,
+    CONFIG,
+    INDEX,
+    VALUE_HEAD,
+    WEIGHTS,
+    Folder,
+    Source,
+    match,
+)
 from .progress import Progress
 from .ranks import shard
 from .scorer import Scorer

@@ -10,7 +10,7 @@ import torch
 
 from . import adamw, passes, ranks, resident
 from . import generate as generation
-from .errors import Cancelled, EngineError, bad_request, out_of_memory
+from .errors import Cancelled, EngineError, bad_request, is_full_memory, out_of_memory
 from .messages import Request, check
 from .progress import Progress
 from .resident import Resident
@@ -42,8 +42,8 @@ class Engine:
         ranks.check_cancelled(self._progress, self._s)
         try:
             return self._calls[r.call](r)
-        except (torch.OutOfMemoryError, MemoryError) as e:
-            if self._s.sharded:
+        except (RuntimeError, MemoryError) as e:
+            if self._s.sharded or not is_full_memory(e):
                 raise  # the others wait for this rank in a collective
             error = out_of_memory(e)
         # Here, where the exception and with it the frames that hold tensors are gone.

@@ -27,13 +27,18 @@ def non_finite(name: str) -> EngineError:
     return EngineError("non_finite", f"non-finite value in {name}", name)
 
 
+def is_full_memory(e: BaseException) -> bool:
+    """Whether the device's memory, or on the CPU the process's, was asked for more than there is."""
+    return type(e).__name__ in ("OutOfMemoryError", "MemoryError") or (isinstance(e, RuntimeError) and "can't allocate memory" in str(e))
+
+
 def out_of_memory(e: BaseException) -> EngineError:
     return EngineError("out_of_memory", str(e).split("\n")[0])
 
 
 def internal(e: BaseException) -> EngineError:
     """What the engine did not expect; a full memory where it could not be mended, by its own kind."""
-    if type(e).__name__ in ("OutOfMemoryError", "MemoryError"):
+    if is_full_memory(e):
         return out_of_memory(e)
     return EngineError("internal", f"{type(e).__name__}: {str(e)[:1000]}")
 

@@ -37,12 +37,12 @@ class TensorFile:
             with open(os.path.join(folder, name), "rb") as f:
                 size = os.fstat(f.fileno()).st_size
                 self._map: Any = mmap.mmap(f.fileno(), size, access=mmap.ACCESS_COPY) if size else b""
-        except OSError as e:
-            raise bad_request(name, f"open {name}: {e.strerror}") from None
+        except OSError as why:
+            raise bad_request(name, f"open {name}: {why.strerror}") from None
         try:
             self.layout = tensorfile.parse(self._map, size)
-        except tensorfile.FormatError as e:
-            raise corrupt(name, f"{name}: {e}") from None
+        except tensorfile.FormatError as why:
+            raise corrupt(name, f"{name}: {why}") from None
         for e in self.layout.entries:
             if e.dtype not in tensorfile.FLOATS:
                 raise unsupported(name, f"{name}: tensor {e.name!r} has dtype {e.dtype}; F32, F16 and BF16 are read")
@@ -177,7 +177,7 @@ def match(what: str, sources: dict[str, Source], wanted: dict[str, tuple[int, ..
 
 def as_float32(raw: bytes, config: dict[str, Any]) -> bytes:
     """config.json with the type of what is written; one that says so already keeps its bytes."""
-    changed = {k: "float32" for k in ("dtype", "torch_dtype") if k in config and config[k] != "float32"}
+    changed: dict[str, Any] = {k: "float32" for k in ("dtype", "torch_dtype") if k in config and config[k] != "float32"}
     return _sorted_json({**config, **changed}) if changed else raw
 
 

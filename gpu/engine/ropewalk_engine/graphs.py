@@ -12,6 +12,8 @@ from collections.abc import Callable
 
 import torch
 
+from .errors import is_full_memory
+
 Step = Callable[[torch.Tensor, torch.Tensor, int], torch.Tensor]
 
 
@@ -41,7 +43,7 @@ class Recorder:
                 self._key = (token.shape[0], length)
                 return out
             except RuntimeError as e:
-                if isinstance(e, torch.OutOfMemoryError):
+                if is_full_memory(e):
                     raise
                 print(f"steps of generation are not recorded: {str(e).splitlines()[0]}", file=sys.stderr)
                 self._on = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,7 +42,7 @@ def _integers(v: Any) -> bool:
 
 @dataclass(frozen=True)
 class _Spec:
-    fields: dict[str, Callable[[Any], bool]] = field(default_factory=dict)
+    fields: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict)
     arrays: dict[str, str] = field(default_factory=dict)  # name: dtype
     optional: dict[str, str] = field(default_factory=dict)
 
@@ -103,8 +103,8 @@ def _arrays(name: str, spec: _Spec, body: bytearray, id: int) -> dict[str, torch
             raise ProtocolError(f"{name} has no body", id)
         try:
             layout = tensorfile.parse(body, len(body))
-        except tensorfile.FormatError as e:
-            raise ProtocolError(f"{name}: the body is no safetensors file: {e}", id) from None
+        except tensorfile.FormatError as why:
+            raise ProtocolError(f"{name}: the body is no safetensors file: {why}", id) from None
         for e in layout.entries:
             if known.get(e.name) != e.dtype or len(e.shape) != 1:
                 raise ProtocolError(f"{name}: array {e.name!r} {e.dtype} {list(e.shape)} is not wanted", id)

@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 
 from . import packs
-from .errors import Cancelled, EngineError, out_of_memory
+from .errors import Cancelled, EngineError, is_full_memory, out_of_memory
 from .progress import Progress
 from .scorer import Scorer, layers_of
 from .settings import Settings
@@ -110,7 +110,9 @@ def each_alone(progress: Progress, s: Settings) -> Iterator[None]:
         yield
     except EngineError as e:
         error = e
-    except torch.OutOfMemoryError as e:
+    except (RuntimeError, MemoryError) as e:
+        if not is_full_memory(e):
+            raise
         error = out_of_memory(e)
     finally:
         progress.together = together

@@ -11,7 +11,20 @@ import torch
 from . import adamw, ranks
 from .build import build
 from .errors import bad_request
-from .folder import CONFIG, GENERATION, OPTIMIZER, VALUE_HEAD, WEIGHTS, Folder, Named, Source, Writer, as_float32, match, open_folder, plain_generation
+from .folder import (
+    CONFIG,
+    GENERATION,
+    OPTIMIZER,
+    VALUE_HEAD,
+    WEIGHTS,
+    Folder,
+    Named,
+    Writer,
+    as_float32,
+    match,
+    open_folder,
+    plain_generation,
+)
 from .passes import KeptPass
 from .progress import Progress
 from .scorer import Scorer

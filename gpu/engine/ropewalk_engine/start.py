@@ -7,7 +7,7 @@ import os
 import sys
 import traceback
 from datetime import timedelta
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
@@ -44,7 +44,7 @@ def run(a: argparse.Namespace, path: str, nonce: str, versions: dict[str, Any]) 
     _end(s, status)
 
 
-def _end(s: Settings, status: int) -> Any:
+def _end(s: Settings, status: int) -> NoReturn:
     """Ends all ranks, whatever they do."""
     lifeline.end_others(s)
     sys.stderr.flush()

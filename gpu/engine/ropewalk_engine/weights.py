@@ -81,6 +81,7 @@ def sum_in_float32(w: Weight) -> None:
 
     def hook(p: torch.Tensor) -> None:
         g, p.grad = p.grad, None
+        assert g is not None
         if w.summed is None:
             w.summed = g.float()
         else:
@@ -92,13 +93,18 @@ def sum_in_float32(w: Weight) -> None:
 def global_norm(weights: Iterable[Weight], reduce: bool) -> float:
     """L2 norm of all gradients: squares summed within a tensor in float32, over tensors in float64. Refuses a NaN
     or Inf by the name of the first parameter that has one."""
-    weights = [w for w in weights if w.grad is not None]
-    norms = torch._foreach_norm([w.grad for w in weights]) if weights else []
-    squares = torch.stack([n.double() for n in norms]).square() if weights else torch.zeros(0, dtype=torch.float64)
-    if reduce and weights:
+    names, grads = [], []
+    for w in weights:
+        if (g := w.grad) is not None:
+            names.append(w.name)
+            grads.append(g)
+    if not grads:
+        return 0.0
+    squares = torch.stack([n.double() for n in torch._foreach_norm(grads)]).square()
+    if reduce:
         torch.distributed.all_reduce(squares)
     values = squares.tolist()
     total = sum(values)
     if total - total != 0:
-        raise non_finite(next((w.name for w, s in zip(weights, values) if s - s != 0), "the gradient's norm"))
+        raise non_finite(next((n for n, s in zip(names, values, strict=True) if s - s != 0), "the gradient's norm"))
     return float(total**0.5)

@@ -46,7 +46,7 @@ class Host:
         if ranks > 1:
             command = [sys.executable, "-I", "-m", "torch.distributed.run", "--nnodes=1", f"--nproc-per-node={ranks}",
                        "--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0", "--local-addr=127.0.0.1", "--no-python", *command]  # fmt: skip
-        env = {"PATH": os.environ["PATH"], "HOME": self.folder, "ROPEWALK_ENGINE_SOCKET": path, "ROPEWALK_ENGINE_NONCE": self.nonce, "OMP_NUM_THREADS": "2"}
+        env = {k: os.environ[k] for k in ("PATH", "LD_LIBRARY_PATH") if k in os.environ} | {"HOME": self.folder, "ROPEWALK_ENGINE_SOCKET": path, "ROPEWALK_ENGINE_NONCE": self.nonce, "OMP_NUM_THREADS": "1"}
         self.process = subprocess.Popen(command, env=env, stdout=self.log, stderr=subprocess.STDOUT, start_new_session=True, cwd=self.folder)
         try:
             self.sock, _ = listener.accept()

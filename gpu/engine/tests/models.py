@@ -34,7 +34,7 @@ def make(kind: str, dir: str, seed: int = 1) -> Any:
     torch.manual_seed(seed)
     model = getattr(transformers, name + "ForCausalLM")(config).eval()
     with torch.no_grad():
-        for n, p in model.named_parameters():
+        for p in model.parameters():
             if p.dim() == 1:  # norms away from 1 and biases away from 0, so that each matters
                 p.add_(torch.randn_like(p) * 0.1)
     model.save_pretrained(dir)

@@ -1,6 +1,7 @@
 """Two processes under torchrun against one: the same outputs, gradients and samples; checkpoints go both ways; all end together."""
 
 import os
+import resource
 import signal
 import time
 import unittest
@@ -116,6 +117,24 @@ class TwoRanks(unittest.TestCase):
             self.assertEqual(e.exception.kind, "cancelled")
             self.assertLess(time.monotonic() - begin, 5)
             self.assertEqual(h.forward(ROWS)["logprobs"].numel(), N)
+
+    def test_one_ranks_memory_is_full(self):
+        """It says so through rank 0, in whatever collective that waits; then all end."""
+        h = Host("--threads", "1", ranks=2)
+        ranks = children(h.process.pid)
+        h.load(model(KIND)[0])
+        self.assertEqual(h.forward(ROWS)["logprobs"].numel(), N)
+        (other,) = set(ranks) - {h.hello["pid"]}
+        with open(f"/proc/{other}/statm") as f:
+            used = int(f.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        resource.prlimit(other, resource.RLIMIT_AS, (used + (128 << 20), resource.RLIM_INFINITY))
+        with self.assertRaises(Refused) as e:
+            h.forward(random_rows(42, VOCAB, *[250] * 1000), keep=True)
+        self.assertEqual(e.exception.kind, "out_of_memory", e.exception.message)
+        self.assertIn("rank 1", e.exception.message)
+        h.until(lambda: h.process.poll() is not None)
+        self.assertTrue(all(gone(p) for p in ranks))
+        h.close()
 
     def test_zz_all_end(self):
         """Last, since it uses the shared engine up: one rank is killed, and all end."""
