@@ -33,8 +33,12 @@ type loopPace struct {
 
 // besidePeer measures the engine and the plain loop one after the other at each size.
 func besidePeer(ctx context.Context, l *lab) (figures, error) {
+	sizes, err := l.sizes("0.6B", "1.7B", "4B")
+	if err != nil {
+		return nil, err
+	}
 	out := &besideFigures{}
-	for _, s := range l.sizes("0.6B", "1.7B", "4B") {
+	for _, s := range sizes {
 		found, err := l.beside(ctx, s)
 		if len(found.Loops) > 0 {
 			out.Sizes = append(out.Sizes, found)

@@ -3,6 +3,7 @@ package main
 import (
 	"math"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -88,11 +89,17 @@ func TestQuickstartSet(t *testing.T) {
 
 func TestSizesAskedFor(t *testing.T) {
 	l := &lab{o: options{device: torch.CUDA, sizes: []string{"4B"}, short: true}}
-	got := l.sizes("0.6B", "4B")
+	got, err := l.sizes("0.6B", "4B")
+	require.NoError(t, err)
 	require.Len(t, got, 1)
 	require.Equal(t, "4B", got[0].name)
 	require.Equal(t, 2, got[0].micro)
 	require.Equal(t, 4, qwen3[2].micro, "the table is as it was")
-	_, err := l.smallest()
+	_, err = l.smallest()
 	require.ErrorIs(t, err, errSkipped)
+	for _, p := range []part{{"generate", generate}, {"tax", tax}, {"kill", kill}} {
+		out := runPart(t.Context(), &lab{o: options{device: torch.CUDA, sizes: []string{"4B"}, limit: time.Minute}}, p)
+		require.Equal(t, statusSkipped, out.Status, p.name)
+		require.Contains(t, out.Why, "--sizes leaves out 0.6B")
+	}
 }

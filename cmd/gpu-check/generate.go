@@ -40,8 +40,12 @@ type generateSize struct {
 
 // generate measures sampling.
 func generate(ctx context.Context, l *lab) (figures, error) {
+	sizes, err := l.sizes("0.6B", "1.7B")
+	if err != nil {
+		return nil, err
+	}
 	out := &generateFigures{}
-	for _, s := range l.sizes("0.6B", "1.7B") {
+	for _, s := range sizes {
 		found, err := l.generateOf(ctx, s)
 		if err != nil {
 			return out, fmt.Errorf("%s: %w", s.name, err)

@@ -87,12 +87,11 @@ func (l *lab) skips(part string) string {
 
 func (l *lab) onGPU() bool { return l.o.device == torch.CUDA }
 
-// sizes are those that are measured, the smallest first.
-func (l *lab) sizes(names ...string) []size {
+// sizes are those of the named ones that are measured, the smallest first; none of them is errSkipped.
+func (l *lab) sizes(names ...string) (out []size, err error) {
 	if !l.onGPU() {
-		return []size{miniature}
+		return []size{miniature}, nil
 	}
-	var out []size
 	for _, s := range qwen3 {
 		if slices.Contains(names, s.name) && (len(l.o.sizes) == 0 || slices.Contains(l.o.sizes, s.name)) {
 			if l.o.short {
@@ -101,7 +100,10 @@ func (l *lab) sizes(names ...string) []size {
 			out = append(out, s)
 		}
 	}
-	return out
+	if len(out) == 0 {
+		err = fmt.Errorf("%w: --sizes leaves out %s", errSkipped, strings.Join(names, " and "))
+	}
+	return out, err
 }
 
 // dtype is what the models compute in where a part does not say.

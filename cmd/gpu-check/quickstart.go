@@ -80,7 +80,7 @@ func quickstart(ctx context.Context, l *lab) (_ figures, err error) {
 	result, err := trainIn(ctx, env, workflows.TrainRunInput{Run: "gpu-check", Recipe: "quickstart", Set: out.Set})
 	out.Seconds = time.Since(began).Seconds()
 	if maker.engine != nil {
-		out.Usage = maker.engine.Usage()
+		out.Usage = maker.engine.Usage().Since(maker.before)
 	}
 	if value, asked := env.QueryWorkflow(workflows.QueryProgress); asked == nil {
 		var p workflows.Progress
@@ -181,6 +181,7 @@ func (l *lab) stages(maker activities.Torch) (deps *activities.Deps, tier sandbo
 type torchMaker struct {
 	lab    *lab
 	engine *torch.Engine
+	before torch.Usage // of parts that had the engine before
 }
 
 func (m *torchMaker) Offer(context.Context, *recipes.Recipe) (activities.Offer, error) {
@@ -202,6 +203,7 @@ func (m *torchMaker) Open(ctx context.Context, r *recipes.Recipe) (policy.Engine
 	if m.engine, err = m.lab.withEngine(ctx, s); err != nil {
 		return nil, err
 	}
+	m.before = m.engine.Usage()
 	return lent{m.engine}, nil
 }
 

@@ -28,8 +28,12 @@ type saveSize struct {
 
 // save measures checkpoints: with the optimiser's state at the smallest size, weights alone at the greatest.
 func save(ctx context.Context, l *lab) (figures, error) {
+	sizes, err := l.sizes("0.6B", "4B")
+	if err != nil {
+		return nil, err
+	}
 	out := &saveFigures{}
-	for _, s := range l.sizes("0.6B", "4B") {
+	for _, s := range sizes {
 		found, err := l.saveOf(ctx, s, s.name != "4B")
 		if found.First > 0 {
 			out.Sizes = append(out.Sizes, found)

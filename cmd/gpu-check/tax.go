@@ -27,11 +27,10 @@ const (
 
 // tax measures 20 micro-batches, made so large that one takes 100 ms.
 func tax(ctx context.Context, l *lab) (figures, error) {
-	sizes := l.sizes("0.6B")
-	if len(sizes) == 0 {
-		return nil, fmt.Errorf("%w: --sizes leaves out 0.6B", errSkipped)
+	s, err := l.smallest()
+	if err != nil {
+		return nil, err
 	}
-	s := sizes[0]
 	e, err := l.withEngine(ctx, settings{dtype: l.dtype(), checkpointing: "on"})
 	if err != nil {
 		return nil, err

@@ -37,8 +37,12 @@ type tokensOfSize struct {
 
 // tokens measures updates: tokens a second, MFU, and peak memory against the estimate.
 func tokens(ctx context.Context, l *lab) (figures, error) {
+	sizes, err := l.sizes("0.6B", "1.7B", "4B")
+	if err != nil {
+		return nil, err
+	}
 	out := &tokensFigures{PeakFlops: l.peakFlops()}
-	for i, s := range l.sizes("0.6B", "1.7B", "4B") {
+	for i, s := range sizes {
 		// The greatest size, if it trains with its activations kept, is also measured with them computed again: that is
 		// what longer sequences take, and what is left where the first does not fit after all.
 		modes := []string{l.checkpointing(s)}

@@ -69,10 +69,11 @@ func (l *lab) repeatable() settings {
 }
 
 func (l *lab) smallest() (size, error) {
-	if sizes := l.sizes("0.6B"); len(sizes) > 0 {
-		return sizes[0], nil
+	sizes, err := l.sizes("0.6B")
+	if err != nil {
+		return size{}, err
 	}
-	return size{}, fmt.Errorf("%w: --sizes leaves out 0.6B", errSkipped)
+	return sizes[0], nil
 }
 
 func (l *lab) paceWith(ctx context.Context, s size, dir string, with settings) (*pace, error) {
