@@ -10,7 +10,7 @@ export GOEXPERIMENT
 
 RECIPE ?= recipes/quickstart.yaml
 # Packages whose tests run under the race detector: those with goroutines of their own.
-RACE ?= ./gpu/device/... ./gpu/lease/... ./internal/commit/... ./internal/stack/... ./rl/loss/... ./rollout/... ./sandbox/... ./store/... ./workflows/...
+RACE ?= ./gpu/device ./gpu/lease ./gpu/leased ./gpu/torch ./gpu/wire ./internal/commit/... ./internal/stack ./rollout/... ./sandbox/client ./sandbox/service ./sandbox/session ./sandbox/zygote ./store/... ./workflows/...
 
 .PHONY: build gpu-bundle run test parity humaneval test-presets race lint bench soak clean help tools lint-tools
 
@@ -40,7 +40,7 @@ test-presets: build tools ## train every method's small twin for three steps thr
 
 # The tables of programs that run in the sandbox and what PyTorch computes are left out: what races is in the packages below.
 race: tools ## the concurrent packages' tests under the race detector
-	ROPEWALK_REQUIRE_SERVERS=1 go test -race -timeout 30m -skip 'TestThreats|TestNeighbours|TestHumanEval|TestReal|TestParity' $(RACE)
+	ROPEWALK_REQUIRE_SERVERS=1 go test -race -timeout 30m -skip 'TestThreats|TestNeighbours|TestHumanEval|TestReal' $(RACE)
 
 lint: lint-tools ## gofmt, go vet, staticcheck, workflowcheck
 	@unformatted=$$(gofmt -l .); \

@@ -41,6 +41,14 @@ func (lostUntilLoad) Step(context.Context, policy.Role, policy.StepOptions) (pol
 
 func (lostUntilLoad) Discard(context.Context, policy.Role) error { return policy.ErrLost }
 
+// described is an engine that passes for another, so that it takes over the other's warm start.
+type described struct {
+	policy.Engine
+	as policy.Description
+}
+
+func (d described) Describe() policy.Description { return d.as }
+
 // TestUpdateAfterALostEngine: an update whose engine is lost is tried again by Temporal, on the same worker, and the run ends with
 // the policy of one whose engine was not.
 func TestUpdateAfterALostEngine(t *testing.T) {
@@ -75,12 +83,15 @@ func TestUpdateAfterALostEngine(t *testing.T) {
 		e, err := torch.Open(t.Context(), torch.Options{Python: exe, Deterministic: true, Threads: 1, Dir: t.TempDir()})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, e.Close()) })
-		want := train(t, func(policy.Engine) policy.Engine { return e })
-		d := &doomed{Engine: e, kill: func() policy.Engine {
+		want := train(t, func(own policy.Engine) policy.Engine { return described{e, own.Describe()} })
+		d := &doomed{kill: func() policy.Engine {
 			require.NoError(t, syscall.Kill(e.PID(), syscall.SIGKILL))
 			return e
 		}}
-		got := train(t, func(policy.Engine) policy.Engine { return d })
+		got := train(t, func(own policy.Engine) policy.Engine {
+			d.Engine = described{e, own.Describe()}
+			return d
+		})
 		require.Greater(t, d.steps, 8, "an update was begun twice")
 		require.Equal(t, 2, e.Usage().Starts)
 		require.Equal(t, want, got)

@@ -30,7 +30,7 @@ part breaks -test.run "$breaks" -test.skip "$apart"
 part works -test.skip "$breaks|$apart"
 
 status=0
-export ROPEWALK_HUMANEVAL_ROUNDS=${ROPEWALK_HUMANEVAL_ROUNDS:-5} # of 50: make humaneval
+export ROPEWALK_HUMANEVAL_ROUNDS=${ROPEWALK_HUMANEVAL_ROUNDS:-2} # of 50: make humaneval
 # Without symbols and go vet, which make lint runs: the tests of some seventy packages are linked here.
 go test -timeout 30m -vet=off -ldflags=-s "${packages[@]}" || status=1
 for name in apart breaks works; do
