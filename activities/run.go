@@ -59,7 +59,7 @@ func tracked(ctx context.Context, t *wire.Timing, body func(ctx context.Context,
 	defer stop()
 	err = body(ctx, p)
 	t.End = time.Now().UnixMicro()
-	return classify(err)
+	return ownLimit(ctx, classify(err))
 }
 
 // heartbeats reports progress until the returned function is called.
@@ -103,15 +103,24 @@ func classify(err error) error {
 	case errors.As(err, &nonFinite):
 		return permanent(wire.FailNonFinite, err)
 	case errors.Is(err, policy.ErrOutOfMemory): // others may hold the device's memory for now
-		return temporal.NewApplicationErrorWithCause(err.Error(), wire.FailMemory, err)
+		return temporal.NewApplicationError(err.Error(), wire.FailMemory)
 	case errors.Is(err, policy.ErrBadRequest):
 		return permanent(wire.FailRefused, err)
 	case errors.As(err, &device): // another device, or the same one after a reset, may do
-		return temporal.NewApplicationErrorWithCause(err.Error(), device.Kind, err)
+		return temporal.NewApplicationError(err.Error(), device.Kind)
 	case errors.Is(err, commit.ErrDamaged), errors.Is(err, schema.ErrCorrupt):
 		return permanent(wire.FailCorrupt, err)
 	case errors.Is(err, store.ErrNoBucket), errors.Is(err, store.ErrCredentials):
 		return permanent(wire.FailBadInput, err)
+	}
+	return err
+}
+
+// ownLimit tells an activity's own end from another's: where an engine or a store gave up after a limit of its own, or a call of
+// theirs was called off, Temporal would take that for the activity's deadline and not try again.
+func ownLimit(ctx context.Context, err error) error {
+	if ctx.Err() == nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
+		return temporal.NewApplicationError(err.Error(), "")
 	}
 	return err
 }

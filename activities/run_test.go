@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -47,4 +48,19 @@ func TestClassifyKeepsWhatIsDecided(t *testing.T) {
 			require.Equal(t, c.text, decided.Message())
 		})
 	}
+}
+
+// A limit of the engine's own is no deadline of the activity, after which nothing would be tried again.
+func TestALimitOfSomebodyElse(t *testing.T) {
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	lost := fmt.Errorf("engine lost: await its greeting: %w", context.DeadlineExceeded)
+	got := ownLimit(t.Context(), lost)
+	require.NotErrorIs(t, got, context.DeadlineExceeded)
+	require.ErrorContains(t, got, lost.Error())
+	var decided *temporal.ApplicationError
+	require.ErrorAs(t, got, &decided)
+	require.False(t, decided.NonRetryable())
+	require.Equal(t, lost, ownLimit(ended, lost), "the activity's own end stays what it is")
+	require.NoError(t, ownLimit(t.Context(), nil))
 }

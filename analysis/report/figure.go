@@ -80,7 +80,7 @@ func (d data) sections() []Section {
 		{"learning", "Learning", []Figure{d.reward(), d.success(), d.trainingLevels(), d.evaluationLevels()}},
 		{"selection", "Selection", []Figure{d.funnel(), d.outcomes(), d.variance(), d.toolErrors()}},
 		{"update", "Update", append([]Figure{d.entropy(), d.divergence(), d.clipping(), d.lengths(), d.advantages(), d.advantageSigns(), d.gradients()}, d.critic()...)},
-		{"time", "Time", []Figure{d.stages(), d.orchestration(), d.latency(), d.devices()}},
+		{"time", "Time", append([]Figure{d.stages(), d.orchestration(), d.latency()}, d.devices()...)},
 		d.diagnostics(),
 	}
 }

@@ -107,10 +107,11 @@ func (d data) latency() Figure {
 	return f
 }
 
-func (d data) devices() Figure {
-	f, a, ok := d.asked("devices", "Devices of the updates", "devices", "No engine of this run measures its devices: the CPU engine has none, and a PyTorch engine's updates are recorded beside the next step.")
+// devices is left out of runs whose engine has no devices to measure: the CPU engine's.
+func (d data) devices() []Figure {
+	f, a, ok := d.asked("devices", "Devices of the updates", "devices", noTimings)
 	if !ok {
-		return f
+		return nil
 	}
 	f.Note = "What an update's engine used: the share of the time in which its GPUs worked, and model flops over what the GPUs can do at most (MFU)."
 	if rates := numbers(a.column("tokens_per_s")); len(rates) > 0 {
@@ -127,7 +128,7 @@ func (d data) devices() Figure {
 		{Name: "GPUs at work", Color: 1, X: a.steps(), Y: a.column("busy")},
 		{Name: "MFU", Color: 4, X: a.steps(), Y: a.column("mfu")},
 	}}, &f)
-	return f
+	return []Figure{f}
 }
 
 // numbers are those of the values that are numbers.
