@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 )
 
 // Role names one of the models an engine holds.
@@ -113,6 +114,22 @@ type StepOptions struct {
 	WeightDecay float64
 	// ClipNorm bounds the global L2 norm of the gradient; 0 does not clip.
 	ClipNorm float64
+}
+
+// Validate reports the first option that no step can take; the error is ErrBadRequest.
+func (o StepOptions) Validate() error {
+	for _, f := range []struct {
+		name     string
+		v, below float64
+	}{
+		{"learning rate", o.LR, math.Inf(1)}, {"beta1", o.Beta1, 1}, {"beta2", o.Beta2, 1}, {"epsilon", o.Epsilon, math.Inf(1)},
+		{"weight decay", o.WeightDecay, math.Inf(1)}, {"clip norm", o.ClipNorm, math.Inf(1)},
+	} {
+		if !(f.v >= 0 && f.v < f.below) {
+			return fmt.Errorf("%w: %s is %v", ErrBadRequest, f.name, f.v)
+		}
+	}
+	return nil
 }
 
 // StepStats reports one optimiser step.

@@ -35,11 +35,12 @@ const DefaultWait = 10 * time.Minute
 
 // Maker opens engines. Its methods are safe for concurrent use. Close it after its engines.
 type Maker struct {
-	o      Options
-	host   *device.Host  // nil without a driver
-	watch  *device.Watch // nil without a driver
-	pool   *lease.Pool   // nil without a driver
-	reason string        // why there is no device
+	o       Options
+	host    *device.Host  // nil without a driver
+	watch   *device.Watch // nil without a driver
+	pool    *lease.Pool   // nil without a driver
+	devices int           // that the worker may use, whoever has them
+	reason  string        // why there is no device
 }
 
 // Open looks for devices. A host without a driver, or with one that does not work, is none that fails: its engines run on
@@ -80,6 +81,7 @@ func (m *Maker) open() (err error) {
 	for _, s := range m.watch.Status() {
 		all = append(all, s.Device)
 	}
+	m.devices = len(all)
 	options := lease.Options{Dir: m.o.Leases, Log: m.o.Logger}
 	if value, set := os.LookupEnv(lease.VisibleVariable); set {
 		if options.Only, err = lease.Visible(value, all); err != nil {
@@ -88,35 +90,15 @@ func (m *Maker) open() (err error) {
 		if options.Only == nil {
 			options.Only = []string{}
 		}
+		m.devices = len(options.Only)
 	}
 	if m.pool, err = lease.Open(m.watch, options); err != nil {
 		return err
 	}
-	if n := m.devices(); n == 0 {
+	if m.devices == 0 {
 		m.reason = "the driver lists no device that this worker may use"
 	}
 	return nil
-}
-
-// devices counts those that the worker may use, whoever has them.
-func (m *Maker) devices() int {
-	if m.watch == nil {
-		return 0
-	}
-	only, set := os.LookupEnv(lease.VisibleVariable)
-	all := m.watch.Status()
-	if !set {
-		return len(all)
-	}
-	devices := make([]device.Device, len(all))
-	for i, s := range all {
-		devices[i] = s.Device
-	}
-	visible, err := lease.Visible(only, devices)
-	if err != nil {
-		return 0
-	}
-	return len(visible)
 }
 
 // Watch is what the metrics read; nil without a driver.
@@ -157,8 +139,7 @@ func (m *Maker) Offer(ctx context.Context, s Settings) (gpu bool, on string, err
 	if _, err := m.o.Python(ctx); err != nil {
 		return false, "", err
 	}
-	n := m.devices()
-	switch {
+	switch n := m.devices; {
 	case n == 0:
 		return false, fmt.Sprintf("the processor, %d threads: %s", m.threads(), m.reason), nil
 	case n < s.Devices:
@@ -192,7 +173,7 @@ func (m *Maker) options(ctx context.Context, s Settings, l *lease.Lease) (torch.
 
 // take leases devices where there are any.
 func (m *Maker) take(ctx context.Context, s Settings) (*lease.Lease, error) {
-	if m.devices() == 0 {
+	if m.devices == 0 {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, m.o.Wait, fmt.Errorf("no devices came free in %s", m.o.Wait))

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"math"
 	"math/rand/v2"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -15,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/python/pythontest"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/rl/loss"
 	"github.com/ropewalk/ropewalk/rl/loss/losstest"
@@ -117,18 +116,8 @@ type oracleAnswer struct {
 
 func startOracle(t *testing.T) *oracle {
 	t.Helper()
-	cmd := exec.Command(torchPython(t), "testdata/losses.py")
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	require.NoError(t, err)
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() {
-		in.Close()
-		require.NoError(t, cmd.Wait())
-	})
-	return &oracle{json.NewEncoder(in), bufio.NewReader(out)}
+	in, out := pythontest.Start(t, torchPython(t), "testdata/losses.py")
+	return &oracle{json.NewEncoder(in), out}
 }
 
 func (o *oracle) ask(t *testing.T, dir string, critic bool, sequences [][]int32, c losstest.Case, rows []loss.Row[float32], values []loss.ValueRow[float32]) (a oracleAnswer, value float64) {

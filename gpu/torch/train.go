@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/ropewalk/ropewalk/gpu/wire"
 	"github.com/ropewalk/ropewalk/policy"
@@ -84,7 +83,7 @@ func (e *Engine) Discard(ctx context.Context, role policy.Role) error {
 
 // Step takes one optimiser step.
 func (e *Engine) Step(ctx context.Context, role policy.Role, o policy.StepOptions) (stats policy.StepStats, err error) {
-	if err := checkStep(o); err != nil {
+	if err := o.Validate(); err != nil {
 		return stats, fmt.Errorf("step: %w", err)
 	}
 	err = e.with(ctx, "step", func(p *process) error {
@@ -97,19 +96,4 @@ func (e *Engine) Step(ctx context.Context, role policy.Role, o policy.StepOption
 		return err
 	})
 	return stats, err
-}
-
-func checkStep(o policy.StepOptions) error {
-	for _, f := range []struct {
-		name     string
-		v, below float64
-	}{
-		{"learning rate", o.LR, math.Inf(1)}, {"beta1", o.Beta1, 1}, {"beta2", o.Beta2, 1}, {"epsilon", o.Epsilon, math.Inf(1)},
-		{"weight decay", o.WeightDecay, math.Inf(1)}, {"clip norm", o.ClipNorm, math.Inf(1)},
-	} {
-		if !(f.v >= 0 && f.v < f.below) {
-			return bad("%s is %v", f.name, f.v)
-		}
-	}
-	return nil
 }

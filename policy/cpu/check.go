@@ -100,21 +100,6 @@ func checkCotangents(lengths []int, outputs policy.Outputs, c policy.Cotangents)
 	return nil
 }
 
-func checkStep(o policy.StepOptions) error {
-	for _, f := range []struct {
-		name     string
-		v, below float64
-	}{
-		{"learning rate", o.LR, math.Inf(1)}, {"beta1", o.Beta1, 1}, {"beta2", o.Beta2, 1}, {"epsilon", o.Epsilon, math.Inf(1)},
-		{"weight decay", o.WeightDecay, math.Inf(1)}, {"clip norm", o.ClipNorm, math.Inf(1)},
-	} {
-		if !(f.v >= 0 && f.v < f.below) {
-			return bad("%s is %v", f.name, f.v)
-		}
-	}
-	return nil
-}
-
 // newOutputs makes zeroed rows for what the request asks.
 func newOutputs(req policy.ForwardRequest) policy.TokenOutputs {
 	rows := func(o policy.Outputs) [][]float32 {

@@ -191,7 +191,7 @@ func (e *engine[T]) Step(ctx context.Context, role policy.Role, opts policy.Step
 		return policy.StepStats{}, fmt.Errorf("step: %w", err)
 	}
 	defer leave()
-	if err := checkStep(opts); err != nil {
+	if err := opts.Validate(); err != nil {
 		return policy.StepStats{}, fmt.Errorf("step: %w", err)
 	}
 	stats, err := r.step(opts)

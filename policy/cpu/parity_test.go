@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"io"
 	"math"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -45,18 +43,8 @@ type transformers struct {
 
 func startTransformers(t *testing.T) *transformers {
 	t.Helper()
-	cmd := exec.Command(pythontest.Need(t, "TORCH", "torch", "transformers"), "testdata/parity.py")
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	require.NoError(t, err)
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() {
-		in.Close()
-		require.NoError(t, cmd.Wait())
-	})
-	return &transformers{in, bufio.NewReader(out)}
+	in, out := pythontest.Start(t, pythontest.Need(t, "TORCH", "torch", "transformers"), "testdata/parity.py")
+	return &transformers{in, out}
 }
 
 func (p *transformers) ask(t *testing.T, job parityJob) (a parityAnswer) {

@@ -6,8 +6,6 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
-	"os"
-	"os/exec"
 	"testing"
 
 	"github.com/ropewalk/ropewalk/internal/python/pythontest"
@@ -50,26 +48,8 @@ type torch struct {
 
 func startTorch(t *testing.T) *torch {
 	t.Helper()
-	cmd := exec.Command(pythontest.Need(t, "TORCH", "torch"), "testdata/parity.py")
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		in.Close()
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("end PyTorch: %v", err)
-		}
-	})
-	return &torch{in, bufio.NewReader(out)}
+	in, out := pythontest.Start(t, pythontest.Need(t, "TORCH", "torch"), "testdata/parity.py")
+	return &torch{in, out}
 }
 
 // torchAnswer is the loss and its gradients.

@@ -1,6 +1,7 @@
 package zygote
 
 import (
+	"iter"
 	"regexp"
 	"strings"
 )
@@ -32,19 +33,11 @@ func assigns(statement string) bool {
 		return false
 	}
 	depth := 0
-	var quote byte
-	for i := range len(statement) {
-		c := statement[i]
-		switch {
-		case quote != 0:
-			if c == quote {
-				quote = 0
-			}
-		case c == '"' || c == '\'':
-			quote = c
-		case c == '(' || c == '[':
+	for _, c := range unquoted(statement) {
+		switch c {
+		case '(', '[':
 			depth++
-		case c == ')' || c == ']':
+		case ')', ']':
 			if depth--; depth < 0 {
 				return false
 			}
@@ -79,22 +72,35 @@ func lastStatement(line string) (string, bool) {
 	return strings.TrimLeft(line[from:], " \t"), quote == 0
 }
 
+// unquoted yields what of a statement stands outside of strings, as lastStatement leaves them: without backslashes and triple
+// quotes.
+func unquoted(statement string) iter.Seq2[int, byte] {
+	return func(yield func(int, byte) bool) {
+		var quote byte
+		for i := range len(statement) {
+			c := statement[i]
+			switch {
+			case quote != 0:
+				if c == quote {
+					quote = 0
+				}
+			case c == '"' || c == '\'':
+				quote = c
+			case !yield(i, c):
+				return
+			}
+		}
+	}
+}
+
 // callEnds reports whether the first parenthesis is closed by the statement's last letter.
 func callEnds(statement string) bool {
 	depth := 0
-	var quote byte
-	for i := range len(statement) {
-		c := statement[i]
-		switch {
-		case quote != 0:
-			if c == quote {
-				quote = 0
-			}
-		case c == '"' || c == '\'':
-			quote = c
-		case c == '(':
+	for i, c := range unquoted(statement) {
+		switch c {
+		case '(':
 			depth++
-		case c == ')':
+		case ')':
 			if depth--; depth == 0 {
 				return i == len(statement)-1
 			}

@@ -3,8 +3,13 @@
 package pythontest
 
 import (
+	"bufio"
+	"io"
 	"os"
+	"os/exec"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/internal/python"
 )
@@ -21,4 +26,21 @@ func Need(t testing.TB, what string, modules ...string) string {
 		t.Skip(err)
 	}
 	return name
+}
+
+// Start runs a script that answers its standard input until that ends, at the end of the test; it must then end well.
+func Start(t testing.TB, interpreter, script string) (in io.Writer, out *bufio.Reader) {
+	t.Helper()
+	cmd := exec.Command(interpreter, script)
+	cmd.Stderr = os.Stderr
+	to, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	from, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		to.Close()
+		require.NoError(t, cmd.Wait())
+	})
+	return to, bufio.NewReader(from)
 }
