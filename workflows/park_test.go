@@ -90,6 +90,23 @@ func TestAFailedStageParksAndRetryGoesOn(t *testing.T) {
 	require.Equal(t, 2, f.calls[wire.UpdatePolicy])
 }
 
+func TestMeasuredTimesThatFailedLongAgoAreTriedOnceMoreBeforeAnyoneIsAsked(t *testing.T) {
+	f := newFakes(t, wire.Plan{Recipe: "r", Steps: 2, Shards: 1, MaxTurns: 1})
+	first := func(in wire.RecordTimingsInput) bool { return in.Step == wire.InitStep }
+	kept := func(wire.RecordTimingsInput) (wire.Done, error) { return wire.Done{}, nil }
+	broken(f, wire.RecordTimings, 1, first, kept) // an outage that is over by the end
+	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
+	require.NoError(t, f.env.GetWorkflowError())
+	require.Equal(t, 4+1, f.calls[wire.RecordTimings]) // of the start, two steps and the end
+
+	f = newFakes(t, wire.Plan{Recipe: "r", Steps: 2, Shards: 1, MaxTurns: 1})
+	broken(f, wire.RecordTimings, 2, first, kept) // one that lasts
+	skip := f.after(time.Hour, UpdateSkip)
+	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
+	require.NoError(t, f.env.GetWorkflowError())
+	require.NoError(t, skip.rejected)
+}
+
 func TestRetryTakesATimeLimitForTheFailedStageAlone(t *testing.T) {
 	f := newFakes(t, wire.Plan{Recipe: "r", Steps: 1, Shards: 1, MaxTurns: 1})
 	broken(f, wire.UpdatePolicy, 1, func(wire.UpdateInput) bool { return true }, f.update)

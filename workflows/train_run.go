@@ -234,16 +234,14 @@ func (r *trainRun) recorded(ctx workflow.Context) error {
 		return skipping{words: "these measured times are not kept; no stage reads them"}
 	}
 	for _, one := range r.recording {
-		first := one.future
-		err := r.attempt(ctx, skip, func(ctx workflow.Context) error {
-			if first != nil {
-				err := first.Get(ctx, nil)
-				first = nil
+		// A failure beside the steps may be of an outage that is long mended: they are tried anew before anyone is asked.
+		err := one.future.Get(ctx, nil)
+		if err != nil && !temporal.IsCanceledError(err) {
+			err = r.attempt(ctx, skip, func(ctx workflow.Context) error {
+				_, err := call[wire.Done](ctx, wire.RecordTimings, "measured times", one.in)
 				return err
-			}
-			_, err := call[wire.Done](ctx, wire.RecordTimings, "measured times", one.in)
-			return err
-		})
+			})
+		}
 		if err != nil {
 			return err
 		}
