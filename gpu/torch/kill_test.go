@@ -144,7 +144,7 @@ func TestRealKilled(t *testing.T) {
 // TestRealStuck: stopped as a whole, or busy without getting on, an engine is found out, its stacks are taken, and the
 // next Load has another one.
 func TestRealStuck(t *testing.T) {
-	e, log := openReal(t, func(o *Options) { o.HangLimit = 10 * time.Second })
+	e, log := openReal(t, func(*Options) {})
 	ctx, from := t.Context(), initialised(t, medium, 3)
 	require.NoError(t, e.Load(ctx, policy.RolePolicy, from, false))
 	first := e.latest()
