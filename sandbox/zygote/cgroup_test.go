@@ -3,10 +3,12 @@ package zygote
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -107,5 +109,44 @@ func TestZygotesHaveGroupsOfTheirOwn(t *testing.T) {
 		found, err := filepath.Glob(filepath.Join(p.Folder, mine))
 		require.NoError(t, err)
 		require.Empty(t, found, p.Controller)
+	}
+}
+
+// What an owner who is no more has left behind goes; groups of the living, of the young and of others stay.
+func TestLeftGroups(t *testing.T) {
+	gone := exec.Command("true")
+	require.NoError(t, gone.Run())
+	dead := gone.Process.Pid
+	make := func(name string) string {
+		t.Helper()
+		folder := t.TempDir()
+		require.NoError(t, os.Mkdir(filepath.Join(folder, name), 0o755))
+		return folder
+	}
+	for _, c := range []struct {
+		name  string
+		young time.Duration
+		stays bool
+	}{
+		{fmt.Sprintf("ropewalk-%d-7", dead), 0, false},
+		{fmt.Sprintf("ropewalk-probe-%d", dead), 0, false},
+		{fmt.Sprintf("ropewalk-%d-7", dead), time.Minute, true},
+		{fmt.Sprintf("ropewalk-%d-7", os.Getpid()), 0, true},
+		{fmt.Sprintf("other-%d-7", dead), 0, true},
+	} {
+		folder := make(c.name)
+		removeLeftIn(folder, c.young)
+		_, err := os.Stat(filepath.Join(folder, c.name))
+		require.Equal(t, c.stays, err == nil, "%s, %s: %v", c.name, c.young, err)
+	}
+	for _, p := range groupPlaces(t) { // the kernel keeps a group that holds a process
+		group, err := makeGroup(p.Folder, callBounds()[0], fmt.Sprintf("ropewalk-%d-8", dead))
+		require.NoError(t, err)
+		held := exec.Command("sleep", "60")
+		require.NoError(t, held.Start())
+		defer func() { _ = held.Process.Kill(); _ = held.Wait(); _ = os.Remove(group) }()
+		require.NoError(t, os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(held.Process.Pid)), 0))
+		removeLeftIn(p.Folder, 0)
+		require.DirExists(t, group)
 	}
 }

@@ -49,6 +49,7 @@ func OpenSessions(o Options) (*Sessions, error) {
 	if err != nil {
 		return nil, err
 	}
+	removeLeftGroups()
 	s := &Sessions{spawner: newSpawner(), home: Executor{dir: o.Dir}, families: map[string]*family{}}
 	err = s.settle(pythons, o)
 	if err == nil {

@@ -75,6 +75,7 @@ func Open(o Options) (*Executor, error) {
 	if o.Workers <= 0 {
 		o.Workers = runtime.NumCPU()
 	}
+	removeLeftGroups()
 	life, halt := context.WithCancel(context.Background())
 	e := &Executor{dir: o.Dir, spawner: newSpawner(), slots: newSlots(2 * o.Workers), lanes: newLanes(o.Workers), workers: o.Workers, life: life, halt: halt}
 	if err := e.fill(pythons, o); err != nil {
