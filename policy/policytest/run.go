@@ -9,6 +9,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,6 +26,8 @@ type Fixture struct {
 	Vocab, Positions int
 	// Digest names the content of a checkpoint folder.
 	Digest func(dir string) (string, error)
+	// Only names the tests to run; all of them without.
+	Only []string
 }
 
 // adam are the options of every Step of the suite.
@@ -32,6 +35,7 @@ var adam = policy.StepOptions{LR: 1e-2, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, 
 
 // Run runs the suite.
 func Run(t *testing.T, f Fixture) {
+	left := slices.Clone(f.Only)
 	for _, c := range []struct {
 		name string
 		test func(t *testing.T, f Fixture)
@@ -65,8 +69,13 @@ func Run(t *testing.T, f Fixture) {
 		{"critic typed errors", testCriticErrors},
 		{"close", testClose},
 	} {
+		if f.Only != nil && !slices.Contains(f.Only, c.name) {
+			continue
+		}
+		left = slices.DeleteFunc(left, func(name string) bool { return name == c.name })
 		t.Run(c.name, func(t *testing.T) { c.test(t, f) })
 	}
+	require.Empty(t, left, "no such tests")
 }
 
 // opened is an engine with the fixture resident.
