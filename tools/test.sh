@@ -32,6 +32,11 @@ part works -test.skip "$breaks|$apart"
 status=0
 export ROPEWALK_HUMANEVAL_ROUNDS=${ROPEWALK_HUMANEVAL_ROUNDS:-2} # of 50: make humaneval
 # Without symbols and go vet, which make lint runs: the tests of some seventy packages are linked here.
+if (($#)); then
+	readarray -t race < <(go list "$@")
+	go test -race -timeout 30m -vet=off -ldflags=-s "${race[@]}" || status=1
+	readarray -t packages < <(printf '%s\n' "${packages[@]}" | grep -vxF "$(printf '%s\n' "${race[@]}")")
+fi
 go test -timeout 30m -vet=off -ldflags=-s "${packages[@]}" || status=1
 for name in apart breaks works; do
 	wait "${running[$name]}" || status=1
