@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,6 +20,7 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/device/devicetest"
 	"github.com/ropewalk/ropewalk/gpu/lease"
 	"github.com/ropewalk/ropewalk/internal/golden"
+	"github.com/ropewalk/ropewalk/internal/transcript"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -112,27 +112,9 @@ func TestGPUOnThisMachine(t *testing.T) {
 	require.Contains(t, errs.String(), "did you mean watch")
 }
 
-// output is a buffer that two may use at once.
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
-}
-
 func TestGPUWatch(t *testing.T) {
 	lib := devicetest.New(&devicetest.GPU{}, &devicetest.GPU{})
-	out, errs := &output{}, &output{}
+	out, errs := &transcript.Transcript{}, &transcript.Transcript{}
 	a := &app{out: out, err: errs}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

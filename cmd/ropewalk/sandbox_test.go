@@ -10,27 +10,15 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/transcript"
 	"github.com/ropewalk/ropewalk/sandbox/service"
-	"github.com/ropewalk/ropewalk/sandbox/zygote"
+	"github.com/ropewalk/ropewalk/sandbox/zygote/zygotetest"
 )
-
-func needSandbox(t *testing.T) {
-	t.Helper()
-	e, err := zygote.Open(zygote.Options{Workers: 1})
-	if err != nil {
-		if os.Getenv("ROPEWALK_REQUIRE_PYTHON") != "" {
-			require.NoError(t, err)
-		}
-		t.Skip(err)
-	}
-	require.NoError(t, e.Close())
-}
 
 func script(t *testing.T, text string) string {
 	t.Helper()
@@ -40,7 +28,7 @@ func script(t *testing.T, text string) string {
 }
 
 func TestSandboxExecEndsAsTheProgram(t *testing.T) {
-	needSandbox(t)
+	zygotetest.Need(t)
 	for _, tt := range []struct {
 		name, program  string
 		args           []string
@@ -72,7 +60,7 @@ func TestSandboxExecEndsAsTheProgram(t *testing.T) {
 }
 
 func TestSandboxExecBringsFilesAndTellsJSON(t *testing.T) {
-	needSandbox(t)
+	zygotetest.Need(t)
 	folder := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "in"), []byte("5\n"), 0o644))
 	code, out, messages := command(t, "sandbox", "exec", script(t, "n = int(input()) + len(open('data').read())\nopen('sum', 'w').write(str(n))\nprint(n)"),
@@ -122,32 +110,14 @@ func TestWorkersKeepAtLeastOneSession(t *testing.T) {
 	require.Contains(t, messages, "--sandbox-sessions is 0")
 }
 
-// lines is a writer that others may read.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 func TestSandboxServe(t *testing.T) {
-	needSandbox(t)
+	zygotetest.Need(t)
 	t.Setenv("ROPEWALK_HOME", t.TempDir())
 	t.Setenv(tokenVariable, "secret")
 	token := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(token, []byte("secret\n"), 0o600))
 	ctx, stop := context.WithCancel(t.Context())
-	var out, messages lines
+	var out, messages transcript.Transcript
 	done := make(chan int, 1)
 	go func() {
 		done <- Run(ctx, []string{"sandbox", "serve", "--listen", "127.0.0.1:0", "--token-file", token}, &out, &messages)

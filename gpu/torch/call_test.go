@@ -1,7 +1,6 @@
 package torch
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io/fs"
@@ -16,32 +15,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/transcript"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 )
 
-// notes is a log that a test reads while it is written.
-type notes struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (n *notes) Write(b []byte) (int, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.buf.Write(b)
-}
-
-func (n *notes) String() string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.buf.String()
-}
-
 // faked are options for a fake engine in a mode, and its log.
-func faked(t testing.TB, mode ...string) (Options, *notes) {
+func faked(t testing.TB, mode ...string) (Options, *transcript.Transcript) {
 	t.Helper()
-	n := &notes{}
+	n := &transcript.Transcript{}
 	return Options{
 		command: append([]string{os.Args[0], "fake"}, mode...), Dir: t.TempDir(), Deterministic: true, Threads: 1,
 		Estimate:   func(tokens, longest int) int64 { return int64(tokens)<<30 + int64(longest)<<20 },
@@ -50,7 +32,7 @@ func faked(t testing.TB, mode ...string) (Options, *notes) {
 	}, n
 }
 
-func openFake(t testing.TB, mode string) (*Engine, *notes) {
+func openFake(t testing.TB, mode string) (*Engine, *transcript.Transcript) {
 	t.Helper()
 	o, n := faked(t, mode)
 	e, err := Open(t.Context(), o)

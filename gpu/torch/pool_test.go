@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/internal/python/pythontest"
+	"github.com/ropewalk/ropewalk/internal/transcript"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 )
@@ -29,9 +30,9 @@ func initialised(t testing.TB, s checkpoint.Shape, seed uint64) string {
 }
 
 // real are options for the engine itself, and its log; the test is skipped where Python has no torch.
-func real(t testing.TB) (Options, *notes) {
+func real(t testing.TB) (Options, *transcript.Transcript) {
 	t.Helper()
-	n := &notes{}
+	n := &transcript.Transcript{}
 	return Options{
 		Python: torchPython(t), Deterministic: true, Threads: 1, StartLimit: 5 * time.Minute, HangLimit: 5 * time.Minute,
 		Logger: slog.New(slog.NewTextHandler(n, nil)),
@@ -39,7 +40,7 @@ func real(t testing.TB) (Options, *notes) {
 }
 
 // openReal opens an engine of a test's own.
-func openReal(t testing.TB, change func(*Options)) (*Engine, *notes) {
+func openReal(t testing.TB, change func(*Options)) (*Engine, *transcript.Transcript) {
 	t.Helper()
 	o, n := real(t)
 	o.Dir = t.TempDir()
@@ -84,7 +85,7 @@ var pool struct {
 type pooled struct {
 	*Engine
 	ranks int
-	log   *notes
+	log   *transcript.Transcript
 	once  sync.Once
 }
 

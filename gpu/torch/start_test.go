@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/transcript"
 	"github.com/ropewalk/ropewalk/policy"
 )
 
@@ -102,7 +103,7 @@ func TestEnvironment(t *testing.T) {
 
 // TestLinesAreBounded: a line without an end and a flood of lines cost no more than their bounds.
 func TestLinesAreBounded(t *testing.T) {
-	n := &notes{}
+	n := &transcript.Transcript{}
 	lines := follow(strings.NewReader(strings.Repeat("x", 1<<20)+"\n"+strings.Repeat("flood\n", 1<<16)+"last"), slog.New(slog.NewTextHandler(n, nil)))
 	<-lines.end
 	require.LessOrEqual(t, lines.size, maxTail+maxLine)

@@ -19,6 +19,7 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox/client"
 	"github.com/ropewalk/ropewalk/sandbox/service"
 	"github.com/ropewalk/ropewalk/sandbox/zygote"
+	"github.com/ropewalk/ropewalk/sandbox/zygote/zygotetest"
 )
 
 // serveVariable makes the test's program a service at the address that it holds.
@@ -74,18 +75,6 @@ func start(t *testing.T, address string) *process {
 	return &process{cmd, strings.TrimSpace(line)}
 }
 
-func needPython(t *testing.T) {
-	t.Helper()
-	e, err := zygote.Open(zygote.Options{Workers: 1})
-	if err != nil {
-		if os.Getenv("ROPEWALK_REQUIRE_PYTHON") != "" {
-			require.NoError(t, err)
-		}
-		t.Skip(err)
-	}
-	require.NoError(t, e.Close())
-}
-
 // requirePrinted holds that codes(n) printed their numbers.
 func requirePrinted(t *testing.T, results []sandbox.Result) {
 	t.Helper()
@@ -114,7 +103,7 @@ func background(t *testing.T, c *client.Client, calls []sandbox.Call) (wait func
 }
 
 func TestThreeProcessesOneOfThemKilled(t *testing.T) {
-	needPython(t)
+	zygotetest.Need(t)
 	var nodes []*process
 	var addresses []string
 	for range 3 {
@@ -133,7 +122,7 @@ func TestThreeProcessesOneOfThemKilled(t *testing.T) {
 }
 
 func TestAKilledProcessServesAgain(t *testing.T) {
-	needPython(t)
+	zygotetest.Need(t)
 	first := start(t, "127.0.0.1:0")
 	c := open(t, client.Options{Addresses: []string{first.address}})
 	wait := background(t, c, codes(800))
@@ -148,7 +137,7 @@ func TestAKilledProcessServesAgain(t *testing.T) {
 }
 
 func TestAProcessThatIsToldToEndFinishes(t *testing.T) {
-	needPython(t)
+	zygotetest.Need(t)
 	leaving, staying := start(t, "127.0.0.1:0"), start(t, "127.0.0.1:0")
 	c := open(t, client.Options{Addresses: []string{leaving.address, staying.address}})
 	require.Eventually(t, func() bool { return c.Nodes() == 2 }, 10*time.Second, time.Millisecond)

@@ -1,44 +1,26 @@
 package e2e
 
 import (
-	"bytes"
 	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/internal/transcript"
 )
 
 // patience bounds every wait; a loaded machine needs a fraction of it.
 const patience = 5 * time.Minute
 
-// transcript is output that may be read while it grows.
-type transcript struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *transcript) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-func (o *transcript) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
 // command is one started `ropewalk`.
 type command struct {
 	args     []string
 	cmd      *exec.Cmd
-	out, err transcript
+	out, err transcript.Transcript
 	ended    chan struct{}
 }
 

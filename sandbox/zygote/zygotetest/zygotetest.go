@@ -41,3 +41,16 @@ func WithSympy(t testing.TB, minTier sandbox.Tier) *zygote.Executor {
 	}
 	return e
 }
+
+// Need skips the test where programs cannot run, or fails it if ROPEWALK_REQUIRE_PYTHON is set.
+func Need(t testing.TB) {
+	t.Helper()
+	e, err := zygote.Open(zygote.Options{Workers: 1})
+	if err != nil {
+		if os.Getenv("ROPEWALK_REQUIRE_PYTHON") != "" {
+			require.NoError(t, err)
+		}
+		t.Skip(err)
+	}
+	require.NoError(t, e.Close())
+}
