@@ -3,6 +3,9 @@ package wire
 // HostQueue is the task queue of one host alone, for work that returns to the engine that the host holds.
 func HostQueue(host string) string { return "gpu." + host }
 
+// Its is what the result has in common with every other.
+func (d *Done) Its() *Done { return d }
+
 // HomeInput asks for a host that runs the models of a run from now on.
 type HomeInput struct {
 	Scope

@@ -89,10 +89,13 @@ func rendezvous(o gang.Orders, network string) torch.Rendezvous {
 	return torch.Rendezvous{Address: o.Rendezvous, ID: o.ID, Hosts: o.Hosts, Place: o.Place, Interface: network}
 }
 
+// Room makes room for so many devices of a gang's beside the worker's own engines, and gives it back by the function.
+type Room func(ctx context.Context, devices int) (release func(), err error)
+
 // Serve takes a place in a gang and runs its ranks, on leased devices where there are any, until the gang or ctx ends. The
 // error is gang.ErrGone where there is nothing left to do for that gang, gang.ErrElsewhere where another host shall take
 // the place.
-func (m *Maker) Serve(ctx context.Context, i gang.Invitation) error {
+func (m *Maker) Serve(ctx context.Context, i gang.Invitation, room Room) error {
 	network, err := gang.Interface(m.o.Gangs.Address)
 	if err != nil {
 		return fmt.Errorf("serve %s: %w", i.Address, err)
@@ -103,7 +106,7 @@ func (m *Maker) Serve(ctx context.Context, i gang.Invitation) error {
 	}
 	ctx, cancel := place.Context(ctx)
 	defer cancel()
-	err = m.serve(ctx, place, network)
+	err = m.serve(ctx, place, network, room)
 	why := "done"
 	if err != nil {
 		why = err.Error()
@@ -113,7 +116,7 @@ func (m *Maker) Serve(ctx context.Context, i gang.Invitation) error {
 }
 
 // serve returns when no rank is left and the devices are given back.
-func (m *Maker) serve(ctx context.Context, place *gang.Place, network string) error {
+func (m *Maker) serve(ctx context.Context, place *gang.Place, network string, room Room) error {
 	w := place.Work
 	s := Settings{
 		Devices: w.Ranks, Dtype: w.Dtype, Deterministic: w.Deterministic, Checkpointing: w.Checkpointing, OffloadOptimizer: w.OffloadOptimizer, Memory: w.Memory,
@@ -121,6 +124,11 @@ func (m *Maker) serve(ctx context.Context, place *gang.Place, network string) er
 	if on := m.device(); on != w.Device {
 		return fmt.Errorf("%w: the engine runs on %s, this host has %s", gang.ErrElsewhere, w.Device, on)
 	}
+	release, err := room(ctx, w.Ranks)
+	if err != nil {
+		return ended(ctx, err)
+	}
+	defer release()
 	l, err := m.take(ctx, s)
 	if err != nil {
 		return ended(ctx, err)
