@@ -57,7 +57,7 @@ func (a ComputeTokenOutputs) begin(ctx context.Context, w *draft, in wire.Forwar
 	if err != nil {
 		return nil, err
 	}
-	trainer, err := a.trainer(ctx, recipe)
+	trainer, err := w.trainer(ctx, in.Scope, recipe)
 	if err != nil {
 		return nil, err
 	}

@@ -17,9 +17,9 @@ import (
 // pruned with the policy.
 
 // firstCritic makes a critic of the warm start's policy: its weights, with a value head of zeros.
-func (a WarmStart) firstCritic(ctx context.Context, recipe *recipes.Recipe, place schema.Place, warm schema.Checkpoint) (schema.Checkpoint, error) {
+func (a WarmStart) firstCritic(ctx context.Context, w *draft, in wire.Scope, recipe *recipes.Recipe, warm schema.Checkpoint) (schema.Checkpoint, error) {
 	none := schema.Checkpoint{}
-	trainer, err := a.trainer(ctx, recipe)
+	trainer, err := w.trainer(ctx, in, recipe)
 	if err != nil {
 		return none, err
 	}
@@ -34,7 +34,7 @@ func (a WarmStart) firstCritic(ctx context.Context, recipe *recipes.Recipe, plac
 	if err := trainer.loadFrom(ctx, policy.RoleCritic, warm, dir, false); err != nil {
 		return none, err
 	}
-	return trainer.saveAs(ctx, policy.RoleCritic, place, 0, false)
+	return trainer.saveAs(ctx, policy.RoleCritic, w.place, 0, false)
 }
 
 // criticOf finds the critic that belongs to a policy.

@@ -24,10 +24,12 @@ import (
 type Deps struct {
 	Store  store.Store
 	Record *commit.Writer
-	// Trainer and Rollout hold the CPU engine; recipes that ask for PyTorch get torch's (see trainer and generator).
+	// Trainer and Rollout hold the CPU engine; recipes that ask for PyTorch get one of engines (see trainer and generator).
 	Trainer *slot
 	Rollout *slot
-	torch   torchSlot
+	engines *enginePool
+	// Host names this worker's host; "" where no queue is the host's own.
+	Host    string
 	Sandbox sandbox.Executor
 	// Tier is how strongly Sandbox isolates; "" satisfies no recipe.
 	Tier sandbox.Tier
@@ -58,6 +60,7 @@ type Options struct {
 	MostSessions int    // 0 takes the pool's default
 	Code         string // SHA-256 of the program, hex
 	Scratch      string // folder for checkpoints on their way in and out
+	Host         string // name of the host, whose own queue this worker polls too; "" where it does not
 }
 
 // New makes the stages' shared state. Whoever opened the engines, the sandbox and the sessions closes them, after Close.
@@ -70,18 +73,18 @@ func New(o Options) (*Deps, error) {
 	d := &Deps{
 		Store: o.Store, Record: record, Sandbox: o.Sandbox, Tier: o.Tier, Code: o.Code, tokens: tokens,
 		Trainer: newSlot(record, o.Trainer, o.Scratch), Rollout: newSlot(record, o.Rollout, o.Scratch),
-		sessions: o.Sessions,
+		sessions: o.Sessions, Host: o.Host,
 	}
-	d.torch = torchSlot{maker: o.Torch, make: func(e policy.Engine) *slot { return newSlot(record, e, o.Scratch) }}
+	d.engines = newEnginePool(o.Torch, func(e policy.Engine) *slot { return newSlot(record, e, o.Scratch) })
 	if o.Sessions != nil {
 		d.Notebooks = session.New(o.Sessions, session.Settings{Most: o.MostSessions})
 	}
 	return d, nil
 }
 
-// Close ends the trajectories' interpreters and the PyTorch engine.
+// Close ends the trajectories' interpreters and the PyTorch engines.
 func (d *Deps) Close() error {
-	err := d.torch.Close()
+	err := d.engines.Close()
 	if d.Notebooks == nil {
 		return err
 	}

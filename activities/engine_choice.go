@@ -2,9 +2,8 @@ package activities
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"strings"
-	"sync"
 
 	"github.com/ropewalk/ropewalk/activities/wire"
 	"github.com/ropewalk/ropewalk/policy"
@@ -18,7 +17,21 @@ type Torch interface {
 	Offer(ctx context.Context, r *recipes.Recipe) (Offer, error)
 	// Open opens one. Whoever got it closes it.
 	Open(ctx context.Context, r *recipes.Recipe) (policy.Engine, error)
+	// Devices counts those that engines can have here, whoever has them now; 0 where they run on the processor.
+	Devices() int
+	// Serve runs ranks of another host's engine until that engine ends or ctx does; room gives it devices of this
+	// worker's, once none of its own engines needs them. ErrGangGone and ErrNoPlace say that there was nothing to serve.
+	Serve(ctx context.Context, in wire.RanksInput, room Room) error
 }
+
+// Room waits until a worker's engines leave so many devices, and gives them back by the function.
+type Room func(ctx context.Context, devices int) (release func(), err error)
+
+// What keeps a worker from serving ranks.
+var (
+	ErrGangGone = errors.New("the engine is gone")          // nobody has to serve it any more
+	ErrNoPlace  = errors.New("this host can have no place") // another one could
+)
 
 // Offer is what a PyTorch engine would run on.
 type Offer struct {
@@ -38,7 +51,7 @@ type engineChoice struct{ kind, why string }
 // ChooseEngine settles a recipe's engine as a worker with these PyTorch engines would: its kind, and for people what it
 // runs on or why it was chosen.
 func ChooseEngine(ctx context.Context, r *recipes.Recipe, torch Torch) (kind, why string, err error) {
-	d := &Deps{torch: torchSlot{maker: torch}}
+	d := &Deps{engines: &enginePool{maker: torch}}
 	c, err := d.chooseEngine(ctx, r)
 	return c.kind, c.why, err
 }
@@ -49,13 +62,13 @@ func (d *Deps) chooseEngine(ctx context.Context, r *recipes.Recipe) (engineChoic
 	if e.Kind == recipes.EngineCPU {
 		return engineChoice{kind: e.Kind}, nil
 	}
-	if d.torch.maker == nil { // another worker runs the models; what it cannot run it refuses
+	if d.engines.maker == nil { // another worker runs the models; what it cannot run it refuses
 		if e.Kind == recipes.EngineTorch {
 			return engineChoice{e.Kind, "a worker of the queues gpu and rollout"}, nil
 		}
 		return engineChoice{recipes.EngineCPU, "auto: the worker that prepared the run runs no models, so that it saw no GPU; name engine.kind"}, nil
 	}
-	offer, err := d.torch.maker.Offer(ctx, r)
+	offer, err := d.engines.maker.Offer(ctx, r)
 	switch {
 	case err != nil && e.Kind == recipes.EngineTorch:
 		return engineChoice{}, refuse(wire.FailBadInput, "engine.kind: torch: %v", err)
@@ -89,81 +102,4 @@ func engineOf(m schema.Manifest, e recipes.Engine) recipes.Engine {
 		}
 	}
 	return e
-}
-
-// trainer is the slot that learns by a recipe.
-func (d *Deps) trainer(ctx context.Context, r *recipes.Recipe) (*slot, error) {
-	if r.Engine.Kind == recipes.EngineTorch {
-		return d.torch.slot(ctx, r)
-	}
-	return d.Trainer, nil
-}
-
-// generator is the slot that samples by a recipe. A PyTorch engine both learns and samples: what an update leaves
-// resident is what the next rollout samples from.
-func (d *Deps) generator(ctx context.Context, r *recipes.Recipe) (*slot, error) {
-	if r.Engine.Kind == recipes.EngineTorch {
-		return d.torch.slot(ctx, r)
-	}
-	return d.Rollout, nil
-}
-
-// torchSlot is the worker's one PyTorch engine, opened when a stage first needs it. A recipe with other settings gets a
-// new one in its place, for two would share the devices.
-type torchSlot struct {
-	maker Torch // nil: this worker runs no models
-	make  func(policy.Engine) *slot
-
-	mu       sync.Mutex
-	settings torchSettings
-	current  *slot
-}
-
-// torchSettings are what of a recipe an engine is opened for.
-type torchSettings struct {
-	engine recipes.Engine
-	model  recipes.Policy
-}
-
-func (t *torchSlot) slot(ctx context.Context, r *recipes.Recipe) (*slot, error) {
-	wanted := torchSettings{r.Engine, r.Policy}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.current != nil && t.settings == wanted {
-		return t.current, nil
-	}
-	if t.maker == nil {
-		return nil, refuse(wire.FailBadInput, "engine.kind: torch: this worker has no PyTorch engine")
-	}
-	if err := t.close(); err != nil {
-		return nil, err
-	}
-	engine, err := t.maker.Open(ctx, r)
-	if err != nil {
-		return nil, fmt.Errorf("open the PyTorch engine: %w", err)
-	}
-	t.current, t.settings = t.make(engine), wanted
-	return t.current, nil
-}
-
-// close ends the engine when nobody uses it any more. It needs the lock.
-func (t *torchSlot) close() error {
-	if t.current == nil {
-		return nil
-	}
-	s := t.current
-	t.current = nil
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.engine.Close(); err != nil {
-		return fmt.Errorf("close the PyTorch engine: %w", err)
-	}
-	return nil
-}
-
-// Close ends the engine.
-func (t *torchSlot) Close() error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.close()
 }

@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,23 +17,47 @@ import (
 // closing is an engine that notes its end.
 type closing struct {
 	policy.Engine
-	closed *int
+	maker   *torchMaker
+	devices int
 }
 
-func (c closing) Close() error { *c.closed++; return nil }
+func (c closing) Close() error {
+	c.maker.mu.Lock()
+	defer c.maker.mu.Unlock()
+	c.maker.closed++
+	c.maker.used -= c.devices
+	return nil
+}
 
 // torchMaker offers what it is told to.
 type torchMaker struct {
 	offer          Offer
 	none           error
+	mu             sync.Mutex
 	opened, closed int
+	devices        int
+	used, most     int // devices of the engines that are open
+}
+
+func (m *torchMaker) Devices() int { return m.devices }
+
+func (m *torchMaker) Serve(ctx context.Context, _ wire.RanksInput, room Room) error {
+	release, err := room(ctx, 1)
+	if err == nil {
+		release()
+	}
+	return err
 }
 
 func (m *torchMaker) Offer(context.Context, *recipes.Recipe) (Offer, error) { return m.offer, m.none }
 
-func (m *torchMaker) Open(context.Context, *recipes.Recipe) (policy.Engine, error) {
+func (m *torchMaker) Open(_ context.Context, r *recipes.Recipe) (policy.Engine, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.opened++
-	return closing{closed: &m.closed}, m.none
+	m.used += r.Engine.Devices
+	m.most = max(m.most, m.used)
+	return closing{maker: m, devices: r.Engine.Devices}, m.none
 }
 
 func TestChooseEngine(t *testing.T) {
@@ -55,7 +80,7 @@ func TestChooseEngine(t *testing.T) {
 		{"torch where it cannot be", "torch", &torchMaker{none: none}, engineChoice{}, "engine.kind: torch: no torch here\nand more"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := &Deps{torch: torchSlot{maker: c.maker}}
+			d := &Deps{engines: newEnginePool(c.maker, nil)}
 			got, err := d.chooseEngine(t.Context(), &recipes.Recipe{Engine: recipes.Engine{Kind: c.kind}})
 			if c.refused != "" {
 				require.EqualError(t, err, c.refused)
@@ -76,29 +101,6 @@ func TestTheCommittedChoiceStands(t *testing.T) {
 	require.Equal(t, recipes.Engine{Kind: "torch", Devices: 2}, engineOf(m, auto))
 	require.Equal(t, recipes.Engine{Kind: "cpu"}, engineOf(m, recipes.Engine{Kind: "cpu"}))
 	require.Equal(t, "NVIDIA H200", m.Note[noteEngineWhy])
-}
-
-func TestOneTorchEngineAtATime(t *testing.T) {
-	m := &torchMaker{}
-	d := &Deps{torch: torchSlot{maker: m, make: func(e policy.Engine) *slot { return newSlot(nil, e, "") }}}
-	recipe := func(dtype string) *recipes.Recipe {
-		return &recipes.Recipe{Engine: recipes.Engine{Kind: "torch", Dtype: dtype}}
-	}
-	learns, err := d.trainer(t.Context(), recipe("float32"))
-	require.NoError(t, err)
-	samples, err := d.generator(t.Context(), recipe("float32"))
-	require.NoError(t, err)
-	require.Same(t, learns, samples)
-	other, err := d.trainer(t.Context(), recipe("bfloat16"))
-	require.NoError(t, err)
-	require.NotSame(t, learns, other)
-	require.Equal(t, []int{2, 1}, []int{m.opened, m.closed})
-	require.NoError(t, d.Close())
-	require.Equal(t, 2, m.closed)
-
-	m.none = errors.New("out of order")
-	_, err = d.trainer(t.Context(), recipe("float32"))
-	require.EqualError(t, err, "open the PyTorch engine: out of order")
 }
 
 func TestDeviceUse(t *testing.T) {

@@ -34,7 +34,7 @@ func (a Evaluate) Execute(ctx context.Context, in wire.EvaluateInput) (wire.Eval
 			return err
 		}
 		var rows []schema.EvaluationRow
-		generator, err := a.generator(ctx, recipe)
+		generator, err := w.generator(ctx, in.Scope, recipe)
 		if err != nil {
 			return err
 		}

@@ -29,7 +29,7 @@ func (a GenerateRollouts) Execute(ctx context.Context, in wire.GenerateInput) (w
 		if err != nil {
 			return err
 		}
-		if err := a.generate(ctx, recipe, loop, episodes, in.Policy); err != nil {
+		if err := a.generate(ctx, w, in, recipe, loop, episodes); err != nil {
 			return err
 		}
 		rows := rollout.TurnRows(episodes, in.Turn)
@@ -50,16 +50,16 @@ func (a GenerateRollouts) Execute(ctx context.Context, in wire.GenerateInput) (w
 	return out, err
 }
 
-func (a GenerateRollouts) generate(ctx context.Context, recipe *recipes.Recipe, loop *rollout.Loop, episodes []*rollout.Episode, ref wire.PolicyRef) error {
+func (a GenerateRollouts) generate(ctx context.Context, w *draft, in wire.GenerateInput, recipe *recipes.Recipe, loop *rollout.Loop, episodes []*rollout.Episode) error {
 	if !slices.ContainsFunc(episodes, (*rollout.Episode).AwaitsResponse) {
 		return nil
 	}
-	generator, err := a.generator(ctx, recipe)
+	generator, err := w.generator(ctx, in.Scope, recipe)
 	if err != nil {
 		return err
 	}
-	return generator.use(ctx, ref, false, func(engine policy.Engine) error {
-		return loop.Respond(ctx, engine, ref.Digest, episodes)
+	return generator.use(ctx, in.Policy, false, func(engine policy.Engine) error {
+		return loop.Respond(ctx, engine, in.Policy.Digest, episodes)
 	})
 }
 

@@ -209,6 +209,9 @@ func plan(r recipes.Recipe) wire.Plan {
 		Grade: r.Reward.Symbolic, Forward: r.Outputs().Any(), Replay: r.Replay != nil, EvaluateEvery: r.Evaluation.Every, BatchRows: r.Rollout.Prompts * r.Rollout.Oversample,
 		Chain: resampleOptions(&r, wire.Scope{}).String(),
 	}
+	if r.Engine.Kind != recipes.EngineCPU && r.Engine.Hosts > 1 {
+		p.Hosts = r.Engine.Hosts
+	}
 	if d := r.Resample.Dynamic; d != nil {
 		p.Dynamic = &wire.Dynamic{Target: r.Rollout.Prompts, Tries: d.Tries, ColdStart: d.ColdStartSteps}
 	}

@@ -23,7 +23,7 @@ func (a PublishPolicy) Execute(ctx context.Context, in wire.PublishInput) (wire.
 		if err != nil {
 			return err
 		}
-		generator, err := a.generator(ctx, recipe)
+		generator, err := w.generator(ctx, in.Scope, recipe)
 		if err != nil {
 			return err
 		}

@@ -34,6 +34,8 @@ func (d *Deps) Register(w worker.ActivityRegistry) {
 		wire.CompareReplay:        CompareReplay{d}.Execute,
 		wire.PrepareCheck:         PrepareCheck{d}.Execute,
 		wire.CheckReplay:          CheckReplay{d}.Execute,
+		wire.FindHome:             FindHome{d}.Execute,
+		wire.ServeRanks:           ServeRanks{d}.Execute,
 	} {
 		w.RegisterActivityWithOptions(execute, activity.RegisterOptions{Name: name})
 	}

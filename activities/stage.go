@@ -42,6 +42,8 @@ type draft struct {
 	progress *progress
 	manifest schema.Manifest
 	stats    map[string]float64 // beside rows and tokens
+	release  []func()           // of engines, when the stage has ended
+	home     string             // this host's name where its engine has worked
 }
 
 // execute runs one stage: adopt what is committed, else work and commit. out is the activity's
@@ -50,6 +52,7 @@ func execute[R any](ctx context.Context, d *Deps, s spec, out *R, done *wire.Don
 	timing := wire.Timing{Stage: s.stage, Shard: s.shard, Turn: s.turn}
 	err := tracked(ctx, &timing, func(ctx context.Context, p *progress) error {
 		w := &draft{deps: d, place: s.place(), timing: &timing, progress: p}
+		defer w.releaseAll()
 		if err := w.run(ctx, s, out, done, work); err != nil {
 			return fmt.Errorf("%s: %w", s.stage, err)
 		}
@@ -89,7 +92,7 @@ func (w *draft) run(ctx context.Context, s spec, out any, done *wire.Done, work 
 	if adopted {
 		return w.adopt(committed, ref, out, done)
 	}
-	done.Manifest = ref
+	done.Manifest, done.Home = ref, w.home
 	return nil
 }
 
@@ -118,6 +121,7 @@ func resultJSON(out any) ([]byte, error) {
 	delete(fields, "manifest")
 	delete(fields, "adopted")
 	delete(fields, "timing")
+	delete(fields, "home")
 	return json.Marshal(fields)
 }
 

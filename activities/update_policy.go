@@ -44,7 +44,7 @@ func (a UpdatePolicy) Execute(ctx context.Context, in wire.UpdateInput) (wire.Up
 		if err != nil {
 			return err
 		}
-		trainer, err := a.trainer(ctx, recipe)
+		trainer, err := w.trainer(ctx, in.Scope, recipe)
 		if err != nil {
 			return err
 		}

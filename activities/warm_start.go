@@ -45,14 +45,14 @@ func (a WarmStart) Execute(ctx context.Context, in wire.Scope) (wire.WarmStarted
 		if err != nil {
 			return err
 		}
-		made, ref, err := a.findOrMake(ctx, w, recipe, &out)
+		made, ref, err := a.findOrMake(ctx, w, in, recipe, &out)
 		if err != nil {
 			return err
 		}
 		w.manifest.Inputs = append(w.manifest.Inputs, ref)
 		w.manifest.Checkpoint = made.Checkpoint
 		if recipe.Loss.Value != nil {
-			critic, err := a.firstCritic(ctx, recipe, w.place, *made.Checkpoint)
+			critic, err := a.firstCritic(ctx, w, in, recipe, *made.Checkpoint)
 			if err != nil {
 				return err
 			}
@@ -67,12 +67,12 @@ func (a WarmStart) Execute(ctx context.Context, in wire.Scope) (wire.WarmStarted
 	return out, err
 }
 
-func (a WarmStart) findOrMake(ctx context.Context, w *draft, recipe *recipes.Recipe, out *wire.WarmStarted) (schema.Manifest, schema.Ref, error) {
+func (a WarmStart) findOrMake(ctx context.Context, w *draft, in wire.Scope, recipe *recipes.Recipe, out *wire.WarmStarted) (schema.Manifest, schema.Ref, error) {
 	limits := recipe.Rollout
 	limits.History = 0 // demonstrations are cloned as a whole
 	calls := recipe.Sandbox
 	calls.Session = false // their calls are each a program of its own
-	trainer, err := a.trainer(ctx, recipe)
+	trainer, err := w.trainer(ctx, in, recipe)
 	if err != nil {
 		return schema.Manifest{}, schema.Ref{}, err
 	}

@@ -65,6 +65,7 @@ func (r *Recipe) Method() method.Method {
 type Engine struct {
 	Kind             string `json:"kind" default:"auto" doc:"engine that runs the models; the choice of auto is committed when the run is prepared"`
 	Devices          int    `json:"devices" default:"1" min:"1" max:"64" quiet:"true" doc:"processes that share each model, a GPU each where there are any; with two or more, models are sharded (FSDP)"`
+	Hosts            int    `json:"hosts" default:"1" min:"1" max:"64" quiet:"true" doc:"hosts that share each model, \"devices\" processes on each; a worker of each of them polls gpu"`
 	Dtype            string `json:"dtype" default:"auto" enum:"auto|float32|bfloat16" quiet:"true" doc:"numbers that the models compute in; weights and optimiser are kept in float32. auto is float32 on a CPU and bfloat16 on a GPU"`
 	Deterministic    bool   `json:"deterministic" default:"true" quiet:"true" doc:"equal inputs give equal bytes, on the same machine and software"`
 	Checkpointing    string `json:"checkpointing" default:"auto" enum:"auto|on|off" quiet:"true" doc:"activations are computed again in the backward pass in the place of being kept; auto does so on a GPU"`

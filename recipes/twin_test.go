@@ -240,7 +240,7 @@ func TestEngineOfEarlierRecipes(t *testing.T) {
 	require.ErrorContains(t, err, "policy.engine: no such field")
 	r, err = Parse("f", []byte(small))
 	require.NoError(t, err)
-	require.Equal(t, Engine{Kind: EngineAuto, Devices: 1, Dtype: "auto", Deterministic: true, Checkpointing: "auto"}, r.Engine)
+	require.Equal(t, Engine{Kind: EngineAuto, Devices: 1, Hosts: 1, Dtype: "auto", Deterministic: true, Checkpointing: "auto"}, r.Engine)
 	_, err = Parse("f", []byte(small+"\nengine: {kind: cpu, dtype: bfloat16}\n"))
 	require.ErrorContains(t, err, "engine.dtype: has no place beside engine.kind cpu")
 }

@@ -42,6 +42,7 @@ type Continued struct {
 	Policy   wire.PolicyRef          `json:"policy"`
 	Next     int                     `json:"next"`
 	Buffer   schema.Ref              `json:"buffer,omitzero"`
+	Home     string                  `json:"home,omitempty"`
 	Warm     *wire.EvaluationSummary `json:"warm,omitempty"`
 	Lines    []StepLine              `json:"lines,omitempty"`
 

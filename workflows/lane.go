@@ -37,7 +37,7 @@ func (s *trainStep) rollout(ctx workflow.Context, first int, prompts schema.Ref)
 		group.Add(1)
 		workflow.Go(ctx, func(ctx workflow.Context) {
 			defer group.Done()
-			failures[i] = lanes[i].run(ctx, s.scope, prompts, s.in.Policy, s.in.Prepared.Plan.MaxTurns)
+			failures[i] = lanes[i].run(ctx, s.home, s.scope, prompts, s.in.Policy, s.in.Prepared.Plan.MaxTurns)
 		})
 	}
 	group.Wait(ctx)
@@ -59,11 +59,11 @@ func (l *lane) at(stage string, turn int, err error) error {
 
 // run alternates *generate turn* and *execute tool calls* until no trajectory of the shard
 // waits for a tool, then assembles, grades where that is asked for, and scores the episodes.
-func (l *lane) run(ctx workflow.Context, scope wire.Scope, prompts schema.Ref, policy wire.PolicyRef, maxTurns int) error {
+func (l *lane) run(ctx workflow.Context, h *home, scope wire.Scope, prompts schema.Ref, policy wire.PolicyRef, maxTurns int) error {
 	for turn := range maxTurns {
-		generated, err := call[wire.Generated](ctx, wire.GenerateRollouts, fmt.Sprintf("shard %d, turn %d", l.shard, turn), wire.GenerateInput{
+		generated, err := sample(ctx, h, scope, wire.GenerateRollouts, fmt.Sprintf("shard %d, turn %d", l.shard, turn), wire.GenerateInput{
 			Scope: scope, Shard: l.shard, Turn: turn, Prompts: prompts, Turns: l.turns, Tools: l.tools, Policy: policy,
-		})
+		}, (*wire.Generated).Its)
 		if err != nil {
 			return l.at(wire.StageRollout, turn, err)
 		}

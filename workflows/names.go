@@ -28,6 +28,7 @@ const (
 	TrainStepName    = "TrainStep"
 	ReprocessRunName = "ReprocessRun"
 	ReplayStageName  = "ReplayStage"
+	ServeRanksName   = "ServeRanks"
 )
 
 // QueryProgress is TrainRun's and ReprocessRun's query for their state.

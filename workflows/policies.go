@@ -23,6 +23,20 @@ const sideBySide = 8
 // seconds (activities/run.go), so a killed worker's stage is retried this soon.
 const heartbeat = 10 * time.Second
 
+// homecoming is how long a host may take to begin a stage on its own queue. Its worker takes at once whatever comes there, so
+// that a host which does not is gone.
+const homecoming = 30 * time.Second
+
+// waitAtHome is what a stage gets more there: stages of a run that come side by side wait for its engine in turn.
+const waitAtHome = time.Hour
+
+// retryRanks has a place among an engine's hosts taken by another one, for as long as the engine waits: its end calls the rest
+// off.
+var retryRanks = &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 1.5, MaximumInterval: 5 * time.Second}
+
+// ranksLimit bounds how long a host serves an engine; one that is used goes on under its next stage.
+const ranksLimit = 30 * 24 * time.Hour
+
 // retryPassing retries what may pass: a lost server, a lost worker, a full disk. What cannot
 // pass by itself is listed and fails at once.
 var retryPassing = &temporal.RetryPolicy{
@@ -66,6 +80,7 @@ var policies = map[string]policy{
 	wire.CompareReplay:        {QueueCPU, time.Minute},
 	wire.PrepareCheck:         {QueueCPU, time.Minute},
 	wire.CheckReplay:          {QueueCPU, 10 * time.Minute},
+	wire.FindHome:             {QueueGPU, time.Minute},
 }
 
 // maxTimeout bounds the time limit that a person can give an attempt.
@@ -87,18 +102,30 @@ func timeoutsOf(ctx workflow.Context) map[string]float64 {
 
 // start schedules an activity under its policy; summary is what the UI shows beside it.
 func start(ctx workflow.Context, name, summary string, input any) workflow.Future {
+	return workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, options(ctx, name, summary)), name, input)
+}
+
+// startAt is start on a host's own queue, for as long as the host takes what comes there.
+func startAt(ctx workflow.Context, host, name, summary string, input any) workflow.Future {
+	o := options(ctx, name, summary)
+	o.TaskQueue, o.ScheduleToStartTimeout = wire.HostQueue(host), homecoming
+	o.StartToCloseTimeout += waitAtHome
+	return workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, o), name, input)
+}
+
+// options are an activity's under its policy.
+func options(ctx workflow.Context, name, summary string) workflow.ActivityOptions {
 	p := policies[name]
 	if limit := timeoutsOf(ctx)[name]; limit > 0 {
 		p.limit = time.Duration(limit * float64(time.Second))
 	}
-	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+	return workflow.ActivityOptions{
 		TaskQueue:           p.queue,
 		StartToCloseTimeout: p.limit,
 		HeartbeatTimeout:    heartbeat,
 		RetryPolicy:         retryPassing,
 		Summary:             summary,
-	})
-	return workflow.ExecuteActivity(ctx, name, input)
+	}
 }
 
 // call runs an activity and waits for its result.

@@ -31,6 +31,7 @@ type trainRun struct {
 	run       string
 	prepared  wire.Prepared
 	policy    wire.PolicyRef
+	home      string     // the host whose engine holds it, as far as is known
 	buffer    schema.Ref // the replay buffer after the step before; zero where it is empty
 	next      int        // the step that runs, or the one to come
 	progress  Progress
@@ -117,7 +118,7 @@ func (r *trainRun) begin(ctx workflow.Context) error {
 	if err != nil {
 		return err
 	}
-	r.policy = warm.Policy
+	r.policy, r.home = warm.Policy, warm.Home
 	r.progress.WarmStartSeconds = seconds(warm.Timing)
 	evaluated, _, err := r.evaluate(ctx, wire.InitStep, "warm_start")
 	if err != nil {
@@ -164,7 +165,7 @@ func (r *trainRun) step(ctx workflow.Context) error {
 			gen, skipped = now, nil
 		}
 		in := TrainStepInput{
-			Run: r.run, Step: step, Gen: gen, Prepared: r.prepared, Policy: r.policy, Buffer: r.buffer,
+			Run: r.run, Step: step, Gen: gen, Prepared: r.prepared, Policy: r.policy, Buffer: r.buffer, Home: r.home,
 			Skip: skipped, Timeouts: timeoutsOf(ctx),
 		}
 		return workflow.ExecuteChildWorkflow(r.child(ctx, step), TrainStep, in).Get(ctx, &out)
@@ -172,7 +173,7 @@ func (r *trainRun) step(ctx workflow.Context) error {
 	if err != nil {
 		return err
 	}
-	r.policy, r.buffer, r.next, r.stepping = out.Policy, out.Buffer, step+1, false
+	r.policy, r.buffer, r.home, r.next, r.stepping = out.Policy, out.Buffer, out.Home, step+1, false
 	r.progress.add(out.Line)
 	r.record(ctx, step, "step", out.Timings...)
 	plan := r.prepared.Plan
@@ -207,9 +208,9 @@ func (r *trainRun) evaluate(ctx workflow.Context, step int, tag string) (out wir
 		}
 	}
 	err = r.attempt(ctx, skip, func(ctx workflow.Context) (err error) {
-		out, err = call[wire.Evaluated](ctx, wire.Evaluate, "held-out problems, "+tag, wire.EvaluateInput{
-			Scope: scoped(r.run, step, r.prepared), Policy: r.policy, Tag: tag,
-		})
+		scope, h := scoped(r.run, step, r.prepared), newHome(ctx, r.home, r.prepared.Plan)
+		out, err = sample(ctx, h, scope, wire.Evaluate, "held-out problems, "+tag, wire.EvaluateInput{Scope: scope, Policy: r.policy, Tag: tag}, (*wire.Evaluated).Its)
+		r.home = h.host
 		done = err == nil
 		return err
 	})
@@ -274,7 +275,7 @@ func (r *trainRun) finish(ctx workflow.Context) (TrainRunResult, error) {
 }
 
 func (r *trainRun) restore(c Continued) {
-	r.prepared, r.policy, r.buffer, r.next = c.Prepared, c.Policy, c.Buffer, c.Next
+	r.prepared, r.policy, r.buffer, r.home, r.next = c.Prepared, c.Policy, c.Buffer, c.Home, c.Next
 	r.amendments, r.paused = c.Amendments, c.Paused
 	r.progress = Progress{Warm: c.Warm, Lines: c.Lines, WarmStartSeconds: c.WarmStartSeconds, Changes: c.Changes}
 	r.progress.plan(r.run, r.newest().Plan)
@@ -290,7 +291,7 @@ func (r *trainRun) continueAsNew(ctx workflow.Context) error {
 	}
 	in := r.in
 	in.Continued = &Continued{
-		Prepared: r.prepared, Policy: r.policy, Buffer: r.buffer, Next: r.next, Warm: r.progress.Warm,
+		Prepared: r.prepared, Policy: r.policy, Buffer: r.buffer, Home: r.home, Next: r.next, Warm: r.progress.Warm,
 		Lines: r.progress.Lines, WarmStartSeconds: r.progress.WarmStartSeconds,
 		Amendments: r.amendments, Paused: r.paused, Changes: r.progress.Changes,
 	}

@@ -23,6 +23,8 @@ type TrainStepInput struct {
 	Gen int `json:"gen,omitempty"`
 	// Skip lists shards that a person chose to go on without.
 	Skip []wire.ExcludedShard `json:"skip,omitempty"`
+	// Home is the host whose engine holds the policy, as far as is known.
+	Home string `json:"home,omitempty"`
 	// Timeouts are time limits in seconds of activities, where a person set other ones.
 	Timeouts map[string]float64 `json:"timeouts,omitempty"`
 }
@@ -31,6 +33,7 @@ type TrainStepInput struct {
 type TrainStepResult struct {
 	Policy wire.PolicyRef `json:"policy"`
 	Buffer schema.Ref     `json:"buffer,omitzero"` // after the step
+	Home   string         `json:"home,omitempty"`  // the host whose engine holds the next policy
 	Line   StepLine       `json:"line"`
 	// Timings are the step's activities as measured, for the record.
 	Timings []wire.Timing `json:"timings"`
@@ -47,13 +50,14 @@ type trainStep struct {
 	rounds  []schema.Ref
 	times   timings
 	stage   string
+	home    *home
 }
 
 // TrainStep is one pass prompts → rollout → sandbox → grade → reward → resample → forward → advantage →
 // buffer → update → publish, the shards of a rollout side by side. Grade, forward and buffer run where the
 // recipe needs them.
 func TrainStep(ctx workflow.Context, in TrainStepInput) (TrainStepResult, error) {
-	s := &trainStep{in: in, scope: scoped(in.Run, in.Step, in.Prepared)}
+	s := &trainStep{in: in, scope: scoped(in.Run, in.Step, in.Prepared), home: newHome(ctx, in.Home, in.Prepared.Plan)}
 	if err := workflow.SetQueryHandler(ctx, QueryProgress, func() (string, error) { return s.stage, nil }); err != nil {
 		return TrainStepResult{}, fmt.Errorf("register query %s: %w", QueryProgress, err)
 	}
@@ -113,8 +117,8 @@ func (s *trainStep) execute(ctx workflow.Context) (TrainStepResult, error) {
 	}
 
 	s.enter(ctx, wire.StageUpdate)
-	update, err := call[wire.Updated](ctx, wire.UpdatePolicy, fmt.Sprintf("%d rows, %d tokens", batch.Rows, batch.Tokens),
-		wire.UpdateInput{Scope: s.scope, Batch: batch.Manifest, Policy: s.in.Policy, Buffer: buffer.Manifest})
+	update, err := atHome(ctx, s.home, s.scope, wire.UpdatePolicy, fmt.Sprintf("%d rows, %d tokens", batch.Rows, batch.Tokens),
+		wire.UpdateInput{Scope: s.scope, Batch: batch.Manifest, Policy: s.in.Policy, Buffer: buffer.Manifest}, (*wire.Updated).Its)
 	if err != nil {
 		return TrainStepResult{}, err
 	}
@@ -125,7 +129,7 @@ func (s *trainStep) execute(ctx workflow.Context) (TrainStepResult, error) {
 	}
 	line := s.line(lanes, selection, update)
 	line.Replay = replayLine(buffer, update)
-	return TrainStepResult{Policy: update.Policy, Buffer: buffer.Manifest, Line: line, Timings: s.times.all}, nil
+	return TrainStepResult{Policy: update.Policy, Buffer: buffer.Manifest, Home: s.home.host, Line: line, Timings: s.times.all}, nil
 }
 
 // forward computes the kept trajectories' token outputs shard by shard and commits the stage. It is
@@ -138,9 +142,9 @@ func (s *trainStep) forward(ctx workflow.Context, lanes []lane, selection schema
 	done := make([]wire.Forwarded, len(lanes))
 	err := sideBySideOf(ctx, len(lanes), func(ctx workflow.Context, i int) (err error) {
 		l := &lanes[i]
-		done[i], err = call[wire.Forwarded](ctx, wire.ComputeTokenOutputs, fmt.Sprintf("shard %d", l.shard), wire.ForwardInput{
+		done[i], err = atHome(ctx, s.home, s.scope, wire.ComputeTokenOutputs, fmt.Sprintf("shard %d", l.shard), wire.ForwardInput{
 			Scope: s.scope, Shard: l.shard, Turns: l.turns, Selection: selection, Policy: s.in.Policy,
-		})
+		}, (*wire.Forwarded).Its)
 		if err != nil {
 			return l.at(wire.StageForward, -1, err)
 		}
@@ -195,9 +199,9 @@ func (s *trainStep) buffer(ctx workflow.Context, rewards, batch schema.Ref) (wir
 // publish makes the rollout engine serve the new policy and commits the step's head.
 func (s *trainStep) publish(ctx workflow.Context, policy wire.PolicyRef) error {
 	s.enter(ctx, wire.StagePublish)
-	published, err := call[wire.Published](ctx, wire.PublishPolicy, "serve "+short(policy.Digest), wire.PublishInput{
+	published, err := sample(ctx, s.home, s.scope, wire.PublishPolicy, "serve "+short(policy.Digest), wire.PublishInput{
 		Scope: s.scope, Policy: policy, Stages: s.stages,
-	})
+	}, (*wire.Published).Its)
 	if err != nil {
 		return err
 	}

@@ -28,6 +28,8 @@ const (
 	CompareReplay        = "CompareReplay"
 	PrepareCheck         = "PrepareCheck"
 	CheckReplay          = "CheckReplay"
+	FindHome             = "FindHome"
+	ServeRanks           = "ServeRanks"
 )
 
 // Stages, as manifests, search attributes and timings name them. Compare, commit and timings
@@ -68,4 +70,5 @@ const (
 	FailRefused   = "refused"        // a stage cannot work on such input (e.g. null log-probabilities)
 	FailMemory    = "out_of_memory"  // the engine's device is too small for the work
 	FailNonFinite = "non_finite"     // a gradient or loss is NaN or infinite
+	FailElsewhere = "elsewhere"      // a host no longer holds the run's engine and has no room for it: any other may take the work
 )

@@ -80,7 +80,9 @@ func (d *DeviceUse) String() string {
 type Done struct {
 	Manifest schema.Ref `json:"manifest"`
 	Adopted  bool       `json:"adopted,omitempty"` // an earlier attempt had committed already
-	Timing   Timing     `json:"timing"`
+	// Home is the host whose engine has done it and holds what it left; "" where none is known.
+	Home   string `json:"home,omitempty"`
+	Timing Timing `json:"timing"`
 }
 
 // Plan is what a workflow needs to know of the resolved recipe.
@@ -103,6 +105,8 @@ type Plan struct {
 	Forward bool `json:"forward,omitempty"`
 	// Replay: the stage buffer runs, for the recipe learns from earlier trajectories again.
 	Replay bool `json:"replay,omitempty"`
+	// Hosts share the run's models, where there are several.
+	Hosts int `json:"hosts,omitempty"`
 }
 
 // Dynamic is what a step needs to know of dynamic sampling. Each round has Plan.Shards shards.

@@ -192,6 +192,14 @@ func (m *torchMaker) Offer(context.Context, *recipes.Recipe) (activities.Offer, 
 	return activities.Offer{GPU: m.lab.onGPU(), Device: device}, nil
 }
 
+// Devices is 0: there is one engine, whatever it runs on.
+func (m *torchMaker) Devices() int { return 0 }
+
+// Serve refuses: nobody else is here.
+func (m *torchMaker) Serve(context.Context, wire.RanksInput, activities.Room) error {
+	return activities.ErrNoPlace
+}
+
 // Open gives the recipe's engine, which stays the lab's.
 func (m *torchMaker) Open(ctx context.Context, r *recipes.Recipe) (policy.Engine, error) {
 	e := r.Engine

@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 
 	"github.com/ropewalk/ropewalk/activities"
+	"github.com/ropewalk/ropewalk/gpu/gang"
 	"github.com/ropewalk/ropewalk/gpu/leased"
 	"github.com/ropewalk/ropewalk/gpu/plan"
 	"github.com/ropewalk/ropewalk/recipes"
@@ -49,7 +51,7 @@ func engineHere(ctx context.Context, r *recipes.Recipe) (plannedEngine, error) {
 		memory := updateMemory(r, model, batchTokens(r))
 		out.Memory = &memory
 	}
-	m, err := leased.Open(leased.Options{Python: (&foundPython{}).path, Logger: slog.Default()})
+	m, err := leased.Open(leased.Options{Python: (&foundPython{}).path, Logger: slog.Default(), Gangs: plannedGangs()})
 	if err != nil {
 		return out, err
 	}
@@ -61,4 +63,11 @@ func engineHere(ctx context.Context, r *recipes.Recipe) (plannedEngine, error) {
 	}
 	out.Kind, out.Why = kind, why
 	return out, nil
+}
+
+// plannedGangs stand for those of a worker, which can bring other hosts; here nobody is brought.
+func plannedGangs() leased.Gangs {
+	return leased.Gangs{Summon: func(context.Context, gang.Invitation, int) (func(), error) {
+		return nil, errors.New("no worker runs here")
+	}}
 }

@@ -37,6 +37,9 @@ type workerOptions struct {
 	sessions int
 	// services run tool calls instead of a sandbox of the worker's own
 	services []string
+	// host names this host and its own queue; address is where other hosts reach it
+	host, address string
+	slotDevices   int // devices of one update
 }
 
 func (a *app) workerCommand() *cobra.Command {
@@ -56,6 +59,9 @@ func (a *app) workerCommand() *cobra.Command {
 	cmd.Flags().IntVar(&o.sandbox, "sandbox-workers", 0, "tool calls at once (default: as many as cores)")
 	cmd.Flags().IntVar(&o.sessions, "sandbox-sessions", 256, "interpreters kept at once for recipes with sandbox.session, each for one trajectory; one that gives way to others is made anew when its trajectory goes on")
 	cmd.Flags().StringSliceVar(&o.services, "sandbox-address", nil, "run tool calls in sandbox services at these addresses (ropewalk sandbox serve); "+tokenVariable+" holds their token")
+	cmd.Flags().StringVar(&o.host, "host", "", "this host's name; a worker of the queue gpu polls gpu.NAME too, to which the stages of a run return (default: "+hostVariable+", else the system's name of the host)")
+	cmd.Flags().StringVar(&o.address, "host-address", "", "IP address by which other hosts reach this one, for recipes with engine.hosts (default: "+addressVariable+", else that on the way to Temporal)")
+	cmd.Flags().IntVar(&o.slotDevices, "slot-devices", 1, "GPUs of one update (the recipes' engine.devices): as many updates run at once as such gangs are on the host")
 	return cmd
 }
 
@@ -84,12 +90,15 @@ func (o workerOptions) run(ctx context.Context) error {
 		return fmt.Errorf("connect to Temporal at %s: %w", options.HostPort, err)
 	}
 	defer c.Close()
-	deps, closeDeps, err := o.deps(ctx, objects)
+	if err := o.nameHost(options.HostPort); err != nil {
+		return err
+	}
+	deps, devices, closeDeps, err := o.deps(ctx, objects, c)
 	if err != nil {
 		return err
 	}
 	defer closeDeps()
-	return o.poll(ctx, c, conf, deps)
+	return o.poll(ctx, c, conf, deps, devices)
 }
 
 // openStore opens the store that the AWS_* variables name.
@@ -108,8 +117,8 @@ func openStore(ctx context.Context) (store.Store, error) {
 	return objects, nil
 }
 
-// deps opens the engines and the sandbox; the returned function closes them.
-func (o workerOptions) deps(ctx context.Context, objects store.Store) (*activities.Deps, func(), error) {
+// deps opens the engines and the sandbox, and counts the GPUs; the returned function closes them.
+func (o workerOptions) deps(ctx context.Context, objects store.Store, c client.Client) (_ *activities.Deps, devices int, _ func(), _ error) {
 	var opened []io.Closer
 	closeAll := func() {
 		for _, c := range opened {
@@ -118,7 +127,7 @@ func (o workerOptions) deps(ctx context.Context, objects store.Store) (*activiti
 			}
 		}
 	}
-	fail := func(err error) (*activities.Deps, func(), error) { closeAll(); return nil, nil, err }
+	fail := func(err error) (*activities.Deps, int, func(), error) { closeAll(); return nil, 0, nil, err }
 	code, err := codeDigest()
 	if err != nil {
 		return fail(err)
@@ -146,23 +155,23 @@ func (o workerOptions) deps(ctx context.Context, objects store.Store) (*activiti
 	opened = append(opened, generator)
 	var torch activities.Torch
 	if o.wants("gpu") || o.wants("rollout") {
-		engines, err := o.openTorch(scratch)
+		engines, err := o.openTorch(scratch, c)
 		if err != nil {
 			return fail(err)
 		}
 		opened = append(opened, engines)
-		torch = engines
+		torch, devices = engines, engines.Devices()
 	}
-	slog.Info("worker", "engine", trainer.Describe(), "code", code)
+	slog.Info("worker", "engine", trainer.Describe(), "code", code, "host", o.host, "address", o.address, "devices", devices)
 	deps, err := activities.New(activities.Options{
-		Store: objects, Trainer: trainer, Rollout: generator, Torch: torch, Code: code, Scratch: scratch,
+		Store: objects, Trainer: trainer, Rollout: generator, Torch: torch, Code: code, Scratch: scratch, Host: o.homeOf(),
 		Sandbox: once.New(box.executor), Tier: box.tier, Sessions: box.sessions, MostSessions: o.sessions,
 	})
 	if err != nil {
 		return fail(err)
 	}
 	opened = slices.Insert(opened, 0, io.Closer(deps)) // before what it uses
-	return deps, closeAll, nil
+	return deps, devices, closeAll, nil
 }
 
 // scratchFolder removes itself when closed.
@@ -189,7 +198,7 @@ func codeDigest() (string, error) {
 }
 
 // poll runs a worker per queue until ctx ends.
-func (o workerOptions) poll(ctx context.Context, c client.Client, conf temporalconf.Config, deps *activities.Deps) error {
+func (o workerOptions) poll(ctx context.Context, c client.Client, conf temporalconf.Config, deps *activities.Deps, devices int) error {
 	worker.SetStickyWorkflowCacheSize(conf.Worker.StickyCacheSize)
 	failed := make(chan error, 8)
 	var running []worker.Worker
@@ -198,10 +207,7 @@ func (o workerOptions) poll(ctx context.Context, c client.Client, conf temporalc
 			w.Stop()
 		}
 	}()
-	for _, q := range conf.Queues.All() {
-		if !o.wants(q.Name) {
-			continue
-		}
+	for _, q := range o.queuesOf(conf, devices) {
 		w := worker.New(c, q.Name, o.tuning(conf, q.Queue, failed))
 		deps.Register(w)
 		if q.Queue.WorkflowPollers > 0 {
@@ -209,11 +215,13 @@ func (o workerOptions) poll(ctx context.Context, c client.Client, conf temporalc
 			w.RegisterWorkflowWithOptions(workflows.TrainStep, workflow.RegisterOptions{Name: workflows.TrainStepName})
 			w.RegisterWorkflowWithOptions(workflows.ReprocessRun, workflow.RegisterOptions{Name: workflows.ReprocessRunName})
 			w.RegisterWorkflowWithOptions(workflows.ReplayStage, workflow.RegisterOptions{Name: workflows.ReplayStageName})
+			w.RegisterWorkflowWithOptions(workflows.ServeRanks, workflow.RegisterOptions{Name: workflows.ServeRanksName})
 		}
 		if err := w.Start(); err != nil {
 			return fmt.Errorf("poll queue %s: %w", q.Name, err)
 		}
 		running = append(running, w)
+		slog.Info("poll", "queue", q.Name, "activities", q.MaxConcurrentActivities)
 	}
 	if len(running) == 0 {
 		return badInput("--queues: none of %v is a queue of temporal.yaml", o.queues)

@@ -2,11 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
 
+	"go.temporal.io/sdk/client"
+
 	"github.com/ropewalk/ropewalk/activities"
+	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/gpu/gang"
 	"github.com/ropewalk/ropewalk/gpu/leased"
 	"github.com/ropewalk/ropewalk/gpu/plan"
 	"github.com/ropewalk/ropewalk/gpu/setup"
@@ -20,9 +25,9 @@ type torchEngines struct{ maker *leased.Maker }
 
 var _ activities.Torch = torchEngines{}
 
-func (o workerOptions) openTorch(scratch string) (torchEngines, error) {
+func (o workerOptions) openTorch(scratch string, c client.Client) (torchEngines, error) {
 	found := &foundPython{}
-	m, err := leased.Open(leased.Options{Python: found.path, Dir: scratch, Threads: o.threads, Logger: slog.Default()})
+	m, err := leased.Open(leased.Options{Python: found.path, Dir: scratch, Threads: o.threads, Logger: slog.Default(), Gangs: o.gangs(c)})
 	if err != nil {
 		return torchEngines{}, fmt.Errorf("look for devices: %w", err)
 	}
@@ -31,6 +36,21 @@ func (o workerOptions) openTorch(scratch string) (torchEngines, error) {
 
 // Close ends watching the devices.
 func (t torchEngines) Close() error { return t.maker.Close() }
+
+// Devices implements activities.Torch.
+func (t torchEngines) Devices() int { return t.maker.Devices() }
+
+// Serve implements activities.Torch.
+func (t torchEngines) Serve(ctx context.Context, in wire.RanksInput, room activities.Room) error {
+	err := t.maker.Serve(ctx, gang.Invitation{Address: in.Address, ID: in.Gang}, leased.Room(room))
+	switch {
+	case errors.Is(err, gang.ErrGone):
+		return fmt.Errorf("%w: %w", activities.ErrGangGone, err)
+	case errors.Is(err, gang.ErrElsewhere):
+		return fmt.Errorf("%w: %w", activities.ErrNoPlace, err)
+	}
+	return err
+}
 
 // Offer implements activities.Torch.
 func (t torchEngines) Offer(ctx context.Context, r *recipes.Recipe) (activities.Offer, error) {
@@ -59,7 +79,7 @@ func engineSettings(r *recipes.Recipe) (leased.Settings, plan.Memory, error) {
 	}
 	e := r.Engine
 	s := leased.Settings{
-		Devices: e.Devices, Deterministic: e.Deterministic, Checkpointing: e.Checkpointing, OffloadOptimizer: e.OffloadOptimizer,
+		Devices: e.Devices, Hosts: e.Hosts, Deterministic: e.Deterministic, Checkpointing: e.Checkpointing, OffloadOptimizer: e.OffloadOptimizer,
 		Flops:    model.TrainFlops,
 		Estimate: func(tokens, _ int) int64 { return updateMemory(r, model, tokens).Total() },
 	}
@@ -80,7 +100,7 @@ func batchTokens(r *recipes.Recipe) int {
 func updateMemory(r *recipes.Recipe, model plan.Model, tokens int) plan.Memory {
 	return model.UpdateMemory(plan.Settings{
 		BFloat16: r.Engine.Dtype != "float32", Checkpointing: r.Engine.Checkpointing != "off", Offload: r.Engine.OffloadOptimizer,
-		Ranks: r.Engine.Devices, Tokens: tokens,
+		Ranks: r.Engine.Devices * max(1, r.Engine.Hosts), Tokens: tokens,
 	})
 }
 

@@ -201,7 +201,7 @@ func (e *engine) Usage() policy.Usage {
 	if e.lease != nil {
 		if e.settings.Dtype != torch.Float32 { // float32 takes no tensor cores, of which the figure speaks
 			for _, d := range e.lease.Devices() {
-				u.PeakFlops += plan.PeakFlops(d.Name)
+				u.PeakFlops += float64(max(1, e.settings.Hosts)) * plan.PeakFlops(d.Name) // the other hosts' are alike
 			}
 		}
 		u.Busy = e.busy.mean()

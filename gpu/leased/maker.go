@@ -26,8 +26,10 @@ type Options struct {
 	Leases  string        // folder that the host's processes share; "" takes lease.Dir()
 	Host    device.Options
 	Logger  *slog.Logger // nil takes the default
+	Gangs   Gangs        // zero: no engine here lies on several hosts
 
-	start func(context.Context, torch.Options) (process, error) // tests'
+	start func(context.Context, torch.Options) (process, error)        // tests'
+	serve func(context.Context, torch.Options, torch.Rendezvous) error // tests'
 }
 
 // DefaultWait is below the time that a stage may take, and long enough for another run's update to end.
@@ -52,6 +54,9 @@ func Open(o Options) (*Maker, error) {
 	o.Wait = cmp.Or(o.Wait, DefaultWait)
 	if o.start == nil {
 		o.start = func(ctx context.Context, t torch.Options) (process, error) { return torch.Open(ctx, t) }
+	}
+	if o.serve == nil {
+		o.serve = torch.Serve
 	}
 	m := &Maker{o: o}
 	host, err := device.Open(o.Host)
@@ -121,7 +126,8 @@ func (m *Maker) Close() error {
 
 // Settings are those of one engine.
 type Settings struct {
-	Devices          int    // processes that share each model, a device each; at least 1
+	Devices          int    // processes of each host that share each model, a device each; at least 1
+	Hosts            int    // that share each model; 0 means 1
 	Dtype            string // torch.Float32, torch.BFloat16, or "" for the device's usual
 	Deterministic    bool
 	Checkpointing    string // auto, on or off
@@ -139,9 +145,12 @@ func (m *Maker) Offer(ctx context.Context, s Settings) (gpu bool, on string, err
 	if _, err := m.o.Python(ctx); err != nil {
 		return false, "", err
 	}
+	if s.Hosts > 1 && m.o.Gangs.Summon == nil {
+		return false, "", fmt.Errorf("hosts: %d wanted, this worker cannot bring others", s.Hosts)
+	}
 	switch n := m.devices; {
 	case n == 0:
-		return false, fmt.Sprintf("the processor, %d threads: %s", m.threads(), m.reason), nil
+		return false, onHosts(s, fmt.Sprintf("the processor, %d threads: %s", m.threads(), m.reason)), nil
 	case n < s.Devices:
 		return false, "", fmt.Errorf("devices: %d wanted, this worker has %d", s.Devices, n)
 	}
@@ -149,8 +158,11 @@ func (m *Maker) Offer(ctx context.Context, s Settings) (gpu bool, on string, err
 	if s.Devices > 1 {
 		name = fmt.Sprintf("%d × %s", s.Devices, name)
 	}
-	return true, name, nil
+	return true, onHosts(s, name), nil
 }
+
+// Devices counts those that this worker may use, whoever has them; 0 is the processor.
+func (m *Maker) Devices() int { return m.devices }
 
 func (m *Maker) threads() int { return cmp.Or(m.o.Threads, runtime.GOMAXPROCS(0)) }
 
@@ -167,6 +179,9 @@ func (m *Maker) options(ctx context.Context, s Settings, l *lease.Lease) (torch.
 	}
 	if l != nil {
 		o.Device, o.UUIDs = torch.CUDA, l.UUIDs()
+	}
+	if s.Hosts > 1 {
+		o.Hosts, o.Gather = s.Hosts, func(ctx context.Context) (torch.Gang, error) { return m.gather(ctx, s, o) }
 	}
 	return o, nil
 }

@@ -31,13 +31,15 @@ func (o Options) commandLine(main string) []string {
 	if o.OffloadOptimizer {
 		engine = append(engine, "--offload-optimizer")
 	}
-	if o.Ranks == 1 {
+	if !o.sharded() {
 		return engine
 	}
-	return append([]string{
-		o.Python, "-I", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", strconv.Itoa(o.Ranks), "--max-restarts", "0", "--no-python",
-	}, engine...)
+	line := append([]string{o.Python, "-I", "-m", "torch.distributed.run"}, o.meet.flags()...)
+	return slices.Concat(line, []string{"--nproc-per-node", strconv.Itoa(o.Ranks), "--max-restarts", "0", "--no-python"}, engine)
 }
+
+// sharded reports whether several ranks share each model, which torchrun starts.
+func (o Options) sharded() bool { return o.Ranks > 1 || o.Hosts > 1 }
 
 // start makes the command: a process group of its own that dies with this process. The kernel watches the thread
 // that forks, which therefore has to live as long (see spawn).
@@ -45,7 +47,10 @@ func (o Options) startable(main, dir, socket, nonce string) *exec.Cmd {
 	line := o.commandLine(main)
 	cmd := exec.Command(line[0], line[1:]...)
 	cmd.Dir = dir
-	cmd.Env = append(o.environment(os.Environ(), dir), socketVariable+"="+socket, nonceVariable+"="+nonce)
+	cmd.Env = o.environment(os.Environ(), dir)
+	if socket != "" {
+		cmd.Env = append(cmd.Env, socketVariable+"="+socket, nonceVariable+"="+nonce)
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	return cmd
 }
@@ -81,6 +86,9 @@ func (o Options) environment(host []string, dir string) []string {
 		}
 	case len(o.UUIDs) > 0:
 		env = append(env, "CUDA_VISIBLE_DEVICES="+strings.Join(o.UUIDs, ","))
+	}
+	if o.meet != nil {
+		env = append(env, o.meet.environment(env)...)
 	}
 	if o.Deterministic {
 		env = append(env, "CUBLAS_WORKSPACE_CONFIG=:4096:8")

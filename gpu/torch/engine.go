@@ -187,6 +187,9 @@ func (e *Engine) Describe() policy.Description {
 	}
 	if h.Ranks > 1 {
 		device += fmt.Sprintf(", %d ranks", h.Ranks)
+		if e.opts.Hosts > 1 {
+			device += fmt.Sprintf(" on %d hosts", e.opts.Hosts)
+		}
 	}
 	software := []string{"torch " + h.Versions["torch"], "transformers " + h.Versions["transformers"], h.Dtype}
 	if h.Deterministic {

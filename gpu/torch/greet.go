@@ -110,8 +110,8 @@ func (p *process) judge(h wire.Hello, nonce string) error {
 		return errStranger
 	case h.Protocol != wire.Version:
 		return fmt.Errorf("engine refused: it speaks protocol %d, this program %d", h.Protocol, wire.Version)
-	case h.Ranks != o.Ranks:
-		return fmt.Errorf("engine refused: it has %d ranks, %d were started", h.Ranks, o.Ranks)
+	case h.Ranks != o.Ranks*o.Hosts:
+		return fmt.Errorf("engine refused: it has %d ranks, %d were started", h.Ranks, o.Ranks*o.Hosts)
 	case h.Device != o.Device || h.Dtype != o.Dtype:
 		return fmt.Errorf("engine refused: it computes in %s on %s, asked for is %s on %s", h.Dtype, h.Device, o.Dtype, o.Device)
 	case o.Deterministic && !h.Deterministic:

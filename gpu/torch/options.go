@@ -2,6 +2,7 @@ package torch
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"log/slog"
 	"runtime"
@@ -29,7 +30,11 @@ type Options struct {
 	// Python is the interpreter; gpu/setup finds one.
 	Python string
 	// Ranks is the number of processes that share each model; 0 means one for each of UUIDs, or 1.
+	// It is a host's own share where Hosts are several.
 	Ranks int
+	// Hosts share each model; 0 means 1. With more, Gather brings the others for each start.
+	Hosts  int
+	Gather func(ctx context.Context) (Gang, error)
 	// Device is CPU or CUDA; "" means CPU. With CUDA, UUIDs are the devices that the engine may see, in that order;
 	// none leaves it what the host's CUDA_VISIBLE_DEVICES says.
 	Device string
@@ -64,6 +69,9 @@ type Options struct {
 	// need, the longest sequence being of so many: errors of memory tell it.
 	Estimate func(tokens, longest int) int64
 
+	// meet is where the ranks of several hosts meet: of one start.
+	meet *Rendezvous
+
 	// command replaces the whole command line, for tests.
 	command []string
 }
@@ -72,6 +80,7 @@ type Options struct {
 func (o Options) filled() (Options, error) {
 	o.Device = cmp.Or(o.Device, CPU)
 	o.Ranks = cmp.Or(o.Ranks, len(o.UUIDs), 1)
+	o.Hosts = cmp.Or(o.Hosts, 1)
 	o.Checkpointing = cmp.Or(o.Checkpointing, "auto")
 	o.StartLimit = cmp.Or(o.StartLimit, 2*time.Minute)
 	o.HangLimit = cmp.Or(o.HangLimit, 5*time.Minute)
@@ -103,6 +112,10 @@ func (o Options) validate() error {
 		return bad("checkpointing is %q, want auto, on or off", o.Checkpointing)
 	case o.Ranks < 1:
 		return bad("%d ranks", o.Ranks)
+	case o.Hosts < 1:
+		return bad("%d hosts", o.Hosts)
+	case o.Hosts > 1 && o.Gather == nil && o.meet == nil:
+		return bad("%d hosts, and nobody brings the others", o.Hosts)
 	case o.Threads < 1:
 		return bad("%d threads", o.Threads)
 	case len(o.UUIDs) > 0 && o.Device == CPU:

@@ -33,6 +33,8 @@ type process struct {
 	pipe  *os.File
 	lines *tail
 
+	gang Gang // nil with one host
+
 	conn    net.Conn
 	reader  *wire.Reader
 	hello   wire.Hello
@@ -53,7 +55,11 @@ func start(ctx context.Context, o Options) (_ *process, err error) {
 		return nil, fmt.Errorf("start engine: %w", err)
 	}
 	p := &process{opts: o, dir: dir, answers: make(chan wire.Frame, 1), done: make(chan struct{})}
-	if err := p.launch(ctx); err != nil {
+	if err = p.gather(ctx); err == nil {
+		err = p.launch(ctx)
+	}
+	if err != nil {
+		p.dismiss()
 		os.RemoveAll(dir)
 		return nil, fmt.Errorf("start engine: %w", err)
 	}
@@ -64,6 +70,9 @@ func start(ctx context.Context, o Options) (_ *process, err error) {
 		time.Sleep(100 * time.Millisecond)
 		p.end(Died, "its process ended")
 	}()
+	if p.gang != nil {
+		go p.watchGang()
+	}
 	return p, nil
 }
 
@@ -119,7 +128,7 @@ func (p *process) launch(ctx context.Context) error {
 		}
 		return err
 	}
-	p.tree.findRanks(p.opts.Ranks)
+	p.tree.findRanks(p.opts.sharded())
 	return nil
 }
 
@@ -163,6 +172,7 @@ func (p *process) endWith(reason Reason, detail, stacks string) {
 			}
 		}
 		how := p.bury()
+		p.dismiss()
 		os.RemoveAll(p.dir)
 		p.lost = &LostError{Reason: reason, Detail: detail + " (" + how + ")", Call: call, Stacks: stacks, Log: p.lines.last(lastInNote)}
 		if reason != Closed {

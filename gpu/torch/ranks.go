@@ -16,10 +16,10 @@ type tree struct {
 	ranks []*os.Process // handles, which do not go over to another process with the same id
 }
 
-// findRanks notes who the ranks are; under torchrun, once all of them are there.
-func (t *tree) findRanks(ranks int) {
+// findRanks notes who this host's ranks are; under torchrun, once all of them are there.
+func (t *tree) findRanks(torchrun bool) {
 	pids := []int{t.root}
-	if ranks > 1 {
+	if torchrun {
 		pids = children(t.root)
 	}
 	for _, pid := range pids {

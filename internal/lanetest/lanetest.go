@@ -66,7 +66,7 @@ func Environment(deps *activities.Deps) *testsuite.TestWorkflowEnvironment {
 	env.SetTestTimeout(10 * time.Minute)
 	for name, run := range map[string]any{
 		workflows.TrainRunName: workflows.TrainRun, workflows.TrainStepName: workflows.TrainStep,
-		workflows.ReprocessRunName: workflows.ReprocessRun, workflows.ReplayStageName: workflows.ReplayStage,
+		workflows.ReprocessRunName: workflows.ReprocessRun, workflows.ReplayStageName: workflows.ReplayStage, workflows.ServeRanksName: workflows.ServeRanks,
 	} {
 		env.RegisterWorkflowWithOptions(run, workflow.RegisterOptions{Name: name})
 	}

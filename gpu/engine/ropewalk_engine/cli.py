@@ -40,7 +40,8 @@ def main(argv: list[str]) -> int:
     a = parse(argv)
     from . import server
 
-    path_and_nonce = server.environment()
+    # Rank 0 alone speaks with the host, so that ranks on other hosts need to know nothing of it.
+    path_and_nonce = server.environment() if os.environ.get("RANK", "0") == "0" else ("", "")
     versions = server.versions()
     from . import start
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -65,7 +66,9 @@ class Engine:
 
     def _load(self, r: Request) -> Answer:
         f, held = r.fields, self._roles.get(r.role)
-        with ranks.each_alone(self._progress, self._s), self._progress.in_torch():
+        # Ranks of one host read the folder each for itself; those of several get it from rank 0, together.
+        alone = ranks.each_alone(self._progress, self._s) if self._s.hosts == 1 else nullcontext()
+        with alone, self._progress.in_torch():
             new, reused = resident.load(f["dir"], r.role, f["optimizer"], f["digest"], held, self._s, self._progress)
         self._roles[r.role] = new
         return {"digest": new.digest, "step": new.moments.step, "params": new.params, "reused": reused}, {}

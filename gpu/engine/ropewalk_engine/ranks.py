@@ -57,6 +57,12 @@ def broadcast_request(header: dict[str, Any] | None, body: bytearray | None, s: 
     return json.loads(raw), broadcast_bytes(body, s)
 
 
+def check_versions(own: dict[str, Any], s: Settings) -> None:
+    """Ends a rank whose host has other software than rank 0's: what they compute together would be neither's."""
+    if s.hosts > 1 and own != (first := json.loads(broadcast_bytes(json.dumps(own).encode() if s.rank == 0 else None, s))):
+        raise SystemExit(f"this host has {own}, the host of rank 0 {first}: all hosts of one engine need the same")
+
+
 def sum_over(t: torch.Tensor, s: Settings) -> torch.Tensor:
     """The sum over ranks of a CPU tensor, each of whose entries one rank has computed and the others hold as zero."""
     if not s.sharded:

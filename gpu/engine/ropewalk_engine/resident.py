@@ -25,6 +25,7 @@ from .folder import (
     open_folder,
     plain_generation,
 )
+from .handed import open_handed
 from .passes import KeptPass
 from .progress import Progress
 from .scorer import Scorer
@@ -79,7 +80,7 @@ class Resident:
 def load(path: str, role: str, optimizer: bool, digest: str, held: Resident | None, s: Settings, progress: Progress) -> tuple[Resident, list[str]]:
     """What is to be resident after the load, and what of it was there already. `held` is changed only where nothing can
     fail any more, or where it is of the same digest."""
-    folder = open_folder(path)
+    folder = open_handed(path, optimizer, s, progress) if s.hosts > 1 else open_folder(path)
     critic = role == "critic"
     if folder.is_critic and not critic:
         raise bad_request(VALUE_HEAD, f"{path} holds a critic: there is a {VALUE_HEAD}")

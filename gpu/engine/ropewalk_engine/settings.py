@@ -18,6 +18,7 @@ class Settings:
     cache_bytes: int  # of keys and values at once; 0 takes a share of what is free
     rank: int = 0
     ranks: int = 1
+    hosts: int = 1  # that the ranks lie on
 
     @property
     def sharded(self) -> bool:

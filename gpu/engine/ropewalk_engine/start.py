@@ -26,6 +26,7 @@ def run(a: argparse.Namespace, path: str, nonce: str, versions: dict[str, Any]) 
     if s.sharded:
         lifeline.die_with_parent()
         _join(s)
+        ranks.check_versions(versions, s)
     if s.rank:
         lifeline.follow(s, progress)
         return _follow(s, progress)
@@ -52,7 +53,8 @@ def _end(s: Settings, status: int) -> NoReturn:
 
 
 def _settings(a: argparse.Namespace) -> Settings:
-    rank, count, on_host = (int(os.environ.get(k, d)) for k, d in (("RANK", 0), ("WORLD_SIZE", 1), ("LOCAL_RANK", 0)))
+    names = (("RANK", 0), ("WORLD_SIZE", 1), ("LOCAL_RANK", 0), ("GROUP_WORLD_SIZE", 1))
+    rank, count, on_host, hosts = (int(os.environ.get(k, d)) for k, d in names)  # torchrun's
     if a.threads:
         torch.set_num_threads(a.threads)
     if a.deterministic:
@@ -71,7 +73,7 @@ def _settings(a: argparse.Namespace) -> Settings:
     gpu = device.type == "cuda"
     return Settings(
         device, getattr(torch, a.dtype), a.deterministic, a.checkpointing, a.offload_optimizer,
-        a.pack_tokens or (16384 if gpu else 4096), a.cache_mib << 20 or (0 if gpu else 1 << 30), rank, count,
+        a.pack_tokens or (16384 if gpu else 4096), a.cache_mib << 20 or (0 if gpu else 1 << 30), rank, count, hosts,
     )  # fmt: skip
 
 

@@ -33,7 +33,8 @@ class Refused(Exception):
 
 
 class Host:
-    def __init__(self, *flags: str, ranks: int = 1) -> None:
+    def __init__(self, *flags: str, ranks: int = 1, meet: list[str] | None = None) -> None:
+        """`meet` are torchrun's flags by which ranks of several hosts meet, for one rank on each."""
         self.folder = tempfile.mkdtemp(prefix="engine")
         path = os.path.join(self.folder, "socket")
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -43,7 +44,9 @@ class Host:
         self.nonce = secrets.token_hex(16)
         self.log = open(os.path.join(self.folder, "log"), "wb+")
         command = [sys.executable, "-I", MAIN, *flags]
-        if ranks > 1:
+        if meet:
+            command = [sys.executable, "-I", "-m", "torch.distributed.run", *meet, "--nproc-per-node=1", "--no-python", *command]
+        elif ranks > 1:
             command = [sys.executable, "-I", "-m", "torch.distributed.run", "--nnodes=1", f"--nproc-per-node={ranks}",
                        "--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0", "--local-addr=127.0.0.1", "--no-python", *command]  # fmt: skip
         env = {k: os.environ[k] for k in ("PATH", "LD_LIBRARY_PATH") if k in os.environ} | {"HOME": self.folder, "ROPEWALK_ENGINE_SOCKET": path, "ROPEWALK_ENGINE_NONCE": self.nonce, "OMP_NUM_THREADS": "1"}

@@ -1,0 +1,41 @@
+package gang
+
+import (
+	"fmt"
+	"net"
+)
+
+// AddressTo is the address that this host has on its way to another, HOST:PORT: nothing is sent.
+func AddressTo(other string) (string, error) {
+	conn, err := net.Dial("udp", other)
+	if err != nil {
+		return "", fmt.Errorf("find this host's address on the way to %s: %w", other, err)
+	}
+	defer conn.Close()
+	host, _, err := net.SplitHostPort(conn.LocalAddr().String())
+	return host, err
+}
+
+// Interface names the network interface that has an address; an error says that this host has none such.
+func Interface(address string) (string, error) {
+	ip := net.ParseIP(address)
+	if ip == nil {
+		return "", fmt.Errorf("%q is no IP address", address)
+	}
+	all, err := net.Interfaces()
+	if err != nil {
+		return "", fmt.Errorf("list the network interfaces: %w", err)
+	}
+	for _, i := range all {
+		addresses, err := i.Addrs()
+		if err != nil {
+			continue // it has gone
+		}
+		for _, a := range addresses {
+			if n, ok := a.(*net.IPNet); ok && n.IP.Equal(ip) {
+				return i.Name, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("no network interface of this host has the address %s", address)
+}

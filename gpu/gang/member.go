@@ -1,0 +1,120 @@
+package gang
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+)
+
+// ErrGone says that the gang which an invitation names is there no more: there is nothing to do for it.
+var ErrGone = errors.New("the gang is gone")
+
+// ErrElsewhere says that this host cannot have the place, but another could.
+var ErrElsewhere = errors.New("no place for this host")
+
+// Place is a member's place in a gang. Leave it, always.
+type Place struct {
+	Work Work
+
+	line   *line
+	quit   chan struct{}
+	orders chan Orders
+	over   context.Context // ends, with ErrGone as its cause, when the leader goes or ends the gang
+	end    context.CancelCauseFunc
+	left   sync.Once
+}
+
+// Join takes a place.
+func Join(ctx context.Context, o Options, i Invitation) (*Place, error) {
+	dialer := net.Dialer{Timeout: Silence}
+	conn, err := dialer.DialContext(ctx, "tcp", i.Address)
+	if err != nil {
+		if ctx.Err() == nil {
+			err = fmt.Errorf("%w: %w", ErrGone, err)
+		}
+		return nil, fmt.Errorf("join the gang at %s: %w", i.Address, err)
+	}
+	l := newLine(conn)
+	err = l.write(message{Join: &join{ID: i.ID, Host: o.Host, Engine: o.Engine}})
+	var answer message
+	if err == nil {
+		answer, err = l.read()
+	}
+	switch {
+	case err != nil:
+		err = fmt.Errorf("%w: %w", ErrGone, err)
+	case answer.Refused != nil && answer.Refused.Elsewhere:
+		err = fmt.Errorf("%w: %s", ErrElsewhere, answer.Refused.Reason)
+	case answer.Refused != nil:
+		err = fmt.Errorf("%w: %s", ErrGone, answer.Refused.Reason)
+	case answer.Welcome == nil:
+		err = fmt.Errorf("%w: %w", ErrGone, errMessage)
+	}
+	if err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("join the gang at %s: %w", i.Address, err)
+	}
+	p := &Place{Work: *answer.Welcome, line: l, quit: make(chan struct{}), orders: make(chan Orders, 1)}
+	p.over, p.end = context.WithCancelCause(context.Background())
+	go l.beat(p.quit)
+	go p.listen()
+	return p, nil
+}
+
+// listen hears the leader until it goes.
+func (p *Place) listen() {
+	for {
+		m, err := p.line.read()
+		switch {
+		case err != nil:
+			err = fmt.Errorf("%w: the leader: %w", ErrGone, err)
+		case m.Ended != nil:
+			err = fmt.Errorf("%w: %s", ErrGone, *m.Ended)
+		case m.Orders != nil && len(p.orders) == 0:
+			p.orders <- *m.Orders
+			continue
+		default:
+			err = fmt.Errorf("%w: the leader: %w", ErrGone, errMessage)
+		}
+		p.end(err)
+		return
+	}
+}
+
+// Context ends with its parent, or, with ErrGone as its cause, when the gang does.
+func (p *Place) Context(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(parent)
+	stop := context.AfterFunc(p.over, func() { cancel(context.Cause(p.over)) })
+	return ctx, func() {
+		stop()
+		cancel(context.Canceled)
+	}
+}
+
+// Ready says that this host has its devices, and waits for orders.
+func (p *Place) Ready(ctx context.Context) (Orders, error) {
+	if err := p.line.write(message{Ready: true}); err != nil {
+		return Orders{}, fmt.Errorf("%w: %w", ErrGone, err)
+	}
+	select {
+	case o := <-p.orders:
+		return o, nil
+	case <-p.over.Done():
+		return Orders{}, context.Cause(p.over)
+	case <-ctx.Done():
+		return Orders{}, context.Cause(ctx)
+	}
+}
+
+// Leave tells the leader why this host's ranks have ended, and goes: whoever leaves has nothing of the gang left. Again it
+// does nothing.
+func (p *Place) Leave(why string) {
+	p.left.Do(func() {
+		close(p.quit)
+		_ = p.line.write(message{Ended: &why}) // the leader may have gone
+		p.line.conn.Close()
+		p.end(ErrGone)
+	})
+}

@@ -1,0 +1,181 @@
+package leased
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	program "github.com/ropewalk/ropewalk/gpu/engine"
+	"github.com/ropewalk/ropewalk/gpu/gang"
+	"github.com/ropewalk/ropewalk/gpu/lease"
+	"github.com/ropewalk/ropewalk/gpu/torch"
+)
+
+// Gangs are how a worker's engines come to lie on several hosts.
+type Gangs struct {
+	Host    string // this host's name
+	Address string // by which other hosts reach it; an IP address
+	// Summon has so many workers of other hosts join by the invitation (Maker.Serve), as they come free, until dismiss is
+	// called. It does not wait for them.
+	Summon func(ctx context.Context, i gang.Invitation, members int) (dismiss func(), err error)
+	// Wait bounds how long an engine waits for its hosts; 0 takes DefaultGather.
+	Wait time.Duration
+}
+
+// DefaultGather is how long an engine waits for its hosts: longer than an idle engine keeps those of others.
+const DefaultGather = 10 * time.Minute
+
+// gathered is torch.Gang over a call.
+type gathered struct {
+	*gang.Call
+	meet    torch.Rendezvous
+	dismiss func()
+}
+
+func (g *gathered) Rendezvous() torch.Rendezvous { return g.meet }
+
+// Close lets the hosts go and takes back what of the summons nobody has followed.
+func (g *gathered) Close() error {
+	err := g.Call.Close()
+	g.dismiss()
+	return err
+}
+
+// gather brings the other hosts of an engine with these options.
+func (m *Maker) gather(ctx context.Context, s Settings, o torch.Options) (_ torch.Gang, err error) {
+	network, err := gang.Interface(m.o.Gangs.Address)
+	if err != nil {
+		return nil, err
+	}
+	call, err := gang.Open(m.gangOptions(), s.Hosts, gang.Work{
+		Ranks: max(1, s.Devices), Device: o.Device, Dtype: s.Dtype, Deterministic: s.Deterministic, Checkpointing: s.Checkpointing,
+		OffloadOptimizer: s.OffloadOptimizer, Memory: s.Memory,
+	})
+	if err != nil {
+		return nil, err
+	}
+	g := &gathered{Call: call, dismiss: func() {}}
+	defer func() {
+		if err != nil {
+			g.Close()
+		}
+	}()
+	if g.dismiss, err = m.o.Gangs.Summon(ctx, call.Invitation(), s.Hosts-1); err != nil {
+		g.dismiss = func() {}
+		return nil, fmt.Errorf("summon other hosts: %w", err)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, m.gatherLimit(), fmt.Errorf("not all came in %s", m.gatherLimit()))
+	defer cancel()
+	orders, err := call.Gather(ctx)
+	if err != nil {
+		return nil, err
+	}
+	g.meet = rendezvous(orders, network)
+	return g, nil
+}
+
+func (m *Maker) gatherLimit() time.Duration {
+	if m.o.Gangs.Wait > 0 {
+		return m.o.Gangs.Wait
+	}
+	return DefaultGather
+}
+
+func (m *Maker) gangOptions() gang.Options {
+	return gang.Options{Host: m.o.Gangs.Host, Address: m.o.Gangs.Address, Engine: program.Digest(), Logger: m.o.Logger}
+}
+
+func rendezvous(o gang.Orders, network string) torch.Rendezvous {
+	return torch.Rendezvous{Address: o.Rendezvous, ID: o.ID, Hosts: o.Hosts, Place: o.Place, Interface: network}
+}
+
+// Room makes room for so many devices of a gang's beside the worker's own engines, and gives it back by the function.
+type Room func(ctx context.Context, devices int) (release func(), err error)
+
+// Serve takes a place in a gang and runs its ranks, on leased devices where there are any, until the gang or ctx ends. The
+// error is gang.ErrGone where there is nothing left to do for that gang, gang.ErrElsewhere where another host shall take
+// the place.
+func (m *Maker) Serve(ctx context.Context, i gang.Invitation, room Room) error {
+	network, err := gang.Interface(m.o.Gangs.Address)
+	if err != nil {
+		return fmt.Errorf("serve %s: %w", i.Address, err)
+	}
+	place, err := gang.Join(ctx, m.gangOptions(), i)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := place.Context(ctx)
+	defer cancel()
+	err = m.serve(ctx, place, network, room)
+	why := "done"
+	if err != nil {
+		why = err.Error()
+	}
+	place.Leave(why)
+	return err
+}
+
+// serve returns when no rank is left and the devices are given back.
+func (m *Maker) serve(ctx context.Context, place *gang.Place, network string, room Room) error {
+	w := place.Work
+	s := Settings{
+		Devices: w.Ranks, Dtype: w.Dtype, Deterministic: w.Deterministic, Checkpointing: w.Checkpointing, OffloadOptimizer: w.OffloadOptimizer, Memory: w.Memory,
+	}
+	if on := m.device(); on != w.Device {
+		return fmt.Errorf("%w: the engine runs on %s, this host has %s", gang.ErrElsewhere, w.Device, on)
+	}
+	release, err := room(ctx, w.Ranks)
+	if err != nil {
+		return ended(ctx, err)
+	}
+	defer release()
+	l, err := m.take(ctx, s)
+	if err != nil {
+		return ended(ctx, err)
+	}
+	if l != nil {
+		defer l.Release()
+	}
+	o, err := m.options(ctx, s, l)
+	if err != nil {
+		return err
+	}
+	orders, err := place.Ready(ctx)
+	if err != nil {
+		return err
+	}
+	return m.follow(ctx, l, o, rendezvous(orders, network))
+}
+
+// follow runs the ranks; a device that fails ends them.
+func (m *Maker) follow(ctx context.Context, l *lease.Lease, o torch.Options, meet torch.Rendezvous) error {
+	if l != nil {
+		under, cancel := l.Context(ctx)
+		defer cancel()
+		ctx = under
+	}
+	return ended(ctx, m.o.serve(ctx, o, meet))
+}
+
+// ended is the cause of a context that has ended, else the error.
+func ended(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+func (m *Maker) device() string {
+	if m.devices == 0 {
+		return torch.CPU
+	}
+	return torch.CUDA
+}
+
+// onHosts says on how many hosts there is to be such a share.
+func onHosts(s Settings, share string) string {
+	if s.Hosts > 1 {
+		return fmt.Sprintf("%d hosts, on each %s", s.Hosts, share)
+	}
+	return share
+}

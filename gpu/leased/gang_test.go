@@ -1,0 +1,140 @@
+package leased
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/gpu/device/devicetest"
+	"github.com/ropewalk/ropewalk/gpu/gang"
+	"github.com/ropewalk/ropewalk/gpu/lease"
+	"github.com/ropewalk/ropewalk/gpu/torch"
+	"github.com/ropewalk/ropewalk/policy"
+)
+
+// gangProcess is an engine's process on several hosts, without ranks.
+type gangProcess struct {
+	*fake
+	gang torch.Gang
+}
+
+func (g *gangProcess) Close() error {
+	return errors.Join(g.fake.Close(), g.gang.Close())
+}
+
+// served is what a member's maker was asked to run.
+type served struct {
+	options torch.Options
+	meet    torch.Rendezvous
+}
+
+// host is a worker's maker that stands for a host of its own.
+func host(t *testing.T, name string, gpus ...*devicetest.GPU) (*bench, chan served) {
+	t.Helper()
+	b, ran := newBench(t, t.TempDir(), gpus...), make(chan served, 1)
+	b.maker.o.Gangs = Gangs{Host: name, Address: "127.0.0.1", Wait: 5 * time.Second}
+	b.maker.o.start = func(ctx context.Context, o torch.Options) (process, error) {
+		g, err := o.Gather(ctx)
+		if err != nil {
+			return nil, err
+		}
+		p := &fake{options: o}
+		b.processes = append(b.processes, p)
+		return &gangProcess{p, g}, nil
+	}
+	b.maker.o.serve = func(ctx context.Context, o torch.Options, meet torch.Rendezvous) error {
+		ran <- served{o, meet}
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return b, ran
+}
+
+func anyRoom(context.Context, int) (func(), error) { return func() {}, nil }
+
+// summons have hosts serve; their errors come by the channel.
+func summons(leader *bench, hosts ...*bench) <-chan error {
+	ended := make(chan error, len(hosts))
+	leader.maker.o.Gangs.Summon = func(_ context.Context, i gang.Invitation, members int) (func(), error) {
+		for _, h := range hosts {
+			go func() { ended <- h.maker.Serve(context.Background(), i, anyRoom) }()
+		}
+		return func() {}, nil
+	}
+	return ended
+}
+
+func leasedBy(b *bench) int {
+	_, pool := b.maker.Watch()
+	return len(pool.Stats().Leased)
+}
+
+func TestAGangLeasesOnEveryHost(t *testing.T) {
+	a, _ := host(t, "a", &devicetest.GPU{}, &devicetest.GPU{})
+	b, ran := host(t, "b", &devicetest.GPU{}, &devicetest.GPU{}, &devicetest.GPU{})
+	ended := summons(a, b)
+	e := opened(t, a, Settings{Devices: 2, Hosts: 2, Dtype: torch.BFloat16, Deterministic: true, Checkpointing: "on"})
+	its := <-ran
+	require.Equal(t, 2, its.options.Ranks)
+	require.Len(t, its.options.UUIDs, 2)
+	require.Equal(t, []any{torch.CUDA, torch.BFloat16, true, "on"}, []any{its.options.Device, its.options.Dtype, its.options.Deterministic, its.options.Checkpointing})
+	require.Equal(t, []int{2, 1}, []int{its.meet.Hosts, its.meet.Place})
+	require.NotEmpty(t, its.meet.Interface)
+	own := e.(*engine).process.(*gangProcess).gang.Rendezvous()
+	require.Equal(t, 0, own.Place)
+	require.Equal(t, own.Address, its.meet.Address)
+	require.Equal(t, []int{2, 2}, []int{leasedBy(a), leasedBy(b)})
+
+	require.NoError(t, e.Close())
+	require.Equal(t, []int{0, 0}, []int{leasedBy(a), leasedBy(b)}, "closed when every host has given its devices back")
+	require.ErrorIs(t, <-ended, gang.ErrGone)
+}
+
+func TestAMembersFailedDeviceEndsTheGang(t *testing.T) {
+	a, _ := host(t, "a", &devicetest.GPU{})
+	b, ran := host(t, "b", &devicetest.GPU{})
+	ended := summons(a, b)
+	e := opened(t, a, Settings{Devices: 1, Hosts: 2})
+	<-ran
+	b.library.Xid(0, 79)
+	g := e.(*engine).process.(*gangProcess).gang
+	<-g.Lost()
+	require.ErrorContains(t, g.Err(), "host b is lost")
+	require.ErrorContains(t, <-ended, "79")
+	require.Zero(t, leasedBy(b))
+}
+
+// Without its hosts an engine is not started, and nothing stays leased.
+func TestTooFewHosts(t *testing.T) {
+	a, _ := host(t, "a", &devicetest.GPU{})
+	same, _ := host(t, "a", &devicetest.GPU{})
+	none, _ := host(t, "c")
+	small, _ := host(t, "d")
+	small.maker.devices, small.maker.reason = 0, "no driver"
+	ended := summons(a, same, none, small)
+	a.maker.o.Gangs.Wait = 300 * time.Millisecond
+	_, err := a.maker.Open(t.Context(), Settings{Devices: 1, Hosts: 2})
+	require.ErrorContains(t, err, "wait for 1 other hosts")
+	require.ErrorContains(t, err, "not all came in 300ms")
+	require.Zero(t, leasedBy(a))
+	for range 3 {
+		err := <-ended
+		require.True(t, errors.Is(err, gang.ErrElsewhere) || errors.Is(err, lease.ErrNoDevice), "%v", err)
+	}
+	a.maker.o.Gangs.Summon = nil
+	_, _, err = a.maker.Offer(t.Context(), Settings{Devices: 1, Hosts: 2})
+	require.ErrorContains(t, err, "cannot bring others")
+}
+
+func TestOfferOnSeveralHosts(t *testing.T) {
+	a, _ := host(t, "a", &devicetest.GPU{Name: "NVIDIA H200"}, &devicetest.GPU{Name: "NVIDIA H200"})
+	summons(a)
+	_, on, err := a.maker.Offer(t.Context(), Settings{Devices: 2, Hosts: 3})
+	require.NoError(t, err)
+	require.Equal(t, "3 hosts, on each 2 × NVIDIA H200", on)
+}
+
+var _ policy.Engine = (*gangProcess)(nil)

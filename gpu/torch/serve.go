@@ -1,0 +1,74 @@
+package torch
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Serve runs this host's ranks of an engine whose rank 0 is on another host, until they end or ctx does. It returns when
+// nothing of them is left: nil if they ended with the engine, else an error with the last that they wrote.
+func Serve(ctx context.Context, o Options, meet Rendezvous) error {
+	o.Hosts, o.meet = meet.Hosts, &meet
+	o, err := o.filled()
+	if err == nil && (meet.Place < 1 || meet.Place >= meet.Hosts) {
+		err = fmt.Errorf("place %d of %d hosts", meet.Place, meet.Hosts)
+	}
+	if err != nil {
+		return fmt.Errorf("serve an engine's ranks: %w", err)
+	}
+	dir, err := folder(o.Dir)
+	if err != nil {
+		return fmt.Errorf("serve an engine's ranks: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	p := &process{opts: o, dir: dir}
+	if err := p.follow(ctx); err != nil {
+		if last := p.last(); last != "" {
+			err = fmt.Errorf("%w; they wrote last:\n%s", err, last)
+		}
+		return fmt.Errorf("serve an engine's ranks: %w", err)
+	}
+	return nil
+}
+
+// follow starts the ranks and waits for their end.
+func (p *process) follow(ctx context.Context) error {
+	main, err := extract(p.opts, filepath.Join(p.dir, "engine"))
+	if err != nil {
+		return err
+	}
+	cmd := p.opts.startable(main, p.dir, "", "")
+	if p.pipe, p.exit, err = spawn(cmd); err != nil {
+		return err
+	}
+	p.tree.root, p.lines = cmd.Process.Pid, follow(p.pipe, p.opts.Logger)
+	p.opts.Logger.Info("serve an engine's ranks", "pid", cmd.Process.Pid, "place", p.opts.meet.Place, "hosts", p.opts.meet.Hosts, "rendezvous", p.opts.meet.Address)
+	select {
+	case <-p.exit.done:
+		err = p.exit.err
+	case <-ctx.Done():
+		// Ranks that hear of the end themselves need not be killed.
+		select {
+		case <-p.exit.done:
+		case <-time.After(serveGrace):
+		}
+		err = context.Cause(ctx)
+	}
+	p.tree.findRanks(true) // so that their end is waited for; where torchrun has ended, the kernel has ended them
+	p.bury()
+	return err
+}
+
+// serveGrace is how long ranks may take to end by themselves once they are no longer wanted.
+const serveGrace = time.Second
+
+// last are the last lines that the ranks wrote.
+func (p *process) last() string {
+	if p.lines == nil {
+		return ""
+	}
+	return p.lines.last(lastInNote)
+}

@@ -1,0 +1,191 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/internal/python/pythontest"
+	"github.com/ropewalk/ropewalk/workflows"
+)
+
+// onTwoHosts are settings of a run whose model lies on two hosts, a rank on each; every group counts, so that updates learn.
+var onTwoHosts = []string{
+	"--set", "engine={kind: torch, hosts: 2}", "--set", "steps=2", "--set", "warm_start.steps=6", "--set", "warm_start.optimizer.warmup_steps=2",
+	"--set", "rollout.prompts=4", "--set", "rollout.oversample=4", "--set", "rollout.shard_groups=2", "--set", "evaluation.problems=3",
+	"--set", "resample.vspo=null", "--set", "resample.roc=null", "--set", "loss.entropy=0.01", "--set", "loss.old_log_probs=recompute",
+	"--set", "optimizer.minibatches=2", "--set", "optimizer.epochs=8",
+}
+
+// TestOneModelOnTwoHosts takes runs to their ends on two workers that stand for hosts: undisturbed, with the second host's ranks
+// killed in mid-update, with the first host's worker killed in mid-update and never seen again; and cancels one.
+func TestOneModelOnTwoHosts(t *testing.T) {
+	t.Parallel()
+	python, err := filepath.Abs(pythontest.Need(t, "TORCH", "torch", "transformers", "safetensors"))
+	require.NoError(t, err)
+	h := newHome(t, t.TempDir(), "ROPEWALK_NO_WORKER=1", "ROPEWALK_PYTHON="+python)
+	h.ensureUp(t)
+	defer h.ensureDown(t)
+	c := h.dial(t)
+	a := h.startWorker(t, "-v", "--threads", "1", "--host", "a")
+	a.says(t, "queue=gpu.a")
+	b := h.startWorker(t, "-v", "--threads", "1", "--host", "b", "--queues", "gpu")
+
+	want := h.digest(t, h.start(t, recipe("two-hosts", onTwoHosts...)...))
+	leader, member := inOrder(a, b)
+	require.Len(t, ranksOf(leader), 1)
+	require.Len(t, ranksOf(member), 1)
+	require.Contains(t, member.err.String(), "serve an engine's ranks")
+	queues := h.queues(t, c, "two-hosts/step=2")
+	home := map[*command]string{a: "gpu.a", b: "gpu.b"}[leader]
+	for _, name := range []string{wire.GenerateRollouts, wire.ComputeTokenOutputs, wire.UpdatePolicy, wire.PublishPolicy} {
+		require.Equal(t, []string{home}, queues[name], name)
+	}
+
+	t.Run("a member's ranks die", func(t *testing.T) {
+		run := h.start(t, recipe("member-lost", onTwoHosts...)...)
+		h.inUpdate(t, c, "member-lost")
+		for _, pid := range ranksOf(member) {
+			require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+		}
+		require.Equal(t, want, h.digest(t, run))
+		require.Equal(t, 2, strings.Count(leader.err.String(), "engine started"))
+	})
+
+	t.Run("the run is cancelled", func(t *testing.T) {
+		run := h.start(t, recipe("cancelled", append(onTwoHosts, "--set", "optimizer.epochs=500")...)...)
+		h.inUpdate(t, c, "cancelled")
+		require.NoError(t, c.CancelWorkflow(context.Background(), "cancelled", ""))
+		began := time.Now()
+		eventually(t, func() bool { return len(ranksOf(a))+len(ranksOf(b)) == 0 }, "all ranks to end")
+		t.Logf("all ranks of both hosts had ended %.1f s after the cancellation", time.Since(began).Seconds())
+		require.Less(t, time.Since(began), 10*time.Second, "heartbeats, which bring it, are of two seconds")
+		require.NotZero(t, run.wait(t).code)
+		h.noRanks(t, c)
+	})
+
+	t.Run("the leader is killed", func(t *testing.T) {
+		run := h.start(t, recipe("leader-lost", onTwoHosts...)...)
+		h.inUpdate(t, c, "leader-lost")
+		leader, member := inOrder(a, b) // the run before may have gone either way
+		require.NoError(t, leader.cmd.Process.Kill())
+		began := time.Now()
+		eventually(t, func() bool { return len(ranksOf(member)) == 0 }, "the member's ranks to end")
+		t.Logf("the member's ranks had ended %.1f s after the leader", time.Since(began).Seconds())
+		require.Less(t, time.Since(began), 10*time.Second)
+		third := h.startWorker(t, "-v", "--threads", "1", "--host", "c")
+		require.Equal(t, want, h.digest(t, run))
+		require.Contains(t, member.err.String()+third.err.String(), "engine started")
+		third.end(t)
+		member.end(t)
+	})
+}
+
+// digest is the checkpoint of a run, once it has ended.
+func (h *home) digest(t *testing.T, run *command) string {
+	t.Helper()
+	var out report
+	r := run.wait(t).ok(t)
+	require.NoError(t, json.Unmarshal([]byte(r.out), &out), "%s", r.out)
+	require.NotEmpty(t, out.Digest)
+	return out.Digest
+}
+
+// inOrder gives the worker that has opened the last engine first: it is the one that came first for the stage.
+func inOrder(a, b *command) (leader, member *command) {
+	started, serves := strings.LastIndex(b.err.String(), "engine started"), strings.LastIndex(b.err.String(), "serve an engine's ranks")
+	if started > serves {
+		return b, a
+	}
+	return a, b
+}
+
+// inUpdate waits until the update of a run's first step has begun.
+func (h *home) inUpdate(t *testing.T, c client.Client, run string) {
+	t.Helper()
+	eventually(t, func() bool {
+		d, err := c.DescribeWorkflowExecution(context.Background(), workflows.StepWorkflowID(run, 1), "")
+		if err != nil {
+			return false // it has not begun
+		}
+		for _, a := range d.GetPendingActivities() {
+			if a.GetActivityType().GetName() == wire.UpdatePolicy && a.GetState() == enumspb.PENDING_ACTIVITY_STATE_STARTED {
+				return true
+			}
+		}
+		return false
+	}, "the first update of %s", run)
+}
+
+// queues are those that a workflow's activities were sent to, by their names, each once.
+func (h *home) queues(t *testing.T, c client.Client, workflow string) map[string][]string {
+	t.Helper()
+	out := map[string][]string{}
+	for events := fetch(c, workflow, ""); events.HasNext(); {
+		event, err := events.Next()
+		require.NoError(t, err)
+		if a := event.GetActivityTaskScheduledEventAttributes(); a != nil {
+			name, queue := a.GetActivityType().GetName(), a.GetTaskQueue().GetName()
+			if known := out[name]; len(known) == 0 || known[len(known)-1] != queue {
+				out[name] = append(known, queue)
+			}
+		}
+	}
+	return out
+}
+
+// noRanks requires that no workflow of ranks is open.
+func (h *home) noRanks(t *testing.T, c client.Client) {
+	t.Helper()
+	eventually(t, func() bool {
+		n, err := c.CountWorkflow(context.Background(), countOpen(workflows.ServeRanksName))
+		return err == nil && n.GetCount() == 0
+	}, "the workflows of ranks to end")
+}
+
+// ranksOf are the processes of engines' ranks below a worker.
+func ranksOf(worker *command) (out []int) {
+	parents, ranks := map[int]int{}, []int{}
+	all, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range all {
+		pid, _ := strconv.Atoi(filepath.Base(dir))
+		stat, err := os.ReadFile(filepath.Join(dir, "stat"))
+		if err != nil {
+			continue // it has ended
+		}
+		fields := strings.Fields(string(stat[strings.LastIndex(string(stat), ")")+1:]))
+		if parents[pid], err = strconv.Atoi(fields[1]); err != nil || fields[0] == "Z" {
+			continue
+		}
+		line, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+		if strings.Contains(string(line), "engine/main.py") && !strings.Contains(string(line), "torch.distributed.run") {
+			ranks = append(ranks, pid)
+		}
+	}
+	for _, pid := range ranks {
+		p := pid
+		for p > 1 && p != worker.cmd.Process.Pid {
+			p = parents[p]
+		}
+		if p == worker.cmd.Process.Pid {
+			out = append(out, pid)
+		}
+	}
+	return out
+}
+
+func countOpen(workflow string) *workflowservice.CountWorkflowExecutionsRequest {
+	return &workflowservice.CountWorkflowExecutionsRequest{Query: "WorkflowType = '" + workflow + "' and ExecutionStatus = 'Running'"}
+}
