@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import torch
 
+from .lora import Lora
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -18,6 +20,7 @@ class Settings:
     cache_bytes: int  # of keys and values at once; 0 takes a share of what is free
     rank: int = 0
     ranks: int = 1
+    lora: Lora | None = None  # None: all of a model trains
 
     @property
     def sharded(self) -> bool:
