@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 
@@ -123,13 +124,17 @@ type torchSlot struct {
 type torchSettings struct {
 	engine recipes.Engine
 	model  recipes.Policy
+	seed   uint64 // of a new adapter's random numbers
 }
 
 func (t *torchSlot) slot(ctx context.Context, r *recipes.Recipe) (*slot, error) {
-	wanted := torchSettings{r.Engine, r.Policy}
+	wanted := torchSettings{engine: r.Engine, model: r.Policy}
+	if r.Engine.LoRA != nil {
+		wanted.seed = r.Seed
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.current != nil && t.settings == wanted {
+	if t.current != nil && reflect.DeepEqual(t.settings, wanted) {
 		return t.current, nil
 	}
 	if t.maker == nil {

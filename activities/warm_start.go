@@ -45,6 +45,8 @@ func (a WarmStart) Execute(ctx context.Context, in wire.Scope) (wire.WarmStarted
 		if err != nil {
 			return err
 		}
+		// An adapter beside random weights would learn little: it begins where the warm start has ended.
+		recipe = recipe.WithoutAdapter()
 		made, ref, err := a.findOrMake(ctx, w, recipe, &out)
 		if err != nil {
 			return err
