@@ -127,7 +127,7 @@ func (a WarmStart) make(ctx context.Context, w *draft, trainer *slot, recipe *re
 		return fmt.Errorf("clone %d demonstrations: %w", len(demos), trainer.judged(err))
 	}
 	noteMemory(m, noteSmaller, result.Smaller)
-	saved, err := trainer.save(ctx, place, 0, false)
+	saved, err := trainer.save(ctx, place, 0, false, nil)
 	if err != nil {
 		return err
 	}

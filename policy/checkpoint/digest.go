@@ -43,6 +43,15 @@ func Files() []string {
 	return all
 }
 
+// Counts reports whether a digest covers a file of that name.
+func Counts(name string) bool { return slices.Contains(Files(), name) || IsWeights(name) }
+
+// IsWeights reports whether a file of that name holds the model's own tensors, or says in which of several they are.
+func IsWeights(name string) bool {
+	shard, _ := filepath.Match(fileShards, name)
+	return name == FileWeights || name == FileIndex || shard
+}
+
 // Digest names the content of the folder dir: the hexadecimal SHA-256 of one line "NAME SHA256\n" per
 // file of Files that is there, sorted by name; where the weights are in several files, of the index and each of
 // them too. Other files in the folder do not count.
