@@ -138,3 +138,26 @@ func TestWhatIsNotShared(t *testing.T) {
 		})
 	}
 }
+
+// TestAnEngineForEachAdapter: equal settings share an engine, and a new adapter's numbers depend on the run's seed; the warm
+// start has an engine that trains all of the model.
+func TestAnEngineForEachAdapter(t *testing.T) {
+	m := &torchMaker{}
+	d := &Deps{torch: torchSlot{maker: m, make: func(e policy.Engine) *slot { return newSlot(nil, e, "") }}}
+	recipe := func(seed uint64, rank int) *recipes.Recipe {
+		return &recipes.Recipe{Seed: seed, Engine: recipes.Engine{Kind: recipes.EngineTorch, LoRA: &recipes.LoRA{Rank: rank, Alpha: 2, Targets: []string{"q_proj"}}}}
+	}
+	for _, c := range []struct {
+		recipe *recipes.Recipe
+		opened int
+	}{
+		{recipe(1, 4), 1}, {recipe(1, 4), 1}, {recipe(2, 4), 2}, {recipe(2, 8), 3}, {recipe(2, 8).WithoutAdapter(), 4}, {recipe(3, 8).WithoutAdapter(), 4},
+	} {
+		_, err := d.trainer(t.Context(), c.recipe)
+		require.NoError(t, err)
+		require.Equal(t, c.opened, m.opened)
+	}
+	whole := &recipes.Recipe{}
+	require.Same(t, whole, whole.WithoutAdapter())
+	require.NoError(t, d.Close())
+}

@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -294,16 +295,12 @@ func distinct[T comparable](what string, names []T) string {
 // loraFits refuses an adapter of a rank that its target cannot have.
 func loraFits(r *Recipe) string {
 	l, p := r.Engine.LoRA, r.Policy
-	if l == nil || p.Checkpoint != "" { // which brings its own sizes
+	if l == nil || len(l.Targets) == 0 || p.Checkpoint != "" { // which brings its own sizes
 		return ""
 	}
-	for _, t := range l.Targets {
-		side := min(p.Hidden, p.sides()[t])
-		if l.Rank > side {
-			return fmt.Sprintf("must be ≤ the smaller side of %s (%d), got %d", t, side, l.Rank)
-		}
-	}
-	return ""
+	side := func(target string) int { return min(p.Hidden, p.sides()[target]) }
+	least := slices.MinFunc(l.Targets, func(a, b string) int { return cmp.Compare(side(a), side(b)) })
+	return unless(l.Rank <= side(least), "must be ≤ the smaller side of %s (%d), got %d", least, side(least), l.Rank)
 }
 
 // sides are the widths of a layer's projections, on the side that is not hidden's.
