@@ -34,7 +34,7 @@ func (a WarmStart) firstCritic(ctx context.Context, w *draft, in wire.Scope, rec
 	if err := trainer.loadFrom(ctx, policy.RoleCritic, warm, dir, false); err != nil {
 		return none, err
 	}
-	return trainer.saveAs(ctx, policy.RoleCritic, w.place, 0, false)
+	return trainer.saveAs(ctx, policy.RoleCritic, w.place, 0, false, nil)
 }
 
 // criticOf finds the critic that belongs to a policy.
@@ -68,13 +68,17 @@ func (a UpdatePolicy) updateCritic(ctx context.Context, w *draft, trainer *slot,
 	if err != nil {
 		return err
 	}
+	earlier, err := a.Record.Read(ctx, in.Policy.Manifest)
+	if err != nil {
+		return err
+	}
 	return trainer.hold(ctx, policy.RoleCritic, before, !afresh, func(engine policy.Engine) error {
 		trainer.forgetAs(policy.RoleCritic) // until it is saved, nothing is known of what is resident
 		steps, err := learner.UpdateCritic(ctx, engine, batch, config, critic, w.progress.set)
 		if err != nil {
 			return err
 		}
-		saved, err := trainer.saveAs(ctx, policy.RoleCritic, w.place, in.Scope.Step, true)
+		saved, err := trainer.saveAs(ctx, policy.RoleCritic, w.place, in.Scope.Step, true, earlier.Critic)
 		if err != nil {
 			return err
 		}

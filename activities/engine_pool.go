@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -36,7 +37,18 @@ type enginePool struct {
 type torchSettings struct {
 	engine recipes.Engine
 	model  recipes.Policy
+	seed   uint64 // of a new adapter's random numbers
 }
+
+func settingsOf(r *recipes.Recipe) torchSettings {
+	s := torchSettings{engine: r.Engine, model: r.Policy}
+	if r.Engine.LoRA != nil {
+		s.seed = r.Seed
+	}
+	return s
+}
+
+func (s torchSettings) equal(other torchSettings) bool { return reflect.DeepEqual(s, other) }
 
 // pooled is one engine, or the place of one that opens or closes.
 type pooled struct {
@@ -64,7 +76,7 @@ func (e *enginePool) take(ctx context.Context, run string, r *recipes.Recipe, el
 	if e.maker == nil {
 		return nil, nil, refuse(wire.FailBadInput, "engine.kind: torch: this worker has no PyTorch engine")
 	}
-	p := &pooled{run: run, settings: torchSettings{r.Engine, r.Policy}, devices: e.cost(r.Engine.Devices)}
+	p := &pooled{run: run, settings: settingsOf(r), devices: e.cost(r.Engine.Devices)}
 	for {
 		found, wait, err := e.find(p, elsewhere)
 		if err != nil {
@@ -113,7 +125,7 @@ func (e *enginePool) find(p *pooled, elsewhere bool) (*pooled, <-chan struct{}, 
 	if e.closed {
 		return nil, nil, errors.New("the worker ends")
 	}
-	same := func(h *pooled) bool { return h.run == p.run && h.settings == p.settings }
+	same := func(h *pooled) bool { return h.run == p.run && h.settings.equal(p.settings) }
 	if i := slices.IndexFunc(e.held, same); i >= 0 {
 		if h := e.held[i]; h.slot != nil {
 			e.enter(h)
@@ -126,7 +138,7 @@ func (e *enginePool) find(p *pooled, elsewhere bool) (*pooled, <-chan struct{}, 
 		e.held = append(e.held, p)
 		return p, nil, nil
 	}
-	if h := e.oldest(func(h *pooled) bool { return h.settings == p.settings }); h != nil { // it need not start anew
+	if h := e.oldest(func(h *pooled) bool { return h.settings.equal(p.settings) }); h != nil { // it need not start anew
 		h.run = p.run
 		e.enter(h)
 		return h, nil, nil

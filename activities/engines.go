@@ -135,7 +135,7 @@ func fetchCheckpoint(ctx context.Context, record *commit.Writer, c schema.Checkp
 		if file.Name == checkpoint.FileOptimizer && !optimizer {
 			continue
 		}
-		data, err := record.ReadBlob(ctx, c.Prefix+file.Name, file.Digest)
+		data, err := record.ReadBlob(ctx, c.Key(file), file.Digest)
 		if err != nil {
 			return err
 		}
@@ -147,13 +147,14 @@ func fetchCheckpoint(ctx context.Context, record *commit.Writer, c schema.Checkp
 }
 
 // save stores what is resident under a prefix of the place's and returns what a manifest says of
-// it. Without the optimiser the next load starts AdamW afresh.
-func (s *slot) save(ctx context.Context, place schema.Place, step int, optimizer bool) (schema.Checkpoint, error) {
-	return s.saveAs(ctx, policy.RolePolicy, place, step, optimizer)
+// it. Without the optimiser the next load starts AdamW afresh. Before is the checkpoint that an update began with: the base
+// of an adapter is not put again where that has it.
+func (s *slot) save(ctx context.Context, place schema.Place, step int, optimizer bool, before *schema.Checkpoint) (schema.Checkpoint, error) {
+	return s.saveAs(ctx, policy.RolePolicy, place, step, optimizer, before)
 }
 
 // saveAs is save of what is resident under a role.
-func (s *slot) saveAs(ctx context.Context, role policy.Role, place schema.Place, step int, optimizer bool) (schema.Checkpoint, error) {
+func (s *slot) saveAs(ctx context.Context, role policy.Role, place schema.Place, step int, optimizer bool, before *schema.Checkpoint) (schema.Checkpoint, error) {
 	none := schema.Checkpoint{}
 	dir, err := os.MkdirTemp(s.scratch, "save-")
 	if err != nil {
@@ -172,7 +173,11 @@ func (s *slot) saveAs(ctx context.Context, role policy.Role, place schema.Place,
 			return none, err
 		}
 	}
-	return storeCheckpoint(ctx, s.record, dir, digest, place.CheckpointPrefix(checkpointVersion(step, digest)))
+	shared, err := sharedBase(dir, before)
+	if err != nil {
+		return none, err
+	}
+	return storeCheckpoint(ctx, s.record, dir, digest, place.CheckpointPrefix(checkpointVersion(step, digest)), shared)
 }
 
 // checkpointVersion names a checkpoint so that a listing is in the order of steps.
@@ -180,8 +185,25 @@ func checkpointVersion(step int, digest string) string {
 	return fmt.Sprintf("%06d-%s", step, digest[:16])
 }
 
-// storeCheckpoint puts the folder's files under prefix; they count once a manifest lists them.
-func storeCheckpoint(ctx context.Context, record *commit.Writer, dir, digest, prefix string) (schema.Checkpoint, error) {
+// sharedBase are the files of the checkpoint before that the folder's may be, by name: the weights that an adapter stands
+// beside, as far as they lie where nothing is pruned.
+func sharedBase(dir string, before *schema.Checkpoint) (map[string]schema.CheckpointFile, error) {
+	adapter, err := checkpoint.HasAdapter(dir)
+	if err != nil || !adapter || before == nil {
+		return nil, err
+	}
+	shared := map[string]schema.CheckpointFile{}
+	for _, f := range before.Files {
+		if f.At = before.Key(f); checkpoint.IsWeights(f.Name) && schema.Lasting(f.At) {
+			shared[f.Name] = f
+		}
+	}
+	return shared, nil
+}
+
+// storeCheckpoint puts the folder's files under prefix, but for those that are one of the shared; they count once a manifest
+// lists them.
+func storeCheckpoint(ctx context.Context, record *commit.Writer, dir, digest, prefix string, shared map[string]schema.CheckpointFile) (schema.Checkpoint, error) {
 	out := schema.Checkpoint{Prefix: prefix, Digest: digest}
 	entries, err := os.ReadDir(dir) // sorted by name
 	if err != nil {
@@ -191,6 +213,10 @@ func storeCheckpoint(ctx context.Context, record *commit.Writer, dir, digest, pr
 		data, err := os.ReadFile(filepath.Join(dir, entry.Name()))
 		if err != nil {
 			return out, fmt.Errorf("read checkpoint file %s: %w", entry.Name(), err)
+		}
+		if f, ok := shared[entry.Name()]; ok && f.Digest == schema.Digest(data) {
+			out.Files = append(out.Files, f)
+			continue
 		}
 		sum, err := record.Blob(ctx, prefix+entry.Name(), data)
 		if err != nil {

@@ -133,6 +133,9 @@ func (d *Deps) pruneCheckpoint(ctx context.Context, c schema.Checkpoint) error {
 		return fmt.Errorf("note that checkpoint %s is pruned: %w", c.Prefix, err)
 	}
 	for _, f := range c.Files {
+		if f.At != "" {
+			continue // another checkpoint's
+		}
 		if err := d.Store.Delete(ctx, c.Prefix+f.Name); err != nil {
 			return fmt.Errorf("prune %s%s: %w", c.Prefix, f.Name, err)
 		}

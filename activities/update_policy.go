@@ -130,7 +130,11 @@ func (a UpdatePolicy) update(ctx context.Context, w *draft, trainer *slot, in wi
 		return err
 	}
 	noteMemory(&w.manifest, noteSmaller, result.Smaller)
-	saved, err := trainer.save(ctx, w.place, in.Scope.Step, true)
+	before, err := a.Record.Read(ctx, in.Policy.Manifest)
+	if err != nil {
+		return err
+	}
+	saved, err := trainer.save(ctx, w.place, in.Scope.Step, true, before.Checkpoint)
 	if err != nil {
 		return err
 	}

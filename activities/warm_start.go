@@ -45,6 +45,8 @@ func (a WarmStart) Execute(ctx context.Context, in wire.Scope) (wire.WarmStarted
 		if err != nil {
 			return err
 		}
+		// An adapter beside random weights would learn little: it begins where the warm start has ended.
+		recipe = recipe.WithoutAdapter()
 		made, ref, err := a.findOrMake(ctx, w, in, recipe, &out)
 		if err != nil {
 			return err
@@ -125,7 +127,7 @@ func (a WarmStart) make(ctx context.Context, w *draft, trainer *slot, recipe *re
 		return fmt.Errorf("clone %d demonstrations: %w", len(demos), trainer.judged(err))
 	}
 	noteMemory(m, noteSmaller, result.Smaller)
-	saved, err := trainer.save(ctx, place, 0, false)
+	saved, err := trainer.save(ctx, place, 0, false, nil)
 	if err != nil {
 		return err
 	}

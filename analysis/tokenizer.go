@@ -27,7 +27,7 @@ func (v *Visible) Tokenizer(ctx context.Context) (*tokenizer.Tokenizer, error) {
 		if f.Name != tokenizerFile {
 			continue
 		}
-		data, err := v.record.blob(ctx, m.Checkpoint.Prefix+f.Name, f.Digest, "json")
+		data, err := v.record.blob(ctx, m.Checkpoint.Key(f), f.Digest, "json")
 		if err != nil {
 			return nil, fmt.Errorf("read the run's tokenizer: %w", err)
 		}

@@ -23,10 +23,11 @@ type verifier struct {
 	named     map[string]bool      // keys that something names
 	manifests map[string]committed // by key; those of warm starts included
 	heads     map[int]schema.Head
-	updates   map[string][]schema.UpdateRow // by shard key
-	excluded  map[string]int                // rows of the selection that say so, by shard key
-	kept      map[string]int                // … and that were kept
-	masked    map[string]int                // … and of these, masked
+	files     map[schema.CheckpointFile]bool // of checkpoints, each with its key: whether they are sound
+	updates   map[string][]schema.UpdateRow  // by shard key
+	excluded  map[string]int                 // rows of the selection that say so, by shard key
+	kept      map[string]int                 // … and that were kept
+	masked    map[string]int                 // … and of these, masked
 }
 
 // committed is a manifest that could be read, with the digest of its bytes.
@@ -51,7 +52,7 @@ func (r *Record) Verify(ctx context.Context, run string) (Verification, error) {
 	}
 	v := &verifier{
 		Record: r, run: run, out: Verification{Run: run}, named: map[string]bool{},
-		manifests: map[string]committed{}, heads: map[int]schema.Head{},
+		manifests: map[string]committed{}, heads: map[int]schema.Head{}, files: map[schema.CheckpointFile]bool{},
 		updates: map[string][]schema.UpdateRow{}, excluded: map[string]int{}, kept: map[string]int{}, masked: map[string]int{},
 	}
 	steps := []func(context.Context) error{

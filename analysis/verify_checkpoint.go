@@ -45,7 +45,7 @@ func (v *verifier) prunedNote(ctx context.Context, owner string, c schema.Checkp
 	key := c.Prefix + schema.PrunedFile
 	v.name(key)
 	for _, f := range c.Files {
-		v.name(c.Prefix + f.Name) // what pruning has not deleted yet is no orphan
+		v.name(c.Key(f)) // what pruning has not deleted yet is no orphan
 	}
 	data, err := v.objects.Get(ctx, key)
 	if errors.Is(err, store.ErrNotFound) {
@@ -70,11 +70,18 @@ func (v *verifier) checkFiles(ctx context.Context, owner string, c schema.Checkp
 	intact := make([]bool, len(c.Files))
 	err := each(ctx, shardsAtOnce, len(c.Files), func(ctx context.Context, i int) error {
 		f := c.Files[i]
-		data, err := v.get(ctx, c.Prefix+f.Name, owner)
-		if err != nil || data == nil {
+		f.At = c.Key(f)
+		sound, known := v.verdict(f)
+		if known {
+			intact[i] = sound
+			return nil
+		}
+		data, err := v.get(ctx, f.At, owner)
+		if err != nil {
 			return err
 		}
-		intact[i] = v.whole(c.Prefix+f.Name, owner, data, f.Digest, f.Bytes)
+		intact[i] = data != nil && v.whole(f.At, owner, data, f.Digest, f.Bytes)
+		v.judge(f, intact[i])
 		return nil
 	})
 	if err != nil {
@@ -90,12 +97,26 @@ func (v *verifier) checkFiles(ctx context.Context, owner string, c schema.Checkp
 	return nil
 }
 
+// verdict is what was found of a file that another checkpoint has too, if it says the same of it: a base lies once, and is
+// read once.
+func (v *verifier) verdict(f schema.CheckpointFile) (sound, known bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	sound, known = v.files[f]
+	return sound, known
+}
+
+func (v *verifier) judge(f schema.CheckpointFile, sound bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.files[f] = sound
+}
+
 // checkpointDigest works out the digest that the files' digests make; see checkpoint.Digest.
 func checkpointDigest(c schema.Checkpoint) string {
-	counted := checkpoint.Files()
 	var lines strings.Builder
 	for _, f := range c.Files { // sorted by name
-		if slices.Contains(counted, f.Name) {
+		if checkpoint.Counts(f.Name) {
 			lines.WriteString(f.Name + " " + f.Digest + "\n")
 		}
 	}

@@ -397,3 +397,20 @@ func TestVerifyTellsTheStoreFromTheRecord(t *testing.T) {
 	require.Equal(t, analysis.FaultDamaged, v.Faults[0].Kind)
 	require.Contains(t, v.Faults[0].Message, "bad sector")
 }
+
+// TestVerifyASharedBase: it lies once, is found sound or damaged once, and outlives the checkpoints that share it.
+func TestVerifyASharedBase(t *testing.T) {
+	objects := mem.New()
+	r := recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 3, Seed: 1, SharedBase: true})
+	r.Prune(1)
+	v := verify(t, objects)
+	require.Empty(t, kinds(v))
+	require.Zero(t, v.Orphans)
+	require.Equal(t, 3, v.Checkpoints, "the warm start's and two updates'")
+	key := r.Updates[0].Checkpoint.Prefix + "model.safetensors"
+	require.Equal(t, key, r.Updates[3].Checkpoint.Key(r.Updates[3].Checkpoint.Files[1]))
+	put(t, objects, key, []byte("other weights"))
+	require.Equal(t, []string{"damaged " + key}, kinds(verify(t, objects)))
+	require.NoError(t, objects.Delete(t.Context(), key))
+	require.Equal(t, []string{"missing " + key}, kinds(verify(t, objects)))
+}

@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -42,8 +43,27 @@ var surrounding = []combination{
 		},
 	},
 	{
+		at: "engine.lora.targets", only: trained, doc: "names at least one projection, each once",
+		check: func(r *Recipe) string {
+			if r.Engine.LoRA == nil {
+				return ""
+			}
+			return distinct("projection", r.Engine.LoRA.Targets)
+		},
+	},
+	{
+		at: "engine.lora.rank", reads: []string{"engine.lora.targets", "policy"}, only: trained, doc: "at most the smaller side of each target",
+		check: loraFits,
+	},
+	{
+		at: "engine.lora", reads: []string{"engine.hosts"}, only: trained, doc: "on one host alone",
+		check: func(r *Recipe) string {
+			return unless(r.Engine.LoRA == nil || r.Engine.Hosts <= 1, "trains on one host alone, and engine.hosts is %d", r.Engine.Hosts)
+		},
+	},
+	{
 		at: "warm_start.levels", only: Calc, doc: "names at least one level, each once",
-		check: func(r *Recipe) string { return distinct(r.WarmStart.Levels) },
+		check: func(r *Recipe) string { return distinct("level", r.WarmStart.Levels) },
 	},
 	{
 		at: "warm_start.teacher", only: Calc, doc: "probabilities add up to at most 1",
@@ -266,16 +286,35 @@ func sumsToOne(shares map[string]float64) string {
 	return unless(math.Abs(sum-1) <= 1e-6, "must add up to 1, got %s", short(sum))
 }
 
-func distinct(levels []int) string {
-	if len(levels) == 0 {
-		return "must name at least one level"
+func distinct[T comparable](what string, names []T) string {
+	if len(names) == 0 {
+		return "must name at least one " + what
 	}
-	for i, l := range levels {
-		if slices.Contains(levels[:i], l) {
-			return fmt.Sprintf("must name each level once, got %d twice", l)
+	for i, n := range names {
+		if slices.Contains(names[:i], n) {
+			return fmt.Sprintf("must name each %s once, got %v twice", what, n)
 		}
 	}
 	return ""
+}
+
+// loraFits refuses an adapter of a rank that its target cannot have.
+func loraFits(r *Recipe) string {
+	l, p := r.Engine.LoRA, r.Policy
+	if l == nil || len(l.Targets) == 0 || p.Checkpoint != "" { // which brings its own sizes
+		return ""
+	}
+	side := func(target string) int { return min(p.Hidden, p.sides()[target]) }
+	least := slices.MinFunc(l.Targets, func(a, b string) int { return cmp.Compare(side(a), side(b)) })
+	return unless(l.Rank <= side(least), "must be ≤ the smaller side of %s (%d), got %d", least, side(least), l.Rank)
+}
+
+// sides are the widths of a layer's projections, on the side that is not hidden's.
+func (p Policy) sides() map[string]int {
+	return map[string]int{
+		"q_proj": p.Heads * p.HeadDim, "k_proj": p.KVHeads * p.HeadDim, "v_proj": p.KVHeads * p.HeadDim, "o_proj": p.Heads * p.HeadDim,
+		"gate_proj": p.FFN, "up_proj": p.FFN, "down_proj": p.FFN,
+	}
 }
 
 // stagesFit holds each stage's max_tokens against what bounds the recipe's own.

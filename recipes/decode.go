@@ -243,7 +243,7 @@ func (d *decoder) list(f *Field, n *yaml.Node, v reflect.Value) {
 		return
 	}
 	v.Set(reflect.MakeSlice(f.typ, len(n.Content), len(n.Content)))
-	element := &Field{typ: f.typ.Elem(), Min: f.Min, Max: f.Max}
+	element := &Field{typ: f.typ.Elem(), Min: f.Min, Max: f.Max, Enum: f.Enum}
 	for i, c := range n.Content {
 		d.scalar(element, fmt.Sprintf("%s[%d]", f.Path, i), c, v.Index(i))
 	}

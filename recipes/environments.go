@@ -126,7 +126,7 @@ func surroundings() []method.Slot {
 		{Name: "engine.kind", Doc: "engine that runs the models", Choices: []method.Choice{
 			{Name: EngineAuto, Doc: "torch where the worker has a GPU and PyTorch, cpu elsewhere; the run says which and why", Params: torch},
 			{Name: EngineCPU, Doc: "Go, on the processor"},
-			{Name: EngineTorch, Doc: "PyTorch, on graphics processors or on the processor", Params: torch},
+			{Name: EngineTorch, Doc: "PyTorch, on graphics processors or on the processor", Params: slices.Concat(torch, read("lora"))},
 		}},
 		on("policy.checkpoint", "a published model to start from", noModels),
 		{Name: "rollout.mode", Doc: "how generating and tools interleave", Choices: []method.Choice{

@@ -65,6 +65,9 @@ func (f *Field) TypeName() string {
 		if f.IsList() {
 			return "a list of mappings"
 		}
+		if f.typ.Elem().Kind() == reflect.String {
+			return "a list of names"
+		}
 		return "a list of whole numbers"
 	case reflect.Map:
 		return "a mapping of numbers"

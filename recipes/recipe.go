@@ -61,7 +61,7 @@ func (r *Recipe) Method() method.Method {
 	}
 }
 
-// Engine says what runs the policy, its reference and its critic. It is comparable: equal settings can share an engine.
+// Engine says what runs the policy, its reference and its critic. Deeply equal settings can share an engine.
 type Engine struct {
 	Kind             string `json:"kind" default:"auto" doc:"engine that runs the models; the choice of auto is committed when the run is prepared"`
 	Devices          int    `json:"devices" default:"1" min:"1" max:"64" quiet:"true" doc:"processes that share each model, a GPU each where there are any; with two or more, models are sharded (FSDP)"`
@@ -70,6 +70,24 @@ type Engine struct {
 	Deterministic    bool   `json:"deterministic" default:"true" quiet:"true" doc:"equal inputs give equal bytes, on the same machine and software"`
 	Checkpointing    string `json:"checkpointing" default:"auto" enum:"auto|on|off" quiet:"true" doc:"activations are computed again in the backward pass in the place of being kept; auto does so on a GPU"`
 	OffloadOptimizer bool   `json:"offload_optimizer" default:"false" quiet:"true" doc:"the optimiser's moments are kept in the host's memory"`
+	LoRA             *LoRA  `json:"lora,omitzero" doc:"after the warm start a low-rank adapter trains in the place of the policy, and another, with the value head, in that of the critic (docs/gpu.md); null or absent = all of a model trains"`
+}
+
+// LoRA is a low-rank adapter (Hu et al. 2021): beside each target projection W of each layer, alpha/rank · B·A.
+type LoRA struct {
+	Rank    int      `json:"rank" default:"16" min:"1" max:"1024" doc:"rank of B·A"`
+	Alpha   float64  `json:"alpha" default:"32" above:"0" max:"1000000" doc:"B·A is multiplied with alpha / rank"`
+	Targets []string `json:"targets" default:"[q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj]" enum:"q_proj|k_proj|v_proj|o_proj|gate_proj|up_proj|down_proj" doc:"projections of a layer that have an adapter"`
+}
+
+// WithoutAdapter is the recipe with all of a model training.
+func (r *Recipe) WithoutAdapter() *Recipe {
+	if r.Engine.LoRA == nil {
+		return r
+	}
+	whole := *r
+	whole.Engine.LoRA = nil
+	return &whole
 }
 
 // Engines that a recipe can name.

@@ -59,7 +59,7 @@ func (f *Field) schema() object {
 			s["items"] = section(f.Path+"[]", f.typ.Elem()).schema()
 			break
 		}
-		s["items"] = (&Field{typ: f.typ.Elem(), Min: f.Min, Max: f.Max}).schema()
+		s["items"] = (&Field{typ: f.typ.Elem(), Min: f.Min, Max: f.Max, Enum: f.Enum}).schema()
 		s["minItems"], s["uniqueItems"] = 1, true
 	case reflect.Map:
 		element := (&Field{typ: f.typ.Elem(), Min: f.Min, Max: f.Max}).schema()

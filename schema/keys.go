@@ -44,6 +44,18 @@ func CheckpointPrefix(run, version string) string {
 	return RunPrefix(run) + "checkpoints/" + version + "/"
 }
 
+// lastingForm is where the file of a checkpoint lies that pruning never takes: a warm start's, or one of before a run's first step.
+var lastingForm = regexp.MustCompile(`^(runs/run=[a-z0-9][a-z0-9._-]*|warmstarts/[0-9a-f]{64})/checkpoints/0+-[0-9a-f]+/([^/]+)$`)
+
+// Lasting reports whether the file of a checkpoint at a key stays whatever is pruned.
+func Lasting(key string) bool { return lastingForm.MatchString(key) }
+
+// sharable reports whether a key is that of a lasting file of that name.
+func sharable(key, name string) bool {
+	m := lastingForm.FindStringSubmatch(key)
+	return m != nil && m[2] == name
+}
+
 // PrunedKey is where the mark of a pruned checkpoint lies, beside the files that it lost.
 func PrunedKey(run, version string) string { return CheckpointPrefix(run, version) + PrunedFile }
 

@@ -40,6 +40,17 @@ type CheckpointFile struct {
 	Name   string `json:"name"`
 	Digest string `json:"digest"`
 	Bytes  int64  `json:"bytes"`
+	// At is the key of another checkpoint's file with the same bytes, which then are not put again; absent where the bytes lie
+	// under Prefix. That checkpoint is one that is never pruned.
+	At string `json:"at,omitempty"`
+}
+
+// Key is where a file's bytes lie.
+func (c Checkpoint) Key(f CheckpointFile) string {
+	if f.At != "" {
+		return f.At
+	}
+	return c.Prefix + f.Name
 }
 
 // Manifest commits what was made at a place. See DESIGN.md for the life of one.
@@ -293,6 +304,8 @@ func (c Checkpoint) validate() error {
 			return fmt.Errorf("files %d: name %q is not that of a plain file", i, f.Name)
 		case !ValidDigest(f.Digest):
 			return fmt.Errorf("file %s: want a digest, got %q", f.Name, f.Digest)
+		case f.At != "" && !sharable(f.At, f.Name):
+			return fmt.Errorf("file %s: at %q: want the key of that file of a warm start's or a run's first checkpoint", f.Name, f.At)
 		case f.Bytes < 0:
 			return fmt.Errorf("file %s: bytes must be ≥ 0, got %d", f.Name, f.Bytes)
 		case i > 0 && f.Name <= c.Files[i-1].Name:

@@ -61,6 +61,22 @@ func TestEmptyManifestRoundTrips(t *testing.T) {
 	require.Empty(t, cmp.Diff(NewManifest(place, Digest(nil), Digest(nil)), got))
 }
 
+func TestASharedFileHasAKeyOfItsOwn(t *testing.T) {
+	m := fullManifest()
+	base := AtWarmStart(digest("inputs")).CheckpointPrefix("000000-0123456789abcdef") + "model.safetensors"
+	m.Checkpoint.Files[1].At = base
+	require.True(t, Lasting(base))
+	require.Equal(t, base, m.Checkpoint.Key(m.Checkpoint.Files[1]))
+	require.Equal(t, m.Checkpoint.Prefix+"config.json", m.Checkpoint.Key(m.Checkpoint.Files[0]))
+	data, err := EncodeManifest(m)
+	require.NoError(t, err)
+	got, err := DecodeManifest(data)
+	require.NoError(t, err)
+	require.Equal(t, m.Checkpoint, got.Checkpoint)
+	require.True(t, Lasting(At("a", 0, StageUpdate).CheckpointPrefix("000000-ab")+"x"))
+	require.False(t, Lasting(At("a", 7, StageUpdate).CheckpointPrefix("000007-ab")+"x"), "pruning may take it")
+}
+
 func TestManifestsAreValidated(t *testing.T) {
 	for _, c := range []struct {
 		text   string
@@ -84,6 +100,9 @@ func TestManifestsAreValidated(t *testing.T) {
 		{"want that of a run's", func(m *Manifest) { m.Checkpoint.Prefix = "../a/" }},
 		{"has no files", func(m *Manifest) { m.Checkpoint.Files = nil }},
 		{"is not that of a plain file", func(m *Manifest) { m.Checkpoint.Files[0].Name = "../x" }},
+		{"want the key of that file", func(m *Manifest) { m.Checkpoint.Files[1].At = "runs/run=a/checkpoints/000001-ab/model.safetensors" }},
+		{"want the key of that file", func(m *Manifest) { m.Checkpoint.Files[1].At = "runs/run=a/checkpoints/000000-ab/config.json" }},
+		{"want the key of that file", func(m *Manifest) { m.Checkpoint.Files[1].At = "../model.safetensors" }},
 		{"want them sorted by name", func(m *Manifest) { m.Checkpoint.Files[1].Name = "a.json" }},
 		{"stats loss: must be finite", func(m *Manifest) { m.Stats["loss"] = math.NaN() }},
 	} {

@@ -54,6 +54,8 @@ type Options struct {
 	Gradings bool
 	// Critic has the updates train one.
 	Critic bool
+	// SharedBase has every update's checkpoint share the warm start's weights, as beside an adapter.
+	SharedBase bool
 }
 
 // Run is a committed run.
@@ -158,7 +160,7 @@ func (r *Run) checkpoint(place schema.Place, step int) schema.Checkpoint {
 	type file struct{ name, text string }
 	files := []file{
 		{"config.json", "{}\n"},
-		{"model.safetensors", fmt.Sprintf("weights of seed %d step %d", r.Seed, step)},
+		{"model.safetensors", fmt.Sprintf("weights of seed %d step %d", r.Seed, r.weightsOf(step))},
 		{"optimizer.safetensors", fmt.Sprintf("moments of seed %d step %d", r.Seed, step)},
 	}
 	if r.tokenizer != nil {
@@ -171,11 +173,29 @@ func (r *Run) checkpoint(place schema.Place, step int) schema.Checkpoint {
 	out := schema.Checkpoint{Digest: schema.Digest([]byte(lines))}
 	out.Prefix = place.CheckpointPrefix(fmt.Sprintf("%06d-%s", step, out.Digest[:16]))
 	for _, f := range files {
+		if f.name == "model.safetensors" && r.weightsOf(step) < step {
+			base := *r.Updates[0].Checkpoint
+			for _, f := range base.Files {
+				if f.Name == "model.safetensors" {
+					f.At = base.Key(f)
+					out.Files = append(out.Files, f)
+				}
+			}
+			continue
+		}
 		digest, err := r.writer.Blob(context.Background(), out.Prefix+f.name, []byte(f.text))
 		require.NoError(r.t, err)
 		out.Files = append(out.Files, schema.CheckpointFile{Name: f.name, Digest: digest, Bytes: int64(len(f.text))})
 	}
 	return out
+}
+
+// weightsOf is the step whose weights a step's checkpoint has.
+func (r *Run) weightsOf(step int) int {
+	if r.SharedBase {
+		return 0
+	}
+	return step
 }
 
 // Prune deletes the files of a step's checkpoint and leaves the note beside its place.
@@ -185,6 +205,9 @@ func (r *Run) Prune(step int) {
 	require.NoError(r.t, err)
 	require.NoError(r.t, r.Store.PutIfAbsent(context.Background(), c.Prefix+schema.PrunedFile, note))
 	for _, f := range c.Files {
+		if f.At != "" {
+			continue
+		}
 		require.NoError(r.t, r.Store.Delete(context.Background(), c.Prefix+f.Name))
 	}
 }

@@ -19,6 +19,8 @@ type plannedEngine struct {
 	Why  string `json:"why,omitempty"`
 	// Memory is what an update takes of each GPU, by estimate; nil where the model's sizes are not known here.
 	Memory *plan.Memory `json:"memory,omitempty"`
+	// WarmStart is what the warm start takes where an adapter trains afterwards; nil where it takes no more than an update.
+	WarmStart *plan.Memory `json:"warm_start_memory,omitempty"`
 	// Refused says why no worker on this machine could run the recipe.
 	Refused string `json:"refused,omitempty"`
 }
@@ -33,6 +35,9 @@ func (e plannedEngine) String() string {
 	}
 	if e.Memory != nil {
 		text += fmt.Sprintf("\nmemory on GPUs, by estimate: an update takes %s", e.Memory)
+	}
+	if e.WarmStart != nil {
+		text += fmt.Sprintf("; the warm start, which trains all of the model, %s", e.WarmStart)
 	}
 	return text
 }
@@ -50,6 +55,10 @@ func engineHere(ctx context.Context, r *recipes.Recipe) (plannedEngine, error) {
 		}
 		memory := updateMemory(r, model, batchTokens(r))
 		out.Memory = &memory
+		if whole := r.WithoutAdapter(); whole != r {
+			warm := updateMemory(whole, model, batchTokens(r))
+			out.WarmStart = &warm
+		}
 	}
 	m, err := leased.Open(leased.Options{Python: (&foundPython{}).path, Logger: slog.Default(), Gangs: plannedGangs()})
 	if err != nil {

@@ -15,6 +15,9 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/leased"
 	"github.com/ropewalk/ropewalk/gpu/plan"
 	"github.com/ropewalk/ropewalk/gpu/setup"
+	"github.com/ropewalk/ropewalk/gpu/torch"
+	"github.com/ropewalk/ropewalk/gpu/versions"
+	"github.com/ropewalk/ropewalk/internal/seed"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rollout"
@@ -78,10 +81,15 @@ func engineSettings(r *recipes.Recipe) (leased.Settings, plan.Memory, error) {
 		return leased.Settings{}, plan.Memory{}, err
 	}
 	e := r.Engine
+	adapter := adapterOf(e)
 	s := leased.Settings{
 		Devices: e.Devices, Hosts: e.Hosts, Deterministic: e.Deterministic, Checkpointing: e.Checkpointing, OffloadOptimizer: e.OffloadOptimizer,
 		Flops:    model.TrainFlops,
+		LoRA:     loraOf(r),
 		Estimate: func(tokens, _ int) int64 { return updateMemory(r, model, tokens).Total() },
+	}
+	if adapter != nil {
+		s.Flops = func(lengths ...int) float64 { return model.AdapterTrainFlops(*adapter, lengths...) }
 	}
 	if e.Dtype != "auto" {
 		s.Dtype = e.Dtype
@@ -100,8 +108,24 @@ func batchTokens(r *recipes.Recipe) int {
 func updateMemory(r *recipes.Recipe, model plan.Model, tokens int) plan.Memory {
 	return model.UpdateMemory(plan.Settings{
 		BFloat16: r.Engine.Dtype != "float32", Checkpointing: r.Engine.Checkpointing != "off", Offload: r.Engine.OffloadOptimizer,
-		Ranks: r.Engine.Devices * max(1, r.Engine.Hosts), Tokens: tokens,
+		Ranks: r.Engine.Devices * max(1, r.Engine.Hosts), Tokens: tokens, Adapter: adapterOf(r.Engine),
 	})
+}
+
+func adapterOf(e recipes.Engine) *plan.Adapter {
+	if e.LoRA == nil {
+		return nil
+	}
+	return &plan.Adapter{Rank: e.LoRA.Rank, Targets: e.LoRA.Targets}
+}
+
+// loraOf are the engine's settings of a recipe's adapter; a new one's random numbers follow from the run's seed.
+func loraOf(r *recipes.Recipe) *torch.LoRA {
+	l := r.Engine.LoRA
+	if l == nil {
+		return nil
+	}
+	return &torch.LoRA{Rank: l.Rank, Alpha: l.Alpha, Targets: l.Targets, Seed: seed.Derive("engine/lora", r.Seed)}
 }
 
 // modelOf are the sizes of the model that a recipe makes.
@@ -117,23 +141,23 @@ func modelOf(r *recipes.Recipe) (plan.Model, error) {
 	return plan.Of(shape), nil
 }
 
-// foundPython looks for an interpreter once it is asked for, and again after it has found none: one may be set up while
-// the worker runs.
+// foundPython looks for an interpreter once it is asked for, and again after it has found none, or none with what more is
+// named: one may be set up while the worker runs.
 type foundPython struct {
-	mu sync.Mutex
-	at string
+	mu    sync.Mutex
+	found setup.Python
 }
 
-func (f *foundPython) path(ctx context.Context) (string, error) {
+func (f *foundPython) path(ctx context.Context, more ...versions.Package) (string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.at != "" {
-		return f.at, nil
+	if f.found.Path != "" && versions.Check(f.found.Packages, more...) == nil {
+		return f.found.Path, nil
 	}
-	python, err := setup.Find(ctx, stateFolder())
+	python, err := setup.Find(ctx, stateFolder(), more...)
 	if err != nil {
 		return "", err
 	}
-	f.at = python.Path
-	return f.at, nil
+	f.found = python
+	return python.Path, nil
 }

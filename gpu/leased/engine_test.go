@@ -14,6 +14,7 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/device/devicetest"
 	"github.com/ropewalk/ropewalk/gpu/lease"
 	"github.com/ropewalk/ropewalk/gpu/torch"
+	"github.com/ropewalk/ropewalk/gpu/versions"
 	"github.com/ropewalk/ropewalk/policy"
 )
 
@@ -74,7 +75,7 @@ func newBench(t *testing.T, leases string, gpus ...*devicetest.GPU) *bench {
 	b := &bench{library: devicetest.New(gpus...), prepare: func(*fake) {}}
 	var err error
 	b.maker, err = Open(Options{
-		Python: func(context.Context) (string, error) { return "/usr/bin/python3", nil },
+		Python: func(context.Context, ...versions.Package) (string, error) { return "/usr/bin/python3", nil },
 		Leases: leases, Wait: 200 * time.Millisecond, Threads: 4, Host: device.Options{Library: b.library}, Logger: slog.New(slog.DiscardHandler),
 		start: func(_ context.Context, o torch.Options) (process, error) {
 			p := &fake{options: o}
@@ -176,7 +177,9 @@ func TestOffer(t *testing.T) {
 	require.Equal(t, "2 × NVIDIA H200", on)
 	_, _, err = b.maker.Offer(t.Context(), Settings{Devices: 3})
 	require.EqualError(t, err, "devices: 3 wanted, this worker has 2")
-	b.maker.o.Python = func(context.Context) (string, error) { return "", errors.New("no Python has torch") }
+	b.maker.o.Python = func(context.Context, ...versions.Package) (string, error) {
+		return "", errors.New("no Python has torch")
+	}
 	_, _, err = b.maker.Offer(t.Context(), Settings{Devices: 1})
 	require.EqualError(t, err, "no Python has torch")
 }

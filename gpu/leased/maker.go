@@ -13,12 +13,13 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/device"
 	"github.com/ropewalk/ropewalk/gpu/lease"
 	"github.com/ropewalk/ropewalk/gpu/torch"
+	"github.com/ropewalk/ropewalk/gpu/versions"
 )
 
 // Options are what a worker brings along.
 type Options struct {
-	// Python finds the interpreter for engines, with torch and transformers of versions that they can use.
-	Python func(ctx context.Context) (string, error)
+	// Python finds the interpreter for engines, with torch and transformers of versions that they can use, and what more is named.
+	Python func(ctx context.Context, more ...versions.Package) (string, error)
 	// Dir is where engines make their folders; "" takes the system's temporary folder.
 	Dir     string
 	Threads int           // of an engine on the processor; 0 takes all
@@ -132,6 +133,7 @@ type Settings struct {
 	Deterministic    bool
 	Checkpointing    string // auto, on or off
 	OffloadOptimizer bool
+	LoRA             *torch.LoRA // nil: all of a model trains
 	// Memory is what each device needs free, in bytes, by estimate; 0 asks for none.
 	Memory int64
 	// Estimate is torch.Options'.
@@ -140,9 +142,17 @@ type Settings struct {
 	Flops func(lengths ...int) float64
 }
 
+// packages are those that an engine of these settings needs besides its own.
+func (s Settings) packages() []versions.Package {
+	if s.LoRA == nil {
+		return nil
+	}
+	return []versions.Package{versions.Peft()}
+}
+
 // Offer says what an engine of these settings would run on. The error says why there can be none.
 func (m *Maker) Offer(ctx context.Context, s Settings) (gpu bool, on string, err error) {
-	if _, err := m.o.Python(ctx); err != nil {
+	if _, err := m.o.Python(ctx, s.packages()...); err != nil {
 		return false, "", err
 	}
 	if s.Hosts > 1 && m.o.Gangs.Summon == nil {
@@ -168,13 +178,13 @@ func (m *Maker) threads() int { return cmp.Or(m.o.Threads, runtime.GOMAXPROCS(0)
 
 // options are those of a process on the leased devices, or on the processor.
 func (m *Maker) options(ctx context.Context, s Settings, l *lease.Lease) (torch.Options, error) {
-	python, err := m.o.Python(ctx)
+	python, err := m.o.Python(ctx, s.packages()...)
 	if err != nil {
 		return torch.Options{}, err
 	}
 	o := torch.Options{
 		Python: python, Ranks: s.Devices, Device: torch.CPU, Dtype: s.Dtype, Deterministic: s.Deterministic,
-		Checkpointing: s.Checkpointing, OffloadOptimizer: s.OffloadOptimizer, Dir: m.o.Dir, Logger: m.o.Logger, Estimate: s.Estimate,
+		Checkpointing: s.Checkpointing, OffloadOptimizer: s.OffloadOptimizer, LoRA: s.LoRA, Dir: m.o.Dir, Logger: m.o.Logger, Estimate: s.Estimate,
 		Threads: max(1, m.threads()/max(1, s.Devices)),
 	}
 	if l != nil {

@@ -11,6 +11,8 @@ type Settings struct {
 	Checkpointing bool
 	Offload       bool // the optimiser's moments are kept in the host's memory
 	Ranks         int  // devices that share the model
+	// Adapter is what trains, the model itself staying as it is; nil: all of the model trains.
+	Adapter *Adapter
 	// Tokens go forward and backward together, on all ranks: a micro-batch, or one row that is longer.
 	Tokens int
 	// HeadTokens are taken through the output head at once; 0 takes the engine's own choice on a GPU.
@@ -66,12 +68,20 @@ const headBytes = 512 << 20
 // UpdateMemory estimates an update with AdamW.
 func (m Model) UpdateMemory(s Settings) Memory {
 	ranks := int64(max(1, s.Ranks))
-	share := (m.Params + ranks - 1) / ranks
-	width := int64(4)
-	out := Memory{Weights: 4 * share, Gradients: 4 * share, Optimizer: 8 * share}
+	trained, width := m.Params, int64(4)
+	if s.Adapter != nil {
+		trained = m.AdapterParams(*s.Adapter)
+	}
 	if s.BFloat16 {
 		width = 2
+	}
+	share := (trained + ranks - 1) / ranks
+	out := Memory{Weights: 4 * share, Gradients: 4 * share, Optimizer: 8 * share}
+	if s.BFloat16 {
 		out.Weights += 2 * share
+	}
+	if s.Adapter != nil {
+		out.Weights += width * ((m.Params + ranks - 1) / ranks)
 	}
 	if ranks > 1 {
 		out.Weights += width * m.gathered()
@@ -80,13 +90,16 @@ func (m Model) UpdateMemory(s Settings) Memory {
 		out.Optimizer = 0
 	}
 	tokens := (int64(s.Tokens) + ranks - 1) / ranks
-	out.Activations = width * tokens * m.keptPerToken(s.Checkpointing)
+	out.Activations = width * tokens * m.keptPerToken(s)
 	piece := int64(s.HeadTokens)
 	if piece == 0 {
 		piece = max(1, headBytes/(4*int64(m.Vocab)))
 	}
 	// Logits in float32, their gradient, and its rounding to the model's numbers; and the head's gradient before it is added.
-	out.Head = min(piece, max(1, tokens))*int64(m.Vocab)*(4+4+width) + (4+width)*int64(m.Vocab)*int64(m.Hidden)
+	out.Head = min(piece, max(1, tokens)) * int64(m.Vocab) * (4 + 4 + width)
+	if s.Adapter == nil {
+		out.Head += (4 + width) * int64(m.Vocab) * int64(m.Hidden)
+	}
 	return out
 }
 
@@ -100,10 +113,13 @@ func (m Model) gathered() int64 {
 	return max(embedding, 2*layers/int64(max(1, m.Layers)))
 }
 
-// keptPerToken counts numbers.
-func (m Model) keptPerToken(checkpointing bool) int64 {
+// keptPerToken counts numbers; an adapter keeps A's product of each target besides.
+func (m Model) keptPerToken(s Settings) int64 {
 	layer := int64(keptHidden*m.Hidden + keptFFN*m.FFN)
-	if checkpointing {
+	if s.Adapter != nil {
+		layer += int64(s.Adapter.Rank * len(s.Adapter.Targets))
+	}
+	if s.Checkpointing {
 		return int64(m.Layers)*int64(m.Hidden) + layer
 	}
 	return int64(m.Layers) * layer

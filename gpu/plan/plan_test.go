@@ -51,6 +51,28 @@ func TestUpdateMemory(t *testing.T) {
 	require.Less(t, few.Head, full.Head, "a piece of the head holds no more than there is")
 }
 
+// An adapter alone has gradients, masters and moments; the model has its rounded copy and no more.
+func TestUpdateMemoryOfAnAdapter(t *testing.T) {
+	m := Of(qwen4B)
+	a := Adapter{Rank: 16, Targets: []string{"q_proj", "v_proj", "down_proj"}}
+	trained := m.AdapterParams(a)
+	require.EqualValues(t, 36*16*((2560+4096)+(2560+1024)+(9728+2560)), trained, "worked by hand")
+	got := m.UpdateMemory(Settings{BFloat16: true, Checkpointing: true, Tokens: 8192, Adapter: &a})
+	require.Equal(t, 2*m.Params+6*trained, got.Weights)
+	require.Equal(t, 4*trained, got.Gradients)
+	require.Equal(t, 8*trained, got.Optimizer)
+	full := m.UpdateMemory(Settings{BFloat16: true, Checkpointing: true, Tokens: 8192})
+	require.EqualValues(t, full.Head-6*151936*2560, got.Head, "the frozen head has no gradient")
+	require.EqualValues(t, full.Activations+2*8192*3*16, got.Activations)
+	require.Equal(t, 4*(m.Params+trained), m.UpdateMemory(Settings{Tokens: 1, Adapter: &a}).Weights)
+	two := m.UpdateMemory(Settings{BFloat16: true, Tokens: 8192, Ranks: 2, Adapter: &a})
+	require.Equal(t, 2*trained, two.Gradients)
+	require.Zero(t, m.UpdateMemory(Settings{Offload: true, Tokens: 1, Adapter: &a}).Optimizer)
+
+	difference := m.TrainFlops(100, 20) - m.AdapterTrainFlops(a, 100, 20)
+	require.InEpsilon(t, 120*(2*float64(m.Params)-6*float64(trained)), difference, 1e-9)
+}
+
 func TestPeakFlops(t *testing.T) {
 	require.Equal(t, 989e12, PeakFlops("NVIDIA H200"))
 	require.Equal(t, 148e12, PeakFlops("NVIDIA H20"))

@@ -19,7 +19,15 @@ import (
 const Folder = "gpu-python"
 
 // mend is the command that every refusal names.
-const mend = "`ropewalk gpu setup` installs what is needed"
+func mend(more []versions.Package) string {
+	command := "ropewalk gpu setup"
+	for _, p := range more {
+		if p == versions.Peft() {
+			command += " --with-lora"
+		}
+	}
+	return "`" + command + "` installs what is needed"
+}
 
 // Python is an interpreter that can run the engine.
 type Python struct {
@@ -61,11 +69,12 @@ func candidates(state string) []candidate {
 func interpreter(environment string) string { return filepath.Join(environment, "bin", "python") }
 
 // Find gives the first interpreter that can run the engine: the one that ROPEWALK_PYTHON names, else that of the
-// own environment below the folder state, else python3. The error says what each candidate lacks and what mends it.
-func Find(ctx context.Context, state string) (Python, error) {
+// own environment below the folder state, else python3. More names packages that are needed besides the engine's own.
+// The error says what each candidate lacks and what mends it.
+func Find(ctx context.Context, state string, more ...versions.Package) (Python, error) {
 	var unfit []error
 	for _, c := range candidates(state) {
-		p, err := probe(ctx, c)
+		p, err := probe(ctx, c, more...)
 		switch {
 		case err == nil:
 			return p, nil
@@ -73,16 +82,16 @@ func Find(ctx context.Context, state string) (Python, error) {
 			return Python{}, ctx.Err()
 		case errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist):
 			if c.only {
-				return Python{}, fmt.Errorf("%w: %s names %s, which is not there (%s, or unset it)", ErrNoPython, python.Variable, c.path, mend)
+				return Python{}, fmt.Errorf("%w: %s names %s, which is not there (%s, or unset it)", ErrNoPython, python.Variable, c.path, mend(more))
 			}
 		default:
 			unfit = append(unfit, err)
 		}
 	}
 	if len(unfit) == 0 {
-		return Python{}, fmt.Errorf("%w: install python3 (Debian: apt-get install python3 python3-venv); then %s", ErrNoPython, mend)
+		return Python{}, fmt.Errorf("%w: install python3 (Debian: apt-get install python3 python3-venv); then %s", ErrNoPython, mend(more))
 	}
-	return Python{}, fmt.Errorf("%w (%s)", errors.Join(unfit...), mend)
+	return Python{}, fmt.Errorf("%w (%s)", errors.Join(unfit...), mend(more))
 }
 
 // probeLimit bounds one look at an interpreter.
@@ -100,7 +109,7 @@ print(json.dumps({"version": platform.python_version(), "packages": {n: version(
 `
 
 // probe asks one interpreter, isolated as the engine will be, for its versions.
-func probe(ctx context.Context, c candidate) (Python, error) {
+func probe(ctx context.Context, c candidate, more ...versions.Package) (Python, error) {
 	path, err := exec.LookPath(c.path)
 	if err != nil {
 		return Python{}, err
@@ -111,7 +120,7 @@ func probe(ctx context.Context, c candidate) (Python, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
 	args := []string{"-I", "-c", look}
-	for _, p := range versions.Packages() {
+	for _, p := range append(versions.Packages(), versions.Peft()) { // peft is told of whoever needs it
 		args = append(args, p.Name)
 	}
 	p := Python{Path: path, Source: c.source}
@@ -126,7 +135,7 @@ func probe(ctx context.Context, c candidate) (Python, error) {
 	if v, err := versions.Parse(p.Version); err != nil || v.Before(versions.Python) {
 		return p, &UnfitError{p, fmt.Errorf("Python %s or newer is needed", versions.Python)}
 	}
-	if err := versions.Check(p.Packages); err != nil {
+	if err := versions.Check(p.Packages, more...); err != nil {
 		return p, &UnfitError{p, err}
 	}
 	return p, nil

@@ -42,7 +42,7 @@ func Install(ctx context.Context, state, base string, log io.Writer) (Python, er
 	dir := filepath.Join(state, Folder)
 	own := candidate{interpreter(dir), "the own environment", true}
 	if b, err := os.ReadFile(filepath.Join(dir, stampFile)); err == nil && string(b) == stamp() {
-		if p, err := probe(ctx, own); err == nil {
+		if p, err := probe(ctx, own, versions.Peft()); err == nil {
 			return p, nil
 		}
 	}
@@ -132,7 +132,7 @@ func (i installer) make(base string) error {
 	if err := i.run("install the packages", uv, "pip", "install", "--python", exe, "--require-hashes", "-r", filepath.Join(i.work, "requirements.txt")); err != nil {
 		return err
 	}
-	if _, err := probe(i.ctx, candidate{exe, "just installed", true}); err != nil {
+	if _, err := probe(i.ctx, candidate{exe, "just installed", true}, versions.Peft()); err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(i.environment(), stampFile), []byte(stamp()), 0o600)

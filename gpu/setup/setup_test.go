@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/gpu/versions"
 	"github.com/ropewalk/ropewalk/internal/python"
 	"github.com/ropewalk/ropewalk/internal/python/pythontest"
 )
@@ -18,7 +19,7 @@ import (
 func pretend(t *testing.T, path, version, torch, transformers string) string {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-	text := fmt.Sprintf("#!/bin/sh\necho '{\"version\": %q, \"packages\": {\"torch\": %q, \"transformers\": %q, \"safetensors\": \"0.8.0\"}}'\n", version, torch, transformers)
+	text := fmt.Sprintf("#!/bin/sh\necho '{\"version\": %q, \"packages\": {\"torch\": %q, \"transformers\": %q, \"safetensors\": \"0.8.0\", \"peft\": \"0.21.2\"}}'\n", version, torch, transformers)
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o755))
 	return path
 }
@@ -89,6 +90,27 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// TestFindForLoRA: peft is asked for only where it is needed, and the message says how to get it.
+func TestFindForLoRA(t *testing.T) {
+	path, state := t.TempDir(), t.TempDir()
+	t.Setenv("PATH", path)
+	t.Setenv(python.Variable, "")
+	without := pretend(t, filepath.Join(path, "python3"), "3.12.1", "2.15.0", "5.23.0")
+	text, err := os.ReadFile(without)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(without, []byte(strings.Replace(string(text), "0.21.2", "", 1)), 0o755))
+	p, err := Find(t.Context(), state)
+	require.NoError(t, err)
+	require.Empty(t, p.Packages["peft"])
+	_, err = Find(t.Context(), state, versions.Peft())
+	require.ErrorContains(t, err, "cannot run the torch engine: no peft (`ropewalk gpu setup --with-lora` installs what is needed)")
+	pretend(t, interpreter(filepath.Join(state, Folder)), "3.11.1", "2.15.0", "5.23.0")
+	p, err = Find(t.Context(), state, versions.Peft())
+	require.NoError(t, err)
+	require.Equal(t, "the own environment", p.Source)
+	require.Equal(t, "0.21.2", p.Packages["peft"])
+}
+
 // TestFindsARealPython asks the Python that tests compare with.
 func TestFindsARealPython(t *testing.T) {
 	exe, err := filepath.Abs(pythontest.Need(t, "TORCH", "torch", "transformers", "safetensors"))
@@ -118,7 +140,7 @@ func TestPinnedLists(t *testing.T) {
 		require.NotContains(t, string(ours), "index-url")
 		require.NotContains(t, string(ours), "://")
 	}
-	for _, name := range []string{"\ntorch==", "\ntransformers==", "\nsafetensors==", "\nnumpy=="} {
+	for _, name := range []string{"\ntorch==", "\ntransformers==", "\nsafetensors==", "\nnumpy==", "\npeft=="} {
 		require.Contains(t, "\n"+string(requirements), name)
 	}
 }

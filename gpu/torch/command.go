@@ -31,6 +31,7 @@ func (o Options) commandLine(main string) []string {
 	if o.OffloadOptimizer {
 		engine = append(engine, "--offload-optimizer")
 	}
+	engine = append(engine, o.LoRA.flags()...)
 	if !o.sharded() {
 		return engine
 	}

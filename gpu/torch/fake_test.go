@@ -161,6 +161,8 @@ func (f *fake) greet() bool {
 		delete(h.Versions, "transformers")
 	case "ranks", "two":
 		h.Ranks = 2
+	case "lora no peft":
+		h.LoRA = &wire.LoRA{Rank: 3, Alpha: 6, Targets: []string{"q_proj", "v_proj", "down_proj"}}
 	case "dtype":
 		h.Dtype = BFloat16
 	}

@@ -117,7 +117,14 @@ func (p *process) judge(h wire.Hello, nonce string) error {
 	case o.Deterministic && !h.Deterministic:
 		return errors.New("engine refused: it is not deterministic, though asked to be")
 	}
-	if err := versions.Check(h.Versions); err != nil {
+	if err := o.LoRA.judge(h.LoRA); err != nil {
+		return err
+	}
+	var more []versions.Package
+	if o.LoRA != nil {
+		more = append(more, versions.Peft())
+	}
+	if err := versions.Check(h.Versions, more...); err != nil {
 		return fmt.Errorf("engine refused: it has %w", err)
 	}
 	return nil

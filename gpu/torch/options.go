@@ -3,6 +3,7 @@ package torch
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime"
@@ -47,6 +48,8 @@ type Options struct {
 	Checkpointing string
 	// OffloadOptimizer keeps the optimiser's moments in the host's memory.
 	OffloadOptimizer bool
+	// LoRA makes what trains an adapter beside each model, which stays as it is; nil trains all of it.
+	LoRA *LoRA
 	// Threads of each rank on the CPU; 0 shares GOMAXPROCS among the ranks.
 	Threads int
 	// Dir is where the engine's folder is made, which holds its socket and is gone after Close; "" means
@@ -94,7 +97,7 @@ func (o Options) filled() (Options, error) {
 	if o.Threads == 0 && o.Ranks > 0 {
 		o.Threads = max(1, runtime.GOMAXPROCS(0)/o.Ranks)
 	}
-	return o, o.validate()
+	return o, errors.Join(o.validate(), o.LoRA.validate())
 }
 
 func (o Options) validate() error {

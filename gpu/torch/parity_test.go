@@ -34,13 +34,18 @@ func readTensors(t testing.TB, path string) tensors {
 	return out
 }
 
-// weights are all parameters of a role.
+// weights are all parameters of a role that train.
 func weights(t testing.TB, e policy.Engine, role policy.Role) tensors {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "saved")
 	_, err := e.Save(t.Context(), role, dir)
 	require.NoError(t, err)
-	out := readTensors(t, filepath.Join(dir, checkpoint.FileWeights))
+	trains := checkpoint.FileWeights
+	if adapted, err := checkpoint.HasAdapter(dir); err != nil || adapted {
+		require.NoError(t, err)
+		trains = checkpoint.FileAdapter
+	}
+	out := readTensors(t, filepath.Join(dir, trains))
 	if role == policy.RoleCritic {
 		maps.Copy(out, readTensors(t, filepath.Join(dir, checkpoint.FileValueHead)))
 	}

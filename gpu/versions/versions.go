@@ -33,6 +33,9 @@ func Packages() []Package {
 	return []Package{{"torch", Version{2, 11}}, {"transformers", Version{5, 17}}, {"safetensors", Version{0, 4}}}
 }
 
+// Peft is imported for LoRA alone.
+func Peft() Package { return Package{"peft", Version{0, 20}} }
+
 var leading = regexp.MustCompile(`^(\d{1,6})\.(\d{1,6})`)
 
 // Parse reads the first two numbers of a version such as 2.15.0+cu130.
@@ -57,10 +60,11 @@ func (e *Error) Error() string {
 	return strings.Join(slices.Concat(parts, e.Old), "; ")
 }
 
-// Check holds versions by package name against what is needed; its error is an *Error. An empty version is a missing package.
-func Check(found map[string]string) error {
+// Check holds versions by package name against what is needed, for some purposes more than Packages; its error is an *Error.
+// An empty version is a missing package.
+func Check(found map[string]string, more ...Package) error {
 	e := &Error{}
-	for _, p := range Packages() {
+	for _, p := range slices.Concat(Packages(), more) {
 		text := found[p.Name]
 		if text == "" {
 			e.Missing = append(e.Missing, p.Name)

@@ -26,4 +26,11 @@ func TestCheck(t *testing.T) {
 		}
 		require.EqualError(t, err, c.want)
 	}
+	found := map[string]string{"torch": "2.15.0", "transformers": "5.23.0", "safetensors": "0.8.0"}
+	require.NoError(t, Check(found))
+	require.EqualError(t, Check(found, Peft()), "no peft")
+	found["peft"] = "0.19.1"
+	require.EqualError(t, Check(found, Peft()), "peft 0.19.1, needed is 0.20 or newer")
+	found["peft"] = "0.20.0"
+	require.NoError(t, Check(found, Peft()))
 }

@@ -25,6 +25,14 @@ type Hello struct {
 	DeviceName    string            `json:"device_name"`
 	Dtype         string            `json:"dtype"`
 	Deterministic bool              `json:"deterministic"`
+	LoRA          *LoRA             `json:"lora,omitempty"` // absent: all of a model trains
+}
+
+// LoRA is the adapter that an engine trains in the place of all of a model.
+type LoRA struct {
+	Rank    int      `json:"rank"`
+	Alpha   float64  `json:"alpha"`
+	Targets []string `json:"targets"` // in the order in which a layer computes them
 }
 
 // Welcome takes the engine on.

@@ -38,6 +38,9 @@ func (w *Writer) audit(ctx context.Context, m schema.Manifest) error {
 func (w *Writer) auditCheckpoint(ctx context.Context, c *schema.Checkpoint) error {
 	return w.each(ctx, len(c.Files), func(ctx context.Context, i int) error {
 		f := c.Files[i]
+		if f.At != "" {
+			return w.auditShared(ctx, f)
+		}
 		data, err := w.ReadBlob(ctx, c.Prefix+f.Name, f.Digest)
 		if err != nil {
 			return fmt.Errorf("checkpoint file: %w", err)
@@ -47,4 +50,18 @@ func (w *Writer) auditCheckpoint(ctx context.Context, c *schema.Checkpoint) erro
 		}
 		return nil
 	})
+}
+
+// auditShared looks for a file that an earlier checkpoint has put: its bytes were audited when that was committed.
+func (w *Writer) auditShared(ctx context.Context, f schema.CheckpointFile) error {
+	objects, err := w.store.List(ctx, f.At)
+	if err != nil {
+		return fmt.Errorf("checkpoint file: %w", err)
+	}
+	for _, o := range objects {
+		if o.Key == f.At && o.Size == f.Bytes {
+			return nil
+		}
+	}
+	return fmt.Errorf("checkpoint file: %w", damaged(f.At, fmt.Errorf("a manifest says that %d bytes of an earlier checkpoint lie there", f.Bytes)))
 }

@@ -19,6 +19,8 @@ type Checkpoint struct {
 	Weights    []Tensor          // Shape.Tensors with data, in that order
 	Optimizer  *Optimizer        // nil where there is none
 	Extra      map[string][]byte // the tokenizer's files by name
+	// Merged says that a LoRA adapter's product was added to the weights: they are no base to train on from here.
+	Merged bool
 }
 
 // Optimizer is AdamW's state, each list ordered like Checkpoint.Weights.
@@ -33,7 +35,8 @@ const (
 	prefixSecond = "exp_avg_sq."
 )
 
-// Read reads the folder dir; the optimiser's state only if asked for and there.
+// Read reads the folder dir; the optimiser's state only if asked for and there. A LoRA adapter is merged into the weights; with
+// its optimiser's state it is refused, since it cannot go on from there.
 func Read(dir string, optimizer bool) (*Checkpoint, error) {
 	c, err := read(dir, optimizer)
 	if err != nil {
@@ -63,8 +66,20 @@ func read(dir string, optimizer bool) (*Checkpoint, error) {
 			c.Extra[name] = b
 		}
 	}
+	adapter, err := HasAdapter(dir)
+	if err != nil {
+		return nil, err
+	}
+	if adapter && optimizer {
+		return nil, fmt.Errorf("%w: %s: a LoRA adapter trains in PyTorch alone (engine.kind: torch)", ErrUnsupported, FileAdapterConfig)
+	}
 	if err := c.readWeights(dir); err != nil {
 		return nil, err
+	}
+	if adapter {
+		if err := c.merge(dir); err != nil {
+			return nil, err
+		}
 	}
 	if !optimizer {
 		return c, nil

@@ -19,6 +19,9 @@ const (
 	FileWeights    = "model.safetensors"
 	FileOptimizer  = "optimizer.safetensors"
 	FileValueHead  = "value_head.safetensors"
+	// A LoRA adapter's, as peft names them; model.safetensors is then the base that it stands beside.
+	FileAdapterConfig = "adapter_config.json"
+	FileAdapter       = "adapter_model.safetensors"
 )
 
 // Large models of others come with their weights in several files, which the index lists by tensor. We write one.
@@ -35,9 +38,18 @@ var extraFiles = []string{
 
 // Files returns the sorted names of all files that a digest covers, where a folder has them.
 func Files() []string {
-	all := append([]string{FileConfig, FileGeneration, FileWeights, FileOptimizer, FileValueHead}, extraFiles...)
+	all := append([]string{FileConfig, FileGeneration, FileWeights, FileOptimizer, FileValueHead, FileAdapterConfig, FileAdapter}, extraFiles...)
 	slices.Sort(all)
 	return all
+}
+
+// Counts reports whether a digest covers a file of that name.
+func Counts(name string) bool { return slices.Contains(Files(), name) || IsWeights(name) }
+
+// IsWeights reports whether a file of that name holds the model's own tensors, or says in which of several they are.
+func IsWeights(name string) bool {
+	shard, _ := filepath.Match(fileShards, name)
+	return name == FileWeights || name == FileIndex || shard
 }
 
 // Digest names the content of the folder dir: the hexadecimal SHA-256 of one line "NAME SHA256\n" per

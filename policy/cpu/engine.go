@@ -194,6 +194,9 @@ func (e *engine[T]) Step(ctx context.Context, role policy.Role, opts policy.Step
 	if err := opts.Validate(); err != nil {
 		return policy.StepStats{}, fmt.Errorf("step: %w", err)
 	}
+	if r.source.Merged {
+		return policy.StepStats{}, fmt.Errorf("step: %w", bad("the %s was loaded with its LoRA adapter merged, which trains in PyTorch alone (engine.kind: torch)", role))
+	}
 	stats, err := r.step(opts)
 	if err != nil {
 		return policy.StepStats{}, fmt.Errorf("step: %w", err)

@@ -35,9 +35,12 @@ class Checkpoint:
 
     @property
     def path(self) -> Path:
-        """The folder of the files, where the record is one of this machine; their bytes are not
-        checked here."""
+        """The folder of the files, where the record is one of this machine and all of them lie there; their
+        bytes are not checked here."""
         self._check()
+        shared = [f.name for f in self.files if f.at]
+        if shared:
+            raise RecordError(f"checkpoint {self.digest} shares {', '.join(shared)} with another: download(folder) copies all of it")
         if not self.reader.bucket.local:
             raise RecordError(f"checkpoint {self.digest} lies in {self.reader.bucket.url}: download(folder) copies it")
         return Path(self.reader.bucket.path(self.info.prefix))
@@ -47,7 +50,7 @@ class Checkpoint:
         self._check()
         for f in self.files:
             if f.name == name:
-                return self.reader.blob(self.info.prefix + name, f.digest)
+                return self.reader.blob(f.at or self.info.prefix + name, f.digest)
         raise RecordError(f"checkpoint {self.digest} has no file {name}; it has {', '.join(f.name for f in self.files)}")
 
     def download(self, folder: str | os.PathLike[str]) -> Path:

@@ -12,6 +12,7 @@ VERSION = 1
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
+_LASTING = re.compile(r"(runs/run=[a-z0-9][a-z0-9._-]*|warmstarts/[0-9a-f]{64})/checkpoints/0+-[0-9a-f]+/[^/]+")
 _CHECKPOINT = re.compile(r"(runs/run=[a-z0-9][a-z0-9._-]*|warmstarts/[0-9a-f]{64})/checkpoints/[A-Za-z0-9_-]+/")
 
 
@@ -41,6 +42,8 @@ class CheckpointFile:
     name: str
     digest: str
     bytes: int
+    at: str | None = None
+    """The key of another checkpoint's file with the same bytes, where they lie; None: under the prefix."""
 
 
 @dataclass(frozen=True)
@@ -154,8 +157,13 @@ def _checkpoint(doc: dict[str, Any]) -> CheckpointInfo | None:
     prefix = _text(inner, "prefix")
     if not _CHECKPOINT.fullmatch(prefix):
         raise ValueError(f"field checkpoint: {prefix!r} is not where a checkpoint lies")
-    files = tuple(CheckpointFile(_text(f, "name"), _digest(f, "digest"), _number(f, "bytes")) for f in _objects(inner, "files"))
+    files = tuple(
+        CheckpointFile(_text(f, "name"), _digest(f, "digest"), _number(f, "bytes"), _text(f, "at") if "at" in f else None)
+        for f in _objects(inner, "files")
+    )
     for f in files:
+        if f.at is not None and not (_LASTING.fullmatch(f.at) and f.at.endswith("/" + f.name)):
+            raise ValueError(f"field checkpoint: {f.at!r} is not where a file of a lasting checkpoint lies")
         if not _FILE_NAME.fullmatch(f.name):
             raise ValueError(f"field checkpoint: {f.name!r} is not the name of a plain file")
     return CheckpointInfo(prefix, _digest(inner, "digest"), files)

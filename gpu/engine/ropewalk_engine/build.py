@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import math
 from typing import Any
 
 import torch
 from torch import nn
 
-from . import attention, norms
+from . import attention, lora, norms
 from .errors import EngineError, corrupt, unsupported
 from .folder import (
     ARCHITECTURES,
@@ -27,30 +28,54 @@ from .settings import Settings
 from .weights import Weight, local, sum_in_float32
 
 
-def build(folder: Folder, critic: bool, s: Settings, progress: Progress) -> tuple[Scorer, list[Weight]]:
-    """The model on its device with the folder's weights. Raises EngineError for what cannot be served."""
-    scorer = Scorer(_causal(folder.config), critic, progress)
+def build(folder: Folder, role: str, s: Settings, progress: Progress) -> tuple[Scorer, list[Weight], int]:
+    """The model on its device with the folder's weights, those that are a checkpoint's own, and how many numbers the others
+    have: with LoRA all but the adapter and the value head is the base's. Raises EngineError for what cannot be served."""
+    critic, causal = role == "critic", _causal(folder.config)
+    if s.lora and (folder.adapter or role != "reference"):
+        lora.inject(causal, s.lora)
+    scorer = Scorer(causal, critic, progress)
     wanted, tied = _names(scorer)
     sources = _match(folder, wanted, tied, critic)
     scorer.eval()
-    for p in scorer.parameters():
-        p.requires_grad_(True)
-    head = scorer.output_head.weight
-    if critic and head is not scorer.causal.get_input_embeddings().weight:
-        head.requires_grad_(False)
+    _freeze(scorer, role, s)
     if s.sharded:
         shard(scorer, s)
         weights = [_sharded(n, p) for n, p in _named(scorer)]
     else:
         weights = _place(scorer, s)
-    _fill(weights, sources, progress)
-    order = {name: i for i, name in enumerate(dict.fromkeys([*folder.weights, *wanted]))}
-    return scorer, sorted(weights, key=lambda w: (w.name.startswith("value_head."), order.get(w.name, len(order))))
+    _fill(weights, sources, role, s, progress)
+    base = 0
+    if s.lora:
+        base = sum(math.prod(w.shape) for w in weights if not _beside(w.name))
+        weights = [w for w in weights if _beside(w.name)]
+    order = {name: i for i, name in enumerate(dict.fromkeys([*folder.weights, *folder.adapter, *wanted]))}
+    return scorer, sorted(weights, key=lambda w: (w.name.startswith("value_head."), order.get(w.name, len(order)))), base
 
 
-def prepare() -> None:
-    """Imports what transformers itself imports only when it is used, which takes seconds."""
+def _beside(name: str) -> bool:
+    """Whether a tensor lies beside the base's."""
+    return lora.is_adapter(name) or name.startswith("value_head.")
+
+
+def _freeze(scorer: Scorer, role: str, s: Settings) -> None:
+    """All of a model trains but a critic's own output head; with LoRA what lies beside the base, and nothing of the reference."""
+    for n, p in _named(scorer):
+        p.requires_grad_(s.lora is None or (_beside(n) and role != "reference"))
+    head = scorer.output_head.weight
+    if role == "critic" and head is not scorer.causal.get_input_embeddings().weight:
+        head.requires_grad_(False)
+    if s.lora and s.sharded:
+        for p in scorer.parameters():
+            if not p.requires_grad:
+                p.data = p.data.to(s.dtype)  # ranks then hold shares of the rounded copy, and no masters
+
+
+def prepare(with_peft: bool) -> None:
+    """Imports what is else imported only when it is used, which takes seconds."""
     attention.install()
+    if with_peft:
+        import peft  # noqa: F401
     from transformers import AutoModelForCausalLM  # noqa: F401
     from transformers.initialization import no_init_weights  # noqa: F401
 
@@ -81,7 +106,11 @@ def _causal(config: dict[str, Any]) -> Any:
 
 def _named(scorer: Scorer) -> list[tuple[str, nn.Parameter]]:
     """Each parameter once, by its name in files."""
-    return [(n.removeprefix("causal."), p) for n, p in scorer.named_parameters()]
+    return [(_file_name(n), p) for n, p in scorer.named_parameters()]
+
+
+def _file_name(n: str) -> str:
+    return lora.file_name(n.removeprefix("causal."))
 
 
 def _names(scorer: Scorer) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
@@ -90,9 +119,9 @@ def _names(scorer: Scorer) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
     by_id = {id(p): n for n, p in named}
     tied = {}
     for n, p in scorer.causal.named_parameters(remove_duplicate=False):
-        if by_id[id(p)] != n:
-            tied[n] = by_id[id(p)]
-    surplus = set(scorer.causal.state_dict()) - {n for n, _ in named} - set(tied)
+        if by_id[id(p)] != _file_name(n):
+            tied[_file_name(n)] = by_id[id(p)]
+    surplus = {_file_name(n) for n in scorer.causal.state_dict()} - {n for n, _ in named} - set(tied)
     if surplus:
         raise unsupported(CONFIG, f"{CONFIG}: the model has state that is no parameter: {min(surplus)}")
     return {n: tuple(p.shape) for n, p in named}, tied
@@ -107,11 +136,12 @@ def _match(folder: Folder, wanted: dict[str, tuple[int, ...]], tied: dict[str, s
             del folder.weights[name]
     for name in [n for n in folder.weights if n.endswith(".rotary_emb.inv_freq")]:
         del folder.weights[name]  # a constant that older versions of transformers wrote
-    body = {n: d for n, d in wanted.items() if not n.startswith("value_head.")}
-    match(what, folder.weights, body)
+    match(what, folder.weights, {n: d for n, d in wanted.items() if not _beside(n)})
+    if folder.adapter:
+        match(lora.ADAPTER, folder.adapter, {n: d for n, d in wanted.items() if lora.is_adapter(n)})
     if folder.is_critic:
         match(VALUE_HEAD, folder.value_head, {n: wanted[n] for n in ("value_head.weight", "value_head.bias")})
-    return {**folder.weights, **(folder.value_head if critic else {})}
+    return {**folder.weights, **folder.adapter, **(folder.value_head if critic else {})}
 
 
 def _refuse_other(what: str, name: str, own: str, sources: dict[str, Source]) -> None:
@@ -132,7 +162,7 @@ def _place(scorer: Scorer, s: Settings) -> list[Weight]:
                 new[id(p)] = nn.Parameter(torch.empty(p.shape, dtype=dtype, device=s.device), requires_grad=p.requires_grad)
                 new[id(new[id(p)])] = new[id(p)]  # met again under its other name
             setattr(module, n, new[id(p)])
-    return [_single(n, p) for n, p in _named(scorer)]
+    return [_single(n, p, s) for n, p in _named(scorer)]
 
 
 def _is_value_head(module: nn.Module, scorer: Scorer) -> bool:
@@ -140,8 +170,8 @@ def _is_value_head(module: nn.Module, scorer: Scorer) -> bool:
     return module is scorer.value_head
 
 
-def _single(name: str, p: nn.Parameter) -> Weight:
-    copy = p.dtype != torch.float32
+def _single(name: str, p: nn.Parameter, s: Settings) -> Weight:
+    copy = p.dtype != torch.float32 and (p.requires_grad or s.lora is None)  # what never changes needs no master
     master = torch.empty(p.shape, dtype=torch.float32, device=p.device) if copy else p.data
     w = Weight(name, p, master, tuple(p.shape), frozen=not p.requires_grad)
     if copy and p.requires_grad:
@@ -153,13 +183,15 @@ def _sharded(name: str, p: nn.Parameter) -> Weight:
     return Weight(name, p, local(p.data), tuple(p.shape), frozen=not p.requires_grad)
 
 
-def _fill(weights: list[Weight], sources: dict[str, Source], progress: Progress) -> None:
+def _fill(weights: list[Weight], sources: dict[str, Source], role: str, s: Settings, progress: Progress) -> None:
     with torch.no_grad():
         for w in weights:
             if w.name in sources:
                 w.master.copy_(w.share(sources[w.name].read()))
             elif w.name.startswith("value_head."):
                 w.master.zero_()  # a fresh critic
+            elif s.lora and lora.is_adapter(w.name):
+                w.master.copy_(w.share(lora.first(w.name, w.shape, role, s.lora.seed)))
             else:
                 raise EngineError("internal", f"no source of {w.name}")
             w.publish()

@@ -21,6 +21,10 @@ def parse(argv: list[str]) -> argparse.Namespace:
     p.add_argument("--threads", type=int, default=0, help="of the CPU; 0 leaves it to PyTorch")
     p.add_argument("--pack-tokens", type=int, default=0, help="tokens of one pass through a model; 0: 4096, on a GPU 16384")
     p.add_argument("--cache-mib", type=int, default=0, help="keys and values held at once; 0: 1024, on a GPU 0.6 of what is free")
+    p.add_argument("--lora-rank", type=int, default=0, help="train an adapter of this rank, and nothing of the model itself; 0: all of the model")
+    p.add_argument("--lora-alpha", type=float, default=0.0, help="the adapter's product is multiplied with this over the rank")
+    p.add_argument("--lora-targets", default="", help="the projections that have an adapter, separated by commas")
+    p.add_argument("--lora-seed", type=int, default=0, help="of a new adapter's random numbers")
     p.add_argument("--version", action="version", version=f"protocol {PROTOCOL}")
     a = p.parse_args(argv)
     for name in ("threads", "pack_tokens", "cache_mib"):
@@ -42,7 +46,7 @@ def main(argv: list[str]) -> int:
 
     # Rank 0 alone speaks with the host, so that ranks on other hosts need to know nothing of it.
     path_and_nonce = server.environment() if os.environ.get("RANK", "0") == "0" else ("", "")
-    versions = server.versions()
+    versions = server.versions(a.lora_rank > 0)
     from . import start
 
     return start.run(a, *path_and_nonce, versions)

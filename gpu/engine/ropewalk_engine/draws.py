@@ -12,7 +12,7 @@ GOLDEN = 0x9E3779B97F4A7C15
 _BLOCK = 256  # entries of a distribution that are added up at once
 
 
-def _signed(v: int) -> int:
+def signed(v: int) -> int:
     """The int64 of the same bits."""
     v &= (1 << 64) - 1
     return v - (1 << 64) if v >> 63 else v
@@ -25,9 +25,9 @@ def _shift(x: torch.Tensor, n: int) -> torch.Tensor:
 
 def uniform(streams: torch.Tensor, t: int) -> torch.Tensor:
     """Draw t of each stream (int64 of the same bits), in [0, 1) as float64 with 53 bits."""
-    x = streams + _signed((t + 1) * GOLDEN)
-    x = (x ^ _shift(x, 30)) * _signed(0xBF58476D1CE4E5B9)
-    x = (x ^ _shift(x, 27)) * _signed(0x94D049BB133111EB)
+    x = streams + signed((t + 1) * GOLDEN)
+    x = (x ^ _shift(x, 30)) * signed(0xBF58476D1CE4E5B9)
+    x = (x ^ _shift(x, 27)) * signed(0x94D049BB133111EB)
     x = x ^ _shift(x, 31)
     return _shift(x, 11).double() * 2.0**-53
 

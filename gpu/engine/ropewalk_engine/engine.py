@@ -64,6 +64,10 @@ class Engine:
             raise EngineError("not_loaded", f"no {r.role} is loaded")
         return self._roles[r.role]
 
+    def _check_trains(self, role: str, what: str) -> None:
+        if self._s.lora and role == "reference":
+            raise bad_request("role", f"{what} of the reference, which is frozen where engine.lora is set")
+
     def _load(self, r: Request) -> Answer:
         f, held = r.fields, self._roles.get(r.role)
         # Ranks of one host read the folder each for itself; those of several get it from rank 0, together.
@@ -102,6 +106,8 @@ class Engine:
     def _forward(self, r: Request) -> Answer:
         held, a, f = self._held(r), r.arrays, r.fields
         passes.check_outputs(held, r.role, f["outputs"])
+        if f["keep"]:
+            self._check_trains(r.role, "a kept pass")
         passes.check_rows(held, a["tokens"], a["lengths"])
         with self._progress.in_torch():
             flat, kept = passes.forward(held, a["tokens"], a["lengths"].tolist(), f["outputs"], float(f["temperature"]), f["keep"], self._s, self._progress)
@@ -136,6 +142,7 @@ class Engine:
 
     def _step(self, r: Request) -> Answer:
         held, f = self._held(r), r.fields
+        self._check_trains(r.role, "a step")
         o = adamw.Options(*(float(f[k]) for k in ("lr", "beta1", "beta2", "epsilon", "weight_decay", "clip_norm")))
         with self._progress.in_torch():
             norm, clipped = held.step(o, self._s, self._progress)

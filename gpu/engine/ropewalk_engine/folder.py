@@ -16,6 +16,7 @@ import torch
 
 from . import tensorfile
 from .errors import bad_request, corrupt, unsupported
+from .lora import ADAPTER, ADAPTER_CONFIG, missing
 
 CONFIG, GENERATION, WEIGHTS = "config.json", "generation_config.json", "model.safetensors"
 INDEX, OPTIMIZER, VALUE_HEAD = "model.safetensors.index.json", "optimizer.safetensors", "value_head.safetensors"
@@ -69,7 +70,9 @@ class Folder:
     files: dict[str, bytes]  # generation_config.json and the tokenizer's, those that are there
     weights: dict[str, Source]  # in the order of the files
     value_head: dict[str, Source]  # empty for a policy
-    _step: int = field(default=0)
+    weight_files: list[str]  # the index among them, where there are several
+    adapter_config: dict[str, Any] | None = None
+    adapter: dict[str, Source] = field(default_factory=dict)  # empty where there is none
 
     @property
     def is_critic(self) -> bool:
@@ -97,7 +100,21 @@ def open_folder(path: str) -> Folder:
         if b is not None:
             files[name] = b
     head = _sources(path, [VALUE_HEAD]) if os.path.exists(os.path.join(path, VALUE_HEAD)) else {}
-    return Folder(path, config, raw, files, _sources(path, _weight_files(path)), head)
+    names = _weight_files(path)
+    every = names if names == [WEIGHTS] else [*names, INDEX]
+    return Folder(path, config, raw, files, _sources(path, names), head, every, *_adapter(path))
+
+
+def _adapter(path: str) -> tuple[dict[str, Any] | None, dict[str, Source]]:
+    """A LoRA adapter's configuration and tensors, where the folder has one."""
+    raw, there = _read(path, ADAPTER_CONFIG), os.path.exists(os.path.join(path, ADAPTER))
+    if raw is None:
+        if there:
+            raise missing(ADAPTER_CONFIG, ADAPTER)
+        return None, {}
+    if not there:
+        raise missing(ADAPTER, ADAPTER_CONFIG)
+    return _json(ADAPTER_CONFIG, raw), _sources(path, [ADAPTER])
 
 
 def _read(path: str, name: str, required: bool = False) -> Any:
@@ -220,19 +237,19 @@ class Writer:
             for name in self._written:
                 os.unlink(name)
 
-    def _create(self, name: str) -> Any:
+    def create(self, name: str) -> Any:
         full = os.path.join(self._path, name)
         f = open(full, "xb", buffering=0)
         self._written.append(full)
         return f
 
     def bytes(self, name: str, content: bytes) -> None:
-        with self._create(name) as f:
+        with self.create(name) as f:
             f.write(content)
 
     def tensors(self, name: str, layout: list[Named], data: Iterable[torch.Tensor], metadata: dict[str, str] | None = None) -> None:
         """One safetensors file of float32; data yields a contiguous CPU tensor for each of layout."""
-        with self._create(name) as f:
+        with self.create(name) as f:
             f.write(tensorfile.header(((n, "F32", s) for n, s in layout), metadata))
             for t in data:
                 part = tensorfile.raw_bytes(t)

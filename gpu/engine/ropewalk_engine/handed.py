@@ -15,7 +15,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from . import ranks, tensorfile
+from . import lora, ranks, tensorfile
 from .folder import Folder, Source, open_folder
 from .progress import Progress
 from .settings import Settings
@@ -69,6 +69,7 @@ def open_handed(path: str, optimizer: bool, s: Settings, progress: Progress) -> 
     with ranks.each_alone(progress, s):
         if s.rank == 0:
             own = open_folder(path)
+            lora.check(own.adapter_config, s.lora, path)
             moments = own.optimizer() if optimizer else None
     told = json.loads(ranks.broadcast_bytes(_tell(own, moments) if own else None, s))
 
@@ -82,6 +83,7 @@ def open_handed(path: str, optimizer: bool, s: Settings, progress: Progress) -> 
     out = HandedFolder(
         path, told["config"], own.config_bytes if own else b"", own.files if own else {},
         sources(told["weights"], own and own.weights), sources(told["value_head"], own and own.value_head),
+        own.weight_files if own else [],
     )  # fmt: skip
     if told["moments"] is not None:
         step, listed = told["moments"]

@@ -96,7 +96,7 @@ def _checkpoint(r: Resident, tokens: int, s: Settings) -> bool:
     # Per token and layer: residuals and norms; queries, keys, values and what attention gives, before and after rotation;
     # the feed-forward's four. In the model's type.
     per_token = c.num_hidden_layers * (5 * c.hidden_size + 4 * heads + 4 * c.intermediate_size) * s.dtype.itemsize
-    coming = r.params // s.ranks * (4 + (8 if not r.moments.first and not s.offload_optimizer else 0))
+    coming = r.trained // s.ranks * (4 + (8 if not r.moments.first and not s.offload_optimizer else 0))
     free = torch.cuda.mem_get_info(s.device)[0] + torch.cuda.memory_reserved(s.device) - torch.cuda.memory_allocated(s.device)
     return bool(ranks.most(int(1.2 * per_token * tokens / s.ranks > free - coming), s))
 

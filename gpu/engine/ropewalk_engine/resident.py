@@ -8,7 +8,8 @@ from itertools import chain
 
 import torch
 
-from . import adamw, ranks
+from . import adamw, lora, ranks
+from .base import Base
 from .build import build
 from .errors import bad_request
 from .folder import (
@@ -36,16 +37,23 @@ from .weights import Weight, global_norm
 @dataclass
 class Resident:
     scorer: Scorer
-    weights: list[Weight]  # in the order of the files, the value head last
+    weights: list[Weight]  # in the order of the files, the value head last; with LoRA what lies beside the base
     folder: Folder  # its configuration and opaque files; the tensors are let go
     moments: adamw.Moments
     digest: str  # of the weights; "" after a step, and of a fresh critic
     moments_digest: str  # of the moments; "" where they are not that folder's
     kept: dict[int, KeptPass] = field(default_factory=dict)
     unsaved: bool = True  # nothing was saved since the last change
+    base: Base | None = None  # with LoRA
+    base_params: int = 0
 
     @property
     def params(self) -> int:
+        return self.base_params + self.trained
+
+    @property
+    def trained(self) -> int:
+        """Numbers that have gradients and moments."""
         return sum(torch.Size(w.shape).numel() for w in self.weights)
 
     @property
@@ -81,18 +89,21 @@ def load(path: str, role: str, optimizer: bool, digest: str, held: Resident | No
     """What is to be resident after the load, and what of it was there already. `held` is changed only where nothing can
     fail any more, or where it is of the same digest."""
     folder = open_handed(path, optimizer, s, progress) if s.hosts > 1 else open_folder(path)
+    if s.hosts == 1:  # else rank 0 has looked, for all
+        lora.check(folder.adapter_config, s.lora, path)
     critic = role == "critic"
     if folder.is_critic and not critic:
         raise bad_request(VALUE_HEAD, f"{path} holds a critic: there is a {VALUE_HEAD}")
     fresh = critic and not folder.is_critic
     if held and digest and held.digest == digest and not fresh:
         return _again(folder, optimizer, digest, held, s, progress)
-    scorer, weights = build(folder, critic, s, progress)
+    base = Base(path, folder.weight_files) if s.lora and s.rank == 0 else None
+    scorer, weights, base_params = build(folder, role, s, progress)
     moments = adamw.Moments()
     if optimizer and not fresh:
         moments = _moments(folder, weights, s, progress)
-    folder.weights, folder.value_head = {}, {}
-    return Resident(scorer, weights, folder, moments, "" if fresh else digest, digest if optimizer and not fresh else ""), []
+    folder.weights, folder.value_head, folder.adapter = {}, {}, {}
+    return Resident(scorer, weights, folder, moments, "" if fresh else digest, digest if optimizer and not fresh else "", base=base, base_params=base_params), []
 
 
 def _again(folder: Folder, optimizer: bool, digest: str, held: Resident, s: Settings, progress: Progress) -> tuple[Resident, list[str]]:
@@ -109,7 +120,7 @@ def _again(folder: Folder, optimizer: bool, digest: str, held: Resident, s: Sett
 
 def _moments(folder: Folder, weights: list[Weight], s: Settings, progress: Progress) -> adamw.Moments:
     found = folder.optimizer()
-    if found is None:
+    if found is None or (s.lora and folder.adapter_config is None):  # a new adapter has none: what there is, is the base's
         return adamw.Moments()
     step, sources = found
     wanted = {f"{kind}.{w.name}": w.shape for w in weights for kind in ("exp_avg", "exp_avg_sq")}
@@ -132,7 +143,7 @@ def save(r: Resident, path: str, s: Settings, progress: Progress) -> None:
             pass
         return
     with writer as w:
-        w.bytes(CONFIG, as_float32(r.folder.config_bytes, r.folder.config))
+        w.bytes(CONFIG, r.folder.config_bytes if r.base else as_float32(r.folder.config_bytes, r.folder.config))
         for name, content in r.folder.files.items():
             w.bytes(name, content)
         if GENERATION not in r.folder.files:
@@ -140,8 +151,15 @@ def save(r: Resident, path: str, s: Settings, progress: Progress) -> None:
         body = [x for x in r.weights if not x.name.startswith("value_head.")]
         head = r.weights[len(body) :]
         data = _wholes(r, progress)
-        # transformers refuses a safetensors file whose metadata does not name a framework.
-        w.tensors(WEIGHTS, [(x.name, x.shape) for x in body], (next(data) for _ in body), {"format": "pt"})
+        own = WEIGHTS
+        if r.base:
+            r.base.copy(w.create, progress.tick)
+            own = lora.ADAPTER
+        if body:
+            # transformers refuses a safetensors file whose metadata does not name a framework.
+            w.tensors(own, [(x.name, x.shape) for x in body], (next(data) for _ in body), {"format": "pt"})
+        if s.lora and body:
+            w.bytes(lora.ADAPTER_CONFIG, lora.config(s.lora))
         if head:
             w.tensors(VALUE_HEAD, [(x.name, x.shape) for x in head], (next(data) for _ in head))
         if r.moments.first:

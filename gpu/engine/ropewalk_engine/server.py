@@ -47,7 +47,7 @@ class Server:
         """Works until the host shuts down or closes; returns the exit status. `closed` ends the process while a call runs."""
         threading.Thread(target=self._read, args=(closed,), name="reader", daemon=True).start()
         threading.Thread(target=self._beat, args=(closed,), name="beat", daemon=True).start()
-        build.prepare()  # what the first load needs, while the host gets ready for it
+        build.prepare(self._s.lora is not None)  # what the first load needs, while the host gets ready for it
         while (r := self._calls.get()) is not None:
             hand_round(r)
             began = time.perf_counter()
@@ -147,14 +147,17 @@ def environment() -> tuple[str, str]:
     return path, nonce
 
 
-def versions() -> dict[str, Any]:
+def versions(with_peft: bool) -> dict[str, Any]:
+    """Of Python and the packages; peft is needed only with it."""
     import platform
     from importlib.metadata import PackageNotFoundError, version
 
     out = {"python": platform.python_version()}
-    for name in ("torch", "transformers", "safetensors"):
+    for name in ("torch", "transformers", "safetensors", "peft"):
         try:
             out[name] = version(name)
         except PackageNotFoundError:
+            if name == "peft" and not with_peft:
+                continue
             raise SystemExit(f"the engine needs {name}, which {sys.executable} does not have") from None
     return out

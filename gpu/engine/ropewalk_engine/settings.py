@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import torch
 
+from .lora import Lora
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -19,6 +21,7 @@ class Settings:
     rank: int = 0
     ranks: int = 1
     hosts: int = 1  # that the ranks lie on
+    lora: Lora | None = None  # None: all of a model trains
 
     @property
     def sharded(self) -> bool:

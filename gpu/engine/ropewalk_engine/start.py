@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import torch
 
-from . import build, lifeline, ranks
+from . import build, lifeline, lora, ranks
 from .engine import Engine
 from .errors import EngineError, internal
 from .messages import Request, parse_call
@@ -34,6 +34,7 @@ def run(a: argparse.Namespace, path: str, nonce: str, versions: dict[str, Any]) 
     hello = {
         "nonce": nonce, "engine": "torch", "pid": os.getpid(), "ranks": s.ranks, "versions": versions, "device": s.device.type,
         "device_name": torch.cuda.get_device_name(s.device) if s.device.type == "cuda" else "cpu",
+        **({"lora": s.lora.hello()} if s.lora else {}),
         "dtype": str(s.dtype).removeprefix("torch."), "deterministic": a.deterministic or s.device.type == "cpu",
     }  # fmt: skip
     try:
@@ -74,7 +75,15 @@ def _settings(a: argparse.Namespace) -> Settings:
     return Settings(
         device, getattr(torch, a.dtype), a.deterministic, a.checkpointing, a.offload_optimizer,
         a.pack_tokens or (16384 if gpu else 4096), a.cache_mib << 20 or (0 if gpu else 1 << 30), rank, count, hosts,
+        _lora(a),
     )  # fmt: skip
+
+
+def _lora(a: argparse.Namespace) -> lora.Lora | None:
+    try:
+        return lora.parse(a.lora_rank, a.lora_alpha, a.lora_targets, a.lora_seed)
+    except ValueError as e:
+        raise SystemExit(str(e)) from None
 
 
 def _join(s: Settings) -> None:
@@ -93,7 +102,7 @@ def _hand_round(r: Request, s: Settings) -> None:
 def _follow(s: Settings, progress: Progress) -> int:
     """Ranks other than 0: the same calls in the same order."""
     engine = Engine(s, progress)
-    build.prepare()
+    build.prepare(s.lora is not None)
     while True:
         r = parse_call(*ranks.broadcast_request(None, None, s))
         progress.begin(r.id, r.call)
