@@ -64,6 +64,15 @@ func panels(n int) int { return (n + tileCols - 1) / tileCols }
 // block multiplies all rows of A by one packed block of B, whose panels begin step floats apart, into the first cols
 // columns of C.
 func (g *Matmul) block(p *product, b []float32, step int, k interval, cols int, add bool) {
+	if p.m <= 2 && !p.ta {
+		done := p.wide(b, step, k, cols, add)
+		if done == cols {
+			return
+		}
+		rest := *p
+		p, b, cols = &rest, b[done/tileCols*step:], cols-done
+		p.c = p.c[done:]
+	}
 	for row := 0; row < p.m; row += blockRows {
 		rows := min(blockRows, p.m-row)
 		a := g.rowsOfA(p, interval{row, rows}, k)
@@ -73,7 +82,7 @@ func (g *Matmul) block(p *product, b []float32, step int, k interval, cols int, 
 			for i, n := 0, 0; i < rows; n++ {
 				from, c, next := a.at(i), p.c[(row+i)*p.ldc+j:], ahead(panel, rest, n, k.n)
 				height := tileHeight(rows-i, p.ta)
-				if height == 1 || width < tileCols {
+				if width < tileCols {
 					g.edge(p, k.n, a, from, panel, c, height, width, next, add)
 				} else {
 					tile(height, k.n, from, a.rs, a.cs, panel, c, p.ldc, next, p.alpha, add)
@@ -82,6 +91,21 @@ func (g *Matmul) block(p *product, b []float32, step int, k interval, cols int, 
 			}
 		}
 	}
+}
+
+// wide multiplies one or two rows by whole panels two at a time, and says how many columns that were.
+func (p *product) wide(b []float32, step int, k interval, cols int, add bool) int {
+	rs, ldc := p.lda, p.ldc
+	if p.m == 1 {
+		rs, ldc = 0, 0
+	}
+	a, j := p.a[k.from:], 0
+	for ; j+2*tileCols <= cols; j += 2 * tileCols {
+		at := j / tileCols * step
+		next := b[min(at+2*step, (panels(cols)-1)*step):]
+		tile2x32(k.n, &a[0], uintptr(4*rs), 4, &b[at], uintptr(4*step), &p.c[j], uintptr(4*ldc), &next[0], p.alpha, add)
+	}
+	return j
 }
 
 // ahead is where the n-th tile of a panel is to fetch from: the first two tiles fetch a half each of the next panel,
@@ -105,7 +129,11 @@ func tileHeight(left int, copied bool) int {
 	return min(left, 2)
 }
 
+// tile computes a whole tile; a single row is computed twice, into the same place.
 func tile(height, k int, a []float32, rs, cs int, panel, c []float32, ldc int, next *float32, alpha float32, add bool) {
+	if height == 1 {
+		height, rs, ldc = 2, 0, 0
+	}
 	switch height {
 	case tileRows:
 		tile6x16(k, &a[0], uintptr(4*rs), uintptr(4*cs), &panel[0], &c[0], uintptr(4*ldc), next, alpha, add)
@@ -116,13 +144,9 @@ func tile(height, k int, a []float32, rs, cs int, panel, c []float32, ldc int, n
 	}
 }
 
-// edge computes a tile of which C has only some columns, or a single row, by way of a whole one.
+// edge computes a tile of which C has only some columns by way of a whole one.
 func (g *Matmul) edge(p *product, k int, a operand, from, panel, c []float32, height, width int, next *float32, add bool) {
-	rs := a.rs
-	if height == 1 {
-		rs = 0 // both rows are the one
-	}
-	tile(max(height, 2), k, from, rs, a.cs, panel, g.c[:], tileCols, next, p.alpha, false)
+	tile(height, k, from, a.rs, a.cs, panel, g.c[:], tileCols, next, p.alpha, false)
 	for i := range height {
 		to := c[i*p.ldc : i*p.ldc+width]
 		for j, v := range g.c[i*tileCols : i*tileCols+width] {

@@ -40,6 +40,23 @@
 	ADDQ R9, SI                               \
 	ADDQ R9, R11
 
+// STEP2WIDE multiplies two rows by two panels, the second R13 on: one panel's four sums would wait for each other.
+#define STEP2WIDE \
+	VMOVUPS (DX)(R13*1), Y12    \
+	VMOVUPS 32(DX)(R13*1), Y13  \
+	PANEL                       \
+	VBROADCASTSS (SI), Y2       \
+	VBROADCASTSS (SI)(R8*1), Y3 \
+	VFMADD231PS Y0, Y2, Y4      \
+	VFMADD231PS Y1, Y2, Y5      \
+	VFMADD231PS Y12, Y2, Y8     \
+	VFMADD231PS Y13, Y2, Y9     \
+	VFMADD231PS Y0, Y3, Y6      \
+	VFMADD231PS Y1, Y3, Y7      \
+	VFMADD231PS Y12, Y3, Y10    \
+	VFMADD231PS Y13, Y3, Y11    \
+	ADDQ R9, SI
+
 #define STEP2 \
 	PANEL                                  \
 	PAIR((SI), (SI)(R8*1), Y4, Y5, Y6, Y7) \
@@ -218,6 +235,58 @@ last:
 	RET
 write:
 	WRITE2(Y4, Y5, Y6, Y7)
+	VZEROUPPER
+	RET
+
+// func tile2x32(k int, a *float32, rs, cs uintptr, b *float32, step uintptr, c *float32, ldc uintptr, next *float32, alpha float32, add bool)
+TEXT ·tile2x32(SB), NOSPLIT, $0-77
+	MOVQ k+0(FP), CX
+	MOVQ a+8(FP), SI
+	MOVQ rs+16(FP), R8
+	MOVQ cs+24(FP), R9
+	MOVQ b+32(FP), DX
+	MOVQ step+40(FP), R13
+	MOVQ c+48(FP), DI
+	MOVQ ldc+56(FP), R10
+	MOVQ next+64(FP), R12
+	LEAQ 64(DI), R11
+	ZERO2(Y4, Y5, Y6, Y7)
+	ZERO2(Y8, Y9, Y10, Y11)
+	MOVQ CX, AX
+	SHRQ $2, AX
+	ANDQ $3, CX
+	TESTQ AX, AX
+	JZ rest
+	PCALIGN $32
+four:
+	AHEAD
+	STEP2WIDE
+	STEP2WIDE
+	STEP2WIDE
+	STEP2WIDE
+	DECQ AX
+	JNZ four
+rest:
+	TESTQ CX, CX
+	JZ last
+one:
+	STEP2WIDE
+	DECQ CX
+	JNZ one
+last:
+	VBROADCASTSS alpha+72(FP), Y0
+	MOVBLZX add+76(FP), AX
+	TESTL AX, AX
+	JZ write
+	PLUS2(Y4, Y5, Y6, Y7)
+	MOVQ R11, DI
+	PLUS2(Y8, Y9, Y10, Y11)
+	VZEROUPPER
+	RET
+write:
+	WRITE2(Y4, Y5, Y6, Y7)
+	MOVQ R11, DI
+	WRITE2(Y8, Y9, Y10, Y11)
 	VZEROUPPER
 	RET
 

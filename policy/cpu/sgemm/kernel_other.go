@@ -19,6 +19,10 @@ func tile2x16(int, *float32, uintptr, uintptr, *float32, *float32, uintptr, *flo
 	panic(absent)
 }
 
+func tile2x32(int, *float32, uintptr, uintptr, *float32, uintptr, *float32, uintptr, *float32, float32, bool) {
+	panic(absent)
+}
+
 func turn8(int, *float32, uintptr, *float32, uintptr) { panic(absent) }
 
 func pack6x4(int, *float32, uintptr, *float32, uintptr) { panic(absent) }
