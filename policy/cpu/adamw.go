@@ -71,7 +71,7 @@ func (r *resident[T]) step(o policy.StepOptions) (policy.StepStats, error) {
 	}
 	a := &r.adam
 	if a.first == nil {
-		a.first, a.second = make([]T, len(grad)), make([]T, len(grad))
+		a.first, a.second = allocated[T](len(grad)), allocated[T](len(grad))
 	}
 	a.step++
 	stats := policy.StepStats{GradNorm: norm, Step: a.step}

@@ -3,7 +3,6 @@ package cpu
 // states are the intermediate results of one decoding step, [live rows][width], shared by all parts.
 type states[T float] struct {
 	x   []T // H, the residual stream; after a step the last layer's output
-	mid []T // H, the residual stream after attention
 	qkv []T // Q+2K
 	att []T // Q
 	gu  []T // 2F
@@ -13,7 +12,7 @@ type states[T float] struct {
 }
 
 func (s *states[T]) reset(n int, d dims) {
-	for buf, width := range map[*[]T]int{&s.x: d.H, &s.mid: d.H, &s.qkv: d.Q + 2*d.K, &s.att: d.Q, &s.gu: 2 * d.F, &s.h: d.F} {
+	for buf, width := range map[*[]T]int{&s.x: d.H, &s.qkv: d.Q + 2*d.K, &s.att: d.Q, &s.gu: 2 * d.F, &s.h: d.F} {
 		sized(buf, n*width)
 	}
 }
@@ -95,23 +94,14 @@ func (g *generation[T]) attend(l lot[T], layer int) {
 
 // mix adds the attention's output to the residual stream.
 func (g *generation[T]) mix(l lot[T], layer int) {
-	g.carry(l, g.s.mid, g.s.x, g.s.att, l.w.m.f.layers[layer].out)
-}
-
-// carry writes to = from + x·Wᵀ.
-func (g *generation[T]) carry(l lot[T], to, from, x []T, f *factor[T]) {
-	cols := l.cols(f.out)
-	for i := l.rows.lo; i < l.rows.hi; i++ {
-		copy(to[i*f.out+cols.lo:i*f.out+cols.hi], from[i*f.out+cols.lo:])
-	}
-	l.linear(to, x, f, true)
+	l.linear(g.s.x, g.s.att, l.w.m.f.layers[layer].out, true)
 }
 
 // feed fills h, the middle of the feed-forward layer.
 func (g *generation[T]) feed(l lot[T], layer int) {
 	m := l.w.m
 	f, cols := m.shape.FFN, l.cols(m.shape.FFN)
-	xn := l.normed(g.s.mid, m.w.layers[layer].norm2)
+	xn := l.normed(g.s.x, m.w.layers[layer].norm2)
 	lo, hi := l.rows.lo, l.rows.hi
 	l.w.gateUp(g.s.gu[lo*2*f:], xn[lo*m.shape.Hidden:], hi-lo, &m.f.layers[layer], cols)
 	for i := lo; i < hi; i++ {
@@ -122,5 +112,5 @@ func (g *generation[T]) feed(l lot[T], layer int) {
 
 // narrow adds the feed-forward layer's output to the residual stream.
 func (g *generation[T]) narrow(l lot[T], layer int) {
-	g.carry(l, g.s.x, g.s.mid, g.s.h, l.w.m.f.layers[layer].down)
+	l.linear(g.s.x, g.s.h, l.w.m.f.layers[layer].down, true)
 }

@@ -39,7 +39,7 @@ func TestGenerationByColumns(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, checkpoint.Init(dir, shape, 5, map[string][]byte{"tokenizer.json": []byte("{}")}))
 	req := policy.GenerateRequest{Role: policy.RolePolicy, Temperature: 1}
-	for i := range columnRows + 9 {
+	for i := range 3*columnRows + 9 {
 		req.Prefixes = append(req.Prefixes, randomSequences(uint64(i/2), shape.Vocab, 3+i%7)[0])
 		req.Streams = append(req.Streams, uint64(i))
 		req.MaxTokens = append(req.MaxTokens, 2+i%11)

@@ -49,10 +49,10 @@ func (g *generation[T]) columns(f func(l lot[T])) error {
 	})
 }
 
-// Limits of sharing out columns: rows up to which products are bound by the reading of weights, and weights of a
-// layer beyond which they do not stay in a core's own cache.
+// Limits of sharing out columns: rows a part from which products are bound by arithmetic and no longer by the reading
+// of weights, and weights of a layer beyond which they do not stay in a core's own cache.
 const (
-	columnRows   = 48
+	columnRows   = 12
 	columnFloats = 1 << 17
 )
 
@@ -60,7 +60,7 @@ const (
 func (g *generation[T]) byColumns() bool {
 	d := g.r.model.dims()
 	layer := d.H * (2*d.Q + 2*d.K + 3*d.F)
-	return g.team.parts > 1 && len(g.live) <= columnRows && layer >= columnFloats
+	return g.team.parts > 1 && len(g.live) < columnRows*g.team.parts && layer >= columnFloats
 }
 
 // linear writes y = x·Wᵀ (+ y if add) for the lot's rows and columns.

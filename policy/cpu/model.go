@@ -50,7 +50,7 @@ func newModel[T float](c *checkpoint.Checkpoint) *model[T] {
 		m.params = append(m.params, param{name: t.Name, lo: at, hi: at + t.Size(), decay: len(t.Dims) > 1, frozen: frozen})
 		at += t.Size()
 	}
-	m.flat = make([]T, at)
+	m.flat = allocated[T](at)
 	for i, t := range c.Weights {
 		copyFloats(m.flat[m.params[i].lo:m.params[i].hi], t.Data)
 	}

@@ -42,7 +42,7 @@ func newResident[T float](c *checkpoint.Checkpoint, l library, parts int) *resid
 		r.workers = append(r.workers, newWorker(r.model, l))
 	}
 	if o := c.Optimizer; o != nil {
-		r.adam = adam[T]{step: o.Step, first: make([]T, len(r.model.flat)), second: make([]T, len(r.model.flat))}
+		r.adam = adam[T]{step: o.Step, first: allocated[T](len(r.model.flat)), second: allocated[T](len(r.model.flat))}
 		for i, p := range r.model.params {
 			copyFloats(r.adam.first[p.lo:p.hi], o.First[i])
 			copyFloats(r.adam.second[p.lo:p.hi], o.Second[i])
@@ -180,7 +180,7 @@ func (r *resident[T]) borrow(n int) []T {
 		}
 	}
 	if best < 0 {
-		return make([]T, n+n/8)
+		return allocated[T](n + n/8)
 	}
 	s := r.spare[best]
 	r.spare = append(r.spare[:best], r.spare[best+1:]...)

@@ -35,7 +35,7 @@ func newWorker[T float](m *model[T], l library) *worker[T] {
 // sized returns *buf with length n, its content undefined.
 func sized[T any](buf *[]T, n int) []T {
 	if cap(*buf) < n {
-		*buf = make([]T, n+n/8)
+		*buf = allocated[T](n + n/8)
 	}
 	*buf = (*buf)[:cap(*buf)]
 	return (*buf)[:n:n]
@@ -44,7 +44,7 @@ func sized[T any](buf *[]T, n int) []T {
 // ensureGrad makes the zeroed gradient if there is none.
 func (w *worker[T]) ensureGrad() {
 	if w.gradFlat == nil {
-		w.gradFlat = make([]T, len(w.m.flat))
+		w.gradFlat = allocated[T](len(w.m.flat))
 		w.grad = view(w.m.shape, w.gradFlat)
 	}
 }

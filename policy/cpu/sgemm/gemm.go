@@ -64,23 +64,57 @@ func panels(n int) int { return (n + tileCols - 1) / tileCols }
 // block multiplies all rows of A by one packed block of B, whose panels begin step floats apart, into the first cols
 // columns of C.
 func (g *Matmul) block(p *product, b []float32, step int, k interval, cols int, add bool) {
+	if p.m <= 2 && !p.ta {
+		done := p.wide(b, step, k, cols, add)
+		if done == cols {
+			return
+		}
+		rest := *p
+		p, b, cols = &rest, b[done/tileCols*step:], cols-done
+		p.c = p.c[done:]
+	}
 	for row := 0; row < p.m; row += blockRows {
 		rows := min(blockRows, p.m-row)
 		a := g.rowsOfA(p, interval{row, rows}, k)
 		for j := 0; j < cols; j += tileCols {
 			panel, width := b[j/tileCols*step:], min(tileCols, cols-j)
-			for i := 0; i < rows; {
-				from, c := a.at(i), p.c[(row+i)*p.ldc+j:]
+			rest := b[min(j/tileCols+1, panels(cols)-1)*step:]
+			for i, n := 0, 0; i < rows; n++ {
+				from, c, next := a.at(i), p.c[(row+i)*p.ldc+j:], ahead(panel, rest, n, k.n)
 				height := tileHeight(rows-i, p.ta)
-				if height == 1 || width < tileCols {
-					g.edge(p, k.n, a, from, panel, c, height, width, add)
+				if width < tileCols {
+					g.edge(p, k.n, a, from, panel, c, height, width, next, add)
 				} else {
-					tile(height, k.n, from, a.rs, a.cs, panel, c, p.ldc, p.alpha, add)
+					tile(height, k.n, from, a.rs, a.cs, panel, c, p.ldc, next, p.alpha, add)
 				}
 				i += height
 			}
 		}
 	}
+}
+
+// wide multiplies one or two rows by whole panels two at a time, and says how many columns that were.
+func (p *product) wide(b []float32, step int, k interval, cols int, add bool) int {
+	rs, ldc := p.lda, p.ldc
+	if p.m == 1 {
+		rs, ldc = 0, 0
+	}
+	a, j := p.a[k.from:], 0
+	for ; j+2*tileCols <= cols; j += 2 * tileCols {
+		at := j / tileCols * step
+		next := b[min(at+2*step, (panels(cols)-1)*step):]
+		tile2x32(k.n, &a[0], uintptr(4*rs), 4, &b[at], uintptr(4*step), &p.c[j], uintptr(4*ldc), &next[0], p.alpha, add)
+	}
+	return j
+}
+
+// ahead is where the n-th tile of a panel is to fetch from: the first two tiles fetch a half each of the next panel,
+// further ones what is there already.
+func ahead(panel, next []float32, n, depth int) *float32 {
+	if n > 1 {
+		return &panel[0]
+	}
+	return &next[n*depth*tileCols/2]
 }
 
 // tileHeight is how many of the rows that are left the next tile takes. Eight are twice four, but not across the
@@ -95,24 +129,24 @@ func tileHeight(left int, copied bool) int {
 	return min(left, 2)
 }
 
-func tile(height, k int, a []float32, rs, cs int, panel, c []float32, ldc int, alpha float32, add bool) {
+// tile computes a whole tile; a single row is computed twice, into the same place.
+func tile(height, k int, a []float32, rs, cs int, panel, c []float32, ldc int, next *float32, alpha float32, add bool) {
+	if height == 1 {
+		height, rs, ldc = 2, 0, 0
+	}
 	switch height {
 	case tileRows:
-		tile6x16(k, &a[0], uintptr(4*rs), uintptr(4*cs), &panel[0], &c[0], uintptr(4*ldc), alpha, add)
+		tile6x16(k, &a[0], uintptr(4*rs), uintptr(4*cs), &panel[0], &c[0], uintptr(4*ldc), next, alpha, add)
 	case 4:
-		tile4x16(k, &a[0], uintptr(4*rs), uintptr(4*cs), &panel[0], &c[0], uintptr(4*ldc), alpha, add)
+		tile4x16(k, &a[0], uintptr(4*rs), uintptr(4*cs), &panel[0], &c[0], uintptr(4*ldc), next, alpha, add)
 	case 2:
-		tile2x16(k, &a[0], uintptr(4*rs), uintptr(4*cs), &panel[0], &c[0], uintptr(4*ldc), alpha, add)
+		tile2x16(k, &a[0], uintptr(4*rs), uintptr(4*cs), &panel[0], &c[0], uintptr(4*ldc), next, alpha, add)
 	}
 }
 
-// edge computes a tile of which C has only some columns, or a single row, by way of a whole one.
-func (g *Matmul) edge(p *product, k int, a operand, from, panel, c []float32, height, width int, add bool) {
-	rs := a.rs
-	if height == 1 {
-		rs = 0 // both rows are the one
-	}
-	tile(max(height, 2), k, from, rs, a.cs, panel, g.c[:], tileCols, p.alpha, false)
+// edge computes a tile of which C has only some columns by way of a whole one.
+func (g *Matmul) edge(p *product, k int, a operand, from, panel, c []float32, height, width int, next *float32, add bool) {
+	tile(height, k, from, a.rs, a.cs, panel, g.c[:], tileCols, next, p.alpha, false)
 	for i := range height {
 		to := c[i*p.ldc : i*p.ldc+width]
 		for j, v := range g.c[i*tileCols : i*tileCols+width] {

@@ -1,13 +1,20 @@
 #include "textflag.h"
 
 // The tiles' kernels keep C in Y4…Y15, two registers a row, and walk along k: DX is B's panel, SI and R11 are rows
-// 0 and 3 of A, R8 the distance of its rows, R9 of its columns. C is at DI, its rows R10 apart.
+// 0 and 3 of A, R8 the distance of its rows, R9 of its columns. C is at DI, its rows R10 apart. R12 is what to fetch.
 
 // PANEL loads B's 16 columns.
 #define PANEL \
 	VMOVUPS (DX), Y0   \
 	VMOVUPS 32(DX), Y1 \
 	ADDQ $64, DX
+
+// AHEAD fetches two lines of what tiles after this one will read. Few rows are multiplied faster than their panel
+// comes from memory; fetched in a burst, lines would queue up, and the tile would stand still.
+#define AHEAD \
+	PREFETCHT1 (R12)   \
+	PREFETCHT1 64(R12) \
+	SUBQ $-128, R12
 
 // PAIR adds the products of two rows' elements, at p and q.
 #define PAIR(p, q, p0, p1, q0, q1) \
@@ -26,15 +33,29 @@
 	ADDQ R9, SI                                        \
 	ADDQ R9, R11
 
-// STEP4 fetches the panel after this one, blockK × 64 bytes on: few rows are multiplied faster than their panel comes
-// from memory, which would stand still while the second four rows go by.
 #define STEP4 \
-	PREFETCHT1 16384(DX)                      \
 	PANEL                                     \
 	PAIR((SI), (SI)(R8*1), Y4, Y5, Y6, Y7)    \
 	PAIR((SI)(R8*2), (R11), Y8, Y9, Y10, Y11) \
 	ADDQ R9, SI                               \
 	ADDQ R9, R11
+
+// STEP2WIDE multiplies two rows by two panels, the second R13 on: one panel's four sums would wait for each other.
+#define STEP2WIDE \
+	VMOVUPS (DX)(R13*1), Y12    \
+	VMOVUPS 32(DX)(R13*1), Y13  \
+	PANEL                       \
+	VBROADCASTSS (SI), Y2       \
+	VBROADCASTSS (SI)(R8*1), Y3 \
+	VFMADD231PS Y0, Y2, Y4      \
+	VFMADD231PS Y1, Y2, Y5      \
+	VFMADD231PS Y12, Y2, Y8     \
+	VFMADD231PS Y13, Y2, Y9     \
+	VFMADD231PS Y0, Y3, Y6      \
+	VFMADD231PS Y1, Y3, Y7      \
+	VFMADD231PS Y12, Y3, Y10    \
+	VFMADD231PS Y13, Y3, Y11    \
+	ADDQ R9, SI
 
 #define STEP2 \
 	PANEL                                  \
@@ -49,6 +70,7 @@
 	MOVQ b+32(FP), DX    \
 	MOVQ c+40(FP), DI    \
 	MOVQ ldc+48(FP), R10 \
+	MOVQ next+56(FP), R12 \
 	LEAQ (R8)(R8*2), R11 \
 	ADDQ SI, R11
 
@@ -60,8 +82,8 @@
 
 // LAST readies the end: alpha in every lane of Y0, and whether to add.
 #define LAST \
-	VBROADCASTSS alpha+56(FP), Y0 \
-	MOVBLZX add+60(FP), AX        \
+	VBROADCASTSS alpha+64(FP), Y0 \
+	MOVBLZX add+68(FP), AX        \
 	TESTL AX, AX
 
 // WRITE2 sets two rows of C to alpha times the sums, PLUS2 adds to them; DI goes on.
@@ -91,17 +113,17 @@
 	VMOVUPS q1, 32(DI)(R10*1)        \
 	LEAQ (DI)(R10*2), DI
 
-// func tile6x16(k int, a *float32, rs, cs uintptr, b, c *float32, ldc uintptr, alpha float32, add bool)
-TEXT ·tile6x16(SB), NOSPLIT, $0-61
+// func tile6x16(k int, a *float32, rs, cs uintptr, b, c *float32, ldc uintptr, next *float32, alpha float32, add bool)
+TEXT ·tile6x16(SB), NOSPLIT, $0-69
 	ARGUMENTS
-	LEAQ (DI)(R10*2), R12
-	LEAQ (R12)(R10*2), R13
+	LEAQ (DI)(R10*2), AX
+	LEAQ (AX)(R10*2), BX
 	PREFETCHT0 (DI)
 	PREFETCHT0 (DI)(R10*1)
-	PREFETCHT0 (R12)
-	PREFETCHT0 (R12)(R10*1)
-	PREFETCHT0 (R13)
-	PREFETCHT0 (R13)(R10*1)
+	PREFETCHT0 (AX)
+	PREFETCHT0 (AX)(R10*1)
+	PREFETCHT0 (BX)
+	PREFETCHT0 (BX)(R10*1)
 	ZERO2(Y4, Y5, Y6, Y7)
 	ZERO2(Y8, Y9, Y10, Y11)
 	ZERO2(Y12, Y13, Y14, Y15)
@@ -112,6 +134,7 @@ TEXT ·tile6x16(SB), NOSPLIT, $0-61
 	JZ rest
 	PCALIGN $32
 four:
+	AHEAD
 	STEP6
 	STEP6
 	STEP6
@@ -140,8 +163,8 @@ write:
 	VZEROUPPER
 	RET
 
-// func tile4x16(k int, a *float32, rs, cs uintptr, b, c *float32, ldc uintptr, alpha float32, add bool)
-TEXT ·tile4x16(SB), NOSPLIT, $0-61
+// func tile4x16(k int, a *float32, rs, cs uintptr, b, c *float32, ldc uintptr, next *float32, alpha float32, add bool)
+TEXT ·tile4x16(SB), NOSPLIT, $0-69
 	ARGUMENTS
 	ZERO2(Y4, Y5, Y6, Y7)
 	ZERO2(Y8, Y9, Y10, Y11)
@@ -152,6 +175,7 @@ TEXT ·tile4x16(SB), NOSPLIT, $0-61
 	JZ rest
 	PCALIGN $32
 four:
+	AHEAD
 	STEP4
 	STEP4
 	STEP4
@@ -178,8 +202,8 @@ write:
 	VZEROUPPER
 	RET
 
-// func tile2x16(k int, a *float32, rs, cs uintptr, b, c *float32, ldc uintptr, alpha float32, add bool)
-TEXT ·tile2x16(SB), NOSPLIT, $0-61
+// func tile2x16(k int, a *float32, rs, cs uintptr, b, c *float32, ldc uintptr, next *float32, alpha float32, add bool)
+TEXT ·tile2x16(SB), NOSPLIT, $0-69
 	ARGUMENTS
 	ZERO2(Y4, Y5, Y6, Y7)
 	MOVQ CX, AX
@@ -189,6 +213,7 @@ TEXT ·tile2x16(SB), NOSPLIT, $0-61
 	JZ rest
 	PCALIGN $32
 four:
+	AHEAD
 	STEP2
 	STEP2
 	STEP2
@@ -210,6 +235,58 @@ last:
 	RET
 write:
 	WRITE2(Y4, Y5, Y6, Y7)
+	VZEROUPPER
+	RET
+
+// func tile2x32(k int, a *float32, rs, cs uintptr, b *float32, step uintptr, c *float32, ldc uintptr, next *float32, alpha float32, add bool)
+TEXT ·tile2x32(SB), NOSPLIT, $0-77
+	MOVQ k+0(FP), CX
+	MOVQ a+8(FP), SI
+	MOVQ rs+16(FP), R8
+	MOVQ cs+24(FP), R9
+	MOVQ b+32(FP), DX
+	MOVQ step+40(FP), R13
+	MOVQ c+48(FP), DI
+	MOVQ ldc+56(FP), R10
+	MOVQ next+64(FP), R12
+	LEAQ 64(DI), R11
+	ZERO2(Y4, Y5, Y6, Y7)
+	ZERO2(Y8, Y9, Y10, Y11)
+	MOVQ CX, AX
+	SHRQ $2, AX
+	ANDQ $3, CX
+	TESTQ AX, AX
+	JZ rest
+	PCALIGN $32
+four:
+	AHEAD
+	STEP2WIDE
+	STEP2WIDE
+	STEP2WIDE
+	STEP2WIDE
+	DECQ AX
+	JNZ four
+rest:
+	TESTQ CX, CX
+	JZ last
+one:
+	STEP2WIDE
+	DECQ CX
+	JNZ one
+last:
+	VBROADCASTSS alpha+72(FP), Y0
+	MOVBLZX add+76(FP), AX
+	TESTL AX, AX
+	JZ write
+	PLUS2(Y4, Y5, Y6, Y7)
+	MOVQ R11, DI
+	PLUS2(Y8, Y9, Y10, Y11)
+	VZEROUPPER
+	RET
+write:
+	WRITE2(Y4, Y5, Y6, Y7)
+	MOVQ R11, DI
+	WRITE2(Y8, Y9, Y10, Y11)
 	VZEROUPPER
 	RET
 

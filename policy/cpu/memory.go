@@ -1,0 +1,12 @@
+package cpu
+
+// hugePage is the size of the pages that large allocations ask for, in bytes.
+const hugePage = 2 << 20
+
+// allocated is make([]T, n), on huge pages where it is large and the system has them: weights and activations are
+// streamed, and with pages of 4 KiB the walks through the page table take as long as the reading.
+func allocated[T any](n int) []T {
+	s := make([]T, n)
+	adviseHuge(s)
+	return s
+}
