@@ -63,7 +63,7 @@ func TestEmptyManifestRoundTrips(t *testing.T) {
 
 func TestASharedFileHasAKeyOfItsOwn(t *testing.T) {
 	m := fullManifest()
-	base := AtWarmStart(digest("inputs")).CheckpointPrefix("000000-0123456789abcdef") + "model.safetensors"
+	base := AtWarmStart(Digest([]byte("inputs"))).CheckpointPrefix("000000-0123456789abcdef") + "model.safetensors"
 	m.Checkpoint.Files[1].At = base
 	require.True(t, Lasting(base))
 	require.Equal(t, base, m.Checkpoint.Key(m.Checkpoint.Files[1]))
