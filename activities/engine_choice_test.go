@@ -33,6 +33,7 @@ func (c closing) Close() error {
 type torchMaker struct {
 	offer          Offer
 	none           error
+	served         error // how ranks of other hosts' engines end
 	mu             sync.Mutex
 	opened, closed int
 	devices        int
@@ -43,10 +44,11 @@ func (m *torchMaker) Devices() int { return m.devices }
 
 func (m *torchMaker) Serve(ctx context.Context, _ wire.RanksInput, room Room) error {
 	release, err := room(ctx, 1)
-	if err == nil {
-		release()
+	if err != nil {
+		return err
 	}
-	return err
+	defer release()
+	return m.served
 }
 
 func (m *torchMaker) Offer(context.Context, *recipes.Recipe) (Offer, error) { return m.offer, m.none }

@@ -13,7 +13,7 @@ import (
 	"github.com/ropewalk/ropewalk/recipes"
 )
 
-func poolOf(m *torchMaker) *enginePool {
+func poolOf(m Torch) *enginePool {
 	return newEnginePool(m, func(e policy.Engine) *slot { return newSlot(nil, e, "") })
 }
 

@@ -5,7 +5,9 @@
 // one pass prompts → rollout → sandbox → grade → reward → resample → forward → advantage → buffer →
 // update → publish (grade, forward and buffer where the recipe needs them);
 // *ReprocessRun* runs reward → resample → advantage over imported trajectories; *ReplayStage* runs
-// them again over what a step has committed. A *lane* is one shard's way through a rollout. Workflow code reads no file, clock or environment.
+// them again over what a step has committed; *ServeRanks* has other hosts run ranks of an engine whose models lie on
+// several. A run's *home* is the host whose engine holds its models. A *lane* is one shard's way through a rollout.
+// Workflow code reads no file, clock or environment.
 package workflows
 
 import (

@@ -117,9 +117,11 @@ func TestRefused(t *testing.T) {
 func TestAMemberGivesItsPlaceUp(t *testing.T) {
 	c := called(t, 2)
 	b := joined(t, c, "b")
+	_, err := Join(t.Context(), on("c"), c.Invitation())
+	require.ErrorIs(t, err, ErrElsewhere, "who comes later asks again")
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errors.New("not all came"))
 	defer cancel()
-	_, err := c.Gather(ctx)
+	_, err = c.Gather(ctx)
 	require.ErrorContains(t, err, "wait for 1 other hosts, there are b (without its devices): not all came")
 	b.Leave("no devices")
 	require.Eventually(t, func() bool { return c.present() == "none has come" }, 5*time.Second, time.Millisecond)

@@ -72,8 +72,10 @@ func (c *Call) place(j join, m *member) *refused {
 		return &refused{Reason: fmt.Sprintf("host %s has another version of the engine than host %s", j.Host, c.o.Host), Elsewhere: true}
 	case j.Host == c.o.Host || slices.ContainsFunc(c.members, func(o *member) bool { return o.host == j.Host }):
 		return &refused{Reason: fmt.Sprintf("host %s has a place already", j.Host), Elsewhere: true}
-	case c.begun || len(c.members) == c.hosts-1:
+	case c.begun:
 		return &refused{Reason: "all places are taken"}
+	case len(c.members) == c.hosts-1: // until one of them gives its place up, or is found to have gone
+		return &refused{Reason: "all places are taken for now", Elsewhere: true}
 	}
 	c.members = append(c.members, m)
 	return nil

@@ -37,12 +37,14 @@ func host(t *testing.T, name string, gpus ...*devicetest.GPU) (*bench, chan serv
 	b, ran := newBench(t, t.TempDir(), gpus...), make(chan served, 1)
 	b.maker.o.Gangs = Gangs{Host: name, Address: "127.0.0.1", Wait: 5 * time.Second}
 	b.maker.o.start = func(ctx context.Context, o torch.Options) (process, error) {
+		p := &fake{options: o}
+		if o.Gather == nil {
+			return p, nil
+		}
 		g, err := o.Gather(ctx)
 		if err != nil {
 			return nil, err
 		}
-		p := &fake{options: o}
-		b.processes = append(b.processes, p)
 		return &gangProcess{p, g}, nil
 	}
 	b.maker.o.serve = func(ctx context.Context, o torch.Options, meet torch.Rendezvous) error {
@@ -127,6 +129,17 @@ func TestTooFewHosts(t *testing.T) {
 	a.maker.o.Gangs.Summon = nil
 	_, _, err = a.maker.Offer(t.Context(), Settings{Devices: 1, Hosts: 2})
 	require.ErrorContains(t, err, "cannot bring others")
+}
+
+// A device that nobody may have is no slot.
+func TestDevicesOfAWorker(t *testing.T) {
+	b, _ := host(t, "a", &devicetest.GPU{}, &devicetest.GPU{})
+	require.Equal(t, 2, b.maker.Devices())
+	e := opened(t, b, Settings{Devices: 1, Hosts: 1})
+	require.Equal(t, 2, b.maker.Devices(), "leased or not")
+	b.library.Xid(0, 79)
+	require.Eventually(t, func() bool { return b.maker.Devices() == 1 }, 5*time.Second, time.Millisecond)
+	require.NoError(t, e.Close())
 }
 
 func TestOfferOnSeveralHosts(t *testing.T) {

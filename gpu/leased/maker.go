@@ -171,8 +171,13 @@ func (m *Maker) Offer(ctx context.Context, s Settings) (gpu bool, on string, err
 	return true, onHosts(s, name), nil
 }
 
-// Devices counts those that this worker may use, whoever has them; 0 is the processor.
-func (m *Maker) Devices() int { return m.devices }
+// Devices counts those that this worker can lease once nobody has them; 0 is the processor, or that none is sound.
+func (m *Maker) Devices() int {
+	if m.pool == nil {
+		return 0
+	}
+	return len(m.pool.Leasable())
+}
 
 func (m *Maker) threads() int { return cmp.Or(m.o.Threads, runtime.GOMAXPROCS(0)) }
 

@@ -6,6 +6,8 @@
 // is gone, and every call but Load says so until the next Load starts another. A *beat* is the engine's sign of
 // life, *ticks* in it the work done so far: a call whose ticks stand still *hangs*.
 //
+// The ranks of a process may lie on several hosts, a *gang*; the others *serve* theirs (Serve) and hold no engine.
+//
 // Nothing is retried here. A call that has failed with policy.ErrLost has had no effect that outlives it: the
 // models are gone, and Save puts a folder in its place only when it is whole.
 package torch

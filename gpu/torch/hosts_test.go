@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,7 +20,6 @@ type besides struct {
 	meet Rendezvous
 	stop context.CancelFunc
 	lost chan struct{}
-	once sync.Once
 	err  error // of Serve, once lost is closed
 }
 
