@@ -17,11 +17,17 @@ const cacheBlock = 16
 // roundUp is the least multiple of cacheBlock that holds n tokens.
 func roundUp(n int) int { return (n + cacheBlock - 1) / cacheBlock * cacheBlock }
 
-func (c *cache[T]) reset(tokens int, d dims, mm matmul[T]) {
-	sized(&c.k, tokens*d.K)
-	sized(&c.v, tokens*d.K)
+// newCaches makes every layer's cache for the given tokens, all in one piece of memory.
+func newCaches[T float](memory *[]T, layers, tokens int, d dims, mm matmul[T]) []cache[T] {
+	size := tokens * d.K
+	rest := sized(memory, 2*layers*size)
 	_, own := mm.(*ownMatmul[T])
-	c.panels = own && d.D%cacheBlock == 0
+	out := make([]cache[T], layers)
+	for i := range out {
+		out[i] = cache[T]{k: rest[:size:size], v: rest[size : 2*size : 2*size], panels: own && d.D%cacheBlock == 0}
+		rest = rest[2*size:]
+	}
+	return out
 }
 
 // head is where the keys, and the values, of one head of a slot begin.

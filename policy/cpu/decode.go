@@ -24,9 +24,11 @@ func (g *generation[T]) step() error {
 		return g.rows(func(l lot[T]) error {
 			g.embed(l)
 			for i := range layers {
+				g.normIn(l, i)
 				g.project(l, i)
 				g.attend(l, i)
 				g.mix(l, i)
+				g.normMid(l, i)
 				g.feed(l, i)
 				g.narrow(l, i)
 			}
@@ -45,20 +47,25 @@ func (g *generation[T]) step() error {
 
 // layer runs one layer by columns.
 func (g *generation[T]) layer(i int) error {
-	if err := g.columns(func(l lot[T]) { g.project(l, i) }); err != nil {
+	phase := func(ready, f func(lot[T], int)) error {
+		if ready == nil {
+			return g.columns(nil, func(l lot[T]) { f(l, i) })
+		}
+		return g.columns(func(l lot[T]) { ready(l, i) }, func(l lot[T]) { f(l, i) })
+	}
+	if err := phase(g.normIn, g.project); err != nil {
 		return err
 	}
-	err := g.rows(func(l lot[T]) error {
-		g.attend(l, i)
-		return nil
-	})
-	for _, phase := range []func(lot[T], int){g.mix, g.feed, g.narrow} {
-		if err != nil {
-			return err
-		}
-		err = g.columns(func(l lot[T]) { phase(l, i) })
+	if err := g.singly(func(l lot[T]) { g.attend(l, i) }); err != nil {
+		return err
 	}
-	return err
+	if err := phase(nil, g.mix); err != nil {
+		return err
+	}
+	if err := phase(g.normMid, g.feed); err != nil {
+		return err
+	}
+	return phase(nil, g.narrow)
 }
 
 // embed writes the last tokens' embeddings to x.
@@ -70,10 +77,14 @@ func (g *generation[T]) embed(l lot[T]) {
 	}
 }
 
-// project fills qkv from x.
+// normIn readies what project multiplies, normMid what feed does.
+func (g *generation[T]) normIn(l lot[T], layer int) { l.norm(g.s.x, l.w.m.w.layers[layer].norm1) }
+
+func (g *generation[T]) normMid(l lot[T], layer int) { l.norm(g.s.x, l.w.m.w.layers[layer].norm2) }
+
+// project fills qkv from the normed x.
 func (g *generation[T]) project(l lot[T], layer int) {
-	m := l.w.m
-	l.linear(g.s.qkv, l.normed(g.s.x, m.w.layers[layer].norm1), m.f.layers[layer].qkv, false)
+	l.linear(g.s.qkv, l.w.s.xn, l.w.m.f.layers[layer].qkv, false)
 }
 
 // attend adds the rows' keys and values to the cache and fills att; the columns are not shared out.
@@ -101,9 +112,8 @@ func (g *generation[T]) mix(l lot[T], layer int) {
 func (g *generation[T]) feed(l lot[T], layer int) {
 	m := l.w.m
 	f, cols := m.shape.FFN, l.cols(m.shape.FFN)
-	xn := l.normed(g.s.x, m.w.layers[layer].norm2)
 	lo, hi := l.rows.lo, l.rows.hi
-	l.w.gateUp(g.s.gu[lo*2*f:], xn[lo*m.shape.Hidden:], hi-lo, &m.f.layers[layer], cols)
+	l.w.gateUp(g.s.gu[lo*2*f:], l.w.s.xn[lo*m.shape.Hidden:], hi-lo, &m.f.layers[layer], cols)
 	for i := lo; i < hi; i++ {
 		gate, up := g.s.gu[i*2*f:], g.s.gu[i*2*f+f:]
 		swiglu(g.s.h[i*f+cols.lo:i*f+cols.hi], gate[cols.lo:cols.hi], up[cols.lo:cols.hi])

@@ -3,7 +3,7 @@ package cpu
 import (
 	"context"
 	"math/rand/v2"
-	"slices"
+	"sync/atomic"
 
 	"github.com/ropewalk/ropewalk/policy"
 )
@@ -29,8 +29,10 @@ type generation[T float] struct {
 	stop   []bool // [V]
 	res    *policy.Generated
 	caches []cache[T] // [layer]
+	memory []T        // of the caches
 	live   []liveRow
 	s      states[T]
+	taken  atomic.Int64 // what parts have taken of the present phase's work, one thing at a time
 }
 
 func (r *resident[T]) generate(ctx context.Context, req *policy.GenerateRequest) (policy.Generated, error) {
@@ -81,10 +83,7 @@ func (g *generation[T]) reserve(row int) int {
 // wave generates rows lo…hi of the request, which take the given number of tokens in the caches.
 func (g *generation[T]) wave(ctx context.Context, lo, hi, tokens int) error {
 	d, layers := g.r.model.dims(), g.r.model.shape.Layers
-	g.caches = slices.Grow(g.caches[:0], layers)[:layers]
-	for i := range g.caches {
-		g.caches[i].reset(tokens, d, g.r.workers[0].mm)
-	}
+	g.caches = newCaches(&g.memory, layers, tokens, d, g.r.workers[0].mm)
 	g.live = g.live[:0]
 	base := 0
 	for r := lo; r < hi; r++ {

@@ -104,9 +104,9 @@ func TestAttentionAgainstDefinition(t *testing.T) {
 			want := attentionRow(d, q[row*d.Q:(row+1)*d.Q], k, v, row+1)
 			got := out[row*d.Q : (row+1)*d.Q]
 			// The cached form must give the same.
-			var c cache[float32]
 			whole := slot{0, roundUp(row + 1)}
-			c.reset(whole.room, d, w.mm)
+			var memory []float32
+			c := newCaches(&memory, 2, whole.room, d, w.mm)[1]
 			cached := make([]float32, d.Q)
 			for at := range row + 1 {
 				qkv := make([]float32, d.Q+2*d.K)

@@ -19,21 +19,24 @@ func share(n, part, parts, unit int) interval {
 // and the matrices large, a step takes as long as reading the weights, and columns are shared out, so that each
 // weight is read by one part alone.
 type lot[T float] struct {
-	w           *worker[T]
-	rows        interval
-	part, parts int // of the columns
+	w     *worker[T]
+	rows  interval
+	share interval // of the columns, in units
+	units int
 }
 
 // lotUnit is a multiple of what the kernels compute at once and of a cache line, which no two parts should write.
 const lotUnit = 16
 
 // cols is the lot's share of a matrix's n columns.
-func (l lot[T]) cols(n int) interval { return share(n, l.part, l.parts, lotUnit) }
+func (l lot[T]) cols(n int) interval {
+	return interval{share(n, l.share.lo, l.units, lotUnit).lo, share(n, l.share.hi, l.units, lotUnit).lo}
+}
 
 // rows runs f for every part that has live rows, with those and all columns.
 func (g *generation[T]) rows(f func(l lot[T]) error) error {
 	return g.team.run(func(part int) error {
-		l := lot[T]{w: g.r.workers[part], rows: share(len(g.live), part, g.team.parts, 1), parts: 1}
+		l := lot[T]{w: g.r.workers[part], rows: share(len(g.live), part, g.team.parts, 1), share: interval{0, 1}, units: 1}
 		if l.rows.lo == l.rows.hi {
 			return nil
 		}
@@ -41,13 +44,45 @@ func (g *generation[T]) rows(f func(l lot[T]) error) error {
 	})
 }
 
-// columns runs f for every part with all live rows and a share of the columns.
-func (g *generation[T]) columns(f func(l lot[T])) error {
+// Columns are counted in units. Each part first takes one run of them for itself, then, one after the other, units
+// that are left: where a part is held up, the others do more.
+const (
+	unitsPerPart = 8
+	unitsAtOnce  = 6
+)
+
+// columns runs f on all live rows for lots of columns. Before its first lot each part runs ready, unless that is nil.
+func (g *generation[T]) columns(ready, f func(l lot[T])) error {
+	parts := g.team.parts
+	g.taken.Store(0)
 	return g.team.run(func(part int) error {
-		f(lot[T]{w: g.r.workers[part], rows: interval{0, len(g.live)}, part: part, parts: g.team.parts})
+		l := lot[T]{w: g.r.workers[part], rows: interval{0, len(g.live)}, units: parts * unitsPerPart}
+		if ready != nil {
+			ready(l)
+		}
+		l.share = interval{part * unitsAtOnce, (part + 1) * unitsAtOnce}
+		for l.share.hi <= l.units {
+			f(l)
+			next := parts*unitsAtOnce + g.take()
+			l.share = interval{next, next + 1}
+		}
 		return nil
 	})
 }
+
+// singly runs f for every live row, with all columns; a part takes the next row when it is done with one.
+func (g *generation[T]) singly(f func(l lot[T])) error {
+	g.taken.Store(0)
+	return g.team.run(func(part int) error {
+		for i := g.take(); i < len(g.live); i = g.take() {
+			f(lot[T]{w: g.r.workers[part], rows: interval{i, i + 1}, share: interval{0, 1}, units: 1})
+		}
+		return nil
+	})
+}
+
+// take is the next thing of the present phase that no part has taken.
+func (g *generation[T]) take() int { return int(g.taken.Add(1) - 1) }
 
 // Limits of sharing out columns: rows a part from which products are bound by arithmetic and no longer by the reading
 // of weights, and weights of a layer beyond which they do not stay in a core's own cache.
@@ -69,11 +104,10 @@ func (l lot[T]) linear(y, x []T, f *factor[T], add bool) {
 	l.w.product(y[lo*f.out:], f.out, x[lo*f.in:], l.rows.hi-lo, f, l.cols(f.out), add)
 }
 
-// normed writes the lot's rows of rmsNorm(x) to scratch and returns it as if it began at row 0. Parts that share
-// columns each do it for themselves: it is quicker than waiting.
-func (l lot[T]) normed(x, weight []T) []T {
+// norm writes the lot's rows of rmsNorm(x) to the part's scratch xn, which begins at row 0. Parts that share columns
+// each do it for themselves: it is quicker than waiting.
+func (l lot[T]) norm(x, weight []T) {
 	h := len(weight)
 	xn := sized(&l.w.s.xn, l.rows.hi*h)
 	rmsNorm(xn[l.rows.lo*h:], x[l.rows.lo*h:l.rows.hi*h], weight, l.w.m.shape.NormEps)
-	return xn
 }

@@ -28,7 +28,7 @@ func (g *generation[T]) draw() error {
 	v := g.r.model.shape.Vocab
 	if g.byColumns() {
 		logits := sized(&g.s.logits, len(g.live)*v)
-		if err := g.columns(func(l lot[T]) { g.head(l, logits) }); err != nil {
+		if err := g.columns(g.normOut, func(l lot[T]) { g.head(l, logits) }); err != nil {
 			return err
 		}
 		return g.rows(func(l lot[T]) error { return g.choices(l, logits[l.rows.lo*v:]) })
@@ -38,6 +38,7 @@ func (g *generation[T]) draw() error {
 		for lo := all.lo; lo < all.hi; lo += block {
 			l.rows = interval{lo, min(lo+block, all.hi)}
 			logits := sized(&l.w.s.logits, (l.rows.hi-lo)*v)
+			g.normOut(l)
 			g.head(l, logits)
 			if err := g.choices(l, logits); err != nil {
 				return err
@@ -47,12 +48,15 @@ func (g *generation[T]) draw() error {
 	})
 }
 
+// normOut readies what head multiplies.
+func (g *generation[T]) normOut(l lot[T]) { l.norm(g.s.x, l.w.m.w.norm) }
+
 // head writes the lot's rows and columns of the logits; the first row is the lot's.
 func (g *generation[T]) head(l lot[T], logits []T) {
-	m := l.w.m
-	x := g.s.x[l.rows.lo*m.shape.Hidden : l.rows.hi*m.shape.Hidden]
+	h := l.w.m.shape.Hidden
+	xn := l.w.s.xn[l.rows.lo*h:]
 	l.rows = interval{0, l.rows.hi - l.rows.lo}
-	l.linear(logits, l.normed(x, m.w.norm), m.f.head, false)
+	l.linear(logits, xn, l.w.m.f.head, false)
 }
 
 // choices draws a token for each of the lot's rows from its logits, the first of which are the lot's first row's.
