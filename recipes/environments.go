@@ -121,7 +121,7 @@ func surroundings() []method.Slot {
 		}
 		return out
 	}
-	torch := read("devices", "dtype", "deterministic", "checkpointing", "offload_optimizer")
+	torch := read("devices", "hosts", "dtype", "deterministic", "checkpointing", "offload_optimizer")
 	return []method.Slot{
 		{Name: "engine.kind", Doc: "engine that runs the models", Choices: []method.Choice{
 			{Name: EngineAuto, Doc: "torch where the worker has a GPU and PyTorch, cpu elsewhere; the run says which and why", Params: torch},

@@ -172,10 +172,10 @@ func (m *Maker) device() string {
 	return torch.CUDA
 }
 
-// onHosts says on how many hosts there is to be such a share.
-func onHosts(s Settings, share string) string {
+// onHosts says how many hosts share a model, and what each has of it.
+func onHosts(s Settings, what, share string) string {
 	if s.Hosts > 1 {
-		return fmt.Sprintf("%d hosts, on each %s", s.Hosts, share)
+		return fmt.Sprintf("%d hosts × %d %s, on each %s", s.Hosts, max(1, s.Devices), what, share)
 	}
 	return share
 }

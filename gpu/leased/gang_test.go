@@ -147,7 +147,7 @@ func TestOfferOnSeveralHosts(t *testing.T) {
 	summons(a)
 	_, on, err := a.maker.Offer(t.Context(), Settings{Devices: 2, Hosts: 3})
 	require.NoError(t, err)
-	require.Equal(t, "3 hosts, on each 2 × NVIDIA H200", on)
+	require.Equal(t, "3 hosts × 2 devices, on each 2 × NVIDIA H200", on)
 }
 
 var _ policy.Engine = (*gangProcess)(nil)

@@ -160,7 +160,7 @@ func (m *Maker) Offer(ctx context.Context, s Settings) (gpu bool, on string, err
 	}
 	switch n := m.devices; {
 	case n == 0:
-		return false, onHosts(s, fmt.Sprintf("the processor, %d threads: %s", m.threads(), m.reason)), nil
+		return false, onHosts(s, "processes", fmt.Sprintf("the processor, %d threads: %s", m.threads(), m.reason)), nil
 	case n < s.Devices:
 		return false, "", fmt.Errorf("devices: %d wanted, this worker has %d", s.Devices, n)
 	}
@@ -168,7 +168,7 @@ func (m *Maker) Offer(ctx context.Context, s Settings) (gpu bool, on string, err
 	if s.Devices > 1 {
 		name = fmt.Sprintf("%d × %s", s.Devices, name)
 	}
-	return true, onHosts(s, name), nil
+	return true, onHosts(s, "devices", name), nil
 }
 
 // Devices counts those that this worker can lease once nobody has them; 0 is the processor, or that none is sound.
