@@ -54,11 +54,12 @@ func size(bytes int64) string {
 	return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
 }
 
-// Hidden states that a layer keeps for its backward pass, counted in widths: two norms' inputs and outputs, query, key,
-// value, their norms and rotations, the attention's output and its projection; and four times the width of the
-// feed-forward layer (gate, up, their product, the activation).
+// What a layer keeps for its backward pass: in widths of the hidden states, residuals and norms; in widths of all query and
+// key heads, queries, keys, values and what attention gives, before and after rotation; in widths of the feed-forward layer,
+// gate, up, their product and the activation. The engine's own choice is by the same rule (kept_per_token in its passes.py).
 const (
-	keptHidden = 16
+	keptHidden = 5
+	keptHeads  = 4
 	keptFFN    = 4
 )
 
@@ -115,7 +116,7 @@ func (m Model) gathered() int64 {
 
 // keptPerToken counts numbers; an adapter keeps A's product of each target besides.
 func (m Model) keptPerToken(s Settings) int64 {
-	layer := int64(keptHidden*m.Hidden + keptFFN*m.FFN)
+	layer := int64(keptHidden*m.Hidden + keptHeads*(m.Heads+m.KVHeads)*m.HeadDim + keptFFN*m.FFN)
 	if s.Adapter != nil {
 		layer += int64(s.Adapter.Rank * len(s.Adapter.Targets))
 	}

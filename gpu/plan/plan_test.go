@@ -35,9 +35,9 @@ func TestUpdateMemory(t *testing.T) {
 	require.Equal(t, 6*p, full.Weights)
 	require.Equal(t, 4*p, full.Gradients)
 	require.Equal(t, 8*p, full.Optimizer)
-	require.EqualValues(t, 2*8192*(36*2560+16*2560+4*9728), full.Activations)
+	require.EqualValues(t, 2*8192*(36*2560+5*2560+4*40*128+4*9728), full.Activations)
 	require.Equal(t, full.Weights+full.Gradients+full.Optimizer+full.Activations+full.Head, full.Total())
-	require.Contains(t, full.String(), "GiB a device (weights 22.5 GiB, gradients 15.0 GiB, optimiser 30.0 GiB, activations 2.6 GiB, output head")
+	require.Contains(t, full.String(), "GiB a device (weights 22.5 GiB, gradients 15.0 GiB, optimiser 30.0 GiB, activations 2.5 GiB, output head")
 
 	kept := m.UpdateMemory(Settings{BFloat16: true, Tokens: 8192})
 	require.Greater(t, kept.Activations, 10*full.Activations, "checkpointing is for this")

@@ -1,9 +1,9 @@
-"""Attention over packed rows and over a cache, installed into transformers' models by name.
+"""Attention over packed rows, installed into transformers' models by name.
 
 Training and prefill: the rows of a pack lie behind each other and must not see each other. Neighbouring rows of like
 length form a *bucket*, which is one causal attention over [rows, longest]; the padding lies behind each row, where no
 causal query of that row looks, so no mask is needed. On CUDA in half precision PyTorch's variable-length kernel takes
-the whole pack instead. Decoding: one query per row over the row's cache.
+the whole pack instead. Attention over a cache is cache.py's.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -128,38 +128,6 @@ def varlen() -> Callable[..., torch.Tensor] | None:
         return None
 
 
-@dataclass
-class Decoding:
-    """One new token per row, over caches [rows, heads, capacity, d] of each layer."""
-
-    keys: list[torch.Tensor]
-    values: list[torch.Tensor]
-    position: torch.Tensor  # [rows] I64: where each row's new token lies
-    length: int  # no row reaches beyond this many tokens
-    _masks: dict[int | None, torch.Tensor] = field(default_factory=dict)
-
-    def mask(self, window: int | None) -> torch.Tensor:
-        """[rows, 1, 1, length]: what each row's token sees."""
-        if window not in self._masks:
-            at = torch.arange(self.length, device=self.position.device)
-            seen = at <= self.position[:, None]
-            if window is not None:
-                seen &= at > self.position[:, None] - window
-            self._masks[window] = seen[:, None, None]
-        return self._masks[window]
-
-
-def _decode(d: Decoding, layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float | None, window: int | None) -> torch.Tensor:
-    """q [rows, heads, 1, d]; returns [rows, 1, heads, d]. The heads of a group are queries over the same keys."""
-    keys, values = d.keys[layer], d.values[layer]
-    at = d.position[:, None, None, None].expand(-1, k.shape[1], 1, k.shape[3])
-    keys.scatter_(2, at, k)
-    values.scatter_(2, at, v)
-    grouped = q.view(q.shape[0], k.shape[1], -1, q.shape[3])
-    out = scaled_dot_product_attention(grouped, keys[:, :, : d.length], values[:, :, : d.length], attn_mask=d.mask(window), scale=scale)
-    return out.reshape(q.shape[0], 1, q.shape[1], q.shape[3])
-
-
 def attend(
     module: Any,
     query: torch.Tensor,
@@ -169,14 +137,12 @@ def attend(
     scaling: float | None = None,
     dropout: float = 0.0,
     sliding_window: int | None = None,
-    layout: Packing | Decoding | None = None,
+    layout: Packing | None = None,
     **_: Any,
 ) -> tuple[torch.Tensor, None]:
     """What transformers calls in each attention layer; `layout` comes through the model's keyword arguments."""
     if layout is None:
         raise RuntimeError("the model does not hand its keyword arguments to its attention layers")
-    if isinstance(layout, Decoding):
-        return _decode(layout, module.layer_idx, query, key, value, scaling, sliding_window), None
     if layout.store is not None:
         layout.store(module.layer_idx, key[0], value[0])
     return _packed(layout, query, key, value, scaling, sliding_window), None

@@ -10,6 +10,7 @@ import torch
 
 GOLDEN = 0x9E3779B97F4A7C15
 _BLOCK = 256  # entries of a distribution that are added up at once
+_SHORT = 1 << 13  # on a CPU shorter distributions are added up entry by entry
 
 
 def signed(v: int) -> int:
@@ -32,6 +33,12 @@ def uniform(streams: torch.Tensor, t: int) -> torch.Tensor:
     return _shift(x, 11).double() * 2.0**-53
 
 
+def uniforms(streams: torch.Tensor, t: int, count: int) -> torch.Tensor:
+    """[count, streams]: draws t, t + 1, … of each stream. A stream moved on by i steps begins with its draw i."""
+    steps = torch.arange(count, device=streams.device) * (GOLDEN - (1 << 64))
+    return uniform(streams + steps[:, None], t)
+
+
 def _running(x: torch.Tensor) -> torch.Tensor:
     """Running sums along rows. PyTorch's scan on a GPU refuses to be deterministic; a product with ones is."""
     if x.is_cuda and torch.are_deterministic_algorithms_enabled():
@@ -40,17 +47,27 @@ def _running(x: torch.Tensor) -> torch.Tensor:
 
 
 def invert(weights: torch.Tensor, u: torch.Tensor) -> torch.Tensor:
-    """The first id whose cumulative share of the non-negative weights [rows, V] exceeds u [rows].
+    """The first id whose cumulative share of the non-negative weights [rows, V] exceeds u [rows]; sums are in float64."""
+    if weights.is_cuda or weights.shape[1] > _SHORT:
+        return _invert_by_blocks(weights, u)
+    cumulative = weights.cumsum(1, dtype=torch.float64)
+    # Of weights that are no numbers it is none of the ids.
+    return torch.searchsorted(cumulative, _threshold(u, cumulative[:, -1:]), right=True)[:, 0].clamp_(max=weights.shape[1] - 1)
 
-    Sums are in float64: of blocks first, then within the block in which the threshold lies."""
+
+def _threshold(u: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
+    """[rows, 1]; below the total even where u·total rounds up to it, so that an id with weight is found."""
+    return torch.minimum(u[:, None] * total, torch.nextafter(total, torch.zeros_like(total)))
+
+
+def _invert_by_blocks(weights: torch.Tensor, u: torch.Tensor) -> torch.Tensor:
+    """Sums of blocks first, then within the block in which the threshold lies."""
     rows, v = weights.shape
     blocks = -(-v // _BLOCK)
     padded = torch.nn.functional.pad(weights, (0, blocks * _BLOCK - v)) if v % _BLOCK else weights
     by_block = padded.view(rows, blocks, _BLOCK)
     before = _running(by_block.sum(2, dtype=torch.float64))
-    total = before[:, -1:]
-    # Below the total even where u·total rounds up to it, so that an id with weight is found.
-    threshold = torch.minimum(u[:, None] * total, torch.nextafter(total, torch.zeros_like(total)))
+    threshold = _threshold(u, before[:, -1:])
     block = torch.searchsorted(before, threshold, right=True).clamp_(max=blocks - 1)
     inside = by_block.gather(1, block[:, :, None].expand(-1, -1, _BLOCK))[:, 0].double()
     base = before.gather(1, block) - inside.sum(1, keepdim=True)

@@ -6,16 +6,20 @@ share of it has ended; then the batch is drawn together.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
 
-from . import draws, head, packs, ranks
-from .attention import Decoding
+from . import packs, ranks
+from .cache import Cache, CacheShape
+from .decode import Decoder
 from .errors import bad_request, non_finite
 from .graphs import Recorder
 from .progress import Progress
+from .sampling import Sampler
 from .settings import Settings
 
 if TYPE_CHECKING:
@@ -23,8 +27,11 @@ if TYPE_CHECKING:
 
 # The cache is looked at in steps of this many tokens, the batch drawn together when at most this share of it lives: on a
 # GPU both have a step recorded anew (graphs.py).
-_ROUND = {"cpu": 64, "cuda": 256}
+_ROUND = {"cpu": 1, "cuda": 256}
 _SHRINK = {"cpu": 0.75, "cuda": 0.5}
+# On a CPU a step whose largest product has fewer multiplications than this is one thread's: others take longer to wake up
+# than to help. A matrix is read as if for this many rows more.
+_ALONE, _READ = 1 << 21, 8
 STOP, LENGTH = 0, 1
 
 
@@ -70,14 +77,17 @@ def generate(r: Resident, q: Request, s: Settings, progress: Progress) -> Genera
     waves = _waves(r, q, mine, s)
     progress.total = sum(max(q.max_tokens[i] for i in wave) for wave in waves)
     with ranks.whole_model(r.scorer, s), ranks.each_alone(progress, s):
+        decoder = Decoder(r.scorer, _round(max((q.lengths[i] + q.max_tokens[i] for i in mine), default=0), s), progress)
         for wave in waves:
-            w = _Wave(r, q, wave, s, progress)
-            w.run()
+            with _own_threads():
+                w = _Wave(r, decoder, q, wave, s, progress)
+                w.run()
             at = torch.tensor(wave)
-            n = w.tokens.shape[1]
-            tokens[at, :n], logprobs[at, :n], entropies[at, :n] = w.tokens.cpu(), w.logprobs.cpu(), w.entropies.cpu()
-            lengths[at], finish[at] = w.lengths.cpu(), w.finish.cpu()
-        if not torch.isfinite(logprobs).all():
+            n = w.tokens.shape[0]
+            tokens[at, :n], logprobs[at, :n], entropies[at, :n] = w.tokens.t().cpu().int(), w.logprobs.t().cpu(), w.entropies.t().cpu()
+            lengths[at], finish[at] = (x.cpu() for x in w.ends())
+        inside = torch.arange(widest) < lengths[:, None]
+        if not torch.isfinite(logprobs[inside]).all():
             raise non_finite("log-probability")
     tokens, logprobs, entropies, lengths, finish = (ranks.sum_over(t, s) for t in (tokens, logprobs, entropies, lengths, finish))
     inside = torch.arange(widest) < lengths[:, None]
@@ -92,7 +102,7 @@ def _share(q: Request, s: Settings) -> list[int]:
 
 def _waves(r: Resident, q: Request, rows: list[int], s: Settings) -> list[list[int]]:
     """Rows in the given order, cut so that each wave's cache fits."""
-    shape = _CacheShape.of(r)
+    shape = CacheShape.of(r)
     limit = s.cache_bytes
     if not limit:
         free = torch.cuda.mem_get_info(s.device)[0] + torch.cuda.memory_reserved(s.device) - torch.cuda.memory_allocated(s.device)
@@ -108,67 +118,62 @@ def _waves(r: Resident, q: Request, rows: list[int], s: Settings) -> list[list[i
     return out
 
 
+@contextmanager
+def _own_threads() -> Iterator[None]:
+    """How many threads operators take may change within."""
+    threads = torch.get_num_threads()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
 def _round(n: int, s: Settings) -> int:
     step = _ROUND[s.device.type]
     return -(-n // step) * step
 
 
-@dataclass(frozen=True)
-class _CacheShape:
-    layers: int
-    heads: int
-    width: int
-
-    @staticmethod
-    def of(r: Resident) -> _CacheShape:
-        c = r.scorer.causal.config.get_text_config()
-        width = getattr(c, "head_dim", None) or c.hidden_size // c.num_attention_heads
-        return _CacheShape(c.num_hidden_layers, c.num_key_value_heads, width)
-
-    def token_bytes(self, dtype: torch.dtype) -> int:
-        return 2 * self.layers * self.heads * self.width * dtype.itemsize
-
-
 class _Wave:
     """Rows that are generated together. Everything per row lies on the device; slots are rows that still may live."""
 
-    def __init__(self, r: Resident, q: Request, rows: list[int], s: Settings, progress: Progress) -> None:
-        self.r, self.q, self.s, self.progress = r, q, s, progress
+    def __init__(self, r: Resident, decoder: Decoder, q: Request, rows: list[int], s: Settings, progress: Progress) -> None:
+        self.r, self.decoder, self.q, self.s, self.progress = r, decoder, q, s, progress
         d = s.device
         n, widest = len(rows), max(q.max_tokens[i] for i in rows)
-        self.tokens = torch.zeros(n, widest, dtype=torch.int32, device=d)
-        self.logprobs, self.entropies = (torch.zeros(n, widest, device=d) for _ in range(2))
-        self.lengths = torch.zeros(n, dtype=torch.int32, device=d)
-        self.finish = torch.full((n,), LENGTH, dtype=torch.uint8, device=d)
-        self.stops = torch.tensor(sorted(set(q.stop)), dtype=torch.int64, device=d)
+        # By step, then by row: what lies behind a row's end is of no meaning.
+        self.tokens = torch.zeros(widest, n, dtype=torch.int64, device=d)
+        self.logprobs, self.entropies = (torch.zeros(widest, n, device=d) for _ in range(2))
+        self.sampler = Sampler(decoder.logits, r.vocab, q.temperature, q.stop, d)
+        self.budgets = torch.tensor([q.max_tokens[i] for i in rows], device=d)
         # By slot:
-        self.row = torch.arange(n, device=d)
+        self.row: torch.Tensor | None = None  # None: slot i has row i
         self.stream = q.streams[rows].to(d)
-        self.budget = torch.tensor([q.max_tokens[i] for i in rows], device=d)
+        self.sampler.follow(self.stream, 0)
+        self.budget = self.budgets
         self.position = torch.tensor([q.lengths[i] for i in rows], device=d)  # where the next token will lie
         self.alive = torch.ones(n, dtype=torch.bool, device=d)
         self.longest = max(q.lengths[i] for i in rows)
-        c = _CacheShape.of(r)
-        capacity = _round(max(q.lengths[i] + q.max_tokens[i] for i in rows), s)
-        self.capacity = capacity
-        dims = (n, c.heads, capacity, c.width)
-        # Zeros, since what lies behind a row's end is multiplied by a probability of zero.
-        self.keys, self.values = ([torch.zeros(dims, dtype=s.dtype, device=d) for _ in range(c.layers)] for _ in range(2))
-        self.recorder = Recorder(self._next_states, s.device.type == "cuda" and not s.deterministic)
+        self.capacity = _round(max(q.lengths[i] + q.max_tokens[i] for i in rows), s)
+        self.cache = Cache(CacheShape.of(r), n, self.capacity, s.dtype, d)
+        self.recorder = Recorder(self._next_states, s.device.type == "cuda")
+        self.threads = torch.get_num_threads()
         self.state = self._prefill(rows)
 
     def run(self) -> None:
-        t = 0
+        t, widest = 0, self.tokens.shape[0]
+        self._share_out()
         while True:
             chosen = self._sample(t)
             t += 1
             # Whether rows live is asked of the device, which waits for it; on a fast one not after each token.
-            if t % (1 if self.s.device.type == "cpu" else 8) == 0 or t == self.tokens.shape[1]:
+            if t == widest:
+                return
+            if self.s.device.type == "cpu" or t % 8 == 0:
                 live = int(self.alive.sum())
                 if live == 0:
                     return
                 if live <= _SHRINK[self.s.device.type] * self.alive.numel():
-                    chosen = self._draw_together(chosen)
+                    chosen = self._draw_together(chosen, t)
             self._step(chosen)
 
     def _prefill(self, rows: list[int]) -> torch.Tensor:
@@ -208,41 +213,27 @@ class _Wave:
         position, source = packs.spread(begin, count)
         slot = torch.repeat_interleave(slots, count).to(d)
         position, source = position.to(d), source.to(d)
-
-        def store(layer: int, k: torch.Tensor, v: torch.Tensor) -> None:
-            for cache, new in ((self.keys[layer], k), (self.values[layer], v)):
-                cache[slot, :, position] = new[:, source].transpose(0, 1)
-
-        return store
+        return lambda layer, k, v: self.cache.fill(layer, slot, position, k[:, source], v[:, source])
 
     def _sample(self, t: int) -> torch.Tensor:
-        """Draws token t of every slot from its last state, and records it for those that live."""
-        h = self.r.scorer.output_head
-        step = max(1, head.CHUNK_BYTES.get(self.s.device.type, 1 << 23) // (4 * h.weight.shape[0]))
-        temperature = self.q.temperature or 1.0
-        u = draws.uniform(self.stream, t)
-        parts = [self._choose(head.logits(self.state[i : i + step], h.weight, h.bias, temperature), u[i : i + step]) for i in range(0, len(u), step)]
-        token, logprob, entropy = (torch.cat(x) for x in zip(*parts))
-        row, live = self.row, self.alive
-        # Slots that have ended write what is there already.
-        for into, new in ((self.tokens, token.int()), (self.logprobs, logprob), (self.entropies, entropy)):
-            into[row, t] = torch.where(live, new, into[row, t])
-        stopped = live & torch.isin(token, self.stops)
-        self.lengths[row] = torch.where(live, t + 1, self.lengths[row])
-        self.finish[row] = torch.where(stopped, STOP, self.finish[row])
-        self.alive = live & ~stopped & (t + 1 < self.budget)
+        """Draws token t of every slot from its last state, and records it."""
+        token, logprob, entropy = self.sampler.draw(self.state, t)
+        for into, new in ((self.tokens, token), (self.logprobs, logprob), (self.entropies, entropy)):
+            if self.row is None:
+                into[t] = new
+            else:
+                into[t].index_copy_(0, self.row, new)
+        self.alive &= self.sampler.goes_on(token)
+        self.alive &= self.budget > t + 1
         self.progress.done += 1
         self.progress.tick()
         return token
 
-    def _choose(self, z: torch.Tensor, u: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """(token, log-probability, entropy) of rows of tempered logits; overwrites them."""
-        token = z.argmax(1) if self.q.temperature == 0 else None
-        z -= torch.logsumexp(z, 1, keepdim=True)
-        p = z.exp()
-        if token is None:
-            token = draws.invert(p, u)
-        return token, z.gather(1, token[:, None])[:, 0], -(p * z).sum(1)
+    def ends(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """(length, finish) of every row: up to its first stop token, or its budget."""
+        stops = ~self.sampler.goes_on(self.tokens)
+        first = torch.where(stops.any(0), stops.to(torch.uint8).argmax(0) + 1, self.tokens.shape[0] + 1)
+        return torch.minimum(first, self.budgets).int(), torch.where(first <= self.budgets, STOP, LENGTH).to(torch.uint8)
 
     def _step(self, token: torch.Tensor) -> None:
         """Feeds the chosen tokens and takes the next states."""
@@ -252,14 +243,20 @@ class _Wave:
         self.position = self.position + 1
 
     def _next_states(self, token: torch.Tensor, at: torch.Tensor, length: int) -> torch.Tensor:
-        return self.r.scorer.hidden(token[:, None], at[:, None], Decoding(self.keys, self.values, at, length))[:, 0]
+        return self.decoder.step(self.cache, token, at, length)
 
-    def _draw_together(self, chosen: torch.Tensor) -> torch.Tensor:
-        """Lets go of the slots that have ended."""
+    def _share_out(self) -> None:
+        """Sets the threads that steps of this many slots take."""
+        if self.s.device.type == "cpu":
+            torch.set_num_threads(1 if (self.alive.numel() + _READ) * self.decoder.widest < _ALONE else self.threads)
+
+    def _draw_together(self, chosen: torch.Tensor, t: int) -> torch.Tensor:
+        """Lets go of the slots that have ended, after t tokens."""
         keep = self.alive.nonzero()[:, 0]
-        self.row, self.stream, self.budget, self.position, self.alive = (x[keep] for x in (self.row, self.stream, self.budget, self.position, self.alive))
-        for caches in (self.keys, self.values):
-            for layer in range(len(caches)):
-                caches[layer] = caches[layer][keep]
+        self.row = keep if self.row is None else self.row[keep]
+        self.stream, self.budget, self.position, self.alive = (x[keep] for x in (self.stream, self.budget, self.position, self.alive))
+        self.cache.keep(keep)
+        self.sampler.follow(self.stream, t)
         self.recorder.forget()
+        self._share_out()
         return chosen[keep]

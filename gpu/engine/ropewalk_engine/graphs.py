@@ -1,8 +1,9 @@
 """One decoding step recorded as a CUDA graph and replayed: a small model's step is hundreds of kernels, and to launch
 them one by one takes longer than to run them.
 
-A recording holds for one batch and one length of the cache that is looked at, so it is made anew every 64 tokens and
-when the batch is drawn together; to make one takes about three steps' time.
+A recording holds for one batch and one length of the cache that is looked at, so it is made anew every 256 tokens and
+when the batch is drawn together; to make one takes about three steps' time. It replays the very kernels that were chosen
+when it was made, so that where those are deterministic it is so too; which steps are replayed depends on the call alone.
 """
 
 from __future__ import annotations

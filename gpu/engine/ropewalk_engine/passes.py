@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -91,14 +91,19 @@ def _checkpoint(r: Resident, tokens: int, s: Settings) -> bool:
     if s.checkpointing != "auto" or s.device.type != "cuda":
         return s.checkpointing == "on"
     # auto: where what the layers keep would not fit beside the gradients and moments that are still to come.
-    c = r.scorer.causal.config.get_text_config()
-    heads = (c.num_attention_heads + c.num_key_value_heads) * (getattr(c, "head_dim", None) or c.hidden_size // c.num_attention_heads)
-    # Per token and layer: residuals and norms; queries, keys, values and what attention gives, before and after rotation;
-    # the feed-forward's four. In the model's type.
-    per_token = c.num_hidden_layers * (5 * c.hidden_size + 4 * heads + 4 * c.intermediate_size) * s.dtype.itemsize
+    per_token = kept_per_token(r.scorer.causal.config.get_text_config()) * s.dtype.itemsize
     coming = r.trained // s.ranks * (4 + (8 if not r.moments.first and not s.offload_optimizer else 0))
     free = torch.cuda.mem_get_info(s.device)[0] + torch.cuda.memory_reserved(s.device) - torch.cuda.memory_allocated(s.device)
     return bool(ranks.most(int(1.2 * per_token * tokens / s.ranks > free - coming), s))
+
+
+def kept_per_token(c: Any) -> int:
+    """Numbers that the layers of a model of this configuration keep of each token for their backward passes, in the model's
+    type. gpu/plan's estimate is by the same rule."""
+    heads = (c.num_attention_heads + c.num_key_value_heads) * (getattr(c, "head_dim", None) or c.hidden_size // c.num_attention_heads)
+    # Of a layer: residuals and norms; queries, keys, values and what attention gives, before and after rotation; the
+    # feed-forward's four.
+    return c.num_hidden_layers * (5 * c.hidden_size + 4 * heads + 4 * c.intermediate_size)
 
 
 def check_cotangents(kept: KeptPass, arrays: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from .attention import Decoding, Packing
+from .attention import Packing
 from .head import token_logprobs
 from .progress import Progress
 
@@ -29,7 +29,7 @@ class Scorer(nn.Module):
     def output_head(self) -> nn.Linear:
         return self.causal.get_output_embeddings()
 
-    def hidden(self, tokens: torch.Tensor, positions: torch.Tensor, layout: Packing | Decoding) -> torch.Tensor:
+    def hidden(self, tokens: torch.Tensor, positions: torch.Tensor, layout: Packing) -> torch.Tensor:
         """Finally normed hidden states [rows, n, H] of tokens [rows, n]."""
         return self.body.of(input_ids=tokens, position_ids=positions, use_cache=False, layout=layout).last_hidden_state
 

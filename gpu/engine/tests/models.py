@@ -25,12 +25,12 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
 }  # fmt: skip
 
 
-def make(kind: str, dir: str, seed: int = 1) -> Any:
-    """Saves the model to dir and returns it."""
+def make(kind: str, dir: str, seed: int = 1, **other: Any) -> Any:
+    """Saves the model to dir and returns it; other is of its configuration."""
     import transformers
 
     name, extra = KINDS[kind]
-    config = getattr(transformers, name + "Config")(**{"tie_word_embeddings": False, **_COMMON, **extra})
+    config = getattr(transformers, name + "Config")(**{"tie_word_embeddings": False, **_COMMON, **extra, **other})
     torch.manual_seed(seed)
     model = getattr(transformers, name + "ForCausalLM")(config).eval()
     with torch.no_grad():

@@ -36,10 +36,10 @@ def host(*flags: str, ranks: int = 1) -> Host:
 
 
 @functools.cache
-def model(kind: str) -> tuple[str, Any]:
-    """(folder, transformers' own model)."""
-    dir = os.path.join(scratch(), kind.replace(" ", "-"))
-    return dir, models.make(kind, dir)
+def model(kind: str, **other: Any) -> tuple[str, Any]:
+    """(folder, transformers' own model); other is of its configuration."""
+    dir = os.path.join(scratch(), "-".join([*kind.split(), *(f"{k}-{v}" for k, v in other.items())]))
+    return dir, models.make(kind, dir, **other)
 
 
 def plain_outputs(m: Any, rows: list[list[int]], temperature: float = 1.0) -> tuple[torch.Tensor, torch.Tensor]:

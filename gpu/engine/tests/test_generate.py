@@ -1,14 +1,18 @@
 """Generation against the forward pass and against an obvious slow sampler, and the random numbers against the page."""
 
+import itertools
 import math
+import os
+import shutil
+import tempfile
 import unittest
 
 import torch
-from driver import random_rows
+from driver import Refused, random_rows
 from models import KINDS, VOCAB
 from support import host, model, noise, plain_outputs
 
-from ropewalk_engine import draws
+from ropewalk_engine import draws, products
 
 MASK = (1 << 64) - 1
 
@@ -35,17 +39,17 @@ class Draws(unittest.TestCase):
     def test_uniform(self):
         streams = [0, 1, MASK, 1 << 63, 12345678901234567890]
         for t in (0, 1, 7, 100_000):
-            got = draws.uniform(torch.tensor([signed(s) for s in streams]), t)
-            self.assertEqual(got.tolist(), [slow_uniform(s, t) for s in streams])
+            got = draws.uniforms(torch.tensor([signed(s) for s in streams]), t, 3)
+            self.assertEqual(got.tolist(), [[slow_uniform(s, t + i) for s in streams] for i in range(3)])
 
     def test_invert(self):
-        for v in (1, 2, 37, 255, 256, 257, 1000):
+        for v, invert in itertools.product((1, 2, 37, 255, 256, 257, 1000), (draws.invert, draws._invert_by_blocks)):
             w = noise(v, 64 * v).view(64, v).exp()
             w[:, ::3] = 0
             w[:, v // 2] = 1
             u = torch.rand(64, dtype=torch.float64, generator=torch.Generator().manual_seed(v))
             u[0], u[1] = 0, 1 - 2.0**-53
-            for row, got, x in zip(w.double().tolist(), draws.invert(w, u).tolist(), u.tolist()):
+            for row, got, x in zip(w.double().tolist(), invert(w, u).tolist(), u.tolist()):
                 threshold, sum_, want = x * math.fsum(row), 0.0, None
                 for i, p in enumerate(row):
                     sum_ += p
@@ -55,6 +59,27 @@ class Draws(unittest.TestCase):
                             want = i
                 self.assertEqual(got, last if want is None else want)
                 self.assertGreater(row[got], 0)
+
+
+class Products(unittest.TestCase):
+    class Doubled(torch.nn.Linear):
+        """No plain layer any more."""
+
+        def forward(self, x):
+            return 2 * super().forward(x)
+
+    @torch.no_grad()
+    def test_equal_the_modules(self):
+        for inside, outside in ((8, 6), (512, 300)):  # the latter is packed
+            self.assertEqual(products._gains(torch.zeros(outside, inside)), inside == 512)
+            for biases, kind, copy in itertools.product((0, 1, 2), (torch.nn.Linear, self.Doubled), (True, False)):
+                with self.subTest(inside=inside, biases=biases, kind=kind.__name__, copy=copy):
+                    modules = (torch.nn.Linear(inside, outside, bias=biases > 0), kind(inside, outside, bias=biases > 1))
+                    for rows in (1, 3, 70):
+                        x, residual = noise(rows, rows * inside).view(rows, inside), noise(1, rows * outside).view(rows, outside)
+                        want = [m(x) for m in modules]
+                        self.assertLess((products.joined(modules, copy)(x) - torch.cat(want, 1)).abs().max(), 1e-5)
+                        self.assertLess((products.adding(modules[1], copy)(residual, x) - residual - want[1]).abs().max(), 1e-5)
 
 
 class Generate(unittest.TestCase):
@@ -118,6 +143,39 @@ class Generate(unittest.TestCase):
             self.assertEqual(set(a), {{"logprob": "logprobs", "entropy": "entropies"}[o] for o in outputs})
             for k in a:
                 self.assertLess((a[k] - b[k]).abs().max(), 1e-5)
+
+    def test_large_matrices(self):
+        """Those that are packed, of each architecture's kinds of layers, and rows few enough for one thread and not."""
+        h = host()
+        for kind in ("qwen2", "qwen3 tied", "llama biased", "mistral"):
+            with self.subTest(kind):
+                dir, _ = model(kind, hidden_size=256, intermediate_size=1024, num_hidden_layers=1)
+                h.load(dir)
+                rows = random_rows(10, VOCAB, 4, 9, 3)
+                got = h.generate(rows, [1, 2, 3], 6)
+                again = h.forward([r + g["tokens"] for r, g in zip(rows, got)])
+                for i, g in enumerate(got):
+                    at = sum(len(r) + 6 for r in rows[:i]) + len(rows[i])
+                    self.assertLess((again["logprobs"][at : at + 6] - g["logprobs"]).abs().max(), 1e-5)
+                    self.assertLess((again["entropies"][at : at + 6] - g["entropies"]).abs().max(), 1e-5)
+
+    def test_numbers_that_are_none(self):
+        """The call says so, and the engine serves on."""
+        dir, m = model("llama", num_hidden_layers=1)
+        h = host()
+        h.load(dir)
+        want = h.generate([[1, 2]], [3], 5)[0]["tokens"]
+        with tempfile.TemporaryDirectory() as broken:
+            with torch.no_grad():
+                m.model.norm.weight[3] = torch.nan
+            m.save_pretrained(broken)
+            shutil.copy(os.path.join(dir, "tokenizer.json"), broken)
+            h.load(broken)
+            with self.assertRaises(Refused) as e:
+                h.generate([[1, 2]], [3], 5)
+            self.assertEqual((e.exception.kind, e.exception.name), ("non_finite", "log-probability"))
+        h.load(dir)
+        self.assertEqual(h.generate([[1, 2]], [3], 5)[0]["tokens"], want)
 
     def test_stop(self):
         h, (dir, _) = host(), model("qwen3")
