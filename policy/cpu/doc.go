@@ -20,7 +20,8 @@
 // in the order in which these read them); all stay until the role is loaded anew. Roles share nothing: on two
 // threads a policy that trains and generates holds 24P, a reference 4P, and a critic that trains 20P of its own.
 // Each role also keeps its largest batch's activations for the next (Discard frees those). Load and Save hold one
-// copy more, of what they read or write, while they run. A role that is never loaded costs nothing.
+// copy more, of what they read or write, while they run. A role that is never loaded costs nothing. Pieces from 4 MiB
+// on lie on huge pages where the system has them.
 //
 // Shapes in comments: n tokens of a chunk, H hidden, Q query width (heads × head dimension D), K key width, F FFN,
 // V vocabulary. Weights are stored as in the checkpoint, [out, in] row-major, so y = x·Wᵀ.
