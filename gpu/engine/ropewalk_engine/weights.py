@@ -48,8 +48,8 @@ class Weight:
         self.parameter.grad = self.summed = None
 
     def publish(self) -> None:
-        """Rounds the master into the model."""
-        if self.is_copy:
+        """Rounds the master into the model. With several processes FSDP2 does so itself, and what is frozen is its own master."""
+        if self.is_copy and not isinstance(self.parameter, DTensor):
             with torch.no_grad():
                 self.parameter.copy_(self.master)
 

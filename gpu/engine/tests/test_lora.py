@@ -10,7 +10,7 @@ import unittest
 import torch
 from driver import Refused, flat, random_rows
 from models import KINDS, VOCAB, make
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load, load_file, save_file
 from support import host, model, noise, plain_outputs, relative, scratch
 from test_folders import contents, copy, truncate, write
 
@@ -199,6 +199,28 @@ class Lora(unittest.TestCase):
         for k in before:
             self.assertGreater(float((got[k] - before[k]).abs().max()), 0)
             self.assertLess(float((got[k] - want[k]).abs().max()), 4.1e-5)
+
+    def test_two_ranks_in_bfloat16(self):
+        """Ranks hold shares of the rounded base, and of the adapter's float32 masters."""
+        flags = ("--dtype", "bfloat16", "--checkpointing", "on")
+        one, two = lora(*flags), host(*FLAGS, *flags, ranks=2)
+        dir = trained(lora(), copy())
+        saved = []
+        for h in (one, two):
+            h.load(dir)
+            self.assertEqual(contents(h.save()), contents(dir))
+        a, b = one.forward(ROWS)["logprobs"], two.forward(ROWS)["logprobs"]
+        self.assertLess(float((a - b).abs().mean()), 2e-2)
+        g = two.generate(ROWS, [1, 2, 3], 8)
+        self.assertEqual([len(x["tokens"]) for x in g], [8] * 3)
+        for h in (one, two):
+            train(h)
+            saved.append(contents(h.save()))
+        before, one_moved, two_moved = (load(c[ADAPTER]) for c in (contents(dir), *saved))
+        self.assertEqual(saved[0][W], saved[1][W])
+        whole = torch.cat([(one_moved[k] - before[k]).flatten() for k in before])
+        self.assertGreater(float(whole.norm()), 0)
+        self.assertLess(relative(torch.cat([(two_moved[k] - before[k]).flatten() for k in before]), whole), 0.2)
 
     def test_refused(self):
         h, plain = lora(), host()
