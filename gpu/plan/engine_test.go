@@ -45,6 +45,6 @@ func TestTheEnginesCount(t *testing.T) {
 	require.NoError(t, json.Unmarshal(out, &want))
 	require.Len(t, want, len(shapes))
 	for i, s := range shapes {
-		require.Equal(t, want[i], Of(s).keptPerToken(Settings{}), "shape %d", i)
+		require.Equal(t, 4*want[i], Of(s).UpdateMemory(Settings{Tokens: 1}).Activations, "shape %d, float32", i)
 	}
 }
