@@ -12,7 +12,7 @@ RECIPE ?= recipes/quickstart.yaml
 # Packages whose tests run under the race detector: those with goroutines of their own.
 RACE ?= ./gpu/device ./gpu/lease ./gpu/leased ./gpu/torch ./gpu/wire ./internal/commit/... ./rollout/... ./sandbox/client ./sandbox/service ./sandbox/session ./sandbox/zygote ./store/... ./workflows/...
 
-.PHONY: build gpu-bundle run test parity humaneval test-presets race lint bench soak clean help tools lint-tools
+.PHONY: build gpu-bundle run test parity humaneval test-hosts test-presets race lint bench soak clean help tools lint-tools
 
 build: ## build bin/ropewalk
 	@command -v go >/dev/null || { echo "Go is missing: install Go 1.26 or newer" >&2; exit 1; }
@@ -34,6 +34,9 @@ parity: ## every loss's value and gradient beside PyTorch's autograd; ROPEWALK_P
 
 humaneval: ## HumanEval's solutions and empty bodies through the sandbox, 50 rounds in random order
 	go test -count 1 -run TestHumanEval -v ./sandbox
+
+test-hosts: tools ## a model on two hosts through the real pipeline, and hosts lost in mid-update; ROPEWALK_PYTHON names a Python with torch (minutes)
+	ROPEWALK_REQUIRE_SERVERS=1 ROPEWALK_REQUIRE_TORCH=1 ROPEWALK_TEST_LOST_HOSTS=1 go test -count 1 -timeout 30m -run TestOneModelOnTwoHosts -v ./test/e2e
 
 test-presets: build tools ## train every method's small twin for three steps through the real pipeline (minutes)
 	@go run ./internal/bench/presets -out .ropewalk/bench/presets.json
