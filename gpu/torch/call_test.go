@@ -24,10 +24,17 @@ import (
 func faked(t testing.TB, mode ...string) (Options, *transcript.Transcript) {
 	t.Helper()
 	n := &transcript.Transcript{}
+	hang, cancel := 20*time.Second, 20*time.Second // a loaded machine needs a fraction of it
+	switch does, _, _ := strings.Cut(strings.Join(mode, " "), ":"); does {
+	case "hang", "stop", "slow":
+		hang = 500 * time.Millisecond
+	case "stubborn":
+		cancel = 300 * time.Millisecond
+	}
 	return Options{
 		command: append([]string{os.Args[0], "fake"}, mode...), Dir: t.TempDir(), Deterministic: true, Threads: 1,
 		Estimate:   func(tokens, longest int) int64 { return int64(tokens)<<30 + int64(longest)<<20 },
-		StartLimit: 20 * time.Second, HangLimit: 500 * time.Millisecond, CancelLimit: 300 * time.Millisecond,
+		StartLimit: 20 * time.Second, HangLimit: hang, CancelLimit: cancel,
 		Logger: slog.New(slog.NewTextHandler(n, nil)),
 	}, n
 }
