@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -87,10 +88,9 @@ func TestSeveralHostsHaveOneHome(t *testing.T) {
 		hosts = hosts[1:]
 		return wire.Home{Host: host}, nil
 	})
-	warm := true
+	var come atomic.Bool
 	handle(f, wire.GenerateRollouts, func(in wire.GenerateInput) (wire.Generated, error) {
-		if warm { // the first to come there finds it gone
-			warm = false
+		if !come.Swap(true) { // the first to come there finds it gone
 			return wire.Generated{}, elsewhere()
 		}
 		return f.generate(in)
