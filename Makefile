@@ -1,86 +1,140 @@
-# The project's habits. `make help` lists them.
+# Commands for building, testing and measuring. `make help` lists them.
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 
-# Go's vector instructions, where the toolchain still offers them as an experiment: the CPU engine
-# is 1.4 times faster with them (policy/cpu says which loops it runs).
+# Go's vector instructions, where the toolchain offers them as an experiment. They make the CPU engine 1.4 times faster
+# (policy/cpu says which loops use them).
 GOEXPERIMENT ?= $(shell GOEXPERIMENT=simd go env GOVERSION >/dev/null 2>&1 && echo simd)
 export GOEXPERIMENT
 
 RECIPE ?= recipes/quickstart.yaml
-# Packages whose tests run under the race detector: those with goroutines of their own.
-RACE ?= ./gpu/device ./gpu/lease ./gpu/leased ./gpu/torch ./gpu/wire ./internal/commit/... ./rollout/... ./sandbox/client ./sandbox/service ./sandbox/session ./sandbox/zygote ./store/... ./workflows/...
+# Packages whose tests run under the race detector: those that start goroutines.
+RACE ?= ./gpu/device ./gpu/lease ./gpu/leased ./gpu/torch ./gpu/wire ./internal/commit/... ./rollout/... \
+	./sandbox/client ./sandbox/service ./sandbox/session ./sandbox/zygote ./store/... ./workflows/...
 
-.PHONY: build gpu-bundle run test parity humaneval test-hosts test-presets race lint bench soak clean help tools lint-tools
+.PHONY: audit build check-bytes fuzz sbom gpu-bundle run test parity humaneval test-hosts test-presets race lint bench \
+	soak clean help tools lint-tools lint-lower test-limits test-large test-worlds
 
 build: ## build bin/ropewalk
 	@command -v go >/dev/null || { echo "Go is missing: install Go 1.26 or newer" >&2; exit 1; }
-	@command -v "$${CC:-cc}" >/dev/null || { echo "a C compiler is missing (DuckDB is linked in): install gcc, on Debian: apt-get install gcc libc6-dev" >&2; exit 1; }
-	@command -v "$${CXX:-c++}" >/dev/null || { echo "a C++ compiler is missing (DuckDB is linked in): install g++, on Debian: apt-get install g++" >&2; exit 1; }
+	@command -v "$${CC:-cc}" >/dev/null || { \
+		echo "a C compiler is missing (DuckDB is linked in): on Debian: apt-get install gcc libc6-dev" >&2; \
+		exit 1; }
+	@command -v "$${CXX:-c++}" >/dev/null || { \
+		echo "a C++ compiler is missing (DuckDB is linked in): install g++, on Debian: apt-get install g++" >&2; \
+		exit 1; }
+	@[[ -x bin/ropewalk ]] || echo "building bin/ropewalk (DuckDB is linked in; this takes minutes the first time)…"
 	@go build -trimpath -o bin/ropewalk ./cmd/ropewalk
 
 gpu-bundle: ## pack gpu-check, which measures a GPU on a bare machine, as .ropewalk/gpu-bundle.tar.gz
 	@tools/gpu-bundle.sh
 
-run: build tools ## start the local stack, train RECIPE (recipes/quickstart.yaml), show it live
+run: ## start the local stack, train RECIPE (recipes/quickstart.yaml), show it live
+	@tools/build.sh --download temporal versitygw 2>/dev/null & \
+	$(MAKE) --no-print-directory build # meanwhile the servers' modules are downloaded; `make tools` reports any error
+	@$(MAKE) --no-print-directory tools
 	@bin/ropewalk run $(RECIPE)
 
-test: tools ## every test; the local servers are used for real. WITH_RACE=1: the concurrent packages under the race detector
+# WITH_RACE=1 runs the tests of the concurrent packages under the race detector.
+test: tools ## run every test against real local servers
 	@ROPEWALK_REQUIRE_SERVERS=1 tools/test.sh $(if $(filter 1,$(WITH_RACE)),$(RACE))
 
-parity: ## every loss's value and gradient beside PyTorch's autograd; ROPEWALK_PYTHON names a Python with torch
+parity: ## compare every loss and its gradient with PyTorch's autograd (ROPEWALK_PYTHON: a Python with torch)
 	ROPEWALK_REQUIRE_TORCH=1 go test -count 1 -run TestParity -v ./rl/loss
 
-humaneval: ## HumanEval's solutions and empty bodies through the sandbox, 50 rounds in random order
+humaneval: ## run HumanEval's solutions and empty bodies in the sandbox, 50 rounds in random order
 	go test -count 1 -run TestHumanEval -v ./sandbox
 
-test-hosts: tools ## a model on two hosts through the real pipeline, and hosts lost in mid-update; ROPEWALK_PYTHON names a Python with torch (minutes)
-	ROPEWALK_REQUIRE_SERVERS=1 ROPEWALK_REQUIRE_TORCH=1 ROPEWALK_TEST_LOST_HOSTS=1 go test -count 1 -timeout 30m -run TestOneModelOnTwoHosts -v ./test/e2e
+# ROPEWALK_PYTHON names a Python with torch.
+test-hosts: tools ## train a model that lies on two hosts, and lose hosts during updates (minutes)
+	ROPEWALK_REQUIRE_SERVERS=1 ROPEWALK_REQUIRE_TORCH=1 ROPEWALK_TEST_LOST_HOSTS=1 \
+		go test -count 1 -timeout 30m -run TestOneModelOnTwoHosts -v ./test/e2e
 
-test-presets: build tools ## train every method's small twin for three steps through the real pipeline (minutes)
+# This takes tens of minutes on two cores.
+test-limits: tools ## hold a step of 256 shards and 50 turns against the limits of a real Temporal server
+	ROPEWALK_REQUIRE_SERVERS=1 ROPEWALK_TEST_LIMITS=1 ROPEWALK_E2E_BINARY=/bin/true \
+		go test -count 1 -timeout 60m -run TestALargeStepStaysWithinTemporalsLimits -v ./test/e2e
+
+# This takes minutes and 12 GiB of disk.
+test-large: tools ## send more than 5 GiB in one object to the local S3 server and back, in bounded memory
+	ROPEWALK_REQUIRE_SERVERS=1 ROPEWALK_TEST_LARGE=1 \
+		go test -count 1 -timeout 60m -run TestMoreThanASinglePut -v ./store/s3
+
+test-presets: build tools ## train the smoke recipe of every method: three steps through the real pipeline (minutes)
 	@go run ./internal/bench/presets -out .ropewalk/bench/presets.json
 
-# The tables of programs that run in the sandbox and what PyTorch computes are left out: what races is in the packages below.
-race: tools ## the concurrent packages' tests under the race detector
-	ROPEWALK_REQUIRE_SERVERS=1 go test -race -timeout 30m -skip 'TestThreats|TestNeighbours|TestHumanEval|TestReal' $(RACE)
+# The packages are installed into .tools/worlds. On an idle core this takes about two minutes.
+test-worlds: ## compare with the packages of others: household tasks with TextWorld, the shop with thefuzz
+	ROPEWALK_TEXTWORLD_PYTHON=$${ROPEWALK_TEXTWORLD_PYTHON:-$$(tools/worlds.sh textworld)} \
+		go test -count 1 -timeout 60m -run TestTextWorldAgrees -v ./env/household
+	ROPEWALK_THEFUZZ_PYTHON=$${ROPEWALK_THEFUZZ_PYTHON:-$$(tools/worlds.sh thefuzz)} \
+		go test -count 1 -run TestThefuzzAgrees -v ./env/shop
 
-lint: lint-tools ## gofmt, go vet, staticcheck, workflowcheck
+check-bytes: tools ## train the same short runs at BASE=COMMIT and here, and compare the weights byte for byte (minutes)
+	@tools/check-bytes.sh "$(BASE)" $(RUNS)
+
+# Left out: the tables of programs that run in the sandbox, and what PyTorch computes. Neither adds goroutines.
+race: tools ## run the tests of the concurrent packages under the race detector
+	ROPEWALK_REQUIRE_SERVERS=1 go test -race -timeout 30m \
+		-skip 'TestThreats|TestNeighbours|TestHumanEval|TestReal' $(RACE)
+
+lint: lint-tools ## run gofmt, go vet, staticcheck, workflowcheck, the style check and the licence check
 	@unformatted=$$(gofmt -l .); \
 	if [[ -n $$unformatted ]]; then echo "run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
 	go vet ./...
 	.tools/staticcheck ./...
 	.tools/workflowcheck -config tools/lint/workflowcheck.yaml ./workflows/...
+	go -C tools/lint test ./...
+	.tools/style -ratchet tools/lint/style/unwritten.txt
+	.tools/licences ./cmd/...
 
-bench: bench-engine bench-rl bench-sandbox bench-quickstart ## every benchmark; each writes .ropewalk/bench/NAME.json
+# `.tools/style -all FOLDER` lists what is left to rewrite in a folder.
+lint-lower: lint-tools ## write down that listed folders have fewer findings of style than before
+	.tools/style -ratchet tools/lint/style/unwritten.txt -lower
 
-bench-quickstart: build tools ## the main job with three seeds, held against what is required of it (20 minutes)
+FUZZTIME ?= 10s
+fuzz: ## run every fuzz target for FUZZTIME (10s) each; FUZZ='package Target' chooses one
+	@tools/fuzz.sh $(FUZZTIME) $(FUZZ)
+
+audit: ## look up known vulnerabilities of Go modules and Python packages, if their databases can be reached
+	@tools/audit.sh
+
+sbom: build ## list all linked modules and pinned packages (CycloneDX) in .ropewalk/sbom
+	@tools/sbom.sh
+
+bench: bench-engine bench-rl bench-sandbox bench-quickstart ## run every benchmark; results are in .ropewalk/bench/
+
+bench-quickstart: build tools ## train the quickstart with three seeds and check it against its goals (20 minutes)
 	@mkdir -p .ropewalk/bench
 	@go run ./internal/bench/quickstart -out .ropewalk/bench/quickstart.json -svg docs/learning-curves.svg
 
-bench-sandbox: build ## the sandbox beside its limit and its peers (minutes); Debian: apt-get install bubblewrap, a peer
+# One of the peers is bubblewrap; on Debian: apt-get install bubblewrap.
+bench-sandbox: build ## compare the sandbox with the limit of its design and with its peers (minutes)
 	@tools/sandbox-python.sh || echo "going on without numpy and sympy"
 	@mkdir -p .ropewalk/bench
 	@go run ./internal/bench/sandbox -out .ropewalk/bench/sandbox.json
 
 SOAK ?= 30m
-soak: ## the sandbox under full load of good and bad programs for SOAK (30m); fails if anything that it holds grows
+soak: ## load the sandbox with good and bad programs for SOAK (30m); fails if anything that it holds grows
 	@tools/sandbox-python.sh || echo "going on without numpy and sympy"
 	@mkdir -p .ropewalk/bench
 	@go run ./internal/bench/soak -for $(SOAK) -out .ropewalk/bench/soak.json
 
-bench-%: ## one benchmark: bench-engine, bench-rl, bench-tax
+bench-%: ## run one benchmark: bench-engine, bench-record, bench-rl, bench-tax, bench-view
 	@mkdir -p .ropewalk/bench
 	@go run ./internal/bench/$* -out .ropewalk/bench/$*.json
 
-tools: ## the local servers: those on PATH, else pinned ones built once into .tools/
+tools: ## use the local servers on PATH; where they are missing, build pinned ones once into .tools/
 	@tools/build.sh temporal versitygw
 
 lint-tools:
 	@tools/build.sh staticcheck workflowcheck
+	@GOEXPERIMENT= go -C tools/lint build -o ../../.tools/licences ./licences
+	@GOEXPERIMENT= go -C tools/lint build -o ../../.tools/style ./style
 
-clean: ## remove what was built; keeps .tools/ and the record in .ropewalk/
+clean: ## remove what was built; keep .tools/ and the record in .ropewalk/
 	rm -rf bin
 
-help: ## this list
+help: ## print this list
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -1,11 +1,11 @@
-// Package ropewalk holds the project files that the binary carries with it: temporal.yaml, so that
-// a worker started far from the source tree still knows what it needs of Temporal.
+// Package ropewalk embeds project files in the binary: temporal.yaml, so that a worker that starts outside the source
+// tree knows what it needs from Temporal.
 package ropewalk
 
 import _ "embed"
 
-// TemporalYAML is the project's temporal.yaml as it was when the binary was built. Package
-// internal/temporalconf reads it when the working folder has none.
+// TemporalYAML is the project's temporal.yaml at the time of the build. Package internal/temporalconf reads it if the
+// working folder has none.
 //
 //go:embed temporal.yaml
 var TemporalYAML []byte

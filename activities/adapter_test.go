@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -12,8 +13,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/recipes"
@@ -22,14 +24,22 @@ import (
 	"github.com/ropewalk/ropewalk/store/mem"
 )
 
-// saving is an engine whose model is files.
+// saving is a trainer whose model is a set of files.
 type saving struct {
-	policy.Engine
+	policy.Trainer
 	files map[string]string
 }
 
 func (s *saving) Save(_ context.Context, _ policy.Role, dir string) (string, error) {
 	for name, text := range s.files {
+		if checkpoint.HoldsWeights(name) {
+			var b bytes.Buffer
+			tensor := checkpoint.Tensor{Name: "of " + text, Dims: []int{1}, Data: []float32{1}}
+			if err := checkpoint.EncodeSafetensors(&b, []checkpoint.Tensor{tensor}, nil); err != nil {
+				return "", err
+			}
+			text = b.String()
+		}
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			return "", err
 		}
@@ -37,11 +47,12 @@ func (s *saving) Save(_ context.Context, _ policy.Role, dir string) (string, err
 	return checkpoint.Digest(dir)
 }
 
-// adapterFiles is what an engine saves after a step: a base that stays, and an adapter that does not.
+// adapterFiles is what an engine saves after a step: a base that stays the same, and an adapter that changes.
 func adapterFiles(base string, step int) map[string]string {
 	return map[string]string{
 		checkpoint.FileConfig: "{}", checkpoint.FileWeights: base, checkpoint.FileAdapterConfig: "{}",
-		checkpoint.FileAdapter: fmt.Sprint("adapter after ", step), checkpoint.FileOptimizer: fmt.Sprint("moments after ", step),
+		checkpoint.FileAdapter:   fmt.Sprint("adapter after ", step),
+		checkpoint.FileOptimizer: fmt.Sprint("moments after ", step),
 	}
 }
 
@@ -53,14 +64,18 @@ func files(c schema.Checkpoint) map[string]schema.CheckpointFile {
 	return out
 }
 
-// TestABaseLiesOnce: the checkpoints of an adapter share the base of the warm start that they began with, which pruning leaves.
+// UseRecord replaces the record that the stages read and commit to.
+func (d *Deps) UseRecord(record *commit.Writer) { d.Record, d.record = record, record }
+
+// TestABaseLiesOnce: the checkpoints of an adapter share the base of the warm start that they began with, and pruning
+// leaves that base.
 func TestABaseLiesOnce(t *testing.T) {
 	ctx, objects := t.Context(), mem.New()
 	record, engine := commit.New(objects), &saving{}
-	d := &Deps{Store: objects, Record: record}
-	s := newSlot(record, engine, t.TempDir())
+	d := &Deps{records: records{Store: objects, Record: record}, resolver: newResolver(record)}
+	s, _ := enginepool.New(enginepool.Options{Record: record, Trainer: engine, Scratch: t.TempDir()}).CPU()
 	engine.files = map[string]string{checkpoint.FileConfig: "{}", checkpoint.FileWeights: "base"}
-	before, err := s.save(ctx, schema.AtWarmStart(strings.Repeat("a", 64)), 0, false, nil)
+	before, err := s.Save(ctx, policy.RolePolicy, schema.AtWarmStart(strings.Repeat("a", 64)), 0, false, nil)
 	require.NoError(t, err)
 	base := before.Key(files(before)[checkpoint.FileWeights])
 	require.True(t, schema.Lasting(base))
@@ -69,10 +84,11 @@ func TestABaseLiesOnce(t *testing.T) {
 	for step := 1; step <= 3; step++ {
 		engine.files = adapterFiles("base", step)
 		place := schema.At("run", step, schema.StageUpdate)
-		c, err := s.save(ctx, place, step, true, &before)
+		c, err := s.Save(ctx, policy.RolePolicy, place, step, true, &before)
 		require.NoError(t, err)
 		require.Equal(t, base, files(c)[checkpoint.FileWeights].At, "the first one's, however many lie between")
-		for _, name := range []string{checkpoint.FileConfig, checkpoint.FileAdapter, checkpoint.FileAdapterConfig, checkpoint.FileOptimizer} {
+		for _, name := range []string{checkpoint.FileConfig, checkpoint.FileAdapter, checkpoint.FileAdapterConfig,
+			checkpoint.FileOptimizer} {
 			require.Empty(t, files(c)[name].At, name)
 		}
 		m := schema.NewManifest(place, strings.Repeat("c", 64), strings.Repeat("d", 64))
@@ -85,21 +101,23 @@ func TestABaseLiesOnce(t *testing.T) {
 		require.NoError(t, err)
 		saved, before = append(saved, c), c
 	}
-	pruned, err := d.prune(ctx, wire.Scope{Run: "run", Step: 3}, &recipes.Recipe{Checkpoint: recipes.Checkpoint{KeepLast: 2}})
+	pruned, _, err := d.prune(ctx, api.PruneInput{Scope: api.Scope{Run: "run", Step: 3}},
+		&recipes.Recipe{Checkpoint: recipes.Checkpoint{KeepLast: 2}}, func(int, int) {})
 	require.NoError(t, err)
 	require.Equal(t, []int{1}, pruned)
 
 	dir := t.TempDir()
-	require.NoError(t, fetchCheckpoint(ctx, record, saved[2], dir, true))
+	require.NoError(t, enginepool.Fetch(ctx, record, saved[2], dir, true))
 	digest, err := checkpoint.Digest(dir)
 	require.NoError(t, err)
 	require.Equal(t, saved[2].Digest, digest)
 	listed, err := objects.List(ctx, "")
 	require.NoError(t, err)
-	weights := slices.DeleteFunc(listed, func(o store.Object) bool { return !strings.HasSuffix(o.Key, "/"+checkpoint.FileWeights) })
+	weights := slices.DeleteFunc(listed,
+		func(o store.Object) bool { return !strings.HasSuffix(o.Key, "/"+checkpoint.FileWeights) })
 	require.Len(t, weights, 1)
 
-	// A commit that shares what is not there any more is refused.
+	// A commit that shares a file which no longer exists is refused.
 	require.NoError(t, objects.Delete(ctx, base))
 	m := schema.NewManifest(schema.At("run", 4, schema.StageUpdate), strings.Repeat("c", 64), strings.Repeat("d", 64))
 	m.Checkpoint = &saved[2]
@@ -108,7 +126,8 @@ func TestABaseLiesOnce(t *testing.T) {
 	require.ErrorContains(t, err, base)
 }
 
-// TestWhatIsNotShared: a base that pruning may take or that is another, and whatever has no adapter, is put.
+// TestWhatIsNotShared: a base that pruning may delete, a different base, and checkpoints without an adapter are
+// stored.
 func TestWhatIsNotShared(t *testing.T) {
 	ctx := t.Context()
 	warm, middle := schema.AtWarmStart(strings.Repeat("a", 64)), schema.At("run", 4, schema.StageUpdate)
@@ -126,38 +145,16 @@ func TestWhatIsNotShared(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			engine := &saving{files: map[string]string{checkpoint.FileConfig: "{}", checkpoint.FileWeights: "base"}}
-			s := newSlot(commit.New(mem.New()), engine, t.TempDir())
-			before, err := s.save(ctx, c.place, c.step, true, nil)
+			s, _ := enginepool.New(enginepool.Options{Record: commit.New(mem.New()), Trainer: engine,
+				Scratch: t.TempDir()}).CPU()
+			before, err := s.Save(ctx, policy.RolePolicy, c.place, c.step, true, nil)
 			require.NoError(t, err)
 			engine.files = c.now
-			got, err := s.save(ctx, schema.At("run", 5, schema.StageUpdate), 5, true, &before)
+			got, err := s.Save(ctx, policy.RolePolicy, schema.At("run", 5, schema.StageUpdate), 5, true, &before)
 			require.NoError(t, err)
 			for _, f := range got.Files {
 				require.Empty(t, f.At, f.Name)
 			}
 		})
 	}
-}
-
-// TestAnEngineForEachAdapter: equal settings share an engine, and a new adapter's numbers depend on the run's seed; the warm
-// start has an engine that trains all of the model.
-func TestAnEngineForEachAdapter(t *testing.T) {
-	m := &torchMaker{}
-	e := poolOf(m)
-	recipe := func(seed uint64, rank int) *recipes.Recipe {
-		return &recipes.Recipe{Seed: seed, Engine: recipes.Engine{Kind: recipes.EngineTorch, LoRA: &recipes.LoRA{Rank: rank, Alpha: 2, Targets: []string{"q_proj"}}}}
-	}
-	for _, c := range []struct {
-		recipe *recipes.Recipe
-		opened int
-	}{
-		{recipe(1, 4), 1}, {recipe(1, 4), 1}, {recipe(2, 4), 2}, {recipe(2, 8), 3}, {recipe(2, 8).WithoutAdapter(), 4}, {recipe(3, 8).WithoutAdapter(), 4},
-	} {
-		_, leave := taken(t, e, "r", c.recipe)
-		leave(false)
-		require.Equal(t, c.opened, m.opened)
-	}
-	whole := &recipes.Recipe{}
-	require.Same(t, whole, whole.WithoutAdapter())
-	require.NoError(t, e.Close())
 }

@@ -2,119 +2,174 @@ package activities
 
 import (
 	"context"
-	"fmt"
+	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/store"
 )
 
-// AmendRecipe commits a live run's recipe with some settings changed. Whatever is made under it
-// names the amendment among its inputs, so the lineage tells which steps had which settings.
+// AmendRecipe commits the recipe of a live run with changed settings. Everything made under the changed recipe names
+// the amendment among its inputs, so the lineage tells which steps had which settings.
 type AmendRecipe struct{ *Deps }
 
-// Notes of an amendment's manifest.
-const (
-	noteFromStep = "from_step"
-	noteTakenAs  = "generation"
-	noteChanges  = "set"
-)
+// noteTakenAs is the note of an amendment's manifest that holds the generation in which its first step is made.
+const noteTakenAs = "generation"
 
 // Execute validates the whole changed recipe; a refused change leaves the run as it is.
-func (a AmendRecipe) Execute(ctx context.Context, in wire.AmendInput) (wire.Amended, error) {
-	out := wire.Amended{}
-	timing := wire.Timing{Stage: schema.StageAmend, Shard: -1, Turn: -1}
+func (a AmendRecipe) Execute(ctx context.Context, in api.AmendInput) (api.Amended, error) {
+	out := api.Amended{}
+	timing := api.Timing{Stage: schema.StageAmend, Shard: -1, Turn: -1}
 	err := tracked(ctx, &timing, func(ctx context.Context, _ *progress) error { return a.amend(ctx, in, &out) })
 	out.Timing = timing
 	return out, err
 }
 
-func (a AmendRecipe) amend(ctx context.Context, in wire.AmendInput, out *wire.Amended) error {
+func (a AmendRecipe) amend(ctx context.Context, in api.AmendInput, out *api.Amended) error {
+	m, err := a.draft(ctx, in)
+	if err != nil {
+		return err
+	}
+	committed, ref, _, err := a.Record.Commit(ctx, m)
+	if err != nil {
+		return outage(err)
+	}
+	out.Manifest = ref
+	switch {
+	case asked(committed, in):
+		out.Amendment, err = a.amendment(ctx, committed, ref)
+		return outage(err)
+	case in.Settle && committed.Note[schema.NoteVoid] != "":
+		out.Void = true
+	default:
+		out.Taken = true
+	}
+	return nil
+}
+
+// draft makes the manifest that will be committed under the amendment's number: the manifest of the changed recipe
+// or, when settling, one that changes nothing.
+func (a AmendRecipe) draft(ctx context.Context, in api.AmendInput) (schema.Manifest, error) {
 	before, err := a.config(ctx, in.Config)
 	if err != nil {
-		return err
+		return schema.Manifest{}, outage(err)
 	}
-	text, err := before.recipe.Canonical()
-	if err != nil {
-		return err
+	set := in.Set
+	if in.Settle {
+		set = nil
 	}
-	resolved, err := recipes.Resolve(before.recipe.Name, string(text), in.Set, nil, nil)
+	resolved, err := recipes.ResolveCommitted(&before.recipe, set)
 	if err != nil {
-		return err
+		return schema.Manifest{}, err
 	}
 	if err := built(&resolved.Recipe); err != nil {
-		return err
-	}
-	gen := 0
-	if in.Anew {
-		if gen, err = a.freeGeneration(ctx, in.Run, in.From); err != nil {
-			return err
-		}
+		return schema.Manifest{}, err
 	}
 	place := amendmentPlace(in.Run, in.Number)
 	m := schema.NewManifest(place, a.Code, resolved.Digest)
 	m.Inputs = []schema.Ref{in.Config}
-	m.Note = map[string]string{noteFromStep: strconv.Itoa(in.From), noteTakenAs: strconv.Itoa(gen), noteChanges: strings.Join(in.Set, " ")}
+	if m.Note, err = a.notes(ctx, in); err != nil {
+		return schema.Manifest{}, outage(err)
+	}
 	shard, err := a.Record.Shard(ctx, place, schema.Documents, resolved.JSON, 1)
 	if err != nil {
-		return err
+		return schema.Manifest{}, outage(err)
 	}
 	m.Shards = append(m.Shards, shard)
-	committed, ref, _, err := a.Record.Commit(ctx, m)
-	if err != nil {
-		return err
-	}
-	if committed.Config != m.Config || committed.Note[noteFromStep] != m.Note[noteFromStep] {
-		return fmt.Errorf("amendment %d of run %s was made by somebody else at the same time; try again", in.Number, in.Run)
-	}
-	out.Manifest = ref
-	if gen, err = strconv.Atoi(committed.Note[noteTakenAs]); err != nil { // an earlier attempt's stands
-		return refuse(wire.FailCorrupt, "%s: note %s: want a generation, got %q", ref.Key, noteTakenAs, committed.Note[noteTakenAs])
-	}
-	out.Amendment = wire.Amendment{Manifest: ref, Plan: plan(resolved.Recipe), From: in.From, Gen: gen}
-	return nil
+	return m, nil
 }
 
-// freeGeneration is one above all that a step has, those of its replays included.
-func (d *Deps) freeGeneration(ctx context.Context, run string, step int) (int, error) {
-	places, err := d.stepPlaces(ctx, run, step)
-	if err != nil {
-		return 0, err
+func (a AmendRecipe) notes(ctx context.Context, in api.AmendInput) (map[string]string, error) {
+	from, changes := strconv.Itoa(in.From), strings.Join(in.Set, " ")
+	if in.Settle {
+		return map[string]string{schema.NoteFromStep: from, schema.NoteVoid: changes}, nil
 	}
-	free := 1
-	for _, p := range places {
-		free = max(free, p.Gen+1)
+	gen := 0
+	if in.Rerun {
+		var err error
+		if gen, err = a.freeGeneration(ctx, in.Run, in.From); err != nil {
+			return nil, err
+		}
 	}
-	return free, nil
+	return map[string]string{
+		schema.NoteFromStep: from, noteTakenAs: strconv.Itoa(gen), schema.NoteChanges: changes,
+	}, nil
 }
 
-// amendmentPlace is where a run's n-th amendment stands.
+// asked reports whether a committed amendment is the requested one, committed by this attempt or another.
+func asked(m schema.Manifest, in api.AmendInput) bool {
+	return m.Note[schema.NoteVoid] == "" && m.Note[schema.NoteFromStep] == strconv.Itoa(in.From) &&
+		m.Note[schema.NoteChanges] == strings.Join(in.Set, " ") && slices.Equal(m.Inputs, []schema.Ref{in.Config})
+}
+
+// outage makes sure that an unavailable store, or a store that refuses this worker, does not count as a refused
+// change. A refused change certainly committed nothing, but before an outage an earlier attempt may have committed
+// the amendment.
+func outage(err error) error {
+	if errors.Is(err, store.ErrNoBucket) || errors.Is(err, store.ErrCredentials) {
+		return errors.New(err.Error())
+	}
+	return err
+}
+
+// amendmentPlace is the place of a run's n-th amendment.
 func amendmentPlace(run string, n int) schema.Place {
 	return schema.AtInit(run, schema.StageAmend).WithTry(n)
 }
 
-// amendments returns what a run has committed of them, in the order made.
-func (d *Deps) amendments(ctx context.Context, run string) ([]wire.Amendment, error) {
-	var all []wire.Amendment
-	for {
-		m, ref, found, err := d.Record.Lookup(ctx, amendmentPlace(run, len(all)))
-		if err != nil || !found {
-			return all, err
-		}
-		c, err := d.config(ctx, ref)
+// amendments returns a run's amendments that are in force, in the order they were made, and the first unused number.
+// In force are the last amendment and the chain that it was made from. The run reported all others as failed.
+func (r *resolver) amendments(ctx context.Context, run string) (inForce []api.Amendment, next int, err error) {
+	var all []api.Amendment
+	madeFrom := map[schema.Ref]schema.Ref{}
+	for ; ; next++ {
+		m, ref, found, err := r.record.Lookup(ctx, amendmentPlace(run, next))
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
-		from, err := strconv.Atoi(m.Note[noteFromStep])
+		if !found {
+			break
+		}
+		if m.Note[schema.NoteVoid] != "" {
+			continue
+		}
+		a, err := r.amendment(ctx, m, ref)
 		if err != nil {
-			return nil, refuse(wire.FailCorrupt, "%s: note %s: want a step, got %q", ref.Key, noteFromStep, m.Note[noteFromStep])
+			return nil, 0, err
 		}
-		gen, err := strconv.Atoi(m.Note[noteTakenAs])
-		if err != nil {
-			return nil, refuse(wire.FailCorrupt, "%s: note %s: want a generation, got %q", ref.Key, noteTakenAs, m.Note[noteTakenAs])
+		if madeFrom[ref], err = madeUnder(m); err != nil {
+			return nil, 0, err
 		}
-		all = append(all, wire.Amendment{Manifest: ref, Plan: plan(c.recipe), From: from, Gen: gen})
+		all = append(all, a)
 	}
+	for i, a := range slices.Backward(all) {
+		if i == len(all)-1 || a.Manifest == madeFrom[inForce[len(inForce)-1].Manifest] {
+			inForce = append(inForce, a)
+		}
+	}
+	slices.Reverse(inForce)
+	return inForce, next, nil
+}
+
+// amendment reads a committed amendment.
+func (r *resolver) amendment(ctx context.Context, m schema.Manifest, ref schema.Ref) (api.Amendment, error) {
+	c, err := r.config(ctx, ref)
+	if err != nil {
+		return api.Amendment{}, err
+	}
+	from, err := strconv.Atoi(m.Note[schema.NoteFromStep])
+	if err != nil {
+		return api.Amendment{}, refuse(api.FailCorrupt, "%s: note %s: want a step, got %q",
+			ref.Key, schema.NoteFromStep, m.Note[schema.NoteFromStep])
+	}
+	gen, err := strconv.Atoi(m.Note[noteTakenAs])
+	if err != nil {
+		return api.Amendment{}, refuse(api.FailCorrupt, "%s: note %s: want a generation, got %q",
+			ref.Key, noteTakenAs, m.Note[noteTakenAs])
+	}
+	return api.Amendment{Manifest: ref, Plan: plan(c.recipe), From: from, Gen: gen}, nil
 }

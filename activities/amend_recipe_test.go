@@ -4,24 +4,31 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/store"
+	"github.com/ropewalk/ropewalk/store/faults"
 )
 
 func TestAmendmentsFollowOneAnother(t *testing.T) {
-	b := laneOf(t, nil, nil)
-	first, err := do(b, AmendRecipe{b.deps}.Execute, wire.AmendInput{Run: "r", Config: b.scope.Config, From: 3, Set: []string{"rollout.temperature=0.5", "steps=7"}})
+	b := stepOf(t, nil, nil)
+	first, err := do(b, AmendRecipe{b.deps}.Execute, api.AmendInput{Run: "r", Config: b.scope.Config, From: 3,
+		Set: []string{"rollout.temperature=0.5", "steps=7"}})
 	require.NoError(t, err)
-	require.Equal(t, wire.Amendment{Manifest: first.Manifest, Plan: first.Amendment.Plan, From: 3}, first.Amendment)
+	require.Equal(t, api.Amendment{Manifest: first.Manifest, Plan: first.Amendment.Plan, From: 3}, first.Amendment)
 	require.Equal(t, 7, first.Amendment.Plan.Steps)
-	second, err := do(b, AmendRecipe{b.deps}.Execute, wire.AmendInput{Run: "r", Config: first.Manifest, Number: 1, From: 4, Set: []string{"steps=8"}})
+	second, err := do(b, AmendRecipe{b.deps}.Execute, api.AmendInput{Run: "r", Config: first.Manifest, Number: 1,
+		From: 4, Set: []string{"steps=8"}})
 	require.NoError(t, err)
 
-	all, err := b.deps.amendments(t.Context(), "r")
+	all, next, err := b.deps.amendments(t.Context(), "r")
 	require.NoError(t, err)
-	require.Equal(t, []wire.Amendment{first.Amendment, second.Amendment}, all)
-	recipe, err := b.deps.recipe(t.Context(), wire.Scope{Run: "r", Step: 4, Config: second.Manifest})
+	require.Equal(t, []api.Amendment{first.Amendment, second.Amendment}, all)
+	require.Equal(t, 2, next)
+	recipe, err := b.deps.recipe(t.Context(), api.Scope{Run: "r", Step: 4, Config: second.Manifest})
 	require.NoError(t, err)
 	require.Equal(t, 0.5, recipe.Rollout.Temperature, "the second amends the first")
 	require.Equal(t, 8, recipe.Steps)
@@ -31,40 +38,45 @@ func TestAmendmentsFollowOneAnother(t *testing.T) {
 }
 
 func TestAnAmendmentIsMadeOnce(t *testing.T) {
-	b := laneOf(t, nil, nil)
-	in := wire.AmendInput{Run: "r", Config: b.scope.Config, From: 2, Set: []string{"steps=7"}}
+	b := stepOf(t, nil, nil)
+	in := api.AmendInput{Run: "r", Config: b.scope.Config, From: 2, Set: []string{"steps=7"}}
 	first, err := do(b, AmendRecipe{b.deps}.Execute, in)
 	require.NoError(t, err)
 	again, err := do(b, AmendRecipe{b.deps}.Execute, in)
 	require.NoError(t, err)
 	require.Equal(t, first.Amendment, again.Amendment)
 	in.Set = []string{"steps=9"}
-	_, err = do(b, AmendRecipe{b.deps}.Execute, in)
-	require.ErrorContains(t, err, "amendment 0 of run r was made by somebody else")
+	other, err := do(b, AmendRecipe{b.deps}.Execute, in)
+	require.NoError(t, err)
+	require.True(t, other.Taken)
+	require.Zero(t, other.Amendment)
 }
 
 func TestABadAmendmentLeavesTheRunAsItIs(t *testing.T) {
-	b := laneOf(t, nil, nil)
-	_, err := do(b, AmendRecipe{b.deps}.Execute, wire.AmendInput{Run: "r", Config: b.scope.Config, From: 2, Set: []string{"rollout.temperature=-1"}})
+	b := stepOf(t, nil, nil)
+	_, err := do(b, AmendRecipe{b.deps}.Execute, api.AmendInput{Run: "r", Config: b.scope.Config, From: 2,
+		Set: []string{"rollout.temperature=-1"}})
 	require.ErrorContains(t, err, "rollout.temperature=-1: must be > 0")
-	all, err := b.deps.amendments(t.Context(), "r")
+	all, next, err := b.deps.amendments(t.Context(), "r")
 	require.NoError(t, err)
 	require.Empty(t, all)
+	require.Zero(t, next)
 }
 
-// A step that is taken again must not adopt what a replay of it has made.
+// A step that runs again must not adopt what a replay of it has made.
 func TestAStepTakenAnewHasAGenerationOfItsOwn(t *testing.T) {
-	b := laneOf(t, nil, nil)
+	b := stepOf(t, nil, nil)
 	replayed := schema.NewManifest(schema.At("r", 1, schema.StageReward).WithGen(2), b.deps.Code, b.configDigest(t))
 	replayed.Inputs = []schema.Ref{b.scope.Config}
 	_, _, _, err := b.deps.Record.Commit(t.Context(), replayed)
 	require.NoError(t, err)
-	in := wire.AmendInput{Run: "r", Config: b.scope.Config, From: 1, Anew: true, Set: []string{"rollout.shard_groups=1"}}
+	in := api.AmendInput{Run: "r", Config: b.scope.Config, From: 1, Rerun: true,
+		Set: []string{"rollout.shard_groups=1"}}
 	out, err := do(b, AmendRecipe{b.deps}.Execute, in)
 	require.NoError(t, err)
 	require.Equal(t, 3, out.Amendment.Gen)
 
-	// The attempt that is tried again finds its own generation, whatever was made since.
+	// A retried attempt finds its own generation, whatever was made since.
 	replayed.Gen = 5
 	_, _, _, err = b.deps.Record.Commit(t.Context(), replayed)
 	require.NoError(t, err)
@@ -73,10 +85,104 @@ func TestAStepTakenAnewHasAGenerationOfItsOwn(t *testing.T) {
 	require.Equal(t, 3, again.Amendment.Gen)
 }
 
-// configDigest is the digest of the recipe that the lane runs under.
-func (b *laneBench) configDigest(t *testing.T) string {
+// configDigest is the digest of the step's recipe.
+func (b *stepBench) configDigest(t *testing.T) string {
 	t.Helper()
 	c, err := b.deps.config(t.Context(), b.scope.Config)
 	require.NoError(t, err)
 	return c.digest
+}
+
+// amendThrough asks for an amendment of the step's recipe through a store with faults.
+func (b *stepBench) amendThrough(in api.AmendInput, rules ...faults.Rule) (api.Amended, error) {
+	b.t.Helper()
+	deps, err := New(Options{Store: faults.New(b.deps.Store, rules...), Tier: sandbox.TierFull, Code: b.deps.Code,
+		Scratch: b.t.TempDir()})
+	require.NoError(b.t, err)
+	return do(b, AmendRecipe{deps}.Execute, in)
+}
+
+// amendKey is a part of the key of amendment 0.
+const amendKey = "/amend/try=0"
+
+// An attempt that fails after its commit landed has changed the run; settling detects that.
+func TestSettlingFindsAnAmendmentThatLanded(t *testing.T) {
+	b := stepOf(t, nil, nil)
+	in := api.AmendInput{Run: "r", Config: b.scope.Config, From: 2, Set: []string{"steps=7"}}
+	_, err := b.amendThrough(in, faults.Rule{Op: faults.PutIfAbsent, Key: amendKey, Effect: faults.LostAck})
+	require.ErrorContains(t, err, "injected fault")
+	_, err = b.amendThrough(in, faults.Rule{Op: faults.Get, Key: amendKey})
+	require.ErrorContains(t, err, "injected fault")
+
+	in.Settle = true
+	out, err := do(b, AmendRecipe{b.deps}.Execute, in)
+	require.NoError(t, err)
+	require.False(t, out.Void || out.Taken)
+	require.Equal(t, 7, out.Amendment.Plan.Steps)
+	all, next, err := b.deps.amendments(t.Context(), "r")
+	require.NoError(t, err)
+	require.Equal(t, []api.Amendment{out.Amendment}, all)
+	require.Equal(t, 1, next)
+}
+
+// A number that was settled as void stays void, whatever attempts still run, and a resumed run applies nothing of it.
+func TestASettledNumberIsVoidForGood(t *testing.T) {
+	b := stepOf(t, nil, nil)
+	failed := api.AmendInput{Run: "r", Config: b.scope.Config, From: 2, Set: []string{"steps=7"}}
+	_, err := b.amendThrough(failed, faults.Rule{Op: faults.PutIfAbsent, Key: amendKey})
+	require.ErrorContains(t, err, "injected fault")
+	settle := failed
+	settle.Settle = true
+	for range 2 { // the settling attempts may fail and be retried
+		out, err := do(b, AmendRecipe{b.deps}.Execute, settle)
+		require.NoError(t, err)
+		require.True(t, out.Void)
+	}
+	late, err := do(b, AmendRecipe{b.deps}.Execute, failed)
+	require.NoError(t, err)
+	require.True(t, late.Taken)
+	all, next, err := b.deps.amendments(t.Context(), "r")
+	require.NoError(t, err)
+	require.Empty(t, all)
+	require.Equal(t, 1, next)
+
+	other := api.AmendInput{Run: "r", Config: b.scope.Config, Number: next, From: 2, Set: []string{"steps=9"}}
+	out, err := do(b, AmendRecipe{b.deps}.Execute, other)
+	require.NoError(t, err)
+	all, _, err = b.deps.amendments(t.Context(), "r")
+	require.NoError(t, err)
+	require.Equal(t, []api.Amendment{out.Amendment}, all)
+}
+
+// An older run may hold an amendment that it reported as failed. A later amendment of the same recipe ignores it.
+func TestAnAmendmentThatNoLaterOneWasMadeFromIsNotInForce(t *testing.T) {
+	b := stepOf(t, nil, nil)
+	amend := func(in api.AmendInput) api.Amendment {
+		in.Run = "r"
+		out, err := do(b, AmendRecipe{b.deps}.Execute, in)
+		require.NoError(t, err)
+		return out.Amendment
+	}
+	first := amend(api.AmendInput{Config: b.scope.Config, From: 2, Set: []string{"steps=7"}})
+	amend(api.AmendInput{Config: first.Manifest, Number: 1, From: 3, Set: []string{"steps=70"}})
+	second := amend(api.AmendInput{Config: first.Manifest, Number: 2, From: 3, Set: []string{"steps=9"}})
+	third := amend(api.AmendInput{Config: second.Manifest, Number: 3, From: 4, Set: []string{"steps=10"}})
+	all, next, err := b.deps.amendments(t.Context(), "r")
+	require.NoError(t, err)
+	require.Equal(t, []api.Amendment{first, second, third}, all)
+	require.Equal(t, 4, next)
+}
+
+// If the store refuses a worker, the worker knows nothing about what an earlier attempt has committed, so its failure
+// does not count as a refusal of the change.
+func TestAStoreThatRefusesIsNoRefusalOfAnAmendment(t *testing.T) {
+	b := stepOf(t, nil, nil)
+	in := api.AmendInput{Run: "r", Config: b.scope.Config, From: 2, Set: []string{"steps=7"}}
+	for _, key := range []string{amendKey, "table=documents", "/prepare/"} {
+		_, err := b.amendThrough(in, faults.Rule{Key: key, Err: store.ErrCredentials})
+		var failure *temporal.ApplicationError
+		require.ErrorAs(t, err, &failure, key)
+		require.False(t, failure.NonRetryable(), key)
+		require.NotEqual(t, api.FailBadInput, failure.Type(), key)
+	}
 }

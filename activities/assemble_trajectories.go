@@ -3,7 +3,8 @@ package activities
 import (
 	"context"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/sandbox"
@@ -13,11 +14,11 @@ import (
 // AssembleTrajectories joins one shard's turns and tool results into episodes.
 type AssembleTrajectories struct{ *Deps }
 
-// Execute commits one row per episode.
-func (a AssembleTrajectories) Execute(ctx context.Context, in wire.AssembleInput) (wire.Done, error) {
-	out := wire.Done{}
-	inputs := append(append([]schema.Ref{in.Prompts}, in.Turns...), in.Tools...)
-	s := spec{scope: in.Scope, stage: wire.StageAssemble, turn: -1, shard: in.Shard, inputs: inputs}
+// Execute commits one row for each episode.
+func (a AssembleTrajectories) Execute(ctx context.Context, in api.AssembleInput) (api.Done, error) {
+	out := api.Done{}
+	inputs := append([]schema.Ref{in.Prompts}, in.Inputs()...)
+	s := spec{scope: in.Scope, stage: api.StageAssemble, turn: -1, shard: in.Shard, inputs: inputs}
 	err := execute(ctx, a.Deps, s, &out, &out, func(ctx context.Context, w *draft) error {
 		recipe, err := a.recipe(ctx, in.Scope)
 		if err != nil {
@@ -37,8 +38,9 @@ func (a AssembleTrajectories) Execute(ctx context.Context, in wire.AssembleInput
 	return out, err
 }
 
-func (a AssembleTrajectories) sampled(ctx context.Context, in wire.AssembleInput, recipe *recipes.Recipe) ([]schema.TrajectoryRow, error) {
-	_, episodes, err := a.episodes(ctx, recipe, in.Shard, in.Prompts, in.Turns, in.Tools)
+func (a AssembleTrajectories) sampled(ctx context.Context, in api.AssembleInput,
+	recipe *recipes.Recipe) ([]schema.TrajectoryRow, error) {
+	_, episodes, err := a.episodes(ctx, recipe, in.Shard, in.Prompts, in.Past)
 	if err != nil {
 		return nil, err
 	}
@@ -46,20 +48,27 @@ func (a AssembleTrajectories) sampled(ctx context.Context, in wire.AssembleInput
 	for i, e := range episodes {
 		rows[i] = rollout.TrajectoryRow(e)
 	}
-	if recipe.Sandbox.Session {
-		a.endNotebooks(ctx, in.Scope, episodes, nil)
-	}
-	return rows, nil
-}
-
-// imported takes the importer's trajectories, counts which of their calls failed here, and excludes
-// those with a call that has no verdict.
-func (a AssembleTrajectories) imported(ctx context.Context, in wire.AssembleInput, _ *recipes.Recipe) ([]schema.TrajectoryRow, error) {
-	rows, err := read[schema.TrajectoryRow](ctx, a.Deps, in.Turns...)
+	box, err := a.toolbox(recipe, a.Notebooks)
 	if err != nil {
 		return nil, err
 	}
-	calls, err := read[schema.ToolCallRow](ctx, a.Deps, in.Tools...)
+	endCalls(ctx, box, in.Scope, episodes, nil)
+	return rows, nil
+}
+
+// imported takes the importer's trajectories, counts which of their calls failed here, and excludes trajectories with
+// a call that has no verdict.
+func (a AssembleTrajectories) imported(ctx context.Context, in api.AssembleInput,
+	_ *recipes.Recipe) ([]schema.TrajectoryRow, error) {
+	manifests, err := a.behind(ctx, in.Past, nil)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := a.importedTrajectories(ctx, manifests)
+	if err != nil {
+		return nil, err
+	}
+	calls, err := commit.Rows[schema.ToolCallRow](ctx, a.Record, ofStage(manifests, api.StageSandbox)...)
 	if err != nil {
 		return nil, err
 	}

@@ -2,87 +2,103 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/internal/replaying"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store/overlay"
 )
 
-// PrepareCheck lists the steps of a run whose pure stages can be made again: those that are done.
+// PrepareCheck lists the finished steps of a run: their pure stages can be recomputed.
 type PrepareCheck struct{ *Deps }
 
-// Execute refuses a run that the record does not hold, and one without a step that is done.
-func (a PrepareCheck) Execute(ctx context.Context, run string) (wire.CheckPlan, error) {
-	out := wire.CheckPlan{Code: a.Code}
-	timing := wire.Timing{Stage: wire.StageReplay, Shard: -1, Turn: -1}
-	err := tracked(ctx, &timing, func(ctx context.Context, _ *progress) error {
-		if _, err := a.preparedRun(ctx, run); err != nil {
-			return err
-		}
-		heads, err := a.Store.List(ctx, schema.HeadsPrefix(run))
-		if err != nil {
-			return fmt.Errorf("list heads of run %s: %w", run, err)
-		}
-		for _, o := range heads {
-			_, step, err := schema.ParseHeadKey(o.Key)
-			if err != nil {
-				return fmt.Errorf("%w: list heads of run %s: %w", commit.ErrDamaged, run, err)
-			}
-			if n, err := strconv.Atoi(step); err == nil {
-				out.Steps = append(out.Steps, n)
-			}
-		}
-		slices.Sort(out.Steps)
-		if len(out.Steps) == 0 {
-			return refuse(wire.FailBadInput, "run_id: no step of run %s is done, so there is nothing to replay; `ropewalk resume %s` goes on with it", run, run)
-		}
-		return nil
+// Execute refuses a run that is not in the record, and a run without a finished step.
+func (a PrepareCheck) Execute(ctx context.Context, run string) (api.CheckPlan, error) {
+	out := api.CheckPlan{Code: a.Code}
+	timing := api.Timing{Stage: api.StageReplay, Shard: -1, Turn: -1}
+	err := tracked(ctx, &timing, func(ctx context.Context, _ *progress) (err error) {
+		out.Steps, err = a.finishedSteps(ctx, run)
+		return err
 	})
 	out.Timing = timing
 	return out, err
 }
 
-// CheckReplay makes the pure stages of one step again, each from its own committed inputs under its
-// own recipe, and compares digests. What it makes stays in memory.
+// finishedSteps lists the finished steps of a run in order. If there are none, the error is a bad input of the caller.
+func (r records) finishedSteps(ctx context.Context, run string) ([]int, error) {
+	if _, err := r.preparedRun(ctx, run); err != nil {
+		return nil, err
+	}
+	heads, err := r.Store.List(ctx, schema.HeadsPrefix(run))
+	if err != nil {
+		return nil, fmt.Errorf("list heads of run %s: %w", run, err)
+	}
+	var steps []int
+	for _, o := range heads {
+		_, step, err := schema.ParseHeadKey(o.Key)
+		if err != nil {
+			return nil, fmt.Errorf("%w: list heads of run %s: %w", commit.ErrDamaged, run, err)
+		}
+		if n, err := strconv.Atoi(step); err == nil {
+			steps = append(steps, n)
+		}
+	}
+	slices.Sort(steps)
+	if len(steps) == 0 {
+		return nil, refuse(api.FailBadInput, "run_id: no step of run %s is done, so there is nothing to replay; "+
+			"`ropewalk resume %s` continues it", run, run)
+	}
+	return steps, nil
+}
+
+// CheckReplay recomputes the pure stages of one step, each from its own committed inputs under its own recipe, and
+// compares digests. The results stay in memory.
 type CheckReplay struct{ *Deps }
 
-// Execute runs the stages' activities themselves, over a store that is never written.
-func (a CheckReplay) Execute(ctx context.Context, in wire.CheckInput) (wire.Checked, error) {
-	out := wire.Checked{Step: in.Step}
-	timing := wire.Timing{Stage: wire.StageReplay, Shard: -1, Turn: -1}
-	err := tracked(ctx, &timing, func(ctx context.Context, p *progress) error {
-		made, err := a.stepStages(ctx, in.Run, in.Step)
-		if err != nil {
-			return err
-		}
-		objects := overlay.New(a.Store)
-		c := &check{deps: &Deps{Store: objects, Record: commit.New(objects), Code: a.Code, tokens: a.tokens}, made: made, out: &out}
-		for i, stage := range wire.Pure() {
-			if err := c.stage(ctx, stage); err != nil {
-				return fmt.Errorf("step %d: %w", in.Step, err)
-			}
-			p.set(i+1, len(wire.Pure()))
-		}
-		return nil
+// Execute runs the real activities of the stages, over a store that is never written.
+func (a CheckReplay) Execute(ctx context.Context, in api.CheckInput) (api.Checked, error) {
+	out := api.Checked{}
+	timing := api.Timing{Stage: api.StageReplay, Shard: -1, Turn: -1}
+	err := tracked(ctx, &timing, func(ctx context.Context, p *progress) (err error) {
+		out, err = a.checkStep(ctx, in, p)
+		return err
 	})
 	out.Timing = timing
 	return out, err
+}
+
+// checkStep makes the pure stages of a step again in memory.
+func (d *Deps) checkStep(ctx context.Context, in api.CheckInput, p *progress) (api.Checked, error) {
+	out := api.Checked{Step: in.Step}
+	made, err := d.stepStages(ctx, in.Run, in.Step)
+	if err != nil {
+		return out, err
+	}
+	c := &check{deps: d.over(overlay.New(d.Store)), made: made, out: &out}
+	for i, stage := range api.Pure() {
+		if err := c.stage(ctx, stage); err != nil {
+			return out, fmt.Errorf("step %d: %w", in.Step, err)
+		}
+		p.set(i+1, len(api.Pure()))
+	}
+	return out, nil
 }
 
 // check is the replay of one step in memory.
 type check struct {
 	deps *Deps
-	made *stepStages
-	out  *wire.Checked
+	made *replaying.Made
+	out  *api.Checked
 }
 
-// stage makes a stage again, shard by shard where it was made so.
+// stage recomputes a stage, shard by shard if it was made so.
 func (c *check) stage(ctx context.Context, stage string) error {
-	for _, ref := range c.made.refs[stage] {
+	for _, ref := range c.made.Refs[stage] {
 		m, err := c.deps.Record.Read(ctx, ref)
 		if err != nil {
 			return err
@@ -103,7 +119,7 @@ func (c *check) stage(ctx context.Context, stage string) error {
 	return nil
 }
 
-// again makes one manifest's shards again and compares them.
+// again recomputes one manifest's shards and compares them.
 func (c *check) again(ctx context.Context, before schema.Manifest) error {
 	ref, err := c.execute(ctx, before)
 	if err != nil {
@@ -116,92 +132,28 @@ func (c *check) again(ctx context.Context, before schema.Manifest) error {
 	if before.Code != c.deps.Code {
 		c.out.Code = before.Code
 	}
-	for i, s := range before.Shards {
-		c.out.Shards++
-		digest := ""
-		if i < len(after.Shards) {
-			digest = after.Shards[i].Digest
-		}
-		if digest != s.Digest {
-			differs := wire.Different{Step: c.made.step, Stage: before.Stage, Shard: before.Shard, Digest: digest[:min(16, len(digest))]}
-			if len(before.Shards) > 1 {
-				differs.Table = string(s.Table)
-			}
-			c.out.Differs = append(c.out.Differs, differs)
-		}
+	c.out.Shards += len(before.Shards)
+	for _, d := range replaying.Differences(before.Shards, after.Shards) {
+		c.out.Differs = append(c.out.Differs, api.Different{Step: c.made.Step, Stage: before.Stage,
+			Shard: before.Shard, Table: string(d.Table), Digest: d.Digest[:min(16, len(d.Digest))]})
 	}
 	return nil
 }
 
-// execute runs the activity that made a manifest on the inputs that it names: the recipe first, then
-// what the stage reads, in the order in which the activity lists them.
+// execute runs the activity that made a manifest on the inputs that the manifest names: the recipe first, then what
+// the stage reads, in the order in which the activity lists them.
 func (c *check) execute(ctx context.Context, m schema.Manifest) (schema.Ref, error) {
 	recipe, err := madeUnder(m)
 	if err != nil {
 		return schema.Ref{}, err
 	}
-	scope := wire.Scope{Run: c.made.run, Step: c.made.step, Gen: c.made.next, Config: recipe}
-	inputs := m.Inputs[1:]
-	switch {
-	case m.Stage == wire.StageReward && (len(inputs) == 1 || len(inputs) == 2 && isOfStage(inputs[1], wire.StageGrade)):
-		if err := c.scored(ctx, scope); err != nil {
-			return schema.Ref{}, err
-		}
-		in := wire.ScoreInput{Scope: scope, Shard: m.Shard, Trajectories: inputs[0]}
-		if len(inputs) == 2 {
-			in.Gradings = inputs[1]
-		}
-		out, err := ScoreRewards{c.deps}.Execute(ctx, in)
-		return out.Manifest, err
-	case m.Stage == wire.StageResample && len(inputs) >= 1:
-		in := wire.ResampleInput{Scope: scope, Rewards: inputs[0]}
-		if in.Excluded, err = excludedShards(m); err != nil {
-			return schema.Ref{}, err
-		}
-		for _, ref := range inputs {
-			if isOfStage(ref, wire.StagePrompts) {
-				in.Prompts = ref
-			}
-		}
-		out, err := Resample{c.deps}.Execute(ctx, in)
-		return out.Manifest, err
-	case m.Stage == wire.StageAdvantage && len(inputs) >= 3:
-		out, err := ComputeAdvantages{c.deps}.Execute(ctx, advantageInput(scope, inputs))
-		return out.Manifest, err
-	case m.Stage == wire.StageBuffer && (len(inputs) == 2 || len(inputs) == 3):
-		in := wire.BufferInput{Scope: scope, Rewards: inputs[len(inputs)-2], Batch: inputs[len(inputs)-1]}
-		if len(inputs) == 3 {
-			in.Previous = inputs[0]
-		}
-		out, err := UpdateReplayBuffer{c.deps}.Execute(ctx, in)
-		return out.Manifest, err
-	}
-	return schema.Ref{}, fmt.Errorf("%w: %s names %d inputs, which is not what its stage reads", commit.ErrDamaged, m.ManifestKey(), len(m.Inputs))
-}
-
-// advantageInput sorts a stage's inputs by the stages that made them. What else it reads, it finds
-// itself.
-func advantageInput(scope wire.Scope, inputs []schema.Ref) wire.AdvantageInput {
-	in := wire.AdvantageInput{Scope: scope}
-	for _, ref := range inputs {
-		switch {
-		case isOfStage(ref, wire.StageRollout):
-			in.Turns = append(in.Turns, ref)
-		case isOfStage(ref, wire.StageReward):
-			in.Rewards = ref
-		case isOfStage(ref, wire.StageResample):
-			in.Selection = ref
-		case isOfStage(ref, wire.StageForward):
-			in.Outputs = ref
+	scope := api.Scope{Run: c.made.Run, Step: c.made.Step, Gen: c.made.Next, Config: recipe}
+	if stage, ok := c.deps.pureStages()[m.Stage]; ok {
+		ref, err := stage.again(ctx, scope, m, m.Inputs[1:])
+		if !errors.Is(err, errOtherInputs) {
+			return ref, err
 		}
 	}
-	return in
-}
-
-func (c *check) scored(ctx context.Context, scope wire.Scope) error {
-	recipe, err := c.deps.recipe(ctx, scope)
-	if err != nil {
-		return err
-	}
-	return scoredFromRecord(recipe.Reward.Name)
+	return schema.Ref{}, fmt.Errorf("%w: %s names %d inputs, which is not what its stage reads", commit.ErrDamaged,
+		m.ManifestKey(), len(m.Inputs))
 }

@@ -1,29 +1,43 @@
 package activities
 
 import (
+	"cmp"
 	"context"
-	"strconv"
+	"fmt"
+	"slices"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/schema/stages"
 )
 
-// CommitStages commits the stage manifests of what was done shard by shard, and the step's head
-// where the step ends without a publication.
+// CommitStages commits the stage manifests of sharded stages, and the step's head if the step ends without a
+// publication.
 type CommitStages struct{ *Deps }
 
-// Execute commits each stage in turn; one that is committed already is adopted.
-func (a CommitStages) Execute(ctx context.Context, in wire.CommitInput) (wire.Committed, error) {
-	out := wire.Committed{}
-	timing := wire.Timing{Stage: wire.StageCommit, Shard: -1, Turn: -1}
+// Execute commits each stage in turn; a stage that is already committed is adopted.
+func (a CommitStages) Execute(ctx context.Context, in api.CommitInput) (api.Committed, error) {
+	out := api.Committed{}
+	timing := api.Timing{Stage: api.StageCommit, Shard: -1, Turn: -1}
 	err := tracked(ctx, &timing, func(ctx context.Context, p *progress) error {
-		for i, stage := range in.Stages {
+		sharded, err := a.rolledOut(ctx, in.Rewards)
+		if err != nil {
+			return err
+		}
+		sharded = slices.Concat(in.Stages, sharded)
+		for i, stage := range sharded {
 			ref, err := a.commitStage(ctx, in.Scope, stage)
 			if err != nil {
 				return err
 			}
 			out.Refs = append(out.Refs, ref)
-			p.set(i+1, len(in.Stages))
+			if len(in.Rewards) > 0 {
+				out.Stages = append(out.Stages, api.StageRef{Stage: stage.Stage, Ref: ref})
+			}
+			p.set(i+1, len(sharded))
 		}
 		if len(in.Head) > 0 {
 			return a.commitHead(ctx, in.Scope, in.Head)
@@ -35,7 +49,7 @@ func (a CommitStages) Execute(ctx context.Context, in wire.CommitInput) (wire.Co
 	return out, err
 }
 
-func (a CommitStages) commitStage(ctx context.Context, scope wire.Scope, stage wire.StageParts) (schema.Ref, error) {
+func (a CommitStages) commitStage(ctx context.Context, scope api.Scope, stage api.StageParts) (schema.Ref, error) {
 	m, err := a.manifest(ctx, spec{scope: scope, stage: stage.Stage, turn: stage.Turn, shard: -1})
 	if err != nil {
 		return schema.Ref{}, err
@@ -45,16 +59,91 @@ func (a CommitStages) commitStage(ctx context.Context, scope wire.Scope, stage w
 	return ref, err
 }
 
-// commitHead names the manifests that a step consumed; the first attempt's head stands.
-func (d *Deps) commitHead(ctx context.Context, scope wire.Scope, stages []wire.StageRef) error {
-	refs := make([]schema.Ref, len(stages))
-	for i, s := range stages {
-		refs[i] = s.Ref
+// shardsAtOnce is how many shards' chains are read concurrently.
+const shardsAtOnce = 8
+
+// rolledOut finds what shards have committed from their prompts to their rewards, stage by stage and turn by turn.
+func (a CommitStages) rolledOut(ctx context.Context, rewards []schema.Ref) ([]api.StageParts, error) {
+	chains := make([][]schema.Ref, len(rewards))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(shardsAtOnce)
+	for i, ref := range rewards {
+		g.Go(func() (err error) {
+			chains[i], err = a.behindReward(ctx, ref)
+			return err
+		})
 	}
-	head, err := schema.NewHead(scope.Run, strconv.Itoa(scope.Step), refs...)
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	var out []api.StageParts
+	at := map[stagePlace]int{}
+	for i, chain := range chains {
+		for _, ref := range append(chain, rewards[i]) {
+			place, err := schema.ParseManifestKey(ref.Key)
+			if err != nil {
+				return nil, err
+			}
+			n, ok := at[stagePlace{place.Stage, place.Turn}]
+			if !ok {
+				n = len(out)
+				at[stagePlace{place.Stage, place.Turn}] = n
+				out = append(out, api.StageParts{Stage: place.Stage, Turn: place.Turn})
+			}
+			out[n].Parts = append(out[n].Parts, ref)
+		}
+	}
+	slices.SortStableFunc(out, func(x, y api.StageParts) int {
+		return cmp.Or(cmp.Compare(inStep(x), inStep(y)), cmp.Compare(x.Turn, y.Turn),
+			cmp.Compare(slices.Index(shardStages, x.Stage), slices.Index(shardStages, y.Stage)))
+	})
+	return out, nil
+}
+
+// stagePlace is a stage, or one turn of a stage that has turns.
+type stagePlace struct {
+	stage string
+	turn  int
+}
+
+// shardStages are the sharded stages up to the rewards, in order.
+var shardStages = stages.Sharded()
+
+// inStep sorts stages that have turns before those that have none.
+func inStep(s api.StageParts) int {
+	if s.Turn >= 0 {
+		return 0
+	}
+	return 1
+}
+
+// behindReward lists the manifests behind a shard's rewards: its turns and tool calls in order, its trajectories, and
+// other inputs of the rewards, such as gradings.
+func (a CommitStages) behindReward(ctx context.Context, reward schema.Ref) ([]schema.Ref, error) {
+	m, err := a.Record.Read(ctx, reward)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, _, _, err = d.Record.CommitHead(ctx, head)
-	return err
+	var own []schema.Ref
+	scored, _ := stages.Of(api.StageReward)
+	for _, read := range scored.Reads {
+		for _, ref := range m.Inputs {
+			if isOfStage(ref, read.Stage) {
+				own = append(own, ref)
+			}
+		}
+	}
+	if len(own) == 0 || !isOfStage(own[0], api.StageAssemble) {
+		return nil, fmt.Errorf("%w: %s names no trajectories among its inputs", commit.ErrDamaged, m.ManifestKey())
+	}
+	chain, err := a.shardChain(ctx, own[0])
+	if err != nil {
+		return nil, err
+	}
+	for _, ref := range own {
+		if !slices.Contains(chain, ref) { // transitions are in both: trajectories were assembled from them
+			chain = append(chain, ref)
+		}
+	}
+	return chain, nil
 }

@@ -3,25 +3,25 @@ package activities
 import (
 	"context"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/env/gsm8k"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// CompareCalculator holds what the sandbox computed against what the source's authors wrote.
+// CompareCalculator compares the sandbox's results with the values that the source's authors wrote.
 type CompareCalculator struct{ *Deps }
 
-// Execute counts agreement to 1e-6 relative over all calls; a call that failed disagrees.
-func (a CompareCalculator) Execute(ctx context.Context, in wire.AgreementInput) (wire.Agreement, error) {
-	out := wire.Agreement{}
-	s := spec{scope: in.Scope, stage: wire.StageCompare, turn: -1, shard: -1, inputs: in.Tools}
+// Execute counts agreement within a relative tolerance of 1e-6 over all calls; a failed call counts as disagreement.
+func (a CompareCalculator) Execute(ctx context.Context, in api.AgreementInput) (api.Agreement, error) {
+	out := api.Agreement{}
+	s := spec{scope: in.Scope, stage: api.StageCompare, turn: -1, shard: -1, inputs: in.Tools}
 	err := execute(ctx, a.Deps, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
 		items, err := a.source(ctx, in.Source, in.Digest)
 		if err != nil {
 			return err
 		}
-		calls, err := read[schema.ToolCallRow](ctx, a.Deps, in.Tools...)
+		calls, err := read[schema.ToolCallRow](ctx, a.records, in.Tools...)
 		if err != nil {
 			return err
 		}
@@ -44,18 +44,19 @@ func (a CompareCalculator) Execute(ctx context.Context, in wire.AgreementInput) 
 	return out, err
 }
 
-// annotation finds the value that the source wrote behind a call: a turn has one call at most.
+// annotation finds the value that the source wrote after a call: a turn has at most one call.
 func annotation(items []gsm8k.Item, c schema.ToolCallRow) (string, error) {
 	_, group, sample, err := schema.ParseTrajectoryID(c.TrajectoryID)
 	if err != nil {
 		return "", err
 	}
 	if group >= len(items) || sample >= len(items[group].Trajectories) {
-		return "", refuse(wire.FailCorrupt, "call of %s: its source has no such trajectory", c.TrajectoryID)
+		return "", refuse(api.FailCorrupt, "call of %s: its source has no such trajectory", c.TrajectoryID)
 	}
 	calls := items[group].Trajectories[sample].Calls()
 	if int(c.Turn) >= len(calls) {
-		return "", refuse(wire.FailCorrupt, "call of %s, turn %d: its source has no such annotation", c.TrajectoryID, c.Turn)
+		return "", refuse(api.FailCorrupt, "call of %s, turn %d: its source has no such annotation", c.TrajectoryID,
+			c.Turn)
 	}
 	return calls[c.Turn].Value, nil
 }

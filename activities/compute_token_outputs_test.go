@@ -10,19 +10,21 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/recipes"
-	"github.com/ropewalk/ropewalk/rl/method"
+	"github.com/ropewalk/ropewalk/rl/choice"
+	"github.com/ropewalk/ropewalk/rl/loss"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// oracle is an engine whose models say of a token what follows from its place and their role.
+// oracle is an engine whose outputs for a token depend only on the token's position and the model's role.
 type oracle struct {
 	policy.Engine
 	loaded []policy.Role
 	asked  []policy.ForwardRequest
-	spoil  float32 // instead of the first row's last output
+	spoil  float32 // replaces the last output of the first row
 	fail   error
 }
 
@@ -62,55 +64,63 @@ func (o *oracle) Forward(_ context.Context, req policy.ForwardRequest) (policy.T
 	return out, o.fail
 }
 
-// forwardBench is a lane whose two shards have a kept and a dropped trajectory each, of two turns.
-func forwardBench(t *testing.T, o *oracle, set ...string) (*laneBench, wire.ForwardInput) {
+// logprobsBench is a step with two shards, each with a kept and a dropped trajectory of two turns.
+func logprobsBench(t *testing.T, o *oracle, set ...string) (*stepBench, api.TokenOutputsInput) {
 	t.Helper()
-	b := laneOf(t, o, nil)
-	b.deps.Trainer.resident = b.policy.Digest
-	recipe, err := recipes.Resolve("quickstart", "", append(laneRecipe, set...), nil, nil)
+	b := stepOf(t, o, nil)
+	trainer, _ := b.deps.engines.CPU()
+	trainer.Mark(policy.RolePolicy, b.policy.Digest, false)
+	recipe, err := recipes.Resolve("quickstart", "", append(benchRecipe, set...), nil, nil)
 	require.NoError(t, err)
 	b.scope.Run = "f"
-	b.scope.Config, err = PrepareRun{b.deps}.commitRecipe(t.Context(), "f", schema.AtInit("f", wire.StagePrepare), recipe, engineChoice{kind: recipes.EngineCPU})
+	b.scope.Config, err = PrepareRun{b.deps}.commitRecipe(t.Context(), "f", schema.AtInit("f", api.StagePrepare),
+		recipe, enginepool.Choice{Kind: recipes.EngineCPU})
 	require.NoError(t, err)
 	var selection []schema.SelectionRow
 	for g := range 2 {
 		for k := range 2 {
-			row := schema.SelectionRow{GroupID: schema.GroupID(1, g), TrajectoryID: schema.TrajectoryID(1, g, k), Reason: "roc_positive_surplus"}
+			row := schema.SelectionRow{GroupID: schema.GroupID(1, g), TrajectoryID: schema.TrajectoryID(1, g, k),
+				Reason: "roc_positive_surplus"}
 			if k == 1 {
 				row.Kept, row.Count, row.Weight, row.Reason = true, 1, 1, ""
 			}
 			selection = append(selection, row)
 		}
 	}
-	in := wire.ForwardInput{Scope: b.scope, Policy: b.policy, Selection: commitRows(b, schema.At("f", 1, wire.StageResample), selection)}
+	in := api.TokenOutputsInput{Scope: b.scope, Policy: b.policy,
+		Selection: commitRows(b, schema.At("f", 1, api.StageResample), selection)}
 	for turn := range 2 {
 		var rows []schema.TurnRow
 		for k := range 2 {
 			rows = append(rows, schema.TurnRow{
-				GroupID: schema.GroupID(1, 0), TrajectoryID: schema.TrajectoryID(1, 0, k), Turn: int32(turn), ContextTokens: 2,
-				TokenIDs: []int32{1, 2, 3}, LossMask: []int32{0, 0, 1}, LogProbs: []float32{0, 0, -1}, Entropies: []float32{0, 0, 1},
-				Finish: "stop", PolicyVersion: "p",
+				GroupID: schema.GroupID(1, 0), TrajectoryID: schema.TrajectoryID(1, 0, k), Turn: int32(turn),
+				ContextTokens: 2,
+				TokenIDs:      []int32{1, 2, 3}, LossMask: []int32{0, 0, 1}, LogProbs: []float32{0, 0, -1},
+				Entropies: []float32{0, 0, 1},
+				Finish:    "stop", PolicyVersion: "p",
 			})
 		}
-		in.Turns = append(in.Turns, commitRows(b, schema.At("f", 1, wire.StageRollout).WithTurn(turn).WithShard(0), rows))
+		in.Turns = append(in.Turns, commitRows(b, schema.At("f", 1, api.StageRollout).WithTurn(turn).WithShard(0),
+			rows))
 	}
 	return b, in
 }
 
 // warmStart commits a checkpoint as the run's first policy.
-func (b *laneBench) warmStart(digest string) schema.Ref {
+func (b *stepBench) warmStart(digest string) schema.Ref {
 	b.t.Helper()
-	return b.checkpointAt(schema.AtInit("f", wire.StageWarmStart), digest, "")
+	return b.checkpointAt(schema.AtInit("f", api.StageWarmStart), digest, "")
 }
 
-// checkpointAt commits a checkpoint, with a critic where that has a digest.
-func (b *laneBench) checkpointAt(place schema.Place, digest, critic string) schema.Ref {
+// checkpointAt commits a checkpoint, with a critic if critic is not empty.
+func (b *stepBench) checkpointAt(place schema.Place, digest, critic string) schema.Ref {
 	b.t.Helper()
 	m := schema.NewManifest(place, b.deps.Code, strings.Repeat("d", 64))
 	prefix := place.CheckpointPrefix("0")
 	sum, err := b.deps.Record.Blob(b.t.Context(), prefix+"config.json", []byte("{}"))
 	require.NoError(b.t, err)
-	m.Checkpoint = &schema.Checkpoint{Prefix: prefix, Digest: digest, Files: []schema.CheckpointFile{{Name: "config.json", Digest: sum, Bytes: 2}}}
+	m.Checkpoint = &schema.Checkpoint{Prefix: prefix, Digest: digest,
+		Files: []schema.CheckpointFile{{Name: "config.json", Digest: sum, Bytes: 2}}}
 	if critic != "" {
 		m.Critic = &schema.Checkpoint{Prefix: prefix, Digest: critic, Files: m.Checkpoint.Files}
 	}
@@ -121,11 +131,15 @@ func (b *laneBench) checkpointAt(place schema.Place, digest, critic string) sche
 
 func TestTokenOutputsOfEachModel(t *testing.T) {
 	o := &oracle{}
-	b, in := forwardBench(t, o, "loss.old_log_probs=recompute", "token_outputs.entropies=true", "loss.kl={coefficient: 0.1}", "advantage={name: gae}", "loss.value={}")
+	b, in := logprobsBench(t, o, "loss.old_log_probs=recompute", "token_outputs.entropies=true",
+		"loss.kl={coefficient: 0.1}", "advantage={name: gae}", "loss.value={}")
 	reference, critic := strings.Repeat("a", 64), strings.Repeat("b", 64)
 	warm := b.warmStart(reference)
-	b.deps.Trainer.others[policy.RoleReference], b.deps.Trainer.others[policy.RoleCritic] = reference, critic // nothing is to be loaded
-	in.Policy.Manifest = b.checkpointAt(schema.At("f", 7, wire.StageUpdate), b.policy.Digest, critic)
+	// Nothing needs to be loaded.
+	trainer, _ := b.deps.engines.CPU()
+	trainer.Mark(policy.RoleReference, reference, false)
+	trainer.Mark(policy.RoleCritic, critic, false)
+	in.Policy.Manifest = b.checkpointAt(schema.At("f", 7, api.StageUpdate), b.policy.Digest, critic)
 
 	out, err := do(b, ComputeTokenOutputs{b.deps}.Execute, in)
 	require.NoError(t, err)
@@ -133,8 +147,10 @@ func TestTokenOutputsOfEachModel(t *testing.T) {
 	require.Equal(t, int64(2), out.Tokens)
 	require.Equal(t, []schema.TokenOutputsRow{{
 		GroupID: schema.GroupID(1, 0), TrajectoryID: schema.TrajectoryID(1, 0, 1),
-		OldLogProbs: []float32{0, 0, -2, 0, 0, -5}, Entropies: []float32{0, 0, 2, 0, 0, 5}, ReferenceLogProbs: []float32{0, 0, -4, 0, 0, -10},
-		Values: []float32{0, 0, 1, 0, 0, 2.5}, PolicyVersion: b.policy.Digest, ReferenceVersion: reference, CriticVersion: critic,
+		OldLogProbs: []float32{0, 0, -2, 0, 0, -5}, Entropies: []float32{0, 0, 2, 0, 0, 5},
+		ReferenceLogProbs: []float32{0, 0, -4, 0, 0, -10},
+		Values:            []float32{0, 0, 1, 0, 0, 2.5}, PolicyVersion: b.policy.Digest, ReferenceVersion: reference,
+		CriticVersion: critic,
 	}}, rowsAt[schema.TokenOutputsRow](b, out.Manifest))
 	require.Empty(t, o.loaded)
 	require.Len(t, o.asked, 3, "one pass of each model")
@@ -142,7 +158,8 @@ func TestTokenOutputsOfEachModel(t *testing.T) {
 	require.Equal(t, [][]int32{{1, 2, 3, 1, 2, 3}}, o.asked[0].Sequences)
 	committed, err := b.deps.Record.Read(t.Context(), out.Manifest)
 	require.NoError(t, err)
-	require.Equal(t, append(append([]schema.Ref{in.Config}, in.Turns...), in.Selection, in.Policy.Manifest, warm), committed.Inputs)
+	require.Equal(t, append(append([]schema.Ref{in.Config}, in.Turns...), in.Selection, in.Policy.Manifest, warm),
+		committed.Inputs)
 
 	again, err := do(b, ComputeTokenOutputs{b.deps}.Execute, in)
 	require.NoError(t, err)
@@ -151,10 +168,10 @@ func TestTokenOutputsOfEachModel(t *testing.T) {
 	require.Len(t, o.asked, 3)
 }
 
-// A model that is not resident is loaded under its role, once, and the policy stays.
+// A model that is not resident is loaded once, under its role, and the policy stays resident.
 func TestTheReferenceIsLoadedOnce(t *testing.T) {
 	o := &oracle{}
-	b, in := forwardBench(t, o, "loss.kl={coefficient: 0.1}")
+	b, in := logprobsBench(t, o, "loss.kl={coefficient: 0.1}")
 	b.warmStart(strings.Repeat("a", 64))
 	for shard := range 2 {
 		in.Shard = shard
@@ -162,14 +179,15 @@ func TestTheReferenceIsLoadedOnce(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Equal(t, []policy.Role{policy.RoleReference}, o.loaded)
-	require.Equal(t, b.policy.Digest, b.deps.Trainer.resident)
+	trainer, _ := b.deps.engines.CPU()
+	require.True(t, trainer.Holds(policy.RolePolicy, b.policy.Digest))
 }
 
 func TestTokenOutputsOfNothing(t *testing.T) {
 	o := &oracle{}
-	b, in := forwardBench(t, o, "loss.old_log_probs=recompute")
+	b, in := logprobsBench(t, o, "loss.old_log_probs=recompute")
 	var none []schema.SelectionRow
-	in.Selection = commitRows(b, schema.At("f", 1, wire.StageResample).WithGen(1), none)
+	in.Selection = commitRows(b, schema.At("f", 1, api.StageResample).WithGen(1), none)
 	out, err := do(b, ComputeTokenOutputs{b.deps}.Execute, in)
 	require.NoError(t, err)
 	require.Zero(t, out.Rows)
@@ -184,73 +202,42 @@ func TestTokenOutputsThatCannotBe(t *testing.T) {
 		require.True(t, app.NonRetryable())
 		return app.Type()
 	}
-	b, in := forwardBench(t, &oracle{spoil: float32(math.Inf(-1))}, "loss.old_log_probs=recompute")
+	b, in := logprobsBench(t, &oracle{spoil: float32(math.Inf(-1))}, "loss.old_log_probs=recompute")
 	_, err := do(b, ComputeTokenOutputs{b.deps}.Execute, in)
-	require.Equal(t, wire.FailNonFinite, kind(err))
+	require.Equal(t, api.FailNonFinite, kind(err))
 	require.ErrorContains(t, err, "output of the policy for token 5 of trajectory 00001/0000/001")
 
-	b, in = forwardBench(t, &oracle{}, "loss.kl={coefficient: 0.1}")
+	b, in = logprobsBench(t, &oracle{}, "loss.kl={coefficient: 0.1}")
 	_, err = do(b, ComputeTokenOutputs{b.deps}.Execute, in)
-	require.Equal(t, wire.FailCorrupt, kind(err))
-	require.ErrorContains(t, err, "find the reference of step 1: run f commits no checkpoint of the policy after step 0")
+	require.Equal(t, api.FailCorrupt, kind(err))
+	require.ErrorContains(t, err,
+		"find the reference of step 1: run f commits no checkpoint of the policy after step 0")
 
-	b, in = forwardBench(t, &oracle{fail: policy.ErrOutOfMemory}, "loss.old_log_probs=recompute")
+	b, in = logprobsBench(t, &oracle{fail: policy.ErrOutOfMemory}, "loss.old_log_probs=recompute")
 	_, err = do(b, ComputeTokenOutputs{b.deps}.Execute, in)
 	var app *temporal.ApplicationError
 	require.True(t, errors.As(err, &app) && !app.NonRetryable(), "what may pass is tried again: %v", err)
 	require.ErrorContains(t, err, policy.ErrOutOfMemory.Error())
 }
 
-// A reference that somebody's change of refresh_every asks for may have been pruned.
+// The reference that a changed refresh_every asks for may have been pruned.
 func TestAPrunedReferenceIsRefused(t *testing.T) {
 	k := newKeeper()
 	for step := 1; step <= 4; step++ {
 		k.step(t, step, true, recipes.Checkpoint{KeepLast: 1})
 	}
-	refreshed := &recipes.Recipe{Loss: recipes.Loss{Reference: &method.Reference{RefreshEvery: 3}}}
-	_, err := k.deps.reference(t.Context(), wire.Scope{Run: "run", Step: 5}, refreshed)
+	refreshed := &recipes.Recipe{Loss: recipes.Loss{
+		Terms: choice.Params{"reference": &loss.ReferenceSettings{RefreshEvery: 3}},
+	}}
+	_, err := k.deps.reference(t.Context(), api.Scope{Run: "run", Step: 5}, refreshed)
 	require.ErrorContains(t, err, "the reference of step 5 is the policy after step 3, whose checkpoint is pruned")
 
 	held := newKeeper()
-	held.reference = refreshed.Loss.Reference
+	held.reference = refreshed.Loss.Reference()
 	for step := 1; step <= 4; step++ {
 		held.step(t, step, true, recipes.Checkpoint{KeepLast: 1})
 	}
-	ref, err := held.deps.reference(t.Context(), wire.Scope{Run: "run", Step: 5}, refreshed)
+	ref, err := held.deps.reference(t.Context(), api.Scope{Run: "run", Step: 5}, refreshed)
 	require.NoError(t, err)
 	require.Equal(t, 3, ref.Step)
-}
-
-func TestJoinOutputsRefuses(t *testing.T) {
-	recipe := func(set ...string) *recipes.Recipe {
-		r, err := recipes.Resolve("quickstart", "", set, nil, nil)
-		require.NoError(t, err)
-		return &r.Recipe
-	}
-	batch := func() []sequence {
-		return []sequence{{BatchRow: schema.BatchRow{TrajectoryID: "a", TokenIDs: []int32{1, 2}, OldLogProbs: []float32{0, -1}}}}
-	}
-	rows := []schema.TokenOutputsRow{{TrajectoryID: "a"}}
-	require.ErrorContains(t, joinOutputs(batch(), nil, recipe("loss.old_log_probs=recompute")), "trajectory a is kept and has no token outputs")
-	require.ErrorContains(t, joinOutputs(batch(), rows, recipe("loss.old_log_probs=recompute")), "no log-probabilities of the policy")
-	require.ErrorContains(t, joinOutputs(batch(), rows, recipe("loss.kl={coefficient: 1}")), "no log-probabilities of the reference")
-
-	rows[0].OldLogProbs, rows[0].ReferenceLogProbs = []float32{0, -2}, []float32{0, -3}
-	got := batch()
-	require.NoError(t, joinOutputs(got, rows, recipe("token_outputs.reference=true")))
-	require.Equal(t, batch(), got, "what is computed for the record alone stays out of the batch")
-	require.NoError(t, joinOutputs(got, rows, recipe("loss.old_log_probs=recompute", "loss.tis={cap: 2}", "loss.kl={coefficient: 1}")))
-	require.Equal(t, schema.BatchRow{
-		TrajectoryID: "a", TokenIDs: []int32{1, 2}, OldLogProbs: []float32{0, -2}, RolloutLogProbs: []float32{0, -1}, ReferenceLogProbs: []float32{0, -3},
-	}, got[0].BatchRow)
-
-	penalised := batch()
-	require.NoError(t, joinOutputs(penalised, rows, recipe("advantage={name: reinforce_pp}", "loss.kl={coefficient: 1, in: reward}")))
-	require.Nil(t, penalised[0].ReferenceLogProbs, "what the reward reads the update does not")
-	require.Equal(t, []float32{0, -3}, penalised[0].reference)
-
-	critic := []string{"advantage={name: gae}", "loss.value={}"}
-	require.ErrorContains(t, joinOutputs(batch(), rows, recipe(critic...)), "no values of the critic")
-	rows[0].Values = []float32{1}
-	require.ErrorContains(t, joinOutputs(batch(), rows, recipe(critic...)), "values of the critic of 1 tokens, and it has 2")
 }

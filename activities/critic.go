@@ -2,65 +2,49 @@ package activities
 
 import (
 	"context"
-	"fmt"
-	"os"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/internal/enginepool"
+	"github.com/ropewalk/ropewalk/internal/training"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/learner"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// The critic's checkpoint is committed by the manifest that commits its policy's: the run's warm start,
-// then every update. Whoever has a policy's ref has the critic too, so that it is carried, resumed and
-// pruned with the policy.
+// The manifest that commits a policy's checkpoint also commits the critic's: first the run's warm start, then every
+// update. So a policy's ref also leads to its critic, and the critic is carried, resumed and pruned with the policy.
 
-// firstCritic makes a critic of the warm start's policy: its weights, with a value head of zeros.
-func (a WarmStart) firstCritic(ctx context.Context, w *draft, in wire.Scope, recipe *recipes.Recipe, warm schema.Checkpoint) (schema.Checkpoint, error) {
-	none := schema.Checkpoint{}
+// firstCritic makes a critic from the warm start's policy: its weights, with a value head of zeros.
+func (a WarmStart) firstCritic(ctx context.Context, w *draft, in api.Scope, recipe *recipes.Recipe,
+	warm schema.Checkpoint) (schema.Checkpoint, error) {
 	trainer, err := w.trainer(ctx, in, recipe)
 	if err != nil {
-		return none, err
+		return schema.Checkpoint{}, err
 	}
-	dir, err := os.MkdirTemp(trainer.scratch, "critic-")
-	if err != nil {
-		return none, fmt.Errorf("make a folder for the first critic: %w", err)
-	}
-	defer os.RemoveAll(dir)
-	trainer.mu.Lock()
-	defer trainer.mu.Unlock()
-	trainer.forgetAs(policy.RoleCritic)
-	if err := trainer.loadFrom(ctx, policy.RoleCritic, warm, dir, false); err != nil {
-		return none, err
-	}
-	return trainer.saveAs(ctx, policy.RoleCritic, w.place, 0, false, nil)
+	var critic schema.Checkpoint
+	return critic, trainer.Exclusive(func(policy.Trainer) (err error) {
+		if err = trainer.Load(ctx, policy.RoleCritic, warm, false); err == nil {
+			critic, err = trainer.Save(ctx, policy.RoleCritic, w.place, 0, false, nil)
+		}
+		return err
+	})
 }
 
-// criticOf finds the critic that belongs to a policy.
-func (d *Deps) criticOf(ctx context.Context, ref wire.PolicyRef) (wire.PolicyRef, error) {
-	m, err := d.Record.Read(ctx, ref.Manifest)
-	if err != nil {
-		return wire.PolicyRef{}, err
-	}
-	if m.Critic == nil {
-		return wire.PolicyRef{}, refuse(wire.FailRefused, "the recipe needs a critic, and %s commits a policy without one: the run began under a recipe that trains none; run the recipe anew", ref.Manifest.Key)
-	}
-	return wire.PolicyRef{Manifest: ref.Manifest, Digest: m.Critic.Digest, Step: ref.Step}, nil
-}
-
-// updateCritic takes the critic through the update's mini-batches, the same ones in the same order, and
-// notes beside each of the policy's steps what the critic's did; afresh, without its optimiser's state. The slot is held by the caller.
-func (a UpdatePolicy) updateCritic(ctx context.Context, w *draft, trainer *slot, in wire.UpdateInput, recipe *recipes.Recipe, batch []schema.BatchRow, rows []schema.UpdateRow, afresh bool) error {
+// updateCritic takes the critic through the update's mini-batches, the same ones in the same order. It adds the
+// critic's figures to the rows of the policy's steps. With afresh, the critic starts without its optimiser's state.
+// The caller is inside trainer.Use.
+func (a UpdatePolicy) updateCritic(ctx context.Context, w *draft, trainer *enginepool.Trainer, in api.UpdateInput,
+	recipe *recipes.Recipe, batch []schema.BatchRow, rows []schema.UpdateRow, afresh bool) error {
 	coefficient, err := a.klInUpdate(ctx, in.Batch, recipe)
 	if err != nil {
 		return err
 	}
-	config, err := learnerConfig(recipe, in.Scope.Step, coefficient)
+	config, err := training.Update(recipe, in.Scope.Step, coefficient)
 	if err != nil {
 		return err
 	}
-	critic, err := criticConfig(recipe, in.Scope.Step)
+	critic, err := training.Critic(recipe, in.Scope.Step)
 	if err != nil {
 		return err
 	}
@@ -72,22 +56,24 @@ func (a UpdatePolicy) updateCritic(ctx context.Context, w *draft, trainer *slot,
 	if err != nil {
 		return err
 	}
-	return trainer.hold(ctx, policy.RoleCritic, before, !afresh, func(engine policy.Engine) error {
-		trainer.forgetAs(policy.RoleCritic) // until it is saved, nothing is known of what is resident
-		steps, err := learner.UpdateCritic(ctx, engine, batch, config, critic, w.progress.set)
+	return trainer.Within(ctx, policy.RoleCritic, version(before), !afresh, func(t policy.Trainer) error {
+		trainer.Forget(policy.RoleCritic) // until the critic is saved, the resident state is unknown
+		steps, err := learner.UpdateCritic(ctx, t, batch, config, critic, w.progress.set)
 		if err != nil {
 			return err
 		}
-		saved, err := trainer.saveAs(ctx, policy.RoleCritic, w.place, in.Scope.Step, true, earlier.Critic)
+		saved, err := trainer.Save(ctx, policy.RoleCritic, w.place, in.Scope.Step, true, earlier.Critic)
 		if err != nil {
 			return err
 		}
-		trainer.others[policy.RoleCritic], trainer.trains[policy.RoleCritic] = saved.Digest, true
+		trainer.Mark(policy.RoleCritic, saved.Digest, true)
 		w.manifest.Critic = &saved
 		for i, s := range steps {
-			rows[i].ValueLoss, rows[i].ValueGradNorm, rows[i].ExplainedVariance = new(s.Loss), new(s.GradNorm), s.ExplainedVariance
+			rows[i].ValueLoss, rows[i].ValueGradNorm, rows[i].ExplainedVariance = new(s.Loss), new(s.GradNorm),
+				s.ExplainedVariance
 			noteMemory(&w.manifest, noteCriticSmaller, s.Smaller)
-			rows[i].ValueClipFraction, rows[i].ValueMean, rows[i].ReturnMean = new(s.ClipFraction), new(s.Value), new(s.Return)
+			rows[i].ValueClipFraction, rows[i].ValueMean, rows[i].ReturnMean = new(s.ClipFraction), new(s.Value),
+				new(s.Return)
 		}
 		return nil
 	})

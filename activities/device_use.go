@@ -1,18 +1,18 @@
 package activities
 
 import (
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/policy"
 )
 
-// metered runs body; heartbeats tell meanwhile, and the stage's timing afterwards, what its engine uses of its devices.
-func metered(engine policy.Engine, w *draft, body func() error) error {
-	meter, ok := engine.(policy.Meter)
+// metered runs body. Heartbeats, and later the stage's timing, report how the trainer uses its devices.
+func metered(trainer policy.Trainer, w *draft, body func() error) error {
+	meter, ok := trainer.(policy.Meter)
 	if !ok {
 		return body()
 	}
 	before := meter.Usage()
-	use := func() *wire.DeviceUse { return deviceUse(before, meter.Usage()) }
+	use := func() *api.DeviceUse { return deviceUse(before, meter.Usage()) }
 	w.progress.use.Store(&use)
 	defer w.progress.use.Store(nil)
 	err := body()
@@ -20,9 +20,9 @@ func metered(engine policy.Engine, w *draft, body func() error) error {
 	return err
 }
 
-// deviceUse is what was used between two readings.
-func deviceUse(before, after policy.Usage) *wire.DeviceUse {
-	use := &wire.DeviceUse{PeakBytes: after.PeakBytes, Utilisation: after.Busy}
+// deviceUse is the use between two readings.
+func deviceUse(before, after policy.Usage) *api.DeviceUse {
+	use := &api.DeviceUse{PeakBytes: after.PeakBytes, Utilisation: after.Busy}
 	seconds := after.TrainSeconds - before.TrainSeconds
 	if seconds <= 0 {
 		return use

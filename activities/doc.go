@@ -1,8 +1,9 @@
-// Package activities holds the durable stages, one a file: each fetches the rows behind its
-// references, calls one domain package, and commits what came out. It is the one place where
-// store, schema and the domain packages meet.
+// Package activities holds the durable stages, one in each file. Each stage fetches the rows behind its references,
+// calls one domain package, and commits the result. Only this package brings store, schema and the domain packages
+// together.
 //
-// Glossary. A *slot* is an engine and what is resident in it; a worker's PyTorch engines are a *pool*, one for each run. A *draft* is a stage's output
-// before its commit. To *adopt* is to return what an earlier attempt has committed, doing no
-// work. A *verdict* (a wrong answer, a program that fails) is data; breakage is an error.
+// Glossary. A worker's *records* are what runs have committed to its store. A stage *leases* the engine that it trains
+// or samples with from the worker's pool (internal/enginepool) until it ends. A *draft* is a stage's output before its
+// commit. To *adopt* is to return what an earlier attempt has committed, without doing the work again. A *verdict* (a
+// wrong answer, a program that fails) is data; breakage is an error.
 package activities

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rl/resample"
 	"github.com/ropewalk/ropewalk/schema"
@@ -15,15 +15,15 @@ import (
 
 var dynamicRecipe = []string{"resample.roc=null", "resample.dynamic.tries=3", "resample.dynamic.refill=new"}
 
-// dynamicBench is a lane whose recipe samples in rounds of laneGroups groups.
-func dynamicBench(t *testing.T, set ...string) *laneBench {
+// dynamicBench is a step whose recipe samples in rounds of benchGroups groups.
+func dynamicBench(t *testing.T, set ...string) *stepBench {
 	t.Helper()
-	return laneWith(t, nil, nil, append(dynamicRecipe, set...)...)
+	return stepWith(t, nil, nil, append(dynamicRecipe, set...)...)
 }
 
-func (b *laneBench) round(round int) (schema.Ref, []schema.PromptRow) {
+func (b *stepBench) round(round int) (schema.Ref, []schema.PromptRow) {
 	b.t.Helper()
-	out, err := do(b, SelectPrompts{b.deps}.Execute, wire.PromptsInput{Scope: b.scope, Round: &round})
+	out, err := do(b, SelectPrompts{b.deps}.Execute, api.PromptsInput{Scope: b.scope, Round: &round})
 	require.NoError(b.t, err)
 	return out.Manifest, rowsAt[schema.PromptRow](b, out.Manifest)
 }
@@ -36,15 +36,15 @@ func TestRoundsOfPrompts(t *testing.T) {
 		m, err := b.deps.Record.Read(t.Context(), ref)
 		require.NoError(t, err)
 		require.Equal(t, round, m.Shard)
-		require.Equal(t, fmt.Sprint(round*laneGroups), m.Note["ledger_from"])
-		require.Equal(t, fmt.Sprint((round+1)*laneGroups), m.Note["ledger_to"])
-		require.Len(t, rows, laneGroups)
+		require.Equal(t, fmt.Sprint(round*benchGroups), m.Note["ledger_from"])
+		require.Equal(t, fmt.Sprint((round+1)*benchGroups), m.Note["ledger_to"])
+		require.Len(t, rows, benchGroups)
 		for i, r := range rows {
-			require.Equal(t, schema.GroupID(1, round*laneGroups+i), r.GroupID)
+			require.Equal(t, schema.GroupID(1, round*benchGroups+i), r.GroupID)
 			problems[r.Problem] = true
 		}
 	}
-	require.Greater(t, len(problems), 2*laneGroups, "they are new ones")
+	require.Greater(t, len(problems), 2*benchGroups, "they are new ones")
 	b.scope.Step = 2
 	ref, _ := b.round(1)
 	m, err := b.deps.Record.Read(t.Context(), ref)
@@ -57,7 +57,7 @@ func TestRoundsOfTheSamePrompts(t *testing.T) {
 	_, first := b.round(0)
 	ref, again := b.round(2)
 	for i, r := range again {
-		require.Equal(t, schema.GroupID(1, 2*laneGroups+i), r.GroupID)
+		require.Equal(t, schema.GroupID(1, 2*benchGroups+i), r.GroupID)
 		require.Equal(t, first[i].Problem, r.Problem)
 		require.Equal(t, first[i].TokenIDs, r.TokenIDs)
 	}
@@ -66,21 +66,21 @@ func TestRoundsOfTheSamePrompts(t *testing.T) {
 	require.Equal(t, "0", m.Note["ledger_from"])
 }
 
-// A step that samples once commits what it always has.
+// A step that samples once commits the same as before rounds existed.
 func TestPromptsWithoutRounds(t *testing.T) {
-	b := laneOf(t, nil, nil)
+	b := stepOf(t, nil, nil)
 	b.scope.Step = 2
-	out, err := do(b, SelectPrompts{b.deps}.Execute, wire.PromptsInput{Scope: b.scope})
+	out, err := do(b, SelectPrompts{b.deps}.Execute, api.PromptsInput{Scope: b.scope})
 	require.NoError(t, err)
 	m, err := b.deps.Record.Read(t.Context(), out.Manifest)
 	require.NoError(t, err)
-	require.Equal(t, schema.At("r", 2, wire.StagePrompts), m.Place)
+	require.Equal(t, schema.At("r", 2, api.StagePrompts), m.Place)
 	require.Equal(t, map[string]string{"ledger_from": "4", "ledger_to": "8", schema.NoteResult: "{}"}, m.Note)
 	require.Nil(t, plan(recipeOf(b)).Dynamic)
 	require.NotContains(t, plan(recipeOf(b)).Chain, "dynamic sampling")
 }
 
-func recipeOf(b *laneBench) recipes.Recipe {
+func recipeOf(b *stepBench) recipes.Recipe {
 	recipe, err := b.deps.recipe(b.t.Context(), b.scope)
 	require.NoError(b.t, err)
 	return *recipe
@@ -88,38 +88,17 @@ func recipeOf(b *laneBench) recipes.Recipe {
 
 func TestPlanOfRounds(t *testing.T) {
 	b := dynamicBench(t, "resample.dynamic.cold_start_steps=7")
-	require.Equal(t, &wire.Dynamic{Target: laneGroups, Tries: 3, ColdStart: 7}, plan(recipeOf(b)).Dynamic)
+	require.Equal(t, &api.Dynamic{Target: benchGroups, Tries: 3, ColdStart: 7}, plan(recipeOf(b)).Dynamic)
 	require.Contains(t, plan(recipeOf(b)).Chain, "dynamic sampling")
 }
 
-func TestShardsGoOnFromRoundToRound(t *testing.T) {
-	var rows []schema.PromptRow
-	for g := range 10 {
-		rows = append(rows, schema.PromptRow{GroupID: schema.GroupID(1, g)})
-	}
-	method := recipes.Rollout{Prompts: 5, ShardGroups: 2} // the third shard of a round has one group
-	for shard, want := range [][]int{{0, 1}, {2, 3}, {4}, {5, 6}, {7, 8}, {9}, nil} {
-		got, err := shardPrompts(rows, shard, method)
-		require.NoError(t, err)
-		var groups []int
-		for _, r := range got {
-			_, g, _ := schema.ParseGroupID(r.GroupID)
-			groups = append(groups, g)
-		}
-		require.Equal(t, want, groups, "shard %d", shard)
-	}
-	got, err := shardPrompts(rows, -1, method)
-	require.NoError(t, err)
-	require.Empty(t, got)
-}
-
-// reward commits the reward stage of a shard of two groups: the groups named are informative, every
-// trajectory of the others is worth nothing.
-func (b *laneBench) reward(shard int, informative ...int) schema.Ref {
+// reward commits the reward stage of a shard of two groups: the named groups are informative, and all trajectories of
+// the other groups have reward 0.
+func (b *stepBench) reward(shard int, informative ...int) schema.Ref {
 	b.t.Helper()
 	var rows []schema.RewardRow
 	for group := shard * 2; group < shard*2+2; group++ {
-		for sample := range laneSamples {
+		for sample := range benchSamples {
 			r := rewardRow(group, 1)
 			for _, g := range informative {
 				if g == group {
@@ -130,13 +109,13 @@ func (b *laneBench) reward(shard int, informative ...int) schema.Ref {
 			rows = append(rows, r)
 		}
 	}
-	return commitRows(b, schema.At("r", 1, wire.StageReward).WithShard(shard), rows)
+	return commitRows(b, schema.At("r", 1, api.StageReward).WithShard(shard), rows)
 }
 
-// groupFates says of each group whether it was kept, and why not.
+// groupFates says for each group whether it was kept, and why not.
 func groupFates(rows []schema.SelectionRow) (out []string) {
 	for i, r := range rows {
-		if i%laneSamples == 0 {
+		if i%benchSamples == 0 {
 			out = append(out, r.Reason)
 		}
 	}
@@ -145,49 +124,54 @@ func groupFates(rows []schema.SelectionRow) (out []string) {
 
 func TestResampleOverRounds(t *testing.T) {
 	b := dynamicBench(t)
-	rewards := b.stage(wire.StageReward, -1, b.reward(0, 1), b.reward(1), b.reward(2, 4), b.reward(3), b.reward(4, 8), b.reward(5, 11))
-	out, err := do(b, Resample{b.deps}.Execute, wire.ResampleInput{Scope: b.scope, Rewards: rewards})
+	rewards := b.stage(api.StageReward, -1, b.reward(0, 1), b.reward(1), b.reward(2, 4), b.reward(3), b.reward(4, 8),
+		b.reward(5, 11))
+	out, err := do(b, Resample{b.deps}.Execute, api.ResampleInput{Scope: b.scope, Rewards: rewards})
 	require.NoError(t, err)
 	zero := string(resample.ZeroVariance)
-	require.Equal(t, []string{zero, "", zero, zero, "", zero, zero, zero, "", zero, zero, ""}, groupFates(rowsAt[schema.SelectionRow](b, out.Manifest)))
-	require.Equal(t, map[string]int{zero: 8 * laneSamples}, out.Reasons)
+	require.Equal(t, []string{zero, "", zero, zero, "", zero, zero, zero, "", zero, zero, ""},
+		groupFates(rowsAt[schema.SelectionRow](b, out.Manifest)))
+	require.Equal(t, map[string]int{zero: 8 * benchSamples}, out.Reasons)
 	require.Equal(t, []int{4, 8}, []int{out.KeptGroups, out.DroppedGroups})
 }
 
 func TestResampleFillsUpTheLastRoundAndCutsSurplus(t *testing.T) {
 	b := dynamicBench(t, "resample.dynamic.tries=2")
-	rewards := b.stage(wire.StageReward, -1, b.reward(0, 1), b.reward(1), b.reward(2), b.reward(3, 7))
-	out, err := do(b, Resample{b.deps}.Execute, wire.ResampleInput{Scope: b.scope, Rewards: rewards})
+	rewards := b.stage(api.StageReward, -1, b.reward(0, 1), b.reward(1), b.reward(2), b.reward(3, 7))
+	out, err := do(b, Resample{b.deps}.Execute, api.ResampleInput{Scope: b.scope, Rewards: rewards})
 	require.NoError(t, err)
 	zero := string(resample.ZeroVariance)
-	require.Equal(t, []string{zero, "", zero, zero, "", "", zero, ""}, groupFates(rowsAt[schema.SelectionRow](b, out.Manifest)))
+	require.Equal(t, []string{zero, "", zero, zero, "", "", zero, ""},
+		groupFates(rowsAt[schema.SelectionRow](b, out.Manifest)))
 
 	b = dynamicBench(t)
-	rewards = b.stage(wire.StageReward, -1, b.reward(0, 0, 1), b.reward(1, 2), b.reward(2, 5), b.reward(3, 6))
-	out, err = do(b, Resample{b.deps}.Execute, wire.ResampleInput{Scope: b.scope, Rewards: rewards})
+	rewards = b.stage(api.StageReward, -1, b.reward(0, 0, 1), b.reward(1, 2), b.reward(2, 5), b.reward(3, 6))
+	out, err = do(b, Resample{b.deps}.Execute, api.ResampleInput{Scope: b.scope, Rewards: rewards})
 	require.NoError(t, err)
 	surplus := string(resample.DynamicSurplus)
-	require.Equal(t, []string{"", "", "", zero, zero, "", surplus, zero}, groupFates(rowsAt[schema.SelectionRow](b, out.Manifest)))
+	require.Equal(t, []string{"", "", "", zero, zero, "", surplus, zero},
+		groupFates(rowsAt[schema.SelectionRow](b, out.Manifest)))
 }
 
-// RoC thins the groups that fill the last round up like any other, and drops none of them.
+// RoC thins the groups that fill up the last round like any other, and drops none of them.
 func TestRoCKeepsWhatDynamicSamplingFillsUpWith(t *testing.T) {
 	for name, c := range map[string]struct {
 		set  []string
-		gone []bool // groups that have no kept row
+		gone []bool // groups without a kept row
 	}{
 		"filled up":    {[]string{"resample.dynamic.tries=1"}, []bool{false, false, false, false}},
 		"a cold start": {[]string{"resample.dynamic.cold_start_steps=1"}, []bool{false, false, false, false}},
-		"once":         {nil, []bool{true, false, true, true}}, // without dynamic sampling such groups teach nothing
+		"once":         {nil, []bool{true, false, true, true}}, // without dynamic sampling, such groups teach nothing
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := laneWith(t, nil, nil, c.set...)
-			out, err := do(b, Resample{b.deps}.Execute, wire.ResampleInput{Scope: b.scope, Rewards: b.stage(wire.StageReward, -1, b.reward(0, 1), b.reward(1))})
+			b := stepWith(t, nil, nil, c.set...)
+			out, err := do(b, Resample{b.deps}.Execute,
+				api.ResampleInput{Scope: b.scope, Rewards: b.stage(api.StageReward, -1, b.reward(0, 1), b.reward(1))})
 			require.NoError(t, err)
-			kept := make([]int, laneGroups)
+			kept := make([]int, benchGroups)
 			for i, r := range rowsAt[schema.SelectionRow](b, out.Manifest) {
 				if r.Kept {
-					kept[i/laneSamples]++
+					kept[i/benchSamples]++
 				}
 			}
 			for g, gone := range c.gone {
@@ -203,9 +187,10 @@ func TestRoCKeepsWhatDynamicSamplingFillsUpWith(t *testing.T) {
 
 func TestResampleOfAColdStartKeepsEveryGroup(t *testing.T) {
 	b := dynamicBench(t, "resample.dynamic.cold_start_steps=1")
-	out, err := do(b, Resample{b.deps}.Execute, wire.ResampleInput{Scope: b.scope, Rewards: b.stage(wire.StageReward, -1, b.reward(0), b.reward(1, 3))})
+	out, err := do(b, Resample{b.deps}.Execute,
+		api.ResampleInput{Scope: b.scope, Rewards: b.stage(api.StageReward, -1, b.reward(0), b.reward(1, 3))})
 	require.NoError(t, err)
-	require.Equal(t, laneGroups, out.KeptGroups)
+	require.Equal(t, benchGroups, out.KeptGroups)
 }
 
 // A skipped shard of a later round is recorded like any other.
@@ -214,11 +199,12 @@ func TestResampleWithoutAShardOfALaterRound(t *testing.T) {
 	b.scope.Gen = 1 // the bench has prompts of generation 0
 	first, _ := b.round(0)
 	second, _ := b.round(1)
-	prompts := b.stage(wire.StagePrompts, -1, first, second)
+	prompts := b.stage(api.StagePrompts, -1, first, second)
 	b.scope.Gen = 0
-	in := wire.ResampleInput{
-		Scope: b.scope, Rewards: b.stage(wire.StageReward, -1, b.reward(0, 1), b.reward(1), b.reward(2)), Prompts: prompts,
-		Excluded: []wire.ExcludedShard{{Shard: 3, Stage: wire.StageRollout, Reason: "lost"}},
+	in := api.ResampleInput{
+		Scope: b.scope, Rewards: b.stage(api.StageReward, -1, b.reward(0, 1), b.reward(1), b.reward(2)),
+		Prompts:  prompts,
+		Excluded: []api.ExcludedShard{{Shard: 3, Stage: api.StageRollout, Reason: "lost"}},
 	}
 	out, err := do(b, Resample{b.deps}.Execute, in)
 	require.NoError(t, err)
@@ -230,21 +216,25 @@ func TestResampleWithoutAShardOfALaterRound(t *testing.T) {
 
 func TestScoredCountsInformativeGroupsWhereItMatters(t *testing.T) {
 	for name, c := range map[string]struct {
-		bench *laneBench
+		bench *stepBench
 		want  int
-	}{"in rounds": {dynamicBench(t), 1}, "once": {laneOf(t, nil, nil), 0}} {
+	}{"in rounds": {dynamicBench(t), 1}, "once": {stepOf(t, nil, nil), 0}} {
 		b := c.bench
 		var rows []schema.TrajectoryRow
 		for group := range 2 {
-			for sample := range laneSamples {
-				row := schema.TrajectoryRow{GroupID: schema.GroupID(1, group), TrajectoryID: schema.TrajectoryID(1, group, sample), ProblemID: "p", Source: "s", Finish: "answered", Gold: "7", Text: "<answer>\\boxed{7}</answer>"}
+			for sample := range benchSamples {
+				row := schema.TrajectoryRow{GroupID: schema.GroupID(1, group),
+					TrajectoryID: schema.TrajectoryID(1, group, sample), ProblemID: "p", Source: "s",
+					Finish: "answered", Gold: "7", Text: "<answer>\\boxed{7}</answer>"}
 				if group == 0 && sample == 2 {
 					row.Text = "<answer>\\boxed{8}</answer>"
 				}
 				rows = append(rows, row)
 			}
 		}
-		out, err := do(b, ScoreRewards{b.deps}.Execute, wire.ScoreInput{Scope: b.scope, Trajectories: commitRows(b, schema.At("r", 1, wire.StageAssemble).WithShard(0), rows)})
+		out, err := do(b, ScoreRewards{b.deps}.Execute,
+			api.ScoreInput{Scope: b.scope,
+				Trajectories: commitRows(b, schema.At("r", 1, api.StageAssemble).WithShard(0), rows)})
 		require.NoError(t, err)
 		require.Equal(t, c.want, out.Informative, name)
 		m, err := b.deps.Record.Read(t.Context(), out.Manifest)
@@ -255,12 +245,12 @@ func TestScoredCountsInformativeGroupsWhereItMatters(t *testing.T) {
 	}
 }
 
-// A step asks for the rounds that the rule which judges them would have asked for.
+// A step asks for exactly the rounds that the rule for judging them asks for.
 func TestTheStepAndTheSelectionAgreeOnRounds(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 2000 {
 		d := resample.DynamicSampling{Target: 1 + r.IntN(4), Tries: 1 + r.IntN(4), ColdStart: r.IntN(3)}
-		asks := wire.Dynamic{Target: d.Target, Tries: d.Tries, ColdStart: d.ColdStart}
+		asks := api.Dynamic{Target: d.Target, Tries: d.Tries, ColdStart: d.ColdStart}
 		step, a, informative := 1+r.IntN(4), resample.Accumulation{}, 0
 		for rounds := 1; !a.Done; rounds++ {
 			var batch []resample.Outcome
@@ -274,7 +264,8 @@ func TestTheStepAndTheSelectionAgreeOnRounds(t *testing.T) {
 			var err error
 			a, _, err = d.Advance(a, step-1, batch)
 			require.NoError(t, err)
-			require.Equal(t, a.Done, asks.Enough(step, rounds, informative), "%+v, step %d, %d rounds, %d informative", d, step, rounds, informative)
+			require.Equal(t, a.Done, asks.Enough(step, rounds, informative), "%+v, step %d, %d rounds, %d informative",
+				d, step, rounds, informative)
 		}
 	}
 }

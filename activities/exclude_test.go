@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/policy/cpu"
@@ -19,11 +19,11 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// frail is an engine that panics on a row whose index in the whole batch is bad, times times.
+// frail is an engine that panics on the row with index bad in the whole batch, the given number of times.
 type frail struct {
 	policy.Engine
 	bad, times int
-	stream     uint64 // of the bad row, known once the whole batch was asked for
+	stream     uint64 // the bad row's stream, known after the request for the whole batch
 }
 
 func (f *frail) Generate(ctx context.Context, req policy.GenerateRequest) (policy.Generated, error) {
@@ -47,7 +47,8 @@ func cpuEngine(t *testing.T, vocabulary int) policy.Engine {
 	t.Cleanup(func() { require.NoError(t, e.Close()) })
 	dir := t.TempDir()
 	shape := checkpoint.Shape{
-		Vocab: vocabulary, Hidden: 16, Layers: 1, Heads: 2, KVHeads: 1, HeadDim: 8, FFN: 32, Positions: 1024, RopeTheta: 10000, NormEps: 1e-6, Pad: -1,
+		Vocab: vocabulary, Hidden: 16, Layers: 1, Heads: 2, KVHeads: 1, HeadDim: 8, FFN: 32, Positions: 1024,
+		RopeTheta: 10000, NormEps: 1e-6, Pad: -1,
 	}
 	require.NoError(t, checkpoint.Init(dir, shape, 5, map[string][]byte{"tokenizer.json": []byte("{}")}))
 	require.NoError(t, e.Load(t.Context(), policy.RolePolicy, dir, false))
@@ -64,16 +65,17 @@ func TestAnEngineThatPanicsOnOneRowOfTheCPU(t *testing.T) {
 		excluded int
 	}{{"once", 1, 0}, {"always", 1 << 30, 1}} {
 		t.Run(c.name, func(t *testing.T) {
-			generate := func(engine policy.Engine) (wire.Generated, []schema.TurnRow) {
-				b := laneOf(t, engine, nil)
-				out, err := do(b, GenerateRollouts{b.deps}.Execute, wire.GenerateInput{Scope: b.scope, Prompts: b.prompts, Policy: b.policy})
+			generate := func(engine policy.Engine) (api.Generated, []schema.TurnRow) {
+				b := stepOf(t, engine, nil)
+				out, err := do(b, GenerateRollouts{b.deps}.Execute,
+					api.GenerateInput{Scope: b.scope, Prompts: b.prompts, Policy: b.policy})
 				require.NoError(t, err)
 				return out, rowsAt[schema.TurnRow](b, out.Manifest)
 			}
 			_, want := generate(cpuEngine(t, tok.VocabSize()))
 			out, got := generate(&frail{Engine: cpuEngine(t, tok.VocabSize()), bad: bad, times: c.times})
 			require.Equal(t, c.excluded, out.Excluded)
-			require.Len(t, got, 2*laneSamples)
+			require.Len(t, got, 2*benchSamples)
 			for i := range got {
 				if i == bad && c.excluded > 0 {
 					require.Equal(t, "engine: panicked: index out of range [3] with length 3", *got[i].Excluded)
@@ -88,10 +90,9 @@ func TestAnEngineThatPanicsOnOneRowOfTheCPU(t *testing.T) {
 	}
 }
 
-// caller is an engine whose policy calls the tool with a program of its row's own, reads the
-// output and answers with it.
+// caller is an engine whose policy calls the tool with its row's own program, reads the output and answers with it.
 type caller struct {
-	policy.Engine
+	fakeEngine
 	deps *Deps
 	fail error
 }
@@ -108,7 +109,8 @@ func (c *caller) Generate(_ context.Context, req policy.GenerateRequest) (policy
 		}
 		ids := c.deps.tokens.Encode(text)
 		g.Tokens = append(g.Tokens, ids)
-		g.LogProbs, g.Entropies = append(g.LogProbs, make([]float32, len(ids))), append(g.Entropies, make([]float32, len(ids)))
+		g.LogProbs, g.Entropies = append(g.LogProbs, make([]float32, len(ids))),
+			append(g.Entropies, make([]float32, len(ids)))
 		g.Finish = append(g.Finish, policy.FinishStop)
 	}
 	return g, nil
@@ -116,8 +118,8 @@ func (c *caller) Generate(_ context.Context, req policy.GenerateRequest) (policy
 
 var errSandbox = errors.New("zygote is gone")
 
-// printer is a sandbox that has no verdict on the n-th call of each batch of several, and on that
-// very program when asked again.
+// printer is a sandbox that has no verdict on the n-th call of each batch of several calls, nor on the same program
+// when it runs again.
 type printer struct {
 	nth  int // −1: on none
 	all  bool
@@ -144,29 +146,30 @@ func (p *printer) Run(_ context.Context, calls []sandbox.Call) ([]sandbox.Result
 
 func (p *printer) Close() error { return nil }
 
-// callingBench is a lane whose policy calls the tool in turn 0.
-func callingBench(t *testing.T, executor sandbox.Executor) (*laneBench, *caller) {
+// callingBench is a step whose policy calls the tool in turn 0.
+func callingBench(t *testing.T, executor sandbox.Executor) (*stepBench, *caller) {
 	engine := &caller{}
-	b := laneOf(t, engine, executor)
+	b := stepOf(t, engine, executor)
 	engine.deps = b.deps
 	return b, engine
 }
 
 // shard takes shard 0 through turn 0, its tools, turn 1 and assembly.
-func (b *laneBench) shard() (wire.ToolsDone, schema.Ref) {
+func (b *stepBench) shard() (api.ToolsDone, schema.Ref) {
 	b.t.Helper()
-	in := wire.GenerateInput{Scope: b.scope, Prompts: b.prompts, Policy: b.policy}
+	in := api.GenerateInput{Scope: b.scope, Prompts: b.prompts, Policy: b.policy}
 	first, err := do(b, GenerateRollouts{b.deps}.Execute, in)
 	require.NoError(b.t, err)
-	require.Equal(b.t, 2*laneSamples, first.Calls)
-	tools, err := do(b, ExecuteToolCalls{b.deps}.Execute, wire.ToolsInput{Scope: b.scope, Prompts: b.prompts, Turns: []schema.Ref{first.Manifest}})
+	require.Equal(b.t, 2*benchSamples, first.Calls)
+	tools, err := do(b, ExecuteToolCalls{b.deps}.Execute,
+		api.ToolsInput{Scope: b.scope, Past: api.Past{Last: first.Manifest}, Prompts: b.prompts})
 	require.NoError(b.t, err)
-	in.Turn, in.Turns, in.Tools = 1, []schema.Ref{first.Manifest}, []schema.Ref{tools.Manifest}
+	in.Turn, in.Last = 1, tools.Manifest
 	second, err := do(b, GenerateRollouts{b.deps}.Execute, in)
 	require.NoError(b.t, err)
 	require.Zero(b.t, second.Calls)
-	assembled, err := do(b, AssembleTrajectories{b.deps}.Execute, wire.AssembleInput{
-		Scope: b.scope, Prompts: b.prompts, Turns: []schema.Ref{first.Manifest, second.Manifest}, Tools: in.Tools,
+	assembled, err := do(b, AssembleTrajectories{b.deps}.Execute, api.AssembleInput{
+		Scope: b.scope, Past: api.Past{Last: second.Manifest}, Prompts: b.prompts,
 	})
 	require.NoError(b.t, err)
 	return tools, assembled.Manifest
@@ -176,7 +179,7 @@ func TestACallThatBreaksExcludesItsTrajectory(t *testing.T) {
 	b, _ := callingBench(t, &printer{nth: 3})
 	tools, assembled := b.shard()
 	require.Equal(t, 1, tools.Excluded)
-	require.Equal(t, 2*laneSamples, tools.Calls)
+	require.Equal(t, 2*benchSamples, tools.Calls)
 	require.Zero(t, tools.Failed, "breakage is no failure of the policy's")
 	id := schema.TrajectoryID(1, 0, 3)
 	calls := rowsAt[schema.ToolCallRow](b, tools.Manifest)
@@ -193,19 +196,20 @@ func TestACallThatBreaksExcludesItsTrajectory(t *testing.T) {
 		require.EqualValues(t, 2, r.Turns)
 	}
 
-	scored, err := do(b, ScoreRewards{b.deps}.Execute, wire.ScoreInput{Scope: b.scope, Trajectories: assembled})
+	scored, err := do(b, ScoreRewards{b.deps}.Execute, api.ScoreInput{Scope: b.scope, Trajectories: assembled})
 	require.NoError(t, err)
 	require.Equal(t, 1, scored.Excluded)
-	require.Equal(t, 2*laneSamples-1, scored.Trajectories)
+	require.Equal(t, 2*benchSamples-1, scored.Trajectories)
 	for _, r := range rowsAt[schema.RewardRow](b, scored.Manifest) {
 		require.NotEqual(t, id, r.TrajectoryID, "it is worth nothing, not 0")
 	}
-	selection, err := do(b, Resample{b.deps}.Execute, wire.ResampleInput{Scope: b.scope, Rewards: b.stage(wire.StageReward, -1, scored.Manifest)})
+	selection, err := do(b, Resample{b.deps}.Execute,
+		api.ResampleInput{Scope: b.scope, Rewards: b.stage(api.StageReward, -1, scored.Manifest)})
 	require.NoError(t, err)
 	require.Equal(t, 1, selection.Reasons[schema.ReasonExcluded])
 	require.Equal(t, "sandbox: zygote is gone", *rowsAt[schema.SelectionRow](b, selection.Manifest)[3].Excluded)
 
-	again, err := do(b, CheckReplay{b.deps}.Execute, wire.CheckInput{Run: "r", Step: 1})
+	again, err := do(b, CheckReplay{b.deps}.Execute, api.CheckInput{Run: "r", Step: 1})
 	require.NoError(t, err)
 	require.Equal(t, 3, again.Shards, "rewards, what has none, and the selection")
 	require.Empty(t, again.Differs)
@@ -214,7 +218,7 @@ func TestACallThatBreaksExcludesItsTrajectory(t *testing.T) {
 func TestWithoutBreakageNothingIsSaidOfIt(t *testing.T) {
 	b, _ := callingBench(t, &printer{nth: -1})
 	tools, assembled := b.shard()
-	scored, err := do(b, ScoreRewards{b.deps}.Execute, wire.ScoreInput{Scope: b.scope, Trajectories: assembled})
+	scored, err := do(b, ScoreRewards{b.deps}.Execute, api.ScoreInput{Scope: b.scope, Trajectories: assembled})
 	require.NoError(t, err)
 	require.Zero(t, tools.Excluded+scored.Excluded)
 	m, err := b.deps.Record.Read(t.Context(), scored.Manifest)
@@ -225,34 +229,39 @@ func TestWithoutBreakageNothingIsSaidOfIt(t *testing.T) {
 
 func TestABrokenEngineOrSandboxFailsTheStage(t *testing.T) {
 	b, engine := callingBench(t, &printer{nth: -1, all: true})
-	in := wire.GenerateInput{Scope: b.scope, Prompts: b.prompts, Policy: b.policy}
+	in := api.GenerateInput{Scope: b.scope, Prompts: b.prompts, Policy: b.policy}
 	for _, fail := range []error{errors.New("no token for anyone"), policy.ErrLost, policy.ErrOutOfMemory} {
 		engine.fail = fail
 		_, err := do(b, GenerateRollouts{b.deps}.Execute, in)
 		require.ErrorContains(t, err, fail.Error())
-		require.Equal(t, errors.Is(fail, policy.ErrLost), b.deps.Rollout.resident == "", "a lost engine holds nothing")
-		b.deps.Rollout.resident = b.policy.Digest // nothing can be loaded here
-		_, _, found, err := b.deps.Record.Lookup(t.Context(), schema.At("r", 1, wire.StageRollout).WithTurn(0).WithShard(0))
+		_, sampler := b.deps.engines.CPU()
+		require.Equal(t, errors.Is(fail, policy.ErrLost), !sampler.Holds(policy.RolePolicy, b.policy.Digest),
+			"a lost engine holds nothing")
+		published(b.deps, b.policy.Digest)
+		_, _, found, err := b.deps.Record.Lookup(t.Context(),
+			schema.At("r", 1, api.StageRollout).WithTurn(0).WithShard(0))
 		require.NoError(t, err)
 		require.False(t, found)
 	}
 	engine.fail = nil
 	first, err := do(b, GenerateRollouts{b.deps}.Execute, in)
 	require.NoError(t, err, "and a retry goes on")
-	_, err = do(b, ExecuteToolCalls{b.deps}.Execute, wire.ToolsInput{Scope: b.scope, Prompts: b.prompts, Turns: []schema.Ref{first.Manifest}})
+	_, err = do(b, ExecuteToolCalls{b.deps}.Execute,
+		api.ToolsInput{Scope: b.scope, Past: api.Past{Last: first.Manifest}, Prompts: b.prompts})
 	require.ErrorContains(t, err, "none of 12 calls got a verdict: zygote is gone")
 }
 
-// An imported trajectory is whole, whatever its source computed; here it is excluded all the same
-// when the sandbox has no verdict on a call of it.
+// An imported trajectory is complete, whatever its source computed. Here it is still excluded if the sandbox has no
+// verdict on one of its calls.
 func TestImportedTrajectoriesAreExcludedToo(t *testing.T) {
-	b := laneOf(t, nil, nil)
+	b := stepOf(t, nil, nil)
 	why := "sandbox: zygote is gone"
 	var trajectories []schema.TrajectoryRow
 	var calls []schema.ToolCallRow
 	for sample, status := range []string{"ok", "runtime_error", ""} {
 		group, id := schema.GroupID(1, 0), schema.TrajectoryID(1, 0, sample)
-		trajectories = append(trajectories, schema.TrajectoryRow{GroupID: group, TrajectoryID: id, ProblemID: "p", Source: "s", ToolCalls: 1, Finish: "answered"})
+		trajectories = append(trajectories, schema.TrajectoryRow{GroupID: group, TrajectoryID: id, ProblemID: "p",
+			Source: "s", ToolCalls: 1, Finish: "answered"})
 		call := schema.ToolCallRow{GroupID: group, TrajectoryID: id, Status: status}
 		if status == "" {
 			call.Excluded = &why
@@ -261,9 +270,10 @@ func TestImportedTrajectoriesAreExcludedToo(t *testing.T) {
 	}
 	failed, excluded := countCalls(calls)
 	require.Equal(t, []int{1, 1}, []int{failed, excluded})
-	turns := commitRows(b, schema.At("r", 1, wire.StageRollout).WithTurn(0).WithShard(0), trajectories)
-	tools := commitRows(b, schema.At("r", 1, wire.StageSandbox).WithTurn(0).WithShard(0), calls)
-	rows, err := AssembleTrajectories{b.deps}.imported(t.Context(), wire.AssembleInput{Turns: []schema.Ref{turns}, Tools: []schema.Ref{tools}}, nil)
+	turns := commitRows(b, schema.At("r", 1, api.StageRollout).WithTurn(0).WithShard(0), trajectories)
+	tools := commitRows(b, schema.At("r", 1, api.StageSandbox).WithTurn(0).WithShard(0), calls)
+	rows, err := AssembleTrajectories{b.deps}.imported(t.Context(),
+		api.AssembleInput{Past: api.Past{Turns: []schema.Ref{turns}, Tools: []schema.Ref{tools}}}, nil)
 	require.NoError(t, err)
 	require.Equal(t, []int32{0, 1, 0}, []int32{rows[0].ToolErrors, rows[1].ToolErrors, rows[2].ToolErrors})
 	require.Equal(t, []*string{nil, nil, &why}, []*string{rows[0].Excluded, rows[1].Excluded, rows[2].Excluded})

@@ -5,28 +5,32 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// filterBench is a step of two groups of four trajectories, each of which some filter minds: sample 1
-// was cut off, 2 has a void turn, 3 repeats itself and is unreadable in the second group.
-func filterBench(t *testing.T, set ...string) (*laneBench, wire.ResampleInput) {
+// filterBench is a step of two groups of four trajectories with something for each filter: sample 1 was cut off,
+// sample 2 has a void turn, and sample 3 repeats itself and is unreadable in the second group.
+func filterBench(t *testing.T, set ...string) (*stepBench, api.ResampleInput) {
 	t.Helper()
-	b := laneOf(t, nil, nil)
-	recipe, err := recipes.Resolve("quickstart", "", append([]string{"resample.vspo=null", "resample.roc=null"}, set...), nil, nil)
+	b := stepOf(t, nil, nil)
+	recipe, err := recipes.Resolve("quickstart", "", append([]string{"resample.vspo=null", "resample.roc=null"},
+		set...), nil, nil)
 	require.NoError(t, err)
 	require.Empty(t, recipe.Recipe.Planned())
 	b.scope.Run = "f"
-	b.scope.Config, err = PrepareRun{b.deps}.commitRecipe(t.Context(), "f", schema.AtInit("f", wire.StagePrepare), recipe, engineChoice{kind: recipes.EngineCPU})
+	b.scope.Config, err = PrepareRun{b.deps}.commitRecipe(t.Context(), "f", schema.AtInit("f", api.StagePrepare),
+		recipe, enginepool.Choice{Kind: recipes.EngineCPU})
 	require.NoError(t, err)
 	var turns []schema.TurnRow
 	var trajectories []schema.TrajectoryRow
 	var rewards []schema.RewardRow
 	for n := range 8 {
 		group, id := schema.GroupID(1, n/4), schema.TrajectoryID(1, n/4, n%4)
-		turn := schema.TurnRow{GroupID: group, TrajectoryID: id, ContextTokens: 2, TokenIDs: []int32{5, 5}, LossMask: []int32{0, 0}, Finish: "stop", PolicyVersion: "p"}
+		turn := schema.TurnRow{GroupID: group, TrajectoryID: id, ContextTokens: 2, TokenIDs: []int32{5, 5},
+			LossMask: []int32{0, 0}, Finish: "stop", PolicyVersion: "p"}
 		for k := range int32(12) {
 			token := k
 			if n%4 == 3 {
@@ -36,8 +40,10 @@ func filterBench(t *testing.T, set ...string) (*laneBench, wire.ResampleInput) {
 		}
 		turn.LogProbs, turn.Entropies = make([]float32, 14), make([]float32, 14)
 		row := schema.TrajectoryRow{
-			GroupID: group, TrajectoryID: id, ProblemID: "p", Source: "rollout", Turns: 1, Tokens: 14, ResponseTokens: 12, Finish: "answered", Text: "text",
-			BegunCalls: new(int32), ParsedCalls: new(int32), ToolTurns: new(int32), MalformedTurns: new(int32), VoidTurns: new(int32),
+			GroupID: group, TrajectoryID: id, ProblemID: "p", Source: "rollout", Turns: 1, Tokens: 14,
+			ResponseTokens: 12, Finish: "answered", Text: "text",
+			BegunCalls: new(int32), ParsedCalls: new(int32), ToolTurns: new(int32), MalformedTurns: new(int32),
+			VoidTurns: new(int32),
 		}
 		switch n % 4 {
 		case 1:
@@ -56,10 +62,10 @@ func filterBench(t *testing.T, set ...string) (*laneBench, wire.ResampleInput) {
 		turns, trajectories, rewards = append(turns, turn), append(trajectories, row), append(rewards, reward)
 	}
 	shard := func(stage string) schema.Place { return schema.At("f", 1, stage).WithShard(0) }
-	rolled := commitRows(b, shard(wire.StageRollout).WithTurn(0), turns)
-	assembled := commitRows(b, shard(wire.StageAssemble), trajectories, rolled)
-	scored := commitRows(b, shard(wire.StageReward), rewards, assembled)
-	return b, wire.ResampleInput{Scope: b.scope, Rewards: b.stage(wire.StageReward, -1, scored)}
+	rolled := commitRows(b, shard(api.StageRollout).WithTurn(0), turns)
+	assembled := commitRows(b, shard(api.StageAssemble), trajectories, rolled)
+	scored := commitRows(b, shard(api.StageReward), rewards, assembled)
+	return b, api.ResampleInput{Scope: b.scope, Rewards: b.stage(api.StageReward, -1, scored)}
 }
 
 func TestFiltersMask(t *testing.T) {
@@ -68,13 +74,21 @@ func TestFiltersMask(t *testing.T) {
 		masked map[int]string
 		inputs []string
 	}{
-		"overlong":   {[]string{"filters.overlong=true"}, map[int]string{1: "overlong", 5: "overlong"}, []string{wire.StageAssemble}},
-		"void turns": {[]string{"filters.void_turns=true"}, map[int]string{2: "void_turn", 6: "void_turn"}, []string{wire.StageAssemble}},
-		"unreadable": {[]string{"filters.unreadable=true"}, map[int]string{7: "unreadable"}, []string{wire.StageAssemble}},
-		"repetition": {[]string{"filters.repetition={ngram: 3, times: 4}"}, map[int]string{3: "repetitive", 7: "repetitive"}, []string{wire.StageAssemble, wire.StageRollout}},
-		"rarer":      {[]string{"filters.repetition={ngram: 3, times: 6}"}, nil, []string{wire.StageAssemble, wire.StageRollout}},
-		"all": {[]string{"filters={overlong: true, void_turns: true, unreadable: true, repetition: {ngram: 3, times: 4}}"},
-			map[int]string{1: "overlong", 5: "overlong", 2: "void_turn", 6: "void_turn", 3: "repetitive", 7: "repetitive"}, []string{wire.StageAssemble, wire.StageRollout}},
+		"overlong": {[]string{"filters.overlong=true"}, map[int]string{1: "overlong", 5: "overlong"},
+			[]string{api.StageAssemble}},
+		"void turns": {[]string{"filters.void_turns=true"}, map[int]string{2: "void_turn", 6: "void_turn"},
+			[]string{api.StageAssemble}},
+		"unreadable": {[]string{"filters.unreadable=true"}, map[int]string{7: "unreadable"},
+			[]string{api.StageAssemble}},
+		"repetition": {[]string{"filters.repetition={ngram: 3, times: 4}"},
+			map[int]string{3: "repetitive", 7: "repetitive"}, []string{api.StageAssemble, api.StageRollout}},
+		"rarer": {[]string{"filters.repetition={ngram: 3, times: 6}"}, nil,
+			[]string{api.StageAssemble, api.StageRollout}},
+		"all": {
+			[]string{"filters={overlong: true, void_turns: true, unreadable: true, " +
+				"repetition: {ngram: 3, times: 4}}"},
+			map[int]string{1: "overlong", 5: "overlong", 2: "void_turn", 6: "void_turn", 3: "repetitive",
+				7: "repetitive"}, []string{api.StageAssemble, api.StageRollout}},
 		"none": {nil, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -116,8 +130,9 @@ func TestChainDropsGroups(t *testing.T) {
 	}
 	require.Equal(t, map[string]int{"zero_variance": 4}, dropped("resample.reject_equal=true"))
 	require.Equal(t, map[string]int{"low_variance": 4}, dropped("resample.low_variance={keep: 0.5}"))
-	require.Equal(t, map[string]int{"low_variance": 4}, dropped("resample.low_variance={keep: 0.5, reverse: true, std: population}"))
-	// Before a mask is looked at, a row may be gone.
+	require.Equal(t, map[string]int{"low_variance": 4},
+		dropped("resample.low_variance={keep: 0.5, reverse: true, std: population}"))
+	// A row may be dropped before the masks are applied.
 	b, in := filterBench(t, "resample.reject_equal=true", "filters.overlong=true")
 	out, err := do(b, Resample{b.deps}.Execute, in)
 	require.NoError(t, err)
@@ -126,12 +141,14 @@ func TestChainDropsGroups(t *testing.T) {
 
 func TestFiltersNeedFacts(t *testing.T) {
 	b, in := filterBench(t, "filters.void_turns=true")
-	row := schema.TrajectoryRow{GroupID: schema.GroupID(1, 0), TrajectoryID: schema.TrajectoryID(1, 0, 0), ProblemID: "p", Source: "rollout", Finish: "answered"}
-	assembled := commitRows(b, schema.At("f", 2, wire.StageAssemble).WithShard(0), []schema.TrajectoryRow{row})
+	row := schema.TrajectoryRow{GroupID: schema.GroupID(1, 0), TrajectoryID: schema.TrajectoryID(1, 0, 0),
+		ProblemID: "p", Source: "rollout", Finish: "answered"}
+	assembled := commitRows(b, schema.At("f", 2, api.StageAssemble).WithShard(0), []schema.TrajectoryRow{row})
 	reward := schema.RewardRow{GroupID: row.GroupID, TrajectoryID: row.TrajectoryID, Verdict: "wrong"}
 	in.Step = 2
 	b.scope.Step = 2
-	in.Rewards = b.stage(wire.StageReward, -1, commitRows(b, schema.At("f", 2, wire.StageReward).WithShard(0), []schema.RewardRow{reward}, assembled))
+	in.Rewards = b.stage(api.StageReward, -1, commitRows(b, schema.At("f", 2, api.StageReward).WithShard(0),
+		[]schema.RewardRow{reward}, assembled))
 	_, err := do(b, Resample{b.deps}.Execute, in)
 	require.ErrorContains(t, err, "filters.void_turns needs to know what the turns of trajectory 00001/0000/000 did")
 }

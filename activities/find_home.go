@@ -5,24 +5,26 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
 )
 
-// FindHome names the host that runs a run's models from now on: the one whose worker comes first. Stages that use them go
-// there, so that an engine on several hosts is opened once.
+// FindHome names the host that runs a run's models from now on: the host whose worker takes this activity first.
+// Stages that use the models go to that host, so that an engine on several hosts is opened only once.
 type FindHome struct{ *Deps }
 
 // Execute names this host.
-func (a FindHome) Execute(ctx context.Context, in wire.HomeInput) (wire.Home, error) {
+func (a FindHome) Execute(ctx context.Context, in api.HomeInput) (api.Home, error) {
+	defer heartbeats(ctx, &progress{})() // looking for devices may take longer than the heartbeat timeout
 	recipe, err := a.recipe(ctx, in.Scope)
 	if err != nil {
-		return wire.Home{}, classify(err)
+		return api.Home{}, classify(err)
 	}
-	if a.Host == "" || a.engines.maker == nil { // another worker may
-		return wire.Home{}, temporal.NewApplicationError("this worker polls no queue of its host's own, or runs no models", "")
+	if a.Host == "" || !a.engines.RunsTorch() { // another worker may have both
+		return api.Home{},
+			temporal.NewApplicationError("this worker polls no queue of its host's own, or runs no models", "")
 	}
-	if _, err := a.engines.maker.Offer(ctx, recipe); err != nil {
-		return wire.Home{}, temporal.NewApplicationError("this worker cannot run the models: "+err.Error(), "")
+	if _, err := a.engines.Offer(ctx, recipe); err != nil {
+		return api.Home{}, temporal.NewApplicationError("this worker cannot run the models: "+err.Error(), "")
 	}
-	return wire.Home{Host: a.Host}, nil
+	return api.Home{Host: a.Host}, nil
 }

@@ -4,28 +4,29 @@ import (
 	"context"
 	"slices"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// GenerateRollouts samples one turn of one shard's trajectories. One that the engine breaks on is
-// excluded; see rollout.Loop.Respond.
+// GenerateRollouts samples one turn of one shard's trajectories. A trajectory that the engine fails on is excluded;
+// see rollout.Loop.Respond.
 type GenerateRollouts struct{ *Deps }
 
-// Execute rebuilds the shard's episodes from what is committed and commits their next turn.
-func (a GenerateRollouts) Execute(ctx context.Context, in wire.GenerateInput) (wire.Generated, error) {
-	out := wire.Generated{}
-	inputs := append(append([]schema.Ref{in.Prompts, in.Policy.Manifest}, in.Turns...), in.Tools...)
-	s := spec{scope: in.Scope, stage: wire.StageRollout, turn: in.Turn, shard: in.Shard, inputs: inputs}
+// Execute continues the shard's episodes from their committed state and commits their next turn.
+func (a GenerateRollouts) Execute(ctx context.Context, in api.GenerateInput) (api.Generated, error) {
+	out := api.Generated{}
+	inputs := append([]schema.Ref{in.Prompts, in.Policy.Manifest}, in.Inputs()...)
+	s := spec{scope: in.Scope, stage: api.StageRollout, turn: in.Turn, shard: in.Shard, inputs: inputs}
+	var held []*rollout.Episode
 	err := execute(ctx, a.Deps, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
 		recipe, err := a.recipe(ctx, in.Scope)
 		if err != nil {
 			return err
 		}
-		loop, episodes, err := a.episodes(ctx, recipe, in.Shard, in.Prompts, in.Turns, in.Tools)
+		loop, episodes, err := a.episodes(ctx, recipe, in.Shard, in.Prompts, in.Past)
 		if err != nil {
 			return err
 		}
@@ -45,45 +46,23 @@ func (a GenerateRollouts) Execute(ctx context.Context, in wire.GenerateInput) (w
 			}
 		}
 		w.timing.Rows, w.timing.Tokens = int64(len(rows)), out.Tokens
+		held = episodes
 		return put(ctx, w, rows)
 	})
+	a.hold(out.Done, err, held)
 	return out, err
 }
 
-func (a GenerateRollouts) generate(ctx context.Context, w *draft, in wire.GenerateInput, recipe *recipes.Recipe, loop *rollout.Loop, episodes []*rollout.Episode) error {
+func (a GenerateRollouts) generate(ctx context.Context, w *draft, in api.GenerateInput, recipe *recipes.Recipe,
+	loop *rollout.Loop, episodes []*rollout.Episode) error {
 	if !slices.ContainsFunc(episodes, (*rollout.Episode).AwaitsResponse) {
 		return nil
 	}
-	generator, err := w.generator(ctx, in.Scope, recipe)
+	sampler, err := w.sampler(ctx, in.Scope, recipe)
 	if err != nil {
 		return err
 	}
-	return generator.use(ctx, in.Policy, false, func(engine policy.Engine) error {
-		return loop.Respond(ctx, engine, in.Policy.Digest, episodes)
+	return sampler.Use(ctx, version(in.Policy), func(s policy.Sampler) error {
+		return loop.Respond(ctx, s, in.Policy.Digest, episodes)
 	})
-}
-
-// episodes rebuilds one shard's episodes from its prompts and the committed turns and tool calls.
-func (d *Deps) episodes(ctx context.Context, recipe *recipes.Recipe, shard int, prompts schema.Ref, turns, tools []schema.Ref) (*rollout.Loop, []*rollout.Episode, error) {
-	loop, err := d.loop(recipe, recipe.Rollout.Temperature)
-	if err != nil {
-		return nil, nil, err
-	}
-	promptRows, err := read[schema.PromptRow](ctx, d, prompts)
-	if err != nil {
-		return nil, nil, err
-	}
-	turnRows, err := read[schema.TurnRow](ctx, d, turns...)
-	if err != nil {
-		return nil, nil, err
-	}
-	callRows, err := read[schema.ToolCallRow](ctx, d, tools...)
-	if err != nil {
-		return nil, nil, err
-	}
-	if promptRows, err = shardPrompts(promptRows, shard, recipe.Rollout); err != nil {
-		return nil, nil, err
-	}
-	episodes, err := loop.Episodes(promptRows, recipe.Rollout.Oversample, turnRows, callRows)
-	return loop, episodes, err
 }

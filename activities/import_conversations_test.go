@@ -9,19 +9,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/analysis"
-	"github.com/ropewalk/ropewalk/internal/lanetest"
+	"github.com/ropewalk/ropewalk/internal/pipelinetest"
 	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/store/mem"
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
-// reprocess runs ReprocessRun with the real activities in Temporal's test environment, over a file.
+// reprocess runs ReprocessRun over a file, with the real activities in Temporal's test environment.
 func (b *bench) reprocess(t *testing.T, in workflows.ReprocessInput, file string) (workflows.ReprocessResult, error) {
 	t.Helper()
 	in.Digest = schema.Digest([]byte(file))
 	in.Source = "imports/" + in.Digest + ".json"
 	require.NoError(t, b.store.PutIfAbsent(context.Background(), in.Source, []byte(file)))
-	return lanetest.Run[workflows.ReprocessResult](lanetest.Environment(b.deps), workflows.ReprocessRunName, in)
+	return pipelinetest.Run[workflows.ReprocessResult](pipelinetest.Environment(b.deps), workflows.ReprocessRunName, in)
 }
 
 // conversations is a file of tasks whose trials have the given rewards; each trial calls a tool once.
@@ -29,9 +30,12 @@ func conversations(tasks ...[]float64) string {
 	var lines []string
 	for task, rewards := range tasks {
 		for trial, reward := range rewards {
-			lines = append(lines, fmt.Sprintf(`{"task_id":%d,"trial":%d,"reward":%g,"messages":[{"role":"user","content":"task %d"},`+
-				`{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"look","arguments":"{}"}}]},`+
-				`{"role":"tool","tool_call_id":"a","content":"Error: trial %d"},{"role":"assistant","content":"done"}]}`, task, trial, reward, task, trial))
+			lines = append(lines,
+				fmt.Sprintf(`{"task_id":%d,"trial":%d,"reward":%g,"messages":[{"role":"user","content":"task %d"},`+
+					`{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function",`+
+					`"function":{"name":"look","arguments":"{}"}}]},`+
+					`{"role":"tool","tool_call_id":"a","content":"Error: trial %d"},`+
+					`{"role":"assistant","content":"done"}]}`, task, trial, reward, task, trial))
 		}
 	}
 	return strings.Join(lines, "\n")
@@ -44,7 +48,8 @@ func TestConversationsGoThroughTheStages(t *testing.T) {
 		conversations([]float64{1, 0, 0, 1}, []float64{1, 1, 1, 1}, []float64{0, 0, 0, 0}, []float64{0.25, 0.75}))
 	require.NoError(t, err)
 	require.Equal(t, []any{14, 14, 6, 6}, []any{got.Trajectories, got.ToolCalls, got.Kept, got.BatchRows})
-	require.Equal(t, []any{6, 0.5, 0}, []any{got.Rewarded, got.Reward, got.CalculatorCompared}, "successes are rewards of 1")
+	require.Equal(t, []any{6, 0.5, 0}, []any{got.Rewarded, got.Reward, got.CalculatorCompared},
+		"successes are rewards of 1")
 
 	view, err := analysis.New(b.store).Visible(ctx, "talk")
 	require.NoError(t, err)
@@ -71,26 +76,62 @@ func TestConversationsGoThroughTheStages(t *testing.T) {
 			require.InDelta(t, (e.Reward.Reward-0.5)/0.57735, *e.Advantage, 1e-4)
 		}
 	}
+	require.Equal(t, map[schema.Table]int{schema.Prompts: 4, schema.Turns: 28, schema.Imported: 14,
+		schema.ToolCalls: 14, schema.Trajectories: 14, schema.Rewards: 14, schema.Selection: 14, schema.Batch: 6},
+		rowsOfHead(t, b, "talk"), "no two shards of a table hold the same rows")
 	found, err := analysis.New(b.store).Verify(ctx, "talk")
 	require.NoError(t, err)
 	require.Empty(t, found.Faults)
 	trials, err := view.Trials(ctx, 1)
 	require.NoError(t, err)
-	require.Equal(t, []analysis.Trials{{Task: "0", N: 4, Successes: 2}, {Task: "1", N: 4, Successes: 4}, {Task: "2", N: 4}, {Task: "3", N: 2}}, trials)
+	require.Equal(t, []analysis.Trials{{Task: "0", N: 4, Successes: 2}, {Task: "1", N: 4, Successes: 4},
+		{Task: "2", N: 4}, {Task: "3", N: 2}}, trials)
 }
 
-// Nothing of a file that cannot be read, or of another format than its recipe's, is seen.
+// rowsOfHead counts the rows behind the head of a run's first step by table, as a plain walk over its manifests does.
+func rowsOfHead(t *testing.T, b *bench, run string) map[schema.Table]int {
+	t.Helper()
+	head, _, found, err := b.deps.Record.Head(t.Context(), run, "1")
+	require.NoError(t, err)
+	require.True(t, found)
+	out := map[schema.Table]int{}
+	for _, refs := range head.Stages {
+		for _, ref := range refs {
+			m, err := b.deps.Record.Read(t.Context(), ref)
+			require.NoError(t, err)
+			parts, err := b.deps.Record.Parts(t.Context(), m)
+			require.NoError(t, err)
+			for _, part := range append(parts, m) {
+				for _, s := range part.Shards {
+					out[s.Table] += s.Rows
+				}
+			}
+		}
+	}
+	delete(out, schema.Documents)
+	return out
+}
+
+// A file that cannot be read, or whose format differs from its recipe's, leaves nothing visible.
 func TestConversationsThatAreRefused(t *testing.T) {
 	b := newBench(t, mem.New())
 	for name, c := range map[string]struct {
 		in         workflows.ReprocessInput
 		file, want string
 	}{
-		"a field":      {workflows.ReprocessInput{Recipe: "openai-offline", Format: "openai"}, conversations([]float64{1}) + "\n{}", "line 2: item 1: messages: is missing"},
-		"a recipe":     {workflows.ReprocessInput{Recipe: "gsm8k-offline", Format: "openai"}, conversations([]float64{1}), "an import of format openai wants a recipe of that environment, got gsm8k-solutions"},
-		"a format":     {workflows.ReprocessInput{Recipe: "openai-offline", Format: "csv"}, "", `format: must be gsm8k-solutions or openai, got "csv"`},
-		"its sandbox":  {workflows.ReprocessInput{Recipe: "openai-offline", Format: "openai", Set: []string{"sandbox.cpu_seconds=1"}}, conversations([]float64{0}), "sandbox: has no place in a recipe of openai"},
-		"its training": {workflows.ReprocessInput{Recipe: "openai-offline", Format: "openai", Set: []string{"reward.name=math_answer"}}, conversations([]float64{0, 0}), "must be reference in a recipe of openai"},
+		"a field": {workflows.ReprocessInput{Recipe: "openai-offline", Format: "openai"},
+			conversations([]float64{1}) + "\n{}", "line 2: item 1: messages: is missing"},
+		"a recipe": {workflows.ReprocessInput{Recipe: "gsm8k-offline", Format: "openai"},
+			conversations([]float64{1}),
+			"an import of format openai wants a recipe of that environment, got gsm8k-solutions"},
+		"a format": {workflows.ReprocessInput{Recipe: "openai-offline", Format: "csv"}, "",
+			`format: must be gsm8k-solutions or openai, got "csv"`},
+		"its sandbox": {workflows.ReprocessInput{Recipe: "openai-offline", Format: "openai",
+			Set: []string{"sandbox.cpu_seconds=1"}}, conversations([]float64{0}),
+			"sandbox: has no place in a recipe of openai"},
+		"its training": {workflows.ReprocessInput{Recipe: "openai-offline", Format: "openai",
+			Set: []string{"reward.name=math_answer"}}, conversations([]float64{0, 0}),
+			"must be reference in a recipe of openai"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.in.Run = "refused-" + strings.ReplaceAll(name, " ", "-")
@@ -103,4 +144,26 @@ func TestConversationsThatAreRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Once a run's recipe is in the record, its request is deleted.
+func TestAPreparedRunHasNoRequest(t *testing.T) {
+	ctx := context.Background()
+	b := newBench(t, mem.New())
+	require.NoError(t, b.store.Put(ctx, schema.RequestKey("asked"), []byte("{}")))
+	in := workflows.ReprocessInput{Run: "asked", Recipe: "openai-offline", Format: "openai"}
+	_, err := b.reprocess(t, in, conversations([]float64{1, 0}))
+	require.NoError(t, err)
+	_, err = b.store.Get(ctx, schema.RequestKey("asked"))
+	require.ErrorIs(t, err, store.ErrNotFound)
+
+	_, err = pipelinetest.Run[workflows.TrainRunResult](pipelinetest.Environment(b.deps), workflows.TrainRunName,
+		workflows.TrainRunInput{Run: "asked", Resume: true})
+	require.ErrorContains(t, err, "openai holds imported solutions, which cannot be trained on")
+
+	_, err = b.reprocess(t, in, conversations([]float64{1, 1}))
+	require.ErrorContains(t, err, "run_id: run asked holds the import of another file")
+	again, err := b.reprocess(t, in, conversations([]float64{1, 0}))
+	require.NoError(t, err)
+	require.Equal(t, 2, again.Trajectories)
 }

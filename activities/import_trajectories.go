@@ -3,58 +3,84 @@ package activities
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"slices"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/env/gsm8k"
+	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rollout"
-	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/tool"
+	"github.com/ropewalk/ropewalk/tool/tools"
 )
 
-// ImportTrajectories turns an uploaded file of other systems' trajectories into committed prompts,
-// turns and trajectories. Nobody knows the probabilities with which they were written: those are null.
+// ImportTrajectories turns an uploaded file of other systems' trajectories into committed prompts, turns and
+// trajectories. The probabilities of their tokens are unknown and therefore null.
 type ImportTrajectories struct{ *Deps }
 
-// shardGroups is how many problems one imported shard holds.
+// shardGroups is the number of problems in one imported shard.
 const shardGroups = 128
 
-// Execute commits the shards as turn 0 of the rollout stage, each with its three tables.
-func (a ImportTrajectories) Execute(ctx context.Context, in wire.ImportInput) (wire.Imported, error) {
-	out := wire.Imported{}
-	s := spec{scope: in.Scope, stage: wire.StageImport, turn: -1, shard: -1}
+// Execute commits the shards as turn 0 of the rollout stage, each with its three tables. It fails for good if the run
+// id already holds the import of another file.
+func (a ImportTrajectories) Execute(ctx context.Context, in api.ImportInput) (api.Imported, error) {
+	out := api.Imported{}
+	s := spec{scope: in.Scope, stage: api.StageImport, turn: -1, shard: -1}
 	err := execute(ctx, a.Deps, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
 		tables, err := a.rows(ctx, in)
 		if err != nil {
 			return err
 		}
-		for first := 0; first < len(tables.prompts); first += shardGroups {
-			shard, err := a.shard(ctx, in.Scope, len(out.Shards), tables.groups(in.Scope.Step, first, first+shardGroups))
+		shards, err := tables.shards()
+		if err != nil {
+			return err
+		}
+		for i, rows := range shards {
+			shard, err := a.shard(ctx, in.Scope, i, rows)
 			if err != nil {
 				return err
 			}
 			out.Shards = append(out.Shards, shard)
 			out.Calls += shard.Calls
-			w.progress.set(min(first+shardGroups, len(tables.prompts)), len(tables.prompts))
+			out.Trajectories += len(rows.trajectories)
+			w.progress.set(i+1, len(shards))
 		}
-		out.Trajectories = len(tables.trajectories)
-		w.manifest.Note = map[string]string{"source": in.Source, "source_digest": in.Digest}
+		w.manifest.Note = map[string]string{schema.NoteSource: in.Source, schema.NoteSourceDigest: in.Digest}
 		w.timing.Rows = int64(out.Trajectories)
 		return nil
 	})
+	if err == nil && out.Adopted {
+		err = classify(a.sameFile(ctx, in, out.Manifest))
+	}
 	return out, err
 }
 
-// imported are rows on their way into shards, each table in the record's order.
+// sameFile refuses a file that differs from the one whose import is committed.
+func (a ImportTrajectories) sameFile(ctx context.Context, in api.ImportInput, committed schema.Ref) error {
+	m, err := a.Record.Read(ctx, committed)
+	if err != nil {
+		return err
+	}
+	if there := m.Note[schema.NoteSourceDigest]; there != in.Digest {
+		return refuse(api.FailBadInput,
+			"run_id: run %s holds the import of another file (SHA-256 %s, this one's is %s); choose another run id",
+			in.Run, there, in.Digest)
+	}
+	return nil
+}
+
+// imported holds the rows of an import before they are split into shards, each table in the record's order.
 type imported struct {
 	prompts      []schema.PromptRow
 	turns        []schema.TurnRow
 	trajectories []schema.TrajectoryRow
 }
 
-// rows reads the uploaded file into rows.
-func (a ImportTrajectories) rows(ctx context.Context, in wire.ImportInput) (imported, error) {
-	if in.Format == wire.FormatOpenAI {
+// rows converts the uploaded file to rows.
+func (a ImportTrajectories) rows(ctx context.Context, in api.ImportInput) (imported, error) {
+	if in.Format == api.FormatOpenAI {
 		return a.conversations(ctx, in)
 	}
 	items, err := a.source(ctx, in.Source, in.Digest)
@@ -71,97 +97,169 @@ func (a ImportTrajectories) rows(ctx context.Context, in wire.ImportInput) (impo
 	return imported{t.Prompts, t.Turns, t.Trajectories}, nil
 }
 
-// groups returns the rows of groups first…last−1.
-func (t imported) groups(step, first, last int) imported {
-	from, to := schema.GroupID(step, first), schema.GroupID(step, last)
-	within := func(group string) bool { return from <= group && group < to }
-	var out imported
-	for _, r := range t.prompts {
-		if within(r.GroupID) {
-			out.prompts = append(out.prompts, r)
+// shards cuts the rows into shards of shardGroups groups. It compares the numbers of groups and not their text: as
+// text, the bound after the last group sorts before the last group.
+func (t imported) shards() ([]imported, error) {
+	shards := make([]imported, (len(t.prompts)+shardGroups-1)/shardGroups)
+	at := func(group string) (*imported, error) {
+		_, n, err := schema.ParseGroupID(group)
+		if err != nil {
+			return nil, err
 		}
+		if n >= len(t.prompts) {
+			return nil, fmt.Errorf("group %s: there are %d prompts, so there is no such group", group, len(t.prompts))
+		}
+		return &shards[n/shardGroups], nil
+	}
+	for _, r := range t.prompts {
+		s, err := at(r.GroupID)
+		if err != nil {
+			return nil, err
+		}
+		s.prompts = append(s.prompts, r)
 	}
 	for _, r := range t.turns {
-		if within(r.GroupID) {
-			out.turns = append(out.turns, r)
+		s, err := at(r.GroupID)
+		if err != nil {
+			return nil, err
 		}
+		s.turns = append(s.turns, r)
 	}
 	for _, r := range t.trajectories {
-		if within(r.GroupID) {
-			out.trajectories = append(out.trajectories, r)
+		s, err := at(r.GroupID)
+		if err != nil {
+			return nil, err
 		}
+		s.trajectories = append(s.trajectories, r)
+	}
+	return shards, nil
+}
+
+// shard commits one shard's prompts, turns and trajectories under one manifest.
+func (a ImportTrajectories) shard(ctx context.Context, scope api.Scope, number int,
+	tables imported) (api.ImportedShard, error) {
+	m, err := a.manifest(ctx, spec{scope: scope, stage: api.StageRollout, turn: 0, shard: number})
+	if err != nil {
+		return api.ImportedShard{}, err
+	}
+	w := &draft{deps: a.Deps, place: m.Place, manifest: m}
+	if err := put(ctx, w, tables.prompts); err != nil {
+		return api.ImportedShard{}, err
+	}
+	if err := put(ctx, w, tables.turns); err != nil {
+		return api.ImportedShard{}, err
+	}
+	if err := put(ctx, w, asImported(tables.trajectories)); err != nil {
+		return api.ImportedShard{}, err
+	}
+	committed, ref, adopted, err := a.Record.Commit(ctx, w.manifest)
+	if err != nil {
+		return api.ImportedShard{}, err
+	}
+	// An import of another file may have been killed before its last shard.
+	if adopted && !sameRows(committed, w.manifest) {
+		return api.ImportedShard{}, refuse(api.FailBadInput,
+			"run_id: run %s holds shard %d of another file's import; choose another run id", scope.Run, number)
+	}
+	out := api.ImportedShard{Manifest: ref}
+	for _, t := range tables.turns {
+		out.Calls += int(t.ToolCalls)
+	}
+	return out, nil
+}
+
+// sameRows reports whether two manifests of an imported shard hold the same rows. Earlier versions put the trajectories
+// into the table that the stage assemble writes too; those manifests are compared by their other tables.
+func sameRows(committed, made schema.Manifest) bool {
+	if len(committed.ShardsOf(schema.Trajectories)) == 0 {
+		return slices.Equal(committed.Shards, made.Shards)
+	}
+	for _, table := range []schema.Table{schema.Prompts, schema.Turns} {
+		if !slices.Equal(committed.ShardsOf(table), made.ShardsOf(table)) {
+			return false
+		}
+	}
+	return true
+}
+
+// asImported returns trajectories as rows of the table imported.
+func asImported(rows []schema.TrajectoryRow) []schema.ImportedRow {
+	out := make([]schema.ImportedRow, len(rows))
+	for i, r := range rows {
+		out[i] = schema.ImportedRow(r)
 	}
 	return out
 }
 
-// shard commits one shard's prompts, turns and trajectories under one manifest.
-func (a ImportTrajectories) shard(ctx context.Context, scope wire.Scope, number int, tables imported) (wire.ImportedShard, error) {
-	m, err := a.manifest(ctx, spec{scope: scope, stage: wire.StageRollout, turn: 0, shard: number})
+// importedTrajectories reads the trajectories that an import committed with its turns.
+func (r records) importedTrajectories(ctx context.Context, past []schema.Manifest) ([]schema.TrajectoryRow, error) {
+	turns := ofStage(past, api.StageRollout)
+	rows, err := commit.Rows[schema.ImportedRow](ctx, r.Record, turns...)
 	if err != nil {
-		return wire.ImportedShard{}, err
+		return nil, err
 	}
-	w := &draft{deps: a.Deps, place: m.Place, manifest: m}
-	if err := put(ctx, w, tables.prompts); err != nil {
-		return wire.ImportedShard{}, err
+	if len(rows) == 0 { // an earlier version made the import
+		return commit.Rows[schema.TrajectoryRow](ctx, r.Record, turns...)
 	}
-	if err := put(ctx, w, tables.turns); err != nil {
-		return wire.ImportedShard{}, err
+	out := make([]schema.TrajectoryRow, len(rows))
+	for i, row := range rows {
+		out[i] = schema.TrajectoryRow(row)
 	}
-	if err := put(ctx, w, tables.trajectories); err != nil {
-		return wire.ImportedShard{}, err
-	}
-	_, ref, _, err := a.Record.Commit(ctx, w.manifest)
-	out := wire.ImportedShard{Manifest: ref}
-	for _, t := range tables.turns {
-		out.Calls += int(t.ToolCalls)
-	}
-	return out, err
+	return out, nil
 }
 
-// source reads the uploaded file. A bad line is the uploader's to mend.
-func (d *Deps) source(ctx context.Context, key, digest string) ([]gsm8k.Item, error) {
-	data, err := d.Record.ReadBlob(ctx, key, digest)
+// source reads the uploaded file. A bad line is the uploader's to fix.
+func (r records) source(ctx context.Context, key, digest string) ([]gsm8k.Item, error) {
+	data, err := r.Record.ReadBlob(ctx, key, digest)
 	if err != nil {
 		return nil, err
 	}
 	items, err := gsm8k.Read(bytes.NewReader(data))
 	if err != nil {
-		return nil, refuse(wire.FailBadInput, "%s: %v", key, err)
+		return nil, refuse(api.FailBadInput, "%s: %v", key, err)
 	}
 	return items, nil
 }
 
 // importedCalls runs the calculations of imported turns; see ExecuteToolCalls.
-func (a ExecuteToolCalls) importedCalls(ctx context.Context, w *draft, in wire.ToolsInput, recipe *recipes.Recipe) ([]schema.ToolCallRow, []schema.TimingRow, error) {
-	turns, err := read[schema.TurnRow](ctx, a.Deps, in.Turns...)
+func (a ExecuteToolCalls) importedCalls(ctx context.Context, w *draft, in api.ToolsInput,
+	recipe *recipes.Recipe) ([]schema.ToolCallRow, []schema.TimingRow, error) {
+	turns, err := pastRows[schema.TurnRow](ctx, a.records, in.Past, api.StageRollout)
 	if err != nil {
 		return nil, nil, err
 	}
+	python := tools.NewPython(a.Sandbox, callLimits(recipe.Sandbox))
 	var rows []schema.ToolCallRow
-	var calls []sandbox.Call
+	var calls []tool.Call
 	for _, t := range turns {
 		for i, c := range gsm8k.ReadCalls(t.Response, int(t.ToolCalls)) {
-			tool := c.Tool()
+			called := c.Tool()
+			key, err := importedKey(in.Scope, t, i)
+			if err != nil {
+				return nil, nil, err
+			}
 			rows = append(rows, schema.ToolCallRow{
 				GroupID: t.GroupID, TrajectoryID: t.TrajectoryID, Turn: t.Turn, Call: int32(i),
-				Name: tool.Name, Arguments: tool.Arguments, Code: tool.Code, Stdin: tool.Stdin,
+				Name: called.Name, Arguments: called.Arguments, Code: called.Code, Stdin: called.Stdin,
 			})
-			calls = append(calls, sandbox.Call{Code: tool.Code, Stdin: tool.Stdin, Limits: callLimits(recipe.Sandbox)})
+			calls = append(calls, tool.Call{Key: key, Tool: python.Spec().Name,
+				Name: called.Name, Arguments: tools.PythonArguments(called.Code, called.Stdin)})
 		}
 	}
-	outcomes, err := a.runCalls(ctx, w, calls)
+	outcomes, err := tool.Toolbox{python}.RunEach(ctx, calls, func(done int) { w.progress.set(done, len(calls)) })
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("run tool calls: %w", err)
 	}
 	var measured []schema.TimingRow
 	for i, o := range outcomes {
 		row := &rows[i]
 		if o.Broken != nil {
-			why := rollout.Reason("sandbox", o.Broken.Error())
+			why := rollout.Reason(python.Spec().BlameOn(), o.Broken.Error())
 			row.Excluded = &why
 			continue
 		}
-		row.Status, row.ExitCode, row.Stdout, row.Stderr, row.Value = string(o.Status), int32(o.ExitCode), o.Stdout, o.Stderr, o.Value
+		row.Status, row.ExitCode, row.Stdout, row.Stderr, row.Value = string(o.Status), int32(o.ExitCode), o.Stdout,
+			o.Stderr, o.Value
 		measured = append(measured, callTiming(in, row.TrajectoryID, int(row.Turn), int(row.Call), o.Timing))
 	}
 	return rows, measured, nil

@@ -7,17 +7,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/internal/commit"
-	"github.com/ropewalk/ropewalk/internal/lanetest"
+	"github.com/ropewalk/ropewalk/internal/pipelinetest"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/cpu"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store/mem"
 )
 
-// doomed is an engine that is lost in an update, when its second optimiser step is due.
+// doomed is an engine that is lost during an update, at its second optimiser step.
 type doomed struct {
 	policy.Engine
-	kill  func() (after policy.Engine) // loses the engine; what calls reach from then on
+	kill  func() (after policy.Engine) // loses the engine and returns the engine that later calls reach
 	steps int
 }
 
@@ -28,7 +28,7 @@ func (d *doomed) Step(ctx context.Context, role policy.Role, o policy.StepOption
 	return d.Engine.Step(ctx, role, o)
 }
 
-// lostUntilLoad is what an engine is that has been lost: nothing until it is loaded anew.
+// lostUntilLoad is a lost engine: every call fails until it is loaded again.
 type lostUntilLoad struct{ policy.Engine }
 
 func (lostUntilLoad) Step(context.Context, policy.Role, policy.StepOptions) (policy.StepStats, error) {
@@ -37,14 +37,16 @@ func (lostUntilLoad) Step(context.Context, policy.Role, policy.StepOptions) (pol
 
 func (lostUntilLoad) Discard(context.Context, policy.Role) error { return policy.ErrLost }
 
-// TestUpdateAfterALostEngine: an update whose engine is lost is tried again by Temporal, on the same worker, and the run ends with
-// the policy of one whose engine was not. (That the PyTorch engine is lost and found so is gpu/torch's to show.)
+// TestUpdateAfterALostEngine: Temporal retries an update whose engine is lost, on the same worker. The run ends with
+// the same policy as a run whose engine was not lost. (The tests of gpu/torch show that the PyTorch engine reports
+// its loss in this way.)
 func TestUpdateAfterALostEngine(t *testing.T) {
 	train := func(t *testing.T, trainer func(policy.Engine) policy.Engine) string {
 		t.Helper()
 		objects := mem.New()
-		b := &bench{store: objects, record: commit.New(objects), deps: lanetest.Deps(t, objects, lanetest.Wrap{Trainer: trainer})}
-		// The warm start is that of the run before, so that whatever steps is an update.
+		b := &bench{store: objects, record: commit.New(objects),
+			deps: pipelinetest.Deps(t, objects, pipelinetest.Wrap{Trainer: trainer})}
+		// The warm start is that of the previous run, so every optimiser step belongs to an update.
 		out := trainTiny(t, b, "r", "steps=2", "optimizer.minibatches=2", "optimizer.epochs=2")
 		require.Len(t, stepRows[schema.UpdateRow](t, objects, "r", 1, schema.StageUpdate), 4)
 		return out.Policy.Digest
@@ -65,7 +67,7 @@ func TestUpdateAfterALostEngine(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// revived makes a load the end of being lost.
+// revived makes a load bring the lost engine back.
 type revived struct{ *doomed }
 
 func (r revived) Load(ctx context.Context, role policy.Role, dir string, optimizer bool) error {

@@ -16,7 +16,7 @@ import (
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
-// manifestAt reads what a place commits.
+// manifestAt reads the manifest at a place.
 func manifestAt(t *testing.T, objects store.Store, place schema.Place) schema.Manifest {
 	t.Helper()
 	m, _, found, err := commit.New(objects).Lookup(context.Background(), place)
@@ -25,7 +25,7 @@ func manifestAt(t *testing.T, objects store.Store, place schema.Place) schema.Ma
 	return m
 }
 
-// checked makes every pure stage of a run again and compares.
+// checked recomputes every pure stage of a run and compares.
 func checked(t *testing.T, objects store.Store, run string) {
 	t.Helper()
 	out, err := replay(t, copied(t, objects), workflows.ReplayStageInput{Run: run, Check: true})
@@ -36,8 +36,10 @@ func checked(t *testing.T, objects store.Store, run string) {
 
 // actorCritic is PPO with an adaptive penalty in the reward.
 var actorCritic = []string{
-	"steps=3", "advantage={name: gae}", "loss.value={lr: 0.001}", "loss.old_log_probs=recompute", "optimizer.minibatches=2", "optimizer.epochs=2",
-	"loss.kl={in: reward, coefficient: 0.1, estimator: k1, controller: adaptive, target: 0.0001, horizon: 100}", "checkpoint.keep_last=1", "resample.vspo=null", "resample.roc=null",
+	"steps=3", "advantage={name: gae}", "loss.value={lr: 0.001}", "loss.old_log_probs=recompute",
+	"optimizer.minibatches=2", "optimizer.epochs=2",
+	"loss.kl={in: reward, coefficient: 0.1, estimator: k1, controller: adaptive, target: 0.0001, horizon: 100}",
+	"checkpoint.keep_last=1", "resample.vspo=null", "resample.roc=null",
 }
 
 func TestActorAndCritic(t *testing.T) {
@@ -53,7 +55,8 @@ func TestActorAndCritic(t *testing.T) {
 	t.Run("pruned with the policy", func(t *testing.T) {
 		kept := map[string]bool{}
 		for _, key := range keys(t, objects) {
-			if strings.HasPrefix(key, schema.RunPrefix("r")+"checkpoints/") && !strings.HasSuffix(key, schema.PrunedFile) {
+			if strings.HasPrefix(key, schema.RunPrefix("r")+"checkpoints/") &&
+				!strings.HasSuffix(key, schema.PrunedFile) {
 				kept[strings.Split(strings.TrimPrefix(key, schema.RunPrefix("r")+"checkpoints/"), "/")[0][:6]] = true
 			}
 		}
@@ -63,10 +66,11 @@ func TestActorAndCritic(t *testing.T) {
 	t.Run("resumed with the policy", func(t *testing.T) { resumedFromTwo(t, result.Policy.Digest, before) })
 }
 
-// actedAndCriticised holds one step against the critic that it began with, and returns the next.
+// actedAndCriticised checks one step against the critic that it began with, and returns the next critic and
+// coefficient.
 func actedAndCriticised(t *testing.T, objects store.Store, step int, critic string, beta float64) (string, float64) {
 	t.Helper()
-	outputs := stepRows[schema.TokenOutputsRow](t, objects, "r", step, schema.StageForward)
+	outputs := stepRows[schema.TokenOutputsRow](t, objects, "r", step, schema.StageLogprobs)
 	require.NotEmpty(t, outputs)
 	valued := false
 	for _, o := range outputs {
@@ -99,14 +103,15 @@ func actedAndCriticised(t *testing.T, objects store.Store, step int, critic stri
 	return m.Critic.Digest, stats["kl_coefficient_next"]
 }
 
-// resumedFromTwo takes a run that ended after its second step, on another machine, to the same end.
+// resumedFromTwo resumes, on another machine, a run that ended after its second step; it reaches the same end.
 func resumedFromTwo(t *testing.T, policy, critic string) {
 	objects := mem.New()
 	short := append([]string{}, actorCritic...)
 	b := newBench(t, objects)
 	trainTiny(t, b, "r", append(short, "checkpoint.keep_last=3")...)
 	for _, key := range keys(t, objects) {
-		if strings.Contains(key, "/manifests/step=3/") || strings.HasSuffix(key, "/heads/step=3.json") || strings.Contains(key, "checkpoints/000003") {
+		if strings.Contains(key, "/manifests/step=3/") || strings.HasSuffix(key, "/heads/step=3.json") ||
+			strings.Contains(key, "checkpoints/000003") {
 			require.NoError(t, objects.Delete(context.Background(), key))
 		}
 	}
@@ -122,11 +127,18 @@ func TestMethodsTrain(t *testing.T) {
 	b := newBench(t, objects)
 	none := []string{"steps=1", "resample.vspo=null", "resample.roc=null", "optimizer.minibatches=2"}
 	for name, set := range map[string][]string{
-		"gigpo":  {"layout=turns", "advantage={name: gigpo, anchors: similar, invalid_penalty: 0.1}", "loss={name: gspo}"},
-		"empg":   {"layout=turns", "advantage={name: empg}", "rollout.history=1", "loss={name: sapo, old_log_probs: recompute, sequence_mask: {denominator: shrink}}"},
-		"aware":  {"advantage.entropy_aware={}", "loss={name: aepo_clip}", "filters={overlong: true, void_turns: true, unreadable: true, repetition: {ngram: 2, times: 2}}", "resample.low_variance={}"},
-		"cov":    {"advantage={name: reinforce_pp}", "loss={name: clip_cov, cov_low: -9, cov_high: 9, cov_ratio: 0.1, cov_scope: microbatch}", "reward={name: spear}", "schedule.mu_horizon=4"},
-		"kl-cov": {"advantage={name: rloo}", "loss={name: kl_cov, cov_ratio: 0.1, entropy: 0.01}", "optimizer.microbatch_tokens=300", "reward={name: prs_short, smoothed_bleu: true}"},
+		"gigpo": {"layout=turns", "advantage={name: gigpo, anchors: similar, invalid_penalty: 0.1}",
+			"loss={name: gspo}"},
+		"empg": {"layout=turns", "advantage={name: empg}", "rollout.history=1",
+			"loss={name: sapo, old_log_probs: recompute, sequence_mask: {denominator: shrink}}"},
+		"aware": {"advantage.entropy_aware={}", "loss={name: aepo_clip}",
+			"filters={overlong: true, void_turns: true, unreadable: true, repetition: {ngram: 2, times: 2}}",
+			"resample.low_variance={}"},
+		"cov": {"advantage={name: reinforce_pp}",
+			"loss={name: clip_cov, cov_low: -9, cov_high: 9, cov_ratio: 0.1, cov_scope: microbatch}",
+			"reward={name: spear}", "schedule.mu_horizon=4"},
+		"kl-cov": {"advantage={name: rloo}", "loss={name: kl_cov, cov_ratio: 0.1, entropy: 0.01}",
+			"optimizer.microbatch_tokens=300", "reward={name: prs_short, smoothed_bleu: true}"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			trainTiny(t, b, name, append(append([]string{}, none...), set...)...)
@@ -152,7 +164,7 @@ func TestMethodsTrain(t *testing.T) {
 			require.Len(t, batch, rows)
 			require.Equal(t, name == "gigpo" || name == "empg", batch[0].Turn != nil)
 			if name == "aware" {
-				asked := stepRows[schema.TokenOutputsRow](t, objects, name, 1, schema.StageForward)
+				asked := stepRows[schema.TokenOutputsRow](t, objects, name, 1, schema.StageLogprobs)
 				require.Len(t, asked, rows-masked, "no model is asked about what is masked")
 				out, err := analysis.New(objects).Verify(t.Context(), name)
 				require.NoError(t, err)
@@ -166,8 +178,8 @@ func TestMethodsTrain(t *testing.T) {
 	}
 }
 
-// heldToHistory holds rows of turns whose prompts had one earlier turn against the rollout: what has been
-// sampled, asked of the models again and learnt from are the same tokens.
+// heldToHistory checks rows of turns whose prompts had one earlier turn against the rollout: the models sampled, read
+// and trained on the same tokens.
 func heldToHistory(t *testing.T, objects store.Store, run string, batch []schema.BatchRow) {
 	t.Helper()
 	turns := map[string][]schema.TurnRow{}
@@ -192,7 +204,8 @@ func heldToHistory(t *testing.T, objects store.Store, run string, batch []schema
 		}
 		require.Equal(t, slices.Concat(want, own), row.TokenIDs, "turn %d", k)
 		n := len(row.TokenIDs) - len(own)
-		require.LessOrEqual(t, apart(t, row.OldLogProbs[n:], of[k].LogProbs, of[k].LossMask), 1e-5, "the engine that learns agrees with the one that generated")
+		require.LessOrEqual(t, apart(t, row.OldLogProbs[n:], of[k].LogProbs, of[k].LossMask), 1e-5,
+			"the engine that learns agrees with the one that generated")
 	}
 	require.Positive(t, later, "some trajectory has a third turn")
 }

@@ -6,19 +6,19 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
-// A machine that isolates calls more weakly than the recipe accepts runs none of it, and writes nothing.
+// A machine whose isolation is weaker than the recipe accepts runs nothing of the recipe and writes nothing.
 func TestWeakIsolationIsRefused(t *testing.T) {
-	b := laneOf(t, nil, nil)
+	b := stepOf(t, nil, nil)
 	refused := func(err error, want string) {
 		t.Helper()
 		var failure *temporal.ApplicationError
 		require.ErrorAs(t, err, &failure)
-		require.Equal(t, wire.FailBadInput, failure.Type())
+		require.Equal(t, api.FailBadInput, failure.Type())
 		require.ErrorContains(t, err, "sandbox.min_tier: the recipe wants tier "+want)
 		require.ErrorContains(t, err, "ropewalk sandbox doctor")
 	}
@@ -26,12 +26,13 @@ func TestWeakIsolationIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	b.deps.Tier = sandbox.TierRlimits
 	prepare := func(set ...string) error {
-		_, err := do(b, PrepareRun{b.deps}.Execute, wire.PrepareInput{Run: "new", Kind: "train", Recipe: "quickstart", Overrides: set})
+		_, err := do(b, PrepareRun{b.deps}.Execute, api.PrepareInput{Run: "new", Kind: "train", Recipe: "quickstart",
+			Overrides: set})
 		return err
 	}
 	refused(prepare(), "landlock, and the worker's machine grants rlimits")
 	refused(prepare("sandbox={}"), "full, and the worker's machine grants rlimits")
-	_, err = do(b, ExecuteToolCalls{b.deps}.Execute, wire.ToolsInput{Scope: b.scope})
+	_, err = do(b, ExecuteToolCalls{b.deps}.Execute, api.ToolsInput{Scope: b.scope})
 	refused(err, "landlock")
 	after, err := b.deps.Store.List(t.Context(), "")
 	require.NoError(t, err)

@@ -10,20 +10,20 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// scripted is an engine whose policy makes the calls of a script, a turn each, and then answers. In the programs, ROW is
-// a number of the trajectory's own.
+// scripted is an engine whose policy makes the calls of a script, one turn after the other, and then answers. In the
+// programs, ROW is replaced by a number of the trajectory.
 type scripted struct {
-	policy.Engine
+	fakeEngine
 	deps   *Deps
-	script [][]string // calls of each turn; one that begins with "{" is a block that cannot be read
-	rows   int        // so many trajectories follow it, and the others answer at once; 0 = all
+	script [][]string // calls of each turn; a call that begins with "{" is a block that cannot be read
+	rows   int        // number of trajectories that follow the script; the others answer at once; 0 = all follow it
 }
 
 func (s *scripted) Generate(_ context.Context, req policy.GenerateRequest) (policy.Generated, error) {
@@ -45,53 +45,66 @@ func (s *scripted) Generate(_ context.Context, req policy.GenerateRequest) (poli
 		}
 		ids := s.deps.tokens.Encode(response)
 		g.Tokens = append(g.Tokens, ids)
-		g.LogProbs, g.Entropies = append(g.LogProbs, make([]float32, len(ids))), append(g.Entropies, make([]float32, len(ids)))
+		g.LogProbs, g.Entropies = append(g.LogProbs, make([]float32, len(ids))),
+			append(g.Entropies, make([]float32, len(ids)))
 		g.Finish = append(g.Finish, policy.FinishStop)
 	}
 	return g, nil
 }
 
 // notebookRoom lets a trajectory have five turns of long programs.
-var notebookRoom = []string{"sandbox.session=true", "sandbox.cpu_seconds=1", "rollout.max_turns=5", "rollout.max_tokens=4000", "rollout.max_turn_tokens=1000",
+var notebookRoom = []string{"sandbox.session=true", "sandbox.cpu_seconds=1", "rollout.max_turns=5",
+	"rollout.max_tokens=4000", "rollout.max_turn_tokens=1000",
 	"policy.max_positions=4096", "rollout.max_tool_text_bytes=600"}
 
-// notebookBench is a lane whose policy follows a script, on a worker with sessions.
+// notebookBench is a step whose policy follows a script, on a worker with sessions.
 type notebookBench struct {
-	*laneBench
+	*stepBench
 	engine       *scripted
 	turns, tools []schema.Ref
 }
 
 func notebooksOf(t *testing.T, sessions sandbox.Sessions, script ...[]string) *notebookBench {
 	engine := &scripted{script: script}
-	b := &notebookBench{laneBench: laneWith(t, engine, nil, notebookRoom...), engine: engine}
+	b := &notebookBench{stepBench: stepWith(t, engine, nil, notebookRoom...), engine: engine}
 	b.on(sessions, 0)
 	return b
 }
 
-// on goes on on another worker, with sessions of its own.
+// on switches to another worker with its own sessions.
 func (b *notebookBench) on(sessions sandbox.Sessions, most int) {
 	b.t.Helper()
-	deps, err := New(Options{Store: b.deps.Store, Trainer: b.engine, Rollout: b.engine, Tier: sandbox.TierFull, Code: b.deps.Code, Scratch: b.t.TempDir(),
+	deps, err := New(Options{Store: b.deps.Store, Trainer: b.engine, Rollout: b.engine, Tier: sandbox.TierFull,
+		Code: b.deps.Code, Scratch: b.t.TempDir(),
 		Sessions: sessions, MostSessions: most})
 	require.NoError(b.t, err)
 	b.t.Cleanup(func() { require.NoError(b.t, deps.Close()) })
-	deps.Rollout.resident = b.policy.Digest
+	published(deps, b.policy.Digest)
 	b.deps, b.engine.deps = deps, deps
+}
+
+// past names the manifest that was committed last.
+func (b *notebookBench) past() (past api.Past) {
+	if n := len(b.turns); n > len(b.tools) {
+		past.Last = b.turns[n-1]
+	} else if n > 0 {
+		past.Last = b.tools[n-1]
+	}
+	return past
 }
 
 func (b *notebookBench) generate() {
 	b.t.Helper()
-	out, err := do(b.laneBench, GenerateRollouts{b.deps}.Execute, wire.GenerateInput{
-		Scope: b.scope, Prompts: b.prompts, Policy: b.policy, Turn: len(b.turns), Turns: b.turns, Tools: b.tools})
+	out, err := do(b.stepBench, GenerateRollouts{b.deps}.Execute, api.GenerateInput{
+		Scope: b.scope, Past: b.past(), Prompts: b.prompts, Policy: b.policy, Turn: len(b.turns)})
 	require.NoError(b.t, err)
 	b.turns = append(b.turns, out.Manifest)
 }
 
-func (b *notebookBench) execute() (wire.ToolsDone, error) {
+func (b *notebookBench) execute() (api.ToolsDone, error) {
 	b.t.Helper()
-	out, err := do(b.laneBench, ExecuteToolCalls{b.deps}.Execute, wire.ToolsInput{
-		Scope: b.scope, Prompts: b.prompts, Turn: len(b.tools), Turns: b.turns, Tools: b.tools})
+	out, err := do(b.stepBench, ExecuteToolCalls{b.deps}.Execute, api.ToolsInput{
+		Scope: b.scope, Past: b.past(), Prompts: b.prompts, Turn: len(b.tools)})
 	if err == nil {
 		b.tools = append(b.tools, out.Manifest)
 	}
@@ -104,10 +117,10 @@ func (b *notebookBench) turn() []schema.ToolCallRow {
 	b.generate()
 	_, err := b.execute()
 	require.NoError(b.t, err)
-	return rowsAt[schema.ToolCallRow](b.laneBench, b.tools[len(b.tools)-1])
+	return rowsAt[schema.ToolCallRow](b.stepBench, b.tools[len(b.tools)-1])
 }
 
-// unsteady are sessions that give up after so many cells: the context of the activity ends under the one after.
+// unsteady are sessions that run left cells in all and then fail with errWorkerDied.
 type unsteady struct {
 	sandbox.Sessions
 	left   atomic.Int64

@@ -5,13 +5,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/sandbox/zygote/zygotetest"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// steadyScript keeps state over turns, with an error and a block that cannot be read.
+// steadyScript keeps state over several turns, with an error and a block that cannot be read.
 var steadyScript = [][]string{
 	{"import random\nx = [ROW]\nx"},
 	{"x.append(random.random())\nprint(len(x))", "{not a call", "y = 1 // 0"},
@@ -31,8 +31,8 @@ func TestVariablesLiveOnFromTurnToTurn(t *testing.T) {
 	b := steadyRun(t, zygotetest.Sessions(t))
 	require.Zero(t, b.deps.Notebooks.Counts().Known, "no cell can follow on the last turn but one")
 	require.Zero(t, b.deps.Notebooks.Counts().Replays)
-	rows := rowsAt[schema.ToolCallRow](b.laneBench, b.tools...)
-	require.Len(t, rows, 2*laneSamples*7)
+	rows := rowsAt[schema.ToolCallRow](b.stepBench, b.tools...)
+	require.Len(t, rows, 2*benchSamples*7)
 	seen := map[string]bool{}
 	for _, r := range rows {
 		require.Nil(t, r.Excluded)
@@ -56,8 +56,8 @@ func TestVariablesLiveOnFromTurnToTurn(t *testing.T) {
 	require.Greater(t, len(seen), 1, "trajectories have variables of their own")
 }
 
-// A retried activity, other workers and interpreters that were taken away leave the very manifests of a lane that
-// nothing befell: its bytes are the same.
+// A retried activity, other workers and removed interpreters produce the same manifests, byte for byte, as an
+// undisturbed step.
 func TestSameBytesWhateverBefellTheInterpreters(t *testing.T) {
 	sessions := zygotetest.Sessions(t)
 	want := steadyRun(t, sessions).tools
@@ -117,7 +117,7 @@ func TestSameBytesWhateverBefellTheInterpreters(t *testing.T) {
 	})
 }
 
-// What a cell printed and would print otherwise again is never gone on from, once its interpreter is lost.
+// If a cell would print something else when it runs again, the trajectory is excluded once its interpreter is lost.
 func TestATrajectoryThatCannotBeMadeAnewIsExcluded(t *testing.T) {
 	sessions := zygotetest.Sessions(t)
 	script := [][]string{{"import os\nx = os.urandom(8)\nx"}, {"x"}, {"x"}}
@@ -134,13 +134,14 @@ func TestATrajectoryThatCannotBeMadeAnewIsExcluded(t *testing.T) {
 	b.generate()
 	out, err := b.execute()
 	require.NoError(t, err)
-	require.Equal(t, 2*laneSamples, out.Excluded)
-	for _, r := range rowsAt[schema.ToolCallRow](b.laneBench, out.Manifest) {
+	require.Equal(t, 2*benchSamples, out.Excluded)
+	for _, r := range rowsAt[schema.ToolCallRow](b.stepBench, out.Manifest) {
 		require.Equal(t, "sandbox: session lost: cell 1 had another value when run again", *r.Excluded)
 		require.Empty(t, r.Value)
 	}
 
-	// An interpreter whose cells ended as the committed ones did not is not gone on with, though it has run as many.
+	// An interpreter whose cells ended differently from the committed ones is not used, even if it has run the same
+	// number of cells.
 	b = notebooksOf(t, sessions, script...)
 	b.generate()
 	loser := b.deps
@@ -151,15 +152,16 @@ func TestATrajectoryThatCannotBeMadeAnewIsExcluded(t *testing.T) {
 	other.turn()
 	b.deps = loser
 	b.tools = other.tools // another worker's attempt was committed
-	b.deps.Store, b.deps.Record = other.deps.Store, other.deps.Record
+	b.deps.Store = other.deps.Store
+	b.deps.UseRecord(other.deps.Record)
 	b.turns = other.turns
 	b.generate()
 	out, err = b.execute()
 	require.NoError(t, err)
-	require.Equal(t, 2*laneSamples, out.Excluded)
+	require.Equal(t, 2*benchSamples, out.Excluded)
 }
 
-// After a cell that ended its interpreter the next one finds a fresh one, and is told so, on any worker.
+// If a cell ends its interpreter, the next cell gets a fresh interpreter and a message about it, on any worker.
 func TestACellThatEndsItsInterpreter(t *testing.T) {
 	sessions := zygotetest.Sessions(t)
 	for _, tt := range []struct{ name, cell, status string }{
@@ -181,7 +183,7 @@ func TestACellThatEndsItsInterpreter(t *testing.T) {
 				return b
 			}
 			b := run(func(*notebookBench) {})
-			for _, r := range rowsAt[schema.ToolCallRow](b.laneBench, b.tools...) {
+			for _, r := range rowsAt[schema.ToolCallRow](b.stepBench, b.tools...) {
 				require.Nil(t, r.Excluded)
 				switch [2]int32{r.Turn, r.Call} {
 				case [2]int32{0, 1}:
@@ -190,7 +192,9 @@ func TestACellThatEndsItsInterpreter(t *testing.T) {
 				case [2]int32{1, 0}:
 					require.Equal(t, "False", r.Value)
 					require.Equal(t, "(the interpreter was restarted: variables are gone)\n", r.Stderr)
-					require.Equal(t, "Tool call success\nstdout: False\nstderr: (the interpreter was restarted: variables are gone)", r.Response)
+					require.Equal(t,
+						"Tool call success\nstdout: False\nstderr: (the interpreter was restarted: variables are gone)",
+						r.Response)
 				case [2]int32{1, 1}:
 					require.Equal(t, "5", r.Value)
 					require.Empty(t, r.Stderr)
@@ -207,14 +211,16 @@ func TestACellThatEndsItsInterpreter(t *testing.T) {
 
 func TestAWorkerWithoutSessionsRefusesTheRecipe(t *testing.T) {
 	prepare := func(sessions sandbox.Sessions) (*Deps, error) {
-		b := laneOf(t, nil, nil)
-		deps, err := New(Options{Store: b.deps.Store, Tier: sandbox.TierFull, Code: b.deps.Code, Scratch: t.TempDir(), Sessions: sessions})
+		b := stepOf(t, nil, nil)
+		deps, err := New(Options{Store: b.deps.Store, Tier: sandbox.TierFull, Code: b.deps.Code, Scratch: t.TempDir(),
+			Sessions: sessions})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, deps.Close()) })
 		before, err := deps.Store.List(t.Context(), "")
 		require.NoError(t, err)
 		b.deps = deps
-		_, err = do(b, PrepareRun{deps}.Execute, wire.PrepareInput{Run: "new", Kind: "train", Recipe: "quickstart", Overrides: []string{"sandbox.session=true"}})
+		_, err = do(b, PrepareRun{deps}.Execute, api.PrepareInput{Run: "new", Kind: "train", Recipe: "quickstart",
+			Overrides: []string{"sandbox.session=true"}})
 		require.Error(t, err)
 		after, listing := deps.Store.List(t.Context(), "")
 		require.NoError(t, listing)
@@ -222,11 +228,13 @@ func TestAWorkerWithoutSessionsRefusesTheRecipe(t *testing.T) {
 		return deps, err
 	}
 	_, err := prepare(nil)
-	require.ErrorContains(t, err, "sandbox.session: the recipe wants an interpreter for each trajectory, and this worker's sandbox makes no sessions")
+	require.ErrorContains(t, err,
+		"sandbox.session: the recipe wants an interpreter for each trajectory, and this worker's sandbox makes no "+
+			"sessions")
 	_, err = prepare(behindService(t, &printer{nth: -1}, sandbox.DefaultPreset, nil))
 	require.ErrorContains(t, err, "this service makes no sessions")
 
-	b := laneWith(t, nil, nil, "sandbox.session=true")
-	_, err = do(b, ExecuteToolCalls{b.deps}.Execute, wire.ToolsInput{Scope: b.scope})
+	b := stepWith(t, nil, nil, "sandbox.session=true")
+	_, err = do(b, ExecuteToolCalls{b.deps}.Execute, api.ToolsInput{Scope: b.scope})
 	require.ErrorContains(t, err, "sandbox.session: ")
 }

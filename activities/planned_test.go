@@ -6,29 +6,34 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/internal/replaying"
+	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/recipes"
 )
 
-// What no stage does yet is refused for good, with all of it, before anything is written.
+// A recipe with choices that no stage implements yet is refused for good, with all of these choices, before anything
+// is written.
 func TestPlannedChoicesAreRefused(t *testing.T) {
-	b := laneOf(t, nil, nil)
+	b := stepOf(t, nil, nil)
 	before, err := b.deps.Store.List(t.Context(), "")
 	require.NoError(t, err)
 	refused := func(err error) {
 		t.Helper()
 		var failure *temporal.ApplicationError
 		require.ErrorAs(t, err, &failure)
-		require.Equal(t, wire.FailBadInput, failure.Type())
+		require.Equal(t, api.FailBadInput, failure.Type())
 		require.True(t, failure.NonRetryable())
 		require.ErrorContains(t, err, "cannot run yet:\n")
 	}
-	_, err = do(b, PrepareRun{b.deps}.Execute, wire.PrepareInput{Run: "new", Kind: "train", Recipe: "presets/sampo-alfworld"})
+	_, err = do(b, PrepareRun{b.deps}.Execute, api.PrepareInput{Run: "new", Kind: "train",
+		Recipe: "presets/grpo-tir-math"})
 	refused(err)
-	require.ErrorContains(t, err, "environment.name: alfworld: the environment is not built yet")
+	require.ErrorContains(t, err, "environment.settings.train: names no file of questions")
 	require.ErrorContains(t, err, "policy.checkpoint: runs start from models that are made here")
 
-	_, err = do(b, AmendRecipe{b.deps}.Execute, wire.AmendInput{Run: "r", Config: b.scope.Config, From: 2, Set: []string{"rollout.mode=tree", "rollout.tree={rule: arpo, roots: 1}"}})
+	_, err = do(b, AmendRecipe{b.deps}.Execute, api.AmendInput{Run: "r", Config: b.scope.Config, From: 2,
+		Set: []string{"rollout.mode=tree", "rollout.tree={rule: arpo, roots: 1}"}})
 	refused(err)
 	after, err := b.deps.Store.List(t.Context(), "")
 	require.NoError(t, err)
@@ -36,6 +41,42 @@ func TestPlannedChoicesAreRefused(t *testing.T) {
 
 	resolved, err := recipes.Resolve("quickstart", "", nil, nil, nil)
 	require.NoError(t, err)
-	_, err = replayRecipe("r", &resolved.Recipe, []string{"reward={name: prs_long, judge: server}"}, []string{wire.StageReward})
-	require.ErrorContains(t, err, "reward.judge: server: no client for a judge's server yet")
+	judged, err := replaying.Recipe("r", &resolved.Recipe, []string{"reward={name: prs_long, judge: server}"},
+		[]string{api.StageReward})
+	require.NoError(t, err)
+	require.ErrorContains(t, built(judged), "reward.judge: server: no client for a judge's server yet")
+}
+
+// incapable is a sampler that cannot draw at a temperature.
+type incapable struct{ fakeEngine }
+
+func (incapable) Capabilities() policy.Capabilities {
+	can := fakeEngine{}.Capabilities()
+	can.Temperature = false
+	return can
+}
+
+// A recipe that needs more than the worker's sampler offers is refused for good before anything is written. A stage
+// that got the recipe nevertheless, because another worker prepared the run, does not sample.
+func TestTheSamplerMustBeCapable(t *testing.T) {
+	b := stepOf(t, incapable{}, nil)
+	before, err := b.deps.Store.List(t.Context(), "")
+	require.NoError(t, err)
+	refused := func(err error) {
+		t.Helper()
+		var failure *temporal.ApplicationError
+		require.ErrorAs(t, err, &failure)
+		require.Equal(t, api.FailBadInput, failure.Type())
+		require.True(t, failure.NonRetryable())
+		require.ErrorContains(t, err, "evaluation.greedy: the sampler cannot do what the recipe needs: a fake does "+
+			"not offer temperature (it is 0 there)")
+	}
+	_, err = do(b, PrepareRun{b.deps}.Execute, api.PrepareInput{Run: "new", Kind: "train", Recipe: "quickstart"})
+	refused(err)
+	_, err = do(b, GenerateRollouts{b.deps}.Execute,
+		api.GenerateInput{Scope: b.scope, Prompts: b.prompts, Policy: b.policy})
+	refused(err)
+	after, err := b.deps.Store.List(t.Context(), "")
+	require.NoError(t, err)
+	require.Equal(t, before, after)
 }

@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,38 +11,70 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/recipes"
-	"github.com/ropewalk/ropewalk/rl/method"
+	"github.com/ropewalk/ropewalk/rl/choice"
+	"github.com/ropewalk/ropewalk/rl/loss"
 	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/store/faults"
 	"github.com/ropewalk/ropewalk/store/mem"
 )
 
-// keeper commits updates without a policy and prunes after each, as the steps of a run do.
+// keeper commits updates without a policy and prunes after each update, as the steps of a run do.
 type keeper struct {
-	deps *Deps
-	last schema.Checkpoint
-	// reference says which checkpoints are held on to.
-	reference *method.Reference
+	deps  *Deps
+	calls *faults.Store
+	last  schema.Checkpoint
+	// known and evaluated are what the workflow carries; forgets makes every pruning read the record instead.
+	known     *api.Retention
+	evaluated []api.EvaluatedStep
+	forgets   bool
+	// reference says which reference checkpoints are kept.
+	reference *loss.ReferenceSettings
 }
 
-func newKeeper() *keeper {
-	objects := mem.New()
-	return &keeper{deps: &Deps{Store: objects, Record: commit.New(objects)}}
+func newKeeper(rules ...faults.Rule) *keeper {
+	objects := faults.New(mem.New(), rules...)
+	return &keeper{deps: &Deps{records: records{Store: objects, Record: commit.New(objects)}}, calls: objects}
 }
 
 // step commits the update of a step, with a new checkpoint or with the one before it, and prunes.
 func (k *keeper) step(t *testing.T, step int, changed bool, keep recipes.Checkpoint) []int {
 	t.Helper()
+	k.commit(t, step, changed)
+	pruned, err := k.prune(step, keep)
+	require.NoError(t, err)
+	return pruned
+}
+
+// prune prunes for a step and keeps the returned state.
+func (k *keeper) prune(step int, keep recipes.Checkpoint) ([]int, error) {
+	in := api.PruneInput{Scope: api.Scope{Run: "run", Step: step}, Retention: k.known, Evaluated: k.evaluated}
+	if k.forgets {
+		in.Retention = nil
+	}
+	recipe := &recipes.Recipe{Checkpoint: keep, Loss: recipes.Loss{Terms: choice.Params{"reference": k.reference}}}
+	pruned, known, err := k.deps.prune(context.Background(), in, recipe, func(int, int) {})
+	if err == nil {
+		k.known, k.evaluated = &known, nil
+	}
+	return pruned, err
+}
+
+// commit commits the update of a step and its head.
+func (k *keeper) commit(t *testing.T, step int, changed bool) {
+	t.Helper()
 	ctx := context.Background()
 	place := schema.At("run", step, schema.StageUpdate)
 	if changed {
 		digest := fmt.Sprintf("%064x", step)
-		prefix := place.CheckpointPrefix(checkpointVersion(step, digest))
+		prefix := place.CheckpointPrefix(enginepool.VersionName(step, digest))
 		sum, err := k.deps.Record.Blob(ctx, prefix+"config.json", []byte{byte(step)})
 		require.NoError(t, err)
-		k.last = schema.Checkpoint{Prefix: prefix, Digest: digest, Files: []schema.CheckpointFile{{Name: "config.json", Digest: sum, Bytes: 1}}}
+		k.last = schema.Checkpoint{Prefix: prefix, Digest: digest,
+			Files: []schema.CheckpointFile{{Name: "config.json", Digest: sum, Bytes: 1}}}
 	}
 	m := schema.NewManifest(place, strings.Repeat("c", 64), strings.Repeat("d", 64))
 	m.Checkpoint = &k.last
@@ -51,24 +84,29 @@ func (k *keeper) step(t *testing.T, step int, changed bool, keep recipes.Checkpo
 	require.NoError(t, err)
 	_, _, _, err = k.deps.Record.CommitHead(ctx, head)
 	require.NoError(t, err)
-	pruned, err := k.deps.prune(ctx, wire.Scope{Run: "run", Step: step}, &recipes.Recipe{Checkpoint: keep, Loss: recipes.Loss{Reference: k.reference}})
-	require.NoError(t, err)
-	return pruned
 }
 
-// evaluate commits an evaluation's manifest: prune reads its statistic alone.
+// evaluate commits an evaluation's manifest; prune reads only its statistic.
 func (k *keeper) evaluate(t *testing.T, step int, success float64) {
 	t.Helper()
-	m := schema.NewManifest(schema.At("run", step, schema.StageEvaluate), strings.Repeat("c", 64), strings.Repeat("d", 64))
+	m := schema.NewManifest(schema.At("run", step, schema.StageEvaluate), strings.Repeat("c", 64),
+		strings.Repeat("d", 64))
 	m.Stats = map[string]float64{statSuccess: success}
 	_, _, _, err := k.deps.Record.Commit(context.Background(), m)
 	require.NoError(t, err)
+	k.evaluated = append(k.evaluated, api.EvaluatedStep{Step: step, Success: success})
 }
 
 func (k *keeper) present(t *testing.T) []int {
 	t.Helper()
-	steps, err := k.deps.checkpointSteps(context.Background(), "run")
+	prefixes, err := k.deps.presentCheckpoints(context.Background(), "run")
 	require.NoError(t, err)
+	var steps []int
+	for _, prefix := range prefixes {
+		step, ok := prunable("run", prefix)
+		require.True(t, ok, prefix)
+		steps = append(steps, step)
+	}
 	return steps
 }
 
@@ -101,7 +139,7 @@ func TestPruneKeepsWhatTheRecipeSays(t *testing.T) {
 	}
 }
 
-// A step that updates nothing has its predecessor's checkpoint: it must outlive that step's own turn.
+// A step that updates nothing shares its predecessor's checkpoint, which must then be kept longer than its own step.
 func TestPruneKeepsACheckpointThatALaterStepStillHas(t *testing.T) {
 	k := newKeeper()
 	keep := recipes.Checkpoint{KeepLast: 1}
@@ -109,7 +147,7 @@ func TestPruneKeepsACheckpointThatALaterStepStillHas(t *testing.T) {
 	for step, changed := range []bool{true, false, false, true, true, false} {
 		pruned = append(pruned, k.step(t, step+1, changed, keep))
 	}
-	// Step 1's is used until step 4 has its own; step 5's is step 6's as well.
+	// Step 1's checkpoint is used until step 4 has its own; step 5's is also step 6's.
 	require.Equal(t, [][]int{nil, nil, nil, {1}, {4}, nil}, pruned)
 	require.Equal(t, []int{5}, k.present(t))
 	objects, err := k.deps.Store.List(context.Background(), k.last.Prefix)
@@ -130,4 +168,105 @@ func TestPrunedCheckpointLeavesANote(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(text), first.Digest)
 	require.True(t, slices.Contains(k.present(t), 2))
+}
+
+// The work of a pruning does not grow with the run: at step 494 it calls the store as often as at step 14, and its
+// carried state has the same size.
+func TestPruningCostsTheSameAtEveryStep(t *testing.T) {
+	k := newKeeper()
+	k.reference = &loss.ReferenceSettings{RefreshEvery: 10}
+	keep := recipes.Checkpoint{Every: 20, KeepLast: 3, KeepBest: 2}
+	calls, carried := map[int][]faults.Op{}, map[int]int{}
+	for step := 1; step <= 500; step++ {
+		k.commit(t, step, true)
+		before := len(k.calls.Log())
+		_, err := k.prune(step, keep)
+		require.NoError(t, err)
+		for _, call := range k.calls.Log()[before:] {
+			calls[step] = append(calls[step], call.Op)
+		}
+		carried[step] = len(k.known.Spared) + len(k.known.Best)
+		k.evaluate(t, step, float64(step%10)/10)
+	}
+	require.NotEmpty(t, calls[14])
+	require.Equal(t, calls[14], calls[494])
+	require.NotContains(t, calls[494], faults.List)
+	require.Equal(t, carried[14], carried[494])
+}
+
+// A pruning that continues from the previous one keeps the same checkpoints as a pruning that reads the whole record.
+func TestPruningFromTheRecordKeepsTheSame(t *testing.T) {
+	for name, keep := range map[string]recipes.Checkpoint{
+		"last":       {KeepLast: 2},
+		"every":      {KeepLast: 1, Every: 3},
+		"best":       {KeepLast: 2, KeepBest: 2},
+		"all of it":  {KeepLast: 2, KeepBest: 1, Every: 5},
+		"everything": {KeepLast: 50},
+	} {
+		t.Run(name, func(t *testing.T) {
+			carries, reads := newKeeper(), newKeeper()
+			reads.forgets = true
+			for _, k := range []*keeper{carries, reads} {
+				k.reference = &loss.ReferenceSettings{RefreshEvery: 4}
+			}
+			draw := rand.New(rand.NewPCG(1, uint64(keep.KeepLast)))
+			for step := 1; step <= 40; step++ {
+				changed, evaluated, success := step == 1 || draw.IntN(3) > 0, draw.IntN(2) > 0, draw.Float64()
+				for _, k := range []*keeper{carries, reads} {
+					k.step(t, step, changed, keep)
+					if evaluated {
+						k.evaluate(t, step, success)
+					}
+				}
+				require.Equal(t, carries.present(t), reads.present(t), "step %d", step)
+			}
+		})
+	}
+}
+
+// The next pruning does what a failed one has left undone, and it does not delete anything twice.
+func TestPruningGoesOnAfterAFailure(t *testing.T) {
+	keep := recipes.Checkpoint{KeepLast: 1}
+	k := newKeeper(faults.Rule{Op: faults.Delete, Nth: 1})
+	k.step(t, 1, true, keep)
+	k.commit(t, 2, true)
+	_, err := k.prune(2, keep)
+	require.ErrorIs(t, err, faults.ErrInjected)
+	require.Equal(t, []int{1, 2}, k.present(t))
+	require.Equal(t, []int{1, 2}, k.step(t, 3, true, keep))
+	require.Equal(t, []int{3}, k.present(t))
+
+	k.known = nil // a resumed run
+	before := len(k.calls.Log())
+	require.Equal(t, []int{3}, k.step(t, 4, true, keep))
+	deleted := slices.DeleteFunc(slices.Clone(k.calls.Log()[before:]),
+		func(c faults.Call) bool { return c.Op != faults.Delete })
+	require.Len(t, deleted, 1)
+}
+
+// A checkpoint of an attempt that did not win belongs to no step; pruning leaves it to the collection of orphans.
+func TestPruningLeavesOrphansAlone(t *testing.T) {
+	k := newKeeper()
+	keep := recipes.Checkpoint{KeepLast: 1}
+	k.commit(t, 1, true)
+	orphan := schema.RunPrefix("run") + "checkpoints/000001-ffffffffffffffff/config.json"
+	require.NoError(t, k.deps.Store.Put(t.Context(), orphan, []byte("x")))
+	k.commit(t, 2, true)
+	for range 2 {
+		_, err := k.prune(2, keep)
+		require.NoError(t, err)
+	}
+	_, err := k.deps.Store.Get(t.Context(), orphan)
+	require.NoError(t, err)
+}
+
+// A rule changed by an amendment applies to all checkpoints that still exist.
+func TestPruningFollowsAChangedRule(t *testing.T) {
+	k := newKeeper()
+	for step := 1; step <= 6; step++ {
+		k.step(t, step, true, recipes.Checkpoint{KeepLast: 1, Every: 2})
+	}
+	require.Equal(t, []int{2, 4, 6}, k.present(t))
+	k.step(t, 7, true, recipes.Checkpoint{KeepLast: 2})
+	require.Equal(t, []int{6, 7}, k.present(t))
 }

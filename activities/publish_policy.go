@@ -3,43 +3,56 @@ package activities
 import (
 	"context"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// PublishPolicy makes the rollout engine serve the step's policy, commits the step's head and
-// prunes checkpoints that nothing needs any more.
+// PublishPolicy makes the rollout engine serve the step's policy and commits the step's head.
 type PublishPolicy struct{ *Deps }
 
-// Execute publishes, then commits; the head comes after the publication so that a step with a
-// head is a step that is done.
-func (a PublishPolicy) Execute(ctx context.Context, in wire.PublishInput) (wire.Published, error) {
-	out := wire.Published{}
-	inputs := []schema.Ref{in.Policy.Manifest}
-	s := spec{scope: in.Scope, stage: wire.StagePublish, turn: -1, shard: -1, inputs: inputs}
-	err := execute(ctx, a.Deps, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
+// Execute publishes first and commits the head afterwards, so that a step with a head is finished.
+func (a PublishPolicy) Execute(ctx context.Context, in api.PublishInput) (api.Published, error) {
+	out := api.Published{}
+	inputs, err := a.published(ctx, in)
+	if err != nil {
+		return out, classify(err)
+	}
+	s := spec{scope: in.Scope, stage: api.StagePublish, turn: -1, shard: -1, inputs: inputs}
+	err = execute(ctx, a.Deps, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
 		recipe, err := a.recipe(ctx, in.Scope)
 		if err != nil {
 			return err
 		}
-		generator, err := w.generator(ctx, in.Scope, recipe)
+		sampler, err := w.sampler(ctx, in.Scope, recipe)
 		if err != nil {
 			return err
 		}
-		return generator.use(ctx, in.Policy, false, func(policy.Engine) error { return nil })
+		return sampler.Use(ctx, version(in.Policy), func(policy.Sampler) error { return nil })
 	})
 	if err != nil {
 		return out, err
 	}
-	stages := append(in.Stages, wire.StageRef{Stage: wire.StagePublish, Ref: out.Manifest})
-	if err := a.commitHead(ctx, in.Scope, stages); err != nil {
-		return out, classify(err)
+	defer heartbeats(ctx, &progress{})() // reading the head's manifests may take longer than the heartbeat timeout
+	stages := append(in.Stages, api.StageRef{Stage: api.StagePublish, Ref: out.Manifest})
+	return out, ownLimit(ctx, classify(a.commitHead(ctx, in.Scope, stages)))
+}
+
+// published are the inputs of a publication: the policy, and the evaluation before the step, if there is one. No head
+// names an evaluation, so the next step's head leads to it through the publication.
+func (a PublishPolicy) published(ctx context.Context, in api.PublishInput) ([]schema.Ref, error) {
+	inputs := []schema.Ref{in.Policy.Manifest}
+	before := spec{scope: in.Scope, stage: api.StageEvaluate, turn: -1, shard: -1}
+	before.scope.Gen = 0
+	if before.scope.Step--; before.scope.Step == 0 {
+		before.scope.Step = api.InitStep
 	}
-	recipe, err := a.recipe(ctx, in.Scope)
+	_, ref, found, err := a.Record.Lookup(ctx, before.place())
 	if err != nil {
-		return out, classify(err)
+		return nil, err
 	}
-	out.Pruned, err = a.prune(ctx, in.Scope, recipe)
-	return out, classify(err)
+	if found {
+		inputs = append(inputs, ref)
+	}
+	return inputs, nil
 }

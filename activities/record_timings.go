@@ -2,26 +2,43 @@ package activities
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"strconv"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// RecordTimings keeps the measured times of a step's activities in the timings table, which no
-// stage reads.
+// Stages of measured times, each with its own place for manifests.
+const (
+	timingsOf    = "timings_" // common prefix; the part follows
+	timingsStep  = "timings_step"
+	timingsRun   = "timings_run"
+	timingsCalls = "timings_calls"
+)
+
+// RecordTimings keeps the measured times of a step's activities in the timings table, which no stage reads. No head
+// names its manifest. Instead, the manifest names the timings manifests that were committed before it, so that verify
+// detects one that was exchanged.
 type RecordTimings struct{ *Deps }
 
-// Execute commits one row per activity execution.
-func (a RecordTimings) Execute(ctx context.Context, in wire.RecordTimingsInput) (wire.Done, error) {
-	out := wire.Done{}
-	timing := wire.Timing{Stage: wire.StageTimings, Shard: -1, Turn: -1}
+// Execute commits one row for each activity execution.
+func (a RecordTimings) Execute(ctx context.Context, in api.RecordTimingsInput) (api.Done, error) {
+	out := api.Done{}
+	timing := api.Timing{Stage: api.StageTimings, Shard: -1, Turn: -1}
 	err := tracked(ctx, &timing, func(ctx context.Context, _ *progress) error {
 		rows := make([]schema.TimingRow, len(in.Timings))
 		for i, t := range in.Timings {
 			rows[i] = schema.TimingRow{
 				Stage: t.Stage, Shard: int32(t.Shard), Turn: int32(t.Turn), Kind: "activity", Call: -1,
-				StartMicros: t.Start, EndMicros: t.End, QueueSeconds: t.Queue, CPUSeconds: t.CPU,
+				StartMicros: t.Start, EndMicros: new(t.End), QueueSeconds: t.Queue, CPUSeconds: t.CPU,
 				Attempt: int32(t.Attempt), Host: t.Host, Rows: t.Rows, Tokens: t.Tokens,
+			}
+			if t.Adopted {
+				rows[i].Adopted = new(true)
 			}
 			if d := t.Device; d != nil {
 				rows[i].DeviceUtilisation, rows[i].MFU, rows[i].TrainTokensPerS = d.Utilisation, d.MFU, d.TokensPerSec
@@ -30,8 +47,106 @@ func (a RecordTimings) Execute(ctx context.Context, in wire.RecordTimingsInput) 
 				}
 			}
 		}
-		return a.recordTimings(ctx, spec{scope: in.Scope, stage: "timings_" + in.Part, turn: -1, shard: -1}, rows)
+		s := spec{scope: in.Scope, stage: timingsOf + in.Part, turn: -1, shard: -1}
+		if in.Shard != nil {
+			s.shard = *in.Shard
+		}
+		var err error
+		if s.inputs, err = a.earlier(ctx, in); err != nil {
+			return err
+		}
+		return a.recordTimings(ctx, s, rows)
 	})
 	out.Timing = timing
 	return out, err
+}
+
+// earlier returns the timings manifests that a timings manifest names: those of its calls and shards, and those of
+// the previous step. It leaves out manifests that are not committed yet, or whose recording a person skipped.
+func (a RecordTimings) earlier(ctx context.Context, in api.RecordTimingsInput) ([]schema.Ref, error) {
+	places, err := a.before(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]*schema.Ref, len(places))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(shardsAtOnce)
+	for i, place := range places {
+		g.Go(func() error {
+			_, ref, ok, err := a.Record.Lookup(ctx, place)
+			if ok {
+				found[i] = &ref
+			}
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	var out []schema.Ref
+	for _, ref := range found {
+		if ref != nil && !slices.Contains(out, *ref) {
+			out = append(out, *ref)
+		}
+	}
+	return out, nil
+}
+
+// before returns the places where the manifests that these times name may be.
+func (a RecordTimings) before(ctx context.Context, in api.RecordTimingsInput) ([]schema.Place, error) {
+	if in.Shard != nil {
+		return measuredIn(in, in.Gen), nil
+	}
+	at := func(step int, stage string) schema.Place {
+		return spec{scope: api.Scope{Run: in.Run, Step: step, Gen: in.Gen}, stage: stage, turn: -1, shard: -1}.place()
+	}
+	switch {
+	case in.Step == api.InitStep:
+		return nil, nil
+	case timingsOf+in.Part == timingsRun:
+		return []schema.Place{at(in.Step, timingsStep)}, nil
+	case in.Step == 1:
+		return a.ofStep(ctx, in, at(api.InitStep, timingsRun))
+	}
+	return a.ofStep(ctx, in, at(in.Step-1, timingsStep), at(in.Step-1, timingsRun))
+}
+
+// ofStep adds the places of a step's shards and calls. The step is finished: its head names the last generation of
+// its rollout, which the step's own timings do not know.
+func (a RecordTimings) ofStep(ctx context.Context, in api.RecordTimingsInput, before ...schema.Place) ([]schema.Place,
+	error) {
+	gen := in.Gen
+	head, _, found, err := a.Record.Head(ctx, in.Run, strconv.Itoa(in.Step))
+	if err != nil {
+		return nil, err
+	}
+	if found {
+		gen = head.Generations[api.StageReward]
+	}
+	return append(before, measuredIn(in, gen)...), nil
+}
+
+// measuredIn returns the places of the measured times of the calls and shards that the rows are about. A shard whose
+// rollout has no row here has recorded its times itself.
+func measuredIn(in api.RecordTimingsInput, gen int) []schema.Place {
+	at := schema.At(in.Run, in.Step, timingsCalls).WithGen(gen)
+	var out []schema.Place
+	here, scored := map[int]bool{}, map[int]bool{}
+	for _, t := range in.Timings {
+		switch t.Stage {
+		case api.StageSandbox:
+			out = append(out, at.WithTurn(t.Turn).WithShard(t.Shard))
+		case api.StageRollout:
+			here[t.Shard] = true
+		case api.StageReward:
+			scored[t.Shard] = true
+		}
+	}
+	at.Stage = timingsStep
+	for _, shard := range slices.Sorted(maps.Keys(scored)) {
+		if !here[shard] {
+			out = append(out, at.WithShard(shard))
+		}
+	}
+	return out
 }

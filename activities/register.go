@@ -4,39 +4,52 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/worker"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
 )
 
-// Register gives a worker every activity; the queue that it polls decides which it gets.
+// Register registers every activity with a worker; the worker's queue decides which of them it runs.
 func (d *Deps) Register(w worker.ActivityRegistry) {
 	for name, execute := range map[string]any{
-		wire.PrepareRun:           PrepareRun{d}.Execute,
-		wire.AmendRecipe:          AmendRecipe{d}.Execute,
-		wire.WarmStart:            WarmStart{d}.Execute,
-		wire.SelectPrompts:        SelectPrompts{d}.Execute,
-		wire.GenerateRollouts:     GenerateRollouts{d}.Execute,
-		wire.ExecuteToolCalls:     ExecuteToolCalls{d}.Execute,
-		wire.AssembleTrajectories: AssembleTrajectories{d}.Execute,
-		wire.GradeAnswers:         GradeAnswers{d}.Execute,
-		wire.ScoreRewards:         ScoreRewards{d}.Execute,
-		wire.CommitStages:         CommitStages{d}.Execute,
-		wire.Resample:             Resample{d}.Execute,
-		wire.ComputeTokenOutputs:  ComputeTokenOutputs{d}.Execute,
-		wire.ComputeAdvantages:    ComputeAdvantages{d}.Execute,
-		wire.UpdateReplayBuffer:   UpdateReplayBuffer{d}.Execute,
-		wire.UpdatePolicy:         UpdatePolicy{d}.Execute,
-		wire.PublishPolicy:        PublishPolicy{d}.Execute,
-		wire.Evaluate:             Evaluate{d}.Execute,
-		wire.RecordTimings:        RecordTimings{d}.Execute,
-		wire.ImportTrajectories:   ImportTrajectories{d}.Execute,
-		wire.CompareCalculator:    CompareCalculator{d}.Execute,
-		wire.PrepareReplay:        PrepareReplay{d}.Execute,
-		wire.CompareReplay:        CompareReplay{d}.Execute,
-		wire.PrepareCheck:         PrepareCheck{d}.Execute,
-		wire.CheckReplay:          CheckReplay{d}.Execute,
-		wire.FindHome:             FindHome{d}.Execute,
-		wire.ServeRanks:           ServeRanks{d}.Execute,
+		api.PrepareRun:           PrepareRun{d}.Execute,
+		api.AmendRecipe:          AmendRecipe{d}.Execute,
+		api.WarmStart:            WarmStart{d}.Execute,
+		api.SelectPrompts:        SelectPrompts{d}.Execute,
+		api.GenerateRollouts:     GenerateRollouts{d}.Execute,
+		api.ExecuteToolCalls:     ExecuteToolCalls{d}.Execute,
+		api.AssembleTrajectories: AssembleTrajectories{d}.Execute,
+		api.GradeAnswers:         GradeAnswers{d}.Execute,
+		api.ScoreRewards:         ScoreRewards{d}.Execute,
+		api.CommitStages:         CommitStages{d}.Execute,
+		api.Resample:             Resample{d}.Execute,
+		api.ComputeTokenOutputs:  ComputeTokenOutputs{d}.Execute,
+		api.ComputeAdvantages:    ComputeAdvantages{d}.Execute,
+		api.UpdateReplayBuffer:   UpdateReplayBuffer{d}.Execute,
+		api.UpdatePolicy:         UpdatePolicy{d}.Execute,
+		api.PublishPolicy:        PublishPolicy{d}.Execute,
+		api.PruneCheckpoints:     PruneCheckpoints{d}.Execute,
+		api.CompactStep:          CompactStep{d}.Execute,
+		api.Evaluate:             Evaluate{d}.Execute,
+		api.RecordTimings:        RecordTimings{d}.Execute,
+		api.ImportTrajectories:   ImportTrajectories{d}.Execute,
+		api.CompareCalculator:    CompareCalculator{d}.Execute,
+		api.PrepareReplay:        PrepareReplay{d}.Execute,
+		api.CompareReplay:        CompareReplay{d}.Execute,
+		api.PrepareCheck:         PrepareCheck{d}.Execute,
+		api.CheckReplay:          CheckReplay{d}.Execute,
+		api.NoteState:            NoteState{d}.Execute,
+		api.FindHome:             FindHome{d}.Execute,
+		api.ServeRanks:           ServeRanks{d}.Execute,
 	} {
 		w.RegisterActivityWithOptions(execute, activity.RegisterOptions{Name: name})
+	}
+}
+
+// pureStages holds the activities of the stages that can be recomputed, by stage: one for each of api.Pure.
+func (d *Deps) pureStages() map[string]pureStage {
+	return map[string]pureStage{
+		api.StageReward:    ScoreRewards{d},
+		api.StageResample:  Resample{d},
+		api.StageAdvantage: ComputeAdvantages{d},
+		api.StageBuffer:    UpdateReplayBuffer{d},
 	}
 }

@@ -15,9 +15,10 @@ import (
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
-// imitating has the tests' recipe learn from its buffer again in four steps.
+// imitating makes the tests' recipe learn from its buffer within four steps.
 var imitating = []string{
-	"steps=4", "replay={size: 12, baselines: 24, cov_low: -1, cov_high: 1, cov_ratio: 0.1}", "schedule={gamma_horizon: 8}",
+	"steps=4", "replay={size: 12, baselines: 24, cov_low: -1, cov_high: 1, cov_ratio: 0.1}",
+	"schedule={gamma_horizon: 8}",
 	"optimizer.minibatches=2", "checkpoint.keep_last=4",
 }
 
@@ -64,7 +65,7 @@ func TestReplayBufferInTraining(t *testing.T) {
 	t.Run("resumed", func(t *testing.T) {
 		for _, from := range []struct {
 			step int
-			half bool // the next step has come as far as its buffer
+			half bool // the next step has reached its buffer
 		}{{1, false}, {2, true}, {3, true}} {
 			other := rewound(t, objects, from.step, from.half)
 			out, err := newBench(t, other).train(t, workflows.TrainRunInput{Run: "r", Resume: true})
@@ -83,8 +84,8 @@ func TestReplayBufferInTraining(t *testing.T) {
 	})
 }
 
-// learntJointly trains as far as the first full buffer with one loss over batch and replayed rows: up to
-// there nothing is different, and then each optimiser step has a row for both.
+// learntJointly trains up to the first full buffer with one loss over the batch and the replayed rows. Until then
+// nothing differs, and then each optimiser step has a row for both.
 func learntJointly(t *testing.T, b *bench, full int) {
 	trainTiny(t, b, "joint", append(imitating, "replay.order=joint", "steps="+strconv.Itoa(full))...)
 	before := func(run string) string {
@@ -96,7 +97,8 @@ func learntJointly(t *testing.T, b *bench, full int) {
 	for i := range one.Shards {
 		require.Equal(t, one.Shards[i].Digest, two.Shards[i].Digest)
 	}
-	require.NotEqual(t, checkpointDigest(t, b.store, schema.At("r", full, schema.StageUpdate)), checkpointDigest(t, b.store, schema.At("joint", full, schema.StageUpdate)))
+	require.NotEqual(t, checkpointDigest(t, b.store, schema.At("r", full, schema.StageUpdate)),
+		checkpointDigest(t, b.store, schema.At("joint", full, schema.StageUpdate)))
 	updates := stepRows[schema.UpdateRow](t, b.store, "joint", full, schema.StageUpdate)
 	require.Len(t, updates, 4, "two optimiser steps on both")
 	rows := map[string]int{}
@@ -116,8 +118,8 @@ func learntJointly(t *testing.T, b *bench, full int) {
 	require.Empty(t, out.Faults)
 }
 
-// bufferedSteps holds each step's state against the one before, and its update against what came out of
-// it; it returns the steps that learnt from the buffer.
+// bufferedSteps checks each step's state against the previous step, and its update against the committed rows. It
+// returns the steps that learnt from the buffer.
 func bufferedSteps(t *testing.T, objects store.Store) (consumed []int) {
 	t.Helper()
 	var before []schema.ReplayRow
@@ -167,7 +169,7 @@ func bufferedSteps(t *testing.T, objects store.Store) (consumed []int) {
 	return consumed
 }
 
-// rewound is the record of the run as it was right after a step, or when half of the next was done.
+// rewound is the record of the run right after a step, or when half of the next step was done.
 func rewound(t *testing.T, objects store.Store, step int, half bool) *mem.Store {
 	t.Helper()
 	to := mem.New()
@@ -220,13 +222,15 @@ func bufferReplays(t *testing.T, copyRecord func() *mem.Store, consumed int) {
 		require.Empty(t, out.Faults)
 	})
 	t.Run("through advantage alone", func(t *testing.T) {
-		out, err := replay(t, copyRecord(), workflows.ReplayStageInput{Run: "r", Step: consumed, From: "reward", Through: "advantage"})
+		out, err := replay(t, copyRecord(), workflows.ReplayStageInput{Run: "r", Step: consumed, From: "reward",
+			Through: "advantage"})
 		require.NoError(t, err)
 		require.Len(t, out.Stages, 3)
 	})
 	t.Run("another capacity", func(t *testing.T) {
 		objects := copyRecord()
-		out, err := replay(t, objects, workflows.ReplayStageInput{Run: "r", Step: consumed, From: "advantage", Set: []string{"replay.size=1000"}})
+		out, err := replay(t, objects, workflows.ReplayStageInput{Run: "r", Step: consumed, From: "advantage",
+			Set: []string{"replay.size=1000"}})
 		require.NoError(t, err)
 		require.True(t, out.Stages[0].Same)
 		require.False(t, out.Stages[1].Same)
@@ -236,9 +240,11 @@ func bufferReplays(t *testing.T, copyRecord func() *mem.Store, consumed int) {
 		require.Empty(t, verified.Faults)
 	})
 	t.Run("refusals", func(t *testing.T) {
-		_, err := replay(t, copyRecord(), workflows.ReplayStageInput{Run: "r", Step: consumed, From: "buffer", Set: []string{"replay=null"}})
-		require.ErrorContains(t, err, "schedules the weight of a replay loss that there is none of")
-		_, err = replay(t, copyRecord(), workflows.ReplayStageInput{Run: "r", Step: consumed, From: "reward", Through: "advantage", Set: []string{"replay.size=2"}})
+		_, err := replay(t, copyRecord(), workflows.ReplayStageInput{Run: "r", Step: consumed, From: "buffer",
+			Set: []string{"replay=null"}})
+		require.ErrorContains(t, err, "schedules the weight of a replay loss, and there is no replay")
+		_, err = replay(t, copyRecord(), workflows.ReplayStageInput{Run: "r", Step: consumed, From: "reward",
+			Through: "advantage", Set: []string{"replay.size=2"}})
 		require.ErrorContains(t, err, "no replayed stage reads it")
 	})
 	t.Run("check", func(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 
 func newRecord(s store.Store) *commit.Writer { return commit.New(s) }
 
-// forgeBatch replaces step 1's batch by one that other code would have made: the first row counts
-// once more. The head names it.
+// forgeBatch replaces step 1's batch with one that other code would have made: the first row counts once more. The
+// head names it.
 func forgeBatch(t *testing.T, objects *mem.Store) {
 	t.Helper()
 	ctx := context.Background()

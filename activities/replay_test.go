@@ -12,26 +12,26 @@ import (
 	"go.temporal.io/sdk/testsuite"
 
 	"github.com/ropewalk/ropewalk/activities"
-	"github.com/ropewalk/ropewalk/activities/wire"
-	"github.com/ropewalk/ropewalk/internal/lanetest"
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/internal/pipelinetest"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/store/mem"
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
-// replay runs ReplayStage with the real activities of a worker that has neither engine nor sandbox:
-// a machine that never saw the run.
+// replay runs ReplayStage with the real activities of a worker that has neither engine nor sandbox: a machine that
+// never saw the run.
 func replay(t *testing.T, objects store.Store, in workflows.ReplayStageInput) (workflows.ReplayStageResult, error) {
 	t.Helper()
 	deps, err := activities.New(activities.Options{Store: objects, Code: strings.Repeat("c", 64), Scratch: t.TempDir()})
 	require.NoError(t, err)
-	env := lanetest.Environment(deps)
+	env := pipelinetest.Environment(deps)
 	env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: rand.Text()}) // each replay is another workflow
-	return lanetest.Run[workflows.ReplayStageResult](env, workflows.ReplayStageName, in)
+	return pipelinetest.Run[workflows.ReplayStageResult](env, workflows.ReplayStageName, in)
 }
 
-// trained is the record of one small run, copied for each test.
+// trained returns copies of the record of one small run, one for each test.
 func trained(t *testing.T) func() *mem.Store {
 	t.Helper()
 	objects := mem.New()
@@ -85,7 +85,7 @@ func generations(t *testing.T, copyRecord func() *mem.Store) {
 		added := 0
 		for _, key := range keys(t, objects) {
 			if !strings.Contains(key, "gen=1") {
-				require.Contains(t, before, key, "nothing beside generation 1 is written")
+				require.Contains(t, before, key, "only generation 1 is written")
 				continue
 			}
 			added++
@@ -93,7 +93,8 @@ func generations(t *testing.T, copyRecord func() *mem.Store) {
 		// The claim and its recipe; rewards of 2 shards, their stage, selection and batch.
 		require.Equal(t, 2+2*2+1+2+2, added)
 
-		again, err := replay(t, objects, workflows.ReplayStageInput{Run: "r", Step: 1, From: "resample", Through: "resample"})
+		again, err := replay(t, objects, workflows.ReplayStageInput{Run: "r", Step: 1, From: "resample",
+			Through: "resample"})
 		require.NoError(t, err)
 		require.Equal(t, 2, again.Gen, "each replay has a generation of its own")
 		require.Len(t, again.Stages, 1)
@@ -101,7 +102,8 @@ func generations(t *testing.T, copyRecord func() *mem.Store) {
 	})
 	t.Run("another setting changes what follows from it", func(t *testing.T) {
 		objects := copyRecord()
-		out, err := replay(t, objects, workflows.ReplayStageInput{Run: "r", Step: 2, From: "reward", Set: []string{"resample.roc=null", "resample.vspo=null"}})
+		out, err := replay(t, objects, workflows.ReplayStageInput{Run: "r", Step: 2, From: "reward",
+			Set: []string{"resample.roc=null", "resample.vspo=null"}})
 		require.NoError(t, err)
 		require.True(t, out.Stages[0].Same, "rewards do not follow from the selection")
 		require.False(t, out.Stages[1].Same)
@@ -120,14 +122,16 @@ func generations(t *testing.T, copyRecord func() *mem.Store) {
 	})
 	t.Run("a retried claim is adopted", func(t *testing.T) {
 		objects := copyRecord()
-		claim := func(name string) wire.ReplayPrepared {
-			deps, err := activities.New(activities.Options{Store: objects, Code: strings.Repeat("c", 64), Scratch: t.TempDir()})
+		claim := func(name string) api.ReplayPrepared {
+			deps, err := activities.New(activities.Options{Store: objects, Code: strings.Repeat("c", 64),
+				Scratch: t.TempDir()})
 			require.NoError(t, err)
 			env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
 			deps.Register(env)
-			value, err := env.ExecuteActivity(wire.PrepareReplay, wire.ReplayInput{Run: "r", Step: 1, Stages: []string{"reward", "resample", "advantage"}, Claim: name})
+			value, err := env.ExecuteActivity(api.PrepareReplay,
+				api.ReplayInput{Run: "r", Step: 1, Stages: []string{"reward", "resample", "advantage"}, Claim: name})
 			require.NoError(t, err)
-			var out wire.ReplayPrepared
+			var out api.ReplayPrepared
 			require.NoError(t, value.Get(&out))
 			return out
 		}
@@ -136,7 +140,7 @@ func generations(t *testing.T, copyRecord func() *mem.Store) {
 		require.Equal(t, "VSPO, then RoC", first.Chain)
 		second := claim("a")
 		require.True(t, second.Adopted)
-		second.Adopted, second.Timing, first.Timing = false, wire.Timing{}, wire.Timing{}
+		second.Adopted, second.Timing, first.Timing = false, api.Timing{}, api.Timing{}
 		require.Equal(t, first, second)
 		require.Equal(t, 2, claim("b").Gen)
 	})
@@ -164,23 +168,38 @@ func refusals(t *testing.T, copyRecord func() *mem.Store) {
 		kind   string
 		want   string
 	}{
-		"an unknown run":    {in: workflows.ReplayStageInput{Run: "x", Step: 1, From: "reward"}, kind: wire.FailBadInput, want: "no such run in the record: x"},
-		"an unknown step":   {in: workflows.ReplayStageInput{Run: "r", Step: 9, From: "reward"}, kind: wire.FailBadInput, want: "step 9 of run r has committed nothing"},
-		"an unknown field":  {in: workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward", Set: []string{"resample.rok.keep=1"}}, kind: wire.FailBadInput, want: "did you mean resample.roc?"},
-		"a combination":     {in: workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward", Set: []string{"resample.roc.keep=9"}}, kind: wire.FailBadInput, want: "must be ≤ oversample (8), got 9"},
-		"an unread field":   {in: workflows.ReplayStageInput{Run: "r", Step: 1, From: "advantage", Set: []string{"reward.fallback=true", "advantage.std=false"}}, kind: wire.FailBadInput, want: "--set reward.fallback=true: no replayed stage reads it; advantage reads advantage.*"},
-		"no buffer":         {in: workflows.ReplayStageInput{Run: "r", Step: 1, From: "buffer"}, kind: wire.FailBadInput, want: "the recipe of run r has no such section, so there is no buffer"},
-		"an engine's field": {in: workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward", Set: []string{"policy.layers=3"}}, kind: wire.FailBadInput, want: "resample reads resample.* and filters and seed"},
-		"a step in its beginning": {in: workflows.ReplayStageInput{Run: "r", Step: 2, From: "reward"}, kind: wire.FailBadInput, want: "step 2 of run r has not committed assemble, which reward reads", damage: func(t *testing.T, s *mem.Store) {
-			require.NoError(t, s.Delete(context.Background(), schema.HeadKey("r", "2")))
-			require.NoError(t, s.Delete(context.Background(), schema.At("r", 2, schema.StageAssemble).ManifestKey()))
-		}},
-		"a missing shard": {in: workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward"}, kind: wire.FailCorrupt, want: "it is missing though a manifest lists it", damage: func(t *testing.T, s *mem.Store) {
-			require.NoError(t, s.Delete(context.Background(), shardOf(t, s, assembled)))
-		}},
-		"a damaged shard": {in: workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward"}, kind: wire.FailCorrupt, want: "table=trajectories/step=1/gen=0/00001-", damage: func(t *testing.T, s *mem.Store) {
-			require.NoError(t, s.Put(context.Background(), shardOf(t, s, assembled), []byte("damaged")))
-		}},
+		"an unknown run": {in: workflows.ReplayStageInput{Run: "x", Step: 1, From: "reward"},
+			kind: api.FailBadInput, want: "no such run in the record: x"},
+		"an unknown step": {in: workflows.ReplayStageInput{Run: "r", Step: 9, From: "reward"},
+			kind: api.FailBadInput, want: "step 9 of run r has committed nothing"},
+		"an unknown field": {in: workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward",
+			Set: []string{"resample.rok.keep=1"}}, kind: api.FailBadInput, want: "did you mean resample.roc.keep?"},
+		"a combination": {in: workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward",
+			Set: []string{"resample.roc.keep=9"}}, kind: api.FailBadInput,
+			want: "must be ≤ samples_per_prompt (8), got 9"},
+		"an unread field": {in: workflows.ReplayStageInput{Run: "r", Step: 1, From: "advantage",
+			Set: []string{"reward.fallback=true", "advantage.std=false"}}, kind: api.FailBadInput,
+			want: "--set reward.fallback=true: no replayed stage reads it; advantage reads advantage.*"},
+		"no buffer": {in: workflows.ReplayStageInput{Run: "r", Step: 1, From: "buffer"},
+			kind: api.FailBadInput, want: "buffer runs only if the recipe has `replay`, and that of run r does not"},
+		"an engine's field": {in: workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward",
+			Set: []string{"policy.layers=3"}}, kind: api.FailBadInput,
+			want: "resample reads resample.* and filters and seed"},
+		"a step in its beginning": {in: workflows.ReplayStageInput{Run: "r", Step: 2, From: "reward"},
+			kind: api.FailBadInput, want: "step 2 of run r has not committed assemble, which reward reads",
+			damage: func(t *testing.T, s *mem.Store) {
+				require.NoError(t, s.Delete(context.Background(), schema.HeadKey("r", "2")))
+				require.NoError(t,
+					s.Delete(context.Background(), schema.At("r", 2, schema.StageAssemble).ManifestKey()))
+			}},
+		"a missing shard": {in: workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward"}, kind: api.FailCorrupt,
+			want: "it is missing though a manifest lists it", damage: func(t *testing.T, s *mem.Store) {
+				require.NoError(t, s.Delete(context.Background(), shardOf(t, s, assembled)))
+			}},
+		"a damaged shard": {in: workflows.ReplayStageInput{Run: "r", Step: 1, From: "reward"}, kind: api.FailCorrupt,
+			want: "table=trajectories/step=1/gen=0/00001-", damage: func(t *testing.T, s *mem.Store) {
+				require.NoError(t, s.Put(context.Background(), shardOf(t, s, assembled), []byte("damaged")))
+			}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := copyRecord()
@@ -194,8 +213,33 @@ func refusals(t *testing.T, copyRecord func() *mem.Store) {
 			require.Equal(t, c.kind, failure.Type(), failure.Message())
 			require.Contains(t, failure.Message(), c.want)
 			require.Equal(t, before, keys(t, objects), "nothing is written")
+
+			err = askedBefore(t, objects, c.in)
+			if c.kind != api.FailBadInput {
+				require.NoError(t, err, "only the replay reads the rows")
+				return
+			}
+			require.ErrorAs(t, err, &failure, "it is refused before it is started")
+			require.Equal(t, c.kind, failure.Type())
+			require.Contains(t, failure.Message(), c.want)
 		})
 	}
+}
+
+// askedBefore asks outside Temporal whether a replay is possible.
+func askedBefore(t *testing.T, objects store.Store, in workflows.ReplayStageInput) error {
+	t.Helper()
+	stages, err := api.Replayed(in.From, in.Through)
+	require.NoError(t, err)
+	return readerOf(t, objects).CheckReplay(t.Context(), api.ReplayInput{Run: in.Run, Step: in.Step, Stages: stages,
+		Set: in.Set, Follow: in.Through == ""})
+}
+
+func readerOf(t *testing.T, objects store.Store) activities.Reader {
+	t.Helper()
+	reader, err := activities.NewReader(objects, strings.Repeat("c", 64))
+	require.NoError(t, err)
+	return reader
 }
 
 func shardOf(t *testing.T, s store.Store, place schema.Place) string {
@@ -229,7 +273,42 @@ func check(t *testing.T, copyRecord func() *mem.Store) {
 		require.Equal(t, []string{strings.Repeat("d", 64)}, out.Check.Codes)
 	})
 	t.Run("refuses an unknown run", func(t *testing.T) {
-		_, err := replay(t, copyRecord(), workflows.ReplayStageInput{Run: "x", Check: true})
+		objects := copyRecord()
+		_, err := replay(t, objects, workflows.ReplayStageInput{Run: "x", Check: true})
 		require.ErrorContains(t, err, "no such run in the record: x")
+		_, _, err = readerOf(t, objects).CheckRun(t.Context(), "x", nil)
+		require.ErrorContains(t, err, "no such run in the record: x")
+	})
+	t.Run("has the same result outside Temporal", func(t *testing.T) {
+		for _, change := range []func(*testing.T, *mem.Store){func(*testing.T, *mem.Store) {}, forgeBatch} {
+			objects := copyRecord()
+			change(t, objects)
+			before := keys(t, objects)
+			want, err := replay(t, objects, workflows.ReplayStageInput{Run: "r", Check: true})
+			require.NoError(t, err)
+			var reported []int
+			plan, checked, err := readerOf(t, objects).CheckRun(t.Context(), "r", func(done, total int) {
+				require.Equal(t, 2, total)
+				reported = append(reported, done)
+			})
+			require.NoError(t, err)
+			require.Equal(t, []int{1, 2}, reported)
+			got := workflows.CheckState{Steps: plan.Steps, Next: len(checked), Code: plan.Code}
+			for _, step := range checked {
+				got.Add(step)
+			}
+			require.Equal(t, *want.Check, got)
+			require.Equal(t, before, keys(t, objects), "nothing is written")
+		}
+	})
+	t.Run("names a damaged shard outside Temporal", func(t *testing.T) {
+		objects := copyRecord()
+		key := shardOf(t, objects, schema.At("r", 2, schema.StageAssemble).WithShard(1))
+		require.NoError(t, objects.Put(t.Context(), key, []byte("damaged")))
+		_, _, err := readerOf(t, objects).CheckRun(t.Context(), "r", func(int, int) {})
+		var failure *temporal.ApplicationError
+		require.ErrorAs(t, err, &failure)
+		require.Equal(t, api.FailCorrupt, failure.Type())
+		require.Contains(t, failure.Message(), key)
 	})
 }

@@ -2,24 +2,26 @@ package activities
 
 import (
 	"context"
-	"math/rand/v2"
+	"encoding/json"
+	"fmt"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
-	"github.com/ropewalk/ropewalk/internal/seed"
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/internal/replaying"
+	"github.com/ropewalk/ropewalk/internal/selection"
 	"github.com/ropewalk/ropewalk/recipes"
-	"github.com/ropewalk/ropewalk/rl/advantage"
 	"github.com/ropewalk/ropewalk/rl/resample"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// Resample decides which trajectories enter the update, how often, and why each other does not.
+// Resample decides which trajectories enter the update, how often, and why the others do not.
 type Resample struct{ *Deps }
 
-// Execute selects over all of the step's rewards. Every trajectory sampled gets a row: what was
-// excluded, by itself or with its shard, with its reason and no reward.
-func (a Resample) Execute(ctx context.Context, in wire.ResampleInput) (wire.Resampled, error) {
-	out := wire.Resampled{}
-	s := spec{scope: in.Scope, stage: wire.StageResample, turn: -1, shard: -1, inputs: []schema.Ref{in.Rewards}}
+// Execute selects over all of the step's rewards. Every sampled trajectory gets a row. A trajectory that was
+// excluded, by itself or with its shard, gets a row with the reason and without a reward.
+func (a Resample) Execute(ctx context.Context, in api.ResampleInput) (api.Resampled, error) {
+	out := api.Resampled{}
+	s := spec{scope: in.Scope, stage: api.StageResample, turn: -1, shard: -1, inputs: []schema.Ref{in.Rewards}}
 	if len(in.Excluded) > 0 {
 		s.inputs = append(s.inputs, in.Prompts)
 	}
@@ -32,108 +34,153 @@ func (a Resample) Execute(ctx context.Context, in wire.ResampleInput) (wire.Resa
 		if err != nil {
 			return err
 		}
-		rewards, err := read[schema.RewardRow](ctx, a.Deps, in.Rewards)
+		rewards, err := read[schema.RewardRow](ctx, a.records, in.Rewards)
 		if err != nil {
 			return err
 		}
-		excluded, err := read[schema.SelectionRow](ctx, a.Deps, in.Rewards) // what could not be scored
+		excluded, err := read[schema.SelectionRow](ctx, a.records, in.Rewards) // trajectories that could not be scored
 		if err != nil {
 			return err
 		}
 		excluded = append(excluded, skipped...)
-		if err := checkExcluded(rewards, excluded); err != nil {
-			return err
-		}
-		rows := resampleRows(rewards, excluded)
-		if err := setRounds(rows, recipe); err != nil {
+		rows, err := selection.Rows(recipe, rewards, excluded)
+		if err != nil {
 			return err
 		}
 		if err := a.addFacts(ctx, w, in, recipe, rows); err != nil {
 			return err
 		}
-		selection, err := resample.Select(rows, resampleOptions(recipe, in.Scope))
+		selected, err := selection.Select(recipe, in.Step, rows, excluded)
 		if err != nil {
 			return err
 		}
-		countSelection(&out, selection)
-		w.timing.Rows = int64(len(selection.Rows))
+		out.Kept, out.KeptGroups, out.Masked = selected.Kept, selected.KeptGroups, selected.Masked
+		out.Dropped, out.DroppedGroups, out.Reasons = selected.Dropped, selected.DroppedGroups, selected.Reasons
+		w.timing.Rows = int64(len(selected.Rows))
 		if err := noteExcluded(w, in.Excluded, len(excluded)); err != nil {
 			return err
 		}
-		return put(ctx, w, selectionRows(selection, excluded))
+		return put(ctx, w, selected.Rows)
 	})
 	return out, err
 }
 
-func countSelection(out *wire.Resampled, selection resample.Selection) {
-	out.Kept, out.Dropped = selection.KeptRows, len(selection.Rows)-selection.KeptRows
-	out.KeptGroups, out.DroppedGroups = selection.KeptGroups, selection.Groups-selection.KeptGroups
-	out.Reasons = map[string]int{}
-	for reason, n := range selection.DroppedBy {
-		out.Reasons[string(reason)] = n
+// skipped lists the trajectories of the shards that were skipped.
+func (a Resample) skipped(ctx context.Context, in api.ResampleInput,
+	recipe *recipes.Recipe) ([]schema.SelectionRow, error) {
+	if len(in.Excluded) == 0 {
+		return nil, nil
 	}
-	for reason, n := range selection.MaskedBy {
-		if out.Masked == nil {
-			out.Masked = map[string]int{}
-		}
-		out.Masked[string(reason)] = n
+	if err := selection.Skippable(recipe); err != nil {
+		return nil, err
 	}
+	prompts, err := read[schema.PromptRow](ctx, a.records, in.Prompts)
+	if err != nil {
+		return nil, err
+	}
+	shards := make([]selection.Skipped, len(in.Excluded))
+	for i, s := range in.Excluded {
+		shards[i] = selection.Skipped(s)
+	}
+	return selection.SkippedRows(recipe, shards, prompts)
 }
 
-func resampleRows(rewards []schema.RewardRow, excluded []schema.SelectionRow) []resample.Row {
-	rows := make([]resample.Row, 0, len(rewards)+len(excluded))
-	for _, r := range rewards {
-		rows = append(rows, resample.Row{
-			GroupID: r.GroupID, TrajectoryID: r.TrajectoryID, Reward: r.Reward,
-			ToolCalls: int(r.ToolCalls), ToolErrors: int(r.ToolErrors), AnswerTags: int(r.AnswerTags), Turns: int(r.Turns),
-		})
+// addFacts fills in what the recipe's filters read: the trajectories behind the rewards and, for filters of tokens,
+// their turns. Both become inputs of the stage.
+func (a Resample) addFacts(ctx context.Context, w *draft, in api.ResampleInput, recipe *recipes.Recipe,
+	rows []resample.Row) error {
+	filters := selection.Filters(recipe)
+	if len(filters) == 0 {
+		return nil
 	}
-	for _, e := range excluded {
-		rows = append(rows, resample.Row{GroupID: e.GroupID, TrajectoryID: e.TrajectoryID, Excluded: true})
+	assembled, err := a.madeFrom(ctx, in.Rewards, api.StageAssemble)
+	if err != nil {
+		return err
 	}
-	return rows
+	w.manifest.Inputs = append(w.manifest.Inputs, assembled...)
+	facts := selection.Facts{}
+	if facts.Trajectories, err = read[schema.TrajectoryRow](ctx, a.records, assembled...); err != nil {
+		return err
+	}
+	if selection.ReadsTurns(filters) {
+		turns, err := a.turnsOf(ctx, assembled)
+		if err != nil {
+			return err
+		}
+		w.manifest.Inputs = append(w.manifest.Inputs, turns...)
+		if facts.Turns, err = read[schema.TurnRow](ctx, a.records, turns...); err != nil {
+			return err
+		}
+	}
+	return facts.Fill(rows, recipe)
 }
 
-// resampleOptions takes the chain out of the recipe; each group draws from a stream of its own.
-func resampleOptions(recipe *recipes.Recipe, scope wire.Scope) resample.Options {
-	o := resample.Options{Source: func(label, group string) *rand.Rand {
-		return seed.Rand("resample/"+label+"/"+group, recipe.Seed, uint64(scope.Step))
-	}}
-	o.Dynamic = dynamicSampling(recipe, scope.Step)
-	o.RejectEqual, o.Masks = recipe.Resample.RejectEqual, masks(recipe)
-	if l := recipe.Resample.LowVariance; l != nil {
-		o.LowVariance = &resample.LowVariance{Keep: l.Keep, Deviation: resample.Deviation(l.Std), Reverse: l.Reverse}
-	}
-	if v := recipe.Resample.VSPO; v != nil {
-		o.VSPO = &advantage.VSPO{Alpha: v.Alpha, Temperature: v.Temperature, MinVariance: v.MinVariance}
-	}
-	if r := recipe.Resample.RoC; r != nil {
-		o.RoC = &resample.RoC{
-			Keep: r.Keep, Counts: resample.Counts(r.Counts), Choice: resample.Choice(r.Select),
-			MinPositive: r.MinPositive, MinNegative: r.MinNegative,
-			// Dynamic sampling has dropped the groups of equal rewards that it does not want: those that are
-			// left fill up its last try, or are of a step that takes every group.
-			KeepEqual: recipe.Resample.Dynamic != nil,
+// turnsOf lists the turns of assembled shards, shard by shard.
+func (a Resample) turnsOf(ctx context.Context, assembled []schema.Ref) ([]schema.Ref, error) {
+	var refs []schema.Ref
+	for _, ref := range assembled {
+		more, err := a.turnRefs(ctx, ref)
+		if err != nil {
+			return nil, err
 		}
+		refs = append(refs, more...)
 	}
-	return o
+	return refs, nil
 }
 
-func selectionRows(selection resample.Selection, excluded []schema.SelectionRow) []schema.SelectionRow {
-	why := make(map[string]*string, len(excluded))
-	for _, e := range excluded {
-		why[e.TrajectoryID] = e.Excluded
+// noteExcluded records in the manifest how many trajectories were excluded and which shards were skipped, so that the
+// stage can run again from the record alone.
+func noteExcluded(w *draft, shards []api.ExcludedShard, trajectories int) error {
+	if trajectories > 0 {
+		w.stats = map[string]float64{schema.StatExcluded: float64(trajectories)}
 	}
-	rows := make([]schema.SelectionRow, len(selection.Rows))
-	for i, r := range selection.Rows {
-		rows[i] = schema.SelectionRow{
-			GroupID: r.GroupID, TrajectoryID: r.TrajectoryID, Kept: r.Kept, Count: int32(r.Count), Weight: r.Weight,
-			Reason: string(r.Reason), GroupMean: r.GroupMean, GroupVariance: r.GroupVariance, ValueScore: r.ValueScore,
-			Excluded: why[r.TrajectoryID],
-		}
-		if r.Masked {
-			rows[i].Reason, rows[i].Masked = "", new(string(r.Reason))
-		}
+	if len(shards) == 0 {
+		return nil
 	}
-	return rows
+	data, err := json.Marshal(shards)
+	if err != nil {
+		return fmt.Errorf("encode the skipped shards: %w", err)
+	}
+	if w.manifest.Note == nil {
+		w.manifest.Note = map[string]string{}
+	}
+	w.manifest.Note[schema.NoteExcludedShards] = string(data)
+	return nil
 }
+
+// excludedShards is the inverse of noteExcluded: it returns the shards that a resample stage did without.
+func excludedShards(m schema.Manifest) ([]api.ExcludedShard, error) {
+	text, ok := m.Note[schema.NoteExcludedShards]
+	if !ok {
+		return nil, nil
+	}
+	var out []api.ExcludedShard
+	if err := json.Unmarshal([]byte(text), &out); err != nil {
+		return nil, fmt.Errorf("%w: %s: note %s: %w", commit.ErrDamaged, m.ManifestKey(), schema.NoteExcludedShards,
+			err)
+	}
+	return out, nil
+}
+
+func (a Resample) again(
+	ctx context.Context, scope api.Scope, before schema.Manifest, inputs []schema.Ref,
+) (schema.Ref, error) {
+	if len(inputs) == 0 {
+		return schema.Ref{}, errOtherInputs
+	}
+	in := api.ResampleInput{Scope: scope, Rewards: inputs[0]}
+	var err error
+	if in.Excluded, err = excludedShards(before); err != nil {
+		return schema.Ref{}, err
+	}
+	for _, ref := range inputs {
+		if isOfStage(ref, api.StagePrompts) {
+			in.Prompts = ref
+		}
+	}
+	out, err := a.Execute(ctx, in)
+	return out.Manifest, err
+}
+
+// sources finds nothing: the exclusions of skipped shards come last among a replay's inputs, see findExcluded.
+func (a Resample) sources(context.Context, *replaying.Plan, *api.ReplayPrepared) error { return nil }

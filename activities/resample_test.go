@@ -7,12 +7,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
-	"github.com/ropewalk/ropewalk/rl/resample"
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/internal/selection"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// rewardRow is worth 1 for even samples and 0 for odd ones.
+// rewardRow has reward 1 for even samples and 0 for odd ones.
 func rewardRow(group, sample int) schema.RewardRow {
 	r := schema.RewardRow{
 		GroupID: schema.GroupID(1, group), TrajectoryID: schema.TrajectoryID(1, group, sample),
@@ -24,22 +24,22 @@ func rewardRow(group, sample int) schema.RewardRow {
 	return r
 }
 
-// rewardShard commits a shard's rewards but for the excluded trajectories, which are listed beside them.
-func (b *laneBench) rewardShard(shard int, excluded map[string]string) schema.Ref {
+// rewardShard commits a shard's rewards without the excluded trajectories, which are listed separately.
+func (b *stepBench) rewardShard(shard int, excluded map[string]string) schema.Ref {
 	b.t.Helper()
 	var rows []schema.RewardRow
 	var gone []schema.SelectionRow
 	for group := shard * 2; group < shard*2+2; group++ {
-		for sample := range laneSamples {
+		for sample := range benchSamples {
 			r := rewardRow(group, sample)
 			if why, ok := excluded[r.TrajectoryID]; ok {
-				gone = append(gone, excludedRow(r.GroupID, r.TrajectoryID, why))
+				gone = append(gone, selection.Exclude(r.GroupID, r.TrajectoryID, why))
 				continue
 			}
 			rows = append(rows, r)
 		}
 	}
-	place := schema.At("r", 1, wire.StageReward).WithShard(shard)
+	place := schema.At("r", 1, api.StageReward).WithShard(shard)
 	w := &draft{deps: b.deps, place: place, manifest: schema.NewManifest(place, b.deps.Code, strings.Repeat("d", 64))}
 	require.NoError(b.t, put(b.t.Context(), w, rows))
 	if len(gone) > 0 {
@@ -50,21 +50,18 @@ func (b *laneBench) rewardShard(shard int, excluded map[string]string) schema.Re
 	return ref
 }
 
-func TestReasonsAgree(t *testing.T) {
-	require.Equal(t, schema.ReasonExcluded, string(resample.Excluded))
-}
-
 func TestResampleGivesEveryTrajectoryARow(t *testing.T) {
-	b := laneOf(t, nil, nil)
+	b := stepOf(t, nil, nil)
 	first, second := schema.TrajectoryID(1, 0, 0), schema.TrajectoryID(1, 0, 2)
 	whole := b.rewardShard(1, nil)
-	rewards := b.stage(wire.StageReward, -1, b.rewardShard(0, map[string]string{first: "engine: panicked: x", second: "sandbox: y"}), whole)
-	out, err := do(b, Resample{b.deps}.Execute, wire.ResampleInput{Scope: b.scope, Rewards: rewards})
+	rewards := b.stage(api.StageReward, -1,
+		b.rewardShard(0, map[string]string{first: "engine: panicked: x", second: "sandbox: y"}), whole)
+	out, err := do(b, Resample{b.deps}.Execute, api.ResampleInput{Scope: b.scope, Rewards: rewards})
 	require.NoError(t, err)
 	require.Equal(t, 2, out.Reasons[schema.ReasonExcluded])
 	require.Equal(t, 4, out.KeptGroups)
 	rows := rowsAt[schema.SelectionRow](b, out.Manifest)
-	require.Len(t, rows, laneGroups*laneSamples)
+	require.Len(t, rows, benchGroups*benchSamples)
 	require.Equal(t, out.Kept+out.Dropped, len(rows))
 	for _, r := range rows {
 		switch r.TrajectoryID {
@@ -85,22 +82,23 @@ func TestResampleGivesEveryTrajectoryARow(t *testing.T) {
 }
 
 func TestResampleWithoutASkippedShard(t *testing.T) {
-	b := laneOf(t, nil, nil)
-	rewards := b.stage(wire.StageReward, -1, b.rewardShard(1, nil))
-	in := wire.ResampleInput{
+	b := stepOf(t, nil, nil)
+	rewards := b.stage(api.StageReward, -1, b.rewardShard(1, nil))
+	in := api.ResampleInput{
 		Scope: b.scope, Rewards: rewards, Prompts: b.prompts,
-		Excluded: []wire.ExcludedShard{{Shard: 0, Stage: wire.StageSandbox, Reason: "no usable python interpreter\ntried: a, b"}},
+		Excluded: []api.ExcludedShard{{Shard: 0, Stage: api.StageSandbox,
+			Reason: "no usable python interpreter\ntried: a, b"}},
 	}
 	out, err := do(b, Resample{b.deps}.Execute, in)
 	require.NoError(t, err)
-	require.Equal(t, 2*laneSamples, out.Reasons[schema.ReasonExcluded])
+	require.Equal(t, 2*benchSamples, out.Reasons[schema.ReasonExcluded])
 	require.Equal(t, 2, out.KeptGroups)
 	require.Equal(t, 2, out.DroppedGroups)
 	rows := rowsAt[schema.SelectionRow](b, out.Manifest)
-	require.Len(t, rows, laneGroups*laneSamples)
+	require.Len(t, rows, benchGroups*benchSamples)
 	for i, r := range rows {
-		require.Equal(t, schema.TrajectoryID(1, i/laneSamples, i%laneSamples), r.TrajectoryID)
-		if i < 2*laneSamples {
+		require.Equal(t, schema.TrajectoryID(1, i/benchSamples, i%benchSamples), r.TrajectoryID)
+		if i < 2*benchSamples {
 			require.False(t, r.Kept)
 			require.Equal(t, "shard 0 was skipped after its sandbox failed: no usable python interpreter", *r.Excluded)
 			continue
@@ -110,38 +108,43 @@ func TestResampleWithoutASkippedShard(t *testing.T) {
 	m, err := b.deps.Record.Read(t.Context(), out.Manifest)
 	require.NoError(t, err)
 	require.Contains(t, m.Inputs, b.prompts)
-	require.JSONEq(t, `[{"shard": 0, "stage": "sandbox", "reason": "no usable python interpreter\ntried: a, b"}]`, m.Note[schema.NoteExcludedShards])
+	require.JSONEq(t, `[{"shard": 0, "stage": "sandbox", "reason": "no usable python interpreter\ntried: a, b"}]`,
+		m.Note[schema.NoteExcludedShards])
 
-	turns := b.stage(wire.StageRollout, 0, b.turnShard(1))
-	batch, err := do(b, ComputeAdvantages{b.deps}.Execute, wire.AdvantageInput{Scope: b.scope, Turns: []schema.Ref{turns}, Rewards: rewards, Selection: out.Manifest})
+	turns := b.stage(api.StageRollout, 0, b.turnShard(1))
+	batch, err := do(b, ComputeAdvantages{b.deps}.Execute,
+		api.AdvantageInput{Scope: b.scope, Turns: []schema.Ref{turns}, Rewards: rewards, Selection: out.Manifest})
 	require.NoError(t, err)
 	require.Equal(t, 8, batch.Rows, "4 rows of each group that is left")
 }
 
 // turnShard commits a response of one token for every trajectory of a shard.
-func (b *laneBench) turnShard(shard int) schema.Ref {
+func (b *stepBench) turnShard(shard int) schema.Ref {
 	var rows []schema.TurnRow
 	for group := shard * 2; group < shard*2+2; group++ {
-		for sample := range laneSamples {
+		for sample := range benchSamples {
 			rows = append(rows, schema.TurnRow{
-				GroupID: schema.GroupID(1, group), TrajectoryID: schema.TrajectoryID(1, group, sample), ContextTokens: 1, TokenIDs: []int32{1, 2}, LossMask: []int32{0, 1},
+				GroupID: schema.GroupID(1, group), TrajectoryID: schema.TrajectoryID(1, group, sample),
+				ContextTokens: 1, TokenIDs: []int32{1, 2}, LossMask: []int32{0, 1},
 				LogProbs: []float32{0, -1}, Entropies: []float32{0, 1}, Finish: "stop", PolicyVersion: "v",
 			})
 		}
 	}
-	return commitRows(b, schema.At("r", 1, wire.StageRollout).WithTurn(0).WithShard(shard), rows)
+	return commitRows(b, schema.At("r", 1, api.StageRollout).WithTurn(0).WithShard(shard), rows)
 }
 
-// Whether a shard's trajectories are missing because it was skipped or were excluded one by one,
-// the same others are selected: of a group each draws from its own stream.
+// The same remaining trajectories are selected whether a shard's trajectories are missing because the shard was
+// skipped or because they were excluded one by one: each group draws from its own stream.
 func TestResampleOfTheOthersIsTheSame(t *testing.T) {
-	selected := func(shards int, excluded map[string]string, skip ...wire.ExcludedShard) map[string]schema.SelectionRow {
-		b := laneOf(t, nil, nil)
+	selected := func(shards int, excluded map[string]string,
+		skip ...api.ExcludedShard) map[string]schema.SelectionRow {
+		b := stepOf(t, nil, nil)
 		var parts []schema.Ref
-		for shard := laneShards - shards; shard < laneShards; shard++ {
+		for shard := benchShards - shards; shard < benchShards; shard++ {
 			parts = append(parts, b.rewardShard(shard, excluded))
 		}
-		in := wire.ResampleInput{Scope: b.scope, Rewards: b.stage(wire.StageReward, -1, parts...), Prompts: b.prompts, Excluded: skip}
+		in := api.ResampleInput{Scope: b.scope, Rewards: b.stage(api.StageReward, -1, parts...), Prompts: b.prompts,
+			Excluded: skip}
 		out, err := do(b, Resample{b.deps}.Execute, in)
 		require.NoError(t, err)
 		byID := map[string]schema.SelectionRow{}
@@ -153,11 +156,11 @@ func TestResampleOfTheOthersIsTheSame(t *testing.T) {
 		return byID
 	}
 	whole := selected(2, nil)
-	require.Len(t, whole, 2*laneSamples)
-	require.Equal(t, whole, selected(1, nil, wire.ExcludedShard{Shard: 0, Stage: wire.StageRollout, Reason: "lost"}))
+	require.Len(t, whole, 2*benchSamples)
+	require.Equal(t, whole, selected(1, nil, api.ExcludedShard{Shard: 0, Stage: api.StageRollout, Reason: "lost"}))
 	all := map[string]string{}
 	for group := range 2 {
-		for sample := range laneSamples {
+		for sample := range benchSamples {
 			all[schema.TrajectoryID(1, group, sample)] = "engine: lost"
 		}
 	}
@@ -165,46 +168,48 @@ func TestResampleOfTheOthersIsTheSame(t *testing.T) {
 }
 
 func TestResampleRefuses(t *testing.T) {
-	skip := func(shards ...int) (out []wire.ExcludedShard) {
+	skip := func(shards ...int) (out []api.ExcludedShard) {
 		for _, s := range shards {
-			out = append(out, wire.ExcludedShard{Shard: s, Stage: wire.StageRollout, Reason: "lost"})
+			out = append(out, api.ExcludedShard{Shard: s, Stage: api.StageRollout, Reason: "lost"})
 		}
 		return out
 	}
 	all := map[string]string{}
-	for group := range laneGroups {
-		for sample := range laneSamples {
+	for group := range benchGroups {
+		for sample := range benchSamples {
 			all[schema.TrajectoryID(1, group, sample)] = "engine: lost"
 		}
 	}
 	for _, tt := range []struct {
 		name     string
-		shards   int // with rewards, the last ones
+		shards   int // number of shards with rewards, the last ones
 		excluded map[string]string
-		skip     []wire.ExcludedShard
+		skip     []api.ExcludedShard
 		text     string
 	}{
 		{"every shard", 0, nil, skip(1, 0), "every shard of the step is skipped"},
-		{"every trajectory", 2, all, nil, "all 24 trajectories of the step are excluded, the first because: engine: lost"},
+		{"every trajectory", 2, all, nil,
+			"all 24 trajectories of the step are excluded, the first because: engine: lost"},
 		{"no such shard", 2, nil, skip(2), "the step's 4 prompts make no such shard"},
 		{"a negative shard", 2, nil, skip(-1), "shard -1"},
 		{"a shard twice", 1, nil, skip(0, 0), "shard 0 is to be skipped twice"},
-		{"a shard with rewards", 2, nil, skip(0), fmt.Sprintf("trajectory %s has a reward", schema.TrajectoryID(1, 0, 0))},
+		{"a shard with rewards", 2, nil, skip(0),
+			fmt.Sprintf("trajectory %s has a reward", schema.TrajectoryID(1, 0, 0))},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			b := laneOf(t, nil, nil)
+			b := stepOf(t, nil, nil)
 			var parts []schema.Ref
-			for shard := laneShards - tt.shards; shard < laneShards; shard++ {
+			for shard := benchShards - tt.shards; shard < benchShards; shard++ {
 				parts = append(parts, b.rewardShard(shard, tt.excluded))
 			}
-			in := wire.ResampleInput{Scope: b.scope, Prompts: b.prompts, Excluded: tt.skip}
+			in := api.ResampleInput{Scope: b.scope, Prompts: b.prompts, Excluded: tt.skip}
 			if len(parts) > 0 {
-				in.Rewards = b.stage(wire.StageReward, -1, parts...)
+				in.Rewards = b.stage(api.StageReward, -1, parts...)
 			}
 			_, err := do(b, Resample{b.deps}.Execute, in)
 			require.ErrorContains(t, err, tt.text)
-			require.ErrorContains(t, err, "type: "+wire.FailRefused)
-			_, _, found, err := b.deps.Record.Lookup(t.Context(), schema.At("r", 1, wire.StageResample))
+			require.ErrorContains(t, err, "type: "+api.FailRefused)
+			_, _, found, err := b.deps.Record.Lookup(t.Context(), schema.At("r", 1, api.StageResample))
 			require.NoError(t, err)
 			require.False(t, found, "nothing is committed")
 		})

@@ -9,26 +9,36 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/internal/refusal"
 )
 
-// What a stage has decided stands where another runs it within itself, as a check does.
+// A stage that runs another stage within itself, as a check does, keeps that stage's classification of errors.
 func TestClassifyKeepsWhatIsDecided(t *testing.T) {
 	passing := errors.New("the server is away")
 	damaged := fmt.Errorf("read turns: %w: it is cut short", commit.ErrDamaged)
 	for name, c := range map[string]struct {
 		err  error
-		kind string // "" may pass
+		kind string // "": may pass
 		text string
 	}{
-		"nothing":             {nil, "", ""},
-		"may pass":            {passing, "", "the server is away"},
-		"damaged":             {damaged, wire.FailCorrupt, "read turns: record is damaged: it is cut short"},
-		"damaged, within":     {fmt.Errorf("step 3: %w", classify(damaged)), wire.FailCorrupt, "step 3: read turns: record is damaged: it is cut short"},
-		"refused, within":     {fmt.Errorf("step 3: %w", classify(refuse(wire.FailRefused, "no batch"))), wire.FailRefused, "step 3: no batch"},
-		"may pass, within":    {fmt.Errorf("step 3: %w", classify(passing)), "", "step 3: the server is away"},
-		"what may be retried": {temporal.NewApplicationError("the server is away", "Lost"), "", "the server is away (type: Lost, retryable: true)"},
+		"nothing":  {nil, "", ""},
+		"may pass": {passing, "", "the server is away"},
+		"damaged":  {damaged, api.FailCorrupt, "read turns: record is damaged: it is cut short"},
+		"damaged, within": {fmt.Errorf("step 3: %w", classify(damaged)), api.FailCorrupt,
+			"step 3: read turns: record is damaged: it is cut short"},
+		"refused, within": {fmt.Errorf("step 3: %w", classify(refuse(api.FailRefused, "no batch"))),
+			api.FailRefused, "step 3: no batch"},
+		"rows that contradict each other": {fmt.Errorf("advantage: %w", refusal.Corruptf("no reward")),
+			api.FailCorrupt, "advantage: no reward"},
+		"rows that a stage cannot work on": {refusal.Unusablef("no outputs"), api.FailRefused, "no outputs"},
+		"a request that someone must change": {fmt.Errorf("replay: %w", badinput.Errorf("step: no such step")),
+			api.FailBadInput, "replay: step: no such step"},
+		"may pass, within": {fmt.Errorf("step 3: %w", classify(passing)), "", "step 3: the server is away"},
+		"what may be retried": {temporal.NewApplicationError("the server is away", "Lost"), "",
+			"the server is away (type: Lost, retryable: true)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := classify(c.err)
@@ -50,7 +60,7 @@ func TestClassifyKeepsWhatIsDecided(t *testing.T) {
 	}
 }
 
-// A limit of the engine's own is no deadline of the activity, after which nothing would be tried again.
+// A limit of the engine is not the activity's deadline: Temporal would not retry after the activity's deadline.
 func TestALimitOfSomebodyElse(t *testing.T) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()

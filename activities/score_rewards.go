@@ -2,25 +2,24 @@ package activities
 
 import (
 	"context"
-	"fmt"
-	"log/slog"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
-	"github.com/ropewalk/ropewalk/internal/rescue"
-	"github.com/ropewalk/ropewalk/rl/resample"
-	"github.com/ropewalk/ropewalk/rollout"
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/internal/grading"
+	"github.com/ropewalk/ropewalk/internal/replaying"
+	"github.com/ropewalk/ropewalk/internal/selection"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
 // ScoreRewards grades one shard's trajectories by the recipe's reward.
 type ScoreRewards struct{ *Deps }
 
-// Execute commits one reward per trajectory that is whole. A wrong answer is a verdict, never an
-// error. A trajectory that was excluded, or that cannot be graded, has no reward: the stage commits
-// its row of the selection instead.
-func (a ScoreRewards) Execute(ctx context.Context, in wire.ScoreInput) (wire.Scored, error) {
-	out := wire.Scored{}
-	s := spec{scope: in.Scope, stage: wire.StageReward, turn: -1, shard: in.Shard, inputs: []schema.Ref{in.Trajectories}}
+// Execute commits one reward for each trajectory that is not excluded. A wrong answer is a verdict, never an error. A
+// trajectory that was excluded, or that cannot be graded, has no reward: the stage commits its row of the selection
+// instead.
+func (a ScoreRewards) Execute(ctx context.Context, in api.ScoreInput) (api.Scored, error) {
+	out := api.Scored{}
+	s := spec{scope: in.Scope, stage: api.StageReward, turn: -1, shard: in.Shard,
+		inputs: []schema.Ref{in.Trajectories}}
 	if in.Gradings != (schema.Ref{}) {
 		s.inputs = append(s.inputs, in.Gradings)
 	}
@@ -29,29 +28,36 @@ func (a ScoreRewards) Execute(ctx context.Context, in wire.ScoreInput) (wire.Sco
 		if err != nil {
 			return err
 		}
-		trajectories, err := read[schema.TrajectoryRow](ctx, a.Deps, in.Trajectories)
+		trajectories, err := read[schema.TrajectoryRow](ctx, a.records, in.Trajectories)
 		if err != nil {
 			return err
 		}
-		g := newGrader(recipe, in.Step)
-		for _, t := range trajectories {
-			if err := g.readable(t); err != nil {
+		g := grading.New(recipe, in.Step)
+		if recipe.Environment.Declaration().Interactive {
+			transitions, made, err := a.transitions(ctx, in.Trajectories)
+			if err != nil {
 				return err
 			}
+			g.Played = grading.Played(transitions)
+			w.manifest.Inputs = append(w.manifest.Inputs, made...)
 		}
-		if err := g.settle(ctx, a.Deps, in, trajectories); err != nil {
+		if err := g.Check(trajectories); err != nil {
 			return err
 		}
-		rows, excluded, err := scoreEach(trajectories, g.score, func(t schema.TrajectoryRow, r schema.RewardRow) {
+		if err := a.settle(ctx, g, in, trajectories); err != nil {
+			return err
+		}
+		done := func(t schema.TrajectoryRow, r schema.RewardRow) {
 			count(&out, t, r)
 			w.progress.set(out.Trajectories, len(trajectories))
-		})
+		}
+		rows, excluded, err := grading.ScoreEach(trajectories, g.Score, done)
 		if err != nil {
 			return err
 		}
 		out.Excluded = len(excluded)
-		if recipe.Resample.Dynamic != nil {
-			out.Informative = informative(rows)
+		if recipe.Resample.Dynamic() != nil {
+			out.Informative = selection.Informative(rows)
 		}
 		w.timing.Rows, w.timing.Tokens = int64(len(rows)), out.Tokens
 		if err := put(ctx, w, rows); err != nil || len(excluded) == 0 {
@@ -62,53 +68,25 @@ func (a ScoreRewards) Execute(ctx context.Context, in wire.ScoreInput) (wire.Sco
 	return out, err
 }
 
-// scoreEach scores the trajectories that are whole and tells done of each. One whose scoring panics,
-// or gives a row that is none, is excluded; if every one of several does, the reward is broken and
-// that is an error.
-func scoreEach(trajectories []schema.TrajectoryRow, score func(schema.TrajectoryRow) (schema.RewardRow, error),
-	done func(schema.TrajectoryRow, schema.RewardRow)) (rows []schema.RewardRow, excluded []schema.SelectionRow, err error) {
-	var failures []error
-	for _, t := range trajectories {
-		if t.Excluded != nil {
-			excluded = append(excluded, excludedRow(t.GroupID, t.TrajectoryID, *t.Excluded))
-			continue
-		}
-		var row schema.RewardRow
-		failure := rescue.Do(func() (err error) {
-			if row, err = score(t); err != nil {
-				return err
-			}
-			return row.Validate()
-		})
-		if failure != nil {
-			slog.Warn("exclude a trajectory: it cannot be scored", "trajectory", t.TrajectoryID, "error", failure, "stack", rescue.Stack(failure))
-			failures = append(failures, failure)
-			excluded = append(excluded, excludedRow(t.GroupID, t.TrajectoryID, rollout.Reason("reward", failure.Error())))
-			continue
-		}
-		rows = append(rows, row)
-		done(t, row)
+// settle gives the grader the committed verdicts, if its reward reads them.
+func (a ScoreRewards) settle(ctx context.Context, g *grading.Grader, in api.ScoreInput,
+	trajectories []schema.TrajectoryRow) error {
+	if !g.Reads() {
+		return nil
 	}
-	if len(rows) == 0 && len(failures) > 1 {
-		return nil, nil, fmt.Errorf("score %d trajectories: each of them fails: %w", len(failures), failures[0])
+	if in.Gradings == (schema.Ref{}) {
+		return refuse(api.FailRefused,
+			"reward: shard %d has no gradings, which the stage grade commits before the reward is computed",
+			in.Shard)
 	}
-	return rows, excluded, nil
+	rows, err := read[schema.GradingRow](ctx, a.records, in.Gradings)
+	if err != nil {
+		return err
+	}
+	return g.Settle(rows, trajectories)
 }
 
-// score grades one trajectory and works out RoC's penalties.
-func (g grader) score(t schema.TrajectoryRow) (schema.RewardRow, error) {
-	got, err := g.grade(t)
-	penalties := resample.StructuredPenalties(int(t.ToolCalls), int(t.ToolErrors), int(t.AnswerTags), int(t.Turns))
-	return schema.RewardRow{
-		GroupID: t.GroupID, TrajectoryID: t.TrajectoryID, Level: t.Level,
-		Reward: got.reward, Outcome: got.outcome.Reward, Success: got.outcome.Verdict.Correct(),
-		Turns: t.Turns, ToolCalls: t.ToolCalls, ToolErrors: t.ToolErrors, AnswerTags: t.AnswerTags,
-		ErrorPenalty: penalties.Error, FormatPenalty: penalties.Format,
-		Verdict: string(got.outcome.Verdict), Reference: t.Reference,
-	}, err
-}
-
-func count(out *wire.Scored, t schema.TrajectoryRow, r schema.RewardRow) {
+func count(out *api.Scored, t schema.TrajectoryRow, r schema.RewardRow) {
 	out.Trajectories++
 	out.RewardSum += r.Reward
 	out.ToolCalls += int(t.ToolCalls)
@@ -126,4 +104,33 @@ func count(out *wire.Scored, t schema.TrajectoryRow, r schema.RewardRow) {
 			out.Agreed++
 		}
 	}
+}
+
+func (a ScoreRewards) again(
+	ctx context.Context, scope api.Scope, before schema.Manifest, inputs []schema.Ref,
+) (schema.Ref, error) {
+	if len(inputs) == 0 || !readsOnly(inputs[1:], api.StageGrade, api.StageSandbox) {
+		return schema.Ref{}, errOtherInputs
+	}
+	recipe, err := a.recipe(ctx, scope)
+	if err != nil {
+		return schema.Ref{}, err
+	}
+	if err := grading.FromRecord(recipe.Reward.Name); err != nil {
+		return schema.Ref{}, err
+	}
+	in := api.ScoreInput{Scope: scope, Shard: before.Shard, Trajectories: inputs[0]}
+	for _, ref := range inputs[1:] { // the activity finds transitions itself
+		if isOfStage(ref, api.StageGrade) {
+			in.Gradings = ref
+		}
+	}
+	out, err := a.Execute(ctx, in)
+	return out.Manifest, err
+}
+
+// sources are the step's trajectories. Whether the reward also reads gradings depends on the replay's recipe, which
+// is not known yet: see findGradings.
+func (a ScoreRewards) sources(ctx context.Context, p *replaying.Plan, out *api.ReplayPrepared) error {
+	return PrepareReplay(a).findTrajectories(ctx, p, out)
 }

@@ -7,18 +7,19 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/gpu/gang"
 )
 
-// ServeRanks runs this host's ranks of an engine whose rank 0 is on another host, for as long as that engine lives. It commits
-// nothing.
+// ServeRanks runs this host's ranks of an engine whose rank 0 is on another host, as long as that engine lives. It
+// commits nothing.
 type ServeRanks struct{ *Deps }
 
-// Execute returns when the engine has ended. Where the engine is still there and this host's ranks are not, it fails, so
+// Execute returns when the engine has ended. If this host's ranks end while the engine still lives, Execute fails, so
 // that another host may take the place.
-func (a ServeRanks) Execute(ctx context.Context, in wire.RanksInput) (wire.RanksServed, error) {
-	out := wire.RanksServed{Host: a.Host}
-	if a.Host == "" || a.engines.maker == nil {
+func (a ServeRanks) Execute(ctx context.Context, in api.RanksInput) (api.RanksServed, error) {
+	out := api.RanksServed{Host: a.Host}
+	if a.Host == "" || !a.engines.RunsTorch() {
 		return out, temporal.NewApplicationError("this worker runs no models, or has no name for its host", "")
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -26,19 +27,19 @@ func (a ServeRanks) Execute(ctx context.Context, in wire.RanksInput) (wire.Ranks
 	defer heartbeats(ctx, &progress{})()
 	go func() {
 		select {
-		case <-activity.GetWorkerStopChannel(ctx): // the worker waits for its activities
+		case <-activity.GetWorkerStopChannel(ctx): // the stopping worker waits for its activities
 			cancel()
 		case <-ctx.Done():
 		}
 	}()
-	err := a.engines.maker.Serve(ctx, in, a.engines.room)
+	err := a.engines.Serve(ctx, gang.Invitation{Address: in.Address, ID: in.Gang})
 	switch {
 	case err == nil:
 		out.Why = "the engine has ended"
-	case errors.Is(err, ErrGangGone):
+	case errors.Is(err, gang.ErrGone):
 		out.Why = err.Error()
-	case errors.Is(err, ErrNoPlace):
-		return out, temporal.NewApplicationError(err.Error(), wire.FailElsewhere)
+	case errors.Is(err, gang.ErrElsewhere):
+		return out, temporal.NewApplicationError(err.Error(), api.FailElsewhere)
 	default:
 		return out, ownLimit(ctx, classify(err))
 	}

@@ -17,9 +17,9 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// behindService puts an executor behind a service and a client of it, as a worker has it that is
-// given an address.
-func behindService(t *testing.T, executor sandbox.Executor, preset sandbox.Preset, sessions sandbox.Sessions) *client.Client {
+// behindService puts an executor behind a service with a client, as on a worker that is given an address.
+func behindService(t *testing.T, executor sandbox.Executor, preset sandbox.Preset,
+	sessions sandbox.Sessions) *client.Client {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -41,7 +41,7 @@ func behindService(t *testing.T, executor sandbox.Executor, preset sandbox.Prese
 func TestToolCallsRunInAService(t *testing.T) {
 	b, _ := callingBench(t, once.New(behindService(t, &printer{nth: -1}, sandbox.DefaultPreset, nil)))
 	tools, assembled := b.shard()
-	require.Equal(t, 2*laneSamples, tools.Calls)
+	require.Equal(t, 2*benchSamples, tools.Calls)
 	require.Zero(t, tools.Failed+tools.Excluded)
 	for _, r := range rowsAt[schema.ToolCallRow](b, tools.Manifest) {
 		require.Equal(t, "7\n", r.Stdout)
@@ -51,8 +51,8 @@ func TestToolCallsRunInAService(t *testing.T) {
 	}
 }
 
-// A call that breaks at the service, whatever is sent again, excludes its trajectory alone, and what
-// the record says of it names neither address nor time.
+// A call that always breaks at the service excludes only its own trajectory, and the record of it names neither an
+// address nor a time.
 func TestACallThatBreaksInAServiceExcludesItsTrajectory(t *testing.T) {
 	preset := sandbox.DefaultPreset
 	preset.Name, preset.Backoff = "quick", time.Millisecond
@@ -69,7 +69,7 @@ func TestACallThatBreaksInAServiceExcludesItsTrajectory(t *testing.T) {
 	require.Equal(t, 1, excluded)
 }
 
-// alone has no verdict on the first program that it is given.
+// alone has no verdict on the first program that it receives.
 type alone struct {
 	mu sync.Mutex
 	printer

@@ -7,14 +7,14 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// Notes of an update whose micro-batches became smaller because the engine's memory was full: its checkpoint differs by
-// rounding from one that an engine with more memory makes.
+// Notes of an update that reduced its micro-batches because the engine's memory was full. Its checkpoint differs by
+// rounding from that of an engine with more memory.
 const (
 	noteSmaller       = "microbatch_tokens"
 	noteCriticSmaller = "critic_microbatch_tokens"
 )
 
-// noteMemory says in a manifest that micro-batches became smaller, where they did.
+// noteMemory records in a manifest that micro-batches were reduced, if they were.
 func noteMemory(m *schema.Manifest, key string, s *learner.Smaller) {
 	if s == nil {
 		return

@@ -6,23 +6,23 @@ import (
 	"fmt"
 	"maps"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
 // spec says what a stage execution is and what it reads.
 type spec struct {
-	scope  wire.Scope
+	scope  api.Scope
 	stage  string
-	turn   int // −1 where the stage has none
-	shard  int // −1 where the stage is one piece
+	turn   int // −1 if the stage has no turns
+	shard  int // −1 if the stage has no shards
 	inputs []schema.Ref
 }
 
 func (s spec) place() schema.Place {
 	p := schema.AtInit(s.scope.Run, s.stage)
-	if s.scope.Step != wire.InitStep {
+	if s.scope.Step != api.InitStep {
 		p = schema.At(s.scope.Run, s.scope.Step, s.stage)
 	}
 	if s.turn >= 0 {
@@ -38,18 +38,19 @@ func (s spec) place() schema.Place {
 type draft struct {
 	deps     *Deps
 	place    schema.Place
-	timing   *wire.Timing
+	timing   *api.Timing
 	progress *progress
 	manifest schema.Manifest
-	stats    map[string]float64 // beside rows and tokens
-	release  []func()           // of engines, when the stage has ended
-	home     string             // this host's name where its engine has worked
+	stats    map[string]float64 // in addition to rows and tokens
+	release  []func()           // releases engines when the stage has ended
+	home     string             // this host's name, if its engine has worked
 }
 
-// execute runs one stage: adopt what is committed, else work and commit. out is the activity's
-// result and done the part of it that is the same for every stage.
-func execute[R any](ctx context.Context, d *Deps, s spec, out *R, done *wire.Done, work func(ctx context.Context, w *draft) error) error {
-	timing := wire.Timing{Stage: s.stage, Shard: s.shard, Turn: s.turn}
+// execute runs one stage: it adopts what is committed, or else works and commits. out is the activity's result, and
+// done is the part of it that all stages have in common.
+func execute[R any](ctx context.Context, d *Deps, s spec, out *R, done *api.Done,
+	work func(ctx context.Context, w *draft) error) error {
+	timing := api.Timing{Stage: s.stage, Shard: s.shard, Turn: s.turn}
 	err := tracked(ctx, &timing, func(ctx context.Context, p *progress) error {
 		w := &draft{deps: d, place: s.place(), timing: &timing, progress: p}
 		defer w.releaseAll()
@@ -62,10 +63,12 @@ func execute[R any](ctx context.Context, d *Deps, s spec, out *R, done *wire.Don
 	return err
 }
 
-func (w *draft) run(ctx context.Context, s spec, out any, done *wire.Done, work func(ctx context.Context, w *draft) error) error {
+func (w *draft) run(ctx context.Context, s spec, out any, done *api.Done,
+	work func(ctx context.Context, w *draft) error) error {
 	if found, ref, ok, err := w.deps.Record.Lookup(ctx, w.place); err != nil {
 		return err
 	} else if ok {
+		w.timing.Adopted = true
 		return w.adopt(found, ref, out, done)
 	}
 	var err error
@@ -75,7 +78,7 @@ func (w *draft) run(ctx context.Context, s spec, out any, done *wire.Done, work 
 	if err := work(ctx, w); err != nil {
 		return err
 	}
-	result, err := resultJSON(out)
+	result, err := resultNote(out, done)
 	if err != nil {
 		return err
 	}
@@ -83,7 +86,8 @@ func (w *draft) run(ctx context.Context, s spec, out any, done *wire.Done, work 
 		w.manifest.Note = map[string]string{}
 	}
 	w.manifest.Note[schema.NoteResult] = string(result)
-	w.manifest.Stats = map[string]float64{schema.StatRows: float64(w.timing.Rows), schema.StatTokens: float64(w.timing.Tokens)}
+	w.manifest.Stats = map[string]float64{schema.StatRows: float64(w.timing.Rows),
+		schema.StatTokens: float64(w.timing.Tokens)}
 	maps.Copy(w.manifest.Stats, w.stats)
 	committed, ref, adopted, err := w.deps.Record.Commit(ctx, w.manifest)
 	if err != nil {
@@ -96,8 +100,8 @@ func (w *draft) run(ctx context.Context, s spec, out any, done *wire.Done, work 
 	return nil
 }
 
-// adopt returns what another attempt has committed as if this one had done it.
-func (w *draft) adopt(m schema.Manifest, ref schema.Ref, out any, done *wire.Done) error {
+// adopt returns what another attempt has committed as if this attempt had done it.
+func (w *draft) adopt(m schema.Manifest, ref schema.Ref, out any, done *api.Done) error {
 	if text, ok := m.Note[schema.NoteResult]; ok {
 		if err := json.Unmarshal([]byte(text), out); err != nil {
 			return fmt.Errorf("%w: result in %s: %w", commit.ErrDamaged, ref.Key, err)
@@ -108,9 +112,13 @@ func (w *draft) adopt(m schema.Manifest, ref schema.Ref, out any, done *wire.Don
 	return nil
 }
 
-// resultJSON encodes an activity's result without what depends on the attempt.
-func resultJSON(out any) ([]byte, error) {
+// resultNote encodes an activity's result for the manifest's note, with the fields in the order of their names. done is
+// the part of the result that belongs to the attempt and is left out.
+func resultNote(out any, done *api.Done) ([]byte, error) {
+	attempt := *done
+	*done = api.Done{}
 	data, err := json.Marshal(out)
+	*done = attempt
 	if err != nil {
 		return nil, fmt.Errorf("encode result: %w", err)
 	}
@@ -118,14 +126,10 @@ func resultJSON(out any) ([]byte, error) {
 	if err := json.Unmarshal(data, &fields); err != nil {
 		return nil, fmt.Errorf("encode result: %w", err)
 	}
-	delete(fields, "manifest")
-	delete(fields, "adopted")
-	delete(fields, "timing")
-	delete(fields, "home")
 	return json.Marshal(fields)
 }
 
-// put stores rows, put into canonical order, as one shard of the draft; put once a table.
+// put stores rows, in canonical order, as one shard of the draft. The shards of a table must be put in order.
 func put[R schema.Row](ctx context.Context, w *draft, rows []R) error {
 	schema.Sort(rows)
 	info, err := commit.PutRows(ctx, w.deps.Record, w.place, rows)
@@ -145,7 +149,7 @@ func (w *draft) shard(ctx context.Context, table schema.Table, data []byte, rows
 	return nil
 }
 
-// manifest starts the manifest of a stage: made by this code, under the run's recipe, out of the inputs.
+// manifest starts the manifest of a stage: this code makes it from the inputs, under the run's recipe.
 func (d *Deps) manifest(ctx context.Context, s spec) (schema.Manifest, error) {
 	c, err := d.config(ctx, s.scope.Config)
 	if err != nil {
@@ -156,14 +160,14 @@ func (d *Deps) manifest(ctx context.Context, s spec) (schema.Manifest, error) {
 	return m, nil
 }
 
-// read returns a table's rows behind manifests, through their parts where they are stages'.
-func read[R schema.Row](ctx context.Context, d *Deps, refs ...schema.Ref) ([]R, error) {
+// read returns the rows of a table behind manifests; it follows the parts of stage manifests.
+func read[R schema.Row](ctx context.Context, r records, refs ...schema.Ref) ([]R, error) {
 	manifests := make([]schema.Manifest, len(refs))
 	for i, ref := range refs {
 		var err error
-		if manifests[i], err = d.Record.Read(ctx, ref); err != nil {
+		if manifests[i], err = r.Record.Read(ctx, ref); err != nil {
 			return nil, err
 		}
 	}
-	return commit.Rows[R](ctx, d.Record, manifests...)
+	return commit.Rows[R](ctx, r.Record, manifests...)
 }

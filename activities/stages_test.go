@@ -16,15 +16,16 @@ import (
 )
 
 const (
-	tightTokens = 64 // of the first stage, too few for many a trajectory
+	tightTokens = 64 // of the first stage, too few for many trajectories
 	firstStep   = "{from_step: 1, max_tokens: 64}"
 	thirdStep   = "{from_step: 3, max_tokens: 160, lr: 0.0005, problems: unsolved, samples: 4, refresh_reference: true"
 )
 
-// tight has few tokens and a reference, and holds on to no checkpoints but the last two.
-var tight = []string{"steps=4", "loss.kl={coefficient: 0.01}", "checkpoint.keep_last=2", "schedule={stages: [" + firstStep + "]}"}
+// tight has few tokens and a reference, and keeps only the last two checkpoints.
+var tight = []string{"steps=4", "loss.kl={coefficient: 0.01}", "checkpoint.keep_last=2", "schedule={stages: [" +
+	firstStep + "]}"}
 
-// loosened goes on with more tokens, and whatever else the stage does.
+// loosened continues with more tokens and with the stage's other changes.
 func loosened(more string) []string {
 	return append(slices.Clone(tight), "schedule={stages: ["+firstStep+", "+thirdStep+more+"}]}")
 }
@@ -61,13 +62,13 @@ func TestAStageChangesTheRun(t *testing.T) {
 		} else {
 			require.LessOrEqual(t, longest(t, objects, "r", step), tightTokens)
 		}
-		if step == 3 { // the fourth may happen to have none
+		if step == 3 { // the fourth step may happen to have none
 			require.Greater(t, longest(t, objects, "r", step), tightTokens)
 		}
 		for _, u := range stepRows[schema.UpdateRow](t, objects, "r", step, schema.StageUpdate) {
 			require.Equal(t, lr, u.LR, "step %d", step)
 		}
-		for _, o := range stepRows[schema.TokenOutputsRow](t, objects, "r", step, schema.StageForward) {
+		for _, o := range stepRows[schema.TokenOutputsRow](t, objects, "r", step, schema.StageLogprobs) {
 			require.Equal(t, reference, o.ReferenceVersion, "step %d", step)
 		}
 		require.Equal(t, step == 3, updateManifest(t, objects, "r", step).Note["optimizer"] == "reset", "step %d", step)
@@ -80,14 +81,16 @@ func TestAStageChangesTheRun(t *testing.T) {
 		trainTiny(t, b, "kept", append(loosened(""), "steps=3")...)
 		require.Equal(t, stepBatch(t, objects, "r", 3), stepBatch(t, objects, "kept", 3))
 		require.Empty(t, updateManifest(t, objects, "kept", 3).Note["optimizer"])
-		require.NotEqual(t, checkpointDigest(t, objects, schema.At("r", 3, schema.StageUpdate)), checkpointDigest(t, objects, schema.At("kept", 3, schema.StageUpdate)))
+		require.NotEqual(t, checkpointDigest(t, objects, schema.At("r", 3, schema.StageUpdate)),
+			checkpointDigest(t, objects, schema.At("kept", 3, schema.StageUpdate)))
 	})
 	t.Run("resumed", func(t *testing.T) {
 		for _, from := range []struct {
 			step int
-			half bool // the next step has come as far as its update
+			half bool // the next step has reached its update
 		}{{2, false}, {2, true}, {3, true}} {
-			out, err := newBench(t, rewound(t, objects, from.step, from.half)).train(t, workflows.TrainRunInput{Run: "r", Resume: true})
+			out, err := newBench(t, rewound(t, objects, from.step, from.half)).train(t,
+				workflows.TrainRunInput{Run: "r", Resume: true})
 			require.NoError(t, err)
 			require.Equal(t, result.Policy.Digest, out.Policy.Digest, "after step %d", from.step)
 		}
@@ -95,7 +98,8 @@ func TestAStageChangesTheRun(t *testing.T) {
 	t.Run("the critic's as well", func(t *testing.T) {
 		critics := map[string]bool{}
 		for run, reset := range map[string]string{"critic": "true", "critic-kept": "false"} {
-			trainTiny(t, b, run, "steps=2", "advantage={name: gae}", "loss.old_log_probs=recompute", "loss.value={lr: 0.0005}",
+			trainTiny(t, b, run, "steps=2", "advantage={name: gae}", "loss.old_log_probs=recompute",
+				"loss.value={lr: 0.0005}",
 				"schedule={stages: [{from_step: 2, reset_optimizer: "+reset+"}]}")
 			critics[updateManifest(t, objects, run, 2).Critic.Digest] = true
 		}

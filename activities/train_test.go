@@ -10,22 +10,24 @@ import (
 
 	"github.com/ropewalk/ropewalk/activities"
 	"github.com/ropewalk/ropewalk/internal/commit"
-	"github.com/ropewalk/ropewalk/internal/lanetest"
+	"github.com/ropewalk/ropewalk/internal/pipelinetest"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/store/mem"
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
-// small makes the quickstart a matter of seconds: every stage runs, little is learnt.
+// small makes the quickstart take only seconds: every stage runs, and little is learnt.
 var small = []string{
 	"steps=2", "policy.layers=1", "policy.hidden=32", "policy.heads=1", "policy.kv_heads=1", "policy.ffn=64",
-	"warm_start.steps=30", "warm_start.batch=16", "rollout.prompts=4", "rollout.oversample=4", "rollout.shard_groups=2",
+	"warm_start.steps=30", "warm_start.batch=16", "rollout.prompts=4", "rollout.samples_per_prompt=4",
+	"rollout.shard_groups=2",
 	"resample.roc.keep=2", "resample.roc.min_positive=1", "resample.roc.min_negative=1",
-	"evaluation.problems=6", "evaluation.samples=1", "optimizer.minibatches=1", "checkpoint.every=0", "checkpoint.keep_last=1", "checkpoint.keep_best=0",
+	"evaluation.problems=6", "evaluation.samples=1", "optimizer.minibatches=1", "checkpoint.every=0",
+	"checkpoint.keep_last=1", "checkpoint.keep_best=0",
 }
 
-// bench is a worker's inside over a store of the test's.
+// bench is the inside of a worker over a store of the test.
 type bench struct {
 	store  store.Store
 	record *commit.Writer
@@ -34,14 +36,14 @@ type bench struct {
 
 func newBench(t *testing.T, objects store.Store) *bench {
 	t.Helper()
-	deps := lanetest.Deps(t, objects, lanetest.Wrap{})
+	deps := pipelinetest.Deps(t, objects, pipelinetest.Wrap{})
 	return &bench{store: objects, record: commit.New(objects), deps: deps}
 }
 
 // train runs TrainRun with the real activities in Temporal's test environment.
 func (b *bench) train(t *testing.T, in workflows.TrainRunInput) (workflows.TrainRunResult, error) {
 	t.Helper()
-	return lanetest.Run[workflows.TrainRunResult](lanetest.Environment(b.deps), workflows.TrainRunName, in)
+	return pipelinetest.Run[workflows.TrainRunResult](pipelinetest.Environment(b.deps), workflows.TrainRunName, in)
 }
 
 func TestTrainingIsAFunctionOfItsInputs(t *testing.T) {
@@ -62,7 +64,7 @@ func TestTrainingIsAFunctionOfItsInputs(t *testing.T) {
 	require.NotEqual(t, a.Policy.Digest, c.Policy.Digest)
 }
 
-// dataDigests lists the record's data shards of a run, timings aside, without the run's name.
+// dataDigests lists the data shards of a run, without timings and without the run's name.
 func dataDigests(ctx context.Context, t *testing.T, s store.Store, run string) []string {
 	t.Helper()
 	objects, err := s.List(ctx, schema.RunPrefix(run)+"table=")

@@ -6,34 +6,38 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/internal/enginepool"
+	"github.com/ropewalk/ropewalk/internal/replaybuffer"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
 // bufferBench is a run with a replay buffer, whose steps have two groups of three trajectories.
-type bufferBench struct{ *laneBench }
+type bufferBench struct{ *stepBench }
 
 func bufferOf(t *testing.T, replay string) bufferBench {
 	t.Helper()
-	b := bufferBench{laneOf(t, nil, nil)}
-	resolved, err := recipes.Resolve("quickstart", "", append([]string{"replay=" + replay}, laneRecipe...), nil, nil)
+	b := bufferBench{stepOf(t, nil, nil)}
+	resolved, err := recipes.Resolve("quickstart", "", append([]string{"replay=" + replay}, benchRecipe...), nil, nil)
 	require.NoError(t, err)
 	b.scope.Run = "buffered"
-	b.scope.Config, err = PrepareRun{b.deps}.commitRecipe(t.Context(), b.scope.Run, schema.AtInit(b.scope.Run, wire.StagePrepare), resolved, engineChoice{kind: recipes.EngineCPU})
+	b.scope.Config, err = PrepareRun{b.deps}.commitRecipe(t.Context(), b.scope.Run,
+		schema.AtInit(b.scope.Run, api.StagePrepare), resolved, enginepool.Choice{Kind: recipes.EngineCPU})
 	require.NoError(t, err)
 	return b
 }
 
-// step commits a step's rewards and batch: of each group sample 0 is the better kept one, sample 1 the
-// worse; sample 2 was dropped. The reward of sample 0 is the group's of best, the others' are 0.
-func (b bufferBench) step(step int, best ...float64) wire.BufferInput {
+// step commits a step's rewards and batch. In each group, samples 0 and 1 are kept, and sample 0 is the better one;
+// sample 2 was dropped. Sample 0 has the group's reward from best, and the others have reward 0.
+func (b bufferBench) step(step int, best ...float64) api.BufferInput {
 	b.t.Helper()
 	var rewards []schema.RewardRow
 	var batch []schema.BatchRow
 	for g, r := range best {
 		for k := range 3 {
-			row := schema.RewardRow{GroupID: schema.GroupID(step, g), TrajectoryID: schema.TrajectoryID(step, g, k), ToolCalls: int32(g), Verdict: "exact"}
+			row := schema.RewardRow{GroupID: schema.GroupID(step, g), TrajectoryID: schema.TrajectoryID(step, g, k),
+				ToolCalls: int32(g), Verdict: "exact"}
 			if k == 0 {
 				row.Reward = r
 			}
@@ -43,15 +47,17 @@ func (b bufferBench) step(step int, best ...float64) wire.BufferInput {
 			}
 			a := float32(1 - 2*k)
 			batch = append(batch, schema.BatchRow{
-				GroupID: row.GroupID, TrajectoryID: row.TrajectoryID, Count: 2, Weight: 1.5, TokenIDs: []int32{int32(step), int32(g), int32(k)},
-				LossMask: []int32{0, 1, 1}, OldLogProbs: []float32{0, -0.5, -float32(step)}, Advantages: []float32{0, a, a},
+				GroupID: row.GroupID, TrajectoryID: row.TrajectoryID, Count: 2, Weight: 1.5,
+				TokenIDs: []int32{int32(step), int32(g), int32(k)},
+				LossMask: []int32{0, 1, 1}, OldLogProbs: []float32{0, -0.5, -float32(step)},
+				Advantages: []float32{0, a, a},
 			})
 		}
 	}
-	in := wire.BufferInput{Scope: b.scope}
+	in := api.BufferInput{Scope: b.scope}
 	in.Step = step
-	in.Rewards = commitRows(b.laneBench, schema.At(b.scope.Run, step, wire.StageReward), rewards)
-	place := schema.At(b.scope.Run, step, wire.StageAdvantage)
+	in.Rewards = commitRows(b.stepBench, schema.At(b.scope.Run, step, api.StageReward), rewards)
+	place := schema.At(b.scope.Run, step, api.StageAdvantage)
 	data, err := schema.EncodeBatch(batch)
 	require.NoError(b.t, err)
 	w := &draft{deps: b.deps, place: place, manifest: schema.NewManifest(place, b.deps.Code, strings.Repeat("d", 64))}
@@ -61,16 +67,16 @@ func (b bufferBench) step(step int, best ...float64) wire.BufferInput {
 	return in
 }
 
-func (b bufferBench) update(in wire.BufferInput) wire.Buffered {
+func (b bufferBench) update(in api.BufferInput) api.Buffered {
 	b.t.Helper()
-	out, err := do(b.laneBench, UpdateReplayBuffer{b.deps}.Execute, in)
+	out, err := do(b.stepBench, UpdateReplayBuffer{b.deps}.Execute, in)
 	require.NoError(b.t, err)
 	return out
 }
 
 func (b bufferBench) held(ref schema.Ref) []string {
 	var out []string
-	for _, r := range rowsAt[schema.ReplayRow](b.laneBench, ref) {
+	for _, r := range rowsAt[schema.ReplayRow](b.stepBench, ref) {
 		out = append(out, r.TrajectoryID)
 	}
 	return out
@@ -86,27 +92,30 @@ func (b bufferBench) manifest(ref schema.Ref) schema.Manifest {
 // Algorithm 1 over four steps, with a buffer of 3 and 5 baselines.
 func TestReplayBufferFillsAndIsConsumed(t *testing.T) {
 	b := bufferOf(t, "{size: 3, baselines: 5}")
-	inputs := []wire.BufferInput{{}, b.step(1, 3, 0.9), b.step(2, 6, 3), b.step(3, 1.5, 3), b.step(4, 3, 3)}
+	inputs := []api.BufferInput{{}, b.step(1, 3, 0.9), b.step(2, 6, 3), b.step(3, 1.5, 3), b.step(4, 3, 3)}
 
 	first := b.update(inputs[1])
 	require.Equal(t, []string{"00001/0000/000", "00001/0001/000"}, b.held(first.Manifest))
 	require.Equal(t, 2, first.Size)
 	require.Equal(t, 2, first.Stored)
 	require.False(t, first.Consumed)
-	row := rowsAt[schema.ReplayRow](b.laneBench, first.Manifest)[1]
+	row := rowsAt[schema.ReplayRow](b.stepBench, first.Manifest)[1]
 	require.Equal(t, schema.ReplayRow{
 		GroupID: "00001/0001", TrajectoryID: "00001/0001/000", Collected: 1, Reward: 0.9, Advantage: 1,
 		TokenIDs: []int32{1, 1, 0}, LossMask: []int32{0, 1, 1}, OldLogProbs: []float32{0, -0.5, -1},
 	}, row)
 	require.Equal(t, []schema.BaselineRow{
-		{GroupID: "00001/0000", Collected: 1, Mean: 1}, {GroupID: "00001/0001", Collected: 1, Mean: 0.9 / 3}, // what was dropped counts
-	}, rowsAt[schema.BaselineRow](b.laneBench, first.Manifest))
+		// Dropped trajectories count.
+		{GroupID: "00001/0000", Collected: 1, Mean: 1}, {GroupID: "00001/0001", Collected: 1, Mean: 0.9 / 3},
+	}, rowsAt[schema.BaselineRow](b.stepBench, first.Manifest))
 
 	inputs[2].Previous = first.Manifest
 	second := b.update(inputs[2])
-	require.Equal(t, []string{"00001/0000/000", "00001/0001/000", "00002/0000/000", "00002/0001/000"}, b.held(second.Manifest))
+	require.Equal(t, []string{"00001/0000/000", "00001/0001/000", "00002/0000/000", "00002/0001/000"},
+		b.held(second.Manifest))
 	require.Empty(t, b.manifest(second.Manifest).ShardsOf(schema.ReplayBatch))
-	require.Equal(t, []schema.Ref{b.scope.Config, first.Manifest, inputs[2].Rewards, inputs[2].Batch}, b.manifest(second.Manifest).Inputs)
+	require.Equal(t, []schema.Ref{b.scope.Config, first.Manifest, inputs[2].Rewards, inputs[2].Batch},
+		b.manifest(second.Manifest).Inputs)
 
 	// Means 1 | 2, 1 | 0.5, 1 without the oldest's 0.3 … the queue holds 5: 0.3, 2, 1, 0.5, 1, so P50 = 1.
 	inputs[3].Previous = second.Manifest
@@ -122,19 +131,20 @@ func TestReplayBufferFillsAndIsConsumed(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, again, 3, "0.9 is below the median")
 	require.Equal(t, schema.BatchRow{
-		GroupID: "00002/0000", TrajectoryID: "00002/0000/000", Count: 1, Weight: 1, TokenIDs: []int32{2, 0, 0}, LossMask: []int32{0, 1, 1},
+		GroupID: "00002/0000", TrajectoryID: "00002/0000/000", Count: 1, Weight: 1, TokenIDs: []int32{2, 0, 0},
+		LossMask:    []int32{0, 1, 1},
 		OldLogProbs: []float32{0, -0.5, -2}, Advantages: []float32{0, 5, 5},
 	}, again[1])
 	require.Equal(t, 3, third.Imitated)
 	require.InDelta(t, (2.0+5+2)/3, third.Recalibrated, 1e-12)
-	require.InDelta(t, 3, m.Stats[statImitated], 0)
-	require.InDelta(t, 1, m.Stats[statConsumed], 0)
+	require.InDelta(t, 3, m.Stats[replaybuffer.StatImitated], 0)
+	require.InDelta(t, 1, m.Stats[replaybuffer.StatConsumed], 0)
 
 	inputs[4].Previous = third.Manifest
 	require.Equal(t, []string{"00004/0000/000", "00004/0001/000"}, b.held(b.update(inputs[4]).Manifest))
 
 	t.Run("the same bytes again", func(t *testing.T) {
-		for step, before := range []wire.Buffered{1: first, 2: second, 3: third} {
+		for step, before := range []api.Buffered{1: first, 2: second, 3: third} {
 			if step == 0 {
 				continue
 			}
@@ -149,7 +159,7 @@ func TestReplayBufferFillsAndIsConsumed(t *testing.T) {
 			}
 			adopted := b.update(in)
 			require.True(t, adopted.Adopted)
-			after.Adopted, after.Timing, adopted.Timing = true, wire.Timing{}, wire.Timing{}
+			after.Adopted, after.Timing, adopted.Timing = true, api.Timing{}, api.Timing{}
 			require.Equal(t, after, adopted)
 		}
 	})
@@ -172,7 +182,7 @@ func TestReplayBufferRules(t *testing.T) {
 	})
 	t.Run("full by the release's rule", func(t *testing.T) {
 		b := bufferOf(t, "{size: 1, full_rule: p50_1.5x}")
-		in := b.step(1, 3, 3) // two above the median 1 are more than 1.5
+		in := b.step(1, 3, 3) // two trajectories above the median 1 are more than 1.5
 		before := b.update(in)
 		in = b.step(2)
 		in.Previous = before.Manifest
@@ -201,7 +211,7 @@ func TestReplayBufferRules(t *testing.T) {
 	})
 	t.Run("no section, no buffer", func(t *testing.T) {
 		b := bufferOf(t, "null")
-		_, err := do(b.laneBench, UpdateReplayBuffer{b.deps}.Execute, b.step(1, 1))
+		_, err := do(b.stepBench, UpdateReplayBuffer{b.deps}.Execute, b.step(1, 1))
 		require.ErrorContains(t, err, "no section replay")
 	})
 }

@@ -6,46 +6,37 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
-	"github.com/ropewalk/ropewalk/env/calc"
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/env"
+	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/internal/seed"
+	"github.com/ropewalk/ropewalk/internal/training"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/policy/learner"
 	"github.com/ropewalk/ropewalk/policy/tokenizer"
 	"github.com/ropewalk/ropewalk/recipes"
-	"github.com/ropewalk/ropewalk/rl/schedule"
+	"github.com/ropewalk/ropewalk/rollout"
+	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/tool/tools"
 )
 
-// WarmStart makes the first policy: fresh weights, cloned from a noisy scripted teacher. What it
-// makes is committed outside the run, under the digest of everything that it follows from, so
-// that a second run of the same recipe, seed and code takes it as it is.
+// WarmStart makes the first policy: fresh weights, cloned from a noisy scripted teacher. It commits the policy
+// outside the run, under the digest of all its inputs (warmInputs), so that a second run with the same inputs reuses
+// it.
 type WarmStart struct{ *Deps }
 
-// warmInputs is everything that a warm start follows from.
-type warmInputs struct {
-	Environment string             `json:"environment"`
-	Policy      recipes.Policy     `json:"policy"`
-	WarmStart   recipes.WarmStart  `json:"warm_start"`
-	Rollout     recipes.Rollout    `json:"rollout"` // its limits bound demonstrations
-	Sandbox     recipes.Sandbox    `json:"sandbox"`
-	Seed        uint64             `json:"seed"`
-	Code        string             `json:"code"`
-	Machine     policy.Description `json:"machine"`
-	Engine      recipes.Engine     `json:"engine,omitzero"` // of PyTorch: the CPU engine has no settings
-}
-
-// Execute clones, or finds that it has been done.
-func (a WarmStart) Execute(ctx context.Context, in wire.Scope) (wire.WarmStarted, error) {
-	out := wire.WarmStarted{}
-	s := spec{scope: in, stage: wire.StageWarmStart, turn: -1, shard: -1}
+// Execute clones, or finds the warm start of an earlier run.
+func (a WarmStart) Execute(ctx context.Context, in api.Scope) (api.WarmStarted, error) {
+	out := api.WarmStarted{}
+	s := spec{scope: in, stage: api.StageWarmStart, turn: -1, shard: -1}
 	err := execute(ctx, a.Deps, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
 		recipe, err := a.recipe(ctx, in)
 		if err != nil {
 			return err
 		}
-		// An adapter beside random weights would learn little: it begins where the warm start has ended.
+		// An adapter on random weights would learn little. So the adapter starts from the finished warm start.
 		recipe = recipe.WithoutAdapter()
 		made, ref, err := a.findOrMake(ctx, w, in, recipe, &out)
 		if err != nil {
@@ -53,7 +44,7 @@ func (a WarmStart) Execute(ctx context.Context, in wire.Scope) (wire.WarmStarted
 		}
 		w.manifest.Inputs = append(w.manifest.Inputs, ref)
 		w.manifest.Checkpoint = made.Checkpoint
-		if recipe.Loss.Value != nil {
+		if recipe.Loss.Value() != nil {
 			critic, err := a.firstCritic(ctx, w, in, recipe, *made.Checkpoint)
 			if err != nil {
 				return err
@@ -61,7 +52,7 @@ func (a WarmStart) Execute(ctx context.Context, in wire.Scope) (wire.WarmStarted
 			w.manifest.Critic = &critic
 		}
 		out.Loss, out.Correct = made.Stats["loss"], made.Stats["correct"]
-		out.Policy = wire.PolicyRef{Digest: made.Checkpoint.Digest}
+		out.Policy = api.PolicyRef{Digest: made.Checkpoint.Digest}
 		w.timing.Rows, w.timing.Tokens = int64(made.Stats[schema.StatRows]), int64(made.Stats[schema.StatTokens])
 		return nil
 	})
@@ -69,23 +60,14 @@ func (a WarmStart) Execute(ctx context.Context, in wire.Scope) (wire.WarmStarted
 	return out, err
 }
 
-func (a WarmStart) findOrMake(ctx context.Context, w *draft, in wire.Scope, recipe *recipes.Recipe, out *wire.WarmStarted) (schema.Manifest, schema.Ref, error) {
-	limits := recipe.Rollout
-	limits.History = 0 // demonstrations are cloned as a whole
-	calls := recipe.Sandbox
-	calls.Session = false // their calls are each a program of its own
+func (a WarmStart) findOrMake(ctx context.Context, w *draft, in api.Scope, recipe *recipes.Recipe,
+	out *api.WarmStarted) (schema.Manifest, schema.Ref, error) {
 	trainer, err := w.trainer(ctx, in, recipe)
 	if err != nil {
 		return schema.Manifest{}, schema.Ref{}, err
 	}
-	var settings recipes.Engine
-	if recipe.Engine.Kind == recipes.EngineTorch {
-		settings = recipe.Engine
-	}
-	text, err := schema.Canonical(warmInputs{
-		Environment: recipe.Environment.Name, Policy: recipe.Policy, WarmStart: recipe.WarmStart, Rollout: limits,
-		Sandbox: calls, Seed: recipe.Seed, Code: a.Code, Machine: trainer.engine.Describe(), Engine: settings,
-	})
+	from := warmInputsOf(recipe, trainer.Describe())
+	text, err := schema.Canonical(from)
 	if err != nil {
 		return schema.Manifest{}, schema.Ref{}, err
 	}
@@ -102,105 +84,135 @@ func (a WarmStart) findOrMake(ctx context.Context, w *draft, in wire.Scope, reci
 		return m, ref, err
 	}
 	m.Shards = append(m.Shards, document)
-	if err := a.make(ctx, w, trainer, recipe, place, &m); err != nil {
+	if err := a.make(ctx, w, trainer, from.recipe(), place, &m); err != nil {
 		return m, ref, err
 	}
 	m, ref, _, err = a.Record.Commit(ctx, m)
 	return m, ref, err
 }
 
-// make writes the demonstrations, clones them and saves the weights. The optimiser's state is
-// dropped: reinforcement learning starts AdamW afresh.
-func (a WarmStart) make(ctx context.Context, w *draft, trainer *slot, recipe *recipes.Recipe, place schema.Place, m *schema.Manifest) error {
+// make writes the demonstrations, clones them and saves the weights. It drops the optimiser's state: reinforcement
+// learning starts AdamW from zero.
+func (a WarmStart) make(ctx context.Context, w *draft, trainer *enginepool.Trainer, recipe *recipes.Recipe,
+	place schema.Place, m *schema.Manifest) error {
 	demos, tokens, right, err := a.demonstrations(ctx, w, recipe)
 	if err != nil {
 		return err
 	}
-	trainer.mu.Lock()
-	defer trainer.mu.Unlock()
-	trainer.forget()
-	if err := a.initialise(ctx, trainer, recipe); err != nil {
+	var result learner.CloneResult
+	var saved schema.Checkpoint
+	err = trainer.Exclusive(func(t policy.Trainer) (err error) {
+		if err = a.initialise(ctx, trainer, recipe); err != nil {
+			return err
+		}
+		if result, err = learner.Clone(ctx, t, demos, training.Clone(recipe), w.progress.set); err != nil {
+			return fmt.Errorf("clone %d demonstrations: %w", len(demos), err)
+		}
+		noteMemory(m, noteSmaller, result.Smaller)
+		saved, err = trainer.Save(ctx, policy.RolePolicy, place, 0, false, nil)
 		return err
-	}
-	result, err := learner.Clone(ctx, trainer.engine, demos, cloneConfig(recipe), w.progress.set)
-	if err != nil {
-		return fmt.Errorf("clone %d demonstrations: %w", len(demos), trainer.judged(err))
-	}
-	noteMemory(m, noteSmaller, result.Smaller)
-	saved, err := trainer.save(ctx, place, 0, false, nil)
+	})
 	if err != nil {
 		return err
 	}
 	m.Checkpoint = &saved
 	m.Stats = map[string]float64{
 		schema.StatRows: float64(len(demos)), schema.StatTokens: float64(tokens),
-		"correct": float64(right) / float64(len(demos)),
+		"correct": right,
 		"loss":    result.Steps[len(result.Steps)-1].Loss,
 	}
 	return nil
 }
 
-func (a WarmStart) demonstrations(ctx context.Context, w *draft, recipe *recipes.Recipe) (demos []learner.Demo, tokens, right int, err error) {
-	loop, err := a.loop(recipe, recipe.Rollout.Temperature)
+func (a WarmStart) demonstrations(ctx context.Context, w *draft, recipe *recipes.Recipe) (demos []learner.Demo,
+	tokens int, right float64, err error) {
+	loop, err := a.loop(recipe, rolloutSampling(recipe))
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	world, err := a.world(recipe)
 	if err != nil {
 		return nil, 0, 0, err
 	}
 	t := recipe.WarmStart.Teacher
-	noise := calc.Noise{BadCode: t.BadCode, WrongOrder: t.WrongOrder, MissingPrint: t.MissingPrint, NoTool: t.NoTool, WrongCopy: t.WrongCopy}
-	n := recipe.WarmStart.Steps * recipe.WarmStart.Batch
-	// What the sandbox would answer to the teacher's plain arithmetic is worked out in process; the
-	// rest of its code really runs (calc.Interpreter, proven equal to the sandbox by its test).
-	executor := calc.Interpreter{Next: a.Sandbox}
-	written, err := loop.Demonstrations(ctx, executor, calc.EqualShares(recipe.WarmStart.Levels...), noise, 0, n, w.progress.set)
-	if err != nil {
-		return nil, 0, 0, fmt.Errorf("write demonstrations: %w", err)
+	script := rollout.Script{Noise: recipe.WarmStart.Noise, Lesson: env.Lesson{Levels: recipe.WarmStart.Levels,
+		Noise: env.Noise(t), Faulty: recipe.WarmStart.Noise, Tools: recipe.Rollout.ToolNames()}}
+	script.Teacher, _ = world.(env.Teacher)
+	if script.Teacher == nil && !recipe.Environment.Declaration().Interactive {
+		return nil, 0, 0, refuse(api.FailBadInput, "warm_start: nothing in environment %s writes demonstrations",
+			recipe.Environment.Name)
 	}
-	demos = make([]learner.Demo, len(written))
-	for i, d := range written {
-		demos[i] = learner.Demo{TokenIDs: d.Tokens, LossMask: d.Mask}
-		tokens += len(d.Tokens)
-		if d.Right {
-			right++
+	executor := a.Sandbox
+	if own, ok := world.(interface {
+		Executor(next sandbox.Executor) sandbox.Executor
+	}); ok { // the results of the teacher's plain programs are known without running them
+		executor = own.Executor(executor)
+	}
+	box, err := a.openTools(recipe, tools.Host{Sandbox: executor, Limits: callLimits(recipe.Sandbox)})
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	n, written := recipe.WarmStart.Steps*recipe.WarmStart.Batch, 0
+	for len(demos) < n {
+		more := n - len(demos)
+		if recipe.Whole() { // a demonstration has one row for each of its turns
+			more = (more + rowsAtLeast - 1) / rowsAtLeast
+		}
+		some, err := loop.Demonstrations(ctx, box, script, written, more,
+			func(done, _ int) { w.progress.set(min(len(demos)+done, n), n) })
+		if err != nil {
+			return nil, 0, 0, fmt.Errorf("write demonstrations: %w", err)
+		}
+		written += more
+		for _, d := range some {
+			sequences, masks := d.Sequences()
+			for i := range sequences {
+				demos = append(demos, learner.Demo{TokenIDs: sequences[i], LossMask: masks[i]})
+				tokens += len(sequences[i])
+			}
+			if d.Right {
+				right++
+			}
 		}
 	}
-	return demos, tokens, right, nil
+	return demos, tokens, right / float64(max(written, 1)), nil
 }
 
+// rowsAtLeast is the assumed minimum of rows in a demonstration that has several rows, so that the teacher does not
+// write many more rows than cloning asks for.
+const rowsAtLeast = 4
+
 // initialise makes fresh weights of the recipe's shape resident in the trainer.
-func (a WarmStart) initialise(ctx context.Context, trainer *slot, recipe *recipes.Recipe) error {
-	dir, err := os.MkdirTemp(trainer.scratch, "init-")
+func (a WarmStart) initialise(ctx context.Context, trainer *enginepool.Trainer, recipe *recipes.Recipe) error {
+	dir, err := os.MkdirTemp(a.scratch, "init-")
 	if err != nil {
 		return fmt.Errorf("make a folder for the first weights: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	shape, err := PolicyShape(recipe.Policy, a.tokens)
+	tokens, err := a.tokenizer(recipe)
+	if err != nil {
+		return err
+	}
+	shape, err := PolicyShape(recipe.Policy, tokens)
 	if err != nil {
 		return err
 	}
 	folder := filepath.Join(dir, "checkpoint")
-	if err := checkpoint.Init(folder, shape, seed.Derive("policy/init", recipe.Seed), a.tokens.Files()); err != nil {
+	if err := checkpoint.Init(folder, shape, seed.Derive("policy/init", recipe.Seed), tokens.Files()); err != nil {
 		return err
 	}
-	return trainer.judged(trainer.engine.Load(ctx, policy.RolePolicy, folder, true))
+	return trainer.LoadFolder(ctx, policy.RolePolicy, folder, true)
 }
 
-// PolicyShape is the shape of a model that a recipe makes, for the tokenizer of rollouts.
+// PolicyShape is the shape of a recipe's own model, for the tokenizer of rollouts.
 func PolicyShape(p recipes.Policy, tokens *tokenizer.Tokenizer) (checkpoint.Shape, error) {
 	end, ok := tokens.ID(tokenizer.EndOfTurn)
 	if !ok {
 		return checkpoint.Shape{}, fmt.Errorf("tokenizer has no %s", tokenizer.EndOfTurn)
 	}
 	return checkpoint.Shape{
-		Vocab: tokens.VocabSize(), Hidden: p.Hidden, Layers: p.Layers, Heads: p.Heads, KVHeads: p.KVHeads, HeadDim: p.HeadDim,
-		FFN: p.FFN, Positions: p.MaxPositions, RopeTheta: p.RopeBase, NormEps: 1e-6, EOS: []int32{end}, Pad: -1,
+		Vocab: tokens.VocabSize(), Hidden: p.Hidden, Layers: p.Layers, Heads: p.Heads, KVHeads: p.KVHeads,
+		HeadDim: p.HeadDim,
+		FFN:     p.FFN, Positions: p.MaxPositions, RopeTheta: p.RopeBase, NormEps: 1e-6, EOS: []int32{end}, Pad: -1,
 	}, nil
-}
-
-func cloneConfig(recipe *recipes.Recipe) learner.CloneConfig {
-	o := recipe.WarmStart.Optimizer
-	return learner.CloneConfig{
-		Steps: recipe.WarmStart.Steps, Batch: recipe.WarmStart.Batch, MicrobatchTokens: o.MicrobatchTokens,
-		WarmupSteps: o.WarmupSteps, Decay: schedule.Kind(o.Decay), Optimizer: stepOptions(o),
-		Draw: seed.Rand("warm_start/clone", recipe.Seed),
-	}
 }

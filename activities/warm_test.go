@@ -10,15 +10,15 @@ import (
 	"github.com/ropewalk/ropewalk/store"
 )
 
-// warmStarts are those that tests have made. They follow from their inputs, under whose digest they lie, so
-// that a test that is about something else takes them as they are. (That they do follow from them is
-// TestTrainingIsAFunctionOfItsInputs, which shares none.)
+// warmStarts are the warm starts that tests have made. They depend only on their inputs and are stored under the
+// inputs' digest, so a test of something else can reuse them. (TestTrainingIsAFunctionOfItsInputs checks this
+// dependence and shares none.)
 var warmStarts = struct {
 	sync.Mutex
 	objects map[string][]byte
 }{objects: map[string][]byte{}}
 
-// lendWarmStarts puts the warm starts of earlier tests into a store, as if a run of it had made them.
+// lendWarmStarts puts the warm starts of earlier tests into a store, as if one of its runs had made them.
 func lendWarmStarts(t *testing.T, to store.Store) {
 	t.Helper()
 	warmStarts.Lock()
@@ -28,7 +28,7 @@ func lendWarmStarts(t *testing.T, to store.Store) {
 	}
 }
 
-// keepWarmStarts takes over what a run has made.
+// keepWarmStarts keeps the warm starts that a run has made.
 func keepWarmStarts(t *testing.T, from store.Store) {
 	t.Helper()
 	warmStarts.Lock()

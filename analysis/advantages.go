@@ -2,8 +2,8 @@ package analysis
 
 import "github.com/ropewalk/ropewalk/schema"
 
-// MeanAdvantage is the mean over the loss tokens of batch rows, with the weights that the batch holds
-// them with; false of rows without any. Tokens that share one advantage give exactly that.
+// MeanAdvantage returns the mean over the loss tokens of batch rows, weights included; ok is false for rows without
+// loss tokens. Tokens that share one advantage give exactly that advantage.
 func MeanAdvantage(rows ...schema.BatchRow) (float64, bool) {
 	first, sum, n, equal := 0.0, 0.0, 0, true
 	for _, b := range rows {
@@ -29,8 +29,8 @@ func MeanAdvantage(rows ...schema.BatchRow) (float64, bool) {
 	return sum / float64(n), true
 }
 
-// overlay puts the advantages of a trajectory's batch rows onto its turns' tokens, all one after the other. A
-// row of a turn ends with the turn's own tokens, whatever of the trajectory stands before them.
+// overlay copies the advantages of a trajectory's batch rows to the tokens of its turns, in order. A row of a turn ends
+// with the turn's own tokens, however much of the trajectory precedes them in the row.
 func overlay(rows []schema.BatchRow, turns []schema.TurnRow) []float32 {
 	if len(rows) > 0 && rows[0].Turn == nil {
 		return rows[0].Advantages

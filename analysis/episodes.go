@@ -8,8 +8,7 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// Episodes returns every trajectory of a finished step with all that was recorded of it, in
-// canonical order.
+// Episodes returns every trajectory of a finished step with everything that was recorded of it, in canonical order.
 func (v *Visible) Episodes(ctx context.Context, step int) ([]Episode, error) {
 	trajectories, err := stepRows[schema.TrajectoryRow](ctx, v, step)
 	if err != nil {
@@ -33,7 +32,10 @@ func (v *Visible) Episodes(ctx context.Context, step int) ([]Episode, error) {
 	}
 	out := make([]Episode, len(trajectories))
 	at := make(map[string]*Episode, len(out))
-	slices.SortFunc(trajectories, func(a, b schema.TrajectoryRow) int { return cmp.Compare(a.TrajectoryID, b.TrajectoryID) })
+	slices.SortFunc(trajectories, func(a, b schema.TrajectoryRow) int {
+		return cmp.Compare(a.TrajectoryID,
+			b.TrajectoryID)
+	})
 	for i, t := range trajectories {
 		out[i] = Episode{Prompt: promptOf[t.GroupID], Trajectory: t}
 		at[t.TrajectoryID] = &out[i]

@@ -36,8 +36,10 @@ func TestVerifyMissesTrajectories(t *testing.T) {
 		name, text string
 		change     func(m *schema.Manifest)
 	}{
-		{"no shard was skipped", "though no shard was skipped", func(m *schema.Manifest) { delete(m.Note, schema.NoteExcludedShards) }},
-		{"a selection without rows", "commits 0 rows of table selection for 8 rewards", func(m *schema.Manifest) { m.Shards = nil }},
+		{"no shard was skipped", "no shard was skipped",
+			func(m *schema.Manifest) { delete(m.Note, schema.NoteExcludedShards) }},
+		{"a selection without rows", "commits 0 rows of table selection for 8 rewards",
+			func(m *schema.Manifest) { m.Shards = nil }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			objects := excluding(t)
@@ -93,11 +95,13 @@ func TestShowSaysWhyATrajectoryWasExcluded(t *testing.T) {
 		return text.String()
 	}
 	first := shown(1, 0)
-	require.Contains(t, first, "excluded 1 more: they have no reward and are in no mean\n")
+	require.Contains(t, first, "excluded 1 more: they have no reward and no mean includes them\n")
 	require.Contains(t, first, "1 excluded")
-	require.Contains(t, first, "── trajectory 00001/0000/000 · no reward · excluded: engine: panicked: index out of range\n")
+	require.Contains(t, first, "── trajectory 00001/0000/000 · no reward · excluded: engine: panicked: index out of "+
+		"range\n")
 	require.Contains(t, first, "             (no response: engine: panicked: index out of range)\n")
 	skipped := shown(2, 2)
-	require.Contains(t, skipped, "── trajectory 00002/0002/000 · no reward · excluded: shard 1 was skipped after its sandbox failed")
-	require.Contains(t, skipped, "end        nothing of it was assembled\n")
+	require.Contains(t, skipped, "── trajectory 00002/0002/000 · no reward · excluded: shard 1 was skipped after "+
+		"its sandbox failed")
+	require.Contains(t, skipped, "end        it was not assembled\n")
 }

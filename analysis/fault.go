@@ -8,35 +8,39 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// FaultKind says which promise of the record is broken.
+// FaultKind names the promise of the record that is broken.
 type FaultKind string
 
 // The kinds of faults.
 const (
-	FaultMissing FaultKind = "missing" // something names an object that is not there
-	FaultDamaged FaultKind = "damaged" // bytes are not those that their digest names, or do not parse
-	FaultRows    FaultKind = "rows"    // a shard decodes, and not to what its manifest or table says
-	FaultLineage FaultKind = "lineage" // a manifest was not made of what it should have been made of
+	FaultMissing FaultKind = "missing" // something names an object that does not exist
+	FaultDamaged FaultKind = "damaged" // bytes do not match their digest, or do not parse
+	FaultRows    FaultKind = "rows"    // a shard decodes, but its rows contradict its manifest or table
+	FaultLineage FaultKind = "lineage" // a manifest was made from other inputs than it should have been
 	FaultConfig  FaultKind = "config"  // a manifest was made under another recipe
-	FaultPruned  FaultKind = "pruned"  // a checkpoint is pruned that the run needs
+	FaultPruned  FaultKind = "pruned"  // a checkpoint that the run needs was pruned
+	FaultFigures FaultKind = "figures" // a manifest states a figure that does not follow from its rows
 )
 
-// Advice says what to do about a fault of the kind.
+// Advice tells the user what to do about a fault of this kind.
 func (k FaultKind) Advice() string {
 	switch k {
 	case FaultMissing, FaultDamaged, FaultRows:
-		return "restore the object from a copy of the bucket; without one, delete the manifest that names it and the step's head, and resume the run: the stage is done again"
-	case FaultLineage:
-		return "somebody changed the record after it was made: restore the manifest from a copy of the bucket, or train the run again under another id"
+		return "restore the object from a copy of the bucket; without one, delete the manifest that names it and " +
+			"the step's head, and resume the run: the stage then runs again"
+	case FaultLineage, FaultFigures:
+		return "the record was changed after it was made: restore the manifest from a copy of the bucket, or train " +
+			"the run again under another id"
 	case FaultConfig:
-		return "two recipes were run under one id: keep the record for reading only, and train again under another id"
+		return "two recipes were run under one id: use the record only for reading, and train again under another id"
 	case FaultPruned:
-		return "restore the checkpoint's files from a copy of the bucket and delete the pruned.json beside them; without them the run cannot be resumed"
+		return "restore the checkpoint's files from a copy of the bucket and delete pruned.json in their folder; " +
+			"without them the run cannot be resumed"
 	}
 	return ""
 }
 
-// Fault is something that the record promises and does not keep.
+// Fault is a promise of the record that does not hold.
 type Fault struct {
 	Key     string    `json:"key"`
 	Kind    FaultKind `json:"kind"`
@@ -45,24 +49,26 @@ type Fault struct {
 
 // Verification is what Verify found. A record without faults can be read and resumed.
 type Verification struct {
-	Run         string  `json:"run"`
-	Generations []int   `json:"generations"` // of the manifests
-	Manifests   int     `json:"manifests"`
-	Heads       int     `json:"heads"`
-	Shards      int     `json:"shards"`
-	Rows        int64   `json:"rows"`
-	Bytes       int64   `json:"bytes"`       // of the shards and checkpoint files that were read
-	Checkpoints int     `json:"checkpoints"` // whole
-	Pruned      int     `json:"pruned"`      // checkpoints
-	Orphans     int     `json:"orphans"`     // objects of the run that nothing names: not a fault, and never read
-	Faults      []Fault `json:"faults"`
+	Run         string `json:"run"`
+	Generations []int  `json:"generations"` // of the manifests
+	Manifests   int    `json:"manifests"`
+	Heads       int    `json:"heads"`
+	Shards      int    `json:"shards"`
+	Rows        int64  `json:"rows"`
+	Bytes       int64  `json:"bytes"`       // of the shards and checkpoint files that were read
+	Checkpoints int    `json:"checkpoints"` // whole
+	Pruned      int    `json:"pruned"`      // checkpoints
+	// steps without measured times: not a fault, since no result depends on them
+	Untimed int     `json:"untimed"`
+	Orphans int     `json:"orphans"` // objects of the run that nothing names: not a fault; they are never read
+	Faults  []Fault `json:"faults"`
 }
 
-// Of keeps the faults of one generation, and those of heads, checkpoints and other objects that
-// have none.
+// Of keeps the faults of one generation, and those of objects without a generation: heads, checkpoints and others.
 func (v Verification) Of(gen int) (Verification, error) {
 	if !slices.Contains(v.Generations, gen) {
-		return v, fmt.Errorf("%w: generation %d of run %s; there %s", ErrNoGeneration, gen, v.Run, generationWords(v.Generations))
+		return v, fmt.Errorf("%w: generation %d of run %s; it has %s", ErrNoGeneration, gen, v.Run,
+			generationWords(v.Generations))
 	}
 	v.Faults = slices.DeleteFunc(slices.Clone(v.Faults), func(f Fault) bool {
 		of, has := generationOf(f.Key)
@@ -71,7 +77,7 @@ func (v Verification) Of(gen int) (Verification, error) {
 	return v, nil
 }
 
-// generationOf is the generation that a manifest's or a shard's key names.
+// generationOf returns the generation in the key of a manifest or a shard.
 func generationOf(key string) (gen int, has bool) {
 	if p, err := schema.ParseManifestKey(key); err == nil {
 		return p.Gen, p.Warm == ""

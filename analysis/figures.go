@@ -7,7 +7,7 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// stages of measured times of activities: a step's own, and a run's beside its steps.
+// Stages of measured times of activities: of a step, and of a run outside its steps.
 const (
 	timingsStep = "timings_step"
 	timingsRun  = "timings_run"
@@ -16,18 +16,17 @@ const (
 // kindActivity is the timings' kind for an activity execution.
 const kindActivity = "activity"
 
-// Standstill is the longest gap between activities that counts as a run's own time: a worker that
-// dies is missed after so long.
+// Standstill is the longest gap between activities that counts as the run's time: a dead worker is noticed after it.
 const Standstill = 10 * time.Second
 
-// RunFigures say how much a run did and where its time went. Times are in seconds.
+// RunFigures tells how much a run did and how it spent its time, in seconds.
 type RunFigures struct {
 	Trajectories int64 // assembled over all steps
 	Excluded     int64 // over all steps; those of skipped shards were never assembled
 	ToolCalls    int64 // executed over all steps
 	Tokens       int64 // sampled over all steps
 	// RLSeconds is the window from the first prompts stage's start to the last publish stage's end,
-	// less the evaluations and standstills inside it.
+	// without the evaluations and standstills in it.
 	RLSeconds float64
 	// StandstillSeconds adds up the gaps of more than Standstill inside the window in which nothing
 	// executed: the run was paused, parked or interrupted.
@@ -41,13 +40,13 @@ type RunFigures struct {
 	OrchestrationShare float64
 }
 
-// Figures measures a run by its timings table, and counts its work by its manifests.
+// Figures measures a run's times from its timings table and counts its work from its manifests.
 func (r *Record) Figures(ctx context.Context, run string) (RunFigures, error) {
 	v, err := r.Visible(ctx, run)
 	if err != nil {
 		return RunFigures{}, err
 	}
-	manifests, err := v.standing(ctx, func(stage string) bool { return stage == timingsStep || stage == timingsRun })
+	manifests, err := v.withoutHead(ctx, schema.Timings, timingsStep, timingsRun)
 	if err != nil {
 		return RunFigures{}, err
 	}
@@ -63,8 +62,8 @@ func (r *Record) Figures(ctx context.Context, run string) (RunFigures, error) {
 	return out, v.count(ctx, &out)
 }
 
-// count counts the work of every step with a head by what is committed: an interrupted step's
-// times may be lost, its rows are not.
+// count counts the committed work of every step with a head: an interrupted step's times may be lost, but its rows are
+// not.
 func (v *Visible) count(ctx context.Context, out *RunFigures) error {
 	trajectories, err := v.Shards(ctx, schema.Trajectories)
 	if err != nil {
@@ -103,8 +102,8 @@ func (v *Visible) sum(ctx context.Context, stage, stat string) (float64, error) 
 	return total, err
 }
 
-// Measure works the figures out of timing rows, in any order. Rows of single tool calls lie inside
-// their activities and do not count.
+// Measure computes the figures from timing rows, in any order. Rows of single tool calls are part of their activities
+// and are not counted.
 func Measure(rows []schema.TimingRow) RunFigures {
 	out := RunFigures{StageSeconds: map[string]float64{}}
 	byStage := map[string][]interval{}
@@ -114,8 +113,9 @@ func Measure(rows []schema.TimingRow) RunFigures {
 		if row.Kind != kindActivity {
 			continue
 		}
-		span := interval{row.StartMicros, row.EndMicros}
-		byStage[row.Stage] = append(byStage[row.Stage], span)
+		span := interval{row.StartMicros, row.End()}
+		stage := schema.CanonicalStage(row.Stage)
+		byStage[stage] = append(byStage[stage], span)
 		all = append(all, span)
 		if row.Stage == schema.StagePrompts && (window.from < 0 || span.from < window.from) {
 			window.from = span.from

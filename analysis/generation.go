@@ -12,18 +12,17 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// ErrNoGeneration: nothing of the run was committed in that generation.
+// ErrNoGeneration means that the run has committed nothing in that generation.
 var ErrNoGeneration = errors.New("no such generation in the record")
 
-// Generation says which generations are read: Heads (the zero value), AllGenerations, or one by its
-// number, which means each stage of a step in that generation where it has one, and otherwise as
-// the head names it.
+// Generation selects the generations to read: Heads (the zero value), AllGenerations, or one by its number. A number
+// selects, for each stage of a step, that generation if the stage has it, and otherwise the one that the head names.
 type Generation int
 
 const (
-	// Heads reads what the steps' updates consumed.
+	// Heads selects what the steps' updates consumed.
 	Heads Generation = 0
-	// AllGenerations reads, beside that, what replays made.
+	// AllGenerations also selects what replays made.
 	AllGenerations Generation = -1
 )
 
@@ -48,6 +47,7 @@ func ParseGeneration(text string) (Generation, error) {
 	return Numbered(n), nil
 }
 
+// String is the inverse of ParseGeneration.
 func (g Generation) String() string {
 	switch g {
 	case Heads:
@@ -59,21 +59,21 @@ func (g Generation) String() string {
 	return strconv.Itoa(n)
 }
 
-// WithGeneration returns a reader of other generations than those that heads name.
+// WithGeneration returns a reader of the selected generations.
 func (r *Record) WithGeneration(g Generation) *Record {
 	with := *r
 	with.gen = g
 	return &with
 }
 
-// made is what a step's stage committed in one generation.
+// made identifies what a stage of a step committed in one generation.
 type made struct {
 	step  int
 	stage string
 	gen   int
 }
 
-// readGenerations finds the stage manifests that heads do not name, where they are to be read.
+// readGenerations finds the stage manifests that heads do not name, if they are selected.
 func (v *Visible) readGenerations(ctx context.Context) error {
 	if v.record.gen == Heads {
 		return nil
@@ -104,19 +104,18 @@ func (v *Visible) readGenerations(ctx context.Context) error {
 	return nil
 }
 
-// outside reports a stage manifest of a finished step, of a stage that its head names in another
-// generation or not at all.
+// outside reports whether a manifest is a stage manifest of a finished step that the step's head does not name.
 func (v *Visible) outside(p schema.Place) bool {
 	step, numbered := p.StepNumber()
-	i := slices.Index(v.steps, step)
-	if !numbered || i < 0 || p.Shard >= 0 || p.Stage == schema.StageEvaluate || strings.HasPrefix(p.Stage, timingsPrefix) {
+	i, done := slices.BinarySearch(v.steps, step)
+	if !numbered || !done || p.Shard >= 0 || visibleWithoutHead(p) {
 		return false
 	}
 	gen, named := v.heads[i].Generations[p.Stage]
 	return !named || gen != p.Gen
 }
 
-// chosen are the manifests of a head's stage in the generations that are read.
+// chosen returns the manifests of a head's stage in the selected generations.
 func (v *Visible) chosen(h schema.Head, stage string) []schema.Ref {
 	named, step := h.Stages[stage], mustStep(h.Step)
 	switch v.record.gen {
@@ -136,7 +135,7 @@ func (v *Visible) chosen(h schema.Head, stage string) []schema.Ref {
 	return named
 }
 
-// gens are the generations of a step's stages that its head does not name, in order.
+// gens lists the generations of a step's stages that its head does not name, in order.
 func (v *Visible) gens(step int) []int {
 	found := map[int]bool{}
 	for at := range v.replayed {
@@ -148,7 +147,7 @@ func (v *Visible) gens(step int) []int {
 }
 
 // Replays lists the generations of a step that its head does not name, in order; of every step
-// when step is NoStep. The reader must be one of AllGenerations.
+// when step is NoStep. The reader must select AllGenerations.
 func (v *Visible) Replays(step int) []int {
 	if step != NoStep {
 		return v.gens(step)
@@ -160,7 +159,7 @@ func (v *Visible) Replays(step int) []int {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// checkGeneration refuses a number in which nothing of the run was committed.
+// checkGeneration refuses the number of a generation that the run does not have.
 func (v *Visible) checkGeneration() error {
 	n, numbered := v.record.gen.Number()
 	if !numbered {
@@ -174,7 +173,7 @@ func (v *Visible) checkGeneration() error {
 	if slices.Contains(there, n) {
 		return nil
 	}
-	return fmt.Errorf("%w: generation %d of run %s; there %s", ErrNoGeneration, n, v.run, generationWords(there))
+	return fmt.Errorf("%w: generation %d of run %s; it has %s", ErrNoGeneration, n, v.run, generationWords(there))
 }
 
 func generationsOf(places []schema.Place) []int {
@@ -191,13 +190,13 @@ func generationWords(gens []int) string {
 		words[i] = strconv.Itoa(g)
 	}
 	if len(words) == 1 {
-		return "is " + words[0]
+		return words[0]
 	}
-	return "are " + strings.Join(words, ", ")
+	return strings.Join(words, ", ")
 }
 
-// inGeneration keeps, of the manifests that count without a head, those of the generations that
-// are read: generation 0, all, or a number's where it has one.
+// inGeneration keeps the selected generations of manifests that need no head: generation 0, all, or the numbered one
+// where there is one.
 func inGeneration(g Generation, places []schema.Place) []schema.Place {
 	if g == AllGenerations {
 		return places
@@ -213,8 +212,7 @@ func inGeneration(g Generation, places []schema.Place) []schema.Place {
 	})
 }
 
-// StepsOf lists the finished steps of which something is of a generation. The reader must be one of
-// that generation.
+// StepsOf lists the finished steps that have something in a generation. The reader must select that generation.
 func (v *Visible) StepsOf(gen int) []int {
 	var steps []int
 	for i, h := range v.heads {

@@ -48,7 +48,8 @@ func TestGenerations(t *testing.T) {
 		{analysis.Numbered(0), map[[2]int]int{{1, 0}: 12, {2, 0}: 12}, map[[2]int]int{{1, 0}: 18, {2, 0}: 18}},
 		{analysis.Numbered(1), map[[2]int]int{{1, 0}: 12, {2, 1}: 12}, map[[2]int]int{{1, 0}: 18, {2, 0}: 18}},
 		{analysis.Numbered(2), map[[2]int]int{{1, 0}: 12, {2, 2}: 12}, map[[2]int]int{{1, 0}: 18, {2, 0}: 18}},
-		{analysis.AllGenerations, map[[2]int]int{{1, 0}: 12, {2, 0}: 12, {2, 1}: 12, {2, 2}: 12}, map[[2]int]int{{1, 0}: 18, {2, 0}: 18}},
+		{analysis.AllGenerations, map[[2]int]int{{1, 0}: 12, {2, 0}: 12, {2, 1}: 12, {2, 2}: 12},
+			map[[2]int]int{{1, 0}: 18, {2, 0}: 18}},
 	} {
 		t.Run(c.gen.String(), func(t *testing.T) {
 			require.Equal(t, c.rewards, seenByGen(t, record.WithGeneration(c.gen), schema.Rewards))
@@ -57,11 +58,12 @@ func TestGenerations(t *testing.T) {
 	}
 	_, err := record.WithGeneration(analysis.Numbered(3)).Visible(context.Background(), "r")
 	require.ErrorIs(t, err, analysis.ErrNoGeneration)
-	require.ErrorContains(t, err, "generation 3 of run r; there are 0, 1, 2")
+	require.ErrorContains(t, err, "generation 3 of run r; it has 0, 1, 2")
 }
 
 func TestGenerationsAreParsed(t *testing.T) {
-	for text, want := range map[string]analysis.Generation{"heads": analysis.Heads, "all": analysis.AllGenerations, "0": analysis.Numbered(0), "12": analysis.Numbered(12)} {
+	for text, want := range map[string]analysis.Generation{"heads": analysis.Heads, "all": analysis.AllGenerations,
+		"0": analysis.Numbered(0), "12": analysis.Numbered(12)} {
 		got, err := analysis.ParseGeneration(text)
 		require.NoError(t, err, text)
 		require.Equal(t, want, got)
@@ -83,13 +85,15 @@ func TestAGenerationIsShown(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []analysis.Generation{analysis.Heads}, gens)
 
-	view, err := record.WithGeneration(analysis.Numbered(1)).Step(ctx, "r", 2, analysis.Choice{N: 12, Group: analysis.AnyGroup})
+	view, err := record.WithGeneration(analysis.Numbered(1)).Step(ctx, "r", 2,
+		analysis.Choice{N: 12, Group: analysis.AnyGroup})
 	require.NoError(t, err)
 	require.Equal(t, 3, view.Summary.Kept)
 	require.InDelta(t, 1.0/3, view.Summary.Reward, 1e-12)
 	var text bytes.Buffer
 	require.NoError(t, view.Write(&text))
-	require.True(t, strings.HasPrefix(text.String(), "run r, step 2, generation 1: 12 trajectories, mean reward 0.333"), text.String())
+	require.True(t, strings.HasPrefix(text.String(), "run r, step 2, generation 1: 12 trajectories, mean reward 0.333"),
+		text.String())
 	for _, e := range view.Episodes {
 		require.NotEmpty(t, e.Turns, "turns were not replayed: they are the head's")
 	}

@@ -38,7 +38,7 @@ func within(all []interval, window interval) []interval {
 	return out
 }
 
-// covered is the time, in seconds, in which at least one of the intervals runs.
+// covered returns the time, in seconds, that at least one of the intervals covers.
 func covered(all []interval) float64 {
 	total := int64(0)
 	for _, x := range union(all) {
@@ -47,7 +47,7 @@ func covered(all []interval) float64 {
 	return float64(total) / 1e6
 }
 
-// gaps are the times, in seconds, between the intervals inside a window.
+// gaps returns the times, in seconds, between the intervals inside a window.
 func gaps(all []interval, window interval) []float64 {
 	var out []float64
 	end := window.from

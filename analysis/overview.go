@@ -2,39 +2,37 @@ package analysis
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/ropewalk/ropewalk/schema"
-	"github.com/ropewalk/ropewalk/store"
 )
 
-// StepSummary is one finished step in figures, worked out of its rows.
+// StepSummary holds the figures of one finished step, computed from its rows.
 type StepSummary struct {
 	Step          int
-	Gen           int     // of a replay; 0 for what the heads name
+	Gen           int     // of a replay; 0 for the generations that the head names
 	Trajectories  int     // with a reward
-	Excluded      int     // without one, because something broke on them
+	Excluded      int     // without a reward, because something failed on them
 	Reward        float64 // mean
 	Success       float64
 	KeptGroups    int
 	DroppedGroups int
 	Kept          int // trajectories
-	// Means over the step's optimiser steps; all 0 where the step had nothing to learn from.
+	// Means over the step's optimiser steps; all 0 if the step trained on nothing.
 	Entropy, KL, ClipFraction, GradNorm float64
 	Updates                             int // optimiser steps
-	// ReferenceKL is the mean divergence from the reference, where the loss takes it.
+	// ReferenceKL is the mean divergence from the reference, if the loss uses one.
 	ReferenceKL *float64 `json:",omitempty"`
-	// Advantages are those that the update learnt from; nil where it had nothing to learn from, or they
-	// were not recorded.
+	// Advantages are those that the update trained on; nil if it trained on nothing or they were not recorded.
 	Advantages *schema.Advantages `json:",omitempty"`
-	// Critic is the critic's part of the update, where there is one.
+	// Critic describes the update of the critic, if there is one.
 	Critic *schema.CriticFigures `json:",omitempty"`
 }
 
-// Overview is a run at a glance.
+// Overview summarises a run.
 type Overview struct {
 	Run         Run
 	Steps       []StepSummary
@@ -42,8 +40,8 @@ type Overview struct {
 	Replays     []StepSummary // with AllGenerations: each replayed step in each generation
 }
 
-// Overview reads a run's finished steps and evaluations. With AllGenerations those are what heads
-// name, and replays follow by themselves.
+// Overview reads a run's finished steps and evaluations as the heads name them. With AllGenerations it also lists
+// replays.
 func (r *Record) Overview(ctx context.Context, run string) (Overview, error) {
 	if r.gen == AllGenerations {
 		return r.overviewOfAll(ctx, run)
@@ -54,9 +52,6 @@ func (r *Record) Overview(ctx context.Context, run string) (Overview, error) {
 	}
 	var out Overview
 	if out.Run, err = r.Run(ctx, run); err != nil {
-		if errors.Is(err, store.ErrNotFound) {
-			return out, fmt.Errorf("%w: %s has no entry in the catalogue", ErrNoRun, run)
-		}
 		return out, err
 	}
 	rewards, err := tableRows[schema.RewardRow](ctx, v)
@@ -74,7 +69,7 @@ func (r *Record) Overview(ctx context.Context, run string) (Overview, error) {
 	for _, step := range v.steps {
 		out.Steps = append(out.Steps, summarise(step, rewards[step], selections[step], updates[step]))
 	}
-	out.Evaluations, err = v.evaluations(ctx, out.Run.Steps)
+	out.Evaluations, err = v.evaluations(ctx, out.Run.Planned)
 	return out, err
 }
 
@@ -102,7 +97,8 @@ func (r *Record) overviewOfAll(ctx context.Context, run string) (Overview, error
 	return out, nil
 }
 
-func summarise(step int, rewards []schema.RewardRow, selection []schema.SelectionRow, updates []schema.UpdateRow) StepSummary {
+func summarise(step int, rewards []schema.RewardRow, selection []schema.SelectionRow,
+	updates []schema.UpdateRow) StepSummary {
 	out := StepSummary{Step: step, Trajectories: len(rewards), Updates: optimiserSteps(updates)}
 	for _, r := range rewards {
 		out.Reward += r.Reward / float64(len(rewards))
@@ -127,7 +123,8 @@ func summarise(step int, rewards []schema.RewardRow, selection []schema.Selectio
 	}
 	out.DroppedGroups = len(groups) - out.KeptGroups
 	out.Advantages, out.Critic = schema.AdvantagesOf(updates), schema.CriticFiguresOf(updates)
-	onBatch := slices.DeleteFunc(slices.Clone(updates), func(u schema.UpdateRow) bool { return u.Source != nil && *u.Source == schema.SourceReplay })
+	onBatch := slices.DeleteFunc(slices.Clone(updates),
+		func(u schema.UpdateRow) bool { return u.Source != nil && *u.Source == schema.SourceReplay })
 	for _, u := range onBatch {
 		n := float64(len(onBatch))
 		out.Entropy += u.Entropy / n
@@ -144,8 +141,8 @@ func summarise(step int, rewards []schema.RewardRow, selection []schema.Selectio
 	return out
 }
 
-// optimiserSteps counts the steps behind the rows of an update: one that learnt from the batch and from
-// replayed rows at once has two.
+// optimiserSteps counts the optimiser steps of an update's rows: one that trained on the batch and on replayed rows has
+// two rows.
 func optimiserSteps(updates []schema.UpdateRow) int {
 	steps := map[int64]bool{}
 	for _, u := range updates {
@@ -154,15 +151,16 @@ func optimiserSteps(updates []schema.UpdateRow) int {
 	return len(steps)
 }
 
-// Write prints the overview for people.
+// Write prints the overview as text.
 func (o Overview) Write(w io.Writer) error {
 	p := &printer{w: w}
 	p.line("run      %s", o.Run.Run)
 	p.line("recipe   %s, seed %d", o.Run.Recipe, o.Run.Seed)
 	p.line("created  %s", o.Run.Created)
-	p.line("steps    %d done of %d, %s", o.Run.StepsDone, max(o.Run.Steps, o.Run.StepsDone), o.Run.Status)
+	p.line("steps    %d done of %d, %s", o.Run.StepsDone, max(o.Run.Planned, o.Run.StepsDone), o.Run.State())
+	o.Run.explain(p)
 	if len(o.Evaluations) > 0 {
-		p.line("\nevaluation        success    95%% interval  problems  greedy  tool errors in positives")
+		p.line("\nevaluation        success [95%% interval]  problems  greedy  tool errors*")
 	}
 	for _, e := range o.Evaluations {
 		name := e.Tag
@@ -170,44 +168,75 @@ func (o Overview) Write(w io.Writer) error {
 			name = fmt.Sprintf("%s, step %d", e.Tag, e.Step)
 		}
 		s := e.Summary
-		p.line("%-17s  %5.1f%%  %5.1f%%–%5.1f%%  %8d  %5.1f%%  %23.1f%%", name,
-			100*s.Success, 100*s.CILow, 100*s.CIHigh, s.N, 100*s.Greedy, 100*s.ToolErrorRatePositives)
+		p.line("%-16s  %-22s  %8d  %6s  %12s", name, s.Rate, s.N, s.GreedyWords(), s.ToolErrorWords())
+	}
+	if len(o.Evaluations) > 0 {
+		p.line("* share of the calls in successful trajectories; – means that there is no data")
 	}
 	if len(o.Steps) > 0 {
-		p.line("\n  step  reward success  kept/drop  rows kept  entropy       KL    clip   grad  adv-mean adv-std")
+		p.line("\n step reward success groups      rows entropy      KL  clip   grad  advantage")
 	}
 	for _, s := range o.Steps {
-		p.line("%s", s.line(s.Updates > 0))
+		p.line("%s", s.line(true))
 	}
 	if len(o.Replays) > 0 {
-		p.line("\nreplays, which no head names\n  step  reward success  kept/drop  rows kept  generation")
+		p.line("\nreplays, which no head names\n step reward success groups      rows generation")
 	}
 	for _, s := range o.Replays {
-		p.line("%s  %10d", s.line(false), s.Gen)
+		p.line("%s %10d", s.line(false), s.Gen)
 	}
 	return p.err
 }
 
+// noData stands for a figure that there is none of, where 0 would be a figure.
+const noData = "–"
+
+// explain says why an unfinished run takes no further step, and which command takes it further.
+func (r Run) explain(p *printer) {
+	s := r.State()
+	if s.Reason != "" {
+		p.line("         %s", strings.ReplaceAll(s.Reason, "\n", "\n         "))
+	}
+	if next := s.Next(r.Run); next != "" {
+		p.line("next     %s", next)
+	}
+}
+
 func (s StepSummary) line(updated bool) string {
-	line := fmt.Sprintf("%6d  %6.3f  %5.1f%%  %4d/%-4d  %4d/%-4d", s.Step, s.Reward, 100*s.Success, s.KeptGroups, s.DroppedGroups, s.Kept, s.Trajectories)
+	reward, success := noData, noData
+	if s.Trajectories > 0 {
+		reward, success = fmt.Sprintf("%.3f", s.Reward), fmt.Sprintf("%.1f%%", 100*s.Success)
+	}
+	line := fmt.Sprintf("%5d %6s %7s %6s %9s", s.Step, reward, success,
+		fmt.Sprintf("%d/%d", s.KeptGroups, s.KeptGroups+s.DroppedGroups), fmt.Sprintf("%d/%d", s.Kept, s.Trajectories))
 	if updated {
-		line += fmt.Sprintf("  %7.3f %8.5f  %6.3f %6.3f", s.Entropy, s.KL, s.ClipFraction, s.GradNorm)
-		if a := s.Advantages; a != nil {
-			line += fmt.Sprintf("  %8.3f %7.3f", a.Mean, a.Std)
-		}
-		if c := s.Critic; c != nil {
-			line += "  critic: " + criticWords(*c)
-		}
+		line += s.updateColumns()
 	}
 	if s.Excluded > 0 {
-		line += fmt.Sprintf("  %d excluded", s.Excluded)
+		line += fmt.Sprintf("\n      %d excluded", s.Excluded)
+	}
+	if c := s.Critic; updated && c != nil {
+		line += "\n      critic: " + criticWords(*c)
 	}
 	return line
 }
 
-// criticWords say how well the critic knows the returns.
+// updateColumns are the figures of the step's update; a step that trained on nothing has none.
+func (s StepSummary) updateColumns() string {
+	if s.Updates == 0 {
+		return fmt.Sprintf(" %7s %7s %5s %6s %10s", noData, noData, noData, noData, noData)
+	}
+	advantage := ""
+	if a := s.Advantages; a != nil {
+		advantage = fmt.Sprintf("%.2f±%.2f", a.Mean, a.Std)
+	}
+	return fmt.Sprintf(" %7.3f %7.4f %5.3f %6.3f %10s", s.Entropy, s.KL, s.ClipFraction, s.GradNorm, advantage)
+}
+
+// criticWords describes how well the critic predicts the returns.
 func criticWords(c schema.CriticFigures) string {
-	words := fmt.Sprintf("loss %.4f, clipped %.1f%%, value %.3f of return %.3f", c.Loss, 100*c.ClipFraction, c.Value, c.Return)
+	words := fmt.Sprintf("loss %.4f, clipped %.1f%%, value %.3f of return %.3f", c.Loss, 100*c.ClipFraction, c.Value,
+		c.Return)
 	if c.ExplainedVariance != nil {
 		words += fmt.Sprintf(", explains %.1f%% of the returns' variance", 100**c.ExplainedVariance)
 	}

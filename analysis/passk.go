@@ -9,7 +9,7 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// PassHatK returns pass^1 … pass^K: the chance that k independent trials of a task all succeed,
+// PassHatK returns pass^1 … pass^K: the probability that k independent trials of a task all succeed,
 // averaged over tasks (Yao et al. 2024, τ-bench, section 5: pass^k = E over tasks of C(c,k)/C(n,k), the
 // unbiased estimate from c successes in n trials). K is the least number of trials of any task, so
 // that every k averages over all tasks; without tasks there are none.
@@ -34,8 +34,8 @@ type Trials struct {
 	N, Successes int
 }
 
-// all is C(c,k)/C(n,k), as a product that overflows for no n: the chance that k of the n trials,
-// drawn without putting back, are all successes.
+// all returns C(c,k)/C(n,k), the probability that k of the n trials, drawn without replacement, are all successes. It
+// is computed as a product, which does not overflow.
 func (t Trials) all(k int) float64 {
 	p := 1.0
 	for i := range k {
@@ -44,8 +44,8 @@ func (t Trials) all(k int) float64 {
 	return p
 }
 
-// Trials counts a step's successes by group: a group's trajectories are the trials of one task. The
-// groups are in their order.
+// Trials counts a step's successes by group, in the order of the groups: a group's trajectories are the trials of one
+// task.
 func (v *Visible) Trials(ctx context.Context, step int) ([]Trials, error) {
 	rewards, err := stepRows[schema.RewardRow](ctx, v, step)
 	if err != nil {
@@ -64,7 +64,8 @@ func (v *Visible) Trials(ctx context.Context, step int) ([]Trials, error) {
 	for _, r := range rewards {
 		t := at[r.GroupID]
 		if t == nil {
-			return nil, fmt.Errorf("count trials of step %d of run %s: the reward of %s belongs to no prompt", step, v.run, r.TrajectoryID)
+			return nil, fmt.Errorf("count trials of step %d of run %s: the reward of %s belongs to no prompt", step,
+				v.run, r.TrajectoryID)
 		}
 		t.N++
 		if r.Success {

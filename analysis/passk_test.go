@@ -21,9 +21,11 @@ func TestPassHatK(t *testing.T) {
 		{"one trial", []analysis.Trials{{N: 1, Successes: 1}, {N: 1}}, []float64{0.5}},
 		{"two of four", []analysis.Trials{{N: 4, Successes: 2}}, []float64{0.5, 1.0 / 6, 0, 0}},
 		{"all and none", []analysis.Trials{{N: 3, Successes: 3}, {N: 3}}, []float64{0.5, 0.5, 0.5}},
-		{"the least number of trials bounds k", []analysis.Trials{{N: 5, Successes: 5}, {N: 2, Successes: 1}}, []float64{0.75, 0.5}},
+		{"the least number of trials bounds k", []analysis.Trials{{N: 5, Successes: 5}, {N: 2, Successes: 1}},
+			[]float64{0.75, 0.5}},
 		{"a task without trials", []analysis.Trials{{N: 0}, {N: 2, Successes: 1}}, []float64{}},
-		// 50 tasks of tau-bench's airline domain, four trials each of gpt-4o: its authors print 0.420, 0.273, 0.220, 0.200.
+		// 50 tasks of tau-bench's airline domain, four trials each of gpt-4o: its authors print 0.420, 0.273, 0.220,
+		// 0.200.
 		{"tau-bench", airline(), []float64{0.42, 41.0 / 150, 0.22, 0.2}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

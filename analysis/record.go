@@ -13,20 +13,21 @@ import (
 	"github.com/ropewalk/ropewalk/store"
 )
 
-var (
-	// ErrNoRun: the store holds nothing of a run of that name.
-	ErrNoRun = errors.New("no such run in the record")
-	// ErrNoStep: the run has no head for that step.
-	ErrNoStep = errors.New("the step has no head")
-)
+// ErrNoStep means that the run has no head for that step.
+var ErrNoStep = errors.New("the step has no head")
 
 // Record reads the record of one store. It is safe for concurrent use.
 type Record struct {
 	writer  *commit.Writer
 	objects store.Store
-	cache   *cache.Cache // nil: everything is fetched
-	files   store.Files  // nil unless the store's objects are files of this machine
+	cache   *cache.Cache // nil: fetch everything
+	files   store.Files  // nil unless the store's objects are local files
 	gen     Generation
+	// originals says that merged copies are passed over.
+	originals bool
+	gaps      func(*GapError) error // decides about missing heads; nil makes them an error
+
+	observed Observed // what a Temporal server says about the runs
 }
 
 // New returns a reader of the record in a store.
@@ -35,9 +36,8 @@ func New(objects store.Store) *Record {
 	return &Record{writer: commit.New(objects), objects: objects, files: files}
 }
 
-// WithCache returns a reader that keeps what it fetches by digest, and so asks the store only once
-// for each manifest and shard. What is a file of this machine already is not copied. Verify never
-// trusts the cache.
+// WithCache returns a reader that keeps what it fetches, by digest, and so asks the store only once for each manifest
+// and shard. Objects that are local files are not copied. Verify never uses the cache.
 func (r *Record) WithCache(c *cache.Cache) *Record {
 	with := *r
 	if r.files == nil {
@@ -46,10 +46,17 @@ func (r *Record) WithCache(c *cache.Cache) *Record {
 	return &with
 }
 
-// fetches is how many small objects are asked for at once: a store answers each in a round trip.
+// Originals returns a reader that passes merged copies over and reads the shards that stages have committed.
+func (r *Record) Originals() *Record {
+	with := *r
+	with.originals = true
+	return &with
+}
+
+// fetches is how many small objects are fetched at once, since each takes a round trip to the store.
 const fetches = 16
 
-// each calls f for 0…n−1, some at a time, and returns the first error.
+// each calls f for 0…n−1, at most limit at a time, and returns the first error.
 func each(ctx context.Context, limit, n int, f func(ctx context.Context, i int) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(limit)
@@ -89,7 +96,7 @@ func (r *Record) manifest(ctx context.Context, ref schema.Ref) (schema.Manifest,
 		return m, fmt.Errorf("%w: %s: %w", commit.ErrDamaged, ref.Key, err)
 	}
 	if m.ManifestKey() != ref.Key {
-		return m, fmt.Errorf("%w: %s: it is that of %s", commit.ErrDamaged, ref.Key, m.Place)
+		return m, fmt.Errorf("%w: %s: it is the manifest of %s", commit.ErrDamaged, ref.Key, m.Place)
 	}
 	return m, nil
 }

@@ -20,7 +20,7 @@ func (v *Visible) Bytes(ctx context.Context, s Shard) ([]byte, error) {
 	return data, nil
 }
 
-// File returns the path of a shard that is a file of this machine, checked against its digest.
+// File returns the path of a shard that is a local file, checked against its digest.
 func (v *Visible) File(ctx context.Context, s Shard) (path string, ok bool, err error) {
 	if v.record.files == nil {
 		return "", false, nil
@@ -29,15 +29,20 @@ func (v *Visible) File(ctx context.Context, s Shard) (path string, ok bool, err 
 	return v.record.files.File(s.Key), true, err
 }
 
-// rowsOf decodes shards of R's table; the rows are in the order of the shards, one slice each.
-func rowsOf[R schema.Row](ctx context.Context, v *Visible, shards []Shard) ([][]R, error) {
+// rowsOf decodes shards of R's table; the rows are in the order of the shards, one slice each. With columns, only those
+// are read.
+func rowsOf[R schema.Row](ctx context.Context, v *Visible, shards []Shard, columns ...string) ([][]R, error) {
+	decode := schema.Decode[R]
+	if len(columns) > 0 {
+		decode = func(data []byte) ([]R, error) { return schema.DecodeColumns[R](data, columns...) }
+	}
 	out := make([][]R, len(shards))
 	err := each(ctx, shardsAtOnce, len(shards), func(ctx context.Context, i int) error {
 		data, err := v.Bytes(ctx, shards[i])
 		if err != nil {
 			return err
 		}
-		if out[i], err = schema.Decode[R](data); err != nil {
+		if out[i], err = decode(data); err != nil {
 			return fmt.Errorf("%w: %s: %w", commit.ErrDamaged, shards[i].Key, err)
 		}
 		return nil
@@ -62,13 +67,13 @@ func tableRows[R schema.Row](ctx context.Context, v *Visible) (map[int][]R, erro
 	return out, nil
 }
 
-// stepRows returns one step's rows of R's table.
-func stepRows[R schema.Row](ctx context.Context, v *Visible, step int) ([]R, error) {
+// stepRows returns one step's rows of R's table. With columns, only those are read.
+func stepRows[R schema.Row](ctx context.Context, v *Visible, step int, columns ...string) ([]R, error) {
 	shards, err := v.StepShards(ctx, step, schema.TableOf[R]())
 	if err != nil {
 		return nil, err
 	}
-	pieces, err := rowsOf[R](ctx, v, shards)
+	pieces, err := rowsOf[R](ctx, v, shards, columns...)
 	var out []R
 	for _, p := range pieces {
 		out = append(out, p...)

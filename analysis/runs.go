@@ -9,31 +9,50 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/analysis/status"
+	"github.com/ropewalk/ropewalk/internal/evaluation"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
 )
 
-// Run is one run of the catalogue and how far it has come.
+// Run is one run of the catalogue and its progress.
 type Run struct {
-	schema.CatalogueEntry
+	schema.CatalogueEntry // Steps is what the recipe asked for at first
+	// Planned is the number of steps after the latest change by `stop` or `set`; 0 if nothing is trained.
+	Planned   int `json:"steps_planned"`
 	StepsDone int `json:"steps_done"`
-	// Status is done when the last evaluation is committed (for an import: its head), else open:
-	// the run goes on, waits for a worker or has failed.
-	Status string `json:"status"`
-	// Before and After are the sampled success on held-out problems at the warm start and at the end.
+	// Status is the name of the run's state; package status says which there are. FailureKind and Reason say what has
+	// failed, or who ended the run.
+	Status      string `json:"status"`
+	FailureKind string `json:"failure_kind,omitempty"`
+	Reason      string `json:"reason,omitempty"`
+	// Before and After are the sampled success on held-out problems at the warm start and at the end, from the rows of
+	// the evaluations.
 	Before *float64 `json:"success_before"`
 	After  *float64 `json:"success_after"`
 }
 
-// The statuses of a run.
+// State is the run's status.
+func (r Run) State() status.Status {
+	return status.Status{State: status.State(r.Status), Kind: r.FailureKind, Reason: r.Reason}
+}
+
+// Progress is the finished part of the planned steps, as 3/5.
+func (r Run) Progress() string { return fmt.Sprintf("%d/%d", r.StepsDone, max(r.Planned, r.StepsDone)) }
+
+// The statuses of a run that readers compare with; package status has all.
 const (
-	StatusDone = "done"
-	StatusOpen = "open"
+	StatusDone   = string(status.Done)
+	StatusOpen   = string(status.Open)
+	StatusQueued = string(status.Queued)
 )
 
-// Runs lists the catalogue, newest first.
+// Runs lists the catalogue and the queued runs, which are not in it yet, newest first.
 func (r *Record) Runs(ctx context.Context) ([]Run, error) {
+	queued, err := r.queued(ctx) // first: a run that is prepared in the meantime is then in the catalogue
+	if err != nil {
+		return nil, err
+	}
 	listed, err := r.objects.List(ctx, schema.CataloguePrefix)
 	if err != nil {
 		return nil, fmt.Errorf("list runs: %w", err)
@@ -47,18 +66,65 @@ func (r *Record) Runs(ctx context.Context) ([]Run, error) {
 	}); err != nil {
 		return nil, err
 	}
+	for _, q := range queued {
+		if !slices.ContainsFunc(listed, func(o store.Object) bool { return o.Key == schema.CatalogueKey(q.Run) }) {
+			runs = append(runs, r.Queued(q))
+		}
+	}
 	slices.SortFunc(runs, func(a, b Run) int {
 		return cmp.Or(cmp.Compare(b.Created, a.Created), cmp.Compare(a.Run, b.Run))
 	})
 	return runs, nil
 }
 
-// Run reads one entry of the catalogue and how far the run has come.
+// Queued is the run that a request asks for.
+func (r *Record) Queued(q schema.Request) Run {
+	run := Run{CatalogueEntry: q.CatalogueEntry, Planned: q.Steps}
+	run.settle(r.facts(run, status.Facts{Queued: true}))
+	return run
+}
+
+// queued reads the requests of runs that have not started.
+func (r *Record) queued(ctx context.Context) ([]schema.Request, error) {
+	listed, err := r.objects.List(ctx, schema.RequestsPrefix)
+	if err != nil {
+		return nil, fmt.Errorf("list requests for runs: %w", err)
+	}
+	var out []schema.Request
+	for _, o := range listed {
+		q, found, err := r.Request(ctx, strings.TrimSuffix(strings.TrimPrefix(o.Key, schema.RequestsPrefix), ".json"))
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			out = append(out, q)
+		}
+	}
+	return out, nil
+}
+
+// Request reads the request under a run's name, if the run has not committed anything yet.
+func (r *Record) Request(ctx context.Context, run string) (q schema.Request, found bool, err error) {
+	key := schema.RequestKey(run)
+	data, err := r.objects.Get(ctx, key)
+	if errors.Is(err, store.ErrNotFound) {
+		return q, false, nil
+	}
+	if err != nil {
+		return q, false, fmt.Errorf("read the request for run %s: %w", run, err)
+	}
+	if err := json.Unmarshal(data, &q); err != nil {
+		return q, false, fmt.Errorf("read the request in %s: %w", key, err)
+	}
+	return q, true, nil
+}
+
+// Run reads one entry of the catalogue and the run's progress.
 func (r *Record) Run(ctx context.Context, name string) (Run, error) {
 	key := schema.CatalogueKey(name)
 	data, err := r.objects.Get(ctx, key)
 	if errors.Is(err, store.ErrNotFound) {
-		return Run{}, fmt.Errorf("%w: %s has no entry in the catalogue", ErrNoRun, name)
+		return Run{}, r.noRun(ctx, name, fmt.Sprintf("%s has no entry in the catalogue of %s", name, r.objects))
 	}
 	if err != nil {
 		return Run{}, fmt.Errorf("read the catalogue's entry of run %s: %w", name, err)
@@ -67,75 +133,68 @@ func (r *Record) Run(ctx context.Context, name string) (Run, error) {
 	if err := json.Unmarshal(data, &run); err != nil {
 		return Run{}, fmt.Errorf("read the catalogue's entry %s: %w", key, err)
 	}
-	run.Status = StatusOpen
 	return run, r.progress(ctx, &run)
 }
 
-// progress fills in what the record says of a run.
-func (r *Record) progress(ctx context.Context, run *Run) error {
-	heads, err := r.objects.List(ctx, schema.HeadsPrefix(run.Run))
-	if err != nil {
-		return fmt.Errorf("list heads of run %s: %w", run.Run, err)
-	}
-	for _, o := range heads {
-		if _, step, err := schema.ParseHeadKey(o.Key); err == nil && step != schema.InitStep {
-			run.StepsDone++
-		}
-	}
-	if run.Steps == 0 {
-		if run.StepsDone > 0 {
-			run.Status = StatusDone
-		}
-		return nil
-	}
-	if run.Before, err = r.success(ctx, schema.AtInit(run.Run, schema.StageEvaluate)); err != nil {
+// progress fills in a run's progress and status from the record.
+func (r *Record) progress(ctx context.Context, run *Run) (err error) {
+	if run.StepsDone, err = r.stepsDone(ctx, run.Run); err != nil {
 		return err
 	}
-	if run.After, err = r.success(ctx, schema.At(run.Run, run.Steps, schema.StageEvaluate)); err != nil {
+	if run.Planned, err = r.planned(ctx, run.CatalogueEntry); err != nil {
 		return err
 	}
-	if run.After != nil {
-		run.Status = StatusDone
+	facts := status.Facts{Finished: run.StepsDone > 0}
+	if run.Planned > 0 {
+		if run.Before, _, err = r.success(ctx, schema.AtInit(run.Run, schema.StageEvaluate)); err != nil {
+			return err
+		}
+		last := schema.At(run.Run, run.Planned, schema.StageEvaluate)
+		if run.After, facts.Finished, err = r.success(ctx, last); err != nil {
+			return err
+		}
 	}
+	if facts.Note, err = r.stateNote(ctx, run.Run); err != nil {
+		return err
+	}
+	run.settle(r.facts(*run, facts))
 	return nil
 }
 
-// success is the success rate that an evaluation committed; nil where there is none yet.
-func (r *Record) success(ctx context.Context, place schema.Place) (*float64, error) {
+// settle derives the run's status from the facts.
+func (r *Run) settle(f status.Facts) {
+	s := status.Of(f)
+	r.Status, r.FailureKind, r.Reason = string(s.State), s.Kind, s.Reason
+}
+
+// stepsDone counts the steps with a head.
+func (r *Record) stepsDone(ctx context.Context, run string) (done int, err error) {
+	heads, err := r.objects.List(ctx, schema.HeadsPrefix(run))
+	if err != nil {
+		return 0, fmt.Errorf("list heads of run %s: %w", run, err)
+	}
+	for _, o := range heads {
+		if _, step, err := schema.ParseHeadKey(o.Key); err == nil && step != schema.InitStep {
+			done++
+		}
+	}
+	return done, nil
+}
+
+// success returns the success rate of an evaluation, computed from its rows, and whether the evaluation is committed.
+// The rate is nil if it is not, or has no sampled rows.
+func (r *Record) success(ctx context.Context, place schema.Place) (rate *float64, committed bool, err error) {
 	m, _, found, err := r.writer.Lookup(ctx, place)
 	if err != nil || !found {
-		return nil, err
+		return nil, false, err
 	}
-	rate := m.Stats["success"]
-	return &rate, nil
-}
-
-// Evaluation is one committed evaluation.
-type Evaluation struct {
-	Step    int    `json:"step"` // NoStep for the warm start's
-	Tag     string `json:"tag"`  // warm_start | step | final
-	Summary wire.EvaluationSummary
-}
-
-// evaluations reads the run's evaluations, in the order of their steps.
-func (v *Visible) evaluations(ctx context.Context, planned int) ([]Evaluation, error) {
-	manifests, err := v.standing(ctx, func(stage string) bool { return stage == schema.StageEvaluate })
+	rows, err := r.evaluationRows(ctx, m)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	out := make([]Evaluation, len(manifests))
-	for i, m := range manifests {
-		var result wire.Evaluated
-		if err := json.Unmarshal([]byte(m.Note[schema.NoteResult]), &result); err != nil {
-			return nil, fmt.Errorf("read the result in %s: %w", m.ManifestKey(), err)
-		}
-		out[i] = Evaluation{Step: placed(m), Tag: "step", Summary: result.Summary}
-		switch out[i].Step {
-		case NoStep:
-			out[i].Tag = "warm_start"
-		case planned:
-			out[i].Tag = "final"
-		}
+	if slices.ContainsFunc(rows, func(e schema.EvaluationRow) bool { return !e.Greedy }) {
+		of := evaluation.Success(evaluation.Sampled(rows))
+		rate = &of
 	}
-	return out, nil
+	return rate, true, nil
 }

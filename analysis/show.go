@@ -10,16 +10,16 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// ErrNoGroup: the step has no group of that number.
+// ErrNoGroup means that the step has no group of that number.
 var ErrNoGroup = errors.New("the step has no such group")
 
-// Choice says which trajectories of a step are shown.
+// Choice selects the trajectories of a step to show.
 type Choice struct {
-	N     int // how many
-	Group int // of this group alone; AnyGroup for all
+	N     int // number of trajectories
+	Group int // only this group; AnyGroup for all
 }
 
-// AnyGroup chooses among all groups of a step.
+// AnyGroup selects from all groups of a step.
 const AnyGroup = -1
 
 // Episode is one trajectory with everything that was recorded of it.
@@ -30,8 +30,8 @@ type Episode struct {
 	Calls      []schema.ToolCallRow
 	Reward     *schema.RewardRow // nil where it was excluded
 	Selection  schema.SelectionRow
-	Advantage  *float64 // before its weight; nil for what is not in the batch
-	// Advantages are the batch's, times the weight, one a token of all turns; nil for what is not in it.
+	Advantage  *float64 // before its weight; nil for a trajectory that is not in the batch
+	// Advantages are the batch's, times the weight, one per token of all turns; nil for a trajectory that is not in it.
 	Advantages []float32
 }
 
@@ -50,9 +50,9 @@ type Reason struct {
 	N    int
 }
 
-// Step reads one finished step and chooses trajectories out of it. The same record and choice
-// always show the same: one kept positive, one kept negative, one dropped for each reason, then
-// the next of each, from as many groups as there are.
+// Step reads one finished step and selects trajectories from it. The selection depends only on the record and the
+// choice: one kept positive, one kept negative, one dropped for each reason, then the next of each, from as many groups
+// as possible.
 func (r *Record) Step(ctx context.Context, run string, step int, choice Choice) (StepView, error) {
 	v, err := r.Visible(ctx, run)
 	if err != nil {
@@ -70,10 +70,12 @@ func (r *Record) Step(ctx context.Context, run string, step int, choice Choice) 
 	if err != nil {
 		return StepView{}, err
 	}
-	out := StepView{Run: run, Gen: r.gen, Summary: summarise(step, rewards, selection, updates), Dropped: reasons(selection)}
+	out := StepView{Run: run, Gen: r.gen, Summary: summarise(step, rewards, selection, updates),
+		Dropped: reasons(selection)}
 	chosen := choose(candidates(rewards, selection, step, choice.Group), choice.N)
 	if choice.Group != AnyGroup && len(chosen) == 0 && choice.N > 0 {
-		return out, fmt.Errorf("%w: group %d of step %d of run %s", ErrNoGroup, choice.Group, step, run)
+		return out, fmt.Errorf("%w: group %d of step %d of run %s, which has %d groups, from 0", ErrNoGroup,
+			choice.Group, step, run, groupsOf(rewards))
 	}
 	out.Episodes, err = v.episodes(ctx, step, chosen)
 	return out, err
@@ -94,7 +96,7 @@ func reasons(selection []schema.SelectionRow) []Reason {
 	return out
 }
 
-// candidate is a trajectory that may be shown, and the kind that it is one of.
+// candidate is a trajectory that may be shown, and its kind.
 type candidate struct {
 	reward    *schema.RewardRow // nil where it was excluded
 	selection schema.SelectionRow
@@ -123,11 +125,14 @@ func candidates(rewards []schema.RewardRow, selection []schema.SelectionRow, ste
 		}
 		out = append(out, c)
 	}
-	slices.SortFunc(out, func(a, b candidate) int { return cmp.Compare(a.selection.TrajectoryID, b.selection.TrajectoryID) })
+	slices.SortFunc(out, func(a, b candidate) int {
+		return cmp.Compare(a.selection.TrajectoryID,
+			b.selection.TrajectoryID)
+	})
 	return out
 }
 
-// choose takes n candidates, one of each kind in turn, preferring groups that were taken from least.
+// choose takes n candidates, one of each kind in turn, preferring the groups with the fewest chosen so far.
 func choose(all []candidate, n int) []candidate {
 	kinds := map[string][]candidate{}
 	var order []string
@@ -160,7 +165,7 @@ func choose(all []candidate, n int) []candidate {
 	return out
 }
 
-// episodes gathers the chosen trajectories' rows.
+// episodes collects the rows of the chosen trajectories.
 func (v *Visible) episodes(ctx context.Context, step int, chosen []candidate) ([]Episode, error) {
 	out := make([]Episode, len(chosen))
 	at := map[string]*Episode{}
@@ -221,7 +226,7 @@ func (v *Visible) conversation(ctx context.Context, step int, at map[string]*Epi
 	if err != nil {
 		return err
 	}
-	for len(batch) > 0 { // the rows of a trajectory stand together
+	for len(batch) > 0 { // the rows of a trajectory are adjacent
 		id := batch[0].TrajectoryID
 		n := 1
 		for n < len(batch) && batch[n].TrajectoryID == id {
@@ -235,8 +240,7 @@ func (v *Visible) conversation(ctx context.Context, step int, at map[string]*Epi
 	return nil
 }
 
-// advantage is a trajectory's mean advantage before its weight; nil where none of its tokens is learnt
-// from.
+// advantage returns a trajectory's mean advantage before its weight, or nil if none of its tokens is trained on.
 func advantage(rows []schema.BatchRow) *float64 {
 	a, ok := MeanAdvantage(rows...)
 	if !ok {
@@ -248,7 +252,7 @@ func advantage(rows []schema.BatchRow) *float64 {
 	return &a
 }
 
-// Generations lists those of a finished step, the head's first as Heads, replays after it.
+// Generations lists the generations of a finished step: Heads first, then its replays.
 func (r *Record) Generations(ctx context.Context, run string, step int) ([]Generation, error) {
 	v, err := r.WithGeneration(AllGenerations).Visible(ctx, run)
 	if err != nil {
@@ -259,4 +263,13 @@ func (r *Record) Generations(ctx context.Context, run string, step int) ([]Gener
 		out = append(out, Numbered(g))
 	}
 	return out, nil
+}
+
+// groupsOf counts the groups of a step.
+func groupsOf(rewards []schema.RewardRow) int {
+	groups := map[string]bool{}
+	for _, r := range rewards {
+		groups[r.GroupID] = true
+	}
+	return len(groups)
 }

@@ -9,20 +9,24 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// Write prints the step for people: its figures, then each trajectory turn by turn.
+// Write prints the step as text: its figures, then each trajectory turn by turn.
 func (s StepView) Write(w io.Writer) error {
 	p := &printer{w: w}
 	sum := s.Summary
-	p.line("run %s, step %d%s: %d trajectories, mean reward %.3f, success %.1f%%", s.Run, sum.Step, generationNote(s.Gen), sum.Trajectories, sum.Reward, 100*sum.Success)
+	p.line("run %s, step %d%s: %d trajectories, mean reward %.3f, success %.1f%%", s.Run, sum.Step,
+		generationNote(s.Gen), sum.Trajectories, sum.Reward, 100*sum.Success)
 	if sum.Excluded > 0 {
-		p.line("excluded %d more: they have no reward and are in no mean", sum.Excluded)
+		p.line("excluded %d more: they have no reward and no mean includes them", sum.Excluded)
 	}
-	p.line("kept %d in %d of %d groups%s", sum.Kept, sum.KeptGroups, sum.KeptGroups+sum.DroppedGroups, droppedWords(s.Dropped))
+	p.line("kept %d in %d of %d groups%s", sum.Kept, sum.KeptGroups, sum.KeptGroups+sum.DroppedGroups,
+		droppedWords(s.Dropped))
 	if sum.Updates > 0 {
-		p.line("update: entropy %.3f, KL %.5f, clipped %.3f, gradient norm %.3f (means of %d optimiser steps)", sum.Entropy, sum.KL, sum.ClipFraction, sum.GradNorm, sum.Updates)
+		p.line("update: entropy %.3f, KL %.5f, clipped %.3f, gradient norm %.3f (means of %d optimiser steps)",
+			sum.Entropy, sum.KL, sum.ClipFraction, sum.GradNorm, sum.Updates)
 	}
 	if a := sum.Advantages; a != nil {
-		p.line("advantages of its tokens: mean %.4f, standard deviation %.4f, from %.3f to %.3f; %.1f%% are 0, %.1f%% positive", a.Mean, a.Std, a.Min, a.Max, 100*a.Zero, 100*a.Positive)
+		p.line("advantages of its tokens: mean %.4f, standard deviation %.4f, from %.3f to %.3f; %.1f%% are 0, "+
+			"%.1f%% positive", a.Mean, a.Std, a.Min, a.Max, 100*a.Zero, 100*a.Positive)
 	}
 	if sum.Critic != nil {
 		p.line("critic: %s", criticWords(*sum.Critic))
@@ -55,26 +59,26 @@ func droppedWords(dropped []Reason) string {
 }
 
 func (e Episode) write(p *printer) {
-	p.line("\n── trajectory %s · %s", e.Selection.TrajectoryID, e.judged())
+	p.line("\n── trajectory %s · %s", e.Selection.TrajectoryID, e.outcome())
 	e.writeProblem(p)
 	for _, turn := range e.Turns {
 		e.writeTurn(p, turn)
 	}
 	t := e.Trajectory
 	if t.TrajectoryID == "" {
-		p.line("end        nothing of it was assembled")
+		p.line("end        it was not assembled")
 		return
 	}
 	answer := "no answer"
 	if t.HasAnswer {
 		answer = "answer " + printable(t.FinalAnswer)
 	}
-	p.line("end        %s · %s · %d turns, %d tool calls (%d failed), %d tokens, %d of them the policy's",
+	p.line("end        %s · %s · %d turns, %d tool calls (%d failed), %d tokens, %d of them written by the policy",
 		answer, t.Finish, t.Turns, t.ToolCalls, t.ToolErrors, t.Tokens, t.ResponseTokens)
 }
 
-// judged says what the trajectory is worth and whether it entered the update; or what broke.
-func (e Episode) judged() string {
+// outcome describes the trajectory's reward and whether it entered the update, or what failed.
+func (e Episode) outcome() string {
 	if why := e.Selection.Excluded; why != nil {
 		return "no reward · excluded: " + printable(*why)
 	}
@@ -84,17 +88,18 @@ func (e Episode) judged() string {
 	return fmt.Sprintf("reward %g (%s) · %s", e.Reward.Reward, e.Reward.Verdict, e.fate())
 }
 
-// writeProblem prints the problem; one of several lines, as conversations have them, as a block.
+// writeProblem prints the problem; the problem of a conversation, which can have several lines, as a block.
 func (e Episode) writeProblem(p *printer) {
 	if e.Trajectory.Messages != nil {
 		p.line("task       %s   (%s)", printable(e.Trajectory.ProblemID), e.Trajectory.Source)
 		p.block("problem", e.Prompt.Problem)
 		return
 	}
-	p.line("problem    %s   (level %d, answer %s)", printable(e.Prompt.Problem), e.Trajectory.Level, printable(e.Trajectory.Gold))
+	p.line("problem    %s   (level %d, answer %s)", printable(e.Prompt.Problem), e.Trajectory.Level,
+		printable(e.Trajectory.Gold))
 }
 
-// fate says whether the trajectory entered the update, with what advantage, or why not.
+// fate describes with what advantage the trajectory entered the update, or why it did not.
 func (e Episode) fate() string {
 	s := e.Selection
 	if !s.Kept {
@@ -134,7 +139,7 @@ func (e Episode) writeTurn(p *printer, t schema.TurnRow) {
 		if c.ExitCode != 0 {
 			status += fmt.Sprintf(", exit code %d", c.ExitCode)
 		}
-		p.line("  call %-6d%s: %s", c.Call, cmp.Or(c.Name, "(not a readable call)"), status)
+		p.line("  call %-6d%s: %s", c.Call, cmp.Or(c.Name, "(not a valid call)"), status)
 		if e.Trajectory.Messages != nil { // recorded, not run
 			p.block("    given", c.Arguments)
 			p.block("    answer", c.Response)
@@ -147,7 +152,7 @@ func (e Episode) writeTurn(p *printer, t schema.TurnRow) {
 	}
 }
 
-// block prints a name and a text of any number of lines beside it; no text, no lines.
+// block prints a name and, next to it, the lines of a text; nothing for an empty text.
 func (p *printer) block(name, text string) {
 	if text == "" {
 		return
@@ -160,7 +165,7 @@ func (p *printer) block(name, text string) {
 	}
 }
 
-// printable replaces control characters: what a policy or its code wrote must not steer a terminal.
+// printable replaces control characters, so that the output of a policy or its code cannot control a terminal.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if (r < ' ' && r != '\t') || r == 0x7f || (r >= 0x80 && r < 0xa0) {

@@ -13,19 +13,19 @@ import (
 // NoGeneration is the generation of a stage that a step does not have.
 const NoGeneration = -1
 
-// StepGeneration holds one generation of the stages of a step that a replay can make again.
+// StepGeneration holds one generation of the stages of a step that can be replayed.
 type StepGeneration struct {
 	Gen       int
 	Rewards   []schema.RewardRow
 	Selection []schema.SelectionRow
 	Batch     []schema.BatchRow
-	// From is the generation that each stage's rows are of: Gen, or the head's where Gen has not made
-	// the stage, or NoGeneration.
+	// From is the generation that each stage's rows belong to: Gen, the head's if Gen does not have the stage, or
+	// NoGeneration.
 	From map[string]int
 }
 
-// StepGeneration reads a generation of a step. What it has not made is the step's own: what the head
-// names, or generation 0 of a step without a head.
+// StepGeneration reads a generation of a step. Stages that the generation lacks are the step's own: those that the head
+// names, or those of generation 0 if the step has no head.
 func (r *Record) StepGeneration(ctx context.Context, run string, step, gen int) (*StepGeneration, error) {
 	if _, err := r.Visible(ctx, run); err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func (r *Record) StepGeneration(ctx context.Context, run string, step, gen int) 
 	return g, nil
 }
 
-// stageAt returns a stage's manifest of a generation, or else of another.
+// stageAt returns a stage's manifest in a generation, or in another if the first has none.
 func (r *Record) stageAt(ctx context.Context, place schema.Place, gen, other int) (schema.Manifest, bool, error) {
 	m, _, found, err := r.writer.Lookup(ctx, place.WithGen(gen))
 	if err != nil || found || gen == other {
@@ -80,7 +80,7 @@ func (r *Record) stageAt(ctx context.Context, place schema.Place, gen, other int
 	return m, found, err
 }
 
-// hasGeneration refuses a step that has committed nothing, and a generation that it does not have.
+// hasGeneration refuses a step without committed stages, and a generation that the step does not have.
 func (r *Record) hasGeneration(ctx context.Context, run string, step, gen int) error {
 	listed, err := r.objects.List(ctx, fmt.Sprintf("%sstep=%d/", schema.ManifestsPrefix(run), step))
 	if err != nil {
@@ -97,7 +97,8 @@ func (r *Record) hasGeneration(ctx context.Context, run string, step, gen int) e
 	case len(gens) == 0:
 		return fmt.Errorf("%w: step %d of run %s has committed nothing", ErrNoStep, step, run)
 	case !slices.Contains(gens, gen):
-		return fmt.Errorf("%w: step %d of run %s has no generation %d; it has %s", ErrNoGeneration, step, run, gen, list(gens))
+		return fmt.Errorf("%w: step %d of run %s has no generation %d; it has %s", ErrNoGeneration, step, run, gen,
+			list(gens))
 	}
 	return nil
 }

@@ -12,9 +12,9 @@ import (
 // tokenizerFile is the tokenizer's file in a checkpoint's folder.
 const tokenizerFile = "tokenizer.json"
 
-// Tokenizer is the one in the checkpoint that the run started from, which is never pruned. Of a run
-// without a policy, such as an import, it is this program's, by which imports are split. It is nil
-// where the checkpoint's cannot be read as one of ours.
+// Tokenizer returns the tokenizer of the checkpoint that the run started from, which is never pruned. For a run without
+// a policy, such as an import, it returns this program's own, which imports are split with. It is nil if the
+// checkpoint's tokenizer is of a kind that this program cannot read.
 func (v *Visible) Tokenizer(ctx context.Context) (*tokenizer.Tokenizer, error) {
 	m, _, found, err := v.record.writer.Lookup(ctx, schema.AtInit(v.run, schema.StageWarmStart))
 	if err != nil {

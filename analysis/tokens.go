@@ -8,13 +8,13 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// TokenRow is one trajectory as a sequence of tokens, all turns one after the other. A list is nil where
-// nothing of it was recorded for the whole trajectory; the others are as long as Mask.
+// TokenRow is one trajectory as a sequence of tokens, turn after turn. A list is nil if it was not recorded for the
+// whole trajectory; the others are as long as Mask.
 type TokenRow struct {
 	GroupID, TrajectoryID string
 	Mask                  []int32   // 1 for tokens the policy produced
 	LogProbs, Entropies   []float32 // of the policy that wrote them
-	OldLogProbs           []float32 // of the policy before the update, computed once more
+	OldLogProbs           []float32 // of the policy before the update, recomputed
 	ReferenceLogProbs     []float32
 	Advantages            []float32 // of the batch, weights included
 	Anchors               []string  // of each turn: the hash of what the policy saw before it
@@ -44,10 +44,10 @@ func (v *Visible) TokenRows(ctx context.Context, step int) ([]TokenRow, error) {
 	for i := range out {
 		at[out[i].TrajectoryID] = &out[i]
 	}
-	return out, v.besideTokens(ctx, step, at, all)
+	return out, v.addOutputs(ctx, step, at, all)
 }
 
-// sequence puts a trajectory's turns one after the other.
+// sequence concatenates a trajectory's turns.
 func sequence(turns []schema.TurnRow) TokenRow {
 	out := TokenRow{GroupID: turns[0].GroupID, TrajectoryID: turns[0].TrajectoryID}
 	for _, t := range turns {
@@ -60,7 +60,7 @@ func sequence(turns []schema.TurnRow) TokenRow {
 	return out
 }
 
-// whole is a list that covers the trajectory, else nil.
+// whole returns a list that covers the trajectory, or nil.
 func (r TokenRow) whole(list []float32) []float32 {
 	if len(list) != len(r.Mask) {
 		return nil
@@ -68,8 +68,9 @@ func (r TokenRow) whole(list []float32) []float32 {
 	return list
 }
 
-// besideTokens fills in what other models make of the tokens, and the batch's advantages.
-func (v *Visible) besideTokens(ctx context.Context, step int, at map[string]*TokenRow, turns map[string][]schema.TurnRow) error {
+// addOutputs fills in the outputs of other models for the tokens, and the batch's advantages.
+func (v *Visible) addOutputs(ctx context.Context, step int, at map[string]*TokenRow,
+	turns map[string][]schema.TurnRow) error {
 	outputs, err := stepRows[schema.TokenOutputsRow](ctx, v, step)
 	if err != nil {
 		return err
@@ -83,7 +84,7 @@ func (v *Visible) besideTokens(ctx context.Context, step int, at map[string]*Tok
 	if err != nil {
 		return err
 	}
-	for len(batch) > 0 { // the rows of a trajectory stand together
+	for len(batch) > 0 { // the rows of a trajectory are adjacent
 		n := 1
 		for n < len(batch) && batch[n].TrajectoryID == batch[0].TrajectoryID {
 			n++

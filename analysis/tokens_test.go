@@ -11,7 +11,7 @@ import (
 	"github.com/ropewalk/ropewalk/store/mem"
 )
 
-// Samples 1 and 3 of a group answer at once, in the five tokens that the batch and the stage forward
+// Samples 1 and 3 of a group answer at once, in the five tokens that the batch and the stage logprobs
 // have of every trajectory; the others call a tool first, and theirs do not fit.
 func TestTokenRows(t *testing.T) {
 	objects := mem.New()
@@ -22,8 +22,10 @@ func TestTokenRows(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, rows, recordtest.Groups*recordtest.Samples)
 	require.Equal(t, analysis.TokenRow{
-		GroupID: "00001/0000", TrajectoryID: "00001/0000/001", Mask: []int32{0, 0, 0, 1, 1}, LogProbs: []float32{0, 0, 0, -0.5, -0.25}, Entropies: []float32{0, 0, 0, 0.75, 0.5},
-		OldLogProbs: []float32{0, 0, 0, -0.5, -0.25}, Advantages: []float32{0, 0, 0, -1.5, -1.5}, Anchors: []string{"a"},
+		GroupID: "00001/0000", TrajectoryID: "00001/0000/001", Mask: []int32{0, 0, 0, 1, 1},
+		LogProbs: []float32{0, 0, 0, -0.5, -0.25}, Entropies: []float32{0, 0, 0, 0.75, 0.5},
+		OldLogProbs: []float32{0, 0, 0, -0.5, -0.25}, Advantages: []float32{0, 0, 0, -1.5, -1.5},
+		Anchors: []string{"a"},
 	}, rows[1])
 	two := rows[0]
 	require.Equal(t, []int32{0, 0, 0, 1, 1, 0, 0, 0, 1, 1}, two.Mask)

@@ -2,43 +2,69 @@ package analysis
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
-	"sync"
 
 	"github.com/ropewalk/ropewalk/schema"
-	"github.com/ropewalk/ropewalk/store"
 )
 
-// verifier collects what Verify finds.
-type verifier struct {
-	*Record
-	run string
+// Check is one promise of the record that Verify checks.
+type Check struct {
+	Name  string
+	About string // one line: what holds of a sound record
 
-	mu        sync.Mutex
-	out       Verification
-	named     map[string]bool      // keys that something names
-	manifests map[string]committed // by key; those of warm starts included
-	heads     map[int]schema.Head
-	files     map[schema.CheckpointFile]bool // of checkpoints, each with its key: whether they are sound
-	updates   map[string][]schema.UpdateRow  // by shard key
-	excluded  map[string]int                 // rows of the selection that say so, by shard key
-	kept      map[string]int                 // … and that were kept
-	masked    map[string]int                 // … and of these, masked
+	// run reads what it needs, adds it to the evidence, and reports faults there. An error means that the store could
+	// not be asked.
+	run func(ctx context.Context, v *evidence) error
 }
 
-// committed is a manifest that could be read, with the digest of its bytes.
-type committed struct {
-	schema.Manifest
-	digest string
+// checks are run in this order: each can use what those before it have read.
+var checks = []Check{
+	{"manifests", "every manifest and head parses and lies under its own key", readManifests},
+	{"warm starts", "every manifest outside the run that one of its manifests was made from is there", readForeign},
+	{"catalogue", "the run's entry in the catalogue says what its recipe says", checkCatalogue},
+	{"shards", "every shard has the size, digest, rows and schema that its manifest states", checkShards},
+	{"checkpoints", "every checkpoint has its files and weights, or was pruned and is not needed", checkCheckpoints},
+	{"recipes", "every manifest was made under the run's recipe, an amendment of it, or its replay's",
+		quick(checkConfig)},
+	{"figures", "evaluations and exclusions state the figures that their rows give", quick(checkFigures)},
+	{"inputs", "every input and part is there with the digest by which it is named", quick(checkRefs)},
+	{"heads", "no step lacks a head before a later step or evaluation, and what heads name is there",
+		quick(checkHeads)},
+	{"lineage", "every stage of a step was made from the step's own stages", eachHead(checkLineage)},
+	{"row counts", "every trajectory has a reward or an exclusion, and a row in the selection",
+		eachHead(checkRowCountsOf)},
+	{"token outputs", "every kept trajectory has its token outputs, where the recipe asks for them",
+		eachHead(checkOutputs)},
+	{"replays", "every replay was made from its own stages, or else from the step's", eachHead(checkReplays)},
+	{"policies", "every update starts from the policy that the step before ended with", eachHead(checkPolicy)},
+	{"merged copies", "every merged copy holds the rows of the shards that its compaction names", checkCopies},
+	{"replay buffers", "every replay buffer continues the buffer of the step before", eachHead(checkContinued)},
+}
+
+// Checks lists what Verify checks.
+func Checks() []Check { return slices.Clone(checks) }
+
+// quick makes a check of one that needs nothing of the store.
+func quick(check func(v *evidence)) func(context.Context, *evidence) error {
+	return func(_ context.Context, v *evidence) error {
+		check(v)
+		return nil
+	}
+}
+
+// eachHead makes a check of one of a single finished step.
+func eachHead(check func(v *evidence, step int, h schema.Head)) func(context.Context, *evidence) error {
+	return quick(func(v *evidence) {
+		for _, step := range slices.Sorted(maps.Keys(v.heads)) {
+			check(v, step, v.heads[step])
+		}
+	})
 }
 
 // Verify reads everything that a run has committed, whatever its generation and whether or not its
-// step is done, and checks existence, digests, row counts, rows, lineage and checkpoints. An error
-// means that the store could not be asked.
+// step is done, and runs all checks. An error means that the store could not be asked.
 func (r *Record) Verify(ctx context.Context, run string) (Verification, error) {
 	if err := schema.CheckRunID(run); err != nil {
 		return Verification{}, fmt.Errorf("%w: %w", ErrNoRun, err)
@@ -48,239 +74,46 @@ func (r *Record) Verify(ctx context.Context, run string) (Verification, error) {
 		return Verification{}, fmt.Errorf("list run %s: %w", run, err)
 	}
 	if len(listed) == 0 {
-		return Verification{}, fmt.Errorf("%w: %s has committed nothing in %s", ErrNoRun, run, r.objects)
+		return Verification{}, r.noRun(ctx, run, fmt.Sprintf("%s has committed nothing in %s", run, r.objects))
 	}
-	v := &verifier{
-		Record: r, run: run, out: Verification{Run: run}, named: map[string]bool{},
-		manifests: map[string]committed{}, heads: map[int]schema.Head{}, files: map[schema.CheckpointFile]bool{},
-		updates: map[string][]schema.UpdateRow{}, excluded: map[string]int{}, kept: map[string]int{}, masked: map[string]int{},
-	}
-	steps := []func(context.Context) error{
-		func(ctx context.Context) error { return v.readManifests(ctx, listed) },
-		v.readForeign, v.checkShards, v.checkCheckpoints,
-	}
-	for _, step := range steps {
-		if err := step(ctx); err != nil {
+	v := newEvidence(r.objects, run, listed)
+	for _, c := range checks {
+		if err := c.run(ctx, v); err != nil {
 			return Verification{}, err
 		}
 	}
-	v.checkConfig()
-	v.checkRefs()
-	v.checkHeads()
-	v.countOrphans(listed)
-	v.countGenerations()
+	v.countUntimed()
+	v.countOrphans()
+	v.out.Generations = v.generations()
 	v.out.Faults = sortFaults(v.out.Faults)
 	return v.out, nil
 }
 
-func (v *verifier) fault(kind FaultKind, key, format string, args ...any) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.out.Faults = append(v.out.Faults, Fault{Key: key, Kind: kind, Message: fmt.Sprintf(format, args...)})
-}
-
-// get returns an object's bytes. What the store itself finds wrong with one object is a fault, and
-// the bytes are then nil; that the store does not answer is an error.
-func (v *verifier) get(ctx context.Context, key, namedBy string) ([]byte, error) {
-	data, err := v.objects.Get(ctx, key)
-	switch {
-	case err == nil:
-		return data, nil
-	case errors.Is(err, store.ErrNotFound):
-		v.fault(FaultMissing, key, "is not there, and %s names it", namedBy)
-		return nil, nil
-	case ctx.Err() != nil, errors.Is(err, store.ErrUnreachable), errors.Is(err, store.ErrCredentials), errors.Is(err, store.ErrNoBucket):
-		return nil, err
-	}
-	v.fault(FaultDamaged, key, "cannot be read: %v", err)
-	return nil, nil
-}
-
-// readManifests reads every manifest and head that lies under the run's prefix.
-func (v *verifier) readManifests(ctx context.Context, listed []store.Object) error {
-	return each(ctx, fetches, len(listed), func(ctx context.Context, i int) error {
-		key := listed[i].Key
-		switch {
-		case strings.HasPrefix(key, schema.ManifestsPrefix(v.run)):
-			return v.readManifest(ctx, key, "a listing")
-		case strings.HasPrefix(key, schema.HeadsPrefix(v.run)):
-			return v.readHead(ctx, key)
-		}
-		return nil
-	})
-}
-
-func (v *verifier) readManifest(ctx context.Context, key, namedBy string) error {
-	v.name(key)
-	if _, err := schema.ParseManifestKey(key); err != nil {
-		v.fault(FaultDamaged, key, "lies among the manifests and has no manifest's key")
-		return nil
-	}
-	data, err := v.get(ctx, key, namedBy)
-	if err != nil || data == nil {
-		return err
-	}
-	m, err := schema.DecodeManifest(data)
-	if err != nil {
-		v.fault(FaultDamaged, key, "is no manifest: %v", err)
-		return nil
-	}
-	if m.ManifestKey() != key {
-		v.fault(FaultDamaged, key, "is the manifest of %s", m.Place)
-		return nil
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.manifests[key] = committed{m, schema.Digest(data)}
-	v.out.Manifests++
-	return nil
-}
-
-func (v *verifier) readHead(ctx context.Context, key string) error {
-	v.name(key)
-	data, err := v.get(ctx, key, "a listing")
-	if err != nil || data == nil {
-		return err
-	}
-	h, err := schema.DecodeHead(data)
-	if err != nil {
-		v.fault(FaultDamaged, key, "is no head: %v", err)
-		return nil
-	}
-	if h.Key() != key {
-		v.fault(FaultDamaged, key, "is the head of run %s step %s", h.Run, h.Step)
-		return nil
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.out.Heads++
-	if n, ok := stepOf(h.Step); ok {
-		v.heads[n] = h
-	}
-	return nil
-}
-
-func (v *verifier) name(key string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.named[key] = true
-}
-
-// readForeign reads the manifests outside the run that its manifests were made from: warm starts.
-func (v *verifier) readForeign(ctx context.Context) error {
-	wanted := map[string]string{} // key → who names it
-	for _, key := range v.keys() {
-		for _, ref := range v.manifests[key].Inputs {
-			if !strings.HasPrefix(ref.Key, schema.RunPrefix(v.run)) && wanted[ref.Key] == "" {
-				wanted[ref.Key] = key
-			}
+// countUntimed counts the finished steps whose activities' measured times were never committed.
+func (v *evidence) countUntimed() {
+	for step := range v.heads {
+		if _, timed := v.manifests[schema.At(v.run, step, "timings_step").ManifestKey()]; step > 0 && !timed {
+			v.out.Untimed++
 		}
 	}
-	keys := slices.Sorted(maps.Keys(wanted))
-	return each(ctx, fetches, len(keys), func(ctx context.Context, i int) error {
-		return v.readManifest(ctx, keys[i], wanted[keys[i]])
-	})
 }
 
-// keys lists the manifests that could be read, in order.
-func (v *verifier) keys() []string { return slices.Sorted(maps.Keys(v.manifests)) }
-
-// checkShards reads every shard once, whoever names it.
-func (v *verifier) checkShards(ctx context.Context) error {
-	var shards []schema.ShardInfo
-	var owners []string
-	seen := map[string]bool{}
-	for _, key := range v.keys() {
-		for _, s := range v.manifests[key].Shards {
-			if !seen[s.Key] {
-				seen[s.Key] = true
-				shards, owners = append(shards, s), append(owners, key)
-			}
-		}
-	}
-	return each(ctx, shardsAtOnce, len(shards), func(ctx context.Context, i int) error {
-		return v.checkShard(ctx, shards[i], owners[i])
-	})
-}
-
-func (v *verifier) checkShard(ctx context.Context, s schema.ShardInfo, owner string) error {
-	v.name(s.Key)
-	data, err := v.get(ctx, s.Key, owner)
-	if err != nil || data == nil {
-		return err
-	}
-	if !v.whole(s.Key, owner, data, s.Digest, s.Bytes) {
-		return nil
-	}
-	if err := schema.AuditShard(s.Table, data, s.Rows); err != nil {
-		v.fault(FaultRows, s.Key, "%v", err)
-		return nil
-	}
-	if err := v.remember(s, data); err != nil {
-		return fmt.Errorf("%s: %w", s.Key, err) // it has just been audited
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.out.Shards++
-	v.out.Rows += int64(s.Rows)
-	return nil
-}
-
-// remember keeps of a shard's rows what the checks between shards need.
-func (v *verifier) remember(s schema.ShardInfo, data []byte) error {
-	switch s.Table {
-	case schema.Updates:
-		rows, err := schema.Decode[schema.UpdateRow](data)
-		v.mu.Lock()
-		defer v.mu.Unlock()
-		v.updates[s.Key] = rows
-		return err
-	case schema.Selection:
-		rows, err := schema.Decode[schema.SelectionRow](data)
-		v.mu.Lock()
-		defer v.mu.Unlock()
-		for _, r := range rows {
-			if r.Excluded != nil {
-				v.excluded[s.Key]++
-			}
-			if r.Kept {
-				v.kept[s.Key]++
-			}
-			if r.Masked != nil {
-				v.masked[s.Key]++
-			}
-		}
-		return err
-	}
-	return nil
-}
-
-// whole checks bytes against what a manifest says of them.
-func (v *verifier) whole(key, owner string, data []byte, digest string, size int64) bool {
-	if got := schema.Digest(data); got != digest || int64(len(data)) != size {
-		v.fault(FaultDamaged, key, "has %d bytes of digest %s, and %s says %d bytes of digest %s", len(data), got, owner, size, digest)
-		return false
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.out.Bytes += size
-	return true
-}
-
-func (v *verifier) countOrphans(listed []store.Object) {
-	for _, o := range listed {
+// countOrphans counts the objects of the run that nothing names.
+func (v *evidence) countOrphans() {
+	for _, o := range v.listed {
 		if !v.named[o.Key] {
 			v.out.Orphans++
 		}
 	}
 }
 
-func (v *verifier) countGenerations() {
+// generations lists the generations of the run's manifests.
+func (v *evidence) generations() []int {
 	var places []schema.Place
 	for _, m := range v.ordered() {
 		if m.Warm == "" {
 			places = append(places, m.Place)
 		}
 	}
-	v.out.Generations = generationsOf(places)
+	return generationsOf(places)
 }

@@ -6,21 +6,22 @@ import (
 	"strconv"
 
 	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/schema/stages"
 )
 
-// checkConfig holds every manifest of the run against the recipe that its prepare stage committed, or
-// against that of the replay which has claimed its generation.
-func (v *verifier) checkConfig() {
+// checkConfig checks that every manifest of the run was made under the recipe that its prepare stage committed, an
+// amended recipe, or the recipe of the replay that claimed its generation.
+func checkConfig(v *evidence) {
 	key := schema.AtInit(v.run, schema.StagePrepare).ManifestKey()
 	prepare, ok := v.manifests[key]
 	if !ok {
-		v.fault(FaultMissing, key, "cannot be read, and every manifest of the run follows from it")
+		v.fault(FaultMissing, key, "cannot be read, but every manifest of the run follows from it")
 		return
 	}
 	recipes := v.recipes()
 	for _, m := range v.ordered() {
 		if holdsRecipe(m) || m.Warm != "" {
-			v.checkDocument(m)
+			checkDocument(v, m)
 		}
 		if m.Warm != "" || m.Stage == schema.StagePrepare {
 			continue
@@ -28,15 +29,17 @@ func (v *verifier) checkConfig() {
 		under := slices.IndexFunc(m.Inputs, func(ref schema.Ref) bool { return recipes[ref] != "" })
 		switch {
 		case under < 0:
-			v.fault(FaultLineage, m.ManifestKey(), "does not name the run's recipe %s (digest %s) among its inputs", key, prepare.digest)
+			v.fault(FaultLineage, m.ManifestKey(), "does not name the run's recipe %s (digest %s) among its inputs",
+				key, prepare.digest)
 		case !holdsRecipe(m) && m.Config != recipes[m.Inputs[under]]:
-			v.fault(FaultConfig, m.ManifestKey(), "was made under the recipe %s, and %s holds %s", m.Config, m.Inputs[under].Key, recipes[m.Inputs[under]])
+			v.fault(FaultConfig, m.ManifestKey(), "was made under the recipe %s, but %s holds %s", m.Config,
+				m.Inputs[under].Key, recipes[m.Inputs[under]])
 		}
 	}
 }
 
-// recipes returns the config of each manifest that holds a recipe, the run's, an amended one or a replay's.
-func (v *verifier) recipes() map[schema.Ref]string {
+// recipes returns the config of each manifest that holds a recipe: the run's, an amended one or a replay's.
+func (v *evidence) recipes() map[schema.Ref]string {
 	out := map[schema.Ref]string{}
 	for key, m := range v.manifests {
 		if holdsRecipe(m) {
@@ -46,108 +49,114 @@ func (v *verifier) recipes() map[schema.Ref]string {
 	return out
 }
 
-// holdsRecipe reports whether what is made under a recipe names this manifest.
+// holdsRecipe reports whether a manifest commits a recipe, which everything made under the recipe then names.
 func holdsRecipe(m committed) bool {
-	return m.Warm == "" && (m.Stage == schema.StagePrepare || m.Stage == schema.StageAmend || m.Stage == schema.StageReplay)
+	return m.Warm == "" && (m.Stage == schema.StagePrepare || m.Stage == schema.StageAmend ||
+		m.Stage == schema.StageReplay)
 }
 
 // checkDocument checks that a manifest's config is the digest of the document that it commits: the
 // resolved recipe, or a warm start's inputs.
-func (v *verifier) checkDocument(m committed) {
+func checkDocument(v *evidence, m committed) {
 	documents := m.ShardsOf(schema.Documents)
 	if len(documents) != 1 {
-		v.fault(FaultConfig, m.ManifestKey(), "commits %d documents, want the one that its config names", len(documents))
+		v.fault(FaultConfig, m.ManifestKey(), "commits %d documents, want 1, which its config names", len(documents))
 		return
 	}
 	if documents[0].Digest != m.Config {
-		v.fault(FaultConfig, m.ManifestKey(), "has the config %s and commits a document of digest %s", m.Config, documents[0].Digest)
+		v.fault(FaultConfig, m.ManifestKey(), "has the config %s, but commits a document of digest %s", m.Config,
+			documents[0].Digest)
 	}
 	if m.Warm != "" && m.Warm != m.Config {
-		v.fault(FaultConfig, m.ManifestKey(), "lies under another digest than that of its inputs, %s", m.Config)
+		v.fault(FaultConfig, m.ManifestKey(), "lies under a digest that is not that of its inputs, %s", m.Config)
 	}
-}
-
-// ordered lists the manifests in the order of their keys.
-func (v *verifier) ordered() []committed {
-	out := make([]committed, 0, len(v.manifests))
-	for _, key := range v.keys() {
-		out = append(out, v.manifests[key])
-	}
-	return out
 }
 
 // checkRefs checks that every input and part exists with the digest by which it is named.
-func (v *verifier) checkRefs() {
+func checkRefs(v *evidence) {
 	for _, m := range v.ordered() {
 		for _, ref := range slices.Concat(m.Inputs, m.Parts) {
-			v.checkRef(m.ManifestKey(), ref)
+			checkRef(v, m.ManifestKey(), ref)
 		}
 	}
 }
 
-// checkRef checks one ref; of a manifest that many name, the absence is one fault.
-func (v *verifier) checkRef(owner string, ref schema.Ref) {
+// checkRef checks one ref. A missing manifest is one fault, however many refs name it.
+func checkRef(v *evidence, owner string, ref schema.Ref) {
 	found, ok := v.manifests[ref.Key]
 	switch {
-	case !ok && !v.named[ref.Key]: // what was found and could not be read is a fault already
+	case !ok && !v.named[ref.Key]: // an unreadable manifest is a fault already
 		v.name(ref.Key)
-		v.fault(FaultMissing, ref.Key, "is not there, and %s names it", owner)
+		v.fault(FaultMissing, ref.Key, "does not exist, but %s names it", owner)
 	case ok && found.digest != ref.Digest:
-		v.fault(FaultLineage, ref.Key, "has the digest %s, and %s was made from one of digest %s", found.digest, owner, ref.Digest)
+		v.fault(FaultLineage, ref.Key, "has the digest %s, but %s was made from one of digest %s", found.digest, owner,
+			ref.Digest)
 	}
 }
 
-// checkHeads checks the steps that are done: each after the one before it, and each stage made
-// from the stages before.
-func (v *verifier) checkHeads() {
-	steps := slices.Sorted(maps.Keys(v.heads))
+// checkHeads checks that no step without a head comes before a finished or evaluated one, and that what heads name is
+// there.
+func checkHeads(v *evidence) {
 	next := 1
-	for _, step := range steps {
+	for _, step := range slices.Sorted(maps.Keys(v.heads)) {
 		for ; next < step; next++ {
-			v.fault(FaultMissing, schema.HeadKey(v.run, strconv.Itoa(next)), "is not there, and the later step %d has a head", step)
+			missingHead(v, next, "does not exist, but the later step %d has a head", step)
 		}
 		next = step + 1
 		h := v.heads[step]
 		for _, stage := range slices.Sorted(maps.Keys(h.Stages)) {
 			for _, ref := range h.Stages[stage] {
-				v.checkRef(h.Key(), ref)
+				checkRef(v, h.Key(), ref)
 			}
 		}
-		v.checkStages(h, nil)
-		v.checkRowCounts(h)
-		v.checkOutputs(h)
-		v.checkReplays(step, h)
-		v.checkPolicy(step, h)
-		v.checkBuffer(step, h)
+	}
+	checkEvaluatedHeads(v, next)
+}
+
+// checkLineage checks a finished step: each stage was made from the step's stages before it.
+func checkLineage(v *evidence, _ int, h schema.Head) { checkStages(v, h, nil) }
+
+// checkEvaluatedHeads checks that no step without a head was evaluated, from one step on: evaluation comes after the
+// head.
+func checkEvaluatedHeads(v *evidence, from int) {
+	last := 0
+	for step, made := range v.stages {
+		n, numbered := stepOf(step)
+		if numbered && slices.ContainsFunc(made, func(m committed) bool { return m.Stage == schema.StageEvaluate }) {
+			last = max(last, n)
+		}
+	}
+	for step := from; step <= last; step++ {
+		missingHead(v, step, "does not exist, but the policy after step %d was evaluated", last)
+	}
+}
+
+// missingHead reports that a step has no head. A head that cannot be read is a fault already.
+func missingHead(v *evidence, step int, format string, later int) {
+	if key := schema.HeadKey(v.run, strconv.Itoa(step)); !v.named[key] {
+		v.fault(FaultMissing, key, format, later)
 	}
 }
 
 // reads says which stages a stage is made from, where a step has both.
-var reads = []struct{ stage, from string }{
-	{schema.StageRollout, schema.StagePrompts},
-	{schema.StageSandbox, schema.StageRollout},
-	{schema.StageAssemble, schema.StageRollout},
-	{schema.StageAssemble, schema.StageSandbox},
-	{schema.StageGrade, schema.StageAssemble},
-	{schema.StageReward, schema.StageAssemble},
-	{schema.StageReward, schema.StageGrade},
-	{schema.StageResample, schema.StageReward},
-	{schema.StageForward, schema.StageRollout},
-	{schema.StageForward, schema.StageResample},
-	{schema.StageAdvantage, schema.StageRollout},
-	{schema.StageAdvantage, schema.StageReward},
-	{schema.StageAdvantage, schema.StageResample},
-	{schema.StageAdvantage, schema.StageForward},
-	{schema.StageBuffer, schema.StageReward},
-	{schema.StageBuffer, schema.StageAdvantage},
-	{schema.StageUpdate, schema.StageAdvantage},
-	{schema.StageUpdate, schema.StageBuffer},
-	{schema.StagePublish, schema.StageUpdate},
+var reads = func() (out []reading) {
+	for _, s := range stages.All() {
+		for _, r := range s.Reads {
+			out = append(out, reading{s.Name, r.Stage, r.Spared})
+		}
+	}
+	return out
+}()
+
+// reading is a stage and one that it is made from, which a replay of the former may be spared.
+type reading struct {
+	stage, from string
+	spared      bool
 }
 
-// checkStages checks that each stage of a head was made from the head's own manifests: from a
-// stage manifest itself, or from one or more of its parts. Stages that are exempt are not checked.
-func (v *verifier) checkStages(h schema.Head, exempt func(stage string) bool) {
+// checkStages checks that each stage of a head, unless it is exempt, was made from the head's own manifests: from a
+// stage manifest itself, or from one or more of its parts.
+func checkStages(v *evidence, h schema.Head, exempt func(stage string) bool) {
 	for _, r := range reads {
 		if exempt != nil && exempt(r.stage) {
 			continue
@@ -160,18 +169,23 @@ func (v *verifier) checkStages(h schema.Head, exempt func(stage string) bool) {
 			if r.stage == schema.StageSandbox && !v.called(ref, h) {
 				continue
 			}
+			if r.from == schema.StageSandbox && r.stage != schema.StageAssemble &&
+				v.rows([]schema.Ref{ref}, schema.Transitions) == 0 {
+				continue
+			}
 			from := v.manifests[ref.Key]
 			named := func(ref schema.Ref) bool { return inputs[ref] }
 			if !inputs[ref] && !slices.ContainsFunc(from.Parts, named) {
-				v.fault(FaultLineage, h.Stages[r.stage][0].Key, "is not made from %s (digest %s), which the step's head names", ref.Key, ref.Digest)
+				v.fault(FaultLineage, h.Stages[r.stage][0].Key, "was not made from %s (digest %s), which the step's "+
+					"head names", ref.Key, ref.Digest)
 			}
 		}
 	}
 }
 
-// loaded reports whether a stage is there and all its manifests could be read; where one could not,
-// that is the fault, and what follows from it is not another.
-func (v *verifier) loaded(stage []schema.Ref) bool {
+// loaded reports whether a stage exists and all its manifests could be read. If one could not, that is a fault already,
+// and the checks that depend on it are skipped.
+func (v *evidence) loaded(stage []schema.Ref) bool {
 	for _, ref := range stage {
 		m, ok := v.manifests[ref.Key]
 		if !ok || (len(m.Parts) > 0 && !v.loaded(m.Parts)) {
@@ -182,31 +196,44 @@ func (v *verifier) loaded(stage []schema.Ref) bool {
 }
 
 // called reports whether a rollout's turn has tool calls of its own: the last turn has none.
-func (v *verifier) called(rollout schema.Ref, h schema.Head) bool {
+func (v *evidence) called(rollout schema.Ref, h schema.Head) bool {
 	turn := v.manifests[rollout.Key].Turn
-	return slices.ContainsFunc(h.Stages[schema.StageSandbox], func(ref schema.Ref) bool { return v.manifests[ref.Key].Turn == turn })
+	return slices.ContainsFunc(h.Stages[schema.StageSandbox],
+		func(ref schema.Ref) bool { return v.manifests[ref.Key].Turn == turn })
 }
 
-// inputs are those of manifests and of their parts.
-func (v *verifier) inputs(stage []schema.Ref) map[schema.Ref]bool {
+// inputs returns the inputs of manifests and of their parts. A turn and its tool calls name only the manifest before
+// them, so the inputs of that manifest are included.
+func (v *evidence) inputs(stage []schema.Ref) map[schema.Ref]bool {
 	out := map[schema.Ref]bool{}
-	for _, ref := range stage {
-		m := v.manifests[ref.Key]
+	var add func(m committed)
+	add = func(m committed) {
 		for _, in := range m.Inputs {
+			before := v.manifests[in.Key]
+			inRollout := before.Stage == schema.StageRollout || before.Stage == schema.StageSandbox
+			if !out[in] && inRollout && before.digest == in.Digest {
+				out[in] = true
+				add(before)
+			}
 			out[in] = true
 		}
+	}
+	for _, ref := range stage {
+		m := v.manifests[ref.Key]
+		add(m)
 		for _, part := range m.Parts {
-			for _, in := range v.manifests[part.Key].Inputs {
-				out[in] = true
-			}
+			add(v.manifests[part.Key])
 		}
 	}
 	return out
 }
 
-// checkRowCounts checks that every assembled trajectory has a reward or was excluded, and that each
-// of them, and no other but those of skipped shards, has a row in the selection.
-func (v *verifier) checkRowCounts(h schema.Head) {
+// checkRowCountsOf checks the rows of a finished step.
+func checkRowCountsOf(v *evidence, _ int, h schema.Head) { checkRowCounts(v, h) }
+
+// checkRowCounts checks that every assembled trajectory has a reward or was excluded, and that exactly these
+// trajectories, and those of skipped shards, have a row in the selection.
+func checkRowCounts(v *evidence, h schema.Head) {
 	if !v.loaded(h.Stages[schema.StageAssemble]) || !v.loaded(h.Stages[schema.StageReward]) {
 		return
 	}
@@ -214,49 +241,54 @@ func (v *verifier) checkRowCounts(h schema.Head) {
 	trajectories := v.rows(h.Stages[schema.StageAssemble], schema.Trajectories)
 	scored, unscored := v.rows(reward, schema.Rewards), v.rows(reward, schema.Selection)
 	if scored+unscored != trajectories {
-		v.fault(FaultRows, reward[0].Key, "commits %d rows of table %s and excludes %d for %d trajectories", scored, schema.Rewards, unscored, trajectories)
+		v.fault(FaultRows, reward[0].Key, "commits %d rows of table %s and excludes %d trajectories, but there are "+
+			"%d trajectories", scored, schema.Rewards, unscored, trajectories)
 	}
 	if !v.loaded(resample) {
 		return
 	}
 	selected, excluded := v.rows(resample, schema.Selection), v.excludedIn(resample)
 	if selected-excluded != scored {
-		v.fault(FaultRows, resample[0].Key, "commits %d rows of table %s for %d rewards, beside %d excluded trajectories", selected-excluded, schema.Selection, scored, excluded)
+		v.fault(FaultRows, resample[0].Key, "commits %d rows of table %s for %d rewards, not counting %d excluded "+
+			"trajectories", selected-excluded, schema.Selection, scored, excluded)
 	}
-	if skipped := excluded - unscored; skipped != 0 && (skipped < 0 || v.manifests[resample[0].Key].Note[schema.NoteExcludedShards] == "") {
-		v.fault(FaultRows, resample[0].Key, "excludes %d trajectories, and the reward stage %d, though no shard was skipped", excluded, unscored)
+	if skipped := excluded - unscored; skipped != 0 &&
+		(skipped < 0 || v.manifests[resample[0].Key].Note[schema.NoteExcludedShards] == "") {
+		v.fault(FaultRows, resample[0].Key, "excludes %d trajectories, but the reward stage excludes %d and no "+
+			"shard was skipped", excluded, unscored)
 	}
 }
 
-// checkOutputs checks that each kept trajectory of a step with the stage forward has its outputs, but for the
-// masked ones, which had them once.
-func (v *verifier) checkOutputs(h schema.Head) {
-	forward, resample := h.Stages[schema.StageForward], h.Stages[schema.StageResample]
-	if !v.loaded(forward) || !v.loaded(resample) {
+// checkOutputs checks that each kept trajectory of a step with the stage logprobs has its outputs. Masked trajectories
+// may lack them: only older programs computed them.
+func checkOutputs(v *evidence, _ int, h schema.Head) {
+	outputs, resample := h.Stages[schema.StageLogprobs], h.Stages[schema.StageResample]
+	if !v.loaded(outputs) || !v.loaded(resample) {
 		return
 	}
 	kept, masked := 0, 0
 	for _, s := range v.manifests[resample[0].Key].ShardsOf(schema.Selection) {
-		kept += v.kept[s.Key]
-		masked += v.masked[s.Key]
+		kept += v.shards.kept[s.Key]
+		masked += v.shards.masked[s.Key]
 	}
-	if n := v.rows(forward, schema.TokenOutputs); n != kept && n != kept-masked {
-		v.fault(FaultRows, forward[0].Key, "commits %d rows of table %s for %d kept trajectories, %d of them masked", n, schema.TokenOutputs, kept, masked)
+	if n := v.rows(outputs, schema.TokenOutputs); n != kept && n != kept-masked {
+		v.fault(FaultRows, outputs[0].Key, "commits %d rows of table %s for %d kept trajectories, %d of them masked", n,
+			schema.TokenOutputs, kept, masked)
 	}
 }
 
 // excludedIn counts the excluded trajectories of the selection that manifests commit themselves.
-func (v *verifier) excludedIn(stage []schema.Ref) int {
+func (v *evidence) excludedIn(stage []schema.Ref) int {
 	n := 0
 	for _, ref := range stage {
 		for _, s := range v.manifests[ref.Key].ShardsOf(schema.Selection) {
-			n += v.excluded[s.Key]
+			n += v.shards.excluded[s.Key]
 		}
 	}
 	return n
 }
 
-func (v *verifier) rows(stage []schema.Ref, table schema.Table) int {
+func (v *evidence) rows(stage []schema.Ref, table schema.Table) int {
 	n := 0
 	for _, ref := range stage {
 		m := v.manifests[ref.Key]
@@ -268,8 +300,8 @@ func (v *verifier) rows(stage []schema.Ref, table schema.Table) int {
 	return n
 }
 
-// checkPolicy checks that the step's update started from the policy that the step before left.
-func (v *verifier) checkPolicy(step int, h schema.Head) {
+// checkPolicy checks that the step's update started from the policy that the step before ended with.
+func checkPolicy(v *evidence, step int, h schema.Head) {
 	updates := h.Stages[schema.StageUpdate]
 	if !v.loaded(updates) {
 		return // an import has no policy
@@ -278,7 +310,7 @@ func (v *verifier) checkPolicy(step int, h schema.Head) {
 	if step > 1 {
 		earlier := v.heads[step-1].Stages[schema.StageUpdate]
 		if len(earlier) == 0 {
-			return // that head's absence is the fault
+			return // the missing head is a fault already
 		}
 		before = earlier[0].Key
 	}
@@ -289,38 +321,43 @@ func (v *verifier) checkPolicy(step int, h schema.Head) {
 	}
 	found, ok := v.manifests[before]
 	if !ok {
-		return // its absence is the fault
+		return // its absence is a fault already
 	}
 	if !slices.Contains(m.Inputs, schema.Ref{Key: before, Digest: found.digest}) {
-		v.fault(FaultLineage, updates[0].Key, "does not go on from %s, the policy before the step", before)
+		v.fault(FaultLineage, updates[0].Key, "does not start from %s, the policy before the step", before)
 	}
-	v.checkUpdates(m, found)
+	checkUpdates(v, m, found)
 }
 
-// checkBuffer checks that the step's replay buffer goes on from that of the step before, where both steps
-// have one.
-func (v *verifier) checkBuffer(step int, h schema.Head) {
-	now, before := h.Stages[schema.StageBuffer], v.heads[step-1].Stages[schema.StageBuffer]
-	if !v.loaded(now) || !v.loaded(before) {
-		return
-	}
-	if !slices.Contains(v.manifests[now[0].Key].Inputs, before[0]) {
-		v.fault(FaultLineage, now[0].Key, "does not go on from %s, the replay buffer before the step", before[0].Key)
+// checkContinued checks that a stage that keeps a state from step to step continues that of the step before, if both
+// steps have one.
+func checkContinued(v *evidence, step int, h schema.Head) {
+	for _, stage := range stages.All() {
+		now, before := h.Stages[stage.Name], v.heads[step-1].Stages[stage.Name]
+		if stage.Continues == "" || !v.loaded(now) || !v.loaded(before) {
+			continue
+		}
+		if !slices.Contains(v.manifests[now[0].Key].Inputs, before[0]) {
+			v.fault(FaultLineage, now[0].Key, "does not continue %s, %s before the step",
+				before[0].Key, stage.Continues)
+		}
 	}
 }
 
 // checkUpdates checks that the rows of an update name the policies before and after it.
-func (v *verifier) checkUpdates(m, before committed) {
+func checkUpdates(v *evidence, m, before committed) {
 	for _, s := range m.ShardsOf(schema.Updates) {
-		rows := v.updates[s.Key]
-		if len(rows) == 0 || before.Checkpoint == nil {
+		found, ok := v.shards.updates[s.Key]
+		if !ok || before.Checkpoint == nil {
 			continue
 		}
-		if got := rows[0].PolicyBefore; got != before.Checkpoint.Digest {
-			v.fault(FaultLineage, s.Key, "says that the update started from policy %s, and the step before left %s", got, before.Checkpoint.Digest)
+		if got := found.before; got != before.Checkpoint.Digest {
+			v.fault(FaultLineage, s.Key, "says that the update started from policy %s, but the step before ended "+
+				"with %s", got, before.Checkpoint.Digest)
 		}
-		if got := rows[len(rows)-1].PolicyAfter; got != m.Checkpoint.Digest {
-			v.fault(FaultLineage, s.Key, "says that the update made policy %s, and %s commits %s", got, m.ManifestKey(), m.Checkpoint.Digest)
+		if got := found.after; got != m.Checkpoint.Digest {
+			v.fault(FaultLineage, s.Key, "says that the update made policy %s, but %s commits %s", got, m.ManifestKey(),
+				m.Checkpoint.Digest)
 		}
 	}
 }

@@ -8,24 +8,26 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// checkReplays holds what was made of a finished step beside its head against the same rules: each
-// stage of a generation is made from the stages of that generation, or else from the head's.
-func (v *verifier) checkReplays(step int, h schema.Head) {
+// checkReplays checks the replays of a finished step by the same rules: each stage of a generation is made from the
+// stages of that generation, or else from the head's.
+func checkReplays(v *evidence, step int, h schema.Head) {
 	replays := v.replays(step, h)
 	for _, gen := range slices.Sorted(maps.Keys(replays)) {
 		overlay := h
 		overlay.Stages = maps.Clone(h.Stages)
 		maps.Copy(overlay.Stages, replays[gen])
-		if again := replays[gen][schema.StageReward]; v.loaded(again) && !v.reads(again, schema.StageGrade) {
-			delete(overlay.Stages, schema.StageGrade) // made without symbolic gradings
+		for _, r := range reads {
+			if again := replays[gen][r.stage]; r.spared && v.loaded(again) && !v.reads(again, r.from) {
+				delete(overlay.Stages, r.from)
+			}
 		}
-		v.checkStages(overlay, func(stage string) bool { return replays[gen][stage] == nil })
-		v.checkRowCounts(overlay)
+		checkStages(v, overlay, func(stage string) bool { return replays[gen][stage] == nil })
+		checkRowCounts(v, overlay)
 	}
 }
 
 // reads reports whether a stage's inputs hold a manifest of another stage.
-func (v *verifier) reads(stage []schema.Ref, from string) bool {
+func (v *evidence) reads(stage []schema.Ref, from string) bool {
 	for ref := range v.inputs(stage) {
 		if v.manifests[ref.Key].Stage == from {
 			return true
@@ -34,12 +36,12 @@ func (v *verifier) reads(stage []schema.Ref, from string) bool {
 	return false
 }
 
-// replays are a step's stage manifests that its head does not name, by generation and stage.
-func (v *verifier) replays(step int, h schema.Head) map[int]map[string][]schema.Ref {
+// replays returns a step's stage manifests that its head does not name, by generation and stage.
+func (v *evidence) replays(step int, h schema.Head) map[int]map[string][]schema.Ref {
 	out := map[int]map[string][]schema.Ref{}
-	for _, m := range v.ordered() {
+	for _, m := range v.stages[strconv.Itoa(step)] {
 		gen, named := h.Generations[m.Stage]
-		if m.Warm != "" || m.Step != strconv.Itoa(step) || m.Shard >= 0 || !named || gen == m.Gen {
+		if !named || gen == m.Gen {
 			continue
 		}
 		if out[m.Gen] == nil {

@@ -3,6 +3,7 @@ package analysis_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -76,7 +77,7 @@ func TestVerifyAWholeRun(t *testing.T) {
 	v := verify(t, objects)
 	require.Empty(t, v.Faults)
 	// init: prepare, warm start, evaluate, timings; the warm start outside the run. A step: 3 single
-	// stages before and after the lanes, 5 lane stages with 2 shards each, 2 timings of calls, timings.
+	// stages before and after the sharded stages, 5 sharded stages with 2 shards each, 2 timings of calls, timings.
 	require.Equal(t, 5+2*(5+5*3+2+1)+2, v.Manifests)
 	require.Equal(t, 2, v.Heads)
 	require.Equal(t, 3, v.Checkpoints)
@@ -129,36 +130,39 @@ func TestVerifyNamesTheFault(t *testing.T) {
 			require.NoError(t, objects.Delete(context.Background(), key))
 			return []string{"missing " + key}
 		}},
-		{"a manifest was replaced by another valid one", func(t *testing.T, objects *mem.Store, _ *recordtest.Run) []string {
-			key := reward.WithShard(0).ManifestKey()
-			m, err := schema.DecodeManifest(get(t, objects, key))
-			require.NoError(t, err)
-			m.Stats = map[string]float64{"changed": 1}
-			data, err := schema.EncodeManifest(m)
-			require.NoError(t, err)
-			put(t, objects, key, data)
-			return []string{"lineage " + key}
-		}},
-		{"a manifest says more rows than there are", func(t *testing.T, objects *mem.Store, _ *recordtest.Run) []string {
-			key := schema.At("r", 1, "timings_step").ManifestKey() // nothing is made from it
-			m, err := schema.DecodeManifest(get(t, objects, key))
-			require.NoError(t, err)
-			m.Shards[0].Rows++
-			data, err := schema.EncodeManifest(m)
-			require.NoError(t, err)
-			put(t, objects, key, data)
-			return []string{"rows " + m.Shards[0].Key}
-		}},
-		{"a manifest was made under another recipe", func(t *testing.T, objects *mem.Store, _ *recordtest.Run) []string {
-			key := schema.At("r", 2, "timings_step").ManifestKey()
-			m, err := schema.DecodeManifest(get(t, objects, key))
-			require.NoError(t, err)
-			m.Config = schema.Digest([]byte("another"))
-			data, err := schema.EncodeManifest(m)
-			require.NoError(t, err)
-			put(t, objects, key, data)
-			return []string{"config " + key}
-		}},
+		{"a manifest was replaced by another valid one",
+			func(t *testing.T, objects *mem.Store, _ *recordtest.Run) []string {
+				key := reward.WithShard(0).ManifestKey()
+				m, err := schema.DecodeManifest(get(t, objects, key))
+				require.NoError(t, err)
+				m.Stats = map[string]float64{"changed": 1}
+				data, err := schema.EncodeManifest(m)
+				require.NoError(t, err)
+				put(t, objects, key, data)
+				return []string{"lineage " + key}
+			}},
+		{"a manifest says more rows than there are",
+			func(t *testing.T, objects *mem.Store, _ *recordtest.Run) []string {
+				key := schema.At("r", 2, "timings_run").ManifestKey() // nothing is made from it
+				m, err := schema.DecodeManifest(get(t, objects, key))
+				require.NoError(t, err)
+				m.Shards[0].Rows++
+				data, err := schema.EncodeManifest(m)
+				require.NoError(t, err)
+				put(t, objects, key, data)
+				return []string{"rows " + m.Shards[0].Key}
+			}},
+		{"a manifest was made under another recipe",
+			func(t *testing.T, objects *mem.Store, _ *recordtest.Run) []string {
+				key := schema.At("r", 2, "timings_run").ManifestKey()
+				m, err := schema.DecodeManifest(get(t, objects, key))
+				require.NoError(t, err)
+				m.Config = schema.Digest([]byte("another"))
+				data, err := schema.EncodeManifest(m)
+				require.NoError(t, err)
+				put(t, objects, key, data)
+				return []string{"config " + key}
+			}},
 		{"the first head is missing", func(t *testing.T, objects *mem.Store, _ *recordtest.Run) []string {
 			key := schema.HeadKey("r", "1")
 			require.NoError(t, objects.Delete(context.Background(), key))
@@ -187,6 +191,20 @@ func TestVerifyNamesTheFault(t *testing.T) {
 		{"a checkpoint's file is damaged", func(t *testing.T, objects *mem.Store, r *recordtest.Run) []string {
 			key := r.Updates[0].Checkpoint.Prefix + "config.json"
 			put(t, objects, key, []byte("[]\n"))
+			return []string{"damaged " + key}
+		}},
+		{"a checkpoint's file has a byte too many", func(t *testing.T, objects *mem.Store, r *recordtest.Run) []string {
+			key := r.Updates[0].Checkpoint.Prefix + "model.safetensors"
+			data, err := objects.Get(context.Background(), key)
+			require.NoError(t, err)
+			put(t, objects, key, append(data, 0))
+			return []string{"damaged " + key}
+		}},
+		{"a checkpoint's file is cut short", func(t *testing.T, objects *mem.Store, r *recordtest.Run) []string {
+			key := r.Updates[0].Checkpoint.Prefix + "model.safetensors"
+			data, err := objects.Get(context.Background(), key)
+			require.NoError(t, err)
+			put(t, objects, key, data[:len(data)-1])
 			return []string{"damaged " + key}
 		}},
 		{"the checkpoint to go on from is pruned", func(t *testing.T, _ *mem.Store, r *recordtest.Run) []string {
@@ -239,11 +257,13 @@ func TestVerifyHoldsStagesAgainstTheHead(t *testing.T) {
 	replayed.Shards = append(replayed.Shards, info)
 	_, ref, _, err := writer.Commit(ctx, replayed)
 	require.NoError(t, err)
-	require.Equal(t, []string{"lineage " + ref.Key, "rows " + ref.Key}, kinds(verify(t, objects)), "a replay is held against the head too")
+	require.Equal(t, []string{"lineage " + ref.Key, "rows " + ref.Key}, kinds(verify(t, objects)),
+		"a replay is held against the head too")
 
 	pointHead(t, objects, ref)
 	advantage := schema.At("r", 2, schema.StageAdvantage).ManifestKey()
-	require.Equal(t, []string{"lineage " + advantage, "lineage " + ref.Key, "rows " + ref.Key}, kinds(verify(t, objects)))
+	require.Equal(t, []string{"lineage " + advantage, "lineage " + ref.Key, "rows " + ref.Key},
+		kinds(verify(t, objects)))
 }
 
 // Token outputs are those of the trajectories that the head's selection keeps, and the batch is made from them.
@@ -253,7 +273,7 @@ func TestVerifyHoldsTokenOutputsAgainstTheSelection(t *testing.T) {
 	r := recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 2, Seed: 1, Outputs: true})
 	require.Empty(t, kinds(verify(t, objects)))
 	writer := commit.New(objects)
-	old, _, _, err := writer.Lookup(ctx, schema.At("r", 2, schema.StageForward))
+	old, _, _, err := writer.Lookup(ctx, schema.At("r", 2, schema.StageLogprobs))
 	require.NoError(t, err)
 	rows, err := commit.Rows[schema.TokenOutputsRow](ctx, writer, old)
 	require.NoError(t, err)
@@ -357,7 +377,8 @@ func TestVerifyPassesOverOrphansAndPruned(t *testing.T) {
 	objects := mem.New()
 	r := recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 2, Seed: 1})
 	r.Prune(1)
-	put(t, objects, "runs/run=r/table=rewards/step=1/gen=0/00000-0123456789abcdef.parquet", []byte("left by a lost attempt"))
+	put(t, objects, "runs/run=r/table=rewards/step=1/gen=0/00000-0123456789abcdef.parquet",
+		[]byte("left by a lost attempt"))
 	v := verify(t, objects)
 	require.Empty(t, v.Faults)
 	require.Equal(t, 1, v.Orphans)
@@ -389,13 +410,33 @@ func (u unreachable) Get(ctx context.Context, key string) ([]byte, error) {
 func TestVerifyTellsTheStoreFromTheRecord(t *testing.T) {
 	objects := mem.New()
 	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 1, Seed: 1})
-	_, err := analysis.New(unreachable{objects, store.ErrUnreachable, "table=rewards"}).Verify(context.Background(), "r")
+	_, err := analysis.New(unreachable{objects, store.ErrUnreachable, "table=rewards"}).Verify(context.Background(),
+		"r")
 	require.ErrorIs(t, err, store.ErrUnreachable)
-	v, err := analysis.New(unreachable{objects, errors.New("bad sector"), "table=selection"}).Verify(context.Background(), "r")
+	v, err := analysis.New(unreachable{objects, errors.New("bad sector"),
+		"table=selection"}).Verify(context.Background(), "r")
 	require.NoError(t, err)
 	require.Len(t, v.Faults, 1)
 	require.Equal(t, analysis.FaultDamaged, v.Faults[0].Kind)
 	require.Contains(t, v.Faults[0].Message, "bad sector")
+}
+
+// rangesOnly is a store that does not give a checkpoint's file as a whole: one may be larger than the memory.
+type rangesOnly struct{ store.Store }
+
+func (s rangesOnly) Get(ctx context.Context, key string) ([]byte, error) {
+	if strings.Contains(key, "/checkpoints/") && strings.HasSuffix(key, ".safetensors") {
+		return nil, fmt.Errorf("get %s: it is read whole", key)
+	}
+	return s.Store.Get(ctx, key)
+}
+
+func TestVerifyReadsCheckpointsInParts(t *testing.T) {
+	objects := mem.New()
+	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 2, Seed: 1})
+	v := verify(t, rangesOnly{objects})
+	require.Empty(t, v.Faults)
+	require.Positive(t, v.Checkpoints)
 }
 
 // TestVerifyASharedBase: it lies once, is found sound or damaged once, and outlives the checkpoints that share it.
@@ -413,4 +454,18 @@ func TestVerifyASharedBase(t *testing.T) {
 	require.Equal(t, []string{"damaged " + key}, kinds(verify(t, objects)))
 	require.NoError(t, objects.Delete(t.Context(), key))
 	require.Equal(t, []string{"missing " + key}, kinds(verify(t, objects)))
+}
+
+// A step whose measured times were never committed is counted, and is no fault.
+func TestVerifyCountsStepsWithoutTimes(t *testing.T) {
+	objects := mem.New()
+	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 2, Planned: 3, Seed: 1})
+	whole, err := analysis.New(objects).Verify(t.Context(), "r")
+	require.NoError(t, err)
+	require.Zero(t, whole.Untimed)
+	require.NoError(t, objects.Delete(t.Context(), schema.At("r", 2, "timings_step").ManifestKey()))
+	without, err := analysis.New(objects).Verify(t.Context(), "r")
+	require.NoError(t, err)
+	require.Equal(t, 1, without.Untimed)
+	require.Empty(t, without.Faults)
 }

@@ -5,13 +5,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// Visible is what may be read of one run.
+// Visible is the part of one run that can be read.
 type Visible struct {
 	record  *Record
 	run     string
@@ -19,41 +18,47 @@ type Visible struct {
 	heads   []schema.Head // of numbered steps, in their order
 	steps   []int
 	listed  func() ([]schema.Place, error) // all manifests, in the order of their keys
-	// replayed holds the stage manifests that heads do not name, where they are to be read.
+	// replayed holds the stage manifests that heads do not name, if they are selected.
 	replayed map[made][]schema.Ref
+	// compactions are those of the steps that have merged copies of shards.
+	compactions func() (map[string]schema.Manifest, error)
 }
 
-// Shard is one visible data shard and where it belongs.
+// Shard is one visible data shard and its place.
 type Shard struct {
 	schema.ShardInfo
 	Run  string
-	Step int // NoStep for what was made before the first step
+	Step int // NoStep before the first step
 	Gen  int
 }
 
 // NoStep is the step of shards that were made before the first one.
 const NoStep = -1
 
-// timingsPrefix starts the stages of measured times: of a step's activities, of a run's beside its
-// steps, and of tool calls.
-const timingsPrefix = "timings_"
-
-// Visible finds what may be read of a run now.
-func (r *Record) Visible(ctx context.Context, run string) (*Visible, error) {
+// Prepared returns the manifest that has committed a run's recipe: it is the first that a run commits.
+func (r *Record) Prepared(ctx context.Context, run string) (schema.Manifest, error) {
 	if err := schema.CheckRunID(run); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNoRun, err)
+		return schema.Manifest{}, fmt.Errorf("%w: %w", ErrNoRun, err)
 	}
 	prepare, _, found, err := r.writer.Lookup(ctx, schema.AtInit(run, schema.StagePrepare))
+	if err == nil && !found {
+		err = r.noRun(ctx, run, fmt.Sprintf("%s has committed nothing in %s", run, r.objects))
+	}
+	return prepare, err
+}
+
+// Visible finds the part of a run that can be read now.
+func (r *Record) Visible(ctx context.Context, run string) (*Visible, error) {
+	prepare, err := r.Prepared(ctx, run)
 	if err != nil {
 		return nil, err
 	}
-	if !found {
-		return nil, fmt.Errorf("%w: %s has committed nothing in %s", ErrNoRun, run, r.objects)
-	}
 	v := &Visible{record: r, run: run, prepare: prepare}
 	v.listed = sync.OnceValues(func() ([]schema.Place, error) { return r.places(ctx, run) })
+	v.compactions = sync.OnceValues(func() (map[string]schema.Manifest, error) { return r.compactions(ctx, run) })
 	for _, step := range []func() error{
-		func() error { return v.readHeads(ctx) }, v.checkGeneration, func() error { return v.readGenerations(ctx) },
+		func() error { return v.readHeads(ctx) }, func() error { return v.checkGaps(ctx) }, v.checkGeneration,
+		func() error { return v.readGenerations(ctx) },
 	} {
 		if err := step(); err != nil {
 			return nil, err
@@ -90,7 +95,7 @@ func (v *Visible) readHeads(ctx context.Context) error {
 	return nil
 }
 
-// stepOf returns a step's number; ok is false before the first step.
+// stepOf returns a step's number; ok is false for what precedes the first step.
 func stepOf(step string) (int, bool) {
 	return schema.Place{Step: step}.StepNumber()
 }
@@ -116,86 +121,80 @@ func (r *Record) places(ctx context.Context, run string) ([]schema.Place, error)
 	return places, nil
 }
 
-// standsAlone reports a manifest that counts without a head.
-func standsAlone(p schema.Place) bool {
-	_, numbered := p.StepNumber()
-	switch {
-	case strings.HasPrefix(p.Stage, timingsPrefix):
-		return true // those of calls are shards without a stage manifest
-	case p.Shard >= 0:
-		return false
-	}
-	return !numbered || p.Stage == schema.StageEvaluate
-}
-
 // Run is the run's name.
 func (v *Visible) Run() string { return v.run }
 
 // Steps lists the steps with heads.
 func (v *Visible) Steps() []int { return slices.Clone(v.steps) }
 
-// madeBy is the stage of a head that makes each table. An import's rollout holds the imported
-// trajectories as well; assemble's replace them.
-var madeBy = map[schema.Table]string{
-	schema.Prompts: schema.StagePrompts, schema.Turns: schema.StageRollout, schema.ToolCalls: schema.StageSandbox,
-	schema.Trajectories: schema.StageAssemble, schema.Gradings: schema.StageGrade, schema.Rewards: schema.StageReward, schema.Selection: schema.StageResample,
-	schema.TokenOutputs: schema.StageForward,
-	schema.Replay:       schema.StageBuffer, schema.Baselines: schema.StageBuffer, schema.ReplayBatch: schema.StageBuffer,
-	schema.Batch: schema.StageAdvantage, schema.Updates: schema.StageUpdate,
+// StepsInWords describes which steps there are, for messages.
+func StepsInWords(steps []int) string {
+	switch n := len(steps); n {
+	case 0:
+		return "no step"
+	case 1:
+		return fmt.Sprintf("step %d", steps[0])
+	default:
+		return fmt.Sprintf("%d steps, from %d to %d", n, steps[0], steps[n-1])
+	}
 }
 
-// refs are the manifests of a finished step that hold a table.
+// refs returns the manifests of a finished step that hold a table.
 func (v *Visible) refs(table schema.Table, h schema.Head) []schema.Ref {
-	if found := v.chosen(h, madeBy[table]); len(found) > 0 || table != schema.Prompts {
-		return found
+	for _, stage := range tablesRead.InHeads[table] {
+		if found := v.chosen(h, stage); len(found) > 0 {
+			return found
+		}
 	}
-	return v.chosen(h, schema.StageRollout) // an import's, which holds the prompts too
+	return nil
 }
 
-// besideHeads reports whether a stage that counts without a head holds a table.
-func besideHeads(table schema.Table, stage string) bool {
-	switch table {
-	case schema.Evaluations:
-		return stage == schema.StageEvaluate
-	case schema.Timings:
-		return strings.HasPrefix(stage, timingsPrefix)
-	}
-	return false
-}
-
-// Shards returns the run's visible shards of a table, in the order of their steps.
+// Shards returns the run's visible shards of a table, in the order of their steps. A merged copy takes the place of the
+// shards that it copies.
 func (v *Visible) Shards(ctx context.Context, table schema.Table) ([]Shard, error) {
-	if _, inHeads := madeBy[table]; !inHeads {
-		manifests, err := v.standing(ctx, func(stage string) bool { return besideHeads(table, stage) })
-		return shardsOf(table, manifests), err
+	if _, inHeads := tablesRead.InHeads[table]; !inHeads {
+		return v.shardsWithoutHead(ctx, table)
 	}
-	var all []schema.Ref
+	var refs [][]schema.Ref
 	for _, h := range v.heads {
-		all = append(all, v.refs(table, h)...)
+		refs = append(refs, v.refs(table, h))
 	}
-	manifests, err := v.record.manifests(ctx, all)
-	return shardsOf(table, manifests), err
+	return v.eachStep(ctx, table, refs)
 }
 
-// StepShards returns one step's shards of a table that heads name; the step must have a head.
+// StepShards returns one step's shards of a table that its head leads to; the step must have a head.
 func (v *Visible) StepShards(ctx context.Context, step int, table schema.Table) ([]Shard, error) {
 	i := slices.Index(v.steps, step)
 	if i < 0 {
-		return nil, fmt.Errorf("%w: step %d of run %s", ErrNoStep, step, v.run)
+		return nil, fmt.Errorf("%w: step %d of run %s, which has %s", ErrNoStep, step, v.run, StepsInWords(v.Steps()))
 	}
-	manifests, err := v.record.manifests(ctx, v.refs(table, v.heads[i]))
-	return shardsOf(table, manifests), err
+	return v.copyOrShards(ctx, table, v.refs(table, v.heads[i]))
 }
 
-// standing reads the manifests outside heads whose stage is wanted, in the order of their steps.
-func (v *Visible) standing(ctx context.Context, wanted func(stage string) bool) ([]schema.Manifest, error) {
+// withoutHead reads the manifests of a table that is visible without a head, in the order of their steps. If stages are
+// named, it reads only theirs.
+func (v *Visible) withoutHead(ctx context.Context, table schema.Table, only ...string) ([]schema.Manifest, error) {
+	places, err := v.placesWithoutHead(table, only...)
+	if err != nil {
+		return nil, err
+	}
+	return v.at(ctx, places)
+}
+
+func (v *Visible) placesWithoutHead(table schema.Table, only ...string) ([]schema.Place, error) {
 	all, err := v.listed()
 	if err != nil {
 		return nil, err
 	}
-	places := inGeneration(v.record.gen, slices.DeleteFunc(slices.Clone(all), func(p schema.Place) bool { return !standsAlone(p) || !wanted(p.Stage) }))
+	return inGeneration(v.record.gen, slices.DeleteFunc(slices.Clone(all), func(p schema.Place) bool {
+		return !tablesRead.WithoutHead[table].Include(p) || (len(only) > 0 && !slices.Contains(only, p.Stage))
+	})), nil
+}
+
+// at reads the manifests of places, in the order of their steps.
+func (v *Visible) at(ctx context.Context, places []schema.Place) ([]schema.Manifest, error) {
 	out := make([]schema.Manifest, len(places))
-	err = each(ctx, fetches, len(places), func(ctx context.Context, i int) (err error) {
+	err := each(ctx, fetches, len(places), func(ctx context.Context, i int) (err error) {
 		out[i], _, _, err = v.record.writer.Lookup(ctx, places[i])
 		return err
 	})
@@ -203,7 +202,7 @@ func (v *Visible) standing(ctx context.Context, wanted func(stage string) bool) 
 	return out, err
 }
 
-// placed is the step of a manifest, or NoStep.
+// placed returns the step of a manifest, or NoStep.
 func placed(m schema.Manifest) int {
 	if n, ok := m.StepNumber(); ok {
 		return n

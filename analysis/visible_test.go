@@ -49,7 +49,8 @@ func TestReplaysAreNotVisible(t *testing.T) {
 	objects := mem.New()
 	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 1, Seed: 1})
 	writer := commit.New(objects)
-	for _, place := range []schema.Place{schema.At("r", 1, schema.StageResample), schema.At("r", 1, schema.StageEvaluate), schema.At("r", 1, "timings_step")} {
+	for _, place := range []schema.Place{schema.At("r", 1, schema.StageResample),
+		schema.At("r", 1, schema.StageEvaluate), schema.At("r", 1, "timings_step")} {
 		m, _, found, err := writer.Lookup(ctx, place)
 		require.NoError(t, err)
 		require.True(t, found)
@@ -107,7 +108,8 @@ func TestVisibleImport(t *testing.T) {
 	}
 	prompt := schema.PromptRow{GroupID: "00001/0000", ProblemID: "p"}
 	turn := schema.TurnRow{GroupID: "00001/0000", TrajectoryID: "00001/0000/000", Finish: "stop", Response: "4"}
-	trajectory := schema.TrajectoryRow{GroupID: "00001/0000", TrajectoryID: "00001/0000/000", ProblemID: "p", Source: "gsm8k/a", Finish: "answered"}
+	trajectory := schema.TrajectoryRow{GroupID: "00001/0000", TrajectoryID: "00001/0000/000", ProblemID: "p",
+		Source: "gsm8k/a", Finish: "answered"}
 	prepare := schema.AtInit("r", schema.StagePrepare)
 	document, err := writer.Shard(ctx, prepare, schema.Documents, []byte("{}\n"), 1)
 	require.NoError(t, err)

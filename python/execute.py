@@ -2,7 +2,7 @@
 
 Usage: execute.py NOTEBOOK OUT
 
-What differs between machines and moments is left out: times, versions, names of kernels.
+It leaves out what differs between machines and runs: times, versions, names of kernels.
 """
 
 import os
@@ -36,7 +36,7 @@ def execute(source: Path) -> nbformat.NotebookNode:
 
 
 def main(source: Path, target: Path) -> None:
-    """Writes the executed notebook in one step, so that nothing half written is left."""
+    """Writes the executed notebook atomically, so that no half-written file is left."""
     notebook = execute(source)
     temporary = target.with_name(f".{target.name}.new")
     temporary.write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")

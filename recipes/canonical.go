@@ -9,9 +9,9 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// Canonical renders the recipe's one JSON form: every field that has a place in it, except quiet
-// ones at their default. Quiet are fields younger than recipes that were run without them: what such
-// a recipe resolves to keeps its digest. Their defaults never change.
+// Canonical renders the recipe's one JSON form. The form holds every field that applies to the recipe, except quiet
+// fields at their default. A quiet field was added after recipes had been run without it, so leaving it out keeps the
+// digests of those recipes. The default of a quiet field never changes.
 func (r *Recipe) Canonical() ([]byte, error) {
 	v := reflect.ValueOf(r).Elem()
 	text, err := schema.Canonical(root.tree(v, r.scope()))
@@ -21,15 +21,22 @@ func (r *Recipe) Canonical() ([]byte, error) {
 	return text, nil
 }
 
-// scope reads the choices out of a resolved recipe.
+// scope reads the choices from a resolved recipe.
 func (r *Recipe) scope() scope {
-	s := scope{environment: r.Environment.Name, choices: map[string]string{}, set: map[string]bool{"policy.checkpoint": r.Policy.Checkpoint != ""}}
+	s := scope{
+		environment: r.Environment.Name, choices: map[string]string{},
+		set:    map[string]bool{"policy.checkpoint": r.Policy.Checkpoint != ""},
+		spared: map[string]bool{},
+	}
 	var walk func(f *Field, v reflect.Value)
 	walk = func(f *Field, v reflect.Value) {
 		for _, c := range f.Fields {
-			at := v.Field(c.index)
+			at := c.in(v)
 			if c.Nullable && at.IsNil() {
 				continue
+			}
+			if c.Spared != "" && s.set[c.Spared] && at.IsZero() {
+				s.spared[c.Path] = true
 			}
 			if c.Slot != nil {
 				s.choices[c.Path] = at.String()
@@ -43,11 +50,11 @@ func (r *Recipe) scope() scope {
 	return s
 }
 
-// tree renders a section.
+// tree renders a section as a JSON object.
 func (f *Field) tree(v reflect.Value, s scope) object {
 	out := object{}
 	for _, c := range f.Fields {
-		at := v.Field(c.index)
+		at := c.in(v)
 		if !c.belongs(s) || c.Nullable && at.IsNil() {
 			continue
 		}
@@ -55,14 +62,14 @@ func (f *Field) tree(v reflect.Value, s scope) object {
 		switch {
 		case c.IsSection():
 			if inner := c.tree(at, s); len(inner) > 0 || c.Nullable {
-				out[c.Name] = inner
+				out[c.Recorded] = inner
 			}
 		case c.IsList():
 			if at.Len() > 0 {
-				out[c.Name] = c.elements(at, s)
+				out[c.Recorded] = c.elements(at, s)
 			}
 		case !c.silent(at, s):
-			out[c.Name] = at.Interface()
+			out[c.Recorded] = at.Interface()
 		}
 	}
 	return out
@@ -76,7 +83,7 @@ func (f *Field) elements(v reflect.Value, s scope) []object {
 	return out
 }
 
-// silent reports whether a value is left out.
+// silent reports whether the canonical form leaves out a value.
 func (f *Field) silent(v reflect.Value, s scope) bool {
 	if f.Optional {
 		return v.IsZero()

@@ -7,12 +7,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ropewalk/ropewalk/rl/loss"
 	"github.com/ropewalk/ropewalk/rl/method"
+	"github.com/ropewalk/ropewalk/rl/reward"
+	"github.com/ropewalk/ropewalk/rollout/protocol"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// A combination is a rule over several fields. It is checked only when none of the fields that
-// it reads is at fault by itself.
+// A combination is a rule over several fields. It is checked only when none of the fields that it reads has a fault of
+// its own.
 type combination struct {
 	at    string   // the field to blame
 	reads []string // the other fields it reads
@@ -21,13 +24,66 @@ type combination struct {
 	check func(*Recipe) string
 }
 
-// combinations are the rules about what stands around the method, then the method's own.
+// combinations holds the rules about the settings around the method, then the rules of the method.
 var combinations = append(surrounding, ofMethod()...)
 
 var surrounding = []combination{
 	{
 		at: "environment.level_shares", only: Calc, doc: "add up to 1 (± 1e-6)",
 		check: func(r *Recipe) string { return sumsToOne(r.Environment.LevelShares) },
+	},
+	{
+		at: "environment.settings", reads: []string{"rollout.max_turns"}, only: "configured",
+		doc: "such that the environment can be opened with them",
+		check: func(r *Recipe) string {
+			if r.Environment.Declaration().Open == nil {
+				return ""
+			}
+			_, err := r.Open()
+			return unless(err == nil, "%v", err)
+		},
+	},
+	{
+		at: "rollout.protocol", reads: []string{"environment.name"}, only: trained,
+		doc:   "acts where the environment is interactive, and nowhere else",
+		check: protocolFits,
+	},
+	{
+		at: "rollout.tools", reads: []string{"environment.name"}, only: "calling",
+		doc:   "names at least one tool, each once, of those that the environment has",
+		check: toolsFit,
+	},
+	{
+		at: "rollout.history", reads: []string{"rollout.protocol"}, only: trained,
+		doc: "0 with a protocol whose turns go on after a call",
+		check: func(r *Recipe) string {
+			p, err := r.Protocol()
+			return unless(r.Rollout.History == 0 || err != nil || len(p.Spec().Stops) == 0,
+				"leaves earlier turns out, and a turn of rollout.protocol %s goes on after a call", protocolName(p))
+		},
+	},
+	{
+		at: "reward.name", reads: []string{"rollout.protocol", "environment.name"}, only: trained,
+		doc: "no reward that looks for a box with a protocol whose answers have none; unit_tests with protocol " +
+			"program alone",
+		check: answerFits,
+	},
+	{
+		at: "advantage.anchor", reads: []string{"environment.name", "advantage.anchors"}, only: trained,
+		doc: "observation outside interactive environments, and with anchors similar",
+		check: func(r *Recipe) string {
+			return unless(r.Advantage.Params["anchor"] != "state" || r.Environment.Declaration().Interactive &&
+				r.Advantage.Params["anchors"] == "exact",
+				"state wants an interactive environment, whose states are recorded, and anchors: exact")
+		},
+	},
+	{
+		at: "layout", reads: []string{"rollout.protocol", "environment.name"}, only: trained,
+		doc: "turns with a protocol whose prompts are whole",
+		check: func(r *Recipe) string {
+			return unless(!r.Whole() || r.Layout == method.Turns,
+				"must be %s, for each turn has a whole prompt of its own, got %s", method.Turns, r.Layout)
+		},
 	},
 	{
 		at: "policy.kv_heads", reads: []string{"policy.heads"}, only: trained, doc: "divides heads",
@@ -52,13 +108,15 @@ var surrounding = []combination{
 		},
 	},
 	{
-		at: "engine.lora.rank", reads: []string{"engine.lora.targets", "policy"}, only: trained, doc: "at most the smaller side of each target",
+		at: "engine.lora.rank", reads: []string{"engine.lora.targets", "policy"}, only: trained,
+		doc:   "at most the smaller side of each target",
 		check: loraFits,
 	},
 	{
 		at: "engine.lora", reads: []string{"engine.hosts"}, only: trained, doc: "on one host alone",
 		check: func(r *Recipe) string {
-			return unless(r.Engine.LoRA == nil || r.Engine.Hosts <= 1, "trains on one host alone, and engine.hosts is %d", r.Engine.Hosts)
+			return unless(r.Engine.LoRA == nil || r.Engine.Hosts <= 1,
+				"trains on one host alone, and engine.hosts is %d", r.Engine.Hosts)
 		},
 	},
 	{
@@ -74,28 +132,30 @@ var surrounding = []combination{
 		},
 	},
 	{
-		at: "warm_start.optimizer.minibatches", only: Calc, doc: "1: each cloning step draws its own batch",
+		at: "warm_start.optimizer.minibatches", only: "demonstrated", doc: "1: each cloning step draws its own batch",
 		check: func(r *Recipe) string {
 			n := r.WarmStart.Optimizer.Minibatches
 			return unless(n == 1, "must be 1, for each cloning step draws its own batch, got %d", n)
 		},
 	},
 	{
-		at: "warm_start.optimizer.minibatch_rows", only: Calc, doc: "0: each cloning step draws its own batch",
+		at: "warm_start.optimizer.minibatch_rows", only: "demonstrated",
+		doc: "0: each cloning step draws its own batch",
 		check: func(r *Recipe) string {
 			n := r.WarmStart.Optimizer.MinibatchRows
 			return unless(n == 0, "must be 0, for each cloning step draws its own batch, got %d", n)
 		},
 	},
 	{
-		at: "warm_start.optimizer.epochs", only: Calc, doc: "1: each cloning step draws its own batch",
+		at: "warm_start.optimizer.epochs", only: "demonstrated", doc: "1: each cloning step draws its own batch",
 		check: func(r *Recipe) string {
 			n := r.WarmStart.Optimizer.Epochs
 			return unless(n == 1, "must be 1, for each cloning step draws its own batch, got %d", n)
 		},
 	},
 	{
-		at: "warm_start.optimizer.warmup_steps", reads: []string{"warm_start.steps"}, only: Calc, doc: "at most warm_start.steps",
+		at: "warm_start.optimizer.warmup_steps", reads: []string{"warm_start.steps"}, only: "demonstrated",
+		doc: "at most warm_start.steps",
 		check: func(r *Recipe) string {
 			return atMost(r.WarmStart.Optimizer.WarmupSteps, "warm_start.steps", r.WarmStart.Steps)
 		},
@@ -107,10 +167,11 @@ var surrounding = []combination{
 		},
 	},
 	{
-		at: "rollout.max_tokens", reads: []string{"policy.max_positions"}, only: trained, doc: "at most policy.max_positions",
+		at: "rollout.max_tokens", reads: []string{"policy.max_positions"}, only: trained,
+		doc: "at most policy.max_positions",
 		check: func(r *Recipe) string {
 			if r.Policy.Checkpoint != "" {
-				return "" // it brings its own limit
+				return "" // the checkpoint brings its own limit
 			}
 			return atMost(r.Rollout.MaxTokens, "policy.max_positions", r.Policy.MaxPositions)
 		},
@@ -136,45 +197,59 @@ var surrounding = []combination{
 	{
 		at: "reward.symbolic", only: Calc, doc: "false: every gold answer is a written number, which values decide",
 		check: func(r *Recipe) string {
-			return unless(!r.Reward.Symbolic, "has no place in a recipe of %s: every gold answer is a written number, and an answer must be one too, so there is nothing to ask", Calc)
+			return unless(!r.Reward.Symbolic,
+				"has no place in a recipe of %s: every gold answer is a written number, and an answer must be one "+
+					"too, so there is nothing to ask", Calc)
 		},
 	},
 	{
-		at: "resample.roc.keep", reads: []string{"rollout.oversample"}, doc: "at most rollout.oversample (for gsm8k-solutions: the group's 4; openai: any, and smaller groups are dropped)",
+		at: "resample.roc.keep", reads: []string{"rollout.samples_per_prompt"},
+		doc: "at most rollout.samples_per_prompt (for gsm8k-solutions: the group's 4; openai: any, and smaller " +
+			"groups are dropped)",
 		check: keepFits,
 	},
 	{
-		at: "resample.roc.min_positive", reads: []string{"resample.roc.min_negative", "resample.roc.keep"}, doc: "min_positive + min_negative is at most keep",
+		at: "resample.roc.min_positive", reads: []string{"resample.roc.min_negative", "resample.roc.keep"},
+		doc: "min_positive + min_negative is at most keep",
 		check: func(r *Recipe) string {
-			if r.Resample.RoC == nil {
+			c := r.Resample.RoC()
+			if c == nil {
 				return ""
 			}
-			c := r.Resample.RoC
-			return unless(c.MinPositive+c.MinNegative <= c.Keep, "min_positive + min_negative must be ≤ keep (%d), got %d",
+			return unless(c.MinPositive+c.MinNegative <= c.Keep,
+				"min_positive + min_negative must be ≤ keep (%d), got %d",
 				c.Keep, c.MinPositive+c.MinNegative)
 		},
 	},
 	{
-		at: "resample.dynamic.tries", reads: []string{"rollout.prompts"}, only: trained, doc: fmt.Sprintf("times rollout.prompts at most %d groups", schema.MaxGroups),
+		at: "resample.dynamic.tries", reads: []string{"rollout.prompts"}, only: trained,
+		doc: fmt.Sprintf("times rollout.prompts at most %d groups", schema.MaxGroups),
 		check: func(r *Recipe) string {
-			d := r.Resample.Dynamic
+			d := r.Resample.Dynamic()
 			return unless(d == nil || d.Tries*r.Rollout.Prompts <= schema.MaxGroups,
 				"times rollout.prompts must be ≤ %d, the groups that a step can name", schema.MaxGroups)
 		},
 	},
 	{
-		at: "optimizer.minibatches", reads: []string{"rollout.prompts", "rollout.oversample", "resample.roc.keep"}, only: trained, doc: "at most the rows of a full batch: prompts × keep, or × oversample without RoC",
+		at: "optimizer.minibatches", reads: []string{"rollout.prompts", "rollout.samples_per_prompt",
+			"resample.roc.keep"}, only: trained,
+		doc: "at most the rows of a full batch: prompts × keep, or × samples_per_prompt without RoC",
 		check: func(r *Recipe) string {
 			return atMost(r.Optimizer.Minibatches, "the rows of a full batch", r.Rollout.Prompts*kept(r))
 		},
 	},
 	{
-		at: "optimizer.minibatch_rows", reads: []string{"optimizer.minibatches"}, only: trained, doc: "0, or minibatches is 1",
+		at: "optimizer.minibatch_rows", reads: []string{"optimizer.minibatches"}, only: trained,
+		doc: "0, or minibatches is 1",
 		check: func(r *Recipe) string {
 			return unless(r.Optimizer.MinibatchRows == 0 || r.Optimizer.Minibatches == 1,
-				"must be 0 beside optimizer.minibatches %d: the batch is cut by the number of mini-batches or by their rows", r.Optimizer.Minibatches)
+				"must be 0 with optimizer.minibatches %d: the batch is cut by the number of mini-batches or by "+
+					"their rows", r.Optimizer.Minibatches)
 		},
 	},
+	truncates("rollout.top_p", func(r *Recipe) bool { return r.Rollout.TopP == 0 || r.Rollout.TopP == 1 }),
+	truncates("rollout.top_k", func(r *Recipe) bool { return r.Rollout.TopK == 0 }),
+	truncates("rollout.min_p", func(r *Recipe) bool { return r.Rollout.MinP == 0 }),
 	{
 		at: "rollout.tree", reads: []string{"rollout.mode"}, only: trained, doc: "there for mode tree",
 		check: func(r *Recipe) string {
@@ -182,46 +257,53 @@ var surrounding = []combination{
 		},
 	},
 	{
-		at: "rollout.tree.roots", reads: []string{"rollout.oversample"}, only: trained, doc: "at most rollout.oversample",
+		at: "rollout.tree.roots", reads: []string{"rollout.samples_per_prompt"}, only: trained,
+		doc: "at most rollout.samples_per_prompt",
 		check: func(r *Recipe) string {
 			if r.Rollout.Tree == nil {
 				return ""
 			}
-			return atMost(r.Rollout.Tree.Roots, "oversample", r.Rollout.Oversample)
+			return atMost(r.Rollout.Tree.Roots, "samples_per_prompt", r.Rollout.SamplesPerPrompt)
 		},
 	},
 	{
 		at: "rollout.history", reads: []string{"layout"}, only: trained, doc: "0 without layout turns",
 		check: func(r *Recipe) string {
-			return unless(r.Rollout.History == 0 || r.Layout == method.Turns, "cuts the prompts of turns' rows, and layout %s has none", r.Layout)
+			return unless(r.Rollout.History == 0 || r.Layout == method.Turns,
+				"cuts the prompts of turns' rows, and layout %s has none", r.Layout)
 		},
 	},
 	{
-		at: "rollout.history", reads: []string{"reward.overlong"}, only: trained, doc: "0 beside reward.overlong",
+		at: "rollout.history", reads: []string{"reward.overlong"}, only: trained, doc: "0 with reward.overlong",
 		check: func(r *Recipe) string {
-			return unless(r.Rollout.History == 0 || r.Reward.Overlong == nil,
-				"lets a trajectory be longer than rollout.max_tokens, which is then a turn's, and reward.overlong holds whole trajectories against it")
+			return unless(r.Rollout.History == 0 && !r.Whole() || r.Reward.Overlong == nil,
+				"lets a trajectory be longer than rollout.max_tokens, which is then a turn's, and reward.overlong "+
+					"holds whole trajectories against it")
 		},
 	},
 	{
 		at: "schedule.stages", reads: []string{"steps"}, only: trained, doc: "begin at most at the last step",
 		check: func(r *Recipe) string {
-			if r.Schedule == nil || len(r.Schedule.Stages) == 0 {
+			stages := r.Schedule.Stages()
+			if len(stages) == 0 {
 				return ""
 			}
-			return atMost(r.Schedule.Stages[len(r.Schedule.Stages)-1].FromStep, "steps", r.Steps)
+			return atMost(stages[len(stages)-1].FromStep, "steps", r.Steps)
 		},
 	},
 	{
-		at: "schedule.stages", reads: []string{"rollout.max_tokens", "rollout.max_turn_tokens", "policy.max_positions"}, only: trained,
-		doc: "max_tokens from rollout.max_turn_tokens to policy.max_positions", check: stagesFit,
+		at: "schedule.stages", reads: []string{"rollout.max_tokens", "rollout.max_turn_tokens", "policy.max_positions"},
+		only: trained,
+		doc:  "max_tokens from rollout.max_turn_tokens to policy.max_positions", check: stagesFit,
 	},
 	{
-		at: "resample", reads: []string{"rollout.oversample"}, only: trained, doc: "low_variance, dynamic and reject_equal only with rollout.oversample > 1",
+		at: "resample", reads: []string{"rollout.samples_per_prompt"}, only: trained,
+		doc: "low_variance, dynamic and reject_equal only with rollout.samples_per_prompt > 1",
 		check: func(r *Recipe) string {
 			s := r.Resample
-			return unless(r.Rollout.Oversample > 1 || s.LowVariance == nil && s.Dynamic == nil && !s.RejectEqual,
-				"compares the rewards of a group, and rollout.oversample 1 leaves nothing to compare")
+			compares := s.LowVariance() != nil || s.Dynamic() != nil || s.RejectEqual()
+			return unless(r.Rollout.SamplesPerPrompt > 1 || !compares,
+				"compares the rewards of a group, and rollout.samples_per_prompt 1 leaves nothing to compare")
 		},
 	},
 	{
@@ -233,20 +315,74 @@ var surrounding = []combination{
 	},
 }
 
-// combinations checks the rules whose fields are sound.
+// combinations checks the rules whose fields have no fault.
 func (d *decoder) combinations(r *Recipe) {
 	if d.scope.environment == "" {
 		return
 	}
 	faulty := slices.Clone(d.problems)
 	for _, c := range combinations {
-		if c.only != "" && !slices.Contains(members([]string{c.only}), d.scope.environment) || !sound(faulty, append([]string{c.at}, c.reads...)) {
+		if c.only != "" && !slices.Contains(members([]string{c.only}), d.scope.environment) || !d.scope.places(c.at) ||
+			!sound(faulty, append([]string{c.at}, c.reads...)) {
 			continue
 		}
 		if fault := c.check(r); fault != "" {
 			d.fail(d.blame(c.at), c.at, "%s", fault)
 		}
 	}
+}
+
+// places reports whether the recipe has a place for a field and for the sections that contain the field.
+func (s scope) places(path string) bool {
+	f := root
+	for name := range strings.SplitSeq(path, ".") {
+		if f = f.child(name); f == nil {
+			return true
+		}
+		if !f.belongs(s) {
+			return false
+		}
+	}
+	return true
+}
+
+// protocolFits checks the recipe's protocol against its environment.
+func protocolFits(r *Recipe) string {
+	p, err := r.Protocol()
+	if err != nil {
+		return err.Error()
+	}
+	switch acts := p.Spec().Acts; {
+	case acts && !r.Environment.Declaration().Interactive:
+		return fmt.Sprintf("%s is a protocol of actions, and %s takes none: its tasks are questions", p.Spec().Name,
+			r.Environment.Name)
+	case !acts && r.Environment.Declaration().Interactive:
+		return fmt.Sprintf("%s has no actions, which %s is played by", p.Spec().Name, r.Environment.Name)
+	}
+	return ""
+}
+
+// answerFits checks that the reward can find the protocol's answers.
+func answerFits(r *Recipe) string {
+	p, err := r.Protocol()
+	d, _ := reward.Declared(r.Reward.Name)
+	if err != nil || p.Spec().Acts {
+		return ""
+	}
+	answer := p.Spec().Answer
+	if d.Tested {
+		return unless(answer == protocol.AnswerProgram,
+			"%s tests a program, and an answer of rollout.protocol %s is none", r.Reward.Name, protocolName(p))
+	}
+	return unless(answer != protocol.AnswerProgram && (answer != protocol.AnswerInTags || d.Compare == nil),
+		"%s looks for a box, and an answer of rollout.protocol %s has none", r.Reward.Name, protocolName(p))
+}
+
+func protocolName(p protocol.Protocol) string {
+	if p == nil {
+		return ""
+	}
+	return p.Spec().Name
 }
 
 // sound reports whether no problem lies at, above or below any of the paths.
@@ -261,7 +397,7 @@ func sound(ps Problems, paths []string) bool {
 	return true
 }
 
-// within reports whether path is section or lies inside it.
+// within reports whether path is the section or a field inside the section.
 func within(path, section string) bool {
 	rest, ok := strings.CutPrefix(path, section)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
@@ -280,7 +416,7 @@ func atMost(got int, name string, bound int) string {
 
 func sumsToOne(shares map[string]float64) string {
 	var sum float64
-	for _, k := range []string{"2", "3", "4"} { // in order: a sum of floats depends on it
+	for _, k := range []string{"2", "3", "4"} { // in a fixed order, because the sum of floats depends on the order
 		sum += shares[k]
 	}
 	return unless(math.Abs(sum-1) <= 1e-6, "must add up to 1, got %s", short(sum))
@@ -298,10 +434,10 @@ func distinct[T comparable](what string, names []T) string {
 	return ""
 }
 
-// loraFits refuses an adapter of a rank that its target cannot have.
+// loraFits rejects an adapter whose rank is larger than a target projection allows.
 func loraFits(r *Recipe) string {
 	l, p := r.Engine.LoRA, r.Policy
-	if l == nil || len(l.Targets) == 0 || p.Checkpoint != "" { // which brings its own sizes
+	if l == nil || len(l.Targets) == 0 || p.Checkpoint != "" { // a checkpoint brings its own sizes
 		return ""
 	}
 	side := func(target string) int { return min(p.Hidden, p.sides()[target]) }
@@ -309,48 +445,62 @@ func loraFits(r *Recipe) string {
 	return unless(l.Rank <= side(least), "must be ≤ the smaller side of %s (%d), got %d", least, side(least), l.Rank)
 }
 
-// sides are the widths of a layer's projections, on the side that is not hidden's.
+// sides returns the width of each projection of a layer, on the side that is not the hidden width.
 func (p Policy) sides() map[string]int {
 	return map[string]int{
-		"q_proj": p.Heads * p.HeadDim, "k_proj": p.KVHeads * p.HeadDim, "v_proj": p.KVHeads * p.HeadDim, "o_proj": p.Heads * p.HeadDim,
+		"q_proj": p.Heads * p.HeadDim, "k_proj": p.KVHeads * p.HeadDim, "v_proj": p.KVHeads * p.HeadDim,
+		"o_proj":    p.Heads * p.HeadDim,
 		"gate_proj": p.FFN, "up_proj": p.FFN, "down_proj": p.FFN,
 	}
 }
 
-// stagesFit holds each stage's max_tokens against what bounds the recipe's own.
+// stagesFit checks each stage's max_tokens against the bounds of the recipe's own max_tokens.
 func stagesFit(r *Recipe) string {
-	if r.Schedule == nil {
-		return ""
-	}
-	for _, s := range r.Schedule.Stages {
+	for _, s := range r.Schedule.Stages() {
 		switch turn := r.Rollout.MaxTurnTokens; {
 		case s.MaxTokens == 0:
 		case s.MaxTokens < turn:
-			return fmt.Sprintf("max_tokens from step %d on must be ≥ rollout.max_turn_tokens (%d), got %d", s.FromStep, turn, s.MaxTokens)
+			return fmt.Sprintf("max_tokens from step %d on must be ≥ rollout.max_turn_tokens (%d), got %d", s.FromStep,
+				turn, s.MaxTokens)
 		case r.Policy.Checkpoint == "" && s.MaxTokens > r.Policy.MaxPositions: // a published model brings its own limit
-			return fmt.Sprintf("max_tokens from step %d on must be ≤ policy.max_positions (%d), got %d", s.FromStep, r.Policy.MaxPositions, s.MaxTokens)
+			return fmt.Sprintf("max_tokens from step %d on must be ≤ policy.max_positions (%d), got %d", s.FromStep,
+				r.Policy.MaxPositions, s.MaxTokens)
 		}
 	}
 	return ""
 }
 
 func keepFits(r *Recipe) string {
+	roc := r.Resample.RoC()
 	switch {
-	case r.Resample.RoC == nil, r.Environment.Name == OpenAI: // its groups are as large as the file says
+	case roc == nil, r.Environment.Name == OpenAI: // the size of its groups is set by the file
 		return ""
 	case r.Environment.Name == GSM8KSolutions:
-		return atMost(r.Resample.RoC.Keep, "the solutions of a question", GSM8KGroup)
+		return atMost(roc.Keep, "the solutions of a question", GSM8KGroup)
 	}
-	return atMost(r.Resample.RoC.Keep, "oversample", r.Rollout.Oversample)
+	return atMost(roc.Keep, "samples_per_prompt", r.Rollout.SamplesPerPrompt)
 }
 
 // kept is the number of trajectories of a full group that reach the batch.
 func kept(r *Recipe) int {
-	if r.Resample.RoC != nil {
-		return r.Resample.RoC.Keep
+	if roc := r.Resample.RoC(); roc != nil {
+		return roc.Keep
 	}
-	return r.Rollout.Oversample
+	return r.Rollout.SamplesPerPrompt
 }
 
-// short renders a sum without the last digits' noise.
+// short renders a sum without the rounding noise of its last digits.
 func short(x float64) string { return fmt.Sprintf("%.9g", x) }
+
+// truncates is the rule of a limit of the rollout's sampling, which off reports to have no effect: the sampler's
+// log-probabilities are those of the tokens that are left, and an update computes those of all tokens.
+func truncates(field string, off func(*Recipe) bool) combination {
+	return combination{
+		at: field, reads: []string{"loss.old_log_probs"}, only: trained, doc: "only with loss.old_log_probs: recompute",
+		check: func(r *Recipe) string {
+			return unless(off(r) || r.Loss.OldLogProbs == loss.OldRecomputed,
+				"the sampler's log-probabilities are then those of the tokens that are left, and updates compare with "+
+					"those of all tokens; use loss.old_log_probs: recompute")
+		},
+	}
+}

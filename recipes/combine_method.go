@@ -4,13 +4,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ropewalk/ropewalk/env/environments"
 	"github.com/ropewalk/ropewalk/rl/method"
 )
 
-// trained is the class of environments that trajectories are sampled in.
+// trained is the class of environments in which trajectories are sampled.
 const trained = "trained"
 
-// ofMethod takes in the rules of the package that defines the slots.
+// ofMethod returns the rules that package method declares, as combinations.
 func ofMethod() []combination {
 	var all []combination
 	for _, rule := range method.Rules() {
@@ -23,7 +24,7 @@ func ofMethod() []combination {
 }
 
 func rewardFits(r *Recipe) string {
-	fit := environmentNamed(r.Environment.Name).rewards
+	fit := r.Environment.Declaration().Rewards
 	want := strings.Join(fit, ", ")
 	if len(fit) > 1 {
 		want = "one of " + want
@@ -32,14 +33,15 @@ func rewardFits(r *Recipe) string {
 	if r.Reward.Name == "deep_research" {
 		why = ", which looks for searches and their results; " + r.Environment.Name + " records none"
 	}
-	return unless(slices.Contains(fit, r.Reward.Name), "must be %s in a recipe of %s, got %s%s", want, r.Environment.Name, r.Reward.Name, why)
+	return unless(slices.Contains(fit, r.Reward.Name), "must be %s in a recipe of %s, got %s%s", want,
+		r.Environment.Name, r.Reward.Name, why)
 }
 
-// rewardsInWords lists which rewards each environment's trajectories can be scored by.
+// rewardsInWords lists, for each environment, the rewards that can score its trajectories.
 func rewardsInWords() string {
-	parts := make([]string, len(environments))
-	for i, e := range environments {
-		parts[i] = e.name + ": " + strings.Join(e.rewards, ", ")
+	parts := make([]string, len(environments.All))
+	for i, d := range environments.All {
+		parts[i] = d.Name + ": " + strings.Join(d.Rewards, ", ")
 	}
 	return strings.Join(parts, "; ")
 }

@@ -2,29 +2,30 @@ package recipes
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"reflect"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/ropewalk/ropewalk/internal/compressed"
 )
 
-// maxBytes bounds a recipe's text; a real one has a few kilobytes.
+// maxBytes bounds the text of a recipe. A real recipe has a few kilobytes.
 const maxBytes = 1 << 20
 
-// Parse reads and validates a recipe. The error is of type Problems and holds every fault; a
-// recipe with a fault is not returned. file only names the text in messages.
+// Parse reads and validates a recipe. The error is of type Problems and holds every fault. Parse returns no recipe if
+// there is a fault. Messages use file only as the name of the text.
 func Parse(file string, data []byte) (*Recipe, error) {
 	return ParseWith(file, data, nil)
 }
 
-// ParseWith is Parse after the overrides (path=value, the value as YAML) were put in place, in
-// their order.
+// ParseWith applies the overrides in order and then does what Parse does. An override is path=value, with the value as
+// YAML.
 func ParseWith(file string, data []byte, set []string) (*Recipe, error) {
 	overrides := make([]override, len(set))
 	for i, s := range set {
@@ -33,14 +34,37 @@ func ParseWith(file string, data []byte, set []string) (*Recipe, error) {
 	return parse(file, data, overrides)
 }
 
+// ParseCommitted is ParseWith for a recipe from a record. Some limits are narrower now than they were when the recipe
+// was committed. A field of the record may keep a value that was allowed at that time.
+func ParseCommitted(file string, data []byte, set []string) (*Recipe, error) {
+	overrides := make([]override, len(set))
+	for i, s := range set {
+		overrides[i] = override{origin: "--set " + s, text: s}
+	}
+	d := newDecoder(file)
+	d.committed = true
+	return d.parse(data, overrides)
+}
+
 func parse(file string, data []byte, overrides []override) (*Recipe, error) {
-	d := &decoder{file: file, origin: map[*yaml.Node]string{}, where: map[string]*yaml.Node{}}
+	return newDecoder(file).parse(data, overrides)
+}
+
+func newDecoder(file string) *decoder {
+	return &decoder{file: file, source: embedded, origin: map[*yaml.Node]string{}, files: map[*yaml.Node]string{},
+		where: map[string]*yaml.Node{}}
+}
+
+func (d *decoder) parse(data []byte, overrides []override) (*Recipe, error) {
 	doc := d.document(data)
 	if doc == nil {
 		return nil, d.problems
 	}
 	d.where[""] = doc
-	moveEngine(doc)
+	if doc = d.inherit(doc, nil); doc == nil {
+		d.problems.sort()
+		return nil, d.problems
+	}
 	for _, o := range overrides {
 		d.apply(doc, o)
 	}
@@ -49,15 +73,17 @@ func parse(file string, data []byte, overrides []override) (*Recipe, error) {
 	v := reflect.ValueOf(&r).Elem()
 	root.setDefaults(v, d.scope)
 	d.section(root, doc, v)
+	d.pin(&r)
 	d.combinations(&r)
 	if len(d.problems) > 0 {
+		d.blameOverrides(data, overrides)
 		d.problems.sort()
 		return nil, d.problems
 	}
 	return &r, nil
 }
 
-// moveEngine puts the engine where it is read now: recipes in older records name it within policy.
+// moveEngine moves the engine to its present place. Recipes in older records name the engine inside policy.
 func moveEngine(doc *yaml.Node) {
 	if lookup(doc, "engine") != nil {
 		return
@@ -70,23 +96,29 @@ func moveEngine(doc *yaml.Node) {
 		if key, value := policy.Content[i], policy.Content[i+1]; key.Value == "engine" && value.Value == EngineCPU {
 			policy.Content = slices.Delete(policy.Content, i, i+2)
 			section := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: key.Line, Column: key.Column,
-				Content: []*yaml.Node{{Kind: yaml.ScalarNode, Tag: "!!str", Value: "kind", Line: key.Line, Column: key.Column}, value}}
-			doc.Content = append(doc.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: "engine", Line: key.Line, Column: key.Column}, section)
+				Content: []*yaml.Node{{Kind: yaml.ScalarNode, Tag: "!!str", Value: "kind", Line: key.Line,
+					Column: key.Column}, value}}
+			doc.Content = append(doc.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: "engine",
+				Line: key.Line, Column: key.Column}, section)
 			return
 		}
 	}
 }
 
-// decoder walks the YAML nodes beside the table of fields.
+// decoder walks the YAML nodes and the table of fields in parallel.
 type decoder struct {
-	file     string
-	scope    scope
-	origin   map[*yaml.Node]string // nodes that an override brought
-	where    map[string]*yaml.Node // the node to blame, by path
-	problems Problems
+	file      string
+	source    func(name string) ([]byte, bool) // the text of a recipe that is extended
+	committed bool                             // the text comes from a record; the limits of its time apply
+	blameless bool                             // faults stay at their lines, whatever brings them
+	scope     scope
+	origin    map[*yaml.Node]string // nodes that an override set
+	files     map[*yaml.Node]string // nodes that come from an extended file
+	where     map[string]*yaml.Node // the node to blame, by path
+	problems  Problems
 }
 
-// fail records a problem at a node; nil stands for the head of the document.
+// fail records a problem at a node. A nil node means the beginning of the document.
 func (d *decoder) fail(at *yaml.Node, path, format string, args ...any) {
 	p := Problem{File: d.file, Line: 1, Path: path, Message: fmt.Sprintf(format, args...)}
 	if at != nil {
@@ -94,21 +126,20 @@ func (d *decoder) fail(at *yaml.Node, path, format string, args ...any) {
 			p.File, p.Line = o, 0
 		} else if at.Line > 0 {
 			p.Line, p.Column = at.Line, at.Column
+			p.File = cmp.Or(d.files[at], d.file)
 		}
 	}
 	d.problems = append(d.problems, p)
 }
 
-// yamlLine matches the place in the YAML library's messages.
-var yamlLine = regexp.MustCompile(`^yaml: (?:unmarshal errors:\s*)?line (\d+): `)
-
-// parserFault matches the faults whose lines the YAML library counts from 0, unlike the others'.
-var parserFault = regexp.MustCompile(`^(did not find expected (<|node content|key|'-' indicator|',' or)|found undefined tag handle)`)
-
-// document returns the top mapping of the only document, or nil after a problem.
+// document returns the top mapping of the text's only document, or nil if there is a problem.
 func (d *decoder) document(data []byte) *yaml.Node {
 	if len(data) > maxBytes {
 		d.fail(nil, "", "is %d bytes long, at most %d are read", len(data), maxBytes)
+		return nil
+	}
+	if fault := compressed.Fault(data); fault != "" {
+		d.fail(&yaml.Node{}, "", "%s", fault)
 		return nil
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
@@ -119,13 +150,13 @@ func (d *decoder) document(data []byte) *yaml.Node {
 		return nil
 	}
 	if err != nil {
-		d.syntax(err)
+		d.syntax(data, err)
 		return nil
 	}
 	if err := dec.Decode(&more); err == nil {
 		d.fail(&more, "", "a second document; a recipe is one")
 	} else if !errors.Is(err, io.EOF) {
-		d.syntax(err)
+		d.syntax(data, err)
 	}
 	top := doc.Content[0]
 	if top.Kind != yaml.MappingNode {
@@ -134,19 +165,24 @@ func (d *decoder) document(data []byte) *yaml.Node {
 	if len(d.problems) > 0 {
 		return nil
 	}
+	rename(root, top)
+	moveEngine(top)
 	return top
 }
 
-func (d *decoder) syntax(err error) {
-	text, line := err.Error(), 1
-	if m := yamlLine.FindStringSubmatch(text); m != nil {
-		line, _ = strconv.Atoi(m[1])
-		text = text[len(m[0]):]
-		if parserFault.MatchString(text) {
-			line++
+// rename replaces the older names of entries with their present names.
+func rename(f *Field, n *yaml.Node) {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		c := f.child(key.Value)
+		if c == nil || key.Kind != yaml.ScalarNode {
+			continue
+		}
+		key.Value = c.Name
+		if c.IsSection() && value.Kind == yaml.MappingNode {
+			rename(c, value)
 		}
 	}
-	d.fail(&yaml.Node{Line: line}, "", "is not YAML: %s", strings.TrimPrefix(text, "yaml: "))
 }
 
 // section reads a mapping into a struct.
@@ -159,7 +195,7 @@ func (d *decoder) section(f *Field, n *yaml.Node, v reflect.Value) {
 	d.pairs(f.Path, n, seen, func(key, value *yaml.Node) {
 		c := f.child(key.Value)
 		if c == nil {
-			d.fail(key, join(f.Path, key.Value), "no such field%s", suggest(f, key.Value, d.scope))
+			d.fail(key, join(f.Path, key.Value), "no such field%s", suggest(f, key.Value, nil, d.scope))
 			return
 		}
 		d.where[c.Path] = key
@@ -167,7 +203,9 @@ func (d *decoder) section(f *Field, n *yaml.Node, v reflect.Value) {
 			d.fail(key, c.Path, "%s", why)
 			return
 		}
-		d.field(c, value, v.Field(c.index))
+		at := c.in(v)
+		d.field(c, value, at)
+		c.put(v, at)
 	})
 	for _, c := range f.Fields {
 		if seen[c.Name] == nil && c.belongs(d.scope) && c.requiredIn(d.scope) {
@@ -176,7 +214,7 @@ func (d *decoder) section(f *Field, n *yaml.Node, v reflect.Value) {
 	}
 }
 
-// pairs visits the entries of a mapping, refusing what YAML allows and a recipe does not.
+// pairs visits the entries of a mapping. It rejects entries that YAML allows but a recipe does not.
 func (d *decoder) pairs(path string, n *yaml.Node, seen map[string]*yaml.Node, visit func(key, value *yaml.Node)) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
@@ -211,6 +249,8 @@ func (d *decoder) field(f *Field, n *yaml.Node, v reflect.Value) {
 		d.sections(f, n, v)
 	case f.typ.Kind() == reflect.Slice:
 		d.list(f, n, v)
+	case f.isSettings():
+		d.settings(f, n, v)
 	case f.typ.Kind() == reflect.Map:
 		d.table(f, n, v)
 	default:
@@ -218,7 +258,7 @@ func (d *decoder) field(f *Field, n *yaml.Node, v reflect.Value) {
 	}
 }
 
-// sections reads a list of sections; an index takes the place of [] in their paths.
+// sections reads a list of sections. In the paths of its elements, the index replaces [].
 func (d *decoder) sections(f *Field, n *yaml.Node, v reflect.Value) {
 	if n.Kind != yaml.SequenceNode {
 		d.wrongType(f, n)
@@ -254,7 +294,7 @@ func (d *decoder) table(f *Field, n *yaml.Node, v reflect.Value) {
 		d.wrongType(f, n)
 		return
 	}
-	v.Set(reflect.MakeMap(f.typ)) // what is written replaces the default whole
+	v.Set(reflect.MakeMap(f.typ)) // a mapping in the recipe replaces the whole default
 	element := &Field{typ: f.typ.Elem(), Min: f.Min, Max: f.Max}
 	d.pairs(f.Path, n, map[string]*yaml.Node{}, func(key, value *yaml.Node) {
 		if !slices.Contains(f.Keys, key.Value) {
@@ -267,7 +307,7 @@ func (d *decoder) table(f *Field, n *yaml.Node, v reflect.Value) {
 	})
 }
 
-// blame returns the node of the path or of the nearest section above it.
+// blame returns the node of the path, or of the nearest section above the path.
 func (d *decoder) blame(path string) *yaml.Node {
 	for {
 		if n := d.where[path]; n != nil || path == "" {

@@ -1,30 +1,38 @@
 package recipes
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/ropewalk/ropewalk/env"
+	"github.com/ropewalk/ropewalk/env/environments"
+	"github.com/ropewalk/ropewalk/internal/dataset"
 	"github.com/ropewalk/ropewalk/rl/method"
+	"github.com/ropewalk/ropewalk/rl/schedule"
+	"github.com/ropewalk/ropewalk/rollout/protocol"
+	"github.com/ropewalk/ropewalk/tool/tools"
 )
 
-// The environments that recipes run in today.
+// Names of environments that this package refers to.
 const (
 	Calc           = "calc"
 	GSM8KSolutions = "gsm8k-solutions"
 	OpenAI         = "openai"
+
+	sokoban = "sokoban"
 )
 
-// RStar2Outcome, MathAnswer and Reference are the rewards: of sampled text, of an imported final
-// answer, and the one that an imported conversation's source gave.
+// RStar2Outcome, MathAnswer and Reference are names of rewards. They score sampled text, an imported final answer, and
+// an imported conversation whose source gives the reward.
 const (
 	RStar2Outcome = "rstar2_outcome"
 	MathAnswer    = "math_answer"
 	Reference     = "reference"
 )
 
-// GSM8KGroup is the number of trajectories of each group of GSM8KSolutions: four systems
-// answered each question.
+// GSM8KGroup is the number of trajectories in each group of GSM8KSolutions: four systems answered each question.
 const GSM8KGroup = 4
 
 // Environment chooses the task.
@@ -32,88 +40,136 @@ type Environment struct {
 	Name string `json:"name" required:"true" doc:"the task"`
 	// LevelShares is the share of each level among training prompts; key = number of operands.
 	LevelShares map[string]float64 `json:"level_shares" default:"{'2': 0.3, '3': 0.4, '4': 0.3}" min:"0" max:"1" keys:"2|3|4" only:"calc" doc:"share of each level (number of operands) among training prompts"`
+	// Settings holds the value of every setting that the environment declares.
+	Settings env.Settings `json:"settings" only:"configured" doc:"the environment's own settings"`
 }
 
-// Imported reports whether the environment's trajectories come from elsewhere.
-func (e Environment) Imported() bool { return e.Name == GSM8KSolutions || e.Name == OpenAI }
+// Declaration returns the environment's declaration.
+func (e Environment) Declaration() env.Declaration { return declared(e.Name) }
 
-// An environment is one row of the table that fields, rewards and the reference page are read from.
-type environment struct {
-	name, doc string
-	tooled    bool   // calls run in the sandbox
-	planned   string // what is missing; "" = nothing
-	rewards   []string
+// Imported reports whether the environment's trajectories are imported instead of sampled.
+func (e Environment) Imported() bool { return declared(e.Name).Imported }
+
+// CallsTools reports whether the environment's trajectories run tool calls in the sandbox.
+func (e Environment) CallsTools() bool { return declared(e.Name).Sandboxed }
+
+// declared returns the declaration with that name, or the zero declaration.
+func declared(name string) env.Declaration {
+	d, _ := environments.Named(name)
+	return d
 }
 
-const noEnvironment = "the environment is not built yet"
+// Open opens the recipe's environment with the recipe's settings. Tasks in remote files cannot be drawn from it.
+func (r *Recipe) Open() (env.Environment, error) { return r.OpenWith(nil) }
 
-var (
-	ofMath   = []string{"rstar2_outcome", "spear", "spear_math", "spear_math_qwen3", "retool", "dapo_strict"}
-	ofAgents = []string{"arlarena", "spear", "spear_agent"}
-	ofSearch = []string{"prs_short", "prs_long", "prs_general", "exact_match", "f1", "deep_research"}
-)
-
-var environments = []environment{
-	{name: Calc, doc: "generated integer arithmetic with a Python tool", tooled: true,
-		rewards: slices.Concat(ofMath, []string{"prs_short", "prs_long", "prs_general", "exact_match", "f1", "arlarena", "spear_agent"})},
-	{name: GSM8KSolutions, doc: "imported solutions of GSM8K questions, four a group", tooled: true, rewards: []string{MathAnswer}},
-	{name: OpenAI, doc: "imported conversations in OpenAI's chat format, the trials of a task a group", rewards: []string{Reference}},
-	{name: "alfworld", doc: "household tasks in text", planned: noEnvironment, rewards: ofAgents},
-	{name: "webshop", doc: "shopping in a simulated shop", planned: noEnvironment, rewards: ofAgents},
-	{name: "sokoban", doc: "pushing boxes onto targets", planned: noEnvironment, rewards: ofAgents},
-	{name: "dapo_math", doc: "DAPO-Math-17K with a code interpreter", tooled: true, planned: noEnvironment, rewards: ofMath},
-	{name: "tir_math", doc: "mathematics with Python blocks in the text, as SimpleTIR and ARLArena run it", tooled: true, planned: noEnvironment, rewards: append([]string{"arlarena"}, ofMath...)},
-	{name: "rstar2_math", doc: "rStar2-Agent's integer-answer problems with its tool protocol", tooled: true, planned: noEnvironment, rewards: ofMath},
-	{name: "search_qa", doc: "questions answered by searching Wikipedia", planned: noEnvironment, rewards: ofSearch},
-	{name: "deep_research", doc: "questions answered by searching the web and running Python", tooled: true, planned: noEnvironment, rewards: ofSearch},
+// OpenWith opens the recipe's environment with the recipe's settings. fetch opens remote files.
+func (r *Recipe) OpenWith(fetch dataset.Fetch) (env.Environment, error) {
+	d := r.Environment.Declaration()
+	if d.Open == nil {
+		return nil, fmt.Errorf("environment.name: %s supplies no tasks", r.Environment.Name)
+	}
+	e, err := d.Open(env.Options{Settings: r.Environment.Settings, MaxTurns: r.Rollout.MaxTurns,
+		LevelShares: r.Environment.LevelShares, Fetch: fetch})
+	if err != nil {
+		return nil, fmt.Errorf("open environment %s: %w", r.Environment.Name, err)
+	}
+	return e, nil
 }
 
-// classes are the groups of environments that a tag may name.
-var classes = map[string]func(environment) bool{
-	"trained": func(e environment) bool { return !Environment{Name: e.name}.Imported() },
-	"tooled":  func(e environment) bool { return e.tooled },
+// Protocol returns the recipe's prompt format: the one that the recipe names, or the environment's default.
+func (r *Recipe) Protocol() (protocol.Protocol, error) {
+	p, err := protocol.Named(cmp.Or(r.Rollout.Protocol, r.Environment.Declaration().Protocol))
+	if err != nil {
+		return nil, fmt.Errorf("rollout.protocol: %w", err)
+	}
+	return p, nil
 }
 
-// members resolves a tag's names and classes into environments.
+// Whole reports whether each turn of the recipe's trajectories has a complete prompt of its own, so that the turn can
+// be read alone.
+func (r *Recipe) Whole() bool {
+	p, err := r.Protocol()
+	return err == nil && p.Spec().Whole
+}
+
+// classes maps the name of a class to its condition. A tag may name a class of environments.
+var classes = map[string]func(env.Declaration) bool{
+	"trained":      func(d env.Declaration) bool { return !d.Imported },
+	"tooled":       func(d env.Declaration) bool { return d.Sandboxed },
+	"demonstrated": func(d env.Declaration) bool { return d.Demonstrated },
+	"calling":      func(d env.Declaration) bool { return len(toolsOf(d)) > 0 },
+	// noised are the environments whose demonstrations have one number for all faults.
+	"noised":     func(d env.Declaration) bool { return d.Demonstrated && d.Name != Calc },
+	"configured": func(d env.Declaration) bool { return len(d.Settings) > 0 },
+}
+
+// toolsOf lists the tools that a recipe of an environment can name, those that it has by default first.
+func toolsOf(d env.Declaration) []string {
+	if len(d.Tools) == 0 && d.Sandboxed {
+		return []string{tools.Python.Name}
+	}
+	return slices.Concat(d.Tools, d.MoreTools)
+}
+
+// defaultTools returns an environment's own default of rollout.tools as YAML; "" if it has none.
+func defaultTools(d env.Declaration) string {
+	if len(d.Tools) == 0 {
+		return ""
+	}
+	return "[" + strings.Join(d.Tools, ", ") + "]"
+}
+
+// toolsFit checks that the environment has the tools that the recipe names.
+func toolsFit(r *Recipe) string {
+	named, have := r.Rollout.ToolNames(), toolsOf(r.Environment.Declaration())
+	if text := distinct("tool", named); text != "" {
+		return text
+	}
+	for _, name := range named {
+		if !slices.Contains(have, name) {
+			return fmt.Sprintf("must be among %s in a recipe of %s, got %s", strings.Join(have, ", "),
+				r.Environment.Name, name)
+		}
+	}
+	return ""
+}
+
+// members resolves a tag's names and classes into environments. It returns nil for an empty tag.
 func members(only []string) []string {
-	var names []string
-	for _, e := range environments {
-		if slices.ContainsFunc(only, func(o string) bool { return o == e.name || classes[o] != nil && classes[o](e) }) {
-			names = append(names, e.name)
+	if len(only) == 0 {
+		return nil
+	}
+	names := []string{}
+	for _, d := range environments.All {
+		if slices.ContainsFunc(only, func(o string) bool { return o == d.Name || classes[o] != nil && classes[o](d) }) {
+			names = append(names, d.Name)
 		}
 	}
 	return names
 }
 
-// environmentNamed returns the row of that name.
-func environmentNamed(name string) environment {
-	i := slices.IndexFunc(environments, func(e environment) bool { return e.name == name })
-	if i < 0 {
-		return environment{}
-	}
-	return environments[i]
-}
-
-// around is the slot table of what surrounds a method; nothing changes it.
+// around holds the slots of the settings around a method. The list never changes.
 var around = append([]method.Slot{taskSlot()}, surroundings()...)
 
-// Slots returns every place where a recipe makes a named choice: those around the method, then the
-// method's own.
+// Slots returns every place where a recipe makes a named choice: first the slots around the method, then the method's
+// own slots.
 func Slots() []method.Slot { return slices.Concat(around, method.Slots()) }
 
 func taskSlot() method.Slot {
 	task := method.Slot{Name: "environment.name", Doc: "the task"}
-	for _, e := range environments {
-		task.Choices = append(task.Choices, method.Choice{Name: e.name, Doc: e.doc, Planned: e.planned})
+	for _, d := range environments.All {
+		task.Choices = append(task.Choices, method.Choice{Name: d.Name, Doc: d.Doc, Source: d.Source,
+			Planned: d.Planned})
 	}
 	return task
 }
 
-// surroundings are the slots of the policy, the rollout and the optimiser.
+// surroundings returns the slots of the policy, the rollout and the optimiser.
 func surroundings() []method.Slot {
 	const noModels, noBranching = "runs start from models that are made here", "branching is not built yet"
 	on := func(name, doc, planned string) method.Slot {
-		return method.Slot{Name: name, Doc: doc, Choices: []method.Choice{{Name: method.On, Doc: doc, Planned: planned}}}
+		return method.Slot{Name: name, Doc: doc,
+			Choices: []method.Choice{{Name: method.On, Doc: doc, Planned: planned}}}
 	}
 	read := func(names ...string) (out []method.Param) {
 		for _, n := range names {
@@ -124,30 +180,60 @@ func surroundings() []method.Slot {
 	torch := read("devices", "hosts", "dtype", "deterministic", "checkpointing", "offload_optimizer")
 	return []method.Slot{
 		{Name: "engine.kind", Doc: "engine that runs the models", Choices: []method.Choice{
-			{Name: EngineAuto, Doc: "torch where the worker has a GPU and PyTorch, cpu elsewhere; the run says which and why", Params: torch},
+			{Name: EngineAuto,
+				Doc:    "torch where the worker has a GPU and PyTorch, cpu elsewhere; the run says which and why",
+				Params: torch},
 			{Name: EngineCPU, Doc: "Go, on the processor"},
-			{Name: EngineTorch, Doc: "PyTorch, on graphics processors or on the processor", Params: slices.Concat(torch, read("lora"))},
+			{Name: EngineTorch, Doc: "PyTorch, on graphics processors or on the processor",
+				Params: slices.Concat(torch, read("lora"))},
 		}},
 		on("policy.checkpoint", "a published model to start from", noModels),
 		{Name: "rollout.mode", Doc: "how generating and tools interleave", Choices: []method.Choice{
 			{Name: "staged", Doc: "generating a turn and running its calls alternate as durable activities"},
-			{Name: "tree", Doc: "trajectories branch after tool responses", Source: "AEPO §3.1; ARPO §3.2", Params: read("tree"), Planned: noBranching},
+			{Name: "tree", Doc: "trajectories branch after tool responses", Source: "AEPO §3.1; ARPO §3.2",
+				Params: read("tree"), Planned: noBranching},
 		}},
 		{Name: "rollout.tree.rule", Doc: "when a trajectory branches", Choices: []method.Choice{
-			{Name: "aepo", Doc: "on rising entropy, less with each branching in a row", Source: "AEPO eqs 5–7, Algorithm 1", Params: read("slope", "monitor", "sensitivity"), Planned: noBranching},
+			{Name: "aepo", Doc: "on rising entropy, less with each branching in a row",
+				Source: "AEPO eqs 5–7, Algorithm 1", Params: read("slope", "monitor", "sensitivity"),
+				Planned: noBranching},
 			{Name: "arpo", Doc: "on rising entropy", Source: "ARPO §3.2", Planned: noBranching},
 		}},
+		protocols(),
 		on("rollout.history", "prompts of layout turns with the task and the latest turns alone", ""),
+		decays(),
 		on("optimizer.minibatch_rows", "mini-batches of so many rows", ""),
-		on("evaluation.top_p", "samples from the likeliest tokens of so much probability", "the engine samples from all tokens"),
-		on("evaluation.top_k", "samples from so many likeliest tokens", "the engine samples from all tokens"),
 	}
 }
 
-// Planned lists what the recipe asks for and no run can do yet, by field, with what is missing;
-// nil for a recipe that runs.
+// protocols returns the slot of the prompt format.
+func protocols() method.Slot {
+	s := method.Slot{Name: "rollout.protocol", Doc: "the prompt format"}
+	for _, p := range protocol.All {
+		spec := p.Spec()
+		s.Choices = append(s.Choices, method.Choice{Name: spec.Name, Doc: spec.Doc, Source: spec.Source})
+	}
+	return s
+}
+
+// decays returns the slot of the learning rate's decay.
+func decays() method.Slot {
+	s := method.Slot{Name: "optimizer.decay", Doc: "how the learning rate decays after the warm-up"}
+	for _, c := range schedule.Decays() {
+		s.Choices = append(s.Choices, method.Choice{Name: c.Name, Doc: c.Doc, Source: c.Source})
+	}
+	return s
+}
+
+// Planned lists the choices of the recipe that are not implemented, by field, with the missing part, and the settings
+// that it leaves open. It returns nil for a recipe that can run.
 func (r *Recipe) Planned() []string {
 	var missing []string
+	if wants := r.Environment.Declaration().Wants; wants != nil {
+		if text := wants(r.Environment.Settings); text != "" {
+			missing = append(missing, "environment.settings."+text)
+		}
+	}
 	for _, p := range method.PicksOf(*r, Slots()) {
 		if text := missingFor(p); text != "" {
 			missing = append(missing, text)
@@ -156,7 +242,7 @@ func (r *Recipe) Planned() []string {
 	return missing
 }
 
-// missingFor says why a pick cannot run yet, or "".
+// missingFor says why a pick cannot run, or returns "".
 func missingFor(p method.Pick) string {
 	for _, s := range around {
 		if s.Name != p.Slot {
@@ -169,6 +255,3 @@ func missingFor(p method.Pick) string {
 	}
 	return p.Missing()
 }
-
-// CallsTools reports that calls of the environment's trajectories run in the sandbox.
-func (e Environment) CallsTools() bool { return environmentNamed(e.Name).tooled }

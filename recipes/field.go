@@ -10,45 +10,56 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/rl/method"
+	"github.com/ropewalk/ropewalk/tool/tools"
 )
 
-// Field is one entry of the table that the struct tags of Recipe and the slot table spell out.
+// Field is one entry of the table of fields. The struct tags of Recipe and the table of slots define the fields.
 type Field struct {
-	Path     string   // resample.roc.keep
-	Name     string   // keep
-	Doc      string   // with its unit
-	Default  string   // YAML; "" if none; a choice of a governor may have another
-	Required bool     // no default; for a section: something inside it is required
+	Path     string // resample.roc.keep
+	Name     string // keep
+	Recorded string // the name in the canonical form, usually Name; files may use it too
+	Doc      string // includes the unit
+	Default  string // YAML; "" if none; a choice of a governor may have another default
+	// Own returns an environment's own default as YAML, or "". It is nil if no environment has one.
+	Own      func(env.Declaration) string
+	Required bool     // the field has no default; a required section contains a required field
 	Optional bool     // text that may be absent
-	Nullable bool     // a section that null or absence turns off
+	Nullable bool     // a section that is off when it is null or absent
 	Quiet    bool     // left out of the canonical form at its default
-	Min      *float64 // inclusive; of each element for a list or mapping
+	Single   bool     // a list that may be written without brackets if it has one value
+	Min      *float64 // inclusive; applies to each element of a list or mapping
 	Max      *float64 // inclusive
+	Former   *float64 // the largest value that older records may hold; nil = Max
 	Above    *float64 // exclusive lower limit
 	Enum     []string
-	Keys     []string // of a mapping
-	Pattern  string
-	Only     []string // environments that the field belongs to; nil = all
-	Classes  []string // the same as the tag names them
-	Without  string   // a field that, where it is set, leaves this one no place
-	Fields   []*Field // of a section, or of each element of a list of sections
-	// Slot is the choice that the field makes; nil if it makes none.
+	// Meant maps names that people try to the one of Enum that has their meaning.
+	Meant   map[string]string
+	Keys    []string // allowed keys of a mapping
+	Pattern string
+	Only    []string // environments that have the field; nil = all
+	Classes []string // Only as the tag names it: environments and classes
+	Without string   // a field that excludes this one when it is set
+	Spared  string   // a field that allows this section to be absent when it is set
+	Fields  []*Field // of a section, or of each element of a list of sections
+	// Slot is the choice that the field makes, or nil if the field makes none.
 	Slot *method.Slot
-	// Governors are the slots whose choice decides whether the field is read.
+	// Governors are the slots whose choices decide whether the field is read.
 	Governors []*Governor
 
 	index int          // in the parent's struct
-	typ   reflect.Type // without pointer
+	param bool         // the parent's struct holds the field as a parameter of a choice, in the map at index
+	typ   reflect.Type // not a pointer
 }
 
-// Governor is a slot that a field depends on, and the field's name among its parameters.
+// Governor is a slot that a field depends on. Param is the field's name among the slot's parameters.
 type Governor struct {
 	Slot  *method.Slot
 	Param string
 }
 
-// IsSection reports whether the field holds fields rather than a value.
+// IsSection reports whether the field holds other fields instead of a value.
 func (f *Field) IsSection() bool { return f.typ.Kind() == reflect.Struct }
 
 // IsList reports whether the field is a list of sections.
@@ -56,7 +67,7 @@ func (f *Field) IsList() bool {
 	return f.typ.Kind() == reflect.Slice && f.typ.Elem().Kind() == reflect.Struct
 }
 
-// TypeName says in words what a value of the field must be.
+// TypeName names the type of the field's values, in words.
 func (f *Field) TypeName() string {
 	switch f.typ.Kind() {
 	case reflect.Struct:
@@ -65,11 +76,17 @@ func (f *Field) TypeName() string {
 		if f.IsList() {
 			return "a list of mappings"
 		}
+		if f.Single {
+			return "a name or a list of names"
+		}
 		if f.typ.Elem().Kind() == reflect.String {
 			return "a list of names"
 		}
 		return "a list of whole numbers"
 	case reflect.Map:
+		if f.isSettings() {
+			return "a mapping"
+		}
 		return "a mapping of numbers"
 	case reflect.String:
 		return "text"
@@ -81,17 +98,17 @@ func (f *Field) TypeName() string {
 	return "a whole number"
 }
 
-// child returns the field of that name inside a section, or nil.
+// child returns the field with that present or recorded name inside a section, or nil.
 func (f *Field) child(name string) *Field {
 	for _, c := range f.Fields {
-		if c.Name == name {
+		if c.Name == name || c.Recorded == name {
 			return c
 		}
 	}
 	return nil
 }
 
-// find returns the field of a path below f, or nil.
+// find returns the field at a path below f, or nil.
 func (f *Field) find(path string) *Field {
 	for name := range strings.SplitSeq(path, ".") {
 		if f = f.child(name); f == nil {
@@ -101,10 +118,10 @@ func (f *Field) find(path string) *Field {
 	return f
 }
 
-// root is the table, as a tree.
+// root is the table of fields as a tree.
 var root = table()
 
-// table reads the tags, then puts the slots to their fields.
+// table reads the struct tags, then attaches the slots to their fields.
 func table() *Field {
 	t := section("", reflect.TypeFor[Recipe]())
 	slots := Slots()
@@ -114,8 +131,8 @@ func table() *Field {
 	return t
 }
 
-// attach makes a field the place of a slot's choice and its neighbours depend on it. A slot without
-// a field is a programming error that any test meets.
+// attach links a slot to the field that holds its choice, and to the fields that depend on the choice. A slot without a
+// field is a programming error; every test then panics.
 func (f *Field) attach(s *method.Slot) {
 	at := f.find(s.Name)
 	if at == nil {
@@ -143,8 +160,7 @@ func (f *Field) attach(s *method.Slot) {
 	}
 }
 
-// Fields returns every field of a recipe, sections before their contents, in the order of the
-// structs.
+// Fields returns every field of a recipe in the order of the structs. A section comes before its contents.
 func Fields() []*Field {
 	var all []*Field
 	var walk func(f *Field)
@@ -163,9 +179,17 @@ func section(path string, t reflect.Type) *Field {
 	f := &Field{Path: path, typ: t}
 	for i := range t.NumField() {
 		s := t.Field(i)
-		name, _, _ := strings.Cut(s.Tag.Get("json"), ",")
+		if slot := s.Tag.Get("params"); slot != "" {
+			f.Fields = append(f.Fields, parameters(path, slot, i)...)
+			continue
+		}
+		recorded, _, _ := strings.Cut(s.Tag.Get("json"), ",")
+		if recorded == "" { // set by a constructor, not by a recipe
+			continue
+		}
+		name := cmp.Or(s.Tag.Get("name"), recorded)
 		c := leaf(s.Type)
-		c.Path, c.Name, c.index = join(path, name), name, i
+		c.Path, c.Name, c.Recorded, c.index = join(path, name), name, recorded, i
 		if c.IsSection() {
 			c.Fields = section(c.Path, c.typ).Fields
 		} else if c.IsList() {
@@ -178,6 +202,64 @@ func section(path string, t reflect.Type) *Field {
 	return f
 }
 
+// parameters returns the fields that the choices of a slot declare. A recipe holds their values in the map at index.
+func parameters(path, slot string, index int) []*Field {
+	var out []*Field
+	for _, p := range method.Parameters(slot) {
+		c := leaf(p.Type)
+		c.Path, c.Name, c.Recorded, c.index, c.param = join(path, p.Name), p.Name, p.Name, index, true
+		if c.IsSection() {
+			c.Fields = section(c.Path, c.typ).Fields
+		} else if c.IsList() {
+			c.Fields = section(c.Path+"[]", c.typ.Elem()).Fields
+		}
+		for _, inner := range c.Fields {
+			inner.Default = cmp.Or(p.Defaults[inner.Recorded], inner.Default)
+		}
+		c.readTags(p.Tag)
+		out = append(out, c)
+	}
+	return out
+}
+
+// in returns the field's value in its section. A parameter that is not set has the zero value.
+func (f *Field) in(section reflect.Value) reflect.Value {
+	if !f.param {
+		return section.Field(f.index)
+	}
+	at := reflect.New(f.valueType()).Elem()
+	if v := section.Field(f.index).MapIndex(reflect.ValueOf(f.Name)); v.IsValid() {
+		at.Set(v.Elem())
+	}
+	return at
+}
+
+// put stores a value that the caller got from in and changed. A plain struct field needs no store.
+func (f *Field) put(section, value reflect.Value) {
+	if !f.param {
+		return
+	}
+	params := section.Field(f.index)
+	if f.Nullable && value.IsNil() { // absent, as if the recipe did not name it
+		if !params.IsNil() {
+			params.SetMapIndex(reflect.ValueOf(f.Name), reflect.Value{})
+		}
+		return
+	}
+	if params.IsNil() {
+		params.Set(reflect.MakeMap(params.Type()))
+	}
+	params.SetMapIndex(reflect.ValueOf(f.Name), value)
+}
+
+// valueType is the type of a field's value in its section.
+func (f *Field) valueType() reflect.Type {
+	if f.Nullable {
+		return reflect.PointerTo(f.typ)
+	}
+	return f.typ
+}
+
 func leaf(t reflect.Type) *Field {
 	if t.Kind() == reflect.Pointer {
 		return &Field{typ: t.Elem(), Nullable: true}
@@ -187,19 +269,44 @@ func leaf(t reflect.Type) *Field {
 
 func (f *Field) readTags(tag reflect.StructTag) {
 	f.Doc, f.Default, f.Pattern, f.Without = tag.Get("doc"), tag.Get("default"), tag.Get("pattern"), tag.Get("without")
+	f.Spared = tag.Get("spared")
 	f.Required = tag.Get("required") == "true"
-	f.Optional, f.Quiet = tag.Get("optional") == "true", tag.Get("quiet") == "true"
+	f.Optional, f.Quiet, f.Single = tag.Get("optional") == "true", tag.Get("quiet") == "true",
+		tag.Get("single") == "true"
 	if f.IsSection() && !f.Nullable {
 		for _, c := range f.Fields {
 			f.Required = f.Required || c.Required
 		}
 	}
-	f.Min, f.Max, f.Above = limit(tag, "min"), limit(tag, "max"), limit(tag, "above")
+	f.Min, f.Max, f.Former, f.Above = limit(tag, "min"), limit(tag, "max"), limit(tag, "former"), limit(tag, "above")
 	f.Enum, f.Keys, f.Classes = words(tag.Get("enum")), words(tag.Get("keys")), words(tag.Get("only"))
+	for _, pair := range words(tag.Get("meant")) {
+		if f.Meant == nil {
+			f.Meant = map[string]string{}
+		}
+		name, means, _ := strings.Cut(pair, "=")
+		f.Meant[name] = means
+	}
+	if list := tag.Get("list"); list != "" {
+		f.Enum = lists[list]()
+	}
+	f.Own = ownDefaults[tag.Get("own")]
 	f.Only = members(f.Classes)
+	if f.isSettings() {
+		f.Keys = settingNames()
+	}
 }
 
-// limit reads a numeric tag; a malformed tag is a programming error that any test meets.
+// lists are the names that the tag list refers to. The warm start's optimizer has decays too, without a slot.
+var lists = map[string]func() []string{
+	"decays": func() []string { return decays().Names() },
+	"tools":  tools.Names,
+}
+
+// ownDefaults are the environments' own defaults that the tag own refers to.
+var ownDefaults = map[string]func(env.Declaration) string{"tools": defaultTools}
+
+// limit reads a numeric tag. A malformed tag is a programming error; every test then panics.
 func limit(tag reflect.StructTag, key string) *float64 {
 	s, ok := tag.Lookup(key)
 	if !ok {
@@ -226,15 +333,19 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// setDefaults fills the fields of a section that belong there. Nullable sections stay off.
+// setDefaults sets the default of every field of a section that applies. Nullable sections stay off.
 func (f *Field) setDefaults(v reflect.Value, s scope) {
 	for _, c := range f.Fields {
 		if !c.belongs(s) || c.Nullable {
 			continue
 		}
-		at := v.Field(c.index)
+		at := c.in(v)
 		if c.IsSection() {
 			c.setDefaults(at, s)
+			continue
+		}
+		if c.isSettings() {
+			at.Set(reflect.ValueOf(c.defaultSettings(s.environment)))
 			continue
 		}
 		text := c.defaultIn(s)
@@ -244,10 +355,11 @@ func (f *Field) setDefaults(v reflect.Value, s scope) {
 		if err := yaml.Unmarshal([]byte(text), at.Addr().Interface()); err != nil {
 			panic(fmt.Sprintf("recipes: default of %s: %v", c.Path, err))
 		}
+		c.put(v, at)
 	}
 }
 
-// defaultIn is the field's default beside the choices made, as YAML; "" if it has none.
+// defaultIn returns the field's default under the given choices, as YAML, or "" if there is none.
 func (f *Field) defaultIn(s scope) string {
 	for _, g := range f.Governors {
 		if c, ok := g.Slot.Choice(s.choices[g.Slot.Name]); ok {
@@ -256,17 +368,21 @@ func (f *Field) defaultIn(s scope) string {
 			}
 		}
 	}
+	if f.Own != nil {
+		return cmp.Or(f.Own(declared(s.environment)), f.Default)
+	}
 	return f.Default
 }
 
-// requiredIn reports whether the field must be given beside the choices made.
+// requiredIn reports whether the field must be given under the given choices.
 func (f *Field) requiredIn(s scope) bool {
 	return f.Required || f.demanded(s)
 }
 
-// demanded reports whether every governor's choice reads the field and none has a default for it.
+// demanded reports whether every governor has a choice and neither a choice nor the field has a default.
 func (f *Field) demanded(s scope) bool {
 	known := func(g *Governor) bool { return s.choices[g.Slot.Name] != "" }
-	return len(f.Governors) > 0 && !f.Nullable && !slices.ContainsFunc(f.Governors, func(g *Governor) bool { return !known(g) }) &&
+	return len(f.Governors) > 0 && !f.Nullable &&
+		!slices.ContainsFunc(f.Governors, func(g *Governor) bool { return !known(g) }) &&
 		cmp.Or(f.defaultIn(s), f.Default) == ""
 }

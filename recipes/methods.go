@@ -13,12 +13,12 @@ type MethodRow struct {
 	Method  string                      `json:"method"`
 	About   string                      `json:"about"`
 	Design  map[method.Dimension]string `json:"design"`
-	Built   bool                        `json:"built"`   // its twin runs
-	Missing []string                    `json:"missing"` // what its twin needs and no stage does yet
+	Built   bool                        `json:"built"`   // its smoke recipe can run
+	Missing []string                    `json:"missing"` // what its smoke recipe needs and is not implemented
 	Presets []string                    `json:"presets"`
 }
 
-// MethodTable returns a row for each method, as its first preset sets it.
+// MethodTable returns a row for each method. The method's first preset gives the settings of the row.
 func MethodTable() ([]MethodRow, error) {
 	var rows []MethodRow
 	for _, m := range Methods() {
@@ -26,11 +26,11 @@ func MethodTable() ([]MethodRow, error) {
 		if err != nil {
 			return nil, err
 		}
-		twin, err := Resolve(m.Presets[0], "", Twin(&r.Recipe), nil, nil)
+		small, err := Resolve(m.Presets[0], "", Smoke(&r.Recipe), nil, nil)
 		if err != nil {
 			return nil, err
 		}
-		missing := twin.Recipe.Planned()
+		missing := small.Recipe.Planned()
 		rows = append(rows, MethodRow{
 			Method: m.Name, About: r.Recipe.Description, Design: r.Recipe.Method().Design(),
 			Built: len(missing) == 0, Missing: missing, Presets: m.Presets,
@@ -39,7 +39,7 @@ func MethodTable() ([]MethodRow, error) {
 	return rows, nil
 }
 
-// State says in a word whether a method runs.
+// State returns "built" or "planned": whether the method can run.
 func (m MethodRow) State() string {
 	if m.Built {
 		return "built"
@@ -47,7 +47,7 @@ func (m MethodRow) State() string {
 	return "planned"
 }
 
-// SlotState says in a word whether a choice can be made in a run.
+// SlotState returns "built" or "planned": whether a run can make the choice.
 func SlotState(slot, choice string) string {
 	if missingFor(method.Pick{Slot: slot, Choice: choice}) != "" {
 		return "planned"
@@ -55,7 +55,7 @@ func SlotState(slot, choice string) string {
 	return "built"
 }
 
-// Settings renders what a recipe sets beside a choice, or inside a switch, as name value pairs.
+// Settings renders the fields that a recipe sets along with a choice, or inside a switch, as name value pairs.
 func (r *Recipe) Settings(s method.Slot, c method.Choice) string {
 	in := r.scope()
 	section, value := root, reflect.ValueOf(r).Elem()
@@ -65,7 +65,7 @@ func (r *Recipe) Settings(s method.Slot, c method.Choice) string {
 	}
 	for _, name := range path {
 		section = section.child(name)
-		if value = reflect.Indirect(value.Field(section.index)); !value.IsValid() {
+		if value = reflect.Indirect(section.in(value)); !value.IsValid() {
 			return ""
 		}
 	}
@@ -74,7 +74,7 @@ func (r *Recipe) Settings(s method.Slot, c method.Choice) string {
 	}
 	var parts []string
 	for _, f := range section.Fields {
-		at := value.Field(f.index)
+		at := f.in(value)
 		_, reads := c.Param(f.Name)
 		common := len(f.Governors) == 0 && section.opensWith(s)
 		if f.IsSection() || f.IsList() || f.Slot != nil || !f.belongs(in) || !s.IsSwitch() && !reads && !common {
@@ -85,8 +85,8 @@ func (r *Recipe) Settings(s method.Slot, c method.Choice) string {
 	return strings.Join(parts, ", ")
 }
 
-// opensWith reports whether the slot is the first of a section that may be absent: what every choice
-// reads there is said beside it.
+// opensWith reports whether the slot is the first slot of a nullable section. Fields that every choice of such a
+// section reads are listed with that slot.
 func (f *Field) opensWith(s method.Slot) bool {
 	for _, c := range f.Fields {
 		if c.Slot != nil {
@@ -96,7 +96,7 @@ func (f *Field) opensWith(s method.Slot) bool {
 	return false
 }
 
-// inWords renders one value; a list by its length.
+// inWords renders one value. It renders a list by its length.
 func inWords(v reflect.Value) string {
 	if v.Kind() == reflect.Slice {
 		return fmt.Sprintf("%d of them", v.Len())

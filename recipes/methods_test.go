@@ -25,28 +25,32 @@ The presets below set published methods to the tasks of their papers, as recipes
     ropewalk methods sampo                          # its choices, its source and what differs from it
     ropewalk methods --slots                        # every choice of every slot
     ropewalk run presets/sampo-alfworld --dry-run   # validates it, and says what cannot run yet
-    ropewalk run presets/drgrpo --twin              # the same method, small enough for two CPU cores
+    ropewalk run presets/drgrpo --smoke             # the same method, small enough for two CPU cores
 
-*built* methods run as their twin (three steps on ` + "`calc`" + `); of *planned* ones some choice is validated and not built yet. A preset
-of an environment or a model that is not there yet does not run itself, only its twin.
+*built* methods run as smoke recipes (three steps on ` + "`calc`" + `); of *planned* ones some choice is validated and not built yet. If the
+environment or the model of a preset is not available yet, only its smoke recipe runs.
 
 The four dimensions are ARLArena's (Table 1).
 `
 
-// readings are the decisions that presets name, where a paper, its release and others differ.
+// readings lists the decisions that presets name for points on which a paper, its release and other sources differ.
 var readings = map[string]string{
-	"SPEAR-2":  "the buffer is full at N_D rows, as the paper says; the release counts rewards above P50 up to 1.5·N_D",
-	"SPEAR-3":  "baselines are pushed before the buffer is tested and read; the release consumes with the old ones and stores always",
-	"SPEAR-4":  "a baseline is one group's mean, and the oldest leaves after the push",
-	"SPEAR-5":  "replay's optimiser steps follow the step's own, as released; the paper writes one objective",
-	"SPEAR-6":  "the covariance clip is on the replayed rows; the release has it on all rows, where it replaces dual clip",
-	"SPEAR-7":  "covariances are centred over the mini-batch; the release takes the micro-batch, the paper a position of the group",
+	"SPEAR-2": "the buffer is full at N_D rows, as the paper says; the release counts rewards above P50 up to 1.5·N_D",
+	"SPEAR-3": "baselines are pushed before the buffer is tested and read; the release consumes with the old ones " +
+		"and stores always",
+	"SPEAR-4": "a baseline is one group's mean, and the oldest leaves after the push",
+	"SPEAR-5": "replay's optimiser steps follow the step's own, as released; the paper writes one objective",
+	"SPEAR-6": "the covariance clip is on the replayed rows; the release has it on all rows, where it replaces " +
+		"dual clip",
+	"SPEAR-7": "covariances are centred over the mini-batch; the release takes the micro-batch, the paper a " +
+		"position of the group",
 	"SPEAR-9":  "a void turn has neither call nor answer; the release's test never fires",
 	"SPEAR-10": "the reward is ±1, the tool term and 0.1 for format, as the paper says; the release differs by task",
 	"SPEAR-11": "T_warm is the paper's; the scripts never pass theirs",
 	"SPEAR-14": "temperature 0.4 belongs to validation",
 	"SPEAR-16": "the sum is divided by the rows and the greatest length; the release leaves out the rows",
-	"RSTAR-1":  "positives are drawn with weight 1/penalty, negatives uniformly; the release takes the cleanest and the first",
+	"RSTAR-1": "positives are drawn with weight 1/penalty, negatives uniformly; the release takes the cleanest " +
+		"and the first",
 	"RSTAR-2":  "half of the negatives, and two of each sign at least",
 	"RSTAR-3":  "a call failed by its status; the release looks for the word error",
 	"RSTAR-10": "token-mean: the paper's formula is lost",
@@ -107,7 +111,8 @@ func methodsPage(t *testing.T, rows []MethodRow) string {
 		}
 		fmt.Fprintf(&b, " %s |\n", r.State())
 	}
-	b.WriteString("\nGiGPO, EMPG and SAMPO compare turns, so they are not set to `tir_math`, where a solution is one row.\n")
+	b.WriteString("\nGiGPO, EMPG and SAMPO compare turns, so they are not set to `tir_math`, where a solution is " +
+		"one row.\n")
 	for _, r := range rows {
 		fmt.Fprintf(&b, "\n## %s\n\n%s.\n", r.Method, r.About)
 		if len(r.Presets) > 1 {
@@ -116,21 +121,22 @@ func methodsPage(t *testing.T, rows []MethodRow) string {
 			fmt.Fprintf(&b, "Preset: `%s`.\n", r.Presets[0])
 		}
 		of := resolved(t, r.Presets[0]).Recipe
-		if notes := TwinNotes(&of); len(notes) > 0 {
-			fmt.Fprintf(&b, "Its twin %s.\n", strings.Join(notes, ", and "))
+		if notes := SmokeNotes(&of); len(notes) > 0 {
+			fmt.Fprintf(&b, "Its smoke recipe %s.\n", strings.Join(notes, ", and "))
 		}
 		for _, missing := range r.Missing {
 			fmt.Fprintf(&b, "- planned: %s\n", missing)
 		}
 	}
-	b.WriteString("\n## Readings\n\nWhere a paper, its release and others differ, a preset's comment names the reading taken:\n\n")
+	b.WriteString("\n## Readings\n\nWhere a paper, its release and others differ, a preset's comment names the " +
+		"reading taken:\n\n")
 	for _, id := range readingsInOrder() {
 		fmt.Fprintf(&b, "- **%s**: %s.\n", id, readings[id])
 	}
 	return b.String()
 }
 
-// readingsInOrder sorts by paper, then number.
+// readingsInOrder sorts by paper, then by number.
 func readingsInOrder() []string {
 	ids := []string{}
 	for id := range readings {
@@ -147,13 +153,13 @@ func readingsInOrder() []string {
 	return ids
 }
 
-// Every reading that a preset names is explained, and every one explained is named.
+// Every reading that a preset names is explained, and a preset names every reading that is explained.
 func TestReadingsAreExplained(t *testing.T) {
 	named := map[string]bool{}
 	id := regexp.MustCompile(`\b(?:SPEAR|RSTAR|ARLA|AEPO|PRS|VSPO|VERL)-\d+\b`)
-	for _, p := range presetTable(t) {
-		for _, m := range id.FindAllString(strings.Join(p.departures, " "), -1) {
-			require.Contains(t, readings, m, p.name)
+	for _, name := range Presets() {
+		for _, m := range id.FindAllString(Comment(name), -1) {
+			require.Contains(t, readings, m, name)
 			named[m] = true
 		}
 	}
@@ -162,7 +168,7 @@ func TestReadingsAreExplained(t *testing.T) {
 	}
 }
 
-// Today's pipeline runs the presets whose choices it builds, and says of each other what is missing.
+// The pipeline runs the presets whose choices are implemented. For every other preset, the table says what is missing.
 func TestMethodTable(t *testing.T) {
 	rows, err := MethodTable()
 	require.NoError(t, err)
@@ -176,5 +182,5 @@ func TestMethodTable(t *testing.T) {
 		}
 	}
 	require.Equal(t, "built", state["drgrpo"])
-	require.Len(t, state, len(Twins()))
+	require.Len(t, state, len(SmokePresets()))
 }

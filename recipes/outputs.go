@@ -1,12 +1,14 @@
 package recipes
 
-// Outputs are what the models make of each kept token between resampling and advantages, beyond what
-// the rollout recorded.
+import "github.com/ropewalk/ropewalk/schema/stages"
+
+// Outputs names the values that the models compute for each kept token between resampling and advantages, in addition
+// to what the rollout recorded.
 type Outputs struct {
-	OldLogProbs bool // of the policy before the update, by the engine that updates
-	Entropies   bool // of the same
-	Reference   bool // log-probabilities of the reference policy
-	Values      bool // of the critic
+	OldLogProbs bool // log-probs under the policy before the update, computed by the engine that trains
+	Entropies   bool // entropies under the same policy
+	Reference   bool // log-probs under the reference policy
+	Values      bool // values of the critic
 }
 
 // TokenOutputs asks for per-token outputs that the method itself does not need.
@@ -15,15 +17,21 @@ type TokenOutputs struct {
 	Reference bool `json:"reference" default:"false" doc:"log-probabilities under the reference policy"`
 }
 
-// Outputs returns what the recipe needs; mostly nothing.
+// Outputs returns the outputs that the recipe needs. Most recipes need none.
 func (r *Recipe) Outputs() Outputs {
 	needs := r.Method().Needs()
-	o := Outputs{OldLogProbs: needs.OldLogProbs, Entropies: needs.Entropies, Reference: needs.Reference, Values: needs.Values}
+	o := Outputs{OldLogProbs: needs.OldLogProbs, Entropies: needs.Entropies, Reference: needs.Reference,
+		Values: needs.Values}
 	if more := r.TokenOutputs; more != nil {
 		o.Entropies, o.Reference = o.Entropies || more.Entropies, o.Reference || more.Reference
 	}
 	return o
 }
 
-// Any reports whether anything is needed.
+// Any reports whether any output is needed.
 func (o Outputs) Any() bool { return o != Outputs{} }
+
+// Needs returns which optional stages the recipe needs.
+func (r *Recipe) Needs() stages.Needs {
+	return stages.Needs{Grade: r.Reward.Graded(), Logprobs: r.Outputs().Any(), ReplayBuffer: r.Replay != nil}
+}

@@ -6,13 +6,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// override is one path=value pair and the words that name it in messages.
+// override is one path=value pair, with the text that names it in messages.
 type override struct {
 	origin string // --set resample.roc.keep=4
 	text   string // resample.roc.keep=4
 }
 
-// apply puts an override's value in place, making the sections on its way.
+// apply sets an override's value. It creates the sections on the path that are missing.
 func (d *decoder) apply(top *yaml.Node, o override) {
 	path, text, ok := strings.Cut(o.text, "=")
 	if !ok || path == "" {
@@ -33,28 +33,48 @@ func (d *decoder) apply(top *yaml.Node, o override) {
 		d.failOverride(o, path, fault)
 		return
 	}
+	if path == extendsField {
+		d.failOverride(o, path, "belongs in a recipe's file: it is read before any other field")
+		return
+	}
+	renamed(names, value)
 	d.mark(value, o.origin)
 	d.put(top, names, value, o.origin)
+}
+
+// renamed replaces older names in a path and its value with the present names.
+func renamed(names []string, value *yaml.Node) {
+	f := root
+	for i, name := range names {
+		c := f.child(name)
+		if c == nil {
+			return // a key of a mapping of numbers
+		}
+		names[i], f = c.Name, c
+	}
+	if f.IsSection() && value.Kind == yaml.MappingNode {
+		rename(f, value)
+	}
 }
 
 func (d *decoder) failOverride(o override, path, message string) {
 	d.problems = append(d.problems, Problem{File: o.origin, Path: path, Message: message})
 }
 
-// unknown says what is wrong with a path, or "". Below a mapping of numbers every key passes
-// here; the mapping itself checks it.
+// unknown says what is wrong with a path, or returns "". Any key below a mapping of numbers passes here; the mapping
+// itself checks its keys.
 func unknown(names []string) string {
 	f := root
 	for i, name := range names {
 		c := f.child(name)
 		if f.IsList() {
-			c = nil // elements have no path; the list is replaced whole
+			c = nil // the elements of a list have no path; a list is replaced as a whole
 		}
 		switch {
 		case c == nil && !f.IsSection():
 			return "no such field; " + f.Path + " is " + f.TypeName()
 		case c == nil:
-			return "no such field" + suggest(f, name, scope{})
+			return "no such field" + suggest(f, name, names[i+1:], scope{})
 		case c.Keys != nil && i == len(names)-2:
 			return ""
 		}
@@ -63,8 +83,8 @@ func unknown(names []string) string {
 	return ""
 }
 
-// put walks down to the last name and sets its value. A section that is not a mapping is left:
-// reading it reports it.
+// put walks down to the last name and sets its value. It leaves a section that is not a mapping unchanged; the decoder
+// reports it later.
 func (d *decoder) put(n *yaml.Node, names []string, value *yaml.Node, origin string) {
 	for i, name := range names {
 		if n.Kind != yaml.MappingNode {
@@ -95,7 +115,7 @@ func (d *decoder) emptySection(origin string) *yaml.Node {
 	return n
 }
 
-// index returns the place of a key's value in a mapping's content, or −1.
+// index returns the position of a key's value in a mapping's content, or −1.
 func index(n *yaml.Node, key string) int {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Kind == yaml.ScalarNode && n.Content[i].Value == key {
@@ -105,7 +125,7 @@ func index(n *yaml.Node, key string) int {
 	return -1
 }
 
-// mark notes that the override brought the node and everything below it.
+// mark records that the override set the node and everything below it.
 func (d *decoder) mark(n *yaml.Node, origin string) {
 	d.origin[n] = origin
 	for _, c := range n.Content {

@@ -4,130 +4,70 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// A preset file is put together from a table (presets_table_test.go): a task gives a recipe's
-// sections, a method replaces some of them.
-
-// sections are a recipe's top-level entries, by name, as YAML below the name.
-type sections map[string]string
-
-// order is how a file lists them.
-var order = []string{
-	"environment", "engine", "policy", "warm_start", "rollout", "sandbox", "layout", "reward", "filters", "resample",
-	"advantage", "loss", "replay", "schedule", "optimizer", "evaluation", "checkpoint",
-}
-
-// preset is one file.
-type preset struct {
-	name, about string
-	source      string   // paper and table
-	departures  []string // what differs from paper or release, with the reading's id
-	steps       int
-	sections    sections
-}
-
-// with replaces sections; "" takes one out.
-func (s sections) with(more ...sections) sections {
-	out := sections{}
-	for _, m := range append([]sections{s}, more...) {
-		for k, v := range m {
-			out[k] = v
-		}
-	}
-	return out
-}
-
-// text renders the file.
-func (p preset) text() string {
+// The recorded form of every built-in recipe and of its smoke recipe keeps the digest that it had when presets were
+// written out in full. The list has one line for each recipe: name, digest, digest of the smoke recipe.
+func TestDigestsOfBuiltinRecipes(t *testing.T) {
 	var b strings.Builder
-	for _, line := range wrap(p.about+". Source: "+p.source+".", 96) {
-		b.WriteString("# " + line + "\n")
-	}
-	for _, d := range p.departures {
-		for i, line := range wrap(d, 92) {
-			b.WriteString(map[bool]string{true: "# - ", false: "#   "}[i == 0] + line + "\n")
+	for _, name := range append(Builtin(), Presets()...) {
+		r := resolved(t, name)
+		small := "-"
+		if !r.Recipe.Environment.Imported() {
+			small = resolved(t, name, Smoke(&r.Recipe)...).Digest
 		}
+		fmt.Fprintf(&b, "%s %s %s\n", name, r.Digest, small)
 	}
-	fmt.Fprintf(&b, "version: 1\nname: %s\ndescription: %s\nseed: 1\nsteps: %d\n", p.name, quoted(p.about), p.steps)
-	for _, name := range order {
-		body := strings.Trim(p.sections[name], "\n")
-		switch {
-		case body == "":
-		case strings.Contains(body, ":"):
-			fmt.Fprintf(&b, "\n%s:\n%s\n", name, indented(body))
-		default:
-			fmt.Fprintf(&b, "\n%s: %s\n", name, body)
-		}
-	}
-	return b.String()
+	upToDate(t, filepath.Join("testdata", "digests.txt"), []byte(b.String()))
 }
 
-func quoted(s string) string { return `"` + strings.ReplaceAll(s, `"`, `'`) + `"` }
-
-func indented(body string) string {
-	lines := strings.Split(body, "\n")
-	for i, l := range lines {
-		lines[i] = "  " + l
+// A preset sets only what differs from its bases. Shared settings are written once.
+func TestPresetsAreShort(t *testing.T) {
+	lines := 0
+	for _, name := range append(Presets(), bases()...) {
+		text, ok := embedded(name)
+		require.True(t, ok, name)
+		lines += strings.Count(string(text), "\n")
 	}
-	return strings.Join(lines, "\n")
+	require.Less(t, lines, 700)
 }
 
-// wrap breaks text at spaces.
-func wrap(text string, width int) []string {
-	var lines []string
-	line := ""
-	for _, word := range strings.Fields(text) {
-		if line != "" && len([]rune(line))+1+len([]rune(word)) > width {
-			lines, line = append(lines, line), ""
+// At least one recipe extends every base, and no base can run.
+func TestBasesAreUsed(t *testing.T) {
+	used := map[string]bool{}
+	for _, name := range append(Presets(), bases()...) {
+		for _, base := range extendedBy(name) {
+			used[base] = true
 		}
-		line = strings.TrimSpace(line + " " + word)
 	}
-	return append(lines, line)
-}
-
-func TestPresetsAreUpToDate(t *testing.T) {
-	want := map[string]bool{}
-	for _, p := range presetTable(t) {
-		require.False(t, want[p.name+".yaml"], "%s is there twice", p.name)
-		want[p.name+".yaml"] = true
-		upToDate(t, filepath.Join("presets", p.name+".yaml"), []byte(p.text()))
+	for _, base := range bases() {
+		require.True(t, used[base], "no recipe extends %s", base)
 	}
-	files, err := os.ReadDir("presets")
+	_, err := Resolve("presets/bases/sapo", "", nil, nil, nil)
+	require.EqualError(t, err, "recipe presets/bases/sapo: is a part of recipes; a recipe names it as extends")
+	files, err := os.ReadDir(filepath.Join("presets", "bases"))
 	require.NoError(t, err)
-	for _, f := range files {
-		if !want[f.Name()] && *update {
-			require.NoError(t, os.Remove(filepath.Join("presets", f.Name())))
-		} else {
-			require.True(t, want[f.Name()], "presets/%s is in no table; run go test ./recipes -update", f.Name())
-		}
-	}
+	require.Len(t, bases(), len(files))
 }
 
-// quickstartSections takes the built-in recipe apart, so that presets on calc differ in their
-// method alone.
-func quickstartSections(t *testing.T) sections {
-	t.Helper()
-	text, ok := Source("quickstart")
-	require.True(t, ok)
-	out, name := sections{}, ""
-	for _, line := range strings.Split(string(text), "\n") {
-		switch {
-		case strings.HasPrefix(line, "  "):
-			out[name] += line[2:] + "\n"
-		case strings.HasSuffix(line, ":") && !strings.HasPrefix(line, "#"):
-			name = strings.TrimSuffix(line, ":")
-		}
+// A preset's comment includes the items of the files that it extends.
+func TestCommentsAreInherited(t *testing.T) {
+	require.Equal(t, `SAMPO: GSPO's ratio, GiGPO's advantage and dynamic sampling, on webshop.
+- A turn's invalid action costs that turn's row, and groups' statistics run over rows, without
+  random duplicates (ARLA-2, ARLA-3).
+- Source: ARLArena Table 1 and Table S1.
+- Bounds are the released scripts', rows weigh alike (ARLA-1, ARLA-8), the advantage is
+  mean_std_norm (ARLA-15), there is no sequence mask (ARLA-13).`, Comment("presets/sampo-webshop"))
+	require.Contains(t, Comment("presets/spear-sokoban"),
+		"- Source: SPEAR Table 8 and Algorithm 1.\n- Training samples at")
+	require.Contains(t, Comment("presets/spear-sokoban"), "- The buffer is in the paper's order")
+	require.NotContains(t, Comment("presets/spear-sokoban"), "§4.3")
+	require.NotContains(t, Comment("presets/ppo"), "Trains a small tool-using policy")
+	for _, name := range Presets() {
+		require.Contains(t, Comment(name), sourceItem, name)
 	}
-	for _, name := range []string{"environment", "engine", "policy", "warm_start", "rollout", "sandbox", "reward", "optimizer", "evaluation", "checkpoint"} {
-		require.NotEmpty(t, out[name], name)
-	}
-	out["resample"] = ""
-	require.True(t, slices.Contains(order, "checkpoint"))
-	return out
 }

@@ -1,27 +1,41 @@
 package recipes
 
-import "github.com/ropewalk/ropewalk/rl/method"
+import (
+	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/rl/method"
+	"github.com/ropewalk/ropewalk/rl/resample"
+	"github.com/ropewalk/ropewalk/tool/tools"
+)
 
-// The struct tags are the table of fields; package method says which there are. Two more stand here:
+// The struct tags form the table of fields. Package method documents most tags. This package adds the following ones:
 //
+//	name      the field's name, if the record has an older name; files may use both
+//	single    "true": a list that may be written without brackets if it has one value
 //	keys      the keys allowed in a mapping, separated by |
 //	pattern   a regular expression for text
 //	optional  "true": text that may be absent
-//	without   a field that, where it is set, leaves this one no place
+//	own       the default of environments that have their own (see ownDefaults)
+//	list      the names allowed, where a package declares them (see lists)
+//	former    the largest value that recipes of older records may have, if max is smaller now
+//	without   a field that excludes this one when it is set
+//	spared    a field that allows this section to be absent when it is set
 //
-// only names environments, or one of the classes trained, tooled and local (see environments.go).
+// The tag only names environments or classes of environments (see environments.go).
 
 // Recipe composes one run out of independent choices.
 type Recipe struct {
+	// Extends is here only for the table of fields. In a parsed recipe the inherited entries are in place, and Extends
+	// is empty.
+	Extends     []string    `json:"extends,omitempty" optional:"true" single:"true" doc:"recipes that come with the program, whose entries this one inherits (see above); absent = none. Such a recipe needs no more than name, and what differs"`
 	Version     int         `json:"version" required:"true" enum:"1" doc:"version of this format"`
 	Name        string      `json:"name" required:"true" pattern:"^[a-z0-9][a-z0-9._-]{0,62}$" doc:"name of the recipe, part of a run's id"`
 	Description string      `json:"description" optional:"true" doc:"what the recipe is for"`
 	Seed        uint64      `json:"seed" default:"1" min:"0" doc:"seed of every random draw of the run"`
-	Steps       int         `json:"steps" required:"true" min:"1" max:"1000000" only:"trained" doc:"reinforcement-learning steps"`
+	Steps       int         `json:"steps" required:"true" min:"1" max:"99999" former:"1000000" only:"trained" doc:"reinforcement-learning steps"`
 	Environment Environment `json:"environment" doc:"the task"`
 	Engine      Engine      `json:"engine" only:"trained" doc:"what runs the models: a run takes one engine for all of its stages"`
 	Policy      Policy      `json:"policy" only:"trained" doc:"the model that is trained: its shape when it is made here, or a published one"`
-	WarmStart   WarmStart   `json:"warm_start" only:"calc" doc:"behaviour cloning on a scripted teacher's demonstrations, before step 0"`
+	WarmStart   WarmStart   `json:"warm_start" only:"demonstrated" spared:"policy.checkpoint" doc:"behaviour cloning on a script's demonstrations, before step 0"`
 	Rollout     Rollout     `json:"rollout" only:"trained" doc:"how trajectories are sampled"`
 	Sandbox     Sandbox     `json:"sandbox" only:"tooled" doc:"the limits of one tool call"`
 	Layout      string      `json:"layout" default:"trajectory" only:"trained" quiet:"true" doc:"what one row of the loss is"`
@@ -36,24 +50,34 @@ type Recipe struct {
 	Evaluation  Evaluation  `json:"evaluation" only:"trained" doc:"measurement on held-out problems, after the warm start and at the end"`
 	Checkpoint  Checkpoint  `json:"checkpoint" only:"trained" doc:"which checkpoints outlive the next updates"`
 
+	Record Record `json:"record" only:"trained" doc:"how the record is kept"`
+
 	TokenOutputs *TokenOutputs `json:"token_outputs" only:"trained" doc:"what the record keeps of each kept token beyond what the method needs; null or absent = nothing"`
 }
 
-// The parts of a recipe that make its method are defined in package method.
+// Package method defines the parts of a recipe that make up its method.
 type (
+	// Advantage is method.Advantage.
 	Advantage = method.Advantage
-	Loss      = method.Loss
-	Resample  = method.Resample
-	RoC       = method.RoC
-	VSPO      = method.VSPO
-	Filters   = method.Filters
-	Reward    = method.Reward
-	Replay    = method.Replay
-	Schedule  = method.Schedule
-	stage     = method.Stage
+	// Loss is method.Loss.
+	Loss = method.Loss
+	// Resample is method.Resample.
+	Resample = method.Resample
+	// RoC holds the settings of resample-on-correct.
+	RoC = resample.RoC
+	// VSPO holds the settings of variance-based resampling.
+	VSPO = resample.VSPO
+	// Filters is method.Filters.
+	Filters = method.Filters
+	// Reward is method.Reward.
+	Reward = method.Reward
+	// Replay is method.Replay.
+	Replay = method.Replay
+	// Schedule is method.Schedule.
+	Schedule = method.Schedule
 )
 
-// Method returns the recipe's method of optimisation.
+// Method returns the recipe's optimisation method.
 func (r *Recipe) Method() method.Method {
 	return method.Method{
 		Layout: r.Layout, Advantage: r.Advantage, Loss: r.Loss, Resample: r.Resample, Filters: r.Filters,
@@ -61,9 +85,10 @@ func (r *Recipe) Method() method.Method {
 	}
 }
 
-// Engine says what runs the policy, its reference and its critic. Deeply equal settings can share an engine.
+// Engine describes the engine that runs the policy, its reference and its critic. Recipes whose settings are deeply
+// equal can share an engine.
 type Engine struct {
-	Kind             string `json:"kind" default:"auto" doc:"engine that runs the models; the choice of auto is committed when the run is prepared"`
+	Kind             string `json:"kind" default:"auto" meant:"gpu=torch|cuda=torch|pytorch=torch|go=cpu" doc:"engine that runs the models; the choice of auto is committed when the run is prepared"`
 	Devices          int    `json:"devices" default:"1" min:"1" max:"64" quiet:"true" doc:"processes that share each model, a GPU each where there are any; with two or more, models are sharded (FSDP)"`
 	Hosts            int    `json:"hosts" default:"1" min:"1" max:"64" quiet:"true" doc:"hosts that share each model, \"devices\" processes on each; a worker of each of them polls gpu"`
 	Dtype            string `json:"dtype" default:"auto" enum:"auto|float32|bfloat16" quiet:"true" doc:"numbers that the models compute in; weights and optimiser are kept in float32. auto is float32 on a CPU and bfloat16 on a GPU"`
@@ -73,14 +98,14 @@ type Engine struct {
 	LoRA             *LoRA  `json:"lora,omitzero" doc:"after the warm start a low-rank adapter trains in the place of the policy, and another, with the value head, in that of the critic (docs/gpu.md); null or absent = all of a model trains"`
 }
 
-// LoRA is a low-rank adapter (Hu et al. 2021): beside each target projection W of each layer, alpha/rank · B·A.
+// LoRA is a low-rank adapter (Hu et al. 2021). It adds alpha/rank · B·A to each target projection W of each layer.
 type LoRA struct {
 	Rank    int      `json:"rank" default:"16" min:"1" max:"1024" doc:"rank of B·A"`
 	Alpha   float64  `json:"alpha" default:"32" above:"0" max:"1000000" doc:"B·A is multiplied with alpha / rank"`
 	Targets []string `json:"targets" default:"[q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj]" enum:"q_proj|k_proj|v_proj|o_proj|gate_proj|up_proj|down_proj" doc:"projections of a layer that have an adapter"`
 }
 
-// WithoutAdapter is the recipe with all of a model training.
+// WithoutAdapter returns the recipe without its adapter, so that the whole model is trained.
 func (r *Recipe) WithoutAdapter() *Recipe {
 	if r.Engine.LoRA == nil {
 		return r
@@ -90,14 +115,14 @@ func (r *Recipe) WithoutAdapter() *Recipe {
 	return &whole
 }
 
-// Engines that a recipe can name.
+// Names of the engines that a recipe can choose.
 const (
 	EngineAuto  = "auto"
 	EngineCPU   = "cpu"
 	EngineTorch = "torch"
 )
 
-// Policy is the model: its shape when made here.
+// Policy describes the model. The shape fields apply only to a new model.
 type Policy struct {
 	Checkpoint string  `json:"checkpoint" optional:"true" doc:"a published model to start from, which brings its own shape; absent = a new model of the shape below"`
 	Layers     int     `json:"layers" default:"2" min:"1" max:"128" without:"policy.checkpoint" doc:"decoder layers"`
@@ -107,20 +132,22 @@ type Policy struct {
 	HeadDim    int     `json:"head_dim" default:"32" min:"8" max:"512" without:"policy.checkpoint" doc:"width of one head; even (rotary pairs); other inference servers want ≥ 32"`
 	FFN        int     `json:"ffn" default:"384" min:"8" max:"65536" without:"policy.checkpoint" doc:"width of the SwiGLU feed-forward layer"`
 	RopeBase   float64 `json:"rope_base" default:"10000" min:"1" max:"100000000" without:"policy.checkpoint" doc:"base of the rotary embedding's wavelengths"`
-	// MaxPositions bounds a whole trajectory in tokens.
+	// MaxPositions bounds a whole trajectory, in tokens.
 	MaxPositions int `json:"max_positions" default:"256" min:"8" max:"1048576" without:"policy.checkpoint" doc:"longest sequence, in tokens"`
 }
 
-// WarmStart is behaviour cloning on a scripted teacher's demonstrations.
+// WarmStart is behaviour cloning on demonstrations that a script writes: a noisy teacher, or the expert of an
+// interactive environment. Fields that were added later are left out of the warm start's key at their zero values.
 type WarmStart struct {
-	Levels    []int     `json:"levels" default:"[2, 3]" min:"2" max:"4" doc:"levels that are demonstrated"`
+	Levels    []int     `json:"levels" default:"[2, 3]" min:"2" max:"4" only:"calc" doc:"levels that are demonstrated"`
 	Steps     int       `json:"steps" default:"300" min:"0" max:"1000000" doc:"optimiser steps; 0 starts from the random model"`
-	Batch     int       `json:"batch" default:"64" min:"1" max:"65536" doc:"demonstrations in one optimiser step"`
+	Batch     int       `json:"batch" default:"64" min:"1" max:"65536" doc:"demonstrations in one optimiser step; turns of demonstrations where each prompt is whole"`
 	Optimizer Optimizer `json:"optimizer" doc:"AdamW of the cloning"`
-	Teacher   Teacher   `json:"teacher" doc:"probability of each kind of fault in a demonstration; the rest is right"`
+	Teacher   Teacher   `json:"teacher" only:"calc" doc:"probability of each kind of fault in a demonstration; the rest is right"`
+	Noise     float64   `json:"noise,omitempty" default:"0.1" min:"0" max:"1" only:"noised" doc:"probability that an action of the expert's is replaced by any that is admissible; where tasks are questions, that a demonstration has a fault"`
 }
 
-// Teacher holds the probability of each kind of noise in a demonstration; the rest is right.
+// Teacher holds the probability of each kind of fault in a demonstration. The remaining demonstrations are correct.
 type Teacher struct {
 	BadCode      float64 `json:"bad_code" default:"0.2" min:"0" max:"1" doc:"code that does not parse or raises"`
 	WrongOrder   float64 `json:"wrong_order" default:"0.2" min:"0" max:"1" doc:"operators or operands in the wrong order"`
@@ -129,25 +156,45 @@ type Teacher struct {
 	WrongCopy    float64 `json:"wrong_copy" default:"0.1" min:"0" max:"1" doc:"answers something else than the tool said"`
 }
 
-// Rollout says how trajectories are sampled.
+// Rollout describes how trajectories are sampled.
 type Rollout struct {
 	Mode             string  `json:"mode" default:"staged" doc:"how generating and tools interleave"`
+	Protocol         string  `json:"protocol" optional:"true" doc:"the prompt format; absent = the environment's own"`
 	Tree             *Tree   `json:"tree" doc:"how trajectories branch"`
 	History          int     `json:"history" default:"0" min:"0" max:"1024" quiet:"true" doc:"latest turns that a prompt of layout turns holds after the task, in sampling and in learning; 0 = all. The warm start clones whole trajectories"`
-	Prompts          int     `json:"prompts" required:"true" min:"1" max:"65536" doc:"prompts of one step"`
-	Oversample       int     `json:"oversample" required:"true" min:"1" max:"1024" doc:"trajectories sampled for each prompt, before resampling"`
+	Prompts          int     `json:"prompts" required:"true" min:"1" max:"10000" former:"65536" doc:"prompts of one step"`
+	SamplesPerPrompt int     `json:"oversample" name:"samples_per_prompt" required:"true" min:"1" max:"1000" former:"1024" doc:"trajectories sampled for each prompt, before resampling. The record and older recipes call it oversample"`
 	Temperature      float64 `json:"temperature" default:"1" above:"0" max:"10" doc:"divides the logits; the loss uses the same"`
-	MaxTurns         int     `json:"max_turns" default:"3" min:"1" max:"64" doc:"policy responses in one trajectory"`
+	TopP             float64 `json:"top_p" default:"0" min:"0" max:"1" only:"trained" quiet:"true" doc:"sample from the likeliest tokens of so much probability; 0 = from all"`
+	TopK             int     `json:"top_k" default:"0" min:"0" max:"1048576" only:"trained" quiet:"true" doc:"sample from so many likeliest tokens; 0 = from all"`
+	MinP             float64 `json:"min_p" default:"0" min:"0" max:"1" only:"trained" quiet:"true" doc:"sample from the tokens that have at least so many times the likeliest one's probability; 0 = from all"`
+	MaxTurns         int     `json:"max_turns" default:"3" min:"1" max:"128" doc:"policy responses in one trajectory. The turns of a shard follow each other, so a step lasts as long as its longest trajectory; each turn adds two activities to a shard and, in layout turns, a row to the batch"`
 	MaxTurnTokens    int     `json:"max_turn_tokens" default:"64" min:"1" max:"1048576" doc:"tokens of one response"`
 	MaxTokens        int     `json:"max_tokens" default:"192" min:"1" max:"1048576" doc:"tokens of a row: a whole trajectory with prompt and tool responses, or in layout turns one turn with its prompt"`
 	MaxToolTextBytes int     `json:"max_tool_text_bytes" default:"256" min:"1" max:"1048576" doc:"bytes of one tool response that the policy sees"`
 	ShardGroups      int     `json:"shard_groups" default:"8" min:"1" max:"65536" doc:"groups in one shard, the unit of a durable activity"`
+	// Tools names tools of package tool/tools; see ToolNames.
+	Tools []string `json:"tools" default:"[python]" own:"tools" list:"tools" only:"calling" quiet:"true" doc:"tools that the policy can call; the default is the environment's own: search in search_qa, search and python in deep_research"`
 }
 
-// Tree says where trajectories branch (AEPO, ARPO).
+// ToolNames returns the names of the tools that the policy can call. A recipe that was made without the field names
+// none, and its policy can call python.
+func (r Rollout) ToolNames() []string {
+	if r.Tools == nil {
+		return []string{tools.Python.Name}
+	}
+	return r.Tools
+}
+
+// Truncation is what the rollout's sampling leaves of the policy's distribution.
+func (r Rollout) Truncation() policy.Truncation {
+	return policy.Truncation{TopK: r.TopK, TopP: r.TopP, MinP: r.MinP}
+}
+
+// Tree describes where trajectories branch (AEPO, ARPO).
 type Tree struct {
 	Rule          string  `json:"rule" required:"true" doc:"when a trajectory branches"`
-	Roots         int     `json:"roots" required:"true" min:"1" max:"1024" doc:"trajectories sampled from the prompt; the rest of oversample are branches. With monitor, this many only if it says nothing else"`
+	Roots         int     `json:"roots" required:"true" min:"1" max:"1024" doc:"trajectories sampled from the prompt; the rest of samples_per_prompt are branches. With monitor, this many only if it says nothing else"`
 	EntropyWeight float64 `json:"entropy_weight" default:"0.2" min:"0" max:"1000" doc:"weight of the change of entropy after a tool's response"`
 	Threshold     float64 `json:"threshold" default:"0.5" min:"0" max:"1" doc:"probability beyond which a trajectory branches"`
 	Slope         float64 `json:"slope" default:"0.2" min:"0" max:"1" doc:"fall of the probability with each branching in a row"`
@@ -155,21 +202,22 @@ type Tree struct {
 	Sensitivity   float64 `json:"sensitivity" default:"0.2" min:"0" max:"1000" doc:"β of that division, k·σ(β·(H_root − H_tool))"`
 }
 
-// Sandbox bounds one call.
+// Sandbox bounds one tool call.
 type Sandbox struct {
 	CPUSeconds  float64 `json:"cpu_seconds" default:"1" above:"0" max:"3600" doc:"CPU time of one call, in seconds; decides endless loops (the kernel counts whole seconds, rounded up)"`
 	WallSeconds float64 `json:"wall_seconds" default:"20" above:"0" max:"36000" doc:"wall-clock time of one call, in seconds; ≥ 10 × cpu_seconds, so that no verdict depends on load"`
 	MemoryMB    int     `json:"memory_mb" default:"256" min:"16" max:"1048576" doc:"address space of one call, in MiB"`
 	OutputKB    int     `json:"output_kb" default:"64" min:"1" max:"65536" doc:"standard output, and standard error, of one call, in KiB each"`
 	Session     bool    `json:"session" default:"false" only:"trained" quiet:"true" doc:"variables live on from call to call as in a notebook: one interpreter for each trajectory, whose calls are its cells; cpu_seconds, wall_seconds and output_kb bound each of them, memory_mb all together. Demonstrations of the warm start run each call by itself"`
+	ExactCarets bool    `json:"exact_carets" default:"false" only:"trained" quiet:"true" doc:"the carets of a traceback are under the code that they mean also where a program's last line has no end; otherwise they are a column too far to the right there, as Python 3.11 puts them and as the results of published recipes were made. Demonstrations of the warm start are as before"`
 	MinTier     string  `json:"min_tier" default:"full" enum:"full|landlock|rlimits" quiet:"true" doc:"the weakest isolation that the run accepts (docs/sandbox.md); a machine that grants less is refused"`
 }
 
-// Optimizer is AdamW and how a batch is cut for it.
+// Optimizer holds the settings of AdamW and of how a batch is split.
 type Optimizer struct {
 	LR               float64 `json:"lr" required:"true" above:"0" max:"10" doc:"learning rate after the warm-up"`
 	WarmupSteps      int     `json:"warmup_steps" default:"0" min:"0" max:"1000000" doc:"optimiser steps of linear warm-up"`
-	Decay            string  `json:"decay" default:"constant" enum:"constant|cosine|linear" doc:"learning rate after the warm-up: constant, or down to 0 at the last optimiser step"`
+	Decay            string  `json:"decay" default:"constant" list:"decays" doc:"how the learning rate decays after the warm-up"`
 	Beta1            float64 `json:"beta1" default:"0.9" min:"0" max:"0.999999" doc:"decay of the gradient's mean"`
 	Beta2            float64 `json:"beta2" default:"0.95" min:"0" max:"0.999999" doc:"decay of the gradient's square"`
 	Epsilon          float64 `json:"epsilon" default:"1e-8" above:"0" max:"1" doc:"added to the root of the second moment"`
@@ -181,21 +229,32 @@ type Optimizer struct {
 	MicrobatchTokens int     `json:"microbatch_tokens" default:"4096" min:"1" max:"16777216" doc:"tokens of one forward and backward pass; bounds memory, changes no result but rounding"`
 }
 
-// Evaluation measures on held-out problems.
+// Evaluation describes the measurement on held-out problems.
 type Evaluation struct {
 	Problems    int     `json:"problems" default:"513" min:"1" max:"1000000" doc:"held-out problems, a third of each level"`
 	Samples     int     `json:"samples" default:"4" min:"1" max:"1024" doc:"samples of each problem"`
 	Temperature float64 `json:"temperature" default:"1" above:"0" max:"10" doc:"divides the logits of the samples"`
 	TopP        float64 `json:"top_p" default:"0" min:"0" max:"1" quiet:"true" doc:"the samples come from the likeliest tokens of so much probability; 0 = from all"`
 	TopK        int     `json:"top_k" default:"0" min:"0" max:"1048576" quiet:"true" doc:"the samples come from so many likeliest tokens; 0 = from all"`
+	MinP        float64 `json:"min_p" default:"0" min:"0" max:"1" quiet:"true" doc:"the samples come from the tokens that have at least so many times the likeliest one's probability; 0 = from all"`
 	Greedy      bool    `json:"greedy" default:"true" doc:"also decode each problem once greedily"`
-	// Every evaluates after each Every-th step as well; 0 = only the warm start and the end.
+	// Every evaluates after every Nth step too; 0 = evaluate only the warm start and the end.
 	Every int `json:"every" default:"0" min:"0" max:"1000000" doc:"evaluate after each so many steps as well; 0 = only the warm start and the end"`
 }
 
-// Checkpoint says which checkpoints outlive the next updates.
+// Truncation is what the sampling of an evaluation leaves of the policy's distribution.
+func (e Evaluation) Truncation() policy.Truncation {
+	return policy.Truncation{TopK: e.TopK, TopP: e.TopP, MinP: e.MinP}
+}
+
+// Record describes how the record is kept.
+type Record struct {
+	Compact bool `json:"compact" default:"false" quiet:"true" doc:"merge copies of each step's small files into one per table, alongside the next step: a long run is read faster, and takes more room"`
+}
+
+// Checkpoint describes which checkpoints are kept.
 type Checkpoint struct {
-	Every    int `json:"every" default:"20" min:"0" max:"1000000" doc:"each so-many-th step's checkpoint is kept for good; 0 = none"`
+	Every    int `json:"every" default:"20" min:"0" max:"1000000" doc:"keep every Nth step's checkpoint for good; 0 = none"`
 	KeepLast int `json:"keep_last" default:"3" min:"1" max:"1000000" doc:"newest checkpoints kept; resuming needs one"`
 	KeepBest int `json:"keep_best" default:"1" min:"0" max:"1000000" doc:"best checkpoints kept, by the success rate of the step sampled from them"`
 }

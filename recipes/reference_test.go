@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/env/environments"
 )
 
 const introduction = `# Recipes
@@ -20,22 +22,43 @@ name of a recipe that comes with the program (%s, and the presets of [methods.md
 
 - ` + "`--set path=value`" + ` replaces part of a recipe before it is validated; the value is YAML, and sections on
   the way are made. Examples: ` + "`--set resample.roc.keep=4`, `--set warm_start.levels=[2]`, `--set resample.roc=null`" + `.
-- ` + "`--seed N` and `--steps N`" + ` are short for ` + "`seed` and `steps`" + `, and win over ` + "`--set`" + `.
+- ` + "`--seed N`" + ` is short for ` + "`--set seed=N`" + `, and wins over it. A run that is started in Temporal's UI takes ` + "`seed` and `steps`" + ` in
+  its input, which win in the same way.
 - Every fault is reported at once, one a line, by file, line and path, and nothing starts:
-  ` + "`recipes/quickstart.yaml:66: resample.roc.keep: must be ≤ oversample (16), got 32`" + `.
+  ` + "`recipes/quickstart.yaml:72: resample.roc.keep: must be ≤ samples_per_prompt (8), got 32`" + `.
 - Editors check recipes against ` + "[`recipes/schema.json`](../recipes/schema.json)" + ` when the file begins with
   ` + "`# yaml-language-server: $schema=schema.json`" + `.
+- ` + "`extends: presets/ppo`" + ` inherits the entries of recipes that come with the program; [Extending a recipe](#extending-a-recipe) says how.
 - The record keeps the resolved recipe: every field, as canonical JSON, named by its SHA-256.
 
 A field without a default is required. The last column says where a field has a place; elsewhere it is refused. *calc* is
 that environment alone; *trained* are all environments but ` + "`gsm8k-solutions` and `openai`" + `, whose trajectories are imported,
-so that nothing is sampled, trained or evaluated; *tooled* are those whose calls run in the sandbox. *beside* names
-choices: ` + "`lambda`" + ` is read by ` + "`gae`" + ` alone and refused beside another estimator. A choice marked *planned* is validated,
+so that nothing is sampled, trained or evaluated; *tooled* are those whose calls run in the sandbox; *demonstrated* are those
+that a script can demonstrate; *noised* are those of them whose faults have one number; *calling* are those whose policies
+call tools; *configured* are those with settings of their own.
+*with* names
+choices: ` + "`lambda`" + ` is read by ` + "`gae`" + ` alone and refused with another estimator. A choice marked *planned* is validated,
 and ` + "`ropewalk run --dry-run`" + ` says what is missing; it does not run yet.
 YAML's anchors, aliases and merge keys are not part of the format.
+
+## Extending a recipe
+
+A file can hold only what differs from recipes that come with the program:
+
+    extends: presets/ppo
+    name: ppo-longer
+    steps: 200
+    optimizer: {lr: 0.0001}
+
+` + "`" + `extends` + "`" + ` is a name, or a list of names that are laid over each other in their order; the file itself comes last.
+` + "`" + `name` + "`" + ` and ` + "`" + `description` + "`" + ` are the file's own; everything else is inherited. Sections are merged entry by entry; lists,
+mappings of numbers and single values replace what was inherited. ` + "`" + `null` + "`" + ` takes an inherited entry out, so that it has
+its default again. If the file makes another choice (` + "`" + `loss: {name: sapo}` + "`" + `), inherited fields that this choice does not
+read fall away. A file cannot extend another file on disk: a run keeps the text of one, and resolves it wherever a
+worker runs. ` + "`" + `ropewalk run FILE --dry-run` + "`" + ` prints the whole recipe, and the record keeps that.
 `
 
-// The reference page says of each field what the code reads of it.
+// The reference page holds what the table says about each field.
 func TestReferenceIsUpToDate(t *testing.T) {
 	page := filepath.Join("..", "docs", "recipes.md")
 	if *update {
@@ -59,6 +82,7 @@ func reference() string {
 			writeTable(&b, f)
 			for _, c := range f.Fields {
 				writeChoices(&b, c)
+				writeSettings(&b, c)
 			}
 		}
 	}
@@ -83,7 +107,20 @@ func writeTable(b *strings.Builder, section *Field) {
 	}
 }
 
-// writeChoices says what the names of a choice mean.
+// writeSettings lists the settings that each environment declares.
+func writeSettings(b *strings.Builder, f *Field) {
+	if !f.isSettings() {
+		return
+	}
+	for _, d := range environments.All {
+		if len(d.Settings) > 0 {
+			fmt.Fprintf(b, "\n`%s` of `%s`:\n\n", f.Path, d.Name)
+			writeTable(b, &Field{Path: f.Path, Fields: f.settingFields(d.Name)})
+		}
+	}
+}
+
+// writeChoices writes the meaning of each name that a field can choose.
 func writeChoices(b *strings.Builder, f *Field) {
 	if f.Slot == nil {
 		return
@@ -98,7 +135,7 @@ func writeChoices(b *strings.Builder, f *Field) {
 	}
 }
 
-// place says where a field has one.
+// place says where a field applies.
 func (f *Field) place() string {
 	parts := []string{}
 	if f.Classes != nil {
@@ -106,8 +143,11 @@ func (f *Field) place() string {
 	}
 	for _, g := range f.Governors {
 		if readers := g.Slot.Readers(g.Param); len(readers) < len(g.Slot.Choices) {
-			parts = append(parts, "*beside* `"+strings.Join(readers, "`, `")+"`")
+			parts = append(parts, "*with* `"+strings.Join(readers, "`, `")+"`")
 		}
+	}
+	if f.Spared != "" {
+		parts = append(parts, "*may be absent with* `"+f.Spared+"`")
 	}
 	if f.Without != "" {
 		parts = append(parts, "*without* `"+f.Without+"`")
@@ -154,7 +194,7 @@ func (f *Field) defaultInWords() string {
 	return ""
 }
 
-// defaultsByChoice lists each choice's default.
+// defaultsByChoice lists the default of each choice.
 func (f *Field) defaultsByChoice() string {
 	var parts []string
 	for _, g := range f.Governors {

@@ -3,27 +3,27 @@ package recipes
 import (
 	"embed"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
+	"github.com/ropewalk/ropewalk/internal/spelling"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-//go:embed *.yaml presets/*.yaml
+//go:embed *.yaml presets/*.yaml presets/bases/*.yaml
 var builtin embed.FS
 
-// Resolved is a recipe with every field in place.
+// Resolved is a recipe that has a value for every field.
 type Resolved struct {
 	Recipe Recipe
-	// JSON is the canonical form: every field, in the order of the structs, indented by two
-	// spaces, ending in a newline. It is itself a recipe (JSON is YAML).
+	// JSON is the canonical form: every field that applies, indented by two spaces, with a newline at the end. It is a
+	// valid recipe itself, because JSON is YAML.
 	JSON []byte
 	// Digest is the SHA-256 of JSON, in hexadecimal.
 	Digest string
 }
 
-// Builtin returns the names of the recipes that come with the program, sorted; see Presets for more.
+// Builtin returns the sorted names of the recipes that come with the program, without the presets (see Presets).
 func Builtin() []string {
 	entries, err := builtin.ReadDir(".")
 	if err != nil {
@@ -41,30 +41,59 @@ func Builtin() []string {
 // presetFolder precedes the names of presets.
 const presetFolder = "presets/"
 
-// Presets returns the names of the presets, sorted: built-in recipes with the settings of published
-// methods, each presets/NAME.
+// Presets returns the sorted names of the presets, each presets/NAME. A preset is a built-in recipe with the settings
+// of a published method.
 func Presets() []string {
 	entries, err := builtin.ReadDir("presets")
 	if err != nil {
 		panic(err) // the folder is part of the binary
 	}
-	names := make([]string, len(entries))
-	for i, e := range entries {
-		names[i] = presetFolder + strings.TrimSuffix(e.Name(), ".yaml")
+	var names []string
+	for _, e := range entries {
+		if !e.IsDir() {
+			names = append(names, presetFolder+strings.TrimSuffix(e.Name(), ".yaml"))
+		}
 	}
-	slices.Sort(names) // the files' order is another: a dash precedes a dot
+	slices.Sort(names) // the order of the files differs: a dash sorts before a dot
 	return names
 }
 
-// Source returns the text of a built-in recipe.
+// baseFolder precedes the names of bases.
+const baseFolder = presetFolder + "bases/"
+
+// bases returns the sorted names of the files that presets share. A base is not a complete recipe.
+func bases() []string {
+	entries, err := builtin.ReadDir(strings.TrimSuffix(baseFolder, "/"))
+	if err != nil {
+		panic(err) // the folder is part of the binary
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = baseFolder + strings.TrimSuffix(e.Name(), ".yaml")
+	}
+	return names
+}
+
+// Source returns the text of a built-in recipe. The text may extend other recipes.
 func Source(name string) ([]byte, bool) {
+	if strings.HasPrefix(name, baseFolder) {
+		return nil, false
+	}
+	return embedded(name)
+}
+
+// embedded is Source including the bases.
+func embedded(name string) ([]byte, bool) {
 	data, err := builtin.ReadFile(name + ".yaml")
 	return data, err == nil
 }
 
-// Resolve reads a recipe, puts overrides, seed and steps in place (the latter two win where they
-// are not nil), and validates the outcome. With inline text, name is only what messages call
-// it; without, it names a built-in recipe. The error is of type Problems.
+// fileOf returns the file name of a built-in recipe for messages.
+func fileOf(name string) string { return "recipes/" + name + ".yaml" }
+
+// Resolve reads a recipe, applies the overrides, then seed and steps unless they are nil, and validates the result. If
+// inline is "", name is the name of a built-in recipe. Otherwise inline is the recipe's text and messages use name as
+// its file name. The error is of type Problems.
 func Resolve(name, inline string, overrides []string, seed *uint64, steps *int) (*Resolved, error) {
 	data := []byte(inline)
 	file := name
@@ -73,7 +102,7 @@ func Resolve(name, inline string, overrides []string, seed *uint64, steps *int) 
 		if !ok {
 			return nil, Problems{{File: "recipe " + name, Message: unknownName(name)}}
 		}
-		data, file = text, "recipes/"+name+".yaml"
+		data, file = text, fileOf(name)
 	}
 	if file == "" {
 		file = "inline recipe"
@@ -82,6 +111,23 @@ func Resolve(name, inline string, overrides []string, seed *uint64, steps *int) 
 	if err != nil {
 		return nil, err
 	}
+	return r.resolved()
+}
+
+// ResolveCommitted is Resolve for a recipe from a record, with overrides applied. See ParseCommitted.
+func ResolveCommitted(committed *Recipe, overrides []string) (*Resolved, error) {
+	text, err := committed.Canonical()
+	if err != nil {
+		return nil, err
+	}
+	r, err := ParseCommitted(committed.Name, text, overrides)
+	if err != nil {
+		return nil, err
+	}
+	return r.resolved()
+}
+
+func (r *Recipe) resolved() (*Resolved, error) {
 	text, err := r.Canonical()
 	if err != nil {
 		return nil, err
@@ -90,15 +136,15 @@ func Resolve(name, inline string, overrides []string, seed *uint64, steps *int) 
 }
 
 func unknownName(name string) string {
+	if _, ok := embedded(name); ok {
+		return "is a part of recipes; a recipe names it as extends"
+	}
 	text := "no such built-in recipe"
-	plain := strings.TrimSuffix(path.Base(name), ".yaml") // a file's name where only names are known
-	if path.Base(path.Dir(name)) == "presets" {
-		plain = presetFolder + plain
+	if near := Like(name); len(near) > 0 {
+		return text + didYouMean(spelling.OrList(near))
 	}
-	if near := nearest(plain, append(Builtin(), Presets()...)); near != "" {
-		return text + "; did you mean " + near + "?"
-	}
-	return text + "; there are " + strings.Join(Builtin(), ", ") + " and presets/NAME (another recipe is given as a file or inline)"
+	return text + "; there are " + strings.Join(Builtin(), ", ") +
+		" and presets/NAME (another recipe is given as a file or inline)"
 }
 
 func pairs(set []string, seed *uint64, steps *int) []override {

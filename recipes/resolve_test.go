@@ -8,7 +8,9 @@ import (
 )
 
 func TestResolveBuiltin(t *testing.T) {
-	require.Equal(t, []string{"gsm8k-offline", "openai-offline", "quickstart"}, Builtin())
+	require.Equal(t,
+		[]string{"gsm8k-offline", "household", "openai-offline", "quickstart", "searchqa", "shop", "sokoban"},
+		Builtin())
 	for _, name := range Builtin() {
 		a, err := Resolve(name, "", nil, nil, nil)
 		require.NoError(t, err)
@@ -38,8 +40,8 @@ func TestResolveOverrides(t *testing.T) {
 		"environment.level_shares.2=0.3", "environment.level_shares.4=0.7", "steps=9", "description='a: b'",
 	}, &seed, &steps)
 	require.NoError(t, err)
-	require.Equal(t, 4, r.Recipe.Resample.RoC.Keep)
-	require.Equal(t, VSPO{Alpha: 3, Temperature: 0.1, MinVariance: 1e-6}, *r.Recipe.Resample.VSPO)
+	require.Equal(t, 4, r.Recipe.Resample.RoC().Keep)
+	require.Equal(t, VSPO{Alpha: 3, Temperature: 0.1, MinVariance: 1e-6}, *r.Recipe.Resample.VSPO())
 	require.Equal(t, 1, r.Recipe.Policy.Layers)
 	require.Equal(t, []int{2}, r.Recipe.WarmStart.Levels)
 	require.Equal(t, map[string]float64{"2": 0.3, "4": 0.7}, r.Recipe.Environment.LevelShares)
@@ -49,10 +51,10 @@ func TestResolveOverrides(t *testing.T) {
 
 	r, err = Resolve("small.yaml", small, []string{"resample.roc=null", "resample.roc.keep=5"}, nil, nil)
 	require.NoError(t, err)
-	require.Equal(t, 5, r.Recipe.Resample.RoC.Keep)
+	require.Equal(t, 5, r.Recipe.Resample.RoC().Keep)
 	r, err = Resolve("small.yaml", small, []string{"resample.roc=null"}, nil, nil)
 	require.NoError(t, err)
-	require.Nil(t, r.Recipe.Resample.RoC)
+	require.Nil(t, r.Recipe.Resample.RoC())
 }
 
 func TestBadOverrides(t *testing.T) {
@@ -62,22 +64,33 @@ func TestBadOverrides(t *testing.T) {
 		steps *int
 		want  string
 	}{
-		{set: []string{"resample.roc.kep=3"}, want: `--set resample.roc.kep=3: no such field; did you mean resample.roc.keep?`},
-		{set: []string{"resmple.roc.keep=3"}, want: `--set resmple.roc.keep=3: no such field; did you mean resample?`},
+		{set: []string{"resample.roc.kep=3"},
+			want: `--set resample.roc.kep=3: no such field; did you mean resample.roc.keep?`},
+		{set: []string{"resmple.roc.keep=3"},
+			want: `--set resmple.roc.keep=3: no such field; did you mean resample.roc.keep?`},
 		{set: []string{"steps"}, want: `--set steps: must be path=value`},
 		{set: []string{"=4"}, want: `--set =4: must be path=value`},
 		{set: []string{"steps.x=4"}, want: `--set steps.x=4: no such field; steps is a whole number`},
-		{set: []string{"steps=[4"}, want: `--set steps=[4: the value is not YAML: line 1: did not find expected ',' or ']'`},
+		{set: []string{"steps=[4"},
+			want: `--set steps=[4: the value is not YAML: line 1: did not find expected ',' or ']'`},
 		{set: []string{"steps="}, want: `--set steps=: must be a whole number, got nothing`},
 		{set: []string{"rollout.prompts=x"}, want: `--set rollout.prompts=x: must be a whole number, got "x"`},
-		{set: []string{"resample.roc.keep=32"}, want: `--set resample.roc.keep=32: must be ≤ oversample (16), got 32`},
-		{set: []string{"rollout.oversample=4"}, want: `small.yaml:12: resample.roc.keep: must be ≤ oversample (4), got 8`},
+		{set: []string{"resample.roc.keep=32"},
+			want: `--set resample.roc.keep=32: must be ≤ samples_per_prompt (16), got 32`},
+		{set: []string{"rollout.oversample=4"},
+			want: "--set rollout.oversample=4: resample.roc.keep: must be ≤ samples_per_prompt (4), got 8 " +
+				"(small.yaml:12)"},
 		{set: []string{"resample.roc={kep: 3}"}, want: `--set resample.roc={kep: 3}: resample.roc.keep: is required
 --set resample.roc={kep: 3}: resample.roc.kep: no such field; did you mean resample.roc.keep?`},
-		{set: []string{"environment.level_shares.5=1"}, want: `--set environment.level_shares.5=1: no such key; there are 2, 3, 4`},
-		{set: []string{"warm_start.levels.0=2"}, want: `--set warm_start.levels.0=2: no such field; warm_start.levels is a list of whole numbers`},
-		{set: []string{"schedule.stages.0.lr=1"}, want: `--set schedule.stages.0.lr=1: no such field; schedule.stages is a list of mappings`},
-		{set: []string{"loss.clip_low=0.1", "loss.name=sapo"}, want: `--set loss.clip_low=0.1: has no place beside loss sapo; it belongs to ppo_clip, cispo, gspo, gspo_token, gppo, ce_gppo, aepo_clip, clip_cov`},
+		{set: []string{"environment.level_shares.5=1"},
+			want: `--set environment.level_shares.5=1: no such key; there are 2, 3, 4`},
+		{set: []string{"warm_start.levels.0=2"},
+			want: `--set warm_start.levels.0=2: no such field; warm_start.levels is a list of whole numbers`},
+		{set: []string{"schedule.stages.0.lr=1"},
+			want: `--set schedule.stages.0.lr=1: no such field; schedule.stages is a list of mappings`},
+		{set: []string{"loss.clip_low=0.1", "loss.name=sapo"},
+			want: `--set loss.clip_low=0.1: cannot be combined with loss sapo; it belongs to ppo_clip, cispo, ` +
+				`gspo, gspo_token, gppo, ce_gppo, aepo_clip, clip_cov`},
 		{set: []string{"resample.vspo=&a [*a]"}, want: `--set resample.vspo=&a [*a]: must be a mapping, got a list`},
 		{steps: &zero, want: `--steps=0: must be ≥ 1, got 0`},
 	} {
@@ -94,7 +107,9 @@ func TestResolveUnknown(t *testing.T) {
 	_, err = Resolve("recipes/quickstart.yaml", "", nil, nil, nil)
 	require.EqualError(t, err, "recipe recipes/quickstart.yaml: no such built-in recipe; did you mean quickstart?")
 	_, err = Resolve("other", "", nil, nil, nil)
-	require.EqualError(t, err, "recipe other: no such built-in recipe; there are gsm8k-offline, openai-offline, quickstart and presets/NAME (another recipe is given as a file or inline)")
+	require.EqualError(t, err,
+		"recipe other: no such built-in recipe; there are gsm8k-offline, household, openai-offline, quickstart, "+
+			"searchqa, shop, sokoban and presets/NAME (another recipe is given as a file or inline)")
 	_, err = Resolve("", "steps: 1", nil, nil, nil)
 	require.ErrorContains(t, err, "inline recipe:1: advantage: is required")
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/ropewalk/ropewalk/internal/spelling"
 )
 
 // scalar reads one plain value and checks it against the field's limits.
@@ -30,12 +32,12 @@ func (d *decoder) scalar(f *Field, path string, n *yaml.Node, v reflect.Value) {
 		d.fail(n, path, "must be %s that fits %d bits, got %s", f.TypeName(), f.typ.Size()*8, shown(n))
 		return
 	}
-	if fault := f.limits(v); fault != "" {
+	if fault := f.limits(v, d.committed && d.origin[n] == ""); fault != "" {
 		d.fail(n, path, "%s, got %s", fault, shown(n))
 	}
 }
 
-// tagFits reports whether YAML's resolved type of a scalar can be read as the Go kind.
+// tagFits reports whether a scalar with that YAML tag can be read as the Go kind.
 func tagFits(k reflect.Kind, tag string) bool {
 	switch k {
 	case reflect.String:
@@ -48,8 +50,9 @@ func tagFits(k reflect.Kind, tag string) bool {
 	return tag == "!!int"
 }
 
-// limits returns what the value must be and is not, or "".
-func (f *Field) limits(v reflect.Value) string {
+// limits returns the condition that the value breaks, or "". A committed value is checked against the limits of the
+// time when it was committed.
+func (f *Field) limits(v reflect.Value, committed bool) string {
 	if len(f.Enum) > 0 {
 		if text := fmt.Sprint(v.Interface()); !slices.Contains(f.Enum, text) {
 			return f.notAmong(text)
@@ -70,6 +73,10 @@ func (f *Field) limits(v reflect.Value) string {
 	default:
 		return ""
 	}
+	most := f.Max
+	if committed && f.Former != nil {
+		most = f.Former
+	}
 	switch {
 	case math.IsNaN(x) || math.IsInf(x, 0):
 		return "must be a finite number"
@@ -77,8 +84,8 @@ func (f *Field) limits(v reflect.Value) string {
 		return "must be ≥ " + number(*f.Min)
 	case f.Above != nil && x <= *f.Above:
 		return "must be > " + number(*f.Above)
-	case f.Max != nil && x > *f.Max:
-		return "must be ≤ " + number(*f.Max)
+	case most != nil && x > *most:
+		return "must be ≤ " + number(*most)
 	}
 	return ""
 }
@@ -88,17 +95,37 @@ func (f *Field) notAmong(text string) string {
 		return "must be " + f.Enum[0]
 	}
 	list := "must be one of " + strings.Join(f.Enum, ", ")
-	if near := nearest(text, f.Enum); near != "" {
+	if means := f.Meant[strings.ToLower(text)]; means != "" {
+		return list + " (did you mean " + means + "?)"
+	}
+	if other := f.otherChoice(text); other != "" {
+		return list + " (" + text + " is a choice of " + other + ")"
+	}
+	if near := spelling.Nearest(text, f.Enum); near != "" {
 		return list + " (did you mean " + near + "?)"
 	}
 	return list
+}
+
+// otherChoice returns the path of another field that makes the choice of that name, or "". People look for grpo among
+// the losses.
+func (f *Field) otherChoice(name string) string {
+	if f.Slot == nil {
+		return ""
+	}
+	for _, other := range Fields() {
+		if other.Slot != nil && other.Name == f.Name && slices.Contains(other.Enum, name) {
+			return other.Path
+		}
+	}
+	return ""
 }
 
 func (d *decoder) wrongType(f *Field, n *yaml.Node) {
 	d.fail(n, f.Path, "must be %s, got %s", f.TypeName(), shown(n))
 }
 
-// shown renders a node for a message, short.
+// shown renders a node in a short form for a message.
 func shown(n *yaml.Node) string {
 	switch {
 	case n.Kind == yaml.SequenceNode:
@@ -122,7 +149,7 @@ func shown(n *yaml.Node) string {
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
 
-// number renders a limit as one would write it.
+// number renders a limit as a person would write it.
 func number(x float64) string {
 	if x == math.Trunc(x) {
 		return strconv.FormatFloat(x, 'f', -1, 64)

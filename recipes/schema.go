@@ -3,45 +3,113 @@ package recipes
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/ropewalk/ropewalk/env/environments"
 	"github.com/ropewalk/ropewalk/rl/method"
 )
 
 // schemaID names the published schema.
 const schemaID = "https://github.com/ropewalk/ropewalk/recipes/schema.json"
 
-// object is one JSON object; encoding/json writes its keys sorted.
+// object is one JSON object. encoding/json sorts its keys.
 type object = map[string]any
 
-// Schema returns the JSON schema (draft 2020-12) of recipes, for editors and other programs.
-// Parse checks all that it says, and the combinations of fields, which it cannot say.
+// Schema returns the JSON schema (draft 2020-12) of recipes, for editors and other programs. Parse checks everything
+// that the schema checks. Parse also checks the combinations of fields, which the schema cannot express.
 func Schema() []byte {
-	s := root.schema()
-	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-	s["$id"] = schemaID
-	s["title"] = "Ropewalk recipe"
-	s["description"] = "Composes a run out of independent choices. Rules over several fields are checked by ropewalk itself."
+	whole := root.schema()
 	var rules []any
-	for _, e := range environments {
-		rules = append(rules, environmentRule(e.name))
+	for _, d := range environments.All {
+		rules = append(rules, environmentRule(d.Name))
 	}
-	s["allOf"] = append(rules, slotRules(root)...)
+	whole["allOf"] = append(rules, slotRules(root)...)
+	delete(whole["properties"].(object), extendsField)
+	s := object{
+		"$schema": "https://json-schema.org/draft/2020-12/schema",
+		"$id":     schemaID,
+		"title":   "Ropewalk recipe",
+		"description": "Composes a run out of independent choices. Rules over several fields are checked by ropewalk " +
+			"itself.",
+		"type":  "object",
+		"if":    object{"required": []string{extendsField}},
+		"then":  object{"$ref": "#/$defs/extension"},
+		"else":  object{"$ref": "#/$defs/recipe"},
+		"$defs": object{"recipe": whole, "extension": extension(whole)},
+	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	if err := enc.Encode(s); err != nil {
-		panic(err) // maps of plain values always encode
+		panic(err) // a map of plain values always encodes
 	}
 	return b.Bytes()
 }
 
-// schema describes one field.
+// extension returns the schema of a recipe that extends others. Any part of a complete recipe may be missing, because
+// it may be inherited. null removes an inherited entry.
+func extension(whole object) object {
+	s := relaxed(whole).(object)
+	s["required"] = []string{extendsField, "name"}
+	name := object{"type": "string", "enum": slices.Sorted(maps.Keys(extendable()))}
+	s["properties"].(object)[extendsField] = object{
+		"description": root.child(extendsField).Doc,
+		"oneOf":       []any{name, object{"type": "array", "items": name, "minItems": 1}},
+	}
+	return s
+}
+
+// relaxed removes the requirements from a schema and allows null. An absent choice no longer means the default, because
+// the choice may be inherited. The elements of a list keep their requirements, because a list is replaced as a whole.
+func relaxed(x any) any {
+	switch x := x.(type) {
+	case []any:
+		out := make([]any, len(x))
+		for i := range x {
+			out[i] = relaxed(x[i])
+		}
+		return out
+	case object:
+		out := object{}
+		for key, value := range x {
+			switch key {
+			case "if":
+				out[key] = stated(value.(object))
+			case "required", "anyOf":
+			case "items":
+				out[key] = value
+			case "type":
+				out[key] = value
+				if name, ok := value.(string); ok {
+					out[key] = []string{name, "null"}
+				}
+			case "enum":
+				out[key] = append(slices.Clone(value.([]any)), nil)
+			default:
+				out[key] = relaxed(value)
+			}
+		}
+		return out
+	}
+	return x
+}
+
+// stated returns a condition on properties that also requires the properties to be present.
+func stated(condition object) object {
+	out := maps.Clone(condition)
+	if properties, ok := condition["properties"].(object); ok {
+		out["required"] = slices.Sorted(maps.Keys(properties))
+	}
+	return out
+}
+
+// schema returns the schema of one field.
 func (f *Field) schema() object {
 	s := object{}
 	if f.Doc != "" {
@@ -62,6 +130,10 @@ func (f *Field) schema() object {
 		s["items"] = (&Field{typ: f.typ.Elem(), Min: f.Min, Max: f.Max, Enum: f.Enum}).schema()
 		s["minItems"], s["uniqueItems"] = 1, true
 	case reflect.Map:
+		if f.isSettings() {
+			s["type"] = "object"
+			break
+		}
 		element := (&Field{typ: f.typ.Elem(), Min: f.Min, Max: f.Max}).schema()
 		entries := object{}
 		for _, k := range f.Keys {
@@ -81,19 +153,35 @@ func (f *Field) sectionSchema(s object) {
 	}
 	properties := object{}
 	var required []string
+	var either []any
 	for _, c := range f.Fields {
 		properties[c.Name] = c.schema()
-		if c.Required && c.Only == nil && len(c.Governors) == 0 {
+		must := c.Required && c.Only == nil && len(c.Governors) == 0
+		switch {
+		case c.Recorded != c.Name:
+			properties[c.Recorded] = c.formerly()
+			if must {
+				one := func(name string) object { return object{"required": []string{name}} }
+				either = append(either, object{"anyOf": []any{one(c.Name), one(c.Recorded)}})
+			}
+		case must:
 			required = append(required, c.Name)
 		}
 	}
 	s["properties"], s["additionalProperties"] = properties, false
-	if rules := append(slotRules(f), withoutRules(f)...); len(rules) > 0 && f.Path != "" {
+	if rules := slices.Concat(slotRules(f), withoutRules(f), either); len(rules) > 0 && f.Path != "" {
 		s["allOf"] = rules
 	}
 	if required != nil {
 		s["required"] = required
 	}
+}
+
+// formerly returns the schema of the field under its older name.
+func (f *Field) formerly() object {
+	s := f.schema()
+	s["deprecated"], s["description"] = true, "older name of "+f.Name
+	return s
 }
 
 func (f *Field) scalarSchema(s object) {
@@ -128,26 +216,29 @@ func (f *Field) scalarSchema(s object) {
 	}
 }
 
-// environmentRule requires what belongs to an environment and refuses what belongs to others.
+// environmentRule requires the fields that an environment needs and rejects the fields of other environments.
 func environmentRule(environment string) object {
 	named := object{
-		"required":   []string{"environment"},
-		"properties": object{"environment": object{"required": []string{"name"}, "properties": object{"name": object{"const": environment}}}},
+		"required": []string{"environment"},
+		"properties": object{"environment": object{"required": []string{"name"},
+			"properties": object{"name": object{"const": environment}}}},
 	}
 	return object{"if": named, "then": root.demands(environment)}
 }
 
-// demands says what an environment asks of a section beyond the section's own schema.
+// demands returns what an environment requires of a section, in addition to the section's own schema.
 func (f *Field) demands(environment string) object {
 	s, properties := object{}, object{}
 	var required []string
 	for _, c := range f.Fields {
-		if c.Only != nil && c.Required && slices.Contains(c.Only, environment) {
+		if c.Only != nil && c.Required && c.Spared == "" && slices.Contains(c.Only, environment) {
 			required = append(required, c.Name)
 		}
 		switch {
 		case c.Only != nil && !slices.Contains(c.Only, environment):
 			properties[c.Name] = false
+		case c.isSettings():
+			properties[c.Name] = c.settingsSchema(environment)
 		case c.IsSection():
 			if inner := c.demands(environment); len(inner) > 0 {
 				properties[c.Name] = inner
@@ -163,8 +254,8 @@ func (f *Field) demands(environment string) object {
 	return s
 }
 
-// slotRules say, for each choice made in a section, which fields it leaves no place, demands, or
-// gives defaults of its own.
+// slotRules returns one rule for each choice in a section. The rule names the fields that the choice excludes, the
+// fields that it requires, and the defaults that it changes.
 func slotRules(f *Field) []any {
 	var rules []any
 	for _, at := range f.Fields {
@@ -177,7 +268,7 @@ func slotRules(f *Field) []any {
 				continue
 			}
 			named := object{"properties": object{at.Name: object{"const": choice.Name}}}
-			if at.Default != choice.Name { // the default is chosen by absence too
+			if at.Default != choice.Name { // an absent choice means the default
 				named["required"] = []string{at.Name}
 			}
 			then := object{"properties": properties}
@@ -190,7 +281,7 @@ func slotRules(f *Field) []any {
 	return rules
 }
 
-// effects are what a choice asks of the fields beside it.
+// effects returns what a choice requires of the other fields of its section.
 func (f *Field) effects(at *Field, choice method.Choice) (properties object, required []string) {
 	properties = object{}
 	for _, c := range f.Fields {
@@ -211,7 +302,7 @@ func (f *Field) effects(at *Field, choice method.Choice) (properties object, req
 	return properties, required
 }
 
-// withoutRules leave fields no place where the field that brings them is set.
+// withoutRules excludes each field when the field named by its tag "without" is set.
 func withoutRules(f *Field) []any {
 	properties := object{}
 	for _, c := range f.Fields {
@@ -231,7 +322,7 @@ func withoutRules(f *Field) []any {
 	return nil
 }
 
-// describe is the field's documentation, with what the names of a choice mean.
+// describe returns the field's documentation, with the meaning of each name that the field can choose.
 func (f *Field) describe() string {
 	if f.Slot == nil {
 		return f.Doc
@@ -243,7 +334,7 @@ func (f *Field) describe() string {
 	return f.Doc + ". " + strings.Join(parts, "; ")
 }
 
-// variesByChoice reports whether a choice has a default of its own for the field.
+// variesByChoice reports whether any choice has its own default for the field.
 func (f *Field) variesByChoice() bool {
 	return slices.ContainsFunc(f.Governors, func(g *Governor) bool {
 		return slices.ContainsFunc(g.Slot.Choices, func(c method.Choice) bool {
@@ -253,7 +344,7 @@ func (f *Field) variesByChoice() bool {
 	})
 }
 
-// plain reads the YAML of a tag into plain values.
+// plain decodes the YAML of a tag into plain values.
 func plain(text string) any {
 	var x any
 	if err := yaml.Unmarshal([]byte(text), &x); err != nil {

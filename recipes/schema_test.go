@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the generated files")
 
-// upToDate compares a committed file with what generates it, or rewrites it with -update.
+// upToDate compares a committed file with the generated content, or rewrites the file with -update.
 func upToDate(t *testing.T, file string, want []byte) {
 	t.Helper()
 	if *update {
@@ -28,7 +28,7 @@ func upToDate(t *testing.T, file string, want []byte) {
 
 func TestSchemaIsUpToDate(t *testing.T) { upToDate(t, "schema.json", Schema()) }
 
-// compiled is the published schema as an independent implementation reads it.
+// compiled returns the published schema, read by an independent implementation.
 func compiled(t *testing.T) *jsonschema.Schema {
 	t.Helper()
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
@@ -52,7 +52,7 @@ func instance(t *testing.T, text []byte) any {
 	return v
 }
 
-// textKeys turns the keys of mappings into text, as JSON has them.
+// textKeys converts the keys of mappings to text, as in JSON.
 func textKeys(x any) any {
 	switch x := x.(type) {
 	case map[string]any:
@@ -81,7 +81,7 @@ func TestSchemaAcceptsShippedRecipes(t *testing.T) {
 	}
 }
 
-// The schema and Parse must refuse the same single-field faults.
+// The schema and Parse reject the same faults of single fields.
 func TestSchemaRefusesWhatParseRefuses(t *testing.T) {
 	s := compiled(t)
 	for _, c := range badFields {

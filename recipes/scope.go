@@ -8,22 +8,24 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// scope is what decides which fields have a place in a recipe. It is read before everything else.
+// scope holds the values that decide which fields apply to a recipe. It is read before everything else.
 type scope struct {
-	environment string            // "" when it is missing or unknown: then every field has a place
+	environment string            // "" when it is missing or unknown; then every field applies
 	choices     map[string]string // by slot; "" when unknown
-	set         map[string]bool   // the fields named by Without that are there
+	set         map[string]bool   // the fields named by Without and Spared that are set
+	spared      map[string]bool   // the sections that are absent because such a field is set
 }
 
-// notHere says why a field of another environment is refused.
-const notHere = "has no place in a recipe of %s: its trajectories are imported, so nothing is sampled, %strained or evaluated"
+// notHere says why a field of another environment is rejected.
+const notHere = "has no place in a recipe of %s: its trajectories are imported, so nothing is sampled, %strained or " +
+	"evaluated"
 
-// runless are the further words about environments whose tool calls were run elsewhere.
+// runless holds the extra words for environments whose tool calls ran elsewhere.
 var runless = map[string]string{OpenAI: "run, "}
 
-// scopeOf reads the choices out of a document. A selector that is absent has its default.
+// scopeOf reads the choices from a document. An absent selector has its default.
 func scopeOf(top *yaml.Node) scope {
-	s := scope{choices: map[string]string{}, set: map[string]bool{}}
+	s := scope{choices: map[string]string{}, set: map[string]bool{}, spared: map[string]bool{}}
 	for _, f := range Fields() {
 		n := lookup(top, strings.Split(f.Path, ".")...)
 		if f.Slot != nil {
@@ -32,12 +34,15 @@ func scopeOf(top *yaml.Node) scope {
 		if f.Optional {
 			s.set[f.Path] = n != nil && n.Kind == yaml.ScalarNode && n.Value != "" && !isNull(n)
 		}
+		if f.Spared != "" && s.set[f.Spared] && n == nil {
+			s.spared[f.Path] = true
+		}
 	}
 	s.environment = s.choices["environment.name"]
 	return s
 }
 
-// chosen is the name that a selector has, or "".
+// chosen returns the name that a selector has, or "".
 func chosen(f *Field, n *yaml.Node) string {
 	switch {
 	case n == nil:
@@ -48,10 +53,10 @@ func chosen(f *Field, n *yaml.Node) string {
 	return ""
 }
 
-// belongs reports whether the field has a place.
+// belongs reports whether the field applies to the recipe.
 func (f *Field) belongs(s scope) bool { return f.outOfPlace(s) == "" }
 
-// outOfPlace says why the field has no place, or "".
+// outOfPlace says why the field does not apply to the recipe, or returns "".
 func (f *Field) outOfPlace(s scope) string {
 	e := s.environment
 	if f.Only != nil && e != "" && !slices.Contains(f.Only, e) {
@@ -60,13 +65,17 @@ func (f *Field) outOfPlace(s scope) string {
 		}
 		return fmt.Sprintf("has no place in a recipe of %s; it belongs to %s", e, strings.Join(f.Only, ", "))
 	}
+	if s.spared[f.Path] {
+		return "is absent with " + f.Spared
+	}
 	if f.Without != "" && s.set[f.Without] {
-		return fmt.Sprintf("has no place beside %s, which brings it", f.Without)
+		return fmt.Sprintf("cannot be combined with %s, which brings it", f.Without)
 	}
 	for _, g := range f.Governors {
 		name := s.choices[g.Slot.Name]
 		if readers := g.Slot.Readers(g.Param); name != "" && !slices.Contains(readers, name) {
-			return fmt.Sprintf("has no place beside %s %s; it belongs to %s", strings.TrimSuffix(g.Slot.Name, ".name"), name, strings.Join(readers, ", "))
+			return fmt.Sprintf("cannot be combined with %s %s; it belongs to %s",
+				strings.TrimSuffix(g.Slot.Name, ".name"), name, strings.Join(readers, ", "))
 		}
 	}
 	return ""

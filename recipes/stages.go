@@ -1,14 +1,16 @@
 package recipes
 
-// The stages of a schedule, by the step alone: whoever reads a recipe for a step reads it by At, so that
-// a step that is run, resumed or replayed finds the same settings.
-//
-// Source: rStar2-Agent section 4.3. Departures: steps count on through the stages, so a learning-rate
-// schedule does not start again with a stage, and its warm-up is not repeated; what all samples solved is
-// told by the run's own rollouts, not by an evaluation at the stage's beginning.
+import "github.com/ropewalk/ropewalk/rl/schedule"
 
-// At returns the recipe as a step has it: itself, or a copy with the settings of the stages that have begun.
-// Step 0 and run-level stages have it as it is written.
+// The stages of a schedule depend only on the step. All code that reads a recipe for a step reads it through At. So a
+// step has the same settings when it is run, resumed or replayed.
+//
+// Source: rStar2-Agent section 4.3. Departures: the step count continues through the stages, so a stage does not
+// restart the learning-rate schedule or its warm-up. The run's own rollouts decide which problems all samples solved;
+// there is no evaluation at the beginning of a stage.
+
+// At returns the recipe with the settings of the stages that have begun by a step. It returns the recipe itself if no
+// stage has begun, and a copy otherwise. Step 0 and run-level stages use the recipe as written.
 func (r *Recipe) At(step int) *Recipe {
 	out := r
 	for _, s := range r.begun(step) {
@@ -26,8 +28,8 @@ func (r *Recipe) At(step int) *Recipe {
 	return out
 }
 
-// Unsolved is by how many samples, all of them right, a problem is told that a step no longer draws; 0 = it
-// draws every problem.
+// Unsolved returns the number of samples that decide whether a problem is solved. The step does not draw a problem if
+// all of those samples are right. 0 means that the step draws from all problems.
 func (r *Recipe) Unsolved(step int) int {
 	samples := 0
 	for _, s := range r.begun(step) {
@@ -38,7 +40,7 @@ func (r *Recipe) Unsolved(step int) int {
 	return samples
 }
 
-// OptimizerReset is the first step of the latest stage so far that resets the optimiser; 0 = none does.
+// OptimizerReset returns the first step of the latest stage so far that resets the optimiser, or 0 if no stage does.
 func (r *Recipe) OptimizerReset(step int) int {
 	first := 0
 	for _, s := range r.begun(step) {
@@ -49,12 +51,12 @@ func (r *Recipe) OptimizerReset(step int) int {
 	return first
 }
 
-// ReferenceStep is the step whose policy is the reference of a step: 0 stands for the run's first. Of the
-// stages that refresh it and loss.reference, the later refreshment counts.
+// ReferenceStep returns the step whose policy is the reference policy of the given step. 0 means the run's first
+// policy. Both the stages and loss.reference can refresh the reference; the later refresh counts.
 func (r *Recipe) ReferenceStep(step int) int {
 	last := 0
-	if r.Loss.Reference != nil {
-		every := r.Loss.Reference.RefreshEvery
+	if reference := r.Loss.Reference(); reference != nil {
+		every := reference.RefreshEvery
 		last = (step - 1) / every * every
 	}
 	for _, s := range r.begun(step) {
@@ -65,14 +67,7 @@ func (r *Recipe) ReferenceStep(step int) int {
 	return last
 }
 
-// begun are the stages up to that of a step.
-func (r *Recipe) begun(step int) []stage {
-	if r.Schedule == nil {
-		return nil
-	}
-	n := 0
-	for n < len(r.Schedule.Stages) && r.Schedule.Stages[n].FromStep <= step {
-		n++
-	}
-	return r.Schedule.Stages[:n]
+// begun returns the stages that have begun by a step.
+func (r *Recipe) begun(step int) []schedule.Stage {
+	return schedule.Stages{List: r.Schedule.Stages()}.Begun(step)
 }

@@ -6,7 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const staged = "schedule={stages: [{from_step: 3, max_tokens: 224, lr: 0.5}, {from_step: 5, problems: unsolved, samples: 4, reset_optimizer: true, refresh_reference: true}, " +
+const staged = "schedule={stages: [{from_step: 3, max_tokens: 224, lr: 0.5}, {from_step: 5, problems: unsolved, " +
+	"samples: 4, reset_optimizer: true, refresh_reference: true}, " +
 	"{from_step: 8, max_tokens: 256, problems: same}]}"
 
 func TestStages(t *testing.T) {
@@ -25,9 +26,9 @@ func TestStages(t *testing.T) {
 		{0, 200, 0.001, 0, 0, 0},
 		{2, 200, 0.001, 0, 0, 0},
 		{3, 224, 0.5, 0, 0, 0},
-		{5, 224, 0.5, 4, 5, 4}, // a stage keeps what it does not say
+		{5, 224, 0.5, 4, 5, 4}, // a stage keeps the settings that it does not change
 		{7, 224, 0.5, 4, 5, 4},
-		{8, 256, 0.5, 4, 5, 4}, // problems as before: the unsolved ones
+		{8, 256, 0.5, 4, 5, 4}, // problems does not change: the unsolved ones
 		{10, 256, 0.5, 4, 5, 4},
 	} {
 		at := r.At(c.step)
@@ -54,9 +55,10 @@ func TestWithoutStagesARecipeIsTheSameAtEveryStep(t *testing.T) {
 	}
 }
 
-// A stage refreshes the reference between the refreshments of loss.reference.
+// A stage refreshes the reference between two refreshes of loss.reference.
 func TestTheLaterRefreshmentCounts(t *testing.T) {
-	r, err := ParseWith("f", []byte(small), []string{staged, "loss.kl={coefficient: 0.1}", "loss.reference.refresh_every=3"})
+	r, err := ParseWith("f", []byte(small), []string{staged, "loss.kl={coefficient: 0.1}",
+		"loss.reference.refresh_every=3"})
 	require.NoError(t, err)
 	for step, want := range map[int]int{1: 0, 4: 3, 5: 4, 6: 4, 7: 6} {
 		require.Equal(t, want, r.ReferenceStep(step), step)

@@ -1,68 +1,77 @@
 package recipes
 
 import (
+	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/ropewalk/ropewalk/internal/spelling"
 )
 
-// suggest says what an unknown name inside a section may have meant: the nearest name there,
-// else the same name elsewhere, else what there is.
-func suggest(parent *Field, name string, s scope) string {
-	var names []string
-	for _, c := range parent.Fields {
-		if c.belongs(s) {
-			names = append(names, c.Name)
-		}
+// suggest says what an unknown name inside a section may mean: the nearest name in the section, else the field of that
+// name in another section, else the field whose name is nearest in any section, else the list of names in the section.
+// rest is what follows the name in a path; it is kept if it exists below the suggestion.
+func suggest(parent *Field, name string, rest []string, s scope) string {
+	names := parent.childNames(s)
+	if near := spelling.Nearest(name, names); near != "" {
+		return didYouMean(longer(parent.child(near), rest).Path)
 	}
-	if near := nearest(name, names); near != "" {
-		return "; did you mean " + join(parent.Path, near) + "?"
-	}
-	for _, f := range Fields() {
-		if f.Name == name && f.belongs(s) {
-			return "; did you mean " + f.Path + "?"
-		}
+	if f := elsewhere(name, s); f != nil {
+		return didYouMean(longer(f, rest).Path)
 	}
 	return "; there are " + strings.Join(names, ", ")
 }
 
-// nearest returns the candidate at the smallest edit distance, the first of equals, or "" when
-// none is near enough to be a slip of the hand.
-func nearest(word string, candidates []string) string {
-	if len(word) > 64 {
-		return "" // no name is so long, and the distance is quadratic
-	}
-	best, at := "", 1+max(1, len(word)/3)
-	for _, c := range candidates {
-		if d := distance(strings.ToLower(word), c); d < at {
-			best, at = c, d
+// childNames returns the names of the fields of a section that apply to the recipe.
+func (f *Field) childNames(s scope) (names []string) {
+	for _, c := range f.Fields {
+		if c.belongs(s) {
+			names = append(names, c.Name)
 		}
 	}
-	return best
+	return names
 }
 
-// distance is the restricted Damerau-Levenshtein distance in runes: insertions, deletions,
-// substitutions, and swaps of neighbours.
-func distance(a, b string) int {
-	s, t := []rune(a), []rune(b)
-	rows := make([][]int, len(s)+1)
-	for i := range rows {
-		rows[i] = make([]int, len(t)+1)
-		rows[i][0] = i
+// elsewhere returns the field with the given or the nearest name, of several the one nearest to the top, or nil.
+func elsewhere(name string, s scope) *Field {
+	fields := slices.DeleteFunc(Fields(), func(f *Field) bool { return !f.belongs(s) })
+	slices.SortStableFunc(fields, func(a, b *Field) int {
+		return cmp.Compare(strings.Count(a.Path, "."), strings.Count(b.Path, "."))
+	})
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = f.Name
 	}
-	for j := range rows[0] {
-		rows[0][j] = j
+	near := spelling.Nearest(name, names)
+	if near == "" {
+		return nil
 	}
-	for i := 1; i <= len(s); i++ {
-		for j := 1; j <= len(t); j++ {
-			change := rows[i-1][j-1]
-			if s[i-1] != t[j-1] {
-				change++
-			}
-			rows[i][j] = slices.Min([]int{change, rows[i-1][j] + 1, rows[i][j-1] + 1})
-			if i > 1 && j > 1 && s[i-1] == t[j-2] && s[i-2] == t[j-1] {
-				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
-			}
-		}
-	}
-	return rows[len(s)][len(t)]
+	return fields[slices.Index(names, near)]
 }
+
+// longer follows the rest of a path below a field as far as its names exist or are nearly spelt.
+func longer(f *Field, rest []string) *Field {
+	for _, name := range rest {
+		c := f.child(spelling.Nearest(name, f.childNames(scope{})))
+		if c == nil {
+			return f
+		}
+		f = c
+	}
+	return f
+}
+
+// FieldLike returns the path of the field whose name, or path, is name or nearly so, or "". Commands offer it for a
+// flag that they do not have.
+func FieldLike(name string) string {
+	names := strings.Split(strings.ReplaceAll(name, "-", "_"), ".")
+	if f := root.find(strings.Join(names, ".")); f != nil {
+		return f.Path
+	}
+	if f := elsewhere(names[len(names)-1], scope{}); f != nil {
+		return f.Path
+	}
+	return ""
+}
+
+func didYouMean(what string) string { return "; did you mean " + what + "?" }

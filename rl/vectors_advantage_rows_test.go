@@ -43,11 +43,11 @@ func (o advOutputs) rows(t *testing.T, name string, got [][]float64) {
 	}
 }
 
-// done fails at fields that nobody checked.
+// done fails at fields that no test has checked.
 func (o advOutputs) done(t *testing.T) {
 	t.Helper()
 	for name := range o {
-		t.Errorf("nobody checks the output %s", name)
+		t.Errorf("no test checks the output %s", name)
 	}
 }
 
@@ -64,7 +64,10 @@ func advNamed(n int, group, trajectory func(int) string) []advantage.Row {
 		if _, ok := trajectories[key]; !ok {
 			trajectories[key] = len(trajectories)
 		}
-		out[i] = advantage.Row{Group: fmt.Sprintf("%06d", groups[key[0]]), Trajectory: fmt.Sprintf("%06d", trajectories[key]), Turn: turns[key]}
+		out[i] = advantage.Row{
+			Group: fmt.Sprintf("%06d", groups[key[0]]), Trajectory: fmt.Sprintf("%06d", trajectories[key]),
+			Turn: turns[key],
+		}
 		turns[key]++
 	}
 	return out
@@ -92,9 +95,12 @@ func testTurnRows(t *testing.T, c vectors.Case) {
 	}
 	want := advOutputs{}
 	c.Decode(t, &in, &want)
-	rows := advNamed(len(in.Scores), func(i int) string { return advEntry(in.UID, i) }, func(i int) string { return in.Traj[i] })
+	rows := advNamed(
+		len(in.Scores), func(i int) string { return advEntry(in.UID, i) }, func(i int) string { return in.Traj[i] },
+	)
 	norm := advantage.Group{Std: in.Std == nil || *in.Std, Epsilon: in.Eps}
-	for name, stats := range map[string]advantage.Stats{"cross_steps": advantage.StatsTurnRows, "per_trajectory": advantage.StatsPerTrajectory} {
+	for name, stats := range map[string]advantage.Stats{"cross_steps": advantage.StatsTurnRows,
+		"per_trajectory": advantage.StatsPerTrajectory} {
 		got, err := advantage.TurnRows{Norm: norm, Stats: stats}.Estimate(in.Scores, rows)
 		if err != nil {
 			t.Fatal(err)
@@ -132,10 +138,14 @@ func testGiGPO(t *testing.T, c vectors.Case) {
 	}
 	want := advOutputs{}
 	c.Decode(t, &in, &want)
-	names := advNamed(len(in.Rows), func(i int) string { return in.Rows[i].UID }, func(i int) string { return in.Rows[i].Traj })
+	names := advNamed(
+		len(in.Rows), func(i int) string { return in.Rows[i].UID }, func(i int) string { return in.Rows[i].Traj },
+	)
 	turns := make([]advantage.GiGPORow, len(in.Rows))
 	for i, r := range in.Rows {
-		turns[i] = advantage.GiGPORow{Row: names[i], Reward: r.EnvR, Observation: r.Obs, Invalid: r.Valid != nil && *r.Valid == 0}
+		turns[i] = advantage.GiGPORow{
+			Row: names[i], Reward: r.EnvR, Observation: r.Obs, Invalid: r.Valid != nil && *r.Valid == 0,
+		}
 	}
 	got, err := advantage.GiGPO{
 		Gamma: in.Gamma, Omega: in.Omega, Mode: in.Mode, Epsilon: in.Eps, InvalidPenalty: in.Penalty,
@@ -190,7 +200,9 @@ func testEMPG(t *testing.T, c vectors.Case) {
 	c.Decode(t, &in, &want)
 	rows := make([]advantage.EMPGRow, len(in.Rows))
 	for i, r := range in.Rows {
-		rows[i] = advantage.EMPGRow{Row: advantage.Row{Group: r.UID, Trajectory: r.Traj, Turn: r.Turn}, Entropy: r.Entropy, Advantage: r.Adv}
+		rows[i] = advantage.EMPGRow{
+			Row: advantage.Row{Group: r.UID, Trajectory: r.Traj, Turn: r.Turn}, Entropy: r.Entropy, Advantage: r.Adv,
+		}
 	}
 	result := func(mean advantage.EntropyMean) advantage.EMPGResult {
 		got, err := advantage.EMPG{K: in.K, KPrime: in.KPrime, Zeta: in.Zeta, Mean: mean}.Estimate(rows)
@@ -233,7 +245,9 @@ func testSPEAR(t *testing.T, c vectors.Case) {
 		collected[i] = advantage.Collected{Reward: r.Reward, Advantage: r.Adv}
 	}
 	for name, keepZero := range map[string]bool{"keep_strict": false, "keep_ge": true} {
-		got, err := advantage.Recalibration{WeightDecay: max(in.WeightDecay, 0), KeepZero: keepZero}.Estimate(collected, queue)
+		got, err := advantage.Recalibration{
+			WeightDecay: max(in.WeightDecay, 0), KeepZero: keepZero,
+		}.Estimate(collected, queue)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -67,14 +67,25 @@ func testVSPO(t *testing.T, c vectors.Case) {
 	}
 	c.Decode(t, &in, &want)
 	next := 0
-	got := advantage.VSPO{Alpha: in.Alpha, Temperature: in.T, MinVariance: in.VarThreshold}.Resample(in.Rewards, func() float64 {
+	got := advantage.VSPO{
+		Alpha: in.Alpha, Temperature: in.T, MinVariance: in.VarThreshold,
+	}.Resample(in.Rewards, func() float64 {
 		next++
 		return in.Draws[next-1]
 	})
 	var mean, variance, value, p, n, omega []float64
 	var kept, removed []int
 	for i, prompt := range got.Prompts {
-		mean, variance, value = append(mean, prompt.Mean), append(variance, prompt.Variance), append(value, prompt.Value)
+		mean, variance, value = append(
+			mean,
+			prompt.Mean,
+		), append(
+			variance,
+			prompt.Variance,
+		), append(
+			value,
+			prompt.Value,
+		)
 		n, omega = append(n, float64(prompt.N)), append(omega, prompt.Omega)
 		if prompt.Kept {
 			kept = append(kept, i)
@@ -96,7 +107,10 @@ func testVSPO(t *testing.T, c vectors.Case) {
 		t.Errorf("removed %v, want %v", removed, want.Removed)
 	}
 	if !slices.Equal(kept, want.Kept) || !slices.Equal(got.Picks, want.Picks) || got.Active != want.Resampled {
-		t.Errorf("kept %v, picks %v, active %v; want %v, %v, %v", kept, got.Picks, got.Active, want.Kept, want.Picks, want.Resampled)
+		t.Errorf(
+			"kept %v, picks %v, active %v; want %v, %v, %v", kept, got.Picks, got.Active, want.Kept, want.Picks,
+			want.Resampled,
+		)
 	}
 }
 

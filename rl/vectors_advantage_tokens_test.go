@@ -28,7 +28,9 @@ func testReinforcePP(t *testing.T, c vectors.Case) {
 		if !want.take(t, string(gap), &part) {
 			continue
 		}
-		returns, advantages, err := advantage.ReinforcePP{Gamma: advDefault(in.Gamma, 1), Gap: gap}.Estimate(in.Rewards, in.Mask)
+		returns, advantages, err := advantage.ReinforcePP{
+			Gamma: advDefault(in.Gamma, 1), Gap: gap,
+		}.Estimate(in.Rewards, in.Mask)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +95,9 @@ func testAEPO(t *testing.T, c vectors.Case) {
 	c.Decode(t, &in, &want)
 	rows := advAlone(len(in.Adv), func(i int) string { return advEntry(in.UID, i) })
 	estimate := func(scope advantage.Scope, form advantage.Form) (z, out [][]float64) {
-		z, out, err := advantage.AEPO{Weight: in.A, Scope: scope, Form: form}.Estimate(rows, in.Adv, in.Entropy, in.Mask)
+		z, out, err := advantage.AEPO{
+			Weight: in.A, Scope: scope, Form: form,
+		}.Estimate(rows, in.Adv, in.Entropy, in.Mask)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -59,7 +59,10 @@ func testCovariance(t *testing.T, c vectors.Case) {
 	var want map[string]json.RawMessage
 	decode(t, raw, &want)
 	rule := loss.CovarianceRule{Ratio: in.Ratio, Lower: in.Lower, Upper: in.Upper}
-	o := loss.Objective{Policy: loss.ClipCov{Low: in.Low, High: in.High, Rule: rule}, Aggregation: loss.Aggregation{Mode: loss.TokenMean}}
+	o := loss.Objective{
+		Policy:      loss.ClipCov{Low: in.Low, High: in.High, Rule: rule},
+		Aggregation: loss.Aggregation{Mode: loss.TokenMean},
+	}
 	if k := in.coefficient(); k != nil {
 		o.Policy = loss.KLCov{Coefficient: *k, Rule: rule}
 	}

@@ -84,7 +84,7 @@ func testRatios(t *testing.T, c vectors.Case) {
 		}
 		v, ok := got[name]
 		if !ok {
-			t.Errorf("nobody checks output %s", name)
+			t.Errorf("no test checks output %s", name)
 			continue
 		}
 		vectors.Equal(t, name, []float64{v}, []float64{value})
@@ -126,7 +126,7 @@ func testEightGroups(t *testing.T, c vectors.Case) {
 	}
 	for field, wanted := range want {
 		if got[field] == nil {
-			t.Errorf("nobody checks output %s", field)
+			t.Errorf("no test checks output %s", field)
 			continue
 		}
 		for name := range wanted {
@@ -164,7 +164,7 @@ func testZeroAdvantage(t *testing.T, c vectors.Case) {
 	for name, value := range want {
 		v, ok := got[name]
 		if !ok {
-			t.Errorf("nobody checks output %s", name)
+			t.Errorf("no test checks output %s", name)
 			continue
 		}
 		vectors.Equal(t, name, []float64{v}, []float64{value})

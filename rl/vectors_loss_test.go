@@ -114,8 +114,12 @@ func lastPart(c vectors.Case) string {
 // token evaluates one token by itself.
 func token(t *testing.T, s loss.Surrogate, logp, old, advantage float64) (value, coef float64) {
 	t.Helper()
-	row := loss.Row[float64]{LogProbs: []float64{logp}, Old: []float64{old}, Advantages: []float64{advantage}, Mask: []int32{1}, Count: 1}
-	got := evaluateRows(t, loss.Objective{Policy: s, Aggregation: loss.Aggregation{Mode: loss.TokenSum}}, []loss.Row[float64]{row})
+	row := loss.Row[float64]{
+		LogProbs: []float64{logp}, Old: []float64{old}, Advantages: []float64{advantage}, Mask: []int32{1}, Count: 1,
+	}
+	got := evaluateRows(
+		t, loss.Objective{Policy: s, Aggregation: loss.Aggregation{Mode: loss.TokenSum}}, []loss.Row[float64]{row},
+	)
 	return got.Loss, got.Cotangents[0][0]
 }
 
@@ -297,7 +301,10 @@ func testSequence(t *testing.T, c vectors.Case) {
 	}
 	s := in.surrogate(t, lastPart(c))
 	check := func(mode string, w sequenceWant) {
-		got := evaluateRows(t, loss.Objective{Policy: s, Aggregation: aggregation(mode, in.Horizon, in.Mask)}, lossRows(in.Old, in.Logp, adv, in.Mask))
+		got := evaluateRows(
+			t, loss.Objective{Policy: s, Aggregation: aggregation(mode, in.Horizon, in.Mask)},
+			lossRows(in.Old, in.Logp, adv, in.Mask),
+		)
 		if w.Loss != nil {
 			vectors.Equal(t, mode+" loss", []float64{got.Loss}, []float64{*w.Loss})
 		}
@@ -373,7 +380,10 @@ func testSequenceMask(t *testing.T, c vectors.Case) {
 	c.Decode(t, &in, &want)
 	in.Low, in.High = orElse(in.Eps, in.Low), orElse(in.Eps, in.High)
 	rows := lossRows(in.Old, in.Logp, in.Adv.table(t, in.Mask), in.Mask)
-	o := loss.Objective{Policy: in.surrogate(t, "ppo"), Aggregation: loss.Aggregation{Mode: loss.TokenMean}, SequenceMask: &loss.SequenceMask{Delta: in.Delta}}
+	o := loss.Objective{
+		Policy: in.surrogate(t, "ppo"), Aggregation: loss.Aggregation{Mode: loss.TokenMean},
+		SequenceMask: &loss.SequenceMask{Delta: in.Delta},
+	}
 	var drift, keep []float64
 	for i, r := range rows {
 		advantage, mean := 0.0, 0.0
@@ -449,7 +459,9 @@ func testValueClip(t *testing.T, c vectors.Case) {
 	}
 	var squares []float64
 	for k := range in.V {
-		single := loss.ValueRow[float64]{Values: in.V[k : k+1], Old: in.Old[k : k+1], Returns: in.Returns[k : k+1], Mask: []int32{1}, Count: 1}
+		single := loss.ValueRow[float64]{
+			Values: in.V[k : k+1], Old: in.Old[k : k+1], Returns: in.Returns[k : k+1], Mask: []int32{1}, Count: 1,
+		}
 		squares = append(squares, value(loss.ValueClip{Clip: in.Clip, NoHalf: true}, single, one))
 	}
 	vectors.Equal(t, "per_token_sq", squares, want.Squares)
@@ -498,7 +510,9 @@ func testKLReward(t *testing.T, c vectors.Case) {
 	if in.Mask == nil {
 		in.Mask = slices.Repeat([]int32{1}, len(in.Scores))
 	}
-	rewards, mean, err := loss.KLReward{Estimator: in.Kind, Beta: in.Beta}.Apply([][]float64{in.Scores}, [][]float64{in.Old}, [][]float64{in.Ref}, [][]int32{in.Mask})
+	rewards, mean, err := loss.KLReward{Estimator: in.Kind, Beta: in.Beta}.Apply(
+		[][]float64{in.Scores}, [][]float64{in.Old}, [][]float64{in.Ref}, [][]int32{in.Mask},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -531,7 +545,9 @@ const legacyName = "sum-norm-noseq"
 
 // aggregate gives the aggregate of rows [from, to) under the denominator of all rows, or, locally,
 // of those rows alone.
-func aggregate(t *testing.T, mode string, horizon int, values [][]float64, masks [][]int32, from, to int, local bool) float64 {
+func aggregate(
+	t *testing.T, mode string, horizon int, values [][]float64, masks [][]int32, from, to int, local bool,
+) float64 {
 	t.Helper()
 	counted := masks
 	if local {
@@ -565,7 +581,9 @@ func testAggregate(t *testing.T, c vectors.Case) {
 	for mode, raw := range want {
 		var full float64
 		if json.Unmarshal(raw, &full) == nil {
-			vectors.Equal(t, mode, []float64{aggregate(t, mode, in.Horizon, in.Loss, in.Mask, 0, all, false)}, []float64{full})
+			vectors.Equal(
+				t, mode, []float64{aggregate(t, mode, in.Horizon, in.Loss, in.Mask, 0, all, false)}, []float64{full},
+			)
 			continue
 		}
 		var w struct {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ropewalk/ropewalk/rl/advantage"
+	"github.com/ropewalk/ropewalk/rl/choice"
 	"github.com/ropewalk/ropewalk/rl/internal/vectors"
 	"github.com/ropewalk/ropewalk/rl/resample"
 )
@@ -119,7 +120,9 @@ func testGroupFilters(t *testing.T, c vectors.Case) {
 		sample = append(sample, resample.SampleDeviation.Of(rewards))
 		dapo = append(dapo, resample.Informative(rewards))
 		for k, r := range rewards {
-			rows = append(rows, resample.Row{GroupID: fmt.Sprintf("%09d", g), TrajectoryID: fmt.Sprintf("%09d", k), Reward: r})
+			rows = append(
+				rows, resample.Row{GroupID: fmt.Sprintf("%09d", g), TrajectoryID: fmt.Sprintf("%09d", k), Reward: r},
+			)
 		}
 	}
 	vectors.Equal(t, "std_pop", population, want.Population)
@@ -138,7 +141,10 @@ func testGroupFilters(t *testing.T, c vectors.Case) {
 			}
 		}
 		if slices.Sort(want.Keep); !slices.Equal(kept, want.Keep) || selection.KeptGroups != want.Count {
-			t.Errorf("%s deviation keeps %d groups %v, want %d %v", deviation, selection.KeptGroups, kept, want.Count, want.Keep)
+			t.Errorf(
+				"%s deviation keeps %d groups %v, want %d %v", deviation, selection.KeptGroups, kept, want.Count,
+				want.Keep,
+			)
 		}
 	}
 }
@@ -161,7 +167,10 @@ func testDynamicSampling(t *testing.T, c vectors.Case) {
 		}
 		var outcomes []resample.Outcome
 		for k, name := range batch {
-			outcomes = append(outcomes, resample.Outcome{GroupID: fmt.Sprintf("%09d", len(names)), Informative: in.Informative[i][k] == 1})
+			outcomes = append(
+				outcomes,
+				resample.Outcome{GroupID: fmt.Sprintf("%09d", len(names)), Informative: in.Informative[i][k] == 1},
+			)
 			names = append(names, name)
 		}
 		var err error
@@ -199,7 +208,10 @@ func replayRows(t *testing.T, groups [][]float64) []resample.ReplayRow {
 	var names []string
 	for g, rewards := range groups {
 		for k, r := range rewards {
-			rows = append(rows, resample.ReplayRow{GroupID: fmt.Sprintf("%09d", g), TrajectoryID: fmt.Sprintf("%09d", k), Reward: r})
+			rows = append(
+				rows,
+				resample.ReplayRow{GroupID: fmt.Sprintf("%09d", g), TrajectoryID: fmt.Sprintf("%09d", k), Reward: r},
+			)
 			scores, names = append(scores, r), append(names, rows[len(rows)-1].GroupID)
 		}
 	}
@@ -242,7 +254,10 @@ func testReplayBuffer(t *testing.T, c vectors.Case) {
 		}
 		mode := map[bool]string{false: "on_policy", true: "on_policy+sil"}[out.Consumed]
 		if w.Step != i || mode != w.Mode || len(buffer.Entries) != w.Buffer || (w.P50 != nil) != out.Consumed {
-			t.Errorf("step %d: %s, buffer of %d; want step %d, %s, %d", i, mode, len(buffer.Entries), w.Step, w.Mode, w.Buffer)
+			t.Errorf(
+				"step %d: %s, buffer of %d; want step %d, %s, %d", i, mode, len(buffer.Entries), w.Step, w.Mode,
+				w.Buffer,
+			)
 		}
 		if w.P50 != nil {
 			vectors.Equal(t, "p50", []float64{out.P50}, []float64{*w.P50})
@@ -305,7 +320,9 @@ func testPowerOfTwo(t *testing.T, c vectors.Case) {
 		}
 		buffer := resample.Buffer{}
 		for k := range kept {
-			buffer.Entries = append(buffer.Entries, resample.Entry{TrajectoryID: fmt.Sprint(k), Reward: 1, Advantage: 1})
+			buffer.Entries = append(
+				buffer.Entries, resample.Entry{TrajectoryID: fmt.Sprint(k), Reward: 1, Advantage: 1},
+			)
 		}
 		replay := resample.Replay{Capacity: in.Cap, Baselines: 1, RowCap: true, PowerOfTwo: true}
 		if kept < in.Cap {
@@ -316,7 +333,10 @@ func testPowerOfTwo(t *testing.T, c vectors.Case) {
 			t.Fatal(err)
 		}
 		if !out.Consumed || out.Imitated != want[i] {
-			t.Errorf("%d entries, cap %d: consumed %v, imitated %d, want %d", kept, in.Cap, out.Consumed, out.Imitated, want[i])
+			t.Errorf(
+				"%d entries, cap %d: consumed %v, imitated %d, want %d", kept, in.Cap, out.Consumed, out.Imitated,
+				want[i],
+			)
 		}
 	}
 }
@@ -329,18 +349,12 @@ func testOverlongVoid(t *testing.T, c vectors.Case) {
 	}
 	var want []int
 	c.Decode(t, &in, &want)
-	var rows []resample.Row
-	for i, n := range in.Lengths {
-		rows = append(rows, resample.Row{TrajectoryID: fmt.Sprintf("%09d", i), ResponseTokens: n, VoidTurns: in.Void[i]})
-	}
-	chain := resample.Chain{Links: []resample.Link{resample.Overlong{Limit: in.Limit}, resample.Void{}}}
-	selection, err := chain.Select(rows)
-	if err != nil {
-		t.Fatal(err)
-	}
+	masks := resample.Masks(choice.Params{"overlong": true, "void_turns": true})
 	var got []bool
-	for _, r := range selection.Rows {
-		got = append(got, r.Kept && !r.Masked)
+	for i, n := range in.Lengths {
+		response := resample.Response{Length: n, Limit: in.Limit, VoidTurns: in.Void[i]}
+		masked := slices.ContainsFunc(masks, func(m resample.Mask) bool { return m.Masker.Mask(response) })
+		got = append(got, !masked)
 	}
 	equalFlags(t, "mask", got, want)
 }

@@ -124,7 +124,7 @@ func testShortBLEU(t *testing.T, c vectors.Case) {
 					t.Fatal(err)
 				}
 			default:
-				t.Fatalf("%s: nobody knows the score %s", x.Name, name)
+				t.Fatalf("%s: no test knows the score %s", x.Name, name)
 			}
 			vectors.Equal(t, x.Name+" "+name, []float64{b.Score(x.Candidate, x.References)}, []float64{score})
 		}

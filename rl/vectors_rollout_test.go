@@ -32,7 +32,8 @@ func testGlobalBudget(t *testing.T, c vectors.Case) {
 	for i, x := range in {
 		b := branch.Budget{Total: x.K, Sensitivity: x.Beta}
 		vectors.Equal(t, "real", []float64{b.Real(x.Root, x.Tool)}, []float64{want[i].Real})
-		for rounding, roots := range map[branch.Rounding]int{branch.HalfUp: want[i].Round, branch.Floor1: want[i].Release} {
+		for rounding, roots := range map[branch.Rounding]int{branch.HalfUp: want[i].Round,
+			branch.Floor1: want[i].Release} {
 			b.Rounding = rounding
 			m, rest, err := b.Split(x.Root, x.Tool)
 			if err != nil {
@@ -84,8 +85,12 @@ func testTopKEntropy(t *testing.T, c vectors.Case) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	vectors.Equal(t, "released", []float64{sum, k.Normalise(sum), sum / float64(len(in.Top))}, []float64{want.Sum, want.Normalised, want.Mean})
-	for mode, each := range map[branch.EntropyMode][]float64{branch.MeanRenorm: want.Renorm, branch.MeanTail: want.Tail} {
+	vectors.Equal(
+		t, "released", []float64{sum, k.Normalise(sum), sum / float64(len(in.Top))},
+		[]float64{want.Sum, want.Normalised, want.Mean},
+	)
+	for mode, each := range map[branch.EntropyMode][]float64{branch.MeanRenorm: want.Renorm,
+		branch.MeanTail: want.Tail} {
 		k.Mode = mode
 		var got []float64
 		mean := 0.0
@@ -133,7 +138,9 @@ func testSchedulerTrace(t *testing.T, c vectors.Case) {
 	c.Decode(t, &in, &want)
 	var rollouts []admission.Rollout
 	for _, d := range in.Durations {
-		rollouts = append(rollouts, admission.Rollout{Reservation: in.Reservation, Segments: []admission.Segment{{Seconds: d}}})
+		rollouts = append(
+			rollouts, admission.Rollout{Reservation: in.Reservation, Segments: []admission.Segment{{Seconds: d}}},
+		)
 	}
 	got, _, err := admission.Simulate(admission.Settings{SkipSmall: true}, in.KV, rollouts)
 	if err != nil {

@@ -18,18 +18,18 @@ func testCurriculum(t *testing.T, c vectors.Case) {
 	}
 	var want map[string][]float64
 	c.Decode(t, &in, &want)
-	curriculum := schedule.Curriculum{WarmSteps: int(in.T), DecaySteps: int(in.T)}
+	gamma, mu := schedule.Gamma{Horizon: int(in.T)}, schedule.Mu{Horizon: int(in.T)}
 	if in.Warm != nil {
-		curriculum.WarmSteps = int(*in.Warm)
+		gamma.Horizon = int(*in.Warm)
 	}
 	if in.Decay != nil {
-		curriculum.DecaySteps = int(*in.Decay)
+		mu.Horizon = int(*in.Decay)
 	}
-	weights := map[string]func(int) float64{"gamma_warmup": curriculum.Gamma, "mu_decay": curriculum.Mu}
+	weights := map[string]func(int) float64{"gamma_warmup": gamma.At, "mu_decay": mu.At}
 	for name, values := range want {
 		weight, ok := weights[name]
 		if !ok {
-			t.Errorf("nobody checks output %s", name)
+			t.Errorf("no test checks output %s", name)
 			continue
 		}
 		got := make([]float64, len(in.Steps))

@@ -10,7 +10,8 @@ import (
 // TestVectors holds every function against the vectors that an independent implementation made.
 func TestVectors(t *testing.T) {
 	all := vectors.Kinds{}
-	for _, area := range []vectors.Kinds{advantageKinds, diagnoseKinds, lossKinds, resampleKinds, rewardKinds, rolloutKinds, scheduleKinds} {
+	for _, area := range []vectors.Kinds{advantageKinds, diagnoseKinds, lossKinds, resampleKinds, rewardKinds,
+		rolloutKinds, scheduleKinds} {
 		for kind := range area {
 			if all[kind] != nil {
 				t.Errorf("kind %s is checked twice", kind)

@@ -2,8 +2,10 @@ package rollout
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -14,120 +16,225 @@ import (
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/tokenizer"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
-	"github.com/ropewalk/ropewalk/sandbox"
+	"github.com/ropewalk/ropewalk/tool"
 )
 
-// NewTokenizer makes the tokenizer of calc's policies: the protocol's fixed strings, then those of
-// the problems and their code.
+// NewTokenizer makes the tokenizer of calc's policies. Imported texts use the same tokenizer.
 func NewTokenizer() (*tokenizer.Tokenizer, error) {
-	return tokenizer.New(append(protocol.Added(), calc.Added()...))
+	return TokenizerOf(protocol.RStar2{}, calc.Declaration)
+}
+
+// TokenizerOf makes the tokenizer of the policies of an environment. Its added tokens are the protocol's fixed strings,
+// then the fixed strings of the environment's tasks and actions. If tools other than python alone are given, the next
+// one is what a prompt of these tools begins with.
+func TokenizerOf(p protocol.Protocol, of env.Declaration, tools ...tool.Spec) (*tokenizer.Tokenizer, error) {
+	added := p.Added()
+	if of.Strings != nil {
+		added = append(added, of.Strings()...)
+	}
+	if len(tools) > 1 || len(tools) == 1 && tools[0].Name != protocol.Python.Name {
+		added = append(added, opening(p, tools))
+		added = distinct(added)
+	}
+	t, err := tokenizer.New(added)
+	if err != nil {
+		return nil, fmt.Errorf("make the tokenizer of %s: %w", of.Name, err)
+	}
+	return t, nil
+}
+
+// opening returns what a prompt of a question begins with: everything before the question's text.
+func opening(p protocol.Protocol, tools []tool.Spec) string {
+	const text = "QUESTION OF NO TASK"
+	prompt := p.Context(protocol.View{Task: text, Tools: Settings{Tools: tools}.prompted()})
+	return prompt[:strings.LastIndex(prompt, text)]
+}
+
+// distinct removes repeated strings. Fixed strings of an environment may be among the protocol's.
+func distinct(all []string) []string {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(all, func(s string) bool {
+		again := seen[s]
+		seen[s] = true
+		return again
+	})
 }
 
 // Demonstration is one episode that the scripted teacher wrote.
 type Demonstration struct {
 	Tokens []int32
-	Mask   []int32 // 1 where the policy is meant to write
-	Right  bool    // its last answer is the gold answer
+	Mask   []int32 // 1 where the policy is trained to write
+	Right  bool    // its last answer is the gold answer, or it ends at the goal
 	// Episode holds the turns; responses have no log-probabilities.
 	Episode *Episode
 }
 
-// demonstrationWorkers run at once; each demonstration has its own stream, so that their number
-// changes nothing.
+// demonstrationWorkers is the number of demonstrations written at once. Each demonstration has its own random stream,
+// so the number of workers does not change the result.
 const demonstrationWorkers = 8
 
-// samplesPerGroup spreads the index of a demonstration over group and sample, whose ids are bounded.
+// samplesPerGroup maps the index of a demonstration to a group and a sample, because their ids are bounded.
 const samplesPerGroup = 1000
 
-// Demonstrations writes demonstrations from…from+n−1 of the run's warm start: problems with the
-// given shares of levels, none of them held out. The tool's responses are real: executor runs
-// each call. progress, if not nil, is told how many are done.
-func (l *Loop) Demonstrations(ctx context.Context, executor sandbox.Executor, shares calc.Shares, noise calc.Noise,
-	from, n int, progress func(done, total int)) ([]Demonstration, error) {
-	if err := noise.Validate(); err != nil {
-		return nil, err
+// Sequences returns the demonstration's rows for cloning: the whole episode, or one row per turn if each context is a
+// whole prompt.
+func (d Demonstration) Sequences() (tokens, masks [][]int32) {
+	if !d.Episode.spec().Whole {
+		return [][]int32{d.Tokens}, [][]int32{d.Mask}
 	}
-	if err := shares.Validate(); err != nil {
-		return nil, err
+	for _, t := range d.Episode.Turns {
+		tokens, masks = append(tokens, slices.Concat(t.Context, t.Response)), append(masks, t.mask())
 	}
+	return tokens, masks
+}
+
+// Script writes demonstrations: a teacher of questions, or the expert of the loop's environment.
+type Script struct {
+	Teacher env.Teacher // nil = the environment's expert
+	Lesson  env.Lesson
+	// Noise is the probability that another admissible action replaces an action of the expert.
+	Noise float64
+}
+
+// Demonstrations writes the demonstrations from…from+n−1 of the run's warm start. Their tasks are not held out. The
+// tools' responses are real: box runs each call. If progress is not nil, Demonstrations calls it with the number
+// of finished demonstrations.
+func (l *Loop) Demonstrations(ctx context.Context, box tool.Toolbox, s Script, from, n int,
+	progress func(done, total int)) ([]Demonstration, error) {
 	out := make([]Demonstration, n)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(demonstrationWorkers)
 	report := reporter(n, progress)
 	for i := range out {
-		group.Go(func() error {
+		group.Go(func() (err error) {
 			rng := seed.Rand("demonstration", l.runSeed, uint64(from+i))
-			d, err := l.demonstrate(ctx, executor, rng, calc.Sample(rng, shares), noise, from+i)
-			if err != nil {
-				return err
+			if s.Teacher == nil {
+				out[i], err = l.expertly(ctx, rng, s, from+i)
+			} else if task, drawn := s.Teacher.Draw(rng, s.Lesson); drawn != nil {
+				err = drawn
+			} else {
+				out[i], err = l.demonstrate(ctx, box, rng, task, s, from+i)
 			}
-			out[i] = d
-			report(1)
-			return nil
+			if err == nil {
+				report(1)
+			}
+			return err
 		})
 	}
 	return out, group.Wait()
 }
 
-// demonstrate lets the teacher act through the very loop that policies act through.
-func (l *Loop) demonstrate(ctx context.Context, executor sandbox.Executor, rng *rand.Rand, p env.Problem,
-	noise calc.Noise, index int) (Demonstration, error) {
-	id := Identity{Label: "demonstration", Group: index / samplesPerGroup, Sample: index % samplesPerGroup}
-	e := l.Start(id, p)
-	e.History = 0 // it is cloned as a whole
-	act := func(s calc.Step) (calc.Shown, error) { return l.act(ctx, executor, e, s) }
-	steps, err := calc.Demonstrate(rng, p, noise, act)
+func demonstrationIdentity(index int) Identity {
+	return Identity{Label: "demonstration", Group: index / samplesPerGroup, Sample: index % samplesPerGroup}
+}
+
+// demonstrate lets the teacher act through the same loop as policies.
+func (l *Loop) demonstrate(ctx context.Context, box tool.Toolbox, rng *rand.Rand, task env.Task, s Script,
+	index int) (Demonstration, error) {
+	e := l.Start(demonstrationIdentity(index), task)
+	e.History = 0 // the episode is cloned as a whole
+	err := s.Teacher.Demonstrate(ctx, rng, task, s.Lesson,
+		func(m env.Move) (env.Shown, error) { return l.act(ctx, box, e, m) })
 	if err != nil {
 		return Demonstration{}, err
-	}
-	if e.AwaitsResponse() {
-		l.absorb(e, l.scripted(protocol.AnswerResponse(steps[len(steps)-1].Answer)))
 	}
 	d := Demonstration{Episode: e}
 	d.Tokens, d.Mask = e.Sequence()
 	answer, _ := e.Answer()
-	d.Right = answer == p.Answer
+	d.Right = answer == task.Answer
+	if m, ok := s.Teacher.(env.Marker); ok {
+		d.Right = m.Right(task, answer)
+	}
 	return d, nil
 }
 
-// scripted is a turn whose response is given as text.
+// expertly lets the environment's expert play a training task and replaces some of its actions. The episode stops at a
+// state from which the expert finds no solution.
+func (l *Loop) expertly(ctx context.Context, rng *rand.Rand, s Script, index int) (Demonstration, error) {
+	world := l.settings.Environment
+	expert, ok := world.(env.Expert)
+	if !ok {
+		return Demonstration{}, fmt.Errorf("demonstrate: environment %s has no expert", world.Name())
+	}
+	task, err := world.Task(ctx, env.Draw{Split: env.Train, Seed: seed.Derive("demonstrated tasks", l.runSeed),
+		Index: index})
+	if err != nil {
+		return Demonstration{}, err
+	}
+	e, err := l.Begin(ctx, demonstrationIdentity(index), task)
+	if err != nil {
+		return Demonstration{}, err
+	}
+	var plan []string
+	for e.AwaitsResponse() {
+		action := ""
+		if rng.Float64() < s.Noise && len(e.Seen.Admissible) > 0 {
+			action, plan = e.Seen.Admissible[rng.IntN(len(e.Seen.Admissible))], nil
+		} else {
+			if len(plan) == 0 {
+				plan, err = expert.Solve(ctx, e.State)
+			}
+			if errors.Is(err, env.ErrUnsolved) || err == nil && len(plan) == 0 {
+				break
+			}
+			if err != nil {
+				return Demonstration{}, fmt.Errorf("demonstrate task %s: %w", task.ID, err)
+			}
+			action, plan = plan[0], plan[1:]
+		}
+		response, ok := l.protocol.Write(env.Move{Action: action})
+		if !ok {
+			return Demonstration{}, fmt.Errorf("demonstrate: protocol %s cannot write an action",
+				l.protocol.Spec().Name)
+		}
+		l.absorb(e, l.scripted(response))
+		if err := l.Step(ctx, []*Episode{e}); err != nil {
+			return Demonstration{}, err
+		}
+		if e.Excluded != "" {
+			return Demonstration{}, fmt.Errorf("demonstrate task %s: %s", task.ID, e.Excluded)
+		}
+	}
+	d := Demonstration{Episode: e, Right: e.Success()}
+	d.Tokens, d.Mask = e.Sequence()
+	return d, nil
+}
+
+// scripted returns a turn whose response is the given text.
 func (l *Loop) scripted(text string) Turn {
 	return Turn{Response: l.tok.Encode(text), Finish: policy.FinishStop}
 }
 
-// act appends one call of the teacher's, runs it and says what the tool showed.
-func (l *Loop) act(ctx context.Context, executor sandbox.Executor, e *Episode, s calc.Step) (calc.Shown, error) {
+// act appends one move of the teacher, runs its call and returns what the tool showed.
+func (l *Loop) act(ctx context.Context, box tool.Toolbox, e *Episode, m env.Move) (env.Shown, error) {
 	if !e.AwaitsResponse() {
-		return calc.Shown{}, nil // the episode's budget ended before the teacher did
+		return env.Shown{}, nil // the episode's budget was used up before the teacher finished
 	}
-	response := protocol.CallResponse(s.Code)
-	if s.Broken {
-		response = protocol.BrokenResponse(s.Code)
+	if m.IsCall() && !l.protocol.Spec().Tools {
+		return env.Shown{}, nil // there is nothing to call, so the teacher only answers
+	}
+	response, ok := l.protocol.Write(m)
+	if !ok {
+		return env.Shown{}, fmt.Errorf("demonstrate: protocol %s cannot write what the teacher does",
+			l.protocol.Spec().Name)
 	}
 	l.absorb(e, l.scripted(response))
 	one := []*Episode{e}
-	var results []sandbox.Result
-	if calls, _ := l.PendingCalls(one); len(calls) > 0 {
-		var err error
-		if results, err = executor.Run(ctx, calls); err != nil {
-			return calc.Shown{}, fmt.Errorf("run the teacher's call: %w", err)
-		}
-	}
-	if err := l.AbsorbResults(one, results); err != nil {
-		return calc.Shown{}, err
+	if err := NewTools(box, tool.Scope{}).answer(ctx, l, one); err != nil {
+		return env.Shown{}, fmt.Errorf("run the teacher's call: %w", err)
 	}
 	return shown(e.Turns[len(e.Turns)-1]), nil
 }
 
-// shown reads the one verdict of a turn.
-func shown(t Turn) calc.Shown {
+// shown reads the verdict on the only call of a turn.
+func shown(t Turn) env.Shown {
 	if len(t.Results) == 0 {
-		return calc.Shown{}
+		return env.Shown{}
 	}
 	r := t.Results[0]
 	text := strings.TrimSpace(r.Stdout)
 	if text == "" {
 		text = r.Value
 	}
-	return calc.Shown{OK: !r.Failed(), Text: text}
+	return env.Shown{OK: !r.Failed(), Text: text}
 }

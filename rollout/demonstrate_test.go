@@ -10,21 +10,27 @@ import (
 	"github.com/ropewalk/ropewalk/env/calc"
 )
 
+// taught is the script of calc's teacher.
+func taught(noise calc.Noise, levels ...int) Script {
+	return Script{Teacher: &calc.Environment{}, Lesson: env.Lesson{Levels: levels, Noise: env.Noise(noise)}}
+}
+
 func TestDemonstrations(t *testing.T) {
 	l := newLoop(t, settings, 5)
-	shares := calc.EqualShares(2, 3)
+	script := taught(calc.DefaultNoise(), 2, 3)
 	const n = 1500
-	all, err := l.Demonstrations(t.Context(), locked{}, shares, calc.DefaultNoise(), 0, n, nil)
+	all, err := l.Demonstrations(t.Context(), box(locked{}), script, 0, n, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	right := 0
 	for i, d := range all {
 		if len(d.Tokens) != len(d.Mask) || d.Episode.Finish != FinishAnswered {
-			t.Fatalf("demonstration %d: %d tokens, %d of mask, finish %q", i, len(d.Tokens), len(d.Mask), d.Episode.Finish)
+			t.Fatalf("demonstration %d: %d tokens, %d of mask, finish %q", i, len(d.Tokens), len(d.Mask),
+				d.Episode.Finish)
 		}
-		if calc.IsHeldOut(d.Episode.Problem.ID) || d.Episode.Problem.Level > 3 {
-			t.Errorf("demonstration %d shows %s of level %d", i, d.Episode.Problem.Expression, d.Episode.Problem.Level)
+		if calc.IsHeldOut(d.Episode.Task.ID) || d.Episode.Task.Level > 3 {
+			t.Errorf("demonstration %d shows %s of level %d", i, d.Episode.Task.Spec, d.Episode.Task.Level)
 		}
 		if d.Right {
 			right++
@@ -34,7 +40,7 @@ func TestDemonstrations(t *testing.T) {
 	if share := float64(right) / n; share < 0.28 || share > 0.38 {
 		t.Errorf("%.3f of the demonstrations are right", share)
 	}
-	part, err := l.Demonstrations(t.Context(), locked{}, shares, calc.DefaultNoise(), 700, 50, nil)
+	part, err := l.Demonstrations(t.Context(), box(locked{}), script, 700, 50, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,8 +49,8 @@ func TestDemonstrations(t *testing.T) {
 	}
 }
 
-// checkMask checks that exactly the teacher's own words carry loss: each response starts behind a
-// generation prompt and ends with the end-of-turn tag.
+// checkMask checks that exactly the teacher's own words carry loss. Each response starts after a generation prompt and
+// ends with the end-of-turn tag.
 func checkMask(t *testing.T, l *Loop, d Demonstration) {
 	t.Helper()
 	var written []int32
@@ -64,18 +70,19 @@ func checkMask(t *testing.T, l *Loop, d Demonstration) {
 
 func TestDemonstrationsRefuseBadNoiseAndBreakage(t *testing.T) {
 	l := newLoop(t, settings, 5)
-	if _, err := l.Demonstrations(t.Context(), locked{}, calc.EqualShares(2), calc.Noise{BadCode: 2}, 0, 1, nil); err == nil {
+	python, broken := box(locked{}), box(&python{failFrom: 1})
+	if _, err := l.Demonstrations(t.Context(), python, taught(calc.Noise{BadCode: 2}, 2), 0, 1, nil); err == nil {
 		t.Error("bad noise was accepted")
 	}
-	if _, err := l.Demonstrations(t.Context(), locked{}, calc.Shares{9: 1}, calc.Noise{}, 0, 1, nil); err == nil {
+	if _, err := l.Demonstrations(t.Context(), python, taught(calc.Noise{}, 9), 0, 1, nil); err == nil {
 		t.Error("a level that does not exist was accepted")
 	}
-	if _, err := l.Demonstrations(t.Context(), &tool{failAfter: 1}, calc.EqualShares(2), calc.Noise{}, 0, 1, nil); err == nil {
+	if _, err := l.Demonstrations(t.Context(), broken, taught(calc.Noise{}, 2), 0, 1, nil); err == nil {
 		t.Error("breakage of the sandbox was lost")
 	}
 }
 
-// A usual trajectory, one call and its answer, has 40 to 60 tokens.
+// A usual trajectory, with one call and its answer, has 40 to 60 tokens.
 func TestTokensOfUsualTrajectories(t *testing.T) {
 	l := newLoop(t, settings, 5)
 	problems, err := calc.Heldout(1536)
@@ -103,9 +110,9 @@ func TestTokensOfUsualTrajectories(t *testing.T) {
 	}
 }
 
-func demonstrateRight(t *testing.T, l *Loop, p env.Problem, index int) Demonstration {
+func demonstrateRight(t *testing.T, l *Loop, p env.Task, index int) Demonstration {
 	t.Helper()
-	d, err := l.demonstrate(t.Context(), locked{}, newRand(uint64(index)), p, calc.Noise{}, index)
+	d, err := l.demonstrate(t.Context(), box(locked{}), newRand(uint64(index)), p, taught(calc.Noise{}, 2, 3, 4), index)
 	if err != nil {
 		t.Fatal(err)
 	}

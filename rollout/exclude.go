@@ -5,11 +5,11 @@ import (
 	"unicode/utf8"
 )
 
-// reasonBytes bounds the reason of an exclusion.
+// reasonBytes is the maximum length of a reason.
 const reasonBytes = 300
 
-// Reason is why a trajectory is excluded, as the record keeps it: what broke, and the first line
-// of what was said about it, bounded.
+// Reason renders why a trajectory is excluded, as the record keeps it: the part that failed and the first line of its
+// error text, with bounded length.
 func Reason(what, text string) string {
 	text = strings.TrimLeft(strings.ToValidUTF8(text, "\uFFFD"), "\r\n")
 	if end := strings.IndexAny(text, "\r\n"); end >= 0 {
@@ -26,22 +26,23 @@ func Reason(what, text string) string {
 	return reason[:cut] + "…"
 }
 
-// exclude ends an episode that something other than its policy broke; why is a Reason.
+// exclude ends an episode after a failure that its policy did not cause. why is a Reason.
 func (e *Episode) exclude(why string) {
 	e.Context, e.Observation, e.Finish, e.Excluded = nil, "", FinishExcluded, why
 }
 
-// excludeTurn ends an episode whose awaited response could not be written: the turn is recorded
-// with its context alone.
+// excludeTurn ends an episode whose awaited response could not be generated. The record keeps the turn with only its
+// context.
 func (e *Episode) excludeTurn(why, version string) {
 	e.Turns = append(e.Turns, Turn{
-		Context: e.Context, Observation: e.Observation, Response: []int32{}, LogProbs: []float32{}, Entropies: []float32{},
+		Context: e.Context, Observation: e.Observation, Response: []int32{}, LogProbs: []float32{},
+		Entropies:     []float32{},
 		PolicyVersion: version, Excluded: why,
 	})
 	e.exclude(why)
 }
 
-// nullable is a reason as a column holds it.
+// nullable returns a reason as a nullable column holds it.
 func nullable(why string) *string {
 	if why == "" {
 		return nil
@@ -49,7 +50,7 @@ func nullable(why string) *string {
 	return &why
 }
 
-// given is the reason in a column, "" of null.
+// given returns the reason in a nullable column, or "" for null.
 func given(why *string) string {
 	if why == nil {
 		return ""

@@ -11,9 +11,11 @@ import (
 	"github.com/ropewalk/ropewalk/policy/tokenizer"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
 	"github.com/ropewalk/ropewalk/sandbox"
+	"github.com/ropewalk/ropewalk/tool"
+	"github.com/ropewalk/ropewalk/tool/tools"
 )
 
-// settings are roomy enough for every usual trajectory.
+// settings have enough room for every usual trajectory.
 var settings = Settings{MaxTurns: 3, MaxTurnTokens: 48, MaxTokens: 192, MaxToolTextBytes: 200, Temperature: 1}
 
 func newLoop(t testing.TB, s Settings, runSeed uint64) *Loop {
@@ -29,12 +31,12 @@ func newLoop(t testing.TB, s Settings, runSeed uint64) *Loop {
 	return l
 }
 
-// babbler is an engine whose responses depend on each row's stream alone: calls of every kind,
-// answers, several blocks, bytes that are no text, and responses that do not end.
+// babbler is an engine whose responses depend only on each row's stream: calls of every kind, answers, several blocks,
+// bytes that are not text, and responses that do not end.
 type babbler struct {
 	policy.Engine
 	tok *tokenizer.Tokenizer
-	// failAfter > 0 breaks the engine at that call.
+	// failAfter > 0 makes the engine fail at that call.
 	failAfter, calls int
 }
 
@@ -85,14 +87,14 @@ func babble(rng *rand.Rand) string {
 	return "</reason>on and on"
 }
 
-// tool is a sandbox stand-in: it knows calc's language and fails everything else.
-type tool struct{ failAfter, calls int }
+// python is a fake sandbox. It runs calc's language and fails every other program.
+type python struct{ failFrom, calls int }
 
 var errBroken = errors.New("sandbox broken")
 
-func (s *tool) Run(_ context.Context, calls []sandbox.Call) ([]sandbox.Result, error) {
+func (s *python) Run(_ context.Context, calls []sandbox.Call) ([]sandbox.Result, error) {
 	s.calls++
-	if s.calls == s.failAfter {
+	if s.failFrom > 0 && s.calls >= s.failFrom {
 		return nil, errBroken
 	}
 	results := make([]sandbox.Result, len(calls))
@@ -102,16 +104,17 @@ func (s *tool) Run(_ context.Context, calls []sandbox.Call) ([]sandbox.Result, e
 		if !known {
 			results[i] = sandbox.Result{
 				Status: sandbox.StatusRuntime, ExitCode: 1,
-				Stderr: "Traceback (most recent call last):\n  File \"main.py\", line 1, in <module>\n    " + c.Code + "\nError: \xfe\n",
+				Stderr: "Traceback (most recent call last):\n  File \"main.py\", line 1, in <module>\n    " + c.Code +
+					"\nError: \xfe\n",
 			}
 		}
 	}
 	return results, nil
 }
 
-func (s *tool) Close() error { return nil }
+func (s *python) Close() error { return nil }
 
-// serial lets one caller in at a time, as the Engine contract promises.
+// serial checks that at most one caller is active, as the contract of Engine promises.
 type serial struct {
 	*babbler
 	turn chan struct{}
@@ -123,13 +126,21 @@ func (s serial) Generate(ctx context.Context, req policy.GenerateRequest) (polic
 	return s.babbler.Generate(ctx, req)
 }
 
-// locked is a tool that several batches may use at once.
+// locked is a sandbox that several batches may use at once.
 type locked struct{}
 
 func (locked) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Result, error) {
-	return new(tool).Run(ctx, calls)
+	return new(python).Run(ctx, calls)
 }
 
 func (locked) Close() error { return nil }
+
+// box holds the tool python over a sandbox.
+func box(e sandbox.Executor) tool.Toolbox {
+	return tool.Toolbox{tools.NewPython(e, sandbox.Limits{})}
+}
+
+// callsOf runs calls in a sandbox, each by itself.
+func callsOf(e sandbox.Executor) Tools { return NewTools(box(e), tool.Scope{}) }
 
 func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 2)) }

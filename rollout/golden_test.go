@@ -9,12 +9,12 @@ import (
 	"github.com/ropewalk/ropewalk/internal/golden"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
-	"github.com/ropewalk/ropewalk/sandbox"
+	"github.com/ropewalk/ropewalk/tool"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
-// describe shows an episode: its text, then each token on a line, marked where the policy wrote it.
+// describe shows an episode: its text, then one token per line, with a mark on tokens that the policy wrote.
 func describe(l *Loop, e *Episode) string {
 	var b strings.Builder
 	row := TrajectoryRow(e)
@@ -28,7 +28,7 @@ func describe(l *Loop, e *Episode) string {
 	return b.String()
 }
 
-// nameError is what Python 3.11 says.
+// nameError is the message of Python 3.11.
 const nameError = `Traceback (most recent call last):
   File "main.py", line 1, in <module>
     x=12+3;print(y)
@@ -40,8 +40,8 @@ func TestGoldenTrajectory(t *testing.T) {
 	l := newLoop(t, settings, 1)
 	e := start(l)
 	feed(t, l, e, protocol.CallResponse("x=12+3;print(y)"), policy.FinishStop)
-	failure := sandbox.Result{Status: sandbox.StatusRuntime, ExitCode: 1, Stderr: nameError}
-	if err := l.AbsorbResults([]*Episode{e}, []sandbox.Result{failure}); err != nil {
+	failure := tool.Result{Status: tool.RuntimeError, ExitCode: 1, Stderr: nameError}
+	if err := l.AbsorbOutcomes([]*Episode{e}, []tool.Outcome{{Result: failure}}); err != nil {
 		t.Fatal(err)
 	}
 	feed(t, l, e, protocol.CallResponse("print(12+3)"), policy.FinishStop)
@@ -50,8 +50,8 @@ func TestGoldenTrajectory(t *testing.T) {
 	golden.Check(t, "trajectory.txt", describe(l, e), *update)
 }
 
-// Each added token is one token wherever it stands, and the tokenizer of a run is part of its
-// checkpoints: a change of this list makes other checkpoints.
+// Each added token is one token at every place. The tokenizer of a run is part of its checkpoints, so a change of this
+// list makes different checkpoints.
 func TestGoldenVocabulary(t *testing.T) {
 	l := newLoop(t, settings, 1)
 	var b strings.Builder

@@ -2,31 +2,39 @@ package rollout
 
 import (
 	"fmt"
-	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/ropewalk/ropewalk/env"
-	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/tokenizer"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
-	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/tool"
+	"github.com/ropewalk/ropewalk/tool/tools"
 )
 
 // Settings bound an episode.
 type Settings struct {
 	MaxTurns         int
 	MaxTurnTokens    int // of one response
-	MaxTokens        int // of what the policy sees and writes at a turn: of the whole trajectory, without History
+	MaxTokens        int // tokens of a turn's prefix and response; without History, of the trajectory
 	History          int // latest turns that a prompt holds after the task; 0 = all
 	MaxToolTextBytes int // of the tool's own text in one tool response; 0 = unbounded
 	ToolTextSide     protocol.Side
 	Temperature      float64 // 0 = the most likely tokens
-	CallLimits       sandbox.Limits
+	Truncation       policy.Truncation
+	// Tools are the tools that the policy can call; nil is the tool python alone.
+	Tools []tool.Spec
+	// Protocol is the prompt format; nil is protocol.RStar2.
+	Protocol protocol.Protocol
+	// Environment is the interactive environment of the episodes, or nil if the tasks are questions. PastTurns is the
+	// number of latest turns that its prompts include.
+	Environment env.Environment
+	PastTurns   int
 }
 
-// Validate names the field that no episode could run with.
+// Validate names the first field with a value that no episode can run with.
 func (s Settings) Validate() error {
 	for _, f := range []struct {
 		name  string
@@ -37,8 +45,16 @@ func (s Settings) Validate() error {
 		}
 	}
 	if s.MaxToolTextBytes < 0 || s.History < 0 || !(s.Temperature >= 0) {
-		return fmt.Errorf("check rollout settings: max tool text bytes %d, history %d and temperature %g must not be negative",
+		return fmt.Errorf("check rollout settings: max tool text bytes %d, history %d and temperature %g must not "+
+			"be negative",
 			s.MaxToolTextBytes, s.History, s.Temperature)
+	}
+	if err := s.Truncation.Validate(); err != nil {
+		return fmt.Errorf("check rollout settings: %w", err)
+	}
+	if spec := s.protocol().Spec(); spec.Acts != (s.Environment != nil) {
+		return fmt.Errorf("check rollout settings: protocol %s and the environment do not fit: one acts and the "+
+			"other does not", spec.Name)
 	}
 	switch s.ToolTextSide {
 	case "", protocol.SideLeft, protocol.SideMiddle, protocol.SideRight:
@@ -47,13 +63,44 @@ func (s Settings) Validate() error {
 	return fmt.Errorf("check rollout settings: tool text side %q is none of left, right, middle", s.ToolTextSide)
 }
 
-// Loop advances episodes. It holds no state of its own and is safe for concurrent use over
-// distinct episodes.
+func (s Settings) tools() []tool.Spec {
+	if s.Tools == nil {
+		return []tool.Spec{tools.Python.Spec}
+	}
+	return s.Tools
+}
+
+// prompted returns what prompts say about the tools; nil is the tool python alone.
+func (s Settings) prompted() []protocol.Tool {
+	if s.Tools == nil {
+		return nil
+	}
+	out := make([]protocol.Tool, len(s.Tools))
+	for i, t := range s.Tools {
+		out[i] = promptedTool(t)
+	}
+	return out
+}
+
+func promptedTool(t tool.Spec) protocol.Tool {
+	return protocol.Tool{Name: t.Name, Aliases: t.Aliases, Description: t.Doc, Parameters: t.Schema}
+}
+
+func (s Settings) protocol() protocol.Protocol {
+	if s.Protocol == nil {
+		return protocol.RStar2{}
+	}
+	return s.Protocol
+}
+
+// Loop advances episodes. It holds no state of its own. Concurrent calls are safe if their episodes are distinct.
 type Loop struct {
 	settings Settings
+	protocol protocol.Protocol
+	prompted []protocol.Tool // what prompts say about the tools
 	tok      *tokenizer.Tokenizer
 	runSeed  uint64
-	stop     int32
+	stops    []int32 // the tokens that end a response, the end of the turn first
 }
 
 // NewLoop makes the loop of one run; the tokenizer must know the end-of-turn tag.
@@ -61,40 +108,54 @@ func NewLoop(settings Settings, tok *tokenizer.Tokenizer, runSeed uint64) (*Loop
 	if err := settings.Validate(); err != nil {
 		return nil, err
 	}
-	stop, ok := tok.ID(protocol.EndOfTurn)
-	if !ok {
-		return nil, fmt.Errorf("start the agent loop: the tokenizer has no token %q", protocol.EndOfTurn)
+	p := settings.protocol()
+	if p.Spec().Whole {
+		settings.History = OwnContext
 	}
-	return &Loop{settings: settings, tok: tok, runSeed: runSeed, stop: stop}, nil
+	l := &Loop{settings: settings, protocol: p, prompted: settings.prompted(), tok: tok, runSeed: runSeed}
+	for _, text := range append([]string{p.Spec().EndOfTurn}, p.Spec().Stops...) {
+		stop, ok := tok.ID(text)
+		if !ok {
+			return nil, fmt.Errorf("start the agent loop: the tokenizer has no token %q", text)
+		}
+		l.stops = append(l.stops, stop)
+	}
+	return l, nil
 }
 
-// Start returns a new episode that awaits its first response.
-func (l *Loop) Start(id Identity, problem env.Problem) *Episode {
-	return l.start(id, problem, l.tok.Encode(protocol.Prompt(problem.Text)))
+// Start returns a new episode of a question. The episode awaits its first response.
+func (l *Loop) Start(id Identity, task env.Task) *Episode {
+	return l.start(id, task, l.ask(task))
 }
 
-func (l *Loop) start(id Identity, problem env.Problem, prompt []int32) *Episode {
+// ask returns the prompt of a question.
+func (l *Loop) ask(task env.Task) []int32 {
+	return l.tok.Encode(l.protocol.Context(protocol.View{Task: task.Text, Tools: l.prompted}))
+}
+
+func (l *Loop) start(id Identity, task env.Task, prompt []int32) *Episode {
 	e := &Episode{
 		Identity: id, GroupID: schema.GroupID(id.Step, id.Group),
 		TrajectoryID: schema.TrajectoryID(id.Step, id.Group, id.Sample),
-		Problem:      problem, Context: prompt, History: l.settings.History,
+		Task:         task, Context: prompt, History: l.settings.History, Protocol: l.protocol,
 	}
 	l.stopIfFull(e)
 	return e
 }
 
-// stopIfFull ends an episode that has no room for a single further token.
+// stopIfFull ends an episode that has no room for another token.
 func (l *Loop) stopIfFull(e *Episode) {
 	if len(e.Prefix()) >= l.settings.MaxTokens {
 		e.Context, e.Observation, e.Finish = nil, "", FinishLength
 	}
 }
 
-// NextRequest asks for the next response of every episode that awaits one; rows holds their
-// indices. An empty rows means that there is nothing to generate.
+// NextRequest returns the request for the next response of every episode that awaits one. rows holds their indices. If
+// rows is empty, there is nothing to generate.
 func (l *Loop) NextRequest(episodes []*Episode) (req policy.GenerateRequest, rows []int) {
 	req = policy.GenerateRequest{
-		Role: policy.RolePolicy, Temperature: l.settings.Temperature, Stop: []int32{l.stop},
+		Role: policy.RolePolicy, Temperature: l.settings.Temperature, Truncation: l.settings.Truncation,
+		Stop: slices.Clone(l.stops),
 	}
 	for i, e := range episodes {
 		if !e.AwaitsResponse() {
@@ -109,8 +170,7 @@ func (l *Loop) NextRequest(episodes []*Episode) (req policy.GenerateRequest, row
 	return req, rows
 }
 
-// Absorb appends the responses that answer the request over rows, written by the policy with the
-// given version.
+// Absorb appends the responses to the request over rows. version identifies the policy that wrote them.
 func (l *Loop) Absorb(episodes []*Episode, rows []int, g policy.Generated, version string) error {
 	if err := l.checkResponses(g, len(rows)); err != nil {
 		return err
@@ -124,7 +184,7 @@ func (l *Loop) Absorb(episodes []*Episode, rows []int, g policy.Generated, versi
 	return nil
 }
 
-// checkResponses checks that there are n responses, each of one token or more with its outputs.
+// checkResponses checks that there are n responses and that each has at least one token, with outputs for every token.
 func (l *Loop) checkResponses(g policy.Generated, n int) error {
 	if len(g.Tokens) != n || len(g.LogProbs) != n || len(g.Entropies) != n || len(g.Finish) != n {
 		return fmt.Errorf("absorb %d responses: got %d", n, len(g.Tokens))
@@ -141,14 +201,16 @@ func (l *Loop) checkResponses(g policy.Generated, n int) error {
 	return nil
 }
 
-// absorb appends one turn whose response is given, and decides whether the episode goes on.
+// absorb appends one turn with the given response and decides whether the episode continues.
 func (l *Loop) absorb(e *Episode, t Turn) {
 	t.Context, t.Observation = e.Context, e.Observation
 	t.Text = strings.ToValidUTF8(l.tok.Decode(t.Response), "\uFFFD")
-	t.Parsed = protocol.Parse(t.Text)
+	t.Parsed = l.protocol.Parse(t.Text, l.prompted)
+	l.resolve(t.Parsed.Calls)
 	e.Turns = append(e.Turns, t)
 	e.Context, e.Observation = nil, ""
 	switch {
+	case l.protocol.Spec().Acts: // the environment decides, even if the response was cut off
 	case t.Finish == policy.FinishLength:
 		e.Finish = FinishLength
 	case len(t.Parsed.Calls) == 0 && t.Parsed.AnswerTags > 0:
@@ -158,113 +220,4 @@ func (l *Loop) absorb(e *Episode, t Turn) {
 	case len(e.Turns) >= l.settings.MaxTurns:
 		e.Finish = FinishMaxTurns
 	}
-}
-
-// CallRef says whose call a sandbox call is.
-type CallRef struct {
-	Episode int // index among the episodes
-	Turn    int
-	Call    int // index among the turn's calls
-}
-
-// Trace names the call in logs.
-func (r CallRef) Trace(episodes []*Episode) string {
-	return fmt.Sprintf("%s/%d/%d", episodes[r.Episode].TrajectoryID, r.Turn, r.Call)
-}
-
-// PendingCalls returns the calls to run before AbsorbResults, in order of episode and call. Calls
-// that cannot run are not among them.
-func (l *Loop) PendingCalls(episodes []*Episode) (calls []sandbox.Call, refs []CallRef) {
-	for i, e := range episodes {
-		if !e.AwaitsResults() {
-			continue
-		}
-		turn := len(e.Turns) - 1
-		for j, c := range e.Turns[turn].Parsed.Calls {
-			if c.Error == "" {
-				calls = append(calls, l.call(c))
-				refs = append(refs, CallRef{Episode: i, Turn: turn, Call: j})
-			}
-		}
-	}
-	return calls, refs
-}
-
-// call is what the sandbox runs of a call that could be read.
-func (l *Loop) call(c env.ToolCall) sandbox.Call {
-	return sandbox.Call{Code: c.Code, Stdin: c.Stdin, Limits: l.settings.CallLimits}
-}
-
-// AbsorbResults takes the results of PendingCalls, in its order, and gives every episode that
-// awaited results its observation, or ends it.
-func (l *Loop) AbsorbResults(episodes []*Episode, results []sandbox.Result) error {
-	outcomes := make([]sandbox.Outcome, len(results))
-	for i, r := range results {
-		outcomes[i].Result = r
-	}
-	return l.AbsorbOutcomes(episodes, outcomes)
-}
-
-// AbsorbOutcomes is AbsorbResults where single calls may have broken: their episodes are excluded.
-func (l *Loop) AbsorbOutcomes(episodes []*Episode, outcomes []sandbox.Outcome) error {
-	_, refs := l.PendingCalls(episodes)
-	if len(refs) != len(outcomes) {
-		return fmt.Errorf("absorb tool results: %d calls, %d results", len(refs), len(outcomes))
-	}
-	next := 0
-	for _, e := range episodes {
-		if !e.AwaitsResults() {
-			continue
-		}
-		calls := e.Turns[len(e.Turns)-1].Parsed.Calls
-		verdicts := make([]CallResult, len(calls))
-		for j, c := range calls {
-			var outcome *sandbox.Outcome
-			if c.Error == "" {
-				outcome = &outcomes[next]
-				next++
-			}
-			verdicts[j] = l.verdict(e, c, outcome)
-		}
-		l.absorbResults(e, verdicts)
-	}
-	return nil
-}
-
-func (l *Loop) verdict(e *Episode, call env.ToolCall, outcome *sandbox.Outcome) CallResult {
-	var result *sandbox.Result
-	if outcome != nil {
-		if err := outcome.Broken; err != nil {
-			slog.Warn("exclude a trajectory: the sandbox broke on a call of it", "trajectory", e.TrajectoryID, "error", err, "stack", rescue.Stack(err))
-			return CallResult{Excluded: Reason("sandbox", err.Error())}
-		}
-		result = &outcome.Result
-	}
-	limit := protocol.Limit{Bytes: l.settings.MaxToolTextBytes, Side: l.settings.ToolTextSide}
-	v := CallResult{Status: string(call.Error), Body: limit.RenderResponse(call, result)}
-	if result != nil {
-		v.Status, v.ExitCode = string(result.Status), int32(result.ExitCode)
-		v.Stdout, v.Stderr, v.Value = valid(result.Stdout), valid(result.Stderr), valid(result.Value)
-	}
-	return v
-}
-
-// valid makes text fit the record's string columns.
-func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
-
-// absorbResults sets the verdicts of the last turn and the next context. A call without a verdict
-// ends the episode: what it would have seen next is not known.
-func (l *Loop) absorbResults(e *Episode, verdicts []CallResult) {
-	e.Turns[len(e.Turns)-1].Results = verdicts
-	bodies := make([]string, len(verdicts))
-	for i, v := range verdicts {
-		if v.Excluded != "" {
-			e.exclude(v.Excluded)
-			return
-		}
-		bodies[i] = v.Body
-	}
-	e.Observation = protocol.RenderTurn(bodies)
-	e.Context = l.tok.Encode(e.Observation)
-	l.stopIfFull(e)
 }

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -18,12 +19,12 @@ import (
 func prompts(l *Loop, n int) []schema.PromptRow {
 	rows := make([]schema.PromptRow, n)
 	for i := range rows {
-		rows[i] = l.PromptRow(4, i, calc.Training(1, 4, i, calc.EqualShares(2, 3, 4)))
+		rows[i], _ = l.PromptRow(context.Background(), 4, i, calc.Training(1, 4, i, calc.EqualShares(2, 3, 4)))
 	}
 	return rows
 }
 
-// feed lets an episode's policy write one text.
+// feed makes an episode's policy write one text.
 func feed(t *testing.T, l *Loop, e *Episode, text string, finish policy.Finish) {
 	t.Helper()
 	one := []*Episode{e}
@@ -40,17 +41,12 @@ func feed(t *testing.T, l *Loop, e *Episode, text string, finish policy.Finish) 
 func runCalls(t *testing.T, l *Loop, e *Episode) {
 	t.Helper()
 	one := []*Episode{e}
-	calls, _ := l.PendingCalls(one)
-	results, err := new(tool).Run(t.Context(), calls)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.AbsorbResults(one, results); err != nil {
+	if err := callsOf(new(python)).answer(t.Context(), l, one); err != nil {
 		t.Fatal(err)
 	}
 }
 
-var problem = env.Problem{ID: "p", Level: 2, Text: "What is 12 + 3?", Answer: "15", Expression: "12+3"}
+var problem = env.Task{ID: "p", Level: 2, Text: "What is 12 + 3?", Answer: "15", Spec: "12+3"}
 
 func start(l *Loop) *Episode {
 	return l.Start(Identity{Label: LabelSample, Step: 1, Group: 2, Sample: 3}, problem)
@@ -65,14 +61,18 @@ func TestHowEpisodesEnd(t *testing.T) {
 		want      Finish
 		turns     int
 	}{
-		"answer at once":     {settings, []string{protocol.AnswerResponse("15")}, policy.FinishStop, FinishAnswered, 1},
-		"call, answer":       {settings, []string{call, protocol.AnswerResponse("15")}, policy.FinishStop, FinishAnswered, 2},
-		"answer without box": {settings, []string{"<answer>15</answer><|im_end|>"}, policy.FinishStop, FinishAnswered, 1},
-		"neither":            {settings, []string{"</reason><|im_end|>"}, policy.FinishStop, FinishNoAction, 1},
-		"always calls":       {settings, []string{call, call, call}, policy.FinishStop, FinishMaxTurns, 3},
-		"unfinished":         {settings, []string{call, call[:20]}, policy.FinishLength, FinishLength, 2},
-		"calls and answers":  {settings, []string{"<answer>1</answer>" + call, protocol.AnswerResponse("15")}, policy.FinishStop, FinishAnswered, 2},
-		"one turn allowed":   {Settings{MaxTurns: 1, MaxTurnTokens: 48, MaxTokens: 192}, []string{call}, policy.FinishStop, FinishMaxTurns, 1},
+		"answer at once": {settings, []string{protocol.AnswerResponse("15")}, policy.FinishStop, FinishAnswered, 1},
+		"call, answer": {settings, []string{call, protocol.AnswerResponse("15")}, policy.FinishStop,
+			FinishAnswered, 2},
+		"answer without box": {settings, []string{"<answer>15</answer><|im_end|>"}, policy.FinishStop, FinishAnswered,
+			1},
+		"neither":      {settings, []string{"</reason><|im_end|>"}, policy.FinishStop, FinishNoAction, 1},
+		"always calls": {settings, []string{call, call, call}, policy.FinishStop, FinishMaxTurns, 3},
+		"unfinished":   {settings, []string{call, call[:20]}, policy.FinishLength, FinishLength, 2},
+		"calls and answers": {settings, []string{"<answer>1</answer>" + call, protocol.AnswerResponse("15")},
+			policy.FinishStop, FinishAnswered, 2},
+		"one turn allowed": {Settings{MaxTurns: 1, MaxTurnTokens: 48, MaxTokens: 192}, []string{call},
+			policy.FinishStop, FinishMaxTurns, 1},
 	} {
 		l := newLoop(t, c.settings, 1)
 		e := start(l)
@@ -95,7 +95,7 @@ func TestHowEpisodesEnd(t *testing.T) {
 	}
 }
 
-// An observation is appended only if at least one further token fits behind it.
+// An observation is appended only if at least one more token fits after it.
 func TestBudgetStopsWithoutAppending(t *testing.T) {
 	call := protocol.CallResponse("print(12+3)")
 	roomy := newLoop(t, settings, 1)
@@ -138,9 +138,11 @@ func TestToolErrorsAreCountedByVerdict(t *testing.T) {
 	e := start(l)
 	unknown := `<tool_call>{"name": "other", "arguments": {}}</tool_call>`
 	printsError := protocol.Call("x=1;x+=1;print(x)", "")
-	feed(t, l, e, protocol.BrokenCall("1")+unknown+printsError+protocol.Call("print(z)", "")+protocol.EndOfTurn, policy.FinishStop)
+	feed(t, l, e, protocol.BrokenCall("1")+unknown+printsError+protocol.Call("print(z)", "")+protocol.EndOfTurn,
+		policy.FinishStop)
 	runCalls(t, l, e)
-	if got, want := e.Counts(), (Counts{ToolCalls: 4, ToolErrors: 3}); got.ToolCalls != want.ToolCalls || got.ToolErrors != want.ToolErrors {
+	if got, want := e.Counts(), (Counts{ToolCalls: 4, ToolErrors: 3}); got.ToolCalls != want.ToolCalls ||
+		got.ToolErrors != want.ToolErrors {
 		t.Errorf("counts %+v, want %+v", got, want)
 	}
 	var statuses []string
@@ -160,8 +162,9 @@ func TestAbsorbRefusesWhatDoesNotFit(t *testing.T) {
 	stop := []policy.Finish{policy.FinishStop}
 	one := [][]float32{{0}}
 	for name, g := range map[string]policy.Generated{
-		"no rows":              {},
-		"no tokens":            {Tokens: [][]int32{{}}, LogProbs: [][]float32{{}}, Entropies: [][]float32{{}}, Finish: stop},
+		"no rows": {},
+		"no tokens": {Tokens: [][]int32{{}}, LogProbs: [][]float32{{}}, Entropies: [][]float32{{}},
+			Finish: stop},
 		"no log-probabilities": {Tokens: [][]int32{{1}}, LogProbs: [][]float32{{}}, Entropies: one, Finish: stop},
 		"unknown token":        {Tokens: [][]int32{{1 << 20}}, LogProbs: one, Entropies: one, Finish: stop},
 	} {
@@ -172,7 +175,7 @@ func TestAbsorbRefusesWhatDoesNotFit(t *testing.T) {
 	}
 	e := start(l)
 	feed(t, l, e, protocol.CallResponse("print(1)"), policy.FinishStop)
-	if err := l.AbsorbResults([]*Episode{e}, nil); err == nil {
+	if err := l.AbsorbOutcomes([]*Episode{e}, nil); err == nil {
 		t.Error("a missing tool result was accepted")
 	}
 }
@@ -180,11 +183,11 @@ func TestAbsorbRefusesWhatDoesNotFit(t *testing.T) {
 func TestStreamsDependOnCoordinatesAlone(t *testing.T) {
 	l := newLoop(t, settings, 7)
 	rows := prompts(l, 6)
-	all, err := l.Episodes(rows, 4, nil, nil)
+	all, err := l.Episodes(rows, 4, Rows{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	part, err := l.Episodes(rows[3:], 4, nil, nil)
+	part, err := l.Episodes(rows[3:], 4, Rows{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,17 +212,17 @@ func TestStreamsDependOnCoordinatesAlone(t *testing.T) {
 func TestRunEpisodesIsTheStagedLoop(t *testing.T) {
 	l := newLoop(t, settings, 3)
 	rows := prompts(l, 80)
-	staged, err := l.Episodes(rows, 4, nil, nil)
+	staged, err := l.Episodes(rows, 4, Rows{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	engine := &babbler{tok: l.tok}
 	for active(staged) > 0 {
-		if err := l.advance(t.Context(), engine, Calls(new(tool)), "v", staged); err != nil {
+		if err := l.advance(t.Context(), engine, callsOf(new(python)), "v", staged); err != nil {
 			t.Fatal(err)
 		}
 	}
-	whole, err := l.Episodes(rows, 4, nil, nil)
+	whole, err := l.Episodes(rows, 4, Rows{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +234,8 @@ func TestRunEpisodesIsTheStagedLoop(t *testing.T) {
 		last = done
 	}
 	engine = &babbler{tok: l.tok}
-	if err := l.RunEpisodes(t.Context(), serial{engine, make(chan struct{}, 1)}, Calls(locked{}), "v", whole, progress); err != nil {
+	if err := l.RunEpisodes(t.Context(), serial{engine, make(chan struct{}, 1)}, callsOf(locked{}), "v", whole,
+		progress); err != nil {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(staged, whole); d != "" {
@@ -253,18 +257,20 @@ func TestRunEpisodesIsTheStagedLoop(t *testing.T) {
 
 func TestBreakageStopsARun(t *testing.T) {
 	l := newLoop(t, settings, 3)
-	episodes, err := l.Episodes(prompts(l, 8), 2, nil, nil)
+	episodes, err := l.Episodes(prompts(l, 8), 2, Rows{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.RunEpisodes(t.Context(), &babbler{tok: l.tok, failAfter: 2}, Calls(new(tool)), "v", episodes, nil); !errors.Is(err, policy.ErrLost) {
+	if err := l.RunEpisodes(t.Context(), &babbler{tok: l.tok, failAfter: 2}, callsOf(new(python)), "v", episodes,
+		nil); !errors.Is(err, policy.ErrLost) {
 		t.Errorf("a lost engine gives %v", err)
 	}
-	episodes, err = l.Episodes(prompts(l, 8), 2, nil, nil)
+	episodes, err = l.Episodes(prompts(l, 8), 2, Rows{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.RunEpisodes(t.Context(), &babbler{tok: l.tok}, Calls(&tool{failAfter: 2}), "v", episodes, nil); !errors.Is(err, errBroken) {
+	if err := l.RunEpisodes(t.Context(), &babbler{tok: l.tok}, callsOf(&python{failFrom: 2}), "v", episodes,
+		nil); !errors.Is(err, errBroken) {
 		t.Errorf("a broken sandbox gives %v", err)
 	}
 }

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -15,9 +16,12 @@ import (
 	"github.com/ropewalk/ropewalk/rollout/protocol"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/sandbox/session"
+	"github.com/ropewalk/ropewalk/tool"
+	"github.com/ropewalk/ropewalk/tool/tools"
 )
 
-// tallies are sessions whose cells are answered with how many there have been, "exit" ends one, and "break" breaks it.
+// tallies are fake sessions. A cell's answer is the number of cells so far. "exit" ends a session, and "break" makes it
+// fail.
 type tallies struct {
 	mu   sync.Mutex
 	open int
@@ -67,7 +71,12 @@ func poolOf(t *testing.T, sessions sandbox.Sessions, most int) *session.Pool {
 	return p
 }
 
-// caller is an engine whose responses call the tool until they answer; what they call follows from the row's stream.
+// cellsOf runs calls as cells of a pool's interpreters, at most atOnce at a time.
+func cellsOf(pool *session.Pool, atOnce int, pass string) Tools {
+	return NewTools(tool.Toolbox{tools.NewNotebooks(pool, atOnce, sandbox.Limits{})}, tool.Scope{Pass: pass})
+}
+
+// caller is an engine whose responses call the tool until they answer. The row's stream decides what they call.
 type caller struct {
 	*babbler
 	codes []string
@@ -91,33 +100,34 @@ func (c caller) Generate(_ context.Context, req policy.GenerateRequest) (policy.
 		}
 		ids := c.tok.Encode(text)
 		g.Tokens = append(g.Tokens, ids)
-		g.LogProbs, g.Entropies = append(g.LogProbs, make([]float32, len(ids))), append(g.Entropies, make([]float32, len(ids)))
+		g.LogProbs, g.Entropies = append(g.LogProbs, make([]float32, len(ids))),
+			append(g.Entropies, make([]float32, len(ids)))
 		g.Finish = append(g.Finish, policy.FinishStop)
 	}
 	return g, nil
 }
 
-// An evaluation in one pool and a staged loop whose every turn finds no interpreter at all see the same, and no more
-// interpreters are used at once than NotebookEpisodes.
+// An evaluation in one pool and a staged loop that finds no live interpreter at any turn produce the same episodes. The
+// evaluation uses at most StatefulEpisodes interpreters at once.
 func TestNotebooksOfRunEpisodesAreTheStagedLoops(t *testing.T) {
 	s := settings
 	s.MaxTurns, s.MaxTokens, s.MaxTurnTokens = 5, 1200, 200
 	l := newLoop(t, s, 3)
 	engine := caller{&babbler{tok: l.tok}, []string{"x", "y", "exit"}}
 	rows := prompts(l, 60)
-	staged, err := l.Episodes(rows, 4, nil, nil)
+	staged, err := l.Episodes(rows, 4, Rows{})
 	require.NoError(t, err)
 	for active(staged) > 0 {
 		pool := poolOf(t, &tallies{}, 7)
-		require.NoError(t, l.advance(t.Context(), engine, Notebooks(pool, 3, "staged"), "v", staged))
+		require.NoError(t, l.advance(t.Context(), engine, cellsOf(pool, 3, "staged"), "v", staged))
 	}
-	whole, err := l.Episodes(rows, 4, nil, nil)
+	whole, err := l.Episodes(rows, 4, Rows{})
 	require.NoError(t, err)
 	open := &tallies{}
-	pool := poolOf(t, open, NotebookEpisodes)
-	require.NoError(t, l.RunEpisodes(t.Context(), engine, Notebooks(pool, 4, "0"), "v", whole, nil))
+	pool := poolOf(t, open, StatefulEpisodes)
+	require.NoError(t, l.RunEpisodes(t.Context(), engine, cellsOf(pool, 4, "0"), "v", whole, nil))
 	require.Empty(t, cmp.Diff(staged, whole))
-	require.LessOrEqual(t, open.most, NotebookEpisodes)
+	require.LessOrEqual(t, open.most, StatefulEpisodes)
 	counts := pool.Counts()
 	require.Zero(t, counts.Evicted+counts.Replays)
 	require.Zero(t, counts.Live, "those of finished episodes are ended")
@@ -138,12 +148,24 @@ func TestNotebooksOfRunEpisodesAreTheStagedLoops(t *testing.T) {
 	require.Positive(t, restarted)
 }
 
-func TestPendingNotebooksAreThePendingCalls(t *testing.T) {
+// recorded is a tool that keeps the calls of its last batch.
+type recorded struct {
+	tool.Tool
+	calls *[]tool.Call
+}
+
+func (r recorded) Run(ctx context.Context, calls []tool.Call) ([]tool.Result, error) {
+	*r.calls = calls
+	return r.Tool.Run(ctx, calls)
+}
+
+// A stateful tool gets the pending calls with the calls of earlier turns that ran, each once and in order.
+func TestStatefulToolsGetTheEarlierCalls(t *testing.T) {
 	s := settings
 	s.MaxTurns, s.MaxTokens, s.MaxTurnTokens = 4, 1200, 200
 	l := newLoop(t, s, 5)
 	engine := caller{&babbler{tok: l.tok}, []string{"x", "y"}}
-	episodes, err := l.Episodes(prompts(l, 10), 2, nil, nil)
+	episodes, err := l.Episodes(prompts(l, 10), 2, Rows{})
 	require.NoError(t, err)
 	pool := poolOf(t, &tallies{}, 100)
 	for range 3 {
@@ -151,33 +173,41 @@ func TestPendingNotebooksAreThePendingCalls(t *testing.T) {
 		g, err := engine.Generate(t.Context(), req)
 		require.NoError(t, err)
 		require.NoError(t, l.Absorb(episodes, rows, g, "v"))
-		calls, refs := l.PendingCalls(episodes)
-		for i, ref := range refs {
-			calls[i].Trace = ref.Trace(episodes)
-		}
-		var cells []sandbox.Call
-		for _, b := range l.PendingNotebooks(episodes, func(e *Episode) string { return e.TrajectoryID }) {
-			require.NotEmpty(t, b.Cells)
-			cells = append(cells, b.Cells...)
-			for i, ran := range b.Past {
-				require.Equal(t, fmt.Sprintf("%d %s", i+1, ran.Cell.Code), ran.Result.Value, "each cell that ran, once, in order")
+		calls, refs := l.PendingCalls(episodes, tool.Scope{})
+		var got []tool.Call
+		python := recorded{tools.NewNotebooks(pool, 2, sandbox.Limits{}), &got}
+		require.NoError(t, NewTools(tool.Toolbox{python}, tool.Scope{}).answer(t.Context(), l, episodes))
+		require.Len(t, got, len(calls))
+		for i, c := range got {
+			for j, ran := range c.Past {
+				require.Equal(t, fmt.Sprintf("%d %s", j+1, codeOf(t, ran.Call)), ran.Result.Value)
+				require.Equal(t, c.Key.Episode(), ran.Call.Key.Episode())
+				require.Less(t, ran.Call.Key.Turn, c.Key.Turn)
 			}
+			require.Equal(t, []int{refs[i].Turn, refs[i].Call}, []int{c.Key.Turn, c.Key.Call})
+			c.Past = nil
+			require.Equal(t, calls[i], c)
 		}
-		require.Equal(t, calls, cells)
-		results, err := Notebooks(pool, 2, "").results(t.Context(), l, episodes)
-		require.NoError(t, err)
-		require.NoError(t, l.AbsorbResults(episodes, results))
 	}
 	for _, e := range episodes {
 		require.False(t, l.MayCall(e), "the fourth response is the last one, and its calls do not run")
 	}
 }
 
+// codeOf returns the program of a call.
+func codeOf(t *testing.T, c tool.Call) string {
+	t.Helper()
+	var given struct{ Code string }
+	require.NoError(t, json.Unmarshal(c.Arguments, &given))
+	return given.Code
+}
+
 func TestBreakageOfANotebookStopsAnEvaluation(t *testing.T) {
 	l := newLoop(t, settings, 3)
-	episodes, err := l.Episodes(prompts(l, 8), 2, nil, nil)
+	episodes, err := l.Episodes(prompts(l, 8), 2, Rows{})
 	require.NoError(t, err)
-	err = l.RunEpisodes(t.Context(), caller{&babbler{tok: l.tok}, []string{"x", "break"}}, Notebooks(poolOf(t, &tallies{}, 64), 2, ""), "v", episodes, nil)
+	err = l.RunEpisodes(t.Context(), caller{&babbler{tok: l.tok}, []string{"x", "break"}},
+		cellsOf(poolOf(t, &tallies{}, 64), 2, ""), "v", episodes, nil)
 	require.ErrorContains(t, err, "could not be run")
 	require.True(t, errors.Is(err, sandbox.ErrInfrastructure))
 }

@@ -10,23 +10,23 @@ import (
 	"github.com/ropewalk/ropewalk/policy"
 )
 
-// Respond lets the policy of the given version write the next response of every episode that
-// awaits one. A batch that fails, or panics, is asked for once more. If it fails again, the rows
-// at fault are found by halves, each is excluded with its reason, and the others' responses stand.
+// Respond lets the policy of the given version write the next response of every episode that awaits one. If a batch
+// fails or panics, Respond tries it once more. If the batch fails again, Respond finds the failing rows by bisection
+// and excludes each with its reason. The other rows keep their responses.
 //
-// An error means that no episode has changed and that no row is to blame: ctx has ended, the
-// engine is lost, out of memory or without its model, or every row fails. Of a batch of one row
-// the engine is to blame unless it can still go on from the first prefix of another episode.
+// An error means that no episode has changed and that no single row caused the failure: ctx has ended, the engine is
+// lost, out of memory or without its model, or every row fails. If a batch of one row fails, the engine is to blame
+// unless it can still continue the first prefix of another episode.
 //
-// Each row draws from its own stream, so the responses of the others are those of the whole batch,
-// as far as the engine's numbers do not depend on what else is in a batch: policytest asks for
-// equal tokens and log-probabilities up to rounding.
-func (l *Loop) Respond(ctx context.Context, engine policy.Engine, version string, episodes []*Episode) error {
+// Each row draws from its own stream. So a row's response does not depend on the exclusion of other rows, except where
+// the engine's numbers depend on the composition of the batch. policytest requires equal tokens, and log-probs that are
+// equal up to rounding.
+func (l *Loop) Respond(ctx context.Context, sampler policy.Sampler, version string, episodes []*Episode) error {
 	request, rows := l.NextRequest(episodes)
 	if len(rows) == 0 {
 		return nil
 	}
-	r := newResponder(l, engine, request)
+	r := newResponder(l, sampler, request)
 	if err := r.all(ctx); err != nil {
 		return fmt.Errorf("generate responses of %s and %d more: %w", episodes[rows[0]].TrajectoryID, len(rows)-1, err)
 	}
@@ -38,7 +38,8 @@ func (l *Loop) Respond(ctx context.Context, engine policy.Engine, version string
 	for j, i := range rows {
 		if err := r.failed[j]; err != nil {
 			e := episodes[i]
-			slog.Warn("exclude a trajectory: the engine broke on it", "trajectory", e.TrajectoryID, "error", err, "stack", rescue.Stack(err))
+			slog.Warn("exclude a trajectory: the engine broke on it", "trajectory", e.TrajectoryID, "error", err,
+				"stack", rescue.Stack(err))
 			e.excludeTurn(Reason("engine", err.Error()), version)
 			continue
 		}
@@ -48,20 +49,21 @@ func (l *Loop) Respond(ctx context.Context, engine policy.Engine, version string
 	return l.Absorb(episodes, whole, answers, version)
 }
 
-// responder takes one request to responses and failures.
+// responder collects the responses and failures of one request.
 type responder struct {
 	loop    *Loop
-	engine  policy.Engine
+	sampler policy.Sampler
 	request policy.GenerateRequest
 	out     policy.Generated // by row
-	failed  []error          // by row; nil where out has a response
+	failed  []error          // by row; nil if out has a response
 }
 
-func newResponder(l *Loop, engine policy.Engine, request policy.GenerateRequest) *responder {
+func newResponder(l *Loop, sampler policy.Sampler, request policy.GenerateRequest) *responder {
 	n := len(request.Prefixes)
 	return &responder{
-		loop: l, engine: engine, request: request, failed: make([]error, n),
-		out: policy.Generated{Tokens: make([][]int32, n), LogProbs: make([][]float32, n), Entropies: make([][]float32, n), Finish: make([]policy.Finish, n)},
+		loop: l, sampler: sampler, request: request, failed: make([]error, n),
+		out: policy.Generated{Tokens: make([][]int32, n), LogProbs: make([][]float32, n),
+			Entropies: make([][]float32, n), Finish: make([]policy.Finish, n)},
 	}
 }
 
@@ -79,7 +81,7 @@ func (r *responder) all(ctx context.Context) error {
 	return r.halve(ctx, 0, n, err)
 }
 
-// halve finds the rows at fault among those of [from, to), which failed together with err.
+// halve finds the failing rows among [from, to), which failed together with err.
 func (r *responder) halve(ctx context.Context, from, to int, err error) error {
 	if engineBroke(ctx, err) {
 		return err
@@ -101,9 +103,9 @@ func (r *responder) halve(ctx context.Context, from, to int, err error) error {
 	return nil
 }
 
-// try asks for the responses of the rows [from, to); out changes only if all of them are whole.
+// try asks for the responses of the rows [from, to). It changes out only if all of them are complete.
 func (r *responder) try(ctx context.Context, from, to int) error {
-	got, err := generate(ctx, r.engine, part(r.request, from, to))
+	got, err := generate(ctx, r.sampler, part(r.request, from, to))
 	if err != nil {
 		return err
 	}
@@ -117,21 +119,23 @@ func (r *responder) try(ctx context.Context, from, to int) error {
 	return nil
 }
 
-// generate is the engine's, with panics as errors.
-func generate(ctx context.Context, engine policy.Engine, req policy.GenerateRequest) (out policy.Generated, err error) {
+// generate calls the sampler and turns a panic into an error.
+func generate(ctx context.Context, sampler policy.Sampler, req policy.GenerateRequest) (out policy.Generated,
+	err error) {
 	err = rescue.Do(func() (err error) {
-		out, err = engine.Generate(ctx, req)
+		out, err = sampler.Generate(ctx, req)
 		return err
 	})
 	return out, err
 }
 
-// engineBroke reports whether an error of a batch is no row's fault.
+// engineBroke reports whether an error of a batch cannot be the fault of a row.
 func engineBroke(ctx context.Context, err error) bool {
 	if ctx.Err() != nil {
 		return true
 	}
-	for _, whole := range []error{policy.ErrLost, policy.ErrOutOfMemory, policy.ErrNotLoaded, policy.ErrWrongVersion, context.Canceled, context.DeadlineExceeded} {
+	for _, whole := range []error{policy.ErrLost, policy.ErrOutOfMemory, policy.ErrNotLoaded, policy.ErrWrongVersion,
+		context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, whole) {
 			return true
 		}
@@ -139,7 +143,7 @@ func engineBroke(ctx context.Context, err error) bool {
 	return false
 }
 
-// blameEngine returns an error if every row has failed and nothing says that the engine works.
+// blameEngine returns an error if every row has failed and the engine cannot be shown to work.
 func (r *responder) blameEngine(ctx context.Context, episodes []*Episode, rows []int) error {
 	for _, err := range r.failed {
 		if err == nil {
@@ -152,7 +156,8 @@ func (r *responder) blameEngine(ctx context.Context, episodes []*Episode, rows [
 	return nil
 }
 
-// works asks for one token after the first prefix of an episode other than the one at fault.
+// works generates one token after the first prefix of an episode other than the failing one. It reports whether that
+// succeeds.
 func (r *responder) works(ctx context.Context, episodes []*Episode, fault int) bool {
 	for i, e := range episodes {
 		if i == fault || len(e.Turns) == 0 || len(e.Turns[0].Response) == 0 {
@@ -160,13 +165,13 @@ func (r *responder) works(ctx context.Context, episodes []*Episode, fault int) b
 		}
 		probe := r.request
 		probe.Prefixes, probe.Streams, probe.MaxTokens = [][]int32{e.Turns[0].Context}, []uint64{1}, []int{1}
-		got, err := generate(ctx, r.engine, probe)
+		got, err := generate(ctx, r.sampler, probe)
 		return err == nil && r.loop.checkResponses(got, 1) == nil
 	}
 	return false
 }
 
-// part is the request of the rows [from, to).
+// part returns the request for the rows [from, to).
 func part(req policy.GenerateRequest, from, to int) policy.GenerateRequest {
 	req.Prefixes, req.Streams, req.MaxTokens = req.Prefixes[from:to], req.Streams[from:to], req.MaxTokens[from:to]
 	return req

@@ -14,9 +14,10 @@ import (
 
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/sandbox"
+	"github.com/ropewalk/ropewalk/tool"
 )
 
-// fragile is a babbler that breaks on some rows: how, is what faulty says of a row's stream.
+// fragile is a babbler that fails on some rows. faulty decides the error of a row by the row's stream.
 type fragile struct {
 	*babbler
 	faulty func(stream uint64) error // nil error: the row is fine
@@ -38,7 +39,7 @@ func (f *fragile) Generate(ctx context.Context, req policy.GenerateRequest) (pol
 
 var errRow = errors.New("index out of range [7] with length 7")
 
-// on breaks on the given streams, always.
+// on fails on the given streams, always.
 func on(streams ...uint64) func(uint64) error {
 	return func(s uint64) error {
 		if slices.Contains(streams, s) {
@@ -48,7 +49,7 @@ func on(streams ...uint64) func(uint64) error {
 	}
 }
 
-// fresh returns episodes that await their first response, and the streams of those.
+// fresh returns episodes that await their first response, with their streams.
 func fresh(t *testing.T, l *Loop, n int) ([]*Episode, []uint64) {
 	t.Helper()
 	episodes := committed{prompts: prompts(l, n)}.rebuild(t, l, 4)
@@ -105,10 +106,12 @@ func TestRespond(t *testing.T) {
 		{"nothing breaks", func([]uint64) func(uint64) error { return on() }, nil, nil, 1},
 		{"once, then fine", func([]uint64) func(uint64) error { return transient(1) }, nil, nil, 2},
 		{"two rows", func(s []uint64) func(uint64) error { return on(s[0], s[7]) }, []int{0, 7}, nil, 2 + 2 + 4 + 4},
-		{"all rows but one", func(s []uint64) func(uint64) error { return on(s[1:]...) }, []int{1, 2, 3, 4, 5, 6, 7}, nil, 2 + 14},
+		{"all rows but one", func(s []uint64) func(uint64) error { return on(s[1:]...) }, []int{1, 2, 3, 4, 5, 6, 7},
+			nil, 2 + 14},
 		{"all rows", func([]uint64) func(uint64) error { return always }, nil, errRow, 2 + 14},
 		{"lost", func([]uint64) func(uint64) error { return lost(policy.ErrLost) }, nil, policy.ErrLost, 1},
-		{"out of memory", func([]uint64) func(uint64) error { return lost(policy.ErrOutOfMemory) }, nil, policy.ErrOutOfMemory, 1},
+		{"out of memory", func([]uint64) func(uint64) error { return lost(policy.ErrOutOfMemory) }, nil,
+			policy.ErrOutOfMemory, 1},
 		{"cancelled", func([]uint64) func(uint64) error { return lost(context.Canceled) }, nil, context.Canceled, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -133,7 +136,7 @@ func TestRespond(t *testing.T) {
 	}
 }
 
-// garbler is an engine that answers the row of one stream with something that is no response.
+// garbler is an engine that returns an invalid response for the row of one stream.
 type garbler struct {
 	*babbler
 	stream uint64
@@ -143,7 +146,8 @@ type garbler struct {
 func (g *garbler) Generate(ctx context.Context, req policy.GenerateRequest) (policy.Generated, error) {
 	out, err := g.babbler.Generate(ctx, req)
 	if i := slices.Index(req.Streams, g.stream); i >= 0 {
-		out.Tokens[i], out.LogProbs[i], out.Entropies[i] = g.ids, make([]float32, len(g.ids)), make([]float32, len(g.ids))
+		out.Tokens[i], out.LogProbs[i], out.Entropies[i] = g.ids, make([]float32, len(g.ids)),
+			make([]float32, len(g.ids))
 	}
 	return out, err
 }
@@ -159,11 +163,12 @@ func TestAResponseThatIsNoneExcludesItsRow(t *testing.T) {
 	}
 }
 
-// In a later turn hardly any episode may be left: whether the last one or the engine is at fault
-// shows in whether the engine can go on from a prefix that it went on from before.
+// In a later turn, only one episode may be left. Whether that episode or the engine is at fault shows when the engine
+// tries again to continue a prefix that it has already continued before.
 func TestTheLastRowOfATurn(t *testing.T) {
 	l := newLoop(t, settings, 11)
-	call := "</reason><tool_call>\n{\"name\": \"execute_python_code_with_standard_io\", \"arguments\": {\"code\": \"print(1)\", \"input\": \"\"}}\n</tool_call><|im_end|>"
+	call := "</reason><tool_call>\n{\"name\": \"execute_python_code_with_standard_io\", \"arguments\": {\"code\": " +
+		"\"print(1)\", \"input\": \"\"}}\n</tool_call><|im_end|>"
 	for _, broken := range []bool{false, true} {
 		episodes := []*Episode{start(l), start(l)}
 		feed(t, l, episodes[0], "<answer>1</answer><|im_end|>", policy.FinishStop)
@@ -188,11 +193,11 @@ func TestTheLastRowOfATurn(t *testing.T) {
 	}
 }
 
-// brittle is a tool without a verdict on programs that hold a text.
+// brittle is a sandbox that returns no verdict on programs that contain a text.
 type brittle struct{ text string }
 
 func (b brittle) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Result, error) {
-	results, err := new(tool).Run(ctx, calls)
+	results, err := new(python).Run(ctx, calls)
 	broken := make(sandbox.CallErrors, len(calls))
 	for i, c := range calls {
 		if strings.Contains(c.Code, b.text) {
@@ -207,14 +212,13 @@ func (b brittle) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Resul
 
 func (brittle) Close() error { return nil }
 
-// Through whole rollouts in which both engine and sandbox break on some episodes, the state rebuilt
-// from rows is the state in memory, every row passes the record's checks, and the episodes that
-// nothing broke are those of a rollout in which nothing breaks.
+// In whole rollouts, engine and sandbox fail on some episodes. The state rebuilt from rows equals the state in memory,
+// and every row passes the record's checks. The other episodes equal those of a rollout without failures.
 func TestExclusionsAreRebuiltFromRows(t *testing.T) {
 	l := newLoop(t, settings, 11)
 	plain := committed{prompts: prompts(l, 20)}.rebuild(t, l, 6)
 	for active(plain) > 0 {
-		require.NoError(t, l.advance(t.Context(), &babbler{tok: l.tok}, Calls(new(tool)), "v", plain))
+		require.NoError(t, l.advance(t.Context(), &babbler{tok: l.tok}, callsOf(new(python)), "v", plain))
 	}
 	c := committed{prompts: prompts(l, 20)}
 	live := c.rebuild(t, l, 6)
@@ -228,13 +232,9 @@ func TestExclusionsAreRebuiltFromRows(t *testing.T) {
 		require.NoError(t, l.Respond(t.Context(), engine, "v", live))
 		c.turns = append(c.turns, TurnRows(live, turn)...)
 		require.Empty(t, cmp.Diff(live, c.rebuild(t, l, 6)), "turn %d after generation", turn)
-		if calls, _ := l.PendingCalls(live); len(calls) > 0 {
-			outcomes, err := sandbox.RunEach(t.Context(), brittle{"//0"}, calls)
-			require.NoError(t, err)
-			require.NoError(t, l.AbsorbOutcomes(live, outcomes))
-		} else {
-			require.NoError(t, l.AbsorbOutcomes(live, nil))
-		}
+		outcomes, _, err := l.RunCalls(t.Context(), box(brittle{"//0"}), tool.Scope{}, live, nil)
+		require.NoError(t, err)
+		require.NoError(t, l.AbsorbOutcomes(live, outcomes))
 		c.calls = append(c.calls, ToolCallRows(live, turn)...)
 		require.Empty(t, cmp.Diff(live, c.rebuild(t, l, 6)), "turn %d after tool calls", turn)
 	}
@@ -259,9 +259,10 @@ func TestEvaluationExcludesNothing(t *testing.T) {
 	l := newLoop(t, settings, 11)
 	episodes, streams := fresh(t, l, 2)
 	engine := &fragile{babbler: &babbler{tok: l.tok}, faulty: on(streams[3]), panics: true}
-	require.ErrorIs(t, l.RunEpisodes(t.Context(), engine, Calls(new(tool)), "v", episodes, nil), errRow)
+	require.ErrorIs(t, l.RunEpisodes(t.Context(), engine, callsOf(new(python)), "v", episodes, nil), errRow)
 	episodes, _ = fresh(t, l, 8)
-	require.ErrorIs(t, l.RunEpisodes(t.Context(), &babbler{tok: l.tok}, Calls(brittle{"print"}), "v", episodes, nil), errBroken)
+	require.ErrorIs(t, l.RunEpisodes(t.Context(), &babbler{tok: l.tok}, callsOf(brittle{"print"}), "v", episodes, nil),
+		errBroken)
 }
 
 func TestReasonsAreOneBoundedLine(t *testing.T) {

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -11,37 +12,44 @@ import (
 
 	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/policy"
-	"github.com/ropewalk/ropewalk/rollout/protocol"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// SourceRollout is the source of trajectories that a policy wrote here.
+// SourceRollout is the source of trajectories that a policy of this run wrote.
 const SourceRollout = "rollout"
 
-// ErrRows says that rows do not fit together: some are missing, doubled, or not what this loop
-// makes of the others.
+// ErrRows says that rows do not fit together: rows are missing or duplicate, or differ from the rows that this loop
+// would make.
 var ErrRows = errors.New("rows do not rebuild an episode")
 
-// PromptRow is the row of one prompt, its first prefix included.
-func (l *Loop) PromptRow(step, group int, p env.Problem) schema.PromptRow {
+// PromptRow returns the row of one prompt, including its first prefix.
+func (l *Loop) PromptRow(ctx context.Context, step, group int, task env.Task) (schema.PromptRow, error) {
+	task, _, _, prompt, err := l.open(ctx, task)
 	return schema.PromptRow{
-		GroupID: schema.GroupID(step, group), ProblemID: p.ID, Level: int32(p.Level),
-		Problem: p.Text, Answer: p.Answer, Expression: p.Expression,
-		TokenIDs: l.tok.Encode(protocol.Prompt(p.Text)),
-	}
+		GroupID: schema.GroupID(step, group), ProblemID: task.ID, Level: int32(task.Level),
+		Problem: task.Text, Answer: task.Answer, Expression: task.Spec, TokenIDs: prompt,
+	}, err
 }
 
-// Problem is the problem of a prompt's row.
-func Problem(row schema.PromptRow) env.Problem {
-	return env.Problem{
+// Task returns the task that a prompt's row holds.
+func Task(row schema.PromptRow) env.Task {
+	return env.Task{
 		ID: row.ProblemID, Level: int(row.Level), Text: row.Problem,
-		Answer: row.Answer, Expression: row.Expression,
+		Answer: row.Answer, Spec: row.Expression,
 	}
 }
 
-// Episodes rebuilds the episodes of prompts, samples of each, from the rows committed so far: the
-// turns of every generation and the calls of every execution. No rows at all give new episodes.
-func (l *Loop) Episodes(prompts []schema.PromptRow, samples int, turns []schema.TurnRow, calls []schema.ToolCallRow) ([]*Episode, error) {
+// Rows holds the rows that shards have committed for their episodes: the turns of every generation, the calls of every
+// execution and the transitions of every step.
+type Rows struct {
+	Turns       []schema.TurnRow
+	Calls       []schema.ToolCallRow
+	Transitions []schema.TransitionRow
+}
+
+// Episodes rebuilds the episodes of the prompts, with the given number of samples for each prompt, from the committed
+// rows. Without rows, the episodes are new.
+func (l *Loop) Episodes(prompts []schema.PromptRow, samples int, rows Rows) ([]*Episode, error) {
 	episodes := make([]*Episode, 0, len(prompts)*samples)
 	byID := make(map[string]*Episode, cap(episodes))
 	for _, p := range prompts {
@@ -51,7 +59,7 @@ func (l *Loop) Episodes(prompts []schema.PromptRow, samples int, turns []schema.
 		}
 		for s := range samples {
 			id := Identity{Label: LabelSample, Step: step, Group: group, Sample: s}
-			e := l.start(id, Problem(p), slices.Clone(p.TokenIDs))
+			e := l.start(id, Task(p), slices.Clone(p.TokenIDs))
 			if byID[e.TrajectoryID] != nil {
 				return nil, fmt.Errorf("rebuild %s: two prompts of one group: %w", e.TrajectoryID, ErrRows)
 			}
@@ -59,16 +67,33 @@ func (l *Loop) Episodes(prompts []schema.PromptRow, samples int, turns []schema.
 			episodes = append(episodes, e)
 		}
 	}
-	return episodes, l.replay(byID, turns, calls)
+	return episodes, l.Advance(episodes, rows)
 }
 
-// replay applies rows in the order in which they came to be.
-func (l *Loop) replay(byID map[string]*Episode, turns []schema.TurnRow, calls []schema.ToolCallRow) error {
-	turns = slices.Clone(turns)
+// Advance applies rows that were committed after the present state of the episodes, in the order of their creation.
+// After an error, the episodes are in a state that was never committed.
+func (l *Loop) Advance(episodes []*Episode, rows Rows) error {
+	turns := slices.Clone(rows.Turns)
 	sort.SliceStable(turns, func(i, j int) bool { return turns[i].Turn < turns[j].Turn })
-	results, err := groupCalls(calls)
+	results, err := groupCalls(rows.Calls)
 	if err != nil {
 		return err
+	}
+	steps, err := groupTransitions(rows.Transitions)
+	if err != nil {
+		return err
+	}
+	byID := make(map[string]*Episode, len(episodes))
+	for _, e := range episodes {
+		byID[e.TrajectoryID] = e
+		key := callKey{e.TrajectoryID, int32(len(e.Turns) - 1)} // the turn that the episode already has
+		if err := l.replayCalls(e, results[key]); err != nil {
+			return fmt.Errorf("rebuild %s at turn %d: %w", e.TrajectoryID, key.turn, err)
+		}
+		delete(results, key)
+		if err := l.replayTransition(e, steps, key); err != nil {
+			return fmt.Errorf("rebuild %s at turn %d: %w", e.TrajectoryID, key.turn, err)
+		}
 	}
 	for _, row := range turns {
 		e := byID[row.TrajectoryID]
@@ -83,9 +108,15 @@ func (l *Loop) replay(byID map[string]*Episode, turns []schema.TurnRow, calls []
 			return fmt.Errorf("rebuild %s at turn %d: %w", row.TrajectoryID, row.Turn, err)
 		}
 		delete(results, key)
+		if err := l.replayTransition(e, steps, key); err != nil {
+			return fmt.Errorf("rebuild %s at turn %d: %w", row.TrajectoryID, row.Turn, err)
+		}
 	}
 	if len(results) > 0 {
 		return fmt.Errorf("rebuild: %d tool results without their turn: %w", len(results), ErrRows)
+	}
+	if len(steps) > 0 {
+		return fmt.Errorf("rebuild: %d transitions without their turn: %w", len(steps), ErrRows)
 	}
 	return nil
 }
@@ -103,10 +134,12 @@ func groupCalls(calls []schema.ToolCallRow) (map[callKey][]CallResult, error) {
 	for _, c := range calls {
 		key := callKey{c.TrajectoryID, c.Turn}
 		if int(c.Call) != len(results[key]) {
-			return nil, fmt.Errorf("rebuild %s: call %d of turn %d is missing or doubled: %w", c.TrajectoryID, c.Call, c.Turn, ErrRows)
+			return nil, fmt.Errorf("rebuild %s: call %d of turn %d is missing or doubled: %w", c.TrajectoryID, c.Call,
+				c.Turn, ErrRows)
 		}
 		results[key] = append(results[key], CallResult{
-			Status: c.Status, ExitCode: c.ExitCode, Stdout: c.Stdout, Stderr: c.Stderr, Value: c.Value, Body: c.Response,
+			Status: c.Status, ExitCode: c.ExitCode, Stdout: c.Stdout, Stderr: c.Stderr, Value: c.Value,
+			Body:     c.Response,
 			Excluded: given(c.Excluded),
 		})
 	}
@@ -137,7 +170,7 @@ func (l *Loop) replayTurn(e *Episode, row schema.TurnRow) error {
 	return nil
 }
 
-// replayCalls absorbs committed verdicts; none means that the execution has not happened yet.
+// replayCalls absorbs committed verdicts. An empty list means that the calls have not run yet.
 func (l *Loop) replayCalls(e *Episode, verdicts []CallResult) error {
 	if len(verdicts) == 0 {
 		return nil
@@ -149,7 +182,7 @@ func (l *Loop) replayCalls(e *Episode, verdicts []CallResult) error {
 	return nil
 }
 
-// TurnRows returns the rows of one turn, of the episodes that have it, in the order of episodes.
+// TurnRows returns the rows of one turn for the episodes that have it, in the order of the episodes.
 func TurnRows(episodes []*Episode, turn int) []schema.TurnRow {
 	var rows []schema.TurnRow
 	for _, e := range episodes {
@@ -169,16 +202,17 @@ func (e *Episode) turnRow(turn int) schema.TurnRow {
 		LogProbs:    append(make([]float32, n, n+len(t.LogProbs)), t.LogProbs...),
 		Entropies:   append(make([]float32, n, n+len(t.Entropies)), t.Entropies...),
 		Observation: t.Observation, Response: t.Text, Finish: string(t.Finish),
-		ToolCalls: int32(len(t.Parsed.Calls)), Answered: t.Parsed.AnswerTags > 0,
+		Answered:   t.Parsed.AnswerTags > 0,
 		AnchorHash: e.anchorHash(turn), PolicyVersion: t.PolicyVersion, Excluded: nullable(t.Excluded),
 	}
 	if t.Excluded == "" {
-		row.ParsedCalls, row.Wrapped = new(int32(t.parsedCalls())), new(protocol.Wrapped(t.Text))
+		calls, parsed := e.begun(t)
+		row.ToolCalls, row.ParsedCalls, row.Wrapped = int32(calls), new(int32(parsed)), new(t.Parsed.WellFormed)
 	}
 	return row
 }
 
-// anchorHash is the digest of what the policy saw before a turn: 16 hexadecimal digits.
+// anchorHash is the digest, in 16 hexadecimal digits, of the tokens that the policy saw before a turn.
 func (e *Episode) anchorHash(turn int) string {
 	h := sha256.New()
 	for _, id := range e.seen(turn, e.Turns[turn].Context) {
@@ -187,8 +221,7 @@ func (e *Episode) anchorHash(turn int) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// ToolCallRows returns the rows of one turn's calls that have verdicts, in the order of episodes
-// and calls.
+// ToolCallRows returns the rows of one turn's calls that have verdicts, in the order of the episodes and calls.
 func ToolCallRows(episodes []*Episode, turn int) []schema.ToolCallRow {
 	var rows []schema.ToolCallRow
 	for _, e := range episodes {
@@ -208,16 +241,16 @@ func ToolCallRows(episodes []*Episode, turn int) []schema.ToolCallRow {
 	return rows
 }
 
-// TrajectoryRow is the row of a finished episode. Of an excluded one it counts what there is.
+// TrajectoryRow returns the row of a finished episode. For an excluded episode, it counts the turns that exist.
 func TrajectoryRow(e *Episode) schema.TrajectoryRow {
 	counts := e.Counts()
 	answer, has := e.Answer()
 	row := schema.TrajectoryRow{
-		GroupID: e.GroupID, TrajectoryID: e.TrajectoryID, ProblemID: e.Problem.ID, Level: int32(e.Problem.Level),
+		GroupID: e.GroupID, TrajectoryID: e.TrajectoryID, ProblemID: e.Task.ID, Level: int32(e.Task.Level),
 		Source: SourceRollout, Turns: int32(len(e.Turns)), ToolCalls: int32(counts.ToolCalls),
 		ToolErrors: int32(counts.ToolErrors), AnswerTags: int32(counts.AnswerTags),
 		Tokens: int32(e.Tokens()), ResponseTokens: int32(counts.ResponseTokens), Finish: string(e.Finish),
-		FinalAnswer: answer, HasAnswer: has, Gold: e.Problem.Answer, Text: e.Text(),
+		FinalAnswer: answer, HasAnswer: has, Gold: e.Task.Answer, Text: e.Text(),
 		Excluded: nullable(e.Excluded),
 	}
 	if len(e.Turns) > 0 {
@@ -229,21 +262,23 @@ func TrajectoryRow(e *Episode) schema.TrajectoryRow {
 	return row
 }
 
-// facts fills in what rewards and filters read of the turns.
+// facts sets the columns that rewards and filters read, from the turns.
 func (e *Episode) facts(row *schema.TrajectoryRow) {
 	row.BegunCalls, row.ParsedCalls = new(int32), new(int32)
 	row.ToolTurns, row.MalformedTurns, row.VoidTurns = new(int32), new(int32), new(int32)
+	row.OpenCalls = new(int32)
 	for i := range e.Turns {
 		t := &e.Turns[i]
-		parsed := t.parsedCalls()
-		*row.BegunCalls += int32(len(t.Parsed.Calls))
+		calls, parsed := e.begun(t)
+		*row.BegunCalls += int32(calls)
 		*row.ParsedCalls += int32(parsed)
+		*row.OpenCalls += int32(t.Parsed.OpenCalls)
 		if parsed > 0 {
 			*row.ToolTurns++
 		} else if t.Parsed.AnswerTags == 0 {
 			*row.VoidTurns++
 		}
-		if !protocol.Wrapped(t.Text) {
+		if !t.Parsed.WellFormed {
 			*row.MalformedTurns++
 		}
 	}

@@ -19,15 +19,15 @@ type committed struct {
 
 func (c committed) rebuild(t *testing.T, l *Loop, samples int) []*Episode {
 	t.Helper()
-	episodes, err := l.Episodes(c.prompts, samples, c.turns, c.calls)
+	episodes, err := l.Episodes(c.prompts, samples, Rows{Turns: c.turns, Calls: c.calls})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return episodes
 }
 
-// At every half step of every turn, the state rebuilt from rows is the state in memory, and every
-// row passes the record's own checks.
+// After every half step of every turn, the state rebuilt from rows equals the state in memory, and every row passes the
+// record's own checks.
 func TestRebuiltStateIsTheStateInMemory(t *testing.T) {
 	const samples = 6
 	l := newLoop(t, settings, 11)
@@ -51,12 +51,7 @@ func TestRebuiltStateIsTheStateInMemory(t *testing.T) {
 		}
 		c.turns = append(c.turns, TurnRows(live, turn)...)
 		check("generation", turn)
-		calls, _ := l.PendingCalls(live)
-		results, err := new(tool).Run(t.Context(), calls)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := l.AbsorbResults(live, results); err != nil {
+		if err := callsOf(new(python)).answer(t.Context(), l, live); err != nil {
 			t.Fatal(err)
 		}
 		c.calls = append(c.calls, ToolCallRows(live, turn)...)
@@ -103,14 +98,15 @@ func TestEpisodesRefuseRowsThatDoNotFit(t *testing.T) {
 	c := committed{prompts: prompts(l, 12)}
 	live := c.rebuild(t, l, 4)
 	for turn := range 2 {
-		if err := l.advance(t.Context(), &babbler{tok: l.tok}, Calls(new(tool)), "v", live); err != nil {
+		if err := l.advance(t.Context(), &babbler{tok: l.tok}, callsOf(new(python)), "v", live); err != nil {
 			t.Fatal(err)
 		}
 		c.turns, c.calls = append(c.turns, TurnRows(live, turn)...), append(c.calls, ToolCallRows(live, turn)...)
 	}
 	c.rebuild(t, l, 4)
 	second := slices.IndexFunc(c.turns, func(r schema.TurnRow) bool { return r.Turn == 1 })
-	first := slices.IndexFunc(c.turns, func(r schema.TurnRow) bool { return r.TrajectoryID == c.turns[second].TrajectoryID })
+	first := slices.IndexFunc(c.turns,
+		func(r schema.TurnRow) bool { return r.TrajectoryID == c.turns[second].TrajectoryID })
 	several := slices.IndexFunc(c.calls, func(r schema.ToolCallRow) bool { return r.Call == 1 })
 	for name, change := range map[string]func(*committed){
 		"two prompts of a group": func(c *committed) { c.prompts = append(c.prompts, c.prompts[0]) },
@@ -118,22 +114,26 @@ func TestEpisodesRefuseRowsThatDoNotFit(t *testing.T) {
 		"missing prompt":         func(c *committed) { c.prompts = c.prompts[1:] },
 		"doubled turn":           func(c *committed) { c.turns = append(c.turns, c.turns[0]) },
 		"missing first turn":     func(c *committed) { c.turns = slices.Delete(c.turns, first, first+1) },
-		"another context":        func(c *committed) { c.turns[second].TokenIDs = append([]int32{65}, c.turns[second].TokenIDs[1:]...) },
-		"no log-probabilities":   func(c *committed) { c.turns[0].LogProbs = nil },
-		"no response":            func(c *committed) { c.turns[0].ContextTokens = int32(len(c.turns[0].TokenIDs)) },
+		"another context": func(c *committed) {
+			c.turns[second].TokenIDs = append([]int32{65},
+				c.turns[second].TokenIDs[1:]...)
+		},
+		"no log-probabilities": func(c *committed) { c.turns[0].LogProbs = nil },
+		"no response":          func(c *committed) { c.turns[0].ContextTokens = int32(len(c.turns[0].TokenIDs)) },
 		"unknown token": func(c *committed) {
 			c.turns[0].TokenIDs = slices.Concat(c.turns[0].TokenIDs[:len(c.turns[0].TokenIDs)-1], []int32{99999})
 		},
 		"missing calls of a turn": func(c *committed) {
-			c.calls = slices.DeleteFunc(c.calls, func(r schema.ToolCallRow) bool { return r.TrajectoryID == c.turns[second].TrajectoryID })
+			c.calls = slices.DeleteFunc(c.calls,
+				func(r schema.ToolCallRow) bool { return r.TrajectoryID == c.turns[second].TrajectoryID })
 		},
 		"one call missing":      func(c *committed) { c.calls = slices.Delete(c.calls, several, several+1) },
-		"call of nobody":        func(c *committed) { c.calls[0].TrajectoryID = "00009/0000/000"; c.calls[0].Call = 0 },
+		"call of no episode":    func(c *committed) { c.calls[0].TrajectoryID = "00009/0000/000"; c.calls[0].Call = 0 },
 		"another tool response": func(c *committed) { changeBody(c, c.turns[second].TrajectoryID) },
 	} {
 		broken := committed{slices.Clone(c.prompts), slices.Clone(c.turns), slices.Clone(c.calls)}
 		change(&broken)
-		if _, err := l.Episodes(broken.prompts, 4, broken.turns, broken.calls); err == nil {
+		if _, err := l.Episodes(broken.prompts, 4, Rows{Turns: broken.turns, Calls: broken.calls}); err == nil {
 			t.Errorf("%s: rebuilt", name)
 		}
 	}

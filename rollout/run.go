@@ -10,18 +10,18 @@ import (
 	"github.com/ropewalk/ropewalk/policy"
 )
 
-// RunEpisodes drives every episode to its end with the policy of the given version. progress, if
-// not nil, is told how many have finished, possibly from several goroutines but never at once. An
-// error is breakage of the engine or the sandbox; the episodes are then of no use. Nothing is
-// excluded here: figures over the episodes that did not break would be others.
-func (l *Loop) RunEpisodes(ctx context.Context, engine policy.Engine, tools Tools, version string,
+// RunEpisodes drives every episode to its end with the policy of the given version. If progress is not nil, RunEpisodes
+// calls it with the number of finished episodes. The calls may come from several goroutines but never overlap. An error
+// means that the engine, a tool or the environment failed; the episodes are then unusable. RunEpisodes excludes
+// nothing, because statistics over only the remaining episodes would be biased.
+func (l *Loop) RunEpisodes(ctx context.Context, sampler policy.Sampler, tools Tools, version string,
 	episodes []*Episode, progress func(done, total int)) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelBatches)
 	report := reporter(len(episodes), progress)
 	for start := 0; start < len(episodes); start += tools.batch {
 		batch := episodes[start:min(start+tools.batch, len(episodes))]
-		group.Go(func() error { return l.runBatch(ctx, engine, tools, version, batch, report) })
+		group.Go(func() error { return l.runBatch(ctx, sampler, tools, version, batch, report) })
 	}
 	return group.Wait()
 }
@@ -40,12 +40,12 @@ func reporter(total int, progress func(done, total int)) func(finished int) {
 	}
 }
 
-func (l *Loop) runBatch(ctx context.Context, engine policy.Engine, tools Tools, version string,
+func (l *Loop) runBatch(ctx context.Context, sampler policy.Sampler, tools Tools, version string,
 	batch []*Episode, report func(finished int)) error {
 	open := active(batch)
 	report(len(batch) - open)
 	for open > 0 {
-		if err := l.advance(ctx, engine, tools, version, batch); err != nil {
+		if err := l.advance(ctx, sampler, tools, version, batch); err != nil {
 			return err
 		}
 		left := active(batch)
@@ -55,10 +55,11 @@ func (l *Loop) runBatch(ctx context.Context, engine policy.Engine, tools Tools, 
 	return nil
 }
 
-// advance takes one turn: responses, then the results of their calls.
-func (l *Loop) advance(ctx context.Context, engine policy.Engine, tools Tools, version string, batch []*Episode) error {
+// advance takes one turn: the responses, then the results of their calls.
+func (l *Loop) advance(ctx context.Context, sampler policy.Sampler, tools Tools, version string,
+	batch []*Episode) error {
 	if req, rows := l.NextRequest(batch); len(rows) > 0 {
-		generated, err := generate(ctx, engine, req)
+		generated, err := generate(ctx, sampler, req)
 		if err != nil {
 			return fmt.Errorf("generate responses of %s and %d more: %w", batch[rows[0]].TrajectoryID, len(rows)-1, err)
 		}
@@ -66,11 +67,10 @@ func (l *Loop) advance(ctx context.Context, engine policy.Engine, tools Tools, v
 			return err
 		}
 	}
-	results, err := tools.results(ctx, l, batch)
-	if err != nil {
-		return err
+	if l.settings.Environment != nil {
+		return l.Step(ctx, batch)
 	}
-	return l.AbsorbResults(batch, results)
+	return tools.answer(ctx, l, batch)
 }
 
 // active counts the episodes that have not finished.

@@ -11,9 +11,11 @@ import (
 	"github.com/ropewalk/ropewalk/rollout/protocol"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/sandbox/zygote"
+	"github.com/ropewalk/ropewalk/tool"
+	"github.com/ropewalk/ropewalk/tool/tools"
 )
 
-// openSandbox opens the real sandbox, or skips where there is no Python.
+// openSandbox opens the real sandbox, or skips the test if there is no Python.
 func openSandbox(t *testing.T) sandbox.Executor {
 	t.Helper()
 	e, err := zygote.Open(zygote.Options{Workers: 2})
@@ -31,26 +33,35 @@ func openSandbox(t *testing.T) sandbox.Executor {
 	return e
 }
 
-// realSettings leave room for whole tracebacks, and time for a loaded machine.
+// realSettings leave room for whole tracebacks.
 func realSettings() Settings {
 	s := settings
 	s.MaxTokens = 320
-	s.CallLimits = sandbox.Limits{CPU: 2 * time.Second, Wall: 60 * time.Second, MemoryBytes: 256 << 20, OutputBytes: 16 << 10}
 	return s
 }
 
-// Demonstrations answered by calc's interpreter where it knows the program are, to the byte, those
-// that real Python answers throughout.
+// realLimits are the limits of calls in the real sandbox.
+var realLimits = sandbox.Limits{CPU: 2 * time.Second, Wall: 60 * time.Second, MemoryBytes: 256 << 20,
+	OutputBytes: 16 << 10}
+
+// realBox holds the tool python over the real sandbox.
+func realBox(e sandbox.Executor, limits sandbox.Limits) tool.Toolbox {
+	return tool.Toolbox{tools.NewPython(e, limits)}
+}
+
+// Demonstrations in which calc's interpreter answers the programs that it knows are byte-equal to those in which real
+// Python answers all programs.
 func TestInterpreterGivesTheSandboxsResponses(t *testing.T) {
-	python := openSandbox(t)
+	executor := openSandbox(t)
 	l := newLoop(t, realSettings(), 9)
 	const n = 500
-	shares := calc.EqualShares(2, 3, 4)
-	whole, err := l.Demonstrations(t.Context(), python, shares, calc.DefaultNoise(), 0, n, nil)
+	script := taught(calc.DefaultNoise(), 2, 3, 4)
+	whole, err := l.Demonstrations(t.Context(), realBox(executor, realLimits), script, 0, n, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	quick, err := l.Demonstrations(t.Context(), calc.Interpreter{Next: python}, shares, calc.DefaultNoise(), 0, n, nil)
+	quick, err := l.Demonstrations(t.Context(), realBox(calc.Interpreter{Next: executor}, realLimits), script, 0, n,
+		nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,9 +91,9 @@ func TestInterpreterGivesTheSandboxsResponses(t *testing.T) {
 	}
 }
 
-// Every row of the protocol's table, with what Python really says.
+// Every row of the protocol's table, with the real output of Python.
 func TestEveryKindOfResponseFromTheSandbox(t *testing.T) {
-	python := openSandbox(t)
+	executor := openSandbox(t)
 	l := newLoop(t, realSettings(), 9)
 	for name, c := range map[string]struct{ code, status, body string }{
 		"stdout":  {"print(12+3)", "ok", "Tool call success\nstdout: 15"},
@@ -94,17 +105,11 @@ func TestEveryKindOfResponseFromTheSandbox(t *testing.T) {
 		"endless": {"while True: pass", "timeout_cpu", "Tool call failure\nreason: worker_timeout"},
 		"flood":   {"while True: print('y'*1000)", "output_limit", ""},
 	} {
-		s := realSettings()
-		s.CallLimits.CPU = time.Second
-		quick := newLoop(t, s, 9)
-		e := start(quick)
+		limits := realLimits
+		limits.CPU = time.Second
+		e := start(l)
 		feed(t, l, e, protocol.CallResponse(c.code), "stop")
-		calls, _ := quick.PendingCalls([]*Episode{e})
-		results, err := python.Run(t.Context(), calls)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := quick.AbsorbResults([]*Episode{e}, results); err != nil {
+		if err := NewTools(realBox(executor, limits), tool.Scope{}).answer(t.Context(), l, []*Episode{e}); err != nil {
 			t.Fatal(err)
 		}
 		r := e.Turns[0].Results[0]

@@ -2,76 +2,58 @@ package rollout
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
-	"github.com/ropewalk/ropewalk/internal/rescue"
-	"github.com/ropewalk/ropewalk/sandbox"
-	"github.com/ropewalk/ropewalk/sandbox/session"
+	"github.com/ropewalk/ropewalk/tool"
 )
 
-// Tools is how RunEpisodes runs what episodes call.
+// Tools runs the tool calls of the episodes in RunEpisodes.
 type Tools struct {
-	// results returns the results of PendingCalls, in its order. It is asked after every generation.
-	results func(ctx context.Context, l *Loop, episodes []*Episode) ([]sandbox.Result, error)
-	batch   int // episodes that advance together
+	box   tool.Toolbox
+	scope tool.Scope
+	batch int // number of episodes that advance together
 }
 
-// Evaluation's fixed choices: none changes a result, since each batch is a fixed slice of the
-// episodes and each row draws from its own stream.
+// Constants of an evaluation. None changes a result, because each batch is a fixed slice of the episodes and each row
+// draws from its own stream.
 const (
-	batchEpisodes    = 256 // episodes that advance together
-	notebookEpisodes = 64  // the same, where each has an interpreter of its own
-	parallelBatches  = 2   // so that one generates while the other's tools run
+	batchEpisodes    = 256 // number of episodes that advance together
+	statefulEpisodes = 64  // the same, if a tool keeps state for each episode
+	parallelBatches  = 2   // one batch generates while the tools of the other run
 )
 
-// NotebookEpisodes is how many interpreters RunEpisodes uses at once: with so many places in their pool, none is
-// taken away before its episode has ended.
-const NotebookEpisodes = notebookEpisodes * parallelBatches
+// StatefulEpisodes is the number of episodes for which RunEpisodes keeps state in tools at once. A pool with this many
+// places never evicts an interpreter before its episode has ended.
+const StatefulEpisodes = statefulEpisodes * parallelBatches
 
-// Calls runs each call by itself.
-func Calls(executor sandbox.Executor) Tools {
-	return Tools{batch: batchEpisodes, results: func(ctx context.Context, l *Loop, episodes []*Episode) (results []sandbox.Result, err error) {
-		calls, refs := l.PendingCalls(episodes)
-		if len(calls) == 0 {
-			return nil, nil
-		}
-		err = rescue.Do(func() error {
-			results, err = executor.Run(ctx, calls)
-			return err
-		})
-		if err != nil {
-			return nil, fmt.Errorf("run tool calls of %s and %d more: %w", episodes[refs[0].Episode].TrajectoryID, len(refs)-1, err)
-		}
-		return results, nil
-	}}
+// NewTools runs calls with the tools of a box. scope completes the keys of the calls.
+func NewTools(box tool.Toolbox, scope tool.Scope) Tools {
+	t := Tools{box: box, scope: scope, batch: batchEpisodes}
+	if box.Stateful() {
+		t.batch = statefulEpisodes
+	}
+	return t
 }
 
-// Notebooks runs the calls of each episode as cells of one interpreter, at most atOnce of them at a time. name
-// stands before the episodes' ids in the pool.
-func Notebooks(pool *session.Pool, atOnce int, name string) Tools {
-	id := func(e *Episode) string { return name + "/" + e.TrajectoryID }
-	return Tools{batch: notebookEpisodes, results: func(ctx context.Context, l *Loop, episodes []*Episode) ([]sandbox.Result, error) {
+// answer runs the pending calls of the episodes and absorbs their results. A call that breaks is an error.
+func (t Tools) answer(ctx context.Context, l *Loop, episodes []*Episode) error {
+	if t.box.Stateful() {
 		for _, e := range episodes {
 			if !l.MayCall(e) {
-				if err := pool.End(ctx, id(e)); err != nil && !errors.Is(err, session.ErrUnknown) {
-					return nil, err
+				if err := t.box.End(ctx, e.Key(t.scope).Episode()); err != nil {
+					return err
 				}
 			}
 		}
-		outcomes, err := pool.RunNotebooks(ctx, l.PendingNotebooks(episodes, id), atOnce, nil)
-		if err != nil {
-			return nil, fmt.Errorf("run tool calls: %w", err)
+	}
+	outcomes, _, err := l.RunCalls(ctx, t.box, t.scope, episodes, nil)
+	if err != nil {
+		return err
+	}
+	for _, o := range outcomes {
+		if o.Broken != nil {
+			return fmt.Errorf("run tool calls: %w", o.Broken)
 		}
-		var results []sandbox.Result
-		for _, of := range outcomes {
-			for _, o := range of {
-				if o.Broken != nil {
-					return nil, fmt.Errorf("run tool calls: %w", o.Broken)
-				}
-				results = append(results, o.Result)
-			}
-		}
-		return results, nil
-	}}
+	}
+	return l.AbsorbOutcomes(episodes, outcomes)
 }

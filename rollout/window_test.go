@@ -28,8 +28,8 @@ func TestWindowAfter(t *testing.T) {
 	}
 }
 
-// A prompt holds the task, an empty turn in the place of what is left out, and the latest turns; what an episode
-// is rebuilt from is the same, and the budget is the prompt's.
+// A prompt holds the task, an empty turn in place of the turns left out, and the latest turns. The rows that an episode
+// is rebuilt from do not depend on the window. The token budget applies to the prompt.
 func TestHistory(t *testing.T) {
 	s := settings
 	s.MaxTurns, s.History, s.MaxTokens = 4, 1, 50
@@ -50,7 +50,7 @@ func TestHistory(t *testing.T) {
 		want := slices.Clone(task)
 		first := max(0, turn-1)
 		if first > 0 {
-			want = append(want, l.stop)
+			want = append(want, l.stops[0])
 		}
 		for k := first; k < turn; k++ {
 			if k > 0 {

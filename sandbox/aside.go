@@ -4,14 +4,15 @@ import "context"
 
 type asideKey struct{}
 
-// WithAside returns a context under which an executor calls f when it sets a call of the batch aside: the call has
-// taken long while others wait, and goes on beside them, with a small share of the time. Whoever bounds how many calls he hands
-// over at once may then hand over one more. f is called at most once a call, from any goroutine, before Run returns.
+// WithAside returns a context with which an executor calls f when it sets a call of the batch aside: the call has taken
+// long while others wait, and continues in the background with a small share of the time. A caller that bounds how many
+// calls it submits at once may then submit one more. f is called at most once per call, from any goroutine, before Run
+// returns.
 func WithAside(ctx context.Context, f func()) context.Context {
 	return context.WithValue(ctx, asideKey{}, f)
 }
 
-// Aside is for executors: it tells whoever waits for the call that it is set aside.
+// Aside is called by executors. It notifies the caller, through WithAside's context, that the call has been set aside.
 func Aside(ctx context.Context) {
 	if f, ok := ctx.Value(asideKey{}).(func()); ok {
 		f()

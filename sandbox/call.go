@@ -12,58 +12,72 @@ import (
 	"unicode/utf8"
 )
 
-// Languages that every executor knows. Others are configured by name.
+// Languages that every executor knows. Other languages are configured by name.
 const (
 	Python = "python"
 	Bash   = "bash"
 )
 
-// Package sets that every executor of Python knows. Others are configured by name.
+// Package sets that every Python executor knows. Other sets are configured by name.
 const (
 	PackagesBare  = "bare"  // the standard library
 	PackagesNumpy = "numpy" // numpy loaded
 	PackagesSympy = "sympy" // numpy and sympy loaded
 )
 
-// Bounds of what a call may hold.
+// Bounds on the content of a call.
 const (
 	MostCode  = 8 << 20  // bytes of Code
 	MostInput = 16 << 20 // bytes of Stdin, and of all Files together
 	MostFiles = 256
 	MostTrace = 256 // bytes
+
+	MostCollect      = 256      // names
+	MostCollectBytes = 32 << 10 // of all names together, since they are sent in one packet
 )
+
+// MostLimits are the highest limits that a call may ask for, so that one caller cannot use up the resources of all
+// others.
+var MostLimits = Limits{
+	CPU:         24 * time.Hour,
+	Wall:        10 * 24 * time.Hour,
+	MemoryBytes: 1 << 40,
+	OutputBytes: 16 << 20,
+	FileBytes:   16 << 30,
+	Processes:   8192,
+}
 
 // Call is one stateless execution.
 type Call struct {
-	Language string // "" is Python
-	// Packages names the set that Python has at hand; "" lets the executor choose the smallest that holds
-	// what the code imports.
+	Language string // "" means Python
+	// Packages names the package set that Python has loaded. If it is "", the executor chooses the smallest set that
+	// contains what the code imports.
 	Packages string
 	Code     string
 	Stdin    string
-	Files    []File   // put into the work folder before the code runs
-	Collect  []string // names of files to return if they are there when the code has ended
+	Files    []File   // written to the work folder before the code runs
+	Collect  []string // names of files to return if they exist after the code has ended
 	Limits   Limits
-	Trace    string // says in logs and answers what the call belongs to; no verdict depends on it, nor does Key
+	Trace    string // identifies the call in logs and answers; neither the verdict nor Key depends on it
 }
 
-// File is one in the work folder; Name is relative, with slashes, and leads nowhere else (fs.ValidPath).
+// File is a file in the work folder. Name is a relative path with slashes that stays inside the folder (fs.ValidPath).
 type File struct {
 	Name    string
 	Content []byte
 }
 
-// Limits bound one call. What is zero takes its default.
+// Limits bound one call. A limit of zero means its default.
 type Limits struct {
-	CPU         time.Duration // RLIMIT_CPU granularity is one second; rounded up
+	CPU         time.Duration // rounded up to whole seconds, which is all that RLIMIT_CPU can express
 	Wall        time.Duration // ≥ 10 × CPU, so that no verdict depends on load
-	MemoryBytes int64         // address space beyond the interpreter's own
-	OutputBytes int           // of stdout and of stderr each
-	FileBytes   int64         // of one file that the call writes
-	Processes   int           // processes and threads at once, the first one included
+	MemoryBytes int64         // address space, on top of the interpreter's own
+	OutputBytes int           // for stdout and for stderr separately
+	FileBytes   int64         // size of one file that the call writes
+	Processes   int           // processes and threads at once, including the first one
 }
 
-// DefaultLimits bound a call that names none. Wall is 10 × CPU, as the contract of Limits asks.
+// DefaultLimits apply to a call that sets none. Wall is 10 × CPU, as Limits requires.
 var DefaultLimits = Limits{
 	CPU:         2 * time.Second,
 	Wall:        20 * time.Second,
@@ -73,8 +87,8 @@ var DefaultLimits = Limits{
 	Processes:   31,
 }
 
-// OrDefault replaces each limit that is not set by the default one; a wall limit that is not
-// set follows the CPU limit at ten times its length.
+// OrDefault replaces each limit that is not set by its default. A wall limit that is not set becomes ten times the CPU
+// limit.
 func (l Limits) OrDefault() Limits {
 	if l.CPU == 0 {
 		l.CPU = DefaultLimits.CPU
@@ -121,10 +135,18 @@ func (c Call) Validate() error {
 	if total > MostInput {
 		return bad("files have %d bytes together, at most %d are taken", total, MostInput)
 	}
+	if len(c.Collect) > MostCollect {
+		return bad("collect: there are %d names, at most %d are taken", len(c.Collect), MostCollect)
+	}
+	total = 0
 	for i, name := range c.Collect {
+		total += len(name)
 		if !validName(name) {
 			return bad("collect[%d]: %q is not a relative path below the work folder", i, name)
 		}
+	}
+	if total > MostCollectBytes {
+		return bad("collect: the names have %d bytes together, at most %d are taken", total, MostCollectBytes)
 	}
 	if len(c.Trace) > MostTrace || !utf8.ValidString(c.Trace) {
 		return bad("trace is no UTF-8 text of at most %d bytes", MostTrace)
@@ -132,13 +154,16 @@ func (c Call) Validate() error {
 	return c.Limits.validate(bad)
 }
 
-// badCall is an ErrBadCall whose text opens with the field's name.
+// badCall is an ErrBadCall whose text starts with the name of the field.
 type badCall struct{ text string }
 
+// Error returns ErrBadCall's text, then what is wrong.
 func (b badCall) Error() string { return ErrBadCall.Error() + ": " + b.text }
+
+// Unwrap returns ErrBadCall.
 func (b badCall) Unwrap() error { return ErrBadCall }
 
-// BadField names the field that Call.Validate refused; "" if err is none of its errors.
+// BadField returns the name of the field that Call.Validate refused; "" if err is not one of its errors.
 func BadField(err error) string {
 	var bad badCall
 	if !errors.As(err, &bad) {
@@ -175,10 +200,25 @@ func (l Limits) validate(bad func(string, ...any) error) error {
 	case l.Processes < 0:
 		return bad("limits.processes is negative: %d", l.Processes)
 	}
+	const above = "limits.%s is %v, at most %v %s taken"
+	switch most := MostLimits; {
+	case l.CPU > most.CPU:
+		return bad(above, "cpu", l.CPU, most.CPU, "are")
+	case l.Wall > most.Wall:
+		return bad(above, "wall", l.Wall, most.Wall, "are")
+	case l.MemoryBytes > most.MemoryBytes:
+		return bad(above, "memory", l.MemoryBytes, most.MemoryBytes, "bytes are")
+	case l.OutputBytes > most.OutputBytes:
+		return bad(above, "output", l.OutputBytes, most.OutputBytes, "bytes are")
+	case l.FileBytes > most.FileBytes:
+		return bad(above, "file", l.FileBytes, most.FileBytes, "bytes are")
+	case l.Processes > most.Processes:
+		return bad(above, "processes", l.Processes, most.Processes, "are")
+	}
 	return nil
 }
 
-// Key is the digest of everything that the verdict depends on: calls with equal keys are the same call.
+// Key returns a digest of everything that the verdict depends on: calls with equal keys are the same call.
 func (c Call) Key() string {
 	h := sha256.New()
 	put := func(b []byte) {
@@ -204,33 +244,37 @@ func (c Call) Key() string {
 		put([]byte(name))
 	}
 	l := c.Limits.OrDefault()
-	for _, n := range []int64{int64(l.CPU), int64(l.Wall), l.MemoryBytes, int64(l.OutputBytes), l.FileBytes, int64(l.Processes)} {
+	for _, n := range []int64{int64(l.CPU), int64(l.Wall), l.MemoryBytes, int64(l.OutputBytes), l.FileBytes,
+		int64(l.Processes)} {
 		number(n)
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Result is a call's verdict. Only Timing depends on anything but the call.
+// Result is the verdict on a call. Only Timing depends on anything other than the call.
 type Result struct {
 	Status Status
 	// ExitCode is the exit status, or −1 when a signal ended the process.
 	ExitCode  int
 	Signal    string // "" or e.g. "SIGKILL"
 	Stdout    string
-	Stderr    string // traceback included; file name fixed, no addresses or temporary names
-	Traceback string // of the exception that ended the code, as in Stderr; "" if none
-	// Value is the last expression's value as IPython shows it, when stdout does not hold it; "" if none.
+	Stderr    string // includes the traceback, with a fixed file name and no addresses or temporary names
+	Traceback string // of the exception that ended the code, as in Stderr; "" if there was none
+	// Value is the value of the last expression, as IPython shows it, unless it was printed to stdout; "" if there is
+	// none.
 	Value  string
-	Files  []File // of Call.Collect, in its order; those that are not there are left out
+	Files  []File // the files of Call.Collect, in its order; missing files are left out
 	Timing Timing
 }
 
-// Timing is measured, and belongs in the timings table alone.
+// Timing is measured, so it belongs only in the timings table.
 type Timing struct {
 	Queue time.Duration
 	Wall  time.Duration
 	CPU   time.Duration
-	// PeakMemory is bytes resident at most, the interpreter's own included: of a call, or of a session's interpreter from
-	// its start to the end of the cell. Processes that code starts are not counted.
+	// PeakMemory is the most resident memory in bytes, including the interpreter's own: of a call, or of a session's
+	// interpreter from its start to the end of the cell. Processes that the code starts are not counted.
 	PeakMemory int64
+	// Shared is true if the verdict is that of an identical call of the batch, whose result has the times.
+	Shared bool
 }

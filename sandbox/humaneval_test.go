@@ -18,7 +18,7 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox/zygote"
 )
 
-// humanEvalFile is OpenAI's HumanEval (openai/human-eval, MIT), which lies beside the repository and not in it.
+// humanEvalFile is OpenAI's HumanEval (openai/human-eval, MIT). It is kept next to the repository, not in it.
 var humanEvalFile = filepath.Join("..", "..", "shared", "data", "humaneval", "HumanEval.jsonl.gz")
 
 // humanEvalTask is one line of the file.
@@ -26,7 +26,7 @@ type humanEvalTask struct {
 	ID       string `json:"task_id"`
 	Prompt   string `json:"prompt"` // imports, perhaps other functions, the head and docstring of the entry point
 	Entry    string `json:"entry_point"`
-	Solution string `json:"canonical_solution"` // its body
+	Solution string `json:"canonical_solution"` // the function's body
 	Test     string `json:"test"`               // defines check(candidate)
 }
 
@@ -34,7 +34,8 @@ func (h humanEvalTask) call(body string) sandbox.Call {
 	return sandbox.Call{Code: h.Prompt + body + "\n" + h.Test + "\ncheck(" + h.Entry + ")\n"}
 }
 
-// humanEvalRounds is 50, or what ROPEWALK_HUMANEVAL_ROUNDS says: `make test` has other things to do at the same time.
+// humanEvalRounds is 50, or the value of ROPEWALK_HUMANEVAL_ROUNDS: `make test` uses fewer, since it runs other tests
+// at the same time.
 func humanEvalRounds(t *testing.T) int {
 	t.Helper()
 	if testing.Short() || raceDetector {
@@ -49,7 +50,7 @@ func humanEvalRounds(t *testing.T) int {
 	return rounds
 }
 
-// Every canonical solution passes its tests and every empty body fails them, in every round, whatever ran before.
+// Every canonical solution passes its tests and every empty body fails them, in every round and whatever ran before.
 func TestHumanEval(t *testing.T) {
 	tasks := readHumanEval(t)
 	require.Len(t, tasks, 164)
@@ -61,7 +62,7 @@ func TestHumanEval(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, executor.Close()) })
 
 	rounds := humanEvalRounds(t)
-	calls := make([]sandbox.Call, 0, 2*len(tasks)) // solution and empty body by turns
+	calls := make([]sandbox.Call, 0, 2*len(tasks)) // solution and empty body alternate
 	for _, task := range tasks {
 		calls = append(calls, task.call(task.Solution), task.call("    pass\n"))
 	}
@@ -79,7 +80,8 @@ func TestHumanEval(t *testing.T) {
 			if i%2 == 1 {
 				want = sandbox.StatusRuntime
 			}
-			require.Equal(t, want, results[at].Status, "round %d, %s, solution %v: %s", round, tasks[i/2].ID, i%2 == 0, results[at].Stderr)
+			require.Equal(t, want, results[at].Status, "round %d, %s, solution %v: %s", round, tasks[i/2].ID, i%2 == 0,
+				results[at].Stderr)
 		}
 	}
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/ropewalk/ropewalk/internal/rescue"
 )
 
-// CallErrors says which calls of a batch broke: one entry a call, nil where its result stands.
+// CallErrors says which calls of a batch broke. It has one entry per call, which is nil if the call's result is valid.
 type CallErrors []error
 
-// Error tells the first breakage and how many there are.
+// Error returns the first breakage and how many there are.
 func (e CallErrors) Error() string {
 	broken := e.Unwrap()
 	if len(broken) == 0 {
@@ -26,21 +26,20 @@ func (e CallErrors) Unwrap() []error {
 	return slices.DeleteFunc(slices.Clone([]error(e)), func(err error) bool { return err == nil })
 }
 
-// Outcome is what became of one call: a verdict, or the breakage that left none.
+// Outcome is the result of one call: a verdict, or the breakage that prevented one.
 type Outcome struct {
 	Result
-	Broken error // nil where Result is a verdict
+	Broken error // nil if Result is a verdict
 }
 
-// probe is a call that any sandbox that works has a verdict on.
+// probe is a call that gets a verdict from any working sandbox.
 var probe = Call{Code: "1"}
 
-// RunEach runs calls and says of each what became of it. A call that breaks, while others get their
-// verdicts, is run once more by itself.
+// RunEach runs calls and returns the outcome of each. If a call breaks while others get their verdicts, it is run once
+// more by itself.
 //
-// An error means that the sandbox is broken and no call is to blame: ctx has ended, the whole batch
-// failed twice, several different calls broke and none got a verdict, or, where calls broke, the
-// sandbox has no verdict on a trivial program either.
+// An error means that the sandbox is broken and no call is to blame: ctx has ended; the whole batch failed twice;
+// several different calls broke and none got a verdict; or calls broke and the sandbox also fails on a trivial program.
 func RunEach(ctx context.Context, e Executor, calls []Call) ([]Outcome, error) {
 	out, err := attempt(ctx, e, calls)
 	if err != nil && ctx.Err() == nil {
@@ -66,7 +65,7 @@ func RunEach(ctx context.Context, e Executor, calls []Call) ([]Outcome, error) {
 	return out, blame(ctx, e, calls, out)
 }
 
-// attempt runs calls once. An error is of the whole batch; panics are errors.
+// attempt runs the calls once. An error means that the whole batch failed; a panic counts as an error.
 func attempt(ctx context.Context, e Executor, calls []Call) ([]Outcome, error) {
 	var results []Result
 	err := rescue.Do(func() (err error) {
@@ -91,7 +90,7 @@ func attempt(ctx context.Context, e Executor, calls []Call) ([]Outcome, error) {
 	return out, nil
 }
 
-// blame returns an error if calls broke and the sandbox is to blame for it.
+// blame returns an error if calls broke because of the sandbox.
 func blame(ctx context.Context, e Executor, calls []Call, out []Outcome) error {
 	first := slices.IndexFunc(out, func(o Outcome) bool { return o.Broken != nil })
 	if first < 0 {

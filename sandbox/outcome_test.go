@@ -15,8 +15,8 @@ import (
 
 var errBreak = errors.New("the zygote is gone")
 
-// fragile has no verdict on the codes in breaks, as often as they say; its batches fail or panic
-// as often as whole and panics say.
+// fragile has no verdict on the codes in breaks, as often as they say. Its whole batches fail or panic as often as
+// whole and panics say.
 type fragile struct {
 	breaks        map[string]int
 	whole, panics int
@@ -65,13 +65,17 @@ func TestRunEach(t *testing.T) {
 		{"nothing breaks", fragile{}, []string{"a", "b"}, nil, false, 1},
 		{"no calls", fragile{}, nil, nil, false, 1},
 		{"one breaks once", fragile{breaks: map[string]int{"b": 1}}, []string{"a", "b", "c"}, nil, false, 2},
-		{"one breaks always", fragile{breaks: map[string]int{"b": always}}, []string{"a", "b", "c"}, []int{1}, false, 3},
-		{"one breaks always, and then all", fragile{breaks: map[string]int{"b": always, "1": always}}, []string{"a", "b", "c"}, nil, true, 3},
-		{"two break always", fragile{breaks: map[string]int{"a": always, "c": always}}, []string{"a", "b", "c"}, []int{0, 2}, false, 4},
+		{"one breaks always", fragile{breaks: map[string]int{"b": always}}, []string{"a", "b", "c"}, []int{1}, false,
+			3},
+		{"one breaks always, and then all", fragile{breaks: map[string]int{"b": always, "1": always}},
+			[]string{"a", "b", "c"}, nil, true, 3},
+		{"two break always", fragile{breaks: map[string]int{"a": always, "c": always}}, []string{"a", "b", "c"},
+			[]int{0, 2}, false, 4},
 		{"all break", fragile{breaks: map[string]int{"a": always, "b": always}}, []string{"a", "b"}, nil, true, 3},
 		{"all break once", fragile{breaks: map[string]int{"a": 1, "b": 1}}, []string{"a", "b"}, nil, false, 3},
 		{"the only one breaks", fragile{breaks: map[string]int{"a": always}}, []string{"a"}, []int{0}, false, 3},
-		{"the only one breaks, as does all", fragile{breaks: map[string]int{"a": always, "1": always}}, []string{"a"}, nil, true, 3},
+		{"the only one breaks, as does all", fragile{breaks: map[string]int{"a": always, "1": always}}, []string{"a"},
+			nil, true, 3},
 		{"the batch fails once", fragile{whole: 1}, []string{"a", "b"}, nil, false, 2},
 		{"the batch fails", fragile{whole: always}, []string{"a", "b"}, nil, true, 2},
 		{"the batch panics once", fragile{panics: 1}, []string{"a", "b"}, nil, false, 2},
@@ -96,7 +100,7 @@ func TestRunEach(t *testing.T) {
 					continue
 				}
 				require.NoError(t, o.Broken)
-				require.Equal(t, tt.codes[i], o.Stdout, "a verdict belongs to its own call")
+				require.Equal(t, tt.codes[i], o.Stdout, "each verdict belongs to its own call")
 			}
 		})
 	}
@@ -108,7 +112,7 @@ func TestRunEachObeysItsContext(t *testing.T) {
 	under := &fragile{whole: 1}
 	_, err := sandbox.RunEach(ctx, under, []sandbox.Call{{Code: "a"}})
 	require.ErrorIs(t, err, errBreak)
-	require.Len(t, under.batches, 1, "nothing is tried again once the context has ended")
+	require.Len(t, under.batches, 1, "no retry after the context has ended")
 }
 
 func TestSharedCallsBreakTogether(t *testing.T) {
@@ -122,7 +126,7 @@ func TestSharedCallsBreakTogether(t *testing.T) {
 	require.Equal(t, [][]string{{"a", "b"}, {"b"}, {"b"}, {"1"}}, under.batches)
 }
 
-func TestCallErrorsSpeak(t *testing.T) {
+func TestCallErrorsText(t *testing.T) {
 	err := error(sandbox.CallErrors{nil, errBreak, nil, errors.New("another")})
 	require.EqualError(t, err, "2 of 4 calls broke: the zygote is gone")
 	require.ErrorIs(t, err, errBreak)

@@ -6,54 +6,57 @@ import (
 	"time"
 )
 
-// Preset holds the limits of a call and what a client does about breakage, as a published system has
-// them. Where a system limits wall-clock time alone, its limit is here the CPU's, and the wall limit
-// ten times that, so that no verdict depends on load (Limits).
+// Preset holds the limits of a call, and how a client handles breakage, as a published system sets them. If a system
+// limits only wall-clock time, its limit becomes the CPU limit here, and the wall limit is ten times that, so that no
+// verdict depends on load (Limits).
 type Preset struct {
 	Name      string
 	Limits    Limits
-	QueueLife time.Duration // how long a call may wait in a service before it comes back as queue_timeout
-	Retries   int           // sendings after the first, where that ended in breakage
-	Backoff   time.Duration // before the first of them; it doubles
-	Resend    bool          // queue_timeout is retried as well
-	Batch     int           // calls in one sending at most
+	QueueLife time.Duration // how long a call may wait in a service before it fails as queue_timeout
+	Retries   int           // further attempts after one that ended in breakage
+	Backoff   time.Duration // before the first of these; doubles each time
+	Resend    bool          // also retry after queue_timeout
+	Batch     int           // most calls in one request
 }
 
-// DefaultPreset serves whoever names none. Retries and their backoff are rStar2-Agent's.
+// DefaultPreset is used if no preset is named. Its retries and backoff are those of rStar2-Agent.
 var DefaultPreset = Preset{
 	Name: "default", Limits: DefaultLimits, QueueLife: 2 * time.Minute,
 	Retries: 4, Backoff: 500 * time.Millisecond, Resend: true, Batch: 64,
 }
 
-// Presets are the named ones.
+// Presets returns the presets of published systems.
 func Presets() []Preset {
 	return []Preset{
-		// rStar2-Agent. Its paper sends at most 64 calls at a time; its release retries four times after
-		// 0.5·2^(n−1) s and sends queue_timeout again. Its server, code-judge, bounds a call by 10 s, 256 MB
-		// and 128 more for the interpreter, and holds the calls of a long batch for an hour.
+		// rStar2-Agent. Its paper sends at most 64 calls at a time; its release retries four times, after 0.5·2^(n−1)
+		// s, and also retries after queue_timeout. Its server, code-judge, limits a call to 10 s and 256 MB, plus 128
+		// MB for the interpreter, and keeps the calls of a long batch for an hour.
 		{
-			Name:      "rstar2",
-			Limits:    Limits{CPU: 10 * time.Second, Wall: 100 * time.Second, MemoryBytes: 384 << 20, OutputBytes: 64 << 10},
+			Name: "rstar2",
+			Limits: Limits{CPU: 10 * time.Second, Wall: 100 * time.Second, MemoryBytes: 384 << 20,
+				OutputBytes: 64 << 10},
 			QueueLife: time.Hour, Retries: 4, Backoff: 500 * time.Millisecond, Resend: true, Batch: 64,
 		},
-		// SimpleTIR. It runs code for 3 s (SandboxFusion's run_timeout), tries a call twice and gives its
-		// service 30 s for it; it bounds no memory, so SPEAR's GiB stands in.
+		// SimpleTIR. It runs code for 3 s (SandboxFusion's run_timeout), tries a call twice and gives its service 30 s
+		// for it. It has no memory limit, so SPEAR's 1 GiB is used.
 		{
-			Name:      "simpletir",
-			Limits:    Limits{CPU: 3 * time.Second, Wall: 30 * time.Second, MemoryBytes: 1 << 30, OutputBytes: 64 << 10},
+			Name: "simpletir",
+			Limits: Limits{CPU: 3 * time.Second, Wall: 30 * time.Second, MemoryBytes: 1 << 30,
+				OutputBytes: 64 << 10},
 			QueueLife: 30 * time.Second, Retries: 1, Backoff: 500 * time.Millisecond, Resend: true, Batch: 64,
 		},
-		// SPEAR. Its SandboxFusion tool has default_timeout 30, memory_limit_mb 1024 and 128 calls at once;
-		// the client beneath it tries three times, a second apart at first.
+		// SPEAR. Its SandboxFusion tool has default_timeout 30, memory_limit_mb 1024 and 128 calls at once. Its client
+		// tries three times, at first one second apart.
 		{
-			Name:      "spear",
-			Limits:    Limits{CPU: 30 * time.Second, Wall: 300 * time.Second, MemoryBytes: 1 << 30, OutputBytes: 64 << 10},
+			Name: "spear",
+			Limits: Limits{CPU: 30 * time.Second, Wall: 300 * time.Second, MemoryBytes: 1 << 30,
+				OutputBytes: 64 << 10},
 			QueueLife: 2 * time.Minute, Retries: 2, Backoff: time.Second, Resend: true, Batch: 64,
 		},
 	}
 }
 
-// PresetOf returns the preset of a name; "" is the default one.
+// PresetOf returns the preset with a name; "" is the default preset.
 func PresetOf(name string) (Preset, error) {
 	if name == "" || name == DefaultPreset.Name {
 		return DefaultPreset, nil
@@ -68,7 +71,7 @@ func PresetOf(name string) (Preset, error) {
 	return Preset{}, fmt.Errorf("preset %q is not one of %s", name, strings.Join(known, ", "))
 }
 
-// Over returns l with the preset's limits where l has none. A wall limit that l leaves out is never
+// Over returns l with the preset's limits for those that l does not set. A wall limit that l does not set is never
 // below ten times its CPU limit.
 func (p Preset) Over(l Limits) Limits {
 	set := func(to *int64, from int64) {

@@ -31,9 +31,14 @@ func TestPresetFillsOnlyWhatIsMissing(t *testing.T) {
 		name     string
 		in, want Limits
 	}{
-		{"nothing is set", Limits{}, Limits{10 * time.Second, 100 * time.Second, 384 << 20, 64 << 10, DefaultLimits.FileBytes, DefaultLimits.Processes}},
-		{"CPU is set, and wall follows", Limits{CPU: time.Second}, Limits{time.Second, 10 * time.Second, 384 << 20, 64 << 10, DefaultLimits.FileBytes, DefaultLimits.Processes}},
-		{"wall is set", Limits{Wall: 7 * time.Second}, Limits{10 * time.Second, 7 * time.Second, 384 << 20, 64 << 10, DefaultLimits.FileBytes, DefaultLimits.Processes}},
+		{"nothing is set", Limits{}, Limits{10 * time.Second, 100 * time.Second, 384 << 20, 64 << 10,
+			DefaultLimits.FileBytes, DefaultLimits.Processes}},
+		{"CPU is set, and wall follows", Limits{CPU: time.Second},
+			Limits{time.Second, 10 * time.Second, 384 << 20, 64 << 10, DefaultLimits.FileBytes,
+				DefaultLimits.Processes}},
+		{"wall is set", Limits{Wall: 7 * time.Second},
+			Limits{10 * time.Second, 7 * time.Second, 384 << 20, 64 << 10, DefaultLimits.FileBytes,
+				DefaultLimits.Processes}},
 		{"all is set", Limits{1, 2, 3, 4, 5, 6}, Limits{1, 2, 3, 4, 5, 6}},
 	} {
 		require.Equal(t, tt.want, p.Over(tt.in), tt.name)

@@ -2,5 +2,5 @@
 
 package sandbox_test
 
-// raceDetector: the test runs under the race detector, several times slower.
+// raceDetector says whether the test runs under the race detector, which makes it several times slower.
 const raceDetector = true

@@ -25,7 +25,8 @@ func TestOnlyOKDidNotFail(t *testing.T) {
 }
 
 func TestValidateNamesTheField(t *testing.T) {
-	require.NoError(t, Call{Code: "print(1)", Files: []File{{Name: "a/b.txt"}}, Collect: []string{"out.txt"}}.Validate())
+	require.NoError(t, Call{Code: "print(1)", Files: []File{{Name: "a/b.txt"}},
+		Collect: []string{"out.txt"}}.Validate())
 	for _, c := range []struct {
 		call Call
 		want string
@@ -57,12 +58,16 @@ func TestValidateNamesTheField(t *testing.T) {
 
 func TestKeyHoldsAllThatTheVerdictDependsOn(t *testing.T) {
 	base := Call{Code: "print(1)"}
-	require.Equal(t, base.Key(), Call{Language: Python, Code: "print(1)", Limits: DefaultLimits}.Key(), "defaults written out are the same call")
+	require.Equal(t, base.Key(), Call{Language: Python, Code: "print(1)", Limits: DefaultLimits}.Key(),
+		"defaults written out are the same call")
 	seen := map[string]bool{base.Key(): true}
 	for _, c := range []Call{
-		{Code: "print(2)"}, {Code: "print(1)", Language: Bash}, {Code: "print(1)", Packages: PackagesNumpy}, {Code: "print(1)", Stdin: "x"},
-		{Code: "print(1)", Files: []File{{Name: "a"}}}, {Code: "print(1)", Files: []File{{Name: "a", Content: []byte("b")}}},
-		{Code: "print(1)", Collect: []string{"a"}}, {Code: "print(1)", Limits: Limits{CPU: time.Second}}, {Code: "print(1)", Limits: Limits{Processes: 2}},
+		{Code: "print(2)"}, {Code: "print(1)", Language: Bash}, {Code: "print(1)", Packages: PackagesNumpy},
+		{Code: "print(1)", Stdin: "x"},
+		{Code: "print(1)", Files: []File{{Name: "a"}}},
+		{Code: "print(1)", Files: []File{{Name: "a", Content: []byte("b")}}},
+		{Code: "print(1)", Collect: []string{"a"}}, {Code: "print(1)", Limits: Limits{CPU: time.Second}},
+		{Code: "print(1)", Limits: Limits{Processes: 2}},
 	} {
 		require.False(t, seen[c.Key()], "%+v", c)
 		seen[c.Key()] = true

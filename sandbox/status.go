@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Status is the typed verdict on one call; it is never guessed from text.
+// Status is the type of a verdict on one call. It is never guessed from text.
 type Status string
 
 // The verdicts.
@@ -18,47 +18,48 @@ const (
 	StatusTimeoutCPU   Status = "timeout_cpu"
 	StatusOutOfMemory  Status = "out_of_memory"
 	StatusOutputLimit  Status = "output_limit"
-	StatusFileLimit    Status = "file_limit"    // a file, or the work folder, would have grown too large
+	StatusFileLimit    Status = "file_limit"    // a file, or the work folder, would have become too large
 	StatusProcessLimit Status = "process_limit" // one process or thread too many
 	StatusKilled       Status = "killed"
 )
 
-// Breakage on the wire: where an error must travel as a status. Neither is ever a verdict.
+// Statuses of breakage, for protocols that send an error as a status. Neither is ever a verdict.
 const (
 	StatusQueueTimeout   Status = "queue_timeout"
 	StatusInfrastructure Status = "infrastructure"
 )
 
-// Statuses are all of them, the verdicts first.
+// Statuses returns all statuses, the verdicts first.
 func Statuses() []Status {
-	return []Status{StatusOK, StatusRuntime, StatusSyntax, StatusTimeoutWall, StatusTimeoutCPU, StatusOutOfMemory, StatusOutputLimit,
+	return []Status{StatusOK, StatusRuntime, StatusSyntax, StatusTimeoutWall, StatusTimeoutCPU, StatusOutOfMemory,
+		StatusOutputLimit,
 		StatusFileLimit, StatusProcessLimit, StatusKilled, StatusQueueTimeout, StatusInfrastructure}
 }
 
 // Failed reports whether the verdict counts as a tool error.
 func (s Status) Failed() bool { return s != StatusOK }
 
-// Breakage reports whether the status stands for an error and not for a verdict.
+// Breakage reports whether the status means an error and not a verdict.
 func (s Status) Breakage() bool { return s == StatusQueueTimeout || s == StatusInfrastructure }
 
-// Sentinels of breakage, at the package's edge.
+// Errors that mean breakage.
 var (
-	// ErrNoPython: there is no interpreter that the sandbox can use.
+	// ErrNoPython means that the sandbox found no interpreter that it can use.
 	ErrNoPython = errors.New("no usable python interpreter")
-	// ErrInfrastructure: the sandbox itself failed; the code it was given is not to blame.
+	// ErrInfrastructure means that the sandbox itself failed. The code is not to blame.
 	ErrInfrastructure = errors.New("sandbox broke")
-	// ErrQueueTimeout: the call waited longer than its queue life; it did not run.
+	// ErrQueueTimeout means that the call waited longer than its queue life and did not run.
 	ErrQueueTimeout = errors.New("call waited too long for a free place")
-	// ErrSessionLost: the session has ended, and its variables with it.
+	// ErrSessionLost means that the session and its variables are gone.
 	ErrSessionLost = errors.New("session lost")
-	// ErrSessionEnded is an ErrSessionLost of the session's own doing: a cell exited or was killed, or the interpreter
-	// ended between cells. Making the session anew by running its cells again would end it again.
+	// ErrSessionEnded is an ErrSessionLost that the session caused itself: a cell exited or was killed, or the
+	// interpreter ended between cells. Replaying the session's cells would end it again.
 	ErrSessionEnded = fmt.Errorf("%w: it has ended", ErrSessionLost)
-	// ErrBadCall: the call is malformed; whoever made it can mend it, running it again cannot.
+	// ErrBadCall means that the call is malformed. The caller can correct the call; running it again does not help.
 	ErrBadCall = errors.New("bad call")
 )
 
-// StatusOf names a breakage for the wire. ErrBadCall and an ended context have no status: "".
+// StatusOf returns the status of a breakage, for protocols. It is "" for ErrBadCall and for a context that has ended.
 func StatusOf(err error) Status {
 	switch {
 	case err == nil, errors.Is(err, ErrBadCall), errors.Is(err, context.Canceled):

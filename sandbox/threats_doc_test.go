@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "rewrite the table of threats in docs/sa
 
 const threatPage = "../docs/sandbox.md"
 
-// The page's last section says of each tier what the rows claim.
+// The last section of the page lists for each tier what the rows claim.
 func TestThreatsAreDocumented(t *testing.T) {
 	const headline = "| threat | full | landlock | rlimits |\n"
 	text, err := os.ReadFile(threatPage)
@@ -27,7 +27,8 @@ func TestThreatsAreDocumented(t *testing.T) {
 		require.NoError(t, os.WriteFile(threatPage, []byte(want), 0o644))
 		return
 	}
-	require.Equal(t, want, string(text), "docs/sandbox.md is stale; run go test ./sandbox -run TestThreatsAreDocumented -update")
+	require.Equal(t, want, string(text),
+		"docs/sandbox.md is stale; run go test ./sandbox -run TestThreatsAreDocumented -update")
 }
 
 func threatTable() string {
@@ -47,7 +48,7 @@ func threatTable() string {
 	return b.String()
 }
 
-func TestThreatsHaveNamesOfTheirOwn(t *testing.T) {
+func TestThreatNamesAreUnique(t *testing.T) {
 	seen := map[string]bool{}
 	for _, row := range threats() {
 		require.False(t, seen[row.name], row.name)

@@ -20,7 +20,7 @@ import (
 // secret is in every place of the host that attacks try to read.
 const secret = "canary-3f1c9e"
 
-// host is what attacks aim at: a process, a file and sockets of the very user that calls run as.
+// host is what attacks aim at: a process, a file and sockets of the same user that calls run as.
 type host struct {
 	canary  *exec.Cmd
 	file    string
@@ -29,8 +29,8 @@ type host struct {
 	offset  time.Duration
 }
 
-// newHost puts the canaries up. Orphans of this process's descendants come back to it, so that a walk
-// over its descendants finds every process that a call may have left.
+// newHost creates the targets. Orphans among this process's descendants become its children, so that a walk over its
+// descendants finds every process that a call may have left.
 func newHost(t *testing.T) *host {
 	t.Helper()
 	require.NoError(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
@@ -39,9 +39,10 @@ func newHost(t *testing.T) *host {
 	h := &host{canary: exec.Command("/bin/sleep", "3600"), file: filepath.Join(dir, "canary"), offset: clockOffset()}
 	require.NoError(t, os.WriteFile(h.file, []byte(secret), 0o644))
 	if os.Geteuid() == 0 {
-		const nobody = 65534
-		h.canary.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-		require.NoError(t, os.Chown(h.file, nobody, nobody))
+		const unprivileged = 65534
+		h.canary.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: unprivileged,
+			Gid: unprivileged}}
+		require.NoError(t, os.Chown(h.file, unprivileged, unprivileged))
 		require.NoError(t, os.Chmod(dir, 0o777))
 	}
 	require.NoError(t, h.canary.Start())
@@ -53,7 +54,7 @@ func newHost(t *testing.T) *host {
 	require.NoError(t, os.Chmod(h.names[1], 0o777))
 	t.Cleanup(func() {
 		_ = h.canary.Process.Kill()
-		_ = h.canary.Wait() // it was killed
+		_ = h.canary.Wait() // fails, because it was killed
 		for _, s := range h.sockets {
 			require.NoError(t, s.Close())
 		}
@@ -62,7 +63,7 @@ func newHost(t *testing.T) *host {
 	return h
 }
 
-// words tells attacks where the host is.
+// words returns Python code that tells attacks where the targets are.
 func (h *host) words(calls map[string]int) string {
 	var numbers []string
 	for name, n := range calls {
@@ -73,11 +74,11 @@ func (h *host) words(calls map[string]int) string {
 		strings.Join(numbers, ", "), h.file, h.canary.Process.Pid, os.Getpid(), `\0`+h.names[0][1:], h.names[1])
 }
 
-// snapshot is all of the host that must stay as it is.
+// snapshot describes everything on the host that must not change.
 type snapshot struct {
 	Descendants []string // processes below this one, with priority, scheduling class and limits
-	Files       []string // canary file and its folder
-	Shared      []string // what the sandbox's user has in /dev/shm and in System V IPC
+	Files       []string // the canary file and its folder
+	Shared      []string // what the sandbox's user owns in /dev/shm and in System V IPC
 	Mounts      string
 	Hostname    string
 	Descriptors int
@@ -90,7 +91,8 @@ func (h *host) snapshot(t *testing.T) snapshot {
 	require.NoError(t, err)
 	name, err := os.Hostname()
 	require.NoError(t, err)
-	s := snapshot{Files: h.files(t), Shared: shared(t), Mounts: string(mounts), Hostname: name, Descriptors: count("/proc/self/fd")}
+	s := snapshot{Files: h.files(t), Shared: shared(t), Mounts: string(mounts), Hostname: name,
+		Descriptors: count("/proc/self/fd")}
 	for _, pid := range descendants(os.Getpid()) {
 		s.Descendants = append(s.Descendants, about(pid))
 		s.Sockets += socketsOf(pid)
@@ -98,14 +100,15 @@ func (h *host) snapshot(t *testing.T) snapshot {
 	return s
 }
 
-// unchanged compares with a snapshot. The last of a call may take a moment to be gone.
+// unchanged compares the host with a snapshot. The last processes of a call may take a moment to end.
 func (h *host) unchanged(t *testing.T, before snapshot) {
 	t.Helper()
 	now := h.snapshot(t)
-	for deadline := time.Now().Add(2 * time.Second); !equal(before, now) && time.Now().Before(deadline); now = h.snapshot(t) {
+	for deadline := time.Now().Add(2 * time.Second); !equal(before, now) &&
+		time.Now().Before(deadline); now = h.snapshot(t) {
 		time.Sleep(10 * time.Millisecond)
 	}
-	require.Equal(t, before, now, "the host was touched")
+	require.Equal(t, before, now, "the host has changed")
 	require.NoError(t, h.canary.Process.Signal(syscall.Signal(0)))
 	require.InDelta(t, h.offset.Seconds(), clockOffset().Seconds(), 1, "the clock was set")
 	for i, s := range h.sockets {
@@ -117,7 +120,7 @@ func (h *host) unchanged(t *testing.T, before snapshot) {
 
 func equal(a, b snapshot) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 
-// files describes the canary file and what lies beside it.
+// files describes the canary file and the other files in its folder.
 func (h *host) files(t *testing.T) (out []string) {
 	t.Helper()
 	content, err := os.ReadFile(h.file)
@@ -131,12 +134,13 @@ func (h *host) files(t *testing.T) (out []string) {
 		marks := make([]byte, 256)
 		n, err := unix.Llistxattr(filepath.Join(filepath.Dir(h.file), e.Name()), marks)
 		require.NoError(t, err)
-		out = append(out, fmt.Sprint(e.Name(), info.Mode(), info.Size(), info.ModTime(), stat.Uid, stat.Nlink, string(marks[:n])))
+		out = append(out, fmt.Sprint(e.Name(), info.Mode(), info.Size(), info.ModTime(), stat.Uid, stat.Nlink,
+			string(marks[:n])))
 	}
 	return append(out, string(content))
 }
 
-// clockOffset is the wall clock's distance from the monotonic one.
+// clockOffset returns the difference between the wall clock and the monotonic clock.
 func clockOffset() time.Duration {
 	var wall, steady unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_REALTIME, &wall)
@@ -144,7 +148,7 @@ func clockOffset() time.Duration {
 	return time.Duration(wall.Nano() - steady.Nano())
 }
 
-// shared lists what the user of calls owns of the memory that outlives processes.
+// shared lists the memory that outlives processes and that the calls' user owns.
 func shared(t *testing.T) (out []string) {
 	t.Helper()
 	user := os.Geteuid()
@@ -172,7 +176,7 @@ func shared(t *testing.T) (out []string) {
 	return out
 }
 
-// descendants lists the processes below one, in order.
+// descendants lists the processes below a process, in order.
 func descendants(pid int) (out []int) {
 	tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	for _, task := range tasks {
@@ -187,7 +191,7 @@ func descendants(pid int) (out []int) {
 	return out
 }
 
-// about describes what an attack could change of a process: that it is there and not stopped, its priority,
+// about describes what an attack could change about a process: that it exists and is not stopped, its priority,
 // scheduling class, CPUs and limits.
 func about(pid int) string {
 	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -199,7 +203,8 @@ func about(pid int) string {
 	var cpus unix.CPUSet
 	_ = unix.SchedGetaffinity(pid, &cpus)
 	stopped := f[0] == "T" || f[0] == "t" || f[0] == "Z"
-	return fmt.Sprintln(pid, "stopped", stopped, "priority", f[15], f[16], "class", f[38], "cpus", cpus.Count(), string(limits))
+	return fmt.Sprintln(pid, "stopped", stopped, "priority", f[15], f[16], "class", f[38], "cpus", cpus.Count(),
+		string(limits))
 }
 
 func count(dir string) int {

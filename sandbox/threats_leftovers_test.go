@@ -2,7 +2,7 @@ package sandbox_test
 
 import "github.com/ropewalk/ropewalk/sandbox"
 
-// leftoverThreats try to leave something for a later call, or to find something of another.
+// leftoverThreats try to leave something for a later call, or to find something of another call.
 var leftoverThreats = []threat{
 	{name: "System V shared memory", holds: sandbox.TierRlimits, code: `kernel("shmget", 4242, 4096, 0o1666)
 kernel("semget", 4242, 1, 0o1666)
@@ -12,11 +12,13 @@ through`},
 attempt("shm", shared_memory.SharedMemory, "ropewalk-left", True, 4096)
 attempt("file", open, "/dev/shm/ropewalk-left", "w")
 through`},
-	{name: "POSIX message queues", holds: sandbox.TierRlimits, code: `kernel("mq_open", b"ropewalk-left", 0o102, 0o666, None)
+	{name: "POSIX message queues", holds: sandbox.TierRlimits,
+		code: `kernel("mq_open", b"ropewalk-left", 0o102, 0o666, None)
 through`},
 	{name: "files in memory", holds: sandbox.TierRlimits, code: `kernel("memfd_create", b"left", 0)
 through`},
-	{name: "files, folders, links, permissions", holds: sandbox.TierRlimits, ends: wellOrNot, code: `open("left", "w").write("x")
+	{name: "files, folders, links, permissions", holds: sandbox.TierRlimits, ends: wellOrNot,
+		code: `open("left", "w").write("x")
 os.makedirs("a/b/c")
 open("a/b/c/deep", "w").write("x")
 os.symlink("/usr", "link")
@@ -24,7 +26,8 @@ os.link("left", "second")
 os.mkfifo("pipe")
 os.chmod("a/b", 0)
 os.chmod("a", 0)`},
-	{name: "descriptors left open", holds: sandbox.TierRlimits, code: `kept = [os.open("left", os.O_CREAT | os.O_RDWR), *os.pipe(), socket.socketpair()]
+	{name: "descriptors left open", holds: sandbox.TierRlimits,
+		code: `kept = [os.open("left", os.O_CREAT | os.O_RDWR), *os.pipe(), socket.socketpair()]
 for fd in range(40, 60): os.dup2(1, fd)
 os.set_inheritable(kept[0], True)
 os.unlink("left")
@@ -45,7 +48,8 @@ import glob
 	{name: "timers and alarms", holds: sandbox.TierRlimits, code: `signal.setitimer(signal.ITIMER_REAL, 60, 1)
 signal.alarm(60)
 through`},
-	{name: "masked signals, handlers, umask, terminal", holds: sandbox.TierRlimits, code: `signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 32))
+	{name: "masked signals, handlers, umask, terminal", holds: sandbox.TierRlimits,
+		code: `signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 32))
 for n in (2, 14, 15): signal.signal(n, lambda *_: None)
 os.umask(0o777)
 through`},

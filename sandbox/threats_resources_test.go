@@ -13,31 +13,36 @@ var (
 	anyTimeout  = []sandbox.Status{sandbox.StatusTimeoutCPU, sandbox.StatusTimeoutWall}
 	cpuTimeout  = []sandbox.Status{sandbox.StatusTimeoutCPU}
 	wallTimeout = []sandbox.Status{sandbox.StatusTimeoutWall}
-	anyFailure  = []sandbox.Status{sandbox.StatusRuntime, sandbox.StatusFileLimit, sandbox.StatusProcessLimit, sandbox.StatusOutOfMemory, sandbox.StatusKilled}
-	wellOrNot   = append([]sandbox.Status{sandbox.StatusOK}, anyFailure...)
-	tooMuch     = []sandbox.Status{sandbox.StatusOutputLimit}
-	noMemory    = []sandbox.Status{sandbox.StatusOutOfMemory}
+	anyFailure  = []sandbox.Status{sandbox.StatusRuntime, sandbox.StatusFileLimit, sandbox.StatusProcessLimit,
+		sandbox.StatusOutOfMemory, sandbox.StatusKilled}
+	wellOrNot = append([]sandbox.Status{sandbox.StatusOK}, anyFailure...)
+	tooMuch   = []sandbox.Status{sandbox.StatusOutputLimit}
+	noMemory  = []sandbox.Status{sandbox.StatusOutOfMemory}
 )
 
-// resourceThreats use up what there is.
+// resourceThreats try to use up resources.
 var resourceThreats = []threat{
 	{name: "endless loop", holds: sandbox.TierRlimits, ends: cpuTimeout, code: `while True: pass`},
 	{name: "endless loop in C", holds: sandbox.TierRlimits, ends: cpuTimeout, code: `import re
 re.match("(a*)*b", "a" * 64)`},
-	{name: "endless loop that ignores its limit", holds: sandbox.TierRlimits, ends: cpuTimeout, code: `signal.signal(signal.SIGXCPU, signal.SIG_IGN)
+	{name: "endless loop that ignores its limit", holds: sandbox.TierRlimits, ends: cpuTimeout,
+		code: `signal.signal(signal.SIGXCPU, signal.SIG_IGN)
 while True: pass`},
 	{name: "sleep", holds: sandbox.TierRlimits, ends: wallTimeout, limits: briefly, code: `time.sleep(3600)`},
-	{name: "ignoring every signal", holds: sandbox.TierRlimits, ends: wallTimeout, limits: briefly, code: `for n in range(1, 65):
+	{name: "ignoring every signal", holds: sandbox.TierRlimits, ends: wallTimeout, limits: briefly,
+		code: `for n in range(1, 65):
     try: signal.signal(n, signal.SIG_IGN)
     except (OSError, ValueError): pass
 signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))
 while True: time.sleep(60)`},
-	{name: "stopping oneself", holds: sandbox.TierRlimits, ends: append(anyFailure, wallTimeout...), limits: briefly, code: `os.kill(os.getpid(), signal.SIGSTOP)
+	{name: "stopping oneself", holds: sandbox.TierRlimits, ends: append(anyFailure, wallTimeout...), limits: briefly,
+		code: `os.kill(os.getpid(), signal.SIGSTOP)
 time.sleep(60)`},
 	{name: "fork bomb", holds: sandbox.TierRlimits, ends: anyTimeout, limits: briefly, code: `while True:
     try: os.fork()
     except OSError: pass`},
-	{name: "fork bomb of daemons", holds: sandbox.TierRlimits, ends: wellOrNot, code: `signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+	{name: "fork bomb of daemons", holds: sandbox.TierRlimits, ends: wellOrNot,
+		code: `signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 for _ in range(200):
     try:
         if os.fork() == 0:
@@ -55,7 +60,8 @@ try:
         n += 1
 except OSError: pass
 [n] if n > 32 else []`},
-	{name: "thread bomb", holds: sandbox.TierRlimits, ends: append(anyTimeout, wellOrNot...), limits: briefly, code: `import threading
+	{name: "thread bomb", holds: sandbox.TierRlimits, ends: append(anyTimeout, wellOrNot...), limits: briefly,
+		code: `import threading
 threading.stack_size(32768)
 while True:
     try: threading.Thread(target=time.sleep, args=(60,)).start()
@@ -71,7 +77,8 @@ for shared in (mmap.MAP_SHARED, mmap.MAP_PRIVATE):
         try: kept.append(mmap.mmap(-1, 16 << 20, shared | mmap.MAP_ANONYMOUS))
         except (OSError, MemoryError): break
 [len(kept)] if len(kept) > 12 else []`},
-	{name: "memory in unnamed files", holds: sandbox.TierRlimits, code: `for _ in range(8): kernel("memfd_create", b"a", 0)
+	{name: "memory in unnamed files", holds: sandbox.TierRlimits,
+		code: `for _ in range(8): kernel("memfd_create", b"a", 0)
 kernel("memfd_secret", 0)
 through`},
 	{name: "locked memory", holds: sandbox.TierRlimits, code: `kernel("mlockall", 3)
@@ -81,14 +88,19 @@ def f(): return [*map(lambda _: f(), [1])]
 f()`},
 	{name: "one large file", holds: sandbox.TierRlimits, ends: anyFailure, code: `with open("big", "wb") as f:
     while True: f.write(bytes(1 << 20))`},
-	{name: "sparse file", holds: sandbox.TierRlimits, ends: anyFailure, code: `os.truncate(os.open("sparse", os.O_CREAT | os.O_RDWR), 1 << 50)`},
-	{name: "disk fill by many files", holds: sandbox.TierFull, ends: anyFailure, code: `for i in range(64): open(str(i), "wb").write(bytes(1 << 20))`},
-	{name: "inode fill", holds: sandbox.TierFull, ends: anyFailure, code: `for i in range(5000): open(str(i), "w").close()`},
-	{name: "inode fill by links", holds: sandbox.TierFull, ends: anyFailure, code: `for i in range(5000): os.symlink("x", str(i))`},
+	{name: "sparse file", holds: sandbox.TierRlimits, ends: anyFailure,
+		code: `os.truncate(os.open("sparse", os.O_CREAT | os.O_RDWR), 1 << 50)`},
+	{name: "disk fill by many files", holds: sandbox.TierFull, ends: anyFailure,
+		code: `for i in range(64): open(str(i), "wb").write(bytes(1 << 20))`},
+	{name: "inode fill", holds: sandbox.TierFull, ends: anyFailure,
+		code: `for i in range(5000): open(str(i), "w").close()`},
+	{name: "inode fill by links", holds: sandbox.TierFull, ends: anyFailure,
+		code: `for i in range(5000): os.symlink("x", str(i))`},
 	{name: "deep folder tree", holds: sandbox.TierRlimits, ends: wellOrNot, code: `for i in range(900):
     os.mkdir("d" * 200)
     os.chdir("d" * 200)`},
-	{name: "odd file names", holds: sandbox.TierRlimits, code: `for name in (b"\n", b"-rf", b"\xff\xfe", b"a" * 255, b"*", b" ", b"\x1b[2J", b"..."):
+	{name: "odd file names", holds: sandbox.TierRlimits,
+		code: `for name in (b"\n", b"-rf", b"\xff\xfe", b"a" * 255, b"*", b" ", b"\x1b[2J", b"..."):
     os.mkdir(name)
     open(os.path.join(name, name), "w").close()
 through`},
@@ -103,8 +115,10 @@ except OSError: pass
 [len(kept)] if len(kept) > 64 else []`},
 	{name: "huge output", holds: sandbox.TierRlimits, ends: tooMuch, code: `sys.stdout.write("x" * (16 << 20))`},
 	{name: "endless output", holds: sandbox.TierRlimits, ends: tooMuch, code: `while True: print("abcdefg")`},
-	{name: "endless output on stderr", holds: sandbox.TierRlimits, ends: tooMuch, code: `while True: os.write(2, b"x" * 4096)`},
-	{name: "endless output by a child", holds: sandbox.TierRlimits, ends: append(anyFailure, tooMuch...), code: `if os.fork() == 0:
+	{name: "endless output on stderr", holds: sandbox.TierRlimits, ends: tooMuch,
+		code: `while True: os.write(2, b"x" * 4096)`},
+	{name: "endless output by a child", holds: sandbox.TierRlimits, ends: append(anyFailure, tooMuch...),
+		code: `if os.fork() == 0:
     while True: os.write(1, b"x" * 4096)
 time.sleep(60)`},
 	{name: "binary output", holds: sandbox.TierRlimits, code: `os.write(1, bytes(range(256)))
@@ -119,9 +133,11 @@ while True:
     if not part: break
     n += len(part)
 [] if n == 5 * (2 << 20) else [n]`},
-	{name: "non-daemon thread that never ends", holds: sandbox.TierRlimits, ends: wallTimeout, limits: briefly, code: `import threading
+	{name: "non-daemon thread that never ends", holds: sandbox.TierRlimits, ends: wallTimeout, limits: briefly,
+		code: `import threading
 threading.Thread(target=time.sleep, args=(3600,)).start()`},
-	{name: "instances counted for the whole user or machine", holds: sandbox.TierRlimits, code: `kernel("inotify_init1", 0)
+	{name: "instances counted for the whole user or machine", holds: sandbox.TierRlimits,
+		code: `kernel("inotify_init1", 0)
 kernel("fanotify_init", 0, 0)
 kernel("io_setup", 1024, ctypes.byref(ctypes.c_ulong()))
 through`},
@@ -139,10 +155,12 @@ kernel("ioprio_set", 1, 0, 1 << 13)
 kernel("sched_setattr", 0, ctypes.create_string_buffer(bytes([48, 0, 0, 0, 6, 0, 0, 0]) + bytes(40)), 0)
 through`},
 	{name: "raised limits", holds: sandbox.TierRlimits, code: `import resource
-for kind in (resource.RLIMIT_CPU, resource.RLIMIT_AS, resource.RLIMIT_FSIZE, resource.RLIMIT_NOFILE, resource.RLIMIT_CORE):
+for kind in (resource.RLIMIT_CPU, resource.RLIMIT_AS, resource.RLIMIT_FSIZE, resource.RLIMIT_NOFILE,
+        resource.RLIMIT_CORE):
     attempt(str(kind), resource.setrlimit, kind, (1 << 40, 1 << 40))
 through`},
-	{name: "lowered priority, class, CPUs", holds: sandbox.TierRlimits, ends: wellOrNot, code: `os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+	{name: "lowered priority, class, CPUs", holds: sandbox.TierRlimits, ends: wellOrNot,
+		code: `os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 os.nice(19)`},
 }

@@ -5,27 +5,29 @@ import (
 	"fmt"
 )
 
-// ErrTier: the machine isolates calls more weakly than whoever asked accepts. It is the machine's or the
-// configuration's fault, and trying again does not help.
+// ErrTier means that the machine isolates calls more weakly than the caller accepts. The cause is the machine or the
+// configuration, so trying again does not help.
 var ErrTier = errors.New("isolation is too weak")
 
-// Tier names how strongly calls are isolated; docs/sandbox.md says what each holds and what it does not.
+// Tier names how strongly calls are isolated. docs/sandbox.md says what each tier protects against and what not.
 type Tier string
 
 // The tiers, strongest first.
 const (
-	// TierFull: namespaces of users, processes, mounts, network, IPC and host name; seccomp; no capabilities.
+	// TierFull uses namespaces for users, processes, mounts, network, IPC and host name; seccomp; no capabilities.
 	TierFull Tier = "full"
-	// TierLandlock: Landlock and seccomp, without namespaces; new processes are denied, so that killing is complete.
+	// TierLandlock uses Landlock and seccomp, without namespaces. New processes are refused, so that killing one
+	// process ends the whole call.
 	TierLandlock Tier = "landlock"
-	// TierRlimits: limits and a system-call filter; files that the user may read are open to calls. Only for code that one trusts.
+	// TierRlimits uses limits and a system-call filter. Calls can read all files that the user can. Only for trusted
+	// code.
 	TierRlimits Tier = "rlimits"
 )
 
-// Tiers are all tiers, strongest first.
+// Tiers returns all tiers, strongest first.
 func Tiers() []Tier { return []Tier{TierFull, TierLandlock, TierRlimits} }
 
-// ParseTier returns the tier of a name.
+// ParseTier returns the tier with a name.
 func ParseTier(name string) (Tier, error) {
 	for _, t := range Tiers() {
 		if string(t) == name {
@@ -39,7 +41,7 @@ func ParseTier(name string) (Tier, error) {
 func (t Tier) AtLeast(least Tier) bool {
 	for _, tier := range Tiers() {
 		if tier == t {
-			return true // found before least, or with it
+			return true // t comes before least, or is least
 		}
 		if tier == least {
 			return false

@@ -2,8 +2,8 @@ package schema
 
 import "fmt"
 
-// Audit checks that every row is valid and that the rows stand in canonical order without
-// repetition. The error names the table, the row and the field.
+// Audit checks that every row is valid and that the rows are in canonical order without repetition. The error names the
+// table, the row and the field.
 func Audit[R Row](rows []R) error {
 	table := TableOf[R]()
 	for i := range rows {
@@ -34,39 +34,16 @@ func AuditShard(table Table, data []byte, rows int) error {
 		return err
 	}
 	if got != rows {
-		return fmt.Errorf("table %s: holds %d rows where its manifest says %d", table, got, rows)
+		return fmt.Errorf("table %s: holds %d rows, but its manifest says %d", table, got, rows)
 	}
 	return nil
 }
 
 func auditAs(table Table, data []byte) (int, error) {
+	if k, ok := kindOf(table); ok {
+		return k.audit(data)
+	}
 	switch table {
-	case Prompts:
-		return auditRows[PromptRow](data)
-	case Trajectories:
-		return auditRows[TrajectoryRow](data)
-	case Turns:
-		return auditRows[TurnRow](data)
-	case ToolCalls:
-		return auditRows[ToolCallRow](data)
-	case Gradings:
-		return auditRows[GradingRow](data)
-	case Rewards:
-		return auditRows[RewardRow](data)
-	case Selection:
-		return auditRows[SelectionRow](data)
-	case TokenOutputs:
-		return auditRows[TokenOutputsRow](data)
-	case Replay:
-		return auditRows[ReplayRow](data)
-	case Baselines:
-		return auditRows[BaselineRow](data)
-	case Updates:
-		return auditRows[UpdateRow](data)
-	case Evaluations:
-		return auditRows[EvaluationRow](data)
-	case Timings:
-		return auditRows[TimingRow](data)
 	case Batch, ReplayBatch:
 		rows, err := decodeBatch(table, data)
 		if err != nil {

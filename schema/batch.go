@@ -14,13 +14,14 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/memory"
 )
 
-// batchSchema is the training batch; batchSchemaOf that of another table of such rows. Every column required but log-probabilities, which are null where
-// there are none or nothing needs them; the elements of lists are never null. A column that a later
-// version adds is nullable and stands at the end.
+// batchSchema returns the schema of the training batch; batchSchemaOf that of another table of such rows. Every column
+// is required, except log-probabilities, which are null if there are none or nothing needs them. The elements of lists
+// are never null. A column that a later version adds is nullable and comes last.
 func batchSchema() *arrow.Schema { return batchSchemaOf(Batch) }
 
 func batchSchemaOf(table Table) *arrow.Schema {
-	meta := arrow.NewMetadata([]string{metaTable, metaVersion, metaSeal}, []string{string(table), strconv.Itoa(Version), sealMark + sealDigits})
+	meta := arrow.NewMetadata([]string{metaTable, metaVersion, metaSeal}, []string{string(table),
+		strconv.Itoa(versionOf(table)), sealMark + sealDigits})
 	ints := arrow.ListOfNonNullable(arrow.PrimitiveTypes.Int32)
 	floats := arrow.ListOfNonNullable(arrow.PrimitiveTypes.Float32)
 	return arrow.NewSchema([]arrow.Field{
@@ -46,7 +47,7 @@ func EncodeBatch(rows []BatchRow) ([]byte, error) {
 	return encodeBatch(Batch, rows, rowGroupBytes)
 }
 
-// EncodeReplayBatch is EncodeBatch for what is learnt from again.
+// EncodeReplayBatch is EncodeBatch for the rows of the replay buffer that are learnt from again.
 func EncodeReplayBatch(rows []BatchRow) ([]byte, error) {
 	return encodeBatch(ReplayBatch, rows, rowGroupBytes)
 }
@@ -77,12 +78,14 @@ func encodeBatch(table Table, rows []BatchRow, batchBytes int) ([]byte, error) {
 	return out.data, nil
 }
 
-// batchEnd returns where the record batch that begins at start ends, as groupEnd does.
+// batchEnd returns the end of the record batch that begins at start, by the rule of groupEnd.
 func batchEnd(rows []BatchRow, start, bound int) int {
 	size := 0
 	for end := start; end < len(rows); end++ {
 		r := &rows[end]
-		size += 64 + 16*len(r.TokenIDs) + 4*(len(r.RolloutLogProbs)+len(r.ReferenceLogProbs)+len(r.Values)+len(r.Returns)) // lists of 4-byte entries
+		// The entries of all lists take 4 bytes.
+		size += 64 + 16*len(r.TokenIDs)
+		size += 4 * (len(r.RolloutLogProbs) + len(r.ReferenceLogProbs) + len(r.Values) + len(r.Returns))
 		if size > bound && end > start {
 			return end
 		}
@@ -141,7 +144,7 @@ func appendNullable(b array.Builder, xs []float32) {
 // DecodeBatch reads a training batch, with the guarantees of Decode.
 func DecodeBatch(data []byte) ([]BatchRow, error) { return decodeBatch(Batch, data) }
 
-// DecodeReplayBatch reads what is learnt from again, with the guarantees of Decode.
+// DecodeReplayBatch reads a replay batch, with the guarantees of Decode.
 func DecodeReplayBatch(data []byte) ([]BatchRow, error) { return decodeBatch(ReplayBatch, data) }
 
 func decodeBatch(table Table, data []byte) (rows []BatchRow, err error) {
@@ -173,21 +176,27 @@ func decodeBatch(table Table, data []byte) (rows []BatchRow, err error) {
 func checkBatchSchema(table Table, s *arrow.Schema) error {
 	name, _ := s.Metadata().GetValue(metaTable)
 	version, _ := s.Metadata().GetValue(metaVersion)
-	if err := checkMeta(table, name, version); err != nil {
+	file, err := checkMeta(table, name, version)
+	if err != nil {
 		return err
 	}
 	fields := batchSchema().Fields()
 	for i, want := range fields {
 		got, ok := s.FieldsByName(want.Name)
 		switch {
-		case !ok && want.Nullable && i >= s.NumFields(): // an earlier version did not know it
+		case !ok && want.Nullable && i >= s.NumFields(): // an earlier version did not have it
 		case !ok:
 			return fmt.Errorf("decode table %s: column %s is missing", table, want.Name)
 		case !arrow.TypeEqual(got[0].Type, want.Type):
 			return fmt.Errorf("decode table %s: column %s is %s, want %s", table, want.Name, got[0].Type, want.Type)
 		}
 	}
-	if !slices.EqualFunc(s.Fields(), fields[:min(s.NumFields(), len(fields))], func(a, b arrow.Field) bool { return a.Name == b.Name }) {
+	sameName := func(a, b arrow.Field) bool { return a.Name == b.Name }
+	have := s.Fields()
+	if file.newer() { // what a later version has added comes last
+		have = have[:min(len(have), len(fields))]
+	}
+	if !slices.EqualFunc(have, fields[:min(len(have), len(fields))], sameName) {
 		return fmt.Errorf("decode table %s: columns are not those of schema version %d", table, Version)
 	}
 	return nil
@@ -201,7 +210,7 @@ func appendRecord(rows []BatchRow, record arrow.Record) ([]BatchRow, error) {
 		if c.Len() != n {
 			return nil, fmt.Errorf("column %s has %d rows of %d", record.ColumnName(i), c.Len(), n)
 		}
-		if c.NullN() > 0 && !batchSchema().Field(i).Nullable {
+		if i < len(batchSchema().Fields()) && c.NullN() > 0 && !batchSchema().Field(i).Nullable {
 			return nil, fmt.Errorf("column %s holds nulls", record.ColumnName(i))
 		}
 	}
@@ -234,7 +243,7 @@ func intsAt(column arrow.Array, i int) []int32 {
 	return append([]int32{}, l.ListValues().(*array.Int32).Int32Values()[start:end]...)
 }
 
-// floatsFrom is floatsAt for a column that an earlier version did not have.
+// floatsFrom is floatsAt for a column that is missing in files of earlier versions.
 func floatsFrom(record arrow.Record, column, i int) []float32 {
 	if column >= int(record.NumCols()) {
 		return nil
@@ -242,7 +251,7 @@ func floatsFrom(record arrow.Record, column, i int) []float32 {
 	return floatsAt(record.Column(column), i)
 }
 
-// intFrom reads a nullable number of a column that an earlier version did not have.
+// intFrom reads a nullable number from a column that is missing in files of earlier versions.
 func intFrom(record arrow.Record, column, i int) *int32 {
 	if column >= int(record.NumCols()) || record.Column(column).IsNull(i) {
 		return nil
@@ -259,7 +268,7 @@ func floatsAt(column arrow.Array, i int) []float32 {
 	return append([]float32{}, l.ListValues().(*array.Float32).Float32Values()[start:end]...)
 }
 
-// buffer is an in-memory file for the IPC writer, which asks for its position and never goes back.
+// buffer is an in-memory file for the IPC writer, which asks for its position and never seeks backwards.
 type buffer struct{ data []byte }
 
 func (b *buffer) Write(p []byte) (int, error) {

@@ -12,12 +12,15 @@ func benchTurns() []TurnRow {
 	rows := make([]TurnRow, 2000)
 	for i := range rows {
 		const n = 680
-		row := TurnRow{GroupID: GroupID(0, i/16), TrajectoryID: TrajectoryID(0, i/16, i%16), ContextTokens: 100, TokenIDs: make([]int32, n), LossMask: make([]int32, n),
-			LogProbs: make([]float32, n), Entropies: make([]float32, n), Response: fmt.Sprintf("response %d", i), Finish: "stop", AnchorHash: "a", PolicyVersion: "v"}
+		row := TurnRow{GroupID: GroupID(0, i/16), TrajectoryID: TrajectoryID(0, i/16, i%16), ContextTokens: 100,
+			TokenIDs: make([]int32, n), LossMask: make([]int32, n),
+			LogProbs: make([]float32, n), Entropies: make([]float32, n), Response: fmt.Sprintf("response %d", i),
+			Finish: "stop", AnchorHash: "a", PolicyVersion: "v"}
 		for j := range n {
 			row.TokenIDs[j] = int32(r.ExpFloat64() * 3000)
 			if j >= 100 {
-				row.LossMask[j], row.LogProbs[j], row.Entropies[j] = 1, -float32(r.ExpFloat64()), float32(r.ExpFloat64())
+				row.LossMask[j], row.LogProbs[j], row.Entropies[j] = 1, -float32(r.ExpFloat64()),
+					float32(r.ExpFloat64())
 			}
 		}
 		rows[i] = row

@@ -10,7 +10,7 @@ import (
 	"io"
 )
 
-// Digest is the SHA-256 of data in lower-case hexadecimal.
+// Digest returns the SHA-256 of data in lower-case hexadecimal.
 func Digest(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
@@ -19,17 +19,21 @@ func Digest(data []byte) string {
 // ValidDigest reports whether s has the form of a Digest.
 func ValidDigest(s string) bool { return digestForm.MatchString(s) }
 
-// Canonical encodes v as the one JSON text of the record: keys sorted, two spaces of indentation,
-// no escaping of HTML, a newline at the end. Equal values give equal bytes.
+// Canonical encodes v as the record's JSON: keys sorted, indented by two spaces, HTML not escaped, a newline at the
+// end. Equal values give equal bytes.
 func Canonical(v any) ([]byte, error) {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return nil, fmt.Errorf("encode JSON: %w", err)
 	}
-	return recode(raw)
+	out, err := arrange(raw)
+	if err != nil {
+		return nil, fmt.Errorf("encode JSON: %w", err)
+	}
+	return out, nil
 }
 
-// recode parses JSON and writes it again canonically; numbers keep their text.
+// recode parses JSON and writes it in canonical form; numbers keep their text.
 func recode(raw []byte) ([]byte, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -50,7 +54,7 @@ func recode(raw []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// checkCanonical returns an error unless data is exactly what Canonical would write.
+// checkCanonical returns an error unless data is in the form that Canonical writes.
 func checkCanonical(data []byte) error {
 	again, err := recode(data)
 	if err != nil {
@@ -62,8 +66,8 @@ func checkCanonical(data []byte) error {
 	return nil
 }
 
-// decodeStrict parses canonical JSON into v: an unknown field, a missing one, a repeated one or
-// any other departure from what Canonical writes of v is an error.
+// decodeStrict parses canonical JSON into v. An unknown, missing or repeated field, or any other difference from what
+// Canonical writes for v, is an error.
 func decodeStrict(data []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()

@@ -1,35 +1,109 @@
 package schema
 
-// CatalogueEntry says, for a listing of runs, what a run is. No stage reads it, so it may hold a time.
+import (
+	"encoding/json"
+	"strings"
+	"time"
+)
+
+// CatalogueEntry describes a run for listings of runs. No stage reads it, so it may hold a time.
 type CatalogueEntry struct {
 	Run     string `json:"run"`
 	Recipe  string `json:"recipe"`
 	Seed    uint64 `json:"seed"`
-	Steps   int    `json:"steps"`   // of the recipe; 0 where nothing is trained
+	Steps   int    `json:"steps"`   // of the recipe; 0 if nothing is trained
 	Created string `json:"created"` // RFC 3339, UTC
 }
 
-// CataloguePrefix is the common prefix of the catalogue's entries, one a run.
+// CataloguePrefix is the prefix of the catalogue's entries, one per run.
 const CataloguePrefix = "catalogue/"
 
-// CatalogueKey is where a run's entry lies.
+// CatalogueKey is the key of a run's entry.
 func CatalogueKey(run string) string { return CataloguePrefix + run + ".json" }
 
-// PrunedFile is the note beside the place of a checkpoint whose files were deleted on purpose.
+// Request records what a command has asked for. It exists from before the workflow starts until the run's recipe is
+// committed, so that a run whose command is killed in between can be listed and resumed.
+type Request struct {
+	CatalogueEntry
+	Workflow string          `json:"workflow"`       // its type
+	Digest   string          `json:"digest"`         // of the resolved recipe
+	File     string          `json:"file,omitempty"` // digest of the file that an import reads
+	Input    json.RawMessage `json:"input"`          // of the workflow
+}
+
+// RequestsPrefix is the prefix of the requests, at most one per run.
+const RequestsPrefix = "requests/"
+
+// RequestKey is the key of a run's request.
+func RequestKey(run string) string { return RequestsPrefix + run + ".json" }
+
+// PrunedFile is the name of the note that replaces the files of a checkpoint that were deleted on purpose.
 const PrunedFile = "pruned.json"
 
-// NoteResult is the note of a manifest that holds its activity's result as JSON.
+// NoteResult is the note of a manifest that holds the result of its activity as JSON.
 const NoteResult = "result"
 
-// NoteExcludedShards is the note of a resample stage's manifest that holds, as JSON, the shards
-// that were skipped; without such shards there is no note.
+// NoteSource and NoteSourceDigest are the notes of an import stage's manifest that name the uploaded file: its key in
+// the store and its SHA-256 in hexadecimal.
+const (
+	NoteSource       = "source"
+	NoteSourceDigest = "source_digest"
+)
+
+// NoteExcludedShards is the note of a resample stage's manifest that lists the skipped shards as JSON. If no shard was
+// skipped, there is no note.
 const NoteExcludedShards = "excluded_shards"
 
-// StatRows and StatTokens are the statistics of a manifest that count what its activity worked on:
-// rows, and tokens sampled or trained on. StatExcluded, of a resample stage with any, counts the
-// step's excluded trajectories.
+// StatRows and StatTokens are the statistics of a manifest that count what its activity processed: rows, and tokens
+// sampled or trained on. StatExcluded counts the step's excluded trajectories; a resample stage has it if there are
+// any.
 const (
 	StatRows     = "rows"
 	StatTokens   = "tokens"
 	StatExcluded = "excluded"
 )
+
+// StateNote says how a run was when its state last changed. Notes are for listings by readers who ask no Temporal
+// server; no stage reads them. A run's notes are never changed or removed, so they are its history.
+type StateNote struct {
+	State  string `json:"state"`            // running, paused, parked, interrupted, cancelled or failed
+	Kind   string `json:"kind,omitempty"`   // of the failure of a parked or failed run
+	Reason string `json:"reason,omitempty"` // what failed, or who ended the run
+	At     string `json:"at"`               // RFC 3339 with microseconds, UTC
+}
+
+// The states of a run that a workflow shows and notes; package analysis/status says what they mean.
+const (
+	StateRunning      = "running"
+	StatePaused       = "paused"
+	StateParked       = "parked"
+	StateInterrupted  = "interrupted"
+	StateStoppedEarly = "stopped_early"
+	StateCancelled    = "cancelled"
+	StateFailed       = "failed"
+	StateDone         = "done"
+)
+
+// StatesPrefix is the prefix of the notes of all runs' states.
+const StatesPrefix = "states/"
+
+// stateTime is the form of a note's time. Notes sort by it.
+const stateTime = "2006-01-02T15:04:05.000000Z"
+
+// NewStateNote makes the note that a run's state has changed at a time.
+func NewStateNote(state, kind, reason string, at time.Time) StateNote {
+	return StateNote{State: state, Kind: kind, Reason: reason, At: at.UTC().Format(stateTime)}
+}
+
+// StateKey is the key of a note. The keys of a run's notes sort by their times.
+func StateKey(run string, n StateNote) string {
+	at := strings.NewReplacer("-", "", ":", "").Replace(n.At)
+	return StatesPrefix + run + "/" + at + "-" + n.State + ".json"
+}
+
+// ParseStateKey returns the run whose state a key's note is about.
+func ParseStateKey(key string) (run string, ok bool) {
+	rest, prefixed := strings.CutPrefix(key, StatesPrefix)
+	run, name, _ := strings.Cut(rest, "/")
+	return run, prefixed && CheckRunID(run) == nil && strings.HasSuffix(name, ".json")
+}

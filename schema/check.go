@@ -12,7 +12,7 @@ import (
 // logProbSlack allows a log-probability to exceed 0 by rounding of a float32 log-softmax.
 const logProbSlack = 1e-4
 
-// checks collects the first fault of one row; later checks are then skipped.
+// checks keeps the first fault of one row and ignores later ones.
 type checks struct{ err error }
 
 func (c *checks) fail(field, format string, args ...any) {
@@ -59,7 +59,7 @@ func (c *checks) empty(field, value, where string) {
 	}
 }
 
-// line checks a nullable line of text: encoding leaves pointers alone, so it must be UTF-8 already.
+// line checks a nullable line of text. It must be UTF-8, because encoding does not change what pointers refer to.
 func (c *checks) line(field string, text *string) {
 	if text != nil && (*text == "" || !utf8.ValidString(*text) || strings.ContainsAny(*text, "\r\n")) {
 		c.fail(field, "must be null or one line of UTF-8 text, got %q", *text)
@@ -125,11 +125,11 @@ func (c *checks) shareOrNull(field string, x *float64) {
 
 func (c *checks) length(field string, got, want int) {
 	if got != want {
-		c.fail(field, "has %d entries where token_ids has %d", got, want)
+		c.fail(field, "has %d entries, but token_ids has %d", got, want)
 	}
 }
 
-// sameLength checks that the lists that are there are equally long.
+// sameLength checks that all lists that are not null have the same length.
 func (c *checks) sameLength(fields []string, lists ...[]float32) {
 	first := -1
 	for i, xs := range lists {
@@ -138,17 +138,18 @@ func (c *checks) sameLength(fields []string, lists ...[]float32) {
 		case first < 0:
 			first = i
 		case len(xs) != len(lists[first]):
-			c.fail(fields[i], "has %d entries where %s has %d", len(xs), fields[first], len(lists[first]))
+			c.fail(fields[i], "has %d entries, but %s has %d", len(xs), fields[first], len(lists[first]))
 		}
 	}
 }
 
-// behind checks that a list has the digest of a checkpoint behind it, and nothing none.
+// behind checks that a list comes with the digest of the checkpoint that produced it, and that without a list there is
+// no digest.
 func (c *checks) behind(field, digest string, list bool) {
 	if !list {
-		c.empty(field, digest, "where nothing follows from it")
+		c.empty(field, digest, "if no list follows from it")
 	} else if !ValidDigest(digest) {
-		c.fail(field, "want the digest of the checkpoint behind the list, got %q", digest)
+		c.fail(field, "want the digest of the checkpoint that gave the list, got %q", digest)
 	}
 }
 
@@ -161,7 +162,7 @@ func (c *checks) tokens(ids []int32) {
 	}
 }
 
-// mask checks a loss mask of 0 and 1 that is 0 over the leading context tokens.
+// mask checks that a loss mask holds only 0 and 1, and 0 on the leading context tokens.
 func (c *checks) mask(mask []int32, context int) {
 	for i, m := range mask {
 		if m != 0 && m != 1 {
@@ -175,18 +176,19 @@ func (c *checks) mask(mask []int32, context int) {
 	}
 }
 
-// outputs checks a nullable list of per-token floats against inclusive bounds.
+// outputs checks a nullable list of per-token floats against inclusive, finite bounds.
 func (c *checks) outputs(field string, xs []float32, low, high float64) {
 	for i, x := range xs {
 		v := float64(x)
+		if low <= v && v <= high { // never true of NaN
+			continue
+		}
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			c.fail(field, "entry %d: must be finite, got %v", i, v)
 			return
 		}
-		if v < low || v > high {
-			c.fail(field, "entry %d: must lie in [%g, %g], got %g", i, low, high, v)
-			return
-		}
+		c.fail(field, "entry %d: must lie in [%g, %g], got %g", i, low, high, v)
+		return
 	}
 }
 

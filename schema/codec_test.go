@@ -71,7 +71,8 @@ func TestNullAndEmptyLists(t *testing.T) {
 }
 
 func TestTextThatIsNotUTF8(t *testing.T) {
-	row := ToolCallRow{GroupID: GroupID(0, 0), TrajectoryID: TrajectoryID(0, 0, 0), Status: "ok", Stdout: "a\xff\xfeb\xc3"}
+	row := ToolCallRow{GroupID: GroupID(0, 0), TrajectoryID: TrajectoryID(0, 0, 0), Status: "ok",
+		Stdout: "a\xff\xfeb\xc3"}
 	rows := []ToolCallRow{row}
 	data, err := Encode(rows)
 	require.NoError(t, err)
@@ -122,7 +123,8 @@ func describeParquet(t *testing.T, b *strings.Builder, data []byte) {
 	}
 	for _, column := range group.Columns {
 		m := column.MetaData
-		fmt.Fprintf(b, "%-36s %s %v bloom=%t\n", strings.Join(m.PathInSchema, "."), m.Codec, m.Encoding, m.BloomFilterOffset > 0)
+		fmt.Fprintf(b, "%-36s %s %v bloom=%t\n", strings.Join(m.PathInSchema, "."), m.Codec, m.Encoding,
+			m.BloomFilterOffset > 0)
 	}
 }
 
@@ -148,7 +150,8 @@ func TestEncodings(t *testing.T) {
 			name := strings.Join(m.PathInSchema, ".")
 			require.Equal(t, format.Zstd, m.Codec, name)
 			float := m.Type == format.Float || m.Type == format.Double
-			require.Equal(t, float, slices.Contains(m.Encoding, format.ByteStreamSplit), "%s: byte-stream-split is for floats only", name)
+			require.Equal(t, float, slices.Contains(m.Encoding, format.ByteStreamSplit),
+				"%s: byte-stream-split is for floats only", name)
 			require.Equal(t, name == "trajectory_id", m.BloomFilterOffset > 0, "%s: bloom filter", name)
 			if strings.HasPrefix(name, "token_ids") {
 				require.Contains(t, m.Encoding, format.RLEDictionary, name)

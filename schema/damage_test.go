@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCutAtEveryByte: a shard that lost its end is never read as a shorter one.
+// TestCutAtEveryByte checks that a shard that lost its end is never read as a shorter one.
 func TestCutAtEveryByte(t *testing.T) {
 	for _, c := range tableCases() {
 		t.Run(string(c.table), func(t *testing.T) {
@@ -21,7 +21,7 @@ func TestCutAtEveryByte(t *testing.T) {
 	}
 }
 
-// TestFlippedBits: one wrong bit anywhere is noticed before anything is parsed.
+// TestFlippedBits checks that one wrong bit anywhere is noticed before anything is parsed.
 func TestFlippedBits(t *testing.T) {
 	for _, c := range tableCases() {
 		t.Run(string(c.table), func(t *testing.T) {
@@ -38,14 +38,15 @@ func TestFlippedBits(t *testing.T) {
 
 func TestForeignBytes(t *testing.T) {
 	for _, c := range tableCases() {
-		for _, data := range [][]byte{nil, {}, []byte("PAR1"), []byte("PAR1PAR1"), []byte("ARROW1\x00\x00ARROW1"), []byte("not a shard at all, only text")} {
+		for _, data := range [][]byte{nil, {}, []byte("PAR1"), []byte("PAR1PAR1"), []byte("ARROW1\x00\x00ARROW1"),
+			[]byte("not a shard at all, only text")} {
 			_, err := c.decode(data)
 			require.ErrorIs(t, err, ErrCorrupt, "%s from %q", c.table, data)
 		}
 	}
 }
 
-// FuzzDecode looks for bytes that make decoding panic, or that are read and are not a shard.
+// FuzzDecode looks for bytes that make decoding panic, or that decode although they are not a shard.
 func FuzzDecode(f *testing.F) {
 	cases := tableCases()
 	for i, c := range cases {

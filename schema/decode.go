@@ -5,50 +5,95 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
+	"iter"
+	"slices"
 	"strings"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// ErrCorrupt is in every error about a shard whose bytes cannot be read as what they claim to be.
+// ErrCorrupt is wrapped by every error about a shard whose bytes are not a valid file of its kind.
 var ErrCorrupt = errors.New("shard is corrupt")
 
-// readRows is how many rows are decoded at a time, so that a false row count costs nothing.
-const readRows = 512
+// Decode reads one Parquet shard of R's table. It refuses a file of another table, of a later major version or without
+// a required column, and the error names it. Corrupt bytes give ErrCorrupt, never a panic. Audit checks the invariants
+// of the rows.
+func Decode[R Row](data []byte) (rows []R, err error) { return decode[R](data, planOf[R]()) }
 
-// Decode reads one Parquet shard of R's table. A file of another table, of a later schema version
-// or without a required column is refused by name; corrupt bytes give ErrCorrupt, never a panic.
-// The rows' own invariants are Audit's.
-func Decode[R Row](data []byte) (rows []R, err error) {
-	table := TableOf[R]()
-	defer recovered(table, &err)
-	file, err := openShard(table, data)
+// DecodeColumns is Decode for a reader that needs few columns: the other fields of the rows stay zero, and their values
+// are neither decompressed nor checked. The first column must be required.
+func DecodeColumns[R Row](data []byte, columns ...string) ([]R, error) {
+	all := planOf[R]()
+	plan := make([]field, len(columns))
+	for i, name := range columns {
+		at := slices.IndexFunc(all, func(f field) bool { return f.name == name })
+		if at < 0 {
+			return nil, fmt.Errorf("decode table %s: it has no column %s", TableOf[R](), name)
+		}
+		plan[i] = all[at]
+	}
+	return decode[R](data, plan)
+}
+
+func decode[R Row](data []byte, plan []field) (rows []R, err error) {
+	file, err := openRows[R](data)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkColumns(table, parquet.SchemaOf(new(R)), file.Schema()); err != nil {
-		return nil, err
-	}
-	r := parquet.NewGenericReader[R](file)
-	defer func() { err = errors.Join(err, closing(table, r)) }()
 	rows = []R{}
-	for {
-		chunk := make([]R, readRows)
-		n, err := r.Read(chunk)
-		rows = append(rows, chunk[:n]...)
-		if errors.Is(err, io.EOF) || (err == nil && n == 0) {
-			break
-		}
-		if err != nil {
-			return nil, corrupt(table, fmt.Errorf("read row %d: %w", len(rows), err))
+	for _, group := range file.RowGroups() {
+		if rows, err = decodeGroup(rows, plan, file, group); err != nil {
+			return nil, err
 		}
 	}
 	if int64(len(rows)) != file.NumRows() {
-		return nil, corrupt(table, fmt.Errorf("holds %d rows where its footer says %d", len(rows), file.NumRows()))
+		return nil, corrupt(TableOf[R](), fmt.Errorf("holds %d rows, but its footer says %d", len(rows),
+			file.NumRows()))
 	}
 	return rows, nil
+}
+
+// Groups is Decode for a reader that needs one row group's rows at a time, and so holds no more of them. The rows stay
+// valid after their turn. An error ends the sequence.
+func Groups[R Row](data []byte) iter.Seq2[[]R, error] {
+	return func(yield func([]R, error) bool) {
+		file, err := openRows[R](data)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for _, group := range file.RowGroups() {
+			rows, err := decodeGroup([]R{}, planOf[R](), file, group)
+			if !yield(rows, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func openRows[R Row](data []byte) (file *parquet.File, err error) {
+	table := TableOf[R]()
+	defer recovered(table, &err)
+	file, version, err := openShard(table, data)
+	if err != nil {
+		return nil, err
+	}
+	return file, checkColumns(table, version, parquet.SchemaOf(new(R)), file.Schema())
+}
+
+// decodeGroup appends a row group's rows, with the fields of a plan.
+func decodeGroup[R Row](rows []R, plan []field, file *parquet.File, group parquet.RowGroup) (all []R, err error) {
+	table := TableOf[R]()
+	defer recovered(table, &err)
+	if all, err = readGroup(rows, plan, file, group); err != nil {
+		return nil, corrupt(table, fmt.Errorf("row group after row %d: %w", len(rows), err))
+	}
+	if int64(len(all)-len(rows)) != group.NumRows() {
+		return nil, corrupt(table, fmt.Errorf("row group after row %d: holds %d rows, but the footer says %d",
+			len(rows), len(all)-len(rows), group.NumRows()))
+	}
+	return all, nil
 }
 
 func closing(table Table, c io.Closer) error {
@@ -62,61 +107,66 @@ func corrupt(table Table, err error) error {
 	return fmt.Errorf("decode table %s: %w: %w", table, ErrCorrupt, err)
 }
 
-// recovered turns a decoding library's panic, which only corrupt bytes cause, into an error.
+// recovered turns a panic of a decoding library into an error. Only corrupt bytes cause one.
 func recovered(table Table, err *error) {
 	if p := recover(); p != nil {
 		*err = corrupt(table, fmt.Errorf("%v", p))
 	}
 }
 
-// openShard opens a Parquet file and checks its metadata against the table and our version.
-func openShard(table Table, data []byte) (*parquet.File, error) {
+// openShard opens a Parquet file, checks its metadata and returns its version.
+func openShard(table Table, data []byte) (*parquet.File, formatVersion, error) {
 	if err := checkSeal(data); err != nil {
-		return nil, corrupt(table, err)
+		return nil, formatVersion{}, corrupt(table, err)
 	}
-	file, err := parquet.OpenFile(bytes.NewReader(data), int64(len(data)))
+	// Rows are read from the first to the last, for which the indexes of pages are of no use.
+	file, err := parquet.OpenFile(bytes.NewReader(data), int64(len(data)), parquet.SkipPageIndex(true),
+		parquet.SkipBloomFilters(true))
 	if err != nil {
-		return nil, corrupt(table, err)
+		return nil, formatVersion{}, corrupt(table, err)
 	}
 	name, _ := file.Lookup(metaTable)
 	version, _ := file.Lookup(metaVersion)
-	if err := checkMeta(table, name, version); err != nil {
-		return nil, err
+	v, err := checkMeta(table, name, version)
+	if err != nil {
+		return nil, v, err
 	}
 	for _, group := range file.Metadata().RowGroups {
 		for _, c := range group.Columns {
 			if c.MetaData.Codec != format.Zstd {
-				return nil, corrupt(table, fmt.Errorf("column %s is compressed by %s", strings.Join(c.MetaData.PathInSchema, "."), c.MetaData.Codec))
+				return nil, v, corrupt(table, fmt.Errorf("column %s is compressed by %s",
+					strings.Join(c.MetaData.PathInSchema, "."), c.MetaData.Codec))
 			}
 		}
 	}
-	return file, nil
+	return file, v, nil
 }
 
-// checkMeta checks a file's table and schema version, as its metadata spells them.
-func checkMeta(table Table, name, version string) error {
+// checkMeta checks the table and version in a file's metadata. It refuses a later major version.
+func checkMeta(table Table, name, version string) (formatVersion, error) {
 	if name != string(table) {
-		return fmt.Errorf("decode table %s: the file's metadata %s says %q", table, metaTable, name)
+		return formatVersion{}, fmt.Errorf("decode table %s: the file's metadata %s says %q", table, metaTable, name)
 	}
-	v, err := strconv.Atoi(version)
-	if err != nil || v < 1 {
-		return corrupt(table, fmt.Errorf("metadata %s is %q, want a number ≥ 1", metaVersion, version))
+	v, err := parseVersion(version)
+	if err != nil {
+		return v, corrupt(table, fmt.Errorf("metadata %s: %w", metaVersion, err))
 	}
-	if v > Version {
-		return fmt.Errorf("decode table %s: schema version %d is newer than this program's %d; upgrade ropewalk", table, v, Version)
+	if err := v.check(); err != nil {
+		return v, fmt.Errorf("decode table %s: %w", table, err)
 	}
-	return nil
+	return v, nil
 }
 
-// column is what must agree between a file's leaf column and ours.
+// column holds the properties in which a file's leaf column must agree with ours.
 type column struct {
 	kind     string
 	nullable bool
 }
 
-// checkColumns compares the leaf columns of a file with the table's. Only a nullable column may
-// be missing: an earlier version did not know it.
-func checkColumns(table Table, want, got *parquet.Schema) error {
+// checkColumns compares the leaf columns of a file with those of the table. Only a nullable column may be missing: an
+// earlier version did not have it. Columns that this program does not know are ignored in a file of a later minor
+// version, and refused in any other.
+func checkColumns(table Table, version formatVersion, want, got *parquet.Schema) error {
 	have := leaves(got)
 	known := leaves(want)
 	for _, path := range want.Columns() {
@@ -127,12 +177,13 @@ func checkColumns(table Table, want, got *parquet.Schema) error {
 		case !ok && w.nullable:
 		case !ok:
 			return fmt.Errorf("decode table %s: required column %s is missing", table, name)
-		case g != w:
+		case g != w && !(g.kind == w.kind && slices.Contains(widenedColumns[table], name)):
 			return fmt.Errorf("decode table %s: column %s is %s, want %s", table, name, g, w)
 		}
 	}
 	for _, path := range got.Columns() {
-		if name := strings.Join(path, "."); known[name] == (column{}) {
+		name := strings.Join(path, ".")
+		if known[name] == (column{}) && !version.newer() && !slices.Contains(removedColumns[table], name) {
 			return fmt.Errorf("decode table %s: column %s is not in schema version %d", table, name, Version)
 		}
 	}
@@ -153,7 +204,7 @@ func leaves(s *parquet.Schema) map[string]column {
 		if !ok {
 			continue
 		}
-		// A list's leaf is repeated; its own null shows in one more definition level.
+		// The leaf of a list is repeated; that the list may be null takes one more definition level.
 		lists := leaf.MaxRepetitionLevel
 		out[strings.Join(path, ".")] = column{
 			kind:     leaf.Node.Type().String() + strings.Repeat(" list", lists),

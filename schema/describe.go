@@ -16,12 +16,12 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// Description says what is in a shard, without its library's types.
+// Description says what is in a shard, without types of the libraries that read it.
 type Description struct {
 	Format        string             `json:"format"` // parquet | arrow
 	Table         Table              `json:"table"`
 	SchemaVersion int                `json:"schema_version"`
-	Writer        string             `json:"writer"` // "" where the format does not say
+	Writer        string             `json:"writer"` // "" if the format does not say
 	Rows          int64              `json:"rows"`
 	Groups        []GroupDescription `json:"groups"` // Parquet's row groups, Arrow's record batches
 	Columns       []Column           `json:"columns"`
@@ -41,11 +41,11 @@ type Column struct {
 	Nullable     bool     `json:"nullable"`
 	Encodings    []string `json:"encodings"`
 	Compression  string   `json:"compression"`
-	Compressed   int64    `json:"compressed_bytes"` // 0 where the format does not say
+	Compressed   int64    `json:"compressed_bytes"` // 0 if the format does not say
 	Uncompressed int64    `json:"uncompressed_bytes"`
-	Values       int64    `json:"values"` // of lists their elements
+	Values       int64    `json:"values"` // for lists, their elements
 	Nulls        int64    `json:"nulls"`
-	Min          *string  `json:"min"` // null where there is none or it is not kept
+	Min          *string  `json:"min"` // null if there is none or it is not recorded
 	Max          *string  `json:"max"`
 	Bloom        bool     `json:"bloom_filter"`
 }
@@ -56,8 +56,8 @@ type Field struct {
 	Value any    `json:"value"`
 }
 
-// Describe reads a shard's schema, statistics and first rows. Damaged bytes give ErrCorrupt, and a
-// file of no table of the record is refused by name.
+// Describe reads a shard's schema, statistics and first rows. Damaged bytes give ErrCorrupt. A file that is not of a
+// table of the record is refused, and the error names the table that it claims.
 func Describe(data []byte, first int) (out Description, err error) {
 	table := Table("unknown")
 	defer func() { recovered(table, &err) }()
@@ -79,18 +79,18 @@ func Describe(data []byte, first int) (out Description, err error) {
 
 func describeFile(table Table, file *parquet.File, data []byte, first int) (Description, error) {
 	version, _ := file.Lookup(metaVersion)
-	if err := checkMeta(table, string(table), version); err != nil {
+	v, err := checkMeta(table, string(table), version)
+	if err != nil {
 		return Description{}, err
 	}
 	out := Description{Format: "parquet", Table: table, Writer: file.Metadata().CreatedBy, Rows: file.NumRows()}
-	out.SchemaVersion, _ = strconv.Atoi(version)
+	out.SchemaVersion = v.minor
 	for _, g := range file.Metadata().RowGroups {
 		out.Groups = append(out.Groups, GroupDescription{Rows: g.NumRows, Bytes: g.TotalByteSize})
 	}
 	for i, path := range file.Schema().Columns() {
 		out.Columns = append(out.Columns, parquetColumn(file, i, path))
 	}
-	var err error
 	out.First, err = firstRows(table, data, first)
 	return out, err
 }
@@ -136,35 +136,10 @@ func parquetColumn(file *parquet.File, i int, path []string) Column {
 	return out
 }
 
-// firstRows decodes the shard, so that what cannot be read is found too.
+// firstRows decodes the whole shard, so that rows that cannot be read are noticed, and returns the first n rows.
 func firstRows(table Table, data []byte, n int) ([][]Field, error) {
-	switch table {
-	case Prompts:
-		return fields[PromptRow](data, n)
-	case Trajectories:
-		return fields[TrajectoryRow](data, n)
-	case Turns:
-		return fields[TurnRow](data, n)
-	case ToolCalls:
-		return fields[ToolCallRow](data, n)
-	case Gradings:
-		return fields[GradingRow](data, n)
-	case Rewards:
-		return fields[RewardRow](data, n)
-	case Selection:
-		return fields[SelectionRow](data, n)
-	case TokenOutputs:
-		return fields[TokenOutputsRow](data, n)
-	case Replay:
-		return fields[ReplayRow](data, n)
-	case Baselines:
-		return fields[BaselineRow](data, n)
-	case Updates:
-		return fields[UpdateRow](data, n)
-	case Evaluations:
-		return fields[EvaluationRow](data, n)
-	case Timings:
-		return fields[TimingRow](data, n)
+	if k, ok := kindOf(table); ok {
+		return k.first(data, n)
 	}
 	return nil, errors.Join(table.Valid(), fmt.Errorf("the file's metadata %s says %q", metaTable, table))
 }
@@ -177,7 +152,7 @@ func fields[R Row](data []byte, n int) ([][]Field, error) {
 	return fieldsOf(rows[:min(n, len(rows))]), nil
 }
 
-// fieldsOf names a row's fields as its columns are named.
+// fieldsOf returns the fields of each row, with the names of their columns.
 func fieldsOf[T any](rows []T) [][]Field {
 	out := [][]Field{}
 	for i := range rows {
@@ -191,7 +166,7 @@ func fieldsOf[T any](rows []T) [][]Field {
 	return out
 }
 
-// fieldName is a field's column: its tag's, or for rows of the batch that of the Arrow schema.
+// fieldName returns the name of a field's column: from its tag, or for rows of the batch from the Arrow schema.
 func fieldName(f reflect.StructField) string {
 	if tag, ok := f.Tag.Lookup("parquet"); ok {
 		name, _, _ := strings.Cut(tag, ",")
@@ -200,7 +175,7 @@ func fieldName(f reflect.StructField) string {
 	return batchSchema().Field(f.Index[0]).Name
 }
 
-// plainValue is a field's value; null is nil.
+// plainValue returns a field's value; null is nil.
 func plainValue(v reflect.Value) any {
 	switch {
 	case v.Kind() == reflect.Pointer && v.IsNil():
@@ -228,7 +203,8 @@ func describeBatch(data []byte, first int) (out Description, err error) {
 		return out, err
 	}
 	version, _ := r.Schema().Metadata().GetValue(metaVersion)
-	out = Description{Format: "arrow", Table: table, Rows: int64(len(rows)), First: fieldsOf(rows[:min(first, len(rows))])}
+	out = Description{Format: "arrow", Table: table, Rows: int64(len(rows)),
+		First: fieldsOf(rows[:min(first, len(rows))])}
 	out.SchemaVersion, _ = strconv.Atoi(version)
 	for _, f := range r.Schema().Fields() {
 		out.Columns = append(out.Columns, Column{Name: f.Name, Type: f.Type.String(), Nullable: f.Nullable})
@@ -251,7 +227,7 @@ func describeBatch(data []byte, first int) (out Description, err error) {
 	return out, nil
 }
 
-// addArrow counts one record batch's values of a column, and returns their bytes.
+// addArrow counts a column's values in one record batch and returns their bytes.
 func addArrow(c *Column, values arrow.Array) int64 {
 	size := int64(values.Data().SizeInBytes())
 	c.Uncompressed += size

@@ -6,8 +6,8 @@ import (
 	"reflect"
 )
 
-// boundBatch fills in the least and greatest value of each column of the batch, of lists that of
-// their elements: Arrow keeps no statistics, so they are those of the rows.
+// boundBatch fills in the least and greatest value of each column of the batch; for a list, of its elements. Arrow
+// files hold no statistics, so the bounds come from the rows.
 func boundBatch(columns []Column, rows []BatchRow) {
 	for i := range columns {
 		var b bounds
@@ -18,7 +18,7 @@ func boundBatch(columns []Column, rows []BatchRow) {
 	}
 }
 
-// bounds are the least and greatest of values of one kind.
+// bounds holds the least and greatest of values of one kind.
 type bounds struct {
 	some      bool
 	low, high reflect.Value

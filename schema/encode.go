@@ -3,7 +3,6 @@ package schema
 import (
 	"bytes"
 	"fmt"
-	"reflect"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -17,9 +16,10 @@ const rowGroupBytes = 64 << 20
 // bloomBitsPerValue gives about 1% false positives in a split-block filter.
 const bloomBitsPerValue = 10
 
-// longTexts are the columns whose least and greatest value nobody filters by; their statistics
-// would copy whole texts into the footer.
-var longTexts = []string{"problem", "observation", "response", "arguments", "code", "stdin", "stdout", "stderr", "value", "text", "messages", "item"}
+// longTexts are the columns whose least and greatest value no reader filters by. Their statistics would copy whole
+// texts into the footer.
+var longTexts = []string{"problem", "observation", "response", "arguments", "code", "stdin", "stdout", "stderr",
+	"value", "text", "messages", "item"}
 
 // Encode writes rows as one Parquet shard of their table. The rows must be valid and in canonical
 // order (Sort); an error names the row and the field. Equal rows give equal bytes.
@@ -33,35 +33,48 @@ func encode[R Row](rows []R, groupBytes int) ([]byte, error) {
 	}
 	table := TableOf[R]()
 	rows = wellFormed(rows)
-	var out bytes.Buffer
-	w := parquet.NewGenericWriter[R](&out, writerOptions[R](table)...)
-	for start := 0; start < len(rows); {
-		end := groupEnd(rows, start, groupBytes)
-		if _, err := w.Write(rows[start:end]); err != nil {
-			return nil, fmt.Errorf("encode table %s rows %d–%d: %w", table, start, end-1, err)
-		}
-		if err := w.Flush(); err != nil {
-			return nil, fmt.Errorf("encode table %s rows %d–%d: %w", table, start, end-1, err)
-		}
-		start = end
+	write := encodeByLibrary[R]
+	if table.Packed() {
+		write = encodePacked[R]
 	}
-	if err := w.Close(); err != nil {
-		return nil, fmt.Errorf("encode table %s: %w", table, err)
+	data, err := write(rows, groupBytes)
+	if err == nil {
+		err = seal(data)
 	}
-	data := out.Bytes()
-	if err := seal(data); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("encode table %s: %w", table, err)
 	}
 	return data, nil
 }
 
+// encodeByLibrary writes rows with parquet-go's own writer.
+func encodeByLibrary[R Row](rows []R, groupBytes int) ([]byte, error) {
+	var out bytes.Buffer
+	w := parquet.NewGenericWriter[R](&out, writerOptions[R](TableOf[R]())...)
+	for start := 0; start < len(rows); {
+		end, _ := groupEnd(rows, start, groupBytes)
+		if _, err := w.Write(rows[start:end]); err != nil {
+			return nil, fmt.Errorf("rows %d–%d: %w", start, end-1, err)
+		}
+		if err := w.Flush(); err != nil {
+			return nil, fmt.Errorf("rows %d–%d: %w", start, end-1, err)
+		}
+		start = end
+	}
+	err := w.Close()
+	return out.Bytes(), err
+}
+
 func writerOptions[R Row](table Table) []parquet.WriterOption {
 	options := []parquet.WriterOption{
-		parquet.CreatedBy("ropewalk", strconv.Itoa(Version), "record"),
+		parquet.CreatedBy("ropewalk", strconv.Itoa(versionOf(table)), "record"),
 		parquet.Compression(&parquet.Zstd),
 		parquet.KeyValueMetadata(metaTable, string(table)),
-		parquet.KeyValueMetadata(metaVersion, strconv.Itoa(Version)),
+		parquet.KeyValueMetadata(metaVersion, strconv.Itoa(versionOf(table))),
 		parquet.KeyValueMetadata(metaSeal, sealMark+sealDigits),
+	}
+	if table.Packed() {
+		options = append(options, packing()...)
 	}
 	columns := parquet.SchemaOf(new(R))
 	has := func(name string) bool {
@@ -82,8 +95,8 @@ func writerOptions[R Row](table Table) []parquet.WriterOption {
 	return options
 }
 
-// sortingColumns declares the order of the tables that begin with a group id; the other tables'
-// orders mix kinds that the declaration cannot express.
+// sortingColumns declares the order of the tables that begin with a group id. The orders of the other tables mix kinds
+// and cannot be declared.
 func sortingColumns(has func(string) bool) []parquet.SortingColumn {
 	if !has("group_id") {
 		return nil
@@ -97,57 +110,59 @@ func sortingColumns(has func(string) bool) []parquet.SortingColumn {
 	return out
 }
 
-// groupEnd returns where the row group that begins at start ends: after at least one row, before
-// the row that would pass the bound.
-func groupEnd[R Row](rows []R, start, bound int) int {
-	size := rawBytes(reflect.ValueOf(&rows[start]).Elem())
-	end := start + 1
-	for end < len(rows) {
-		size += rawBytes(reflect.ValueOf(&rows[end]).Elem())
-		if size > bound {
+// groupEnd returns the end of the row group that begins at start, after at least one row and before the row that would
+// exceed the bound, and the group's raw size.
+func groupEnd[R Row](rows []R, start, bound int) (end, size int) {
+	plan := planOf[R]()
+	size = rawBytes(&rows[start], plan)
+	for end = start + 1; end < len(rows); end++ {
+		more := rawBytes(&rows[end], plan)
+		if size+more > bound {
 			break
 		}
-		end++
+		size += more
 	}
-	return end
+	return end, size
 }
 
-// rawBytes is a row's size before encoding and compression.
-func rawBytes(row reflect.Value) int {
+// rawBytes returns a row's size before encoding and compression.
+func rawBytes[R Row](row *R, plan []field) int {
 	size := 0
-	for i := range row.NumField() {
-		switch f := row.Field(i); f.Kind() {
-		case reflect.String:
-			size += 4 + f.Len()
-		case reflect.Slice:
-			size += 4 + f.Len()*int(f.Type().Elem().Size())
-		case reflect.Pointer:
-			if !f.IsNil() && f.Elem().Kind() == reflect.String {
-				size += f.Elem().Len()
+	for i := range plan {
+		switch f := &plan[i]; {
+		case f.element > 0: // the header of every slice has its length at the same place
+			size += 4 + f.element*len(*at[[]byte](row, f))
+		case f.text && f.optional:
+			size += f.size
+			if text := *at[*string](row, f); text != nil {
+				size += len(*text)
 			}
-			size += int(f.Type().Size())
+		case f.text:
+			size += 4 + len(*at[string](row, f))
 		default:
-			size += int(f.Type().Size())
+			size += f.size
 		}
 	}
 	return size
 }
 
-// wellFormed returns the rows with every text made UTF-8, which Parquet's strings must be. Rows
-// that are well-formed already, nearly always all of them, are returned as they are.
+// wellFormed returns the rows with every text made valid UTF-8, as Parquet's strings must be. If all rows are
+// well-formed, which is the usual case, it returns them unchanged.
 func wellFormed[R Row](rows []R) []R {
 	copied := false
-	for i := range rows {
-		v := reflect.ValueOf(&rows[i]).Elem()
-		for f := range v.NumField() {
-			if v.Field(f).Kind() != reflect.String || utf8.ValidString(v.Field(f).String()) {
+	for _, f := range planOf[R]() {
+		if !f.text || f.optional {
+			continue
+		}
+		for i := range rows {
+			text := *at[string](&rows[i], &f)
+			if utf8.ValidString(text) {
 				continue
 			}
 			if !copied {
 				rows, copied = append([]R(nil), rows...), true
-				v = reflect.ValueOf(&rows[i]).Elem()
 			}
-			v.Field(f).SetString(Text(v.Field(f).String()))
+			*at[string](&rows[i], &f) = Text(text)
 		}
 	}
 	return rows

@@ -8,9 +8,9 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// EpisodeRow is one trajectory with everything about it, for programs that want one flat table: what
-// the record keeps in prompts, turns, tool_calls, trajectories, rewards, selection and batch. It is
-// written for others and is no table of the record: no stage reads it.
+// EpisodeRow is one trajectory with everything about it, for programs that want one flat table. It joins what the
+// record keeps in prompts, turns, tool_calls, trajectories, rewards, selection and batch. It is an export and not a
+// table of the record: no stage reads it.
 type EpisodeRow struct {
 	Run            string   `parquet:"run,dict"`
 	Step           int32    `parquet:"step"`
@@ -20,7 +20,7 @@ type EpisodeRow struct {
 	Level          int32    `parquet:"level"`
 	Source         string   `parquet:"source,dict"`
 	Problem        string   `parquet:"problem,dict"`
-	Answer         string   `parquet:"answer,dict"` // gold; "" where there is none
+	Answer         string   `parquet:"answer,dict"` // gold; "" if there is none
 	FinalAnswer    string   `parquet:"final_answer"`
 	HasAnswer      bool     `parquet:"has_answer"`
 	Finish         string   `parquet:"finish,dict"`
@@ -31,7 +31,7 @@ type EpisodeRow struct {
 	Reason         string   `parquet:"reason,dict"` // why it was dropped; "" when kept
 	Count          int32    `parquet:"count"`
 	Weight         float64  `parquet:"weight,split"`
-	Advantage      *float64 `parquet:"advantage,optional"` // before its weight; null for what is not in the batch
+	Advantage      *float64 `parquet:"advantage,optional"` // before its weight; null if it is not in the batch
 	TurnCount      int32    `parquet:"turn_count"`
 	ToolCallCount  int32    `parquet:"tool_call_count"`
 	ToolErrorCount int32    `parquet:"tool_error_count"`
@@ -39,18 +39,18 @@ type EpisodeRow struct {
 	ResponseTokens int32    `parquet:"response_tokens"`
 	PolicyVersion  string   `parquet:"policy_version,dict"`
 	Messages       string   `parquet:"messages"`      // a JSON list in OpenAI's chat format
-	Item           *string  `parquet:"item,optional"` // what an imported conversation's source said beside it: a JSON object
+	Item           *string  `parquet:"item,optional"` // the remaining fields of an imported conversation's source: a JSON object
 
 	Turns []EpisodeTurn `parquet:"turns,list"`
-	// The token lists hold all turns one after the other and are equally long.
+	// The token lists hold all turns one after the other and have equal lengths.
 	TokenIDs  []int32   `parquet:"token_ids,list" parquet-element:",dict"`
 	LossMask  []int32   `parquet:"loss_mask,list" parquet-element:",dict"`
 	LogProbs  []float32 `parquet:"logprobs,list,optional" parquet-element:",split"`  // null for imported rows
 	Entropies []float32 `parquet:"entropies,list,optional" parquet-element:",split"` // null for imported rows
 }
 
-// EpisodeTurn is one turn of an episode. No field of it has the name of a column, nor has one of a
-// call's, so that turns and calls can be unnested beside the rest.
+// EpisodeTurn is one turn of an episode. None of its fields, and none of a call's, has the name of a column, so that
+// turns and calls can be unnested next to the columns.
 type EpisodeTurn struct {
 	Turn          int32         `parquet:"turn"`
 	Observation   string        `parquet:"observation"`
@@ -71,17 +71,17 @@ type EpisodeCall struct {
 	ExitCode  int32  `parquet:"exit_code"`
 	Stdout    string `parquet:"stdout"`
 	Stderr    string `parquet:"stderr"`
-	Result    string `parquet:"result"` // what the policy saw of it
+	Result    string `parquet:"result"` // the part that the policy saw
 }
 
-// EpisodeWriter writes one Parquet file of episodes, a piece at a time. Equal rows give equal bytes
-// when they come in equal pieces.
+// EpisodeWriter writes one Parquet file of episodes, some rows at a time. Equal rows give equal bytes if they are
+// written in equal pieces.
 type EpisodeWriter struct {
 	w    *parquet.GenericWriter[EpisodeRow]
 	size int // raw bytes of the row group in progress
 }
 
-// NewEpisodeWriter starts a file on out. Close ends the file and leaves out open.
+// NewEpisodeWriter starts a file on out. Close ends the file but does not close out.
 func NewEpisodeWriter(out io.Writer) *EpisodeWriter {
 	return &EpisodeWriter{w: parquet.NewGenericWriter[EpisodeRow](out,
 		parquet.CreatedBy("ropewalk", fmt.Sprint(Version), "export"),
@@ -91,7 +91,7 @@ func NewEpisodeWriter(out io.Writer) *EpisodeWriter {
 	)}
 }
 
-// Write appends rows; a row group ends after the row with which it passes 64 MiB.
+// Write appends rows; a row group ends after the row that takes it past 64 MiB.
 func (w *EpisodeWriter) Write(rows []EpisodeRow) error {
 	for i := range rows {
 		if _, err := w.w.Write(rows[i : i+1]); err != nil {
@@ -116,7 +116,7 @@ func (w *EpisodeWriter) Close() error {
 	return nil
 }
 
-// deepBytes is a value's size before encoding and compression, what it points to included.
+// deepBytes returns a value's size before encoding and compression, including what it points to.
 func deepBytes(v reflect.Value) int {
 	switch v.Kind() {
 	case reflect.String:

@@ -23,16 +23,19 @@ func episodeRows(r *rand.Rand, n int) []EpisodeRow {
 		group, trajectory := ids(i)
 		advantage, item := r.NormFloat64(), `{"a":1}`
 		rows[i] = EpisodeRow{
-			Run: "r", Step: 3, GroupID: group, TrajectoryID: trajectory, Problem: pick(r, texts), Reward: r.Float64(), Messages: `[]`,
-			Turns: []EpisodeTurn{}, TokenIDs: tokens(r, 5), LossMask: tokens(r, 5),
+			Run: "r", Step: 3, GroupID: group, TrajectoryID: trajectory, Problem: pick(r, texts), Reward: r.Float64(),
+			Messages: `[]`,
+			Turns:    []EpisodeTurn{}, TokenIDs: tokens(r, 5), LossMask: tokens(r, 5),
 		}
 		if r.IntN(2) == 0 {
-			rows[i].Advantage, rows[i].Item, rows[i].LogProbs, rows[i].Entropies = &advantage, &item, []float32{-0.5, 0}, []float32{0.25, 0}
+			rows[i].Advantage, rows[i].Item, rows[i].LogProbs, rows[i].Entropies = &advantage, &item,
+				[]float32{-0.5, 0}, []float32{0.25, 0}
 		}
 		for t := range r.IntN(3) {
 			turn := EpisodeTurn{Turn: int32(t), Response: pick(r, texts), Finish: "stop", ToolCalls: []EpisodeCall{}}
 			for range r.IntN(3) {
-				turn.ToolCalls = append(turn.ToolCalls, EpisodeCall{Name: pick(r, texts), Arguments: `{}`, Status: pick(r, statuses), Result: pick(r, texts)})
+				turn.ToolCalls = append(turn.ToolCalls, EpisodeCall{Name: pick(r, texts), Arguments: `{}`,
+					Status: pick(r, statuses), Result: pick(r, texts)})
 			}
 			rows[i].Turns = append(rows[i].Turns, turn)
 		}
@@ -75,10 +78,11 @@ func TestEpisodesAreCutIntoRowGroups(t *testing.T) {
 	require.Len(t, f.RowGroups(), 2)
 }
 
-// Turns and calls can be unnested beside the columns: no name occurs twice.
+// Turns and calls can be unnested next to the columns: no name occurs twice.
 func TestEpisodeNamesAreDistinct(t *testing.T) {
 	seen := map[string]bool{}
-	for _, kind := range []reflect.Type{reflect.TypeFor[EpisodeRow](), reflect.TypeFor[EpisodeTurn](), reflect.TypeFor[EpisodeCall]()} {
+	for _, kind := range []reflect.Type{reflect.TypeFor[EpisodeRow](), reflect.TypeFor[EpisodeTurn](),
+		reflect.TypeFor[EpisodeCall]()} {
 		for i := range kind.NumField() {
 			name, _, _ := strings.Cut(kind.Field(i).Tag.Get("parquet"), ",")
 			require.NotEmpty(t, name)
@@ -88,7 +92,7 @@ func TestEpisodeNamesAreDistinct(t *testing.T) {
 	}
 }
 
-// unnest counts an export's rows, turns and calls, each unnested beside all columns.
+// unnest counts an export's rows, turns and calls, each unnested next to all columns.
 const unnest = `
 import sys, polars as pl
 rows = pl.read_parquet(sys.argv[1])

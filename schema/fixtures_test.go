@@ -10,7 +10,8 @@ import (
 // empty lists, empty and non-ASCII text, the extremes of numbers.
 
 var (
-	texts    = []string{"", "7", "12 + 30 = ?", "naïve ∑ 漢字 🙂", "line\nline\ttab \"quoted\" <answer>\\boxed{42}</answer>", "\x00 is a byte too"}
+	texts = []string{"", "7", "12 + 30 = ?", "naïve ∑ 漢字 🙂",
+		"line\nline\ttab \"quoted\" <answer>\\boxed{42}</answer>", "\x00 is a byte too"}
 	statuses = []string{"ok", "runtime_error", "timeout_cpu", "decode_error"}
 )
 
@@ -32,8 +33,9 @@ func tokens(r *rand.Rand, n int) []int32 {
 func promptRows(r *rand.Rand, n int) []PromptRow {
 	rows := make([]PromptRow, n)
 	for i := range rows {
-		rows[i] = PromptRow{GroupID: GroupID(3, i), ProblemID: Digest(fmt.Append(nil, i)), Level: r.Int32N(5), Problem: pick(r, texts),
-			Answer: pick(r, texts), Expression: pick(r, texts), TokenIDs: tokens(r, r.IntN(20))}
+		rows[i] = PromptRow{GroupID: GroupID(3, i), ProblemID: Digest(fmt.Append(nil, i)), Level: r.Int32N(5),
+			Problem: pick(r, texts),
+			Answer:  pick(r, texts), Expression: pick(r, texts), TokenIDs: tokens(r, r.IntN(20))}
 	}
 	return rows
 }
@@ -45,8 +47,10 @@ func turnRows(r *rand.Rand, n int) []TurnRow {
 		count := r.IntN(30)
 		context := r.IntN(count + 1)
 		row := TurnRow{GroupID: group, TrajectoryID: trajectory, Turn: int32(i % 3), ContextTokens: int32(context),
-			TokenIDs: tokens(r, count), LossMask: make([]int32, count), Observation: pick(r, texts), Response: pick(r, texts),
-			Finish: pick(r, []string{"stop", "length"}), ToolCalls: r.Int32N(3), Answered: r.IntN(2) == 0, AnchorHash: digestFor(r)}
+			TokenIDs: tokens(r, count), LossMask: make([]int32, count), Observation: pick(r, texts),
+			Response: pick(r, texts),
+			Finish:   pick(r, []string{"stop", "length"}), ToolCalls: r.Int32N(3), Answered: r.IntN(2) == 0,
+			AnchorHash: digestFor(r)}
 		for j := context; j < count; j++ {
 			row.LossMask[j] = r.Int32N(2)
 		}
@@ -79,11 +83,34 @@ func toolCallRows(r *rand.Rand, n int) []ToolCallRow {
 	rows := make([]ToolCallRow, n)
 	for i := range rows {
 		group, trajectory := ids(i / 4)
-		rows[i] = ToolCallRow{GroupID: group, TrajectoryID: trajectory, Turn: int32(i / 2 % 2), Call: int32(i % 2), Name: pick(r, texts),
-			Arguments: pick(r, texts), Code: pick(r, texts), Stdin: pick(r, texts), Status: pick(r, statuses), ExitCode: r.Int32N(3) - 1,
-			Stdout: pick(r, texts), Stderr: pick(r, texts), Value: pick(r, texts), Response: pick(r, texts)}
+		rows[i] = ToolCallRow{GroupID: group, TrajectoryID: trajectory, Turn: int32(i / 2 % 2), Call: int32(i % 2),
+			Name:      pick(r, texts),
+			Arguments: pick(r, texts), Code: pick(r, texts), Stdin: pick(r, texts), Status: pick(r, statuses),
+			ExitCode: r.Int32N(3) - 1,
+			Stdout:   pick(r, texts), Stderr: pick(r, texts), Value: pick(r, texts), Response: pick(r, texts)}
 		if i%7 == 6 {
 			rows[i].Status, rows[i].Excluded = "", &why
+		}
+	}
+	return rows
+}
+
+func transitionRows(r *rand.Rand, n int) []TransitionRow {
+	rows := make([]TransitionRow, n)
+	for i := range rows {
+		group, trajectory := ids(i / 3)
+		formed, done := r.IntN(4) > 0, i%3 == 2
+		rows[i] = TransitionRow{GroupID: group, TrajectoryID: trajectory, Turn: int32(i % 3), SeenHash: digestFor(r),
+			Situation: digestFor(r),
+			Action:    pick(r, texts), WellFormed: formed, Valid: formed && r.IntN(2) == 0, Reward: r.NormFloat64(),
+			Done: done, Success: done && r.IntN(2) == 0,
+			State: "{}", Observation: pick(r, texts)}
+		if !done {
+			rows[i].Admissible = new(`["up","down"]`)
+		}
+		if i%7 == 6 {
+			rows[i] = TransitionRow{GroupID: group, TrajectoryID: trajectory, Turn: int32(i % 3),
+				Action: pick(r, texts), WellFormed: formed, Excluded: &why}
 		}
 	}
 	return rows
@@ -95,15 +122,20 @@ func trajectoryRows(r *rand.Rand, n int) []TrajectoryRow {
 	for i := range rows {
 		group, trajectory := ids(i)
 		calls, all := r.Int32N(4), r.Int32N(200)
-		rows[i] = TrajectoryRow{GroupID: group, TrajectoryID: trajectory, ProblemID: digestFor(r), Level: r.Int32N(5), Source: "rollout",
-			Turns: 1 + r.Int32N(3), ToolCalls: calls, ToolErrors: r.Int32N(calls + 1), AnswerTags: r.Int32N(3), Tokens: all,
-			ResponseTokens: r.Int32N(all + 1), Finish: pick(r, []string{"answered", "no_action", "max_turns", "length"}),
-			FinalAnswer: pick(r, texts), HasAnswer: r.IntN(2) == 0, Gold: pick(r, texts), PolicyVersion: digestFor(r), Text: pick(r, texts), Reference: pick(r, []*bool{nil, &yes, &no})}
+		rows[i] = TrajectoryRow{GroupID: group, TrajectoryID: trajectory, ProblemID: digestFor(r), Level: r.Int32N(5),
+			Source: "rollout",
+			Turns:  1 + r.Int32N(3), ToolCalls: calls, ToolErrors: r.Int32N(calls + 1), AnswerTags: r.Int32N(3),
+			Tokens:         all,
+			ResponseTokens: r.Int32N(all + 1),
+			Finish:         pick(r, []string{"answered", "no_action", "max_turns", "length"}),
+			FinalAnswer:    pick(r, texts), HasAnswer: r.IntN(2) == 0, Gold: pick(r, texts),
+			PolicyVersion: digestFor(r), Text: pick(r, texts), Reference: pick(r, []*bool{nil, &yes, &no})}
 		if r.IntN(2) == 0 {
 			reward, list, item := r.NormFloat64(), `[{"role": "user", "content": "∑ \u0000"}]`, `{}`
 			rows[i].SourceReward, rows[i].Messages, rows[i].Item = &reward, &list, &item
 		} else {
-			for _, f := range []**int32{&rows[i].BegunCalls, &rows[i].ParsedCalls, &rows[i].ToolTurns, &rows[i].MalformedTurns, &rows[i].VoidTurns} {
+			for _, f := range []**int32{&rows[i].BegunCalls, &rows[i].ParsedCalls, &rows[i].ToolTurns,
+				&rows[i].MalformedTurns, &rows[i].VoidTurns, &rows[i].OpenCalls} {
 				*f = new(r.Int32N(4))
 			}
 		}
@@ -119,8 +151,11 @@ func rewardRows(r *rand.Rand, n int) []RewardRow {
 	yes, no := true, false
 	for i := range rows {
 		group, trajectory := ids(i)
-		rows[i] = RewardRow{GroupID: group, TrajectoryID: trajectory, Level: r.Int32N(5), Reward: r.NormFloat64(), Outcome: float64(r.IntN(2)),
-			Success: r.IntN(2) == 0, Turns: r.Int32N(4), ToolCalls: 3, ToolErrors: r.Int32N(4), AnswerTags: r.Int32N(3), ErrorPenalty: r.Float64(), FormatPenalty: r.Float64(), Verdict: pick(r, []string{"exact", "wrong", "no_answer"}),
+		rows[i] = RewardRow{GroupID: group, TrajectoryID: trajectory, Level: r.Int32N(5), Reward: r.NormFloat64(),
+			Outcome: float64(r.IntN(2)),
+			Success: r.IntN(2) == 0, Turns: r.Int32N(4), ToolCalls: 3, ToolErrors: r.Int32N(4), AnswerTags: r.Int32N(3),
+			ErrorPenalty: r.Float64(), FormatPenalty: r.Float64(),
+			Verdict:   pick(r, []string{"exact", "wrong", "no_answer"}),
 			Reference: pick(r, []*bool{nil, &yes, &no})}
 	}
 	return rows
@@ -130,7 +165,8 @@ func selectionRows(r *rand.Rand, n int) []SelectionRow {
 	rows := make([]SelectionRow, n)
 	for i := range rows {
 		group, trajectory := ids(i)
-		row := SelectionRow{GroupID: group, TrajectoryID: trajectory, GroupMean: r.NormFloat64(), GroupVariance: r.Float64(), ValueScore: r.NormFloat64()}
+		row := SelectionRow{GroupID: group, TrajectoryID: trajectory, GroupMean: r.NormFloat64(),
+			GroupVariance: r.Float64(), ValueScore: r.NormFloat64()}
 		if row.Kept = r.IntN(2) == 0; row.Kept {
 			row.Count, row.Weight = 1+r.Int32N(3), r.Float64()
 			row.Masked = pick(r, []*string{nil, nil, new("overlong")})
@@ -196,8 +232,9 @@ func replayRows(r *rand.Rand, n int) []ReplayRow {
 	for i := range rows {
 		group, trajectory := ids(i)
 		count := r.IntN(30)
-		rows[i] = ReplayRow{GroupID: group, TrajectoryID: trajectory, Collected: 3, Reward: r.NormFloat64(), Advantage: 0.1 + r.Float64(),
-			TokenIDs: tokens(r, count), LossMask: make([]int32, count), OldLogProbs: make([]float32, count)}
+		rows[i] = ReplayRow{GroupID: group, TrajectoryID: trajectory, Collected: 3, Reward: r.NormFloat64(),
+			Advantage: 0.1 + r.Float64(),
+			TokenIDs:  tokens(r, count), LossMask: make([]int32, count), OldLogProbs: make([]float32, count)}
 		for j := range count {
 			if rows[i].LossMask[j] = r.Int32N(2); rows[i].LossMask[j] == 1 {
 				rows[i].OldLogProbs[j] = -float32(r.ExpFloat64())
@@ -218,8 +255,10 @@ func baselineRows(r *rand.Rand, n int) []BaselineRow {
 func updateRows(r *rand.Rand, n int) []UpdateRow {
 	rows := make([]UpdateRow, n)
 	for i := range rows {
-		rows[i] = UpdateRow{Step: 3, OptimizerStep: 10 + int64(i), Minibatch: int32(i), Rows: r.Int32N(99), Tokens: r.Int64N(1 << 40), Loss: r.NormFloat64(),
-			KL: r.NormFloat64(), ClipFraction: r.Float64(), Entropy: r.Float64(), RatioMax: 1 + r.Float64(), GradNorm: r.Float64(), LR: 1e-3,
+		rows[i] = UpdateRow{OptimizerStep: 10 + int64(i), Minibatch: int32(i), Rows: r.Int32N(99),
+			Tokens: r.Int64N(1 << 40), Loss: r.NormFloat64(),
+			KL: r.NormFloat64(), ClipFraction: r.Float64(), Entropy: r.Float64(), RatioMax: 1 + r.Float64(),
+			GradNorm: r.Float64(), LR: 1e-3,
 			PolicyBefore: digestFor(r)}
 	}
 	for i := range rows {
@@ -228,17 +267,25 @@ func updateRows(r *rand.Rand, n int) []UpdateRow {
 		}
 		if i%2 == 1 {
 			rows[i].ReferenceKL = new(r.NormFloat64())
-			rows[i].ValueLoss, rows[i].ValueGradNorm, rows[i].ExplainedVariance = new(r.Float64()), new(r.Float64()), pick(r, []*float64{nil, new(r.NormFloat64())})
-			rows[i].ValueClipFraction, rows[i].ValueMean, rows[i].ReturnMean = new(r.Float64()), new(r.NormFloat64()), new(r.NormFloat64())
+			rows[i].ValueLoss, rows[i].ValueGradNorm, rows[i].ExplainedVariance = new(r.Float64()), new(r.Float64()),
+				pick(r, []*float64{nil, new(r.NormFloat64())})
+			rows[i].ValueClipFraction, rows[i].ValueMean, rows[i].ReturnMean = new(r.Float64()), new(r.NormFloat64()),
+				new(r.NormFloat64())
 			rows[i].AdvantageMean, rows[i].AdvantageStd = new(r.NormFloat64()), new(r.Float64())
 			rows[i].AdvantageMin, rows[i].AdvantageMax = new(-3*r.Float64()), new(3*r.Float64())
 			rows[i].AdvantageZero, rows[i].AdvantagePositive = new(r.Float64()), new(r.Float64())
-			rows[i].BelowPositive, rows[i].AboveNegative, rows[i].DualClipFraction = new(r.Float64()), new(r.Float64()), new(r.Float64())
+			rows[i].BelowPositive, rows[i].AboveNegative, rows[i].DualClipFraction = new(r.Float64()), new(r.Float64()),
+				new(r.Float64())
 		}
 	}
 	for i := range rows {
 		if i%3 > 0 {
 			rows[i].Source = new([]string{SourcePolicy, SourceReplay}[i%3-1])
+		}
+	}
+	for i := range rows {
+		if i%4 > 0 {
+			rows[i].Epoch, rows[i].BatchRows = new(int32(i/4)), tokens(r, r.IntN(9))
 		}
 	}
 	if n > 0 {
@@ -250,9 +297,15 @@ func updateRows(r *rand.Rand, n int) []UpdateRow {
 func evaluationRows(r *rand.Rand, n int) []EvaluationRow {
 	rows := make([]EvaluationRow, n)
 	for i := range rows {
-		rows[i] = EvaluationRow{Tag: pick(r, []string{"warm_start", "step", "final"}), ProblemID: Digest(fmt.Append(nil, i/4)), Level: r.Int32N(5), Sample: int32(i % 4),
-			Greedy: r.IntN(2) == 0, Success: r.IntN(2) == 0, ToolCalls: 2, ToolErrors: r.Int32N(3), Turns: r.Int32N(4), Tokens: r.Int32N(99),
+		rows[i] = EvaluationRow{Tag: pick(r, []string{"warm_start", "step", "final"}),
+			ProblemID: Digest(fmt.Append(nil, i/4)), Level: r.Int32N(5), Sample: int32(i % 4),
+			Greedy: r.IntN(2) == 0, Success: r.IntN(2) == 0, ToolCalls: 2, ToolErrors: r.Int32N(3), Turns: r.Int32N(4),
+			Tokens:      r.Int32N(99),
 			FinalAnswer: pick(r, texts), Gold: pick(r, texts), PolicyVersion: digestFor(r)}
+		if i%3 > 0 {
+			_, trajectory := ids(i)
+			rows[i].TrajectoryID, rows[i].ResponseTokens = &trajectory, new(rows[i].Tokens/2)
+		}
 	}
 	Sort(rows)
 	return rows
@@ -262,9 +315,14 @@ func timingRows(r *rand.Rand, n int) []TimingRow {
 	rows := make([]TimingRow, n)
 	for i := range rows {
 		start := int64(1_700_000_000_000_000) + r.Int64N(1<<40)
-		rows[i] = TimingRow{Stage: pick(r, []string{StageRollout, StageReward}), Shard: r.Int32N(4) - 1, Turn: r.Int32N(4) - 1, Kind: pick(r, []string{"activity", "tool_call"}),
-			TrajectoryID: pick(r, []string{"", TrajectoryID(3, 0, i%4)}), Call: r.Int32N(3) - 1, StartMicros: start, EndMicros: start + r.Int64N(1e6), QueueSeconds: r.Float64(),
+		rows[i] = TimingRow{Stage: pick(r, []string{StageRollout, StageReward}), Shard: r.Int32N(4) - 1,
+			Turn: r.Int32N(4) - 1, Kind: pick(r, []string{"activity", "tool_call"}),
+			TrajectoryID: pick(r, []string{"", TrajectoryID(3, 0, i%4)}), Call: r.Int32N(3) - 1, StartMicros: start,
+			EndMicros: new(start + r.Int64N(1e6)), QueueSeconds: r.Float64(),
 			CPUSeconds: r.Float64(), Attempt: 1, Host: "worker-1", Rows: r.Int64N(100), Tokens: r.Int64N(1000)}
+		if i%5 == 4 {
+			rows[i].Kind, rows[i].EndMicros, rows[i].Shared = "tool_call", nil, new(true)
+		}
 	}
 	Sort(rows)
 	return rows
@@ -275,7 +333,8 @@ func batchRows(r *rand.Rand, n int) []BatchRow {
 	for i := range rows {
 		group, trajectory := ids(i)
 		count := r.IntN(40)
-		row := BatchRow{GroupID: group, TrajectoryID: trajectory, Count: 1 + r.Int32N(3), Weight: r.Float64(), TokenIDs: tokens(r, count),
+		row := BatchRow{GroupID: group, TrajectoryID: trajectory, Count: 1 + r.Int32N(3), Weight: r.Float64(),
+			TokenIDs: tokens(r, count),
 			LossMask: make([]int32, count), Advantages: make([]float32, count)}
 		if r.IntN(3) > 0 {
 			row.OldLogProbs = make([]float32, count)
@@ -320,11 +379,35 @@ func parquetCase[R Row](rows func(*rand.Rand, int) []R) tableCase {
 	}
 }
 
+// like draws rows of a table that has the columns of another.
+func like[A, B any](rows func(*rand.Rand, int) []A, convert func(A) B) func(*rand.Rand, int) []B {
+	return func(r *rand.Rand, n int) []B {
+		out := make([]B, n)
+		for i, row := range rows(r, n) {
+			out[i] = convert(row)
+		}
+		return out
+	}
+}
+
 func tableCases() []tableCase {
 	return []tableCase{
-		parquetCase(promptRows), parquetCase(turnRows), parquetCase(toolCallRows), parquetCase(trajectoryRows), parquetCase(gradingRows), parquetCase(rewardRows),
-		parquetCase(selectionRows), parquetCase(tokenOutputsRows), parquetCase(replayRows), parquetCase(baselineRows), parquetCase(updateRows), parquetCase(evaluationRows), parquetCase(timingRows),
+		parquetCase(promptRows), parquetCase(turnRows), parquetCase(toolCallRows), parquetCase(transitionRows),
+		parquetCase(trajectoryRows),
+		parquetCase(gradingRows), parquetCase(rewardRows),
+		parquetCase(selectionRows), parquetCase(tokenOutputsRows), parquetCase(replayRows), parquetCase(baselineRows),
+		parquetCase(updateRows), parquetCase(evaluationRows), parquetCase(timingRows),
 		batchCase(Batch), batchCase(ReplayBatch),
+		parquetCase(like(trajectoryRows, func(r TrajectoryRow) ImportedRow { return ImportedRow(r) })),
+		parquetCase(like(promptRows, func(r PromptRow) EvaluationPromptRow { return EvaluationPromptRow(r) })),
+		parquetCase(like(turnRows, func(r TurnRow) EvaluationTurnRow { return EvaluationTurnRow(r) })),
+		parquetCase(like(toolCallRows, func(r ToolCallRow) EvaluationCallRow { return EvaluationCallRow(r) })),
+		parquetCase(like(transitionRows, func(r TransitionRow) EvaluationTransitionRow {
+			return EvaluationTransitionRow(r)
+		})),
+		parquetCase(like(trajectoryRows, func(r TrajectoryRow) EvaluationTrajectoryRow {
+			return EvaluationTrajectoryRow(r)
+		})),
 	}
 }
 

@@ -1,33 +1,29 @@
 package schema
 
-import (
-	"encoding/json"
-	"fmt"
-)
+import "fmt"
 
-// Head names, for one step, the stage manifests that the step's update consumed. A replay never
-// moves it.
+// Head names the stage manifests that a step's update consumed. A replay never changes it.
 type Head struct {
-	Version int    `json:"version"`
-	Run     string `json:"run"`
-	Step    string `json:"step"` // a number, or InitStep
-	// Generations holds the generation of each stage.
-	Generations map[string]int `json:"generations"`
-	// Stages holds each stage's manifests; rollout and sandbox have one for each turn, in order.
-	Stages map[string][]Ref `json:"stages"`
+	Version       int              `json:"version" form:"major" doc:"major version of the format"`
+	SchemaVersion int              `json:"schema_version,omitempty" form:"minor" since:"5" doc:"minor version of the format; absent in heads before version 5"`
+	Run           string           `json:"run" form:"run" doc:"the run"`
+	Step          string           `json:"step" form:"step" doc:"the step: a number without leading zeros, or init"`
+	Generations   map[string]int   `json:"generations" doc:"the generation of each stage"`
+	Stages        map[string][]Ref `json:"stages" doc:"the manifests of each stage; rollout and sandbox have one for each turn, in order"`
 }
 
-// NewHead makes a step's head from the refs of its stage manifests, grouped by stage in the order
-// given.
+// NewHead makes the head of a step from the refs of its stage manifests. Each stage keeps the order given.
 func NewHead(run, step string, manifests ...Ref) (Head, error) {
-	h := Head{Version: ManifestVersion, Run: run, Step: step, Generations: map[string]int{}, Stages: map[string][]Ref{}}
+	h := Head{Version: Major, SchemaVersion: Version, Run: run, Step: step, Generations: map[string]int{},
+		Stages: map[string][]Ref{}}
 	for _, r := range manifests {
 		p, err := ParseManifestKey(r.Key)
 		if err != nil {
 			return Head{}, fmt.Errorf("head of run %s step %s: %w", run, step, err)
 		}
 		if g, ok := h.Generations[p.Stage]; ok && g != p.Gen {
-			return Head{}, fmt.Errorf("head of run %s step %s: stage %s has manifests of generations %d and %d", run, step, p.Stage, g, p.Gen)
+			return Head{}, fmt.Errorf("head of run %s step %s: stage %s has manifests of generations %d and %d", run,
+				step, p.Stage, g, p.Gen)
 		}
 		h.Generations[p.Stage] = p.Gen
 		h.Stages[p.Stage] = append(h.Stages[p.Stage], r)
@@ -35,31 +31,55 @@ func NewHead(run, step string, manifests ...Ref) (Head, error) {
 	return h, h.Validate()
 }
 
-// Key is where the head lies.
+// Key returns the key of the head.
 func (h Head) Key() string { return HeadKey(h.Run, h.Step) }
 
-// EncodeHead validates a head and writes its canonical JSON.
+// EncodeHead validates a head and writes its canonical JSON. A stage has the name that the keys of its manifests have.
 func EncodeHead(h Head) ([]byte, error) {
-	h.Version = ManifestVersion
+	h.Version, h.SchemaVersion = Major, Version
 	if err := h.Validate(); err != nil {
 		return nil, err
 	}
-	return Canonical(h)
+	names := map[string]string{}
+	for stage, refs := range h.Stages {
+		p, err := ParseManifestKey(refs[0].Key)
+		if err != nil {
+			return nil, err
+		}
+		names[stage] = p.recordedStage()
+	}
+	return Canonical(h.renamed(func(stage string) string { return names[stage] }))
 }
 
-// DecodeHead reads and validates a head. Only the canonical text is taken.
+// renamed returns the head with other names of its stages.
+func (h Head) renamed(name func(stage string) string) Head {
+	generations, stages := map[string]int{}, map[string][]Ref{}
+	for stage, gen := range h.Generations {
+		generations[name(stage)] = gen
+	}
+	for stage, refs := range h.Stages {
+		stages[name(stage)] = append(stages[name(stage)], refs...)
+	}
+	h.Generations, h.Stages = generations, stages
+	return h
+}
+
+// DecodeHead reads and validates a head. It accepts only the canonical text, and ignores fields that a later minor
+// version has added. Its stages have today's names.
 func DecodeHead(data []byte) (Head, error) {
 	var h Head
-	if err := checkVersion("head", data); err != nil {
+	if err := decodeDocument("head", data, &h); err != nil {
 		return Head{}, err
 	}
-	if err := decodeStrict(data, &h); err != nil {
-		return Head{}, fmt.Errorf("head: %w", err)
+	stages := len(h.Stages)
+	if h = h.renamed(CanonicalStage); len(h.Stages) != stages {
+		return Head{}, fmt.Errorf("head of run %s step %s: names a stage twice, under its earlier name and today's",
+			h.Run, h.Step)
 	}
 	return h, h.Validate()
 }
 
-// Validate checks that every ref is a stage manifest of this run, step, stage and generation.
+// Validate checks that every ref names a stage manifest of this run, step, stage and generation.
 func (h Head) Validate() error {
 	if err := h.validate(); err != nil {
 		return fmt.Errorf("head of run %s step %s: %w", h.Run, h.Step, err)
@@ -104,24 +124,6 @@ func (h Head) validateRef(stage string, gen int, r Ref) error {
 	}
 	if p.Run != h.Run || p.Step != h.Step || p.Stage != stage || p.Gen != gen || p.Shard != absent {
 		return fmt.Errorf("%s is not a stage manifest of this step in generation %d", r.Key, gen)
-	}
-	return nil
-}
-
-// checkVersion reads only the version, so that a document of a later one is named as such and not
-// as one with unknown fields.
-func checkVersion(what string, data []byte) error {
-	var v struct {
-		Version *int `json:"version"`
-	}
-	if err := json.Unmarshal(data, &v); err != nil {
-		return fmt.Errorf("%s: decode JSON: %w", what, err)
-	}
-	if v.Version == nil {
-		return fmt.Errorf("%s: has no version", what)
-	}
-	if *v.Version != ManifestVersion {
-		return fmt.Errorf("%s: version %d is not one that this program knows (%d)", what, *v.Version, ManifestVersion)
 	}
 	return nil
 }

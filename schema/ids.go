@@ -7,26 +7,50 @@ import (
 	"strings"
 )
 
-// The widths make the order of ids as text the order of their numbers: steps below 100,000,
-// groups below 10,000 a step, samples below 1,000 a group. An id beyond them is ill-formed.
-var (
-	groupForm      = regexp.MustCompile(`^[0-9]{5}/[0-9]{4}$`)
-	trajectoryForm = regexp.MustCompile(`^[0-9]{5}/[0-9]{4}/[0-9]{3}$`)
-	digestForm     = regexp.MustCompile(`^[0-9a-f]{64}$`)
+// With these fixed widths, ids sort as text in the order of their numbers. A wider id is malformed: as text it would
+// come before ids with smaller numbers.
+const (
+	groupForm      form = "00000/0000"
+	trajectoryForm form = "00000/0000/000"
 )
 
-// MaxGroups is how many groups of a step have an id.
-const MaxGroups = 10_000
+var digestForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// GroupID names the group-th prompt of a step.
+// form is an id whose digits stand for any digits. Every row is checked against one or two, which regular expressions
+// would make a tenth of the time of writing a shard.
+type form string
+
+// MatchString reports whether an id has the form.
+func (f form) MatchString(id string) bool {
+	if len(id) != len(f) {
+		return false
+	}
+	for i := range len(f) {
+		digit := '0' <= id[i] && id[i] <= '9'
+		if digit != (f[i] == '0') || (!digit && id[i] != f[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// The limits of what ids can number. Recipes and importers refuse more before anything starts.
+const (
+	MaxSteps   = 99_999 // steps are numbered from 1
+	MaxGroups  = 10_000 // groups of a step, numbered from 0
+	MaxSamples = 1_000  // samples of a group, numbered from 0
+)
+
+// GroupID returns the id of a step's prompt, counted from 0. Where a bound may be MaxGroups itself, compare numbers
+// instead of ids.
 func GroupID(step, group int) string { return fmt.Sprintf("%05d/%04d", step, group) }
 
-// TrajectoryID names one sample of a group.
+// TrajectoryID returns the id of one sample of a group.
 func TrajectoryID(step, group, sample int) string {
 	return fmt.Sprintf("%05d/%04d/%03d", step, group, sample)
 }
 
-// ParseGroupID takes a group id apart.
+// ParseGroupID returns the numbers in a group id.
 func ParseGroupID(id string) (step, group int, err error) {
 	if !groupForm.MatchString(id) {
 		return 0, 0, fmt.Errorf("group id %q: want step/group as 00000/0000", id)
@@ -35,7 +59,7 @@ func ParseGroupID(id string) (step, group int, err error) {
 	return n[0], n[1], nil
 }
 
-// ParseTrajectoryID takes a trajectory id apart.
+// ParseTrajectoryID returns the numbers in a trajectory id.
 func ParseTrajectoryID(id string) (step, group, sample int, err error) {
 	if !trajectoryForm.MatchString(id) {
 		return 0, 0, 0, fmt.Errorf("trajectory id %q: want step/group/sample as 00000/0000/000", id)
@@ -44,7 +68,7 @@ func ParseTrajectoryID(id string) (step, group, sample int, err error) {
 	return n[0], n[1], n[2], nil
 }
 
-// numbersOf is only called with ids whose form was checked, so no number can fail to parse.
+// numbersOf returns the numbers in an id. Callers have checked the id's form, so every number parses.
 func numbersOf(id string) []int {
 	var out []int
 	for part := range strings.SplitSeq(id, "/") {

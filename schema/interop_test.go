@@ -16,12 +16,12 @@ import (
 	"github.com/ropewalk/ropewalk/internal/python/pythontest"
 )
 
-// TestOtherReadersAgree: pyarrow, DuckDB and Polars read every table, and every value is what was
-// written. A reader that Python lacks is skipped, or fails if ROPEWALK_REQUIRE_PYARROW (_DUCKDB, _POLARS) is
-// set.
+// TestOtherReadersAgree checks that pyarrow, DuckDB and Polars read every table and return every value as it was
+// written. A reader that is not installed in Python is skipped, or fails the test if ROPEWALK_REQUIRE_PYARROW (_DUCKDB,
+// _POLARS) is set.
 func TestOtherReadersAgree(t *testing.T) {
 	folder := t.TempDir()
-	shards, arrow := 0, 0 // of which Arrow files, which DuckDB does not read
+	shards, arrow := 0, 0 // arrow counts the Arrow files, which DuckDB does not read
 	for _, c := range tableCases() {
 		for name, n := range map[string]int{"empty": 0, "some": 40} {
 			rows := c.rows(11, n)
@@ -60,7 +60,11 @@ func namedRows(t *testing.T, rows any) []byte {
 			if f > 0 {
 				out.WriteString(",")
 			}
-			value, err := json.Marshal(widened(v.Index(i).Field(f)))
+			field := v.Index(i).Field(f)
+			value, err := json.Marshal(widened(field))
+			if field.Kind() == reflect.Slice && field.IsNil() && nullable(v.Type().Elem().Field(f)) {
+				value = []byte("null")
+			}
 			require.NoError(t, err)
 			fmt.Fprintf(&out, "%q:%s", columnName(v.Type().Elem().Field(f)), value)
 		}
@@ -70,8 +74,7 @@ func namedRows(t *testing.T, rows any) []byte {
 	return out.Bytes()
 }
 
-// widened makes float32 lists float64 ones, so that the JSON has every digit, with a point in it
-// where the number is whole.
+// widened turns lists of float32 into lists of float64, so that the JSON has every digit, and a point in whole numbers.
 func widened(v reflect.Value) any {
 	switch x := v.Interface().(type) {
 	case []float32:
@@ -106,9 +109,11 @@ func decimal(x float64) json.RawMessage {
 }
 
 // batchColumns are the names of BatchRow's columns; the Parquet rows have theirs in tags.
-var batchColumns = map[string]string{"GroupID": "group_id", "TrajectoryID": "trajectory_id", "Count": "count", "Weight": "weight",
+var batchColumns = map[string]string{"GroupID": "group_id", "TrajectoryID": "trajectory_id", "Count": "count",
+	"Weight":   "weight",
 	"TokenIDs": "token_ids", "LossMask": "loss_mask", "OldLogProbs": "old_logprobs", "Advantages": "advantages",
-	"RolloutLogProbs": "rollout_logprobs", "ReferenceLogProbs": "reference_logprobs", "Turn": "turn", "Values": "values", "Returns": "returns"}
+	"RolloutLogProbs": "rollout_logprobs", "ReferenceLogProbs": "reference_logprobs", "Turn": "turn",
+	"Values": "values", "Returns": "returns"}
 
 func columnName(f reflect.StructField) string {
 	if name, _, _ := strings.Cut(f.Tag.Get("parquet"), ","); name != "" {

@@ -10,10 +10,12 @@ import (
 // The keys of the record. All are relative to the bucket:
 //
 //	runs/run=<id>/table=<t>/step=<n>/gen=<g>/<shard>-<digest16>.<ext>        data shard of a stage
+//	runs/run=<id>/compact/table=<t>/step=<n>/gen=<g>/all-<digest16>.parquet  merged copy of a step's shards
 //	runs/run=<id>/manifests/step=<n>/<stage>[/try=<k>][/turn=<t>]/shard=<s>/gen=<g>.json
 //	runs/run=<id>/manifests/step=<n>/<stage>[/try=<k>][/turn=<t>]/gen=<g>.json   stage manifest
 //	runs/run=<id>/heads/step=<n>.json
 //	runs/run=<id>/checkpoints/<version>/<file>
+//	runs/run=<id>/calls/<place of a tool call>/<note>.json                 for tools whose calls must not run twice
 //	warmstarts/<digest>/manifest.json
 //	warmstarts/<digest>/table=<t>/all-<digest16>.<ext>
 //	warmstarts/<digest>/checkpoints/<version>/<file>
@@ -27,42 +29,66 @@ const (
 	digestChars = 16
 )
 
-// RunPrefix is the common prefix of everything of a run.
+// RunPrefix is the prefix of all keys of a run.
 func RunPrefix(run string) string { return runsPrefix + run + "/" }
 
-// ManifestsPrefix is the common prefix of a run's manifests.
+// compacted follows the prefix of a run in the keys of merged copies.
+const compacted = "compact/"
+
+// CompactPrefix is the prefix of the keys of merged copies of a run's shards.
+func CompactPrefix(run string) string { return RunPrefix(run) + compacted }
+
+// ManifestsPrefix is the prefix of the keys of a run's manifests.
 func ManifestsPrefix(run string) string { return RunPrefix(run) + "manifests/" }
 
-// HeadsPrefix is the common prefix of a run's heads.
+// HeadsPrefix is the prefix of the keys of a run's heads.
 func HeadsPrefix(run string) string { return RunPrefix(run) + "heads/" }
 
 // HeadKey is the key of a step's head; step is a number or InitStep.
 func HeadKey(run, step string) string { return HeadsPrefix(run) + "step=" + step + ".json" }
 
-// CheckpointPrefix is the common prefix of the files of a run's checkpoint.
+// CheckpointPrefix is the prefix of the keys of a checkpoint's files.
 func CheckpointPrefix(run, version string) string {
 	return RunPrefix(run) + "checkpoints/" + version + "/"
 }
 
-// lastingForm is where the file of a checkpoint lies that pruning never takes: a warm start's, or one of before a run's first step.
-var lastingForm = regexp.MustCompile(`^(runs/run=[a-z0-9][a-z0-9._-]*|warmstarts/[0-9a-f]{64})/checkpoints/0+-[0-9a-f]+/([^/]+)$`)
+// CallNoteKey is the key of a note about a tool call that must not run twice. No manifest names it. call is the call's
+// place in the run.
+func CallNoteKey(run, call, note string) string {
+	return RunPrefix(run) + callNotes + call + "/" + note + ".json"
+}
 
-// Lasting reports whether the file of a checkpoint at a key stays whatever is pruned.
+// callNotes follows the prefix of a run in the keys of notes about tool calls.
+const callNotes = "calls/"
+
+// IsCallNote reports whether a key is one of CallNoteKey.
+func IsCallNote(key string) bool {
+	rest, ok := strings.CutPrefix(key, runsPrefix)
+	_, rest, _ = strings.Cut(rest, "/")
+	return ok && strings.HasPrefix(rest, callNotes)
+}
+
+// lastingForm matches the keys of checkpoint files that pruning never deletes: a warm start's, and those from before a
+// run's first step.
+var lastingForm = regexp.MustCompile(
+	`^(runs/run=[a-z0-9][a-z0-9._-]*|warmstarts/[0-9a-f]{64})/checkpoints/0+-[0-9a-f]+/([^/]+)$`)
+
+// Lasting reports whether pruning never deletes the checkpoint file at a key.
 func Lasting(key string) bool { return lastingForm.MatchString(key) }
 
-// sharable reports whether a key is that of a lasting file of that name.
+// sharable reports whether a key belongs to a lasting file with that name.
 func sharable(key, name string) bool {
 	m := lastingForm.FindStringSubmatch(key)
 	return m != nil && m[2] == name
 }
 
-// PrunedKey is where the mark of a pruned checkpoint lies, beside the files that it lost.
+// PrunedKey is the key of the note that a checkpoint was pruned. It has the prefix of the deleted files.
 func PrunedKey(run, version string) string { return CheckpointPrefix(run, version) + PrunedFile }
 
-// WarmStartPrefix is the common prefix of a warm start.
+// WarmStartPrefix is the prefix of all keys of a warm start.
 func WarmStartPrefix(inputs string) string { return warmPrefix + inputs + "/" }
 
-// prefix is where everything of the place's run or warm start lies.
+// prefix is the prefix of all keys of the place's run or warm start.
 func (p Place) prefix() string {
 	if p.Warm != "" {
 		return WarmStartPrefix(p.Warm)
@@ -70,7 +96,7 @@ func (p Place) prefix() string {
 	return RunPrefix(p.Run)
 }
 
-// CheckpointPrefix is where a checkpoint that is made at this place lies.
+// CheckpointPrefix is the prefix of a checkpoint that is made at this place.
 func (p Place) CheckpointPrefix(version string) string {
 	return p.prefix() + "checkpoints/" + version + "/"
 }
@@ -81,7 +107,7 @@ func (p Place) ManifestKey() string {
 		return p.prefix() + "manifest.json"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%sstep=%s/%s", ManifestsPrefix(p.Run), p.Step, p.Stage)
+	fmt.Fprintf(&b, "%sstep=%s/%s", ManifestsPrefix(p.Run), p.Step, p.recordedStage())
 	if p.Try != absent {
 		fmt.Fprintf(&b, "/try=%d", p.Try)
 	}
@@ -95,7 +121,7 @@ func (p Place) ManifestKey() string {
 	return b.String()
 }
 
-// DataKey is the key of a shard that is made at this place.
+// DataKey is the key of a data shard that is made at this place.
 func (p Place) DataKey(table Table, digest, ext string) string {
 	name := "all"
 	if p.Shard != absent {
@@ -105,14 +131,20 @@ func (p Place) DataKey(table Table, digest, ext string) string {
 	if p.Warm != "" {
 		return fmt.Sprintf("%stable=%s/%s", p.prefix(), table, name)
 	}
-	return fmt.Sprintf("%stable=%s/step=%s/gen=%d/%s", p.prefix(), table, p.Step, p.Gen, name)
+	folder := p.prefix()
+	if p.Stage == StageCompact { // apart from the shards that they copy, so that no pattern matches both
+		folder += compacted
+	}
+	return fmt.Sprintf("%stable=%s/step=%s/gen=%d/%s", folder, table, p.Step, p.Gen, name)
 }
 
 var (
-	manifestKeyForm = regexp.MustCompile(`^runs/run=([^/]+)/manifests/step=([^/]+)/([^/=]+)(?:/try=(\d+))?(?:/turn=(\d+))?(?:/shard=(\d+))?/gen=(\d+)\.json$`)
-	warmKeyForm     = regexp.MustCompile(`^warmstarts/([0-9a-f]{64})/manifest\.json$`)
-	dataKeyForm     = regexp.MustCompile(`^(?:runs/run=([^/]+)/table=([^/]+)/step=([^/]+)/gen=(\d+)|warmstarts/([0-9a-f]{64})/table=([^/]+))/(all|\d{5,})-([0-9a-f]{16})\.([a-z]+)$`)
-	headKeyForm     = regexp.MustCompile(`^runs/run=([^/]+)/heads/step=([^/]+)\.json$`)
+	manifestKeyForm = regexp.MustCompile(`^runs/run=([^/]+)/manifests/step=([^/]+)/([^/=]+)` +
+		`(?:/try=(\d+))?(?:/turn=(\d+))?(?:/shard=(\d+))?/gen=(\d+)\.json$`)
+	warmKeyForm = regexp.MustCompile(`^warmstarts/([0-9a-f]{64})/manifest\.json$`)
+	dataKeyForm = regexp.MustCompile(`^(?:runs/run=([^/]+)/(?:compact/)?table=([^/]+)/step=([^/]+)/gen=(\d+)` +
+		`|warmstarts/([0-9a-f]{64})/table=([^/]+))/(all|\d{5,})-([0-9a-f]{16})\.([a-z]+)$`)
+	headKeyForm = regexp.MustCompile(`^runs/run=([^/]+)/heads/step=([^/]+)\.json$`)
 )
 
 // ParseManifestKey is the inverse of ManifestKey.
@@ -122,16 +154,18 @@ func ParseManifestKey(key string) (Place, error) {
 	}
 	m := manifestKeyForm.FindStringSubmatch(key)
 	if m == nil {
-		return Place{}, fmt.Errorf("key %s: is not a manifest's", key)
+		return Place{}, fmt.Errorf("key %s: is not the key of a manifest", key)
 	}
-	p := Place{Run: m[1], Step: m[2], Stage: m[3], Try: numberOr(m[4]), Turn: numberOr(m[5]), Shard: numberOr(m[6]), Gen: numberOr(m[7])}
+	p := Place{Run: m[1], Step: m[2], Stage: m[3], Try: numberOr(m[4]), Turn: numberOr(m[5]), Shard: numberOr(m[6]),
+		Gen: numberOr(m[7])}.canonical()
 	return p, checkKey(p, key, p.ManifestKey())
 }
 
-// DataKeyParts is what a shard's key tells.
+// DataKeyParts is what the key of a data shard says.
 type DataKeyParts struct {
 	Run, Warm string // one of them is empty
 	Table     Table
+	Compact   bool   // a merged copy of shards
 	Step      string // empty for a warm start
 	Shard     int    // −1 for a stage without shards
 	Gen       int
@@ -143,9 +177,10 @@ type DataKeyParts struct {
 func ParseDataKey(key string) (DataKeyParts, error) {
 	m := dataKeyForm.FindStringSubmatch(key)
 	if m == nil {
-		return DataKeyParts{}, fmt.Errorf("key %s: is not a shard's", key)
+		return DataKeyParts{}, fmt.Errorf("key %s: is not the key of a data shard", key)
 	}
-	parts := DataKeyParts{Run: m[1], Table: Table(m[2] + m[6]), Step: m[3], Warm: m[5], Shard: absent, Digest16: m[8], Ext: m[9]}
+	parts := DataKeyParts{Run: m[1], Table: Table(m[2] + m[6]), Step: m[3], Warm: m[5], Shard: absent, Digest16: m[8],
+		Ext: m[9]}
 	if m[7] != "all" {
 		parts.Shard, _ = strconv.Atoi(m[7])
 	}
@@ -153,6 +188,9 @@ func ParseDataKey(key string) (DataKeyParts, error) {
 	if parts.Warm == "" {
 		parts.Gen = numberOr(m[4])
 		p = Place{Run: parts.Run, Step: parts.Step, Stage: "any", Try: absent, Turn: absent, Gen: parts.Gen}
+		if parts.Compact = strings.HasPrefix(key, CompactPrefix(parts.Run)); parts.Compact {
+			p.Stage = StageCompact
+		}
 	}
 	p.Shard = parts.Shard
 	if parts.Warm != "" && p.Shard != absent {
@@ -165,7 +203,7 @@ func ParseDataKey(key string) (DataKeyParts, error) {
 func ParseHeadKey(key string) (run, step string, err error) {
 	m := headKeyForm.FindStringSubmatch(key)
 	if m == nil {
-		return "", "", fmt.Errorf("key %s: is not a head's", key)
+		return "", "", fmt.Errorf("key %s: is not the key of a head", key)
 	}
 	if err := CheckRunID(m[1]); err != nil {
 		return "", "", fmt.Errorf("key %s: %w", key, err)
@@ -176,18 +214,18 @@ func ParseHeadKey(key string) (run, step string, err error) {
 	return m[1], m[2], nil
 }
 
-// checkKey refuses a key that is not the one spelling of a valid place.
+// checkKey returns an error unless key is the canonical key of a valid place.
 func checkKey(p Place, key, canonical string) error {
 	if err := p.Validate(); err != nil {
 		return fmt.Errorf("key %s: %w", key, err)
 	}
 	if key != canonical {
-		return fmt.Errorf("key %s: is spelt otherwise than %s", key, canonical)
+		return fmt.Errorf("key %s: must be spelt %s", key, canonical)
 	}
 	return nil
 }
 
-// numberOr returns the number, or absent for no text. What is too large for an int becomes one
+// numberOr returns the number in s, or absent if s is empty. For a number that is too large for an int it returns one
 // that checkKey refuses.
 func numberOr(s string) int {
 	if s == "" {

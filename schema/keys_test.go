@@ -17,7 +17,8 @@ func TestIDs(t *testing.T) {
 	step, group, err = ParseGroupID("00012/0034")
 	require.NoError(t, err)
 	require.Equal(t, [2]int{12, 34}, [2]int{step, group})
-	for _, id := range []string{"", "12/34/5", "00012/0034/005/1", "00012/0034", "-0012/0034/005", "00012/0034/005\n", TrajectoryID(1, 10_000, 0), TrajectoryID(100_000, 0, 0)} {
+	for _, id := range []string{"", "12/34/5", "00012/0034/005/1", "00012/0034", "-0012/0034/005", "00012/0034/005\n",
+		TrajectoryID(1, 10_000, 0), TrajectoryID(100_000, 0, 0)} {
 		_, _, _, err := ParseTrajectoryID(id)
 		require.Error(t, err, "%q", id)
 	}
@@ -28,20 +29,25 @@ func TestIDs(t *testing.T) {
 func TestKeys(t *testing.T) {
 	digest := Digest([]byte("shard"))
 	at := At("quick-1", 12, StageRollout)
+	all := at.WithTry(1).WithTurn(2).WithShard(0).WithGen(4)
+	const manifests = "runs/run=quick-1/manifests/step=12/rollout/"
 	for key, want := range map[string]string{
-		at.ManifestKey():              "runs/run=quick-1/manifests/step=12/rollout/gen=0.json",
-		at.WithShard(3).ManifestKey(): "runs/run=quick-1/manifests/step=12/rollout/shard=3/gen=0.json",
-		at.WithTry(1).WithTurn(2).WithShard(0).WithGen(4).ManifestKey(): "runs/run=quick-1/manifests/step=12/rollout/try=1/turn=2/shard=0/gen=4.json",
-		at.WithTurn(0).ManifestKey():                                    "runs/run=quick-1/manifests/step=12/rollout/turn=0/gen=0.json",
-		AtInit("quick-1", StagePrepare).ManifestKey():                   "runs/run=quick-1/manifests/step=init/prepare/gen=0.json",
-		at.WithShard(3).DataKey(Turns, digest, "parquet"):               "runs/run=quick-1/table=turns/step=12/gen=0/00003-" + digest[:16] + ".parquet",
-		at.DataKey(Batch, digest, Batch.Ext()):                          "runs/run=quick-1/table=batch/step=12/gen=0/all-" + digest[:16] + ".arrow",
-		AtWarmStart(digest).ManifestKey():                               "warmstarts/" + digest + "/manifest.json",
-		AtWarmStart(digest).DataKey(Updates, digest, "parquet"):         "warmstarts/" + digest + "/table=updates/all-" + digest[:16] + ".parquet",
-		AtWarmStart(digest).CheckpointPrefix("v1"):                      "warmstarts/" + digest + "/checkpoints/v1/",
-		at.CheckpointPrefix("v1"):                                       "runs/run=quick-1/checkpoints/v1/",
-		PrunedKey("quick-1", "v1"):                                      "runs/run=quick-1/checkpoints/v1/pruned.json",
-		HeadKey("quick-1", "12"):                                        "runs/run=quick-1/heads/step=12.json",
+		at.ManifestKey():                              manifests + "gen=0.json",
+		at.WithShard(3).ManifestKey():                 manifests + "shard=3/gen=0.json",
+		all.ManifestKey():                             manifests + "try=1/turn=2/shard=0/gen=4.json",
+		at.WithTurn(0).ManifestKey():                  manifests + "turn=0/gen=0.json",
+		AtInit("quick-1", StagePrepare).ManifestKey(): "runs/run=quick-1/manifests/step=init/prepare/gen=0.json",
+		at.WithShard(3).DataKey(Turns, digest, "parquet"): "runs/run=quick-1/table=turns/step=12/gen=0/00003-" +
+			digest[:16] + ".parquet",
+		at.DataKey(Batch, digest, Batch.Ext()): "runs/run=quick-1/table=batch/step=12/gen=0/all-" +
+			digest[:16] + ".arrow",
+		AtWarmStart(digest).ManifestKey(): "warmstarts/" + digest + "/manifest.json",
+		AtWarmStart(digest).DataKey(Updates, digest, "parquet"): "warmstarts/" + digest + "/table=updates/all-" +
+			digest[:16] + ".parquet",
+		AtWarmStart(digest).CheckpointPrefix("v1"): "warmstarts/" + digest + "/checkpoints/v1/",
+		at.CheckpointPrefix("v1"):                  "runs/run=quick-1/checkpoints/v1/",
+		PrunedKey("quick-1", "v1"):                 "runs/run=quick-1/checkpoints/v1/pruned.json",
+		HeadKey("quick-1", "12"):                   "runs/run=quick-1/heads/step=12.json",
 	} {
 		require.Equal(t, want, key)
 	}
@@ -52,13 +58,15 @@ func TestKeys(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestKeysParseBack: the parsers are the inverses of the builders, for any place.
+// TestKeysParseBack checks that the parsers are the inverses of the builders, for any place.
 func TestKeysParseBack(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 2))
 	optional := func() int { return r.IntN(4) - 1 }
 	for range 500 {
-		p := Place{Run: pick(r, []string{"a", "quick-1", "0.x_y-z", strings.Repeat("r", 128)}), Step: pick(r, []string{"0", "7", "123456", InitStep}),
-			Stage: pick(r, []string{StageRollout, StageWarmStart}), Try: optional(), Turn: optional(), Shard: optional(), Gen: r.IntN(12)}
+		p := Place{Run: pick(r, []string{"a", "quick-1", "0.x_y-z", strings.Repeat("r", 128)}),
+			Step:  pick(r, []string{"0", "7", "123456", InitStep}),
+			Stage: pick(r, []string{StageRollout, StageWarmStart}), Try: optional(), Turn: optional(),
+			Shard: optional(), Gen: r.IntN(12)}
 		if r.IntN(5) == 0 {
 			p = AtWarmStart(digestFor(r))
 		}
@@ -69,7 +77,8 @@ func TestKeysParseBack(t *testing.T) {
 		table, digest := pick(r, append(Tables(), Batch, ReplayBatch, Documents)), digestFor(r)
 		parts, err := ParseDataKey(p.DataKey(table, digest, table.Ext()))
 		require.NoError(t, err)
-		require.Equal(t, DataKeyParts{Run: p.Run, Warm: p.Warm, Table: table, Step: p.Step, Shard: p.Shard, Gen: p.Gen, Digest16: digest[:16], Ext: table.Ext()}, parts)
+		require.Equal(t, DataKeyParts{Run: p.Run, Warm: p.Warm, Table: table, Step: p.Step, Shard: p.Shard, Gen: p.Gen,
+			Digest16: digest[:16], Ext: table.Ext()}, parts)
 		if n, ok := p.StepNumber(); ok {
 			require.Equal(t, p.Step, At("x", n, "y").Step)
 		}
@@ -78,18 +87,24 @@ func TestKeysParseBack(t *testing.T) {
 
 func TestKeysThatAreNoneAreRefused(t *testing.T) {
 	for _, key := range []string{
-		"", "runs/run=a/manifests/step=1/rollout", "runs/run=A/manifests/step=1/rollout/gen=0.json", "runs/run=a/manifests/step=01/rollout/gen=0.json",
-		"runs/run=a/manifests/step=1/rollout/gen=00.json", "runs/run=a/manifests/step=1/rollout/turn=1/try=1/gen=0.json",
-		"runs/run=a/manifests/step=1/rollout/shard=99999999999999999999/gen=0.json", "runs/run=a/manifests/step=1/Rollout/gen=0.json",
-		"runs/run=../manifests/step=1/rollout/gen=0.json", "runs/run=a/table=turns/step=1/gen=0/00000-0123456789abcdef.parquet", "warmstarts/abc/manifest.json",
+		"", "runs/run=a/manifests/step=1/rollout", "runs/run=A/manifests/step=1/rollout/gen=0.json",
+		"runs/run=a/manifests/step=01/rollout/gen=0.json",
+		"runs/run=a/manifests/step=1/rollout/gen=00.json",
+		"runs/run=a/manifests/step=1/rollout/turn=1/try=1/gen=0.json",
+		"runs/run=a/manifests/step=1/rollout/shard=99999999999999999999/gen=0.json",
+		"runs/run=a/manifests/step=1/Rollout/gen=0.json",
+		"runs/run=../manifests/step=1/rollout/gen=0.json",
+		"runs/run=a/table=turns/step=1/gen=0/00000-0123456789abcdef.parquet", "warmstarts/abc/manifest.json",
 		"runs/run=a/manifests/step=1/rollout/gen=0.json\n",
 	} {
 		_, err := ParseManifestKey(key)
 		require.Error(t, err, "%q", key)
 	}
 	for _, key := range []string{
-		"", "runs/run=a/table=turns/step=1/gen=0/0-0123456789abcdef.parquet", "runs/run=a/table=turns/step=1/gen=0/00000-0123.parquet",
-		"runs/run=a/table=turns/step=x/gen=0/00000-0123456789abcdef.parquet", "runs/run=a/manifests/step=1/rollout/gen=0.json",
+		"", "runs/run=a/table=turns/step=1/gen=0/0-0123456789abcdef.parquet",
+		"runs/run=a/table=turns/step=1/gen=0/00000-0123.parquet",
+		"runs/run=a/table=turns/step=x/gen=0/00000-0123456789abcdef.parquet",
+		"runs/run=a/manifests/step=1/rollout/gen=0.json",
 		"warmstarts/" + Digest(nil) + "/table=turns/00000-0123456789abcdef.parquet",
 	} {
 		_, err := ParseDataKey(key)

@@ -8,44 +8,41 @@ import (
 	"strings"
 )
 
-// ManifestVersion is the version of the manifests and heads that this code writes and reads.
-const ManifestVersion = 1
+// The fields of documents have tags: doc describes a field, form names the form of a text (document.go), and since is
+// the minor version that added the field. The JSON schemas are made of them.
 
-// Ref names bytes: the key under which they lie and their digest.
+// Ref names an object: its key and the digest of its bytes.
 type Ref struct {
-	Key    string `json:"key"`
-	Digest string `json:"digest"`
+	Key    string `json:"key" doc:"key of the object"`
+	Digest string `json:"digest" form:"digest" doc:"SHA-256 of its bytes"`
 }
 
 // ShardInfo describes one data shard.
 type ShardInfo struct {
-	Key    string `json:"key"`
-	Table  Table  `json:"table"`
-	Digest string `json:"digest"`
-	Bytes  int64  `json:"bytes"`
-	Rows   int    `json:"rows"`
+	Key    string `json:"key" doc:"key of the shard, which follows from the manifest's place, the table and the digest"`
+	Table  Table  `json:"table" doc:"its table, or documents"`
+	Digest string `json:"digest" form:"digest" doc:"SHA-256 of its bytes"`
+	Bytes  int64  `json:"bytes" doc:"their number, > 0"`
+	Rows   int    `json:"rows" doc:"number of rows; 1 for a document"`
 }
 
 // Checkpoint describes a checkpoint: files under one prefix.
 type Checkpoint struct {
-	Prefix string `json:"prefix"` // ends in a slash
-	// Digest is the checkpoint digest: SHA-256 over the sorted lines "name sha256" of the files
-	// that make the policy.
-	Digest string           `json:"digest"`
-	Files  []CheckpointFile `json:"files"` // sorted by name
+	Prefix  string           `json:"prefix" doc:"prefix of the keys of the files; ends in a slash"`
+	Digest  string           `json:"digest" form:"digest" doc:"the checkpoint digest: SHA-256 over the sorted lines NAME SHA256 of the files that make the policy"`
+	Weights string           `json:"weights,omitempty" form:"digest" since:"3" doc:"the weights digest: over the tensors of the model, of an adapter and of a value head, independent of file names (see Checkpoints)"`
+	Files   []CheckpointFile `json:"files" doc:"the files, sorted by name"`
 }
 
 // CheckpointFile is one file of a checkpoint.
 type CheckpointFile struct {
-	Name   string `json:"name"`
-	Digest string `json:"digest"`
-	Bytes  int64  `json:"bytes"`
-	// At is the key of another checkpoint's file with the same bytes, which then are not put again; absent where the bytes lie
-	// under Prefix. That checkpoint is one that is never pruned.
-	At string `json:"at,omitempty"`
+	Name   string `json:"name" form:"file" doc:"name of the file"`
+	Digest string `json:"digest" form:"digest" doc:"SHA-256 of its bytes"`
+	Bytes  int64  `json:"bytes" doc:"their number"`
+	At     string `json:"at,omitempty" since:"3" doc:"key of another checkpoint's file that holds the bytes, which is never pruned; absent if they are under the prefix"`
 }
 
-// Key is where a file's bytes lie.
+// Key returns the key of a file's bytes.
 func (c Checkpoint) Key(f CheckpointFile) string {
 	if f.At != "" {
 		return f.At
@@ -53,39 +50,33 @@ func (c Checkpoint) Key(f CheckpointFile) string {
 	return c.Prefix + f.Name
 }
 
-// Manifest commits what was made at a place. See DESIGN.md for the life of one.
+// Manifest commits what was made at a place. README.md describes the commit protocol.
 type Manifest struct {
-	Version       int `json:"version"`
-	SchemaVersion int `json:"schema_version"`
+	Version       int `json:"version" form:"major" doc:"major version of the format"`
+	SchemaVersion int `json:"schema_version" form:"minor" doc:"minor version of the format"`
 	Place
-	Code   string `json:"code"`   // digest of the program that made it
-	Config string `json:"config"` // digest of the resolved recipe
-	// Inputs are the manifests that were read.
-	Inputs []Ref `json:"inputs"`
-	// Shards are the data shards that were made, each under its Place's DataKey.
-	Shards []ShardInfo `json:"shards"`
-	// Parts are the shard manifests that a stage manifest commits, in the order of their shards.
-	Parts      []Ref       `json:"parts"`
-	Checkpoint *Checkpoint `json:"checkpoint"` // null where none was made
-	// Critic is the checkpoint of the critic that belongs to the policy of Checkpoint; absent where the
-	// run trains none.
-	Critic *Checkpoint `json:"critic,omitempty"`
-	// Stats are small numbers about what was made; they are not part of its identity.
-	Stats map[string]float64 `json:"stats"`
-	Note  map[string]string  `json:"note"`
+	Code       string             `json:"code" form:"digest" doc:"digest of the program that made it"`
+	Config     string             `json:"config" form:"digest" doc:"digest of the resolved recipe"`
+	Inputs     []Ref              `json:"inputs" doc:"the manifests that the stage read, in the order in which it lists them"`
+	Shards     []ShardInfo        `json:"shards" doc:"the data shards that were made"`
+	Parts      []Ref              `json:"parts" doc:"in a stage manifest, the manifests of its shards, in their order"`
+	Checkpoint *Checkpoint        `json:"checkpoint" doc:"the policy that was made; null if none was"`
+	Critic     *Checkpoint        `json:"critic,omitempty" since:"3" doc:"the critic that belongs to the policy of checkpoint; absent if the run trains none"`
+	Stats      map[string]float64 `json:"stats" doc:"numbers about what was made, such as rows and tokens; a reader needs none of them"`
+	Note       map[string]string  `json:"note" doc:"texts about what was made; result holds the result of the activity as JSON"`
 }
 
-// NewManifest returns an empty manifest of the versions that this code writes.
+// NewManifest returns an empty manifest with the versions that this code writes.
 func NewManifest(place Place, code, config string) Manifest {
 	m := Manifest{Place: place, Code: code, Config: config}
 	m.normalise()
 	return m
 }
 
-// normalise gives the manifest our versions and makes nil collections empty, so that equal
-// manifests have equal bytes.
+// normalise sets the manifest's versions to ours and makes nil collections empty, so that equal manifests have equal
+// bytes.
 func (m *Manifest) normalise() {
-	m.Version, m.SchemaVersion = ManifestVersion, Version
+	m.Version, m.SchemaVersion = Major, Version
 	if m.Inputs == nil {
 		m.Inputs = []Ref{}
 	}
@@ -108,7 +99,7 @@ func (m *Manifest) normalise() {
 	}
 }
 
-// Checkpoints lists what there is: the policy's, then its critic's.
+// Checkpoints returns the checkpoints that were made: the policy's, then its critic's.
 func (m Manifest) Checkpoints() []*Checkpoint {
 	var out []*Checkpoint
 	for _, c := range []*Checkpoint{m.Checkpoint, m.Critic} {
@@ -141,35 +132,36 @@ func (m Manifest) ShardsOf(table Table) []ShardInfo {
 	return out
 }
 
-// EncodeManifest validates a manifest and writes its canonical JSON; the versions are set here.
+// EncodeManifest validates a manifest and writes its canonical JSON. It sets the versions.
 func EncodeManifest(m Manifest) ([]byte, error) {
 	m.normalise()
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}
-	data, err := Canonical(m)
+	recorded := m
+	recorded.Stage = m.recordedStage()
+	data, err := Canonical(recorded)
 	if err != nil {
 		return nil, fmt.Errorf("manifest of %s: %w", m.Place, err)
 	}
 	return data, nil
 }
 
-// DecodeManifest reads and validates a manifest. Only the canonical text is taken.
+// DecodeManifest reads and validates a manifest. It accepts only the canonical text. It ignores fields and tables that
+// a later minor version has added.
 func DecodeManifest(data []byte) (Manifest, error) {
 	var m Manifest
-	if err := checkVersion("manifest", data); err != nil {
+	if err := decodeDocument("manifest", data, &m); err != nil {
 		return Manifest{}, err
 	}
-	if err := decodeStrict(data, &m); err != nil {
-		return Manifest{}, fmt.Errorf("manifest: %w", err)
-	}
+	m.Place = m.canonical()
 	if err := m.Validate(); err != nil {
 		return Manifest{}, err
 	}
 	return m, nil
 }
 
-// Validate checks the manifest by itself; the error names the field at fault.
+// Validate checks the manifest without reading anything else; the error names the field at fault.
 func (m Manifest) Validate() error {
 	if err := m.validate(); err != nil {
 		return fmt.Errorf("manifest of %s: %w", m.Place, err)
@@ -181,8 +173,8 @@ func (m Manifest) validate() error {
 	if err := m.Place.Validate(); err != nil {
 		return err
 	}
-	if m.SchemaVersion < 1 || m.SchemaVersion > Version {
-		return fmt.Errorf("schema_version: this program knows 1 to %d, got %d", Version, m.SchemaVersion)
+	if m.SchemaVersion < 1 {
+		return fmt.Errorf("schema_version: must be ≥ 1, got %d", m.SchemaVersion)
 	}
 	if !ValidDigest(m.Code) {
 		return fmt.Errorf("code: want a digest, got %q", m.Code)
@@ -210,7 +202,7 @@ func (m Manifest) validate() error {
 	return nil
 }
 
-// validateParts checks that only a stage manifest has parts, and that they are its own shards'.
+// validateParts checks that only a stage manifest has parts, and that they belong to its own shards.
 func (m Manifest) validateParts() error {
 	if len(m.Parts) > 0 && (m.Shard != absent || m.Warm != "") {
 		return fmt.Errorf("parts: only a stage manifest has parts")
@@ -224,7 +216,9 @@ func (m Manifest) validateParts() error {
 		if err != nil {
 			return fmt.Errorf("parts %d: %w", i, err)
 		}
-		if p.Shard == absent || p.StageManifest().WithGen(m.Gen) != m.Place {
+		whole := p.StageManifest().WithGen(m.Gen)
+		whole.Earlier = m.Earlier // a step that an earlier version began may have parts of both names
+		if p.Shard == absent || whole != m.Place {
 			return fmt.Errorf("parts %d: %s is not a shard of %s", i, p, m.Place)
 		}
 		if p.Shard <= last {
@@ -238,7 +232,7 @@ func (m Manifest) validateParts() error {
 func (m Manifest) validateShards() error {
 	seen := map[string]bool{}
 	for i, s := range m.Shards {
-		if err := s.validate(m.Place); err != nil {
+		if err := s.validate(m.Place, m.SchemaVersion > Version); err != nil {
 			return fmt.Errorf("shards %d: %w", i, err)
 		}
 		if seen[s.Key] {
@@ -249,15 +243,21 @@ func (m Manifest) validateShards() error {
 	return nil
 }
 
-func (s ShardInfo) validate(place Place) error {
+// validate checks a shard of a manifest. later says that a later version wrote the manifest, which may have other
+// tables.
+func (s ShardInfo) validate(place Place, later bool) error {
+	ext := s.Table.Ext()
 	if err := s.Table.Valid(); err != nil {
-		return err
+		if !later || !tableForm.MatchString(string(s.Table)) {
+			return err
+		}
+		ext = strings.TrimPrefix(path.Ext(s.Key), ".")
 	}
 	if !ValidDigest(s.Digest) {
 		return fmt.Errorf("%s: want a digest, got %q", s.Key, s.Digest)
 	}
-	if want := place.DataKey(s.Table, s.Digest, s.Table.Ext()); s.Key != want {
-		return fmt.Errorf("%s: a shard with that digest made here lies under %s", s.Key, want)
+	if want := place.DataKey(s.Table, s.Digest, ext); s.Key != want {
+		return fmt.Errorf("%s: the key of a shard with that digest made here is %s", s.Key, want)
 	}
 	if s.Bytes <= 0 {
 		return fmt.Errorf("%s: bytes must be > 0, got %d", s.Key, s.Bytes)
@@ -270,7 +270,7 @@ func (s ShardInfo) validate(place Place) error {
 
 func (m Manifest) validateCheckpoint() error {
 	if m.Critic != nil && m.Checkpoint == nil {
-		return fmt.Errorf("critic: belongs to a policy, and checkpoint is null")
+		return fmt.Errorf("critic: must be absent if checkpoint is null, because a critic belongs to a policy")
 	}
 	if m.Checkpoint == nil {
 		return nil
@@ -291,9 +291,14 @@ func (c Checkpoint) validate() error {
 	if !ValidDigest(c.Digest) {
 		return fmt.Errorf("want a digest, got %q", c.Digest)
 	}
+	if c.Weights != "" && !ValidDigest(c.Weights) {
+		return fmt.Errorf("weights: want a digest, got %q", c.Weights)
+	}
 	of := strings.HasPrefix(c.Prefix, runsPrefix) || strings.HasPrefix(c.Prefix, warmPrefix)
 	if !of || path.Clean(c.Prefix)+"/" != c.Prefix {
-		return fmt.Errorf("prefix %q: want that of a run's or a warm start's checkpoint, and a slash at its end", c.Prefix)
+		return fmt.Errorf(
+			"prefix %q: want the prefix of a checkpoint of a run or a warm start, with a slash at its end",
+			c.Prefix)
 	}
 	if len(c.Files) == 0 {
 		return fmt.Errorf("%s: has no files", c.Prefix)
@@ -301,15 +306,16 @@ func (c Checkpoint) validate() error {
 	for i, f := range c.Files {
 		switch {
 		case !fileForm.MatchString(f.Name):
-			return fmt.Errorf("files %d: name %q is not that of a plain file", i, f.Name)
+			return fmt.Errorf("files %d: name %q is not the name of a plain file", i, f.Name)
 		case !ValidDigest(f.Digest):
 			return fmt.Errorf("file %s: want a digest, got %q", f.Name, f.Digest)
 		case f.At != "" && !sharable(f.At, f.Name):
-			return fmt.Errorf("file %s: at %q: want the key of that file of a warm start's or a run's first checkpoint", f.Name, f.At)
+			return fmt.Errorf("file %s: at %q: want the key of this file in the first checkpoint of a run or in a "+
+				"warm start", f.Name, f.At)
 		case f.Bytes < 0:
 			return fmt.Errorf("file %s: bytes must be ≥ 0, got %d", f.Name, f.Bytes)
 		case i > 0 && f.Name <= c.Files[i-1].Name:
-			return fmt.Errorf("file %s: comes after %s; want them sorted by name", f.Name, c.Files[i-1].Name)
+			return fmt.Errorf("file %s: comes after %s; want the files sorted by name", f.Name, c.Files[i-1].Name)
 		}
 	}
 	return nil

@@ -42,7 +42,7 @@ func (r TokenOutputsRow) position() position {
 func (r ReplayRow) position() position   { return trajectoryPosition(r.GroupID, r.TrajectoryID) }
 func (r BaselineRow) position() position { return trajectoryPosition(r.GroupID, "") }
 
-// A whole trajectory stands where its first turn would.
+// position puts a whole trajectory where its first turn would be.
 func (r BatchRow) position() position {
 	turn := int32(0)
 	if r.Turn != nil {
@@ -55,8 +55,12 @@ func (r ToolCallRow) position() position {
 	return trajectoryPosition(r.GroupID, r.TrajectoryID, r.Turn, r.Call)
 }
 
+func (r TransitionRow) position() position {
+	return trajectoryPosition(r.GroupID, r.TrajectoryID, r.Turn)
+}
+
 func (r UpdateRow) position() position {
-	return position{numbers: [5]int64{int64(r.Step), r.OptimizerStep, int64(r.Minibatch)}}
+	return position{numbers: [5]int64{r.OptimizerStep, int64(r.Minibatch)}}
 }
 
 func (r EvaluationRow) position() position {
@@ -74,7 +78,7 @@ func (r TimingRow) position() position {
 	}
 }
 
-// repeats reports whether two rows of the table may stand at the same position.
+// repeats reports whether two rows of the table may have the same position.
 func (t Table) repeats() bool { return t == Timings }
 
 // Sort puts rows into their table's canonical order, in place:
@@ -84,7 +88,7 @@ func (t Table) repeats() bool { return t == Timings }
 //	selection, token_outputs, replay           group, trajectory
 //	turns                                      group, trajectory, turn
 //	tool_calls                                 group, trajectory, turn, call
-//	updates                                    step, optimizer_step, minibatch
+//	updates                                    optimizer_step, minibatch
 //	evaluations                                tag, problem, greedy, sample
 //	timings                                    stage, kind, trajectory, shard, turn, call, attempt, start
 func Sort[R Row](rows []R) {
@@ -98,8 +102,12 @@ func SortBatch(rows []BatchRow) {
 
 // checkOrder returns an error naming the first of n rows that is out of order or repeated.
 func checkOrder(t Table, n int, at func(int) position) error {
-	for i := 1; i < n; i++ {
-		p, q := at(i-1), at(i)
+	var p, q position
+	for i := range n {
+		p, q = q, at(i)
+		if i == 0 {
+			continue
+		}
 		c := p.compare(q)
 		if c > 0 {
 			return fmt.Errorf("table %s row %d: is out of order: %s comes after %s", t, i, p, q)

@@ -3,87 +3,150 @@ package schema
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"strconv"
 )
 
-// InitStep is the step of what a run does before its first training step.
+// InitStep is the step of the stages that run before the first training step.
 const InitStep = "init"
 
 // The stages that commit manifests.
 const (
 	StagePrepare   = "prepare"    // init: the resolved recipe
-	StageAmend     = "amend"      // init: the recipe as a person changed it in mid-run; its try is its number
+	StageAmend     = "amend"      // init: the recipe as a person changed it during the run; its try numbers the change
 	StageWarmStart = "warm_start" // init: the first policy
 	StageImport    = "import"     // init: trajectories from elsewhere
 	StagePrompts   = "prompts"
 	StageRollout   = "rollout"
 	StageSandbox   = "sandbox"
 	StageAssemble  = "assemble"
-	StageGrade     = "grade" // where the recipe asks for symbolic grading
+	StageGrade     = "grade" // only if the recipe asks for symbolic grading
 	StageReward    = "reward"
 	StageResample  = "resample"
-	StageForward   = "forward"
+	StageLogprobs  = "logprobs" // log-probabilities, entropies and values of the kept tokens
 	StageAdvantage = "advantage"
-	StageBuffer    = "buffer" // the replay buffer after the step, and what of it is learnt from again
+	StageBuffer    = "buffer" // the replay buffer after the step, and the rows of it that are learnt from again
 	StageUpdate    = "update"
 	StagePublish   = "publish"
 	StageEvaluate  = "evaluate"
-	StageReplay    = "replay" // the claim of a generation, and the recipe that it is made under
+	StageCompact   = "compact" // merged copies of the step's small shards
+	StageReplay    = "replay"  // the claim of a generation, with the recipe of the replay
 )
 
 var (
 	runForm   = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,127}$`)
 	stageForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+	tableForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
 	fileForm  = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
 )
 
 // absent marks a try, turn or shard that a place does not have.
 const absent = -1
 
-// Place says where a manifest stands. Make one with At, AtInit or AtWarmStart and its With
-// methods; the zero value is not a place.
+// Place says where a manifest belongs. Make one with At, AtInit or AtWarmStart and its With methods; the zero value is
+// not a place.
 type Place struct {
-	Run   string `json:"run"`
-	Step  string `json:"step"` // a number without leading zeros, or InitStep
-	Stage string `json:"stage"`
-	Try   int    `json:"try"`   // further draws of dynamic sampling; −1 when absent
-	Turn  int    `json:"turn"`  // −1 when absent
-	Shard int    `json:"shard"` // −1 for a stage manifest
-	Gen   int    `json:"gen"`   // ≥ 0; grows with each replay
-	// Warm is the digest of a warm start's inputs. Such a place belongs to no run: Run and Step
-	// are empty, so that any run of the same recipe, seed and code finds it.
-	Warm string `json:"warm"`
+	Run   string `json:"run" form:"run" doc:"the run; empty for a warm start"`
+	Step  string `json:"step" form:"step" doc:"the step: a number without leading zeros, or init for what precedes the first; empty for a warm start"`
+	Stage string `json:"stage" form:"stage" doc:"the stage (see Stages)"`
+	Try   int    `json:"try" doc:"number of an amendment, or of a later draw of prompts; −1 for none"`
+	Turn  int    `json:"turn" doc:"the turn, for stages that run turn by turn; −1 for none"`
+	Shard int    `json:"shard" doc:"the shard; −1 for a stage manifest"`
+	Gen   int    `json:"gen" doc:"the generation: 0 for what the run itself made"`
+	Warm  string `json:"warm" doc:"digest of the inputs of a warm start, which belongs to no run, so that any run of the same recipe, seed and code finds it; else empty"`
+	// Earlier is the name of the stage in the place's key and document, if an earlier version of the program wrote
+	// them and the stage had another name; "" otherwise. Stage is always today's name.
+	Earlier string `json:"-"`
 }
 
-// At is the stage manifest of a training step, generation 0.
+// earlierNames holds the names that stages had in earlier versions, with today's.
+var earlierNames = map[string]string{"forward": StageLogprobs}
+
+// CanonicalStage returns today's name of a stage. Records, histories and commands of earlier versions may have another
+// one.
+func CanonicalStage(name string) string {
+	if now, ok := earlierNames[name]; ok {
+		return now
+	}
+	return name
+}
+
+// EarlierStage returns the name that a stage had in earlier versions, or "" if it has always had its name.
+func EarlierStage(name string) string { return formerNames[name] }
+
+// formerNames is the inverse of earlierNames.
+var formerNames = func() map[string]string {
+	out := map[string]string{}
+	for earlier, now := range earlierNames {
+		out[now] = earlier
+	}
+	return out
+}()
+
+// EarlierStages returns the names that stages had in earlier versions, with today's.
+func EarlierStages() map[string]string { return maps.Clone(earlierNames) }
+
+// canonical returns a place that was read with today's name of its stage.
+func (p Place) canonical() Place {
+	if now := CanonicalStage(p.Stage); now != p.Stage {
+		p.Stage, p.Earlier = now, p.Stage
+	}
+	return p
+}
+
+// recordedStage is the name of the stage in the place's key and document.
+func (p Place) recordedStage() string {
+	if p.Earlier != "" {
+		return p.Earlier
+	}
+	return p.Stage
+}
+
+// ByEarlierName returns the place under which an earlier version would have committed the same; ok is false if the
+// stage had today's name, or if p is such a place.
+func (p Place) ByEarlierName() (earlier Place, ok bool) {
+	if p.Earlier != "" {
+		return Place{}, false
+	}
+	for name, now := range earlierNames {
+		if now == p.Stage {
+			p.Earlier = name
+			return p, true
+		}
+	}
+	return Place{}, false
+}
+
+// At returns the place of the stage manifest of a training step, generation 0.
 func At(run string, step int, stage string) Place {
-	return Place{Run: run, Step: strconv.Itoa(step), Stage: stage, Try: absent, Turn: absent, Shard: absent}
+	return Place{Run: run, Step: strconv.Itoa(step), Stage: CanonicalStage(stage), Try: absent, Turn: absent,
+		Shard: absent}
 }
 
-// AtInit is the stage manifest of a stage before the first step, generation 0.
+// AtInit returns the place of the stage manifest of a stage before the first step, generation 0.
 func AtInit(run, stage string) Place {
 	return Place{Run: run, Step: InitStep, Stage: stage, Try: absent, Turn: absent, Shard: absent}
 }
 
-// AtWarmStart is the manifest of the warm start whose inputs have the digest.
+// AtWarmStart returns the place of the manifest of the warm start whose inputs have the digest.
 func AtWarmStart(inputs string) Place {
 	return Place{Stage: StageWarmStart, Try: absent, Turn: absent, Shard: absent, Warm: inputs}
 }
 
-// WithTry returns the place for the k-th draw.
+// WithTry returns the place with try k.
 func (p Place) WithTry(k int) Place { p.Try = k; return p }
 
-// WithTurn returns the place for a turn.
+// WithTurn returns the place with turn t.
 func (p Place) WithTurn(t int) Place { p.Turn = t; return p }
 
-// WithShard returns the place for a shard of the stage.
+// WithShard returns the place with shard s.
 func (p Place) WithShard(s int) Place { p.Shard = s; return p }
 
-// WithGen returns the place for a generation.
+// WithGen returns the place with generation g.
 func (p Place) WithGen(g int) Place { p.Gen = g; return p }
 
-// StageManifest returns the place of the stage manifest that lists this shard's.
+// StageManifest returns the place of the stage manifest that lists this shard's manifest.
 func (p Place) StageManifest() Place { p.Shard = absent; return p }
 
 // StepNumber returns the training step; ok is false for init and warm starts.
@@ -92,15 +155,16 @@ func (p Place) StepNumber() (step int, ok bool) {
 	return n, err == nil
 }
 
-// CheckRunID returns an error that says what a run id must look like, unless id does.
+// CheckRunID returns an error that describes valid run ids, unless id is one.
 func CheckRunID(id string) error {
 	if !runForm.MatchString(id) {
-		return fmt.Errorf("run id %q: want 1 to 128 of a-z, 0-9, dot, dash and underscore, the first a letter or digit", id)
+		return fmt.Errorf("run id %q: want 1 to 128 of a-z, 0-9, dot, dash and underscore, the first a letter or digit",
+			id)
 	}
 	return nil
 }
 
-// Validate checks that the place can stand in a key.
+// Validate checks that the place has a key.
 func (p Place) Validate() error {
 	if !stageForm.MatchString(p.Stage) {
 		return fmt.Errorf("stage %q: want lower-case letters, digits and underscores, the first a letter", p.Stage)
@@ -129,7 +193,8 @@ func (p Place) validateWarm() error {
 	if !ValidDigest(p.Warm) {
 		return fmt.Errorf("warm start %q: want the digest of its inputs", p.Warm)
 	}
-	if p.Run != "" || p.Step != "" || p.Stage != StageWarmStart || p.Try != absent || p.Turn != absent || p.Shard != absent || p.Gen != 0 {
+	if p.Run != "" || p.Step != "" || p.Stage != StageWarmStart ||
+		p.Try != absent || p.Turn != absent || p.Shard != absent || p.Gen != 0 {
 		return fmt.Errorf("warm start %s: has no run, step, try, turn, shard or further generation", p.Warm)
 	}
 	return nil
@@ -145,7 +210,7 @@ func checkStep(step string) error {
 	return nil
 }
 
-// parseNumber takes only the one spelling that Itoa gives, so that every place has one key.
+// parseNumber accepts only the spelling that strconv.Itoa returns, so that every place has exactly one key.
 func parseNumber(s string) (int, error) {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 0 || strconv.Itoa(n) != s {
@@ -154,6 +219,7 @@ func parseNumber(s string) (int, error) {
 	return n, nil
 }
 
+// String describes the place in words, for errors and logs.
 func (p Place) String() string {
 	if p.Warm != "" {
 		return "warm start " + p.Warm

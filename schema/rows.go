@@ -1,57 +1,52 @@
 package schema
 
-// The rows of the record's tables. Every table's rows are sorted by group, then trajectory,
-// then turn, then call. List columns are annotated lists with non-null elements. Optional
-// columns are pointers or slices whose nil means null; the nil of any other list is the empty
-// list. No row holds a run id, generation, host, path or time (timings alone holds times).
+// The rows of the record's tables, which are in several files: rows.go has those of the sampled trajectories,
+// rows_learning.go those from rewards to the training batch, rows_update.go the optimiser steps, and rows_measured.go
+// evaluations and times.
 //
-// A trajectory that something other than its policy broke is *excluded*: the column excluded says
-// why, in one line, where it happened (the turn that got no response, the call that got no
-// verdict), in trajectories from then on, and in selection. It has no row in rewards: it is never
-// worth 0.
+// Optional columns are pointers or slices whose nil means null; the nil of any other list is the empty list. No row
+// holds a run id, generation, host, path or time (timings alone holds times).
 //
-// In the tags, dict asks for a dictionary (few distinct values, or ids that repeat), split for
-// byte-stream-split (floats only).
+// In the parquet tags, dict selects a dictionary (for few distinct values, or ids that repeat) and split selects
+// byte-stream-split (floats only). The tag doc describes the column, unit its unit, and since the format's minor
+// version that added it, if that is not the table's first (docs.go). README.md is made of them.
 
 // PromptRow is one prompt of a step (table prompts).
 type PromptRow struct {
-	GroupID    string `parquet:"group_id"`
-	ProblemID  string `parquet:"problem_id"`
-	Level      int32  `parquet:"level"`
-	Problem    string `parquet:"problem"`
-	Answer     string `parquet:"answer,dict"`
-	Expression string `parquet:"expression"`
-	// TokenIDs is the whole first prefix; of an imported group, what its trajectories' prefixes share.
-	TokenIDs []int32 `parquet:"token_ids,list" parquet-element:",dict"`
+	GroupID    string  `parquet:"group_id" doc:"the group of trajectories that are sampled from the prompt: step and number in the step"`
+	ProblemID  string  `parquet:"problem_id" doc:"the problem's name in its environment (see Problems)"`
+	Level      int32   `parquet:"level" doc:"the environment's level of difficulty; 0 if it has none"`
+	Problem    string  `parquet:"problem" doc:"the problem as the environment states it"`
+	Answer     string  `parquet:"answer,dict" doc:"the correct answer; empty if the environment judges differently"`
+	Expression string  `parquet:"expression" doc:"the environment's own specification of the problem, from which it can be set up again"`
+	TokenIDs   []int32 `parquet:"token_ids,list" parquet-element:",dict" doc:"the whole first prefix of the policy; for an imported group the common beginning of its trajectories' prefixes"`
 }
 
-// TurnRow is one turn (table turns): its context (the prompt at turn 0, the rendered tool
-// responses later) followed by the response. The token lists are equally long. The turn at which
-// the engine broke has a context alone.
+// TurnRow is one turn (table turns): its context (the prompt at turn 0, the rendered tool responses later) followed by
+// the response. The token lists have equal lengths. The turn at which the engine broke has only a context.
 type TurnRow struct {
-	GroupID       string    `parquet:"group_id,dict"`
-	TrajectoryID  string    `parquet:"trajectory_id"`
-	Turn          int32     `parquet:"turn"`
-	ContextTokens int32     `parquet:"context_tokens"` // how many of token_ids are context
-	TokenIDs      []int32   `parquet:"token_ids,list" parquet-element:",dict"`
-	LossMask      []int32   `parquet:"loss_mask,list" parquet-element:",dict"`           // 1 for tokens the policy produced
-	LogProbs      []float32 `parquet:"logprobs,list,optional" parquet-element:",split"`  // 0 for context; null for imported rows
-	Entropies     []float32 `parquet:"entropies,list,optional" parquet-element:",split"` // nats; 0 for context; null for imported rows
-	Observation   string    `parquet:"observation"`                                      // text of the context (tool responses); "" at turn 0, but for what only this trajectory was asked
-	Response      string    `parquet:"response"`                                         // text of the response
-	Finish        string    `parquet:"finish,dict"`                                      // stop | length; "" where excluded
-	ToolCalls     int32     `parquet:"tool_calls"`                                       // calls in the response, parsed or not
-	Answered      bool      `parquet:"answered"`
-	AnchorHash    string    `parquet:"anchor_hash,dict"`    // hash of what the policy saw before this turn
-	PolicyVersion string    `parquet:"policy_version,dict"` // checkpoint digest that produced the response; "" for imported rows
-	Excluded      *string   `parquet:"excluded,optional"`   // why there is no response; null where there is one
-	// What the response is as its protocol reads it; null of imported rows and before schema version 3.
-	ParsedCalls *int32 `parquet:"parsed_calls,optional"` // calls that could be read
-	Wrapped     *bool  `parquet:"wrapped,optional"`      // nothing stands outside the protocol's tags
+	GroupID       string    `parquet:"group_id,dict" doc:"the trajectory's group"`
+	TrajectoryID  string    `parquet:"trajectory_id" doc:"group and number of the sample in it"`
+	Turn          int32     `parquet:"turn" doc:"number of the turn, from 0"`
+	ContextTokens int32     `parquet:"context_tokens" unit:"tokens" doc:"how many of token_ids, from the first, are context"`
+	TokenIDs      []int32   `parquet:"token_ids,list" parquet-element:",dict" doc:"context and response; the token lists of a row have equal lengths"`
+	LossMask      []int32   `parquet:"loss_mask,list" parquet-element:",dict" doc:"1 for tokens that the policy produced, else 0"`
+	LogProbs      []float32 `parquet:"logprobs,list,optional" parquet-element:",split" unit:"nats" doc:"log-probability of each token when it was sampled; 0 for context; null for imported rows"`
+	Entropies     []float32 `parquet:"entropies,list,optional" parquet-element:",split" unit:"nats" doc:"entropy of the distribution that each token was sampled from; 0 for context; null if and only if logprobs is"`
+	Observation   string    `parquet:"observation" doc:"text of the context: the tool responses, or what the environment showed; at turn 0 only what this trajectory alone was asked, else empty"`
+	Response      string    `parquet:"response" doc:"text of the response; bytes that are not UTF-8 are U+FFFD, and token_ids hold the exact bytes"`
+	Finish        string    `parquet:"finish,dict" doc:"stop or length: why the response ended; empty if there is none (excluded)"`
+	ToolCalls     int32     `parquet:"tool_calls" doc:"closed blocks of calls in the response, parsed or not; 1 in an environment with one action per turn"`
+	Answered      bool      `parquet:"answered" doc:"the response closes an answer"`
+	AnchorHash    string    `parquet:"anchor_hash,dict" doc:"identifies what the policy saw before this turn (see Anchor states)"`
+	PolicyVersion string    `parquet:"policy_version,dict" doc:"checkpoint digest of the policy that wrote the response; empty for imported rows"`
+	Excluded      *string   `parquet:"excluded,optional" since:"2" doc:"why there is no response, in one line; null if there is one"`
+	ParsedCalls   *int32    `parquet:"parsed_calls,optional" since:"3" doc:"those of tool_calls that could be parsed; null for imported rows"`
+	Wrapped       *bool     `parquet:"wrapped,optional" since:"3" doc:"no text of the response is outside the protocol's tags; null for imported rows"`
 }
 
-// Valid reports whether a turn acts: a call of it could be read, or it closes an answer. known is
-// false of rows that do not say.
+// Valid reports whether a turn acts: one of its calls could be parsed, or it closes an answer. known is false for rows
+// that do not record this.
 func (r TurnRow) Valid() (valid, known bool) {
 	if r.ParsedCalls == nil {
 		return false, false
@@ -61,276 +56,75 @@ func (r TurnRow) Valid() (valid, known bool) {
 
 // ToolCallRow is one tool call and its result (table tool_calls).
 type ToolCallRow struct {
-	GroupID      string  `parquet:"group_id,dict"`
-	TrajectoryID string  `parquet:"trajectory_id"`
-	Turn         int32   `parquet:"turn"`
-	Call         int32   `parquet:"call"`
-	Name         string  `parquet:"name,dict"`
-	Arguments    string  `parquet:"arguments"`
-	Code         string  `parquet:"code"`
-	Stdin        string  `parquet:"stdin"`
-	Status       string  `parquet:"status,dict"` // a sandbox status, an env.CallError, or of a recorded call ok, tool_error or no_response; "" where excluded
-	ExitCode     int32   `parquet:"exit_code"`
-	Stdout       string  `parquet:"stdout"`
-	Stderr       string  `parquet:"stderr"`
-	Value        string  `parquet:"value"`
-	Response     string  `parquet:"response"`          // the body of the tool response the policy sees
-	Excluded     *string `parquet:"excluded,optional"` // why there is no verdict; null where there is one
+	GroupID      string  `parquet:"group_id,dict" doc:"the trajectory's group"`
+	TrajectoryID string  `parquet:"trajectory_id" doc:"the trajectory that made the call"`
+	Turn         int32   `parquet:"turn" doc:"number of the turn that made the call"`
+	Call         int32   `parquet:"call" doc:"number of the call in its turn, from 0"`
+	Name         string  `parquet:"name,dict" doc:"the tool; empty if the call could not be parsed"`
+	Arguments    string  `parquet:"arguments" doc:"the arguments as the policy wrote them, usually JSON"`
+	Code         string  `parquet:"code" doc:"the program, for a tool that runs one"`
+	Stdin        string  `parquet:"stdin" doc:"the program's input"`
+	Status       string  `parquet:"status,dict" doc:"how the call ended: a status of its tool (ok, error, timeout …), why it could not run (unknown_tool, bad_json …), or for a recorded call ok, tool_error or no_response; empty if excluded"`
+	ExitCode     int32   `parquet:"exit_code" doc:"the program's exit code; −N if signal N ended it"`
+	Stdout       string  `parquet:"stdout" doc:"what the program wrote to standard output"`
+	Stderr       string  `parquet:"stderr" doc:"what the program wrote to standard error"`
+	Value        string  `parquet:"value" doc:"the value of the program's last expression, as text"`
+	Response     string  `parquet:"response" doc:"the part that the policy saw: the body of the tool response"`
+	Excluded     *string `parquet:"excluded,optional" since:"2" doc:"why there is no verdict, in one line; null if there is one"`
+}
+
+// TransitionRow is one action in an interactive environment and what it led to (table transitions). Only runs in such
+// an environment have the table.
+type TransitionRow struct {
+	GroupID      string  `parquet:"group_id,dict" doc:"the trajectory's group"`
+	TrajectoryID string  `parquet:"trajectory_id" doc:"the trajectory that acted"`
+	Turn         int32   `parquet:"turn" doc:"number of the turn that acted"`
+	SeenHash     string  `parquet:"seen_hash,dict" doc:"identifies what the environment showed before the action: 16 hexadecimal digits of a digest; empty if excluded"`
+	Situation    string  `parquet:"situation,dict" doc:"identifies the state that the environment was in before the action, in the same form"`
+	Action       string  `parquet:"action,dict" doc:"the action, as the protocol read it from the response"`
+	WellFormed   bool    `parquet:"well_formed" doc:"the response has its protocol's form"`
+	Valid        bool    `parquet:"valid" doc:"it has, and the environment knows the action"`
+	Reward       float64 `parquet:"reward,split" doc:"the environment's reward of the action"`
+	Done         bool    `parquet:"done" doc:"the episode ended with the action"`
+	Success      bool    `parquet:"success" doc:"it ended because the task was done"`
+	State        string  `parquet:"state" doc:"the state after the action, in the environment's own encoding"`
+	Observation  string  `parquet:"observation" doc:"what the environment showed after the action"`
+	Admissible   *string `parquet:"admissible,optional" doc:"the actions that the environment accepted then, as a JSON list; null if it does not list them"`
+	Excluded     *string `parquet:"excluded,optional" doc:"why there is no transition, in one line; null if there is one"`
 }
 
 // TrajectoryRow is one episode (table trajectories).
 type TrajectoryRow struct {
-	GroupID        string  `parquet:"group_id,dict"`
-	TrajectoryID   string  `parquet:"trajectory_id"`
-	ProblemID      string  `parquet:"problem_id,dict"`
-	Level          int32   `parquet:"level"`
-	Source         string  `parquet:"source,dict"` // rollout, or the importer's name and system
-	Turns          int32   `parquet:"turns"`
-	ToolCalls      int32   `parquet:"tool_calls"`
-	ToolErrors     int32   `parquet:"tool_errors"`
-	AnswerTags     int32   `parquet:"answer_tags"` // closed <answer> pairs over all turns
-	Tokens         int32   `parquet:"tokens"`
-	ResponseTokens int32   `parquet:"response_tokens"`
-	Finish         string  `parquet:"finish,dict"` // answered | no_action | max_turns | length | tool_calls (an imported one ended after calls) | excluded
-	FinalAnswer    string  `parquet:"final_answer,dict"`
-	HasAnswer      bool    `parquet:"has_answer"`
-	Gold           string  `parquet:"gold,dict"`
-	PolicyVersion  string  `parquet:"policy_version,dict"`
-	Text           string  `parquet:"text"`               // every response, concatenated with observations, as graded
-	Reference      *bool   `parquet:"reference,optional"` // the verdict of an imported row's source; null for rollouts
-	Excluded       *string `parquet:"excluded,optional"`  // what broke; null for a whole trajectory
-	// What an imported conversation's source said, null for all others: its reward, its messages as
-	// they were (a JSON list), and the other fields beside them (a JSON object).
-	SourceReward *float64 `parquet:"source_reward,optional,split"`
-	Messages     *string  `parquet:"messages,optional"`
-	Item         *string  `parquet:"item,optional"`
-	// Facts that rewards and filters read; null of imported rows and before schema version 3.
-	BegunCalls     *int32 `parquet:"begun_calls,optional"`     // call blocks written, run or not
-	ParsedCalls    *int32 `parquet:"parsed_calls,optional"`    // those that could be read
-	ToolTurns      *int32 `parquet:"tool_turns,optional"`      // turns with a call that could be read
-	MalformedTurns *int32 `parquet:"malformed_turns,optional"` // turns with text outside the protocol's tags
-	VoidTurns      *int32 `parquet:"void_turns,optional"`      // turns with neither a call that could be read nor a closed answer
+	GroupID        string   `parquet:"group_id,dict" doc:"the group: all samples of one prompt"`
+	TrajectoryID   string   `parquet:"trajectory_id" doc:"group and number of the sample in it"`
+	ProblemID      string   `parquet:"problem_id,dict" doc:"the problem's name in its environment (see Problems)"`
+	Level          int32    `parquet:"level" doc:"the environment's level of difficulty; 0 if it has none"`
+	Source         string   `parquet:"source,dict" doc:"rollout, or the importer's name and system"`
+	Turns          int32    `parquet:"turns" doc:"number of turns"`
+	ToolCalls      int32    `parquet:"tool_calls" doc:"calls with a verdict, whether they could run or not"`
+	ToolErrors     int32    `parquet:"tool_errors" doc:"those of tool_calls whose status is not ok"`
+	AnswerTags     int32    `parquet:"answer_tags" doc:"closed answers over all turns"`
+	Tokens         int32    `parquet:"tokens" unit:"tokens" doc:"contexts and responses"`
+	ResponseTokens int32    `parquet:"response_tokens" unit:"tokens" doc:"responses only"`
+	Finish         string   `parquet:"finish,dict" doc:"answered, no_action, max_turns, length, done (by the environment), tool_calls (an imported one ended after calls) or excluded"`
+	FinalAnswer    string   `parquet:"final_answer,dict" doc:"the last closed answer"`
+	HasAnswer      bool     `parquet:"has_answer" doc:"whether there is one"`
+	Gold           string   `parquet:"gold,dict" doc:"the correct answer; empty if there is none"`
+	PolicyVersion  string   `parquet:"policy_version,dict" doc:"checkpoint digest of the policy that wrote the last turn; empty for imported rows"`
+	Text           string   `parquet:"text" doc:"every response, concatenated with the observations, as graded"`
+	Reference      *bool    `parquet:"reference,optional" doc:"the verdict of an imported row's source; null for rollouts"`
+	Excluded       *string  `parquet:"excluded,optional" since:"2" doc:"what broke, in one line; null for a whole trajectory"`
+	SourceReward   *float64 `parquet:"source_reward,optional,split" since:"2" doc:"the reward that an imported conversation came with; null for all other trajectories"`
+	Messages       *string  `parquet:"messages,optional" since:"2" doc:"its unchanged messages, a JSON list; null likewise"`
+	Item           *string  `parquet:"item,optional" since:"2" doc:"the remaining fields of its source, a JSON object; null likewise"`
+	BegunCalls     *int32   `parquet:"begun_calls,optional" since:"3" doc:"closed blocks of calls, run or not: the sum of tool_calls of its turns; null for imported rows"`
+	ParsedCalls    *int32   `parquet:"parsed_calls,optional" since:"3" doc:"those that could be parsed; null likewise"`
+	ToolTurns      *int32   `parquet:"tool_turns,optional" since:"3" doc:"turns with a call that could be parsed; null likewise"`
+	MalformedTurns *int32   `parquet:"malformed_turns,optional" since:"3" doc:"turns with text outside the protocol's tags; null likewise"`
+	VoidTurns      *int32   `parquet:"void_turns,optional" since:"3" doc:"turns with neither a call that could be parsed nor a closed answer; null likewise"`
+	OpenCalls      *int32   `parquet:"open_calls,optional" since:"6" doc:"calls that were begun and not closed, most of them cut off at the limit of tokens; begun_calls does not count them; null likewise"`
 }
 
-// The verdicts of symbolic grading.
-const (
-	GradingEqual      = "equal"
-	GradingDifferent  = "different"
-	GradingUnreadable = "unreadable" // one of the two is no expression, which is no agreement
-)
-
-// GradingRow is the symbolic comparison of one trajectory's answer with its gold (table gradings), where
-// the recipe asks for it and strings and values alone did not agree. Other trajectories have none.
-type GradingRow struct {
-	GroupID      string  `parquet:"group_id,dict"`
-	TrajectoryID string  `parquet:"trajectory_id"`
-	Answer       string  `parquet:"answer,dict"` // as it was graded
-	Gold         string  `parquet:"gold,dict"`
-	Verdict      string  `parquet:"verdict,dict"`      // equal | different | unreadable; "" where excluded
-	Grader       string  `parquet:"grader,dict"`       // what compared them, as it names itself: sympy 1.14.0; "" where excluded
-	Excluded     *string `parquet:"excluded,optional"` // why there is no verdict; null where there is one
-}
-
-// RewardRow is one trajectory's reward (table rewards). An excluded trajectory has none.
-type RewardRow struct {
-	GroupID       string  `parquet:"group_id,dict"`
-	TrajectoryID  string  `parquet:"trajectory_id"`
-	Level         int32   `parquet:"level"`
-	Reward        float64 `parquet:"reward,split"`
-	Outcome       float64 `parquet:"outcome,split"`
-	Success       bool    `parquet:"success"`
-	Turns         int32   `parquet:"turns"`
-	ToolCalls     int32   `parquet:"tool_calls"`
-	ToolErrors    int32   `parquet:"tool_errors"`
-	AnswerTags    int32   `parquet:"answer_tags"`
-	ErrorPenalty  float64 `parquet:"error_penalty,split"`  // RoC p_err
-	FormatPenalty float64 `parquet:"format_penalty,split"` // RoC p_format
-	Verdict       string  `parquet:"verdict,dict"`         // how the answer compared: exact, rational, symbolic, wrong, no_answer …
-	Reference     *bool   `parquet:"reference,optional"`   // the source's own verdict for imported rows
-}
-
-// SelectionRow says for one trajectory whether it was kept, how often, and why not (table
-// selection). Every trajectory sampled has one, those of skipped shards too. The reward stage
-// commits rows of this table for the trajectories without a reward; resample's rows hold them all.
-// The group's statistics are those of its rewards; 0 where it has none.
-type SelectionRow struct {
-	GroupID       string  `parquet:"group_id,dict"`
-	TrajectoryID  string  `parquet:"trajectory_id"`
-	Kept          bool    `parquet:"kept"`
-	Count         int32   `parquet:"count"`        // N_x of VSPO; 0 when dropped
-	Weight        float64 `parquet:"weight,split"` // ω_x of VSPO; 0 when dropped
-	Reason        string  `parquet:"reason,dict"`  // "" when kept; else a resample.Reason
-	GroupMean     float64 `parquet:"group_mean,split"`
-	GroupVariance float64 `parquet:"group_variance,split"` // population
-	ValueScore    float64 `parquet:"value_score,split"`    // V_x of VSPO
-	Excluded      *string `parquet:"excluded,optional"`    // what broke; set where Reason is excluded, else null
-	// Masked is why a kept trajectory's tokens are out of the loss, a resample.Reason; its reward stays
-	// in its group's statistics. Null where they are in it.
-	Masked *string `parquet:"masked,optional"`
-}
-
-// ReasonExcluded is the reason in selection of a trajectory that was broken, not judged.
-const ReasonExcluded = "excluded"
-
-// TokenOutputsRow holds what models other than the one that wrote a kept trajectory, or that one once
-// more, make of its tokens (table token_outputs), where the recipe needs it. A masked trajectory has no row,
-// for nothing is learnt from its tokens. The lists run over the
-// trajectory's tokens, all turns one after the other, and are 0 off the loss mask. A list that nothing
-// asked for is null, and the digest of the checkpoint behind it then empty.
-type TokenOutputsRow struct {
-	GroupID           string    `parquet:"group_id,dict"`
-	TrajectoryID      string    `parquet:"trajectory_id"`
-	OldLogProbs       []float32 `parquet:"old_logprobs,list,optional" parquet-element:",split"`       // of the policy before the update
-	Entropies         []float32 `parquet:"entropies,list,optional" parquet-element:",split"`          // nats; of the same
-	ReferenceLogProbs []float32 `parquet:"reference_logprobs,list,optional" parquet-element:",split"` // of the reference policy
-	Values            []float32 `parquet:"values,list,optional" parquet-element:",split"`             // of the critic: the return expected before the token
-	PolicyVersion     string    `parquet:"policy_version,dict"`                                       // checkpoint digest behind old_logprobs and entropies
-	ReferenceVersion  string    `parquet:"reference_version,dict"`                                    // … behind reference_logprobs
-	CriticVersion     string    `parquet:"critic_version,dict"`                                       // … behind values
-}
-
-// ReplayRow is one trajectory that the replay buffer holds after a step (table replay), as it was when
-// it was collected. The lists run over its tokens, all turns one after the other.
-type ReplayRow struct {
-	GroupID      string    `parquet:"group_id,dict"`
-	TrajectoryID string    `parquet:"trajectory_id"`
-	Collected    int32     `parquet:"collected"` // step
-	Reward       float64   `parquet:"reward,split"`
-	Advantage    float64   `parquet:"advantage,split"` // > 0; mean over the loss tokens of the batch's
-	TokenIDs     []int32   `parquet:"token_ids,list" parquet-element:",dict"`
-	LossMask     []int32   `parquet:"loss_mask,list" parquet-element:",dict"`
-	OldLogProbs  []float32 `parquet:"old_logprobs,list" parquet-element:",split"` // what the ratio divides by, now and later
-}
-
-// BaselineRow is the mean reward of one group (table baselines): the queue of the latest after a step,
-// in the order of their groups, which is the order in which they entered.
-type BaselineRow struct {
-	GroupID   string  `parquet:"group_id,dict"`
-	Collected int32   `parquet:"collected"` // step
-	Mean      float64 `parquet:"mean,split"`
-}
-
-// Sources of the rows that an optimiser step learns from.
-const (
-	SourcePolicy = "policy" // the step's batch
-	SourceReplay = "replay" // the step's replay batch
-)
-
-// UpdateRow is one optimiser step (table updates).
-type UpdateRow struct {
-	Step          int32   `parquet:"step"`
-	OptimizerStep int64   `parquet:"optimizer_step"`
-	Minibatch     int32   `parquet:"minibatch"`
-	Rows          int32   `parquet:"rows"`
-	Tokens        int64   `parquet:"tokens"`
-	Loss          float64 `parquet:"loss,split"`
-	KL            float64 `parquet:"kl,split"` // mean(old − new) over valid tokens
-	ClipFraction  float64 `parquet:"clip_fraction,split"`
-	Entropy       float64 `parquet:"entropy,split"`
-	RatioMax      float64 `parquet:"ratio_max,split"`
-	GradNorm      float64 `parquet:"grad_norm,split"`
-	LR            float64 `parquet:"lr,split"`
-	PolicyBefore  string  `parquet:"policy_before,dict"`
-	PolicyAfter   string  `parquet:"policy_after,dict"` // filled on the last row of a step
-	// Shares of all tokens whose ratio was clipped, by the sign of the advantage: they add up to
-	// clip_fraction. Null before schema version 2.
-	ClipFractionPositive *float64 `parquet:"clip_fraction_positive,optional,split"`
-	ClipFractionNegative *float64 `parquet:"clip_fraction_negative,optional,split"`
-	// ReferenceKL is the mean over valid tokens of the estimate that the loss takes; null where the
-	// loss takes none.
-	ReferenceKL *float64 `parquet:"reference_kl,optional,split"`
-	// Source is policy or replay; null where the recipe has no replay. An optimiser step on both
-	// (replay.order joint) has a row for each, with the gradient norm of their sum.
-	Source *string `parquet:"source,optional,dict"`
-	// The critic's optimiser step on the same rows; null where there is no critic. ExplainedVariance is
-	// 1 − Var(return − value)/Var(return) over the rows' tokens before the step, null too where the
-	// returns do not vary.
-	ValueLoss         *float64 `parquet:"value_loss,optional,split"`
-	ValueGradNorm     *float64 `parquet:"value_grad_norm,optional,split"`
-	ExplainedVariance *float64 `parquet:"explained_variance,optional,split"`
-	// Over the same tokens before the step: the share whose clipped loss is the greater one, so that they
-	// move nothing (0 where the recipe does not clip), and the means of the critic's values and of what it
-	// learns. Null where there is no critic.
-	ValueClipFraction *float64 `parquet:"value_clip_fraction,optional,split"`
-	ValueMean         *float64 `parquet:"value_mean,optional,split"`
-	ReturnMean        *float64 `parquet:"return_mean,optional,split"`
-	// The advantages that the step multiplied its ratios with, weights included, over the loss tokens of
-	// its rows, each token once (of the replay batch, before the weight of the imitation): mean, population standard deviation, extremes, shares of the tokens
-	// whose advantage is 0 and is > 0. Null where they were not recorded.
-	AdvantageMean     *float64 `parquet:"advantage_mean,optional,split"`
-	AdvantageStd      *float64 `parquet:"advantage_std,optional,split"`
-	AdvantageMin      *float64 `parquet:"advantage_min,optional,split"`
-	AdvantageMax      *float64 `parquet:"advantage_max,optional,split"`
-	AdvantageZero     *float64 `parquet:"advantage_zero,optional,split"`
-	AdvantagePositive *float64 `parquet:"advantage_positive,optional,split"`
-	// Shares of all tokens whose ratio was out of bounds on the side where no clip acts, by the sign of
-	// the advantage, and of those on which the dual clip acted. Null where they were not recorded.
-	BelowPositive    *float64 `parquet:"below_positive,optional,split"`
-	AboveNegative    *float64 `parquet:"above_negative,optional,split"`
-	DualClipFraction *float64 `parquet:"dual_clip_fraction,optional,split"`
-}
-
-// EvaluationRow is one sample of one held-out problem (table evaluations).
-type EvaluationRow struct {
-	Tag           string `parquet:"tag,dict"` // warm_start | step | final
-	ProblemID     string `parquet:"problem_id,dict"`
-	Level         int32  `parquet:"level"`
-	Sample        int32  `parquet:"sample"`
-	Greedy        bool   `parquet:"greedy"`
-	Success       bool   `parquet:"success"`
-	ToolCalls     int32  `parquet:"tool_calls"`
-	ToolErrors    int32  `parquet:"tool_errors"`
-	Turns         int32  `parquet:"turns"`
-	Tokens        int32  `parquet:"tokens"`
-	FinalAnswer   string `parquet:"final_answer,dict"`
-	Gold          string `parquet:"gold,dict"`
-	PolicyVersion string `parquet:"policy_version,dict"`
-}
-
-// TimingRow is one measured interval (table timings). No stage reads it.
-type TimingRow struct {
-	Stage        string  `parquet:"stage,dict"`
-	Shard        int32   `parquet:"shard"`
-	Turn         int32   `parquet:"turn"`
-	Kind         string  `parquet:"kind,dict"` // activity | tool_call
-	TrajectoryID string  `parquet:"trajectory_id"`
-	Call         int32   `parquet:"call"`
-	StartMicros  int64   `parquet:"start_micros"` // Unix
-	EndMicros    int64   `parquet:"end_micros"`
-	QueueSeconds float64 `parquet:"queue_seconds,split"`
-	CPUSeconds   float64 `parquet:"cpu_seconds,split"`
-	Attempt      int32   `parquet:"attempt"`
-	Host         string  `parquet:"host,dict"`
-	Rows         int64   `parquet:"rows"`
-	Tokens       int64   `parquet:"tokens"`
-	// What an engine's devices did meanwhile; null where the engine measures nothing.
-	DevicePeakBytes   *int64   `parquet:"device_peak_bytes,optional"`        // most memory held on one device
-	DeviceUtilisation *float64 `parquet:"device_utilisation,optional,split"` // share of the time in which the devices worked
-	MFU               *float64 `parquet:"mfu,optional,split"`                // model flops over what the devices can do at most
-	TrainTokensPerS   *float64 `parquet:"train_tokens_per_s,optional,split"` // forward, backward and step
-}
-
-// BatchRow is one trajectory of the training batch, or in layout turns one turn of it: what the policy
-// saw before the turn, and its response, which alone the loss mask covers (Arrow IPC, table batch); or
-// one out of the replay buffer that is learnt from again (table replay_batch): its advantages are then
-// recalibrated, its count and weight 1.
-type BatchRow struct {
-	GroupID      string
-	TrajectoryID string
-	Count        int32     // N_x: how often denominators count the row
-	Weight       float64   // ω_x, already multiplied into Advantages
-	TokenIDs     []int32   // [n]
-	LossMask     []int32   // [n]
-	OldLogProbs  []float32 // [n]; nil (null) for imported rows
-	Advantages   []float32 // [n]; A·ω on loss tokens, 0 elsewhere
-	// RolloutLogProbs are the rollout's, where OldLogProbs are not: [n], else nil (null).
-	RolloutLogProbs []float32
-	// ReferenceLogProbs are the reference policy's, where the update needs them: [n], else nil (null).
-	ReferenceLogProbs []float32
-	// Turn is the turn that the row is; nil (null) where it is a whole trajectory.
-	Turn *int32
-	// Values are the critic's before the update, and Returns what it learns: [n], 0 off the loss mask;
-	// nil (null) where there is no critic.
-	Values  []float32
-	Returns []float32
-}
+// ImportedRow is one trajectory as an import read it, before its calls were checked (table imported). The table
+// trajectories then has the whole row, and nothing else reads this one.
+type ImportedRow TrajectoryRow

@@ -1,24 +1,21 @@
 package schema
 
-import "fmt"
-
-// Version is the schema version that this code writes. It grows when a nullable column is added:
-// 2 added excluded to turns, tool_calls, trajectories and selection; source_reward, messages and
-// item to trajectories; the clip fractions by sign to updates. 3 added the table token_outputs;
-// rollout_logprobs and reference_logprobs to batch; reference_kl to updates; the tables gradings, replay,
-// baselines and replay_batch; source, the statistics of the critic and of the advantages, and the shares
-// of ratios out of bounds where no clip acts to updates. 4 added to timings what the stage used of devices.
-const Version = 4
+import (
+	"fmt"
+	"reflect"
+	"slices"
+)
 
 // Table names a kind of shard.
 type Table string
 
-// The tables of rows. All are Parquet but Batch and ReplayBatch, which are Arrow IPC files.
+// The tables of rows. Batch and ReplayBatch are Arrow IPC files; the others are Parquet files.
 const (
 	Prompts      Table = "prompts"
 	Trajectories Table = "trajectories"
 	Turns        Table = "turns"
 	ToolCalls    Table = "tool_calls"
+	Transitions  Table = "transitions"
 	Gradings     Table = "gradings"
 	Rewards      Table = "rewards"
 	Selection    Table = "selection"
@@ -30,17 +27,82 @@ const (
 	Timings      Table = "timings"
 	Batch        Table = "batch"
 	ReplayBatch  Table = "replay_batch"
+
+	Imported               Table = "imported"
+	EvaluationPrompts      Table = "evaluation_prompts"
+	EvaluationTurns        Table = "evaluation_turns"
+	EvaluationToolCalls    Table = "evaluation_tool_calls"
+	EvaluationTransitions  Table = "evaluation_transitions"
+	EvaluationTrajectories Table = "evaluation_trajectories"
 )
 
 // Documents are shards that hold one JSON document instead of rows (a resolved recipe, a ledger).
 const Documents Table = "documents"
 
-// Tables lists the Parquet tables in the order in which a step fills them.
-func Tables() []Table {
-	return []Table{Prompts, Turns, ToolCalls, Trajectories, Gradings, Rewards, Selection, TokenOutputs, Replay, Baselines, Updates, Evaluations, Timings}
+// kind is what there is to do with the rows of a Parquet table whichever it is.
+type kind struct {
+	table Table
+	row   reflect.Type
+	empty func() ([]byte, error)                      // a shard without rows
+	audit func(data []byte) (int, error)              // checks a shard and counts its rows
+	first func(data []byte, n int) ([][]Field, error) // a shard's first rows, as fields
+	merge func(shards [][]byte) ([]byte, int, error)
+	equal func(merged []byte, shards [][]byte) error
 }
 
-// Ext is the file name extension of the table's shards.
+func rowsOf[R Row]() kind {
+	return kind{
+		table: TableOf[R](), row: reflect.TypeFor[R](), audit: auditRows[R], first: fields[R],
+		empty: func() ([]byte, error) { return Encode[R](nil) }, merge: merge[R], equal: equal[R],
+	}
+}
+
+// kinds lists the Parquet tables in the order in which a step fills them. A table is its constant, its rows (rows.go),
+// and a line here and in Row.
+var kinds = []kind{
+	rowsOf[PromptRow](), rowsOf[TurnRow](), rowsOf[ToolCallRow](), rowsOf[TransitionRow](), rowsOf[TrajectoryRow](),
+	rowsOf[GradingRow](), rowsOf[RewardRow](), rowsOf[SelectionRow](), rowsOf[TokenOutputsRow](), rowsOf[ReplayRow](),
+	rowsOf[BaselineRow](),
+	rowsOf[UpdateRow](), rowsOf[EvaluationRow](), rowsOf[TimingRow](), rowsOf[ImportedRow](),
+	rowsOf[EvaluationPromptRow](), rowsOf[EvaluationTurnRow](), rowsOf[EvaluationCallRow](),
+	rowsOf[EvaluationTransitionRow](), rowsOf[EvaluationTrajectoryRow](),
+}
+
+// kindOf returns what there is to do with a table's rows; ok is false for a table that is not Parquet, or that is not
+// one of the record's.
+func kindOf(t Table) (k kind, ok bool) {
+	i := slices.IndexFunc(kinds, func(k kind) bool { return k.table == t })
+	if i < 0 {
+		return kind{}, false
+	}
+	return kinds[i], true
+}
+
+// Tables lists the Parquet tables in the order in which a step fills them.
+func Tables() []Table {
+	out := make([]Table, len(kinds))
+	for i, k := range kinds {
+		out[i] = k.table
+	}
+	return out
+}
+
+// RowType is the type of a Parquet table's rows; nil of any other.
+func RowType(t Table) reflect.Type {
+	k, _ := kindOf(t)
+	return k.row
+}
+
+// EncodeEmpty returns a shard of a Parquet table that has no rows.
+func EncodeEmpty(t Table) ([]byte, error) {
+	k, ok := kindOf(t)
+	if !ok {
+		return nil, fmt.Errorf("table %q: has no Parquet shards", string(t))
+	}
+	return k.empty()
+}
+
+// Ext returns the file name extension of the table's shards.
 func (t Table) Ext() string {
 	switch t {
 	case Batch, ReplayBatch:
@@ -51,10 +113,9 @@ func (t Table) Ext() string {
 	return "parquet"
 }
 
-// Valid reports whether t names one of the record's tables.
+// Valid returns an error unless t names one of the record's tables.
 func (t Table) Valid() error {
-	switch t {
-	case Prompts, Trajectories, Turns, ToolCalls, Gradings, Rewards, Selection, TokenOutputs, Replay, Baselines, Updates, Evaluations, Timings, Batch, ReplayBatch, Documents:
+	if _, ok := kindOf(t); ok || t == Batch || t == ReplayBatch || t == Documents {
 		return nil
 	}
 	return fmt.Errorf("table %q: is not one of the record's tables", string(t))
@@ -68,10 +129,12 @@ const (
 
 // Row is any row type of a Parquet table.
 type Row interface {
-	PromptRow | TurnRow | ToolCallRow | TrajectoryRow | GradingRow | RewardRow | SelectionRow | TokenOutputsRow | ReplayRow | BaselineRow | UpdateRow | EvaluationRow | TimingRow
+	PromptRow | TurnRow | ToolCallRow | TransitionRow | TrajectoryRow | GradingRow | RewardRow | SelectionRow |
+		TokenOutputsRow | ReplayRow | BaselineRow | UpdateRow | EvaluationRow | TimingRow | ImportedRow |
+		EvaluationPromptRow | EvaluationTurnRow | EvaluationCallRow | EvaluationTransitionRow | EvaluationTrajectoryRow
 	// Validate checks the row's own invariants; the error starts with the field at fault.
 	Validate() error
-	// Table is the table that the row belongs to.
+	// Table returns the table that the row belongs to.
 	Table() Table
 
 	position() position
@@ -91,6 +154,9 @@ func (TurnRow) Table() Table { return Turns }
 
 // Table implements Row.
 func (ToolCallRow) Table() Table { return ToolCalls }
+
+// Table implements Row.
+func (TransitionRow) Table() Table { return Transitions }
 
 // Table implements Row.
 func (TrajectoryRow) Table() Table { return Trajectories }

@@ -2,11 +2,11 @@ package schema
 
 import "math"
 
-// What the rows of one update say together, for a step's line. Rows on the replay buffer are left out:
-// their advantages are recalibrated ones, and the critic learns from the batch alone.
+// This file summarises the rows of one update for the line that describes a step. Rows from the replay buffer are left
+// out: their advantages are recalibrated, and the critic learns from the batch only.
 
-// Advantages describe what an update multiplied its ratios with: the batch's advantages, weights
-// included, over the loss tokens of its rows, each token once.
+// Advantages describes the numbers by which an update multiplied its ratios: the batch's advantages, including weights,
+// over the loss tokens of its rows, each token once.
 type Advantages struct {
 	Mean     float64 `json:"mean"`
 	Std      float64 `json:"std"` // population
@@ -16,13 +16,14 @@ type Advantages struct {
 	Positive float64 `json:"positive"` // … is > 0
 }
 
-// AdvantagesOf pools the optimiser steps' advantages, each by its tokens; nil where none recorded any.
-// The deviation is that of all tokens together: E[std² + mean²] − mean².
+// AdvantagesOf pools the advantages of the optimiser steps, weighted by their tokens; nil if no step recorded any. The
+// standard deviation is that of all tokens together: its square is E[std² + mean²] − mean².
 func AdvantagesOf(rows []UpdateRow) *Advantages {
 	out := Advantages{Min: math.Inf(1), Max: math.Inf(-1)}
 	tokens, squares := 0.0, 0.0
 	for _, r := range rows {
-		if r.AdvantageMean == nil || r.AdvantageStd == nil || r.AdvantageMin == nil || r.AdvantageMax == nil || r.fromReplay() {
+		if r.AdvantageMean == nil || r.AdvantageStd == nil || r.AdvantageMin == nil || r.AdvantageMax == nil ||
+			r.fromReplay() {
 			continue
 		}
 		n, mean, std := float64(r.Tokens), *r.AdvantageMean, *r.AdvantageStd
@@ -41,16 +42,16 @@ func AdvantagesOf(rows []UpdateRow) *Advantages {
 	return &out
 }
 
-// CriticFigures describe the critic's part of an update, each optimiser step before it moved.
+// CriticFigures describes the critic's part of an update. Each optimiser step is measured before it changes the critic.
 type CriticFigures struct {
 	Loss              float64  `json:"loss"`                         // mean over optimiser steps
-	ExplainedVariance *float64 `json:"explained_variance,omitempty"` // mean over those whose returns vary; nil of none
-	ClipFraction      float64  `json:"clip_fraction"`                // over tokens, as the means are
+	ExplainedVariance *float64 `json:"explained_variance,omitempty"` // mean over those whose returns vary; nil if there are none
+	ClipFraction      float64  `json:"clip_fraction"`                // over tokens, like the means below
 	Value             float64  `json:"value"`
 	Return            float64  `json:"return"`
 }
 
-// CriticFiguresOf pools the optimiser steps of the critic; nil where there is none.
+// CriticFiguresOf pools the optimiser steps of the critic; nil if there are none.
 func CriticFiguresOf(rows []UpdateRow) *CriticFigures {
 	var out CriticFigures
 	steps, tokens, known, explained := 0.0, 0.0, 0.0, 0.0
@@ -81,7 +82,7 @@ func CriticFiguresOf(rows []UpdateRow) *CriticFigures {
 
 func (r UpdateRow) fromReplay() bool { return r.Source != nil && *r.Source == SourceReplay }
 
-// orZero is 0 where there is none.
+// orZero returns *x, or 0 if x is nil.
 func orZero(x *float64) float64 {
 	if x == nil {
 		return 0

@@ -7,9 +7,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// advantaged is a row of one optimiser step over these advantages, each a token's.
+// advantaged returns the row of one optimiser step over tokens with these advantages.
 func advantaged(source string, values ...float64) UpdateRow {
-	out := UpdateRow{Tokens: int64(len(values)), AdvantageMin: new(math.Inf(1)), AdvantageMax: new(math.Inf(-1)), AdvantageZero: new(0.0), AdvantagePositive: new(0.0)}
+	out := UpdateRow{Tokens: int64(len(values)), AdvantageMin: new(math.Inf(1)), AdvantageMax: new(math.Inf(-1)),
+		AdvantageZero: new(0.0), AdvantagePositive: new(0.0)}
 	if source != "" {
 		out.Source = &source
 	}
@@ -30,7 +31,9 @@ func advantaged(source string, values ...float64) UpdateRow {
 
 func TestAdvantagesOfStepsAreThoseOfTheirTokens(t *testing.T) {
 	rows := []UpdateRow{
-		advantaged(SourcePolicy, 2, -1, 0, 0), advantaged(SourcePolicy, 4), advantaged(SourceReplay, 100, 100), {Tokens: 50}, // the last before they were recorded
+		// the last before they were recorded
+		advantaged(SourcePolicy, 2, -1, 0, 0), advantaged(SourcePolicy, 4), advantaged(SourceReplay, 100, 100),
+		{Tokens: 50},
 	}
 	got := AdvantagesOf(rows)
 	require.NotNil(t, got)
@@ -48,7 +51,8 @@ func TestAdvantagesOfStepsAreThoseOfTheirTokens(t *testing.T) {
 
 func TestCriticFiguresOf(t *testing.T) {
 	rows := []UpdateRow{
-		{Tokens: 1, ValueLoss: new(0.5), ExplainedVariance: new(0.25), ValueClipFraction: new(1.0), ValueMean: new(2.0), ReturnMean: new(3.0)},
+		{Tokens: 1, ValueLoss: new(0.5), ExplainedVariance: new(0.25), ValueClipFraction: new(1.0), ValueMean: new(2.0),
+			ReturnMean: new(3.0)},
 		{Tokens: 3, ValueLoss: new(0.1), ValueClipFraction: new(0.0), ValueMean: new(6.0), ReturnMean: new(7.0)},
 		{Tokens: 9, Source: new(SourceReplay)},
 	}

@@ -23,9 +23,10 @@ func (r TurnRow) Validate() error {
 	if r.Excluded == nil {
 		c.oneOf("finish", r.Finish, "stop", "length")
 	} else {
-		c.empty("finish", r.Finish, "where no response was written")
+		c.empty("finish", r.Finish, "if no response was written")
 		if int(r.ContextTokens) != n {
-			c.fail("context_tokens", "must be all %d tokens of the turn where no response was written, got %d", n, r.ContextTokens)
+			c.fail("context_tokens", "must be all %d tokens of the turn if no response was written, got %d", n,
+				r.ContextTokens)
 		}
 	}
 	if r.ContextTokens < 0 || int(r.ContextTokens) > n {
@@ -42,12 +43,12 @@ func (r TurnRow) Validate() error {
 	return c.err
 }
 
-// validateOutputs checks the nullable per-token columns: both there, with the policy version
-// that made them, or both null.
+// validateOutputs checks the nullable per-token columns: both are present, with the policy version that produced them,
+// or both are null.
 func (r TurnRow) validateOutputs(c *checks, n int) {
 	if r.LogProbs == nil {
 		if r.Entropies != nil {
-			c.fail("entropies", "must be null where logprobs is")
+			c.fail("entropies", "must be null if logprobs is null")
 		}
 		return
 	}
@@ -70,7 +71,30 @@ func (r ToolCallRow) Validate() error {
 	if r.Excluded == nil {
 		c.present("status", r.Status)
 	} else {
-		c.empty("status", r.Status, "where there is no verdict")
+		c.empty("status", r.Status, "if there is no verdict")
+	}
+	return c.err
+}
+
+// Validate implements Row.
+func (r TransitionRow) Validate() error {
+	var c checks
+	c.trajectory(r.GroupID, r.TrajectoryID)
+	c.count("turn", int64(r.Turn))
+	c.finite("reward", r.Reward)
+	c.json("admissible", r.Admissible)
+	c.line("excluded", r.Excluded)
+	switch {
+	case r.Excluded != nil:
+		c.empty("situation", r.Situation, "where there is no transition")
+		c.empty("state", r.State, "where there is no transition")
+	case r.Success && !r.Done:
+		c.fail("success", "must be false where done is")
+	case r.Valid && !r.WellFormed:
+		c.fail("valid", "must be false where well_formed is")
+	default:
+		c.present("situation", r.Situation)
+		c.present("state", r.State)
 	}
 	return c.err
 }
@@ -95,9 +119,9 @@ func (r TrajectoryRow) Validate() error {
 		c.fail("response_tokens", "must be ≤ tokens (%d), got %d", r.Tokens, r.ResponseTokens)
 	}
 	c.line("excluded", r.Excluded)
-	ends := []string{"answered", "no_action", "max_turns", "length", "tool_calls"}
+	ends := []string{"answered", "no_action", "max_turns", "length", "done", "tool_calls"}
 	if r.Excluded != nil {
-		ends = append(ends, "excluded") // an imported trajectory is whole, whatever broke later
+		ends = append(ends, "excluded") // an imported trajectory is complete, whatever broke later
 	}
 	c.oneOf("finish", r.Finish, ends...)
 	if r.SourceReward != nil {
@@ -108,11 +132,16 @@ func (r TrajectoryRow) Validate() error {
 	for _, f := range []struct {
 		name  string
 		value *int32
-	}{{"begun_calls", r.BegunCalls}, {"parsed_calls", r.ParsedCalls}, {"tool_turns", r.ToolTurns}, {"malformed_turns", r.MalformedTurns}, {"void_turns", r.VoidTurns}} {
+	}{{"begun_calls", r.BegunCalls}, {"parsed_calls", r.ParsedCalls}, {"tool_turns", r.ToolTurns},
+		{"malformed_turns", r.MalformedTurns}, {"void_turns", r.VoidTurns}} {
 		c.countOrNull(f.name, f.value)
 		if (f.value == nil) != (r.BegunCalls == nil) {
-			c.fail(f.name, "must be null where begun_calls is, and there where it is there")
+			c.fail(f.name, "must be null if and only if begun_calls is null")
 		}
+	}
+	c.countOrNull("open_calls", r.OpenCalls)
+	if r.OpenCalls != nil && r.BegunCalls == nil { // rows before minor version 6 have begun_calls alone
+		c.fail("open_calls", "must be null where begun_calls is null")
 	}
 	return c.err
 }
@@ -125,8 +154,8 @@ func (r GradingRow) Validate() error {
 	c.present("gold", r.Gold)
 	c.line("excluded", r.Excluded)
 	if r.Excluded != nil {
-		c.empty("verdict", r.Verdict, "where there is no verdict")
-		c.empty("grader", r.Grader, "where there is no verdict")
+		c.empty("verdict", r.Verdict, "if there is no verdict")
+		c.empty("grader", r.Grader, "if there is no verdict")
 		return c.err
 	}
 	c.oneOf("verdict", r.Verdict, GradingEqual, GradingDifferent, GradingUnreadable)
@@ -177,7 +206,8 @@ func (r SelectionRow) Validate() error {
 	}
 	c.line("excluded", r.Excluded)
 	if (r.Excluded != nil) != (r.Reason == ReasonExcluded) {
-		c.fail("excluded", "must be set where the reason is %q and null elsewhere; the reason is %q", ReasonExcluded, r.Reason)
+		c.fail("excluded", "must be set if the reason is %q and null otherwise; the reason is %q", ReasonExcluded,
+			r.Reason)
 	}
 	c.line("masked", r.Masked)
 	if r.Masked != nil && !r.Kept {
@@ -186,11 +216,13 @@ func (r SelectionRow) Validate() error {
 	return c.err
 }
 
-// Validate implements Row. A list is there with the digest of the checkpoint behind it, or neither.
+// Validate implements Row. A list and the digest of the checkpoint that produced it are either both present or both
+// absent.
 func (r TokenOutputsRow) Validate() error {
 	var c checks
 	c.trajectory(r.GroupID, r.TrajectoryID)
-	c.sameLength([]string{"old_logprobs", "entropies", "reference_logprobs", "values"}, r.OldLogProbs, r.Entropies, r.ReferenceLogProbs, r.Values)
+	c.sameLength([]string{"old_logprobs", "entropies", "reference_logprobs", "values"}, r.OldLogProbs, r.Entropies,
+		r.ReferenceLogProbs, r.Values)
 	c.outputs("old_logprobs", r.OldLogProbs, -math.MaxFloat32, logProbSlack)
 	c.outputs("entropies", r.Entropies, -logProbSlack, math.MaxFloat32)
 	c.outputs("reference_logprobs", r.ReferenceLogProbs, -math.MaxFloat32, logProbSlack)
@@ -210,7 +242,7 @@ func (r ReplayRow) Validate() error {
 	c.finite("reward", r.Reward)
 	c.finite("advantage", r.Advantage)
 	if r.Advantage <= 0 {
-		c.fail("advantage", "must be > 0 of what was worth keeping, got %g", r.Advantage)
+		c.fail("advantage", "must be > 0 for a trajectory that was kept, got %g", r.Advantage)
 	}
 	c.tokens(r.TokenIDs)
 	c.length("loss_mask", len(r.LossMask), n)
@@ -232,7 +264,6 @@ func (r BaselineRow) Validate() error {
 // Validate implements Row.
 func (r UpdateRow) Validate() error {
 	var c checks
-	c.count("step", int64(r.Step))
 	c.count("optimizer_step", r.OptimizerStep)
 	c.count("minibatch", int64(r.Minibatch))
 	c.count("rows", int64(r.Rows))
@@ -270,6 +301,13 @@ func (r UpdateRow) Validate() error {
 	if r.Source != nil {
 		c.oneOf("source", *r.Source, SourcePolicy, SourceReplay)
 	}
+	c.countOrNull("epoch", r.Epoch)
+	for i, n := range r.BatchRows {
+		if n < 0 {
+			c.fail("batch_rows", "entry %d: must be ≥ 0, got %d", i, n)
+			break
+		}
+	}
 	return c.err
 }
 
@@ -287,6 +325,13 @@ func (r EvaluationRow) Validate() error {
 	if r.ToolErrors > r.ToolCalls {
 		c.fail("tool_errors", "must be ≤ tool_calls (%d), got %d", r.ToolCalls, r.ToolErrors)
 	}
+	if r.TrajectoryID != nil && !trajectoryForm.MatchString(*r.TrajectoryID) {
+		c.fail("trajectory_id", "want step/group/sample as 00000/0000/000, got %q", *r.TrajectoryID)
+	}
+	c.countOrNull("response_tokens", r.ResponseTokens)
+	if r.ResponseTokens != nil && *r.ResponseTokens > r.Tokens {
+		c.fail("response_tokens", "must be ≤ tokens (%d), got %d", r.Tokens, *r.ResponseTokens)
+	}
 	return c.err
 }
 
@@ -295,8 +340,13 @@ func (r TimingRow) Validate() error {
 	var c checks
 	c.present("stage", r.Stage)
 	c.oneOf("kind", r.Kind, "activity", "tool_call")
-	if r.EndMicros < r.StartMicros {
-		c.fail("end_micros", "must be ≥ start_micros (%d), got %d", r.StartMicros, r.EndMicros)
+	switch shared := r.Shared != nil && *r.Shared; {
+	case shared && r.EndMicros != nil:
+		c.fail("end_micros", "must be null where shared is true, got %d", *r.EndMicros)
+	case r.EndMicros == nil && r.Kind != "tool_call":
+		c.fail("end_micros", "must not be null for an activity")
+	case r.EndMicros != nil && *r.EndMicros < r.StartMicros:
+		c.fail("end_micros", "must be ≥ start_micros (%d), got %d", r.StartMicros, *r.EndMicros)
 	}
 	c.nonNegative("queue_seconds", r.QueueSeconds)
 	c.nonNegative("cpu_seconds", r.CPUSeconds)
@@ -343,7 +393,7 @@ func (r BatchRow) Validate() error {
 		values []float32
 	}{{"values", r.Values}, {"returns", r.Returns}} {
 		if (more.values == nil) != (r.Returns == nil) {
-			c.fail(more.name, "must be null where returns is, and there where it is there")
+			c.fail(more.name, "must be null if and only if returns is null")
 		}
 		if more.values != nil {
 			c.length(more.name, len(more.values), n)
@@ -354,7 +404,7 @@ func (r BatchRow) Validate() error {
 	c.outputs("advantages", r.Advantages, -math.MaxFloat32, math.MaxFloat32)
 	for i := range min(len(r.LossMask), len(r.Advantages)) {
 		if r.LossMask[i] == 0 && r.Advantages[i] != 0 {
-			c.fail("advantages", "entry %d: must be 0 where the loss mask is, got %g", i, r.Advantages[i])
+			c.fail("advantages", "entry %d: must be 0 where the loss mask is 0, got %g", i, r.Advantages[i])
 			break
 		}
 	}

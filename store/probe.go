@@ -10,23 +10,22 @@ import (
 	"time"
 )
 
-// probeWriters is how many conditional puts Probe races.
+// probeWriters is the number of conditional puts that Probe runs concurrently.
 const probeWriters = 32
 
 // probeCleanup bounds the removal of the probe's object.
 const probeCleanup = 10 * time.Second
 
-// Probe proves that the store honours conditional puts: of 32 concurrent writers of different
-// bytes under one fresh key exactly one may win, and the object must be the winner's. Otherwise it
-// returns ErrUnconditional: on such a store two attempts of a stage could both commit. Any other
-// error is the store's own. It removes what it wrote.
+// Probe checks that the store honours conditional puts: of 32 concurrent writers of different bytes under one fresh key
+// exactly one may win, and the object must be the winner's. Otherwise Probe returns ErrUnconditional, because on such a
+// store two attempts of a stage could both commit. Any other error comes from the store. Probe removes what it wrote.
 func Probe(ctx context.Context, s Store) (err error) {
-	key := ".ropewalk-probe/" + rand.Text() // must be fresh, so it is no part of any run's randomness
+	key := ".ropewalk-probe/" + rand.Text() // must be fresh, so it does not come from a run's seed
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeCleanup)
 		defer cancel()
 		if e := s.Delete(ctx, key); e != nil && err == nil {
-			err = fmt.Errorf("probe %s: %w", s, e)
+			err = fmt.Errorf("probe the store: %w", e)
 		}
 	}()
 	outcomes := race(ctx, s, key)
@@ -34,27 +33,29 @@ func Probe(ctx context.Context, s Store) (err error) {
 	for i, e := range outcomes {
 		switch {
 		case e == nil && winner >= 0:
-			return unconditional(s, fmt.Sprintf("at least two of %d concurrent put-if-absent of one key succeeded", probeWriters))
+			return unconditional(s,
+				fmt.Sprintf("at least two of %d concurrent put-if-absent requests for one key succeeded", probeWriters))
 		case e == nil:
 			winner = i
 		case !errors.Is(e, ErrExists):
-			return fmt.Errorf("probe %s: %w", s, e)
+			return fmt.Errorf("probe the store: %w", e)
 		}
 	}
 	if winner < 0 {
-		return unconditional(s, fmt.Sprintf("none of %d concurrent put-if-absent of a fresh key succeeded", probeWriters))
+		return unconditional(s, fmt.Sprintf("none of %d concurrent put-if-absent requests for a fresh key succeeded",
+			probeWriters))
 	}
 	got, err := s.Get(ctx, key)
 	if err != nil {
 		return fmt.Errorf("probe %s: %w", s, err)
 	}
 	if !bytes.Equal(got, probeBody(winner)) {
-		return unconditional(s, "a put-if-absent that lost replaced the winner's object")
+		return unconditional(s, "a put-if-absent request that lost replaced the winner's object")
 	}
 	return nil
 }
 
-// race starts every writer at once and returns their results.
+// race starts all writers at once and returns their results.
 func race(ctx context.Context, s Store, key string) []error {
 	outcomes := make([]error, probeWriters)
 	start := make(chan struct{})
@@ -73,6 +74,7 @@ func race(ctx context.Context, s Store, key string) []error {
 func probeBody(i int) []byte { return fmt.Appendf(nil, "conditional put of writer %02d\n", i) }
 
 func unconditional(s Store, finding string) error {
-	return fmt.Errorf("probe %s: %w: %s; use a server that implements If-None-Match (Amazon S3, versitygw, Ceph, MinIO), "+
+	return fmt.Errorf("probe %s: %w: %s; use a server that implements If-None-Match (Amazon S3, versitygw, Ceph, "+
+		"MinIO), "+
 		"and no proxy in front of it that drops the header", s, ErrUnconditional, finding)
 }

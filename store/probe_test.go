@@ -36,7 +36,8 @@ func TestProbe(t *testing.T) {
 		{"ignores the condition", func(ctx context.Context, s *mem.Store, key string, data []byte) error {
 			return s.Put(ctx, key, data)
 		}, store.ErrUnconditional, "at least two of 32"},
-		{"refuses everybody", func(context.Context, *mem.Store, string, []byte) error { return store.ErrExists }, store.ErrUnconditional, "none of 32"},
+		{"refuses every writer", func(context.Context, *mem.Store, string, []byte) error { return store.ErrExists },
+			store.ErrUnconditional, "none of 32"},
 		{"says exists and overwrites", func(ctx context.Context, s *mem.Store, key string, data []byte) error {
 			err := s.PutIfAbsent(ctx, key, data)
 			if errors.Is(err, store.ErrExists) {
@@ -44,7 +45,7 @@ func TestProbe(t *testing.T) {
 			}
 			return err
 		}, store.ErrUnconditional, "replaced the winner's"},
-		{"breaks", func(context.Context, *mem.Store, string, []byte) error { return full }, full, "probe memory"},
+		{"breaks", func(context.Context, *mem.Store, string, []byte) error { return full }, full, "probe the store"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -67,7 +68,8 @@ func TestCheckKey(t *testing.T) {
 	for _, key := range []string{"a", "runs/run=x/table=y/step=3/gen=0/00000-ab.parquet", strings.Repeat("k", 1024)} {
 		require.NoError(t, store.CheckKey(key))
 	}
-	for _, key := range []string{"", "/", "a//b", "a/", "..", "a/../b", "a\\b", "a\nb", "\xff", strings.Repeat("k", 1025)} {
+	for _, key := range []string{"", "/", "a//b", "a/", "..", "a/../b", "a\\b", "a\nb", "\xff",
+		strings.Repeat("k", 1025)} {
 		require.Error(t, store.CheckKey(key), "%q", key)
 	}
 }

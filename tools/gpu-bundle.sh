@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
-# Packs gpu-check, with the engine in it, into .ropewalk/gpu-bundle.tar.gz, which runs where there is a python3 with torch
-# and else nothing. Prints its size, and fails if it is larger than the 48 MiB that it may have.
+# Packs gpu-check, with the engine in it, into .ropewalk/gpu-bundle.tar.gz. It runs on a machine that has a python3 with
+# torch and needs nothing else. Prints the size of the bundle, and fails if it is larger than 48 MiB.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 command -v go >/dev/null || { echo "Go is missing: install Go 1.26 or newer" >&2; exit 1; }
-command -v "${CC:-cc}" >/dev/null || { echo "a C compiler is missing (NVML is called through one): install gcc, on Debian: apt-get install gcc libc6-dev" >&2; exit 1; }
+command -v "${CC:-cc}" >/dev/null || {
+	echo "a C compiler is missing (NVML is called through one): on Debian: apt-get install gcc libc6-dev" >&2
+	exit 1
+}
 
 most=$((48 << 20))
 out=.ropewalk/gpu-bundle.tar.gz
@@ -19,7 +22,8 @@ CGO_ENABLED=1 go build -trimpath -tags netgo,osusergo \
 	-ldflags "-s -w -X main.commit=$commit -extldflags=-Wl,-z,lazy" -o "$folder/gpu-bundle/gpu-check" ./cmd/gpu-check
 cp cmd/gpu-check/bundle/README "$folder/gpu-bundle/README"
 # The same files, the same bytes.
-tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@0 -C "$folder" -cf - gpu-bundle | gzip -9n >"$folder/packed"
+tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@0 -C "$folder" -cf - gpu-bundle |
+	gzip -9n >"$folder/packed"
 size=$(stat -c %s "$folder/packed")
 if ((size > most)); then
 	echo "the bundle has $size bytes, more than the $most that it may have" >&2

@@ -25,7 +25,8 @@ for python in /usr/bin/python3 /usr/local/bin/python3 python3; do
 	fi
 done
 if [[ -z $base ]]; then
-	echo "no Python 3.11 or later with venv: install one (Debian: apt-get install python3-venv), or set ROPEWALK_SANDBOX_PYTHON to an interpreter with numpy and sympy" >&2
+	echo "no Python 3.11 or later with venv: install one (Debian: apt-get install python3-venv)," \
+		"or set ROPEWALK_SANDBOX_PYTHON to an interpreter with numpy and sympy" >&2
 	exit 1
 fi
 stamp=$({ cat "$pins"; "$base" -VV; echo "$base"; } | sha256sum)
@@ -36,9 +37,11 @@ echo "making .tools/sandbox-python (numpy and sympy for the sandbox), once…"
 rm -rf "$home"
 mkdir -p "$(dirname "$home")"
 "$base" -m venv "$home"
-if ! "$home/bin/python" -m pip install -q --disable-pip-version-check --only-binary :all: --require-hashes -r "$pins"; then
-	rm -rf "$home" # never half an environment
-	echo "numpy and sympy could not be installed (see above; offline?): set ROPEWALK_SANDBOX_PYTHON to an interpreter that has both" >&2
+if ! "$home/bin/python" -m pip install -q --disable-pip-version-check --only-binary :all: \
+	--require-hashes -r "$pins"; then
+	rm -rf "$home" # an environment is complete or missing
+	echo "numpy and sympy could not be installed (see above; offline?):" \
+		"set ROPEWALK_SANDBOX_PYTHON to an interpreter that has both" >&2
 	exit 1
 fi
 "$home/bin/python" -c "$imports"

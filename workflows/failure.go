@@ -3,21 +3,34 @@ package workflows
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/schema"
 )
 
-// refuse lets a refused input be found by its kind; the failure is the input's error as it is.
+// refuse sets the search attribute FailureKind for a refused input and returns the error unchanged.
 func refuse(ctx workflow.Context, err error) error {
-	// Upserting fails only for keys that cannot be encoded; this is a constant.
-	_ = workflow.UpsertTypedSearchAttributes(ctx, attrFailureKind.ValueSet(wire.FailBadInput))
+	setFailureKind(ctx, api.FailBadInput)
 	return err
 }
 
-// failure finds the innermost cause of a failed stage: its kind and the text that a person needs.
+// setFailureKind shows in a search attribute what kind of failure a workflow waits or ends with.
+func setFailureKind(ctx workflow.Context, kind string) {
+	// Upserting fails only for keys that cannot be encoded; this is a constant.
+	_ = workflow.UpsertTypedSearchAttributes(ctx, attrFailureKind.ValueSet(kind))
+}
+
+// unsetFailureKind takes back what setFailureKind shows, because the workflow continues.
+func unsetFailureKind(ctx workflow.Context) {
+	_ = workflow.UpsertTypedSearchAttributes(ctx, attrFailureKind.ValueUnset())
+}
+
+// failure returns the kind of a failed stage's innermost cause and the text that a person needs.
 func failure(err error) (kind, text string) {
 	kind = "error"
 	name := activityOf(err)
@@ -33,7 +46,7 @@ func failure(err error) (kind, text string) {
 		if app.Type() != "" {
 			kind = app.Type()
 		}
-		if kind == wire.FailBadInput {
+		if kind == api.FailBadInput {
 			return kind, app.Message()
 		}
 		return kind, text + app.Message()
@@ -41,7 +54,7 @@ func failure(err error) (kind, text string) {
 	return kind, text + err.Error()
 }
 
-// activityOf names the activity that failed, if one did.
+// activityOf returns the name of the failed activity, or "" if no activity failed.
 func activityOf(err error) string {
 	var activity *temporal.ActivityError
 	if errors.As(err, &activity) {
@@ -50,7 +63,7 @@ func activityOf(err error) string {
 	return ""
 }
 
-// stageError says in which part of a stage an error came up.
+// stageError says in which part of a stage an error occurred.
 type stageError struct {
 	stage       string
 	shard, turn int // −1 where the stage has none
@@ -60,8 +73,8 @@ type stageError struct {
 func (e stageError) Error() string { return e.err.Error() }
 func (e stageError) Unwrap() error { return e.err }
 
-// failures lists what failed, one entry for each shard that did. The stage is the one to name
-// where the error itself does not tell.
+// failures lists what failed, with one entry for each failed shard. stage is the name to use where the error itself
+// names no stage.
 func failures(err error, stage string) []StageFailure {
 	var several interface{ Unwrap() []error }
 	if errors.As(err, &several) {
@@ -70,6 +83,9 @@ func failures(err error, stage string) []StageFailure {
 			all = append(all, failures(e, stage)...)
 		}
 		return all
+	}
+	if said, ok := detailed(err); ok {
+		return said
 	}
 	f := StageFailure{Stage: stage, Shard: -1, Turn: -1, Activity: activityOf(err)}
 	var at stageError
@@ -80,8 +96,17 @@ func failures(err error, stage string) []StageFailure {
 	return []StageFailure{f}
 }
 
-// stepFailed is the failure of a step's workflow: its text is for people, its details for the run.
+// failureBytes bounds the text of one failure.
+const failureBytes = 2000
+
+// stepFailed returns the failure of a step's workflow: people read its text, and the run reads its details.
 func stepFailed(all []StageFailure) error {
+	all = slices.Clone(all)
+	for i, f := range all { // truncate, so that the failures of all shards fit into one payload
+		if len(f.Text) > failureBytes {
+			all[i].Text = strings.ToValidUTF8(f.Text[:failureBytes], "") + "…"
+		}
+	}
 	text := all[0].String()
 	if n := len(all) - 1; n > 0 {
 		text += fmt.Sprintf(" (and %d more)", n)
@@ -89,14 +114,25 @@ func stepFailed(all []StageFailure) error {
 	return temporal.NewNonRetryableApplicationError(text, all[0].Kind, nil, all)
 }
 
-// stepFailures is the inverse of stepFailed, for the error of a child workflow.
-func stepFailures(err error, stage string) []StageFailure {
+// detailed is the inverse of stepFailed: it reads the details from the error of a child workflow.
+func detailed(err error) ([]StageFailure, bool) {
+	var child *temporal.ChildWorkflowExecutionError
 	var app *temporal.ApplicationError
-	if errors.As(err, &app) && app.HasDetails() {
-		var all []StageFailure
-		if app.Details(&all) == nil && len(all) > 0 {
-			return all
-		}
+	if !errors.As(err, &child) || !errors.As(child, &app) || !app.HasDetails() {
+		return nil, false
 	}
-	return failures(err, stage)
+	var all []StageFailure
+	if app.Details(&all) != nil {
+		return nil, false
+	}
+	for i := range all { // of a step that an earlier version ran
+		all[i].Stage = schema.CanonicalStage(all[i].Stage)
+	}
+	return all, len(all) > 0
+}
+
+// saysItself reports whether the error of a child workflow carries the details of what failed.
+func saysItself(err error) bool {
+	_, ok := detailed(err)
+	return ok
 }

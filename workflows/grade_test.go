@@ -6,20 +6,21 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/schema/stages"
 )
 
-// grades answers the stage grade and lists what was asked of it, of the reward and of the head.
-func (f *fakes) grades() (asked *[]wire.GradeInput, scored *[]wire.ScoreInput, heads *[][]wire.StageRef) {
-	asked, scored, heads = &[]wire.GradeInput{}, &[]wire.ScoreInput{}, f.heads()
-	handle(f, wire.GradeAnswers, func(in wire.GradeInput) (wire.Graded, error) {
+// grades fakes the stage grade and lists its inputs, the inputs of the reward, and the stages that the heads name.
+func (f *fakes) grades() (asked *[]api.GradeInput, scored *[]api.ScoreInput, heads *[][]api.StageRef) {
+	asked, scored, heads = &[]api.GradeInput{}, &[]api.ScoreInput{}, f.heads()
+	handle(f, api.GradeAnswers, func(in api.GradeInput) (api.Graded, error) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		*asked = append(*asked, in)
 		return f.grade(in)
 	})
-	handle(f, wire.ScoreRewards, func(in wire.ScoreInput) (wire.Scored, error) {
+	handle(f, api.ScoreRewards, func(in api.ScoreInput) (api.Scored, error) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		*scored = append(*scored, in)
@@ -28,15 +29,16 @@ func (f *fakes) grades() (asked *[]wire.GradeInput, scored *[]wire.ScoreInput, h
 	return asked, scored, heads
 }
 
-func (f *fakes) grade(in wire.GradeInput) (wire.Graded, error) {
+func (f *fakes) grade(in api.GradeInput) (api.Graded, error) {
 	start := time.Date(2026, 1, 1, 0, 0, in.Shard, 0, time.UTC).UnixMicro()
-	return wire.Graded{Done: wire.Done{
-		Manifest: ref("gradings", in.Step, in.Shard), Timing: wire.Timing{Stage: wire.StageGrade, Start: start, End: start + 500_000},
+	return api.Graded{Done: api.Done{
+		Manifest: ref("gradings", in.Step, in.Shard), Timing: api.Timing{Stage: api.StageGrade, Start: start,
+			End: start + 500_000},
 	}, Asked: 2}, nil
 }
 
 func TestAnswersAreGradedBetweenAssembleAndReward(t *testing.T) {
-	f := newFakes(t, wire.Plan{Recipe: "r", Steps: 1, Shards: 2, MaxTurns: 3, Grade: true})
+	f := newFakes(t, api.Plan{Recipe: "r", Steps: 1, Shards: 2, MaxTurns: 3, Needs: stages.Needs{Grade: true}})
 	asked, scored, heads := f.grades()
 	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
 	require.NoError(t, f.env.GetWorkflowError())
@@ -50,13 +52,14 @@ func TestAnswersAreGradedBetweenAssembleAndReward(t *testing.T) {
 		require.Equal(t, ref("gradings", 1, in.Shard), in.Gradings)
 	}
 	names := stageNames((*heads)[0])
-	require.Equal(t, []string{wire.StageAssemble, wire.StageGrade, wire.StageReward, wire.StageResample}, names[len(names)-6:len(names)-2])
+	require.Equal(t, []string{api.StageAssemble, api.StageGrade, api.StageReward, api.StageResample},
+		names[len(names)-6:len(names)-2])
 	p := progressOf(t, f)
 	require.Contains(t, p.Markdown(), "grade")
 }
 
 func TestNothingIsGradedWhereTheRecipeDoesNotAsk(t *testing.T) {
-	f := newFakes(t, wire.Plan{Recipe: "r", Steps: 1, Shards: 2, MaxTurns: 1})
+	f := newFakes(t, api.Plan{Recipe: "r", Steps: 1, Shards: 2, MaxTurns: 1})
 	asked, scored, heads := f.grades()
 	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
 	require.NoError(t, f.env.GetWorkflowError())
@@ -65,14 +68,14 @@ func TestNothingIsGradedWhereTheRecipeDoesNotAsk(t *testing.T) {
 	for _, in := range *scored {
 		require.Equal(t, schema.Ref{}, in.Gradings)
 	}
-	require.NotContains(t, stageNames((*heads)[0]), wire.StageGrade)
+	require.NotContains(t, stageNames((*heads)[0]), api.StageGrade)
 }
 
-// A shard whose answers cannot be graded parks the run, and a person may go on without it.
+// A shard whose answers cannot be graded parks the run, and a person may continue without the shard.
 func TestAFailedGradingParksAndCanBeSkipped(t *testing.T) {
-	f := newFakes(t, wire.Plan{Recipe: "r", Steps: 1, Shards: 3, MaxTurns: 1, Grade: true})
+	f := newFakes(t, api.Plan{Recipe: "r", Steps: 1, Shards: 3, MaxTurns: 1, Needs: stages.Needs{Grade: true}})
 	_, scored, _ := f.grades()
-	broken(f, wire.GradeAnswers, 1, func(in wire.GradeInput) bool { return in.Shard == 1 }, f.grade)
+	broken(f, api.GradeAnswers, 1, func(in api.GradeInput) bool { return in.Shard == 1 }, f.grade)
 	var parked Progress
 	f.env.RegisterDelayedCallback(func() { parked = progressOf(t, f) }, time.Minute)
 	f.after(time.Hour, UpdateSkip)
@@ -80,21 +83,22 @@ func TestAFailedGradingParksAndCanBeSkipped(t *testing.T) {
 	require.NoError(t, f.env.GetWorkflowError())
 	require.NotNil(t, parked.Parked)
 	require.Equal(t, StageFailure{
-		Stage: wire.StageGrade, Shard: 1, Turn: -1, Activity: wire.GradeAnswers, Kind: "disk_full", Text: "GradeAnswers: no room on the device",
+		Stage: api.StageGrade, Shard: 1, Turn: -1, Activity: api.GradeAnswers, Kind: "disk_full",
+		Text: "GradeAnswers: no room on the device",
 	}, parked.Parked.Failures[0])
 	for _, in := range *scored {
 		require.NotEqual(t, 1, in.Shard)
 	}
-	require.Equal(t, 1, f.calls[wire.UpdatePolicy])
+	require.Equal(t, 1, f.calls[api.UpdatePolicy])
 }
 
 func TestReplayedRewardsReadTheStepsGradings(t *testing.T) {
 	f := newReplayFakes(t, 0)
-	handle(f.fakes, wire.PrepareReplay, func(wire.ReplayInput) (wire.ReplayPrepared, error) {
-		out := wire.ReplayPrepared{Done: wire.Done{Manifest: ref("claim")}, Gen: 3}
+	handle(f.fakes, api.PrepareReplay, func(api.ReplayInput) (api.ReplayPrepared, error) {
+		out := api.ReplayPrepared{Done: api.Done{Manifest: ref("claim")}, Gen: 3}
 		for shard := range replayShards {
-			out.Trajectories = append(out.Trajectories, wire.ShardRef{Shard: shard, Ref: ref("assembled", shard)})
-			out.Gradings = append([]wire.ShardRef{{Shard: shard, Ref: ref("gradings", shard)}}, out.Gradings...)
+			out.Trajectories = append(out.Trajectories, api.ShardRef{Shard: shard, Ref: ref("assembled", shard)})
+			out.Gradings = append([]api.ShardRef{{Shard: shard, Ref: ref("gradings", shard)}}, out.Gradings...)
 		}
 		return out, nil
 	})
@@ -103,5 +107,5 @@ func TestReplayedRewardsReadTheStepsGradings(t *testing.T) {
 	for _, in := range f.scored {
 		require.Equal(t, ref("gradings", in.Shard), in.Gradings)
 	}
-	require.Zero(t, f.calls[wire.GradeAnswers])
+	require.Zero(t, f.calls[api.GradeAnswers])
 }

@@ -7,34 +7,39 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
 )
 
-// home is the host whose engine holds a run's models, as far as is known, and how stages that use them find it: they go to
-// that host's own queue first. A host that is gone, or that has since given the engine's devices to others, is left.
+// home is the host whose engine holds a run's models, as far as the workflow knows. Stages that use the models go to
+// that host's own queue first. The workflow forgets a host that is gone or that has given the engine's devices to
+// other runs.
 type home struct {
 	host string
-	// hosts share the models where there are several. Then whatever uses them goes to the one host that leads them, since
-	// an engine of another host's would want as many hosts again.
+	// hosts is how many hosts share the models. If there are several, every stage that uses the models goes to the
+	// host that leads them, because an engine of another host would need as many hosts again.
 	hosts   int
 	finding workflow.Mutex
+	fixed   bool // for a shard: its step finds another host if this one is gone
 }
 
-func newHome(ctx workflow.Context, host string, p wire.Plan) *home {
+func newHome(ctx workflow.Context, host string, p api.Plan) *home {
 	return &home{host: host, hosts: p.Hosts, finding: workflow.NewMutex(ctx)}
 }
 
-// sample runs a stage that samples: on the queue rollout, which any number of hosts serve, unless several hosts share the models.
-func sample[R any](ctx workflow.Context, h *home, scope wire.Scope, name, summary string, input any, done func(*R) *wire.Done) (R, error) {
+// sample runs a stage that samples. It uses the queue rollout, which any number of hosts serve, unless several hosts
+// share the models.
+func sample[R any](ctx workflow.Context, h *home, scope api.Scope, name, summary string, input any,
+	done func(*R) *api.Done) (R, error) {
 	if h.hosts <= 1 {
 		return call[R](ctx, name, summary, input)
 	}
 	return atHome(ctx, h, scope, name, summary, input, done)
 }
 
-// atHome runs a stage on the run's home. Where none is known any host of the stage's queue takes it, which is the home from
-// then on.
-func atHome[R any](ctx workflow.Context, h *home, scope wire.Scope, name, summary string, input any, done func(*R) *wire.Done) (R, error) {
+// atHome runs a stage on the run's home. If no home is known, any host of the stage's queue takes the stage and
+// becomes the home.
+func atHome[R any](ctx workflow.Context, h *home, scope api.Scope, name, summary string, input any,
+	done func(*R) *api.Done) (R, error) {
 	for {
 		var out R
 		if err := h.find(ctx, scope); err != nil {
@@ -49,17 +54,18 @@ func atHome[R any](ctx workflow.Context, h *home, scope wire.Scope, name, summar
 			return out, err
 		}
 		err := startAt(ctx, host, name, summary, input).Get(ctx, &out)
-		if !left(err) {
+		if h.fixed || !left(err) {
 			return out, err
 		}
-		if h.host == host { // the first of those that find out side by side
+		if h.host == host { // only the first of several concurrent stages that notice resets the home
 			h.host = ""
 		}
 	}
 }
 
-// find asks for a home where several hosts share the models and none is known: stages side by side must not each choose one.
-func (h *home) find(ctx workflow.Context, scope wire.Scope) error {
+// find asks for a home if several hosts share the models and no home is known. Concurrent stages must not each choose
+// their own.
+func (h *home) find(ctx workflow.Context, scope api.Scope) error {
 	if h.hosts <= 1 || h.host != "" {
 		return nil
 	}
@@ -70,17 +76,19 @@ func (h *home) find(ctx workflow.Context, scope wire.Scope) error {
 	if h.host != "" {
 		return nil
 	}
-	found, err := call[wire.Home](ctx, wire.FindHome, fmt.Sprintf("the host that leads %d", h.hosts), wire.HomeInput{Scope: scope})
+	found, err := call[api.Home](ctx, api.FindHome, fmt.Sprintf("the host that leads %d", h.hosts),
+		api.HomeInput{Scope: scope})
 	h.host = found.Host
 	return err
 }
 
-// left reports that a host has not taken a stage: it is gone, or it has no engine of the run's any more and no room.
+// left reports whether a host has not taken a stage: the host is gone, or it no longer has the run's engine and has
+// no room for it.
 func left(err error) bool {
 	var timeout *temporal.TimeoutError
 	if errors.As(err, &timeout) {
 		return timeout.TimeoutType().String() == "ScheduleToStart"
 	}
 	var app *temporal.ApplicationError
-	return errors.As(err, &app) && app.Type() == wire.FailElsewhere
+	return errors.As(err, &app) && app.Type() == api.FailElsewhere
 }

@@ -6,31 +6,32 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"time"
 
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// TrainRunInput starts a training run: the one argument of TrainRun, as the UI's form takes it.
-// Either Recipe names a built-in recipe or RecipeYAML holds one.
+// TrainRunInput starts a training run. It is the only argument of TrainRun, as the UI's form takes it. Set either
+// Recipe or RecipeYAML.
 type TrainRunInput struct {
-	// Run names the run; the workflow's id when empty.
+	// Run names the run; empty: the workflow's id.
 	Run string `json:"run_id,omitempty"`
 	// Recipe names a built-in recipe, e.g. quickstart.
 	Recipe string `json:"recipe,omitempty"`
-	// RecipeYAML is a whole recipe; RecipeFile is the name that messages about it give.
+	// RecipeYAML is a whole recipe; RecipeFile is its name in messages.
 	RecipeYAML string `json:"recipe_yaml,omitempty"`
 	RecipeFile string `json:"recipe_file,omitempty"`
 	// Set changes fields of the recipe: path=value.
 	Set   []string `json:"set,omitempty"`
 	Seed  *uint64  `json:"seed,omitempty"`
 	Steps *int     `json:"steps,omitempty"`
-	// Resume goes on with a run whose recipe is committed already; no recipe is given then.
+	// Resume continues a run whose recipe is already committed; then no recipe is given.
 	Resume bool `json:"resume,omitempty"`
 
-	// Continued carries the state over a continue-as-new; nobody else sets it.
+	// Continued carries the state over a continue-as-new; no one else sets it.
 	Continued *Continued `json:"continued,omitempty"`
 
 	invalid string // why the JSON was refused
@@ -38,23 +39,37 @@ type TrainRunInput struct {
 
 // Continued is what TrainRun carries into its next history.
 type Continued struct {
-	Prepared wire.Prepared           `json:"prepared"`
-	Policy   wire.PolicyRef          `json:"policy"`
-	Next     int                     `json:"next"`
-	Buffer   schema.Ref              `json:"buffer,omitzero"`
-	Home     string                  `json:"home,omitempty"`
-	Warm     *wire.EvaluationSummary `json:"warm,omitempty"`
-	Lines    []StepLine              `json:"lines,omitempty"`
+	Prepared api.Prepared           `json:"prepared"`
+	Policy   api.PolicyRef          `json:"policy"`
+	Next     int                    `json:"next"`
+	Buffer   schema.Ref             `json:"buffer,omitzero"`
+	Home     string                 `json:"home,omitempty"`
+	Warm     *api.EvaluationSummary `json:"warm,omitempty"`
+	Lines    []StepLine             `json:"lines,omitempty"`
 
 	WarmStartSeconds float64 `json:"warm_start_seconds"`
 
-	Amendments []wire.Amendment `json:"amendments,omitempty"`
-	Paused     bool             `json:"paused,omitempty"`
-	Changes    []string         `json:"changes,omitempty"`
+	Amendments    []api.Amendment `json:"amendments,omitempty"`
+	NextAmendment int             `json:"next_amendment,omitempty"`
+	Unsettled     *api.AmendInput `json:"unsettled,omitempty"`
+	Paused        bool            `json:"paused,omitempty"`
+	Changes       []string        `json:"changes,omitempty"`
+
+	// Asked is how many steps the recipe asked for at first. Started and Totals are of all executions of the run.
+	Asked   int       `json:"asked,omitempty"`
+	Started time.Time `json:"started,omitzero"`
+	Totals  Totals    `json:"totals,omitzero"`
+
+	// Retention is the state of pruning, Evaluated lists the evaluations that pruning has not seen yet, and Unpruned
+	// says why the latest pruning failed.
+	Retention *api.Retention      `json:"retention,omitempty"`
+	Evaluated []api.EvaluatedStep `json:"evaluated,omitempty"`
+	Unpruned  string              `json:"unpruned,omitempty"`
 }
 
-// UnmarshalJSON refuses unknown fields. The refusal is kept, not returned: an error here would
-// be a decoding fault of the worker's, while a bad field is the caller's and fails the workflow readably.
+// UnmarshalJSON refuses unknown fields. It keeps the refusal instead of returning it: an error here would count as a
+// decoding fault of the worker, while a bad field is the caller's fault and must fail the workflow with a readable
+// message.
 func (in *TrainRunInput) UnmarshalJSON(data []byte) error {
 	type plain TrainRunInput
 	var p plain
@@ -116,9 +131,9 @@ func checkRun(run string) error {
 	return nil
 }
 
-// badInput is an error that nobody retries: its text is for the person who asked.
+// badInput is an error that Temporal never retries; the person who started the workflow reads its text.
 func badInput(format string, args ...any) error {
-	return temporal.NewNonRetryableApplicationError(fmt.Sprintf(format, args...), wire.FailBadInput, nil)
+	return temporal.NewNonRetryableApplicationError(fmt.Sprintf(format, args...), api.FailBadInput, nil)
 }
 
 func (in TrainRunInput) validate() error {
@@ -130,7 +145,8 @@ func (in TrainRunInput) validate() error {
 	case !in.Resume && in.Recipe == "" && in.RecipeYAML == "":
 		return badInput("recipe: name a built-in recipe (quickstart), or give one whole as recipe_yaml")
 	case in.Resume && (in.Recipe != "" || in.RecipeYAML != "" || len(in.Set) > 0 || in.Seed != nil || in.Steps != nil):
-		return badInput("resume: goes on with the recipe that the run has committed; recipe, set, seed and steps must be left out")
+		return badInput("resume: goes on with the recipe that the run has committed; recipe, set, seed and steps " +
+			"must be left out")
 	}
 	return nil
 }
@@ -139,10 +155,11 @@ func (in ReprocessInput) validate() error {
 	switch {
 	case in.invalid != "":
 		return badInput("%s", in.invalid)
-	case in.Format != wire.FormatGSM8K && in.Format != wire.FormatOpenAI:
-		return badInput("format: must be %s or %s, got %q", wire.FormatGSM8K, wire.FormatOpenAI, in.Format)
+	case in.Format != api.FormatGSM8K && in.Format != api.FormatOpenAI:
+		return badInput("format: must be %s or %s, got %q", api.FormatGSM8K, api.FormatOpenAI, in.Format)
 	case in.Source == "" || in.Digest == "":
-		return badInput("source, digest: name the uploaded file by its key and SHA-256 (ropewalk import uploads and starts this)")
+		return badInput("source, digest: name the uploaded file by its key and SHA-256 (ropewalk import uploads and " +
+			"starts this)")
 	}
 	return nil
 }

@@ -1,51 +1,67 @@
-// Package workflows holds the durable control flow: which activity runs after which, and
-// nothing of the data that they pass.
+// Package workflows holds the durable control flow: which activity runs after which. It sees references and
+// statistics, never the rows that the activities read and write.
 //
-// Glossary. *TrainRun* is one training of one policy by one recipe; *TrainStep* is its child,
-// one pass prompts → rollout → sandbox → grade → reward → resample → forward → advantage → buffer →
-// update → publish (grade, forward and buffer where the recipe needs them);
-// *ReprocessRun* runs reward → resample → advantage over imported trajectories; *ReplayStage* runs
-// them again over what a step has committed; *ServeRanks* has other hosts run ranks of an engine whose models lie on
-// several. A run's *home* is the host whose engine holds its models. A *lane* is one shard's way through a rollout.
-// Workflow code reads no file, clock or environment.
+// Glossary. *TrainRun* trains one policy by one recipe. *TrainStep* is its child, one pass prompts → rollout →
+// sandbox → grade → reward → resample → logprobs → advantage → buffer → update → publish (grade, logprobs and buffer
+// only if the recipe needs them). *RolloutShard* is the step's child and takes one shard from prompts to rewards.
+// *ReprocessRun* runs reward → resample → advantage over imported trajectories. *ReplayStage* runs these stages again
+// over what a step has committed. *ServeRanks* lets other hosts run ranks of an engine whose models span several
+// hosts. A run's *home* is the host whose engine holds its models. A *shard rollout* takes one shard from prompts to
+// rewards.
+// Workflow code reads no file, clock or environment variable.
 package workflows
 
 import (
 	"fmt"
 
 	"go.temporal.io/sdk/temporal"
+
+	"github.com/ropewalk/ropewalk/schema/stages"
 )
 
 // Task queues. Workflows run on QueueCPU.
 const (
-	QueueCPU     = "cpu"
-	QueueRollout = "rollout"
-	QueueSandbox = "sandbox"
-	QueueGPU     = "gpu"
+	QueueCPU     = stages.CPU
+	QueueRollout = stages.Rollout
+	QueueSandbox = stages.Sandbox
+	QueueGPU     = stages.GPU
 )
 
 // Workflow types, as Temporal's UI shows them.
 const (
 	TrainRunName     = "TrainRun"
 	TrainStepName    = "TrainStep"
+	RolloutShardName = "RolloutShard"
 	ReprocessRunName = "ReprocessRun"
 	ReplayStageName  = "ReplayStage"
 	ServeRanksName   = "ServeRanks"
 )
 
-// QueryProgress is TrainRun's and ReprocessRun's query for their state.
+// QueryProgress is the query that returns the state of TrainRun and ReprocessRun.
 const QueryProgress = "progress"
 
-// Search attributes that temporal.yaml declares.
+// Search attributes, declared in temporal.yaml.
 var (
 	attrRunID       = temporal.NewSearchAttributeKeyKeyword("RunID")
 	attrStep        = temporal.NewSearchAttributeKeyInt64("Step")
 	attrStage       = temporal.NewSearchAttributeKeyKeyword("Stage")
 	attrFailureKind = temporal.NewSearchAttributeKeyKeyword("FailureKind")
+	attrRunState    = temporal.NewSearchAttributeKeyKeyword("RunState")
+	attrSuccess     = temporal.NewSearchAttributeKeyFloat64("Success")
+	attrRunStarted  = temporal.NewSearchAttributeKeyTime("RunStarted")
 )
 
 // StagePaused is the stage of a run that waits between two steps.
 const StagePaused = "paused"
 
+// RunsQuery finds the latest workflow of each run: those of steps, shards, replays and ranks are left out, and so are
+// the parts of a run that continued as new. Temporal's UI takes it as the filter of a view.
+const RunsQuery = `WorkflowType IN ("TrainRun", "ReprocessRun") AND ExecutionStatus != "ContinuedAsNew"`
+
 // StepWorkflowID is the deterministic id of a step's child workflow.
 func StepWorkflowID(run string, step int) string { return fmt.Sprintf("%s/step=%d", run, step) }
+
+// ShardWorkflowID is the deterministic id of the child workflow of one shard of a step.
+func ShardWorkflowID(run string, step, shard int) string {
+	return fmt.Sprintf("%s/shard=%d", StepWorkflowID(run, step), shard)
+}

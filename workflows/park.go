@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"go.temporal.io/sdk/temporal"
@@ -15,27 +16,28 @@ const (
 	UpdateAbort = "abort"
 )
 
-// Parked is a run that waits for a person: a stage has failed after all its retries. Nothing
-// that has committed is lost; the workflow stays open.
+// Parked describes a run that waits for a person because a stage has failed after all its retries. Committed work is
+// not lost, and the workflow stays open.
 type Parked struct {
 	Step     int            `json:"step"` // 0 before the first step
-	Kind     string         `json:"kind"` // of the first failure, as the search attribute FailureKind
+	Kind     string         `json:"kind"` // kind of the first failure, also the search attribute FailureKind
 	Failures []StageFailure `json:"failures"`
-	// Skip says what skipping means here, or NoSkip why there can be none.
+	// Skip says what a skip means here; NoSkip says why the failure cannot be skipped.
 	Skip   string `json:"skip,omitempty"`
 	NoSkip string `json:"no_skip,omitempty"`
 }
 
-// StageFailure is one stage of one shard that failed for good.
+// StageFailure is a stage of one shard that failed after all its retries.
 type StageFailure struct {
 	Stage    string `json:"stage"`
-	Shard    int    `json:"shard"` // −1 where the stage is one piece
-	Turn     int    `json:"turn"`  // −1 where the stage has none
+	Shard    int    `json:"shard"` // −1 where the stage has no shards
+	Turn     int    `json:"turn"`  // −1 where the stage has no turns
 	Activity string `json:"activity,omitempty"`
 	Kind     string `json:"kind"`
 	Text     string `json:"text"`
 }
 
+// String returns where the stage failed and why, as one line.
 func (f StageFailure) String() string { return f.where() + ": " + f.Text }
 
 func (f StageFailure) where() string {
@@ -49,11 +51,11 @@ func (f StageFailure) where() string {
 	return where
 }
 
-// RetryInput is the update retry's argument: the stage runs again, with what is changed here.
+// RetryInput is the argument of the update retry: the stage runs again with these changes.
 type RetryInput struct {
-	// TimeoutSeconds is the time limit of one attempt of the stage that failed.
+	// TimeoutSeconds is the time limit of one attempt of the failed stage.
 	TimeoutSeconds float64 `json:"timeout_seconds,omitempty"`
-	// The others change the recipe from this step on, and take the step's rollout from its start.
+	// The other fields change the recipe from this step on and restart the step's rollout.
 	ShardGroups   *int     `json:"shard_groups,omitempty"`
 	Temperature   *float64 `json:"temperature,omitempty"`
 	MaxTurnTokens *int     `json:"max_turn_tokens,omitempty"`
@@ -78,12 +80,13 @@ func (in RetryInput) validate() error {
 	case in.invalid != "":
 		return badInput("%s", in.invalid)
 	case in.TimeoutSeconds < 0 || in.TimeoutSeconds > maxTimeout.Seconds():
-		return badInput("timeout_seconds: must be between 0 (as before) and %g, got %g", maxTimeout.Seconds(), in.TimeoutSeconds)
+		return badInput("timeout_seconds: must be between 0 (as before) and %g, got %g", maxTimeout.Seconds(),
+			in.TimeoutSeconds)
 	}
 	return nil
 }
 
-// set returns the recipe fields that the retry changes.
+// set returns the recipe overrides of the retry.
 func (in RetryInput) set() []string {
 	var set []string
 	if in.ShardGroups != nil {
@@ -101,13 +104,26 @@ func (in RetryInput) set() []string {
 // Decided answers an update of a parked run.
 type Decided struct {
 	Action string `json:"action"`
-	What   string `json:"what"` // what happens now
+	What   string `json:"what"` // what happens next
 }
 
-// decision is what a person chose.
+// decision is a person's choice.
 type decision struct {
 	action string
 	retry  RetryInput
+}
+
+// timeouts returns the time limits of the next attempt: those of the last one, with the person's limit for the
+// activities that failed.
+func (d decision) timeouts(last map[string]float64, failed []StageFailure) map[string]float64 {
+	if d.retry.TimeoutSeconds <= 0 {
+		return last
+	}
+	next := maps.Clone(last)
+	for _, f := range failed {
+		next[f.Activity] = d.retry.TimeoutSeconds
+	}
+	return next
 }
 
 // parking lets a workflow wait for a person's decision.
@@ -118,10 +134,11 @@ type parking struct {
 	amend func(ctx workflow.Context, set []string) error
 }
 
-// register adds the updates retry, skip and abort. They are refused unless the run is parked.
+// register adds the updates retry, skip and abort. The workflow refuses them unless the run is parked.
 func (p *parking) register(ctx workflow.Context) error {
 	err := workflow.SetUpdateHandlerWithOptions(ctx, UpdateRetry, p.retry, workflow.UpdateHandlerOptions{
-		Description: "Run the failed stage again. Optional: {\"timeout_seconds\": 600, \"shard_groups\": 16, \"temperature\": 0.8, \"max_turn_tokens\": 64}; {} changes nothing.",
+		Description: `Run the failed stage again. Optional: {"timeout_seconds": 600, "shard_groups": 16, ` +
+			`"temperature": 0.8, "max_turn_tokens": 64}; {} changes nothing.`,
 		Validator: func(_ workflow.Context, in RetryInput) error {
 			if err := in.validate(); err != nil {
 				return err
@@ -130,7 +147,8 @@ func (p *parking) register(ctx workflow.Context) error {
 				return err
 			}
 			if p.amend == nil && (len(in.set()) > 0) {
-				return badInput("shard_groups, temperature, max_turn_tokens: only a training step's rollout has them; retry with {} or timeout_seconds")
+				return badInput("shard_groups, temperature, max_turn_tokens: only a training step's rollout has " +
+					"them; retry with {} or timeout_seconds")
 			}
 			return nil
 		},
@@ -143,7 +161,8 @@ func (p *parking) register(ctx workflow.Context) error {
 		p.decision = &decision{action: UpdateSkip}
 		return Decided{Action: UpdateSkip, What: what}, nil
 	}, workflow.UpdateHandlerOptions{
-		Description: "Go on without what failed, where meaning is kept: a shard's rows are recorded as excluded, an evaluation is left out. No argument.",
+		Description: "Go on without what failed, where meaning is kept: a shard's rows are recorded as excluded, " +
+			"an evaluation is left out. No argument.",
 		Validator: func(workflow.Context) error {
 			if err := p.waiting(); err != nil {
 				return err
@@ -185,7 +204,7 @@ func (p *parking) retry(ctx workflow.Context, in RetryInput) (Decided, error) {
 	return Decided{Action: UpdateRetry, What: what}, nil
 }
 
-// waiting refuses an update unless the run is parked and undecided.
+// waiting refuses an update unless the run is parked and no one has decided yet.
 func (p *parking) waiting() error {
 	if p.parked == nil || p.decision != nil {
 		return badInput("the run is not parked: nothing waits for a decision")
@@ -193,8 +212,7 @@ func (p *parking) waiting() error {
 	return nil
 }
 
-// hold parks the run until a person decides, or the workflow is cancelled; show is called when it
-// has parked.
+// hold parks the run until a person decides or the workflow is cancelled. It calls show once the run has parked.
 func (p *parking) hold(ctx workflow.Context, what Parked, show func()) (decision, error) {
 	p.parked, p.decision = &what, nil
 	show()
@@ -206,7 +224,7 @@ func (p *parking) hold(ctx workflow.Context, what Parked, show func()) (decision
 	return *p.decision, nil
 }
 
-// aborted is the failure of a run that a person gave up.
+// aborted is the failure of a run that a person aborted.
 func aborted(all []StageFailure) error {
 	var texts []string
 	for _, f := range all {
@@ -215,7 +233,7 @@ func aborted(all []StageFailure) error {
 	return temporal.NewNonRetryableApplicationError("aborted: "+strings.Join(texts, "; "), all[0].Kind, nil)
 }
 
-// markdown tells the person who reads Temporal's UI what is parked and what can be done.
+// markdown tells the reader of Temporal's UI what is parked and what to do about it.
 func (p Parked) markdown(run string) string {
 	var b strings.Builder
 	where := "before the first step"
@@ -224,7 +242,8 @@ func (p Parked) markdown(run string) string {
 	}
 	fmt.Fprintf(&b, "### Parked %s: %s\n\n%s", where, p.Kind, p.list())
 	b.WriteString("\nMend the cause, then send an update:\n\n")
-	fmt.Fprintf(&b, "- `retry`: run it again, `{}` or e.g. `{\"timeout_seconds\": 600}` (`ropewalk unpark %s --retry`)\n", run)
+	fmt.Fprintf(&b,
+		"- `retry`: run it again, `{}` or e.g. `{\"timeout_seconds\": 600}` (`ropewalk unpark %s --retry`)\n", run)
 	if p.NoSkip == "" {
 		fmt.Fprintf(&b, "- `skip`: %s (`ropewalk unpark %s --skip`)\n", p.Skip, run)
 	} else {
@@ -234,7 +253,7 @@ func (p Parked) markdown(run string) string {
 	return b.String()
 }
 
-// list names what failed, as markdown.
+// list names the failures, as markdown.
 func (p Parked) list() string {
 	const most = 8
 	var b strings.Builder

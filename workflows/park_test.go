@@ -11,10 +11,10 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
 )
 
-// updateResult collects what an update was answered.
+// updateResult collects the answer to an update.
 type updateResult struct {
 	rejected, failed error
 	value            any
@@ -26,14 +26,14 @@ func (u *updateResult) Complete(value any, err error) {
 	u.value, u.failed = value, err
 }
 
-// after sends an update once the workflow's clock has gone on by d.
+// after sends an update once the workflow's clock has advanced by d.
 func (f *fakes) after(d time.Duration, name string, args ...any) *updateResult {
 	u := &updateResult{}
 	f.env.RegisterDelayedCallback(func() { f.env.UpdateWorkflow(name, name+d.String(), u, args...) }, d)
 	return u
 }
 
-// broken makes an activity fail for good as often as told, for the inputs that match.
+// broken makes an activity fail for good the given number of times, for the inputs that match.
 func broken[I, O any](f *fakes, name string, times int, match func(I) bool, otherwise func(I) (O, error)) *int {
 	left := times
 	handle(f, name, func(in I) (O, error) {
@@ -49,8 +49,9 @@ func broken[I, O any](f *fakes, name string, times int, match func(I) bool, othe
 	return &left
 }
 
-// noteLimits lists the time limits that each activity was started with.
-func (f *fakes) noteLimits(limits map[string][]time.Duration) func(*activity.Info, context.Context, converter.EncodedValues) {
+// noteLimits records the time limits of each started activity.
+func (f *fakes) noteLimits(limits map[string][]time.Duration) func(*activity.Info, context.Context,
+	converter.EncodedValues) {
 	return func(info *activity.Info, _ context.Context, _ converter.EncodedValues) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -68,8 +69,8 @@ func progressOf(t *testing.T, f *fakes) Progress {
 }
 
 func TestAFailedStageParksAndRetryGoesOn(t *testing.T) {
-	f := newFakes(t, wire.Plan{Recipe: "r", Steps: 2, Shards: 2, MaxTurns: 1})
-	broken(f, wire.Resample, 1, func(in wire.ResampleInput) bool { return in.Step == 2 }, f.resample)
+	f := newFakes(t, api.Plan{Recipe: "r", Steps: 2, Shards: 2, MaxTurns: 1})
+	broken(f, api.Resample, 1, func(in api.ResampleInput) bool { return in.Step == 2 }, f.resample)
 	var parked Progress
 	f.env.RegisterDelayedCallback(func() { parked = progressOf(t, f) }, time.Minute)
 	retry := f.after(time.Hour, UpdateRetry, RetryInput{})
@@ -80,27 +81,28 @@ func TestAFailedStageParksAndRetryGoesOn(t *testing.T) {
 	require.NotNil(t, parked.Parked)
 	require.Equal(t, 2, parked.Parked.Step)
 	require.Equal(t, "disk_full", parked.Parked.Kind)
-	require.Equal(t, StageFailure{Stage: wire.StageResample, Shard: -1, Turn: -1, Activity: wire.Resample, Kind: "disk_full", Text: "Resample: no room on the device"}, parked.Parked.Failures[0])
+	require.Equal(t, StageFailure{Stage: api.StageResample, Shard: -1, Turn: -1, Activity: api.Resample,
+		Kind: "disk_full", Text: "Resample: no room on the device"}, parked.Parked.Failures[0])
 	text := parked.Markdown()
 	require.Contains(t, text, "### Parked at step 2: disk_full")
 	require.Contains(t, text, "- **resample**: Resample: no room on the device\n")
 	require.Contains(t, text, "ropewalk unpark run-1 --retry")
 	require.Contains(t, text, "`skip` cannot be done: resample is one piece")
 	require.Nil(t, progressOf(t, f).Parked)
-	require.Equal(t, 2, f.calls[wire.UpdatePolicy])
+	require.Equal(t, 2, f.calls[api.UpdatePolicy])
 }
 
 func TestMeasuredTimesThatFailedLongAgoAreTriedOnceMoreBeforeAnyoneIsAsked(t *testing.T) {
-	f := newFakes(t, wire.Plan{Recipe: "r", Steps: 2, Shards: 1, MaxTurns: 1})
-	first := func(in wire.RecordTimingsInput) bool { return in.Step == wire.InitStep }
-	kept := func(wire.RecordTimingsInput) (wire.Done, error) { return wire.Done{}, nil }
-	broken(f, wire.RecordTimings, 1, first, kept) // an outage that is over by the end
+	f := newFakes(t, api.Plan{Recipe: "r", Steps: 2, Shards: 1, MaxTurns: 1})
+	first := func(in api.RecordTimingsInput) bool { return in.Step == api.InitStep }
+	kept := func(api.RecordTimingsInput) (api.Done, error) { return api.Done{}, nil }
+	broken(f, api.RecordTimings, 1, first, kept) // an outage that ends before the run does
 	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
 	require.NoError(t, f.env.GetWorkflowError())
-	require.Equal(t, 4+1, f.calls[wire.RecordTimings]) // of the start, two steps and the end
+	require.Equal(t, 4+1, f.calls[api.RecordTimings]) // for the start, two steps and the end, with one retry
 
-	f = newFakes(t, wire.Plan{Recipe: "r", Steps: 2, Shards: 1, MaxTurns: 1})
-	broken(f, wire.RecordTimings, 2, first, kept) // one that lasts
+	f = newFakes(t, api.Plan{Recipe: "r", Steps: 2, Shards: 1, MaxTurns: 1})
+	broken(f, api.RecordTimings, 2, first, kept) // an outage that lasts
 	skip := f.after(time.Hour, UpdateSkip)
 	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
 	require.NoError(t, f.env.GetWorkflowError())
@@ -108,22 +110,22 @@ func TestMeasuredTimesThatFailedLongAgoAreTriedOnceMoreBeforeAnyoneIsAsked(t *te
 }
 
 func TestRetryTakesATimeLimitForTheFailedStageAlone(t *testing.T) {
-	f := newFakes(t, wire.Plan{Recipe: "r", Steps: 1, Shards: 1, MaxTurns: 1})
-	broken(f, wire.UpdatePolicy, 1, func(wire.UpdateInput) bool { return true }, f.update)
+	f := newFakes(t, api.Plan{Recipe: "r", Steps: 1, Shards: 1, MaxTurns: 1})
+	broken(f, api.UpdatePolicy, 1, func(api.UpdateInput) bool { return true }, f.update)
 	limits := map[string][]time.Duration{}
 	f.env.SetOnActivityStartedListener(f.noteLimits(limits))
 	f.after(time.Hour, UpdateRetry, RetryInput{TimeoutSeconds: 7200})
 	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
 	require.NoError(t, f.env.GetWorkflowError())
-	require.Equal(t, []time.Duration{time.Hour, 2 * time.Hour}, limits[wire.UpdatePolicy])
-	require.Equal(t, []time.Duration{5 * time.Minute, 5 * time.Minute}, limits[wire.Resample])
+	require.Equal(t, []time.Duration{time.Hour, 2 * time.Hour}, limits[api.UpdatePolicy])
+	require.Equal(t, []time.Duration{5 * time.Minute, 5 * time.Minute}, limits[api.Resample])
 }
 
 func TestSkipGoesOnWithoutAShardAndRecordsWhy(t *testing.T) {
-	f := newFakes(t, wire.Plan{Recipe: "r", Steps: 1, Shards: 3, MaxTurns: 1})
-	broken(f, wire.ScoreRewards, 1, func(in wire.ScoreInput) bool { return in.Shard == 1 }, f.score)
-	var excluded []wire.ExcludedShard
-	handle(f, wire.Resample, func(in wire.ResampleInput) (wire.Resampled, error) {
+	f := newFakes(t, api.Plan{Recipe: "r", Steps: 1, Shards: 3, MaxTurns: 1})
+	broken(f, api.ScoreRewards, 1, func(in api.ScoreInput) bool { return in.Shard == 1 }, f.score)
+	var excluded []api.ExcludedShard
+	handle(f, api.Resample, func(in api.ResampleInput) (api.Resampled, error) {
 		excluded = in.Excluded
 		require.Equal(t, ref("prompts", 1), in.Prompts)
 		return f.resample(in)
@@ -131,13 +133,15 @@ func TestSkipGoesOnWithoutAShardAndRecordsWhy(t *testing.T) {
 	f.after(time.Hour, UpdateSkip)
 	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
 	require.NoError(t, f.env.GetWorkflowError())
-	require.Equal(t, []wire.ExcludedShard{{Shard: 1, Stage: wire.StageReward, Reason: "disk_full: ScoreRewards: no room on the device"}}, excluded)
-	require.Equal(t, 8, progressOf(t, f).Lines[0].Trajectories) // of two shards
+	require.Equal(t,
+		[]api.ExcludedShard{{Shard: 1, Stage: api.StageReward,
+			Reason: "disk_full: ScoreRewards: no room on the device"}}, excluded)
+	require.Equal(t, 8, progressOf(t, f).Lines[0].Trajectories) // from two shards
 }
 
 func TestSkipIsRefusedWhereNothingWouldBeLeft(t *testing.T) {
-	f := newFakes(t, wire.Plan{Recipe: "r", Steps: 1, Shards: 2, MaxTurns: 1})
-	broken(f, wire.ScoreRewards, 2, func(wire.ScoreInput) bool { return true }, f.score)
+	f := newFakes(t, api.Plan{Recipe: "r", Steps: 1, Shards: 2, MaxTurns: 1})
+	broken(f, api.ScoreRewards, 2, func(api.ScoreInput) bool { return true }, f.score)
 	skip := f.after(time.Hour, UpdateSkip)
 	f.after(2*time.Hour, UpdateAbort)
 	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
@@ -146,8 +150,8 @@ func TestSkipIsRefusedWhereNothingWouldBeLeft(t *testing.T) {
 }
 
 func TestAbortFailsTheRunWithWhatFailed(t *testing.T) {
-	f := newFakes(t, wire.Plan{Recipe: "r", Steps: 1, Shards: 1, MaxTurns: 1})
-	broken(f, wire.WarmStart, 1, func(wire.Scope) bool { return true }, f.warmStart)
+	f := newFakes(t, api.Plan{Recipe: "r", Steps: 1, Shards: 1, MaxTurns: 1})
+	broken(f, api.WarmStart, 1, func(api.Scope) bool { return true }, f.warmStart)
 	f.after(time.Hour, UpdateAbort)
 	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
 	var failure *temporal.ApplicationError
@@ -158,42 +162,44 @@ func TestAbortFailsTheRunWithWhatFailed(t *testing.T) {
 }
 
 func TestASkippedEvaluationIsLeftOut(t *testing.T) {
-	f := newFakes(t, wire.Plan{Recipe: "r", Steps: 2, Shards: 1, MaxTurns: 1, EvaluateEvery: 1})
-	broken(f, wire.Evaluate, 1, func(in wire.EvaluateInput) bool { return in.Tag == "step" }, f.evaluate)
+	f := newFakes(t, api.Plan{Recipe: "r", Steps: 2, Shards: 1, MaxTurns: 1, EvaluateEvery: 1})
+	broken(f, api.Evaluate, 1, func(in api.EvaluateInput) bool { return in.Tag == "step" }, f.evaluate)
 	f.after(time.Hour, UpdateSkip)
 	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
 	require.NoError(t, f.env.GetWorkflowError())
-	require.Equal(t, 3, f.calls[wire.Evaluate])
+	require.Equal(t, 3, f.calls[api.Evaluate])
 }
 
 func TestRetryWithOtherSettingsMakesTheRolloutAnew(t *testing.T) {
-	f := newFakes(t, wire.Plan{Recipe: "r", Steps: 2, Shards: 2, MaxTurns: 1})
+	f := newFakes(t, api.Plan{Recipe: "r", Steps: 2, Shards: 2, MaxTurns: 1})
 	var scopes []string
 	left := 1
-	handle(f, wire.GenerateRollouts, func(in wire.GenerateInput) (wire.Generated, error) {
+	handle(f, api.GenerateRollouts, func(in api.GenerateInput) (api.Generated, error) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if left--; left == 0 {
-			return wire.Generated{}, temporal.NewNonRetryableApplicationError("out of memory", "memory", nil)
+			return api.Generated{}, temporal.NewNonRetryableApplicationError("out of memory", "memory", nil)
 		}
 		scopes = append(scopes, fmt.Sprintf("step %d gen %d shard %d %s", in.Step, in.Gen, in.Shard, in.Config.Key))
 		return f.generate(in)
 	})
-	amended := f.amends(func(in wire.AmendInput) wire.Plan {
-		return wire.Plan{Recipe: "r", Steps: 2, Shards: 1, MaxTurns: 1}
+	amended := f.amends(func(in api.AmendInput) api.Plan {
+		return api.Plan{Recipe: "r", Steps: 2, Shards: 1, MaxTurns: 1}
 	})
 	groups := 64
 	retry := f.after(time.Hour, UpdateRetry, RetryInput{ShardGroups: &groups})
 	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
 	require.NoError(t, f.env.GetWorkflowError())
 	require.NoError(t, retry.failed)
-	require.Equal(t, []wire.AmendInput{{Run: "run-1", Config: ref("config"), From: 1, Anew: true, Set: []string{"rollout.shard_groups=64"}}}, *amended)
+	require.Equal(t,
+		[]api.AmendInput{{Run: "run-1", Config: ref("config"), From: 1, Rerun: true,
+			Set: []string{"rollout.shard_groups=64"}}}, *amended)
 	require.Contains(t, scopes[0], "step 1 gen 0") // the shard that did not fail
 	require.Equal(t, []string{"step 1 gen 1 shard 0 amended[0]", "step 2 gen 0 shard 0 amended[0]"}, scopes[1:])
 }
 
 func TestUpdatesOfWhatIsNotParkedAreRefused(t *testing.T) {
-	f := newFakes(t, wire.Plan{Recipe: "r", Steps: 1, Shards: 1, MaxTurns: 1})
+	f := newFakes(t, api.Plan{Recipe: "r", Steps: 1, Shards: 1, MaxTurns: 1})
 	f.slowly()
 	retry := f.after(30*time.Second, UpdateRetry, RetryInput{})
 	skip := f.after(30*time.Second, UpdateSkip)

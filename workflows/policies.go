@@ -6,90 +6,78 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/schema/stages"
 )
 
-// stepsPerHistory bounds TrainRun's history: about 25 events a step, far below the 4,096 events
-// at which Temporal suggests to continue as new.
+// stepsPerHistory bounds TrainRun's history: a step takes about 25 events, so the history stays far below the 4,096
+// events at which Temporal suggests to continue as new.
 const stepsPerHistory = 20
 
-// checksPerHistory bounds the history of a check: about 6 events a step.
+// checksPerHistory bounds the history of a check, which takes about 6 events a step.
 const checksPerHistory = 400
 
-// sideBySide is how many activities of a replay or check are in flight at once.
+// sideBySide is how many activities of a replay or check run at once.
 const sideBySide = 8
 
-// heartbeat is how long a silent worker counts as alive: every activity heartbeats each two
-// seconds (activities/run.go), so a killed worker's stage is retried this soon.
+// openShards is how many shards of a step are open workflows at once: half of Temporal's recommendation, a quarter of
+// its limit.
+const openShards = 500
+
+// These bound the start of a child workflow while a child of an earlier execution is open under the same id. The
+// server terminates the old child together with its parent, which takes moments; after a minute, another workflow
+// must be using the id.
+const (
+	mostChildStarts  = 60
+	childStartsApart = time.Second
+)
+
+// heartbeat is how long a silent worker counts as alive. Activities heartbeat every two seconds (activities/run.go),
+// so Temporal retries the stage of a killed worker this soon.
 const heartbeat = 10 * time.Second
 
-// homecoming is how long a host may take to begin a stage on its own queue. Its worker takes at once whatever comes there, so
-// that a host which does not is gone.
-const homecoming = 30 * time.Second
+// startAtHome is how long a host may take to start a stage from its own queue. A live worker takes such a stage at
+// once, so a host that does not is gone.
+const startAtHome = 30 * time.Second
 
-// waitAtHome is what a stage gets more there: stages of a run that come side by side wait for its engine in turn.
+// waitAtHome extends the time limit of a stage on its home: concurrent stages of a run wait for the engine in turn.
 const waitAtHome = time.Hour
 
-// retryRanks has a place among an engine's hosts taken by another one, for as long as the engine waits: its end calls the rest
-// off.
-var retryRanks = &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 1.5, MaximumInterval: 5 * time.Second}
+// retryRanks lets another host take a free place among an engine's hosts, for as long as the engine waits. When the
+// engine ends, the remaining attempts are cancelled.
+var retryRanks = &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 1.5,
+	MaximumInterval: 5 * time.Second}
 
-// ranksLimit bounds how long a host serves an engine; one that is used goes on under its next stage.
-const ranksLimit = 30 * 24 * time.Hour
-
-// retryPassing retries what may pass: a lost server, a lost worker, a full disk. What cannot
-// pass by itself is listed and fails at once.
-var retryPassing = &temporal.RetryPolicy{
+// retryTransient retries failures that may pass: a lost server, a lost worker, a full disk. The listed kinds cannot
+// pass without a change, so they fail at once.
+var retryTransient = &temporal.RetryPolicy{
 	InitialInterval:        500 * time.Millisecond,
 	BackoffCoefficient:     2,
 	MaximumInterval:        15 * time.Second,
 	MaximumAttempts:        6,
-	NonRetryableErrorTypes: []string{wire.FailBadInput, wire.FailCorrupt, wire.FailRefused, wire.FailNonFinite},
+	NonRetryableErrorTypes: []string{api.FailBadInput, api.FailCorrupt, api.FailRefused, api.FailNonFinite},
 }
 
-// policy is one activity's queue and time limit. ScheduleToStart stays unlimited: a worker that
-// is away for an hour delays a run and does not fail it.
-type policy struct {
-	queue string
-	limit time.Duration // StartToClose, of one attempt
-}
+// activitiesByName holds the declared activities. ScheduleToStart has no limit: if a worker is away for an hour, the
+// run waits and does not fail.
+var activitiesByName = func() map[string]stages.Activity {
+	out := map[string]stages.Activity{}
+	for _, a := range stages.Activities() {
+		out[a.Name] = a
+	}
+	return out
+}()
 
-// policies names every time-out. Limits are several times what the largest shard took.
-var policies = map[string]policy{
-	wire.PrepareRun:           {QueueCPU, time.Minute},
-	wire.AmendRecipe:          {QueueCPU, time.Minute},
-	wire.WarmStart:            {QueueGPU, time.Hour},
-	wire.SelectPrompts:        {QueueCPU, time.Minute},
-	wire.GenerateRollouts:     {QueueRollout, 30 * time.Minute},
-	wire.ExecuteToolCalls:     {QueueSandbox, 30 * time.Minute},
-	wire.AssembleTrajectories: {QueueCPU, 5 * time.Minute},
-	wire.GradeAnswers:         {QueueSandbox, 30 * time.Minute},
-	wire.ScoreRewards:         {QueueCPU, 10 * time.Minute},
-	wire.CommitStages:         {QueueCPU, time.Minute},
-	wire.Resample:             {QueueCPU, 5 * time.Minute},
-	wire.ComputeTokenOutputs:  {QueueGPU, time.Hour},
-	wire.ComputeAdvantages:    {QueueCPU, 10 * time.Minute},
-	wire.UpdateReplayBuffer:   {QueueCPU, 10 * time.Minute},
-	wire.UpdatePolicy:         {QueueGPU, time.Hour},
-	wire.PublishPolicy:        {QueueRollout, 10 * time.Minute},
-	wire.Evaluate:             {QueueRollout, time.Hour},
-	wire.RecordTimings:        {QueueCPU, time.Minute},
-	wire.ImportTrajectories:   {QueueCPU, 10 * time.Minute},
-	wire.CompareCalculator:    {QueueCPU, 10 * time.Minute},
-	wire.PrepareReplay:        {QueueCPU, 10 * time.Minute},
-	wire.CompareReplay:        {QueueCPU, time.Minute},
-	wire.PrepareCheck:         {QueueCPU, time.Minute},
-	wire.CheckReplay:          {QueueCPU, 10 * time.Minute},
-	wire.FindHome:             {QueueGPU, time.Minute},
-}
+// retries holds the retry policies of the classes that activities declare.
+var retries = map[stages.Retry]*temporal.RetryPolicy{stages.Transient: retryTransient, stages.WhileWanted: retryRanks}
 
-// maxTimeout bounds the time limit that a person can give an attempt.
+// maxTimeout bounds the time limit that a person can set for an attempt.
 const maxTimeout = 7 * 24 * time.Hour
 
-// timeoutsKey is where a context carries the time limits that a person gave.
+// timeoutsKey is the context key of the time limits that a person set.
 type timeoutsKey struct{}
 
-// withTimeouts gives activities other time limits, in seconds by their names.
+// withTimeouts sets other time limits for activities, in seconds by activity name.
 func withTimeouts(ctx workflow.Context, timeouts map[string]float64) workflow.Context {
 	return workflow.WithValue(ctx, timeoutsKey{}, timeouts)
 }
@@ -100,32 +88,32 @@ func timeoutsOf(ctx workflow.Context) map[string]float64 {
 	return timeouts
 }
 
-// start schedules an activity under its policy; summary is what the UI shows beside it.
+// start schedules an activity with its declared options; the UI shows summary next to it.
 func start(ctx workflow.Context, name, summary string, input any) workflow.Future {
 	return workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, options(ctx, name, summary)), name, input)
 }
 
-// startAt is start on a host's own queue, for as long as the host takes what comes there.
+// startAt is start on a host's own queue. It fails if the host does not start the activity in time.
 func startAt(ctx workflow.Context, host, name, summary string, input any) workflow.Future {
 	o := options(ctx, name, summary)
-	o.TaskQueue, o.ScheduleToStartTimeout = wire.HostQueue(host), homecoming
-	if timeoutsOf(ctx)[name] == 0 { // else a person knows
+	o.TaskQueue, o.ScheduleToStartTimeout = api.HostQueue(host), startAtHome
+	if timeoutsOf(ctx)[name] == 0 { // otherwise a person has set the limit
 		o.StartToCloseTimeout += waitAtHome
 	}
 	return workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, o), name, input)
 }
 
-// options are an activity's under its policy.
+// options returns the options that an activity declares.
 func options(ctx workflow.Context, name, summary string) workflow.ActivityOptions {
-	p := policies[name]
+	a := activitiesByName[name]
 	if limit := timeoutsOf(ctx)[name]; limit > 0 {
-		p.limit = time.Duration(limit * float64(time.Second))
+		a.Limit = time.Duration(limit * float64(time.Second))
 	}
 	return workflow.ActivityOptions{
-		TaskQueue:           p.queue,
-		StartToCloseTimeout: p.limit,
+		TaskQueue:           a.Queue,
+		StartToCloseTimeout: a.Limit,
 		HeartbeatTimeout:    heartbeat,
-		RetryPolicy:         retryPassing,
+		RetryPolicy:         retries[a.Retry],
 		Summary:             summary,
 	}
 }
@@ -138,6 +126,6 @@ func call[R any](ctx workflow.Context, name, summary string, input any) (R, erro
 }
 
 // scoped returns the scope of a step.
-func scoped(run string, step int, p wire.Prepared) wire.Scope {
-	return wire.Scope{Run: run, Step: step, Config: p.Manifest}
+func scoped(run string, step int, p api.Prepared) api.Scope {
+	return api.Scope{Run: run, Step: step, Config: p.Manifest}
 }

@@ -7,16 +7,16 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
 )
 
-// CheckState is how far a check has come, and its result in the end.
+// CheckState is the progress of a check, and its final result.
 type CheckState struct {
-	Steps   []int            `json:"steps"`             // to check
-	Next    int              `json:"next"`              // how many of them are done
-	Shards  int              `json:"shards"`            // made again
-	Differs []wire.Different `json:"differs,omitempty"` // by step
-	// Code is the program that checks; Codes are the others that had made steps of the run.
+	Steps   []int           `json:"steps"`             // steps to check
+	Next    int             `json:"next"`              // how many of them are checked
+	Shards  int             `json:"shards"`            // shards recomputed so far
+	Differs []api.Different `json:"differs,omitempty"` // in the order of the steps
+	// Code is the program that checks; Codes lists the other programs that made steps of the run.
 	Code  string   `json:"code"`
 	Codes []string `json:"codes,omitempty"`
 }
@@ -24,13 +24,13 @@ type CheckState struct {
 // differsShown bounds the table in the UI's details.
 const differsShown = 50
 
-// check makes the pure stages of all steps that are done again, some steps at a time.
+// check recomputes the pure stages of all finished steps, several steps at a time.
 func (r *replayStage) check(ctx workflow.Context) error {
 	r.result.Check = r.in.Continued
 	if r.result.Check == nil {
 		r.result.Check = &CheckState{}
-		r.enter(ctx, wire.StageReplay)
-		plan, err := call[wire.CheckPlan](ctx, wire.PrepareCheck, "find the steps that are done", r.in.Run)
+		r.enter(ctx, api.StageReplay)
+		plan, err := call[api.CheckPlan](ctx, api.PrepareCheck, "find the steps that are done", r.in.Run)
 		if err != nil {
 			return err
 		}
@@ -43,7 +43,7 @@ func (r *replayStage) check(ctx workflow.Context) error {
 			in.Continued = c
 			return workflow.NewContinueAsNewError(ctx, ReplayStage, in)
 		}
-		r.enter(ctx, wire.StageReplay)
+		r.enter(ctx, api.StageReplay)
 		some := c.Steps[c.Next:min(c.Next+sideBySide, len(c.Steps))]
 		if err := r.checkSteps(ctx, some); err != nil {
 			return err
@@ -56,21 +56,23 @@ func (r *replayStage) check(ctx workflow.Context) error {
 }
 
 func (r *replayStage) checkSteps(ctx workflow.Context, steps []int) error {
-	checked := make([]wire.Checked, len(steps))
+	checked := make([]api.Checked, len(steps))
 	err := sideBySideOf(ctx, len(steps), func(ctx workflow.Context, i int) (err error) {
-		checked[i], err = call[wire.Checked](ctx, wire.CheckReplay, fmt.Sprintf("step %d", steps[i]), wire.CheckInput{Run: r.in.Run, Step: steps[i]})
+		checked[i], err = call[api.Checked](ctx, api.CheckReplay, fmt.Sprintf("step %d", steps[i]),
+			api.CheckInput{Run: r.in.Run, Step: steps[i]})
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	for _, s := range checked {
-		r.result.Check.add(s)
+		r.result.Check.Add(s)
 	}
 	return nil
 }
 
-func (c *CheckState) add(s wire.Checked) {
+// Add counts a step that is checked.
+func (c *CheckState) Add(s api.Checked) {
 	c.Shards += s.Shards
 	c.Differs = append(c.Differs, s.Differs...)
 	if s.Code != "" && !slices.Contains(c.Codes, s.Code) {
@@ -79,7 +81,8 @@ func (c *CheckState) add(s wire.Checked) {
 }
 
 func (c *CheckState) write(b *strings.Builder) {
-	fmt.Fprintf(b, "%d of %d steps, %d shards made again, %d differ. Nothing is committed.\n\n", c.Next, len(c.Steps), c.Shards, len(c.Differs))
+	fmt.Fprintf(b, "%d of %d steps, %d shards made again, %d differ. Nothing is committed.\n\n", c.Next, len(c.Steps),
+		c.Shards, len(c.Differs))
 	if len(c.Codes) > 0 {
 		fmt.Fprintf(b, "Checked by program `%s`; the run was made by `%s`.\n\n", short(c.Code), shortAll(c.Codes))
 	}

@@ -1,25 +1,25 @@
 package workflows
 
 import (
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
 )
 
-// ReplayStageInput asks for pure stages of a step to be made again from what the step has committed:
-// the one argument of ReplayStage, as the UI's form takes it. With Check, the pure stages of all
-// steps that are done are made again in memory and compared, and nothing is committed.
+// ReplayStageInput asks to run pure stages of a step again from what the step has committed. It is the only argument
+// of ReplayStage, as the UI's form takes it. With Check, the workflow recomputes the pure stages of all finished
+// steps in memory, compares them, and commits nothing.
 type ReplayStageInput struct {
 	Run string `json:"run_id"`
 	// Step is a training step, from 1 on.
 	Step int `json:"step,omitempty"`
-	// From and Through are the first and the last stage: reward, resample, advantage or, of a step that
-	// has a replay buffer, buffer. Through is the last of them that the step has when empty.
+	// From and Through are the first and the last stage: reward, resample, advantage or, if the step has a replay
+	// buffer, buffer. An empty Through means the last of these stages that the step has.
 	From    string `json:"from,omitempty"`
 	Through string `json:"through,omitempty"`
-	// Set changes fields of the recipe that the replayed stages read: path=value.
+	// Set changes recipe fields that the replayed stages read: path=value.
 	Set   []string `json:"set,omitempty"`
 	Check bool     `json:"check,omitempty"`
 
-	// Continued carries a check over a continue-as-new; nobody else sets it.
+	// Continued carries a check over a continue-as-new; no one else sets it.
 	Continued *CheckState `json:"continued,omitempty"`
 
 	invalid string // why the JSON was refused
@@ -45,14 +45,16 @@ func (in ReplayStageInput) validate() ([]string, error) {
 	case in.Run == "":
 		return nil, badInput("run_id: name the run whose stages are replayed")
 	case in.Check && (in.Step != 0 || in.From != "" || in.Through != "" || len(in.Set) > 0):
-		return nil, badInput("check: makes all pure stages of all steps again as they were; step, from, through and set must be left out")
+		return nil,
+			badInput("check: makes all pure stages of all steps again as they were; step, from, through and set " +
+				"must be left out")
 	case !in.Check && in.Step < 1:
 		return nil, badInput("step: must be ≥ 1, got %d", in.Step)
 	}
 	if err := checkRun(in.Run); err != nil || in.Check {
 		return nil, err
 	}
-	stages, err := wire.Replayed(in.From, in.Through)
+	stages, err := api.Replayed(in.From, in.Through)
 	if err != nil {
 		return nil, badInput("%s", err)
 	}

@@ -7,35 +7,36 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// ReplayStageResult is what a replay, or a check, returns.
+// ReplayStageResult is the result of a replay or a check.
 type ReplayStageResult struct {
 	Run  string `json:"run_id"`
 	Step int    `json:"step,omitempty"`
-	// Gen is the generation that the replay has committed beside the step's own.
-	Gen    int                    `json:"gen,omitempty"`
-	Stages []wire.StageComparison `json:"stages,omitempty"`
-	Check  *CheckState            `json:"check,omitempty"`
+	// Gen is the generation that the replay has committed next to the step's own.
+	Gen    int                   `json:"gen,omitempty"`
+	Stages []api.StageComparison `json:"stages,omitempty"`
+	Check  *CheckState           `json:"check,omitempty"`
 }
 
 // replayStage is ReplayStage's state.
 type replayStage struct {
 	in       ReplayStageInput
 	stages   []string
-	prepared wire.ReplayPrepared
-	scope    wire.Scope
-	made     map[string]schema.Ref // replayed stage manifests
+	prepared api.ReplayPrepared
+	scope    api.Scope
+	sources  sources
+	made     map[string]schema.Ref // stage manifests that the replay made
 	result   ReplayStageResult
 	stage    string
 	failure  string
 }
 
-// ReplayStage makes pure stages of a step again (reward, resample, advantage, buffer), from committed inputs
-// and possibly under other settings, in a generation of its own. It moves no head and needs nothing
-// but the record: neither engine, environment, nor the history of the run.
+// ReplayStage runs pure stages of a step again (reward, resample, advantage, buffer) from committed inputs, possibly
+// with other settings, under a generation of its own. It moves no head. It needs only the record: no engine, no
+// environment and no history of the run.
 func ReplayStage(ctx workflow.Context, in ReplayStageInput) (ReplayStageResult, error) {
 	stages, err := in.validate()
 	if err != nil {
@@ -48,7 +49,8 @@ func ReplayStage(ctx workflow.Context, in ReplayStageInput) (ReplayStageResult, 
 	if err := workflow.UpsertTypedSearchAttributes(ctx, attributes...); err != nil {
 		return ReplayStageResult{}, fmt.Errorf("set search attributes: %w", err)
 	}
-	r := &replayStage{in: in, stages: stages, made: map[string]schema.Ref{}, result: ReplayStageResult{Run: in.Run, Step: in.Step}}
+	r := &replayStage{in: in, stages: stages, made: map[string]schema.Ref{},
+		result: ReplayStageResult{Run: in.Run, Step: in.Step}}
 	if in.Check {
 		err = r.check(ctx)
 	} else {
@@ -61,10 +63,10 @@ func ReplayStage(ctx workflow.Context, in ReplayStageInput) (ReplayStageResult, 
 }
 
 func (r *replayStage) execute(ctx workflow.Context) error {
-	r.enter(ctx, wire.StageReplay)
+	r.enter(ctx, api.StageReplay)
 	var err error
 	info := workflow.GetInfo(ctx)
-	r.prepared, err = call[wire.ReplayPrepared](ctx, wire.PrepareReplay, "claim a generation", wire.ReplayInput{
+	r.prepared, err = call[api.ReplayPrepared](ctx, api.PrepareReplay, "claim a generation", api.ReplayInput{
 		Run: r.in.Run, Step: r.in.Step, Stages: r.stages, Set: r.in.Set, Follow: r.in.Through == "",
 		Claim: info.WorkflowExecution.ID + " " + info.FirstRunID,
 	})
@@ -75,7 +77,13 @@ func (r *replayStage) execute(ctx workflow.Context) error {
 	if len(r.prepared.Stages) > 0 {
 		r.stages = r.prepared.Stages
 	}
-	r.scope = wire.Scope{Run: r.in.Run, Step: r.in.Step, Gen: r.prepared.Gen, Config: r.prepared.Manifest}
+	r.scope = api.Scope{Run: r.in.Run, Step: r.in.Step, Gen: r.prepared.Gen, Config: r.prepared.Manifest}
+	r.sources = sources{
+		scope: r.scope, chain: r.prepared.Chain, prompts: r.prepared.Prompts, excluded: r.prepared.Excluded,
+		turns: r.prepared.Turns, rewards: r.prepared.Rewards, selection: r.prepared.Selection,
+		outputs: r.prepared.Outputs,
+		batch:   r.prepared.Batch, before: r.prepared.Buffer,
+	}
 	for _, stage := range r.stages {
 		r.enter(ctx, stage)
 		if err := r.run(ctx, stage); err != nil {
@@ -85,48 +93,19 @@ func (r *replayStage) execute(ctx workflow.Context) error {
 	return r.compare(ctx)
 }
 
-// run makes one stage, from what is replayed before it or else from what the step has committed.
-func (r *replayStage) run(ctx workflow.Context, stage string) error {
-	switch stage {
-	case wire.StageReward:
-		return r.reward(ctx)
-	case wire.StageResample:
-		out, err := call[wire.Resampled](ctx, wire.Resample, r.prepared.Chain, wire.ResampleInput{
-			Scope: r.scope, Rewards: r.latest(wire.StageReward, r.prepared.Rewards),
-			Prompts: r.prepared.Prompts, Excluded: r.prepared.Excluded,
-		})
-		r.made[stage] = out.Manifest
-		return err
-	case wire.StageAdvantage:
-		out, err := call[wire.Advantages](ctx, wire.ComputeAdvantages, "the training batch", wire.AdvantageInput{
-			Scope: r.scope, Turns: r.prepared.Turns,
-			Rewards:   r.latest(wire.StageReward, r.prepared.Rewards),
-			Selection: r.latest(wire.StageResample, r.prepared.Selection),
-			Outputs:   r.prepared.Outputs,
-		})
-		r.made[stage] = out.Manifest
-		return err
-	case wire.StageBuffer:
-		out, err := call[wire.Buffered](ctx, wire.UpdateReplayBuffer, "what is learnt from again", wire.BufferInput{
-			Scope: r.scope, Previous: r.prepared.Buffer,
-			Rewards: r.latest(wire.StageReward, r.prepared.Rewards),
-			Batch:   r.latest(wire.StageAdvantage, r.prepared.Batch),
-		})
-		r.made[stage] = out.Manifest
+// run makes one stage, from the stages replayed before it or else from what the step has committed.
+func (r *replayStage) run(ctx workflow.Context, stage string) (err error) {
+	if stage == api.StageReward {
+		r.made[stage], err = r.reward(ctx)
+		r.sources.rewards = r.made[stage]
 		return err
 	}
-	return fmt.Errorf("no activity for stage %s", stage)
-}
-
-func (r *replayStage) latest(stage string, committed schema.Ref) schema.Ref {
-	if ref, ok := r.made[stage]; ok {
-		return ref
-	}
-	return committed
+	r.made[stage], err = r.sources.again(ctx, stage)
+	return err
 }
 
 // reward scores every shard and commits the stage.
-func (r *replayStage) reward(ctx workflow.Context) error {
+func (r *replayStage) reward(ctx workflow.Context) (schema.Ref, error) {
 	gradings := map[int]schema.Ref{}
 	for _, g := range r.prepared.Gradings {
 		gradings[g.Shard] = g.Ref
@@ -134,31 +113,31 @@ func (r *replayStage) reward(ctx workflow.Context) error {
 	parts := make([]schema.Ref, len(r.prepared.Trajectories))
 	err := sideBySideOf(ctx, len(parts), func(ctx workflow.Context, i int) error {
 		shard := r.prepared.Trajectories[i]
-		out, err := call[wire.Scored](ctx, wire.ScoreRewards, fmt.Sprintf("shard %d", shard.Shard), wire.ScoreInput{
+		out, err := call[api.Scored](ctx, api.ScoreRewards, fmt.Sprintf("shard %d", shard.Shard), api.ScoreInput{
 			Scope: r.scope, Shard: shard.Shard, Trajectories: shard.Ref, Gradings: gradings[shard.Shard],
 		})
 		parts[i] = out.Manifest
 		return err
 	})
 	if err != nil {
-		return err
+		return schema.Ref{}, err
 	}
-	r.made[wire.StageReward], _, err = commitStage(ctx, r.scope, wire.StageReward, parts)
-	return err
+	ref, _, err := commitStage(ctx, r.scope, api.StageReward, parts)
+	return ref, err
 }
 
-// compare finds out which stages came out as they were.
+// compare finds out which stages have the same bytes as before.
 func (r *replayStage) compare(ctx workflow.Context) error {
-	r.enter(ctx, wire.StageCompare)
+	r.enter(ctx, api.StageCompare)
 	before := map[string]schema.Ref{}
 	for _, b := range r.prepared.Before {
 		before[b.Stage] = b.Ref
 	}
-	in := wire.CompareInput{Scope: r.scope}
+	in := api.CompareInput{Scope: r.scope}
 	for _, stage := range r.stages {
-		in.Stages = append(in.Stages, wire.StagePair{Stage: stage, Old: before[stage], New: r.made[stage]})
+		in.Stages = append(in.Stages, api.StagePair{Stage: stage, Old: before[stage], New: r.made[stage]})
 	}
-	out, err := call[wire.Compared](ctx, wire.CompareReplay, "digests before and after", in)
+	out, err := call[api.Compared](ctx, api.CompareReplay, "digests before and after", in)
 	if err != nil {
 		return err
 	}
@@ -167,7 +146,7 @@ func (r *replayStage) compare(ctx workflow.Context) error {
 	return nil
 }
 
-// enter tells the UI's details and the search attributes where the replay is.
+// enter shows the current stage in the UI's details and in the search attributes.
 func (r *replayStage) enter(ctx workflow.Context, stage string) {
 	r.stage = stage
 	workflow.SetCurrentDetails(ctx, r.markdown())
@@ -175,29 +154,30 @@ func (r *replayStage) enter(ctx workflow.Context, stage string) {
 	_ = workflow.UpsertTypedSearchAttributes(ctx, attrStage.ValueSet(stage))
 }
 
-// fail says what failed and where.
+// fail reports what failed and in which stage.
 func (r *replayStage) fail(ctx workflow.Context, cause error) error {
 	if temporal.IsCanceledError(cause) {
 		return cause
 	}
 	kind, text := failure(cause)
-	if kind != wire.FailBadInput {
+	if kind != api.FailBadInput {
 		text = r.stage + ": " + text
 	}
 	r.failure = text
 	workflow.SetCurrentDetails(ctx, r.markdown())
-	_ = workflow.UpsertTypedSearchAttributes(ctx, attrFailureKind.ValueSet(kind))
+	setFailureKind(ctx, kind)
 	return temporal.NewNonRetryableApplicationError(text, kind, nil)
 }
 
-// markdown draws the state for Temporal's UI.
+// markdown renders the state for Temporal's UI.
 func (r *replayStage) markdown() string {
 	var b strings.Builder
 	if r.in.Check {
 		fmt.Fprintf(&b, "**%s** · check of the pure stages · %s\n\n", r.in.Run, r.stage)
 		r.result.Check.write(&b)
 	} else {
-		fmt.Fprintf(&b, "**%s** · step %d · replay of %s · %s\n\n", r.in.Run, r.in.Step, strings.Join(r.stages, ", "), r.stage)
+		fmt.Fprintf(&b, "**%s** · step %d · replay of %s · %s\n\n", r.in.Run, r.in.Step, strings.Join(r.stages, ", "),
+			r.stage)
 		r.write(&b)
 	}
 	if r.failure != "" {
@@ -223,7 +203,7 @@ func (r *replayStage) write(b *strings.Builder) {
 	fmt.Fprintf(b, "\nWhat changed: `ropewalk diff %s --step %d --gen 0,%d`\n", r.in.Run, r.in.Step, r.result.Gen)
 }
 
-func outcome(s wire.StageComparison) string {
+func outcome(s api.StageComparison) string {
 	switch {
 	case s.Same:
 		return "same"

@@ -14,18 +14,18 @@ import (
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// replayFakes answers the activities of a replay of a step with 20 shards, and keeps what they were asked.
+// replayFakes fakes the activities of a replay of a step with 20 shards and keeps their inputs.
 type replayFakes struct {
 	*fakes
-	claimed   wire.ReplayInput
-	scored    []wire.ScoreInput
-	resample  wire.ResampleInput
-	advantage wire.AdvantageInput
-	compared  wire.CompareInput
+	claimed   api.ReplayInput
+	scored    []api.ScoreInput
+	resample  api.ResampleInput
+	advantage api.AdvantageInput
+	compared  api.CompareInput
 }
 
 const replayShards = 20
@@ -36,57 +36,60 @@ func newReplayFakes(t *testing.T, steps int) *replayFakes {
 	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	f := &replayFakes{fakes: &fakes{env: suite.NewTestWorkflowEnvironment(), calls: map[string]int{}}}
 	f.env.RegisterWorkflowWithOptions(ReplayStage, workflow.RegisterOptions{Name: ReplayStageName})
-	handle(f.fakes, wire.PrepareReplay, func(in wire.ReplayInput) (wire.ReplayPrepared, error) {
+	handle(f.fakes, api.PrepareReplay, func(in api.ReplayInput) (api.ReplayPrepared, error) {
 		f.claimed = in
-		out := wire.ReplayPrepared{Done: wire.Done{Manifest: ref("claim")}, Gen: 3, Turns: []schema.Ref{ref("turn", 0), ref("turn", 1)},
+		out := api.ReplayPrepared{Done: api.Done{Manifest: ref("claim")}, Gen: 3,
+			Turns:   []schema.Ref{ref("turn", 0), ref("turn", 1)},
 			Rewards: ref("rewards of the step"), Selection: ref("selection of the step"),
-			Before: []wire.StageRef{{Stage: "reward", Ref: ref("rewards of the step")}, {Stage: "resample", Ref: ref("selection of the step")}}}
+			Before: []api.StageRef{{Stage: "reward", Ref: ref("rewards of the step")},
+				{Stage: "resample", Ref: ref("selection of the step")}}}
 		for shard := range replayShards {
-			out.Trajectories = append(out.Trajectories, wire.ShardRef{Shard: shard, Ref: ref("assembled", shard)})
+			out.Trajectories = append(out.Trajectories, api.ShardRef{Shard: shard, Ref: ref("assembled", shard)})
 		}
 		return out, nil
 	})
-	handle(f.fakes, wire.ScoreRewards, func(in wire.ScoreInput) (wire.Scored, error) {
+	handle(f.fakes, api.ScoreRewards, func(in api.ScoreInput) (api.Scored, error) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.scored = append(f.scored, in)
-		return wire.Scored{Done: wire.Done{Manifest: ref("scored", in.Shard)}}, nil
+		return api.Scored{Done: api.Done{Manifest: ref("scored", in.Shard)}}, nil
 	})
-	handle(f.fakes, wire.CommitStages, func(in wire.CommitInput) (wire.Committed, error) {
+	handle(f.fakes, api.CommitStages, func(in api.CommitInput) (api.Committed, error) {
 		for i, p := range in.Stages[0].Parts {
 			if p != ref("scored", i) {
-				return wire.Committed{}, fmt.Errorf("part %d is %s", i, p.Key)
+				return api.Committed{}, fmt.Errorf("part %d is %s", i, p.Key)
 			}
 		}
-		return wire.Committed{Refs: []schema.Ref{ref("rewards again")}}, nil
+		return api.Committed{Refs: []schema.Ref{ref("rewards again")}}, nil
 	})
-	handle(f.fakes, wire.Resample, func(in wire.ResampleInput) (wire.Resampled, error) {
+	handle(f.fakes, api.Resample, func(in api.ResampleInput) (api.Resampled, error) {
 		f.resample = in
-		return wire.Resampled{Done: wire.Done{Manifest: ref("selection again")}}, nil
+		return api.Resampled{Done: api.Done{Manifest: ref("selection again")}}, nil
 	})
-	handle(f.fakes, wire.ComputeAdvantages, func(in wire.AdvantageInput) (wire.Advantages, error) {
+	handle(f.fakes, api.ComputeAdvantages, func(in api.AdvantageInput) (api.Advantages, error) {
 		f.advantage = in
-		return wire.Advantages{Done: wire.Done{Manifest: ref("batch again")}}, nil
+		return api.Advantages{Done: api.Done{Manifest: ref("batch again")}}, nil
 	})
-	handle(f.fakes, wire.CompareReplay, func(in wire.CompareInput) (wire.Compared, error) {
+	handle(f.fakes, api.CompareReplay, func(in api.CompareInput) (api.Compared, error) {
 		f.compared = in
-		out := wire.Compared{}
+		out := api.Compared{}
 		for _, p := range in.Stages {
-			out.Stages = append(out.Stages, wire.StageComparison{Stage: p.Stage, Old: p.Old.Digest, New: p.New.Digest, Same: p.Stage == "reward", Shards: 1, Differs: 1})
+			out.Stages = append(out.Stages, api.StageComparison{Stage: p.Stage, Old: p.Old.Digest, New: p.New.Digest,
+				Same: p.Stage == "reward", Shards: 1, Differs: 1})
 		}
 		return out, nil
 	})
-	handle(f.fakes, wire.PrepareCheck, func(string) (wire.CheckPlan, error) {
-		out := wire.CheckPlan{Code: "code"}
+	handle(f.fakes, api.PrepareCheck, func(string) (api.CheckPlan, error) {
+		out := api.CheckPlan{Code: "code"}
 		for step := 1; step <= steps; step++ {
 			out.Steps = append(out.Steps, step)
 		}
 		return out, nil
 	})
-	handle(f.fakes, wire.CheckReplay, func(in wire.CheckInput) (wire.Checked, error) {
-		out := wire.Checked{Step: in.Step, Shards: 4}
+	handle(f.fakes, api.CheckReplay, func(in api.CheckInput) (api.Checked, error) {
+		out := api.Checked{Step: in.Step, Shards: 4}
 		if in.Step%2 == 0 {
-			out.Code, out.Differs = "old code", []wire.Different{{Step: in.Step, Stage: "reward", Digest: "d"}}
+			out.Code, out.Differs = "old code", []api.Different{{Step: in.Step, Stage: "reward", Digest: "d"}}
 		}
 		return out, nil
 	})
@@ -107,18 +110,19 @@ func TestReplayStageMakesEveryStageInTheClaimedGeneration(t *testing.T) {
 	out := f.run(t, ReplayStageInput{Run: "r", Step: 7, From: "reward", Set: []string{"reward.fallback=true"}})
 	require.Equal(t, 3, out.Gen)
 	require.Len(t, out.Stages, 3)
-	scope := wire.Scope{Run: "r", Step: 7, Gen: 3, Config: ref("claim")}
+	scope := api.Scope{Run: "r", Step: 7, Gen: 3, Config: ref("claim")}
 	require.Equal(t, []string{"reward", "resample", "advantage"}, f.claimed.Stages)
-	require.True(t, f.claimed.Follow, "nobody said where to end")
+	require.True(t, f.claimed.Follow, "no one said where to end")
 	require.Equal(t, []string{"reward.fallback=true"}, f.claimed.Set)
 	require.True(t, strings.HasPrefix(f.claimed.Claim, "default-test-workflow-id "), f.claimed.Claim)
 	require.Len(t, f.scored, replayShards)
 	for _, in := range f.scored {
-		require.Equal(t, wire.ScoreInput{Scope: scope, Shard: in.Shard, Trajectories: ref("assembled", in.Shard)}, in)
+		require.Equal(t, api.ScoreInput{Scope: scope, Shard: in.Shard, Trajectories: ref("assembled", in.Shard)}, in)
 	}
-	require.Equal(t, wire.ResampleInput{Scope: scope, Rewards: ref("rewards again")}, f.resample)
-	require.Equal(t, wire.AdvantageInput{Scope: scope, Turns: []schema.Ref{ref("turn", 0), ref("turn", 1)}, Rewards: ref("rewards again"), Selection: ref("selection again")}, f.advantage)
-	require.Equal(t, []wire.StagePair{
+	require.Equal(t, api.ResampleInput{Scope: scope, Rewards: ref("rewards again")}, f.resample)
+	require.Equal(t, api.AdvantageInput{Scope: scope, Turns: []schema.Ref{ref("turn", 0), ref("turn", 1)},
+		Rewards: ref("rewards again"), Selection: ref("selection again")}, f.advantage)
+	require.Equal(t, []api.StagePair{
 		{Stage: "reward", Old: ref("rewards of the step"), New: ref("rewards again")},
 		{Stage: "resample", Old: ref("selection of the step"), New: ref("selection again")},
 		{Stage: "advantage", New: ref("batch again")},
@@ -128,29 +132,34 @@ func TestReplayStageMakesEveryStageInTheClaimedGeneration(t *testing.T) {
 func TestReplayStageReadsOfTheStepWhatIsNotReplayed(t *testing.T) {
 	f := newReplayFakes(t, 0)
 	f.run(t, ReplayStageInput{Run: "r", Step: 7, From: "advantage"})
-	require.Zero(t, f.calls[wire.ScoreRewards]+f.calls[wire.Resample])
+	require.Zero(t, f.calls[api.ScoreRewards]+f.calls[api.Resample])
 	require.Equal(t, ref("rewards of the step"), f.advantage.Rewards)
 	require.Equal(t, ref("selection of the step"), f.advantage.Selection)
 
 	f = newReplayFakes(t, 0)
 	f.run(t, ReplayStageInput{Run: "r", Step: 7, From: "resample", Through: "resample"})
-	require.Zero(t, f.calls[wire.ScoreRewards]+f.calls[wire.ComputeAdvantages])
+	require.Zero(t, f.calls[api.ScoreRewards]+f.calls[api.ComputeAdvantages])
 	require.Equal(t, ref("rewards of the step"), f.resample.Rewards)
 }
 
 func TestReplayStageRefusesBadInputAtOnce(t *testing.T) {
 	for name, c := range map[string]struct{ json, want string }{
-		"unknown field":     {`{"run_id":"r","stage":"reward"}`, `unknown field "stage"`},
-		"wrong type":        {`{"run_id":"r","step":"one"}`, "step: must be a int, got a string"},
-		"no run":            {`{"step":1,"from":"reward"}`, "run_id: name the run"},
-		"bad run":           {`{"run_id":"../x","step":1,"from":"reward"}`, "run_id: must match"},
-		"no step":           {`{"run_id":"r","from":"reward"}`, "step: must be ≥ 1, got 0"},
-		"no stage":          {`{"run_id":"r","step":1}`, "from: name a stage: reward, resample, advantage"},
-		"unknown stage":     {`{"run_id":"r","step":1,"from":"rewards"}`, `from: no stage "rewards"; those that can be replayed are reward, resample, advantage`},
-		"the engine":        {`{"run_id":"r","step":1,"from":"rollout"}`, "from: rollout cannot be replayed: it needs the engine and the environment; run the recipe again with the same seed: ropewalk run"},
-		"through an update": {`{"run_id":"r","step":1,"from":"reward","through":"update"}`, "through: update cannot be replayed"},
-		"backwards":         {`{"run_id":"r","step":1,"from":"advantage","through":"reward"}`, "through: reward comes before advantage"},
-		"check and more":    {`{"run_id":"r","check":true,"step":1}`, "must be left out"},
+		"unknown field": {`{"run_id":"r","stage":"reward"}`, `unknown field "stage"`},
+		"wrong type":    {`{"run_id":"r","step":"one"}`, "step: must be a int, got a string"},
+		"no run":        {`{"step":1,"from":"reward"}`, "run_id: name the run"},
+		"bad run":       {`{"run_id":"../x","step":1,"from":"reward"}`, "run_id: must match"},
+		"no step":       {`{"run_id":"r","from":"reward"}`, "step: must be ≥ 1, got 0"},
+		"no stage":      {`{"run_id":"r","step":1}`, "from: name a stage: reward, resample, advantage"},
+		"unknown stage": {`{"run_id":"r","step":1,"from":"rewards"}`,
+			`from: no stage "rewards"; those that can be replayed are reward, resample, advantage`},
+		"the engine": {`{"run_id":"r","step":1,"from":"rollout"}`,
+			"from: rollout cannot be replayed: it needs the engine and the environment; run the recipe again with " +
+				"the same seed: ropewalk run"},
+		"through an update": {`{"run_id":"r","step":1,"from":"reward","through":"update"}`,
+			"through: update cannot be replayed"},
+		"backwards": {`{"run_id":"r","step":1,"from":"advantage","through":"reward"}`,
+			"through: reward comes before advantage"},
+		"check and more": {`{"run_id":"r","check":true,"step":1}`, "must be left out"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			newReplayFakes(t, 0).refuses(t, ReplayStageName, c.json, c.want)
@@ -161,25 +170,26 @@ func TestReplayStageRefusesBadInputAtOnce(t *testing.T) {
 func TestReplayStageSaysWhatFailedAndBeginsNoMore(t *testing.T) {
 	f := newReplayFakes(t, 0)
 	tries := 0
-	f.env.OnActivity(wire.ScoreRewards, mock.Anything, mock.Anything).Return(func(wire.ScoreInput) (wire.Scored, error) {
+	f.env.OnActivity(api.ScoreRewards, mock.Anything, mock.Anything).Return(func(api.ScoreInput) (api.Scored,
+		error) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		tries++
-		return wire.Scored{}, temporal.NewNonRetryableApplicationError("shard k is missing", wire.FailCorrupt, nil)
+		return api.Scored{}, temporal.NewNonRetryableApplicationError("shard k is missing", api.FailCorrupt, nil)
 	})
 	f.env.ExecuteWorkflow(ReplayStage, ReplayStageInput{Run: "r", Step: 1, From: "reward"})
 	var failure *temporal.ApplicationError
 	require.ErrorAs(t, f.env.GetWorkflowError(), &failure)
-	require.Equal(t, wire.FailCorrupt, failure.Type())
+	require.Equal(t, api.FailCorrupt, failure.Type())
 	require.Equal(t, "reward: ScoreRewards: shard k is missing", failure.Message())
 	require.LessOrEqual(t, tries, sideBySide)
-	require.Zero(t, f.calls[wire.CommitStages])
+	require.Zero(t, f.calls[api.CommitStages])
 }
 
 func TestReplayStageChecksEveryStep(t *testing.T) {
 	f := newReplayFakes(t, 21)
 	out := f.run(t, ReplayStageInput{Run: "r", Check: true})
-	require.Equal(t, 21, f.calls[wire.CheckReplay])
+	require.Equal(t, 21, f.calls[api.CheckReplay])
 	require.Equal(t, 84, out.Check.Shards)
 	require.Len(t, out.Check.Differs, 10)
 	require.Equal(t, []string{"old code"}, out.Check.Codes)
@@ -201,22 +211,25 @@ func TestReplayCheckContinuesAsNewWithItsState(t *testing.T) {
 
 	second := newReplayFakes(t, 0)
 	out := second.run(t, in)
-	require.Zero(t, second.calls[wire.PrepareCheck])
-	require.Equal(t, 1, second.calls[wire.CheckReplay])
+	require.Zero(t, second.calls[api.PrepareCheck])
+	require.Equal(t, 1, second.calls[api.CheckReplay])
 	require.Equal(t, 4*(checksPerHistory+1), out.Check.Shards)
 }
 
 func TestReplayDetailsAreReadable(t *testing.T) {
-	r := &replayStage{in: ReplayStageInput{Run: "r", Step: 7, Set: []string{"advantage.std=false"}}, stages: []string{"advantage"}, stage: "done"}
-	r.result = ReplayStageResult{Gen: 2, Stages: []wire.StageComparison{
+	r := &replayStage{in: ReplayStageInput{Run: "r", Step: 7, Set: []string{"advantage.std=false"}},
+		stages: []string{"advantage"}, stage: "done"}
+	r.result = ReplayStageResult{Gen: 2, Stages: []api.StageComparison{
 		{Stage: "reward", Old: strings.Repeat("a", 64), New: strings.Repeat("a", 64), Same: true, Shards: 2},
 		{Stage: "advantage", Old: strings.Repeat("a", 64), New: strings.Repeat("b", 64), Shards: 1, Differs: 1},
 		{Stage: "resample", New: strings.Repeat("b", 64), Shards: 1, Differs: 1},
 	}}
 	text := r.markdown()
 	for _, want := range []string{
-		"**r** · step 7 · replay of advantage · done", "Changed: `advantage.std=false`", "Generation 2; the step's head stays where it is",
-		"| reward | 2 | `aaaaaaaaaaaa` | `aaaaaaaaaaaa` | same |", "1 of 1 shards changed", "made for the first time", "`ropewalk diff r --step 7 --gen 0,2`",
+		"**r** · step 7 · replay of advantage · done", "Changed: `advantage.std=false`",
+		"Generation 2; the step's head stays where it is",
+		"| reward | 2 | `aaaaaaaaaaaa` | `aaaaaaaaaaaa` | same |", "1 of 1 shards changed", "made for the first time",
+		"`ropewalk diff r --step 7 --gen 0,2`",
 	} {
 		require.Contains(t, text, want)
 	}

@@ -7,11 +7,11 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// importStep is the step whose stages an import fills: it has one pass only.
+// importStep is the step that an import fills: an import is a single pass.
 const importStep = 1
 
 // ReprocessResult reports an import.
@@ -23,10 +23,11 @@ type ReprocessResult struct {
 	Rewarded     int     `json:"rewarded"` // trajectories with a positive reward
 	Kept         int     `json:"kept"`
 	BatchRows    int     `json:"batch_rows"`
-	Reward       float64 `json:"reward"` // mean over the trajectories that have one
-	// Excluded counts those that have none, because something broke on them.
+	Reward       float64 `json:"reward"` // mean over the trajectories that have a reward
+	// Excluded counts the trajectories without a reward, because something broke on them.
 	Excluded int `json:"excluded,omitempty"`
-	// Agreement of our reward with the source's verdict, and of our calculator with its annotations.
+	// RewardAgreed counts where our reward agrees with the source's verdict, CalculatorAgreed where our calculator
+	// agrees with its annotations.
 	RewardCompared     int `json:"reward_compared"`
 	RewardAgreed       int `json:"reward_agreed"`
 	CalculatorCompared int `json:"calculator_compared"`
@@ -35,13 +36,15 @@ type ReprocessResult struct {
 
 // reprocess is ReprocessRun's state.
 type reprocess struct {
-	trainStep
-	result ReprocessResult
+	in      ReprocessInput
+	at      position
+	parking parking
+	states  states
 }
 
-// ReprocessRun turns imported solutions into trajectories, really runs their calculations (calls in
-// OpenAI's format hold their results and are recorded only), and takes them through reward →
-// resample → advantage. There is no policy, so there is no update.
+// ReprocessRun turns imported solutions into trajectories, executes their calculations, and takes them through reward
+// → resample → advantage. Calls in OpenAI's format already hold their results, so they are recorded and not executed.
+// There is no policy and therefore no update.
 func ReprocessRun(ctx workflow.Context, in ReprocessInput) (ReprocessResult, error) {
 	if err := in.validate(); err != nil {
 		return ReprocessResult{}, refuse(ctx, err)
@@ -56,161 +59,188 @@ func ReprocessRun(ctx workflow.Context, in ReprocessInput) (ReprocessResult, err
 	if err := workflow.UpsertTypedSearchAttributes(ctx, attrRunID.ValueSet(run)); err != nil {
 		return ReprocessResult{}, fmt.Errorf("set search attribute RunID: %w", err)
 	}
-	var p parking
+	r := &reprocess{in: in, at: position{run: run, step: importStep}, states: newStates(ctx, run)}
+	r.states.began(ctx, workflow.GetInfo(ctx).WorkflowStartTime.UTC())
 	progress := func() (Progress, error) {
-		return Progress{Run: run, Recipe: in.Recipe + in.RecipeFile, Step: importStep, Steps: importStep, Parked: p.parked}, nil
+		return Progress{Run: run, Recipe: in.Recipe + in.RecipeFile, Step: importStep, Steps: importStep,
+			Parked: r.parking.parked}, nil
 	}
 	if err := workflow.SetQueryHandler(ctx, QueryProgress, progress); err != nil {
 		return ReprocessResult{}, fmt.Errorf("register query %s: %w", QueryProgress, err)
 	}
-	if err := p.register(ctx); err != nil {
+	if err := r.parking.register(ctx); err != nil {
 		return ReprocessResult{}, err
 	}
+	return r.execute(ctx)
+}
+
+// execute imports until an attempt succeeds. An attempt that fails parks the workflow until a person decides; the next
+// attempt adopts committed work.
+func (r *reprocess) execute(ctx workflow.Context) (ReprocessResult, error) {
 	timeouts := map[string]float64{}
 	for {
-		r := &reprocess{result: ReprocessResult{Run: run, Format: in.Format}}
-		r.in.Run, r.in.Step = run, importStep
-		err := r.execute(withTimeouts(ctx, timeouts), in)
+		result, err := r.attempt(withTimeouts(ctx, timeouts))
+		if err == nil {
+			r.states.settle(ctx)
+			r.states.show(ctx, schema.StateDone)
+		}
 		if err == nil || temporal.IsCanceledError(err) {
-			return r.result, err
+			return result, err
 		}
-		if timeouts, err = r.park(ctx, &p, err); err != nil {
-			return r.result, err
+		all := failures(err, r.at.stage)
+		chosen, err := r.park(ctx, all)
+		if err != nil {
+			return result, err
 		}
+		timeouts = chosen.timeouts(timeouts, all)
 	}
 }
 
-// park waits for a person; it returns the time limits of the next attempt, which adopts what is
-// committed, or the failure when there is to be none.
-func (r *reprocess) park(ctx workflow.Context, p *parking, cause error) (map[string]float64, error) {
-	all := failures(cause, r.stage)
-	_ = workflow.UpsertTypedSearchAttributes(ctx, attrFailureKind.ValueSet(all[0].Kind))
-	if all[0].Kind == wire.FailBadInput {
-		return nil, temporal.NewNonRetryableApplicationError(r.stage+": "+all[0].Text, all[0].Kind, nil)
+// park waits for a person. It returns the failure if there is to be no other attempt.
+func (r *reprocess) park(ctx workflow.Context, all []StageFailure) (decision, error) {
+	setFailureKind(ctx, all[0].Kind)
+	if all[0].Kind == api.FailBadInput {
+		if r.at.stage == api.StagePrepare { // there may be no run to note anything of
+			r.states.show(ctx, schema.StateFailed)
+		} else {
+			r.states.leave(ctx, schema.StateFailed, all[0].Kind, reasonOf(all))
+		}
+		return decision{}, temporal.NewNonRetryableApplicationError(r.at.stage+": "+all[0].Text, all[0].Kind, nil)
 	}
-	what := Parked{Step: importStep, Kind: all[0].Kind, Failures: all, NoSkip: "an import holds every solution once, nothing can stand in for it"}
-	chosen, err := p.hold(ctx, what, func() { workflow.SetCurrentDetails(ctx, what.markdown(r.in.Run)) })
+	what := Parked{Step: importStep, Kind: all[0].Kind, Failures: all,
+		NoSkip: "an import holds every solution once, nothing can stand in for it"}
+	r.states.enter(ctx, schema.StateParked, what.Kind, reasonOf(all))
+	chosen, err := r.parking.hold(ctx, what, func() { workflow.SetCurrentDetails(ctx, what.markdown(r.at.run)) })
 	if err != nil {
-		return nil, err
+		return chosen, err
 	}
 	if chosen.action == UpdateAbort {
-		return nil, aborted(all)
+		r.states.leave(ctx, schema.StateFailed, all[0].Kind, reasonOf(all))
+		return chosen, aborted(all)
 	}
-	_ = workflow.UpsertTypedSearchAttributes(ctx, attrFailureKind.ValueUnset())
-	timeouts := map[string]float64{}
-	if chosen.retry.TimeoutSeconds > 0 {
-		for _, f := range all {
-			timeouts[f.Activity] = chosen.retry.TimeoutSeconds
-		}
-	}
-	return timeouts, nil
+	unsetFailureKind(ctx)
+	r.states.enter(ctx, schema.StateRunning, "", "")
+	return chosen, nil
 }
 
-func (r *reprocess) execute(ctx workflow.Context, in ReprocessInput) error {
-	r.enter(ctx, wire.StagePrepare)
-	var err error
-	r.in.Prepared, err = call[wire.Prepared](ctx, wire.PrepareRun, "resolve and commit the recipe", wire.PrepareInput{
-		Run: r.result.Run, Kind: "reprocess", Format: in.Format, Recipe: in.Recipe, RecipeYAML: in.RecipeYAML, RecipeFile: in.RecipeFile, Overrides: in.Set,
+// attempt takes the imported solutions through their stages once.
+func (r *reprocess) attempt(ctx workflow.Context) (ReprocessResult, error) {
+	r.at.enter(ctx, api.StagePrepare)
+	prepared, err := call[api.Prepared](ctx, api.PrepareRun, "resolve and commit the recipe", api.PrepareInput{
+		Run: r.at.run, Kind: "reprocess", Format: r.in.Format, Recipe: r.in.Recipe, RecipeYAML: r.in.RecipeYAML,
+		RecipeFile: r.in.RecipeFile, Overrides: r.in.Set,
+	})
+	if err != nil {
+		return ReprocessResult{Run: r.at.run, Format: r.in.Format}, err
+	}
+	p := &importPass{pass: newPass(&r.at, prepared), in: r.in,
+		result: ReprocessResult{Run: r.at.run, Format: r.in.Format}}
+	err = p.execute(ctx)
+	return p.result, err
+}
+
+// importPass is one attempt of an import, under its prepared recipe.
+type importPass struct {
+	pass
+	in     ReprocessInput
+	result ReprocessResult
+}
+
+func (p *importPass) execute(ctx workflow.Context) error {
+	p.enter(ctx, api.StageImport)
+	imported, err := call[api.Imported](ctx, api.ImportTrajectories, p.in.Format, api.ImportInput{
+		Scope: p.scope, Format: p.in.Format, Source: p.in.Source, Digest: p.in.Digest,
 	})
 	if err != nil {
 		return err
 	}
-	r.scope = scoped(r.result.Run, importStep, r.in.Prepared)
-	r.enter(ctx, wire.StageImport)
-	imported, err := call[wire.Imported](ctx, wire.ImportTrajectories, in.Format, wire.ImportInput{
-		Scope: r.scope, Format: in.Format, Source: in.Source, Digest: in.Digest,
-	})
+	p.finish(api.StageImport, imported.Manifest, imported.Timing)
+	p.enter(ctx, api.StageSandbox)
+	shards, err := p.score(ctx, imported)
 	if err != nil {
 		return err
 	}
-	r.finish(wire.StageImport, imported.Manifest, imported.Timing)
-	r.enter(ctx, wire.StageSandbox)
-	lanes, err := r.lanes(ctx, imported)
+	committed, err := p.commitShards(ctx, api.CommitInput{Scope: p.scope, Stages: stageParts(shards)})
 	if err != nil {
 		return err
 	}
-	rewards, turns, err := r.commitLanes(ctx, lanes)
-	if err != nil {
-		return err
-	}
-	if in.Format == wire.FormatGSM8K {
-		if err := r.compare(ctx, in, lanes); err != nil {
+	if p.in.Format == api.FormatGSM8K {
+		if err := p.compare(ctx, shards); err != nil {
 			return err
 		}
 	}
-	r.result.Trajectories, r.result.ToolCalls = imported.Trajectories, imported.Calls
-	return r.process(ctx, rewards, turns)
+	p.result.Trajectories, p.result.ToolCalls = imported.Trajectories, imported.Calls
+	return p.process(ctx, committed)
 }
 
-// lanes runs, assembles and scores every imported shard.
-func (r *reprocess) lanes(ctx workflow.Context, imported wire.Imported) ([]lane, error) {
-	lanes := make([]lane, len(imported.Shards))
-	failures := make([]error, len(lanes))
+// score runs the calls of every imported shard, assembles its trajectories and scores them, in the import's own
+// history.
+func (p *importPass) score(ctx workflow.Context, imported api.Imported) ([]shardRollout, error) {
+	shards := make([]shardRollout, len(imported.Shards))
+	failures := make([]error, len(shards))
 	group := workflow.NewWaitGroup(ctx)
 	for i, shard := range imported.Shards {
-		lanes[i] = lane{shard: i, turns: []schema.Ref{shard.Manifest}, grade: r.in.Prepared.Plan.Grade}
+		shards[i] = shardRollout{shard: i, last: shard.Manifest, turns: []schema.Ref{shard.Manifest},
+			grade: p.plan.Grade}
 		group.Add(1)
 		workflow.Go(ctx, func(ctx workflow.Context) {
 			defer group.Done()
-			if failures[i] = lanes[i].execute(ctx, r.scope, shard.Manifest, 0, shard.Calls); failures[i] == nil {
-				failures[i] = lanes[i].score(ctx, r.scope, shard.Manifest)
+			if failures[i] = shards[i].execute(ctx, p.scope, shard.Manifest, 0, shard.Calls); failures[i] == nil {
+				failures[i] = shards[i].score(ctx, p.scope, shard.Manifest)
 			}
 		})
 	}
 	group.Wait(ctx)
-	for i := range lanes {
-		r.times.add(lanes[i].timings...)
-		r.result.RewardCompared += lanes[i].scored.Compared
-		r.result.RewardAgreed += lanes[i].scored.Agreed
-		r.result.Rewarded += lanes[i].scored.Successes
-		r.result.Reward += lanes[i].scored.RewardSum
-		r.result.Excluded += lanes[i].scored.Excluded
+	for i := range shards {
+		p.times.add(shards[i].timings...)
+		p.result.RewardCompared += shards[i].scored.Compared
+		p.result.RewardAgreed += shards[i].scored.Agreed
+		p.result.Rewarded += shards[i].scored.Successes
+		p.result.Reward += shards[i].scored.RewardSum
+		p.result.Excluded += shards[i].scored.Excluded
 	}
-	return lanes, errors.Join(failures...)
+	return shards, errors.Join(failures...)
 }
 
-// compare holds our calculator's results against what the source's annotations say.
-func (r *reprocess) compare(ctx workflow.Context, in ReprocessInput, lanes []lane) error {
-	r.enter(ctx, wire.StageCompare)
-	input := wire.AgreementInput{Scope: r.scope, Source: in.Source, Digest: in.Digest}
-	for _, l := range lanes {
-		input.Tools = append(input.Tools, l.tools...)
+// compare compares our calculator's results with the source's annotations.
+func (p *importPass) compare(ctx workflow.Context, shards []shardRollout) error {
+	p.enter(ctx, api.StageCompare)
+	input := api.AgreementInput{Scope: p.scope, Source: p.in.Source, Digest: p.in.Digest}
+	for _, r := range shards {
+		input.Tools = append(input.Tools, r.tools...)
 	}
-	agreement, err := call[wire.Agreement](ctx, wire.CompareCalculator, "calculator against annotations", input)
+	agreement, err := call[api.Agreement](ctx, api.CompareCalculator, "calculator against annotations", input)
 	if err != nil {
 		return err
 	}
-	r.times.add(agreement.Timing)
-	r.result.CalculatorCompared, r.result.CalculatorAgreed = agreement.Compared, agreement.Agreed
+	p.times.add(agreement.Timing)
+	p.result.CalculatorCompared, p.result.CalculatorAgreed = agreement.Compared, agreement.Agreed
 	return nil
 }
 
 // process takes the scored rows through resample and advantage and commits the step's head.
-func (r *reprocess) process(ctx workflow.Context, rewards schema.Ref, turns []schema.Ref) error {
-	if n := r.result.Trajectories - r.result.Excluded; n > 0 {
-		r.result.Reward /= float64(n)
+func (p *importPass) process(ctx workflow.Context, committed sharded) error {
+	if n := p.result.Trajectories - p.result.Excluded; n > 0 {
+		p.result.Reward /= float64(n)
 	}
-	r.enter(ctx, wire.StageResample)
-	selection, err := call[wire.Resampled](ctx, wire.Resample, r.in.Prepared.Plan.Chain, wire.ResampleInput{Scope: r.scope, Rewards: rewards})
+	made := sources{scope: p.scope, chain: p.plan.Chain, turns: committed.turns, rewards: committed.rewards}
+	selection, err := p.resample(ctx, &made)
 	if err != nil {
 		return err
 	}
-	r.finish(wire.StageResample, selection.Manifest, selection.Timing)
-	r.enter(ctx, wire.StageAdvantage)
-	batch, err := call[wire.Advantages](ctx, wire.ComputeAdvantages, "the training batch", wire.AdvantageInput{
-		Scope: r.scope, Turns: turns, Rewards: rewards, Selection: selection.Manifest,
-	})
+	batch, err := p.advantage(ctx, &made)
 	if err != nil {
 		return err
 	}
-	r.finish(wire.StageAdvantage, batch.Manifest, batch.Timing)
-	r.result.Kept, r.result.BatchRows = selection.Kept, batch.Rows
-	r.enter(ctx, wire.StageCommit)
-	head, err := call[wire.Committed](ctx, wire.CommitStages, "the head", wire.CommitInput{Scope: r.scope, Head: r.stages})
+	p.result.Kept, p.result.BatchRows = selection.Kept, batch.Rows
+	p.enter(ctx, api.StageCommit)
+	head, err := call[api.Committed](ctx, api.CommitStages, "the head",
+		api.CommitInput{Scope: p.scope, Head: p.stages})
 	if err != nil {
 		return err
 	}
-	r.times.add(head.Timing)
-	_, err = call[wire.Done](ctx, wire.RecordTimings, "measured times", wire.RecordTimingsInput{Scope: r.scope, Timings: r.times.all, Part: "step"})
+	p.times.add(head.Timing)
+	_, err = call[api.Done](ctx, api.RecordTimings, "measured times",
+		api.RecordTimingsInput{Scope: p.scope, Timings: p.times.all, Part: "step"})
 	return err
 }

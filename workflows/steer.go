@@ -6,7 +6,8 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/schema"
 )
 
 // Updates that steer a live run.
@@ -17,7 +18,7 @@ const (
 	UpdateSet     = "set"
 )
 
-// SetInput is the update set's argument: what changes from the next step on.
+// SetInput is the argument of the update set: the changes from the next step on.
 type SetInput struct {
 	LearningRate *float64 `json:"learning_rate,omitempty"` // optimizer.lr
 	Temperature  *float64 `json:"temperature,omitempty"`   // rollout.temperature
@@ -38,7 +39,7 @@ func (in *SetInput) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// set returns the recipe's fields by their paths.
+// set returns the changed recipe fields as path=value.
 func (in SetInput) set() []string {
 	var set []string
 	if in.LearningRate != nil {
@@ -55,8 +56,8 @@ func (in SetInput) set() []string {
 
 // Steered answers pause, unpause, stop and set.
 type Steered struct {
-	// Step is the first step that the update changes: before it the run pauses or has the new
-	// settings; for stop it is the last step that is taken.
+	// Step is the first step that the update affects: the run pauses before it, or it runs with the new settings. For
+	// stop, Step is the last step that the run takes.
 	Step int    `json:"step"`
 	What string `json:"what"`
 }
@@ -69,22 +70,26 @@ func (r *trainRun) steer(ctx workflow.Context) error {
 		description string
 		validator   any
 	}{
-		{UpdatePause, r.pause, "Pause before the next step; the step that runs is finished. No argument.", func(workflow.Context) error {
-			if r.paused {
-				return badInput("pause: the run is paused already")
-			}
-			return r.running("pause")
-		}},
+		{UpdatePause, r.pause, "Pause before the next step; the step that runs is finished. No argument.",
+			func(workflow.Context) error {
+				if r.paused {
+					return badInput("pause: the run is paused already")
+				}
+				return r.running("pause")
+			}},
 		{UpdateUnpause, r.unpause, "Go on with a paused run. No argument.", func(workflow.Context) error {
 			if !r.paused {
 				return badInput("unpause: the run is not paused")
 			}
 			return nil
 		}},
-		{UpdateStop, r.stop, "Stop after the step that runs, with the final evaluation. No argument.", func(workflow.Context) error {
-			return r.running("stop")
-		}},
-		{UpdateSet, r.set, "Change settings from the next step on: {\"learning_rate\": 1e-4, \"temperature\": 0.9, \"steps\": 120}, any of them. It is recorded in the run's lineage.",
+		{UpdateStop, r.stop, "Stop after the step that runs, with the final evaluation. No argument.",
+			func(workflow.Context) error {
+				return r.running("stop")
+			}},
+		{UpdateSet, r.set,
+			"Change settings from the next step on: {\"learning_rate\": 1e-4, \"temperature\": 0.9, \"steps\": " +
+				"120}, any of them. It is recorded in the run's lineage.",
 			func(_ workflow.Context, in SetInput) error {
 				if in.invalid != "" {
 					return badInput("%s", in.invalid)
@@ -106,7 +111,7 @@ func (r *trainRun) steer(ctx workflow.Context) error {
 	return nil
 }
 
-// running refuses what comes too early or too late to steer.
+// running refuses an update that comes too early or too late.
 func (r *trainRun) running(what string) error {
 	if r.prepared.Plan.Steps == 0 {
 		return badInput("%s: the run is still being prepared; try again in a moment", what)
@@ -137,8 +142,8 @@ func (r *trainRun) unpause(ctx workflow.Context) (Steered, error) {
 	return Steered{Step: r.comingStep(), What: fmt.Sprintf("the run goes on with step %d", r.comingStep())}, nil
 }
 
-// stop makes the step that runs the last one: it is the number of steps that is changed, so that
-// the record says so and resume finds the run done.
+// stop makes the current step the last one. It changes the number of steps, so that the record shows the change and a
+// resume finds the run finished.
 func (r *trainRun) stop(ctx workflow.Context) (Steered, error) {
 	last := max(r.comingStep()-1, 1)
 	if err := r.amend(ctx, []string{fmt.Sprintf("steps=%d", last)}, false); err != nil {
@@ -158,43 +163,12 @@ func (r *trainRun) set(ctx workflow.Context, in SetInput) (Steered, error) {
 	return Steered{Step: from, What: fmt.Sprintf("from step %d on: %s", from, strings.Join(in.set(), ", "))}, nil
 }
 
-// maxAmendments keeps what continue-as-new carries within its limit.
-const maxAmendments = 50
-
-// amend commits a changed recipe. It holds from the next step on, or, for a retry, from the step
-// that is retried, whose rollout is then made anew as a further generation. Amendments follow one
-// another; the run waits for one under way before it begins a step.
-func (r *trainRun) amend(ctx workflow.Context, set []string, retried bool) error {
-	r.amending++
-	defer func() { r.amending-- }()
-	if err := r.turn.Lock(ctx); err != nil {
-		return err
-	}
-	defer r.turn.Unlock()
-	if len(r.amendments) == maxAmendments {
-		return badInput("the run's settings were changed %d times; more would outgrow its history", maxAmendments)
-	}
-	in := wire.AmendInput{Run: r.run, Config: r.newest().Manifest, Number: len(r.amendments), From: r.comingStep(), Set: set}
-	if retried {
-		in.From, in.Anew = r.next, true
-	}
-	amended, err := call[wire.Amended](ctx, wire.AmendRecipe, fmt.Sprint(set), in)
-	if err != nil {
-		_, text := failure(err)
-		return badInput("%s", text)
-	}
-	r.amendments = append(r.amendments, amended.Amendment)
-	r.progress.Steps = amended.Amendment.Plan.Steps
-	r.progress.changed(fmt.Sprintf("from step %d on: %s", in.From, strings.Join(set, ", ")))
-	return nil
-}
-
-// newest is the recipe as it was changed last.
-func (r *trainRun) newest() wire.Amendment {
+// newest returns the recipe after the latest amendment.
+func (r *trainRun) newest() api.Amendment {
 	if n := len(r.amendments); n > 0 {
 		return r.amendments[n-1]
 	}
-	return wire.Amendment{Manifest: r.prepared.Manifest, Plan: r.prepared.Plan}
+	return api.Amendment{Manifest: r.prepared.Manifest, Plan: r.prepared.Plan}
 }
 
 // generation is the generation at which a step commits: 0 unless it is retried with other settings.
@@ -208,7 +182,7 @@ func (r *trainRun) generation(step int) int {
 	return gen
 }
 
-// enact takes into use the amendments that hold from a step on.
+// enact applies the amendments that are in force at a step.
 func (r *trainRun) enact(step int) {
 	for _, a := range r.amendments {
 		if a.From <= step {
@@ -217,13 +191,30 @@ func (r *trainRun) enact(step int) {
 	}
 }
 
-// await waits until nothing hinders the next step: no amendment under way, no pause.
+// await waits until nothing blocks the next step: no pending or unsettled amendment, and no pause.
 func (r *trainRun) await(ctx workflow.Context) error {
-	if !r.paused && r.amending == 0 {
-		return nil
+	for {
+		if r.unsettled != nil && r.amending == 0 {
+			if err := r.settleOrPark(ctx); err != nil {
+				return err
+			}
+		}
+		if !r.paused && r.amending == 0 {
+			if r.unsettled == nil {
+				return nil
+			}
+			continue
+		}
+		paused := r.paused
+		if paused {
+			r.stage(ctx, r.next-1, StagePaused)
+			r.states.enter(ctx, schema.StatePaused, "", "")
+		}
+		if err := workflow.Await(ctx, func() bool { return !r.paused && r.amending == 0 }); err != nil {
+			return err
+		}
+		if paused {
+			r.states.enter(ctx, schema.StateRunning, "", "")
+		}
 	}
-	if r.paused {
-		r.stage(ctx, r.next-1, StagePaused)
-	}
-	return workflow.Await(ctx, func() bool { return !r.paused && r.amending == 0 })
 }

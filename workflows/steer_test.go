@@ -9,16 +9,16 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
 )
 
 // slowly makes every update of the policy take a minute of the workflow's clock.
 func (f *fakes) slowly() {
-	f.env.OnActivity(wire.UpdatePolicy, mock.Anything, mock.Anything).After(time.Minute).Return(f.update)
+	f.env.OnActivity(api.UpdatePolicy, mock.Anything, mock.Anything).After(time.Minute).Return(f.update)
 }
 
 func TestPauseHoldsBeforeTheNextStepAndUnpauseGoesOn(t *testing.T) {
-	f := newFakes(t, wire.Plan{Recipe: "r", Steps: 3, Shards: 1, MaxTurns: 1})
+	f := newFakes(t, api.Plan{Recipe: "r", Steps: 3, Shards: 1, MaxTurns: 1})
 	f.slowly()
 	pause := f.after(30*time.Second, UpdatePause)
 	again := f.after(31*time.Second, UpdatePause)
@@ -33,30 +33,38 @@ func TestPauseHoldsBeforeTheNextStepAndUnpauseGoesOn(t *testing.T) {
 	require.Equal(t, StagePaused, held.Stage)
 	require.Contains(t, held.Markdown(), "ropewalk unpause run-1")
 	require.Len(t, held.Lines, 1)
-	require.Equal(t, 3, f.calls[wire.PublishPolicy])
+	require.Equal(t, 3, f.calls[api.PublishPolicy])
 }
 
 func TestStopEndsAfterTheStepThatRunsAndRecordsIt(t *testing.T) {
-	f := newFakes(t, wire.Plan{Recipe: "r", Steps: 9, Shards: 1, MaxTurns: 1})
-	amended := f.amends(func(wire.AmendInput) wire.Plan { return wire.Plan{Recipe: "r", Steps: 2, Shards: 1, MaxTurns: 1} })
+	f := newFakes(t, api.Plan{Recipe: "r", Steps: 9, Shards: 1, MaxTurns: 1})
+	amended := f.amends(func(api.AmendInput) api.Plan {
+		return api.Plan{Recipe: "r", Steps: 2, Shards: 1,
+			MaxTurns: 1}
+	})
 	f.slowly()
 	stop := f.after(90*time.Second, UpdateStop)
 	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
 	require.NoError(t, f.env.GetWorkflowError())
 	require.Equal(t, 2, stop.value.(Steered).Step)
-	require.Equal(t, []wire.AmendInput{{Run: "run-1", Config: ref("config"), From: 3, Set: []string{"steps=2"}}}, *amended)
+	require.Equal(t, []api.AmendInput{{Run: "run-1", Config: ref("config"), From: 3, Set: []string{"steps=2"}}},
+		*amended)
 	var out TrainRunResult
 	require.NoError(t, f.env.GetWorkflowResult(&out))
 	require.Equal(t, 2, out.Steps)
 	require.Equal(t, "warm+1+2", out.Policy.Digest)
-	require.Equal(t, 2, f.calls[wire.Evaluate])
+	require.Equal(t, 2, f.calls[api.Evaluate])
 }
 
 func TestSetHoldsFromTheNextStepOn(t *testing.T) {
-	f := newFakes(t, wire.Plan{Recipe: "r", Steps: 2, Shards: 1, MaxTurns: 1})
-	amended := f.amends(func(wire.AmendInput) wire.Plan { return wire.Plan{Recipe: "r", Steps: 3, Shards: 1, MaxTurns: 1} })
+	f := newFakes(t, api.Plan{Recipe: "r", Steps: 2, Shards: 1, MaxTurns: 1})
+	amended := f.amends(func(api.AmendInput) api.Plan {
+		return api.Plan{Recipe: "r", Steps: 3, Shards: 1,
+			MaxTurns: 1}
+	})
 	configs := map[int]string{}
-	f.env.OnActivity(wire.UpdatePolicy, mock.Anything, mock.Anything).After(time.Minute).Return(func(in wire.UpdateInput) (wire.Updated, error) {
+	f.env.OnActivity(api.UpdatePolicy, mock.Anything,
+		mock.Anything).After(time.Minute).Return(func(in api.UpdateInput) (api.Updated, error) {
 		configs[in.Step] = in.Config.Key
 		return f.update(in)
 	})
@@ -78,18 +86,19 @@ func TestSetHoldsFromTheNextStepOn(t *testing.T) {
 }
 
 func TestAResumedRunHoldsToItsAmendments(t *testing.T) {
-	f := newFakes(t, wire.Plan{Recipe: "r", Steps: 9, Shards: 1, MaxTurns: 1})
+	f := newFakes(t, api.Plan{Recipe: "r", Steps: 9, Shards: 1, MaxTurns: 1})
 	f.next = 3
-	f.amended = []wire.Amendment{{Manifest: ref("amended", 0), From: 4, Plan: wire.Plan{Recipe: "r", Steps: 4, Shards: 1, MaxTurns: 1}}}
+	f.amended = []api.Amendment{{Manifest: ref("amended", 0), From: 4,
+		Plan: api.Plan{Recipe: "r", Steps: 4, Shards: 1, MaxTurns: 1}}}
 	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Resume: true})
 	require.NoError(t, f.env.GetWorkflowError())
-	require.Equal(t, 2, f.calls[wire.UpdatePolicy]) // steps 3 and 4
+	require.Equal(t, 2, f.calls[api.UpdatePolicy]) // steps 3 and 4
 }
 
 func TestContinueAsNewCarriesPauseAndAmendments(t *testing.T) {
-	f := newFakes(t, wire.Plan{Recipe: "r", Steps: stepsPerHistory + 5, Shards: 1, MaxTurns: 1})
-	f.amends(func(wire.AmendInput) wire.Plan {
-		return wire.Plan{Recipe: "r", Steps: stepsPerHistory + 1, Shards: 1, MaxTurns: 1}
+	f := newFakes(t, api.Plan{Recipe: "r", Steps: stepsPerHistory + 5, Shards: 1, MaxTurns: 1})
+	f.amends(func(api.AmendInput) api.Plan {
+		return api.Plan{Recipe: "r", Steps: stepsPerHistory + 1, Shards: 1, MaxTurns: 1}
 	})
 	f.slowly()
 	steps := stepsPerHistory + 1

@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/ropewalk/ropewalk/schema"
 )
 
-// column is one that hardly any run needs: it is shown where a step of the table has it.
+// column is a column that few runs need; the table shows it if one of its steps has a value for it.
 type column struct {
 	title, align string
 	shown        func(StepLine) bool
@@ -16,33 +14,78 @@ type column struct {
 }
 
 var rareColumns = [...]column{
-	{"rounds", "--:", func(l StepLine) bool { return l.Rounds > 0 }, func(l StepLine) string { return fmt.Sprint(l.Rounds) }},
+	{"rounds", "--:", func(l StepLine) bool { return l.Rounds > 0 },
+		func(l StepLine) string { return fmt.Sprint(l.Rounds) }},
 	{"KL to reference", "--:", func(l StepLine) bool { return l.ReferenceKL != nil }, referenceCell},
 	{"critic", ":--", func(l StepLine) bool { return l.Critic != nil }, criticCell},
-	{"replay", ":--", func(l StepLine) bool { return l.Replay != nil }, replayCell},
-	{"excluded", "--:", func(l StepLine) bool { return l.Excluded > 0 }, func(l StepLine) string { return fmt.Sprint(l.Excluded) }},
+	{"replay buffer", ":--", func(l StepLine) bool { return l.Buffer != nil }, bufferCell},
+	{"excluded", "--:", func(l StepLine) bool { return l.Excluded > 0 },
+		func(l StepLine) string { return fmt.Sprint(l.Excluded) }},
 }
 
-// stepTable draws the latest steps, the newest first.
-func (p *Progress) stepTable(b *strings.Builder) {
-	var rare []column
+// mainColumns are the figures that tell how a run goes, the most important first: the UI cuts wide tables off at the
+// right. moreColumns are the others, in a table of their own.
+var (
+	mainColumns = []column{
+		{"reward", "--:", always, func(l StepLine) string { return known(l.Trajectories > 0, "%.3f", l.Reward) }},
+		{"success", "--:", always,
+			func(l StepLine) string { return known(l.Trajectories > 0, "%.1f%%", 100*l.Success) }},
+		{"kept", "--:", always,
+			func(l StepLine) string { return fmt.Sprintf("%d/%d", l.KeptGroups, l.KeptGroups+l.DroppedGroups) }},
+		{"entropy", "--:", always, func(l StepLine) string { return known(l.Trained(), "%.3f", l.Entropy) }},
+		{"seconds", "--:", always, func(l StepLine) string { return fmt.Sprintf("%.1f", l.Seconds) }},
+	}
+	moreColumns = []column{
+		{"tool errors", "--:", always,
+			func(l StepLine) string { return known(l.CalledTools(), "%.1f%%", 100*l.ToolErrorPositive) }},
+		{"advantage", "--:", always, advantageCell},
+		{"KL", "--:", always, func(l StepLine) string { return known(l.Trained(), "%.5f", l.KL) }},
+		{"clip", "--:", always, func(l StepLine) string { return known(l.Trained(), "%.3f", l.ClipFraction) }},
+		{"grad", "--:", always, func(l StepLine) string { return known(l.Trained(), "%.3f", l.GradNorm) }},
+	}
+)
+
+func always(StepLine) bool { return true }
+
+// NoData stands for a figure that a step does not have, where 0 would be a figure.
+const NoData = "–"
+
+// known formats a figure, or says that there is none.
+func known(there bool, format string, figure float64) string {
+	if !there {
+		return NoData
+	}
+	return fmt.Sprintf(format, figure)
+}
+
+// Trained reports whether the step's update had anything to train on.
+func (l StepLine) Trained() bool { return l.Advantages != nil || l.Entropy != 0 || l.GradNorm != 0 }
+
+// CalledTools reports whether a positive trajectory called a tool. Lines of an earlier version count no calls.
+func (l StepLine) CalledTools() bool { return l.PositiveCalls > 0 || l.ToolErrorPositive > 0 }
+
+// stepTables renders the latest steps, newest first.
+func (p *Progress) stepTables(b *strings.Builder) {
+	main, more := slices.Clone(mainColumns), slices.Clone(moreColumns)
 	for _, c := range rareColumns {
 		if slices.ContainsFunc(p.Lines, c.shown) {
-			rare = append(rare, c)
+			more = append(more, c)
 		}
 	}
-	title, align := "", ""
-	for _, c := range rare {
+	p.stepTable(b, main)
+	b.WriteString("\n")
+	p.stepTable(b, more)
+}
+
+func (p *Progress) stepTable(b *strings.Builder, columns []column) {
+	title, align := "| step |", "|--:|"
+	for _, c := range columns {
 		title, align = title+" "+c.title+" |", align+c.align+"|"
 	}
-	b.WriteString("| step | reward | success | tool errors | groups kept | advantage | entropy | KL | clip | grad | seconds |" + title + "\n")
-	b.WriteString("|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|" + align + "\n")
-	for i := len(p.Lines) - 1; i >= 0; i-- {
-		l := p.Lines[i]
-		fmt.Fprintf(b, "| %d | %.3f | %.1f%% | %.1f%% | %d of %d |%s | %.3f | %.5f | %.3f | %.3f | %.2f |",
-			l.Step, l.Reward, 100*l.Success, 100*l.ToolErrorPositive, l.KeptGroups, l.KeptGroups+l.DroppedGroups,
-			advantageCell(l.Advantages), l.Entropy, l.KL, l.ClipFraction, l.GradNorm, l.Seconds)
-		for _, c := range rare {
+	b.WriteString(title + "\n" + align + "\n")
+	for _, l := range slices.Backward(p.Lines) {
+		fmt.Fprintf(b, "| %d |", l.Step)
+		for _, c := range columns {
 			if text := c.cell(l); text != "" {
 				b.WriteString(" " + text)
 			}
@@ -52,12 +95,12 @@ func (p *Progress) stepTable(b *strings.Builder) {
 	}
 }
 
-// advantageCell is mean ± standard deviation.
-func advantageCell(a *schema.Advantages) string {
-	if a == nil {
-		return ""
+// advantageCell renders mean ± standard deviation.
+func advantageCell(l StepLine) string {
+	if l.Advantages == nil {
+		return NoData
 	}
-	return fmt.Sprintf(" %.3f ± %.3f", a.Mean, a.Std)
+	return fmt.Sprintf("%.3f ± %.3f", l.Advantages.Mean, l.Advantages.Std)
 }
 
 func referenceCell(l StepLine) string {
@@ -79,13 +122,14 @@ func criticCell(l StepLine) string {
 	return text
 }
 
-func replayCell(l StepLine) string {
-	r := l.Replay
+func bufferCell(l StepLine) string {
+	r := l.Buffer
 	switch {
 	case r == nil:
 		return ""
 	case !r.Consumed:
 		return fmt.Sprintf("%d held, P50 %.3f", r.Size, r.P50)
 	}
-	return fmt.Sprintf("%d learnt from again: mean Ã %.3f, P50 %.3f, γ %.3f", r.Imitated, r.Recalibrated, r.P50, r.Gamma)
+	return fmt.Sprintf("%d learnt from again: mean Ã %.3f, P50 %.3f, γ %.3f", r.Imitated, r.Recalibrated, r.P50,
+		r.Gamma)
 }

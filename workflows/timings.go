@@ -3,30 +3,63 @@ package workflows
 import (
 	"slices"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
 )
 
 // timings collects the measured intervals of a step's activities.
-type timings struct{ all []wire.Timing }
+type timings struct {
+	all      []api.Timing // times that the step records
+	recorded []api.Timing // stage, start and end of the times that its shards have recorded
+}
 
-func (t *timings) add(more ...wire.Timing) { t.all = append(t.all, more...) }
+func (t *timings) add(more ...api.Timing) { t.all = append(t.all, more...) }
+
+// elsewhere adds the intervals that a shard has recorded itself.
+func (t *timings) elsewhere(b busy) {
+	for _, s := range b {
+		for _, x := range s.Times {
+			t.recorded = append(t.recorded, api.Timing{Stage: s.Stage, Start: x[0], End: x[0] + x[1]})
+		}
+	}
+}
+
+// busy is when a shard's activities ran, by stage.
+type busy []busyStage
+
+type busyStage struct {
+	Stage string     `json:"stage"`
+	Times [][2]int64 `json:"times"` // start and length of each interval, in microseconds
+}
+
+func busyIn(all []api.Timing) busy {
+	var out busy
+	for _, x := range all {
+		i := slices.IndexFunc(out, func(s busyStage) bool { return s.Stage == x.Stage })
+		if i < 0 {
+			i, out = len(out), append(out, busyStage{Stage: x.Stage})
+		}
+		out[i].Times = append(out[i].Times, [2]int64{x.Start, x.End - x.Start})
+	}
+	return out
+}
 
 // span is the time from the first start to the last end, in seconds.
 func (t *timings) span() float64 {
-	if len(t.all) == 0 {
+	all := slices.Concat(t.all, t.recorded)
+	if len(all) == 0 {
 		return 0
 	}
-	first, last := t.all[0].Start, t.all[0].End
-	for _, x := range t.all {
+	first, last := all[0].Start, all[0].End
+	for _, x := range all {
 		first, last = min(first, x.Start), max(last, x.End)
 	}
 	return float64(last-first) / 1e6
 }
 
-// byStage is the time in which at least one activity of each stage executed, in seconds.
+// byStage is the time in which at least one activity of each stage ran, in seconds.
 func (t *timings) byStage() map[string]float64 {
-	ordered := slices.Clone(t.all)
-	slices.SortStableFunc(ordered, func(a, b wire.Timing) int { return int(a.Start - b.Start) })
+	ordered := slices.Concat(t.all, t.recorded)
+	slices.SortStableFunc(ordered, func(a, b api.Timing) int { return int(a.Start - b.Start) })
 	out := map[string]float64{}
 	until := map[string]int64{}
 	for _, x := range ordered {
@@ -39,4 +72,4 @@ func (t *timings) byStage() map[string]float64 {
 	return out
 }
 
-func seconds(t wire.Timing) float64 { return float64(t.End-t.Start) / 1e6 }
+func seconds(t api.Timing) float64 { return float64(t.End-t.Start) / 1e6 }

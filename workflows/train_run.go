@@ -7,21 +7,21 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/internal/machine"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// TrainRunResult is what a finished run returns.
+// TrainRunResult is the result of a finished run.
 type TrainRunResult struct {
-	Run    string                 `json:"run_id"`
-	Recipe string                 `json:"recipe"`
-	Seed   uint64                 `json:"seed"`
-	Steps  int                    `json:"steps"`
-	Warm   wire.EvaluationSummary `json:"warm_start"`
-	Final  wire.EvaluationSummary `json:"final"`
-	Policy wire.PolicyRef         `json:"policy"`
-	// Machine is the one that prepared the run.
+	Run    string                `json:"run_id"`
+	Recipe string                `json:"recipe"`
+	Seed   uint64                `json:"seed"`
+	Steps  int                   `json:"steps"`
+	Warm   api.EvaluationSummary `json:"warm_start"`
+	Final  api.EvaluationSummary `json:"final"`
+	Policy api.PolicyRef         `json:"policy"`
+	// Machine is the machine that prepared the run.
 	Machine machine.Machine `json:"machine"`
 }
 
@@ -29,26 +29,33 @@ type TrainRunResult struct {
 type trainRun struct {
 	in        TrainRunInput
 	run       string
-	prepared  wire.Prepared
-	policy    wire.PolicyRef
-	home      string     // the host whose engine holds it, as far as is known
-	buffer    schema.Ref // the replay buffer after the step before; zero where it is empty
-	next      int        // the step that runs, or the one to come
+	prepared  api.Prepared
+	policy    api.PolicyRef
+	home      string     // the host whose engine holds the policy, as far as the workflow knows
+	buffer    schema.Ref // the replay buffer after the previous step; zero where it is empty
+	next      int        // the current step, or the next one if none runs
 	progress  Progress
-	recording []recording // of measured times, beside the next steps
+	recording []recording // of measured times, alongside the next steps
+	pruner    pruner
+	// compacting are the compactions of steps that run alongside.
+	compacting []workflow.Future
 
 	parking    parking
-	turn       workflow.Mutex   // one amendment at a time
-	amendments []wire.Amendment // of the recipe, in the order made
-	amending   int              // amendments under way
+	turn       workflow.Mutex  // one amendment at a time
+	amendments []api.Amendment // of the recipe, in the order they were made
+	number     int             // number of the next amendment
+	amending   int             // pending amendments
+	unsettled  *api.AmendInput // an amendment that may or may not be committed; nil: none
 	paused     bool
 	stepping   bool // step next has begun
-	finishing  bool // no step is to come
+	finishing  bool // the last step is done
+	states     states
+	asked      int // steps of the recipe that the run began with
 }
 
-// TrainRun trains one policy by one recipe: prepare, warm start, evaluate, then one child
-// workflow per step, and a last evaluation. Every few steps it continues as new. A stage that
-// has committed before is adopted, so a run started again goes on where it was.
+// TrainRun trains one policy by one recipe: prepare, warm start, evaluate, then one child workflow for each step, and
+// a last evaluation. Every few steps it continues as new. It adopts stages that are already committed, so a run that
+// is started again continues where it was.
 func TrainRun(ctx workflow.Context, in TrainRunInput) (TrainRunResult, error) {
 	if err := in.validate(); err != nil {
 		return TrainRunResult{}, refuse(ctx, err)
@@ -60,12 +67,16 @@ func TrainRun(ctx workflow.Context, in TrainRunInput) (TrainRunResult, error) {
 	if err := checkRun(r.run); err != nil {
 		return TrainRunResult{}, refuse(ctx, err)
 	}
-	if err := workflow.SetQueryHandler(ctx, QueryProgress, func() (Progress, error) { return r.progress, nil }); err != nil {
+	if err := workflow.SetQueryHandler(ctx, QueryProgress, func() (Progress, error) {
+		return r.progress,
+			nil
+	}); err != nil {
 		return TrainRunResult{}, fmt.Errorf("register query %s: %w", QueryProgress, err)
 	}
 	if err := workflow.UpsertTypedSearchAttributes(ctx, attrRunID.ValueSet(r.run)); err != nil {
 		return TrainRunResult{}, fmt.Errorf("set search attribute RunID: %w", err)
 	}
+	r.states = newStates(ctx, r.run)
 	if err := r.steer(ctx); err != nil {
 		return TrainRunResult{}, err
 	}
@@ -80,10 +91,15 @@ func TrainRun(ctx workflow.Context, in TrainRunInput) (TrainRunResult, error) {
 }
 
 func (r *trainRun) execute(ctx workflow.Context) (TrainRunResult, error) {
+	r.pruner.on = prunes(ctx)
 	if r.in.Continued != nil {
 		r.restore(*r.in.Continued)
-	} else if err := r.begin(ctx); err != nil {
-		return TrainRunResult{}, err
+	} else {
+		r.progress.Started = workflow.GetInfo(ctx).WorkflowStartTime.UTC()
+		r.states.began(ctx, r.progress.Started)
+		if err := r.begin(ctx); err != nil {
+			return TrainRunResult{}, err
+		}
 	}
 	for taken := 0; ; taken++ {
 		if err := r.await(ctx); err != nil {
@@ -96,6 +112,7 @@ func (r *trainRun) execute(ctx workflow.Context) (TrainRunResult, error) {
 		if taken == stepsPerHistory {
 			return TrainRunResult{}, r.continueAsNew(ctx)
 		}
+		r.prune(ctx, r.next-1)
 		if err := r.step(ctx); err != nil {
 			return TrainRunResult{}, err
 		}
@@ -103,16 +120,16 @@ func (r *trainRun) execute(ctx workflow.Context) (TrainRunResult, error) {
 	return r.finish(ctx)
 }
 
-// begin prepares the run and makes or finds the policy that it starts from.
+// begin prepares the run and makes or finds its first policy.
 func (r *trainRun) begin(ctx workflow.Context) error {
 	if err := r.prepare(ctx); err != nil {
 		return err
 	}
-	r.stage(ctx, wire.InitStep, wire.StageWarmStart)
-	init := scoped(r.run, wire.InitStep, r.prepared)
-	var warm wire.WarmStarted
+	r.stage(ctx, api.InitStep, api.StageWarmStart)
+	init := scoped(r.run, api.InitStep, r.prepared)
+	var warm api.WarmStarted
 	err := r.attempt(ctx, mandatory("the first policy comes from it"), func(ctx workflow.Context) (err error) {
-		warm, err = call[wire.WarmStarted](ctx, wire.WarmStart, "clone the teacher's demonstrations", init)
+		warm, err = call[api.WarmStarted](ctx, api.WarmStart, "clone the teacher's demonstrations", init)
 		return err
 	})
 	if err != nil {
@@ -120,12 +137,13 @@ func (r *trainRun) begin(ctx workflow.Context) error {
 	}
 	r.policy, r.home = warm.Policy, warm.Home
 	r.progress.WarmStartSeconds = seconds(warm.Timing)
-	evaluated, _, err := r.evaluate(ctx, wire.InitStep, "warm_start")
+	evaluated, _, err := r.evaluate(ctx, api.InitStep, "warm_start")
 	if err != nil {
 		return err
 	}
 	r.progress.Warm = &evaluated.Summary
-	r.record(ctx, wire.InitStep, "run", r.prepared.Timing, warm.Timing, evaluated.Timing)
+	r.states.success(ctx, evaluated.Summary)
+	r.record(ctx, api.InitStep, "run", r.prepared.Timing, warm.Timing, evaluated.Timing)
 	if r.prepared.NextStep > 1 {
 		r.policy, r.buffer = *r.prepared.Policy, r.prepared.Buffer
 	}
@@ -133,9 +151,9 @@ func (r *trainRun) begin(ctx workflow.Context) error {
 }
 
 func (r *trainRun) prepare(ctx workflow.Context) error {
-	r.stage(ctx, wire.InitStep, wire.StagePrepare)
+	r.stage(ctx, api.InitStep, api.StagePrepare)
 	err := r.attempt(ctx, mandatory("every stage reads the recipe"), func(ctx workflow.Context) (err error) {
-		r.prepared, err = call[wire.Prepared](ctx, wire.PrepareRun, "resolve and commit the recipe", wire.PrepareInput{
+		r.prepared, err = call[api.Prepared](ctx, api.PrepareRun, "resolve and commit the recipe", api.PrepareInput{
 			Run: r.run, Kind: "train", Recipe: r.in.Recipe, RecipeYAML: r.in.RecipeYAML, RecipeFile: r.in.RecipeFile,
 			Overrides: r.in.Set, Seed: r.in.Seed, Steps: r.in.Steps, Resume: r.in.Resume,
 		})
@@ -145,30 +163,34 @@ func (r *trainRun) prepare(ctx workflow.Context) error {
 		return err
 	}
 	r.next, r.amendments = max(r.prepared.NextStep, 1), r.prepared.Amendments
-	r.prepared.Amendments = nil
+	r.number = max(r.prepared.NextAmendment, len(r.amendments))
+	r.prepared.Amendments, r.asked = nil, r.prepared.Plan.Steps
 	r.progress.plan(r.run, r.newest().Plan)
 	return nil
 }
 
-// step runs the next step as a child workflow, and an evaluation after it where one is due. A
-// step that fails is run again once a person says so: what it has committed is adopted.
+// step runs the next step as a child workflow, followed by an evaluation if one is due. A failed step runs again once
+// a person asks for it, and adopts what it has committed.
 func (r *trainRun) step(ctx workflow.Context) error {
 	step := r.next
 	r.stepping = true
 	r.stage(ctx, step, "step")
 	var out TrainStepResult
-	var skipped []wire.ExcludedShard
+	var skipped []api.ExcludedShard
 	gen := r.generation(step)
 	err := r.attempt(ctx, r.skipShards(step, &skipped), func(ctx workflow.Context) error {
+		if err := r.settleInTurn(ctx); err != nil {
+			return err
+		}
 		r.enact(step)
-		if now := r.generation(step); now != gen { // the shards are other ones now
+		if now := r.generation(step); now != gen { // the settings changed, so the shard numbers mean other shards
 			gen, skipped = now, nil
 		}
 		in := TrainStepInput{
 			Run: r.run, Step: step, Gen: gen, Prepared: r.prepared, Policy: r.policy, Buffer: r.buffer, Home: r.home,
 			Skip: skipped, Timeouts: timeoutsOf(ctx),
 		}
-		return workflow.ExecuteChildWorkflow(r.child(ctx, step), TrainStep, in).Get(ctx, &out)
+		return child(r.child(ctx, step), TrainStep, in, &out)
 	})
 	if err != nil {
 		return err
@@ -183,8 +205,14 @@ func (r *trainRun) step(ctx workflow.Context) error {
 			return err
 		}
 		if done {
+			r.states.success(ctx, evaluated.Summary)
 			r.record(ctx, step, "run", evaluated.Timing)
+			r.pruner.evaluated = append(r.pruner.evaluated,
+				api.EvaluatedStep{Step: step, Success: evaluated.Summary.Success})
 		}
+	}
+	if step < plan.Steps {
+		r.compact(ctx, step)
 	}
 	return nil
 }
@@ -198,9 +226,9 @@ func (r *trainRun) child(ctx workflow.Context, step int) workflow.Context {
 	})
 }
 
-// evaluate measures the policy; done is false where a person chose to leave the evaluation out.
-func (r *trainRun) evaluate(ctx workflow.Context, step int, tag string) (out wire.Evaluated, done bool, err error) {
-	r.stage(ctx, step, wire.StageEvaluate)
+// evaluate measures the policy; done is false if a person chose to skip the evaluation.
+func (r *trainRun) evaluate(ctx workflow.Context, step int, tag string) (out api.Evaluated, done bool, err error) {
+	r.stage(ctx, step, api.StageEvaluate)
 	skip := mandatory("the run's result compares the policy before and after")
 	if tag == "step" {
 		skip = func([]StageFailure) skipping {
@@ -209,7 +237,8 @@ func (r *trainRun) evaluate(ctx workflow.Context, step int, tag string) (out wir
 	}
 	err = r.attempt(ctx, skip, func(ctx workflow.Context) (err error) {
 		scope, h := scoped(r.run, step, r.prepared), newHome(ctx, r.home, r.prepared.Plan)
-		out, err = sample(ctx, h, scope, wire.Evaluate, "held-out problems, "+tag, wire.EvaluateInput{Scope: scope, Policy: r.policy, Tag: tag}, (*wire.Evaluated).Its)
+		out, err = sample(ctx, h, scope, api.Evaluate, "held-out problems, "+tag,
+			api.EvaluateInput{Scope: scope, Policy: r.policy, Tag: tag}, (*api.Evaluated).Its)
 		r.home = h.host
 		done = err == nil
 		return err
@@ -217,29 +246,30 @@ func (r *trainRun) evaluate(ctx workflow.Context, step int, tag string) (out wir
 	return out, done, err
 }
 
-// recording is a step's measured times on their way into the record.
+// recording is the recording of a step's measured times while it runs.
 type recording struct {
-	in     wire.RecordTimingsInput
+	in     api.RecordTimingsInput
 	future workflow.Future
 }
 
-// record keeps measured times, beside whatever comes next: nothing waits for them but the end.
-func (r *trainRun) record(ctx workflow.Context, step int, part string, timings ...wire.Timing) {
-	in := wire.RecordTimingsInput{Scope: scoped(r.run, step, r.prepared), Timings: timings, Part: part}
-	r.recording = append(r.recording, recording{in, start(ctx, wire.RecordTimings, "measured times", in)})
+// record starts to record measured times alongside the next steps. Only the end of the run waits for it.
+func (r *trainRun) record(ctx workflow.Context, step int, part string, timings ...api.Timing) {
+	in := api.RecordTimingsInput{Scope: scoped(r.run, step, r.prepared), Timings: timings, Part: part}
+	r.recording = append(r.recording, recording{in, start(ctx, api.RecordTimings, "measured times", in)})
 }
 
-// recorded waits until all measured times are kept.
+// recorded waits until all measured times are recorded.
 func (r *trainRun) recorded(ctx workflow.Context) error {
 	skip := func([]StageFailure) skipping {
 		return skipping{words: "these measured times are not kept; no stage reads them"}
 	}
 	for _, one := range r.recording {
-		// A failure beside the steps may be of an outage that is long mended: they are tried anew before anyone is asked.
+		// A recording that failed alongside the steps may have failed in an outage that is over by now. So the run
+		// tries it again before it asks a person.
 		err := one.future.Get(ctx, nil)
 		if err != nil && !temporal.IsCanceledError(err) {
 			err = r.attempt(ctx, skip, func(ctx workflow.Context) error {
-				_, err := call[wire.Done](ctx, wire.RecordTimings, "measured times", one.in)
+				_, err := call[api.Done](ctx, api.RecordTimings, "measured times", one.in)
 				return err
 			})
 		}
@@ -254,6 +284,7 @@ func (r *trainRun) recorded(ctx workflow.Context) error {
 func (r *trainRun) finish(ctx workflow.Context) (TrainRunResult, error) {
 	r.finishing = true
 	last := r.prepared.Plan.Steps
+	r.prune(ctx, last)
 	evaluated, _, err := r.evaluate(ctx, last, "final")
 	if err != nil {
 		return TrainRunResult{}, err
@@ -262,7 +293,17 @@ func (r *trainRun) finish(ctx workflow.Context) (TrainRunResult, error) {
 	if err := r.recorded(ctx); err != nil {
 		return TrainRunResult{}, err
 	}
+	if last > 0 {
+		r.compact(ctx, last)
+	}
+	r.compacted(ctx)
+	if err := r.pruned(ctx, last); err != nil {
+		return TrainRunResult{}, err
+	}
 	r.progress.Final = &evaluated.Summary
+	r.states.success(ctx, evaluated.Summary)
+	r.states.settle(ctx)
+	r.states.show(ctx, r.ended())
 	r.stage(ctx, last, "done")
 	out := TrainRunResult{
 		Run: r.run, Recipe: r.prepared.Plan.Recipe, Seed: r.prepared.Plan.Seed, Steps: last,
@@ -276,8 +317,12 @@ func (r *trainRun) finish(ctx workflow.Context) (TrainRunResult, error) {
 
 func (r *trainRun) restore(c Continued) {
 	r.prepared, r.policy, r.buffer, r.home, r.next = c.Prepared, c.Policy, c.Buffer, c.Home, c.Next
-	r.amendments, r.paused = c.Amendments, c.Paused
-	r.progress = Progress{Warm: c.Warm, Lines: c.Lines, WarmStartSeconds: c.WarmStartSeconds, Changes: c.Changes}
+	r.amendments, r.paused, r.unsettled = c.Amendments, c.Paused, c.Unsettled
+	r.number = max(c.NextAmendment, len(c.Amendments))
+	r.pruner.retention, r.pruner.evaluated = c.Retention, c.Evaluated
+	r.progress = Progress{Warm: c.Warm, Lines: c.Lines, WarmStartSeconds: c.WarmStartSeconds, Changes: c.Changes,
+		Unpruned: c.Unpruned, Started: c.Started, Totals: c.Totals}
+	r.asked = c.Asked
 	r.progress.plan(r.run, r.newest().Plan)
 }
 
@@ -285,7 +330,9 @@ func (r *trainRun) continueAsNew(ctx workflow.Context) error {
 	if err := r.recorded(ctx); err != nil {
 		return err
 	}
-	// An update that is answered in the next history would be lost with this one.
+	r.compacted(ctx)
+	r.states.settle(ctx)
+	// This history would lose an update that is answered only in the next one.
 	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
 		return err
 	}
@@ -293,12 +340,15 @@ func (r *trainRun) continueAsNew(ctx workflow.Context) error {
 	in.Continued = &Continued{
 		Prepared: r.prepared, Policy: r.policy, Buffer: r.buffer, Home: r.home, Next: r.next, Warm: r.progress.Warm,
 		Lines: r.progress.Lines, WarmStartSeconds: r.progress.WarmStartSeconds,
-		Amendments: r.amendments, Paused: r.paused, Changes: r.progress.Changes,
+		Amendments: r.amendments, NextAmendment: r.number, Unsettled: r.unsettled,
+		Paused: r.paused, Changes: r.progress.Changes,
+		Asked: r.asked, Started: r.progress.Started, Totals: r.progress.Totals,
 	}
+	r.carryPruning(ctx, in.Continued)
 	return workflow.NewContinueAsNewError(ctx, TrainRun, in)
 }
 
-// stage tells the query, the UI's details and the search attributes where the run is.
+// stage shows the current step and stage in the query, the UI's details and the search attributes.
 func (r *trainRun) stage(ctx workflow.Context, step int, stage string) {
 	r.progress.Stage = stage
 	if step > 0 {
@@ -309,29 +359,39 @@ func (r *trainRun) stage(ctx workflow.Context, step int, stage string) {
 	_ = workflow.UpsertTypedSearchAttributes(ctx, attrStep.ValueSet(int64(max(step, 0))), attrStage.ValueSet(stage))
 }
 
-// show brings the UI's details up to date.
+// show updates the UI's details.
 func (r *trainRun) show(ctx workflow.Context) {
 	r.progress.Paused, r.progress.Parked = r.paused, r.parking.parked
+	if !r.progress.Started.IsZero() { // an execution that an earlier version continued does not know it
+		r.progress.Elapsed = workflow.Now(ctx).Sub(r.progress.Started).Seconds()
+	}
 	workflow.SetCurrentDetails(ctx, r.progress.Markdown())
 }
 
-// fail says what failed, where, and how to go on.
+// fail reports what failed, where, and how to continue.
 func (r *trainRun) fail(ctx workflow.Context, cause error) error {
-	if temporal.IsCanceledError(cause) {
+	if temporal.IsCanceledError(cause) { // who cancelled it has noted why
+		r.states.show(ctx, schema.StateCancelled)
 		return cause
 	}
 	kind, text := failure(cause)
 	r.progress.Failure = text
 	r.show(ctx)
-	_ = workflow.UpsertTypedSearchAttributes(ctx, attrFailureKind.ValueSet(kind))
+	setFailureKind(ctx, kind)
+	refused := r.progress.Stage == api.StagePrepare && kind == api.FailBadInput
 	where := r.progress.Stage
-	if where == "step" { // its child says which stage
+	if where == "step" { // the child's error names the stage
 		where = "step " + strconv.Itoa(r.progress.Step)
 	} else if r.progress.Step > 0 {
 		where = "step " + strconv.Itoa(r.progress.Step) + ", " + where
 	}
+	if refused { // there may be no run to note anything of
+		r.states.show(ctx, schema.StateFailed)
+	} else {
+		r.states.leave(ctx, schema.StateFailed, kind, where+": "+text)
+	}
 	message := fmt.Sprintf("%s: %s", where, text)
-	if kind != wire.FailBadInput {
+	if kind != api.FailBadInput {
 		message += fmt.Sprintf("; what was committed is kept: mend the cause, then `ropewalk resume %s`", r.run)
 	}
 	return temporal.NewNonRetryableApplicationError(message, kind, nil)

@@ -6,58 +6,64 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
 // TrainStepInput asks for one step.
 type TrainStepInput struct {
-	Run      string         `json:"run_id"`
-	Step     int            `json:"step"`
-	Prepared wire.Prepared  `json:"prepared"`
-	Policy   wire.PolicyRef `json:"policy"`
-	// Buffer is the replay buffer after the step before; zero where it is empty.
+	Run      string        `json:"run_id"`
+	Step     int           `json:"step"`
+	Prepared api.Prepared  `json:"prepared"`
+	Policy   api.PolicyRef `json:"policy"`
+	// Buffer is the replay buffer after the previous step; zero where it is empty.
 	Buffer schema.Ref `json:"buffer,omitzero"`
-	// Gen is the generation of everything after the prompts: above 0 where the step is taken again
-	// with other settings.
+	// Gen is the generation of everything after the prompts. It is above 0 if the step runs again with other
+	// settings.
 	Gen int `json:"gen,omitempty"`
-	// Skip lists shards that a person chose to go on without.
-	Skip []wire.ExcludedShard `json:"skip,omitempty"`
-	// Home is the host whose engine holds the policy, as far as is known.
+	// Skip lists shards that a person chose to skip.
+	Skip []api.ExcludedShard `json:"skip,omitempty"`
+	// Home is the host whose engine holds the policy, as far as the workflow knows.
 	Home string `json:"home,omitempty"`
-	// Timeouts are time limits in seconds of activities, where a person set other ones.
+	// Timeouts are time limits of activities in seconds, where a person set others.
 	Timeouts map[string]float64 `json:"timeouts,omitempty"`
 }
 
-// TrainStepResult is the next policy and the step in figures.
+// TrainStepResult is the next policy and the figures of the step.
 type TrainStepResult struct {
-	Policy wire.PolicyRef `json:"policy"`
-	Buffer schema.Ref     `json:"buffer,omitzero"` // after the step
-	Home   string         `json:"home,omitempty"`  // the host whose engine holds the next policy
-	Line   StepLine       `json:"line"`
-	// Timings are the step's activities as measured, for the record.
-	Timings []wire.Timing `json:"timings"`
+	Policy api.PolicyRef `json:"policy"`
+	Buffer schema.Ref    `json:"buffer,omitzero"` // after the step
+	Home   string        `json:"home,omitempty"`  // the host whose engine holds the next policy
+	Line   StepLine      `json:"line"`
+	// Timings are the measured times of the step's activities, for the record.
+	Timings []api.Timing `json:"timings"`
 }
 
 // trainStep is TrainStep's state.
 type trainStep struct {
-	in     TrainStepInput
-	scope  wire.Scope
-	stages []wire.StageRef // committed stage manifests, in stage order
-	// prompts is the stage manifest of the step's prompts, and rounds its parts where dynamic sampling
-	// has made some.
+	pass
+	in TrainStepInput
+	// prompts is the stage manifest of the step's prompts; rounds are its parts under dynamic sampling.
 	prompts schema.Ref
 	rounds  []schema.Ref
-	times   timings
-	stage   string
 	home    *home
 }
 
-// TrainStep is one pass prompts → rollout → sandbox → grade → reward → resample → forward → advantage →
-// buffer → update → publish, the shards of a rollout side by side. Grade, forward and buffer run where the
-// recipe needs them.
+// changeShards is the change that made each shard of a step a workflow of its own.
+const changeShards = "shard-workflows"
+
+// shardWorkflows reports whether the step's shards are workflows of their own. They are not in a step that an earlier
+// version began.
+func shardWorkflows(ctx workflow.Context) bool {
+	return workflow.GetVersion(ctx, changeShards, workflow.DefaultVersion, 1) >= 1
+}
+
+// TrainStep is one pass prompts → rollout → sandbox → grade → reward → resample → logprobs → advantage → buffer →
+// update → publish. The shards of a rollout run concurrently. Grade, logprobs and buffer run only if the recipe needs
+// them.
 func TrainStep(ctx workflow.Context, in TrainStepInput) (TrainStepResult, error) {
-	s := &trainStep{in: in, scope: scoped(in.Run, in.Step, in.Prepared), home: newHome(ctx, in.Home, in.Prepared.Plan)}
+	s := &trainStep{in: in, pass: newPass(&position{run: in.Run, step: in.Step}, in.Prepared),
+		home: newHome(ctx, in.Home, in.Prepared.Plan)}
 	if err := workflow.SetQueryHandler(ctx, QueryProgress, func() (string, error) { return s.stage, nil }); err != nil {
 		return TrainStepResult{}, fmt.Errorf("register query %s: %w", QueryProgress, err)
 	}
@@ -68,85 +74,103 @@ func TrainStep(ctx workflow.Context, in TrainStepInput) (TrainStepResult, error)
 	return result, err
 }
 
-// fail ends the step with what failed; its run parks until a person decides.
+// fail ends the step with its failures; the run parks until a person decides.
 func (s *trainStep) fail(ctx workflow.Context, err error) error {
 	all := failures(err, s.stage)
 	parked := Parked{Step: s.in.Step, Kind: all[0].Kind, Failures: all}
-	workflow.SetCurrentDetails(ctx, parked.list()+fmt.Sprintf("\nWhat is committed is kept. The run `%s` waits for a decision.\n", s.in.Run))
+	workflow.SetCurrentDetails(ctx,
+		parked.list()+fmt.Sprintf("\nWhat is committed is kept. The run `%s` waits for a decision.\n", s.in.Run))
 	// Upserting fails only for keys that cannot be encoded; this is a constant.
-	_ = workflow.UpsertTypedSearchAttributes(ctx, attrFailureKind.ValueSet(parked.Kind), attrStage.ValueSet(all[0].Stage))
+	_ = workflow.UpsertTypedSearchAttributes(ctx, attrFailureKind.ValueSet(parked.Kind),
+		attrStage.ValueSet(all[0].Stage))
 	return stepFailed(all)
 }
 
 func (s *trainStep) execute(ctx workflow.Context) (TrainStepResult, error) {
-	lanes, err := s.sample(ctx)
+	shards, err := s.sample(ctx)
 	if err != nil {
 		return TrainStepResult{}, err
 	}
-	rewards, turns, err := s.commitLanes(ctx, lanes)
+	made, err := s.commitRollout(ctx, shards)
 	if err != nil {
 		return TrainStepResult{}, err
 	}
-
-	s.enter(ctx, wire.StageResample)
-	selection, err := call[wire.Resampled](ctx, wire.Resample, s.in.Prepared.Plan.Chain, wire.ResampleInput{
-		Scope: s.scope, Rewards: rewards, Prompts: s.prompts, Excluded: s.in.Skip,
-	})
+	selection, err := s.resample(ctx, &made)
 	if err != nil {
 		return TrainStepResult{}, err
 	}
-	s.finish(wire.StageResample, selection.Manifest, selection.Timing)
-
-	outputs, err := s.forward(ctx, lanes, selection.Manifest)
+	if made.outputs, err = s.logprobs(ctx, shards, selection.Manifest); err != nil {
+		return TrainStepResult{}, err
+	}
+	batch, err := s.advantage(ctx, &made)
 	if err != nil {
 		return TrainStepResult{}, err
 	}
-
-	s.enter(ctx, wire.StageAdvantage)
-	batch, err := call[wire.Advantages](ctx, wire.ComputeAdvantages, "the training batch", wire.AdvantageInput{
-		Scope: s.scope, Turns: turns, Rewards: rewards, Selection: selection.Manifest, Outputs: outputs,
-	})
-	if err != nil {
-		return TrainStepResult{}, err
-	}
-	s.finish(wire.StageAdvantage, batch.Manifest, batch.Timing)
-
-	buffer, err := s.buffer(ctx, rewards, batch.Manifest)
+	buffer, err := s.buffer(ctx, &made)
 	if err != nil {
 		return TrainStepResult{}, err
 	}
 
-	s.enter(ctx, wire.StageUpdate)
-	update, err := atHome(ctx, s.home, s.scope, wire.UpdatePolicy, fmt.Sprintf("%d rows, %d tokens", batch.Rows, batch.Tokens),
-		wire.UpdateInput{Scope: s.scope, Batch: batch.Manifest, Policy: s.in.Policy, Buffer: buffer.Manifest}, (*wire.Updated).Its)
+	s.enter(ctx, api.StageUpdate)
+	update, err := atHome(ctx, s.home, s.scope, api.UpdatePolicy, fmt.Sprintf("%d rows, %d tokens", batch.Rows,
+		batch.Tokens),
+		api.UpdateInput{Scope: s.scope, Batch: batch.Manifest, Policy: s.in.Policy, Buffer: buffer.Manifest},
+		(*api.Updated).Its)
 	if err != nil {
 		return TrainStepResult{}, err
 	}
-	s.finish(wire.StageUpdate, update.Manifest, update.Timing)
+	s.finish(api.StageUpdate, update.Manifest, update.Timing)
 
 	if err := s.publish(ctx, update.Policy); err != nil {
 		return TrainStepResult{}, err
 	}
-	line := s.line(lanes, selection, update)
-	line.Replay = replayLine(buffer, update)
-	return TrainStepResult{Policy: update.Policy, Buffer: buffer.Manifest, Home: s.home.host, Line: line, Timings: s.times.all}, nil
+	line := s.line(shards, selection, update)
+	line.Buffer = bufferLine(buffer, update)
+	return TrainStepResult{Policy: update.Policy, Buffer: buffer.Manifest, Home: s.home.host, Line: line,
+		Timings: s.times.all}, nil
 }
 
-// forward computes the kept trajectories' token outputs shard by shard and commits the stage. It is
-// left out, and the ref zero, where the recipe needs none.
-func (s *trainStep) forward(ctx workflow.Context, lanes []lane, selection schema.Ref) (schema.Ref, error) {
-	if !s.in.Prepared.Plan.Forward {
+// commitRollout commits the stage manifests of the sharded stages and returns the sources of the stages after them. A
+// shard that ran as its own workflow passes only its reward manifest, and the activity finds the other manifests from
+// it. So the payload does not grow with the number of turns.
+func (s *trainStep) commitRollout(ctx workflow.Context, shards []shardRollout) (sources, error) {
+	in := api.CommitInput{Scope: s.scope, Stages: s.promptParts()}
+	if shardWorkflows(ctx) {
+		for _, r := range shards {
+			in.Rewards = append(in.Rewards, r.scored.Manifest)
+		}
+	} else {
+		in.Stages = append(in.Stages, stageParts(shards)...)
+	}
+	committed, err := s.commitShards(ctx, in)
+	if err != nil {
+		return sources{}, err
+	}
+	if len(s.rounds) > 0 {
+		s.prompts = committed.prompts
+	}
+	return sources{
+		scope: s.scope, chain: s.plan.Chain, prompts: s.prompts, excluded: s.in.Skip,
+		turns: committed.turns, rewards: committed.rewards, before: s.in.Buffer,
+	}, nil
+}
+
+// logprobs computes the token outputs of the kept trajectories shard by shard and commits the stage. If the recipe
+// needs no token outputs, it does nothing and returns a zero ref.
+func (s *trainStep) logprobs(ctx workflow.Context, shards []shardRollout, selection schema.Ref) (schema.Ref, error) {
+	if !s.plan.Logprobs {
 		return schema.Ref{}, nil
 	}
-	s.enter(ctx, wire.StageForward)
-	done := make([]wire.Forwarded, len(lanes))
-	err := sideBySideOf(ctx, len(lanes), func(ctx workflow.Context, i int) (err error) {
-		l := &lanes[i]
-		done[i], err = atHome(ctx, s.home, s.scope, wire.ComputeTokenOutputs, fmt.Sprintf("shard %d", l.shard), wire.ForwardInput{
-			Scope: s.scope, Shard: l.shard, Turns: l.turns, Selection: selection, Policy: s.in.Policy,
-		}, (*wire.Forwarded).Its)
+	s.enter(ctx, api.StageLogprobs)
+	done := make([]api.TokenOutputs, len(shards))
+	err := sideBySideOf(ctx, len(shards), func(ctx workflow.Context, i int) (err error) {
+		r := &shards[i]
+		done[i], err = atHome(ctx, s.home, s.scope, api.ComputeTokenOutputs, fmt.Sprintf("shard %d", r.shard),
+			api.TokenOutputsInput{
+				Scope: s.scope, Shard: r.shard, Assembled: r.assembled, Selection: selection, Policy: s.in.Policy,
+			}, (*api.TokenOutputs).Its)
 		if err != nil {
-			return l.at(wire.StageForward, -1, err)
+			return r.at(api.StageLogprobs, -1, err)
 		}
 		return nil
 	})
@@ -158,124 +182,90 @@ func (s *trainStep) forward(ctx workflow.Context, lanes []lane, selection schema
 		parts[i] = d.Manifest
 		s.times.add(d.Timing)
 	}
-	ref, timing, err := commitStage(ctx, s.scope, wire.StageForward, parts)
+	ref, timing, err := commitStage(ctx, s.scope, api.StageLogprobs, parts)
 	if err != nil {
 		return schema.Ref{}, err
 	}
-	s.finish(wire.StageForward, ref, timing)
+	s.finish(api.StageLogprobs, ref, timing)
 	return ref, nil
 }
 
-// commitStage commits one stage out of its shards' manifests.
-func commitStage(ctx workflow.Context, scope wire.Scope, stage string, parts []schema.Ref) (schema.Ref, wire.Timing, error) {
-	out, err := call[wire.Committed](ctx, wire.CommitStages, stage, wire.CommitInput{
-		Scope: scope, Stages: []wire.StageParts{{Stage: stage, Turn: -1, Parts: parts}},
-	})
-	if err != nil {
-		return schema.Ref{}, wire.Timing{}, err
+// buffer takes the replay buffer through the step. If the recipe has no buffer, it does nothing and returns a zero
+// result.
+func (s *trainStep) buffer(ctx workflow.Context, made *sources) (api.Buffered, error) {
+	if !s.plan.ReplayBuffer {
+		return api.Buffered{}, nil
 	}
-	if len(out.Refs) != 1 {
-		return schema.Ref{}, wire.Timing{}, fmt.Errorf("commit stages: asked for 1 manifest, got %d", len(out.Refs))
-	}
-	return out.Refs[0], out.Timing, nil
-}
-
-// buffer takes the replay buffer through the step. It is left out, and all of it zero, where the recipe
-// has none.
-func (s *trainStep) buffer(ctx workflow.Context, rewards, batch schema.Ref) (wire.Buffered, error) {
-	if !s.in.Prepared.Plan.Replay {
-		return wire.Buffered{}, nil
-	}
-	s.enter(ctx, wire.StageBuffer)
-	out, err := call[wire.Buffered](ctx, wire.UpdateReplayBuffer, "what is learnt from again", wire.BufferInput{
-		Scope: s.scope, Previous: s.in.Buffer, Rewards: rewards, Batch: batch,
-	})
+	s.enter(ctx, api.StageBuffer)
+	out, err := made.buffer(ctx)
 	if err == nil {
-		s.finish(wire.StageBuffer, out.Manifest, out.Timing)
+		s.finish(api.StageBuffer, out.Manifest, out.Timing)
 	}
 	return out, err
 }
 
+// sources are the inputs of a step's pure stages. A step and a replay fill them in and call the stages in order; each
+// stage replaces its field with its new manifest.
+type sources struct {
+	scope     api.Scope
+	chain     string // what resample runs, for people
+	prompts   schema.Ref
+	excluded  []api.ExcludedShard
+	turns     []schema.Ref
+	rewards   schema.Ref
+	selection schema.Ref
+	outputs   schema.Ref // zero where the recipe has no stage logprobs
+	batch     schema.Ref
+	before    schema.Ref // the replay buffer after the previous step
+}
+
+// again makes a stage that needs nothing but its sources.
+func (s *sources) again(ctx workflow.Context, stage string) (schema.Ref, error) {
+	switch stage {
+	case api.StageResample:
+		out, err := s.resample(ctx)
+		return out.Manifest, err
+	case api.StageAdvantage:
+		out, err := s.advantage(ctx)
+		return out.Manifest, err
+	case api.StageBuffer:
+		out, err := s.buffer(ctx)
+		return out.Manifest, err
+	}
+	return schema.Ref{}, fmt.Errorf("no activity for stage %s", stage)
+}
+
+func (s *sources) resample(ctx workflow.Context) (api.Resampled, error) {
+	out, err := call[api.Resampled](ctx, api.Resample, s.chain, api.ResampleInput{
+		Scope: s.scope, Rewards: s.rewards, Prompts: s.prompts, Excluded: s.excluded,
+	})
+	s.selection = out.Manifest
+	return out, err
+}
+
+func (s *sources) advantage(ctx workflow.Context) (api.Advantages, error) {
+	out, err := call[api.Advantages](ctx, api.ComputeAdvantages, "the training batch", api.AdvantageInput{
+		Scope: s.scope, Turns: s.turns, Rewards: s.rewards, Selection: s.selection, Outputs: s.outputs,
+	})
+	s.batch = out.Manifest
+	return out, err
+}
+
+func (s *sources) buffer(ctx workflow.Context) (api.Buffered, error) {
+	return call[api.Buffered](ctx, api.UpdateReplayBuffer, "what is learnt from again", api.BufferInput{
+		Scope: s.scope, Previous: s.before, Rewards: s.rewards, Batch: s.batch,
+	})
+}
+
 // publish makes the rollout engine serve the new policy and commits the step's head.
-func (s *trainStep) publish(ctx workflow.Context, policy wire.PolicyRef) error {
-	s.enter(ctx, wire.StagePublish)
-	published, err := sample(ctx, s.home, s.scope, wire.PublishPolicy, "serve "+short(policy.Digest), wire.PublishInput{
+func (s *trainStep) publish(ctx workflow.Context, policy api.PolicyRef) error {
+	s.enter(ctx, api.StagePublish)
+	published, err := sample(ctx, s.home, s.scope, api.PublishPolicy, "serve "+short(policy.Digest), api.PublishInput{
 		Scope: s.scope, Policy: policy, Stages: s.stages,
-	}, (*wire.Published).Its)
+	}, (*api.Published).Its)
 	if err != nil {
 		return err
 	}
 	s.times.add(published.Timing)
 	return nil
 }
-
-// commitLanes commits the stage manifests of everything that was done shard by shard. It
-// returns the rewards' and the turns' stage manifests, the turns in order.
-func (s *trainStep) commitLanes(ctx workflow.Context, lanes []lane) (rewards schema.Ref, turns []schema.Ref, err error) {
-	s.enter(ctx, wire.StageReward)
-	parts := append(s.promptParts(), stageParts(lanes)...)
-	committed, err := call[wire.Committed](ctx, wire.CommitStages, "rollout, sandbox, assemble, reward", wire.CommitInput{
-		Scope: s.scope, Stages: parts,
-	})
-	if err != nil {
-		return rewards, nil, err
-	}
-	if len(committed.Refs) != len(parts) {
-		return rewards, nil, fmt.Errorf("commit stages: asked for %d manifests, got %d", len(parts), len(committed.Refs))
-	}
-	for i, part := range parts {
-		s.stages = append(s.stages, wire.StageRef{Stage: part.Stage, Ref: committed.Refs[i]})
-		switch part.Stage {
-		case wire.StagePrompts:
-			s.prompts = committed.Refs[i]
-		case wire.StageRollout:
-			turns = append(turns, committed.Refs[i])
-		case wire.StageReward:
-			rewards = committed.Refs[i]
-		}
-	}
-	s.times.add(committed.Timing)
-	return rewards, turns, nil
-}
-
-func (s *trainStep) enter(ctx workflow.Context, stage string) {
-	s.stage = stage
-	workflow.SetCurrentDetails(ctx, fmt.Sprintf("**%s** · step %d · %s", s.in.Run, s.in.Step, stage))
-	// Upserting fails only for keys that cannot be encoded; these are constants.
-	_ = workflow.UpsertTypedSearchAttributes(ctx, attrStage.ValueSet(stage))
-}
-
-func (s *trainStep) finish(stage string, ref schema.Ref, t wire.Timing) {
-	s.stages = append(s.stages, wire.StageRef{Stage: stage, Ref: ref})
-	s.times.add(t)
-}
-
-// line sums the lanes' and stages' statistics into the step's line.
-func (s *trainStep) line(lanes []lane, selection wire.Resampled, update wire.Updated) StepLine {
-	l := StepLine{
-		Step: s.in.Step, KeptGroups: selection.KeptGroups, DroppedGroups: selection.DroppedGroups,
-		Entropy: update.Entropy, KL: update.KL, ClipFraction: update.ClipFraction, GradNorm: update.GradNorm,
-		Rounds: len(s.rounds), ReferenceKL: update.ReferenceKL, Advantages: update.Advantages, Critic: update.Critic, Device: update.Timing.Device, Excluded: selection.Reasons[schema.ReasonExcluded], Seconds: s.times.span(), StageSeconds: s.times.byStage(),
-	}
-	var reward float64
-	var successes, errors, calls int
-	for _, lane := range lanes {
-		l.Trajectories += lane.scored.Trajectories
-		l.ToolCalls += lane.scored.ToolCalls
-		l.Tokens += lane.scored.Tokens
-		reward += lane.scored.RewardSum
-		successes += lane.scored.Successes
-		errors += lane.scored.PositiveErrors
-		calls += lane.scored.PositiveCalls
-	}
-	if n := float64(l.Trajectories); n > 0 {
-		l.Reward, l.Success = reward/n, float64(successes)/n
-	}
-	if calls > 0 {
-		l.ToolErrorPositive = float64(errors) / float64(calls)
-	}
-	return l
-}
-
-// short is a digest's beginning, for summaries.
-func short(digest string) string { return digest[:min(12, len(digest))] }

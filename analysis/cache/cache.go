@@ -1,9 +1,9 @@
 // Package cache keeps objects of the record on the local disk, one file each, named by digest.
 //
-// What a digest names never changes, so a file that is there is right whatever run or store asks:
-// files are verified when they are written, come into place by a rename, and are read-only. The
-// folder may be deleted at any time. It is bounded: Trim drops the files that were used longest
-// ago, but none that was used within the hour, for another process may be reading it.
+// The object that a digest names never changes, so a cached file is valid for every run and store: files are verified
+// when they are written, renamed into place, and read-only. The folder may be deleted at any time. Its size is bounded:
+// Trim deletes the files that were used longest ago, but none that was used within the last hour, since another process
+// may be reading it.
 package cache
 
 import (
@@ -29,14 +29,11 @@ const grace = time.Hour
 // Cache is one cache folder; processes may share it. It is safe for concurrent use.
 type Cache struct{ dir string }
 
-// Open makes the folder if it is not there and trims it to Limit.
+// Open trims the folder to Limit. The first Put creates the folder if needed.
 func Open(dir string) (*Cache, error) {
 	absolute, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open cache %s: %w", dir, err)
-	}
-	if err := os.MkdirAll(absolute, 0o755); err != nil {
-		return nil, fmt.Errorf("open cache: %w", err)
 	}
 	c := &Cache{dir: absolute}
 	return c, c.Trim(Limit, time.Now())
@@ -50,7 +47,7 @@ func (c *Cache) path(digest, ext string) string {
 	return filepath.Join(c.dir, digest[:2], digest+"."+ext)
 }
 
-// Find returns the path of the file with the digest and size, if it is there, and notes its use.
+// Find returns the path of the file with the digest and size, if there is one, and records its use.
 func (c *Cache) Find(digest, ext string, size int64) (string, bool) {
 	path := c.path(digest, ext)
 	info, err := os.Stat(path)
@@ -58,11 +55,11 @@ func (c *Cache) Find(digest, ext string, size int64) (string, bool) {
 		return "", false
 	}
 	now := time.Now()
-	_ = os.Chtimes(path, now, now) // a use that is not noted costs at worst another fetch
+	_ = os.Chtimes(path, now, now) // an unrecorded use costs at most another fetch
 	return path, true
 }
 
-// Get returns the bytes with the digest, if they are there and whole.
+// Get returns the bytes with the digest, if they are cached and intact.
 func (c *Cache) Get(digest, ext string) ([]byte, bool) {
 	data, err := os.ReadFile(c.path(digest, ext))
 	if err != nil || sum(data) != digest {
@@ -71,7 +68,7 @@ func (c *Cache) Get(digest, ext string) ([]byte, bool) {
 	return data, true
 }
 
-// Put keeps data, which must have the digest, and returns its path.
+// Put stores data, which must have the digest, and returns its path.
 func (c *Cache) Put(digest, ext string, data []byte) (string, error) {
 	if got := sum(data); got != digest {
 		return "", fmt.Errorf("cache object %s: its bytes have the digest %s", digest, got)
@@ -84,7 +81,7 @@ func (c *Cache) Put(digest, ext string, data []byte) (string, error) {
 }
 
 func (c *Cache) write(path string, data []byte) (err error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), "writing-*")
@@ -105,8 +102,8 @@ func (c *Cache) write(path string, data []byte) (err error) {
 	return os.Rename(f.Name(), path)
 }
 
-// Trim deletes the files used longest ago until limit bytes are left. It keeps what was used within
-// the hour before now. What a writer that died has left behind ages like any other file.
+// Trim deletes the files used longest ago until at most limit bytes remain. It keeps files that were used in the hour
+// before now. Leftovers of a writer that died age like any other file.
 func (c *Cache) Trim(limit int64, now time.Time) error {
 	type file struct {
 		path string
@@ -116,12 +113,15 @@ func (c *Cache) Trim(limit int64, now time.Time) error {
 	var files []file
 	total := int64(0)
 	err := filepath.WalkDir(c.dir, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) && path == c.dir {
+			return nil // nothing was ever put
+		}
 		if err != nil || d.IsDir() {
 			return err
 		}
 		info, err := d.Info()
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // another process's, renamed since
+			return nil // another process renamed it
 		}
 		if err != nil {
 			return err

@@ -1,9 +1,9 @@
-// Package diff says what changed between two generations of a step: rewards, selection and
-// advantages, as numbers, as text and as a page. It is a function of rows and reads nothing.
+// Package diff compares the rewards, selection and advantages of two generations of a step, and gives the differences
+// as numbers, as text and as a page. It is a function of rows and does no I/O.
 //
-// Glossary. *Before* and *after* are the two generations in the order asked for. A trajectory's
-// *advantage* is that of its first token with loss, multiplied by its weight, as the update reads
-// it. A *flip* is an advantage whose sign is another.
+// Glossary. *Before* and *after* are the two generations in the order asked for. A trajectory's *advantage* is that of
+// its first token with loss, multiplied by its weight, as the update reads it. A *flip* is an advantage whose sign
+// changed.
 package diff
 
 import (
@@ -23,20 +23,20 @@ type Side struct {
 	Batch     []schema.BatchRow
 }
 
-// Diff is what changed. Shares and means are over all rows of a side.
+// Diff holds the differences. Shares and means are over all rows of a side.
 type Diff struct {
 	Run    string `json:"run_id"`
 	Step   int    `json:"step"`
 	Before int    `json:"before"` // generations
 	After  int    `json:"after"`
-	// Borrowed lists the stages whose rows are of another generation than asked for.
+	// Borrowed lists the stages whose rows belong to another generation than asked for.
 	Borrowed   []Borrowed `json:"borrowed"`
 	Rewards    Rewards    `json:"rewards"`
 	Selection  Selection  `json:"selection"`
 	Advantages Advantages `json:"advantages"`
 }
 
-// Borrowed is a stage that a generation has not made.
+// Borrowed is a stage that a generation lacks.
 type Borrowed struct {
 	Gen   int    `json:"gen"`
 	Stage string `json:"stage"`
@@ -46,7 +46,7 @@ type Borrowed struct {
 // Rewards compares the rewards of the same trajectories.
 type Rewards struct {
 	Trajectories  int      `json:"trajectories"` // in both
-	Changed       int      `json:"changed"`      // another reward or verdict
+	Changed       int      `json:"changed"`      // reward or verdict differs
 	OnlyBefore    int      `json:"only_before"`
 	OnlyAfter     int      `json:"only_after"`
 	MeanBefore    float64  `json:"mean_before"`
@@ -82,7 +82,8 @@ const bins = 11
 // Compute compares two generations.
 func Compute(run string, step int, before, after Side) Diff {
 	return Diff{
-		Run: run, Step: step, Before: before.Gen, After: after.Gen, Borrowed: append(borrowed(before), borrowed(after)...),
+		Run: run, Step: step, Before: before.Gen, After: after.Gen,
+		Borrowed:   append(borrowed(before), borrowed(after)...),
 		Rewards:    rewards(before.Rewards, after.Rewards),
 		Selection:  selection(before.Selection, after.Selection),
 		Advantages: advantages(before.Batch, after.Batch),
@@ -122,7 +123,8 @@ func rewards(before, after []schema.RewardRow) Rewards {
 	}
 	out.Trajectories, out.OnlyBefore, out.Changed = len(deltas), len(before)-len(deltas), len(out.Largest)
 	slices.SortStableFunc(out.Largest, func(a, b Change) int {
-		return cmp.Or(cmp.Compare(math.Abs(b.After-b.Before), math.Abs(a.After-a.Before)), cmp.Compare(a.Trajectory, b.Trajectory))
+		return cmp.Or(cmp.Compare(math.Abs(b.After-b.Before), math.Abs(a.After-a.Before)),
+			cmp.Compare(a.Trajectory, b.Trajectory))
 	})
 	out.Largest = out.Largest[:min(len(out.Largest), LargestShown)]
 	out.Histogram = histogram(deltas)

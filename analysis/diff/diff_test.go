@@ -19,7 +19,8 @@ import (
 func rewards(values ...float64) []schema.RewardRow {
 	out := make([]schema.RewardRow, len(values))
 	for i, v := range values {
-		out[i] = schema.RewardRow{GroupID: schema.GroupID(1, 0), TrajectoryID: schema.TrajectoryID(1, 0, i), Reward: v, Success: v > 0.5, Verdict: "exact"}
+		out[i] = schema.RewardRow{GroupID: schema.GroupID(1, 0), TrajectoryID: schema.TrajectoryID(1, 0, i), Reward: v,
+			Success: v > 0.5, Verdict: "exact"}
 		if v <= 0.5 {
 			out[i].Verdict = "wrong"
 		}
@@ -40,7 +41,8 @@ func selected(reasons ...string) []schema.SelectionRow {
 func batch(advantages ...float32) []schema.BatchRow {
 	out := make([]schema.BatchRow, len(advantages))
 	for i, a := range advantages {
-		out[i] = schema.BatchRow{TrajectoryID: schema.TrajectoryID(1, 0, i), LossMask: []int32{0, 1}, Advantages: []float32{0, a}}
+		out[i] = schema.BatchRow{TrajectoryID: schema.TrajectoryID(1, 0, i), LossMask: []int32{0, 1},
+			Advantages: []float32{0, a}}
 	}
 	return out
 }
@@ -49,8 +51,10 @@ var from = map[string]int{schema.StageReward: 0, schema.StageResample: 1, schema
 
 func example() diff.Diff {
 	return diff.Compute("r", 1,
-		diff.Side{Gen: 0, Rewards: rewards(1, 0, 1, 0), Selection: selected("", "", "zero_variance", "roc_negative_surplus"), Batch: batch(1, -1, 0.5)},
-		diff.Side{Gen: 1, From: from, Rewards: rewards(1, 1, 0.75, 0), Selection: selected("", "roc_positive_surplus", "zero_variance", ""), Batch: batch(2, 1)})
+		diff.Side{Gen: 0, Rewards: rewards(1, 0, 1, 0),
+			Selection: selected("", "", "zero_variance", "roc_negative_surplus"), Batch: batch(1, -1, 0.5)},
+		diff.Side{Gen: 1, From: from, Rewards: rewards(1, 1, 0.75, 0),
+			Selection: selected("", "roc_positive_surplus", "zero_variance", ""), Batch: batch(2, 1)})
 }
 
 func TestCompute(t *testing.T) {
@@ -79,7 +83,8 @@ func TestCompute(t *testing.T) {
 	require.Equal(t, 2, d.Selection.KeptAfter)
 	require.Equal(t, 2, d.Selection.Changed)
 	require.Equal(t, []diff.Fate{
-		{"kept", "kept", 1}, {"kept", "roc_positive_surplus", 1}, {"roc_negative_surplus", "kept", 1}, {"zero_variance", "zero_variance", 1},
+		{"kept", "kept", 1}, {"kept", "roc_positive_surplus", 1}, {"roc_negative_surplus", "kept", 1},
+		{"zero_variance", "zero_variance", 1},
 	}, d.Selection.Fates)
 
 	a := d.Advantages
@@ -139,7 +144,8 @@ func TestText(t *testing.T) {
 func TestPageIsWholeAndEscapesEverything(t *testing.T) {
 	hostile := `<script>alert("x")</script>`
 	after := selected("", hostile, "", "")
-	d := diff.Compute("r", 1, diff.Side{Rewards: rewards(1, 0), Selection: selected("", "", "", ""), Batch: batch(1, -1)},
+	d := diff.Compute("r", 1, diff.Side{Rewards: rewards(1, 0), Selection: selected("", "", "", ""),
+		Batch: batch(1, -1)},
 		diff.Side{Gen: 1, Rewards: rewards(0, 1), Selection: after, Batch: batch(-1, 1)})
 	d.Rewards.Largest[0].VerdictAfter = hostile
 	var out bytes.Buffer
@@ -148,7 +154,7 @@ func TestPageIsWholeAndEscapesEverything(t *testing.T) {
 	require.NotContains(t, page, "<script")
 	require.Equal(t, 3, strings.Count(page, "&lt;script&gt;alert"), "the verdict, and the fate as row and column")
 	require.NotContains(t, page, "http", "the page needs nothing else")
-	require.NotContains(t, page, "ZgotmplZ", "the template takes every value where it stands")
+	require.NotContains(t, page, "ZgotmplZ", "the template accepts every value in its place")
 	require.Equal(t, 2, strings.Count(page, `<circle class="dot"`))
 	require.Equal(t, 11, strings.Count(page, `<rect class="bar"`))
 

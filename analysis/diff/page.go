@@ -43,7 +43,7 @@ type bar struct {
 
 type point struct{ X, Y float64 }
 
-// WritePage writes the difference as one HTML page that needs nothing else.
+// WritePage writes the differences as one self-contained HTML page.
 func (d Diff) WritePage(w io.Writer) error {
 	p := page{Diff: d, Figures: d.figures(), Bars: bars(d.Rewards.Histogram)}
 	for _, b := range d.Borrowed {
@@ -71,12 +71,12 @@ func (d Diff) figures() []figure {
 	}
 }
 
-// Correlates says the correlation in words.
+// Correlates describes the correlation in words.
 func (p page) Correlates() string { return p.Advantages.correlationWords() }
 
 func bars(histogram []Bin) []bar {
 	if len(histogram) < 2 {
-		return nil // no reward is another
+		return nil // no reward changed
 	}
 	most := 1
 	for _, b := range histogram {

@@ -12,21 +12,21 @@ import (
 // Selection compares which trajectories were kept.
 type Selection struct {
 	Trajectories int `json:"trajectories"` // in both
-	Changed      int `json:"changed"`      // another fate, count or weight
+	Changed      int `json:"changed"`      // fate, count or weight differs
 	KeptBefore   int `json:"kept_before"`
 	KeptAfter    int `json:"kept_after"`
-	// Fates counts the trajectories by what became of them before and after, by name.
+	// Fates counts the trajectories by their fates before and after.
 	Fates []Fate `json:"fates"`
 }
 
-// Fate is what became of trajectories: kept, or the reason why not.
+// Fate tells whether trajectories were kept, or why they were dropped.
 type Fate struct {
 	Before string `json:"before"`
 	After  string `json:"after"`
 	N      int    `json:"n"`
 }
 
-// kept is the fate of those that were not dropped.
+// kept is the fate of trajectories that were not dropped.
 const kept = "kept"
 
 func selection(before, after []schema.SelectionRow) Selection {
@@ -135,7 +135,7 @@ func nameOf(b schema.BatchRow) rowName {
 	return rowName{b.TrajectoryID, *b.Turn}
 }
 
-// mean is a row's mean advantage; 0 of a row without a loss token.
+// mean returns a row's mean advantage, 0 for a row without a loss token.
 func mean(b schema.BatchRow) float64 {
 	a, _ := analysis.MeanAdvantage(b)
 	return a

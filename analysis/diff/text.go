@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Write prints the difference for people.
+// Write prints the differences as text.
 func (d Diff) Write(w io.Writer) error {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -20,7 +20,8 @@ func (d Diff) Write(w io.Writer) error {
 	line("  mean      %.4f → %.4f (%+.4f)", r.MeanBefore, r.MeanAfter, r.MeanAfter-r.MeanBefore)
 	line("  success   %.1f%% → %.1f%%", 100*r.SuccessBefore, 100*r.SuccessAfter)
 	if r.OnlyBefore+r.OnlyAfter > 0 {
-		line("  %d trajectories are in generation %d alone, %d in generation %d", r.OnlyBefore, d.Before, r.OnlyAfter, d.After)
+		line("  %d trajectories are only in generation %d, %d only in generation %d", r.OnlyBefore, d.Before,
+			r.OnlyAfter, d.After)
 	}
 	if r.Changed > 0 {
 		if len(r.Histogram) > 1 {
@@ -40,7 +41,8 @@ func (d Diff) Write(w io.Writer) error {
 		line("  %6d    %s → %s", f.N, f.Before, f.After)
 	}
 	a := d.Advantages
-	line("\nadvantages  %d → %d rows, %d in both: %d changed, %d of another sign", a.RowsBefore, a.RowsAfter, a.Both, a.Changed, a.Flips)
+	line("\nadvantages  %d → %d rows, %d in both: %d changed, %d of another sign", a.RowsBefore, a.RowsAfter, a.Both,
+		a.Changed, a.Flips)
 	line("  mean      %+.4f → %+.4f", shown(a.MeanBefore), shown(a.MeanAfter))
 	line("  std       %.4f → %.4f", a.StdBefore, a.StdAfter)
 	line("  correlation of those in both  %s", a.correlationWords())
@@ -48,7 +50,7 @@ func (d Diff) Write(w io.Writer) error {
 	return err
 }
 
-// shown is a figure for four digits: what rounds to zero has no sign.
+// shown rounds a figure to four digits; a figure that rounds to zero has no sign.
 func shown(x float64) float64 {
 	if math.Abs(x) < 0.5e-4 {
 		return 0
@@ -73,7 +75,8 @@ func (b Borrowed) words() string {
 	if b.From < 0 {
 		return fmt.Sprintf("generation %d has no %s, nor has the step", b.Gen, b.Stage)
 	}
-	return fmt.Sprintf("generation %d has no %s of its own: that of generation %d, which the step has", b.Gen, b.Stage, b.From)
+	return fmt.Sprintf("generation %d has no %s of its own: that of generation %d, which the step has", b.Gen, b.Stage,
+		b.From)
 }
 
 func (a Advantages) correlationWords() string {

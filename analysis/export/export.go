@@ -2,6 +2,7 @@ package export
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/rollout/protocol"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -30,10 +32,10 @@ func (f Format) Ext() string {
 	return "." + string(f) + ".jsonl"
 }
 
-// Only says which episodes are written.
+// Only selects the episodes to write.
 type Only string
 
-// The choices.
+// The selections.
 const (
 	All          Only = "all"           // with a reward; excluded ones have none
 	Kept         Only = "kept"          // those that resampling kept
@@ -41,7 +43,7 @@ const (
 	KeptPositive Only = "kept-positive" // both
 )
 
-// takes leaves out what was excluded, too: without a reward it could only be taken for a failure.
+// takes also leaves out excluded trajectories: without a reward they could only be mistaken for failures.
 func (o Only) takes(e analysis.Episode) bool {
 	if e.Reward == nil {
 		return false
@@ -58,16 +60,15 @@ func (o Only) takes(e analysis.Episode) bool {
 	return true
 }
 
-// Options say what of a run is written.
+// Options select the run, the steps and the episodes to write, and the format.
 type Options struct {
 	Run         string
 	Format      Format
 	Only        Only
 	First, Last int // steps, inclusive; 0 and 0 for all
-	// Gen is the generation whose stage manifests are read where a step has some; nil reads what
-	// heads name.
+	// Gen is the generation to read of stages that have it; nil reads the generations that heads name.
 	Gen *int
-	// Progress is told after each step; nil is fine.
+	// Progress is called after each step; it may be nil.
 	Progress func(Progress)
 }
 
@@ -75,10 +76,10 @@ type Options struct {
 type Progress struct {
 	Steps, OfSteps int
 	Episodes       int // written
-	Skipped        int // of those steps, not chosen
+	Skipped        int // episodes of those steps that were not selected
 }
 
-// ErrNoSteps: none of the steps that were asked for can be read.
+// ErrNoSteps means that a step asked for cannot be read.
 var ErrNoSteps = errors.New("no such step is finished")
 
 // Write writes a run's episodes to out, one step at a time in memory.
@@ -87,8 +88,12 @@ func Write(ctx context.Context, record *analysis.Record, out io.Writer, o Option
 	if err != nil {
 		return Progress{}, err
 	}
+	name, err := view.Protocol(ctx)
+	if err != nil {
+		return Progress{}, err
+	}
 	buffered := bufio.NewWriter(out)
-	sink, err := newSink(o.Format, buffered)
+	sink, err := newSink(o.Format, buffered, opening(name))
 	if err != nil {
 		return Progress{}, err
 	}
@@ -121,6 +126,13 @@ func visible(ctx context.Context, record *analysis.Record, o Options) (*analysis
 	if o.Gen != nil {
 		record = record.WithGeneration(analysis.Numbered(*o.Gen))
 	}
+	// A gap outside the steps to write does not affect them.
+	record = record.WithGaps(func(gap *analysis.GapError) error {
+		if o.First > 0 && !gap.Within(o.First, o.Last) {
+			return nil
+		}
+		return gap
+	})
 	view, err := record.Visible(ctx, o.Run)
 	if err != nil {
 		return nil, nil, err
@@ -129,7 +141,11 @@ func visible(ctx context.Context, record *analysis.Record, o Options) (*analysis
 	if o.Gen != nil {
 		steps = view.StepsOf(*o.Gen)
 	}
-	have := words(steps)
+	have := analysis.StepsInWords(steps)
+	if all := view.Steps(); o.First > 0 && len(all) > 0 && (o.First < all[0] || o.Last > all[len(all)-1]) {
+		return nil, nil, fmt.Errorf("%w: steps %d to %d are asked for, and run %s has %s", ErrNoSteps, o.First, o.Last,
+			o.Run, analysis.StepsInWords(all))
+	}
 	if o.First > 0 {
 		steps = slices.DeleteFunc(steps, func(s int) bool { return s < o.First || s > o.Last })
 	}
@@ -139,33 +155,31 @@ func visible(ctx context.Context, record *analysis.Record, o Options) (*analysis
 	return view, steps, nil
 }
 
-// words names the steps that there are.
-func words(steps []int) string {
-	switch n := len(steps); n {
-	case 0:
-		return "none"
-	case 1:
-		return fmt.Sprintf("step %d", steps[0])
-	default:
-		return fmt.Sprintf("%d steps, from %d to %d", n, steps[0], steps[n-1])
-	}
-}
-
 // sink writes a step's episodes in one format.
 type sink interface {
 	write(run string, step int, episodes []analysis.Episode) error
-	// close ends the file, and leaves what it was written to open.
+	// close ends the file, but leaves the underlying writer open.
 	close() error
 }
 
-func newSink(f Format, w io.Writer) (sink, error) {
+// opening returns what the prompts of a protocol have written of each response. Recipes that name no protocol are
+// RStar2's.
+func opening(name string) string {
+	p, err := protocol.Named(cmp.Or(name, protocol.RStar2{}.Spec().Name))
+	if err != nil {
+		return ""
+	}
+	return p.Spec().Opening
+}
+
+func newSink(f Format, w io.Writer, opening string) (sink, error) {
 	switch f {
 	case OpenAI:
-		return lines{w, openaiLine}, nil
+		return lines{w, opening, openaiLine}, nil
 	case SFT:
-		return lines{w, sftLine}, nil
+		return lines{w, opening, sftLine}, nil
 	case Parquet:
-		return table{schema.NewEpisodeWriter(w)}, nil
+		return table{schema.NewEpisodeWriter(w), opening}, nil
 	}
 	return nil, fmt.Errorf("export: no format %q", f)
 }

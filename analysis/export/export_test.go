@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -102,14 +103,21 @@ func TestWhatIsChosen(t *testing.T) {
 
 func TestSteps(t *testing.T) {
 	record, _ := fixture(t)
-	for _, c := range []struct{ first, last, want int }{{0, 0, 24}, {1, 1, 12}, {2, 9, 12}, {1, 2, 24}} {
+	for _, c := range []struct{ first, last, want int }{{0, 0, 24}, {1, 1, 12}, {2, 2, 12}, {1, 2, 24}} {
 		_, p := written(t, record, export.Options{Format: export.SFT, Only: export.All, First: c.first, Last: c.last})
 		require.Equal(t, c.want, p.Episodes)
 	}
-	_, err := export.Write(context.Background(), record, &bytes.Buffer{}, export.Options{Run: "r", Format: export.OpenAI, First: 3, Last: 7})
-	require.ErrorIs(t, err, export.ErrNoSteps)
-	require.ErrorContains(t, err, "run r has 2 steps, from 1 to 2")
-	_, err = export.Write(context.Background(), record, &bytes.Buffer{}, export.Options{Run: "nosuch", Format: export.OpenAI})
+	for _, c := range [][2]int{{3, 7}, {2, 9}, {1, 99}, {3, 3}} {
+		var out bytes.Buffer
+		_, err := export.Write(context.Background(), record, &out,
+			export.Options{Run: "r", Format: export.OpenAI, First: c[0], Last: c[1]})
+		require.ErrorIs(t, err, export.ErrNoSteps)
+		require.ErrorContains(t, err, fmt.Sprintf("steps %d to %d are asked for, and run r has 2 steps, from 1 to 2",
+			c[0], c[1]))
+		require.Zero(t, out.Len(), "nothing is written")
+	}
+	_, err := export.Write(context.Background(), record, &bytes.Buffer{},
+		export.Options{Run: "nosuch", Format: export.OpenAI})
 	require.ErrorIs(t, err, analysis.ErrNoRun)
 	_, err = export.Write(context.Background(), record, &bytes.Buffer{}, export.Options{Run: "r", Format: "csv"})
 	require.ErrorContains(t, err, `no format "csv"`)
@@ -137,7 +145,7 @@ func TestGenerations(t *testing.T) {
 	require.ErrorIs(t, err, analysis.ErrNoGeneration)
 	require.ErrorContains(t, err, "generation 1 of run r")
 
-	// Step 2's selection made anew: everything is kept.
+	// A replay of step 2's selection keeps everything.
 	view, err := record.Visible(ctx, "r")
 	require.NoError(t, err)
 	episodes, err := view.Episodes(ctx, 2)
@@ -195,6 +203,7 @@ func TestATargetThatFails(t *testing.T) {
 func TestProgressIsTold(t *testing.T) {
 	record, _ := fixture(t)
 	var told []int
-	written(t, record, export.Options{Format: export.OpenAI, Progress: func(p export.Progress) { told = append(told, p.Episodes) }})
+	written(t, record, export.Options{Format: export.OpenAI,
+		Progress: func(p export.Progress) { told = append(told, p.Episodes) }})
 	require.Equal(t, []int{12, 24}, told)
 }

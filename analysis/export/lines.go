@@ -10,12 +10,13 @@ import (
 )
 
 // conversation is a line of the format openai; `ropewalk import openai` reads it back. Tools are
-// the declarations that an imported conversation's source had beside it; Source is everything that
-// stood there.
+// the tool declarations in the source of an imported conversation and Info its description of the task (tau-bench);
+// Source holds all fields of the source besides its messages.
 type conversation struct {
 	Messages   []json.RawMessage `json:"messages"`
 	Tools      json.RawMessage   `json:"tools,omitempty"`
 	TaskID     json.RawMessage   `json:"task_id"`
+	Info       json.RawMessage   `json:"info,omitempty"`
 	Trial      int               `json:"trial"`
 	Reward     float64           `json:"reward"`
 	Run        string            `json:"run"`
@@ -32,13 +33,14 @@ type conversation struct {
 
 // lines writes one JSON value a line.
 type lines struct {
-	w    io.Writer
-	line func(run string, step int, e analysis.Episode) (any, error)
+	w       io.Writer
+	opening string // see messages
+	line    func(run string, step int, e analysis.Episode, opening string) (any, error)
 }
 
 func (l lines) write(run string, step int, episodes []analysis.Episode) error {
 	for _, e := range episodes {
-		v, err := l.line(run, step, e)
+		v, err := l.line(run, step, e, l.opening)
 		if err != nil {
 			return err
 		}
@@ -55,12 +57,12 @@ func (l lines) write(run string, step int, episodes []analysis.Episode) error {
 
 func (lines) close() error { return nil }
 
-func openaiLine(run string, step int, e analysis.Episode) (any, error) {
-	list, err := messages(e)
+func openaiLine(run string, step int, e analysis.Episode, opening string) (any, error) {
+	list, err := messages(e, opening)
 	if err != nil {
 		return nil, err
 	}
-	beside, err := besides(e.Trajectory)
+	fields, err := sourceOf(e.Trajectory)
 	if err != nil {
 		return nil, err
 	}
@@ -69,28 +71,33 @@ func openaiLine(run string, step int, e analysis.Episode) (any, error) {
 		return nil, err
 	}
 	out := conversation{
-		Messages: list, Tools: beside.Tools, TaskID: beside.TaskID, Trial: sample, Reward: e.Reward.Reward,
-		Run: run, Step: step, Group: e.Trajectory.GroupID, Trajectory: e.Trajectory.TrajectoryID, Problem: e.Trajectory.ProblemID,
-		Success: e.Reward.Success, Kept: e.Selection.Kept, Reason: e.Selection.Reason, Advantage: e.Advantage, Source: beside.whole,
+		Messages: list, Tools: fields.Tools, TaskID: fields.TaskID, Info: fields.Info, Trial: sample,
+		Reward: e.Reward.Reward,
+		Run:    run, Step: step, Group: e.Trajectory.GroupID, Trajectory: e.Trajectory.TrajectoryID,
+		Problem: e.Trajectory.ProblemID,
+		Success: e.Reward.Success, Kept: e.Selection.Kept, Reason: e.Selection.Reason, Advantage: e.Advantage,
+		Source: fields.whole,
 	}
-	if beside.Trial != nil {
-		out.Trial = *beside.Trial
+	if fields.Trial != nil {
+		out.Trial = *fields.Trial
 	}
 	if out.TaskID == nil {
-		out.TaskID, err = encode(e.Trajectory.GroupID) // one prompt may come again in another step
+		out.TaskID, err = encode(e.Trajectory.GroupID) // a prompt can be used again in another step
 	}
 	return out, err
 }
 
-// source is what stood beside an imported conversation's messages; empty for other trajectories.
+// source holds the fields of an imported conversation's source besides its messages; it is empty for other
+// trajectories.
 type source struct {
 	TaskID json.RawMessage `json:"task_id"`
 	Trial  *int            `json:"trial"`
 	Tools  json.RawMessage `json:"tools"`
+	Info   json.RawMessage `json:"info"`
 	whole  json.RawMessage
 }
 
-func besides(t schema.TrajectoryRow) (source, error) {
+func sourceOf(t schema.TrajectoryRow) (source, error) {
 	var s source
 	if t.Item == nil {
 		return s, nil
@@ -106,7 +113,7 @@ func besides(t schema.TrajectoryRow) (source, error) {
 }
 
 // completion is a line of the format sft: TRL's conversational prompt and completion. The prompt is
-// what stands before the first response, the completion everything from it to the last response.
+// everything before the first response, the completion everything from there to the last response.
 type completion struct {
 	Prompt     []json.RawMessage `json:"prompt"`
 	Completion []json.RawMessage `json:"completion"`
@@ -115,12 +122,12 @@ type completion struct {
 	Reward     float64           `json:"reward"`
 }
 
-func sftLine(_ string, _ int, e analysis.Episode) (any, error) {
-	list, err := messages(e)
+func sftLine(_ string, _ int, e analysis.Episode, opening string) (any, error) {
+	list, err := messages(e, opening)
 	if err != nil {
 		return nil, err
 	}
-	beside, err := besides(e.Trajectory)
+	fields, err := sourceOf(e.Trajectory)
 	if err != nil {
 		return nil, err
 	}
@@ -142,5 +149,5 @@ func sftLine(_ string, _ int, e analysis.Episode) (any, error) {
 	if first < 0 {
 		return nil, fmt.Errorf("write trajectory %s: it holds no response", e.Trajectory.TrajectoryID)
 	}
-	return completion{list[:first], list[first : last+1], beside.Tools, e.Trajectory.TrajectoryID, e.Reward.Reward}, nil
+	return completion{list[:first], list[first : last+1], fields.Tools, e.Trajectory.TrajectoryID, e.Reward.Reward}, nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// message is one message that is made here. Content is null beside calls alone.
+// message is one message that this package builds. Content is null in a message that has only calls.
 type message struct {
 	Role       string     `json:"role"`
 	Content    *string    `json:"content"`
@@ -31,11 +31,11 @@ type function struct {
 	Arguments string `json:"arguments"`
 }
 
-// messages returns an episode's conversation. What was imported as a conversation comes back as it
-// was, every field of every message.
-func messages(e analysis.Episode) ([]json.RawMessage, error) {
+// messages returns an episode's conversation. An imported conversation is returned unchanged, with every field of every
+// message. opening is what the prompts have written of each response (protocol.Spec.Opening).
+func messages(e analysis.Episode, opening string) ([]json.RawMessage, error) {
 	if e.Trajectory.Messages == nil {
-		return made(e)
+		return made(e, opening)
 	}
 	var out []json.RawMessage
 	if err := json.Unmarshal([]byte(*e.Trajectory.Messages), &out); err != nil {
@@ -44,14 +44,18 @@ func messages(e analysis.Episode) ([]json.RawMessage, error) {
 	return out, nil
 }
 
-// made makes the conversation: the prompt is the user's, each response the assistant's, and each
-// call's response a tool's. A block that could not be read as a call stays in the content, and what
-// answered it is the user's, as the policy saw it.
-func made(e analysis.Episode) ([]json.RawMessage, error) {
+// made builds the conversation: the prompt is a user message, each response an assistant message, and each call's
+// answer a tool message. A block that could not be parsed as a call stays in the content, and its answer is a user
+// message, as the policy saw it. So does every call of a protocol that writes calls in tags or fences of its own.
+func made(e analysis.Episode, opening string) ([]json.RawMessage, error) {
 	all := []message{{Role: "user", Content: &e.Prompt.Problem}}
 	for _, t := range e.Turns {
 		calls := callsOf(e, t.Turn)
-		all = append(all, response(e, t, calls))
+		if inContent(e, t, opening) {
+			all = append(all, said(t, opening, calls)...)
+			continue
+		}
+		all = append(all, response(e, t, opening, calls))
 		for _, c := range calls {
 			all = append(all, answer(c))
 		}
@@ -66,6 +70,23 @@ func made(e analysis.Episode) ([]json.RawMessage, error) {
 	return out, nil
 }
 
+// inContent reports whether the calls of a sampled turn are no <tool_call> blocks, and so stay in its content.
+func inContent(e analysis.Episode, t schema.TurnRow, opening string) bool {
+	return e.Trajectory.Source == rollout.SourceRollout && opening == "" && t.ToolCalls > 0 &&
+		protocol.Blocks(t.Response) != int(t.ToolCalls)
+}
+
+// said returns the messages of a turn whose calls stay in its content.
+func said(t schema.TurnRow, opening string, calls []schema.ToolCallRow) []message {
+	content := protocol.Message(opening, t.Response, func(int) bool { return false })
+	all := []message{{Role: "assistant", Content: &content}}
+	for _, c := range calls {
+		body := c.Response
+		all = append(all, message{Role: "user", Content: &body})
+	}
+	return all
+}
+
 func callsOf(e analysis.Episode, turn int32) []schema.ToolCallRow {
 	var out []schema.ToolCallRow
 	for _, c := range e.Calls {
@@ -76,19 +97,20 @@ func callsOf(e analysis.Episode, turn int32) []schema.ToolCallRow {
 	return out
 }
 
-// response is a turn's message. Calls that no result was recorded of stay in the content too.
-func response(e analysis.Episode, t schema.TurnRow, calls []schema.ToolCallRow) message {
+// response returns a turn's message. Calls without a recorded result also stay in the content.
+func response(e analysis.Episode, t schema.TurnRow, opening string, calls []schema.ToolCallRow) message {
 	m := message{Role: "assistant"}
 	listed := map[int]bool{}
 	for _, c := range calls {
 		if c.Name != "" {
 			listed[int(c.Call)] = true
-			m.ToolCalls = append(m.ToolCalls, toolCall{ID: callID(c), Type: "function", Function: function{c.Name, c.Arguments}})
+			m.ToolCalls = append(m.ToolCalls, toolCall{ID: callID(c), Type: "function",
+				Function: function{c.Name, c.Arguments}})
 		}
 	}
 	content := t.Response
 	if e.Trajectory.Source == rollout.SourceRollout {
-		content = protocol.Message(t.Response, func(block int) bool { return listed[block] })
+		content = protocol.Message(opening, t.Response, func(block int) bool { return listed[block] })
 	}
 	if content != "" || len(m.ToolCalls) == 0 {
 		m.Content = &content
@@ -98,7 +120,7 @@ func response(e analysis.Episode, t schema.TurnRow, calls []schema.ToolCallRow) 
 
 func callID(c schema.ToolCallRow) string { return fmt.Sprintf("call_%d_%d", c.Turn, c.Call) }
 
-// answer is what a call got. Rows of recomputed calls hold no response; what they printed is one.
+// answer returns a call's answer. Rows of recomputed calls have no response; their output is the answer.
 func answer(c schema.ToolCallRow) message {
 	body := c.Response
 	if body == "" {
@@ -111,7 +133,7 @@ func answer(c schema.ToolCallRow) message {
 	return message{Role: "tool", Content: &body, ToolCallID: callID(c), Name: c.Name}
 }
 
-// encode writes a value as compact JSON in which <, > and & stand for themselves.
+// encode writes a value as compact JSON without escaping <, > and &.
 func encode(v any) (json.RawMessage, error) {
 	var b strings.Builder
 	e := json.NewEncoder(&b)

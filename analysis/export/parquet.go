@@ -6,13 +6,16 @@ import (
 )
 
 // table writes one Parquet file.
-type table struct{ w *schema.EpisodeWriter }
+type table struct {
+	w       *schema.EpisodeWriter
+	opening string // see messages
+}
 
 func (t table) write(run string, step int, episodes []analysis.Episode) error {
 	rows := make([]schema.EpisodeRow, len(episodes))
 	for i, e := range episodes {
 		var err error
-		if rows[i], err = episodeRow(run, step, e); err != nil {
+		if rows[i], err = episodeRow(run, step, e, t.opening); err != nil {
 			return err
 		}
 	}
@@ -21,9 +24,9 @@ func (t table) write(run string, step int, episodes []analysis.Episode) error {
 
 func (t table) close() error { return t.w.Close() }
 
-func episodeRow(run string, step int, e analysis.Episode) (schema.EpisodeRow, error) {
+func episodeRow(run string, step int, e analysis.Episode, opening string) (schema.EpisodeRow, error) {
 	t, r, s := e.Trajectory, e.Reward, e.Selection
-	list, err := messages(e)
+	list, err := messages(e, opening)
 	if err != nil {
 		return schema.EpisodeRow{}, err
 	}
@@ -32,10 +35,14 @@ func episodeRow(run string, step int, e analysis.Episode) (schema.EpisodeRow, er
 		return schema.EpisodeRow{}, err
 	}
 	row := schema.EpisodeRow{
-		Run: run, Step: int32(step), GroupID: t.GroupID, TrajectoryID: t.TrajectoryID, ProblemID: t.ProblemID, Level: t.Level,
-		Source: t.Source, Problem: e.Prompt.Problem, Answer: t.Gold, FinalAnswer: t.FinalAnswer, HasAnswer: t.HasAnswer, Finish: t.Finish,
-		Reward: r.Reward, Success: r.Success, Verdict: r.Verdict, Kept: s.Kept, Reason: s.Reason, Count: s.Count, Weight: s.Weight,
-		Advantage: e.Advantage, TurnCount: t.Turns, ToolCallCount: t.ToolCalls, ToolErrorCount: t.ToolErrors, Tokens: t.Tokens,
+		Run: run, Step: int32(step), GroupID: t.GroupID, TrajectoryID: t.TrajectoryID, ProblemID: t.ProblemID,
+		Level:  t.Level,
+		Source: t.Source, Problem: e.Prompt.Problem, Answer: t.Gold, FinalAnswer: t.FinalAnswer, HasAnswer: t.HasAnswer,
+		Finish: t.Finish,
+		Reward: r.Reward, Success: r.Success, Verdict: r.Verdict, Kept: s.Kept, Reason: s.Reason, Count: s.Count,
+		Weight:    s.Weight,
+		Advantage: e.Advantage, TurnCount: t.Turns, ToolCallCount: t.ToolCalls, ToolErrorCount: t.ToolErrors,
+		Tokens:         t.Tokens,
 		ResponseTokens: t.ResponseTokens, PolicyVersion: t.PolicyVersion, Messages: string(text), Item: t.Item,
 	}
 	unknown := false // a turn's log-probabilities are null

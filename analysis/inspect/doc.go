@@ -1,7 +1,6 @@
-// Package inspect says what is in one file of the record, whatever kind of file it is: a Parquet
+// Package inspect shows the contents of one file of the record, of any kind: a Parquet
 // shard, a training batch, a manifest, a head, another JSON document, a checkpoint's tensors.
 //
-// A file's kind is what its name says; where the name says none, what its first bytes say. A file
-// that is not what it claims to be, or whose bytes do not have the digest that its name holds, is
-// damaged.
+// A file's kind follows from its name, or from its first bytes if the name tells nothing. A file is damaged if its
+// contents are not of that kind or do not have the digest in its name.
 package inspect

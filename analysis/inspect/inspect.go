@@ -9,14 +9,15 @@ import (
 	"path"
 	"strings"
 
+	"github.com/ropewalk/ropewalk/internal/compressed"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// ErrDamaged is in every error about a file that is not what it claims to be.
+// ErrDamaged marks errors about damaged files.
 var ErrDamaged = errors.New("file is damaged")
 
-// ErrUnknown is in every error about a file of no kind that the record holds.
+// ErrUnknown marks errors about files of a kind that the record does not have.
 var ErrUnknown = errors.New("not a file of the record")
 
 // The kinds of files.
@@ -24,11 +25,12 @@ const (
 	KindShard    = "shard"
 	KindManifest = "manifest"
 	KindHead     = "head"
-	KindDocument = "document" // any other JSON
+	KindDocument = "document" // any other JSON object
+	KindList     = "list"     // a JSON list or JSON lines, such as an uploaded file
 	KindTensors  = "tensors"
 )
 
-// File is what is in a file; one of the fields after Digest is set.
+// File describes a file's contents; one of the fields after Digest is set.
 type File struct {
 	Name     string              `json:"name"`
 	Kind     string              `json:"kind"`
@@ -38,10 +40,11 @@ type File struct {
 	Manifest *schema.Manifest    `json:"manifest,omitempty"`
 	Head     *schema.Head        `json:"head,omitempty"`
 	Document json.RawMessage     `json:"document,omitempty"`
+	List     *List               `json:"list,omitempty"`
 	Tensors  *Tensors            `json:"tensors,omitempty"`
 }
 
-// Inspect reads a file of the record; name is its path or key. Of a shard it decodes first rows.
+// Inspect reads a file of the record; name is its path or key. For a shard it decodes that many first rows.
 func Inspect(name string, data []byte, rows int) (File, error) {
 	f := File{Name: name, Bytes: int64(len(data)), Digest: schema.Digest(data)}
 	if err := f.checkName(data); err != nil {
@@ -52,12 +55,16 @@ func Inspect(name string, data []byte, rows int) (File, error) {
 	case "parquet", "arrow":
 		err = f.readShard(data, rows)
 	case "json":
-		err = f.readJSON(data)
+		err = f.readJSON(data, rows)
 	case "safetensors":
 		f.Kind = KindTensors
 		f.Tensors, err = readTensors(data)
 	default:
-		return f, fmt.Errorf("%s: %w: neither its name nor its first bytes are those of Parquet, Arrow, JSON or safetensors", name, ErrUnknown)
+		if fault := compressed.Fault(data); fault != "" {
+			return f, fmt.Errorf("%s: %w: it %s", name, ErrUnknown, fault)
+		}
+		return f, fmt.Errorf("%s: %w: neither its name nor its first bytes indicate Parquet, Arrow, JSON or "+
+			"safetensors", name, ErrUnknown)
 	}
 	if err != nil {
 		return f, fmt.Errorf("%s: %w: %w", name, ErrDamaged, err)
@@ -65,20 +72,28 @@ func Inspect(name string, data []byte, rows int) (File, error) {
 	return f, nil
 }
 
-// checkName holds the bytes against the digest that a shard's name holds.
+// checkName compares the bytes with the digest in a shard's name.
 func (f File) checkName(data []byte) error {
 	parts, err := schema.ParseDataKey(strings.TrimPrefix(f.Name, "/"))
 	if err != nil || strings.HasPrefix(f.Digest, parts.Digest16) {
 		return nil
 	}
-	return fmt.Errorf("%s: %w: its %d bytes have the digest %s, and its name says %s…", f.Name, ErrDamaged, len(data), f.Digest, parts.Digest16)
+	return fmt.Errorf("%s: %w: its %d bytes have the digest %s, but its name says %s…", f.Name, ErrDamaged, len(data),
+		f.Digest, parts.Digest16)
 }
 
-// kindOf is the format that a name, or else the first bytes, say.
+// kindOf returns the format that the name, or else the first bytes, indicate.
 func kindOf(name string, data []byte) string {
+	if compressed.Fault(data) != "" {
+		return ""
+	}
 	switch ext := strings.TrimPrefix(path.Ext(name), "."); ext {
 	case "parquet", "arrow", "json", "safetensors":
 		return ext
+	case "jsonl":
+		return "json"
+	case "state": // training state: a safetensors file whose name differs from that of weights
+		return "safetensors"
 	}
 	trimmed := bytes.TrimLeft(data, " \t\r\n")
 	switch {
@@ -86,7 +101,7 @@ func kindOf(name string, data []byte) string {
 		return "parquet"
 	case bytes.HasPrefix(data, []byte("ARROW1")):
 		return "arrow"
-	case bytes.HasPrefix(trimmed, []byte("{")):
+	case bytes.HasPrefix(trimmed, []byte("{")), bytes.HasPrefix(trimmed, []byte("[")):
 		return "json"
 	case len(data) > 8 && data[8] == '{':
 		return "safetensors"
@@ -103,10 +118,17 @@ func (f *File) readShard(data []byte, rows int) error {
 	return nil
 }
 
-func (f *File) readJSON(data []byte) error {
+func (f *File) readJSON(data []byte, rows int) error {
+	if !strings.Contains(f.Name, "/manifests/") && !strings.Contains(f.Name, "/heads/") {
+		list, err := readList(data, rows)
+		if err != nil || list != nil {
+			f.Kind, f.List = KindList, list
+			return err
+		}
+	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(data, &fields); err != nil {
-		return fmt.Errorf("is no JSON object: %w", err)
+		return fmt.Errorf("is neither a JSON object nor a list: %w", err)
 	}
 	has := func(names ...string) bool {
 		for _, n := range names {
@@ -130,14 +152,14 @@ func (f *File) readJSON(data []byte) error {
 	return nil
 }
 
-// Tensors are what a safetensors file holds.
+// Tensors describes the tensors of a safetensors file.
 type Tensors struct {
 	Metadata map[string]string `json:"metadata"`
 	Numbers  int64             `json:"numbers"` // over all tensors
 	Tensors  []Tensor          `json:"tensors"`
 }
 
-// Tensor is one tensor and its values' extremes; null of none.
+// Tensor is one tensor with its smallest and largest value; null for an empty one.
 type Tensor struct {
 	Name  string   `json:"name"`
 	Dtype string   `json:"dtype"`
@@ -145,7 +167,7 @@ type Tensor struct {
 	Bytes int64    `json:"bytes"`
 	Min   *float32 `json:"min"`
 	Max   *float32 `json:"max"`
-	Odd   int64    `json:"not_finite"` // NaN and infinities, which the extremes leave out
+	Odd   int64    `json:"not_finite"` // NaN and infinities, which the extremes ignore
 }
 
 func readTensors(data []byte) (*Tensors, error) {

@@ -94,7 +94,7 @@ func TestShard(t *testing.T) {
 	d := *f.Shard
 	require.Equal(t, "parquet", d.Format)
 	require.Equal(t, schema.Selection, d.Table)
-	require.EqualValues(t, schema.Version, d.SchemaVersion)
+	require.EqualValues(t, 4, d.SchemaVersion, "the version that last changed the table")
 	require.EqualValues(t, 12, d.Rows)
 	require.Len(t, d.Groups, 1)
 	require.Len(t, d.First, 2)
@@ -142,12 +142,15 @@ func TestBatch(t *testing.T) {
 
 func TestTensors(t *testing.T) {
 	var b bytes.Buffer
-	require.NoError(t, checkpoint.EncodeSafetensors(&b, []checkpoint.Tensor{{Name: "w", Dims: []int{2, 3}, Data: []float32{1, -2, 3, 4, 5, 6}}}, map[string]string{"step": "7"}))
+	require.NoError(t, checkpoint.EncodeSafetensors(&b,
+		[]checkpoint.Tensor{{Name: "w", Dims: []int{2, 3}, Data: []float32{1, -2, 3, 4, 5, 6}}},
+		map[string]string{"step": "7"}))
 	f, err := inspect.Inspect("model.safetensors", b.Bytes(), 0)
 	require.NoError(t, err)
 	low, high := float32(-2), float32(6)
 	require.Equal(t, &inspect.Tensors{Metadata: map[string]string{"step": "7"}, Numbers: 6,
-		Tensors: []inspect.Tensor{{Name: "w", Dtype: "F32", Shape: []int{2, 3}, Bytes: 24, Min: &low, Max: &high}}}, f.Tensors)
+		Tensors: []inspect.Tensor{{Name: "w", Dtype: "F32", Shape: []int{2, 3}, Bytes: 24, Min: &low, Max: &high}}},
+		f.Tensors)
 	require.Contains(t, text(t, f), "[2 × 3]")
 	_, err = inspect.Inspect("model.safetensors", b.Bytes()[:b.Len()-1], 0)
 	require.ErrorIs(t, err, inspect.ErrDamaged)
@@ -176,7 +179,10 @@ func TestDamage(t *testing.T) {
 		{"a manifest spelt otherwise", manifest, "canonical", append(bytes.Clone(manifestData), '\n')},
 		{"a head that is none", head, "", []byte(`{"version": 1}`)},
 		{"a cut head", head, "JSON", headData[:9]},
-		{"text", "x.json", "JSON", []byte("hello")},
+		{"text", "x.json", "neither a JSON object nor a list", []byte("hello")},
+		{"a list in the place of a head", head, "neither a JSON object nor a list", []byte("[]")},
+		{"a cut list", "x.json", "is not a JSON list", []byte("[1, 2")},
+		{"a bad line", "x.jsonl", "line 3: is not JSON", []byte("{}\n{}\n{oops}\n")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := inspect.Inspect(c.file, c.data, 1)
@@ -187,4 +193,9 @@ func TestDamage(t *testing.T) {
 	}
 	_, err := inspect.Inspect("notes.txt", []byte("hello"), 1)
 	require.ErrorIs(t, err, inspect.ErrUnknown)
+	for _, name := range []string{"notes.gz", "rows.parquet", "rows.json"} {
+		_, err = inspect.Inspect(name, []byte("\x1f\x8b\x08 and so on"), 1)
+		require.ErrorIs(t, err, inspect.ErrUnknown)
+		require.ErrorContains(t, err, name+": not a file of the record: it is compressed with gzip; unpack it first")
+	}
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// longest is how many characters of a value the text shows; JSON holds all.
+// longest is how many characters of a value the text shows; JSON has all of them.
 const longest = 120
 
-// WriteText prints the file's content for people.
+// WriteText prints the file's contents as text.
 func (f File) WriteText(w io.Writer) error {
 	p := &printer{w: w}
 	p.line("file     %s", f.Name)
@@ -33,6 +33,11 @@ func (f File) WriteText(w io.Writer) error {
 		p.head(*f.Head)
 	case f.Tensors != nil:
 		p.tensors(*f.Tensors)
+	case f.List != nil:
+		p.line("items    %d", f.List.Items)
+		for _, item := range f.List.First {
+			p.document(item)
+		}
 	default:
 		p.document(f.Document)
 	}
@@ -83,7 +88,8 @@ func (p *printer) shard(d schema.Description) {
 		if c.Bloom {
 			encodings += " bloom"
 		}
-		rows = append(rows, []string{c.Name, c.Type, null, fmt.Sprint(c.Values), fmt.Sprint(c.Nulls), stored, fmt.Sprint(c.Uncompressed), orDash(encodings), bound(c.Min), bound(c.Max)})
+		rows = append(rows, []string{c.Name, c.Type, null, fmt.Sprint(c.Values), fmt.Sprint(c.Nulls), stored,
+			fmt.Sprint(c.Uncompressed), orDash(encodings), bound(c.Min), bound(c.Max)})
 	}
 	p.table(rows)
 	for i, row := range d.First {
@@ -108,7 +114,7 @@ func orDash(s string) string {
 	return s
 }
 
-// widestBound is how many characters of a least or greatest value the table shows.
+// widestBound is how many characters of a smallest or largest value the table shows.
 const widestBound = 24
 
 func bound(s *string) string {
@@ -136,7 +142,7 @@ func cut(s string, n int) string {
 	return s
 }
 
-// printable replaces control characters: what is in a file must not steer a terminal.
+// printable replaces control characters, so that a file's contents cannot control a terminal.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -162,6 +168,9 @@ func (p *printer) manifest(m schema.Manifest) {
 			what = "critic"
 		}
 		p.line("%s %s  digest %s", what, c.Prefix, c.Digest)
+		if c.Weights != "" {
+			p.line("  weights %s", c.Weights)
+		}
 		for _, f := range c.Files {
 			p.line("  %-24s %d bytes, digest %s", f.Name, f.Bytes, f.Digest)
 		}
@@ -195,7 +204,8 @@ func (p *printer) tensors(t Tensors) {
 	p.line("")
 	rows := [][]string{{"tensor", "dtype", "shape", "bytes", "min", "max", "not finite"}}
 	for _, x := range t.Tensors {
-		rows = append(rows, []string{printable(x.Name), x.Dtype, shape(x.Shape), fmt.Sprint(x.Bytes), number(x.Min), number(x.Max), fmt.Sprint(x.Odd)})
+		rows = append(rows, []string{printable(x.Name), x.Dtype, shape(x.Shape), fmt.Sprint(x.Bytes), number(x.Min),
+			number(x.Max), fmt.Sprint(x.Odd)})
 	}
 	p.table(rows)
 }

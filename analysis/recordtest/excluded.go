@@ -24,7 +24,8 @@ func (r *Run) resampled(step int, prompts, reward schema.Ref) schema.Manifest {
 		m.Stats = map[string]float64{schema.StatExcluded: float64(excluded)}
 	}
 	if step == r.Skipped {
-		m.Note = map[string]string{schema.NoteExcludedShards: `[{"shard":1,"stage":"sandbox","reason":"no usable python interpreter"}]`}
+		m.Note = map[string]string{
+			schema.NoteExcludedShards: `[{"shard":1,"stage":"sandbox","reason":"no usable python interpreter"}]`}
 	}
 	return m
 }
@@ -33,11 +34,14 @@ func (r *Run) resampled(step int, prompts, reward schema.Ref) schema.Manifest {
 func (out *rows) broken(group, id, policy, why string, step, g int) {
 	out.turns[0] = append(out.turns[0], schema.TurnRow{
 		GroupID: group, TrajectoryID: id, ContextTokens: 3, TokenIDs: []int32{1, 2, 3}, LossMask: []int32{0, 0, 0},
-		LogProbs: []float32{0, 0, 0}, Entropies: []float32{0, 0, 0}, AnchorHash: "a", PolicyVersion: policy, Excluded: &why,
+		LogProbs: []float32{0, 0, 0}, Entropies: []float32{0, 0, 0}, AnchorHash: "a", PolicyVersion: policy,
+		Excluded: &why,
 	})
 	out.trajectories = append(out.trajectories, schema.TrajectoryRow{
-		GroupID: group, TrajectoryID: id, ProblemID: fmt.Sprintf("p%d-%d", step, g), Level: int32(2 + g), Source: "rollout", Turns: 1,
+		GroupID: group, TrajectoryID: id, ProblemID: fmt.Sprintf("p%d-%d", step, g), Level: int32(2 + g),
+		Source: "rollout", Turns: 1,
 		Tokens: 3, Finish: "excluded", Gold: strconv.Itoa(step + g), PolicyVersion: policy, Excluded: &why,
 	})
-	out.unscored = append(out.unscored, schema.SelectionRow{GroupID: group, TrajectoryID: id, Reason: schema.ReasonExcluded, Excluded: &why})
+	out.unscored = append(out.unscored, schema.SelectionRow{GroupID: group, TrajectoryID: id,
+		Reason: schema.ReasonExcluded, Excluded: &why})
 }

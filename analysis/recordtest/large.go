@@ -17,23 +17,27 @@ import (
 	"github.com/ropewalk/ropewalk/store"
 )
 
-// LargeOptions say how large a drawn run is.
+// LargeOptions give the size of a run with random rows.
 type LargeOptions struct {
 	Run                     string
 	Steps                   int
 	Groups, Samples, Shards int // of a step; shards divide groups
 	EvaluateEvery           int
 	Problems                int    // of an evaluation
-	Seed                    uint64 // of all that is drawn
-	// Response, where it is not "", is what every policy writes in place of what is drawn.
+	Seed                    uint64 // of all random rows
+	// Response, if not "", replaces every random response.
 	Response string
+	// Recompute makes the stage logprobs compute log-probabilities of the kept trajectories, under the policy before
+	// the update and under a reference.
+	Recompute bool
 }
 
-// Large commits a run whose rows are drawn: policies that learn, texts that its tokenizer splits,
-// tools that fail, groups without variance. It is shaped as a run of the quickstart, at any size.
+// Large commits a run with random rows: policies that learn, texts that its tokenizer splits, tools that fail, groups
+// without variance. It has the shape of a run of the quickstart, at any size.
 func Large(t testing.TB, objects store.Store, o LargeOptions) *Run {
 	t.Helper()
-	r := &Run{Options: Options{Run: o.Run, Steps: o.Steps, Planned: o.Steps, Seed: o.Seed, Created: "2026-01-02T03:04:05Z"}, Store: objects, t: t, writer: commit.New(objects), clock: Start}
+	r := &Run{Options: Options{Run: o.Run, Steps: o.Steps, Planned: o.Steps, Seed: o.Seed,
+		Created: "2026-01-02T03:04:05Z"}, Store: objects, t: t, writer: commit.New(objects), clock: Start}
 	tokens, err := rollout.NewTokenizer()
 	require.NoError(t, err)
 	r.tokenizer = tokens.Files()["tokenizer.json"]
@@ -63,7 +67,7 @@ type large struct {
 	rand   *rand.Rand
 }
 
-// skill is how likely a problem of a level is solved after so many of the run's steps.
+// skill is the probability that a problem of a level is solved after a number of the run's steps.
 func (l *large) skill(step, level int) float64 {
 	done := float64(step) / float64(l.LargeOptions.Steps)
 	return 0.05 + 0.9*(1-math.Exp(-4*done))/(1+0.35*float64(level-2))
@@ -76,8 +80,9 @@ func (l *large) step(step int) {
 		a, b := 10+l.rand.IntN(90), 10+l.rand.IntN(90)
 		text := fmt.Sprintf("What is %d + %d?", a, b)
 		prompts[g] = schema.PromptRow{
-			GroupID: schema.GroupID(step, g), ProblemID: fmt.Sprintf("p%d-%d", step, g), Level: int32(2 + g%3), Problem: text,
-			Answer: strconv.Itoa(a + b), Expression: fmt.Sprintf("%d+%d", a, b), TokenIDs: l.tokens.Encode(text),
+			GroupID: schema.GroupID(step, g), ProblemID: fmt.Sprintf("p%d-%d", step, g), Level: int32(2 + g%3),
+			Problem: text,
+			Answer:  strconv.Itoa(a + b), Expression: fmt.Sprintf("%d+%d", a, b), TokenIDs: l.tokens.Encode(text),
 		}
 	}
 	selected := put(r, r.manifest(schema.At(r.Options.Run, step, schema.StagePrompts)), prompts)
@@ -85,7 +90,7 @@ func (l *large) step(step int) {
 	l.finish(step, selected, l.draw(step, prompts))
 }
 
-// drawn is what one shard of a step holds.
+// drawn holds the rows of one shard of a step.
 type drawn struct {
 	rows
 	timings   [2][]schema.TimingRow
@@ -123,10 +128,12 @@ func (l *large) episode(d *drawn, step, g, k int, p schema.PromptRow) {
 		code := "print(" + strings.ReplaceAll(p.Expression, "+", " + ") + ")"
 		asked := l.turn(group, id, 0, context, "<reason>I compute "+p.Expression+".</reason>\n"+code, "", policy)
 		asked.ToolCalls, calls, turn = 1, 1, 1
-		call := schema.ToolCallRow{GroupID: group, TrajectoryID: id, Name: "python", Arguments: "{}", Code: code, Status: "ok", Stdout: p.Answer + "\n", Response: p.Answer}
+		call := schema.ToolCallRow{GroupID: group, TrajectoryID: id, Name: "python", Arguments: "{}", Code: code,
+			Status: "ok", Stdout: p.Answer + "\n", Response: p.Answer}
 		if fails {
 			failed = 1
-			call.Status, call.ExitCode, call.Stdout, call.Stderr = "runtime_error", 1, "", "NameError: name 'x' is not defined\n"
+			call.Status, call.ExitCode, call.Stdout, call.Stderr = "runtime_error", 1, "",
+				"NameError: name 'x' is not defined\n"
 			call.Response = call.Stderr
 		}
 		d.turns[0] = append(d.turns[0], asked)
@@ -150,12 +157,15 @@ func (l *large) episode(d *drawn, step, g, k int, p schema.PromptRow) {
 		written += m
 	}
 	d.trajectories = append(d.trajectories, schema.TrajectoryRow{
-		GroupID: group, TrajectoryID: id, ProblemID: p.ProblemID, Level: p.Level, Source: "rollout", Turns: int32(turn + 1), ToolCalls: int32(calls),
-		ToolErrors: int32(failed), AnswerTags: 1, Tokens: int32(len(all.TokenIDs)), ResponseTokens: written, Finish: "answered", FinalAnswer: answer,
+		GroupID: group, TrajectoryID: id, ProblemID: p.ProblemID, Level: p.Level, Source: "rollout",
+		Turns: int32(turn + 1), ToolCalls: int32(calls),
+		ToolErrors: int32(failed), AnswerTags: 1, Tokens: int32(len(all.TokenIDs)), ResponseTokens: written,
+		Finish: "answered", FinalAnswer: answer,
 		HasAnswer: true, Gold: p.Answer, PolicyVersion: policy, Text: answered.Response,
 	})
 	d.rewards = append(d.rewards, schema.RewardRow{
-		GroupID: group, TrajectoryID: id, Level: p.Level, Reward: reward, Outcome: reward, Success: right, Turns: int32(turn + 1),
+		GroupID: group, TrajectoryID: id, Level: p.Level, Reward: reward, Outcome: reward, Success: right,
+		Turns:     int32(turn + 1),
 		ToolCalls: int32(calls), ToolErrors: int32(failed), AnswerTags: 1, Verdict: verdict,
 	})
 }
@@ -167,8 +177,10 @@ func (l *large) turn(group, id string, n int, context []int32, response, observe
 	}
 	ids := append(append([]int32{}, context...), l.tokens.Encode(response)...)
 	row := schema.TurnRow{
-		GroupID: group, TrajectoryID: id, Turn: int32(n), ContextTokens: int32(len(context)), TokenIDs: ids, LossMask: make([]int32, len(ids)),
-		LogProbs: make([]float32, len(ids)), Entropies: make([]float32, len(ids)), Observation: observed, Response: response, Finish: "stop",
+		GroupID: group, TrajectoryID: id, Turn: int32(n), ContextTokens: int32(len(context)), TokenIDs: ids,
+		LossMask: make([]int32, len(ids)),
+		LogProbs: make([]float32, len(ids)), Entropies: make([]float32, len(ids)), Observation: observed,
+		Response: response, Finish: "stop",
 		AnchorHash: "a", PolicyVersion: policy,
 	}
 	for i := len(context); i < len(ids); i++ {
@@ -188,7 +200,8 @@ func joined(row schema.BatchRow, t schema.TurnRow) schema.BatchRow {
 
 func (l *large) callTiming(id string) schema.TimingRow {
 	took := int64(20_000 + 15_000*l.rand.ExpFloat64())
-	return schema.TimingRow{Stage: schema.StageSandbox, Kind: "tool_call", TrajectoryID: id, StartMicros: l.clock, EndMicros: l.clock + took, Host: "host", Rows: 1}
+	return schema.TimingRow{Stage: schema.StageSandbox, Kind: "tool_call", TrajectoryID: id, StartMicros: l.clock,
+		EndMicros: new(l.clock + took), Host: "host", Rows: 1}
 }
 
 // choose keeps half of a group with variance, the wrong ones first, and gives advantages of ±1.
@@ -200,7 +213,8 @@ func (l *large) choose(d *drawn, first int) {
 	}
 	left := len(group) / 2
 	for i, r := range group {
-		row := schema.SelectionRow{GroupID: r.GroupID, TrajectoryID: r.TrajectoryID, GroupMean: mean, GroupVariance: mean * (1 - mean), Reason: "roc_positive_surplus"}
+		row := schema.SelectionRow{GroupID: r.GroupID, TrajectoryID: r.TrajectoryID, GroupMean: mean,
+			GroupVariance: mean * (1 - mean), Reason: "roc_positive_surplus"}
 		if r.Reward == 0 {
 			row.Reason = "roc_negative_surplus"
 		}

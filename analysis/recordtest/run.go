@@ -10,13 +10,18 @@ package recordtest
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/internal/evaluation"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
 )
@@ -32,7 +37,7 @@ const (
 // Code is the digest of the program that made the runs.
 var Code = schema.Digest([]byte("the program"))
 
-// Options say which run is made.
+// Options describe the run to make.
 type Options struct {
 	Run     string
 	Steps   int
@@ -41,21 +46,32 @@ type Options struct {
 	Created string // RFC 3339
 	// Open leaves the last step without its head, as a step in progress.
 	Open bool
-	// Broken says why the engine broke on trajectories, in their first turn, by their ids.
+	// Stopped commits the change by which a person stops the run after its last step, and the evaluation after it.
+	Stopped bool
+	// Broken gives the reason why the engine failed on trajectories in their first turn, by their ids.
 	Broken map[string]string
 	// Skipped is the step whose last shard was skipped; none when 0.
 	Skipped int
-	// Buffer has a replay buffer that holds what is kept and right, and is learnt from at every third step.
+	// Buffer adds a replay buffer that holds kept, right trajectories and is trained on at every third step.
 	Buffer bool
-	// Outputs has the stage forward compute old log-probabilities of the kept trajectories, and the
-	// updates hold on to a reference.
+	// Outputs makes the stage logprobs compute old log-probabilities of the kept trajectories, and the
+	// updates use a reference.
 	Outputs bool
-	// Gradings has the stage grade hold each wrong answer against its gold, in vain.
+	// Gradings makes the stage grade compare each wrong answer with its gold answer, without success.
 	Gradings bool
-	// Critic has the updates train one.
+	// Critic makes the updates train a critic.
 	Critic bool
-	// SharedBase has every update's checkpoint share the warm start's weights, as beside an adapter.
+	// EarlierNames names stages as earlier versions of the program did, in keys, documents and measured times.
+	EarlierNames bool
+	// SharedBase makes every update's checkpoint share the warm start's weights, as with an adapter.
 	SharedBase bool
+	// Policy, if not nil, returns the files of a step's checkpoint by name; otherwise they are texts that no engine
+	// reads.
+	Policy func(step int) map[string][]byte
+	// EvaluateAt evaluates the policy after these steps too: the number of solved problems, of 4.
+	EvaluateAt map[int]int
+	// Episodes makes evaluations record their episodes.
+	Episodes bool
 }
 
 // Run is a committed run.
@@ -71,11 +87,14 @@ type Run struct {
 	config string // digest of the recipe
 	policy schema.Ref
 	buffer schema.Ref // after the step before
-	held   []schema.ReplayRow
+	// evaluated is the last evaluation, until a publication names it.
+	evaluated []schema.Ref
+	held      []schema.ReplayRow
 	// tokenizer is put into every checkpoint where it is not nil.
 	tokenizer []byte
 	clock     int64 // Unix microseconds
 	timings   []schema.TimingRow
+	timed     []schema.Ref // manifests of measured times that the next step's name
 }
 
 // Start is when a run's first stage starts, in Unix microseconds.
@@ -94,8 +113,14 @@ func Train(t testing.TB, objects store.Store, o Options) *Run {
 	r.recordTimings(-1, "timings_run")
 	for step := 1; step <= o.Steps; step++ {
 		r.step(step)
+		if right, ok := o.EvaluateAt[step]; ok {
+			r.evaluate(step, "step", right)
+		}
 	}
-	if o.Steps == r.Planned && !o.Open {
+	if o.Stopped {
+		r.stop()
+	}
+	if (o.Steps == r.Planned || o.Stopped) && !o.Open {
 		r.evaluate(o.Steps, "final", 3)
 		r.recordTimings(o.Steps, "timings_run")
 	}
@@ -119,7 +144,7 @@ func (r *Run) prepare() {
 	require.NoError(r.t, r.Store.PutIfAbsent(context.Background(), "catalogue/"+r.Run+".json", entry))
 }
 
-// recipe is the run's, as far as fixtures have one.
+// recipe is the part of the run's recipe that fixtures have.
 func (r *Run) recipe() map[string]any {
 	return map[string]any{"name": "fixture", "seed": r.Seed, "steps": r.Planned}
 }
@@ -134,6 +159,24 @@ func (r *Run) commit(m schema.Manifest) schema.Ref {
 	_, ref, _, err := r.writer.Commit(context.Background(), m)
 	require.NoError(r.t, err)
 	return ref
+}
+
+// stop commits an amendment that makes the last step the run's last, after one that changed nothing.
+func (r *Run) stop() {
+	document := r.recipe()
+	for i, note := range []string{schema.NoteVoid, schema.NoteChanges} {
+		if note == schema.NoteChanges {
+			document["steps"] = r.Steps
+		}
+		place := schema.AtInit(r.Run, schema.StageAmend).WithTry(i)
+		text, err := schema.Canonical(document)
+		require.NoError(r.t, err)
+		m := schema.NewManifest(place, Code, schema.Digest(text))
+		m.Inputs = []schema.Ref{r.Prepare}
+		m.Shards = append(m.Shards, r.document(place, document))
+		m.Note = map[string]string{"from_step": strconv.Itoa(r.Steps + 1), note: fmt.Sprintf("steps=%d", r.Steps)}
+		r.commit(m)
+	}
 }
 
 // warmStart commits a warm start outside the run, which other runs share, and the run's own manifest of it.
@@ -163,6 +206,12 @@ func (r *Run) checkpoint(place schema.Place, step int) schema.Checkpoint {
 		{"model.safetensors", fmt.Sprintf("weights of seed %d step %d", r.Seed, r.weightsOf(step))},
 		{"optimizer.safetensors", fmt.Sprintf("moments of seed %d step %d", r.Seed, step)},
 	}
+	if r.Policy != nil {
+		files = nil
+		for _, name := range slices.Sorted(maps.Keys(r.Policy(step))) {
+			files = append(files, file{name, string(r.Policy(step)[name])})
+		}
+	}
 	if r.tokenizer != nil {
 		files = append(files, file{"tokenizer.json", string(r.tokenizer)})
 	}
@@ -190,7 +239,7 @@ func (r *Run) checkpoint(place schema.Place, step int) schema.Checkpoint {
 	return out
 }
 
-// weightsOf is the step whose weights a step's checkpoint has.
+// weightsOf returns the step whose weights a step's checkpoint has.
 func (r *Run) weightsOf(step int) int {
 	if r.SharedBase {
 		return 0
@@ -198,7 +247,7 @@ func (r *Run) weightsOf(step int) int {
 	return step
 }
 
-// Prune deletes the files of a step's checkpoint and leaves the note beside its place.
+// Prune deletes the files of a step's checkpoint and leaves the note of it.
 func (r *Run) Prune(step int) {
 	c := *r.Updates[step].Checkpoint
 	note, err := schema.Canonical(map[string]any{"checkpoint": c, "why": "for the test"})
@@ -228,17 +277,21 @@ func put[R schema.Row](r *Run, m schema.Manifest, rows []R) schema.Ref {
 	return r.commit(m)
 }
 
-// spend notes one activity: a second of work after a quarter of a second of nothing.
+// spend records one activity: a second of work after a quarter of a second without any.
 func (r *Run) spend(stage string, shard, turn int, rows, tokens int64) {
 	start := r.clock + 250_000
 	r.clock = start + 1_000_000
+	if earlier := r.at(0, stage).Earlier; earlier != "" {
+		stage = earlier
+	}
 	r.timings = append(r.timings, schema.TimingRow{
 		Stage: stage, Shard: int32(shard), Turn: int32(turn), Kind: "activity", Call: -1,
-		StartMicros: start, EndMicros: r.clock, Attempt: 1, Host: "host", Rows: rows, Tokens: tokens,
+		StartMicros: start, EndMicros: new(r.clock), Attempt: 1, Host: "host", Rows: rows, Tokens: tokens,
 	})
 	if stage == schema.StageUpdate { // as an engine on a GPU measures it
 		t := &r.timings[len(r.timings)-1]
-		t.DevicePeakBytes, t.DeviceUtilisation, t.MFU, t.TrainTokensPerS = new(int64(3)<<30), new(0.9), new(0.4), new(12000.0)
+		t.DevicePeakBytes, t.DeviceUtilisation, t.MFU, t.TrainTokensPerS = new(int64(3)<<30), new(0.9), new(0.4),
+			new(12000.0)
 	}
 }
 
@@ -249,8 +302,12 @@ func (r *Run) place(step int, stage string) schema.Place {
 	return schema.At(r.Run, step, stage)
 }
 
+// recordTimings commits measured times, which name those before them.
 func (r *Run) recordTimings(step int, stage string) {
-	put(r, r.manifest(r.place(step, stage)), r.timings)
+	if stage == "timings_step" {
+		defer func() { r.timed = r.timed[len(r.timed)-1:] }()
+	}
+	r.timed = append(r.timed, put(r, r.manifest(r.place(step, stage), r.timed...), r.timings))
 	r.timings = nil
 }
 
@@ -262,13 +319,38 @@ func (r *Run) evaluate(step int, tag string, right int) {
 		for sample := range 2 {
 			rows = append(rows, schema.EvaluationRow{
 				Tag: tag, ProblemID: fmt.Sprintf("problem-%d", p), Level: int32(2 + p%2), Sample: int32(sample),
-				Success: p < right, Turns: 1, Tokens: 12, Gold: "4", PolicyVersion: r.Updates[len(r.Updates)-1].Checkpoint.Digest,
+				Success: p < right, Turns: 1, Tokens: 12, Gold: "4",
+				PolicyVersion: r.Updates[len(r.Updates)-1].Checkpoint.Digest,
 			})
 		}
 	}
-	success := float64(right) / 4
-	m.Stats = map[string]float64{"success": success, "greedy": success, "rows": float64(len(rows))}
-	m.Note = map[string]string{schema.NoteResult: fmt.Sprintf(`{"summary":{"success":%g,"ci_low":%g,"ci_high":%g,"n":4,"greedy":%g}}`, success, success/2, (1+success)/2, success)}
-	put(r, m, rows)
+	if r.Episodes {
+		r.addEpisodes(&m, step, rows)
+	}
+	r.putEvaluation(m, rows)
+}
+
+// putEvaluation commits an evaluation that states what its rows give.
+func (r *Run) putEvaluation(m schema.Manifest, rows []schema.EvaluationRow) {
+	schema.Sort(rows)
+	said := api.Evaluated{Summary: evaluation.Summarise(evaluation.Sampled(rows), r.Seed)}
+	if said.Summary.Tokens == 0 { // the rows do not say what was written
+		said.Summary.Tokens = int64(len(rows))
+	}
+	note, err := json.Marshal(said)
+	require.NoError(r.t, err)
+	m.Stats = map[string]float64{
+		"success": said.Summary.Success, "greedy": said.Summary.Greedy,
+		schema.StatRows: float64(len(rows)), schema.StatTokens: float64(said.Summary.Tokens),
+	}
+	m.Note = map[string]string{schema.NoteResult: string(note)}
+	r.evaluated = []schema.Ref{put(r, m, rows)}
 	r.spend(schema.StageEvaluate, -1, -1, int64(len(rows)), 96)
+}
+
+// publish commits a step's publication, which names the evaluation before it.
+func (r *Run) publish(step int, update schema.Ref) schema.Ref {
+	inputs := append([]schema.Ref{update}, r.evaluated...)
+	r.evaluated = nil
+	return r.commit(r.manifest(schema.At(r.Options.Run, step, schema.StagePublish), inputs...))
 }

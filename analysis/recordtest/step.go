@@ -21,21 +21,22 @@ type rows struct {
 	unscored     []schema.SelectionRow
 }
 
-// lane holds one shard's manifests of a step.
-type lane struct{ turns, tools, assembled, graded, scored []schema.Ref }
+// shardManifests holds one shard's manifests of a step.
+type shardManifests struct{ turns, tools, assembled, graded, scored []schema.Ref }
 
 // step commits one pass of every stage, in their order, and the head.
 func (r *Run) step(step int) {
 	prompts := put(r, r.manifest(schema.At(r.Run, step, schema.StagePrompts)), promptRows(step))
 	r.spend(schema.StagePrompts, -1, -1, Groups, 0)
-	var all lane
+	var all shardManifests
 	for shard := range Shards {
 		if step == r.Skipped && shard == Shards-1 {
 			continue
 		}
-		l := r.lane(step, shard, prompts)
+		l := r.commitShard(step, shard, prompts)
 		all.turns, all.tools = append(all.turns, l.turns...), append(all.tools, l.tools...)
-		all.assembled, all.graded, all.scored = append(all.assembled, l.assembled...), append(all.graded, l.graded...), append(all.scored, l.scored...)
+		all.assembled, all.graded, all.scored = append(all.assembled, l.assembled...), append(all.graded, l.graded...),
+			append(all.scored, l.scored...)
 	}
 	rollout0 := r.stage(step, schema.StageRollout, 0, everySecond(all.turns, 0)...)
 	sandbox := r.stage(step, schema.StageSandbox, 0, all.tools...)
@@ -48,10 +49,11 @@ func (r *Run) step(step int) {
 	reward := r.stage(step, schema.StageReward, -1, all.scored...)
 	selection := put(r, r.resampled(step, prompts, reward), r.selectionRows(step))
 	r.spend(schema.StageResample, -1, -1, Groups*Samples, 0)
-	inputs, heads := []schema.Ref{rollout0, rollout1, reward, selection}, []schema.Ref{prompts, rollout0, sandbox, rollout1, assemble, reward, selection}
+	inputs, heads := []schema.Ref{rollout0, rollout1, reward, selection},
+		[]schema.Ref{prompts, rollout0, sandbox, rollout1, assemble, reward, selection}
 	heads = append(heads, grade...)
 	if r.Outputs {
-		outputs := r.forward(step, all.turns, selection)
+		outputs := r.logprobs(step, all.turns, selection)
 		inputs, heads = append(inputs, outputs), append(heads, outputs)
 	}
 	batch := r.batch(step, inputs...)
@@ -61,7 +63,7 @@ func (r *Run) step(step int) {
 		learnt, heads = append(learnt, r.buffer), append(heads, r.buffer)
 	}
 	update := r.update(step, learnt...)
-	publish := r.commit(r.manifest(schema.At(r.Run, step, schema.StagePublish), update))
+	publish := r.publish(step, update)
 	r.spend(schema.StagePublish, -1, -1, 0, 0)
 	if r.Open && step == r.Steps {
 		return
@@ -70,7 +72,7 @@ func (r *Run) step(step int) {
 	r.recordTimings(step, "timings_step")
 }
 
-// everySecond takes one turn's manifests out of shard after shard of two turns each.
+// everySecond takes one turn's manifests out of shards of two turns each.
 func everySecond(turns []schema.Ref, turn int) []schema.Ref {
 	var out []schema.Ref
 	for i := turn; i < len(turns); i += 2 {
@@ -81,7 +83,7 @@ func everySecond(turns []schema.Ref, turn int) []schema.Ref {
 
 // stage commits the stage manifest of what was done shard by shard.
 func (r *Run) stage(step int, stage string, turn int, parts ...schema.Ref) schema.Ref {
-	place := schema.At(r.Run, step, stage)
+	place := r.at(step, stage)
 	if turn >= 0 {
 		place = place.WithTurn(turn)
 	}
@@ -90,9 +92,18 @@ func (r *Run) stage(step int, stage string, turn int, parts ...schema.Ref) schem
 	return r.commit(m)
 }
 
-// lane takes one shard from prompts to rewards.
-func (r *Run) lane(step, shard int, prompts schema.Ref) lane {
-	var l lane
+// at is the place of a step's stage, under its earlier name where the options ask for that.
+func (r *Run) at(step int, stage string) schema.Place {
+	place := schema.At(r.Run, step, stage)
+	if earlier, ok := place.ByEarlierName(); ok && r.EarlierNames {
+		return earlier
+	}
+	return place
+}
+
+// commitShard commits the stages of one shard from prompts to rewards.
+func (r *Run) commitShard(step, shard int, prompts schema.Ref) shardManifests {
+	var l shardManifests
 	work := r.shardRows(step, shard)
 	at := func(stage string, turn int) schema.Place {
 		place := schema.At(r.Run, step, stage).WithShard(shard)
@@ -107,12 +118,13 @@ func (r *Run) lane(step, shard int, prompts schema.Ref) lane {
 	r.spend(schema.StageRollout, shard, 0, int64(len(work.turns[0])), 30)
 	l.tools = append(l.tools, put(r, r.manifest(at(schema.StageSandbox, 0), prompts, l.turns[0]), work.calls))
 	r.spend(schema.StageSandbox, shard, 0, int64(len(work.calls)), 0)
-	put(r, r.manifest(at("timings_calls", 0)), callTimings(work.calls))
+	r.timed = append(r.timed, put(r, r.manifest(at("timings_calls", 0)), callTimings(work.calls)))
 	second := r.manifest(at(schema.StageRollout, 1), prompts, r.policy, l.turns[0], l.tools[0])
 	second.Stats = map[string]float64{schema.StatTokens: 10}
 	l.turns = append(l.turns, put(r, second, work.turns[1]))
 	r.spend(schema.StageRollout, shard, 1, int64(len(work.turns[1])), 10)
-	l.assembled = append(l.assembled, put(r, r.manifest(at(schema.StageAssemble, -1), prompts, l.turns[0], l.turns[1], l.tools[0]), work.trajectories))
+	l.assembled = append(l.assembled, put(r, r.manifest(at(schema.StageAssemble, -1), prompts, l.turns[0], l.turns[1],
+		l.tools[0]), work.trajectories))
 	r.spend(schema.StageAssemble, shard, -1, int64(len(work.trajectories)), 0)
 	if r.Gradings {
 		l.graded = append(l.graded, put(r, r.manifest(at(schema.StageGrade, -1), l.assembled[0]), gradings(work)))
@@ -137,7 +149,8 @@ func gradings(work rows) []schema.GradingRow {
 		if r.Success {
 			continue
 		}
-		row := schema.GradingRow{GroupID: r.GroupID, TrajectoryID: r.TrajectoryID, Answer: "x+2", Gold: "1+x", Verdict: schema.GradingDifferent, Grader: "sympy 1.14.0"}
+		row := schema.GradingRow{GroupID: r.GroupID, TrajectoryID: r.TrajectoryID, Answer: "x+2", Gold: "1+x",
+			Verdict: schema.GradingDifferent, Grader: "sympy 1.14.0"}
 		if i%2 == 1 {
 			row.Answer, row.Verdict = "north", schema.GradingUnreadable
 		}
@@ -151,13 +164,13 @@ func callTimings(calls []schema.ToolCallRow) []schema.TimingRow {
 	for i, c := range calls {
 		out[i] = schema.TimingRow{
 			Stage: schema.StageSandbox, Kind: "tool_call", TrajectoryID: c.TrajectoryID, Turn: c.Turn, Call: c.Call,
-			StartMicros: Start, EndMicros: Start + 1000, Host: "host", Rows: 1,
+			StartMicros: Start, EndMicros: new(int64(Start + 1000)), Host: "host", Rows: 1,
 		}
 	}
 	return out
 }
 
-// Right says whether a sample of a group solves its problem at a step.
+// Right reports whether a sample of a group solves its problem at a step.
 func Right(step, group, sample int) bool { return group == Groups-1 || sample < step }
 
 func promptRows(step int) []schema.PromptRow {
@@ -165,7 +178,8 @@ func promptRows(step int) []schema.PromptRow {
 	for g := range out {
 		out[g] = schema.PromptRow{
 			GroupID: schema.GroupID(step, g), ProblemID: fmt.Sprintf("p%d-%d", step, g), Level: int32(2 + g),
-			Problem: fmt.Sprintf("What is %d + %d?", step, g), Answer: strconv.Itoa(step + g), Expression: fmt.Sprintf("%d+%d", step, g), TokenIDs: []int32{1, 2, 3},
+			Problem: fmt.Sprintf("What is %d + %d?", step, g), Answer: strconv.Itoa(step + g),
+			Expression: fmt.Sprintf("%d+%d", step, g), TokenIDs: []int32{1, 2, 3},
 		}
 	}
 	return out
@@ -198,19 +212,23 @@ func (r *Run) episode(out *rows, step, g, k int) {
 	}
 	calls := (k + 1) % 2
 	answered := schema.TurnRow{
-		GroupID: group, TrajectoryID: id, Turn: int32(calls), ContextTokens: 3, TokenIDs: []int32{1, 2, 3, 4, 5}, LossMask: []int32{0, 0, 0, 1, 1},
+		GroupID: group, TrajectoryID: id, Turn: int32(calls), ContextTokens: 3, TokenIDs: []int32{1, 2, 3, 4, 5},
+		LossMask: []int32{0, 0, 0, 1, 1},
 		LogProbs: []float32{0, 0, 0, -0.5, -0.25}, Entropies: []float32{0, 0, 0, 0.75, 0.5},
-		Response: "<answer>\\boxed{" + answer + "}</answer>", Finish: "stop", Answered: true, AnchorHash: "a", PolicyVersion: policy,
+		Response: "<answer>\\boxed{" + answer + "}</answer>", Finish: "stop", Answered: true, AnchorHash: "a",
+		PolicyVersion: policy,
 	}
 	failed := int32(0)
 	if calls > 0 {
 		call := schema.ToolCallRow{
-			GroupID: group, TrajectoryID: id, Name: "python", Arguments: "{}", Code: fmt.Sprintf("print(%d+%d)", step, g),
+			GroupID: group, TrajectoryID: id, Name: "python", Arguments: "{}",
+			Code:   fmt.Sprintf("print(%d+%d)", step, g),
 			Status: "ok", Stdout: strconv.Itoa(step+g) + "\n", Response: strconv.Itoa(step + g),
 		}
 		if k == 2 {
 			failed = 1
-			call.Code, call.Status, call.ExitCode, call.Stdout, call.Stderr, call.Response = "print(x)", "runtime_error", 1, "", "NameError: name 'x' is not defined\n", "NameError: name 'x' is not defined"
+			call.Code, call.Status, call.ExitCode, call.Stdout, call.Stderr, call.Response = "print(x)",
+				"runtime_error", 1, "", "NameError: name 'x' is not defined\n", "NameError: name 'x' is not defined"
 		}
 		asked := answered
 		asked.Turn, asked.Response, asked.ToolCalls, asked.Answered = 0, "I compute it. "+call.Code, 1, false
@@ -220,12 +238,15 @@ func (r *Run) episode(out *rows, step, g, k int) {
 	}
 	out.turns[calls] = append(out.turns[calls], answered)
 	out.trajectories = append(out.trajectories, schema.TrajectoryRow{
-		GroupID: group, TrajectoryID: id, ProblemID: fmt.Sprintf("p%d-%d", step, g), Level: int32(2 + g), Source: "rollout", Turns: int32(calls + 1),
-		ToolCalls: int32(calls), ToolErrors: failed, AnswerTags: 1, Tokens: 10, ResponseTokens: 4, Finish: "answered", FinalAnswer: answer, HasAnswer: true,
+		GroupID: group, TrajectoryID: id, ProblemID: fmt.Sprintf("p%d-%d", step, g), Level: int32(2 + g),
+		Source: "rollout", Turns: int32(calls + 1),
+		ToolCalls: int32(calls), ToolErrors: failed, AnswerTags: 1, Tokens: 10, ResponseTokens: 4, Finish: "answered",
+		FinalAnswer: answer, HasAnswer: true,
 		Gold: strconv.Itoa(step + g), PolicyVersion: policy, Text: answered.Response,
 	})
 	out.rewards = append(out.rewards, schema.RewardRow{
-		GroupID: group, TrajectoryID: id, Level: int32(2 + g), Reward: reward, Outcome: reward, Success: reward > 0, Turns: int32(calls + 1),
+		GroupID: group, TrajectoryID: id, Level: int32(2 + g), Reward: reward, Outcome: reward, Success: reward > 0,
+		Turns:     int32(calls + 1),
 		ToolCalls: int32(calls), ToolErrors: failed, AnswerTags: 1, Verdict: verdict,
 	})
 }
@@ -234,7 +255,8 @@ func (r *Run) selectionRows(step int) []schema.SelectionRow {
 	var out []schema.SelectionRow
 	for g := range Groups {
 		for k := range Samples {
-			row := schema.SelectionRow{GroupID: schema.GroupID(step, g), TrajectoryID: schema.TrajectoryID(step, g, k), Kept: true, Count: 2, Weight: 1.5, GroupMean: 0.5, GroupVariance: 0.25}
+			row := schema.SelectionRow{GroupID: schema.GroupID(step, g), TrajectoryID: schema.TrajectoryID(step, g, k),
+				Kept: true, Count: 2, Weight: 1.5, GroupMean: 0.5, GroupVariance: 0.25}
 			if g == Groups-1 {
 				row.Reason = "zero_variance"
 			} else if k == Samples-1 {
@@ -256,8 +278,8 @@ func (r *Run) selectionRows(step int) []schema.SelectionRow {
 	return out
 }
 
-// forward commits the old log-probabilities of the kept rows, shard by shard.
-func (r *Run) forward(step int, turns []schema.Ref, selection schema.Ref) schema.Ref {
+// logprobs commits the old log-probabilities of the kept rows, shard by shard.
+func (r *Run) logprobs(step int, turns []schema.Ref, selection schema.Ref) schema.Ref {
 	rows := make([][]schema.TokenOutputsRow, Shards)
 	for _, s := range r.selectionRows(step) {
 		_, g, _, err := schema.ParseTrajectoryID(s.TrajectoryID)
@@ -272,11 +294,12 @@ func (r *Run) forward(step int, turns []schema.Ref, selection schema.Ref) schema
 	}
 	var parts []schema.Ref
 	for shard := range len(turns) / 2 {
-		m := r.manifest(schema.At(r.Run, step, schema.StageForward).WithShard(shard), turns[2*shard], turns[2*shard+1], selection, r.policy)
+		m := r.manifest(r.at(step, schema.StageLogprobs).WithShard(shard), turns[2*shard], turns[2*shard+1],
+			selection, r.policy)
 		parts = append(parts, put(r, m, rows[shard]))
-		r.spend(schema.StageForward, shard, -1, int64(len(rows[shard])), 0)
+		r.spend(schema.StageLogprobs, shard, -1, int64(len(rows[shard])), 0)
 	}
-	return r.stage(step, schema.StageForward, -1, parts...)
+	return r.stage(step, schema.StageLogprobs, -1, parts...)
 }
 
 // batch commits the kept rows with an advantage of ±1 before its weight.
@@ -293,7 +316,8 @@ func (r *Run) batch(step int, inputs ...schema.Ref) schema.Ref {
 			a = -a
 		}
 		out = append(out, schema.BatchRow{
-			GroupID: s.GroupID, TrajectoryID: s.TrajectoryID, Count: s.Count, Weight: s.Weight, TokenIDs: []int32{1, 2, 3, 4, 5}, LossMask: []int32{0, 0, 0, 1, 1},
+			GroupID: s.GroupID, TrajectoryID: s.TrajectoryID, Count: s.Count, Weight: s.Weight,
+			TokenIDs: []int32{1, 2, 3, 4, 5}, LossMask: []int32{0, 0, 0, 1, 1},
 			OldLogProbs: []float32{0, 0, 0, -0.5, -0.25}, Advantages: []float32{0, 0, 0, a, a},
 		})
 	}
@@ -305,7 +329,7 @@ func (r *Run) batch(step int, inputs ...schema.Ref) schema.Ref {
 	return r.commit(m)
 }
 
-// replayed takes the replay buffer through a step.
+// replayed updates the replay buffer in a step.
 func (r *Run) replayed(step int, reward, batch schema.Ref) {
 	inputs := []schema.Ref{reward, batch}
 	if step > 1 {
@@ -316,7 +340,8 @@ func (r *Run) replayed(step int, reward, batch schema.Ref) {
 	if step%3 == 0 {
 		for _, row := range r.held {
 			again = append(again, schema.BatchRow{
-				GroupID: row.GroupID, TrajectoryID: row.TrajectoryID, Count: 1, Weight: 1, TokenIDs: row.TokenIDs, LossMask: row.LossMask,
+				GroupID: row.GroupID, TrajectoryID: row.TrajectoryID, Count: 1, Weight: 1, TokenIDs: row.TokenIDs,
+				LossMask:    row.LossMask,
 				OldLogProbs: row.OldLogProbs, Advantages: []float32{0, 0, 0, 0.5, 0.5},
 			})
 		}
@@ -327,15 +352,18 @@ func (r *Run) replayed(step int, reward, batch schema.Ref) {
 			require.NoError(r.t, err)
 			if s.Kept && Right(step, g, k) {
 				r.held = append(r.held, schema.ReplayRow{
-					GroupID: s.GroupID, TrajectoryID: s.TrajectoryID, Collected: int32(step), Reward: 1, Advantage: s.Weight,
-					TokenIDs: []int32{1, 2, 3, 4, 5}, LossMask: []int32{0, 0, 0, 1, 1}, OldLogProbs: []float32{0, 0, 0, -0.5, -0.25},
+					GroupID: s.GroupID, TrajectoryID: s.TrajectoryID, Collected: int32(step), Reward: 1,
+					Advantage: s.Weight,
+					TokenIDs:  []int32{1, 2, 3, 4, 5}, LossMask: []int32{0, 0, 0, 1, 1},
+					OldLogProbs: []float32{0, 0, 0, -0.5, -0.25},
 				})
 			}
 		}
 	}
 	var baselines []schema.BaselineRow
 	for g := range Groups {
-		baselines = append(baselines, schema.BaselineRow{GroupID: schema.GroupID(step, g), Collected: int32(step), Mean: 0.5})
+		baselines = append(baselines, schema.BaselineRow{GroupID: schema.GroupID(step, g), Collected: int32(step),
+			Mean: 0.5})
 	}
 	info, err := commit.PutRows(context.Background(), r.writer, m.Place, baselines)
 	require.NoError(r.t, err)
@@ -359,12 +387,18 @@ func (r *Run) update(step int, learnt ...schema.Ref) schema.Ref {
 	out := make([]schema.UpdateRow, 2)
 	for i := range out {
 		out[i] = schema.UpdateRow{
-			Step: int32(step), OptimizerStep: int64(2*step + i), Minibatch: int32(i), Rows: 3, Tokens: 6, Loss: 0.5, KL: 0.01 * float64(i+1), ClipFraction: 0.1,
+			OptimizerStep: int64(2*step + i), Minibatch: int32(i), Rows: 3, Tokens: 6, Loss: 0.5,
+			KL: 0.01 * float64(i+1), ClipFraction: 0.1,
 			Entropy: 0.6, RatioMax: 1.5, GradNorm: 2, LR: 1e-3, PolicyBefore: before,
-			AdvantageMean: new(0.75 * float64(i)), AdvantageStd: new(1.5), AdvantageMin: new(-1.5), AdvantageMax: new(1.5), AdvantageZero: new(0.0), AdvantagePositive: new(0.5),
+			AdvantageMean: new(0.75 * float64(i)), AdvantageStd: new(1.5), AdvantageMin: new(-1.5),
+			AdvantageMax: new(1.5), AdvantageZero: new(0.0), AdvantagePositive: new(0.5),
+		}
+		if r.Episodes {
+			out[i].Epoch, out[i].BatchRows = new(int32), []int32{2, 0, 1}
 		}
 		if r.Critic {
-			out[i].ValueLoss, out[i].ValueGradNorm, out[i].ExplainedVariance = new(0.25/float64(step)), new(1.0), new(1-1/float64(step))
+			out[i].ValueLoss, out[i].ValueGradNorm, out[i].ExplainedVariance = new(0.25/float64(step)), new(1.0),
+				new(1-1/float64(step))
 			out[i].ValueClipFraction, out[i].ValueMean, out[i].ReturnMean = new(0.125), new(0.25), new(0.5)
 		}
 		if r.Outputs {

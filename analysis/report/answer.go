@@ -7,16 +7,17 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/ropewalk/ropewalk/analysis/report/chart"
 	"github.com/ropewalk/ropewalk/analysis/sql"
 )
 
-// answer reads a result by the names of its columns.
+// answer reads a query's result by the names of its columns.
 type answer struct{ sql.Result }
 
-// rows is how many there are.
+// rows returns the number of rows.
 func (a answer) rows() int { return len(a.Rows) }
 
-// at is a cell's value; a column that the question did not ask for is the program's mistake.
+// at returns a cell's value. A column that the question does not select is a mistake in this program.
 func (a answer) at(row int, column string) any {
 	i := slices.Index(a.Columns, column)
 	if i < 0 {
@@ -25,7 +26,7 @@ func (a answer) at(row int, column string) any {
 	return a.Rows[row][i]
 }
 
-// number is a cell as a number; NaN for null and for what is none.
+// number returns a cell as a number, NaN for null and for other types.
 func (a answer) number(row int, column string) float64 {
 	switch x := a.at(row, column).(type) {
 	case float64:
@@ -44,7 +45,7 @@ func (a answer) number(row int, column string) float64 {
 	return math.NaN()
 }
 
-// text is a cell as text; "" for null.
+// text returns a cell as text, "" for null.
 func (a answer) text(row int, column string) string {
 	switch x := a.at(row, column).(type) {
 	case nil:
@@ -58,7 +59,7 @@ func (a answer) text(row int, column string) string {
 	}
 }
 
-// column is a column as numbers.
+// column returns a column as numbers.
 func (a answer) column(name string) []float64 {
 	out := make([]float64, a.rows())
 	for i := range out {
@@ -67,7 +68,7 @@ func (a answer) column(name string) []float64 {
 	return out
 }
 
-// steps is the column step; what was made before the first step stands at 0.
+// steps returns the column step, with 0 for null: what was made before the first step.
 func (a answer) steps() []float64 {
 	out := a.column("step")
 	for i, x := range out {
@@ -104,4 +105,20 @@ func (a answer) pivot(key, value string, absent float64) (steps []float64, keys 
 	}
 	slices.Sort(keys)
 	return steps, keys, values
+}
+
+// table writes the answer out, its numbers in units and everything else as text.
+func (a answer) table(units map[string]chart.Unit) *Table {
+	t := &Table{Columns: a.Columns}
+	for i := range a.rows() {
+		row := make([]string, len(a.Columns))
+		for j, column := range a.Columns {
+			row[j] = a.text(i, column)
+			if n := a.number(i, column); !math.IsNaN(n) {
+				row[j] = chart.Value(n, units[column])
+			}
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
 }

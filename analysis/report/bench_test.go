@@ -26,12 +26,14 @@ import (
 // millisecond, as those of a server nearby do.
 func BenchmarkReport50k(b *testing.B) {
 	objects := mem.New()
-	recordtest.Large(b, objects, recordtest.LargeOptions{Run: "large", Steps: 98, Groups: 64, Samples: 8, Shards: 2, EvaluateEvery: 20, Problems: 513, Seed: 1})
+	recordtest.Large(b, objects, recordtest.LargeOptions{Run: "large", Steps: 98, Groups: 64, Samples: 8, Shards: 2,
+		EvaluateEvery: 20, Problems: 513, Seed: 1})
 	server := storetest.Versitygw(b)
 	const bucket = "record"
 	root := filepath.Join(server.Folder, bucket)
 	recordtest.Unpack(b, objects, root)
-	through, err := s3.New(s3.Options{Endpoint: server.Endpoint, Bucket: bucket, AccessKey: server.AccessKey, SecretKey: server.SecretKey})
+	through, err := s3.New(s3.Options{Endpoint: server.Endpoint, Bucket: bucket, AccessKey: server.AccessKey,
+		SecretKey: server.SecretKey})
 	require.NoError(b, err)
 	b.Run("folder", func(b *testing.B) {
 		measure(b, folder.New(root), b.TempDir)

@@ -38,8 +38,10 @@ func loaded(t *testing.T, browser, file, fragment string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	address := url.URL{Scheme: "file", Path: file, Fragment: fragment}
-	cmd := exec.CommandContext(ctx, browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-		"--proxy-server=127.0.0.1:1", "--user-data-dir="+t.TempDir(), "--virtual-time-budget=3000", "--dump-dom", address.String())
+	cmd := exec.CommandContext(ctx, browser, "--headless=new", "--no-sandbox", "--disable-gpu",
+		"--disable-dev-shm-usage",
+		"--proxy-server=127.0.0.1:1", "--user-data-dir="+t.TempDir(), "--virtual-time-budget=3000", "--dump-dom",
+		address.String())
 	var messages strings.Builder
 	cmd.Stderr = &messages
 	out, err := cmd.Output()
@@ -50,16 +52,26 @@ func loaded(t *testing.T, browser, file, fragment string) string {
 // probe clicks the switch and writes what the tokens then look like into the page.
 const probe = `<script>
 (() => {
-  const token = document.querySelector("#episodes .w.l9, #episodes .w.l8, #episodes .w.l7, #episodes .w.l6, #episodes .w.l5");
+  const token = document.querySelector(
+    "#episodes .w.l9, #episodes .w.l8, #episodes .w.l7, #episodes .w.l6, #episodes .w.l5");
   const said = [];
   for (const by of ["logprob", "entropy", "advantage", "none"]) {
     document.querySelector("input[name=colour][value=" + by + "]").click();
     const shown = [...document.querySelectorAll(".scale")].filter((s) => !s.hidden).map((s) => s.dataset.for).join("+");
-    said.push(by + "=" + document.getElementById("episodes").dataset.colour + "|" + getComputedStyle(token).backgroundColor + "|" + shown);
+    said.push(by + "=" + document.getElementById("episodes").dataset.colour + "|" +
+      getComputedStyle(token).backgroundColor + "|" + shown);
   }
   const width = document.documentElement.scrollWidth <= window.innerWidth;
   const tall = [...document.querySelectorAll("figure svg")].every((s) => s.getBoundingClientRect().height > 60);
-  document.body.dataset.probed = said.join(";") + ";fits=" + width + ";tall=" + tall;
+  const full = [...document.querySelectorAll("main .figures")].every((grid) => {
+    const rows = {};
+    for (const card of grid.querySelectorAll("figure")) {
+      const place = card.getBoundingClientRect();
+      rows[Math.round(place.top)] = (rows[Math.round(place.top)] || -16) + place.width + 16;
+    }
+    return Object.values(rows).every((w) => Math.abs(w - grid.getBoundingClientRect().width) < 2);
+  });
+  document.body.dataset.probed = said.join(";") + ";fits=" + width + ";tall=" + tall + ";full=" + full;
 })();
 </script>`
 
@@ -89,7 +101,8 @@ func TestThePageInABrowser(t *testing.T) {
 	})
 	t.Run("another script does not", func(t *testing.T) {
 		other := filepath.Join(t.TempDir(), "other.html")
-		require.NoError(t, os.WriteFile(other, []byte(strings.Replace(text, "</body>", `<script>document.title="owned"</script></body>`, 1)), 0o644))
+		require.NoError(t, os.WriteFile(other, []byte(strings.Replace(text, "</body>",
+			`<script>document.title="owned"</script></body>`, 1)), 0o644))
 		require.NotContains(t, loaded(t, browser, other, ""), "<title>owned")
 	})
 	t.Run("the switch colours the tokens", func(t *testing.T) {
@@ -100,7 +113,7 @@ func TestThePageInABrowser(t *testing.T) {
 		found := regexp.MustCompile(`data-probed="([^"]*)"`).FindStringSubmatch(loaded(t, browser, probed, ""))
 		require.Len(t, found, 2)
 		said := strings.Split(found[1], ";")
-		require.Len(t, said, 6)
+		require.Len(t, said, 7)
 		require.Contains(t, said[0], "logprob=logprob|rgba(")
 		require.NotContains(t, said[0], "rgba(0, 0, 0, 0)")
 		require.Contains(t, said[0], "|logprob")
@@ -110,5 +123,6 @@ func TestThePageInABrowser(t *testing.T) {
 		require.Equal(t, "none=none|rgba(0, 0, 0, 0)|", said[3])
 		require.Equal(t, "fits=true", said[4], "no sideways scrolling")
 		require.Equal(t, "tall=true", said[5])
+		require.Equal(t, "full=true", said[6], "cards leave no holes: each row is as wide as the section")
 	})
 }

@@ -7,29 +7,34 @@ import (
 	"github.com/ropewalk/ropewalk/rl/diagnose"
 )
 
-func (d data) anchorGroups() Figure {
-	f := Figure{ID: "anchors", Title: "Turns that begin alike"}
-	var all diagnose.Anchors
-	for _, s := range d.tokens {
-		for _, r := range s.rows {
-			for _, anchor := range r.Anchors { // their advantages are recorded as sums alone
-				if err := all.Add(diagnose.TurnRow{Group: r.GroupID, Anchor: anchor}); err != nil {
-					return f.refused(err)
+var anchorGroups = figure{
+	id: "anchors", title: "Turns that start from the same state",
+	draw: func(d data, f *Figure) error {
+		var all diagnose.Anchors
+		for _, s := range d.tokens {
+			for _, r := range s.rows {
+				for _, anchor := range r.Anchors { // only the sums of their advantages are recorded
+					if err := all.Add(diagnose.TurnRow{Group: r.GroupID, Anchor: anchor}); err != nil {
+						return err
+					}
 				}
 			}
 		}
-	}
-	r := all.Report()
-	if r.Rows == 0 {
-		f.Empty = noSteps
-		return f
-	}
-	f.Note = fmt.Sprintf("Anchor groups: the turns of one task that start from the same state. GiGPO and step-level credit can compare turns only inside them. %s groups hold %s turns; %s of the groups have one turn alone.", plainNumber(float64(r.Groups)), plainNumber(float64(r.Rows)), percent(r.Singletons)) + d.sampled()
-	f.SVG = chart.Bars(f.Title, sizes(r.Sizes))
-	return f
+		r := all.Report()
+		if r.Rows == 0 {
+			f.Empty = noSteps
+			return nil
+		}
+		f.Note = fmt.Sprintf("An anchor group is the set of turns of one task that start from the same state. GiGPO "+
+			"and step-level credit compare turns only within such a group. %s groups hold %s turns; %s of the "+
+			"groups have a single turn.", plainNumber(float64(r.Groups)), plainNumber(float64(r.Rows)),
+			percent(r.Singletons)) + sampled(d)
+		f.SVG = chart.Bars(f.Title, sizes(r.Sizes))
+		return nil
+	},
 }
 
-// mostSizes bounds the bars of a histogram; what is greater is one bar.
+// mostSizes bounds the bars of a histogram; greater values share one more bar.
 const mostSizes = 10
 
 func sizes(bins []diagnose.Bin) (out []chart.Bar) {

@@ -20,7 +20,7 @@ type Episode struct {
 	Title   string
 	Facts   []Tile
 	Turns   []Turn
-	Omitted int // tokens beyond what the page has room for
+	Omitted int // tokens left out to keep the page small
 }
 
 // Turn is one turn and its tool calls.
@@ -36,7 +36,7 @@ type Span struct {
 	Text, Class, Title string
 }
 
-// Call is one tool call and what came of it.
+// Call is one tool call and its result.
 type Call struct {
 	Name, Status string
 	Failed       bool
@@ -45,14 +45,22 @@ type Call struct {
 
 func (w pieceWriter) episode(e analysis.Episode) Episode {
 	r, t, s := e.Reward, e.Trajectory, e.Selection
-	out := Episode{ID: r.TrajectoryID, Anchor: "t-" + strings.ReplaceAll(r.TrajectoryID, "/", "-"), Title: e.Prompt.Problem}
+	out := Episode{ID: s.TrajectoryID, Anchor: "t-" + strings.ReplaceAll(s.TrajectoryID, "/", "-"),
+		Title: e.Prompt.Problem}
+	reward := Tile{"reward", "none", ""}
+	switch {
+	case r != nil:
+		reward = Tile{"reward", strconv.FormatFloat(r.Reward, 'g', 4, 64), r.Verdict}
+	case s.Excluded != nil: // something broke the trajectory, so that it was never graded
+		reward.Note = *s.Excluded
+	}
 	fate := "kept"
 	switch {
 	case !s.Kept && s.Reason != "":
 		out.Kind, fate = "dropped", s.Reason
 	case !s.Kept:
 		out.Kind, fate = "dropped", "not selected"
-	case r.Reward > 0:
+	case r != nil && r.Reward > 0:
 		out.Kind = "positive"
 	default:
 		out.Kind = "negative"
@@ -61,13 +69,14 @@ func (w pieceWriter) episode(e analysis.Episode) Episode {
 		fate = "kept, masked: " + *s.Masked
 	}
 	out.Facts = []Tile{
-		{"reward", strconv.FormatFloat(r.Reward, 'g', 4, 64), r.Verdict}, {"level", strconv.Itoa(int(t.Level)), ""},
+		reward, {"level", strconv.Itoa(int(t.Level)), ""},
 		{"selection", fate, ""}, {"answer", cmp.Or(t.FinalAnswer, "none"), "gold " + t.Gold},
-		{"tokens", strconv.Itoa(int(t.Tokens)), fmt.Sprintf("%d the policy's", t.ResponseTokens)},
+		{"tokens", strconv.Itoa(int(t.Tokens)), fmt.Sprintf("%d written by the policy", t.ResponseTokens)},
 		{"tool calls", strconv.Itoa(int(t.ToolCalls)), fmt.Sprintf("%d failed", t.ToolErrors)},
 	}
 	if e.Advantage != nil {
-		out.Facts = append(out.Facts, Tile{"advantage", chart.Value(*e.Advantage, chart.Plain), fmt.Sprintf("weight %.3g, count %d", s.Weight, s.Count)})
+		out.Facts = append(out.Facts, Tile{"advantage", chart.Value(*e.Advantage, chart.Plain),
+			fmt.Sprintf("weight %.3g, count %d", s.Weight, s.Count)})
 	}
 	w.turns(&out, e)
 	return out
@@ -100,11 +109,12 @@ func (w pieceWriter) turns(out *Episode, e analysis.Episode) {
 }
 
 func call(c schema.ToolCallRow) Call {
-	out := Call{Name: cmp.Or(c.Name, "(not a readable call)"), Status: c.Status, Failed: c.Status != "ok"}
+	out := Call{Name: cmp.Or(c.Name, "(not a valid call)"), Status: c.Status, Failed: c.Status != "ok"}
 	if c.ExitCode != 0 {
 		out.Status += fmt.Sprintf(", exit code %d", c.ExitCode)
 	}
-	for _, p := range []Tile{{Name: "code", Value: c.Code}, {Name: "stdin", Value: c.Stdin}, {Name: "stdout", Value: c.Stdout}, {Name: "stderr", Value: c.Stderr}, {Name: "value", Value: c.Value}} {
+	for _, p := range []Tile{{Name: "code", Value: c.Code}, {Name: "stdin", Value: c.Stdin},
+		{Name: "stdout", Value: c.Stdout}, {Name: "stderr", Value: c.Stderr}, {Name: "value", Value: c.Value}} {
 		if p.Value != "" {
 			p.Value = clipped(p.Value)
 			out.Parts = append(out.Parts, p)
@@ -113,7 +123,7 @@ func call(c schema.ToolCallRow) Call {
 	return out
 }
 
-// longestPart bounds what the page shows of a program or its output, in bytes.
+// longestPart bounds the length of a program or of its output on the page, in bytes.
 const longestPart = 4096
 
 func clipped(s string) string {
@@ -132,7 +142,7 @@ const (
 	darkestEntropy  = 2
 )
 
-// span says a piece's colours by classes: l, e, and p or n for the sign of the advantage.
+// span gives a piece the classes of its colours: l, e, and p or n for the sign of the advantage.
 func (w pieceWriter) span(p Piece) Span {
 	out := Span{Text: p.Text, Class: "c"}
 	if !p.Written {
@@ -142,7 +152,8 @@ func (w pieceWriter) span(p Piece) Span {
 	var told []string
 	if !math.IsNaN(p.LogProb) {
 		out.Class += fmt.Sprintf(" l%d", shade(-p.LogProb/darkestSurprise))
-		told = append(told, fmt.Sprintf("log-probability %s (%s)", minus(p.LogProb), chart.Value(math.Exp(math.Min(p.LogProb, 0)), chart.Percent)))
+		told = append(told, fmt.Sprintf("log-probability %s (%s)", minus(p.LogProb),
+			chart.Value(math.Exp(math.Min(p.LogProb, 0)), chart.Percent)))
 	}
 	if !math.IsNaN(p.Entropy) {
 		out.Class += fmt.Sprintf(" e%d", shade(p.Entropy/darkestEntropy))
@@ -160,7 +171,7 @@ func (w pieceWriter) span(p Piece) Span {
 	return out
 }
 
-// shade maps 0…1 to 0…shades by its root, so that small values are told apart.
+// shade maps 0…1 to 0…shades by the square root, so that small values remain distinguishable.
 func shade(x float64) int {
 	if !(x > 0) { // also of 0/0
 		return 0

@@ -7,55 +7,56 @@ import (
 	"strconv"
 
 	"github.com/ropewalk/ropewalk/analysis/report/chart"
-	"github.com/ropewalk/ropewalk/internal/seed"
-	"github.com/ropewalk/ropewalk/rl/diagnose"
+	"github.com/ropewalk/ropewalk/internal/evaluation"
 )
 
-// resamples of the bootstrap, as evaluations themselves use.
-const resamples = 2000
-
-func (d data) reward() Figure {
-	return d.curve("rewards", "reward", chart.Series{Name: "reward", Color: 1}, Figure{
-		ID: "reward", Title: "Reward per step", Empty: noSteps,
-		Note: "Mean reward of all trajectories that the step sampled, before resampling.",
-	}, chart.Chart{YLabel: "mean reward"})
+var reward = figure{
+	id: "reward", title: "Reward per step", asks: []string{"rewards"}, values: "reward", empty: noSteps,
+	note: "Mean reward of all trajectories that were sampled in the step, before resampling.",
+	draw: curve("reward", chart.Series{Name: "reward", Color: 1}, chart.Chart{YLabel: "mean reward"}),
 }
 
-func (d data) success() Figure {
-	f := d.figure("success", "Success per step, and evaluations", "rewards", "evaluations", "greedy")
-	training, greedy := d.answers["rewards"], d.answers["greedy"]
-	var lines []chart.Series
-	if training.rows() > 0 {
-		lines = append(lines, chart.Series{Name: "training", Color: 1, X: training.steps(), Y: training.column("success")})
-	}
-	sampled := d.evaluated("")
-	if len(sampled.X) > 0 {
-		sampled.Name, sampled.Color = "held-out, sampled (95%)", 2
-		lines = append(lines, sampled)
-	}
-	if greedy.rows() > 0 {
-		lines = append(lines, chart.Series{Name: "held-out, greedy", Color: 3, X: greedy.steps(), Y: greedy.column("success"), Points: true})
-	}
-	if len(lines) == 0 {
-		f.Empty = noSteps
-		return f
-	}
-	f.Note = fmt.Sprintf("Bars are 95%% percentile intervals of %d bootstrap resamples of the problems, each with the mean of its samples. Step 0 is the policy before the first step.", resamples)
-	if len(sampled.X) == 0 {
-		f.Note = noEvaluations
-	}
-	thinned(chart.Chart{Title: f.Title, XLabel: "step", YLabel: "success", Unit: chart.Percent, Lines: lines}, &f)
-	return f
+var success = figure{
+	id: "success", title: "Success per step, and evaluations", asks: []string{"rewards", "evaluations", "greedy"},
+	draw: func(d data, f *Figure) error {
+		training, greedy := d.answers["rewards"], d.answers["greedy"]
+		var lines []chart.Series
+		if training.rows() > 0 {
+			lines = append(lines, chart.Series{Name: "training", Color: 1, X: training.steps(),
+				Y: training.column("success")})
+		}
+		sampled := evaluated(d, "")
+		if len(sampled.X) > 0 {
+			sampled.Name, sampled.Color = "held-out, sampled (95%)", 2
+			lines = append(lines, sampled)
+		}
+		if greedy.rows() > 0 {
+			lines = append(lines, chart.Series{Name: "held-out, greedy", Color: 3, X: greedy.steps(),
+				Y: greedy.column("success"), Points: true})
+		}
+		if len(lines) == 0 {
+			f.Empty = noSteps
+			return nil
+		}
+		f.Note = fmt.Sprintf("Error bars are 95%% percentile intervals from %d bootstrap resamples of the problems, "+
+			"each represented by the mean of its samples; at 0%% and 100%% they are Wilson's. Step 0 is the policy "+
+			"before the first step.", evaluation.Resamples)
+		if len(sampled.X) == 0 {
+			f.Note = noEvaluations
+		}
+		thinned(chart.Chart{Title: f.Title, XLabel: "step", YLabel: "success", Unit: chart.Percent, Lines: lines}, f)
+		return nil
+	},
 }
 
-// unit is one evaluation at one step.
+// unit identifies an evaluation: its step and its tag.
 type unit struct {
 	step float64
 	tag  string
 }
 
-// evaluated gives each evaluation's success with its interval; of one level, or of all ("").
-func (d data) evaluated(level string) chart.Series {
+// evaluated returns the success of each evaluation with its interval, for one level or for all ("").
+func evaluated(d data, level string) chart.Series {
 	a := d.answers["evaluations"]
 	var order []unit
 	means := map[unit][]float64{}
@@ -73,55 +74,68 @@ func (d data) evaluated(level string) chart.Series {
 	if level == "" {
 		label = "all"
 	}
-	out := chart.Series{Bars: true}
+	out := chart.Series{Bars: true, Reach: reach(a.steps())}
 	for _, u := range order {
-		mean, low, high := diagnose.Bootstrap(means[u], resamples, seed.Rand("bootstrap/"+label, d.run.Seed))
-		out.X, out.Y = append(out.X, u.step), append(out.Y, mean)
-		out.Low, out.High = append(out.Low, low), append(out.High, high)
+		rate := evaluation.Rate(means[u], d.run.Seed, label)
+		out.X, out.Y = append(out.X, u.step), append(out.Y, rate.Success)
+		out.Low, out.High = append(out.Low, rate.CILow), append(out.High, rate.CIHigh)
 	}
 	return out
 }
 
-func (d data) trainingLevels() Figure {
-	f, a, ok := d.asked("levels", "Success by level, in training", "levels", noSteps)
-	if !ok {
-		return f
+// Evaluations are joined by a line if they are at most so many steps, or such a share of the run, apart. A longer line
+// would suggest a course that nothing measured.
+const joinedSteps, joinedShare = 20, 0.1
+
+// reach is the longest distance of neighbouring evaluations that a line bridges.
+func reach(steps []float64) float64 {
+	if len(steps) == 0 {
+		return 0
 	}
-	steps, levels, values := a.pivot("level", "success", math.NaN())
-	sortNumbers(levels)
-	var lines []chart.Series
-	for i, level := range levels {
-		lines = append(lines, chart.Series{Name: "level " + level, Color: 1 + i%colors, X: steps, Y: values[level]})
-	}
-	f.Note = "Share of solved trajectories among those that the step sampled, by the level of their problem."
-	thinned(chart.Chart{Title: f.Title, XLabel: "step", YLabel: "success", Unit: chart.Percent, Lines: lines}, &f)
-	return f
+	return max(joinedSteps, joinedShare*slices.Max(steps))
 }
 
-func (d data) evaluationLevels() Figure {
-	f, a, ok := d.asked("evaluation-levels", "Success by level, held-out problems", "evaluations", noEvaluations)
-	if !ok {
-		return f
-	}
-	var levels []string
-	for i := range a.rows() {
-		if level := a.text(i, "level"); !slices.Contains(levels, level) {
-			levels = append(levels, level)
+var trainingLevels = figure{
+	id: "levels", title: "Success by level, in training", asks: []string{"levels"}, empty: noSteps,
+	note: "Share of sampled trajectories that solved their problem, by the level of the problem.",
+	draw: func(d data, f *Figure) error {
+		a := d.answers["levels"]
+		steps, levels, values := a.pivot("level", "success", math.NaN())
+		sortNumbers(levels)
+		var lines []chart.Series
+		for i, level := range levels {
+			lines = append(lines, chart.Series{Name: "level " + level, Color: 1 + i%colors, X: steps, Y: values[level]})
 		}
-	}
-	sortNumbers(levels)
-	var lines []chart.Series
-	for i, level := range levels {
-		s := d.evaluated(level)
-		s.Name, s.Color = "level "+level, 1+i%colors
-		lines = append(lines, s)
-	}
-	f.Note = "Sampled success with 95% bootstrap intervals over problems. Step 0 is the policy before the first step."
-	thinned(chart.Chart{Title: f.Title, XLabel: "step", YLabel: "success", Unit: chart.Percent, Lines: lines}, &f)
-	return f
+		thinned(chart.Chart{Title: f.Title, XLabel: "step", YLabel: "success", Unit: chart.Percent, Lines: lines}, f)
+		return nil
+	},
 }
 
-// colors is how many colours the page's style tells apart.
+var evaluationLevels = figure{
+	id: "evaluation-levels", title: "Success by level, held-out problems", asks: []string{"evaluations"},
+	empty: noEvaluations,
+	note:  "Sampled success, with 95% bootstrap intervals over problems. Step 0 is the policy before the first step.",
+	draw: func(d data, f *Figure) error {
+		a := d.answers["evaluations"]
+		var levels []string
+		for i := range a.rows() {
+			if level := a.text(i, "level"); !slices.Contains(levels, level) {
+				levels = append(levels, level)
+			}
+		}
+		sortNumbers(levels)
+		var lines []chart.Series
+		for i, level := range levels {
+			s := evaluated(d, level)
+			s.Name, s.Color = "level "+level, 1+i%colors
+			lines = append(lines, s)
+		}
+		thinned(chart.Chart{Title: f.Title, XLabel: "step", YLabel: "success", Unit: chart.Percent, Lines: lines}, f)
+		return nil
+	},
+}
+
+// colors is the number of series colours in the page's style.
 const colors = 8
 
 // sortNumbers sorts texts of numbers by their values.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/analysis/cache"
@@ -11,57 +12,70 @@ import (
 	"github.com/ropewalk/ropewalk/store"
 )
 
-// Options say of what the report is made.
+// Options select the run and the generation of a report.
 type Options struct {
 	Store store.Store
 	Cache string // folder; see package cache
 	Run   string
 	Gen   analysis.Generation
+	// Server is what is known from a Temporal server, for the run's status.
+	Server analysis.Observed
 }
 
+// replays reports whether the page compares replays with what the heads name.
+func (o Options) replays() bool { return o.Gen == analysis.AllGenerations }
+
 // Gather reads what the report of a run shows. With analysis.AllGenerations the figures are drawn
-// from what the heads name, and replays are set beside it.
+// from what the heads name, and a section of replays is added.
 func Gather(ctx context.Context, o Options) (*Page, error) {
 	files, err := cache.Open(o.Cache)
 	if err != nil {
 		return nil, err
 	}
 	gen := o.Gen
-	if gen == analysis.AllGenerations {
+	if o.replays() {
 		gen = analysis.Heads
 	}
-	record := analysis.New(o.Store).WithCache(files).WithGeneration(gen)
+	record := analysis.New(o.Store).WithCache(files).WithGeneration(gen).WithServer(o.Server)
 	run, err := record.Run(ctx, o.Run)
 	if err != nil {
 		return nil, err
 	}
 	d := data{run: run, questions: map[string]Question{}, answers: map[string]answer{}}
-	if err := d.ask(ctx, o, gen, questions(o.Run)); err != nil {
+	if err := d.ask(ctx, o, gen, needs(sections)); err != nil {
 		return nil, err
 	}
-	if d.tokens, err = readTokens(ctx, record, o.Run); err != nil {
+	if d.tokens, d.origin, err = readRecord(ctx, record, o.Run); err != nil {
 		return nil, err
 	}
-	page := &Page{Run: run, Generation: gen, Tiles: d.tiles(), Sections: d.sections()}
-	if d.answers["conversations"].number(0, "n") > 0 {
-		if err := d.ask(ctx, o, gen, taskQuestions(o.Run)); err != nil {
-			return nil, err
+	page := &Page{Run: run, Generation: gen, Tiles: tiles(d)}
+	var all []Section
+	for _, s := range sections {
+		if s.shown != nil {
+			if !s.shown(d, o) {
+				continue
+			}
+			asked := gen
+			if s.allGenerations {
+				asked = analysis.AllGenerations
+			}
+			if err := d.ask(ctx, o, asked, s.needs()); err != nil {
+				return nil, err
+			}
 		}
-		page.Sections = append(page.Sections, d.tasks())
+		all = append(all, s.render(d))
 	}
-	if o.Gen == analysis.AllGenerations {
-		if err := d.ask(ctx, o, o.Gen, replayQuestions(o.Run)); err != nil {
-			return nil, err
-		}
-		page.Sections = append(page.Sections, d.replays())
-	}
+	page.LeftOut = leftOut(all)
+	page.Sections = slices.DeleteFunc(all, func(s Section) bool { return len(s.Figures) == 0 })
 	page.Samples, page.shown, err = samples(ctx, record, o.Run)
 	return page, err
 }
 
-// ask puts the questions to one state of the record.
-func (d data) ask(ctx context.Context, o Options, gen analysis.Generation, all []Question) (err error) {
-	session, err := sql.Open(ctx, sql.Options{Store: o.Store, Cache: o.Cache, Runs: []string{o.Run}, Gen: gen}, texts(all)...)
+// ask puts the questions with these names to one state of the record.
+func (d data) ask(ctx context.Context, o Options, gen analysis.Generation, names []string) (err error) {
+	all := about(o.Run, names)
+	session, err := sql.Open(ctx, sql.Options{Store: o.Store, Cache: o.Cache, Runs: []string{o.Run}, Gen: gen},
+		texts(all)...)
 	if err != nil {
 		return err
 	}

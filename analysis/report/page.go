@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/analysis/report/chart"
@@ -15,6 +16,9 @@ import (
 
 //go:embed assets/page.gohtml
 var pageText string
+
+//go:embed assets/figures.gohtml
+var figuresText string
 
 //go:embed assets/style.css
 var styleText string
@@ -28,19 +32,26 @@ type Page struct {
 	Generation analysis.Generation
 	Tiles      []Tile
 	Sections   []Section
+	LeftOut    []LeftOut // figures that there are no data for
 	Samples    []Sample
 
 	shown shown // how the samples can be coloured
 }
 
 // WriteHTML writes the page.
-func (p *Page) WriteHTML(w io.Writer) error {
-	t, err := template.New("page").Parse(pageText)
+func (p *Page) WriteHTML(w io.Writer) error { return writeTemplate(w, pageText, view{p}) }
+
+// writeTemplate fills a page's template in, which may use those of the figures.
+func writeTemplate(w io.Writer, text string, values any) error {
+	t, err := template.New("page").Parse(text)
+	if err == nil {
+		t, err = t.Parse(figuresText)
+	}
 	if err != nil {
 		return fmt.Errorf("parse the report's template: %w", err)
 	}
 	var out bytes.Buffer
-	if err := t.Execute(&out, view{p}); err != nil {
+	if err := t.Execute(&out, values); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	_, err = w.Write(out.Bytes())
@@ -60,13 +71,14 @@ func (view) Script() template.JS { return template.JS(scriptText) }
 // Policy lets the browser run that script, apply the style, and load nothing.
 func (view) Policy() string {
 	sum := sha256.Sum256([]byte(scriptText))
-	return "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+	return "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-" +
+		base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
 // Shades are the numbers of the shades of a colour, lightest first.
 func (view) Shades() []int { return countUp(shades) }
 
-// Unshades are the same, darkest first.
+// Unshades are the same numbers, darkest first.
 func (view) Unshades() []int {
 	out := countUp(shades)
 	for i := range out {
@@ -83,29 +95,29 @@ func countUp(n int) []int {
 	return out
 }
 
-// AdvantageScale is the advantage, times its weight, whose colour is darkest.
+// AdvantageScale is the weighted advantage that has the darkest colour.
 func (v view) AdvantageScale() string { return chart.Value(v.shown.advantage, chart.Plain) }
 
-// Colour is how the tokens are coloured at first.
+// Colour is the quantity that colours the tokens when the page opens.
 func (v view) Colour() string { return v.shown.colour() }
 
-// Colourless says why tokens have no colours; "" where they have.
+// Colourless says why tokens have no colours; it is empty where they have.
 func (v view) Colourless() string {
 	if v.shown.logProbs {
 		return ""
 	}
-	return "The trajectories have neither log-probabilities nor entropies: no policy of this run wrote them."
+	return "The trajectories have neither log-probabilities nor entropies: they were imported."
 }
 
-// GenerationNote says what the figures are drawn from, unless that is what the heads name.
+// GenerationNote names the generation that the figures show, unless it is the one that the heads name.
 func (v view) GenerationNote() string {
 	if n, numbered := v.Generation.Number(); numbered {
-		return fmt.Sprintf("stages in generation %d where there is one", n)
+		return fmt.Sprintf("generation %d of the stages that have one", n)
 	}
 	return ""
 }
 
-// GenerationFlag is the flag with which the figures' SQL gives the same answers again.
+// GenerationFlag is the flag for `ropewalk sql` that repeats the figures' queries on the same generation.
 func (v view) GenerationFlag() string {
 	if v.Generation == analysis.Heads {
 		return ""
@@ -113,8 +125,10 @@ func (v view) GenerationFlag() string {
 	return " --gen " + v.Generation.String()
 }
 
-// HasReplays reports a section of replays.
-func (v view) HasReplays() bool { return v.Sections[len(v.Sections)-1].ID == replaysID }
+// HasReplays reports whether the page has a section of replays.
+func (v view) HasReplays() bool {
+	return slices.ContainsFunc(v.Sections, func(s Section) bool { return s.ID == replaysID })
+}
 
 // Drawing is the figure's picture, which the chart package has escaped.
 func (f Figure) Drawing() template.HTML { return template.HTML(f.SVG) }

@@ -9,8 +9,8 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// Piece is a token of an episode as text; tokens that only together make a character are one piece.
-// NaN means that a number is not known.
+// Piece is a token of an episode as text; tokens that form one character together are one piece. NaN is an unknown
+// number.
 type Piece struct {
 	Text      string
 	Written   bool // by the policy; else it is context
@@ -19,14 +19,14 @@ type Piece struct {
 	Advantage float64 // times the row's weight, as the update saw it
 }
 
-// pieceWriter turns turns into pieces.
+// pieceWriter splits turns into pieces.
 type pieceWriter struct {
 	tokens *tokenizer.Tokenizer // nil where the record has none
 	most   int                  // tokens of an episode
 	scale  float64              // the greatest |advantage| of the page
 }
 
-// turn makes the pieces of a turn; advantages are those of its tokens, nil for what is not in the batch.
+// turn splits a turn into pieces; advantages belong to its tokens and are nil for a turn that is not in the batch.
 func (w pieceWriter) turn(t schema.TurnRow, advantages []float32) []Piece {
 	if !w.decodes(t) {
 		return plain(t, advantages)
@@ -34,7 +34,8 @@ func (w pieceWriter) turn(t schema.TurnRow, advantages []float32) []Piece {
 	var out []Piece
 	open := "" // bytes of a character that is not complete
 	for i, id := range t.TokenIDs {
-		p := Piece{Written: i >= int(t.ContextTokens), LogProb: at(t.LogProbs, i), Entropy: at(t.Entropies, i), Advantage: at(advantages, i)}
+		p := Piece{Written: i >= int(t.ContextTokens), LogProb: at(t.LogProbs, i), Entropy: at(t.Entropies, i),
+			Advantage: at(advantages, i)}
 		text := w.tokens.Decode([]int32{id})
 		if open != "" && out[len(out)-1].Written == p.Written {
 			open += text
@@ -53,15 +54,14 @@ func (w pieceWriter) turn(t schema.TurnRow, advantages []float32) []Piece {
 	return out
 }
 
-// join adds a token that goes on with a piece's character: log-probabilities add up, and of
-// entropies the greatest is kept.
+// join adds a token that continues a piece's character: log-probabilities add up, and the largest entropy is kept.
 func (p *Piece) join(text string, next Piece) {
 	p.Text = text
 	p.LogProb += next.LogProb
 	p.Entropy = math.Max(p.Entropy, next.Entropy)
 }
 
-// complete reports text that does not end within a character.
+// complete reports whether text ends with a whole character.
 func complete(text string) bool {
 	for n := 1; n <= min(utf8.UTFMax, len(text)); n++ {
 		if tail := text[len(text)-n:]; utf8.RuneStart(tail[0]) {
@@ -71,7 +71,7 @@ func complete(text string) bool {
 	return true
 }
 
-// decodes reports whether the tokenizer gives back the text that the turn is recorded with.
+// decodes reports whether the tokenizer reproduces the recorded text of the turn.
 func (w pieceWriter) decodes(t schema.TurnRow) bool {
 	if w.tokens == nil || w.tokens.Check(t.TokenIDs) != nil {
 		return false
@@ -85,7 +85,8 @@ func plain(t schema.TurnRow, advantages []float32) []Piece {
 	if t.Observation != "" {
 		out = append(out, Piece{Text: t.Observation, LogProb: math.NaN(), Entropy: math.NaN(), Advantage: math.NaN()})
 	}
-	response := Piece{Text: t.Response, Written: true, LogProb: math.NaN(), Entropy: math.NaN(), Advantage: at(advantages, int(t.ContextTokens))}
+	response := Piece{Text: t.Response, Written: true, LogProb: math.NaN(), Entropy: math.NaN(),
+		Advantage: at(advantages, int(t.ContextTokens))}
 	return append(out, response)
 }
 

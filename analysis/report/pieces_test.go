@@ -12,7 +12,8 @@ import (
 )
 
 func turnOf(ids []int32, context int, response string) schema.TurnRow {
-	t := schema.TurnRow{TokenIDs: ids, ContextTokens: int32(context), Response: response, LogProbs: make([]float32, len(ids)), Entropies: make([]float32, len(ids))}
+	t := schema.TurnRow{TokenIDs: ids, ContextTokens: int32(context), Response: response,
+		LogProbs: make([]float32, len(ids)), Entropies: make([]float32, len(ids))}
 	for i := context; i < len(ids); i++ {
 		t.LogProbs[i], t.Entropies[i] = -0.5, float32(i)
 	}

@@ -1,6 +1,9 @@
 package report
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Question is one query of the report.
 type Question struct {
@@ -8,76 +11,78 @@ type Question struct {
 	SQL  string
 }
 
-// questions are all that the report asks of a run. RUN stands for its name, quoted.
-func questions(run string) []Question {
-	out := []Question{
-		{"rewards", `select step, avg(reward) as reward, avg(success::int) as success, count(*) as trajectories
+// questions are all that the report can ask of a run; figures and sections name those that they need. RUN stands for
+// the run's name, quoted.
+var questions = slices.Concat(runQuestions, diagnosticQuestions, taskQuestions, replayQuestions)
+
+// runQuestions are those of the figures of learning, selection, update and time.
+var runQuestions = []Question{
+	{"rewards", `select step, avg(reward) as reward, avg(success::int) as success, count(*) as trajectories
 from rewards where run = RUN group by step order by step`},
-		{"evaluations", `select step, tag, level, problem_id, avg(success::int) as success, count(*) as samples
+	{"evaluations", `select step, tag, level, problem_id, avg(success::int) as success, count(*) as samples
 from evaluations where run = RUN and not greedy
 group by all order by step nulls first, tag, level, problem_id`},
-		{"greedy", `select step, tag, avg(success::int) as success, count(*) as problems
+	{"greedy", `select step, tag, avg(success::int) as success, count(*) as problems
 from evaluations where run = RUN and greedy group by all order by step nulls first, tag`},
-		{"levels", `select step, level, avg(success::int) as success, count(*) as trajectories
+	{"levels", `select step, level, avg(success::int) as success, count(*) as trajectories
 from rewards where run = RUN group by step, level order by step, level`},
-		{"stages", stagesSQL},
-		{"orchestration", orchestrationSQL},
-		{"devices", devicesSQL},
-		{"funnel", funnelSQL},
-		{"conversations", conversationsQuestion},
-		{"outcomes", `select step, case when kept then 'kept' else reason end as outcome, count(*) as trajectories
+	{"stages", stagesSQL},
+	{"orchestration", orchestrationSQL},
+	{"devices", devicesSQL},
+	{"funnel", funnelSQL},
+	{"conversations", conversationsQuestion},
+	{"outcomes", `select step, case when kept then 'kept' else reason end as outcome, count(*) as trajectories
 from selection where run = RUN group by all order by step, outcome`},
-		{"tool_errors", `select step,
+	{"tool_errors", `select step,
   sum(tool_errors) filter (reward > 0) / nullif(sum(tool_calls) filter (reward > 0), 0) as positive,
   sum(tool_errors) filter (reward <= 0) / nullif(sum(tool_calls) filter (reward <= 0), 0) as negative
 from rewards where run = RUN group by step order by step`},
-		{"variance", `with g as (
-  select step, group_id, max(group_mean) as mean, max(group_variance) as variance
-  from selection where run = RUN group by step, group_id
-)
-select step, count(*) as groups,
-  count(*) filter (variance < 1e-9 and mean > 0) as equal_positive,
-  count(*) filter (variance < 1e-9 and mean <= 0) as equal_negative
-from g group by step order by step`},
-		{"updates", `select step, sum(entropy * tokens) / nullif(sum(tokens), 0) as entropy, sum(kl * tokens) / nullif(sum(tokens), 0) as kl,
+	{"updates", `select step, sum(entropy * tokens) / nullif(sum(tokens), 0) as entropy,
+  sum(kl * tokens) / nullif(sum(tokens), 0) as kl,
   sum(reference_kl * tokens) / nullif(sum(tokens), 0) as reference_kl
 from updates where run = RUN and source is distinct from 'replay' group by step order by step`},
-		{"clipping", `select step, sum(clip_fraction * tokens) / nullif(sum(tokens), 0) as clipped,
+	{"clipping", `select step, sum(clip_fraction * tokens) / nullif(sum(tokens), 0) as clipped,
   sum(clip_fraction_positive * tokens) / nullif(sum(tokens), 0) as positive,
   sum(clip_fraction_negative * tokens) / nullif(sum(tokens), 0) as negative
 from updates where run = RUN and source is distinct from 'replay' group by step order by step`},
-		{"lengths", `select step, quantile_cont(response_tokens, 0.1) as p10, quantile_cont(response_tokens, 0.5) as p50,
+	{"lengths", `select step, quantile_cont(response_tokens, 0.1) as p10, quantile_cont(response_tokens, 0.5) as p50,
   quantile_cont(response_tokens, 0.9) as p90, avg(response_tokens) as mean
 from trajectories where run = RUN group by step order by step`},
-		{"latency", `with calls as (
+	{"latency", `with calls as (
   select step, (end_micros - start_micros) / 1e3 as ms
   from timings where run = RUN and kind = 'tool_call' and end_micros > start_micros
 )
-select step, quantile_cont(ms, 0.5) as p50, quantile_cont(ms, 0.9) as p90, quantile_cont(ms, 0.99) as p99, count(*) as calls
+select step, quantile_cont(ms, 0.5) as p50, quantile_cont(ms, 0.9) as p90, quantile_cont(ms, 0.99) as p99,
+  count(*) as calls
 from calls group by step order by step`},
-	}
-	return of(run, append(out, diagnosticQuestions()...))
 }
 
 // replayQuestions are asked of all generations.
-func replayQuestions(run string) []Question {
-	return of(run, []Question{
-		{"replayed_rewards", `select step, gen, count(*) as trajectories, avg(reward) as reward, avg(success::int) as success
+var replayQuestions = []Question{
+	{"replayed_rewards", `select step, gen, count(*) as trajectories, avg(reward) as reward,
+  avg(success::int) as success
 from rewards where run = RUN
   and step in (select step from rewards where run = RUN group by step having count(distinct gen) > 1)
 group by step, gen order by step, gen`},
-		{"replayed_selection", `select step, gen, count(*) as trajectories, count(*) filter (kept) as kept, count(distinct group_id) filter (kept) as groups_kept
+	{"replayed_selection", `select step, gen, count(*) as trajectories, count(*) filter (kept) as kept,
+  count(distinct group_id) filter (kept) as groups_kept
 from selection where run = RUN
   and step in (select step from selection where run = RUN group by step having count(distinct gen) > 1)
 group by step, gen order by step, gen`},
-	})
 }
 
-func of(run string, all []Question) []Question {
-	for i := range all {
-		all[i].SQL = strings.ReplaceAll(all[i].SQL, "RUN", "'"+strings.ReplaceAll(run, "'", "''")+"'")
+// about returns the questions with these names, about one run. A name without a question is a mistake in this program.
+func about(run string, names []string) []Question {
+	quoted := "'" + strings.ReplaceAll(run, "'", "''") + "'"
+	out := make([]Question, len(names))
+	for i, name := range names {
+		at := slices.IndexFunc(questions, func(q Question) bool { return q.Name == name })
+		if at < 0 {
+			panic("the report has no question " + name)
+		}
+		out[i] = Question{name, strings.ReplaceAll(questions[at].SQL, "RUN", quoted)}
 	}
-	return all
+	return out
 }
 
 // texts are the queries alone.
@@ -100,7 +105,8 @@ select step, stage, sum(greatest(e - greatest(s, coalesce(before, s)), 0)) / 1e6
 from spans group by step, stage order by step, stage`
 
 // devicesSQL gives what each update used of its engine's devices, where the engine measured them.
-const devicesSQL = `select step, max(device_peak_bytes) / 1024.0 ** 3 as gib, avg(device_utilisation) as busy, avg(mfu) as mfu,
+const devicesSQL = `select step, max(device_peak_bytes) / 1024.0 ** 3 as gib, avg(device_utilisation) as busy,
+  avg(mfu) as mfu,
   avg(train_tokens_per_s) as tokens_per_s
 from timings where run = RUN and kind = 'activity' and stage = 'update' and step is not null
   and (train_tokens_per_s is not null or device_peak_bytes is not null)
@@ -124,14 +130,16 @@ const orchestrationSQL = `with begun as (
   select *,
     max(e) over (partition by step order by s, e rows between unbounded preceding and 1 preceding) as before,
     s - before as gap,
-    max(e) over (partition by step, evaluation order by s, e rows between unbounded preceding and 1 preceding) as of_kind
+    max(e) over (partition by step, evaluation order by s, e
+      rows between unbounded preceding and 1 preceding) as of_kind
   from cut
 ), busy as (
-  select step, max(e) as finished, sum(gap) filter (gap > 10e6) as stood, sum(greatest(e - greatest(s, coalesce(before, s)), 0)) as busy,
+  select step, max(e) as finished, sum(gap) filter (gap > 10e6) as waited,
+    sum(greatest(e - greatest(s, coalesce(before, s)), 0)) as busy,
     sum(case when evaluation then greatest(e - greatest(s, coalesce(of_kind, s)), 0) else 0 end) as evaluating
   from marked group by step
 ), lasted as (
-  select *, t - f - coalesce(stood, 0) - case when t - finished > 10e6 then t - finished else 0 end as length
+  select *, t - f - coalesce(waited, 0) - case when t - finished > 10e6 then t - finished else 0 end as length
   from windows join busy using (step)
 )
 select step, (length - evaluating) / 1e6 as seconds, (length - busy) / 1e6 as idle,

@@ -9,8 +9,8 @@ import (
 	"github.com/ropewalk/ropewalk/analysis"
 )
 
-// What is embedded of the trajectories: a few of the first, the middle and the last step, and of
-// each at most so many tokens that the page stays small.
+// Bounds of the trajectories on the page: a few of the first, the middle and the last step, each cut so that the page
+// stays small.
 const (
 	samplesPerStep = 8
 	mostTokens     = 30_000 // of all samples together
@@ -22,13 +22,13 @@ type Sample struct {
 	Episodes []Episode
 }
 
-// shown says what is known of the samples' tokens.
+// shown says which numbers the samples' tokens have.
 type shown struct {
 	logProbs  bool
 	advantage float64 // the greatest |advantage|, times its weight; 0 where there is none
 }
 
-// colour is the first that there is.
+// colour is the quantity that colours the tokens at first.
 func (s shown) colour() string {
 	switch {
 	case s.logProbs:
@@ -39,7 +39,7 @@ func (s shown) colour() string {
 	return "none"
 }
 
-// look finds what is known of what is shown.
+// look finds which numbers the shown tokens have.
 func look(views []analysis.StepView) (out shown) {
 	for _, v := range views {
 		for _, e := range v.Episodes {

@@ -7,10 +7,10 @@ import (
 	"github.com/ropewalk/ropewalk/analysis/report/chart"
 )
 
-// mostPoints is how many points a series shows; of a longer run each is the mean of several steps.
+// mostPoints bounds the points of a series; in a longer run each point is the mean of several steps.
 const mostPoints = 400
 
-// thin makes series of at most mostPoints points: each of the mean of as many neighbouring steps.
+// thin reduces series to at most mostPoints points, each the mean of stride neighbouring steps.
 func thin(all []chart.Series) (out []chart.Series, stride int) {
 	longest := 0
 	for _, s := range all {
@@ -21,14 +21,15 @@ func thin(all []chart.Series) (out []chart.Series, stride int) {
 	}
 	for _, s := range all {
 		if len(s.X) > mostPoints {
-			s.X, s.Y, s.Low, s.High = means(s.X, stride), means(s.Y, stride), means(s.Low, stride), means(s.High, stride)
+			s.X, s.Y, s.Low, s.High = means(s.X, stride), means(s.Y, stride), means(s.Low, stride),
+				means(s.High, stride)
 		}
 		out = append(out, s)
 	}
 	return out, stride
 }
 
-// means are those of each n neighbours; NaN counts for nothing. Nil stays nil.
+// means returns the mean of each n neighbours without NaN. Nil stays nil.
 func means(values []float64, n int) []float64 {
 	var out []float64
 	for from := 0; from < len(values); from += n {
@@ -43,7 +44,7 @@ func means(values []float64, n int) []float64 {
 	return out
 }
 
-// thinned draws a chart, thinned, and says so in the figure's note.
+// thinned reduces and draws a chart, and says so in the figure's note.
 func thinned(c chart.Chart, f *Figure) {
 	lines, stride := thin(c.Lines)
 	stack, columns := thin(c.Stack)

@@ -7,22 +7,24 @@ import (
 	"github.com/ropewalk/ropewalk/analysis/report/chart"
 )
 
-// Tile is one figure of the page's head.
+// Tile is one number at the top of the page, with a short explanation.
 type Tile struct{ Name, Value, Note string }
 
-func (d data) tiles() []Tile {
+func tiles(d data) []Tile {
 	rewards, funnel := d.answers["rewards"], d.answers["funnel"]
 	var out []Tile
-	if s := d.evaluated(""); len(s.X) > 0 {
+	if s := evaluated(d, ""); len(s.X) > 0 {
 		last := len(s.X) - 1
 		out = append(out, Tile{"held-out success", span(s.Y[0], s.Y[last], chart.Percent),
-			fmt.Sprintf("95%%: %s to %s at the end", chart.Value(s.Low[last], chart.Percent), chart.Value(s.High[last], chart.Percent))})
+			fmt.Sprintf("95%% interval at the end: %s to %s", chart.Value(s.Low[last], chart.Percent),
+				chart.Value(s.High[last], chart.Percent))})
 	}
 	if n := rewards.rows(); n > 0 {
-		out = append(out, Tile{"reward", span(rewards.number(0, "reward"), rewards.number(n-1, "reward"), chart.Plain), "mean of the first and last step"})
+		out = append(out, Tile{"reward", span(rewards.number(0, "reward"), rewards.number(n-1, "reward"), chart.Plain),
+			"mean of the first and of the last step"})
 	}
 	if funnel.rows() > 0 && known(funnel.column("sampled")) {
-		note := "none was trained on"
+		note := "no trajectory was trained on"
 		if trained := funnel.number(0, "trained"); trained > 0 {
 			note = chart.Value(trained, chart.Plain) + " trained on"
 		}
@@ -30,15 +32,16 @@ func (d data) tiles() []Tile {
 	}
 	if a := d.answers["tool_errors"]; a.rows() > 0 && known(a.column("positive")) {
 		values := a.column("positive")
-		out = append(out, Tile{"tool errors in positives", span(first(values), last(values), chart.Percent), "first and last step"})
+		out = append(out, Tile{"tool errors in positive trajectories", span(first(values), last(values), chart.Percent),
+			"first and last step"})
 	}
-	if share := d.orchestrationShare(); !math.IsNaN(share) {
-		out = append(out, Tile{"orchestration", chart.Value(share, chart.Percent), "of the steps' time"})
+	if share := orchestrationShare(d); !math.IsNaN(share) {
+		out = append(out, Tile{"orchestration", chart.Value(share, chart.Percent), "share of the steps' time"})
 	}
 	return out
 }
 
-// span is a value before and after; one of them where they are the same evaluation's or step's.
+// span writes a value before and after, or one value where both are equal.
 func span(from, to float64, unit chart.Unit) string {
 	if from == to {
 		return chart.Value(to, unit)
@@ -46,7 +49,7 @@ func span(from, to float64, unit chart.Unit) string {
 	return chart.Value(from, unit) + " → " + chart.Value(to, unit)
 }
 
-// first is the first number of values.
+// first returns the first value that is not NaN.
 func first(values []float64) float64 {
 	for _, v := range values {
 		if !math.IsNaN(v) {
@@ -56,7 +59,7 @@ func first(values []float64) float64 {
 	return math.NaN()
 }
 
-// last is the last number of values.
+// last returns the last value that is not NaN.
 func last(values []float64) float64 {
 	out := math.NaN()
 	for _, v := range values {

@@ -9,5 +9,5 @@
 // Only the tables that a query mentions are fetched, into the cache, and DuckDB reads nothing but
 // those local files: extensions are neither installed nor loaded, files outside the cache's folder
 // and settings are out of reach, and statements other than reading ones are refused. The package
-// stands by itself because DuckDB is a large C++ library that takes a while to link.
+// is a package of its own because DuckDB is a large C++ library that takes a while to link.
 package sql

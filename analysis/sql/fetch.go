@@ -28,23 +28,28 @@ func fetch(ctx context.Context, runs []*analysis.Visible, table schema.Table, c 
 		if err != nil {
 			return nil, err
 		}
-		first := len(out)
-		for _, s := range shards {
-			out = append(out, placed{Shard: s})
-		}
-		g, ctx := errgroup.WithContext(ctx)
-		g.SetLimit(fetches)
-		for i := first; i < len(out); i++ {
-			g.Go(func() (err error) {
-				out[i].file, err = local(ctx, run, out[i].Shard, c)
-				return err
-			})
-		}
-		if err := g.Wait(); err != nil {
+		files, err := bring(ctx, run, shards, c)
+		if err != nil {
 			return nil, err
 		}
+		out = append(out, files...)
 	}
 	return out, nil
+}
+
+// bring brings shards to this machine.
+func bring(ctx context.Context, run *analysis.Visible, shards []analysis.Shard, c *cache.Cache) ([]placed, error) {
+	out := make([]placed, len(shards))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(fetches)
+	for i, s := range shards {
+		out[i].Shard = s
+		g.Go(func() (err error) {
+			out[i].file, err = local(ctx, run, s, c)
+			return err
+		})
+	}
+	return out, g.Wait()
 }
 
 // local returns the path of a shard's file, fetched if it is neither here nor in the cache yet.
@@ -70,41 +75,9 @@ func local(ctx context.Context, run *analysis.Visible, s analysis.Shard, c *cach
 // its columns and types though nothing of it is committed, and those of this program's schema
 // version where older shards lack a column.
 func emptyFile(table schema.Table, c *cache.Cache) (string, error) {
-	data, err := encodeEmpty(table)
+	data, err := schema.EncodeEmpty(table)
 	if err != nil {
 		return "", fmt.Errorf("make an empty shard of table %s: %w", table, err)
 	}
 	return c.Put(schema.Digest(data), table.Ext(), data)
-}
-
-func encodeEmpty(table schema.Table) ([]byte, error) {
-	switch table {
-	case schema.Prompts:
-		return schema.Encode[schema.PromptRow](nil)
-	case schema.Trajectories:
-		return schema.Encode[schema.TrajectoryRow](nil)
-	case schema.Turns:
-		return schema.Encode[schema.TurnRow](nil)
-	case schema.ToolCalls:
-		return schema.Encode[schema.ToolCallRow](nil)
-	case schema.Gradings:
-		return schema.Encode[schema.GradingRow](nil)
-	case schema.Rewards:
-		return schema.Encode[schema.RewardRow](nil)
-	case schema.Selection:
-		return schema.Encode[schema.SelectionRow](nil)
-	case schema.TokenOutputs:
-		return schema.Encode[schema.TokenOutputsRow](nil)
-	case schema.Replay:
-		return schema.Encode[schema.ReplayRow](nil)
-	case schema.Baselines:
-		return schema.Encode[schema.BaselineRow](nil)
-	case schema.Updates:
-		return schema.Encode[schema.UpdateRow](nil)
-	case schema.Evaluations:
-		return schema.Encode[schema.EvaluationRow](nil)
-	case schema.Timings:
-		return schema.Encode[schema.TimingRow](nil)
-	}
-	return nil, fmt.Errorf("table %q has no view", table)
 }

@@ -14,7 +14,8 @@ const runsTable = "runs"
 var words = regexp.MustCompile(`[a-z_][a-z0-9_]*`)
 
 // outright are the words by which a query may reach tables that it does not name.
-var outright = []string{"show", "tables", "information_schema", "sqlite_master", "query", "query_table", "pragma", "pg_catalog"}
+var outright = []string{"show", "tables", "information_schema", "sqlite_master", "query", "query_table", "pragma",
+	"pg_catalog"}
 
 // mentioned returns the tables that a query may read. It errs on the side of more: a column, an alias or
 // a comment of a table's name counts as a mention.
@@ -34,12 +35,13 @@ func mentioned(query string) []schema.Table {
 
 var sources = regexp.MustCompile(`\b(?:from|join)\s+([a-z_][a-z0-9_]*)`)
 
-// read returns the tables that follow a FROM or JOIN in a query of lower case. Unlike mentioned it does
+// read returns the tables that follow a FROM or JOIN in a lower-case query. In contrast to mentioned, it does
 // not take a column of a table's name for the table.
 func read(query string) []schema.Table {
 	var out []schema.Table
 	for _, m := range sources.FindAllStringSubmatch(query, -1) {
-		if t := schema.Table(m[1]); (t == runsTable || slices.Contains(schema.Tables(), t)) && !slices.Contains(out, t) {
+		if t := schema.Table(m[1]); (t == runsTable || slices.Contains(schema.Tables(), t)) &&
+			!slices.Contains(out, t) {
 			out = append(out, t)
 		}
 	}

@@ -12,7 +12,8 @@ import (
 
 // open starts an empty database in memory that neither installs nor loads extensions.
 func open() (*sql.DB, error) {
-	db, err := sql.Open("duckdb", "?autoinstall_known_extensions=false&autoload_known_extensions=false&allow_community_extensions=false")
+	db, err := sql.Open("duckdb", "?autoinstall_known_extensions=false&"+
+		"autoload_known_extensions=false&allow_community_extensions=false")
 	if err != nil {
 		return nil, fmt.Errorf("start DuckDB: %w", err)
 	}

@@ -15,11 +15,12 @@ import (
 
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/analysis/cache"
+	"github.com/ropewalk/ropewalk/internal/spelling"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
 )
 
-// ErrQuery is in every error that the query's author can mend; the text is DuckDB's.
+// ErrQuery marks errors in the query, with DuckDB's text.
 var ErrQuery = errors.New("query")
 
 // Options say what is asked of what.
@@ -29,6 +30,10 @@ type Options struct {
 	Runs  []string            // all of the catalogue when empty
 	Gen   analysis.Generation // Heads, unless replays are asked for too
 	Query string              // one reading statement
+	// Gap is asked what to do about missing heads; see analysis.Record.WithGaps. Without it they are an error.
+	Gap func(*analysis.GapError) error
+	// Server is what is known from a Temporal server, for the status in the table runs.
+	Server analysis.Observed
 }
 
 // Result is a query's answer.
@@ -49,7 +54,8 @@ func Query(ctx context.Context, o Options) (out Result, err error) {
 }
 
 // createTables makes the tables that a query, or several, may read.
-func createTables(ctx context.Context, conn *sql.Conn, record *analysis.Record, files *cache.Cache, o Options, tables []schema.Table, columns map[schema.Table][]string) error {
+func createTables(ctx context.Context, conn *sql.Conn, record *analysis.Record, files *cache.Cache, o Options,
+	tables []schema.Table, columns map[schema.Table][]string) error {
 	if len(tables) == 0 && len(o.Runs) == 0 {
 		return nil
 	}
@@ -122,12 +128,17 @@ func only(catalogue []analysis.Run, names []string) ([]analysis.Run, error) {
 	if len(names) == 0 {
 		return catalogue, nil
 	}
+	known := make([]string, len(catalogue))
+	for i, r := range catalogue {
+		known[i] = r.Run
+	}
 	for _, name := range names {
-		if !slices.ContainsFunc(catalogue, func(r analysis.Run) bool { return r.Run == name }) {
-			return nil, fmt.Errorf("%w: %s", analysis.ErrNoRun, name)
+		if !slices.Contains(known, name) {
+			return nil, analysis.NoRun(name, name, known)
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(catalogue), func(r analysis.Run) bool { return !slices.Contains(names, r.Run) }), nil
+	return slices.DeleteFunc(slices.Clone(catalogue),
+		func(r analysis.Run) bool { return !slices.Contains(names, r.Run) }), nil
 }
 
 // reading are the statements that change nothing.
@@ -135,12 +146,12 @@ var reading = []duckdb.StmtType{
 	duckdb.STATEMENT_TYPE_SELECT, duckdb.STATEMENT_TYPE_PRAGMA, duckdb.STATEMENT_TYPE_CALL,
 }
 
-// ask checks that the query only reads and runs it.
-func ask(ctx context.Context, conn *sql.Conn, query string) (out Result, err error) {
+// ask checks that the query only reads and runs it with its parameters.
+func ask(ctx context.Context, conn *sql.Conn, query string, args ...any) (out Result, err error) {
 	if err := checkReads(ctx, conn, query); err != nil {
 		return Result{}, err
 	}
-	rows, err := conn.QueryContext(ctx, query)
+	rows, err := conn.QueryContext(ctx, query, args...)
 	if err != nil {
 		return Result{}, mendable(ctx, err)
 	}
@@ -184,7 +195,8 @@ func checkReads(ctx context.Context, conn *sql.Conn, query string) error {
 		return err
 	}
 	if !slices.Contains(reading, kind) {
-		return fmt.Errorf("%w: the record is for reading: want one SELECT, DESCRIBE, SHOW or EXPLAIN statement", ErrQuery)
+		return fmt.Errorf("%w: the record is for reading: want one SELECT, DESCRIBE, SHOW or EXPLAIN statement",
+			ErrQuery)
 	}
 	return nil
 }
@@ -223,14 +235,34 @@ func mendable(ctx context.Context, err error) error {
 		return fmt.Errorf("ask DuckDB: %w", ctx.Err())
 	}
 	text := err.Error()
-	if strings.Contains(text, "Table with name") {
-		names := make([]string, 0, len(schema.Tables())+1)
-		for _, t := range schema.Tables() {
-			names = append(names, string(t))
-		}
-		text += "\nthe record has the tables " + strings.Join(append(names, runsTable), ", ")
+	if m := unknownTable.FindStringSubmatch(text); m != nil {
+		text = noTable(m[1]) + strings.TrimPrefix(text, m[0]) + "\nthe record has the tables " +
+			strings.Join(Tables(), ", ")
 	}
 	return fmt.Errorf("%w: %s", ErrQuery, text)
+}
+
+// unknownTable matches what DuckDB says of an unknown table. It suggests tables of its own, which are no part of the
+// record.
+var unknownTable = regexp.MustCompile(`^Catalog Error: Table with name (.*?) does not exist!\n(?:Did you mean .*\n)?`)
+
+const thereIsNoTable = "there is no table "
+
+// noTable suggests the table that an unknown name may mean.
+func noTable(name string) string {
+	if near := spelling.AllNearest(name, Tables()); len(near) > 0 {
+		return thereIsNoTable + name + "; did you mean " + spelling.OrList(near) + "?\n"
+	}
+	return thereIsNoTable + name + "\n"
+}
+
+// Tables returns the names of the tables that a query can read.
+func Tables() []string {
+	var names []string
+	for _, t := range append(schema.Tables(), runsTable) {
+		names = append(names, string(t))
+	}
+	return names
 }
 
 func optional(x *float64) driver.Value {
@@ -238,6 +270,14 @@ func optional(x *float64) driver.Value {
 		return nil
 	}
 	return *x
+}
+
+// orNull is null for an empty text.
+func orNull(text string) driver.Value {
+	if text == "" {
+		return nil
+	}
+	return text
 }
 
 // created is when a run was entered into the catalogue; null if the entry does not say it well.

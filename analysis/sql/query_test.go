@@ -39,20 +39,25 @@ func twoRuns(t *testing.T) *mem.Store {
 	t.Helper()
 	objects := mem.New()
 	recordtest.Train(t, objects, recordtest.Options{Run: "done", Steps: 2, Seed: 1, Created: "2026-01-02T03:04:05Z"})
-	recordtest.Train(t, objects, recordtest.Options{Run: "open", Steps: 2, Planned: 5, Seed: 2, Created: "2026-01-03T03:04:05Z", Open: true})
+	recordtest.Train(t, objects, recordtest.Options{Run: "open", Steps: 2, Planned: 5, Seed: 2,
+		Created: "2026-01-03T03:04:05Z", Open: true})
 	return objects
 }
 
 func TestExcludedTrajectoriesAreWorthNothing(t *testing.T) {
 	objects := mem.New()
 	recordtest.Train(t, objects, recordtest.Options{
-		Run: "r", Steps: 2, Seed: 1, Skipped: 2, Broken: map[string]string{schema.TrajectoryID(1, 0, 0): "engine: lost"},
+		Run: "r", Steps: 2, Seed: 1, Skipped: 2,
+		Broken: map[string]string{schema.TrajectoryID(1, 0, 0): "engine: lost"},
 	})
 	for text, want := range map[string]string{
-		"select step, sum(reward) s, count(*) n from rewards group by 1 order by 1": `{"columns":["step","s","n"],"rows":[[1,5,11],[2,4,8]]}`,
-		"select excluded, count(*) n from selection where reason = 'excluded' group by 1 order by 2": `{"columns":["excluded","n"],"rows":[` +
+		"select step, sum(reward) s, count(*) n from rewards group by 1 order by 1": `{"columns":["step","s","n"],` +
+			`"rows":[[1,5,11],[2,4,8]]}`,
+		"select excluded, count(*) n from selection where reason = 'excluded' group by 1 order by 2": `{` +
+			`"columns":["excluded","n"],"rows":[` +
 			`["engine: lost",1],["shard 1 was skipped after its sandbox failed: no usable python interpreter",4]]}`,
-		"select trajectory_id, finish from trajectories where excluded is not null": `{"columns":["trajectory_id","finish"],"rows":[["00001/0000/000","excluded"]]}`,
+		"select trajectory_id, finish from trajectories where excluded is not null": `{"columns":["trajectory_id",` +
+			`"finish"],"rows":[["00001/0000/000","excluded"]]}`,
 	} {
 		got, err := query(t, objects, text)
 		require.NoError(t, err)
@@ -72,42 +77,55 @@ func TestQuery(t *testing.T) {
 			`{"columns":["run","step","n"],"rows":[["done",1,12],["done",2,12],["open",1,12]]}`,
 		},
 		{
-			"evaluations need no head and no step", "select run, step, tag, avg(success::int) s from evaluations group by all order by run, step nulls first",
-			`{"columns":["run","step","tag","s"],"rows":[["done",null,"warm_start",0.25],["done",2,"final",0.75],["open",null,"warm_start",0.25]]}`,
+			"evaluations need no head and no step", "select run, step, tag, avg(success::int) s from evaluations " +
+				"group by all order by run, step nulls first",
+			`{"columns":["run","step","tag","s"],"rows":[["done",null,"warm_start",0.25],["done",2,"final",0.75],` +
+				`["open",null,"warm_start",0.25]]}`,
 		},
 		{
-			"updates keeps one step column", "select step, gen, minibatch, kl from updates where run = 'done' order by all",
+			"updates keeps one step column", "select step, gen, minibatch, kl from updates where run = 'done' order " +
+				"by all",
 			`{"columns":["step","gen","minibatch","kl"],"rows":[[1,0,0,0.01],[1,0,1,0.02],[2,0,0,0.01],[2,0,1,0.02]]}`,
 		},
 		{
-			"trajectories are assemble's", "select count(*), sum(tool_calls), sum(tool_errors) from trajectories where run = 'done'",
+			"trajectories are assemble's", "select count(*), sum(tool_calls), sum(tool_errors) from trajectories " +
+				"where run = 'done'",
 			`{"columns":["count_star()","sum(tool_calls)","sum(tool_errors)"],"rows":[[24,12,6]]}`,
 		},
 		{
-			"lists", "select loss_mask, logprobs from turns where run = 'done' and step = 1 and trajectory_id = '00001/0000/001'",
+			"lists", "select loss_mask, logprobs from turns where run = 'done' and step = 1 and trajectory_id = " +
+				"'00001/0000/001'",
 			`{"columns":["loss_mask","logprobs"],"rows":[[[0,0,0,1,1],[0,0,0,-0.5,-0.25]]]}`,
 		},
 		{
-			"why dropped", "select reason, count(*) n from selection where run = 'done' and not kept group by 1 order by 1",
+			"why dropped", "select reason, count(*) n from selection where run = 'done' and not kept group by 1 " +
+				"order by 1",
 			`{"columns":["reason","n"],"rows":[["roc_negative_surplus",4],["zero_variance",8]]}`,
 		},
 		{
-			"joined", "select r.success, count(*) n from rewards r join selection s using (run, step, trajectory_id) where r.run = 'done' and s.kept group by 1 order by 1",
+			"joined", "select r.success, count(*) n from rewards r join selection s using (run, step, " +
+				"trajectory_id) where r.run = 'done' and s.kept group by 1 order by 1",
 			`{"columns":["success","n"],"rows":[[false,6],[true,6]]}`,
 		},
 		{
-			"timings of calls and of activities", "select kind, count(*) n from timings where run = 'done' group by 1 order by 1",
+			"timings of calls and of activities", "select kind, count(*) n from timings where run = 'done' group by " +
+				"1 order by 1",
 			`{"columns":["kind","n"],"rows":[["activity",33],["tool_call",12]]}`,
 		},
 		{
-			"the catalogue", "select run, recipe, seed, steps, steps_done, created, status, success_before, success_after from runs order by run",
-			`{"columns":["run","recipe","seed","steps","steps_done","created","status","success_before","success_after"],"rows":[["done","fixture",1,2,2,"2026-01-02T03:04:05Z","done",0.25,0.75],["open","fixture",2,5,1,"2026-01-03T03:04:05Z","open",0.25,null]]}`,
+			"the catalogue", "select run, recipe, seed, steps, steps_done, created, status, success_before, " +
+				"success_after from runs order by run",
+			`{"columns":["run","recipe","seed","steps","steps_done","created","status","success_before",` +
+				`"success_after"],"rows":[["done","fixture",1,2,2,"2026-01-02T03:04:05Z","done",0.25,0.75],["open",` +
+				`"fixture",2,5,1,"2026-01-03T03:04:05Z","open",0.25,null]]}`,
 		},
 		{
-			"prompts and calls", "select p.problem, c.stdout from prompts p join tool_calls c using (run, step, group_id) where c.trajectory_id = '00002/0001/000' and run = 'done'",
+			"prompts and calls", "select p.problem, c.stdout from prompts p join tool_calls c using (run, step, " +
+				"group_id) where c.trajectory_id = '00002/0001/000' and run = 'done'",
 			`{"columns":["problem","stdout"],"rows":[["What is 2 + 1?","3\n"]]}`,
 		},
-		{"no table", "select 1 as one, null as nothing, 'NaN'::double as x; -- and a comment", `{"columns":["one","nothing","x"],"rows":[[1,null,"NaN"]]}`},
+		{"no table", "select 1 as one, null as nothing, 'NaN'::double as x; -- and a comment",
+			`{"columns":["one","nothing","x"],"rows":[[1,null,"NaN"]]}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := query(t, objects, c.query)
@@ -134,12 +152,14 @@ func TestRunsShareFiles(t *testing.T) {
 	recordtest.Train(t, objects, recordtest.Options{Run: "a", Steps: 1, Seed: 1})
 	recordtest.Train(t, objects, recordtest.Options{Run: "b", Steps: 1, Seed: 1})
 	dir := t.TempDir()
-	got, err := sql.Query(context.Background(), sql.Options{Store: objects, Cache: dir, Query: "select run, count(*) n from rewards group by 1 order by 1"})
+	got, err := sql.Query(context.Background(),
+		sql.Options{Store: objects, Cache: dir, Query: "select run, count(*) n from rewards group by 1 order by 1"})
 	require.NoError(t, err)
 	require.Equal(t, [][]any{{"a", int64(12)}, {"b", int64(12)}}, got.Rows)
 	files, err := filepath.Glob(filepath.Join(dir, "*", "*.parquet"))
 	require.NoError(t, err)
-	require.Len(t, files, 3, "two shards, which the runs share, and the empty one")
+	require.Len(t, files, 5, "two shards and two evaluations, by which runs are listed, which the runs share, and "+
+		"the empty one")
 }
 
 func TestEmptyTablesHaveColumns(t *testing.T) {
@@ -159,7 +179,8 @@ func TestTokenOutputs(t *testing.T) {
 	objects := mem.New()
 	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 1, Seed: 1, Outputs: true})
 	recordtest.Train(t, objects, recordtest.Options{Run: "without", Steps: 1, Seed: 1})
-	got, err := query(t, objects, "select run, count(*) n, min(list_min(old_logprobs))::varchar least, count(values) v, count(reference_logprobs) r "+
+	got, err := query(t, objects, "select run, count(*) n, min(list_min(old_logprobs))::varchar least, "+
+		"count(values) v, count(reference_logprobs) r "+
 		"from token_outputs join selection using (run, step, trajectory_id) where kept group by run")
 	require.NoError(t, err)
 	require.Equal(t, [][]any{{"r", int64(6), "-0.5", int64(0), int64(0)}}, got.Rows)
@@ -169,15 +190,18 @@ func TestGradings(t *testing.T) {
 	objects := mem.New()
 	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 1, Seed: 1, Gradings: true})
 	recordtest.Train(t, objects, recordtest.Options{Run: "without", Steps: 1, Seed: 1})
-	got, err := query(t, objects, "select g.run, g.verdict, grader, count(*) n, sum(reward) r from gradings g join rewards using (run, step, trajectory_id) group by all order by 2")
+	got, err := query(t, objects, "select g.run, g.verdict, grader, count(*) n, sum(reward) r from gradings g join "+
+		"rewards using (run, step, trajectory_id) group by all order by 2")
 	require.NoError(t, err)
-	require.Equal(t, [][]any{{"r", "different", "sympy 1.14.0", int64(2), 0.0}, {"r", "unreadable", "sympy 1.14.0", int64(4), 0.0}}, got.Rows)
+	require.Equal(t, [][]any{{"r", "different", "sympy 1.14.0", int64(2), 0.0},
+		{"r", "unreadable", "sympy 1.14.0", int64(4), 0.0}}, got.Rows)
 }
 
 func TestReplayBuffer(t *testing.T) {
 	objects := mem.New()
 	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 2, Seed: 1, Buffer: true})
-	got, err := query(t, objects, "select step, count(*) n, min(collected) earliest from replay group by step order by step")
+	got, err := query(t, objects, "select step, count(*) n, min(collected) earliest from replay group by step order "+
+		"by step")
 	require.NoError(t, err)
 	require.Equal(t, [][]any{{int32(1), int64(2), int32(1)}, {int32(2), int64(6), int32(1)}}, got.Rows)
 	got, err = query(t, objects, "select count(*) n, avg(mean) m from baselines where step = 2")
@@ -201,9 +225,12 @@ func TestOrphansAreNotRead(t *testing.T) {
 func TestMistakesAreTheQuerys(t *testing.T) {
 	objects := twoRuns(t)
 	for name, c := range map[string]struct{ query, want string }{
-		"syntax":          {"select from where", "syntax error"},
-		"unknown column":  {"select rewrad from rewards", "rewrad"},
-		"unknown table":   {"select * from reward", "the record has the tables prompts"},
+		"syntax":         {"select from where", "syntax error"},
+		"unknown column": {"select rewrad from rewards", "rewrad"},
+		"unknown table":  {"select * from reward", "the record has the tables prompts"},
+		"misspelt table": {"select * from rewrds",
+			"query: there is no table rewrds; did you mean rewards?\n\nLINE 1: "},
+		"another's table": {"select * from tokens", "query: there is no table tokens\n\nLINE 1: "},
 		"writes a file":   {"copy (select 1) to '/tmp/ropewalk-must-not-exist.csv'", "Permission Error"},
 		"makes a table":   {"create table x as select 1", "for reading"},
 		"loads":           {"install httpfs", "for reading"},
@@ -240,7 +267,8 @@ func TestTheCacheIsNotWritten(t *testing.T) {
 		require.ErrorIs(t, err, sql.ErrQuery, text)
 		require.NoFileExists(t, target, text)
 	}
-	got, err := sql.Query(context.Background(), sql.Options{Store: mem.New(), Cache: dir, Query: "explain analyze select 1"})
+	got, err := sql.Query(context.Background(),
+		sql.Options{Store: mem.New(), Cache: dir, Query: "explain analyze select 1"})
 	require.NoError(t, err)
 	require.NotEmpty(t, got.Rows)
 }
@@ -271,7 +299,8 @@ func TestIntrospection(t *testing.T) {
 }
 
 func TestFormats(t *testing.T) {
-	got, err := query(t, mem.New(), `select 7 as n, 'a,"b"' || chr(10) || chr(27) || '[2J' as t, null as x, [1.5, 2] as l, 170141183460469231731687303715884105727::hugeint as h, date '2026-01-02' as d, {'a': 1} as s`)
+	got, err := query(t, mem.New(), `select 7 as n, 'a,"b"' || chr(10) || chr(27) || '[2J' as t, null as x, [1.5,`+
+		` 2] as l, 170141183460469231731687303715884105727::hugeint as h, date '2026-01-02' as d, {'a': 1} as s`)
 	require.NoError(t, err)
 	var table, csv bytes.Buffer
 	require.NoError(t, got.WriteTable(&table))
@@ -282,7 +311,8 @@ func TestFormats(t *testing.T) {
 		"(1 row)\n",
 	}, "\n"), table.String())
 	require.NoError(t, got.WriteCSV(&csv))
-	require.Equal(t, "n,t,x,l,h,d,s\n7,\"a,\"\"b\"\"\n\x1b[2J\",,\"[1.5,2]\",170141183460469231731687303715884105727,2026-01-02,\"{\"\"a\"\":1}\"\n", csv.String())
+	require.Equal(t, "n,t,x,l,h,d,s\n7,\"a,\"\"b\"\"\n\x1b[2J\",,\"[1.5,2]\","+
+		"170141183460469231731687303715884105727,2026-01-02,\"{\"\"a\"\":1}\"\n", csv.String())
 }
 
 func TestValues(t *testing.T) {
@@ -300,7 +330,8 @@ func TestValues(t *testing.T) {
 		"[{'x': 'nan'::double}]":                       `[{"x":"NaN"}]`,
 		"true":                                         `true`,
 	} {
-		got, err := sql.Query(context.Background(), sql.Options{Store: mem.New(), Cache: t.TempDir(), Query: "select " + query})
+		got, err := sql.Query(context.Background(),
+			sql.Options{Store: mem.New(), Cache: t.TempDir(), Query: "select " + query})
 		require.NoError(t, err, query)
 		data, err := json.Marshal(got.Rows[0][0])
 		require.NoError(t, err, query)
@@ -312,7 +343,8 @@ func TestInterruptedQueryIsNotBad(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()
 	started := time.Now()
-	_, err := sql.Query(ctx, sql.Options{Store: mem.New(), Cache: t.TempDir(), Query: "select sum(a.range * b.range) from range(1000000000) a, range(1000000000) b"})
+	_, err := sql.Query(ctx, sql.Options{Store: mem.New(), Cache: t.TempDir(), Query: "select sum(a.range * " +
+		"b.range) from range(1000000000) a, range(1000000000) b"})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.NotErrorIs(t, err, sql.ErrQuery)
 	require.Less(t, time.Since(started), 20*time.Second)

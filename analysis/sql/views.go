@@ -17,15 +17,15 @@ import (
 // createView shows a table's files with the columns run, step and gen in front. A column of the
 // table that repeats one of them (updates' step) gives way. With words it is not a view but a table
 // in memory, of the columns that are among the words: many queries of it then read the files once.
-func createView(ctx context.Context, conn *sql.Conn, table schema.Table, empty string, shards []placed, words []string) error {
-	mapping := "shards_of_" + string(table)
-	if _, err := conn.ExecContext(ctx, "CREATE TABLE "+mapping+" (file VARCHAR, run VARCHAR, step INTEGER, gen INTEGER)"); err != nil {
+func createView(ctx context.Context, conn *sql.Conn, table schema.Table, empty string, shards []placed,
+	words []string) error {
+	mapping := mapping(table)
+	if _, err := conn.ExecContext(ctx, "CREATE TABLE "+mapping+" (file VARCHAR, run VARCHAR, step INTEGER, gen "+
+		"INTEGER)"); err != nil {
 		return fmt.Errorf("create table %s: %w", mapping, err)
 	}
-	files := []string{empty}
 	rows := make([][]driver.Value, len(shards))
 	for i, s := range shards {
-		files = append(files, s.file)
 		rows[i] = []driver.Value{s.file, s.Run, step(s.Shard), int32(s.Gen)}
 	}
 	if err := fill(conn, mapping, rows); err != nil {
@@ -42,15 +42,63 @@ func createView(ctx context.Context, conn *sql.Conn, table schema.Table, empty s
 	}
 	selected := []string{"m.run", "m.step", "m.gen"}
 	for _, c := range columns {
+		if table == schema.Timings && c == "stage" {
+			selected = append(selected, canonicalStage)
+			continue
+		}
 		selected = append(selected, `t."`+c+`"`)
 	}
-	made := fmt.Sprintf("CREATE %s %s AS SELECT %s FROM read_parquet(%s, filename = true, union_by_name = true) t JOIN %s m ON t.filename = m.file",
-		kind, table, strings.Join(selected, ", "), list(files), mapping)
-	if _, err := conn.ExecContext(ctx, made); err != nil {
+	from := func(files []string) string {
+		return fmt.Sprintf("SELECT %s FROM read_parquet(%s, filename = true, union_by_name = true) t JOIN %s m ON "+
+			"t.filename = m.file",
+			strings.Join(selected, ", "), list(append([]string{empty}, files...)), mapping)
+	}
+	files := filesOf(shards)
+	at := len(files)
+	if kind == "TABLE" {
+		at = min(at, filesAtOnce)
+	}
+	if _, err := conn.ExecContext(ctx, fmt.Sprintf("CREATE %s %s AS %s", kind, table, from(files[:at]))); err != nil {
 		return fmt.Errorf("create %s %s: %w", strings.ToLower(kind), table, err)
+	}
+	for more := range slices.Chunk(files[at:], filesAtOnce) {
+		if _, err := conn.ExecContext(ctx, fmt.Sprintf("INSERT INTO %s %s", table, from(more))); err != nil {
+			return fmt.Errorf("fill table %s: %w", table, err)
+		}
 	}
 	return nil
 }
+
+// mapping names the table that says which file is which shard.
+func mapping(table schema.Table) string { return "shards_of_" + string(table) }
+
+// canonicalStage is the column stage with today's names of the stages, whichever version wrote the rows.
+var canonicalStage = func() string {
+	var b strings.Builder
+	b.WriteString(`CASE t."stage"`)
+	for earlier, now := range schema.EarlierStages() {
+		fmt.Fprintf(&b, " WHEN %s THEN %s", quoted(earlier), quoted(now))
+	}
+	return b.String() + ` ELSE t."stage" END AS "stage"`
+}()
+
+// filesOf are the shards' files, each once: shards of equal bytes share one, and the mapping gives its rows to each of
+// them.
+func filesOf(shards []placed) []string {
+	seen := make(map[string]bool, len(shards))
+	var out []string
+	for _, s := range shards {
+		if !seen[s.file] {
+			seen[s.file] = true
+			out = append(out, s.file)
+		}
+	}
+	return out
+}
+
+// filesAtOnce is how many files a statement reads that fills a table. DuckDB holds a reader with the whole footer for
+// each file of a statement, some 100 KiB, which is more than the columns of a small shard that are copied.
+var filesAtOnce = 128 // a test has fewer
 
 func step(s analysis.Shard) driver.Value {
 	if s.Step == analysis.NoStep {
@@ -72,7 +120,9 @@ func list(texts []string) string {
 
 // ownColumns are those of the file that the mapping does not give.
 func ownColumns(ctx context.Context, conn *sql.Conn, file string) (out []string, err error) {
-	rows, err := conn.QueryContext(ctx, "SELECT column_name FROM (DESCRIBE SELECT * FROM read_parquet("+quoted(file)+")) WHERE column_name NOT IN ('run', 'step', 'gen')")
+	rows, err := conn.QueryContext(
+		ctx, "SELECT column_name FROM (DESCRIBE SELECT * FROM read_parquet("+quoted(file)+")) WHERE column_name NOT "+
+			"IN ('run', 'step', 'gen')")
 	if err != nil {
 		return nil, fmt.Errorf("read the columns of %s: %w", file, err)
 	}
@@ -110,13 +160,16 @@ func fill(conn *sql.Conn, table string, rows [][]driver.Value) error {
 
 // createRuns makes the table of the catalogue.
 func createRuns(ctx context.Context, conn *sql.Conn, runs []analysis.Run) error {
-	const columns = "run VARCHAR, recipe VARCHAR, seed UBIGINT, steps INTEGER, steps_done INTEGER, created TIMESTAMP, status VARCHAR, success_before DOUBLE, success_after DOUBLE"
+	const columns = "run VARCHAR, recipe VARCHAR, seed UBIGINT, steps INTEGER, steps_done INTEGER, created " +
+		"TIMESTAMP, status VARCHAR, success_before DOUBLE, success_after DOUBLE, steps_planned INTEGER, " +
+		"failure_kind VARCHAR"
 	if _, err := conn.ExecContext(ctx, "CREATE TABLE "+runsTable+" ("+columns+")"); err != nil {
 		return fmt.Errorf("create table %s: %w", runsTable, err)
 	}
 	rows := make([][]driver.Value, len(runs))
 	for i, r := range runs {
-		rows[i] = []driver.Value{r.Run, r.Recipe, r.Seed, int32(r.Steps), int32(r.StepsDone), created(r), r.Status, optional(r.Before), optional(r.After)}
+		rows[i] = []driver.Value{r.Run, r.Recipe, r.Seed, int32(r.Steps), int32(r.StepsDone), created(r), r.Status,
+			optional(r.Before), optional(r.After), int32(r.Planned), orNull(r.FailureKind)}
 	}
 	return fill(conn, runsTable, rows)
 }

@@ -9,14 +9,14 @@ import (
 	"unicode/utf8"
 )
 
-// widest is how many characters of a cell a table shows; CSV and JSON hold all.
+// widest is how many characters of a cell a table shows; CSV and JSON have all of them.
 const widest = 80
 
 // WriteTable prints the result as an aligned table, with the number of its rows.
 func (r Result) WriteTable(w io.Writer) error {
 	cells := make([][]string, 0, len(r.Rows)+1)
 	cells = append(cells, r.Columns)
-	right := make([]bool, len(r.Columns)) // numbers stand at the right
+	right := make([]bool, len(r.Columns)) // numbers are aligned to the right
 	for i := range right {
 		right[i] = len(r.Rows) > 0
 	}
@@ -82,7 +82,7 @@ func numeric(v any) bool {
 	return false
 }
 
-// cell keeps a text on one line and free of characters that would steer a terminal.
+// cell puts a text on one line and removes characters that could control a terminal.
 func cell(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/ropewalk/ropewalk/policy"
 )
 
-// generateFigures are sampling's pace beside that of transformers' generate, and how far it agrees with forward passes.
+// generateFigures compares the speed of sampling with transformers' generate, and its outputs with forward passes.
 type generateFigures struct {
 	Sizes []generateSize `json:"sizes"`
 }
@@ -21,19 +21,19 @@ type generateSize struct {
 	Batch           int     `json:"batch"`
 	Prompt          int     `json:"prompt_tokens"`
 	New             int     `json:"new_tokens"`
-	TokensPerSecond float64 `json:"tokens_per_s"` // new ones; reading the prompts is part of the time
+	TokensPerSecond float64 `json:"tokens_per_s"` // new tokens; the time includes the prompts
 	Peer            float64 `json:"transformers_tokens_per_s,omitempty"`
 	PeerError       string  `json:"transformers_error,omitempty"`
 	Ratio           float64 `json:"ratio,omitempty"`
 
-	// Of the log-probabilities and entropies that Generate and Forward give the same tokens.
+	// The differences between Generate's and Forward's log-probabilities and entropies of the same tokens.
 	MeanDelta        float64 `json:"mean_logprob_delta"`
 	MaxDelta         float64 `json:"max_logprob_delta"`
 	MeanEntropyDelta float64 `json:"mean_entropy_delta"`
 	MaxEntropyDelta  float64 `json:"max_entropy_delta"`
 
-	// Of the same rows generated together and in batches of a quarter: rows that are not the same, and the share of
-	// tokens that were flipped by rounding, a row being looked at up to its first.
+	// The same rows are generated together and in batches of a quarter. RowsFlipped counts the rows that differ.
+	// FlipRate is the share of tokens that rounding flipped, where a row counts up to its first flipped token.
 	RowsFlipped int     `json:"rows_flipped"`
 	FlipRate    float64 `json:"flip_rate"`
 }
@@ -86,7 +86,7 @@ func (l *lab) generateOf(ctx context.Context, s size) (generateSize, error) {
 	return out, l.peerGeneration(ctx, s, &out)
 }
 
-// generation asks for as many tokens as there may be, in every row: nothing stops it.
+// generation asks for the full budget of tokens in every row: there are no stop tokens.
 func (s size) generation(rows int) policy.GenerateRequest {
 	req := policy.GenerateRequest{Role: policy.RolePolicy, Prefixes: s.randomRows(5, rows, s.prompt), Temperature: 1}
 	for i := range rows {
@@ -103,23 +103,34 @@ func (l *lab) repeats() int {
 	return 3
 }
 
-// timeGeneration generates once to warm up and then some times.
-func (l *lab) timeGeneration(ctx context.Context, e policy.Engine, req policy.GenerateRequest) (got policy.Generated, seconds []float64, err error) {
-	for i := range 1 + l.repeats() {
+// timeGeneration generates once to warm up, then several times. It returns the last rows and the seconds of each time.
+func (l *lab) timeGeneration(
+	ctx context.Context, e policy.Engine, req policy.GenerateRequest,
+) (got policy.Generated, seconds []float64, err error) {
+	once := bench.Side[float64]{Name: "generate", Measure: func(ctx context.Context) (took float64, err error) {
 		began := time.Now()
-		if got, err = e.Generate(ctx, req); err != nil {
-			return got, nil, err
-		}
-		if i > 0 {
-			seconds = append(seconds, time.Since(began).Seconds())
-		}
+		got, err = e.Generate(ctx, req)
+		return time.Since(began).Seconds(), err
+	}}
+	if _, err = once.Measure(ctx); err != nil {
+		return got, nil, err
 	}
-	return got, seconds, nil
+	all, err := bench.TakeTurns(ctx, bench.Rounds(l.repeats()), once)
+	if err != nil {
+		return got, nil, err
+	}
+	return got, all[0], nil
 }
 
 func (l *lab) peerGeneration(ctx context.Context, s size, out *generateSize) error {
 	var a generatedIn
-	err := l.ask(ctx, generateJob{Job: "generate", Shape: s.shape, Batch: s.batch, Prompt: s.prompt, New: s.fresh, Repeats: l.repeats()}, &a)
+	err := l.ask(
+		ctx,
+		generateJob{
+			Job: "generate", Shape: s.shape, Batch: s.batch, Prompt: s.prompt, New: s.fresh, Repeats: l.repeats(),
+		},
+		&a,
+	)
 	if err == nil {
 		err = failure(a.Error)
 	}
@@ -135,13 +146,20 @@ func (l *lab) peerGeneration(ctx context.Context, s size, out *generateSize) err
 	return nil
 }
 
-// compareForward holds what was generated against forward passes over the whole sequences.
-func (g *generateSize) compareForward(ctx context.Context, e policy.Engine, req policy.GenerateRequest, got policy.Generated) error {
+// compareForward compares the generated rows with forward passes over the whole sequences.
+func (g *generateSize) compareForward(
+	ctx context.Context, e policy.Engine, req policy.GenerateRequest, got policy.Generated,
+) error {
 	var whole [][]int32
 	for i, p := range req.Prefixes {
 		whole = append(whole, append(append([]int32{}, p...), got.Tokens[i]...))
 	}
-	out, err := e.Forward(ctx, policy.ForwardRequest{Role: policy.RolePolicy, Sequences: whole, Temperature: 1, Outputs: policy.OutLogProb | policy.OutEntropy})
+	out, err := e.Forward(
+		ctx,
+		policy.ForwardRequest{
+			Role: policy.RolePolicy, Sequences: whole, Temperature: 1, Outputs: policy.OutLogProb | policy.OutEntropy,
+		},
+	)
 	if err != nil {
 		return err
 	}
@@ -150,7 +168,7 @@ func (g *generateSize) compareForward(ctx context.Context, e policy.Engine, req 
 	return nil
 }
 
-// apart is the mean and the greatest difference of new tokens' values from those of whole sequences.
+// apart is the mean and the greatest difference between the values of new tokens and those of whole sequences.
 func apart(prefixes [][]int32, fresh, whole [][]float32) (mean, most float64) {
 	var sum, n float64
 	for i, row := range fresh {
@@ -163,12 +181,15 @@ func apart(prefixes [][]int32, fresh, whole [][]float32) (mean, most float64) {
 }
 
 // compareBatches generates the same rows in four batches.
-func (g *generateSize) compareBatches(ctx context.Context, e policy.Engine, req policy.GenerateRequest, together policy.Generated) error {
+func (g *generateSize) compareBatches(
+	ctx context.Context, e policy.Engine, req policy.GenerateRequest, together policy.Generated,
+) error {
 	looked, flips, part := 0, 0, max(1, len(req.Prefixes)/4)
 	for from := 0; from < len(req.Prefixes); from += part {
 		to := min(from+part, len(req.Prefixes))
 		some := req
-		some.Prefixes, some.Streams, some.MaxTokens = req.Prefixes[from:to], req.Streams[from:to], req.MaxTokens[from:to]
+		some.Prefixes, some.Streams, some.MaxTokens = req.Prefixes[from:to], req.Streams[from:to],
+			req.MaxTokens[from:to]
 		got, err := e.Generate(ctx, some)
 		if err != nil {
 			return err
@@ -185,7 +206,7 @@ func (g *generateSize) compareBatches(ctx context.Context, e policy.Engine, req 
 	return nil
 }
 
-// equalFor is how many tokens two rows begin with alike.
+// equalFor is the number of equal tokens at the start of two rows.
 func equalFor(a, b []int32) int {
 	for i := range a {
 		if i >= len(b) || a[i] != b[i] {
@@ -206,9 +227,16 @@ func (f *generateFigures) rows() []row {
 				row{name + ": engine over transformers", fmt.Sprintf("%.2f ×", s.Ratio), "≥ 2 ×"})
 		}
 		out = append(out,
-			row{name + ": |Δ log p| against Forward", fmt.Sprintf("mean %.2g, most %.2g", s.MeanDelta, s.MaxDelta), "mean ≤ 2e-2"},
-			row{what: name + ": |Δ entropy| against Forward", value: fmt.Sprintf("mean %.2g, most %.2g", s.MeanEntropyDelta, s.MaxEntropyDelta)},
-			row{what: name + ": samples flipped by another batch", value: fmt.Sprintf("%.2g of tokens, %d of %d rows", s.FlipRate, s.RowsFlipped, s.Batch)})
+			row{
+				name + ": |Δ log p| against Forward", fmt.Sprintf("mean %.2g, most %.2g", s.MeanDelta, s.MaxDelta),
+				"mean ≤ 2e-2",
+			},
+			row{
+				what:  name + ": |Δ entropy| against Forward",
+				value: fmt.Sprintf("mean %.2g, most %.2g", s.MeanEntropyDelta, s.MaxEntropyDelta),
+			},
+			row{what: name + ": samples flipped by another batch",
+				value: fmt.Sprintf("%.2g of tokens, %d of %d rows", s.FlipRate, s.RowsFlipped, s.Batch)})
 	}
 	return out
 }

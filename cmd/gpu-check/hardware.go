@@ -22,7 +22,7 @@ type hardware struct {
 	MemoryBytes int64    `json:"memory_bytes"`
 	Kernel      string   `json:"kernel"`
 	GPUs        []string `json:"gpus"`
-	// GPUMemoryBytes is the first one's, 0 where the driver does not tell.
+	// GPUMemoryBytes is the memory of the first GPU; 0 if the driver does not report it.
 	GPUMemoryBytes int64 `json:"gpu_memory_bytes,omitempty"`
 }
 
@@ -69,7 +69,7 @@ func kernel() string {
 	return b.String()
 }
 
-// hostMemory is the machine's, in bytes, or 0.
+// hostMemory is the machine's memory in bytes, or 0.
 func hostMemory() int64 {
 	f, err := os.Open("/proc/meminfo")
 	if err != nil {
@@ -85,7 +85,7 @@ func hostMemory() int64 {
 	return 0
 }
 
-// openDriver connects to the driver: nil without one.
+// openDriver connects to the driver. It returns nil without a driver.
 func openDriver() (*device.Host, error) {
 	host, err := device.Open(device.Options{})
 	if errors.Is(err, device.ErrNoDriver) {

@@ -11,7 +11,7 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/metrics"
 )
 
-// inventoryFigures are what NVML tells of the devices, and the metrics that are made of it.
+// inventoryFigures are what NVML reports about the devices, and the metrics that follow from it.
 type inventoryFigures struct {
 	device.Inventory
 	Health  []device.Health `json:"health"` // by device
@@ -60,7 +60,8 @@ func (f *inventoryFigures) rows() []row {
 		out = append(out,
 			row{what: name, value: fmt.Sprintf("%s, %s", d.Name, d.UUID)},
 			row{what: name + ": memory", value: gib(d.Memory.Total.Or(0)) + ", used " + gib(d.Memory.Used.Or(0))},
-			row{what: name + ": temperature, power", value: fmt.Sprintf("%s °C, %s of %s W", d.Temperature.GPU, d.Power.Draw, d.Power.Limit)})
+			row{what: name + ": temperature, power",
+				value: fmt.Sprintf("%s °C, %s of %s W", d.Temperature.GPU, d.Power.Draw, d.Power.Limit)})
 		if i < len(f.Health) {
 			out = append(out, row{what: name + ": health", value: f.Health[i].String()})
 		}

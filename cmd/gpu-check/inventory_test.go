@@ -11,6 +11,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/gpu/device"
 	"github.com/ropewalk/ropewalk/gpu/device/devicetest"
+	"github.com/ropewalk/ropewalk/internal/bench"
 )
 
 // The part runs over a scripted driver of two devices, one of which has something against it.
@@ -27,7 +28,7 @@ func TestInventory(t *testing.T) {
 	require.Positive(t, l.machine.GPUMemoryBytes)
 	require.NoError(t, runParts(t.Context(), l, []part{{"inventory", inventory}}, r, &bytes.Buffer{}))
 
-	require.Equal(t, statusOK, r.parts["inventory"].Status, r.parts["inventory"].Why)
+	require.Equal(t, bench.StatusOK, r.parts["inventory"].Status, r.parts["inventory"].Why)
 	found := figuresOf[inventoryFigures](t, readReport(t, file), "inventory")
 	require.Len(t, found.Devices, 2)
 	require.Equal(t, device.Degraded, found.Health[1].State)

@@ -11,12 +11,12 @@ import (
 	"github.com/ropewalk/ropewalk/policy"
 )
 
-// killFigures are what a killed engine costs.
+// killFigures are the costs of a killed engine.
 type killFigures struct {
 	Size   string `json:"size"`
 	Killed string `json:"killed"` // when
-	// Noticed is from the kill to the error, Serving from the kill to a model loaded in a new engine, Redone to the end of
-	// the update that was begun anew; Undisturbed is what the update takes by itself, load and save included.
+	// Times count from the kill. Noticed ends with the error, Serving with a model loaded in a new engine, and Redone
+	// with the repeated update. Undisturbed is the time of an update without a kill, with load and save.
 	Noticed     float64  `json:"noticed_seconds"`
 	Serving     float64  `json:"serving_seconds"`
 	Redone      float64  `json:"redone_seconds"`
@@ -67,7 +67,7 @@ func kill(ctx context.Context, l *lab) (figures, error) {
 	return out, nil
 }
 
-// killInMidUpdate gives the moment of the kill, once the engine is known to be lost.
+// killInMidUpdate returns the time of the kill, once the engine is known to be lost.
 func killInMidUpdate(ctx context.Context, e *torch.Engine, s size, dir string) (time.Time, error) {
 	if err := e.Load(ctx, policy.RolePolicy, dir, true); err != nil {
 		return time.Time{}, err
@@ -75,8 +75,13 @@ func killInMidUpdate(ctx context.Context, e *torch.Engine, s size, dir string) (
 	if err := oneStep(ctx, e, s, 0); err != nil {
 		return time.Time{}, err
 	}
-	rows := s.microbatch(1)
-	out, err := e.Forward(ctx, policy.ForwardRequest{Role: policy.RolePolicy, Sequences: rows, Temperature: 1, Outputs: policy.OutLogProb, Keep: true})
+	batch := s.microbatch(1)
+	out, err := e.Forward(
+		ctx,
+		policy.ForwardRequest{
+			Role: policy.RolePolicy, Sequences: batch.Rows, Temperature: 1, Outputs: policy.OutLogProb, Keep: true,
+		},
+	)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -84,7 +89,7 @@ func killInMidUpdate(ctx context.Context, e *torch.Engine, s size, dir string) (
 	if err := syscall.Kill(e.PID(), syscall.SIGKILL); err != nil {
 		return at, fmt.Errorf("kill process %d: %w", e.PID(), err)
 	}
-	err = e.Backward(ctx, policy.RolePolicy, out.Kept, cotangents(rows, s.micro*s.row))
+	err = e.Backward(ctx, policy.RolePolicy, out.Kept, batch.Cotangents)
 	if !errors.Is(err, policy.ErrLost) {
 		return at, fmt.Errorf("a call of a killed engine ended with: %w", errors.Join(errors.New("not lost"), err))
 	}
@@ -93,13 +98,16 @@ func killInMidUpdate(ctx context.Context, e *torch.Engine, s size, dir string) (
 
 func (f *killFigures) rows() []row {
 	if len(f.Digests) < 2 {
-		return nil // it is not done
+		return nil // the part has not finished
 	}
 	return []row{
 		{what: f.Size + ": killed", value: f.Killed},
 		{what: f.Size + ": noticed after", value: fmt.Sprintf("%.1f s", f.Noticed)},
 		{what: f.Size + ": a model is loaded again after", value: fmt.Sprintf("%.1f s", f.Serving)},
-		{what: f.Size + ": update redone after", value: fmt.Sprintf("%.1f s; undisturbed it takes %.1f s", f.Redone, f.Undisturbed)},
+		{
+			what:  f.Size + ": update redone after",
+			value: fmt.Sprintf("%.1f s; undisturbed it takes %.1f s", f.Redone, f.Undisturbed),
+		},
 		{f.Size + ": checkpoints, undisturbed and redone", brief(f.Digests[0]) + ", " + brief(f.Digests[1]), "equal"},
 	}
 }

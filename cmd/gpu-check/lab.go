@@ -17,6 +17,7 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/device"
 	"github.com/ropewalk/ropewalk/gpu/plan"
 	"github.com/ropewalk/ropewalk/gpu/torch"
+	"github.com/ropewalk/ropewalk/internal/bench"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 )
@@ -26,17 +27,17 @@ type lab struct {
 	o        options
 	log      *slog.Logger
 	dir      string       // models; gone after Close
-	host     *device.Host // nil without a driver, or where hostErr says why NVML cannot be used
+	host     *device.Host // nil without a driver, or if hostErr says why NVML cannot be used
 	hostErr  error
 	machine  hardware
 	versions map[string]string
 
 	engine   *torch.Engine // nil while there is none
 	settings settings
-	peer     *peer
+	peer     *bench.Peer
 }
 
-// settings are those of an engine in which parts differ.
+// settings are the engine's settings in which parts differ.
 type settings struct {
 	dtype         string
 	deterministic bool
@@ -44,11 +45,14 @@ type settings struct {
 }
 
 func openLab(o options, stderr io.Writer) (*lab, error) {
-	l := &lab{o: o, log: slog.New(slog.DiscardHandler), versions: map[string]string{"go": strings.TrimPrefix(runtime.Version(), "go")}}
+	l := &lab{
+		o: o, log: slog.New(slog.DiscardHandler),
+		versions: map[string]string{"go": strings.TrimPrefix(runtime.Version(), "go")},
+	}
 	if o.verbose {
 		l.log = slog.New(slog.NewTextHandler(stderr, nil))
 	}
-	// An NVML that is out of order is the inventory's failure; PyTorch may do without it.
+	// If NVML is broken, only the part inventory fails, because PyTorch may not need NVML.
 	l.host, l.hostErr = openDriver()
 	var err error
 	if l.machine, err = thisHardware(l.host); l.hostErr == nil {
@@ -64,7 +68,7 @@ func openLab(o options, stderr io.Writer) (*lab, error) {
 	return l, nil
 }
 
-// Close ends what runs and removes the models.
+// Close ends the engine and the peer, and removes the models.
 func (l *lab) Close() error {
 	l.endPeer()
 	err := l.endEngine()
@@ -77,7 +81,7 @@ func (l *lab) Close() error {
 
 const noDriver = "no NVIDIA driver"
 
-// skips says why a part is not run, or "".
+// skips returns why a part does not run, or "".
 func (l *lab) skips(part string) string {
 	if l.host == nil && l.hostErr == nil && (l.onGPU() || part == "inventory") {
 		return noDriver
@@ -87,7 +91,7 @@ func (l *lab) skips(part string) string {
 
 func (l *lab) onGPU() bool { return l.o.device == torch.CUDA }
 
-// sizes are those of the named ones that are measured, the smallest first; none of them is errSkipped.
+// sizes returns the named sizes that are measured, the smallest first. If there is none, the error is a skip.
 func (l *lab) sizes(names ...string) (out []size, err error) {
 	if !l.onGPU() {
 		return []size{miniature}, nil
@@ -101,12 +105,12 @@ func (l *lab) sizes(names ...string) (out []size, err error) {
 		}
 	}
 	if len(out) == 0 {
-		err = fmt.Errorf("%w: --sizes leaves out %s", errSkipped, strings.Join(names, " and "))
+		err = bench.Skip("--sizes leaves out %s", strings.Join(names, " and "))
 	}
 	return out, err
 }
 
-// dtype is what the models compute in where a part does not say.
+// dtype is the models' type if a part names none.
 func (l *lab) dtype() string {
 	if l.onGPU() {
 		return torch.BFloat16
@@ -114,7 +118,7 @@ func (l *lab) dtype() string {
 	return torch.Float32
 }
 
-// threads of Python on the processor: miniatures gain nothing by more than one.
+// threads is the number of Python's threads on the processor. Miniatures gain nothing from more than one.
 func (l *lab) threads() int {
 	if l.onGPU() {
 		return l.machine.Cores
@@ -131,9 +135,9 @@ func (l *lab) python() (string, error) {
 	return filepath.Abs(path)
 }
 
-// withEngine gives an engine of the settings, with nothing in it: the one that there is, or a new one in its place.
+// withEngine returns an engine with the settings: the present one if it has them, otherwise a new one in its place.
 func (l *lab) withEngine(ctx context.Context, s settings) (*torch.Engine, error) {
-	// On a processor there is no other way than the deterministic one.
+	// On a processor the engine is always deterministic.
 	s.deterministic = s.deterministic || !l.onGPU()
 	if l.engine != nil && l.settings == s {
 		return l.engine, nil
@@ -146,20 +150,21 @@ func (l *lab) withEngine(ctx context.Context, s settings) (*torch.Engine, error)
 		return nil, err
 	}
 	e, err := torch.Open(ctx, torch.Options{
-		Python: python, Device: l.o.device, Dtype: s.dtype, Deterministic: s.deterministic, Checkpointing: s.checkpointing, Threads: l.threads(), Dir: l.dir, Logger: l.log,
+		Python: python, Device: l.o.device, Dtype: s.dtype, Deterministic: s.deterministic,
+		Checkpointing: s.checkpointing, Threads: l.threads(), Dir: l.dir, Logger: l.log,
 	})
 	if err != nil {
 		return nil, err
 	}
 	l.engine, l.settings = e, s
 	if name, ok := strings.CutPrefix(e.Describe().Device, "cuda: "); ok && len(l.machine.GPUs) == 0 {
-		l.machine.GPUs = []string{name} // NVML did not tell
+		l.machine.GPUs = []string{name} // NVML did not report it
 	}
 	maps.Copy(l.versions, e.Versions())
 	return e, nil
 }
 
-// release frees the devices after a part. On a processor the engine is kept, emptied, for the next one.
+// release frees the devices after a part. On a processor the engine is emptied and kept for the next part.
 func (l *lab) release(ctx context.Context) error {
 	if l.engine == nil {
 		return nil
@@ -170,7 +175,7 @@ func (l *lab) release(ctx context.Context) error {
 	}
 	for _, role := range []policy.Role{policy.RolePolicy, policy.RoleReference} {
 		if l.engine.Unload(ctx, role) != nil {
-			return l.endEngine() // it is lost
+			return l.endEngine() // the engine is lost
 		}
 	}
 	return nil
@@ -185,14 +190,14 @@ func (l *lab) endEngine() error {
 	return e.Close()
 }
 
-// model gives the folder of a size's random weights, which is written when it is first asked for.
+// model returns the folder of a size's random weights. The first call writes it.
 func (l *lab) model(s size) (string, error) {
 	dir := filepath.Join(l.dir, "model-"+s.name)
 	if _, err := os.Stat(dir); err == nil {
 		return dir, nil
 	}
 	began := time.Now()
-	// Written whole or not at all, for a later part would take it as it is.
+	// The folder appears only once it is complete, because later parts use it unchecked.
 	half := dir + ".half"
 	_ = os.RemoveAll(half)
 	if err := checkpoint.InitBFloat16(half, s.shape, 1); err != nil {
@@ -202,10 +207,10 @@ func (l *lab) model(s size) (string, error) {
 	return dir, os.Rename(half, dir)
 }
 
-// freed is how much of a device's memory the plan may fill: what is left is for what no plan knows.
+// freed is the share of a device's memory that the plan may fill. The rest is for memory that no plan covers.
 const freed = 0.85
 
-// checkpointing says how a size trains here: with all activations kept where they fit, else computed again.
+// checkpointing is off for a size whose activations all fit the device, otherwise on.
 func (l *lab) checkpointing(s size) string {
 	m := s.model().UpdateMemory(plan.Settings{BFloat16: l.onGPU(), Tokens: s.row})
 	if l.onGPU() && float64(m.Total()) < freed*float64(l.machine.GPUMemoryBytes) {
@@ -214,7 +219,7 @@ func (l *lab) checkpointing(s size) string {
 	return "on"
 }
 
-// peakFlops is the device's, 0 where it is not known.
+// peakFlops is the device's peak rate; 0 if it is unknown.
 func (l *lab) peakFlops() float64 {
 	if !l.onGPU() || len(l.machine.GPUs) == 0 {
 		return 0

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// commit names the sources that the program was built from; the linker sets it.
+// commit names the sources from which the program was built. The linker sets it.
 var commit = "unknown"
 
 func main() {
@@ -20,7 +20,7 @@ func main() {
 	os.Exit(code)
 }
 
-// run is the whole program; it gives the exit status: 0 if nothing failed, 1 if a part did, 2 for bad arguments.
+// run is the whole program. It returns the exit status: 0 if nothing failed, 1 if a part failed, 2 for bad arguments.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o, err := parse(args, stderr)
 	if errors.Is(err, errHelp) {

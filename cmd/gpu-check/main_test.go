@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/gpu/torch"
+	"github.com/ropewalk/ropewalk/internal/bench"
 	"github.com/ropewalk/ropewalk/internal/python/pythontest"
 )
 
@@ -62,7 +63,7 @@ func TestWithoutDriver(t *testing.T) {
 	held := readReport(t, file)
 	for _, name := range partNames() {
 		p := held.part(t, name)
-		require.Equal(t, statusSkipped, p.Status)
+		require.Equal(t, bench.StatusSkipped, p.Status)
 		require.Empty(t, p.Figures, "nothing is claimed")
 	}
 }
@@ -75,9 +76,11 @@ func TestMiniature(t *testing.T) {
 	python, err = filepath.Abs(python)
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "out.json")
-	stdout, stderr, code := program(t, filepath.Dir(python), "--device", torch.CPU, "--short", "--python", python, "-o", file)
+	stdout, stderr, code := program(
+		t, filepath.Dir(python), "--device", torch.CPU, "--short", "--python", python, "-o", file,
+	)
 	require.Zero(t, code, stderr)
-	require.Contains(t, stdout, "say nothing of a GPU")
+	require.Contains(t, stdout, "say nothing about a GPU")
 
 	held := readReport(t, file)
 	require.NotEmpty(t, held.head.Versions["torch"])
@@ -85,7 +88,7 @@ func TestMiniature(t *testing.T) {
 	require.Positive(t, held.head.Machine.Cores)
 	for _, p := range parts() {
 		if p.name != "inventory" { // which asks the driver
-			require.Equal(t, statusOK, held.part(t, p.name).Status, p.name)
+			require.Equal(t, bench.StatusOK, held.part(t, p.name).Status, p.name)
 		}
 	}
 
@@ -93,7 +96,7 @@ func TestMiniature(t *testing.T) {
 	require.Positive(t, tokens.Pace.TokensPerSecond)
 	require.Zero(t, tokens.Pace.MFU, "a processor's peak is not known")
 	require.Zero(t, tokens.Peak)
-	peer := figuresOf[besideFigures](t, held, "peer").Sizes[0]
+	peer := figuresOf[againstFigures](t, held, "peer").Sizes[0]
 	require.InEpsilon(t, peer.Engine.TokensPerSecond/peer.Loops[0].Pace.TokensPerSecond, peer.Ratio, 1e-9)
 	tax := figuresOf[taxFigures](t, held, "tax")
 	require.Len(t, tax.Microbatches, taxRepeats)

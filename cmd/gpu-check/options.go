@@ -7,17 +7,17 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/ropewalk/ropewalk/gpu/torch"
+	"github.com/ropewalk/ropewalk/internal/bench"
 	"github.com/ropewalk/ropewalk/internal/python"
 )
 
-// options are the command line's.
+// options are the options of the command line.
 type options struct {
-	only    []string // names of parts; all where it is empty
+	only    []string // names of parts; empty means all
 	out     string
 	python  string
 	device  string // torch.CUDA or torch.CPU
@@ -30,7 +30,7 @@ type options struct {
 
 var errHelp = errors.New("help was asked for")
 
-const usage = `gpu-check measures the PyTorch engine on this machine's GPU and checks what is promised of it.
+const usage = `gpu-check measures the PyTorch engine on this machine's GPU and checks its promises.
 
 Usage: gpu-check [--only PART[,PART]] [-o FILE] [--python PY] [--short]
 
@@ -47,12 +47,21 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		fmt.Fprintf(stderr, usage, strings.Join(partNames(), ", "))
 		f.PrintDefaults()
 	}
-	f.StringVar(&only, "only", "", "run these parts alone, separated by commas; others that FILE holds stay in it")
+	f.StringVar(&only, "only", "", "run only these parts, separated by commas; other parts in FILE stay there")
 	f.StringVar(&o.out, "o", "gpu-check.json", "`FILE` for the outcomes, written after each part")
-	f.StringVar(&o.python, "python", cmp.Or(os.Getenv(python.Variable), "python3"), "interpreter that has torch and transformers")
-	f.StringVar(&o.device, "device", torch.CUDA, "cuda, or cpu: the same parts in miniature, whose figures say nothing of a GPU")
-	f.StringVar(&o.dir, "dir", "", "folder for models on their way, up to 30 GB; they are removed (default the system's temporary folder)")
-	f.StringVar(&sizes, "sizes", "", "of the sizes 0.6B, 1.7B and 4B only these, separated by commas")
+	f.StringVar(
+		&o.python, "python", cmp.Or(os.Getenv(python.Variable), "python3"),
+		"interpreter that has torch and transformers",
+	)
+	f.StringVar(
+		&o.device, "device", torch.CUDA,
+		"cuda, or cpu: the same parts in miniature, whose figures say nothing about a GPU",
+	)
+	f.StringVar(
+		&o.dir, "dir", "",
+		"folder for models, up to 30 GB, which are removed at the end (default the system's temporary folder)",
+	)
+	f.StringVar(&sizes, "sizes", "", "only these of the sizes 0.6B, 1.7B and 4B, separated by commas")
 	f.BoolVar(&o.short, "short", false, "fewer repetitions")
 	f.BoolVar(&o.verbose, "verbose", false, "show what the engine logs")
 	f.DurationVar(&o.limit, "limit", 4*time.Minute, "time that a part may take")
@@ -61,23 +70,19 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	} else if err != nil {
 		return o, err
 	}
-	o.only, o.sizes = list(only), list(sizes)
+	var err error
+	if o.only, err = bench.Choose("part", only, partNames()); err != nil {
+		return o, fmt.Errorf("--only: %w", err)
+	}
+	if o.sizes, err = bench.Choose("size", sizes, sizeNames()); err != nil {
+		return o, fmt.Errorf("--sizes: %w", err)
+	}
 	return o, o.check(f.Args())
 }
 
 func (o options) check(rest []string) error {
 	if len(rest) > 0 {
 		return fmt.Errorf("%q is no flag; parts are named by --only", rest[0])
-	}
-	for _, name := range o.only {
-		if !slices.Contains(partNames(), name) {
-			return fmt.Errorf("--only: there is no part %q; there are %s", name, strings.Join(partNames(), ", "))
-		}
-	}
-	for _, name := range o.sizes {
-		if !slices.ContainsFunc(qwen3, func(s size) bool { return s.name == name }) {
-			return fmt.Errorf("--sizes: there is no size %q; there are 0.6B, 1.7B and 4B", name)
-		}
 	}
 	if o.device != torch.CUDA && o.device != torch.CPU {
 		return fmt.Errorf("--device is %q, want cuda or cpu", o.device)
@@ -89,8 +94,4 @@ func (o options) check(rest []string) error {
 		return errors.New("-o names no file")
 	}
 	return nil
-}
-
-func list(text string) []string {
-	return slices.DeleteFunc(strings.Split(text, ","), func(s string) bool { return s == "" })
 }

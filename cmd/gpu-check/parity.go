@@ -14,10 +14,10 @@ import (
 	"github.com/ropewalk/ropewalk/policy/cpu"
 )
 
-// parityFigures are how far the engine, computing in float32, is from the CPU engine on one model.
+// parityFigures are the differences between the engine in float32 and the CPU engine on one model.
 type parityFigures struct {
 	Params int64 `json:"params"`
-	// MaxLogProb and MaxEntropy are the greatest differences of any token's.
+	// MaxLogProb and MaxEntropy are the greatest differences over all tokens.
 	MaxLogProb float64 `json:"max_logprob_delta"`
 	MaxEntropy float64 `json:"max_entropy_delta"`
 	// Gradient is the greatest relative L2 error of a parameter's gradient.
@@ -32,7 +32,8 @@ const (
 )
 
 var paritySize = size{shape: checkpoint.Shape{
-	Vocab: 1003, Hidden: 128, Layers: 3, Heads: 8, KVHeads: 2, HeadDim: 32, FFN: 320, Positions: 256, RopeTheta: 10000, NormEps: 1e-6, Pad: -1,
+	Vocab: 1003, Hidden: 128, Layers: 3, Heads: 8, KVHeads: 2, HeadDim: 32, FFN: 320, Positions: 256, RopeTheta: 10000,
+	NormEps: 1e-6, Pad: -1,
 }}
 
 // parity compares outputs and gradients of both engines.
@@ -67,12 +68,18 @@ func parity(ctx context.Context, l *lab) (figures, error) {
 	if out.Gradient, out.GradientOf, err = furthest(want.gradients, got.gradients); err != nil {
 		return out, err
 	}
-	// Written so that a NaN is a failure too.
+	// The conditions are negated so that a NaN fails too.
 	if !(out.MaxLogProb <= logProbBound && out.MaxEntropy <= logProbBound) {
-		return out, fmt.Errorf("log-probabilities differ by %.2g, entropies by %.2g; the bound is %.0e", out.MaxLogProb, out.MaxEntropy, logProbBound)
+		return out, fmt.Errorf(
+			"log-probabilities differ by %.2g, entropies by %.2g; the bound is %.0e", out.MaxLogProb, out.MaxEntropy,
+			logProbBound,
+		)
 	}
 	if !(out.Gradient <= gradientBound) {
-		return out, fmt.Errorf("the gradient of %s has a relative error of %.2g; the bound is %.0e", out.GradientOf, out.Gradient, gradientBound)
+		return out, fmt.Errorf(
+			"the gradient of %s has a relative error of %.2g; the bound is %.0e", out.GradientOf, out.Gradient,
+			gradientBound,
+		)
 	}
 	return out, nil
 }
@@ -83,8 +90,8 @@ type pass struct {
 	gradients map[string][]float32
 }
 
-// passOf runs one on an engine. Its gradients are what a step without a rate and without memory leaves as the
-// optimiser's first moments, which are saved to an empty folder.
+// passOf runs a pass on an engine. A step with learning rate 0 and betas 0 leaves the gradients as the optimiser's
+// first moments, which are saved to an empty folder.
 func passOf(ctx context.Context, e policy.Engine, from, to string) (pass, error) {
 	if err := e.Load(ctx, policy.RolePolicy, from, false); err != nil {
 		return pass{}, err
@@ -94,7 +101,8 @@ func passOf(ctx context.Context, e policy.Engine, from, to string) (pass, error)
 		rows = append(rows, paritySize.randomRows(uint64(i), 1, n)...)
 	}
 	out, err := e.Forward(ctx, policy.ForwardRequest{
-		Role: policy.RolePolicy, Sequences: rows, Temperature: 0.8, Outputs: policy.OutLogProb | policy.OutEntropy, Keep: true,
+		Role: policy.RolePolicy, Sequences: rows, Temperature: 0.8, Outputs: policy.OutLogProb | policy.OutEntropy,
+		Keep: true,
 	})
 	if err != nil {
 		return pass{}, err

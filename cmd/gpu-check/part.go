@@ -3,20 +3,21 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"time"
+	"strings"
+
+	"github.com/ropewalk/ropewalk/internal/bench"
 )
 
-// part is one measurement or check. Its figures count also where it fails, as far as it came.
+// part is one measurement or check. If it fails, the figures that it has found so far still count.
 type part struct {
 	name string
 	run  func(ctx context.Context, l *lab) (figures, error)
 }
 
-// figures are what a part found. They are encoded as JSON.
+// figures are the results of a part. They are encoded as JSON.
 type figures interface {
 	rows() []row // for people
 }
@@ -24,15 +25,15 @@ type figures interface {
 // row is a line of the table.
 type row struct {
 	what, value string
-	aim         string // what is wanted of the value, or ""
+	aim         string // the wanted value, or ""
 }
 
-// parts run in this order. A part that needs nothing of the engine comes first.
+// parts run in this order. Parts that do not need the engine come first.
 func parts() []part {
 	return []part{
 		{"inventory", inventory},
 		{"tokens", tokens},
-		{"peer", besidePeer},
+		{"peer", against},
 		{"tax", tax},
 		{"generate", generate},
 		{"save", save},
@@ -51,8 +52,8 @@ func partNames() []string {
 	return out
 }
 
-// runParts runs the parts asked for and writes the report after each. Only what keeps the report from being written is
-// its error.
+// runParts runs the chosen parts and writes the report after each. Its error is that of writing the report; parts that
+// fail are in the report.
 func runParts(ctx context.Context, l *lab, all []part, r *report, stderr io.Writer) error {
 	for _, p := range all {
 		if len(l.o.only) > 0 && !slices.Contains(l.o.only, p.name) {
@@ -61,11 +62,13 @@ func runParts(ctx context.Context, l *lab, all []part, r *report, stderr io.Writ
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		out := outcome{Status: statusSkipped, Commit: commit, At: now()}
-		if out.Why = l.skips(p.name); out.Why == "" {
+		out := newOutcome()
+		if out.Why = l.skips(p.name); out.Why != "" {
+			out.Status = bench.StatusSkipped
+		} else {
 			fmt.Fprintf(stderr, "%s …\n", p.name)
 			out = runPart(ctx, l, p)
-			fmt.Fprintf(stderr, "%s: %s\n", p.name, out.said())
+			fmt.Fprintf(stderr, "%s: %s\n", p.name, out)
 		}
 		if err := r.add(p.name, out, l); err != nil {
 			return err
@@ -75,36 +78,23 @@ func runParts(ctx context.Context, l *lab, all []part, r *report, stderr io.Writ
 }
 
 func runPart(ctx context.Context, l *lab, p part) outcome {
-	out := outcome{Status: statusOK, Commit: commit, At: now()}
-	bounded, cancel := context.WithTimeoutCause(ctx, l.o.limit, fmt.Errorf("it took longer than %s", l.o.limit))
-	defer cancel()
-	began := time.Now()
-	found, err := p.run(bounded, l)
-	if released := l.release(ctx); err == nil {
-		err = released
-	}
-	out.Seconds = time.Since(began).Seconds()
-	if errors.Is(err, errSkipped) {
-		out.Status, out.Why = statusSkipped, err.Error()
+	out := newOutcome()
+	var found figures
+	out.Outcome, _ = bench.RunPart(ctx, l.o.limit, func(bounded context.Context) (err error) {
+		found, err = p.run(bounded, l)
+		if released := l.release(ctx); err == nil {
+			err = released
+		}
+		return err
+	})
+	if out.Status == bench.StatusSkipped || found == nil {
 		return out
 	}
-	if found != nil {
-		var encoded error
-		if out.Figures, encoded = json.Marshal(found); encoded == nil {
-			out.rows = found.rows()
-		}
-		err = errors.Join(err, encoded)
-	}
+	text, err := json.Marshal(found)
 	if err != nil {
-		if cause := context.Cause(bounded); cause != nil {
-			err = fmt.Errorf("%w: %w", cause, err)
-		}
-		out.Status, out.Why = statusFailed, err.Error()
+		out.Status, out.Why = bench.StatusFailed, strings.TrimSpace(out.Why+" "+err.Error())
+		return out
 	}
+	out.Figures, out.rows = text, found.rows()
 	return out
 }
-
-func now() time.Time { return time.Now().UTC().Truncate(time.Second) }
-
-// errSkipped marks what cannot be had here, which is no failure.
-var errSkipped = errors.New("skipped")

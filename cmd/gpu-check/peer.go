@@ -1,32 +1,19 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
-	"strings"
-	"sync"
-	"syscall"
 
+	"github.com/ropewalk/ropewalk/internal/bench"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 )
 
 //go:embed peer.py
 var peerScript string
-
-// peer is the process of the plain loop.
-type peer struct {
-	cmd    *exec.Cmd
-	jobs   io.WriteCloser
-	answer *bufio.Reader
-	wrote  *lastBytes // to standard error
-}
 
 // errPeerMemory says that the plain loop did not fit the device's memory.
 var errPeerMemory = errors.New("the plain loop ran out of memory")
@@ -63,91 +50,49 @@ type generatedIn struct {
 	Error   string    `json:"error"`
 }
 
-// withPeer gives the peer, started if there is none.
-func (l *lab) withPeer(ctx context.Context) (*peer, error) {
+// startPeer starts the peer if there is none.
+func (l *lab) startPeer(ctx context.Context) error {
 	if l.peer != nil {
-		return l.peer, nil
+		return nil
 	}
 	python, err := l.python()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	p := &peer{cmd: exec.Command(python, "-I", "-c", peerScript, l.o.device), wrote: &lastBytes{}}
-	p.cmd.Stderr = p.wrote
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	p.cmd.Dir = l.dir
-	p.cmd.Env = append(os.Environ(), fmt.Sprintf("OMP_NUM_THREADS=%d", l.threads()))
-	if p.jobs, err = p.cmd.StdinPipe(); err != nil {
-		return nil, err
+	cmd := exec.Command(python, "-I", "-c", peerScript, l.o.device)
+	cmd.Dir = l.dir
+	cmd.Env = append(os.Environ(), fmt.Sprintf("OMP_NUM_THREADS=%d", l.threads()))
+	// The peer outlives a part, and the part's context ends only the question that it asks.
+	if l.peer, err = bench.StartPeer(context.WithoutCancel(ctx), "the peer", cmd); err != nil {
+		return err
 	}
-	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := p.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start the peer: %w", err)
-	}
-	p.answer, l.peer = bufio.NewReader(out), p
 	var versions struct{ Torch, Transformers string }
-	if err := l.hear(ctx, &versions); err != nil {
-		return nil, fmt.Errorf("start the peer: %w", err)
+	if err := l.peer.Hear(ctx, &versions); err != nil {
+		l.endPeer()
+		return fmt.Errorf("start the peer: %w", err)
 	}
 	l.versions["torch"], l.versions["transformers"] = versions.Torch, versions.Transformers
-	return p, nil
-}
-
-// ask gives the peer a job and waits for its answer.
-func (l *lab) ask(ctx context.Context, job, into any) error {
-	p, err := l.withPeer(ctx)
-	if err != nil {
-		return err
-	}
-	line, err := json.Marshal(job)
-	if err != nil {
-		return err
-	}
-	if _, err := p.jobs.Write(append(line, '\n')); err != nil {
-		return l.lostPeer(err)
-	}
-	return l.hear(ctx, into)
-}
-
-// hear reads an answer. A context that ends ends the peer.
-func (l *lab) hear(ctx context.Context, into any) error {
-	p := l.peer
-	stop := context.AfterFunc(ctx, p.kill)
-	line, err := p.answer.ReadBytes('\n')
-	stop()
-	if err != nil {
-		if ctx.Err() != nil {
-			err = ctx.Err()
-		}
-		return l.lostPeer(err)
-	}
-	if err := json.Unmarshal(line, into); err != nil {
-		return l.lostPeer(fmt.Errorf("read %q: %w", line, err))
-	}
 	return nil
 }
 
-func (l *lab) lostPeer(err error) error {
-	p := l.peer
-	l.endPeer()
-	return fmt.Errorf("the peer is lost: %w; it wrote last:\n%s", err, p.wrote)
+// ask gives the peer a job and waits for its answer. A peer that is lost is started again by the next job.
+func (l *lab) ask(ctx context.Context, job, into any) error {
+	if err := l.startPeer(ctx); err != nil {
+		return err
+	}
+	err := l.peer.Ask(ctx, job, into)
+	if err != nil {
+		l.endPeer()
+	}
+	return err
 }
 
 func (l *lab) endPeer() {
-	if l.peer == nil {
-		return
+	if l.peer != nil {
+		l.peer.Kill()
+		l.peer = nil
 	}
-	p := l.peer
-	l.peer = nil
-	_ = p.jobs.Close()
-	p.kill()
-	_ = p.cmd.Wait()
 }
-
-func (p *peer) kill() { _ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) }
 
 // failure is an answer's error.
 func failure(text string) error {
@@ -158,24 +103,4 @@ func failure(text string) error {
 		return errPeerMemory
 	}
 	return errors.New("the peer: " + text)
-}
-
-// lastBytes keeps the end of what is written.
-type lastBytes struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-func (b *lastBytes) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.text = append(b.text, p...)
-	b.text = b.text[max(0, len(b.text)-2<<10):]
-	return len(p), nil
-}
-
-func (b *lastBytes) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return strings.TrimSpace(string(b.text))
 }

@@ -1,10 +1,11 @@
 """The peer: a plain loop over transformers and torch, with the settings of the engine's measurement.
 
 Each line of standard input is a job, each line of standard output its answer, both JSON:
-  {"job": "train", "shape", "row", "microbatches", "checkpointing", "loop": "autocast" | "masters" | "float32", "steps", "seconds"}
-  → {"first": seconds of the first step, "steps": [seconds of each after it], "peak": bytes}
+  {"job": "train", "shape", "row", "microbatches", "checkpointing", "loop": "autocast" | "masters" | "float32",
+   "steps", "seconds"}
+  → {"first": seconds of the first step, "steps": [seconds of each further step], "peak": bytes}
   {"job": "generate", "shape", "batch", "prompt", "new", "repeats"} → {"seconds": [of each]}
-An answer {"error": "out_of_memory" | text} stands for a job that failed; the peer goes on.
+An answer {"error": "out_of_memory" | text} reports a job that failed; the peer continues.
 """
 import gc
 import json
@@ -14,7 +15,7 @@ import time
 
 os.environ["HF_HUB_OFFLINE"] = os.environ["TRANSFORMERS_OFFLINE"] = "1"
 answers = os.fdopen(os.dup(1), "w")
-os.dup2(2, 1)  # whatever a library prints is none
+os.dup2(2, 1)  # output of libraries is not an answer
 
 import torch
 import transformers

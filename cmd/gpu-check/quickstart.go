@@ -21,8 +21,10 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/ropewalk/ropewalk/activities"
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/gpu/gang"
 	"github.com/ropewalk/ropewalk/gpu/torch"
+	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/cpu"
 	"github.com/ropewalk/ropewalk/recipes"
@@ -33,29 +35,32 @@ import (
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
-// quickstartFigures are those of the recipe quickstart, cut short, through the real workflows and activities: in the
-// SDK's own environment in the place of a server, over a store in memory.
+// quickstartFigures are the figures of a short run of the recipe quickstart through the real workflows and activities,
+// in the SDK's test environment instead of a server, over a store in memory.
 type quickstartFigures struct {
-	Set       []string               `json:"set"`
-	Tier      string                 `json:"sandbox"`
-	Engine    string                 `json:"engine"`
-	Steps     int                    `json:"steps"`
-	Seconds   float64                `json:"seconds"`
-	WarmStart float64                `json:"warm_start_seconds"`
-	Warm      wire.EvaluationSummary `json:"warm"`
-	Final     wire.EvaluationSummary `json:"final"`
-	Lines     []workflows.StepLine   `json:"lines"` // of the last steps
-	Usage     torch.Usage            `json:"usage"`
+	Set       []string              `json:"set"`
+	Tier      string                `json:"sandbox"`
+	Engine    string                `json:"engine"`
+	Steps     int                   `json:"steps"`
+	Seconds   float64               `json:"seconds"`
+	WarmStart float64               `json:"warm_start_seconds"`
+	Warm      api.EvaluationSummary `json:"warm"`
+	Final     api.EvaluationSummary `json:"final"`
+	Lines     []workflows.StepLine  `json:"lines"` // of the last steps
+	Usage     torch.Usage           `json:"usage"`
 }
 
-// quickstartSet cuts the recipe for the time that a part has.
+// quickstartSet shortens the recipe to fit a part's time limit.
 func quickstartSet(l *lab) []string {
 	out := []string{"engine.kind=torch", "sandbox.min_tier=rlimits", "evaluation.greedy=false", "evaluation.samples=1"}
 	if !l.onGPU() {
-		out = append(out, "engine.checkpointing=on") // as the other parts have it, which share the engine
+		out = append(out, "engine.checkpointing=on") // like the other parts, which share the engine
 	}
 	if l.o.short || !l.onGPU() {
-		return append(out, "steps=1", "warm_start.steps=20", "evaluation.problems=6", "rollout.prompts=4", "rollout.shard_groups=2")
+		return append(
+			out, "steps=1", "warm_start.steps=20", "evaluation.problems=6", "rollout.prompts=4",
+			"rollout.shard_groups=2",
+		)
 	}
 	return append(out, "steps=15")
 }
@@ -98,7 +103,7 @@ func quickstart(ctx context.Context, l *lab) (_ figures, err error) {
 	return out, nil
 }
 
-// lastError is what an activity ended with last; it is set by the environment's goroutines.
+// lastError is the last error of an activity. The environment's goroutines set it.
 type lastError struct{ err atomic.Pointer[error] }
 
 func (l *lastError) set(err error) { l.err.Store(&err) }
@@ -110,7 +115,7 @@ func (l *lastError) get() error {
 	return nil
 }
 
-// environment is the SDK's for one workflow.
+// environment is the SDK's test environment for one workflow.
 func environment(deps *activities.Deps, limit time.Duration) *testsuite.TestWorkflowEnvironment {
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
@@ -118,12 +123,15 @@ func environment(deps *activities.Deps, limit time.Duration) *testsuite.TestWork
 	env.SetTestTimeout(limit)
 	env.RegisterWorkflowWithOptions(workflows.TrainRun, workflow.RegisterOptions{Name: workflows.TrainRunName})
 	env.RegisterWorkflowWithOptions(workflows.TrainStep, workflow.RegisterOptions{Name: workflows.TrainStepName})
+	env.RegisterWorkflowWithOptions(workflows.RolloutShard, workflow.RegisterOptions{Name: workflows.RolloutShardName})
 	deps.Register(env)
 	return env
 }
 
-// trainIn runs the workflow. The environment panics where nothing moves any more, as when the run is parked.
-func trainIn(ctx context.Context, env *testsuite.TestWorkflowEnvironment, in workflows.TrainRunInput) (out workflows.TrainRunResult, err error) {
+// trainIn runs the workflow. The environment panics if nothing can proceed, for example because the run is parked.
+func trainIn(
+	ctx context.Context, env *testsuite.TestWorkflowEnvironment, in workflows.TrainRunInput,
+) (out workflows.TrainRunResult, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the workflow's environment gave up: %v", p)
@@ -147,14 +155,14 @@ func (c closers) Close() (err error) {
 	return err
 }
 
-// stages opens what a worker's activities share; what is opened is closed by the caller, also after an error.
-func (l *lab) stages(maker activities.Torch) (deps *activities.Deps, tier sandbox.Tier, opened closers, err error) {
+// stages opens what a worker's activities share. The caller closes it, also after an error.
+func (l *lab) stages(maker enginepool.Torch) (deps *activities.Deps, tier sandbox.Tier, opened closers, err error) {
 	scratch := filepath.Join(l.dir, "quickstart")
 	if err := os.MkdirAll(scratch, 0o755); err != nil {
 		return nil, "", opened, err
 	}
-	// The sandbox finds an interpreter of its own, and makes folders of its own: torch's interpreter, and ours, may lie
-	// where a call's user cannot enter.
+	// The sandbox finds its own interpreter and makes its own folders, because a call's user may not be able to enter
+	// the folders of torch's interpreter and ours.
 	box, err := zygote.Open(zygote.Options{MinTier: sandbox.TierRlimits})
 	if err != nil {
 		return nil, "", opened, err
@@ -177,30 +185,30 @@ func (l *lab) stages(maker activities.Torch) (deps *activities.Deps, tier sandbo
 	return deps, tier, append(opened, deps), nil
 }
 
-// torchMaker makes the lab's engine the run's.
+// torchMaker lends the lab's engine to the run.
 type torchMaker struct {
 	lab    *lab
 	engine *torch.Engine
-	before torch.Usage // of parts that had the engine before
+	before torch.Usage // of earlier parts
 }
 
-func (m *torchMaker) Offer(context.Context, *recipes.Recipe) (activities.Offer, error) {
+func (m *torchMaker) Offer(context.Context, *recipes.Recipe) (enginepool.Offer, error) {
 	device := "the processor"
 	if m.lab.onGPU() && len(m.lab.machine.GPUs) > 0 {
 		device = m.lab.machine.GPUs[0]
 	}
-	return activities.Offer{GPU: m.lab.onGPU(), Device: device}, nil
+	return enginepool.Offer{GPU: m.lab.onGPU(), Device: device, Capabilities: torch.Capabilities()}, nil
 }
 
 // Devices is 0: there is one engine, whatever it runs on.
 func (m *torchMaker) Devices() int { return 0 }
 
-// Serve refuses: nobody else is here.
-func (m *torchMaker) Serve(context.Context, wire.RanksInput, activities.Room) error {
-	return activities.ErrNoPlace
+// Serve refuses: there is no other host.
+func (m *torchMaker) Serve(context.Context, gang.Invitation, enginepool.Room) error {
+	return gang.ErrElsewhere
 }
 
-// Open gives the recipe's engine, which stays the lab's.
+// Open returns an engine for the recipe, which the lab keeps.
 func (m *torchMaker) Open(ctx context.Context, r *recipes.Recipe) (policy.Engine, error) {
 	e := r.Engine
 	s := settings{dtype: e.Dtype, deterministic: e.Deterministic, checkpointing: e.Checkpointing}
@@ -215,14 +223,14 @@ func (m *torchMaker) Open(ctx context.Context, r *recipes.Recipe) (policy.Engine
 	return lent{m.engine}, nil
 }
 
-// lent is an engine that whoever has it does not close.
+// lent is an engine that its user does not close.
 type lent struct{ policy.Engine }
 
 func (lent) Close() error { return nil }
 
 func (f *quickstartFigures) rows() []row {
 	if f.Steps == 0 {
-		return nil // it is not done
+		return nil // the part has not finished
 	}
 	return []row{
 		{what: "engine, sandbox", value: f.Engine + ", " + f.Tier},
@@ -233,6 +241,6 @@ func (f *quickstartFigures) rows() []row {
 	}
 }
 
-func percent(e wire.EvaluationSummary) string {
+func percent(e api.EvaluationSummary) string {
 	return fmt.Sprintf("%.1f%% of %d problems", 100*e.Success, e.N)
 }

@@ -1,33 +1,24 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/ropewalk/ropewalk/gpu/torch"
+	"github.com/ropewalk/ropewalk/internal/bench"
 )
 
-const (
-	statusOK      = "ok"
-	statusFailed  = "failed"
-	statusSkipped = "skipped"
-)
-
-// outcome is what became of a part.
+// outcome is the end of a part, with its figures.
 type outcome struct {
-	Status  string          `json:"status"`
-	Why     string          `json:"why,omitempty"` // it failed or was skipped
-	Seconds float64         `json:"seconds"`
+	bench.Outcome
 	At      time.Time       `json:"at"`
 	Commit  string          `json:"commit"`
 	Figures json.RawMessage `json:"figures,omitempty"`
@@ -35,17 +26,12 @@ type outcome struct {
 	rows []row
 }
 
-func (o outcome) said() string {
-	switch {
-	case o.Status == statusSkipped:
-		return o.Status + ": " + o.Why
-	case o.Why != "":
-		return fmt.Sprintf("%s after %.0f s: %s", o.Status, o.Seconds, o.Why)
-	}
-	return fmt.Sprintf("%s, %.0f s", o.Status, o.Seconds)
+// newOutcome is the outcome of a part that begins now.
+func newOutcome() outcome {
+	return outcome{At: time.Now().UTC().Truncate(time.Second), Commit: commit}
 }
 
-// report is the JSON object: what it was measured on, and a key for each part.
+// report is the JSON object: what the parts were measured on, and a key for each part.
 type report struct {
 	file    string
 	head    head
@@ -54,7 +40,7 @@ type report struct {
 	skipped int
 }
 
-// head is what the parts have in common. Where a file of several runs is put together, it is the last run's.
+// head is what the parts have in common. In a file of several runs it is that of the last run.
 type head struct {
 	Program  string            `json:"program"`
 	Commit   string            `json:"commit"`
@@ -64,7 +50,7 @@ type head struct {
 	Versions map[string]string `json:"versions"`
 }
 
-// openReport begins a report, with the other parts that its file holds already.
+// openReport begins a report with the parts that its file already holds.
 func openReport(o options) (*report, error) {
 	r := &report{file: o.out, parts: map[string]outcome{}}
 	text, err := os.ReadFile(o.out)
@@ -87,43 +73,18 @@ func openReport(o options) (*report, error) {
 	return r, nil
 }
 
-// add takes a part's outcome and writes the file.
+// add adds a part's outcome and writes the file.
 func (r *report) add(name string, out outcome, l *lab) error {
 	r.parts[name] = out
 	r.ran = append(r.ran, name)
-	if out.Status == statusSkipped {
+	if out.Status == bench.StatusSkipped {
 		r.skipped++
 	}
 	r.head = head{
-		Program: "gpu-check", Commit: commit, Device: l.o.device, Short: l.o.short, Machine: l.machine, Versions: l.versions,
+		Program: "gpu-check", Commit: commit, Device: l.o.device, Short: l.o.short, Machine: l.machine,
+		Versions: l.versions,
 	}
-	text, err := json.Marshal(r)
-	if err != nil {
-		return fmt.Errorf("encode the outcomes: %w", err)
-	}
-	var indented bytes.Buffer
-	if err := json.Indent(&indented, text, "", "  "); err != nil {
-		return err
-	}
-	indented.WriteByte('\n')
-	return replace(r.file, indented.Bytes())
-}
-
-// replace puts a file in its place when it is whole.
-func replace(file string, content []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", file, err)
-	}
-	defer os.Remove(f.Name()) // nothing is there once it has been renamed
-	_, err = f.Write(content)
-	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
-		err = os.Rename(f.Name(), file)
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", file, err)
-	}
-	return nil
+	return bench.Write(r.file, r)
 }
 
 // MarshalJSON writes the head's fields, then the parts in the order in which they run.
@@ -146,14 +107,14 @@ func (r *report) MarshalJSON() ([]byte, error) {
 }
 
 func (r *report) failed() bool {
-	return slices.ContainsFunc(r.ran, func(name string) bool { return r.parts[name].Status == statusFailed })
+	return slices.ContainsFunc(r.ran, func(name string) bool { return r.parts[name].Status == bench.StatusFailed })
 }
 
-// print is the table of this run's parts.
+// print writes the table of this run's parts.
 func (r *report) print(w io.Writer) {
 	if r.skipped == len(r.ran) {
 		for _, name := range r.ran {
-			fmt.Fprintf(w, "%s: %s\n", name, r.parts[name].said())
+			fmt.Fprintf(w, "%s: %s\n", name, r.parts[name])
 		}
 		fmt.Fprintln(w, "Nothing was measured.")
 		return
@@ -161,14 +122,14 @@ func (r *report) print(w io.Writer) {
 	fmt.Fprintf(w, "%s\n", r.head.Machine)
 	wanted := "wanted"
 	if r.head.Device == torch.CPU {
-		fmt.Fprintln(w, "In miniature on the processor: these figures say nothing of a GPU.")
+		fmt.Fprintln(w, "In miniature on the processor: these figures say nothing about a GPU.")
 		wanted = "wanted of a GPU"
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "part\tfigure\tvalue\t%s\n", wanted)
 	for _, name := range r.ran {
 		p := r.parts[name]
-		fmt.Fprintf(t, "%s\t\t%s\t\n", name, inCell(p.said()))
+		fmt.Fprintf(t, "%s\t\t%s\t\n", name, inCell(p.String()))
 		for _, x := range p.rows {
 			fmt.Fprintf(t, "\t%s\t%s\t%s\n", x.what, x.value, x.aim)
 		}
@@ -177,7 +138,7 @@ func (r *report) print(w io.Writer) {
 	fmt.Fprintf(w, "%s holds it all.\n", r.file)
 }
 
-// inCell is the first line of a text, as much as a cell of the table takes; the file holds it whole.
+// inCell is the first line of a text, cut to the width of a cell. The file holds the whole text.
 func inCell(text string) string {
 	const most = 80
 	line, _, more := strings.Cut(text, "\n")

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/gpu/torch"
+	"github.com/ropewalk/ropewalk/internal/bench"
 )
 
 // counted are figures of a part that tests make up.
@@ -48,15 +49,17 @@ func TestPartFails(t *testing.T) {
 	l, r := testLab(t, file)
 	var stderr bytes.Buffer
 	require.NoError(t, runParts(t.Context(), l, []part{
-		fixed("tokens", counted{3}, errors.New("no more")), fixed("tax", counted{4}, nil), fixed("peer", nil, errors.Join(errSkipped, errors.New("not here"))),
+		fixed("tokens", counted{3}, errors.New("no more")), fixed("tax", counted{4}, nil), fixed(
+			"peer", nil, bench.Skip("not here"),
+		),
 	}, r, &stderr))
 	require.True(t, r.failed())
 	h := readReport(t, file)
-	require.Equal(t, statusFailed, h.part(t, "tokens").Status)
+	require.Equal(t, bench.StatusFailed, h.part(t, "tokens").Status)
 	require.Equal(t, "no more", h.part(t, "tokens").Why)
 	require.Equal(t, counted{3}, figuresOf[counted](t, h, "tokens"))
-	require.Equal(t, statusOK, h.part(t, "tax").Status)
-	require.Equal(t, statusSkipped, h.part(t, "peer").Status)
+	require.Equal(t, bench.StatusOK, h.part(t, "tax").Status)
+	require.Equal(t, bench.StatusSkipped, h.part(t, "peer").Status)
 	require.Contains(t, stderr.String(), "tokens: failed after 0 s: no more")
 
 	var table bytes.Buffer
@@ -73,7 +76,9 @@ func TestFileOfSeveralRuns(t *testing.T) {
 	l, r := testLab(t, file)
 	require.NoError(t, runParts(t.Context(), l, []part{
 		fixed("tax", counted{1}, nil), {"tokens", func(context.Context, *lab) (figures, error) {
-			require.Equal(t, counted{1}, figuresOf[counted](t, readReport(t, file), "tax"), "written before the next part")
+			require.Equal(
+				t, counted{1}, figuresOf[counted](t, readReport(t, file), "tax"), "written before the next part",
+			)
 			return counted{2}, nil
 		}},
 	}, r, &bytes.Buffer{}))
@@ -85,13 +90,21 @@ func TestFileOfSeveralRuns(t *testing.T) {
 	require.Equal(t, counted{2}, figuresOf[counted](t, h, "tokens"))
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
-	require.Less(t, strings.Index(string(text), `"tokens": {`), strings.Index(string(text), `"tax": {`), "in the order of the parts")
+	require.Less(
+		t, strings.Index(string(text), `"tokens": {`), strings.Index(string(text), `"tax": {`),
+		"in the order of the parts",
+	)
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Len(t, left, 1)
 
 	l.o.only = []string{"peer"}
-	require.NoError(t, runParts(t.Context(), l, []part{fixed("tax", counted{0}, nil), fixed("peer", counted{5}, nil)}, r, &bytes.Buffer{}))
+	require.NoError(
+		t,
+		runParts(
+			t.Context(), l, []part{fixed("tax", counted{0}, nil), fixed("peer", counted{5}, nil)}, r, &bytes.Buffer{},
+		),
+	)
 	require.Equal(t, counted{9}, figuresOf[counted](t, readReport(t, file), "tax"), "not asked for")
 }
 
@@ -102,7 +115,7 @@ func TestPartTakesTooLong(t *testing.T) {
 		<-ctx.Done()
 		return counted{1}, ctx.Err()
 	}}}, r, &bytes.Buffer{}))
-	require.Equal(t, statusFailed, r.parts["tax"].Status)
+	require.Equal(t, bench.StatusFailed, r.parts["tax"].Status)
 	require.Contains(t, r.parts["tax"].Why, "it took longer than 10ms")
 }
 
@@ -111,12 +124,15 @@ func TestDriverOutOfOrder(t *testing.T) {
 	l, r := testLab(t, filepath.Join(t.TempDir(), "out.json"))
 	l.host, l.hostErr = nil, errors.New("two versions")
 	l.o.device = torch.CUDA
-	require.NoError(t, runParts(t.Context(), l, []part{{"inventory", inventory}, fixed("tax", counted{1}, nil)}, r, &bytes.Buffer{}))
+	require.NoError(
+		t,
+		runParts(t.Context(), l, []part{{"inventory", inventory}, fixed("tax", counted{1}, nil)}, r, &bytes.Buffer{}),
+	)
 	require.Equal(t, "two versions", r.parts["inventory"].Why)
-	require.Equal(t, statusOK, r.parts["tax"].Status)
+	require.Equal(t, bench.StatusOK, r.parts["tax"].Status)
 	l.hostErr = nil
 	require.NoError(t, runParts(t.Context(), l, []part{fixed("tax", counted{1}, nil)}, r, &bytes.Buffer{}))
-	require.Equal(t, statusSkipped, r.parts["tax"].Status)
+	require.Equal(t, bench.StatusSkipped, r.parts["tax"].Status)
 	require.Equal(t, noDriver, r.parts["tax"].Why)
 }
 

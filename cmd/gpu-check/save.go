@@ -10,7 +10,7 @@ import (
 	"github.com/ropewalk/ropewalk/policy"
 )
 
-// saveFigures are the seconds of loading and saving, the digest of the folder included.
+// saveFigures are the seconds of loading and saving, with the folder's digest.
 type saveFigures struct {
 	Sizes []saveSize `json:"sizes"`
 }
@@ -18,7 +18,7 @@ type saveFigures struct {
 type saveSize struct {
 	Size      string `json:"size"`
 	Optimizer bool   `json:"optimizer"` // saved and loaded with the weights
-	// First is the load of the drawn model, whose weights are bfloat16; what is saved is float32.
+	// First is the time to load the new model, whose weights are bfloat16. Saved weights are float32.
 	First      float64 `json:"load_bfloat16_seconds"`
 	Save       float64 `json:"save_seconds"`
 	SavedBytes int64   `json:"saved_bytes"`
@@ -26,7 +26,7 @@ type saveSize struct {
 	Reload     float64 `json:"load_resident_seconds"` // of the same folder again: nothing is read but its digest
 }
 
-// save measures checkpoints: with the optimiser's state at the smallest size, weights alone at the greatest.
+// save measures checkpoints: with the optimiser's state for the smallest size, weights only for the largest.
 func save(ctx context.Context, l *lab) (figures, error) {
 	sizes, err := l.sizes("0.6B", "4B")
 	if err != nil {
@@ -120,7 +120,7 @@ func (f *saveFigures) rows() []row {
 			{s.Size + ": load of bfloat16", s.First}, {name + ", " + gib(s.SavedBytes) + ": save", s.Save},
 			{name + ": load", s.Load}, {name + ": load where it is resident", s.Reload},
 		} {
-			if x.seconds > 0 { // it was done
+			if x.seconds > 0 { // it was measured
 				out = append(out, row{what: x.what, value: fmt.Sprintf("%.1f s", x.seconds)})
 			}
 		}

@@ -7,11 +7,12 @@ import (
 
 	"github.com/ropewalk/ropewalk/gpu/torch"
 	"github.com/ropewalk/ropewalk/internal/bench"
+	"github.com/ropewalk/ropewalk/internal/bench/work"
 	"github.com/ropewalk/ropewalk/policy"
 )
 
-// taxFigures say what the protocol costs: the share of the time of Forward(keep) and Backward that is spent outside the
-// models' own work.
+// taxFigures are the cost of the protocol: the share of the time of Forward(keep) and Backward that is spent outside
+// the models' own work.
 type taxFigures struct {
 	Size         string    `json:"size"`
 	Tokens       int       `json:"microbatch_tokens"`
@@ -48,47 +49,39 @@ func tax(ctx context.Context, l *lab) (figures, error) {
 		return nil, err
 	}
 	out.Tokens = count * s.row
-	var seconds []float64
-	for range taxRepeats {
-		used, err := useOf(ctx, e, s, count)
-		if err != nil {
-			return nil, err
-		}
-		seconds = append(seconds, used.Seconds)
-		out.Microbatches = append(out.Microbatches, used.Tax())
+	costs, err := bench.TakeTurns(ctx, bench.Rounds(taxRepeats), taxed(e, s, count))
+	if err != nil {
+		return nil, err
 	}
-	out.Microbatch, out.Median = bench.Median(seconds), bench.Median(out.Microbatches)
+	out.Microbatches = bench.Column(costs[0], work.Cost.Tax)
+	out.Microbatch, out.Median = bench.Median(bench.Column(costs[0], seconds)), bench.Median(out.Microbatches)
 	return out, nil
 }
 
-// largeEnough is how many rows a micro-batch needs to take 100 ms; the first ones also warm the device up.
+// largeEnough is how many rows a micro-batch needs to take 100 ms. The first ones also warm the device up.
 func largeEnough(ctx context.Context, e *torch.Engine, s size) (int, error) {
 	for count := 1; count <= 1024; count *= 2 {
-		var seconds []float64
-		for range 3 {
-			used, err := useOf(ctx, e, s, count)
-			if err != nil {
-				return 0, err
-			}
-			seconds = append(seconds, used.Seconds)
+		costs, err := bench.TakeTurns(ctx, bench.Rounds(3), taxed(e, s, count))
+		if err != nil {
+			return 0, err
 		}
-		if bench.Median(seconds) >= 1.2*taxLeast {
+		if bench.Median(bench.Column(costs[0], seconds)) >= 1.2*taxLeast {
 			return count, nil
 		}
 	}
 	return 0, errors.New("no micro-batch takes 100 ms")
 }
 
-// useOf is what the two calls of a micro-batch of some rows use.
-func useOf(ctx context.Context, e *torch.Engine, s size, count int) (torch.Usage, error) {
-	before := e.Usage()
-	if err := microbatch(ctx, e, s.randomRows(3, count, s.row), count*s.row); err != nil {
-		return torch.Usage{}, err
-	}
-	used := e.Usage().Since(before)
-	// So that gradients do not grow over the repetitions.
-	return used, e.Discard(ctx, policy.RolePolicy)
+// taxed measures micro-batches of some rows.
+func taxed(e *torch.Engine, s size, count int) bench.Side[work.Cost] {
+	rows := s.randomRows(3, count, s.row)
+	batch := work.MicroBatch{Rows: rows, Cotangents: work.LanguageModelling(rows, count*s.row)}
+	return bench.Side[work.Cost]{Name: "micro-batch", Measure: func(ctx context.Context) (work.Cost, error) {
+		return batch.Measure(ctx, e)
+	}}
 }
+
+func seconds(c work.Cost) float64 { return c.Seconds }
 
 func (f *taxFigures) rows() []row {
 	return []row{

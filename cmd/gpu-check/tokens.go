@@ -10,9 +10,9 @@ import (
 	"github.com/ropewalk/ropewalk/policy"
 )
 
-// tokensFigures are the pace and the memory of updates, by size.
+// tokensFigures are the speed and the memory of updates, by size.
 type tokensFigures struct {
-	// PeakFlops is what MFU is of: dense bfloat16, from the maker's data sheet.
+	// PeakFlops is the rate to which MFU refers: dense bfloat16, from the maker's data sheet.
 	PeakFlops float64        `json:"peak_flops,omitempty"`
 	Sizes     []tokensOfSize `json:"sizes"`
 }
@@ -24,18 +24,18 @@ type tokensOfSize struct {
 	Microbatches  int    `json:"microbatches"`
 	Checkpointing string `json:"checkpointing"`
 	Pace          pace   `json:"pace"`
-	// Packed is the pace of as many tokens in seven sequences of different lengths; measured at one size.
+	// Packed is the speed with as many tokens in seven sequences of different lengths. It is measured at one size.
 	Packed        *pace       `json:"packed,omitempty"`
 	Peak          int64       `json:"peak_bytes,omitempty"`
 	Estimate      plan.Memory `json:"estimate"`
 	EstimateTotal int64       `json:"estimate_bytes"`
 	// EstimateError is (estimate − peak) / peak.
 	EstimateError float64 `json:"estimate_error,omitempty"`
-	// Error says that it did not fit the device.
+	// Error says that the size did not fit the device.
 	Error string `json:"error,omitempty"`
 }
 
-// tokens measures updates: tokens a second, MFU, and peak memory against the estimate.
+// tokens measures updates: tokens per second, MFU, and peak memory compared with the estimate.
 func tokens(ctx context.Context, l *lab) (figures, error) {
 	sizes, err := l.sizes("0.6B", "1.7B", "4B")
 	if err != nil {
@@ -43,8 +43,8 @@ func tokens(ctx context.Context, l *lab) (figures, error) {
 	}
 	out := &tokensFigures{PeakFlops: l.peakFlops()}
 	for i, s := range sizes {
-		// The greatest size, if it trains with its activations kept, is also measured with them computed again: that is
-		// what longer sequences take, and what is left where the first does not fit after all.
+		// If the largest size trains with its activations kept, it is also measured with activations recomputed. Longer
+		// sequences need this mode, and it remains if the first mode does not fit after all.
 		modes := []string{l.checkpointing(s)}
 		if modes[0] == "off" && s.name == "4B" {
 			modes = append(modes, "on")
@@ -67,8 +67,12 @@ func tokens(ctx context.Context, l *lab) (figures, error) {
 }
 
 func (l *lab) tokensOf(ctx context.Context, s size, checkpointing string, packed bool) (tokensOfSize, error) {
-	out := tokensOfSize{Size: s.name, Params: s.model().Params, Row: s.row, Microbatches: s.micro, Checkpointing: checkpointing}
-	out.Estimate = s.model().UpdateMemory(plan.Settings{BFloat16: l.onGPU(), Checkpointing: checkpointing == "on", Tokens: s.row})
+	out := tokensOfSize{
+		Size: s.name, Params: s.model().Params, Row: s.row, Microbatches: s.micro, Checkpointing: checkpointing,
+	}
+	out.Estimate = s.model().UpdateMemory(
+		plan.Settings{BFloat16: l.onGPU(), Checkpointing: checkpointing == "on", Tokens: s.row},
+	)
 	out.EstimateTotal = out.Estimate.Total()
 	e, err := l.withEngine(ctx, settings{dtype: l.dtype(), checkpointing: checkpointing})
 	if err != nil {
@@ -78,7 +82,7 @@ func (l *lab) tokensOf(ctx context.Context, s size, checkpointing string, packed
 	if err != nil {
 		return out, err
 	}
-	if err := e.Unload(ctx, policy.RolePolicy); err != nil { // the size before
+	if err := e.Unload(ctx, policy.RolePolicy); err != nil { // the previous size
 		return out, err
 	}
 	before := e.Usage().Peak
@@ -89,8 +93,8 @@ func (l *lab) tokensOf(ctx context.Context, s size, checkpointing string, packed
 		return out, err
 	}
 	if l.onGPU() {
-		// The engine tells it with its beats, one a second. It is the peak of a process's whole life, in which sizes
-		// only grow.
+		// The engine reports the peak with its beats, once a second. It is the peak over the life of a process, so
+		// sizes must be measured in ascending order.
 		time.Sleep(1500 * time.Millisecond)
 		if out.Peak = e.Usage().Peak; out.Peak <= before {
 			return out, fmt.Errorf("the engine tells no peak of its memory: %d bytes after %d", out.Peak, before)
@@ -124,10 +128,19 @@ func (f *tokensFigures) rows() []row {
 			if s.Size == "4B" {
 				aim = "≥ 40%"
 			}
-			out = append(out, row{name + ": MFU", fmt.Sprintf("%.1f%% of %.0f TFLOP/s", 100*s.Pace.MFU, f.PeakFlops/1e12), aim})
+			out = append(
+				out, row{name + ": MFU", fmt.Sprintf("%.1f%% of %.0f TFLOP/s", 100*s.Pace.MFU, f.PeakFlops/1e12), aim},
+			)
 		}
 		if s.Peak > 0 {
-			out = append(out, row{name + ": memory", fmt.Sprintf("%s, estimated %s (%+.1f%%)", gib(s.Peak), gib(s.EstimateTotal), 100*s.EstimateError), "± 15%"})
+			out = append(
+				out,
+				row{
+					name + ": memory",
+					fmt.Sprintf("%s, estimated %s (%+.1f%%)", gib(s.Peak), gib(s.EstimateTotal), 100*s.EstimateError),
+					"± 15%",
+				},
+			)
 		}
 	}
 	return out

@@ -11,20 +11,20 @@ import (
 	"github.com/ropewalk/ropewalk/policy"
 )
 
-// deterministicFigures are what equal bytes cost.
+// deterministicFigures are the cost of equal bytes.
 type deterministicFigures struct {
 	Size string `json:"size"`
-	// Plain and Deterministic are the paces without and with it; on a processor they are left out, for there
-	// is no other way than the deterministic one.
+	// Plain and Deterministic are the speeds without and with determinism. On a processor they are left out, because
+	// there the engine is always deterministic.
 	Plain         *pace `json:"plain,omitempty"`
 	Deterministic *pace `json:"deterministic,omitempty"`
-	// Cost is the share of the pace that is lost.
+	// Cost is the share of the speed that is lost.
 	Cost float64 `json:"cost"`
-	// Digests are those of the checkpoints, weights and optimiser, of updates with equal inputs.
+	// Digests are the digests of the checkpoints (weights and optimiser) of updates with equal inputs.
 	Digests []string `json:"digests"`
 }
 
-// updateSteps are the optimiser steps of an update whose checkpoint is compared.
+// updateSteps is the number of optimiser steps of an update whose checkpoint is compared.
 const updateSteps = 2
 
 // deterministic measures the cost of equal bytes and checks that two updates have them.
@@ -88,7 +88,7 @@ func (l *lab) paceWith(ctx context.Context, s size, dir string, with settings) (
 	return &p, err
 }
 
-// update loads a model, takes optimiser steps, saves the checkpoint and gives its digest; the checkpoint is removed.
+// update loads a model, takes optimiser steps, saves the checkpoint, removes it and returns its digest.
 func (l *lab) update(ctx context.Context, e *torch.Engine, s size, from string) (string, error) {
 	if err := e.Load(ctx, policy.RolePolicy, from, true); err != nil {
 		return "", err
@@ -112,7 +112,10 @@ func (f *deterministicFigures) rows() []row {
 			row{what: f.Size + ": its cost", value: fmt.Sprintf("%.1f%%", 100*f.Cost)})
 	}
 	if len(f.Digests) == 2 {
-		out = append(out, row{f.Size + ": checkpoints of two updates", brief(f.Digests[0]) + ", " + brief(f.Digests[1]), "equal"})
+		out = append(
+			out,
+			row{f.Size + ": checkpoints of two updates", brief(f.Digests[0]) + ", " + brief(f.Digests[1]), "equal"},
+		)
 	}
 	return out
 }

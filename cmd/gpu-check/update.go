@@ -8,7 +8,7 @@ import (
 	"github.com/ropewalk/ropewalk/policy"
 )
 
-// pace is how fast updates go.
+// pace is the speed of updates.
 type pace struct {
 	TokensPerSecond float64 `json:"tokens_per_s"`
 	MFU             float64 `json:"mfu,omitempty"`
@@ -17,7 +17,7 @@ type pace struct {
 	FirstSeconds    float64 `json:"first_step_seconds"` // kernels are chosen and compiled in it
 }
 
-// paced makes a pace of the first step's seconds and those of the steps after it.
+// paced makes a pace from the seconds of the first step and of the further steps.
 func (l *lab) paced(s size, first float64, steps []float64) pace {
 	p := pace{StepSeconds: bench.Median(steps), Steps: len(steps), FirstSeconds: first}
 	p.TokensPerSecond = float64(s.micro*s.row) / p.StepSeconds
@@ -27,7 +27,7 @@ func (l *lab) paced(s size, first float64, steps []float64) pace {
 	return p
 }
 
-// enough says how many steps are timed: at least the given number, and for so long.
+// enough returns how many steps are timed at least, and for how long at least.
 func (l *lab) enough() (steps int, least time.Duration) {
 	if l.o.short {
 		return 2, 0
@@ -35,47 +35,31 @@ func (l *lab) enough() (steps int, least time.Duration) {
 	return 5, 5 * time.Second
 }
 
-// timeUpdates takes optimiser steps on what the engine has loaded as policy.
+// timeUpdates takes optimiser steps on the resident policy.
 func (l *lab) timeUpdates(ctx context.Context, e policy.Engine, s size) (pace, error) {
-	step := func() (float64, error) {
+	step := bench.Side[float64]{Name: "update", Measure: func(ctx context.Context) (float64, error) {
 		began := time.Now()
 		err := oneStep(ctx, e, s, 1)
 		return time.Since(began).Seconds(), err
-	}
-	first, err := step()
+	}}
+	first, err := step.Measure(ctx)
 	if err != nil {
 		return pace{}, err
 	}
-	most, least := l.enough()
-	var steps []float64
-	for began := time.Now(); len(steps) < most || time.Since(began) < least; {
-		seconds, err := step()
-		if err != nil {
-			return pace{}, err
-		}
-		steps = append(steps, seconds)
+	steps, err := bench.TakeTurns(ctx, bench.AtLeast(l.enough()), step)
+	if err != nil {
+		return pace{}, err
 	}
-	return l.paced(s, first, steps), nil
+	return l.paced(s, first, steps[0]), nil
 }
 
-// oneStep is one optimiser step of all its micro-batches, drawn by the seed.
+// oneStep takes one optimiser step over all micro-batches, drawn by the seed.
 func oneStep(ctx context.Context, e policy.Engine, s size, seed uint64) error {
 	for i := range s.micro {
-		if err := microbatch(ctx, e, s.microbatch(seed+uint64(i)<<32), s.micro*s.row); err != nil {
+		if err := s.microbatch(seed+uint64(i)<<32).Run(ctx, e); err != nil {
 			return err
 		}
 	}
 	_, err := e.Step(ctx, policy.RolePolicy, adamW)
 	return err
-}
-
-// microbatch goes forward and backward over rows, of an optimiser step of n tokens.
-func microbatch(ctx context.Context, e policy.Engine, rows [][]int32, n int) error {
-	out, err := e.Forward(ctx, policy.ForwardRequest{
-		Role: policy.RolePolicy, Sequences: rows, Temperature: 1, Outputs: policy.OutLogProb, Keep: true,
-	})
-	if err != nil {
-		return err
-	}
-	return e.Backward(ctx, policy.RolePolicy, out.Kept, cotangents(rows, n))
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/analysis/diff"
+	"github.com/ropewalk/ropewalk/internal/runs"
 )
 
 type diffOptions struct {
@@ -19,36 +20,49 @@ type diffOptions struct {
 	file string
 }
 
-func (a *app) diffCommand() *cobra.Command {
+func diffCommand(con *console) *cobra.Command {
 	o := diffOptions{}
 	cmd := &cobra.Command{
-		Use:   "diff RUN",
-		Short: "show what changed between two generations of a step",
-		Long: "diff compares rewards, selection and advantages of two generations of a step: generation 0 is what\n" +
-			"the run made, `ropewalk replay` makes further ones. A stage that a generation has not made is the\n" +
-			"step's own, which is said.",
-		Example: "  ropewalk diff quickstart-s1-20260102-030405 --step 3 --gen 0,1\n" +
+		Use:   "diff A B… | RUN --step N",
+		Short: "compare runs, or two generations of a step",
+		Long: "diff A B prints in which fields the recipes of two or more runs differ, what made the runs, where\n" +
+			"their records first differ, their success on the same held-out problems and the figures of each\n" +
+			"step. `ropewalk report A B` draws the same.\n\n" +
+			"diff RUN --step N compares rewards, selection and advantages of two generations of a step.\n" +
+			"Generation 0 is the run's own; `ropewalk replay` makes further ones. Where a generation lacks a\n" +
+			"stage, the step's own stage is compared, and the output says so.",
+		Example: "  ropewalk diff quickstart-s1-20260102-030405 quickstart-s2-20260102-030405\n" +
+			"  ropewalk diff quickstart-s1-20260102-030405 --step 3 --gen 0,1\n" +
 			"  ropewalk diff quickstart-s1-20260102-030405 --step 3 --gen 1,2 -o diff.html",
-		Args: oneRun,
+		Args: someRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				for _, name := range []string{"step", "gen", "output"} {
+					if cmd.Flags().Changed(name) {
+						return badInput("--%s: is for the generations of one run, and %d runs are named; "+
+							"`ropewalk report A B -o FILE` writes a page about runs", name, len(args))
+					}
+				}
+				return diffRuns(cmd.Context(), con, args, o.json)
+			}
 			before, after, err := o.check()
 			if err != nil {
 				return err
 			}
-			return a.diff(cmd.Context(), args[0], o, before, after)
+			return diffGenerations(cmd.Context(), con, args[0], o, before, after)
 		},
 	}
 	cmd.Flags().IntVar(&o.step, "step", 0, "compare this `STEP`")
 	cmd.Flags().StringVar(&o.gens, "gen", "0,1", "the two generations, `BEFORE,AFTER`")
-	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object with the figures")
+	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object with all figures")
 	cmd.Flags().StringVarP(&o.file, "output", "o", "", "write the difference as one HTML page to `FILE`")
 	return cmd
 }
 
-// check refuses bad options before anything is joined.
+// check refuses bad options before the servers are needed.
 func (o diffOptions) check() (before, after int, err error) {
 	if o.step < 1 {
-		return 0, 0, badInput("--step: name a step, from 1 on")
+		return 0, 0, badInput("--step: name a step, 1 or later; or name a second run to compare two runs")
 	}
 	first, second, two := strings.Cut(o.gens, ",")
 	before, errBefore := strconv.Atoi(strings.TrimSpace(first))
@@ -59,26 +73,26 @@ func (o diffOptions) check() (before, after int, err error) {
 	return before, after, nil
 }
 
-func (a *app) diff(ctx context.Context, run string, o diffOptions, before, after int) error {
+func diffGenerations(ctx context.Context, con *console, run string, o diffOptions, before, after int) error {
 	var page *target
 	if o.file != "" {
 		var err error
-		if page, err = a.target(o.file, fmt.Sprintf("%s-step%d-diff.html", run, o.step)); err != nil {
+		if page, err = con.target(o.file, fmt.Sprintf("%s-step%d-diff.html", run, o.step)); err != nil {
 			return err
 		}
-		defer page.discard() // once it is kept there is nothing to discard
+		defer page.discard() // does nothing once the file is kept
 	}
-	s, err := a.read(ctx)
+	s, err := con.connector().Read(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	record := analysis.New(s.store)
+	defer s.Close()
+	record := analysis.New(s.Store).WithGaps(warnOfGap(con))
 	var sides [2]diff.Side
 	for i, gen := range []int{before, after} {
 		g, err := record.StepGeneration(ctx, run, o.step, gen)
 		if err != nil {
-			return missing(err)
+			return runs.Missing(err)
 		}
 		sides[i] = diff.Side{Gen: gen, From: g.From, Rewards: g.Rewards, Selection: g.Selection, Batch: g.Batch}
 	}
@@ -90,10 +104,10 @@ func (a *app) diff(ctx context.Context, run string, o diffOptions, before, after
 		if err := page.keep(); err != nil {
 			return err
 		}
-		fmt.Fprintf(a.err, "page         %s\n", page.name)
+		fmt.Fprintf(con.err, "page         %s\n", page.name)
 	}
 	if o.json {
-		return a.printJSON(d)
+		return con.printJSON(d)
 	}
-	return d.Write(a.out)
+	return d.Write(con.out)
 }

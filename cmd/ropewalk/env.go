@@ -9,12 +9,12 @@ import (
 	"github.com/ropewalk/ropewalk/internal/stack"
 )
 
-func (a *app) envCommand() *cobra.Command {
+func envCommand(con *console) *cobra.Command {
 	return &cobra.Command{
 		Use:   "env",
-		Short: "print the environment in which other programs use the running local stack",
-		Long: "env prints a line KEY=VALUE for each variable that has a worker started by hand, Temporal's own command\n" +
-			"or an S3 client use the local stack that runs here. The S3 server's secret is among them.",
+		Short: "print the environment variables with which other programs use the running local stack",
+		Long: "env prints a line KEY=VALUE for each variable that a worker started by hand, Temporal's own command\n" +
+			"or an S3 client needs to use the local stack that runs here. The S3 server's secret is among them.",
 		Example: "  env $(ropewalk env) ropewalk worker --queues sandbox\n  env $(ropewalk env) temporal workflow list",
 		Args:    exactly(),
 		RunE: func(*cobra.Command, []string) error {
@@ -26,7 +26,7 @@ func (a *app) envCommand() *cobra.Command {
 				return err
 			}
 			for _, variable := range addresses.Env() {
-				fmt.Fprintln(a.out, variable)
+				fmt.Fprintln(con.out, variable)
 			}
 			return nil
 		},

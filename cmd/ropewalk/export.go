@@ -6,51 +6,82 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/analysis/export"
+	"github.com/ropewalk/ropewalk/internal/badinput"
+	"github.com/ropewalk/ropewalk/internal/runs"
 )
 
 type exportOptions struct {
 	format, out, steps, only string
 	step, gen                int
+	model                    modelFlags
 }
 
-func (a *app) exportCommand() *cobra.Command {
+func exportCommand(con *console) *cobra.Command {
 	o := exportOptions{}
 	cmd := &cobra.Command{
 		Use:   "export RUN",
-		Short: "write a run's trajectories for other programs",
-		Long: "export writes the trajectories of a run's finished steps, one step after the other:\n\n" +
-			"  openai   JSON lines, a conversation each: messages in OpenAI's chat format with tool_calls, and\n" +
-			"           task_id, trial, reward, step, … beside them. An imported conversation has the messages\n" +
-			"           that it came with. `ropewalk import openai` reads the lines back.\n" +
+		Short: "write a run's trajectories, metrics or a checkpoint for other programs",
+		Long: "export writes the trajectories of a run's finished steps, step by step. It fails if the head of one\n" +
+			"of them is missing. Formats:\n\n" +
+			"  openai   JSON lines, one conversation each: messages in OpenAI's chat format with tool_calls, and\n" +
+			"           the fields task_id, trial, reward, step, … An imported conversation keeps its messages.\n" +
+			"           `ropewalk import openai` reads the lines back.\n" +
 			"  sft      JSON lines for supervised fine-tuning: prompt (the messages before the first response) and\n" +
-			"           completion (from there to the last response), as TRL's SFTTrainer takes them. Only kept\n" +
+			"           completion (from there to the last response), as TRL's SFTTrainer expects them. Only kept\n" +
 			"           trajectories with a positive reward; --only positive adds those that resampling dropped.\n" +
-			"  parquet  one table, a row a trajectory: rewards, selection, advantage, token lists, messages as\n" +
-			"           JSON text, and turns with their tool_calls as nested lists.",
+			"  parquet  one table with a row per trajectory: rewards, selection, advantage, token lists, messages\n" +
+			"           as JSON text, and turns with their tool_calls as nested lists.\n\n" +
+			"--format tensorboard writes the metrics of each step as an event file, in a folder of the run's name\n" +
+			"below -o. `python -m ropewalk.trackers` writes the same metrics for W&B and MLflow.\n\n" +
+			"With --checkpoint it writes a policy: the latest, the best (highest held-out success among those\n" +
+			"that were evaluated and still exist) or that of step N. Formats:\n\n" +
+			"  huggingface  a folder for from_pretrained: config.json, the weights, the tokenizer and, unless\n" +
+			"               --merge adds it to the weights, a LoRA adapter. The files are as they were committed.\n" +
+			"  gguf         one file for llama.cpp, with the tokenizer.\n\n" +
+			"The file or folder appears when it is complete. One that is there is replaced only with --force.",
 		Example: "  ropewalk export quickstart-s1-20260102-030405 --format openai --step 3 -o step3.jsonl\n" +
 			"  ropewalk export quickstart-s1-20260102-030405 --format sft --steps 60-85 -o - | head -1\n" +
-			"  ropewalk export quickstart-s1-20260102-030405 --format parquet -o episodes.parquet",
+			"  ropewalk export quickstart-s1-20260102-030405 --format parquet -o episodes.parquet\n" +
+			"  ropewalk export quickstart-s1-20260102-030405 --format tensorboard -o logs\n" +
+			"  ropewalk export quickstart-s1-20260102-030405 --checkpoint best -o policy\n" +
+			"  ropewalk export quickstart-s1-20260102-030405 --checkpoint 60 --format gguf --dtype f16 -o policy.gguf",
 		Args: oneRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if given := cmd.Flags().Changed; o.isModel(given) {
+				options, err := o.modelOptions(args[0], given)
+				if err != nil {
+					return err
+				}
+				return exportModel(cmd.Context(), con, options, o.out)
+			}
+			if o.format == tensorBoard {
+				if err := o.checkMetrics(cmd.Flags().Changed); err != nil {
+					return err
+				}
+				return exportMetrics(cmd.Context(), con, args[0], o.out)
+			}
 			options, err := o.options(args[0], cmd.Flags().Changed)
 			if err != nil {
 				return err
 			}
-			return a.export(cmd.Context(), options, o.out)
+			return exportRun(cmd.Context(), con, options, o.out)
 		},
 	}
-	cmd.Flags().StringVar(&o.format, "format", "openai", "`FORMAT`: openai, sft or parquet")
-	cmd.Flags().StringVarP(&o.out, "output", "o", "", "write to this `FILE`, into this folder, or to standard output (-)")
+	cmd.Flags().StringVar(&o.format, "format", "openai", "`FORMAT`: openai, sft, parquet or tensorboard; with "+
+		"--checkpoint huggingface (the default) or gguf")
+	cmd.Flags().StringVarP(&o.out, "output", "o", "", "write to this `FILE`, into this folder, or to standard "+
+		"output (-)")
 	cmd.Flags().IntVar(&o.step, "step", 0, "this `STEP` only")
 	cmd.Flags().StringVar(&o.steps, "steps", "", "these steps only: `A-B`, both included")
-	cmd.Flags().IntVar(&o.gen, "gen", 0, "read generation `N` of the stages that a replay has made anew (default: what the heads name)")
+	cmd.Flags().IntVar(&o.gen, "gen", 0, "read generation `N` of the stages that a replay has repeated (default: "+
+		"the generations that the heads name)")
 	cmd.Flags().StringVar(&o.only, "only", "", "kept, positive or all (default: all; sft: kept and positive)")
+	o.model.add(cmd.Flags())
 	return cmd
 }
 
@@ -61,14 +92,15 @@ func (o exportOptions) options(run string, given func(string) bool) (export.Opti
 	switch out.Format {
 	case export.OpenAI, export.SFT, export.Parquet:
 	default:
-		return out, badInput("--format: must be openai, sft or parquet, got %q", o.format)
+		return out, badInput("--format: must be openai, sft, parquet or tensorboard, or with --checkpoint "+
+			"huggingface or gguf, got %q", o.format)
 	}
 	if out.Only, err = o.choice(out.Format); err != nil {
 		return out, err
 	}
 	switch {
 	case o.out == "":
-		return out, badInput("-o: say where to write: a file, a folder, or - for standard output")
+		return out, badInput("-o: name a file, a folder, or - for standard output")
 	case o.out == "-" && out.Format == export.Parquet:
 		return out, badInput("-o -: a Parquet file cannot be written to standard output; name a file")
 	case given("step") && given("steps"):
@@ -98,7 +130,8 @@ func (o exportOptions) choice(f export.Format) (export.Only, error) {
 	case only != export.All && only != export.Kept && only != export.Positive:
 		return "", badInput("--only: must be kept, positive or all, got %q", o.only)
 	case f == export.SFT && only != export.Positive:
-		return "", badInput("--only %s: sft teaches what it writes, so it writes positive trajectories alone; leave the flag out, or give positive", only)
+		return "", badInput("--only %s: sft writes demonstrations, so only positive trajectories; leave the flag "+
+			"out, or give positive", only)
 	}
 	return only, nil
 }
@@ -114,67 +147,33 @@ func stepRange(text string) (first, last int, err error) {
 	return first, last, nil
 }
 
-func (a *app) export(ctx context.Context, o export.Options, out string) (err error) {
-	target, err := a.target(out, o.Run+o.Format.Ext())
+func exportRun(ctx context.Context, con *console, o export.Options, out string) (err error) {
+	target, err := con.target(out, o.Run+o.Format.Ext())
 	if err != nil {
 		return err
 	}
-	defer target.discard() // once it is kept there is nothing to discard
-	s, err := a.read(ctx)
+	defer target.discard() // does nothing once the file is kept
+	s, record, err := readRecord(ctx, con)
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	record, err := s.record()
-	if err != nil {
-		return err
+	defer s.Close()
+	view := newProgressLine(con)
+	o.Progress = func(p export.Progress) {
+		view.show("step %d of %d, %d trajectories", p.Steps, p.OfSteps, p.Episodes)
 	}
-	view := &exportProgress{a: a}
-	o.Progress = view.show
 	done, err := export.Write(ctx, record, target, o)
 	view.clear()
 	if errors.Is(err, export.ErrNoSteps) || errors.Is(err, analysis.ErrNoGeneration) {
-		return badInputError{err}
+		return badinput.Of(err)
 	}
 	if err != nil {
-		return missing(err)
+		return runs.Missing(err)
 	}
 	if err := target.keep(); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.err, "written to %s: trajectories %d, not chosen %d, steps %d\n", target.name, done.Episodes, done.Skipped, done.Steps)
+	fmt.Fprintf(con.err, "written to %s: trajectories %d, not chosen %d, steps %d\n", target.name, done.Episodes,
+		done.Skipped, done.Steps)
 	return nil
-}
-
-// exportProgress tells how far a long export is: on a terminal in one line that is drawn again,
-// elsewhere in a line now and then.
-type exportProgress struct {
-	a     *app
-	last  time.Time
-	drawn bool
-}
-
-// often is how often progress is told where lines stay.
-const often = 5 * time.Second
-
-func (v *exportProgress) show(p export.Progress) {
-	if v.last.IsZero() {
-		v.last = time.Now()
-	}
-	switch {
-	case v.a.terminal && time.Since(v.last) > often/50:
-		fmt.Fprintf(v.a.err, "\r\x1b[Kstep %d of %d, %d trajectories", p.Steps, p.OfSteps, p.Episodes)
-		v.drawn = true
-	case !v.a.terminal && time.Since(v.last) > often:
-		fmt.Fprintf(v.a.err, "step %d of %d, %d trajectories\n", p.Steps, p.OfSteps, p.Episodes)
-	default:
-		return
-	}
-	v.last = time.Now()
-}
-
-func (v *exportProgress) clear() {
-	if v.drawn {
-		fmt.Fprint(v.a.err, "\r\x1b[K")
-	}
 }

@@ -5,12 +5,14 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/analysis/export"
+	"github.com/ropewalk/ropewalk/policy/checkpoint"
 )
 
 // Bad arguments are refused before any server is joined or started, and leave nothing.
@@ -21,8 +23,9 @@ func TestExportRefusesBadArguments(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"", "missing argument RUN"},
 		{"R -o x", `run id "R"`},
-		{"r", "-o: say where to write"},
-		{"r -o x --format csv", `--format: must be openai, sft or parquet, got "csv"`},
+		{"r", "-o: name a file"},
+		{"r -o x --format csv", "--format: must be openai, sft, parquet or tensorboard, or with " +
+			`--checkpoint huggingface or gguf, got "csv"`},
 		{"r -o - --format parquet", "a Parquet file cannot be written to standard output"},
 		{"r -o x --step 0", "--step: must be ≥ 1, got 0"},
 		{"r -o x --step 1 --steps 1-2", "--step and --steps: choose one"},
@@ -32,14 +35,25 @@ func TestExportRefusesBadArguments(t *testing.T) {
 		{"r -o x --steps a-b", "--steps: must be A-B"},
 		{"r -o x --gen -1", "--gen: must be ≥ 0, got -1"},
 		{"r -o x --only best", `--only: must be kept, positive or all, got "best"`},
-		{"r -o x --format sft --only all", "--only all: sft teaches what it writes"},
+		{"r -o x --format sft --only all", "--only all: sft writes demonstrations"},
 		{"r -o nosuch/x", "-o nosuch/x: cannot be written"},
 		{"r -o nosuch/", "-o nosuch/r.openai.jsonl: cannot be written"},
 		{"r -o /dev/null", "-o /dev/null: is neither a file nor a folder"},
+		{"r -o x --format gguf", "--checkpoint: name latest, best or a step"},
+		{"r --format tensorboard -o -", "-o: name a folder, which tensorboard --logdir shows"},
+		{"r --format tensorboard -o x --gen 1", "--gen: selects trajectories"},
+		{"r -o x --merge", "--checkpoint: name latest, best or a step"},
+		{"r --checkpoint best", "-o: name a folder"},
+		{"r --checkpoint best --format gguf", "-o: name a file"},
+		{"r --checkpoint best -o -", "a checkpoint cannot be written to standard output"},
+		{"r --checkpoint best -o x --format sft", `with --checkpoint it must be huggingface or gguf, got "sft"`},
+		{"r --checkpoint best -o x --dtype int8", `--dtype: must be f32, f16 or bf16, got "int8"`},
+		{"r --checkpoint best -o x --steps 1-2", "--steps: selects trajectories, and --checkpoint writes a policy"},
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			var out, messages bytes.Buffer
-			require.Equal(t, exitBadInput, Run(context.Background(), append([]string{"export"}, strings.Fields(c.args)...), &out, &messages), messages.String())
+			require.Equal(t, exitBadInput, Run(context.Background(),
+				append([]string{"export"}, strings.Fields(c.args)...), &out, &messages), messages.String())
 			require.Empty(t, out.String())
 			require.Contains(t, messages.String(), c.want)
 			require.NotContains(t, messages.String(), "starting")
@@ -57,9 +71,11 @@ func TestExportOptions(t *testing.T) {
 	got, err := exportOptions{format: "sft", out: "-", steps: "3-9"}.options("r", given("steps"))
 	require.NoError(t, err)
 	require.Equal(t, export.Options{Run: "r", Format: export.SFT, Only: export.KeptPositive, First: 3, Last: 9}, got)
-	got, err = exportOptions{format: "openai", out: "x", step: 4, gen: 1, only: "kept"}.options("r", given("step", "gen", "only"))
+	got, err = exportOptions{format: "openai", out: "x", step: 4, gen: 1, only: "kept"}.options("r",
+		given("step", "gen", "only"))
 	require.NoError(t, err)
-	require.Equal(t, export.Options{Run: "r", Format: export.OpenAI, Only: export.Kept, First: 4, Last: 4, Gen: new(1)}, got)
+	require.Equal(t, export.Options{Run: "r", Format: export.OpenAI, Only: export.Kept, First: 4, Last: 4, Gen: new(1)},
+		got)
 }
 
 // A file appears when it is whole; until then, and after a failure, what was there stays.
@@ -78,8 +94,8 @@ func TestExportTarget(t *testing.T) {
 		}
 		return strings.Join(out, " ")
 	}
-	a := &app{}
-	failed, err := a.target(name, "r.openai.jsonl")
+	con := &console{}
+	failed, err := con.target(name, "r.openai.jsonl")
 	require.NoError(t, err)
 	_, err = failed.Write([]byte("half"))
 	require.NoError(t, err)
@@ -88,7 +104,7 @@ func TestExportTarget(t *testing.T) {
 	require.Equal(t, "old", files())
 
 	for _, out := range []string{name, folder} {
-		done, err := a.target(out, "x.jsonl")
+		done, err := con.target(out, "x.jsonl")
 		require.NoError(t, err)
 		_, err = done.Write([]byte("new of " + filepath.Base(out)))
 		require.NoError(t, err)
@@ -98,7 +114,20 @@ func TestExportTarget(t *testing.T) {
 	}
 }
 
-func TestPassWords(t *testing.T) {
-	require.Equal(t, "1: 0.420  2: 0.273", passWords([]float64{0.42, 0.2733}))
-	require.Equal(t, 8, strings.Count(passWords(make([]float64, 100)), ":"))
+func TestExportModelOptions(t *testing.T) {
+	given := func(names ...string) func(string) bool {
+		return func(name string) bool { return slices.Contains(names, name) }
+	}
+	o := exportOptions{format: "openai", out: "x", model: modelFlags{checkpoint: "best", merge: true, dtype: "bf16"}}
+	require.True(t, o.isModel(given("checkpoint")))
+	require.False(t, o.isModel(given("output")))
+	got, err := o.modelOptions("r", given("checkpoint", "merge"))
+	require.NoError(t, err)
+	require.Equal(t, export.ModelOptions{Run: "r", Checkpoint: "best", Form: export.HuggingFace, Merge: true,
+		Dtype: checkpoint.BF16}, got)
+	o.format = "gguf"
+	require.True(t, o.isModel(given("format")))
+	got, err = o.modelOptions("r", given("format", "checkpoint"))
+	require.NoError(t, err)
+	require.Equal(t, export.GGUF, got.Form)
 }

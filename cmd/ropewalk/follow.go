@@ -5,147 +5,137 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/spf13/cobra"
-	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/sdk/client"
 
+	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/analysis/status"
+	"github.com/ropewalk/ropewalk/internal/importing"
+	"github.com/ropewalk/ropewalk/internal/runs"
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
-// pollEvery is how often a followed run is asked for its progress.
-const pollEvery = 400 * time.Millisecond
-
-func (a *app) followCommand() *cobra.Command {
+func followCommand(con *console) *cobra.Command {
 	return &cobra.Command{
-		Use:     "follow RUN",
-		Short:   "show a running run live",
+		Use:   "follow RUN",
+		Short: "show a running run live, or how a run has ended",
+		Long: "follow shows a run's steps until it ends, and its result. Of a run that is not running it prints the\n" +
+			"status and starts nothing: `ropewalk resume RUN` goes on with it.",
 		Example: "  ropewalk follow quickstart-s1-20260102-030405",
 		Args:    oneRun,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := a.join(cmd.Context(), needServers)
-			if err != nil {
-				return err
-			}
-			defer s.close()
-			if err := s.exists(cmd.Context(), args[0]); err != nil {
-				return err
-			}
-			_, err = a.follow(cmd.Context(), s, args[0])
-			var parked parkedError
-			if errors.As(err, &parked) {
-				return a.parked(parked, false)
-			}
-			if err != nil && cmd.Context().Err() != nil {
-				return silentError{exitInterrupted} // who only watches ends nothing
-			}
-			return runError(err)
-		},
+		RunE:    func(cmd *cobra.Command, args []string) error { return followRun(cmd.Context(), con, args[0]) },
 	}
 }
 
-// follow shows a run's steps until it ends and returns its result. The run itself goes on when ctx
-// ends; it waits for the next command when the stack is lost. A run that parks ends the command with a
-// parkedError, unless somebody sits at the terminal, where the stack stays up.
-func (a *app) follow(ctx context.Context, s *session, run string) (workflows.TrainRunResult, error) {
-	c := s.temporal
-	type outcome struct {
-		result workflows.TrainRunResult
-		err    error
+func followRun(ctx context.Context, con *console, run string) error {
+	c := con.connector()
+	known, err := lookUp(ctx, con, run)
+	if err != nil {
+		return err
 	}
-	ended := make(chan outcome, 1)
-	go func() {
-		var o outcome
-		o.err = c.GetWorkflow(ctx, run, "").Get(ctx, &o.result)
-		ended <- o
-	}()
-	view := newProgressView(a.err, a.terminal)
-	defer view.end()
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case o := <-ended:
-			if o.err == nil {
-				view.poll(ctx, c, run)
-			}
-			return o.result, o.err
-		case <-tick.C:
-			if p, ok := view.poll(ctx, c, run); ok && p.Parked != nil && !a.resident {
-				return workflows.TrainRunResult{}, parkedError{p}
-			}
-		case <-s.lease.Done():
-			return workflows.TrainRunResult{}, fmt.Errorf("%w; everything committed is kept: mend the cause, then `ropewalk resume %s`", s.lost(), run)
-		case <-ctx.Done():
-			return workflows.TrainRunResult{}, ctx.Err()
+	if !known.OnServer {
+		return printStanding(ctx, con, known.Run)
+	}
+	s, err := c.Join(ctx, runs.NeedServers, run)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	kind, err := s.WorkflowType(ctx, run)
+	if err != nil {
+		return err
+	}
+	if kind == workflows.ReprocessRunName {
+		result, err := s.AwaitImport(ctx, run, con.resident)
+		if err != nil {
+			return notFollowed(ctx, con, err)
 		}
+		report, err := importing.NewReport(ctx, s.Store, result, 0)
+		if err != nil {
+			return err
+		}
+		report.WriteText(con.err, result)
+		return nil
 	}
-}
-
-// poll asks for the run's progress and shows what is new. A query may fail while a worker
-// restarts or the run continues as new; the next poll sees the same and more.
-func (v *progressView) poll(ctx context.Context, c client.Client, run string) (workflows.Progress, bool) {
-	p, err := progress(ctx, c, run)
+	result, err := s.Follow(ctx, run, runs.NewProgressView(con.err, con.terminal), con.resident)
 	if err != nil {
-		slog.Debug("query progress", "run", run, "error", err)
-		return p, false
+		return notFollowed(ctx, con, err)
 	}
-	v.show(p)
-	return p, true
-}
-
-// progress asks a run how far it is.
-func progress(ctx context.Context, c client.Client, run string) (workflows.Progress, error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	var p workflows.Progress
-	value, err := c.QueryWorkflow(ctx, run, "", workflows.QueryProgress)
+	report, err := s.Report(ctx, run, result, 0)
 	if err != nil {
-		return p, err
+		return err
 	}
-	return p, value.Get(&p)
+	report.WriteText(con.err, s.Lease.Addresses())
+	return nil
 }
 
-// interruptible turns an interruption into words on how to go on. On the local stack, which ends
-// with this command, the run is ended as well, so that it does not go on by itself behind the
-// next command; on a server of the user's it goes on.
-func (a *app) interruptible(ctx context.Context, s *session, run, goOn string, err error) error {
+// notFollowed says why following has ended without a result.
+func notFollowed(ctx context.Context, con *console, err error) error {
+	var parked runs.ParkedError
+	if errors.As(err, &parked) {
+		return reportParked(con, parked, false)
+	}
+	if ctx.Err() != nil {
+		return silentError{exitInterrupted} // the run goes on: this command only watched it
+	}
+	return runs.Failure(err)
+}
+
+// lookUp finds a run in the record and on the server that runs now. It starts nothing.
+func lookUp(ctx context.Context, con *console, run string) (runs.Known, error) {
+	c := con.connector()
+	s, err := c.Read(ctx)
+	if err != nil {
+		return runs.Known{}, err
+	}
+	defer s.Close()
+	return c.Known(ctx, s, run)
+}
+
+// printStanding prints how a run is that no server takes further: its result, or its status and the command that goes
+// on with it.
+func printStanding(ctx context.Context, con *console, run analysis.Run) error {
+	state := run.State()
+	if state.State == status.Queued {
+		return badInput("run %s is queued: it has committed nothing; %s starts it", run.Run, state.Next(run.Run))
+	}
+	s, record, err := readRecord(ctx, con)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	overview, err := record.Overview(ctx, run.Run)
+	if err != nil {
+		return runs.Missing(err)
+	}
+	overview.Run = run
+	if err := overview.Write(con.out); err != nil {
+		return err
+	}
+	switch {
+	case state.State.Finished():
+		return nil
+	case state.State == status.Parked:
+		return silentError{exitParked}
+	}
+	return silentError{exitFailed}
+}
+
+// orInterrupted returns err, unless the command was interrupted: it then prints how to go on. On the local stack, which
+// stops with this command, it also ends the run, so that the run does not go on by itself under the next command. On
+// the user's own server the run goes on.
+func orInterrupted(ctx context.Context, con *console, s *runs.Session, run, continueWith string, err error) error {
 	if err == nil || ctx.Err() == nil {
 		return err
 	}
-	if !s.local() {
-		fmt.Fprintf(a.err, "\ninterrupted; the run goes on at the server: ropewalk follow %s\n", run)
+	if !s.Local() {
+		fmt.Fprintf(con.err, "\ninterrupted; the run goes on at the server: ropewalk follow %s\n", run)
 		return silentError{exitInterrupted}
 	}
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	reason := "interrupted; go on with: " + goOn
-	if err := s.temporal.TerminateWorkflow(end, run, "", reason); err != nil {
+	reason := "its command was interrupted; go on with: " + continueWith
+	if err := s.End(ctx, run, status.Interrupted, reason); err != nil {
 		slog.Warn("end the interrupted run", "run", run, "error", err)
 	}
-	fmt.Fprintf(a.err, "\ninterrupted; everything committed is kept. Go on with: %s\n", goOn)
+	fmt.Fprintf(con.err, "\ninterrupted; everything committed is kept. Go on with: %s\n", continueWith)
 	return silentError{exitInterrupted}
-}
-
-// workflowType names the workflow that a run is.
-func (s *session) workflowType(ctx context.Context, run string) (string, error) {
-	d, err := s.temporal.DescribeWorkflowExecution(ctx, run, "")
-	if err != nil {
-		return "", fmt.Errorf("look up run %s: %w", run, err)
-	}
-	return d.GetWorkflowExecutionInfo().GetType().GetName(), nil
-}
-
-// exists refuses a run that Temporal does not know.
-func (s *session) exists(ctx context.Context, run string) error {
-	_, err := s.temporal.DescribeWorkflowExecution(ctx, run, "")
-	var missing *serviceerror.NotFound
-	if errors.As(err, &missing) {
-		return badInput("no run %q on the Temporal server; `ropewalk runs` lists them", run)
-	}
-	if err != nil {
-		return fmt.Errorf("look up run %s: %w", run, err)
-	}
-	return nil
 }

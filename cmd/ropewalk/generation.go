@@ -6,7 +6,7 @@ import (
 	"github.com/ropewalk/ropewalk/analysis"
 )
 
-// generationFlag is the value of a reader's flag --gen.
+// generationFlag is the value of the flag --gen of commands that read the record.
 type generationFlag struct{ analysis.Generation }
 
 // Set implements pflag.Value.
@@ -18,7 +18,8 @@ func (f *generationFlag) Set(text string) (err error) {
 // Type implements pflag.Value.
 func (f *generationFlag) Type() string { return "heads|all|N" }
 
-// add puts the flag on a reader; what it holds before is the default.
+// add adds the flag to a reading command; its value before is the default.
 func (f *generationFlag) add(cmd *cobra.Command) {
-	cmd.Flags().Var(f, "gen", "read what the steps' updates consumed (heads), what replays made too (all), or generation N where a stage has one")
+	cmd.Flags().Var(f, "gen", "read the generations that the steps' updates consumed (heads), replays too (all), or "+
+		"generation N of the stages that have it")
 }

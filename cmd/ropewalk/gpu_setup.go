@@ -14,6 +14,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/gpu/setup"
 	"github.com/ropewalk/ropewalk/gpu/versions"
+	"github.com/ropewalk/ropewalk/internal/badinput"
 )
 
 type gpuSetupOptions struct {
@@ -24,23 +25,30 @@ type gpuSetupOptions struct {
 	json   bool
 }
 
-func (a *app) gpuSetupCommand() *cobra.Command {
+func gpuSetupCommand(con *console) *cobra.Command {
 	o := gpuSetupOptions{}
 	cmd := &cobra.Command{
 		Use:   "setup",
 		Short: "find a Python with PyTorch for the torch engine, or install one",
-		Long: "setup takes the Python that ROPEWALK_PYTHON names, else that of the own environment (.ropewalk/" + setup.Folder + "), else python3, if\n" +
-			"it has torch and transformers in versions that the engine works with. Where none does it makes the own environment: the\n" +
-			"pinned versions of torch, transformers, safetensors, peft and what they need, each file held against its digest (5 GB).\n" +
-			"The index is the one that pip and uv are configured for.",
-		Example: "  ropewalk gpu setup\n  ropewalk gpu setup --check --json\n  ropewalk gpu setup --with-lora\n  ropewalk gpu setup --own --python /usr/bin/python3.12",
-		Args:    exactly(),
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.setupGPU(cmd.Context(), o) },
+		Long: "setup looks for a Python that has torch and transformers in versions that the engine works with: " +
+			"first the one that\n" +
+			"ROPEWALK_PYTHON names, then the program's own environment (.ropewalk/" + setup.Folder +
+			"), then python3. If none has them,\n" +
+			"setup creates its own environment with pinned versions of torch, transformers, safetensors, peft and " +
+			"what they need,\n" +
+			"each file checked against its digest (5 GB). It uses the package index that pip and uv are configured " +
+			"for.",
+		Example: "  ropewalk gpu setup\n  ropewalk gpu setup --check --json\n  ropewalk gpu setup --with-lora\n  " +
+			"ropewalk gpu setup --own --python /usr/bin/python3.12",
+		Args: exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error { return setupGPU(cmd.Context(), con, o) },
 	}
-	cmd.Flags().StringVar(&o.python, "python", "", "interpreter that the own environment is made from (default: ROPEWALK_PYTHON, else python3)")
-	cmd.Flags().BoolVar(&o.own, "own", false, "make the own environment even where another Python would do")
-	cmd.Flags().BoolVar(&o.check, "check", false, "install nothing; exit with 1 where no Python would do")
-	cmd.Flags().BoolVar(&o.lora, "with-lora", false, "take only a Python that has peft too, which recipes with engine.lora need")
+	cmd.Flags().StringVar(&o.python, "python", "", "interpreter to create the program's own environment with "+
+		"(default: ROPEWALK_PYTHON, else python3)")
+	cmd.Flags().BoolVar(&o.own, "own", false, "create the program's own environment even if another Python would do")
+	cmd.Flags().BoolVar(&o.check, "check", false, "install nothing; exit with 1 if no Python would do")
+	cmd.Flags().BoolVar(&o.lora, "with-lora", false, "accept only a Python that also has peft, which recipes with "+
+		"engine.lora need")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object")
 	return cmd
 }
@@ -48,7 +56,7 @@ func (a *app) gpuSetupCommand() *cobra.Command {
 // stateFolder holds what the program keeps on this machine.
 func stateFolder() string { return cmp.Or(os.Getenv("ROPEWALK_HOME"), ".ropewalk") }
 
-func (a *app) setupGPU(ctx context.Context, o gpuSetupOptions) error {
+func setupGPU(ctx context.Context, con *console, o gpuSetupOptions) error {
 	if o.check && (o.own || o.python != "") {
 		return badInput("--check installs nothing, and --own and --python are about installing")
 	}
@@ -63,25 +71,25 @@ func (a *app) setupGPU(ctx context.Context, o gpuSetupOptions) error {
 	case o.check && err != nil:
 		return err
 	case err != nil:
-		fmt.Fprintf(a.err, "%v\ninstalling PyTorch into %s: 5 GB, a minute or more\n", err, setup.Folder)
-		python, err = a.installPython(ctx, o.python)
+		fmt.Fprintf(con.err, "%v\ninstalling PyTorch into %s: 5 GB, a minute or more\n", err, setup.Folder)
+		python, err = installPython(ctx, con, o.python)
 	case o.own && python.Source != "the own environment" || o.python != "":
-		python, err = a.installPython(ctx, o.python)
+		python, err = installPython(ctx, con, o.python)
 	}
 	if err != nil {
 		return err
 	}
 	if o.json {
-		return a.printJSON(python)
+		return con.printJSON(python)
 	}
-	printPython(a.out, python)
+	printPython(con.out, python)
 	return nil
 }
 
-func (a *app) installPython(ctx context.Context, base string) (setup.Python, error) {
-	p, err := setup.Install(ctx, stateFolder(), base, a.err)
+func installPython(ctx context.Context, con *console, base string) (setup.Python, error) {
+	p, err := setup.Install(ctx, stateFolder(), base, con.err)
 	if errors.Is(err, setup.ErrNoPython) {
-		return p, badInputError{err}
+		return p, badinput.Of(err)
 	}
 	return p, err
 }

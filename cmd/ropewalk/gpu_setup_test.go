@@ -40,11 +40,12 @@ func TestGPUSetupWithoutAPython(t *testing.T) {
 		code int
 		want string
 	}{
-		"check":      {[]string{"gpu", "setup", "--check"}, exitFailed, "no Python was found: install python3"},
-		"install":    {[]string{"gpu", "setup"}, exitBadInput, "python3 (python3 of PATH) is not there"},
-		"of another": {[]string{"gpu", "setup", "--python", "/no/such/python"}, exitBadInput, "/no/such/python (named) is not there"},
-		"both":       {[]string{"gpu", "setup", "--own", "--check"}, exitBadInput, "--check installs nothing"},
-		"argument":   {[]string{"gpu", "setup", "now"}, exitBadInput, `unexpected argument "now"`},
+		"check":   {[]string{"gpu", "setup", "--check"}, exitFailed, "no Python was found: install python3"},
+		"install": {[]string{"gpu", "setup"}, exitBadInput, "python3 (python3 of PATH) is not there"},
+		"of another": {[]string{"gpu", "setup", "--python", "/no/such/python"}, exitBadInput,
+			"/no/such/python (named) is not there"},
+		"both":     {[]string{"gpu", "setup", "--own", "--check"}, exitBadInput, "--check installs nothing"},
+		"argument": {[]string{"gpu", "setup", "now"}, exitBadInput, `unexpected argument "now"`},
 	} {
 		var out, errs bytes.Buffer
 		require.Equal(t, c.code, Run(t.Context(), c.args, &out, &errs), "%s: %s", name, errs.String())

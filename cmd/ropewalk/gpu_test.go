@@ -18,7 +18,9 @@ import (
 
 	"github.com/ropewalk/ropewalk/gpu/device"
 	"github.com/ropewalk/ropewalk/gpu/device/devicetest"
+	"github.com/ropewalk/ropewalk/gpu/inventory"
 	"github.com/ropewalk/ropewalk/gpu/lease"
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/golden"
 	"github.com/ropewalk/ropewalk/internal/transcript"
 )
@@ -30,10 +32,14 @@ func someGPUs() *devicetest.Library {
 	lib := devicetest.New(
 		&devicetest.GPU{Switches: 18, Used: 20 * devicetest.GiB, Reasons: 4}, // at its power limit
 		&devicetest.GPU{Switches: 18, Down: 2, RowPending: true},
-		&devicetest.GPU{NUMA: 1, MIG: []devicetest.Slice{{UUID: "MIG-1", Name: "NVIDIA H200 MIG 1g.18gb", Total: 18 * devicetest.GiB}}},
-		&devicetest.GPU{NUMA: 1, Unsupported: map[string]bool{"GetMemoryInfo_v2": true, "GetMemoryInfo": true, "GetUtilizationRates": true, "GetTemperature": true, "GetPowerUsage": true,
-			"GetClockInfo": true, "GetPciInfo": true, "GetMemoryAffinity": true, "GetMigMode": true, "GetEccMode": true, "GetTotalEccErrors": true, "GetRemappedRows": true,
-			"GetCurrentClocksEventReasons": true, "GetCurrentClocksThrottleReasons": true, "GetComputeRunningProcesses": true}},
+		&devicetest.GPU{NUMA: 1, MIG: []devicetest.Slice{{UUID: "MIG-1", Name: "NVIDIA H200 MIG 1g.18gb",
+			Total: 18 * devicetest.GiB}}},
+		&devicetest.GPU{NUMA: 1, Unsupported: map[string]bool{"GetMemoryInfo_v2": true, "GetMemoryInfo": true,
+			"GetUtilizationRates": true, "GetTemperature": true, "GetPowerUsage": true,
+			"GetClockInfo": true, "GetPciInfo": true, "GetMemoryAffinity": true, "GetMigMode": true, "GetEccMode": true,
+			"GetTotalEccErrors": true, "GetRemappedRows": true,
+			"GetCurrentClocksEventReasons": true, "GetCurrentClocksThrottleReasons": true,
+			"GetComputeRunningProcesses": true}},
 		&devicetest.GPU{Lost: true},
 	)
 	lib.GPUs[0].Run(4711, 20*devicetest.GiB)
@@ -52,18 +58,19 @@ func TestGPUTable(t *testing.T) {
 	dir := leasesIn(t)
 	require.NoError(t, os.Mkdir(dir, 0o777))
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	mark := `{"kind":"gpu_xid_95","detail":"Xid uncontained memory error","at":"2026-01-02T03:04:05Z","boot":"` + strings.TrimSpace(string(boot)) + `"}`
+	mark := `{"kind":"gpu_xid_95","detail":"Xid uncontained memory error","at":"2026-01-02T03:04:05Z","boot":"` +
+		strings.TrimSpace(string(boot)) + `"}`
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "GPU-00000003.failed"), []byte(mark), 0o644))
 	var out bytes.Buffer
-	a := &app{out: &out, err: io.Discard}
-	require.NoError(t, a.showGPUs(t.Context(), gpuOptions{host: device.Options{Library: someGPUs()}}))
+	con := &console{out: &out, err: io.Discard}
+	require.NoError(t, showGPUs(t.Context(), con, gpuOptions{host: device.Options{Library: someGPUs()}}))
 	golden.Check(t, "gpu.txt", out.String(), *update)
 
 	out.Reset()
-	require.NoError(t, a.showGPUs(t.Context(), gpuOptions{json: true, host: device.Options{Library: someGPUs()}}))
-	var r gpuReport
+	require.NoError(t, showGPUs(t.Context(), con, gpuOptions{json: true, host: device.Options{Library: someGPUs()}}))
+	var r inventory.Report
 	require.NoError(t, json.Unmarshal(out.Bytes(), &r))
-	require.Equal(t, engineChoice{"torch", "1 of 5 devices can be leased"}, r.Engine)
+	require.Equal(t, inventory.Engine{Kind: "torch", Why: "1 of 5 devices can be leased"}, r.Engine)
 	require.Equal(t, "580.95.05", r.Driver.Version)
 	require.Len(t, r.Devices, 5)
 	require.Equal(t, device.Degraded, r.Devices[1].Health.State)
@@ -79,13 +86,14 @@ func TestGPUWithoutDriver(t *testing.T) {
 	lib.NoDriver = 12 // ERROR_LIBRARY_NOT_FOUND
 	for _, asJSON := range []bool{false, true} {
 		var out bytes.Buffer
-		a := &app{out: &out, err: io.Discard}
-		require.NoError(t, a.showGPUs(t.Context(), gpuOptions{json: asJSON, host: device.Options{Library: lib}}))
+		con := &console{out: &out, err: io.Discard}
+		require.NoError(t, showGPUs(t.Context(), con, gpuOptions{json: asJSON, host: device.Options{Library: lib}}))
 		if !asJSON {
-			require.Equal(t, "no NVIDIA driver: libnvidia-ml.so.1 cannot be opened: the CPU engine is chosen\n", out.String())
+			require.Equal(t, "no NVIDIA driver: libnvidia-ml.so.1 cannot be opened: the CPU engine is chosen\n",
+				out.String())
 			continue
 		}
-		var r gpuReport
+		var r inventory.Report
 		require.NoError(t, json.Unmarshal(out.Bytes(), &r))
 		require.Equal(t, "cpu", r.Engine.Kind)
 		require.Nil(t, r.Driver)
@@ -94,20 +102,13 @@ func TestGPUWithoutDriver(t *testing.T) {
 	require.NoDirExists(t, lease.Dir(), "looking leaves nothing behind")
 }
 
-// All of the devices in use or broken is not the same as none: the reason says so.
-func TestGPUWithoutSoundDevice(t *testing.T) {
-	leasesIn(t)
-	r, err := gpuReportOf(t.Context(), device.Options{Library: devicetest.New(&devicetest.GPU{Lost: true})}, lease.Dir())
-	require.NoError(t, err)
-	require.Equal(t, engineChoice{"cpu", "0 of 1 devices can be leased"}, r.Engine)
-}
-
 // The command as it is, on this machine: whatever there is, it says so and is no error.
 func TestGPUOnThisMachine(t *testing.T) {
 	leasesIn(t)
 	var out, errs bytes.Buffer
 	require.Equal(t, exitDone, Run(t.Context(), []string{"gpu"}, &out, &errs), errs.String())
-	require.Regexp(t, regexp.MustCompile(`(?m)the CPU engine is chosen$|^engine (cpu|torch): \d+ of \d+ devices`), out.String())
+	require.Regexp(t, regexp.MustCompile(`(?m)the CPU engine is chosen$|^engine (cpu|torch): \d+ of \d+ devices`),
+		out.String())
 	require.Equal(t, exitBadInput, Run(t.Context(), []string{"gpu", "watc"}, &out, &errs))
 	require.Contains(t, errs.String(), "did you mean watch")
 }
@@ -115,11 +116,12 @@ func TestGPUOnThisMachine(t *testing.T) {
 func TestGPUWatch(t *testing.T) {
 	lib := devicetest.New(&devicetest.GPU{}, &devicetest.GPU{})
 	out, errs := &transcript.Transcript{}, &transcript.Transcript{}
-	a := &app{out: out, err: errs}
+	con := &console{out: out, err: errs}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- a.watchGPUs(ctx, gpuWatchOptions{json: true, metrics: "127.0.0.1:0", host: device.Options{Library: lib}})
+		ended <- watchGPUs(ctx, con, gpuWatchOptions{json: true, metrics: "127.0.0.1:0",
+			host: device.Options{Library: lib}})
 	}()
 	wait := func(what string, holds func() bool) {
 		t.Helper()
@@ -140,15 +142,17 @@ func TestGPUWatch(t *testing.T) {
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
 	require.NoError(t, err)
-	require.Contains(t, string(text), `ropewalk_gpu_xids_total{consequence="failed",gpu="1",uuid="GPU-00000001",xid="79"} 1`)
+	require.Contains(t, string(text), `ropewalk_gpu_xids_total{consequence="failed",gpu="1",uuid="GPU-00000001",`+
+		`xid="79"} 1`)
 	cancel()
 	require.NoError(t, <-ended)
 
-	var bad badInputError
-	require.ErrorAs(t, a.watchGPUs(t.Context(), gpuWatchOptions{metrics: "nowhere", host: device.Options{Library: lib}}), &bad)
+	var bad badinput.Error
+	nowhere := gpuWatchOptions{metrics: "nowhere", host: device.Options{Library: lib}}
+	require.ErrorAs(t, watchGPUs(t.Context(), con, nowhere), &bad)
 	none := devicetest.New()
 	none.NoDriver = 12
-	require.ErrorAs(t, a.watchGPUs(t.Context(), gpuWatchOptions{host: device.Options{Library: none}}), &bad)
+	require.ErrorAs(t, watchGPUs(t.Context(), con, gpuWatchOptions{host: device.Options{Library: none}}), &bad)
 }
 
 func TestGPUReadmit(t *testing.T) {
@@ -157,14 +161,14 @@ func TestGPUReadmit(t *testing.T) {
 	mark := filepath.Join(dir, "GPU-00000001.failed")
 	require.NoError(t, os.WriteFile(mark, []byte(`{}`), 0o644))
 	var out bytes.Buffer
-	a := &app{out: &out, err: io.Discard}
+	con := &console{out: &out, err: io.Discard}
 	o := device.Options{Library: devicetest.New(&devicetest.GPU{}, &devicetest.GPU{})}
-	require.NoError(t, a.readmitGPU(o, "1"))
+	require.NoError(t, readmitGPU(con, o, "1"))
 	require.NoFileExists(t, mark)
 	require.Equal(t, "GPU-00000001 can be leased again\n", out.String())
-	var bad badInputError
-	require.ErrorAs(t, a.readmitGPU(o, "1"), &bad, "it has no mark")
-	require.ErrorAs(t, a.readmitGPU(o, "7"), &bad, "there is no such device")
+	var bad badinput.Error
+	require.ErrorAs(t, readmitGPU(con, o, "1"), &bad, "it has no mark")
+	require.ErrorAs(t, readmitGPU(con, o, "7"), &bad, "there is no such device")
 	require.NoError(t, os.WriteFile(mark, []byte(`{}`), 0o644))
-	require.NoError(t, a.readmitGPU(o, "GPU-00000001"))
+	require.NoError(t, readmitGPU(con, o, "GPU-00000001"))
 }

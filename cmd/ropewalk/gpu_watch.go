@@ -24,24 +24,25 @@ type gpuWatchOptions struct {
 	host    device.Options
 }
 
-func (a *app) gpuWatchCommand() *cobra.Command {
+func gpuWatchCommand(con *console) *cobra.Command {
 	o := gpuWatchOptions{}
 	cmd := &cobra.Command{
 		Use:   "watch",
-		Short: "tell of every change of this host's devices, and serve their metrics",
+		Short: "print every change of this host's devices, and serve their metrics",
 		Long: "watch prints a line for every Xid and every change of a device's state until it is interrupted. With\n" +
-			"--metrics-address Prometheus reads GET /metrics there. It leases nothing and marks nothing: workers watch for\n" +
-			"themselves.",
+			"--metrics-address it serves Prometheus metrics at GET /metrics. It neither leases nor marks devices:\n" +
+			"workers watch them on their own.",
 		Example: "  ropewalk gpu watch\n  ropewalk gpu watch --json --metrics-address 127.0.0.1:9480",
 		Args:    exactly(),
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.watchGPUs(cmd.Context(), o) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return watchGPUs(cmd.Context(), con, o) },
 	}
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object a line")
-	cmd.Flags().StringVar(&o.metrics, "metrics-address", "", "serve Prometheus' metrics at this address, e.g. 127.0.0.1:9480")
+	cmd.Flags().StringVar(&o.metrics, "metrics-address", "", "serve Prometheus' metrics at this address, e.g. "+
+		"127.0.0.1:9480")
 	return cmd
 }
 
-func (a *app) watchGPUs(ctx context.Context, o gpuWatchOptions) error {
+func watchGPUs(ctx context.Context, con *console, o gpuWatchOptions) error {
 	host, err := device.Open(o.host)
 	if errors.Is(err, device.ErrNoDriver) {
 		return badInput("nothing to watch: %w", err)
@@ -59,11 +60,11 @@ func (a *app) watchGPUs(ctx context.Context, o gpuWatchOptions) error {
 	tell := func(c device.Change) {
 		printing.Lock()
 		defer printing.Unlock()
-		a.printChange(c, o.json)
+		printChange(con, c, o.json)
 	}
 	defer w.Subscribe(tell)()
 	if o.metrics != "" {
-		stop, err := a.serveGPUMetrics(w, o.metrics)
+		stop, err := serveGPUMetrics(con, w, o.metrics)
 		if err != nil {
 			return err
 		}
@@ -77,7 +78,7 @@ func (a *app) watchGPUs(ctx context.Context, o gpuWatchOptions) error {
 }
 
 // serveGPUMetrics serves until the returned function is called.
-func (a *app) serveGPUMetrics(w *device.Watch, address string) (func(), error) {
+func serveGPUMetrics(con *console, w *device.Watch, address string) (func(), error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, badInput("--metrics-address: %w", err)
@@ -86,8 +87,8 @@ func (a *app) serveGPUMetrics(w *device.Watch, address string) (func(), error) {
 	mux.Handle("GET /metrics", metrics.Handler(metrics.New(w, nil)))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	var serving sync.WaitGroup
-	serving.Go(func() { _ = server.Serve(listener) }) // ends with Close alone
-	fmt.Fprintf(a.err, "metrics at http://%s/metrics\n", listener.Addr())
+	serving.Go(func() { _ = server.Serve(listener) }) // ends only with Close
+	fmt.Fprintf(con.err, "metrics at http://%s/metrics\n", listener.Addr())
 	return func() {
 		_ = server.Close()
 		serving.Wait()
@@ -105,7 +106,7 @@ type gpuChange struct {
 	What   string        `json:"what,omitempty"` // the Xid
 }
 
-func (a *app) printChange(c device.Change, asJSON bool) {
+func printChange(con *console, c device.Change, asJSON bool) {
 	line := gpuChange{At: c.At.UTC(), Index: c.Index, UUID: c.UUID, Was: c.From.State, Health: c.To, Xid: c.Xid}
 	if c.Xid != 0 {
 		line.What = device.XidOf(c.Xid).Name
@@ -113,32 +114,33 @@ func (a *app) printChange(c device.Change, asJSON bool) {
 	if asJSON {
 		text, err := json.Marshal(line)
 		if err == nil {
-			fmt.Fprintf(a.out, "%s\n", text)
+			fmt.Fprintf(con.out, "%s\n", text)
 		}
 		return
 	}
-	fmt.Fprintf(a.out, "%s  gpu %d  %s", line.At.Format(time.RFC3339), c.Index, c.To)
+	fmt.Fprintf(con.out, "%s  gpu %d  %s", line.At.Format(time.RFC3339), c.Index, c.To)
 	if c.Xid != 0 {
-		fmt.Fprintf(a.out, "  Xid %d: %s", c.Xid, line.What)
+		fmt.Fprintf(con.out, "  Xid %d: %s", c.Xid, line.What)
 	}
-	fmt.Fprintln(a.out)
+	fmt.Fprintln(con.out)
 }
 
-func (a *app) gpuReadmitCommand() *cobra.Command {
+func gpuReadmitCommand(con *console) *cobra.Command {
 	return &cobra.Command{
 		Use:   "readmit DEVICE",
-		Short: "let a device that had failed be leased again, after a reset",
-		Long: "readmit takes away the mark that a failed device bears until the machine is started again. DEVICE is its index\n" +
-			"or UUID. Workers that saw it fail keep it back until they are started again.",
+		Short: "allow a failed device to be leased again after a reset",
+		Long: "readmit removes the mark of a failed device, which otherwise stays until the machine restarts.\n" +
+			"DEVICE is its index or UUID. Workers that saw the device fail do not use it until they are\n" +
+			"restarted.",
 		Example: "  nvidia-smi --gpu-reset -i 3 && ropewalk gpu readmit 3",
 		Args:    exactly("DEVICE"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return a.readmitGPU(device.Options{}, args[0])
+			return readmitGPU(con, device.Options{}, args[0])
 		},
 	}
 }
 
-func (a *app) readmitGPU(o device.Options, name string) error {
+func readmitGPU(con *console, o device.Options, name string) error {
 	uuid := name
 	if index, err := strconv.Atoi(name); err == nil {
 		if uuid, err = uuidOf(o, index); err != nil {
@@ -152,7 +154,7 @@ func (a *app) readmitGPU(o device.Options, name string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.out, "%s can be leased again\n", uuid)
+	fmt.Fprintf(con.out, "%s can be leased again\n", uuid)
 	return nil
 }
 

@@ -9,8 +9,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"go.temporal.io/sdk/client"
 
+	"github.com/ropewalk/ropewalk/internal/badinput"
+	"github.com/ropewalk/ropewalk/internal/cause"
+	"github.com/ropewalk/ropewalk/internal/importing"
+	"github.com/ropewalk/ropewalk/internal/runs"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
@@ -24,127 +27,123 @@ type importOptions struct {
 	json   bool
 }
 
-func (a *app) importCommand() *cobra.Command {
+func importCommand(con *console) *cobra.Command {
 	o := importOptions{}
 	cmd := &cobra.Command{
 		Use:   "import FORMAT FILE",
-		Short: "turn other systems' trajectories into the record's and take them through the stages",
-		Long: "import uploads FILE and starts the workflow ReprocessRun, in which reward, resample and advantage\n" +
-			"work on its trajectories. Formats:\n\n" +
-			"  gsm8k-solutions  JSON lines as grade-school-math publishes its model solutions: each calculator\n" +
-			"                   annotation becomes a tool call that really runs\n" +
+		Short: "import trajectories of other systems and run the stages on them",
+		Long: "import uploads FILE and starts the workflow ReprocessRun, which runs reward, resample and advantage\n" +
+			"on its trajectories. Formats:\n\n" +
+			"  gsm8k-solutions  JSON lines of model solutions as published by grade-school-math: each calculator\n" +
+			"                   annotation becomes a tool call, which is executed\n" +
 			"  openai           conversations in OpenAI's chat format, a JSON list or JSON lines of\n" +
-			"                   {\"messages\": […], \"reward\": 1, \"task_id\": …, \"trial\": …}, or tau-bench's results:\n" +
-			"                   tool calls are recorded with the answers that the file holds; the items of a task\n" +
-			"                   (without task_id: those with the same prompt) are one group; pass^k is printed",
+			"                   {\"messages\": […], \"reward\": 1, \"task_id\": …, \"trial\": …}, or\n" +
+			"                   tau-bench's results: tool calls are recorded with the answers in the file; the\n" +
+			"                   items of one task (without task_id: of one prompt) form a group; pass^k is printed",
 		Example: "  ropewalk import gsm8k-solutions example_model_solutions.jsonl\n" +
 			"  ropewalk import openai gpt-4o-airline.json --run-id airline",
 		Args: exactly("FORMAT", "FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			format, err := importFormatOf(args[0])
+			format, err := importing.FormatOf(args[0])
 			if err != nil {
 				return err
 			}
-			return a.importFile(cmd.Context(), format, args[1], o)
+			return importFile(cmd.Context(), con, format, args[1], o)
 		},
 	}
-	cmd.Flags().StringVar(&o.recipe, "recipe", "", "recipe file or built-in recipe (default: the format's: gsm8k-offline, openai-offline)")
+	cmd.Flags().StringVar(&o.recipe, "recipe", "", "recipe file or built-in recipe (default: the format's: "+
+		"gsm8k-offline, openai-offline)")
 	cmd.Flags().StringArrayVar(&o.set, "set", nil, "change a field of the recipe: `path=value` (repeatable)")
-	cmd.Flags().StringVar(&o.id, "run-id", "", "the run's name (default: import and time)")
+	cmd.Flags().StringVar(&o.id, "run-id", "", "the run's name (default: import, time and random letters)")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object at the end; progress goes to standard error")
 	return cmd
 }
 
-func (a *app) importFile(ctx context.Context, format importFormat, file string, o importOptions) error {
+func importFile(ctx context.Context, con *console, format importing.Format, file string, o importOptions) error {
 	started := time.Now()
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return badInput("read %s: %w", format.what, err)
+		return badInput("read %s %s: %w", format.What, file, cause.Of(err))
 	}
-	if err := format.check(data); err != nil {
+	if err := format.CheckFile(data); err != nil {
 		return badInput("%s: %w", file, err)
 	}
-	input, err := o.input(format, started)
+	digest := schema.Digest(data)
+	ask, err := o.ask(format, digest, started)
 	if err != nil {
 		return err
 	}
-	s, err := a.join(ctx, needAll)
+	s, err := con.connector().Join(ctx, runs.NeedAll)
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	a.printAddresses(s)
-	input.Digest = schema.Digest(data)
-	input.Source = format.source(input.Digest)
-	if err := upload(ctx, s.store, input.Source, data); err != nil {
+	defer s.Close()
+	printAddresses(con, s)
+	if err := upload(ctx, s.Store, format.Source(digest), data); err != nil {
 		return err
 	}
-	if err := startImport(ctx, s.temporal, input); err != nil {
-		return err
-	}
-	return a.finishImport(ctx, s, input.Run, started, "ropewalk import "+format.name+" "+file+" --run-id "+input.Run, o.json)
+	defer s.Hold(ask.Request.Run)()
+	continueWith := "ropewalk import " + format.Name + " " + file + " --run-id " + ask.Request.Run
+	return startImport(ctx, con, s, ask, started, continueWith, o.json)
 }
 
-// finishImport waits for an import's end, or until it parks, and reports.
-func (a *app) finishImport(ctx context.Context, s *session, run string, started time.Time, goOn string, asJSON bool) error {
-	result, err := a.awaitImport(ctx, s, run)
-	var parked parkedError
+// startImport starts an import and follows it to its end.
+func startImport(
+	ctx context.Context, con *console, s *runs.Session, ask runs.Start, started time.Time, continueWith string,
+	asJSON bool,
+) error {
+	run := ask.Request.Run
+	b, err := s.Begin(ctx, ask)
+	if err != nil {
+		return orInterrupted(ctx, con, s, run, continueWith, err)
+	}
+	printBegun(con, run, b)
+	err = finishImport(ctx, con, s, run, started, continueWith, asJSON)
+	return s.DropRefused(ctx, run, err)
+}
+
+// finishImport waits until an import ends or parks, and prints its report.
+func finishImport(
+	ctx context.Context, con *console, s *runs.Session, run string, started time.Time, continueWith string, asJSON bool,
+) error {
+	result, err := s.AwaitImport(ctx, run, con.resident)
+	var parked runs.ParkedError
 	if errors.As(err, &parked) {
-		return a.parked(parked, asJSON)
+		return reportParked(con, parked, asJSON)
 	}
 	if err != nil {
-		return a.interruptible(ctx, s, run, goOn, runError(err))
+		return orInterrupted(ctx, con, s, run, continueWith, runs.Failure(err))
 	}
-	report, err := reportImport(ctx, s.store, result, time.Since(started))
+	report, err := importing.NewReport(ctx, s.Store, result, time.Since(started))
 	if err != nil {
 		return err
 	}
-	return a.printImport(report, result, asJSON)
-}
-
-// awaitImport waits for an import's result; see follow about one that parks.
-func (a *app) awaitImport(ctx context.Context, s *session, run string) (workflows.ReprocessResult, error) {
-	waiting, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	go func() {
-		tick := time.NewTicker(pollEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-waiting.Done():
-				return
-			case <-tick.C:
-				if p, err := progress(waiting, s.temporal, run); err == nil && p.Parked != nil && !a.resident {
-					stop(parkedError{p})
-				}
-			}
-		}
-	}()
-	var result workflows.ReprocessResult
-	err := s.temporal.GetWorkflow(waiting, run, "").Get(waiting, &result)
-	var parked parkedError
-	if errors.As(context.Cause(waiting), &parked) {
-		return result, parked
+	report.WriteText(con.err, result)
+	if asJSON {
+		return con.printJSON(report)
 	}
-	return result, err
+	return nil
 }
 
-// input checks the recipe and the run's name before anything starts.
-func (o importOptions) input(format importFormat, now time.Time) (workflows.ReprocessInput, error) {
-	input := workflows.ReprocessInput{Run: o.id, Set: o.set, Format: format.name}
-	name, text, err := readRecipe(cmp.Or(o.recipe, format.recipe))
+// ask checks the recipe and the run's name before anything starts.
+func (o importOptions) ask(format importing.Format, digest string, now time.Time) (runs.Start, error) {
+	input := workflows.ReprocessInput{
+		Run: o.id, Set: o.set, Format: format.Name, Source: format.Source(digest), Digest: digest,
+	}
+	name, text, err := readRecipe(cmp.Or(o.recipe, format.Recipe))
 	if err != nil {
-		return input, err
+		return runs.Start{}, err
 	}
 	resolved, err := recipes.Resolve(name, text, o.set, nil, nil)
 	if err != nil {
-		return input, badInputError{err}
+		return runs.Start{}, badinput.Of(err)
 	}
-	if e := resolved.Recipe.Environment.Name; e != format.name {
-		return input, badInput("%s: environment.name: an import of format %s wants a recipe of that environment, got %s", name, format.name, e)
+	if e := resolved.Recipe.Environment.Name; e != format.Name {
+		return runs.Start{}, badInput("%s: environment.name: an import of format %s needs a recipe with that "+
+			"environment, got %s", name, format.Name, e)
 	}
 	if err := canRun(name, resolved); err != nil {
-		return input, err
+		return runs.Start{}, err
 	}
 	if text == "" {
 		input.Recipe = name
@@ -152,12 +151,15 @@ func (o importOptions) input(format importFormat, now time.Time) (workflows.Repr
 		input.RecipeYAML, input.RecipeFile = text, name
 	}
 	if input.Run == "" {
-		input.Run = "import-" + now.UTC().Format("20060102-150405")
+		input.Run = runs.NewID("import", now)
 	}
 	if err := schema.CheckRunID(input.Run); err != nil {
-		return input, badInput("--run-id: %w", err)
+		return runs.Start{}, badInput("--run-id: %w", err)
 	}
-	return input, nil
+	ask, err := runs.NewStart(input.Run, workflows.ReprocessRunName, "import "+format.Name, resolved, digest, input,
+		now)
+	ask.Fresh = o.id == ""
+	return ask, err
 }
 
 // upload stores the file under its digest; the same file is stored once.
@@ -165,16 +167,6 @@ func upload(ctx context.Context, objects store.Store, key string, data []byte) e
 	err := objects.PutIfAbsent(ctx, key, data)
 	if err != nil && !errors.Is(err, store.ErrExists) {
 		return fmt.Errorf("upload to %s: %w", key, err)
-	}
-	return nil
-}
-
-func startImport(ctx context.Context, c client.Client, input workflows.ReprocessInput) error {
-	_, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID: input.Run, TaskQueue: workflows.QueueCPU, StaticSummary: "import " + input.Format,
-	}, workflows.ReprocessRunName, input)
-	if err != nil {
-		return fmt.Errorf("start import %s: %w", input.Run, err)
 	}
 	return nil
 }

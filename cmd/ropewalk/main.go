@@ -1,5 +1,5 @@
 // Command ropewalk trains tool-using language models through Temporal workflows and leaves a
-// typed record on object storage. It constructs everything and is imported by nobody.
+// typed record on object storage. It constructs everything, and no package imports it.
 package main
 
 import (

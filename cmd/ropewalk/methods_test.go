@@ -25,8 +25,10 @@ func TestMethods(t *testing.T) {
 	code, out, _ := command(t, "methods")
 	require.Equal(t, exitDone, code)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
-	require.Regexp(t, `^method +loss aggregation +importance-sampling clip +dynamic filtering +advantage design +state +presets$`, lines[0])
-	require.Regexp(t, `(?m)^drgrpo +seq-mean-token-sum-norm +ppo_clip −0.2/\+0.2 +none +grpo without std +built +1$`, out)
+	require.Regexp(t, `^method +loss aggregation +importance-sampling clip +dynamic filtering +`+
+		`advantage design +state +presets$`, lines[0])
+	require.Regexp(t, `(?m)^drgrpo +seq-mean-token-sum-norm +ppo_clip −0.2/\+0.2 +none +grpo without std +built +1$`,
+		out)
 	require.Regexp(t, `(?m)^sampo +seq-mean-token-mean +gspo −0.003/\+0.004 +dynamic, 3 tries +gigpo +\w+ +3$`, out)
 
 	code, out, _ = command(t, "methods", "--json")
@@ -56,7 +58,7 @@ func TestMethodsOfOne(t *testing.T) {
 	require.Contains(t, out, "preset   presets/spear-webshop\n")
 	require.Regexp(t, `(?m)^loss.name +ppo_clip +clip_low 0.2, clip_high 0.28, dual_clip 10 `, out)
 	require.Regexp(t, `(?m)^replay.recalibrate +p50 +size 2048, baselines 10240, `, out)
-	require.Contains(t, out, "planned: environment.name: alfworld: the environment is not built yet\n")
+	require.Contains(t, out, "planned: policy.checkpoint: runs start from models that are made here\n")
 
 	code, out, _ = command(t, "methods", "quickstart", "--json")
 	require.Equal(t, exitDone, code)
@@ -83,7 +85,8 @@ func TestMethodsOfOne(t *testing.T) {
 func TestMethodsSlots(t *testing.T) {
 	code, out, _ := command(t, "methods", "--slots")
 	require.Equal(t, exitDone, code)
-	require.Regexp(t, `(?m)^loss.name +gspo +\w+ +clip_low 0.003, clip_high 0.004, aggregation seq-mean-token-mean `, out)
+	require.Regexp(t, `(?m)^loss.name +gspo +\w+ +aggregation seq-mean-token-mean, clip_low 0.003, clip_high 0.004 `,
+		out)
 	require.Regexp(t, `(?m)^reward.judge +server +planned `, out)
 	require.Regexp(t, `(?m)^resample.roc +on +built `, out)
 	code, out, _ = command(t, "methods", "--slots", "--json")
@@ -105,7 +108,7 @@ func TestPlannedRecipes(t *testing.T) {
 	code, out, messages := command(t, "run", "presets/sampo-alfworld", "--dry-run")
 	require.Equal(t, exitDone, code)
 	require.Contains(t, messages, "recipe sampo-alfworld is valid: seed 1, 200 steps of 16 prompts × 8 trajectories")
-	require.Contains(t, messages, "planned: environment.name: alfworld: the environment is not built yet\n")
+	require.Contains(t, messages, "planned: policy.checkpoint: runs start from models that are made here\n")
 	require.True(t, json.Valid([]byte(out)))
 	code, out, _ = command(t, "run", "presets/sampo-alfworld", "--dry-run", "--json")
 	require.Equal(t, exitDone, code)
@@ -114,33 +117,40 @@ func TestPlannedRecipes(t *testing.T) {
 		Resolved map[string]any
 	}
 	require.NoError(t, json.Unmarshal([]byte(out), &dry))
-	require.Equal(t, "environment.name: alfworld: the environment is not built yet", dry.Planned[0])
+	require.Equal(t, "policy.checkpoint: runs start from models that are made here", dry.Planned[0])
 	require.Equal(t, "sampo-alfworld", dry.Resolved["name"])
 
 	code, out, messages = command(t, "run", "presets/sampo-alfworld")
 	require.Equal(t, exitBadInput, code)
 	require.Empty(t, out)
-	require.Contains(t, messages, "presets/sampo-alfworld: the recipe is valid and cannot run yet:\nenvironment.name: alfworld: the environment is not built yet\n")
+	require.Contains(t, messages, "presets/sampo-alfworld: the recipe is valid and cannot run "+
+		"yet:\npolicy.checkpoint: runs start from models that are made here\n")
 	require.NotContains(t, messages, "starting")
 	code, _, messages = command(t, "run", "presets/sampo-alfword", "--dry-run")
 	require.Equal(t, exitBadInput, code)
 	require.Contains(t, messages, "no recipe file presets/sampo-alfword")
 }
 
-func TestTwin(t *testing.T) {
-	code, out, messages := command(t, "run", "presets/aepo", "--twin", "--set", "rollout.oversample=6", "--dry-run")
+func TestSmokeRecipe(t *testing.T) {
+	code, out, messages := command(t, "run", "presets/aepo", "--smoke", "--set", "rollout.samples_per_prompt=6",
+		"--dry-run")
 	require.Equal(t, exitDone, code, messages)
-	require.Contains(t, messages, "the twin samples 4 flat rollouts for each prompt in the place of a tree (rollout.mode)\n")
+	require.Contains(t, messages, "the smoke recipe samples 4 flat rollouts for each prompt in the place of a tree "+
+		"(rollout.mode)\n")
 	require.Contains(t, messages, "recipe aepo-twin is valid: seed 1, 3 steps of 8 prompts × 6 trajectories")
 	require.NotContains(t, messages, "environment.name")
 	require.Contains(t, out, `"entropy_aware"`)
+	code, same, messages := command(t, "run", "presets/aepo", "--twin", "--set", "rollout.oversample=6", "--dry-run")
+	require.Equal(t, exitDone, code, messages)
+	require.Equal(t, out, same, "older names")
+	require.Contains(t, messages, "--twin is deprecated; use --smoke\n")
 
 	file := filepath.Join(t.TempDir(), "bad.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("version: 1\nnam: x\n"), 0o600))
-	code, _, messages = command(t, "run", file, "--twin", "--dry-run")
+	code, _, messages = command(t, "run", file, "--smoke", "--dry-run")
 	require.Equal(t, exitBadInput, code)
 	require.Contains(t, messages, "nam: no such field; did you mean name?")
-	code, _, messages = command(t, "run", "gsm8k-offline", "--twin")
+	code, _, messages = command(t, "run", "gsm8k-offline", "--smoke")
 	require.Equal(t, exitBadInput, code)
-	require.Contains(t, messages, "--twin: gsm8k-offline trains nothing")
+	require.Contains(t, messages, "--smoke: gsm8k-offline trains nothing")
 }

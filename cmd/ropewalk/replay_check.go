@@ -4,67 +4,41 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
-	"time"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities"
 	"github.com/ropewalk/ropewalk/analysis"
-	"github.com/ropewalk/ropewalk/schema"
-	"github.com/ropewalk/ropewalk/store"
+	"github.com/ropewalk/ropewalk/internal/runs"
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
-// checkReport is what `ropewalk replay --check --json` prints.
-type checkReport struct {
-	Run     string         `json:"run_id"`
-	Code    string         `json:"code"`      // digest of the program that checked
-	RunCode []string       `json:"run_codes"` // those of other programs that had made steps
-	Checked int            `json:"checked"`   // shards
-	Differs int            `json:"differs"`
-	Shards  []checkedShard `json:"shards"`
-}
-
-// checkedShard is one shard of a pure stage and how it came out when it was made again.
-type checkedShard struct {
-	Step   int    `json:"step"`
-	Stage  string `json:"stage"`
-	Shard  int    `json:"shard"` // −1 for a stage without shards
-	Digest string `json:"digest"`
-	Same   bool   `json:"same"`
-	Now    string `json:"now,omitempty"` // the first 16 digits, where it differs
-
-	table schema.Table
-}
-
-// checkedTables are those of the pure stages.
-var checkedTables = []struct {
-	stage string
-	table schema.Table
-}{
-	{wire.StageReward, schema.Rewards}, {wire.StageResample, schema.Selection}, {wire.StageAdvantage, schema.Batch},
-	{wire.StageBuffer, schema.Replay}, {wire.StageBuffer, schema.Baselines}, {wire.StageBuffer, schema.ReplayBatch},
-}
-
-func (a *app) checkReplay(ctx context.Context, run string, asJSON bool) error {
-	s, err := a.join(ctx, needServers)
+// checkReplay makes the pure stages again in this process: it starts no server and writes nothing.
+func checkReplay(ctx context.Context, con *console, run string, asJSON bool) error {
+	s, reader, err := openReader(ctx, con, run)
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	id := fmt.Sprintf("%s/replay/check/%s", run, time.Now().UTC().Format("20060102-150405.000"))
-	result, err := a.executeReplay(ctx, s, id, "check the pure stages of "+run, workflows.ReplayStageInput{Run: run, Check: true})
+	defer s.Close()
+	line := newProgressLine(con)
+	plan, checked, err := reader.CheckRun(ctx, run, func(done, total int) {
+		line.show("%d of %d steps checked", done, total)
+	})
+	line.clear()
 	if err != nil {
-		return err
+		return runs.Failure(err)
 	}
-	report, err := checkedShards(ctx, s.store, *result.Check, run)
+	state := workflows.CheckState{Steps: plan.Steps, Code: plan.Code}
+	for _, step := range checked {
+		state.Add(step)
+	}
+	report, err := runs.CheckedShards(ctx, s.Store, state, run)
 	if err != nil {
 		return err
 	}
 	if asJSON {
-		err = a.printJSON(report)
+		err = con.printJSON(report)
 	} else {
-		err = a.printCheck(report)
+		err = printCheck(con, report)
 	}
 	if err == nil && report.Differs > 0 {
 		return silentError{exitFailed}
@@ -72,48 +46,30 @@ func (a *app) checkReplay(ctx context.Context, run string, asJSON bool) error {
 	return err
 }
 
-// checkedShards lists the shards that were made again; the workflow names only those that differ.
-func checkedShards(ctx context.Context, objects store.Store, c workflows.CheckState, run string) (checkReport, error) {
-	out := checkReport{Run: run, Code: c.Code, RunCode: append([]string{}, c.Codes...), Checked: c.Shards, Differs: len(c.Differs), Shards: []checkedShard{}}
-	visible, err := analysis.New(objects).Visible(ctx, run)
+// openReader opens the record of a run, and what reads it for a replay. The caller closes the session.
+func openReader(ctx context.Context, con *console, run string) (_ *runs.Session, _ activities.Reader, err error) {
+	s, err := con.connector().Read(ctx)
 	if err != nil {
-		return out, missing(err)
+		return nil, activities.Reader{}, err
 	}
-	for _, made := range checkedTables {
-		stage := made.stage
-		shards, err := visible.Shards(ctx, made.table)
+	defer func() {
 		if err != nil {
-			return out, err
+			s.Close()
 		}
-		for _, s := range shards {
-			if !slices.Contains(c.Steps, s.Step) {
-				continue // done since
-			}
-			parts, err := schema.ParseDataKey(s.Key)
-			if err != nil {
-				return out, fmt.Errorf("stage %s: %w", stage, err)
-			}
-			out.Shards = append(out.Shards, outcomeOf(c.Differs, checkedShard{Step: s.Step, Stage: stage, Shard: parts.Shard, Digest: s.Digest, Same: true, table: made.table}))
-		}
+	}()
+	if _, err := analysis.New(s.Store).Prepared(ctx, run); err != nil {
+		return nil, activities.Reader{}, runs.Missing(err)
 	}
-	slices.SortStableFunc(out.Shards, func(x, y checkedShard) int { return cmp.Compare(x.Step, y.Step) })
-	if len(out.Shards) != c.Shards {
-		return out, fmt.Errorf("replay has made %d shards of run %s and its heads name %d: the record has changed meanwhile", c.Shards, run, len(out.Shards))
+	code, err := codeDigest()
+	if err != nil {
+		return nil, activities.Reader{}, err
 	}
-	return out, nil
+	reader, err := activities.NewReader(s.Store, code)
+	return s, reader, err
 }
 
-func outcomeOf(differs []wire.Different, s checkedShard) checkedShard {
-	for _, d := range differs {
-		if d.Step == s.Step && d.Stage == s.Stage && d.Shard == s.Shard && (d.Table == "" || d.Table == string(s.table)) {
-			s.Same, s.Now = false, d.Digest
-		}
-	}
-	return s
-}
-
-func (a *app) printCheck(r checkReport) error {
-	fmt.Fprintln(a.out, "  step  stage      shard  digest            made again")
+func printCheck(con *console, r runs.ReplayCheck) error {
+	fmt.Fprintln(con.out, "  step  stage      shard  digest            made again")
 	for _, s := range r.Shards {
 		shard, outcome := "all", "same"
 		if s.Shard >= 0 {
@@ -122,12 +78,14 @@ func (a *app) printCheck(r checkReport) error {
 		if !s.Same {
 			outcome = "differs: " + cmp.Or(s.Now, "nothing")
 		}
-		fmt.Fprintf(a.out, "%6d  %-9s  %5s  %s  %s\n", s.Step, s.Stage, shard, shortDigest(s.Digest), outcome)
+		fmt.Fprintf(con.out, "%6d  %-9s  %5s  %s  %s\n", s.Step, s.Stage, shard, shortDigest(s.Digest), outcome)
 	}
 	if len(r.RunCode) > 0 {
-		fmt.Fprintf(a.out, "checked by another program (%s) than that which made the run (%s)\n", shortDigest(r.Code), strings.Join(shortDigests(r.RunCode), ", "))
+		fmt.Fprintf(con.out, "checked by another program (%s) than the run was made by (%s)\n", shortDigest(r.Code),
+			strings.Join(shortDigests(r.RunCode), ", "))
 	}
-	_, err := fmt.Fprintf(a.out, "run %s: %d shards made again, %d differ; nothing was committed\n", r.Run, r.Checked, r.Differs)
+	_, err := fmt.Fprintf(con.out, "run %s: %d shards made again, %d differ; nothing was committed\n", r.Run, r.Checked,
+		r.Differs)
 	return err
 }
 

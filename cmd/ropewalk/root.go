@@ -7,11 +7,12 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/ropewalk/ropewalk/internal/badinput"
+	"github.com/ropewalk/ropewalk/internal/runs"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -20,33 +21,18 @@ const (
 	exitDone        = 0
 	exitFailed      = 1
 	exitBadInput    = 2
-	exitParked      = 3 // the run waits for a person's decision
+	exitParked      = 3 // the run waits for the user's decision
 	exitInterrupted = 130
 )
 
-// badInputError marks what the caller can mend; the command then exits with 2.
-type badInputError struct{ err error }
-
-func (e badInputError) Error() string { return e.err.Error() }
-func (e badInputError) Unwrap() error { return e.err }
-
-// badInput is an error that the caller can mend.
-func badInput(format string, args ...any) error { return badInputError{fmt.Errorf(format, args...)} }
-
-// app is what every subcommand shares.
-type app struct {
-	out      io.Writer // results
-	err      io.Writer // progress and messages
-	verbose  bool
-	terminal bool // standard error is a terminal: progress may redraw
-	resident bool // standard output and input are a terminal: the stack may stay up
-}
-
 // Run executes the command line and returns the exit code.
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	a := &app{out: stdout, err: stderr, terminal: isTerminal(stderr)}
-	a.resident = isTerminal(stdout) && term.IsTerminal(int(os.Stdin.Fd()))
-	root := a.root()
+	con := &console{out: stdout, err: stderr, terminal: isTerminal(stderr)}
+	if con.terminal {
+		con.err = runs.NewScreen(stderr)
+	}
+	con.resident = isTerminal(stdout) && term.IsTerminal(int(os.Stdin.Fd()))
+	root := rootCommand(con)
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -55,94 +41,116 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitDone
 	}
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		fmt.Fprintln(stderr, "interrupted")
+		fmt.Fprintln(con.err, "interrupted")
 		return exitInterrupted
 	}
 	var quiet silentError
 	if errors.As(err, &quiet) {
 		return quiet.code
 	}
-	fmt.Fprintf(stderr, "ropewalk: %v\n", err)
-	var bad badInputError
+	fmt.Fprintf(con.err, "ropewalk: %v\n", err)
+	var bad badinput.Error
 	if errors.As(err, &bad) {
 		return exitBadInput
 	}
 	return exitFailed
 }
 
-// silentError ends the command with a code; what there is to say has been said.
+// silentError ends the command with an exit code and no further message.
 type silentError struct{ code int }
 
+// Error implements error.
 func (e silentError) Error() string { return fmt.Sprintf("exit %d", e.code) }
 
-func (a *app) root() *cobra.Command {
+func rootCommand(con *console) *cobra.Command {
+	asked := false // for the version
 	root := &cobra.Command{
 		Use:   "ropewalk",
 		Short: "train tool-using language models through Temporal, S3 and Parquet",
-		Long: "Ropewalk trains tool-using language models. Temporal workflows run the stages, object\n" +
-			"storage holds the record, engines do the heavy work. Servers that TEMPORAL_ADDRESS and the\n" +
-			"AWS_* variables name are used; what is missing is started for the command's duration.",
-		Args:          noSuchCommand,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Long: "Ropewalk trains tool-using language models. Temporal workflows run the stages, object storage holds\n" +
+			"the record, and engines do the heavy work. Commands use the servers that TEMPORAL_ADDRESS and the\n" +
+			"AWS_* variables name, and start the missing ones for as long as they run.",
+		Args: noSuchCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if asked {
+				return printVersion(con, false)
+			}
+			return cmd.Help()
+		},
 		SilenceUsage:  true,
 		SilenceErrors: true,
 
-		SuggestionsMinimumDistance: 2, // edits between a typo and what it may have meant
-		PersistentPreRun: func(*cobra.Command, []string) {
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			level := slog.LevelWarn
-			if a.verbose {
+			if con.verbose {
 				level = slog.LevelDebug
 			}
-			slog.SetDefault(slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level})))
+			slog.SetDefault(slog.New(slog.NewTextHandler(con.err, &slog.HandlerOptions{Level: level})))
+			return noEmptyFlags(cmd)
 		},
 	}
-	root.PersistentFlags().BoolVarP(&a.verbose, "verbose", "v", false, "log what happens inside to standard error")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return badInputError{err} })
-	root.AddCommand(a.steerCommands()...)
-	root.AddCommand(a.setCommand(), a.unparkCommand())
-	root.AddCommand(a.runCommand(), a.resumeCommand(), a.upCommand(), a.workerCommand(), a.superviseCommand(),
-		a.followCommand(), a.runsCommand(), a.showCommand(), a.sqlCommand(), a.importCommand(), a.exportCommand(), a.verifyCommand(), a.schemaCommand(), a.methodsCommand(),
-		a.reportCommand(), a.inspectCommand(), a.replayCommand(), a.diffCommand(), a.sandboxCommand(), a.envCommand(), a.gpuCommand())
+	root.PersistentFlags().BoolVarP(&con.verbose, "verbose", "v", false, "write a detailed log to standard error")
+	root.Flags().BoolVar(&asked, "version", false, "print which program this is")
+	root.SetFlagErrorFunc(flagFault)
+	root.SetHelpCommand(helpCommand())
+	for _, command := range commands {
+		c := command(con)
+		c.SuggestFor = meantBy[c.Name()]
+		root.AddCommand(c)
+	}
 	return root
 }
 
-// exactly wants n positional arguments and names them when they are missing.
+// commands are the program's commands. Each parses its flags, calls a package and prints.
+var commands = []func(*console) *cobra.Command{
+	// runs
+	runCommand, resumeCommand, cancelCommand, followCommand, pauseCommand, unpauseCommand, stopCommand, setCommand,
+	unparkCommand,
+	importCommand, replayCommand,
+	// the record
+	runsCommand, showCommand, viewCommand, sqlCommand, reportCommand, diffCommand, inspectCommand, exportCommand,
+	verifyCommand, compactCommand, gcCommand,
+	// recipes
+	methodsCommand, schemaCommand,
+	// machines
+	upCommand, workerCommand, superviseCommand, envCommand, sandboxCommand, gpuCommand,
+	// the program
+	versionCommand,
+}
+
+// exactly requires these positional arguments, and names a missing one.
 func exactly(names ...string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
+	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < len(names) {
-			return badInput("missing argument %s", names[len(args)])
+			return badInput("missing argument %s; usage: %s", names[len(args)], cmd.UseLine())
 		}
 		if len(args) > len(names) {
-			return badInput("unexpected argument %q", args[len(names)])
+			return badInput("unexpected argument %q; usage: %s", args[len(names)], cmd.UseLine())
 		}
 		return nil
 	}
 }
 
-// noSuchCommand refuses arguments that are no command, with the nearest ones.
-func noSuchCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	hint := "`ropewalk --help` lists them"
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		hint = "did you mean " + strings.Join(near, " or ") + "?"
-	}
-	return badInput("unknown command %q; %s", args[0], hint)
-}
-
-// oneRun wants a run's name as the one argument.
+// oneRun requires a run's name as the only argument.
 func oneRun(cmd *cobra.Command, args []string) error {
 	if err := exactly("RUN")(cmd, args); err != nil {
 		return err
 	}
 	if err := schema.CheckRunID(args[0]); err != nil {
-		return badInputError{err}
+		return badinput.Of(err)
 	}
 	return nil
 }
 
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
+// someRuns requires the names of one or more runs.
+func someRuns(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return badInput("missing argument RUN")
+	}
+	for _, name := range args {
+		if err := schema.CheckRunID(name); err != nil {
+			return badinput.Of(err)
+		}
+	}
+	return nil
 }

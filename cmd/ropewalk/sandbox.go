@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"os"
 	"strings"
 	"time"
@@ -11,35 +12,35 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/sandbox/client"
 )
 
-// sandboxCommand is the parent of what concerns code execution alone.
-func (a *app) sandboxCommand() *cobra.Command {
+// sandboxCommand is the parent of the commands for code execution.
+func sandboxCommand(con *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sandbox",
-		Short: "run code that one does not trust",
+		Short: "run untrusted code",
 		Long: "sandbox runs programs in children of warm interpreters, isolated as strongly as the machine allows.\n" +
-			"Workers have one of their own; `sandbox serve` offers one to others.",
+			"Each worker has its own sandbox; `sandbox serve` offers one to other programs.",
 		Args: noSuchCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.sandboxServeCommand(), a.sandboxExecCommand(), a.sandboxDoctorCommand())
+	cmd.AddCommand(sandboxServeCommand(con), sandboxExecCommand(con), sandboxDoctorCommand(con))
 	return cmd
 }
 
-// tokenVariable holds the token that sandbox services ask for: a flag would show it to every user of
-// the machine.
+// tokenVariable holds the token for sandbox services; a flag would be visible to every user of the machine.
 const tokenVariable = "ROPEWALK_SANDBOX_TOKEN"
 
-// sandboxPython is the interpreter that runs calls: the one a flag names, else the one the environment does, else "",
-// for which one is found.
+// sandboxPython is the interpreter that runs calls: the one that a flag names, else the one that the environment names,
+// else "", which means that one is searched for.
 func sandboxPython(named string) string { return cmp.Or(named, os.Getenv("ROPEWALK_SANDBOX_PYTHON")) }
 
-// minTierFlag adds --min-tier; "full" is what a call may expect that says nothing.
+// minTierFlag adds --min-tier; its default is what a call without a minimum may expect.
 func minTierFlag(f *pflag.FlagSet, into *string) {
-	f.StringVar(into, "min-tier", string(sandbox.TierFull), "the weakest tier that will do: full, landlock or rlimits")
+	f.StringVar(into, "min-tier", string(sandbox.TierFull), "the weakest acceptable tier: full, landlock or rlimits")
 }
 
 func parseMinTier(name string) (sandbox.Tier, error) {
@@ -50,28 +51,53 @@ func parseMinTier(name string) (sandbox.Tier, error) {
 	return tier, nil
 }
 
-// sandboxPatience is how long services are waited for at the start.
-const sandboxPatience = 30 * time.Second
+// servicesReadyWithin is how long a command waits for sandbox services at its start.
+const servicesReadyWithin = 30 * time.Second
+
+// authorityVariable names a PEM file with the certificates that sandbox services are verified with, in place of the
+// system's.
+const authorityVariable = "ROPEWALK_SANDBOX_CA"
+
+func sandboxTLS() (*tls.Config, error) {
+	secure := &tls.Config{MinVersion: tls.VersionTLS12}
+	file := os.Getenv(authorityVariable)
+	if file == "" {
+		return secure, nil
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, badInput("%s: %w", authorityVariable, err)
+	}
+	secure.RootCAs = x509.NewCertPool()
+	if !secure.RootCAs.AppendCertsFromPEM(data) {
+		return nil, badInput("%s: %s holds no PEM certificate", authorityVariable, file)
+	}
+	return secure, nil
+}
 
 // openSandboxClient connects to services by their addresses, host:port each, or https://host:port, and
 // waits until one answers.
 func openSandboxClient(ctx context.Context, addresses []string, preset sandbox.Preset) (*client.Client, error) {
 	o := client.Options{Token: os.Getenv(tokenVariable), Preset: preset}
+	var err error
 	for _, address := range addresses {
 		bare, secure := strings.CutPrefix(address, "https://")
 		if secure != (o.TLS != nil) && len(o.Addresses) > 0 {
-			return nil, badInput("sandbox services %s: all or none are spoken to over TLS", strings.Join(addresses, ", "))
+			return nil, badInput("sandbox services %s: use TLS for all of them or for none",
+				strings.Join(addresses, ", "))
 		}
 		if secure {
-			o.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+			if o.TLS, err = sandboxTLS(); err != nil {
+				return nil, err
+			}
 		}
 		o.Addresses = append(o.Addresses, strings.TrimPrefix(bare, "http://"))
 	}
 	c, err := client.Open(o)
 	if err != nil {
-		return nil, badInputError{err}
+		return nil, badinput.Of(err)
 	}
-	waiting, cancel := context.WithTimeout(ctx, sandboxPatience)
+	waiting, cancel := context.WithTimeout(ctx, servicesReadyWithin)
 	defer cancel()
 	if err := c.Ready(waiting); err != nil {
 		c.Close()

@@ -17,14 +17,14 @@ type doctorOptions struct {
 	json    bool
 }
 
-func (a *app) sandboxDoctorCommand() *cobra.Command {
+func sandboxDoctorCommand(con *console) *cobra.Command {
 	o := doctorOptions{}
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "say how strongly this machine can isolate calls, and why not more",
-		Long: "doctor tries every means of isolation that the sandbox uses, runs a call in each tier, and says\n" +
-			"what was obtained. It exits with 1 if the strongest tier is weaker than --min-tier. docs/sandbox.md\n" +
-			"says what each tier stops.",
+		Short: "show how strongly this machine can isolate calls, and what prevents more",
+		Long: "doctor tries every means of isolation that the sandbox uses, runs a call in each tier, and prints\n" +
+			"the results. It exits with 1 if the strongest tier is weaker than --min-tier. docs/sandbox.md\n" +
+			"explains what each tier prevents.",
 		Example: "  ropewalk sandbox doctor\n  ropewalk sandbox doctor --min-tier landlock --json",
 		Args:    exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -34,9 +34,9 @@ func (a *app) sandboxDoctorCommand() *cobra.Command {
 			}
 			report := probe.Machine(cmd.Context(), sandboxPython(o.python))
 			if o.json {
-				err = a.printJSON(report)
+				err = con.printJSON(report)
 			} else {
-				err = printDoctor(a.out, report)
+				err = printDoctor(con.out, report)
 			}
 			if err != nil {
 				return err
@@ -55,7 +55,7 @@ func (a *app) sandboxDoctorCommand() *cobra.Command {
 
 func tooWeak(r probe.Report, least sandbox.Tier) error {
 	if r.Tier == "" {
-		return fmt.Errorf("no tier can be had: %s", r.Tiers[len(r.Tiers)-1].Reason)
+		return fmt.Errorf("no tier is available: %s", r.Tiers[len(r.Tiers)-1].Reason)
 	}
 	return fmt.Errorf("this machine grants tier %s, and --min-tier asks for %s", r.Tier, least)
 }

@@ -17,7 +17,7 @@ func TestSandboxDoctor(t *testing.T) {
 	var report probe.Report
 	require.NoError(t, json.Unmarshal(out.Bytes(), &report))
 	if report.Tier == "" {
-		t.Skipf("no tier can be had: %s", complaints.String())
+		t.Skipf("no tier is available: %s", complaints.String())
 	}
 	require.Equal(t, exitDone, code, complaints.String())
 	for _, least := range sandbox.Tiers() {
@@ -30,21 +30,24 @@ func TestSandboxDoctor(t *testing.T) {
 			continue
 		}
 		require.Equal(t, exitFailed, code)
-		require.Contains(t, complaints.String(), "grants tier "+string(report.Tier)+", and --min-tier asks for "+string(least))
+		require.Contains(t, complaints.String(),
+			"grants tier "+string(report.Tier)+", and --min-tier asks for "+string(least))
 	}
 }
 
 func TestSandboxDoctorWithoutPython(t *testing.T) {
 	var out, complaints bytes.Buffer
-	require.Equal(t, exitFailed, Run(t.Context(), []string{"sandbox", "doctor", "--python", "/nowhere/python3"}, &out, &complaints))
-	require.Contains(t, complaints.String(), "no tier can be had")
+	require.Equal(t, exitFailed, Run(t.Context(), []string{"sandbox", "doctor", "--python", "/nowhere/python3"}, &out,
+		&complaints))
+	require.Contains(t, complaints.String(), "no tier is available")
 	require.Contains(t, complaints.String(), "/nowhere/python3")
 	require.Contains(t, out.String(), "user namespace")
 }
 
 func TestSandboxDoctorRefusesATierThatIsNone(t *testing.T) {
 	var out, complaints bytes.Buffer
-	require.Equal(t, exitBadInput, Run(t.Context(), []string{"sandbox", "doctor", "--min-tier", "strong"}, &out, &complaints))
+	require.Equal(t, exitBadInput, Run(t.Context(), []string{"sandbox", "doctor", "--min-tier", "strong"}, &out,
+		&complaints))
 	require.Contains(t, complaints.String(), `--min-tier: tier "strong" is not one of full, landlock, rlimits`)
 	require.Empty(t, out.String())
 }

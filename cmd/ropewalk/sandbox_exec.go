@@ -13,12 +13,13 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/sandbox/service"
 	"github.com/ropewalk/ropewalk/sandbox/zygote"
 )
 
-// Exit codes of exec beside the program's own.
+// Exit codes of exec, in addition to the program's own.
 const (
 	exitTimeout = 124 // as timeout(1) has it
 	exitBroken  = 125 // the sandbox gave no verdict
@@ -41,68 +42,70 @@ type execOptions struct {
 	json      bool
 }
 
-func (a *app) sandboxExecCommand() *cobra.Command {
+func sandboxExecCommand(con *console) *cobra.Command {
 	o := execOptions{}
 	cmd := &cobra.Command{
 		Use:   "exec FILE|-",
 		Short: "run one program in the sandbox",
-		Long: "exec runs a program, or standard input's, and prints what it printed and, as a notebook does, the value\n" +
-			"of its last expression. It ends with the program's exit status; with 124 if the program took too long,\n" +
-			"128 and the signal's number if it was killed, 125 if the sandbox gave no verdict, 2 for bad input.\n" +
-			"With --json every verdict ends with 0.",
+		Long: "exec runs a program from a file or from standard input. It prints the program's output and, like a\n" +
+			"notebook, the value of its last expression. The exit code is the program's; 124 if the program took\n" +
+			"too long, 128 plus the signal's number if it was killed, 125 if the sandbox gave no verdict, and 2\n" +
+			"for bad input. With --json the exit code is 0 for every verdict.",
 		Example: "  echo 'print(6 * 7)' | ropewalk sandbox exec -\n" +
 			"  ropewalk sandbox exec solve.py --stdin numbers.txt --cpu 2s --preset rstar2 --json",
 		Args: exactly("FILE (- is standard input)"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.execSandbox(cmd.Context(), o, args[0], cmd.InOrStdin())
+			return execSandbox(cmd.Context(), con, o, args[0], cmd.InOrStdin())
 		},
 	}
 	f := cmd.Flags()
 	minTierFlag(f, &o.minTier)
 	f.StringVar(&o.call.Language, "language", sandbox.Python, "language of the program")
-	f.StringVar(&o.call.Packages, "packages", "", "package set: bare, numpy or sympy (default: what the program imports)")
+	f.StringVar(&o.call.Packages, "packages", "", "package set: bare, numpy or sympy (default: what the program "+
+		"imports)")
 	f.StringVar(&o.stdin, "stdin", "", "file with the program's standard input")
 	f.StringArrayVar(&o.files, "file", nil, "NAME=PATH: put a file into the work folder; may be repeated")
 	f.StringArrayVar(&o.call.Collect, "collect", nil, "name of a file to fetch from the work folder; may be repeated")
 	f.StringVar(&o.out, "out", "", "folder for the fetched files")
 	f.StringVar(&o.preset, "preset", "", "limits of a published system: rstar2, simpletir, spear")
-	f.DurationVar(&o.cpu, "cpu", 0, "CPU time, whole seconds are counted (default: the preset's)")
+	f.DurationVar(&o.cpu, "cpu", 0, "CPU time, counted in whole seconds (default: the preset's)")
 	f.DurationVar(&o.wall, "wall", 0, "wall-clock time (default: ten times --cpu)")
 	f.Int64Var(&o.memoryMB, "memory-mb", 0, "MiB of address space beyond the interpreter's (default: the preset's)")
 	f.IntVar(&o.outputKB, "output-kb", 0, "KiB of standard output and of standard error, each (default: the preset's)")
 	f.Int64Var(&o.fileMB, "file-mb", 0, "MiB of one file that the program writes (default: the preset's)")
 	f.IntVar(&o.call.Limits.Processes, "processes", 0, "processes and threads at once (default: the preset's)")
-	f.StringVar(&o.python, "python", "", "interpreter (default: the python3 that is found)")
-	f.StringSliceVar(&o.addresses, "address", nil, "run it in services at these addresses; "+tokenVariable+" holds their token")
+	f.StringVar(&o.python, "python", "", "interpreter (default: the first python3 that is found)")
+	f.StringSliceVar(&o.addresses, "address", nil,
+		"run the program in sandbox services at these addresses; "+tokenVariable+" holds their token")
 	f.BoolVar(&o.json, "json", false, "print one JSON object: the verdict, as the service answers it")
 	return cmd
 }
 
-func (a *app) execSandbox(ctx context.Context, o execOptions, program string, stdin io.Reader) error {
+func execSandbox(ctx context.Context, con *console, o execOptions, program string, stdin io.Reader) error {
 	preset, err := o.read(program, stdin)
 	if err != nil {
 		return err
 	}
 	if err := o.call.Validate(); err != nil {
-		return badInputError{err}
+		return badinput.Of(err)
 	}
 	result, err := o.run(ctx, preset)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, sandbox.ErrBadCall):
-		return badInputError{err}
+		return badinput.Of(err)
 	case err != nil:
-		fmt.Fprintf(a.err, "ropewalk: %v\n", err)
+		fmt.Fprintf(con.err, "ropewalk: %v\n", err)
 		return silentError{exitBroken}
 	}
 	if err := o.keep(result.Files); err != nil {
 		return err
 	}
 	if o.json {
-		return a.printJSON(service.ResultOf(result))
+		return con.printJSON(service.ResultOf(result))
 	}
-	return a.printVerdict(result)
+	return printVerdict(con, result)
 }
 
 // read fills the call with what the flags name.
@@ -111,7 +114,7 @@ func (o *execOptions) read(program string, stdin io.Reader) (preset sandbox.Pres
 		return preset, badInput("--preset: %w", err)
 	}
 	if len(o.call.Collect) > 0 && o.out == "" && !o.json {
-		return preset, badInput("--collect wants --out, the folder for the files, or --json")
+		return preset, badInput("--collect needs --out, the folder for the files, or --json")
 	}
 	code, err := readProgram(program, stdin)
 	if err != nil {
@@ -137,7 +140,8 @@ func (o *execOptions) read(program string, stdin io.Reader) (preset sandbox.Pres
 		o.call.Files = append(o.call.Files, sandbox.File{Name: name, Content: data})
 	}
 	l := o.call.Limits
-	l.CPU, l.Wall, l.MemoryBytes, l.OutputBytes, l.FileBytes = o.cpu, o.wall, o.memoryMB<<20, o.outputKB<<10, o.fileMB<<20
+	l.CPU, l.Wall, l.MemoryBytes, l.OutputBytes, l.FileBytes = o.cpu, o.wall, o.memoryMB<<20, o.outputKB<<10,
+		o.fileMB<<20
 	o.call.Limits = preset.Over(l)
 	return preset, nil
 }
@@ -186,13 +190,13 @@ func (o execOptions) open(ctx context.Context, preset sandbox.Preset) (sandbox.E
 	return zygote.Open(zygote.Options{Python: sandboxPython(o.python), Workers: 1, MinTier: tier})
 }
 
-// keep writes the fetched files. A folder of the program's making holds nothing but what was asked for.
+// keep writes the fetched files.
 func (o execOptions) keep(files []sandbox.File) error {
 	if o.out == "" {
 		return nil
 	}
 	for _, f := range files {
-		path := filepath.Join(o.out, filepath.FromSlash(f.Name)) // Validate has seen that it leads nowhere else
+		path := filepath.Join(o.out, filepath.FromSlash(f.Name)) // Validate has checked that it stays below the folder
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return fmt.Errorf("keep %s: %w", f.Name, err)
 		}
@@ -203,12 +207,12 @@ func (o execOptions) keep(files []sandbox.File) error {
 	return nil
 }
 
-// printVerdict prints what the program printed, and ends as it did.
-func (a *app) printVerdict(r sandbox.Result) error {
-	fmt.Fprint(a.out, r.Stdout)
-	fmt.Fprint(a.err, r.Stderr)
+// printVerdict prints the program's output, and ends the command with the exit code for its verdict.
+func printVerdict(con *console, r sandbox.Result) error {
+	fmt.Fprint(con.out, r.Stdout)
+	fmt.Fprint(con.err, r.Stderr)
 	if r.Value != "" {
-		fmt.Fprintln(a.out, r.Value)
+		fmt.Fprintln(con.out, r.Value)
 	}
 	code := r.ExitCode
 	switch r.Status {
@@ -228,7 +232,7 @@ func (a *app) printVerdict(r sandbox.Result) error {
 		return nil
 	}
 	if r.Status != sandbox.StatusRuntime && r.Status != sandbox.StatusSyntax {
-		fmt.Fprintf(a.err, "ropewalk: %s after %s\n", r.Status, r.Timing.Wall.Round(time.Millisecond))
+		fmt.Fprintf(con.err, "ropewalk: %s after %s\n", r.Status, r.Timing.Wall.Round(time.Millisecond))
 	}
 	return silentError{code}
 }

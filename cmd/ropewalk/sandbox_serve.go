@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ropewalk/ropewalk/sandbox"
+	"github.com/ropewalk/ropewalk/sandbox/ondemand"
 	"github.com/ropewalk/ropewalk/sandbox/service"
 	"github.com/ropewalk/ropewalk/sandbox/zygote"
 )
@@ -37,43 +38,51 @@ type serveOptions struct {
 	drain     time.Duration
 }
 
-func (a *app) sandboxServeCommand() *cobra.Command {
+func sandboxServeCommand(con *console) *cobra.Command {
 	o := serveOptions{}
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "offer a sandbox to other programs, over HTTP and a stream",
-		Long: "serve runs the calls of other programs: HTTP and JSON (GET /openapi.json describes it), a gRPC stream on\n" +
-			"the same address, and the requests of SandboxFusion and code-judge. Prometheus reads GET /metrics.\n" +
-			"It listens on this machine alone unless it is told otherwise, and then it asks for a token.\n" +
-			"When it is told to end (SIGTERM, Ctrl-C) it takes no more calls and finishes those that it has.",
+		Long: "serve runs the calls of other programs: HTTP and JSON (GET /openapi.json describes it), a gRPC\n" +
+			"stream on the same address, and the requests of SandboxFusion and code-judge. Prometheus reads GET\n" +
+			"/metrics. By default it listens on this machine only; on other addresses it needs a token and a\n" +
+			"certificate. On loopback it accepts only requests to 127.0.0.1, [::1] and localhost with the content\n" +
+			"type of JSON, so that no web page in a browser can send it code. On SIGTERM or Ctrl-C it accepts no\n" +
+			"more calls and finishes those that it has.",
 		Example: "  ropewalk sandbox serve\n" +
-			"  ropewalk sandbox serve --listen 0.0.0.0:8290 --token-file token --tls-cert cert.pem --tls-key key.pem\n" +
-			"  curl -s localhost:8290/v1/run -d '{\"code\": \"print(6 * 7)\"}'",
+			"  ropewalk sandbox serve --listen 0.0.0.0:8290 --token-file token " +
+			"--tls-cert cert.pem --tls-key key.pem\n" +
+			"  curl -s localhost:8290/v1/run -H 'Content-Type: application/json' -d '{\"code\": \"print(6 * 7)\"}'",
 		Args: exactly(),
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.serveSandbox(cmd.Context(), o) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return serveSandbox(cmd.Context(), con, o) },
 	}
 	f := cmd.Flags()
 	minTierFlag(f, &o.minTier)
 	f.StringVar(&o.listen, "listen", "127.0.0.1:8290", "address to listen on; port 0 takes a free one")
-	f.StringVar(&o.python, "python", "", "interpreter (default: $ROPEWALK_SANDBOX_PYTHON, else the python3 that is found)")
-	f.StringSliceVar(&o.preload, "preload", nil, "package sets to load in the background at the start: numpy, sympy (default: when a call first needs them)")
+	f.StringVar(&o.python, "python", "", "interpreter (default: $ROPEWALK_SANDBOX_PYTHON, else the python3 that is "+
+		"found)")
+	f.StringSliceVar(&o.preload, "preload", nil, "package sets to load in the background at the start: numpy, sympy "+
+		"(default: load them when a call first needs them)")
 	f.IntVar(&o.workers, "workers", 0, "calls at once (default: as many as cores)")
-	f.IntVar(&o.queueMB, "queue-mb", 256, "MiB of calls that may wait, at least 64; beyond, nothing more is read")
-	f.DurationVar(&o.life, "queue-life", 2*time.Minute, "how long a call may wait that says nothing of it")
+	f.IntVar(&o.queueMB, "queue-mb", 256, "MiB of calls that may wait, at least 64; beyond that no more requests "+
+		"are read")
+	f.DurationVar(&o.life, "queue-life", 2*time.Minute, "how long a call may wait if it does not say")
 	f.IntVar(&o.keepMB, "keep-mb", 64, "MiB of verdicts kept for calls that are sent again with the same key")
-	f.DurationVar(&o.keep, "keep-for", 10*time.Minute, "how long they are kept")
-	f.IntVar(&o.conns, "connections", 4096, "connections at once, of both protocols; one more is answered with 503 (too_many_connections) or UNAVAILABLE, and closed")
+	f.DurationVar(&o.keep, "keep-for", 10*time.Minute, "how long verdicts are kept")
+	f.IntVar(&o.conns, "connections", 4096, "connections at once, of both protocols; further ones are answered with "+
+		"503 (too_many_connections) or UNAVAILABLE and closed")
 	f.IntVar(&o.sessions, "sessions", 1024, "sessions at once")
-	f.DurationVar(&o.idle, "session-idle", 10*time.Minute, "after how long without a cell a session is closed")
-	f.StringVar(&o.tokenFile, "token-file", "", "file with the token that requests must bear (Authorization: Bearer TOKEN)")
-	f.StringVar(&o.cert, "tls-cert", "", "certificate chain, PEM: speak TLS")
-	f.StringVar(&o.key, "tls-key", "", "its key, PEM")
-	f.BoolVar(&o.logCode, "log-code", false, "log code and output as well; without it no log holds any")
-	f.DurationVar(&o.drain, "drain", time.Minute, "how long to finish calls after being told to end")
+	f.DurationVar(&o.idle, "session-idle", 10*time.Minute, "close a session after this long without a cell")
+	f.StringVar(&o.tokenFile, "token-file", "", "file with the token that requests must bear (Authorization: Bearer "+
+		"TOKEN)")
+	f.StringVar(&o.cert, "tls-cert", "", "certificate chain (PEM); enables TLS")
+	f.StringVar(&o.key, "tls-key", "", "the certificate's key (PEM)")
+	f.BoolVar(&o.logCode, "log-code", false, "also log code and output, which are never logged otherwise")
+	f.DurationVar(&o.drain, "drain", time.Minute, "how long to finish calls before ending")
 	return cmd
 }
 
-func (a *app) serveSandbox(ctx context.Context, o serveOptions) error {
+func serveSandbox(ctx context.Context, con *console, o serveOptions) error {
 	token, err := o.token()
 	if err != nil {
 		return err
@@ -103,11 +112,13 @@ func (a *app) serveSandbox(ctx context.Context, o serveOptions) error {
 		return err
 	}
 	defer executor.Close()
-	sessions := newLateSessions(zygotes, executor)
+	sessions := ondemand.New(zygotes, executor)
 	defer sessions.Close()
 	s := service.New(service.Options{
-		Executor: executor, Sessions: sessions, QueueBytes: int64(o.queueMB) << 20, QueueLife: o.life, KeepBytes: int64(o.keepMB) << 20, KeepFor: o.keep,
-		MostConnections: o.conns, MostSessions: o.sessions, SessionIdle: o.idle, Token: token, Log: slog.New(a.serveLog(o)), LogCode: o.logCode,
+		Executor: executor, Sessions: sessions, QueueBytes: int64(o.queueMB) << 20, QueueLife: o.life,
+		KeepBytes: int64(o.keepMB) << 20, KeepFor: o.keep,
+		MostConnections: o.conns, MostSessions: o.sessions, SessionIdle: o.idle, Token: token,
+		Log: slog.New(serveLog(con, o)), LogCode: o.logCode,
 	})
 	defer s.Close()
 	scheme := "http"
@@ -115,44 +126,52 @@ func (a *app) serveSandbox(ctx context.Context, o serveOptions) error {
 		scheme = "https"
 	}
 	python, version := executor.Python()
-	fmt.Fprintf(a.out, "listening on %s://%s: tier %s, %d calls at once, Python %s at %s\n",
+	fmt.Fprintf(con.out, "listening on %s://%s: tier %s, %d calls at once, Python %s at %s\n",
 		scheme, listener.Addr(), executor.Isolation(), executor.Workers(), version, python)
 	return s.Serve(ctx, listener, secure, o.drain)
 }
 
-// serveLog is the command's log; code is logged at the level info, so that level has to show.
-func (a *app) serveLog(o serveOptions) slog.Handler {
+// serveLog is the command's log. Code is logged at level info, so --log-code shows that level.
+func serveLog(con *console, o serveOptions) slog.Handler {
 	level := slog.LevelWarn
 	switch {
-	case a.verbose:
+	case con.verbose:
 		level = slog.LevelDebug
 	case o.logCode:
 		level = slog.LevelInfo
 	}
-	return slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level})
+	return slog.NewTextHandler(con.err, &slog.HandlerOptions{Level: level})
 }
 
-// token reads the token's file. Whoever listens to other machines needs one.
+// token reads the token's file. A service that other machines reach needs one, and TLS around it.
 func (o serveOptions) token() (string, error) {
-	if o.tokenFile != "" {
-		data, err := os.ReadFile(o.tokenFile)
-		if err != nil {
-			return "", badInput("--token-file: %w", err)
-		}
-		token := strings.TrimSpace(string(data))
-		if token == "" {
-			return "", badInput("--token-file: %s is empty", o.tokenFile)
-		}
-		return token, nil
-	}
 	address, err := net.ResolveTCPAddr("tcp", o.listen)
 	if err != nil {
 		return "", badInput("--listen: %w", err)
 	}
-	if !address.IP.IsLoopback() {
-		return "", badInput("--listen %s is open to other machines: name a token with --token-file", o.listen)
+	open := !address.IP.IsLoopback()
+	if o.tokenFile == "" {
+		if open {
+			return "", badInput("--listen %s is open to other machines: name a token with --token-file, and a "+
+				"certificate with --tls-cert and --tls-key", o.listen)
+		}
+		return "", nil
 	}
-	return "", nil
+	if open && o.cert == "" && o.key == "" {
+		return "", badInput("--listen %s is open to other machines, which would send the token, code and results in "+
+			"plain text: "+
+			"name a certificate with --tls-cert and --tls-key, or listen on 127.0.0.1 behind a proxy that speaks TLS",
+			o.listen)
+	}
+	data, err := os.ReadFile(o.tokenFile)
+	if err != nil {
+		return "", badInput("--token-file: %w", err)
+	}
+	token := strings.TrimSpace(string(data))
+	if token == "" {
+		return "", badInput("--token-file: %s is empty", o.tokenFile)
+	}
+	return token, nil
 }
 
 func (o serveOptions) tls() (*tls.Config, error) {

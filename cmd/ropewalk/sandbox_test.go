@@ -46,7 +46,7 @@ func TestSandboxExecEndsAsTheProgram(t *testing.T) {
 		{"an unknown language", "1", []string{"--language", "cobol"}, exitBadInput, "", "cobol"},
 		{"an unknown preset", "1", []string{"--preset", "rstar9"}, exitBadInput, "", `preset "rstar9" is not one of`},
 		{"a file without a path", "1", []string{"--file", "x"}, exitBadInput, "", "want NAME=PATH"},
-		{"files for nobody", "1", []string{"--collect", "x"}, exitBadInput, "", "--out"},
+		{"files without a destination", "1", []string{"--collect", "x"}, exitBadInput, "", "--out"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			code, out, messages := command(t, append([]string{"sandbox", "exec", script(t, tt.program)}, tt.args...)...)
@@ -63,8 +63,10 @@ func TestSandboxExecBringsFilesAndTellsJSON(t *testing.T) {
 	zygotetest.Need(t)
 	folder := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "in"), []byte("5\n"), 0o644))
-	code, out, messages := command(t, "sandbox", "exec", script(t, "n = int(input()) + len(open('data').read())\nopen('sum', 'w').write(str(n))\nprint(n)"),
-		"--stdin", filepath.Join(folder, "in"), "--file", "data="+filepath.Join(folder, "in"), "--collect", "sum", "--out", filepath.Join(folder, "out"), "--json")
+	code, out, messages := command(t, "sandbox", "exec",
+		script(t, "n = int(input()) + len(open('data').read())\nopen('sum', 'w').write(str(n))\nprint(n)"),
+		"--stdin", filepath.Join(folder, "in"), "--file", "data="+filepath.Join(folder, "in"), "--collect", "sum",
+		"--out", filepath.Join(folder, "out"), "--json")
 	require.Equal(t, exitDone, code, messages)
 	var got service.ResultBody
 	require.NoError(t, json.Unmarshal([]byte(out), &got))
@@ -92,6 +94,7 @@ func TestSandboxServeRefuses(t *testing.T) {
 		{[]string{"--listen", "0.0.0.0:0"}, "name a token with --token-file"},
 		{[]string{"--listen", ":0"}, "name a token with --token-file"},
 		{[]string{"--listen", "nowhere"}, "--listen"},
+		{[]string{"--listen", "0.0.0.0:0", "--token-file", empty}, "--tls-cert and --tls-key"},
 		{[]string{"--token-file", empty}, "is empty"},
 		{[]string{"--token-file", "/no/such/file"}, "--token-file"},
 		{[]string{"--tls-cert", "c.pem"}, "belong together"},
@@ -107,7 +110,7 @@ func TestSandboxServeRefuses(t *testing.T) {
 func TestWorkersKeepAtLeastOneSession(t *testing.T) {
 	code, _, messages := command(t, "worker", "--sandbox-sessions", "0")
 	require.Equal(t, exitBadInput, code)
-	require.Contains(t, messages, "--sandbox-sessions is 0")
+	require.Contains(t, messages, "--sandbox-sessions: must be ≥ 1, got 0")
 }
 
 func TestSandboxServe(t *testing.T) {
@@ -120,7 +123,8 @@ func TestSandboxServe(t *testing.T) {
 	var out, messages transcript.Transcript
 	done := make(chan int, 1)
 	go func() {
-		done <- Run(ctx, []string{"sandbox", "serve", "--listen", "127.0.0.1:0", "--token-file", token}, &out, &messages)
+		done <- Run(ctx, []string{"sandbox", "serve", "--listen", "127.0.0.1:0", "--token-file", token}, &out,
+			&messages)
 	}()
 	address := ""
 	require.Eventually(t, func() bool {
@@ -133,6 +137,7 @@ func TestSandboxServe(t *testing.T) {
 		request, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+address+path, strings.NewReader(body))
 		require.NoError(t, err)
 		request.Header.Set("Authorization", "Bearer secret")
+		request.Header.Set("Content-Type", "application/json")
 		answer, err := http.DefaultClient.Do(request)
 		require.NoError(t, err)
 		defer answer.Body.Close()
@@ -141,9 +146,11 @@ func TestSandboxServe(t *testing.T) {
 		return string(text)
 	}
 	require.Contains(t, post("/v1/run", `{"code":"print(6 * 7)"}`), `"stdout":"42\n"`)
-	require.Contains(t, post("/run_jupyter", `{"cells":["x = 6", "x * 7"]}`), `"display":[{"text/plain":"42"}]`, "sessions start when they are asked for")
+	require.Contains(t, post("/run_jupyter", `{"cells":["x = 6", "x * 7"]}`),
+		`"display":[{"text/plain":"42"}]`, "sessions start when they are asked for")
 	var printed, complaints bytes.Buffer
-	require.Equal(t, 0, Run(t.Context(), []string{"sandbox", "exec", script(t, "print(1)"), "--address", address}, &printed, &complaints), complaints.String())
+	exec := []string{"sandbox", "exec", script(t, "print(1)"), "--address", address}
+	require.Equal(t, 0, Run(t.Context(), exec, &printed, &complaints), complaints.String())
 	require.Equal(t, "1\n", printed.String())
 	stop()
 	require.Equal(t, exitDone, <-done, messages.String())

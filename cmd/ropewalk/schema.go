@@ -6,14 +6,14 @@ import (
 	"github.com/ropewalk/ropewalk/recipes"
 )
 
-func (a *app) schemaCommand() *cobra.Command {
+func schemaCommand(con *console) *cobra.Command {
 	return &cobra.Command{
 		Use:     "schema",
 		Short:   "print the JSON schema of recipes, for editors",
 		Example: "  ropewalk schema > recipe.schema.json",
 		Args:    exactly(),
 		RunE: func(*cobra.Command, []string) error {
-			_, err := a.out.Write(recipes.Schema())
+			_, err := con.out.Write(recipes.Schema())
 			return err
 		},
 	}

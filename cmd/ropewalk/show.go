@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/internal/runs"
 )
 
 type showOptions struct {
@@ -16,15 +18,15 @@ type showOptions struct {
 	gen            generationFlag
 }
 
-func (a *app) showCommand() *cobra.Command {
+func showCommand(con *console) *cobra.Command {
 	o := showOptions{}
 	cmd := &cobra.Command{
 		Use:   "show RUN",
-		Short: "show a run at a glance, or a step's trajectories turn by turn",
+		Short: "summarise a run, or show a step's trajectories turn by turn",
 		Long: "show prints a run's evaluations and finished steps. With --step it prints a few of the step's\n" +
-			"trajectories turn by turn with reward, advantage and why each was kept or dropped: a kept\n" +
-			"positive, a kept negative, one dropped for each reason, and so on. With --gen all what replays made\n" +
-			"follows what the update consumed.",
+			"trajectories turn by turn, with reward, advantage and the reason why each was kept or dropped: a\n" +
+			"kept positive, a kept negative, one dropped for each reason, and so on. With --gen all it prints the\n" +
+			"generation that the update consumed, then those of replays.",
 		Example: "  ropewalk show quickstart-s1-20260102-030405\n" +
 			"  ropewalk show quickstart-s1-20260102-030405 --step 3 -n 6\n" +
 			"  ropewalk show quickstart-s1-20260102-030405 --step 3 --group 0",
@@ -34,12 +36,12 @@ func (a *app) showCommand() *cobra.Command {
 			if err := o.check(cmd.Flags().Changed("step")); err != nil {
 				return err
 			}
-			return a.show(cmd.Context(), args[0], o)
+			return showRun(cmd.Context(), con, args[0], o)
 		},
 	}
 	cmd.Flags().IntVar(&o.step, "step", 0, "show trajectories of this `STEP`")
-	cmd.Flags().IntVar(&o.group, "group", 0, "of this `GROUP` of the step alone")
-	cmd.Flags().IntVarP(&o.n, "number", "n", 4, "how many trajectories")
+	cmd.Flags().IntVar(&o.group, "group", 0, "only of this `GROUP` of the step")
+	cmd.Flags().IntVarP(&o.n, "number", "n", 4, "number of trajectories")
 	o.gen.add(cmd)
 	return cmd
 }
@@ -58,23 +60,28 @@ func (o *showOptions) check(stepGiven bool) error {
 	return nil
 }
 
-func (a *app) show(ctx context.Context, run string, o showOptions) error {
-	s, err := a.read(ctx)
+func showRun(ctx context.Context, con *console, run string, o showOptions) error {
+	s, record, err := readRecord(ctx, con)
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	record, err := s.record()
+	defer s.Close()
+	observed, err := con.connector().Observe(ctx, s, run)
 	if err != nil {
 		return err
 	}
-	record = record.WithGeneration(o.gen.Generation)
+	record = record.WithGeneration(o.gen.Generation).WithServer(observed)
 	if o.step == 0 {
 		overview, err := record.Overview(ctx, run)
-		if err != nil {
-			return missing(err)
+		if errors.Is(err, analysis.ErrNoRun) {
+			if found, err := showRequest(ctx, con, record, run); found || err != nil {
+				return err
+			}
 		}
-		return overview.Write(a.out)
+		if err != nil {
+			return runs.Missing(err)
+		}
+		return overview.Write(con.out)
 	}
 	choice := analysis.Choice{N: o.n, Group: analysis.AnyGroup}
 	if o.byGroup {
@@ -83,18 +90,18 @@ func (a *app) show(ctx context.Context, run string, o showOptions) error {
 	generations := []analysis.Generation{o.gen.Generation}
 	if o.gen.Generation == analysis.AllGenerations {
 		if generations, err = record.Generations(ctx, run, o.step); err != nil {
-			return missing(err)
+			return runs.Missing(err)
 		}
 	}
 	for i, g := range generations {
 		view, err := record.WithGeneration(g).Step(ctx, run, o.step, choice)
 		if err != nil {
-			return missing(err)
+			return runs.Missing(err)
 		}
 		if i > 0 {
-			fmt.Fprintf(a.out, "\n%s\n", strings.Repeat("═", 80))
+			fmt.Fprintf(con.out, "\n%s\n", strings.Repeat("═", 80))
 		}
-		if err := view.Write(a.out); err != nil {
+		if err := view.Write(con.out); err != nil {
 			return err
 		}
 	}

@@ -6,11 +6,14 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/analysis/sql"
+	"github.com/ropewalk/ropewalk/internal/badinput"
+	"github.com/ropewalk/ropewalk/internal/runs"
 )
 
 type sqlOptions struct {
@@ -19,69 +22,83 @@ type sqlOptions struct {
 	csv, json bool
 }
 
-func (a *app) sqlCommand() *cobra.Command {
+func sqlCommand(con *console) *cobra.Command {
 	o := sqlOptions{}
 	cmd := &cobra.Command{
 		Use:   "sql QUERY",
-		Short: "ask the record in SQL",
-		Long: "sql runs DuckDB over the committed shards of all runs, or of those that --run names. There is a\n" +
-			"view for each table: prompts, turns, tool_calls, trajectories, gradings, rewards, selection, updates,\n" +
-			"evaluations, timings, each with the columns run, step and gen in front; and the table runs. A\n" +
-			"step's rows are seen once the step is done, in the generations that its update consumed; --gen all\n" +
-			"shows those of replays as well, which the column gen tells apart. Fetched shards stay in .ropewalk/cache, which is\n" +
-			"trimmed to 4 GiB and may be deleted.",
-		Example: "  ropewalk sql \"select step, avg(reward) from rewards group by 1 order by 1\"\n" +
-			"  ropewalk sql --run quickstart-s1-20260102-030405 \"select status, count(*) from tool_calls group by 1\"\n" +
+		Short: "query the record in SQL",
+		Long: "sql runs DuckDB over the committed shards of all runs, or of those that --run names. The\n" +
+			"tables, runs aside, begin with the columns run, step and gen:\n\n" + wrapped(sql.Tables()) + "\n\n" +
+			"A step's rows are visible once the step is done, in the generations that its update consumed;\n" +
+			"--gen all adds those of replays, which differ in the column gen. If a run has missing heads, the\n" +
+			"other steps are read, with a warning on standard error. Fetched shards stay in .ropewalk/cache,\n" +
+			"which is trimmed to 4 GiB and may be deleted.",
+		Example: "  ropewalk sql \"select run, step, avg(reward) from rewards group by all order by all\"\n" +
+			"  ropewalk sql --run quickstart-s1-20260102-030405 \"select status, count(*) from tool_calls group by " +
+			"1\"\n" +
 			"  ropewalk sql --csv \"select * from updates\" > updates.csv",
 		Args: exactly("QUERY"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.csv && o.json {
 				return badInput("--csv and --json: choose one")
 			}
-			return a.sql(cmd.Context(), o, args[0])
+			return querySQL(cmd.Context(), con, o, args[0])
 		},
 	}
-	cmd.Flags().StringArrayVar(&o.runs, "run", nil, "look at this `RUN` only (repeatable; default all)")
+	cmd.Flags().StringArrayVar(&o.runs, "run", nil, "read only this `RUN` (repeatable; default: all)")
 	o.gen.add(cmd)
 	cmd.Flags().BoolVar(&o.csv, "csv", false, "print CSV with a header")
 	cmd.Flags().BoolVar(&o.json, "json", false, `print one JSON object {"columns":[…],"rows":[[…]]}`)
 	return cmd
 }
 
-func (a *app) sql(ctx context.Context, o sqlOptions, query string) error {
-	s, err := a.read(ctx)
+func querySQL(ctx context.Context, con *console, o sqlOptions, query string) error {
+	c := con.connector()
+	s, err := c.Read(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	result, err := sql.Query(ctx, sql.Options{Store: s.store, Cache: cacheFolder(), Runs: o.runs, Gen: o.gen.Generation, Query: query})
+	defer s.Close()
+	var observed analysis.Observed
+	if strings.Contains(strings.ToLower(query), "runs") { // the table with each run's status
+		if observed, err = c.Observe(ctx, s, o.runs...); err != nil {
+			return err
+		}
+	}
+	result, err := sql.Query(ctx, sql.Options{Store: s.Store, Cache: cacheFolder(), Runs: o.runs, Gen: o.gen.Generation,
+		Query: query, Gap: warnOfGap(con), Server: observed})
 	if errors.Is(err, sql.ErrQuery) {
-		return badInputError{err}
+		return badinput.Of(err)
 	}
 	if err != nil {
-		return missing(err)
+		return runs.Missing(err)
 	}
 	switch {
 	case o.json:
-		return a.printJSON(result)
+		return con.printJSON(result)
 	case o.csv:
-		return result.WriteCSV(a.out)
+		return result.WriteCSV(con.out)
 	}
-	return result.WriteTable(a.out)
+	return result.WriteTable(con.out)
 }
 
-// cacheFolder is where fetched shards are kept: beside the local stack's state.
+// wrapped joins names with commas in lines for a command's help.
+func wrapped(names []string) string {
+	var lines []string
+	line := " "
+	for i, name := range names {
+		if i < len(names)-1 {
+			name += ","
+		}
+		if len(line)+1+len(name) > 96 {
+			lines, line = append(lines, line), " "
+		}
+		line += " " + name
+	}
+	return strings.Join(append(lines, line), "\n")
+}
+
+// cacheFolder is where fetched shards are kept, next to the local stack's state.
 func cacheFolder() string {
 	return filepath.Join(cmp.Or(os.Getenv("ROPEWALK_HOME"), ".ropewalk"), "cache")
-}
-
-// missing makes what the record does not hold the caller's to mend.
-func missing(err error) error {
-	if errors.Is(err, analysis.ErrNoRun) {
-		return badInput("%w; `ropewalk runs` lists them", err)
-	}
-	if errors.Is(err, analysis.ErrNoStep) || errors.Is(err, analysis.ErrNoGroup) || errors.Is(err, analysis.ErrNoGeneration) {
-		return badInputError{err}
-	}
-	return err
 }

@@ -2,53 +2,54 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
-	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/temporal"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/analysis/status"
+	"github.com/ropewalk/ropewalk/internal/runs"
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
-// steerCommands are the updates of a live run that take no argument.
-func (a *app) steerCommands() []*cobra.Command {
-	return []*cobra.Command{
-		a.steerCommand(workflows.UpdatePause, "pause a run before its next step"),
-		a.steerCommand(workflows.UpdateUnpause, "go on with a paused run"),
-		a.steerCommand(workflows.UpdateStop, "stop a run after the step that runs, with the final evaluation"),
-	}
+func pauseCommand(con *console) *cobra.Command {
+	return steerCommand(con, workflows.UpdatePause, "pause a run before its next step")
 }
 
-func (a *app) steerCommand(update, short string) *cobra.Command {
+func unpauseCommand(con *console) *cobra.Command {
+	return steerCommand(con, workflows.UpdateUnpause, "continue a paused run")
+}
+
+func stopCommand(con *console) *cobra.Command {
+	return steerCommand(con, workflows.UpdateStop, "stop a run after its current step, with the final evaluation")
+}
+
+// steerCommand makes the command for an update that takes no argument.
+func steerCommand(con *console, update, short string) *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
 		Use:     update + " RUN",
 		Short:   short,
-		Long:    short + ". It is the update `" + update + "` that Temporal's UI sends as well.",
+		Long:    strings.ToUpper(short[:1]) + short[1:] + ". Temporal's UI can send the same update, `" + update + "`.",
 		Example: "  ropewalk " + update + " quickstart-s1-20260102-030405",
 		Args:    oneRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.steer(cmd.Context(), args[0], update, asJSON)
+			return steerRun(cmd.Context(), con, args[0], update, asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
 
-func (a *app) setCommand() *cobra.Command {
+func setCommand(con *console) *cobra.Command {
 	var in workflows.SetInput
 	var rate, temperature float64
 	steps, asJSON := 0, false
 	cmd := &cobra.Command{
 		Use:   "set RUN",
-		Short: "change a live run's learning rate, temperature or number of steps",
+		Short: "change the learning rate, temperature or number of steps of a live run",
 		Long: "set changes settings of a live run from its next step on. The changed recipe is committed, and\n" +
-			"everything made under it names it: the run's lineage tells which steps had which settings.",
+			"everything made under it names it, so the run's lineage shows which steps had which settings.",
 		Example: "  ropewalk set quickstart-s1-20260102-030405 --learning-rate 1e-4 --steps 120",
 		Args:    oneRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -64,60 +65,48 @@ func (a *app) setCommand() *cobra.Command {
 			if in.LearningRate == nil && in.Temperature == nil && in.Steps == nil {
 				return badInput("set: give --learning-rate, --temperature or --steps")
 			}
-			return a.steer(cmd.Context(), args[0], workflows.UpdateSet, asJSON, in)
+			return steerRun(cmd.Context(), con, args[0], workflows.UpdateSet, asJSON, in)
 		},
 	}
 	cmd.Flags().Float64Var(&rate, "learning-rate", 0, "learning rate of the policy's optimiser")
 	cmd.Flags().Float64Var(&temperature, "temperature", 0, "sampling temperature of rollouts")
-	cmd.Flags().IntVar(&steps, "steps", 0, "steps of the whole run")
+	cmd.Flags().IntVar(&steps, "steps", 0, "number of steps of the whole run")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
 
-// steer sends an update to a live run and says what it answers.
-func (a *app) steer(ctx context.Context, run, update string, asJSON bool, args ...any) error {
-	s, err := a.join(ctx, needServers)
+// steerRun sends an update to a live run and prints its answer.
+func steerRun(ctx context.Context, con *console, run, update string, asJSON bool, args ...any) error {
+	if err := steerable(ctx, con, run, update); err != nil {
+		return err
+	}
+	s, err := con.connector().Join(ctx, runs.NeedServers)
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	defer s.Close()
 	var out workflows.Steered
-	if err := s.update(ctx, run, update, &out, args...); err != nil {
+	if err := s.Update(ctx, run, update, &out, args...); err != nil {
 		return err
 	}
 	if asJSON {
-		return a.printJSON(map[string]any{"run_id": run, "update": update, "step": out.Step, "what": out.What})
+		return con.printJSON(map[string]any{"run_id": run, "update": update, "step": out.Step, "what": out.What})
 	}
-	_, err = fmt.Fprintln(a.out, out.What)
+	_, err = fmt.Fprintln(con.out, out.What)
 	return err
 }
 
-// update sends an update to an open workflow and waits for its answer.
-func (s *session) update(ctx context.Context, run, name string, out any, args ...any) error {
-	if err := s.exists(ctx, run); err != nil {
+// steerable refuses a run that takes no update, before any server starts for it.
+func steerable(ctx context.Context, con *console, run, update string) error {
+	known, err := lookUp(ctx, con, run)
+	if err != nil || known.OnServer {
 		return err
 	}
-	handle, err := s.temporal.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-		WorkflowID: run, UpdateName: name, Args: args, WaitForStage: client.WorkflowUpdateStageCompleted,
-	})
-	if err == nil {
-		err = handle.Get(ctx, out)
+	switch state := known.Run.State(); state.State {
+	case status.Queued, status.Interrupted, status.Cancelled, status.Failed:
+		return badInput("%s: run %s is %s, so it takes no update; go on with: %s", update, run, state, state.Next(run))
+	case status.Done, status.StoppedEarly:
+		return badInput("%s: run %s is %s, so it takes no update", update, run, state)
 	}
-	return updateError(run, name, err)
-}
-
-// updateError keeps of a refused update what its author wrote.
-func updateError(run, name string, err error) error {
-	if err == nil {
-		return nil
-	}
-	var missing *serviceerror.NotFound
-	if errors.As(err, &missing) {
-		return badInput("%s: run %s is not open: it has ended, or nobody goes on with it (`ropewalk resume %s`)", name, run, run)
-	}
-	var app *temporal.ApplicationError
-	if errors.As(err, &app) && slices.Contains([]string{wire.FailBadInput, ""}, app.Type()) {
-		return badInput("%s", app.Message())
-	}
-	return fmt.Errorf("%s run %s: %w", name, run, err)
+	return nil // it waits in a server that does not run yet, or a reader cannot tell
 }

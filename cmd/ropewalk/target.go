@@ -6,20 +6,22 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/ropewalk/ropewalk/internal/cause"
 )
 
-// target is where a result goes: a file that appears whole or not at all, or standard output.
+// target is where a result is written: standard output, or a file that appears only when it is complete.
 type target struct {
 	io.Writer
 	name string   // for messages
-	file *os.File // the temporary one; nil for standard output and once it is kept
+	file *os.File // the temporary file; nil for standard output and once it is kept
 }
 
-// target opens what -o names; in a folder, a file of the given name. The temporary file stands
-// beside it, so that a target that cannot be written is found before any work.
-func (a *app) target(out, name string) (*target, error) {
+// target opens the file that -o names; if -o names a folder, a file of the given name in it. It writes to a temporary
+// file in the same folder, so that a target that cannot be written is found before any work.
+func (con *console) target(out, name string) (*target, error) {
 	if out == "-" {
-		return &target{Writer: a.out, name: "standard output"}, nil
+		return &target{Writer: con.out, name: "standard output"}, nil
 	}
 	info, err := os.Stat(out)
 	switch {
@@ -30,7 +32,7 @@ func (a *app) target(out, name string) (*target, error) {
 	}
 	file, err := os.CreateTemp(filepath.Dir(out), "."+filepath.Base(out)+".*.part")
 	if err != nil {
-		return nil, badInput("-o %s: cannot be written: %w", out, err)
+		return nil, badInput("-o %s: cannot be written: %s: %w", out, filepath.Dir(out), cause.Of(err))
 	}
 	return &target{Writer: file, name: out, file: file}, nil
 }
@@ -47,7 +49,7 @@ func (t *target) keep() error {
 		return fmt.Errorf("write %s: %w", t.name, err)
 	}
 	if err := os.Rename(t.file.Name(), t.name); err != nil {
-		return fmt.Errorf("write %s: %w", t.name, err)
+		return fmt.Errorf("write %s: %w", t.name, cause.Of(err))
 	}
 	t.file = nil
 	return nil

@@ -5,57 +5,62 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ropewalk/ropewalk/internal/runs"
 	"github.com/ropewalk/ropewalk/internal/stack"
 )
 
-func (a *app) upCommand() *cobra.Command {
-	return &cobra.Command{
+func upCommand(con *console) *cobra.Command {
+	reset := false
+	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "start the local stack and keep it up until interrupted",
-		Long: "up starts Temporal with its web UI, an S3 server and a worker, supervises them and keeps them\n" +
-			"up until Ctrl-C. Runs that were left open go on.",
-		Args: exactly(),
+		Long: "up starts Temporal with its web UI, an S3 server and a worker, and supervises them until Ctrl-C.\n" +
+			"Runs that were left open continue.",
+		Example: "  ropewalk up\n  ropewalk up --reset-temporal   # after a damaged database; then ropewalk resume RUN",
+		Args:    exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := a.join(cmd.Context(), needAll)
+			if reset {
+				if err := con.connector().ResetTemporal(cmd.Context()); err != nil {
+					return err
+				}
+			}
+			s, err := con.connector().Join(cmd.Context(), runs.NeedAll, runs.EveryRun)
 			if err != nil {
 				return err
 			}
-			defer s.close()
-			a.printAddresses(s)
-			return a.keepUp(cmd, s)
+			defer s.Close()
+			printAddresses(con, s)
+			return keepUp(con, cmd, s)
 		},
 	}
+	cmd.Flags().BoolVar(&reset, "reset-temporal", false,
+		"first move the local Temporal's database aside; the record stays, and `ropewalk resume` continues runs")
+	return cmd
 }
 
-// keepUp waits for an interruption, which is how this is meant to end, or for the stack's loss.
-func (a *app) keepUp(cmd *cobra.Command, s *session) error {
-	fmt.Fprintln(a.err, "the stack stays up; Ctrl-C ends it")
+// keepUp waits until the user interrupts the command or the stack is lost.
+func keepUp(con *console, cmd *cobra.Command, s *runs.Session) error {
+	fmt.Fprintln(con.err, "the stack stays up; Ctrl-C ends it")
 	select {
 	case <-cmd.Context().Done():
-		fmt.Fprintln(a.err, "\nstopping")
+		fmt.Fprintln(con.err, "\nstopping")
 		return nil
-	case <-s.lease.Done():
-		return s.lost()
+	case <-s.Lease.Done():
+		return s.Lost()
 	}
 }
 
-func (a *app) printAddresses(s *session) {
-	address := s.lease.Addresses()
+func printAddresses(con *console, s *runs.Session) {
+	address := s.Lease.Addresses()
 	if address.UI != "" {
-		fmt.Fprintf(a.err, "Temporal UI  %s\n", address.UI)
+		fmt.Fprintf(con.err, "Temporal UI  %s\nruns         %s\n", address.UI, runs.ViewOfRuns(address))
 	}
-	fmt.Fprintf(a.err, "Temporal     %s, namespace %s\n", address.Temporal, address.Namespace)
-	fmt.Fprintf(a.err, "record       %s, bucket %s%s\n", address.S3Endpoint, address.S3Bucket, folderNote(address))
+	fmt.Fprintf(con.err, "Temporal     %s, namespace %s\n", address.Temporal, address.Namespace)
+	fmt.Fprintf(con.err, "record       %s, bucket %s%s\n", address.S3Endpoint, address.S3Bucket,
+		runs.FolderNote(address))
 }
 
-func folderNote(address stack.Addresses) string {
-	if address.S3Folder == "" {
-		return ""
-	}
-	return " (plain files under " + address.S3Folder + ")"
-}
-
-func (a *app) superviseCommand() *cobra.Command {
+func superviseCommand(*console) *cobra.Command {
 	return &cobra.Command{
 		Use:    "supervise",
 		Short:  "supervise the local stack (started by the commands that need it)",

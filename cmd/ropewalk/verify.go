@@ -3,24 +3,28 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/internal/runs"
 )
 
-func (a *app) verifyCommand() *cobra.Command {
+func verifyCommand(con *console) *cobra.Command {
 	asJSON, gen := false, generationFlag{Generation: analysis.AllGenerations}
 	cmd := &cobra.Command{
 		Use:   "verify RUN",
 		Short: "check everything that a run has committed",
-		Long: "verify reads every manifest, shard and checkpoint of a run and checks existence, digests, row\n" +
-			"counts, rows and lineage, whatever its generation. It names each fault and exits with 1 if there is one.\n" +
-			"--gen N names the faults of that generation alone.",
+		Long: "verify reads every manifest, shard and checkpoint of a run, in all generations, and checks:\n\n" +
+			checksHelp() +
+			"\nIt prints each fault and exits with 1 if there is one. Nothing is signed: a consistent change of an " +
+			"object\n" +
+			"and of everything that follows from it is not found. --gen N prints only the faults of that generation.",
 		Example: "  ropewalk verify quickstart-s1-20260102-030405",
 		Args:    oneRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.verify(cmd.Context(), args[0], gen.Generation, asJSON)
+			return verifyRun(cmd.Context(), con, args[0], gen.Generation, asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object with the counts and faults")
@@ -28,25 +32,25 @@ func (a *app) verifyCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) verify(ctx context.Context, run string, gen analysis.Generation, asJSON bool) error {
-	s, err := a.join(ctx, needStore) // through the server, as everybody else gets it
+func verifyRun(ctx context.Context, con *console, run string, gen analysis.Generation, asJSON bool) error {
+	s, err := con.connector().Read(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	found, err := analysis.New(s.store).Verify(ctx, run)
+	defer s.Close()
+	found, err := analysis.New(s.Store).Verify(ctx, run)
 	if err != nil {
-		return missing(err)
+		return runs.Missing(err)
 	}
 	if n, numbered := gen.Number(); numbered {
 		if found, err = found.Of(n); err != nil {
-			return missing(err)
+			return runs.Missing(err)
 		}
 	}
 	if asJSON {
-		err = a.printJSON(found)
+		err = con.printJSON(found)
 	} else {
-		err = a.printFaults(found)
+		err = printFaults(con, found)
 	}
 	if err == nil && len(found.Faults) > 0 {
 		return silentError{exitFailed}
@@ -54,17 +58,30 @@ func (a *app) verify(ctx context.Context, run string, gen analysis.Generation, a
 	return err
 }
 
-// printFaults lists the faults, what to do about each kind, and the summary.
-func (a *app) printFaults(v analysis.Verification) error {
+// checksHelp lists the checks, one a line.
+func checksHelp() string {
+	var b strings.Builder
+	for _, c := range analysis.Checks() {
+		fmt.Fprintf(&b, "  %-14s  %s\n", c.Name, c.About)
+	}
+	return b.String()
+}
+
+// printFaults lists the faults, what to do about each kind, and a summary.
+func printFaults(con *console, v analysis.Verification) error {
 	advised := map[analysis.FaultKind]bool{}
 	for _, f := range v.Faults {
-		fmt.Fprintf(a.out, "%s: %s %s\n", f.Kind, f.Key, f.Message)
+		fmt.Fprintf(con.out, "%s: %s %s\n", f.Kind, f.Key, f.Message)
 	}
 	for _, f := range v.Faults {
 		if !advised[f.Kind] {
 			advised[f.Kind] = true
-			fmt.Fprintf(a.out, "what to do (%s): %s\n", f.Kind, f.Kind.Advice())
+			fmt.Fprintf(con.out, "what to do (%s): %s\n", f.Kind, f.Kind.Advice())
 		}
+	}
+	if v.Untimed > 0 {
+		fmt.Fprintf(con.out, "warning: %d steps have no measured times: they are missing from the table timings and "+
+			"from all figures of speed; no result depends on them\n", v.Untimed)
 	}
 	outcome := "no fault"
 	if n := len(v.Faults); n == 1 {
@@ -75,7 +92,8 @@ func (a *app) printFaults(v analysis.Verification) error {
 	if n := len(v.Generations); n > 1 {
 		outcome += fmt.Sprintf(" in %d generations", n)
 	}
-	_, err := fmt.Fprintf(a.out, "run %s: %s; %d steps done, %d manifests, %d shards, %d rows, %d checkpoints (%d more pruned), %d bytes; %d orphans, never read\n",
+	_, err := fmt.Fprintf(con.out, "run %s: %s; %d steps done, %d manifests, %d shards, %d rows, %d checkpoints (%d "+
+		"more pruned), %d bytes; %d orphans, never read\n",
 		v.Run, outcome, v.Heads, v.Manifests, v.Shards, v.Rows, v.Checkpoints, v.Pruned, v.Bytes, v.Orphans)
 	return err
 }

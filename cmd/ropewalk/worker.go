@@ -10,22 +10,24 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strconv"
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/contrib/envconfig"
-	sdklog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/ropewalk/ropewalk/activities"
+	"github.com/ropewalk/ropewalk/internal/badinput"
+	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/internal/download"
+	"github.com/ropewalk/ropewalk/internal/enginepool"
+	"github.com/ropewalk/ropewalk/internal/engines"
 	"github.com/ropewalk/ropewalk/internal/stack"
 	"github.com/ropewalk/ropewalk/internal/temporalconf"
 	"github.com/ropewalk/ropewalk/policy/cpu"
 	"github.com/ropewalk/ropewalk/sandbox/once"
-	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
-	"github.com/ropewalk/ropewalk/store/s3"
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
@@ -35,43 +37,60 @@ type workerOptions struct {
 	blas     string
 	sandbox  int
 	sessions int
-	// services run tool calls instead of a sandbox of the worker's own
+	// services run tool calls instead of the worker's own sandbox
 	services []string
-	// host names this host and its own queue; address is where other hosts reach it
+	// host names this host and its queue; address is where other hosts reach it
 	host, address string
-	slotDevices   int // devices of one update
+	updateDevices int // devices of one update
+	cache         int // MiB of the read cache; negative: not given
 }
 
-func (a *app) workerCommand() *cobra.Command {
+func workerCommand(*console) *cobra.Command {
 	o := workerOptions{}
 	cmd := &cobra.Command{
 		Use:   "worker",
 		Short: "poll task queues and run workflows and activities",
-		Long: "worker connects to the Temporal server of TEMPORAL_ADDRESS (or temporal.toml) and the store of\n" +
-			"the AWS_* variables. It refuses a store that does not honour conditional puts.",
+		Long: "worker connects to the Temporal server that TEMPORAL_ADDRESS or temporal.toml names and to the store\n" +
+			"that the AWS_* variables name. It refuses a store without conditional puts.",
 		Example: "  ropewalk worker\n  ropewalk worker --queues sandbox --sandbox-workers 16",
 		Args:    exactly(),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
-	cmd.Flags().StringSliceVar(&o.queues, "queues", nil, "task queues to poll (default all: cpu, rollout, sandbox, gpu)")
-	cmd.Flags().IntVar(&o.threads, "threads", 0, "threads of the CPU engine (default: all cores); part of what makes results equal")
+	cmd.Flags().StringSliceVar(&o.queues, "queues", nil, "task queues to poll (default all: cpu, rollout, sandbox, "+
+		"gpu)")
+	cmd.Flags().IntVar(&o.threads, "threads", 0, "threads of the CPU engine (default: all cores); results are equal "+
+		"only for equal numbers of threads")
 	cmd.Flags().StringVar(&o.blas, "blas", "", "openblas or gonum (default: openblas where it is found)")
 	cmd.Flags().IntVar(&o.sandbox, "sandbox-workers", 0, "tool calls at once (default: as many as cores)")
-	cmd.Flags().IntVar(&o.sessions, "sandbox-sessions", 256, "interpreters kept at once for recipes with sandbox.session, each for one trajectory; one that gives way to others is made anew when its trajectory goes on")
-	cmd.Flags().StringSliceVar(&o.services, "sandbox-address", nil, "run tool calls in sandbox services at these addresses (ropewalk sandbox serve); "+tokenVariable+" holds their token")
-	cmd.Flags().StringVar(&o.host, "host", "", "this host's name; a worker of the queue gpu polls gpu.NAME too, to which the stages of a run return (default: "+hostVariable+", else the system's name of the host)")
-	cmd.Flags().StringVar(&o.address, "host-address", "", "IP address by which other hosts reach this one, for recipes with engine.hosts (default: "+addressVariable+", else that on the way to Temporal)")
-	cmd.Flags().IntVar(&o.slotDevices, "slot-devices", 1, "GPUs of one update (the recipes' engine.devices): as many updates run at once as such gangs are on the host")
+	cmd.Flags().IntVar(&o.sessions, "sandbox-sessions", 256, "interpreters kept at once for recipes with "+
+		"sandbox.session, one per trajectory; one that was closed to make room is rebuilt when its trajectory "+
+		"continues")
+	cmd.Flags().StringSliceVar(&o.services, "sandbox-address", nil, "run tool calls in sandbox services at these "+
+		"addresses (ropewalk sandbox serve); "+tokenVariable+" holds their token")
+	cmd.Flags().StringVar(&o.host, "host", "", "this host's name; a worker of the queue gpu also polls gpu.NAME, to "+
+		"which the stages of a run return (default: "+hostVariable+", else the system's host name)")
+	cmd.Flags().StringVar(&o.address, "host-address", "", "IP address at which other hosts reach this one, for "+
+		"recipes with engine.hosts (default: "+addressVariable+", else the address used to reach Temporal)")
+	cmd.Flags().IntVar(&o.updateDevices, "update-devices", 1, "GPUs of one update (the recipes' engine.devices); the "+
+		"number of updates at once is the host's GPUs divided by it")
+	cmd.Flags().IntVar(&o.updateDevices, "slot-devices", 1, "")
+	_ = cmd.Flags().MarkDeprecated("slot-devices", "use --update-devices") // fails only for a flag without a name
+	cmd.Flags().IntVar(&o.cache, "cache-mb", -1, "MiB of manifests and shards kept in memory once they are verified, "+
+		"so that stages do not fetch them again; 0: none (default: "+cacheVariable+", else "+strconv.Itoa(
+		defaultCache)+")")
 	return cmd
 }
 
 func (o workerOptions) run(ctx context.Context) error {
 	if o.sessions < 1 {
-		return badInput("--sandbox-sessions is %d, it must be at least 1", o.sessions)
+		return badInput("--sandbox-sessions: must be ≥ 1, got %d", o.sessions)
 	}
 	conf, err := temporalconf.Load("")
 	if err != nil {
-		return badInputError{err}
+		return badinput.Of(err)
+	}
+	if err := o.checkQueues(conf); err != nil {
+		return err
 	}
 	objects, err := openStore(ctx)
 	if err != nil {
@@ -80,14 +99,12 @@ func (o workerOptions) run(ctx context.Context) error {
 	if err := store.Probe(ctx, objects); err != nil {
 		return err
 	}
-	options, err := envconfig.LoadDefaultClientOptions()
-	if err != nil {
-		return fmt.Errorf("read Temporal's environment configuration: %w", err)
+	if err := commit.PutSpecification(ctx, objects); err != nil {
+		return err
 	}
-	options.Logger = sdklog.NewStructuredLogger(slog.Default())
-	c, err := client.DialContext(ctx, options)
+	c, options, err := connectTemporal(ctx, conf)
 	if err != nil {
-		return fmt.Errorf("connect to Temporal at %s: %w", options.HostPort, err)
+		return err
 	}
 	defer c.Close()
 	if err := o.nameHost(options.HostPort); err != nil {
@@ -101,24 +118,9 @@ func (o workerOptions) run(ctx context.Context) error {
 	return o.poll(ctx, c, conf, deps, devices)
 }
 
-// openStore opens the store that the AWS_* variables name.
-func openStore(ctx context.Context) (store.Store, error) {
-	options, err := s3.FromEnv()
-	if err != nil {
-		return nil, badInputError{err}
-	}
-	objects, err := s3.New(options)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := objects.List(ctx, schema.CataloguePrefix); err != nil {
-		return nil, fmt.Errorf("open %s: %w", objects, err)
-	}
-	return objects, nil
-}
-
 // deps opens the engines and the sandbox, and counts the GPUs; the returned function closes them.
-func (o workerOptions) deps(ctx context.Context, objects store.Store, c client.Client) (_ *activities.Deps, devices int, _ func(), _ error) {
+func (o workerOptions) deps(ctx context.Context, objects store.Store, c client.Client) (_ *activities.Deps, devices int,
+	_ func(), _ error) {
 	var opened []io.Closer
 	closeAll := func() {
 		for _, c := range opened {
@@ -129,6 +131,10 @@ func (o workerOptions) deps(ctx context.Context, objects store.Store, c client.C
 	}
 	fail := func(err error) (*activities.Deps, int, func(), error) { closeAll(); return nil, 0, nil, err }
 	code, err := codeDigest()
+	if err != nil {
+		return fail(err)
+	}
+	cacheBytes, err := o.cacheBytes()
 	if err != nil {
 		return fail(err)
 	}
@@ -153,33 +159,39 @@ func (o workerOptions) deps(ctx context.Context, objects store.Store, c client.C
 		return fail(err)
 	}
 	opened = append(opened, generator)
-	var torch activities.Torch
+	var torch enginepool.Torch
 	if o.wants("gpu") || o.wants("rollout") {
-		engines, err := o.openTorch(scratch, c)
+		pool, err := engines.OpenTorch(engines.Options{State: stateFolder(), Scratch: scratch, Threads: o.threads,
+			Gangs: o.gangs(c)})
 		if err != nil {
 			return fail(err)
 		}
-		opened = append(opened, engines)
-		torch, devices = engines, engines.Devices()
+		opened = append(opened, pool)
+		torch, devices = pool, pool.Devices()
 	}
-	slog.Info("worker", "engine", trainer.Describe(), "code", code, "host", o.host, "address", o.address, "devices", devices)
+	slog.Info("worker", "engine", trainer.Describe(), "code", code, "host", o.host, "address", o.address, "devices",
+		devices)
 	deps, err := activities.New(activities.Options{
-		Store: objects, Trainer: trainer, Rollout: generator, Torch: torch, Code: code, Scratch: scratch, Host: o.homeOf(),
-		Sandbox: once.New(box.executor), Tier: box.tier, Sessions: box.sessions, MostSessions: o.sessions,
+		Store: objects, Trainer: trainer, Rollout: generator, Torch: torch, Code: code, Scratch: scratch,
+		Host:       o.homeOf(),
+		Fetch:      download.Opener{Bucket: openBucket}.Open,
+		CacheBytes: cacheBytes,
+		Sandbox:    once.New(box.executor), Tier: box.tier, Sessions: box.sessions, MostSessions: o.sessions,
 	})
 	if err != nil {
 		return fail(err)
 	}
-	opened = slices.Insert(opened, 0, io.Closer(deps)) // before what it uses
+	opened = slices.Insert(opened, 0, io.Closer(deps)) // closed before what it uses
 	return deps, devices, closeAll, nil
 }
 
 // scratchFolder removes itself when closed.
 type scratchFolder string
 
+// Close implements io.Closer.
 func (f scratchFolder) Close() error { return os.RemoveAll(string(f)) }
 
-// codeDigest is the SHA-256 of the running program: what the record calls the code.
+// codeDigest returns the SHA-256 of the running program, which the record calls its code.
 func codeDigest() (string, error) {
 	path, err := os.Executable()
 	if err != nil {
@@ -198,7 +210,8 @@ func codeDigest() (string, error) {
 }
 
 // poll runs a worker per queue until ctx ends.
-func (o workerOptions) poll(ctx context.Context, c client.Client, conf temporalconf.Config, deps *activities.Deps, devices int) error {
+func (o workerOptions) poll(ctx context.Context, c client.Client, conf temporalconf.Config, deps *activities.Deps,
+	devices int) error {
 	worker.SetStickyWorkflowCacheSize(conf.Worker.StickyCacheSize)
 	failed := make(chan error, 8)
 	var running []worker.Worker
@@ -213,18 +226,20 @@ func (o workerOptions) poll(ctx context.Context, c client.Client, conf temporalc
 		if q.Queue.WorkflowPollers > 0 {
 			w.RegisterWorkflowWithOptions(workflows.TrainRun, workflow.RegisterOptions{Name: workflows.TrainRunName})
 			w.RegisterWorkflowWithOptions(workflows.TrainStep, workflow.RegisterOptions{Name: workflows.TrainStepName})
-			w.RegisterWorkflowWithOptions(workflows.ReprocessRun, workflow.RegisterOptions{Name: workflows.ReprocessRunName})
-			w.RegisterWorkflowWithOptions(workflows.ReplayStage, workflow.RegisterOptions{Name: workflows.ReplayStageName})
-			w.RegisterWorkflowWithOptions(workflows.ServeRanks, workflow.RegisterOptions{Name: workflows.ServeRanksName})
+			w.RegisterWorkflowWithOptions(workflows.RolloutShard,
+				workflow.RegisterOptions{Name: workflows.RolloutShardName})
+			w.RegisterWorkflowWithOptions(workflows.ReprocessRun,
+				workflow.RegisterOptions{Name: workflows.ReprocessRunName})
+			w.RegisterWorkflowWithOptions(workflows.ReplayStage,
+				workflow.RegisterOptions{Name: workflows.ReplayStageName})
+			w.RegisterWorkflowWithOptions(workflows.ServeRanks,
+				workflow.RegisterOptions{Name: workflows.ServeRanksName})
 		}
 		if err := w.Start(); err != nil {
 			return fmt.Errorf("poll queue %s: %w", q.Name, err)
 		}
 		running = append(running, w)
 		slog.Info("poll", "queue", q.Name, "activities", q.MaxConcurrentActivities)
-	}
-	if len(running) == 0 {
-		return badInput("--queues: none of %v is a queue of temporal.yaml", o.queues)
 	}
 	if err := stack.WorkerReady(); err != nil {
 		return err

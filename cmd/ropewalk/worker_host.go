@@ -14,7 +14,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/gpu/gang"
 	"github.com/ropewalk/ropewalk/gpu/leased"
 	"github.com/ropewalk/ropewalk/internal/temporalconf"
@@ -27,14 +27,14 @@ const (
 	addressVariable = "ROPEWALK_HOST_ADDRESS"
 )
 
-// hostStages is how many stages a worker takes from its host's own queue at once: all that a run sends side by side, so that
-// what is not begun at once says that the host is gone. They wait for their run's engine in the worker.
+// hostStages is how many stages a worker takes from its host's queue at once: more than any run sends, so that a stage
+// that does not start at once means that the host is gone. In the worker the stages wait for their run's engine.
 const hostStages = 256
 
-// hostNames are those that make a queue's name.
+// hostNames matches host names that can be part of a queue's name.
 var hostNames = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
-// nameHost settles how this host is called and where others reach it.
+// nameHost determines this host's name and the address at which others reach it.
 func (o *workerOptions) nameHost(temporal string) error {
 	if o.host = cmp.Or(o.host, os.Getenv(hostVariable)); o.host == "" {
 		name, err := os.Hostname()
@@ -46,8 +46,8 @@ func (o *workerOptions) nameHost(temporal string) error {
 	if !hostNames.MatchString(o.host) {
 		return badInput("--host, %s: must match %s, got %q", hostVariable, hostNames, o.host)
 	}
-	if o.slotDevices < 1 {
-		return badInput("--slot-devices is %d, it must be at least 1", o.slotDevices)
+	if o.updateDevices < 1 {
+		return badInput("--update-devices is %d, it must be at least 1", o.updateDevices)
 	}
 	if o.address = cmp.Or(o.address, os.Getenv(addressVariable)); o.address == "" {
 		address, err := gang.AddressTo(temporal)
@@ -66,23 +66,26 @@ func (o *workerOptions) nameHost(temporal string) error {
 	return nil
 }
 
-// gangs are how this worker's engines come to lie on several hosts: through a workflow that has their workers come.
+// gangs says how this worker's engines use several hosts: a workflow asks the workers of other hosts to join.
 func (o workerOptions) gangs(c client.Client) leased.Gangs {
-	return leased.Gangs{Host: o.host, Address: o.address, Summon: func(ctx context.Context, i gang.Invitation, members int) (func(), error) {
-		run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-			ID: "ranks/" + i.ID, TaskQueue: workflows.QueueCPU, StaticSummary: fmt.Sprintf("%d hosts for an engine of host %s", members, o.host),
-		}, workflows.ServeRanksName, wire.RanksInput{Leader: o.host, Address: i.Address, Gang: i.ID, Members: members})
-		if err != nil {
-			return nil, fmt.Errorf("start %s: %w", workflows.ServeRanksName, err)
-		}
-		return func() { callOff(c, run) }, nil
-	}}
+	return leased.Gangs{Host: o.host, Address: o.address,
+		Summon: func(ctx context.Context, i gang.Invitation, members int) (func(), error) {
+			run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+				ID: "ranks/" + i.ID, TaskQueue: workflows.QueueCPU,
+				StaticSummary: fmt.Sprintf("%d hosts for an engine of host %s", members, o.host),
+			}, workflows.ServeRanksName, api.RanksInput{Leader: o.host, Address: i.Address, Gang: i.ID,
+				Members: members})
+			if err != nil {
+				return nil, fmt.Errorf("start %s: %w", workflows.ServeRanksName, err)
+			}
+			return func() { callOff(c, run) }, nil
+		}}
 }
 
-// callOffLimit is how long the server may take to hear that nobody is wanted any more.
+// callOffLimit is how long the server may take to cancel a summons.
 const callOffLimit = 2 * time.Second
 
-// callOff ends a summons; the hosts that have followed it know by themselves.
+// callOff cancels a summons. Hosts that have already joined notice on their own.
 func callOff(c client.Client, run client.WorkflowRun) {
 	ctx, cancel := context.WithTimeout(context.Background(), callOffLimit)
 	defer cancel()
@@ -92,7 +95,7 @@ func callOff(c client.Client, run client.WorkflowRun) {
 	}
 }
 
-// homeOf names the host whose queue this worker polls beside gpu; "" where it does not poll that.
+// homeOf names the host whose queue this worker polls in addition to gpu, or "" if it does not poll gpu.
 func (o workerOptions) homeOf() string {
 	if o.wants(workflows.QueueGPU) {
 		return o.host
@@ -100,20 +103,20 @@ func (o workerOptions) homeOf() string {
 	return ""
 }
 
-// queuesOf are those that the worker polls, with their tuning. As many updates run at once as gangs of the slot's devices fit on
-// the host, and their rollouts beside them; without devices it is one.
+// queuesOf lists the queues that the worker polls, with their tuning. The number of updates and rollouts at once is the
+// number of GPUs divided by those of one update; one without GPUs.
 func (o workerOptions) queuesOf(conf temporalconf.Config, devices int) (out []temporalconf.NamedQueue) {
-	slots := max(1, devices/o.slotDevices)
+	updates := max(1, devices/o.updateDevices)
 	for _, q := range conf.Queues.All() {
 		if !o.wants(q.Name) {
 			continue
 		}
 		if q.Name == workflows.QueueGPU || q.Name == workflows.QueueRollout {
-			q.MaxConcurrentActivities = max(slots, q.MaxConcurrentActivities)
+			q.MaxConcurrentActivities = max(updates, q.MaxConcurrentActivities)
 		}
 		out = append(out, q)
 		if q.Name == workflows.QueueGPU {
-			q.Name, q.MaxConcurrentActivities = wire.HostQueue(o.host), hostStages
+			q.Name, q.MaxConcurrentActivities = api.HostQueue(o.host), hostStages
 			out = append(out, q)
 		}
 	}

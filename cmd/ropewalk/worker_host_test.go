@@ -5,54 +5,74 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/temporalconf"
 )
 
 func TestHostOfAWorker(t *testing.T) {
 	t.Setenv(hostVariable, "")
 	t.Setenv(addressVariable, "")
-	o := workerOptions{slotDevices: 1}
+	o := workerOptions{updateDevices: 1}
 	require.NoError(t, o.nameHost("127.0.0.1:7233"))
 	require.NotEmpty(t, o.host)
 	require.Equal(t, "127.0.0.1", o.address, "the way to the server is this host's own")
 
 	t.Setenv(hostVariable, "node-7")
-	o = workerOptions{slotDevices: 1}
+	o = workerOptions{updateDevices: 1}
 	require.NoError(t, o.nameHost("127.0.0.1:7233"))
 	require.Equal(t, "node-7", o.host)
-	o = workerOptions{slotDevices: 1, host: "b", address: "127.0.0.1"}
+	o = workerOptions{updateDevices: 1, host: "b", address: "127.0.0.1"}
 	require.NoError(t, o.nameHost("127.0.0.1:7233"))
 	require.Equal(t, "b", o.host, "the flag goes first")
 
 	for want, o := range map[string]workerOptions{
-		"--host, ROPEWALK_HOST: must match":                                     {slotDevices: 1, host: "a b"},
-		"--slot-devices is 0":                                                   {host: "a"},
-		"--host-address, ROPEWALK_HOST_ADDRESS: must be an IP address":          {slotDevices: 1, host: "a", address: "gpu7.example"},
-		"--host-address, ROPEWALK_HOST_ADDRESS: no network interface of this h": {slotDevices: 1, host: "a", address: "192.0.2.1"},
+		"--host, ROPEWALK_HOST: must match": {updateDevices: 1, host: "a b"},
+		"--update-devices is 0":             {host: "a"},
+		"--host-address, ROPEWALK_HOST_ADDRESS: must be an IP address": {updateDevices: 1, host: "a",
+			address: "gpu7.example"},
+		"--host-address, ROPEWALK_HOST_ADDRESS: no network interface of this h": {updateDevices: 1, host: "a",
+			address: "192.0.2.1"},
 	} {
 		err := o.nameHost("127.0.0.1:7233")
-		var bad badInputError
+		var bad badinput.Error
 		require.ErrorAs(t, err, &bad)
 		require.ErrorContains(t, err, want)
 	}
 }
 
-// As many updates run at once as gangs of devices fit; the host's own queue is beside gpu, wherever that is polled.
+// The flag's former name still works.
+func TestUpdateDevicesByItsFormerName(t *testing.T) {
+	for _, flag := range []string{"--update-devices", "--slot-devices"} {
+		cmd := workerCommand(nil)
+		require.NoError(t, cmd.ParseFlags([]string{flag, "4"}))
+		got, err := cmd.Flags().GetInt("update-devices")
+		require.NoError(t, err)
+		require.Equal(t, 4, got, flag)
+	}
+	require.NotContains(t, workerCommand(nil).Flags().FlagUsages(), "slot-devices")
+}
+
+// The number of updates at once follows from the devices; a worker that polls gpu also polls its host's queue.
 func TestQueuesOfAWorker(t *testing.T) {
 	conf, err := temporalconf.Default()
 	require.NoError(t, err)
-	slots := func(o workerOptions, devices int) map[string]int {
+	activities := func(o workerOptions, devices int) map[string]int {
 		out := map[string]int{}
 		for _, q := range o.queuesOf(conf, devices) {
 			out[q.Name] = q.MaxConcurrentActivities
 		}
 		return out
 	}
-	require.Equal(t, map[string]int{"cpu": 4, "rollout": 1, "sandbox": 2, "gpu": 1, "gpu.a": hostStages}, slots(workerOptions{host: "a", slotDevices: 1}, 0))
-	require.Equal(t, map[string]int{"rollout": 8, "gpu": 8, "gpu.a": hostStages}, slots(workerOptions{host: "a", slotDevices: 1, queues: []string{"gpu", "rollout"}}, 8))
-	require.Equal(t, map[string]int{"gpu": 2, "gpu.a": hostStages}, slots(workerOptions{host: "a", slotDevices: 4, queues: []string{"gpu"}}, 8))
-	require.Equal(t, map[string]int{"gpu": 1, "gpu.a": hostStages}, slots(workerOptions{host: "a", slotDevices: 8, queues: []string{"gpu"}}, 7))
-	require.Equal(t, map[string]int{"sandbox": 2}, slots(workerOptions{host: "a", slotDevices: 1, queues: []string{"sandbox"}}, 8))
+	require.Equal(t, map[string]int{"cpu": 4, "rollout": 1, "sandbox": 2, "gpu": 1, "gpu.a": hostStages},
+		activities(workerOptions{host: "a", updateDevices: 1}, 0))
+	require.Equal(t, map[string]int{"rollout": 8, "gpu": 8, "gpu.a": hostStages},
+		activities(workerOptions{host: "a", updateDevices: 1, queues: []string{"gpu", "rollout"}}, 8))
+	require.Equal(t, map[string]int{"gpu": 2, "gpu.a": hostStages},
+		activities(workerOptions{host: "a", updateDevices: 4, queues: []string{"gpu"}}, 8))
+	require.Equal(t, map[string]int{"gpu": 1, "gpu.a": hostStages},
+		activities(workerOptions{host: "a", updateDevices: 8, queues: []string{"gpu"}}, 7))
+	require.Equal(t, map[string]int{"sandbox": 2},
+		activities(workerOptions{host: "a", updateDevices: 1, queues: []string{"sandbox"}}, 8))
 	require.Empty(t, workerOptions{host: "a", queues: []string{"sandbox"}}.homeOf())
 	require.Equal(t, "a", workerOptions{host: "a"}.homeOf())
 }

@@ -6,10 +6,11 @@ import (
 	"io"
 
 	"github.com/ropewalk/ropewalk/sandbox"
+	"github.com/ropewalk/ropewalk/sandbox/ondemand"
 	"github.com/ropewalk/ropewalk/sandbox/zygote"
 )
 
-// workerSandbox is where a worker runs tool calls.
+// workerSandbox runs a worker's tool calls.
 type workerSandbox struct {
 	executor sandbox.Executor
 	sessions sandbox.Sessions
@@ -17,6 +18,7 @@ type workerSandbox struct {
 	closers  []io.Closer
 }
 
+// Close implements io.Closer.
 func (s workerSandbox) Close() error {
 	var faults []error
 	for _, c := range s.closers {
@@ -25,15 +27,15 @@ func (s workerSandbox) Close() error {
 	return errors.Join(faults...)
 }
 
-// openSandbox opens the worker's sandbox, or connects to those of others. It takes what the machine grants and says how
-// strong that is; each run's recipe says what it accepts (sandbox.min_tier).
+// openSandbox opens the worker's sandbox, or connects to sandbox services. It takes the strongest tier that the machine
+// grants; each run's recipe states the weakest that it accepts (sandbox.min_tier).
 func (o workerOptions) openSandbox(ctx context.Context, scratch string) (workerSandbox, error) {
 	if len(o.services) > 0 {
 		c, err := openSandboxClient(ctx, o.services, sandbox.DefaultPreset)
 		if err != nil {
 			return workerSandbox{}, err
 		}
-		// A node that comes later shall not be weaker than what recipes are held against.
+		// A node that joins later must not be weaker than the tier that recipes were checked against.
 		return workerSandbox{executor: c, sessions: c, tier: c.Hold(), closers: []io.Closer{c}}, nil
 	}
 	options := zygote.Options{Python: sandboxPython(""), Workers: o.sandbox, Dir: scratch, MinTier: sandbox.TierRlimits}
@@ -41,6 +43,7 @@ func (o workerOptions) openSandbox(ctx context.Context, scratch string) (workerS
 	if err != nil {
 		return workerSandbox{}, err
 	}
-	late := newLateSessions(options, executor)
-	return workerSandbox{executor: executor, sessions: late, tier: sandbox.Tier(executor.Isolation()), closers: []io.Closer{late, executor}}, nil
+	late := ondemand.New(options, executor)
+	return workerSandbox{executor: executor, sessions: late, tier: sandbox.Tier(executor.Isolation()),
+		closers: []io.Closer{late, executor}}, nil
 }

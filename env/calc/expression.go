@@ -21,10 +21,10 @@ const (
 	operators = 6
 )
 
-// python is an operator in Python source; ÷ is written // because its quotient is whole.
+// python returns the operator in Python source. ÷ becomes //, because its quotient is whole.
 func (o operator) python() string { return [operators]string{"+", "-", "*", "//", "//", "%"}[o] }
 
-// binds is how tightly an operator binds, as in Python.
+// binds returns the precedence of an operator, as in Python.
 func (o operator) binds() int {
 	if o == opAdd || o == opSub {
 		return 1
@@ -48,7 +48,7 @@ var (
 	errInexact     = errors.New("divide with a remainder where none is allowed")
 )
 
-// eval is exact integer evaluation with Python's floor semantics.
+// eval evaluates the tree in exact integers with Python's floor semantics.
 func (n *node) eval() (int64, error) {
 	if n.isLeaf() {
 		return n.value, nil
@@ -114,8 +114,8 @@ func product(a, b int64) (int64, error) {
 	return c, nil
 }
 
-// write renders the tree with as few parentheses as Python needs, operators as symbol gives them.
-// A right operand that binds no tighter than its operator keeps its parentheses.
+// write renders the tree with as few parentheses as Python needs. symbol renders the operators. A right operand keeps
+// its parentheses unless it binds tighter than its operator.
 func (n *node) write(b *strings.Builder, symbol func(operator) string) {
 	if n.isLeaf() {
 		b.WriteString(strconv.FormatInt(n.value, 10))
@@ -136,14 +136,14 @@ func writeSide(b *strings.Builder, n *node, symbol func(operator) string, parent
 	}
 }
 
-// render is write into a string.
+// render returns the output of write as a string.
 func (n *node) render(symbol func(operator) string) string {
 	var b strings.Builder
 	n.write(&b, symbol)
 	return b.String()
 }
 
-// python is the canonical source of the tree.
+// python returns the canonical source of the tree.
 func (n *node) python() string { return n.render(operator.python) }
 
 // inOrder returns the operands and the operators between them, left to right.
@@ -156,7 +156,7 @@ func (n *node) inOrder() (values []int64, ops []operator) {
 	return append(lv, rv...), append(append(lo, n.op), ro...)
 }
 
-// chain is the tree that applies the operators from left to right.
+// chain returns the tree that applies the operators from left to right.
 func chain(values []int64, ops []operator) *node {
 	n := &node{value: values[0]}
 	for i, op := range ops {
@@ -168,7 +168,7 @@ func chain(values []int64, ops []operator) *node {
 // parser reads canonical source: operands, + - * // %, parentheses.
 type parser struct{ rest string }
 
-// parse reads an expression; // becomes floor division, which equals ÷ where that is exact.
+// parse reads an expression. // becomes floor division, which equals ÷ for an exact division.
 func parse(source string) (*node, error) {
 	p := parser{rest: source}
 	n, err := p.level(1)
@@ -181,7 +181,7 @@ func parse(source string) (*node, error) {
 	return n, nil
 }
 
-// level reads operators that bind at the given tightness, left to right; 3 reads an operand.
+// level reads operators of the given precedence from left to right. Level 3 reads an operand.
 func (p *parser) level(tightness int) (*node, error) {
 	if tightness == 3 {
 		return p.operand()
@@ -233,5 +233,5 @@ func (p *parser) operand() (*node, error) {
 	return &node{value: v}, err
 }
 
-// maxLiteral is how many digits a number may have: fewer than 64 bits hold.
+// maxLiteral is the maximum number of digits of a number. Such a number always fits in 64 bits.
 const maxLiteral = 18

@@ -36,7 +36,7 @@ func TestApplyAgreesWithBigIntegers(t *testing.T) {
 	}
 }
 
-// bigApply is Python's arithmetic; ok is false where the result has none in 64 bits.
+// bigApply is Python's arithmetic. ok is false if the operation has no result or the result does not fit in 64 bits.
 func bigApply(op operator, a, b int64) (int64, bool) {
 	x, y, z := big.NewInt(a), big.NewInt(b), new(big.Int)
 	switch op {
@@ -79,14 +79,15 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s = %d (%v), want %d", source, got, err, want)
 		}
 	}
-	for _, source := range []string{"", "1+", "(1", "1)", "1 + 2", "01", "-1", "2**3", "1/2", "x", "1++2", "1234567890123456789"} {
+	for _, source := range []string{"", "1+", "(1", "1)", "1 + 2", "01", "-1", "2**3", "1/2", "x", "1++2",
+		"1234567890123456789"} {
 		if n, err := parse(source); err == nil {
 			t.Errorf("parse %q gave %s", source, n.python())
 		}
 	}
 }
 
-// Rendering and parsing again gives the same value and the same source.
+// A rendered expression parses back to the same value and the same source.
 func TestCanonicalSourceRoundTrips(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	for range 3000 {

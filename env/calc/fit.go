@@ -1,6 +1,6 @@
 package calc
 
-// exactDivision returns the ÷ of a tree, nil if there is none.
+// exactDivision returns the ÷ of a tree, or nil if there is none.
 func (n *node) exactDivision() *node {
 	if n.isLeaf() {
 		return nil
@@ -14,9 +14,9 @@ func (n *node) exactDivision() *node {
 	return n.right.exactDivision()
 }
 
-// fits reports whether the last operand of the dividend of n, a ÷, can nearly always be chosen so that it
-// leaves no remainder: the divisor is a single operand, and the dividend is one too, or adds,
-// subtracts or multiplies by one.
+// fits reports whether the last operand of the dividend of n, a ÷, can nearly always be chosen so that the division
+// leaves no remainder. The divisor must be a single operand. The dividend must be a single operand too, or end by
+// adding, subtracting or multiplying by a single operand.
 func (n *node) fits() bool {
 	if !n.right.isLeaf() {
 		return false
@@ -25,9 +25,9 @@ func (n *node) fits() bool {
 	return dividend.isLeaf() || (dividend.right.isLeaf() && dividend.op <= opMul)
 }
 
-// fitDividend moves operand, the dividend's last one, to the next value of the same digits, from
-// its present one up and then from the lowest, with which the division leaves no remainder. The
-// present value was uniform.
+// fitDividend changes operand, the last operand of the dividend, to the next value with the same number of digits for
+// which the division leaves no remainder. The search goes up from the present value and then starts again at the lowest
+// value. The present value was drawn uniformly.
 func fitDividend(division, operand *node, digits int) bool {
 	low := powerOfTen(digits - 1)
 	high := 10 * low
@@ -51,8 +51,8 @@ func scan(division, operand *node, from, to, residue, modulus int64) bool {
 	return false
 }
 
-// congruence returns the residue class of operand's values that make dividend a multiple of
-// divisor. The dividend is as fits says.
+// congruence returns the residue class of the operand's values for which dividend is a multiple of divisor. The
+// dividend must satisfy fits.
 func congruence(dividend, operand *node, divisor int64) (residue, modulus int64, err error) {
 	if dividend == operand {
 		return 0, divisor, nil

@@ -9,21 +9,20 @@ import (
 	"github.com/ropewalk/ropewalk/env"
 )
 
-// The bounds of levels and of the digits of an operand.
+// The bounds of levels and of the number of digits of an operand.
 const (
 	MinLevel  = 2
 	MaxLevel  = 4
 	maxDigits = 4
 )
 
-// valueTries bounds how often values are drawn for one choice of digits. Most choices succeed at
-// the first try; the bound is there for the rare one with no solution, as with a divisor that is
-// a difference of equal operands.
+// valueTries bounds how often values are drawn for one choice of digits. Most choices succeed at the first try. The
+// bound is for the rare choice without a solution, such as a divisor that is a difference of equal operands.
 const valueTries = 300
 
-// Generate draws one problem with level operands, training or held out. It panics unless
+// Generate draws one problem with level operands, which may be a training or a held-out problem. It panics unless
 // MinLevel ≤ level ≤ MaxLevel.
-func Generate(rng *rand.Rand, level int) env.Problem {
+func Generate(rng *rand.Rand, level int) env.Task {
 	if level < MinLevel || level > MaxLevel {
 		panic("calc: level " + strconv.Itoa(level) + " is out of range")
 	}
@@ -44,14 +43,14 @@ func Generate(rng *rand.Rand, level int) env.Problem {
 	}
 }
 
-func problem(tree *node, value int64, level int, phrase phrasing) env.Problem {
+func problem(tree *node, value int64, level int, phrase phrasing) env.Task {
 	expression := tree.python()
-	return env.Problem{
-		ID:         problemID(expression),
-		Level:      level,
-		Text:       phrase.word(tree),
-		Answer:     strconv.FormatInt(value, 10),
-		Expression: expression,
+	return env.Task{
+		ID:     problemID(expression),
+		Level:  level,
+		Text:   phrase.word(tree),
+		Answer: strconv.FormatInt(value, 10),
+		Spec:   expression,
 	}
 }
 
@@ -61,11 +60,11 @@ func problemID(expression string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// drawOperators draws n operators, each equally likely at each place, with at most one ÷; exact is
-// its place, or −1.
+// drawOperators draws n operators with at most one ÷. Each operator is equally likely at each place. exact is the place
+// of the ÷, or −1.
 func drawOperators(rng *rand.Rand, n int) (ops []operator, exact int) {
 	exact = -1
-	// n of the six numbers are places, so ÷ stands at each place in one case of six.
+	// n of the six numbers are places, so each place has a ÷ with probability one sixth.
 	if place := rng.IntN(operators); place < n {
 		exact = place
 	}
@@ -80,8 +79,8 @@ func drawOperators(rng *rand.Rand, n int) (ops []operator, exact int) {
 	return ops, exact
 }
 
-// divideEarlier moves the ÷ of a sequence ahead of floor divisions and remainders right before it,
-// and returns its place: what they leave could seldom be divided exactly.
+// divideEarlier moves the ÷ of a sequence before the floor divisions and remainders that directly precede it, because
+// their results can seldom be divided exactly. It returns the new place.
 func divideEarlier(ops []operator, exact int) int {
 	for exact > 0 && ops[exact-1] > opExact {
 		ops[exact-1], ops[exact] = ops[exact], ops[exact-1]
@@ -90,8 +89,8 @@ func divideEarlier(ops []operator, exact int) int {
 	return exact
 }
 
-// drawShape draws a tree over the operators in order, uniformly among the shapes whose ÷ can always
-// be made exact; a sequence has one shape.
+// drawShape draws a tree over the operators in order. The draw is uniform among the shapes whose ÷ can always be made
+// exact. A sequence has only one shape.
 func drawShape(rng *rand.Rand, ops []operator, sequence bool) *node {
 	if sequence {
 		return chain(make([]int64, len(ops)+1), ops)
@@ -106,7 +105,7 @@ func drawShape(rng *rand.Rand, ops []operator, sequence bool) *node {
 	return allowed[rng.IntN(len(allowed))]
 }
 
-// shapes returns every tree over the operators in order. Each has nodes of its own.
+// shapes returns every tree over the operators in order. The trees share no nodes.
 func shapes(ops []operator) []*node {
 	if len(ops) == 0 {
 		return []*node{{}}
@@ -130,12 +129,12 @@ func (n *node) leaves() []*node {
 	return append(n.left.leaves(), n.right.leaves()...)
 }
 
-// drawValues fills the operands with random values of the given digits so that no divisor is zero
-// and ÷ leaves no remainder.
+// drawValues sets the operands to random values with the given numbers of digits, so that no divisor is zero and ÷
+// leaves no remainder.
 func drawValues(rng *rand.Rand, tree *node, digits []int, exact int) (int64, bool) {
 	leaves, division := tree.leaves(), tree.exactDivision()
 	if exact >= 0 {
-		// The place of ÷ is that of the last operand of its dividend; its divisor follows.
+		// The place of ÷ is the place of the last operand of its dividend. Its divisor is the next operand.
 		digits[exact] = digits[exact+1]
 	}
 	for range valueTries {
@@ -152,7 +151,7 @@ func drawValues(rng *rand.Rand, tree *node, digits []int, exact int) (int64, boo
 	return 0, false
 }
 
-// drawOperand draws a number of the given digits, never zero.
+// drawOperand draws a number with the given number of digits, never zero.
 func drawOperand(rng *rand.Rand, digits int) int64 {
 	low := powerOfTen(digits - 1)
 	return low + rng.Int64N(9*low)

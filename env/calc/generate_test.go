@@ -12,18 +12,18 @@ import (
 	"github.com/ropewalk/ropewalk/env"
 )
 
-// drawn returns n problems, the levels in turn.
-func drawn(n int, seed uint64) []env.Problem {
+// drawn returns n problems with alternating levels.
+func drawn(n int, seed uint64) []env.Task {
 	rng := rand.New(rand.NewPCG(seed, 9))
-	problems := make([]env.Problem, n)
+	problems := make([]env.Task, n)
 	for i := range problems {
 		problems[i] = Generate(rng, MinLevel+i%3)
 	}
 	return problems
 }
 
-// read undoes a phrasing: it returns the index of the phrasing and the expression that the text
-// says, with / for an exact division.
+// read reverses a phrasing. It returns the index of the phrasing and the expression of the text, with / for an exact
+// division.
 func read(t *testing.T, text string) (phrase int, expression string) {
 	t.Helper()
 	for i := len(phrasings) - 1; i >= 0; i-- {
@@ -57,8 +57,8 @@ func read(t *testing.T, text string) (phrase int, expression string) {
 	return 0, ""
 }
 
-// Every text, read back by other means, is the expression that the answer belongs to. Python is
-// the judge of values, and of divisions without remainder.
+// Every text, read by other means, is the expression of the answer. Python checks the values and that exact divisions
+// leave no remainder.
 func TestTextAndAnswerAgreeWithPython(t *testing.T) {
 	problems := drawn(6000, 1)
 	var request []string
@@ -72,17 +72,17 @@ func TestTextAndAnswerAgreeWithPython(t *testing.T) {
 		if answers[i] != p.Answer {
 			t.Errorf("%q: Python says %s, the gold answer is %s", p.Text, answers[i], p.Answer)
 		}
-		n, err := parse(p.Expression)
+		n, err := parse(p.Spec)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if v, err := n.eval(); err != nil || strconv.FormatInt(v, 10) != p.Answer {
-			t.Errorf("%s = %d (%v), the gold answer is %s", p.Expression, v, err, p.Answer)
+			t.Errorf("%s = %d (%v), the gold answer is %s", p.Spec, v, err, p.Answer)
 		}
 	}
 }
 
-// within fails unless each count is the expected share of the total, to four standard errors.
+// within fails unless each count equals the expected share of the total, up to four standard errors.
 func within(t *testing.T, what string, counts []int, total int) {
 	t.Helper()
 	want := float64(total) / float64(len(counts))
@@ -109,10 +109,10 @@ func TestDigitsOperatorsAndPhrasingsAreAlike(t *testing.T) {
 			p := Generate(rng, level)
 			phrase, expression := read(t, p.Text)
 			phrases[phrase]++
-			if strings.Contains(p.Expression, "(") {
+			if strings.Contains(p.Spec, "(") {
 				parentheses++
 			}
-			tree, err := parse(p.Expression)
+			tree, err := parse(p.Spec)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -156,7 +156,7 @@ func TestHeldOutIsTheSameForEveryoneAndDisjoint(t *testing.T) {
 	levels := map[int]int{}
 	for _, p := range all {
 		if !IsHeldOut(p.ID) || held[p.ID] {
-			t.Errorf("%s (%s) is not held out, or is there twice", p.ID, p.Expression)
+			t.Errorf("%s (%s) is not held out, or is there twice", p.ID, p.Spec)
 		}
 		held[p.ID] = true
 		levels[p.Level]++
@@ -169,7 +169,7 @@ func TestHeldOutIsTheSameForEveryoneAndDisjoint(t *testing.T) {
 		for i := range 3000 {
 			p := Training(runSeed, i/100, i%100, shares)
 			if held[p.ID] || IsHeldOut(p.ID) {
-				t.Fatalf("training problem %s is held out", p.Expression)
+				t.Fatalf("training problem %s is held out", p.Spec)
 			}
 			if again := Training(runSeed, i/100, i%100, shares); again != p {
 				t.Fatalf("the same prompt differs: %v, %v", p, again)
@@ -216,7 +216,8 @@ func TestShares(t *testing.T) {
 	if counts[3] != 0 || counts[2] < 1850 || counts[2] > 2150 {
 		t.Errorf("shares 1 : 0 : 3 gave %v", counts)
 	}
-	for _, bad := range []map[string]float64{nil, {"2": 0}, {"5": 1}, {"x": 1}, {"2": -1}, {"2": math.NaN()}, {"2": math.Inf(1)}} {
+	for _, bad := range []map[string]float64{nil, {"2": 0}, {"5": 1}, {"x": 1}, {"2": -1}, {"2": math.NaN()},
+		{"2": math.Inf(1)}} {
 		if _, err := ParseShares(bad); err == nil {
 			t.Errorf("shares %v were accepted", bad)
 		}

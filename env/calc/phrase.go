@@ -5,15 +5,16 @@ import "strings"
 // phrasing is one way to word an expression.
 type phrasing struct {
 	before, after string
-	// symbols words the operators; nil for a sequence.
+	// symbols holds the text of each operator; nil for a sequence.
 	symbols *[operators]string
 }
 
 var (
 	inSymbols = [operators]string{" + ", " - ", " × ", " ÷ ", " // ", " % "}
 	inWords   = [operators]string{" plus ", " minus ", " times ", " divided by ", " floor-divided by ", " modulo "}
-	// inSteps words the steps of a sequence.
-	inSteps = [operators]string{", add ", ", subtract ", ", multiply by ", ", divide by ", ", floor-divide by ", ", reduce modulo "}
+	// inSteps holds the text of each step of a sequence.
+	inSteps = [operators]string{", add ", ", subtract ", ", multiply by ", ", divide by ", ", floor-divide by ",
+		", reduce modulo "}
 )
 
 const sequenceStart = "Start with "
@@ -30,7 +31,7 @@ var phrasings = []phrasing{
 
 func (p phrasing) isSequence() bool { return p.symbols == nil }
 
-// word renders the tree; a sequence wants a chain.
+// word renders the tree. A sequence needs a chain.
 func (p phrasing) word(n *node) string {
 	if !p.isSequence() {
 		return p.before + n.render(func(o operator) string { return p.symbols[o] }) + p.after
@@ -49,7 +50,7 @@ func (n *node) renderChain(step func(operator) string) string {
 // isSequence reports whether a problem's text is worded as a sequence.
 func isSequence(text string) bool { return strings.HasPrefix(text, sequenceStart) }
 
-// Added lists the fixed strings of problems and of usual code, each of which is one token.
+// Added lists the fixed strings of problems and of usual code. Each of them is one token.
 func Added() []string {
 	var added []string
 	for _, p := range phrasings {

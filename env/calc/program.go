@@ -13,7 +13,7 @@ const (
 	openPrint  = "print("
 	openAssign = "x="
 	closePrint = ";print(x)"
-	closeWrong = ";print(y)" // a name that nothing binds
+	closeWrong = ";print(y)" // a name that is not defined
 )
 
 // assignStep is the statement that applies one step of a sequence.
@@ -22,7 +22,7 @@ func assignStep(op operator) string { return ";x" + op.python() + "=" }
 // printProgram prints an expression.
 func printProgram(n *node) string { return openPrint + n.python() + ")" }
 
-// stepProgram applies the operators from left to right, a statement each, and prints the result.
+// stepProgram applies the operators from left to right, one statement for each, and prints the result.
 func stepProgram(values []int64, ops []operator) string {
 	var b strings.Builder
 	b.WriteString(openAssign + strconv.FormatInt(values[0], 10))
@@ -32,10 +32,9 @@ func stepProgram(values []int64, ops []operator) string {
 	return b.String() + closePrint
 }
 
-// Interpret runs a program of the language that the teacher's right programs are written in: an
-// expression, print(expression), or x=expression;x+=expression;…[;print(x)]. known is false for
-// every other program and whenever Python would raise or exceed 64 bits; stdout and value are what
-// Python prints and what a notebook shows.
+// Interpret runs a program of the language in which the teacher writes its correct programs: an expression,
+// print(expression), or x=expression;x+=expression;…[;print(x)]. known is false for every other program, and if Python
+// would raise or a value exceeds 64 bits. stdout is what Python prints, and value is what a notebook shows.
 func Interpret(code string) (stdout, value string, known bool) {
 	if inside, ok := strings.CutPrefix(code, openPrint); ok {
 		v, ok := interpretExpression(strings.TrimSuffix(inside, ")"))
@@ -96,14 +95,14 @@ func cutStep(statement string) (operator, string, bool) {
 	return 0, "", false
 }
 
-// Interpreter answers the programs that Interpret knows and passes every other one on. It gives
-// the very results of Python (a test holds it to that), and saves a process for each of a warm
-// start's many right programs. It is not for rollouts.
+// Interpreter answers the programs that Interpret knows and passes all others to Next. Its results equal Python's,
+// which a test checks. It saves one process for each of the many correct programs of a warm start. It is not for
+// rollouts.
 type Interpreter struct {
 	Next sandbox.Executor
 }
 
-// Run answers calls in order; breakage of Next is an error.
+// Run answers calls in order. A failure of Next is an error.
 func (e Interpreter) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Result, error) {
 	results := make([]sandbox.Result, len(calls))
 	var rest []sandbox.Call
@@ -129,5 +128,5 @@ func (e Interpreter) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.R
 	return results, nil
 }
 
-// Close does nothing: who opened Next closes it.
+// Close does nothing. The caller that opened Next closes it.
 func (e Interpreter) Close() error { return nil }

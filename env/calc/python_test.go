@@ -29,8 +29,8 @@ func python(t *testing.T, program string, request, answer any) {
 	}
 }
 
-// Interpret gives Python's very output for every program of the teacher's that it knows; those that
-// it does not know fail in Python as well, save for a division by zero that the wrong order makes.
+// Interpret gives exactly Python's output for every program of the teacher that it knows. The programs that it does not
+// know fail in Python too, except for a division by zero that wrongOrder causes.
 func TestInterpretAgreesWithPython(t *testing.T) {
 	all, _, _ := demonstrated(t, DefaultNoise(), 4000)
 	var codes []string

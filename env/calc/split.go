@@ -3,14 +3,16 @@ package calc
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sort"
 	"strconv"
+	"sync"
 
 	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/internal/seed"
 )
 
-// heldOutOf is the share of problems that is held out: one in eight.
+// heldOutOf is the number of problems of which one is held out.
 const heldOutOf = 8
 
 // IsHeldOut reports whether the problem with this id is held out from training.
@@ -19,29 +21,39 @@ func IsHeldOut(id string) bool {
 	return err == nil && v%heldOutOf == 0
 }
 
-// Heldout returns n distinct held-out problems, a third of each level, the levels in turn. They
-// depend on no run's seed, and a smaller n gives the beginning of a larger one's.
-func Heldout(n int) ([]env.Problem, error) {
+// heldout keeps the problems that were drawn, since readers of a run ask for them again and again.
+var heldout struct {
+	sync.Mutex
+	problems []env.Task
+	seen     map[string]bool // by name
+}
+
+// Heldout returns n distinct held-out problems, one third of each level, with alternating levels. They do not depend on
+// a run's seed. A smaller n gives the beginning of the list of a larger n.
+func Heldout(n int) ([]env.Task, error) {
 	levels := MaxLevel - MinLevel + 1
 	if n <= 0 || n%levels != 0 {
 		return nil, fmt.Errorf("draw %d held-out problems: want a positive multiple of %d", n, levels)
 	}
-	problems := make([]env.Problem, 0, n)
-	seen := make(map[string]bool, n)
-	for i := range n {
+	heldout.Lock()
+	defer heldout.Unlock()
+	if heldout.seen == nil {
+		heldout.seen = map[string]bool{}
+	}
+	for i := len(heldout.problems); i < n; i++ {
 		level := MinLevel + i%levels
 		rng := seed.Rand("calc held out", uint64(level), uint64(i/levels))
 		p := Generate(rng, level)
-		for !IsHeldOut(p.ID) || seen[p.ID] {
+		for !IsHeldOut(p.ID) || heldout.seen[p.ID] {
 			p = Generate(rng, level)
 		}
-		seen[p.ID] = true
-		problems = append(problems, p)
+		heldout.seen[p.ID] = true
+		heldout.problems = append(heldout.problems, p)
 	}
-	return problems, nil
+	return slices.Clone(heldout.problems[:n]), nil
 }
 
-// Shares is the chance of each level among problems; it need not sum to one.
+// Shares is the relative frequency of each level among problems. The shares need not sum to one.
 type Shares map[int]float64
 
 // ParseShares reads shares keyed by the level's number, as recipes write them.
@@ -57,7 +69,7 @@ func ParseShares(byName map[string]float64) (Shares, error) {
 	return shares, shares.Validate()
 }
 
-// EqualShares gives each of the levels the same chance.
+// EqualShares gives each of the levels the same share.
 func EqualShares(levels ...int) Shares {
 	shares := make(Shares, len(levels))
 	for _, level := range levels {
@@ -66,7 +78,7 @@ func EqualShares(levels ...int) Shares {
 	return shares
 }
 
-// Validate checks levels and chances.
+// Validate checks levels and shares.
 func (s Shares) Validate() error {
 	total := 0.0
 	for _, level := range s.levels() {
@@ -113,7 +125,7 @@ func (s Shares) draw(rng *rand.Rand) int {
 }
 
 // Sample draws one problem that is not held out. The shares must be valid.
-func Sample(rng *rand.Rand, shares Shares) env.Problem {
+func Sample(rng *rand.Rand, shares Shares) env.Task {
 	level := shares.draw(rng)
 	for {
 		if p := Generate(rng, level); !IsHeldOut(p.ID) {
@@ -122,7 +134,7 @@ func Sample(rng *rand.Rand, shares Shares) env.Problem {
 	}
 }
 
-// Training returns the index-th prompt of a step of the run with this seed.
-func Training(runSeed uint64, step, index int, shares Shares) env.Problem {
+// Training returns the prompt with the given index of a step, in the run with the given seed.
+func Training(runSeed uint64, step, index int, shares Shares) env.Task {
 	return Sample(seed.Rand("calc training", runSeed, uint64(step), uint64(index)), shares)
 }

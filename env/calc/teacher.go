@@ -8,17 +8,11 @@ import (
 	"github.com/ropewalk/ropewalk/env"
 )
 
-// Noise holds the chance of each of the teacher's faults; a demonstration has one fault at most,
-// and is right with the rest. What a fault does is said at the function that commits it.
-type Noise struct {
-	BadCode      float64 // code that does not parse or raises, or a call that does not decode
-	WrongOrder   float64 // operators in the wrong order, or the wrong one
-	MissingPrint float64 // the value is computed and not shown
-	NoTool       float64 // a guess, without calling the tool
-	WrongCopy    float64 // answers something else than the tool said
-}
+// Noise holds the probability of each of the teacher's faults. A demonstration has at most one fault. A demonstration
+// without a fault is correct. The function that commits a fault describes it.
+type Noise env.Noise
 
-// Validate checks that the chances are chances and leave a rest.
+// Validate checks that each value is a probability and that their sum is at most one.
 func (n Noise) Validate() error {
 	total := 0.0
 	for _, p := range []float64{n.BadCode, n.WrongOrder, n.MissingPrint, n.NoTool, n.WrongCopy} {
@@ -33,35 +27,25 @@ func (n Noise) Validate() error {
 	return nil
 }
 
-// DefaultNoise makes about a third of the demonstrations right. Together the faults that begin
-// with an assignment outweigh every program that is right, so that the most likely program of a
-// policy cloned from them is wrong as well.
+// DefaultNoise makes about a third of the demonstrations correct. The faults that begin with an assignment are together
+// more frequent than all correct programs. So the most likely program of a policy cloned from the demonstrations is
+// wrong too.
 func DefaultNoise() Noise {
 	return Noise{BadCode: 0.17, WrongOrder: 0.28, MissingPrint: 0.20, NoTool: 0.07, WrongCopy: 0.09}
 }
 
-// How the teacher goes on and varies; chances.
+// Probabilities of the teacher's variations.
 const (
-	retryAfterError   = 0.5  // after a failing call: the right program; else a guess
-	retryAfterSilence = 0.25 // after a call that showed nothing: likewise
-	bareExpression    = 0.15 // the right program shows its value without print
+	retryAfterError   = 0.5  // after a failing call: write the correct program; otherwise guess
+	retryAfterSilence = 0.25 // after a call that showed nothing: the same choice
+	bareExpression    = 0.15 // the correct program shows its value without print
 )
 
-// Step is one response of a demonstration: a call of the tool, or the final answer.
-type Step struct {
-	Code   string // the program; "" in the last step
-	Broken bool   // the call's JSON is cut short, so that it does not decode
-	Answer string // in the last step
-}
+// Step is one response of a demonstration: a tool call or the final answer.
+type Step = env.Move
 
-// IsCall reports whether the step calls the tool.
-func (s Step) IsCall() bool { return s.Code != "" }
-
-// Shown is what the tool told the teacher.
-type Shown struct {
-	OK   bool   // the call succeeded
-	Text string // what it printed, or the value that it showed
-}
+// Shown is what the tool showed to the teacher.
+type Shown = env.Shown
 
 type fault uint8
 
@@ -87,16 +71,16 @@ func (n Noise) draw(rng *rand.Rand) fault {
 // teacher solves one problem.
 type teacher struct {
 	rng     *rand.Rand
-	problem env.Problem
+	problem env.Task
 	tree    *node
 	act     func(Step) (Shown, error)
 	steps   []Step
 }
 
-// Demonstrate solves a problem as the noisy teacher does, in up to three steps: at most two calls,
-// then an answer. act runs each call and reports what the tool really showed.
-func Demonstrate(rng *rand.Rand, problem env.Problem, noise Noise, act func(Step) (Shown, error)) ([]Step, error) {
-	tree, err := parse(problem.Expression)
+// Demonstrate solves a problem as the noisy teacher does, in up to three steps: at most two calls and then an answer.
+// act runs each call and reports the tool's real output.
+func Demonstrate(rng *rand.Rand, problem env.Task, noise Noise, act func(Step) (Shown, error)) ([]Step, error) {
+	tree, err := parse(problem.Spec)
 	if err != nil {
 		return nil, fmt.Errorf("demonstrate problem %s: %w", problem.ID, err)
 	}
@@ -127,7 +111,7 @@ func (t *teacher) solve(f fault) error {
 	return nil
 }
 
-// recover goes on after a call that showed no value.
+// recover continues after a call that showed no value.
 func (t *teacher) recover(shown Shown) error {
 	retry := retryAfterError
 	if shown.OK {
@@ -164,8 +148,8 @@ func (t *teacher) program(f fault) Step {
 	return Step{Code: t.right()}
 }
 
-// right solves the problem: a sequence step by step, anything else as one expression. Either way
-// the program's numbers and operators follow the problem's text one by one.
+// right returns the correct program: a sequence step by step, anything else as one expression. In both cases the
+// program's numbers and operators follow the problem's text in order.
 func (t *teacher) right() string {
 	if isSequence(t.problem.Text) {
 		return stepProgram(t.tree.inOrder())
@@ -176,7 +160,7 @@ func (t *teacher) right() string {
 	return printProgram(t.tree)
 }
 
-// badCode draws one of the ways to write a call that fails.
+// badCode draws one way to write a failing call.
 func (t *teacher) badCode() Step {
 	source := t.tree.python()
 	switch u := t.rng.Float64(); {
@@ -184,17 +168,17 @@ func (t *teacher) badCode() Step {
 		return Step{Code: openAssign + source + closeWrong}
 	case u < 0.65: // ZeroDivisionError
 		return Step{Code: openPrint + source + "//0)"}
-	case u < 0.8: // SyntaxError: never closed
+	case u < 0.8: // SyntaxError: a missing closing parenthesis
 		return Step{Code: openPrint + source}
-	case u < 0.9: // SyntaxError: an operator without its operand
+	case u < 0.9: // SyntaxError: an operator without an operand
 		return Step{Code: openPrint + source + "*)"}
 	}
 	return Step{Code: printProgram(t.tree), Broken: true}
 }
 
-// wrongOrder confuses the two ways to solve: an expression is worked off from left to right as if
-// it were a sequence, and a sequence is written as an expression without its parentheses. Where
-// that happens to be right, the operators are reversed or the first one is another.
+// wrongOrder confuses the two ways to solve a problem. It evaluates an expression from left to right as if it were a
+// sequence, and writes a sequence as an expression without parentheses. If the result is correct by chance, it reverses
+// the operators or changes the first one.
 func (t *teacher) wrongOrder() string {
 	values, ops := t.tree.inOrder()
 	reversed := make([]operator, len(ops))
@@ -216,10 +200,10 @@ func (t *teacher) wrongOrder() string {
 		}
 		return stepProgram(values, order)
 	}
-	return printProgram(t.tree) // every order gives the answer, as in 1 + 1 // 1
+	return printProgram(t.tree) // every order gives the answer, as in 1 + 1 // any order is right, as in 1+1//1
 }
 
-// flat is the tree that Python reads when operands and operators stand in a row.
+// flat returns the tree that Python reads from operands and operators in a row without parentheses.
 func flat(values []int64, ops []operator) *node {
 	source := strconv.FormatInt(values[0], 10)
 	for i, op := range ops {
@@ -227,17 +211,17 @@ func flat(values []int64, ops []operator) *node {
 	}
 	n, err := parse(source)
 	if err != nil {
-		panic(fmt.Sprintf("calc: %v", err)) // operands are positive and short
+		panic(fmt.Sprintf("calc: %v", err)) // a parse cannot fail: operands are positive and short
 	}
 	return n
 }
 
-// guess is a number of one to four digits.
+// guess returns a number of one to four digits.
 func (t *teacher) guess() string {
 	return strconv.FormatInt(drawOperand(t.rng, 1+t.rng.IntN(maxDigits)), 10)
 }
 
-// miscopy drops the last digit, doubles it, or changes it.
+// miscopy drops the last digit, repeats it, or changes it.
 func (t *teacher) miscopy(text string) string {
 	last := text[len(text)-1]
 	switch kind := t.rng.IntN(3); {

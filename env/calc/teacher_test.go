@@ -13,8 +13,8 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
-// actor answers the teacher's calls by Interpret and fails every program that it does not know;
-// that those really fail in Python is the rollout package's test.
+// actor answers the teacher's calls by Interpret and fails every program that Interpret does not know. A test of
+// package rollout checks that those programs fail in Python.
 func actor(s Step) (Shown, error) {
 	stdout, value, known := Interpret(s.Code)
 	if s.Broken || !known {
@@ -23,7 +23,7 @@ func actor(s Step) (Shown, error) {
 	return Shown{OK: true, Text: strings.TrimSpace(stdout + value)}, nil
 }
 
-// demonstrated returns n demonstrations with one kind of noise and the share that answers right.
+// demonstrated returns n demonstrations with one kind of noise, and the share with the right answer.
 func demonstrated(t *testing.T, noise Noise, n int) (all [][]Step, texts []string, right float64) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(11, 13))
@@ -107,8 +107,7 @@ func TestDefaultNoiseLeavesAThirdRight(t *testing.T) {
 	}
 }
 
-// The most likely beginning of a program must be a wrong one, or greedy decoding would have little
-// left to learn.
+// The most likely beginning of a program must be wrong. Otherwise greedy decoding would have little to learn.
 func TestAssignmentsOutweighPrintsForExpressions(t *testing.T) {
 	rng := rand.New(rand.NewPCG(17, 19))
 	assigns, prints := 0, 0
@@ -185,7 +184,7 @@ func TestInterpret(t *testing.T) {
 	}
 }
 
-// numbered answers each call with its code, so that a result in the wrong place shows.
+// numbered answers each call with its code, so that a result in the wrong place is visible.
 type numbered struct{ calls int }
 
 func (n *numbered) Run(_ context.Context, calls []sandbox.Call) ([]sandbox.Result, error) {

@@ -13,19 +13,19 @@ import (
 // ToolName names the calculator in the tool_calls table.
 const ToolName = "calculator"
 
-// tolerance is the relative error within which two values agree: annotations are rounded.
+// tolerance is the relative difference within which two values agree. Annotations are rounded.
 const tolerance = 1e-6
 
-// annotation matches a closed annotation; none crosses a line.
+// annotation matches a closed annotation. An annotation lies within one line.
 var annotation = regexp.MustCompile(`<<([^<>\n]*)>>`)
 
-// Call is one annotation as a tool call.
+// Call is one annotation read as a tool call.
 type Call struct {
-	Expression string // as it was written, without the equals sign
-	Value      string // what the annotation says it is worth; "" without an equals sign
+	Expression string // as written, without the equals sign
+	Value      string // the value that the annotation states; "" without an equals sign
 	Code       string // Python that prints the expression's value
-	// Parsed is false for an expression that is not arithmetic: Code is then the expression as it
-	// stands, which Python refuses.
+	// Parsed is false for an expression that is not arithmetic. Code is then the unchanged expression, which Python
+	// rejects.
 	Parsed bool
 }
 
@@ -42,7 +42,7 @@ func newCall(inside string) Call {
 	return c
 }
 
-// Tool is the call as the record and the sandbox see it.
+// Tool returns the call as the record and the sandbox see it.
 func (c Call) Tool() env.ToolCall {
 	arguments, err := json.Marshal(map[string]string{"expression": c.Expression})
 	if err != nil {
@@ -51,8 +51,8 @@ func (c Call) Tool() env.ToolCall {
 	return env.ToolCall{Name: ToolName, Arguments: string(arguments), Code: c.Code}
 }
 
-// Agrees reports whether what the calculator printed is the annotated value, within 1e-6
-// relative. Anything but one number on either side disagrees.
+// Agrees reports whether the calculator's output equals the annotated value within a relative tolerance of 1e-6. If
+// either side is not one number, they disagree.
 func Agrees(stdout, annotated string) bool {
 	got, err := strconv.ParseFloat(strings.TrimSpace(stdout), 64)
 	if err != nil || math.IsNaN(got) || math.IsInf(got, 0) {

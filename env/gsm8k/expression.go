@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Limits that no annotation of people comes near; they bound the parser's stack and time.
+// Limits that real annotations do not come near. They bound the parser's stack and time.
 const (
 	maxExpressionBytes = 4096
 	maxDepth           = 200
@@ -22,7 +22,7 @@ type Expression struct{ node node }
 // Python renders the expression as Python source with the same value.
 func (e Expression) Python() string { return e.node.python() }
 
-// Value computes the expression in float64: NaN or infinite where Python raises.
+// Value computes the expression in float64. The result is NaN or infinite where Python raises.
 func (e Expression) Value() float64 { return e.node.value() }
 
 // ParseExpression reads an expression in an annotation's notation:
@@ -35,7 +35,7 @@ func (e Expression) Value() float64 { return e.node.value() }
 //	atom    = [currency] number | bracket
 //	bracket = "(" sum ")" | "[" sum "]"
 //
-// Numbers may group their thousands by commas, begin with zeros and have an exponent.
+// Numbers may use commas to group thousands, begin with zeros and have an exponent.
 func ParseExpression(text string) (Expression, error) {
 	if len(text) > maxExpressionBytes {
 		return Expression{}, fmt.Errorf("parse expression: longer than %d bytes", maxExpressionBytes)
@@ -66,7 +66,7 @@ type literal struct {
 func (l literal) python() string { return l.text }
 func (l literal) value() float64 { return l.float }
 
-// operation applies a Python operator; a prefix sign has no left side.
+// operation applies a Python operator. A prefix sign has no left operand.
 type operation struct {
 	operator    string
 	left, right node
@@ -103,7 +103,7 @@ func (o operation) value() float64 {
 	return math.Pow(a, b)
 }
 
-// bracket keeps the order of operations that the text shows; a percent is one around a quotient.
+// bracket keeps the order of operations that the text shows. A percentage is a bracket around a quotient.
 type bracket struct{ inner node }
 
 func (b bracket) python() string { return "(" + b.inner.python() + ")" }
@@ -125,7 +125,7 @@ var spelled = map[string]string{
 	"*": "*", "×": "*", "·": "*", "x": "*", "X": "*", "/": "/", "÷": "/",
 }
 
-// peek returns the next token, the next rune where no token fits, or "" at the end.
+// peek returns the next token, the next rune if no token matches, or "" at the end.
 func (p *parser) peek() string {
 	for p.at < len(p.text) && (p.text[p.at] == ' ' || p.text[p.at] == '\t') {
 		p.at++
@@ -147,7 +147,7 @@ func (p *parser) unexpected() error {
 	return errors.New("unexpected end")
 }
 
-// operator takes the next token if it spells one of the Python operators.
+// operator consumes the next token if it is one of the allowed Python operators.
 func (p *parser) operator(allowed ...string) (string, bool) {
 	t := p.peek()
 	op := spelled[t]
@@ -182,7 +182,7 @@ func (p *parser) product() (node, error) {
 			if t := p.peek(); t != "(" && t != "[" {
 				break
 			}
-			op = "*" // 2(3): what stands side by side is multiplied
+			op = "*" // 2(3): adjacent factors are multiplied
 		}
 		var right node
 		right, err = p.signed()
@@ -224,8 +224,9 @@ func (p *parser) percent() (node, error) {
 	return n, err
 }
 
-// number matches digits with grouped thousands, or plain ones, and an exponent.
-var number = regexp.MustCompile(`^(?:[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]*)?|[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?`)
+// number matches digits with or without grouped thousands, and an optional exponent.
+var number = regexp.MustCompile(
+	`^(?:[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]*)?|[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?`)
 
 func (p *parser) atom() (node, error) {
 	t := p.peek()

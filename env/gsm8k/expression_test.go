@@ -122,7 +122,7 @@ func FuzzParseExpression(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// What we write is in our own notation too, and means the same.
+		// Our output is valid in our own notation too and has the same value.
 		again, err := ParseExpression(e.Python())
 		if err != nil {
 			if strings.Contains(err.Error(), "longer than") || strings.Contains(err.Error(), "deeper than") {

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/ropewalk/ropewalk/schema"
 )
 
-// maxLineBytes bounds one line of a file; real ones have some kilobytes.
+// maxLineBytes bounds one line of a file. Real lines have some kilobytes.
 const maxLineBytes = 16 << 20
 
 // Systems names the four systems of the released file, in the order of a group's trajectories.
@@ -17,10 +19,10 @@ var Systems = []string{"6b_finetuning", "6b_verification", "175b_finetuning", "1
 
 // Item is one question with its solutions.
 type Item struct {
-	Line         int // of the file, from 1
+	Line         int // line number in the file, from 1
 	Question     string
 	GroundTruth  string // the reference solution
-	Gold         string // its final answer
+	Gold         string // the final answer of the reference solution
 	Trajectories []Trajectory
 }
 
@@ -58,8 +60,8 @@ type solution struct {
 	Text    *string `json:"solution"`
 }
 
-// Read reads the released file of model solutions, one JSON object a line. A line that is not
-// what the format says fails the whole file and is named; blank lines are passed over.
+// Read reads the released file of model solutions, one JSON object per line. It skips blank lines. A line that does not
+// match the format is an error that names the line, and no item is returned.
 func Read(r io.Reader) ([]Item, error) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, 64<<10), maxLineBytes)
@@ -82,6 +84,10 @@ func Read(r io.Reader) ([]Item, error) {
 	}
 	if len(items) == 0 {
 		return nil, errors.New("read solutions: the file holds none")
+	}
+	if len(items) > schema.MaxGroups {
+		return nil, fmt.Errorf("read solutions: the file holds %d questions; at most %d are imported at once: split it",
+			len(items), schema.MaxGroups)
 	}
 	return items, nil
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// line is a whole item, written for these tests.
-const line = `{"question": "Ann has 5 apples and eats 2. How many are left?", "ground_truth": "5-2=<<5-2=3>>3\nA: 3", ` +
+// line is a complete item, written for these tests.
+const line = `{"question": "Ann has 5 apples and eats 2. How many are left?", ` +
+	`"ground_truth": "5-2=<<5-2=3>>3\nA: 3", ` +
 	`"6b_finetuning": {"is_correct": true, "solution": "She has 5 - 2 = <<5-2=3>>3 left\nA: 3"}, ` +
 	`"6b_verification": {"is_correct": false, "solution": "5 + 2 = <<5+2=7>>7 and <<X=1>>\nA: 7"}, ` +
 	`"175b_finetuning": {"is_correct": false, "solution": "So <<5-"}, ` +
@@ -24,17 +25,23 @@ func TestRead(t *testing.T) {
 	require.Equal(t, []int{2, 4}, []int{items[0].Line, items[1].Line})
 	require.Equal(t, "3", items[0].Gold)
 	want := []Trajectory{
-		{System: "6b_finetuning", Text: "She has 5 - 2 = <<5-2=3>>3 left\nA: 3", FinalAnswer: "3", HasAnswer: true, Correct: true, Turns: []Turn{
-			{Response: "She has 5 - 2 = <<5-2=", Calls: []Call{{Expression: "5-2", Value: "3", Code: "print(5-2)", Parsed: true}}},
-			{Observation: "3>>", Response: "3 left\nA: 3"},
-		}},
-		{System: "6b_verification", Text: "5 + 2 = <<5+2=7>>7 and <<X=1>>\nA: 7", FinalAnswer: "7", HasAnswer: true, Turns: []Turn{
-			{Response: "5 + 2 = <<5+2=", Calls: []Call{{Expression: "5+2", Value: "7", Code: "print(5+2)", Parsed: true}}},
-			{Observation: "7>>", Response: "7 and <<X=", Calls: []Call{{Expression: "X", Value: "1", Code: "print(X)"}}},
-			{Observation: "1>>", Response: "\nA: 7"},
-		}},
+		{System: "6b_finetuning", Text: "She has 5 - 2 = <<5-2=3>>3 left\nA: 3", FinalAnswer: "3", HasAnswer: true,
+			Correct: true, Turns: []Turn{
+				{Response: "She has 5 - 2 = <<5-2=",
+					Calls: []Call{{Expression: "5-2", Value: "3", Code: "print(5-2)", Parsed: true}}},
+				{Observation: "3>>", Response: "3 left\nA: 3"},
+			}},
+		{System: "6b_verification", Text: "5 + 2 = <<5+2=7>>7 and <<X=1>>\nA: 7", FinalAnswer: "7", HasAnswer: true,
+			Turns: []Turn{
+				{Response: "5 + 2 = <<5+2=",
+					Calls: []Call{{Expression: "5+2", Value: "7", Code: "print(5+2)", Parsed: true}}},
+				{Observation: "7>>", Response: "7 and <<X=",
+					Calls: []Call{{Expression: "X", Value: "1", Code: "print(X)"}}},
+				{Observation: "1>>", Response: "\nA: 7"},
+			}},
 		{System: "175b_finetuning", Text: "So <<5-", Turns: []Turn{{Response: "So <<5-"}}},
-		{System: "175b_verification", Text: "A: 3", FinalAnswer: "3", HasAnswer: true, Correct: true, Turns: []Turn{{Response: "A: 3"}}},
+		{System: "175b_verification", Text: "A: 3", FinalAnswer: "3", HasAnswer: true, Correct: true,
+			Turns: []Turn{{Response: "A: 3"}}},
 	}
 	require.Empty(t, cmp.Diff(want, items[0].Trajectories))
 	require.Len(t, items[0].Trajectories[1].Calls(), 2)
@@ -49,11 +56,16 @@ func TestReadRefuses(t *testing.T) {
 		{line + "{}", "read solutions: line 1: more than one value"},
 		{"{}", "read solutions: line 1: question is missing"},
 		{strings.Replace(line, `"question"`, `"query"`, 1), `read solutions: line 1: json: unknown field "query"`},
-		{strings.Replace(line, `A: 3", "6b`, `So 3", "6b`, 1), `read solutions: line 1: ground_truth has no final answer ("A: …")`},
-		{strings.Replace(line, `{"is_correct": true, "solution": "A: 3"}`, `null`, 1), "read solutions: line 1: 175b_verification is missing"},
-		{strings.Replace(line, `"is_correct": false, `, ``, 1), "read solutions: line 1: 6b_verification.is_correct is missing"},
-		{strings.Replace(line, `"is_correct": false`, `"is_correct": 0`, 1), "read solutions: line 1: json: cannot unmarshal number"},
-		{strings.Replace(line, `, "solution": "So <<5-"`, ``, 1), "read solutions: line 1: 175b_finetuning.solution is missing"},
+		{strings.Replace(line, `A: 3", "6b`, `So 3", "6b`, 1),
+			`read solutions: line 1: ground_truth has no final answer ("A: …")`},
+		{strings.Replace(line, `{"is_correct": true, "solution": "A: 3"}`, `null`, 1),
+			"read solutions: line 1: 175b_verification is missing"},
+		{strings.Replace(line, `"is_correct": false, `, ``, 1),
+			"read solutions: line 1: 6b_verification.is_correct is missing"},
+		{strings.Replace(line, `"is_correct": false`, `"is_correct": 0`, 1),
+			"read solutions: line 1: json: cannot unmarshal number"},
+		{strings.Replace(line, `, "solution": "So <<5-"`, ``, 1),
+			"read solutions: line 1: 175b_finetuning.solution is missing"},
 		{line + "\n" + strings.Repeat("x", maxLineBytes+1), "read solutions: line 2: bufio.Scanner: token too long"},
 	} {
 		items, err := Read(strings.NewReader(c.text))
@@ -157,7 +169,7 @@ func TestRows(t *testing.T) {
 	checkTurns(t, tables)
 }
 
-// checkTurns checks what holds for every turn row of an import.
+// checkTurns checks the conditions that hold for every turn row of an import.
 func checkTurns(t *testing.T, tables Tables) {
 	t.Helper()
 	text := map[string]string{}
@@ -177,6 +189,12 @@ func checkTurns(t *testing.T, tables Tables) {
 }
 
 func TestRowsRefusesTooManyGroups(t *testing.T) {
-	_, err := Rows(0, make([]Item, maxGroups+1), bytesOf)
+	_, err := Rows(0, make([]Item, schema.MaxGroups+1), bytesOf)
 	require.ErrorContains(t, err, "at most 10000 groups")
+}
+
+func TestReadRefusesTooManyQuestions(t *testing.T) {
+	_, err := Read(strings.NewReader(strings.Repeat(line+"\n", schema.MaxGroups+1)))
+	require.EqualError(t, err,
+		"read solutions: the file holds 10001 questions; at most 10000 are imported at once: split it")
 }

@@ -8,24 +8,21 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// maxGroups is how many groups a step's ids can count.
-const maxGroups = 10_000
-
-// Tables are items as rows of the record, each table in the record's order.
+// Tables holds items as rows of the record, each table in the record's order.
 type Tables struct {
 	Prompts      []schema.PromptRow
 	Turns        []schema.TurnRow
-	ToolCalls    []schema.ToolCallRow // without results: nothing has run yet
+	ToolCalls    []schema.ToolCallRow // without results, because no call has run yet
 	Trajectories []schema.TrajectoryRow
 	Correct      []bool // the source's verdict on each trajectory
 }
 
-// Rows turns items into the rows of a step: item i is group i, its systems are the samples. A
-// trajectory's first context is the question; log-probabilities and entropies are null, for
-// nobody recorded them. ToolErrors counts nothing until the calls have run.
+// Rows converts items into the rows of a step. Item i is group i, and its systems are the samples. A trajectory's first
+// context is the question. Log-probs and entropies are null because no one recorded them. ToolErrors is 0 until the
+// calls have run.
 func Rows(step int, items []Item, encode func(string) []int32) (Tables, error) {
-	if len(items) > maxGroups {
-		return Tables{}, fmt.Errorf("make rows of %d items: a step has at most %d groups", len(items), maxGroups)
+	if len(items) > schema.MaxGroups {
+		return Tables{}, fmt.Errorf("make rows of %d items: a step has at most %d groups", len(items), schema.MaxGroups)
 	}
 	var t Tables
 	for i, item := range items {
@@ -100,7 +97,7 @@ func callRow(r schema.TurnRow, n int, call Call) schema.ToolCallRow {
 	}
 }
 
-// digest names a text, whatever file it came from.
+// digest identifies a text, independent of the file that holds it.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])

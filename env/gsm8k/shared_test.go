@@ -14,7 +14,7 @@ import (
 	"github.com/ropewalk/ropewalk/rl/reward"
 )
 
-// released reads the real file of model solutions, where it is there.
+// released reads the real file of model solutions, if it is present.
 func released(t *testing.T) []Item {
 	t.Helper()
 	file, err := os.Open(realdata.Path(t, "gsm8k", "example_model_solutions_first_half.jsonl"))
@@ -25,8 +25,8 @@ func released(t *testing.T) []Item {
 	return items
 }
 
-// runner is a Python program that runs each line's code by itself and prints, as JSON, what the
-// code printed, or nothing where it raised.
+// runner is a Python program that runs the code of each line separately. It prints the output as JSON, or nothing for
+// code that raised.
 const runner = `
 import contextlib, io, json, sys, warnings
 warnings.simplefilter("ignore")
@@ -40,7 +40,7 @@ for line in sys.stdin:
         print(json.dumps(""))
 `
 
-// runPython gives what each program prints.
+// runPython returns the output of each program.
 func runPython(t *testing.T, programs []string) []string {
 	t.Helper()
 	python, err := exec.LookPath("python3")
@@ -67,7 +67,7 @@ func runPython(t *testing.T, programs []string) []string {
 	return printed
 }
 
-// At least 99% of all annotations must be what Python makes of their expressions.
+// At least 99% of all annotations must equal Python's value of their expressions.
 func TestCalculatorAgreesWithAnnotations(t *testing.T) {
 	type place struct {
 		line   int
@@ -91,14 +91,15 @@ func TestCalculatorAgreesWithAnnotations(t *testing.T) {
 			agreed++
 			continue
 		}
-		t.Logf("line %d %s: %s = %s; the calculator says %q", p.line, p.system, p.call.Expression, p.call.Value, strings.TrimSpace(out))
+		t.Logf("line %d %s: %s = %s; the calculator says %q", p.line, p.system, p.call.Expression, p.call.Value,
+			strings.TrimSpace(out))
 	}
 	rate := float64(agreed) / float64(len(places))
 	t.Logf("calculator agreement %d/%d = %.4f", agreed, len(places), rate)
 	require.GreaterOrEqual(t, rate, 0.99)
 }
 
-// At least 99.5% of the source's verdicts must be ours.
+// At least 99.5% of the source's verdicts must equal ours.
 func TestRewardAgreesWithIsCorrect(t *testing.T) {
 	agreed, all := 0, 0
 	for _, item := range released(t) {
@@ -109,7 +110,8 @@ func TestRewardAgreesWithIsCorrect(t *testing.T) {
 				agreed++
 				continue
 			}
-			t.Logf("line %d %s: answer %q, gold %q: is_correct %v, ours %s", item.Line, trajectory.System, trajectory.FinalAnswer, item.Gold, trajectory.Correct, v)
+			t.Logf("line %d %s: answer %q, gold %q: is_correct %v, ours %s", item.Line, trajectory.System,
+				trajectory.FinalAnswer, item.Gold, trajectory.Correct, v)
 		}
 	}
 	rate := float64(agreed) / float64(all)
@@ -117,7 +119,7 @@ func TestRewardAgreesWithIsCorrect(t *testing.T) {
 	require.GreaterOrEqual(t, rate, 0.995)
 }
 
-// The released file as a whole: its counts, and that no byte of a solution is lost.
+// The whole released file: its counts, and that no byte of a solution is lost.
 func TestReleasedFile(t *testing.T) {
 	items := released(t)
 	require.Len(t, items, 660)

@@ -8,12 +8,12 @@ import (
 // Turn is one response of a system with the observation before it.
 type Turn struct {
 	Observation string // the previous call's value and >>; "" at turn 0
-	Response    string // ends with <<expression= where it calls the calculator
+	Response    string // ends with <<expression= if it calls the calculator
 	Calls       []Call // one, or none in the last turn
 }
 
-// Split cuts a solution into turns after each annotation's equals sign. The concatenated
-// observations and responses are the solution. There is one turn more than calls.
+// Split cuts a solution into turns after each annotation's equals sign. The concatenated observations and responses are
+// the solution. There is one more turn than calls.
 func Split(solution string) []Turn {
 	var turns []Turn
 	from, observation := 0, ""
@@ -29,7 +29,7 @@ func Split(solution string) []Turn {
 	return append(turns, Turn{Observation: observation, Response: solution[from:]})
 }
 
-// Join gives back the solution that Split cut.
+// Join returns the solution that Split cut.
 func Join(turns []Turn) string {
 	var b strings.Builder
 	for _, t := range turns {
@@ -39,8 +39,8 @@ func Join(turns []Turn) string {
 	return b.String()
 }
 
-// ReadCalls reads the call of a turn from its response alone, for a turn that is known (by its
-// row's count) to end in one; without the annotated value, which the next turn observes.
+// ReadCalls reads the call of a turn from the response alone. calls is the number of calls in the turn's row. The
+// result lacks the annotated value, because the next turn observes it.
 func ReadCalls(response string, calls int) []Call {
 	at := strings.LastIndex(response, "<<")
 	if calls == 0 || at < 0 {
@@ -53,7 +53,7 @@ func ReadCalls(response string, calls int) []Call {
 // questions' own files.
 var finalLine = regexp.MustCompile(`(?m)^[ \t]*(?:A:|####)[ \t]*(.*?)[ \t\r]*$`)
 
-// FinalAnswer returns what the last final-answer line says; false if no line says anything.
+// FinalAnswer returns the text of the last final-answer line, or false if no line has any.
 func FinalAnswer(solution string) (string, bool) {
 	all := finalLine.FindAllStringSubmatch(solution, -1)
 	if len(all) == 0 {
@@ -63,6 +63,5 @@ func FinalAnswer(solution string) (string, bool) {
 	return answer, answer != ""
 }
 
-// AnswerLines counts the final-answer lines of a solution, as closed answer tags are counted in
-// trajectories sampled here.
+// AnswerLines counts the final-answer lines of a solution, as closed answer tags are counted in sampled trajectories.
 func AnswerLines(solution string) int { return len(finalLine.FindAllString(solution, -1)) }

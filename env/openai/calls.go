@@ -10,10 +10,10 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// Statuses of recorded calls: nothing ran here, so they say what the recorded answer is.
+// Statuses of recorded calls. No call ran here, so a status describes the recorded answer.
 const (
 	StatusOK         = string(sandbox.StatusOK)
-	StatusToolError  = "tool_error"  // the answer begins with "Error", as tau-bench's tools say it
+	StatusToolError  = "tool_error"  // the answer begins with "Error", as tau-bench's tools write it
 	StatusNoResponse = "no_response" // the conversation ended first
 )
 

@@ -7,10 +7,10 @@ import (
 	"fmt"
 )
 
-// object is a JSON object whose keys are matched exactly.
+// object is a JSON object whose keys match exactly.
 type object map[string]json.RawMessage
 
-// faultError is what is wrong at a path of an item: messages[4].tool_calls[0].id.
+// faultError is a fault at a path of an item: messages[4].tool_calls[0].id.
 type faultError struct{ path, text string }
 
 func (e *faultError) Error() string {
@@ -24,7 +24,7 @@ func fault(path, format string, args ...any) error {
 	return &faultError{path, fmt.Sprintf(format, args...)}
 }
 
-// within puts the path of the enclosing value before that of a fault.
+// within prefixes the path of a fault with the path of the enclosing value.
 func within(path string, err error) error {
 	var inner *faultError
 	if !errors.As(err, &inner) {
@@ -57,7 +57,7 @@ func readList(value json.RawMessage) ([]json.RawMessage, error) {
 	return l, nil
 }
 
-// has reports whether a field is there and not null.
+// has reports whether a field is present and not null.
 func (o object) has(name string) bool {
 	value, ok := o[name]
 	return ok && string(value) != "null"
@@ -75,7 +75,7 @@ func (o object) text(name string) (string, error) {
 	return s, nil
 }
 
-// name is text that must not be empty.
+// name reads a text that must not be empty.
 func (o object) name(field string) (string, error) {
 	s, err := o.text(field)
 	if err == nil && s == "" {
@@ -84,7 +84,7 @@ func (o object) name(field string) (string, error) {
 	return s, err
 }
 
-// shown is the beginning of a value, for messages.
+// shown returns the beginning of a value, for messages.
 func shown(value json.RawMessage) string {
 	const most = 40
 	s := string(compact(value))
@@ -94,7 +94,7 @@ func shown(value json.RawMessage) string {
 	return s
 }
 
-// compact is a value without space between its parts; values here are known to be JSON.
+// compact returns a value without space between its parts. The values are known to be JSON.
 func compact(value json.RawMessage) json.RawMessage {
 	var out bytes.Buffer
 	if err := json.Compact(&out, value); err != nil {

@@ -17,19 +17,19 @@ const (
 
 // Item is one conversation.
 type Item struct {
-	Index    int // in the file, from 0
-	Line     int // that it starts in, from 1
+	Index    int // index in the file, from 0
+	Line     int // line where the item starts, from 1
 	Source   string
-	TaskID   string // as the source names it; "" where it does not
-	Title    string // the task in words; "" where the source has none
-	Trial    *int   // nil where the source counts none
+	TaskID   string // the source's name of the task; "" if there is none
+	Title    string // the task in words; "" if the source has none
+	Trial    *int   // nil if the source does not number trials
 	Reward   float64
 	Messages []Message
-	// List is the messages as they were, Rest every other field of the item: compact JSON.
+	// List is the unchanged messages. Rest is every other field of the item. Both are compact JSON.
 	List, Rest json.RawMessage
 }
 
-// Success is tau-bench's: a reward of 1, give or take rounding.
+// Success is tau-bench's rule: a reward of 1, apart from rounding.
 func (i Item) Success() bool { return math.Abs(i.Reward-1) <= 1e-6 }
 
 func readItem(text []byte) (Item, error) {
@@ -64,7 +64,7 @@ func readItem(text []byte) (Item, error) {
 	return item, err
 }
 
-// number reads the reward. A conversation without one cannot be scored: 0 would be a verdict.
+// number reads the reward. A missing reward is an error, because 0 would be a verdict.
 func (o object) number(name string) (float64, error) {
 	if !o.has(name) {
 		return 0, fault(name, "is missing; each conversation needs the number that its source gave it")
@@ -117,7 +117,8 @@ func (o object) title() string {
 	return info.Task.Instruction
 }
 
-// task is the item's task: the source's name, else the digest of what comes before the first answer.
+// task returns the key of the item's task: the source's name, or else the digest of the messages before the first
+// answer.
 func (i Item) task() string {
 	if i.TaskID != "" {
 		return i.TaskID

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Roles of messages. Function is the older name of Tool.
+// Roles of messages. Function is the older name for Tool.
 const (
 	System    = "system"
 	Developer = "developer"
@@ -19,13 +19,13 @@ const (
 
 var roles = []string{System, Developer, User, Assistant, Tool, Function}
 
-// Message is one message as the rows see it.
+// Message is one message in the form that the rows need.
 type Message struct {
 	Role  string
-	Text  string // the content's text; a part of another kind shows as its kind in brackets
-	Calls []Call // of the assistant
+	Text  string // text of the content; a part of another kind appears as its kind in brackets
+	Calls []Call // calls of an assistant message
 
-	raw json.RawMessage // as it was, compact
+	raw json.RawMessage // the original message, compact
 }
 
 // Call is one tool call.
@@ -33,7 +33,7 @@ type Call struct {
 	ID        string // "" for a function_call
 	Name      string
 	Arguments string // JSON, as the model wrote it
-	// Answer is the index of the message that answers the call; −1 if none does.
+	// Answer is the index of the message that answers the call, or −1 if there is none.
 	Answer int
 }
 
@@ -90,7 +90,7 @@ func (o object) message() (Message, error) {
 	return m, err
 }
 
-// content reads text, a list of parts, or nothing.
+// content reads a text, a list of parts, or nothing.
 func (o object) content() (string, error) {
 	if !o.has("content") {
 		return "", nil
@@ -187,8 +187,8 @@ func readFunction(value json.RawMessage) (Call, error) {
 	return c, err
 }
 
-// answer notes message i, whose fields are o, at the call of an earlier message that it answers.
-// Ids may repeat in a conversation: the latest call without an answer is meant.
+// answer assigns message i, with the fields o, to the earlier call that it answers. Ids may repeat in a conversation;
+// the latest call without an answer is then the one meant.
 func answer(earlier []Message, o object, i int) error {
 	var field string
 	role, _ := o.text("role")

@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// Read reads a file of conversations, a JSON list or JSON lines, and sorts them into tasks, which
-// are in the order of their first items. The first bad item fails the whole file: the error names
-// its line, its place in the file (from 0) and the field.
+// Read reads a file of conversations, a JSON list or JSON lines, and groups them into tasks in the order of their first
+// items. The first bad item is an error, and no task is returned. The error names the item's line, its index in the
+// file (from 0) and the field.
 func Read(data []byte) ([]Task, error) {
 	entries, err := split(data)
 	if err != nil {
@@ -33,7 +33,7 @@ func Read(data []byte) ([]Task, error) {
 	return tasks, nil
 }
 
-// entry is the text of one item and the line it starts in, from 1.
+// entry is the text of one item and the line where it starts, from 1.
 type entry struct {
 	line int
 	text []byte
@@ -49,7 +49,7 @@ func split(data []byte) ([]entry, error) {
 	return lines(data)
 }
 
-// firstInvalid returns where the first byte stands that is not UTF-8, or −1.
+// firstInvalid returns the index of the first byte that is not UTF-8, or −1.
 func firstInvalid(data []byte) int {
 	if utf8.Valid(data) {
 		return -1
@@ -66,7 +66,7 @@ func firstInvalid(data []byte) int {
 
 func lineOf(data []byte, at int) int { return 1 + bytes.Count(data[:at], []byte("\n")) }
 
-// list takes a JSON list apart.
+// list splits a JSON list into entries.
 func list(data []byte) ([]entry, error) {
 	if err := syntax(data); err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func list(data []byte) ([]entry, error) {
 	return out, nil
 }
 
-// lines takes JSON lines apart; blank lines are passed over.
+// lines splits JSON lines into entries. It skips blank lines.
 func lines(data []byte) ([]entry, error) {
 	var out []entry
 	n := 0
@@ -107,7 +107,7 @@ func lines(data []byte) ([]entry, error) {
 	return out, nil
 }
 
-// syntax checks that data is one JSON value; the error names the line inside data.
+// syntax checks that data is one JSON value. An error names the line inside data.
 func syntax(data []byte) error {
 	var value json.RawMessage
 	err := json.Unmarshal(data, &value)

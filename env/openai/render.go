@@ -9,7 +9,7 @@ import (
 const (
 	open     = "<|im_start|>"
 	end      = "<|im_end|>"
-	generate = open + Assistant + "\n" // what stands before a response
+	generate = open + Assistant + "\n" // the text before a response
 
 	callOpen      = "<tool_call>\n"
 	callClose     = "\n</tool_call>"
@@ -23,7 +23,7 @@ type Turn struct {
 	Response Message
 }
 
-// Turns cuts a conversation after each message of the assistant; rest are the messages after the last.
+// Turns splits a conversation after each assistant message. rest holds the messages after the last one.
 func Turns(messages []Message) (turns []Turn, rest []Message) {
 	from := 0
 	for i, m := range messages {
@@ -35,8 +35,8 @@ func Turns(messages []Message) (turns []Turn, rest []Message) {
 	return turns, messages[from:]
 }
 
-// render writes messages that are not the assistant's. Tool messages side by side are one turn of
-// the user, as the template has it.
+// render writes messages that are not the assistant's. Consecutive tool messages form one turn of the user, as in the
+// template.
 func render(messages []Message) string {
 	var b strings.Builder
 	for i, m := range messages {
@@ -57,8 +57,7 @@ func render(messages []Message) string {
 
 func (m Message) answers() bool { return m.Role == Tool || m.Role == Function }
 
-// response writes a message of the assistant: what follows the generation prompt, up to and with
-// the end tag.
+// response writes an assistant message: the text after the generation prompt, up to and including the end tag.
 func (m Message) response() string {
 	parts := []string{}
 	if m.Text != "" {
@@ -70,7 +69,7 @@ func (m Message) response() string {
 	return strings.Join(parts, "\n") + end
 }
 
-// arguments are the call's where they are JSON, else the text as a JSON string.
+// arguments returns the call's arguments if they are JSON, else the text as a JSON string.
 func (c Call) arguments() string {
 	if json.Valid([]byte(c.Arguments)) {
 		return c.Arguments
@@ -83,7 +82,7 @@ func quoted(s string) string {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(s); err != nil {
-		panic(err) // strings always encode
+		panic(err) // a string always encodes
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

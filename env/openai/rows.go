@@ -7,22 +7,23 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// Tables are tasks as rows of the record, each table in the record's order.
+// Tables holds tasks as rows of the record, each table in the record's order.
 type Tables struct {
 	Prompts      []schema.PromptRow
 	Turns        []schema.TurnRow
 	Trajectories []schema.TrajectoryRow
 }
 
-// Rows turns tasks into the rows of a step: task i is group i, its trials are the samples. A prompt
-// holds what its trials share; log-probabilities and entropies are null, for nobody recorded them.
-// ToolErrors counts nothing yet: the calls' rows say which failed.
+// Rows converts tasks into the rows of a step. Task i is group i, and its trials are the samples. A prompt holds the
+// messages that its trials share. Log-probs and entropies are null because no one recorded them. ToolErrors is 0; the
+// rows of the calls say which calls failed.
 func Rows(step int, tasks []Task, encode func(string) []int32) Tables {
 	var t Tables
 	for i, task := range tasks {
 		shared := task.Shared()
 		p := schema.PromptRow{
-			GroupID: schema.GroupID(step, i), ProblemID: task.ID, Problem: task.question(), TokenIDs: encode(render(shared)),
+			GroupID: schema.GroupID(step, i), ProblemID: task.ID, Problem: task.question(),
+			TokenIDs: encode(render(shared)),
 		}
 		t.Prompts = append(t.Prompts, p)
 		for k, trial := range task.Trials {
@@ -35,10 +36,10 @@ func Rows(step int, tasks []Task, encode func(string) []int32) Tables {
 // add appends one trial's rows.
 func (t *Tables) add(p schema.PromptRow, id string, item Item, shared int, encode func(string) []int32) {
 	turns, rest := Turns(item.Messages)
-	success, list, beside := item.Success(), string(item.List), string(item.Rest)
+	success, list, others := item.Success(), string(item.List), string(item.Rest)
 	row := schema.TrajectoryRow{
 		GroupID: p.GroupID, TrajectoryID: id, ProblemID: p.ProblemID, Source: item.Source, Turns: int32(len(turns)),
-		Reference: &success, SourceReward: &item.Reward, Messages: &list, Item: &beside,
+		Reference: &success, SourceReward: &item.Reward, Messages: &list, Item: &others,
 	}
 	for n, turn := range turns {
 		r := turnRow(turn, n, shared, row.Text, encode)
@@ -61,7 +62,7 @@ func (t *Tables) add(p schema.PromptRow, id string, item Item, shared int, encod
 	t.Trajectories = append(t.Trajectories, row)
 }
 
-// finish says how a conversation ended, by its last response.
+// finish says how a conversation ended, from its last response.
 func finish(last Message) string {
 	switch {
 	case len(last.Calls) > 0:
@@ -72,8 +73,8 @@ func finish(last Message) string {
 	return "no_action"
 }
 
-// context renders what stands before a turn's response: a line end after the previous response,
-// the messages, and the generation prompt.
+// context renders the text before a turn's response: a line end after the previous response, the messages, and the
+// generation prompt.
 func context(turn Turn, n int) string {
 	text := render(turn.Context) + generate
 	if n > 0 {
@@ -87,13 +88,14 @@ func turnRow(turn Turn, n, shared int, before string, encode func(string) []int3
 	ids, answer := encode(text), encode(response)
 	out := schema.TurnRow{
 		Turn: int32(n), ContextTokens: int32(len(ids)), LossMask: make([]int32, len(ids)+len(answer)),
-		Observation: text, Response: response, Finish: "stop", ToolCalls: int32(len(turn.Response.Calls)), AnchorHash: digest(before + text),
+		Observation: text, Response: response, Finish: "stop", ToolCalls: int32(len(turn.Response.Calls)),
+		AnchorHash: digest(before + text),
 	}
 	out.TokenIDs = append(append(make([]int32, 0, len(ids)+len(answer)), ids...), answer...)
 	for i := len(ids); i < len(out.LossMask); i++ {
 		out.LossMask[i] = 1
 	}
-	if n == 0 { // the prompt's row holds what is shared
+	if n == 0 { // the prompt's row holds the shared part
 		if out.Observation = ""; len(turn.Context) > shared {
 			out.Observation = render(turn.Context[shared:]) + generate
 		}
@@ -101,7 +103,7 @@ func turnRow(turn Turn, n, shared int, before string, encode func(string) []int3
 	return out
 }
 
-// digest names a text.
+// digest identifies a text.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])

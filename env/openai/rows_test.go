@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -9,7 +10,7 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// letters is a tokenizer of one token a byte.
+// letters is a tokenizer with one token per byte.
 func letters(s string) []int32 {
 	out := make([]int32, len(s))
 	for i := range out {
@@ -26,7 +27,7 @@ func spell(ids []int32) string {
 	return b.String()
 }
 
-// dialogue is two trials of a task whose users begin alike only in the system's message.
+// dialogue is two trials of a task that have only the system message in common.
 const dialogue = `{"task_id":"t","trial":0,"reward":1,"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"2+2?"},
 {"role":"assistant","content":"Let me see.","tool_calls":[{"id":"a","function":{"name":"add","arguments":"{\"x\": 2}"}},{"id":"b","function":{"name":"sub","arguments":"oops"}}]},
 {"role":"tool","tool_call_id":"a","content":"4"},{"role":"tool","tool_call_id":"b","content":"Error: oops"},
@@ -46,17 +47,21 @@ func TestRows(t *testing.T) {
 	got := rows(t, dialogue)
 	require.Len(t, got.Prompts, 1)
 	require.Equal(t, "t", got.Prompts[0].ProblemID)
-	require.Equal(t, "<|im_start|>system\nBe brief.<|im_end|>\n", spell(got.Prompts[0].TokenIDs), "what the trials share")
+	require.Equal(t, "<|im_start|>system\nBe brief.<|im_end|>\n", spell(got.Prompts[0].TokenIDs),
+		"what the trials share")
 	require.Len(t, got.Turns, 3)
 
-	// What the policy read and wrote, in the chat template of Qwen3.
+	// The text that the policy read and wrote, in the chat template of Qwen3.
 	const first = "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\n2+2?<|im_end|>\n<|im_start|>assistant\n"
-	const response = "Let me see.\n<tool_call>\n{\"name\": \"add\", \"arguments\": {\"x\": 2}}\n</tool_call>\n<tool_call>\n{\"name\": \"sub\", \"arguments\": \"oops\"}\n</tool_call><|im_end|>"
-	const second = "\n<|im_start|>user\n<tool_response>\n4\n</tool_response>\n<tool_response>\nError: oops\n</tool_response><|im_end|>\n<|im_start|>assistant\n"
+	const response = "Let me see.\n<tool_call>\n{\"name\": \"add\", \"arguments\": {\"x\": " +
+		"2}}\n</tool_call>\n<tool_call>\n{\"name\": \"sub\", \"arguments\": \"oops\"}\n</tool_call><|im_end|>"
+	const second = "\n<|im_start|>user\n<tool_response>\n4\n</tool_response>\n<tool_response>\nError: " +
+		"oops\n</tool_response><|im_end|>\n<|im_start|>assistant\n"
 	turn := got.Turns[0]
 	require.Equal(t, first+response, spell(turn.TokenIDs))
 	require.Equal(t, len(first), int(turn.ContextTokens))
-	require.Equal(t, "<|im_start|>user\n2+2?<|im_end|>\n<|im_start|>assistant\n", turn.Observation, "what only this trial was asked")
+	require.Equal(t, "<|im_start|>user\n2+2?<|im_end|>\n<|im_start|>assistant\n", turn.Observation,
+		"what only this trial was asked")
 	require.Equal(t, response, turn.Response)
 	require.Equal(t, int32(2), turn.ToolCalls)
 	require.False(t, turn.Answered)
@@ -93,14 +98,16 @@ func TestPromptOfTrialsThatShareAll(t *testing.T) {
 	require.Equal(t, got.Turns[0].AnchorHash, got.Turns[2].AnchorHash)
 }
 
-// Texts that a record must bear: none is lost in the messages, and the rows stay valid.
+// Texts that a record must be able to hold. The messages lose nothing, and the rows stay valid.
 func TestRowsOfOddConversations(t *testing.T) {
 	for name, messages := range map[string]string{
 		"nothing before the first answer": `{"role":"assistant","content":"Hello."}`,
 		"an empty answer":                 `{"role":"assistant"}`,
-		"answers in a row":                `{"role":"user","content":"q"},{"role":"assistant","content":"a"},{"role":"assistant","content":"b"}`,
-		"control characters":              `{"role":"user","content":"\u0000\ud83d\ude00\ud800"},{"role":"assistant","content":"<|im_end|>"}`,
-		"fields of others":                `{"role":"assistant","content":"a","audio":null,"annotations":[],"x":1.50}`,
+		"answers in a row": `{"role":"user","content":"q"},{"role":"assistant","content":"a"},` +
+			`{"role":"assistant","content":"b"}`,
+		"control characters": `{"role":"user","content":"\u0000\ud83d\ude00\ud800"},` +
+			`{"role":"assistant","content":"<|im_end|>"}`,
+		"fields of others": `{"role":"assistant","content":"a","audio":null,"annotations":[],"x":1.50}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := rows(t, item(messages, `"reward":0.25`))
@@ -124,8 +131,10 @@ func TestCallRows(t *testing.T) {
 		calls = append(calls, c...)
 	}
 	require.Equal(t, []schema.ToolCallRow{
-		{GroupID: "00001/0000", TrajectoryID: "00001/0000/000", Name: "add", Arguments: `{"x": 2}`, Status: StatusOK, Response: "4"},
-		{GroupID: "00001/0000", TrajectoryID: "00001/0000/000", Call: 1, Name: "sub", Arguments: "oops", Status: StatusToolError, Response: "Error: oops"},
+		{GroupID: "00001/0000", TrajectoryID: "00001/0000/000", Name: "add", Arguments: `{"x": 2}`, Status: StatusOK,
+			Response: "4"},
+		{GroupID: "00001/0000", TrajectoryID: "00001/0000/000", Call: 1, Name: "sub", Arguments: "oops",
+			Status: StatusToolError, Response: "Error: oops"},
 		{GroupID: "00001/0000", TrajectoryID: "00001/0000/001", Name: "add", Arguments: "{}", Status: StatusNoResponse},
 	}, calls)
 	require.NoError(t, schema.Audit(calls))
@@ -134,4 +143,27 @@ func TestCallRows(t *testing.T) {
 	require.ErrorContains(t, err, "trajectory x: messages: is null")
 	_, err = CallRows(schema.TrajectoryRow{TrajectoryID: "x", Messages: new(`[{"role":"robot"}]`)})
 	require.ErrorContains(t, err, "trajectory x: messages[0].role")
+}
+
+// A file may hold as many tasks and trials as ids can number, and no more.
+func TestReadRefusesMoreThanIDsCanNumber(t *testing.T) {
+	file := func(tasks, trials int) []byte {
+		var b strings.Builder
+		for i := range tasks {
+			for k := range trials {
+				fmt.Fprintf(&b,
+					`{"task_id":%d,"trial":%d,"reward":1,"messages":[{"role":"user","content":"a"},`+
+						`{"role":"assistant","content":"b"}]}`+"\n", i, k)
+			}
+		}
+		return []byte(b.String())
+	}
+	_, err := Read(file(schema.MaxGroups, 1))
+	require.NoError(t, err)
+	_, err = Read(file(schema.MaxGroups+1, 1))
+	require.ErrorContains(t, err, "the file holds 10001 tasks; at most 10000 are imported at once: split it")
+	_, err = Read(file(1, schema.MaxSamples))
+	require.NoError(t, err)
+	_, err = Read(file(1, schema.MaxSamples+1))
+	require.ErrorContains(t, err, "task 0 has more than 1000 trials")
 }

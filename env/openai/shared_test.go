@@ -10,7 +10,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/realdata"
 )
 
-// airline reads tau-bench's real trajectories, where they are there.
+// airline reads tau-bench's real trajectories, if they are present.
 func airline(t *testing.T) []byte {
 	t.Helper()
 	data, err := os.ReadFile(realdata.Path(t, "taubench", "gpt-4o-airline.json"))
@@ -18,7 +18,7 @@ func airline(t *testing.T) []byte {
 	return data
 }
 
-// Every trial of the real file comes in, with every field of every message.
+// The import keeps every trial of the real file, with every field of every message.
 func TestTauBench(t *testing.T) {
 	data := airline(t)
 	var source []struct {

@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/ropewalk/ropewalk/schema"
 )
 
-// What a step's ids can count.
+// The largest numbers of tasks and trials that the ids of a step can count.
 const (
-	maxTasks  = 10_000
-	maxTrials = 1_000
+	maxTasks  = schema.MaxGroups
+	maxTrials = schema.MaxSamples
 )
 
 // Task is one group of trials.
@@ -35,7 +37,8 @@ func group(items []Item) ([]Task, error) {
 		}
 	}
 	if len(tasks) > maxTasks {
-		return nil, fmt.Errorf("the file holds %d tasks; at most %d are imported at once", len(tasks), maxTasks)
+		return nil, fmt.Errorf("the file holds %d tasks; at most %d are imported at once: split it", len(tasks),
+			maxTasks)
 	}
 	for i := range tasks {
 		slices.SortStableFunc(tasks[i].Trials, func(a, b Item) int { return cmp.Compare(a.number(), b.number()) })
@@ -43,7 +46,7 @@ func group(items []Item) ([]Task, error) {
 	return tasks, nil
 }
 
-// number is the trial's number; items without one keep the file's order, before those that have one.
+// number returns the trial's number. Items without a number keep the file's order and precede items with a number.
 func (i Item) number() int {
 	if i.Trial == nil {
 		return -1
@@ -57,7 +60,8 @@ func (t *Task) add(item Item) error {
 	}
 	for _, other := range t.Trials {
 		if item.Trial != nil && other.Trial != nil && *item.Trial == *other.Trial {
-			return fault("trial", "task %s has trial %d already: item %d, line %d", t.ID, *item.Trial, other.Index, other.Line)
+			return fault("trial", "task %s has trial %d already: item %d, line %d", t.ID, *item.Trial, other.Index,
+				other.Line)
 		}
 	}
 	t.Trials = append(t.Trials, item)
@@ -78,12 +82,12 @@ func (t Task) Shared() []Message {
 	return shared
 }
 
-// leading are the messages before the first of the assistant.
+// leading returns the messages before the first assistant message.
 func leading(messages []Message) []Message {
 	return messages[:slices.IndexFunc(messages, func(m Message) bool { return m.Role == Assistant })]
 }
 
-// question is what the task asks, in words: its title, else the last of the shared users' messages.
+// question returns what the task asks, in words: its title, or else the last shared user message.
 func (t Task) question() string {
 	if t.Title != "" {
 		return t.Title

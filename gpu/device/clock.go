@@ -2,13 +2,15 @@ package device
 
 import "time"
 
-// Clock is the time that a watch and leases go by.
+// Clock is the source of time for watches and leases.
 type Clock interface {
+	// Now returns the present time.
 	Now() time.Time
+	// After returns a channel that receives the time after d has passed.
 	After(d time.Duration) <-chan time.Time
 }
 
-// SystemClock is the machine's.
+// SystemClock is the machine's clock.
 type SystemClock struct{}
 
 // Now implements Clock.

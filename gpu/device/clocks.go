@@ -6,14 +6,14 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// ClockReason is one of NVML's reasons for clocks below the highest.
+// ClockReason is one of NVML's reasons for clocks below their maximum.
 type ClockReason struct {
 	Bit  uint64
 	Name string
 }
 
-// Reasons that speak of heat and power. The software power cap is not among them: a device that works hard runs at its
-// power limit, and is meant to.
+// Reasons that indicate heat or power. The software power cap is not one of them, because a busy device normally runs
+// at its power limit.
 const (
 	hwSlowdown   = "hw_slowdown" // heat or a power brake; one of the next two says which, where the device does
 	hwThermal    = "hw_thermal_slowdown"
@@ -21,7 +21,7 @@ const (
 	swThermal    = "sw_thermal_slowdown"
 )
 
-// ClockReasons lists them all (nvml.h, nvmlClocksEventReasons).
+// ClockReasons lists all reasons (nvml.h, nvmlClocksEventReason).
 var ClockReasons = []ClockReason{
 	{nvml.ClocksEventReasonGpuIdle, "idle"},
 	{nvml.ClocksEventReasonApplicationsClocksSetting, "applications_clocks_setting"},
@@ -45,7 +45,7 @@ func clockReasons(mask uint64) []string {
 	return names
 }
 
-// throttled reports whether heat and whether a power brake lowers the clocks.
+// throttled reports whether heat lowers the clocks and whether a power brake does.
 func throttled(reasons []string) (thermal, power bool) {
 	has := func(name string) bool { return slices.Contains(reasons, name) }
 	power = has(hwPowerBrake)

@@ -7,12 +7,12 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// wanted are the events that are listened to, where a device has them. All but Xids and double-bit errors only ask for
-// a poll, which finds out what has happened.
+// wanted are the events that the watch listens to, as far as a device has them. All except Xids and double-bit errors
+// only request a poll, which finds out what has happened.
 const wanted = nvml.EventTypeXidCriticalError | nvml.EventTypeDoubleBitEccError | nvml.EventTypeDramRetirementFailure |
 	nvml.EventTypeFatalPoisonError | nvml.EventTypeGpuUnavailableError | nvml.EventTypeGpuRecoveryAction
 
-// waitLimit is how long one wait for an event lasts; a watch ends no later than that.
+// waitLimit is how long one wait for an event lasts. A watch takes at most this time to end.
 const waitLimit = time.Second
 
 // Bounds of the pause before a broken event set is replaced.
@@ -21,7 +21,8 @@ const (
 	retryMost  = 30 * time.Second
 )
 
-// register makes an event set with every device that has events; nil if none has, or none can be made.
+// register makes an event set with every device that has events. It returns nil if no device has events or no set can
+// be made.
 func (w *Watch) register() (nvml.EventSet, map[nvml.Device]*watched) {
 	if !w.host.has("nvmlEventSetCreate") {
 		return nil, nil
@@ -48,7 +49,7 @@ func (w *Watch) register() (nvml.EventSet, map[nvml.Device]*watched) {
 	return set, handles
 }
 
-// registerOne is nil for a device without events.
+// registerOne returns nil for a device without events.
 func (w *Watch) registerOne(d *watched, set nvml.EventSet) nvml.Device {
 	handle, ret := w.host.lib.DeviceGetHandleByUUID(d.uuid)
 	if ret != nvml.SUCCESS {
@@ -59,15 +60,17 @@ func (w *Watch) registerOne(d *watched, set nvml.EventSet) nvml.Device {
 		return nil
 	}
 	if ret := handle.RegisterEvents(supported.Value&wanted, set); ret != nvml.SUCCESS {
-		w.o.Log.Warn("gpu: events not registered; it is polled alone", "device", d.index, "error", nvml.Return.Error(ret))
+		w.o.Log.Warn(
+			"gpu: events not registered; it is polled alone", "device", d.index, "error", nvml.Return.Error(ret),
+		)
 		return nil
 	}
 	return handle
 }
 
-// listen waits for events until the watch ends. A set that breaks is replaced: the new one is made before the old one is
-// freed, so that as little as possible is missed, and everything is polled. Devices without events may have them after
-// a reset, so that is tried again too.
+// listen waits for events until the watch ends. If the event set breaks, listen replaces it and polls all devices. It
+// makes the new set before it frees the old one, to miss as few events as possible. A device without events may support
+// them after a reset, so listen tries to register it again too.
 func (w *Watch) listen(set nvml.EventSet, handles map[nvml.Device]*watched) {
 	defer w.running.Done()
 	pause := retryFirst
@@ -100,7 +103,7 @@ func (w *Watch) listen(set nvml.EventSet, handles map[nvml.Device]*watched) {
 	}
 }
 
-// drain takes events until the set breaks, and says how; SUCCESS once the watch ends.
+// drain receives events until the set breaks and returns the error code, or SUCCESS if the watch has ended.
 func (w *Watch) drain(set nvml.EventSet, handles map[nvml.Device]*watched, pause *time.Duration) nvml.Return {
 	for w.ctx.Err() == nil {
 		data, ret := set.Wait(uint32(waitLimit.Milliseconds()))
@@ -117,7 +120,7 @@ func (w *Watch) drain(set nvml.EventSet, handles map[nvml.Device]*watched, pause
 	return nvml.SUCCESS
 }
 
-// event draws the consequence of one event.
+// event applies the consequence of one event.
 func (w *Watch) event(data nvml.EventData, handles map[nvml.Device]*watched) {
 	defer w.soon()
 	d := w.whose(data.Device, handles)
@@ -140,7 +143,7 @@ func (w *Watch) event(data nvml.EventData, handles map[nvml.Device]*watched) {
 	}
 }
 
-// hold keeps a reason that an event gave.
+// hold keeps a reason that came from an event.
 func (d *watched) hold(r Reason) {
 	for _, known := range d.events {
 		if known.Kind == r.Kind {
@@ -150,7 +153,8 @@ func (d *watched) hold(r Reason) {
 	d.events = append(d.events, r)
 }
 
-// whose finds the device of an event, by its handle or, since that need not be the registered one, by its UUID.
+// whose finds the device of an event by its handle. The handle may differ from the registered one, so whose also
+// compares the UUID.
 func (w *Watch) whose(handle nvml.Device, handles map[nvml.Device]*watched) *watched {
 	if handle == nil {
 		return nil

@@ -8,19 +8,19 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// ErrNoDriver says that this host has no NVIDIA driver, which is nothing wrong: most hosts have none.
+// ErrNoDriver says that this host has no NVIDIA driver, which is normal: most hosts have none.
 var ErrNoDriver = errors.New("no NVIDIA driver")
 
-// Options say where devices are looked for.
+// Options say where to look for devices.
 type Options struct {
-	// Library is NVML; nil takes the driver's own, libnvidia-ml.so.1.
+	// Library is NVML; nil means the driver's own library, libnvidia-ml.so.1.
 	Library nvml.Interface
-	// Sysfs is where the kernel shows PCI devices' NUMA nodes; "" takes /sys.
+	// Sysfs is the folder where the kernel shows the NUMA nodes of PCI devices; "" means /sys.
 	Sysfs string
 }
 
-// Host is an open connection to the driver. Its methods are safe for concurrent use. Whoever opened it closes it, after
-// the watches over it.
+// Host is an open connection to the driver. Its methods are safe for concurrent use. The caller that opened it closes
+// it, after closing its watches.
 type Host struct {
 	lib   nvml.Interface
 	sysfs string
@@ -30,7 +30,7 @@ type Host struct {
 	reading int             // reads of devices for watches that have not come back
 }
 
-// Open connects to the driver. A host without one is ErrNoDriver, with the reason.
+// Open connects to the driver. On a host without a driver the error is ErrNoDriver with the reason.
 func Open(o Options) (*Host, error) {
 	if o.Library == nil {
 		o.Library = nvml.New()
@@ -46,14 +46,16 @@ func Open(o Options) (*Host, error) {
 	case nvml.ERROR_DRIVER_NOT_LOADED:
 		return nil, fmt.Errorf("%w: libnvidia-ml.so.1 is there, but the kernel's driver is not loaded", ErrNoDriver)
 	case nvml.ERROR_LIB_RM_VERSION_MISMATCH:
-		return nil, fmt.Errorf("open NVML: the driver's library and its kernel module are of different versions; restart the machine")
+		return nil, fmt.Errorf(
+			"open NVML: the driver's library and its kernel module are of different versions; restart the machine",
+		)
 	default:
 		return nil, fmt.Errorf("open NVML: %w", ret)
 	}
 }
 
-// Close lets go of the driver. A call that hangs in it would come back to a library that is gone, so with one the library
-// stays until the process ends.
+// Close releases the driver. If a call hangs in the library, the library stays loaded until the process ends, because
+// the call could still return into it.
 func (h *Host) Close() error {
 	h.mu.Lock()
 	hangs := h.reading > 0
@@ -79,14 +81,14 @@ func (h *Host) has(symbol string) bool {
 	return known
 }
 
-// Driver names the driver's versions.
+// Driver holds the driver's versions.
 type Driver struct {
 	Version string `json:"version"`
 	NVML    string `json:"nvml"`
 	CUDA    string `json:"cuda"` // the newest that the driver runs, e.g. 13.0
 }
 
-// Driver asks for the driver's versions; what it does not tell stays empty.
+// Driver asks for the driver's versions. A version that the driver does not report stays empty.
 func (h *Host) Driver() Driver {
 	var d Driver
 	if h.has("nvmlSystemGetDriverVersion") {

@@ -6,7 +6,7 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// Inventory is what NVML tells of a host at one moment.
+// Inventory is the data that NVML reports about a host at one moment.
 type Inventory struct {
 	Driver  Driver   `json:"driver"`
 	Devices []Device `json:"devices"` // by NVML's index, which is the order on the PCI bus
@@ -14,7 +14,7 @@ type Inventory struct {
 	Topology *Topology `json:"topology,omitempty"`
 }
 
-// Device is one GPU. Readings are null in JSON where the device has no such figure.
+// Device is one GPU. A reading is null in JSON if the device does not support it.
 type Device struct {
 	Index       int             `json:"index"`
 	UUID        string          `json:"uuid"` // "" of a device that was lost before it could be asked
@@ -31,16 +31,17 @@ type Device struct {
 	ECC         ECC             `json:"ecc"`
 	Rows        Rows            `json:"row_remap"`
 	Links       Links           `json:"nvlink"`
-	// Recovery is what the driver says that the device needs: none, reset, reboot, drain_p2p or drain_and_reset.
+	// Recovery is the action that the device needs according to the driver: none, reset, reboot, drain_p2p or
+	// drain_and_reset.
 	Recovery  Reading[string]    `json:"recovery_action"`
 	Processes Reading[[]Process] `json:"processes"` // that compute on it
-	// Lost says why the device could not be asked (e.g. fallen off the bus), or is "".
+	// Lost says why the device could not be read (e.g. fallen off the bus), or is "".
 	Lost string `json:"lost,omitempty"`
-	// Faults are the fields that could not be read for another reason than not being supported.
+	// Faults holds the fields that could not be read for a reason other than missing support.
 	Faults map[string]string `json:"faults,omitempty"`
 }
 
-// PCI is where a device is attached and how fast.
+// PCI describes where and how fast a device is attached.
 type PCI struct {
 	Bus           Reading[string] `json:"bus_id"` // domain:bus:device.function
 	Generation    Reading[int64]  `json:"generation"`
@@ -49,13 +50,13 @@ type PCI struct {
 	MaxWidth      Reading[int64]  `json:"max_width"`
 }
 
-// MIG is how a device is cut into instances.
+// MIG describes how a device is split into instances.
 type MIG struct {
 	Enabled   Reading[bool] `json:"enabled"`
 	Instances []Instance    `json:"instances,omitempty"`
 }
 
-// Instance is a part of a device that has memory and processors of its own.
+// Instance is a part of a device with its own memory and processors.
 type Instance struct {
 	UUID        string         `json:"uuid"`
 	Name        string         `json:"name"`
@@ -65,7 +66,7 @@ type Instance struct {
 	MemoryUsed  Reading[int64] `json:"memory_used_bytes"`
 }
 
-// Memory is the device's memory. Reserved is the driver's own share and part of neither Free nor Used.
+// Memory is the device's memory. Reserved is the driver's own share; neither Free nor Used includes it.
 type Memory struct {
 	Total    Reading[int64] `json:"total_bytes"`
 	Used     Reading[int64] `json:"used_bytes"`
@@ -73,7 +74,7 @@ type Memory struct {
 	Reserved Reading[int64] `json:"reserved_bytes"`
 }
 
-// Utilisation is the share of the driver's last sampling period in which something ran, in percent.
+// Utilisation is the share of the driver's last sampling period in which work ran, in percent.
 type Utilisation struct {
 	GPU    Reading[int64] `json:"gpu_percent"`
 	Memory Reading[int64] `json:"memory_percent"` // in which memory was read or written
@@ -86,14 +87,14 @@ type Temperature struct {
 	Shutdown Reading[int64] `json:"shutdown_celsius"`
 }
 
-// Power is in watts; Energy since the driver was loaded, in joules.
+// Power is in watts. Energy is in joules since the driver was loaded.
 type Power struct {
 	Draw   Reading[float64] `json:"draw_watts"`
 	Limit  Reading[float64] `json:"limit_watts"`
 	Energy Reading[float64] `json:"energy_joules"`
 }
 
-// Clocks are in MHz. Reasons say why they are not higher, by the names of ClockReasons.
+// Clocks are in MHz. Reasons say why they are below their maximum, by the names of ClockReasons.
 type Clocks struct {
 	SM        Reading[int64]    `json:"sm_mhz"`
 	MaxSM     Reading[int64]    `json:"max_sm_mhz"`
@@ -102,7 +103,7 @@ type Clocks struct {
 	Reasons   Reading[[]string] `json:"reasons"`
 }
 
-// ECC counts memory errors: volatile ones since the driver was loaded, aggregate ones in the device's life.
+// ECC counts memory errors: volatile errors since the driver was loaded, and aggregate errors over the device's life.
 type ECC struct {
 	Enabled              Reading[bool]  `json:"enabled"`
 	Corrected            Reading[int64] `json:"corrected"`
@@ -111,7 +112,7 @@ type ECC struct {
 	AggregateUncorrected Reading[int64] `json:"aggregate_uncorrected"`
 }
 
-// Rows are memory rows that the device has replaced, or pages on devices before Ampere.
+// Rows counts the memory rows that the device has replaced, or pages on devices before Ampere.
 type Rows struct {
 	Corrected   Reading[int64] `json:"corrected"`   // replaced after single-bit errors
 	Uncorrected Reading[int64] `json:"uncorrected"` // after double-bit errors
@@ -126,14 +127,14 @@ type Links struct {
 	Active Reading[int64] `json:"active"`
 }
 
-// Process computes on a device. Memory is null where the driver does not tell.
+// Process computes on a device. Memory is null if the driver does not report it.
 type Process struct {
 	PID    int            `json:"pid"`
 	Name   string         `json:"name,omitempty"`
 	Memory Reading[int64] `json:"memory_bytes"`
 }
 
-// Inventory asks every device for everything.
+// Inventory reads every value of every device.
 func (h *Host) Inventory() (Inventory, error) {
 	found, err := h.find()
 	if err != nil {
@@ -175,7 +176,7 @@ func (h *Host) find() ([]found, error) {
 	return out, nil
 }
 
-// readFound reads a device of the list, also one that is lost.
+// readFound reads a device of the list, even if the device is lost.
 func (h *Host) readFound(f found) Device {
 	if f.lost != nvml.SUCCESS {
 		return Device{Index: f.index, UUID: f.uuid, Lost: lostReason(f.lost)}
@@ -183,7 +184,7 @@ func (h *Host) readFound(f found) Device {
 	return h.read(f.index, f.uuid, f.handle)
 }
 
-// resetRequired is the one loss that a reset surely mends.
+// resetRequired is the one loss that a reset surely repairs.
 const resetRequired = "reset required"
 
 func lostReason(ret nvml.Return) string {

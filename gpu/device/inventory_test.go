@@ -85,13 +85,19 @@ func TestInventoryOfDGX(t *testing.T) {
 
 func TestInventoryJSON(t *testing.T) {
 	lib := devicetest.New(
-		&devicetest.GPU{Peers: map[int]int{1: 18}, Near: map[int]nvml.GpuTopologyLevel{1: nvml.TOPOLOGY_SINGLE}, Used: 20 * devicetest.GiB,
+		&devicetest.GPU{Peers: map[int]int{1: 18}, Near: map[int]nvml.GpuTopologyLevel{1: nvml.TOPOLOGY_SINGLE},
+			Used:    20 * devicetest.GiB,
 			Reasons: nvml.ClocksEventReasonSwPowerCap | nvml.ClocksEventReasonSwThermalSlowdown, RowPending: true,
-			Processes: []nvml.ProcessInfo{{Pid: 4711, UsedGpuMemory: 20 * devicetest.GiB}, {Pid: 4712, UsedGpuMemory: ^uint64(0)}}},
-		&devicetest.GPU{NUMA: 1, Peers: map[int]int{0: 18}, Unknown: map[string]bool{"GetPowerUsage": true}, Uncorrected: 2,
-			MIG: []devicetest.Slice{{UUID: "MIG-1", Name: "NVIDIA H200 MIG 1g.18gb", Total: 18 * devicetest.GiB}}},
-		&devicetest.GPU{Unsupported: map[string]bool{"GetMemoryInfo_v2": true, "GetRemappedRows": true, "GetTotalEccErrors": true, "GetEccMode": true,
-			"GetCurrentClocksEventReasons": true, "GetCurrentClocksThrottleReasons": true, "GetMigMode": true, "GetFieldValues": true, "GetMemoryAffinity": true}},
+			Processes: []nvml.ProcessInfo{{Pid: 4711, UsedGpuMemory: 20 * devicetest.GiB},
+				{Pid: 4712, UsedGpuMemory: ^uint64(0)}}},
+		&devicetest.GPU{NUMA: 1, Peers: map[int]int{0: 18}, Unknown: map[string]bool{"GetPowerUsage": true},
+			Uncorrected: 2,
+			MIG: []devicetest.Slice{
+				{UUID: "MIG-1", Name: "NVIDIA H200 MIG 1g.18gb", Total: 18 * devicetest.GiB}}},
+		&devicetest.GPU{Unsupported: map[string]bool{"GetMemoryInfo_v2": true, "GetRemappedRows": true,
+			"GetTotalEccErrors": true, "GetEccMode": true,
+			"GetCurrentClocksEventReasons": true, "GetCurrentClocksThrottleReasons": true, "GetMigMode": true,
+			"GetFieldValues": true, "GetMemoryAffinity": true}},
 		&devicetest.GPU{Lost: true},
 	)
 	inv, err := open(t, lib).Inventory()
@@ -108,7 +114,10 @@ func TestInventoryJSON(t *testing.T) {
 func TestFunctionsThatTheLibraryLacks(t *testing.T) {
 	gpu := &devicetest.GPU{}
 	lib := devicetest.New(gpu)
-	lib.Missing = map[string]bool{"nvmlDeviceGetMemoryInfo_v2": true, "nvmlDeviceGetRemappedRows": true, "nvmlDeviceGetCurrentClocksEventReasons": true}
+	lib.Missing = map[string]bool{
+		"nvmlDeviceGetMemoryInfo_v2": true, "nvmlDeviceGetRemappedRows": true,
+		"nvmlDeviceGetCurrentClocksEventReasons": true,
+	}
 	called := gpu.Count("GetMemoryInfo_v2", "GetRemappedRows", "GetCurrentClocksEventReasons")
 	inv, err := open(t, lib).Inventory()
 	require.NoError(t, err)
@@ -134,7 +143,9 @@ func TestNUMANodeFromTheKernel(t *testing.T) {
 	writeFile(t, sysfs+"/bus/pci/devices/0000:01:00.0/numa_node", "3\n")
 	writeFile(t, sysfs+"/bus/pci/devices/0000:02:00.0/numa_node", "-1\n")
 	silent := map[string]bool{"GetMemoryAffinity": true}
-	lib := devicetest.New(&devicetest.GPU{Unsupported: silent}, &devicetest.GPU{Unsupported: silent}, &devicetest.GPU{NUMA: 5})
+	lib := devicetest.New(
+		&devicetest.GPU{Unsupported: silent}, &devicetest.GPU{Unsupported: silent}, &devicetest.GPU{NUMA: 5},
+	)
 	h, err := device.Open(device.Options{Library: lib, Sysfs: sysfs})
 	require.NoError(t, err)
 	inv, err := h.Inventory()

@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// judge remembers of a device what single readings cannot tell.
+// judge keeps the state that a single reading of a device cannot show.
 type judge struct {
 	thermal, power window
 	links          int64 // most links that were ever up
 	unread         int   // polls one after the other with fields that could not be read
 }
 
-// unreadLimit is how many polls one after the other may fail before the device has.
+// unreadLimit is how many consecutive polls may fail before the device counts as failed.
 const unreadLimit = 3
 
 func newJudge() *judge {
 	return &judge{thermal: window{span: throttleSpan}, power: window{span: throttleSpan}}
 }
 
-// Assess says what one reading of a device holds against it: no Xid, and nothing that shows over time.
+// Assess lists the faults that one reading of a device shows. It finds no Xids and no faults that show only over time.
 func Assess(d Device) Health { return healthOf(newJudge().polled(d, time.Time{})) }
 
-// polled says what a poll's readings hold against the device.
+// polled lists the faults that a poll's readings show.
 func (j *judge) polled(d Device, at time.Time) []Reason {
 	var out []Reason
 	add := func(when bool, kind Kind, state State, format string, args ...any) {
@@ -39,7 +39,10 @@ func (j *judge) polled(d Device, at time.Time) []Reason {
 		add(true, kind, Failed, "%s", d.Lost)
 		return out
 	}
-	add(j.unreadable(d), KindUnreadable, Failed, "%d polls one after the other failed: %s", j.unread, cmp.Or(d.Faults[noHandle], d.Faults["memory"]))
+	add(
+		j.unreadable(d), KindUnreadable, Failed, "%d polls one after the other failed: %s", j.unread,
+		cmp.Or(d.Faults[noHandle], d.Faults["memory"]),
+	)
 	switch d.Recovery.Value {
 	case "reset", "drain_and_reset":
 		add(true, KindResetRequired, Failed, "the driver asks for a reset")
@@ -53,7 +56,10 @@ func (j *judge) polled(d Device, at time.Time) []Reason {
 	add(d.Rows.PagePending.Value, KindRemapPending, Degraded, "a memory page is retired at the next reset")
 	add(d.Rows.Failed.Value, KindRemapFailed, Failed, "a memory row could not be replaced")
 	j.links = max(j.links, d.Links.Active.Value)
-	add(d.Links.Active.OK && d.Links.Active.Value < j.links, KindLinkDown, Degraded, "%d of %d links are up", d.Links.Active.Value, j.links)
+	add(
+		d.Links.Active.OK && d.Links.Active.Value < j.links, KindLinkDown, Degraded, "%d of %d links are up",
+		d.Links.Active.Value, j.links,
+	)
 	return append(out, j.throttling(d, at)...)
 }
 
@@ -81,7 +87,13 @@ func (j *judge) throttling(d Device, at time.Time) (out []Reason) {
 	}{{KindThrottleThermal, &j.thermal, "heat"}, {KindThrottlePower, &j.power, "a power brake"}} {
 		if w.window.raised {
 			share, _ := w.window.share()
-			out = append(out, Reason{w.kind, Degraded, fmt.Sprintf("clocks lowered by %s for %.0f%% of the last %s", w.by, 100*share, throttleSpan)})
+			out = append(
+				out,
+				Reason{
+					w.kind, Degraded,
+					fmt.Sprintf("clocks lowered by %s for %.0f%% of the last %s", w.by, 100*share, throttleSpan),
+				},
+			)
 		}
 	}
 	return out

@@ -26,8 +26,14 @@ func TestJudgePolled(t *testing.T) {
 		{"driver asks for a restart", []Device{{Recovery: Some("reboot")}}, Failed, []Kind{KindRebootRequired}},
 		{"driver asks to drain", []Device{{Recovery: Some("drain_p2p")}}, Degraded, []Kind{KindDrain}},
 		{"errors of old", []Device{{ECC: ECC{Uncorrected: Some(int64(1))}}}, Degraded, []Kind{KindDoubleBit}},
-		{"corrected errors", []Device{{ECC: ECC{Corrected: Some(int64(1000)), Uncorrected: Some(int64(0))}}}, Healthy, nil},
-		{"row pending and failed", []Device{{Rows: Rows{Pending: Some(true), Failed: Some(true)}}}, Failed, []Kind{KindRemapFailed, KindRemapPending}},
+		{
+			"corrected errors", []Device{{ECC: ECC{Corrected: Some(int64(1000)), Uncorrected: Some(int64(0))}}},
+			Healthy, nil,
+		},
+		{
+			"row pending and failed", []Device{{Rows: Rows{Pending: Some(true), Failed: Some(true)}}}, Failed,
+			[]Kind{KindRemapFailed, KindRemapPending},
+		},
 		{"page pending", []Device{{Rows: Rows{PagePending: Some(true)}}}, Degraded, []Kind{KindRemapPending}},
 		{"unread once", []Device{unread}, Healthy, nil},
 		{"unread, read, unread twice", []Device{unread, {}, unread, unread}, Healthy, nil},

@@ -14,8 +14,8 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/device"
 )
 
-// go-nvml itself, over a real shared library that has few of NVML's functions: none of the others is called, which would
-// end this process, and events find the device that they are of.
+// go-nvml itself, over a real shared library that has few of NVML's functions: none of the others is called, which
+// would end this process, and events find the device that they are of.
 func TestOldDriversLibrary(t *testing.T) {
 	cc := os.Getenv("CC")
 	if cc == "" {
@@ -35,7 +35,9 @@ func TestOldDriversLibrary(t *testing.T) {
 	require.Equal(t, device.Driver{Version: "450.1"}, inv.Driver)
 	require.Len(t, inv.Devices, 1)
 	require.Equal(t, device.Device{Index: 0, UUID: "GPU-old", Name: "Old GPU",
-		Memory: device.Memory{Total: device.Some(int64(100)), Used: device.Some(int64(40)), Free: device.Some(int64(60))},
+		Memory: device.Memory{
+			Total: device.Some(int64(100)), Used: device.Some(int64(40)), Free: device.Some(int64(60)),
+		},
 		Faults: map[string]string{"power.limit": "Unknown Error"},
 	}, inv.Devices[0])
 

@@ -21,7 +21,7 @@ func (p *probe) links() Links {
 	return Links{Total: Some(total), Active: Some(active)}
 }
 
-// linkState is whether a link is up; no reading where the device has no such link.
+// linkState reports whether a link is up. There is no reading if the device has no such link.
 func (p *probe) linkState(link int) Reading[bool] {
 	return read(p, "nvlink", "nvmlDeviceGetNvLinkState", func() (bool, nvml.Return) {
 		state, ret := p.dev.GetNvLinkState(link)
@@ -47,14 +47,18 @@ func (p *probe) linkEnds() linkEnds {
 		if !state.Value {
 			continue
 		}
-		kind := read(p, "nvlink", "nvmlDeviceGetNvLinkRemoteDeviceType", func() (nvml.IntNvLinkDeviceType, nvml.Return) {
-			return p.dev.GetNvLinkRemoteDeviceType(link)
-		})
+		kind := read(p, "nvlink", "nvmlDeviceGetNvLinkRemoteDeviceType",
+			func() (nvml.IntNvLinkDeviceType, nvml.Return) {
+				return p.dev.GetNvLinkRemoteDeviceType(link)
+			})
 		if kind.OK && kind.Value == nvml.NVLINK_DEVICE_TYPE_SWITCH {
 			ends.switches++
 			continue
 		}
-		remote := read(p, "nvlink", "nvmlDeviceGetNvLinkRemotePciInfo", func() (nvml.PciInfo, nvml.Return) { return p.dev.GetNvLinkRemotePciInfo(link) })
+		remote := read(
+			p, "nvlink", "nvmlDeviceGetNvLinkRemotePciInfo",
+			func() (nvml.PciInfo, nvml.Return) { return p.dev.GetNvLinkRemotePciInfo(link) },
+		)
 		if remote.OK {
 			ends.peers[busID(remote.Value)]++
 		}

@@ -2,7 +2,7 @@ package device
 
 import "github.com/NVIDIA/go-nvml/pkg/nvml"
 
-// mig reads how a device is cut.
+// mig reads how a device is split.
 func (p *probe) mig() MIG {
 	m := MIG{Enabled: read(p, "mig.enabled", "nvmlDeviceGetMigMode", func() (bool, nvml.Return) {
 		current, _, ret := p.dev.GetMigMode()
@@ -26,10 +26,12 @@ func (p *probe) instance(handle nvml.Device) Instance {
 	part := &probe{host: p.host, dev: handle, faults: p.faults}
 	memory := part.memory()
 	return Instance{
-		UUID:        read(part, "mig.uuid", "nvmlDeviceGetUUID", handle.GetUUID).Or(""),
-		Name:        read(part, "mig.name", "nvmlDeviceGetName", handle.GetName).Or(""),
-		GPU:         number(part, "mig.gpu_instance", "nvmlDeviceGetGpuInstanceId", handle.GetGpuInstanceId),
-		Compute:     number(part, "mig.compute_instance", "nvmlDeviceGetComputeInstanceId", handle.GetComputeInstanceId),
+		UUID: read(part, "mig.uuid", "nvmlDeviceGetUUID", handle.GetUUID).Or(""),
+		Name: read(part, "mig.name", "nvmlDeviceGetName", handle.GetName).Or(""),
+		GPU:  number(part, "mig.gpu_instance", "nvmlDeviceGetGpuInstanceId", handle.GetGpuInstanceId),
+		Compute: number(
+			part, "mig.compute_instance", "nvmlDeviceGetComputeInstanceId", handle.GetComputeInstanceId,
+		),
 		MemoryTotal: memory.Total, MemoryUsed: memory.Used,
 	}
 }

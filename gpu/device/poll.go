@@ -22,7 +22,7 @@ func (w *Watch) keepPolling() {
 	}
 }
 
-// soon asks for a poll without waiting for it.
+// soon requests a poll without waiting for it.
 func (w *Watch) soon() {
 	select {
 	case w.kick <- struct{}{}:
@@ -33,7 +33,8 @@ func (w *Watch) soon() {
 // ErrEnded says that the watch is closed.
 var ErrEnded = errors.New("the watch over the devices has ended")
 
-// Poll asks every device now. Its error is the context's, and the poll then goes on without the caller, or ErrEnded.
+// Poll reads every device now. The error is ErrEnded or the context's. If the context ends, the poll continues without
+// the caller.
 func (w *Watch) Poll(ctx context.Context) error {
 	select {
 	case w.polling <- struct{}{}:
@@ -60,7 +61,7 @@ func (w *Watch) Poll(ctx context.Context) error {
 	}
 }
 
-// poll asks one device, whose polled reasons it replaces.
+// poll reads one device and replaces its polled reasons.
 func (w *Watch) poll(d *watched) {
 	now, ok := w.readWithin(d)
 	w.change(d, 0, func() {
@@ -77,8 +78,8 @@ func (w *Watch) poll(d *watched) {
 	})
 }
 
-// readWithin reads a device; not ok if the driver takes too long. Such a call cannot be ended. Until it comes back
-// the device is not asked again.
+// readWithin reads a device. It returns false if the driver takes too long. Such a call cannot be cancelled, so the
+// device is not read again until the call returns.
 func (w *Watch) readWithin(d *watched) (Device, bool) {
 	if d.stuck != nil {
 		select {
@@ -100,10 +101,10 @@ func (w *Watch) readWithin(d *watched) (Device, bool) {
 	}
 }
 
-// noHandle is the field that could not be read if nothing could.
+// noHandle is the field that is reported as unreadable if the device gives no handle.
 const noHandle = "device"
 
-// again reads a device that was found before; one that the driver no longer knows is lost.
+// again reads a device that was found before. A device that the driver no longer knows is lost.
 func (h *Host) again(index int, uuid string) Device {
 	h.mu.Lock()
 	h.reading++

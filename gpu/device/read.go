@@ -11,7 +11,7 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// read asks one device for everything.
+// read reads every value of one device.
 func (h *Host) read(index int, uuid string, dev nvml.Device) Device {
 	p := newProbe(h, dev)
 	d := Device{Index: index, UUID: uuid, Name: read(p, "name", "nvmlDeviceGetName", dev.GetName).Or("")}
@@ -47,10 +47,14 @@ func (p *probe) pci() PCI {
 			info, ret := p.dev.GetPciInfo()
 			return busID(info), ret
 		}),
-		Generation:    number(p, "pci.generation", "nvmlDeviceGetCurrPcieLinkGeneration", p.dev.GetCurrPcieLinkGeneration),
-		MaxGeneration: number(p, "pci.max_generation", "nvmlDeviceGetMaxPcieLinkGeneration", p.dev.GetMaxPcieLinkGeneration),
-		Width:         number(p, "pci.width", "nvmlDeviceGetCurrPcieLinkWidth", p.dev.GetCurrPcieLinkWidth),
-		MaxWidth:      number(p, "pci.max_width", "nvmlDeviceGetMaxPcieLinkWidth", p.dev.GetMaxPcieLinkWidth),
+		Generation: number(
+			p, "pci.generation", "nvmlDeviceGetCurrPcieLinkGeneration", p.dev.GetCurrPcieLinkGeneration,
+		),
+		MaxGeneration: number(
+			p, "pci.max_generation", "nvmlDeviceGetMaxPcieLinkGeneration", p.dev.GetMaxPcieLinkGeneration,
+		),
+		Width:    number(p, "pci.width", "nvmlDeviceGetCurrPcieLinkWidth", p.dev.GetCurrPcieLinkWidth),
+		MaxWidth: number(p, "pci.max_width", "nvmlDeviceGetMaxPcieLinkWidth", p.dev.GetMaxPcieLinkWidth),
 	}
 }
 
@@ -86,7 +90,7 @@ func (p *probe) numa(bus Reading[string]) Reading[int64] {
 	return Some(int64(node))
 }
 
-// memory prefers the second version of NVML's call, which keeps the driver's share apart.
+// memory prefers the second version of NVML's call, which reports the driver's share separately.
 func (p *probe) memory() Memory {
 	bytes := func(v uint64) Reading[int64] { return Some(int64(v)) }
 	if m := read(p, "memory", "nvmlDeviceGetMemoryInfo_v2", p.dev.GetMemoryInfo_v2); m.OK {
@@ -108,10 +112,16 @@ func (p *probe) utilisation() Utilisation {
 
 func (p *probe) temperature() Temperature {
 	threshold := func(field string, which nvml.TemperatureThresholds) Reading[int64] {
-		return number(p, field, "nvmlDeviceGetTemperatureThreshold", func() (uint32, nvml.Return) { return p.dev.GetTemperatureThreshold(which) })
+		return number(
+			p, field, "nvmlDeviceGetTemperatureThreshold",
+			func() (uint32, nvml.Return) { return p.dev.GetTemperatureThreshold(which) },
+		)
 	}
 	return Temperature{
-		GPU:      number(p, "temperature.gpu", "nvmlDeviceGetTemperature", func() (uint32, nvml.Return) { return p.dev.GetTemperature(nvml.TEMPERATURE_GPU) }),
+		GPU: number(
+			p, "temperature.gpu", "nvmlDeviceGetTemperature",
+			func() (uint32, nvml.Return) { return p.dev.GetTemperature(nvml.TEMPERATURE_GPU) },
+		),
 		Slowdown: threshold("temperature.slowdown", nvml.TEMPERATURE_THRESHOLD_SLOWDOWN),
 		Shutdown: threshold("temperature.shutdown", nvml.TEMPERATURE_THRESHOLD_SHUTDOWN),
 	}
@@ -120,22 +130,33 @@ func (p *probe) temperature() Temperature {
 func (p *probe) power() Power {
 	thousandth := func(v int64) float64 { return float64(v) / 1000 } // NVML counts mW and mJ
 	return Power{
-		Draw:   then(number(p, "power.draw", "nvmlDeviceGetPowerUsage", p.dev.GetPowerUsage), thousandth),
-		Limit:  then(number(p, "power.limit", "nvmlDeviceGetEnforcedPowerLimit", p.dev.GetEnforcedPowerLimit), thousandth),
-		Energy: then(number(p, "power.energy", "nvmlDeviceGetTotalEnergyConsumption", p.dev.GetTotalEnergyConsumption), thousandth),
+		Draw: then(number(p, "power.draw", "nvmlDeviceGetPowerUsage", p.dev.GetPowerUsage), thousandth),
+		Limit: then(
+			number(p, "power.limit", "nvmlDeviceGetEnforcedPowerLimit", p.dev.GetEnforcedPowerLimit), thousandth,
+		),
+		Energy: then(
+			number(p, "power.energy", "nvmlDeviceGetTotalEnergyConsumption", p.dev.GetTotalEnergyConsumption),
+			thousandth,
+		),
 	}
 }
 
 func (p *probe) clocks() Clocks {
 	now := func(field string, which nvml.ClockType) Reading[int64] {
-		return number(p, field, "nvmlDeviceGetClockInfo", func() (uint32, nvml.Return) { return p.dev.GetClockInfo(which) })
+		return number(
+			p, field, "nvmlDeviceGetClockInfo", func() (uint32, nvml.Return) { return p.dev.GetClockInfo(which) },
+		)
 	}
 	most := func(field string, which nvml.ClockType) Reading[int64] {
-		return number(p, field, "nvmlDeviceGetMaxClockInfo", func() (uint32, nvml.Return) { return p.dev.GetMaxClockInfo(which) })
+		return number(
+			p, field, "nvmlDeviceGetMaxClockInfo", func() (uint32, nvml.Return) { return p.dev.GetMaxClockInfo(which) },
+		)
 	}
 	reasons := read(p, "clocks.reasons", "nvmlDeviceGetCurrentClocksEventReasons", p.dev.GetCurrentClocksEventReasons)
 	if !reasons.OK { // the name before driver 535
-		reasons = read(p, "clocks.reasons", "nvmlDeviceGetCurrentClocksThrottleReasons", p.dev.GetCurrentClocksThrottleReasons)
+		reasons = read(
+			p, "clocks.reasons", "nvmlDeviceGetCurrentClocksThrottleReasons", p.dev.GetCurrentClocksThrottleReasons,
+		)
 	}
 	return Clocks{
 		SM: now("clocks.sm", nvml.CLOCK_SM), MaxSM: most("clocks.max_sm", nvml.CLOCK_SM),
@@ -146,17 +167,22 @@ func (p *probe) clocks() Clocks {
 
 func (p *probe) ecc() ECC {
 	count := func(field string, what nvml.MemoryErrorType, since nvml.EccCounterType) Reading[int64] {
-		return number(p, field, "nvmlDeviceGetTotalEccErrors", func() (uint64, nvml.Return) { return p.dev.GetTotalEccErrors(what, since) })
+		return number(
+			p, field, "nvmlDeviceGetTotalEccErrors",
+			func() (uint64, nvml.Return) { return p.dev.GetTotalEccErrors(what, since) },
+		)
 	}
 	return ECC{
 		Enabled: read(p, "ecc.enabled", "nvmlDeviceGetEccMode", func() (bool, nvml.Return) {
 			current, _, ret := p.dev.GetEccMode()
 			return current == nvml.FEATURE_ENABLED, ret
 		}),
-		Corrected:            count("ecc.corrected", nvml.MEMORY_ERROR_TYPE_CORRECTED, nvml.VOLATILE_ECC),
-		Uncorrected:          count("ecc.uncorrected", nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.VOLATILE_ECC),
-		AggregateCorrected:   count("ecc.aggregate_corrected", nvml.MEMORY_ERROR_TYPE_CORRECTED, nvml.AGGREGATE_ECC),
-		AggregateUncorrected: count("ecc.aggregate_uncorrected", nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.AGGREGATE_ECC),
+		Corrected:          count("ecc.corrected", nvml.MEMORY_ERROR_TYPE_CORRECTED, nvml.VOLATILE_ECC),
+		Uncorrected:        count("ecc.uncorrected", nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.VOLATILE_ECC),
+		AggregateCorrected: count("ecc.aggregate_corrected", nvml.MEMORY_ERROR_TYPE_CORRECTED, nvml.AGGREGATE_ECC),
+		AggregateUncorrected: count(
+			"ecc.aggregate_uncorrected", nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.AGGREGATE_ECC,
+		),
 	}
 }
 
@@ -174,19 +200,23 @@ func (p *probe) rows() Rows {
 		Uncorrected: then(r, func(r remapped) int64 { return int64(r.uncorrected) }),
 		Pending:     then(r, func(r remapped) bool { return r.pending }),
 		Failed:      then(r, func(r remapped) bool { return r.failed }),
-		PagePending: read(p, "row_remap.page_retirement_pending", "nvmlDeviceGetRetiredPagesPendingStatus", func() (bool, nvml.Return) {
-			pending, ret := p.dev.GetRetiredPagesPendingStatus()
-			return pending == nvml.FEATURE_ENABLED, ret
-		}),
+		PagePending: read(p, "row_remap.page_retirement_pending", "nvmlDeviceGetRetiredPagesPendingStatus",
+			func() (bool, nvml.Return) {
+				pending, ret := p.dev.GetRetiredPagesPendingStatus()
+				return pending == nvml.FEATURE_ENABLED, ret
+			}),
 	}
 }
 
 var recoveryActions = map[nvml.DeviceGpuRecoveryAction]string{
-	nvml.GPU_RECOVERY_ACTION_NONE: "none", nvml.GPU_RECOVERY_ACTION_GPU_RESET: "reset", nvml.GPU_RECOVERY_ACTION_NODE_REBOOT: "reboot",
-	nvml.GPU_RECOVERY_ACTION_DRAIN_P2P: "drain_p2p", nvml.GPU_RECOVERY_ACTION_DRAIN_AND_RESET: "drain_and_reset",
+	nvml.GPU_RECOVERY_ACTION_NONE:            "none",
+	nvml.GPU_RECOVERY_ACTION_GPU_RESET:       "reset",
+	nvml.GPU_RECOVERY_ACTION_NODE_REBOOT:     "reboot",
+	nvml.GPU_RECOVERY_ACTION_DRAIN_P2P:       "drain_p2p",
+	nvml.GPU_RECOVERY_ACTION_DRAIN_AND_RESET: "drain_and_reset",
 }
 
-// recovery is a field value of drivers from 565 on; a Xid 154 says that it has changed.
+// recovery reads a field that drivers from 565 on support. An Xid 154 announces a change of it.
 func (p *probe) recovery() Reading[string] {
 	return read(p, "recovery_action", "nvmlDeviceGetFieldValues", func() (string, nvml.Return) {
 		values := []nvml.FieldValue{{FieldId: nvml.FI_DEV_GET_GPU_RECOVERY_ACTION}}
@@ -207,7 +237,9 @@ func (p *probe) recovery() Reading[string] {
 }
 
 func (p *probe) processes() Reading[[]Process] {
-	return then(read(p, "processes", "nvmlDeviceGetComputeRunningProcesses", p.dev.GetComputeRunningProcesses), func(infos []nvml.ProcessInfo) []Process {
+	return then(read(
+		p, "processes", "nvmlDeviceGetComputeRunningProcesses", p.dev.GetComputeRunningProcesses,
+	), func(infos []nvml.ProcessInfo) []Process {
 		out := []Process{}
 		for _, i := range infos {
 			process := Process{PID: int(i.Pid)}

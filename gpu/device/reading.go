@@ -7,16 +7,16 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// Reading is a figure that a device may not have. In JSON it is the value, or null where it is not supported.
+// Reading is a value that a device may not support. In JSON it is the value, or null without support.
 type Reading[T any] struct {
 	Value T
 	OK    bool // there is a value
 }
 
-// Some is a reading with a value.
+// Some returns a reading with a value.
 func Some[T any](v T) Reading[T] { return Reading[T]{v, true} }
 
-// Or is the value, or another where there is none.
+// Or returns the value, or other if there is none.
 func (r Reading[T]) Or(other T) T {
 	if r.OK {
 		return r.Value
@@ -24,6 +24,7 @@ func (r Reading[T]) Or(other T) T {
 	return other
 }
 
+// String renders the reading for people.
 func (r Reading[T]) String() string {
 	if r.OK {
 		return fmt.Sprint(r.Value)
@@ -49,7 +50,7 @@ func (r *Reading[T]) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &r.Value)
 }
 
-// then turns a reading into another.
+// then converts a reading with f.
 func then[T, U any](r Reading[T], f func(T) U) Reading[U] {
 	if !r.OK {
 		return Reading[U]{}
@@ -57,7 +58,7 @@ func then[T, U any](r Reading[T], f func(T) U) Reading[U] {
 	return Some(f(r.Value))
 }
 
-// probe reads one device and notes what stood in the way.
+// probe reads one device and collects the errors.
 type probe struct {
 	host   *Host
 	dev    nvml.Device
@@ -69,8 +70,8 @@ func newProbe(h *Host, dev nvml.Device) *probe {
 	return &probe{host: h, dev: dev, faults: map[string]string{}}
 }
 
-// read makes one call. A function that the library lacks and a figure that the device lacks are the same: not
-// supported. After a call that found the device lost none is made any more; each could take seconds.
+// read makes one call. A function that the library lacks and a value that the device lacks both mean "not supported".
+// After a call has found the device lost, read makes no more calls, because each could take seconds.
 func read[T any](p *probe, field, symbol string, call func() (T, nvml.Return)) Reading[T] {
 	if p.lost != nvml.SUCCESS || !p.host.has(symbol) {
 		return Reading[T]{}
@@ -90,6 +91,8 @@ func read[T any](p *probe, field, symbol string, call func() (T, nvml.Return)) R
 }
 
 // number is read for NVML's many integer types.
-func number[T ~int | ~int32 | ~uint32 | ~uint64](p *probe, field, symbol string, call func() (T, nvml.Return)) Reading[int64] {
+func number[T ~int | ~int32 | ~uint32 | ~uint64](
+	p *probe, field, symbol string, call func() (T, nvml.Return),
+) Reading[int64] {
 	return then(read(p, field, symbol, call), func(v T) int64 { return int64(v) })
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// Path is the nearest common part of two devices' connection over PCIe, by nvidia-smi's names.
+// Path is the nearest common part of the PCIe connection of two devices, by nvidia-smi's names.
 type Path string
 
 // Paths, near to far.
@@ -21,7 +21,7 @@ const (
 	PathUnknown Path = "?"
 )
 
-// Distance orders paths from 0 (itself) on; an unknown one is farthest.
+// Distance orders paths from near to far. 0 is the device itself. An unknown path is the farthest.
 func (p Path) Distance() int {
 	for i, other := range []Path{PathSelf, PathBoard, PathSwitch, PathBridges, PathHost, PathNode, PathSystem} {
 		if p == other {
@@ -36,12 +36,12 @@ var levels = map[nvml.GpuTopologyLevel]Path{
 	nvml.TOPOLOGY_HOSTBRIDGE: PathHost, nvml.TOPOLOGY_NODE: PathNode, nvml.TOPOLOGY_SYSTEM: PathSystem,
 }
 
-// Topology says how each two devices are connected, in the order of the inventory's devices.
+// Topology says how each pair of devices is connected, in the order of the inventory's devices.
 type Topology struct {
 	UUIDs []string `json:"uuids"`
 	Paths [][]Path `json:"paths"` // [devices][devices]
-	// Links counts the active NVLinks between two devices, directly or each to a switch. 1 may also stand for an
-	// unknown number, where the driver says only that NVLink joins them.
+	// Links counts the active NVLinks between two devices, directly or each to a switch. It is 1 if the driver only
+	// says that NVLink joins them, without a number.
 	Links [][]int `json:"nvlinks"` // [devices][devices]
 }
 
@@ -53,7 +53,7 @@ func (t Topology) Name(a, b int) string {
 	return string(t.Paths[a][b])
 }
 
-// topology asks for every pair. It is nil where there is no pair.
+// topology asks the driver about every pair. It is nil with fewer than two devices.
 func (h *Host) topology(all []found, devices []Device) *Topology {
 	n := len(all)
 	if n < 2 {
@@ -83,16 +83,18 @@ func (h *Host) topology(all []found, devices []Device) *Topology {
 }
 
 func (h *Host) path(a, b nvml.Device) Path {
-	level := read(newProbe(h, a), "", "nvmlDeviceGetTopologyCommonAncestor", func() (nvml.GpuTopologyLevel, nvml.Return) {
-		return a.GetTopologyCommonAncestor(b)
-	})
+	level := read(newProbe(h, a), "", "nvmlDeviceGetTopologyCommonAncestor",
+		func() (nvml.GpuTopologyLevel, nvml.Return) {
+			return a.GetTopologyCommonAncestor(b)
+		})
 	if path, ok := levels[level.Value]; ok && level.OK {
 		return path
 	}
 	return PathUnknown
 }
 
-// joined counts the links between two devices. Two that have links to switches are joined unless the driver denies it.
+// joined counts the links between two devices. Two devices with links to switches are joined unless the driver denies
+// it.
 func (h *Host) joined(a, b nvml.Device, from, to linkEnds, busOfB string) int {
 	if n := from.peers[busOfB]; n > 0 {
 		return n

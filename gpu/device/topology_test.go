@@ -19,15 +19,25 @@ func TestTopology(t *testing.T) {
 	}{
 		{"one device", []*devicetest.GPU{{}}, nil},
 		{"two over switches", []*devicetest.GPU{switched(), switched()}, [][]string{{"X", "NV18"}, {"NV18", "X"}}},
-		{"one with links down", []*devicetest.GPU{switched(), {Switches: 18, Down: 2}}, [][]string{{"X", "NV16"}, {"NV16", "X"}}},
+		{
+			"one with links down", []*devicetest.GPU{switched(), {Switches: 18, Down: 2}},
+			[][]string{{"X", "NV16"}, {"NV16", "X"}},
+		},
 		{"two bridged, one apart", []*devicetest.GPU{
-			{Peers: map[int]int{1: 4}, Near: map[int]nvml.GpuTopologyLevel{1: nvml.TOPOLOGY_HOSTBRIDGE, 2: nvml.TOPOLOGY_SYSTEM}},
+			{
+				Peers: map[int]int{1: 4},
+				Near:  map[int]nvml.GpuTopologyLevel{1: nvml.TOPOLOGY_HOSTBRIDGE, 2: nvml.TOPOLOGY_SYSTEM},
+			},
 			{Peers: map[int]int{0: 4}, NUMA: 0}, {NUMA: 1},
 		}, [][]string{{"X", "NV4", "SYS"}, {"NV4", "X", "SYS"}, {"SYS", "SYS", "X"}}},
-		{"no link", []*devicetest.GPU{{Near: map[int]nvml.GpuTopologyLevel{1: nvml.TOPOLOGY_SINGLE, 2: nvml.TOPOLOGY_MULTIPLE}}, {}, {}},
+		{"no link", []*devicetest.GPU{
+			{Near: map[int]nvml.GpuTopologyLevel{1: nvml.TOPOLOGY_SINGLE, 2: nvml.TOPOLOGY_MULTIPLE}}, {}, {},
+		},
 			[][]string{{"X", "PIX", "PXB"}, {"PIX", "X", "NODE"}, {"PXB", "NODE", "X"}}},
 		{"links that nothing is known of but that they join", []*devicetest.GPU{
-			{Switches: 4, Unsupported: map[string]bool{"GetNvLinkState": true}}, {Switches: 4, Unsupported: map[string]bool{"GetNvLinkState": true}},
+			{
+				Switches: 4, Unsupported: map[string]bool{"GetNvLinkState": true},
+			}, {Switches: 4, Unsupported: map[string]bool{"GetNvLinkState": true}},
 		}, [][]string{{"X", "NV1"}, {"NV1", "X"}}},
 		{"one lost", []*devicetest.GPU{switched(), {Lost: true}}, [][]string{{"X", "?"}, {"?", "X"}}},
 		{"a driver that tells nothing", []*devicetest.GPU{

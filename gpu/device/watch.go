@@ -11,20 +11,21 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// WatchOptions say how a watch is kept.
+// WatchOptions configure a watch.
 type WatchOptions struct {
-	// Every is the time between polls; 0 takes 5 s.
+	// Every is the time between polls; 0 means 5 s.
 	Every time.Duration
-	// Limit is how long the driver may take to answer for one device; 0 takes 10 s. Whatever takes longer has hung.
+	// Limit is how long the driver may take to answer for one device; 0 means 10 s. After that the device counts as
+	// hung.
 	Limit time.Duration
-	// Clock is nil for the machine's.
+	// Clock is the source of time; nil means the machine's clock.
 	Clock Clock
-	// Log is told what breaks in watching; changes go to subscribers alone. nil takes the default logger.
+	// Log receives errors of the watch itself; nil means the default logger. Changes go only to subscribers.
 	Log *slog.Logger
 }
 
-// Watch keeps the states of a host's devices. Its methods are safe for concurrent use. Devices that the driver lists later
-// are not seen. Close it, always.
+// Watch tracks the states of a host's devices. Its methods are safe for concurrent use. It does not see devices that
+// the driver lists later. The caller must close it.
 type Watch struct {
 	host    *Host
 	o       WatchOptions
@@ -60,14 +61,14 @@ type watched struct {
 	stuck  chan Device // a read that has not come back
 }
 
-// Change is something that a watch noticed of a device.
+// Change is a change that a watch noticed on a device.
 type Change struct {
 	At       time.Time
 	Index    int
 	UUID     string
 	From, To Health
-	// Xid is the code of the Xid that was reported, 0 if it was something else. One without consequence is told too,
-	// with From and To alike.
+	// Xid is the code of the reported Xid, or 0 if something else changed. An Xid without consequence is reported too;
+	// From and To are then equal.
 	Xid int
 }
 
@@ -79,14 +80,15 @@ func (c Change) Failure() *Error {
 	return &Error{Index: c.Index, UUID: c.UUID, Reason: c.To.Reasons[0]}
 }
 
-// Status is a device as its watch knows it.
+// Status is the state of a device as its watch knows it.
 type Status struct {
 	Device
 	Health Health      `json:"health"`
 	Since  time.Time   `json:"since"`  // of the state
 	Events bool        `json:"events"` // the driver tells of its Xids as they happen
 	Xids   map[int]int `json:"xids,omitempty"`
-	// Throttled is the share of the last ten minutes in which heat and a power brake lowered the clocks.
+	// ThrottledThermal is the share of the last ten minutes in which heat lowered the clocks. The next field is the
+	// share for a power brake.
 	ThrottledThermal float64 `json:"throttled_thermal"`
 	ThrottledPower   float64 `json:"throttled_power"`
 }
@@ -94,7 +96,7 @@ type Status struct {
 // Failure is the error of work on the device, if it has failed.
 func (s Status) Failure() *Error { return Change{Index: s.Index, UUID: s.UUID, To: s.Health}.Failure() }
 
-// Watch begins a watch with a first poll. It fails only if the devices cannot be listed.
+// Watch starts a watch and polls once. It fails only if the devices cannot be listed.
 func (h *Host) Watch(o WatchOptions) (*Watch, error) {
 	if o.Every == 0 {
 		o.Every = 5 * time.Second
@@ -112,7 +114,10 @@ func (h *Host) Watch(o WatchOptions) (*Watch, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Watch{host: h, o: o, polling: make(chan struct{}, 1), kick: make(chan struct{}, 1), subscribers: map[int]func(Change){}}
+	w := &Watch{
+		host: h, o: o, polling: make(chan struct{}, 1), kick: make(chan struct{}, 1),
+		subscribers: map[int]func(Change){},
+	}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	var devices []Device
 	for _, f := range all {
@@ -130,7 +135,7 @@ func (h *Host) Watch(o WatchOptions) (*Watch, error) {
 	return w, nil
 }
 
-// Close ends the watch, after the poll that is under way. Again it does nothing.
+// Close ends the watch after the current poll. A second call does nothing.
 func (w *Watch) Close() error {
 	w.cancel()
 	w.running.Wait()
@@ -138,13 +143,13 @@ func (w *Watch) Close() error {
 	return nil
 }
 
-// Host is what is watched.
+// Host returns the watched host.
 func (w *Watch) Host() *Host { return w.host }
 
-// Clock is what the watch goes by.
+// Clock returns the watch's source of time.
 func (w *Watch) Clock() Clock { return w.o.Clock }
 
-// Status tells of every device, in the order of the inventory.
+// Status returns the status of every device, in the order of the inventory.
 func (w *Watch) Status() []Status {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -158,17 +163,17 @@ func (w *Watch) Status() []Status {
 	return out
 }
 
-// Topology is how the devices were connected when the watch began; nil with fewer than two.
+// Topology returns how the devices were connected when the watch started, or nil with fewer than two devices.
 func (w *Watch) Topology() *Topology { return w.topology }
 
-// EventFaults counts how often waiting for events broke.
+// EventFaults counts how often waiting for events failed.
 func (w *Watch) EventFaults() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.eventFaults
 }
 
-// Subscribe has f called with every later change, one after the other, until stop. f must not wait for the watch.
+// Subscribe calls f with every later change, one at a time, until stop is called. f must not wait for the watch.
 func (w *Watch) Subscribe(f func(Change)) (stop func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -182,7 +187,8 @@ func (w *Watch) Subscribe(f func(Change)) (stop func()) {
 	}
 }
 
-// change alters a device's findings and tells the subscribers if that changed its state or reasons, or if it was a Xid.
+// change alters the reasons of a device. It calls the subscribers if the state or the reasons changed, or if there was
+// an Xid.
 func (w *Watch) change(d *watched, xid int, alter func()) {
 	w.emitting.Lock()
 	defer w.emitting.Unlock()
@@ -208,7 +214,9 @@ func (w *Watch) change(d *watched, xid int, alter func()) {
 	}
 }
 
-// sameKinds compares without the details, whose figures change from poll to poll.
+// sameKinds compares two healths without the details, because their numbers change from poll to poll.
 func sameKinds(a, b Health) bool {
-	return slices.EqualFunc(a.Reasons, b.Reasons, func(a, b Reason) bool { return a.Kind == b.Kind && a.State == b.State })
+	return slices.EqualFunc(
+		a.Reasons, b.Reasons, func(a, b Reason) bool { return a.Kind == b.Kind && a.State == b.State },
+	)
 }

@@ -35,7 +35,7 @@ func (s *seen) all() []device.Change {
 // limit is far beyond what the other tests move the clock by.
 const limit = 100 * time.Hour
 
-// watch watches with a clock that stands still: what happens follows from events and from polls that the test makes.
+// watch opens a watch whose clock never advances. Only events and the test's own polls change anything.
 func watch(t *testing.T, lib *devicetest.Library) (*device.Watch, *devicetest.Clock, *seen) {
 	t.Helper()
 	clock := devicetest.NewClock()
@@ -62,7 +62,9 @@ func TestXidsChangeStates(t *testing.T) {
 	}{
 		{13, device.Healthy, ""}, {45, device.Healthy, ""}, {154, device.Healthy, ""},
 		{94, device.Degraded, "gpu_xid_94"}, {4242, device.Degraded, "gpu_xid_4242"},
-		{79, device.Failed, "gpu_xid_79"}, {48, device.Failed, "gpu_xid_48"}, {95, device.Failed, "gpu_xid_95"}, {119, device.Failed, "gpu_xid_119"},
+		{79, device.Failed, "gpu_xid_79"}, {48, device.Failed, "gpu_xid_48"}, {95, device.Failed, "gpu_xid_95"}, {
+			119, device.Failed, "gpu_xid_119",
+		},
 	} {
 		lib := devicetest.New(&devicetest.GPU{}, &devicetest.GPU{})
 		w, _, s := watch(t, lib)
@@ -129,11 +131,15 @@ func TestWaitingForEventsBreaks(t *testing.T) {
 
 func TestVanishing(t *testing.T) {
 	for name, vanish := range map[string]func(*devicetest.GPU){
-		"fallen off the bus":    func(g *devicetest.GPU) { g.Lost = true },
-		"no longer listed":      func(g *devicetest.GPU) { g.Gone = true },
-		"asks for a reset":      func(g *devicetest.GPU) { g.ResetRequired = true },
-		"no handle":             func(g *devicetest.GPU) { g.Unknown = map[string]bool{"GetHandle": true} },
-		"memory cannot be read": func(g *devicetest.GPU) { g.Unknown = map[string]bool{"GetMemoryInfo_v2": true, "GetMemoryInfo": true} },
+		"fallen off the bus": func(g *devicetest.GPU) { g.Lost = true },
+		"no longer listed":   func(g *devicetest.GPU) { g.Gone = true },
+		"asks for a reset":   func(g *devicetest.GPU) { g.ResetRequired = true },
+		"no handle":          func(g *devicetest.GPU) { g.Unknown = map[string]bool{"GetHandle": true} },
+		"memory cannot be read": func(g *devicetest.GPU) {
+			g.Unknown = map[string]bool{
+				"GetMemoryInfo_v2": true, "GetMemoryInfo": true,
+			}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			gpu := &devicetest.GPU{}
@@ -231,7 +237,9 @@ func TestWatchPolls(t *testing.T) {
 // Devices without events, and drivers without event sets, are watched by polls alone.
 func TestWithoutEvents(t *testing.T) {
 	for name, lib := range map[string]*devicetest.Library{
-		"the device has none":  devicetest.New(&devicetest.GPU{Unsupported: map[string]bool{"GetSupportedEventTypes": true}}),
+		"the device has none": devicetest.New(
+			&devicetest.GPU{Unsupported: map[string]bool{"GetSupportedEventTypes": true}},
+		),
 		"they are refused":     devicetest.New(&devicetest.GPU{Unsupported: map[string]bool{"RegisterEvents": true}}),
 		"the library has none": {},
 	} {

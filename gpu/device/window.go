@@ -2,8 +2,8 @@ package device
 
 import "time"
 
-// window measures for what share of the last span something held, from samples: each one's answer stands for the
-// time since the sample before.
+// window measures, from samples, the share of the last span in which a condition held. Each sample counts for the time
+// since the previous sample.
 type window struct {
 	span    time.Duration
 	samples []sample // oldest first
@@ -16,8 +16,8 @@ type sample struct {
 	held bool
 }
 
-// Bounds of the share: a reason comes at the upper one and goes below the lower one, so that it does not flicker. Before
-// half of the span has been seen none comes.
+// Bounds of the share: a reason comes at the upper one and goes below the lower one, so that it does not flicker.
+// Before half of the span has been seen none comes.
 const (
 	throttleSpan  = 10 * time.Minute
 	throttleRaise = 0.5

@@ -10,14 +10,14 @@ type Consequence string
 
 // Consequences, from none to the worst.
 const (
-	// Ignore: a report that holds nothing against the device.
+	// Ignore: the report does not count as a fault of the device.
 	Ignore Consequence = "ignore"
 	// Application: the program's own doing, or an error that ends the program alone. The program's engine fails by
 	// itself; the device stays as it is.
 	Application Consequence = "application"
-	// Degrade: whoever has the device goes on; nobody gets it anew.
+	// Degrade: the device's holder continues; the device is not leased again.
 	Degrade Consequence = "degraded"
-	// Fail: the device needs a reset, or more. Whoever has it must stop.
+	// Fail: the device needs a reset, or more. Its holder must stop.
 	Fail Consequence = "failed"
 )
 
@@ -38,7 +38,7 @@ func (x Xid) Codes() string {
 	return fmt.Sprintf("%d–%d", x.First, x.Last)
 }
 
-// XidOf is the row of a code. One that the table lacks degrades: somebody has to look at it.
+// XidOf returns the row of a code. A code that the table lacks degrades the device, so that an operator looks at it.
 func XidOf(code int) Xid {
 	i := sort.Search(len(Xids), func(i int) bool { return Xids[i].Last >= code })
 	if i < len(Xids) && Xids[i].First <= code {

@@ -2,9 +2,9 @@ package device
 
 // Xids is what follows from each Xid, in the order of codes.
 //
-// Source: NVIDIA's Xid catalogue for Ampere and later (docs.nvidia.com/deploy/xid-errors, "Analyzing Xid Errors with the
-// Xid Catalog"), immediate actions. RESTART_APP becomes application, RESET_GPU and the restarts become failed, IGNORE
-// becomes ignore. Departures, since NVML's event tells the code and not the registers of the log line:
+// Source: NVIDIA's Xid catalogue for Ampere and later (docs.nvidia.com/deploy/xid-errors, "Analyzing Xid Errors with
+// the Xid Catalog"), immediate actions. RESTART_APP becomes application, RESET_GPU and the restarts become failed,
+// IGNORE becomes ignore. Departures, since NVML's event tells the code and not the registers of the log line:
 //
 //   - 94, a contained memory error, and 54, a missing power connector, degrade: the device works, and should be seen to
 //     before it is given out again. So do 157 and 168 (memory that is gone for good).

@@ -16,7 +16,8 @@ func TestXidTable(t *testing.T) {
 		require.GreaterOrEqual(t, x.Last, x.First)
 		require.NotEmpty(t, x.Name)
 		require.Contains(t, []Consequence{Ignore, Application, Degrade, Fail}, x.Consequence)
-		if strings.HasPrefix(x.Action, "RESET_GPU") || strings.HasPrefix(x.Action, "RESTART_BM") || strings.HasPrefix(x.Action, "RESTART_VM") {
+		if strings.HasPrefix(x.Action, "RESET_GPU") || strings.HasPrefix(x.Action, "RESTART_BM") ||
+			strings.HasPrefix(x.Action, "RESTART_VM") {
 			require.Equal(t, Fail, x.Consequence, x.Codes())
 		}
 		last = x.Last
@@ -25,7 +26,8 @@ func TestXidTable(t *testing.T) {
 
 func TestXidOf(t *testing.T) {
 	for code, want := range map[int]Consequence{
-		13: Application, 31: Application, 43: Application, 45: Ignore, 46: Fail, 48: Fail, 63: Ignore, 64: Fail, 74: Fail, 79: Fail, 92: Ignore,
+		13: Application, 31: Application, 43: Application, 45: Ignore, 46: Fail, 48: Fail, 63: Ignore, 64: Fail,
+		74: Fail, 79: Fail, 92: Ignore,
 		94: Degrade, 95: Fail, 101: Application, 119: Fail, 130: Application, 154: Ignore, 172: Degrade,
 		1: Degrade, 50: Degrade, 173: Degrade, 9999: Degrade, // not in the table
 	} {
@@ -45,8 +47,9 @@ func TestXidTableInDocs(t *testing.T) {
 	for _, x := range Xids {
 		fmt.Fprintf(&want, "| %s | %s | %s | %s |\n", x.Codes(), x.Name, x.Action, x.Consequence)
 	}
-	require.Contains(t, string(page), want.String(), "write the table anew:\n%s", want.String())
-	for _, kind := range []Kind{KindLost, KindHung, KindUnreadable, KindResetRequired, KindRebootRequired, KindDrain, KindDoubleBit, KindRemapPending,
+	require.Contains(t, string(page), want.String(), "write the table of docs/gpu.md again:\n%s", want.String())
+	for _, kind := range []Kind{KindLost, KindHung, KindUnreadable, KindResetRequired, KindRebootRequired, KindDrain,
+		KindDoubleBit, KindRemapPending,
 		KindRemapFailed, KindThrottleThermal, KindThrottlePower, KindLinkDown} {
 		require.Contains(t, string(page), "`"+string(kind)+"`")
 	}

@@ -1,4 +1,4 @@
-// Package engine holds the trainer engine's Python files, to be written beside the Python that runs them.
+// Package engine embeds the trainer engine's Python files and writes them to a folder for the Python that runs them.
 // PROTOCOL.md, in the folder above, says what the engine serves; ropewalk_engine/__init__.py is its glossary.
 package engine
 

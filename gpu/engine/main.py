@@ -1,4 +1,4 @@
-"""Starts the engine from the folder this file lies in; `python -I main.py` sees nothing else of the user's."""
+"""Starts the engine from this file's folder. `python -I main.py` sees none of the user's other packages."""
 
 import os
 import sys

@@ -5,7 +5,7 @@ import (
 	"net"
 )
 
-// AddressTo is the address that this host has on its way to another, HOST:PORT: nothing is sent.
+// AddressTo returns the address, HOST:PORT, that this host uses to reach another. It sends nothing.
 func AddressTo(other string) (string, error) {
 	conn, err := net.Dial("udp", other)
 	if err != nil {
@@ -16,7 +16,7 @@ func AddressTo(other string) (string, error) {
 	return host, err
 }
 
-// Interface names the network interface that has an address; an error says that this host has none such.
+// Interface names the network interface that has an address. It returns an error if this host has no such interface.
 func Interface(address string) (string, error) {
 	ip := net.ParseIP(address)
 	if ip == nil {

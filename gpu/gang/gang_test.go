@@ -110,7 +110,7 @@ func TestRefused(t *testing.T) {
 	b.Leave("no devices")
 	require.NoError(t, c.Close())
 	_, err := Join(t.Context(), on("c"), c.Invitation())
-	require.ErrorIs(t, err, ErrGone, "nobody listens any more")
+	require.ErrorIs(t, err, ErrGone, "no one listens any more")
 }
 
 // A member that goes before the orders makes room for another.
@@ -138,9 +138,16 @@ func TestLosses(t *testing.T) {
 		lose func(c *Call, p []*Place)
 		says string
 	}{
-		"a member's ranks end": {func(_ *Call, p []*Place) { p[1].Leave("exit status 1") }, "host c is lost: its ranks ended: exit status 1"},
-		"a member is killed":   {func(_ *Call, p []*Place) { p[1].line.conn.Close() }, "host c is lost: its connection ended"},
-		"a member babbles":     {func(_ *Call, p []*Place) { _, _ = p[1].line.conn.Write([]byte("GET /\n")) }, "host c is lost: it speaks another language"},
+		"a member's ranks end": {
+			func(_ *Call, p []*Place) { p[1].Leave("exit status 1") }, "host c is lost: its ranks ended: exit status 1",
+		},
+		"a member is killed": {
+			func(_ *Call, p []*Place) { p[1].line.conn.Close() }, "host c is lost: its connection ended",
+		},
+		"a member babbles": {
+			func(_ *Call, p []*Place) { _, _ = p[1].line.conn.Write([]byte("GET /\n")) },
+			"host c is lost: it speaks another language",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, places := gathered(t, "b", "c")

@@ -15,18 +15,18 @@ import (
 	"time"
 )
 
-// dismissLimit is how long members may take to end their ranks when they are told to.
+// dismissLimit is how long members may take to end their ranks after they are dismissed.
 const dismissLimit = 5 * time.Second
 
-// Options are what a host brings along, as a leader or as a member.
+// Options describe a host that joins a gang, as a leader or as a member.
 type Options struct {
-	Host    string // this host's name; no two places of a gang are of one name
+	Host    string // this host's name; unique within a gang
 	Address string // by which the others reach it
 	Engine  string // digest of the engine's files: all hosts run the same
 	Logger  *slog.Logger
 }
 
-// Call is a leader's way to its members. Close it, always.
+// Call is a leader's connection to its members. The caller must close it.
 type Call struct {
 	o        Options
 	hosts    int
@@ -52,7 +52,7 @@ type member struct {
 	ready bool
 }
 
-// Open begins to listen for members on a port of the host's address.
+// Open starts to listen for members on a port of the host's address.
 func Open(o Options, hosts int, work Work) (*Call, error) {
 	l, err := net.Listen("tcp", net.JoinHostPort(o.Address, "0"))
 	if err != nil {
@@ -69,12 +69,13 @@ func Open(o Options, hosts int, work Work) (*Call, error) {
 	return c, nil
 }
 
-// Invitation is for members.
+// Invitation returns the invitation that members need.
 func (c *Call) Invitation() Invitation {
 	return Invitation{Address: c.listener.Addr().String(), ID: c.id}
 }
 
-// Gather waits until all places are taken and their hosts ready, gives them their orders, and returns the leader's own.
+// Gather waits until all places are taken and their hosts are ready. It sends each member its orders and returns the
+// leader's own.
 func (c *Call) Gather(ctx context.Context) (Orders, error) {
 	for {
 		if all := c.all(); all != nil {
@@ -88,7 +89,7 @@ func (c *Call) Gather(ctx context.Context) (Orders, error) {
 	}
 }
 
-// all are the members once every place is taken and ready.
+// all returns the members once every place is taken and ready.
 func (c *Call) all() []*member {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,7 +101,7 @@ func (c *Call) all() []*member {
 	return slices.Clone(c.members)
 }
 
-// present says who has come, for errors.
+// present lists the hosts that have joined, for errors.
 func (c *Call) present() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -134,8 +135,8 @@ func (c *Call) order(all []*member) (Orders, error) {
 	return out, nil
 }
 
-// freePort finds a port for torchrun's store. Somebody else could take it until the store listens there; the start then fails, and
-// the next one finds another.
+// freePort finds a port for torchrun's store. Another process could take the port before the store listens there. The
+// start then fails, and the next start finds another port.
 func freePort(address string) (string, error) {
 	l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
 	if err != nil {
@@ -145,18 +146,18 @@ func freePort(address string) (string, error) {
 	return l.Addr().String(), nil
 }
 
-// Lost is closed when a member goes that has its orders; Err says how.
+// Lost is closed when a member with orders disconnects. Err then says why.
 func (c *Call) Lost() <-chan struct{} { return c.lost }
 
-// Err is nil until then.
+// Err returns why the gang was lost, or nil if it was not.
 func (c *Call) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// Close dismisses the members and returns when they have ended their ranks and given their devices back, or after
-// dismissLimit. Again it does nothing.
+// Close dismisses the members. It returns when they have ended their ranks and released their devices, or after
+// dismissLimit. A second call does nothing.
 func (c *Call) Close() error {
 	c.mu.Lock()
 	if c.closed {

@@ -8,20 +8,20 @@ import (
 	"sync"
 )
 
-// ErrGone says that the gang which an invitation names is there no more: there is nothing to do for it.
+// ErrGone says that the gang of an invitation has ended, so there is nothing to do for it.
 var ErrGone = errors.New("the gang is gone")
 
-// ErrElsewhere says that this host cannot have the place, but another could.
+// ErrElsewhere says that this host cannot take the place, but another host could.
 var ErrElsewhere = errors.New("no place for this host")
 
-// Place is a member's place in a gang. Leave it, always.
+// Place is a member's place in a gang. The caller must leave it.
 type Place struct {
 	Work Work
 
 	line   *line
 	quit   chan struct{}
 	orders chan Orders
-	over   context.Context // ends, with ErrGone as its cause, when the leader goes or ends the gang
+	over   context.Context // ends, with ErrGone as its cause, when the leader disappears or ends the gang
 	end    context.CancelCauseFunc
 	left   sync.Once
 }
@@ -63,7 +63,7 @@ func Join(ctx context.Context, o Options, i Invitation) (*Place, error) {
 	return p, nil
 }
 
-// listen hears the leader until it goes.
+// listen reads the leader's messages until the connection ends.
 func (p *Place) listen() {
 	for {
 		m, err := p.line.read()
@@ -83,7 +83,7 @@ func (p *Place) listen() {
 	}
 }
 
-// Context ends with its parent, or, with ErrGone as its cause, when the gang does.
+// Context returns a context that ends with its parent, or with the gang. In the second case its cause is ErrGone.
 func (p *Place) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	stop := context.AfterFunc(p.over, func() { cancel(context.Cause(p.over)) })
@@ -93,7 +93,7 @@ func (p *Place) Context(parent context.Context) (context.Context, context.Cancel
 	}
 }
 
-// Ready says that this host has its devices, and waits for orders.
+// Ready tells the leader that this host has its devices, and waits for orders.
 func (p *Place) Ready(ctx context.Context) (Orders, error) {
 	if err := p.line.write(message{Ready: true}); err != nil {
 		return Orders{}, fmt.Errorf("%w: %w", ErrGone, err)
@@ -108,8 +108,8 @@ func (p *Place) Ready(ctx context.Context) (Orders, error) {
 	}
 }
 
-// Leave tells the leader why this host's ranks have ended, and goes: whoever leaves has nothing of the gang left. Again it
-// does nothing.
+// Leave tells the leader why this host's ranks have ended, and closes the connection. Call it after the ranks have
+// ended and the devices are released. A second call does nothing.
 func (p *Place) Leave(why string) {
 	p.left.Do(func() {
 		close(p.quit)

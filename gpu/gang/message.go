@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Silence is how long a peer may say nothing before it counts as gone: it says that it lives each Beat.
+// Silence is how long a peer may be silent before it counts as gone. A live peer sends a message every Beat.
 const (
 	Silence = 10 * time.Second
 	Beat    = 2 * time.Second
@@ -26,7 +26,7 @@ type Invitation struct {
 	ID      string `json:"id"`      // of this gang, random
 }
 
-// Work is what a member's ranks have to be like, as the leader's are.
+// Work describes the ranks that a member must run. They are the same as the leader's.
 type Work struct {
 	Ranks            int    `json:"ranks"` // on each host, a device each where Device is not the processor
 	Device           string `json:"device"`
@@ -68,10 +68,10 @@ type refused struct {
 	Elsewhere bool `json:"elsewhere"`
 }
 
-// errMessage is a peer that says what none of this package would.
+// errMessage is the error for a message that no version of this package sends.
 var errMessage = errors.New("it speaks another language")
 
-// line is a connection with messages on it. Write is safe for concurrent use, read is not.
+// line is a connection that carries messages. Its write method is safe for concurrent use; its read method is not.
 type line struct {
 	conn    net.Conn
 	in      *bufio.Reader
@@ -94,7 +94,7 @@ func (l *line) write(m message) error {
 	return err
 }
 
-// read gives the next message that is no beat.
+// read returns the next message that is not a beat.
 func (l *line) read() (message, error) {
 	for {
 		_ = l.conn.SetReadDeadline(time.Now().Add(Silence))
@@ -112,7 +112,7 @@ func (l *line) read() (message, error) {
 	}
 }
 
-// lostPeer says in words how a connection ended.
+// lostPeer describes how a connection ended.
 func lostPeer(err error) error {
 	var timeout net.Error
 	switch {
@@ -124,7 +124,7 @@ func lostPeer(err error) error {
 	return err
 }
 
-// beat says that this side lives until quit is closed or the connection ends.
+// beat sends beats until quit is closed or the connection ends.
 func (l *line) beat(quit <-chan struct{}) {
 	tick := time.NewTicker(Beat)
 	defer tick.Stop()

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// accept takes members until the listener closes.
+// accept accepts members until the listener closes.
 func (c *Call) accept() {
 	for {
 		conn, err := c.listener.Accept()
@@ -29,7 +29,7 @@ func (c *Call) accept() {
 	}
 }
 
-// serve speaks with whoever has connected, until it goes.
+// serve handles one connection until it ends.
 func (c *Call) serve(conn net.Conn) {
 	l := newLine(conn)
 	first, err := l.read()
@@ -61,7 +61,7 @@ func (c *Call) serve(conn net.Conn) {
 	c.gone(m, err)
 }
 
-// place gives a member a place, or says why it can have none.
+// place gives a member a place, or returns why there is none for it.
 func (c *Call) place(j join, m *member) *refused {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,7 +69,10 @@ func (c *Call) place(j join, m *member) *refused {
 	case c.closed || j.ID != c.id:
 		return &refused{Reason: "there is no such gang"}
 	case j.Engine != c.o.Engine:
-		return &refused{Reason: fmt.Sprintf("host %s has another version of the engine than host %s", j.Host, c.o.Host), Elsewhere: true}
+		return &refused{
+			Reason:    fmt.Sprintf("host %s has another version of the engine than host %s", j.Host, c.o.Host),
+			Elsewhere: true,
+		}
 	case j.Host == c.o.Host || slices.ContainsFunc(c.members, func(o *member) bool { return o.host == j.Host }):
 		return &refused{Reason: fmt.Sprintf("host %s has a place already", j.Host), Elsewhere: true}
 	case c.begun:
@@ -92,7 +95,7 @@ func (c *Call) set(change func()) {
 	}
 }
 
-// gone takes a member out. Before the orders another host may have its place; after them the gang is lost.
+// gone removes a member. Before the orders are sent, another host may take its place. After that, the gang is lost.
 func (c *Call) gone(m *member, why error) {
 	c.set(func() {
 		if c.begun && !c.closed && c.err == nil {

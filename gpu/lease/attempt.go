@@ -11,7 +11,8 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/device"
 )
 
-// attempt leases now, or says what is lacking. Its error is breakage, or the context's end.
+// attempt tries to lease devices now. If it cannot, it returns what is lacking. An error means a failure or the end of
+// the context.
 func (p *Pool) attempt(ctx context.Context, r Request) (*Lease, *NoDeviceError, error) {
 	if r.Devices < 1 {
 		return nil, nil, fmt.Errorf("lease %d devices: at least 1 has to be asked for", r.Devices)
@@ -55,7 +56,7 @@ func (p *Pool) attempt(ctx context.Context, r Request) (*Lease, *NoDeviceError, 
 	return l, nil, nil
 }
 
-// keep registers a lease. A device that failed since it was looked at is told of here; later ones by the watch.
+// keep registers a lease. It reports a device that failed after it was checked. The watch reports later failures.
 func (p *Pool) keep(l *Lease) {
 	p.mu.Lock()
 	p.leases[l] = true
@@ -70,7 +71,7 @@ func (p *Pool) keep(l *Lease) {
 	}
 }
 
-// gather locks every device that the request could have, by position, and says what the others lack.
+// gather locks every device that the request could use, by position, and returns what the other devices lack.
 func (p *Pool) gather(status []device.Status, r Request) (map[int]*os.File, *NoDeviceError, error) {
 	locks := map[int]*os.File{}
 	lacking := &NoDeviceError{Request: r}
@@ -92,13 +93,14 @@ func (p *Pool) gather(status []device.Status, r Request) (map[int]*os.File, *NoD
 	return locks, lacking, nil
 }
 
-// lack says what keeps a device from a request, its lock aside.
+// lack says why a request cannot have a device, apart from the device's lock.
 func (p *Pool) lack(s device.Status, r Request) Lack {
 	l := Lack{Index: s.Index, UUID: s.UUID}
 	switch {
 	case p.only != nil && !slices.Contains(p.only, s.UUID):
 		l.Reason = "not given to this process"
-	case s.UUID == "": // of a device that was lost when the watch began, and may have come back: it is not watched wholly
+	// The device was lost when the watch began. It may have come back, but it is not fully watched.
+	case s.UUID == "":
 		l.Reason = cmp.Or(s.Lost, "was lost when this process started")
 	case len(r.Only) > 0 && !slices.Contains(r.Only, s.UUID):
 		l.Reason = "not among those asked for"
@@ -109,7 +111,9 @@ func (p *Pool) lack(s device.Status, r Request) Lack {
 	case s.Memory.Total.OK && s.Memory.Total.Value < r.Memory:
 		l.Reason = fmt.Sprintf("has %s of memory", gib(s.Memory.Total.Value))
 	case s.Memory.Free.OK && s.Memory.Free.Value < r.Memory:
-		l.Reason, l.Passing = fmt.Sprintf("%s of %s are free", gib(s.Memory.Free.Value), gib(s.Memory.Total.Value)), true
+		l.Reason, l.Passing = fmt.Sprintf(
+			"%s of %s are free", gib(s.Memory.Free.Value), gib(s.Memory.Total.Value),
+		), true
 	}
 	if l.Reason != "" {
 		return l

@@ -9,14 +9,15 @@ import (
 	"path/filepath"
 )
 
-// DirVariable names the folder that the host's processes share, where it is not DefaultDir. Processes in containers of
-// their own share it only if it is mounted into them.
+// DirVariable names the folder that the host's processes share, if it is not DefaultDir. Processes in separate
+// containers share the folder only if it is mounted into each of them.
 const DirVariable = "ROPEWALK_GPU_LEASES"
 
-// DefaultDir does not follow TMPDIR or the user: processes that look into different folders would share devices.
+// DefaultDir does not depend on TMPDIR or the user, because processes with different folders would use the same
+// devices.
 const DefaultDir = "/tmp/ropewalk-gpu"
 
-// Dir is the folder that this process's environment names.
+// Dir returns the folder that this process's environment names.
 func Dir() string {
 	if dir := os.Getenv(DirVariable); dir != "" {
 		return dir
@@ -24,7 +25,7 @@ func Dir() string {
 	return DefaultDir
 }
 
-// makeFolder makes the folder if it is not there: open to every user, each of whom can delete only their own files.
+// makeFolder creates the folder if it does not exist. Every user may create files in it, but may delete only their own.
 func makeFolder(dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return fmt.Errorf("make the folder of leases: %w", err)
@@ -40,7 +41,7 @@ func makeFolder(dir string) error {
 	return checkFolder(dir)
 }
 
-// checkFolder refuses what is not a folder, links to one included: they could lead anywhere.
+// checkFolder rejects a path that is not a folder, including a link to a folder, because a link could lead anywhere.
 func checkFolder(dir string) error {
 	info, err := os.Lstat(dir)
 	if err != nil {
@@ -56,5 +57,6 @@ func checkFolder(dir string) error {
 func lockPath(dir, uuid string) string { return filepath.Join(dir, url.PathEscape(uuid)+".lock") }
 func markPath(dir, uuid string) string { return filepath.Join(dir, url.PathEscape(uuid)+".failed") }
 
-// placementPath is locked by whoever is choosing, so that two that want several devices do not take half of them each.
+// placementPath is the file that a process locks while it chooses devices. Otherwise two processes that each need
+// several devices could each take half of them.
 func placementPath(dir string) string { return filepath.Join(dir, "placement.lock") }

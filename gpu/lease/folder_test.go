@@ -16,7 +16,12 @@ import (
 // A mark of an earlier start of the machine is void; one that cannot be read keeps its own device back alone.
 func TestMarks(t *testing.T) {
 	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "GPU-00000000.failed"), []byte(`{"kind":"gpu_xid_79","boot":"another"}`), 0o644))
+	require.NoError(
+		t,
+		os.WriteFile(
+			filepath.Join(dir, "GPU-00000000.failed"), []byte(`{"kind":"gpu_xid_79","boot":"another"}`), 0o644,
+		),
+	)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "GPU-00000001.failed"), []byte(`{"kind":`), 0o644))
 	require.NoError(t, os.Symlink("/etc/hostname", filepath.Join(dir, "GPU-00000002.failed")))
 	p, _ := open(t, dir, devicetest.New(&devicetest.GPU{}, &devicetest.GPU{}, &devicetest.GPU{}))

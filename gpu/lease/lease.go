@@ -9,7 +9,7 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/device"
 )
 
-// Lease is the right to some devices. Its methods are safe for concurrent use. Release it, always.
+// Lease is the right to use some devices. Its methods are safe for concurrent use. The holder must release it.
 type Lease struct {
 	pool    *Pool
 	devices []device.Device
@@ -21,10 +21,10 @@ type Lease struct {
 	xids     []int // under the pool's lock
 }
 
-// Devices are the devices as they were when they were leased, in the order of the inventory.
+// Devices returns the devices in the state of the time when they were leased, in the order of the inventory.
 func (l *Lease) Devices() []device.Device { return slices.Clone(l.devices) }
 
-// UUIDs name the devices, e.g. for CUDA_VISIBLE_DEVICES.
+// UUIDs returns the UUIDs of the devices, e.g. for CUDA_VISIBLE_DEVICES.
 func (l *Lease) UUIDs() []string {
 	var out []string
 	for _, d := range l.devices {
@@ -33,21 +33,22 @@ func (l *Lease) UUIDs() []string {
 	return out
 }
 
-// Failed is closed when one of the devices fails; work on them must then stop. Err says how.
+// Failed is closed when one of the devices fails. Work on the devices must then stop. Err says how the device failed.
 func (l *Lease) Failed() <-chan struct{} { return l.sound.Done() }
 
-// Err is nil until a device fails, and then a *device.Error, whose FailureKind names it.
+// Err is nil until a device fails. Then it is a *device.Error, whose FailureKind names the failure.
 func (l *Lease) Err() error { return context.Cause(l.sound) }
 
-// Xids are the codes that the devices have reported since they were leased, in their order: also those that hold nothing
-// against a device, so that an engine's failure can be told together with what the driver saw.
+// Xids returns the codes that the devices have reported since they were leased, in order. The list includes codes that
+// do not fail a device, so that an engine's error can name everything that the driver saw.
 func (l *Lease) Xids() []int {
 	l.pool.mu.Lock()
 	defer l.pool.mu.Unlock()
 	return slices.Clone(l.xids)
 }
 
-// Context is a context for work on the devices: it ends with its parent, or with Err as its cause when a device fails.
+// Context returns a context for work on the devices. It ends with its parent, or when a device fails; its cause is then
+// Err.
 func (l *Lease) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	stop := context.AfterFunc(l.sound, func() { cancel(l.Err()) })
@@ -57,7 +58,7 @@ func (l *Lease) Context(parent context.Context) (context.Context, context.Cancel
 	}
 }
 
-// Release gives the devices back. Whoever used them has ended what ran there before. Again it does nothing.
+// Release releases the devices. The caller must have ended its work on them. A second call does nothing.
 func (l *Lease) Release() {
 	l.released.Do(func() {
 		l.pool.forget(l)

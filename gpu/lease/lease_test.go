@@ -65,18 +65,54 @@ func TestTake(t *testing.T) {
 		waits   bool     // it could have been met later
 	}{
 		{name: "the first", gpus: []*devicetest.GPU{{}, {}}, request: one(), want: []string{"GPU-00000000"}},
-		{name: "all", gpus: []*devicetest.GPU{{}, {}}, request: lease.Request{Devices: 2}, want: []string{"GPU-00000000", "GPU-00000001"}},
-		{name: "a clique", gpus: []*devicetest.GPU{{}, {Peers: map[int]int{2: 4}}, {Peers: map[int]int{1: 4}}}, request: lease.Request{Devices: 2}, want: []string{"GPU-00000001", "GPU-00000002"}},
-		{name: "those asked for", gpus: []*devicetest.GPU{{}, {}}, request: lease.Request{Devices: 1, Only: []string{"GPU-00000001"}}, want: []string{"GPU-00000001"}},
-		{name: "enough free memory", gpus: []*devicetest.GPU{{Used: 100 * gib}, {}}, request: lease.Request{Devices: 1, Memory: 80 * gib}, want: []string{"GPU-00000001"}},
+		{
+			name: "all", gpus: []*devicetest.GPU{{}, {}}, request: lease.Request{Devices: 2},
+			want: []string{"GPU-00000000", "GPU-00000001"},
+		},
+		{
+			name: "a clique", gpus: []*devicetest.GPU{{}, {Peers: map[int]int{2: 4}}, {Peers: map[int]int{1: 4}}},
+			request: lease.Request{Devices: 2}, want: []string{"GPU-00000001", "GPU-00000002"},
+		},
+		{
+			name: "those asked for", gpus: []*devicetest.GPU{{}, {}},
+			request: lease.Request{Devices: 1, Only: []string{"GPU-00000001"}}, want: []string{"GPU-00000001"},
+		},
+		{
+			name: "enough free memory", gpus: []*devicetest.GPU{{Used: 100 * gib}, {}},
+			request: lease.Request{Devices: 1, Memory: 80 * gib}, want: []string{"GPU-00000001"},
+		},
 		{name: "none", request: one(), lacks: []string{"1 wanted", "this host has none"}},
-		{name: "too few", gpus: []*devicetest.GPU{{}}, request: lease.Request{Devices: 2}, lacks: []string{"2 wanted", "device 0: can be had"}},
-		{name: "too small", gpus: []*devicetest.GPU{{Total: 40 * gib}}, request: lease.Request{Devices: 1, Memory: 60 * gib}, lacks: []string{"60.0 GiB free each", "device 0: has 40.0 GiB of memory"}},
-		{name: "memory in use", gpus: []*devicetest.GPU{{Used: 100 * gib}}, request: lease.Request{Devices: 1, Memory: 60 * gib}, lacks: []string{"device 0: 41.0 GiB of 141.0 GiB are free"}, waits: true},
-		{name: "degraded", gpus: []*devicetest.GPU{{RowPending: true}}, request: one(), lacks: []string{"device 0: degraded (gpu_row_remap_pending"}},
-		{name: "lost", gpus: []*devicetest.GPU{{Lost: true}}, request: one(), lacks: []string{"device 0: fallen off the bus"}},
-		{name: "cut up", gpus: []*devicetest.GPU{{MIG: []devicetest.Slice{{UUID: "MIG-1"}}}}, request: one(), lacks: []string{"device 0: cut into MIG instances"}},
-		{name: "none of those asked for", gpus: []*devicetest.GPU{{}}, request: lease.Request{Devices: 1, Only: []string{"GPU-x"}}, lacks: []string{"device 0: not among those asked for"}},
+		{
+			name: "too few", gpus: []*devicetest.GPU{{}}, request: lease.Request{Devices: 2},
+			lacks: []string{"2 wanted", "device 0: can be had"},
+		},
+		{
+			name: "too small", gpus: []*devicetest.GPU{{Total: 40 * gib}},
+			request: lease.Request{Devices: 1, Memory: 60 * gib},
+			lacks:   []string{"60.0 GiB free each", "device 0: has 40.0 GiB of memory"},
+		},
+		{
+			name: "memory in use", gpus: []*devicetest.GPU{{Used: 100 * gib}},
+			request: lease.Request{Devices: 1, Memory: 60 * gib},
+			lacks:   []string{"device 0: 41.0 GiB of 141.0 GiB are free"}, waits: true,
+		},
+		{
+			name: "degraded", gpus: []*devicetest.GPU{{RowPending: true}}, request: one(),
+			lacks: []string{"device 0: degraded (gpu_row_remap_pending"},
+		},
+		{
+			name: "lost", gpus: []*devicetest.GPU{{Lost: true}}, request: one(),
+			lacks: []string{"device 0: fallen off the bus"},
+		},
+		{
+			name: "cut up", gpus: []*devicetest.GPU{{MIG: []devicetest.Slice{{UUID: "MIG-1"}}}}, request: one(),
+			lacks: []string{"device 0: cut into MIG instances"},
+		},
+		{
+			name: "none of those asked for", gpus: []*devicetest.GPU{{}},
+			request: lease.Request{Devices: 1, Only: []string{"GPU-x"}},
+			lacks:   []string{"device 0: not among those asked for"},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, _ := open(t, t.TempDir(), devicetest.New(c.gpus...))
@@ -169,13 +205,15 @@ func TestTakeWaits(t *testing.T) {
 	held.Release()
 	l := <-got
 	require.Len(t, l.UUIDs(), 2)
-	require.Equal(t, lease.Stats{Leased: map[string]bool{"GPU-00000000": true, "GPU-00000001": true}, Taken: 2}, p.Stats())
+	require.Equal(
+		t, lease.Stats{Leased: map[string]bool{"GPU-00000000": true, "GPU-00000001": true}, Taken: 2}, p.Stats(),
+	)
 	l.Release()
 	require.Empty(t, p.Stats().Leased)
 }
 
-// A Xid in the middle of a lease: its holder is told with the failure's kind, whoever holds another device is not, and
-// nobody of the host gets the device again, before or after a new start.
+// An Xid in the middle of a lease: the holder of the device receives the kind of the failure, and holders of other
+// devices receive nothing. No process of the host gets the device again, before or after a restart.
 func TestXidInMidLease(t *testing.T) {
 	dir := t.TempDir()
 	lib := devicetest.New(&devicetest.GPU{}, &devicetest.GPU{}, &devicetest.GPU{})
@@ -235,7 +273,7 @@ func TestDeviceVanishesInMidLease(t *testing.T) {
 	require.ErrorContains(t, err, "no longer listed by the driver")
 }
 
-// A degraded device is finished with, and not leased anew while it is degraded.
+// A lease of a degraded device continues to its end. The device is not leased again while it is degraded.
 func TestDegradedInMidLease(t *testing.T) {
 	gpu := &devicetest.GPU{}
 	lib := devicetest.New(gpu)

@@ -20,9 +20,9 @@ import (
 // errHeld says that another holder has the lock.
 var errHeld = errors.New("held by another")
 
-// tryLock takes the lock of a file, made if it is not there, or returns errHeld at once. The lock is the open file's:
-// closing it gives it back, and so does the end of the process. Go opens files so that programs that it starts do not
-// inherit them. The file holds nothing and is never written to.
+// tryLock locks a file, which it creates if needed, or returns errHeld at once. The lock belongs to the open file:
+// closing the file releases the lock, and so does the end of the process. Go opens files so that child processes do not
+// inherit them. The file is empty and is never written to.
 func tryLock(path string) (*os.File, error) {
 	for {
 		f, err := openLock(path)
@@ -39,11 +39,11 @@ func tryLock(path string) (*os.File, error) {
 		if stillThere(f, path) {
 			return f, nil
 		}
-		f.Close() // somebody deleted it meanwhile: the next one would lock another file
+		f.Close() // the file was deleted meanwhile, so another process would lock a new one
 	}
 }
 
-// openLock opens for reading alone, which a lock needs no more than: the file may be another user's.
+// openLock opens the file only for reading, which is enough for a lock. The file may belong to another user.
 func openLock(path string) (*os.File, error) {
 	const safe = unix.O_NOFOLLOW | unix.O_NONBLOCK // neither a link to elsewhere nor a pipe that blocks
 	for {
@@ -70,10 +70,10 @@ func stillThere(f *os.File, path string) bool {
 	return err == nil && os.SameFile(mine, now)
 }
 
-// lockRetry is the pause between two looks at a lock of others.
+// lockRetry is the pause between two attempts to take a lock that another process holds.
 const lockRetry = 10 * time.Millisecond
 
-// waitLock takes a lock that is only ever held for moments.
+// waitLock waits for a lock that is only ever held for moments.
 func waitLock(ctx context.Context, clock device.Clock, path string) (*os.File, error) {
 	for {
 		f, err := tryLock(path)
@@ -88,7 +88,8 @@ func waitLock(ctx context.Context, clock device.Clock, path string) (*os.File, e
 	}
 }
 
-// holder is the process that has a file locked, by the kernel's list; 0 if it cannot be seen, e.g. from a container.
+// holder returns the process that has locked a file, from the kernel's list, or 0 if the process is not visible, e.g.
+// from a container.
 func holder(path string) int {
 	var st unix.Stat_t
 	if err := unix.Lstat(path, &st); err != nil {

@@ -14,29 +14,30 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/device"
 )
 
-// Mark says that a device has failed, to every process of the host.
+// Mark tells every process of the host that a device has failed.
 type Mark struct {
 	Kind   device.Kind `json:"kind"`
 	Detail string      `json:"detail"`
 	At     time.Time   `json:"at"`
-	// Boot names the machine's start. A mark of an earlier one is void: the device has been reset since.
+	// Boot identifies the boot of the machine. A mark from an earlier boot is void, because the device was reset.
 	Boot string `json:"boot"`
 }
 
+// String returns the kind, the detail and the time of the mark.
 func (m Mark) String() string {
 	return fmt.Sprintf("%s: %s, at %s", m.Kind, m.Detail, m.At.Format(time.RFC3339))
 }
 
-// bootID names this start of the machine; "" where the kernel does not tell, which is then the name.
+// bootID identifies this boot of the machine. It is "" if the kernel does not report it.
 func bootID() string {
 	text, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(text))
 }
 
-// lasting reports whether a failure stays until the device is reset. A driver that was slow to answer may be quick again.
+// lasting reports whether a failure lasts until the device is reset. A driver that answered slowly may recover.
 func lasting(kind device.Kind) bool { return kind != device.KindHung && kind != device.KindUnreadable }
 
-// writeMark keeps the first mark of a device; later failures follow from the same one, or add nothing.
+// writeMark keeps the first mark of a device, because later failures usually follow from the first.
 func writeMark(dir, uuid string, m Mark) error {
 	if known, err := readMark(dir, uuid); err != nil || known != nil {
 		return err
@@ -60,10 +61,10 @@ func writeMark(dir, uuid string, m Mark) error {
 	return nil
 }
 
-// markLimit bounds what is read of a mark: any user could have put any file there.
+// markLimit bounds how much of a mark is read, because any user could have placed a file there.
 const markLimit = 1 << 16
 
-// readMark is nil where there is none, or a void one.
+// readMark returns nil if there is no mark or the mark is void.
 func readMark(dir, uuid string) (*Mark, error) {
 	f, err := os.OpenFile(markPath(dir, uuid), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -75,7 +76,7 @@ func readMark(dir, uuid string) (*Mark, error) {
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() || info.Size() > markLimit {
-		return nil, fmt.Errorf("read the mark of device %s: %s is no mark", uuid, f.Name())
+		return nil, fmt.Errorf("read the mark of device %s: %s is not a mark", uuid, f.Name())
 	}
 	var m Mark
 	if err := json.NewDecoder(f).Decode(&m); err != nil {
@@ -90,7 +91,7 @@ func readMark(dir, uuid string) (*Mark, error) {
 // ErrNotMarked says that a device has no mark.
 var ErrNotMarked = errors.New("device is not marked as failed")
 
-// Readmit takes a device's mark away, after somebody has reset or seen to the device.
+// Readmit removes a device's mark. Call it after the device was reset or repaired.
 func Readmit(dir, uuid string) error {
 	err := os.Remove(markPath(dir, uuid))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -9,7 +9,7 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/device"
 )
 
-// Holding is who has a device.
+// Holding describes which process holds a device.
 type Holding struct {
 	Leased bool `json:"leased"`
 	// PID is the holder's, or 0 where it cannot be seen.
@@ -18,7 +18,8 @@ type Holding struct {
 	Mark *Mark `json:"marked,omitempty"`
 }
 
-// Peek tells who has which device, without a pool. It makes nothing, and waits while somebody is choosing.
+// Peek returns which process holds which device, without a pool. It creates no files. It waits while another process is
+// choosing devices.
 func Peek(ctx context.Context, dir string, uuids []string) (map[string]Holding, error) {
 	out := map[string]Holding{}
 	err := checkFolder(dir)

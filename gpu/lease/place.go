@@ -6,16 +6,16 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/device"
 )
 
-// placeLimit bounds how many candidates are looked at: every choice among them is weighed, up to 12,870.
+// placeLimit bounds the number of candidates, because place evaluates every choice among them, up to 12,870.
 const placeLimit = 16
 
-// connections are what placement needs to know, by the devices' positions in the inventory.
+// connections holds what placement needs to know, by the devices' positions in the inventory.
 type connections struct {
 	topology *device.Topology // nil with one device
 	numa     []device.Reading[int64]
 }
 
-// fit weighs a choice of devices.
+// fit is the rating of a choice of devices.
 type fit struct {
 	clique  bool // NVLink joins each two
 	links   int  // fewest links between two, in a clique
@@ -26,12 +26,13 @@ type fit struct {
 	severed int  // pairs that it joins of a device taken and one left: what a later lease would miss
 }
 
-// better compares from the most to the least important.
+// better compares two ratings from the most important criterion to the least important.
 func (f fit) better(g fit) bool {
 	if f.clique != g.clique {
 		return f.clique
 	}
-	for _, d := range [][2]int{{g.links, f.links}, {f.nodes, g.nodes}, {f.far, g.far}, {f.sum, g.sum}, {g.joined, f.joined}, {f.severed, g.severed}} {
+	for _, d := range [][2]int{{g.links, f.links}, {f.nodes, g.nodes}, {f.far, g.far}, {f.sum, g.sum},
+		{g.joined, f.joined}, {f.severed, g.severed}} {
 		if d[0] != d[1] {
 			return d[0] < d[1]
 		}
@@ -39,8 +40,8 @@ func (f fit) better(g fit) bool {
 	return false
 }
 
-// place chooses n of the candidates, which are positions in ascending order, at least n of them. Among equals the first
-// choice in the order of positions wins, so that the same candidates always give the same devices.
+// place chooses n of the candidates. The candidates are positions in ascending order, and there are at least n. Among
+// equal choices, the first in the order of positions wins, so the same candidates always give the same devices.
 func place(candidates []int, n int, c connections) []int {
 	if len(candidates) > max(placeLimit, n) {
 		candidates = candidates[:max(placeLimit, n)]

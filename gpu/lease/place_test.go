@@ -14,7 +14,9 @@ func host(numa []int64, links map[[2]int]int, paths map[[2]int]device.Path) conn
 	c := connections{topology: &device.Topology{}}
 	for a := range n {
 		c.numa = append(c.numa, device.Some(numa[a]))
-		c.topology.Links, c.topology.Paths = append(c.topology.Links, make([]int, n)), append(c.topology.Paths, make([]device.Path, n))
+		c.topology.Links, c.topology.Paths = append(c.topology.Links, make([]int, n)), append(
+			c.topology.Paths, make([]device.Path, n),
+		)
 		for b := range n {
 			pair := [2]int{min(a, b), max(a, b)}
 			c.topology.Links[a][b] = links[pair]
@@ -54,7 +56,13 @@ func TestPlace(t *testing.T) {
 	// Bridges join pairs across NUMA nodes.
 	bridged := host([]int64{0, 0, 1, 1}, cliques(4, []int{0, 2}, []int{1, 3}), nil)
 	uneven := host([]int64{0, 0, 0, 0}, map[[2]int]int{{0, 1}: 1, {0, 2}: 1, {1, 2}: 1, {2, 3}: 2}, nil)
-	pcie := host(eight, nil, map[[2]int]device.Path{{2, 3}: device.PathSwitch, {4, 5}: device.PathSwitch, {4, 6}: device.PathBridges, {5, 6}: device.PathBridges})
+	pcie := host(
+		eight, nil,
+		map[[2]int]device.Path{
+			{2, 3}: device.PathSwitch, {4, 5}: device.PathSwitch, {4, 6}: device.PathBridges,
+			{5, 6}: device.PathBridges,
+		},
+	)
 	none := host([]int64{0}, nil, nil)
 	none.topology = nil
 	for _, c := range []struct {

@@ -9,21 +9,21 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/device"
 )
 
-// Options say how a pool works.
+// Options configure a pool.
 type Options struct {
-	// Dir is the folder that the host's processes share; "" takes Dir().
+	// Dir is the folder that the host's processes share; "" means Dir().
 	Dir string
-	// Only, if not nil, are the UUIDs of the devices that the pool gives out (Visible); others are none of its business.
+	// Only, if not nil, lists the UUIDs of the devices that the pool may lease (Visible).
 	Only []string
-	// Log is nil for the default logger.
+	// Log receives the pool's messages; nil means the default logger.
 	Log *slog.Logger
 }
 
 // retry is the pause between two attempts of a request that waits for other processes' devices.
 const retry = time.Second
 
-// Pool gives out the devices of a watch. Its methods are safe for concurrent use; other processes' pools over the same
-// folder give out the same devices. Close it before its watch.
+// Pool leases the devices of a watch. Its methods are safe for concurrent use. Pools of other processes over the same
+// folder lease the same devices. Close the pool before its watch.
 type Pool struct {
 	watch *device.Watch
 	dir   string
@@ -60,7 +60,7 @@ func Open(w *device.Watch, o Options) (*Pool, error) {
 	return p, nil
 }
 
-// Close releases what is still leased.
+// Close releases all open leases.
 func (p *Pool) Close() error {
 	p.stop()
 	p.mu.Lock()
@@ -75,7 +75,7 @@ func (p *Pool) Close() error {
 	return nil
 }
 
-// changed is told what the watch notices.
+// changed handles a change that the watch noticed.
 func (p *Pool) changed(c device.Change) {
 	p.log.Warn("gpu", "device", c.Index, "uuid", c.UUID, "was", c.From.String(), "is", c.To.String(), "xid", c.Xid)
 	failure := c.Failure()
@@ -97,7 +97,7 @@ func (p *Pool) changed(c device.Change) {
 	}
 }
 
-// tell tells a lease's holder once.
+// tell notifies a lease's holder once.
 func (p *Pool) tell(l *Lease, failure *device.Error) {
 	if l.sound.Err() == nil {
 		p.failed++
@@ -105,7 +105,8 @@ func (p *Pool) tell(l *Lease, failure *device.Error) {
 	}
 }
 
-// mark tells the host's other processes. One that cannot be told finds out by its own watch, unless it starts later.
+// mark notifies the host's other processes. If that fails, a running process still learns of the failure from its own
+// watch, but a process that starts later does not.
 func (p *Pool) mark(e *device.Error) {
 	if e.UUID == "" || !lasting(e.Reason.Kind) {
 		return
@@ -122,7 +123,7 @@ func (p *Pool) forget(l *Lease) {
 	delete(p.leases, l)
 }
 
-// wake has this process's waiting requests try again.
+// wake makes this process's waiting requests try again.
 func (p *Pool) wake() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -130,7 +131,7 @@ func (p *Pool) wake() {
 	p.freed = make(chan struct{})
 }
 
-// Stats are what metrics tell of a pool.
+// Stats are the numbers of a pool for metrics.
 type Stats struct {
 	Leased  map[string]bool // UUIDs that this process has leased
 	Waiting int             // requests
@@ -138,7 +139,7 @@ type Stats struct {
 	Failed  int             // leases of which a device failed
 }
 
-// Stats counts.
+// Stats returns the present numbers.
 func (p *Pool) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -151,7 +152,7 @@ func (p *Pool) Stats() Stats {
 	return s
 }
 
-// Leasable are the devices that this pool gives out once nobody has them: how many a worker can serve at a time.
+// Leasable returns the devices that this pool may lease, leased or not. It bounds how many a worker can use at a time.
 func (p *Pool) Leasable() []device.Status {
 	var out []device.Status
 	for _, s := range p.watch.Status() {
@@ -162,9 +163,9 @@ func (p *Pool) Leasable() []device.Status {
 	return out
 }
 
-// Take leases devices. While enough of them are sound but leased or in use, it waits; its error is then the
-// NoDeviceError of the last attempt together with the context's. A request that waiting cannot help fails at once.
-// Requests are not served in their order.
+// Take leases devices. It waits while enough of them are sound but leased or in use. If the wait ends early, the error
+// holds the NoDeviceError of the last attempt and the context's error. A request that cannot be met by waiting fails at
+// once. Requests are not served in order.
 func (p *Pool) Take(ctx context.Context, r Request) (*Lease, error) {
 	p.mu.Lock()
 	p.waiting++
@@ -199,7 +200,7 @@ func (p *Pool) Take(ctx context.Context, r Request) (*Lease, error) {
 	}
 }
 
-// waitedError is a request that was given up.
+// waitedError is the error of a request that was abandoned.
 type waitedError struct {
 	lacking *NoDeviceError
 	ended   error

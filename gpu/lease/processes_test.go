@@ -33,8 +33,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// hold waits for a line, takes the one device or says that it has not got it, starts a child that outlives it, and holds
-// the lease until its input ends.
+// hold waits for a line, takes the one device or says that it has not got it, starts a child that outlives it, and
+// holds the lease until its input ends.
 func hold(dir string) error {
 	h, err := device.Open(device.Options{Library: devicetest.New(&devicetest.GPU{})})
 	if err != nil {
@@ -127,7 +127,7 @@ func TestProcessesRaceForTheLastDevice(t *testing.T) {
 	require.Equal(t, 1, winners)
 }
 
-// A holder that is killed lets go at once, also while a process that it started lives on.
+// A killed holder releases its lease at once, even if a process that it started is still alive.
 func TestKilledHolderLetsGo(t *testing.T) {
 	dir := t.TempDir()
 	first := start(t, dir)

@@ -6,38 +6,39 @@ import (
 	"strings"
 )
 
-// ErrNoDevice says that a request cannot be met; NoDeviceError says why.
+// ErrNoDevice says that a request cannot be met. NoDeviceError says why.
 var ErrNoDevice = errors.New("not enough devices")
 
-// Request is what a lease shall hold.
+// Request describes the devices of a lease.
 type Request struct {
-	// Devices is how many, at least 1.
+	// Devices is the number of devices, at least 1.
 	Devices int
-	// Memory is how many bytes must be free on each; 0 asks for none.
+	// Memory is the number of bytes that must be free on each device; 0 means no requirement.
 	Memory int64
-	// Only, if not empty, are the UUIDs among which to choose.
+	// Only, if not empty, lists the UUIDs to choose from.
 	Only []string
 }
 
-// Lack is what keeps a device from a request.
+// Lack says why a request cannot have a device.
 type Lack struct {
 	Index int
 	UUID  string
-	// Reason is "" of a device that could be had, had there been enough.
+	// Reason is "" for a device that is available; there were not enough of them.
 	Reason string
-	// Passing is true of what may pass by itself: the device is leased, or its memory is in use.
+	// Passing means that the reason may disappear by itself: the device is leased, or its memory is in use.
 	Passing bool
 }
 
-// NoDeviceError is an ErrNoDevice.
+// NoDeviceError is an ErrNoDevice with the reason for each device.
 type NoDeviceError struct {
 	Request Request
 	Lacks   []Lack // by index
 }
 
-// Is makes it an ErrNoDevice.
+// Is reports whether target is ErrNoDevice.
 func (e *NoDeviceError) Is(target error) bool { return target == ErrNoDevice }
 
+// Error describes the request and why each device does not fit it.
 func (e *NoDeviceError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v: %d wanted", ErrNoDevice, e.Request.Devices)
@@ -57,7 +58,7 @@ func (e *NoDeviceError) Error() string {
 	return b.String()
 }
 
-// usable counts the devices that can be had or may come to be.
+// usable counts the devices that are available or may become available.
 func (e *NoDeviceError) usable() int {
 	n := 0
 	for _, l := range e.Lacks {

@@ -8,13 +8,13 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/device"
 )
 
-// VisibleVariable is CUDA's own: schedulers set it to the devices that a process may use.
+// VisibleVariable is CUDA's own variable. Schedulers set it to the devices that a process may use.
 const VisibleVariable = "CUDA_VISIBLE_DEVICES"
 
-// Visible reads the variable's value: indices, UUIDs or beginnings of UUIDs, separated by commas; nothing or -1 is no
-// device. Indices are taken in the order of the PCI bus, which is CUDA's own order only with
-// CUDA_DEVICE_ORDER=PCI_BUS_ID or where all devices are alike. Where CUDA passes over what it cannot find, this is an
-// error: a worker with fewer devices than it was given should not start.
+// Visible parses the variable's value: indices, UUIDs or prefixes of UUIDs, separated by commas. An empty value or -1
+// means no device. Indices follow the order of the PCI bus. CUDA uses that order only with CUDA_DEVICE_ORDER=PCI_BUS_ID
+// or if all devices are alike. CUDA skips a device that it cannot find; Visible returns an error, because a worker
+// should not start with fewer devices than it was given.
 func Visible(value string, all []device.Device) ([]string, error) {
 	out := []string{}
 	if value = strings.TrimSpace(value); value == "" || value == "-1" {

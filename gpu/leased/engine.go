@@ -37,7 +37,7 @@ var (
 	_ policy.Meter  = (*engine)(nil)
 )
 
-// Open leases devices, waits for them if others have them, and starts an engine on them.
+// Open leases devices, waits while other holders have them, and starts an engine on them.
 func (m *Maker) Open(ctx context.Context, s Settings) (policy.Engine, error) {
 	e := &engine{maker: m, settings: s, pending: map[policy.Kept]float64{}}
 	if err := e.open(ctx); err != nil {
@@ -69,7 +69,7 @@ func (e *engine) open(ctx context.Context) error {
 	return nil
 }
 
-// shut ends the process, then gives the devices back.
+// shut ends the process, then releases the devices.
 func (e *engine) shut() error {
 	err := e.process.Close()
 	if e.busy != nil {
@@ -82,14 +82,14 @@ func (e *engine) shut() error {
 	return err
 }
 
-// current is what a call works with.
+// current returns the process and the lease that a call uses.
 func (e *engine) current() (process, *lease.Lease) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.process, e.lease
 }
 
-// call runs one call under the lease: it ends when a device fails, with that failure.
+// call runs one call under the lease. If a device fails, the call ends with that failure.
 func (e *engine) call(ctx context.Context, run func(ctx context.Context, p process) error) error {
 	p, l := e.current()
 	if l == nil {
@@ -104,7 +104,7 @@ func (e *engine) call(ctx context.Context, run func(ctx context.Context, p proce
 	return err
 }
 
-// drained is a device's failure and what became of the call that met it. The engine is lost with its device.
+// drained joins a device's failure with the error of the call that it interrupted. The engine is lost with its device.
 func drained(failure, err error) error {
 	kind := "gpu_failed"
 	var typed interface{ FailureKind() string }
@@ -114,7 +114,7 @@ func drained(failure, err error) error {
 	return &policy.DeviceError{Kind: kind, Err: fmt.Errorf("%w: %w: %w", policy.ErrLost, failure, err)}
 }
 
-// Load also moves an engine whose devices have failed to others.
+// Load also moves an engine to other devices if its devices have failed.
 func (e *engine) Load(ctx context.Context, role policy.Role, dir string, optimizer bool) error {
 	if err := e.move(ctx); err != nil {
 		return fmt.Errorf("load %s: %w", role, err)
@@ -187,21 +187,25 @@ func (e *engine) State(ctx context.Context, role policy.Role) (state policy.Stat
 	return state, err
 }
 
+func (e *engine) Capabilities() policy.Capabilities { return torch.Capabilities() }
+
 func (e *engine) Describe() policy.Description {
 	p, _ := e.current()
 	return p.Describe()
 }
 
-// Usage adds what the devices' makers promise and what their counters say.
+// Usage adds the devices' peak rates, from their makers, and the readings of their counters.
 func (e *engine) Usage() policy.Usage {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	used := e.process.Usage()
 	u := policy.Usage{Trained: used.Trained, TrainSeconds: used.TrainSeconds, Flops: e.flops, PeakBytes: used.Peak}
 	if e.lease != nil {
-		if e.settings.Dtype != torch.Float32 { // float32 takes no tensor cores, of which the figure speaks
+		// The peak is that of tensor cores, which float32 does not use.
+		if e.settings.Dtype != torch.Float32 {
 			for _, d := range e.lease.Devices() {
-				u.PeakFlops += float64(max(1, e.settings.Hosts)) * plan.PeakFlops(d.Name) // the other hosts' are alike
+				// The devices of other hosts are the same.
+				u.PeakFlops += float64(max(1, e.settings.Hosts)) * plan.PeakFlops(d.Name)
 			}
 		}
 		u.Busy = e.busy.mean()
@@ -209,7 +213,7 @@ func (e *engine) Usage() policy.Usage {
 	return u
 }
 
-// Close ends the process and gives the devices back. Again it does nothing.
+// Close ends the process and releases the devices. A second call does nothing.
 func (e *engine) Close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

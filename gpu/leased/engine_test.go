@@ -76,7 +76,8 @@ func newBench(t *testing.T, leases string, gpus ...*devicetest.GPU) *bench {
 	var err error
 	b.maker, err = Open(Options{
 		Python: func(context.Context, ...versions.Package) (string, error) { return "/usr/bin/python3", nil },
-		Leases: leases, Wait: 200 * time.Millisecond, Threads: 4, Host: device.Options{Library: b.library}, Logger: slog.New(slog.DiscardHandler),
+		Leases: leases, Wait: 200 * time.Millisecond, Threads: 4, Host: device.Options{Library: b.library},
+		Logger: slog.New(slog.DiscardHandler),
 		start: func(_ context.Context, o torch.Options) (process, error) {
 			p := &fake{options: o}
 			b.prepare(p)
@@ -196,14 +197,22 @@ func TestVisibleDevicesAlone(t *testing.T) {
 func TestUsage(t *testing.T) {
 	b := newBench(t, t.TempDir(), &devicetest.GPU{Name: "NVIDIA H200"})
 	b.prepare = func(f *fake) { f.used = torch.Usage{Trained: 50, TrainSeconds: 2, Peak: 9} }
-	e := opened(t, b, Settings{Devices: 1, Dtype: torch.BFloat16, Flops: func(lengths ...int) float64 { return float64(100 * lengths[0]) }})
+	e := opened(
+		t, b,
+		Settings{
+			Devices: 1, Dtype: torch.BFloat16, Flops: func(lengths ...int) float64 { return float64(100 * lengths[0]) },
+		},
+	)
 	out, err := e.Forward(t.Context(), policy.ForwardRequest{Sequences: [][]int32{{1, 2, 3}}, Keep: true})
 	require.NoError(t, err)
 	used := e.(policy.Meter).Usage()
 	require.Zero(t, used.Flops, "a pass counts when it has gone backward")
 	require.NoError(t, e.Backward(t.Context(), policy.RolePolicy, out.Kept, policy.Cotangents{}))
 	used = e.(policy.Meter).Usage()
-	require.Equal(t, policy.Usage{Trained: 50, TrainSeconds: 2, Flops: 300, PeakFlops: 989e12, PeakBytes: 9, Busy: used.Busy}, used)
+	require.Equal(
+		t, policy.Usage{Trained: 50, TrainSeconds: 2, Flops: 300, PeakFlops: 989e12, PeakBytes: 9, Busy: used.Busy},
+		used,
+	)
 
 	s := &sampler{}
 	require.Nil(t, s.mean())

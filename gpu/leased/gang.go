@@ -11,18 +11,18 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/torch"
 )
 
-// Gangs are how a worker's engines come to lie on several hosts.
+// Gangs configures how a worker's engines run on several hosts.
 type Gangs struct {
 	Host    string // this host's name
-	Address string // by which other hosts reach it; an IP address
-	// Summon has so many workers of other hosts join by the invitation (Maker.Serve), as they come free, until dismiss is
-	// called. It does not wait for them.
+	Address string // the IP address by which other hosts reach it
+	// Summon asks the given number of workers on other hosts to join with the invitation (Maker.Serve) as soon as they
+	// are free, until dismiss is called. It does not wait for them.
 	Summon func(ctx context.Context, i gang.Invitation, members int) (dismiss func(), err error)
-	// Wait bounds how long an engine waits for its hosts; 0 takes DefaultGather.
+	// Wait bounds how long an engine waits for its hosts; 0 means DefaultGather.
 	Wait time.Duration
 }
 
-// DefaultGather is how long an engine waits for its hosts: longer than an idle engine keeps those of others.
+// DefaultGather is how long an engine waits for its hosts. It is longer than an idle engine keeps the hosts of others.
 const DefaultGather = 10 * time.Minute
 
 // gathered is torch.Gang over a call.
@@ -34,21 +34,22 @@ type gathered struct {
 
 func (g *gathered) Rendezvous() torch.Rendezvous { return g.meet }
 
-// Close lets the hosts go and takes back what of the summons nobody has followed.
+// Close dismisses the hosts and withdraws the part of the summons that no worker has answered yet.
 func (g *gathered) Close() error {
 	err := g.Call.Close()
 	g.dismiss()
 	return err
 }
 
-// gather brings the other hosts of an engine with these options.
+// gather brings in the other hosts of an engine with these options.
 func (m *Maker) gather(ctx context.Context, s Settings, o torch.Options) (_ torch.Gang, err error) {
 	network, err := gang.Interface(m.o.Gangs.Address)
 	if err != nil {
 		return nil, err
 	}
 	call, err := gang.Open(m.gangOptions(), s.Hosts, gang.Work{
-		Ranks: max(1, s.Devices), Device: o.Device, Dtype: s.Dtype, Deterministic: s.Deterministic, Checkpointing: s.Checkpointing,
+		Ranks: max(1, s.Devices), Device: o.Device, Dtype: s.Dtype, Deterministic: s.Deterministic,
+		Checkpointing:    s.Checkpointing,
 		OffloadOptimizer: s.OffloadOptimizer, Memory: s.Memory,
 	})
 	if err != nil {
@@ -89,11 +90,12 @@ func rendezvous(o gang.Orders, network string) torch.Rendezvous {
 	return torch.Rendezvous{Address: o.Rendezvous, ID: o.ID, Hosts: o.Hosts, Place: o.Place, Interface: network}
 }
 
-// Room makes room for so many devices of a gang's beside the worker's own engines, and gives it back by the function.
+// Room reserves the given number of devices for a gang. The worker's own engines cannot use them until release is
+// called.
 type Room func(ctx context.Context, devices int) (release func(), err error)
 
-// Serve takes a place in a gang and runs its ranks, on leased devices where there are any, until the gang or ctx ends. The
-// error is gang.ErrGone where there is nothing left to do for that gang, gang.ErrElsewhere where another host shall take
+// Serve takes a place in a gang and runs its ranks until the gang or ctx ends, on leased devices if there are any. The
+// error is gang.ErrGone if there is nothing left to do for the gang, and gang.ErrElsewhere if another host must take
 // the place.
 func (m *Maker) Serve(ctx context.Context, i gang.Invitation, room Room) error {
 	network, err := gang.Interface(m.o.Gangs.Address)
@@ -115,11 +117,12 @@ func (m *Maker) Serve(ctx context.Context, i gang.Invitation, room Room) error {
 	return err
 }
 
-// serve returns when no rank is left and the devices are given back.
+// serve returns when no rank is left and the devices are released.
 func (m *Maker) serve(ctx context.Context, place *gang.Place, network string, room Room) error {
 	w := place.Work
 	s := Settings{
-		Devices: w.Ranks, Dtype: w.Dtype, Deterministic: w.Deterministic, Checkpointing: w.Checkpointing, OffloadOptimizer: w.OffloadOptimizer, Memory: w.Memory,
+		Devices: w.Ranks, Dtype: w.Dtype, Deterministic: w.Deterministic, Checkpointing: w.Checkpointing,
+		OffloadOptimizer: w.OffloadOptimizer, Memory: w.Memory,
 	}
 	if on := m.device(); on != w.Device {
 		return fmt.Errorf("%w: the engine runs on %s, this host has %s", gang.ErrElsewhere, w.Device, on)
@@ -147,7 +150,7 @@ func (m *Maker) serve(ctx context.Context, place *gang.Place, network string, ro
 	return m.follow(ctx, l, o, rendezvous(orders, network))
 }
 
-// follow runs the ranks; a device that fails ends them.
+// follow runs the ranks. A device that fails ends them.
 func (m *Maker) follow(ctx context.Context, l *lease.Lease, o torch.Options, meet torch.Rendezvous) error {
 	if l != nil {
 		under, cancel := l.Context(ctx)
@@ -157,7 +160,7 @@ func (m *Maker) follow(ctx context.Context, l *lease.Lease, o torch.Options, mee
 	return ended(ctx, m.o.serve(ctx, o, meet))
 }
 
-// ended is the cause of a context that has ended, else the error.
+// ended is the cause of a context that has ended, otherwise the error.
 func ended(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -172,7 +175,7 @@ func (m *Maker) device() string {
 	return torch.CUDA
 }
 
-// onHosts says how many hosts share a model, and what each has of it.
+// onHosts describes how many hosts share a model, and the share of each.
 func onHosts(s Settings, what, share string) string {
 	if s.Hosts > 1 {
 		return fmt.Sprintf("%d hosts × %d %s, on each %s", s.Hosts, max(1, s.Devices), what, share)

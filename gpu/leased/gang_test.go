@@ -31,7 +31,7 @@ type served struct {
 	meet    torch.Rendezvous
 }
 
-// host is a worker's maker that stands for a host of its own.
+// host makes a worker's maker that plays the part of a separate host.
 func host(t *testing.T, name string, gpus ...*devicetest.GPU) (*bench, chan served) {
 	t.Helper()
 	b, ran := newBench(t, t.TempDir(), gpus...), make(chan served, 1)
@@ -82,7 +82,10 @@ func TestAGangLeasesOnEveryHost(t *testing.T) {
 	its := <-ran
 	require.Equal(t, 2, its.options.Ranks)
 	require.Len(t, its.options.UUIDs, 2)
-	require.Equal(t, []any{torch.CUDA, torch.BFloat16, true, "on"}, []any{its.options.Device, its.options.Dtype, its.options.Deterministic, its.options.Checkpointing})
+	require.Equal(
+		t, []any{torch.CUDA, torch.BFloat16, true, "on"},
+		[]any{its.options.Device, its.options.Dtype, its.options.Deterministic, its.options.Checkpointing},
+	)
 	require.Equal(t, []int{2, 1}, []int{its.meet.Hosts, its.meet.Place})
 	require.NotEmpty(t, its.meet.Interface)
 	own := e.(*engine).process.(*gangProcess).gang.Rendezvous()
@@ -131,7 +134,7 @@ func TestTooFewHosts(t *testing.T) {
 	require.ErrorContains(t, err, "cannot bring others")
 }
 
-// A device that nobody may have is no slot.
+// A device that cannot be leased does not count as a slot.
 func TestDevicesOfAWorker(t *testing.T) {
 	b, _ := host(t, "a", &devicetest.GPU{}, &devicetest.GPU{})
 	require.Equal(t, 2, b.maker.Devices())

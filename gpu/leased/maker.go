@@ -16,18 +16,19 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/versions"
 )
 
-// Options are what a worker brings along.
+// Options configure Open.
 type Options struct {
-	// Python finds the interpreter for engines, with torch and transformers of versions that they can use, and what more is named.
+	// Python finds the interpreter for engines. It has torch and transformers in versions that they can use, and the
+	// further packages that are named.
 	Python func(ctx context.Context, more ...versions.Package) (string, error)
-	// Dir is where engines make their folders; "" takes the system's temporary folder.
+	// Dir is where engines make their folders; "" means the system's temporary folder.
 	Dir     string
-	Threads int           // of an engine on the processor; 0 takes all
-	Wait    time.Duration // for devices that others hold; 0 takes DefaultWait
-	Leases  string        // folder that the host's processes share; "" takes lease.Dir()
+	Threads int           // of an engine on the processor; 0 means all
+	Wait    time.Duration // for devices that others hold; 0 means DefaultWait
+	Leases  string        // folder that the host's processes share; "" means lease.Dir()
 	Host    device.Options
-	Logger  *slog.Logger // nil takes the default
-	Gangs   Gangs        // zero: no engine here lies on several hosts
+	Logger  *slog.Logger // nil means the default
+	Gangs   Gangs        // zero: no engine of this worker runs on several hosts
 
 	start func(context.Context, torch.Options) (process, error)        // tests'
 	serve func(context.Context, torch.Options, torch.Rendezvous) error // tests'
@@ -42,12 +43,12 @@ type Maker struct {
 	host    *device.Host  // nil without a driver
 	watch   *device.Watch // nil without a driver
 	pool    *lease.Pool   // nil without a driver
-	devices int           // that the worker may use, whoever has them
+	devices int           // number that the worker may use, leased or not
 	reason  string        // why there is no device
 }
 
-// Open looks for devices. A host without a driver, or with one that does not work, is none that fails: its engines run on
-// the processor, and Offer says why.
+// Open looks for devices. A host without a driver, or with a broken one, is not an error: its engines run on the
+// processor, and Offer says why.
 func Open(o Options) (*Maker, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
@@ -69,7 +70,7 @@ func Open(o Options) (*Maker, error) {
 		m.host = host
 		err = m.open()
 	}
-	if err != nil { // what the CPU engine does needs no driver
+	if err != nil { // the CPU engine needs no driver
 		m.o.Logger.Warn("NVIDIA devices cannot be used", "error", err)
 		if closing := m.Close(); closing != nil {
 			m.o.Logger.Warn("close NVML", "error", closing)
@@ -107,10 +108,10 @@ func (m *Maker) open() (err error) {
 	return nil
 }
 
-// Watch is what the metrics read; nil without a driver.
+// Watch returns the watch, which metrics read; nil without a driver.
 func (m *Maker) Watch() (*device.Watch, *lease.Pool) { return m.watch, m.pool }
 
-// Close ends watching. Leases that are left are released.
+// Close ends the watch and releases the remaining leases.
 func (m *Maker) Close() error {
 	var err error
 	if m.pool != nil {
@@ -125,24 +126,25 @@ func (m *Maker) Close() error {
 	return err
 }
 
-// Settings are those of one engine.
+// Settings are the settings of one engine.
 type Settings struct {
-	Devices          int    // processes of each host that share each model, a device each; at least 1
+	Devices          int    // of each host, each with one process, that share each model; at least 1
 	Hosts            int    // that share each model; 0 means 1
 	Dtype            string // torch.Float32, torch.BFloat16, or "" for the device's usual
 	Deterministic    bool
 	Checkpointing    string // auto, on or off
 	OffloadOptimizer bool
-	LoRA             *torch.LoRA // nil: all of a model trains
-	// Memory is what each device needs free, in bytes, by estimate; 0 asks for none.
+	LoRA             *torch.LoRA // nil: the whole model trains
+	// Memory is the estimated free memory that each device needs, in bytes; 0 means no requirement.
 	Memory int64
-	// Estimate is torch.Options'.
+	// Estimate is torch.Options.Estimate.
 	Estimate func(tokens, longest int) int64
-	// Flops gives the model flops of a forward and backward pass over rows of these lengths; nil where they do not matter.
+	// Flops returns the model flops of a forward and backward pass over rows of these lengths; nil if they are not
+	// needed.
 	Flops func(lengths ...int) float64
 }
 
-// packages are those that an engine of these settings needs besides its own.
+// packages lists the packages that an engine with these settings needs in addition to the usual ones.
 func (s Settings) packages() []versions.Package {
 	if s.LoRA == nil {
 		return nil
@@ -150,7 +152,7 @@ func (s Settings) packages() []versions.Package {
 	return []versions.Package{versions.Peft()}
 }
 
-// Offer says what an engine of these settings would run on. The error says why there can be none.
+// Offer describes the device of an engine with these settings. The error says why there can be none.
 func (m *Maker) Offer(ctx context.Context, s Settings) (gpu bool, on string, err error) {
 	if _, err := m.o.Python(ctx, s.packages()...); err != nil {
 		return false, "", err
@@ -171,7 +173,8 @@ func (m *Maker) Offer(ctx context.Context, s Settings) (gpu bool, on string, err
 	return true, onHosts(s, "devices", name), nil
 }
 
-// Devices counts those that this worker can lease once nobody has them; 0 is the processor, or that none is sound.
+// Devices counts the devices that this worker may lease, leased or not; 0 means the processor, or that no device is
+// sound.
 func (m *Maker) Devices() int {
 	if m.pool == nil {
 		return 0
@@ -181,7 +184,7 @@ func (m *Maker) Devices() int {
 
 func (m *Maker) threads() int { return cmp.Or(m.o.Threads, runtime.GOMAXPROCS(0)) }
 
-// options are those of a process on the leased devices, or on the processor.
+// options are the options of a process on the leased devices, or on the processor.
 func (m *Maker) options(ctx context.Context, s Settings, l *lease.Lease) (torch.Options, error) {
 	python, err := m.o.Python(ctx, s.packages()...)
 	if err != nil {
@@ -189,7 +192,8 @@ func (m *Maker) options(ctx context.Context, s Settings, l *lease.Lease) (torch.
 	}
 	o := torch.Options{
 		Python: python, Ranks: s.Devices, Device: torch.CPU, Dtype: s.Dtype, Deterministic: s.Deterministic,
-		Checkpointing: s.Checkpointing, OffloadOptimizer: s.OffloadOptimizer, LoRA: s.LoRA, Dir: m.o.Dir, Logger: m.o.Logger, Estimate: s.Estimate,
+		Checkpointing: s.Checkpointing, OffloadOptimizer: s.OffloadOptimizer, LoRA: s.LoRA, Dir: m.o.Dir,
+		Logger: m.o.Logger, Estimate: s.Estimate,
 		Threads: max(1, m.threads()/max(1, s.Devices)),
 	}
 	if l != nil {
@@ -201,7 +205,7 @@ func (m *Maker) options(ctx context.Context, s Settings, l *lease.Lease) (torch.
 	return o, nil
 }
 
-// take leases devices where there are any.
+// take leases devices if the host has any.
 func (m *Maker) take(ctx context.Context, s Settings) (*lease.Lease, error) {
 	if m.devices == 0 {
 		return nil, nil

@@ -8,7 +8,7 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/device"
 )
 
-// sampler averages how busy devices are, by what the watch reads of them.
+// sampler averages the utilisation of devices, as the watch reads it.
 type sampler struct {
 	quit  chan struct{}
 	ended chan struct{}
@@ -18,7 +18,7 @@ type sampler struct {
 	count int
 }
 
-// between is the pause between two looks; the driver's own figure covers up to a second.
+// between is the pause between two samples. The driver's own figure covers up to a second.
 const between = time.Second
 
 func sample(w *device.Watch, uuids []string) *sampler {
@@ -50,7 +50,7 @@ func (s *sampler) look(all []device.Status, uuids []string) {
 	}
 }
 
-// mean is the average since it was last asked for; nil where no device said anything.
+// mean is the average since the last call; nil if no device reported a figure.
 func (s *sampler) mean() *float64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,19 +13,19 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/lease"
 )
 
-// Collector reads a watch and a pool when it is asked. It asks the driver nothing, so that a scrape never hangs on it.
+// Collector reads a watch and a pool at each scrape. It does not call the driver, so a scrape never hangs in it.
 type Collector struct {
 	watch  *device.Watch
 	pool   *lease.Pool
 	driver device.Driver
 }
 
-// New makes a collector; pool may be nil where nothing is leased.
+// New makes a collector. pool may be nil in a process that leases nothing.
 func New(w *device.Watch, pool *lease.Pool) *Collector {
 	return &Collector{watch: w, pool: pool, driver: w.Host().Driver()}
 }
 
-// Handler serves a collector, and the process's own metrics, from a registry of its own.
+// Handler serves a collector and the process's own metrics from its own registry.
 func Handler(c *Collector) http.Handler {
 	r := prometheus.NewRegistry()
 	r.MustRegister(c, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -91,24 +91,33 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	send(taken, prometheus.CounterValue, stats.Taken)
 	send(failed, prometheus.CounterValue, stats.Failed)
 	for _, s := range all {
-		out <- prometheus.MustNewConstMetric(leased, prometheus.GaugeValue, truth(stats.Leased[s.UUID]), strconv.Itoa(s.Index), s.UUID)
+		out <- prometheus.MustNewConstMetric(
+			leased, prometheus.GaugeValue, truth(stats.Leased[s.UUID]), strconv.Itoa(s.Index), s.UUID,
+		)
 	}
 }
 
 func (c *Collector) device(out chan<- prometheus.Metric, s device.Status) {
 	index := strconv.Itoa(s.Index)
 	gauge := func(d *prometheus.Desc, v float64, more ...string) {
-		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, slices.Concat([]string{index, s.UUID}, more)...)
+		out <- prometheus.MustNewConstMetric(
+			d, prometheus.GaugeValue, v, slices.Concat([]string{index, s.UUID}, more)...,
+		)
 	}
 	gauge(info, 1, s.Name, s.PCI.Bus.Or(""), c.driver.Version, c.driver.CUDA)
 	for _, st := range device.States {
 		gauge(state, truth(s.Health.State == st), string(st))
 	}
 	for code, n := range s.Xids {
-		out <- prometheus.MustNewConstMetric(xids, prometheus.CounterValue, float64(n), index, s.UUID, strconv.Itoa(code), string(device.XidOf(code).Consequence))
+		out <- prometheus.MustNewConstMetric(
+			xids, prometheus.CounterValue, float64(n), index, s.UUID, strconv.Itoa(code),
+			string(device.XidOf(code).Consequence),
+		)
 	}
 	for i, r := range s.Health.Reasons {
-		if !slices.ContainsFunc(s.Health.Reasons[:i], func(o device.Reason) bool { return o.Kind == r.Kind && o.State == r.State }) {
+		if !slices.ContainsFunc(
+			s.Health.Reasons[:i], func(o device.Reason) bool { return o.Kind == r.Kind && o.State == r.State },
+		) {
 			gauge(reason, 1, string(r.Kind), string(r.State))
 		}
 	}

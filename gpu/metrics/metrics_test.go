@@ -31,14 +31,20 @@ func scrape(t *testing.T, c *metrics.Collector) string {
 	metrics.Handler(c).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 	text, err := io.ReadAll(w.Result().Body)
 	require.NoError(t, err)
-	lines := slices.DeleteFunc(strings.Split(string(text), "\n"), func(l string) bool { return !strings.HasPrefix(l, "ropewalk_gpu_") })
+	lines := slices.DeleteFunc(
+		strings.Split(string(text), "\n"), func(l string) bool { return !strings.HasPrefix(l, "ropewalk_gpu_") },
+	)
 	return strings.Join(lines, "\n") + "\n"
 }
 
 func TestScrape(t *testing.T) {
 	lib := devicetest.New(
-		&devicetest.GPU{Switches: 18, Reasons: nvml.ClocksEventReasonSwPowerCap, Processes: []nvml.ProcessInfo{{Pid: 1}}},
-		&devicetest.GPU{RowPending: true, Unsupported: map[string]bool{"GetPowerUsage": true, "GetTotalEccErrors": true}},
+		&devicetest.GPU{
+			Switches: 18, Reasons: nvml.ClocksEventReasonSwPowerCap, Processes: []nvml.ProcessInfo{{Pid: 1}},
+		},
+		&devicetest.GPU{
+			RowPending: true, Unsupported: map[string]bool{"GetPowerUsage": true, "GetTotalEccErrors": true},
+		},
 		&devicetest.GPU{Lost: true},
 	)
 	h, err := device.Open(device.Options{Library: lib})

@@ -1,9 +1,10 @@
-// Package plan estimates what a model's update takes of a device, and what it makes of it, from sizes alone.
+// Package plan estimates, from sizes alone, how much memory a model's update needs on a device and how well it uses the
+// device.
 //
-// Glossary. A *master* is a weight in float32, which the optimiser changes; where the model computes in other numbers it
-// holds a rounded *copy* beside it. *Activations* are what a forward pass keeps for its backward pass. With
-// *checkpointing* only the input of each layer is kept, and a layer's activations are computed again when its turn comes.
-// *Model flops* count the matrix products of the model's definition once, forward and backward: what checkpointing
-// computes again earns nothing (Chowdhery et al. 2022, "PaLM", appendix B). *MFU*, model flops utilisation, is their
-// pace over the devices' greatest.
+// Glossary. A *master* is a float32 weight, which the optimiser changes. If the model computes in another type, it also
+// holds a rounded *copy*. *Activations* are the values that a forward pass keeps for its backward pass. With
+// *checkpointing*, only the input of each layer is kept, and the backward pass computes a layer's activations again
+// when it reaches the layer. *Model flops* count the matrix products of the model's definition once, forward and
+// backward; products that checkpointing repeats do not count (Chowdhery et al. 2022, "PaLM", appendix B). *MFU*, model
+// flops utilisation, is the rate of model flops divided by the devices' peak rate.
 package plan

@@ -20,8 +20,8 @@ from ropewalk_engine.passes import kept_per_token
 print(json.dumps([kept_per_token(SimpleNamespace(**c)) for c in json.loads(sys.argv[1])]))
 `
 
-// The engine decides by this count whether layers are computed again, and the estimate that devices are leased by must not
-// be another.
+// The engine decides by this count whether layers are computed again, and the estimate that devices are leased by must
+// not be another.
 func TestTheEnginesCount(t *testing.T) {
 	interpreter := pythontest.Need(t, "TORCH", "torch", "transformers", "safetensors")
 	shapes := []checkpoint.Shape{
@@ -32,8 +32,9 @@ func TestTheEnginesCount(t *testing.T) {
 	var configs []map[string]int
 	for _, s := range shapes {
 		configs = append(configs, map[string]int{
-			"hidden_size": s.Hidden, "num_hidden_layers": s.Layers, "num_attention_heads": s.Heads, "num_key_value_heads": s.KVHeads,
-			"head_dim": s.HeadDim, "intermediate_size": s.FFN,
+			"hidden_size": s.Hidden, "num_hidden_layers": s.Layers, "num_attention_heads": s.Heads,
+			"num_key_value_heads": s.KVHeads,
+			"head_dim":            s.HeadDim, "intermediate_size": s.FFN,
 		})
 	}
 	argument, err := json.Marshal(configs)

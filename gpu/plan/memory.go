@@ -5,21 +5,22 @@ import (
 	"strings"
 )
 
-// Settings are what of an engine and a batch its memory depends on.
+// Settings are the settings of an engine and a batch that decide how much memory an update needs.
 type Settings struct {
 	BFloat16      bool
 	Checkpointing bool
 	Offload       bool // the optimiser's moments are kept in the host's memory
 	Ranks         int  // devices that share the model
-	// Adapter is what trains, the model itself staying as it is; nil: all of the model trains.
+	// Adapter is the adapter that trains while the model stays unchanged; nil = the whole model trains.
 	Adapter *Adapter
-	// Tokens go forward and backward together, on all ranks: a micro-batch, or one row that is longer.
+	// Tokens is the number of tokens that go forward and backward together, over all ranks: a micro-batch, or one
+	// longer row.
 	Tokens int
-	// HeadTokens are taken through the output head at once; 0 takes the engine's own choice on a GPU.
+	// HeadTokens is the number of tokens that go through the output head at once; 0 = the engine's own choice on a GPU.
 	HeadTokens int
 }
 
-// Memory is the most that one device holds during an update, in bytes, by what holds it.
+// Memory is the peak that one device holds during an update, in bytes, by purpose.
 type Memory struct {
 	Weights     int64 `json:"weights"` // masters, and rounded copies
 	Gradients   int64 `json:"gradients"`
@@ -28,18 +29,19 @@ type Memory struct {
 	Head        int64 `json:"head"` // logits of a piece of the tokens, and the head's own gradient
 }
 
-// Total is their sum.
+// Total returns the sum of all purposes.
 func (m Memory) Total() int64 {
 	return m.Weights + m.Gradients + m.Optimizer + m.Activations + m.Head
 }
 
-// String is the estimate for people.
+// String renders the estimate for people.
 func (m Memory) String() string {
 	parts := make([]string, 0, 5)
 	for _, p := range []struct {
 		name  string
 		bytes int64
-	}{{"weights", m.Weights}, {"gradients", m.Gradients}, {"optimiser", m.Optimizer}, {"activations", m.Activations}, {"output head", m.Head}} {
+	}{{"weights", m.Weights}, {"gradients", m.Gradients}, {"optimiser", m.Optimizer}, {"activations", m.Activations},
+		{"output head", m.Head}} {
 		if p.bytes > 0 {
 			parts = append(parts, p.name+" "+size(p.bytes))
 		}
@@ -54,9 +56,10 @@ func size(bytes int64) string {
 	return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
 }
 
-// What a layer keeps for its backward pass: in widths of the hidden states, residuals and norms; in widths of all query and
-// key heads, queries, keys, values and what attention gives, before and after rotation; in widths of the feed-forward layer,
-// gate, up, their product and the activation. The engine's own choice is by the same rule (kept_per_token in its passes.py).
+// What a layer keeps for its backward pass: in widths of the hidden states, residuals and norms; in widths of all query
+// and key heads, queries, keys, values and what attention gives, before and after rotation; in widths of the
+// feed-forward layer, gate, up, their product and the activation. The engine's own choice is by the same rule
+// (kept_per_token in its passes.py).
 const (
 	keptHidden = 5
 	keptHeads  = 4
@@ -96,7 +99,8 @@ func (m Model) UpdateMemory(s Settings) Memory {
 	if piece == 0 {
 		piece = max(1, headBytes/(4*int64(m.Vocab)))
 	}
-	// Logits in float32, their gradient, and its rounding to the model's numbers; and the head's gradient before it is added.
+	// Logits in float32, their gradient, and its rounding to the model's numbers; and the head's gradient before it is
+	// added.
 	out.Head = min(piece, max(1, tokens)) * int64(m.Vocab) * (4 + 4 + width)
 	if s.Adapter == nil {
 		out.Head += (4 + width) * int64(m.Vocab) * int64(m.Hidden)
@@ -104,7 +108,8 @@ func (m Model) UpdateMemory(s Settings) Memory {
 	return out
 }
 
-// gathered are the parameters that FSDP has whole at once: two layers, one computed and one on its way, or the embedding.
+// gathered returns the parameters that FSDP holds unsharded at once: two layers, of which one is computed and one is in
+// transfer, or the embedding.
 func (m Model) gathered() int64 {
 	embedding := int64(m.Vocab) * int64(m.Hidden)
 	layers := m.Params - embedding
@@ -114,7 +119,7 @@ func (m Model) gathered() int64 {
 	return max(embedding, 2*layers/int64(max(1, m.Layers)))
 }
 
-// keptPerToken counts numbers; an adapter keeps A's product of each target besides.
+// keptPerToken counts kept numbers per token. An adapter also keeps the product of A for each target.
 func (m Model) keptPerToken(s Settings) int64 {
 	layer := int64(keptHidden*m.Hidden + keptHeads*(m.Heads+m.KVHeads)*m.HeadDim + keptFFN*m.FFN)
 	if s.Adapter != nil {

@@ -2,7 +2,7 @@ package plan
 
 import "github.com/ropewalk/ropewalk/policy/checkpoint"
 
-// Model are the sizes of a decoder.
+// Model holds the sizes of a decoder.
 type Model struct {
 	Vocab, Hidden, Layers, Heads, KVHeads, HeadDim, FFN int
 
@@ -10,15 +10,17 @@ type Model struct {
 	Tied   bool  // the output head is the embedding
 }
 
-// Of reads the sizes off a checkpoint's shape.
+// Of returns the sizes of a checkpoint's shape.
 func Of(s checkpoint.Shape) Model {
 	return Model{
-		Vocab: s.Vocab, Hidden: s.Hidden, Layers: s.Layers, Heads: s.Heads, KVHeads: s.KVHeads, HeadDim: s.HeadDim, FFN: s.FFN,
+		Vocab: s.Vocab, Hidden: s.Hidden, Layers: s.Layers, Heads: s.Heads, KVHeads: s.KVHeads, HeadDim: s.HeadDim,
+		FFN:    s.FFN,
 		Params: s.Params(), Tied: !s.Untied,
 	}
 }
 
-// matmulParams are the parameters that each token is multiplied with: all but the embedding that it is looked up in.
+// matmulParams returns the parameters that each token is multiplied with: all except the embedding table that only
+// looks tokens up.
 func (m Model) matmulParams() int64 {
 	if m.Tied {
 		return m.Params
@@ -26,9 +28,9 @@ func (m Model) matmulParams() int64 {
 	return m.Params - int64(m.Vocab)*int64(m.Hidden)
 }
 
-// TrainFlops are the model flops of one forward and backward pass over rows of the given lengths, in tokens: 6 for each
-// token and parameter, and 12·heads·width for each pair of a token with one that it attends to (PaLM, appendix B, with
-// causal attention's half of all pairs).
+// TrainFlops returns the model flops of one forward and backward pass over rows of the given lengths, in tokens. It
+// counts 6 for each token and parameter, and 12·heads·width for each pair of tokens in which one attends to the other
+// (PaLM, appendix B, with half of all pairs for causal attention).
 func (m Model) TrainFlops(lengths ...int) float64 {
 	var tokens, pairs float64
 	for _, n := range lengths {
@@ -38,7 +40,7 @@ func (m Model) TrainFlops(lengths ...int) float64 {
 	return 6*float64(m.matmulParams())*tokens + 12*float64(m.Layers)*float64(m.Heads)*float64(m.HeadDim)*pairs
 }
 
-// GenerateFlops are the model flops of one token after a prefix of n.
+// GenerateFlops returns the model flops of one token after a prefix of n tokens.
 func (m Model) GenerateFlops(n int) float64 {
 	return 2*float64(m.matmulParams()) + 4*float64(m.Layers)*float64(m.Heads)*float64(m.HeadDim)*float64(n+1)
 }

@@ -18,7 +18,7 @@ import (
 // Folder is the own environment's name below the state folder.
 const Folder = "gpu-python"
 
-// mend is the command that every refusal names.
+// mend returns the command that every error names.
 func mend(more []versions.Package) string {
 	command := "ropewalk gpu setup"
 	for _, p := range more {
@@ -37,7 +37,7 @@ type Python struct {
 	Source   string            `json:"source"`   // how it was found
 }
 
-// ErrNoPython says that there is no interpreter at all.
+// ErrNoPython says that no interpreter was found.
 var ErrNoPython = errors.New("no Python was found")
 
 // UnfitError is an interpreter that cannot run the engine.
@@ -46,31 +46,39 @@ type UnfitError struct {
 	Err    error
 }
 
+// Error names the interpreter and why it cannot run the engine.
 func (e *UnfitError) Error() string {
-	return fmt.Sprintf("%s (Python %s, %s) cannot run the torch engine: %v", e.Python.Path, e.Python.Version, e.Python.Source, e.Err)
+	return fmt.Sprintf(
+		"%s (Python %s, %s) cannot run the torch engine: %v", e.Python.Path, e.Python.Version, e.Python.Source, e.Err,
+	)
 }
 
+// Unwrap returns the reason.
 func (e *UnfitError) Unwrap() error { return e.Err }
 
-// candidate is an interpreter that might do.
+// candidate is an interpreter that may be able to run the engine.
 type candidate struct {
 	path, source string
 	only         bool // nothing else is tried: it was named
 }
 
-// candidates in the order in which they are tried. One that a person has named is the only one.
+// candidates returns the candidates in the order in which they are tried. A candidate that the user names is the only
+// one.
 func candidates(state string) []candidate {
 	if named := os.Getenv(python.Variable); named != "" {
 		return []candidate{{named, python.Variable + " names it", true}}
 	}
-	return []candidate{{interpreter(filepath.Join(state, Folder)), "the own environment", false}, {"python3", "python3 of PATH", false}}
+	return []candidate{
+		{interpreter(filepath.Join(state, Folder)), "the own environment", false},
+		{"python3", "python3 of PATH", false},
+	}
 }
 
 func interpreter(environment string) string { return filepath.Join(environment, "bin", "python") }
 
-// Find gives the first interpreter that can run the engine: the one that ROPEWALK_PYTHON names, else that of the
-// own environment below the folder state, else python3. More names packages that are needed besides the engine's own.
-// The error says what each candidate lacks and what mends it.
+// Find returns the first interpreter that can run the engine: the one that ROPEWALK_PYTHON names, else the one of the
+// own environment below the folder state, else python3. more names packages that are needed in addition to the engine's
+// usual ones. The error says what each candidate lacks and how to repair it.
 func Find(ctx context.Context, state string, more ...versions.Package) (Python, error) {
 	var unfit []error
 	for _, c := range candidates(state) {
@@ -82,22 +90,28 @@ func Find(ctx context.Context, state string, more ...versions.Package) (Python, 
 			return Python{}, ctx.Err()
 		case errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist):
 			if c.only {
-				return Python{}, fmt.Errorf("%w: %s names %s, which is not there (%s, or unset it)", ErrNoPython, python.Variable, c.path, mend(more))
+				return Python{}, fmt.Errorf(
+					"%w: %s names %s, which is not there (%s, or unset it)", ErrNoPython, python.Variable, c.path,
+					mend(more),
+				)
 			}
 		default:
 			unfit = append(unfit, err)
 		}
 	}
 	if len(unfit) == 0 {
-		return Python{}, fmt.Errorf("%w: install python3 (Debian: apt-get install python3 python3-venv); then %s", ErrNoPython, mend(more))
+		return Python{}, fmt.Errorf(
+			"%w: install python3 (Debian: apt-get install python3 python3-venv); then %s", ErrNoPython, mend(more),
+		)
 	}
 	return Python{}, fmt.Errorf("%w (%s)", errors.Join(unfit...), mend(more))
 }
 
-// probeLimit bounds one look at an interpreter.
+// probeLimit is the maximum time for probing one interpreter.
 const probeLimit = 30 * time.Second
 
-// look prints an interpreter's versions. Packages are not imported: torch takes seconds.
+// look is a program that prints an interpreter's versions. It does not import the packages, because torch takes
+// seconds.
 const look = `import json, platform, sys
 from importlib import metadata
 def version(name):
@@ -120,7 +134,8 @@ func probe(ctx context.Context, c candidate, more ...versions.Package) (Python, 
 	ctx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
 	args := []string{"-I", "-c", look}
-	for _, p := range append(versions.Packages(), versions.Peft()) { // peft is told of whoever needs it
+	// peft's version is reported even if it is not needed
+	for _, p := range append(versions.Packages(), versions.Peft()) {
 		args = append(args, p.Name)
 	}
 	p := Python{Path: path, Source: c.source}

@@ -31,9 +31,9 @@ var oldestBase = versions.Version{Major: 3, Minor: 11}
 // stampFile in the own environment says what it was made from.
 const stampFile = "stamp"
 
-// Install makes the own environment below the folder state from a base interpreter ("": the one that ROPEWALK_PYTHON names, else
-// python3), and gives its interpreter. Where it has been made from the same list already, that is all. What uv and pip
-// write goes to log. An environment that could not be completed is not left behind, nor does it replace one.
+// Install makes the own environment below the folder state from a base interpreter ("": the one that ROPEWALK_PYTHON
+// names, else python3), and returns its interpreter. If it was already made from the same list, nothing is installed.
+// The output of uv and pip goes to log. An incomplete environment is removed and never replaces a complete one.
 func Install(ctx context.Context, state, base string, log io.Writer) (Python, error) {
 	state, err := filepath.Abs(state)
 	if err != nil {
@@ -50,7 +50,7 @@ func Install(ctx context.Context, state, base string, log io.Writer) (Python, er
 	if err != nil {
 		return Python{}, err
 	}
-	if err := os.MkdirAll(state, 0o755); err != nil {
+	if err := os.MkdirAll(state, 0o700); err != nil {
 		return Python{}, err
 	}
 	work, err := os.MkdirTemp(state, Folder+".new-")
@@ -94,12 +94,18 @@ func baseInterpreter(ctx context.Context, named string) (string, error) {
 	var unfit *UnfitError
 	switch {
 	case errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist):
-		return "", fmt.Errorf("%w: %s (%s) is not there; install python3 (Debian: apt-get install python3 python3-venv)", ErrNoPython, c.path, c.source)
+		return "", fmt.Errorf(
+			"%w: %s (%s) is not there; install python3 (Debian: apt-get install python3 python3-venv)", ErrNoPython,
+			c.path, c.source,
+		)
 	case err != nil && !errors.As(err, &unfit):
 		return "", err
 	}
 	if v, err := versions.Parse(p.Version); err != nil || v.Before(oldestBase) {
-		return "", fmt.Errorf("%s is Python %s; the pinned packages need %s or newer (--python names another)", p.Path, p.Version, oldestBase)
+		return "", fmt.Errorf(
+			"%s is Python %s; the pinned packages need %s or newer (--python names another)", p.Path, p.Version,
+			oldestBase,
+		)
 	}
 	return p.Path, nil
 }
@@ -121,15 +127,23 @@ func (i installer) make(base string) error {
 			return err
 		}
 	}
-	if err := i.run("make a virtual environment (Debian: apt-get install python3-venv)", base, "-m", "venv", i.environment()); err != nil {
+	if err := i.run(
+		"make a virtual environment (Debian: apt-get install python3-venv)", base, "-m", "venv", i.environment(),
+	); err != nil {
 		return err
 	}
 	exe := interpreter(i.environment())
-	if err := i.run("install uv", exe, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--require-hashes", "-r", filepath.Join(i.work, "uv.txt")); err != nil {
+	if err := i.run(
+		"install uv", exe, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--require-hashes", "-r",
+		filepath.Join(i.work, "uv.txt"),
+	); err != nil {
 		return err
 	}
 	uv := filepath.Join(i.environment(), "bin", "uv")
-	if err := i.run("install the packages", uv, "pip", "install", "--python", exe, "--require-hashes", "-r", filepath.Join(i.work, "requirements.txt")); err != nil {
+	if err := i.run(
+		"install the packages", uv, "pip", "install", "--python", exe, "--require-hashes", "-r",
+		filepath.Join(i.work, "requirements.txt"),
+	); err != nil {
 		return err
 	}
 	if _, err := probe(i.ctx, candidate{exe, "just installed", true}, versions.Peft()); err != nil {

@@ -19,7 +19,11 @@ import (
 func pretend(t *testing.T, path, version, torch, transformers string) string {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-	text := fmt.Sprintf("#!/bin/sh\necho '{\"version\": %q, \"packages\": {\"torch\": %q, \"transformers\": %q, \"safetensors\": \"0.8.0\", \"peft\": \"0.21.2\"}}'\n", version, torch, transformers)
+	text := fmt.Sprintf(
+		"#!/bin/sh\necho '{\"version\": %q, \"packages\": {\"torch\": %q, \"transformers\": %q, "+
+			"\"safetensors\": \"0.8.0\", \"peft\": \"0.21.2\"}}'\n",
+		version, torch, transformers,
+	)
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o755))
 	return path
 }
@@ -52,9 +56,16 @@ func TestFind(t *testing.T) {
 		{"named and unfit: nothing else is tried", func(t *testing.T, path, state string) string {
 			pretend(t, filepath.Join(path, "python3"), "3.12.1", good, goodToo)
 			return pretend(t, filepath.Join(path, "mine"), "3.12.1", "2.10.0", goodToo)
-		}, "", "mine (Python 3.12.1, ROPEWALK_PYTHON names it) cannot run the torch engine: torch 2.10.0, needed is 2.11 or newer (`ropewalk gpu setup` installs what is needed)"},
-		{"named and not there", func(t *testing.T, path, state string) string { return filepath.Join(path, "mine") }, "", "ROPEWALK_PYTHON names "},
-		{"none", func(t *testing.T, path, state string) string { return "" }, "", "no Python was found: install python3"},
+		}, "", "mine (Python 3.12.1, ROPEWALK_PYTHON names it) cannot run the torch engine: torch 2.10.0, " +
+			"needed is 2.11 or newer (`ropewalk gpu setup` installs what is needed)"},
+		{
+			"named and not there", func(t *testing.T, path, state string) string { return filepath.Join(path, "mine") },
+			"", "ROPEWALK_PYTHON names ",
+		},
+		{
+			"none", func(t *testing.T, path, state string) string { return "" }, "",
+			"no Python was found: install python3",
+		},
 		{"no torch", func(t *testing.T, path, state string) string {
 			pretend(t, filepath.Join(path, "python3"), "3.12.1", "", "")
 			return ""
@@ -64,7 +75,12 @@ func TestFind(t *testing.T) {
 			return ""
 		}, "", "Python 3.10 or newer is needed"},
 		{"no Python at all", func(t *testing.T, path, state string) string {
-			require.NoError(t, os.WriteFile(filepath.Join(path, "python3"), []byte("#!/bin/sh\necho 'no module' >&2; exit 3\n"), 0o755))
+			require.NoError(
+				t,
+				os.WriteFile(
+					filepath.Join(path, "python3"), []byte("#!/bin/sh\necho 'no module' >&2; exit 3\n"), 0o755,
+				),
+			)
 			return ""
 		}, "", "exit status 3: no module"},
 		{"something else", func(t *testing.T, path, state string) string {
@@ -103,7 +119,9 @@ func TestFindForLoRA(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, p.Packages["peft"])
 	_, err = Find(t.Context(), state, versions.Peft())
-	require.ErrorContains(t, err, "cannot run the torch engine: no peft (`ropewalk gpu setup --with-lora` installs what is needed)")
+	require.ErrorContains(
+		t, err, "cannot run the torch engine: no peft (`ropewalk gpu setup --with-lora` installs what is needed)",
+	)
 	pretend(t, interpreter(filepath.Join(state, Folder)), "3.11.1", "2.15.0", "5.23.0")
 	p, err = Find(t.Context(), state, versions.Peft())
 	require.NoError(t, err)

@@ -2,5 +2,5 @@ package torch
 
 import "maps"
 
-// Versions are those of Python and its packages, as the engine's process tells them.
+// Versions returns the versions of Python and its packages, as reported by the engine's process.
 func (e *Engine) Versions() map[string]string { return maps.Clone(e.latest().hello.Versions) }

@@ -14,10 +14,10 @@ import (
 // stackGrace is how long the ranks of a hanging engine may take to write their stacks.
 const stackGrace = 2 * time.Second
 
-// roomForTable is what a body may need besides its arrays' data, in bytes.
+// roomForTable is the space in bytes that a body may need in addition to its arrays' data.
 const roomForTable = 64 << 10
 
-// take sorts one message.
+// take dispatches one message.
 func (p *process) take(f wire.Frame) error {
 	e, err := wire.Peek(f.Header)
 	if err != nil {
@@ -49,7 +49,7 @@ func (p *process) take(f wire.Frame) error {
 	return fmt.Errorf("%w: a message of type %q", wire.ErrProtocol, e.Type)
 }
 
-// complaint is what the engine says of the host's side.
+// complaint is the engine's report that the host broke the protocol.
 func (p *process) complaint(f wire.Frame) error {
 	var e wire.Error
 	if err := wire.Decode(f.Header, &e); err != nil {
@@ -58,7 +58,7 @@ func (p *process) complaint(f wire.Frame) error {
 	return fmt.Errorf("%w: the engine says: %s: %s", wire.ErrProtocol, e.Kind, e.Message)
 }
 
-// fail ends the process for an error of reading.
+// fail ends the process after an error of reading.
 func (p *process) fail(err error) {
 	if !errors.Is(err, wire.ErrProtocol) {
 		p.end(Died, "its connection ended")
@@ -86,18 +86,18 @@ type outgoing struct {
 	message func(wire.Head) any
 	arrays  []wire.Array
 	answer  uint64 // bytes of the answer's arrays at most
-	trains  bool   // it is a part of training
+	trains  bool   // the call is part of training
 }
 
-// call sends a call and waits for its answer, an error message of the engine's being one. It watches meanwhile: a cancelled
-// context cancels the call, a call that stands still or does not stop ends the process.
+// call sends a call and waits for its answer, which may be an error message of the engine. Meanwhile it watches the
+// engine: a cancelled context cancels the call; a call that makes no progress or does not stop ends the process.
 func (p *process) call(ctx context.Context, c outgoing) (wire.Frame, error) {
 	p.lastID++
 	id := p.lastID
 	p.pulse.begin(id, c.name)
 	defer p.pulse.finish()
 	p.reader.Expect(c.answer + roomForTable)
-	// The engine may have stopped reading, so whoever writes cannot watch.
+	// The engine may have stopped reading, so the goroutine that writes cannot also watch.
 	unsent := make(chan error, 1)
 	go func() { unsent <- p.write(c.message(wire.Begin(id, c.name)), c.arrays...) }()
 	look := time.NewTicker(min(time.Second, max(p.opts.HangLimit/20, 10*time.Millisecond)))
@@ -129,21 +129,22 @@ func (p *process) call(ctx context.Context, c outgoing) (wire.Frame, error) {
 	}
 }
 
-// unsent is what becomes of a call that could not be written. One that cannot be encoded has left the stream as it was.
+// unsent returns the error of a call that could not be written. A call that could not be encoded has not changed the
+// stream.
 func (p *process) unsent(err error) error {
 	var broken *net.OpError
 	if !errors.As(err, &broken) {
 		return bad("%v", err)
 	}
 	select {
-	case <-p.done: // the reader knows better why: the engine may have said so before it closed
+	case <-p.done: // the reader knows the reason better: the engine may have given it before it closed
 	case <-time.After(time.Second):
 		p.end(Died, "its connection ended: "+err.Error())
 	}
 	return p.lost
 }
 
-// answersTo holds an answer against the call.
+// answersTo compares an answer with its call.
 func (p *process) answersTo(f wire.Frame, id uint64) error {
 	e, err := wire.Peek(f.Header)
 	if err == nil && e.ID != id {
@@ -167,7 +168,7 @@ func (p *process) hang(still time.Duration) {
 		if now != stacks {
 			stacks, quiet = now, 0
 		} else if quiet++; stacks != "" && quiet >= 5 {
-			break // they have written all
+			break // all stacks are written
 		}
 	}
 	if stacks == "" {

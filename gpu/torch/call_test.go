@@ -74,9 +74,11 @@ func requireNothingLeft(t testing.TB, dir string) {
 	}
 }
 
-var one = policy.ForwardRequest{Role: policy.RolePolicy, Sequences: [][]int32{{1, 2, 3}}, Temperature: 1, Outputs: policy.OutLogProb}
+var one = policy.ForwardRequest{
+	Role: policy.RolePolicy, Sequences: [][]int32{{1, 2, 3}}, Temperature: 1, Outputs: policy.OutLogProb,
+}
 
-// An engine that dies while nobody asks it anything is found out by the next call.
+// The next call detects an engine that died while it was idle.
 func TestDeathWhenIdle(t *testing.T) {
 	e, _ := openFake(t, "ok")
 	require.NoError(t, syscall.Kill(e.latest().tree.root, syscall.SIGKILL))
@@ -104,7 +106,13 @@ func TestSlowIsNoHang(t *testing.T) {
 	last := heard[len(heard)-1]
 	require.Greater(t, last.Ticks, heard[0].Ticks)
 	last.Ticks = 0
-	require.Equal(t, Progress{Call: "forward", Phase: "layers", Done: 3, Total: 16, Memory: Memory{Allocated: 5 << 20, Peak: 9 << 20}}, last)
+	require.Equal(
+		t,
+		Progress{
+			Call: "forward", Phase: "layers", Done: 3, Total: 16, Memory: Memory{Allocated: 5 << 20, Peak: 9 << 20},
+		},
+		last,
+	)
 	u := e.Usage()
 	require.EqualValues(t, 3, u.Tokens)
 	require.EqualValues(t, 9<<20, u.Peak)
@@ -150,7 +158,8 @@ func TestCancel(t *testing.T) {
 
 func TestErrorsOfTheContract(t *testing.T) {
 	for kind, want := range map[string]error{
-		"bad_request": policy.ErrBadRequest, "unsupported": policy.ErrBadRequest, "not_loaded": policy.ErrNotLoaded, "not_kept": policy.ErrNotKept,
+		"bad_request": policy.ErrBadRequest, "unsupported": policy.ErrBadRequest, "not_loaded": policy.ErrNotLoaded,
+		"not_kept":      policy.ErrNotKept,
 		"out_of_memory": policy.ErrOutOfMemory, "corrupt": checkpoint.ErrCorrupt,
 	} {
 		t.Run(kind, func(t *testing.T) {
@@ -162,7 +171,9 @@ func TestErrorsOfTheContract(t *testing.T) {
 			require.ErrorContains(t, err, "so it is")
 			require.NoError(t, e.Discard(t.Context(), policy.RolePolicy), "the engine serves on")
 			if kind == "out_of_memory" {
-				require.ErrorContains(t, err, "the call was of 3 tokens, the longest sequence of 3; the estimate was 3075 MiB")
+				require.ErrorContains(
+					t, err, "the call was of 3 tokens, the longest sequence of 3; the estimate was 3075 MiB",
+				)
 			}
 		})
 	}
@@ -206,12 +217,17 @@ func TestKeptPasses(t *testing.T) {
 	again, err := e.Forward(ctx, keep)
 	require.NoError(t, err)
 	require.NotEqual(t, old.Kept, again.Kept)
-	require.ErrorIs(t, e.Backward(ctx, policy.RolePolicy, old.Kept, policy.Cotangents{}), policy.ErrNotKept, "of a lost process")
+	require.ErrorIs(
+		t, e.Backward(ctx, policy.RolePolicy, old.Kept, policy.Cotangents{}), policy.ErrNotKept, "of a lost process",
+	)
 	require.NoError(t, e.Backward(ctx, policy.RolePolicy, again.Kept, policy.Cotangents{}))
 	require.ErrorIs(t, e.Backward(ctx, policy.RolePolicy, again.Kept, policy.Cotangents{}), policy.ErrNotKept)
 	again, err = e.Forward(ctx, keep)
 	require.NoError(t, err)
 	require.NoError(t, e.Load(ctx, policy.RolePolicy, dir, true))
-	require.ErrorIs(t, e.Backward(ctx, policy.RolePolicy, again.Kept, policy.Cotangents{}), policy.ErrNotKept, "loading drops what was kept")
+	require.ErrorIs(
+		t, e.Backward(ctx, policy.RolePolicy, again.Kept, policy.Cotangents{}), policy.ErrNotKept,
+		"loading drops what was kept",
+	)
 	require.Equal(t, 3, e.Usage().Microbatches)
 }

@@ -10,20 +10,22 @@ import (
 	"syscall"
 )
 
-// Variables by which the engine finds its host.
+// The environment variables with which the engine finds its host.
 const (
 	socketVariable = "ROPEWALK_ENGINE_SOCKET"
 	nonceVariable  = "ROPEWALK_ENGINE_NONCE"
 )
 
-// command is the engine's command line. Ranks are started by torchrun, each as the one process is. Python is isolated
-// (-I): neither the user's packages nor PYTHON* variables nor the current folder reach the engine.
+// command is the engine's command line. torchrun starts each of several ranks with the command line of a single
+// process. Python is isolated (-I): neither the user's packages nor PYTHON* variables nor the current folder reach the
+// engine.
 func (o Options) commandLine(main string) []string {
 	if o.command != nil {
 		return o.command
 	}
 	engine := []string{
-		o.Python, "-I", main, "--device", o.Device, "--dtype", o.Dtype, "--checkpointing", o.Checkpointing, "--threads", strconv.Itoa(o.Threads),
+		o.Python, "-I", main, "--device", o.Device, "--dtype", o.Dtype, "--checkpointing", o.Checkpointing, "--threads",
+		strconv.Itoa(o.Threads),
 	}
 	if o.Deterministic {
 		engine = append(engine, "--deterministic")
@@ -36,14 +38,16 @@ func (o Options) commandLine(main string) []string {
 		return engine
 	}
 	line := append([]string{o.Python, "-I", "-m", "torch.distributed.run"}, o.meet.flags()...)
-	return slices.Concat(line, []string{"--nproc-per-node", strconv.Itoa(o.Ranks), "--max-restarts", "0", "--no-python"}, engine)
+	return slices.Concat(
+		line, []string{"--nproc-per-node", strconv.Itoa(o.Ranks), "--max-restarts", "0", "--no-python"}, engine,
+	)
 }
 
 // sharded reports whether several ranks share each model, which torchrun starts.
 func (o Options) sharded() bool { return o.Ranks > 1 || o.Hosts > 1 }
 
-// start makes the command: a process group of its own that dies with this process. The kernel watches the thread
-// that forks, which therefore has to live as long (see spawn).
+// start makes the command, which leads its own process group and dies with this process. The kernel watches the thread
+// that forks, so that thread must live as long (see spawn).
 func (o Options) startable(main, dir, socket, nonce string) *exec.Cmd {
 	line := o.commandLine(main)
 	cmd := exec.Command(line[0], line[1:]...)
@@ -56,32 +60,36 @@ func (o Options) startable(main, dir, socket, nonce string) *exec.Cmd {
 	return cmd
 }
 
-// passed are the variables that the engine inherits, by name or, with a star, by how they begin: what finds
-// libraries, devices and caches. Whatever else the host has (credentials above all) stays with it.
+// passed are the variables that the engine inherits, by name or, with a star, by prefix. They locate libraries, devices
+// and caches. No other variable of the host is passed on, above all no credentials.
 var passed = []string{
-	"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "XDG_CACHE_HOME", "CUDA_*", "CUDNN_*", "CUBLAS_*", "NVIDIA_*", "NCCL_*",
+	"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "XDG_CACHE_HOME",
+	"CUDA_*", "CUDNN_*", "CUBLAS_*", "NVIDIA_*", "NCCL_*",
 	"GLOO_*", "TORCH_*", "TORCHINDUCTOR_*", "PYTORCH_*", "TRITON_*", "OMP_*", "MKL_*", "GOMP_*", "KMP_*",
 }
 
-// secret marks names that are never passed on, whatever they begin with.
+// secret marks names that are never passed on, whatever their prefix.
 var secret = []string{"TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "KEY"}
 
-// environment is what of the host's variables the engine gets, and what it must have.
+// environment returns the host's variables that the engine inherits, and those that it must have.
 func (o Options) environment(host []string, dir string) []string {
 	env := slices.DeleteFunc(slices.Clone(host), func(line string) bool {
 		name, _, _ := strings.Cut(line, "=")
 		return !slices.ContainsFunc(passed, func(p string) bool { return matches(p, name) }) ||
 			slices.ContainsFunc(secret, func(s string) bool { return strings.Contains(name, s) })
 	})
-	env = append(env, "TMPDIR="+dir, "HF_HUB_OFFLINE=1", "TRANSFORMERS_OFFLINE=1", "TOKENIZERS_PARALLELISM=false", "OMP_NUM_THREADS="+strconv.Itoa(o.Threads))
+	env = append(
+		env, "TMPDIR="+dir, "HF_HUB_OFFLINE=1", "TRANSFORMERS_OFFLINE=1", "TOKENIZERS_PARALLELISM=false",
+		"OMP_NUM_THREADS="+strconv.Itoa(o.Threads),
+	)
 	if cache := compiled(env); cache != "" {
 		env = append(env, compiledVariable+"="+cache)
 	}
 	switch {
 	case o.Device == CPU:
 		env = append(env, "CUDA_VISIBLE_DEVICES=")
-		// Threads that spin while they wait for each other keep the one that is waited for off its core, where other
-		// programs want the cores too: measured, a tenth of the pace.
+		// On a machine with other load, threads that spin while they wait take the core from the thread that they wait
+		// for. Measured, this costs a tenth of the speed.
 		if !slices.ContainsFunc(env, func(line string) bool { return strings.HasPrefix(line, "OMP_WAIT_POLICY=") }) {
 			env = append(env, "OMP_WAIT_POLICY=PASSIVE")
 		}
@@ -100,8 +108,8 @@ func (o Options) environment(host []string, dir string) []string {
 // compiledVariable names the folder of compiled kernels.
 const compiledVariable = "TORCHINDUCTOR_CACHE_DIR"
 
-// compiled is where compiled kernels outlive the process, unless the host has said where: to compile them anew costs each
-// start the better part of a minute, and PyTorch would keep them in the process's own temporary folder.
+// compiled returns the folder where compiled kernels outlive the process, unless the host names one. Without it PyTorch
+// would keep them in the process's temporary folder, and each start would spend most of a minute compiling again.
 func compiled(env []string) string {
 	value := map[string]string{}
 	for _, line := range env {

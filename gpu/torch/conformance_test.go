@@ -9,11 +9,13 @@ import (
 	"github.com/ropewalk/ropewalk/policy/policytest"
 )
 
-// ofRanks are the tests in whose path ranks have something to agree on; how they save, resume and clip is compared with one
-// rank bit by bit or by bounds elsewhere (TestRealParityOfTwoRanksWithOne, the engine's own test_ranks).
+// ofRanks are the tests in whose path ranks have something to agree on; how they save, resume and clip is compared with
+// one rank bit by bit or by bounds elsewhere (TestRealParityOfTwoRanksWithOne, the engine's own test_ranks).
 var ofRanks = []string{
-	"same inputs same bits", "forward ignores batch mates", "generation equals forward", "generation ignores batch mates", "gradients add up",
-	"gradient direction", "discard", "non-finite gradient", "typed errors", "roles", "critic values ignore batch mates", "close",
+	"same inputs same bits", "forward ignores batch mates", "generation equals forward",
+	"generation ignores batch mates", "gradients add up",
+	"gradient direction", "discard", "non-finite gradient", "typed errors", "roles", "critic values ignore batch mates",
+	"close",
 }
 
 // TestRealConformance runs the suite of every engine with one rank, and with two what ranks could make a difference to.
@@ -33,7 +35,8 @@ func TestRealConformance(t *testing.T) {
 					}
 					return e
 				},
-				Dir: initialised(t, tiny, 11), Vocab: tiny.Vocab, Positions: tiny.Positions, Digest: checkpoint.Digest, Only: c.only,
+				Dir: initialised(t, tiny, 11), Vocab: tiny.Vocab, Positions: tiny.Positions, Digest: checkpoint.Digest,
+				Only: c.only,
 			})
 		})
 	}

@@ -30,15 +30,15 @@ type Engine struct {
 
 var _ policy.Engine = (*Engine)(nil)
 
-// keptPass is what of a kept forward pass has to be known on this side.
+// keptPass is what this side must know about a kept forward pass.
 type keptPass struct {
 	role    policy.Role
 	lengths []int32
 	outputs policy.Outputs
 }
 
-// Open starts an engine. Whatever keeps it from starting (no torch, another protocol version, no greeting within
-// Options.StartLimit) is the error, with the engine's last lines.
+// Open starts an engine. If the engine does not start (no torch, another protocol version, no greeting within
+// Options.StartLimit), the error holds the reason and the engine's last lines.
 func Open(ctx context.Context, o Options) (*Engine, error) {
 	o, err := o.filled()
 	if err != nil {
@@ -54,7 +54,8 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	return e, nil
 }
 
-// restart starts a process in the place of none or a lost one. The caller has the turn, or is alone.
+// restart starts a process if there is none or the last one is lost. The caller must hold the turn or be the only
+// caller.
 func (e *Engine) restart(ctx context.Context) error {
 	began := time.Now()
 	ctx, cancel := context.WithCancel(ctx)
@@ -74,11 +75,14 @@ func (e *Engine) restart(ctx context.Context) error {
 		p.end(Closed, "the engine is closed")
 		return p.lost
 	}
-	e.opts.Logger.Info("engine started", "pid", p.hello.PID, "ranks", p.hello.Ranks, "device", p.hello.DeviceName, "dtype", p.hello.Dtype, "seconds", time.Since(began).Seconds())
+	e.opts.Logger.Info(
+		"engine started", "pid", p.hello.PID, "ranks", p.hello.Ranks, "device", p.hello.DeviceName, "dtype",
+		p.hello.Dtype, "seconds", time.Since(began).Seconds(),
+	)
 	return nil
 }
 
-// enter waits for the turn and gives the process, which may be lost.
+// enter waits for the turn and returns the process, which may be lost.
 func (e *Engine) enter(ctx context.Context) (*process, func(), error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
@@ -98,7 +102,7 @@ func (e *Engine) enter(ctx context.Context) (*process, func(), error) {
 	return e.live, leave, nil
 }
 
-// with runs one call on the process, or says why there is none.
+// with runs one call on the process, or returns why there is none.
 func (e *Engine) with(ctx context.Context, what string, run func(p *process) error) error {
 	p, leave, err := e.enter(ctx)
 	if err != nil {
@@ -128,8 +132,11 @@ type answer interface {
 	Time() (seconds, torch float64)
 }
 
-// ask sends a call and gives its answer's header and arrays. A context that ended is no error if the call was done first.
-func ask[A answer](ctx context.Context, e *Engine, p *process, c outgoing, wants ...wire.Want) (a A, arrays []wire.Array, err error) {
+// ask sends a call and returns the header and arrays of its answer. It is not an error if the context ends after the
+// call has finished.
+func ask[A answer](
+	ctx context.Context, e *Engine, p *process, c outgoing, wants ...wire.Want,
+) (a A, arrays []wire.Array, err error) {
 	began := time.Now()
 	defer func() { e.account(p, c, a, time.Since(began)) }()
 	f, err := p.call(ctx, c)
@@ -153,7 +160,8 @@ func ask[A answer](ctx context.Context, e *Engine, p *process, c outgoing, wants
 	return a, arrays, nil
 }
 
-// refusal is an error answer as the contract has it; one that leaves the engine in doubt ends it.
+// refusal converts an error answer into the contract's error. An error that leaves the engine in an unknown state ends
+// the engine.
 func (p *process) refusal(ctx context.Context, f wire.Frame) error {
 	var said wire.Error
 	if err := wire.Decode(f.Header, &said); err != nil {
@@ -176,7 +184,7 @@ func (p *process) refusal(ctx context.Context, f wire.Frame) error {
 	return err
 }
 
-// Describe names the device and the software that compute.
+// Describe names the device and the software of the engine.
 func (e *Engine) Describe() policy.Description {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -198,21 +206,30 @@ func (e *Engine) Describe() policy.Description {
 	return policy.Description{Device: device, BLAS: strings.Join(software, ", "), Threads: e.opts.Threads}
 }
 
+// Capabilities are those of every engine of this package, whatever its devices.
+func Capabilities() policy.Capabilities {
+	return policy.Capabilities{TokenIDs: true, LogProbs: true, Entropy: policy.EntropyFull, Temperature: true,
+		TopP: true, TopK: true, MinP: true, RowSeeds: true, Weights: policy.WeightsLoad}
+}
+
+// Capabilities implements policy.Sampler.
+func (e *Engine) Capabilities() policy.Capabilities { return Capabilities() }
+
 // shutdownLimit is how long an idle engine may take to answer a shutdown.
 const shutdownLimit = 2 * time.Second
 
-// Close ends the engine and all that belongs to it; a call that runs is lost.
+// Close ends the engine and everything that belongs to it. A running call is lost.
 func (e *Engine) Close() error {
 	if e.stop.Err() != nil {
 		return nil
 	}
 	e.end()
 	select {
-	case e.turn <- struct{}{}: // idle: it may end by itself
+	case e.turn <- struct{}{}: // idle, so it may end by itself
 		e.shutdown()
 	default:
 		e.latest().end(Closed, "the engine is closed")
-		e.turn <- struct{}{} // who has the turn notices, and starts nothing any more
+		e.turn <- struct{}{} // the caller that has the turn notices, and starts nothing any more
 	}
 	p := e.latest()
 	<-e.turn
@@ -223,7 +240,7 @@ func (e *Engine) Close() error {
 	return nil
 }
 
-// shutdown asks the engine to end, which it may do or not.
+// shutdown asks the engine to end. The engine may ignore the request.
 func (e *Engine) shutdown() {
 	p := e.latest()
 	if p.isLost() {
@@ -231,10 +248,12 @@ func (e *Engine) shutdown() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownLimit)
 	defer cancel()
-	_, _, _ = ask[wire.Answer](ctx, e, p, outgoing{name: wire.CallShutdown, message: func(h wire.Head) any { return wire.Shutdown{Head: h} }})
+	_, _, _ = ask[wire.Answer](
+		ctx, e, p, outgoing{name: wire.CallShutdown, message: func(h wire.Head) any { return wire.Shutdown{Head: h} }},
+	)
 }
 
-// PID is the process that was started last: the engine itself, or torchrun. It may have ended.
+// PID returns the process that was started last: the engine itself, or torchrun. It may have ended.
 func (e *Engine) PID() int { return e.latest().tree.root }
 
 func (e *Engine) latest() *process {
@@ -243,8 +262,8 @@ func (e *Engine) latest() *process {
 	return e.live
 }
 
-// OnProgress makes f hear the beats of every call from now on, in the place of who heard them before; nil is nobody. It is
-// called by the reader of the socket and must not wait.
+// OnProgress calls f with the beats of every later call. f replaces the function that was set before; nil sets none.
+// The reader of the socket calls f, so f must not block.
 func (e *Engine) OnProgress(f func(Progress)) { e.hook.Store(&f) }
 
 func (e *Engine) progress(p Progress) {

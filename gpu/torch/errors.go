@@ -9,16 +9,17 @@ import (
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 )
 
-// OutOfMemoryError is policy.ErrOutOfMemory with what was asked and what there was.
+// OutOfMemoryError is policy.ErrOutOfMemory with the size of the call and the state of the memory.
 type OutOfMemoryError struct {
 	Message string // the engine's
 	Tokens  int    // of the call
 	Longest int    // of its sequences, in tokens
-	Memory  Memory // as the last beat had it
-	// Estimate is Options.Estimate's in bytes; 0 where there is none.
+	Memory  Memory // as of the last beat
+	// Estimate is the result of Options.Estimate in bytes; 0 if there is none.
 	Estimate int64
 }
 
+// Error describes the call and the memory at the time of the failure.
 func (e *OutOfMemoryError) Error() string {
 	text := fmt.Sprintf("%v: %s", policy.ErrOutOfMemory, e.Message)
 	if e.Tokens > 0 {
@@ -33,10 +34,11 @@ func (e *OutOfMemoryError) Error() string {
 	return text
 }
 
-// Is makes it policy.ErrOutOfMemory.
+// Is reports whether target is policy.ErrOutOfMemory.
 func (e *OutOfMemoryError) Is(target error) bool { return target == policy.ErrOutOfMemory }
 
-// contract turns an engine's error into the contract's; false of one that leaves the engine in doubt.
+// contract converts an engine's error into an error of the contract. It returns false for an error that leaves the
+// engine in an unknown state.
 func contract(ctx context.Context, e wire.Error) (error, bool) {
 	text := e.Message
 	if e.Name != "" {
@@ -61,7 +63,8 @@ func contract(ctx context.Context, e wire.Error) (error, bool) {
 	return nil, false
 }
 
-// sized adds the size of a call, by the lengths of its sequences, to an error of memory, and of training the estimate.
+// sized adds the size of a call, from the lengths of its sequences, to an error about memory. For training it also adds
+// the estimate.
 func (o Options) sized(err error, lengths []int32, trains bool) error {
 	full, ok := err.(*OutOfMemoryError)
 	if !ok {

@@ -66,7 +66,10 @@ func (f *fake) misbehave(id uint64, frame wire.Frame) bool {
 	case "no array":
 		f.write(wire.ForwardAnswer{Answer: answer})
 	case "surplus array":
-		f.write(wire.ForwardAnswer{Answer: answer}, wire.Of(wire.NameLogProbs, make([]float32, 3)), wire.Of(wire.NameValues, make([]float32, 3)))
+		f.write(
+			wire.ForwardAnswer{Answer: answer}, wire.Of(wire.NameLogProbs, make([]float32, 3)),
+			wire.Of(wire.NameValues, make([]float32, 3)),
+		)
 	case "short array":
 		f.write(wire.ForwardAnswer{Answer: answer}, wire.Of(wire.NameLogProbs, make([]float32, 2)))
 	case "keeps":
@@ -101,7 +104,8 @@ func (f *fake) serve(id uint64, call string, frame wire.Frame) {
 	case wire.CallSave:
 		c := decode[wire.Save](frame)
 		m := f.loaded[c.Role]
-		for name, text := range map[string]string{checkpoint.FileConfig: string(m.config), checkpoint.FileWeights: fmt.Sprint("weights after ", m.step)} {
+		for name, text := range map[string]string{checkpoint.FileConfig: string(m.config),
+			checkpoint.FileWeights: fmt.Sprint("weights after ", m.step)} {
 			if err := os.WriteFile(filepath.Join(c.Dir, name), []byte(text), 0o600); err != nil {
 				panic(err)
 			}
@@ -113,7 +117,10 @@ func (f *fake) serve(id uint64, call string, frame wire.Frame) {
 		f.write(answer)
 	case wire.CallForward:
 		c := decode[wire.Forward](frame)
-		arrays, err := wire.Take(frame.Body, wire.Want{Name: wire.NameTokens, Dtype: wire.I32, Len: -1}, wire.Want{Name: wire.NameLengths, Dtype: wire.I32, Len: -1})
+		arrays, err := wire.Take(
+			frame.Body, wire.Want{Name: wire.NameTokens, Dtype: wire.I32, Len: -1},
+			wire.Want{Name: wire.NameLengths, Dtype: wire.I32, Len: -1},
+		)
 		if err != nil {
 			panic(err)
 		}

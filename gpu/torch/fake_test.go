@@ -20,8 +20,8 @@ import (
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 )
 
-// The fake engine is this test binary started again: it speaks the protocol, holds no model and can be told to do what no
-// engine should. Its mode says what goes wrong, and a call's name after a colon in which call.
+// The fake engine is this test binary started again: it speaks the protocol, holds no model and can be told to do what
+// no engine should. Its mode says what goes wrong, and a call's name after a colon in which call.
 //
 //	fake MODE            one process
 //	fake agent MODE      two ranks, each in a session of its own, that end together, as torchrun has them
@@ -49,10 +49,14 @@ func host() {
 		panic(err)
 	}
 	go func() { // its engine ends at once when it is killed, so somebody else has to clear up
-		c := exec.Command("sh", "-c", "while kill -0 $0 2>/dev/null; do sleep 0.05; done; rm -rf $1", fmt.Sprint(os.Getpid()), dir)
+		c := exec.Command(
+			"sh", "-c", "while kill -0 $0 2>/dev/null; do sleep 0.05; done; rm -rf $1", fmt.Sprint(os.Getpid()), dir,
+		)
 		_ = c.Run()
 	}()
-	e, err := Open(context.Background(), Options{command: []string{os.Args[0], "fake", "stubborn"}, Dir: dir, Deterministic: true})
+	e, err := Open(
+		context.Background(), Options{command: []string{os.Args[0], "fake", "stubborn"}, Dir: dir, Deterministic: true},
+	)
 	if err != nil {
 		panic(err)
 	}
@@ -135,15 +139,21 @@ func usr1() {
 	signal.Notify(c, syscall.SIGUSR1)
 	go func() {
 		for range c {
-			fmt.Fprintf(os.Stderr, "Thread 0x1 of pid %d (most recent call first):\n  File \"model.py\", line 7 in forward\n", os.Getpid())
+			fmt.Fprintf(
+				os.Stderr, "Thread 0x1 of pid %d (most recent call first):\n  File \"model.py\", line 7 in forward\n",
+				os.Getpid(),
+			)
 		}
 	}()
 }
 
 func (f *fake) greet() bool {
 	h := wire.Hello{
-		Type: wire.TypeHello, Protocol: wire.Version, Nonce: os.Getenv(nonceVariable), Engine: "fake", PID: os.Getpid(), Ranks: 1,
-		Versions: map[string]string{"torch": "2.15.0+cu130", "transformers": "5.23.0", "safetensors": "0.8.0"}, Device: CPU, DeviceName: "fake", Dtype: Float32, Deterministic: true,
+		Type: wire.TypeHello, Protocol: wire.Version, Nonce: os.Getenv(nonceVariable), Engine: "fake", PID: os.Getpid(),
+		Ranks: 1,
+		Versions: map[string]string{
+			"torch": "2.15.0+cu130", "transformers": "5.23.0", "safetensors": "0.8.0",
+		}, Device: CPU, DeviceName: "fake", Dtype: Float32, Deterministic: true,
 	}
 	switch f.mode {
 	case "garbage hello":
@@ -189,7 +199,12 @@ func (f *fake) write(message any, arrays ...wire.Array) {
 
 func (f *fake) beat() {
 	for range time.Tick(10 * time.Millisecond) {
-		f.write(wire.Beat{Type: wire.TypeBeat, At: f.running.Load(), Phase: "layers", Ticks: f.ticks.Load(), Done: 3, Total: 16, Memory: wire.Memory{Allocated: 5 << 20, Peak: 9 << 20}})
+		f.write(
+			wire.Beat{
+				Type: wire.TypeBeat, At: f.running.Load(), Phase: "layers", Ticks: f.ticks.Load(), Done: 3, Total: 16,
+				Memory: wire.Memory{Allocated: 5 << 20, Peak: 9 << 20},
+			},
+		)
 	}
 }
 
@@ -242,7 +257,8 @@ func decode[T any](f wire.Frame) (m T) {
 func fakeFolder(t testing.TB, weights string) (dir, digest string) {
 	t.Helper()
 	dir = t.TempDir()
-	for name, text := range map[string]string{checkpoint.FileConfig: `{"model_type":"fake"}`, checkpoint.FileWeights: weights} {
+	for name, text := range map[string]string{checkpoint.FileConfig: `{"model_type":"fake"}`,
+		checkpoint.FileWeights: weights} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -10,15 +10,18 @@ import (
 	"github.com/ropewalk/ropewalk/policy"
 )
 
-// TestLost: whatever loses an engine says so with ErrLost, its reason and what was seen; calls go on saying so until the
-// next Load, which brings up another one; nothing is left of the first.
+// TestLost: whatever loses an engine says so with ErrLost, its reason and what was seen; calls go on saying so until
+// the next Load, which brings up another one; nothing is left of the first.
 func TestLost(t *testing.T) {
 	for _, c := range []struct {
 		mode   string
 		reason Reason
 		want   []string
 	}{
-		{"die:forward", Died, []string{"signal: killed", "in a call of forward", "CUDA error: an illegal memory access"}},
+		{
+			"die:forward", Died,
+			[]string{"signal: killed", "in a call of forward", "CUDA error: an illegal memory access"},
+		},
 		{"hang:forward", Hung, []string{"nothing got done for", "File \"model.py\", line 7 in forward"}},
 		{"stop:forward", Hung, []string{"nothing got done for", "none: no rank answered"}},
 		{"garbage:forward", Broke, []string{"a frame begins with"}},
@@ -32,7 +35,7 @@ func TestLost(t *testing.T) {
 		{"keeps:forward", Broke, []string{"a pass is kept as 4, keep being false"}},
 		{"error internal:forward", Internal, []string{"it failed: internal: so it is"}},
 		{"error protocol:forward", Broke, []string{"the engine says: so it is"}},
-		{"error cancelled:forward", Internal, []string{"cancelled: so it is"}}, // that nobody had
+		{"error cancelled:forward", Internal, []string{"cancelled: so it is"}}, // no one cancelled the call
 		{"error surprise:forward", Internal, []string{"it failed: surprise: so it is"}},
 	} {
 		t.Run(c.mode, func(t *testing.T) {
@@ -87,7 +90,9 @@ func TestCallThatCannotBeEncoded(t *testing.T) {
 func TestTwoAnswers(t *testing.T) {
 	e, _ := openFake(t, "twice:discard")
 	require.NoError(t, e.Discard(t.Context(), policy.RolePolicy))
-	require.Eventually(t, func() bool { return e.Discard(t.Context(), policy.RolePolicy) != nil }, 5*time.Second, 10*time.Millisecond)
+	require.Eventually(
+		t, func() bool { return e.Discard(t.Context(), policy.RolePolicy) != nil }, 5*time.Second, 10*time.Millisecond,
+	)
 	require.ErrorIs(t, e.Discard(t.Context(), policy.RolePolicy), policy.ErrLost)
 }
 

@@ -70,7 +70,10 @@ func TestRealFoldersRefused(t *testing.T) {
 		is        error
 		names     []string
 	}{
-		{"missing tensor", rewritten(t, func(x []checkpoint.Tensor) []checkpoint.Tensor { return x[:len(x)-1] }), checkpoint.ErrCorrupt, []string{weights, norm}},
+		{
+			"missing tensor", rewritten(t, func(x []checkpoint.Tensor) []checkpoint.Tensor { return x[:len(x)-1] }),
+			checkpoint.ErrCorrupt, []string{weights, norm},
+		},
 		{"surplus tensor", rewritten(t, func(x []checkpoint.Tensor) []checkpoint.Tensor {
 			return append(x, checkpoint.Tensor{Name: "model.extra.weight", Dims: []int{1}, Data: []float32{1}})
 		}), checkpoint.ErrCorrupt, []string{weights, "model.extra.weight"}},
@@ -78,10 +81,23 @@ func TestRealFoldersRefused(t *testing.T) {
 			x[len(x)-1].Dims, x[len(x)-1].Data = []int{4}, x[len(x)-1].Data[:4]
 			return x
 		}), checkpoint.ErrCorrupt, []string{weights, norm}},
-		{"cut file", damaged(weights, func(b []byte) []byte { return b[:len(b)-9] }), checkpoint.ErrCorrupt, []string{weights}},
-		{"no safetensors", damaged(weights, func(b []byte) []byte { return []byte("PK\x03\x04 a pickle") }), checkpoint.ErrCorrupt, []string{weights}},
-		{"architecture", configured(t, map[string]any{"model_type": "mamba", "architectures": []string{"MambaForCausalLM"}}), policy.ErrBadRequest, []string{"mamba"}},
-		{"vocabulary", configured(t, map[string]any{"vocab_size": 24}), checkpoint.ErrCorrupt, []string{weights, "embed_tokens"}},
+		{
+			"cut file", damaged(weights, func(b []byte) []byte { return b[:len(b)-9] }), checkpoint.ErrCorrupt,
+			[]string{weights},
+		},
+		{
+			"no safetensors", damaged(weights, func(b []byte) []byte { return []byte("PK\x03\x04 a pickle") }),
+			checkpoint.ErrCorrupt, []string{weights},
+		},
+		{
+			"architecture",
+			configured(t, map[string]any{"model_type": "mamba", "architectures": []string{"MambaForCausalLM"}}),
+			policy.ErrBadRequest, []string{"mamba"},
+		},
+		{
+			"vocabulary", configured(t, map[string]any{"vocab_size": 24}), checkpoint.ErrCorrupt,
+			[]string{weights, "embed_tokens"},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err := e.Load(ctx, policy.RolePolicy, c.dir, true)
@@ -121,7 +137,8 @@ func TestRealSeveralFiles(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(whole, checkpoint.FileWeights)))
 	index := map[string]string{}
 	half := len(f.Tensors) / 2
-	for name, part := range map[string][]checkpoint.Tensor{"model-00001-of-00002.safetensors": f.Tensors[:half], "model-00002-of-00002.safetensors": f.Tensors[half:]} {
+	for name, part := range map[string][]checkpoint.Tensor{"model-00001-of-00002.safetensors": f.Tensors[:half],
+		"model-00002-of-00002.safetensors": f.Tensors[half:]} {
 		out, err := os.Create(filepath.Join(whole, name))
 		require.NoError(t, err)
 		require.NoError(t, checkpoint.EncodeSafetensors(out, part, map[string]string{"format": "pt"}))

@@ -21,7 +21,7 @@ var outputs = []output{
 	{policy.OutValue, wire.OutValue, wire.NameValues},
 }
 
-// Forward gives per-token outputs of whole sequences.
+// Forward returns per-token outputs of whole sequences.
 func (e *Engine) Forward(ctx context.Context, req policy.ForwardRequest) (out policy.TokenOutputs, err error) {
 	if err := checkForward(req); err != nil {
 		return out, fmt.Errorf("forward: %w", err)
@@ -43,7 +43,9 @@ func checkForward(req policy.ForwardRequest) error {
 	return checkRows("sequence", req.Sequences)
 }
 
-func (e *Engine) forward(ctx context.Context, p *process, req policy.ForwardRequest) (out policy.TokenOutputs, err error) {
+func (e *Engine) forward(
+	ctx context.Context, p *process, req policy.ForwardRequest,
+) (out policy.TokenOutputs, err error) {
 	tokens, lengths := wire.Flatten(req.Sequences)
 	var names []string
 	var wants []wire.Want
@@ -56,7 +58,9 @@ func (e *Engine) forward(ctx context.Context, p *process, req policy.ForwardRequ
 	a, arrays, err := ask[wire.ForwardAnswer](ctx, e, p, outgoing{
 		name: wire.CallForward,
 		message: func(h wire.Head) any {
-			return wire.Forward{Head: h, Role: string(req.Role), Temperature: req.Temperature, Outputs: names, Keep: req.Keep}
+			return wire.Forward{
+				Head: h, Role: string(req.Role), Temperature: req.Temperature, Outputs: names, Keep: req.Keep,
+			}
 		},
 		arrays: []wire.Array{wire.Of(wire.NameTokens, tokens), wire.Of(wire.NameLengths, lengths)},
 		answer: 4 * uint64(len(tokens)) * uint64(len(wants)), trains: req.Keep,
@@ -90,8 +94,8 @@ func (e *Engine) forward(ctx context.Context, p *process, req policy.ForwardRequ
 	return out, nil
 }
 
-// keptBits are those of the engine's own numbers; above them is the start that the pass belongs to, so that no pass of a lost
-// process is taken for one of the next.
+// keptBits is the number of bits for the engine's own number of a pass. The bits above hold the number of the process's
+// start, so that a pass of a lost process is never mistaken for one of the next process.
 const keptBits = 40
 
 func (e *Engine) keep(number uint64, k keptPass) policy.Kept {

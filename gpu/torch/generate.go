@@ -32,14 +32,21 @@ func (e *Engine) generate(ctx context.Context, p *process, req policy.GenerateRe
 	_, arrays, err := ask[wire.Answer](ctx, e, p, outgoing{
 		name: wire.CallGenerate,
 		message: func(h wire.Head) any {
-			return wire.Generate{Head: h, Role: string(req.Role), Temperature: req.Temperature, Stop: append([]int32{}, req.Stop...)}
+			return wire.Generate{
+				Head: h, Role: string(req.Role), Temperature: req.Temperature, TopK: req.Truncation.TopK,
+				TopP: req.Truncation.TopP, MinP: req.Truncation.MinP, Stop: append([]int32{}, req.Stop...),
+			}
 		},
 		arrays: []wire.Array{
-			wire.Of(wire.NameStreams, req.Streams), wire.Of(wire.NameTokens, tokens), wire.Of(wire.NameLengths, lengths), wire.Of(wire.NameMaxTokens, budgets),
+			wire.Of(wire.NameStreams, req.Streams), wire.Of(wire.NameTokens, tokens),
+			wire.Of(wire.NameLengths, lengths), wire.Of(wire.NameMaxTokens, budgets),
 		},
 		answer: 12*most + 5*uint64(rows),
-	}, wire.Want{Name: wire.NameTokens, Dtype: wire.I32, Len: -1}, wire.Want{Name: wire.NameLengths, Dtype: wire.I32, Len: rows},
-		wire.Want{Name: wire.NameLogProbs, Dtype: wire.F32, Len: -1}, wire.Want{Name: wire.NameEntropies, Dtype: wire.F32, Len: -1},
+	}, wire.Want{Name: wire.NameTokens, Dtype: wire.I32, Len: -1},
+		wire.Want{Name: wire.NameLengths, Dtype: wire.I32, Len: rows},
+		wire.Want{Name: wire.NameLogProbs, Dtype: wire.F32, Len: -1}, wire.Want{
+			Name: wire.NameEntropies, Dtype: wire.F32, Len: -1,
+		},
 		wire.Want{Name: wire.NameFinish, Dtype: wire.U8, Len: rows})
 	if err != nil {
 		return none, e.opts.sized(err, lengths, false)
@@ -57,7 +64,7 @@ func (e *Engine) generate(ctx context.Context, p *process, req policy.GenerateRe
 	return out, nil
 }
 
-// generated cuts the answer's arrays (tokens, lengths, log-probabilities, entropies, finish) into rows and holds them
+// generated cuts the answer's arrays (tokens, lengths, log-probabilities, entropies, finish) into rows and checks them
 // against the request.
 func generated(arrays []wire.Array, req policy.GenerateRequest) (out policy.Generated, err error) {
 	lengths, err := wire.Values[int32](arrays[1])
@@ -82,7 +89,9 @@ func generated(arrays []wire.Array, req policy.GenerateRequest) (out policy.Gene
 		stopped := n > 0 && slices.Contains(req.Stop, out.Tokens[i][n-1])
 		switch {
 		case n < 1 || n > req.MaxTokens[i]:
-			return out, fmt.Errorf("%w: row %d has %d tokens of a budget of %d", wire.ErrProtocol, i, n, req.MaxTokens[i])
+			return out, fmt.Errorf(
+				"%w: row %d has %d tokens of a budget of %d", wire.ErrProtocol, i, n, req.MaxTokens[i],
+			)
 		case f == wire.FinishStop && stopped:
 			out.Finish = append(out.Finish, policy.FinishStop)
 		case f == wire.FinishLength && !stopped && n == req.MaxTokens[i]:
@@ -110,13 +119,16 @@ func bad(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{policy.ErrBadRequest}, args...)...)
 }
 
-// checkGenerate refuses what does not fit the protocol's arrays; what the model cannot do is the engine's to say.
+// checkGenerate refuses requests that do not fit the protocol's arrays. The engine refuses what the model cannot do.
 func checkGenerate(req policy.GenerateRequest) error {
 	if len(req.Streams) != len(req.Prefixes) || len(req.MaxTokens) != len(req.Prefixes) {
 		return bad("%d prefixes, %d streams, %d budgets", len(req.Prefixes), len(req.Streams), len(req.MaxTokens))
 	}
 	if !(req.Temperature >= 0) || math.IsInf(req.Temperature, 0) {
 		return bad("temperature is %v", req.Temperature)
+	}
+	if err := req.Truncation.Validate(); err != nil {
+		return err
 	}
 	for i, n := range req.MaxTokens {
 		if n < 1 || n > math.MaxInt32 {

@@ -11,10 +11,11 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/wire"
 )
 
-// helloLimit is how long a connection may take to say who it is.
+// helloLimit is how long a connection may take to send its hello.
 const helloLimit = 10 * time.Second
 
-// errStranger is a connection that does not know this start's nonce: not our engine, which may still come.
+// errStranger is the error of a connection that does not know this start's nonce. It is not our engine, which may still
+// connect.
 var errStranger = errors.New("it does not know this start's nonce")
 
 type greeting struct {
@@ -24,8 +25,8 @@ type greeting struct {
 	err    error
 }
 
-// greet takes the first connection that knows the nonce. Others are turned away; our engine is so too, and the start has
-// failed, if it is of another version or not as it was started.
+// greet accepts the first connection that knows the nonce and refuses others. It also refuses our engine, and the start
+// fails, if the engine has another version or other settings than those it was started with.
 func (p *process) greet(ctx context.Context, l net.Listener, nonce string) (net.Conn, *wire.Reader, wire.Hello, error) {
 	heard := make(chan greeting)
 	over, stop := context.WithCancel(ctx)
@@ -62,7 +63,7 @@ func (p *process) greet(ctx context.Context, l net.Listener, nonce string) (net.
 	}
 }
 
-// accept hands every connection to take, each in a goroutine of its own, until the listener closes.
+// accept passes every connection to take, in its own goroutine, until the listener closes.
 func accept(ctx context.Context, l net.Listener, take func(net.Conn)) {
 	for {
 		conn, err := l.Accept()
@@ -102,7 +103,7 @@ func (p *process) hear(conn net.Conn, nonce string) greeting {
 	return g
 }
 
-// judge says what is wrong with a hello.
+// judge returns what is wrong with a hello.
 func (p *process) judge(h wire.Hello, nonce string) error {
 	o := p.opts
 	switch {
@@ -113,7 +114,9 @@ func (p *process) judge(h wire.Hello, nonce string) error {
 	case h.Ranks != o.Ranks*o.Hosts:
 		return fmt.Errorf("engine refused: it has %d ranks, %d were started", h.Ranks, o.Ranks*o.Hosts)
 	case h.Device != o.Device || h.Dtype != o.Dtype:
-		return fmt.Errorf("engine refused: it computes in %s on %s, asked for is %s on %s", h.Dtype, h.Device, o.Dtype, o.Device)
+		return fmt.Errorf(
+			"engine refused: it computes in %s on %s, asked for is %s on %s", h.Dtype, h.Device, o.Dtype, o.Device,
+		)
 	case o.Deterministic && !h.Deterministic:
 		return errors.New("engine refused: it is not deterministic, though asked to be")
 	}

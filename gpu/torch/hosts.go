@@ -10,19 +10,20 @@ import (
 	"time"
 )
 
-// Gang are the other hosts of one life of an engine, whose ranks they run (Serve).
+// Gang is the other hosts of one process of an engine. They run some of its ranks (Serve).
 type Gang interface {
-	// Rendezvous is where their ranks and this host's meet.
+	// Rendezvous returns where the ranks of all hosts meet.
 	Rendezvous() Rendezvous
-	// Lost is closed when another host's ranks have ended or cannot be reached; Err then says what is known.
+	// Lost is closed when another host's ranks have ended or cannot be reached.
 	Lost() <-chan struct{}
+	// Err says why the gang was lost, once Lost is closed.
 	Err() error
-	// Close lets the others go; it returns when they have ended their ranks. Again it does nothing.
+	// Close dismisses the other hosts and returns when they have ended their ranks. A second call does nothing.
 	Close() error
 }
 
-// Rendezvous is where the ranks of several hosts meet under torchrun. It is static: torchrun's other kinds give out ranks in
-// the order of the hosts' names, and rank 0 has to be where the engine's host is.
+// Rendezvous is where the ranks of several hosts meet under torchrun. It is static, because torchrun's other kinds
+// assign ranks in the order of the hosts' names, and rank 0 must be on the engine's host.
 type Rendezvous struct {
 	Address string // HOST:PORT, on the host of place 0
 	ID      string
@@ -32,21 +33,24 @@ type Rendezvous struct {
 	Interface string
 }
 
-// meetLimit is how long ranks of one host wait for those of the others, whose PyTorch may have to be read from a slow disk.
+// meetLimit is how long the ranks of one host wait for the ranks of the others. Other hosts may read PyTorch from a
+// slow disk.
 const meetLimit = 2 * time.Minute
 
-// flags are torchrun's; without a rendezvous all ranks are of this host.
+// flags are torchrun's flags. Without a rendezvous all ranks are on this host.
 func (r *Rendezvous) flags() []string {
 	if r == nil {
 		return []string{"--standalone"}
 	}
 	return []string{
-		"--rdzv-backend", "static", "--rdzv-endpoint", r.Address, "--rdzv-id", r.ID, "--rdzv-conf", fmt.Sprintf("timeout=%d", int(meetLimit.Seconds())),
+		"--rdzv-backend", "static", "--rdzv-endpoint", r.Address, "--rdzv-id", r.ID, "--rdzv-conf", fmt.Sprintf(
+			"timeout=%d", int(meetLimit.Seconds()),
+		),
 		"--nnodes", strconv.Itoa(r.Hosts), "--node-rank", strconv.Itoa(r.Place),
 	}
 }
 
-// environment has the libraries speak over the rendezvous' interface, unless the host's environment has named others.
+// environment makes the libraries use the rendezvous' interface, unless the host's environment names another.
 func (r *Rendezvous) environment(has []string) (out []string) {
 	for _, name := range []string{"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"} {
 		set := slices.ContainsFunc(has, func(line string) bool { return strings.HasPrefix(line, name+"=") })
@@ -57,7 +61,7 @@ func (r *Rendezvous) environment(has []string) (out []string) {
 	return out
 }
 
-// gather brings the other hosts, where there are to be any.
+// gather brings in the other hosts, if the engine uses any.
 func (p *process) gather(ctx context.Context) error {
 	if p.opts.Hosts == 1 {
 		return nil
@@ -75,7 +79,7 @@ func (p *process) gather(ctx context.Context) error {
 	return nil
 }
 
-// watchGang ends the process when another host is lost: its ranks would wait for theirs for ever.
+// watchGang ends the process when another host is lost, because its ranks would wait for the lost ranks forever.
 func (p *process) watchGang() {
 	select {
 	case <-p.gang.Lost():
@@ -84,7 +88,7 @@ func (p *process) watchGang() {
 	}
 }
 
-// dismiss lets the other hosts go.
+// dismiss releases the other hosts.
 func (p *process) dismiss() {
 	if p.gang == nil {
 		return

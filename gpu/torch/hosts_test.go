@@ -46,8 +46,9 @@ func serveBesides(t testing.TB, o Options, dir string) *besides {
 	return b
 }
 
-// TestRealHosts: one rank on each of two hosts computes what one process computes; a host that is lost in mid-update ends
-// the engine, nothing stays behind on either host, and the update done again gives the digest of an undisturbed one.
+// TestRealHosts: one rank on each of two hosts computes what one process computes; a host that is lost in mid-update
+// ends the engine, nothing stays behind on either host, and the update done again gives the digest of an undisturbed
+// one.
 func TestRealHosts(t *testing.T) {
 	there := t.TempDir()
 	var other *besides
@@ -62,7 +63,8 @@ func TestRealHosts(t *testing.T) {
 	require.Contains(t, e.Describe().Device, "2 ranks on 2 hosts")
 	one := fromPool(t, 1)
 	defer one.Close()
-	for role, dir := range map[policy.Role]string{policy.RolePolicy: initialised(t, tiny, 9), policy.RoleCritic: criticFolder(t, tiny)} {
+	for role, dir := range map[policy.Role]string{policy.RolePolicy: initialised(t, tiny, 9),
+		policy.RoleCritic: criticFolder(t, tiny)} {
 		t.Run(string(role), func(t *testing.T) { requireParity(t, one, e, role, dir) })
 	}
 
@@ -129,8 +131,8 @@ func killRanksIn(t *testing.T, dir string) {
 
 func TestHostsRefused(t *testing.T) {
 	for want, o := range map[string]Options{
-		"-1 hosts":                {Python: "p", Hosts: -1},
-		"nobody brings the other": {Python: "p", Hosts: 2},
+		"-1 hosts": {Python: "p", Hosts: -1},
+		"2 hosts need Gather, which brings the others": {Python: "p", Hosts: 2},
 	} {
 		_, err := Open(t.Context(), o)
 		require.ErrorIs(t, err, policy.ErrBadRequest)
@@ -138,13 +140,17 @@ func TestHostsRefused(t *testing.T) {
 	}
 	err := Serve(t.Context(), Options{Python: "p"}, Rendezvous{Address: "127.0.0.1:1", ID: "x", Hosts: 2})
 	require.ErrorContains(t, err, "place 0 of 2 hosts")
-	o, err := Options{Python: "p", Ranks: 2, Hosts: 2, Threads: 1, meet: &Rendezvous{Address: "h:1", ID: "x", Hosts: 2, Place: 1, Interface: "eth1"}}.filled()
+	o, err := Options{
+		Python: "p", Ranks: 2, Hosts: 2, Threads: 1,
+		meet: &Rendezvous{Address: "h:1", ID: "x", Hosts: 2, Place: 1, Interface: "eth1"},
+	}.filled()
 	require.NoError(t, err)
 	require.Equal(t, []string{
-		"p", "-I", "-m", "torch.distributed.run", "--rdzv-backend", "static", "--rdzv-endpoint", "h:1", "--rdzv-id", "x", "--rdzv-conf", "timeout=120",
+		"p", "-I", "-m", "torch.distributed.run", "--rdzv-backend", "static", "--rdzv-endpoint", "h:1", "--rdzv-id",
+		"x", "--rdzv-conf", "timeout=120",
 		"--nnodes", "2", "--node-rank", "1", "--nproc-per-node", "2", "--max-restarts", "0", "--no-python",
 	}, o.commandLine("/m.py")[:21])
 	env := o.environment([]string{"NCCL_SOCKET_IFNAME=ib0"}, "/d")
 	require.Contains(t, env, "GLOO_SOCKET_IFNAME=eth1")
-	require.NotContains(t, env, "NCCL_SOCKET_IFNAME=eth1", "the host's own word stands")
+	require.NotContains(t, env, "NCCL_SOCKET_IFNAME=eth1", "the host's own setting is kept")
 }

@@ -22,7 +22,8 @@ import (
 
 // medium is large enough that a save takes a while.
 var medium = checkpoint.Shape{
-	Vocab: 512, Hidden: 256, Layers: 4, Heads: 8, KVHeads: 4, HeadDim: 32, FFN: 768, Positions: 1024, RopeTheta: 10000, NormEps: 1e-6, Pad: -1,
+	Vocab: 512, Hidden: 256, Layers: 4, Heads: 8, KVHeads: 4, HeadDim: 32, FFN: 768, Positions: 1024, RopeTheta: 10000,
+	NormEps: 1e-6, Pad: -1,
 }
 
 // killer kills the engine's process when a call comes for the n-th time.
@@ -79,7 +80,9 @@ func updateBatch(vocab int) []schema.BatchRow {
 	r := rand.New(rand.NewPCG(4, 4))
 	var out []schema.BatchRow
 	for i := range 12 {
-		row := schema.BatchRow{GroupID: fmt.Sprint("g", i/4), TrajectoryID: fmt.Sprintf("t%02d", i), Count: 1, Weight: 1}
+		row := schema.BatchRow{
+			GroupID: fmt.Sprint("g", i/4), TrajectoryID: fmt.Sprintf("t%02d", i), Count: 1, Weight: 1,
+		}
 		for k := range 20 + r.IntN(20) {
 			row.TokenIDs = append(row.TokenIDs, int32(r.IntN(vocab)))
 			row.LossMask = append(row.LossMask, int32(min(k, 1)))
@@ -98,7 +101,9 @@ func update(ctx context.Context, e policy.Engine, from, to string) (string, erro
 	}
 	_, err := learner.Update(ctx, e, updateBatch(medium.Vocab), learner.Config{
 		Minibatches: 2, Epochs: 2, MicrobatchTokens: 70, Temperature: 1, Shuffle: rand.New(rand.NewPCG(1, 1)),
-		Objective: loss.Objective{Policy: loss.PPOClip{Low: 0.2, High: 0.28}, Aggregation: loss.Aggregation{Mode: loss.TokenMean}},
+		Objective: loss.Objective{
+			Policy: loss.PPOClip{Low: 0.2, High: 0.28}, Aggregation: loss.Aggregation{Mode: loss.TokenMean},
+		},
 		Optimizer: policy.StepOptions{LR: 1e-3, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, WeightDecay: 0.1, ClipNorm: 1},
 	}, nil)
 	if err != nil {
@@ -156,11 +161,13 @@ func TestRealStuck(t *testing.T) {
 	require.Equal(t, Hung, lost.Reason)
 	require.Contains(t, lost.Stacks, "no rank answered")
 
-	// Beats come each second: whatever takes longer than this limit stands still by it.
+	// Beats come once a second, so a call that takes longer than this limit counts as hung.
 	require.NoError(t, e.Load(ctx, policy.RolePolicy, from, false))
 	e.latest().opts.HangLimit = 200 * time.Millisecond
 	_, err = e.Generate(ctx, policy.GenerateRequest{
-		Role: policy.RolePolicy, Prefixes: randomRows(1, medium.Vocab, 10, 10, 10, 10), Streams: []uint64{1, 2, 3, 4}, MaxTokens: []int{1000, 1000, 1000, 1000}, Temperature: 1,
+		Role: policy.RolePolicy, Prefixes: randomRows(
+			1, medium.Vocab, 10, 10, 10, 10,
+		), Streams: []uint64{1, 2, 3, 4}, MaxTokens: []int{1000, 1000, 1000, 1000}, Temperature: 1,
 	})
 	require.ErrorAs(t, err, &lost)
 	require.Equal(t, Hung, lost.Reason)
@@ -184,12 +191,19 @@ func TestRealCancelled(t *testing.T) {
 	for name, call := range map[string]func(context.Context) error{
 		"generate": func(ctx context.Context) error {
 			_, err := e.Generate(ctx, policy.GenerateRequest{
-				Role: policy.RolePolicy, Prefixes: rows, Streams: []uint64{1, 2, 3, 4}, MaxTokens: []int{100, 100, 100, 100}, Temperature: 1,
+				Role: policy.RolePolicy, Prefixes: rows, Streams: []uint64{1, 2, 3, 4},
+				MaxTokens: []int{100, 100, 100, 100}, Temperature: 1,
 			})
 			return err
 		},
 		"forward": func(ctx context.Context) error {
-			_, err := e.Forward(ctx, policy.ForwardRequest{Role: policy.RolePolicy, Sequences: append(rows, rows...), Temperature: 1, Outputs: policy.OutLogProb})
+			_, err := e.Forward(
+				ctx,
+				policy.ForwardRequest{
+					Role: policy.RolePolicy, Sequences: append(rows, rows...), Temperature: 1,
+					Outputs: policy.OutLogProb,
+				},
+			)
 			return err
 		},
 	} {

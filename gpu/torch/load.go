@@ -3,9 +3,7 @@ package torch
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -14,8 +12,8 @@ import (
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 )
 
-// Load makes a folder's model resident; what is resident already and known to be the same is not read again. A lost engine
-// is started anew, with nothing else in it.
+// Load makes a folder's model resident. A model that is already resident and known to be the same is not read again. A
+// lost engine is started again and then holds only this model.
 func (e *Engine) Load(ctx context.Context, role policy.Role, dir string, optimizer bool) error {
 	if err := e.load(ctx, role, dir, optimizer); err != nil {
 		return fmt.Errorf("load %s: %w", role, err)
@@ -42,7 +40,7 @@ func (e *Engine) load(ctx context.Context, role policy.Role, dir string, optimiz
 	}
 	if p.isLost() {
 		if err := e.restart(ctx); err != nil {
-			return fmt.Errorf("%w: start it anew: %w", policy.ErrLost, err)
+			return fmt.Errorf("%w: start it again: %w", policy.ErrLost, err)
 		}
 		p = e.live
 	}
@@ -60,11 +58,14 @@ func (e *Engine) load(ctx context.Context, role policy.Role, dir string, optimiz
 		return p.lost
 	}
 	e.dropKept(role)
-	e.opts.Logger.Info("model loaded", "role", role, "params", a.Params, "step", a.Step, "reused", a.Reused, "seconds", a.Seconds)
+	e.opts.Logger.Info(
+		"model loaded", "role", role, "params", a.Params, "step", a.Step, "reused", a.Reused, "seconds", a.Seconds,
+	)
 	return nil
 }
 
-// checkFolder refuses what can be seen to be wrong without reading the weights, and reports a critic that begins fresh.
+// checkFolder refuses a folder that is wrong as far as this is visible without reading the weights. It reports a critic
+// that begins fresh.
 func checkFolder(role policy.Role, dir string) (fresh bool, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, checkpoint.FileConfig))
 	if err != nil {
@@ -75,24 +76,27 @@ func checkFolder(role policy.Role, dir string) (fresh bool, err error) {
 		return false, fmt.Errorf("%w: %s: %w", checkpoint.ErrCorrupt, checkpoint.FileConfig, err)
 	}
 	if _, ok := config["auto_map"]; ok {
-		return false, fmt.Errorf("%w: %s: auto_map names code of the model's own, which is not run", policy.ErrBadRequest, checkpoint.FileConfig)
+		return false, fmt.Errorf(
+			"%w: %s: auto_map names code of the model's own, which is not run", policy.ErrBadRequest,
+			checkpoint.FileConfig,
+		)
 	}
 	if _, ok := config["model_type"]; !ok {
 		return false, fmt.Errorf("%w: %s has no model_type", checkpoint.ErrCorrupt, checkpoint.FileConfig)
 	}
-	_, err = os.Stat(filepath.Join(dir, checkpoint.FileValueHead))
+	head, err := checkpoint.ValueHeadIn(dir)
 	switch {
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
+	case err != nil:
 		return false, err
 	case role == policy.RoleCritic:
-		return err != nil, nil
-	case err == nil:
-		return false, fmt.Errorf("%w: %s holds a critic: there is a %s", policy.ErrBadRequest, dir, checkpoint.FileValueHead)
+		return head == "", nil
+	case head != "":
+		return false, fmt.Errorf("%w: %s holds a critic: there is a %s", policy.ErrBadRequest, dir, head)
 	}
 	return false, nil
 }
 
-// dropKept forgets the kept passes of a role, as the engine has done.
+// dropKept forgets the kept passes of a role, which the engine has dropped.
 func (e *Engine) dropKept(role policy.Role) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -103,7 +107,7 @@ func (e *Engine) dropKept(role policy.Role) {
 	}
 }
 
-// State says what is resident: of a lost engine, nothing.
+// State returns what is resident. A lost engine has nothing resident.
 func (e *Engine) State(ctx context.Context, role policy.Role) (policy.State, error) {
 	p, leave, err := e.enter(ctx)
 	if err != nil {
@@ -123,7 +127,7 @@ func (e *Engine) State(ctx context.Context, role policy.Role) (policy.State, err
 	return policy.State{Digest: a.Digest, Step: a.Step, Params: a.Params}, nil
 }
 
-// Unload frees what is resident under a role, gradients and kept passes with it. An empty role is no error.
+// Unload frees the model of a role with its gradients and kept passes. An empty role is not an error.
 func (e *Engine) Unload(ctx context.Context, role policy.Role) error {
 	return e.with(ctx, fmt.Sprintf("unload %s", role), func(p *process) error {
 		_, _, err := ask[wire.Answer](ctx, e, p, ofRole(wire.CallUnload, role))
@@ -134,7 +138,7 @@ func (e *Engine) Unload(ctx context.Context, role policy.Role) error {
 	})
 }
 
-// ofRole is a call with a role alone.
+// ofRole is a call whose only field is a role.
 func ofRole(name string, role policy.Role) outgoing {
 	return outgoing{name: name, message: func(h wire.Head) any { return wire.OfRole{Head: h, Role: string(role)} }}
 }

@@ -12,16 +12,16 @@ import (
 	"github.com/ropewalk/ropewalk/policy"
 )
 
-// LoRA is a low-rank adapter (Hu et al. 2021): beside each target projection W of a layer, Alpha/Rank · B·A.
+// LoRA is a low-rank adapter (Hu et al. 2021): Alpha/Rank · B·A is added to each target projection W of a layer.
 type LoRA struct {
 	Rank    int
 	Alpha   float64
 	Targets []string // of Targets
-	// Seed is that of a new adapter's random numbers, which also depend on role and tensor.
+	// Seed is the seed of a new adapter's random numbers, which also depend on role and tensor.
 	Seed uint64
 }
 
-// Targets are the projections that an adapter can stand beside, in the order in which a layer computes them.
+// Targets are the projections that may have an adapter, in the order in which a layer computes them.
 func Targets() []string {
 	return []string{"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
 }
@@ -43,13 +43,15 @@ func (l *LoRA) validate() error {
 	}
 	for i, t := range l.Targets {
 		if !slices.Contains(Targets(), t) || slices.Contains(l.Targets[:i], t) {
-			return bad("targets are %s; there are %s, each once", strings.Join(l.Targets, ", "), strings.Join(Targets(), ", "))
+			return bad(
+				"targets are %s; there are %s, each once", strings.Join(l.Targets, ", "), strings.Join(Targets(), ", "),
+			)
 		}
 	}
 	return nil
 }
 
-// flags are the engine's.
+// flags are the engine's flags.
 func (l *LoRA) flags() []string {
 	if l == nil {
 		return nil
@@ -60,12 +62,15 @@ func (l *LoRA) flags() []string {
 	}
 }
 
-// judge says what is wrong with the adapter that an engine trains.
+// judge returns what is wrong with the adapter that an engine trains.
 func (l *LoRA) judge(said *wire.LoRA) error {
 	var asked *wire.LoRA
 	if l != nil {
 		targets := slices.Clone(l.Targets)
-		slices.SortFunc(targets, func(a, b string) int { return cmp.Compare(slices.Index(Targets(), a), slices.Index(Targets(), b)) })
+		slices.SortFunc(
+			targets,
+			func(a, b string) int { return cmp.Compare(slices.Index(Targets(), a), slices.Index(Targets(), b)) },
+		)
 		asked = &wire.LoRA{Rank: l.Rank, Alpha: l.Alpha, Targets: targets}
 	}
 	if trains(asked) != trains(said) {
@@ -78,5 +83,5 @@ func trains(l *wire.LoRA) string {
 	if l == nil {
 		return "all of a model"
 	}
-	return fmt.Sprintf("an adapter of rank %d, alpha %v, beside %s", l.Rank, l.Alpha, strings.Join(l.Targets, ", "))
+	return fmt.Sprintf("an adapter of rank %d, alpha %v, for %s", l.Rank, l.Alpha, strings.Join(l.Targets, ", "))
 }

@@ -22,7 +22,12 @@ func lora() *LoRA {
 func TestLoRAOptions(t *testing.T) {
 	o, err := Options{Python: "p", LoRA: lora()}.filled()
 	require.NoError(t, err)
-	require.Subset(t, o.commandLine("main.py"), []string{"--lora-rank", "3", "--lora-alpha", "6", "--lora-targets", "down_proj,q_proj,v_proj", "--lora-seed", "11"})
+	require.Subset(
+		t, o.commandLine("main.py"),
+		[]string{
+			"--lora-rank", "3", "--lora-alpha", "6", "--lora-targets", "down_proj,q_proj,v_proj", "--lora-seed", "11",
+		},
+	)
 	for want, change := range map[string]func(*LoRA){
 		"rank is 0":                func(l *LoRA) { l.Rank = 0 },
 		"alpha is -1":              func(l *LoRA) { l.Alpha = -1 },
@@ -41,7 +46,8 @@ func TestLoRAOptions(t *testing.T) {
 // An engine that trains something else than it was asked to is not taken on, nor one without peft.
 func TestLoRAIsWhatWasAskedFor(t *testing.T) {
 	for mode, want := range map[string]string{
-		"":             "it trains all of a model, asked for is an adapter of rank 3, alpha 6, beside q_proj, v_proj, down_proj",
+		"": "it trains all of a model, asked for is an adapter of rank 3, alpha 6, " +
+			"for q_proj, v_proj, down_proj",
 		"lora no peft": "it has no peft",
 	} {
 		o, _ := faked(t, mode)
@@ -51,7 +57,9 @@ func TestLoRAIsWhatWasAskedFor(t *testing.T) {
 	}
 	o, _ := faked(t, "lora no peft")
 	_, err := Open(t.Context(), o)
-	require.ErrorContains(t, err, "it trains an adapter of rank 3, alpha 6, beside q_proj, v_proj, down_proj, asked for is all of a model")
+	require.ErrorContains(
+		t, err, "it trains an adapter of rank 3, alpha 6, for q_proj, v_proj, down_proj, asked for is all of a model",
+	)
 	require.NoError(t, lora().judge(&wire.LoRA{Rank: 3, Alpha: 6, Targets: []string{"q_proj", "v_proj", "down_proj"}}))
 }
 
@@ -86,7 +94,10 @@ func adapt(t *testing.T, e policy.Engine, role policy.Role, seed uint64) {
 	t.Helper()
 	rows := randomRows(seed, tiny.Vocab, 20, 33)
 	backward(t, e, role, forwardKept(t, e, role, rows).Kept, rows, seed)
-	_, err := e.Step(t.Context(), role, policy.StepOptions{LR: 1e-2, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, WeightDecay: 0.1, ClipNorm: 1})
+	_, err := e.Step(
+		t.Context(), role,
+		policy.StepOptions{LR: 1e-2, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, WeightDecay: 0.1, ClipNorm: 1},
+	)
 	require.NoError(t, err)
 }
 
@@ -119,14 +130,19 @@ func TestRealLoRA(t *testing.T) {
 	}
 	t.Run("folder", func(t *testing.T) {
 		dir := trained(t, one, policy.RolePolicy, policyDir)
-		require.Equal(t, contentOf(t, policyDir, checkpoint.FileWeights), contentOf(t, dir, checkpoint.FileWeights), "the base's bytes stay")
+		require.Equal(
+			t, contentOf(t, policyDir, checkpoint.FileWeights), contentOf(t, dir, checkpoint.FileWeights),
+			"the base's bytes stay",
+		)
 		s, err := one.State(ctx, policy.RolePolicy)
 		require.NoError(t, err)
 		require.Equal(t, digest(t, dir), s.Digest)
 		require.EqualValues(t, 2, s.Step)
 		require.EqualValues(t, tiny.Params()+2*3*((16+32)+(16+16)+(24+16)), s.Params)
 		require.NoError(t, two.Load(ctx, policy.RolePolicy, dir, true))
-		require.Equal(t, digest(t, dir), digest(t, save(t, two, policy.RolePolicy)), "two ranks write what one has written")
+		require.Equal(
+			t, digest(t, dir), digest(t, save(t, two, policy.RolePolicy)), "two ranks write what one has written",
+		)
 	})
 	t.Run("merged", func(t *testing.T) { requireMerged(t, one, trained(t, one, policy.RolePolicy, policyDir)) })
 	t.Run("reference", func(t *testing.T) { requireFrozenReference(t, one, policyDir) })
@@ -155,8 +171,8 @@ func requireResumed(t *testing.T, e *Engine, role policy.Role, dir string) {
 	require.Equal(t, digest(t, halfway), digest(t, trained(t, e, role, dir)), "two starts draw the same adapter")
 }
 
-// requireMerged: W + alpha/rank · B·A in the place of W gives the same outputs, in PyTorch and in the CPU engine, which reads the
-// folder itself too and refuses to train it.
+// requireMerged: W + alpha/rank · B·A in the place of W gives the same outputs, in PyTorch and in the CPU engine, which
+// reads the folder itself too and refuses to train it.
 func requireMerged(t *testing.T, e *Engine, dir string) {
 	t.Helper()
 	ctx, rows := t.Context(), randomRows(4, tiny.Vocab, 30, 64)
@@ -188,13 +204,15 @@ func requireMerged(t *testing.T, e *Engine, dir string) {
 	require.ErrorIs(t, ours.Load(ctx, policy.RolePolicy, dir, true), checkpoint.ErrUnsupported)
 }
 
-// requireFrozenReference: a reference has the adapter of its folder, or none, and does not train; what trains beside it does not
-// move it.
+// requireFrozenReference: a reference has the adapter of its folder, or none, and does not train. Training of another
+// role does not change it.
 func requireFrozenReference(t *testing.T, e *Engine, dir string) {
 	t.Helper()
 	ctx, rows := t.Context(), randomRows(4, tiny.Vocab, 30, 64)
 	logprobs := func(role policy.Role) [][]float32 {
-		out, err := e.Forward(ctx, policy.ForwardRequest{Role: role, Sequences: rows, Temperature: 1, Outputs: policy.OutLogProb})
+		out, err := e.Forward(
+			ctx, policy.ForwardRequest{Role: role, Sequences: rows, Temperature: 1, Outputs: policy.OutLogProb},
+		)
 		require.NoError(t, err)
 		return out.LogProbs
 	}
@@ -208,10 +226,18 @@ func requireFrozenReference(t *testing.T, e *Engine, dir string) {
 	require.NoError(t, e.Load(ctx, policy.RoleReference, save(t, e, policy.RolePolicy), false))
 	require.Equal(t, logprobs(policy.RolePolicy), logprobs(policy.RoleReference))
 
-	_, err := e.Forward(ctx, policy.ForwardRequest{Role: policy.RoleReference, Sequences: rows, Temperature: 1, Outputs: policy.OutLogProb, Keep: true})
+	_, err := e.Forward(
+		ctx,
+		policy.ForwardRequest{
+			Role: policy.RoleReference, Sequences: rows, Temperature: 1, Outputs: policy.OutLogProb, Keep: true,
+		},
+	)
 	require.ErrorIs(t, err, policy.ErrBadRequest)
 	_, err = e.Step(ctx, policy.RoleReference, policy.StepOptions{Epsilon: 1})
 	require.ErrorContains(t, err, "a step of the reference, which is frozen where engine.lora is set")
 	require.NoError(t, e.Load(ctx, policy.RoleReference, dir, false))
-	require.Equal(t, digest(t, dir), digest(t, save(t, e, policy.RoleReference)), "one without an adapter is saved as it was loaded")
+	require.Equal(
+		t, digest(t, dir), digest(t, save(t, e, policy.RoleReference)),
+		"one without an adapter is saved as it was loaded",
+	)
 }

@@ -6,9 +6,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"path/filepath"
-	"reflect"
-	"regexp"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,15 +21,17 @@ const lossBound = 1e-5
 
 const lossTemperature = 0.8
 
-// TestRealLossesThroughTheEngine: each loss of rl/loss, turned into cotangents here and sent back through the engine, has the
-// gradient that autograd finds for the same loss written in PyTorch.
+// TestRealLossesThroughTheEngine: each loss of rl/loss, turned into cotangents here and sent back through the engine,
+// has the gradient that autograd finds for the same loss written in PyTorch.
 func TestRealLossesThroughTheEngine(t *testing.T) {
 	engine := fromPool(t, 1)
 	defer engine.Close()
 	peer := startOracle(t)
 	// Long enough for covariance rules to mark some tokens; the last row is masked as a whole.
 	rows := randomRows(3, tiny.Vocab, 40, 40, 40, 40, 40, 40)
-	folders := map[policy.Role]string{policy.RolePolicy: initialised(t, tiny, 31), policy.RoleCritic: criticFolder(t, tiny)}
+	folders := map[policy.Role]string{
+		policy.RolePolicy: initialised(t, tiny, 31), policy.RoleCritic: criticFolder(t, tiny),
+	}
 	for _, c := range losstest.Cases() {
 		t.Run(c.Name, func(t *testing.T) {
 			role := policy.RolePolicy
@@ -40,7 +39,10 @@ func TestRealLossesThroughTheEngine(t *testing.T) {
 				role = policy.RoleCritic
 			}
 			require.NoError(t, engine.Load(t.Context(), role, folders[role], true))
-			req := policy.ForwardRequest{Role: role, Sequences: rows, Temperature: lossTemperature, Outputs: policy.OutLogProb | policy.OutEntropy, Keep: true}
+			req := policy.ForwardRequest{
+				Role: role, Sequences: rows, Temperature: lossTemperature,
+				Outputs: policy.OutLogProb | policy.OutEntropy, Keep: true,
+			}
 			if role == policy.RoleCritic {
 				req.Outputs = policy.OutValue
 			}
@@ -85,7 +87,9 @@ func around(out policy.TokenOutputs) losstest.Batch[float32] {
 	if values == nil {
 		values = out.Values
 	}
-	b := losstest.New[float32](rand.New(rand.NewPCG(5, 8)), len(values), len(values[0]), losstest.Spread{Drift: 0.3, Tokens: true})
+	b := losstest.New[float32](
+		rand.New(rand.NewPCG(5, 8)), len(values), len(values[0]), losstest.Spread{Drift: 0.3, Tokens: true},
+	)
 	clear(b.Rows[len(b.Rows)-1].Mask)
 	r := rand.New(rand.NewPCG(9, 9))
 	near := func(x float32) float32 { return min(0, x+float32(0.3*r.NormFloat64())) }
@@ -120,7 +124,10 @@ func startOracle(t *testing.T) *oracle {
 	return &oracle{json.NewEncoder(in), out}
 }
 
-func (o *oracle) ask(t *testing.T, dir string, critic bool, sequences [][]int32, c losstest.Case, rows []loss.Row[float32], values []loss.ValueRow[float32]) (a oracleAnswer, value float64) {
+func (o *oracle) ask(
+	t *testing.T, dir string, critic bool, sequences [][]int32, c losstest.Case, rows []loss.Row[float32],
+	values []loss.ValueRow[float32],
+) (a oracleAnswer, value float64) {
 	t.Helper()
 	batch := map[string]any{}
 	column := func(name string, of func(i int) any) {
@@ -144,7 +151,8 @@ func (o *oracle) ask(t *testing.T, dir string, critic bool, sequences [][]int32,
 	}
 	file := filepath.Join(t.TempDir(), "gradients.safetensors")
 	require.NoError(t, o.in.Encode(map[string]any{
-		"dir": dir, "critic": critic, "temperature": lossTemperature, "sequences": sequences, "batch": batch, "params": paramsOf(c), "out": file,
+		"dir": dir, "critic": critic, "temperature": lossTemperature, "sequences": sequences, "batch": batch,
+		"params": paramsOf(c), "out": file,
 	}))
 	line, err := o.out.ReadBytes('\n')
 	require.NoError(t, err, "read PyTorch's answer")
@@ -158,35 +166,7 @@ func (o *oracle) ask(t *testing.T, dir string, critic bool, sequences [][]int32,
 
 // paramsOf are a case's settings as the Python formulas know them.
 func paramsOf(c losstest.Case) map[string]any {
-	out := map[string]any{"mode": c.Objective.Aggregation.Mode, "horizon": max(c.Objective.Aggregation.Horizon, 1)}
-	switch {
-	case c.Value != nil:
-		out["policy"], out["clip"] = c.Value.Name(), c.Value.Clip
-	case c.Objective.Policy != nil:
-		out["policy"] = c.Objective.Policy.Name()
-		settings(reflect.ValueOf(c.Objective.Policy), out)
-	}
-	if k := c.Objective.KL; k != nil {
-		out["estimator"], out["c_kl"] = string(k.Estimator), k.Coefficient
-	}
-	if h := c.Objective.Entropy; h != nil {
-		out["c_h"] = h.Coefficient
-	}
+	out := c.Params()
+	out["mode"], out["horizon"] = c.Objective.Aggregation.Mode, max(c.Objective.Aggregation.Horizon, 1)
 	return out
-}
-
-var hump = regexp.MustCompile(`([a-z])([A-Z])`)
-
-// settings adds the numbers of a struct, nested ones too, under their names in small letters.
-func settings(v reflect.Value, to map[string]any) {
-	for i := range v.NumField() {
-		switch f := v.Field(i); f.Kind() {
-		case reflect.Interface:
-			settings(f.Elem(), to)
-		case reflect.Struct:
-			settings(f, to)
-		case reflect.Float64, reflect.Bool:
-			to[strings.ToLower(hump.ReplaceAllString(v.Type().Field(i).Name, "${1}_${2}"))] = f.Interface()
-		}
-	}
 }

@@ -10,28 +10,29 @@ import (
 // Reason says why an engine was lost.
 type Reason string
 
-// Reasons.
+// The reasons for which an engine is lost.
 const (
 	Died     Reason = "died"     // a rank, or torchrun, ended by itself or was killed
-	Hung     Reason = "hung"     // a call stood still for Options.HangLimit
+	Hung     Reason = "hung"     // a call made no progress for Options.HangLimit
 	Broke    Reason = "protocol" // it broke the protocol, or said that the host had
 	Stubborn Reason = "stubborn" // a cancelled call did not end in Options.CancelLimit
-	Internal Reason = "internal" // it failed in a way that the protocol has no name for
+	Internal Reason = "internal" // it failed in a way for which the protocol has no kind
 	Closed   Reason = "closed"   // Close was called
 )
 
-// LostError is policy.ErrLost with what is known of it.
+// LostError is policy.ErrLost with details.
 type LostError struct {
 	Reason Reason
-	Detail string // what was seen, and how the process ended
-	Call   string // that it was in; "" when idle
-	Stacks string // of all ranks' threads, where it hung and could write them
+	Detail string // what was observed, and how the process ended
+	Call   string // the call that ran; "" when idle
+	Stacks string // of all ranks' threads, if the engine hung and could write them
 	Log    string // the engine's last lines
 }
 
-// maxStacksInNote is how much of the stacks an error's text holds, in bytes; all of them are in the log.
+// maxStacksInNote is how many bytes of the stacks an error's text holds. The log has all of them.
 const maxStacksInNote = 4 << 10
 
+// Error describes how the engine was lost, with the beginning of the stacks.
 func (e *LostError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v: %s", policy.ErrLost, e.Detail)

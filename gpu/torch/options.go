@@ -20,7 +20,7 @@ const (
 	CUDA = "cuda"
 )
 
-// Types of the models' arithmetic. The parameters that train, their gradients and the optimiser are float32 always.
+// Types of the models' arithmetic. Parameters that train, their gradients and the optimiser are always float32.
 const (
 	Float32  = "float32"
 	BFloat16 = "bfloat16"
@@ -31,13 +31,13 @@ type Options struct {
 	// Python is the interpreter; gpu/setup finds one.
 	Python string
 	// Ranks is the number of processes that share each model; 0 means one for each of UUIDs, or 1.
-	// It is a host's own share where Hosts are several.
+	// With several Hosts it is the share of one host.
 	Ranks int
 	// Hosts share each model; 0 means 1. With more, Gather brings the others for each start.
 	Hosts  int
 	Gather func(ctx context.Context) (Gang, error)
-	// Device is CPU or CUDA; "" means CPU. With CUDA, UUIDs are the devices that the engine may see, in that order;
-	// none leaves it what the host's CUDA_VISIBLE_DEVICES says.
+	// Device is CPU or CUDA; "" means CPU. With CUDA, UUIDs are the devices that the engine may see, in that order.
+	// Without UUIDs the engine sees the devices of the host's CUDA_VISIBLE_DEVICES.
 	Device string
 	UUIDs  []string
 	// Dtype is Float32 or BFloat16; "" means Float32 on a CPU and BFloat16 on a GPU.
@@ -48,38 +48,39 @@ type Options struct {
 	Checkpointing string
 	// OffloadOptimizer keeps the optimiser's moments in the host's memory.
 	OffloadOptimizer bool
-	// LoRA makes what trains an adapter beside each model, which stays as it is; nil trains all of it.
+	// LoRA trains an adapter for each model instead of the model itself; nil trains the whole model.
 	LoRA *LoRA
 	// Threads of each rank on the CPU; 0 shares GOMAXPROCS among the ranks.
 	Threads int
-	// Dir is where the engine's folder is made, which holds its socket and is gone after Close; "" means
-	// the system's temporary folder.
+	// Dir is where the engine makes its folder, which holds its socket and which Close removes. "" means the system's
+	// temporary folder.
 	Dir string
 
 	// StartLimit bounds a start, from the command to the engine's greeting. Default two minutes.
 	StartLimit time.Duration
-	// HangLimit is how long a call may stand still. Default five minutes: the first call on a GPU compiles kernels.
+	// HangLimit is how long a call may make no progress. Default five minutes: the first call on a GPU compiles
+	// kernels.
 	HangLimit time.Duration
-	// CancelLimit is how long a call may take to end once it is cancelled, before it is killed. Default four
-	// seconds, which leaves one to kill in.
+	// CancelLimit is how long a cancelled call may take to end before the engine is killed. Default four seconds, so
+	// that a cancellation takes at most five.
 	CancelLimit time.Duration
 
-	// Logger takes what the engine writes; nil means slog.Default.
+	// Logger receives the engine's output; nil means slog.Default.
 	Logger *slog.Logger
-	// Progress, where it is set, hears every beat of a call. It is called by the reader of the socket and must not wait.
+	// Progress, if set, is called with every beat of a call. The reader of the socket calls it, so it must not block.
 	Progress func(Progress)
-	// Estimate, where it is set, says how much device memory in bytes a training pass over so many tokens was expected to
-	// need, the longest sequence being of so many: errors of memory tell it.
+	// Estimate, if set, returns the estimated device memory in bytes of a training pass, from its number of tokens and
+	// the length of its longest sequence. Errors about full memory include it.
 	Estimate func(tokens, longest int) int64
 
-	// meet is where the ranks of several hosts meet: of one start.
+	// meet is where the ranks of several hosts meet; each start has its own.
 	meet *Rendezvous
 
 	// command replaces the whole command line, for tests.
 	command []string
 }
 
-// filled is o with its defaults, or what is wrong with it.
+// filled returns o with its defaults, or what is wrong with it.
 func (o Options) filled() (Options, error) {
 	o.Device = cmp.Or(o.Device, CPU)
 	o.Ranks = cmp.Or(o.Ranks, len(o.UUIDs), 1)
@@ -118,7 +119,7 @@ func (o Options) validate() error {
 	case o.Hosts < 1:
 		return bad("%d hosts", o.Hosts)
 	case o.Hosts > 1 && o.Gather == nil && o.meet == nil:
-		return bad("%d hosts, and nobody brings the others", o.Hosts)
+		return bad("%d hosts need Gather, which brings the others", o.Hosts)
 	case o.Threads < 1:
 		return bad("%d threads", o.Threads)
 	case len(o.UUIDs) > 0 && o.Device == CPU:

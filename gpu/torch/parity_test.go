@@ -128,7 +128,9 @@ func randomLike(seed uint64, rows [][]int32) [][]float32 {
 // ask is a forward pass that is kept.
 func forwardKept(t testing.TB, e policy.Engine, role policy.Role, rows [][]int32) policy.TokenOutputs {
 	t.Helper()
-	req := policy.ForwardRequest{Role: role, Sequences: rows, Temperature: 0.8, Outputs: policy.OutLogProb | policy.OutEntropy, Keep: true}
+	req := policy.ForwardRequest{
+		Role: role, Sequences: rows, Temperature: 0.8, Outputs: policy.OutLogProb | policy.OutEntropy, Keep: true,
+	}
 	if role == policy.RoleCritic {
 		req.Outputs = policy.OutValue
 	}
@@ -194,7 +196,10 @@ func requireParity(t *testing.T, want, got policy.Engine, role policy.Role, dir 
 		for step := range uint64(5) {
 			backward(t, e, role, forwardKept(t, e, role, first).Kept, first, 10*step)
 			backward(t, e, role, forwardKept(t, e, role, second).Kept, second, 10*step+5)
-			_, err := e.Step(ctx, role, policy.StepOptions{LR: 1e-3, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, WeightDecay: 0.1, ClipNorm: 1})
+			_, err := e.Step(
+				ctx, role,
+				policy.StepOptions{LR: 1e-3, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, WeightDecay: 0.1, ClipNorm: 1},
+			)
 			require.NoError(t, err)
 		}
 		moved[i] = change(before[i], weights(t, e, role))
@@ -211,7 +216,10 @@ func requireParity(t *testing.T, want, got policy.Engine, role policy.Role, dir 
 	}
 	gradient, worstGradient := distance(t, grads[0], grads[1])
 	update, worstUpdate := distance(t, moved[0], moved[1])
-	t.Logf("parity: %s: outputs %.1e, gradient %.1e (%s), update after 5 steps %.1e (%s)", role, worst, gradient, worstGradient, update, worstUpdate)
+	t.Logf(
+		"parity: %s: outputs %.1e, gradient %.1e (%s), update after 5 steps %.1e (%s)", role, worst, gradient,
+		worstGradient, update, worstUpdate,
+	)
 	require.LessOrEqual(t, worst, outputBound)
 	require.LessOrEqual(t, gradient, gradientBound, worstGradient)
 	require.LessOrEqual(t, update, updateBound, worstUpdate)
@@ -224,7 +232,8 @@ func TestRealParityWithTheCPUEngine(t *testing.T) {
 	for name, untied := range map[string]bool{"tied": false, "untied": true} {
 		s := tiny
 		s.Untied = untied
-		for role, dir := range map[policy.Role]string{policy.RolePolicy: initialised(t, s, 9), policy.RoleCritic: criticFolder(t, s)} {
+		for role, dir := range map[policy.Role]string{policy.RolePolicy: initialised(t, s, 9),
+			policy.RoleCritic: criticFolder(t, s)} {
 			t.Run(name+" "+string(role), func(t *testing.T) {
 				ours, err := cpu.Open(cpu.Options{Threads: 2})
 				require.NoError(t, err)
@@ -239,7 +248,8 @@ func TestRealParityOfTwoRanksWithOne(t *testing.T) {
 	one, two := fromPool(t, 1), fromPool(t, 2)
 	defer one.Close()
 	defer two.Close()
-	for role, dir := range map[policy.Role]string{policy.RolePolicy: initialised(t, tiny, 9), policy.RoleCritic: criticFolder(t, tiny)} {
+	for role, dir := range map[policy.Role]string{policy.RolePolicy: initialised(t, tiny, 9),
+		policy.RoleCritic: criticFolder(t, tiny)} {
 		t.Run(string(role), func(t *testing.T) { requireParity(t, one, two, role, dir) })
 	}
 }

@@ -19,7 +19,8 @@ import (
 
 // tiny is a model that tests train in milliseconds.
 var tiny = checkpoint.Shape{
-	Vocab: 23, Hidden: 16, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 8, FFN: 24, Positions: 128, RopeTheta: 10000, NormEps: 1e-6, EOS: []int32{3}, Pad: -1,
+	Vocab: 23, Hidden: 16, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 8, FFN: 24, Positions: 128, RopeTheta: 10000,
+	NormEps: 1e-6, EOS: []int32{3}, Pad: -1,
 }
 
 func initialised(t testing.TB, s checkpoint.Shape, seed uint64) string {
@@ -34,8 +35,9 @@ func real(t testing.TB) (Options, *transcript.Transcript) {
 	t.Helper()
 	n := &transcript.Transcript{}
 	return Options{
-		Python: torchPython(t), Deterministic: true, Threads: 1, StartLimit: 5 * time.Minute, HangLimit: 5 * time.Minute,
-		Logger: slog.New(slog.NewTextHandler(n, nil)),
+		Python: torchPython(t), Deterministic: true, Threads: 1, StartLimit: 5 * time.Minute,
+		HangLimit: 5 * time.Minute,
+		Logger:    slog.New(slog.NewTextHandler(n, nil)),
 	}, n
 }
 
@@ -73,8 +75,8 @@ func torchPython(t testing.TB) string {
 	return foundPython.exe
 }
 
-// pool keeps engines of the same settings: to start one takes seconds, most of them PyTorch's import. One that comes back is
-// emptied by Unload.
+// pool keeps engines of the same settings: to start one takes seconds, most of them PyTorch's import. One that comes
+// back is emptied by Unload.
 var pool struct {
 	sync.Mutex
 	idle map[int][]*pooled // by ranks

@@ -16,9 +16,10 @@ import (
 )
 
 const (
-	// exitGrace is how long an engine may take to end once its socket is closed: the protocol's two seconds and one more.
+	// exitGrace is how long an engine may take to end once its socket is closed: the protocol's two seconds and one
+	// more.
 	exitGrace = 3 * time.Second
-	// killGrace is how long the kernel may take to end what was killed.
+	// killGrace is how long the kernel may take to end killed processes.
 	killGrace = 10 * time.Second
 	// maxSocket is the longest path that a Unix socket can have on Linux, less the ending zero.
 	maxSocket = 107
@@ -27,7 +28,7 @@ const (
 // process is one life of the engine.
 type process struct {
 	opts  Options
-	dir   string // its own: engine, socket, temporary files
+	dir   string // its own folder: engine, socket, temporary files
 	tree  tree
 	exit  *exit
 	pipe  *os.File
@@ -48,7 +49,7 @@ type process struct {
 	lost   *LostError
 }
 
-// start brings an engine up; what it leaves behind when it fails is nothing.
+// start starts an engine. If it fails, it leaves nothing behind.
 func start(ctx context.Context, o Options) (_ *process, err error) {
 	dir, err := folder(o.Dir)
 	if err != nil {
@@ -66,7 +67,7 @@ func start(ctx context.Context, o Options) (_ *process, err error) {
 	go p.read()
 	go func() {
 		<-p.exit.done
-		// What it had still sent is read first.
+		// Messages that it sent before are read first.
 		time.Sleep(100 * time.Millisecond)
 		p.end(Died, "its process ended")
 	}()
@@ -76,7 +77,7 @@ func start(ctx context.Context, o Options) (_ *process, err error) {
 	return p, nil
 }
 
-// folder makes the folder of one process, whose socket's path must not be longer than the kernel takes.
+// folder makes the folder of one process. The socket's path must not be longer than the kernel accepts.
 func folder(parent string) (string, error) {
 	dir, err := os.MkdirTemp(parent, "ropewalk-torch-")
 	if err != nil {
@@ -119,7 +120,9 @@ func (p *process) launch(ctx context.Context) error {
 		return err
 	}
 	p.tree.root, p.lines = cmd.Process.Pid, follow(p.pipe, p.opts.Logger)
-	ctx, cancel := context.WithTimeoutCause(ctx, p.opts.StartLimit, fmt.Errorf("it did not greet within %s", p.opts.StartLimit))
+	ctx, cancel := context.WithTimeoutCause(
+		ctx, p.opts.StartLimit, fmt.Errorf("it did not greet within %s", p.opts.StartLimit),
+	)
 	defer cancel()
 	if p.conn, p.reader, p.hello, err = p.greet(ctx, listener, nonce); err != nil {
 		p.bury()
@@ -132,7 +135,7 @@ func (p *process) launch(ctx context.Context) error {
 	return nil
 }
 
-// bury kills what there is and waits until it is gone. It returns how the started process ended.
+// bury kills all processes and waits until they are gone. It returns how the started process ended.
 func (p *process) bury() string {
 	if p.conn != nil {
 		p.conn.Close()
@@ -148,7 +151,7 @@ func (p *process) bury() string {
 	case <-time.After(killGrace):
 	}
 	p.tree.gone(killGrace)
-	// Nobody writes any more, unless something has escaped with the pipe in its hands.
+	// No process writes any more, unless one has escaped and still holds the pipe.
 	select {
 	case <-p.lines.end:
 	case <-time.After(time.Second):
@@ -157,14 +160,14 @@ func (p *process) bury() string {
 	return how
 }
 
-// end ends the process for a reason, once, and returns when everything of it is gone.
+// end ends the process for a reason, once, and returns when all its processes are gone.
 func (p *process) end(reason Reason, detail string) { p.endWith(reason, detail, "") }
 
 func (p *process) endWith(reason Reason, detail, stacks string) {
 	p.ending.Do(func() {
 		call := p.pulse.call()
 		if reason == Died || reason == Closed {
-			// It ends by itself, and then says how.
+			// The process ends by itself, and its exit status says how.
 			p.conn.Close()
 			select {
 			case <-p.exit.done:
@@ -174,16 +177,21 @@ func (p *process) endWith(reason Reason, detail, stacks string) {
 		how := p.bury()
 		p.dismiss()
 		os.RemoveAll(p.dir)
-		p.lost = &LostError{Reason: reason, Detail: detail + " (" + how + ")", Call: call, Stacks: stacks, Log: p.lines.last(lastInNote)}
+		p.lost = &LostError{
+			Reason: reason, Detail: detail + " (" + how + ")", Call: call, Stacks: stacks,
+			Log: p.lines.last(lastInNote),
+		}
 		if reason != Closed {
-			p.opts.Logger.Error("engine lost", "reason", string(reason), "detail", p.lost.Detail, "call", call, "stacks", stacks)
+			p.opts.Logger.Error(
+				"engine lost", "reason", string(reason), "detail", p.lost.Detail, "call", call, "stacks", stacks,
+			)
 		}
 		close(p.done)
 	})
 	<-p.done
 }
 
-// read takes what the engine sends until the connection ends.
+// read handles the engine's messages until the connection ends.
 func (p *process) read() {
 	for {
 		f, err := p.reader.Next()

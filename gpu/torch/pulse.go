@@ -7,25 +7,25 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/wire"
 )
 
-// Progress is a beat in words for a heartbeat.
+// Progress is a beat, in a form for heartbeats.
 type Progress struct {
 	Call  string // forward, backward, …
 	Phase string
-	// Ticks is the work done since the process began; what counts is that it grows.
+	// Ticks counts the work done since the process began. A call makes progress while Ticks grows.
 	Ticks uint64
 	// Done of Total parts of the phase.
 	Done, Total int
 	Memory      Memory
 }
 
-// Memory is a device's in bytes, of the rank that holds most.
+// Memory is a device's memory in bytes, of the rank that uses most.
 type Memory struct {
 	Allocated int64 `json:"allocated"`
 	Peak      int64 `json:"peak"`
 	Reserved  int64 `json:"reserved"`
 }
 
-// pulse knows what the engine is doing, and since when nothing has got done.
+// pulse records what the engine is doing, and since when it has made no progress.
 type pulse struct {
 	mu     sync.Mutex
 	name   string // of the call; "" when idle
@@ -33,7 +33,7 @@ type pulse struct {
 	ticks  uint64
 	moved  time.Time
 	memory Memory
-	peak   int64 // the greatest seen
+	peak   int64 // the greatest so far
 }
 
 func (p *pulse) begin(id uint64, name string) {
@@ -54,7 +54,7 @@ func (p *pulse) call() string {
 	return p.name
 }
 
-// beat notes a beat, and gives what there is to say of it where it is the running call's.
+// beat records a beat. It returns the progress if the beat belongs to the running call.
 func (p *pulse) beat(b wire.Beat) (Progress, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,10 +63,12 @@ func (p *pulse) beat(b wire.Beat) (Progress, bool) {
 	if b.Ticks != p.ticks {
 		p.ticks, p.moved = b.Ticks, time.Now()
 	}
-	return Progress{Call: p.name, Phase: b.Phase, Ticks: b.Ticks, Done: b.Done, Total: b.Total, Memory: p.memory}, b.At != 0 && b.At == p.id
+	return Progress{
+		Call: p.name, Phase: b.Phase, Ticks: b.Ticks, Done: b.Done, Total: b.Total, Memory: p.memory,
+	}, b.At != 0 && b.At == p.id
 }
 
-// still is for how long the call has stood still.
+// still returns how long the call has made no progress.
 func (p *pulse) still() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

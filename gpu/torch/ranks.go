@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// tree are the processes of an engine: the one that was started, which under torchrun is its agent, and the ranks, which
-// torchrun puts into sessions of their own, out of reach of the agent's process group.
+// tree holds the processes of an engine: the one that was started, which is torchrun's agent if there are several
+// ranks, and the ranks. torchrun puts the ranks into their own sessions, out of reach of the agent's process group.
 type tree struct {
 	root  int
-	ranks []*os.Process // handles, which do not go over to another process with the same id
+	ranks []*os.Process // handles, which never refer to a later process with the same id
 }
 
-// findRanks notes who this host's ranks are; under torchrun, once all of them are there.
+// findRanks records this host's ranks. Under torchrun it does so once all of them have started.
 func (t *tree) findRanks(torchrun bool) {
 	pids := []int{t.root}
 	if torchrun {
@@ -36,7 +36,7 @@ func (t *tree) signalRanks(s syscall.Signal) {
 	}
 }
 
-// kill ends every process of the tree; there may be none left.
+// kill ends every process of the tree. There may be none left.
 func (t *tree) kill() {
 	below := descendants(t.root)
 	killGroup(t.root)
@@ -44,7 +44,7 @@ func (t *tree) kill() {
 		killGroup(pid)
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
-	// Ranks whose agent has died are nobody's descendants any more.
+	// Ranks whose agent has died are no longer descendants of this process.
 	for _, p := range t.ranks {
 		if p.Signal(syscall.Signal(0)) == nil {
 			killGroup(p.Pid)
@@ -56,10 +56,10 @@ func (t *tree) kill() {
 // killGroup kills the process group that a process leads, if it leads one.
 func killGroup(pid int) { _ = syscall.Kill(-pid, syscall.SIGKILL) }
 
-// gone waits until no rank lives: what they held (devices, memory) is free then.
+// gone waits until no rank lives. Their devices and memory are then free.
 func (t *tree) gone(limit time.Duration) bool {
 	for deadline := time.Now().Add(limit); ; time.Sleep(10 * time.Millisecond) {
-		living := parents() // without those that have ended and only wait to be buried
+		living := parents() // without processes that have ended and were not waited for
 		alive := slices.ContainsFunc(t.ranks, func(p *os.Process) bool {
 			_, there := living[p.Pid]
 			return there && p.Signal(syscall.Signal(0)) == nil
@@ -83,7 +83,8 @@ func parents() map[int]int {
 		if err != nil {
 			continue // it has ended
 		}
-		// pid (name) state parent …; a name may hold anything, so what counts comes after its last bracket.
+		// The line is: pid (name) state parent …. A name may hold any character, so the fields begin after the last
+		// bracket.
 		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 		if len(fields) < 2 || string(fields[0]) == "Z" {
 			continue
@@ -105,11 +106,12 @@ func children(of int) (out []int) {
 	return out
 }
 
-// descendants are all processes below one, itself left out.
+// descendants returns all processes below one, without the process itself.
 func descendants(of int) (out []int) {
 	all := parents()
 	for pid := range all {
-		// No chain is longer than there are processes, even where one has ended and its id gone on while they were read.
+		// No chain is longer than the number of processes, even if a process ended during the reading and another got
+		// its id.
 		for p, hops := all[pid], 0; p != 0 && hops <= len(all); p, hops = all[p], hops+1 {
 			if p == of {
 				out = append(out, pid)

@@ -14,8 +14,8 @@ import (
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 )
 
-// Save writes what is resident beside the folder dir and, when it is whole, puts it in its place: a save that fails
-// leaves dir as it was.
+// Save writes the role's model to a folder next to dir and, when it is complete, renames that folder to dir. A save
+// that fails leaves dir as it was.
 func (e *Engine) Save(ctx context.Context, role policy.Role, dir string) (digest string, err error) {
 	err = e.with(ctx, fmt.Sprintf("save %s", role), func(p *process) error {
 		digest, err = e.save(ctx, p, role, dir)
@@ -39,7 +39,7 @@ func (e *Engine) save(ctx context.Context, p *process, role policy.Role, dir str
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(half) // nothing is there once it has been renamed
+	defer os.RemoveAll(half) // after the rename there is nothing to remove
 	_, _, err = ask[wire.SaveAnswer](ctx, e, p, outgoing{name: wire.CallSave, message: func(h wire.Head) any {
 		return wire.Save{Head: h, Role: string(role), Dir: half}
 	}})
@@ -50,21 +50,23 @@ func (e *Engine) save(ctx context.Context, p *process, role policy.Role, dir str
 	if err != nil {
 		return "", err
 	}
-	// The system's rename, unlike os.Rename, takes the place of an empty folder.
+	// The system's rename replaces an empty folder; os.Rename does not.
 	if err := errors.Join(os.Chmod(half, mode), syscall.Rename(half, dir)); err != nil {
 		return "", fmt.Errorf("put %s in its place: %w", dir, err)
 	}
-	// The checkpoint is there, whatever becomes of the engine now: it only learns the digest by which it may reuse what it has.
-	_, _, err = ask[wire.Answer](context.WithoutCancel(ctx), e, p, outgoing{name: wire.CallSaved, message: func(h wire.Head) any {
-		return wire.Saved{Head: h, Role: string(role), Digest: digest}
-	}})
+	// The checkpoint is complete, whatever happens to the engine now. The engine only learns the digest, so that it can
+	// reuse its resident model.
+	_, _, err = ask[wire.Answer](context.WithoutCancel(ctx), e, p,
+		outgoing{name: wire.CallSaved, message: func(h wire.Head) any {
+			return wire.Saved{Head: h, Role: string(role), Digest: digest}
+		}})
 	if err != nil {
 		e.opts.Logger.Warn("engine was not told what it has saved", "role", role, "error", err)
 	}
 	return digest, nil
 }
 
-// emptyFolder refuses a folder that holds something, and gives the mode that the folder has or is to have.
+// emptyFolder refuses a folder that is not empty. It returns the mode that the folder has or will have.
 func emptyFolder(dir string) (fs.FileMode, error) {
 	held, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -11,7 +11,7 @@ import (
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 )
 
-// TestSaveIsWholeOrNothing: what fails in mid-save leaves the folder as it was, and nothing beside it.
+// TestSaveIsWholeOrNothing: a save that fails midway leaves the folder as it was and leaves no other files behind.
 func TestSaveIsWholeOrNothing(t *testing.T) {
 	for _, mode := range []string{"die:save", "error internal:save", "die:saved"} {
 		t.Run(mode, func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestSaveIsWholeOrNothing(t *testing.T) {
 			}
 			held, err := os.ReadDir(parent)
 			require.NoError(t, err)
-			require.Len(t, held, 1, "nothing beside it")
+			require.Len(t, held, 1, "nothing else is in the folder")
 			if mode != "die:saved" {
 				files, err := os.ReadDir(to)
 				require.NoError(t, err)
@@ -67,12 +67,28 @@ func TestFoldersRefusedBeforeTheEngineSeesThem(t *testing.T) {
 		want  error
 		text  string
 	}{
-		"no folder":      {policy.RolePolicy, nil, os.ErrNotExist, "config.json"},
-		"no weights":     {policy.RolePolicy, map[string]string{"config.json": `{"model_type":"qwen3"}`}, os.ErrNotExist, "model.safetensors"},
-		"broken config":  {policy.RolePolicy, map[string]string{"config.json": `{"model_type":`}, checkpoint.ErrCorrupt, "config.json"},
-		"no model type":  {policy.RolePolicy, map[string]string{"config.json": `{}`, "model.safetensors": ""}, checkpoint.ErrCorrupt, "model_type"},
-		"code":           {policy.RolePolicy, map[string]string{"config.json": `{"model_type":"x","auto_map":{}}`, "model.safetensors": ""}, policy.ErrBadRequest, "auto_map"},
-		"critic, policy": {policy.RolePolicy, map[string]string{"config.json": `{"model_type":"x"}`, "model.safetensors": "", "value_head.safetensors": ""}, policy.ErrBadRequest, "value_head.safetensors"},
+		"no folder": {policy.RolePolicy, nil, os.ErrNotExist, "config.json"},
+		"no weights": {
+			policy.RolePolicy, map[string]string{"config.json": `{"model_type":"qwen3"}`}, os.ErrNotExist,
+			"model.safetensors",
+		},
+		"broken config": {
+			policy.RolePolicy, map[string]string{"config.json": `{"model_type":`}, checkpoint.ErrCorrupt, "config.json",
+		},
+		"no model type": {
+			policy.RolePolicy, map[string]string{"config.json": `{}`, "model.safetensors": ""}, checkpoint.ErrCorrupt,
+			"model_type",
+		},
+		"code": {
+			policy.RolePolicy,
+			map[string]string{"config.json": `{"model_type":"x","auto_map":{}}`, "model.safetensors": ""},
+			policy.ErrBadRequest, "auto_map",
+		},
+		"critic, policy": {
+			policy.RolePolicy,
+			map[string]string{"config.json": `{"model_type":"x"}`, "model.safetensors": "", "value_head.state": ""},
+			policy.ErrBadRequest, "value_head.state",
+		},
 	} {
 		dir := t.TempDir()
 		for file, text := range c.files {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Serve runs this host's ranks of an engine whose rank 0 is on another host, until they end or ctx does. It returns when
-// nothing of them is left: nil if they ended with the engine, else an error with the last that they wrote.
+// Serve runs this host's ranks of an engine whose rank 0 is on another host, until they end or ctx does. It returns
+// when all of them have ended: nil if they ended with the engine, otherwise an error with their last lines.
 func Serve(ctx context.Context, o Options, meet Rendezvous) error {
 	o.Hosts, o.meet = meet.Hosts, &meet
 	o, err := o.filled()
@@ -45,27 +45,30 @@ func (p *process) follow(ctx context.Context) error {
 		return err
 	}
 	p.tree.root, p.lines = cmd.Process.Pid, follow(p.pipe, p.opts.Logger)
-	p.opts.Logger.Info("serve an engine's ranks", "pid", cmd.Process.Pid, "place", p.opts.meet.Place, "hosts", p.opts.meet.Hosts, "rendezvous", p.opts.meet.Address)
+	p.opts.Logger.Info(
+		"serve an engine's ranks", "pid", cmd.Process.Pid, "place", p.opts.meet.Place, "hosts", p.opts.meet.Hosts,
+		"rendezvous", p.opts.meet.Address,
+	)
 	select {
 	case <-p.exit.done:
 		err = p.exit.err
 	case <-ctx.Done():
-		// Ranks that hear of the end themselves need not be killed.
+		// Ranks that notice the end themselves need not be killed.
 		select {
 		case <-p.exit.done:
 		case <-time.After(serveGrace):
 		}
 		err = context.Cause(ctx)
 	}
-	p.tree.findRanks(true) // so that their end is waited for; where torchrun has ended, the kernel has ended them
+	p.tree.findRanks(true) // to wait for their end; if torchrun has ended, the kernel has ended them
 	p.bury()
 	return err
 }
 
-// serveGrace is how long ranks may take to end by themselves once they are no longer wanted.
+// serveGrace is how long ranks may take to end after they are told to, before they are killed.
 const serveGrace = time.Second
 
-// last are the last lines that the ranks wrote.
+// last returns the last lines that the ranks wrote.
 func (p *process) last() string {
 	if p.lines == nil {
 		return ""

@@ -25,7 +25,8 @@ func TestStartsThatFail(t *testing.T) {
 		"garbage hello":   `begins with "GET "`,
 		"mute":            "did not greet within",
 		"never":           "did not greet within",
-		"exit":            "it ended before it greeted: exit status 3; it wrote last:\nfake engine is up\nModuleNotFoundError: No module named 'torch'",
+		"exit": "it ended before it greeted: exit status 3; it wrote last:\nfake engine is up\n" +
+			"ModuleNotFoundError: No module named 'torch'",
 	} {
 		t.Run(mode, func(t *testing.T) {
 			o, _ := faked(t, mode)
@@ -73,13 +74,17 @@ func TestOptionsRefused(t *testing.T) {
 
 // TestEnvironment: what finds devices and caches comes along, nothing else of the host's does.
 func TestEnvironment(t *testing.T) {
-	o, err := Options{Python: "p", Device: CUDA, UUIDs: []string{"GPU-a", "GPU-b"}, Deterministic: true, Threads: 3}.filled()
+	o, err := Options{
+		Python: "p", Device: CUDA, UUIDs: []string{"GPU-a", "GPU-b"}, Deterministic: true, Threads: 3,
+	}.filled()
 	require.NoError(t, err)
 	env := o.environment([]string{
-		"PATH=/bin", "NCCL_DEBUG=INFO", "CUDA_VISIBLE_DEVICES=0", "AWS_SECRET_ACCESS_KEY=x", "HF_TOKEN=x", "TORCH_API_KEY=x", "PYTHONPATH=/evil", "TEMPORAL_ADDRESS=x", "LD_PRELOAD=x",
+		"PATH=/bin", "NCCL_DEBUG=INFO", "CUDA_VISIBLE_DEVICES=0", "AWS_SECRET_ACCESS_KEY=x", "HF_TOKEN=x",
+		"TORCH_API_KEY=x", "PYTHONPATH=/evil", "TEMPORAL_ADDRESS=x", "LD_PRELOAD=x",
 	}, "/d")
 	require.Equal(t, []string{
-		"PATH=/bin", "NCCL_DEBUG=INFO", "CUDA_VISIBLE_DEVICES=0", "TMPDIR=/d", "HF_HUB_OFFLINE=1", "TRANSFORMERS_OFFLINE=1", "TOKENIZERS_PARALLELISM=false", "OMP_NUM_THREADS=3",
+		"PATH=/bin", "NCCL_DEBUG=INFO", "CUDA_VISIBLE_DEVICES=0", "TMPDIR=/d", "HF_HUB_OFFLINE=1",
+		"TRANSFORMERS_OFFLINE=1", "TOKENIZERS_PARALLELISM=false", "OMP_NUM_THREADS=3",
 		"CUDA_VISIBLE_DEVICES=GPU-a,GPU-b", "CUBLAS_WORKSPACE_CONFIG=:4096:8",
 	}, env)
 	cpu := Options{Device: CPU, Threads: 1}
@@ -96,15 +101,20 @@ func TestEnvironment(t *testing.T) {
 		require.Equal(t, 1, strings.Count(env, "TORCHINDUCTOR_CACHE_DIR"))
 	}
 	require.Equal(t, []string{
-		"p", "-I", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--max-restarts", "0", "--no-python",
-		"p", "-I", "/m.py", "--device", "cuda", "--dtype", "bfloat16", "--checkpointing", "auto", "--threads", "3", "--deterministic",
+		"p", "-I", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--max-restarts", "0",
+		"--no-python",
+		"p", "-I", "/m.py", "--device", "cuda", "--dtype", "bfloat16", "--checkpointing", "auto", "--threads", "3",
+		"--deterministic",
 	}, o.commandLine("/m.py"))
 }
 
 // TestLinesAreBounded: a line without an end and a flood of lines cost no more than their bounds.
 func TestLinesAreBounded(t *testing.T) {
 	n := &transcript.Transcript{}
-	lines := follow(strings.NewReader(strings.Repeat("x", 1<<20)+"\n"+strings.Repeat("flood\n", 1<<16)+"last"), slog.New(slog.NewTextHandler(n, nil)))
+	lines := follow(
+		strings.NewReader(strings.Repeat("x", 1<<20)+"\n"+strings.Repeat("flood\n", 1<<16)+"last"),
+		slog.New(slog.NewTextHandler(n, nil)),
+	)
 	<-lines.end
 	require.LessOrEqual(t, lines.size, maxTail+maxLine)
 	require.True(t, strings.HasSuffix(lines.last(100), "flood\nlast"))

@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	maxLine    = 4 << 10  // bytes of a line; what is beyond is dropped
+	maxLine    = 4 << 10  // bytes of a line; the rest is dropped
 	maxTail    = 64 << 10 // bytes of the lines that are remembered
-	linesALap  = 200      // lines that are logged each lap at most
+	linesALap  = 200      // the most lines that are logged in a lap
 	lap        = time.Second
 	lastInNote = 2 << 10 // bytes of the last lines in an error
 )
 
-// tail takes what an engine writes: it logs the lines, not more than linesALap a lap, and remembers the last ones.
+// tail reads an engine's output. It logs at most linesALap lines in a lap, and remembers the last lines.
 type tail struct {
 	log *slog.Logger
-	end chan struct{} // closed when nothing more comes
+	end chan struct{} // closed at the end of the output
 
 	mu      sync.Mutex
 	lines   []string
@@ -81,17 +81,17 @@ func (t *tail) add(line string, now time.Time) {
 	t.log.LogAttrs(context.Background(), slog.LevelInfo, "engine", slog.String("line", line))
 }
 
-// last are the last lines, at most n bytes of them.
+// last returns the last lines, at most n bytes of them.
 func (t *tail) last(n int) string { return t.since(0, n) }
 
-// mark is where the lines are now, for since.
+// mark returns the current position in the lines, for since.
 func (t *tail) mark() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.total
 }
 
-// since are the lines after a mark, the last n bytes of them.
+// since returns the last n bytes of the lines after a mark.
 func (t *tail) since(mark, n int) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

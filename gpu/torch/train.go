@@ -14,7 +14,9 @@ func (e *Engine) Backward(ctx context.Context, role policy.Role, kept policy.Kep
 	return e.with(ctx, "backward", func(p *process) error { return e.backward(ctx, p, role, kept, c) })
 }
 
-func (e *Engine) backward(ctx context.Context, p *process, role policy.Role, kept policy.Kept, c policy.Cotangents) error {
+func (e *Engine) backward(
+	ctx context.Context, p *process, role policy.Role, kept policy.Kept, c policy.Cotangents,
+) error {
 	e.mu.Lock()
 	pass, ok := e.kept[kept]
 	e.mu.Unlock()
@@ -23,7 +25,9 @@ func (e *Engine) backward(ctx context.Context, p *process, role policy.Role, kep
 	}
 	arrays := []wire.Array{wire.Of(wire.NameLengths, pass.lengths)}
 	for _, o := range outputs {
-		rows := map[policy.Outputs][][]float32{policy.OutLogProb: c.LogProbs, policy.OutEntropy: c.Entropies, policy.OutValue: c.Values}[o.bit]
+		rows := map[policy.Outputs][][]float32{
+			policy.OutLogProb: c.LogProbs, policy.OutEntropy: c.Entropies, policy.OutValue: c.Values,
+		}[o.bit]
 		if rows == nil {
 			continue
 		}
@@ -41,7 +45,7 @@ func (e *Engine) backward(ctx context.Context, p *process, role policy.Role, kep
 		arrays: arrays, trains: true,
 	})
 	if errors.Is(err, policy.ErrBadRequest) {
-		return err // what was kept still is
+		return err // the pass is still kept
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -87,11 +91,13 @@ func (e *Engine) Step(ctx context.Context, role policy.Role, o policy.StepOption
 		return stats, fmt.Errorf("step: %w", err)
 	}
 	err = e.with(ctx, "step", func(p *process) error {
-		a, _, err := ask[wire.StepAnswer](ctx, e, p, outgoing{name: wire.CallStep, trains: true, message: func(h wire.Head) any {
-			return wire.Step{
-				Head: h, Role: string(role), LR: o.LR, Beta1: o.Beta1, Beta2: o.Beta2, Epsilon: o.Epsilon, WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm,
-			}
-		}})
+		a, _, err := ask[wire.StepAnswer](ctx, e, p,
+			outgoing{name: wire.CallStep, trains: true, message: func(h wire.Head) any {
+				return wire.Step{
+					Head: h, Role: string(role), LR: o.LR, Beta1: o.Beta1, Beta2: o.Beta2, Epsilon: o.Epsilon,
+					WeightDecay: o.WeightDecay, ClipNorm: o.ClipNorm,
+				}
+			}})
 		stats = policy.StepStats{GradNorm: a.GradNorm, Clipped: a.Clipped, Step: a.Step}
 		return err
 	})

@@ -10,26 +10,28 @@ import (
 type Usage struct {
 	Starts       int     `json:"starts"`
 	StartSeconds float64 `json:"start_seconds"`
-	// Calls and the seconds that they took here, in the engine, and in the models' own work. What is between
-	// the first and the last is the protocol's cost.
+	// Calls, and the seconds that they took on this side, in the engine, and in the models' own work. The difference
+	// between the first and the last is the cost of the protocol.
 	Calls         int     `json:"calls"`
 	Seconds       float64 `json:"seconds"`
 	EngineSeconds float64 `json:"engine_seconds"`
 	TorchSeconds  float64 `json:"torch_seconds"`
-	// Microbatches are forward passes that were kept; Tokens those of all forward passes, kept or not, Trained those
-	// that went backward, Generated those sampled.
+	// Microbatches counts the forward passes that were kept. Tokens counts the tokens of all forward passes, Trained
+	// those of backward passes, and Generated the sampled tokens.
 	Microbatches int   `json:"microbatches"`
 	Tokens       int64 `json:"tokens"`
 	Trained      int64 `json:"trained"`
 	Generated    int64 `json:"generated"`
-	// TrainSeconds are those of kept forward passes, backward passes and steps.
+	// TrainSeconds is the time of kept forward passes, backward passes and steps.
 	TrainSeconds float64 `json:"train_seconds"`
-	// Memory is the last known of the process that lives, and Peak the greatest of all. On a CPU they are 0.
+	// Memory is the last known memory of the running process, and Peak the greatest of all processes. On a CPU both
+	// are 0.
 	Memory Memory `json:"memory"`
 	Peak   int64  `json:"peak"`
 }
 
-// TokensPerSecond is the pace of training: tokens that went forward and backward by the seconds of both and the steps.
+// TokensPerSecond is the speed of training: trained tokens over the seconds of forward passes, backward passes and
+// steps.
 func (u Usage) TokensPerSecond() float64 {
 	if u.TrainSeconds == 0 {
 		return 0
@@ -45,12 +47,13 @@ func (u Usage) Tax() float64 {
 	return 1 - u.TorchSeconds/u.Seconds
 }
 
-// Since is what was used after before; memory is not a sum and stays u's.
+// Since returns the usage after before. Memory is not a sum, so it stays that of u.
 func (u Usage) Since(before Usage) Usage {
 	u.Starts, u.StartSeconds = u.Starts-before.Starts, u.StartSeconds-before.StartSeconds
 	u.Calls, u.Seconds = u.Calls-before.Calls, u.Seconds-before.Seconds
 	u.EngineSeconds, u.TorchSeconds = u.EngineSeconds-before.EngineSeconds, u.TorchSeconds-before.TorchSeconds
-	u.Microbatches, u.Tokens, u.Trained, u.Generated = u.Microbatches-before.Microbatches, u.Tokens-before.Tokens, u.Trained-before.Trained, u.Generated-before.Generated
+	u.Microbatches, u.Tokens, u.Trained, u.Generated = u.Microbatches-before.Microbatches, u.Tokens-before.Tokens,
+		u.Trained-before.Trained, u.Generated-before.Generated
 	u.TrainSeconds -= before.TrainSeconds
 	return u
 }

@@ -9,9 +9,10 @@ import (
 	"strings"
 )
 
-// Version is a version's first two numbers, which is as far as requirements look.
+// Version is the first two numbers of a version. Requirements read no more than these.
 type Version struct{ Major, Minor int }
 
+// String returns the version as MAJOR.MINOR.
 func (v Version) String() string { return fmt.Sprintf("%d.%d", v.Major, v.Minor) }
 
 // Before reports whether v is older than w.
@@ -42,16 +43,17 @@ var leading = regexp.MustCompile(`^(\d{1,6})\.(\d{1,6})`)
 func Parse(s string) (Version, error) {
 	m := leading.FindStringSubmatch(s)
 	if m == nil {
-		return Version{}, fmt.Errorf("%q is no version", s)
+		return Version{}, fmt.Errorf("%q is not a version", s)
 	}
 	major, _ := strconv.Atoi(m[1])
 	minor, _ := strconv.Atoi(m[2])
 	return Version{major, minor}, nil
 }
 
-// Error says what of the packages is missing or too old.
+// Error lists the packages that are missing or too old.
 type Error struct{ Missing, Old []string }
 
+// Error lists the missing and the old packages.
 func (e *Error) Error() string {
 	var parts []string
 	if len(e.Missing) > 0 {
@@ -60,8 +62,8 @@ func (e *Error) Error() string {
 	return strings.Join(slices.Concat(parts, e.Old), "; ")
 }
 
-// Check holds versions by package name against what is needed, for some purposes more than Packages; its error is an *Error.
-// An empty version is a missing package.
+// Check holds versions by package name against what is needed, for some purposes more than Packages; its error is an
+// *Error. An empty version is a missing package.
 func Check(found map[string]string, more ...Package) error {
 	e := &Error{}
 	for _, p := range slices.Concat(Packages(), more) {

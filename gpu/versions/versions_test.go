@@ -15,7 +15,10 @@ func TestCheck(t *testing.T) {
 		{"2.15.0+cu130", "5.23.0.dev0", "0.8.0", ""},
 		{"3.0.0a0+git1", "10.0", "1.0", ""},
 		{"2.10.9", "5.17", "0.8.0", "torch 2.10.9, needed is 2.11 or newer"},
-		{"2.9.1", "5.2.0", "0.8.0", "torch 2.9.1, needed is 2.11 or newer; transformers 5.2.0, needed is 5.17 or newer"},
+		{
+			"2.9.1", "5.2.0", "0.8.0",
+			"torch 2.9.1, needed is 2.11 or newer; transformers 5.2.0, needed is 5.17 or newer",
+		},
 		{"", "4.57.1", "", "no torch and no safetensors; transformers 4.57.1, needed is 5.17 or newer"},
 		{"nightly", "5.23", "0.8", "torch nightly, needed is 2.11 or newer"},
 	} {

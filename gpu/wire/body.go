@@ -82,11 +82,16 @@ func tile(table map[string]entry, data []byte) ([]Array, error) {
 	for name, e := range table {
 		width := e.Dtype.size()
 		if width == 0 || len(e.Shape) != 1 || len(e.Offsets) != 2 {
-			return nil, broken("array %q is %s %v at %v, want one dimension of I32, U64, U8 or F32", name, e.Dtype, e.Shape, e.Offsets)
+			return nil, broken(
+				"array %q is %s %v at %v, want one dimension of I32, U64, U8 or F32", name, e.Dtype, e.Shape, e.Offsets,
+			)
 		}
 		from, to, size := e.Offsets[0], e.Offsets[1], uint64(len(data))
 		if from > to || to > size || e.Shape[0] > size || e.Shape[0]*width != to-from {
-			return nil, broken("array %q of %d elements of %s lies at %v in %d bytes of data", name, e.Shape[0], e.Dtype, e.Offsets, size)
+			return nil, broken(
+				"array %q of %d elements of %s lies at %v in %d bytes of data", name, e.Shape[0], e.Dtype, e.Offsets,
+				size,
+			)
 		}
 		arrays = append(arrays, Array{Name: name, Dtype: e.Dtype, Len: int(e.Shape[0]), Raw: data[from:to:to]})
 	}
@@ -141,6 +146,7 @@ func Take(body []byte, wanted ...Want) ([]Array, error) {
 	return out, nil
 }
 
+// String describes the array for an error.
 func (w Want) String() string {
 	if w.Len < 0 {
 		return "any number of " + string(w.Dtype)

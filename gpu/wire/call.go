@@ -59,12 +59,14 @@ type Load struct {
 	Digest    string `json:"digest"`
 }
 
+// Save asks the engine to write the model of a role to the folder Dir.
 type Save struct {
 	Head
 	Role string `json:"role"`
 	Dir  string `json:"dir"`
 }
 
+// Saved tells the engine the digest of the checkpoint that it has just saved.
 type Saved struct {
 	Head
 	Role   string `json:"role"`
@@ -76,6 +78,9 @@ type Generate struct {
 	Head
 	Role        string  `json:"role"`
 	Temperature float64 `json:"temperature"`
+	TopK        int     `json:"top_k"` // 0 = all tokens
+	TopP        float64 `json:"top_p"` // 0 and 1 = all tokens
+	MinP        float64 `json:"min_p"` // 0 = all tokens
 	Stop        []int32 `json:"stop"`
 }
 
@@ -95,6 +100,7 @@ type Backward struct {
 	Kept uint64 `json:"kept"`
 }
 
+// Step asks for one optimiser step of a role.
 type Step struct {
 	Head
 	Role        string  `json:"role"`
@@ -126,6 +132,7 @@ type Answer struct {
 // Time makes every answer tell its times.
 func (a Answer) Time() (seconds, torch float64) { return a.Seconds, a.TorchSeconds }
 
+// LoadAnswer answers Load with the loaded model.
 type LoadAnswer struct {
 	Answer
 	Digest string   `json:"digest"`
@@ -134,16 +141,19 @@ type LoadAnswer struct {
 	Reused []string `json:"reused"`
 }
 
+// SaveAnswer answers Save with the number of optimiser steps taken.
 type SaveAnswer struct {
 	Answer
 	Step int64 `json:"step"`
 }
 
+// ForwardAnswer answers Forward. Kept names the kept activations.
 type ForwardAnswer struct {
 	Answer
 	Kept uint64 `json:"kept"`
 }
 
+// StepAnswer answers Step with the result of the optimiser step.
 type StepAnswer struct {
 	Answer
 	GradNorm float64 `json:"grad_norm"`
@@ -151,6 +161,7 @@ type StepAnswer struct {
 	Step     int64   `json:"step"`
 }
 
+// StateAnswer answers a state call with the state of a role.
 type StateAnswer struct {
 	Answer
 	Loaded bool   `json:"loaded"`

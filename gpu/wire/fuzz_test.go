@@ -14,14 +14,18 @@ import (
 func FuzzFrame(f *testing.F) {
 	message, arrays := sample()
 	whole := framed(f, message, arrays...)
-	for _, b := range [][]byte{whole, whole[:30], raw("{}", ""), raw(`{"type":"cancel","id":1}`, "12345678"), []byte("RWEP"), nil} {
+	for _, b := range [][]byte{whole, whole[:30], raw("{}", ""), raw(
+		`{"type":"cancel","id":1}`, "12345678",
+	), []byte("RWEP"), nil} {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		const bound = 1 << 16
 		got, err := NewReader(bytes.NewReader(b), bound).Next()
 		if err != nil {
-			require.True(t, errors.Is(err, ErrProtocol) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF), err)
+			require.True(
+				t, errors.Is(err, ErrProtocol) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF), err,
+			)
 			return
 		}
 		require.LessOrEqual(t, len(got.Body), bound)
@@ -33,8 +37,10 @@ func FuzzFrame(f *testing.F) {
 func messages() []func(header []byte) (any, error) {
 	return []func([]byte) (any, error){
 		decoder[Hello], decoder[Welcome], decoder[Refused], decoder[Cancel], decoder[Beat], decoder[Error],
-		decoder[Load], decoder[Save], decoder[Saved], decoder[Generate], decoder[Forward], decoder[Backward], decoder[Step], decoder[OfRole], decoder[Shutdown],
-		decoder[Answer], decoder[LoadAnswer], decoder[SaveAnswer], decoder[ForwardAnswer], decoder[StepAnswer], decoder[StateAnswer],
+		decoder[Load], decoder[Save], decoder[Saved], decoder[Generate], decoder[Forward], decoder[Backward],
+		decoder[Step], decoder[OfRole], decoder[Shutdown],
+		decoder[Answer], decoder[LoadAnswer], decoder[SaveAnswer], decoder[ForwardAnswer], decoder[StepAnswer],
+		decoder[StateAnswer],
 	}
 }
 
@@ -47,16 +53,25 @@ func decoder[T any](header []byte) (any, error) {
 // FuzzHeader: what decodes as a message encodes to a header that decodes to the same one, and peeks alike.
 func FuzzHeader(f *testing.F) {
 	for _, m := range []any{
-		Hello{Type: TypeHello, Protocol: 1, Versions: map[string]string{"torch": "2.15.0"}}, Welcome{TypeWelcome, 1}, Refused{TypeRefused, "why"}, Cancel{TypeCancel, 9},
-		Beat{Type: TypeBeat, At: 7, Phase: "forward", Ticks: 812, Done: 3, Total: 16, Memory: Memory{1, 2, 3}}, Error{Type: TypeError, ID: 1, Kind: KindCorrupt, Message: "m", Name: "n"},
-		Load{Head: Begin(1, CallLoad), Role: "policy", Dir: "/d", Digest: "x"}, Forward{Head: Begin(2, CallForward), Outputs: []string{OutLogProb}},
-		Step{Head: Begin(3, CallStep), LR: 1e-3}, LoadAnswer{Answer: Answer{Type: TypeAnswer, ID: 1}, Reused: []string{"weights"}}, StateAnswer{Loaded: true},
+		Hello{
+			Type: TypeHello, Protocol: 1, Versions: map[string]string{"torch": "2.15.0"},
+		}, Welcome{TypeWelcome, 1}, Refused{TypeRefused, "why"}, Cancel{TypeCancel, 9},
+		Beat{
+			Type: TypeBeat, At: 7, Phase: "forward", Ticks: 812, Done: 3, Total: 16, Memory: Memory{1, 2, 3},
+		}, Error{Type: TypeError, ID: 1, Kind: KindCorrupt, Message: "m", Name: "n"},
+		Load{
+			Head: Begin(1, CallLoad), Role: "policy", Dir: "/d", Digest: "x",
+		}, Forward{Head: Begin(2, CallForward), Outputs: []string{OutLogProb}},
+		Step{Head: Begin(3, CallStep), LR: 1e-3}, LoadAnswer{
+			Answer: Answer{Type: TypeAnswer, ID: 1}, Reused: []string{"weights"},
+		}, StateAnswer{Loaded: true},
 	} {
 		b, err := encodeHeader(m)
 		require.NoError(f, err)
 		f.Add(b)
 	}
-	for _, s := range []string{`{"type":"cancel","id":1,"id":2}`, `{"type":null}`, `[]`, `{"type":"x","id":1e3}`, `{"a":{"b":{"c":{}}}}`} {
+	for _, s := range []string{`{"type":"cancel","id":1,"id":2}`, `{"type":null}`, `[]`, `{"type":"x","id":1e3}`,
+		`{"a":{"b":{"c":{}}}}`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -90,7 +105,12 @@ func FuzzBody(f *testing.F) {
 	}
 	f.Add(whole)
 	f.Add(whole[:len(whole)-1])
-	f.Add(bodyOf(`{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"I32","shape":[1],"data_offsets":[1,5]}}`, "12345"))
+	f.Add(
+		bodyOf(
+			`{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"I32","shape":[1],"data_offsets":[1,5]}}`,
+			"12345",
+		),
+	)
 	f.Add(bodyOf(`{"a":{"dtype":"U64","shape":[2305843009213693952],"data_offsets":[0,0]}}`, ""))
 	f.Add(bodyOf(`{}`, ""))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -28,7 +28,7 @@ type Hello struct {
 	LoRA          *LoRA             `json:"lora,omitempty"` // absent: all of a model trains
 }
 
-// LoRA is the adapter that an engine trains in the place of all of a model.
+// LoRA is the adapter that an engine trains instead of the whole model.
 type LoRA struct {
 	Rank    int      `json:"rank"`
 	Alpha   float64  `json:"alpha"`
@@ -71,7 +71,7 @@ type Memory struct {
 	Reserved  int64 `json:"reserved"`
 }
 
-// Error answers a call that failed; ID 0 is of no call.
+// Error answers a call that failed; ID 0 means that it answers no call.
 type Error struct {
 	Type    string `json:"type"`
 	ID      uint64 `json:"id"`

@@ -30,13 +30,17 @@ func raw(header, body string) []byte {
 func sample() (Generate, []Array) {
 	tokens, lengths := Flatten([][]int32{{1, 2, 3}, {4}})
 	return Generate{Head: Begin(7, CallGenerate), Role: "policy", Temperature: 0.7, Stop: []int32{3}},
-		[]Array{Of(NameStreams, []uint64{1, 1 << 63}), Of(NameTokens, tokens), Of(NameLengths, lengths), Of(NameMaxTokens, []int32{5, 6})}
+		[]Array{
+			Of(NameStreams, []uint64{1, 1 << 63}), Of(NameTokens, tokens), Of(NameLengths, lengths),
+			Of(NameMaxTokens, []int32{5, 6}),
+		}
 }
 
 func TestRoundTrip(t *testing.T) {
 	want, arrays := sample()
 	b := framed(t, want, arrays...)
-	for name, r := range map[string]io.Reader{"whole": bytes.NewReader(b), "byte by byte": iotest.OneByteReader(bytes.NewReader(b))} {
+	for name, r := range map[string]io.Reader{"whole": bytes.NewReader(b),
+		"byte by byte": iotest.OneByteReader(bytes.NewReader(b))} {
 		t.Run(name, func(t *testing.T) {
 			f, err := NewReader(r, MaxBody).Next()
 			require.NoError(t, err)
@@ -46,7 +50,10 @@ func TestRoundTrip(t *testing.T) {
 			var got Generate
 			require.NoError(t, Decode(f.Header, &got))
 			require.Equal(t, want, got)
-			taken, err := Take(f.Body, Want{NameTokens, I32, -1}, Want{NameLengths, I32, -1}, Want{NameStreams, U64, 2}, Want{NameMaxTokens, I32, 2})
+			taken, err := Take(
+				f.Body, Want{NameTokens, I32, -1}, Want{NameLengths, I32, -1}, Want{NameStreams, U64, 2},
+				Want{NameMaxTokens, I32, 2},
+			)
 			require.NoError(t, err)
 			tokens, err := Values[int32](taken[0])
 			require.NoError(t, err)
@@ -66,9 +73,12 @@ func TestRoundTrip(t *testing.T) {
 
 // TestGoldenFrame pins the bytes, by which another engine can be written.
 func TestGoldenFrame(t *testing.T) {
-	got := framed(t, Backward{Begin(3, CallBackward), "policy", 2}, Of(NameLengths, []int32{2}), Of(NameFinish, []uint8{1, 0}))
+	got := framed(
+		t, Backward{Begin(3, CallBackward), "policy", 2}, Of(NameLengths, []int32{2}), Of(NameFinish, []uint8{1, 0}),
+	)
 	header := `{"type":"call","id":3,"call":"backward","role":"policy","kept":2}`
-	table := `{"lengths":{"dtype":"I32","shape":[1],"data_offsets":[0,4]},"finish":{"dtype":"U8","shape":[2],"data_offsets":[4,6]}}`
+	table := `{"lengths":{"dtype":"I32","shape":[1],"data_offsets":[0,4]},` +
+		`"finish":{"dtype":"U8","shape":[2],"data_offsets":[4,6]}}`
 	table += strings.Repeat(" ", -len(table)&7)
 	body := string(binary.LittleEndian.AppendUint64(nil, uint64(len(table)))) + table + "\x02\x00\x00\x00\x01\x00"
 	require.Equal(t, string(raw(header, body)), string(got))
@@ -165,9 +175,15 @@ func TestHeadersRefused(t *testing.T) {
 	_, err := Peek([]byte(`{"id":1}`))
 	require.ErrorIs(t, err, ErrProtocol)
 	var e Error
-	require.NoError(t, Decode([]byte(`{"type":"error","id":1,"kind":"internal","message":"m"}`), &e), "name is optional")
+	require.NoError(
+		t, Decode([]byte(`{"type":"error","id":1,"kind":"internal","message":"m"}`), &e), "name is optional",
+	)
 	var load LoadAnswer
-	require.ErrorContains(t, Decode([]byte(`{"type":"answer","id":1,"seconds":1,"torch_seconds":1,"digest":"","step":0,"params":1}`), &load), `"reused" is missing`)
+	require.ErrorContains(
+		t,
+		Decode([]byte(`{"type":"answer","id":1,"seconds":1,"torch_seconds":1,"digest":"","step":0,"params":1}`), &load),
+		`"reused" is missing`,
+	)
 }
 
 // bodyOf is a body with a table as it is.
@@ -187,7 +203,9 @@ func TestBodiesRefused(t *testing.T) {
 		"gap":            {bodyOf(one, "12345"), "cover 4 of 5"},
 		"missing data":   {bodyOf(one, "123"), "lies at [0 4] in 3 bytes"},
 		"dtype":          {bodyOf(strings.Replace(one, "I32", "F64", 1), "1234"), "F64"},
-		"other dtype":    {bodyOf(strings.Replace(one, "I32", "F32", 1), "1234"), "holds 1 × F32, want any number of I32"},
+		"other dtype": {
+			bodyOf(strings.Replace(one, "I32", "F32", 1), "1234"), "holds 1 × F32, want any number of I32",
+		},
 		"two dimensions": {bodyOf(strings.Replace(one, "[1]", "[1,1]", 1), "1234"), "one dimension"},
 		"shape":          {bodyOf(strings.Replace(one, "[1]", "[2]", 1), "1234"), "2 elements"},
 		"huge shape":     {bodyOf(strings.Replace(one, "[1]", "[4611686018427387905]", 1), "1234"), "elements"},
@@ -195,10 +213,19 @@ func TestBodiesRefused(t *testing.T) {
 		"offsets":        {bodyOf(strings.Replace(one, "[0,4]", "[0,4,4]", 1), "1234"), "one dimension"},
 		"metadata":       {bodyOf(`{"__metadata__":{"a":"b"},`+one[1:], "1234"), "unknown field"},
 		"twice":          {bodyOf(one[:len(one)-1]+","+one[1:], "1234"), "there twice"},
-		"overlap":        {bodyOf(`{"tokens":{"dtype":"I32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"I32","shape":[1],"data_offsets":[2,6]}}`, "123456"), "begins at 2"},
-		"missing array":  {bodyOf(`{}`, ""), `array "tokens" is missing`},
-		"surplus array":  {bodyOf(one[:len(one)-1]+`,"extra":{"dtype":"U8","shape":[0],"data_offsets":[4,4]}}`, "1234"), `array "extra" is surplus`},
-		"no body":        {nil, `array "tokens" is missing`},
+		"overlap": {
+			bodyOf(
+				`{"tokens":{"dtype":"I32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"I32","shape":[1],"data_offsets":[2,6]}}`,
+				"123456",
+			),
+			"begins at 2",
+		},
+		"missing array": {bodyOf(`{}`, ""), `array "tokens" is missing`},
+		"surplus array": {
+			bodyOf(one[:len(one)-1]+`,"extra":{"dtype":"U8","shape":[0],"data_offsets":[4,4]}}`, "1234"),
+			`array "extra" is surplus`,
+		},
+		"no body": {nil, `array "tokens" is missing`},
 	} {
 		_, err := Take(c.body, Want{NameTokens, I32, -1})
 		require.ErrorIs(t, err, ErrProtocol, name)
@@ -212,7 +239,10 @@ func TestBodiesRefused(t *testing.T) {
 
 // Arrays at odd offsets are copied, not misread.
 func TestUnalignedArrays(t *testing.T) {
-	body := bodyOf(`{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"I32","shape":[1],"data_offsets":[1,5]}}`, "\x07\x01\x02\x00\x00")
+	body := bodyOf(
+		`{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"I32","shape":[1],"data_offsets":[1,5]}}`,
+		"\x07\x01\x02\x00\x00",
+	)
 	arrays, err := Take(body, Want{"b", I32, 1}, Want{"a", U8, 1})
 	require.NoError(t, err)
 	got, err := Values[int32](arrays[0])
@@ -223,7 +253,8 @@ func TestUnalignedArrays(t *testing.T) {
 }
 
 func TestCutRefuses(t *testing.T) {
-	for name, lengths := range map[string][]int32{"too few": {1}, "too many": {3}, "negative": {-1, 3}, "sum back in range": {3, -1}} {
+	for name, lengths := range map[string][]int32{"too few": {1}, "too many": {3}, "negative": {-1, 3},
+		"sum back in range": {3, -1}} {
 		_, err := Cut([]int32{1, 2}, lengths)
 		require.ErrorIs(t, err, ErrProtocol, name)
 	}
@@ -237,7 +268,9 @@ func TestCutRefuses(t *testing.T) {
 func TestWriteFrameRefuses(t *testing.T) {
 	require.Error(t, WriteFrame(io.Discard, Step{Head: Begin(1, CallStep), LR: inf()}), "JSON has no infinity")
 	require.ErrorIs(t, WriteFrame(io.Discard, Refused{TypeRefused, strings.Repeat("x", MaxHeader)}), ErrProtocol)
-	require.ErrorIs(t, WriteFrame(io.Discard, Cancel{}, Array{Name: "a", Dtype: I32, Len: 2, Raw: []byte{1}}), ErrProtocol)
+	require.ErrorIs(
+		t, WriteFrame(io.Discard, Cancel{}, Array{Name: "a", Dtype: I32, Len: 2, Raw: []byte{1}}), ErrProtocol,
+	)
 	fail := errors.New("no more")
 	require.ErrorIs(t, WriteFrame(failing{fail}, Cancel{}), fail)
 }

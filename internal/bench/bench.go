@@ -1,17 +1,24 @@
-// Package bench holds what the benchmark commands below it share: each prints a table and writes
-// one JSON object.
+// Package bench is the harness that every measurement shares: the commands below it and cmd/gpu-check. It depends on no
+// server, no object store and no database.
+//
+// Glossary. A *side* is one of the things that are compared; sides take turns (TakeTurns), so that other load on the
+// machine affects each of them alike. A *peer* is a side in a process of its own, which answers lines of JSON (Peer). A
+// *part* is a set of figures that are measured together; a part that cannot be measured here is *skipped*, which is not
+// a failure (RunPart, Skip). A *program* is a command whose work is measured as a whole (Program). Results are JSON
+// files (Write). Package work, below this one, holds the work that engines are measured with.
 package bench
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
 )
 
-// Main runs a benchmark until it ends or is interrupted, and exits with 1 where it fails.
+// Main runs a benchmark until it ends or is interrupted, and exits with 1 if it fails.
 func Main(name string, run func(ctx context.Context, args []string) error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, os.Args[1:])
@@ -22,7 +29,8 @@ func Main(name string, run func(ctx context.Context, args []string) error) {
 	}
 }
 
-// Write puts a result as indented JSON into a file, whose folder it makes.
+// Write writes a result as indented JSON into a file, whose folder it makes. A reader finds either the file that was
+// there before or the whole new one.
 func Write(file string, result any) error {
 	text, err := json.MarshalIndent(result, "", "  ")
 	if err != nil {
@@ -31,5 +39,17 @@ func Write(file string, result any) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(file, append(text, '\n'), 0o644)
+	f, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", file, err)
+	}
+	defer os.Remove(f.Name()) // after the rename there is nothing to remove
+	_, err = f.Write(append(text, '\n'))
+	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
+		err = os.Rename(f.Name(), file)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", file, err)
+	}
+	return nil
 }

@@ -13,12 +13,14 @@ import (
 
 // Usage is what a process and all that descend from it hold at one time.
 type Usage struct {
-	Processes   int   // the root included, zombies not
-	Zombies     int   // ended, and nobody has asked how
-	Root        int64 // resident bytes of the root alone
-	Others      int64 // bytes of its descendants, pages that n processes share counted 1/n where the kernel tells, else resident
-	Descriptors int   // open ones of all of them
-	Mounts      int   // most mounts that any of them sees
+	Processes int   // the root included, zombies not
+	Zombies   int   // ended, but no parent has collected the exit status
+	Root      int64 // resident bytes of the root alone
+	// Others counts the bytes of the descendants. A page that n processes share counts 1/n where the kernel reports
+	// it; otherwise resident bytes are counted.
+	Others      int64
+	Descriptors int   // open descriptors of all processes
+	Mounts      int   // the largest number of mounts that one of the processes sees
 	Tmpfs       int64 // bytes in use on temporary file systems of descendants whose mounts are not the root's
 }
 

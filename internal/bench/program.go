@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"time"
 )
 
 // Program is the command whose work is measured.
@@ -19,9 +18,6 @@ type Program struct {
 	// the last lines of that instead.
 	Progress io.Writer
 }
-
-// grace is how long an interrupted program has to end by itself.
-const grace = 30 * time.Second
 
 // Run runs the program and decodes the one JSON object that it prints; what it prints for a nil into is
 // passed over. A program whose context ends is interrupted, so that it stops what it has started.

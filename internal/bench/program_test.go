@@ -43,7 +43,8 @@ func TestProgramPassesItsProgressOn(t *testing.T) {
 func TestProgramIsInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	progress := &begun{cancel: cancel}
-	err := Program{"sh", progress}.Run(ctx, nil, "-c", "trap 'echo cleaned up >&2; exit 130' INT; echo begun >&2; for i in $(seq 2000); do sleep 0.01; done")
+	err := Program{"sh", progress}.Run(ctx, nil, "-c",
+		"trap 'echo cleaned up >&2; exit 130' INT; echo begun >&2; for i in $(seq 2000); do sleep 0.01; done")
 	require.ErrorContains(t, err, "exit status 130")
 	require.Equal(t, "begun\ncleaned up\n", progress.said.String())
 }

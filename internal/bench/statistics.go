@@ -7,14 +7,15 @@ import (
 	"time"
 )
 
-// Quantile is the nearest-rank one of sorted, non-empty values: the least that a share q of them does not exceed.
+// Quantile is the nearest-rank quantile of sorted, non-empty values: the least value that a share q of them does not
+// exceed.
 func Quantile[T cmp.Ordered](sorted []T, q float64) T {
 	rank := int(math.Ceil(q * float64(len(sorted))))
 	return sorted[min(max(rank, 1), len(sorted))-1]
 }
 
-// Median is the middle one of non-empty values, the mean of the two middle ones where their number is even. It leaves
-// values as they are.
+// Median is the middle of non-empty values, or the mean of the two middle ones if their number is even. It does not
+// change values.
 func Median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	half := len(sorted) / 2
@@ -24,8 +25,8 @@ func Median(values []float64) float64 {
 	return (sorted[half-1] + sorted[half]) / 2
 }
 
-// Slope is the median of the slopes between any two points (Theil 1950, Sen 1968): unlike least squares it holds
-// against a third of the points being outliers. It is 0 where no two points differ in x.
+// Slope is the median of the slopes between any two points (Theil 1950, Sen 1968): unlike least squares it tolerates
+// outliers in almost a third of the points. It is 0 if no two points differ in x.
 func Slope(x, y []float64) float64 {
 	var slopes []float64
 	for i := range x {
@@ -41,5 +42,5 @@ func Slope(x, y []float64) float64 {
 	return Median(slopes)
 }
 
-// Milliseconds is a duration to the microsecond.
+// Milliseconds is a duration in milliseconds, rounded down to a microsecond.
 func Milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -7,9 +7,10 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// audit reads back everything that a manifest is about to commit. Nothing is remembered from when
-// it was put: the shards may be another attempt's, and a store may have lied.
+// audit reads back everything that a manifest is about to commit. It does not rely on what was checked when the objects
+// were put: the shards may be another attempt's, and a store may have lied.
 func (w *Writer) audit(ctx context.Context, m schema.Manifest) error {
+	w = w.auditor()
 	err := w.each(ctx, len(m.Shards), func(ctx context.Context, i int) error {
 		s := m.Shards[i]
 		data, err := w.ReadShard(ctx, s)
@@ -41,18 +42,15 @@ func (w *Writer) auditCheckpoint(ctx context.Context, c *schema.Checkpoint) erro
 		if f.At != "" {
 			return w.auditShared(ctx, f)
 		}
-		data, err := w.ReadBlob(ctx, c.Prefix+f.Name, f.Digest)
-		if err != nil {
+		if err := w.CheckObject(ctx, c.Prefix+f.Name, f.Digest, f.Bytes); err != nil {
 			return fmt.Errorf("checkpoint file: %w", err)
-		}
-		if int64(len(data)) != f.Bytes {
-			return fmt.Errorf("checkpoint file: %w", damaged(c.Prefix+f.Name, fmt.Errorf("its manifest says %d bytes, and it has %d", f.Bytes, len(data))))
 		}
 		return nil
 	})
 }
 
-// auditShared looks for a file that an earlier checkpoint has put: its bytes were audited when that was committed.
+// auditShared checks that a file of an earlier checkpoint exists. Its bytes were audited when that checkpoint was
+// committed.
 func (w *Writer) auditShared(ctx context.Context, f schema.CheckpointFile) error {
 	objects, err := w.store.List(ctx, f.At)
 	if err != nil {
@@ -63,5 +61,6 @@ func (w *Writer) auditShared(ctx context.Context, f schema.CheckpointFile) error
 			return nil
 		}
 	}
-	return fmt.Errorf("checkpoint file: %w", damaged(f.At, fmt.Errorf("a manifest says that %d bytes of an earlier checkpoint lie there", f.Bytes)))
+	return fmt.Errorf("checkpoint file: %w",
+		damaged(f.At, fmt.Errorf("a manifest lists %d bytes of an earlier checkpoint under this key", f.Bytes)))
 }

@@ -1,13 +1,17 @@
-// Package commit is the commit protocol of the record: how what an activity made becomes what
-// happened, once, whatever fails and however often it is tried.
+// Package commit implements the commit protocol of the record. It makes the results of an activity part of the record
+// exactly once, whatever fails and however often the activity is tried.
 //
-// A *data shard* is put under a key that holds its digest, so attempts that make the same bytes
-// meet on one object and attempts that make others never touch each other's. The *audit* reads
-// every shard back and checks digest, size, row count and rows. The *manifest* then commits them
-// with a put-if-absent: of concurrent attempts one wins; a loser *adopts* the winner's manifest and
-// its own shards become *orphans*, which no reader meets, because readers come through manifests.
+// A *data shard* is put under a key that holds its digest, so attempts that make the same bytes share one object, and
+// attempts that make different bytes never overwrite each other's. The *audit* reads every shard back and checks its
+// digest, size, row count and rows. The *manifest* then commits them with a put-if-absent: of concurrent attempts one
+// wins; a loser *adopts* the winner's manifest and its own shards become *orphans*, which no reader sees, because
+// readers find shards through manifests.
 //
-// The package joins store and schema. Activities write through it; analysis only reads.
+// The package connects store and schema:
+//
+//	rows → Shard (put under its digest) → Commit (audit, then put the manifest if absent) → Head
+//
+// Activities write through it; analysis only reads.
 package commit
 
 import (
@@ -22,38 +26,67 @@ import (
 	"github.com/ropewalk/ropewalk/store"
 )
 
-// ErrDamaged is in every error about bytes that are not what a manifest says.
+// ErrDamaged is wrapped by every error about bytes that differ from what a manifest says.
 var ErrDamaged = errors.New("record is damaged")
 
-// concurrent is how many objects are read at once; each is held in memory.
+// concurrent is the number of objects that are read concurrently. Each is held in memory.
 const concurrent = 4
 
-// Writer reads and commits the record of a store. It holds no state of its own: it is safe for
-// concurrent use, and a new one goes on where another process's ended.
-type Writer struct{ store store.Store }
+// Writer reads and commits the record of a store. Its only state is a cache: it is safe for concurrent use, and a new
+// Writer continues where one in another process ended.
+type Writer struct {
+	store store.Store
+	cache *Cache // nil: every read goes to the store
+	// audits says that reads go to the store even if the cache has the object.
+	audits bool
+}
 
 // New returns a writer on a store.
 func New(s store.Store) *Writer { return &Writer{store: s} }
 
-// Store returns the store beneath.
+// WithCache returns a writer that reads manifests by their refs, and data shards, from the cache if it has them. The
+// cache gets what an audit or a read has verified, and each manifest that is committed. Audits, look-ups and heads
+// always go to the store.
+func (w *Writer) WithCache(c *Cache) *Writer {
+	with := *w
+	with.cache = c
+	return &with
+}
+
+// Forget removes a run's objects from the cache, so that they are read from the store again.
+func (w *Writer) Forget(run string) { w.cache.forget(schema.RunPrefix(run)) }
+
+// CacheStats returns the counts of the cache; zero if there is no cache.
+func (w *Writer) CacheStats() CacheStats { return w.cache.Stats() }
+
+// auditor returns a writer whose reads go to the store and fill the cache.
+func (w *Writer) auditor() *Writer {
+	with := *w
+	with.audits = true
+	return &with
+}
+
+// Store returns the underlying store.
 func (w *Writer) Store() store.Store { return w.store }
 
-// Shard puts a data shard that is made at a place. It is not part of the record until a manifest
-// that lists the result is committed.
-func (w *Writer) Shard(ctx context.Context, place schema.Place, table schema.Table, data []byte, rows int) (schema.ShardInfo, error) {
+// Shard puts a data shard that is made at a place. The shard is not part of the record until a manifest that lists it
+// is committed.
+func (w *Writer) Shard(ctx context.Context, place schema.Place, table schema.Table, data []byte,
+	rows int) (schema.ShardInfo, error) {
 	if err := place.Validate(); err != nil {
 		return schema.ShardInfo{}, fmt.Errorf("put shard of table %s: %w", table, err)
 	}
 	digest := schema.Digest(data)
-	info := schema.ShardInfo{Key: place.DataKey(table, digest, table.Ext()), Table: table, Digest: digest, Bytes: int64(len(data)), Rows: rows}
+	info := schema.ShardInfo{Key: place.DataKey(table, digest, table.Ext()), Table: table, Digest: digest,
+		Bytes: int64(len(data)), Rows: rows}
 	if err := w.store.Put(ctx, info.Key, data); err != nil {
 		return schema.ShardInfo{}, fmt.Errorf("put shard of table %s: %w", table, err)
 	}
 	return info, nil
 }
 
-// Blob puts a file, such as a checkpoint's, under a key that holds the digest of what it belongs
-// to, and returns its own digest.
+// Blob puts a file, such as one of a checkpoint, and returns its digest. The key must contain the digest of what the
+// file belongs to.
 func (w *Writer) Blob(ctx context.Context, key string, data []byte) (digest string, err error) {
 	if err := w.store.Put(ctx, key, data); err != nil {
 		return "", fmt.Errorf("put file: %w", err)
@@ -61,10 +94,11 @@ func (w *Writer) Blob(ctx context.Context, key string, data []byte) (digest stri
 	return schema.Digest(data), nil
 }
 
-// Commit audits what a manifest lists and commits it. If another attempt has committed the place
-// already, its manifest is returned and adopted is true. After an error nothing is committed, or
-// it is and the next call adopts it.
-func (w *Writer) Commit(ctx context.Context, m schema.Manifest) (committed schema.Manifest, ref schema.Ref, adopted bool, err error) {
+// Commit audits what a manifest lists and commits it. If another attempt has committed the place already, Commit
+// returns its manifest and adopted is true. After an error either nothing is committed, or the manifest is committed
+// and the next call adopts it.
+func (w *Writer) Commit(ctx context.Context, m schema.Manifest) (committed schema.Manifest, ref schema.Ref,
+	adopted bool, err error) {
 	data, err := schema.EncodeManifest(m)
 	if err != nil {
 		return schema.Manifest{}, schema.Ref{}, false, err
@@ -72,15 +106,20 @@ func (w *Writer) Commit(ctx context.Context, m schema.Manifest) (committed schem
 	if err := w.audit(ctx, m); err != nil {
 		return schema.Manifest{}, schema.Ref{}, false, fmt.Errorf("audit %s: %w", m.Place, err)
 	}
+	if committed, ref, adopted, err = w.lookupEarlier(ctx, m.Place); err != nil || adopted {
+		return committed, ref, adopted, err
+	}
 	data, adopted, err = w.putOrAdopt(ctx, m.ManifestKey(), data)
 	if err != nil {
 		return schema.Manifest{}, schema.Ref{}, false, fmt.Errorf("commit %s: %w", m.Place, err)
 	}
-	committed, ref, err = decodeManifest(m.Place, data)
+	if committed, ref, err = decodeManifest(m.Place, data); err == nil {
+		w.cache.put(ref.Key, ref.Digest, data)
+	}
 	return committed, ref, adopted, err
 }
 
-// putOrAdopt puts a document if its key is free and returns the document that is there.
+// putOrAdopt puts a document if its key is free, and returns the document that is then under the key.
 func (w *Writer) putOrAdopt(ctx context.Context, key string, data []byte) (there []byte, adopted bool, err error) {
 	err = w.store.PutIfAbsent(ctx, key, data)
 	if err == nil {
@@ -91,28 +130,40 @@ func (w *Writer) putOrAdopt(ctx context.Context, key string, data []byte) (there
 	}
 	there, err = w.store.Get(ctx, key)
 	if err != nil {
-		return nil, false, fmt.Errorf("adopt the winner's: %w", err)
+		return nil, false, fmt.Errorf("adopt the winner's document: %w", err)
 	}
 	return there, !bytes.Equal(there, data), nil
 }
 
 // Lookup returns the committed manifest of a place, if there is one.
-func (w *Writer) Lookup(ctx context.Context, place schema.Place) (m schema.Manifest, ref schema.Ref, found bool, err error) {
+func (w *Writer) Lookup(ctx context.Context, place schema.Place) (m schema.Manifest, ref schema.Ref, found bool,
+	err error) {
 	if err := place.Validate(); err != nil {
 		return schema.Manifest{}, schema.Ref{}, false, fmt.Errorf("look up: %w", err)
 	}
 	data, err := w.store.Get(ctx, place.ManifestKey())
 	if errors.Is(err, store.ErrNotFound) {
-		return schema.Manifest{}, schema.Ref{}, false, nil
+		return w.lookupEarlier(ctx, place)
 	}
 	if err != nil {
 		return schema.Manifest{}, schema.Ref{}, false, fmt.Errorf("look up %s: %w", place, err)
 	}
-	m, ref, err = decodeManifest(place, data)
+	if m, ref, err = decodeManifest(place, data); err == nil {
+		w.cache.put(ref.Key, ref.Digest, data)
+	}
 	return m, ref, err == nil, err
 }
 
-// decodeManifest reads the bytes that lie under a place's manifest key.
+// lookupEarlier is Lookup for what an earlier version committed under its own name of the stage.
+func (w *Writer) lookupEarlier(ctx context.Context, place schema.Place) (m schema.Manifest, ref schema.Ref, found bool,
+	err error) {
+	if earlier, ok := place.ByEarlierName(); ok {
+		return w.Lookup(ctx, earlier)
+	}
+	return schema.Manifest{}, schema.Ref{}, false, nil
+}
+
+// decodeManifest decodes the bytes under a place's manifest key.
 func decodeManifest(place schema.Place, data []byte) (schema.Manifest, schema.Ref, error) {
 	m, err := schema.DecodeManifest(data)
 	if err != nil {
@@ -142,9 +193,9 @@ func (w *Writer) Head(ctx context.Context, run, step string) (h schema.Head, ref
 	return h, ref, err == nil, err
 }
 
-// CommitHead commits a step's head after checking that its manifests are there; as in Commit, the
-// first one stays.
-func (w *Writer) CommitHead(ctx context.Context, h schema.Head) (committed schema.Head, ref schema.Ref, adopted bool, err error) {
+// CommitHead commits a step's head after checking that its manifests exist. As in Commit, the first head stays.
+func (w *Writer) CommitHead(ctx context.Context, h schema.Head) (committed schema.Head, ref schema.Ref, adopted bool,
+	err error) {
 	data, err := schema.EncodeHead(h)
 	if err != nil {
 		return schema.Head{}, schema.Ref{}, false, err
@@ -154,7 +205,7 @@ func (w *Writer) CommitHead(ctx context.Context, h schema.Head) (committed schem
 		refs = append(refs, stage...)
 	}
 	if err := w.each(ctx, len(refs), func(ctx context.Context, i int) error {
-		_, err := w.Read(ctx, refs[i])
+		_, err := w.auditor().Read(ctx, refs[i])
 		return err
 	}); err != nil {
 		return schema.Head{}, schema.Ref{}, false, fmt.Errorf("commit head of run %s step %s: %w", h.Run, h.Step, err)
@@ -178,7 +229,7 @@ func decodeHead(key string, data []byte) (schema.Head, schema.Ref, error) {
 	return h, schema.Ref{Key: key, Digest: schema.Digest(data)}, nil
 }
 
-// each calls f for 0…n−1, a few at a time, and returns the first error.
+// each calls f for 0…n−1, a few calls at a time, and returns the first error.
 func (w *Writer) each(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(concurrent)

@@ -25,18 +25,20 @@ var (
 	place  = schema.At("quick-1", 3, schema.StageReward).WithShard(0)
 )
 
-// rewards returns n rows of step 3 from a first group on, each with the reward.
+// rewards returns n rows of step 3, starting with a first group, each with the reward.
 func rewards(first, n int, reward float64) []schema.RewardRow {
 	rows := make([]schema.RewardRow, n)
 	for i := range rows {
 		g := first + i
-		rows[i] = schema.RewardRow{GroupID: schema.GroupID(3, g), TrajectoryID: schema.TrajectoryID(3, g, 0), Reward: reward, Verdict: "exact"}
+		rows[i] = schema.RewardRow{GroupID: schema.GroupID(3, g), TrajectoryID: schema.TrajectoryID(3, g, 0),
+			Reward: reward, Verdict: "exact"}
 	}
 	return rows
 }
 
-// attempt is what an activity does: put its shard, commit its manifest.
-func attempt(ctx context.Context, s store.Store, place schema.Place, rows []schema.RewardRow) (schema.Manifest, schema.Ref, bool, error) {
+// attempt does what an activity does: put its shard, commit its manifest.
+func attempt(ctx context.Context, s store.Store, place schema.Place, rows []schema.RewardRow) (schema.Manifest,
+	schema.Ref, bool, error) {
 	w := commit.New(s)
 	info, err := commit.PutRows(ctx, w, place, rows)
 	if err != nil {
@@ -77,7 +79,7 @@ func TestCommitAndRead(t *testing.T) {
 	require.Empty(t, none)
 }
 
-// TestStageCommitsItsParts: three shards, then the stage manifest; readers get all rows in order.
+// TestStageCommitsItsParts commits three shards, then the stage manifest; readers get all rows in order.
 func TestStageCommitsItsParts(t *testing.T) {
 	s := mem.New()
 	w := commit.New(s)
@@ -124,14 +126,15 @@ func TestStageCommitsItsParts(t *testing.T) {
 	require.False(t, found)
 }
 
-// TestOneOfManyAttemptsWins: every attempt gets the winner's manifest, and its rows; what the
-// losers made lies there and is never read.
+// TestOneOfManyAttemptsWins checks that every attempt gets the winner's manifest and rows; the losers' objects remain
+// and are never read.
 func TestOneOfManyAttemptsWins(t *testing.T) {
 	stores := map[string]func(t *testing.T) store.Store{
 		"memory": func(*testing.T) store.Store { return mem.New() },
 		"s3": func(t *testing.T) store.Store {
 			server := storetest.Versitygw(t)
-			s, err := s3.New(s3.Options{Endpoint: server.Endpoint, AccessKey: server.AccessKey, SecretKey: server.SecretKey})
+			s, err := s3.New(s3.Options{Endpoint: server.Endpoint, AccessKey: server.AccessKey,
+				SecretKey: server.SecretKey})
 			require.NoError(t, err)
 			require.NoError(t, s.EnsureBucket(t.Context()))
 			return s
@@ -177,8 +180,8 @@ func TestOneOfManyAttemptsWins(t *testing.T) {
 	}
 }
 
-// TestFaults: whatever one call of the protocol does, the record is never wrong: an attempt either
-// succeeds, or fails and commits nothing that is damaged, and the next one succeeds.
+// TestFaults checks that the record is never wrong, whatever one call of the protocol does: an attempt either succeeds,
+// or fails and commits nothing that is damaged, and the next attempt succeeds.
 func TestFaults(t *testing.T) {
 	tests := []struct {
 		name    string
@@ -189,11 +192,14 @@ func TestFaults(t *testing.T) {
 		{"shard is not put", faults.Rule{Op: faults.Put, Nth: 1}, true, false},
 		{"shard's acknowledgement is lost", faults.Rule{Op: faults.Put, Nth: 1, Effect: faults.LostAck}, true, false},
 		{"shard is torn", faults.Rule{Op: faults.Put, Nth: 1, Effect: faults.Torn}, true, false},
-		{"shard is torn and the store says nothing", faults.Rule{Op: faults.Put, Nth: 1, Effect: faults.TornSilently}, true, false},
+		{"shard is torn and the store says nothing", faults.Rule{Op: faults.Put, Nth: 1, Effect: faults.TornSilently},
+			true, false},
 		{"shard cannot be read back", faults.Rule{Op: faults.Get, Key: "table=", Nth: 1}, true, false},
-		{"shard is read back torn", faults.Rule{Op: faults.Get, Key: "table=", Nth: 1, Effect: faults.TornSilently}, true, false},
+		{"shard is read back torn", faults.Rule{Op: faults.Get, Key: "table=", Nth: 1, Effect: faults.TornSilently},
+			true, false},
 		{"manifest is not put", faults.Rule{Op: faults.PutIfAbsent, Nth: 1}, true, false},
-		{"manifest's acknowledgement is lost", faults.Rule{Op: faults.PutIfAbsent, Nth: 1, Effect: faults.LostAck}, true, true},
+		{"manifest's acknowledgement is lost", faults.Rule{Op: faults.PutIfAbsent, Nth: 1, Effect: faults.LostAck},
+			true, true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -206,7 +212,7 @@ func TestFaults(t *testing.T) {
 				_, err := commit.Rows[schema.RewardRow](t.Context(), commit.New(inner), m)
 				require.NoError(t, err, "what is committed is whole")
 			}
-			// The second attempt's rows differ, so that one can tell whose manifest stands.
+			// The second attempt's rows differ, so that the test can tell whose manifest is committed.
 			m, _, adopted, err := attempt(t.Context(), s, place, rewards(0, 3, 2))
 			require.NoError(t, err)
 			require.Equal(t, test.adopted, adopted)
@@ -230,7 +236,7 @@ func TestATornManifestIsNamedAndNotReplaced(t *testing.T) {
 	require.ErrorContains(t, err, "restore the object from a copy")
 }
 
-// TestDamageIsNamed: key, both digests, and what to do.
+// TestDamageIsNamed checks that the error names the key, both digests and what to do.
 func TestDamageIsNamed(t *testing.T) {
 	s := mem.New()
 	w := commit.New(s)
@@ -273,7 +279,8 @@ func TestAuditRefuses(t *testing.T) {
 		change func(*schema.Manifest)
 		text   string
 	}{
-		{"a wrong row count", func(m *schema.Manifest) { m.Shards[0].Rows = 4 }, "holds 3 rows where its manifest says 4"},
+		{"a wrong row count", func(m *schema.Manifest) { m.Shards[0].Rows = 4 },
+			"holds 3 rows, but its manifest says 4"},
 		{"a wrong size", func(m *schema.Manifest) { m.Shards[0].Bytes++ }, fmt.Sprintf("says %d bytes", info.Bytes+1)},
 		{"bytes that are no table", func(m *schema.Manifest) { m.Shards[0] = text }, "corrupt"},
 		{"a part that is not there", func(m *schema.Manifest) {
@@ -281,9 +288,10 @@ func TestAuditRefuses(t *testing.T) {
 			m.Parts = []schema.Ref{{Key: place.WithShard(7).ManifestKey(), Digest: code}}
 		}, "shard=7"},
 		{"a checkpoint file that is not there", func(m *schema.Manifest) {
-			m.Checkpoint = &schema.Checkpoint{Prefix: place.CheckpointPrefix("v"), Digest: code, Files: []schema.CheckpointFile{{Name: "model.safetensors", Digest: code, Bytes: 1}}}
+			m.Checkpoint = &schema.Checkpoint{Prefix: place.CheckpointPrefix("v"), Digest: code,
+				Files: []schema.CheckpointFile{{Name: "model.safetensors", Digest: code, Bytes: 1}}}
 		}, "checkpoints/v/model.safetensors"},
-		{"a shard of elsewhere", func(m *schema.Manifest) { m.Run = "another" }, "lies under"},
+		{"a shard of elsewhere", func(m *schema.Manifest) { m.Run = "another" }, "the key of a shard with that digest"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -307,7 +315,8 @@ func TestCheckpointsBatchesAndDocuments(t *testing.T) {
 	version := schema.Digest(weights)
 	digest, err := w.Blob(t.Context(), at.CheckpointPrefix(version)+"model.safetensors", weights)
 	require.NoError(t, err)
-	batch := []schema.BatchRow{{GroupID: schema.GroupID(3, 0), TrajectoryID: schema.TrajectoryID(3, 0, 0), Count: 1, TokenIDs: []int32{1}, LossMask: []int32{1}, Advantages: []float32{0.5}}}
+	batch := []schema.BatchRow{{GroupID: schema.GroupID(3, 0), TrajectoryID: schema.TrajectoryID(3, 0, 0), Count: 1,
+		TokenIDs: []int32{1}, LossMask: []int32{1}, Advantages: []float32{0.5}}}
 	shard, err := commit.PutBatch(t.Context(), w, at, batch)
 	require.NoError(t, err)
 	document, err := commit.PutDocument(t.Context(), w, at, map[string]any{"seed": 7, "name": "quickstart"})
@@ -315,7 +324,8 @@ func TestCheckpointsBatchesAndDocuments(t *testing.T) {
 
 	m := schema.NewManifest(at, code, config)
 	m.Shards = []schema.ShardInfo{shard, document}
-	m.Checkpoint = &schema.Checkpoint{Prefix: at.CheckpointPrefix(version), Digest: version, Files: []schema.CheckpointFile{{Name: "model.safetensors", Digest: digest, Bytes: int64(len(weights))}}}
+	m.Checkpoint = &schema.Checkpoint{Prefix: at.CheckpointPrefix(version), Digest: version,
+		Files: []schema.CheckpointFile{{Name: "model.safetensors", Digest: digest, Bytes: int64(len(weights))}}}
 	m, _, _, err = w.Commit(t.Context(), m)
 	require.NoError(t, err)
 	got, err := commit.Batch(t.Context(), w, m)
@@ -329,7 +339,8 @@ func TestCheckpointsBatchesAndDocuments(t *testing.T) {
 func TestErrorsOfTheStorePassThrough(t *testing.T) {
 	full := errors.New("full")
 	for _, op := range []faults.Op{faults.Put, faults.PutIfAbsent, faults.Get} {
-		_, _, _, err := attempt(t.Context(), faults.New(mem.New(), faults.Rule{Op: op, Err: full}), place, rewards(0, 1, 1))
+		_, _, _, err := attempt(t.Context(), faults.New(mem.New(), faults.Rule{Op: op, Err: full}), place,
+			rewards(0, 1, 1))
 		require.ErrorIs(t, err, full, "%s", op)
 		require.NotErrorIs(t, err, commit.ErrDamaged, "%s", op)
 	}

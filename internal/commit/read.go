@@ -15,7 +15,7 @@ func (w *Writer) Read(ctx context.Context, ref schema.Ref) (schema.Manifest, err
 	if err != nil {
 		return schema.Manifest{}, fmt.Errorf("read manifest: %w", err)
 	}
-	data, err := w.ReadBlob(ctx, ref.Key, ref.Digest)
+	data, err := w.read(ctx, ref.Key, ref.Digest)
 	if err != nil {
 		return schema.Manifest{}, fmt.Errorf("read manifest: %w", err)
 	}
@@ -25,17 +25,33 @@ func (w *Writer) Read(ctx context.Context, ref schema.Ref) (schema.Manifest, err
 
 // ReadShard returns a shard's bytes, after checking its size and digest.
 func (w *Writer) ReadShard(ctx context.Context, s schema.ShardInfo) ([]byte, error) {
-	data, err := w.ReadBlob(ctx, s.Key, s.Digest)
+	data, err := w.read(ctx, s.Key, s.Digest)
 	if err != nil {
 		return nil, fmt.Errorf("read shard of table %s: %w", s.Table, err)
 	}
 	if int64(len(data)) != s.Bytes {
-		return nil, fmt.Errorf("read shard of table %s: %w", s.Table, damaged(s.Key, fmt.Errorf("its manifest says %d bytes, and it has %d", s.Bytes, len(data))))
+		return nil, fmt.Errorf("read shard of table %s: %w", s.Table,
+			damaged(s.Key, fmt.Errorf("its manifest says %d bytes, but it has %d", s.Bytes, len(data))))
 	}
 	return data, nil
 }
 
-// ReadBlob returns the bytes under a key, after checking their digest.
+// read is ReadBlob through the cache.
+func (w *Writer) read(ctx context.Context, key, digest string) ([]byte, error) {
+	if !w.audits {
+		if data, ok := w.cache.get(key, digest); ok {
+			return data, nil
+		}
+	}
+	data, err := w.ReadBlob(ctx, key, digest)
+	if err != nil {
+		return nil, err
+	}
+	w.cache.put(key, digest, data)
+	return data, nil
+}
+
+// ReadBlob returns the bytes that the store has under a key, after checking their digest.
 func (w *Writer) ReadBlob(ctx context.Context, key, digest string) ([]byte, error) {
 	data, err := w.store.Get(ctx, key)
 	if errors.Is(err, store.ErrNotFound) {
@@ -63,9 +79,9 @@ func (w *Writer) Parts(ctx context.Context, m schema.Manifest) ([]schema.Manifes
 	return parts, nil
 }
 
-// Shards returns every shard of a table that manifests commit, by themselves or through their
-// parts, in order.
-func (w *Writer) Shards(ctx context.Context, table schema.Table, manifests ...schema.Manifest) ([]schema.ShardInfo, error) {
+// Shards returns every shard of a table that the manifests commit, directly or through their parts, in order.
+func (w *Writer) Shards(ctx context.Context, table schema.Table, manifests ...schema.Manifest) ([]schema.ShardInfo,
+	error) {
 	var out []schema.ShardInfo
 	for _, m := range manifests {
 		out = append(out, m.ShardsOf(table)...)
@@ -89,8 +105,8 @@ func PutRows[R schema.Row](ctx context.Context, w *Writer, place schema.Place, r
 	return w.Shard(ctx, place, schema.TableOf[R](), data, len(rows))
 }
 
-// Rows reads every row of R's table that manifests commit, by themselves or through their parts,
-// in the order of manifests, shards and rows.
+// Rows reads every row of R's table that the manifests commit, directly or through their parts, in the order of
+// manifests, shards and rows.
 func Rows[R schema.Row](ctx context.Context, w *Writer, manifests ...schema.Manifest) ([]R, error) {
 	shards, err := w.Shards(ctx, schema.TableOf[R](), manifests...)
 	if err != nil {
@@ -106,7 +122,8 @@ func Rows[R schema.Row](ctx context.Context, w *Writer, manifests ...schema.Mani
 			return fmt.Errorf("read shard %s: %w", shards[i].Key, err)
 		}
 		if len(pieces[i]) != shards[i].Rows {
-			return damaged(shards[i].Key, fmt.Errorf("its manifest says %d rows, and it has %d", shards[i].Rows, len(pieces[i])))
+			return damaged(shards[i].Key, fmt.Errorf("its manifest says %d rows, but it has %d", shards[i].Rows,
+				len(pieces[i])))
 		}
 		return nil
 	})

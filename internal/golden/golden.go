@@ -1,4 +1,4 @@
-// Package golden holds what tests made against files that were read and found right.
+// Package golden compares the output of tests with files that a person has read and found correct.
 package golden
 
 import (
@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Check holds text against testdata/name of the test's package, which it writes first where update
-// is set (the test's flag -update).
+// Check compares text with the file testdata/name of the test's package. If update is set (the test's flag -update), it
+// writes the file first.
 func Check(t *testing.T, name, text string, update bool) {
 	t.Helper()
 	path := filepath.Join("testdata", name)

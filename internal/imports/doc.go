@@ -1,5 +1,7 @@
-// Package imports holds the rules of who may import whom, as a test over what the go command lists.
+// Package imports holds the levels of the tree and the rules about which package may import which. Its tests compare
+// them with the output of the go command.
 //
-// A *room* is a package and those below it. A rule looks either at a room's own import lines or at
-// everything that it reaches through them.
+// A package imports packages of lower levels only (Levels). So the packages can be read from the bottom up, a change
+// affects only the levels above it, and there is no import cycle. A *room* is a package and all packages below it. A
+// rule names a room's own imports, or everything that it depends on.
 package imports

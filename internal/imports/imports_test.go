@@ -15,10 +15,11 @@ import (
 
 const module = "github.com/ropewalk/ropewalk"
 
-// Other modules by the name that the rules give them.
+// Other modules, by the names that the rules use.
 const (
 	parquet   = "github.com/parquet-go/parquet-go"
 	arrow     = "github.com/apache/arrow/go/v17"
+	libzstd   = "github.com/DataDog/zstd"
 	minio     = "github.com/minio/minio-go/v7"
 	temporal  = "go.temporal.io"
 	duckdb    = "github.com/duckdb/duckdb-go/v2"
@@ -29,20 +30,24 @@ const (
 	grpc      = "google.golang.org/grpc"
 	prom      = "github.com/prometheus/client_golang"
 	nvml      = "github.com/NVIDIA/go-nvml"
+	bleve     = "github.com/blevesearch/bleve/v2"
 	stdlib    = "std" // any package of the standard library
 	thisRoom  = "."   // the room itself
 	workflow  = temporal + "/sdk/workflow"
-	temporals = temporal + "/sdk/temporal" // its error and search attribute types
+	temporals = temporal + "/sdk/temporal" // types of errors and search attributes
 )
 
-// mayImport lists, for rooms that are closed, all that their import lines may name.
+// mayImport lists, for closed rooms, everything that they may import.
 var mayImport = map[string][]string{
-	"rl":              {stdlib, thisRoom},
-	"schema":          {stdlib, thisRoom, parquet, arrow},
-	"workflows":       {stdlib, thisRoom, workflow, temporals, "activities/wire", "schema", "internal/machine"},
-	"activities/wire": {stdlib, "schema", "internal/machine"},
-	"internal/commit": {stdlib, "schema", "store", "golang.org/x/sync"},
-	"store":           {stdlib, thisRoom, minio, "golang.org/x/sync", "github.com/stretchr/testify", "github.com/google/go-cmp"}, // the last two: the suite in storetest
+	"rl":               {stdlib, thisRoom},
+	"schema":           {stdlib, thisRoom, parquet, arrow, libzstd},
+	"workflows":        {stdlib, thisRoom, workflow, temporals, "activities/api", "schema", "internal/machine"},
+	"activities/api":   {stdlib, "schema", "internal/machine"},
+	"internal/commit":  {stdlib, "schema", "store", "golang.org/x/sync"},
+	"internal/refusal": {stdlib},
+	// the last two for the suite in storetest
+	"store": {stdlib, thisRoom, minio, "internal/cause", "golang.org/x/sync", "github.com/stretchr/testify",
+		"github.com/google/go-cmp"},
 }
 
 // neverReaches lists what a room must not depend on, directly or through others.
@@ -51,21 +56,33 @@ var neverReaches = map[string][]string{
 	"store":           {"schema", temporal},
 	"rollout":         {"store", temporal, "activities", "workflows", "internal/commit"},
 	"env":             {"store", temporal, "activities", "workflows", "internal/commit"},
-	"sandbox":         {"store", temporal, "activities", "workflows", "internal/commit"},
+	"sandbox":         {"store", temporal, "activities", "workflows", "internal/commit", "tool"},
+	"tool":            {"store", temporal, "activities", "workflows", "internal/commit", "rollout", "recipes"},
 	"policy":          {"store", temporal, "activities", "workflows", "internal/commit"},
 	"gpu":             {"store", temporal, "activities", "workflows", "internal/commit"},
 	"recipes":         {"store", temporal, "activities", "workflows", "internal/commit"},
-	"workflows":       {"store", "rollout", "env", "sandbox", "recipes", "rl", "internal/commit", "policy/cpu"},
+	"workflows":       {"store", "rollout", "env", "sandbox", "tool", "recipes", "rl", "internal/commit", "policy/cpu"},
 	"activities":      {"workflows", "cmd", "analysis"},
 	"analysis":        {"workflows", "cmd"},
 	"internal/commit": {temporal, "activities", "workflows"},
-	"cmd/gpu-check":   {duckdb, minio, "analysis", "internal/stack"}, // it runs on a bare machine
+	// what stages compute: they fetch and commit in activities
+	"internal/batch":        {"store", temporal, "activities", "workflows", "internal/commit"},
+	"internal/grading":      {"store", temporal, "activities", "workflows", "internal/commit"},
+	"internal/prompts":      {"store", temporal, "activities", "workflows", "internal/commit"},
+	"internal/replaybuffer": {"store", temporal, "activities", "workflows", "internal/commit"},
+	"internal/replaying":    {"store", temporal, "activities", "workflows", "internal/commit"},
+	"internal/selection":    {"store", temporal, "activities", "workflows", "internal/commit"},
+	"internal/training":     {"store", temporal, "activities", "workflows", "internal/commit"},
+	// the pool serves stages, and knows none
+	"internal/enginepool": {temporal, "activities", "workflows", "analysis", "cmd"},
+	"cmd/gpu-check":       {duckdb, minio, "analysis", "internal/stack"}, // it runs on a bare machine
 }
 
-// onlyIn names the rooms whose import lines may name a package; nobody else's may.
+// onlyIn lists the only rooms that may import a package.
 var onlyIn = map[string][]string{
 	parquet:           {"schema"},
 	arrow:             {"schema"},
+	libzstd:           {"schema"},
 	minio:             {"store/s3"},
 	duckdb:            {"analysis"},
 	cobra:             {"cmd"},
@@ -75,13 +92,23 @@ var onlyIn = map[string][]string{
 	grpc:              {"sandbox/rpc", "sandbox/service", "sandbox/client"},
 	prom:              {"sandbox/service", "gpu/metrics"},
 	nvml:              {"gpu/device"},
-	"internal/commit": {"activities", "analysis", "cmd"},
-	"workflows":       {"cmd", "internal/lanetest"},
-	"cmd":             {},
+	bleve:             {"env"},
+	"internal/commit": {"activities", "analysis", "cmd", "internal/runs", "internal/enginepool", "internal/compaction"},
+	// what opens engines for it, and what leases them
+	"internal/enginepool": {"activities", "internal/engines", "cmd"},
+	// rollout: the tokenizer of imports; evaluation: the order of records
+	"env/calc":      {"env/environments", "rollout", "internal/evaluation"},
+	"env/household": {"env/environments"},
+	"env/shop":      {"env/environments"},
+	"env/sokoban":   {"env/environments"},
+	"workflows":     {"cmd", "internal/importing", "internal/pipelinetest", "internal/runs"},
+	"cmd":           {},
 }
 
 // binding are the modules that the program must be built with.
-var binding = []string{parquet, arrow, minio, "go.temporal.io/sdk", "go.temporal.io/sdk/contrib/envconfig", duckdb, cobra, nvml}
+var binding = []string{parquet, arrow, libzstd, minio, "go.temporal.io/sdk", "go.temporal.io/sdk/contrib/envconfig",
+	duckdb,
+	cobra, nvml}
 
 type pkg struct {
 	ImportPath string
@@ -90,15 +117,18 @@ type pkg struct {
 	Imports    []string
 	Deps       []string
 	Module     *struct{ Path string }
+	// TestImports are those of the package's own test files, XTestImports those of its package of tests.
+	TestImports, XTestImports []string
 }
 
 func (p pkg) ours() bool   { return p.Module != nil && p.Module.Path == module }
 func (p pkg) room() string { return strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/") }
 
-// list asks the go command for every package of the module and all that they reach.
+// list asks the go command for every package of the module and for their dependencies.
 func list(t *testing.T) map[string]pkg {
 	t.Helper()
-	cmd := exec.Command("go", "list", "-deps", "-json=ImportPath,Standard,Name,Imports,Deps,Module", "./...")
+	cmd := exec.Command("go", "list", "-deps",
+		"-json=ImportPath,Standard,Name,Imports,Deps,Module,TestImports,XTestImports", "./...")
 	cmd.Dir = "../.."
 	var complaints strings.Builder
 	cmd.Stderr = &complaints
@@ -116,7 +146,7 @@ func list(t *testing.T) map[string]pkg {
 	}
 }
 
-// in reports that a path lies in a room or another module.
+// in reports whether a path is in a room or another module.
 func in(path, room string) bool {
 	for _, root := range []string{room, module + "/" + room} {
 		if path == root || strings.HasPrefix(path, root+"/") {
@@ -126,7 +156,7 @@ func in(path, room string) bool {
 	return false
 }
 
-// matches reports that an import is one that a rule of the room names.
+// matches reports whether an import is one that a rule of the room names.
 func matches(all map[string]pkg, path, room, name string) bool {
 	switch name {
 	case stdlib:
@@ -137,7 +167,7 @@ func matches(all map[string]pkg, path, room, name string) bool {
 	return in(path, name)
 }
 
-// faults applies the three tables to packages.
+// faults applies the three tables to the packages.
 func faults(all map[string]pkg) []string {
 	var out []string
 	for _, p := range all {
@@ -149,7 +179,7 @@ func faults(all map[string]pkg) []string {
 	return out
 }
 
-// foreign are imports that a closed room may not have.
+// foreign returns imports that a closed room may not have.
 func foreign(all map[string]pkg, p pkg) (out []string) {
 	for room, allowed := range mayImport {
 		if !in(p.ImportPath, room) {
@@ -157,14 +187,15 @@ func foreign(all map[string]pkg, p pkg) (out []string) {
 		}
 		for _, i := range p.Imports {
 			if !slices.ContainsFunc(allowed, func(name string) bool { return matches(all, i, room, name) }) {
-				out = append(out, fmt.Sprintf("%s imports %s; %s may import %s only", p.room(), i, room, strings.Join(allowed, ", ")))
+				out = append(out, fmt.Sprintf("%s imports %s; %s may import %s only", p.room(), i, room,
+					strings.Join(allowed, ", ")))
 			}
 		}
 	}
 	return out
 }
 
-// reached are dependencies that a room must not have.
+// reached returns dependencies that a room must not have.
 func reached(p pkg) (out []string) {
 	for room, forbidden := range neverReaches {
 		if !in(p.ImportPath, room) {
@@ -179,30 +210,31 @@ func reached(p pkg) (out []string) {
 	return out
 }
 
-// trespassed are imports of what belongs to other rooms.
+// trespassed returns imports of packages that only other rooms may import.
 func trespassed(p pkg) (out []string) {
 	for name, rooms := range onlyIn {
-		if in(p.ImportPath, name) || tool(p) || slices.ContainsFunc(rooms, func(room string) bool { return in(p.ImportPath, room) }) {
+		if in(p.ImportPath, name) || tool(p) ||
+			slices.ContainsFunc(rooms, func(room string) bool { return in(p.ImportPath, room) }) {
 			continue
 		}
 		for _, i := range p.Imports {
 			if in(i, name) {
-				out = append(out, fmt.Sprintf("%s imports %s; only %s may", p.room(), i, orNobody(rooms)))
+				out = append(out, fmt.Sprintf("%s imports %s; %s may", p.room(), i, onlyOrNone(rooms)))
 			}
 		}
 	}
 	return out
 }
 
-// tool reports a developer's program below internal, such as a benchmark: it constructs what it
+// tool reports whether a package is a developer's program below internal, such as a benchmark. It constructs what it
 // measures, as cmd does.
 func tool(p pkg) bool { return p.Name == "main" && in(p.ImportPath, "internal") }
 
-func orNobody(rooms []string) string {
+func onlyOrNone(rooms []string) string {
 	if len(rooms) == 0 {
-		return "nobody"
+		return "no package"
 	}
-	return strings.Join(rooms, ", ")
+	return "only " + strings.Join(rooms, ", ")
 }
 
 func TestWhoImportsWhom(t *testing.T) {
@@ -213,7 +245,7 @@ func TestWhoImportsWhom(t *testing.T) {
 	}
 }
 
-// Every room of a rule is there: a rule about a room that was renamed would hold for ever.
+// Every room that a rule names exists: a rule about a room that was renamed would never fail.
 func TestRulesNameRoomsThatExist(t *testing.T) {
 	all := list(t)
 	rooms := map[string]bool{}
@@ -233,7 +265,7 @@ func TestRulesNameRoomsThatExist(t *testing.T) {
 			found = found || in(path, room)
 		}
 		if !found {
-			t.Errorf("a rule names %s, which no package lies in", room)
+			t.Errorf("a rule names %s, which holds no package", room)
 		}
 	}
 }
@@ -251,11 +283,12 @@ func TestBindingModulesAreBuiltIn(t *testing.T) {
 	}
 }
 
-// The rules find what they forbid.
+// The rules find the imports that they forbid.
 func TestFaultsAreFound(t *testing.T) {
 	own := &struct{ Path string }{module}
 	one := func(path string, imports, deps []string) map[string]pkg {
-		return map[string]pkg{module + "/" + path: {ImportPath: module + "/" + path, Imports: imports, Deps: deps, Module: own}}
+		return map[string]pkg{module + "/" + path: {ImportPath: module + "/" + path, Imports: imports, Deps: deps,
+			Module: own}}
 	}
 	for _, c := range []struct {
 		name, want    string
@@ -264,15 +297,25 @@ func TestFaultsAreFound(t *testing.T) {
 	}{
 		{"rl with another module", "rl/loss imports " + gonum, "rl/loss", []string{gonum}, nil},
 		{"rl with schema", "rl/loss imports " + module + "/schema", "rl/loss", []string{module + "/schema"}, nil},
-		{"schema reaches store", "schema depends on " + module + "/store/mem", "schema", nil, []string{module + "/store/mem"}},
-		{"domain reaches Temporal", "rollout depends on go.temporal.io/sdk/client", "rollout", nil, []string{"go.temporal.io/sdk/client"}},
-		{"workflow with bulk data", "workflows imports " + module + "/internal/commit", "workflows", []string{module + "/internal/commit"}, nil},
-		{"workflow with a client", "workflows imports go.temporal.io/sdk/client", "workflows", []string{"go.temporal.io/sdk/client"}, nil},
-		{"second user of minio", "store/mem imports " + minio + "; only store/s3 may", "store/mem", []string{minio}, nil},
-		{"record outside its rooms", "rollout imports " + module + "/internal/commit; only", "rollout", []string{module + "/internal/commit"}, nil},
+		{"schema reaches store", "schema depends on " + module + "/store/mem", "schema", nil,
+			[]string{module + "/store/mem"}},
+		{"domain reaches Temporal", "rollout depends on go.temporal.io/sdk/client", "rollout", nil,
+			[]string{"go.temporal.io/sdk/client"}},
+		{"workflow with bulk data", "workflows imports " + module + "/internal/commit", "workflows",
+			[]string{module + "/internal/commit"}, nil},
+		{"workflow with a client", "workflows imports go.temporal.io/sdk/client", "workflows",
+			[]string{"go.temporal.io/sdk/client"}, nil},
+		{"second user of minio", "store/mem imports " + minio + "; only store/s3 may", "store/mem", []string{minio},
+			nil},
+		{"record outside its rooms", "rollout imports " + module + "/internal/commit; only", "rollout",
+			[]string{module + "/internal/commit"}, nil},
 		{"parquet outside schema", "analysis/sql imports " + parquet, "analysis/sql", []string{parquet}, nil},
-		{"NVML outside its room", "gpu/lease imports " + nvml + "/pkg/nvml; only gpu/device may", "gpu/lease", []string{nvml + "/pkg/nvml"}, nil},
-		{"cmd imported", "analysis imports " + module + "/cmd/ropewalk; only nobody may", "analysis", []string{module + "/cmd/ropewalk"}, nil},
+		{"NVML outside its room", "gpu/lease imports " + nvml + "/pkg/nvml; only gpu/device may", "gpu/lease",
+			[]string{nvml + "/pkg/nvml"}, nil},
+		{"a pool that knows stages", "internal/enginepool depends on " + module + "/activities/api",
+			"internal/enginepool", nil, []string{module + "/activities/api"}},
+		{"cmd imported", "analysis imports " + module + "/cmd/ropewalk; no package may", "analysis",
+			[]string{module + "/cmd/ropewalk"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			require.Contains(t, strings.Join(faults(one(c.path, c.imports, c.deps)), "\n"), c.want)

@@ -1,4 +1,4 @@
-// Package machine names what determines a run's rounding and speed besides its inputs.
+// Package machine describes what determines a run's rounding and speed, apart from its inputs.
 package machine
 
 import (
@@ -18,18 +18,19 @@ type Machine struct {
 	Threads int    `json:"threads"`
 	// Advice says how to get a faster library, or is empty.
 	Advice string `json:"advice,omitempty"`
-	// Engine is what runs the models where it is not the CPU engine.
+	// Engine describes what runs the models if it is not the CPU engine.
 	Engine string `json:"engine,omitempty"`
-	// Sandbox is the tier of isolation that tool calls get, or empty where none run.
+	// Sandbox is the tier of isolation that tool calls get, or empty if none run.
 	Sandbox string `json:"sandbox,omitempty"`
 }
 
-// Of describes this machine and an engine on it.
+// Of returns the description of this machine and of an engine on it.
 func Of(engine policy.Description) Machine {
-	return Machine{CPU: cpuName(), Cores: runtime.NumCPU(), BLAS: engine.BLAS, Threads: engine.Threads, Advice: engine.Advice}
+	return Machine{CPU: cpuName(), Cores: runtime.NumCPU(), BLAS: engine.BLAS, Threads: engine.Threads,
+		Advice: engine.Advice}
 }
 
-// cpuName is the processor's own name where the system tells it, else its architecture.
+// cpuName returns the name of the processor if the system tells it, else its architecture.
 func cpuName() string {
 	f, err := os.Open("/proc/cpuinfo")
 	if err != nil {

@@ -22,7 +22,9 @@ func TestFind(t *testing.T) {
 		{"an interpreter", exe, nil, exe, ""},
 		{"modules", exe, []string{"json", "os.path"}, exe, ""},
 		{"a module that is not there", exe, []string{"json", "no_such_module"}, "",
-			exe + " cannot import json and no_such_module: exit status 1: ModuleNotFoundError: No module named 'no_such_module' (set ROPEWALK_PYTHON to one that can)"},
+			exe +
+				" cannot import json and no_such_module: exit status 1: ModuleNotFoundError: No module named " +
+				"'no_such_module' (set ROPEWALK_PYTHON to one that can)"},
 		{"no interpreter", "/no/such/python", nil, "", "/no/such/python cannot start: "},
 		{"no interpreter for modules", "/no/such/python", []string{"json"}, "", "/no/such/python cannot import json: "},
 	} {

@@ -1,4 +1,4 @@
-// Package realdata finds data files of others that tests want and that do not come with the project.
+// Package realdata finds third-party data files that tests use and that are not part of the project.
 package realdata
 
 import (
@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Path returns the path of data/PARTS below the folder that ROPEWALK_SHARED names, or else below the
-// folder shared beside the repository. The test is skipped where the file is not there.
+// Path returns the path of data/PARTS below the folder that ROPEWALK_SHARED names, or else below the folder "shared"
+// next to the repository. The test is skipped if the file does not exist.
 func Path(t *testing.T, parts ...string) string {
 	t.Helper()
 	folder := os.Getenv("ROPEWALK_SHARED")
@@ -20,7 +20,7 @@ func Path(t *testing.T, parts ...string) string {
 	name := filepath.Join(append([]string{"data"}, parts...)...)
 	path := filepath.Join(folder, name)
 	if _, err := os.Stat(path); os.IsNotExist(err) {
-		t.Skipf("%s is not there; set ROPEWALK_SHARED to the folder that holds it", name)
+		t.Skipf("%s does not exist; set ROPEWALK_SHARED to the folder that holds it", name)
 	} else if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-// Package rescue turns panics into errors, for work on one row that must not end the work on others.
+// Package rescue turns panics into errors, so that a panic in the work on one row does not end the work on others.
 package rescue
 
 import (
@@ -13,16 +13,16 @@ type Panic struct {
 	Stack []byte // of the goroutine that panicked
 }
 
-// Error names the panic's value; the stack is for logs.
+// Error returns the panic's value without the stack, which is for logs.
 func (p *Panic) Error() string { return fmt.Sprintf("panicked: %v", p.Value) }
 
-// Unwrap returns the value where it is an error.
+// Unwrap returns the panic's value if it is an error.
 func (p *Panic) Unwrap() error {
 	err, _ := p.Value.(error)
 	return err
 }
 
-// Do runs f and returns its error, or the *Panic that ended it. It catches f's own goroutine alone.
+// Do runs f and returns its error, or the *Panic that ended it. It catches panics only in the goroutine of f.
 func Do(f func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -32,7 +32,7 @@ func Do(f func() error) (err error) {
 	return f()
 }
 
-// caught keeps a panic that was caught and thrown again: its stack says where it began.
+// caught returns a panic that was caught before and thrown again unchanged, because its stack says where it started.
 func caught(value any) *Panic {
 	if p, ok := value.(*Panic); ok {
 		return p
@@ -40,7 +40,7 @@ func caught(value any) *Panic {
 	return &Panic{Value: value, Stack: debug.Stack()}
 }
 
-// Stack returns the stack of a panic in err, "" without one.
+// Stack returns the stack of a panic in err, or "" if there is none.
 func Stack(err error) string {
 	var p *Panic
 	if errors.As(err, &p) {

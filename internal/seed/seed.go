@@ -1,5 +1,5 @@
-// Package seed derives every random stream of a run from its coordinates, so that a sample's
-// draws depend on (run seed, step, group, sample, turn) alone and never on what ran before it.
+// Package seed derives every random stream of a run from its coordinates, so that a sample's draws depend only on (run
+// seed, step, group, sample, turn) and never on what ran before it.
 package seed
 
 import (

@@ -8,8 +8,7 @@ import (
 	"go.temporal.io/sdk/contrib/envconfig"
 )
 
-// Addresses says where the servers of a joined stack are. Fields of parts that the lease does not
-// need may be empty.
+// Addresses says where the servers of a joined stack are. Fields for parts that the lease does not need may be empty.
 type Addresses struct {
 	Temporal  string `json:"temporal"` // host:port of the frontend
 	Namespace string `json:"namespace"`
@@ -33,7 +32,8 @@ func (a Addresses) LogValue() slog.Value {
 
 // String leaves the secret out of messages.
 func (a Addresses) String() string {
-	return fmt.Sprintf("Temporal %s (namespace %s, UI %s), S3 %s (bucket %s)", a.Temporal, a.Namespace, a.UI, a.S3Endpoint, a.S3Bucket)
+	return fmt.Sprintf("Temporal %s (namespace %s, UI %s), S3 %s (bucket %s)", a.Temporal, a.Namespace, a.UI,
+		a.S3Endpoint, a.S3Bucket)
 }
 
 // GoString keeps the secret out of %#v as well.
@@ -50,7 +50,7 @@ func (a Addresses) Env() []string {
 	}
 	add("TEMPORAL_ADDRESS", a.Temporal)
 	add("TEMPORAL_NAMESPACE", a.Namespace)
-	if a.UI != "" { // ours: what the user set for another server is not for this one
+	if a.UI != "" { // ours: what the user set for another server does not apply
 		env = append(env, "TEMPORAL_TLS=false", "TEMPORAL_API_KEY=")
 	}
 	add("AWS_ENDPOINT_URL_S3", a.S3Endpoint)
@@ -65,8 +65,8 @@ func (a Addresses) Env() []string {
 	return env
 }
 
-// ClientOptions returns options for a Temporal client of this stack: Temporal's own client
-// configuration (TLS, API key, codec) for an existing server, none of it for the local one.
+// ClientOptions returns options for a Temporal client of this stack. An existing server gets Temporal's own client
+// configuration (TLS, API key, codec); the local server gets none of it.
 func (a Addresses) ClientOptions() (client.Options, error) {
 	if a.UI != "" {
 		return client.Options{HostPort: a.Temporal, Namespace: a.Namespace}, nil

@@ -4,19 +4,19 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 )
 
-// Names of the parts.
+// The names of the parts.
 const (
 	partTemporal = "temporal"
 	partS3       = "s3"
 	partWorker   = "worker"
 )
 
-// ensure starts the parts that a need asks for and that do not run yet, and waits until all of
-// them are healthy.
+// ensure starts the parts that are needed and do not run yet, and waits until all of them are healthy.
 func (s *supervisor) ensure(ctx context.Context, need Need) (Addresses, error) {
 	s.starting.Lock()
 	defer s.starting.Unlock()
@@ -49,7 +49,7 @@ func (s *supervisor) ensure(ctx context.Context, need Need) (Addresses, error) {
 	return s.currentAddresses(), nil
 }
 
-// run starts a part unless it runs, and waits until it is healthy.
+// run starts a part unless it is running, and waits until it is healthy.
 func (s *supervisor) run(ctx context.Context, name string, make func() (*part, error)) error {
 	p := s.part(name)
 	if p == nil {
@@ -67,7 +67,7 @@ func (s *supervisor) run(ctx context.Context, name string, make func() (*part, e
 	return p.wait(ctx)
 }
 
-// lost forgets a part that was given up, so that a later join tries anew, and tells the leases that need it.
+// lost removes a part that was given up, so that a later join tries again, and notifies the leases that need it.
 func (s *supervisor) lost(p *part, err error) {
 	s.log.Error("part given up", "part", p.name, "error", err)
 	s.mu.Lock()
@@ -77,7 +77,7 @@ func (s *supervisor) lost(p *part, err error) {
 	s.mu.Unlock()
 	for _, h := range s.holders() {
 		if h.needs(p.name) {
-			_ = h.wire.send(reply{Kind: "lost", Text: err.Error()})
+			_ = h.wire.send(failed("lost", err))
 		}
 	}
 }
@@ -88,7 +88,7 @@ func (s *supervisor) currentAddresses() Addresses {
 	return s.addresses
 }
 
-// healthy is called when a part became healthy: its addresses are settled now.
+// healthy is called when a part has become healthy: its addresses are fixed from then on.
 func (s *supervisor) healthy(change func(a *Addresses), line string) {
 	s.mu.Lock()
 	change(&s.addresses)
@@ -100,29 +100,44 @@ func (s *supervisor) healthy(change func(a *Addresses), line string) {
 }
 
 func (s *supervisor) newTemporal() (*part, error) {
+	told := false
 	t := &temporalServer{layout: s.layout, conf: *s.opts.Temporal, namespace: s.addresses.Namespace, say: s.say,
-		front: port{use: "Temporal", want: s.opts.Ports.Temporal}, web: port{use: "Temporal's web UI", want: s.opts.Ports.UI}}
-	return &part{title: "Temporal", command: t.command, probe: t.probe, onHealthy: func() {
-		t.healthy()
-		s.healthy(func(a *Addresses) { a.Temporal, a.UI = t.front.address(), t.url() },
-			fmt.Sprintf("Temporal is ready at %s, web UI %s", t.front.address(), t.url()))
-	}}, nil
+		front: s.port("Temporal", s.opts.Ports.Temporal), web: s.port("Temporal's web UI", s.opts.Ports.UI)}
+	return &part{title: "Temporal", command: t.command, probe: t.probe, diagnose: t.diagnose, signOfStall: signOfStall,
+		private: true,
+		onHealthy: func() {
+			t.healthy()
+			s.healthy(func(a *Addresses) { a.Temporal, a.UI = t.front.address(), t.url() },
+				fmt.Sprintf("Temporal is ready at %s, web UI %s", t.front.address(), t.url()))
+			if !told && sharedHost() {
+				s.say(openServerNote)
+			}
+			told = true
+		}}, nil
 }
 
-// bucketPattern is S3's rule, less rare cases; it keeps the bucket's folder inside the S3 folder, too.
+// port returns a port for a use. It waits for a port that a killed predecessor used: its server may be just ending, and
+// the commands that had joined know the address.
+func (s *supervisor) port(use string, want int) port {
+	return port{use: use, want: want, held: slices.Contains(s.inherited, want)}
+}
+
+// bucketPattern is S3's rule for names, without rare cases. It also keeps the bucket's folder inside the S3 folder.
 var bucketPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$`)
 
 func (s *supervisor) newS3() (*part, error) {
 	if b := s.addresses.S3Bucket; !bucketPattern.MatchString(b) {
-		return nil, fmt.Errorf("use bucket %q: a name is 3 to 63 lower-case letters, digits and dashes; see ROPEWALK_S3_BUCKET", b)
+		return nil,
+			fmt.Errorf("use bucket %q: a name is 3 to 63 lower-case letters, digits and dashes; see ROPEWALK_S3_BUCKET",
+				b)
 	}
 	keys, err := s.layout.loadCredentials()
 	if err != nil {
 		return nil, err
 	}
 	v := &s3Server{layout: s.layout, keys: keys, bucket: s.addresses.S3Bucket, region: s.addresses.Region, say: s.say,
-		port: port{use: "S3", want: s.opts.Ports.S3}}
-	return &part{title: "S3", command: v.command, probe: v.probe, onHealthy: func() {
+		port: s.port("S3", s.opts.Ports.S3)}
+	return &part{title: "S3", command: v.command, probe: v.probe, private: true, onHealthy: func() {
 		v.healthy()
 		s.healthy(func(a *Addresses) {
 			a.S3Endpoint, a.S3Folder, a.AccessKey, a.SecretKey = v.url(), s.layout.s3(), keys.AccessKey, keys.SecretKey

@@ -11,26 +11,28 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/contrib/envconfig"
+
+	"github.com/ropewalk/ropewalk/internal/badinput"
 )
 
-// DefaultBucket is the bucket of the record unless ROPEWALK_S3_BUCKET names another.
+// DefaultBucket is the record's bucket unless ROPEWALK_S3_BUCKET names another.
 const DefaultBucket = "ropewalk"
 
 const defaultRegion = "us-east-1"
 
-// existing holds the servers that the environment selects; the fields of those it does not are empty.
+// existing holds the servers that the environment selects. The fields of servers that it does not select are empty.
 type existing struct {
 	temporal, namespace string
 	s3, access, secret  string
 }
 
-// findExisting reads Temporal's client configuration (TEMPORAL_* variables, temporal.toml) and the
-// AWS_* variables. Credentials without an endpoint select nothing: they may be there for other uses.
+// findExisting reads Temporal's client configuration (TEMPORAL_* variables, temporal.toml) and the AWS_* variables.
+// Credentials without an endpoint select nothing: they may be set for other purposes.
 func findExisting() (existing, error) {
 	var e existing
 	profile, err := envconfig.LoadClientConfigProfile(envconfig.LoadClientConfigProfileOptions{})
 	if err != nil {
-		return e, fmt.Errorf("load Temporal's client configuration: %w", err)
+		return e, badinput.Errorf("load Temporal's client configuration: %w", err)
 	}
 	e.temporal, e.namespace = profile.Address, profile.Namespace
 	e.s3 = firstEnv("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
@@ -39,10 +41,12 @@ func findExisting() (existing, error) {
 	}
 	e.access, e.secret = os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_SECRET_ACCESS_KEY")
 	if e.access == "" || e.secret == "" {
-		return e, errors.New("an S3 endpoint is set without credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or unset AWS_ENDPOINT_URL_S3 and AWS_ENDPOINT_URL to have a local server")
+		return e,
+			badinput.Errorf("an S3 endpoint is set without credentials: set AWS_ACCESS_KEY_ID and " +
+				"AWS_SECRET_ACCESS_KEY, or unset AWS_ENDPOINT_URL_S3 and AWS_ENDPOINT_URL to use a local server")
 	}
-	if !strings.Contains(e.s3, "://") {
-		return e, fmt.Errorf("the S3 endpoint %q is no URL: write it as http://host:port or https://host", e.s3)
+	if !strings.HasPrefix(e.s3, "http://") && !strings.HasPrefix(e.s3, "https://") {
+		return e, badinput.Errorf("the S3 endpoint %q is not a URL: write it as http://host:port or https://host", e.s3)
 	}
 	return e, nil
 }
@@ -63,8 +67,8 @@ func bucketName() string {
 	return DefaultBucket
 }
 
-// LocalBucket returns the plain folder of the record's bucket on the local S3 server, which need not
-// run nor be there yet; ok is false where the environment selects another server.
+// LocalBucket returns the plain folder of the record's bucket on the local S3 server. The server need not run, and the
+// folder need not exist. ok is false if the environment selects another server.
 func LocalBucket() (folder string, ok bool, err error) {
 	e, err := findExisting()
 	if err != nil || e.s3 != "" {
@@ -77,6 +81,21 @@ func LocalBucket() (folder string, ok bool, err error) {
 	return filepath.Join(layout{o.Root}.s3(), bucketName()), true, nil
 }
 
+// ExistingS3 returns the address of a bucket on the S3 server that the environment selects. If the environment selects
+// none, it is an error.
+func ExistingS3(bucket string) (Addresses, error) {
+	e, err := findExisting()
+	if err != nil {
+		return Addresses{}, err
+	}
+	if e.s3 == "" {
+		return Addresses{}, errors.New("no S3 server is selected: set AWS_ENDPOINT_URL (https://s3.amazonaws.com for " +
+			"Amazon's), AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+	}
+	return Addresses{S3Endpoint: e.s3, AccessKey: e.access, SecretKey: e.secret, S3Bucket: bucket,
+		Region: regionName()}, nil
+}
+
 func regionName() string {
 	if r := firstEnv("AWS_REGION", "AWS_DEFAULT_REGION"); r != "" {
 		return r
@@ -84,7 +103,7 @@ func regionName() string {
 	return defaultRegion
 }
 
-// addresses returns what is known before anything is started.
+// addresses returns the addresses that are known before anything is started.
 func (e existing) addresses(o Options) Addresses {
 	a := Addresses{Temporal: e.temporal, Namespace: e.namespace, Logs: layout{o.Root}.logs(),
 		S3Endpoint: e.s3, AccessKey: e.access, SecretKey: e.secret, S3Bucket: bucketName(), Region: regionName()}
@@ -94,13 +113,13 @@ func (e existing) addresses(o Options) Addresses {
 	return a
 }
 
-// request asks a supervisor for what the options need.
+// request returns the request to a supervisor for what the options need.
 func (e existing) request(o Options) request {
 	a := e.addresses(o)
 	return request{Op: "join", Need: o.Need, Temporal: e.temporal, S3: e.s3, Namespace: a.Namespace, Bucket: a.S3Bucket}
 }
 
-// check asks the existing servers that are needed whether they answer, and prepares Temporal's namespace.
+// check checks that the existing servers that are needed answer, and prepares Temporal's namespace.
 func (e existing) check(ctx context.Context, o Options, say func(string)) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -115,27 +134,54 @@ func (e existing) check(ctx context.Context, o Options, say func(string)) error 
 	return nil
 }
 
+// checkFirst is check for a command that is about to start a supervisor, so that nothing is started or made if the
+// environment is wrong. A supervisor that runs repeats the check, with its notes. It is not asked by a connection: that
+// would be a lease, and its end would stop a supervisor that has no other yet.
+func (e existing) checkFirst(ctx context.Context, o Options) error {
+	if (layout{o.Root}).supervised() {
+		return nil
+	}
+	return e.check(ctx, o, func(string) {})
+}
+
 func (e existing) checkTemporal(ctx context.Context, o Options, say func(string)) error {
 	opts, err := e.addresses(o).ClientOptions()
 	if err != nil {
 		return err
 	}
-	n := namespace{name: opts.Namespace, conf: *o.Temporal, say: say}
-	if err := n.prepareAt(ctx, opts); err != nil {
-		return fmt.Errorf("use the Temporal server at %s that TEMPORAL_ADDRESS or temporal.toml selects: %w", e.temporal, err)
+	n := namespace{name: opts.Namespace, conf: *o.Temporal, at: e.temporal, say: say}
+	err = n.prepareAt(ctx, opts)
+	for range 2 { // a server under load may be slow once
+		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+			break
+		}
+		err = n.prepareAt(ctx, opts)
 	}
-	return nil
+	var missing *missingNamespaceError
+	var connect *connectError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &missing):
+		return badinput.Of(missing)
+	case errors.As(err, &connect):
+		return badinput.Of(unanswered(ctx, e.temporal, connect))
+	}
+	return fmt.Errorf("use the Temporal server at %s that TEMPORAL_ADDRESS or temporal.toml selects: %w",
+		e.temporal, err)
 }
 
-// checkS3 accepts any HTTP answer; the store itself finds wrong credentials and missing buckets.
+// checkS3 accepts any HTTP answer. The store itself reports wrong credentials and missing buckets.
 func (e existing) checkS3(ctx context.Context) error {
 	if err := httpAnswer(ctx, e.s3); err != nil {
-		return fmt.Errorf("use the S3 server at %s that AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL selects: %w: start it, or unset the variable to have a local one", e.s3, err)
+		return badinput.Errorf(
+			"use the S3 server at %s that AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL selects: %w: start it, "+
+				"or unset the variable to use a local one", e.s3, err)
 	}
 	return nil
 }
 
-// httpAnswer succeeds if anything but a server error answers at the URL.
+// httpAnswer succeeds if the URL returns any answer other than a server error.
 func httpAnswer(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -144,13 +190,13 @@ func httpAnswer(ctx context.Context, url string) error {
 		return fmt.Errorf("make request: %w", err)
 	}
 	transport := &http.Transport{DisableKeepAlives: true, Proxy: http.ProxyFromEnvironment}
-	resp, err := transport.RoundTrip(req) // no redirects: the first answer is the proof
+	resp, err := transport.RoundTrip(req) // no redirects: the first answer is enough
 	if err != nil {
-		return fmt.Errorf("get %s: %w", url, err)
+		return err // it names the address
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode >= 500 {
-		return fmt.Errorf("get %s: %s", url, resp.Status)
+		return errors.New(resp.Status)
 	}
 	return nil
 }

@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/internal/badinput"
+	"github.com/ropewalk/ropewalk/internal/temporalconf"
 )
 
 // A worker that cannot start is given up after some tries; the error holds what it wrote.
@@ -25,38 +28,37 @@ func TestBrokenWorker(t *testing.T) {
 	require.ErrorContains(t, err, "given up after 3 tries in a row")
 }
 
-// A part that goes on dying after it was healthy is given up; only leases that need it are lost.
+// A part whose program keeps failing after it was healthy is given up; only leases that need it are lost.
 func TestGivenUpPart(t *testing.T) {
 	needServers(t)
 	root := t.TempDir()
-	reader, _ := join(t, root, func(o *Options) { o.Need = Need{S3: true} })
-	trainer, _ := join(t, root, nil)
-	w := layout{root}.readyFile()
-	go func() { // kills every worker that becomes ready
-		for trainer.Err() == nil {
-			if text, err := os.ReadFile(w); err == nil && strings.TrimSpace(string(text)) != "" {
-				pid := 0
-				for _, c := range strings.TrimSpace(string(text)) {
-					pid = 10*pid + int(c-'0')
-				}
-				if p, err := os.FindProcess(pid); err == nil {
-					_ = p.Kill()
-				}
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
-	}()
+	reader, _ := join(t, root, func(o *Options) { o.Need = Need{S3: true}; o.Worker[1] = "crashing" })
+	trainer, _ := join(t, root, nil) // the supervisor's options are the first command's
 	select {
 	case <-trainer.Done():
 	case <-time.After(30 * time.Second):
 		t.Fatal("the worker was not given up")
 	}
 	require.ErrorIs(t, trainer.Err(), ErrLost)
+	require.ErrorContains(t, trainer.Err(), "the worker died (exit status 1)")
+	require.ErrorContains(t, trainer.Err(), "index out of range")
 	require.ErrorContains(t, trainer.Err(), "given up after 3 tries in a row")
 	require.NoError(t, reader.Err())
 	require.Equal(t, 403, statusOf(t, reader.Addresses().S3Endpoint))
 	again, _ := join(t, root, nil)
-	require.NoError(t, again.Err(), "a later command tries anew")
+	require.NotNil(t, again, "a later command tries again")
+}
+
+// A part that is killed is started again, however often that happens: its program is not at fault.
+func TestPartKilledManyTimes(t *testing.T) {
+	needServers(t)
+	root := t.TempDir()
+	l, progress := join(t, root, func(o *Options) { o.Need = Need{S3: true} })
+	for range testTuning.maxQuick + 2 {
+		killAndWatch(t, root, partS3, progress, "S3 died (signal: killed): starting it again")
+	}
+	require.NoError(t, l.Err())
+	require.Equal(t, 403, statusOf(t, l.Addresses().S3Endpoint))
 }
 
 // A worker that ignores SIGTERM is killed.
@@ -82,7 +84,7 @@ func TestMissingTool(t *testing.T) {
 	require.ErrorContains(t, err, "neither on PATH nor in .tools")
 }
 
-// Existing servers are used and none is started.
+// Existing servers are used, and none is started.
 func TestExistingServers(t *testing.T) {
 	needServers(t)
 	host, _ := join(t, t.TempDir(), func(o *Options) { o.NoWorker = true })
@@ -101,11 +103,31 @@ func TestExistingServers(t *testing.T) {
 	require.NoError(t, err)
 	require.Greater(t, peak, 1.0)
 
-	// A namespace that an existing server lacks is made, with our search attributes.
+	// The namespace of temporal.yaml is made on an existing server that lacks it, with our search attributes.
 	t.Setenv("TEMPORAL_NAMESPACE", "other")
-	other, _ := join(t, root, func(o *Options) { o.NoWorker = true })
+	conf, err := temporalconf.Load("")
+	require.NoError(t, err)
+	conf.Namespace = "other"
+	other, _ := join(t, root, func(o *Options) { o.NoWorker, o.Temporal = true, &conf })
 	require.Equal(t, "other", other.Addresses().Namespace)
 	checkNamespace(t, other.Addresses())
+
+	// Another one is not: its name may be misspelt.
+	t.Setenv("TEMPORAL_NAMESPACE", "ropewlak")
+	var o Options
+	for _, noWorker := range []bool{true, false} {
+		o = testOptions(t.TempDir())
+		o.NoWorker = noWorker
+		_, err = Join(context.Background(), o)
+		require.ErrorAs(t, err, new(badinput.Error))
+		require.EqualError(t, err, "the Temporal server at "+a.Temporal+" has no namespace ropewlak, which "+
+			"TEMPORAL_NAMESPACE or temporal.toml selects; did you mean ropewalk?\n"+
+			"its namespaces are default, other, ropewalk\n"+
+			"to create it: temporal operator namespace create --address "+a.Temporal+" --namespace ropewlak "+
+			"--retention 720h0m0s")
+		require.NoFileExists(t, layout{o.Root}.state(), "nothing is started")
+	}
+	t.Setenv("TEMPORAL_NAMESPACE", "other")
 
 	// With a worker there is a supervisor, for the worker alone.
 	worker, _ := join(t, root, nil)
@@ -115,13 +137,51 @@ func TestExistingServers(t *testing.T) {
 	require.NotZero(t, parts[partWorker])
 
 	t.Setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:1")
-	o := testOptions(root)
+	o = testOptions(root)
 	_, err = Join(context.Background(), o)
 	require.ErrorContains(t, err, "its S3 is "+a.S3Endpoint+", this command's environment selects http://127.0.0.1:1")
 }
 
-// What the environment names must be what the running stack has; what it says about other servers
-// (keys, tokens, TLS) is not for the local ones.
+// The local stack has its own namespace alone.
+func TestMisspeltNamespaceOfTheLocalStack(t *testing.T) {
+	needServers(t)
+	t.Setenv("TEMPORAL_NAMESPACE", "ropewlak")
+	o := freePorts(t, testOptions(t.TempDir()))
+	o.NoWorker = true
+	_, err := Join(context.Background(), o)
+	require.ErrorAs(t, err, new(badinput.Error))
+	require.ErrorContains(t, err, " has no namespace ropewlak, which TEMPORAL_NAMESPACE or temporal.toml selects; did "+
+		"you mean ropewalk?\nits namespaces are default, ropewalk\nunset TEMPORAL_NAMESPACE to use ropewalk, the "+
+		"local stack's own")
+	require.NotContains(t, err.Error(), "the end of")
+}
+
+// A Temporal server that does not answer is named, with the plain cause, before anything starts.
+func TestUnreachableTemporal(t *testing.T) {
+	forgetServers(t)
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // it accepts connections and says nothing
+	require.NoError(t, err)
+	closed := silent.Addr().String()
+	require.NoError(t, silent.Close())
+	for address, want := range map[string]string{
+		closed: "the Temporal server at " + closed + " cannot be reached: dial tcp " + closed + ": connect: " +
+			"connection refused: start it, correct TEMPORAL_ADDRESS or temporal.toml, or unset the variable to use a " +
+			"local server",
+		"nonsense": `the address of the Temporal server is "nonsense", it must be HOST:PORT: correct TEMPORAL_ADDRESS`,
+	} {
+		t.Setenv("TEMPORAL_ADDRESS", address)
+		o := testOptions(t.TempDir())
+		said := &lines{}
+		o.Progress = said.add
+		_, err := Join(context.Background(), o)
+		require.ErrorContains(t, err, want)
+		require.ErrorAs(t, err, new(badinput.Error))
+		require.Empty(t, said.text(), "nothing is started")
+	}
+}
+
+// The names in the environment must be those of the running stack. Settings for other servers (keys, tokens, TLS) do
+// not apply to the local ones.
 func TestEnvironmentOfAnotherServer(t *testing.T) {
 	needServers(t)
 	t.Setenv("TEMPORAL_API_KEY", "of another server")
@@ -133,7 +193,8 @@ func TestEnvironmentOfAnotherServer(t *testing.T) {
 	for _, kv := range []string{"TEMPORAL_API_KEY=", "TEMPORAL_TLS=false", "AWS_SESSION_TOKEN="} {
 		require.Contains(t, l.Addresses().Env(), kv)
 	}
-	for name, want := range map[string]string{"ROPEWALK_S3_BUCKET": "its bucket is ropewalk,", "TEMPORAL_NAMESPACE": "its namespace is ropewalk,"} {
+	for name, want := range map[string]string{"ROPEWALK_S3_BUCKET": "its bucket is ropewalk,",
+		"TEMPORAL_NAMESPACE": "its namespace is ropewalk,"} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(name, "other")
 			_, err := Join(context.Background(), testOptions(root))
@@ -163,19 +224,20 @@ func TestExistingServersThatDoNotAnswer(t *testing.T) {
 	require.ErrorContains(t, err, "connection refused: start it, or unset the variable")
 	t.Setenv("AWS_ENDPOINT_URL_S3", refused)
 	_, err = Join(context.Background(), o)
-	require.ErrorContains(t, err, "is no URL")
+	require.ErrorContains(t, err, "is not a URL")
 
 	o.Need = Need{Temporal: true}
 	t.Setenv("AWS_ENDPOINT_URL_S3", "")
 	t.Setenv("TEMPORAL_ADDRESS", refused)
 	_, err = Join(context.Background(), o)
-	require.ErrorContains(t, err, "use the Temporal server at "+refused)
+	require.ErrorContains(t, err, "the Temporal server at "+refused)
 }
 
 func TestTemporalTomlSelects(t *testing.T) {
 	needServers(t)
 	path := filepath.Join(t.TempDir(), "temporal.toml")
-	require.NoError(t, os.WriteFile(path, []byte("[profile.default]\naddress = \"there:7233\"\nnamespace = \"mine\"\n"), 0o600))
+	require.NoError(t, os.WriteFile(path, []byte("[profile.default]\naddress = \"there:7233\"\nnamespace = \"mine\"\n"),
+		0o600))
 	t.Setenv("TEMPORAL_CONFIG_FILE", path)
 	e, err := findExisting()
 	require.NoError(t, err)

@@ -10,17 +10,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// holder is the supervisor's end of a lease.
+// holder is the supervisor's side of a lease.
 type holder struct {
 	wire *wire
 	sup  *supervisor
-	pid  int // of the command, by the kernel's word; 0 if unknown
+	pid  int // of the command, as the kernel reports it; 0 if unknown
 
 	mu   sync.Mutex
 	need Need
 }
 
-// peerPID asks the kernel who is at the other end.
+// peerPID asks the kernel which process is at the other end.
 func peerPID(conn *net.UnixConn) int {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -35,8 +35,8 @@ func peerPID(conn *net.UnixConn) int {
 	return pid
 }
 
-// serve answers requests until the connection ends; then the lease ends. A join runs beside it, so
-// that a command that goes away while parts start is noticed.
+// serve answers requests until the connection ends; then the lease ends. A join runs concurrently, so that serve
+// notices a command that leaves while parts start.
 func (h *holder) serve() {
 	ctx, cancel := context.WithCancelCause(h.sup.ctx)
 	defer cancel(errors.New("the command has left"))
@@ -55,7 +55,7 @@ func (h *holder) serve() {
 			last := h.sup.remove(h)
 			_ = h.wire.send(reply{Kind: "left", Last: last})
 			if last {
-				return // shutdown closes the connection at its end, which the command awaits
+				return // shutdown closes the connection at its end; the command waits for that
 			}
 		}
 	}
@@ -67,30 +67,31 @@ func (h *holder) serve() {
 
 func (h *holder) join(ctx context.Context, r request) reply {
 	if err := h.agree(r); err != nil {
-		return reply{Kind: "failed", Text: err.Error()}
+		return failed("failed", err)
 	}
 	h.mu.Lock()
 	h.need = r.Need
 	h.mu.Unlock()
 	a, err := h.sup.ensure(ctx, r.Need)
 	if err != nil {
-		return reply{Kind: "failed", Text: err.Error()}
+		return failed("failed", err)
 	}
 	return reply{Kind: "ready", Addresses: a}
 }
 
-// agree refuses a command whose environment selects other servers or names than those of this stack.
+// agree returns an error if the command's environment selects other servers or names than this stack has.
 func (h *holder) agree(r request) error {
 	a, e := h.sup.currentAddresses(), h.sup.existing
 	for _, s := range []struct{ what, want, have, current string }{
-		// The local server's own address may be selected, by a child that was given our Env.
+		// A child that was given our Env may select the local server's own address.
 		{"Temporal", r.Temporal, e.temporal, a.Temporal},
 		{"S3", r.S3, e.s3, a.S3Endpoint},
 		{"namespace", r.Namespace, a.Namespace, a.Namespace},
 		{"bucket", r.Bucket, a.S3Bucket, a.S3Bucket},
 	} {
 		if s.want != s.have && (s.want == "" || s.want != s.current) {
-			return fmt.Errorf("join the running stack in %s: its %s is %s, this command's environment selects %s: end the commands that use it first, or set ROPEWALK_HOME to another folder",
+			return fmt.Errorf("join the running stack in %s: its %s is %s, this command's environment selects %s: "+
+				"end the commands that use it first, or set ROPEWALK_HOME to another folder",
 				h.sup.opts.Root, s.what, named(s.have), named(s.want))
 		}
 	}

@@ -5,57 +5,42 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"sync"
 	"time"
 )
 
-// ErrLost says that the stack, or a part of it that the command needs, has gone for good.
+// ErrLost says that the stack, or a part of it that the command needs, is permanently lost.
 var ErrLost = errors.New("the local stack is lost")
 
-// Lease is a command's hold on the stack. Its methods are safe for concurrent use. Close it, always.
+// Lease is a command's hold on the stack. Its methods are safe for concurrent use. The command must close it.
 type Lease struct {
-	wire      *wire // nil if nothing local is needed, so that there is no supervisor
 	opts      Options
+	existing  existing
 	addresses Addresses
-	answers   chan reply // ready, failed, stopping, peak, left
-	ended     chan struct{}
-
-	ask sync.Mutex // one question at a time
+	ctx       context.Context // ends when the lease is closed
+	cancel    context.CancelFunc
 
 	mu     sync.Mutex
+	link   *link // nil if nothing local is needed: then there is no supervisor
 	err    error
 	lost   chan struct{}
 	closed bool
-	peak   int64 // bytes; without a supervisor only
+	peak   int64 // bytes; used only without a supervisor
 }
 
-// newLease starts to read what the supervisor says.
-func newLease(w *wire, o Options) *Lease {
-	l := &Lease{wire: w, opts: o, answers: make(chan reply, 8), ended: make(chan struct{}), lost: make(chan struct{})}
-	if w != nil {
-		go l.read()
-	}
+func newLease(o Options, ex existing) *Lease {
+	l := &Lease{opts: o, existing: ex, lost: make(chan struct{})}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
 	return l
 }
 
-func (l *Lease) read() {
-	defer close(l.ended)
-	for {
-		var r reply
-		if err := l.wire.receive(&r); err != nil {
-			l.lose(fmt.Errorf("%w: its supervisor has ended; see %s", ErrLost, layout{l.opts.Root}.supervisorLog()))
-			return
-		}
-		switch r.Kind {
-		case "progress":
-			l.opts.Progress(r.Text)
-		case "lost":
-			l.lose(fmt.Errorf("%w: %s", ErrLost, r.Text))
-		default:
-			l.answers <- r
-		}
+// hear handles messages from the supervisor that do not answer a request.
+func (l *Lease) hear(r reply) {
+	if r.Kind == "progress" {
+		l.opts.Progress(r.Text)
+		return
 	}
+	l.lose(fmt.Errorf("%w: %w", ErrLost, r.failure()))
 }
 
 func (l *Lease) lose(err error) {
@@ -67,59 +52,53 @@ func (l *Lease) lose(err error) {
 	}
 }
 
-// answersTo lists the kinds of reply that answer each request.
-var answersTo = map[string][]string{"join": {"ready", "failed", "stopping"}, "peak": {"peak"}, "leave": {"left", "stopping"}}
-
-// question sends a request and returns its answer. The late answer of a question that was given up
-// is passed over.
-func (l *Lease) question(ctx context.Context, q request) (reply, error) {
-	l.ask.Lock()
-	defer l.ask.Unlock()
-	if err := l.wire.send(q); err != nil {
-		return reply{}, fmt.Errorf("ask the stack's supervisor: %w", err)
-	}
-	for {
-		select {
-		case r := <-l.answers:
-			if slices.Contains(answersTo[q.Op], r.Kind) {
-				return r, nil
-			}
-		case <-l.ended:
-			return reply{}, fmt.Errorf("ask the stack's supervisor: %w", errHungUp)
-		case <-ctx.Done():
-			return reply{}, fmt.Errorf("ask the stack's supervisor: %w", ctx.Err())
-		}
-	}
-}
-
-// errHungUp says that the supervisor closed the connection instead of answering.
-var errHungUp = errors.New("it has hung up")
-
-// Addresses returns where the servers are.
+// Addresses returns where the servers are. The addresses do not change during the lease.
 func (l *Lease) Addresses() Addresses { return l.addresses }
 
-// Done is closed when the stack, or a part that this lease needs, is lost for good; Err then says
-// why, with the end of the part's log. Restarts are progress lines, not losses.
+// Done returns a channel that is closed when the stack, or a part that this lease needs, is permanently lost. Err then
+// says why, with the end of the part's log. A restart of a part or of the supervisor is a progress line, not a loss.
 func (l *Lease) Done() <-chan struct{} { return l.lost }
 
-// Err returns nil while the stack is there, else an error that wraps ErrLost.
+// Err returns nil while the stack runs, else an error that wraps ErrLost.
 func (l *Lease) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.err
 }
 
-// PeakMB returns the highest memory, in MiB, of the whole stack and every joined command since this
-// lease began or was last reset: proportional set sizes, sampled twice a second.
-func (l *Lease) PeakMB(ctx context.Context, reset bool) (float64, error) {
-	if l.wire == nil {
-		return l.ownPeak(reset), nil
-	}
-	r, err := l.question(ctx, request{Op: "peak", Reset: reset})
-	return float64(r.Bytes) / (1 << 20), err
+// over reports whether the lease was closed or lost.
+func (l *Lease) over() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.closed || l.err != nil
 }
 
-// ownPeak serves a lease without a supervisor: the memory of this process and its children.
+// current returns the current connection.
+func (l *Lease) current() *link {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.link
+}
+
+// PeakMB returns the highest memory, in MiB, of the whole stack and every joined command since this lease began or the
+// peak was last reset: proportional set sizes, sampled twice a second. A supervisor that replaces a killed one starts
+// counting from zero.
+func (l *Lease) PeakMB(ctx context.Context, reset bool) (float64, error) {
+	if l.current() == nil {
+		return l.ownPeak(reset), nil
+	}
+	for {
+		r, err := l.current().question(ctx, request{Op: "peak", Reset: reset})
+		if err == nil || !errors.Is(err, errHungUp) || l.over() {
+			return float64(r.Bytes) / (1 << 20), err
+		}
+		if !sleep(ctx, takeOverPause) { // another supervisor is starting
+			return 0, fmt.Errorf("ask the stack's supervisor: %w", ctx.Err())
+		}
+	}
+}
+
+// ownPeak returns the peak for a lease without a supervisor: the memory of this process and its children.
 func (l *Lease) ownPeak(reset bool) float64 {
 	l.sampleOwn()
 	l.mu.Lock()
@@ -138,37 +117,21 @@ func (l *Lease) sampleOwn() {
 	l.peak = max(l.peak, now)
 }
 
-// Close gives the lease back. The last one out waits until every part has stopped. Closing again
-// does nothing.
+// Close ends the lease. The last command to close its lease waits until every part has stopped. A second call does
+// nothing.
 func (l *Lease) Close() error {
 	l.mu.Lock()
-	was := l.closed
+	was, k := l.closed, l.link
 	l.closed = true
 	l.mu.Unlock()
-	if was {
+	l.cancel() // ends a take-over in progress
+	if was || k == nil {
 		return nil
 	}
-	if l.wire == nil {
-		close(l.ended)
-		return nil
-	}
-	defer l.wire.close()
-	grace := 3 * l.opts.tuning.stopTimeout
-	ctx, cancel := context.WithTimeout(context.Background(), grace)
-	defer cancel()
-	r, err := l.question(ctx, request{Op: "leave"})
-	if err != nil || !r.Last {
-		return nil // others use it, or it has ended: there is nothing to wait for
-	}
-	select {
-	case <-l.ended:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("stop the local stack: it still runs after %s; see %s", grace, layout{l.opts.Root}.supervisorLog())
-	}
+	return leave(k, l.opts)
 }
 
-// sampleUntilClosed serves a lease without a supervisor.
+// sampleUntilClosed samples memory for a lease without a supervisor.
 func (l *Lease) sampleUntilClosed() {
 	t := time.NewTicker(samplePeriod)
 	defer t.Stop()
@@ -176,7 +139,7 @@ func (l *Lease) sampleUntilClosed() {
 		select {
 		case <-t.C:
 			l.sampleOwn()
-		case <-l.ended:
+		case <-l.ctx.Done():
 			return
 		}
 	}

@@ -13,10 +13,10 @@ import (
 // errLocked says that another process holds the lock.
 var errLocked = errors.New("locked by another process")
 
-// fileLock is an exclusive lock that the kernel gives back when its holder dies.
+// fileLock is an exclusive lock that the kernel releases when its holder dies.
 type fileLock struct{ f *os.File }
 
-// tryLock takes the lock or returns errLocked at once.
+// tryLock takes the lock, or returns errLocked immediately.
 func tryLock(path string) (*fileLock, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -47,7 +47,7 @@ func waitLock(ctx context.Context, path string) (*fileLock, error) {
 
 func (l *fileLock) release() { l.f.Close() }
 
-// sleep waits for d; false if the context ended first.
+// sleep waits for d. It returns false if the context ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

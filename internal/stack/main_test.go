@@ -5,20 +5,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// TestMain lets the test binary play the other processes of a stack: the supervisor, the worker,
-// a command that holds a lease, and servers that misbehave.
+// TestMain lets the test binary run as the other processes of a stack: the supervisor, the worker, a command that holds
+// a lease, and servers that misbehave.
 func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == "versitygw" {
+		fmt.Fprintln(os.Stderr, playServer(os.Args))
+		os.Exit(1)
+	}
 	if len(os.Args) < 2 || strings.HasPrefix(os.Args[1], "-") {
 		os.Exit(m.Run())
 	}
@@ -30,6 +36,15 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	os.Exit(0)
+}
+
+// playServer answers every request at the address after --port.
+func playServer(args []string) error {
+	at := slices.Index(args, "--port")
+	if at < 0 || at+1 == len(args) {
+		return errors.New("no --port")
+	}
+	return http.ListenAndServe(args[at+1], http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 }
 
 func play(ctx context.Context, role string) error {
@@ -48,6 +63,12 @@ func play(ctx context.Context, role string) error {
 			return err
 		}
 		select {}
+	case "crashing": // a worker that fails each time after it has started to work
+		if err := WorkerReady(); err != nil {
+			return err
+		}
+		time.Sleep(200 * time.Millisecond)
+		return errors.New("index out of range")
 	case "broken":
 		return errors.New("cannot open the engine: no such file")
 	case "hog": // keeps 64 MiB until it is killed
@@ -62,7 +83,7 @@ func play(ctx context.Context, role string) error {
 	return fmt.Errorf("unknown role %s", role)
 }
 
-// playWorker leaves what a real worker has: an environment, and children in groups of their own.
+// playWorker does what a real worker does: it records its environment and starts children in their own groups.
 func playWorker(ctx context.Context) error {
 	home := os.Getenv("ROPEWALK_HOME")
 	env := strings.Join(os.Environ(), "\n")
@@ -99,12 +120,13 @@ func playCommand(ctx context.Context) error {
 }
 
 var testTuning = tuning{startTimeout: time.Minute, stopTimeout: 8 * time.Second, quickDeath: 5 * time.Second,
-	maxQuick: 3, backoff: 50 * time.Millisecond, firstLease: 15 * time.Second}
+	maxQuick: 3, patience: time.Minute, backoff: 50 * time.Millisecond, firstLease: 15 * time.Second}
 
 func testOptions(root string) Options {
 	self, err := os.Executable()
 	if err != nil {
 		panic(err)
 	}
-	return Options{Root: root, Need: Everything, Supervisor: []string{self, "supervise"}, Worker: []string{self, "worker"}, tuning: testTuning}
+	return Options{Root: root, Need: Everything, Supervisor: []string{self, "supervise"},
+		Worker: []string{self, "worker"}, tuning: testTuning}
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// processTable is one look at /proc.
+// processTable is a snapshot of /proc.
 type processTable struct{ children map[int][]int } // parent to children
 
 func readProcesses() processTable {
@@ -30,7 +30,7 @@ func readProcesses() processTable {
 	return t
 }
 
-// parentOf reads the fourth field of /proc/PID/stat. The second, the name, may hold any character.
+// parentOf reads the fourth field of /proc/PID/stat. The second field, the name, may contain any character.
 func parentOf(pid int) (int, bool) {
 	text, err := os.ReadFile(procFile(pid, "stat"))
 	if err != nil {
@@ -46,7 +46,7 @@ func parentOf(pid int) (int, bool) {
 
 func procFile(pid int, name string) string { return filepath.Join("/proc", strconv.Itoa(pid), name) }
 
-// trees returns the roots and all their descendants, each once.
+// trees returns the roots and all their descendants, each of them once.
 func (t processTable) trees(roots []int) []int {
 	seen := map[int]bool{}
 	var out []int
@@ -61,8 +61,8 @@ func (t processTable) trees(roots []int) []int {
 	return out
 }
 
-// memoryOf returns the memory of the process trees in bytes: proportional set sizes, so that pages
-// which processes share (forks of one interpreter) count once.
+// memoryOf returns the memory of the process trees in bytes: proportional set sizes, so that pages that processes share
+// (forks of one interpreter) count once.
 func memoryOf(roots []int) int64 {
 	var sum int64
 	for _, pid := range readProcesses().trees(roots) {
@@ -71,8 +71,8 @@ func memoryOf(roots []int) int64 {
 	return sum
 }
 
-// processMemory returns the proportional set size, or where the kernel does not tell it the
-// resident one; 0 for a process that has ended.
+// processMemory returns the proportional set size, or the resident set size if the kernel does not report the former; 0
+// for a process that has ended.
 func processMemory(pid int) int64 {
 	if text, err := os.ReadFile(procFile(pid, "smaps_rollup")); err == nil {
 		for line := range strings.Lines(string(text)) {

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ropewalk/ropewalk/internal/temporalconf"
 	enumspb "go.temporal.io/api/enums/v1"
 	namespacepb "go.temporal.io/api/namespace/v1"
 	"go.temporal.io/api/operatorservice/v1"
@@ -19,13 +18,19 @@ import (
 	"go.temporal.io/sdk/client"
 	sdklog "go.temporal.io/sdk/log"
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/ropewalk/ropewalk/internal/badinput"
+	"github.com/ropewalk/ropewalk/internal/temporalconf"
 )
 
-// namespace is what the project needs of Temporal's namespace. Preparing it is idempotent.
+// namespace says what the project needs from Temporal's namespace. Preparing it is idempotent. The namespace of
+// temporal.yaml is created if it does not exist. Another one is not: its name may be misspelt, and a run in a new
+// namespace would miss all earlier ones.
 type namespace struct {
 	name string
 	conf temporalconf.Config
-	own  bool // the server is ours: its retention may be raised
+	at   string // the server's address
+	own  bool   // the server is ours: its retention may be raised
 	say  func(string)
 }
 
@@ -34,7 +39,7 @@ func (n namespace) prepareAt(ctx context.Context, opts client.Options) error {
 	opts.Logger = sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler))
 	c, err := client.DialContext(ctx, opts)
 	if err != nil {
-		return fmt.Errorf("connect: %w", err)
+		return &connectError{err}
 	}
 	defer c.Close()
 	if err := n.ensureRetention(ctx, c.WorkflowService()); err != nil {
@@ -46,8 +51,10 @@ func (n namespace) prepareAt(ctx context.Context, opts client.Options) error {
 func (n namespace) ensureRetention(ctx context.Context, s workflowservice.WorkflowServiceClient) error {
 	want := durationpb.New(n.conf.Retention)
 	desc, err := s.DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: n.name})
-	var missing *serviceerror.NamespaceNotFound
-	if errors.As(err, &missing) {
+	if isMissing(err) && n.name != n.conf.Namespace {
+		return &permanentError{badinput.Of(n.missing(ctx, s))}
+	}
+	if isMissing(err) {
 		_, err = s.RegisterNamespace(ctx, &workflowservice.RegisterNamespaceRequest{
 			Namespace: n.name, WorkflowExecutionRetentionPeriod: want})
 		if err != nil {
@@ -63,7 +70,8 @@ func (n namespace) ensureRetention(ctx context.Context, s workflowservice.Workfl
 	case have >= n.conf.Retention:
 		return nil
 	case !n.own:
-		n.say(fmt.Sprintf("note: namespace %s keeps closed workflows for %s only; the project would have %s", n.name, have, n.conf.Retention))
+		n.say(fmt.Sprintf("note: namespace %s keeps closed workflows for %s only; the project's setting is %s",
+			n.name, have, n.conf.Retention))
 		return nil
 	}
 	_, err = s.UpdateNamespace(ctx, &workflowservice.UpdateNamespaceRequest{
@@ -74,12 +82,18 @@ func (n namespace) ensureRetention(ctx context.Context, s workflowservice.Workfl
 	return nil
 }
 
-// awaitNamespace waits until a new namespace is known; servers cache the list for some seconds.
+// isMissing reports whether a server says that there is no such namespace.
+func isMissing(err error) bool {
+	var missing *serviceerror.NamespaceNotFound
+	return errors.As(err, &missing)
+}
+
+// awaitNamespace waits until a new namespace is visible; servers cache the list for some seconds.
 func (n namespace) awaitNamespace(ctx context.Context, s workflowservice.WorkflowServiceClient) error {
 	for {
-		_, err := s.ListOpenWorkflowExecutions(ctx, &workflowservice.ListOpenWorkflowExecutionsRequest{Namespace: n.name, MaximumPageSize: 1})
-		var missing *serviceerror.NamespaceNotFound
-		if !errors.As(err, &missing) {
+		_, err := s.ListOpenWorkflowExecutions(ctx,
+			&workflowservice.ListOpenWorkflowExecutionsRequest{Namespace: n.name, MaximumPageSize: 1})
+		if !isMissing(err) {
 			return nil
 		}
 		if !sleep(ctx, 200*time.Millisecond) {
@@ -93,12 +107,14 @@ func (n namespace) ensureAttributes(ctx context.Context, s operatorservice.Opera
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	_, err = s.AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{Namespace: n.name, SearchAttributes: missing})
+	_, err = s.AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{Namespace: n.name,
+		SearchAttributes: missing})
 	var exists *serviceerror.AlreadyExists
 	if err != nil && !errors.As(err, &exists) {
-		return fmt.Errorf("add search attributes to namespace %s: %w: have them created with: %s", n.name, err, n.advice(missing))
+		return fmt.Errorf("add search attributes to namespace %s: %w: have them created with: %s", n.name, err,
+			n.advice(missing))
 	}
-	// The server's caches may know them some seconds later.
+	// The server's caches may show them only some seconds later.
 	for {
 		missing, err = n.missingAttributes(ctx, s)
 		if err != nil || len(missing) == 0 {
@@ -110,7 +126,8 @@ func (n namespace) ensureAttributes(ctx context.Context, s operatorservice.Opera
 	}
 }
 
-func (n namespace) missingAttributes(ctx context.Context, s operatorservice.OperatorServiceClient) (map[string]enumspb.IndexedValueType, error) {
+func (n namespace) missingAttributes(ctx context.Context,
+	s operatorservice.OperatorServiceClient) (map[string]enumspb.IndexedValueType, error) {
 	list, err := s.ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: n.name})
 	if err != nil {
 		return nil, fmt.Errorf("list search attributes of namespace %s: %w", n.name, err)
@@ -125,7 +142,10 @@ func (n namespace) missingAttributes(ctx context.Context, s operatorservice.Oper
 		case !ok:
 			missing[name] = want
 		case have != want:
-			return nil, &permanentError{fmt.Errorf("search attribute %s of namespace %s is of type %s, needed is %s: remove it or use another namespace", name, n.name, have, want)}
+			return nil,
+				&permanentError{
+					fmt.Errorf("search attribute %s of namespace %s has type %s, want %s: remove it or use another "+
+						"namespace", name, n.name, have, want)}
 		}
 	}
 	return missing, nil

@@ -48,7 +48,8 @@ func TestObjects(t *testing.T) {
 
 func openStore(t *testing.T, a Addresses) store.Store {
 	t.Helper()
-	s, err := s3.New(s3.Options{Endpoint: a.S3Endpoint, Region: a.Region, Bucket: a.S3Bucket, AccessKey: a.AccessKey, SecretKey: a.SecretKey})
+	s, err := s3.New(s3.Options{Endpoint: a.S3Endpoint, Region: a.Region, Bucket: a.S3Bucket, AccessKey: a.AccessKey,
+		SecretKey: a.SecretKey})
 	require.NoError(t, err)
 	return s
 }

@@ -13,7 +13,7 @@ import (
 // optionsVariable carries the options from the command to the supervisor that it starts.
 const optionsVariable = "ROPEWALK_STACK_OPTIONS"
 
-// Need says which parts a command uses. Parts that another lease has started already stay.
+// Need says which parts a command uses. Parts that another lease has already started stay.
 type Need struct {
 	Temporal bool `json:"temporal"`
 	S3       bool `json:"s3"`
@@ -28,25 +28,25 @@ func (n Need) full() Need {
 	return n
 }
 
-// Ports are the preferred ports; one that is taken is replaced by a free one. Zero takes the default.
+// Ports are the preferred ports. A port that is taken is replaced by a free one. Zero means the default.
 type Ports struct {
 	Temporal int `json:"temporal"` // 7233
 	UI       int `json:"ui"`       // 8233
 	S3       int `json:"s3"`       // 7070
 }
 
-// Options describe the stack that a command wants. The zero value of every field but Need is usable.
+// Options describes the stack that a command needs. The zero value of every field except Need is usable.
 type Options struct {
 	// Root is the folder of all state; default $ROPEWALK_HOME, else .ropewalk in the working folder.
 	Root string `json:"root"`
 	Need Need   `json:"need"`
-	// NoWorker leaves the worker to the user; ROPEWALK_NO_WORKER=1 says the same.
+	// NoWorker leaves starting a worker to the user; ROPEWALK_NO_WORKER=1 does the same.
 	NoWorker bool  `json:"no_worker"`
 	Ports    Ports `json:"ports"`
-	// Temporal is temporal.yaml; nil loads it from the working folder, else the built-in one.
+	// Temporal is the content of temporal.yaml; nil loads it from the working folder, else uses the built-in one.
 	Temporal *temporalconf.Config `json:"temporal"`
-	// Supervisor and Worker are the commands of these processes; default: this executable with
-	// "supervise" and with "worker".
+	// Supervisor and Worker are the commands of these processes. The default is this executable with "supervise" and
+	// with "worker".
 	Supervisor []string `json:"supervisor"`
 	Worker     []string `json:"worker"`
 	// Progress receives one line of text per event: a part that starts, is ready, is restarted,
@@ -60,10 +60,11 @@ type Options struct {
 type tuning struct {
 	startTimeout time.Duration // from a part's start until it must be healthy
 	stopTimeout  time.Duration // from SIGTERM to SIGKILL
-	quickDeath   time.Duration // a part that dies sooner counts towards giving up
-	maxQuick     int           // so many quick deaths in a row, and the part is given up
+	quickDeath   time.Duration // a failure sooner than this after health counts towards giving up
+	maxQuick     int           // a part is given up after this many quick failures in a row
+	patience     time.Duration // a part that is killed again and again before it is healthy is given up after this time
 	backoff      time.Duration // before the first restart; doubles up to 16 ×
-	firstLease   time.Duration // a supervisor that nobody joins for so long exits
+	firstLease   time.Duration // a supervisor that no command joins for this long exits
 }
 
 var defaultTuning = tuning{
@@ -71,11 +72,12 @@ var defaultTuning = tuning{
 	stopTimeout:  10 * time.Second,
 	quickDeath:   10 * time.Second,
 	maxQuick:     4,
+	patience:     10 * time.Minute,
 	backoff:      250 * time.Millisecond,
 	firstLease:   20 * time.Second,
 }
 
-// withDefaults fills what the caller left empty and makes Root absolute.
+// withDefaults fills in what the caller left empty and makes Root absolute.
 func (o Options) withDefaults() (Options, error) {
 	if o.Root == "" {
 		o.Root = os.Getenv("ROPEWALK_HOME")
@@ -130,12 +132,13 @@ func setDefault(port *int, value int) {
 	}
 }
 
-// OptionsFromEnv returns the options that the command gave to the supervisor it started. The
-// hidden supervise subcommand calls it; run by hand there are none, which is an error.
+// OptionsFromEnv returns the options that the command gave to the supervisor that it started. The hidden supervise
+// subcommand calls it. If supervise is run by hand, there are no options, which is an error.
 func OptionsFromEnv() (Options, error) {
 	text := os.Getenv(optionsVariable)
 	if text == "" {
-		return Options{}, fmt.Errorf("%s is not set: the supervisor is started by other commands, not by hand", optionsVariable)
+		return Options{}, fmt.Errorf("%s is not set: the supervisor is started by other commands, not by hand",
+			optionsVariable)
 	}
 	var o Options
 	if err := json.Unmarshal([]byte(text), &o); err != nil {

@@ -8,27 +8,37 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 const loopback = "127.0.0.1"
 
-// port is a part's listening port. It is chosen anew for every try until the part has been healthy
-// once; from then on clients know it, and restarts keep it.
+// port is a part's listening port. Every try chooses it again until the part has been healthy once; from then on
+// clients know it, and restarts keep it.
 type port struct {
 	use     string // for messages: "Temporal"
 	want    int
+	held    bool // a server that is ending may still use want
 	got     int
 	settled bool
 }
 
-// choose sets got to the wanted port, or to a free one if that is taken, which it tells.
+// heldPatience is how long a killed server may take to release its port.
+const heldPatience = 5 * time.Second
+
+// choose sets got to the wanted port. If that port is taken, choose picks a free one and reports it.
 func (p *port) choose(say func(string)) error {
 	if p.settled {
 		return nil
 	}
-	if isFree(p.want) {
-		p.got = p.want
-		return nil
+	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		if isFree(p.want) {
+			p.got = p.want
+			return nil
+		}
+		if !p.held || time.Since(began) > heldPatience {
+			break
+		}
 	}
 	l, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))
 	if err != nil {
@@ -51,14 +61,13 @@ func isFree(n int) bool {
 	return true
 }
 
-// listening returns nil once the process, or a descendant of it, listens on this port. Between
-// choosing a port and listening on it another stack of this machine may have taken it, and its
-// answers would pass for our own.
+// listening returns nil once the process, or a descendant of it, listens on this port. Between choosing a port and
+// listening on it, another stack on this machine may take the port, and its answers would look like our own.
 func (p *port) listening(proc *process) error {
 	sockets := map[string]bool{}
 	table, err := os.ReadFile(procFile(proc.pid(), "net/tcp"))
 	if err != nil {
-		return fmt.Errorf("look for the sockets of %s: %w", p.use, err)
+		return fmt.Errorf("list the sockets of %s: %w", p.use, err)
 	}
 	want := fmt.Sprintf("0100007F:%04X", p.got)
 	for line := range bytes.Lines(table) {
@@ -79,4 +88,17 @@ func (p *port) listening(proc *process) error {
 		}
 	}
 	return fmt.Errorf("%s does not listen on %s yet", p.use, p.address())
+}
+
+// portOf returns the port of a URL or of host:port on the loopback interface, 0 for anything else.
+func portOf(address string) int {
+	host, text, err := net.SplitHostPort(strings.TrimPrefix(address, "http://"))
+	if err != nil || host != loopback {
+		return 0
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0
+	}
+	return n
 }

@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// spawner starts child processes that the kernel kills when this process dies. The kernel's signal
-// is bound to the *thread* that forked, so that all starts happen on one thread that never ends.
+// spawner starts child processes that the kernel kills when this process dies. The kernel's signal is tied to the
+// *thread* that forked, so all starts happen on one thread that never ends.
 type spawner struct {
 	work chan func()
 
@@ -32,22 +33,24 @@ func newSpawner() *spawner {
 	return s
 }
 
-// process is a started child, in a process group of its own.
+// process is a child that was started, in its own process group.
 type process struct {
 	cmd     *exec.Cmd
 	started time.Time
 	done    chan struct{} // closed when it has ended
 	err     error         // why, once done; nil for exit status 0
+	stopped bool          // by stop, before it ended by itself
 }
 
-// start starts the command with its output going to log.
-func (s *spawner) start(cmd *exec.Cmd, log *os.File) (*process, error) {
+// start starts the command with its output going to log. Files that a private command makes are accessible to this user
+// only.
+func (s *spawner) start(cmd *exec.Cmd, log *os.File, private bool) (*process, error) {
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	result := make(chan error)
-	s.work <- func() { result <- cmd.Start() }
+	s.work <- func() { result <- s.fork(cmd, private) }
 	if err := <-result; err != nil {
 		return nil, fmt.Errorf("start %s: %w", cmd.Path, err)
 	}
@@ -63,6 +66,16 @@ func (s *spawner) start(cmd *exec.Cmd, log *os.File) (*process, error) {
 	return p, nil
 }
 
+// fork starts a child; a private child gets a strict umask. The umask is that of this process: starts happen one after
+// the other, and files that this process makes in the meantime are private anyway.
+func (s *spawner) fork(cmd *exec.Cmd, private bool) error {
+	if !private {
+		return cmd.Start()
+	}
+	defer unix.Umask(unix.Umask(0o077))
+	return cmd.Start()
+}
+
 func (p *process) pid() int { return p.cmd.Process.Pid }
 
 func (p *process) hasEnded() bool {
@@ -74,7 +87,7 @@ func (p *process) hasEnded() bool {
 	}
 }
 
-// how says how the process ended.
+// how describes how the process ended.
 func (p *process) how() string {
 	if p.err == nil {
 		return "exit status 0"
@@ -82,8 +95,26 @@ func (p *process) how() string {
 	return p.err.Error()
 }
 
-// stop ends the process: SIGTERM to itself, SIGKILL to its whole group after the grace time.
+// killed reports whether the process was ended by a signal that no fault in a program raises.
+func (p *process) killed() bool {
+	var exit *exec.ExitError
+	if !errors.As(p.err, &exit) {
+		return false
+	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	if !ok || !status.Signaled() {
+		return false
+	}
+	switch status.Signal() {
+	case unix.SIGKILL, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT:
+		return true
+	}
+	return false
+}
+
+// stop ends the process: SIGTERM to the process, then SIGKILL to its whole group after the grace time.
 func (p *process) stop(grace time.Duration) {
+	p.stopped = !p.hasEnded()
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails only if it has ended
 	select {
 	case <-p.done:
@@ -93,7 +124,7 @@ func (p *process) stop(grace time.Duration) {
 	<-p.done
 }
 
-// killGroup kills what is left of the process group; there may be nothing.
+// killGroup kills what is left of the process group, if anything.
 func (p *process) killGroup() { _ = unix.Kill(-p.pid(), unix.SIGKILL) }
 
 // becomeSubreaper makes orphaned descendants children of this process, so that none escapes.
@@ -104,7 +135,7 @@ func becomeSubreaper() error {
 	return nil
 }
 
-// adopt buries orphans that became our children and have ended; with kill it ends the others too.
+// adopt reaps orphans that became our children and have ended; with kill it also ends the others.
 func (s *spawner) adopt(kill bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +147,7 @@ func (s *spawner) adopt(kill bool) {
 		if kill {
 			killTree(procs, pid)
 		}
-		// A live orphan is not waited for; one killed just now is buried on the next call.
+		// adopt does not wait for a live orphan; one that was just killed is reaped by the next call.
 		_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
 	}
 }

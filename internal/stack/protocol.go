@@ -2,17 +2,20 @@ package stack
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
 	"time"
+
+	"github.com/ropewalk/ropewalk/internal/badinput"
 )
 
-// The protocol between a command and the supervisor: JSON messages, one a line, over a unix socket.
-// The command says join first; progress messages and one of ready, failed or stopping answer it.
-// Then it may ask peak any number of times, and leave. Closing the connection leaves, too.
+// The protocol between a command and the supervisor: JSON messages, one per line, over a Unix socket. The command first
+// sends join; progress messages and one of ready, failed or stopping answer it. Then it may send peak any number of
+// times, and leave. Closing the connection also leaves.
 
-// request is what a command says.
+// request is a message from a command.
 type request struct {
 	Op   string `json:"op"`             // join, peak or leave
 	Need Need   `json:"need,omitempty"` // join
@@ -22,18 +25,37 @@ type request struct {
 	// Namespace and Bucket are the ones that the command would use.
 	Namespace string `json:"namespace,omitempty"`
 	Bucket    string `json:"bucket,omitempty"`
-	Reset     bool   `json:"reset,omitempty"` // peak: start anew after the answer
+	Reset     bool   `json:"reset,omitempty"` // peak: start from zero after the answer
 }
 
-// reply is what the supervisor says.
+// reply is a message from the supervisor.
 type reply struct {
 	// Kind: progress (any time), ready, failed, stopping (the answers to join), peak, left, or lost
 	// (any time after ready: a part that the command needs was given up).
 	Kind      string    `json:"kind"`
 	Text      string    `json:"text,omitempty"`
 	Addresses Addresses `json:"addresses,omitzero"`
-	Bytes     int64     `json:"bytes,omitempty"` // peak
-	Last      bool      `json:"last,omitempty"`  // left: no lease remains, the stack stops now
+	Bytes     int64     `json:"bytes,omitempty"`   // peak
+	Last      bool      `json:"last,omitempty"`    // left: no lease remains, the stack stops now
+	Damaged   bool      `json:"damaged,omitempty"` // failed, lost: the error is a DamagedError
+	Bad       bool      `json:"bad,omitempty"`     // failed, lost: the caller can mend it (badinput.Error)
+}
+
+// failed returns a reply of a kind that carries an error; failure is its inverse.
+func failed(kind string, err error) reply {
+	var damaged *DamagedError
+	var bad badinput.Error
+	return reply{Kind: kind, Text: err.Error(), Damaged: errors.As(err, &damaged), Bad: errors.As(err, &bad)}
+}
+
+func (r reply) failure() error {
+	if r.Damaged {
+		return &DamagedError{text: r.Text}
+	}
+	if r.Bad {
+		return badinput.Of(errors.New(r.Text))
+	}
+	return errors.New(r.Text)
 }
 
 // wire sends and receives messages; sends may be concurrent.
@@ -45,7 +67,7 @@ type wire struct {
 
 func newWire(conn net.Conn) *wire { return &wire{conn: conn, dec: json.NewDecoder(conn)} }
 
-// sendTimeout bounds how long a suspended peer with a full socket can hold up the sender.
+// sendTimeout bounds how long a suspended peer with a full socket can delay the sender.
 const sendTimeout = 2 * time.Second
 
 func (w *wire) send(m any) error {

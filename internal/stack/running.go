@@ -4,13 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 )
 
-// ErrNotRunning says that no local stack runs in the root folder.
+// ErrNotRunning says that no local stack is running in the root folder.
 var ErrNotRunning = errors.New("no local stack runs")
 
-// Running returns where the servers of the local stack are that runs in the root folder. It starts
-// nothing and keeps nothing up; of a stack that is starting, servers may be missing.
+// Running returns the addresses of the local stack that is running in the root folder. It starts nothing and keeps
+// nothing running. While a stack is starting, addresses may be missing.
 func Running(opts Options) (Addresses, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
@@ -24,7 +25,7 @@ func Running(opts Options) (Addresses, error) {
 	if err != nil {
 		return Addresses{}, fmt.Errorf("read what runs in %s: %w", l.root, err)
 	}
-	if s.Addresses.S3Folder != "" { // the state holds no secret
+	if s.Addresses.S3Folder != "" { // the state holds no secrets
 		keys, err := l.loadCredentials()
 		if err != nil {
 			return Addresses{}, err
@@ -34,8 +35,12 @@ func Running(opts Options) (Addresses, error) {
 	return s.Addresses, nil
 }
 
-// supervised reports whether a supervisor lives; one that was killed leaves its state behind.
+// supervised reports whether a supervisor is running. One that was killed leaves its state behind. Asking makes no
+// file.
 func (l layout) supervised() bool {
+	if _, err := os.Stat(l.aliveLock()); err != nil {
+		return false
+	}
 	lock, err := tryLock(l.aliveLock())
 	if err == nil {
 		lock.release()

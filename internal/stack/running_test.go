@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What runs is told with the keys that a program needs for it; what no longer runs is not.
+// Running returns the addresses with the keys that a program needs. It returns nothing for a stack that has ended.
 func TestRunning(t *testing.T) {
 	needServers(t)
 	root := t.TempDir()

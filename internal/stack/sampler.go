@@ -18,8 +18,8 @@ const samplePeriod = 500 * time.Millisecond
 
 func newSampler(s *spawner) *sampler { return &sampler{spawn: s, peaks: map[*holder]int64{}} }
 
-// run samples until the process ends. Looking at a large process costs milliseconds: the pause
-// grows with the cost, so that sampling stays under 2% of a core.
+// run samples until the process ends. Measuring a large process takes milliseconds: the pause grows with the cost, so
+// that sampling stays below 2% of a core.
 func (m *sampler) run() {
 	for {
 		began := time.Now()
@@ -29,7 +29,7 @@ func (m *sampler) run() {
 	}
 }
 
-// sample takes the memory of this process, its descendants, and the commands with theirs.
+// sample measures the memory of this process, of the commands, and of the descendants of both.
 func (m *sampler) sample() {
 	roots := []int{os.Getpid()}
 	m.mu.Lock()
@@ -59,7 +59,7 @@ func (m *sampler) unwatch(h *holder) {
 	delete(m.peaks, h)
 }
 
-// peak returns a lease's peak, with a fresh sample, and may start it anew.
+// peak returns a lease's peak, including a fresh sample, and starts from zero if reset is set.
 func (m *sampler) peak(h *holder, reset bool) int64 {
 	m.sample()
 	m.mu.Lock()

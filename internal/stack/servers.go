@@ -33,13 +33,20 @@ func (t *temporalServer) command() (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := t.layout.checkDatabase(); err != nil {
+		return nil, err
+	}
 	if err := errors.Join(t.front.choose(t.say), t.web.choose(t.say)); err != nil {
 		return nil, err
 	}
 	args := []string{"server", "start-dev", "--db-filename", t.layout.database(), "--ip", loopback,
 		"--port", strconv.Itoa(t.front.got), "--ui-port", strconv.Itoa(t.web.got),
-		"--namespace", t.namespace, "--log-level", "warn",
-		// The user's configuration of Temporal clients is not for this server.
+		"--namespace", t.conf.Namespace, "--log-level", "warn",
+		// The write-ahead log is synced at checkpoints only: a step syncs the disk a few times instead of some hundred
+		// times. A loss of power may cost Temporal's last events, never its consistency. A run continues from the
+		// record in the object store.
+		"--sqlite-pragma", "journal_mode=WAL", "--sqlite-pragma", "synchronous=NORMAL",
+		// The user's configuration of Temporal clients does not apply to this server.
 		"--disable-config-file", "--disable-config-env"}
 	for _, f := range t.conf.SearchAttributeFlags() {
 		args = append(args, "--search-attribute", f)
@@ -52,18 +59,21 @@ func (t *temporalServer) command() (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// probe is done when the frontend answers, the namespace is as temporal.yaml says and the UI answers.
+// probe succeeds when the frontend answers, the namespace is as temporal.yaml says and the UI answers.
 func (t *temporalServer) probe(ctx context.Context, p *process) error {
 	if err := errors.Join(t.front.listening(p), t.web.listening(p)); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	n := namespace{name: t.namespace, conf: t.conf, own: true, say: t.say}
+	n := namespace{name: t.namespace, conf: t.conf, at: t.front.address(), own: true, say: t.say}
 	if err := n.prepareAt(ctx, client.Options{HostPort: t.front.address(), Namespace: t.namespace}); err != nil {
 		return err
 	}
-	return httpAnswer(ctx, t.url())
+	if err := httpAnswer(ctx, t.url()); err != nil {
+		return fmt.Errorf("get %s: %w", t.url(), err)
+	}
+	return nil
 }
 
 func (t *temporalServer) healthy() { t.front.settled, t.web.settled = true, true }
@@ -80,7 +90,7 @@ type s3Server struct {
 	say    func(string)
 }
 
-// healthPath answers without credentials. The dash keeps it apart from every bucket's name.
+// healthPath answers without credentials. No bucket can have the name of a dash.
 const healthPath = "/-/healthy"
 
 func (s *s3Server) command() (*exec.Cmd, error) {
@@ -88,8 +98,8 @@ func (s *s3Server) command() (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A bucket is a folder; no other process serves this tree.
-	if err := os.MkdirAll(filepath.Join(s.layout.s3(), s.bucket), 0o755); err != nil {
+	// A bucket is a folder. No other process serves this tree.
+	if err := os.MkdirAll(filepath.Join(s.layout.s3(), s.bucket), 0o700); err != nil {
 		return nil, fmt.Errorf("make bucket folder: %w", err)
 	}
 	if err := s.port.choose(s.say); err != nil {
@@ -106,20 +116,20 @@ func (s *s3Server) command() (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// sidecar returns the arguments that put object metadata into a folder of its own, for file systems
-// without extended attributes. A root that has begun that way goes on so.
+// sidecar returns the arguments that put object metadata into a separate folder, for file systems without extended
+// attributes. A root that started with such a folder keeps using it.
 func (s *s3Server) sidecar() ([]string, error) {
 	dir := s.layout.s3Sidecar()
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && hasXattrs(s.layout.s3()) {
 		return nil, nil
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make folder for object metadata: %w", err)
 	}
 	return []string{"--sidecar", dir}, nil
 }
 
-// hasXattrs tries an attribute on the folder itself.
+// hasXattrs tries to set an attribute on the folder itself.
 func hasXattrs(dir string) bool {
 	const name = "user.ropewalk.probe"
 	if err := unix.Setxattr(dir, name, make([]byte, 1024), 0); err != nil {
@@ -132,14 +142,17 @@ func (s *s3Server) probe(ctx context.Context, p *process) error {
 	if err := s.port.listening(p); err != nil {
 		return err
 	}
-	return httpAnswer(ctx, s.url()+healthPath)
+	if err := httpAnswer(ctx, s.url()+healthPath); err != nil {
+		return fmt.Errorf("get %s%s: %w", s.url(), healthPath, err)
+	}
+	return nil
 }
 
 func (s *s3Server) healthy() { s.port.settled = true }
 
 func (s *s3Server) url() string { return "http://" + s.port.address() }
 
-// credentials of the local S3 server, made once per root folder.
+// credentials are those of the local S3 server. They are made once per root folder.
 type credentials struct {
 	AccessKey string `json:"access_key"`
 	SecretKey string `json:"secret_key"`
@@ -165,7 +178,7 @@ func (l layout) loadCredentials() (credentials, error) {
 	return c, nil
 }
 
-// plainEnv is the environment of the servers: without what would configure them behind our back.
+// plainEnv returns the environment of the servers, without variables that would change their configuration.
 func plainEnv() []string {
 	var env []string
 	for _, kv := range os.Environ() {

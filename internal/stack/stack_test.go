@@ -36,7 +36,14 @@ func needServers(t *testing.T) {
 			t.Skip(err)
 		}
 	}
-	for _, name := range []string{"TEMPORAL_ADDRESS", "TEMPORAL_NAMESPACE", "TEMPORAL_PROFILE", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "ROPEWALK_NO_WORKER", "ROPEWALK_S3_BUCKET"} {
+	forgetServers(t)
+}
+
+// forgetServers removes the variables that select other servers from the environment.
+func forgetServers(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{"TEMPORAL_ADDRESS", "TEMPORAL_NAMESPACE", "TEMPORAL_PROFILE", "AWS_ENDPOINT_URL",
+		"AWS_ENDPOINT_URL_S3", "ROPEWALK_NO_WORKER", "ROPEWALK_S3_BUCKET"} {
 		t.Setenv(name, "") // restores it at the end
 		require.NoError(t, os.Unsetenv(name))
 	}
@@ -125,8 +132,8 @@ func statusOf(t *testing.T, url string) int {
 	return resp.StatusCode
 }
 
-// The whole life: up, shared, a server killed and restarted, the last one out ends everything, and
-// what Temporal knew is there the next time.
+// The whole life of a stack: it starts, is shared, a server is killed and restarted, the last command to leave ends
+// everything, and Temporal's state is there the next time.
 func TestLife(t *testing.T) {
 	needServers(t)
 	root := t.TempDir()
@@ -138,7 +145,8 @@ func TestLife(t *testing.T) {
 	require.DirExists(t, filepath.Join(a.S3Folder, a.S3Bucket))
 	checkWorkerEnv(t, root, a)
 	checkSecrecy(t, root, a)
-	for _, want := range []string{"starting Temporal…", "Temporal is ready at " + a.Temporal, "S3 is ready at", "the worker is ready"} {
+	for _, want := range []string{"starting Temporal…", "Temporal is ready at " + a.Temporal, "S3 is ready at",
+		"the worker is ready"} {
 		require.Contains(t, progress.text(), want)
 	}
 	peak, err := first.PeakMB(context.Background(), true)
@@ -212,12 +220,15 @@ func checkNamespace(t *testing.T, a Addresses) {
 	require.NoError(t, err)
 	defer c.Close()
 	ctx := context.Background()
-	ns, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: a.Namespace})
+	ns, err := c.WorkflowService().DescribeNamespace(ctx,
+		&workflowservice.DescribeNamespaceRequest{Namespace: a.Namespace})
 	require.NoError(t, err)
 	require.Equal(t, 720*time.Hour, ns.Config.WorkflowExecutionRetentionTtl.AsDuration())
-	sa, err := c.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: a.Namespace})
+	sa, err := c.OperatorService().ListSearchAttributes(ctx,
+		&operatorservice.ListSearchAttributesRequest{Namespace: a.Namespace})
 	require.NoError(t, err)
-	for name, kind := range map[string]string{"RunID": "Keyword", "Stage": "Keyword", "FailureKind": "Keyword", "Step": "Int"} {
+	for name, kind := range map[string]string{"RunID": "Keyword", "Stage": "Keyword", "FailureKind": "Keyword",
+		"Step": "Int", "RunState": "Keyword", "Success": "Double", "RunStarted": "Datetime"} {
 		require.Equal(t, kind, sa.CustomAttributes[name].String(), name)
 	}
 }
@@ -232,7 +243,7 @@ func checkWorkerEnv(t *testing.T, root string, a Addresses) {
 	require.NotContains(t, string(env), optionsVariable)
 }
 
-// checkSecrecy looks for the secret key in every file but the one that keeps it.
+// checkSecrecy looks for the secret key in every file except the one that holds it.
 func checkSecrecy(t *testing.T, root string, a Addresses) {
 	t.Helper()
 	require.NotEmpty(t, a.SecretKey)
@@ -251,7 +262,7 @@ func checkSecrecy(t *testing.T, root string, a Addresses) {
 	require.NotContains(t, fmt.Sprintf("%v %+v %#v %s", a, a, a, a), a.SecretKey)
 }
 
-// Taken ports are replaced and told; a root too deep for a socket works.
+// Taken ports are replaced, with a notice. A root that is too deep for a socket works.
 func TestTakenPortsAndDeepRoot(t *testing.T) {
 	needServers(t)
 	root := filepath.Join(t.TempDir(), strings.Repeat("deep/", 20))
@@ -274,8 +285,8 @@ func TestTakenPortsAndDeepRoot(t *testing.T) {
 	require.Less(t, len(currentState(t, root).Socket), 108)
 }
 
-// Stacks that start at the same moment and want the same ports get ports of their own; none takes
-// another's server for its own.
+// Stacks that start at the same time with the same preferred ports get different ports; none takes another's server for
+// its own.
 func TestStacksStartedAtOnce(t *testing.T) {
 	needServers(t)
 	first := freePorts(t, testOptions(t.TempDir()))
@@ -298,33 +309,49 @@ func TestStacksStartedAtOnce(t *testing.T) {
 	require.Len(t, used, 3*len(leases))
 }
 
-// A killed supervisor takes its children with it; the command notices; the next one starts anew
-// over the stale socket.
+// The children of a killed supervisor end with it. The commands that it served join the next supervisor, which one of
+// them starts, and find the servers at their old addresses, with Temporal's state.
 func TestKilledSupervisor(t *testing.T) {
 	needServers(t)
 	root := t.TempDir()
-	l, _ := join(t, root, nil)
-	s := currentState(t, root)
-	require.NoError(t, syscall.Kill(s.PID, syscall.SIGKILL))
-	select {
-	case <-l.Done():
-		require.ErrorIs(t, l.Err(), ErrLost)
-	case <-time.After(10 * time.Second):
-		t.Fatal("the lease has not noticed")
+	l, progress := join(t, root, nil)
+	reader, _ := join(t, root, func(o *Options) { o.Need = Need{S3: true} })
+	opts, err := l.Addresses().ClientOptions()
+	require.NoError(t, err)
+	c, err := client.Dial(opts)
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = c.ExecuteWorkflow(context.Background(), client.StartWorkflowOptions{ID: "before", TaskQueue: "none"},
+		"Any")
+	require.NoError(t, err)
+	for range 2 {
+		s := currentState(t, root)
+		require.NoError(t, syscall.Kill(s.PID, syscall.SIGKILL))
+		for name, pid := range s.Parts {
+			eventually(t, name+" has ended with its supervisor", func() bool { return !alive(pid) })
+		}
+		eventually(t, "another supervisor has every part", func() bool {
+			now, err := layout{root}.readState()
+			return err == nil && now.PID != s.PID && now.Parts[partWorker] != 0 && now.Addresses.Temporal != ""
+		})
+		require.Equal(t, s.Addresses, currentState(t, root).Addresses)
+		_, err = l.PeakMB(context.Background(), false) // waits until this command has joined it
+		require.NoError(t, err)
+		_, err = reader.PeakMB(context.Background(), false)
+		require.NoError(t, err)
+		d, err := c.DescribeWorkflowExecution(context.Background(), "before", "")
+		require.NoError(t, err)
+		require.Equal(t, "before", d.GetWorkflowExecutionInfo().GetExecution().GetWorkflowId())
+		require.Equal(t, 403, statusOf(t, reader.Addresses().S3Endpoint))
 	}
-	for name, pid := range s.Parts {
-		eventually(t, name+" has ended with its supervisor", func() bool { return !alive(pid) })
-	}
-	require.FileExists(t, s.Socket, "nobody has removed the socket")
-	again, _ := join(t, root, nil)
-	require.NotEqual(t, s.PID, currentState(t, root).PID)
-	require.Equal(t, l.Addresses().SecretKey, again.Addresses().SecretKey)
-	checkNamespace(t, again.Addresses())
+	require.NoError(t, l.Err())
+	require.NoError(t, reader.Err())
+	require.Contains(t, progress.text(), "the local stack's supervisor has died: joining the next one")
 	require.NoError(t, syscall.Kill(readInt(t, filepath.Join(root, "worker.child")), 0))
 }
 
-// Commands of different processes that start at once share one supervisor, and a command that is
-// killed gives its lease back.
+// Commands in different processes that start at the same time share one supervisor, and the lease of a killed command
+// ends.
 func TestCommandsAtOnce(t *testing.T) {
 	needServers(t)
 	root := t.TempDir()

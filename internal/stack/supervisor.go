@@ -23,11 +23,13 @@ type supervisor struct {
 	memory   *sampler
 	socket   string
 	listener *net.UnixListener
-	empty    chan struct{} // closed when the last lease has gone; no lease is accepted from then on
+	// inherited holds the ports of a predecessor that was killed.
+	inherited []int
+	empty     chan struct{} // closed when the last lease has ended; no lease is accepted from then on
 
 	ctx      context.Context // ends when the supervisor begins to stop
 	cancel   context.CancelCauseFunc
-	starting sync.Mutex // held while parts are started: one lease at a time does it
+	starting sync.Mutex // held while parts are started, by one lease at a time
 
 	mu        sync.Mutex
 	parts     map[string]*part
@@ -37,9 +39,9 @@ type supervisor struct {
 	last      *holder // the lease that left last; its command waits for our end
 }
 
-// Supervise runs the supervisor until the last lease has gone or the context ends; then it stops
-// every part. The hidden supervise subcommand calls it with OptionsFromEnv's options, its context
-// ending on SIGTERM and SIGINT. Only one runs per root folder.
+// Supervise runs the supervisor until the last lease has ended or the context ends; then it stops every part. The
+// hidden supervise subcommand calls it with the options from OptionsFromEnv and a context that ends on SIGTERM and
+// SIGINT. Only one supervisor runs per root folder.
 func Supervise(ctx context.Context, opts Options) error {
 	s, err := newSupervisor(opts)
 	if err != nil {
@@ -53,6 +55,7 @@ func Supervise(ctx context.Context, opts Options) error {
 		return fmt.Errorf("become the supervisor of %s: %w", s.opts.Root, err)
 	}
 	defer alive.release()
+	s.inherit()
 	if err := s.listen(); err != nil {
 		return err
 	}
@@ -64,10 +67,13 @@ func Supervise(ctx context.Context, opts Options) error {
 	select {
 	case <-ctx.Done():
 		s.log.Info("stopping on request")
+		s.tellStopped()
 	case <-s.empty:
-		s.log.Info("the last lease has gone")
+		s.log.Info("the last lease has ended")
 	}
 	s.shutdown()
+	alive.release() // before the last command, which waits for our end, is told
+	s.hangUp()
 	return nil
 }
 
@@ -78,7 +84,7 @@ func newSupervisor(opts Options) (*supervisor, error) {
 		return nil, err
 	}
 	l := layout{opts.Root}
-	if err := l.makeFolders(); err != nil {
+	if err := l.makeFolders(nil); err != nil {
 		return nil, fmt.Errorf("make the state folder: %w", err)
 	}
 	ex, err := findExisting()
@@ -97,7 +103,34 @@ func newSupervisor(opts Options) (*supervisor, error) {
 	return s, nil
 }
 
-// listen takes the socket; holding the alive lock, whatever lies there is stale.
+// inherit takes the ports of a predecessor that left its state behind: it was killed, and the commands that it served
+// join this supervisor and know the servers by their addresses.
+func (s *supervisor) inherit() {
+	old, err := s.layout.readState()
+	if err != nil {
+		return // no state, or a damaged one: the ports can be chosen freely
+	}
+	a := old.Addresses
+	if a.UI != "" {
+		s.take(&s.opts.Ports.Temporal, a.Temporal)
+		s.take(&s.opts.Ports.UI, a.UI)
+	}
+	if a.S3Folder != "" {
+		s.take(&s.opts.Ports.S3, a.S3Endpoint)
+	}
+	if len(s.inherited) > 0 {
+		s.log.Warn("taking over from a supervisor that was killed", "pid", old.PID, "ports", s.inherited)
+	}
+}
+
+func (s *supervisor) take(want *int, address string) {
+	if n := portOf(address); n > 0 {
+		*want = n
+		s.inherited = append(s.inherited, n)
+	}
+}
+
+// listen takes the socket. Because we hold the alive lock, an existing socket is stale.
 func (s *supervisor) listen() error {
 	path, err := s.layout.newSocket()
 	if err != nil {
@@ -136,7 +169,7 @@ func (s *supervisor) accept() {
 		}
 		h := &holder{wire: newWire(conn), sup: s, pid: peerPID(conn)}
 		if !s.add(h) {
-			_ = h.wire.send(reply{Kind: "stopping"}) // the command asks again when we are gone
+			_ = h.wire.send(reply{Kind: "stopping"}) // the command asks again when we have ended
 			h.wire.close()
 			continue
 		}
@@ -144,7 +177,7 @@ func (s *supervisor) accept() {
 	}
 }
 
-// add counts a lease from its connection on, so that none is lost between connecting and joining.
+// add counts a lease from the time that it connects, so that none is lost between connecting and joining.
 func (s *supervisor) add(h *holder) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +189,7 @@ func (s *supervisor) add(h *holder) bool {
 	return true
 }
 
-// remove ends a lease; true if it was the last, after which the supervisor stops.
+// remove ends a lease. It returns true if the lease was the last one; the supervisor then stops.
 func (s *supervisor) remove(h *holder) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,7 +221,7 @@ func (s *supervisor) stopIfEmpty() bool {
 	return true
 }
 
-// say tells every lease that has asked for parts, and the log.
+// say sends a line to every lease that has asked for parts, and to the log.
 func (s *supervisor) say(line string) {
 	s.log.Info(line)
 	for _, h := range s.holders() {
@@ -206,15 +239,22 @@ func (s *supervisor) holders() []*holder {
 	return out
 }
 
-// shutdown stops the parts, worker first, then whatever descendants are left.
+// tellStopped tells the commands that the stack was stopped on request, so that none starts another.
+func (s *supervisor) tellStopped() {
+	for _, h := range s.holders() {
+		_ = h.wire.send(reply{Kind: "lost", Text: "its supervisor was asked to stop; see " + s.layout.supervisorLog()})
+	}
+}
+
+// shutdown stops the parts, the worker first, then all descendants that are left.
 func (s *supervisor) shutdown() {
 	s.mu.Lock()
 	s.stopping = true
 	s.mu.Unlock()
-	// A new command finds no socket, then our lock, and waits until we are gone.
+	// A new command finds no socket, then our lock, and waits until we have ended.
 	s.listener.Close()
 	s.cancel(errors.New("the supervisor is stopping"))
-	s.starting.Lock() // a join that is under way fails first
+	s.starting.Lock() // a join in progress fails first
 	defer s.starting.Unlock()
 	if p := s.part(partWorker); p != nil {
 		p.end()
@@ -226,19 +266,23 @@ func (s *supervisor) shutdown() {
 		}
 	}
 	wg.Wait()
-	for range 2 { // the second call buries what the first killed
+	for range 2 { // the second call reaps what the first killed
 		s.spawn.adopt(true)
 		time.Sleep(10 * time.Millisecond)
 	}
 	if err := os.Remove(s.layout.state()); err != nil {
 		s.log.Warn("remove stack state", "error", err)
 	}
-	if folder := filepath.Dir(s.socket); folder != s.layout.root { // made for the socket alone
+	if folder := filepath.Dir(s.socket); folder != s.layout.root { // made only for the socket
 		if err := os.Remove(folder); err != nil {
 			s.log.Warn("remove the folder of the stack's socket", "error", err)
 		}
 	}
 	s.log.Info("stopped")
+}
+
+// hangUp closes the connections, which tells the commands that the stack has ended.
+func (s *supervisor) hangUp() {
 	for _, h := range s.holders() {
 		h.wire.close()
 	}

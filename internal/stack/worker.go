@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readyVariable names the file that a supervised worker writes its process id to once it polls.
+// readyVariable names the file to which a supervised worker writes its process id once it polls.
 const readyVariable = "ROPEWALK_READY_FILE"
 
-// workerProcess is the part that runs the worker: this executable, told by its environment where
-// the servers are.
+// workerProcess is the part that runs the worker: this executable, with the addresses of the servers in its
+// environment.
 type workerProcess struct {
 	layout    layout
 	argv      []string
@@ -28,7 +28,7 @@ func (w *workerProcess) command() (*exec.Cmd, error) {
 		return nil, fmt.Errorf("remove the last worker's ready file: %w", err)
 	}
 	cmd := exec.Command(w.argv[0], w.argv[1:]...)
-	cmd.Env = append(os.Environ(), w.addresses().Env()...) // of two values the last counts
+	cmd.Env = append(os.Environ(), w.addresses().Env()...) // the last of two values counts
 	cmd.Env = append(cmd.Env, readyVariable+"="+w.layout.readyFile(), "ROPEWALK_HOME="+w.layout.root)
 	return cmd, nil
 }
@@ -42,15 +42,14 @@ func (w *workerProcess) probe(_ context.Context, p *process) error {
 	if err != nil {
 		return fmt.Errorf("parse ready file: %w", err)
 	}
-	// The process group tells a worker behind a wrapper from a leftover file.
+	// The process group distinguishes a worker that a wrapper started from a stale file.
 	if group, err := unix.Getpgid(pid); err != nil || group != p.pid() {
 		return fmt.Errorf("process %d in the ready file is not this worker", pid)
 	}
 	return nil
 }
 
-// WorkerReady tells the supervisor that this worker's pollers are up. A worker that nobody
-// supervises has nobody to tell.
+// WorkerReady tells the supervisor that this worker's pollers are running. Without a supervisor it does nothing.
 func WorkerReady() error {
 	path := os.Getenv(readyVariable)
 	if path == "" {

@@ -1,10 +1,9 @@
-// Package temporalconf reads temporal.yaml: what the project needs of Temporal.
+// Package temporalconf reads temporal.yaml, which says what the project needs from Temporal.
 //
-// A *namespace* holds the project's workflows; its *retention* is how long closed ones stay in
-// Temporal. A *search attribute* is an indexed field of a workflow. *Dynamic config* is the
-// server's own settings. A *queue* is a Temporal task queue with the tuning of the workers that
-// poll it; queues are named by kind of work. The connection (address, TLS, keys) is not part of
-// this file: it comes from Temporal's client configuration.
+// A *namespace* holds the project's workflows; its *retention* is how long closed workflows stay in Temporal. A *search
+// attribute* is an indexed field of a workflow. *Dynamic config* holds the server's own settings. A *queue* is a
+// Temporal task queue with the tuning of the workers that poll it; queues are named after the kind of work. The
+// connection (address, TLS, keys) is not part of this file: it comes from Temporal's client configuration.
 package temporalconf
 
 import "time"
@@ -17,7 +16,7 @@ const (
 	QueueGPU     = "gpu"
 )
 
-// Config is temporal.yaml. Its comments in that file are the reference of the fields.
+// Config is the content of temporal.yaml. The comments in that file document the fields.
 type Config struct {
 	Namespace        string            `yaml:"namespace" json:"namespace"`
 	Retention        time.Duration     `yaml:"retention" json:"retention"`

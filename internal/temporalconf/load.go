@@ -20,8 +20,8 @@ const FileName = "temporal.yaml"
 // ErrInvalid is wrapped by every error about the content of a configuration.
 var ErrInvalid = errors.New("invalid temporal configuration")
 
-// Load reads the file at path. With an empty path it reads temporal.yaml of the working folder,
-// or the one that the binary carries if the folder has none.
+// Load reads the file at path. With an empty path it reads temporal.yaml of the working folder, or the built-in one if
+// the folder has none.
 func Load(path string) (Config, error) {
 	name, optional := path, path == ""
 	if optional {
@@ -37,11 +37,11 @@ func Load(path string) (Config, error) {
 	return Parse(name, text)
 }
 
-// Default parses the configuration that the binary carries.
+// Default parses the built-in configuration.
 func Default() (Config, error) { return Parse("built-in "+FileName, ropewalk.TemporalYAML) }
 
-// Parse reads one YAML document strictly and validates it. name is used in messages only; every
-// fault is reported at once, a line each, as "name:line: path: fault".
+// Parse reads one YAML document strictly and validates it. name is used only in messages. All faults are reported at
+// once, one per line, as "name:line: path: fault".
 func Parse(name string, text []byte) (Config, error) {
 	var c Config
 	dec := yaml.NewDecoder(bytes.NewReader(text))
@@ -66,7 +66,7 @@ func Parse(name string, text []byte) (Config, error) {
 	return c, nil
 }
 
-// goType is how the YAML library names our types in its messages; users do not know them.
+// goType matches the names of Go types in the YAML library's messages; users do not know them.
 var (
 	goType   = regexp.MustCompile(` (in|into) type \S+| into \S+$`)
 	yamlLine = regexp.MustCompile(`^(?:yaml: )?line (\d+): (.*)$`)
@@ -90,8 +90,8 @@ func yamlFaults(name string, err error) string {
 	return strings.Join(texts, "\n")
 }
 
-// lineOf returns the line of a dotted path, or that of its nearest parent that exists.
-// Keys of dynamic_config hold dots themselves, so the longest matching key is taken.
+// lineOf returns the line of a dotted path, or of its nearest parent that exists. Keys of dynamic_config contain dots,
+// so it uses the longest matching key.
 func lineOf(n *yaml.Node, path string) int {
 	if n.Kind == yaml.DocumentNode && len(n.Content) > 0 {
 		n = n.Content[0]

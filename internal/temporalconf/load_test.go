@@ -18,7 +18,8 @@ func TestBuiltInConfiguration(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "ropewalk", c.Namespace)
 	require.Equal(t, 30*24*time.Hour, c.Retention)
-	want := []string{"FailureKind=Keyword", "RunID=Keyword", "Stage=Keyword", "Step=Int"}
+	want := []string{"FailureKind=Keyword", "RunID=Keyword", "RunStarted=Datetime", "RunState=Keyword",
+		"Stage=Keyword", "Step=Int", "Success=Double"}
 	require.Empty(t, cmp.Diff(want, c.SearchAttributeFlags()))
 	require.Contains(t, c.DynamicConfigFlags(), "matching.numTaskqueueReadPartitions=1")
 	var names []string
@@ -46,15 +47,20 @@ func TestFaultsNameLineAndPath(t *testing.T) {
 	line := func(text, sub string) int { return strings.Count(text[:strings.Index(text, sub)], "\n") + 1 }
 	for _, tc := range []struct{ name, old, new, want string }{
 		{"unknown field", "retention: 720h", "retentoin: 720h", "field retentoin not found"},
-		{"wrong type", "sticky_cache_size: 64", "sticky_cache_size: many", "cannot unmarshal"},
+		{"wrong type", "sticky_cache_size: 600", "sticky_cache_size: many", "cannot unmarshal"},
 		{"short retention", "retention: 720h", "retention: 1h", "retention: must be ≥ 24h, got 1h0m0s"},
 		{"attribute type", "  RunID: Keyword", "  RunID: Word", `search_attributes.RunID: unknown type "Word"`},
+		{"attribute of runs", "  RunState: Keyword", "  RunState: Int",
+			`search_attributes.RunState: must be Keyword, got "Int"`},
 		{"attribute kind", "  Step: Int", "  Step: Keyword", `search_attributes.Step: must be Int, got "Keyword"`},
 		{"namespace", "namespace: ropewalk", "namespace: rope/walk", "namespace: must be 1 to 255"},
-		{"no workflow pollers", "workflow_pollers: 2", "workflow_pollers: 0", "queues.cpu.workflow_pollers: must be ≥ 2"},
-		{"no activities", "max_concurrent_activities: 4", "max_concurrent_activities: 0", "queues.cpu.max_concurrent_activities: must be ≥ 1, got 0"},
+		{"no workflow pollers", "workflow_pollers: 2", "workflow_pollers: 0",
+			"queues.cpu.workflow_pollers: must be ≥ 2"},
+		{"no activities", "max_concurrent_activities: 4", "max_concurrent_activities: 0",
+			"queues.cpu.max_concurrent_activities: must be ≥ 1, got 0"},
 		{"setting's name", "  matching.numTaskqueueReadPartitions: 1", "  'numTask queue': 1", "must be a dotted name"},
-		{"setting's value", "  matching.numTaskqueueReadPartitions: 1", "  matching.numTaskqueueReadPartitions: [1]", "dynamic_config.matching.numTaskqueueReadPartitions: must be a string"},
+		{"setting's value", "  matching.numTaskqueueReadPartitions: 1", "  matching.numTaskqueueReadPartitions: [1]",
+			"dynamic_config.matching.numTaskqueueReadPartitions: must be a string"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			require.Contains(t, builtin, tc.old)

@@ -21,6 +21,7 @@ var attributeLimit = map[string]int{
 // required are the attributes that workflows set.
 var required = []struct{ name, kind string }{
 	{"RunID", "Keyword"}, {"Step", "Int"}, {"Stage", "Keyword"}, {"FailureKind", "Keyword"},
+	{"RunState", "Keyword"}, {"Success", "Double"}, {"RunStarted", "Datetime"},
 }
 
 var (
@@ -35,7 +36,7 @@ func (c Config) faults() []fault {
 	if !namespacePattern.MatchString(c.Namespace) {
 		add("namespace", "must be 1 to 255 letters, digits, '_', '-' or '.', got %q", c.Namespace)
 	}
-	// Shorter retention than a day is refused by the server.
+	// The server refuses a retention of less than a day.
 	if c.Retention < 24*time.Hour {
 		add("retention", "must be ≥ 24h, got %s", c.Retention)
 	}
@@ -72,7 +73,9 @@ func (c Config) attributeFaults() []fault {
 		case !attributePattern.MatchString(name):
 			fs = append(fs, fault{path, "name must be letters, digits and '_', starting with a letter"})
 		case !known:
-			fs = append(fs, fault{path, fmt.Sprintf("unknown type %q: use one of %v", kind, slices.Sorted(maps.Keys(attributeLimit)))})
+			fs = append(fs,
+				fault{path, fmt.Sprintf("unknown type %q: use one of %v", kind,
+					slices.Sorted(maps.Keys(attributeLimit)))})
 		case seen[kind] > limit:
 			fs = append(fs, fault{path, fmt.Sprintf("at most %d attributes may be of type %s", limit, kind)})
 		}
@@ -93,7 +96,8 @@ func (q NamedQueue) faults() []fault {
 		atLeast(p+"workflow_pollers", q.WorkflowPollers, 0))
 	// A worker splits its workflow pollers between the shared queue and its own sticky one.
 	if q.WorkflowPollers == 1 || (q.Name == QueueCPU && q.WorkflowPollers < 2) {
-		fs = append(fs, fault{p + "workflow_pollers", fmt.Sprintf("must be ≥ 2 where workflows are polled, got %d", q.WorkflowPollers)})
+		fs = append(fs, fault{p + "workflow_pollers", fmt.Sprintf("must be ≥ 2 where workflows are polled, got %d",
+			q.WorkflowPollers)})
 	}
 	return fs
 }
@@ -126,7 +130,7 @@ func (c Config) SearchAttributeFlags() []string {
 func (c Config) DynamicConfigFlags() []string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(c.DynamicConfig)) {
-		value, _ := json.Marshal(c.DynamicConfig[key]) // validated: JSON can say it
+		value, _ := json.Marshal(c.DynamicConfig[key]) // validated, so it can be encoded
 		out = append(out, key+"="+string(value))
 	}
 	return out

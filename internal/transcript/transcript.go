@@ -1,4 +1,4 @@
-// Package transcript holds output that a test reads while somebody writes it.
+// Package transcript holds output that a test reads while another goroutine or process writes it.
 package transcript
 
 import (
@@ -19,6 +19,7 @@ func (o *Transcript) Write(p []byte) (int, error) {
 	return o.text.Write(p)
 }
 
+// String returns what was written so far.
 func (o *Transcript) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -11,9 +11,10 @@ import (
 	"strings"
 )
 
-// A LoRA adapter lies in two files beside the base that it belongs to, model.safetensors: adapter_config.json and, in float32,
-// adapter_model.safetensors with base_model.model.MODULE.lora_A.weight [rank, in] and ….lora_B.weight [out, rank] for each
-// module that has one. Its product is lora_alpha/r · B·A (Hu et al. 2021). The optimiser's moments are then the adapter's.
+// A LoRA adapter has two files in the folder of its base, model.safetensors. The first is adapter_config.json. The
+// second, adapter_model.safetensors, holds float32 tensors: base_model.model.MODULE.lora_A.weight [rank, in] and
+// ….lora_B.weight [out, rank] for each module with an adapter. The product lora_alpha/r · B·A is added to the base
+// weight (Hu et al. 2021). The optimiser's moments then belong to the adapter.
 
 const (
 	adapterPrefix = "base_model.model."
@@ -21,7 +22,7 @@ const (
 	suffixB       = ".lora_B.weight"
 )
 
-// adapterConfig is what of adapter_config.json is read.
+// adapterConfig holds the fields of adapter_config.json that this package reads.
 type adapterConfig struct {
 	Type         string         `json:"peft_type"`
 	Rank         int            `json:"r"`
@@ -48,8 +49,8 @@ func HasAdapter(dir string) (bool, error) {
 	return false, nil
 }
 
-// merge adds the adapter's products to the weights that they stand beside, and drops the adapter. What is left is a model
-// like any other, that gives the same outputs up to rounding.
+// merge attaches the adapter's products to their base weights, whose numbers include them from then on. The result is
+// an ordinary model with the same outputs up to rounding. Only the adapter itself is read into memory.
 func (c *Checkpoint) merge(dir string) error {
 	text, err := os.ReadFile(filepath.Join(dir, FileAdapterConfig))
 	if err != nil {
@@ -62,9 +63,14 @@ func (c *Checkpoint) merge(dir string) error {
 	if err := config.refuse(); err != nil {
 		return fmt.Errorf("%s: %w", FileAdapterConfig, err)
 	}
-	f, err := readTensors(dir, FileAdapter)
+	f, err := c.tensors(dir, FileAdapter)
 	if err != nil {
 		return err
+	}
+	for i := range f.Tensors {
+		if err := f.Tensors[i].load(); err != nil {
+			return fmt.Errorf("%s: %w", FileAdapter, err)
+		}
 	}
 	if err := c.mergeTensors(index(f), config); err != nil {
 		return fmt.Errorf("%s: %w", FileAdapter, err)
@@ -79,47 +85,39 @@ func (a adapterConfig) refuse() error {
 		return fmt.Errorf("%w: peft_type is %q, want LORA", ErrUnsupported, a.Type)
 	case a.Rank < 1 || a.Rank > maxSide:
 		return fmt.Errorf("%w: r is %d", ErrCorrupt, a.Rank)
-	case a.Bias != "" && a.Bias != "none", a.DoRA, a.RSLoRA, a.LoRABias, a.FanInFanOut, len(a.RankPattern)+len(a.AlphaPattern)+len(a.Saved) > 0:
+	case a.Bias != "" && a.Bias != "none", a.DoRA, a.RSLoRA, a.LoRABias, a.FanInFanOut,
+		len(a.RankPattern)+len(a.AlphaPattern)+len(a.Saved) > 0:
 		return fmt.Errorf("%w: it asks for more than a plain adapter of one rank", ErrUnsupported)
 	}
 	return nil
 }
 
-// mergeTensors takes every tensor of the adapter; one that no weight belongs to is refused.
+// mergeTensors merges every tensor of the adapter. A tensor without a base weight is an error.
 func (c *Checkpoint) mergeTensors(adapter map[string]Tensor, config adapterConfig) error {
 	scale := float32(config.Alpha / float64(config.Rank))
-	for _, w := range c.Weights {
+	for i := range c.Weights {
+		w := &c.Weights[i]
 		module, ok := strings.CutSuffix(w.Name, ".weight")
 		a, has := adapter[adapterPrefix+module+suffixA]
 		if !ok || !has {
 			continue
 		}
 		if len(w.Dims) != 2 || !slices.Equal(a.Dims, []int{config.Rank, w.Dims[1]}) {
-			return fmt.Errorf("%w: tensor %q is %v beside %q %v and rank %d", ErrCorrupt, a.Name, a.Dims, w.Name, w.Dims, config.Rank)
+			return fmt.Errorf(
+				"%w: tensor %q is %v, which does not fit %q %v and rank %d", ErrCorrupt, a.Name, a.Dims, w.Name, w.Dims,
+				config.Rank,
+			)
 		}
 		b, err := take(adapter, adapterPrefix+module+suffixB, []int{w.Dims[0], config.Rank})
 		if err != nil {
 			return err
 		}
-		addProduct(w.Data, b.Data, a.Data, config.Rank, w.Dims[1], scale)
+		w.stored = w.stored.with(&delta{a: a.Data, b: b.Data, rank: config.Rank, in: w.Dims[1], scale: scale})
 		delete(adapter, a.Name)
 		delete(adapter, b.Name)
 	}
 	for name := range adapter {
-		return fmt.Errorf("%w: tensor %q belongs to none of the model's", ErrCorrupt, name)
+		return fmt.Errorf("%w: tensor %q belongs to no tensor of the model", ErrCorrupt, name)
 	}
 	return nil
-}
-
-// addProduct adds scale·b·a to w: b [out, rank], a [rank, in], w [out, in].
-func addProduct(w, b, a []float32, rank, in int, scale float32) {
-	for o := range len(b) / rank {
-		row := w[o*in : (o+1)*in]
-		for r := range rank {
-			f := scale * b[o*rank+r]
-			for i, x := range a[r*in : (r+1)*in] {
-				row[i] += f * x
-			}
-		}
-	}
 }

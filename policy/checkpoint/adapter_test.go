@@ -8,9 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const adapterText = `{"peft_type": "LORA", "r": 2, "lora_alpha": 6, "target_modules": ["v_proj"], "bias": "none", "base_model_name_or_path": null}`
+const adapterText = `{"peft_type": "LORA", "r": 2, "lora_alpha": 6, "target_modules": ["v_proj"], "bias": "none",` +
+	` "base_model_name_or_path": null}`
 
-// adapted is a folder with an adapter of rank 2 beside the first layer's v_proj, [4, 8], and that weight without it.
+// adapted is a folder with an adapter of rank 2 for the first layer's v_proj, [4, 8], and that weight without it.
 func adapted(t *testing.T, change func(tensors []Tensor) []Tensor) (dir string, before []float32) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "model")
@@ -18,10 +19,16 @@ func adapted(t *testing.T, change func(tensors []Tensor) []Tensor) (dir string, 
 	require.NoError(t, err)
 	_, err = Write(dir, c)
 	require.NoError(t, err)
-	a := Tensor{Name: "base_model.model.model.layers.0.self_attn.v_proj.lora_A.weight", Dims: []int{2, 8}, Data: make([]float32, 16)}
-	b := Tensor{Name: "base_model.model.model.layers.0.self_attn.v_proj.lora_B.weight", Dims: []int{4, 2}, Data: make([]float32, 8)}
+	a := Tensor{
+		Name: "base_model.model.model.layers.0.self_attn.v_proj.lora_A.weight", Dims: []int{2, 8},
+		Data: make([]float32, 16),
+	}
+	b := Tensor{
+		Name: "base_model.model.model.layers.0.self_attn.v_proj.lora_B.weight", Dims: []int{4, 2},
+		Data: make([]float32, 8),
+	}
 	a.Data[0*8+5], a.Data[1*8+5], b.Data[3*2+0], b.Data[3*2+1] = 2, 3, 5, 7
-	require.NoError(t, writeFile(dir, FileAdapter, change([]Tensor{a, b}), map[string]string{"format": "pt"}))
+	require.NoError(t, writeFile(dir, FileAdapter, change([]Tensor{a, b}), map[string]string{"format": "pt"}, F32))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, FileAdapterConfig), []byte(adapterText), 0o600))
 	return dir, c.Weights[4].Data
 }
@@ -78,15 +85,27 @@ func TestBadAdapters(t *testing.T) {
 		message string
 	}{
 		{"no JSON", same, write("{"), ErrCorrupt, "parse adapter_config.json"},
-		{"another kind", same, write(`{"peft_type": "IA3"}`), ErrUnsupported, `adapter_config.json: unsupported checkpoint: peft_type is "IA3"`},
+		{
+			"another kind", same, write(`{"peft_type": "IA3"}`), ErrUnsupported,
+			`adapter_config.json: unsupported checkpoint: peft_type is "IA3"`,
+		},
 		{"no rank", same, write(`{"peft_type": "LORA"}`), ErrCorrupt, "r is 0"},
-		{"DoRA", same, write(`{"peft_type": "LORA", "r": 2, "use_dora": true}`), ErrUnsupported, "more than a plain adapter"},
-		{"another rank", same, write(`{"peft_type": "LORA", "r": 3}`), ErrCorrupt, `v_proj.lora_A.weight" is [2 8] beside`},
-		{"half a pair", func(x []Tensor) []Tensor { return x[:1] }, none, ErrCorrupt, `v_proj.lora_B.weight" is missing`},
+		{
+			"DoRA", same, write(`{"peft_type": "LORA", "r": 2, "use_dora": true}`), ErrUnsupported,
+			"more than a plain adapter",
+		},
+		{
+			"another rank", same, write(`{"peft_type": "LORA", "r": 3}`), ErrCorrupt,
+			`v_proj.lora_A.weight" is [2 8], which does not fit`,
+		},
+		{
+			"half a pair", func(x []Tensor) []Tensor { return x[:1] }, none, ErrCorrupt,
+			`v_proj.lora_B.weight" is missing`,
+		},
 		{"of another model", func(x []Tensor) []Tensor {
 			x[0].Name = "base_model.model.model.layers.9.self_attn.v_proj.lora_A.weight"
 			return x[:1]
-		}, none, ErrCorrupt, `layers.9.self_attn.v_proj.lora_A.weight" belongs to none`},
+		}, none, ErrCorrupt, `layers.9.self_attn.v_proj.lora_A.weight" belongs to no tensor of the model`},
 		{"no configuration", same, func(t *testing.T, dir string) {
 			require.NoError(t, os.Remove(filepath.Join(dir, FileAdapterConfig)))
 		}, os.ErrNotExist, "adapter_config.json"},

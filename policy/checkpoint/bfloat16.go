@@ -15,9 +15,9 @@ import (
 	"github.com/ropewalk/ropewalk/internal/seed"
 )
 
-// InitBFloat16 is Init with weights of bfloat16, as most published models have them, drawn while they are written: a
-// model of billions of parameters takes a few seconds and no memory. Each number is one of 65,536 quantiles of the
-// normal distribution, four to a draw. It writes no value head.
+// InitBFloat16 is Init with bfloat16 weights, as in most published models. It draws the weights while it writes them,
+// so a model of billions of parameters takes a few seconds and little memory. Each number is one of 65,536 quantiles of
+// the normal distribution, with four numbers per draw. It writes no value head.
 func InitBFloat16(dir string, s Shape, seedValue uint64) error {
 	if err := s.Validate(); err != nil {
 		return err
@@ -117,7 +117,7 @@ func drawTensor(w io.Writer, t Tensor, table *[1 << 16]uint16, seedValue uint64)
 	return nil
 }
 
-// normals are the quantiles (i+½)/65536 of the normal distribution with mean 0, in bfloat16.
+// normals returns the quantiles (i+½)/65536 of the normal distribution with mean 0, in bfloat16.
 func normals(std float64) *[1 << 16]uint16 {
 	out := new([1 << 16]uint16)
 	for i := range out {

@@ -10,7 +10,10 @@ import (
 )
 
 func TestInitBFloat16(t *testing.T) {
-	s := Shape{Vocab: 311, Hidden: 64, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 16, FFN: 96, Positions: 64, RopeTheta: 10000, NormEps: 1e-6, Pad: -1}
+	s := Shape{
+		Vocab: 311, Hidden: 64, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 16, FFN: 96, Positions: 64, RopeTheta: 10000,
+		NormEps: 1e-6, Pad: -1,
+	}
 	dir := filepath.Join(t.TempDir(), "model")
 	require.NoError(t, InitBFloat16(dir, s, 7))
 	c, err := Read(dir, false)

@@ -1,9 +1,9 @@
 package checkpoint
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,20 +14,22 @@ import (
 // Checkpoint is the content of a folder.
 type Checkpoint struct {
 	Shape      Shape
-	Config     []byte            // config.json; nil lets Write make one from Shape
-	Generation []byte            // generation_config.json; nil likewise
-	Weights    []Tensor          // Shape.Tensors with data, in that order
-	Optimizer  *Optimizer        // nil where there is none
+	Config     []byte            // config.json; if nil, Write makes it from Shape
+	Generation []byte            // generation_config.json; if nil, Write makes it from Shape
+	Weights    []Tensor          // Shape.Tensors with their numbers, in that order
+	Optimizer  *Optimizer        // nil if there is none
 	Extra      map[string][]byte // the tokenizer's files by name
-	// Merged says that a LoRA adapter's product was added to the weights: they are no base to train on from here.
+	// Merged says that a LoRA adapter's product was added to the weights, so that training cannot continue from them.
 	Merged bool
+
+	files []io.Closer // files that still hold tensors
 }
 
 // Optimizer is AdamW's state, each list ordered like Checkpoint.Weights.
 type Optimizer struct {
 	Step   int64
-	First  [][]float32 // running means of the gradient
-	Second [][]float32 // running means of its square
+	First  []Tensor // running means of the gradient
+	Second []Tensor // running means of its square
 }
 
 const (
@@ -35,32 +37,71 @@ const (
 	prefixSecond = "exp_avg_sq."
 )
 
-// Read reads the folder dir; the optimiser's state only if asked for and there. A LoRA adapter is merged into the weights; with
-// its optimiser's state it is refused, since it cannot go on from there.
+// Read reads the folder dir. It reads the optimiser's state only if optimizer is set and the folder has one. A LoRA
+// adapter is merged into the weights. Read rejects an adapter with optimizer set, because training cannot continue from
+// merged weights.
 func Read(dir string, optimizer bool) (*Checkpoint, error) {
-	c, err := read(dir, optimizer)
+	c, err := Open(dir, optimizer)
 	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(c.load(), c.Close()); err != nil {
 		return nil, fmt.Errorf("read checkpoint %s: %w", dir, err)
 	}
 	return c, nil
 }
 
-func read(dir string, optimizer bool) (*Checkpoint, error) {
+// Open is Read for checkpoints that should not be in memory twice. It reads and checks the headers; the tensors'
+// numbers stay in their files until Tensor.Read, which also adds an adapter's product to them. The caller closes the
+// checkpoint.
+func Open(dir string, optimizer bool) (*Checkpoint, error) {
 	c := &Checkpoint{Extra: map[string][]byte{}}
+	if err := c.read(dir, optimizer); err != nil {
+		return nil, fmt.Errorf("read checkpoint %s: %w", dir, errors.Join(err, c.Close()))
+	}
+	return c, nil
+}
+
+// Close closes the files that hold the tensors. Their numbers cannot be read after that. A second call does nothing.
+func (c *Checkpoint) Close() (err error) {
+	for _, f := range c.files {
+		err = errors.Join(err, f.Close())
+	}
+	c.files = nil
+	return err
+}
+
+// load takes all numbers into memory.
+func (c *Checkpoint) load() error {
+	lists := [][]Tensor{c.Weights}
+	if c.Optimizer != nil {
+		lists = append(lists, c.Optimizer.First, c.Optimizer.Second)
+	}
+	for _, list := range lists {
+		for i := range list {
+			if err := list[i].load(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Checkpoint) read(dir string, optimizer bool) error {
 	var err error
 	if c.Config, err = os.ReadFile(filepath.Join(dir, FileConfig)); err != nil {
-		return nil, err
+		return err
 	}
 	if c.Shape, err = parseConfig(c.Config); err != nil {
-		return nil, err
+		return err
 	}
 	if c.Generation, err = readOptional(dir, FileGeneration); err != nil {
-		return nil, err
+		return err
 	}
 	for _, name := range extraFiles {
 		b, err := readOptional(dir, name)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if b != nil {
 			c.Extra[name] = b
@@ -68,23 +109,25 @@ func read(dir string, optimizer bool) (*Checkpoint, error) {
 	}
 	adapter, err := HasAdapter(dir)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if adapter && optimizer {
-		return nil, fmt.Errorf("%w: %s: a LoRA adapter trains in PyTorch alone (engine.kind: torch)", ErrUnsupported, FileAdapterConfig)
+		return fmt.Errorf(
+			"%w: %s: a LoRA adapter trains in PyTorch alone (engine.kind: torch)", ErrUnsupported, FileAdapterConfig,
+		)
 	}
 	if err := c.readWeights(dir); err != nil {
-		return nil, err
+		return err
 	}
 	if adapter {
 		if err := c.merge(dir); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if !optimizer {
-		return c, nil
+		return nil
 	}
-	return c, c.readOptimizer(dir)
+	return c.readOptimizer(dir)
 }
 
 func readOptional(dir, name string) ([]byte, error) {
@@ -95,35 +138,34 @@ func readOptional(dir, name string) ([]byte, error) {
 	return b, err
 }
 
-func readTensors(dir, name string) (*File, error) {
-	b, err := os.ReadFile(filepath.Join(dir, name))
+// tensors opens a file of the folder. Closing the checkpoint closes the file.
+func (c *Checkpoint) tensors(dir, name string) (*File, error) {
+	f, closer, err := openTensors(dir, name)
 	if err != nil {
 		return nil, err
 	}
-	f, err := DecodeSafetensors(b)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
+	c.files = append(c.files, closer)
 	return f, nil
 }
 
 func (c *Checkpoint) readWeights(dir string) error {
-	f, err := readTensors(dir, FileWeights)
+	f, err := c.modelTensors(dir)
 	if err != nil {
 		return err
 	}
 	if err := c.takeWeights(f, FileWeights, c.Shape.Tensors()); err != nil {
 		return err
 	}
-	head, err := readTensors(dir, FileValueHead)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	name, err := ValueHeadIn(dir)
+	if err != nil || name == "" {
+		return err
 	}
+	head, err := c.tensors(dir, name)
 	if err != nil {
 		return err
 	}
 	c.Shape.ValueHead = true
-	return c.takeWeights(head, FileValueHead, c.Shape.valueHead())
+	return c.takeWeights(head, name, c.Shape.valueHead())
 }
 
 // takeWeights appends the wanted tensors of a file.
@@ -159,114 +201,30 @@ func take(m map[string]Tensor, name string, dims []int) (Tensor, error) {
 }
 
 func (c *Checkpoint) readOptimizer(dir string) error {
-	f, err := readTensors(dir, FileOptimizer)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	name, err := firstOf(dir, FileOptimizer, oldOptimizer)
+	if err != nil || name == "" {
+		return err
 	}
+	f, err := c.tensors(dir, name)
 	if err != nil {
 		return err
 	}
 	o := &Optimizer{}
 	if o.Step, err = strconv.ParseInt(f.Metadata["step"], 10, 64); err != nil || o.Step < 0 {
-		return fmt.Errorf("%s: %w: metadata step is %q", FileOptimizer, ErrCorrupt, f.Metadata["step"])
+		return fmt.Errorf("%s: %w: metadata step is %q", name, ErrCorrupt, f.Metadata["step"])
 	}
 	byName := index(f)
 	for _, want := range c.Shape.Tensors() {
 		first, err := take(byName, prefixFirst+want.Name, want.Dims)
 		if err != nil {
-			return fmt.Errorf("%s: %w", FileOptimizer, err)
+			return fmt.Errorf("%s: %w", name, err)
 		}
 		second, err := take(byName, prefixSecond+want.Name, want.Dims)
 		if err != nil {
-			return fmt.Errorf("%s: %w", FileOptimizer, err)
+			return fmt.Errorf("%s: %w", name, err)
 		}
-		o.First, o.Second = append(o.First, first.Data), append(o.Second, second.Data)
+		o.First, o.Second = append(o.First, first), append(o.Second, second)
 	}
 	c.Optimizer = o
 	return nil
-}
-
-// Write writes c to the folder dir, which it makes if needed and refuses if it holds anything, and
-// returns the folder's Digest. Equal checkpoints give equal bytes.
-func Write(dir string, c *Checkpoint) (string, error) {
-	if err := write(dir, c); err != nil {
-		return "", fmt.Errorf("write checkpoint %s: %w", dir, err)
-	}
-	return Digest(dir)
-}
-
-func write(dir string, c *Checkpoint) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	if held, err := os.ReadDir(dir); err != nil {
-		return err
-	} else if len(held) > 0 {
-		return fmt.Errorf("folder is not empty: %w: %s", fs.ErrExist, held[0].Name())
-	}
-	files := map[string][]byte{FileConfig: c.Config, FileGeneration: c.Generation}
-	if c.Config == nil {
-		files[FileConfig] = marshalConfig(c.Shape)
-	} else {
-		b, err := asFloat32(c.Config)
-		if err != nil {
-			return err
-		}
-		files[FileConfig] = b
-	}
-	if c.Generation == nil {
-		files[FileGeneration] = marshalGeneration(c.Shape)
-	}
-	for name, b := range c.Extra {
-		if !slices.Contains(extraFiles, name) {
-			return fmt.Errorf("extra file %q is none of the tokenizer's", name)
-		}
-		files[name] = b
-	}
-	for name, b := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
-			return err
-		}
-	}
-	return c.writeTensors(dir)
-}
-
-func (c *Checkpoint) writeTensors(dir string) error {
-	weights, value := c.Weights, []Tensor(nil)
-	if c.Shape.ValueHead {
-		cut := len(weights) - len(c.Shape.valueHead())
-		weights, value = weights[:cut], weights[cut:]
-	}
-	// transformers refuses a safetensors file whose metadata does not name a framework.
-	if err := writeFile(dir, FileWeights, weights, map[string]string{"format": "pt"}); err != nil {
-		return err
-	}
-	if value != nil {
-		if err := writeFile(dir, FileValueHead, value, nil); err != nil {
-			return err
-		}
-	}
-	if c.Optimizer == nil {
-		return nil
-	}
-	var state []Tensor
-	for i, t := range c.Weights {
-		state = append(state,
-			Tensor{Name: prefixFirst + t.Name, Dims: t.Dims, Data: c.Optimizer.First[i]},
-			Tensor{Name: prefixSecond + t.Name, Dims: t.Dims, Data: c.Optimizer.Second[i]})
-	}
-	return writeFile(dir, FileOptimizer, state, map[string]string{"step": strconv.FormatInt(c.Optimizer.Step, 10)})
-}
-
-func writeFile(dir, name string, tensors []Tensor, metadata map[string]string) (err error) {
-	f, err := os.Create(filepath.Join(dir, name))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	w := bufio.NewWriterSize(f, 1<<18)
-	if err := EncodeSafetensors(w, tensors, metadata); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return w.Flush()
 }

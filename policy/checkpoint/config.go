@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// ErrCorrupt marks a file whose content contradicts itself or its neighbours.
+// ErrCorrupt marks a file that contradicts itself or other files of its checkpoint.
 var ErrCorrupt = errors.New("corrupt checkpoint")
 
 // ErrUnsupported marks a checkpoint of an architecture that the reader does not know.
@@ -26,7 +26,7 @@ type Shape struct {
 	Positions int // longest sequence
 	RopeTheta float64
 	NormEps   float64
-	// Untied gives the output head a matrix of its own; else it is the embedding's.
+	// Untied gives the output head its own matrix. Otherwise the output head is the embedding.
 	Untied bool
 	// ValueHead adds a scalar head over the final hidden state, for a critic.
 	ValueHead bool
@@ -34,10 +34,10 @@ type Shape struct {
 	Pad       int32   // id of padding, or -1
 }
 
-// maxSide bounds every size so that products of two stay far from overflow.
+// maxSide bounds every size, so that the product of two sizes cannot overflow.
 const maxSide = 1 << 28
 
-// Validate reports the first field that cannot be.
+// Validate reports the first field with an impossible value.
 func (s Shape) Validate() error {
 	for _, f := range []struct {
 		name string
@@ -53,7 +53,9 @@ func (s Shape) Validate() error {
 	}
 	switch {
 	case s.Heads%s.KVHeads != 0:
-		return fmt.Errorf("%w: num_attention_heads %d is no multiple of num_key_value_heads %d", ErrUnsupported, s.Heads, s.KVHeads)
+		return fmt.Errorf(
+			"%w: num_attention_heads %d is no multiple of num_key_value_heads %d", ErrUnsupported, s.Heads, s.KVHeads,
+		)
 	case s.HeadDim%2 != 0:
 		return fmt.Errorf("%w: head_dim %d is odd", ErrUnsupported, s.HeadDim)
 	case !(s.RopeTheta > 0) || math.IsInf(s.RopeTheta, 0):
@@ -73,7 +75,7 @@ func (s Shape) Params() int64 {
 	return n
 }
 
-// configJSON is the part of transformers' Qwen3Config that is read.
+// configJSON is the part of transformers' Qwen3Config that this package reads.
 type configJSON struct {
 	ModelType        string          `json:"model_type"`
 	Vocab            int             `json:"vocab_size"`
@@ -101,8 +103,8 @@ type ropeJSON struct {
 	Theta *float64 `json:"rope_theta"`
 }
 
-// parseConfig reads a config.json, refusing what the architecture here does not cover.
-// Absent fields take transformers' defaults for Qwen3.
+// parseConfig reads a config.json and rejects architectures that this program does not support. Absent fields take
+// transformers' defaults for Qwen3.
 func parseConfig(b []byte) (Shape, error) {
 	var c configJSON
 	if err := json.Unmarshal(b, &c); err != nil {
@@ -177,8 +179,8 @@ func oneOrMany(b json.RawMessage) ([]int32, error) {
 	return []int32{one}, nil
 }
 
-// marshalConfig writes the config.json that transformers' Qwen3ForCausalLM loads: rope_theta both in
-// the flat form of its version 4 and in the rope_parameters of version 5, likewise the dtype.
+// marshalConfig writes the config.json that transformers' Qwen3ForCausalLM loads. It writes rope_theta both in the flat
+// form of version 4 and in the rope_parameters of version 5, and the dtype in both forms too.
 func marshalConfig(s Shape) []byte {
 	m := map[string]any{
 		"architectures":           []string{"Qwen3ForCausalLM"},
@@ -227,7 +229,7 @@ func putTokens(m map[string]any, s Shape) {
 	}
 }
 
-// marshalSorted gives the same bytes for the same content: encoding/json sorts the keys of maps.
+// marshalSorted returns the same bytes for the same content, because encoding/json sorts the keys of maps.
 func marshalSorted(m map[string]any) []byte {
 	b, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
@@ -236,17 +238,18 @@ func marshalSorted(m map[string]any) []byte {
 	return append(b, '\n')
 }
 
-// asFloat32 rewrites the dtype of a foreign config.json to float32, which is what Write stores;
-// one that says so already is returned as it is, byte for byte.
-func asFloat32(b []byte) ([]byte, error) {
+// withDtype changes the dtype of a config.json to that of the weights that are written with it. It returns a
+// config.json that already says so unchanged, byte for byte.
+func withDtype(b []byte, dtype Dtype) ([]byte, error) {
 	var m map[string]any
 	if err := json.Unmarshal(b, &m); err != nil {
 		return nil, fmt.Errorf("%w: parse config.json: %w", ErrCorrupt, err)
 	}
+	name := map[Dtype]string{F32: "float32", F16: "float16", BF16: "bfloat16"}[dtype]
 	changed := false
 	for _, k := range []string{"dtype", "torch_dtype"} {
-		if v, ok := m[k]; ok && v != "float32" {
-			m[k], changed = "float32", true
+		if v, ok := m[k]; ok && v != name {
+			m[k], changed = name, true
 		}
 	}
 	if !changed {

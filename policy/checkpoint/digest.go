@@ -12,49 +12,98 @@ import (
 	"slices"
 )
 
-// Files that make a checkpoint.
+// Files of a checkpoint.
 const (
 	FileConfig     = "config.json"
 	FileGeneration = "generation_config.json"
 	FileWeights    = "model.safetensors"
-	FileOptimizer  = "optimizer.safetensors"
-	FileValueHead  = "value_head.safetensors"
-	// A LoRA adapter's, as peft names them; model.safetensors is then the base that it stands beside.
+	// Training state has a suffix that other programs do not read as weights: vLLM loads every *.safetensors of a
+	// folder, and downloads from the hub match *.safetensors, *.bin and *.pt. Both files have the safetensors format.
+	FileOptimizer = "optimizer.state"
+	FileValueHead = "value_head.state"
+	// Files of a LoRA adapter, as peft names them; model.safetensors is then its base.
 	FileAdapterConfig = "adapter_config.json"
 	FileAdapter       = "adapter_model.safetensors"
 )
 
-// Large models of others come with their weights in several files, which the index lists by tensor. We write one.
+// Names of training state in checkpoints of earlier versions. They can be read but are never written.
+const (
+	oldOptimizer = "optimizer.safetensors"
+	oldValueHead = "value_head.safetensors"
+)
+
+// Large published models have their weights in several files, and the index lists the tensors of each. This package
+// writes one file.
 const (
 	FileIndex  = "model.safetensors.index.json"
 	fileShards = "model-*-of-*.safetensors"
 )
 
-// extraFiles are the tokenizer's, in any of its usual forms.
+// extraFiles lists the files of a tokenizer in its usual forms.
 var extraFiles = []string{
 	"added_tokens.json", "chat_template.jinja", "merges.txt", "special_tokens_map.json",
 	"tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json",
 }
 
-// Files returns the sorted names of all files that a digest covers, where a folder has them.
+// Files returns the sorted names of all files that a digest covers if a folder has them.
 func Files() []string {
-	all := append([]string{FileConfig, FileGeneration, FileWeights, FileOptimizer, FileValueHead, FileAdapterConfig, FileAdapter}, extraFiles...)
+	all := append(
+		[]string{
+			FileConfig, FileGeneration, FileWeights, FileOptimizer, FileValueHead, oldOptimizer, oldValueHead,
+			FileAdapterConfig, FileAdapter,
+		},
+		extraFiles...,
+	)
 	slices.Sort(all)
 	return all
 }
 
-// Counts reports whether a digest covers a file of that name.
+// Counts reports whether a digest covers a file with that name.
 func Counts(name string) bool { return slices.Contains(Files(), name) || IsWeights(name) }
 
-// IsWeights reports whether a file of that name holds the model's own tensors, or says in which of several they are.
+// IsOptimizer reports whether a file with that name holds the optimiser's state.
+func IsOptimizer(name string) bool { return name == FileOptimizer || name == oldOptimizer }
+
+// IsModel reports whether a file with that name belongs to the model that other programs load: its configuration,
+// weights, adapter or tokenizer, and neither the optimiser's state nor a value head.
+func IsModel(name string) bool {
+	return Counts(name) && !IsOptimizer(name) && name != FileValueHead && name != oldValueHead
+}
+
+// DropOptimizer deletes the optimiser's state from the folder dir, if there is any.
+func DropOptimizer(dir string) error {
+	for _, name := range []string{FileOptimizer, oldOptimizer} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("drop the optimiser's state: %w", err)
+		}
+	}
+	return nil
+}
+
+// ValueHeadIn returns the name of the file that makes the folder dir a critic's folder, or "" if there is none.
+func ValueHeadIn(dir string) (string, error) { return firstOf(dir, FileValueHead, oldValueHead) }
+
+// firstOf returns the first of the names that exists in the folder dir, or "" if none exists.
+func firstOf(dir string, names ...string) (string, error) {
+	for _, name := range names {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			return name, nil
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+	}
+	return "", nil
+}
+
+// IsWeights reports whether a file with that name holds the model's own tensors or is the index of several such files.
 func IsWeights(name string) bool {
 	shard, _ := filepath.Match(fileShards, name)
 	return name == FileWeights || name == FileIndex || shard
 }
 
-// Digest names the content of the folder dir: the hexadecimal SHA-256 of one line "NAME SHA256\n" per
-// file of Files that is there, sorted by name; where the weights are in several files, of the index and each of
-// them too. Other files in the folder do not count.
+// Digest identifies the content of the folder dir. It is the hexadecimal SHA-256 of one line "NAME SHA256\n" for each
+// file of Files that exists, sorted by name. If the weights are in several files, the digest also covers each of them
+// and the index. Other files in the folder do not count.
 func Digest(dir string) (string, error) {
 	shards, err := filepath.Glob(filepath.Join(dir, fileShards))
 	if err != nil {

@@ -7,13 +7,13 @@ import (
 	"github.com/ropewalk/ropewalk/internal/seed"
 )
 
-// initStd is the standard deviation of freshly drawn matrices, transformers' initializer_range.
+// initStd is the standard deviation of new matrices, transformers' initializer_range.
 const initStd = 0.02
 
-// Init writes a freshly drawn model to the empty folder dir. Matrices are normal with standard deviation
-// 0.02, those that write into the residual stream scaled by 1/√(2·layers) so that its variance does not grow
-// with depth (Radford et al. 2019, §2.3); norms are 1; a value head begins at 0. Each tensor has a random
-// stream of its own, named by seed and tensor. Extra holds the tokenizer's files.
+// Init writes a new random model to the empty folder dir. Matrices are normal with standard deviation 0.02. Those that
+// write into the residual stream are scaled by 1/√(2·layers), so that its variance does not grow with depth (Radford et
+// al. 2019, §2.3). Norms are 1. A value head starts at 0. Each tensor has its own random stream, named by seed and
+// tensor. extra holds the tokenizer's files.
 func Init(dir string, s Shape, seedValue uint64, extra map[string][]byte) error {
 	c, err := Fresh(s, seedValue)
 	if err != nil {

@@ -1,9 +1,6 @@
 package checkpoint
 
-import (
-	"encoding/binary"
-	"fmt"
-)
+import "bytes"
 
 // TensorLayout is one tensor as a file's header declares it.
 type TensorLayout struct {
@@ -13,8 +10,8 @@ type TensorLayout struct {
 	Bytes int64
 }
 
-// Layout reads a safetensors file's header and checks that its tensors tile the data; the tensors
-// are in the order of their data. It has DecodeSafetensors' errors.
+// Layout reads the header of a safetensors file and checks that its tensors tile the data. The tensors are in the order
+// of their data. The errors are those of DecodeSafetensors.
 func Layout(b []byte) ([]TensorLayout, map[string]string, error) {
 	f, entries, _, err := open(b)
 	if err != nil {
@@ -29,17 +26,9 @@ func Layout(b []byte) ([]TensorLayout, map[string]string, error) {
 
 // open checks a file's header against its data; the entries are in the order of their data.
 func open(b []byte) (f *File, entries []namedEntry, data []byte, err error) {
-	if len(b) < 8 {
-		return nil, nil, nil, fmt.Errorf("%w: %d bytes are too short for a safetensors header", ErrCorrupt, len(b))
-	}
-	n := binary.LittleEndian.Uint64(b)
-	if n > maxHeader || n > uint64(len(b)-8) {
-		return nil, nil, nil, fmt.Errorf("%w: header of %d bytes in a file of %d", ErrCorrupt, n, len(b))
-	}
-	f = &File{}
-	if entries, err = f.header(b[8 : 8+n]); err != nil {
+	f, entries, begin, err := readHeader(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
 		return nil, nil, nil, err
 	}
-	data = b[8+n:]
-	return f, entries, data, tile(entries, uint64(len(data)))
+	return f, entries, b[begin:], nil
 }

@@ -50,7 +50,9 @@ func DecodeSafetensors(b []byte) (*File, error) {
 	}
 	for _, e := range entries {
 		raw := data[e.Offsets[0]:e.Offsets[1]]
-		f.Tensors = append(f.Tensors, Tensor{Name: e.name, Dims: e.dims, Data: widen(e.Dtype, raw)})
+		numbers := make([]float32, uint64(len(raw))/dtypeSize[e.Dtype])
+		widen(numbers, e.Dtype, raw)
+		f.Tensors = append(f.Tensors, Tensor{Name: e.name, Dims: e.dims, Data: numbers})
 	}
 	return f, nil
 }
@@ -122,8 +124,8 @@ func tile(entries []namedEntry, size uint64) error {
 	return nil
 }
 
-func widen(dtype string, raw []byte) []float32 {
-	out := make([]float32, uint64(len(raw))/dtypeSize[dtype])
+// widen decodes as many numbers as out has.
+func widen(out []float32, dtype string, raw []byte) {
 	switch dtype {
 	case "F32":
 		for i := range out {
@@ -138,7 +140,6 @@ func widen(dtype string, raw []byte) []float32 {
 			out[i] = half(binary.LittleEndian.Uint16(raw[2*i:]))
 		}
 	}
-	return out
 }
 
 // half widens an IEEE 754 binary16.
@@ -158,6 +159,10 @@ func half(h uint16) float32 {
 // EncodeSafetensors writes tensors as F32 in the order given. The header is padded with spaces to a
 // multiple of 8 bytes, so that the data is aligned for readers that map the file.
 func EncodeSafetensors(w io.Writer, tensors []Tensor, metadata map[string]string) error {
+	return encodeAs(w, tensors, metadata, F32)
+}
+
+func encodeAs(w io.Writer, tensors []Tensor, metadata map[string]string, dtype Dtype) error {
 	head := []byte{'{'}
 	put := func(key string, v any) error {
 		k, _ := json.Marshal(key)
@@ -178,10 +183,11 @@ func EncodeSafetensors(w io.Writer, tensors []Tensor, metadata map[string]string
 	}
 	var at uint64
 	for _, t := range tensors {
-		if t.Size() != len(t.Data) {
+		if t.stored == nil && t.Size() != len(t.Data) {
 			return fmt.Errorf("encode tensor %q: %d numbers for dimensions %v", t.Name, len(t.Data), t.Dims)
 		}
-		e := tensorEntry{Dtype: "F32", Shape: []int64{}, Offsets: [2]uint64{at, at + 4*uint64(len(t.Data))}}
+		size := uint64(dtype.Size()) * uint64(t.Size())
+		e := tensorEntry{Dtype: string(dtype), Shape: []int64{}, Offsets: [2]uint64{at, at + size}}
 		for _, d := range t.Dims {
 			e.Shape = append(e.Shape, int64(d))
 		}
@@ -197,20 +203,10 @@ func EncodeSafetensors(w io.Writer, tensors []Tensor, metadata map[string]string
 	if _, err := w.Write(append(binary.LittleEndian.AppendUint64(nil, uint64(len(head))), head...)); err != nil {
 		return fmt.Errorf("write safetensors header: %w", err)
 	}
-	return writeData(w, tensors)
-}
-
-func writeData(w io.Writer, tensors []Tensor) error {
-	buf := make([]byte, 0, 1<<16)
+	buf := make([]byte, 0, pieceBytes) // shared: a model has many small tensors
 	for _, t := range tensors {
-		for part := range slices.Chunk(t.Data, 1<<14) {
-			buf = buf[:0]
-			for _, v := range part {
-				buf = binary.LittleEndian.AppendUint32(buf, math.Float32bits(v))
-			}
-			if _, err := w.Write(buf); err != nil {
-				return fmt.Errorf("write tensor %q: %w", t.Name, err)
-			}
+		if err := t.write(w, dtype, buf); err != nil {
+			return err
 		}
 	}
 	return nil

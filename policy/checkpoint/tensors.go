@@ -2,11 +2,14 @@ package checkpoint
 
 import "fmt"
 
-// Tensor is a named row-major array. Data is nil where only the layout matters.
+// Tensor is a named row-major array. Data is nil if only the layout matters, and while the numbers are still in their
+// file. In the second case, Read returns them.
 type Tensor struct {
 	Name string
 	Dims []int
 	Data []float32
+
+	stored *stored // nil if Data holds the numbers
 }
 
 // Size is the number of elements.
@@ -27,8 +30,8 @@ const (
 	NameValueBias   = "value_head.bias"
 )
 
-// Tensors lists the model's tensors, without data, in the order that engines lay them out: within a
-// layer q, k, v and gate, up are neighbours, so that each group is one matrix.
+// Tensors lists the model's tensors, without data, in the order in which engines lay them out. Within a layer, q, k, v
+// are adjacent, and gate, up are adjacent, so that each group is one matrix.
 func (s Shape) Tensors() []Tensor {
 	q, kv := s.Heads*s.HeadDim, s.KVHeads*s.HeadDim
 	out := []Tensor{{Name: NameEmbed, Dims: []int{s.Vocab, s.Hidden}}}

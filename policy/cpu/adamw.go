@@ -12,12 +12,12 @@ type adam[T float] struct {
 	first, second []T
 }
 
-// blockFloats is the unit in which the optimiser's loops are dealt to goroutines and norms are summed: sums
-// within a block, then over blocks in order, whatever the number of goroutines.
+// blockFloats is the size of the blocks that the optimiser's goroutines work on. Norms are summed within each block
+// and then over the blocks in order, so that they do not depend on the number of goroutines.
 const blockFloats = 1 << 14
 
-// gradient sums the parts' gradients into the first and returns it with its global L2 norm; a NaN or Inf is
-// refused with the parameter's name.
+// gradient adds the gradients of all parts to the first part's and returns it with its global L2 norm. If it holds a
+// NaN or Inf, the error names the parameter.
 func (r *resident[T]) gradient() ([]T, float64, error) {
 	var parts [][]T
 	for _, w := range r.workers {
@@ -107,7 +107,9 @@ type update[T float] struct{ factor, beta1, beta2, epsilon, rate, bias T }
 // apply updates weights and moments and zeroes the gradient.
 func (u update[T]) apply(w, m, v, g []T, shrink T) {
 	if useFast[T]() {
-		narrow := update[float32]{float32(u.factor), float32(u.beta1), float32(u.beta2), float32(u.epsilon), float32(u.rate), float32(u.bias)}
+		narrow := update[float32]{
+			float32(u.factor), float32(u.beta1), float32(u.beta2), float32(u.epsilon), float32(u.rate), float32(u.bias),
+		}
 		fast.adam(narrow, as[float32](w), as[float32](m), as[float32](v), as[float32](g), float32(shrink))
 		return
 	}

@@ -2,8 +2,8 @@ package cpu
 
 import "math"
 
-// attentionBlock is the number of query rows that are handled at once: scores of a block reach only to its
-// last row, which leaves out most of what causality forbids, and scratch stays at block × length.
+// attentionBlock is the number of query rows that are computed at once. A block computes scores only up to its last
+// row, which skips most masked scores, and needs scratch memory of only block × length.
 const attentionBlock = 64
 
 // heads describes the layout of one sequence's attention: rows are tokens, heads lie side by side.
@@ -19,7 +19,9 @@ func (d dims) attention() (heads, shared int) { return d.Q / d.D, d.Q / d.K }
 
 func newAttention[T float](mm matmul[T], d dims, vw int) attention[T] {
 	h, s := d.attention()
-	return attention[T]{mm: mm, dim: d.D, heads: h, shared: s, qw: d.Q, kw: d.K, vw: vw, scale: T(1 / math.Sqrt(float64(d.D)))}
+	return attention[T]{
+		mm: mm, dim: d.D, heads: h, shared: s, qw: d.Q, kw: d.K, vw: vw, scale: T(1 / math.Sqrt(float64(d.D))),
+	}
 }
 
 // forward writes out = softmax(q·kᵀ/√D)·v per head for one causal sequence of n rows, and the log-sum-exp of
@@ -49,7 +51,7 @@ func softmaxRow[T float](row []T, n int) T {
 	return m + T(math.Log(float64(s)))
 }
 
-// backward adds to dk and dv and writes dq, given dout. p and dp are scratch of attentionBlock × n each.
+// backward adds to dk and dv and writes dq for a given dout. p and dp are scratch of attentionBlock × n each.
 // With P the probabilities: dV = Pᵀ·dO, dP = dO·Vᵀ, dS = P·(dP − rowsum(dO·O)), dQ = dS·K/√D, dK = dSᵀ·Q/√D.
 func (a *attention[T]) backward(dq, dk, dv, dout, out, lse, q, k, v, p, dp []T, n int) {
 	for h := range a.heads {

@@ -85,10 +85,18 @@ func benchTrain(b *testing.B, s checkpoint.Shape, lengths []int) {
 	co := policy.Cotangents{LogProbs: randomLike(1, seqs)}
 	since := processorTime()
 	for b.Loop() {
-		out, err := e.Forward(ctx, policy.ForwardRequest{Role: policy.RolePolicy, Sequences: seqs, Temperature: 1, Outputs: policy.OutLogProb | policy.OutEntropy, Keep: true})
+		out, err := e.Forward(
+			ctx,
+			policy.ForwardRequest{
+				Role: policy.RolePolicy, Sequences: seqs, Temperature: 1,
+				Outputs: policy.OutLogProb | policy.OutEntropy, Keep: true,
+			},
+		)
 		require.NoError(b, err)
 		require.NoError(b, e.Backward(ctx, policy.RolePolicy, out.Kept, co))
-		_, err = e.Step(ctx, policy.RolePolicy, policy.StepOptions{LR: 1e-4, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, ClipNorm: 1})
+		_, err = e.Step(
+			ctx, policy.RolePolicy, policy.StepOptions{LR: 1e-4, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, ClipNorm: 1},
+		)
 		require.NoError(b, err)
 	}
 	report(b, total, since)

@@ -65,7 +65,9 @@ func chooseLibrary(want string) (library, error) {
 		}
 		return gonumLibrary(), nil
 	}
-	return library{}, fmt.Errorf("choose BLAS library: %q is none of %s, %s and %s", want, BLASOwn, BLASOpenBLAS, BLASGonum)
+	return library{}, fmt.Errorf(
+		"choose BLAS library: %q is none of %s, %s and %s", want, BLASOwn, BLASOpenBLAS, BLASGonum,
+	)
 }
 
 func gonumLibrary() library {

@@ -45,7 +45,8 @@ var loadOpenBLAS = sync.OnceValues(func() (*openblas, error) {
 
 func bindOpenBLAS(h uintptr, name string) (*openblas, error) {
 	symbol := map[string]uintptr{}
-	for _, s := range []string{"sgemm_", "dgemm_", "openblas_set_num_threads", "openblas_get_config", "openblas_get_corename"} {
+	for _, s := range []string{"sgemm_", "dgemm_", "openblas_set_num_threads", "openblas_get_config",
+		"openblas_get_corename"} {
 		p, err := purego.Dlsym(h, s)
 		if err != nil {
 			return nil, fmt.Errorf("load OpenBLAS from %s: %w", name, err)
@@ -87,7 +88,9 @@ type openMatmul[T float] struct {
 
 // gemm hands the product over in column-major reading: a row-major matrix is its transpose there, and
 // Cᵀ = op(B)ᵀ·op(A)ᵀ, so the operands swap and the flags stay.
-func (o *openMatmul[T]) gemm(ta, tb bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
+func (o *openMatmul[T]) gemm(
+	ta, tb bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int,
+) {
 	if m == 0 || n == 0 {
 		return
 	}
@@ -127,6 +130,10 @@ func checkSpan(name string, trans bool, rows, cols, ld, have int) {
 		rows, cols = cols, rows
 	}
 	if ld < cols || ld < 1 || span(rows, cols, ld) > have {
-		panic(fmt.Sprintf("gemm: %s of %d×%d with row distance %d does not fit in %d elements", name, rows, cols, ld, have))
+		panic(
+			fmt.Sprintf(
+				"gemm: %s of %d×%d with row distance %d does not fit in %d elements", name, rows, cols, ld, have,
+			),
+		)
 	}
 }

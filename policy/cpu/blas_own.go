@@ -6,7 +6,9 @@ import "github.com/ropewalk/ropewalk/policy/cpu/sgemm"
 type ownMatmul[T float] struct{ sgemm.Matmul }
 
 func (o *ownMatmul[T]) gemm(ta, tb bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
-	o.Gemm(ta, tb, m, n, k, float32(alpha), as[float32](a), lda, as[float32](b), ldb, float32(beta), as[float32](c), ldc)
+	o.Gemm(
+		ta, tb, m, n, k, float32(alpha), as[float32](a), lda, as[float32](b), ldb, float32(beta), as[float32](c), ldc,
+	)
 }
 
 // panels is GemmPanels.

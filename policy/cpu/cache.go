@@ -2,15 +2,15 @@ package cpu
 
 // cache holds one layer's keys and values of the rows that generate.
 type cache[T float] struct {
-	k, v []T // [slot][token][K], or in panels
+	k, v []T // [region][token][K], or in panels
 	// panels, with the own kernels and heads of a multiple of 16, are how those kernels read the second operand, so
-	// that a token's attention is two small products: a slot's keys are [head][token/16][D][16], its values
+	// that a token's attention is two small products: a region's keys are [head][token/16][D][16], its values
 	// [head][D/16][token][16].
 	panels bool
 }
 
-// slot is where one row's tokens lie in every layer's cache.
-type slot struct{ base, room int } // in tokens; room is a multiple of cacheBlock
+// region is where one row's tokens lie in every layer's cache.
+type region struct{ base, room int } // in tokens; room is a multiple of cacheBlock
 
 const cacheBlock = 16
 
@@ -30,11 +30,11 @@ func newCaches[T float](memory *[]T, layers, tokens int, d dims, mm matmul[T]) [
 	return out
 }
 
-// head is where the keys, and the values, of one head of a slot begin.
-func (p slot) head(h int, d dims) int { return p.base*d.K + h*p.room*d.D }
+// head is where the keys, and the values, of one head of a region begin.
+func (p region) head(h int, d dims) int { return p.base*d.K + h*p.room*d.D }
 
 // store puts the keys (n×K) and, from qkv, the values of n tokens from pos on.
-func (c *cache[T]) store(p slot, pos int, k, qkv []T, d dims) {
+func (c *cache[T]) store(p region, pos int, k, qkv []T, d dims) {
 	width := d.Q + 2*d.K
 	for t := range len(k) / d.K {
 		key, value := k[t*d.K:(t+1)*d.K], qkv[t*width+d.Q+d.K:(t+1)*width]
@@ -48,7 +48,7 @@ func (c *cache[T]) store(p slot, pos int, k, qkv []T, d dims) {
 	}
 }
 
-func (c *cache[T]) storePanels(p slot, token int, key, value []T, d dims) {
+func (c *cache[T]) storePanels(p region, token int, key, value []T, d dims) {
 	for h := range d.K / d.D {
 		at := p.head(h, d)
 		block := c.k[at+token/cacheBlock*cacheBlock*d.D:]
@@ -62,8 +62,8 @@ func (c *cache[T]) storePanels(p slot, token int, key, value []T, d dims) {
 	}
 }
 
-// copySlot copies the first n tokens of one slot to another.
-func (c *cache[T]) copySlot(to, from slot, n int, d dims) {
+// copyRegion copies the first n tokens of one region to another.
+func (c *cache[T]) copyRegion(to, from region, n int, d dims) {
 	if !c.panels {
 		copy(c.k[to.base*d.K:], c.k[from.base*d.K:(from.base+n)*d.K])
 		copy(c.v[to.base*d.K:], c.v[from.base*d.K:(from.base+n)*d.K])
@@ -78,9 +78,9 @@ func (c *cache[T]) copySlot(to, from slot, n int, d dims) {
 	}
 }
 
-// attend is attention of one token's queries over the first n tokens of a slot; queries that share a key head
+// attend is attention of one token's queries over the first n tokens of a region; queries that share a key head
 // go together.
-func (c *cache[T]) attend(w *worker[T], out, q []T, at slot, n int, d dims) {
+func (c *cache[T]) attend(w *worker[T], out, q []T, at region, n int, d dims) {
 	a := newAttention(w.mm, d, d.K)
 	width := roundUp(n)
 	p := sized(&w.s.p, a.shared*width)

@@ -34,12 +34,18 @@ func checkGenerate(s checkpoint.Shape, req policy.GenerateRequest) error {
 	if !(req.Temperature >= 0) || math.IsInf(req.Temperature, 0) {
 		return bad("temperature is %v", req.Temperature)
 	}
+	if err := req.Truncation.Validate(); err != nil {
+		return err
+	}
 	for i, p := range req.Prefixes {
 		if err := checkTokens(s, "prefix", i, p); err != nil {
 			return err
 		}
 		if req.MaxTokens[i] < 1 || len(p)+req.MaxTokens[i] > s.Positions {
-			return bad("row %d: budget of %d tokens after a prefix of %d, the model has %d positions", i, req.MaxTokens[i], len(p), s.Positions)
+			return bad(
+				"row %d: budget of %d tokens after a prefix of %d, the model has %d positions", i, req.MaxTokens[i],
+				len(p), s.Positions,
+			)
 		}
 	}
 	for _, t := range req.Stop {
@@ -80,7 +86,9 @@ func checkCotangents(lengths []int, outputs policy.Outputs, c policy.Cotangents)
 		out  policy.Outputs
 		rows [][]float32
 	}{
-		{"log-probability", policy.OutLogProb, c.LogProbs}, {"entropy", policy.OutEntropy, c.Entropies}, {"value", policy.OutValue, c.Values},
+		{
+			"log-probability", policy.OutLogProb, c.LogProbs,
+		}, {"entropy", policy.OutEntropy, c.Entropies}, {"value", policy.OutValue, c.Values},
 	} {
 		if f.rows == nil {
 			continue
@@ -100,7 +108,7 @@ func checkCotangents(lengths []int, outputs policy.Outputs, c policy.Cotangents)
 	return nil
 }
 
-// newOutputs makes zeroed rows for what the request asks.
+// newOutputs allocates zeroed rows for the outputs that the request asks for.
 func newOutputs(req policy.ForwardRequest) policy.TokenOutputs {
 	rows := func(o policy.Outputs) [][]float32 {
 		if !req.Outputs.Has(o) {
@@ -112,7 +120,9 @@ func newOutputs(req policy.ForwardRequest) policy.TokenOutputs {
 		}
 		return out
 	}
-	return policy.TokenOutputs{LogProbs: rows(policy.OutLogProb), Entropies: rows(policy.OutEntropy), Values: rows(policy.OutValue)}
+	return policy.TokenOutputs{
+		LogProbs: rows(policy.OutLogProb), Entropies: rows(policy.OutEntropy), Values: rows(policy.OutValue),
+	}
 }
 
 // checkFinite refuses outputs that hold a NaN or Inf.

@@ -1,6 +1,6 @@
 package cpu
 
-// chunkTokens is the size that a chunk of short sequences aims at; a longer sequence is a chunk alone.
+// chunkTokens is the target size of a chunk. A longer sequence is a chunk of its own.
 const chunkTokens = 512
 
 // chunk is a run of whole sequences, packed.
@@ -37,8 +37,8 @@ func packChunks(seqs [][]int32, rows []int) []*chunk {
 	return out
 }
 
-// deal gives each of n rows to one of parts, in order, so that the parts' sums of cost are near equal: row i
-// goes where the middle of its cost falls.
+// deal assigns n rows to parts, in order, so that all parts cost nearly the same: row i goes to the part in whose share
+// of the total cost the middle of its own cost falls.
 func deal(cost []int, parts int) [][]int {
 	total := 0
 	for _, c := range cost {
@@ -69,7 +69,7 @@ type layerActs[T float] struct {
 	gu  []T // n×2F
 }
 
-// actsSize is the length of the memory that newActs cuts up.
+// actsSize is the length of the arena that newActs divides.
 func (m *model[T]) actsSize(n int, keep bool) int {
 	d := m.dims()
 	layer := d.Q + 2*d.K + d.Q + m.shape.Heads + d.H + 2*d.F
@@ -79,8 +79,8 @@ func (m *model[T]) actsSize(n int, keep bool) int {
 	return n * (m.shape.Layers*(layer+d.H) + d.H)
 }
 
-// newActs cuts arena into the activations of n tokens. Without keep all layers share one set of memory, and
-// the residual stream goes to and fro between two rows.
+// newActs divides arena into the activations of n tokens. Without keep all layers share the same memory, and the
+// residual stream alternates between two rows.
 func (m *model[T]) newActs(arena []T, n int, keep bool) *acts[T] {
 	d := m.dims()
 	take := func(width int) []T {
@@ -89,7 +89,9 @@ func (m *model[T]) newActs(arena []T, n int, keep bool) *acts[T] {
 		return v
 	}
 	set := func() layerActs[T] {
-		return layerActs[T]{qkv: take(d.Q + 2*d.K), att: take(d.Q), lse: take(m.shape.Heads), mid: take(d.H), gu: take(2 * d.F)}
+		return layerActs[T]{
+			qkv: take(d.Q + 2*d.K), att: take(d.Q), lse: take(m.shape.Heads), mid: take(d.H), gu: take(2 * d.F),
+		}
 	}
 	a := &acts[T]{layers: make([]layerActs[T], m.shape.Layers), out: take(d.H)}
 	var spare []T

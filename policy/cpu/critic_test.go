@@ -33,10 +33,20 @@ func TestACriticKeepsItsOutputHead(t *testing.T) {
 	before := append([]float32(nil), r.model.flat...)
 	seqs := randomSequences(4, tiny.Vocab, 20, 7)
 	for range 2 {
-		out, err := e.Forward(t.Context(), policy.ForwardRequest{Role: policy.RoleCritic, Sequences: seqs, Temperature: 1, Outputs: policy.OutValue, Keep: true})
+		out, err := e.Forward(
+			t.Context(),
+			policy.ForwardRequest{
+				Role: policy.RoleCritic, Sequences: seqs, Temperature: 1, Outputs: policy.OutValue, Keep: true,
+			},
+		)
 		require.NoError(t, err)
-		require.NoError(t, e.Backward(t.Context(), policy.RoleCritic, out.Kept, policy.Cotangents{Values: randomLike(5, seqs)}))
-		_, err = e.Step(t.Context(), policy.RoleCritic, policy.StepOptions{LR: 0.01, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, WeightDecay: 0.5})
+		require.NoError(
+			t, e.Backward(t.Context(), policy.RoleCritic, out.Kept, policy.Cotangents{Values: randomLike(5, seqs)}),
+		)
+		_, err = e.Step(
+			t.Context(), policy.RoleCritic,
+			policy.StepOptions{LR: 0.01, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, WeightDecay: 0.5},
+		)
 		require.NoError(t, err)
 	}
 	for _, p := range r.model.params {
@@ -62,7 +72,12 @@ func TestNonFiniteHeadIsNamed(t *testing.T) {
 		require.NoError(t, e.Discard(t.Context(), policy.RoleCritic))
 	}
 	r.model.w.value[h] = float32(math.NaN())
-	_, err := e.Forward(t.Context(), policy.ForwardRequest{Role: policy.RoleCritic, Sequences: [][]int32{{1, 2}}, Temperature: 1, Outputs: policy.OutValue})
+	_, err := e.Forward(
+		t.Context(),
+		policy.ForwardRequest{
+			Role: policy.RoleCritic, Sequences: [][]int32{{1, 2}}, Temperature: 1, Outputs: policy.OutValue,
+		},
+	)
 	var nf *policy.NonFiniteError
 	require.ErrorAs(t, err, &nf)
 	require.Equal(t, "value", nf.Name)
@@ -70,7 +85,12 @@ func TestNonFiniteHeadIsNamed(t *testing.T) {
 
 func TestARoleWithoutTrainingHoldsItsWeightsAlone(t *testing.T) {
 	e := untiedCritic(t)
-	_, err := e.Forward(t.Context(), policy.ForwardRequest{Role: policy.RoleCritic, Sequences: [][]int32{{1, 2}}, Temperature: 1, Outputs: policy.OutValue})
+	_, err := e.Forward(
+		t.Context(),
+		policy.ForwardRequest{
+			Role: policy.RoleCritic, Sequences: [][]int32{{1, 2}}, Temperature: 1, Outputs: policy.OutValue,
+		},
+	)
 	require.NoError(t, err)
 	r := e.roles[policy.RoleCritic]
 	require.Nil(t, r.adam.first)

@@ -77,7 +77,7 @@ func (g *generation[T]) embed(l lot[T]) {
 	}
 }
 
-// normIn readies what project multiplies, normMid what feed does.
+// normIn computes the input of project, and normMid the input of feed.
 func (g *generation[T]) normIn(l lot[T], layer int) { l.norm(g.s.x, l.w.m.w.layers[layer].norm1) }
 
 func (g *generation[T]) normMid(l lot[T], layer int) { l.norm(g.s.x, l.w.m.w.layers[layer].norm2) }
@@ -87,7 +87,7 @@ func (g *generation[T]) project(l lot[T], layer int) {
 	l.linear(g.s.qkv, l.w.s.xn, l.w.m.f.layers[layer].qkv, false)
 }
 
-// attend adds the rows' keys and values to the cache and fills att; the columns are not shared out.
+// attend adds the rows' keys and values to the cache and fills att. Parts divide the rows, not the columns.
 func (g *generation[T]) attend(l lot[T], layer int) {
 	d, w, c := l.w.m.dims(), l.w, &g.caches[layer]
 	width := d.Q + 2*d.K

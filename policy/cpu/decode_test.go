@@ -56,10 +56,17 @@ func TestGenerationByColumns(t *testing.T) {
 			for i, p := range req.Prefixes {
 				whole = append(whole, slices.Concat(p, res.Tokens[i]))
 			}
-			out, err := e.Forward(t.Context(), policy.ForwardRequest{Role: policy.RolePolicy, Sequences: whole, Temperature: 1, Outputs: policy.OutLogProb})
+			out, err := e.Forward(
+				t.Context(),
+				policy.ForwardRequest{
+					Role: policy.RolePolicy, Sequences: whole, Temperature: 1, Outputs: policy.OutLogProb,
+				},
+			)
 			require.NoError(t, err)
 			for i, p := range req.Prefixes {
-				require.InDeltaSlice(t, out.LogProbs[i][len(p):], res.LogProbs[i], 1e-5, "%s, %d threads, row %d", blas, threads, i)
+				require.InDeltaSlice(
+					t, out.LogProbs[i][len(p):], res.LogProbs[i], 1e-5, "%s, %d threads, row %d", blas, threads, i,
+				)
 			}
 			if threads == 1 {
 				first = res
@@ -82,16 +89,27 @@ func TestPackedWeightsFollowSteps(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, e.Close()) })
 	require.NoError(t, e.Load(t.Context(), policy.RolePolicy, dir, false))
 	prefix := []int32{1, 2, 3}
-	req := policy.GenerateRequest{Role: policy.RolePolicy, Prefixes: [][]int32{prefix}, Streams: []uint64{1}, MaxTokens: []int{6}, Temperature: 1}
+	req := policy.GenerateRequest{
+		Role: policy.RolePolicy, Prefixes: [][]int32{prefix}, Streams: []uint64{1}, MaxTokens: []int{6}, Temperature: 1,
+	}
 	for range 3 {
 		res, err := e.Generate(t.Context(), req)
 		require.NoError(t, err)
 		whole := [][]int32{slices.Concat(prefix, res.Tokens[0])}
-		out, err := e.Forward(t.Context(), policy.ForwardRequest{Role: policy.RolePolicy, Sequences: whole, Temperature: 1, Outputs: policy.OutLogProb, Keep: true})
+		out, err := e.Forward(
+			t.Context(),
+			policy.ForwardRequest{
+				Role: policy.RolePolicy, Sequences: whole, Temperature: 1, Outputs: policy.OutLogProb, Keep: true,
+			},
+		)
 		require.NoError(t, err)
 		require.InDeltaSlice(t, out.LogProbs[0][len(prefix):], res.LogProbs[0], 1e-5)
-		require.NoError(t, e.Backward(t.Context(), policy.RolePolicy, out.Kept, policy.Cotangents{LogProbs: randomLike(1, whole)}))
-		_, err = e.Step(t.Context(), policy.RolePolicy, policy.StepOptions{LR: 1e-2, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8})
+		require.NoError(
+			t, e.Backward(t.Context(), policy.RolePolicy, out.Kept, policy.Cotangents{LogProbs: randomLike(1, whole)}),
+		)
+		_, err = e.Step(
+			t.Context(), policy.RolePolicy, policy.StepOptions{LR: 1e-2, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8},
+		)
 		require.NoError(t, err)
 	}
 }

@@ -21,7 +21,7 @@ type Options struct {
 // Open makes an engine that holds nothing yet.
 func Open(o Options) (policy.Engine, error) { return open[float32](o) }
 
-// open also serves the tests of gradients, in float64.
+// open makes an engine for either element type; tests of gradients use float64.
 func open[T float](o Options) (*engine[T], error) {
 	l, err := chooseLibrary(o.BLAS)
 	if err != nil {
@@ -66,7 +66,7 @@ func (e *engine[T]) enter(ctx context.Context, role policy.Role) (*resident[T], 
 	return r, e.mu.Unlock, nil
 }
 
-func (e *engine[T]) Load(ctx context.Context, role policy.Role, dir string, optimizer bool) error {
+func (e *engine[T]) Load(ctx context.Context, role policy.Role, dir string, optimizer bool) (err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err := ctx.Err(); err != nil {
@@ -75,10 +75,11 @@ func (e *engine[T]) Load(ctx context.Context, role policy.Role, dir string, opti
 	if e.closed {
 		return fmt.Errorf("load %s: %w: the engine is closed", role, policy.ErrLost)
 	}
-	c, err := checkpoint.Read(dir, optimizer)
+	c, err := checkpoint.Open(dir, optimizer)
 	if err != nil {
 		return fmt.Errorf("load %s: %w", role, err)
 	}
+	defer func() { err = errors.Join(err, c.Close()) }()
 	digest, err := checkpoint.Digest(dir)
 	if err != nil {
 		return fmt.Errorf("load %s: %w", role, err)
@@ -88,9 +89,12 @@ func (e *engine[T]) Load(ctx context.Context, role policy.Role, dir string, opti
 		c.AddValueHead()
 		digest = ""
 	case !critic && c.Shape.ValueHead:
-		return fmt.Errorf("load %s: %w", role, bad("%s holds a critic: there is a %s", dir, checkpoint.FileValueHead))
+		return fmt.Errorf("load %s: %w", role, bad("%s holds a critic: there is a value head", dir))
 	}
-	r := newResident[T](c, e.lib, e.threads)
+	r, err := newResident[T](c, e.lib, e.threads)
+	if err != nil {
+		return fmt.Errorf("load %s: %w", role, err)
+	}
 	r.digest = digest
 	e.roles[role] = r
 	return nil
@@ -168,7 +172,7 @@ func (e *engine[T]) Backward(ctx context.Context, role policy.Role, kept policy.
 	delete(r.kept, kept)
 	defer r.giveBack(pass)
 	if err := r.backward(ctx, pass, c); err != nil {
-		// A part of the gradient is of no use and cannot be told from the rest.
+		// The gradient is incomplete, and its parts cannot be told apart.
 		r.discard()
 		return fmt.Errorf("backward: accumulated gradients are dropped: %w", err)
 	}
@@ -195,7 +199,9 @@ func (e *engine[T]) Step(ctx context.Context, role policy.Role, opts policy.Step
 		return policy.StepStats{}, fmt.Errorf("step: %w", err)
 	}
 	if r.source.Merged {
-		return policy.StepStats{}, fmt.Errorf("step: %w", bad("the %s was loaded with its LoRA adapter merged, which trains in PyTorch alone (engine.kind: torch)", role))
+		return policy.StepStats{}, fmt.Errorf("step: %w",
+			bad("the %s was loaded with its LoRA adapter merged, which trains in PyTorch alone (engine.kind: torch)",
+				role))
 	}
 	stats, err := r.step(opts)
 	if err != nil {
@@ -223,6 +229,14 @@ func (e *engine[T]) Describe() policy.Description {
 		advice = strings.TrimPrefix(advice+"; "+loopsAdvice, "; ")
 	}
 	return policy.Description{Device: "cpu", BLAS: e.lib.name + ", " + loopsName(), Threads: e.threads, Advice: advice}
+}
+
+// Capabilities implements policy.Sampler. Equal rows in other requests may differ by rounding, because libraries choose
+// kernels by the number of rows. Prefixes that rows of one request share are computed once, and nothing is kept
+// afterwards.
+func (e *engine[T]) Capabilities() policy.Capabilities {
+	return policy.Capabilities{TokenIDs: true, LogProbs: true, Entropy: policy.EntropyFull, Temperature: true,
+		TopP: true, TopK: true, MinP: true, RowSeeds: true, Weights: policy.WeightsLoad}
 }
 
 func (e *engine[T]) Close() error {

@@ -3,7 +3,7 @@ package cpu
 import "math"
 
 // exp32 is eˣ for float32 with a relative error below 1.2e-7: x = k·ln 2 + r with |r| ≤ ln 2 / 2, a polynomial
-// of degree 6 for eʳ, then k added to the exponent. Below −87 it gives 0 (the true value is no normal number);
+// of degree 6 for eʳ, then k added to the exponent. Below −87 it gives 0 (the true value would be subnormal);
 // above 88 it is clamped to stay finite; NaN stays NaN.
 func exp32(x float32) float32 {
 	if x < expLow {
@@ -12,7 +12,7 @@ func exp32(x float32) float32 {
 	if x > expHigh {
 		x = expHigh
 	}
-	// Adding 1.5·2²³ rounds to the nearest integer, which then stands in the low bits.
+	// Adding 1.5·2²³ rounds to the nearest integer and leaves it in the low bits.
 	kf := x*log2e + expRound
 	k := int32(math.Float32bits(kf)) - expRoundBits
 	kf -= expRound

@@ -2,7 +2,7 @@ package cpu
 
 import "github.com/ropewalk/ropewalk/policy/cpu/sgemm"
 
-// factor is a weight matrix as products y = x·Wᵀ take it.
+// factor is a weight matrix W in the forms in which products y = x·Wᵀ read it.
 type factor[T float] struct {
 	w       []T // out×in
 	out, in int
@@ -43,7 +43,7 @@ func (f *factors[T]) all() []*factor[T] {
 	return out
 }
 
-// pack lays all matrices out for the own kernels, unless they are already; every part does a share of each.
+// pack lays all matrices out for the own kernels if they are not yet. Every part does a share of each matrix.
 func (f *factors[T]) pack(t *team) error {
 	if f.fresh {
 		return nil
@@ -76,7 +76,7 @@ func (f *factors[T]) pack(t *team) error {
 	return nil
 }
 
-// changed says that the weights are no longer those that were packed.
+// changed notes that the packed matrices are out of date.
 func (f *factors[T]) changed() {
 	f.fresh = false
 	for _, m := range f.all() {

@@ -15,7 +15,7 @@ const cacheBytes = 1 << 29
 // liveRow is one row that still generates.
 type liveRow struct {
 	row    int // of the request
-	at     slot
+	at     region
 	cached int // tokens whose keys and values are there
 	rng    *rand.Rand
 	ended  bool
@@ -37,8 +37,13 @@ type generation[T float] struct {
 
 func (r *resident[T]) generate(ctx context.Context, req *policy.GenerateRequest) (policy.Generated, error) {
 	n := len(req.Prefixes)
-	res := policy.Generated{Tokens: make([][]int32, n), LogProbs: make([][]float32, n), Entropies: make([][]float32, n), Finish: make([]policy.Finish, n)}
-	g := &generation[T]{r: r, team: newTeam(len(r.workers)), req: req, stop: make([]bool, r.model.shape.Vocab), res: &res}
+	res := policy.Generated{
+		Tokens: make([][]int32, n), LogProbs: make([][]float32, n), Entropies: make([][]float32, n),
+		Finish: make([]policy.Finish, n),
+	}
+	g := &generation[T]{
+		r: r, team: newTeam(len(r.workers)), req: req, stop: make([]bool, r.model.shape.Vocab), res: &res,
+	}
 	defer g.team.stop()
 	for _, t := range req.Stop {
 		g.stop[t] = true
@@ -75,12 +80,12 @@ func (g *generation[T]) run(ctx context.Context) error {
 	return nil
 }
 
-// reserve is the most tokens that a row can hold in the caches.
+// reserve returns the largest number of tokens that the caches can hold for a row.
 func (g *generation[T]) reserve(row int) int {
 	return roundUp(len(g.req.Prefixes[row]) + g.req.MaxTokens[row])
 }
 
-// wave generates rows lo…hi of the request, which take the given number of tokens in the caches.
+// wave generates rows lo…hi of the request. They need the given number of tokens in the caches.
 func (g *generation[T]) wave(ctx context.Context, lo, hi, tokens int) error {
 	d, layers := g.r.model.dims(), g.r.model.shape.Layers
 	g.caches = newCaches(&g.memory, layers, tokens, d, g.r.workers[0].mm)
@@ -88,7 +93,9 @@ func (g *generation[T]) wave(ctx context.Context, lo, hi, tokens int) error {
 	base := 0
 	for r := lo; r < hi; r++ {
 		s := g.req.Streams[r]
-		g.live = append(g.live, liveRow{row: r, at: slot{base, g.reserve(r)}, rng: rand.New(rand.NewPCG(s, streamIncrement))})
+		g.live = append(
+			g.live, liveRow{row: r, at: region{base, g.reserve(r)}, rng: rand.New(rand.NewPCG(s, streamIncrement))},
+		)
 		base += g.reserve(r)
 	}
 	g.s.reset(len(g.live), d)

@@ -34,7 +34,9 @@ func loaded[T float](t testing.TB, s checkpoint.Shape, blas string, threads int)
 	}
 	lib, err := chooseLibrary(blas)
 	require.NoError(t, err)
-	return newResident[T](c, lib, threads)
+	resident, err := newResident[T](c, lib, threads)
+	require.NoError(t, err)
+	return resident
 }
 
 // libraries lists the BLAS libraries to test; OpenBLAS only where it is there.
@@ -77,7 +79,9 @@ func randomLike(seed uint64, seqs [][]int32) [][]float32 {
 }
 
 // objective is Σ cotangent·output in float64, straight from the heads, and its gradient if asked for.
-func objective[T float](t testing.TB, r *resident[T], seqs [][]int32, co policy.Cotangents, temperature float64, grad bool) float64 {
+func objective[T float](
+	t testing.TB, r *resident[T], seqs [][]int32, co policy.Cotangents, temperature float64, grad bool,
+) float64 {
 	out := policy.OutLogProb | policy.OutEntropy
 	if co.Values != nil {
 		out |= policy.OutValue
@@ -115,7 +119,9 @@ func exactObjective[T float](r *resident[T], pass *keptPass[T], temperature floa
 					total += float64(co.Entropies[p.row][p.token]) * d.entropy
 				}
 				if co.Values != nil {
-					total += float64(co.Values[p.row][p.token]) * float64(dot(r.model.w.value[:h], xn)+r.model.w.value[h])
+					total += float64(co.Values[p.row][p.token]) * float64(
+						dot(r.model.w.value[:h], xn)+r.model.w.value[h],
+					)
 				}
 			}
 		}
@@ -159,7 +165,9 @@ func TestGradientOfOneOutput(t *testing.T) {
 	s.ValueHead, s.Untied = true, true
 	seqs := randomSequences(8, s.Vocab, 9, 2, 40)
 	for name, co := range map[string]policy.Cotangents{
-		"log-probability": {LogProbs: randomLike(1, seqs)}, "entropy": {Entropies: randomLike(2, seqs)}, "value": {Values: randomLike(3, seqs)},
+		"log-probability": {LogProbs: randomLike(1, seqs)}, "entropy": {
+			Entropies: randomLike(2, seqs),
+		}, "value": {Values: randomLike(3, seqs)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := loaded[float64](t, s, BLASGonum, 2)
@@ -208,7 +216,9 @@ func TestFloat32Gradient(t *testing.T) {
 	for _, blas := range libraries(t) {
 		t.Run(blas, func(t *testing.T) {
 			seqs := randomSequences(6, tiny.Vocab, 30, 90, 11)
-			co := policy.Cotangents{LogProbs: randomLike(1, seqs), Entropies: randomLike(2, seqs), Values: randomLike(3, seqs)}
+			co := policy.Cotangents{
+				LogProbs: randomLike(1, seqs), Entropies: randomLike(2, seqs), Values: randomLike(3, seqs),
+			}
 			s := tiny
 			s.ValueHead = true
 			narrow, wide := loaded[float32](t, s, blas, 2), loaded[float64](t, s, blas, 2)

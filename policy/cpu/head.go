@@ -6,8 +6,8 @@ import (
 	"github.com/ropewalk/ropewalk/policy"
 )
 
-// headBlockFloats bounds the logits that exist at once, in elements per worker: 4 MiB. A block has rows enough to be
-// worth the reading of the head's weights.
+// headBlockFloats bounds the logits that exist at once, in elements per worker: 4 MiB. A block has enough rows to make
+// reading the head's weights worthwhile.
 const headBlockFloats = 1 << 20
 
 // distribution summarises softmax(z/temperature) of one row of logits.
@@ -25,7 +25,7 @@ func distribute[T float](z, e []T, temperature float64) distribution {
 	return distribution{shift: float64(m) / temperature, logSum: logSum, entropy: logSum - weighted/sum}
 }
 
-// headBlock is the number of rows whose logits are made at once.
+// headBlock is the number of rows whose logits are computed at once.
 func (m *model[T]) headBlock() int { return min(max(headBlockFloats/m.shape.Vocab, 8), 512) }
 
 // predicting lists the token rows of c that have a successor to predict and that want accepts.
@@ -41,7 +41,7 @@ func (w *worker[T]) predicting(c *chunk, want func(row, t int) bool) []int {
 	return w.s.rows
 }
 
-// normRows writes the finally normed hidden states of the given token rows.
+// normRows writes the hidden states of the given token rows after the final norm.
 func (w *worker[T]) normRows(xn, out []T, rows []int) {
 	h := w.m.shape.Hidden
 	for i, t := range rows {
@@ -49,7 +49,7 @@ func (w *worker[T]) normRows(xn, out []T, rows []int) {
 	}
 }
 
-// place finds the request's row and token index that token row t+1 of the chunk stands for.
+// place returns the request's row and token index of token row t+1 of the chunk.
 type place struct{ row, token int }
 
 func (c *chunk) places() []place {
@@ -126,7 +126,10 @@ func (w *worker[T]) headBack(c *chunk, out, dx []T, temperature float64, co poli
 			w.linear(logits, xn, len(part), w.m.f.head, false)
 			for i, t := range part {
 				p := places[t+1]
-				logitsBack(logits[i*v:(i+1)*v], e, int(c.tokens[t+1]), temperature, at(co.LogProbs, p.row, p.token), at(co.Entropies, p.row, p.token))
+				logitsBack(
+					logits[i*v:(i+1)*v], e, int(c.tokens[t+1]), temperature, at(co.LogProbs, p.row, p.token),
+					at(co.Entropies, p.row, p.token),
+				)
 			}
 			w.linearBack(dxn, w.grad.head, logits, xn, w.m.w.head, len(part), h, v)
 		}

@@ -75,7 +75,8 @@ func TestGradientOfAttention(t *testing.T) {
 	d := dims{Q: 12, K: 6, D: 3}
 	a := newAttention[float64](gonumMatmul[float64]{}, d, d.K)
 	q, k, v, c := normalsWide(1, n*d.Q), normalsWide(2, n*d.K), normalsWide(3, n*d.K), normalsWide(4, n*d.Q)
-	out, lse, p, dp := make([]float64, n*d.Q), make([]float64, n*a.heads), make([]float64, attentionBlock*n), make([]float64, attentionBlock*n)
+	out, lse := make([]float64, n*d.Q), make([]float64, n*a.heads)
+	p, dp := make([]float64, attentionBlock*n), make([]float64, attentionBlock*n)
 	f := func() float64 {
 		a.forward(out, lse, q, k, v, p, n)
 		return dot(out, c)
@@ -104,7 +105,7 @@ func TestAttentionAgainstDefinition(t *testing.T) {
 			want := attentionRow(d, q[row*d.Q:(row+1)*d.Q], k, v, row+1)
 			got := out[row*d.Q : (row+1)*d.Q]
 			// The cached form must give the same.
-			whole := slot{0, roundUp(row + 1)}
+			whole := region{0, roundUp(row + 1)}
 			var memory []float32
 			c := newCaches(&memory, 2, whole.room, d, w.mm)[1]
 			cached := make([]float32, d.Q)

@@ -14,10 +14,10 @@ func share(n, part, parts, unit int) interval {
 	return interval{at(part), at(part + 1)}
 }
 
-// lot is one part's work in a decoding step: some of the live rows, and of each matrix's columns a share. Rows are
-// shared out where there are many, so that parts need not wait for each other within a step. Where they are few
-// and the matrices large, a step takes as long as reading the weights, and columns are shared out, so that each
-// weight is read by one part alone.
+// lot is one part's work in a decoding step: some of the live rows, and a share of each matrix's columns. If there are
+// many rows, the parts divide the rows, so that they need not wait for each other within a step. If there are few rows
+// and large matrices, a step takes as long as reading the weights; the parts then divide the columns, so that only one
+// part reads each weight.
 type lot[T float] struct {
 	w     *worker[T]
 	rows  interval
@@ -25,7 +25,7 @@ type lot[T float] struct {
 	units int
 }
 
-// lotUnit is a multiple of what the kernels compute at once and of a cache line, which no two parts should write.
+// lotUnit is a multiple of the kernels' width and of a cache line, so that no two parts write to the same line.
 const lotUnit = 16
 
 // cols is the lot's share of a matrix's n columns.
@@ -36,7 +36,9 @@ func (l lot[T]) cols(n int) interval {
 // rows runs f for every part that has live rows, with those and all columns.
 func (g *generation[T]) rows(f func(l lot[T]) error) error {
 	return g.team.run(func(part int) error {
-		l := lot[T]{w: g.r.workers[part], rows: share(len(g.live), part, g.team.parts, 1), share: interval{0, 1}, units: 1}
+		l := lot[T]{
+			w: g.r.workers[part], rows: share(len(g.live), part, g.team.parts, 1), share: interval{0, 1}, units: 1,
+		}
 		if l.rows.lo == l.rows.hi {
 			return nil
 		}
@@ -44,8 +46,8 @@ func (g *generation[T]) rows(f func(l lot[T]) error) error {
 	})
 }
 
-// Columns are counted in units. Each part first takes one run of them for itself, then, one after the other, units
-// that are left: where a part is held up, the others do more.
+// Columns are counted in units. Each part first takes a run of units and then single units that are left, so that the
+// other parts do more when one is delayed.
 const (
 	unitsPerPart = 8
 	unitsAtOnce  = 6
@@ -70,7 +72,7 @@ func (g *generation[T]) columns(ready, f func(l lot[T])) error {
 	})
 }
 
-// singly runs f for every live row, with all columns; a part takes the next row when it is done with one.
+// singly runs f for every live row, with all columns. A part that has finished a row takes the next one.
 func (g *generation[T]) singly(f func(l lot[T])) error {
 	g.taken.Store(0)
 	return g.team.run(func(part int) error {
@@ -81,17 +83,17 @@ func (g *generation[T]) singly(f func(l lot[T])) error {
 	})
 }
 
-// take is the next thing of the present phase that no part has taken.
+// take returns the next item of the current phase that no part has taken.
 func (g *generation[T]) take() int { return int(g.taken.Add(1) - 1) }
 
-// Limits of sharing out columns: rows a part from which products are bound by arithmetic and no longer by the reading
-// of weights, and weights of a layer beyond which they do not stay in a core's own cache.
+// The limits of dividing columns: the number of rows per part from which arithmetic takes longer than reading the
+// weights, and the size of a layer's weights from which a core's own cache cannot hold them.
 const (
 	columnRows   = 12
 	columnFloats = 1 << 17
 )
 
-// byColumns decides for one step.
+// byColumns reports whether the parts of this step divide the columns.
 func (g *generation[T]) byColumns() bool {
 	d := g.r.model.dims()
 	layer := d.H * (2*d.Q + 2*d.K + 3*d.F)
@@ -104,8 +106,8 @@ func (l lot[T]) linear(y, x []T, f *factor[T], add bool) {
 	l.w.product(y[lo*f.out:], f.out, x[lo*f.in:], l.rows.hi-lo, f, l.cols(f.out), add)
 }
 
-// norm writes the lot's rows of rmsNorm(x) to the part's scratch xn, which begins at row 0. Parts that share columns
-// each do it for themselves: it is quicker than waiting.
+// norm writes the lot's rows of rmsNorm(x) to the part's scratch xn, which begins at row 0. Parts that divide columns
+// each compute it, which is quicker than waiting for another part.
 func (l lot[T]) norm(x, weight []T) {
 	h := len(weight)
 	xn := sized(&l.w.s.xn, l.rows.hi*h)

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// adviseHuge asks for huge pages under the whole ones of s. What the collector hands out anew has its small pages
-// already, which are put together at once. A system without huge pages refuses, and nothing is lost.
+// adviseHuge asks for huge pages where s covers whole ones. Memory that the collector reuses already has small pages,
+// which the kernel joins at once. A system without huge pages refuses, which does no harm.
 func adviseHuge[T any](s []T) {
 	bytes := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(*new(T))))
 	if len(bytes) < 2*hugePage {

@@ -42,22 +42,32 @@ type layerWeights[T float] struct {
 	down  []T // H×F
 }
 
-func newModel[T float](c *checkpoint.Checkpoint) *model[T] {
+// newModel reads the checkpoint's weights into memory of its own.
+func newModel[T float](c *checkpoint.Checkpoint) (*model[T], error) {
 	m := &model[T]{shape: c.Shape}
 	at := 0
 	for _, t := range c.Weights {
 		frozen := c.Shape.ValueHead && t.Name == checkpoint.NameHead
-		m.params = append(m.params, param{name: t.Name, lo: at, hi: at + t.Size(), decay: len(t.Dims) > 1, frozen: frozen})
+		m.params = append(
+			m.params, param{name: t.Name, lo: at, hi: at + t.Size(), decay: len(t.Dims) > 1, frozen: frozen},
+		)
 		at += t.Size()
 	}
 	m.flat = allocated[T](at)
 	for i, t := range c.Weights {
-		copyFloats(m.flat[m.params[i].lo:m.params[i].hi], t.Data)
+		if err := readInto(m.flat[m.params[i].lo:m.params[i].hi], t); err != nil {
+			return nil, err
+		}
 	}
 	m.w = view(c.Shape, m.flat)
 	m.f = newFactors(&m.w, m.dims())
 	m.rope = rope[T]{half: c.Shape.HeadDim / 2, theta: c.Shape.RopeTheta}
-	return m
+	return m, nil
+}
+
+// readInto converts a tensor's numbers, a piece at a time.
+func readInto[T float](dst []T, t checkpoint.Tensor) error {
+	return t.Read(func(at int, numbers []float32) { copyFloats(dst[at:], numbers) })
 }
 
 // view cuts flat, laid out as Shape.Tensors says, into its matrices.

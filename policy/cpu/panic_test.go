@@ -20,7 +20,8 @@ func TestAPanicReachesTheCaller(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, e.Close()) })
 	require.NoError(t, e.Load(t.Context(), policy.RolePolicy, dir, false))
 	req := policy.GenerateRequest{
-		Role: policy.RolePolicy, Prefixes: [][]int32{{1, 2}, {3}, {1, 2, 3}}, Streams: []uint64{1, 2, 3}, MaxTokens: []int{5, 5, 5}, Temperature: 1,
+		Role: policy.RolePolicy, Prefixes: [][]int32{{1, 2}, {3}, {1, 2, 3}}, Streams: []uint64{1, 2, 3},
+		MaxTokens: []int{5, 5, 5}, Temperature: 1,
 	}
 	want, err := e.Generate(t.Context(), req)
 	require.NoError(t, err)

@@ -90,10 +90,17 @@ func compareWithTransformers(t *testing.T, dir string, job parityJob, want parit
 		got := logitsOf(e.roles[policy.RolePolicy], s)
 		v := len(want.Logits[i][0])
 		for j, z := range got {
-			require.LessOrEqualf(t, math.Abs(float64(z)-want.Logits[i][j/v][j%v]), 1e-4, "sequence %d token %d logit %d", i, j/v, j%v)
+			require.LessOrEqualf(
+				t, math.Abs(float64(z)-want.Logits[i][j/v][j%v]), 1e-4, "sequence %d token %d logit %d", i, j/v, j%v,
+			)
 		}
 	}
-	g, err := e.Generate(ctx, policy.GenerateRequest{Role: policy.RolePolicy, Prefixes: [][]int32{job.Prompt}, Streams: []uint64{1}, MaxTokens: []int{job.New}})
+	g, err := e.Generate(
+		ctx,
+		policy.GenerateRequest{
+			Role: policy.RolePolicy, Prefixes: [][]int32{job.Prompt}, Streams: []uint64{1}, MaxTokens: []int{job.New},
+		},
+	)
 	require.NoError(t, err)
 	require.Equal(t, want.Greedy, g.Tokens[0])
 }
@@ -108,7 +115,10 @@ func transformersLoadsOurs(t *testing.T, peer *transformers) {
 			dir := filepath.Join(t.TempDir(), "c")
 			_, err := checkpoint.Write(dir, c)
 			require.NoError(t, err)
-			job := parityJob{Dir: dir, Sequences: randomSequences(1, s.Vocab, 3, 40, 130), Prompt: randomSequences(2, s.Vocab, 9)[0], New: 24}
+			job := parityJob{
+				Dir: dir, Sequences: randomSequences(1, s.Vocab, 3, 40, 130), Prompt: randomSequences(2, s.Vocab, 9)[0],
+				New: 24,
+			}
 			compareWithTransformers(t, dir, job, peer.ask(t, job))
 		})
 	}
@@ -119,14 +129,17 @@ func weLoadTransformers(t *testing.T, peer *transformers) {
 	for name, tied := range map[string]bool{"tied": true, "untied": false} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "c")
-			job := parityJob{Create: dir, Tied: tied, Sequences: randomSequences(3, 37, 2, 77), Prompt: randomSequences(4, 37, 5)[0], New: 24}
+			job := parityJob{
+				Create: dir, Tied: tied, Sequences: randomSequences(3, 37, 2, 77), Prompt: randomSequences(4, 37, 5)[0],
+				New: 24,
+			}
 			compareWithTransformers(t, dir, job, peer.ask(t, job))
 		})
 	}
 }
 
-// transformersGivesOurValues: Qwen3ForCausalLM loads a critic's folder; its last hidden state under the head
-// that lies beside it gives our values and our gradient.
+// transformersGivesOurValues: Qwen3ForCausalLM loads a critic's folder; its last hidden state with the
+// head from the same folder gives our values and our gradient.
 func transformersGivesOurValues(t *testing.T, peer *transformers) {
 	for name, untied := range map[string]bool{"tied": false, "untied": true} {
 		t.Run(name, func(t *testing.T) {
@@ -143,7 +156,12 @@ func transformersGivesOurValues(t *testing.T, peer *transformers) {
 			require.NoError(t, err)
 			ctx := t.Context()
 			require.NoError(t, e.Load(ctx, policy.RoleCritic, dir, false))
-			out, err := e.Forward(ctx, policy.ForwardRequest{Role: policy.RoleCritic, Sequences: seqs, Temperature: 1, Outputs: policy.OutValue, Keep: true})
+			out, err := e.Forward(
+				ctx,
+				policy.ForwardRequest{
+					Role: policy.RoleCritic, Sequences: seqs, Temperature: 1, Outputs: policy.OutValue, Keep: true,
+				},
+			)
 			require.NoError(t, err)
 			for i, row := range out.Values {
 				require.InDeltaSlice(t, want.Values[i], row, 1e-4, "values of sequence %d", i)

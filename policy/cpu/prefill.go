@@ -37,15 +37,15 @@ func (g *generation[T]) prefill(ctx context.Context) error {
 				continue
 			}
 			for j := range g.caches {
-				g.caches[j].copySlot(to.at, from.at, to.cached, d)
+				g.caches[j].copyRegion(to.at, from.at, to.cached, d)
 			}
 		}
 		return nil
 	})
 }
 
-// prefillChunk runs a chunk of prefixes and stores what their leaders need. Of the last layer only keys and values
-// are of use, and the output of each prefix's last token.
+// prefillChunk runs a chunk of prefixes and stores what their leaders need. The last layer computes only keys, values
+// and the output of each prefix's last token.
 func (g *generation[T]) prefillChunk(w *worker[T], c *chunk, leader map[int]*prefixLeader[T]) {
 	d, last := w.m.dims(), w.m.shape.Layers-1
 	a := w.m.newActs(sized(&w.s.arena, w.m.actsSize(c.len(), false)), c.len(), false)
@@ -73,13 +73,13 @@ func (g *generation[T]) prefillChunk(w *worker[T], c *chunk, leader map[int]*pre
 	}
 }
 
-// prefixLeader is the first row with some prefix: its slot, and the state after the prefix.
+// prefixLeader is the first row with some prefix: its region, and the state after the prefix.
 type prefixLeader[T float] struct {
-	at    slot
+	at    region
 	state []T
 }
 
-// leaders finds for every row the first one with the same prefix, and lists those first ones.
+// leaders finds for every row the first row with the same prefix, and lists these first rows.
 func (g *generation[T]) leaders() (map[int]*prefixLeader[T], []int) {
 	seen := map[string]*prefixLeader[T]{}
 	of := map[int]*prefixLeader[T]{}

@@ -36,32 +36,36 @@ type keptChunk[T float] struct {
 	arena []T
 }
 
-func newResident[T float](c *checkpoint.Checkpoint, l library, parts int) *resident[T] {
-	r := &resident[T]{model: newModel[T](c), source: c, kept: map[policy.Kept]*keptPass[T]{}}
+func newResident[T float](c *checkpoint.Checkpoint, l library, parts int) (*resident[T], error) {
+	m, err := newModel[T](c)
+	if err != nil {
+		return nil, err
+	}
+	r := &resident[T]{model: m, source: c, kept: map[policy.Kept]*keptPass[T]{}}
 	for range parts {
 		r.workers = append(r.workers, newWorker(r.model, l))
 	}
 	if o := c.Optimizer; o != nil {
 		r.adam = adam[T]{step: o.Step, first: allocated[T](len(r.model.flat)), second: allocated[T](len(r.model.flat))}
 		for i, p := range r.model.params {
-			copyFloats(r.adam.first[p.lo:p.hi], o.First[i])
-			copyFloats(r.adam.second[p.lo:p.hi], o.Second[i])
+			if err := readInto(r.adam.first[p.lo:p.hi], o.First[i]); err != nil {
+				return nil, err
+			}
+			if err := readInto(r.adam.second[p.lo:p.hi], o.Second[i]); err != nil {
+				return nil, err
+			}
 		}
 	}
 	c.Weights, c.Optimizer = nil, nil
-	return r
+	return r, nil
 }
 
-// checkpoint is the resident state as it is saved.
+// checkpoint is the resident state as it is saved. Its tensors are the engine's own memory where that is float32, so it
+// is written before the state changes.
 func (r *resident[T]) checkpoint() *checkpoint.Checkpoint {
 	c := *r.source
-	floats := func(v []T, p param) []float32 {
-		out := make([]float32, p.hi-p.lo)
-		copyFloats(out, v[p.lo:p.hi])
-		return out
-	}
 	for i, t := range c.Shape.Tensors() {
-		t.Data = floats(r.model.flat, r.model.params[i])
+		t.Data = asFloat32(r.model.flat, r.model.params[i])
 		c.Weights = append(c.Weights, t)
 	}
 	if r.adam.step == 0 {
@@ -69,14 +73,24 @@ func (r *resident[T]) checkpoint() *checkpoint.Checkpoint {
 	}
 	c.Optimizer = &checkpoint.Optimizer{Step: r.adam.step}
 	for _, p := range r.model.params {
-		c.Optimizer.First = append(c.Optimizer.First, floats(r.adam.first, p))
-		c.Optimizer.Second = append(c.Optimizer.Second, floats(r.adam.second, p))
+		c.Optimizer.First = append(c.Optimizer.First, checkpoint.Tensor{Data: asFloat32(r.adam.first, p)})
+		c.Optimizer.Second = append(c.Optimizer.Second, checkpoint.Tensor{Data: asFloat32(r.adam.second, p)})
 	}
 	return &c
 }
 
-// forParts runs f for every part at once and returns the first part's error. A part's panic is
-// thrown again here, where a caller can catch it; in a goroutine of its own it would end the program.
+// asFloat32 returns a parameter's numbers. It copies them only if they are not float32.
+func asFloat32[T float](v []T, p param) []float32 {
+	if same, ok := any(v).([]float32); ok {
+		return same[p.lo:p.hi:p.hi]
+	}
+	out := make([]float32, p.hi-p.lo)
+	copyFloats(out, v[p.lo:p.hi])
+	return out
+}
+
+// forParts runs f for every part concurrently and returns the error of the first part that has one. If a part panics,
+// forParts panics: a panic in another goroutine would end the program.
 func (r *resident[T]) forParts(f func(part int, w *worker[T]) error) error {
 	errs := make([]error, len(r.workers))
 	var wg sync.WaitGroup
@@ -97,7 +111,7 @@ func (r *resident[T]) forParts(f func(part int, w *worker[T]) error) error {
 	return nil
 }
 
-// forBlocks runs f over the flat vector in blocks, dealt to goroutines. Blocks do not depend on each other.
+// forBlocks runs f on the blocks of the flat vector, on several goroutines. Blocks do not depend on each other.
 func (r *resident[T]) forBlocks(f func(block, lo, hi int)) {
 	size := len(r.model.flat)
 	blocks := (size + blockFloats - 1) / blockFloats
@@ -110,14 +124,19 @@ func (r *resident[T]) forBlocks(f func(block, lo, hi int)) {
 }
 
 // forward runs whole sequences; with keep the returned pass awaits backward.
-func (r *resident[T]) forward(ctx context.Context, req policy.ForwardRequest, to *policy.TokenOutputs) (*keptPass[T], error) {
+func (r *resident[T]) forward(
+	ctx context.Context, req policy.ForwardRequest, to *policy.TokenOutputs,
+) (*keptPass[T], error) {
 	cost := make([]int, len(req.Sequences))
 	longest := 0
 	for i, s := range req.Sequences {
 		cost[i], longest = len(s), max(longest, len(s))
 	}
 	r.model.rope.grow(longest)
-	pass := &keptPass[T]{parts: make([][]keptChunk[T], len(r.workers)), lengths: cost, outputs: req.Outputs, temperature: req.Temperature}
+	pass := &keptPass[T]{
+		parts: make([][]keptChunk[T], len(r.workers)), lengths: cost, outputs: req.Outputs,
+		temperature: req.Temperature,
+	}
 	shares := deal(cost, len(r.workers))
 	for part, rows := range shares {
 		for _, c := range packChunks(req.Sequences, rows) {
@@ -171,7 +190,7 @@ func (r *resident[T]) backward(ctx context.Context, pass *keptPass[T], co policy
 	})
 }
 
-// borrow takes the smallest fitting piece of spare memory, or makes one.
+// borrow returns the smallest piece of spare memory that is large enough, or allocates one.
 func (r *resident[T]) borrow(n int) []T {
 	best := -1
 	for i, s := range r.spare {

@@ -10,7 +10,7 @@ type rope[T float] struct {
 	cos, sin []T // [positions][half]
 }
 
-// grow makes sure that positions below n have their entries. It must not run beside a user of the table.
+// grow makes sure that the table has entries for positions below n. No one may use the table at the same time.
 func (r *rope[T]) grow(n int) {
 	have := len(r.cos) / r.half
 	for p := have; p < n; p++ {

@@ -12,7 +12,7 @@ func (g *generation[T]) sample() error {
 	if err := g.draw(); err != nil {
 		return err
 	}
-	// States need not move along: the next step begins with the tokens.
+	// States are not moved, because the next step begins with the tokens.
 	keep := g.live[:0]
 	for _, row := range g.live {
 		if !row.ended {
@@ -48,7 +48,7 @@ func (g *generation[T]) draw() error {
 	})
 }
 
-// normOut readies what head multiplies.
+// normOut computes the input of head.
 func (g *generation[T]) normOut(l lot[T]) { l.norm(g.s.x, l.w.m.w.norm) }
 
 // head writes the lot's rows and columns of the logits; the first row is the lot's.
@@ -59,7 +59,7 @@ func (g *generation[T]) head(l lot[T], logits []T) {
 	l.linear(logits, xn, l.w.m.f.head, false)
 }
 
-// choices draws a token for each of the lot's rows from its logits, the first of which are the lot's first row's.
+// choices draws a token for each of the lot's rows from its logits; the first logits belong to the lot's first row.
 func (g *generation[T]) choices(l lot[T], logits []T) error {
 	v, temperature := l.w.m.shape.Vocab, g.req.Temperature
 	if temperature == 0 {
@@ -70,7 +70,13 @@ func (g *generation[T]) choices(l lot[T], logits []T) error {
 		row, z := &g.live[i], logits[:v]
 		logits = logits[v:]
 		d := distribute(z, e, temperature)
-		token := g.choose(z, e, row)
+		var token int
+		if g.req.Temperature > 0 && g.req.Truncation.Active() {
+			l.w.s.ids = truncate(g.req.Truncation, z, e, l.w.s.ids)
+			token, d = chooseOf(l.w.s.ids, z, e, row)
+		} else {
+			token = g.choose(z, e, row)
+		}
 		logp := float64(z[token]) - d.logSum
 		if math.IsNaN(logp) || math.IsInf(logp, 0) {
 			return fmt.Errorf("generate row %d: %w", row.row, &policy.NonFiniteError{Name: "log-probability"})
@@ -108,6 +114,25 @@ func (g *generation[T]) choose(z, e []T, row *liveRow) int {
 		}
 	}
 	return last
+}
+
+// chooseOf is choose among some ids, which ascend. It returns the distribution over them alone.
+func chooseOf[T float](ids []int32, z, e []T, row *liveRow) (int, distribution) {
+	var sum, weighted float64
+	for _, id := range ids {
+		sum += float64(e[id])
+		weighted += float64(e[id]) * float64(z[id])
+	}
+	u := row.rng.Float64() * sum
+	token := 0
+	for _, id := range ids {
+		token = int(id)
+		if u -= float64(e[id]); u < 0 {
+			break
+		}
+	}
+	logSum := math.Log(sum)
+	return token, distribution{logSum: logSum, entropy: max(logSum-weighted/sum, 0)}
 }
 
 // record appends one token to a row and reports whether the row has ended.

@@ -16,7 +16,9 @@ func swiglu[T float](h, g, u []T) {
 // the next matrix needs: with σ = 1/(1+e^−g), dg = dh·u·σ·(1 + g·(1−σ)) and du = dh·g·σ.
 func swigluBack[T float](dg, du, h, dh, g, u []T) {
 	if useFast[T]() {
-		fast.swigluBack(as[float32](dg), as[float32](du), as[float32](h), as[float32](dh), as[float32](g), as[float32](u))
+		fast.swigluBack(
+			as[float32](dg), as[float32](du), as[float32](h), as[float32](dh), as[float32](g), as[float32](u),
+		)
 		return
 	}
 	dg, du, dh, g, u = dg[:len(h)], du[:len(h)], dh[:len(h)], g[:len(h)], u[:len(h)]

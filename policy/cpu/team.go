@@ -8,8 +8,8 @@ import (
 	"github.com/ropewalk/ropewalk/internal/rescue"
 )
 
-// team runs one small job after the other on the same goroutines. Between the jobs of a decoding step lie
-// microseconds, in which a helper looks out for the next one before it sleeps: waking it takes longer than that.
+// team runs small jobs one after the other on the same goroutines. The jobs of a decoding step are microseconds apart,
+// and waking a goroutine takes longer than that, so a helper polls for the next job before it sleeps.
 type team struct {
 	parts   int
 	patient bool // whether there is a processor for every part, so that looking out takes none away
@@ -28,7 +28,7 @@ type helper struct {
 	wake   chan struct{}
 }
 
-// lookouts is how often a sleeper looks before it sleeps, some 20 µs.
+// lookouts is how often a helper polls before it sleeps, for about 20 µs.
 const lookouts = 10_000
 
 func newTeam(parts int) *team {
@@ -43,8 +43,8 @@ func newTeam(parts int) *team {
 	return t
 }
 
-// run calls job for every part at once, part 0 on the caller's goroutine, and returns the first part's error. A part's
-// panic is thrown again here.
+// run calls job for every part concurrently, part 0 on the caller's goroutine, and returns the error of the first part
+// that has one. If a part panics, run panics.
 func (t *team) run(job func(part int) error) error {
 	t.job = job
 	t.issue()
@@ -95,8 +95,8 @@ func (t *team) help(part int) {
 	}
 }
 
-// await returns once ready holds: it looks for a while, then sleeps until roused. Whoever makes it ready rouses
-// afterwards; a token left over from an earlier time only makes it look again.
+// await returns when ready is true. It polls for a while and then sleeps until it is woken. The part that makes ready
+// true wakes it afterwards. A token left over from an earlier wait only causes one more poll.
 func (t *team) await(asleep *atomic.Bool, wake chan struct{}, ready func() bool) {
 	for range lookouts {
 		if ready() {

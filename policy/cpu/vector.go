@@ -2,9 +2,9 @@ package cpu
 
 import "math"
 
-// The loops over single rows. Each has a plain form for both element types, here, and may have a faster one for
-// float32 (vector_simd.go). Sums run in several lanes so that additions do not wait for each other, which also
-// fixes their order.
+// Loops over single rows. Each has a plain form here for both element types, and some have a faster form for float32 in
+// vector_simd.go. Sums use several lanes, so that additions do not wait for each other; the lanes also fix the order of
+// the additions.
 
 // loops are the faster forms for float32.
 type loops struct {
@@ -27,10 +27,11 @@ type loops struct {
 	squares    func(x []float32) float64
 }
 
-// fast is nil where the build or the processor has no such forms.
+// fast is nil if the build or the processor has no faster forms.
 var fast *loops
 
-const loopsAdvice = "everything else runs up to 2 times faster when built with GOEXPERIMENT=simd on a processor with AVX2"
+const loopsAdvice = "everything else runs up to 2 times faster when built with GOEXPERIMENT=simd on a processor with " +
+	"AVX2"
 
 // loopsName names the loops in use; they determine rounding.
 func loopsName() string {
@@ -98,7 +99,9 @@ func scaleMul[T float](y, x, w []T, s T) {
 // normBackRow adds dw += dy·x·inv and dx += inv·w·dy − x·c.
 func normBackRow[T float](dx, dw, dy, x, w []T, inv, c T) {
 	if useFast[T]() {
-		fast.normBack(as[float32](dx), as[float32](dw), as[float32](dy), as[float32](x), as[float32](w), float32(inv), float32(c))
+		fast.normBack(
+			as[float32](dx), as[float32](dw), as[float32](dy), as[float32](x), as[float32](w), float32(inv), float32(c),
+		)
 		return
 	}
 	dw, dy, x, w = dw[:len(dx)], dy[:len(dx)], x[:len(dx)], w[:len(dx)]

@@ -19,7 +19,8 @@ func init() {
 	}
 	fast = &loops{
 		dot: dotV, dot3: dot3V, scaleMul: scaleMulV, normBack: normBackV, addTo: addToV, axpy: axpyV, scale: scaleV,
-		mulShifted: mulShiftedV, maxOf: maxOfV, expSum: expSumV, temper: temperV, swiglu: swigluV, swigluBack: swigluBackV,
+		mulShifted: mulShiftedV, maxOf: maxOfV, expSum: expSumV, temper: temperV,
+		swiglu: swigluV, swigluBack: swigluBackV,
 		rotate: rotateV, affineMul: affineMulV, adam: adamV, squares: squaresV,
 	}
 }
@@ -67,11 +68,12 @@ func expPower(x vec) vec {
 	return x.Min(constant(&kHigh)).Max(constant(&kLow)).Mul(constant(&kLog2e)).RoundToEven()
 }
 
-// expRest is e to what remains of x.
+// expRest is e to the rest of x after expPower.
 func expRest(x, k vec) vec {
 	x = x.Min(constant(&kHigh)).Max(constant(&kLow))
 	r := k.MulAdd(constant(&kLn2Lo), k.MulAdd(constant(&kLn2Hi), x))
-	p := constant(&kC6).MulAdd(r, constant(&kC5)).MulAdd(r, constant(&kC4)).MulAdd(r, constant(&kC3)).MulAdd(r, constant(&kC2))
+	p := constant(&kC6).MulAdd(r, constant(&kC5)).MulAdd(r, constant(&kC4))
+	p = p.MulAdd(r, constant(&kC3)).MulAdd(r, constant(&kC2))
 	return p.MulAdd(r.Mul(r), r).Add(constant(&kOne))
 }
 
@@ -107,7 +109,8 @@ func dot3V(a, b, c []float32) float32 {
 		a, b, c = a[16:], b[16:], c[16:]
 	}
 	for len(a) > 0 {
-		x, y, z := archsimd.LoadFloat32x8SlicePart(a), archsimd.LoadFloat32x8SlicePart(b), archsimd.LoadFloat32x8SlicePart(c)
+		x, y := archsimd.LoadFloat32x8SlicePart(a), archsimd.LoadFloat32x8SlicePart(b)
+		z := archsimd.LoadFloat32x8SlicePart(c)
 		s0 = x.Mul(y).MulAdd(z, s0)
 		n := min(8, len(a))
 		a, b, c = a[n:], b[n:], c[n:]
@@ -140,7 +143,9 @@ func normBackV(dx, dw, dy, x, w []float32, inv, c float32) {
 	if len(dx) > 0 {
 		d, xi := archsimd.LoadFloat32x8SlicePart(dy).Mul(iv), archsimd.LoadFloat32x8SlicePart(x)
 		d.MulAdd(xi, archsimd.LoadFloat32x8SlicePart(dw)).StoreSlicePart(dw)
-		d.MulAdd(archsimd.LoadFloat32x8SlicePart(w), xi.MulAdd(cv, archsimd.LoadFloat32x8SlicePart(dx))).StoreSlicePart(dx)
+		d.MulAdd(
+			archsimd.LoadFloat32x8SlicePart(w), xi.MulAdd(cv, archsimd.LoadFloat32x8SlicePart(dx)),
+		).StoreSlicePart(dx)
 	}
 	archsimd.ClearAVXUpperBits()
 }
@@ -305,7 +310,8 @@ func swigluV(h, g, u []float32) {
 func swigluBackV(dg, du, h, dh, g, u []float32) {
 	dg, du, dh, g, u = dg[:len(h)], du[:len(h)], dh[:len(h)], g[:len(h)], u[:len(h)]
 	for len(h) > 0 {
-		gi, ui, di := archsimd.LoadFloat32x8SlicePart(g), archsimd.LoadFloat32x8SlicePart(u), archsimd.LoadFloat32x8SlicePart(dh)
+		gi, ui := archsimd.LoadFloat32x8SlicePart(g), archsimd.LoadFloat32x8SlicePart(u)
+		di := archsimd.LoadFloat32x8SlicePart(dh)
 		sig := sigmoidV(gi)
 		silu := gi.Mul(sig)
 		silu.Mul(ui).StoreSlicePart(h)

@@ -10,7 +10,7 @@ type worker[T float] struct {
 	grad     weights[T]
 }
 
-// scratch is what a pass needs besides activations, all per token of a chunk unless said otherwise.
+// scratch is the memory that a pass needs in addition to activations. Sizes are per token of a chunk, unless noted.
 type scratch[T float] struct {
 	xn       []T // H, a normed residual stream
 	q, k     []T // Q and K, normed and rotated
@@ -24,8 +24,9 @@ type scratch[T float] struct {
 	dk       []T // K
 	logits   []T // rows of a head block × V
 	rows     []int
-	arena    []T // activations that nobody keeps
+	arena    []T // activations that are not kept
 	expo     []T
+	ids      []int32
 }
 
 func newWorker[T float](m *model[T], l library) *worker[T] {

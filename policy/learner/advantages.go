@@ -7,10 +7,9 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// describeAdvantages fills in what the rows of one optimiser step multiply their ratios with: the batch's
-// advantages, weights included, over the loss tokens, each once (verl's critic/advantages, which are over
-// the same tokens of its batch). Copies count once, unlike in the means of the loss: no copy has an
-// advantage of its own.
+// describeAdvantages records the advantages, including weights, of one optimiser step. The statistics cover the loss
+// tokens of the chosen rows and count each token once, like verl's critic/advantages. A copy of a row is not counted
+// again, although the means of the loss do count it, because a copy has no advantage of its own.
 func describeAdvantages(out *schema.UpdateRow, rows []row, chosen []int) {
 	var values []float64
 	zero, positive := 0, 0
@@ -39,7 +38,7 @@ func describeAdvantages(out *schema.UpdateRow, rows []row, chosen []int) {
 	out.AdvantageZero, out.AdvantagePositive = new(float64(zero)/n), new(float64(positive)/n)
 }
 
-// mean is that of values, exactly theirs where they are equal; 0 of none.
+// mean returns the mean of values, or 0 for an empty list. The mean of equal values is exactly that value.
 func mean(x []float64) float64 {
 	if len(x) == 0 {
 		return 0

@@ -12,8 +12,14 @@ import (
 func TestUpdateDescribesItsAdvantages(t *testing.T) {
 	engine := newBigram(vocab)
 	batch := []schema.BatchRow{
-		{GroupID: "g", TrajectoryID: "a", Count: 1, Weight: 1, TokenIDs: []int32{1, 2, 3, 4}, LossMask: []int32{0, 1, 1, 1}, Advantages: []float32{9, 2, -1, 0}},
-		{GroupID: "g", TrajectoryID: "b", Count: 7, Weight: 1, TokenIDs: []int32{1, 2}, LossMask: []int32{0, 1}, Advantages: []float32{0, 3}},
+		{
+			GroupID: "g", TrajectoryID: "a", Count: 1, Weight: 1, TokenIDs: []int32{1, 2, 3, 4},
+			LossMask: []int32{0, 1, 1, 1}, Advantages: []float32{9, 2, -1, 0},
+		},
+		{
+			GroupID: "g", TrajectoryID: "b", Count: 7, Weight: 1, TokenIDs: []int32{1, 2}, LossMask: []int32{0, 1},
+			Advantages: []float32{0, 3},
+		},
 	}
 	for i := range batch {
 		batch[i].OldLogProbs = engine.logProbs(batch[i].TokenIDs, 1)
@@ -25,7 +31,9 @@ func TestUpdateDescribesItsAdvantages(t *testing.T) {
 		got  *float64
 		want float64
 	}{
-		"mean": {u.AdvantageMean, 1}, "std": {u.AdvantageStd, math.Sqrt(2.5)}, "min": {u.AdvantageMin, -1}, "max": {u.AdvantageMax, 3},
+		"mean": {u.AdvantageMean, 1}, "std": {
+			u.AdvantageStd, math.Sqrt(2.5),
+		}, "min": {u.AdvantageMin, -1}, "max": {u.AdvantageMax, 3},
 		"zero": {u.AdvantageZero, 0.25}, "positive": {u.AdvantagePositive, 0.5},
 	} {
 		if c.got == nil || math.Abs(*c.got-c.want) > 1e-12 {
@@ -55,7 +63,8 @@ func TestPooledAdvantagesDoNotDependOnTheMinibatches(t *testing.T) {
 	}
 	for _, n := range []int{2, 5, 12} {
 		got := pooled(n)
-		for i, pair := range [][2]float64{{got.Mean, whole.Mean}, {got.Std, whole.Std}, {got.Min, whole.Min}, {got.Max, whole.Max}, {got.Zero, whole.Zero}, {got.Positive, whole.Positive}} {
+		for i, pair := range [][2]float64{{got.Mean, whole.Mean}, {got.Std, whole.Std}, {got.Min, whole.Min},
+			{got.Max, whole.Max}, {got.Zero, whole.Zero}, {got.Positive, whole.Positive}} {
 			if math.Abs(pair[0]-pair[1]) > 1e-12 {
 				t.Errorf("%d mini-batches, figure %d: %g, want %g", n, i, pair[0], pair[1])
 			}
@@ -85,7 +94,10 @@ func TestUpdateRecordsRatiosOnAllSides(t *testing.T) {
 	u := got.Updates[0]
 	sum := *u.ClipFractionPositive + *u.ClipFractionNegative + *u.BelowPositive + *u.AboveNegative
 	if math.Abs(sum-1) > 1e-12 || !(*u.BelowPositive > 0) || !(*u.AboveNegative > 0) {
-		t.Errorf("all ratios are out of bounds, and the sides add up to %g: below %g, above %g", sum, *u.BelowPositive, *u.AboveNegative)
+		t.Errorf(
+			"all ratios are out of bounds, and the sides add up to %g: below %g, above %g", sum, *u.BelowPositive,
+			*u.AboveNegative,
+		)
 	}
 }
 
@@ -120,7 +132,9 @@ func TestTheCriticCountsWhatItClips(t *testing.T) {
 		t.Errorf("value %g of return %g, want 0 of %g", s.Value, s.Return, returns/float64(tokens))
 	}
 	cfg.Shuffle = stream(3)
-	if steps, err = UpdateCritic(context.Background(), newValuer(), batch, cfg, criticOf(1, 0), nil); err != nil || steps[0].ClipFraction != 0 {
+	if steps, err = UpdateCritic(
+		context.Background(), newValuer(), batch, cfg, criticOf(1, 0), nil,
+	); err != nil || steps[0].ClipFraction != 0 {
 		t.Errorf("without a clip: %v, %v", steps, err)
 	}
 }

@@ -11,27 +11,29 @@ import (
 	"github.com/ropewalk/ropewalk/rl/schedule"
 )
 
-// Demo is one demonstration: a token sequence and which of its tokens to imitate.
+// Demo is one demonstration: a token sequence and the mask of the tokens to imitate.
 type Demo struct {
 	TokenIDs []int32
 	LossMask []int32
 }
 
-// CloneConfig says how demonstrations become optimiser steps.
+// CloneConfig describes how demonstrations become optimiser steps.
 type CloneConfig struct {
 	Steps            int // optimiser steps
-	Batch            int // demonstrations a step
+	Batch            int // demonstrations per step
 	MicrobatchTokens int
 	WarmupSteps      int
 	Decay            schedule.Kind
 	Optimizer        policy.StepOptions // LR is the rate at the end of the warm-up
-	Draw             *rand.Rand         // fresh and seeded: all of the cloning's draws
+	Draw             *rand.Rand         // fresh and seeded; source of all random draws of the cloning
 }
 
 func (c CloneConfig) validate() error {
 	switch {
 	case c.Steps < 1 || c.Batch < 1 || c.MicrobatchTokens < 1:
-		return fmt.Errorf("steps, batch and microbatch_tokens must be ≥ 1, got %d, %d and %d", c.Steps, c.Batch, c.MicrobatchTokens)
+		return fmt.Errorf(
+			"steps, batch and microbatch_tokens must be ≥ 1, got %d, %d and %d", c.Steps, c.Batch, c.MicrobatchTokens,
+		)
 	case c.Draw == nil:
 		return errors.New("a random stream for the draws is needed")
 	}
@@ -39,7 +41,7 @@ func (c CloneConfig) validate() error {
 	return err
 }
 
-// CloneStep is one optimiser step of a cloning.
+// CloneStep is the result of one optimiser step of a cloning.
 type CloneStep struct {
 	OptimizerStep int64
 	Rows          int
@@ -49,16 +51,17 @@ type CloneStep struct {
 	LR            float64
 }
 
-// CloneResult is what a cloning did.
+// CloneResult is the result of a cloning.
 type CloneResult struct {
 	Steps   []CloneStep
 	Smaller *Smaller // nil unless the engine's memory was full
 }
 
-// Clone imitates demonstrations: each step draws Batch of them, without replacement until all
-// were seen, and lowers their mean −logp per token. On an error the engine keeps the steps already
-// taken and no gradient.
-func Clone(ctx context.Context, engine policy.Engine, demos []Demo, cfg CloneConfig, progress Progress) (CloneResult, error) {
+// Clone imitates demonstrations. Each step draws Batch of them, without replacement until all have been drawn, and
+// lowers their mean −logp per token. After an error, the trainer keeps the steps already taken and no gradient.
+func Clone(
+	ctx context.Context, trainer policy.Trainer, demos []Demo, cfg CloneConfig, progress Progress,
+) (CloneResult, error) {
 	if err := cfg.validate(); err != nil {
 		return CloneResult{}, fmt.Errorf("clone demonstrations: %w", err)
 	}
@@ -74,12 +77,13 @@ func Clone(ctx context.Context, engine policy.Engine, demos []Demo, cfg CloneCon
 	if len(usable) == 0 {
 		return CloneResult{}, errors.New("clone demonstrations: none has a token to imitate")
 	}
-	c := cloner{cfg: cfg, demos: usable, lane: lane{
+	c := cloner{cfg: cfg, demos: usable, stepper: stepper{
 		// Cloning fits the untempered distribution.
-		engine: engine, role: policy.RolePolicy, temperature: 1, outputs: policy.OutLogProb, progress: progress, limit: cfg.MicrobatchTokens,
+		trainer: trainer, role: policy.RolePolicy, temperature: 1, outputs: policy.OutLogProb, progress: progress,
+		limit: cfg.MicrobatchTokens,
 	}}
 	err := c.run(ctx)
-	c.result.Smaller = c.lane.smaller
+	c.result.Smaller = c.stepper.smaller
 	if err != nil {
 		err = fmt.Errorf("clone demonstrations: %w", err)
 	}
@@ -90,7 +94,7 @@ func Clone(ctx context.Context, engine policy.Engine, demos []Demo, cfg CloneCon
 type cloner struct {
 	cfg       CloneConfig
 	demos     []Demo
-	lane      lane
+	stepper   stepper
 	evaluator loss.Evaluator[float32]
 	deck      []int // demonstrations not yet drawn in this round
 	result    CloneResult
@@ -100,7 +104,7 @@ func (c *cloner) run(ctx context.Context) error {
 	plan := make([][][]int, c.cfg.Steps)
 	for step := range plan {
 		plan[step] = pack(c.draw(), func(i int) int { return len(c.demos[i].TokenIDs) }, c.cfg.MicrobatchTokens)
-		c.lane.total += len(plan[step])
+		c.stepper.total += len(plan[step])
 	}
 	for step, micros := range plan {
 		if err := c.step(ctx, step, micros); err != nil {
@@ -110,7 +114,7 @@ func (c *cloner) run(ctx context.Context) error {
 	return nil
 }
 
-// draw takes the next demonstrations off the deck, which is shuffled anew when it runs out.
+// draw takes the next demonstrations from the deck. It shuffles the deck again when the deck is empty.
 func (c *cloner) draw() []int {
 	out := make([]int, 0, c.cfg.Batch)
 	for len(out) < c.cfg.Batch {
@@ -144,14 +148,18 @@ func (c *cloner) step(ctx context.Context, step int, micros [][]int) error {
 	}
 	record := CloneStep{LR: rate}
 	eval := func(rows []int, out policy.TokenOutputs) (policy.Cotangents, error) {
-		part, err := c.evaluator.Evaluate(loss.Objective{Policy: loss.BehaviourCloning{}}, c.filled(rows, out), loss.Plan{Policy: denominator})
+		part, err := c.evaluator.Evaluate(
+			loss.Objective{Policy: loss.BehaviourCloning{}}, c.filled(rows, out), loss.Plan{Policy: denominator},
+		)
 		record.Loss += part.Loss
 		record.Rows += part.Tally.Rows
 		record.Tokens += part.Tally.Tokens
 		return policy.Cotangents{LogProbs: part.Cotangents}, err
 	}
 	forget := func() { record = CloneStep{LR: rate} }
-	stats, err := c.lane.minibatch(ctx, opts, share{micros, func(i int) []int32 { return c.demos[i].TokenIDs }, eval, forget})
+	stats, err := c.stepper.minibatch(
+		ctx, opts, share{micros, func(i int) []int32 { return c.demos[i].TokenIDs }, eval, forget},
+	)
 	if err != nil {
 		return err
 	}

@@ -11,11 +11,11 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// ErrNoReturns refuses rows that a critic cannot learn from.
+// ErrNoReturns says that a critic cannot learn from rows because their values or returns are null.
 var ErrNoReturns = errors.New("values or returns are null")
 
-// Critic says how the critic learns: it minimises Coefficient times the aggregate of Loss over the
-// policy's mini-batches.
+// Critic describes how the critic learns. It minimises Coefficient times the aggregate of Loss over the policy's
+// mini-batches.
 type Critic struct {
 	Loss        loss.ValueClip
 	Coefficient float64 // > 0
@@ -29,23 +29,25 @@ func (c Critic) validate() error {
 	return c.Loss.Validate()
 }
 
-// CriticStep is what one optimiser step of the critic did.
+// CriticStep is the result of one optimiser step of the critic.
 type CriticStep struct {
 	Loss     float64 // without the coefficient
 	GradNorm float64
-	// ExplainedVariance is 1 − Var(return − value)/Var(return) over the mini-batch's loss tokens before
-	// the step; nil where the returns do not vary.
+	// ExplainedVariance is 1 − Var(return − value)/Var(return) over the mini-batch's loss tokens before the step. It is
+	// nil if all returns are equal.
 	ExplainedVariance *float64
-	// Over the same tokens before the step.
-	ClipFraction  float64 // share whose loss is the clipped one, so that the critic's value moves nothing
+	// Statistics over the same tokens before the step.
+	ClipFraction  float64 // share of tokens whose loss is clipped and has no gradient
 	Value, Return float64 // means
-	// Smaller is set from the step on at which the engine's memory was full.
+	// Smaller is set from the step at which the engine ran out of memory.
 	Smaller *Smaller
 }
 
-// UpdateCritic takes the critic through the mini-batches of an Update of the same batch and settings:
-// cfg.Shuffle must be a fresh stream of the same seed. The errors are as Update's.
-func UpdateCritic(ctx context.Context, engine policy.Engine, batch []schema.BatchRow, cfg Config, critic Critic, progress Progress) ([]CriticStep, error) {
+// UpdateCritic trains the critic on the mini-batches of an Update with the same batch and settings. cfg.Shuffle must be
+// a fresh stream with the same seed. The errors are those of Update.
+func UpdateCritic(
+	ctx context.Context, trainer policy.Trainer, batch []schema.BatchRow, cfg Config, critic Critic, progress Progress,
+) ([]CriticStep, error) {
 	fail := func(err error) error { return fmt.Errorf("update critic: %w", err) }
 	if err := errors.Join(cfg.validate(), critic.validate()); err != nil {
 		return nil, fail(err)
@@ -59,8 +61,9 @@ func UpdateCritic(ctx context.Context, engine policy.Engine, batch []schema.Batc
 			return nil, fail(fmt.Errorf("a row of group %s: %w", r.loss.Group, ErrNoReturns))
 		}
 	}
-	c := criticUpdater{critic: critic, updater: updater{cfg: cfg, rows: rows, lane: &lane{
-		engine: engine, role: policy.RoleCritic, temperature: cfg.Temperature, outputs: policy.OutValue, progress: progress, limit: cfg.MicrobatchTokens,
+	c := criticUpdater{critic: critic, updater: updater{cfg: cfg, rows: rows, stepper: &stepper{
+		trainer: trainer, role: policy.RoleCritic, temperature: cfg.Temperature, outputs: policy.OutValue,
+		progress: progress, limit: cfg.MicrobatchTokens,
 	}}}
 	c.plan(c.minibatches())
 	steps := make([]CriticStep, len(c.planned))
@@ -97,8 +100,8 @@ func (c *criticUpdater) step(ctx context.Context, p planned) (CriticStep, error)
 		return policy.Cotangents{Values: part.Cotangents}, err
 	}
 	forget := func() { out.Loss, c.fit = 0, fit{} }
-	stats, err := c.lane.minibatch(ctx, c.critic.Optimizer, share{p.micros, c.sequence, eval, forget})
-	out.Smaller = c.lane.smaller
+	stats, err := c.stepper.minibatch(ctx, c.critic.Optimizer, share{p.micros, c.sequence, eval, forget})
+	out.Smaller = c.stepper.smaller
 	out.GradNorm, out.ExplainedVariance, out.ClipFraction = stats.GradNorm, c.fit.explained(), c.fit.clipped()
 	out.Return = mean(c.fit.returns)
 	out.Value = out.Return - mean(c.fit.left)
@@ -110,7 +113,9 @@ func (c *criticUpdater) valued(rows []int, out policy.TokenOutputs) []loss.Value
 	valued := make([]loss.ValueRow[float32], len(rows))
 	for k, i := range rows {
 		r := c.rows[i]
-		valued[k] = loss.ValueRow[float32]{Values: out.Values[k], Old: r.values, Returns: r.returns, Mask: r.loss.Mask, Count: r.loss.Count}
+		valued[k] = loss.ValueRow[float32]{
+			Values: out.Values[k], Old: r.values, Returns: r.returns, Mask: r.loss.Mask, Count: r.loss.Count,
+		}
 		for t, m := range r.loss.Mask {
 			if m != 0 {
 				value, ret := float64(out.Values[k][t]), float64(r.returns[t])
@@ -121,7 +126,7 @@ func (c *criticUpdater) valued(rows []int, out policy.TokenOutputs) []loss.Value
 	return valued
 }
 
-// fit collects returns and what is left of them beside the values, and counts the values that are clipped.
+// fit collects returns and their differences from the values, and counts the values that are clipped.
 type fit struct {
 	returns, left []float64
 	outside       int
@@ -149,7 +154,7 @@ func (f *fit) explained() *float64 {
 	return new(1 - variance(f.left)/all)
 }
 
-// variance is the population's; 0 of none, and exactly 0 of equal values.
+// variance returns the population variance: 0 for an empty list, and exactly 0 for equal values.
 func variance(x []float64) float64 {
 	if len(x) == 0 {
 		return 0

@@ -11,9 +11,9 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// valuer is an engine whose critic has one value for each token seen before: V_t = table[s_{t−1}].
+// valuer is a trainer whose critic has one value for each token seen before: V_t = table[s_{t−1}].
 type valuer struct {
-	policy.Engine
+	policy.Trainer
 	table, gradient []float64
 	kept            [][]int32
 	steps           int64
@@ -99,7 +99,9 @@ func TestTheCriticLearnsReturns(t *testing.T) {
 	cfg.Minibatches, cfg.Epochs = 2, 40
 	batch := valued(testBatch(newBigram(vocab), 12, 1))
 	heard := 0
-	steps, err := UpdateCritic(context.Background(), engine, batch, cfg, criticOf(1, 0), func(done, _ int) { heard = done })
+	steps, err := UpdateCritic(
+		context.Background(), engine, batch, cfg, criticOf(1, 0), func(done, _ int) { heard = done },
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/ropewalk/ropewalk/policy"
 )
 
-// bigram is an engine over a table of logits: token t follows token s with softmax(table[s])[t].
+// bigram is a trainer over a table of logits: token t follows token s with softmax(table[s])[t].
 // Its gradients are analytic and its arithmetic float64, so a test can check them.
 type bigram struct {
 	vocab    int
@@ -153,10 +153,6 @@ func (b *bigram) Load(context.Context, policy.Role, string, bool) error { return
 
 func (b *bigram) Save(context.Context, policy.Role, string) (string, error) {
 	return "", policy.ErrBadRequest
-}
-
-func (b *bigram) Generate(context.Context, policy.GenerateRequest) (policy.Generated, error) {
-	return policy.Generated{}, policy.ErrBadRequest
 }
 
 func (b *bigram) State(context.Context, policy.Role) (policy.State, error) {

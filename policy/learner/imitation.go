@@ -8,24 +8,24 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// Imitation is SPEAR's self-imitation (section 4.1): learning from rows out of the replay buffer under an
-// objective of their own (loss.SelfImitation). As the released code has it, the optimiser steps on them
-// come after those on the batch, cut by the same rule. Jointly, as the paper writes it (eq. 13),
+// Imitation is SPEAR's self-imitation (section 4.1): learning from rows of the replay buffer under a separate objective
+// (loss.SelfImitation). In the released code, the optimiser steps on these rows come after the steps on the batch and
+// are split by the same rule. In the joint form of the paper (eq. 13),
 //
 //	J = J_GRPO(batch) + γ·J_SIL(replay)
 //
-// each optimiser step takes the gradient of the sum over a mini-batch of the batch and one of the replayed
-// rows, which are cut into as many mini-batches as the batch is. Each loss keeps its own denominators.
+// each optimiser step takes the gradient of the sum over a mini-batch of the batch and a mini-batch of the replayed
+// rows. The replayed rows are split into as many mini-batches as the batch. Each loss keeps its own denominators.
 type Imitation struct {
-	Rows      []schema.BatchRow // advantages are the recalibrated ones; no rows leave it at the batch
+	Rows      []schema.BatchRow // advantages are the recalibrated ones; empty = only the batch
 	Objective loss.Objective
 	Joint     bool
-	Shuffle   *rand.Rand // as the batch's, and apart from them
+	Shuffle   *rand.Rand // like the batch's stream, but separate from it
 	Tokens    *rand.Rand
 }
 
-// updater takes the rows through their steps.
-func (i *Imitation) updater(cfg Config, l *lane, result *Result) (*updater, error) {
+// updater prepares the steps on the replayed rows.
+func (i *Imitation) updater(cfg Config, st *stepper, result *Result) (*updater, error) {
 	cfg.Objective, cfg.Shuffle, cfg.Tokens = i.Objective, i.Shuffle, i.Tokens
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -34,5 +34,5 @@ func (i *Imitation) updater(cfg Config, l *lane, result *Result) (*updater, erro
 		return nil, errors.New("a random stream for the tokens is needed")
 	}
 	rows, err := prepare(i.Rows, cfg.Objective)
-	return &updater{cfg: cfg, rows: rows, lane: l, result: result, source: schema.SourceReplay}, err
+	return &updater{cfg: cfg, rows: rows, stepper: st, result: result, source: schema.SourceReplay}, err
 }

@@ -80,7 +80,8 @@ func TestImitationFollowsTheBatch(t *testing.T) {
 	if diff := cmp.Diff(want, got.Updates); diff != "" {
 		t.Errorf("the record (-apart +both):\n%s", diff)
 	}
-	if got.Rows != first.Rows+then.Rows || got.Tokens != first.Tokens+then.Tokens || got.LogProbDrift != first.LogProbDrift {
+	if got.Rows != first.Rows+then.Rows || got.Tokens != first.Tokens+then.Tokens ||
+		got.LogProbDrift != first.LogProbDrift {
 		t.Errorf("got %d rows, %d tokens, drift %g", got.Rows, got.Tokens, got.LogProbDrift)
 	}
 	if err := both.idle(); err != nil {
@@ -104,7 +105,8 @@ func TestImitationOfNothingIsTheBatchAlone(t *testing.T) {
 	}
 	alone := newBigram(vocab)
 	cfg.Imitation = imitation(replayed(6))
-	if got := mustUpdate(t, alone, nil, cfg); len(got.Updates) != 2 || got.LogProbDrift != 0 || *got.Updates[0].Source != schema.SourceReplay {
+	if got := mustUpdate(t, alone, nil, cfg); len(got.Updates) != 2 || got.LogProbDrift != 0 ||
+		*got.Updates[0].Source != schema.SourceReplay {
 		t.Errorf("without a batch: %+v", got)
 	}
 }
@@ -149,7 +151,10 @@ func TestImitationRefuses(t *testing.T) {
 		text   string
 		change func(*Imitation)
 	}{
-		{"gamma", func(i *Imitation) { i.Objective.Policy = loss.SelfImitation{Policy: loss.PPOClip{}, Gamma: math.NaN()} }},
+		{
+			"gamma",
+			func(i *Imitation) { i.Objective.Policy = loss.SelfImitation{Policy: loss.PPOClip{}, Gamma: math.NaN()} },
+		},
 		{"a policy loss is needed", func(i *Imitation) { i.Objective.Policy = nil }},
 		{"cov_ratio", func(i *Imitation) { i.covariant(2, 0, 1) }},
 		{"cov_lower", func(i *Imitation) { i.covariant(0.1, 2, 2) }},
@@ -198,11 +203,15 @@ func TestJointImitation(t *testing.T) {
 	cfg.Imitation.Joint, cfg.Epochs = true, 2
 	got := mustUpdate(t, both, batch, cfg)
 	if both.steps != 4 || len(got.Updates) != 8 || got.Rows != 14 {
-		t.Fatalf("%d optimiser steps, %d rows of the record, %d live rows; want 4, 8, 14", both.steps, len(got.Updates), got.Rows)
+		t.Fatalf(
+			"%d optimiser steps, %d rows of the record, %d live rows; want 4, 8, 14", both.steps, len(got.Updates),
+			got.Rows,
+		)
 	}
 	sources, rows := []string{schema.SourcePolicy, schema.SourceReplay}, []int32{4, 3}
 	for i, u := range got.Updates {
-		if u.OptimizerStep != int64(i/2+1) || u.Minibatch != int32(i) || *u.Source != sources[i%2] || u.Rows != rows[i%2] || u.GradNorm != got.Updates[i-i%2].GradNorm {
+		if u.OptimizerStep != int64(i/2+1) || u.Minibatch != int32(i) || *u.Source != sources[i%2] ||
+			u.Rows != rows[i%2] || u.GradNorm != got.Updates[i-i%2].GradNorm {
 			t.Errorf("row %d: %+v", i, u)
 		}
 	}

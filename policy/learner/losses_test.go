@@ -13,25 +13,39 @@ import (
 // surrogates is every policy loss, alone and with what composes with it.
 func surrogates() map[string]loss.Objective {
 	rule := func(scope loss.CovarianceScope, ratio float64) loss.CovarianceRule {
-		return loss.CovarianceRule{Scope: scope, Ratio: ratio, Lower: -0.5, Upper: 0.5, PerRow: scope == loss.ScopeGroup}
+		return loss.CovarianceRule{
+			Scope: scope, Ratio: ratio, Lower: -0.5, Upper: 0.5, PerRow: scope == loss.ScopeGroup,
+		}
 	}
 	plain := func(s loss.Surrogate) loss.Objective {
 		return loss.Objective{Policy: s, Aggregation: loss.Aggregation{Mode: loss.DefaultMode(s)}}
 	}
 	ppo := loss.PPOClip{Low: 0.2, High: 0.28, Dual: 3}
-	masked, shrunk, composed := plain(ppo), plain(loss.SAPO{TauPositive: 1, TauNegative: 1.05}), plain(loss.GSPOToken{Low: 3e-2, High: 4e-2})
+	masked, shrunk, composed := plain(ppo), plain(
+		loss.SAPO{TauPositive: 1, TauNegative: 1.05},
+	), plain(loss.GSPOToken{Low: 3e-2, High: 4e-2})
 	masked.SequenceMask = &loss.SequenceMask{Delta: 0.01}
 	shrunk.SequenceMask = &loss.SequenceMask{Delta: 0.01, Shrink: true}
-	composed.KL, composed.Entropy, composed.TIS = &loss.KL{Estimator: loss.K2, Coefficient: 0.1}, &loss.Entropy{Coefficient: 0.05}, &loss.TIS{Cap: 1.5}
+	composed.KL, composed.Entropy, composed.TIS = &loss.KL{
+		Estimator: loss.K2, Coefficient: 0.1,
+	}, &loss.Entropy{Coefficient: 0.05}, &loss.TIS{Cap: 1.5}
 	legacy := plain(loss.CISPO{Low: 1, High: 0.2})
 	legacy.Aggregation = loss.Aggregation{Mode: loss.NormLegacy, Horizon: 16}
 	return map[string]loss.Objective{
-		"ppo_clip": plain(ppo), "cispo": plain(loss.CISPO{Low: 1, High: 0.2, Mask: true}), "sapo": plain(loss.SAPO{TauPositive: 1, TauNegative: 1.05}),
+		"ppo_clip": plain(ppo), "cispo": plain(loss.CISPO{Low: 1, High: 0.2, Mask: true}), "sapo": plain(
+			loss.SAPO{TauPositive: 1, TauNegative: 1.05},
+		),
 		"gspo": plain(loss.GSPO{Low: 3e-3, High: 4e-3}), "gspo_token": plain(loss.GSPOToken{Low: 3e-2, High: 4e-2}),
-		"gppo": plain(loss.GPPO{Low: 0.2, High: 0.2}), "ce_gppo": plain(loss.CEGPPO{Low: 0.2, High: 0.2, Beta1: 0.5, Beta2: 1}),
+		"gppo": plain(loss.GPPO{Low: 0.2, High: 0.2}), "ce_gppo": plain(
+			loss.CEGPPO{Low: 0.2, High: 0.2, Beta1: 0.5, Beta2: 1},
+		),
 		"aepo_clip": plain(loss.AEPOClip{Low: 0.2, High: 0.2}),
-		"clip_cov":  plain(loss.ClipCov{Low: 0.2, High: 0.28, Rule: rule("", 0.2)}), "clip_cov by group": plain(loss.ClipCov{Low: 0.2, High: 0.28, Rule: rule(loss.ScopeGroup, 0.5)}),
-		"kl_cov": plain(loss.KLCov{Coefficient: 1, Rule: rule("", 0.2)}), "sequence mask": masked, "shrinking mask": shrunk, "terms": composed, "norm_legacy": legacy,
+		"clip_cov":  plain(loss.ClipCov{Low: 0.2, High: 0.28, Rule: rule("", 0.2)}), "clip_cov by group": plain(
+			loss.ClipCov{Low: 0.2, High: 0.28, Rule: rule(loss.ScopeGroup, 0.5)},
+		),
+		"kl_cov": plain(
+			loss.KLCov{Coefficient: 1, Rule: rule("", 0.2)},
+		), "sequence mask": masked, "shrinking mask": shrunk, "terms": composed, "norm_legacy": legacy,
 	}
 }
 
@@ -64,7 +78,9 @@ func expected(t *testing.T, o loss.Objective) ([]float64, float64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	req := policy.ForwardRequest{Role: policy.RolePolicy, Temperature: 1, Outputs: policy.OutLogProb | policy.OutEntropy, Keep: true}
+	req := policy.ForwardRequest{
+		Role: policy.RolePolicy, Temperature: 1, Outputs: policy.OutLogProb | policy.OutEntropy, Keep: true,
+	}
 	filled := make([]loss.Row[float32], len(rows))
 	for i, r := range rows {
 		req.Sequences, filled[i] = append(req.Sequences, r.tokens), r.loss
@@ -88,7 +104,10 @@ func expected(t *testing.T, o loss.Objective) ([]float64, float64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := engine.Backward(ctx, policy.RolePolicy, out.Kept, policy.Cotangents{LogProbs: result.Cotangents, Entropies: result.EntropyCotangents}); err != nil {
+	if err := engine.Backward(
+		ctx, policy.RolePolicy, out.Kept,
+		policy.Cotangents{LogProbs: result.Cotangents, Entropies: result.EntropyCotangents},
+	); err != nil {
 		t.Fatal(err)
 	}
 	return engine.gradient, result.Loss
@@ -112,7 +131,10 @@ func TestEveryLoss(t *testing.T) {
 			}
 			for i := range got {
 				if math.Abs(got[i]-want[i]) > 1e-7 {
-					t.Errorf("%s in micro-batches of %d: gradient of logit %d is %g, want %g", name, tokens, i, got[i], want[i])
+					t.Errorf(
+						"%s in micro-batches of %d: gradient of logit %d is %g, want %g", name, tokens, i, got[i],
+						want[i],
+					)
 					break
 				}
 			}
@@ -122,7 +144,8 @@ func TestEveryLoss(t *testing.T) {
 
 // What must see the whole mini-batch costs one more forward pass over it, and nothing else does.
 func TestPreparingCostsOneMorePass(t *testing.T) {
-	for name, more := range map[string]bool{"ppo_clip": false, "gspo": false, "clip_cov": true, "kl_cov": true, "sequence mask": false, "shrinking mask": true} {
+	for name, more := range map[string]bool{"ppo_clip": false, "gspo": false, "clip_cov": true, "kl_cov": true,
+		"sequence mask": false, "shrinking mask": true} {
 		engine := newBigram(vocab)
 		cfg := testConfig()
 		cfg.Minibatches, cfg.Objective, cfg.MicrobatchTokens, cfg.Tokens = 1, surrogates()[name], 1000, stream(7)

@@ -28,8 +28,8 @@ func requireSameTable(t *testing.T, want, got *bigram) {
 	}
 }
 
-// A memory with room for half a micro-batch: the mini-batch is taken again, and all that follow are cut smaller. What is
-// learnt and recorded is the same up to rounding, and nothing is added up twice.
+// A memory with room for half a micro-batch: the mini-batch is taken again, and all that follow are cut smaller. What
+// is learnt and recorded is the same up to rounding, and nothing is added up twice.
 func TestSmallerMicrobatches(t *testing.T) {
 	want, got := newBigram(vocab), newBigram(vocab)
 	batch := testBatch(want, 12, 1)
@@ -57,12 +57,16 @@ func TestSmallerMicrobatches(t *testing.T) {
 	micros := 0
 	for i, u := range result.Updates {
 		w := whole.Updates[i]
-		if u.Rows != w.Rows || u.Tokens != w.Tokens || math.Abs(u.Loss-w.Loss) > 1e-6 || math.Abs(u.GradNorm-w.GradNorm) > 1e-6 || u.OptimizerStep != w.OptimizerStep {
+		if u.Rows != w.Rows || u.Tokens != w.Tokens || math.Abs(u.Loss-w.Loss) > 1e-6 ||
+			math.Abs(u.GradNorm-w.GradNorm) > 1e-6 || u.OptimizerStep != w.OptimizerStep {
 			t.Errorf("update %d: %+v, want %+v", i, u, w)
 		}
 		micros += result.Details[i].Microbatches
 		if result.Details[i].Microbatches <= whole.Details[i].Microbatches {
-			t.Errorf("update %d: %d micro-batches after %d", i, result.Details[i].Microbatches, whole.Details[i].Microbatches)
+			t.Errorf(
+				"update %d: %d micro-batches after %d", i, result.Details[i].Microbatches,
+				whole.Details[i].Microbatches,
+			)
 		}
 	}
 	if last != total || total != micros {
@@ -88,11 +92,13 @@ func TestMemoryThatIsTooSmall(t *testing.T) {
 		engine.room = c.room
 		result, err := Update(context.Background(), engine, batch, cfg, nil)
 		var full *OutOfMemoryError
-		if !errors.Is(err, policy.ErrOutOfMemory) || !errors.As(err, &full) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "80 GiB") {
+		if !errors.Is(err, policy.ErrOutOfMemory) || !errors.As(err, &full) ||
+			!strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "80 GiB") {
 			t.Errorf("%s: got %v", name, err)
 			continue
 		}
-		if full.Smaller != result.Smaller || (full.Smaller == nil) != (c.limit == 1) || engine.idle() != nil || engine.steps != 0 {
+		if full.Smaller != result.Smaller || (full.Smaller == nil) != (c.limit == 1) ||
+			engine.idle() != nil || engine.steps != 0 {
 			t.Errorf("%s: %+v, recorded %+v, %v", name, full.Smaller, result.Smaller, engine.idle())
 		}
 	}
@@ -163,7 +169,8 @@ func TestSmallerMicrobatchesElsewhere(t *testing.T) {
 		}
 		for i, s := range steps {
 			w := whole[i]
-			if math.Abs(s.Loss-w.Loss) > 1e-6 || math.Abs(s.GradNorm-w.GradNorm) > 1e-6 || math.Abs(s.Return-w.Return) > 1e-6 || s.Smaller == nil {
+			if math.Abs(s.Loss-w.Loss) > 1e-6 || math.Abs(s.GradNorm-w.GradNorm) > 1e-6 ||
+				math.Abs(s.Return-w.Return) > 1e-6 || s.Smaller == nil {
 				t.Errorf("step %d: %+v, want %+v", i, s, w)
 			}
 		}

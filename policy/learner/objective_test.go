@@ -22,7 +22,8 @@ func otherPolicies(batch []schema.BatchRow) []schema.BatchRow {
 		return out
 	}
 	for i := range batch {
-		batch[i].RolloutLogProbs, batch[i].ReferenceLogProbs = shifted(batch[i].OldLogProbs), shifted(batch[i].OldLogProbs)
+		batch[i].RolloutLogProbs = shifted(batch[i].OldLogProbs)
+		batch[i].ReferenceLogProbs = shifted(batch[i].OldLogProbs)
 	}
 	return batch
 }
@@ -48,7 +49,9 @@ func wholeLoss(engine *bigram, batch []schema.BatchRow, o loss.Objective, temper
 			weight := math.Min(math.Exp(float64(r.OldLogProbs[i])-float64(r.RolloutLogProbs[i])), o.TIS.Cap)
 			x := float64(r.ReferenceLogProbs[i]) - logp
 			k3, n := math.Exp(x)-x-1, float64(r.Count)
-			total += (-float64(r.Advantages[i])*weight*math.Exp(logp-float64(r.OldLogProbs[i])) + n*o.KL.Coefficient*k3 - n*o.Entropy.Coefficient*entropy) / tokens
+			total += (-float64(r.Advantages[i])*weight*math.Exp(
+				logp-float64(r.OldLogProbs[i]),
+			) + n*o.KL.Coefficient*k3 - n*o.Entropy.Coefficient*entropy) / tokens
 			kl += n * k3 / tokens
 		}
 	}
@@ -60,7 +63,9 @@ func TestTermsAndTheirGradient(t *testing.T) {
 	batch := otherPolicies(testBatch(engine, 8, 0.7))
 	cfg := testConfig()
 	cfg.Temperature, cfg.Minibatches = 0.7, 1
-	cfg.Objective.KL, cfg.Objective.Entropy, cfg.Objective.TIS = &loss.KL{Estimator: loss.K3, Coefficient: 0.3}, &loss.Entropy{Coefficient: 0.2}, &loss.TIS{Cap: 1.2}
+	cfg.Objective.KL, cfg.Objective.Entropy, cfg.Objective.TIS = &loss.KL{
+		Estimator: loss.K3, Coefficient: 0.3,
+	}, &loss.Entropy{Coefficient: 0.2}, &loss.TIS{Cap: 1.2}
 	want := make([]float64, len(engine.table))
 	const h = 1e-5
 	for i := range want {
@@ -99,12 +104,14 @@ func TestTermsRefuse(t *testing.T) {
 		change func(*loss.Objective)
 		want   error
 	}{
-		"no reference": {func(o *loss.Objective) { o.KL = &loss.KL{Estimator: loss.K3, Coefficient: 1} }, ErrNoReference},
-		"no rollout":   {func(o *loss.Objective) { o.TIS = &loss.TIS{Cap: 2} }, ErrNoRollout},
-		"estimator":    {func(o *loss.Objective) { o.KL = &loss.KL{Estimator: "k9"} }, nil},
-		"coefficient":  {func(o *loss.Objective) { o.KL = &loss.KL{Estimator: loss.K2, Coefficient: -1} }, nil},
-		"entropy":      {func(o *loss.Objective) { o.Entropy = &loss.Entropy{Coefficient: math.NaN()} }, nil},
-		"cap":          {func(o *loss.Objective) { o.TIS = &loss.TIS{Cap: math.Inf(1)} }, nil},
+		"no reference": {
+			func(o *loss.Objective) { o.KL = &loss.KL{Estimator: loss.K3, Coefficient: 1} }, ErrNoReference,
+		},
+		"no rollout":  {func(o *loss.Objective) { o.TIS = &loss.TIS{Cap: 2} }, ErrNoRollout},
+		"estimator":   {func(o *loss.Objective) { o.KL = &loss.KL{Estimator: "k9"} }, nil},
+		"coefficient": {func(o *loss.Objective) { o.KL = &loss.KL{Estimator: loss.K2, Coefficient: -1} }, nil},
+		"entropy":     {func(o *loss.Objective) { o.Entropy = &loss.Entropy{Coefficient: math.NaN()} }, nil},
+		"cap":         {func(o *loss.Objective) { o.TIS = &loss.TIS{Cap: math.Inf(1)} }, nil},
 	} {
 		engine := newBigram(vocab)
 		cfg := testConfig()

@@ -7,15 +7,19 @@ import (
 	"github.com/ropewalk/ropewalk/policy"
 )
 
-// Outputs asks a model for per-token outputs of whole sequences, a micro-batch at a time. The result
-// is in the order of the sequences; how they are cut changes it by rounding at most.
-func Outputs(ctx context.Context, engine policy.Engine, req policy.ForwardRequest, microbatchTokens int, progress Progress) (policy.TokenOutputs, error) {
+// Outputs asks a model for per-token outputs of whole sequences, one micro-batch at a time. The result is in the order
+// of the sequences. The split into micro-batches changes it by rounding at most.
+func Outputs(
+	ctx context.Context, trainer policy.Trainer, req policy.ForwardRequest, microbatchTokens int, progress Progress,
+) (policy.TokenOutputs, error) {
 	n := len(req.Sequences)
 	all := make([]int, n)
 	for i := range all {
 		all[i] = i
 	}
-	out := policy.TokenOutputs{LogProbs: make([][]float32, n), Entropies: make([][]float32, n), Values: make([][]float32, n)}
+	out := policy.TokenOutputs{
+		LogProbs: make([][]float32, n), Entropies: make([][]float32, n), Values: make([][]float32, n),
+	}
 	micros := pack(all, func(i int) int { return len(req.Sequences[i]) }, microbatchTokens)
 	for done, rows := range micros {
 		part := req
@@ -23,7 +27,7 @@ func Outputs(ctx context.Context, engine policy.Engine, req policy.ForwardReques
 		for k, i := range rows {
 			part.Sequences[k] = req.Sequences[i]
 		}
-		got, err := engine.Forward(ctx, part)
+		got, err := trainer.Forward(ctx, part)
 		if err != nil {
 			return policy.TokenOutputs{}, fmt.Errorf("forward %d sequences of the %s: %w", len(rows), req.Role, err)
 		}
@@ -53,7 +57,7 @@ func Outputs(ctx context.Context, engine policy.Engine, req policy.ForwardReques
 	return asked(out, req.Outputs), nil
 }
 
-// asked leaves out what was not asked for.
+// asked drops outputs that were not requested.
 func asked(out policy.TokenOutputs, outputs policy.Outputs) policy.TokenOutputs {
 	if !outputs.Has(policy.OutLogProb) {
 		out.LogProbs = nil

@@ -12,7 +12,9 @@ import (
 func TestOutputs(t *testing.T) {
 	engine := newBigram(vocab)
 	sequences := [][]int32{{0, 1, 2, 3, 4}, {5}, {2, 2}, {1, 0, 3}}
-	req := policy.ForwardRequest{Role: policy.RolePolicy, Sequences: sequences, Temperature: 0.7, Outputs: policy.OutLogProb, Keep: true}
+	req := policy.ForwardRequest{
+		Role: policy.RolePolicy, Sequences: sequences, Temperature: 0.7, Outputs: policy.OutLogProb, Keep: true,
+	}
 	heard := 0
 	got, err := Outputs(context.Background(), engine, req, 4, func(done, total int) { heard = total })
 	if err != nil {
@@ -23,8 +25,12 @@ func TestOutputs(t *testing.T) {
 			t.Errorf("sequence %d: %v, want %v", i, got.LogProbs[i], want)
 		}
 	}
-	if got.Entropies != nil || got.Values != nil || engine.largest != 5 || engine.forwards != heard || heard != 3 || engine.idle() != nil {
-		t.Errorf("entropies %v, values %v; passes of up to %d tokens, %d of %d", got.Entropies, got.Values, engine.largest, engine.forwards, heard)
+	if got.Entropies != nil || got.Values != nil || engine.largest != 5 ||
+		engine.forwards != heard || heard != 3 || engine.idle() != nil {
+		t.Errorf(
+			"entropies %v, values %v; passes of up to %d tokens, %d of %d", got.Entropies, got.Values, engine.largest,
+			engine.forwards, heard,
+		)
 	}
 	req.Outputs |= policy.OutEntropy
 	got, err = Outputs(context.Background(), engine, req, 100, nil)
@@ -35,7 +41,9 @@ func TestOutputs(t *testing.T) {
 
 func TestOutputsOfAnEngineThatFails(t *testing.T) {
 	engine := newBigram(vocab)
-	req := policy.ForwardRequest{Role: policy.RolePolicy, Sequences: [][]int32{{1, 2}, {3, 4}}, Temperature: 1, Outputs: policy.OutLogProb}
+	req := policy.ForwardRequest{
+		Role: policy.RolePolicy, Sequences: [][]int32{{1, 2}, {3, 4}}, Temperature: 1, Outputs: policy.OutLogProb,
+	}
 	engine.failAt = 2
 	if _, err := Outputs(context.Background(), engine, req, 2, nil); !errors.Is(err, policy.ErrLost) {
 		t.Errorf("got %v, want the engine's error", err)

@@ -8,19 +8,19 @@ import (
 	"github.com/ropewalk/ropewalk/rl/loss"
 )
 
-// stride is one optimiser step to be taken: on a mini-batch, or on one of each source.
+// stride is one optimiser step: on one mini-batch, or on one mini-batch of each source.
 type stride []striding
 
-// striding is a mini-batch with the rows that it is of.
+// striding is a mini-batch with the updater of its rows.
 type striding struct {
 	of     *updater
 	batch  planned
-	number int // of the source's mini-batches, from 0
+	number int // number among the source's mini-batches, from 0
 }
 
-// strides plans the optimiser steps of an update. Apart, those of each part follow those of the part
-// before. Jointly, the k-th takes the k-th mini-batch of every part: as many as the first part that has
-// rows is cut into, whichever rows the others have.
+// strides plans the optimiser steps of an update. If not joint, the steps of each part follow the steps of the previous
+// part. If joint, the k-th step takes the k-th mini-batch of every part. The number of steps is then the number of
+// mini-batches of the first part that has rows.
 func strides(parts []*updater, joint bool) []stride {
 	if !joint {
 		var out []stride
@@ -50,9 +50,9 @@ func strides(parts []*updater, joint bool) []stride {
 	return out
 }
 
-// take takes the step and records each of its mini-batches. All are prepared under the policy before the
-// step; the gradient is the sum of theirs.
-func (s stride) take(ctx context.Context, l *lane, opts policy.StepOptions) error {
+// take takes the step and records each of its mini-batches. All mini-batches are prepared under the policy before the
+// step. The gradient is the sum of their gradients.
+func (s stride) take(ctx context.Context, st *stepper, opts policy.StepOptions) error {
 	shares, totals := make([]share, len(s)), make([]loss.Result[float32], len(s))
 	for i, b := range s {
 		plan, err := b.of.prepareStep(ctx, b.batch)
@@ -61,18 +61,18 @@ func (s stride) take(ctx context.Context, l *lane, opts policy.StepOptions) erro
 		}
 		shares[i] = b.of.share(b.batch, plan, &totals[i])
 	}
-	stats, err := l.minibatch(ctx, opts, shares...)
+	stats, err := st.minibatch(ctx, opts, shares...)
 	if err != nil {
 		return err
 	}
 	for i, b := range s {
-		b.batch.micros = shares[i].micros // smaller than planned, where the memory was full
+		b.batch.micros = shares[i].micros // smaller than planned if the engine ran out of memory
 		b.of.record(b.batch, totals[i], stats)
 	}
 	return nil
 }
 
-// String names the step for an error.
+// String returns the name of the step for an error.
 func (s stride) String() string {
 	return fmt.Sprintf("minibatch %d of %d", s[0].number+1, len(s[0].of.planned))
 }

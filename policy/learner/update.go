@@ -14,32 +14,34 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// Refusals of rows that lack what the objective needs.
+// Errors for rows that lack what the objective needs.
 var (
-	ErrNoLogProbs  = errors.New("old log-probabilities are null") // of imported rows
+	ErrNoLogProbs  = errors.New("old log-probabilities are null") // for example imported rows
 	ErrNoReference = errors.New("reference log-probabilities are null")
 	ErrNoRollout   = errors.New("the rollout's log-probabilities are null")
 )
 
-// Config says how a batch becomes optimiser steps.
+// Config describes how a batch becomes optimiser steps.
 type Config struct {
-	Step             int32 // of the run; copied to the rows of the record
-	Minibatches      int   // optimiser steps per epoch; fewer when there are fewer rows
-	MinibatchRows    int   // rows of one optimiser step at most; 0 cuts by Minibatches alone
+	Minibatches      int // optimiser steps per epoch; fewer if there are fewer rows
+	MinibatchRows    int // maximum rows of one optimiser step; 0 = split only by Minibatches
 	Epochs           int
 	MicrobatchTokens int                // bound on the tokens of one forward pass
-	Objective        loss.Objective     // what is minimised
-	Temperature      float64            // of the sampling that gave the batch
-	Optimizer        policy.StepOptions // LR is this update's
-	Shuffle          *rand.Rand         // fresh and seeded: all of the update's draws of rows
-	Tokens           *rand.Rand         // the same for losses that draw tokens; nil where none does
-	Imitation        *Imitation         // of replayed rows, beside the batch; nil where nothing is ever replayed
+	Objective        loss.Objective     // the objective to minimise
+	Temperature      float64            // temperature of the sampling that produced the batch
+	Optimizer        policy.StepOptions // LR is the rate of this update
+	Shuffle          *rand.Rand         // fresh and seeded; source of all random draws of rows
+	Tokens           *rand.Rand         // the same for losses that draw tokens; nil if none does
+	Imitation        *Imitation         // of replayed rows, in addition to the batch; nil without replay
 }
 
 func (c Config) validate() error {
 	switch {
 	case c.Minibatches < 1 || c.Epochs < 1 || c.MicrobatchTokens < 1:
-		return fmt.Errorf("minibatches, epochs and microbatch_tokens must be ≥ 1, got %d, %d and %d", c.Minibatches, c.Epochs, c.MicrobatchTokens)
+		return fmt.Errorf(
+			"minibatches, epochs and microbatch_tokens must be ≥ 1, got %d, %d and %d", c.Minibatches, c.Epochs,
+			c.MicrobatchTokens,
+		)
 	case c.MinibatchRows < 0:
 		return fmt.Errorf("minibatch_rows must be ≥ 0, got %d", c.MinibatchRows)
 	case c.Objective.Policy == nil:
@@ -52,17 +54,17 @@ func (c Config) validate() error {
 	return c.Objective.Validate()
 }
 
-// Result is what an update did. A batch without a loss token gives no Updates: nothing moved.
+// Result is the result of an update. A batch without loss tokens gives no Updates, and the policy does not change.
 type Result struct {
-	// Updates holds a row for each mini-batch; PolicyBefore and PolicyAfter are the caller's. An optimiser
-	// step takes one mini-batch, or in a joint update one of each source, whose rows then share it.
+	// Updates holds a row for each mini-batch. The caller sets PolicyBefore and PolicyAfter. An optimiser step takes
+	// one mini-batch; in a joint update it takes one of each source, and their rows share the step.
 	Updates []schema.UpdateRow
 	Details []Detail // alongside Updates: statistics that the record's rows do not hold
-	Rows    int      // live rows of the batch, and of what is imitated
-	Tokens  int64    // their loss tokens, each row once
-	// LogProbDrift is the greatest |new − old| over the batch's first mini-batch, before any step.
+	Rows    int      // live rows of the batch and of the replayed rows
+	Tokens  int64    // their loss tokens; each row counts once
+	// LogProbDrift is the largest |new − old| over the batch's first mini-batch, before any step.
 	LogProbDrift float64
-	Smaller      *Smaller // nil unless the engine's memory was full
+	Smaller      *Smaller // nil unless the engine ran out of memory
 }
 
 // Detail holds further statistics of one mini-batch.
@@ -70,14 +72,16 @@ type Detail struct {
 	Epoch             int
 	LowerClipFraction float64 // tokens on which the dual clip was active
 	RatioMin          float64
-	LogProbDrift      float64 // greatest |new − old|
+	LogProbDrift      float64 // largest |new − old|
 	Clipped           bool    // the gradient's norm was clipped
 	Microbatches      int
 }
 
-// Update takes one optimiser step per mini-batch and epoch over the batch. On an error the engine
-// keeps the steps already taken and no gradient: load the checkpoint again before another try.
-func Update(ctx context.Context, engine policy.Engine, batch []schema.BatchRow, cfg Config, progress Progress) (Result, error) {
+// Update takes one optimiser step per mini-batch and epoch over the batch. After an error, the trainer keeps the steps
+// already taken and no gradient. Load the checkpoint again before another try.
+func Update(
+	ctx context.Context, trainer policy.Trainer, batch []schema.BatchRow, cfg Config, progress Progress,
+) (Result, error) {
 	if err := cfg.validate(); err != nil {
 		return Result{}, fmt.Errorf("update policy: %w", err)
 	}
@@ -86,10 +90,13 @@ func Update(ctx context.Context, engine policy.Engine, batch []schema.BatchRow, 
 		return Result{}, fmt.Errorf("update policy: %w", err)
 	}
 	var result Result
-	l := &lane{engine: engine, role: policy.RolePolicy, temperature: cfg.Temperature, outputs: policy.OutLogProb | policy.OutEntropy, progress: progress, limit: cfg.MicrobatchTokens}
-	parts := []*updater{{cfg: cfg, rows: rows, lane: l, result: &result}}
+	st := &stepper{
+		trainer: trainer, role: policy.RolePolicy, temperature: cfg.Temperature,
+		outputs: policy.OutLogProb | policy.OutEntropy, progress: progress, limit: cfg.MicrobatchTokens,
+	}
+	parts := []*updater{{cfg: cfg, rows: rows, stepper: st, result: &result}}
 	if cfg.Imitation != nil {
-		again, err := cfg.Imitation.updater(cfg, l, &result)
+		again, err := cfg.Imitation.updater(cfg, st, &result)
 		if err != nil {
 			return Result{}, fmt.Errorf("update policy: imitation: %w", err)
 		}
@@ -100,8 +107,8 @@ func Update(ctx context.Context, engine policy.Engine, batch []schema.BatchRow, 
 		u.count()
 	}
 	for _, s := range strides(parts, cfg.Imitation != nil && cfg.Imitation.Joint) {
-		err := s.take(ctx, l, cfg.Optimizer)
-		result.Smaller = l.smaller
+		err := s.take(ctx, st, cfg.Optimizer)
+		result.Smaller = st.smaller
 		if err != nil {
 			return result, fmt.Errorf("update policy: %s: %w", s, err)
 		}
@@ -113,31 +120,35 @@ func Update(ctx context.Context, engine policy.Engine, batch []schema.BatchRow, 
 type row struct {
 	tokens []int32
 	loss   loss.Row[float32] // LogProbs and Entropies stay empty until a forward pass fills them
-	// The critic's values before the update and what it learns; nil without a critic.
+	// The critic's values before the update and its targets; nil without a critic.
 	values, returns []float32
+	number          int32 // in the batch, in its canonical order
 }
 
 // prepare checks the batch and returns its live rows in canonical order.
 func prepare(batch []schema.BatchRow, o loss.Objective) ([]row, error) {
 	sorted := slices.Clone(batch)
 	slices.SortFunc(sorted, func(a, b schema.BatchRow) int {
-		return cmp.Or(cmp.Compare(a.GroupID, b.GroupID), cmp.Compare(a.TrajectoryID, b.TrajectoryID), cmp.Compare(turnOf(a), turnOf(b)))
+		return cmp.Or(
+			cmp.Compare(a.GroupID, b.GroupID), cmp.Compare(a.TrajectoryID, b.TrajectoryID),
+			cmp.Compare(turnOf(a), turnOf(b)),
+		)
 	})
 	out := make([]row, 0, len(sorted))
-	for _, b := range sorted {
+	for i, b := range sorted {
 		r, err := prepareRow(b, o)
 		if err != nil {
 			return nil, fmt.Errorf("trajectory %s of group %s: %w", b.TrajectoryID, b.GroupID, err)
 		}
 		if live(b.LossMask) {
-			r.loss.Sample, r.loss.Turn = int32(len(out)), turnOf(b)
+			r.loss.Sample, r.loss.Turn, r.number = int32(len(out)), turnOf(b), int32(i)
 			out = append(out, r)
 		}
 	}
 	return out, nil
 }
 
-// turnOf is the turn that a row is; 0 of a whole trajectory.
+// turnOf returns the turn of a row, or 0 for a whole trajectory.
 func turnOf(b schema.BatchRow) int32 {
 	if b.Turn == nil {
 		return 0
@@ -168,15 +179,15 @@ func prepareRow(b schema.BatchRow, o loss.Objective) (row, error) {
 	return r, r.loss.Validate()
 }
 
-// updater is the state of one update, or of the part of it that is on the same source of rows.
+// updater is the state of one update, or of the part of an update with rows from one source.
 type updater struct {
 	cfg       Config
 	rows      []row
-	lane      *lane
+	stepper   *stepper
 	evaluator loss.Evaluator[float32]
 	result    *Result
 	planned   []planned
-	source    string // of the rows, for the record; "" where there is one only
+	source    string // source of the rows, for the record; "" if there is only one
 }
 
 // planned is one mini-batch.
@@ -194,7 +205,7 @@ func (u *updater) count() {
 	}
 }
 
-// minibatches is the number of mini-batches that the settings cut an epoch into.
+// minibatches returns the number of mini-batches of an epoch under the settings.
 func (u *updater) minibatches() int {
 	n := u.cfg.Minibatches
 	if most := u.cfg.MinibatchRows; most > 0 {
@@ -203,7 +214,7 @@ func (u *updater) minibatches() int {
 	return min(n, len(u.rows))
 }
 
-// plan shuffles the rows once per epoch and cuts them into n mini-batches of like numbers of rows.
+// plan shuffles the rows once per epoch and splits them into n mini-batches of similar size.
 func (u *updater) plan(n int) {
 	for epoch := range u.cfg.Epochs {
 		order := u.cfg.Shuffle.Perm(len(u.rows))
@@ -211,14 +222,14 @@ func (u *updater) plan(n int) {
 			rows := order[k*len(order)/n : (k+1)*len(order)/n]
 			micros := pack(rows, func(i int) int { return len(u.rows[i].tokens) }, u.cfg.MicrobatchTokens)
 			u.planned = append(u.planned, planned{epoch: epoch, rows: rows, micros: micros})
-			u.lane.total += len(micros)
+			u.stepper.total += len(micros)
 		}
 	}
 }
 
-// prepareStep counts what the micro-batches of a mini-batch share. Objectives that judge tokens by the
-// whole mini-batch (covariance rules, the shrinking sequence mask) take a forward pass over it first,
-// which keeps nothing; its outputs are those that the pass of each micro-batch gives again.
+// prepareStep counts what the micro-batches of a mini-batch share. Some objectives judge tokens by the whole mini-batch
+// (covariance rules, the shrinking sequence mask). For those, prepareStep runs a forward pass over the mini-batch
+// without keeping activations. The later passes of the micro-batches compute the same outputs again.
 func (u *updater) prepareStep(ctx context.Context, p planned) (loss.Plan, error) {
 	if !u.cfg.Objective.NeedsMinibatch() {
 		return u.cfg.Objective.Plan(u.shapes(p.rows))
@@ -227,13 +238,15 @@ func (u *updater) prepareStep(ctx context.Context, p planned) (loss.Plan, error)
 	for k, i := range p.rows {
 		sequences[k] = u.sequence(i)
 	}
-	req := policy.ForwardRequest{Role: policy.RolePolicy, Sequences: sequences, Temperature: u.cfg.Temperature, Outputs: u.lane.outputs}
-	out, err := Outputs(ctx, u.lane.engine, req, u.lane.limit, nil)
-	if u.lane.makeSmaller(err, share{micros: p.micros, sequence: u.sequence}) {
-		out, err = Outputs(ctx, u.lane.engine, req, u.lane.limit, nil)
+	req := policy.ForwardRequest{
+		Role: policy.RolePolicy, Sequences: sequences, Temperature: u.cfg.Temperature, Outputs: u.stepper.outputs,
+	}
+	out, err := Outputs(ctx, u.stepper.trainer, req, u.stepper.limit, nil)
+	if u.stepper.makeSmaller(err, share{micros: p.micros, sequence: u.sequence}) {
+		out, err = Outputs(ctx, u.stepper.trainer, req, u.stepper.limit, nil)
 	}
 	if err != nil {
-		return loss.Plan{}, u.lane.explained(err)
+		return loss.Plan{}, u.stepper.explained(err)
 	}
 	plan, err := loss.Prepare(u.cfg.Objective, u.filled(p.rows, out), u.cfg.Tokens)
 	for k, marks := range plan.Marks {
@@ -242,7 +255,7 @@ func (u *updater) prepareStep(ctx context.Context, p planned) (loss.Plan, error)
 	return plan, err
 }
 
-// share evaluates a mini-batch as its micro-batches come, and adds them up in total.
+// share returns a share that evaluates the micro-batches of a mini-batch and sums the results in total.
 func (u *updater) share(p planned, plan loss.Plan, total *loss.Result[float32]) share {
 	eval := func(rows []int, out policy.TokenOutputs) (policy.Cotangents, error) {
 		if err := u.markMicrobatch(rows, out); err != nil {
@@ -256,7 +269,7 @@ func (u *updater) share(p planned, plan loss.Plan, total *loss.Result[float32]) 
 	return share{p.micros, u.sequence, eval, func() { *total = loss.Result[float32]{} }}
 }
 
-// markMicrobatch selects tokens out of one micro-batch, for covariance rules of that scope.
+// markMicrobatch selects tokens of one micro-batch, for covariance rules with that scope.
 func (u *updater) markMicrobatch(rows []int, out policy.TokenOutputs) error {
 	if o := u.cfg.Objective; o.NeedsMinibatch() || !o.NeedsMarks() {
 		return nil
@@ -270,7 +283,7 @@ func (u *updater) markMicrobatch(rows []int, out policy.TokenOutputs) error {
 
 func (u *updater) sequence(i int) []int32 { return u.rows[i].tokens }
 
-// record appends what one optimiser step did on the mini-batch.
+// record appends the result of one optimiser step on the mini-batch.
 func (u *updater) record(p planned, total loss.Result[float32], stats policy.StepStats) {
 	t := total.Tally
 	positive, negative := t.ClipFractionPositive(), t.ClipFractionNegative()
@@ -284,10 +297,13 @@ func (u *updater) record(p planned, total loss.Result[float32], stats policy.Ste
 	}
 	outside := t.OutOfBounds()
 	done := schema.UpdateRow{
-		Step: u.cfg.Step, OptimizerStep: stats.Step, Minibatch: int32(index), Rows: int32(t.Rows), Tokens: t.Tokens,
+		OptimizerStep: stats.Step, Minibatch: int32(index), Rows: int32(t.Rows), Tokens: t.Tokens,
 		Loss: total.Loss, KL: t.KL(), ClipFraction: t.ClipFraction(), Entropy: t.Entropy(), RatioMax: t.RatioMax(),
-		GradNorm: stats.GradNorm, LR: u.cfg.Optimizer.LR, ClipFractionPositive: &positive, ClipFractionNegative: &negative, ReferenceKL: u.divergence(t),
-		Source: source, BelowPositive: &outside.PositiveBelow, AboveNegative: &outside.NegativeAbove, DualClipFraction: new(t.LowerClipFraction()),
+		GradNorm: stats.GradNorm, LR: u.cfg.Optimizer.LR, ClipFractionPositive: &positive,
+		ClipFractionNegative: &negative, ReferenceKL: u.divergence(t), Source: source,
+		BelowPositive: &outside.PositiveBelow, AboveNegative: &outside.NegativeAbove,
+		DualClipFraction: new(t.LowerClipFraction()),
+		Epoch:            new(int32(p.epoch)), BatchRows: u.numbers(p.rows),
 	}
 	describeAdvantages(&done, u.rows, p.rows)
 	u.result.Updates = append(u.result.Updates, done)
@@ -297,7 +313,16 @@ func (u *updater) record(p planned, total loss.Result[float32], stats policy.Ste
 	})
 }
 
-// divergence is the mean estimate against the reference; nil where no term takes it.
+// numbers returns the numbers that rows have in the batch, which also holds rows without loss tokens.
+func (u *updater) numbers(rows []int) []int32 {
+	out := make([]int32, len(rows))
+	for k, i := range rows {
+		out[k] = u.rows[i].number
+	}
+	return out
+}
+
+// divergence returns the mean estimate of the divergence from the reference, or nil if the objective has no such term.
 func (u *updater) divergence(t loss.Tally) *float64 {
 	if u.cfg.Objective.KL == nil {
 		return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,8 +23,10 @@ func stream(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 99)) }
 
 func testConfig() Config {
 	return Config{
-		Step: 3, Minibatches: 2, Epochs: 1, MicrobatchTokens: 24,
-		Objective:   loss.Objective{Policy: loss.PPOClip{Low: 0.2, High: 0.28, Dual: 3}, Aggregation: loss.Aggregation{Mode: loss.TokenMean}},
+		Minibatches: 2, Epochs: 1, MicrobatchTokens: 24,
+		Objective: loss.Objective{
+			Policy: loss.PPOClip{Low: 0.2, High: 0.28, Dual: 3}, Aggregation: loss.Aggregation{Mode: loss.TokenMean},
+		},
 		Temperature: 1,
 		Optimizer:   policy.StepOptions{LR: 0.01, Beta1: 0.9, Beta2: 0.99, Epsilon: 1e-8, ClipNorm: 1},
 		Shuffle:     stream(1),
@@ -36,7 +39,9 @@ func testBatch(engine *bigram, n int, temperature float64) []schema.BatchRow {
 	rows := make([]schema.BatchRow, n)
 	for i := range rows {
 		length := 3 + rng.IntN(8)
-		r := schema.BatchRow{GroupID: fmt.Sprintf("g%02d", i/4), TrajectoryID: fmt.Sprintf("t%02d", i), Count: int32(1 + i%3), Weight: 1}
+		r := schema.BatchRow{
+			GroupID: fmt.Sprintf("g%02d", i/4), TrajectoryID: fmt.Sprintf("t%02d", i), Count: int32(1 + i%3), Weight: 1,
+		}
 		for t := range length {
 			r.TokenIDs = append(r.TokenIDs, rng.Int32N(vocab))
 			mask := int32(0)
@@ -66,8 +71,14 @@ func mustUpdate(t *testing.T, engine *bigram, batch []schema.BatchRow, cfg Confi
 
 func TestUpdateFollowsTheAdvantage(t *testing.T) {
 	engine := newBigram(vocab)
-	good := schema.BatchRow{GroupID: "g", TrajectoryID: "a", Count: 1, TokenIDs: []int32{0, 1, 2}, LossMask: []int32{0, 1, 1}, Advantages: []float32{0, 1, 1}}
-	bad := schema.BatchRow{GroupID: "g", TrajectoryID: "b", Count: 1, TokenIDs: []int32{0, 3, 4}, LossMask: []int32{0, 1, 1}, Advantages: []float32{0, -1, -1}}
+	good := schema.BatchRow{
+		GroupID: "g", TrajectoryID: "a", Count: 1, TokenIDs: []int32{0, 1, 2}, LossMask: []int32{0, 1, 1},
+		Advantages: []float32{0, 1, 1},
+	}
+	bad := schema.BatchRow{
+		GroupID: "g", TrajectoryID: "b", Count: 1, TokenIDs: []int32{0, 3, 4}, LossMask: []int32{0, 1, 1},
+		Advantages: []float32{0, -1, -1},
+	}
 	for _, r := range []*schema.BatchRow{&good, &bad} {
 		r.OldLogProbs = engine.logProbs(r.TokenIDs, 1)
 	}
@@ -89,7 +100,9 @@ func TestUpdateRecord(t *testing.T) {
 	cfg.Temperature, cfg.Epochs = 0.7, 2
 	var heard []int
 	total := 0
-	got, err := Update(context.Background(), engine, batch, cfg, func(done, n int) { heard, total = append(heard, done), n })
+	got, err := Update(
+		context.Background(), engine, batch, cfg, func(done, n int) { heard, total = append(heard, done), n },
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +116,8 @@ func TestUpdateRecord(t *testing.T) {
 	for i, u := range got.Updates {
 		micros += got.Details[i].Microbatches
 		rows += int(u.Rows)
-		if u.Step != 3 || u.OptimizerStep != int64(i+1) || u.Minibatch != int32(i) || u.LR != 0.01 || !(u.GradNorm > 0) || !(u.Entropy > 0) || u.Entropy > math.Log(vocab) {
+		if u.OptimizerStep != int64(i+1) || u.Minibatch != int32(i) || u.LR != 0.01 ||
+			!(u.GradNorm > 0) || !(u.Entropy > 0) || u.Entropy > math.Log(vocab) {
 			t.Errorf("update %d: %+v", i, u)
 		}
 		if split := *u.ClipFractionPositive + *u.ClipFractionNegative; math.Abs(split-u.ClipFraction) > 1e-12 {
@@ -113,7 +127,8 @@ func TestUpdateRecord(t *testing.T) {
 			t.Errorf("update %d is of epoch %d", i, got.Details[i].Epoch)
 		}
 	}
-	if first := got.Updates[0]; math.Abs(first.KL) > 1e-6 || first.ClipFraction != 0 || math.Abs(first.RatioMax-1) > 1e-6 {
+	if first := got.Updates[0]; math.Abs(first.KL) > 1e-6 || first.ClipFraction != 0 ||
+		math.Abs(first.RatioMax-1) > 1e-6 {
 		t.Errorf("first step is off policy: %+v", first)
 	}
 	if later := got.Updates[3]; later.RatioMax <= 1 || got.Details[3].LogProbDrift == 0 {
@@ -127,6 +142,52 @@ func TestUpdateRecord(t *testing.T) {
 	}
 	if engine.largest > cfg.MicrobatchTokens {
 		t.Errorf("a forward pass held %d tokens, want at most %d", engine.largest, cfg.MicrobatchTokens)
+	}
+}
+
+// The record says which rows of the batch an optimiser step learnt from, so that its loss and its clipped tokens can be
+// computed again.
+func TestUpdateNamesTheRowsOfEachMinibatch(t *testing.T) {
+	engine := newBigram(vocab)
+	batch := testBatch(engine, 12, 1)
+	for _, i := range []int{0, 5} { // rows without loss tokens have numbers too, and no mini-batch has them
+		clear(batch[i].LossMask)
+		clear(batch[i].Advantages)
+	}
+	for i := range batch { // off policy, so that ratios are clipped
+		for j := range batch[i].OldLogProbs {
+			batch[i].OldLogProbs[j] -= 0.3 * float32(j%3)
+		}
+	}
+	cfg := testConfig()
+	cfg.Epochs = 2
+	got := mustUpdate(t, engine, batch, cfg)
+	for epoch := range 2 {
+		var numbers []int32
+		for _, u := range got.Updates[2*epoch : 2*epoch+2] {
+			if u.Epoch == nil || int(*u.Epoch) != epoch || len(u.BatchRows) != int(u.Rows) {
+				t.Fatalf("epoch %d: %+v", epoch, u)
+			}
+			numbers = append(numbers, u.BatchRows...)
+		}
+		slices.Sort(numbers)
+		if want := []int32{1, 2, 3, 4, 6, 7, 8, 9, 10, 11}; !slices.Equal(numbers, want) {
+			t.Errorf("epoch %d takes the rows %v, want %v", epoch, numbers, want)
+		}
+	}
+	first := got.Updates[0]
+	var rows []schema.BatchRow
+	for _, n := range first.BatchRows {
+		rows = append(rows, batch[n])
+	}
+	again := testConfig()
+	again.Minibatches = 1
+	one := mustUpdate(t, newBigram(vocab), rows, again).Updates[0]
+	if math.Abs(one.Loss-first.Loss) > 1e-9 || one.ClipFraction != first.ClipFraction || one.Tokens != first.Tokens {
+		t.Errorf("from its rows: %+v, recorded: %+v", one, first)
+	}
+	if one.ClipFraction == 0 {
+		t.Error("no token was clipped, so that nothing was compared")
 	}
 }
 
@@ -160,11 +221,15 @@ func TestGradientDoesNotDependOnMicrobatches(t *testing.T) {
 				continue
 			}
 			if engine.forwards < 2 || math.Abs(got.Updates[0].Loss-wantLoss) > 1e-9*(1+math.Abs(wantLoss)) {
-				t.Errorf("%s: loss %g in %d micro-batches, want %g", mode, got.Updates[0].Loss, engine.forwards, wantLoss)
+				t.Errorf(
+					"%s: loss %g in %d micro-batches, want %g", mode, got.Updates[0].Loss, engine.forwards, wantLoss,
+				)
 			}
 			for k := range want {
 				if math.Abs(engine.applied[0][k]-want[k]) > 1e-6*(1+math.Abs(want[k])) {
-					t.Fatalf("%s: gradient %d is %g at limit %d, want %g", mode, k, engine.applied[0][k], limit, want[k])
+					t.Fatalf(
+						"%s: gradient %d is %g at limit %d, want %g", mode, k, engine.applied[0][k], limit, want[k],
+					)
 				}
 			}
 		}
@@ -218,7 +283,10 @@ func tableLoss(t *testing.T, engine *bigram, batch []schema.BatchRow, cfg Config
 	var masks [][]int32
 	var counts []int32
 	for _, b := range batch {
-		r := loss.Row[float64]{LogProbs: make([]float64, len(b.TokenIDs)), Old: widen(b.OldLogProbs), Advantages: widen(b.Advantages), Mask: b.LossMask, Count: b.Count}
+		r := loss.Row[float64]{
+			LogProbs: make([]float64, len(b.TokenIDs)), Old: widen(b.OldLogProbs), Advantages: widen(b.Advantages),
+			Mask: b.LossMask, Count: b.Count,
+		}
 		for k := 1; k < len(b.TokenIDs); k++ {
 			r.LogProbs[k] = engine.logSoftmax(b.TokenIDs[k-1], 1)[b.TokenIDs[k]]
 		}
@@ -254,7 +322,9 @@ func TestUpdateCountEqualsCopies(t *testing.T) {
 	a := mustUpdate(t, once, batch, cfg)
 	cfg.Shuffle = stream(1)
 	b := mustUpdate(t, many, copies, cfg)
-	if math.Abs(a.Updates[0].Loss-b.Updates[0].Loss) > 1e-6 || math.Abs(a.Updates[0].Entropy-b.Updates[0].Entropy) > 1e-6 {
+	if math.Abs(a.Updates[0].Loss-b.Updates[0].Loss) > 1e-6 || math.Abs(
+		a.Updates[0].Entropy-b.Updates[0].Entropy,
+	) > 1e-6 {
 		t.Errorf("once %+v, copies %+v", a.Updates[0], b.Updates[0])
 	}
 	for k, g := range once.applied[0] {
@@ -266,9 +336,14 @@ func TestUpdateCountEqualsCopies(t *testing.T) {
 
 func TestUpdateWithoutLossTokensMovesNothing(t *testing.T) {
 	engine := newBigram(vocab)
-	row := schema.BatchRow{GroupID: "g", TrajectoryID: "t", Count: 1, TokenIDs: []int32{1, 2}, LossMask: []int32{0, 0}, OldLogProbs: []float32{0, 0}, Advantages: []float32{0, 0}}
+	row := schema.BatchRow{
+		GroupID: "g", TrajectoryID: "t", Count: 1, TokenIDs: []int32{1, 2}, LossMask: []int32{0, 0},
+		OldLogProbs: []float32{0, 0}, Advantages: []float32{0, 0},
+	}
 	for name, batch := range map[string][]schema.BatchRow{"no row": nil, "a dead row": {row}} {
-		if got := mustUpdate(t, engine, batch, testConfig()); len(got.Updates) != 0 || engine.forwards != 0 || engine.steps != 0 {
+		if got := mustUpdate(
+			t, engine, batch, testConfig(),
+		); len(got.Updates) != 0 || engine.forwards != 0 || engine.steps != 0 {
 			t.Errorf("%s: %+v after %d forward passes", name, got, engine.forwards)
 		}
 	}

@@ -13,15 +13,15 @@ import (
 	"github.com/ropewalk/ropewalk/policy"
 )
 
-// criticised is an engine with the fixture resident as policy and, made a critic, as critic.
-func criticised(t *testing.T, f Fixture) policy.Engine {
+// criticised is a trainer with the fixture resident as policy and, made a critic, as critic.
+func criticised(t *testing.T, f TrainerFixture) policy.Trainer {
 	t.Helper()
 	e := opened(t, f)
 	require.NoError(t, e.Load(context.Background(), policy.RoleCritic, f.Dir, true))
 	return e
 }
 
-func values(t *testing.T, e policy.Engine, seqs [][]int32, keep bool) policy.TokenOutputs {
+func values(t *testing.T, e policy.Trainer, seqs [][]int32, keep bool) policy.TokenOutputs {
 	t.Helper()
 	out, err := e.Forward(context.Background(), policy.ForwardRequest{
 		Role: policy.RoleCritic, Sequences: seqs, Temperature: 1, Outputs: policy.OutValue, Keep: keep,
@@ -51,7 +51,7 @@ func regression(seqs [][]int32, out policy.TokenOutputs) (loss float64, c policy
 }
 
 // learn takes the critic one step towards the targets and returns the loss before it.
-func learn(t *testing.T, e policy.Engine, seqs [][]int32) (float64, policy.StepStats) {
+func learn(t *testing.T, e policy.Trainer, seqs [][]int32) (float64, policy.StepStats) {
 	t.Helper()
 	out := values(t, e, seqs, true)
 	loss, c := regression(seqs, out)
@@ -62,7 +62,7 @@ func learn(t *testing.T, e policy.Engine, seqs [][]int32) (float64, policy.StepS
 }
 
 // taught is a critic that has moved away from zero, head and layers below.
-func taught(t *testing.T, f Fixture) policy.Engine {
+func taught(t *testing.T, f TrainerFixture) policy.Trainer {
 	t.Helper()
 	e := criticised(t, f)
 	for range 3 {
@@ -71,7 +71,7 @@ func taught(t *testing.T, f Fixture) policy.Engine {
 	return e
 }
 
-func savedCritic(t *testing.T, e policy.Engine) (dir, digest string) {
+func savedCritic(t *testing.T, e policy.Trainer) (dir, digest string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "critic")
 	digest, err := e.Save(context.Background(), policy.RoleCritic, dir)
@@ -79,7 +79,7 @@ func savedCritic(t *testing.T, e policy.Engine) (dir, digest string) {
 	return dir, digest
 }
 
-func testCriticFresh(t *testing.T, f Fixture) {
+func testCriticFresh(t *testing.T, f TrainerFixture) {
 	e, ctx := criticised(t, f), context.Background()
 	seqs := sequences(f, 31, 1, 7, 20)
 	out := values(t, e, seqs, false)
@@ -115,7 +115,7 @@ func modelFile(t *testing.T, dir string) []byte {
 	return b
 }
 
-func testCriticLearns(t *testing.T, f Fixture) {
+func testCriticLearns(t *testing.T, f TrainerFixture) {
 	e := criticised(t, f)
 	seqs := sequences(f, 32, 12, 5, 31)
 	first, _ := learn(t, e, seqs)
@@ -129,7 +129,7 @@ func testCriticLearns(t *testing.T, f Fixture) {
 }
 
 // testCriticSave: load with optimiser ∘ save is the identity for everything that comes after.
-func testCriticSave(t *testing.T, f Fixture) {
+func testCriticSave(t *testing.T, f TrainerFixture) {
 	ctx, seqs := context.Background(), sequences(f, 33, 9, 22)
 	e := taught(t, f)
 	dir, digest := savedCritic(t, e)
@@ -156,7 +156,7 @@ func testCriticSave(t *testing.T, f Fixture) {
 
 // testCriticBatch: a sequence's values are its own, the value of a token knows only the tokens before it, and
 // keeping activations changes nothing.
-func testCriticBatch(t *testing.T, f Fixture) {
+func testCriticBatch(t *testing.T, f TrainerFixture) {
 	e := taught(t, f)
 	seqs := sequences(f, 34, 9, 30, 1, 70, 17)
 	all := values(t, e, seqs, false)
@@ -174,17 +174,22 @@ func testCriticBatch(t *testing.T, f Fixture) {
 	requireClose(t, [][]float32{all.Values[1][:at+1]}, [][]float32{after[:at+1]}, 1e-5, "value up to the changed token")
 	require.Greater(t, math.Abs(float64(after[at+1]-all.Values[1][at+1])), 1e-4, "the next value has seen it")
 
-	hot, err := e.Forward(context.Background(), policy.ForwardRequest{Role: policy.RoleCritic, Sequences: seqs, Temperature: 7, Outputs: policy.OutValue})
+	hot, err := e.Forward(
+		context.Background(),
+		policy.ForwardRequest{Role: policy.RoleCritic, Sequences: seqs, Temperature: 7, Outputs: policy.OutValue},
+	)
 	require.NoError(t, err)
 	require.Equal(t, all.Values, hot.Values, "values know no temperature")
 }
 
-// testCriticBeside: policy, reference and critic in one engine are what each is alone.
-func testCriticBeside(t *testing.T, f Fixture) {
+// testCriticWithPolicy: policy, reference and critic in one trainer are what each is alone.
+func testCriticWithPolicy(t *testing.T, f TrainerFixture) {
 	ctx, seqs := context.Background(), sequences(f, 35, 16, 4)
 	all, alone, critic := criticised(t, f), opened(t, f), criticised(t, f)
 	require.NoError(t, all.Load(ctx, policy.RoleReference, f.Dir, false))
-	reference := policy.ForwardRequest{Role: policy.RoleReference, Sequences: seqs, Temperature: 1, Outputs: policy.OutLogProb}
+	reference := policy.ForwardRequest{
+		Role: policy.RoleReference, Sequences: seqs, Temperature: 1, Outputs: policy.OutLogProb,
+	}
 	before, err := all.Forward(ctx, reference)
 	require.NoError(t, err)
 	for range 2 {
@@ -211,7 +216,7 @@ func testCriticBeside(t *testing.T, f Fixture) {
 	require.NoError(t, all.Backward(ctx, policy.RolePolicy, out.Kept, policy.Cotangents{LogProbs: weighted(seqs, 1)}))
 }
 
-func testCriticNonFinite(t *testing.T, f Fixture) {
+func testCriticNonFinite(t *testing.T, f TrainerFixture) {
 	e := taught(t, f)
 	seqs := sequences(f, 36, 8)
 	_, before := savedCritic(t, e)
@@ -223,7 +228,7 @@ func testCriticNonFinite(t *testing.T, f Fixture) {
 	require.Equal(t, before, after, "a refused step changes nothing")
 }
 
-func testCriticErrors(t *testing.T, f Fixture) {
+func testCriticErrors(t *testing.T, f TrainerFixture) {
 	e, ctx := taught(t, f), context.Background()
 	seqs := sequences(f, 37, 6)
 	require.NoError(t, e.Load(ctx, policy.RoleReference, f.Dir, false))
@@ -241,12 +246,8 @@ func testCriticErrors(t *testing.T, f Fixture) {
 		_, err := e.Forward(ctx, policy.ForwardRequest{Role: c.role, Sequences: seqs, Temperature: 1, Outputs: c.out})
 		require.ErrorIs(t, err, policy.ErrBadRequest, "outputs %b of the %s", c.out, c.role)
 	}
-	req := request(seqs, 3, 1)
-	req.Role = policy.RoleCritic
-	_, err := e.Generate(ctx, req)
-	require.ErrorIs(t, err, policy.ErrBadRequest, "a critic does not generate")
 	out := values(t, e, seqs, true)
-	err = e.Backward(ctx, policy.RoleCritic, out.Kept, policy.Cotangents{LogProbs: weighted(seqs, 1)})
+	err := e.Backward(ctx, policy.RoleCritic, out.Kept, policy.Cotangents{LogProbs: weighted(seqs, 1)})
 	require.ErrorIs(t, err, policy.ErrBadRequest)
 	err = e.Backward(ctx, policy.RoleCritic, out.Kept, policy.Cotangents{Values: weighted(seqs[:0], 1)})
 	require.ErrorIs(t, err, policy.ErrBadRequest)

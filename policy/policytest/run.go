@@ -1,7 +1,8 @@
-// Package policytest is the conformance suite of policy.Engine: what any engine must do, whatever it runs on.
+// Package policytest holds the conformance suites of package policy: what any sampler, any trainer and any engine must
+// do, whatever it runs on.
 //
-// Glossary. A *fixture* is a checkpoint folder of a small policy without an optimiser's state. *Close* numbers
-// agree up to the rounding that a different batch or kernel may cause.
+// Glossary. A *fixture* is a checkpoint folder of a small policy without an optimiser's state, and what opens the thing
+// under test. *Close* numbers agree up to the rounding that a different batch or kernel may cause.
 package policytest
 
 import (
@@ -17,69 +18,99 @@ import (
 	"github.com/ropewalk/ropewalk/policy"
 )
 
-// Fixture says what the suite works with.
-type Fixture struct {
-	// Open opens an engine that the suite closes; engines it opens are all alike.
-	Open func(t testing.TB) policy.Engine
+// Of says what a suite works with: a way to open what it tests, and a model.
+type Of[E model] struct {
+	// Open opens a sampler, trainer or engine that the suite closes; all that it opens are alike.
+	Open func(t testing.TB) E
 	// Dir is a checkpoint folder; Vocab the size of its vocabulary, at least 8; Positions its longest sequence.
 	Dir              string
 	Vocab, Positions int
 	// Digest names the content of a checkpoint folder.
 	Digest func(dir string) (string, error)
-	// Only names the tests to run; all of them without.
+	// Only names the tests to run; nil = all.
 	Only []string
 }
 
-// adam are the options of every Step of the suite.
-var adam = policy.StepOptions{LR: 1e-2, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, WeightDecay: 0.1, ClipNorm: 1}
-
-// Run runs the suite.
-func Run(t *testing.T, f Fixture) {
-	left := slices.Clone(f.Only)
-	for _, c := range []struct {
-		name string
-		test func(t *testing.T, f Fixture)
-	}{
-		{"load and save", testLoadSave},
-		{"resume equals uninterrupted", testResume},
-		{"same inputs same bits", testDeterminism},
-		{"forward shapes", testForward},
-		{"forward ignores batch mates", testForwardBatch},
-		{"keep changes nothing", testKeep},
-		{"generation equals forward", testGenerateEqualsForward},
-		{"generation ignores batch mates", testGenerateBatch},
-		{"temperature", testTemperature},
-		{"temperature zero", testGreedy},
-		{"stop and budget", testFinish},
-		{"sampling frequencies", testFrequencies},
-		{"gradients add up", testAccumulate},
-		{"gradient direction", testDirection},
-		{"clipping", testClip},
-		{"discard", testDiscard},
-		{"non-finite gradient", testNonFinite},
-		{"typed errors", testErrors},
-		{"context", testContext},
-		{"roles", testRoles},
-		{"critic begins at zero", testCriticFresh},
-		{"critic learns", testCriticLearns},
-		{"critic load and save", testCriticSave},
-		{"critic values ignore batch mates", testCriticBatch},
-		{"critic beside policy and reference", testCriticBeside},
-		{"critic non-finite gradient", testCriticNonFinite},
-		{"critic typed errors", testCriticErrors},
-		{"close", testClose},
-	} {
-		if f.Only != nil && !slices.Contains(f.Only, c.name) {
-			continue
-		}
-		left = slices.DeleteFunc(left, func(name string) bool { return name == c.name })
-		t.Run(c.name, func(t *testing.T) { c.test(t, f) })
-	}
-	require.Empty(t, left, "no such tests")
+// model is what the suites need of everything that they open.
+type model interface {
+	Load(ctx context.Context, role policy.Role, dir string, optimizer bool) error
+	Close() error
 }
 
-// opened is an engine with the fixture resident.
-func opened(t *testing.T, f Fixture) policy.Engine {
+// SamplerFixture is what Sampler works with.
+type SamplerFixture = Of[policy.Sampler]
+
+// TrainerFixture is what Trainer works with.
+type TrainerFixture = Of[policy.Trainer]
+
+// Fixture is what Run works with.
+type Fixture = Of[policy.Engine]
+
+// as returns the fixture for one half of an engine.
+func as[To, From model](f Of[From], half func(From) To) Of[To] {
+	return Of[To]{Open: func(t testing.TB) To { return half(f.Open(t)) }, Dir: f.Dir, Vocab: f.Vocab,
+		Positions: f.Positions, Digest: f.Digest, Only: f.Only}
+}
+
+// named is one test of a suite.
+type named[E model] struct {
+	name string
+	test func(t *testing.T, f Of[E])
+}
+
+// Run runs the sampler's and the trainer's suite on an engine, and the tests of what the two halves have in common.
+func Run(t *testing.T, f Fixture) {
+	known := slices.Concat(names(samplerTests), names(trainerTests), names(engineTests))
+	requireKnown(t, f.Only, known)
+	t.Run("sampler", func(t *testing.T) {
+		run(t, as(f, func(e policy.Engine) policy.Sampler { return e }), samplerTests)
+	})
+	t.Run("trainer", func(t *testing.T) {
+		run(t, as(f, func(e policy.Engine) policy.Trainer { return e }), trainerTests)
+	})
+	run(t, f, engineTests)
+}
+
+// Sampler runs the suite of samplers. What the sampler does not state in its Capabilities is not tested.
+func Sampler(t *testing.T, f SamplerFixture) {
+	requireKnown(t, f.Only, names(samplerTests))
+	run(t, f, samplerTests)
+}
+
+// Trainer runs the suite of trainers.
+func Trainer(t *testing.T, f TrainerFixture) {
+	requireKnown(t, f.Only, names(trainerTests))
+	run(t, f, trainerTests)
+}
+
+func names[E model](tests []named[E]) (out []string) {
+	for _, c := range tests {
+		out = append(out, c.name)
+	}
+	return out
+}
+
+func requireKnown(t *testing.T, only, known []string) {
+	t.Helper()
+	for _, name := range only {
+		require.Contains(t, known, name, "no such test")
+	}
+}
+
+func run[E model](t *testing.T, f Of[E], tests []named[E]) {
+	t.Helper()
+	for _, c := range tests {
+		if f.Only == nil || slices.Contains(f.Only, c.name) {
+			t.Run(c.name, func(t *testing.T) { c.test(t, f) })
+		}
+	}
+}
+
+// adam are the options of every Step of the suites.
+var adam = policy.StepOptions{LR: 1e-2, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, WeightDecay: 0.1, ClipNorm: 1}
+
+// opened opens what is tested, with the fixture resident as policy.
+func opened[E model](t *testing.T, f Of[E]) E {
 	t.Helper()
 	e := f.Open(t)
 	t.Cleanup(func() { e.Close() })
@@ -87,7 +118,7 @@ func opened(t *testing.T, f Fixture) policy.Engine {
 	return e
 }
 
-func sequences(f Fixture, seed uint64, lengths ...int) [][]int32 {
+func sequences[E model](f Of[E], seed uint64, lengths ...int) [][]int32 {
 	r := rand.New(rand.NewPCG(seed, 1))
 	out := make([][]int32, len(lengths))
 	for i, n := range lengths {
@@ -98,7 +129,7 @@ func sequences(f Fixture, seed uint64, lengths ...int) [][]int32 {
 	return out
 }
 
-// ones are cotangents of 1 for every token, or of the given weight.
+// weighted are cotangents of the given weight for every token.
 func weighted(seqs [][]int32, weight float32) [][]float32 {
 	out := make([][]float32, len(seqs))
 	for i, s := range seqs {
@@ -110,7 +141,7 @@ func weighted(seqs [][]int32, weight float32) [][]float32 {
 	return out
 }
 
-func forward(t *testing.T, e policy.Engine, seqs [][]int32, keep bool) policy.TokenOutputs {
+func forward(t *testing.T, e policy.Trainer, seqs [][]int32, keep bool) policy.TokenOutputs {
 	t.Helper()
 	out, err := e.Forward(context.Background(), policy.ForwardRequest{
 		Role: policy.RolePolicy, Sequences: seqs, Temperature: 1,
@@ -121,7 +152,7 @@ func forward(t *testing.T, e policy.Engine, seqs [][]int32, keep bool) policy.To
 }
 
 // train is one update that raises the log-probability of seqs, and the entropy a little.
-func train(t *testing.T, e policy.Engine, seqs [][]int32) policy.StepStats {
+func train(t *testing.T, e policy.Trainer, seqs [][]int32) policy.StepStats {
 	t.Helper()
 	out := forward(t, e, seqs, true)
 	c := policy.Cotangents{LogProbs: weighted(seqs, -1), Entropies: weighted(seqs, -0.1)}
@@ -131,7 +162,7 @@ func train(t *testing.T, e policy.Engine, seqs [][]int32) policy.StepStats {
 	return s
 }
 
-func saved(t *testing.T, e policy.Engine) (dir, digest string) {
+func saved(t *testing.T, e policy.Trainer) (dir, digest string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "checkpoint")
 	digest, err := e.Save(context.Background(), policy.RolePolicy, dir)
@@ -148,7 +179,7 @@ func request(prefixes [][]int32, budget int, temperature float64) policy.Generat
 	return req
 }
 
-func generate(t *testing.T, e policy.Engine, req policy.GenerateRequest) policy.Generated {
+func generate(t *testing.T, e policy.Sampler, req policy.GenerateRequest) policy.Generated {
 	t.Helper()
 	g, err := e.Generate(context.Background(), req)
 	require.NoError(t, err)
@@ -163,7 +194,8 @@ func requireClose(t *testing.T, want, got [][]float32, tolerance float64, what s
 		require.Len(t, got[i], len(want[i]), "%s of row %d", what, i)
 		for j := range want[i] {
 			d := math.Abs(float64(want[i][j]) - float64(got[i][j]))
-			require.LessOrEqualf(t, d, tolerance, "%s of row %d token %d: %v, want %v", what, i, j, got[i][j], want[i][j])
+			require.LessOrEqualf(t, d, tolerance, "%s of row %d token %d: %v, want %v", what, i, j, got[i][j],
+				want[i][j])
 		}
 	}
 }

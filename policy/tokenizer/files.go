@@ -7,8 +7,8 @@ import (
 	"sort"
 )
 
-// symbolOf is the byte-level alphabet: the character that stands for each byte. Printable Latin-1
-// stands for itself; the others take the code points from 256 on, in order (Radford et al. 2019).
+// symbolOf is the byte-level alphabet: the character that represents each byte. Printable Latin-1 characters
+// represent themselves; the other bytes take the code points from 256 on, in order (Radford et al. 2019).
 var symbolOf, symbolByte = alphabet()
 
 func alphabet() ([byteTokens]rune, map[rune]byte) {
@@ -81,7 +81,7 @@ type (
 // unboundedLength leaves the length limit to the model's own configuration.
 const unboundedLength = 1 << 30
 
-// Files returns tokenizer.json and tokenizer_config.json; the same tokenizer gives the same bytes.
+// Files returns tokenizer.json and tokenizer_config.json. The same tokenizer gives the same bytes.
 func (t *Tokenizer) Files() map[string][]byte {
 	level := byteLevel{Type: "ByteLevel", TrimOffsets: true}
 	file := fileJSON{
@@ -118,7 +118,7 @@ func encodeJSON(v any) []byte {
 	return b.Bytes()
 }
 
-// Load reads a tokenizer.json of the form that Files writes, and refuses any other.
+// Load reads a tokenizer.json of the form that Files writes. It rejects any other form.
 func Load(tokenizerJSON []byte) (*Tokenizer, error) {
 	var file fileJSON
 	if err := json.Unmarshal(tokenizerJSON, &file); err != nil {
@@ -131,10 +131,15 @@ func Load(tokenizerJSON []byte) (*Tokenizer, error) {
 	added := make([]string, len(file.AddedTokens))
 	for i, a := range file.AddedTokens {
 		if int(a.ID) != byteTokens+i {
-			return nil, fmt.Errorf("read tokenizer.json: added token %q: id %d where %d is next", a.Content, a.ID, byteTokens+i)
+			return nil, fmt.Errorf(
+				"read tokenizer.json: added token %q: id %d where %d is next", a.Content, a.ID, byteTokens+i,
+			)
 		}
 		if a.SingleWord || a.LStrip || a.RStrip || a.Normalized {
-			return nil, fmt.Errorf("read tokenizer.json: added token %q: single_word, lstrip, rstrip and normalized must be false", a.Content)
+			return nil, fmt.Errorf(
+				"read tokenizer.json: added token %q: single_word, lstrip, rstrip and normalized must be false",
+				a.Content,
+			)
 		}
 		added[i] = a.Content
 	}

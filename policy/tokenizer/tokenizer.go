@@ -6,13 +6,13 @@ import (
 	"unicode/utf8"
 )
 
-// EndOfTurn is the string whose token ends a response; the files name it as eos_token.
+// EndOfTurn is the string whose token ends a response. The files name it as eos_token.
 const EndOfTurn = "<|im_end|>"
 
-// byteTokens is the number of byte tokens; added tokens follow.
+// byteTokens is the number of byte tokens. The ids of added tokens follow.
 const byteTokens = 256
 
-// ErrBadID says that an id lies outside the vocabulary.
+// ErrBadID says that an id is outside the vocabulary.
 var ErrBadID = errors.New("token id outside the vocabulary")
 
 // Tokenizer is immutable and safe for concurrent use.
@@ -25,11 +25,11 @@ type Tokenizer struct {
 // trieNode is one prefix of the added tokens.
 type trieNode struct {
 	next map[byte]int32
-	id   int32 // −1 when no added token ends here
+	id   int32 // −1 if no added token ends here
 }
 
-// New makes the tokenizer whose added tokens are the given strings, in order. A string that
-// Hugging Face's ByteLevel decoder would not give back is refused.
+// New makes the tokenizer with the given strings as added tokens, in order. It rejects a string that Hugging Face's
+// ByteLevel decoder would not reproduce.
 func New(added []string) (*Tokenizer, error) {
 	t := &Tokenizer{
 		added: append([]string(nil), added...),
@@ -64,7 +64,7 @@ func checkAdded(s string) error {
 		ascii = ascii && r < utf8.RuneSelf
 	}
 	if symbols && !ascii {
-		// ByteLevel would read each character as the byte that it stands for.
+		// ByteLevel would read each character as the byte that it represents.
 		return fmt.Errorf("add token %q: spelt in the byte-level alphabet alone", s)
 	}
 	return nil
@@ -87,7 +87,7 @@ func (t *Tokenizer) insert(s string, id int32) {
 	t.trie[node].id = id
 }
 
-// Encode returns the ids of text: leftmost-longest added tokens, bytes otherwise.
+// Encode returns the ids of text: the longest added token at each position from the left, byte tokens otherwise.
 func (t *Tokenizer) Encode(text string) []int32 {
 	ids := make([]int32, 0, len(text))
 	for i := 0; i < len(text); {
@@ -101,7 +101,7 @@ func (t *Tokenizer) Encode(text string) []int32 {
 	return ids
 }
 
-// longest returns the longest added token that text starts with, and its length; 0 for none.
+// longest returns the longest added token at the start of text and its length, or length 0 if there is none.
 func (t *Tokenizer) longest(text string) (id int32, length int) {
 	node := int32(0)
 	for i := 0; i < len(text); i++ {
@@ -117,8 +117,8 @@ func (t *Tokenizer) longest(text string) (id int32, length int) {
 	return id, length
 }
 
-// Decode returns the exact bytes of ids; they need not be valid UTF-8. An id outside the
-// vocabulary contributes nothing (Check finds it).
+// Decode returns the exact bytes of ids, which need not be valid UTF-8. It ignores an id outside the vocabulary; Check
+// finds such ids.
 func (t *Tokenizer) Decode(ids []int32) string {
 	out := make([]byte, 0, len(ids)*2)
 	for _, id := range ids {
@@ -132,7 +132,7 @@ func (t *Tokenizer) Decode(ids []int32) string {
 	return string(out)
 }
 
-// Check returns ErrBadID if an id lies outside the vocabulary.
+// Check returns ErrBadID if an id is outside the vocabulary.
 func (t *Tokenizer) Check(ids []int32) error {
 	for i, id := range ids {
 		if id < 0 || int(id) >= t.VocabSize() {
@@ -142,7 +142,7 @@ func (t *Tokenizer) Check(ids []int32) error {
 	return nil
 }
 
-// Pieces returns the text of each id, for showing how a text was split.
+// Pieces returns the text of each id, to show how a text was split.
 func (t *Tokenizer) Pieces(ids []int32) []string {
 	out := make([]string, len(ids))
 	for i := range ids {
@@ -153,6 +153,15 @@ func (t *Tokenizer) Pieces(ids []int32) []string {
 
 // VocabSize is the number of ids: 0 ≤ id < VocabSize.
 func (t *Tokenizer) VocabSize() int { return byteTokens + len(t.added) }
+
+// Symbols returns the vocabulary by id as tokenizer.json spells it: the character that represents each byte in the
+// byte-level alphabet, then the added tokens.
+func (t *Tokenizer) Symbols() (all []string, bytes int) {
+	for _, r := range symbolOf {
+		all = append(all, string(r))
+	}
+	return append(all, t.added...), byteTokens
+}
 
 // ID returns the id of an added token.
 func (t *Tokenizer) ID(added string) (int32, bool) {

@@ -5,13 +5,13 @@
     run = ropewalk.open(".ropewalk", run="quickstart-s1")
     run.table("rewards").polars().select("step", "reward").group_by("step").mean()
 
-The record is opened through its heads and manifests, so what no manifest names (orphans of lost
-attempts) is never read, and every byte is checked against its digest as it is read.
+The package reads the record through its heads and manifests. It never reads objects that no manifest
+names (orphans of lost attempts), and it checks every object against its digest.
 
-Glossary. A *run* is one training of one policy; a *step* one pass from prompts to a new policy; a
-*shard* one immutable file of a stage's output; a *manifest* the JSON that commits a stage; a
-*head* names the manifests that a step's update consumed; a *generation* is 0 for what the run
-made and greater for what was made again.
+Glossary. A *run* is one training of one policy. A *step* is one pass from prompts to a new policy. A
+*shard* is one immutable file of a stage's output. A *manifest* is the JSON that commits a stage. A
+*head* names the manifests that a step's update consumed. A *generation* is 0 for what the run itself
+made, and greater for replays.
 """
 
 from ropewalk.catalogue import RunInfo, runs
@@ -20,6 +20,7 @@ from ropewalk.errors import (
     CheckpointPruned,
     ColumnNotFound,
     DamagedError,
+    GapWarning,
     GenerationNotFound,
     LibraryMissing,
     ManifestNotFound,
@@ -45,6 +46,7 @@ __all__ = [
     "CheckpointPruned",
     "ColumnNotFound",
     "DamagedError",
+    "GapWarning",
     "Generation",
     "GenerationNotFound",
     "LibraryMissing",

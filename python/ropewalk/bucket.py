@@ -1,4 +1,4 @@
-"""Objects under keys: an S3 bucket, or a folder that holds its content as plain files."""
+"""Objects under keys: an S3 bucket, or a folder that holds the objects of a bucket as plain files."""
 
 from dataclasses import dataclass
 
@@ -13,21 +13,21 @@ class Bucket:
 
     filesystem: fs.FileSystem
     root: str
-    """Where the keys begin in the file system; no slash at its end."""
+    """The path in the file system that the keys are relative to; without a slash at its end."""
     url: str
-    """How the bucket is named in messages."""
+    """The name of the bucket in messages."""
 
     def path(self, key: str) -> str:
-        """Where a key lies in the file system."""
+        """The path of a key in the file system."""
         return f"{self.root}/{key}"
 
     @property
     def local(self) -> bool:
-        """Whether the objects are files of this machine."""
+        """Whether the objects are files on this machine."""
         return isinstance(self.filesystem, fs.LocalFileSystem)
 
     def get(self, key: str) -> bytes | None:
-        """Returns an object's bytes, or None where there is no such object."""
+        """Returns an object's bytes, or None if there is no such object."""
         try:
             with self.filesystem.open_input_stream(self.path(key)) as stream:
                 data: bytes = stream.read()

@@ -20,8 +20,13 @@ class Checkpoint:
 
     @property
     def digest(self) -> str:
-        """The policy's identity; rows name it policy_version."""
+        """The identity of the policy; rows have it as policy_version."""
         return self.info.digest
+
+    @property
+    def weights(self) -> str | None:
+        """The identity of the weights, independent of file names; None in records of earlier versions."""
+        return self.info.weights
 
     @property
     def files(self) -> tuple[CheckpointFile, ...]:
@@ -35,14 +40,16 @@ class Checkpoint:
 
     @property
     def path(self) -> Path:
-        """The folder of the files, where the record is one of this machine and all of them lie there; their
-        bytes are not checked here."""
+        """The folder of the files, if the record is on this machine and the folder holds all of them. This property
+        does not check their bytes."""
         self._check()
         shared = [f.name for f in self.files if f.at]
         if shared:
-            raise RecordError(f"checkpoint {self.digest} shares {', '.join(shared)} with another: download(folder) copies all of it")
+            raise RecordError(
+                f"checkpoint {self.digest} shares {', '.join(shared)} with another: download(folder) copies all of it"
+            )
         if not self.reader.bucket.local:
-            raise RecordError(f"checkpoint {self.digest} lies in {self.reader.bucket.url}: download(folder) copies it")
+            raise RecordError(f"checkpoint {self.digest} is in {self.reader.bucket.url}: download(folder) copies it")
         return Path(self.reader.bucket.path(self.info.prefix))
 
     def read(self, name: str) -> bytes:
@@ -51,12 +58,12 @@ class Checkpoint:
         for f in self.files:
             if f.name == name:
                 return self.reader.blob(f.at or self.info.prefix + name, f.digest)
-        raise RecordError(f"checkpoint {self.digest} has no file {name}; it has {', '.join(f.name for f in self.files)}")
+        names = ", ".join(f.name for f in self.files)
+        raise RecordError(f"checkpoint {self.digest} has no file {name}; it has {names}")
 
     def download(self, folder: str | os.PathLike[str]) -> Path:
-        """Copies the files into a folder, which `from_pretrained` takes, each checked against its
-        digest and moved to its name when it is whole. Files that are there already are kept where
-        their digests are right."""
+        """Copies the files into a folder that `from_pretrained` accepts. Each file is checked against its
+        digest and gets its name once it is complete. Existing files with the right digest are kept."""
         into = Path(folder)
         into.mkdir(parents=True, exist_ok=True)
         for f in self.files:
@@ -67,7 +74,9 @@ class Checkpoint:
 
     def _check(self) -> None:
         if self.pruned:
-            raise CheckpointPruned(f"checkpoint {self.digest} was pruned: {self.info.prefix} holds its note pruned.json alone")
+            raise CheckpointPruned(
+                f"checkpoint {self.digest} was pruned: {self.info.prefix} holds only the note pruned.json"
+            )
 
 
 def _write(target: Path, data: bytes) -> None:

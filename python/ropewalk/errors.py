@@ -1,20 +1,20 @@
-"""The package's exceptions. Every one is a RecordError and says what is at fault."""
+"""The package's exceptions. Each one is a RecordError and says what is at fault."""
 
 
 class RecordError(Exception):
-    """Something of the record cannot be read."""
+    """Part of the record cannot be read."""
 
 
 class URLError(RecordError, ValueError):
-    """The URL, or what the environment says of the S3 server, names no place of a record."""
+    """The URL, or the environment's settings of the S3 server, do not name a record."""
 
 
 class StoreError(RecordError, OSError):
-    """The folder or the S3 server did not answer as it should."""
+    """The folder or the S3 server did not answer correctly."""
 
 
 class RunNotFound(RecordError, LookupError):
-    """The record holds nothing of a run of that name."""
+    """The record has no run with that name."""
 
 
 class StepNotFound(RecordError, LookupError):
@@ -22,15 +22,15 @@ class StepNotFound(RecordError, LookupError):
 
 
 class TableNotFound(RecordError, LookupError):
-    """The record has no table of that name."""
+    """The record has no table with that name."""
 
 
 class ColumnNotFound(RecordError, LookupError):
-    """The table has no column of that name."""
+    """The table has no column with that name."""
 
 
 class GenerationNotFound(RecordError, LookupError):
-    """Nothing of the run was made in that generation."""
+    """The run has nothing in that generation."""
 
 
 class ManifestNotFound(RecordError, LookupError):
@@ -38,11 +38,11 @@ class ManifestNotFound(RecordError, LookupError):
 
 
 class CheckpointPruned(RecordError, LookupError):
-    """The checkpoint's files were deleted on purpose; its manifest stays."""
+    """The checkpoint's files were deleted on purpose; its manifest remains."""
 
 
 class DamagedError(RecordError):
-    """An object that a manifest or head names is missing, or its bytes are not those it names."""
+    """An object that a manifest or head names is missing, or its bytes do not match."""
 
     def __init__(self, key: str, why: str) -> None:
         super().__init__(f"{key} is damaged: {why}")
@@ -52,3 +52,8 @@ class DamagedError(RecordError):
 
 class LibraryMissing(RecordError, ImportError):
     """A library that the package does not require is not installed."""
+
+
+class GapWarning(UserWarning):
+    """Heads of finished steps are missing: the rows of those steps are not read. `warnings.simplefilter("error",
+    ropewalk.GapWarning)` turns it into an error."""

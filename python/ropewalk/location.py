@@ -1,10 +1,10 @@
-"""Where a record lies: the forms of URLs that the package takes.
+"""Where a record is: the URLs that the package accepts.
 
     .ropewalk                         the local stack's state folder; its bucket is ROPEWALK_S3_BUCKET (ropewalk)
     .ropewalk/s3/ropewalk             a folder with a bucket's content; also as file:///…
     s3://bucket, s3://bucket/prefix   an S3 bucket
 
-each with the run named beside it, or followed by /runs/run=ID.
+The run is given separately, or the URL is followed by /runs/run=ID.
 """
 
 import os
@@ -20,14 +20,14 @@ _RUN = "run="
 
 
 def locate(url: str | os.PathLike[str]) -> tuple[Bucket, str | None]:
-    """Returns the bucket that a URL names, and the run where it names one."""
+    """Returns the bucket that a URL names, and the run if it names one."""
     text = os.fspath(url)
     if text.startswith("s3://"):
         return _in_s3(text)
     if text.startswith("file://"):
         parts = urlsplit(text)
         if parts.netloc not in ("", "localhost"):
-            raise URLError(f"{text}: want file:///path, a folder of this machine")
+            raise URLError(f"{text}: want file:///path, a folder on this machine")
         return _in_folder(text, unquote(parts.path))
     if "://" in text:
         raise URLError(f"{text}: want a folder, file:///path or s3://bucket")
@@ -35,7 +35,7 @@ def locate(url: str | os.PathLike[str]) -> tuple[Bucket, str | None]:
 
 
 def _split(path: str) -> tuple[str, str | None]:
-    """Takes a trailing runs/run=ID off a path."""
+    """Splits a trailing runs/run=ID off a path."""
     path = path.rstrip("/")
     above, _, last = path.rpartition("/")
     if last.startswith(_RUN) and above.rpartition("/")[2] == "runs":
@@ -66,8 +66,8 @@ def _first(environ: Mapping[str, str], *names: str) -> str | None:
 
 
 def _s3(environ: Mapping[str, str]) -> fs.S3FileSystem:
-    """A client of the server that the standard AWS_* variables name; without them, what AWS's
-    configuration files say."""
+    """A client of the server that the standard AWS_* variables name; without them, of the one that AWS's
+    configuration files name."""
     region = _first(environ, "AWS_REGION", "AWS_DEFAULT_REGION")
     access, secret = environ.get("AWS_ACCESS_KEY_ID") or None, environ.get("AWS_SECRET_ACCESS_KEY") or None
     if (access is None) != (secret is None):

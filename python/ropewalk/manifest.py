@@ -1,14 +1,15 @@
-"""The documents that commit the record: manifests and heads, version 1."""
+"""The documents that commit the record: manifests and heads. Fields that a later minor version of the format has added
+are ignored."""
 
 import json
 import re
 from dataclasses import dataclass
 from typing import Any
 
-from ropewalk.place import ABSENT, Place, parse_manifest_key
+from ropewalk.place import ABSENT, Place, canonical_stage, earlier_name, parse_manifest_key
 
-VERSION = 1
-"""The version of the manifests and heads that this package reads."""
+MAJOR = 1
+"""The major version of the format that this package reads."""
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
@@ -18,7 +19,7 @@ _CHECKPOINT = re.compile(r"(runs/run=[a-z0-9][a-z0-9._-]*|warmstarts/[0-9a-f]{64
 
 @dataclass(frozen=True)
 class Ref:
-    """Names bytes: the key under which they lie and their SHA-256."""
+    """Names an object: its key and the SHA-256 of its bytes."""
 
     key: str
     digest: str
@@ -43,7 +44,7 @@ class CheckpointFile:
     digest: str
     bytes: int
     at: str | None = None
-    """The key of another checkpoint's file with the same bytes, where they lie; None: under the prefix."""
+    """The key of another checkpoint's file that holds the bytes; None if they are under the prefix."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,8 @@ class CheckpointInfo:
     digest: str
     """SHA-256 over the sorted lines "name sha256" of the files that make the policy."""
     files: tuple[CheckpointFile, ...]
+    weights: str | None = None
+    """The weights digest: over the tensors only, independent of file names; None in records of earlier versions."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ class Manifest:
     config: str
     """Digest of the resolved recipe."""
     inputs: tuple[Ref, ...]
-    """The manifests that were read."""
+    """The manifests that the stage read."""
     shards: tuple[Shard, ...]
     parts: tuple[Ref, ...]
     """The shard manifests that a stage manifest commits, in the order of their shards."""
@@ -86,7 +89,7 @@ class Head:
     stages: dict[str, tuple[Ref, ...]]
 
     def generation(self, stage: str) -> int:
-        """The generation of a stage that the update consumed; 0 for a stage that it did not."""
+        """The generation of a stage that the update consumed; 0 for a stage that it did not consume."""
         places = (parse_manifest_key(ref.key) for ref in self.stages.get(stage, ()))
         return next((p.gen for p in places if p is not None), 0)
 
@@ -97,12 +100,13 @@ def decode_manifest(data: bytes) -> Manifest:
     place = Place(
         run=_text(doc, "run"),
         step=_text(doc, "step"),
-        stage=_text(doc, "stage"),
+        stage=canonical_stage(_text(doc, "stage")),
         draw=_number(doc, "try", ABSENT),
         turn=_number(doc, "turn", ABSENT),
         shard=_number(doc, "shard", ABSENT),
         gen=_number(doc, "gen"),
         warm=_text(doc, "warm"),
+        earlier=earlier_name(_text(doc, "stage")),
     )
     return Manifest(
         place=place,
@@ -122,7 +126,7 @@ def decode_head(data: bytes) -> Head:
     """Reads a head; a ValueError names the field at fault."""
     doc = _document(data)
     run, step = _text(doc, "run"), _text(doc, "step")
-    stages = {stage: _refs(_object(doc, "stages"), stage) for stage in _object(doc, "stages")}
+    stages = {canonical_stage(name): _refs(_object(doc, "stages"), name) for name in _object(doc, "stages")}
     for stage, refs in stages.items():
         for ref in refs:
             p = parse_manifest_key(ref.key)
@@ -138,15 +142,23 @@ def _document(data: bytes) -> dict[str, Any]:
         raise ValueError(f"is not JSON: {e}") from e
     if not isinstance(doc, dict):
         raise ValueError("is not a JSON object")
-    if doc.get("version") != VERSION:
-        raise ValueError(f"version {doc.get('version')} is not one that this package reads ({VERSION})")
+    check_major(doc.get("version"), doc.get("schema_version", 0))
     return doc
 
 
+def check_major(major: object, minor: object) -> None:
+    """Refuses a later major version of the format."""
+    if major != MAJOR:
+        raise ValueError(
+            f"format version {major}.{minor} is not supported by this package, which reads {MAJOR}.x; upgrade ropewalk"
+        )
+
+
 def _shard(place: Place, doc: dict[str, Any]) -> Shard:
-    shard = Shard(_text(doc, "key"), _text(doc, "table"), _digest(doc, "digest"), _number(doc, "bytes"), _number(doc, "rows"))
+    key, table, digest = _text(doc, "key"), _text(doc, "table"), _digest(doc, "digest")
+    shard = Shard(key, table, digest, _number(doc, "bytes"), _number(doc, "rows"))
     if shard.key != place.data_key(shard.table, shard.digest):
-        raise ValueError(f"field shards: {shard.key} is not where a shard of this place lies")
+        raise ValueError(f"field shards: {shard.key} is not the key of a shard of this place")
     return shard
 
 
@@ -156,17 +168,20 @@ def _checkpoint(doc: dict[str, Any]) -> CheckpointInfo | None:
     inner = _object(doc, "checkpoint")
     prefix = _text(inner, "prefix")
     if not _CHECKPOINT.fullmatch(prefix):
-        raise ValueError(f"field checkpoint: {prefix!r} is not where a checkpoint lies")
+        raise ValueError(f"field checkpoint: {prefix!r} is not the prefix of a checkpoint")
     files = tuple(
-        CheckpointFile(_text(f, "name"), _digest(f, "digest"), _number(f, "bytes"), _text(f, "at") if "at" in f else None)
+        CheckpointFile(
+            _text(f, "name"), _digest(f, "digest"), _number(f, "bytes"), _text(f, "at") if "at" in f else None
+        )
         for f in _objects(inner, "files")
     )
     for f in files:
         if f.at is not None and not (_LASTING.fullmatch(f.at) and f.at.endswith("/" + f.name)):
-            raise ValueError(f"field checkpoint: {f.at!r} is not where a file of a lasting checkpoint lies")
+            raise ValueError(f"field checkpoint: {f.at!r} is not the key of a file that pruning never deletes")
         if not _FILE_NAME.fullmatch(f.name):
             raise ValueError(f"field checkpoint: {f.name!r} is not the name of a plain file")
-    return CheckpointInfo(prefix, _digest(inner, "digest"), files)
+    weights = _digest(inner, "weights") if "weights" in inner else None
+    return CheckpointInfo(prefix, _digest(inner, "digest"), files, weights)
 
 
 def _refs(doc: dict[str, Any], field: str) -> tuple[Ref, ...]:

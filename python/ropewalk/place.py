@@ -1,13 +1,19 @@
 """Places of the record and their keys, which are relative to the bucket."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 INIT = "init"
-"""The step of what a run does before its first training step."""
+"""The step of the stages that run before the first training step."""
 
 ABSENT = -1
 """Marks a try, turn or shard that a place does not have."""
+
+COMPACT = "compact"
+"""The stage that commits merged copies of a step's shards."""
+
+_EARLIER_STAGES = {"forward": "logprobs"}
+"""The names that stages had in earlier versions, with today's."""
 
 _RUN_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,127}")
 _MANIFEST_KEY = re.compile(
@@ -18,27 +24,39 @@ _HEAD_KEY = re.compile(r"runs/run=[^/]+/heads/step=(init|0|[1-9][0-9]*)\.json")
 _EXTENSIONS = {"batch": "arrow", "replay_batch": "arrow", "documents": "json"}
 
 
+def canonical_stage(name: str) -> str:
+    """Today's name of a stage; records of earlier versions may hold another one."""
+    return _EARLIER_STAGES.get(name, name)
+
+
+def earlier_name(name: str) -> str:
+    """The name itself if it is one that only earlier versions used; otherwise an empty text."""
+    return name if name in _EARLIER_STAGES else ""
+
+
 def valid_run_id(run: str) -> bool:
-    """Whether a run may have this name."""
+    """Whether this is a valid name of a run."""
     return _RUN_ID.fullmatch(run) is not None
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a manifest stands."""
+    """Where in a run a manifest belongs."""
 
     run: str
     step: str
     """A number without leading zeros, or INIT."""
     stage: str
     draw: int = ABSENT
-    """Which further draw of dynamic sampling ("try" in keys and documents)."""
+    """The number of a further draw of dynamic sampling ("try" in keys and documents)."""
     turn: int = ABSENT
     shard: int = ABSENT
     """ABSENT for a stage manifest."""
     gen: int = 0
     warm: str = ""
     """The digest of a warm start's inputs; such a place belongs to no run."""
+    earlier: str = ""
+    """The stage's name in the key, where an earlier version wrote it under another name than today's."""
 
     @property
     def step_number(self) -> int | None:
@@ -51,22 +69,30 @@ class Place:
 
     @property
     def key(self) -> str:
-        """Where the place's manifest lies."""
+        """The key of the place's manifest."""
         if self.warm:
             return self._prefix + "manifest.json"
-        parts = [f"{self._prefix}manifests/step={self.step}/{self.stage}"]
+        parts = [f"{self._prefix}manifests/step={self.step}/{self.earlier or self.stage}"]
         for name, value in (("try", self.draw), ("turn", self.turn), ("shard", self.shard)):
             if value != ABSENT:
                 parts.append(f"{name}={value}")
         return "/".join([*parts, f"gen={self.gen}.json"])
 
+    def by_earlier_name(self) -> "Place | None":
+        """The place under which an earlier version committed the same; None if the stage always had its name."""
+        for earlier, now in _EARLIER_STAGES.items():
+            if now == self.stage and not self.earlier:
+                return replace(self, earlier=earlier)
+        return None
+
     def data_key(self, table: str, digest: str) -> str:
-        """Where a shard that is made at this place lies."""
+        """The key of a shard that is made at this place."""
         name = "all" if self.shard == ABSENT else f"{self.shard:05d}"
         name += f"-{digest[:16]}.{_EXTENSIONS.get(table, 'parquet')}"
         if self.warm:
             return f"{self._prefix}table={table}/{name}"
-        return f"{self._prefix}table={table}/step={self.step}/gen={self.gen}/{name}"
+        folder = self._prefix + ("compact/" if self.stage == COMPACT else "")
+        return f"{folder}table={table}/step={self.step}/gen={self.gen}/{name}"
 
     def __str__(self) -> str:
         if self.warm:
@@ -77,16 +103,17 @@ class Place:
 
 
 def parse_manifest_key(key: str) -> Place | None:
-    """The inverse of Place.key for places of runs; None for any other key."""
+    """Returns the place of a manifest's key, for places of runs; None for any other key."""
     m = _MANIFEST_KEY.fullmatch(key)
     if m is None:
         return None
     draw, turn, shard = (ABSENT if g is None else int(g) for g in m.group(4, 5, 6))
-    place = Place(m[1], m[2], m[3], draw, turn, shard, int(m[7]))
+    stage, earlier = canonical_stage(m[3]), earlier_name(m[3])
+    place = Place(m[1], m[2], stage, draw, turn, shard, int(m[7]), earlier=earlier)
     return place if place.key == key else None
 
 
 def parse_head_key(key: str) -> str | None:
-    """The step of a head's key; None for any other key."""
+    """Returns the step in a head's key; None for any other key."""
     m = _HEAD_KEY.fullmatch(key)
     return m[1] if m else None

@@ -1,4 +1,4 @@
-"""Reads what refs name, checked against their digests."""
+"""Reads the objects that refs name and checks them against their digests."""
 
 import hashlib
 from collections.abc import Callable, Iterable
@@ -11,14 +11,14 @@ from ropewalk.errors import DamagedError
 from ropewalk.manifest import Head, Manifest, Ref, Shard, decode_head, decode_manifest
 from ropewalk.place import Place, parse_head_key
 
-_FETCHES = 16  # how many objects are asked for at once: a store answers each in a round trip
+_FETCHES = 16  # how many objects are requested concurrently: each takes a round trip to the store
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 def each(f: Callable[[T], R], items: Iterable[T]) -> list[R]:
-    """Calls f for every item, some at a time, and returns the results in the items' order."""
+    """Calls f for every item, several at a time, and returns the results in the order of the items."""
     with ThreadPoolExecutor(_FETCHES) as pool:
         return list(pool.map(f, items))
 
@@ -43,7 +43,7 @@ class Reader:
         """Returns a shard's bytes."""
         data = self.blob(shard.key, shard.digest)
         if len(data) != shard.bytes:
-            raise DamagedError(shard.key, f"its manifest says {shard.bytes} bytes, and it has {len(data)}")
+            raise DamagedError(shard.key, f"its manifest says {shard.bytes} bytes, but it has {len(data)}")
         return data
 
     def manifest(self, ref: Ref) -> Manifest:
@@ -60,12 +60,15 @@ class Reader:
         return out
 
     def lookup(self, place: Place) -> Manifest | None:
-        """Returns the manifest that stands at a place; None where nothing is committed."""
+        """Returns the manifest of a place; None if nothing is committed there."""
         data = self.bucket.get(place.key)
-        return None if data is None else _manifest(place.key, data)
+        if data is None:
+            earlier = place.by_earlier_name()
+            return self.lookup(earlier) if earlier else None
+        return _manifest(place.key, data)
 
     def heads(self, run: str) -> list[Head]:
-        """Returns the heads of a run's numbered steps, in their order."""
+        """Returns the heads of a run's numbered steps, in order."""
         keys = self.bucket.keys(f"runs/run={run}/heads/")
         numbered = [k for k in keys if (parse_head_key(k) or "").isdigit()]
         return sorted(each(self._head, numbered), key=lambda h: int(h.step))
@@ -73,7 +76,7 @@ class Reader:
     def _head(self, key: str) -> Head:
         data = self.bucket.get(key)
         if data is None:
-            raise DamagedError(key, "it went away while it was read")
+            raise DamagedError(key, "it disappeared while it was read")
         try:
             head = decode_head(data)
         except ValueError as e:

@@ -6,15 +6,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ropewalk.errors import ColumnNotFound, DamagedError
-from ropewalk.manifest import Manifest, Shard
+from ropewalk.manifest import Manifest, Shard, check_major
+from ropewalk.place import canonical_stage
 from ropewalk.reader import Reader, each
 from ropewalk.tables import COLUMNS, FRONT
 
 
 def read_rows(reader: Reader, table: str, manifests: Iterable[Manifest], columns: Sequence[str] | None) -> pa.Table:
     """Returns the rows of a table's shards with the columns run, step and gen in front. A column
-    of the table that repeats one of them (updates' step) gives way. Where shards of an earlier
-    schema version lack a column it is null."""
+    of the table with one of these names (step in updates) is left out. A column that shards of an
+    earlier schema version lack is null."""
     shards = [(m, s) for m in manifests for s in m.shards if s.table == table]
     pieces = each(lambda at: _piece(reader, at[0], at[1]), shards)
     schema = _schema(table, pieces)
@@ -27,7 +28,7 @@ def read_rows(reader: Reader, table: str, manifests: Iterable[Manifest], columns
 
 
 def read_batch(reader: Reader, manifests: Iterable[Manifest]) -> pa.Table:
-    """Returns a training batch as its Arrow file holds it."""
+    """Returns a training batch, with the columns of its Arrow file."""
     shards = [s for m in manifests for s in m.shards if s.table == "batch"]
     return pa.concat_tables([_batch(reader, s) for s in shards])
 
@@ -37,7 +38,8 @@ def _batch(reader: Reader, shard: Shard) -> pa.Table:
     try:
         with pa.ipc.open_file(pa.BufferReader(data)) as file:
             rows = file.read_all()
-    except (pa.ArrowException, OSError) as e:
+        check_version(rows.schema)
+    except (pa.ArrowException, OSError, ValueError) as e:
         raise DamagedError(shard.key, str(e)) from e
     return _counted(rows, shard).replace_schema_metadata(None)
 
@@ -46,9 +48,12 @@ def _piece(reader: Reader, m: Manifest, shard: Shard) -> pa.Table:
     data = reader.shard(shard)
     try:
         rows = pq.ParquetFile(pa.BufferReader(data)).read()
-    except (pa.ArrowException, OSError) as e:
+        check_version(rows.schema)
+    except (pa.ArrowException, OSError, ValueError) as e:
         raise DamagedError(shard.key, str(e)) from e
     rows = _counted(rows, shard)
+    if shard.table == "timings":
+        rows = named_today(rows)
     n, step = rows.num_rows, m.place.step_number
     front = [
         pa.repeat(pa.scalar(m.place.run, pa.string()), n),
@@ -60,21 +65,40 @@ def _piece(reader: Reader, m: Manifest, shard: Shard) -> pa.Table:
     return pa.table([*front, *(rows[name] for name in own)], schema=pa.schema(fields))
 
 
+def check_version(schema: pa.Schema) -> None:
+    """Refuses a shard of a later major version of the format. A number alone is a minor version of major version 1."""
+    version = (schema.metadata or {}).get(b"ropewalk.schema_version", b"").decode("utf-8", "replace")
+    major, point, minor = version.partition(".")
+    if point:
+        check_major(int(major) if major.isdigit() else major, minor)
+
+
+def named_today(timings: pa.Table) -> pa.Table:
+    """Returns measured times with today's names of the stages, whichever version wrote them."""
+    stages = timings["stage"]
+    if all(name == canonical_stage(name) for name in stages.unique().to_pylist()):
+        return timings
+    names = pa.array([canonical_stage(name) for name in stages.to_pylist()], stages.type)
+    return timings.set_column(timings.column_names.index("stage"), timings.schema.field("stage"), names)
+
+
 def _counted(rows: pa.Table, shard: Shard) -> pa.Table:
     if rows.num_rows != shard.rows:
-        raise DamagedError(shard.key, f"its manifest says {shard.rows} rows, and it has {rows.num_rows}")
+        raise DamagedError(shard.key, f"its manifest says {shard.rows} rows, but it has {rows.num_rows}")
     return rows
 
 
 def _schema(table: str, pieces: Sequence[pa.Table]) -> pa.Schema:
-    """This package's columns, then those that shards of a later schema version have besides."""
+    """Returns the columns that this package knows, then further columns of shards of a later schema version."""
     own = [f for f in COLUMNS[table] if f.name not in FRONT.names]
     fields = {f.name: f for f in [*FRONT, *own]}
     for piece in pieces:
         for f in piece.schema:
             fields.setdefault(f.name, f.with_nullable(True))
     present = [set(p.column_names) for p in pieces]
-    return pa.schema([f if all(f.name in names for names in present) else f.with_nullable(True) for f in fields.values()])
+    return pa.schema(
+        [f if all(f.name in names for names in present) else f.with_nullable(True) for f in fields.values()]
+    )
 
 
 def _conform(piece: pa.Table, schema: pa.Schema, shard: Shard) -> pa.Table:

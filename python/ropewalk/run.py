@@ -10,7 +10,7 @@ from ropewalk.checkpoint import Checkpoint
 from ropewalk.errors import DamagedError, ManifestNotFound, StepNotFound, TableNotFound, URLError
 from ropewalk.location import locate
 from ropewalk.manifest import Manifest
-from ropewalk.place import ABSENT, INIT, Place
+from ropewalk.place import ABSENT, INIT, Place, canonical_stage
 from ropewalk.reader import Reader
 from ropewalk.rows import read_batch, read_rows
 from ropewalk.table import Table
@@ -19,7 +19,7 @@ from ropewalk.visible import Generation, Visible
 
 
 class Run:
-    """What a run has committed, as it was when it was opened; open it again to see later steps."""
+    """What a run had committed when it was opened. Open it again to see later steps."""
 
     def __init__(self, visible: Visible) -> None:
         self._visible = visible
@@ -37,7 +37,7 @@ class Run:
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """The tables that `table` takes."""
+        """The names that `table` accepts."""
         return TABLES
 
     def __repr__(self) -> str:
@@ -64,10 +64,11 @@ class Run:
     ) -> Table:
         """Returns the rows of a table, with the columns run, step and gen in front.
 
-        By default they are those that the run used: what its heads name, and, of generation 0, the
-        evaluations and timings, which stand beside the heads. `gen="all"` adds what was made
-        again; a number takes each stage of a step in that generation where it has one, and
-        otherwise as the head names it. `steps` keeps the rows of these steps, `columns` these columns besides the first three.
+        By default these are the rows that the run used: those that its heads name and, in generation 0,
+        the evaluations and timings, which heads do not name. `gen="all"` adds what replays made. A number
+        selects that generation of each stage of a step, or the one that the head names if the stage has
+        none with that number. `steps` keeps the rows of these steps. `columns` keeps these columns, in
+        addition to the first three.
         """
         if name not in TABLES:
             raise TableNotFound(f"no table {name!r} in the record; it has {', '.join(TABLES)}")
@@ -77,7 +78,7 @@ class Run:
         return Table(read_rows(self._reader, name, manifests, columns))
 
     def batch(self, step: int, *, gen: int | None = None) -> Table:
-        """Returns a step's training batch: one row a kept trajectory, with its token ids, loss
+        """Returns a step's training batch: one row per kept trajectory, with its token ids, loss
         mask, behaviour log-probabilities and advantages (multiplied by the row's weight)."""
         m = self.manifest(step, "advantage", gen=gen)
         if not any(s.table == "batch" for s in m.shards):
@@ -85,7 +86,7 @@ class Run:
         return Table(read_batch(self._reader, [m]))
 
     def checkpoint(self, step: int | str) -> Checkpoint:
-        """Returns the checkpoint that a step's update made; that of the warm start for INIT."""
+        """Returns the checkpoint that a step's update made; for INIT, that of the warm start."""
         m = self.manifest(step, "warm_start" if step == INIT else "update")
         if m.checkpoint is None:
             raise DamagedError(m.place.key, "it names no checkpoint")
@@ -94,8 +95,9 @@ class Run:
     def manifest(
         self, step: int | str, stage: str, *, turn: int | None = None, shard: int | None = None, gen: int | None = None
     ) -> Manifest:
-        """Returns the manifest of a stage at a step (a number or INIT): the stage's own, or that of
-        a turn or shard of it. Without `gen` it is the generation that the step's head names, or 0."""
+        """Returns the manifest of a stage at a step (a number or INIT), or that of one of its turns or
+        shards. Without `gen` it is the generation that the step's head names, or 0."""
+        stage = canonical_stage(stage)
         if gen is None:
             gen = self._generation(step, stage)
         place = Place(
@@ -111,6 +113,10 @@ class Run:
         if m is None:
             raise self._not_found(place)
         return m
+
+    def read_object(self, key: str) -> bytes | None:
+        """Returns the bytes of any object of the record, unchecked, or None if there is no such object."""
+        return self._reader.bucket.get(key)
 
     def _generation(self, step: int | str, stage: str) -> int:
         head = self._visible.heads.get(step) if isinstance(step, int) else None
@@ -148,8 +154,8 @@ def open(url: str | os.PathLike[str], run: str | None = None) -> Run:
     """Opens a run of the record.
 
     The URL is a folder (the local stack's state folder .ropewalk, or one that holds a bucket's
-    content), file:///path, or s3://bucket[/prefix], with the run beside it; or one of these
-    followed by /runs/run=ID. The S3 server and credentials are those of the standard AWS_*
+    content), file:///path, or s3://bucket[/prefix], with the run as second argument; or one of these
+    followed by /runs/run=ID without it. The S3 server and credentials are those of the standard AWS_*
     variables (AWS_ENDPOINT_URL_S3, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION …).
     """
     bucket, named = locate(url)
@@ -157,5 +163,5 @@ def open(url: str | os.PathLike[str], run: str | None = None) -> Run:
         raise URLError(f"{url}: names the run {named}, and run is {run}")
     name = run if run is not None else named
     if name is None:
-        raise URLError(f"{url}: names no run; open(url, run=…), and runs(url) lists them")
+        raise URLError(f"{url}: names no run; call open(url, run=…); runs(url) lists the runs")
     return Run(Visible(Reader(bucket), name))

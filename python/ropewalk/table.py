@@ -1,4 +1,4 @@
-"""Rows as Arrow, and as what other libraries make of them."""
+"""Rows as Arrow, and as frames of other libraries."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ if TYPE_CHECKING:
 
 
 class Table:
-    """Rows of the record in memory. Libraries that take Arrow (the PyCapsule interface) take it
-    as it is; `arrow` is the pyarrow.Table."""
+    """Rows of the record in memory. Libraries that accept Arrow (the PyCapsule interface) accept it
+    directly; `arrow` is the pyarrow.Table."""
 
     def __init__(self, arrow: pa.Table) -> None:
         self.arrow = arrow
 
     @property
     def schema(self) -> pa.Schema:
-        """Names and types of the columns."""
+        """The names and types of the columns."""
         return self.arrow.schema
 
     @property
     def column_names(self) -> list[str]:
-        """Names of the columns."""
+        """The names of the columns."""
         return list(self.arrow.column_names)
 
     @property
     def num_rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return int(self.arrow.num_rows)
 
     def __len__(self) -> int:
         return self.num_rows
 
     def __getitem__(self, column: str) -> pa.ChunkedArray:
-        """A column by its name; KeyError where there is none."""
+        """The column with this name; KeyError if there is none."""
         return self.arrow.column(column)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
@@ -53,24 +53,26 @@ class Table:
 
     def polars(self) -> pl.DataFrame:
         """The rows as a Polars frame; needs ropewalk[polars]."""
-        frame: pl.DataFrame = _library("polars").from_arrow(self.arrow)
+        frame: pl.DataFrame = library("polars").from_arrow(self.arrow)
         return frame
 
     def pandas(self) -> pd.DataFrame:
         """The rows as a pandas frame; needs ropewalk[pandas]."""
-        _library("pandas")
+        library("pandas")
         return self.arrow.to_pandas()
 
     def duckdb(self, connection: db.DuckDBPyConnection | None = None) -> db.DuckDBPyRelation:
-        """The rows as a DuckDB relation of a connection, the default one unless given; needs
+        """The rows as a DuckDB relation of a connection (the default one unless given); needs
         ropewalk[duckdb]."""
-        duck = _library("duckdb")
+        duck = library("duckdb")
         relation: db.DuckDBPyRelation = (connection or duck.default_connection()).from_arrow(self.arrow)
         return relation
 
 
-def _library(name: str) -> Any:
+def library(name: str, extra: str | None = None) -> Any:
+    """Imports a library that the package does not require; the error names the extra that installs it."""
     try:
         return import_module(name)
     except ImportError as e:
-        raise LibraryMissing(f"{name} is not installed: python -m pip install 'ropewalk[{name}]' ({e})") from e
+        extra = extra or name
+        raise LibraryMissing(f"{name} is not installed: python -m pip install 'ropewalk[{extra}]' ({e})") from e

@@ -6,8 +6,8 @@ from importlib.resources import files
 import pyarrow as pa
 
 FRONT = pa.schema([("run", pa.string()), ("step", pa.int32()), ("gen", pa.int32())])
-"""The columns that stand before a table's own: the run, the step (null for what was made before the
-first one) and the generation."""
+"""The columns in front of a table's own: the run, the step (null for rows from before the first
+step) and the generation."""
 
 _TYPES = {
     "string": pa.string(),

@@ -1,38 +1,32 @@
 """What may be read of a run: by default what its heads name, as `ropewalk sql` does."""
 
+import json
+import re
+import warnings
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
-from typing import Literal, TypeAlias
+from importlib.resources import files
+from itertools import groupby
+from typing import Any, Literal, TypeAlias
 
-from ropewalk.errors import DamagedError, GenerationNotFound, RunNotFound
+from ropewalk.errors import DamagedError, GapWarning, GenerationNotFound, RunNotFound
 from ropewalk.manifest import Head, Manifest, Ref
-from ropewalk.place import ABSENT, INIT, Place, parse_manifest_key, valid_run_id
+from ropewalk.place import ABSENT, COMPACT, INIT, Place, parse_manifest_key, valid_run_id
 from ropewalk.reader import Reader, each
 
 Generation: TypeAlias = int | Literal["all"] | None
-"""Which generations are read: None for those that the heads name; "all" for these and what was made
-again; a number for each stage of a step in that generation where it has one, and otherwise as the
-head names it."""
+"""Which generations are read. None: those that the heads name. "all": these and what replays made. A number: each
+stage of a step in that generation if it exists, otherwise the one that the head names."""
 
-# The stage of a head that makes each table. An import's rollout holds the imported trajectories as
-# well; assemble's replace them.
-_MADE_BY = {
-    "prompts": "prompts",
-    "turns": "rollout",
-    "tool_calls": "sandbox",
-    "trajectories": "assemble",
-    "gradings": "grade",
-    "rewards": "reward",
-    "selection": "resample",
-    "token_outputs": "forward",
-    "replay": "buffer",
-    "baselines": "buffer",
-    "batch": "advantage",
-    "updates": "update",
-}
+# Where each table is read. Go's reader has the same file (schema/stages/visible.json). in_heads lists the stages whose
+# manifests can hold the table; the first one that the head names is read. without_head lists the stages that are
+# visible as soon as they have committed.
+_VISIBLE = json.loads(files(__package__).joinpath("visible.json").read_text("utf-8"))
+_IN_HEADS: dict[str, list[str]] = _VISIBLE["in_heads"]
+_WITHOUT_HEAD: dict[str, dict[str, Any]] = _VISIBLE["without_head"]
 
-_TIMINGS = "timings_"  # starts the stages of measured times
+_STEP = re.compile(r"/step=([0-9]+)/")
 
 
 class Visible:
@@ -46,33 +40,78 @@ class Visible:
             raise RunNotFound(f"no such run in the record: {run} has committed nothing in {reader.bucket.url}")
         self.prepare = prepare
         self.heads: dict[int, Head] = {int(h.step): h for h in reader.heads(run)}
+        if missing := self.gaps():
+            steps = ", ".join(map(str, missing[:8])) + (f" and {len(missing) - 8} more" if len(missing) > 8 else "")
+            warnings.warn(
+                f"run {run} has a gap: no head of step {steps}, though a later step is done or an evaluation followed; "
+                "their rows are not read. Restore the heads from a copy of the bucket; "
+                f"`ropewalk verify {run}` checks the rest",
+                GapWarning,
+                stacklevel=3,
+            )
+
+    def gaps(self) -> list[int]:
+        """Steps without a head before the last one that is known to be done: by its head, or by the evaluation that
+        follows it."""
+        last = max(self.heads, default=0)
+        if self.reader.lookup(Place(self.run, str(last + 1), "evaluate")) is not None:
+            last += 1
+        return [step for step in range(1, last + 1) if step not in self.heads]
 
     @cached_property
     def places(self) -> list[Place]:
-        """Where manifests stand, in the order of their steps and generations."""
+        """The places of all manifests, ordered by step and generation."""
         keys = self.reader.bucket.keys(f"runs/run={self.run}/manifests/")
         found = [p for p in map(parse_manifest_key, keys) if p is not None]
         return sorted(found, key=lambda p: (_step(p), p.gen, p.stage, p.draw, p.turn, p.shard))
 
     def manifests(self, table: str, gen: Generation) -> list[Manifest]:
-        """The manifests that may hold shards of a table, in the order of their steps."""
+        """The manifests that may hold shards of a table, in the order of their steps. A compaction takes the place of
+        the manifests whose shards it copies."""
         if gen is not None and gen != "all":
             self._check(gen)
-        if table not in _MADE_BY:
-            return each(self._at, self._beside(table, gen))
-        stages: list[Place] = []
-        for head in self.heads.values():
-            found = self._chosen(head, _MADE_BY[table], gen)
-            if not found and table == "prompts":
-                found = self._chosen(head, "rollout", gen)  # an import's, which holds the prompts too
-            stages += found
-        return self.reader.with_parts(each(self._at, stages))
+        steps: list[list[Place]] = []
+        if table not in _IN_HEADS:
+            for _, group in groupby(self._without_head(table, gen), key=_step):
+                steps.append(list(group))
+        else:
+            for head in self.heads.values():
+                chosen = (self._chosen(head, stage, gen) for stage in _IN_HEADS[table])
+                steps.append(next(filter(None, chosen), []))
+        return [m for found in each(lambda places: self._held(table, places), steps) for m in found]
+
+    def _held(self, table: str, places: list[Place]) -> list[Manifest]:
+        """The compaction that copies a table of exactly these places, which are all of one step; else their
+        manifests."""
+        copy = self._copy(table, places)
+        if copy is not None:
+            return [copy]
+        found = [self._at(place) for place in places]
+        return self.reader.with_parts(found) if table in _IN_HEADS else found
+
+    def _copy(self, table: str, places: list[Place]) -> Manifest | None:
+        m = self._compactions.get(places[0].step) if places else None
+        if m is None or not any(s.table == table for s in m.shards):
+            return None
+        if _holding(table, m) != {place.key for place in places}:
+            return None
+        return replace(m, place=replace(m.place, gen=places[0].gen))
+
+    @cached_property
+    def _compactions(self) -> dict[str, Manifest]:
+        """The compactions of the steps that have merged copies, by step."""
+        keys = self.reader.bucket.keys(f"runs/run={self.run}/compact/")
+        steps = sorted({m[1] for key in keys if (m := _STEP.search(key))})
+        found = each(lambda step: self.reader.lookup(Place(self.run, step, COMPACT)), steps)
+        return {m.place.step: m for m in found if m is not None}
 
     def named(self, place: Place) -> Ref | None:
         """The ref by which the step's head names a place; None where it does not."""
         head = self.heads.get(_step(place))
         refs = head.stages.get(place.stage, ()) if head else ()
-        return next((r for r in refs if r.key == place.key), None)
+        earlier = place.by_earlier_name()
+        keys = (place.key, earlier.key if earlier else place.key)
+        return next((r for r in refs if r.key in keys), None)
 
     def _check(self, gen: int) -> None:
         there = sorted({p.gen for p in self.places})
@@ -80,7 +119,7 @@ class Visible:
             raise GenerationNotFound(f"run {self.run} has no generation {gen}; it has {', '.join(map(str, there))}")
 
     def _chosen(self, head: Head, stage: str, gen: Generation) -> list[Place]:
-        """Where a finished step's stage manifests of the generations that are read stand."""
+        """The places of a finished step's stage manifests, in the generations that are read."""
         named = [p for ref in head.stages.get(stage, ()) if (p := parse_manifest_key(ref.key))]
         if gen is None:
             return named
@@ -93,13 +132,11 @@ class Visible:
     def _at_step(self, step: str) -> Iterable[Place]:
         return (p for p in self.places if p.step == step)
 
-    def _beside(self, table: str, gen: Generation) -> list[Place]:
-        """Where the manifests of a table that count without a head stand: of generation 0, or the
-        one asked for where there is one."""
-        if table == "timings":  # those of calls are shards without a stage manifest
-            found = [p for p in self.places if p.stage.startswith(_TIMINGS)]
-        else:
-            found = [p for p in self.places if p.stage == "evaluate" and p.shard == ABSENT]
+    def _without_head(self, table: str, gen: Generation) -> list[Place]:
+        """The places of a table's manifests that are visible without a head: those of generation 0, or of the
+        requested generation if it has any."""
+        rule = _WITHOUT_HEAD[table]
+        found = [p for p in self.places if _includes(rule, p)]
         if gen == "all":
             return found
         there = {p for p in found if p.gen == (gen or 0)}
@@ -111,6 +148,25 @@ class Visible:
         if m is None:
             raise DamagedError(place.key, "it went away while it was read")
         return m
+
+
+def _holding(table: str, compaction: Manifest) -> set[str]:
+    """The keys of the manifests whose shards of a table a compaction copies."""
+    places = [p for ref in compaction.inputs if (p := parse_manifest_key(ref.key))]
+    for stage in _IN_HEADS.get(table, ()):
+        found = {p.key for p in places if p.stage == stage}
+        if found:
+            return found
+    rule = _WITHOUT_HEAD.get(table)
+    return {p.key for p in places if rule is not None and _includes(rule, p)}
+
+
+def _includes(rule: dict[str, Any], place: Place) -> bool:
+    """Whether a manifest is of the stages that a rule of without_head selects."""
+    if place.shard != ABSENT and not rule.get("shards"):
+        return False
+    prefix = rule.get("stage_prefix")
+    return place.stage == rule.get("stage") or (prefix is not None and place.stage.startswith(prefix))
 
 
 def _step(place: Place) -> int:

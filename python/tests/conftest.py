@@ -84,5 +84,5 @@ def copy(facts: Facts, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def reopen(facts: Facts, copy: Path) -> Callable[[], ropewalk.Run]:
-    """Opens the copy anew."""
+    """Opens the copy again."""
     return lambda: ropewalk.open(copy, facts.run)

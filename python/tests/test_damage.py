@@ -62,11 +62,15 @@ def test_a_flipped_byte_of_a_manifest(reopen: Reopen, copy: Path) -> None:
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
-        ("version", 2, "version 2 is not one that this package reads"),
+        ("version", 2, "is not supported by this package, which reads 1.x; upgrade ropewalk"),
         ("config", "abc", "field config: want a digest"),
         ("gen", -1, "field gen: want a whole number"),
         ("stage", "other", "it is that of run"),
-        ("shards", [{"key": "../../etc/passwd", "table": "documents", "digest": "0" * 64, "bytes": 1, "rows": 1}], "is not where a shard"),
+        (
+            "shards",
+            [{"key": "../../etc/passwd", "table": "documents", "digest": "0" * 64, "bytes": 1, "rows": 1}],
+            "is not the key of a shard",
+        ),
     ],
 )
 def test_a_manifest_that_says_something_else(reopen: Reopen, copy: Path, field: str, value: object, words: str) -> None:
@@ -99,7 +103,8 @@ def test_orphans_are_not_read(reopen: Reopen, copy: Path) -> None:
 
 def test_a_step_without_a_head_is_not_read(reopen: Reopen, copy: Path) -> None:
     os.unlink(next((copy / "runs").glob("*/heads/step=4.json")))
-    run = reopen()
+    with pytest.warns(ropewalk.GapWarning, match="no head of step 4, though"):  # an evaluation followed the step
+        run = reopen()
     assert run.steps == [1, 2, 3]
     for gen in GENERATIONS:
         assert set(run.table("rewards", gen=gen)["step"].to_pylist()) == {1, 2, 3}
@@ -110,5 +115,26 @@ def test_a_step_without_a_head_is_not_read(reopen: Reopen, copy: Path) -> None:
 def test_a_spoilt_entry_of_the_catalogue(reopen: Reopen, copy: Path) -> None:
     entry = copy / "catalogue" / f"{reopen().name}.json"
     entry.write_text("{}")
-    with pytest.raises(ropewalk.DamagedError, match=r"catalogue/.*json is damaged: it is no entry of the catalogue"):
+    message = r"catalogue/.*json is damaged: it is not an entry of the catalogue"
+    with pytest.raises(ropewalk.DamagedError, match=message):
         ropewalk.runs(copy)
+
+
+def test_missing_heads_are_warned_of(reopen: Reopen, copy: Path) -> None:
+    steps = reopen().steps
+    for step in steps[1:3]:
+        next((copy / "runs").glob(f"*/heads/step={step}.json")).unlink()
+    with pytest.warns(ropewalk.GapWarning, match=rf"no head of step {steps[1]}, {steps[2]}, though"):
+        run = reopen()
+    assert run.steps == [s for s in steps if s not in steps[1:3]]
+
+
+def test_a_stated_success_is_not_trusted(reopen: Reopen, copy: Path) -> None:
+    name = reopen().name
+    before = next(r.success_after for r in ropewalk.runs(copy) if r.run == name)
+    assert before is not None and before < 1
+    for manifest in (copy / "runs").glob("*/manifests/*/evaluate/gen=0.json"):
+        doc = json.loads(manifest.read_text())
+        doc["stats"]["success"] = 1.0
+        manifest.write_text(json.dumps(doc, sort_keys=True, separators=(",", ":")))
+    assert next(r.success_after for r in ropewalk.runs(copy) if r.run == name) == before

@@ -1,4 +1,4 @@
-"""What was made again: a replay commits its stages beside the first ones and moves no head."""
+"""Generations: a replay commits its stages next to the first ones and moves no head."""
 
 import hashlib
 import json
@@ -29,7 +29,13 @@ def replayed(reopen: Reopen, copy: Path) -> ropewalk.Run:
     doc = json.loads((copy / first.place.key).read_text())
     doc["gen"] = 1
     doc["shards"] = [
-        {"key": place.data_key("selection", digest), "table": "selection", "digest": digest, "bytes": len(data), "rows": len(rows)}
+        {
+            "key": place.data_key("selection", digest),
+            "table": "selection",
+            "digest": digest,
+            "bytes": len(data),
+            "rows": len(rows),
+        }
     ]
     for key, text in ((doc["shards"][0]["key"], data), (place.key, json.dumps(doc).encode())):
         (copy / key).parent.mkdir(parents=True, exist_ok=True)

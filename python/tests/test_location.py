@@ -24,7 +24,8 @@ def test_every_form_opens_the_run(facts: Facts, monkeypatch: pytest.MonkeyPatch)
 def test_unknown_runs(facts: Facts) -> None:
     for url in (str(facts.folder), f"s3://{facts.bucket}"):
         for name in ("nothing", "Not A Name", "../base"):
-            with pytest.raises(ropewalk.RunNotFound, match=f"no such run in the record: {name} has committed nothing in {url}"):
+            message = f"no such run in the record: {name} has committed nothing in {url}"
+            with pytest.raises(ropewalk.RunNotFound, match=message):
                 ropewalk.open(url, run=name)
 
 
@@ -32,11 +33,11 @@ def test_unknown_runs(facts: Facts) -> None:
     ("url", "run", "words"),
     [
         ("gs://bucket", "x", "want a folder, file:///path or s3://bucket"),
-        ("file://elsewhere/path", "x", "want file:///path, a folder of this machine"),
+        ("file://elsewhere/path", "x", "want file:///path, a folder on this machine"),
         ("/nowhere/at/all", "x", "there is no such folder"),
         ("s3://", "x", "names no bucket"),
         ("s3:///runs/run=x", None, "names no bucket"),
-        (".", None, r"names no run; open\(url, run=…\), and runs\(url\) lists them"),
+        (".", None, r"names no run; call open\(url, run=…\); runs\(url\) lists the runs"),
         ("s3://bucket/runs/run=a", "b", "names the run a, and run is b"),
     ],
 )
@@ -47,7 +48,7 @@ def test_urls_that_name_nothing(url: str, run: str | None, words: str) -> None:
 
 def test_runs_wants_a_bucket(tmp_path: Path) -> None:
     (tmp_path / "runs" / "run=a").mkdir(parents=True)
-    with pytest.raises(ropewalk.URLError, match="names one run; runs lists those of a bucket"):
+    with pytest.raises(ropewalk.URLError, match="names one run; runs.. takes the URL of a bucket"):
         ropewalk.runs(tmp_path / "runs" / "run=a")
     assert ropewalk.runs(tmp_path) == []
 

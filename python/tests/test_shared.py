@@ -19,7 +19,10 @@ def document(at: str) -> dict[str, Any]:
     def file(name: str, key: str) -> dict[str, Any]:
         return {"name": name, "digest": hashlib.sha256(OBJECTS[key]).hexdigest(), "bytes": len(OBJECTS[key])}
 
-    files = [file("adapter_model.safetensors", PREFIX + "adapter_model.safetensors"), {**file("model.safetensors", BASE), "at": at}]
+    files = [
+        file("adapter_model.safetensors", PREFIX + "adapter_model.safetensors"),
+        {**file("model.safetensors", BASE), "at": at},
+    ]
     return {"checkpoint": {"prefix": PREFIX, "digest": "b" * 64, "files": files}}
 
 
@@ -27,14 +30,16 @@ def test_a_shared_file_is_read_where_it_lies(tmp_path: Path) -> None:
     info = _checkpoint(document(BASE))
     assert info is not None
     bucket = SimpleNamespace(get=OBJECTS.get, local=True)
-    c = ropewalk.checkpoint.Checkpoint(SimpleNamespace(bucket=bucket, blob=lambda key, digest: OBJECTS[key]), info)  # type: ignore[arg-type]
+    reader = SimpleNamespace(bucket=bucket, blob=lambda key, digest: OBJECTS[key])
+    c = ropewalk.checkpoint.Checkpoint(reader, info)  # type: ignore[arg-type]
     folder = c.download(tmp_path / "policy")
-    assert {p.name: p.read_bytes() for p in folder.iterdir()} == {"adapter_model.safetensors": b"adapter", "model.safetensors": b"base"}
+    copied = {p.name: p.read_bytes() for p in folder.iterdir()}
+    assert copied == {"adapter_model.safetensors": b"adapter", "model.safetensors": b"base"}
     with pytest.raises(ropewalk.RecordError, match=r"shares model.safetensors with another: download\(folder\)"):
         _ = c.path
 
 
 @pytest.mark.parametrize("at", [PREFIX + "model.safetensors", BASE.replace("model", "other"), "../model.safetensors"])
 def test_what_pruning_may_take_is_not_shared(at: str) -> None:
-    with pytest.raises(ValueError, match="is not where a file of a lasting checkpoint lies"):
+    with pytest.raises(ValueError, match="is not the key of a file that pruning never deletes"):
         _checkpoint(document(at))

@@ -14,7 +14,8 @@ func TestCapacity(t *testing.T) {
 		safety       float64
 		want         int
 		ok           bool
-	}{{1000, 16, DefaultSafety, 14400, true}, {0, 16, 1, 0, true}, {3, 3, 0.5, 4, true}, {1, 1, 0, 0, false}, {1, 1, 1.1, 0, false}, {-1, 1, 1, 0, false}} {
+	}{{1000, 16, DefaultSafety, 14400, true}, {0, 16, 1, 0, true}, {3, 3, 0.5, 4, true}, {1, 1, 0, 0, false},
+		{1, 1, 1.1, 0, false}, {-1, 1, 1, 0, false}} {
 		if got, err := Capacity(tt.blocks, tt.size, tt.safety); got != tt.want || (err == nil) != tt.ok {
 			t.Errorf("%+v: %d, %v", tt, got, err)
 		}
@@ -73,7 +74,7 @@ func TestHeadIsNotOvertaken(t *testing.T) {
 	s, err := NewScheduler("", []int{50}, 0)
 	must(t, err, s.Enqueue(0, 30), s.Enqueue(1, 40), s.Enqueue(2, 10))
 	if got := fmt.Sprint(s.Admit()); got != "[{0 0 false}]" {
-		t.Errorf("placed %s: the third fits but stands behind the second", got)
+		t.Errorf("placed %s: the third fits but comes after the second", got)
 	}
 	must(t, s.Tighten(0, 10))
 	if got := fmt.Sprint(s.Admit()); got != "[{1 0 false}]" || s.Reserved()[0] != 50 {
@@ -106,7 +107,7 @@ func TestParkedComeBackFirstAndToTheirEngine(t *testing.T) {
 	}
 	must(t, s.Park(3), s.Return(3), s.Finish(3), s.Finish(4))
 	if s.Admit() != nil || fmt.Sprint(s.Reserved()) != "[0 0]" {
-		t.Errorf("%v reserved by nobody", s.Reserved())
+		t.Errorf("%v reserved, and no request holds a place", s.Reserved())
 	}
 }
 
@@ -132,7 +133,8 @@ func TestSchedulerRefuses(t *testing.T) {
 	}
 	s.Admit()
 	must(t, s.Park(1))
-	for name, err := range map[string]error{"placed": s.Enqueue(1, 30), "parked twice": s.Park(1), "tightened": s.Tighten(1, 5)} {
+	for name, err := range map[string]error{"placed": s.Enqueue(1, 30), "parked twice": s.Park(1),
+		"tightened": s.Tighten(1, 5)} {
 		if err == nil {
 			t.Errorf("%s: no error", name)
 		}
@@ -153,17 +155,24 @@ func TestSimulateHoldsOrReleasesDuringTools(t *testing.T) {
 		again    int
 		idle     float64
 	}{
-		"held":     {Settings{}, "[{0 0 0 false} {12 1 0 false}]", 16, 0, 0, 10.0 / 16},
-		"released": {Settings{ReleaseOnTool: true, Park: 2}, "[{0 0 0 false} {3 1 0 false} {11 0 0 true}]", 12, 1, 10, 6.0 / 12},
-		"prefill":  {Settings{ReleaseOnTool: true, Park: 2, Recompute: 5}, "[{0 0 0 false} {3 1 0 false} {11 0 0 true}]", 14, 1, 10, 6.0 / 14},
-		"short":    {Settings{ReleaseOnTool: true, Park: 10}, "[{0 0 0 false} {12 1 0 false}]", 16, 0, 0, 10.0 / 16},
+		"held": {Settings{}, "[{0 0 0 false} {12 1 0 false}]", 16, 0, 0, 10.0 / 16},
+		"released": {
+			Settings{ReleaseOnTool: true, Park: 2}, "[{0 0 0 false} {3 1 0 false} {11 0 0 true}]", 12, 1, 10, 6.0 / 12,
+		},
+		"prefill": {
+			Settings{ReleaseOnTool: true, Park: 2, Recompute: 5}, "[{0 0 0 false} {3 1 0 false} {11 0 0 true}]", 14, 1,
+			10, 6.0 / 14,
+		},
+		"short": {Settings{ReleaseOnTool: true, Park: 10}, "[{0 0 0 false} {12 1 0 false}]", 16, 0, 0, 10.0 / 16},
 	} {
 		trace, m, err := Simulate(tt.settings, []int{40}, rollouts)
 		must(t, err)
-		if fmt.Sprint(trace) != tt.trace || m.Makespan != tt.makespan || m.Parked != tt.parked || m.Recomputed != tt.again {
+		if fmt.Sprint(trace) != tt.trace || m.Makespan != tt.makespan || m.Parked != tt.parked ||
+			m.Recomputed != tt.again {
 			t.Errorf("%s: %v, %+v", name, trace, m)
 		}
-		if math.Abs(m.Idle[0]-tt.idle) > 1e-12 || m.Evictions != 0 || m.MaxWait != trace[1].Time || m.MeanWait != trace[1].Time/2 {
+		if math.Abs(m.Idle[0]-tt.idle) > 1e-12 || m.Evictions != 0 || m.MaxWait != trace[1].Time ||
+			m.MeanWait != trace[1].Time/2 {
 			t.Errorf("%s: %+v", name, m)
 		}
 	}
@@ -206,7 +215,9 @@ func workload(rng *rand.Rand, n int) []Rollout {
 			if rng.IntN(5) == 0 {
 				tokens += 200
 			}
-			r.Segments = append(r.Segments, Segment{Seconds: float64(tokens) / 50, Tokens: tokens, Tool: 3 * rng.Float64()})
+			r.Segments = append(
+				r.Segments, Segment{Seconds: float64(tokens) / 50, Tokens: tokens, Tool: 3 * rng.Float64()},
+			)
 		}
 		out[i] = r
 	}
@@ -219,7 +230,10 @@ func TestSimulateInvariants(t *testing.T) {
 	for range 60 {
 		capacity := []int{4000 + rng.IntN(9000), 4000 + rng.IntN(9000), 4000 + rng.IntN(9000)}
 		rollouts := workload(rng, 1+rng.IntN(60))
-		settings := Settings{ReleaseOnTool: rng.IntN(2) == 0, Park: rng.Float64(), Recompute: 1000, Rank: []Rank{FreeSlots, FreeTokens}[rng.IntN(2)]}
+		settings := Settings{
+			ReleaseOnTool: rng.IntN(2) == 0, Park: rng.Float64(), Recompute: 1000,
+			Rank: []Rank{FreeSlots, FreeTokens}[rng.IntN(2)],
+		}
 		trace, m, err := Simulate(settings, capacity, rollouts)
 		must(t, err)
 		first, homes, again := map[int]bool{}, map[int]int{}, 0
@@ -236,7 +250,8 @@ func TestSimulateInvariants(t *testing.T) {
 			}
 			first[p.Rollout], homes[p.Rollout] = true, p.Engine
 		}
-		if len(first) != len(rollouts) || m.Evictions != 0 || again > m.Parked || !settings.ReleaseOnTool && m.Parked > 0 {
+		if len(first) != len(rollouts) || m.Evictions != 0 || again > m.Parked ||
+			!settings.ReleaseOnTool && m.Parked > 0 {
 			t.Fatalf("%d of %d placed, %+v", len(first), len(rollouts), m)
 		}
 		for e := range capacity {

@@ -19,8 +19,8 @@ func Capacity(blocks, blockSize int, safety float64) (int, error) {
 	return int(math.Floor(float64(blocks) * float64(blockSize) * safety)), nil
 }
 
-// SafeRollouts is K = ⌊capacity / length⌋, how many rollouts of at most length tokens an engine can
-// hold without evicting any. 0 means that not one is safe: the engine is to be refused at start-up.
+// SafeRollouts returns K = ⌊capacity / length⌋, the number of rollouts of at most length tokens that an engine can
+// hold without evicting any. 0 means that not even one is safe: refuse such an engine at start-up.
 func SafeRollouts(capacity, length int) int {
 	if capacity < 0 || length < 1 {
 		return 0
@@ -32,7 +32,7 @@ func SafeRollouts(capacity, length int) int {
 // order in which the groups come, then the second of each, and so on. It returns indexes into groups,
 // which names the group of each rollout. Together they would wait for the same slow tools at once.
 func Spread(groups []string) []int {
-	turn := make([]int, len(groups)) // which of its group the rollout is
+	turn := make([]int, len(groups)) // the rollout's number within its group
 	count, most := map[string]int{}, 0
 	for i, g := range groups {
 		turn[i] = count[g]

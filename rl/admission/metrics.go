@@ -16,7 +16,7 @@ type Rollout struct {
 type Segment struct {
 	Seconds float64 // of generation
 	Tokens  int     // that it adds to the context, its tool's result included
-	Tool    float64 // seconds that the tool takes; 0 is no call
+	Tool    float64 // seconds that the tool takes; 0 = no call
 }
 
 // held is how many tokens the rollout holds in the end.
@@ -28,14 +28,16 @@ func (r Rollout) held() int {
 	return n
 }
 
-// validate reports what no rollout can be.
+// validate reports a rollout that contradicts itself.
 func (r Rollout) validate(i int) error {
 	if r.Prompt < 0 || r.Reservation < 1 {
 		return fmt.Errorf("rollout %d has a prompt of %d and a reservation of %d tokens", i, r.Prompt, r.Reservation)
 	}
 	for k, s := range r.Segments {
 		if !duration(s.Seconds) || !duration(s.Tool) || s.Tokens < 0 {
-			return fmt.Errorf("segment %d of rollout %d takes %g s and %g s for %d tokens", k, i, s.Seconds, s.Tool, s.Tokens)
+			return fmt.Errorf(
+				"segment %d of rollout %d takes %g s and %g s for %d tokens", k, i, s.Seconds, s.Tool, s.Tokens,
+			)
 		}
 	}
 	if r.held() > r.Reservation {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Rank chooses which engine takes the head of the queue; on ties the lowest number does.
+// Rank chooses which engine takes the head of the queue. On ties, the engine with the lowest number takes it.
 type Rank string
 
 // FreeSlots: the engine that could take the most rollouts of the head's size. FreeTokens: the one with
@@ -23,8 +23,8 @@ type Place struct {
 	Again   bool // it was parked, and its tokens are to be computed again
 }
 
-// Scheduler assigns rollouts to engines. It is a deterministic state machine for one goroutine: every
-// event is a method, and after each Admit says what to start. Rollouts are numbers of the caller's.
+// Scheduler assigns rollouts to engines. It is a deterministic state machine for one goroutine: every event is
+// a method; after each event, Admit says what to start. The caller numbers the rollouts.
 type Scheduler struct {
 	rank     Rank
 	capacity []int
@@ -42,8 +42,8 @@ type placed struct {
 	returning    bool // and it waits for room again
 }
 
-// NewScheduler refuses an engine that could not hold one rollout of the greatest length; length 0
-// refuses none.
+// NewScheduler makes a scheduler. It refuses an engine that could not hold one rollout of the greatest length;
+// with length 0 it refuses none.
 func NewScheduler(rank Rank, capacity []int, length int) (*Scheduler, error) {
 	if !slices.Contains([]Rank{"", FreeSlots, FreeTokens}, rank) {
 		return nil, fmt.Errorf("new scheduler: rank must be %s or %s, got %q", FreeSlots, FreeTokens, rank)
@@ -53,7 +53,9 @@ func NewScheduler(rank Rank, capacity []int, length int) (*Scheduler, error) {
 	}
 	for e, c := range capacity {
 		if c < 0 || length > 0 && SafeRollouts(c, length) == 0 {
-			return nil, fmt.Errorf("new scheduler: engine %d holds %d tokens, too few for one rollout of %d", e, c, length)
+			return nil, fmt.Errorf(
+				"new scheduler: engine %d holds %d tokens, too few for one rollout of %d", e, c, length,
+			)
 		}
 	}
 	return &Scheduler{
@@ -65,8 +67,10 @@ func NewScheduler(rank Rank, capacity []int, length int) (*Scheduler, error) {
 // Enqueue puts a rollout at the end of the queue. One that fits no engine is refused, since it would
 // block the queue for ever.
 func (s *Scheduler) Enqueue(rollout, size int) error {
-	if _, ok := s.placed[rollout]; ok || slices.ContainsFunc(s.queue, func(w waiting) bool { return w.rollout == rollout }) {
-		return fmt.Errorf("enqueue rollout %d: it is here already", rollout)
+	if _, ok := s.placed[rollout]; ok || slices.ContainsFunc(
+		s.queue, func(w waiting) bool { return w.rollout == rollout },
+	) {
+		return fmt.Errorf("enqueue rollout %d: it is already queued or placed", rollout)
 	}
 	if size < 1 || size > slices.Max(s.capacity) {
 		return fmt.Errorf("enqueue rollout %d: a reservation of %d tokens fits no engine", rollout, size)
@@ -75,9 +79,9 @@ func (s *Scheduler) Enqueue(rollout, size int) error {
 	return nil
 }
 
-// Admit places what fits: on each engine those that come back from a tool, then the head of the
-// queue for as long as some engine has room. The head is never overtaken, and an engine that
-// somebody is to come back to takes nobody new.
+// Admit places the rollouts that fit: on each engine first those that come back from a tool, then the head of
+// the queue for as long as some engine has room. The head is never overtaken. An engine for which a rollout
+// waits to come back takes no new rollout.
 func (s *Scheduler) Admit() []Place {
 	var out []Place
 	for e := range s.back {
@@ -170,8 +174,8 @@ func (s *Scheduler) Return(rollout int) error {
 	return nil
 }
 
-// Tighten lowers a rollout's reservation to what it can still come to hold; room that was given
-// back cannot be asked for again.
+// Tighten lowers a rollout's reservation to the most tokens that it can still come to hold. A reservation can
+// never be raised again.
 func (s *Scheduler) Tighten(rollout, size int) error {
 	p, err := s.running(rollout)
 	if err != nil {

@@ -16,8 +16,8 @@ type Settings struct {
 	// Recompute is how many tokens a second an engine computes again for a rollout that comes back;
 	// 0 takes no time.
 	Recompute float64
-	// SkipSmall leaves an engine that is too small for the longest rollout to the shorter ones, or
-	// idle, in place of refusing it.
+	// SkipSmall uses an engine that is too small for the longest rollout for shorter ones, or leaves it idle,
+	// instead of refusing it.
 	SkipSmall bool
 }
 
@@ -32,8 +32,8 @@ func (s Settings) Validate() error {
 	return nil
 }
 
-// Simulate runs the scheduler over rollouts that all arrive at time 0, in order. It returns every
-// placement in order of time; what ends at one moment has all ended before anything is placed.
+// Simulate runs the scheduler over rollouts that all arrive at time 0, in order. It returns every placement in
+// order of time. All events of one moment are handled before anything is placed.
 func Simulate(settings Settings, capacity []int, rollouts []Rollout) ([]Placement, Metrics, error) {
 	s, err := newSimulation(settings, capacity, rollouts)
 	if err != nil {
@@ -88,7 +88,8 @@ func newSimulation(settings Settings, capacity []int, rollouts []Rollout) (*simu
 	}
 	s := &simulation{
 		Settings: settings, scheduler: scheduler, rollouts: rollouts, at: make([]progress, len(rollouts)),
-		generating: make([]int, len(capacity)), used: make([]usage, len(capacity)), waits: make([]float64, len(rollouts)),
+		generating: make([]int, len(capacity)), used: make([]usage, len(capacity)),
+		waits: make([]float64, len(rollouts)),
 	}
 	for i, r := range rollouts {
 		s.at[i].held = r.Prompt
@@ -113,7 +114,7 @@ func (s *simulation) run() error {
 	return nil
 }
 
-// pass lets time go by.
+// pass advances the clock.
 func (s *simulation) pass(to float64) {
 	for e := range s.used {
 		s.used[e].add(to-s.now, s.generating[e] > 0, float64(s.scheduler.reserved[e]))
@@ -154,7 +155,7 @@ func (s *simulation) plan(in float64, what happening, rollout int) {
 	heap.Push(&s.events, event{time: s.now + in, what: what, rollout: rollout})
 }
 
-// handle does what an event says.
+// handle applies an event.
 func (s *simulation) handle(e event) error {
 	at := &s.at[e.rollout]
 	switch e.what {
@@ -181,7 +182,7 @@ func (s *simulation) handle(e event) error {
 	return s.next(e.rollout) // answered
 }
 
-// next goes on after a segment and its tool: with the next segment, or not at all.
+// next continues after a segment and its tool with the next segment, or finishes the rollout.
 func (s *simulation) next(i int) error {
 	at := &s.at[i]
 	at.segment++

@@ -6,13 +6,12 @@ import (
 	"slices"
 )
 
-// SimulateStatic runs the baseline: every engine gets an equal share of the rollouts, consecutive
-// ones, and starts them all at once. Where the tokens that they hold outgrow the engine's capacity,
-// half of its running rollouts, those that came last, are evicted; they start again from the
-// prompt, all at once, when the engine has finished the others.
+// SimulateStatic runs the baseline: every engine gets an equal share of consecutive rollouts and starts them
+// all at once. When their tokens exceed the engine's capacity, half of its running rollouts, those that came
+// last, are evicted. They start again from the prompt, all at once, after the engine has finished the others.
 //
-// Source: the static allocation that rStar2-Agent compares with. Departure: what an engine does with
-// evicted rollouts is not told; here nothing of them is saved. Tokens grow evenly while a segment is
+// Source: the static allocation that rStar2-Agent compares with. Departure: the paper does not say what an
+// engine does with evicted rollouts; here they lose all their tokens. Tokens grow evenly while a segment is
 // generated.
 func SimulateStatic(capacity []int, rollouts []Rollout) ([]Placement, Metrics, error) {
 	if len(capacity) == 0 {
@@ -25,7 +24,9 @@ func SimulateStatic(capacity []int, rollouts []Rollout) ([]Placement, Metrics, e
 		}
 		e := i * len(capacity) / len(rollouts)
 		if r.held() > capacity[e] {
-			return nil, Metrics{}, fmt.Errorf("simulate static: rollout %d comes to hold %d tokens, engine %d holds %d", i, r.held(), e, capacity[e])
+			return nil, Metrics{}, fmt.Errorf(
+				"simulate static: rollout %d comes to hold %d tokens, engine %d holds %d", i, r.held(), e, capacity[e],
+			)
 		}
 		engines[e].waiting = append(engines[e].waiting, i)
 	}
@@ -109,7 +110,7 @@ func (s *static) advance() {
 		return
 	}
 	full := rate > 0 && held+rate*(next-s.now) > s.capacity*(1+1e-12)
-	if full { // just past the moment at which nothing is free
+	if full { // go just past the moment at which nothing is free
 		next = min(next, s.now+math.Max(s.capacity-held, 0)/rate)
 	}
 	s.used.add(next-s.now, generating, (held + rate*(next-s.now)/2))

@@ -163,7 +163,9 @@ func TestEstimateRefuses(t *testing.T) {
 
 func TestVSPOBoundaryIsKept(t *testing.T) {
 	groups := [][]float64{{0, 1}, {0, 0}} // variances 1/4 and 0
-	if got := (VSPO{Alpha: 2, Temperature: 0.1, MinVariance: 0.25}).Resample(groups, func() float64 { return 0 }); !got.Prompts[0].Kept {
+	if got := (VSPO{Alpha: 2, Temperature: 0.1, MinVariance: 0.25}).Resample(
+		groups, func() float64 { return 0 },
+	); !got.Prompts[0].Kept {
 		t.Error("a variance of exactly the bound was dropped")
 	}
 }
@@ -223,7 +225,8 @@ func TestVSPOValidate(t *testing.T) {
 	if err := DefaultVSPO.Validate(); err != nil {
 		t.Error(err)
 	}
-	for _, v := range []VSPO{{Alpha: 0.5, Temperature: 1}, {Alpha: 2}, {Alpha: 2, Temperature: 1, MinVariance: -1}, {Alpha: math.NaN(), Temperature: 1}} {
+	for _, v := range []VSPO{{Alpha: 0.5, Temperature: 1}, {Alpha: 2}, {Alpha: 2, Temperature: 1, MinVariance: -1},
+		{Alpha: math.NaN(), Temperature: 1}} {
 		if v.Validate() == nil {
 			t.Errorf("%+v was accepted", v)
 		}

@@ -5,18 +5,18 @@ import (
 	"math"
 )
 
-// AEPO's entropy-aware advantage (Dong et al. 2025, eqs 10–11): tokens of unusual entropy under the
-// old policy learn more. Over the valid tokens in scope,
+// AEPO's entropy-aware advantage (Dong et al. 2025, eqs 10–11): tokens with high entropy under the old
+// policy learn more. Over the valid tokens in scope,
 //
 //	z_t = (H_t − mean)/std                (sample std)
 //	A_t = A·(1 + a·z_t)                   linear, eq 11
 //	A_t = A·max(1 + z_t, 0)^a             power, Algorithm 2
 //
-// Departures: one sentence of the paper takes the statistics over the group, the next over the
-// trajectory, and the code over the micro-batch; the default is the group. The power form is
-// undefined for z < −1 as printed, hence the max. std < 1e-8 or a single token gives z = 0. The
-// entropies are inputs, computed once before the update, where the code takes the current policy's
-// in every micro-batch.
+// Departures: one sentence of the paper takes the statistics over the group, the next one over the
+// trajectory, and the code over the micro-batch. The default here is the group. The power form is
+// undefined for z < −1 as printed, hence the max. If std < 1e-8, or for a single token, z is 0. The
+// entropies are computed once, before the update; the code computes the current policy's entropies in
+// every micro-batch.
 
 // Scope says which tokens the statistics of the entropy are taken over.
 type Scope string
@@ -69,7 +69,9 @@ func (a AEPO) Validate() error {
 
 // Estimate returns z and the advantage of each token (both 0 under mask 0) from its row's advantage
 // and its own entropy in nats.
-func (a AEPO) Estimate(rows []Row, advantages []float64, entropy [][]float64, mask [][]int32) (z, out [][]float64, err error) {
+func (a AEPO) Estimate(
+	rows []Row, advantages []float64, entropy [][]float64, mask [][]int32,
+) (z, out [][]float64, err error) {
 	if err := a.Validate(); err != nil {
 		return nil, nil, err
 	}
@@ -119,7 +121,7 @@ func (a AEPO) scopes(o order) [][]int {
 	return out
 }
 
-// factor is what an advantage is multiplied by.
+// factor returns the number that an advantage is multiplied with.
 func (a AEPO) factor(z float64) float64 {
 	if a.Form == FormPower {
 		return math.Pow(math.Max(1+z, 0), a.Weight)
@@ -134,9 +136,11 @@ func standardise(out, x [][]float64, mask [][]int32, rows []int) {
 		return
 	}
 	n, scratch := float64(tokens), make([]float64, 0, len(rows))
-	// Offsets from the least value: equal values leave no rounding behind.
+	// Sum offsets from the least value, so that equal values leave no rounding error.
 	offset := sumTokens(x, mask, rows, scratch, func(v float64) float64 { return v - least }) / n
-	square := sumTokens(x, mask, rows, scratch, func(v float64) float64 { return (v - least - offset) * (v - least - offset) })
+	square := sumTokens(
+		x, mask, rows, scratch, func(v float64) float64 { return (v - least - offset) * (v - least - offset) },
+	)
 	deviation := math.Sqrt(square / (n - 1))
 	if deviation < minDeviation {
 		return

@@ -3,15 +3,15 @@ package advantage
 import "fmt"
 
 // Anchor groups of GiGPO (Feng et al. 2025; ARLArena eq S16): the turns of one group that met the same
-// state, to be compared with each other.
+// state. They are compared with each other.
 //
-//	exact    observations that are equal
-//	similar  in canonical order, a turn joins the first cluster whose first member's observation b
-//	         has ratio(a, b) ≥ Similarity with its own, a; else it opens a cluster
+//	exact    the observations are equal
+//	similar  in canonical order, a turn with observation a joins the first cluster whose first member's
+//	         observation b has ratio(a, b) ≥ Similarity; if there is none, it starts a cluster
 //
-// Departures: the released search takes the rows as they come; here they come by trajectory and
-// turn, as similarity to the first member depends on who is first. Upper bounds skip what cannot
-// reach the threshold, and an observation met before is not compared again; neither changes a
+// Departures: the released search takes the rows in the order in which they come. Here they come by
+// trajectory and turn, because a cluster depends on its first member. Upper bounds skip pairs that cannot
+// reach the threshold, and an observation that was seen before is not compared again. Neither changes a
 // cluster.
 
 // Anchors says when two observations of a group are the same state.
@@ -31,8 +31,8 @@ func (a Anchors) Validate() error {
 	return nil
 }
 
-// assign numbers the anchor group of each row, by first appearance in canonical order, and returns
-// how many there are.
+// assign returns the number of each row's anchor group, by first appearance in canonical order, and how many
+// anchor groups there are.
 func (a Anchors) assign(o order, observation func(int) string) (ids []int, n int) {
 	ids = make([]int, len(o.rows))
 	for g := range len(o.groups) - 1 {
@@ -74,8 +74,8 @@ func newClusters(a Anchors) *clusters {
 	return &clusters{threshold: a.Similarity, matcher: newMatcher(a.RatcliffObershelp)}
 }
 
-// find returns the observation's cluster. Asked twice for one observation it would say the same:
-// clusters are only added behind the one it joined, and a text has ratio 1 with itself.
+// find returns the observation's cluster. A second call with the same observation would return the same cluster:
+// later clusters come after it in the search, and a text has ratio 1 with itself.
 func (c *clusters) find(observation string) int {
 	t := c.matcher.read(observation)
 	for k, first := range c.first {

@@ -88,11 +88,20 @@ func TestGPGByHand(t *testing.T) {
 		groups []string
 		want   []float64
 	}{
-		{"all right, and a mixed one", GPG{}, []float64{1, 1, 1, 0}, []string{"a", "a", "b", "b"}, []float64{0, 0, 1, -1}},
-		{"the same by released code", GPG{Idle: IdleZero}, []float64{1, 1, 1, 0}, []string{"a", "a", "b", "b"}, []float64{0, 0, 2. / 3, -2. / 3}},
+		{
+			"all right, and a mixed one", GPG{}, []float64{1, 1, 1, 0}, []string{"a", "a", "b", "b"},
+			[]float64{0, 0, 1, -1},
+		},
+		{
+			"the same by released code", GPG{Idle: IdleZero}, []float64{1, 1, 1, 0}, []string{"a", "a", "b", "b"},
+			[]float64{0, 0, 2. / 3, -2. / 3},
+		},
 		{"nothing to learn", GPG{}, []float64{0, 0}, []string{"a", "a"}, []float64{0, 0}},
 		{"a group of one", GPG{}, []float64{3, 0, 0}, []string{"a", "b", "b"}, []float64{9, 0, 0}},
-		{"a group of one that is nothing", GPG{SingleGroup: SingleZero}, []float64{3, 1, 0, 0}, []string{"a", "b", "b", "b"}, []float64{0, 4. / 3 * 2 / 3, -4. / 9, -4. / 9}},
+		{
+			"a group of one that is nothing", GPG{SingleGroup: SingleZero}, []float64{3, 1, 0, 0},
+			[]string{"a", "b", "b", "b"}, []float64{0, 4. / 3 * 2 / 3, -4. / 9, -4. / 9},
+		},
 		{"no rows", GPG{}, nil, nil, nil},
 	}
 	for _, c := range tests {
@@ -113,7 +122,8 @@ func TestBaselinesRefuse(t *testing.T) {
 	_, idle := GPG{Idle: "x"}.Estimate(nil, nil)
 	_, names := GPG{}.Estimate([]float64{1}, nil)
 	for text, err := range map[string]error{
-		"length of row 1": length, "1 lengths for 2 scores": short, "score of row 0": score, "single_group": single, "idle": idle, "1 scores for 0 group names": names,
+		"length of row 1": length, "1 lengths for 2 scores": short, "score of row 0": score, "single_group": single,
+		"idle": idle, "1 scores for 0 group names": names,
 	} {
 		if err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%v does not say %q", err, text)

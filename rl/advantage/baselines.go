@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// SPEAR's baseline queue D_R (Qin et al. 2025, section 4.1): one mean reward for each (step, group), of
-// which the latest are kept,
+// SPEAR's baseline queue D_R (Qin et al. 2025, section 4.1): one mean reward for each (step, group). The latest
+// ones are kept,
 //
 //	push the step's means, then pop the oldest while |D_R| > N_DR
 //
-// Departures: the paper counts trajectories ("the latest N_DR"), the code groups, as here. The code
-// pops whole steps before it pushes; TrimSteps before Push does that.
+// Departures: the paper counts trajectories ("the latest N_DR"); the code counts groups, as here. The code
+// pops whole steps before it pushes; call TrimSteps before Push for that.
 
 // Baseline is the mean reward of one group at one step.
 type Baseline struct {
@@ -51,11 +51,11 @@ func GroupMeans(step int, rows []Row, rewards []float64) ([]Baseline, error) {
 	return out, nil
 }
 
-// BaselineQueue is D_R, oldest first; a plain value, whose methods return another.
+// BaselineQueue is D_R, oldest first. It is a plain value: its methods return a new queue.
 type BaselineQueue []Baseline
 
-// Push appends the baselines of a step by group name. It refuses a mean that is not finite, a step
-// before the queue's last and a group that its step has already.
+// Push appends the baselines of a step, sorted by group name. A mean that is not finite, a step before the
+// queue's last one, or a group that the step already has is an error.
 func (q BaselineQueue) Push(baselines ...Baseline) (BaselineQueue, error) {
 	added := slices.SortedFunc(slices.Values(baselines), func(a, b Baseline) int {
 		return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Group, b.Group))
@@ -86,13 +86,13 @@ func (q BaselineQueue) Push(baselines ...Baseline) (BaselineQueue, error) {
 	return out, nil
 }
 
-// Trim drops the oldest baselines over capacity; the paper's rule, to be applied after Push.
+// Trim drops the oldest baselines beyond capacity. This is the paper's rule; call it after Push.
 func (q BaselineQueue) Trim(capacity int) BaselineQueue {
 	return slices.Clone(q[max(0, len(q)-max(0, capacity)):])
 }
 
-// TrimSteps drops whole steps, oldest first, while there are more baselines than capacity; the
-// released rule, applied before Push, so the queue may exceed capacity by a step.
+// TrimSteps drops whole steps, oldest first, while there are more baselines than capacity. This is the rule of
+// the release; call it before Push, so the queue may exceed capacity by one step.
 func (q BaselineQueue) TrimSteps(capacity int) BaselineQueue {
 	from := 0
 	for len(q)-from > max(0, capacity) {
@@ -103,7 +103,7 @@ func (q BaselineQueue) TrimSteps(capacity int) BaselineQueue {
 	return slices.Clone(q[from:])
 }
 
-// P50 is the median of the baselines, with linear interpolation; false of an empty queue.
+// P50 returns the median of the baselines, with linear interpolation, and false for an empty queue.
 func (q BaselineQueue) P50() (float64, bool) {
 	if len(q) == 0 {
 		return 0, false

@@ -3,6 +3,9 @@ package advantage
 import (
 	"fmt"
 	"math"
+	"slices"
+
+	"github.com/ropewalk/ropewalk/rl/choice"
 )
 
 // EMPG, entropy-modulated policy gradients (Wang et al. 2025; ARLArena eqs S20–S23). With h the mean
@@ -13,10 +16,48 @@ import (
 //	A′ = g·A + ζ·f(next turn of the same trajectory, if there is one)
 //	A  = A′ − mean A′
 //
-// so that certain turns learn more, and a turn that leads to a certain one is worth more.
+// so that turns with low entropy learn more, and a turn before such a turn gets a bonus.
 // Departures: eq S22 as printed sums the trajectories' means without dividing, though its text
-// calls the result an average; the default is the flat mean over rows, as in the released code, and
-// Mean selects the others. The turn is a field of the row, not parsed out of its prompt.
+// calls the result an average. The default is the flat mean over rows, as in the released code; Mean
+// selects the other readings. The turn is a field of the row; released code parses it out of the prompt.
+
+var empg = Declaration{
+	Choice: choice.Choice{
+		Name: "empg", Doc: "grpo, weighed by a turn's entropy, plus a bonus for clarity of the next turn",
+		Source:   "EMPG (Wang et al. 2025); ARLArena S20–S22",
+		Settings: empgSettings{Std: true, SingleGroup: SingleRaw, Stats: StatsTurnRows, K: 1, KPrime: 1, Zeta: 0.05},
+		Needs:    []choice.Need{choice.NeedEntropies},
+	},
+	Turns: true, GroupMeans: true, ByEntropy: true,
+}
+
+// empgSettings are the parameters of EMPG in a recipe.
+type empgSettings struct {
+	Std            bool        `json:"std"`
+	SingleGroup    SingleGroup `json:"single_group"`
+	Stats          Stats       `json:"stats"`
+	InvalidPenalty float64     `json:"invalid_penalty"`
+	K              float64     `json:"k" min:"0" max:"1000" doc:"how strongly a turn's entropy lowers the weight of its own advantage"`
+	KPrime         float64     `json:"k_prime" min:"0" max:"1000" doc:"how strongly the next turn's entropy lowers the bonus for future clarity"`
+	Zeta           float64     `json:"zeta" min:"0" max:"1000" doc:"weight of the bonus for future clarity"`
+}
+
+// Estimate modulates GRPO's advantages. Rows without a token in the loss take no part.
+func (e empgSettings) Estimate(b Batch) (Estimates, error) {
+	base, err := grpoSettings{Std: e.Std, SingleGroup: e.SingleGroup, Stats: e.Stats}.Estimate(b)
+	if err != nil {
+		return Estimates{}, err
+	}
+	rows, entropies := make([]EMPGRow, len(b.Rows)), b.Entropies()
+	for i, s := range b.Rows {
+		rows[i] = EMPGRow{Row: s.Row, Advantage: base.Rows[i], Dead: !slices.Contains(s.Mask, 1)}
+		if rows[i].Entropy, err = TurnEntropy(entropies[i], s.Mask); err != nil {
+			return Estimates{}, err
+		}
+	}
+	out, err := EMPG{K: e.K, KPrime: e.KPrime, Zeta: e.Zeta}.Estimate(rows)
+	return Estimates{Rows: out.Advantage}, err
+}
 
 // EntropyMean says what the denominator of g is.
 type EntropyMean string
@@ -73,7 +114,7 @@ type EMPGResult struct {
 	Advantage  []float64
 }
 
-// TurnEntropy is h, the mean entropy over a row's valid tokens; 0 of none.
+// TurnEntropy returns h, the mean entropy over a row's valid tokens, or 0 if it has none.
 func TurnEntropy(entropy []float64, mask []int32) (float64, error) {
 	if err := checkMask([][]int32{mask}); err != nil {
 		return 0, fmt.Errorf("average entropy: %w", err)
@@ -85,7 +126,7 @@ func TurnEntropy(entropy []float64, mask []int32) (float64, error) {
 	return sum / math.Max(float64(countTokens(mask)), 1), nil
 }
 
-// Estimate modulates the advantages of a whole batch. Rows of equal entropy have h̃ = 0, g and f 1.
+// Estimate modulates the advantages of a whole batch. If all rows have the same entropy, h̃ = 0 and g and f are 1.
 func (e EMPG) Estimate(rows []EMPGRow) (EMPGResult, error) {
 	if err := e.Validate(); err != nil {
 		return EMPGResult{}, err
@@ -93,7 +134,9 @@ func (e EMPG) Estimate(rows []EMPGRow) (EMPGResult, error) {
 	n := len(rows)
 	for i, r := range rows {
 		if !r.Dead && (!finite(r.Entropy) || !finite(r.Advantage)) {
-			return EMPGResult{}, fmt.Errorf("modulate advantages: row %d (%v) has entropy %g, advantage %g", i, r.Row, r.Entropy, r.Advantage)
+			return EMPGResult{}, fmt.Errorf(
+				"modulate advantages: row %d (%v) has entropy %g, advantage %g", i, r.Row, r.Entropy, r.Advantage,
+			)
 		}
 	}
 	o, err := canonical(n, func(i int) Row { return rows[i].Row })

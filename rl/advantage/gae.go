@@ -1,6 +1,10 @@
 package advantage
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/ropewalk/ropewalk/rl/choice"
+)
 
 // Generalised advantage estimation (Schulman et al. 2016, eq 16), as PPO over tokens uses it.
 // Backward over a row from V' = 0 and A' = 0,
@@ -8,10 +12,48 @@ import "fmt"
 //	δ_t = r_t + γ V' − V_t
 //	A_t = δ_t + γ λ A';   V' ← V_t, A' ← A_t
 //
-// Departure: a masked token (an observation inside the response) is skipped, V' and A' stand, so an
-// action's next state is the next action's and not a tool output's; it shows the A' it was skipped
-// with. NoSkip is older released code, which treats every token alike and so reads rewards and
-// values under mask 0.
+// Departure: a masked token (an observation inside the response) is skipped and leaves V' and A' as they
+// are, so an action's next state is that of the next action and not a tool output. The masked token itself
+// gets the current A'. NoSkip is what older released code does: it treats every token alike and so reads
+// rewards and values under mask 0.
+
+var gae = Declaration{
+	Choice: choice.Choice{
+		Name: "gae", Doc: "generalised advantage estimation over a critic's values, whitened",
+		Source:   "PPO (Schulman et al. 2016, 2017)",
+		Settings: gaeSettings{Gamma: 1, Lambda: 0.95, Returns: GapCarry},
+		Needs:    []choice.Need{choice.NeedValues},
+		Rules: []choice.Rule{{
+			Param: "returns", Reads: []string{"name"}, Doc: "carry with gae",
+			Fault: func(p choice.Params) string {
+				if p["returns"] != string(GapReset) {
+					return ""
+				}
+				return "reset reads the critic's values at observation tokens with gae (advantage.name), " +
+					"and a step keeps those of the policy's tokens alone; use carry"
+			},
+		}},
+	},
+	PerToken: true, TokenRewards: true,
+}
+
+// gaeSettings are the parameters of GAE in a recipe.
+type gaeSettings struct {
+	Gamma   float64 `json:"gamma"`
+	Lambda  float64 `json:"lambda" min:"0" max:"1" doc:"decay of the temporal-difference errors"`
+	Returns Gap     `json:"returns"`
+}
+
+// Estimate is GAE over the rewards of tokens and the critic's values.
+func (g gaeSettings) Estimate(b Batch) (Estimates, error) {
+	rewards, err := b.TokenRewards()
+	if err != nil {
+		return Estimates{}, err
+	}
+	estimator := GAE{Gamma: g.Gamma, Lambda: g.Lambda, NoSkip: g.Returns == GapReset}
+	out, err := estimator.Estimate(rewards, b.Values(), b.Masks())
+	return Estimates{Tokens: out.Whitened, Returns: out.Returns}, err
+}
 
 // GAE is generalised advantage estimation.
 type GAE struct {
@@ -20,7 +62,7 @@ type GAE struct {
 	NoSkip bool    // treat masked tokens like any other
 }
 
-// DefaultGAE neither discounts nor shortens: a token's advantage is the return less its value.
+// DefaultGAE uses γ = λ = 1: a token's advantage is its return minus its value.
 var DefaultGAE = GAE{Gamma: 1, Lambda: 1}
 
 // Validate reports the first bad field.
@@ -37,12 +79,12 @@ func (g GAE) Validate() error {
 // GAEResult holds one value per token.
 type GAEResult struct {
 	Raw      [][]float64 // A_t, unmasked
-	Returns  [][]float64 // A_t + V_t, what the value function learns; of no meaning under mask 0
+	Returns  [][]float64 // A_t + V_t, what the value function learns; meaningless under mask 0
 	Whitened [][]float64 // Raw whitened over the batch, what the policy learns from
 }
 
-// Estimate returns the advantages of tokens with rewards and values of the mask's shape. Values are
-// read under mask 0 too, into Returns there.
+// Estimate returns the advantages of tokens. rewards and values have the shape of the mask. Values under
+// mask 0 are read too, for Returns.
 func (g GAE) Estimate(rewards, values [][]float64, mask [][]int32) (GAEResult, error) {
 	if err := g.Validate(); err != nil {
 		return GAEResult{}, err

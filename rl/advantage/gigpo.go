@@ -1,9 +1,9 @@
 package advantage
 
 import (
-	"encoding/binary"
 	"fmt"
-	"math"
+
+	"github.com/ropewalk/ropewalk/rl/choice"
 )
 
 // GiGPO, group-in-group policy optimisation (Feng et al. 2025; ARLArena eqs S14–S19). With e_k
@@ -16,10 +16,83 @@ import (
 //	A      = A_ep + ω A_step
 //
 // An invalid turn loses InvalidPenalty in its own R and its own G, after the returns were summed, so
-// the turns before it do not pay. Normalised is (x − μ) with the deviation divided out or not (Group).
-// A group of one keeps its raw score in A_ep, as SingleGroup says, and gives 0 in A_step: its mean is
-// itself. Departures: returns are over the rows of a trajectory by turn, which must all be there;
-// released code also duplicates random rows to fill its batches, which shifts every statistic.
+// the turns before it do not pay. Normalised means (x − μ), divided by the deviation or not (Group).
+// A group of one keeps its raw score in A_ep, as SingleGroup says, and gives 0 in A_step, since it is its
+// own mean. Departures: returns run over all rows of a trajectory in the order of turns, and none may be
+// missing. Released code also duplicates random rows to fill its batches, which shifts every statistic.
+
+var gigpo = Declaration{
+	Choice: choice.Choice{
+		Name: "gigpo", Doc: "the episode's advantage in its group, plus ω times the step's among turns in the same " +
+			"anchor state",
+		Source: "GiGPO (Feng et al. 2025); ARLArena S17–S19",
+		Settings: gigpoSettings{
+			Std: true, SingleGroup: SingleRaw, Stats: StatsTurnRows, Gamma: 0.95, Omega: 1,
+			Anchors: AnchorsExact, Anchor: AnchorObservation, Similarity: DefaultSimilarity, Autojunk: true,
+		},
+	},
+	Turns: true, GroupMeans: true,
+}
+
+// gigpoSettings are the parameters of GiGPO in a recipe.
+type gigpoSettings struct {
+	Std            bool        `json:"std"`
+	SingleGroup    SingleGroup `json:"single_group"`
+	Stats          Stats       `json:"stats"`
+	InvalidPenalty float64     `json:"invalid_penalty"`
+	Gamma          float64     `json:"gamma"`
+	Omega          float64     `json:"omega" min:"0" max:"1000" doc:"weight of the step advantage, added to the episode's"`
+	Anchors        string      `json:"anchors" doc:"which turns of a group share an anchor state"`
+	Anchor         string      `json:"anchor" enum:"observation|state" quiet:"true" doc:"what identifies an anchor state: what the environment showed before the turn, or the state that it was in (ARLArena S16; interactive environments alone)"`
+	Similarity     float64     `json:"similarity" above:"0" max:"1" doc:"least Ratcliff–Obershelp ratio to an anchor's first observation"`
+	Autojunk       bool        `json:"autojunk" doc:"frequent characters of long observations seed no match, as in Python's difflib"`
+}
+
+// The readings of an anchor state: equal observations, or similar ones.
+const (
+	AnchorsExact   = "exact"
+	AnchorsSimilar = "similar"
+)
+
+// What identifies an anchor state.
+const (
+	AnchorObservation = "observation"
+	AnchorState       = "state"
+)
+
+// Estimate is GiGPO over the rows of turns. The reward of a turn is what the environment paid for it where the
+// trajectory's reward is their sum; elsewhere it is 0, and the last turn has the trajectory's.
+func (g gigpoSettings) Estimate(b Batch) (Estimates, error) {
+	estimator := GiGPO{
+		Gamma: g.Gamma, Omega: g.Omega, Mode: ModeMeanNorm, InvalidPenalty: g.InvalidPenalty,
+		SingleGroup: g.SingleGroup, Stats: g.Stats,
+	}
+	if g.Std {
+		estimator.Mode = ModeMeanStdNorm
+	}
+	if g.Anchors == AnchorsSimilar && g.Similarity < 1 { // 1 asks for equal texts
+		ratio := RatcliffObershelp{NoAutojunk: !g.Autojunk}
+		estimator.Anchors = Anchors{Similarity: g.Similarity, RatcliffObershelp: ratio}
+	}
+	turns := make([]GiGPORow, len(b.Rows))
+	for i, s := range b.Rows {
+		turns[i] = GiGPORow{Row: s.Row, Observation: s.Anchor, Invalid: s.Invalid}
+		switch {
+		case g.Anchors == AnchorsSimilar:
+			turns[i].Observation = s.Observation
+		case g.Anchor == AnchorState:
+			turns[i].Observation = s.State
+		}
+		switch {
+		case s.Paid != nil:
+			turns[i].Reward = *s.Paid
+		case s.LastTurn:
+			turns[i].Reward = s.Reward
+		}
+	}
+	out, err := estimator.Estimate(turns)
+	return Estimates{Rows: out.Advantage}, err
+}
 
 // Mode says how GiGPO normalises.
 type Mode string
@@ -76,7 +149,7 @@ func (g GiGPO) episode() TurnRows {
 type GiGPORow struct {
 	Row
 	Reward      float64 // e_k, of the environment
-	Observation string  // the anchor: what the environment showed, without history or template
+	Observation string  // the anchor state: what the environment showed, without history or template
 	Invalid     bool    // the turn's action was not valid
 }
 
@@ -98,7 +171,9 @@ func (g GiGPO) Estimate(turns []GiGPORow) (GiGPOResult, error) {
 	}
 	for i := range turns {
 		if !finite(turns[i].Reward) {
-			return GiGPOResult{}, fmt.Errorf("estimate advantages: reward of row %d (%v) is %g", i, turns[i].Row, turns[i].Reward)
+			return GiGPOResult{}, fmt.Errorf(
+				"estimate advantages: reward of row %d (%v) is %g", i, turns[i].Row, turns[i].Reward,
+			)
 		}
 	}
 	o, err := canonical(len(turns), func(i int) Row { return turns[i].Row })
@@ -151,14 +226,4 @@ func (g GiGPO) steps(scores []float64, anchor []int, anchors int) []float64 {
 		norm.fill(out, scores, rows, scratch)
 	}
 	return out
-}
-
-// ArrayObservation is an array observation, flattened, as an anchor: equal arrays give equal
-// strings, and -0 is 0. It is no text: compare it exactly.
-func ArrayObservation(values []float64) string {
-	out := make([]byte, 0, 8*len(values))
-	for _, v := range values {
-		out = binary.LittleEndian.AppendUint64(out, math.Float64bits(v+0))
-	}
-	return string(out)
 }

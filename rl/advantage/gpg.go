@@ -3,17 +3,41 @@ package advantage
 import (
 	"fmt"
 	"slices"
+
+	"github.com/ropewalk/ropewalk/rl/choice"
 )
 
-// GPG (Chu et al. 2025, "Group Policy Gradient"): a row's score against its group's mean, all of a batch scaled
-// up for the rows that have no gradient,
+// GPG (Chu et al. 2025, "Group Policy Gradient"): a row's score minus its group's mean. The whole batch is scaled up
+// to make up for the rows without a gradient,
 //
 //	A_i = α·(R_i − μ),  α = B/(B − M)
 //
-// with B the rows of the batch and M those in groups of equal scores. Its loss is the plain policy gradient
-// (rl/loss, GPG). Departures: verl's release counts as M the rows whose score is 0, which is another number
-// where scores are other than right and wrong, or a group is all right; both are there. No row left gives α = 1.
-// A group of one keeps its raw score in released code, and counts as one of unequal scores then; see SingleGroup.
+// where B is the number of rows of the batch and M the number of rows in groups of equal scores. Its loss is the
+// plain policy gradient (rl/loss, GPG). Departures: in verl's release M counts the rows whose score is 0. The two
+// differ if scores are not just right and wrong, or if a whole group is right; Idle offers both. α is 1 if B = M.
+// A group of one keeps its raw score in released code and then counts as a group of unequal scores; see SingleGroup.
+
+var gpg = Declaration{
+	Choice: choice.Choice{
+		Name: "gpg", Doc: "reward minus the group's mean, scaled up for the rows that have no gradient",
+		Source:   "GPG (Chu et al. 2025)",
+		Settings: gpgSettings{SingleGroup: SingleRaw, Idle: IdleEqual},
+	},
+	GroupMeans: true,
+}
+
+// gpgSettings are the parameters of GPG in a recipe.
+type gpgSettings struct {
+	SingleGroup    SingleGroup `json:"single_group"`
+	InvalidPenalty float64     `json:"invalid_penalty"`
+	Idle           Idle        `json:"idle" enum:"equal|zero" doc:"rows that the others are scaled up for: those in groups of equal scores (the paper), or those of score 0 (verl)"`
+}
+
+// Estimate is GPG over rows of either layout.
+func (g gpgSettings) Estimate(b Batch) (out Estimates, err error) {
+	out.Rows, err = GPG{Idle: g.Idle, SingleGroup: g.SingleGroup}.Estimate(b.Scores(), b.Groups())
+	return out, err
+}
 
 // Idle says which rows α makes up for.
 type Idle string
@@ -78,7 +102,7 @@ func (g GPG) busy(scores []float64, groups []string) int {
 	if g.Idle == IdleZero {
 		return n
 	}
-	for _, s := range of { // a sum of whole numbers, whose order is free
+	for _, s := range of { // a sum of whole numbers does not depend on the order
 		if s.least != s.most || s.rows == 1 && g.SingleGroup != SingleZero && s.least != 0 {
 			n += s.rows
 		}

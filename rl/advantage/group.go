@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/ropewalk/ropewalk/rl/choice"
 )
 
 // GRPO (Shao et al. 2024, outcome rewards) and Dr.GRPO (Liu et al. 2025): over the n
@@ -13,10 +15,10 @@ import (
 //	A_i = (R_i − μ) / (σ + ε)      GRPO
 //	A_i = R_i − μ                  Dr.GRPO
 //
-// Departures: σ is the sample deviation (n−1), as all released code has it, where the papers only
-// write std. A group of one has no statistics: see SingleGroup.
+// Departures: σ is the sample deviation (n−1), as in all released code; the papers only write std.
+// A group of one has no statistics: see SingleGroup.
 
-// SingleGroup says what a group of one row gets.
+// SingleGroup says which advantage the row of a group of one gets.
 type SingleGroup string
 
 // The two readings of a group of one: mean 0 and deviation 1 (the released code), or no signal.
@@ -32,6 +34,34 @@ func (s SingleGroup) validate() error {
 		return nil
 	}
 	return fmt.Errorf("single_group must be %s or %s, got %q", SingleRaw, SingleZero, s)
+}
+
+var grpo = Declaration{
+	Choice: choice.Choice{
+		Name: "grpo", Doc: "reward minus the group's mean, over its deviation; with std: false, Dr.GRPO",
+		Source:   "GRPO (Shao et al. 2024); Dr.GRPO (Liu et al. 2025)",
+		Settings: grpoSettings{Std: true, SingleGroup: SingleRaw, Stats: StatsTurnRows},
+	},
+	GroupMeans: true,
+}
+
+// grpoSettings are the parameters of GRPO in a recipe.
+type grpoSettings struct {
+	Std            bool        `json:"std" doc:"divide by the group's sample standard deviation; false is Dr.GRPO's form (for gigpo: mean_norm)"`
+	SingleGroup    SingleGroup `json:"single_group" enum:"raw|zero" doc:"advantage in a group of one: its reward (raw) or 0 (zero)"`
+	Stats          Stats       `json:"stats" enum:"turn_rows|per_trajectory" quiet:"true" doc:"what a group's mean and deviation run over, in layout turns: every turn's row, or the first row of each trajectory"`
+	InvalidPenalty float64     `json:"invalid_penalty" min:"0" max:"1000" quiet:"true" doc:"taken from the score of a turn's row whose action is invalid, and from its step return"`
+}
+
+// Estimate is GRPO over whole trajectories, or over the rows of turns.
+func (g grpoSettings) Estimate(b Batch) (out Estimates, err error) {
+	norm := Group{Std: g.Std, SingleGroup: g.SingleGroup}
+	if b.TurnRows {
+		out.Rows, err = TurnRows{Norm: norm, Stats: g.Stats}.Estimate(b.Scores(), b.Names())
+	} else {
+		out.Rows, err = norm.Estimate(b.Scores(), b.Groups())
+	}
+	return out, err
 }
 
 // DefaultEpsilon is added to the standard deviation.
@@ -62,7 +92,7 @@ func (g Group) Estimate(scores []float64, groups []string) ([]float64, error) {
 		return nil, err
 	}
 	out, scratch := make([]float64, len(scores)), []float64(nil)
-	for k := range len(offset) - 1 { // groups do not meet, so their order is free
+	for k := range len(offset) - 1 { // groups are independent, so any order will do
 		rows := members[offset[k]:offset[k+1]]
 		scratch = gather(scratch, scores, rows)
 		g.fill(out, scores, rows, scratch)
@@ -85,9 +115,11 @@ func byGroup(scores []float64, groups []string) (members, offset []int, err erro
 	return members, offset, nil
 }
 
-// againstOthers has fill write the advantages of each group of two rows or more; a group of one has nobody to be
-// held against and gets what single says.
-func againstOthers(scores []float64, groups []string, single SingleGroup, fill func(out []float64, rows []int)) ([]float64, error) {
+// againstOthers calls fill for each group of two or more rows, to write their advantages. The row of a group of one has
+// no other row to be compared with; single says what it gets.
+func againstOthers(
+	scores []float64, groups []string, single SingleGroup, fill func(out []float64, rows []int),
+) ([]float64, error) {
 	members, offset, err := byGroup(scores, groups)
 	if err != nil {
 		return nil, err
@@ -105,7 +137,7 @@ func againstOthers(scores []float64, groups []string, single SingleGroup, fill f
 	return out, nil
 }
 
-// fill writes the advantages of one group's rows against the statistics of sample, which it sorts.
+// fill writes the advantages of one group's rows, with the mean and deviation of sample. It sorts sample.
 func (g Group) fill(out, scores []float64, rows []int, sample []float64) {
 	mean, deviation := 0.0, 1.0
 	if len(sample) > 1 {
@@ -122,7 +154,7 @@ func (g Group) fill(out, scores []float64, rows []int, sample []float64) {
 	}
 }
 
-// gather copies the rows' values over scratch.
+// gather overwrites scratch with the rows' values and returns it.
 func gather(scratch, values []float64, rows []int) []float64 {
 	scratch = scratch[:0]
 	for _, i := range rows {
@@ -139,8 +171,8 @@ func meanDeviation(values []float64) (mean, deviation float64) {
 	return mean, math.Sqrt(variance * n / (n - 1))
 }
 
-// Moments returns the mean and the population variance of values, whatever their order; (0, 0)
-// of none. Equal values give exactly themselves and 0.
+// Moments returns the mean and the population variance of values, in whatever order they come. It returns
+// (0, 0) for an empty list. Equal values give exactly that value and 0.
 func Moments(values []float64) (mean, variance float64) {
 	return sortedMoments(slices.Clone(values))
 }
@@ -151,7 +183,7 @@ func sortedMoments(values []float64) (mean, variance float64) {
 		return 0, 0
 	}
 	slices.Sort(values)
-	// Sums of offsets from the least value: equal values leave no rounding behind.
+	// Sum offsets from the least value, so that equal values leave no rounding error.
 	least, n := values[0], float64(len(values))
 	offset := 0.0
 	for _, v := range values {

@@ -3,16 +3,39 @@ package advantage
 import (
 	"fmt"
 	"slices"
+
+	"github.com/ropewalk/ropewalk/rl/choice"
 )
 
-// OPO (Hao et al. 2025, "On-Policy RL with Optimal Reward Baseline"): a row's score against the mean of its
-// group weighted by length, which is the baseline of least variance where the gradients of tokens are
-// orthogonal and alike in norm,
+// OPO (Hao et al. 2025, "On-Policy RL with Optimal Reward Baseline"): a row's score minus the mean score of its
+// group weighted by length. This is the baseline with the least variance if the gradients of tokens are
+// orthogonal and have similar norms,
 //
 //	A_i = R_i − Σ_j l_j·R_j / Σ_j l_j
 //
-// with l the tokens that the policy wrote. Departures: none for groups of two or more. A group of one is its
-// own baseline: released code keeps its raw score, see SingleGroup.
+// where l is the number of tokens that the policy wrote. Departures: none for groups of two or more. A group of
+// one is its own baseline; released code keeps its raw score, see SingleGroup.
+
+var opo = Declaration{
+	Choice: choice.Choice{
+		Name: "opo", Doc: "reward minus the group's mean weighted by length", Source: "OPO (Hao et al. 2025)",
+		Settings: opoSettings{SingleGroup: SingleRaw},
+	},
+	GroupMeans: true,
+}
+
+// opoSettings are the parameters of OPO in a recipe.
+type opoSettings struct {
+	SingleGroup    SingleGroup `json:"single_group"`
+	InvalidPenalty float64     `json:"invalid_penalty"`
+}
+
+// Estimate is OPO over rows of either layout, whose length is what the policy wrote.
+func (o opoSettings) Estimate(b Batch) (out Estimates, err error) {
+	lengths := each(b, func(s Sample) int { return s.Written })
+	out.Rows, err = OPO{SingleGroup: o.SingleGroup}.Estimate(b.Scores(), lengths, b.Groups())
+	return out, err
+}
 
 // OPO is the estimator with the length-weighted baseline.
 type OPO struct {
@@ -46,8 +69,8 @@ func (o OPO) Estimate(scores []float64, lengths []int, groups []string) ([]float
 	})
 }
 
-// weightedMean is the rows' mean score by length: the mean over tokens of the score that each has, which
-// equal scores leave exactly as they are. It gathers over scratch.
+// weightedMean returns the rows' mean score weighted by length, that is the mean over tokens. Equal scores give
+// exactly that score. It overwrites scratch and returns it as used.
 func weightedMean(scratch, scores []float64, lengths []int, rows []int) (mean float64, used []float64) {
 	least, tokens := scores[rows[0]], 0
 	for _, i := range rows {

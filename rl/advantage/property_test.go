@@ -102,7 +102,8 @@ func (s sample) disturbed(rng *rand.Rand) sample {
 				rewards[t], values[t] = rng.NormFloat64()*100, rng.NormFloat64()*100
 			}
 		}
-		out.rewards, out.values, out.mask = append(out.rewards, rewards), append(out.values, values), append(out.mask, mask)
+		out.rewards, out.values = append(out.rewards, rewards), append(out.values, values)
+		out.mask = append(out.mask, mask)
 	}
 	return out
 }
@@ -127,7 +128,7 @@ func join(parts ...[][]float64) [][]float64 {
 	return out
 }
 
-// valid keeps what stands under mask 1.
+// valid keeps the values under mask 1.
 func valid(x [][]float64, mask [][]int32) [][]float64 {
 	out := make([][]float64, len(x))
 	for i := range x {
@@ -151,7 +152,10 @@ func gigpoRows(s sample) []GiGPORow {
 func runGiGPO(g GiGPO) func(sample) ([][]float64, error) {
 	return func(s sample) ([][]float64, error) {
 		r, err := g.Estimate(gigpoRows(s))
-		return join(column(r.StepReturn), column(r.StepScore), column(r.EpisodeScore), column(r.Episode), column(r.Step), column(r.Advantage)), err
+		return join(
+			column(r.StepReturn), column(r.StepScore), column(r.EpisodeScore), column(r.Episode), column(r.Step),
+			column(r.Advantage),
+		), err
 	}
 }
 
@@ -230,8 +234,11 @@ func estimators() map[string]func(sample) ([][]float64, error) {
 			out[fmt.Sprint("turn rows ", stats, single)] = runTurnRows(TurnRows{Norm: norm, Stats: stats})
 			for _, similarity := range []float64{0, 0.95} {
 				for _, mode := range []Mode{ModeMeanNorm, ModeMeanStdNorm} {
-					out[fmt.Sprint("gigpo ", stats, single, similarity, mode)] = runGiGPO(GiGPO{Gamma: 0.95, Omega: 0.5, Mode: mode,
-						InvalidPenalty: 0.1, SingleGroup: single, Stats: stats, Anchors: Anchors{Similarity: similarity}})
+					out[fmt.Sprint(
+						"gigpo ", stats, single, similarity, mode,
+					)] = runGiGPO(GiGPO{Gamma: 0.95, Omega: 0.5, Mode: mode,
+						InvalidPenalty: 0.1, SingleGroup: single, Stats: stats,
+						Anchors: Anchors{Similarity: similarity}})
 				}
 			}
 		}
@@ -289,8 +296,15 @@ func TestNothingDependsOnOrderNamesOrMaskedTokens(t *testing.T) {
 }
 
 func TestDegenerateBatches(t *testing.T) {
-	one := sample{rows: []Row{{"g", "t", 0}}, scores: []float64{0.5}, observation: []string{"o"}, invalid: []bool{false},
-		rewards: [][]float64{{1}}, values: [][]float64{{0.2}}, mask: [][]int32{{1}}}
+	one := sample{
+		rows:        []Row{{"g", "t", 0}},
+		scores:      []float64{0.5},
+		observation: []string{"o"},
+		invalid:     []bool{false},
+		rewards:     [][]float64{{1}},
+		values:      [][]float64{{0.2}},
+		mask:        [][]int32{{1}},
+	}
 	masked := one
 	masked.mask = [][]int32{{0}}
 	equal := sample{}

@@ -1,6 +1,10 @@
 package advantage
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/ropewalk/ropewalk/rl/choice"
+)
 
 // REINFORCE++ (Hu 2025): the discounted return of each token, whitened over the batch. With a running
 // value g, backward over a row from g = 0,
@@ -8,13 +12,13 @@ import "fmt"
 //	carry  valid token:  g ← r_t + γ g, ret_t = g;  masked token: ret_t = 0, g as it was
 //	reset  ret_t = r_t + γ g;  g ← ret_t·m_t
 //
-// carry is the default: reset, which older released code runs, forgets the return at every
-// observation inside a response, so that all before the last tool call learn nothing. It is kept
-// to compare with that code, reads rewards under mask 0 and returns values there.
+// carry is the default. Older released code runs reset, which forgets the return at every observation
+// inside a response, so that the tokens before the last tool call learn nothing. reset exists to compare
+// with that code; it reads rewards and writes returns under mask 0 too.
 //
 // REINFORCE++-baseline: x = R − μ_group (a group of one: μ = 0) on every token, whitened.
 
-// Gap says what a masked token inside a response does to the return before it.
+// Gap says how a masked token inside a response changes the return of the tokens before it.
 type Gap string
 
 // The two forms.
@@ -22,6 +26,47 @@ const (
 	GapCarry Gap = "carry"
 	GapReset Gap = "reset"
 )
+
+var reinforcePP = Declaration{
+	Choice: choice.Choice{
+		Name: "reinforce_pp", Doc: "discounted token returns, whitened over the batch", Source: "REINFORCE++ (Hu 2025)",
+		Settings: reinforcePPSettings{Gamma: 1, Returns: GapCarry},
+	},
+	PerToken: true, TokenRewards: true,
+}
+
+// reinforcePPSettings are the parameters of REINFORCE++ in a recipe.
+type reinforcePPSettings struct {
+	Gamma   float64 `json:"gamma" min:"0" max:"1" doc:"discount: of one token (reinforce_pp, gae), of one turn (gigpo)"`
+	Returns Gap     `json:"returns" enum:"carry|reset" doc:"at observation tokens the return passes unchanged (carry), or starts again as older releases have it (reset; for gae: they count as the policy's)"`
+}
+
+// Estimate is REINFORCE++ over the rewards of tokens.
+func (r reinforcePPSettings) Estimate(b Batch) (out Estimates, err error) {
+	rewards, err := b.TokenRewards()
+	if err != nil {
+		return Estimates{}, err
+	}
+	_, out.Tokens, err = ReinforcePP{Gamma: r.Gamma, Gap: r.Returns}.Estimate(rewards, b.Masks())
+	return out, err
+}
+
+var reinforcePPBaseline = Declaration{
+	Choice: choice.Choice{
+		Name: "reinforce_pp_baseline", Doc: "reward minus the group's mean, whitened over the batch's tokens",
+		Source: "REINFORCE++ (Hu 2025), with baseline", Settings: reinforcePPBaselineSettings{},
+	},
+	GroupMeans: true,
+}
+
+// reinforcePPBaselineSettings has no parameters.
+type reinforcePPBaselineSettings struct{}
+
+// Estimate is REINFORCE++ with baseline over rows of either layout.
+func (reinforcePPBaselineSettings) Estimate(b Batch) (out Estimates, err error) {
+	out.Tokens, err = ReinforcePPBaseline{}.Estimate(b.Scores(), b.Groups(), b.Masks())
+	return out, err
+}
 
 // ReinforcePP is REINFORCE++.
 type ReinforcePP struct {

@@ -15,12 +15,13 @@ type Row struct {
 	Turn       int // 0, 1, …
 }
 
+// String names the row in messages.
 func (r Row) String() string {
 	return fmt.Sprintf("group %s, trajectory %s, turn %d", r.Group, r.Trajectory, r.Turn)
 }
 
-// order is the canonical order of rows: by group name, then trajectory name, then turn. Whatever
-// depends on an order is done in this one, so the order of the input changes no bit.
+// order is the canonical order of rows: by group name, then trajectory name, then turn. Everything that
+// depends on an order uses this one, so the order of the input does not change a bit of the result.
 type order struct {
 	rows         []int // indexes of the input, in canonical order
 	trajectories []int // trajectory k is rows[trajectories[k]:trajectories[k+1]]
@@ -35,7 +36,7 @@ func (o order) group(k int) []int {
 	return o.rows[o.trajectories[o.groups[k]]:o.trajectories[o.groups[k+1]]]
 }
 
-// without is the order of the rows that skip leaves; trajectories and groups left empty are gone.
+// without returns the order without the rows that skip reports, and without trajectories and groups that this empties.
 func (o order) without(skip func(int) bool) order {
 	out := order{rows: make([]int, 0, len(o.rows)), trajectories: []int{0}, groups: []int{0}}
 	for g := range len(o.groups) - 1 {
@@ -56,8 +57,8 @@ func (o order) without(skip func(int) bool) order {
 	return out
 }
 
-// canonical finds the order of n rows; it refuses two rows of one name. Only the distinct names are
-// sorted, the rows are counted into place, so that a million rows take a fraction of a second.
+// canonical finds the order of n rows. Two rows with the same name are an error. Only the distinct names are
+// sorted; the rows are counted into place, so that a million rows take a fraction of a second.
 func canonical(n int, row func(int) Row) (order, error) {
 	groupOf, groups := intern(n, func(i int) string { return row(i).Group })
 	type trajectory struct {
@@ -95,7 +96,9 @@ func sortTurns(rows []int, row func(int) Row) error {
 	if ordered {
 		return nil
 	}
-	slices.SortFunc(rows, func(a, b int) int { return cmp.Or(cmp.Compare(row(a).Turn, row(b).Turn), cmp.Compare(a, b)) })
+	slices.SortFunc(
+		rows, func(a, b int) int { return cmp.Or(cmp.Compare(row(a).Turn, row(b).Turn), cmp.Compare(a, b)) },
+	)
 	for k := 1; k < len(rows); k++ {
 		if row(rows[k-1]).Turn == row(rows[k]).Turn {
 			return fmt.Errorf("rows %d and %d have the same name (%v)", rows[k-1], rows[k], row(rows[k]))
@@ -109,7 +112,7 @@ func intern[K comparable](n int, key func(int) K) (ids []int, distinct []K) {
 	ids, known := make([]int, n), map[K]int{}
 	for i := range ids {
 		k := key(i)
-		if i > 0 && k == distinct[ids[i-1]] { // rows of one group mostly stand together
+		if i > 0 && k == distinct[ids[i-1]] { // rows of one group are mostly adjacent
 			ids[i] = ids[i-1]
 			continue
 		}
@@ -136,8 +139,8 @@ func ranks[T any](values []T, compare func(a, b T) int) (rank, sorted []int) {
 	return rank, sorted
 }
 
-// bucket lays the indexes of ids together by id: those of id k are members[offset[k]:offset[k+1]],
-// in the order they came.
+// bucket groups the indexes of ids by id: members[offset[k]:offset[k+1]] are the indexes of id k, in
+// their order in ids.
 func bucket(ids []int, n int) (members, offset []int) {
 	members, offset = make([]int, len(ids)), make([]int, n+1)
 	for _, id := range ids {

@@ -48,7 +48,8 @@ func TestValidateNamesTheField(t *testing.T) {
 		}
 	}
 	for _, s := range []settings{
-		TurnRows{}, RLOO{}, OPO{}, GPG{}, GPG{Idle: IdleZero}, ReinforcePP{}, GAE{}, GiGPO{}, Anchors{}, EMPG{}, AEPO{}, Recalibration{},
+		TurnRows{}, RLOO{}, OPO{}, GPG{}, GPG{Idle: IdleZero}, ReinforcePP{}, GAE{}, GiGPO{}, Anchors{}, EMPG{}, AEPO{},
+		Recalibration{},
 		DefaultReinforcePP, DefaultGAE, DefaultGiGPO, DefaultEMPG, DefaultAEPO, Anchors{Similarity: DefaultSimilarity},
 	} {
 		if err := s.Validate(); err != nil {

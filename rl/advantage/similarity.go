@@ -7,12 +7,12 @@ import "unicode/utf8"
 //
 //	ratio(a, b) = 2M/(|a| + |b|)
 //
-// M counts the code points in matching blocks: the longest common substring (of equally long ones the
-// first in a, then in b), then the same left and right of it. Two empty strings are fully similar.
-// ratio(a, b) and ratio(b, a) may differ. Departures: none from difflib, of which "autojunk" is part:
-// where |b| ≥ 200, a code point that occurs more than ⌊|b|/100⌋ + 1 times in b starts no block,
-// though it may lengthen one, so long texts that differ little may score less than they seem to
-// deserve. NoAutojunk turns that off. Bytes that are not UTF-8 count as U+FFFD.
+// M counts the code points in matching blocks: the longest common substring (among equally long ones the
+// first in a, then in b), then, recursively, those to the left and to the right of it. Two empty strings
+// have ratio 1. ratio(a, b) and ratio(b, a) may differ. Departures: none from difflib. That includes
+// "autojunk": if |b| ≥ 200, a code point that occurs more than ⌊|b|/100⌋ + 1 times in b starts no block,
+// though it may lengthen one. So long texts that differ little may score lower than expected. NoAutojunk
+// turns this off. Bytes that are not UTF-8 count as U+FFFD.
 
 // RatcliffObershelp is the similarity; the zero value is difflib's.
 type RatcliffObershelp struct {
@@ -25,7 +25,7 @@ func (r RatcliffObershelp) Ratio(a, b string) float64 {
 	return m.ratio(m.read(a), m.read(b))
 }
 
-// matcher compares texts; its scratch space makes it unfit for use by two goroutines.
+// matcher compares texts. It holds scratch space, so only one goroutine may use it at a time.
 type matcher struct {
 	settings RatcliffObershelp
 	alphabet map[rune]int32
@@ -56,7 +56,7 @@ func (m *matcher) ratio(a, b *text) float64 {
 	return share(m.matches(a, b), a, b)
 }
 
-// share is 2M/(|a|+|b|); it grows with M also in floating point, so a bound on M is one on the ratio.
+// share returns 2M/(|a|+|b|). It grows with M in floating point too, so a bound on M is a bound on the ratio.
 func share(matches int, a, b *text) float64 {
 	total := len(a.codes) + len(b.codes)
 	if total == 0 {

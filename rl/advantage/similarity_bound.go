@@ -2,19 +2,18 @@ package advantage
 
 import "math/bits"
 
-// Upper bounds on the matching code points M of Ratcliff–Obershelp, cheapest first. Each is exact in
-// that M never exceeds it, so a pair whose bound falls short of a threshold can be skipped without
-// changing any answer:
+// Upper bounds on the number M of matching code points of Ratcliff–Obershelp, cheapest first. M never exceeds
+// any of them, so a pair whose bound is below the threshold can be skipped without changing a result:
 //
 //	M ≤ min(|a|, |b|)                     the lengths
 //	M ≤ Σ_c min(count_a(c), count_b(c))   the multisets, codes folded into buckets
 //	M ≤ LCS(a, b)                         the blocks, in order, are a common subsequence
 //
-// The longest common subsequence is computed 64 code points at a time (Hyyrö 2004), in much less time
-// than matching takes, and is near M where texts are alike, which is where the decision is close.
+// The longest common subsequence is computed 64 code points at a time (Hyyrö 2004), much faster than M
+// itself. It is close to M where texts are alike, and only there is the decision close.
 
-// countBuckets is how many counts a text is summed up in. Folding codes together only raises the
-// bound; most alphabets of observations fit without.
+// countBuckets is the number of counts that a text has. Codes that share a bucket only raise the bound; the
+// alphabets of most observations fit without sharing.
 const countBuckets = 128
 
 // reaches reports whether ratio(a, b) ≥ threshold.
@@ -61,7 +60,7 @@ func (m *matcher) lcs(a, b *text) int {
 	for _, c := range b.codes {
 		at := int(c) * words
 		if at+words > len(m.masks) {
-			continue // a code that a does not know
+			continue // a code that does not occur in a
 		}
 		mask, carry := m.masks[at:at+words], uint64(0)
 		for w, v := range row {
@@ -70,15 +69,15 @@ func (m *matcher) lcs(a, b *text) int {
 			row[w] = sum | v&^mask[w]
 		}
 	}
-	length := words * 64 // the bits past a's end stay 1: no code stands there
+	length := words * 64 // the bits past a's end stay 1, for no code occurs there
 	for _, v := range row {
 		length -= bits.OnesCount64(v)
 	}
 	return length
 }
 
-// mark sets, for each code, the bits of its places in a. One text is compared with many, so the
-// masks stay until another is marked.
+// mark sets, for each code, the bits of its places in a. One text is compared with many others, so the
+// masks are kept until another text is marked.
 func (m *matcher) mark(a *text) {
 	if m.marked == a {
 		return

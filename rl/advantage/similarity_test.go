@@ -242,7 +242,10 @@ func TestRatioAgreesWithDifflib(t *testing.T) {
 
 // observation draws what a household environment shows: a fixed frame around a list of things.
 func observation(rng *rand.Rand) string {
-	things := []string{"bed", "sofa", "desk", "drawer", "garbagecan", "lamp", "shelf", "safe", "armchair", "cabinet", "fridge", "sinkbasin"}
+	things := []string{
+		"bed", "sofa", "desk", "drawer", "garbagecan", "lamp", "shelf", "safe", "armchair", "cabinet", "fridge",
+		"sinkbasin",
+	}
 	var seen []string
 	for range 6 + rng.IntN(12) {
 		seen = append(seen, fmt.Sprintf("a %s %d", things[rng.IntN(len(things))], 1+rng.IntN(12)))

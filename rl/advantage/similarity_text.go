@@ -2,12 +2,12 @@ package advantage
 
 import "unicode/utf8"
 
-// What Ratcliff–Obershelp sees of a string: code points, numbered, and where each stands. Autojunk is
-// in the index, which leaves out what may not start a block.
+// The form of a string that Ratcliff–Obershelp works on: numbered code points, and the places of each. The index
+// implements autojunk: it leaves out code points that may not start a block.
 
 // Autojunk's constants.
 const (
-	junkLength = 200 // of b, from which on it is at work
+	junkLength = 200 // least length of b for which autojunk applies
 	junkShare  = 100
 )
 
@@ -18,7 +18,7 @@ type text struct {
 	index  *index               // for matching as second string; made when first needed
 }
 
-// index says where each code stands in a text: code c at places[start[c]:start[c+1]], ascending.
+// index holds the places of each code in a text: places[start[c]:start[c+1]] for code c, ascending.
 // Codes that may not start a block have no places.
 type index struct {
 	start  []int32
@@ -77,7 +77,7 @@ func (m *matcher) build(t *text) {
 	t.index = &index{start, places}
 }
 
-// at returns the places of a code, which may be younger than the index.
+// at returns the places of a code. The code may have been numbered after the index was built.
 func (x *index) at(code int32) []int32 {
 	if int(code)+1 >= len(x.start) {
 		return nil

@@ -2,15 +2,16 @@ package advantage
 
 import "fmt"
 
-// SPEAR's recalibrated advantage (Qin et al. 2025, eqs 7–8): a replayed trajectory was good when it
-// was collected; whether it still is, says the median of the recent groups' mean rewards. With D_R
-// the queue of one mean reward for each (step, group),
+// SPEAR's recalibrated advantage (Qin et al. 2025, eqs 7–8): a replayed trajectory was good when it was
+// collected. The median of the recent groups' mean rewards decides whether it still is. D_R is a queue with
+// one mean reward for each (step, group),
 //
 //	Ã = R − P50(D_R)             kept iff A_collection > 0 and Ã > 0
 //	Ã = w·A_collection           with WeightDecay w
 //
-// R is the reward as stored when collected, so with the weights and penalties of that step. There
-// is no standard deviation. Departures: KeepZero is the agent release's Ã ≥ 0. BaselineQueue is D_R.
+// R is the reward as it was stored, with the weights and penalties of the step that collected it. The
+// advantage is not divided by a deviation. Departures: KeepZero is the agent release's Ã ≥ 0.
+// BaselineQueue is D_R.
 
 // Recalibration is the rule for replayed trajectories; the zero value is the paper's.
 type Recalibration struct {
@@ -32,7 +33,7 @@ type Collected struct {
 	Advantage float64
 }
 
-// Recalibrated is the word on one replayed trajectory.
+// Recalibrated is the result for one replayed trajectory.
 type Recalibrated struct {
 	Advantage float64 // Ã, for every valid token
 	Keep      bool

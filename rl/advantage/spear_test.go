@@ -116,14 +116,20 @@ func TestGroupMeansWeighTrajectoriesAlike(t *testing.T) {
 
 func TestRecalibration(t *testing.T) {
 	q := queueOf(t, []float64{0, 1})
-	collected := []Collected{{Reward: 1, Advantage: 0.4}, {Reward: 0.5, Advantage: 1}, {Reward: 1, Advantage: 0}, {Reward: 0, Advantage: 2}}
+	collected := []Collected{
+		{Reward: 1, Advantage: 0.4}, {Reward: 0.5, Advantage: 1}, {Reward: 1, Advantage: 0}, {Reward: 0, Advantage: 2},
+	}
 	for name, tt := range map[string]struct {
 		rule Recalibration
 		want []Recalibrated
 	}{
-		"paper":        {Recalibration{}, []Recalibrated{{0.5, true}, {0, false}, {0.5, false}, {-0.5, false}}},
-		"keep zero":    {Recalibration{KeepZero: true}, []Recalibrated{{0.5, true}, {0, true}, {0.5, false}, {-0.5, false}}},
-		"weight decay": {Recalibration{WeightDecay: 0.5}, []Recalibrated{{0.2, true}, {0.5, true}, {0, false}, {1, true}}},
+		"paper": {Recalibration{}, []Recalibrated{{0.5, true}, {0, false}, {0.5, false}, {-0.5, false}}},
+		"keep zero": {
+			Recalibration{KeepZero: true}, []Recalibrated{{0.5, true}, {0, true}, {0.5, false}, {-0.5, false}},
+		},
+		"weight decay": {
+			Recalibration{WeightDecay: 0.5}, []Recalibrated{{0.2, true}, {0.5, true}, {0, false}, {1, true}},
+		},
 	} {
 		got, err := tt.rule.Estimate(collected, q)
 		if err != nil || !reflect.DeepEqual(got, tt.want) {
@@ -139,7 +145,9 @@ func TestRecalibration(t *testing.T) {
 	if _, err := (Recalibration{WeightDecay: 0.5}).Estimate(collected, nil); err != nil {
 		t.Errorf("weight decay needs no baseline: %v", err)
 	}
-	if _, err := (Recalibration{}).Estimate([]Collected{{Reward: math.NaN()}}, q); err == nil || !strings.Contains(err.Error(), "row 0") {
+	if _, err := (Recalibration{}).Estimate(
+		[]Collected{{Reward: math.NaN()}}, q,
+	); err == nil || !strings.Contains(err.Error(), "row 0") {
 		t.Errorf("a reward that is not a number: %v", err)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// What the token-level estimators share: rows of tokens, each with a mask that is 1 for tokens the
-// policy produced. A value under mask 0 is read only where an estimator says so.
+// Functions that the token-level estimators share. They work on rows of tokens, each with a mask that is 1 for
+// tokens the policy produced. A value under mask 0 is read only where an estimator's comment says that.
 
 // checkMask reports a mask that is not 0 or 1, naming row and token.
 func checkMask(mask [][]int32) error {
@@ -21,8 +21,8 @@ func checkMask(mask [][]int32) error {
 	return nil
 }
 
-// checkTokens reports lengths that differ and values that are not finite; those under mask 0 are
-// looked at only if everywhere is set.
+// checkTokens reports lengths that differ and values that are not finite. It checks values under mask 0
+// only if everywhere is set.
 func checkTokens(name string, x [][]float64, mask [][]int32, everywhere bool) error {
 	if len(x) != len(mask) {
 		return fmt.Errorf("%d rows of %s for %d rows of mask", len(x), name, len(mask))
@@ -59,8 +59,8 @@ func newRows(mask [][]int32) [][]float64 {
 }
 
 // sumTokens sums f over the valid tokens of the given rows: within a row in token order, then over
-// the rows by ascending sum, so that neither padding nor the order of the rows changes a bit.
-// scratch is overwritten.
+// the rows by ascending sum. So neither padding nor the order of the rows changes a bit of the sum.
+// It overwrites scratch.
 func sumTokens(x [][]float64, mask [][]int32, rows []int, scratch []float64, f func(float64) float64) float64 {
 	scratch = scratch[:0]
 	for _, i := range rows {

@@ -83,9 +83,12 @@ func TestGAEOfOneIsReturnLessValue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for k, want := range []float64{7 - 0.5, 6 - 1, 2, 4 - 2} { // token 2 is skipped and shows what stood
+	for k, want := range []float64{7 - 0.5, 6 - 1, 2, 4 - 2} { // token 2 is skipped and keeps its value
 		if got.Raw[0][k] != want || got.Returns[0][k] != want+values[0][k] {
-			t.Errorf("token %d: advantage %g, return %g; want %g, %g", k, got.Raw[0][k], got.Returns[0][k], want, want+values[0][k])
+			t.Errorf(
+				"token %d: advantage %g, return %g; want %g, %g", k, got.Raw[0][k], got.Returns[0][k], want,
+				want+values[0][k],
+			)
 		}
 	}
 	old, err := GAE{Gamma: 1, Lambda: 0, NoSkip: true}.Estimate(rewards, values, mask)
@@ -129,7 +132,10 @@ func TestTokenEstimatorsRefuse(t *testing.T) {
 		{"mask", [][]float64{{0, 0}}, [][]float64{{0, 0}}, [][]int32{{1, 2}}, "mask of row 0, token 1"},
 		{"rows", [][]float64{{0}}, [][]float64{{0}}, [][]int32{{1}, {1}}, "1 rows of"},
 		{"length", [][]float64{{0}, {0}}, [][]float64{{0}, {0}}, [][]int32{{1}, {1, 1}}, "row 1 has 1 of"},
-		{"not a number", [][]float64{{0}, {1, nan}}, [][]float64{{0}, {1, nan}}, [][]int32{{1}, {1, 1}}, "row 1, token 1 is NaN"},
+		{
+			"not a number", [][]float64{{0}, {1, nan}}, [][]float64{{0}, {1, nan}}, [][]int32{{1}, {1, 1}},
+			"row 1, token 1 is NaN",
+		},
 	} {
 		_, gae := DefaultGAE.Estimate(tt.rewards, tt.values, tt.mask)
 		_, _, plus := DefaultReinforcePP.Estimate(tt.rewards, tt.mask)
@@ -169,7 +175,10 @@ func TestAEPOStatisticsPerScope(t *testing.T) {
 			for k := range z[i] {
 				wantA := a * (1 + 0.5*want[i][k]) * float64(mask[i][k])
 				if !near(z[i][k], want[i][k]) || !near(out[i][k], wantA) {
-					t.Errorf("%s row %d token %d: z %g, A %g; want %g, %g", scope, i, k, z[i][k], out[i][k], want[i][k], wantA)
+					t.Errorf(
+						"%s row %d token %d: z %g, A %g; want %g, %g", scope, i, k, z[i][k], out[i][k], want[i][k],
+						wantA,
+					)
 				}
 			}
 		}

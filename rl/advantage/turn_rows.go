@@ -3,16 +3,16 @@ package advantage
 import "fmt"
 
 // Turn-row statistics (ARLArena's and SPEAR's agent code): GRPO or Dr.GRPO where a trajectory of K
-// turns is K rows, each scored with the episode's return less that row's own penalty.
+// turns is K rows. The score of a row is the episode's return minus the row's own penalty.
 //
 //	turn_rows       μ, σ over every row of the group: longer trajectories weigh more
 //	per_trajectory  μ, σ over one row of each trajectory; every row is normalised by them
 //
-// The papers define the statistics over trajectories; turn_rows is what the released code runs by
-// default. Departure: per_trajectory takes the trajectory's first turn, where the code takes the
-// first row that it happens to see; that row's own penalty is in the statistic in both.
+// The papers define the statistics over trajectories; the released code runs turn_rows by default.
+// Departure: per_trajectory takes the trajectory's first turn, while the code takes the first row that it
+// happens to see. In both cases the row's own penalty is part of the statistic.
 
-// Stats says which rows' scores are a group's statistics.
+// Stats says over which rows a group's mean and deviation are taken.
 type Stats string
 
 // The two choices.
@@ -32,7 +32,7 @@ func (s Stats) validate() error {
 
 // TurnRows is the group-relative estimator over turn rows.
 type TurnRows struct {
-	Norm  Group // its SingleGroup is for a group with one score in its statistics
+	Norm  Group // its SingleGroup applies to a group whose statistics have one score
 	Stats Stats // StatsTurnRows when empty
 }
 
@@ -64,7 +64,7 @@ func (t TurnRows) Estimate(scores []float64, rows []Row) ([]float64, error) {
 	return t.estimate(scores, o), nil
 }
 
-// estimate is Estimate over rows whose order is known.
+// estimate does the work of Estimate for rows whose canonical order is known.
 func (t TurnRows) estimate(scores []float64, o order) []float64 {
 	out, scratch := make([]float64, len(scores)), []float64(nil)
 	for g := range len(o.groups) - 1 {

@@ -80,17 +80,6 @@ func TestAnchorsAreNumberedInCanonicalOrder(t *testing.T) {
 	}
 }
 
-func TestArrayObservation(t *testing.T) {
-	zero := 0.0
-	if ArrayObservation([]float64{0, 1}) != ArrayObservation([]float64{-zero, 1}) ||
-		ArrayObservation([]float64{math.Copysign(0, -1)}) != ArrayObservation([]float64{0}) {
-		t.Error("0 and -0 are different states")
-	}
-	if ArrayObservation([]float64{1, 2}) == ArrayObservation([]float64{2, 1}) || ArrayObservation(nil) != "" {
-		t.Error("different arrays are one state")
-	}
-}
-
 func TestTurnEstimatorsRefuse(t *testing.T) {
 	nan, twice := math.NaN(), []Row{{"g", "t", 1}, {"g", "u", 1}, {"g", "t", 1}}
 	mask := [][]int32{{1}, {1}, {1}}
@@ -120,7 +109,8 @@ func TestTurnEstimatorsRefuse(t *testing.T) {
 	_, entropy := TurnEntropy([]float64{nan}, []int32{1})
 	_, entropyMask := TurnEntropy([]float64{1}, []int32{3})
 	_, broadcast := Broadcast([]float64{1}, nil)
-	const same, named = "rows 0 and 2 have the same name (group g, trajectory t, turn 1)", "row 0 (group g, trajectory t, turn 1)"
+	const same = "rows 0 and 2 have the same name (group g, trajectory t, turn 1)"
+	const named = "row 0 (group g, trajectory t, turn 1)"
 	for name, tt := range map[string]struct {
 		err  error
 		want string
@@ -173,7 +163,10 @@ func TestEMPGLooksOneTurnAhead(t *testing.T) {
 		}
 		for i, v := range tt.want {
 			if math.Abs(got.Advantage[i]-(v-mean)) > 1e-7 || math.Abs(got.Gain[i]-1) > 1e-7 || got.Future[i] != 1 {
-				t.Errorf("%s: row %d has A %g, g %g, f %g; want A %g and 1, 1", name, i, got.Advantage[i], got.Gain[i], got.Future[i], v-mean)
+				t.Errorf(
+					"%s: row %d has A %g, g %g, f %g; want A %g and 1, 1", name, i, got.Advantage[i], got.Gain[i],
+					got.Future[i], v-mean,
+				)
 			}
 		}
 		if len(tt.want) < len(tt.rows) && got.Advantage[1] != 0 {

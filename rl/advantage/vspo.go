@@ -6,8 +6,8 @@ import (
 	"sort"
 )
 
-// VSPO is variance-based value-score resampling (VSPO eqs 17–21): prompts without variance make
-// room for repeats of the prompts that have most to teach. Departures: none; where the paper's
+// VSPO is variance-based value-score resampling (VSPO eqs 17–21): prompts whose rewards do not vary are
+// replaced by repeats of the prompts from which there is most to learn. Departures: none. Where the paper's
 // text and equation differ, a prompt is kept iff σ² ≥ MinVariance, and N counts the prompt's own
 // occurrence.
 type VSPO struct {
@@ -43,19 +43,19 @@ type Prompt struct {
 	Omega       float64 // smoothing weight, to be applied once per prompt
 }
 
-// Resampled is VSPO's word on a batch of groups.
+// Resampled is the result of VSPO for a batch of groups.
 type Resampled struct {
 	Prompts []Prompt // one per group, in the order given
 	RMax    float64  // greatest reward of the whole batch, dropped groups included
-	Picks   []int    // which group each draw took
+	Picks   []int    // the group of each draw
 	// Active is false when no group or every group lacks variance: then nothing is drawn and
 	// every N and Omega is 1.
 	Active bool
 }
 
-// Resample scores groups of rewards and draws one kept group for every dropped one, with
-// replacement, by inverse CDF in the order given, which therefore must be the groups' canonical one.
-// Rewards must be finite. draw returns uniform numbers of [0, 1).
+// Resample scores groups of rewards and draws one kept group for every dropped one, with replacement.
+// It draws by inverse CDF in the given order, so the groups must come in canonical order. Rewards must be
+// finite. draw returns uniform numbers in [0, 1).
 func (v VSPO) Resample(groups [][]float64, draw func() float64) Resampled {
 	out := Resampled{Prompts: make([]Prompt, len(groups)), RMax: maxReward(groups)}
 	kept, scratch := make([]int, 0, len(groups)), []float64(nil)
@@ -104,7 +104,7 @@ func (v VSPO) draw(out *Resampled, kept []int, n int, draw func() float64) {
 	}
 }
 
-// maxReward returns the greatest reward of all groups, 0 of none.
+// maxReward returns the greatest reward of all groups, or 0 without groups.
 func maxReward(groups [][]float64) float64 {
 	most, any := math.Inf(-1), false
 	for _, rewards := range groups {
@@ -154,8 +154,8 @@ func cumulate(p []float64) []float64 {
 	return out
 }
 
-// inverseCDF returns the first index whose cumulative probability exceeds u; rounding at the top
-// end falls to the last index.
+// inverseCDF returns the first index whose cumulative probability exceeds u, or the last index if rounding leaves
+// none.
 func inverseCDF(cumulative []float64, u float64) int {
 	at := sort.Search(len(cumulative), func(i int) bool { return u < cumulative[i] })
 	return min(at, len(cumulative)-1)

@@ -11,13 +11,13 @@ import (
 //	v = Σ m (x − μ)² / (N + 1e-8) · N/(N−1)
 //	A = (x − μ) / √(v + 1e-8) · m
 //
-// Departure: with fewer than two valid tokens, where v does not exist, A is 0 (the code raises).
-// Equal values leave at most 1e-4·|x|/N, not 0: the 1e-8 beside N keeps μ that far from x.
+// Departure: with fewer than two valid tokens v is undefined and A is 0 (the code raises an error).
+// Equal values give up to 1e-4·|x|/N instead of 0, because the 1e-8 added to N keeps μ that far from x.
 
 const whitenEpsilon = 1e-8
 
-// Whiten gives the valid tokens of the whole batch mean 0 and deviation 1. Batch-wide by
-// definition: a part of the batch whitened alone differs.
+// Whiten gives the valid tokens of the whole batch mean 0 and deviation 1. The whole batch must be given:
+// a part of it, whitened alone, has other results.
 func Whiten(x [][]float64, mask [][]int32) ([][]float64, error) {
 	if err := checkMask(mask); err != nil {
 		return nil, fmt.Errorf("whiten: %w", err)
@@ -28,7 +28,7 @@ func Whiten(x [][]float64, mask [][]int32) ([][]float64, error) {
 	return whiten(x, mask), nil
 }
 
-// whiten is Whiten over input that was checked.
+// whiten does the work of Whiten for input that was checked.
 func whiten(x [][]float64, mask [][]int32) [][]float64 {
 	out, rows := newRows(mask), all(len(mask))
 	tokens, least := span(x, mask, rows)

@@ -96,7 +96,8 @@ func TestEntropyLimitsAndOrder(t *testing.T) {
 
 func TestEntropyRefuses(t *testing.T) {
 	for name, k := range map[string]TopK{
-		"vocabulary": {}, "mode": {Mode: "x", Vocabulary: 9}, "positions": {Positions: -1, Vocabulary: 9}, "width": {Width: -1, Vocabulary: 9},
+		"vocabulary": {}, "mode": {Mode: "x", Vocabulary: 9}, "positions": {Positions: -1, Vocabulary: 9},
+		"width": {Width: -1, Vocabulary: 9},
 	} {
 		if _, err := k.Segment(nil); err == nil {
 			t.Errorf("%s: no error", name)
@@ -130,7 +131,9 @@ func TestBudget(t *testing.T) {
 		}
 	}
 	for name, b := range map[string]Budget{
-		"total": {}, "branch": {Total: 1, KeepBranch: true}, "sensitivity": {Total: 2, Sensitivity: math.NaN()}, "rounding": {Total: 2, Rounding: "up"},
+		"total": {}, "branch": {Total: 1, KeepBranch: true}, "sensitivity": {
+			Total: 2, Sensitivity: math.NaN(),
+		}, "rounding": {Total: 2, Rounding: "up"},
 	} {
 		if _, _, err := b.Split(0, 0); err == nil {
 			t.Errorf("%s: no error", name)
@@ -165,7 +168,8 @@ func TestStreaksLowerTheProbability(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := 0.92 * (1 - 0.2*float64(c.Streak)); math.Abs(d.Probability-want) > 1e-12 || math.Abs(d.Change-0.1) > 1e-12 {
+		if want := 0.92 * (1 - 0.2*float64(c.Streak)); math.Abs(d.Probability-want) > 1e-12 ||
+			math.Abs(d.Change-0.1) > 1e-12 {
 			t.Errorf("streak %d: %+v, want P %g", c.Streak, d, want)
 		}
 		c, budget = next, budget-d.Copies
@@ -203,7 +207,9 @@ func TestDecideWithinTheBudget(t *testing.T) {
 	if draws != 3 {
 		t.Errorf("%d draws, of which one for an empty budget", draws)
 	}
-	if d, c, err := r.Decide(vocabulary, Chain{Streak: 4}, 1, 0, high); err != nil || c.Streak != 0 || d.Probability != 0 {
+	if d, c, err := r.Decide(
+		vocabulary, Chain{Streak: 4}, 1, 0, high,
+	); err != nil || c.Streak != 0 || d.Probability != 0 {
 		t.Errorf("%+v, %+v, %v", d, c, err)
 	}
 	for _, h := range []float64{math.NaN(), math.Inf(1)} {
@@ -214,13 +220,15 @@ func TestDecideWithinTheBudget(t *testing.T) {
 }
 
 func TestThresholds(t *testing.T) {
-	if PaperRule.Branches(0.5) || !PaperRule.Branches(0.5000001) || !ReleaseRule.Branches(0.5) || ReleaseRule.Branches(0.4999999) {
+	if PaperRule.Branches(0.5) || !PaperRule.Branches(0.5000001) || !ReleaseRule.Branches(0.5) ||
+		ReleaseRule.Branches(0.4999999) {
 		t.Error("the paper branches above the threshold, the release at it too")
 	}
 	if !DefaultARPO.Branches(0.5) || DefaultARPO.Branches(0.5000001) {
 		t.Error("ARPO branches up to the threshold")
 	}
-	if p := DefaultARPO.Probability(0.55, 0.5); math.Abs(p-0.45) > 1e-15 || DefaultARPO.Probability(0.1, 9) != 0 || DefaultARPO.Probability(0.9, -9) != 1 {
+	if p := DefaultARPO.Probability(0.55, 0.5); math.Abs(p-0.45) > 1e-15 || DefaultARPO.Probability(0.1, 9) != 0 ||
+		DefaultARPO.Probability(0.9, -9) != 1 {
 		t.Errorf("P %g", p)
 	}
 }
@@ -257,8 +265,10 @@ func TestRulesValidate(t *testing.T) {
 	}
 	nan := math.NaN()
 	for name, bad := range map[string]interface{ Validate() error }{
-		"weight": Rule{EntropyWeight: nan}, "slope": Rule{Slope: -1}, "threshold": Rule{Threshold: 2}, "base": Rule{FixedBase: &nan},
-		"copies": Rule{Copies: -1}, "streak": Rule{Streak: "x"}, "arpo weight": ARPO{EntropyWeight: nan}, "arpo threshold": ARPO{Threshold: nan},
+		"weight": Rule{EntropyWeight: nan}, "slope": Rule{Slope: -1}, "threshold": Rule{Threshold: 2},
+		"base":   Rule{FixedBase: &nan},
+		"copies": Rule{Copies: -1}, "streak": Rule{Streak: "x"}, "arpo weight": ARPO{EntropyWeight: nan},
+		"arpo threshold": ARPO{Threshold: nan},
 	} {
 		if bad.Validate() == nil {
 			t.Errorf("%s: no error", name)

@@ -9,20 +9,20 @@ import (
 // Rounding chooses how a real number of roots becomes a whole one.
 type Rounding string
 
-// HalfUp rounds half up and clamps to [1, k]; Floor1 (the release) takes int(m) + 1 and does too.
+// HalfUp rounds half up and clamps to [1, k]; Floor1 (the release) takes int(m) + 1 and clamps to the same range.
 const (
 	HalfUp Rounding = "half_up"
 	Floor1 Rounding = "floor_plus_1"
 )
 
-// Budget splits a number of leaves between roots and branches by what one trajectory, rolled out
-// beforehand, shows of the prompt:
+// Budget splits a number of leaves between roots and branches. One trajectory is rolled out before the split, and
+// its entropies decide:
 //
 //	m = k·σ(β(H_root − H̄_tool))
 //
-// Source: AEPO eq 5 (entropy pre-monitoring); β is 0.2 in its settings and 0.5 in its release, which
-// has the monitoring off. The paper leaves the rounding open. The monitored trajectory counts as the
-// first root.
+// Source: AEPO eq 5 (entropy pre-monitoring); β is 0.2 in the paper's settings and 0.5 in its release, where
+// the monitoring is off. The paper does not say how to round. The monitored trajectory counts as the first
+// root.
 type Budget struct {
 	Total       int     // k
 	Sensitivity float64 // β
@@ -52,7 +52,7 @@ func (b Budget) Real(root, tool float64) float64 {
 	return float64(b.Total) / (1 + math.Exp(-b.Sensitivity*(root-tool)))
 }
 
-// Split returns the numbers of roots and branches, which add up to Total.
+// Split returns the number of roots and the number of branches. They add up to Total.
 func (b Budget) Split(root, tool float64) (roots, branches int, err error) {
 	if err := b.Validate(); err != nil {
 		return 0, 0, err
@@ -73,9 +73,9 @@ func (b Budget) Split(root, tool float64) (roots, branches int, err error) {
 	return roots, b.Total - roots, nil
 }
 
-// ToolAverage is H̄_tool, the mean entropy after the tool results of the monitored trajectory. The
-// release counts the first segment in: withRoot. ok is false where there is nothing to average;
-// a trajectory without tool calls tells nothing about branching.
+// ToolAverage returns H̄_tool, the mean entropy after the tool results of the monitored trajectory. With withRoot
+// it includes the first segment, as the release does. ok is false if there is nothing to average: a trajectory
+// without tool calls says nothing about branching.
 func ToolAverage(root float64, steps []float64, withRoot bool) (average float64, ok bool) {
 	sum, n := 0.0, len(steps)
 	for _, h := range steps {

@@ -9,15 +9,14 @@ import (
 // StreakRule chooses when a chain's streak grows.
 type StreakRule string
 
-// StreakBranches: a branch adds 1, anything else returns to 0 (the paper's text). StreakPasses: a
-// rising entropy that did not branch adds 1 and nothing takes away (Algorithm 1 as printed).
+// StreakBranches: a branch adds 1, anything else resets the streak to 0 (the paper's text). StreakPasses: a
+// rising entropy that did not branch adds 1, and nothing lowers the streak (Algorithm 1 as printed).
 const (
 	StreakBranches StreakRule = "branches"
 	StreakPasses   StreakRule = "passes"
 )
 
-// Chain is what the rule remembers of one path. A branch starts with the chain that it copies, as
-// that is after the decision.
+// Chain is the state of one path. A branch starts with a copy of its parent's chain after the decision.
 type Chain struct {
 	Root   float64 // entropy of the first segment, in nats
 	Streak int     // l
@@ -27,16 +26,16 @@ type Chain struct {
 type Decision struct {
 	Change      float64 // ΔH
 	Base        float64
-	Probability float64 // P; 0 where the budget was spent already
+	Probability float64 // P; 0 if the budget was already spent
 	Copies      int     // branches to open, 0 to continue alone
 }
 
-// Decide judges a chain whose next segment has entropy h, in nats. budget is b, the branches that
-// are left; at 0 nothing branches, nothing is drawn and the streak ends. draw gives uniform
-// numbers of [0, 1); it is not called where the base is fixed.
+// Decide decides whether a chain branches before its next segment, whose entropy is h nats. budget is b, the
+// number of branches left; at 0 the chain does not branch, nothing is drawn and the streak ends. draw returns
+// uniform numbers in [0, 1); it is not called if the base is fixed.
 //
-// Departure: the release counts streaks by prompt, and only in rounds in which some prompt
-// branched; here each chain has its own.
+// Departure: the release counts streaks by prompt, and only in rounds in which some prompt branched. Here each
+// chain has its own streak.
 func (r Rule) Decide(k TopK, c Chain, h float64, budget int, draw func() float64) (Decision, Chain, error) {
 	if math.IsNaN(h) || math.IsInf(h, 0) || math.IsNaN(c.Root) || math.IsInf(c.Root, 0) {
 		return Decision{}, c, fmt.Errorf("decide a branch: entropy %g after %g at the root", h, c.Root)

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// EntropyMode chooses how top-k log-probabilities stand in for a distribution.
+// EntropyMode chooses how an entropy is computed from the top-k log-probabilities of a distribution.
 type EntropyMode string
 
 // Released sums −p ln p over the top tokens and over positions: no renormalisation, no mass for the

@@ -1,9 +1,9 @@
 package diagnose
 
-// How much step-level credit GiGPO can give (ARLArena S17–S20): the turns of a group that start
-// from the same observation form an anchor group; one of a single turn has a step advantage of 0.
-// Few and large groups tell turns apart, many singletons leave the episode advantage alone. The
-// two parts are compared by Σ|A_step| / Σ|A_episode| over turn rows. Departures: none.
+// How much step-level credit GiGPO can assign (ARLArena S17–S20): the turns of a group that start from the same
+// observation form an anchor group. In an anchor group of one turn the step advantage is 0. A few large anchor groups
+// distinguish turns; with many single ones only the episode advantage is left. The two parts are compared by
+// Σ|A_step| / Σ|A_episode| over turn rows. Departures: none.
 
 import "fmt"
 
@@ -33,11 +33,13 @@ type AnchorReport struct {
 	StepToEpisode float64 // their ratio; 0 where every A_episode is 0
 }
 
-// Add adds turn rows; none of them where one is refused.
+// Add adds turn rows. If one is refused, none is added.
 func (a *Anchors) Add(rows ...TurnRow) error {
 	for i, r := range rows {
 		if !usable(r.Episode) || !usable(r.Step) {
-			return fmt.Errorf("%w: turn row %d of group %s has advantages %g and %g", ErrBadInput, i, r.Group, r.Episode, r.Step)
+			return fmt.Errorf(
+				"%w: turn row %d of group %s has advantages %g and %g", ErrBadInput, i, r.Group, r.Episode, r.Step,
+			)
 		}
 	}
 	if a.size == nil {

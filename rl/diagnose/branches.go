@@ -39,7 +39,7 @@ type BranchReport struct {
 	Consecutive               float64 // share of branching turns that lie in runs of 2 or more
 }
 
-// Add adds chains; none of them where one is refused.
+// Add adds chains. If one is refused, none is added.
 func (b *Branches) Add(chains ...Chain) error {
 	for i, c := range chains {
 		if err := checkCounts("chain", i, c.Children...); err != nil {

@@ -1,10 +1,10 @@
-// Package diagnose holds the statistics by which a run is judged: how far the policy has moved,
-// where its updates are clipped, what its trajectories cost and whether it still learns.
+// Package diagnose holds statistics about a run: how far the policy has moved, where its updates are clipped,
+// what its trajectories cost and whether it still learns.
 //
 // Glossary. A *gathering* takes rows, trajectories, groups or calls by Add, takes in another shard's
 // gathering by Merge and gives a *report*, a plain struct of results; its zero value is empty
 // unless there is a New for it. *Live* rows have at least one token under the mask; tokens outside
-// the mask and dead rows count nowhere. A *share* or *fraction* lies in [0, 1] and is 0 of nothing.
+// the mask and dead rows are not counted. A *share* or *fraction* lies in [0, 1]; it is 0 if its denominator is 0.
 // A *spread* is count, mean, sample standard deviation (n−1), least and greatest value; a
 // *variance* is the population one (n). *Percentiles* interpolate linearly (type 7 of Hyndman &
 // Fan 1996). The *importance ratio* is exp(logp − old); a *sequence ratio* is exp of its mean
@@ -14,17 +14,16 @@
 // *unit* is what a bootstrap resamples: a problem with the mean of its samples, never a single
 // sample, since the samples of one problem are not independent.
 //
-// No result depends on the order in which things are added or on how they are spread over shards,
-// not even in the last bit: sums are exact until they are read (rl/internal/exact), counts are
-// whole numbers and everything that is listed is sorted. Every row counts once; copies that a
-// resampling stands for are the loss's concern.
+// No result depends on the order in which inputs are added or on how they are spread over shards, not even in
+// the last bit: sums are exact until they are read (rl/internal/exact), counts are whole numbers, and lists are
+// sorted. Every row counts once; only the loss counts the copies that resampling makes.
 //
-// One diagnosis a file: entropy, kl, ratio, eight_groups, tool_errors, zero_advantage, branches,
-// effort, validity, transitions, passk, group_rewards, roc, replay, value_scores, anchors, forking,
-// stability, latency, bootstrap.
+// Each file holds one diagnosis: entropy, kl, ratio, eight_groups, tool_errors, zero_advantage, branches, effort,
+// validity, transitions, passk, group_rewards, roc, replay, value_scores, anchors, forking, stability, latency,
+// bootstrap.
 //
 // Sources: SPEAR, rStar2-Agent, ARLArena, AEPO and PRS/VSPO, by figure or equation in each file.
-// Degenerate input gives zeros, never NaN (the bootstrap of no units excepted); a number that is
-// not finite or greater than 1e150, unequal lengths or a mask other than 0 and 1 give an error that
-// wraps ErrBadInput and names the row and the token, and then nothing is added.
+// Degenerate input gives zeros, never NaN, except for the bootstrap of no units. A number that is not finite or
+// greater than 1e150, unequal lengths, or a mask other than 0 and 1 give an error that wraps ErrBadInput and names
+// the row and the token. Nothing is added in that case.
 package diagnose

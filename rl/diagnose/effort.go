@@ -44,7 +44,7 @@ type ToolCalls struct {
 	Trajectories int     // that called it
 }
 
-// Add adds trajectories; none of them where one is refused.
+// Add adds trajectories. If one is refused, none is added.
 func (e *Effort) Add(trajectories ...Trajectory) error {
 	for i, t := range trajectories {
 		if err := checkCounts("trajectory", i, t.Tokens, t.Turns); err != nil {

@@ -6,9 +6,9 @@ package diagnose
 //	sign of A  ×  IS > 1 or ≤ 1  ×  entropy above a threshold or not,
 //
 // and each of the eight groups has its count, mean ratio and share of the step's KL. Collapsing runs
-// show a growing share of A−|IS<=1. Departures: the appendix says "IS > 0", which always holds; the
-// threshold, which the paper does not give, is the median of the step's samples where none is set;
-// samples with A = 0 are in no group and not in the KL that is shared out.
+// show a growing share of A−|IS<=1. Departures: the appendix says "IS > 0", which always holds. The paper
+// gives no threshold; the default is the median of the step's samples. Samples with A = 0 are in no group, and
+// their KL is not part of the total.
 
 import (
 	"fmt"
@@ -17,7 +17,7 @@ import (
 	"github.com/ropewalk/ropewalk/rl/internal/exact"
 )
 
-// Sample is what the partition sees of one row or one token.
+// Sample is one row or one token of the partition.
 type Sample struct {
 	Advantage float64
 	Ratio     float64 // importance ratio > 0, of the sequence or the token
@@ -49,7 +49,7 @@ func (g EightGroup) Name() string {
 	return name + map[bool]string{true: "|H+", false: "|H-"}[g.High]
 }
 
-// MedianEntropy returns the median of the samples' entropies, 0 of none.
+// MedianEntropy returns the median of the samples' entropies, 0 for an empty list.
 func MedianEntropy(samples []Sample) float64 {
 	values := make([]float64, len(samples))
 	for i, s := range samples {
@@ -66,7 +66,7 @@ func NewEightGroups(threshold float64) (*EightGroups, error) {
 	return &EightGroups{threshold: threshold}, nil
 }
 
-// Add adds samples; none of them where one is refused.
+// Add adds samples. If one is refused, none is added.
 func (g *EightGroups) Add(samples ...Sample) error {
 	for i, s := range samples {
 		if !usable(s.Advantage) || !usable(s.Entropy) || !usable(s.KL) || !(s.Ratio >= 0) || !usable(s.Ratio) {
@@ -93,7 +93,7 @@ func (g *EightGroups) Add(samples ...Sample) error {
 // Merge adds another shard's samples, which must have been split at the same threshold.
 func (g *EightGroups) Merge(o *EightGroups) error {
 	if g.threshold != o.threshold {
-		return fmt.Errorf("%w: eight groups split at %g and at %g", ErrBadInput, g.threshold, o.threshold)
+		return fmt.Errorf("%w: merge eight groups with the thresholds %g and %g", ErrBadInput, g.threshold, o.threshold)
 	}
 	for i := range g.count {
 		g.count[i] += o.count[i]
@@ -147,7 +147,9 @@ func Samples(rows []Row) ([]Sample, error) {
 		if err := kl.Add(r); err != nil {
 			return nil, err
 		}
-		out = append(out, Sample{Advantage: advantage, Ratio: ratio, Entropy: entropy.Report(0).TokenMean, KL: kl.Report().K3})
+		out = append(
+			out, Sample{Advantage: advantage, Ratio: ratio, Entropy: entropy.Report(0).TokenMean, KL: kl.Report().K3},
+		)
 	}
 	return out, nil
 }

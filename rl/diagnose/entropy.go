@@ -7,7 +7,7 @@ package diagnose
 //	seq-mean-token-sum       Σ_i Σ_t m·H / N
 //	seq-mean-token-sum-norm  Σ_i Σ_t m·H / (N·T_max)
 //
-// T_max is the configured response limit. Departures: older releases leave N out of the last.
+// T_max is the configured response limit. Departures: older releases do not divide the last one by N.
 
 import "github.com/ropewalk/ropewalk/rl/internal/exact"
 
@@ -25,7 +25,7 @@ type EntropyReport struct {
 	SeqMeanTokenSumNorm float64 // 0 where no limit is given
 }
 
-// Add adds rows by Mask and Entropy; none of them where one is refused.
+// Add adds rows by Mask and Entropy. If one is refused, none is added.
 func (e *Entropy) Add(rows ...Row) error {
 	for i, r := range rows {
 		if err := r.check(i, r.entropy()); err != nil {

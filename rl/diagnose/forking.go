@@ -12,8 +12,8 @@ import (
 	"slices"
 )
 
-// Hesitation gathers the entropies of a step's tokens by where they stand. The zero value takes
-// the top 20% and a window of DefaultWindow tokens.
+// Hesitation gathers the entropies of a step's tokens by their place, reasoning or reflection. The zero value takes the
+// top 20% and a window of DefaultWindow tokens.
 type Hesitation struct {
 	Top    float64 // share of tokens taken as high, (0, 1]; DefaultTop when 0
 	Window int     // tokens after a tool's response that count as reflection; DefaultWindow when 0
@@ -34,8 +34,8 @@ type HesitationReport struct {
 	Threshold  float64 // nats
 	Forking    float64 // share of the high tokens inside reasoning
 	Reflection float64 // share of the high tokens after tool responses
-	// How many of a place's own tokens are high: a place hesitates more than the other where its
-	// density is greater.
+	// The share of a place's own tokens that are in the top: the policy hesitates more in the place with the greater
+	// density.
 	ReasoningDensity, ReflectionDensity float64
 }
 
@@ -50,8 +50,8 @@ func (h *Hesitation) Validate() error {
 	return nil
 }
 
-// Add adds rows of whole trajectories, tool output included, by Mask and Entropy; none of them
-// where one is refused. A row begins at its response, so its first tokens follow no tool.
+// Add adds rows of whole trajectories, tool output included, by Mask and Entropy. If one is
+// refused, none is added. A row begins at its response, so its first tokens follow no tool.
 func (h *Hesitation) Add(rows ...Row) error {
 	if err := h.Validate(); err != nil {
 		return err
@@ -101,7 +101,10 @@ func (h *Hesitation) top() float64 {
 // Merge adds another shard's rows, which must have been read by the same settings.
 func (h *Hesitation) Merge(o *Hesitation) error {
 	if h.top() != o.top() || h.window() != o.window() {
-		return fmt.Errorf("%w: hesitation read by (%g, %d) and by (%g, %d)", ErrBadInput, h.top(), h.window(), o.top(), o.window())
+		return fmt.Errorf(
+			"%w: merge hesitation with the settings (%g, %d) and (%g, %d)", ErrBadInput, h.top(), h.window(), o.top(),
+			o.window(),
+		)
 	}
 	h.reasoning = append(h.reasoning, o.reasoning...)
 	h.reflection = append(h.reflection, o.reflection...)

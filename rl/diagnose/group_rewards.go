@@ -31,7 +31,7 @@ type GroupRewardReport struct {
 	Kept               float64 // share of groups
 }
 
-// Add adds groups; one without rewards counts nowhere. None is added where one is refused.
+// Add adds groups; one without rewards is not counted. If one is refused, none is added.
 func (g *GroupRewards) Add(groups ...GroupReward) error {
 	for i, group := range groups {
 		if err := checkValues("reward", group.Rewards); err != nil {

@@ -5,9 +5,8 @@ package diagnose
 //	KL(current ‖ reference)  k1 = Δ, k3 = e^(−Δ) + Δ − 1   (Schulman 2020)
 //	off-policy KL            old − logp
 //
-// k1 is unbiased and may be negative; k3 is never negative. Departures: k3 clamps −Δ to ±20 and
-// its value to 10, as the loss of that name does. The gradient norm that belongs beside them in a
-// plot comes with the update itself.
+// k1 is unbiased and may be negative; k3 is never negative. Departures: k3 clamps −Δ to ±20 and its value to 10,
+// as the loss of that name does. The paper also plots the gradient norm, which the update itself reports.
 
 import (
 	"github.com/ropewalk/ropewalk/rl/internal/exact"
@@ -28,8 +27,8 @@ type KLReport struct {
 	OffPolicy       float64 // mean(old − logp), the k1 estimate of KL(old ‖ current)
 }
 
-// Add adds rows by Mask and LogProbs, and by Reference and Old where a row has them; none of the
-// rows where one is refused.
+// Add adds rows by Mask and LogProbs, and by Reference and Old where a row has them. If one row is
+// refused, none is added.
 func (k *KL) Add(rows ...Row) error {
 	for i, r := range rows {
 		columns := []column{r.logProbs()}

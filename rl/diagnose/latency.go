@@ -2,9 +2,8 @@ package diagnose
 
 // Load and latency of the tools (rStar2-Agent figure 6): seconds from a call's dispatch to its
 // response, calls per step (the paper reports 45,000 at 0.3 s) and how many calls wait or run at
-// a time. Departures: beside the paper's mean, percentiles and the part of the latency spent
-// waiting; depths are weighted by time over each step's span, from its first dispatch to its last
-// response.
+// a time. Departures: in addition to the paper's mean there are percentiles and the part of the latency spent
+// waiting. Depths are weighted by time over each step's span, from its first dispatch to its last response.
 
 import (
 	"cmp"
@@ -37,7 +36,7 @@ type LatencyReport struct {
 	MaxQueueDepth, MaxInFlight int
 }
 
-// Add adds calls; none of them where one is refused.
+// Add adds calls. If one is refused, none is added.
 func (l *Latency) Add(calls ...Call) error {
 	for i, c := range calls {
 		if !usable(c.Queued) || !usable(c.Finished) || !(c.Queued <= c.Started && c.Started <= c.Finished) {

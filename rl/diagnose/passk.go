@@ -50,7 +50,7 @@ type SolvedReport struct {
 }
 
 // Add adds a task by the score of each of its samples and whether it counts as solved. A task
-// without samples counts nowhere.
+// without samples is not counted.
 func (s *Solved) Add(scores []float64, solved []bool) error {
 	if len(scores) != len(solved) {
 		return fmt.Errorf("%w: %d scores and %d verdicts", ErrBadInput, len(scores), len(solved))

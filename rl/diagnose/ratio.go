@@ -6,8 +6,8 @@ package diagnose
 //	low&neg   A < 0, r < 1 − ε_low       high&neg  A < 0, r > 1 + ε_high
 //	low&pos   A > 0, r < 1 − ε_low       high&pos  A > 0, r > 1 + ε_high
 //
-// A clip acts on low&neg and high&pos alone: their sum is the effective clip. The dual clip acts
-// where A < 0 and r > C. Sources: ARLArena figure 4 (a, b); dual clip (Ye et al. 2020); GSPO's
+// A clip acts only on low&neg and high&pos; their sum is the effective clip. The dual clip acts
+// if A < 0 and r > C. Sources: ARLArena figure 4 (a, b); dual clip (Ye et al. 2020); GSPO's
 // sequence ratio s = exp(mean(logp − old)). Departures: A = 0 is in the denominator and on no
 // side; log-ratios are clamped as in the losses, ±20 by token and at most 10 by sequence.
 
@@ -50,7 +50,7 @@ type Ratios struct {
 // RatioCounts counts ratios out of bounds.
 type RatioCounts struct{ Total, LowNegative, LowPositive, HighNegative, HighPositive, Dual int }
 
-// RatioReport holds the shares; all are 0 of no ratio.
+// RatioReport holds the shares; all are 0 without ratios.
 type RatioReport struct {
 	Counts                                               RatioCounts
 	LowNegative, LowPositive, HighNegative, HighPositive float64
@@ -67,7 +67,7 @@ func NewRatios(bounds RatioBounds) (*Ratios, error) {
 	return &Ratios{bounds: bounds}, nil
 }
 
-// Add adds ratios > 0 with the advantage of each, be they of tokens or of rows.
+// Add adds ratios > 0, of tokens or of rows, with the advantage of each.
 func (r *Ratios) Add(ratios, advantages []float64) error {
 	if len(ratios) != len(advantages) {
 		return fmt.Errorf("%w: %d ratios and %d advantages", ErrBadInput, len(ratios), len(advantages))
@@ -136,7 +136,7 @@ func (r *Ratios) add(ratio, advantage float64) {
 // Merge adds another shard's ratios, which must have been held to the same bounds.
 func (r *Ratios) Merge(o *Ratios) error {
 	if r.bounds != o.bounds {
-		return fmt.Errorf("%w: ratios held to %+v and to %+v", ErrBadInput, r.bounds, o.bounds)
+		return fmt.Errorf("%w: merge ratios with the bounds %+v and %+v", ErrBadInput, r.bounds, o.bounds)
 	}
 	c := &r.counts
 	c.Total += o.counts.Total

@@ -18,7 +18,7 @@ type Replayed struct {
 	Ratio     float64 // importance ratio of an accepted row; read for those alone
 }
 
-// ReplayState is what replay has at hand at a step.
+// ReplayState is the state of replay at a step.
 type ReplayState struct {
 	Step      int
 	Gamma, Mu float64   // of the curriculum, [0, 1]

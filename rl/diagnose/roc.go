@@ -1,12 +1,12 @@
 package diagnose
 
-// How clean the trajectories are that RoC chooses from (rStar2-Agent section 3.2): means of its
-// two penalties, p_err and p_format, and how many answers a trajectory gives: none, one as it
-// should, or several. Departures: none; the penalties themselves come from the resampling.
+// The faults of the trajectories that RoC chooses from (rStar2-Agent section 3.2): means of its two penalties,
+// p_err and p_format, and how many answers a trajectory gives: none, one (as required) or several. Departures:
+// none. Package resample computes the penalties.
 
 import "fmt"
 
-// Quality is what RoC sees of one trajectory.
+// Quality holds the inputs of RoC for one trajectory.
 type Quality struct {
 	Error   float64 // p_err of [0, 1]
 	Format  float64 // p_format of [0, 1]
@@ -35,11 +35,14 @@ type QualityReport struct {
 	NoAnswer, OneAnswer, Several float64 // shares of all trajectories; they add up to 1
 }
 
-// Add adds trajectories; none of them where one is refused.
+// Add adds trajectories. If one is refused, none is added.
 func (q *Qualities) Add(trajectories ...Quality) error {
 	for i, t := range trajectories {
 		if !(t.Error >= 0 && t.Error <= 1) || !(t.Format >= 0 && t.Format <= 1) || t.Answers < 0 {
-			return fmt.Errorf("%w: trajectory %d has p_err %g, p_format %g and %d answers", ErrBadInput, i, t.Error, t.Format, t.Answers)
+			return fmt.Errorf(
+				"%w: trajectory %d has p_err %g, p_format %g and %d answers", ErrBadInput, i, t.Error, t.Format,
+				t.Answers,
+			)
 		}
 	}
 	for _, t := range trajectories {

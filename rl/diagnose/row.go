@@ -19,7 +19,7 @@ type Row struct {
 	Entropy    []float64 // of the policy at each token, nats
 }
 
-// ErrBadInput is behind every refusal of what a diagnosis is given.
+// ErrBadInput is the cause of every error about a diagnosis's input.
 var ErrBadInput = errors.New("bad input")
 
 // column is one slice of a row with its name.
@@ -47,7 +47,9 @@ func (r Row) check(row int, columns ...column) error {
 	}
 	for _, c := range columns {
 		if len(c.values) != len(r.Mask) {
-			return fmt.Errorf("%w: row %d has %s of %d tokens and a mask of %d", ErrBadInput, row, c.name, len(c.values), len(r.Mask))
+			return fmt.Errorf(
+				"%w: row %d has %s of %d tokens and a mask of %d", ErrBadInput, row, c.name, len(c.values), len(r.Mask),
+			)
 		}
 		for t, v := range c.values {
 			if r.Mask[t] == 1 && (!usable(v) || v > c.most) {
@@ -81,7 +83,7 @@ func checkCounts(name string, i int, counts ...int) error {
 	return nil
 }
 
-// share is part/whole, 0 of nothing.
+// share is part/whole, or 0 if the denominator is 0.
 func share(part, whole int) float64 {
 	if whole == 0 {
 		return 0
@@ -89,7 +91,7 @@ func share(part, whole int) float64 {
 	return float64(part) / float64(whole)
 }
 
-// over is sum/n, 0 of nothing.
+// over is sum/n, or 0 if the denominator is 0.
 func over(sum float64, n int) float64 {
 	if n == 0 {
 		return 0

@@ -128,7 +128,10 @@ func TestNoDiagnosisDependsOnOrderOrShards(t *testing.T) {
 	rows := randomRows(rng, 60)
 	for i := range rows { // an empty row has no columns at all
 		if len(rows[i].Mask) == 0 {
-			rows[i] = Row{Mask: []int32{0}, LogProbs: []float64{0}, Old: []float64{0}, Reference: []float64{0}, Advantages: []float64{0}, Entropy: []float64{0}}
+			rows[i] = Row{
+				Mask: []int32{0}, LogProbs: []float64{0}, Old: []float64{0}, Reference: []float64{0},
+				Advantages: []float64{0}, Entropy: []float64{0},
+			}
 		}
 	}
 	t.Run("entropy", func(t *testing.T) {
@@ -191,11 +194,30 @@ func TestNoCountDependsOnOrderOrShards(t *testing.T) {
 	for i := range 80 {
 		f := Failures{draw(3), draw(3), draw(3)}
 		uses = append(uses, ToolUse{Reward: float64(draw(3) - 1), Calls: f.Total() + draw(4), Failures: f})
-		chains = append(chains, Chain{Prompt: fmt.Sprint(draw(9)), Children: []int{draw(3), draw(2), draw(2), draw(4)}[:draw(5)]})
-		trajectories = append(trajectories, Trajectory{Calls: map[string]int{"search": draw(4), "python": draw(3)}, Tokens: draw(900), Turns: draw(9), Truncated: draw(5) == 0})
-		qualities = append(qualities, Quality{Error: rng.Float64(), Format: rng.Float64(), Answers: draw(4), Kept: draw(2) == 0})
-		values = append(values, Value{Score: rng.Float64(), Probability: rng.Float64() / 80, N: draw(4), Omega: 2 - 1/float64(1+draw(3))})
-		turns = append(turns, TurnRow{Group: fmt.Sprint(draw(4)), Anchor: fmt.Sprint(draw(9)), Episode: rng.NormFloat64(), Step: rng.NormFloat64()})
+		chains = append(
+			chains, Chain{Prompt: fmt.Sprint(draw(9)), Children: []int{draw(3), draw(2), draw(2), draw(4)}[:draw(5)]},
+		)
+		trajectories = append(
+			trajectories,
+			Trajectory{
+				Calls: map[string]int{"search": draw(4), "python": draw(3)}, Tokens: draw(900), Turns: draw(9),
+				Truncated: draw(5) == 0,
+			},
+		)
+		qualities = append(
+			qualities, Quality{Error: rng.Float64(), Format: rng.Float64(), Answers: draw(4), Kept: draw(2) == 0},
+		)
+		values = append(
+			values,
+			Value{Score: rng.Float64(), Probability: rng.Float64() / 80, N: draw(4), Omega: 2 - 1/float64(1+draw(3))},
+		)
+		turns = append(
+			turns,
+			TurnRow{
+				Group: fmt.Sprint(draw(4)), Anchor: fmt.Sprint(draw(9)), Episode: rng.NormFloat64(),
+				Step: rng.NormFloat64(),
+			},
+		)
 		queued := rng.Float64() * 10
 		started := queued + rng.ExpFloat64()
 		calls = append(calls, Call{Step: i % 3, Queued: queued, Started: started, Finished: started + rng.ExpFloat64()})
@@ -298,13 +320,17 @@ func TestNoCountDependsOnOrderOrShards(t *testing.T) {
 					return nil
 				},
 				self: tr, merge: func(o gathering[[]string]) error { tr.Merge(o.self.(*Transitions)); return nil },
-				report: func() any { return struct{ R, F any }{tr.Report(MinFrequency), tr.Report(MinFrequency).Flows()} },
+				report: func() any {
+					return struct{ R, F any }{
+						tr.Report(MinFrequency), tr.Report(MinFrequency).Flows(),
+					}
+				},
 			}
 		})
 	})
 }
 
-// Masked tokens never matter: whatever stands there, even what would be refused elsewhere.
+// The values of masked tokens never matter, not even those that would be refused elsewhere.
 func TestMaskedTokensNeverMatter(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 14))
 	rows := randomRows(rng, 40)

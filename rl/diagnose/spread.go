@@ -12,7 +12,7 @@ import (
 	"github.com/ropewalk/ropewalk/rl/internal/exact"
 )
 
-// Spread describes numbers; all of it is 0 of none.
+// Spread describes numbers; all fields are 0 for an empty list.
 type Spread struct {
 	N         int
 	Mean      float64
@@ -58,7 +58,7 @@ func spreadOf(values []float64) Spread {
 	return s.spread()
 }
 
-// Percentile returns the q-th quantile, 0 ≤ q ≤ 1, of values in any order; 0 of none.
+// Percentile returns the q-th quantile, 0 ≤ q ≤ 1, of values in any order; 0 for an empty list.
 func Percentile(values []float64, q float64) float64 {
 	if len(values) == 0 {
 		return 0
@@ -94,7 +94,7 @@ func (h histogram) bins() []Bin {
 	return out
 }
 
-// total is how many numbers were counted, and their sum.
+// total returns how many numbers were counted, and their sum.
 func (h histogram) total() (n, sum int) {
 	for v, c := range h {
 		n, sum = n+c, sum+v*c

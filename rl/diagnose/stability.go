@@ -39,6 +39,3 @@ func Stable(success []float64, tail float64) (Stability, error) {
 	}
 	return Stability{Steps: n, Mean: m.Mean(), Variance: m.Variance()}, nil
 }
-
-// Below reports whether a run of at least two steps in the window is stable.
-func (s Stability) Below(threshold float64) bool { return s.Steps > 1 && s.Variance < threshold }

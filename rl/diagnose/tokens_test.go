@@ -40,7 +40,10 @@ func TestEntropy(t *testing.T) {
 func TestKL(t *testing.T) {
 	var k KL
 	err := k.Add(
-		Row{Mask: []int32{1, 0, 1}, LogProbs: []float64{-1, -9, -0.5}, Reference: []float64{-1.2, 0, -0.5}, Old: []float64{-0.9, 0, -0.8}},
+		Row{
+			Mask: []int32{1, 0, 1}, LogProbs: []float64{-1, -9, -0.5}, Reference: []float64{-1.2, 0, -0.5},
+			Old: []float64{-0.9, 0, -0.8},
+		},
 		Row{Mask: []int32{1}, LogProbs: []float64{-1}, Old: []float64{-2}}, // no reference
 	)
 	if err != nil {
@@ -71,7 +74,9 @@ func TestRatios(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := tokens.Report()
-	if got.Counts != (RatioCounts{Total: 5, LowNegative: 1, LowPositive: 1, HighNegative: 1, HighPositive: 1, Dual: 1}) {
+	if got.Counts != (RatioCounts{
+		Total: 5, LowNegative: 1, LowPositive: 1, HighNegative: 1, HighPositive: 1, Dual: 1,
+	}) {
 		t.Errorf("counts %+v", got.Counts)
 	}
 	near(t, "effective clip", got.EffectiveClip, 0.4)
@@ -163,8 +168,14 @@ func TestEightGroups(t *testing.T) {
 func TestSamples(t *testing.T) {
 	got, err := Samples([]Row{
 		{},
-		{Mask: []int32{1, 0, 1}, LogProbs: []float64{-1, 0, -1}, Old: []float64{-1.2, 0, -1.4}, Reference: []float64{-1, 0, -1.2},
-			Advantages: []float64{1, 0, 2}, Entropy: []float64{0.5, 0, 1}},
+		{
+			Mask:       []int32{1, 0, 1},
+			LogProbs:   []float64{-1, 0, -1},
+			Old:        []float64{-1.2, 0, -1.4},
+			Reference:  []float64{-1, 0, -1.2},
+			Advantages: []float64{1, 0, 2},
+			Entropy:    []float64{0.5, 0, 1},
+		},
 	})
 	if err != nil || len(got) != 1 {
 		t.Fatalf("got %v (%v), want the live row alone", got, err)
@@ -227,7 +238,10 @@ func TestBadRowsAreRefusedByName(t *testing.T) {
 	}{
 		{"mask", "mask of row 1, token 3 is 2", func(r *Row) { r.Mask[3] = 2 }},
 		{"NaN", "row 1, token 3 is NaN", func(r *Row) { r.LogProbs[3], r.Entropy[3] = math.NaN(), math.NaN() }},
-		{"infinity", "row 1, token 3 is -Inf", func(r *Row) { r.LogProbs[3], r.Entropy[3] = math.Inf(-1), math.Inf(-1) }},
+		{
+			"infinity", "row 1, token 3 is -Inf",
+			func(r *Row) { r.LogProbs[3], r.Entropy[3] = math.Inf(-1), math.Inf(-1) },
+		},
 		{"length", "row 1 has", func(r *Row) { r.LogProbs, r.Entropy = r.LogProbs[1:], r.Entropy[1:] }},
 	}
 	for _, tt := range tests {
@@ -254,7 +268,9 @@ func TestBadRowsAreRefusedByName(t *testing.T) {
 	}
 	positive := fresh()
 	positive.Old[3] = 0.5
-	if err := new(KL).Add(positive); err == nil || !strings.Contains(err.Error(), "old log-probability of row 0, token 3") {
+	if err := new(KL).Add(positive); err == nil || !strings.Contains(
+		err.Error(), "old log-probability of row 0, token 3",
+	) {
 		t.Errorf("a log-probability above 0 gave %v", err)
 	}
 }

@@ -1,8 +1,8 @@
 package diagnose
 
-// Tool errors in trajectories that were rewarded (rStar2-Agent figure 4, section 2.2.1): of the
-// tool calls in trajectories with R > 0, how many failed. An outcome-only reward lets this settle
-// well above 0; resample-on-correct is to drive it down. The paper's three kinds of failure are a
+// Tool errors in trajectories that were rewarded (rStar2-Agent figure 4, section 2.2.1): the share of the tool
+// calls in trajectories with R > 0 that failed. With an outcome-only reward this share stays well above 0;
+// resample-on-correct is meant to lower it. The paper's three kinds of failure are a
 // call that cannot be read, one whose execution fails and one that runs out of time. Departures:
 // outcomes are recorded ones, not a search for the word "error" in the tool's text.
 
@@ -22,7 +22,7 @@ type Failures struct {
 // Total is the number of failing calls.
 func (f Failures) Total() int { return f.Format + f.Execution + f.Timeout }
 
-// ToolUse is what one trajectory made of its tools.
+// ToolUse counts the tool calls of one trajectory.
 type ToolUse struct {
 	Reward   float64
 	Calls    int // failing ones included
@@ -37,7 +37,7 @@ type ToolErrors struct {
 	shares                         exact.Sum // of each calling trajectory's own share
 }
 
-// ToolErrorReport holds the shares; one over nothing is 0.
+// ToolErrorReport holds the shares; a share with the denominator 0 is 0.
 type ToolErrorReport struct {
 	Trajectories int // with R > 0
 	Calling      int // of those, with at least one call
@@ -51,7 +51,7 @@ type ToolErrorReport struct {
 	Touched      float64 // share of calling trajectories with at least one failing call
 }
 
-// Add adds trajectories, of which those with R > 0 count; none of them where one is refused.
+// Add adds trajectories, of which those with R > 0 count. If one is refused, none is added.
 func (e *ToolErrors) Add(trajectories ...ToolUse) error {
 	for i, u := range trajectories {
 		f := u.Failures
@@ -59,7 +59,10 @@ func (e *ToolErrors) Add(trajectories ...ToolUse) error {
 			return err
 		}
 		if f.Total() > u.Calls || !usable(u.Reward) {
-			return fmt.Errorf("%w: trajectory %d has %d failing of %d calls and reward %g", ErrBadInput, i, f.Total(), u.Calls, u.Reward)
+			return fmt.Errorf(
+				"%w: trajectory %d has %d failing of %d calls and reward %g", ErrBadInput, i, f.Total(), u.Calls,
+				u.Reward,
+			)
 		}
 	}
 	for _, u := range trajectories {

@@ -30,7 +30,8 @@ func TestToolErrors(t *testing.T) {
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	for _, bad := range []ToolUse{{Calls: -1}, {Calls: 1, Failures: Failures{Timeout: 2}}, {Reward: math.NaN()}, {Failures: Failures{Format: -1, Timeout: 1}}} {
+	for _, bad := range []ToolUse{{Calls: -1}, {Calls: 1, Failures: Failures{Timeout: 2}}, {Reward: math.NaN()},
+		{Failures: Failures{Format: -1, Timeout: 1}}} {
 		if err := e.Add(bad); !errors.Is(err, ErrBadInput) {
 			t.Errorf("%+v: %v", bad, err)
 		}
@@ -112,7 +113,8 @@ func TestEffort(t *testing.T) {
 	if diff := cmp.Diff(want, got.ByTool); diff != "" {
 		t.Error(diff)
 	}
-	if got.Trajectories != 4 || got.Truncated != 0.25 || got.Calls.Mean != 1.25 || got.Calls.Max != 4 || got.Turns.Mean != 2 {
+	if got.Trajectories != 4 || got.Truncated != 0.25 || got.Calls.Mean != 1.25 || got.Calls.Max != 4 ||
+		got.Turns.Mean != 2 {
 		t.Errorf("got %+v", got)
 	}
 	if got.Tokens.Mean != 200 || got.Tokens.Min != 100 || got.Tokens.Max != 300 {
@@ -131,7 +133,9 @@ func TestValidity(t *testing.T) {
 	v.Add(Turn{Format: true, Action: true}, Turn{Format: true, Action: false})
 	v.Add(Turn{Format: false, Action: true}, Turn{Format: true, Action: true})
 	v.Add()
-	want := ValidityReport{Turns: 4, Trajectories: 2, Format: 0.75, Action: 0.75, FormatThroughout: 0.5, ActionThroughout: 0.5}
+	want := ValidityReport{
+		Turns: 4, Trajectories: 2, Format: 0.75, Action: 0.75, FormatThroughout: 0.5, ActionThroughout: 0.5,
+	}
 	if got := v.Report(); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

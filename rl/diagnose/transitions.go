@@ -1,11 +1,10 @@
 package diagnose
 
-// Transitions between actions, as a Sankey diagram draws them (SPEAR on the purposes of code;
-// ARLArena appendix on web shop actions): every tool call has a label, its intent or its kind of
-// action; the edges count how often the call of turn k with one label is followed by the call of
-// turn k+1 with another. Only labels that occur more than twice over all turns are drawn. An edge
-// from a label to itself is a loop, which fails long tasks. Departures: an edge at a label that is
-// not drawn is left out, the turns beside it are not joined.
+// Transitions between actions, as a Sankey diagram draws them (SPEAR on the purposes of code; ARLArena appendix on web
+// shop actions): every tool call has a label, its intent or its kind of action; the edges count how often the call of
+// turn k with one label is followed by the call of turn k+1 with another. Only labels that occur more than twice over
+// all turns are drawn. An edge from a label to itself is a loop, which makes long tasks fail. Departures: an edge at a
+// label that is not drawn is left out; the turns before and after it are not joined.
 
 import (
 	"cmp"

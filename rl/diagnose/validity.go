@@ -16,7 +16,7 @@ type Validity struct {
 	trajectories, formatThrough, actionThrough int
 }
 
-// ValidityReport holds the ratios; each is 0 of nothing.
+// ValidityReport holds the ratios; each is 0 without turns.
 type ValidityReport struct {
 	Turns, Trajectories int
 	Format, Action      float64 // share of turns
@@ -24,7 +24,7 @@ type ValidityReport struct {
 	ActionThroughout    float64 // … whose every action is valid
 }
 
-// Add adds one trajectory's turns; a trajectory without turns counts nowhere.
+// Add adds one trajectory's turns; a trajectory without turns is not counted.
 func (v *Validity) Add(turns ...Turn) {
 	if len(turns) == 0 {
 		return

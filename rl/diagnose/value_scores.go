@@ -11,7 +11,7 @@ import (
 	"slices"
 )
 
-// Value is VSPO's word on one prompt of the batch.
+// Value is VSPO's result for one prompt of the batch.
 type Value struct {
 	Score       float64 // V ≥ 0 of rewards up to R_max
 	Probability float64 // p; 0 where nothing was drawn
@@ -42,7 +42,7 @@ type ValueReport struct {
 	Replaced      float64     // Σ max(N−1, 0)/|B|
 }
 
-// Add adds prompts; none of them where one is refused.
+// Add adds prompts. If one is refused, none is added.
 func (v *Values) Add(prompts ...Value) error {
 	for i, p := range prompts {
 		if !usable(p.Score) || !(p.Probability >= 0 && p.Probability <= 1) || p.N < 0 || p.N > 0 && !usable(p.Omega) {

@@ -1,8 +1,8 @@
 package diagnose
 
-// Tasks that teach nothing (PRS/VSPO figure 4): the share of groups whose rewards have a population
-// variance below 1e-6, so that every advantage is 0, split into those that the policy always
-// solves and those that it never solves. Departures: the split is by the group's mean reward.
+// Tasks without a gradient (PRS/VSPO figure 4): the share of groups whose rewards have a population variance below
+// 1e-6, so that every advantage is 0. They are split into tasks that the policy always solves and tasks that it never
+// solves. Departures: the split uses the group's mean reward.
 
 import (
 	"fmt"
@@ -22,7 +22,7 @@ type ZeroAdvantage struct {
 	groups, all, none int
 }
 
-// ZeroAdvantageReport holds the shares of groups; all are 0 of none.
+// ZeroAdvantageReport holds the shares of groups; all are 0 without groups.
 type ZeroAdvantageReport struct {
 	Groups    int
 	Fraction  float64 // SolveAll + SolveNone
@@ -41,8 +41,8 @@ func (z *ZeroAdvantage) Validate() error {
 	return nil
 }
 
-// Add adds groups of rewards; one without rewards counts nowhere, one with a single reward is
-// without advantage. None is added where one is refused.
+// Add adds groups of rewards; one without rewards is not counted, one with a single reward is
+// without advantage. If one is refused, none is added.
 func (z *ZeroAdvantage) Add(groups ...[]float64) error {
 	if err := z.Validate(); err != nil {
 		return err
@@ -78,7 +78,7 @@ func (z *ZeroAdvantage) Add(groups ...[]float64) error {
 // Merge adds another shard's groups, which must have been counted by the same settings.
 func (z *ZeroAdvantage) Merge(o *ZeroAdvantage) error {
 	if z.MinVariance != o.MinVariance || z.SolvedAbove != o.SolvedAbove {
-		return fmt.Errorf("%w: groups counted by (%g, %g) and by (%g, %g)", ErrBadInput,
+		return fmt.Errorf("%w: merge groups with the settings (%g, %g) and (%g, %g)", ErrBadInput,
 			z.MinVariance, z.SolvedAbove, o.MinVariance, o.SolvedAbove)
 	}
 	z.groups += o.groups

@@ -1,13 +1,15 @@
 package loss
 
-// How token losses ℓ become one number: the modes below, of token-mean (DAPO eq. 8), sequence means
-// (GRPO eq. 3) and Dr.GRPO's constant norm. Departures: dead rows count nowhere (older code counts
-// them or gives NaN), the horizon is a setting and never a batch's padded width, and denominators
-// are counted over the whole mini-batch instead of each micro-batch.
+// How token losses ℓ become one number. The modes below are token-mean (DAPO eq. 8), sequence means
+// (GRPO eq. 3) and Dr.GRPO's constant norm. Departures: dead rows are not counted (older code counts
+// them or gives NaN). The horizon is a setting and never a batch's padded width. Denominators are counted
+// over the whole mini-batch, not over each micro-batch.
 
 import (
 	"fmt"
 	"slices"
+
+	"github.com/ropewalk/ropewalk/rl/choice"
 )
 
 // Mode names how token losses become one number.
@@ -23,12 +25,37 @@ const (
 	TokenSum            Mode = "token-sum"               // ΣΣ ℓm
 )
 
-// Modes lists every mode.
-func Modes() []Mode {
-	return []Mode{TokenMean, SeqMeanTokenMean, SeqMeanTokenSum, SeqMeanTokenSumNorm, NormLegacy, TokenSum}
+// Aggregations lists the modes as recipes name them.
+func Aggregations() []choice.Choice { return slices.Clone(aggregations) }
+
+var aggregations = []choice.Choice{
+	{Name: string(TokenMean), Doc: "Σℓm / ΣT: every token weighs alike", Source: "DAPO; ARLArena Table 1"},
+	{
+		Name: string(SeqMeanTokenMean), Doc: "the mean over rows of each row's mean",
+		Source: "GRPO; ARLArena's GRPO_ST",
+	},
+	{Name: string(SeqMeanTokenSum), Doc: "the mean over rows of each row's sum", Source: "verl"},
+	{
+		Name: string(SeqMeanTokenSumNorm), Doc: "seq-mean-token-sum over the greatest length allowed",
+		Source: "Dr.GRPO; ARLArena S5",
+	},
+	{
+		Name: string(NormLegacy), Doc: "seq-mean-token-sum-norm without the mean over rows",
+		Source: "releases of verl until January 2026; SPEAR's",
+	},
+	{Name: string(TokenSum), Doc: "ΣΣℓm", Source: "REINFORCE"},
 }
 
-// Aggregation is a mode and, for the modes that norm by it, the horizon.
+// Modes lists every mode.
+func Modes() []Mode {
+	out := make([]Mode, len(aggregations))
+	for i, a := range aggregations {
+		out[i] = Mode(a.Name)
+	}
+	return out
+}
+
+// Aggregation is a mode and, for the modes that divide by it, the horizon.
 type Aggregation struct {
 	Mode Mode
 	// Horizon is T_max, the greatest response length that the run allows, in tokens: a constant,
@@ -56,15 +83,15 @@ type Denominator struct {
 	share       float64 // of legacy micro-batch means; 0 means 1
 }
 
-// Add counts another part of the same mini-batch too, such as another rank's rows.
+// Add adds another part of the same mini-batch, such as another rank's rows.
 func (d *Denominator) Add(o Denominator) {
 	d.tokens += o.tokens
 	d.rows += o.rows
 }
 
-// MicroMean turns the denominator of one micro-batch into what older trainers used: the micro-batch's
-// own mean, weighed by share (1/micro-batches, or its share of the mini-batch's rows). The sum over
-// micro-batches then depends on the cut. It exists only to compare with them.
+// MicroMean turns the denominator of one micro-batch into that of older trainers: the micro-batch's own
+// mean, weighed by share (1/micro-batches, or its share of the mini-batch's rows). The sum over
+// micro-batches then depends on how the mini-batch was cut. It exists only to compare with those trainers.
 func (d Denominator) MicroMean(share float64) Denominator {
 	d.share = share
 	return d
@@ -92,8 +119,7 @@ func (a Aggregation) Denominator(masks [][]int32, counts []int32) (Denominator, 
 	return d, nil
 }
 
-// Weight is what a token loss of a row with the given number of tokens is multiplied by: 0 for a
-// dead row.
+// Weight returns the factor of each token loss of a row with the given number of tokens; 0 for a dead row.
 func (d Denominator) Weight(tokens int) float64 {
 	if tokens == 0 || d.rows == 0 {
 		return 0

@@ -11,26 +11,12 @@ import (
 // The benchmarks evaluate one loss over 256 rows of 4,096 tokens, float32 in and out, statistics
 // included. tokens/s counts the tokens under the mask.
 
-func BenchmarkPPOClip(b *testing.B)          { benchmark(b, "ppo_clip", 1) }
-func BenchmarkPPOClip2Cores(b *testing.B)    { benchmark(b, "ppo_clip", 2) }
-func BenchmarkCISPO(b *testing.B)            { benchmark(b, "cispo", 1) }
-func BenchmarkSAPO(b *testing.B)             { benchmark(b, "sapo", 1) }
-func BenchmarkGSPO(b *testing.B)             { benchmark(b, "gspo", 1) }
-func BenchmarkGSPOToken(b *testing.B)        { benchmark(b, "gspo_token", 1) }
-func BenchmarkGPG(b *testing.B)              { benchmark(b, "gpg", 1) }
-func BenchmarkGPPO(b *testing.B)             { benchmark(b, "gppo", 1) }
-func BenchmarkCEGPPO(b *testing.B)           { benchmark(b, "ce_gppo", 1) }
-func BenchmarkAEPOClip(b *testing.B)         { benchmark(b, "aepo_clip", 1) }
-func BenchmarkClipCov(b *testing.B)          { benchmark(b, "clip_cov", 1) }
-func BenchmarkKLCov(b *testing.B)            { benchmark(b, "kl_cov", 1) }
-func BenchmarkSelfImitation(b *testing.B)    { benchmark(b, "self_imitation", 1) }
-func BenchmarkBehaviourCloning(b *testing.B) { benchmark(b, "behaviour_cloning", 1) }
-func BenchmarkValueClip(b *testing.B)        { benchmark(b, "value_clip", 1) }
-func BenchmarkKLK1(b *testing.B)             { benchmark(b, "kl_k1", 1) }
-func BenchmarkKLAbs(b *testing.B)            { benchmark(b, "kl_abs", 1) }
-func BenchmarkKLK2(b *testing.B)             { benchmark(b, "kl_k2", 1) }
-func BenchmarkKLK3(b *testing.B)             { benchmark(b, "kl_k3", 1) }
-func BenchmarkEntropy(b *testing.B)          { benchmark(b, "entropy", 1) }
+func BenchmarkLosses(b *testing.B) {
+	for _, c := range losstest.Cases() {
+		b.Run(c.Name, func(b *testing.B) { benchmark(b, c.Name, 1) })
+	}
+	b.Run("ppo_clip on 2 cores", func(b *testing.B) { benchmark(b, "ppo_clip", 2) })
+}
 
 var workload losstest.Batch[float32]
 

@@ -1,20 +1,35 @@
 package loss
 
-import "math"
+import (
+	"math"
+
+	"github.com/ropewalk/ropewalk/rl/choice"
+)
 
 // CISPO (MiniMax 2025, eq. 4): REINFORCE whose importance weight is clipped and not differentiated,
 //
 //	ℓ = −sg(clip(r, 1−ε_low, 1+ε_high))·A·logp
 //
-// so no token loses its gradient. ε_low = 1 leaves the weight without a lower bound. The value
-// depends on logp itself and compares with no other loss's. Mask is an addition of Trinity-RFT: it
-// drops the tokens that PPO would have clipped. Departure from the convention of the other losses:
-// beyond the clamp of the log-ratio the coefficient stays, for no gradient runs through r.
+// so no token loses its gradient. With ε_low = 1 the weight has no lower bound. The value depends on logp
+// itself, so it cannot be compared with that of another loss. Mask is an addition of Trinity-RFT: it
+// drops the tokens that PPO would have clipped. Departure from the other losses: the coefficient does not
+// become 0 beyond the clamp of the log-ratio, for no gradient runs through r.
+
+var cispo = Declaration{
+	Choice: choice.Choice{
+		Name:     "cispo",
+		Doc:      "the clipped ratio as a constant weight of the log-probability: no token loses its gradient",
+		Source:   "MiniMax-M1 (2025); ARLArena S8",
+		Settings: CISPO{Low: 1, High: 0.2},
+	},
+}
 
 // CISPO is the clipped importance weight times −A·logp.
 type CISPO struct {
-	Low, High float64
-	Mask      bool // drop A > 0 above and A < 0 below the bounds
+	Low  float64 `json:"clip_low"`
+	High float64 `json:"clip_high"`
+	// Mask drops tokens with A > 0 above the bounds and with A < 0 below them.
+	Mask bool `json:"mask" doc:"also drop the tokens that PPO's clip would drop"`
 }
 
 // Name is "cispo".
@@ -28,10 +43,10 @@ func (p CISPO) Validate() error {
 	return checkClip(p.Low, p.High)
 }
 
-// Inputs are the ratios.
+// Inputs asks for the importance ratios.
 func (p CISPO) Inputs() Inputs { return Ratios }
 
-// Bounds are the clip's.
+// Bounds returns the clip range.
 func (p CISPO) Bounds() Bounds { return Bounds{Low: 1 - p.Low, High: 1 + p.High} }
 
 // Evaluate writes the block's losses and coefficients.

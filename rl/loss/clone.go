@@ -12,14 +12,14 @@ func (BehaviourCloning) Name() string { return "behaviour_cloning" }
 // Validate accepts it.
 func (BehaviourCloning) Validate() error { return nil }
 
-// Inputs are none beyond the log-probabilities.
+// Inputs asks for nothing beyond the log-probabilities.
 func (BehaviourCloning) Inputs() Inputs { return 0 }
 
-// Bounds are none.
+// Bounds returns none: ratios have no bounds.
 func (BehaviourCloning) Bounds() Bounds { return Bounds{} }
 
-// Evaluate writes the block's losses and coefficients. Objectives whose every term has a loop over
-// runs take the shorter way of runs.go.
+// Evaluate writes the block's losses and coefficients. If every term of an objective has a loop over runs,
+// the faster loops of runs.go are used instead.
 func (BehaviourCloning) Evaluate(b *Block) {
 	for t, l := range b.LogProbs {
 		b.Loss[t], b.Coef[t] = -l, -1

@@ -11,8 +11,8 @@ import (
 //	c_t = (A_t − Ā)(logp_t − mean logp)
 //
 // with plain means over the tokens of a scope. They need the current log-probabilities of the whole
-// scope before any of its rows can be evaluated, so their selection is a step of its own: Prepare. A
-// row counts once, whatever its Count: its advantage carries the weight of its copies.
+// scope before any of its rows can be evaluated, so a separate step selects the tokens: Prepare. A row
+// counts once, whatever its Count is, because its advantage carries the weight of its copies.
 
 // CovarianceScope says over which tokens the means are taken.
 type CovarianceScope string
@@ -20,8 +20,8 @@ type CovarianceScope string
 // The scopes.
 const (
 	ScopeMinibatch CovarianceScope = "minibatch"
-	// ScopeMicrobatch is what released code does: each micro-batch is prepared by itself, for its
-	// marks alone, so that the result depends on the cut.
+	// ScopeMicrobatch is what released code does: each micro-batch is prepared separately, only for its
+	// marks. The result then depends on how the mini-batch was cut.
 	ScopeMicrobatch CovarianceScope = "microbatch"
 	// ScopeGroup takes the tokens at the same index of the rows of one group (SPEAR eq. 16).
 	ScopeGroup CovarianceScope = "group"
@@ -32,15 +32,17 @@ type CovarianceRule struct {
 	Scope        CovarianceScope // "" is ScopeMinibatch
 	Ratio        float64         // λ: the budget is max(1, ⌊λ·tokens⌋)
 	Lower, Upper float64         // strict bounds on c; of Clip-Cov alone
-	// PerRow gives each row a budget ⌊λ·T_i⌋ of its own, as SPEAR's paper has it, instead of one for
-	// the scope.
+	// PerRow gives each row its own budget ⌊λ·T_i⌋, as in SPEAR's paper, instead of one budget for the
+	// whole scope.
 	PerRow bool
 }
 
 func (c CovarianceRule) validate() error {
 	switch {
 	case c.Scope != "" && c.Scope != ScopeMinibatch && c.Scope != ScopeMicrobatch && c.Scope != ScopeGroup:
-		return fmt.Errorf("cov_scope must be %s, %s or %s, got %q", ScopeMinibatch, ScopeMicrobatch, ScopeGroup, c.Scope)
+		return fmt.Errorf(
+			"cov_scope must be %s, %s or %s, got %q", ScopeMinibatch, ScopeMicrobatch, ScopeGroup, c.Scope,
+		)
 	case !(c.Ratio > 0 && c.Ratio <= 1):
 		return fmt.Errorf("cov_ratio must be of (0, 1], got %g", c.Ratio)
 	case math.IsNaN(c.Lower) || math.IsNaN(c.Upper):
@@ -49,10 +51,10 @@ func (c CovarianceRule) validate() error {
 	return nil
 }
 
-// Budget is how many of the given number of tokens the rule may select.
+// Budget returns how many of the given number of tokens the rule may select.
 func (c CovarianceRule) Budget(tokens int) int { return max(1, int(c.Ratio*float64(tokens))) }
 
-// Covariances gives c of every token, 0 off the mask.
+// Covariances returns c of every token, by row and token; 0 for tokens off the mask.
 func Covariances[T Float](rows []Row[T], scope CovarianceScope) [][]float64 {
 	out := make([][]float64, len(rows))
 	for i, r := range rows {

@@ -11,7 +11,9 @@ import (
 )
 
 func clipCov(r loss.CovarianceRule) loss.Objective {
-	return loss.Objective{Policy: loss.ClipCov{Low: 0.2, High: 0.28, Rule: r}, Aggregation: loss.Aggregation{Mode: loss.TokenMean}}
+	return loss.Objective{
+		Policy: loss.ClipCov{Low: 0.2, High: 0.28, Rule: r}, Aggregation: loss.Aggregation{Mode: loss.TokenMean},
+	}
 }
 
 func marksOf(t *testing.T, o loss.Objective, rows []loss.Row[float64], seed uint64) [][]int32 {
@@ -38,7 +40,10 @@ func TestSelectionFollowsTheSeedAndNotTheOrderOfRows(t *testing.T) {
 		clipCov(loss.CovarianceRule{Ratio: 0.05, Lower: 0.1, Upper: 40}),
 		clipCov(loss.CovarianceRule{Ratio: 0.05, Lower: 0.1, Upper: 40, PerRow: true}),
 		clipCov(loss.CovarianceRule{Ratio: 0.05, Lower: 0.1, Upper: 40, Scope: loss.ScopeGroup}),
-		{Policy: loss.KLCov{Coefficient: 1, Rule: loss.CovarianceRule{Ratio: 0.05}}, Aggregation: loss.Aggregation{Mode: loss.TokenMean}},
+		{
+			Policy:      loss.KLCov{Coefficient: 1, Rule: loss.CovarianceRule{Ratio: 0.05}},
+			Aggregation: loss.Aggregation{Mode: loss.TokenMean},
+		},
 	} {
 		once := marksOf(t, o, b.Rows, 9)
 		if count(once) == 0 {
@@ -81,7 +86,10 @@ func TestSelectionKeepsItsBudgetAndBounds(t *testing.T) {
 // KL-Cov's tokens are the greatest: no other token has a greater covariance.
 func TestKLCovTakesTheGreatest(t *testing.T) {
 	b := losstest.New[float64](rand.New(rand.NewPCG(5, 7)), 12, 60, losstest.Spread{Drift: 0.3})
-	o := loss.Objective{Policy: loss.KLCov{Coefficient: 1, Rule: loss.CovarianceRule{Ratio: 0.02}}, Aggregation: loss.Aggregation{Mode: loss.TokenMean}}
+	o := loss.Objective{
+		Policy:      loss.KLCov{Coefficient: 1, Rule: loss.CovarianceRule{Ratio: 0.02}},
+		Aggregation: loss.Aggregation{Mode: loss.TokenMean},
+	}
 	marks, cov := marksOf(t, o, b.Rows, 1), loss.Covariances(b.Rows, loss.ScopeMinibatch)
 	least, rest := 1e300, -1e300
 	for i, r := range b.Rows {
@@ -104,7 +112,9 @@ func TestObjectivesThatNeedTheMinibatchSaySo(t *testing.T) {
 	cov := clipCov(loss.CovarianceRule{Ratio: 0.1, Upper: 1})
 	replay := cov
 	replay.Policy = loss.SelfImitation{Policy: cov.Policy, Gamma: 1}
-	shrink := loss.Objective{Policy: loss.PPOClip{}, Aggregation: cov.Aggregation, SequenceMask: &loss.SequenceMask{Shrink: true}}
+	shrink := loss.Objective{
+		Policy: loss.PPOClip{}, Aggregation: cov.Aggregation, SequenceMask: &loss.SequenceMask{Shrink: true},
+	}
 	for _, o := range []loss.Objective{cov, replay, shrink} {
 		if _, err := o.Plan([][]int32{{1}}, nil); !o.NeedsMinibatch() || err == nil {
 			t.Errorf("%+v was planned from masks alone", o)

@@ -164,7 +164,10 @@ func TestTokenLossesAreTheirFormulas(t *testing.T) {
 				for k, m := range r.Mask {
 					if m == 0 {
 						if got.Cotangents[i][k] != 0 {
-							t.Fatalf("%s: token %d of row %d is off the mask and has cotangent %g", name, k, i, got.Cotangents[i][k])
+							t.Fatalf(
+								"%s: token %d of row %d is off the mask and has cotangent %g", name, k, i,
+								got.Cotangents[i][k],
+							)
 						}
 						continue
 					}
@@ -178,7 +181,10 @@ func TestTokenLossesAreTheirFormulas(t *testing.T) {
 					const h = 1e-6
 					slope := w * (f(x+h, x, old, a) - f(x-h, x, old, a)) / (2 * h)
 					if !closeTo(got.Cotangents[i][k], slope, 2e-8) {
-						t.Fatalf("%s %s: ratio %g, advantage %g: cotangent %g, difference %g", name, mode, ratio, a, got.Cotangents[i][k], slope)
+						t.Fatalf(
+							"%s %s: ratio %g, advantage %g: cotangent %g, difference %g", name, mode, ratio, a,
+							got.Cotangents[i][k], slope,
+						)
 					}
 				}
 			}
@@ -232,7 +238,9 @@ func TestCotangentsAreDifferencesOfTheWholeLoss(t *testing.T) {
 						continue // a kink lies within h: smooth losses bend by about h²
 					}
 					if slope := (up - down) / (2 * h); !closeTo(got.Cotangents[i][k], slope, 1e-7) {
-						t.Fatalf("%s row %d token %d: cotangent %g, difference %g", name, i, k, got.Cotangents[i][k], slope)
+						t.Fatalf(
+							"%s row %d token %d: cotangent %g, difference %g", name, i, k, got.Cotangents[i][k], slope,
+						)
 					}
 				}
 			}
@@ -295,6 +303,9 @@ func TestEntropyCotangents(t *testing.T) {
 		}
 	}
 	if !closeTo(got.Entropy, want, 1e-12) || !closeTo(got.Loss, -0.001*want, 1e-12) || got.Cotangents != nil {
-		t.Errorf("entropy %g and loss %g, want %g and %g; cotangents of log-probabilities %v", got.Entropy, got.Loss, want, -0.001*want, got.Cotangents)
+		t.Errorf(
+			"entropy %g and loss %g, want %g and %g; cotangents of log-probabilities %v", got.Entropy, got.Loss, want,
+			-0.001*want, got.Cotangents,
+		)
 	}
 }

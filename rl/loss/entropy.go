@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/ropewalk/ropewalk/rl/choice"
 )
 
 // The entropy of the next-token distribution over the whole vocabulary, in nats:
@@ -11,10 +13,21 @@ import (
 //	H = logsumexp(z) − Σ p·z,  z = logits/temperature,  dH/dlogit_j = −p_j·(ln p_j + H)/temperature
 //
 // As a bonus it enters the loss as −c_H·agg(H), so the cotangent of a token's entropy is −c_H times
-// its weight; its way on to the logits is the engine's. Rows of count N enter N times.
+// its weight. The engine continues from there to the logits. Rows of count N enter N times.
+
+var entropyTerm = Term{Choice: choice.Choice{
+	Name: "entropy", Doc: "− c·agg(H) in the loss", Source: "A3C (Mnih et al. 2016)",
+	Field: "coefficient c of − c·agg(H) in the loss; 0 = off", Settings: Entropy{},
+	Needs: []choice.Need{choice.NeedCurrentEntropies},
+}}
 
 // Entropy is the entropy bonus. It needs Row.Entropies.
-type Entropy struct{ Coefficient float64 } // c_H ≥ 0; of 0 it is only a statistic
+type Entropy struct {
+	Coefficient float64 `json:"entropy" min:"-1000" max:"1000" quiet:"true"` // c_H ≥ 0; with 0 it is only a statistic
+}
+
+// Add puts the bonus into the objective.
+func (e Entropy) Add(o *Objective, _ Step) { o.Entropy = &e }
 
 // Name is "entropy".
 func (Entropy) Name() string { return "entropy" }

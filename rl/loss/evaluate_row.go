@@ -2,9 +2,9 @@ package loss
 
 import "math"
 
-// How one row is evaluated: its tokens under the mask are gathered into blocks without gaps, widened
-// to float64; every term works on a block; the cotangents go back to where their tokens lie. Losses
-// without a ratio are evaluated where their tokens lie (runs.go). What lies off the mask is never read.
+// How one row is evaluated: its tokens under the mask are gathered into blocks without gaps and widened
+// to float64. Every term works on a block. The cotangents are then written back to the places of their tokens.
+// Losses without a ratio are evaluated in place (runs.go). Values off the mask are never read.
 
 // rowPass is the state of one row's evaluation.
 type rowPass[T Float] struct {
@@ -19,15 +19,15 @@ type rowPass[T Float] struct {
 	dropped        bool
 	cotangents     []T
 	entropies      []T
-	written        int // up to where cotangents are
+	written        int // cotangents before this token are written
 	sum            rowSums
 	least, most    float64 // of the log-ratio
-	suspect        float64 // not finite if any input was
+	suspect        float64 // not finite if any input was not finite
 	greatestOld    float64
 	loss, kl, ents float64 // token sums
 }
 
-// evaluateRow evaluates row i. A dead row gives nothing but zeros.
+// evaluateRow evaluates row i. A dead row gives only zeros.
 func evaluateRow[T Float](w *worker, j *job[T], i int) rowSums {
 	r := &j.rows[i]
 	if !j.shapeOK(r) {
@@ -104,7 +104,9 @@ func (p *rowPass[T]) means(tokens int) {
 		if t = p.step(t); p.tokens == 0 {
 			continue
 		}
-		sum, _, _ := subLoop(p.buffer(bufLogRatio), gather(p.worker, bufLogProbs, p.row.LogProbs), gather(p.worker, bufOld, p.row.Old))
+		sum, _, _ := subLoop(
+			p.buffer(bufLogRatio), gather(p.worker, bufLogProbs, p.row.LogProbs), gather(p.worker, bufOld, p.row.Old),
+		)
 		ratios += sum
 		advantages += sumLoop(gather(p.worker, bufAdvantages, p.row.Advantages))
 	}
@@ -112,7 +114,7 @@ func (p *rowPass[T]) means(tokens int) {
 	p.block.MeanLogRatio, p.block.MeanAdvantage = ratios/n, advantages/n
 	p.suspect += ratios + advantages
 	if m := p.job.objective.SequenceMask; m != nil {
-		// With the same sums as Prepare: a shrinking denominator counts exactly the rows that stay.
+		// Use the same sums as Prepare, so that a shrinking denominator counts exactly the rows that are kept.
 		p.dropped = !m.Keep(rowMeans(*p.row))
 	}
 }
@@ -177,7 +179,7 @@ func (p *rowPass[T]) finish(tokens int) {
 	}
 }
 
-// scatter copies a block's values times scale back to their tokens, and zeros to those off the mask before them.
+// scatter writes a block's values times scale back to their tokens, and zeros to the tokens off the mask before them.
 func (p *rowPass[T]) scatter(dst []T, src []float64, scale float64) {
 	k, written := 0, p.written
 	for _, s := range p.segments {

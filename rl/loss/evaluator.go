@@ -11,22 +11,22 @@ import (
 
 // Result is one micro-batch's share of a mini-batch's loss.
 type Result[T Float] struct {
-	Loss float64 // Policy − c_H·Entropy + c_KL·KL; shares of one mini-batch add up to its loss
-	// The terms, aggregated, without their coefficients; 0 where the objective lacks them.
+	Loss float64 // Policy − c_H·Entropy + c_KL·KL; the shares of one mini-batch add up to its loss
+	// The aggregated terms without their coefficients; 0 for terms that the objective does not have.
 	Policy, KL, Entropy float64
 
-	// Cotangents is d(Loss)/d(logp), shaped like the rows, 0 off the mask; of a critic d(Loss)/d(value).
-	// It is nil of an entropy term alone.
+	// Cotangents is d(Loss)/d(logp), or d(Loss)/d(value) for a critic, by row and token; 0 off the mask.
+	// It is nil if the objective is an entropy term alone.
 	Cotangents [][]T
 	// EntropyCotangents is d(Loss)/d(entropy); nil without an entropy bonus.
 	EntropyCotangents [][]T
 	Tally             Tally
 }
 
-// Evaluator evaluates objectives and keeps its buffers between calls, so that none after the first
-// allocates. The zero value is ready. It serves one caller at a time.
+// Evaluator evaluates objectives. It keeps its buffers between calls, so that only the first call allocates.
+// The zero value is ready to use. Only one goroutine may call it at a time.
 type Evaluator[T Float] struct {
-	// Workers is the number of goroutines that share the rows; 0 means 1. It changes no bit.
+	// Workers is the number of goroutines that share the rows; 0 means 1. It does not change results.
 	Workers int
 
 	cotangents, entropies shaped[T]
@@ -38,9 +38,9 @@ type Evaluator[T Float] struct {
 	criticRows            []Row[T]
 }
 
-// Evaluate gives an objective's share of a mini-batch over a micro-batch, under the mini-batch's
-// plan. The result is valid until the evaluator's next call. The order of rows changes no bit of the
-// loss, the statistics or a row's cotangents.
+// Evaluate returns a micro-batch's share of its mini-batch's objective, under the mini-batch's plan. The
+// result is valid until the evaluator's next call. The order of rows does not change a bit of the loss, the
+// statistics or a row's cotangents.
 func (e *Evaluator[T]) Evaluate(o Objective, rows []Row[T], plan Plan) (Result[T], error) {
 	e.job = job[T]{objective: o, inputs: o.inputs(), rows: rows, overRuns: o.runTerms(), plan: plan}
 	j := &e.job
@@ -62,12 +62,12 @@ func (e *Evaluator[T]) Evaluate(o Objective, rows []Row[T], plan Plan) (Result[T
 	out := e.total(o)
 	out.Cotangents, out.EntropyCotangents = j.cotangents, j.entropies
 	if !finite(out.Loss) {
-		return Result[T]{}, fmt.Errorf("evaluate loss: it is %g", out.Loss)
+		return Result[T]{}, fmt.Errorf("evaluate loss: it is not finite, got %g", out.Loss)
 	}
 	return out, nil
 }
 
-// Evaluate is Evaluator.Evaluate once, in buffers of its own, under a plain denominator.
+// Evaluate calls Evaluator.Evaluate once, with new buffers and a plain denominator.
 func Evaluate[T Float](s Surrogate, rows []Row[T], d Denominator) (Result[T], error) {
 	var e Evaluator[T]
 	return e.Evaluate(Objective{Policy: s}, rows, Plan{Policy: d, Penalty: d})
@@ -105,8 +105,7 @@ type job[T Float] struct {
 	sums                  []rowSums
 }
 
-// run evaluates every row. Rows write to places of their own, so that their spread over goroutines
-// is of no consequence.
+// run evaluates every row. Each row writes to its own places, so it does not matter which goroutine evaluates it.
 func (e *Evaluator[T]) run(j *job[T]) {
 	n := max(1, min(e.Workers, len(j.rows)))
 	for len(e.workers) < n {
@@ -150,10 +149,9 @@ type rowSums struct {
 	err                 error
 }
 
-// compare orders rows by what they contribute, so that a sum in this order does not depend on how
-// the rows came.
+// compare orders rows by their contributions, so that a sum in this order does not depend on the order of the rows.
 func (s *rowSums) compare(o *rowSums) int {
-	switch { // most rows differ in the first that the objective has
+	switch { // most rows differ in the first term that the objective has
 	case s.policy != o.policy:
 		return cmp.Compare(s.policy, o.policy)
 	case s.tally.drift != o.tally.drift:
@@ -196,7 +194,7 @@ func (e *Evaluator[T]) total(o Objective) (out Result[T]) {
 	return out
 }
 
-// check reports what makes a row unusable for a job. It is called when something was found.
+// check reports what makes a row unusable for a job. It is called only after a fault was detected.
 func (j *job[T]) check(r Row[T]) error {
 	errs := []error{r.checkMask()}
 	field := func(read bool, name string, values []T, limit float64) {
@@ -220,7 +218,10 @@ func (j *job[T]) check(r Row[T]) error {
 	field(o.KL != nil, "reference log-probability", r.Ref, none)
 	field(o.Entropy != nil || r.Entropies != nil, "entropy", r.Entropies, none)
 	if j.inputs.has(Marked) && len(r.Marks) != len(r.Mask) {
-		errs = append(errs, fmt.Errorf("%w: %d marks for %d tokens; Prepare makes them", ErrBadRow, len(r.Marks), len(r.Mask)))
+		errs = append(
+			errs,
+			fmt.Errorf("%w: %d marks for %d tokens; call Prepare to make them", ErrBadRow, len(r.Marks), len(r.Mask)),
+		)
 	}
 	return errors.Join(errs...)
 }

@@ -2,7 +2,7 @@ package loss
 
 import "math"
 
-// expLoop is exp of src clamped to ±limit, which is at most 700.
+// expLoop writes exp(src) with src clamped to ±limit. limit is at most 700.
 func expLoop(dst, src []float64, limit float64) {
 	if wide != nil {
 		wide.exp(dst, src, limit)
@@ -39,7 +39,7 @@ const (
 	expSteps    = 1 << expStepBits // of a doubling
 )
 
-// powers are the bits of 2^(j/expSteps) less j's share of the exponent, which comes with k.
+// powers holds the bits of 2^(j/expSteps) minus j's share of the exponent, which is added with k.
 var powers = func() (bits [expSteps]uint64) {
 	for j := range bits {
 		bits[j] = math.Float64bits(math.Exp2(float64(j)/expSteps)) - uint64(j)<<(52-expStepBits)
@@ -49,7 +49,7 @@ var powers = func() (bits [expSteps]uint64) {
 
 const (
 	log2e    = 1.44269504088896340735992468100189214
-	expRound = 1.5 * (1 << 52) // adding it rounds to the nearest integer, which then stands in the low bits
+	expRound = 1.5 * (1 << 52) // adding it rounds to the nearest integer and leaves that in the low bits
 	ln2Hi    = 6.93147180369123816490e-01
 	ln2Lo    = 1.90821492927058770002e-10
 
@@ -59,5 +59,5 @@ const (
 	c5 = c4 / 5
 )
 
-// expLimit is within where exp's loops are exact; 1/(1+e to it) is 0 for all purposes.
+// expLimit lies in the range where exp's loops are exact. 1/(1+e^expLimit) is practically 0.
 const expLimit = 300

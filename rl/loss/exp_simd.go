@@ -17,14 +17,14 @@ const (
 )
 
 // exp4 is eˣ for |x| ≤ 700 on four lanes within 2 units in the last place: x = k·ln 2 + r with |r| ≤ ln 2 / 2, Taylor's
-// polynomial of degree 13 for eʳ with fused multiply-adds, then k added to the exponent. Registers have no quick way
-// into plainExp's table. It is in two parts so that each can be inlined.
+// polynomial of degree 13 for eʳ with fused multiply-adds, then k added to the exponent. Vector registers have no fast
+// access to plainExp's table. The function has two parts so that each can be inlined.
 func exp4(x vec) vec {
 	k := x.MulAdd(constant(&kLog2e), constant(&kRound))
 	return expRest(x, k.Sub(constant(&kRound))).AsInt64x4().Add(k.AsInt64x4().ShiftAllLeft(52)).AsFloat64x4()
 }
 
-// expRest is e to what remains of x less k·ln 2.
+// expRest is eʳ for the remainder r = x − k·ln 2.
 func expRest(x, k vec) vec {
 	r := k.MulAdd(constant(&kLn2Lo), k.MulAdd(constant(&kLn2Hi), x))
 	r2 := r.Mul(r)

@@ -1,11 +1,21 @@
 package loss
 
+import "github.com/ropewalk/ropewalk/rl/choice"
+
 // GPG (Chu et al. 2025): the plain policy gradient,
 //
 //	ℓ = −A·logp
 //
-// without a ratio: the old log-probabilities are read for statistics alone. Further mini-batches of a step are
-// off policy and nothing bounds that. The value depends on logp itself and compares with no other loss's.
+// without a ratio: the old log-probabilities are read only for statistics. Further mini-batches of a step are
+// off policy, and nothing bounds how far. The value depends on logp itself, so it cannot be compared with that of
+// another loss.
+
+var gpg = Declaration{
+	Choice: choice.Choice{
+		Name: "gpg", Doc: "the plain policy gradient −A·logp, without a ratio", Source: "GPG (Chu et al. 2025)",
+		Settings: GPG{},
+	},
+}
 
 // GPG is −A·logp.
 type GPG struct{}
@@ -16,10 +26,10 @@ func (GPG) Name() string { return "gpg" }
 // Validate accepts it.
 func (GPG) Validate() error { return nil }
 
-// Inputs are the advantages.
+// Inputs asks for the advantages and, for statistics, the old log-probabilities.
 func (GPG) Inputs() Inputs { return Behaviour }
 
-// Bounds are none.
+// Bounds returns none: ratios have no bounds.
 func (GPG) Bounds() Bounds { return Bounds{} }
 
 // Evaluate writes the block's losses and coefficients.

@@ -24,8 +24,12 @@ func everyCase() []losstest.Case {
 		TIS: &loss.TIS{Cap: 2}, SequenceMask: &loss.SequenceMask{Delta: 0.1}, KL: &k, Entropy: &h,
 	}
 	shrinking := parts
-	shrinking.Policy, shrinking.SequenceMask = loss.GSPO{Low: 0.1, High: 0.1}, &loss.SequenceMask{Delta: 0.1, Shrink: true}
-	return append(out, losstest.Case{Name: "everything", Objective: parts}, losstest.Case{Name: "everything shrinking", Objective: shrinking})
+	shrinking.Policy = loss.GSPO{Low: 0.1, High: 0.1}
+	shrinking.SequenceMask = &loss.SequenceMask{Delta: 0.1, Shrink: true}
+	return append(
+		out, losstest.Case{Name: "everything", Objective: parts},
+		losstest.Case{Name: "everything shrinking", Objective: shrinking},
+	)
 }
 
 func eachCase(t *testing.T, f func(t *testing.T, c losstest.Case, rng *rand.Rand)) {
@@ -60,7 +64,9 @@ func TestOrderOfRowsChangesNoBit(t *testing.T) {
 			t.Fatalf("loss %v and %v, statistics %s", want.Loss, got.Loss, d)
 		}
 		for k, i := range order {
-			if !sameRow(got.Cotangents, k, want.Cotangents, i) || !sameRow(got.EntropyCotangents, k, want.EntropyCotangents, i) {
+			if !sameRow(got.Cotangents, k, want.Cotangents, i) || !sameRow(
+				got.EntropyCotangents, k, want.EntropyCotangents, i,
+			) {
 				t.Fatalf("the cotangents of row %d depend on its place", i)
 			}
 		}
@@ -169,10 +175,16 @@ func TestFloat32FollowsFloat64(t *testing.T) {
 		for i, r := range narrow.Rows {
 			v := narrow.Values[i]
 			wide.Rows = append(wide.Rows, loss.Row[float64]{
-				LogProbs: widen(r.LogProbs), Old: widen(r.Old), Advantages: widen(r.Advantages), Mask: r.Mask, Count: r.Count,
-				Rollout: widen(r.Rollout), Ref: widen(r.Ref), Entropies: widen(r.Entropies), Group: r.Group, Sample: r.Sample,
+				LogProbs: widen(r.LogProbs), Old: widen(r.Old), Advantages: widen(r.Advantages), Mask: r.Mask,
+				Count: r.Count, Rollout: widen(r.Rollout), Ref: widen(r.Ref), Entropies: widen(r.Entropies),
+				Group: r.Group, Sample: r.Sample,
 			})
-			wide.Values = append(wide.Values, loss.ValueRow[float64]{Values: widen(v.Values), Old: widen(v.Old), Returns: widen(v.Returns), Mask: v.Mask, Count: v.Count})
+			wide.Values = append(
+				wide.Values,
+				loss.ValueRow[float64]{
+					Values: widen(v.Values), Old: widen(v.Old), Returns: widen(v.Returns), Mask: v.Mask, Count: v.Count,
+				},
+			)
 		}
 		rows, plan, err := losstest.Planned(c, narrow)
 		if err != nil {
@@ -207,10 +219,13 @@ func widen(x []float32) []float64 {
 func TestDegenerateBatches(t *testing.T) {
 	for _, c := range everyCase() {
 		for name, b := range map[string]losstest.Batch[float64]{
-			"no row": {}, "all masked": allMasked(3), "no token": {Rows: []loss.Row[float64]{{Count: 1}}, Values: []loss.ValueRow[float64]{{Count: 1}}},
+			"no row": {}, "all masked": allMasked(3), "no token": {
+				Rows: []loss.Row[float64]{{Count: 1}}, Values: []loss.ValueRow[float64]{{Count: 1}},
+			},
 		} {
 			got := evaluateCase(t, c, b)
-			if got.Loss != 0 || got.Tally.Rows != 0 || got.Tally.ClipFraction() != 0 || got.Tally.KL() != 0 || got.Tally.RatioMax() != 0 {
+			if got.Loss != 0 || got.Tally.Rows != 0 || got.Tally.ClipFraction() != 0 || got.Tally.KL() != 0 ||
+				got.Tally.RatioMax() != 0 {
 				t.Errorf("%s, %s: got %+v, want nothing", c.Name, name, got)
 			}
 			for _, row := range got.Cotangents {
@@ -238,7 +253,8 @@ func allMasked(n int) losstest.Batch[float64] {
 // A policy that has not moved: every ratio is 1, and the loss is that of REINFORCE.
 func TestEqualPolicies(t *testing.T) {
 	for _, c := range losstest.Cases() {
-		if c.Objective.Policy == nil || c.Objective.Policy.Inputs()&(loss.Ratios|loss.Sequence) == 0 || c.Name == "clip_cov" || c.Name == "self_imitation" {
+		if c.Objective.Policy == nil || c.Objective.Policy.Inputs()&(loss.Ratios|loss.Sequence) == 0 ||
+			c.Name == "clip_cov" || c.Name == "self_imitation" {
 			continue
 		}
 		b := losstest.New[float64](rand.New(rand.NewPCG(3, 3)), 4, 30, losstest.Spread{})
@@ -267,7 +283,8 @@ func TestClampedRatios(t *testing.T) {
 		for _, l := range []float64{25, -25, 800} {
 			for _, a := range []float64{1, -1, 0} {
 				b := losstest.Batch[float64]{Rows: []loss.Row[float64]{{
-					LogProbs: []float64{l - 900}, Old: []float64{-900}, Advantages: []float64{a}, Mask: []int32{1}, Count: 1,
+					LogProbs: []float64{l - 900}, Old: []float64{-900}, Advantages: []float64{a}, Mask: []int32{1},
+					Count: 1,
 				}}}
 				got := evaluateCase(t, c, b)
 				coef := got.Cotangents[0][0]
@@ -313,7 +330,8 @@ func TestBadRowsAreNamed(t *testing.T) {
 			}
 			spoil(&rows[2])
 			_, err = losstest.Evaluate(c, new(loss.Evaluator[float64]), rows, nil, plan)
-			if !errors.Is(err, loss.ErrBadRow) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "row 2") {
+			if !errors.Is(err, loss.ErrBadRow) || !strings.Contains(err.Error(), want) ||
+				!strings.Contains(err.Error(), "row 2") {
 				t.Errorf("got %v, want row 2 and %q", err, want)
 			}
 		}

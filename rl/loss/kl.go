@@ -10,8 +10,8 @@ import (
 // Estimates of KL(policy ‖ reference) per token from samples of the policy (Schulman 2020,
 // "Approximating KL divergence"), with Δ = logp − ref, as a penalty + c·agg(k) on the loss. A
 // trailing "+" keeps an estimator's value but gives it the gradient of k2, whose expectation is the
-// true one (straight-through). Departures of k3, as trainers have them: ref − logp is clamped to ±20
-// and the value to ±10, with gradient 0 where either cut.
+// true gradient (straight-through). Departures of k3, as in released trainers: ref − logp is clamped to ±20
+// and the value to ±10. Where either clamp cuts, the gradient is 0.
 
 // Estimator names a per-token estimate of KL(policy ‖ reference).
 type Estimator string
@@ -36,7 +36,7 @@ func (e Estimator) Validate() error {
 	return nil
 }
 
-// split takes the "+" off.
+// split removes the "+".
 func (e Estimator) split() (base Estimator, straight bool) {
 	name, straight := strings.CutSuffix(string(e), "+")
 	return Estimator(name), straight
@@ -90,7 +90,7 @@ func k3(x, grown float64) (value, gradient float64) {
 // Row.Ref, and rows of count N enter N times.
 type KL struct {
 	Estimator   Estimator
-	Coefficient float64 // ≥ 0; of 0 the estimate is only a statistic
+	Coefficient float64 // ≥ 0; with 0 the estimate is only a statistic
 }
 
 // Name is "kl_" and the estimator.

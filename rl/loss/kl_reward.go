@@ -6,9 +6,9 @@ import (
 	"math"
 )
 
-// KL as part of the reward (Ouyang et al. 2022) and the coefficient's controllers (Ziegler et al.
-// 2019, section 2.2), which serve a penalty in the loss as well: token reward − β·k(old, ref)·m; β
-// stays, or follows a target,
+// KL as part of the reward (Ouyang et al. 2022): each token's reward becomes reward − β·k(old, ref)·m. The
+// controllers of β (Ziegler et al. 2019, section 2.2) also serve a penalty in the loss: β is constant, or
+// follows a target,
 //
 //	err = clip(KL/target − 1, ±0.2),  β ← β·(1 + err·n/horizon)
 //
@@ -33,14 +33,16 @@ func (k KLReward) estimator() Estimator {
 	return k.Estimator
 }
 
-// Apply returns the rewards less the penalty, shaped like rewards, and the mean KL of the rows.
-// Off the mask a token's reward stays as it is.
+// Apply returns the rewards minus the penalty, by row and token, and the mean KL of the rows. Rewards off the
+// mask do not change.
 func (k KLReward) Apply(rewards, old, ref [][]float64, masks [][]int32) (out [][]float64, mean float64, err error) {
 	if err := k.Validate(); err != nil {
 		return nil, 0, err
 	}
 	if len(old) != len(rewards) || len(ref) != len(rewards) || len(masks) != len(rewards) {
-		return nil, 0, fmt.Errorf("subtract KL: %d rows of rewards, %d old, %d ref, %d masks", len(rewards), len(old), len(ref), len(masks))
+		return nil, 0, fmt.Errorf(
+			"subtract KL: %d rows of rewards, %d old, %d ref, %d masks", len(rewards), len(old), len(ref), len(masks),
+		)
 	}
 	out = make([][]float64, len(rewards))
 	var means []float64
@@ -62,8 +64,8 @@ func (k KLReward) Apply(rewards, old, ref [][]float64, masks [][]int32) (out [][
 	return out, sortedSum(means) / n, nil
 }
 
-// MeanKL is the mean KL of the rows alone, which a penalty in the loss adapts to. Masked tokens and dead
-// rows count nowhere; it is 0 of none.
+// MeanKL returns the mean KL of the rows, to which a penalty in the loss adapts. Masked tokens and dead rows are
+// not counted; without live rows it is 0.
 func MeanKL(e Estimator, old, ref [][]float64, masks [][]int32) (float64, error) {
 	none := make([][]float64, len(masks))
 	for i, m := range masks {
@@ -74,8 +76,11 @@ func MeanKL(e Estimator, old, ref [][]float64, masks [][]int32) (float64, error)
 }
 
 func checkKLRow(r Row[float64]) error {
-	return errors.Join(r.checkMask(), r.checkField("reward", r.Advantages, math.Inf(1)),
-		r.checkField("old log-probability", r.Old, oldSlack), r.checkField("reference log-probability", r.Ref, math.Inf(1)))
+	return errors.Join(
+		r.checkMask(), r.checkField("reward", r.Advantages, math.Inf(1)),
+		r.checkField("old log-probability", r.Old, oldSlack),
+		r.checkField("reference log-probability", r.Ref, math.Inf(1)),
+	)
 }
 
 // row penalises one valid row.
@@ -99,13 +104,13 @@ func (k KLReward) row(r Row[float64]) (rewards []float64, mean float64, live boo
 	return rewards, mean / float64(n), true
 }
 
-// AdaptiveKL steers β towards a target. The zero Horizon is the fixed controller: β stays.
+// AdaptiveKL steers β towards a target. With a Horizon of 0 β is constant.
 type AdaptiveKL struct {
 	Target  float64 // > 0
 	Horizon float64 // > 0, in trajectories
 }
 
-// controllerError bounds how far one step's KL may count as off target.
+// controllerError bounds the relative error that one step's KL may contribute.
 const controllerError = 0.2
 
 // Validate reports the first bad field.
@@ -121,7 +126,7 @@ func (c AdaptiveKL) Validate() error {
 	return nil
 }
 
-// Next gives the coefficient after a step of n trajectories whose mean KL was kl.
+// Next returns the coefficient after a step of n trajectories whose mean KL was kl.
 func (c AdaptiveKL) Next(beta, kl float64, n int) float64 {
 	if c.Horizon == 0 {
 		return beta

@@ -9,8 +9,8 @@ import (
 
 // The loops of loops.go with 256-bit registers, four float64 each, for builds with GOEXPERIMENT=simd
 // on processors with AVX2 and FMA. A block's slices are cut from buffers of BlockSize, a multiple of
-// four: loops that only map run over the whole last register, whose lanes beyond the block nobody
-// reads; loops that sum add the tail one by one.
+// four. So loops that only map may process the whole last register: its lanes beyond the block are never
+// read. Loops that sum add the tail one by one.
 
 type vec = archsimd.Float64x4
 
@@ -20,7 +20,8 @@ func init() {
 	}
 	wide = &loops{
 		widen: widenV, narrow: narrowV, total: totalV, exp: expV, sub: subV, sum: sumV, max: maxV, scale: scaleV,
-		mul: mulV, add: addV, window: windowV, outside: outsideV, sigmoid: sigmoidV, value: valueV, k3: k3V, mask: maskV, run: runV,
+		mul: mulV, add: addV, window: windowV, outside: outsideV, sigmoid: sigmoidV, value: valueV, k3: k3V,
+		mask: maskV, run: runV,
 		fillTotal: fillTotalV, abs: absV, square: squareV,
 	}
 }
@@ -32,7 +33,7 @@ func load(s []float64, i int) vec { return archsimd.LoadFloat64x4((*[4]float64)(
 
 func store(v vec, s []float64, i int) { v.Store((*[4]float64)(s[i : i+4])) }
 
-// full is s up to the end of its last register.
+// full returns s extended to the end of its last register.
 func full(s []float64) []float64 { return s[:(len(s)+3)&^3] }
 
 // lanes lie in memory at register width: making them from scalars between vector instructions would
@@ -181,8 +182,10 @@ func windowV(w window, ratio, advantages, loss, coef []float64) {
 	advantages, loss, coef = advantages[:n], loss[:n], coef[:n]
 	pos, neg := &w.positive, &w.negative
 	pLo, pHi, nLo, nHi := spread4(pos.lo), spread4(pos.hi), spread4(neg.lo), spread4(neg.hi)
-	pLossLo, pLossHi, nLossLo, nLossHi := spread4(pos.lossLo), spread4(pos.lossHi), spread4(neg.lossLo), spread4(neg.lossHi)
-	pCoefLo, pCoefHi, nCoefLo, nCoefHi := spread4(pos.coefLo), spread4(pos.coefHi), spread4(neg.coefLo), spread4(neg.coefHi)
+	pLossLo, pLossHi := spread4(pos.lossLo), spread4(pos.lossHi)
+	nLossLo, nLossHi := spread4(neg.lossLo), spread4(neg.lossHi)
+	pCoefLo, pCoefHi := spread4(pos.coefLo), spread4(pos.coefHi)
+	nCoefLo, nCoefHi := spread4(neg.coefLo), spread4(neg.coefHi)
 	var zero vec
 	for i := 0; i+4 <= n; i += 4 {
 		r, a := load(ratio, i), load(advantages, i)
@@ -202,15 +205,15 @@ func outsideV(ratio, advantages []float64, b Bounds) (o outside) {
 	for ; i < len(ratio); i++ {
 		o.add(b.of(ratio[i], advantages[i]), 1)
 	}
-	// Whole numbers: their order is of no consequence.
+	// A sum of whole numbers does not depend on their order.
 	for k := range 4 {
 		o.add(outside{counts[0][k], counts[1][k], counts[2][k], counts[3][k], counts[4][k]}, 1)
 	}
 	return o
 }
 
-// outsideRegisters counts in whole registers, up to i. It is apart from the tail lest scalars live
-// across its loop: the compiler would reload them there, in the other encoding.
+// outsideRegisters counts in whole registers, up to i. The tail is counted elsewhere so that no scalars are live
+// across this loop: the compiler would reload them inside it, in the other encoding.
 //
 //go:noinline
 func outsideRegisters(ratio, advantages []float64, b Bounds) (counts [5]lanes, i int) {

@@ -85,7 +85,9 @@ func TestCotangentsAreCentralDifferences(t *testing.T) {
 					down := evaluate(t, rows, d).Loss
 					rows[i].LogProbs[k] = at
 					if want := (up - down) / (2 * h); !near(got.Cotangents[i][k], want, 1e-6) {
-						t.Fatalf("%s row %d token %d: cotangent %g, difference %g", mode, i, k, got.Cotangents[i][k], want)
+						t.Fatalf(
+							"%s row %d token %d: cotangent %g, difference %g", mode, i, k, got.Cotangents[i][k], want,
+						)
 					}
 				}
 			}
@@ -110,7 +112,9 @@ func TestMicrobatchesAddUp(t *testing.T) {
 			}
 			if !near(parts.Loss, whole.Loss, 1e-12) || !near(parts.Tally.KL(), whole.Tally.KL(), 1e-12) ||
 				parts.Tally.RatioMax() != whole.Tally.RatioMax() || parts.Tally.RatioMin() != whole.Tally.RatioMin() ||
-				!near(parts.Tally.ClipFraction(), whole.Tally.ClipFraction(), 1e-12) || parts.Tally.Tokens != whole.Tally.Tokens ||
+				!near(
+					parts.Tally.ClipFraction(), whole.Tally.ClipFraction(), 1e-12,
+				) || parts.Tally.Tokens != whole.Tally.Tokens ||
 				parts.Tally.Rows != whole.Tally.Rows || parts.Tally.Drift() != whole.Tally.Drift() {
 				t.Fatalf("%s: parts %+v, whole %+v", mode, parts, whole)
 			}
@@ -147,7 +151,9 @@ func TestCountEqualsCopies(t *testing.T) {
 			if !near(once.Loss, many.Loss, 1e-12) || !near(once.Tally.KL(), many.Tally.KL(), 1e-12) ||
 				!near(once.Tally.ClipFraction(), many.Tally.ClipFraction(), 1e-12) ||
 				!near(once.Tally.LowerClipFraction(), many.Tally.LowerClipFraction(), 1e-12) {
-				t.Fatalf("%s: loss %g and %g, kl %g and %g", mode, once.Loss, many.Loss, once.Tally.KL(), many.Tally.KL())
+				t.Fatalf(
+					"%s: loss %g and %g, kl %g and %g", mode, once.Loss, many.Loss, once.Tally.KL(), many.Tally.KL(),
+				)
 			}
 			sums := make([][]float64, len(rows))
 			for c, i := range origin {
@@ -189,8 +195,14 @@ func entropyOf(t *testing.T, mode Mode, rows []Row[float64]) float64 {
 }
 
 func TestDeadRowsCountNowhere(t *testing.T) {
-	live := Row[float64]{LogProbs: []float64{-1, -2}, Old: []float64{-1.1, -2}, Advantages: []float64{1, 1}, Mask: []int32{1, 1}, Count: 1}
-	dead := Row[float64]{LogProbs: []float64{math.NaN()}, Old: []float64{math.Inf(1)}, Advantages: []float64{math.NaN()}, Mask: []int32{0}, Count: 3}
+	live := Row[float64]{
+		LogProbs: []float64{-1, -2}, Old: []float64{-1.1, -2}, Advantages: []float64{1, 1}, Mask: []int32{1, 1},
+		Count: 1,
+	}
+	dead := Row[float64]{
+		LogProbs: []float64{math.NaN()}, Old: []float64{math.Inf(1)}, Advantages: []float64{math.NaN()},
+		Mask: []int32{0}, Count: 3,
+	}
 	for _, mode := range Modes() {
 		alone := evaluate(t, []Row[float64]{live}, denominator(t, mode, []Row[float64]{live}))
 		both := evaluate(t, []Row[float64]{live, dead}, denominator(t, mode, []Row[float64]{live, dead}))
@@ -216,9 +228,14 @@ func TestStatistics(t *testing.T) {
 	tally := evaluate(t, []Row[float64]{row}, denominator(t, TokenMean, []Row[float64]{row})).Tally
 	wantKL := -(math.Log(1.5) + 2*math.Log(0.5) + math.Log(4) + math.Log(9) + math.Log(1.4)) / 7
 	for name, pair := range map[string][2]float64{
-		"clip fraction": {tally.ClipFraction(), 3.0 / 7}, "lower": {tally.LowerClipFraction(), 1.0 / 7}, "kl": {tally.KL(), wantKL},
-		"ratio max": {tally.RatioMax(), 9}, "ratio min": {tally.RatioMin(), 0.5}, "drift": {tally.Drift(), math.Log(9)}, "tokens": {float64(tally.Tokens), 7},
-		"clipped above": {tally.ClipFractionPositive(), 2.0 / 7}, "clipped below": {tally.ClipFractionNegative(), 1.0 / 7},
+		"clip fraction": {tally.ClipFraction(), 3.0 / 7}, "lower": {
+			tally.LowerClipFraction(), 1.0 / 7,
+		}, "kl": {tally.KL(), wantKL},
+		"ratio max": {tally.RatioMax(), 9}, "ratio min": {tally.RatioMin(), 0.5}, "drift": {tally.Drift(), math.Log(9)},
+		"tokens": {float64(tally.Tokens), 7},
+		"clipped above": {
+			tally.ClipFractionPositive(), 2.0 / 7,
+		}, "clipped below": {tally.ClipFractionNegative(), 1.0 / 7},
 	} {
 		if !near(pair[0], pair[1], 1e-12) {
 			t.Errorf("%s = %g, want %g", name, pair[0], pair[1])
@@ -250,7 +267,9 @@ func TestBehaviourCloning(t *testing.T) {
 
 func TestEvaluateRefusesBadRows(t *testing.T) {
 	good := func() Row[float64] {
-		return Row[float64]{LogProbs: []float64{-1}, Old: []float64{-1}, Advantages: []float64{1}, Mask: []int32{1}, Count: 1}
+		return Row[float64]{
+			LogProbs: []float64{-1}, Old: []float64{-1}, Advantages: []float64{1}, Mask: []int32{1}, Count: 1,
+		}
 	}
 	for name, spoil := range map[string]func(*Row[float64]){
 		"mask":           func(r *Row[float64]) { r.Mask[0] = 2 },
@@ -264,14 +283,17 @@ func TestEvaluateRefusesBadRows(t *testing.T) {
 	} {
 		row := good()
 		spoil(&row)
-		if _, err := Evaluate(PPOClip{Low: 0.2, High: 0.2}, []Row[float64]{row}, Denominator{}); !errors.Is(err, ErrBadRow) {
+		if _, err := Evaluate(
+			PPOClip{Low: 0.2, High: 0.2}, []Row[float64]{row}, Denominator{},
+		); !errors.Is(err, ErrBadRow) {
 			t.Errorf("%s: got %v, want ErrBadRow", name, err)
 		}
 	}
 }
 
 func TestValidate(t *testing.T) {
-	for _, p := range []PPOClip{{Low: -0.1}, {Low: 1.1}, {High: -1}, {High: math.Inf(1)}, {Dual: 1}, {Dual: -2}, {Dual: math.NaN()}} {
+	for _, p := range []PPOClip{{Low: -0.1}, {Low: 1.1}, {High: -1}, {High: math.Inf(1)}, {Dual: 1}, {Dual: -2},
+		{Dual: math.NaN()}} {
 		if p.Validate() == nil {
 			t.Errorf("%+v was accepted", p)
 		}

@@ -6,12 +6,12 @@ import (
 	"math/rand/v2"
 )
 
-// Objective is what a mini-batch's gradient is taken of:
+// Objective is the function whose gradient a mini-batch takes:
 //
 //	agg(w·keep·ℓ) − c_H·agg(H) + c_KL·agg(KL)
 //
-// with ℓ a surrogate, w the weights of TIS and keep the sequence mask. Any part may be missing. The
-// terms share the aggregation.
+// where ℓ is a surrogate, w the weights of TIS and keep the sequence mask. Any term may be missing. All terms
+// share the aggregation.
 type Objective struct {
 	Policy       Surrogate // nil for none
 	Aggregation  Aggregation
@@ -48,7 +48,7 @@ func (o Objective) Validate() error {
 	return errors.Join(errs...)
 }
 
-// needsRatios refuses what makes sense only beside an importance ratio.
+// needsRatios refuses a term that makes sense only with an importance ratio.
 func (o Objective) needsRatios(field string) error {
 	if o.inputs().ratios() {
 		return nil
@@ -58,7 +58,7 @@ func (o Objective) needsRatios(field string) error {
 
 func (i Inputs) ratios() bool { return i&(Behaviour|Ratios|Sequence) != 0 && !i.has(values) }
 
-// inputs are the surrogate's, with what they imply.
+// inputs returns the surrogate's inputs and those that they imply.
 func (o Objective) inputs() Inputs {
 	if o.Policy == nil {
 		return 0
@@ -73,9 +73,8 @@ func (o Objective) inputs() Inputs {
 // DefaultMode is the aggregation that a surrogate's own paper or release trains with: sequence means
 // for GSPO, token-mean for the rest.
 func DefaultMode(s Surrogate) Mode {
-	switch s.(type) {
-	case GSPO, GSPOToken:
-		return SeqMeanTokenMean
+	if d, ok := Declared(s.Name()); ok && d.Aggregation != "" {
+		return d.Aggregation
 	}
 	return TokenMean
 }
@@ -87,20 +86,20 @@ func (o Objective) NeedsMinibatch() bool {
 	return o.NeedsMarks() && r.Scope != ScopeMicrobatch || o.SequenceMask != nil && o.SequenceMask.Shrink
 }
 
-// NeedsMarks reports whether rows need the Marks that Prepare makes. Where NeedsMinibatch is false
-// all the same, prepare each micro-batch by itself for them and keep the mini-batch's Plan.
+// NeedsMarks reports whether rows need the Marks that Prepare makes. If NeedsMinibatch is false nevertheless,
+// prepare each micro-batch separately for its marks and keep the mini-batch's Plan.
 func (o Objective) NeedsMarks() bool { return o.inputs().has(Marked) }
 
-// Plan is what every micro-batch of a mini-batch shares. Where a batch is spread over ranks, add the
-// ranks' denominators.
+// Plan holds what the micro-batches of a mini-batch share. If a batch is spread over ranks, add the ranks'
+// denominators.
 type Plan struct {
 	Policy  Denominator // of the policy loss
-	Penalty Denominator // of KL and entropy; the same but for a shrinking sequence mask
-	// Marks, of covariance rules alone, holds each row's selected tokens: put it into Row.Marks.
+	Penalty Denominator // of KL and entropy; differs from Policy only with a shrinking sequence mask
+	// Marks holds the tokens that a covariance rule selected, by row; copy them to Row.Marks. nil for other losses.
 	Marks [][]int32
 }
 
-// Plan counts a mini-batch's denominators. It fails where the objective needs Prepare.
+// Plan counts a mini-batch's denominators. It fails if the objective needs Prepare.
 func (o Objective) Plan(masks [][]int32, counts []int32) (Plan, error) {
 	if o.NeedsMinibatch() {
 		return Plan{}, errors.New("plan objective: it needs the log-probabilities of the whole mini-batch, see Prepare")
@@ -109,9 +108,9 @@ func (o Objective) Plan(masks [][]int32, counts []int32) (Plan, error) {
 	return Plan{Policy: d, Penalty: d}, err
 }
 
-// Prepare plans a mini-batch whose rows carry the current log-probabilities. rng, of which only
-// Clip-Cov draws, should be fresh and seeded: with the rows' Group, Sample and Turn it decides the
-// draw, in whatever order the rows come. It may be nil for other objectives.
+// Prepare plans a mini-batch whose rows carry the current log-probabilities. Only Clip-Cov draws from rng, which
+// should be new and seeded: rng and the rows' Group, Sample and Turn decide the draw, whatever the order of the
+// rows. rng may be nil for other objectives.
 func Prepare[T Float](o Objective, rows []Row[T], rng *rand.Rand) (Plan, error) {
 	if err := o.Validate(); err != nil {
 		return Plan{}, fmt.Errorf("prepare mini-batch: %w", err)
@@ -136,7 +135,9 @@ func Prepare[T Float](o Objective, rows []Row[T], rng *rand.Rand) (Plan, error) 
 	}
 	if o.NeedsMarks() {
 		if _, _, draws, ok := rule(o.Policy); !ok || draws && rng == nil {
-			return Plan{}, fmt.Errorf("prepare mini-batch: %s needs a covariance rule and a random stream", o.Policy.Name())
+			return Plan{}, fmt.Errorf(
+				"prepare mini-batch: %s needs a covariance rule and a random stream", o.Policy.Name(),
+			)
 		}
 		plan.Marks = selectTokens(o.Policy, rows, rng)
 	}

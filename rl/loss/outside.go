@@ -1,7 +1,7 @@
 package loss
 
-// outside counts the ratios out of bounds by the sign of the advantage and side, and those on which
-// the dual clip acts. A = 0 is left out.
+// outside counts the ratios out of bounds, by the sign of the advantage and by side, and those on which the dual
+// clip acts. Tokens with A = 0 are not counted.
 type outside struct{ positiveAbove, positiveBelow, negativeAbove, negativeBelow, dual float64 }
 
 func (o *outside) add(p outside, n float64) {
@@ -19,7 +19,7 @@ func outsideLoop(ratio, advantages []float64, b Bounds) (o outside) {
 	}
 	for t, r := range ratio {
 		if r >= b.Low && r <= b.High {
-			continue // by far the most
+			continue // nearly all tokens
 		}
 		o.add(b.of(r, advantages[t]), 1)
 	}

@@ -6,11 +6,11 @@ import (
 	"math"
 )
 
-// Float is the element type of rows and cotangents. Sums are float64 whichever it is.
+// Float is the element type of rows and cotangents. Sums are float64 in either case.
 type Float interface{ float32 | float64 }
 
-// Row is one trajectory or turn as a loss sees it. Slices that are given are as long as Mask; a loss
-// reads only those that it asks for, and of these only the tokens under the mask.
+// Row is one trajectory or turn as a loss sees it. Slices that are set are as long as Mask. A loss reads only the
+// slices that it asks for, and of these only the tokens under the mask.
 type Row[T Float] struct {
 	LogProbs   []T     // of the current policy
 	Old        []T     // of the behaviour policy, recomputed before the first update
@@ -23,8 +23,8 @@ type Row[T Float] struct {
 	Entropies []T     // of the current policy, nats; for the entropy term and its statistic
 	Marks     []int32 // 1 for tokens that a covariance rule selected: Plan.Marks of this row
 
-	// Group, Sample and Turn order rows where an order is needed (the draws of Clip-Cov), so that
-	// it does not depend on how the rows came; rows that agree in all three keep the given order.
+	// Group, Sample and Turn order the rows where an order is needed (the draws of Clip-Cov), so that results do
+	// not depend on the order of the input. Rows that agree in all three keep the given order.
 	Group        string
 	Sample, Turn int32
 }
@@ -43,14 +43,14 @@ func countMask(mask []int32) int {
 	return n
 }
 
-// ErrBadRow is behind every refusal of a row.
+// ErrBadRow is the cause of every error about a row.
 var ErrBadRow = errors.New("bad row")
 
 // oldSlack is how far above 0 a log-probability may lie by rounding.
 const oldSlack = 1e-4
 
-// Validate reports what makes a row unusable in a policy loss, its new log-probabilities aside, so
-// that a batch can be refused before anything is computed.
+// Validate reports what makes a row unusable in a policy loss, except for its new log-probabilities. So a batch
+// can be refused before anything is computed.
 func (r Row[T]) Validate() error {
 	if err := r.checkMask(); err != nil {
 		return err

@@ -3,8 +3,8 @@ package loss
 import "math"
 
 // Losses without an importance ratio, −logp, H and the KL estimates k1, |Δ| and ½Δ², are evaluated over runs: each
-// run of tokens under the mask is read once where it lies, without a block, and its cotangents are written as it is
-// read. What a loop remembers of a token is a sum.
+// run of tokens under the mask is read once in place, without a block, and its cotangents are written at the same
+// time. A loop keeps only sums.
 
 // runTerms reports whether every term of the objective has a loop over runs.
 func (o *Objective) runTerms() bool {

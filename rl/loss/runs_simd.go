@@ -7,8 +7,8 @@ import (
 	"simd/archsimd"
 )
 
-// The loops of runs.go in wide registers: eight float32 read at a time, sums of four float64. A run ends anywhere, so
-// each loop adds its tail one by one, apart from the registers lest scalars live across their loop.
+// The loops of runs.go in wide registers: eight float32 read at a time, sums of four float64. A run may have any
+// length, so each loop adds its tail one by one, in another function, so that no scalars are live across the loop.
 
 type vec8 = archsimd.Float32x8
 
@@ -80,7 +80,8 @@ func absV(dst, x, y []float32, base, slope float64) float64 {
 //
 //go:noinline
 func absRegisters(dst, x, y []float32, up, down, level float32) (sum float64, i int) {
-	rise, fall, flat := archsimd.BroadcastFloat32x8(up), archsimd.BroadcastFloat32x8(down), archsimd.BroadcastFloat32x8(level)
+	rise, fall := archsimd.BroadcastFloat32x8(up), archsimd.BroadcastFloat32x8(down)
+	flat := archsimd.BroadcastFloat32x8(level)
 	size := archsimd.BroadcastInt64x4(math.MaxInt64)
 	var s0, s1 vec
 	n := len(x)

@@ -53,7 +53,9 @@ func testRuns[T loss.Float](t *testing.T, tolerance float64) {
 				for k, m := range r.Mask {
 					value, gradient, slope := runToken(t, o, r, k)
 					want += float64(m) * w * value
-					require.InDelta(t, float64(m)*w*gradient, float64(got.Cotangents[i][k]), tolerance*w*(1+math.Abs(gradient)))
+					require.InDelta(
+						t, float64(m)*w*gradient, float64(got.Cotangents[i][k]), tolerance*w*(1+math.Abs(gradient)),
+					)
 					if o.Entropy != nil {
 						require.InDelta(t, float64(m)*w*slope, float64(got.EntropyCotangents[i][k]), tolerance*w)
 					}
@@ -80,7 +82,7 @@ func runToken[T loss.Float](t *testing.T, o loss.Objective, r loss.Row[T], k int
 	return value, gradient, slope
 }
 
-// What makes a row unusable is found over runs too, wherever it stands.
+// What makes a row unusable is found over runs too, at any position of a run.
 func TestRunsRefuseBadRows(t *testing.T) {
 	spoils := map[string]func(r *loss.Row[float32], k int){
 		"mask of token":                func(r *loss.Row[float32], k int) { r.Mask[k] = 2 },

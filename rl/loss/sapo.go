@@ -1,16 +1,35 @@
 package loss
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/ropewalk/ropewalk/rl/choice"
+)
 
 // SAPO (Gao et al. 2025, soft adaptive policy optimisation): a smooth gate instead of a clip,
 //
 //	ℓ = −(4/τ)·σ(τ(r−1))·A,  dℓ/dlogp = −A·4σ(1−σ)·r,  τ = τ⁺ where A > 0, else τ⁻
 //
-// At r = 1 the coefficient is −A for any τ. τ follows each token's own sign; released code takes the
-// sign of the row's mean, which is the same where a row has one advantage.
+// At r = 1 the coefficient is −A for any τ. Departure: τ follows the sign of each token's advantage. Released code
+// takes the sign of the row's mean, which is the same if a row has one advantage.
+
+var sapo = Declaration{
+	Choice: choice.Choice{
+		Name: "sapo", Doc: "a sigmoid gate on the ratio in the place of the clip",
+		Source:   "SAPO (2025); ARLArena Table 1",
+		Settings: SAPO{TauPositive: 1, TauNegative: 1.05},
+	},
+	Brief: func(s Surrogate) string {
+		p := s.(SAPO)
+		return fmt.Sprintf("τ %v/%v", p.TauPositive, p.TauNegative)
+	},
+}
 
 // SAPO is the sigmoid-gated surrogate.
-type SAPO struct{ TauPositive, TauNegative float64 }
+type SAPO struct {
+	TauPositive float64 `json:"tau_positive" above:"0" max:"1000" doc:"steepness of the soft gate where the advantage is positive"`
+	TauNegative float64 `json:"tau_negative" above:"0" max:"1000" doc:"steepness of the soft gate elsewhere"`
+}
 
 // Name is "sapo".
 func (p SAPO) Name() string { return "sapo" }
@@ -26,10 +45,10 @@ func (p SAPO) Validate() error {
 	return nil
 }
 
-// Inputs are the ratios.
+// Inputs asks for the importance ratios.
 func (p SAPO) Inputs() Inputs { return Ratios }
 
-// Bounds are none.
+// Bounds returns none: ratios have no bounds.
 func (p SAPO) Bounds() Bounds { return Bounds{} }
 
 // Evaluate writes the block's losses and coefficients.

@@ -80,7 +80,7 @@ func inOrder[T Float](rows []Row[T]) (out []selectable, tokens int) {
 	return out, tokens
 }
 
-// selectTokens gives the marks of every row. rng is drawn from once per selected token of Clip-Cov.
+// selectTokens returns the marks of every row. It draws from rng once for each token that Clip-Cov selects.
 func selectTokens[T Float](s Surrogate, rows []Row[T], rng *rand.Rand) [][]int32 {
 	r, clip, draws, _ := rule(s)
 	cov := Covariances(rows, r.Scope)
@@ -112,7 +112,7 @@ func selectTokens[T Float](s Surrogate, rows []Row[T], rng *rand.Rand) [][]int32
 	return marks
 }
 
-// draw takes min(budget, all) of the candidates uniformly without replacement.
+// draw takes min(budget, number of candidates) candidates, uniformly and without replacement.
 func draw(candidates []place, budget int, rng *rand.Rand) []place {
 	if budget >= len(candidates) {
 		return candidates
@@ -124,7 +124,7 @@ func draw(candidates []place, budget int, rng *rand.Rand) []place {
 	return candidates[:budget]
 }
 
-// greatest takes the budget's worth of tokens of greatest covariance.
+// greatest takes the tokens with the greatest covariance, as many as the budget allows.
 func greatest(cov [][]float64, rows []selectable, budget int) []place {
 	var all []place
 	for _, r := range rows {

@@ -2,15 +2,14 @@ package loss
 
 import "errors"
 
-// The self-imitation term of SPEAR (Qin et al. 2025, eqs. 8–13): rows out of the replay buffer whose
-// recalibrated advantage is positive enter a clipped surrogate against the policy that wrote them,
-// times γ(t):
+// The self-imitation term of SPEAR (Qin et al. 2025, eqs. 8–13): rows of the replay buffer with a positive
+// recalibrated advantage enter a clipped surrogate, whose ratio is to the policy that wrote them, times γ(t):
 //
 //	J = J_GRPO(batch) + γ·J_SIL(replay)
 //
-// One objective is the sum of two evaluations, one over the batch and one over the replayed rows,
-// each with its own denominators; released code takes the optimiser steps of the second after those
-// of the first, which is the default of the pipeline. Which rows are replayed is resampling's affair.
+// The objective is the sum of two evaluations, one over the batch and one over the replayed rows, each with
+// its own denominators. Released code takes the optimiser steps of the second after those of the first, which is
+// the default of the pipeline. Package resample decides which rows are replayed.
 
 // SelfImitation is a surrogate over replayed rows times Gamma.
 type SelfImitation struct {
@@ -29,10 +28,10 @@ func (s SelfImitation) Validate() error {
 	return errors.Join(checkNotNegative("gamma", s.Gamma), s.Policy.Validate())
 }
 
-// Inputs are the inner surrogate's.
+// Inputs returns the inputs of the inner surrogate.
 func (s SelfImitation) Inputs() Inputs { return s.Policy.Inputs() }
 
-// Bounds are the inner surrogate's.
+// Bounds returns the bounds of the inner surrogate.
 func (s SelfImitation) Bounds() Bounds { return s.Policy.Bounds() }
 
 // Evaluate writes the block's losses and coefficients.

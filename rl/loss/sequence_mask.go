@@ -1,20 +1,44 @@
 package loss
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/ropewalk/ropewalk/rl/choice"
+)
 
 // Sequence masking (GRPO_SM, SAPO_SM, CISPO_SM; ARLArena S11, after DeepSeek-V3.2's off-policy mask):
 // a row leaves the policy loss if its advantage is negative and the policy has moved away from it,
 //
 //	keep iff A_i ≥ 0 or (1/T_i) Σ_t (old_logp − logp) ≤ δ
 //
-// with A_i the mean over the row's tokens and the log-ratio not clamped. Penalties (KL, entropy) keep
-// the row. The formula leaves ΣT_i as it was (fixed); released code divides by the kept rows' counts
-// (shrink), which are known only when the whole mini-batch has been seen: see Prepare.
+// where A_i is the mean over the row's tokens and the log-ratio is not clamped. Penalties (KL, entropy) keep
+// the row. In the formula the denominator ΣT_i still counts the row (fixed). Released code divides by the counts
+// of the kept rows (shrink), which are known only after the whole mini-batch was seen: see Prepare.
+
+var sequenceMaskTerm = Term{Choice: choice.Choice{
+	Name: "sequence_mask", Doc: "rows with a negative advantage that the policy has moved away from are left out",
+	Source: "ARLArena Table 1, M_i",
+	Field: "leave out rows with a negative advantage that the policy has moved away from; null or absent = " +
+		"off",
+	Dimension: choice.ImportanceClip,
+	Settings:  SequenceMaskSettings{Delta: 0.003, Denominator: "fixed"},
+}}
+
+// SequenceMaskSettings are those of a recipe: it keeps row i iff A_i ≥ 0 or (1/T_i) Σ m(old − logp) ≤ Delta.
+type SequenceMaskSettings struct {
+	Delta       float64 `json:"delta" min:"0" max:"1000" doc:"greatest mean fall of the log-probabilities that a row with a negative advantage may show"`
+	Denominator string  `json:"denominator" enum:"fixed|shrink" doc:"aggregation counts the rows left out (fixed), or not (shrink)"`
+}
+
+// Add puts the mask into the objective.
+func (s SequenceMaskSettings) Add(o *Objective, _ Step) {
+	o.SequenceMask = &SequenceMask{Delta: s.Delta, Shrink: s.Denominator == "shrink"}
+}
 
 // SequenceMask drops rows from a policy loss. It composes with any surrogate.
 type SequenceMask struct {
 	Delta  float64 // δ ≥ 0
-	Shrink bool    // divide by what is kept
+	Shrink bool    // divide by the counts of the kept rows
 }
 
 // Validate reports the first bad field.
@@ -30,7 +54,7 @@ func (m SequenceMask) Keep(advantage, logRatio float64) bool {
 	return advantage >= 0 || -logRatio <= m.Delta
 }
 
-// rowMeans gives a row's mean advantage and mean log-ratio; 0 of a dead row.
+// rowMeans returns a row's mean advantage and mean log-ratio; 0 for a dead row.
 func rowMeans[T Float](r Row[T]) (advantage, logRatio float64) {
 	n := 0
 	for t, m := range r.Mask {

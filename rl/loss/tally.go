@@ -2,14 +2,14 @@ package loss
 
 import "math"
 
-// Tally accumulates the statistics of a loss over micro-batches. Means are over the tokens under the
-// mask, each counted as often as its row's count; extremes are over the rows at hand.
+// Tally accumulates the statistics of a loss over micro-batches. Means run over the tokens under the mask, each
+// counted as often as its row's count says. Extremes run over the rows that were seen.
 type Tally struct {
 	Rows    int   // live rows, each once
 	Tokens  int64 // tokens under the mask, each once
 	Dropped int   // live rows that the sequence mask dropped, each once
 
-	weight, ratios          float64 // Σ N·T; Σ N of what ratios are counted over
+	weight, ratios          float64 // Σ N·T; Σ N over the tokens or rows whose ratios are counted
 	outside                 outside
 	drift, kl, entropy, tis float64 // token sums, rows counted N times
 	capped, marked          float64
@@ -41,20 +41,22 @@ func (t *Tally) Merge(o Tally) {
 	t.absMax = math.Max(t.absMax, o.absMax)
 }
 
-// OutOfBounds are the shares of ratios beyond the loss's bounds, by the sign of the advantage and
-// side. Of sequence losses they are shares of rows.
+// OutOfBounds holds the shares of ratios beyond the loss's bounds, by the sign of the advantage and by side. For
+// sequence losses they are shares of rows.
 type OutOfBounds struct {
 	PositiveAbove, PositiveBelow, NegativeAbove, NegativeBelow float64
 }
 
-// OutOfBounds gives the four shares.
+// OutOfBounds returns the four shares.
 func (t Tally) OutOfBounds() OutOfBounds {
 	o := t.outside
-	return OutOfBounds{t.share(o.positiveAbove), t.share(o.positiveBelow), t.share(o.negativeAbove), t.share(o.negativeBelow)}
+	return OutOfBounds{
+		t.share(o.positiveAbove), t.share(o.positiveBelow), t.share(o.negativeAbove), t.share(o.negativeBelow),
+	}
 }
 
-// ClipFraction is the share of ratios that were clipped: those out of bounds on the side to which
-// the advantage pushes.
+// ClipFraction is the share of ratios that were clipped: those out of bounds on the side towards which the
+// advantage pushes.
 func (t Tally) ClipFraction() float64 {
 	return t.share(t.outside.positiveAbove + t.outside.negativeBelow)
 }
@@ -75,7 +77,7 @@ func (t Tally) KL() float64 { return -t.mean(t.drift) }
 // RefKL is the mean KL estimate against the reference; 0 without one.
 func (t Tally) RefKL() float64 { return t.mean(t.kl) }
 
-// Entropy is the mean entropy; 0 of rows without entropies.
+// Entropy is the mean entropy; 0 if the rows have no entropies.
 func (t Tally) Entropy() float64 { return t.mean(t.entropy) }
 
 // TISWeight is the mean weight of truncated importance sampling; 0 without it.
@@ -87,16 +89,16 @@ func (t Tally) TISCapped() float64 { return t.mean(t.capped) }
 // Marked is the share of tokens that a covariance rule selected.
 func (t Tally) Marked() float64 { return t.mean(t.marked) }
 
-// RatioMax is the greatest importance ratio, clamped like the loss's; 0 of no token.
+// RatioMax is the greatest importance ratio, clamped as in the loss; 0 without tokens.
 func (t Tally) RatioMax() float64 { return t.ratio(t.logMax) }
 
-// RatioMin is the least importance ratio, clamped like the loss's; 0 of no token.
+// RatioMin is the least importance ratio, clamped as in the loss; 0 without tokens.
 func (t Tally) RatioMin() float64 { return t.ratio(t.logMin) }
 
-// Drift is the greatest |logp − old|; 0 of no token.
+// Drift is the greatest |logp − old|; 0 without tokens.
 func (t Tally) Drift() float64 { return t.absMax }
 
-// ratio is 0 where the loss read no ratios: the extremes are then still infinite.
+// ratio returns 0 if the loss read no ratios, for the extremes are then still infinite.
 func (t Tally) ratio(l float64) float64 {
 	if t.weight == 0 || math.IsInf(l, 0) {
 		return 0

@@ -3,7 +3,7 @@ package loss
 // The terms of an objective over one block: the surrogate with its statistics and weights, the KL
 // penalty, the entropy.
 
-// surrogate does the policy loss; it leaves the block's coefficients in Coef.
+// surrogate evaluates the policy loss and leaves the block's coefficients in Coef.
 func (p *rowPass[T]) surrogate(o *Objective) {
 	b, in := &p.block, p.job.inputs
 	if in.has(Behaviour) {
@@ -25,7 +25,7 @@ func (p *rowPass[T]) surrogate(o *Objective) {
 	p.loss += sum
 }
 
-// behaviour gathers what the ratio is made of and counts statistics.
+// behaviour gathers the inputs of the ratio and counts statistics.
 func (p *rowPass[T]) behaviour(in Inputs) {
 	b := &p.block
 	b.Old = gather(p.worker, bufOld, p.row.Old)
@@ -60,7 +60,7 @@ func (p *rowPass[T]) gatherMarks() {
 	p.sum.tally.marked += p.copies * float64(n)
 }
 
-// weigh multiplies by the weights of truncated importance sampling.
+// weigh multiplies losses and coefficients by the weights of truncated importance sampling.
 func (p *rowPass[T]) weigh(tis *TIS) {
 	b, weights := &p.block, p.buffer(bufDelta)
 	sum, _, _ := subLoop(weights, b.Old, gather(p.worker, bufOther, p.row.Rollout))
@@ -79,7 +79,7 @@ func (p *rowPass[T]) weigh(tis *TIS) {
 	mulLoop(b.Coef, b.Coef, weights)
 }
 
-// penalty does the KL penalty; gradient receives its derivative.
+// penalty evaluates the KL penalty and writes its derivative to gradient.
 func (p *rowPass[T]) penalty(k *KL, gradient []float64) {
 	b, delta, value := &p.block, p.buffer(bufDelta), p.buffer(bufScratch)
 	sum, _, _ := subLoop(delta, b.LogProbs, gather(p.worker, bufOther, p.row.Ref))

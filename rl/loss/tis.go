@@ -3,6 +3,8 @@ package loss
 import (
 	"fmt"
 	"math"
+
+	"github.com/ropewalk/ropewalk/rl/choice"
 )
 
 // Truncated importance sampling between the engine that generated and the engine that trains (Yao et
@@ -12,8 +14,23 @@ import (
 //
 // No gradient runs through it.
 
-// TIS weighs tokens by how much likelier the trainer holds them than the engine that sampled them.
-type TIS struct{ Cap float64 }
+var tisTerm = Term{Choice: choice.Choice{
+	Name: "tis", Doc: "each token's loss times min(exp(old − rollout), cap)",
+	Source: "truncated importance sampling (Yao et al. 2025)",
+	Field: "truncated importance sampling between the engine that sampled and the one that trains; null or absent = " +
+		"off",
+	Settings: TIS{Cap: 2},
+	Needs:    []choice.Need{choice.NeedOldLogProbs, choice.NeedRolloutLogProbs},
+}}
+
+// TIS weighs each token by the ratio of the trainer's probability to that of the engine that sampled it, truncated at
+// Cap.
+type TIS struct {
+	Cap float64 `json:"cap" above:"0" max:"1000" doc:"greatest weight of a token"`
+}
+
+// Add puts the weights into the objective.
+func (w TIS) Add(o *Objective, _ Step) { o.TIS = &w }
 
 // Validate reports the first bad field.
 func (w TIS) Validate() error {

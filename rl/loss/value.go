@@ -1,13 +1,31 @@
 package loss
 
-import "math"
+import (
+	"math"
+
+	"github.com/ropewalk/ropewalk/rl/choice"
+)
 
 // The critic's clipped loss (Schulman et al. 2017, section 5, in the form of the released baselines):
 //
 //	ℓ = ½·max((V − ret)², (clip(V, V_old − c, V_old + c) − ret)²)
 //
-// The cotangent is V − ret where the first square is at least the second, else 0, for the clip is
-// then constant. Older forks lack the ½: NoHalf.
+// The cotangent is V − ret if the first square is at least as large as the second. Otherwise it is 0, for the
+// clipped value is constant. Older forks have no factor ½: see NoHalf.
+
+var valueTerm = Term{Choice: choice.Choice{
+	Name: "value", Doc: "a critic, with its clipped loss", Source: "PPO (Schulman et al. 2017)",
+	Field: "the critic; null or absent = none", Settings: ValueSettings{Coefficient: 1, Clip: 0.5, LR: 1e-5},
+	Needs: []choice.Need{choice.NeedValues},
+}}
+
+// ValueSettings are those of a recipe's critic, whose loss is
+// Coefficient·½·agg(max((V−R)², (clip(V, V_old ± Clip) − R)²)).
+type ValueSettings struct {
+	Coefficient float64 `json:"coefficient" above:"0" max:"1000" doc:"weight of the value loss"`
+	Clip        float64 `json:"clip" above:"0" max:"1000" doc:"how far a value moves from its old one before its loss stops falling"`
+	LR          float64 `json:"lr" above:"0" max:"10" doc:"learning rate of the critic; everything else is the policy's optimizer"`
+}
 
 // ValueClip is the critic's loss.
 type ValueClip struct {
@@ -30,10 +48,10 @@ func (v ValueClip) Name() string { return "value_clip" }
 // Validate reports the first bad field.
 func (v ValueClip) Validate() error { return checkNotNegative("value_clip", v.Clip) }
 
-// Inputs are values in the place of log-probabilities.
+// Inputs says that the rows hold values instead of log-probabilities.
 func (v ValueClip) Inputs() Inputs { return Behaviour | values }
 
-// Bounds are none.
+// Bounds returns none: ratios have no bounds.
 func (v ValueClip) Bounds() Bounds { return Bounds{} }
 
 // Evaluate writes the block's losses and d(loss)/d(value), with the values in LogProbs, the old ones
@@ -51,7 +69,7 @@ func (v ValueClip) Evaluate(b *Block) {
 }
 
 // Clipped reports whether the clipped square is the greater one, so that the value has no gradient
-// (verl's critic/vf_clipfrac counts these); never without a clip.
+// (verl's critic/vf_clipfrac counts these). Without a clip it is always false.
 func (v ValueClip) Clipped(value, old, ret float64) bool {
 	if v.Clip == 0 {
 		return false
@@ -60,15 +78,17 @@ func (v ValueClip) Clipped(value, old, ret float64) bool {
 	return c*c > d*d
 }
 
-// EvaluateValues gives the critic's loss of a micro-batch under its mini-batch's denominator, and in
-// Cotangents d(loss)/d(value). The result is valid until the evaluator's next call.
+// EvaluateValues returns the critic's loss of a micro-batch under its mini-batch's denominator; Cotangents holds
+// d(loss)/d(value). The result is valid until the evaluator's next call.
 func (e *Evaluator[T]) EvaluateValues(v ValueClip, rows []ValueRow[T], d Denominator) (Result[T], error) {
 	e.criticRows = e.criticRows[:0]
 	for _, r := range rows {
 		if v.Clip == 0 {
 			r.Old = r.Values
 		}
-		e.criticRows = append(e.criticRows, Row[T]{LogProbs: r.Values, Old: r.Old, Advantages: r.Returns, Mask: r.Mask, Count: r.Count})
+		e.criticRows = append(
+			e.criticRows, Row[T]{LogProbs: r.Values, Old: r.Old, Advantages: r.Returns, Mask: r.Mask, Count: r.Count},
+		)
 	}
 	if e.critic != Surrogate(v) {
 		e.critic = v

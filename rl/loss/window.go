@@ -15,8 +15,8 @@ type window struct{ positive, negative piece }
 // unbounded is past every ratio: exp(LogRatioClamp) is 4.9e8.
 const unbounded = 1e300
 
-// clipped is PPO's window: a gain above 1+high does not count, nor a loss below 1−low; dual, if not
-// 0, bounds the loss of a negative advantage.
+// clipped returns PPO's window: with a positive advantage the ratio counts up to 1+high, with a negative one from
+// 1−low on. dual, if not 0, bounds the loss of a negative advantage.
 func clipped(low, high, dual float64) window {
 	w := window{
 		positive: piece{lo: 0, hi: 1 + high, lossHi: 1 + high},
@@ -60,7 +60,7 @@ func windowLoop(w *window, ratio, advantages, loss, coef []float64) {
 	for t, r := range ratio {
 		a := -advantages[t]
 		v, g := r, r
-		if r < lo || r > hi { // by far the fewest; only there does the sign matter
+		if r < lo || r > hi { // rare; only here does the sign matter
 			v, g = w.at(r, a > 0)
 		}
 		loss[t], coef[t] = a*v, a*g

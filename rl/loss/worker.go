@@ -1,6 +1,6 @@
 package loss
 
-// A worker's buffers, and how a row's tokens under the mask get into them.
+// The buffers of a worker, and how a row's tokens under the mask are gathered into them.
 
 // segment is a run of tokens under the mask.
 type segment struct{ from, n int }
@@ -33,8 +33,8 @@ func newWorker() *worker { return &worker{segments: make([]segment, 0, BlockSize
 
 func (w *worker) buffer(k int) []float64 { return w.buffers[k][:w.tokens] }
 
-// count gives the tokens under a mask, and false if the mask holds anything but 0 and 1. With runs it leaves all of the
-// row's segments, so that the mask need not be read again.
+// count returns the number of tokens under a mask, and false if the mask holds anything but 0 and 1. With runs it also
+// keeps all of the row's segments, so that the mask need not be read again.
 func (w *worker) count(mask []int32, runs bool) (tokens int, ok bool) {
 	if !runs {
 		sum, or := maskLoop(mask)

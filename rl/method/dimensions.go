@@ -1,9 +1,11 @@
 package method
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/ropewalk/ropewalk/rl/loss"
+	"github.com/ropewalk/ropewalk/rl/resample"
 )
 
 // Design says in a few words what a method chooses in each of the four dimensions.
@@ -16,25 +18,20 @@ func (m Method) Design() map[Dimension]string {
 	}
 }
 
-// clip names the loss with what it bounds the ratio by.
+// clip names the loss with the bounds of its ratio.
 func (m Method) clip() string {
 	l := m.Loss
-	text := l.Name
-	switch l.Name {
-	case "":
+	if l.Name == "" {
 		return "none"
-	case "sapo":
-		text += fmt.Sprintf(" τ %s/%s", number(l.TauPositive), number(l.TauNegative))
-	case "kl_cov":
-		text += fmt.Sprintf(" %s of the tokens", number(l.CovRatio))
-	default:
-		text += fmt.Sprintf(" −%s/+%s", number(l.ClipLow), number(l.ClipHigh))
 	}
-	if l.DualClip > 0 {
-		text += " dual " + number(l.DualClip)
+	text := l.Name
+	if d, ok := loss.Declared(l.Name); ok {
+		if described, err := d.Describe(l.Params); err == nil { // a recipe's parameters were validated
+			text = described
+		}
 	}
-	if l.SequenceMask != nil {
-		text += " + sequence mask " + number(l.SequenceMask.Delta)
+	if mask := l.SequenceMask(); mask != nil {
+		text += " + sequence mask " + number(mask.Delta)
 	}
 	return text
 }
@@ -43,20 +40,10 @@ func (m Method) clip() string {
 func (m Method) filtering() string {
 	var parts []string
 	r := m.Resample
-	if r.Dynamic != nil {
-		parts = append(parts, fmt.Sprintf("dynamic, %d tries", r.Dynamic.Tries))
-	}
-	if r.RejectEqual {
-		parts = append(parts, "equal rewards rejected")
-	}
-	if r.LowVariance != nil {
-		parts = append(parts, "most varied "+number(r.LowVariance.Keep))
-	}
-	if r.VSPO != nil {
-		parts = append(parts, "VSPO")
-	}
-	if r.RoC != nil {
-		parts = append(parts, fmt.Sprintf("RoC %d", r.RoC.Keep))
+	for _, rule := range resample.Rules() {
+		if text := rule.Describe(r.Params); text != "" {
+			parts = append(parts, text)
+		}
 	}
 	if len(parts) == 0 {
 		return "none"
@@ -67,7 +54,7 @@ func (m Method) filtering() string {
 // advantage names the estimator and what modifies it.
 func (m Method) advantage() string {
 	text := m.Advantage.Name
-	if among(text, "grpo", "gigpo", "empg") && !m.Advantage.Std {
+	if m.Advantage.Params["std"] == false {
 		text += " without std"
 	}
 	if m.Advantage.EntropyAware != nil {

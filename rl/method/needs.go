@@ -1,21 +1,25 @@
 package method
 
-import "slices"
+import (
+	"slices"
 
-// Need is what a choice asks of the pipeline beyond sampled tokens and rewards.
-type Need string
+	"github.com/ropewalk/ropewalk/rl/choice"
+)
+
+// Need is what a choice requires from the pipeline beyond sampled tokens and rewards.
+type Need = choice.Need
 
 // The needs.
 const (
-	NeedOldLogProbs      Need = "old_log_probs"     // recomputed by the trainer before the first update
-	NeedRolloutLogProbs  Need = "rollout_log_probs" // the sampling engine's, beside recomputed ones
-	NeedReference        Need = "reference"         // log-probabilities under the reference policy
-	NeedEntropies        Need = "entropies"         // of the policy before the first update
-	NeedValues           Need = "values"            // a critic, and its values before the first update
-	NeedCurrentEntropies Need = "current_entropies" // of the policy in each update, with their gradients
-	NeedMinibatch        Need = "minibatch"         // the whole mini-batch before any row's loss
-	NeedTurnRows         Need = "turn_rows"         // rows by turn, with observations and validity
-	NeedReplay           Need = "replay"            // state that outlives the step
+	NeedOldLogProbs      = choice.NeedOldLogProbs
+	NeedRolloutLogProbs  = choice.NeedRolloutLogProbs
+	NeedReference        = choice.NeedReference
+	NeedEntropies        = choice.NeedEntropies
+	NeedValues           = choice.NeedValues
+	NeedCurrentEntropies = choice.NeedCurrentEntropies
+	NeedMinibatch        = choice.NeedMinibatch
+	NeedTurnRows         = choice.NeedTurnRows
+	NeedReplay           = choice.NeedReplay
 )
 
 // Needs is the union over a method's choices.

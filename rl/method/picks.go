@@ -3,6 +3,8 @@ package method
 import (
 	"reflect"
 	"strings"
+
+	"github.com/ropewalk/ropewalk/rl/choice"
 )
 
 // Pick is the choice made in a slot.
@@ -24,7 +26,7 @@ func (p Pick) choice() (Choice, bool) {
 // slots of sections that are absent, make none.
 func (m Method) Picks() []Pick { return PicksOf(m, slots) }
 
-// PicksOf reads the slots' choices out of a struct whose fields bear the slots' paths as json names.
+// PicksOf reads the choices of slots from a struct whose fields have the slots' paths as json names.
 func PicksOf(root any, table []Slot) []Pick {
 	var picks []Pick
 	for _, s := range table {
@@ -55,9 +57,15 @@ func at(v reflect.Value, path []string) reflect.Value {
 	return v
 }
 
-// field finds a struct's field by its json name.
+// field finds a struct's field by its json name, or a parameter of its choice.
 func field(v reflect.Value, name string) reflect.Value {
 	for i := range v.NumField() {
+		if params, ok := v.Field(i).Interface().(choice.Params); ok {
+			if value, set := params[name]; set {
+				return reflect.ValueOf(value)
+			}
+			continue
+		}
 		tag, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
 		if tag == name {
 			return v.Field(i)

@@ -1,44 +1,41 @@
 package method
 
-// Resample is the chain Dynamic → RejectEqual → LowVariance → VSPO → RoC: the first runs while
-// sampling, the next three choose among groups, the last inside each group.
+import (
+	"reflect"
+
+	"github.com/ropewalk/ropewalk/rl/choice"
+	"github.com/ropewalk/ropewalk/rl/resample"
+)
+
+// Resample chooses which groups and rows of a step enter the update: the rules run in the order in which rl/resample
+// lists them.
 type Resample struct {
-	RoC         *RoC         `json:"roc" doc:"Resample-on-Correct: keep cleaner positives and some negatives of each group; null or absent = off"`
-	VSPO        *VSPO        `json:"vspo" doc:"variance-based resampling: groups without variance give their place to informative ones; null or absent = off"`
-	Dynamic     *Dynamic     `json:"dynamic" only:"trained" doc:"DAPO's dynamic sampling: sample again until enough groups are informative; null or absent = off"`
-	RejectEqual bool         `json:"reject_equal" default:"false" quiet:"true" doc:"drop groups whose rewards are all equal"`
-	LowVariance *LowVariance `json:"low_variance" doc:"keep the groups whose rewards vary most; null or absent = off"`
+	// Params say by name which rules are on: true, or the settings of a rule that has parameters. Each rule declares
+	// itself in rl/resample.
+	Params choice.Params `params:"resample"`
 }
 
-// RoC is Resample-on-Correct.
-type RoC struct {
-	Keep        int    `json:"keep" required:"true" min:"1" max:"1024" doc:"trajectories kept of each group"`
-	Counts      string `json:"counts" default:"paper" enum:"paper|release" doc:"how many negatives: half of them (paper), or in proportion (release)"`
-	Select      string `json:"select" default:"weighted" enum:"weighted|lowest" doc:"positives: drawn with weight 1/penalty (weighted), or the lowest penalties first (lowest)"`
-	MinPositive int    `json:"min_positive" default:"2" min:"0" max:"1024" doc:"positives kept at least, where there are so many"`
-	MinNegative int    `json:"min_negative" default:"2" min:"0" max:"1024" doc:"negatives kept at least, where there are so many"`
+// has reports whether a rule is on.
+func (r Resample) has(rule string) bool {
+	v := reflect.ValueOf(r.Params[rule])
+	return v.IsValid() && !v.IsZero()
 }
 
-// VSPO is variance-based resampling with smoothing.
-type VSPO struct {
-	Alpha       float64 `json:"alpha" default:"2" min:"1" max:"1000" doc:"smoothing: the weight of a group taken N times is α − (α − 1)/N"`
-	Temperature float64 `json:"temperature" default:"0.1" above:"0" max:"1000" doc:"of the softmax over value scores that places are drawn from"`
-	MinVariance float64 `json:"min_variance" default:"1e-6" above:"0" max:"1000000" doc:"a group whose reward variance (population) is smaller is dropped"`
+// RoC returns the settings of resample-on-correct, or nil.
+func (r Resample) RoC() *resample.RoC { return choice.Section[resample.RoC](r.Params, "roc") }
+
+// VSPO returns the settings of variance-based resampling, or nil.
+func (r Resample) VSPO() *resample.VSPO { return choice.Section[resample.VSPO](r.Params, "vspo") }
+
+// Dynamic returns the settings of dynamic sampling, or nil.
+func (r Resample) Dynamic() *resample.DynamicSampling {
+	return choice.Section[resample.DynamicSampling](r.Params, "dynamic")
 }
 
-// Dynamic is DAPO's dynamic sampling.
-type Dynamic struct {
-	Tries          int    `json:"tries" default:"3" min:"1" max:"1000" doc:"batches sampled at most for one step; the last is filled up with groups of equal rewards"`
-	ColdStartSteps int    `json:"cold_start_steps" default:"0" min:"0" max:"1000000" doc:"first steps that take every group"`
-	Refill         string `json:"refill" default:"new" enum:"new|same" doc:"a further batch is of new prompts, or of the same ones"`
+// LowVariance returns the settings of the filter for groups of low variance, or nil.
+func (r Resample) LowVariance() *resample.LowVariance {
+	return choice.Section[resample.LowVariance](r.Params, "low_variance")
 }
 
-// RefillSame is the refill that samples a step's prompts anew.
-const RefillSame = "same"
-
-// LowVariance keeps the share of groups whose rewards vary most (SPEAR, RAGEN).
-type LowVariance struct {
-	Keep    float64 `json:"keep" default:"0.75" above:"0" max:"1" doc:"share of the groups kept, rounded down"`
-	Std     string  `json:"std" default:"sample" enum:"sample|population" doc:"the standard deviation that orders groups"`
-	Reverse bool    `json:"reverse" default:"false" doc:"keep those that vary least"`
-}
+// RejectEqual reports whether groups whose rewards are all equal are dropped.
+func (r Resample) RejectEqual() bool { return r.Params["reject_equal"] == true }

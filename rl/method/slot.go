@@ -1,6 +1,11 @@
 package method
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/ropewalk/ropewalk/rl/choice"
+	"github.com/ropewalk/ropewalk/rl/schedule"
+)
 
 // Slot is a place where a method makes a choice.
 type Slot struct {
@@ -15,29 +20,26 @@ type Choice struct {
 	Name    string  `json:"name"`
 	Doc     string  `json:"doc"`
 	Source  string  `json:"source,omitempty"`  // paper and equation
-	Params  []Param `json:"params,omitempty"`  // fields beside the slot that it alone, or not every choice, reads
-	Planned string  `json:"planned,omitempty"` // what is missing before anything can build it; "" = nothing
+	Params  []Param `json:"params,omitempty"`  // fields of the section that only some choices of the slot read
+	Planned string  `json:"planned,omitempty"` // what is missing before a run can take the choice; "" = nothing
 	Needs   []Need  `json:"needs,omitempty"`
 }
 
 // Param is a field that a choice reads, named from the section that the slot lies in.
-type Param struct {
-	Name    string `json:"name"`
-	Default string `json:"default,omitempty"` // as YAML; "" = the field's own
-}
+type Param = choice.Param
 
 // On is the choice of a slot that is a switch: a section that may be absent, a flag, a number.
 const On = "on"
 
 // Dimension is one of the four by which ARLArena sorts methods.
-type Dimension string
+type Dimension = choice.Dimension
 
 // The dimensions.
 const (
-	LossAggregation  Dimension = "loss aggregation"
-	ImportanceClip   Dimension = "importance-sampling clip"
-	DynamicFiltering Dimension = "dynamic filtering"
-	AdvantageDesign  Dimension = "advantage design"
+	LossAggregation  = choice.LossAggregation
+	ImportanceClip   = choice.ImportanceClip
+	DynamicFiltering = choice.DynamicFiltering
+	AdvantageDesign  = choice.AdvantageDesign
 )
 
 // Dimensions lists them in the paper's order.
@@ -46,7 +48,7 @@ func Dimensions() []Dimension {
 }
 
 // slots is the slot table; nothing changes it.
-var slots = slices.Concat(advantageSlots(), lossSlots(), termSlots(), resampleSlots(), rewardSlots(), stepSlots())
+var slots = slices.Concat(advantageSlots(), lossSlots(), resampleSlots(), rewardSlots(), stepSlots())
 
 // Slots returns the slot table, in the order of a recipe's sections.
 func Slots() []Slot { return slices.Clone(slots) }
@@ -72,8 +74,7 @@ func (s Slot) Choice(name string) (Choice, bool) {
 	return s.Choices[i], true
 }
 
-// Governs reports whether it depends on the choice whether the parameter is read: some choices
-// read it and others do not, or its default differs between them.
+// Governs reports whether the choice decides whether the parameter is read: at least one choice lists it.
 func (s Slot) Governs(param string) bool { return len(s.Readers(param)) > 0 }
 
 // Readers names the choices that list the parameter.
@@ -105,16 +106,61 @@ func params(names ...string) []Param {
 	return out
 }
 
-// with gives parameters defaults of their own: name, default, name, default, …
-func with(pairs ...string) []Param {
-	var out []Param
-	for i := 0; i+1 < len(pairs); i += 2 {
-		out = append(out, Param{Name: pairs[i], Default: pairs[i+1]})
+// choices are what the declarations of a list state about themselves.
+func choices[D choice.Declaration](list []D) []choice.Choice {
+	out := make([]choice.Choice, len(list))
+	for i, d := range list {
+		out[i] = d.Self()
 	}
 	return out
 }
 
+// switchSlots are slots for the declared switches of a section, each with the one choice "on".
+func switchSlots(section string, switches []choice.Choice) []Slot {
+	out := make([]Slot, len(switches))
+	for i, c := range switches {
+		out[i] = switchSlot(section+"."+c.Name, c.Doc, c.Source, c.Dimension, c.Needs...)
+	}
+	return out
+}
+
+// declaredSlot is a slot whose choices the packages below rl declare, each in its own file.
+func declaredSlot(name, doc string, dimension Dimension, choices []choice.Choice) Slot {
+	s := Slot{Name: name, Doc: doc, Dimension: dimension}
+	for _, c := range choices {
+		s.Choices = append(s.Choices, Choice{
+			Name: c.Name, Doc: c.Doc, Source: c.Source, Params: c.Params(choices), Planned: c.Planned, Needs: c.Needs,
+		})
+	}
+	return s
+}
+
+// Parameters describes the fields that the choices of a slot, or the switches of a section, declare themselves. Recipes
+// have these fields in that section.
+func Parameters(slot string) []choice.Field {
+	switch slot {
+	case "advantage.name":
+		return choice.Fields(estimatorChoices())
+	case "filters":
+		return choice.Switches(filterChoices())
+	case "loss":
+		return choice.Switches(termChoices())
+	case "loss.name":
+		return choice.Fields(lossChoices())
+	case "resample":
+		return choice.Switches(ruleChoices())
+	case "reward.name":
+		return choice.Fields(rewardChoices())
+	case "schedule":
+		return choice.Switches(schedule.Declarations())
+	}
+	panic("method: the choices of " + slot + " declare no parameters")
+}
+
 // switchSlot is a slot with the one choice "on".
 func switchSlot(name, doc, source string, dimension Dimension, needs ...Need) Slot {
-	return Slot{Name: name, Doc: doc, Dimension: dimension, Choices: []Choice{{Name: On, Doc: doc, Source: source, Needs: needs}}}
+	return Slot{
+		Name: name, Doc: doc, Dimension: dimension,
+		Choices: []Choice{{Name: On, Doc: doc, Source: source, Needs: needs}},
+	}
 }

@@ -16,12 +16,12 @@ type ReplayRow struct {
 	TrajectoryID string // unique within the group
 	Turn         int    // 0 where rows are trajectories
 	Reward       float64
-	Advantage    float64 // mean over the row's valid tokens; 0 of a masked row
+	Advantage    float64 // mean over the row's valid tokens; 0 for a masked row
 	ToolCalls    int
 }
 
-// Entry is one row that the buffer holds, by name, with what is needed to judge it again. Its
-// tokens, mask and log-probabilities stay where its step committed them.
+// Entry is one row of the buffer: its name and what is needed to evaluate it again. Its tokens, mask and
+// log-probabilities stay in the shards that its step committed.
 type Entry struct {
 	Step         int // of its collection
 	GroupID      string
@@ -39,7 +39,7 @@ type Buffer struct {
 	Baselines advantage.BaselineQueue
 }
 
-// Fate is what became of a row or an entry.
+// Fate says what happened to a row or an entry.
 type Fate string
 
 // The fates.
@@ -50,20 +50,20 @@ const (
 	Retired  Fate = "retired"  // an entry left the buffer unused
 )
 
-// ReplayVerdict is what a step did with one entry or row.
+// ReplayVerdict says what a step did with one entry or row.
 type ReplayVerdict struct {
 	Entry        Entry
 	Fate         Fate
 	Reason       Reason  // of Passed and Retired
-	Recalibrated float64 // Ã, where the entry was judged again
+	Recalibrated float64 // Ã, if the entry was evaluated again
 }
 
 // Replayed is what a step did with the buffer.
 type Replayed struct {
-	// Consumed: the buffer was full, so its entries were judged again and it was emptied; the update
-	// is on the step's rows and on the Imitated entries. Without it the update is on-policy alone.
+	// Consumed says that the buffer was full: its entries were evaluated again and it was emptied. The update
+	// then uses the step's rows and the Imitated entries. Otherwise the update uses the step's rows alone.
 	Consumed bool
-	P50      float64 // that the entries were judged by; 0 unless Consumed
+	P50      float64 // the median that the entries were compared with; 0 unless Consumed
 	Stored   int
 	Imitated int
 	// Verdicts: the entries that left the buffer, then the step's rows, each in canonical order.
@@ -82,7 +82,9 @@ func (r *Replayed) note(v ReplayVerdict) {
 }
 
 func compareReplay(a, b ReplayRow) int {
-	return cmp.Or(cmp.Compare(a.GroupID, b.GroupID), cmp.Compare(a.TrajectoryID, b.TrajectoryID), cmp.Compare(a.Turn, b.Turn))
+	return cmp.Or(
+		cmp.Compare(a.GroupID, b.GroupID), cmp.Compare(a.TrajectoryID, b.TrajectoryID), cmp.Compare(a.Turn, b.Turn),
+	)
 }
 
 // replayOrder returns the rows in canonical order and checks them.
@@ -104,11 +106,11 @@ func replayOrder(rows []ReplayRow) ([]ReplayRow, error) {
 	return sorted, nil
 }
 
-// check reports a buffer that no step before this one can have left.
+// check reports a buffer that cannot come from a step before this one.
 func (b Buffer) check(step int) error {
 	for i, e := range b.Entries {
 		if e.Step >= step {
-			return fmt.Errorf("the buffer holds rows of step %d already", e.Step)
+			return fmt.Errorf("the buffer already holds rows of step %d", e.Step)
 		}
 		if !finite(e.Reward) || !finite(e.Advantage) {
 			return fmt.Errorf("entry %d of the buffer has reward %g and advantage %g", i, e.Reward, e.Advantage)
@@ -116,7 +118,7 @@ func (b Buffer) check(step int) error {
 	}
 	for i, e := range b.Baselines {
 		if e.Step >= step {
-			return fmt.Errorf("the baseline queue holds groups of step %d already", e.Step)
+			return fmt.Errorf("the baseline queue already holds groups of step %d", e.Step)
 		}
 		if !finite(e.Mean) {
 			return fmt.Errorf("baseline %d of the queue is %g", i, e.Mean)

@@ -8,8 +8,8 @@ import (
 	"github.com/ropewalk/ropewalk/rl/advantage"
 )
 
-// Link is one filter of a chain: Rounds, RejectEqual, LowVariance, HardProblems, ValueResampling, RoC,
-// Overlong, Void, Repetition or Unreadable, each a plain struct of its settings.
+// Link is one step of a chain: Rounds, RejectEqual, LowVariance, ValueResampling, RoC or Mask, each a plain struct of
+// its settings.
 type Link interface {
 	// Validate reports the first bad field.
 	Validate() error
@@ -21,15 +21,15 @@ type Link interface {
 	apply(*step)
 }
 
-// Chain runs links in order. Excluded rows and short groups are out before the first link. A group
-// takes part in a link while it has a row left; the link's statistics are over the rewards of
-// the rows that are left, masked ones among them. An empty chain keeps every row that has a reward.
+// Chain runs links in order. Excluded rows and short groups are dropped before the first link. A group takes part
+// in a link as long as it has a row left. The link's statistics run over the rewards of the rows that are left,
+// masked ones included. An empty chain keeps every row that has a reward.
 type Chain struct {
 	Links  []Link
 	Source Source // may be nil where no link draws
 }
 
-// Validate reports the first bad field, and links of which a chain can hold but one.
+// Validate reports the first bad field, and a second link of a kind that a chain may hold only once.
 func (c Chain) Validate() error {
 	vspo, roc := 0, 0
 	for i, l := range c.Links {
@@ -37,7 +37,7 @@ func (c Chain) Validate() error {
 			return fmt.Errorf("a chain must not hold a nil link")
 		}
 		if _, dynamic := l.(Rounds); dynamic && i > 0 {
-			return fmt.Errorf("dynamic sampling judges what was sampled: it comes before every other link")
+			return fmt.Errorf("dynamic sampling needs all groups that were sampled, so it must be the first link")
 		}
 		if err := l.Validate(); err != nil {
 			return err
@@ -50,7 +50,9 @@ func (c Chain) Validate() error {
 		}
 	}
 	if vspo > 1 {
-		return fmt.Errorf("a chain resamples by value at most once: the second draw would overwrite the counts of the first")
+		return fmt.Errorf(
+			"a chain resamples by value at most once: the second draw would overwrite the counts of the first",
+		)
 	}
 	if roc > 1 {
 		return fmt.Errorf("a chain holds roc at most once: the second would redraw from what the first chose")
@@ -112,8 +114,8 @@ func newStep(rows []Row, source Source) *step {
 	return s
 }
 
-// describe takes the mean, variance and value score of every group, and R_max. R_max knows nothing
-// of short groups.
+// describe computes the mean, variance and value score of every group, and R_max. Short groups do not count in
+// R_max.
 func (s *step) describe() {
 	var whole []*group
 	var rewards [][]float64

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ropewalk/ropewalk/rl/advantage"
+	"github.com/ropewalk/ropewalk/rl/choice"
 )
 
 func mustRun(t testing.TB, rows []Row, source Source, links ...Link) Selection {
@@ -19,35 +20,31 @@ func mustRun(t testing.TB, rows []Row, source Source, links ...Link) Selection {
 	return s
 }
 
-func TestReasonsAreDistinct(t *testing.T) {
-	seen := map[Reason]bool{}
-	for _, r := range Reasons() {
-		if r == "" || seen[r] {
-			t.Errorf("reason %q occurs twice or is empty", r)
-		}
-		seen[r] = true
-	}
-	if len(seen) != 25 {
-		t.Errorf("%d reasons are listed", len(seen))
-	}
-}
-
 func TestChainNamesItsLinks(t *testing.T) {
 	for want, o := range map[string]Options{
 		"every row with a reward": {},
 		"VSPO, then RoC":          {VSPO: &advantage.VSPO{}, RoC: &RoC{}},
 		"dynamic sampling, then no equal rewards, then low variance, then overlong mask, then void mask": {
-			Dynamic: &Rounds{}, RejectEqual: true, LowVariance: &LowVariance{}, Masks: []Link{Overlong{}, Void{}},
+			Dynamic: &Rounds{}, RejectEqual: true, LowVariance: &LowVariance{},
+			Masks: masking("overlong", "void_turns"),
 		},
-		"repetition mask, then unreadable mask": {Masks: []Link{Repetition{}, Unreadable{}}},
+		"repetition mask, then unreadable mask": {Masks: masking("repetition", "unreadable")},
 	} {
 		if got := o.String(); got != want {
 			t.Errorf("the chain is %q, want %q", got, want)
 		}
 	}
-	if got := (Chain{Links: []Link{HardProblems{}, RoC{}}}).String(); got != "hard problems, then RoC" {
-		t.Errorf("the chain is %q", got)
+}
+
+// masking makes the links of filters without parameters, in that order.
+func masking(names ...string) []Link {
+	var out []Link
+	for _, name := range names {
+		f, _ := choice.Declared(filters, name)
+		masker, _ := f.Settings.(Masker)
+		out = append(out, Mask{Filter: f, Masker: masker})
 	}
+	return out
 }
 
 func TestLinksSeeWhatIsLeft(t *testing.T) {
@@ -60,14 +57,21 @@ func TestLinksSeeWhatIsLeft(t *testing.T) {
 		want  map[Reason]int
 		kept  int
 	}{
-		"reject equal":        {[]Link{RejectEqual{}}, map[Reason]int{ZeroVariance: 8}, 2},
-		"low variance":        {[]Link{LowVariance{Keep: 0.5}}, map[Reason]int{LowVarianceGroup: 8}, 2},
-		"equal, then low":     {[]Link{RejectEqual{}, LowVariance{Keep: 0.5}}, map[Reason]int{ZeroVariance: 8, LowVarianceGroup: 4}, 1},
-		"low, then equal":     {[]Link{LowVariance{Keep: 0.75}, RejectEqual{}}, map[Reason]int{LowVarianceGroup: 4, ZeroVariance: 4}, 2},
-		"reversed":            {[]Link{LowVariance{Keep: 0.5, Reverse: true}}, map[Reason]int{LowVarianceGroup: 8}, 2},
-		"int() may be 0":      {[]Link{LowVariance{Keep: 0.2}}, map[Reason]int{LowVarianceGroup: 16}, 0},
-		"all":                 {[]Link{LowVariance{Keep: 1}}, map[Reason]int{}, 4},
-		"low, then resampled": {[]Link{LowVariance{Keep: 0.5}, RoC{Keep: 2}}, map[Reason]int{LowVarianceGroup: 8, RoCPositiveSurplus: 1, RoCNegativeSurplus: 3}, 2},
+		"reject equal": {[]Link{RejectEqual{}}, map[Reason]int{ZeroVariance: 8}, 2},
+		"low variance": {[]Link{LowVariance{Keep: 0.5}}, map[Reason]int{LowVarianceGroup: 8}, 2},
+		"equal, then low": {
+			[]Link{RejectEqual{}, LowVariance{Keep: 0.5}}, map[Reason]int{ZeroVariance: 8, LowVarianceGroup: 4}, 1,
+		},
+		"low, then equal": {
+			[]Link{LowVariance{Keep: 0.75}, RejectEqual{}}, map[Reason]int{LowVarianceGroup: 4, ZeroVariance: 4}, 2,
+		},
+		"reversed":       {[]Link{LowVariance{Keep: 0.5, Reverse: true}}, map[Reason]int{LowVarianceGroup: 8}, 2},
+		"int() may be 0": {[]Link{LowVariance{Keep: 0.2}}, map[Reason]int{LowVarianceGroup: 16}, 0},
+		"all":            {[]Link{LowVariance{Keep: 1}}, map[Reason]int{}, 4},
+		"low, then resampled": {
+			[]Link{LowVariance{Keep: 0.5}, RoC{Keep: 2}},
+			map[Reason]int{LowVarianceGroup: 8, RoCPositiveSurplus: 1, RoCNegativeSurplus: 3}, 2,
+		},
 	} {
 		s := mustRun(t, rows, streams(1), tt.links...)
 		checkInvariants(t, s)
@@ -124,11 +128,11 @@ func TestDeviation(t *testing.T) {
 
 func TestMasksKeepTheReward(t *testing.T) {
 	rows := rowsOf("a", "++--")
-	rows[0].ResponseTokens, rows[1].ResponseTokens = 8, 7
-	rows[2].VoidTurns, rows[2].Repetitive = 1, true
-	rows[3].Unreadable = true
+	rows[0].Matched = []Reason{OverlongResponse}
+	rows[2].Matched = []Reason{RepetitiveResponse, VoidTurn}
+	rows[3].Matched = []Reason{UnreadableResponse}
 	plain := mustRun(t, rows, nil)
-	s := mustRun(t, rows, nil, Overlong{Limit: 8}, Void{}, DefaultRepetition, Unreadable{})
+	s := mustRun(t, rows, nil, masking("overlong", "void_turns", "repetition", "unreadable")...)
 	for i, want := range []Reason{OverlongResponse, "", VoidTurn, UnreadableResponse} {
 		r := s.Rows[i]
 		if r.Reason != want || r.Masked != (want != "") || !r.Kept || r.Count != 1 || r.Weight != 1 {
@@ -141,45 +145,20 @@ func TestMasksKeepTheReward(t *testing.T) {
 	if s.KeptRows != 4 || s.MaskedRows != 3 || s.Empty() || len(s.DroppedBy) != 0 || s.MaskedBy[VoidTurn] != 1 {
 		t.Errorf("selection %+v", s)
 	}
-	if s := mustRun(t, rows, nil, Overlong{Limit: 1}, Void{Rule: VoidNoUse}, Overlong{Limit: 1}); s.MaskedRows != 2 || s.Empty() {
+	if s := mustRun(t, rows, nil, masking("overlong", "void_turns", "overlong")...); s.MaskedRows != 2 || s.Empty() {
 		t.Errorf("selection %+v", s)
 	}
 	for i := range rows {
-		rows[i].ResponseTokens = 9
+		rows[i].Matched = []Reason{OverlongResponse}
 	}
-	if s := mustRun(t, rows, nil, Overlong{Limit: 9}); !s.Empty() || s.KeptRows != 4 {
+	if s := mustRun(t, rows, nil, masking("overlong")...); !s.Empty() || s.KeptRows != 4 {
 		t.Errorf("a batch that is masked whole is left to learn from: %+v", s)
 	}
 	// A masked row is still a candidate of RoC; what drops it is its reason then.
-	s = mustRun(t, rows, streams(3), Overlong{Limit: 9}, RoC{Keep: 2})
-	if s.KeptRows != 2 || s.MaskedRows != 2 || s.DroppedBy[RoCPositiveSurplus] != 1 || s.DroppedBy[RoCNegativeSurplus] != 1 {
+	s = mustRun(t, rows, streams(3), append(masking("overlong"), RoC{Keep: 2})...)
+	if s.KeptRows != 2 || s.MaskedRows != 2 || s.DroppedBy[RoCPositiveSurplus] != 1 ||
+		s.DroppedBy[RoCNegativeSurplus] != 1 {
 		t.Errorf("selection %+v", s)
-	}
-}
-
-func TestVoidRules(t *testing.T) {
-	for name, tt := range map[string]struct {
-		row  Row
-		want [4]bool // some turn, no call, no use, loose
-	}{
-		"clean":           {Row{ToolCalls: 1, AnswerTags: 1}, [4]bool{}},
-		"answer alone":    {Row{AnswerTags: 1}, [4]bool{false, true, false, false}},
-		"nothing":         {Row{VoidTurns: 1, LooseTurns: 1}, [4]bool{true, true, true, true}},
-		"one void turn":   {Row{ToolCalls: 2, VoidTurns: 1}, [4]bool{true, false, false, false}},
-		"one loose turn":  {Row{ToolCalls: 2, LooseTurns: 1}, [4]bool{false, false, false, true}},
-		"call, no answer": {Row{ToolCalls: 1}, [4]bool{}},
-	} {
-		for i, rule := range []VoidRule{VoidSomeTurn, VoidNoCall, VoidNoUse, VoidLoose} {
-			if got := (Void{Rule: rule}).Match(&tt.row); got != tt.want[i] {
-				t.Errorf("%s under %s: void %v", name, rule, got)
-			}
-		}
-	}
-	if n, err := VoidTurns([]bool{true, false, false}, []bool{false, false, true}); n != 1 || err != nil {
-		t.Errorf("%d void turns, %v", n, err)
-	}
-	if _, err := VoidTurns([]bool{true}, nil); err == nil {
-		t.Error("unequal turns are counted")
 	}
 }
 
@@ -196,17 +175,14 @@ func TestHardProblems(t *testing.T) {
 	if !reflect.DeepEqual(verdicts, want) {
 		t.Errorf("verdicts %+v", verdicts)
 	}
-	var rows []Row
-	for _, problem := range []string{"solved", "hard", "hopeless", "unknown"} {
-		group := rowsOf(problem, "+-+-")
-		for i := range group {
-			group[i].ProblemID = problem
+	for name, bad := range map[string]HardProblems{
+		"evaluation":      {Evaluations: []Evaluation{{"p", 3, 2}}},
+		"same evaluation": {Evaluations: []Evaluation{{"p", 1, 2}, {"p", 1, 2}}},
+		"minimum":         {MinSamples: -1},
+	} {
+		if _, err := bad.Filter(); err == nil {
+			t.Errorf("%s: no error", name)
 		}
-		rows = append(rows, broken(group, 0)...)
-	}
-	s := mustRun(t, rows, nil, h)
-	if s.KeptGroups != 2 || s.DroppedBy[SolvedProblem] != 3 || s.DroppedBy[HopelessProblem] != 3 || s.DroppedBy[Excluded] != 4 {
-		t.Errorf("selection %+v", s)
 	}
 }
 
@@ -225,10 +201,10 @@ func TestTextPenaltiesCanStandIn(t *testing.T) {
 
 // wholeChain uses every link at once.
 func wholeChain() []Link {
-	return []Link{
-		Overlong{Limit: 30}, Void{}, DefaultRepetition, Unreadable{}, LowVariance{Keep: 0.9},
-		HardProblems{Evaluations: []Evaluation{{"p1", 4, 4}}}, ValueResampling{advantage.DefaultVSPO}, RoC{Keep: 4, MinPositive: 1},
-	}
+	return append(
+		masking("overlong", "void_turns", "repetition", "unreadable"),
+		LowVariance{Keep: 0.9}, ValueResampling{advantage.DefaultVSPO}, RoC{Keep: 4, MinPositive: 1},
+	)
 }
 
 func TestWholeChainIgnoresOrder(t *testing.T) {
@@ -242,8 +218,12 @@ func TestWholeChainIgnoresOrder(t *testing.T) {
 		}
 		for i := range rows {
 			r := &rows[i]
-			r.ProblemID, r.ResponseTokens, r.VoidTurns = "p"+r.GroupID[1:], rng.IntN(40), rng.IntN(2)
-			r.Repetitive, r.Unreadable, r.Excluded = rng.IntN(9) == 0, rng.IntN(9) == 0, rng.IntN(9) == 0
+			for _, f := range filters {
+				if rng.IntN(5) == 0 {
+					r.Matched = append(r.Matched, f.Why)
+				}
+			}
+			r.Excluded = rng.IntN(9) == 0
 			r.Reward += rng.Float64()
 		}
 		want := mustRun(t, rows, streams(5), wholeChain()...)
@@ -269,28 +249,22 @@ func TestWholeChainIgnoresOrder(t *testing.T) {
 func TestChainRefuses(t *testing.T) {
 	vspo := ValueResampling{advantage.DefaultVSPO}
 	row := Row{GroupID: "g", TrajectoryID: "t"}
-	length, penalty := row, row
-	length.ResponseTokens, penalty.Penalties = -1, &Penalties{Error: math.NaN()}
+	penalty := row
+	penalty.Penalties = &Penalties{Error: math.NaN()}
 	for name, tt := range map[string]struct {
 		rows   []Row
 		source Source
 		links  []Link
 	}{
-		"nil":             {links: []Link{nil}},
-		"two vspo":        {links: []Link{vspo, vspo}, source: streams(1)},
-		"two roc":         {links: []Link{RoC{Keep: 4}, RoC{Keep: 2}}, source: streams(1)},
-		"no source":       {links: []Link{vspo}},
-		"keep 0":          {links: []Link{LowVariance{}}},
-		"keep NaN":        {links: []Link{LowVariance{Keep: math.NaN()}}},
-		"deviation":       {links: []Link{LowVariance{Keep: 1, Deviation: "mean"}}},
-		"limit":           {links: []Link{Overlong{}}},
-		"void rule":       {links: []Link{Void{Rule: "never"}}},
-		"repetition":      {links: []Link{Repetition{Gram: 20, Times: 1}}},
-		"evaluation":      {links: []Link{HardProblems{Evaluations: []Evaluation{{"p", 3, 2}}}}},
-		"same evaluation": {links: []Link{HardProblems{Evaluations: []Evaluation{{"p", 1, 2}, {"p", 1, 2}}}}},
-		"hard minimum":    {links: []Link{HardProblems{MinSamples: -1}}},
-		"length":          {rows: []Row{length}},
-		"penalty":         {rows: []Row{penalty}},
+		"nil":        {links: []Link{nil}},
+		"two vspo":   {links: []Link{vspo, vspo}, source: streams(1)},
+		"two roc":    {links: []Link{RoC{Keep: 4}, RoC{Keep: 2}}, source: streams(1)},
+		"no source":  {links: []Link{vspo}},
+		"keep 0":     {links: []Link{LowVariance{}}},
+		"keep NaN":   {links: []Link{LowVariance{Keep: math.NaN()}}},
+		"deviation":  {links: []Link{LowVariance{Keep: 1, Deviation: "mean"}}},
+		"repetition": {links: []Link{Mask{Filter: repetition, Masker: Repetition{Gram: 20, Times: 1}}}},
+		"penalty":    {rows: []Row{penalty}},
 	} {
 		if _, err := (Chain{Links: tt.links, Source: tt.source}).Select(tt.rows); err == nil {
 			t.Errorf("%s: no error", name)
@@ -305,7 +279,9 @@ func BenchmarkRoC(b *testing.B) {
 	rows := make([]Row, total)
 	for i := range rows {
 		rows[i] = Row{
-			GroupID: fmt.Sprintf("s000001/g%06d", i/group), TrajectoryID: fmt.Sprintf("s000001/g%06d/%03d", i/group, i%group),
+			GroupID: fmt.Sprintf("s000001/g%06d", i/group), TrajectoryID: fmt.Sprintf(
+				"s000001/g%06d/%03d", i/group, i%group,
+			),
 			ToolCalls: 4, ToolErrors: rng.IntN(5), AnswerTags: rng.IntN(3), Turns: 5, Reward: float64(rng.IntN(2)),
 		}
 	}

@@ -7,15 +7,15 @@ import (
 	"slices"
 )
 
-// Cloning selects the episodes of a teacher that become behaviour-cloning data: successes whose
-// every turn is in the strict form, one for each sequence of actions, at most so many a task.
+// Cloning selects the episodes of a teacher that become behaviour-cloning data: successful episodes in which
+// every turn has the strict form, one for each sequence of actions, at most PerTask for each task.
 //
-// Source: ARLArena's rejection-sampled fine-tuning set; its text says high-scoring rollouts and
-// names no threshold, so success is the threshold here, and the strict form, the deduplication and
-// the cap are this package's. Of several candidates the first by trajectory id is taken.
+// Source: ARLArena's rejection-sampled fine-tuning set. Departures: its text says high-scoring rollouts and
+// names no threshold; the threshold here is success. The strict form, the deduplication and the cap are
+// additions. Among several candidates the first by trajectory id is taken.
 type Cloning struct {
-	PerTask    int  // episodes of one task at most; 0 is no cap
-	AllowLoose bool // turns out of the strict form do not matter
+	PerTask    int  // most episodes of one task; 0 = no cap
+	AllowLoose bool // accept turns that are not in the strict form
 }
 
 // Validate reports the first bad field.
@@ -60,7 +60,9 @@ func (c Cloning) Select(episodes []Episode) ([]EpisodeVerdict, error) {
 			return nil, fmt.Errorf("select episodes: trajectory %s of task %s occurs twice", e.TrajectoryID, e.TaskID)
 		}
 		if e.LooseTurns < 0 {
-			return nil, fmt.Errorf("select episodes: trajectory %s of task %s has %d loose turns", e.TrajectoryID, e.TaskID, e.LooseTurns)
+			return nil, fmt.Errorf(
+				"select episodes: trajectory %s of task %s has %d loose turns", e.TrajectoryID, e.TaskID, e.LooseTurns,
+			)
 		}
 		why := c.judge(e, seen, kept)
 		if why == "" {
@@ -88,7 +90,7 @@ func (c Cloning) judge(e Episode, seen map[string]bool, kept int) Reason {
 	return ""
 }
 
-// sequence names a list of actions, different lists differently whatever the actions hold.
+// sequence returns a name for a list of actions. Different lists have different names, whatever the actions contain.
 func sequence(actions []string) string {
 	var key []byte
 	for _, a := range actions {

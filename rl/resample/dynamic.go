@@ -4,13 +4,30 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/ropewalk/ropewalk/rl/choice"
 )
+
+var dynamic = Rule{
+	Choice: choice.Choice{
+		Name: "dynamic", Doc: "sample again until enough groups are informative",
+		Source:    "DAPO (Yu et al. 2025); ARLArena §2",
+		Field:     "DAPO's dynamic sampling: sample again until enough groups are informative; null or absent = off",
+		Only:      "trained",
+		Dimension: choice.DynamicFiltering,
+		Settings:  DynamicSampling{Tries: defaultTries, Refill: RefillNew},
+	},
+	Excludes: []Exclusion{
+		{"vspo", "both replace groups of equal rewards, and after dynamic sampling there are none left"},
+	},
+	Brief: func(s any) string { return fmt.Sprintf("dynamic, %d tries", s.(DynamicSampling).Tries) },
+}
 
 // Fill chooses how the last try makes up a shortfall.
 type Fill string
 
-// FillAfter takes the informative groups of the last try first and fills up with its uniform ones;
-// FillInOrder (the release) takes the last try's groups as they come.
+// FillAfter takes the informative groups of the last try first and then its uniform ones, until there are enough.
+// FillInOrder (the release) takes the last try's groups in order.
 const (
 	FillAfter   Fill = "after"
 	FillInOrder Fill = "in_order"
@@ -21,15 +38,30 @@ const (
 //	keep a group iff its rewards are not all equal; stop at Target groups or after Tries batches
 //
 // Source: DAPO, as ARLArena runs it (3 tries, 2 for mathematics; no filter for the first steps).
-// The last try fills a shortfall with its own uniform groups, and what is over Target is cut by
-// whole groups. The paper's criterion is 0 < correct < G (InformativeCounts), the release's is on
-// raw episode rewards, before format penalties (Informative); the caller applies either. Departure:
-// whether a further try repeats prompts or takes new ones is the caller's choice.
+// The last try fills a shortfall with its own uniform groups. Groups beyond Target are dropped whole. The paper's
+// criterion is 0 < correct < G. Departures: as in the release, a group is informative if its raw rewards differ
+// (Informative); and the caller chooses whether a further try repeats prompts or takes new ones (Refill).
 type DynamicSampling struct {
-	Target    int  // groups
-	Tries     int  // batches at most; 3 when 0
-	ColdStart int  // steps, counted from 0, before which nothing is filtered
-	Fill      Fill // FillAfter when empty
+	Target    int    // groups; a run's own are the prompts of a step
+	Tries     int    `json:"tries" min:"1" max:"1000" doc:"batches sampled at most for one step; the last is filled up with groups of equal rewards"`
+	ColdStart int    `json:"cold_start_steps" min:"0" max:"1000000" doc:"first steps that take every group"`
+	Refill    Refill `json:"refill" enum:"new|same" doc:"a further batch is of new prompts, or of the same ones"`
+	Fill      Fill   // FillAfter when empty
+}
+
+// Refill chooses the prompts of a further batch. The caller that samples the batches reads it.
+type Refill string
+
+// A further batch is of new prompts, or of the step's prompts again.
+const (
+	RefillNew  Refill = "new"
+	RefillSame Refill = "same"
+)
+
+// Link selects among the rounds that the step was sampled in.
+func (d DynamicSampling) Link(s Sampling) Link {
+	d.Target = s.Groups
+	return Rounds{DynamicSampling: d, Step: s.Step}
 }
 
 const defaultTries = 3
@@ -68,13 +100,13 @@ type GroupVerdict struct {
 	Reason  Reason // "" when kept
 }
 
-// Advance takes in one batch of a step and judges its groups, in order of their ids.
+// Advance adds one batch of a step and decides which of its groups are kept, in order of their ids.
 func (d DynamicSampling) Advance(a Accumulation, step int, batch []Outcome) (Accumulation, []GroupVerdict, error) {
 	if err := d.Validate(); err != nil {
 		return a, nil, fmt.Errorf("sample dynamically: %w", err)
 	}
 	if a.Done {
-		return a, nil, fmt.Errorf("sample dynamically: the step has its groups after %d tries", a.Tries)
+		return a, nil, fmt.Errorf("sample dynamically: the step already has its groups after %d tries", a.Tries)
 	}
 	batch = slices.SortedFunc(slices.Values(batch), func(x, y Outcome) int { return cmp.Compare(x.GroupID, y.GroupID) })
 	for i, o := range batch {
@@ -114,7 +146,7 @@ func (d DynamicSampling) dropped(o Outcome, step int) Reason {
 	return DynamicSurplus
 }
 
-// choose returns which groups of the batch are kept, in the order in which they are, at most room.
+// choose returns the groups of the batch that are kept, at most room of them, in the order in which they are kept.
 func (d DynamicSampling) choose(batch []Outcome, room int, last, cold bool) []int {
 	var first, spare []int
 	for i, o := range batch {

@@ -27,21 +27,34 @@ func TestDynamicSampling(t *testing.T) {
 		filled  int
 		done    bool
 	}{
-		"filled at last":      {DynamicSampling{Target: 4, Tries: 3}, 0, []string{"aBc", "dEF", "ghi"}, []string{"b", "bef", "befg"}, 1, true},
-		"informative first":   {DynamicSampling{Target: 3, Tries: 1}, 0, []string{"abCdE"}, []string{"cea"}, 1, true},
-		"release's order":     {DynamicSampling{Target: 3, Tries: 1, Fill: FillInOrder}, 0, []string{"abCdE"}, []string{"abc"}, 2, true},
-		"enough at once":      {DynamicSampling{Target: 2, Tries: 3}, 0, []string{"aBCD"}, []string{"bc"}, 0, true},
-		"three by default":    {DynamicSampling{Target: 9}, 0, []string{"A", "b", "c"}, []string{"a", "a", "ac"}, 1, true},
-		"not done":            {DynamicSampling{Target: 9}, 0, []string{"Ab"}, []string{"a"}, 0, false},
-		"cold start":          {DynamicSampling{Target: 3, ColdStart: 5}, 4, []string{"aBcd"}, []string{"abc"}, 2, true},
-		"after cold start":    {DynamicSampling{Target: 3, ColdStart: 5}, 5, []string{"aBcd"}, []string{"b"}, 0, false},
-		"nothing informative": {DynamicSampling{Target: 2, Tries: 2}, 0, []string{"ab", "cd"}, []string{"", "cd"}, 2, true},
-		"empty batch":         {DynamicSampling{Target: 2, Tries: 2}, 0, []string{"", "C"}, []string{"", "c"}, 0, true},
+		"filled at last": {
+			DynamicSampling{Target: 4, Tries: 3}, 0, []string{"aBc", "dEF", "ghi"}, []string{"b", "bef", "befg"}, 1,
+			true,
+		},
+		"informative first": {DynamicSampling{Target: 3, Tries: 1}, 0, []string{"abCdE"}, []string{"cea"}, 1, true},
+		"release's order": {
+			DynamicSampling{Target: 3, Tries: 1, Fill: FillInOrder}, 0, []string{"abCdE"}, []string{"abc"}, 2, true,
+		},
+		"enough at once": {DynamicSampling{Target: 2, Tries: 3}, 0, []string{"aBCD"}, []string{"bc"}, 0, true},
+		"three by default": {
+			DynamicSampling{Target: 9}, 0, []string{"A", "b", "c"}, []string{"a", "a", "ac"}, 1, true,
+		},
+		"not done": {DynamicSampling{Target: 9}, 0, []string{"Ab"}, []string{"a"}, 0, false},
+		"cold start": {
+			DynamicSampling{Target: 3, ColdStart: 5}, 4, []string{"aBcd"}, []string{"abc"}, 2, true,
+		},
+		"after cold start": {DynamicSampling{Target: 3, ColdStart: 5}, 5, []string{"aBcd"}, []string{"b"}, 0, false},
+		"nothing informative": {
+			DynamicSampling{Target: 2, Tries: 2}, 0, []string{"ab", "cd"}, []string{"", "cd"}, 2, true,
+		},
+		"empty batch": {DynamicSampling{Target: 2, Tries: 2}, 0, []string{"", "C"}, []string{"", "c"}, 0, true},
 	} {
 		a := Accumulation{}
 		for i, batch := range tt.batches {
 			outcomes := batchOf(batch)
-			rand.New(rand.NewPCG(uint64(i), 1)).Shuffle(len(outcomes), func(i, j int) { outcomes[i], outcomes[j] = outcomes[j], outcomes[i] })
+			rand.New(rand.NewPCG(uint64(i), 1)).Shuffle(
+				len(outcomes), func(i, j int) { outcomes[i], outcomes[j] = outcomes[j], outcomes[i] },
+			)
 			next, verdicts, err := tt.d.Advance(a, tt.step, outcomes)
 			if err != nil {
 				t.Fatal(err)
@@ -96,10 +109,8 @@ func TestDynamicSamplingRefuses(t *testing.T) {
 }
 
 func TestInformative(t *testing.T) {
-	if Informative(nil) || Informative([]float64{1}) || Informative([]float64{2, 2}) || !Informative([]float64{1, 1, 0}) {
+	if Informative(nil) || Informative([]float64{1}) || Informative([]float64{2, 2}) ||
+		!Informative([]float64{1, 1, 0}) {
 		t.Error("rewards are informative iff they are not all equal")
-	}
-	if InformativeCounts(0, 8) || InformativeCounts(8, 8) || InformativeCounts(0, 0) || !InformativeCounts(1, 8) {
-		t.Error("counts are informative iff some are right and some are wrong")
 	}
 }

@@ -14,7 +14,7 @@ func broken(rows []Row, at ...int) []Row {
 	out := append([]Row(nil), rows...)
 	for _, i := range at {
 		out[i].Excluded = true
-		out[i].Reward, out[i].ToolErrors = math.NaN(), 99 // nobody may read them
+		out[i].Reward, out[i].ToolErrors = math.NaN(), 99 // no link may read them
 	}
 	return out
 }
@@ -45,14 +45,20 @@ func TestShortGroupsAreDropped(t *testing.T) {
 		want    map[Reason]int
 		kept    int
 	}{
-		"one row left":         {broken(rowsOf("a", "+-+"), 0, 1), Options{}, map[Reason]int{Excluded: 2, TooFewRows: 1}, 0},
+		"one row left": {
+			broken(rowsOf("a", "+-+"), 0, 1), Options{}, map[Reason]int{Excluded: 2, TooFewRows: 1}, 0,
+		},
 		"no row left":          {broken(rowsOf("a", "+-"), 0, 1), Options{}, map[Reason]int{Excluded: 2}, 0},
 		"two rows left":        {broken(rowsOf("a", "+-+"), 2), Options{}, map[Reason]int{Excluded: 1}, 2},
 		"sampled with one row": {rowsOf("a", "+"), Options{}, map[Reason]int{}, 1},
-		"under RoC":            {broken(rowsOf("a", "+-+-"), 0, 1, 2), chain(4), map[Reason]int{Excluded: 3, TooFewRows: 1}, 0},
+		"under RoC": {
+			broken(rowsOf("a", "+-+-"), 0, 1, 2), chain(4), map[Reason]int{Excluded: 3, TooFewRows: 1}, 0,
+		},
 		"smaller than RoC keeps": {broken(rowsOf("a", "+-+-"), 0), Options{RoC: &RoC{Keep: 4}, Source: streams(1)},
 			map[Reason]int{Excluded: 1, SmallGroup: 3}, 0},
-		"under VSPO": {append(broken(rowsOf("a", "+-"), 0), rowsOf("b", "+-")...), Options{VSPO: &vspo, Source: streams(1)},
+		"under VSPO": {append(
+			broken(rowsOf("a", "+-"), 0), rowsOf("b", "+-")...,
+		), Options{VSPO: &vspo, Source: streams(1)},
 			map[Reason]int{Excluded: 1, TooFewRows: 1}, 2},
 	} {
 		s := mustSelect(t, tt.rows, tt.options)
@@ -101,7 +107,8 @@ func TestExclusionChangesNothingElse(t *testing.T) {
 				got = append(got, r)
 			}
 		}
-		if fmt.Sprint(got) != fmt.Sprint(without.Rows) || with.RewardMax != without.RewardMax || with.KeptRows != without.KeptRows {
+		if fmt.Sprint(got) != fmt.Sprint(without.Rows) || with.RewardMax != without.RewardMax ||
+			with.KeptRows != without.KeptRows {
 			t.Fatalf("with exclusions:\n%+v\nwithout those rows:\n%+v", got, without.Rows)
 		}
 	}

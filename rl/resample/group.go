@@ -10,21 +10,21 @@ import (
 	"github.com/ropewalk/ropewalk/rl/advantage"
 )
 
-// group is the rows [from, to) of the canonical order with what VSPO says of them.
+// group is the rows [from, to) of the canonical order, with VSPO's result for them.
 type group struct {
 	id       string
 	from, to int
 	scored   int // rows with a reward
 	prompt   advantage.Prompt
-	// flat: VSPO found the rewards too alike to teach anything.
+	// flat says that the variance of the rewards is below VSPO's threshold.
 	flat bool
 }
 
-// short reports that exclusions left the group fewer than two rewards. A group that was sampled
-// with one row is none of that kind.
+// short reports that the group has fewer than two rewards after exclusions. A group that was sampled with one row is
+// not short.
 func (g group) short() bool { return g.scored < g.to-g.from && g.scored < 2 }
 
-// rewards are those of the group's rows that have one.
+// rewards returns the rewards of the group's rows that have one.
 func (g group) rewards(rows []Row) []float64 {
 	out := make([]float64, 0, g.scored)
 	for i := g.from; i < g.to; i++ {
@@ -56,24 +56,24 @@ func canonical(rows []Row) ([]Row, error) {
 	return sorted, nil
 }
 
-// check reports values that no trajectory can have.
+// check reports values that are impossible for a trajectory.
 func (r *Row) check() error {
 	if math.IsNaN(r.Reward) || math.IsInf(r.Reward, 0) {
 		return fmt.Errorf("reward of trajectory %s of group %s is %g", r.TrajectoryID, r.GroupID, r.Reward)
 	}
 	if r.ToolErrors < 0 || r.ToolErrors > r.ToolCalls || r.AnswerTags < 0 || r.Turns < 0 {
-		return fmt.Errorf("trajectory %s of group %s has impossible counts: %d errors of %d calls, %d answers, %d turns",
-			r.TrajectoryID, r.GroupID, r.ToolErrors, r.ToolCalls, r.AnswerTags, r.Turns)
-	}
-	if min(r.ResponseTokens, r.VoidTurns, r.LooseTurns) < 0 {
-		return fmt.Errorf("trajectory %s of group %s has impossible counts: %d response tokens, %d void turns, %d loose turns",
-			r.TrajectoryID, r.GroupID, r.ResponseTokens, r.VoidTurns, r.LooseTurns)
+		return fmt.Errorf(
+			"trajectory %s of group %s has impossible counts: %d errors of %d calls, %d answers, %d turns",
+			r.TrajectoryID, r.GroupID, r.ToolErrors, r.ToolCalls, r.AnswerTags, r.Turns,
+		)
 	}
 	if r.Round < 0 {
 		return fmt.Errorf("trajectory %s of group %s is of round %d", r.TrajectoryID, r.GroupID, r.Round)
 	}
 	if p := r.Penalties; p != nil && !(p.Error >= 0 && p.Format >= 0 && !math.IsInf(p.Total(), 0)) {
-		return fmt.Errorf("trajectory %s of group %s has penalties %g and %g", r.TrajectoryID, r.GroupID, p.Error, p.Format)
+		return fmt.Errorf(
+			"trajectory %s of group %s has penalties %g and %g", r.TrajectoryID, r.GroupID, p.Error, p.Format,
+		)
 	}
 	return nil
 }
@@ -98,8 +98,8 @@ type rowKey struct {
 	at         int
 }
 
-// sortedKeys gathers rows by group and sorts inside the groups, since comparing and moving whole rows
-// of many groups is what costs.
+// sortedKeys gathers rows by group and sorts inside the groups, because comparing and moving whole rows of many groups
+// is expensive.
 func sortedKeys(rows []Row) []rowKey {
 	byID, of := make(map[string]int, len(rows)/8+1), make([]int, len(rows))
 	var ids []string
@@ -126,7 +126,9 @@ func sortedKeys(rows []Row) []rowKey {
 		from[of[i]]++
 	}
 	for k, end := range from {
-		slices.SortFunc(keys[end-sizes[k]:end], func(a, b rowKey) int { return strings.Compare(a.trajectory, b.trajectory) })
+		slices.SortFunc(
+			keys[end-sizes[k]:end], func(a, b rowKey) int { return strings.Compare(a.trajectory, b.trajectory) },
+		)
 	}
 	return keys
 }

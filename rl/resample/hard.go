@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Evaluation is how a problem fared in an earlier evaluation.
+// Evaluation is a problem's result in an earlier evaluation.
 type Evaluation struct {
 	ProblemID string
 	Correct   int
@@ -17,24 +17,26 @@ type Evaluation struct {
 // sample of an earlier evaluation solved, and one that fewer than MinCorrect solved.
 //
 // Source: rStar2-Agent's third stage (drops 8 of 8) and the curation of its data set (keeps those
-// with at least 2 of 16). Departures: none. A problem with fewer than MinSamples samples, or none
-// at all, is not judged and stays. As a link it drops the groups of such problems, by the
-// ProblemID of their first row that is not excluded.
+// with at least 2 of 16). Departures: none. A problem with fewer than MinSamples samples stays.
 type HardProblems struct {
 	MinSamples  int // to judge a problem by; 1 when 0
-	MinCorrect  int // 0: hopeless problems stay
+	MinCorrect  int // 0 keeps problems that no sample solved
 	Evaluations []Evaluation
 }
 
 // Validate reports the first bad field.
 func (h HardProblems) Validate() error {
 	if h.MinSamples < 0 || h.MinCorrect < 0 {
-		return fmt.Errorf("hard_problems.min_samples and min_correct must be ≥ 0, got %d and %d", h.MinSamples, h.MinCorrect)
+		return fmt.Errorf(
+			"hard_problems.min_samples and min_correct must be ≥ 0, got %d and %d", h.MinSamples, h.MinCorrect,
+		)
 	}
 	seen := make(map[string]bool, len(h.Evaluations))
 	for _, e := range h.Evaluations {
 		if e.Samples < 0 || e.Correct < 0 || e.Correct > e.Samples {
-			return fmt.Errorf("hard_problems.evaluations: problem %s has %d of %d samples right", e.ProblemID, e.Correct, e.Samples)
+			return fmt.Errorf(
+				"hard_problems.evaluations: problem %s has %d of %d samples right", e.ProblemID, e.Correct, e.Samples,
+			)
 		}
 		if seen[e.ProblemID] {
 			return fmt.Errorf("hard_problems.evaluations: problem %s occurs twice", e.ProblemID)
@@ -76,25 +78,4 @@ func (h HardProblems) Filter() ([]ProblemVerdict, error) {
 	}
 	slices.SortFunc(out, func(a, b ProblemVerdict) int { return cmp.Compare(a.ProblemID, b.ProblemID) })
 	return out, nil
-}
-
-func (HardProblems) name() string { return "hard problems" }
-
-func (HardProblems) draws() bool { return false }
-
-func (h HardProblems) apply(s *step) {
-	verdicts := make(map[string]Reason, len(h.Evaluations))
-	for _, e := range h.Evaluations {
-		verdicts[e.ProblemID] = h.Judge(e)
-	}
-	for _, g := range s.groups {
-		for i := g.from; i < g.to; i++ {
-			if row := &s.rows[i]; !row.Excluded { // an excluded row tells no more than its ids
-				if why := verdicts[row.ProblemID]; why != "" {
-					s.out.dropAll(g, why)
-				}
-				break
-			}
-		}
-	}
 }

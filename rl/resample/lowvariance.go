@@ -7,7 +7,20 @@ import (
 	"slices"
 
 	"github.com/ropewalk/ropewalk/rl/advantage"
+	"github.com/ropewalk/ropewalk/rl/choice"
 )
+
+var lowVariance = Rule{
+	Choice: choice.Choice{
+		Name: "low_variance", Doc: "the groups whose rewards vary least are dropped",
+		Source:    "RAGEN (Wang et al. 2025); SPEAR §4.3",
+		Field:     "keep the groups whose rewards vary most; null or absent = off",
+		Dimension: choice.DynamicFiltering,
+		Settings:  LowVariance{Keep: 0.75, Deviation: SampleDeviation},
+	},
+	Excludes: []Exclusion{{"vspo", "both choose groups by their variance, and VSPO would refill what this drops"}},
+	Brief:    func(s any) string { return fmt.Sprintf("most varied %g", s.(LowVariance).Keep) },
+}
 
 // Deviation chooses a standard deviation.
 type Deviation string
@@ -18,7 +31,7 @@ const (
 	PopulationDeviation Deviation = "population"
 )
 
-// Of is the deviation of values, whatever their order; 0 of fewer than two.
+// Of returns the deviation of values, whatever their order; 0 for fewer than two values.
 func (d Deviation) Of(values []float64) float64 {
 	if len(values) < 2 {
 		return 0
@@ -36,15 +49,18 @@ func (d Deviation) Of(values []float64) float64 {
 //	the int(Keep·groups) groups with the greatest in-group standard deviation
 //
 // Source: SPEAR (Dr.BoT) after RAGEN; the deviation is the sample one in SPEAR's mathematics and the
-// population one in its agents, which order groups of one size alike. Reverse keeps the least
-// instead (the release's std_rev). Groups whose deviations agree to float32 are ties, and ties keep
-// group order. Note that int() may be 0: one group at Keep 0.75 leaves nothing. Departure: the
-// agents' random cut to a power of two is left out.
+// population one in its agents; both order groups of the same size alike. Reverse keeps the groups that vary least
+// (the release's std_rev). Groups whose deviations are equal as float32 are ties, and ties keep the order of groups.
+// int() may be 0: one group at Keep 0.75 leaves nothing. Departure: the agents' random cut to a power of two is left
+// out.
 type LowVariance struct {
-	Keep      float64   // share of the groups, of (0, 1]; 1 keeps all
-	Deviation Deviation // SampleDeviation when empty
-	Reverse   bool
+	Keep      float64   `json:"keep" above:"0" max:"1" doc:"share of the groups kept, rounded down"`
+	Deviation Deviation `json:"std" enum:"sample|population" doc:"the standard deviation that orders groups"`
+	Reverse   bool      `json:"reverse" doc:"keep those that vary least"`
 }
+
+// Link returns the rule itself.
+func (l LowVariance) Link(Sampling) Link { return l }
 
 // Validate reports the first bad field.
 func (l LowVariance) Validate() error {
@@ -52,7 +68,9 @@ func (l LowVariance) Validate() error {
 		return fmt.Errorf("low_variance.keep must be in (0, 1], got %g", l.Keep)
 	}
 	if !slices.Contains([]Deviation{"", SampleDeviation, PopulationDeviation}, l.Deviation) {
-		return fmt.Errorf("low_variance.deviation must be %s or %s, got %q", SampleDeviation, PopulationDeviation, l.Deviation)
+		return fmt.Errorf(
+			"low_variance.deviation must be %s or %s, got %q", SampleDeviation, PopulationDeviation, l.Deviation,
+		)
 	}
 	return nil
 }
@@ -64,7 +82,7 @@ func (l LowVariance) Chosen(deviations []float64) []bool {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
-		// What float32 cannot tell apart is rounding, not variance.
+		// A difference that float32 cannot represent is rounding, not variance.
 		x, y := float32(deviations[a]), float32(deviations[b])
 		if l.Reverse {
 			return cmp.Compare(x, y)

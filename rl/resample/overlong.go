@@ -1,27 +1,21 @@
 package resample
 
-import "fmt"
+import "github.com/ropewalk/ropewalk/rl/choice"
 
-// Overlong masks responses that reached the length limit: mask ← 0 where tokens ≥ Limit.
+var overlong = Filter{
+	Choice: choice.Choice{
+		Name: "overlong", Doc: "rows at their limit of tokens are masked", Source: "DAPO; SPEAR §4.3",
+		Settings: overlongMask{},
+		Field:    "mask a row whose response reaches its limit of tokens",
+	},
+	Why: OverlongResponse,
+}
+
+// overlongMask masks responses that reached their limit: mask ← 0 where tokens ≥ limit.
 //
 // Source: SPEAR (Dr.BoT), after DAPO's overlong filtering. The reward still counts in the group.
 // Departures: none. rStar2 leaves such rows in, with reward 0.
-type Overlong struct {
-	Limit int // response tokens
-}
+type overlongMask struct{}
 
-// Validate reports the first bad field.
-func (o Overlong) Validate() error {
-	if o.Limit < 1 {
-		return fmt.Errorf("overlong.limit must be ≥ 1, got %d", o.Limit)
-	}
-	return nil
-}
-
-func (Overlong) name() string { return "overlong mask" }
-
-func (Overlong) draws() bool { return false }
-
-func (o Overlong) apply(s *step) {
-	s.maskRows(OverlongResponse, func(r *Row) bool { return r.ResponseTokens >= o.Limit })
-}
+// Mask reports that the response reached the limit.
+func (overlongMask) Mask(r Response) bool { return r.Length >= r.Limit }

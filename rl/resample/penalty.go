@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// Penalties grade how cleanly a trajectory came to its answer.
+// Penalties measure how many faults a trajectory made on the way to its answer.
 type Penalties struct {
-	Error  float64 // p_err: failing share of the tool calls; 0.5 without any
+	Error  float64 // p_err: share of the tool calls that failed; 0.5 without calls
 	Format float64 // p_format: 1 without an answer, else surplus answers per turn, at most 1
 }
 
 // Total is p_err + p_format.
 func (p Penalties) Total() float64 { return p.Error + p.Format }
 
-// noCallPenalty is p_err of a trajectory that called no tool.
+// noCallPenalty is p_err of a trajectory without tool calls.
 const noCallPenalty = 0.5
 
-// StructuredPenalties counts from recorded outcomes. failing includes calls that did not parse,
+// StructuredPenalties computes the penalties from recorded outcomes. failing includes calls that did not parse,
 // failed or timed out; answers are closed answer pairs; turns are assistant turns.
 func StructuredPenalties(calls, failing, answers, turns int) Penalties {
 	p := Penalties{Error: noCallPenalty, Format: 1}
@@ -37,10 +37,10 @@ var (
 	assistantTurn = regexp.MustCompile(`(?s)<\|im_start\|>assistant\n.*?<\|im_end\|>`)
 )
 
-// TextPenalties reads the penalties off a rendered response, as the release does: a tool response
-// fails when it holds the word "error" in any case (so time-outs do not, and an output that prints
-// the word does). The response begins inside its first assistant turn, whose header is part of
-// the prompt; the release therefore counts a turn too few, trueTurns counts them all.
+// TextPenalties computes the penalties from a rendered response, as the release does: a tool response failed if it
+// contains the word "error" in any case. So a time-out does not count as a failure, and an output that prints the
+// word does. The response begins inside its first assistant turn, whose header is part of the prompt. The release
+// therefore counts one turn too few; with trueTurns all turns are counted.
 func TextPenalties(response string, trueTurns bool) Penalties {
 	calls, failing := 0, 0
 	for _, m := range toolResponse.FindAllStringSubmatch(response, -1) {

@@ -17,6 +17,10 @@ const (
 	HopelessProblem    Reason = "hopeless_problem"     // too few samples of an earlier evaluation were right
 )
 
+// RowReasons lists the reasons for which a row of a step is dropped, in their order.
+var RowReasons = []Reason{ZeroVariance, LowVarianceGroup, SmallGroup, RoCPositiveSurplus, RoCNegativeSurplus, Excluded,
+	TooFewRows, DynamicSurplus, SolvedProblem, HopelessProblem}
+
 // Reasons for which a row stays but its tokens are masked out of the loss.
 const (
 	OverlongResponse   Reason = "overlong"
@@ -43,14 +47,3 @@ const (
 	ReplaySurplus        Reason = "replay_surplus"   // over the row cap or the power of two
 	ReplayTooSmall       Reason = "replay_too_small" // fewer rows than the replay update needs
 )
-
-// Reasons lists every reason.
-func Reasons() []Reason {
-	return []Reason{
-		ZeroVariance, LowVarianceGroup, SmallGroup, RoCPositiveSurplus, RoCNegativeSurplus, Excluded, TooFewRows,
-		DynamicSurplus, SolvedProblem, HopelessProblem,
-		OverlongResponse, VoidTurn, RepetitiveResponse, UnreadableResponse,
-		NotSuccessful, InvalidTurn, DuplicateAction, TaskFull,
-		AdvantageNotPositive, NoToolCall, ReplayStep, TooOld, Outgrown, ReplaySurplus, ReplayTooSmall,
-	}
-}

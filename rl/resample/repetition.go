@@ -3,15 +3,30 @@ package resample
 import (
 	"fmt"
 	"slices"
+
+	"github.com/ropewalk/ropewalk/rl/choice"
 )
 
-// Repetition masks responses that go in circles: some run of Gram tokens occurs at least Times
-// times, overlapping occurrences included. The reward still counts in the group.
+var repetition = Filter{
+	Choice: choice.Choice{
+		Name: "repetition", Doc: "rows that repeat themselves are masked", Source: "SPEAR's released code",
+		Settings: DefaultRepetition,
+		Field:    "mask a row that repeats itself; null or absent = off",
+	},
+	Why:    RepetitiveResponse,
+	Tokens: true,
+}
+
+// Mask reports that the tokens are repetitive.
+func (r Repetition) Mask(response Response) bool { return r.Match(response.Tokens) }
+
+// Repetition masks responses that repeat themselves: some run of Gram tokens occurs at least Times times,
+// overlapping occurrences included. The reward still counts in the group.
 //
 // Source: SPEAR's release (20 tokens, 10 times; not in the paper). Departures: none.
 type Repetition struct {
-	Gram  int // tokens in a run
-	Times int
+	Gram  int `json:"ngram" min:"1" max:"1000" doc:"tokens of the n-gram"`
+	Times int `json:"times" min:"2" max:"100000" doc:"occurrences that mask the row"`
 }
 
 // DefaultRepetition holds the release's constants.
@@ -25,21 +40,13 @@ func (r Repetition) Validate() error {
 	return nil
 }
 
-func (Repetition) name() string { return "repetition mask" }
-
-func (Repetition) draws() bool { return false }
-
-func (Repetition) apply(s *step) {
-	s.maskRows(RepetitiveResponse, func(r *Row) bool { return r.Repetitive })
-}
-
-// hashBase is the multiplier of the rolling hash, odd so that no power of it vanishes mod 2^64.
+// hashBase is the multiplier of the rolling hash. It is odd, so that no power of it is 0 mod 2^64.
 const hashBase = 0x9e3779b97f4a7c15
 
 // run is one distinct run of tokens: where it occurred first and how often since.
 type run struct{ at, times int }
 
-// Match reports that the tokens are repetitive. It hashes runs, and compares those whose hashes meet.
+// Match reports that the tokens are repetitive. It hashes runs, and compares runs with equal hashes.
 func (r Repetition) Match(tokens []int32) bool {
 	if len(tokens)-r.Gram+1 < r.Times { // even overlapping, a run cannot occur that often
 		return false
@@ -51,7 +58,7 @@ func (r Repetition) Match(tokens []int32) bool {
 		if i >= r.Gram {
 			hash -= lead * (uint64(uint32(tokens[i-r.Gram])) + 1)
 		} else {
-			lead *= hashBase // ends as base^Gram, the weight of the token that leaves
+			lead *= hashBase // becomes base^Gram, the weight of the token that leaves the run
 		}
 		if at := i - r.Gram + 1; at >= 0 && r.count(seen, hash, at, tokens) >= r.Times {
 			return true

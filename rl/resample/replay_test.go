@@ -16,7 +16,10 @@ func groupOf(id string, rewards ...float64) []ReplayRow {
 	mean, _ := advantage.Moments(rewards)
 	var rows []ReplayRow
 	for i, r := range rewards {
-		rows = append(rows, ReplayRow{GroupID: id, TrajectoryID: fmt.Sprint(id, "/", i), Reward: r, Advantage: r - mean, ToolCalls: i})
+		rows = append(
+			rows,
+			ReplayRow{GroupID: id, TrajectoryID: fmt.Sprint(id, "/", i), Reward: r, Advantage: r - mean, ToolCalls: i},
+		)
 	}
 	return rows
 }
@@ -39,7 +42,9 @@ func mustAdvance(t *testing.T, r Replay, b Buffer, step int, rows []ReplayRow, s
 		}
 	}
 	left := len(b.Entries) - fates[Imitated] - fates[Retired]
-	if fates[Stored]+fates[Passed] != len(rows) || len(next.Entries) != left+fates[Stored] || out.Stored != fates[Stored] || out.Imitated != fates[Imitated] {
+	if fates[Stored]+fates[Passed] != len(rows) || len(next.Entries) != left+fates[Stored] ||
+		out.Stored != fates[Stored] ||
+		out.Imitated != fates[Imitated] {
 		t.Fatalf("of %d rows and %d entries: fates %v, %d entries", len(rows), len(b.Entries), fates, len(next.Entries))
 	}
 	return next, out
@@ -68,7 +73,8 @@ func TestReplayOrders(t *testing.T) {
 				t.Errorf("%s, step %d: %+v", tt.order, i+1, out)
 			}
 		}
-		if out.Consumed != tt.consumed || out.P50 != tt.p50 || out.Imitated != tt.imitated || len(b.Entries) != tt.left {
+		if out.Consumed != tt.consumed || out.P50 != tt.p50 || out.Imitated != tt.imitated ||
+			len(b.Entries) != tt.left {
 			t.Errorf("%s: %+v, left %v", tt.order, out, b.Entries)
 		}
 		nine := out.Verdicts[2]
@@ -103,18 +109,29 @@ func TestReplayOptions(t *testing.T) {
 		imitated int
 		reasons  map[Reason]int
 	}{
-		"paper":         {Replay{Capacity: 5, Baselines: 9}, 1, true, 3, map[Reason]int{Outgrown: 2}},
-		"not full":      {Replay{Capacity: 6, Baselines: 9}, 1, false, 0, map[Reason]int{}},
-		"zero kept":     {Replay{Capacity: 5, Baselines: 9, KeepZero: true}, 1, true, 4, map[Reason]int{Outgrown: 1}},
-		"decay":         {Replay{Capacity: 5, Baselines: 9, Decay: 0.5}, 1, true, 5, map[Reason]int{}},
-		"3 of 1.5·2":    {Replay{Capacity: 2, Baselines: 9, Full: FullAboveMedian}, 1, false, 0, map[Reason]int{}},
-		"3 of 1.5·1":    {Replay{Capacity: 1, Baselines: 9, Full: FullAboveMedian}, 1, true, 3, map[Reason]int{Outgrown: 2}},
-		"capped":        {Replay{Capacity: 2, Baselines: 9, RowCap: true}, 1, true, 2, map[Reason]int{Outgrown: 2, ReplaySurplus: 1}},
-		"power of two":  {Replay{Capacity: 5, Baselines: 9, PowerOfTwo: true}, 1, true, 2, map[Reason]int{Outgrown: 2, ReplaySurplus: 1}},
-		"too few":       {Replay{Capacity: 5, Baselines: 9, MinRows: 4}, 1, true, 0, map[Reason]int{Outgrown: 2, ReplayTooSmall: 3}},
-		"young enough":  {Replay{Capacity: 5, Baselines: 9, MaxAge: 5}, 5, true, 3, map[Reason]int{Outgrown: 2}},
-		"too old":       {Replay{Capacity: 5, Baselines: 9, MaxAge: 5}, 6, false, 0, map[Reason]int{TooOld: 5}},
-		"used, not old": {Replay{Capacity: 5, Baselines: 9, MaxAge: 5, Order: OrderRelease}, 6, true, 3, map[Reason]int{Outgrown: 2}},
+		"paper":      {Replay{Capacity: 5, Baselines: 9}, 1, true, 3, map[Reason]int{Outgrown: 2}},
+		"not full":   {Replay{Capacity: 6, Baselines: 9}, 1, false, 0, map[Reason]int{}},
+		"zero kept":  {Replay{Capacity: 5, Baselines: 9, KeepZero: true}, 1, true, 4, map[Reason]int{Outgrown: 1}},
+		"decay":      {Replay{Capacity: 5, Baselines: 9, Decay: 0.5}, 1, true, 5, map[Reason]int{}},
+		"3 of 1.5·2": {Replay{Capacity: 2, Baselines: 9, Full: FullAboveMedian}, 1, false, 0, map[Reason]int{}},
+		"3 of 1.5·1": {
+			Replay{Capacity: 1, Baselines: 9, Full: FullAboveMedian}, 1, true, 3, map[Reason]int{Outgrown: 2},
+		},
+		"capped": {
+			Replay{Capacity: 2, Baselines: 9, RowCap: true}, 1, true, 2, map[Reason]int{Outgrown: 2, ReplaySurplus: 1},
+		},
+		"power of two": {
+			Replay{Capacity: 5, Baselines: 9, PowerOfTwo: true}, 1, true, 2,
+			map[Reason]int{Outgrown: 2, ReplaySurplus: 1},
+		},
+		"too few": {
+			Replay{Capacity: 5, Baselines: 9, MinRows: 4}, 1, true, 0, map[Reason]int{Outgrown: 2, ReplayTooSmall: 3},
+		},
+		"young enough": {Replay{Capacity: 5, Baselines: 9, MaxAge: 5}, 5, true, 3, map[Reason]int{Outgrown: 2}},
+		"too old":      {Replay{Capacity: 5, Baselines: 9, MaxAge: 5}, 6, false, 0, map[Reason]int{TooOld: 5}},
+		"used, not old": {
+			Replay{Capacity: 5, Baselines: 9, MaxAge: 5, Order: OrderRelease}, 6, true, 3, map[Reason]int{Outgrown: 2},
+		},
 	} {
 		next, out := mustAdvance(t, tt.replay, full, tt.step, nil, rand.New(rand.NewPCG(1, 1)))
 		reasons := map[Reason]int{}
@@ -145,7 +162,10 @@ func TestReplayOptions(t *testing.T) {
 func TestReplayIsDeterministic(t *testing.T) {
 	for _, r := range []Replay{
 		{Capacity: 12, Baselines: 7},
-		{Capacity: 8, Baselines: 7, Full: FullAboveMedian, Order: OrderRelease, MaxAge: 5, RowCap: true, PowerOfTwo: true},
+		{
+			Capacity: 8, Baselines: 7, Full: FullAboveMedian, Order: OrderRelease, MaxAge: 5, RowCap: true,
+			PowerOfTwo: true,
+		},
 	} {
 		run := func(seed uint64, shuffle bool) (out []string) {
 			made, b := rand.New(rand.NewPCG(1, 2)), Buffer{}
@@ -155,7 +175,9 @@ func TestReplayIsDeterministic(t *testing.T) {
 					rows = append(rows, groupOf(fmt.Sprint(g), made.Float64(), made.Float64(), made.Float64(), 0.1)...)
 				}
 				if shuffle {
-					rand.New(rand.NewPCG(uint64(step), 3)).Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
+					rand.New(rand.NewPCG(uint64(step), 3)).Shuffle(
+						len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] },
+					)
 				}
 				var result Replayed
 				b, result = mustAdvance(t, r, b, step, rows, rand.New(rand.NewPCG(seed, uint64(step))))

@@ -6,7 +6,16 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/ropewalk/ropewalk/rl/choice"
 )
+
+var roc = Rule{Brief: func(s any) string { return fmt.Sprintf("RoC %d", s.(RoC).Keep) }, Choice: choice.Choice{
+	Name: "roc", Doc: "cleaner positives and some negatives of each group", Source: "rStar2 §2.2, GRPO-RoC",
+	Field:     "Resample-on-Correct: keep cleaner positives and some negatives of each group; null or absent = off",
+	Dimension: choice.DynamicFiltering,
+	Settings:  RoC{Counts: CountsPaper, Choice: ChooseWeighted, MinPositive: 2, MinNegative: 2},
+}}
 
 // Counts chooses how many of each sign RoC keeps.
 type Counts string
@@ -31,22 +40,29 @@ const (
 // PenaltyEpsilon keeps the weight of a clean trajectory finite.
 const PenaltyEpsilon = 1e-6
 
-// RoC holds the settings of resample-on-correct. Of an oversampled group it keeps Keep rows:
+// RoC holds the settings of resample-on-correct. Of the samples of a group it keeps Keep rows:
 //
 //	negatives: ⌊|neg|·Keep/total⌋, uniform;  positives: the rest, weight 1/(p_err + p_format + ε)
 //
-// Source: rStar2-Agent section 2.2.2 and its release, whose counts and choice are options.
-// Departures: the paper writes ⌊|neg|/2⌋, which is the same where the group is twice Keep. A group of exactly Keep trajectories is kept
-// whole and a smaller one is dropped.
+// Source: rStar2-Agent section 2.2.2 and its release, whose counts and choice are options. Departures: the paper writes
+// ⌊|neg|/2⌋, which is the same where the group is twice Keep. A group of exactly Keep trajectories is kept whole and a
+// smaller one is dropped.
 type RoC struct {
-	Keep        int    // G: trajectories kept per group
-	Counts      Counts // CountsPaper when empty
-	Choice      Choice // ChooseWeighted when empty
-	MinPositive int    // at least so many of a sign, where there are
-	MinNegative int
+	Keep        int    `json:"keep" required:"true" min:"1" max:"1024" doc:"trajectories kept of each group"`
+	Counts      Counts `json:"counts" enum:"paper|release" doc:"how many negatives: half of them (paper), or in proportion (release)"`
+	Choice      Choice `json:"select" enum:"weighted|lowest" doc:"positives: drawn with weight 1/penalty (weighted), or the lowest penalties first (lowest)"`
+	MinPositive int    `json:"min_positive" min:"0" max:"1024" doc:"positives kept at least, where there are so many"`
+	MinNegative int    `json:"min_negative" min:"0" max:"1024" doc:"negatives kept at least, where there are so many"`
 	// KeepEqual keeps groups whose rewards are all equal, as dynamic sampling fills up with; they are
 	// dropped without it.
 	KeepEqual bool
+}
+
+// Link keeps groups of equal rewards after dynamic sampling. Dynamic sampling has dropped those that it does not want.
+// The remaining ones fill up its last try, or belong to a step that takes every group.
+func (r RoC) Link(s Sampling) Link {
+	r.KeepEqual = s.Rounds
+	return r
 }
 
 // Validate reports the first bad field.
@@ -55,9 +71,14 @@ func (r RoC) Validate() error {
 	case r.Keep < 1:
 		return fmt.Errorf("roc.keep must be ≥ 1, got %d", r.Keep)
 	case r.MinPositive < 0 || r.MinNegative < 0:
-		return fmt.Errorf("roc.min_positive and roc.min_negative must be ≥ 0, got %d and %d", r.MinPositive, r.MinNegative)
+		return fmt.Errorf(
+			"roc.min_positive and roc.min_negative must be ≥ 0, got %d and %d", r.MinPositive, r.MinNegative,
+		)
 	case max(r.MinPositive, r.MinNegative) > r.Keep:
-		return fmt.Errorf("roc.min_positive and roc.min_negative must be ≤ keep (%d), got %d and %d", r.Keep, r.MinPositive, r.MinNegative)
+		return fmt.Errorf(
+			"roc.min_positive and roc.min_negative must be ≤ keep (%d), got %d and %d", r.Keep, r.MinPositive,
+			r.MinNegative,
+		)
 	case !slices.Contains([]Counts{"", CountsPaper, CountsRelease}, r.Counts):
 		return fmt.Errorf("roc.counts must be %s or %s, got %q", CountsPaper, CountsRelease, r.Counts)
 	case !slices.Contains([]Choice{"", ChooseWeighted, ChooseLowest}, r.Choice):
@@ -128,7 +149,7 @@ func (r RoC) Quota(positives, negatives int) (keepPositive, keepNegative int) {
 	share := float64(r.Keep) / float64(positives+negatives)
 	if r.Counts == CountsRelease {
 		keepPositive = int(math.RoundToEven(float64(positives) * share))
-		// Beyond 2:1 oversampling the two roundings may miss Keep; negatives take the rest.
+		// If a group has more than 2·Keep rows, the two roundings may miss Keep; negatives take the rest.
 		keepNegative = r.Keep - keepPositive
 	} else {
 		keepNegative = negatives * r.Keep / (positives + negatives)

@@ -2,13 +2,12 @@ package resample
 
 import "fmt"
 
-// Rounds judges the groups of a step that was sampled in rounds, each round a batch of
-// DynamicSampling: an informative group stays until there are enough, and the last round fills a
-// shortfall up with its uniform ones.
+// Rounds selects among the groups of a step that was sampled in rounds. Each round is a batch of DynamicSampling:
+// informative groups are kept until there are enough, and the last round fills a shortfall with its uniform groups.
+// Source and departures: see DynamicSampling.
 //
-// The last round is the one with the greatest number among the rows, if that is not over Tries: when
-// a step is judged anew under other settings, nothing more can be sampled. It is the first link of
-// a chain.
+// The last round is the one with the greatest number among the rows, if that is at most Tries. If a step is
+// resampled again under other settings, no further rounds can be sampled. Rounds must be the first link of a chain.
 type Rounds struct {
 	DynamicSampling
 	Step int // counted from 0
@@ -45,7 +44,7 @@ func (r Rounds) apply(s *step) {
 	}
 }
 
-// judge takes in round after round. What was sampled after the step had its groups is surplus.
+// judge adds the rounds one by one. Groups that were sampled after there were enough are surplus.
 func (r Rounds) judge(batches [][]Outcome) []GroupVerdict {
 	d := r.DynamicSampling
 	if d.Tries == 0 {

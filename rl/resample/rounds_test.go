@@ -19,7 +19,10 @@ func inRounds(rounds ...string) []Row {
 				if strings.ToUpper(string(n)) == string(n) {
 					reward = float64(sample)
 				}
-				rows = append(rows, Row{GroupID: id, TrajectoryID: fmt.Sprintf("%s/%d", id, sample), Round: round, Reward: reward})
+				rows = append(
+					rows,
+					Row{GroupID: id, TrajectoryID: fmt.Sprintf("%s/%d", id, sample), Round: round, Reward: reward},
+				)
 			}
 		}
 	}
@@ -45,11 +48,19 @@ func TestRounds(t *testing.T) {
 		rows []Row
 		want string
 	}{
-		"filled at last":       {Rounds{DynamicSampling{Target: 3, Tries: 2}, 0}, inRounds("aBc", "Def"), "00 zero_variance, 01, 02 zero_variance, 10, 11, 12 zero_variance"},
-		"enough before":        {Rounds{DynamicSampling{Target: 3, Tries: 3}, 0}, inRounds("aBC", "DEF"), "00 zero_variance, 01, 02, 10, 11 dynamic_surplus, 12 dynamic_surplus"},
+		"filled at last": {
+			Rounds{DynamicSampling{Target: 3, Tries: 2}, 0}, inRounds("aBc", "Def"),
+			"00 zero_variance, 01, 02 zero_variance, 10, 11, 12 zero_variance",
+		},
+		"enough before": {
+			Rounds{DynamicSampling{Target: 3, Tries: 3}, 0}, inRounds("aBC", "DEF"),
+			"00 zero_variance, 01, 02, 10, 11 dynamic_surplus, 12 dynamic_surplus",
+		},
 		"one round of one":     {Rounds{DynamicSampling{Target: 2, Tries: 1}, 0}, inRounds("ab"), "00, 01"},
 		"no more than sampled": {Rounds{DynamicSampling{Target: 2, Tries: 3}, 0}, inRounds("aB"), "00, 01"},
-		"cold start":           {Rounds{DynamicSampling{Target: 2, Tries: 3, ColdStart: 1}, 0}, inRounds("aB"), "00, 01"},
+		"cold start": {
+			Rounds{DynamicSampling{Target: 2, Tries: 3, ColdStart: 1}, 0}, inRounds("aB"), "00, 01",
+		},
 		"fewer tries than sampled": {Rounds{DynamicSampling{Target: 2, Tries: 1}, 0}, inRounds("aB", "cD"),
 			"00, 01, 10 zero_variance, 11 dynamic_surplus"},
 		"a later cold start": {Rounds{DynamicSampling{Target: 2, Tries: 2, ColdStart: 9}, 8}, inRounds("aB", "cD"),
@@ -64,7 +75,9 @@ func TestRounds(t *testing.T) {
 		if fates(got) != tt.want {
 			t.Errorf("%s: %s, want %s", name, fates(got), tt.want)
 		}
-		rand.New(rand.NewPCG(1, 2)).Shuffle(len(tt.rows), func(i, j int) { tt.rows[i], tt.rows[j] = tt.rows[j], tt.rows[i] })
+		rand.New(rand.NewPCG(1, 2)).Shuffle(
+			len(tt.rows), func(i, j int) { tt.rows[i], tt.rows[j] = tt.rows[j], tt.rows[i] },
+		)
 		if again, err := Select(tt.rows, Options{Dynamic: &tt.r}); err != nil || !reflect.DeepEqual(got, again) {
 			t.Errorf("%s: the order of the rows matters", name)
 		}
@@ -89,7 +102,10 @@ func TestRoundsLeaveShortGroupsOut(t *testing.T) {
 func TestRoundsBeforeRoC(t *testing.T) {
 	source := func(label, group string) *rand.Rand { return rand.New(rand.NewPCG(uint64(len(label+group)), 3)) }
 	roc := &RoC{Keep: 2, Counts: CountsPaper, Choice: ChooseWeighted, MinPositive: 1, MinNegative: 1}
-	got, err := Select(inRounds("AB", "CD"), Options{Dynamic: &Rounds{DynamicSampling{Target: 3, Tries: 2}, 0}, RoC: roc, Source: source})
+	got, err := Select(
+		inRounds("AB", "CD"),
+		Options{Dynamic: &Rounds{DynamicSampling{Target: 3, Tries: 2}, 0}, RoC: roc, Source: source},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +127,7 @@ func TestRoundsRefuse(t *testing.T) {
 	}{
 		"step":           {Chain{Links: []Link{Rounds{DynamicSampling{Target: 1}, -1}}}, nil, "step must be ≥ 0"},
 		"target":         {Chain{Links: []Link{Rounds{}}}, nil, "dynamic.target must be ≥ 1"},
-		"not first":      {Chain{Links: []Link{RejectEqual{}, good}}, nil, "before every other link"},
+		"not first":      {Chain{Links: []Link{RejectEqual{}, good}}, nil, "must be the first link"},
 		"a group of two": {Chain{Links: []Link{good}}, torn, "group 00 is of rounds 0 and 1"},
 		"negative":       {Chain{Links: []Link{good}}, negative, "is of round -1"},
 	} {

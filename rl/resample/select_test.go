@@ -66,7 +66,9 @@ func checkInvariants(t *testing.T, s Selection) {
 		if r.Kept != (r.Count > 0) || r.Kept != (r.Weight > 0) || r.Kept != (r.Reason == "") {
 			t.Fatalf("row %+v is both kept and dropped", r)
 		}
-		if i > 0 && (s.Rows[i-1].GroupID > r.GroupID || s.Rows[i-1].GroupID == r.GroupID && s.Rows[i-1].TrajectoryID >= r.TrajectoryID) {
+		if i > 0 &&
+			(s.Rows[i-1].GroupID > r.GroupID || s.Rows[i-1].GroupID == r.GroupID &&
+				s.Rows[i-1].TrajectoryID >= r.TrajectoryID) {
 			t.Fatalf("row %d is out of order", i)
 		}
 	}
@@ -114,11 +116,13 @@ func TestChain(t *testing.T) {
 	if !s.Resampled || repeats < 0 || repeats > 2 || s.KeptGroups != 1 || s.Groups != 4 || s.RewardMax != 1 {
 		t.Errorf("selection %+v", s)
 	}
-	// Statistics cover all oversampled rewards, kept or not.
-	if r := s.Rows[0]; r.GroupMean != 0.375 || math.Abs(r.GroupVariance-0.234375) > 1e-12 || math.Abs(r.ValueScore-0.625*0.234375) > 1e-12 {
+	// Statistics cover all sampled rewards, kept or not.
+	if r := s.Rows[0]; r.GroupMean != 0.375 || math.Abs(r.GroupVariance-0.234375) > 1e-12 ||
+		math.Abs(r.ValueScore-0.625*0.234375) > 1e-12 {
 		t.Errorf("group a has mean %g, variance %g, value %g", r.GroupMean, r.GroupVariance, r.ValueScore)
 	}
-	if s.DroppedBy[ZeroVariance] != 16 || s.DroppedBy[SmallGroup] != 2 || s.DroppedBy[RoCPositiveSurplus] != 1 || s.DroppedBy[RoCNegativeSurplus] != 3 {
+	if s.DroppedBy[ZeroVariance] != 16 || s.DroppedBy[SmallGroup] != 2 || s.DroppedBy[RoCPositiveSurplus] != 1 ||
+		s.DroppedBy[RoCNegativeSurplus] != 3 {
 		t.Errorf("dropped %v", s.DroppedBy)
 	}
 }
@@ -225,7 +229,9 @@ func TestWeightedDrawFrequencies(t *testing.T) {
 }
 
 func TestLowestNeedsNoSource(t *testing.T) {
-	s := mustSelect(t, rowsOf("a", "e+n+----"), Options{RoC: &RoC{Keep: 4, Counts: CountsRelease, Choice: ChooseLowest}})
+	s := mustSelect(
+		t, rowsOf("a", "e+n+----"), Options{RoC: &RoC{Keep: 4, Counts: CountsRelease, Choice: ChooseLowest}},
+	)
 	want := []bool{false, true, false, true, true, true, false, false}
 	for i, r := range s.Rows {
 		if r.Kept != want[i] {
@@ -242,7 +248,9 @@ func TestQuotaFitsEveryGroup(t *testing.T) {
 					for least := range 3 {
 						r := RoC{Keep: keep, Counts: counts, MinPositive: least, MinNegative: least}
 						p, n := r.Quota(positives, total-positives)
-						if p+n != keep || p < min(least, positives) || n < min(least, total-positives) || p > positives || n > total-positives {
+						if p+n != keep || p < min(least, positives) || n < min(least, total-positives) ||
+							p > positives ||
+							n > total-positives {
 							t.Fatalf("%+v of %d+%d keeps %d+%d", r, positives, total-positives, p, n)
 						}
 					}

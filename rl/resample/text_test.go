@@ -56,13 +56,15 @@ func TestRepetitionAtItsLimits(t *testing.T) {
 // Runs whose hashes meet are told apart by their tokens.
 func TestRepetitionWithMeetingHashes(t *testing.T) {
 	r, seen := Repetition{Gram: 1, Times: 2}, map[uint64][]run{}
-	if r.count(seen, 7, 0, []int32{1, 2}) != 1 || r.count(seen, 7, 1, []int32{1, 2}) != 1 || r.count(seen, 7, 1, []int32{1, 1}) != 2 {
+	if r.count(seen, 7, 0, []int32{1, 2}) != 1 || r.count(seen, 7, 1, []int32{1, 2}) != 1 ||
+		r.count(seen, 7, 1, []int32{1, 1}) != 2 {
 		t.Errorf("runs %v", seen)
 	}
 }
 
 func TestUnreadable(t *testing.T) {
-	for text, want := range map[string]bool{"": false, "héllo 你好": false, "a\uFFFDb": true, "a\xffb": true, "\xe4\xbd": true} {
+	for text, want := range map[string]bool{"": false, "héllo 你好": false, "a\uFFFDb": true, "a\xffb": true,
+		"\xe4\xbd": true} {
 		if (Unreadable{}).Match(text) != want {
 			t.Errorf("%q: unreadable %v", text, !want)
 		}
@@ -104,7 +106,9 @@ func TestCloning(t *testing.T) {
 		{"a", "6", true, 0, []string{"wait"}},
 	}
 	want := []EpisodeVerdict{
-		{"a", "0", false, NotSuccessful}, {"a", "1", true, ""}, {"a", "2", false, DuplicateAction}, {"a", "3", false, InvalidTurn},
+		{"a", "0", false, NotSuccessful}, {"a", "1", true, ""}, {
+			"a", "2", false, DuplicateAction,
+		}, {"a", "3", false, InvalidTurn},
 		{"a", "4", true, ""}, {"a", "5", true, ""}, {"a", "6", false, TaskFull}, {"b", "1", true, ""},
 	}
 	rng := rand.New(rand.NewPCG(1, 1))

@@ -4,15 +4,34 @@ import (
 	"fmt"
 
 	"github.com/ropewalk/ropewalk/rl/advantage"
+	"github.com/ropewalk/ropewalk/rl/choice"
 )
 
-// ValueResampling drops groups without variance and repeats others in their place by value score:
+var vspo = Rule{Brief: func(any) string { return "VSPO" }, Choice: choice.Choice{
+	Name: "vspo", Doc: "groups without variance give their place to informative ones", Source: "VSPO eqs 17–21",
+	Field: "variance-based resampling: groups without variance give their place to informative ones; null or " +
+		"absent = off",
+	Dimension: choice.DynamicFiltering,
+	Settings:  VSPO(advantage.DefaultVSPO),
+}}
+
+// VSPO holds the settings of variance-based resampling with smoothing.
+type VSPO struct {
+	Alpha       float64 `json:"alpha" min:"1" max:"1000" doc:"smoothing: the weight of a group taken N times is α − (α − 1)/N"`
+	Temperature float64 `json:"temperature" above:"0" max:"1000" doc:"of the softmax over value scores that places are drawn from"`
+	MinVariance float64 `json:"min_variance" above:"0" max:"1000000" doc:"a group whose reward variance (population) is smaller is dropped"`
+}
+
+// Link returns the rule as ValueResampling.
+func (v VSPO) Link(Sampling) Link { return ValueResampling{advantage.VSPO(v)} }
+
+// ValueResampling drops groups without variance and repeats other groups instead, by value score:
 //
 //	V_x = (R_max − μ_x)·σ²_x,  p = softmax(V/T) over kept prompts,  N_x = 1 + draws,
 //	ω_x = α − (α−1)/N_x
 //
-// Source: VSPO eqs 17–21. No departures; ω applies once a prompt (see the package's glossary). It
-// keeps a batch whole, with weight 1, if no group or every group lacks variance.
+// Source: VSPO eqs 17–21. Departures: none. ω applies once for each prompt (see the package's glossary). If no
+// group or every group lacks variance, the batch is kept whole, with weight 1.
 type ValueResampling struct{ advantage.VSPO }
 
 // Validate reports the first bad field.

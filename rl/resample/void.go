@@ -1,68 +1,25 @@
 package resample
 
-import (
-	"fmt"
-	"slices"
-)
+import "github.com/ropewalk/ropewalk/rl/choice"
 
-// VoidRule chooses what makes a trajectory void.
-type VoidRule string
+var voidTurns = Filter{
+	Choice: choice.Choice{
+		Name: "void_turns", Doc: "trajectories with a turn that neither acts nor answers are masked",
+		Source: "SimpleTIR (Xue et al. 2025); SPEAR §4.3", Settings: voidTurnsMask{},
+		Field: "mask a trajectory with a turn that has neither a parsable tool call nor a final answer",
+	},
+	Label:     "void",
+	Why:       VoidTurn,
+	VoidTurns: true,
+}
 
-// The rules.
-const (
-	VoidSomeTurn VoidRule = "some_turn" // some turn has neither a tool call that parses nor a final answer
-	VoidNoCall   VoidRule = "no_call"   // no tool call in the whole response (SPEAR's text)
-	VoidNoUse    VoidRule = "no_use"    // neither tool call nor answer in the whole response (SPEAR's mathematics)
-	VoidLoose    VoidRule = "loose"     // some turn is not in the strict form (SPEAR's agents)
-)
-
-// Void masks void trajectories whole. The reward still counts in the group.
+// voidTurnsMask masks all tokens of trajectories with a void turn: one that has neither a tool call that parses nor a
+// final answer. The reward still counts in the group.
 //
-// Source: SimpleTIR, as SPEAR (Dr.BoT) and ARLArena use it. The texts agree on the intent only, so
-// the rule is an option; SPEAR's released mathematics flag never fires, VoidNoUse is what it means.
-type Void struct {
-	Rule VoidRule // VoidSomeTurn when empty
-}
+// Source: SimpleTIR, as SPEAR (Dr.BoT) and ARLArena use it. The papers agree only on the intent. Departures: SPEAR's
+// text looks for a call in the whole response, its agents at the strict form of each turn; the flag in its released
+// mathematics code never fires.
+type voidTurnsMask struct{}
 
-// Validate reports the first bad field.
-func (v Void) Validate() error {
-	all := []VoidRule{"", VoidSomeTurn, VoidNoCall, VoidNoUse, VoidLoose}
-	if !slices.Contains(all, v.Rule) {
-		return fmt.Errorf("void.rule must be one of %v, got %q", all[1:], v.Rule)
-	}
-	return nil
-}
-
-// Match reports that the trajectory is void.
-func (v Void) Match(r *Row) bool {
-	switch v.Rule {
-	case VoidNoCall:
-		return r.ToolCalls == 0
-	case VoidNoUse:
-		return r.ToolCalls == 0 && r.AnswerTags == 0
-	case VoidLoose:
-		return r.LooseTurns > 0
-	}
-	return r.VoidTurns > 0
-}
-
-func (Void) name() string { return "void mask" }
-
-func (Void) draws() bool { return false }
-
-func (v Void) apply(s *step) { s.maskRows(VoidTurn, v.Match) }
-
-// VoidTurns counts the turns that have neither a tool call that parsed nor a final answer; the two
-// slices hold one entry a turn.
-func VoidTurns(called, answered []bool) (int, error) {
-	if len(called) != len(answered) {
-		return 0, fmt.Errorf("count void turns: %d turns of calls for %d of answers", len(called), len(answered))
-	}
-	n := 0
-	for t := range called {
-		if !called[t] && !answered[t] {
-			n++
-		}
-	}
-	return n, nil
-}
+// Mask reports that some turn is void.
+func (voidTurnsMask) Mask(r Response) bool { return r.VoidTurns > 0 }

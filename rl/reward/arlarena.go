@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/ropewalk/ropewalk/rl/choice"
 )
 
 // ARLArena's rewards. The environment pays, and a turn whose action is invalid costs:
@@ -15,8 +17,30 @@ import (
 //	row k     r_k − 0.1·1[the action of turn k is invalid]
 //
 // Source: ARLArena §3.1 (2) and Table S1, its environments' ports for the numbers. Departure: the
-// paper puts the penalty on the final reward, its release on the turn's own row, as here; where a
-// trajectory is one row, the sum of its rows is the paper's reading.
+// paper subtracts the penalty from the final reward, its release from the turn's own row, as here. If a trajectory is
+// one row, the sum of its rows is the paper's reading.
+
+var arlarena = Declaration{
+	Choice: choice.Choice{
+		Name: "arlarena", Doc: "the environment's own outcome", Source: "ARLArena §3.2",
+		Settings: environmentReward{}, Reads: choice.Reading("symbolic"),
+	},
+	// The outcome of mathematics with a tool: the last box agrees, wherever in the text it is.
+	Compare: func(t Trajectory, o Options) Outcome {
+		return RStar2{Options: o, WholeText: true}.Reward(t.Text, t.Gold)
+	},
+}
+
+// environmentReward is what an interactive environment paid over all turns; of a question the outcome's reward.
+type environmentReward struct{}
+
+// Score is the sum of what was paid, or the outcome's reward.
+func (environmentReward) Score(t Trajectory, o Outcome) (float64, error) {
+	if t.Played != nil {
+		return t.Played.Paid, nil
+	}
+	return o.Reward, nil
+}
 
 const (
 	arenaSuccess = 10
@@ -31,7 +55,7 @@ const (
 func ALFWorldOutcome(won bool) float64 { return arenaSuccess * indicator(won) }
 
 // WebShopOutcome is what the last turn of a WebShop episode earns. score is the task's own, in
-// [0, 1]; only a whole one earns anything. The score itself is reported beside the reward.
+// [0, 1]; only a score of 1 earns anything. The score itself is reported in addition to the reward.
 func WebShopOutcome(done bool, score float64) float64 {
 	return arenaSuccess * indicator(done && score == 1)
 }
@@ -91,7 +115,7 @@ func (t TurnRewards) Rows(paid []float64, valid []bool) ([]float64, error) {
 	return out, nil
 }
 
-// LastTurn is an outcome paid on the last of some turns and zero on those before.
+// LastTurn returns the rewards of turns of which the last one earns the outcome and the others 0.
 func LastTurn(outcome float64, turns int) []float64 {
 	if turns <= 0 {
 		return nil

@@ -6,8 +6,7 @@ import (
 	"unicode"
 )
 
-// Short-form BLEU: BLEU whose orders end at the candidate's length, so that a short answer that is
-// right scores 1.
+// Short-form BLEU: the order of BLEU is at most the candidate's length, so that a short correct answer scores 1.
 //
 //	N    = min(4, |c|), weights 1/N
 //	p_n  = matches / (|c| − n + 1), each n-gram's matches clipped by its largest count in a reference
@@ -44,9 +43,9 @@ func (b BLEU) ScoreText(candidate string, references []string) float64 {
 	return b.Score(TokenizeQA(candidate), tokens)
 }
 
-// Score is the BLEU of a candidate's tokens against any of the references, in [0, 1]. An empty
-// candidate scores 0, and so does one without references. The order of references is of no
-// account. Time is linear in the tokens.
+// Score returns the BLEU of a candidate's tokens against several references, in [0, 1]. An empty candidate scores
+// 0, and so does a candidate without references. The order of references does not matter. Time is linear in the
+// number of tokens.
 func (b BLEU) Score(candidate []string, references [][]string) float64 {
 	orders := min(maxOrder, len(candidate))
 	if orders == 0 || len(references) == 0 || b.Standard && orders < maxOrder {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// slowBLEU is short-form BLEU written from its equations alone: n-grams as strings, counted anew
+// slowBLEU is short-form BLEU written from its equations alone: n-grams as strings, counted again
 // for each of them.
 func slowBLEU(candidate []string, references [][]string, smoothing float64) float64 {
 	if len(candidate) == 0 || len(references) == 0 {
@@ -116,8 +116,14 @@ func TestBLEUDegenerate(t *testing.T) {
 		{"empty reference", BLEU{}, []string{"a"}, [][]string{{}}, 0},
 		{"empty reference, smoothed", BLEU{Smoothing: 0.1}, []string{"a"}, [][]string{{}}, 0.1},
 		{"standard, three tokens", BLEU{Standard: true}, []string{"a", "b", "c"}, [][]string{{"a", "b", "c"}}, 0},
-		{"standard, four tokens", BLEU{Standard: true}, []string{"a", "b", "c", "d"}, [][]string{{"a", "b", "c", "d"}}, 1},
-		{"nearest length, ties to the shorter", BLEU{}, []string{"a", "b"}, [][]string{{"a", "b", "c"}, {"a"}, {"x", "a", "b"}}, 1},
+		{
+			"standard, four tokens", BLEU{Standard: true}, []string{"a", "b", "c", "d"},
+			[][]string{{"a", "b", "c", "d"}}, 1,
+		},
+		{
+			"nearest length, ties to the shorter", BLEU{}, []string{"a", "b"},
+			[][]string{{"a", "b", "c"}, {"a"}, {"x", "a", "b"}}, 1,
+		},
 	}
 	for _, tt := range tests {
 		if got := tt.bleu.Score(tt.candidate, tt.references); !near(got, tt.want) {

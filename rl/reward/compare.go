@@ -5,35 +5,53 @@ import (
 	"strings"
 )
 
-// Compare gives the verdict on an answer against the gold: by value where both are numbers, by
-// elements where either is a list, else as normalised strings. An empty answer is wrong.
+// Compare compares an answer with the gold: by value if both are numbers, by elements if either is a list, otherwise
+// as normalised strings. An empty answer is wrong.
 func Compare(answer, gold string, o Options) Verdict {
 	if answer = strings.TrimSpace(answer); answer == strings.TrimSpace(gold) && answer != "" {
 		return Exact
 	}
+	answer, gold, comparable := settle(answer, gold)
+	same := normalize(answer) == normalize(gold) && normalize(gold) != ""
+	if !comparable {
+		return exactly(same)
+	}
 	a, answerValued := parseValue(answer)
 	g, goldValued := parseValue(gold)
-	same := Normalize(answer) == Normalize(gold) && Normalize(gold) != ""
 	if o.Literal && goldValued && g.literal && !(answerValued && a.literal) {
 		return Wrong
 	}
 	if answerValued && goldValued {
-		v := compareValues(a, g)
-		if v.Correct() && same {
-			return Exact
-		}
-		return v
+		return atBest(compareValues(a, g), same)
 	}
 	if v, lists := compareLists(answer, gold, o); lists {
-		if v.Correct() && same {
-			return Exact
-		}
-		return v
+		return atBest(v, same)
 	}
+	return exactly(same)
+}
+
+// atBest is a verdict of agreement, or Exact where the strings agree as well.
+func atBest(v Verdict, same bool) Verdict {
+	if v.Correct() && same {
+		return Exact
+	}
+	return v
+}
+
+func exactly(same bool) Verdict {
 	if same {
 		return Exact
 	}
 	return Wrong
+}
+
+// compareElements compares two elements of lists. There a name says which element it is.
+func compareElements(answer, gold string, o Options) bool {
+	a, g := conclude(answer), conclude(gold)
+	if a.form != bare && g.form != bare && a.name != g.name {
+		return false
+	}
+	return Compare(answer, gold, o).Correct()
 }
 
 // list is a comma list: ordered and bracketed like a tuple or interval, or unordered.
@@ -74,7 +92,7 @@ func verdictOf(equal bool, v Verdict) Verdict {
 
 func ordered(a, g []string, o Options) bool {
 	for i := range g {
-		if !Compare(a[i], g[i], o).Correct() {
+		if !compareElements(a[i], g[i], o) {
 			return false
 		}
 	}
@@ -87,7 +105,7 @@ func unordered(a, g []string, o Options) bool {
 next:
 	for _, want := range g {
 		for i, got := range a {
-			if !used[i] && Compare(got, want, o).Correct() {
+			if !used[i] && compareElements(got, want, o) {
 				used[i] = true
 				continue next
 			}
@@ -102,7 +120,7 @@ var conjunction = regexp.MustCompile(`,?\s*(?:\\text\{\s*(?:and|or)\s*\}|\b(?:an
 // readList reads a set, tuple, interval or bare list. naive splits at every comma of a bare list,
 // even where it may group digits.
 func readList(text string, naive bool) list {
-	text = strings.TrimSpace(plainText.Replace(text))
+	text = strings.TrimSpace(undressed(text))
 	if inner, ok := enclosed(text, `\{`, `\}`); ok {
 		return list{elements: splitList(inner, true)}
 	}
@@ -119,7 +137,7 @@ func readList(text string, naive bool) list {
 	return list{elements: splitList(conjunction.ReplaceAllString(text, ","), naive)}
 }
 
-// enclosed returns what stands between brackets that are each other's partners.
+// enclosed returns the text between the first and the last character if they are matching brackets.
 func enclosed(text, opening, closing string) (string, bool) {
 	inner, ok := strings.CutPrefix(text, opening)
 	if !ok {

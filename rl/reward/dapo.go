@@ -3,16 +3,32 @@ package reward
 import (
 	"fmt"
 	"regexp"
+
+	"github.com/ropewalk/ropewalk/rl/choice"
 )
 
 // DAPO's verification of mathematical answers, +1 or −1.
 //
 //	strict   the last box within the last 100 of the last 300 characters equals the gold, as strings
-//	minerva  the line behind the last "Answer:" equals the gold, both normalised (see Normalize)
+//	minerva  the line after the last "Answer:" equals the gold, both normalised (see normalize)
 //
 // Source: DAPO's release, which SPEAR's maths uses in its strict form; the normalisation is
-// Minerva's. Departures: the typographic minus sign is a minus sign. An answer whose line is
-// missing is reported as [INVALID] and agrees with no gold.
+// Minerva's. Departures: the typographic minus sign counts as a minus sign. A missing answer line is reported as
+// [INVALID] and agrees with no gold. The release takes the text after the last equals sign, whatever that belongs to,
+// and joins digits after deleting the text between them; for both see conclude and normalize.
+
+var dapoStrict = Declaration{
+	Choice: choice.Choice{
+		Name: "dapo_strict", Doc: "±1: the box in the last characters equals the gold text",
+		Source:   "DAPO (Yu et al. 2025); SPEAR's released code",
+		Settings: outcomeReward{}, Reads: choice.Reading("overlong"),
+	},
+	Compare: func(t Trajectory, _ Options) Outcome {
+		out := strictBox(t.Text, t.Gold)
+		out.Reward = 2*out.Verdict.Score() - 1
+		return out
+	},
+}
 
 const (
 	strictWindow   = 300
@@ -72,15 +88,15 @@ func strictBox(text, gold string) Outcome {
 	return Outcome{Verdict: Wrong, Answer: answer}
 }
 
-// minerva compares the last answer line, normalised; a gold that normalises to nothing agrees with
-// nothing.
+// minerva compares the last answer line, normalised. A gold that normalises to nothing agrees with no answer.
 func minerva(text, gold string) Outcome {
 	lines := answerLine.FindAllStringSubmatchIndex(text, -1)
 	if lines == nil {
 		return Outcome{Verdict: NoAnswer, Answer: invalidMinerva}
 	}
 	last := lines[len(lines)-1]
-	answer, want := Normalize(text[last[2]:last[3]]), Normalize(gold)
+	answer, want, _ := settle(text[last[2]:last[3]], gold)
+	answer, want = normalize(answer), normalize(want)
 	if answer == want && want != "" {
 		return Outcome{Verdict: Exact, Answer: answer}
 	}

@@ -48,7 +48,8 @@ func TestDAPOMinerva(t *testing.T) {
 			t.Errorf("%s: %+v, %v, want %+v", tt.name, got, err, tt.want)
 		}
 	}
-	if _, err := (DAPO{Form: "lenient"}).Reward("", ""); err == nil || err.Error() != `DAPO reward: form must be dapo_strict or dapo_minerva, got "lenient"` {
+	if _, err := (DAPO{Form: "lenient"}).Reward("", ""); err == nil ||
+		err.Error() != `DAPO reward: form must be dapo_strict or dapo_minerva, got "lenient"` {
 		t.Errorf("unknown form: %v", err)
 	}
 }
@@ -58,7 +59,8 @@ func TestLastCharacters(t *testing.T) {
 		text string
 		n    int
 		want string
-	}{{"abc", 2, "bc"}, {"abc", 3, "abc"}, {"abc", 9, "abc"}, {"", 3, ""}, {"aéü", 2, "éü"}, {"a漢字", 1, "字"}, {"abc", 0, ""}} {
+	}{{"abc", 2, "bc"}, {"abc", 3, "abc"}, {"abc", 9, "abc"}, {"", 3, ""}, {"aéü", 2, "éü"}, {"a漢字", 1, "字"},
+		{"abc", 0, ""}} {
 		if got := lastCharacters(tt.text, tt.n); got != tt.want {
 			t.Errorf("last %d of %q: %q", tt.n, tt.text, got)
 		}
@@ -94,11 +96,17 @@ func TestOverlong(t *testing.T) {
 		t.Error("no penalty is a negative zero")
 	}
 	for name, o := range map[string]Overlong{
-		`overlong: mode must be keep, soft or zero, got "hard"`:       {Mode: "hard"},
-		"overlong: buffer must be in [1, max length], got 0 of 100":   {Mode: OverlongSoft, MaxLength: 100},
-		"overlong: buffer must be in [1, max length], got 101 of 100": {Mode: OverlongSoft, MaxLength: 100, Buffer: 101},
-		"overlong: factor must be finite and not negative, got -1":    {Mode: OverlongSoft, MaxLength: 100, Buffer: 1, Factor: -1},
-		"overlong: factor must be finite and not negative, got NaN":   {Mode: OverlongSoft, MaxLength: 100, Buffer: 1, Factor: math.NaN()},
+		`overlong: mode must be keep, soft or zero, got "hard"`:     {Mode: "hard"},
+		"overlong: buffer must be in [1, max length], got 0 of 100": {Mode: OverlongSoft, MaxLength: 100},
+		"overlong: buffer must be in [1, max length], got 101 of 100": {
+			Mode: OverlongSoft, MaxLength: 100, Buffer: 101,
+		},
+		"overlong: factor must be finite and not negative, got -1": {
+			Mode: OverlongSoft, MaxLength: 100, Buffer: 1, Factor: -1,
+		},
+		"overlong: factor must be finite and not negative, got NaN": {
+			Mode: OverlongSoft, MaxLength: 100, Buffer: 1, Factor: math.NaN(),
+		},
 	} {
 		if _, err := o.Reward(0, 0, false); err == nil || err.Error() != name {
 			t.Errorf("%+v: %v, want %s", o, err, name)

@@ -3,6 +3,8 @@ package reward
 import (
 	"fmt"
 	"strings"
+
+	"github.com/ropewalk/ropewalk/rl/choice"
 )
 
 // AEPO's reward of a deep-research response:
@@ -11,14 +13,21 @@ import (
 //	    f + 0.1   if f > 0 and it used both search and python
 //	    f         else
 //
-// with f = F1 of the boxed answer against the gold. A response is well formed when every <think> is
+// where f is the F1 of the boxed answer against the gold. A response is well formed if every <think> is
 // closed, there is exactly one <answer> pair with a whole \boxed{} inside, and each <search> and
 // <python> is closed and followed by a <result> pair before anything else is called.
 //
-// Source: AEPO's release (the paper names the reward only). Departures: the release looks for the
-// strings </search> and </python> anywhere; here blocks count, so that neither a page that a search
-// returned nor a line of code can earn the bonus or spoil the form. A result's own text cannot be
-// told from tags that it prints: callers that hold the turns apart strip </result> from tool output.
+// Source: AEPO's release (the paper only names the reward). Departures: the release looks for the strings
+// </search> and </python> anywhere. Here only blocks count, so that neither a page that a search returned nor a
+// line of code can earn the bonus or break the form. Tags that a tool prints look like tags of the response, so
+// callers that know the turns must strip </result> from tool output.
+
+var deepResearch = Declaration{
+	Choice: choice.Choice{
+		Name: "deep_research", Doc: "F1 of the boxed answer, 0.1 for using both tools, −1 if malformed",
+		Source: "AEPO's released code; ARPO §3.3", Planned: "the pipeline does not build it yet",
+	},
+}
 
 const (
 	researchMalformed = -1
@@ -38,7 +47,7 @@ func (d DeepResearch) Validate() error {
 	return nil
 }
 
-// Research is what a response was found to be.
+// Research is the parsed form of a response.
 type Research struct {
 	WellFormed       bool
 	Answer           string // the content of the box; "" where malformed
@@ -144,7 +153,7 @@ func (s *researchScan) tag() (string, bool) {
 	}
 }
 
-// until steps behind the next closing tag and returns what stands before it.
+// until skips to the end of the next closing tag and returns the text before it.
 func (s *researchScan) until(closing string) (string, bool) {
 	n := strings.Index(s.text[s.at:], closing)
 	if n < 0 {

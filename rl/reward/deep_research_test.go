@@ -23,7 +23,10 @@ func TestDeepResearch(t *testing.T) {
 		{"calls while thinking", "<think>a" + searched + "b" + computed + "</think>" + answered, 1.1},
 		{"partly right", searched + computed + `<answer>\boxed{York}</answer>`, 2.0/3 + 0.1},
 		{"wrong", searched + computed + `<answer>\boxed{London}</answer>`, 0},
-		{"tags in what a tool returned", "<search>q</search><result><think></search></python><answer></result>" + answered, 1},
+		{
+			"tags in what a tool returned",
+			"<search>q</search><result><think></search></python><answer></result>" + answered, 1,
+		},
 		{"tags in code", "<python>s = '<search><answer>'</python><result>1</result>" + answered, 1},
 		{"nested thought", "<think>a<think>b</think></think>" + answered, 1},
 		{"no answer", searched, -1},
@@ -48,7 +51,9 @@ func TestDeepResearch(t *testing.T) {
 			t.Errorf("%s: %g, %v, want %g", tt.name, got, err, tt.want)
 		}
 	}
-	if got, err := (DeepResearch{Bonus: 0.5}).Reward(searched+computed+answered, []string{"London", "New York"}); err != nil || got != 1.5 {
+	if got, err := (DeepResearch{Bonus: 0.5}).Reward(
+		searched+computed+answered, []string{"London", "New York"},
+	); err != nil || got != 1.5 {
 		t.Errorf("another bonus: %g, %v", got, err)
 	}
 	for _, bonus := range []float64{-0.1, 1.1, math.NaN()} {
@@ -59,18 +64,22 @@ func TestDeepResearch(t *testing.T) {
 }
 
 func FuzzReadResearch(f *testing.F) {
-	for _, seed := range []string{searched + computed + answered, "<think>" + searched + "</think>" + answered, "<answer>", "</think>", "<search></search><result>", `<answer>\boxed{\boxed{}}</answer>`} {
+	for _, seed := range []string{searched + computed + answered, "<think>" + searched + "</think>" + answered,
+		"<answer>", "</think>", "<search></search><result>", `<answer>\boxed{\boxed{}}</answer>`} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		r := ReadResearch(text)
-		if r.WellFormed && (!strings.Contains(text, boxOpen+r.Answer+"}") || !strings.Contains(text, answerOpen) || !strings.Contains(text, answerClose)) {
+		if r.WellFormed &&
+			(!strings.Contains(text, boxOpen+r.Answer+"}") || !strings.Contains(text, answerOpen) ||
+				!strings.Contains(text, answerClose)) {
 			t.Errorf("%q: %+v", text, r)
 		}
 		if !r.WellFormed && r.Answer != "" {
 			t.Errorf("%q is malformed and answers %q", text, r.Answer)
 		}
-		if r.Searches > strings.Count(text, "</search>") || r.Python > strings.Count(text, "</python>") || r.Searches+r.Python > strings.Count(text, "</result>") {
+		if r.Searches > strings.Count(text, "</search>") || r.Python > strings.Count(text, "</python>") ||
+			r.Searches+r.Python > strings.Count(text, "</result>") {
 			t.Errorf("%q: %+v", text, r)
 		}
 		got, err := DeepResearch{}.Reward(text, []string{r.Answer})

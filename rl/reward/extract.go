@@ -8,8 +8,8 @@ const (
 	answerClose = "</answer>"
 )
 
-// LastBoxed returns the content of the last \boxed{…}, by matching braces. An unterminated last
-// box gives none, even when an earlier one is whole.
+// LastBoxed returns the content of the last \boxed{…}, by matching braces. If the last box is not closed, it returns
+// false, even if an earlier box is closed.
 func LastBoxed(text string) (string, bool) {
 	at := strings.LastIndex(text, boxOpen)
 	if at < 0 {

@@ -2,15 +2,15 @@ package reward
 
 import "fmt"
 
-// Facts are what happened in one trajectory, as its environment recorded it. Rewards read the
-// fields that their equations name; a caller may leave the others zero.
+// Facts are the counts of one trajectory, as its environment recorded them. Rewards read only the fields that their
+// equations name; a caller may leave the others zero.
 type Facts struct {
 	Success bool // the task was solved, or the answer agrees with the gold
 
 	Turns          int // assistant turns
 	ToolTurns      int // assistant turns with at least one tool call that parsed
 	MalformedTurns int // assistant turns that are not wholly inside the tags of their task
-	Messages       int // messages with the prompt; 0 means 2 × Turns (each turn has one to answer)
+	Messages       int // messages, prompt included; 0 means 2 × Turns (each turn answers one message)
 
 	Calls         int // tool calls that the model began
 	ParsedCalls   int // calls that could be read

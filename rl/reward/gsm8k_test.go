@@ -14,7 +14,7 @@ func sharedFile(t *testing.T, name string) *os.File {
 	t.Helper()
 	dir := os.Getenv("ROPEWALK_SHARED")
 	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared") // beside the repository
+		dir = filepath.Join("..", "..", "..", "shared") // next to the repository
 	}
 	f, err := os.Open(filepath.Join(dir, name))
 	if err != nil {

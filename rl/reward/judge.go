@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// A judge is a language model that is shown the question, the response and the reference, and
-// prints one word. Asking it is the caller's; this file reads what it printed.
+// A judge is a language model that sees the question, the response and the reference and prints one word. The caller
+// asks it; this file parses what it printed.
 //
 //	R_judge = 1 for Match, 0 for Mismatch
 //
-// Source: PRS + VSPO, §Long-form QA and its prompt. Departures: the paper does not say what an
-// answer outside the format gives. The caller asks again; if no attempt can be read it is 0.
+// Source: PRS + VSPO, §Long-form QA and its prompt. Departures: the paper does not say how to score an answer outside
+// the format. The caller asks again; if no attempt can be read, the score is 0.
 
 // Judgement is a judge's verdict.
 type Judgement string
@@ -23,14 +23,14 @@ const (
 	Unreadable Judgement = "unreadable" // no attempt was one of the two words
 )
 
-// ratingLabel may stand before the word: the prompt asks for it.
+// ratingLabel may precede the word, because the prompt asks for it.
 const ratingLabel = "<evaluation rating>:"
 
-// ReadJudgement reads what a judge printed: the one word, in any case, with space around it and
-// the prompt's label or nothing before it. Anything more is Unreadable, and ok is false: a text
-// that explains itself may name both words.
+// ReadJudgement parses what a judge printed: one of the two words, in any case, with optional space around it and
+// optionally the prompt's label before it. Any other text is Unreadable and ok is false, for an explanation may
+// contain both words.
 func ReadJudgement(output string) (j Judgement, ok bool) {
-	const longest = 256 // a judge that rambles need not be read to its end
+	const longest = 256 // a longer output is unreadable in any case
 	output = strings.TrimSpace(output)
 	if len(output) > longest {
 		return Unreadable, false
@@ -53,7 +53,7 @@ func FirstJudgement(outputs []string) Judgement {
 	return Unreadable
 }
 
-// Validate refuses a judgement that is none.
+// Validate reports an unknown judgement.
 func (j Judgement) Validate() error {
 	switch j {
 	case Match, Mismatch, Unreadable:

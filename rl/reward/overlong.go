@@ -11,9 +11,9 @@ import (
 //	zero  R = 0 for a response that was cut off at its limit
 //
 // Source: soft, DAPO's soft overlong punishment; zero, rStar2-Agent, which found that filtering
-// such responses made truncation worse. SPEAR masks them out of the loss instead: that is a filter
-// (rl/resample). Departure: beyond L_max the line goes on falling, as the release has it, where the
-// paper stops at −1.
+// such responses made truncation worse. SPEAR masks them out of the loss instead; that is a filter
+// (rl/resample). Departure: beyond L_max the penalty keeps growing, as in the release; in the paper it stops at
+// −1.
 
 // OverlongMode names what is done.
 type OverlongMode string
@@ -40,7 +40,9 @@ func (o Overlong) Validate() error {
 		return nil
 	case OverlongSoft:
 	default:
-		return fmt.Errorf("overlong: mode must be %s, %s or %s, got %q", OverlongKeep, OverlongSoft, OverlongZero, o.Mode)
+		return fmt.Errorf(
+			"overlong: mode must be %s, %s or %s, got %q", OverlongKeep, OverlongSoft, OverlongZero, o.Mode,
+		)
 	}
 	if o.Buffer <= 0 || o.Buffer > o.MaxLength {
 		return fmt.Errorf("overlong: buffer must be in [1, max length], got %d of %d", o.Buffer, o.MaxLength)
@@ -51,8 +53,8 @@ func (o Overlong) Validate() error {
 	return nil
 }
 
-// Reward is what a response's reward becomes. length is its number of tokens, 0 ≤ length;
-// truncated says that it was cut off.
+// Reward returns the changed reward of a response. length ≥ 0 is its number of tokens; truncated says that it was
+// cut off at its limit.
 func (o Overlong) Reward(reward float64, length int, truncated bool) (float64, error) {
 	if err := o.Validate(); err != nil {
 		return 0, err
@@ -69,7 +71,7 @@ func (o Overlong) Reward(reward float64, length int, truncated bool) (float64, e
 	return reward, nil
 }
 
-// penalty is what soft adds.
+// penalty returns the term that soft adds.
 func (o Overlong) penalty(length int) float64 {
 	factor := o.Factor
 	if factor == 0 {

@@ -26,7 +26,7 @@ type parser struct {
 }
 
 var (
-	grouped   = regexp.MustCompile(`^[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]*)?`)
+	grouped   = regexp.MustCompile(`^[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]*)?`)
 	decimal   = regexp.MustCompile(`^(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)`)
 	mixedTail = regexp.MustCompile(`^ +([0-9]+) ?/ ?([0-9]+)`)
 	rootIndex = regexp.MustCompile(`^\[([2-9])\]`)

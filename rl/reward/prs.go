@@ -3,6 +3,8 @@ package reward
 import (
 	"fmt"
 	"math"
+
+	"github.com/ropewalk/ropewalk/rl/choice"
 )
 
 // Progressive reward shaping (PRS): a later stage pays only where the earlier ones are reached.
@@ -18,14 +20,95 @@ import (
 //	            P + F + J + R_a if P ≥ 1 and J ≥ 1
 //	general   = R_1 + Σ_{k≥2} 1[R_i ≥ ε_i for all i < k]·σ(R_k)
 //
-// with R_a the short-form BLEU of the answer (bleu.go), J the judge's verdict (judge.go) and σ the
-// logistic function; the gates of the general form read the stages before σ, so that reaching a
-// stage always adds something.
+// where R_a is the short-form BLEU of the answer (bleu.go), J the judge's verdict (judge.go) and σ the
+// logistic function. The gates of the general form read the stages before σ, so that reaching a stage always
+// adds something.
 //
-// Source: PRS + VSPO, equations 8, 9, 13, 14 and the general form. Departures: the cases of
-// equation 14 overlap, the most specific one is meant; a trajectory without any tool call has all
-// of them right, so that an answer alone gives 1; calls must run as well as parse, which is the
-// text's reading (ParsedOnly gives the equation's).
+// Source: PRS + VSPO, equations 8, 9, 13, 14 and the general form. Departures: the cases of equation 14
+// overlap, and the most specific one applies. In a trajectory without tool calls all of them count as correct, so
+// an answer alone gives 1. Calls must run as well as parse, as the text says (ParsedOnly gives the equation's
+// reading).
+
+var prsShort = Declaration{
+	Choice: choice.Choice{
+		Name: "prs_short", Doc: "process + format, plus short BLEU where the process is whole", Source: "PRS eq 13",
+		Settings: prsShortReward{},
+	},
+	ReadsTurns: true,
+}
+
+var prsLong = Declaration{
+	Choice: choice.Choice{
+		Name: "prs_long", Doc: "process + format, then the judge's verdict, then BLEU", Source: "PRS eq 14",
+		Settings: prsLongReward{}, Reads: choice.Reading("judge"),
+	},
+	ReadsTurns: true,
+}
+
+var prsGeneral = Declaration{
+	Choice: choice.Choice{
+		Name: "prs_general", Doc: "process, judge and answer as gated stages behind a logistic",
+		Source:   "PRS eqs 15–16",
+		Settings: prsGeneralReward{ProcessGate: 1, JudgeGate: 1}, Reads: choice.Reading("judge"),
+	},
+	ReadsTurns: true,
+}
+
+// prsShortReward holds the parameters of the short form in a recipe.
+type prsShortReward struct {
+	SmoothedBLEU bool `json:"smoothed_bleu" doc:"an n-gram order without a match counts as 0.1 matches instead of giving 0"`
+}
+
+// prsLongReward holds the parameters of the long form in a recipe.
+type prsLongReward struct {
+	SmoothedBLEU bool `json:"smoothed_bleu"`
+}
+
+// prsGeneralReward holds the parameters of the general form in a recipe.
+type prsGeneralReward struct {
+	SmoothedBLEU bool    `json:"smoothed_bleu"`
+	ProcessGate  float64 `json:"process_gate" min:"-1000" max:"1000" doc:"least process reward that opens the judge's stage"`
+	JudgeGate    float64 `json:"judge_gate" min:"-1000" max:"1000" doc:"least judge's verdict that opens the stage of the answer's score"`
+}
+
+// Score is the short form.
+func (p prsShortReward) Score(t Trajectory, o Outcome) (float64, error) {
+	parts, err := prsParts(PRSShort, p.SmoothedBLEU, t, o)
+	return parts.Total, err
+}
+
+// Score is the long form. Exact match replaces the judge.
+func (p prsLongReward) Score(t Trajectory, o Outcome) (float64, error) {
+	parts, err := prsParts(PRSLong, p.SmoothedBLEU, t, o)
+	return parts.Total, err
+}
+
+// Score is the general form over process, judge and answer; the format of the text is none of its stages.
+func (p prsGeneralReward) Score(t Trajectory, o Outcome) (float64, error) {
+	parts, err := prsParts(PRSShort, p.SmoothedBLEU, t, o)
+	if err != nil {
+		return 0, err
+	}
+	stages := []float64{parts.Process, exactJudgement(t).Score(), parts.Answer}
+	return GeneralPRS(stages, []float64{p.ProcessGate, p.JudgeGate})
+}
+
+// prsParts are the terms of a form over a trajectory.
+func prsParts(form PRSForm, smoothed bool, t Trajectory, o Outcome) (PRSParts, error) {
+	p := PRS{Form: form}
+	if smoothed {
+		p.BLEU.Smoothing = 0.1
+	}
+	return p.Reward(t.facts(o), t.Answer, t.golds(), exactJudgement(t))
+}
+
+// exactJudgement is the judgement by exact match, which replaces a judge.
+func exactJudgement(t Trajectory) Judgement {
+	if t.Answered && ExactMatch(t.Answer, t.golds()) {
+		return Match
+	}
+	return Mismatch
+}
 
 // PRSForm says which stages there are.
 type PRSForm string
@@ -43,8 +126,8 @@ type PRS struct {
 	BLEU       BLEU    // how answers are compared with the references
 }
 
-// PRSParts are the terms of one reward. A term that the stages did not reach is given all the
-// same, but is not in Total.
+// PRSParts are the terms of one reward. A term that the stages did not reach is set too, but Total does not include
+// it.
 type PRSParts struct {
 	Process, Format, Judge, Answer, Total float64
 }
@@ -118,9 +201,9 @@ func LongPRS(process, format, judge, answer float64) float64 {
 	return process + format + judge + answer
 }
 
-// GeneralPRS combines any stages R_1 … R_K by thresholds ε_1 … ε_{K−1}. It refuses an empty list,
-// thresholds of another length and numbers that are NaN, by their index; an infinite stage is
-// refused too, an infinite threshold is a gate that is always open or always shut.
+// GeneralPRS combines stages R_1 … R_K by thresholds ε_1 … ε_{K−1}. An empty list, a wrong number of thresholds, a NaN
+// and an infinite stage are errors that name the index. An infinite threshold is a gate that is always open or always
+// shut.
 func GeneralPRS(stages, thresholds []float64) (float64, error) {
 	if len(stages) == 0 || len(thresholds) != len(stages)-1 {
 		return 0, fmt.Errorf("general PRS: %d stages need one threshold fewer, got %d", len(stages), len(thresholds))

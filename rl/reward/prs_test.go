@@ -24,26 +24,48 @@ func TestPRS(t *testing.T) {
 		{"all right", PRS{}, clean, "New York City", "", PRSParts{1, 0.1, 0, 1, 2.1}},
 		{"shorter answer", PRS{}, clean, "New York", "", PRSParts{1, 0.1, 0, math.Exp(-0.5), 1.1 + math.Exp(-0.5)}},
 		{"wrong answer", PRS{}, clean, "London", "", PRSParts{1, 0.1, 0, 0, 1.1}},
-		{"no answer", PRS{}, with(func(f *Facts) { f.Answered = false }), "New York City", "", PRSParts{0, 0.1, 0, 0, 0.1}},
-		{"unread call", PRS{}, with(func(f *Facts) { f.ParsedCalls, f.ExecutedCalls = 1, 1 }), "New York City", "", PRSParts{-1, 0.1, 0, 1, -0.9}},
-		{"failed call", PRS{}, with(func(f *Facts) { f.ExecutedCalls = 1 }), "New York City", "", PRSParts{-1, 0.1, 0, 1, -0.9}},
-		{"failed call, parsing is enough", PRS{ParsedOnly: true}, with(func(f *Facts) { f.ExecutedCalls = 1 }), "New York City", "", PRSParts{1, 0.1, 0, 1, 2.1}},
-		{"malformed turn", PRS{}, with(func(f *Facts) { f.MalformedTurns = 1 }), "New York City", "", PRSParts{1, 0, 0, 1, 2}},
+		{
+			"no answer", PRS{}, with(func(f *Facts) { f.Answered = false }), "New York City", "",
+			PRSParts{0, 0.1, 0, 0, 0.1},
+		},
+		{
+			"unread call", PRS{}, with(func(f *Facts) { f.ParsedCalls, f.ExecutedCalls = 1, 1 }), "New York City", "",
+			PRSParts{-1, 0.1, 0, 1, -0.9},
+		},
+		{
+			"failed call", PRS{}, with(func(f *Facts) { f.ExecutedCalls = 1 }), "New York City", "",
+			PRSParts{-1, 0.1, 0, 1, -0.9},
+		},
+		{
+			"failed call, parsing is enough", PRS{ParsedOnly: true}, with(func(f *Facts) { f.ExecutedCalls = 1 }),
+			"New York City", "", PRSParts{1, 0.1, 0, 1, 2.1},
+		},
+		{
+			"malformed turn", PRS{}, with(func(f *Facts) { f.MalformedTurns = 1 }), "New York City", "",
+			PRSParts{1, 0, 0, 1, 2},
+		},
 		{"no calls", PRS{}, Facts{Turns: 1, Answered: true}, "New York City", "", PRSParts{1, 0.1, 0, 1, 2.1}},
 		{"nothing", PRS{}, Facts{}, "", "", PRSParts{0, 0, 0, 0, 0}},
 		{"long, match", PRS{Form: PRSLong}, clean, "New York City", Match, PRSParts{1, 0.1, 1, 1, 3.1}},
 		{"long, mismatch", PRS{Form: PRSLong}, clean, "New York City", Mismatch, PRSParts{1, 0.1, 0, 1, 1.1}},
 		{"long, unreadable judge", PRS{Form: PRSLong}, clean, "New York City", Unreadable, PRSParts{1, 0.1, 0, 1, 1.1}},
-		{"long, stage not reached", PRS{Form: PRSLong}, with(func(f *Facts) { f.Answered = false }), "", Match, PRSParts{0, 0.1, 1, 0, 0.1}},
-		{"smoothed", PRS{BLEU: BLEU{Smoothing: 0.1}}, clean, "London", "", PRSParts{1, 0.1, 0, 0.1 * math.Exp(-2), 1.1 + 0.1*math.Exp(-2)}},
+		{
+			"long, stage not reached", PRS{Form: PRSLong}, with(func(f *Facts) { f.Answered = false }), "", Match,
+			PRSParts{0, 0.1, 1, 0, 0.1},
+		},
+		{
+			"smoothed", PRS{BLEU: BLEU{Smoothing: 0.1}}, clean, "London", "",
+			PRSParts{1, 0.1, 0, 0.1 * math.Exp(-2), 1.1 + 0.1*math.Exp(-2)},
+		},
 	}
 	for _, tt := range tests {
 		got, err := tt.prs.Reward(tt.facts, tt.answer, []string{"new york city"}, tt.judgement)
 		if err != nil {
 			t.Fatalf("%s: %v", tt.name, err)
 		}
-		if !near(got.Process, tt.want.Process) || !near(got.Format, tt.want.Format) || !near(got.Judge, tt.want.Judge) ||
-			!near(got.Answer, tt.want.Answer) || !near(got.Total, tt.want.Total) {
+		if !near(got.Process, tt.want.Process) || !near(got.Format, tt.want.Format) ||
+			!near(got.Judge, tt.want.Judge) || !near(got.Answer, tt.want.Answer) ||
+			!near(got.Total, tt.want.Total) {
 			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
 		}
 	}
@@ -58,7 +80,10 @@ func TestPRSRefuses(t *testing.T) {
 		want      string
 	}{
 		{"form", PRS{Form: "medium"}, Facts{}, "", `PRS: form must be prs_short or prs_long, got "medium"`},
-		{"smoothing", PRS{BLEU: BLEU{Smoothing: math.NaN()}}, Facts{}, "", "BLEU: smoothing must be in [0, 1), got NaN"},
+		{
+			"smoothing", PRS{BLEU: BLEU{Smoothing: math.NaN()}}, Facts{}, "",
+			"BLEU: smoothing must be in [0, 1), got NaN",
+		},
 		{"facts", PRS{}, Facts{Calls: -1}, "", "read facts: calls must not be negative, got -1"},
 		{"judgement", PRS{Form: PRSLong}, Facts{}, "", `judgement must be match, mismatch or unreadable, got ""`},
 	}
@@ -128,7 +153,9 @@ func TestReadJudgement(t *testing.T) {
 	}{
 		{"Match", Match}, {"Mismatch", Mismatch}, {" match\n", Match}, {"MISMATCH", Mismatch},
 		{"<Evaluation Rating>: Match", Match}, {"<Evaluation Rating>:Mismatch", Mismatch},
-		{"", Unreadable}, {"Match.", Unreadable}, {"Match or Mismatch", Unreadable}, {"The response: Match", Unreadable}, {"unreadable", Unreadable}, {"<Evaluation Rating>:", Unreadable},
+		{"", Unreadable}, {"Match.", Unreadable}, {"Match or Mismatch", Unreadable}, {
+			"The response: Match", Unreadable,
+		}, {"unreadable", Unreadable}, {"<Evaluation Rating>:", Unreadable},
 	}
 	for _, tt := range tests {
 		got, ok := ReadJudgement(tt.output)

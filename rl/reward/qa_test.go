@@ -3,13 +3,21 @@ package reward
 import (
 	"strings"
 	"testing"
+
+	"github.com/ropewalk/ropewalk/rl/words"
 )
 
 func TestNormalizeQA(t *testing.T) {
 	tests := []struct{ in, want string }{
-		{"The Eiffel Tower!", "eiffel tower"}, {"a", ""}, {"", ""}, {"theatre", "theatre"}, {"A-one", "aone"}, {"U.S.A.", "usa"},
-		{"an apple  a\tday", "apple day"}, {"aé", "aé"}, {"é a é", "é é"}, {"a1", "a1"}, {"don't", "dont"}, {"the_end", "theend"},
-		{"“the” end", "“ ” end"}, {"x\u00a0y\u3000z\x1fw", "x y z w"}, {"a,an,the", "aanthe"}, {"a—b", "—b"}, {"ÉCOLE", "école"},
+		{
+			"The Eiffel Tower!", "eiffel tower",
+		}, {"a", ""}, {"", ""}, {"theatre", "theatre"}, {"A-one", "aone"}, {"U.S.A.", "usa"},
+		{
+			"an apple  a\tday", "apple day",
+		}, {"aé", "aé"}, {"é a é", "é é"}, {"a1", "a1"}, {"don't", "dont"}, {"the_end", "theend"},
+		{"“the” end", "“ ” end"}, {
+			"x\u00a0y\u3000z\x1fw", "x y z w",
+		}, {"a,an,the", "aanthe"}, {"a—b", "—b"}, {"ÉCOLE", "école"},
 	}
 	for _, tt := range tests {
 		if got := NormalizeQA(tt.in); got != tt.want {
@@ -47,13 +55,15 @@ func TestQA(t *testing.T) {
 		if got := F1(tt.prediction, tt.golds); !near(got, tt.f1) {
 			t.Errorf("F1 of %q in %q: %g, want %g", tt.prediction, tt.golds, got, tt.f1)
 		}
-		for metric, want := range map[QAMetric]float64{"": indicator(tt.em), QAExact: indicator(tt.em), QASub: indicator(tt.sub), QAF1: tt.f1} {
+		for metric, want := range map[QAMetric]float64{"": indicator(tt.em), QAExact: indicator(tt.em),
+			QASub: indicator(tt.sub), QAF1: tt.f1} {
 			if got, err := (QA{Metric: metric}).Reward(tt.prediction, tt.golds); err != nil || !near(got, want) {
 				t.Errorf("metric %q of %q in %q: %g, %v", metric, tt.prediction, tt.golds, got, err)
 			}
 		}
 	}
-	if _, err := (QA{Metric: "rouge"}).Reward("", nil); err == nil || err.Error() != `QA reward: metric must be em, sub_em or f1, got "rouge"` {
+	if _, err := (QA{Metric: "rouge"}).Reward("", nil); err == nil ||
+		err.Error() != `QA reward: metric must be em, sub_em or f1, got "rouge"` {
 		t.Errorf("unknown metric: %v", err)
 	}
 }
@@ -92,7 +102,9 @@ func TestSearchR1(t *testing.T) {
 }
 
 func FuzzQA(f *testing.F) {
-	for _, seed := range [][2]string{{"The Eiffel Tower!", "eiffel tower"}, {"", ""}, {"the", "a"}, {"yes", "no"}, {"\xff a", "é"}, {"İ ſ", "i s"}} {
+	for _, seed := range [][2]string{{
+		"The Eiffel Tower!", "eiffel tower",
+	}, {"", ""}, {"the", "a"}, {"yes", "no"}, {"\xff a", "é"}, {"İ ſ", "i s"}} {
 		f.Add(seed[0], seed[1])
 	}
 	f.Fuzz(func(t *testing.T, prediction, gold string) {
@@ -107,7 +119,9 @@ func FuzzQA(f *testing.F) {
 		if !ExactMatch(prediction, []string{prediction}) {
 			t.Errorf("%q differs from itself", prediction)
 		}
-		if n := NormalizeQA(prediction); n != strings.Join(strings.FieldsFunc(n, isSpace), " ") || strings.ContainsAny(n, asciiPunctuation) {
+		if n := NormalizeQA(prediction); n != strings.Join(
+			strings.FieldsFunc(n, isSpace), " ",
+		) || strings.ContainsAny(n, words.Punctuation) {
 			t.Errorf("%q normalises to %q", prediction, n)
 		}
 	})

@@ -1,13 +1,27 @@
 package reward
 
+import (
+	"strings"
+
+	"github.com/ropewalk/ropewalk/rl/choice"
+)
+
 // rStar2-Agent's outcome reward:
 //
 //	r = 1[the answer in \boxed{} inside <answer> matches the gold]
 //
-// Source: rStar2-Agent §2.2 (the answer-only reward). Departures: none by default. The release
-// grades the last box of the whole response, in or out of an answer block (WholeText), and takes
-// an answer that either of two graders accepts; here one grader does both's work: strings, exact
-// values, lists (see Compare). A rollout that was cut off has no answer and so keeps reward 0.
+// Source: rStar2-Agent §2.2 (the answer-only reward). Departures: none by default. The release grades the last box of
+// the whole response, inside or outside an answer block (WholeText), and accepts an answer that either of two graders
+// accepts. Here one grader compares strings, exact values and lists (see Compare). A rollout that was cut off has no
+// answer, so its reward is 0.
+
+var rstar2Outcome = Declaration{
+	Choice: choice.Choice{
+		Name: "rstar2_outcome", Doc: "1 if the box inside <answer> equals the gold answer, else 0",
+		Source:   "rStar2 §2.2",
+		Settings: outcomeReward{}, Reads: choice.Reading("fallback", "overlong", "symbolic"),
+	},
+}
 
 // Options says how strictly to grade.
 type Options struct {
@@ -16,6 +30,8 @@ type Options struct {
 	// Literal asks for a written number where the gold is one: integers, decimals and percentages
 	// pass, while 12/3 or \sqrt{16} for 4 leave the work undone and are wrong.
 	Literal bool
+	// Plain takes the text of an answer block without a box as the answer.
+	Plain bool
 }
 
 // Grade gives rStar2's outcome reward of a trajectory's text: the last box inside the last answer
@@ -25,6 +41,9 @@ func Grade(text, gold string, o Options) Outcome {
 	answer, boxed := LastBoxed(block)
 	if o.Fallback && !boxed {
 		answer, boxed = LastBoxed(text)
+	}
+	if o.Plain && answered && !boxed {
+		answer, boxed = strings.TrimSpace(block), true
 	}
 	switch {
 	case boxed:
@@ -50,7 +69,7 @@ func GradeLastBox(text, gold string, o Options) Outcome {
 // RStar2 is the outcome reward as one choice of a method.
 type RStar2 struct {
 	Options
-	WholeText bool // the release's reading: the last box, wherever it stands
+	WholeText bool // the release's reading: the last box, wherever it is
 }
 
 // Validate refuses nothing: every combination has a meaning, though WholeText makes Fallback idle.

@@ -14,8 +14,8 @@ import (
 // Departure: of nested answer blocks the innermost is the answer.
 
 const (
-	searchTagLimit = 10   // answer tags of one kind beyond which a right answer was sprayed
-	searchSprayed  = 0.25 // what is left of its score
+	searchTagLimit = 10   // with more answer tags of one kind, the response tried many answers
+	searchSprayed  = 0.25 // factor on the score of such a response
 )
 
 // SearchR1 is the scorer as one choice of a method. The zero value compares by EM.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/ropewalk/ropewalk/rl/choice"
 	"github.com/ropewalk/ropewalk/rl/schedule"
 )
 
@@ -26,6 +27,103 @@ import (
 //
 // Where rows are turns, spear_agent's penalty belongs to the rows of the malformed turns (see
 // TurnRewards.Rows); Total holds their sum.
+
+var spear = Declaration{
+	Choice: choice.Choice{
+		Name: "spear", Doc: "±1 + μ·min(1, 0.1·calls) + 0.1 if every turn is well wrapped", Source: "SPEAR eqs 14–17",
+		Settings: spearReward{ToolStep: toolRewardPerTurn, FormatBonus: formatReward},
+		Reads:    choice.Reading("overlong", "symbolic"),
+	},
+	ReadsTurns: true, ToolTerm: true,
+}
+
+var spearMath = Declaration{
+	Choice: choice.Choice{
+		Name: "spear_math", Doc: "±1 + μ·min(1, 0.1·turns with calls)", Source: "SPEAR's released code, mathematics",
+		Settings: spearMathReward{ToolStep: toolRewardPerTurn}, Reads: choice.Reading("overlong", "symbolic"),
+	},
+	ReadsTurns: true, ToolTerm: true,
+}
+
+var spearMathQwen3 = Declaration{
+	Choice: choice.Choice{
+		Name: "spear_math_qwen3", Doc: "spear_math where a right answer earns the whole tool term with one call",
+		Source:   "SPEAR's released code, Qwen3",
+		Settings: spearMathQwen3Reward{ToolStep: toolRewardPerTurn}, Reads: choice.Reading("overlong", "symbolic"),
+	},
+	ReadsTurns: true, ToolTerm: true,
+}
+
+var spearAgent = Declaration{
+	Choice: choice.Choice{
+		Name: "spear_agent", Doc: "10·won + μ·min(1, 0.1·turns), less 0.1 for an invalid turn",
+		Source: "SPEAR's released code, agents", Settings: spearAgentReward{ToolStep: toolRewardPerTurn},
+	},
+	ReadsTurns: true, ToolTerm: true,
+}
+
+var retool = Declaration{
+	Choice: choice.Choice{
+		Name: "retool", Doc: "1, or −1 softened by 0.1 for each two turns, at most 0",
+		Source:   "ReTool (Feng et al. 2025) in SPEAR's released code",
+		Settings: retoolReward{}, Reads: choice.Reading("overlong", "symbolic"),
+	},
+	ReadsTurns: true,
+}
+
+// spearReward holds the parameters of the paper's form in a recipe.
+type spearReward struct {
+	ToolStep    float64 `json:"tool_step" min:"0" max:"1000" doc:"the tool term is min(1, tool_step × calls), times μ of the schedule"`
+	FormatBonus float64 `json:"format_bonus" min:"0" max:"1000" doc:"added where every turn is well wrapped"`
+}
+
+// The variants of the release have the tool term alone, or no parameter.
+type (
+	spearMathReward struct {
+		ToolStep float64 `json:"tool_step"`
+	}
+	spearMathQwen3Reward struct {
+		ToolStep float64 `json:"tool_step"`
+	}
+	spearAgentReward struct {
+		ToolStep float64 `json:"tool_step"`
+	}
+	retoolReward struct{}
+)
+
+// Score is the paper's form. A step or a bonus of 0 leaves its term out.
+func (s spearReward) Score(t Trajectory, o Outcome) (float64, error) {
+	return t.spear(SPEAR{
+		Variant: SPEARComposite, ToolStep: s.ToolStep, WithoutTool: s.ToolStep == 0,
+		FormatBonus: s.FormatBonus, WithoutFormat: s.FormatBonus == 0,
+	}, o)
+}
+
+// Score is the release's form for mathematics.
+func (s spearMathReward) Score(t Trajectory, o Outcome) (float64, error) {
+	return t.spear(SPEAR{Variant: SPEARMath, ToolStep: s.ToolStep, WithoutTool: s.ToolStep == 0}, o)
+}
+
+// Score is the release's form for Qwen3.
+func (s spearMathQwen3Reward) Score(t Trajectory, o Outcome) (float64, error) {
+	return t.spear(SPEAR{Variant: SPEARMathQwen3, ToolStep: s.ToolStep, WithoutTool: s.ToolStep == 0}, o)
+}
+
+// Score is the release's form for agents.
+func (s spearAgentReward) Score(t Trajectory, o Outcome) (float64, error) {
+	return t.spear(SPEAR{Variant: SPEARAgent, ToolStep: s.ToolStep, WithoutTool: s.ToolStep == 0}, o)
+}
+
+// Score is ReTool's reward, which has no tool term.
+func (retoolReward) Score(t Trajectory, o Outcome) (float64, error) {
+	return t.spear(SPEAR{Variant: ReTool, WithoutTool: true}, o)
+}
+
+// spear is a variant's reward at the step's weight of the tool term.
+func (t Trajectory) spear(s SPEAR, o Outcome) (float64, error) {
+	parts, err := s.Weigh(t.facts(o), t.ToolWeight)
+	return parts.Total, err
+}
 
 // SPEARVariant names a form of the reward.
 type SPEARVariant string
@@ -101,10 +199,10 @@ func (s SPEAR) Reward(f Facts, step int) (SPEARParts, error) {
 	if step < 0 {
 		return SPEARParts{}, fmt.Errorf("SPEAR reward: step must not be negative, got %d", step)
 	}
-	return s.Weigh(f, schedule.Curriculum{DecaySteps: cmp.Or(max(0, s.Decay), defaultDecay)}.Mu(step))
+	return s.Weigh(f, schedule.Mu{Horizon: cmp.Or(max(0, s.Decay), defaultDecay)}.At(step))
 }
 
-// Weigh is Reward with the weight μ of the tool term given, in the place of the paper's decay.
+// Weigh is Reward with a given weight μ of the tool term instead of the paper's decay.
 func (s SPEAR) Weigh(f Facts, mu float64) (SPEARParts, error) {
 	if err := s.Validate(); err != nil {
 		return SPEARParts{}, err

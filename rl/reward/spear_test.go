@@ -30,14 +30,20 @@ func TestSPEARVariants(t *testing.T) {
 		{"maths, solved", SPEAR{Variant: SPEARMath}, solved, 0, SPEARParts{1, 1, 0.3, 0, 1.3}},
 		{"maths, failed", SPEAR{Variant: SPEARMath}, failed, 100, SPEARParts{-1, 0.5, 0.3, 0, -0.85}},
 		{"qwen3, solved", SPEAR{Variant: SPEARMathQwen3}, solved, 100, SPEARParts{1, 0.5, 1, 0, 1.5}},
-		{"qwen3, solved without tools", SPEAR{Variant: SPEARMathQwen3}, Facts{Success: true, Turns: 1}, 0, SPEARParts{1, 1, 0, 0, 1}},
+		{
+			"qwen3, solved without tools", SPEAR{Variant: SPEARMathQwen3}, Facts{Success: true, Turns: 1}, 0,
+			SPEARParts{1, 1, 0, 0, 1},
+		},
 		{"qwen3, failed", SPEAR{Variant: SPEARMathQwen3}, failed, 0, SPEARParts{-1, 1, 0.3, 0, -0.7}},
 		{"agent, solved", SPEAR{Variant: SPEARAgent}, solved, 0, SPEARParts{10, 1, 0.4, 0, 10.4}},
 		{"agent, failed", SPEAR{Variant: SPEARAgent}, failed, 0, SPEARParts{0, 1, 0.4, -0.2, 0.2}},
 		{"retool, right", SPEAR{Variant: ReTool}, solved, 0, SPEARParts{1, 0, 0, 0, 1}},
 		{"retool, wrong, one turn", SPEAR{Variant: ReTool}, Facts{Turns: 1}, 0, SPEARParts{-1, 0, 0, 0, -1}},
 		{"retool, wrong, four turns", SPEAR{Variant: ReTool}, failed, 0, SPEARParts{-0.7, 0, 0, 0, -0.7}},
-		{"retool, wrong, counted messages", SPEAR{Variant: ReTool}, Facts{Turns: 1, Messages: 3}, 0, SPEARParts{-0.95, 0, 0, 0, -0.95}},
+		{
+			"retool, wrong, counted messages", SPEAR{Variant: ReTool}, Facts{Turns: 1, Messages: 3}, 0,
+			SPEARParts{-0.95, 0, 0, 0, -0.95},
+		},
 		{"retool, never above 0", SPEAR{Variant: ReTool}, Facts{Turns: 50}, 0, SPEARParts{0, 0, 0, 0, 0}},
 	}
 	for _, tt := range tests {
@@ -46,7 +52,8 @@ func TestSPEARVariants(t *testing.T) {
 			t.Fatalf("%s: %v", tt.name, err)
 		}
 		for i, pair := range [][2]float64{
-			{got.Outcome, tt.want.Outcome}, {got.Mu, tt.want.Mu}, {got.Tool, tt.want.Tool}, {got.Format, tt.want.Format}, {got.Total, tt.want.Total},
+			{got.Outcome, tt.want.Outcome}, {got.Mu, tt.want.Mu}, {got.Tool, tt.want.Tool},
+			{got.Format, tt.want.Format}, {got.Total, tt.want.Total},
 		} {
 			if !near(pair[0], pair[1]) {
 				t.Errorf("%s: %+v, want %+v (part %d)", tt.name, got, tt.want, i)
@@ -94,7 +101,11 @@ func TestSPEARRefuses(t *testing.T) {
 		step  int
 		want  string
 	}{
-		{"variant", SPEAR{Variant: "spear_chess"}, Facts{}, 0, `SPEAR reward: variant must be one of [spear_composite spear_math spear_math_qwen3 spear_agent retool], got "spear_chess"`},
+		{
+			"variant", SPEAR{Variant: "spear_chess"}, Facts{}, 0,
+			`SPEAR reward: variant must be one of [spear_composite spear_math spear_math_qwen3 spear_agent retool], ` +
+				`got "spear_chess"`,
+		},
 		{"decay", SPEAR{Decay: -1}, Facts{}, 0, "SPEAR reward: decay must not be negative, got -1"},
 		{"step", SPEAR{}, Facts{}, -1, "SPEAR reward: step must not be negative, got -1"},
 		{"facts", SPEAR{}, Facts{Turns: 1, ToolTurns: 2}, 0, "read facts: 2 tool turns of 1 turns"},

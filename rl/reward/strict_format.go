@@ -10,15 +10,14 @@ import (
 //	<think>…</think> <action>…</action>, white space around and between, each of the four tags
 //	exactly once, in any case, and no Chinese character (U+4E00–U+9FFF) anywhere
 //
-// Source: ARLArena §3.1 (2) and its release, whose expressions SPEAR's agent tasks share.
-// Departures: letters of tags fold in ASCII alone. Sokoban's words are looked for as whole words,
-// the first one counts, in the <action> block or, without one, in the whole text: looking for
-// substrings finds "up" in "group".
+// Source: ARLArena §3.1 (2) and its release, whose expressions SPEAR's agent tasks share. Departures: the letters of
+// tags are lowered in ASCII only. Sokoban's moves are looked up as whole words, since a search for substrings finds
+// "up" in "group". The first move counts, in the <action> block or, without one, in the whole text.
 
 // Action is what a response asks the environment to do.
 type Action struct {
-	Text   string // lower case, trimmed; executed even where it is invalid
-	Valid  bool   // the environment counts it; else the turn is penalised
+	Text   string // lower case, trimmed; executed even if it is invalid
+	Valid  bool   // the environment accepts it; otherwise the turn is penalised
 	Strict bool   // the response has the strict form
 }
 
@@ -110,7 +109,7 @@ func WebShopAction(text string) Action { return ExtractAction(text) }
 var sokobanMoves = map[string]int{"still": 0, "up": 1, "down": 2, "left": 3, "right": 4}
 
 // SokobanAction reads a direction. It is valid where there is one and the response has both think
-// tags; else the move is 0, which stands still.
+// tags; else the move is 0, which does nothing.
 func SokobanAction(text string) (move int, a Action) {
 	_, a.Strict = StrictForm(text)
 	chunk, ok := actionChunk(text)

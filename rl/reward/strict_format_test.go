@@ -7,7 +7,10 @@ import (
 )
 
 // strictExpression is the form as a regular expression, for texts without white space beyond ASCII.
-var strictExpression = regexp.MustCompile(`^[\s\x0b\x1c-\x1f]*<(?:[tT][hH][iI][nN][kK])>(?s:(.*?))</(?:[tT][hH][iI][nN][kK])>[\s\x0b\x1c-\x1f]*<(?:[aA][cC][tT][iI][oO][nN])>(?s:(.*?))</(?:[aA][cC][tT][iI][oO][nN])>[\s\x0b\x1c-\x1f]*$`)
+var strictExpression = regexp.MustCompile(
+	`^[\s\x0b\x1c-\x1f]*<(?:[tT][hH][iI][nN][kK])>(?s:(.*?))</(?:[tT][hH][iI][nN][kK])>[\s\x0b\x1c-\x1f]*` +
+		`<(?:[aA][cC][tT][iI][oO][nN])>(?s:(.*?))</(?:[aA][cC][tT][iI][oO][nN])>[\s\x0b\x1c-\x1f]*$`,
+)
 
 func TestStrictForm(t *testing.T) {
 	tests := []struct {
@@ -104,8 +107,10 @@ func TestSokobanAction(t *testing.T) {
 
 func FuzzStrictForm(f *testing.F) {
 	for _, seed := range []string{
-		"<think>a</think><action>b</action>", " <THINK></think>\n<Action>x</action>\v", "<think><think></think><action></action>",
-		"<think>a</think><action>b</action>x", "<action></action><think></think>", "\xff<think></think><action></action>", "<thin\u212a></think><action></action>",
+		"<think>a</think><action>b</action>", " <THINK></think>\n<Action>x</action>\v",
+		"<think><think></think><action></action>",
+		"<think>a</think><action>b</action>x", "<action></action><think></think>",
+		"\xff<think></think><action></action>", "<thin\u212a></think><action></action>",
 	} {
 		f.Add(seed)
 	}

@@ -43,7 +43,9 @@ func TestSettled(t *testing.T) {
 	wrong := Outcome{Verdict: Wrong, Answer: "x+1"}
 	require.Equal(t, Outcome{Reward: 1, Verdict: Symbolic, Answer: "x+1"}, wrong.Settled(true))
 	require.Equal(t, wrong, wrong.Settled(false))
-	require.Equal(t, Outcome{Verdict: NoBox}, Outcome{Verdict: NoBox}.Settled(true), "what has no answer has nothing to agree")
+	require.Equal(
+		t, Outcome{Verdict: NoBox}, Outcome{Verdict: NoBox}.Settled(true), "what has no answer has nothing to agree",
+	)
 	exact := Outcome{Reward: 1, Verdict: Exact}
 	require.Equal(t, exact, exact.Settled(false))
 	require.True(t, Symbolic.Correct())

@@ -56,7 +56,7 @@ func blockAt(text string, at int, tags []string, unclosed []bool) (Block, bool) 
 	return Block{}, false
 }
 
-// Contents returns what stands inside each closed pair of one tag.
+// Contents returns the text inside each closed pair of one tag.
 func Contents(text, tag string) []string {
 	var out []string
 	for _, b := range Blocks(text, tag) {

@@ -32,7 +32,9 @@ func TestBlocks(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
 		}
 	}
-	if got := Contents("<tool_call>{1}</tool_call> <tool_call>{2}</tool_call>", "tool_call"); !reflect.DeepEqual(got, []string{"{1}", "{2}"}) {
+	if got := Contents(
+		"<tool_call>{1}</tool_call> <tool_call>{2}</tool_call>", "tool_call",
+	); !reflect.DeepEqual(got, []string{"{1}", "{2}"}) {
 		t.Errorf("contents %q", got)
 	}
 }
@@ -43,9 +45,15 @@ func TestWrapped(t *testing.T) {
 		text string
 		want bool
 	}{
-		{"<reasoning>x</reasoning>\n<tool_call>{}</tool_call>", true}, {" <answer>x</answer> ", true}, {"<reasoning></reasoning>", true},
-		{"", false}, {"text", false}, {"<reasoning>x</reasoning> and <answer>y</answer>", false}, {"x<answer>y</answer>", false}, {"<answer>y</answer>x", false},
-		{"<reasoning>x<answer>y</answer></reasoning>", false}, {"<answer>y</answer></answer>", false}, {"<reasoning>x", false}, {"<reasoning>x</answer></reasoning>", false},
+		{
+			"<reasoning>x</reasoning>\n<tool_call>{}</tool_call>", true,
+		}, {" <answer>x</answer> ", true}, {"<reasoning></reasoning>", true},
+		{"", false}, {"text", false}, {
+			"<reasoning>x</reasoning> and <answer>y</answer>", false,
+		}, {"x<answer>y</answer>", false}, {"<answer>y</answer>x", false},
+		{"<reasoning>x<answer>y</answer></reasoning>", false}, {
+			"<answer>y</answer></answer>", false,
+		}, {"<reasoning>x", false}, {"<reasoning>x</answer></reasoning>", false},
 	}
 	for _, tt := range tests {
 		if got := Wrapped(tt.text, tags...); got != tt.want {
@@ -55,7 +63,8 @@ func TestWrapped(t *testing.T) {
 }
 
 func FuzzBlocks(f *testing.F) {
-	for _, seed := range []string{"<a>x</a>", "<a><b></a></b>", "<a><a></a></a>", "<b><b><a>", "</a><a>", "<tool_call>{\"name\":1}</tool_call>", "<\xff<a>\xff</a>"} {
+	for _, seed := range []string{"<a>x</a>", "<a><b></a></b>", "<a><a></a></a>", "<b><b><a>", "</a><a>",
+		"<tool_call>{\"name\":1}</tool_call>", "<\xff<a>\xff</a>"} {
 		f.Add(seed)
 	}
 	one := regexp.MustCompile(`(?s)<a>(.*?)</a>`)
@@ -76,25 +85,30 @@ func FuzzBlocks(f *testing.F) {
 		if got := Contents(text, "a"); !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: contents %q, want %q", text, got, want)
 		}
-		if Wrapped(text, "a") && (strings.Count(text, "<a>") != len(want) || strings.Count(text, "</a>") != len(want) || len(want) == 0) {
+		if Wrapped(text, "a") &&
+			(strings.Count(text, "<a>") != len(want) || strings.Count(text, "</a>") != len(want) || len(want) == 0) {
 			t.Errorf("%q is wrapped, in %d blocks", text, len(want))
 		}
 	})
 }
 
 func FuzzLastBoxed(f *testing.F) {
-	for _, seed := range []string{`\boxed{42}`, `\boxed{1} \boxed{\frac{1}{2}}`, `\boxed{`, `\boxed{a{b}c} x}`, `<answer>\boxed{}</answer>`, "<answer><answer>\\boxed{\xff}</answer>"} {
+	for _, seed := range []string{`\boxed{42}`, `\boxed{1} \boxed{\frac{1}{2}}`, `\boxed{`, `\boxed{a{b}c} x}`,
+		`<answer>\boxed{}</answer>`, "<answer><answer>\\boxed{\xff}</answer>"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		if box, ok := LastBoxed(text); ok {
-			if !strings.Contains(text, boxOpen+box+"}") || strings.Count(box, "{") != strings.Count(box, "}") || strings.Contains(box, boxOpen) {
+			if !strings.Contains(text, boxOpen+box+"}") || strings.Count(box, "{") != strings.Count(box, "}") ||
+				strings.Contains(box, boxOpen) {
 				t.Errorf("%q: box %q", text, box)
 			}
 		} else if box != "" {
 			t.Errorf("%q: no box, and %q", text, box)
 		}
-		if block, ok := LastAnswer(text); ok && (!strings.Contains(text, answerOpen+block+answerClose) || strings.Contains(block, answerOpen)) {
+		if block, ok := LastAnswer(text); ok && (!strings.Contains(
+			text, answerOpen+block+answerClose,
+		) || strings.Contains(block, answerOpen)) {
 			t.Errorf("%q: answer %q", text, block)
 		}
 		if o := Grade(text, "1", Options{Fallback: true}); o.Answer != "" && !strings.Contains(text, o.Answer) {
@@ -107,8 +121,10 @@ func FuzzLastBoxed(f *testing.F) {
 // in some hundredths of a second, where going back from each place would take minutes.
 func TestHostileTextsAreReadOnce(t *testing.T) {
 	for _, piece := range []string{
-		"<think>", "</think>", "<action>", "</action>", "<answer>", "</answer>", "<search>", "<search></search>", "<python>", "<result>", "<search>q</search><result>",
-		"<think></think><action></action>", "<think>a</think>\n", "<", " ", "\t\n", `\boxed{`, "Answer:", "answer ", "Answer: \n", "{", "}", "the ", "a", "\xff", "\u00a0", "我", "up ",
+		"<think>", "</think>", "<action>", "</action>", "<answer>", "</answer>", "<search>", "<search></search>",
+		"<python>", "<result>", "<search>q</search><result>",
+		"<think></think><action></action>", "<think>a</think>\n", "<", " ", "\t\n", `\boxed{`, "Answer:", "answer ",
+		"Answer: \n", "{", "}", "the ", "a", "\xff", "\u00a0", "我", "up ",
 	} {
 		text := strings.Repeat(piece, 1<<17/len(piece))
 		start := time.Now()

@@ -3,7 +3,6 @@ package reward
 import (
 	"math"
 	"math/big"
-	"regexp"
 	"strings"
 )
 
@@ -17,12 +16,17 @@ const relative = 1e-6
 type value struct {
 	rat     *big.Rat // nil when only the float is known
 	float   float64
-	literal bool // an integer, decimal or percentage: nothing left to work out
+	literal bool   // an integer, decimal or percentage: nothing left to work out
+	unit    string // hour, cm, dollar …; "" without one and for what is only counted
 }
 
 // compareValues returns the verdict on two values. Where one is beyond a float64 only exact values
-// can agree: any number is within a relative 1e-6 of an infinite one.
+// can agree: any number is within a relative 1e-6 of an infinite one. Units that both have must be the same;
+// none is converted.
 func compareValues(a, b value) Verdict {
+	if a.unit != "" && b.unit != "" && a.unit != b.unit {
+		return Wrong
+	}
 	if a.rat != nil && b.rat != nil {
 		if a.rat.Cmp(b.rat) == 0 {
 			return Rational
@@ -104,37 +108,15 @@ func (v value) root(n int) (value, bool) {
 	return inexact(math.Pow(v.float, 1/float64(n)))
 }
 
-// plainText turns dressing that does not change a number's worth into nothing.
-var plainText = strings.NewReplacer(
-	"\u2212", "-", `\left`, "", `\right`, "", `\!`, "", `\,`, "", `\;`, "", `\:`, "", "{,}", ",",
-	`\$`, "", "$", "", "€", "", "£", "", `\%`, "%", `\dfrac`, `\frac`, `\tfrac`, `\frac`,
-	`\cdot`, "", `^{\circ}`, "", `^\circ`, "", "°", "", `\ `, " ", "~", " ",
-)
-
-var (
-	wrappedWord = regexp.MustCompile(`\\(?:text|textbf|mathrm|mbox)\{([^{}]*)\}`)
-	unitTail    = regexp.MustCompile(`(?i)\s*\b(?:square|ways|integers|dollars?|mph|inches|hours?|km|units?|points?|feet|minutes?|` +
-		`digits|cents?|degrees?|cm|gm|pounds?|meters?|meals|edges|students|multiples)$`)
-	percentTail = regexp.MustCompile(`(?i)\s*\bpercent$`)
-)
-
 // parseValue reads a written number: an integer, decimal, percentage, fraction, mixed number or
-// rational multiple of a root, behind an optional "x =" and with currency or a known unit.
+// rational multiple of a root, with currency or a known unit.
 func parseValue(text string) (value, bool) {
 	if len(text) > maxValueBytes {
 		return value{}, false
 	}
-	if at := strings.LastIndex(text, "="); at >= 0 {
-		if len(splitList(text[:at], false)) > 1 {
-			return value{}, false // several equations
-		}
-		text = text[at+1:]
-	}
-	text = plainText.Replace(wrappedWord.ReplaceAllString(text, " $1"))
-	text = strings.TrimSpace(strings.TrimRight(strings.TrimSpace(text), `."`))
-	text = percentTail.ReplaceAllString(text, "%")
-	for cut := unitTail.ReplaceAllString(text, ""); cut != text; cut = unitTail.ReplaceAllString(text, "") {
-		text = strings.TrimSpace(cut)
+	text, unit, ok := bareNumber(text)
+	if !ok {
+		return value{}, false
 	}
 	body, percent := strings.CutSuffix(text, "%")
 	p := parser{text: strings.TrimSpace(body)}
@@ -147,5 +129,6 @@ func parseValue(text string) (value, bool) {
 		v, _ = v.over(exact(big.NewRat(100, 1)))
 		v.literal = literal
 	}
+	v.unit = unit
 	return v, true
 }

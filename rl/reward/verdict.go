@@ -18,12 +18,20 @@ const (
 	// ReferenceSuccess and ReferenceFailure are the source's own verdict on an imported trajectory.
 	ReferenceSuccess Verdict = "reference_success"
 	ReferenceFailure Verdict = "reference_failure"
+
+	// Passed and Failed say whether a program passes its tests, as a committed grading says (see Ask).
+	Passed Verdict = "passed"
+	Failed Verdict = "failed"
+
+	// Solved and Unsolved are an environment's own verdict: whether the episode ended at its goal.
+	Solved   Verdict = "solved"
+	Unsolved Verdict = "unsolved"
 )
 
 // Correct reports whether the verdict is one of agreement.
 func (v Verdict) Correct() bool {
 	switch v {
-	case Exact, Rational, Numeric, Set, Tuple, Symbolic, ReferenceSuccess:
+	case Exact, Rational, Numeric, Set, Tuple, Symbolic, ReferenceSuccess, Passed, Solved:
 		return true
 	}
 	return false

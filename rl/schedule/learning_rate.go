@@ -1,12 +1,14 @@
 package schedule
 
 // Learning rates: linear warm-up to base·(t+1)/warmup, then constant, base·½(1+cos πp) (Loshchilov &
-// Hutter 2017, without restarts) or base·(1−p), with p the share of the decay behind step t.
+// Hutter 2017, without restarts) or base·(1−p), where p is the share of the decay before step t.
 // Departures: none; rStar2 runs constant with a warm-up of 20 steps in its release.
 
 import (
 	"fmt"
 	"math"
+
+	"github.com/ropewalk/ropewalk/rl/choice"
 )
 
 // Kind names how a learning rate decays after its warm-up.
@@ -19,8 +21,53 @@ const (
 	Linear   Kind = "linear"
 )
 
+// decay is what a kind of decay states about itself.
+type decay struct {
+	choice.Choice
+	// rate is what remains of the base rate after a share p of the decay; nil = all of it.
+	rate func(base, p float64) float64
+}
+
+// decays lists the kinds of decay that recipes can name. A new kind is one more entry.
+var decays = []decay{
+	{
+		Choice: choice.Choice{
+			Name: string(Constant), Doc: "the learning rate stays the same after the warm-up",
+			Source: "rStar2's released code",
+		},
+	},
+	{
+		Choice: choice.Choice{
+			Name: string(Cosine), Doc: "half a cosine, down to 0 at the last optimiser step",
+			Source: "Loshchilov and Hutter 2017, without restarts",
+		},
+		rate: func(base, p float64) float64 { return base * 0.5 * (1 + math.Cos(math.Pi*p)) },
+	},
+	{
+		Choice: choice.Choice{
+			Name: string(Linear), Doc: "a straight line, down to 0 at the last optimiser step", Source: "verl",
+		},
+		rate: func(base, p float64) float64 { return base * (1 - p) },
+	},
+}
+
+// Decays lists the kinds of decay as recipes name them.
+func Decays() []choice.Choice {
+	out := make([]choice.Choice, len(decays))
+	for i, d := range decays {
+		out[i] = d.Choice
+	}
+	return out
+}
+
 // Kinds lists every kind of decay.
-func Kinds() []Kind { return []Kind{Constant, Cosine, Linear} }
+func Kinds() []Kind {
+	out := make([]Kind, len(decays))
+	for i, d := range decays {
+		out[i] = Kind(d.Name)
+	}
+	return out
+}
 
 // LearningRate returns the rate of a step, 0 ≤ step. Step warmup is the first at base (the last
 // warm-up step already reaches it); a decaying rate would be 0 at step total, and stays 0 beyond.
@@ -37,18 +84,17 @@ func LearningRate(kind Kind, base float64, warmup, total, step int) (float64, er
 	if step < warmup {
 		base *= float64(step+1) / float64(warmup)
 	}
-	switch kind {
-	case Constant:
+	d, ok := choice.Declared(decays, string(kind))
+	switch {
+	case !ok:
+		return 0, fmt.Errorf("learning rate: decay must be one of %v, got %q", Kinds(), kind)
+	case d.rate == nil:
 		return base, nil
-	case Cosine:
-		return base * 0.5 * (1 + math.Cos(math.Pi*progress(warmup, total, step))), nil
-	case Linear:
-		return base * (1 - progress(warmup, total, step)), nil
 	}
-	return 0, fmt.Errorf("learning rate: decay must be one of %v, got %q", Kinds(), kind)
+	return d.rate(base, progress(warmup, total, step)), nil
 }
 
-// progress is the share of the decay that lies behind a step, of [0, 1].
+// progress returns the share of the decay that lies before a step, in [0, 1].
 func progress(warmup, total, step int) float64 {
 	switch {
 	case step < warmup:

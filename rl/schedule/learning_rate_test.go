@@ -33,7 +33,10 @@ func TestLearningRate(t *testing.T) {
 	for _, tt := range tests {
 		got, err := LearningRate(tt.kind, 1, tt.warmup, tt.total, tt.step)
 		if err != nil || math.Abs(got-tt.want) > 1e-12 {
-			t.Errorf("%s warm-up %d of %d, step %d: %g (%v), want %g", tt.kind, tt.warmup, tt.total, tt.step, got, err, tt.want)
+			t.Errorf(
+				"%s warm-up %d of %d, step %d: %g (%v), want %g", tt.kind, tt.warmup, tt.total, tt.step, got, err,
+				tt.want,
+			)
 		}
 	}
 }
@@ -58,7 +61,9 @@ func TestLearningRateRefuses(t *testing.T) {
 		warmup, total, step int
 	}{
 		{"step", 1, 0, 10, 0}, {Cosine, 1, 0, 0, 0}, {Linear, 1, 0, -1, 0}, {Constant, 1, -1, 0, 0},
-		{Constant, 1, 0, 0, -1}, {Constant, -1, 0, 0, 0}, {Constant, math.NaN(), 0, 0, 0}, {Constant, math.Inf(1), 0, 0, 0},
+		{Constant, 1, 0, 0, -1}, {Constant, -1, 0, 0, 0}, {Constant, math.NaN(), 0, 0, 0}, {
+			Constant, math.Inf(1), 0, 0, 0,
+		},
 	}
 	for _, tt := range tests {
 		if _, err := LearningRate(tt.kind, tt.base, tt.warmup, tt.total, tt.step); err == nil {

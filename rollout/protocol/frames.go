@@ -2,14 +2,14 @@ package protocol
 
 import "strings"
 
-// The tags of a chat turn and the two names of the tool (the paper's, the released code's).
+// The end tag of a chat turn, and the two names of the tool: the paper's and the released code's.
 const (
 	EndOfTurn    = "<|im_end|>"
 	ToolName     = "execute_python_code_with_standard_io"
 	ToolNameCode = "python_code_with_standard_io"
 )
 
-// The frames around a problem, a call, a tool response and an answer.
+// The fixed text around a problem, a call, a tool response and an answer.
 const (
 	promptOpen = "<|im_start|>user\n"
 	promptEnd  = EndOfTurn + "\n<|im_start|>assistant\n" + reasonOpen
@@ -40,8 +40,8 @@ const (
 	truncated     = "...(truncated)..."
 )
 
-// pythonText is what tracebacks of short programs repeat, message by message; a Python that
-// words them otherwise costs tokens and nothing else.
+// pythonText holds text that the tracebacks of short programs repeat. A Python version with other messages only costs
+// more tokens.
 var pythonText = []string{
 	"Traceback (most recent call last):\n  File \"main.py\", line 1, in <module>\n    ",
 	"  File \"main.py\", line 1\n    ",
@@ -54,12 +54,12 @@ var pythonText = []string{
 // Prompt renders a problem for the policy.
 func Prompt(problem string) string { return promptOpen + problem + promptEnd }
 
-// RenderTurn renders the observation that holds the bodies, in order, in one user turn.
+// RenderTurn renders the observation: one user turn that holds the bodies in order.
 func RenderTurn(bodies []string) string {
 	return turnOpen + strings.Join(bodies, turnBetween) + turnEnd
 }
 
-// Added lists the protocol's fixed strings, each of which is one token.
+// Added lists the protocol's fixed strings. Each of them is one token.
 func Added() []string {
 	added := []string{
 		EndOfTurn, promptOpen, promptEnd,

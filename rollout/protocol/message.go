@@ -2,13 +2,17 @@ package protocol
 
 import "strings"
 
-// Message is a response as the content of an assistant's message in a chat: with the <reason> that
-// the generation prompt began for it, without the end-of-turn tag, and without the blocks that drop
-// names by their number, because the message lists those calls beside its content.
-func Message(response string, drop func(block int) bool) string {
+// Blocks counts the <tool_call> blocks of a response. In RStar2 and Hermes each of them is a call. Other protocols
+// write calls in other forms, which stay in the content of a message.
+func Blocks(response string) int { return len(between(response, callTag, callTagClose)) }
+
+// Message renders a response as the content of an assistant message in a chat. The content includes the opening of the
+// response that the generation prompt holds (Spec.Opening). It leaves out the end-of-turn tag and the blocks for which
+// drop returns true, because the message lists those calls separately from its content.
+func Message(opening, response string, drop func(block int) bool) string {
 	rest := strings.TrimSuffix(response, EndOfTurn)
 	var kept strings.Builder
-	kept.WriteString(reasonOpen)
+	kept.WriteString(opening)
 	for block := 0; ; block++ {
 		before, inside, found := strings.Cut(rest, callTag)
 		inside, after, closed := strings.Cut(inside, callTagClose)
@@ -25,7 +29,7 @@ func Message(response string, drop func(block int) bool) string {
 	return kept.String()
 }
 
-// ToolResponse is the body of a call that no message can list, as a user's message says it.
+// ToolResponse renders, for a user message, the body of a call that no assistant message can list.
 func ToolResponse(body string) string {
 	return "<tool_response>\n" + body + "\n</tool_response>"
 }

@@ -18,23 +18,26 @@ func TestMessage(t *testing.T) {
 		{"an answer", AnswerResponse("7"), all, `<reason></reason><answer>\boxed{7}</answer>`},
 		{"a call", "so</reason>" + Call("print(1)", "") + EndOfTurn, all, "<reason>so</reason>"},
 		{"a call that stays", BrokenResponse("print("), none, "<reason></reason>" + BrokenCall("print(")},
-		{"text around calls", "a" + Call("1", "") + "b" + Call("2", "") + "c", second, "<reason>a" + Call("1", "") + "bc"},
+		{"text around calls", "a" + Call("1", "") + "b" + Call("2", "") + "c", second, "<reason>a" + Call("1", "") +
+			"bc"},
 		{"a call cut at the token limit", "a" + Call("1", "") + callOpen + "pri", all, "<reason>a" + callOpen + "pri"},
 		{"the tag in the middle", "a" + EndOfTurn + "b", all, "<reason>a" + EndOfTurn + "b"},
 		{"nothing", "", all, "<reason>"},
 	} {
-		t.Run(c.name, func(t *testing.T) { require.Equal(t, c.want, Message(c.response, c.drop)) })
+		t.Run(c.name, func(t *testing.T) { require.Equal(t, c.want, Message(reasonOpen, c.response, c.drop)) })
 	}
 }
 
-// The blocks that Message counts are those that Parse reads.
+// Message counts the same blocks as Parse.
 func TestMessageCountsTheBlocksOfParse(t *testing.T) {
 	for _, response := range []string{
-		Call("1", "") + "<tool_call>" + Call("2", ""), "<tool_call>x</tool_call></tool_call><tool_call>y</tool_call>", "<tool_call>x",
+		Call("1", "") + "<tool_call>" + Call("2", ""), "<tool_call>x</tool_call></tool_call><tool_call>y</tool_call>",
+		"<tool_call>x",
 	} {
 		blocks := 0
-		Message(response, func(int) bool { blocks++; return true })
+		Message("", response, func(int) bool { blocks++; return true })
 		require.Len(t, Parse(response).Calls, blocks, response)
+		require.Equal(t, blocks, Blocks(response), response)
 	}
 }
 

@@ -8,16 +8,7 @@ import (
 	"github.com/ropewalk/ropewalk/env"
 )
 
-// Parsed is what a response asks for and answers.
-type Parsed struct {
-	Calls []env.ToolCall // one a block, those that cannot run included
-	// Answer is the content of the last box of the last answer pair, if HasAnswer.
-	Answer     string
-	HasAnswer  bool
-	AnswerTags int // closed answer pairs
-}
-
-// Why a block cannot run, in the words that the policy reads.
+// Reasons why a block cannot run, in the words that the policy reads.
 const (
 	messageNotJSON     = "the block is not a JSON object"
 	messageNoName      = "name is missing or not a string"
@@ -29,17 +20,27 @@ const (
 	messageUnknown     = "unknown tool "
 )
 
+// Reasons of protocols whose calls are not JSON.
+const (
+	messageNotClosed = "the call is not closed"
+	messageEmpty     = "the call is empty"
+	messageNoText    = "no argument takes the text of a call of "
+)
+
 var messages = []string{
 	messageNotJSON, messageNoName, messageNoArguments, messageNotObject,
 	messageNoCode, messageInput, messageUnexpected, messageUnknown,
 }
 
-// Parse reads the calls and the answer out of one response.
-func Parse(response string) Parsed {
+// Parse reads the calls of the Python tool and the answer from one response in RStar2's protocol.
+func Parse(response string) Parsed { return parse(response, nil) }
+
+func parse(response string, tools []Tool) Parsed {
 	var p Parsed
 	for _, block := range between(response, callTag, callTagClose) {
-		p.Calls = append(p.Calls, parseCall(block))
+		p.Calls = append(p.Calls, parseCall(block, func(name string) (Tool, bool) { return rstar2Tool(tools, name) }))
 	}
+	p.OpenCalls = unclosed(response, callTag, callTagClose)
 	pairs := between(response, answerTag, answerTagClose)
 	p.AnswerTags = len(pairs)
 	if len(pairs) > 0 {
@@ -65,7 +66,34 @@ func between(text, open, end string) []string {
 	}
 }
 
-func parseCall(block string) env.ToolCall {
+// unclosed counts what is begun after the last match of between and has no end: one or none.
+func unclosed(text, open, end string) int {
+	for {
+		_, rest, begun := strings.Cut(text, open)
+		if !begun {
+			return 0
+		}
+		_, after, ended := strings.Cut(rest, end)
+		if !ended {
+			return 1
+		}
+		text = after
+	}
+}
+
+// rstar2Tool finds the tool that RStar2 calls by a name. The Python tool has the names of the paper and the release.
+func rstar2Tool(tools []Tool, name string) (Tool, bool) {
+	if name == ToolName || name == ToolNameCode {
+		return find(orPython(tools), Python.Name)
+	}
+	if name == Python.Name {
+		return Tool{}, false
+	}
+	return find(tools, name)
+}
+
+// parseCall decodes one block of JSON; known finds a tool by the name that the block calls.
+func parseCall(block string, known func(name string) (Tool, bool)) env.ToolCall {
 	fields, ok := object([]byte(block))
 	if !ok {
 		return refuse(block, "", env.CallDecodeError, messageNotJSON)
@@ -78,12 +106,14 @@ func parseCall(block string) env.ToolCall {
 	if !ok {
 		return refuse(block, name, env.CallDecodeError, messageNoArguments)
 	}
-	if name != ToolName && name != ToolNameCode {
+	t, ok := known(name)
+	if !ok {
 		return refuse(string(raw), name, env.CallUnknownTool, messageUnknown+fmt.Sprintf("%q", name))
 	}
-	return parseArguments(name, raw)
+	return bind(t, name, raw)
 }
 
+// parseArguments reads the arguments of the Python tool.
 func parseArguments(name string, raw json.RawMessage) env.ToolCall {
 	bad := func(message string) env.ToolCall { return refuse(string(raw), name, env.CallBadArgument, message) }
 	arguments, ok := object(raw)
@@ -110,14 +140,14 @@ func refuse(arguments, name string, kind env.CallError, message string) env.Tool
 	return env.ToolCall{Name: name, Arguments: arguments, Error: kind, Message: message}
 }
 
-// object decodes a JSON object whose keys are matched exactly, as Python does.
+// object decodes a JSON object. Keys match exactly, as in Python.
 func object(data []byte) (map[string]json.RawMessage, bool) {
 	var fields map[string]json.RawMessage
 	err := json.Unmarshal(data, &fields)
 	return fields, err == nil && fields != nil
 }
 
-// text decodes a JSON string; null and absence are none.
+// text decodes a JSON string. ok is false for null and for an absent value.
 func text(data json.RawMessage) (string, bool) {
 	var s *string
 	if err := json.Unmarshal(data, &s); err != nil || s == nil {
@@ -126,7 +156,7 @@ func text(data json.RawMessage) (string, bool) {
 	return *s, true
 }
 
-// firstOther returns the first key in byte order that is none of the known ones, or "".
+// firstOther returns the first key, in byte order, that is not a known key, or "".
 func firstOther(fields map[string]json.RawMessage, known ...string) string {
 	for _, k := range known {
 		delete(fields, k)
@@ -140,8 +170,8 @@ func firstOther(fields map[string]json.RawMessage, known ...string) string {
 	return first
 }
 
-// LastBox returns the content of the last \boxed{…} of s by matching braces. A last box without
-// its end yields none: there is no falling back to an earlier one.
+// LastBox returns the content of the last \boxed{…} of s by matching braces. If the last box has no end, LastBox
+// returns false; it does not fall back to an earlier box.
 func LastBox(s string) (string, bool) {
 	i := strings.LastIndex(s, boxOpen)
 	if i < 0 {
@@ -160,4 +190,25 @@ func LastBox(s string) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// boxes counts the closed boxes of s.
+func boxes(s string) int {
+	n := 0
+	var open []bool // one entry for each open brace: whether it opens a box
+	for i := 0; i < len(s); i++ {
+		switch {
+		case strings.HasPrefix(s[i:], boxOpen):
+			open = append(open, true)
+			i += len(boxOpen) - 1
+		case s[i] == '{':
+			open = append(open, false)
+		case s[i] == '}' && len(open) > 0:
+			if open[len(open)-1] {
+				n++
+			}
+			open = open[:len(open)-1]
+		}
+	}
+	return n
 }

@@ -19,26 +19,49 @@ func TestParseCalls(t *testing.T) {
 		response string
 		want     []env.ToolCall
 	}{
-		"none":           {"</reason>text<|im_end|>", nil},
-		"unclosed":       {"<tool_call>{\"name\": 1", nil},
-		"paper's name":   {Call("print(1)", "2\n"), []env.ToolCall{{Name: ToolName, Arguments: `{"code": "print(1)", "input": "2\n"}`, Code: "print(1)", Stdin: "2\n"}}},
-		"release's name": {block(`{"name": "python_code_with_standard_io", "arguments": {"code": "1"}}`), []env.ToolCall{{Name: ToolNameCode, Arguments: `{"code": "1"}`, Code: "1"}}},
+		"none":     {"</reason>text<|im_end|>", nil},
+		"unclosed": {"<tool_call>{\"name\": 1", nil},
+		"paper's name": {Call("print(1)", "2\n"),
+			[]env.ToolCall{{Name: ToolName, Arguments: `{"code": "print(1)", "input": "2\n"}`, Code: "print(1)",
+				Stdin: "2\n"}}},
+		"release's name": {block(`{"name": "python_code_with_standard_io", "arguments": {"code": "1"}}`),
+			[]env.ToolCall{{Name: ToolNameCode, Arguments: `{"code": "1"}`, Code: "1"}}},
 		"two": {block(`[`) + " and " + arguments(`{"input": "", "code": "a\"b\\n<"}`), []env.ToolCall{
 			{Arguments: "[", Error: env.CallDecodeError, Message: messageNotJSON},
 			{Name: ToolName, Arguments: `{"input": "", "code": "a\"b\\n<"}`, Code: "a\"b\\n<"},
 		}},
-		"not an object":  {block("null"), []env.ToolCall{{Arguments: "null", Error: env.CallDecodeError, Message: messageNotJSON}}},
-		"trailing text":  {block(`{} x`), []env.ToolCall{{Arguments: "{} x", Error: env.CallDecodeError, Message: messageNotJSON}}},
-		"cut short":      {BrokenCall("print(1)"), []env.ToolCall{{Arguments: `{"name": "` + ToolName + `", "arguments": {"code": "print(1)`, Error: env.CallDecodeError, Message: messageNotJSON}}},
-		"no name":        {block(`{"arguments": {}}`), []env.ToolCall{{Arguments: `{"arguments": {}}`, Error: env.CallDecodeError, Message: messageNoName}}},
-		"key's case":     {block(`{"Name": "x", "arguments": {}}`), []env.ToolCall{{Arguments: `{"Name": "x", "arguments": {}}`, Error: env.CallDecodeError, Message: messageNoName}}},
-		"no arguments":   {block(`{"name": "` + ToolName + `"}`), []env.ToolCall{{Name: ToolName, Arguments: `{"name": "` + ToolName + `"}`, Error: env.CallDecodeError, Message: messageNoArguments}}},
-		"unknown tool":   {block(`{"name": "rm", "arguments": {"code": "1"}}`), []env.ToolCall{{Name: "rm", Arguments: `{"code": "1"}`, Error: env.CallUnknownTool, Message: `unknown tool "rm"`}}},
-		"list arguments": {arguments(`[]`), []env.ToolCall{{Name: ToolName, Arguments: `[]`, Error: env.CallBadArgument, Message: messageNotObject}}},
-		"no code":        {arguments(`{"input": ""}`), []env.ToolCall{{Name: ToolName, Arguments: `{"input": ""}`, Error: env.CallBadArgument, Message: messageNoCode}}},
-		"code a number":  {arguments(`{"code": 1}`), []env.ToolCall{{Name: ToolName, Arguments: `{"code": 1}`, Error: env.CallBadArgument, Message: messageNoCode}}},
-		"input a list":   {arguments(`{"code": "1", "input": []}`), []env.ToolCall{{Name: ToolName, Arguments: `{"code": "1", "input": []}`, Error: env.CallBadArgument, Message: messageInput}}},
-		"further":        {arguments(`{"code": "1", "z": 1, "b": 2}`), []env.ToolCall{{Name: ToolName, Arguments: `{"code": "1", "z": 1, "b": 2}`, Error: env.CallBadArgument, Message: `unexpected argument "b"`}}},
+		"not an object": {block("null"),
+			[]env.ToolCall{{Arguments: "null", Error: env.CallDecodeError, Message: messageNotJSON}}},
+		"trailing text": {block(`{} x`),
+			[]env.ToolCall{{Arguments: "{} x", Error: env.CallDecodeError, Message: messageNotJSON}}},
+		"cut short": {BrokenCall("print(1)"),
+			[]env.ToolCall{{Arguments: `{"name": "` + ToolName + `", "arguments": {"code": "print(1)`,
+				Error: env.CallDecodeError, Message: messageNotJSON}}},
+		"no name": {block(`{"arguments": {}}`),
+			[]env.ToolCall{{Arguments: `{"arguments": {}}`, Error: env.CallDecodeError, Message: messageNoName}}},
+		"key's case": {block(`{"Name": "x", "arguments": {}}`),
+			[]env.ToolCall{{Arguments: `{"Name": "x", "arguments": {}}`, Error: env.CallDecodeError,
+				Message: messageNoName}}},
+		"no arguments": {block(`{"name": "` + ToolName + `"}`),
+			[]env.ToolCall{{Name: ToolName, Arguments: `{"name": "` + ToolName + `"}`, Error: env.CallDecodeError,
+				Message: messageNoArguments}}},
+		"unknown tool": {block(`{"name": "rm", "arguments": {"code": "1"}}`),
+			[]env.ToolCall{{Name: "rm", Arguments: `{"code": "1"}`, Error: env.CallUnknownTool,
+				Message: `unknown tool "rm"`}}},
+		"list arguments": {arguments(`[]`),
+			[]env.ToolCall{{Name: ToolName, Arguments: `[]`, Error: env.CallBadArgument, Message: messageNotObject}}},
+		"no code": {arguments(`{"input": ""}`),
+			[]env.ToolCall{{Name: ToolName, Arguments: `{"input": ""}`, Error: env.CallBadArgument,
+				Message: messageNoCode}}},
+		"code a number": {arguments(`{"code": 1}`),
+			[]env.ToolCall{{Name: ToolName, Arguments: `{"code": 1}`, Error: env.CallBadArgument,
+				Message: messageNoCode}}},
+		"input a list": {arguments(`{"code": "1", "input": []}`),
+			[]env.ToolCall{{Name: ToolName, Arguments: `{"code": "1", "input": []}`, Error: env.CallBadArgument,
+				Message: messageInput}}},
+		"further": {arguments(`{"code": "1", "z": 1, "b": 2}`),
+			[]env.ToolCall{{Name: ToolName, Arguments: `{"code": "1", "z": 1, "b": 2}`, Error: env.CallBadArgument,
+				Message: `unexpected argument "b"`}}},
 	} {
 		if d := cmp.Diff(c.want, Parse(c.response).Calls); d != "" {
 			t.Errorf("%s (-want +got):\n%s", name, d)
@@ -54,7 +77,8 @@ func TestParseAnswers(t *testing.T) {
 		`<answer>\boxed{1}`:                   {},
 		`\boxed{1}`:                           {},
 		`<answer>\boxed{1} \boxed{2</answer>`: {AnswerTags: 1},
-		`<answer>\boxed{1} or \boxed{\frac{1}{2}}</answer>`:     {Answer: `\frac{1}{2}`, HasAnswer: true, AnswerTags: 1},
+		`<answer>\boxed{1} or \boxed{\frac{1}{2}}</answer>`: {Answer: `\frac{1}{2}`, HasAnswer: true,
+			AnswerTags: 1},
 		`<answer>\boxed{1}</answer> then <answer>none</answer>`: {AnswerTags: 2},
 	} {
 		if d := cmp.Diff(want, Parse(response)); d != "" {
@@ -63,7 +87,7 @@ func TestParseAnswers(t *testing.T) {
 	}
 }
 
-// The cases are those of the specification's vectors.
+// The cases are the specification's test vectors.
 func TestLastBox(t *testing.T) {
 	for text, want := range map[string]string{
 		`a \boxed{42}`: "42", `\boxed{1} then \boxed{\frac{1}{2}}`: `\frac{1}{2}`,
@@ -83,21 +107,33 @@ func TestRenderEveryKindOfResponse(t *testing.T) {
 		result *sandbox.Result
 		want   string
 	}{
-		"decode error":  {env.ToolCall{Error: env.CallDecodeError, Message: messageNotJSON}, nil, "Failed to decode tool call: the block is not a JSON object"},
-		"unknown tool":  {env.ToolCall{Error: env.CallUnknownTool, Message: `unknown tool "x"`}, nil, `Error when executing tool: unknown tool "x"`},
-		"bad arguments": {env.ToolCall{Error: env.CallBadArgument, Message: messageNoCode}, nil, "Error when executing tool: code is missing or not a string"},
-		"stdout":        {ok, &sandbox.Result{Status: sandbox.StatusOK, Stdout: "15\n", Value: "3"}, "Tool call success\nstdout: 15"},
-		"value":         {ok, &sandbox.Result{Status: sandbox.StatusOK, Value: "15"}, "Tool call success\nstdout: 15"},
-		"nothing":       {ok, &sandbox.Result{Status: sandbox.StatusOK}, "Tool call success"},
-		"warning":       {ok, &sandbox.Result{Status: sandbox.StatusOK, Stdout: "1\n", Stderr: "careful\n"}, "Tool call success\nstdout: 1\nstderr: careful"},
-		"execution":     {ok, &sandbox.Result{Status: sandbox.StatusRuntime, Stdout: "1\n", Stderr: "Traceback\nNameError: x\n"}, "Tool call failure\nreason: \nstdout: 1\nstderr: Traceback\nNameError: x"},
-		"syntax":        {ok, &sandbox.Result{Status: sandbox.StatusSyntax, Stderr: "SyntaxError\n"}, "Tool call failure\nreason: \nstderr: SyntaxError"},
-		"cpu time":      {ok, &sandbox.Result{Status: sandbox.StatusTimeoutCPU}, "Tool call failure\nreason: worker_timeout"},
-		"wall time":     {ok, &sandbox.Result{Status: sandbox.StatusTimeoutWall, Stdout: "a\n"}, "Tool call failure\nreason: worker_timeout\nstdout: a"},
-		"memory":        {ok, &sandbox.Result{Status: sandbox.StatusOutOfMemory}, "Tool call failure\nreason: out_of_memory"},
-		"output":        {ok, &sandbox.Result{Status: sandbox.StatusOutputLimit, Stdout: "yy"}, "Tool call failure\nreason: output_limit\nstdout: yy"},
-		"killed":        {ok, &sandbox.Result{Status: sandbox.StatusKilled}, "Tool call failure\nreason: killed"},
-		"bytes":         {ok, &sandbox.Result{Status: sandbox.StatusOK, Stdout: "a\xff\n"}, "Tool call success\nstdout: a\uFFFD"},
+		"decode error": {env.ToolCall{Error: env.CallDecodeError, Message: messageNotJSON}, nil,
+			"Failed to decode tool call: the block is not a JSON object"},
+		"unknown tool": {env.ToolCall{Error: env.CallUnknownTool, Message: `unknown tool "x"`}, nil,
+			`Error when executing tool: unknown tool "x"`},
+		"bad arguments": {env.ToolCall{Error: env.CallBadArgument, Message: messageNoCode}, nil,
+			"Error when executing tool: code is missing or not a string"},
+		"stdout": {ok, &sandbox.Result{Status: sandbox.StatusOK, Stdout: "15\n", Value: "3"},
+			"Tool call success\nstdout: 15"},
+		"value":   {ok, &sandbox.Result{Status: sandbox.StatusOK, Value: "15"}, "Tool call success\nstdout: 15"},
+		"nothing": {ok, &sandbox.Result{Status: sandbox.StatusOK}, "Tool call success"},
+		"warning": {ok, &sandbox.Result{Status: sandbox.StatusOK, Stdout: "1\n", Stderr: "careful\n"},
+			"Tool call success\nstdout: 1\nstderr: careful"},
+		"execution": {ok, &sandbox.Result{Status: sandbox.StatusRuntime, Stdout: "1\n",
+			Stderr: "Traceback\nNameError: x\n"},
+			"Tool call failure\nreason: \nstdout: 1\nstderr: Traceback\nNameError: x"},
+		"syntax": {ok, &sandbox.Result{Status: sandbox.StatusSyntax, Stderr: "SyntaxError\n"},
+			"Tool call failure\nreason: \nstderr: SyntaxError"},
+		"cpu time": {ok, &sandbox.Result{Status: sandbox.StatusTimeoutCPU},
+			"Tool call failure\nreason: worker_timeout"},
+		"wall time": {ok, &sandbox.Result{Status: sandbox.StatusTimeoutWall, Stdout: "a\n"},
+			"Tool call failure\nreason: worker_timeout\nstdout: a"},
+		"memory": {ok, &sandbox.Result{Status: sandbox.StatusOutOfMemory}, "Tool call failure\nreason: out_of_memory"},
+		"output": {ok, &sandbox.Result{Status: sandbox.StatusOutputLimit, Stdout: "yy"},
+			"Tool call failure\nreason: output_limit\nstdout: yy"},
+		"killed": {ok, &sandbox.Result{Status: sandbox.StatusKilled}, "Tool call failure\nreason: killed"},
+		"bytes": {ok, &sandbox.Result{Status: sandbox.StatusOK, Stdout: "a\xff\n"},
+			"Tool call success\nstdout: a\uFFFD"},
 	} {
 		if got := RenderResponse(c.call, c.result); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
@@ -143,7 +179,8 @@ func TestLimit(t *testing.T) {
 
 func TestTurnHoldsAllBodiesInOneUserTurn(t *testing.T) {
 	got := RenderTurn([]string{"A", "B"})
-	want := "\n<|im_start|>user\n<tool_response>\nA\n</tool_response>\n<tool_response>\nB\n</tool_response><|im_end|>\n<|im_start|>assistant\n<reason>"
+	want :=
+		"\n<|im_start|>user\n<tool_response>\nA\n</tool_response>\n<tool_response>\nB\n</tool_response><|im_end|>\n<|im_start|>assistant\n<reason>"
 	if got != want {
 		t.Errorf("%q", got)
 	}
@@ -152,7 +189,7 @@ func TestTurnHoldsAllBodiesInOneUserTurn(t *testing.T) {
 	}
 }
 
-// What Call writes, Parse reads, whatever the code.
+// Parse reads the call that Call writes, for any code.
 func FuzzCallRoundTrip(f *testing.F) {
 	f.Add("print(\"<b>&\\n\")", "1\n2")
 	f.Add("x='\x00\u2028'", "")

@@ -11,46 +11,44 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
-// Side says which part of a text that is too long survives.
+// Side says which part of a text is kept when the text is too long.
 type Side string
 
-// The sides; the zero value is SideMiddle.
+// The sides. The zero value means SideMiddle.
 const (
-	SideLeft   Side = "left"   // the beginning survives
-	SideRight  Side = "right"  // the end survives
-	SideMiddle Side = "middle" // both ends survive, the middle is cut out
+	SideLeft   Side = "left"   // keep the beginning
+	SideRight  Side = "right"  // keep the end
+	SideMiddle Side = "middle" // keep both ends and cut out the middle
 )
 
-// Limit bounds the tool's own text in one body: what the program printed, its traceback, its
-// value, or the message of a call that cannot run. Neither the frame around it nor the mark of the
-// gap counts. A Bytes of 0 does not limit.
+// Limit bounds the tool's own text in one body: the program's output, its traceback, its value, or the message of a
+// call that cannot run. The text around it and the mark of the gap do not count. Bytes 0 means no limit.
 type Limit struct {
 	Bytes int
 	Side  Side
 }
 
-// RenderResponse renders the body that answers one call: result is nil exactly when the call
-// could not run.
+// RenderResponse renders the body that answers one call. result is nil if and only if the call could not run.
 func RenderResponse(call env.ToolCall, result *sandbox.Result) string {
 	return Limit{}.RenderResponse(call, result)
 }
 
-// RenderResponse is RenderResponse with the tool's text cut to the limit.
+// RenderResponse is the function RenderResponse with the tool's text cut to the limit.
 func (l Limit) RenderResponse(call env.ToolCall, result *sandbox.Result) string {
+	return l.render(call, Ran(result))
+}
+
+func (l Limit) render(call env.ToolCall, result *Result) string {
 	switch {
 	case call.Error == env.CallDecodeError:
 		return prefixDecode + l.cut(call.Message, l.Bytes)
 	case call.Error != "" || result == nil:
 		return prefixTool + l.cut(call.Message, l.Bytes)
 	}
-	stdout, stderr := clean(result.Stdout), clean(result.Stderr)
-	if stdout == "" {
-		stdout = clean(result.Value)
-	}
-	stdout, stderr = l.share(stdout, stderr)
+	stdout, stderr := l.share(clean(result.Output), clean(result.Errors))
 	body := statusSuccess
-	if result.Status.Failed() {
-		body = statusFailure + reason(result.Status)
+	if result.Failed {
+		body = statusFailure + result.Reason
 	}
 	if stdout != "" {
 		body += labelStdout + stdout
@@ -61,14 +59,14 @@ func (l Limit) RenderResponse(call env.ToolCall, result *sandbox.Result) string 
 	return body
 }
 
-// reasonTimeout is the released code's word for either kind of time-out.
+// reasonTimeout is the released code's word for both kinds of timeout.
 const reasonTimeout = "worker_timeout"
 
 var reasons = []string{
 	reasonTimeout, string(sandbox.StatusOutOfMemory), string(sandbox.StatusOutputLimit), string(sandbox.StatusKilled),
 }
 
-// reason is empty when the traceback says it all.
+// reason is empty if the traceback already gives the reason.
 func reason(s sandbox.Status) string {
 	switch s {
 	case sandbox.StatusRuntime, sandbox.StatusSyntax:
@@ -79,12 +77,13 @@ func reason(s sandbox.Status) string {
 	return string(s)
 }
 
-// clean drops the line ends at the end and makes the text valid UTF-8, as the record wants it.
+// clean removes the line ends at the end and makes the text valid UTF-8, which the record requires.
 func clean(s string) string {
 	return strings.TrimRight(strings.ToValidUTF8(s, "\uFFFD"), "\r\n")
 }
 
-// share cuts two texts to the limit together: each may use half, and what the other leaves.
+// share cuts two texts so that together they fit the limit. Each text may use half of the limit, and the part that the
+// other leaves unused.
 func (l Limit) share(a, b string) (string, string) {
 	if l.Bytes <= 0 || len(a)+len(b) <= l.Bytes {
 		return a, b
@@ -93,7 +92,7 @@ func (l Limit) share(a, b string) (string, string) {
 	return l.cut(a, forA), l.cut(b, l.Bytes-forA)
 }
 
-// cut keeps limit bytes of s, less where a character would be split, and marks the gap.
+// cut keeps at most limit bytes of s without splitting a character, and marks the gap.
 func (l Limit) cut(s string, limit int) string {
 	if l.Bytes <= 0 || len(s) <= limit {
 		return s
@@ -116,7 +115,7 @@ func boundary(s string, i, step int) int {
 	return i
 }
 
-// Call writes one block that runs code, as the policy is meant to write it.
+// Call writes one block that runs code, in the form that the policy should write.
 func Call(code, stdin string) string {
 	return callOpen + escape(code) + callInput + escape(stdin) + callClose
 }
@@ -124,30 +123,29 @@ func Call(code, stdin string) string {
 // BrokenCall writes a block whose JSON ends in the middle of the code.
 func BrokenCall(code string) string { return callOpen + escape(code) + callTagClose }
 
-// CallResponse is the whole response that makes one call, BrokenResponse one that fails to, and
-// AnswerResponse the one that answers.
+// CallResponse returns the whole response that makes one call.
 func CallResponse(code string) string { return reasonClose + Call(code, "") + EndOfTurn }
 
-// BrokenResponse is a response whose only block does not decode.
+// BrokenResponse returns a response whose only block does not decode.
 func BrokenResponse(code string) string { return reasonClose + BrokenCall(code) + EndOfTurn }
 
-// AnswerResponse is a response that answers and calls nothing.
+// AnswerResponse returns a response that answers and makes no call.
 func AnswerResponse(answer string) string {
 	return reasonClose + answerTag + boxOpen + answer + "}" + answerTagClose + EndOfTurn
 }
 
-// escape is s as the inside of a JSON string.
+// escape returns s as the inside of a JSON string.
 func escape(s string) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(s); err != nil {
-		panic(fmt.Sprintf("encode a string: %v", err)) // strings always encode
+		panic(fmt.Sprintf("encode a string: %v", err)) // a string always encodes
 	}
 	quoted := strings.TrimSuffix(b.String(), "\n")
 	return quoted[1 : len(quoted)-1]
 }
 
-// Text joins what a trajectory's turns show into the text that graders read: the first
-// generation prompt's <reason>, then responses and observations in turn.
+// Text joins the texts of a trajectory's turns into the text that graders read: the <reason> of the first generation
+// prompt, then responses and observations in order.
 func Text(parts ...string) string { return reasonOpen + strings.Join(parts, "") }

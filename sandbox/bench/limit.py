@@ -1,9 +1,9 @@
-"""The limit of running a call by forking a warm interpreter: how many calls a second such interpreters make with
-nothing around them, no transport, no isolation, no limits. The sandbox is held against it by `make bench-sandbox`.
+"""The limit of running calls by forking warm interpreters: how many calls per second they run without
+transport, isolation or limits. `make bench-sandbox` compares the sandbox with it.
 
-Each of a few zygotes loads what the settings name, warms up, freezes its objects, and then, for as long as it is told,
+Each of a few zygotes loads the modules in the settings, warms up, freezes its objects, and then, for a given time,
 forks a child for each call. The child runs the program with its output on a pipe; the zygote reads the pipe to its end,
-waits for the child and compares what it printed.
+waits for the child and checks the output.
 
     python -S -s -B limit.py SETTINGS
 
@@ -19,12 +19,12 @@ import struct
 import sys
 import time
 
-ORDER = struct.Struct("=d")  # seconds; 0 asks whether the zygote is warm
-ANSWER = struct.Struct("=Qd")  # calls, seconds that they took
+ORDER = struct.Struct("=d")  # seconds; 0 only waits until the zygote is warm
+ANSWER = struct.Struct("=Qd")  # number of calls, seconds that they took
 
 
 def child(source, pipe):
-    """Run the program and end."""
+    """Run the program and exit."""
     code = 1
     try:
         os.dup2(pipe, 1)
@@ -36,7 +36,7 @@ def child(source, pipe):
 
 
 def call(source, output):
-    """Run the program in a child and check what it printed."""
+    """Run the program in a child and check its output."""
     reads, writes = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -55,8 +55,8 @@ def call(source, output):
 
 
 def zygote(settings, orders, answers):
-    """Warm up, then obey orders until they end."""
-    os.setsid()  # as the sandbox's do: where the kernel groups processes for scheduling, each session gets a share
+    """Warm up, then serve orders until there are no more."""
+    os.setsid()  # like the sandbox: if the kernel groups processes for scheduling, each session gets a share
     sys.path[1:] = [p for p in sys.path[1:] if p] + settings["path"]
     exec(compile(settings["warm_up"], "<warm-up>", "exec"), {"__name__": "<warm-up>"})
     source, output = settings["program"], settings["output"].encode()
@@ -78,7 +78,7 @@ def zygote(settings, orders, answers):
 
 
 def start(settings):
-    """Fork a zygote before anything is loaded, so that it shares no page with the others; return its two pipes."""
+    """Fork a zygote before anything is loaded, so that the zygotes share no pages; return its two pipes."""
     orders, told = os.pipe()
     heard, answers = os.pipe()
     if os.fork() == 0:
@@ -98,7 +98,7 @@ def start(settings):
 
 
 def measure(zygotes, seconds):
-    """Have all zygotes run calls at once; return the calls made and the sum of their rates."""
+    """Let all zygotes run calls at once; return the number of calls and the sum of the rates."""
     try:
         for told, _ in zygotes:
             os.write(told, ORDER.pack(seconds))
@@ -120,7 +120,7 @@ def main():
     zygotes = []
     for _ in range(settings["zygotes"]):
         zygotes.append(start(settings))
-    measure(zygotes, 0)  # until all are warm
+    measure(zygotes, 0)  # returns once all are warm
     for line in sys.stdin:
         print(json.dumps(measure(zygotes, float(line))), flush=True)
 

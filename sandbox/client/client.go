@@ -12,22 +12,22 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox/rpc"
 )
 
-// Client runs calls and makes sessions in services. Safe for concurrent use.
+// Client runs calls and opens sessions in services. Safe for concurrent use.
 type Client struct {
 	o     Options
 	life  context.Context
 	halt  context.CancelFunc
 	tasks sync.WaitGroup
 
-	mu      sync.Mutex
-	nodes   []*node
-	flying  map[string]*flight // by their keys
-	pending []*flight          // of those, what no node has
-	alone   time.Time          // since when no node has been ready; zero while one is
-	known   chan struct{}
-	pace    pace
-	least   sandbox.Tier // of the nodes that are used; "" takes any
-	closed  bool
+	mu          sync.Mutex
+	nodes       []*node
+	outstanding map[string]*outstanding // calls without a result, by key
+	pending     []*outstanding          // those of them that no node has
+	noneReady   time.Time               // since when no node has been ready; zero while one is ready
+	known       chan struct{}           // closed and replaced when a node's state changes
+	latency     latency
+	least       sandbox.Tier // the weakest tier of nodes to use; "" means any
+	closed      bool
 }
 
 var (
@@ -37,14 +37,15 @@ var (
 
 var errClosed = fmt.Errorf("%w: client is closed", sandbox.ErrInfrastructure)
 
-// Open starts to connect; Ready waits for it.
+// Open starts to connect. Ready waits until that has succeeded.
 func Open(o Options) (*Client, error) {
 	o, err := o.orDefault()
 	if err != nil {
 		return nil, err
 	}
 	life, halt := context.WithCancel(context.Background())
-	c := &Client{o: o, life: life, halt: halt, flying: map[string]*flight{}, alone: time.Now(), known: make(chan struct{})}
+	c := &Client{o: o, life: life, halt: halt, outstanding: map[string]*outstanding{}, noneReady: time.Now(),
+		known: make(chan struct{})}
 	for _, address := range o.Addresses {
 		n, err := c.newNode(address)
 		if err != nil {
@@ -60,11 +61,11 @@ func Open(o Options) (*Client, error) {
 	return c, nil
 }
 
-// Request is a call with what is only the client's business.
+// Request is a call with settings for the client.
 type Request struct {
 	Call      sandbox.Call
-	Key       string        // "" makes one; requests with one key must hold one call
-	QueueLife time.Duration // 0 takes the preset's
+	Key       string        // "" means a new one; requests with the same key must have the same call
+	QueueLife time.Duration // 0 means the preset's
 }
 
 // Run implements sandbox.Executor.
@@ -76,25 +77,26 @@ func (c *Client) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Resul
 	return c.Do(ctx, requests)
 }
 
-// Do runs requests and returns results in their order; errors are those of sandbox.Executor.
+// Do runs requests and returns their results in order. Its errors are those of sandbox.Executor.
 func (c *Client) Do(ctx context.Context, requests []Request) ([]sandbox.Result, error) {
 	b := &batch{results: make([]sandbox.Result, len(requests)), broken: make(sandbox.CallErrors, len(requests)),
-		left: len(requests) + 1, landed: make(chan struct{})} // one more: it cannot land before it is launched
+		// one more, so that the batch cannot be done before it is submitted
+		left: len(requests) + 1, done: make(chan struct{})}
 	tasks := make([]*rpc.Task, len(requests))
 	for i, r := range requests {
 		if err := r.Call.Validate(); err != nil {
-			seat{b, i}.fill(sandbox.Result{}, err)
+			waiter{b, i}.fill(sandbox.Result{}, err)
 			continue
 		}
 		tasks[i] = c.task(r)
 	}
-	if err := c.launch(b, tasks); err != nil {
+	if err := c.submit(b, tasks); err != nil {
 		return nil, err
 	}
 	select {
-	case <-b.landed:
+	case <-b.done:
 	case <-ctx.Done():
-		c.recall(b, tasks)
+		c.abandon(b, tasks)
 		return nil, ctx.Err()
 	}
 	if b.faults {
@@ -113,8 +115,8 @@ func (c *Client) task(r Request) *rpc.Task {
 	return &rpc.Task{Key: r.Key, Call: rpc.FromCall(r.Call), QueueLifeNs: int64(r.QueueLife)}
 }
 
-// launch has tasks fly; one whose key flies already is waited for.
-func (c *Client) launch(b *batch, tasks []*rpc.Task) error {
+// submit sends tasks. If a task's key is outstanding already, its result is shared.
+func (c *Client) submit(b *batch, tasks []*rpc.Task) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -124,47 +126,47 @@ func (c *Client) launch(b *batch, tasks []*rpc.Task) error {
 		if task == nil {
 			continue
 		}
-		at := seat{b, i}
-		f := c.flying[task.Key]
+		at := waiter{b, i}
+		f := c.outstanding[task.Key]
 		switch {
 		case f == nil:
-			f = &flight{key: task.Key, task: task, seats: []seat{at}}
-			c.flying[task.Key] = f
-			c.pend(f)
+			f = &outstanding{key: task.Key, task: task, waiters: []waiter{at}}
+			c.outstanding[task.Key] = f
+			c.enqueue(f)
 		case f.same(task):
-			f.seats = append(f.seats, at)
+			f.waiters = append(f.waiters, at)
 		default:
 			at.fill(sandbox.Result{}, fmt.Errorf("%w: %q", rpc.ErrKeyConflict, task.Key))
 		}
 	}
 	if b.left--; b.left == 0 {
-		close(b.landed)
+		close(b.done)
 	}
 	c.dispatch()
 	return nil
 }
 
-// recall gives up what a batch waits for. A flight that nobody waits for is over.
-func (c *Client) recall(b *batch, tasks []*rpc.Task) {
+// abandon stops waiting for a batch. A call that no other batch waits for is cancelled.
+func (c *Client) abandon(b *batch, tasks []*rpc.Task) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, task := range tasks {
-		f := c.flying[task.GetKey()]
+		f := c.outstanding[task.GetKey()]
 		if f == nil {
 			continue
 		}
-		f.seats = slices.DeleteFunc(f.seats, func(s seat) bool { return s.batch == b })
-		if len(f.seats) == 0 {
+		f.waiters = slices.DeleteFunc(f.waiters, func(w waiter) bool { return w.batch == b })
+		if len(f.waiters) == 0 {
 			c.finish(f)
 		}
 	}
 }
 
-// Ready waits until a node takes calls. An error says why none does.
+// Ready waits until a node accepts calls. The error says why none does.
 func (c *Client) Ready(ctx context.Context) error {
 	for {
 		c.mu.Lock()
-		ready, refused, changed := c.alone.IsZero(), c.refusedByAll(), c.known
+		ready, refused, changed := c.noneReady.IsZero(), c.refusedByAll(), c.known
 		reason := c.reasons()
 		c.mu.Unlock()
 		switch {
@@ -181,7 +183,7 @@ func (c *Client) Ready(ctx context.Context) error {
 	}
 }
 
-// Nodes is how many nodes take calls.
+// Nodes returns how many nodes accept calls.
 func (c *Client) Nodes() (taking int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -193,7 +195,7 @@ func (c *Client) Nodes() (taking int) {
 	return taking
 }
 
-// Workers is how many calls all nodes that are ready run at once; 1 while none is.
+// Workers returns how many calls all ready nodes run at once; 1 while none is ready.
 func (c *Client) Workers() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -206,7 +208,7 @@ func (c *Client) Workers() int {
 	return max(sum, 1)
 }
 
-// Tier is the weakest isolation of the nodes that are ready; "" while none is, or where one does not say.
+// Tier returns the weakest isolation of the ready nodes; "" while none is ready, or if one does not report it.
 func (c *Client) Tier() sandbox.Tier {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -223,8 +225,8 @@ func (c *Client) weakest() (weakest sandbox.Tier) {
 	return weakest
 }
 
-// Hold returns the weakest isolation of the nodes that are ready, and has no call run in a weaker one from
-// then on: what a node says that comes later, or comes back, was not known to whoever relies on it.
+// Hold returns the weakest isolation of the ready nodes, and from then on no call runs in a weaker one. The tier of a
+// node that connects later, or reconnects, was not known to the caller.
 func (c *Client) Hold() sandbox.Tier {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -232,7 +234,7 @@ func (c *Client) Hold() sandbox.Tier {
 	return c.least
 }
 
-// Close gives up what is in flight and closes the connections. Closing twice is well.
+// Close gives up outstanding calls and closes the connections. A second call does nothing.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.closed = true
@@ -242,7 +244,7 @@ func (c *Client) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, f := range c.pending {
-		c.land(f, sandbox.Result{}, errClosed)
+		c.settle(f, sandbox.Result{}, errClosed)
 	}
 	c.pending = nil
 	for _, n := range c.nodes {

@@ -51,9 +51,9 @@ func TestBurst(t *testing.T) {
 
 func TestAFullQueueStopsReadingAndDropsNothing(t *testing.T) {
 	executor := &fake{workers: 2, hold: make(chan struct{})}
-	s := serve(t, service.Options{Executor: executor, QueueBytes: 1}) // the least there is: 64 MiB
+	s := serve(t, service.Options{Executor: executor, QueueBytes: 1}) // raised to the minimum of 64 MiB
 	c := open(t, client.Options{Addresses: []string{s.address}})
-	calls := codes(110) // of a MiB each
+	calls := codes(110) // 1 MiB each
 	for i := range calls {
 		calls[i].Code = "hold " + calls[i].Code + strings.Repeat(" ", 1<<20)
 	}
@@ -81,7 +81,8 @@ func TestFaultsOfCalls(t *testing.T) {
 	executor := &fake{workers: 2, breaks: map[string]int{"once": 1, "thrice": 3, "always": 1 << 30}}
 	s := serve(t, service.Options{Executor: executor})
 	c := open(t, client.Options{Addresses: []string{s.address}, Preset: quick()})
-	calls := []sandbox.Call{{Code: "ok"}, {Code: "once"}, {Code: "thrice"}, {Code: "always"}, {Code: "\xff"}, {Code: "x", Language: "cobol"}}
+	calls := []sandbox.Call{{Code: "ok"}, {Code: "once"}, {Code: "thrice"}, {Code: "always"}, {Code: "\xff"},
+		{Code: "x", Language: "cobol"}}
 	results, err := c.Run(t.Context(), calls)
 	var broken sandbox.CallErrors
 	require.ErrorAs(t, err, &broken)
@@ -109,14 +110,16 @@ func TestQueueLife(t *testing.T) {
 	stuck, end := context.WithCancel(t.Context())
 	defer end()
 	go c.Run(stuck, []sandbox.Call{{Code: "hold 1"}, {Code: "hold 2"}})
-	require.Eventually(t, func() bool { return executor.ran("hold 1") == 1 && executor.ran("hold 2") == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return executor.ran("hold 1") == 1 && executor.ran("hold 2") == 1 },
+		10*time.Second, time.Millisecond)
 	_, err := c.Do(t.Context(), []client.Request{{Call: sandbox.Call{Code: "late"}, QueueLife: 50 * time.Millisecond}})
 	require.ErrorIs(t, err, sandbox.ErrQueueTimeout)
 	require.Zero(t, executor.ran("late"))
 
 	again := open(t, client.Options{Addresses: []string{s.address}, Preset: quick()})
 	time.AfterFunc(400*time.Millisecond, func() { executor.hold <- struct{}{}; executor.hold <- struct{}{} })
-	results, err := again.Do(t.Context(), []client.Request{{Call: sandbox.Call{Code: "resent"}, QueueLife: 150 * time.Millisecond}})
+	results, err := again.Do(t.Context(),
+		[]client.Request{{Call: sandbox.Call{Code: "resent"}, QueueLife: 150 * time.Millisecond}})
 	require.NoError(t, err)
 	require.Equal(t, "resent", results[0].Stdout)
 }
@@ -144,7 +147,8 @@ func TestKeys(t *testing.T) {
 	_, err = other.Do(t.Context(), []client.Request{{Call: sandbox.Call{Code: "twice"}, Key: "k"}})
 	require.ErrorIs(t, err, rpc.ErrKeyConflict)
 	require.ErrorIs(t, err, sandbox.ErrBadCall)
-	_, err = other.Do(t.Context(), []client.Request{{Call: sandbox.Call{Code: "a"}, Key: "l"}, {Call: sandbox.Call{Code: "b"}, Key: "l"}})
+	_, err = other.Do(t.Context(), []client.Request{{Call: sandbox.Call{Code: "a"}, Key: "l"},
+		{Call: sandbox.Call{Code: "b"}, Key: "l"}})
 	var broken sandbox.CallErrors
 	require.ErrorAs(t, err, &broken)
 	require.NoError(t, broken[0])
@@ -160,10 +164,11 @@ func TestDeadline(t *testing.T) {
 	defer cancel()
 	_, err := c.Run(ctx, []sandbox.Call{{Code: "hold"}, {Code: "hold"}, {Code: "hold 3"}, {Code: "hold 4"}})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.Eventually(t, func() bool { jobs, _ := s.Depth(); return jobs == 0 }, 5*time.Second, time.Millisecond, "what waited is dropped")
+	require.Eventually(t, func() bool { jobs, _ := s.Depth(); return jobs == 0 }, 5*time.Second, time.Millisecond,
+		"what waited is dropped")
 }
 
-func TestNobodyThere(t *testing.T) {
+func TestNoService(t *testing.T) {
 	c, err := client.Open(client.Options{Addresses: []string{"127.0.0.1:1"}, Patience: 100 * time.Millisecond})
 	require.NoError(t, err)
 	defer c.Close()
@@ -186,8 +191,8 @@ func TestToken(t *testing.T) {
 	require.NoError(t, err)
 	defer wrong.Close()
 	_, err = wrong.Run(t.Context(), codes(1))
-	require.ErrorContains(t, err, "no token that this service knows")
-	require.ErrorContains(t, wrong.Ready(t.Context()), "no token")
+	require.ErrorContains(t, err, "no valid token")
+	require.ErrorContains(t, wrong.Ready(t.Context()), "no valid token")
 }
 
 func TestClosed(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
-// dispatch gives pending flights to nodes while one has room. The caller holds the lock.
+// dispatch gives pending calls to nodes that have room. The caller holds the lock.
 func (c *Client) dispatch() {
 	next := 0
 	for ; next < len(c.pending); next++ {
@@ -28,12 +28,12 @@ func (c *Client) dispatch() {
 	c.pending = c.pending[next:]
 }
 
-// choose is the better of two random nodes that have room, other than one that is given: the choice
-// of two keeps all clients from running to the same node. Nil if there is none.
+// choose returns the less loaded of two random nodes that have room, except other. Choosing among two keeps many
+// clients from choosing the same node. It returns nil if no node has room.
 func (c *Client) choose(other *node) *node {
 	var free []*node
 	for _, n := range c.nodes {
-		if n != other && n.takes() && len(n.flights) < c.o.Window {
+		if n != other && n.takes() && len(n.calls) < c.o.Window {
 			free = append(free, n)
 		}
 	}
@@ -51,7 +51,7 @@ func (c *Client) choose(other *node) *node {
 	return a
 }
 
-// watch hedges stragglers, and gives up what waits when no node can be reached for too long.
+// watch hedges slow calls, and gives up pending calls if no node can be reached for too long.
 func (c *Client) watch() {
 	every := time.NewTicker(10 * time.Millisecond)
 	defer every.Stop()
@@ -62,31 +62,31 @@ func (c *Client) watch() {
 		case now := <-every.C:
 			c.mu.Lock()
 			c.hedge(now)
-			if len(c.pending) > 0 && !c.alone.IsZero() {
-				c.surrender(now)
+			if len(c.pending) > 0 && !c.noneReady.IsZero() {
+				c.failExpired(now)
 			}
 			c.mu.Unlock()
 		}
 	}
 }
 
-// surrender fails what has waited for a node too long, or in vain.
-func (c *Client) surrender(now time.Time) {
+// failExpired fails pending calls that have waited too long for a node, or that no node will accept.
+func (c *Client) failExpired(now time.Time) {
 	vain := c.refusedByAll()
-	if !vain && now.Sub(c.alone) < c.o.Patience {
+	if !vain && now.Sub(c.noneReady) < c.o.Patience {
 		return
 	}
 	reason := fmt.Errorf("%w: %w", sandbox.ErrInfrastructure, c.reasons())
-	c.pending = slices.DeleteFunc(c.pending, func(f *flight) bool {
-		if !vain && now.Sub(f.pended) < c.o.Patience {
+	c.pending = slices.DeleteFunc(c.pending, func(f *outstanding) bool {
+		if !vain && now.Sub(f.pendingSince) < c.o.Patience {
 			return false
 		}
-		c.land(f, sandbox.Result{}, reason)
+		c.settle(f, sandbox.Result{}, reason)
 		return true
 	})
 }
 
-// refusedByAll reports that trying again cannot help.
+// refusedByAll reports whether trying again is useless for every node.
 func (c *Client) refusedByAll() bool {
 	for _, n := range c.nodes {
 		if !n.refused && !n.weak() {
@@ -104,7 +104,8 @@ func (c *Client) reasons() error {
 		case n.draining:
 			all = append(all, fmt.Errorf("sandbox service at %s is shutting down", n.address))
 		case n.weak():
-			all = append(all, fmt.Errorf("sandbox service at %s isolates calls as %s, and %s was found at the start", n.address, n.tier, c.least))
+			all = append(all, fmt.Errorf("sandbox service at %s isolates calls as %s, and %s was found at the start",
+				n.address, n.tier, c.least))
 		case n.fault != nil:
 			all = append(all, fmt.Errorf("sandbox service at %s: %w", n.address, n.fault))
 		default:
@@ -114,17 +115,17 @@ func (c *Client) reasons() error {
 	return errors.Join(all...)
 }
 
-// survey notes whether any node takes calls, and tells those that wait for it.
-func (c *Client) survey() {
+// updateReady records whether any node accepts calls, and notifies those that wait for one.
+func (c *Client) updateReady() {
 	some := false
 	for _, n := range c.nodes {
 		some = some || n.takes()
 	}
 	switch {
 	case some:
-		c.alone = time.Time{}
-	case c.alone.IsZero():
-		c.alone = time.Now()
+		c.noneReady = time.Time{}
+	case c.noneReady.IsZero():
+		c.noneReady = time.Now()
 	}
 	close(c.known)
 	c.known = make(chan struct{})

@@ -17,15 +17,15 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox/service"
 )
 
-// fake answers a call with its code as stdout, and with the file named echo.
+// fake answers a call with its code as stdout, and with a file named echo.
 type fake struct {
 	workers int
 	takes   time.Duration
-	hold    chan struct{} // not nil: calls whose code begins with "hold" wait for it
+	hold    chan struct{} // if not nil, calls whose code begins with "hold" wait for it
 
 	mu     sync.Mutex
-	runs   map[string]int // by code
-	breaks map[string]int // by code: how often it breaks
+	runs   map[string]int // code → how often it ran
+	breaks map[string]int // code → how often it breaks
 }
 
 func (f *fake) Workers() int { return max(f.workers, 1) }
@@ -45,7 +45,8 @@ func (f *fake) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Result,
 			}
 		}
 		time.Sleep(f.takes)
-		out[i] = sandbox.Result{Status: sandbox.StatusOK, Stdout: c.Code, Files: c.Files, Timing: sandbox.Timing{Wall: f.takes}}
+		out[i] = sandbox.Result{Status: sandbox.StatusOK, Stdout: c.Code, Files: c.Files,
+			Timing: sandbox.Timing{Wall: f.takes}}
 	}
 	return out, nil
 }
@@ -73,12 +74,12 @@ func (f *fake) ran(code string) int {
 	return f.runs[code]
 }
 
-// server is a service on a port of its own.
+// server is a service on its own port.
 type server struct {
 	*service.Service
 	address string
-	stop    func() error // drains for a moment
-	kill    func()       // as a process that is killed: connections break, nothing is answered
+	stop    func() error // drains the service briefly
+	kill    func()       // like killing a process: connections break, and no answers are sent
 }
 
 func serve(t *testing.T, o service.Options) *server {
@@ -147,7 +148,7 @@ func open(t *testing.T, o client.Options) *client.Client {
 	return c
 }
 
-// quick retries without waiting long.
+// quick is a preset with short waits between retries.
 func quick() sandbox.Preset {
 	p := sandbox.DefaultPreset
 	p.Name, p.Backoff = "quick", time.Millisecond
@@ -162,7 +163,7 @@ func codes(n int) []sandbox.Call {
 	return calls
 }
 
-// requireEach holds that every call got its own verdict.
+// requireEach requires that every call got its own verdict.
 func requireEach(t *testing.T, calls []sandbox.Call, results []sandbox.Result) {
 	t.Helper()
 	require.Len(t, results, len(calls))

@@ -20,27 +20,27 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox/rpc"
 )
 
-// errNodeLost: the connection ended under a call.
+// errNodeLost means that the connection ended during a call.
 var errNodeLost = fmt.Errorf("%w: lost the sandbox service", sandbox.ErrInfrastructure)
 
-// node is one service. The client's lock guards what is below mu's line.
+// node is one service. The client's lock guards the fields below the line.
 type node struct {
 	client  *Client
 	address string
 	conn    *grpc.ClientConn
-	wake    chan struct{} // of the sender; holds one
+	wake    chan struct{} // wakes the sender; holds one item
 
-	// mu's line
-	flights   map[string]*flight // that it has, by their keys
-	outbox    []*flight          // of those, what has not been sent
-	cancelled []string           // keys to be told
-	ready     bool               // its stream lives
+	// Guarded by the client's lock:
+	calls     map[string]*outstanding // the calls that it has, by key
+	outbox    []*outstanding          // those of them that have not been sent
+	cancelled []string                // keys of calls to cancel
+	ready     bool                    // its stream is open
 	draining  bool
-	refused   bool // trying again cannot help
+	refused   bool // trying again is useless
 	fault     error
 	workers   int
-	tier      sandbox.Tier // of its isolation; "" until it has said so
-	service   float64      // seconds that a call runs there: a moving mean; 0 unknown
+	tier      sandbox.Tier // its isolation; "" until it has reported it
+	service   float64      // seconds that a call takes there, as a moving mean; 0 if unknown
 	leave     context.CancelFunc
 }
 
@@ -55,44 +55,46 @@ func (c *Client) newNode(address string) (*node, error) {
 		grpc.WithInitialWindowSize(4<<20), grpc.WithInitialConnWindowSize(16<<20),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
 		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: 2 * time.Second,
-			Backoff: backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 250 * time.Millisecond}}),
+			Backoff: backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2,
+				MaxDelay: 250 * time.Millisecond}}),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("address of a sandbox service: %w", err)
 	}
-	return &node{client: c, address: address, conn: conn, wake: make(chan struct{}, 1), flights: map[string]*flight{}, workers: 1}, nil
+	return &node{client: c, address: address, conn: conn, wake: make(chan struct{}, 1),
+		calls: map[string]*outstanding{}, workers: 1}, nil
 }
 
-// takes reports whether calls may be given to the node.
+// takes reports whether the node may get calls.
 func (n *node) takes() bool { return n.ready && !n.draining && !n.weak() }
 
-// weak reports whether the node isolates calls less than the client holds its nodes to.
+// weak reports whether the node isolates calls more weakly than the client requires.
 func (n *node) weak() bool {
 	least := n.client.least
 	return n.ready && least != "" && !n.tier.AtLeast(least)
 }
 
-// load is about how long a call more would take there, in seconds: those in flight and it, one after
-// another on each worker. A node of which nothing is known counts as fast, to be tried.
+// load is roughly how many seconds another call would take there: the calls that the node has and this one, one after
+// another on each worker. A node without measurements counts as fast, so that it is tried.
 func (n *node) load() float64 {
 	service := n.service
 	if service == 0 {
 		service = 1e-3
 	}
-	return float64(len(n.flights)+1) * service / float64(max(n.workers, 1))
+	return float64(len(n.calls)+1) * service / float64(max(n.workers, 1))
 }
 
-// take puts a flight on the node. The caller holds the lock.
-func (n *node) take(f *flight) {
-	n.flights[f.key] = f
+// take gives a call to the node. The caller holds the lock.
+func (n *node) take(f *outstanding) {
+	n.calls[f.key] = f
 	n.outbox = append(n.outbox, f)
 	f.on = append(f.on, n)
 	f.sent = time.Now()
-	n.rouse()
+	n.wakeSender()
 }
 
-// rouse has the sender look.
-func (n *node) rouse() {
+// wakeSender makes the sender check for tasks.
+func (n *node) wakeSender() {
 	select {
 	case n.wake <- struct{}{}:
 	default:
@@ -107,7 +109,7 @@ func (n *node) authorized(ctx context.Context) context.Context {
 	return ctx
 }
 
-// live keeps a stream to the node until the client is closed.
+// live keeps a stream to the node open until the client is closed.
 func (n *node) live() {
 	const first, most = 20 * time.Millisecond, 250 * time.Millisecond
 	wait := first
@@ -126,34 +128,34 @@ func (n *node) live() {
 	n.lost(errClosed)
 }
 
-// lost takes what was in flight off the node.
+// lost takes all calls back from a node whose stream has ended.
 func (n *node) lost(err error) {
 	c := n.client
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n.ready, n.fault, n.leave = false, plainly(err), nil
 	n.refused = status.Code(err) == codes.Unauthenticated || errors.Is(err, errVersion)
-	if len(n.flights) > 0 {
-		slog.Warn("lost a sandbox service", "address", n.address, "calls", len(n.flights), "error", n.fault)
+	if len(n.calls) > 0 {
+		slog.Warn("lost a sandbox service", "address", n.address, "calls", len(n.calls), "error", n.fault)
 	}
-	had, unsent := n.flights, map[string]bool{}
+	had, unsent := n.calls, map[string]bool{}
 	for _, f := range n.outbox {
 		unsent[f.key] = true
 	}
-	n.flights, n.outbox, n.cancelled = map[string]*flight{}, nil, nil
+	n.calls, n.outbox, n.cancelled = map[string]*outstanding{}, nil, nil
 	for key, f := range had {
 		f.off(n)
 		if unsent[key] && !f.over && len(f.on) == 0 {
-			c.pend(f) // it has not been tried
+			c.enqueue(f) // it has not been sent yet
 			continue
 		}
-		c.failed(f, errNodeLost) // an address has no place in what becomes of a call
+		c.failed(f, errNodeLost) // without the address, since a call's outcome must not contain one
 	}
-	c.survey()
+	c.updateReady()
 	c.dispatch()
 }
 
-// plainly leaves gRPC's words out of an error.
+// plainly removes gRPC's prefix from an error.
 func plainly(err error) error {
 	if s, ok := status.FromError(err); ok && s.Code() != codes.OK {
 		return errors.New(s.Message())
@@ -164,19 +166,19 @@ func plainly(err error) error {
 	return err
 }
 
-// answered is what became of a call.
+// answered handles the answer to a call.
 func (n *node) answered(a *rpc.Answer, now time.Time) {
-	f := n.flights[a.GetKey()]
+	f := n.calls[a.GetKey()]
 	if f == nil {
-		return // it has landed, or was given up
+		return // it has a result already, or was given up
 	}
-	delete(n.flights, a.GetKey())
+	delete(n.calls, a.GetKey())
 	f.off(n)
 	if failure := a.GetFailure(); failure != nil {
 		err := failure.Err()
 		if errors.Is(err, rpc.ErrDraining) {
 			n.draining = true
-			n.client.survey()
+			n.client.updateReady()
 		}
 		n.client.failed(f, err)
 		return
@@ -188,6 +190,6 @@ func (n *node) answered(a *rpc.Answer, now time.Time) {
 	} else {
 		n.service += weight * (wall - n.service)
 	}
-	n.client.pace.landed(now.Sub(f.sent), n.client.o.Hedges)
-	n.client.land(f, result, nil)
+	n.client.latency.record(now.Sub(f.sent), n.client.o.Hedges)
+	n.client.settle(f, result, nil)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox/service"
 )
 
-// three opens three nodes and a client of all.
+// three starts three nodes and a client of all of them.
 func three(t *testing.T, o client.Options, executors ...*fake) ([]*server, *client.Client) {
 	t.Helper()
 	var nodes []*server
@@ -27,7 +27,8 @@ func three(t *testing.T, o client.Options, executors ...*fake) ([]*server, *clie
 }
 
 func TestANodeThatIsKilledLosesNothing(t *testing.T) {
-	executors := []*fake{{workers: 4, takes: time.Millisecond}, {workers: 4, takes: time.Millisecond}, {workers: 4, takes: time.Millisecond}}
+	executors := []*fake{{workers: 4, takes: time.Millisecond}, {workers: 4, takes: time.Millisecond},
+		{workers: 4, takes: time.Millisecond}}
 	nodes, c := three(t, client.Options{Preset: quick()}, executors...)
 	calls := codes(6000)
 	var results []sandbox.Result
@@ -45,8 +46,9 @@ func TestANodeThatIsKilledLosesNothing(t *testing.T) {
 	require.Equal(t, 2, c.Nodes())
 }
 
-func TestANodeThatDrainsFinishesAndIsLeft(t *testing.T) {
-	executors := []*fake{{workers: 2, takes: time.Millisecond}, {workers: 2, takes: time.Millisecond}, {workers: 2, takes: time.Millisecond}}
+func TestADrainingNodeFinishesItsCalls(t *testing.T) {
+	executors := []*fake{{workers: 2, takes: time.Millisecond}, {workers: 2, takes: time.Millisecond},
+		{workers: 2, takes: time.Millisecond}}
 	nodes, c := three(t, client.Options{Preset: quick(), Hedges: -1}, executors...)
 	calls := codes(3000)
 	var results []sandbox.Result
@@ -57,11 +59,11 @@ func TestANodeThatDrainsFinishesAndIsLeft(t *testing.T) {
 		done <- err
 	}()
 	require.Eventually(t, func() bool { return executors[0].total() > 50 }, 10*time.Second, time.Millisecond)
-	require.NoError(t, nodes[0].stop(), "what it had was finished in time")
+	require.NoError(t, nodes[0].stop(), "its calls were finished in time")
 	require.NoError(t, <-done)
 	requireEach(t, calls, results)
 	sum := executors[0].total() + executors[1].total() + executors[2].total()
-	require.Equal(t, len(calls), sum, "a node that drains has nothing run twice")
+	require.Equal(t, len(calls), sum, "draining makes no call run twice")
 	require.Eventually(t, func() bool { return c.Nodes() == 2 }, 10*time.Second, time.Millisecond)
 }
 
@@ -89,16 +91,16 @@ func TestAServiceThatComesBack(t *testing.T) {
 	requireEach(t, calls, results)
 }
 
-func TestStragglersAreHedged(t *testing.T) {
+func TestSlowCallsAreHedged(t *testing.T) {
 	slow := &fake{workers: 1, hold: make(chan struct{})}
 	quickly := &fake{workers: 4}
 	_, c := three(t, client.Options{Preset: quick(), Hedges: 0.5}, slow, quickly)
 	defer close(slow.hold)
-	results, err := c.Run(t.Context(), codes(400)) // both answer at once: the pace is known
+	results, err := c.Run(t.Context(), codes(400)) // both answer at once, so the latency is known
 	require.NoError(t, err)
 	requireEach(t, codes(400), results)
 	var all sync.WaitGroup
-	for range 8 { // whichever of them the slow node gets, it keeps
+	for range 8 { // the slow node does not answer the calls that it gets
 		all.Go(func() {
 			results, err := c.Run(t.Context(), []sandbox.Call{{Code: "hold"}})
 			if err != nil || results[0].Stdout != "hold" {
@@ -120,7 +122,7 @@ func TestTheFasterNodeGetsMore(t *testing.T) {
 	require.Greater(t, quickly.total(), 2*slow.total())
 }
 
-// TestANodeThatFreezesIsLost: its machine is gone, and no connection breaks to say so.
+// TestANodeThatFreezesIsLost checks that a node counts as lost if its machine is gone and no connection breaks.
 func TestANodeThatFreezesIsLost(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -128,7 +130,8 @@ func TestANodeThatFreezesIsLost(t *testing.T) {
 	slow, other := &fake{workers: 1, takes: 5 * time.Millisecond}, &fake{workers: 2, takes: time.Millisecond}
 	first := serveOn(t, frozen, service.Options{Executor: slow})
 	second := serve(t, service.Options{Executor: other})
-	c := open(t, client.Options{Addresses: []string{first.address, second.address}, Preset: quick(), Hedges: -1, Silence: 3 * time.Second})
+	c := open(t, client.Options{Addresses: []string{first.address, second.address}, Preset: quick(), Hedges: -1,
+		Silence: 3 * time.Second})
 	require.Eventually(t, func() bool { return c.Nodes() == 2 }, 10*time.Second, time.Millisecond)
 	wait := background(t, c, codes(1000))
 	require.Eventually(t, func() bool { return slow.total() > 10 }, 10*time.Second, time.Millisecond)
@@ -138,7 +141,7 @@ func TestANodeThatFreezesIsLost(t *testing.T) {
 	require.Equal(t, 1, c.Nodes())
 }
 
-// freezer's connections take and give nothing once it is frozen.
+// freezer's connections transfer nothing once it is frozen.
 type freezer struct {
 	net.Listener
 	frozen chan struct{}
@@ -157,14 +160,14 @@ type frozenConn struct {
 func (c frozenConn) Write(p []byte) (int, error) {
 	select {
 	case <-c.frozen:
-		return len(p), nil // it goes nowhere
+		return len(p), nil // the data is dropped
 	default:
 		return c.Conn.Write(p)
 	}
 }
 
-func TestSilentNodeIsLeft(t *testing.T) {
-	deaf, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
+func TestASilentNodeIsNotUsed(t *testing.T) {
+	deaf, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections and sends nothing
 	require.NoError(t, err)
 	defer deaf.Close()
 	s := serve(t, service.Options{Executor: &fake{workers: 2}})
@@ -175,7 +178,7 @@ func TestSilentNodeIsLeft(t *testing.T) {
 	require.Equal(t, 1, c.Nodes())
 }
 
-// tiered is a fake that says how it isolates calls.
+// tiered is a fake that reports a tier of isolation.
 type tiered struct {
 	*fake
 	tier sandbox.Tier
@@ -189,7 +192,8 @@ func TestANodeThatComesBackWeakerIsLeftOut(t *testing.T) {
 	address := listener.Addr().String()
 	first := serveOn(t, listener, service.Options{Executor: tiered{&fake{}, sandbox.TierFull}})
 	strong := serve(t, service.Options{Executor: tiered{&fake{}, sandbox.TierFull}})
-	c := open(t, client.Options{Addresses: []string{address, strong.address}, Preset: quick(), Patience: 200 * time.Millisecond})
+	c := open(t, client.Options{Addresses: []string{address, strong.address}, Preset: quick(),
+		Patience: 200 * time.Millisecond})
 	require.Eventually(t, func() bool { return c.Nodes() == 2 }, 10*time.Second, time.Millisecond)
 	require.Equal(t, sandbox.TierFull, c.Hold())
 
@@ -199,7 +203,8 @@ func TestANodeThatComesBackWeakerIsLeftOut(t *testing.T) {
 	require.NoError(t, err)
 	weak := &fake{}
 	serveOn(t, again, service.Options{Executor: tiered{weak, sandbox.TierLandlock}})
-	require.Eventually(t, func() bool { return c.Tier() == sandbox.TierLandlock }, 10*time.Second, time.Millisecond, "it is met")
+	require.Eventually(t, func() bool { return c.Tier() == sandbox.TierLandlock }, 10*time.Second, time.Millisecond,
+		"it is met")
 	results, err := c.Run(t.Context(), codes(200))
 	require.NoError(t, err)
 	requireEach(t, codes(200), results)
@@ -213,7 +218,7 @@ func TestANodeThatComesBackWeakerIsLeftOut(t *testing.T) {
 	require.Zero(t, weak.total())
 }
 
-func TestTierIsTheWeakestThatIsKnown(t *testing.T) {
+func TestTierIsTheWeakestReported(t *testing.T) {
 	for name, c := range map[string]struct {
 		tiers []sandbox.Tier
 		want  sandbox.Tier

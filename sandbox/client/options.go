@@ -10,22 +10,22 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
-// Options name the services. What is zero takes its default.
+// Options name the services. An option of zero means its default.
 type Options struct {
-	Addresses []string       // host:port of each
-	Token     string         // that the services ask for
-	TLS       *tls.Config    // nil: plain text
-	Preset    sandbox.Preset // queue life, retries and batches; its limits are the caller's to use
-	// Window bounds the calls in flight on one node; the others wait here, for whichever node is
-	// free first. Default 4,096.
+	Addresses []string       // host:port of each service
+	Token     string         // the token that the services expect
+	TLS       *tls.Config    // nil means plain text
+	Preset    sandbox.Preset // queue life, retries and batches; the caller applies its limits
+	// Window bounds the calls outstanding on one node. The others wait here for the first node with room. Default
+	// 4,096.
 	Window int
 	// Patience is how long calls wait while no node can be reached. Default half a minute.
 	Patience time.Duration
-	// Silence is how long a node may say nothing before it is taken for lost. Default eight seconds: four
-	// of its heartbeats.
+	// Silence is how long a node may send nothing before it counts as lost. Default eight seconds, which is four of its
+	// heartbeats.
 	Silence time.Duration
-	// Hedges is the share of calls that may be sent a second time, to another node, when their answer
-	// takes longer than nearly all others'. Default 0.05; below 0, none.
+	// Hedges is the share of calls that may be sent a second time, to another node, when their answer takes longer than
+	// nearly all others. Default 0.05; a value below 0 means none.
 	Hedges float64
 }
 

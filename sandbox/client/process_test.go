@@ -22,7 +22,7 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox/zygote/zygotetest"
 )
 
-// serveVariable makes the test's program a service at the address that it holds.
+// serveVariable makes the test binary run a service at the address that it contains.
 const serveVariable = "ROPEWALK_TEST_SANDBOX_SERVICE"
 
 func TestMain(m *testing.M) {
@@ -55,7 +55,7 @@ func serveProcess(address string) error {
 	return s.Serve(ctx, listener, nil, time.Minute)
 }
 
-// process is a service of its own.
+// process is a service in its own process.
 type process struct {
 	cmd     *exec.Cmd
 	address string
@@ -75,7 +75,7 @@ func start(t *testing.T, address string) *process {
 	return &process{cmd, strings.TrimSpace(line)}
 }
 
-// requirePrinted holds that codes(n) printed their numbers.
+// requirePrinted requires that codes(n) printed their numbers.
 func requirePrinted(t *testing.T, results []sandbox.Result) {
 	t.Helper()
 	for i, r := range results {
@@ -84,7 +84,7 @@ func requirePrinted(t *testing.T, results []sandbox.Result) {
 	}
 }
 
-// background runs calls and returns what waits for their verdicts.
+// background runs calls and returns a function that waits for their verdicts.
 func background(t *testing.T, c *client.Client, calls []sandbox.Call) (wait func() []sandbox.Result) {
 	t.Helper()
 	var results []sandbox.Result
@@ -102,7 +102,7 @@ func background(t *testing.T, c *client.Client, calls []sandbox.Call) (wait func
 	}
 }
 
-func TestThreeProcessesOneOfThemKilled(t *testing.T) {
+func TestThreeProcessesOneKilled(t *testing.T) {
 	zygotetest.Need(t)
 	var nodes []*process
 	var addresses []string
@@ -112,7 +112,7 @@ func TestThreeProcessesOneOfThemKilled(t *testing.T) {
 	}
 	c := open(t, client.Options{Addresses: addresses})
 	require.Eventually(t, func() bool { return c.Nodes() == 3 }, 10*time.Second, time.Millisecond)
-	_, err := c.Run(t.Context(), codes(30)) // all of them work
+	_, err := c.Run(t.Context(), codes(30)) // all services work
 	require.NoError(t, err)
 	wait := background(t, c, codes(1500))
 	time.Sleep(100 * time.Millisecond)
@@ -133,10 +133,11 @@ func TestAKilledProcessServesAgain(t *testing.T) {
 	start(t, first.address)
 	serving := time.Since(killed)
 	requirePrinted(t, wait())
-	t.Logf("it listened %s after it was killed, and all verdicts were there after %s", serving.Round(time.Millisecond), time.Since(killed).Round(time.Millisecond))
+	t.Logf("it listened %s after it was killed, and all verdicts were there after %s", serving.Round(time.Millisecond),
+		time.Since(killed).Round(time.Millisecond))
 }
 
-func TestAProcessThatIsToldToEndFinishes(t *testing.T) {
+func TestATerminatedProcessFinishesItsCalls(t *testing.T) {
 	zygotetest.Need(t)
 	leaving, staying := start(t, "127.0.0.1:0"), start(t, "127.0.0.1:0")
 	c := open(t, client.Options{Addresses: []string{leaving.address, staying.address}})
@@ -145,5 +146,5 @@ func TestAProcessThatIsToldToEndFinishes(t *testing.T) {
 	time.Sleep(50 * time.Millisecond)
 	require.NoError(t, leaving.cmd.Process.Signal(syscall.SIGTERM))
 	requirePrinted(t, wait())
-	require.NoError(t, leaving.cmd.Wait(), "it ended by itself, and well")
+	require.NoError(t, leaving.cmd.Wait(), "it ended by itself without an error")
 }

@@ -11,19 +11,19 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox/rpc"
 )
 
-// session is one on a node; it lives as long as its stream.
+// session is a session on a node. It lives as long as its stream.
 type session struct {
 	address string
 	conn    rpc.Sandbox_SessionClient
 	cancel  context.CancelFunc
 
 	mu   sync.Mutex // one cell at a time
-	lost error      // why no cell can be run any more
+	lost error      // why no more cells can run
 }
 
-// OpenSession implements sandbox.Sessions: on the node that has the least to do.
+// OpenSession implements sandbox.Sessions. It chooses the node with the lowest load.
 func (c *Client) OpenSession(ctx context.Context, packages string, limits sandbox.Limits) (sandbox.Session, error) {
-	n, err := c.host(ctx)
+	n, err := c.awaitNode(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -50,8 +50,8 @@ func (c *Client) OpenSession(ctx context.Context, packages string, limits sandbo
 	return s, nil
 }
 
-// host waits for a node that takes sessions.
-func (c *Client) host(ctx context.Context) (*node, error) {
+// awaitNode waits for a node that accepts sessions.
+func (c *Client) awaitNode(ctx context.Context) (*node, error) {
 	waiting, cancel := context.WithTimeout(ctx, c.o.Patience)
 	defer cancel()
 	for {
@@ -73,11 +73,12 @@ func (c *Client) host(ctx context.Context) (*node, error) {
 	}
 }
 
-// receive reads one response. A stream that ends takes the session with it.
+// receive reads one response. If the stream ends, so does the session.
 func (s *session) receive() (sandbox.Result, error) {
 	in, err := s.conn.Recv()
 	if err != nil {
-		return sandbox.Result{}, fmt.Errorf("%w: %w at %s: %w", sandbox.ErrSessionLost, errNodeLost, s.address, plainly(ended(err)))
+		return sandbox.Result{}, fmt.Errorf("%w: %w at %s: %w", sandbox.ErrSessionLost, errNodeLost, s.address,
+			plainly(ended(err)))
 	}
 	if failure := in.GetFailure(); failure != nil {
 		return sandbox.Result{}, failure.Err()
@@ -92,7 +93,7 @@ func ended(err error) error {
 	return err
 }
 
-// Run implements sandbox.Session. A ctx that ends under a cell ends the session.
+// Run implements sandbox.Session. If ctx ends while a cell runs, the session ends.
 func (s *session) Run(ctx context.Context, cell sandbox.Call) (sandbox.Result, error) {
 	if err := cell.Validate(); err != nil {
 		return sandbox.Result{}, err
@@ -108,7 +109,8 @@ func (s *session) Run(ctx context.Context, cell sandbox.Call) (sandbox.Result, e
 	stop := context.AfterFunc(ctx, s.cancel)
 	defer stop()
 	if err := s.conn.Send(&rpc.SessionRequest{Cell: rpc.FromCall(cell)}); err != nil && !errors.Is(err, io.EOF) {
-		return sandbox.Result{}, s.lose(ctx, fmt.Errorf("%w: %w at %s: %w", sandbox.ErrSessionLost, errNodeLost, s.address, plainly(err)))
+		return sandbox.Result{}, s.lose(ctx,
+			fmt.Errorf("%w: %w at %s: %w", sandbox.ErrSessionLost, errNodeLost, s.address, plainly(err)))
 	}
 	result, err := s.receive()
 	if errors.Is(err, sandbox.ErrSessionLost) || errors.Is(err, errNodeLost) {
@@ -117,7 +119,7 @@ func (s *session) Run(ctx context.Context, cell sandbox.Call) (sandbox.Result, e
 	return result, err
 }
 
-// lose remembers that the session has ended.
+// lose records that the session has ended.
 func (s *session) lose(ctx context.Context, err error) error {
 	s.lost = err
 	if ctx.Err() != nil {
@@ -127,7 +129,7 @@ func (s *session) lose(ctx context.Context, err error) error {
 	return err
 }
 
-// Close ends the session. A cell that runs is ended with it. Closing twice is well.
+// Close ends the session and a cell that runs in it. A second call does nothing.
 func (s *session) Close() error {
 	s.cancel()
 	s.mu.Lock()

@@ -14,7 +14,7 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox/service"
 )
 
-// notebooks make sessions that echo their cells with a count.
+// notebooks are sessions that echo their cells with a count.
 type notebooks struct {
 	fake
 	mu   sync.Mutex
@@ -53,7 +53,8 @@ func (b *notebook) Run(ctx context.Context, cell sandbox.Call) (sandbox.Result, 
 		return sandbox.Result{}, ctx.Err()
 	}
 	b.cells++
-	return sandbox.Result{Status: sandbox.StatusOK, Value: fmt.Sprintf("%s %s %d", b.packages, b.limits.CPU, b.cells)}, nil
+	return sandbox.Result{Status: sandbox.StatusOK, Value: fmt.Sprintf("%s %s %d", b.packages, b.limits.CPU, b.cells)},
+		nil
 }
 
 func (b *notebook) Close() error {
@@ -83,7 +84,7 @@ func TestSessions(t *testing.T) {
 	_, err = one.Run(t.Context(), sandbox.Call{Code: "\xff"})
 	require.ErrorIs(t, err, sandbox.ErrBadCall)
 	_, err = one.Run(t.Context(), sandbox.Call{Code: "x"})
-	require.NoError(t, err, "a bad cell ends nothing")
+	require.NoError(t, err, "a bad cell does not end the session")
 	_, err = one.Run(t.Context(), sandbox.Call{Code: "exit"})
 	require.ErrorIs(t, err, sandbox.ErrSessionEnded)
 	_, err = one.Run(t.Context(), sandbox.Call{Code: "x"})
@@ -97,7 +98,8 @@ func TestSessions(t *testing.T) {
 	require.ErrorIs(t, err, sandbox.ErrSessionLost)
 	require.NoError(t, one.Close())
 	require.NoError(t, other.Close())
-	require.Eventually(t, func() bool { return n.sessions() == 0 }, 5*time.Second, time.Millisecond, "none is left at the node")
+	require.Eventually(t, func() bool { return n.sessions() == 0 }, 5*time.Second, time.Millisecond,
+		"none is left at the node")
 	_, err = c.OpenSession(t.Context(), "none", sandbox.Limits{})
 	require.ErrorIs(t, err, sandbox.ErrBadCall)
 	_, err = c.OpenSession(t.Context(), "", sandbox.Limits{Wall: -1})
@@ -115,7 +117,7 @@ func TestASessionIsLostWithItsNode(t *testing.T) {
 	s.kill()
 	err = <-done
 	require.ErrorIs(t, err, sandbox.ErrSessionLost)
-	require.ErrorIs(t, err, sandbox.ErrInfrastructure, "by breakage: its cells may be run again elsewhere")
+	require.ErrorIs(t, err, sandbox.ErrInfrastructure, "this is breakage: its cells may be run again elsewhere")
 	require.NotErrorIs(t, err, sandbox.ErrSessionEnded)
 	_, err = session.Run(t.Context(), sandbox.Call{Code: "x"})
 	require.ErrorIs(t, err, sandbox.ErrSessionLost)

@@ -13,14 +13,14 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox/rpc"
 )
 
-// errVersion: the node speaks another protocol.
+// errVersion means that the node uses another version of the protocol.
 var errVersion = errors.New("the service speaks another version of the protocol")
 
-// stream talks to the node until that ends, and reports whether they ever met.
+// stream communicates with the node until the stream ends. It reports whether the node ever answered.
 func (n *node) stream() (met bool, err error) {
 	ctx, cancel := context.WithCancel(n.authorized(n.client.life))
 	defer cancel()
-	n.conn.ResetConnectBackoff() // live waits between attempts
+	n.conn.ResetConnectBackoff() // live itself waits between attempts
 	conn, err := rpc.NewSandboxClient(n.conn).Run(ctx)
 	if err != nil {
 		return false, err
@@ -45,7 +45,7 @@ func (n *node) stream() (met bool, err error) {
 			return begun, err
 		}
 		watchdog.Reset(silence)
-		if err := n.told(in, cancel); err != nil {
+		if err := n.handle(in, cancel); err != nil {
 			return begun, err
 		}
 		if !begun {
@@ -55,8 +55,8 @@ func (n *node) stream() (met bool, err error) {
 	}
 }
 
-// told takes in one response.
-func (n *node) told(in *rpc.RunResponse, leave context.CancelFunc) error {
+// handle processes one response.
+func (n *node) handle(in *rpc.RunResponse, leave context.CancelFunc) error {
 	c := n.client
 	now := time.Now()
 	c.mu.Lock()
@@ -71,41 +71,42 @@ func (n *node) told(in *rpc.RunResponse, leave context.CancelFunc) error {
 		n.tier = sandbox.Tier(at.GetTier())
 		if changed {
 			if n.weak() {
-				slog.Warn("left out a sandbox service that isolates too weakly", "address", n.address, "tier", n.tier, "want", c.least)
+				slog.Warn("left out a sandbox service that isolates too weakly", "address", n.address, "tier", n.tier,
+					"want", c.least)
 			}
-			c.survey()
+			c.updateReady()
 		}
 	}
 	for _, a := range in.GetAnswers() {
 		n.answered(a, now)
 	}
 	if n.draining {
-		n.vacate()
+		n.takeBack()
 	}
 	c.dispatch()
 	return nil
 }
 
-// vacate takes back what a draining node was not sent, and ends the stream once it has nothing left.
-func (n *node) vacate() {
+// takeBack returns the calls that a draining node has not been sent, and ends the stream once no call is left.
+func (n *node) takeBack() {
 	for _, f := range n.outbox {
-		if n.flights[f.key] == f {
-			delete(n.flights, f.key)
+		if n.calls[f.key] == f {
+			delete(n.calls, f.key)
 			f.off(n)
 			n.client.failed(f, rpc.ErrDraining)
 		}
 	}
 	n.outbox = nil
-	if len(n.flights) == 0 && n.leave != nil {
+	if len(n.calls) == 0 && n.leave != nil {
 		n.leave()
 	}
 }
 
-// mostSent is how many bytes of tasks, about, go into one request, if it is more than one task.
+// mostSent is roughly how many bytes of tasks one request contains, if it has more than one task.
 const mostSent = 1 << 20
 
-// send tells the node its tasks. The first goes at once; those that come while it is under way go
-// together after it. It blocks while the node reads nothing.
+// send sends tasks to the node. The first is sent at once; tasks that arrive while a request is being sent go together
+// in the next one. It blocks while the node reads nothing.
 func (n *node) send(ctx context.Context, conn rpc.Sandbox_RunClient) {
 	for {
 		out := n.next()
@@ -118,12 +119,12 @@ func (n *node) send(ctx context.Context, conn rpc.Sandbox_RunClient) {
 			}
 		}
 		if conn.Send(out) != nil {
-			return // Recv tells why
+			return // Recv returns the reason
 		}
 	}
 }
 
-// next takes what is to be sent; nil if nothing is.
+// next returns the next request; nil if there is nothing to send.
 func (n *node) next() *rpc.RunRequest {
 	n.client.mu.Lock()
 	defer n.client.mu.Unlock()
@@ -132,7 +133,7 @@ func (n *node) next() *rpc.RunRequest {
 	used, size := 0, 0
 	for used < len(n.outbox) && len(out.Tasks) < min(n.client.o.Preset.Batch, rpc.MostTasks) {
 		f := n.outbox[used]
-		if !f.over && n.flights[f.key] == f {
+		if !f.over && n.calls[f.key] == f {
 			if size += proto.Size(f.task); size > mostSent && len(out.Tasks) > 0 {
 				break
 			}

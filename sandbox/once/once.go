@@ -1,6 +1,8 @@
-// Package once runs identical calls of a batch one time. A verdict depends on its call alone
-// (sandbox/zygote's contract), so trajectories that write the same program at the same turn, as the
-// samples of one prompt often do, share one execution; each still gets its own row of the record.
+// Package once runs identical calls of a batch only once. A verdict depends only on its call (the contract of
+// sandbox/zygote), so trajectories that write the same program at the same turn, as samples of one prompt often do,
+// share one execution. Each still gets its own row in the record.
+//
+//	calls ─▶ distinct calls ─▶ next executor ─▶ a result for every call
 package once
 
 import (
@@ -11,17 +13,17 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
-// Executor passes the distinct calls of each batch on, in the order of their first occurrence.
-// It holds nothing between batches. Closing it closes what is beneath.
+// Executor passes the distinct calls of each batch on, in the order of their first occurrence. It keeps nothing between
+// batches. Closing it closes the next executor.
 type Executor struct{ next sandbox.Executor }
 
-// New returns an executor over next.
+// New returns an executor that passes calls on to next.
 func New(next sandbox.Executor) *Executor { return &Executor{next: next} }
 
-// Run implements sandbox.Executor. A call that shared another's execution took no time of its own:
-// its Timing is zero. A call that broke broke for all that share it.
+// Run implements sandbox.Executor. A call that shared another call's execution took no time of its own, so its Timing
+// says only that. If an execution broke, it broke for all calls that share it.
 func (e *Executor) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Result, error) {
-	place := make(map[string]int, len(calls)) // of a call's key among the distinct ones
+	place := make(map[string]int, len(calls)) // call's key → index among the distinct calls
 	at := make([]int, len(calls))
 	var distinct []sandbox.Call
 	for i, c := range calls {
@@ -42,7 +44,7 @@ func (e *Executor) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Res
 	for i, n := range at {
 		results[i] = verdicts[n]
 		if taken[n] {
-			results[i].Timing = sandbox.Timing{}
+			results[i].Timing = sandbox.Timing{Shared: true}
 		}
 		taken[n] = true
 	}
@@ -56,7 +58,7 @@ func (e *Executor) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Res
 	return results, each
 }
 
-// Workers is how many calls the executor beneath runs at once.
+// Workers returns how many calls the next executor runs at once.
 func (e *Executor) Workers() int {
 	if sized, ok := e.next.(interface{ Workers() int }); ok {
 		return max(sized.Workers(), 1)
@@ -64,5 +66,5 @@ func (e *Executor) Workers() int {
 	return runtime.NumCPU()
 }
 
-// Close closes the executor beneath.
+// Close closes the next executor.
 func (e *Executor) Close() error { return e.next.Close() }

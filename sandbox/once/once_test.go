@@ -11,7 +11,7 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
-// echo answers with the call's own code and remembers what it was given.
+// echo answers each call with the call's own code and records the calls.
 type echo struct {
 	got    []sandbox.Call
 	fail   error
@@ -22,7 +22,8 @@ func (e *echo) Run(_ context.Context, calls []sandbox.Call) ([]sandbox.Result, e
 	e.got = append(e.got, calls...)
 	out := make([]sandbox.Result, len(calls))
 	for i, c := range calls {
-		out[i] = sandbox.Result{Status: sandbox.StatusOK, Stdout: c.Code + c.Stdin, Timing: sandbox.Timing{CPU: time.Second}}
+		out[i] = sandbox.Result{Status: sandbox.StatusOK, Stdout: c.Code + c.Stdin,
+			Timing: sandbox.Timing{CPU: time.Second}}
 	}
 	return out, e.fail
 }
@@ -62,7 +63,7 @@ func TestBreakageIsPassedOn(t *testing.T) {
 	}
 }
 
-func TestCloseClosesWhatIsBeneath(t *testing.T) {
+func TestCloseClosesTheNextExecutor(t *testing.T) {
 	under := &echo{}
 	if err := New(under).Close(); err != nil || !under.closed {
 		t.Fatalf("close: %v, closed %v", err, under.closed)

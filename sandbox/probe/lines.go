@@ -14,31 +14,34 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox/zygote"
 )
 
-// nobody is the user that calls of root run as.
-const nobody = 65534
+// unprivileged is the user that calls run as if the sandbox runs as root.
+const unprivileged = 65534
 
-func lines() []Line {
+func lines(landlockVersion func() (int, error)) []Line {
 	out := []Line{
 		tried("user namespace", namespace(0), "no tier full: the other namespaces need it"),
 		tried("mount namespace", namespace(unix.CLONE_NEWNS), "no tier full: calls see the host's files by name"),
-		tried("process namespace", namespace(unix.CLONE_NEWPID), "no tier full: no new processes, since killing would not be complete"),
-		tried("network namespace", namespace(unix.CLONE_NEWNET), "no tier full; the filter alone keeps calls off the network"),
+		tried("process namespace", namespace(unix.CLONE_NEWPID),
+			"no tier full: calls cannot start processes, since killing could not reach them all"),
+		tried("network namespace", namespace(unix.CLONE_NEWNET),
+			"no tier full; the filter alone keeps calls off the network"),
 		tried("IPC namespace", namespace(unix.CLONE_NEWIPC), "no tier full; the filter alone refuses shared memory"),
 		tried("host name namespace", namespace(unix.CLONE_NEWUTS), "no tier full: calls see the host's name"),
-		landlock(),
-		tried("seccomp filter", filter(), "no tier above rlimits: system calls are open to calls"),
-		tried("no_new_privs", noNewPrivileges(), "no tier at all without root: set-user-id programs would work"),
-		tried("tmpfs", fileSystem("tmpfs"), "no tier full: what a call may fill has no bound but a file's"),
+		landlock(landlockVersion),
+		tried("seccomp filter", filter(), "no tier above rlimits: calls can make any system call"),
+		tried("no_new_privs", noNewPrivileges(), "no tier without root: set-user-id programs would work"),
+		tried("tmpfs", fileSystem("tmpfs"), "no tier full: only single files bound what a call can write"),
 		user(),
 		tried("pidfd", pidfd(), "no tier: calls cannot be watched"),
 		tried("ns_last_pid", present("/proc/sys/kernel/ns_last_pid"), "process ids differ from call to call"),
-		tried("address randomisation off", personality(), "id() and what follows from it differ from call to call"),
+		tried("address randomisation off", personality(), "id() and what depends on it differ from call to call"),
 		hugePages(),
 	}
 	for _, place := range zygote.GroupPlaces() {
-		l := Line{What: "control group: " + place.Controller, Obtained: place.Folder != "", Reason: place.Reason, Without: groupLoss[place.Controller]}
+		l := Line{What: "control group: " + place.Controller, Obtained: place.Folder != "", Reason: place.Reason,
+			Without: groupLoss[place.Controller]}
 		if l.Obtained {
-			l.Reason = "groups can be made in " + place.Folder
+			l.Reason = "groups can be created in " + place.Folder
 		}
 		out = append(out, l)
 	}
@@ -46,28 +49,30 @@ func lines() []Line {
 }
 
 var groupLoss = map[string]string{
-	"pids":   "processes are counted for the user, not for the call with its interpreter",
-	"memory": "a call that forks has its memory limit once for each process",
+	"pids": "processes are counted for the user, not for the call with its interpreter",
+	"memory": "a call that forks has its memory limit once for each process, and may use up the machine's memory, " +
+		"which counts as breakage",
+	"freezer": "a call of several processes that is set aside keeps running, and so does its wall limit",
 }
 
-// tried is a line of something that works unless there is an error.
+// tried returns the line of a feature that works if err is nil.
 func tried(what string, err error, without string) Line {
-	l := Line{What: what, Obtained: err == nil, Reason: "tried, and it works", Without: without}
+	l := Line{What: what, Obtained: err == nil, Reason: "tried; it works", Without: without}
 	if err != nil {
 		l.Reason = err.Error()
 	}
 	return l
 }
 
-// namespace starts a program in a new user namespace and others.
+// namespace starts a program in a new user namespace and in others.
 func namespace(others uintptr) error {
 	id := os.Geteuid()
 	if id == 0 {
-		id = nobody
+		id = unprivileged
 	}
 	group := os.Getegid()
 	if group == 0 {
-		group = nobody
+		group = unprivileged
 	}
 	cmd := exec.Command("/bin/true")
 	cmd.SysProcAttr = &syscall.SysProcAttr{
@@ -81,7 +86,7 @@ func namespace(others uintptr) error {
 	return nil
 }
 
-// namespaceAdvice names the switch that is known to be in the way.
+// namespaceAdvice names the setting that is known to forbid namespaces.
 func namespaceAdvice() string {
 	for file, off := range map[string]string{
 		"/proc/sys/user/max_user_namespaces":                     "0",
@@ -95,17 +100,21 @@ func namespaceAdvice() string {
 	return ""
 }
 
-func landlock() Line {
-	const createRuleset, askVersion = 444, 1
-	l := Line{What: "Landlock", Without: "no tier landlock: without a mount namespace, the user's files are open to calls"}
-	version, _, errno := unix.Syscall(createRuleset, 0, 0, askVersion)
-	if errno != 0 {
-		l.Reason = errno.Error()
+func landlock(ask func() (int, error)) Line {
+	l := Line{What: "Landlock",
+		Without: "no tier landlock: without a mount namespace, calls can read the user's files"}
+	version, err := ask()
+	if err != nil {
+		l.Reason = err.Error()
 		return l
 	}
-	l.Obtained, l.Reason = true, fmt.Sprintf("version %d", version)
-	if version < 6 {
-		l.Reason += "; abstract sockets and signals are scoped from version 6 on, till then by the filter alone"
+	l.Obtained, l.Reason = version >= zygote.LeastLandlock, fmt.Sprintf("version %d", version)
+	switch {
+	case !l.Obtained:
+		l.Reason += fmt.Sprintf("; version %d is needed, the first that refuses truncate(2)", zygote.LeastLandlock)
+	case version < 6:
+		l.Reason += "; only from version 6 on does it restrict abstract sockets and signals; before, only the filter " +
+			"does"
 	}
 	return l
 }
@@ -132,23 +141,25 @@ func fileSystem(name string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the kernel knows no file system %s", name)
+	return fmt.Errorf("the kernel has no file system %s", name)
 }
 
-// user says who calls are to the host.
+// user reports under which user calls run.
 func user() Line {
 	l := Line{What: "non-root user", Without: "no tier: calls never run as root"}
 	if os.Geteuid() != 0 {
-		l.Obtained, l.Reason = true, fmt.Sprintf("calls run as this user, %d: in tiers without namespaces Landlock alone keeps them off its files", os.Geteuid())
+		l.Obtained, l.Reason = true,
+			fmt.Sprintf("calls run as this user, %d: in tiers without namespaces Landlock alone keeps them off its "+
+				"files", os.Geteuid())
 		return l
 	}
 	cmd := exec.Command("/bin/true")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: unprivileged, Gid: unprivileged}}
 	if err := cmd.Run(); err != nil {
 		l.Reason = err.Error()
 		return l
 	}
-	l.Obtained, l.Reason = true, fmt.Sprintf("calls of root run as user %d", nobody)
+	l.Obtained, l.Reason = true, fmt.Sprintf("calls of root run as user %d", unprivileged)
 	return l
 }
 
@@ -165,7 +176,7 @@ func present(path string) error {
 	return err
 }
 
-// personality tries on a thread that ends with its goroutine.
+// personality makes its attempt on a thread that ends with its goroutine.
 func personality() error {
 	const addrNoRandomize, ask = 0x0040000, 0xffffffff
 	result := make(chan error)

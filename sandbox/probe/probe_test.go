@@ -10,7 +10,7 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox/zygote"
 )
 
-// What the probe says is what opening an executor comes to.
+// The probe reports the same tier that opening an executor gets.
 func TestMachine(t *testing.T) {
 	r := Machine(t.Context(), "")
 	e, err := zygote.Open(zygote.Options{Workers: 1, MinTier: sandbox.TierRlimits})
@@ -32,13 +32,14 @@ func TestMachine(t *testing.T) {
 		obtained[l.What] = l.Obtained
 	}
 	if r.Tier == sandbox.TierFull {
-		for _, what := range []string{"user namespace", "mount namespace", "process namespace", "network namespace", "IPC namespace", "host name namespace", "seccomp filter", "tmpfs"} {
+		for _, what := range []string{"user namespace", "mount namespace", "process namespace", "network namespace",
+			"IPC namespace", "host name namespace", "seccomp filter", "tmpfs"} {
 			require.True(t, obtained[what], what)
 		}
 	}
 }
 
-func TestAnInterpreterThatIsNotThereIsTold(t *testing.T) {
+func TestAMissingInterpreterIsReported(t *testing.T) {
 	r := Machine(t.Context(), "/nowhere/python3")
 	require.Empty(t, r.Tier)
 	for _, line := range r.Tiers {

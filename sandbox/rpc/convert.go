@@ -7,7 +7,7 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
-// FromCall puts a call on the wire. It shares the call's bytes.
+// FromCall converts a call to a message. The message shares the call's bytes.
 func FromCall(c sandbox.Call) *Call {
 	return &Call{
 		Language: c.Language, Packages: c.Packages, Code: []byte(c.Code), Stdin: []byte(c.Stdin),
@@ -15,7 +15,7 @@ func FromCall(c sandbox.Call) *Call {
 	}
 }
 
-// Sandbox reads a call from the wire. What is malformed stays so, for Call.Validate to name.
+// Sandbox converts the message to a call. Malformed fields stay malformed, so that Call.Validate can name them.
 func (x *Call) Sandbox() sandbox.Call {
 	return sandbox.Call{
 		Language: x.GetLanguage(), Packages: x.GetPackages(), Code: string(x.GetCode()), Stdin: string(x.GetStdin()),
@@ -23,7 +23,7 @@ func (x *Call) Sandbox() sandbox.Call {
 	}
 }
 
-// FromLimits puts limits on the wire; nil if none is set.
+// FromLimits converts limits to a message; nil if no limit is set.
 func FromLimits(l sandbox.Limits) *Limits {
 	if l == (sandbox.Limits{}) {
 		return nil
@@ -34,7 +34,7 @@ func FromLimits(l sandbox.Limits) *Limits {
 	}
 }
 
-// Sandbox reads limits from the wire.
+// Sandbox converts the message to limits.
 func (x *Limits) Sandbox() sandbox.Limits {
 	return sandbox.Limits{
 		CPU: time.Duration(x.GetCpuNs()), Wall: time.Duration(x.GetWallNs()), MemoryBytes: x.GetMemoryBytes(),
@@ -42,23 +42,25 @@ func (x *Limits) Sandbox() sandbox.Limits {
 	}
 }
 
-// FromResult puts a verdict on the wire.
+// FromResult converts a verdict to a message.
 func FromResult(r sandbox.Result) *Result {
 	return &Result{
 		Status: string(r.Status), ExitCode: int32(r.ExitCode), Signal: r.Signal,
 		Stdout: []byte(r.Stdout), Stderr: []byte(r.Stderr), Traceback: []byte(r.Traceback), Value: []byte(r.Value),
 		Files: fromFiles(r.Files),
 		Timing: &Timing{
-			QueueNs: int64(r.Timing.Queue), WallNs: int64(r.Timing.Wall), CpuNs: int64(r.Timing.CPU), PeakMemoryBytes: r.Timing.PeakMemory,
+			QueueNs: int64(r.Timing.Queue), WallNs: int64(r.Timing.Wall), CpuNs: int64(r.Timing.CPU),
+			PeakMemoryBytes: r.Timing.PeakMemory,
 		},
 	}
 }
 
-// Sandbox reads a verdict from the wire.
+// Sandbox converts the message to a verdict.
 func (x *Result) Sandbox() sandbox.Result {
 	return sandbox.Result{
 		Status: sandbox.Status(x.GetStatus()), ExitCode: int(x.GetExitCode()), Signal: x.GetSignal(),
-		Stdout: string(x.GetStdout()), Stderr: string(x.GetStderr()), Traceback: string(x.GetTraceback()), Value: string(x.GetValue()),
+		Stdout: string(x.GetStdout()), Stderr: string(x.GetStderr()), Traceback: string(x.GetTraceback()),
+		Value: string(x.GetValue()),
 		Files: toFiles(x.GetFiles()),
 		Timing: sandbox.Timing{
 			Queue: time.Duration(x.GetTiming().GetQueueNs()), Wall: time.Duration(x.GetTiming().GetWallNs()),
@@ -89,7 +91,7 @@ func toFiles(files []*File) []sandbox.File {
 	return out
 }
 
-// toInt keeps the sign and what is out of range out of range, where an int is narrower.
+// toInt converts n to an int. Where int is narrower, it keeps the sign, and values out of range stay out of range.
 func toInt(n int64) int {
 	return int(min(max(n, math.MinInt), math.MaxInt))
 }

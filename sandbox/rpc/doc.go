@@ -1,13 +1,12 @@
-// Package rpc is the streaming protocol of the sandbox service: its messages, as sandbox.proto has
-// them, and what they mean in package sandbox's terms. sandbox/service/PROTOCOL.md is for whoever
-// speaks it from elsewhere.
+// Package rpc is the streaming protocol of the sandbox service: the messages of sandbox.proto, and their conversion to
+// and from the types of package sandbox. sandbox/service/PROTOCOL.md explains the protocol to authors of other clients.
 package rpc
 
-// Version is the protocol's. A server says its own in its first response; a client refuses another.
+// Version is the protocol's version. A server sends its version in its first response; a client refuses any other.
 const Version = 1
 
 // Bounds of the protocol.
 const (
-	MostTasks   = 64       // in one request
-	MostMessage = 64 << 20 // bytes of one request: the largest call, and room beside it
+	MostTasks   = 64       // tasks in one request
+	MostMessage = 64 << 20 // bytes of one request: enough for the largest call and more
 )

@@ -8,24 +8,24 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
-// The kinds of failure. They are the same over HTTP.
+// The kinds of failure. HTTP uses the same ones.
 const (
-	KindBadCall        = "bad_call"       // the call is malformed; sending it again cannot help
+	KindBadCall        = "bad_call"       // the call is malformed; sending it again does not help
 	KindKeyConflict    = "key_conflict"   // the idempotency key belongs to another call
-	KindQueueTimeout   = "queue_timeout"  // it waited too long and did not run
+	KindQueueTimeout   = "queue_timeout"  // the call waited too long and did not run
 	KindInfrastructure = "infrastructure" // the sandbox broke
-	KindDraining       = "draining"       // the node takes no more; it did not run
-	KindSessionLost    = "session_lost"   // the session is gone; running its cells again may make it anew
-	KindSessionEnded   = "session_ended"  // the session has ended by its own doing
+	KindDraining       = "draining"       // the node takes no more calls; this one did not run
+	KindSessionLost    = "session_lost"   // the session is gone; replaying its cells may restore it
+	KindSessionEnded   = "session_ended"  // the session ended itself
 )
 
-// ErrDraining: the node takes no more calls; another one, or this one later, may.
+// ErrDraining means that the node takes no more calls. Another node may, or this one later.
 var ErrDraining = errors.New("sandbox service is shutting down")
 
-// ErrKeyConflict: an idempotency key was used for two calls.
+// ErrKeyConflict means that an idempotency key was used for two different calls.
 var ErrKeyConflict = fmt.Errorf("%w: key belongs to another call", sandbox.ErrBadCall)
 
-// FromError puts what is no verdict on the wire.
+// FromError converts an error, which is never a verdict, to a message.
 func FromError(err error) *Failure {
 	f := &Failure{Kind: KindInfrastructure, Message: strings.ToValidUTF8(err.Error(), "\uFFFD")}
 	switch {
@@ -45,7 +45,7 @@ func FromError(err error) *Failure {
 	return f
 }
 
-// Err reads a failure from the wire, with package sandbox's sentinels.
+// Err converts a failure to an error with package sandbox's sentinels.
 func (x *Failure) Err() error {
 	sentinel := sandbox.ErrInfrastructure
 	switch x.GetKind() {
@@ -65,12 +65,13 @@ func (x *Failure) Err() error {
 	return remote{sentinel, x.GetMessage()}
 }
 
-// remote is an error that happened at the server: its words are the server's, its kind is ours.
+// remote is an error that happened at the server. It has the server's text and this package's sentinel.
 type remote struct {
 	sentinel error
 	words    string
 }
 
+// Error returns the server's text, or the sentinel's if there is none.
 func (r remote) Error() string {
 	if r.words == "" {
 		return r.sentinel.Error()
@@ -78,4 +79,5 @@ func (r remote) Error() string {
 	return r.words
 }
 
+// Unwrap returns the sentinel.
 func (r remote) Unwrap() error { return r.sentinel }

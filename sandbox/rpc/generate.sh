@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes sandbox.pb.go and sandbox_grpc.pb.go from sandbox.proto. Needs a Python with grpcio-tools
+# Generates sandbox.pb.go and sandbox_grpc.pb.go from sandbox.proto. Needs a Python with grpcio-tools
 # (PYTHON names it) and, on PATH, protoc-gen-go v1.36.12 and protoc-gen-go-grpc v1.6.2:
 #   go install google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.12
 #   go install google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.2

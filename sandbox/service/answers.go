@@ -9,62 +9,62 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox/rpc"
 )
 
-// answers holds what is known of each idempotency key: who waits for its job, or the verdict.
+// answers holds what is known about each idempotency key: the receivers that wait for its job, or the verdict.
 type answers struct {
 	mostBytes int64
 	keepFor   time.Duration
 
 	mu    sync.Mutex
 	of    map[string]*entry
-	kept  []*entry // that have their verdict, in the order in which they ended
-	bytes int64    // of kept
+	kept  []*entry // entries with a verdict, in the order in which they ended
+	bytes int64    // size of kept
 }
 
 type entry struct {
-	digest string
-	job    *job
-	lanes  []*lane // that wait
-	done   bool
-	answer answer
-	until  time.Time
+	digest    string
+	job       *job
+	receivers []*receiver // those that wait
+	done      bool
+	answer    answer
+	until     time.Time
 }
 
 func newAnswers(mostBytes int64, keepFor time.Duration) *answers {
 	return &answers{mostBytes: mostBytes, keepFor: keepFor, of: map[string]*entry{}}
 }
 
-// enter looks a job's key up. A new one is entered, and the job has to be pushed. Otherwise the job is
-// settled: its lane waits for the one that runs, or is given the verdict, or the conflict.
+// enter looks up a job's key. If the key is new, enter records it, and the caller has to push the job. Otherwise the
+// job needs nothing more: its receiver waits for the running job, or gets the verdict, or the conflict.
 func (a *answers) enter(j *job) (fresh bool) {
 	a.mu.Lock()
 	e, known := a.of[j.key]
 	switch {
 	case !known:
-		a.of[j.key] = &entry{digest: j.digest, job: j, lanes: []*lane{j.lane}}
+		a.of[j.key] = &entry{digest: j.digest, job: j, receivers: []*receiver{j.receiver}}
 		a.mu.Unlock()
 		return true
 	case e.digest != j.digest:
 		a.mu.Unlock()
-		j.lane.give(answer{key: j.key, trace: j.call.Trace, err: fmt.Errorf("%w: %q", rpc.ErrKeyConflict, j.key)})
+		j.receiver.send(answer{key: j.key, trace: j.call.Trace, err: fmt.Errorf("%w: %q", rpc.ErrKeyConflict, j.key)})
 	case e.done:
 		found := e.answer
 		a.mu.Unlock()
 		found.trace = j.call.Trace
-		j.lane.give(found)
+		j.receiver.send(found)
 	default:
-		e.lanes = append(e.lanes, j.lane)
+		e.receivers = append(e.receivers, j.receiver)
 		a.mu.Unlock()
 	}
 	return false
 }
 
-// settle gives a job's answer to all that wait for it. A verdict is kept; a failure is not, so that
-// the key can be tried again.
+// settle sends a job's answer to all receivers that wait for it. A verdict is kept. A failure is not kept, so that the
+// key can be tried again.
 func (a *answers) settle(j *job, got answer, now time.Time) {
 	a.mu.Lock()
 	e := a.of[j.key]
-	lanes := e.lanes
-	e.lanes, e.job = nil, nil
+	receivers := e.receivers
+	e.receivers, e.job = nil, nil
 	if got.err != nil {
 		delete(a.of, j.key)
 	} else {
@@ -74,12 +74,12 @@ func (a *answers) settle(j *job, got answer, now time.Time) {
 		a.forget(now)
 	}
 	a.mu.Unlock()
-	for _, l := range lanes {
-		l.give(got)
+	for _, l := range receivers {
+		l.send(got)
 	}
 }
 
-// forget drops the oldest verdicts while they are too old or too many; the caller holds the lock.
+// forget drops the oldest verdicts while they are too old or too large together. The caller holds the lock.
 func (a *answers) forget(now time.Time) {
 	n := 0
 	for ; n < len(a.kept) && (a.bytes > a.mostBytes || a.kept[n].until.Before(now)); n++ {
@@ -90,24 +90,24 @@ func (a *answers) forget(now time.Time) {
 	a.kept = slices.Delete(a.kept, 0, n)
 }
 
-// tidy drops what is too old.
+// tidy drops verdicts that are too old.
 func (a *answers) tidy(now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.forget(now)
 }
 
-// leave says that a lane no longer waits for a key. A job that nobody waits for, and that has not
-// begun, is dropped from the queue and forgotten; only then it returns true.
-func (a *answers) leave(l *lane, key string, q *queue) (droppedIt bool) {
+// leave says that a receiver no longer waits for a key. If no other receiver waits and the job has not begun, the job
+// is dropped from the queue and forgotten, and leave returns true.
+func (a *answers) leave(l *receiver, key string, q *queue) (droppedIt bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	e, known := a.of[key]
 	if !known || e.done {
 		return false
 	}
-	e.lanes = slices.DeleteFunc(e.lanes, func(other *lane) bool { return other == l })
-	if len(e.lanes) > 0 || !q.drop(e.job) {
+	e.receivers = slices.DeleteFunc(e.receivers, func(other *receiver) bool { return other == l })
+	if len(e.receivers) > 0 || !q.drop(e.job) {
 		return false
 	}
 	delete(a.of, key)

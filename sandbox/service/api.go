@@ -8,7 +8,7 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
-// The bodies of requests and responses; openapi.json says what each field means.
+// The bodies of requests and responses. openapi.json says what each field means.
 
 // CallBody is one call.
 type CallBody struct {
@@ -25,14 +25,14 @@ type CallBody struct {
 	Trace     string     `json:"trace,omitempty"`
 }
 
-// FileIn is a file put into the work folder: its content in base64, or its text.
+// FileIn is a file to put into the work folder: its content in base64, or its text.
 type FileIn struct {
 	Name    string  `json:"name"`
 	Content []byte  `json:"content,omitempty"`
 	Text    *string `json:"text,omitempty"`
 }
 
-// LimitsBody bounds a call.
+// LimitsBody holds the limits of a call.
 type LimitsBody struct {
 	CPU       float64 `json:"cpu_seconds,omitempty"`
 	Wall      float64 `json:"wall_seconds,omitempty"`
@@ -47,12 +47,12 @@ type BatchBody struct {
 	Calls []CallBody `json:"calls"`
 }
 
-// BatchResult holds what became of each call, in their order.
+// BatchResult holds the result of each call, in the order of the calls.
 type BatchResult struct {
 	Results []ResultBody `json:"results"`
 }
 
-// ResultBody is a verdict; within a batch it may be breakage, with its error and no status that counts.
+// ResultBody is a verdict. In a batch it may be breakage: then it has an error, and the other fields do not count.
 type ResultBody struct {
 	Key       string       `json:"key"`
 	Trace     string       `json:"trace,omitempty"`
@@ -68,13 +68,13 @@ type ResultBody struct {
 	Error     *ErrorDetail `json:"error,omitempty"`
 }
 
-// FileOut is a file that the call has left; its content in base64.
+// FileOut is a file that the call has written, its content in base64.
 type FileOut struct {
 	Name    string `json:"name"`
 	Content []byte `json:"content"`
 }
 
-// TimingBody is what was measured.
+// TimingBody holds what was measured.
 type TimingBody struct {
 	Queue      float64 `json:"queue_seconds"`
 	Wall       float64 `json:"wall_seconds"`
@@ -89,12 +89,12 @@ type SessionBody struct {
 	Preset   string     `json:"preset,omitempty"`
 }
 
-// SessionOpened names it.
+// SessionOpened holds the id of a session.
 type SessionOpened struct {
 	ID string `json:"id"`
 }
 
-// HealthBody says how the service is.
+// HealthBody is the state of the service.
 type HealthBody struct {
 	Status      string `json:"status"`
 	Tier        string `json:"tier"`
@@ -104,7 +104,7 @@ type HealthBody struct {
 	Sessions    int    `json:"sessions"`
 }
 
-// call reads the body's call, with its preset's limits. Package sandbox judges what it holds.
+// call returns the body's call, with its preset's limits. Call.Validate checks the content.
 func (b CallBody) call() (sandbox.Call, sandbox.Preset, error) {
 	preset, err := sandbox.PresetOf(b.Preset)
 	if err != nil {
@@ -113,7 +113,8 @@ func (b CallBody) call() (sandbox.Call, sandbox.Preset, error) {
 	if b.Code == nil {
 		return sandbox.Call{}, preset, malformed("code", "code is missing")
 	}
-	c := sandbox.Call{Language: b.Language, Packages: b.Packages, Code: *b.Code, Stdin: b.Stdin, Collect: b.Collect, Trace: b.Trace}
+	c := sandbox.Call{Language: b.Language, Packages: b.Packages, Code: *b.Code, Stdin: b.Stdin, Collect: b.Collect,
+		Trace: b.Trace}
 	if c.Limits, err = b.Limits.limits(preset); err != nil {
 		return c, preset, err
 	}
@@ -121,7 +122,8 @@ func (b CallBody) call() (sandbox.Call, sandbox.Preset, error) {
 		content := f.Content
 		if f.Text != nil {
 			if len(content) > 0 {
-				return c, preset, malformed(fmt.Sprintf("files[%d]", i), fmt.Sprintf("files[%d] has content and text", i))
+				return c, preset, malformed(fmt.Sprintf("files[%d]", i),
+					fmt.Sprintf("files[%d] has content and text", i))
 			}
 			content = []byte(*f.Text)
 		}
@@ -139,11 +141,12 @@ func (b LimitsBody) limits(preset sandbox.Preset) (sandbox.Limits, error) {
 	if err != nil {
 		return sandbox.Limits{}, err
 	}
-	l := sandbox.Limits{CPU: cpu, Wall: wall, MemoryBytes: b.Memory, OutputBytes: b.Output, FileBytes: b.File, Processes: b.Processes}
+	l := sandbox.Limits{CPU: cpu, Wall: wall, MemoryBytes: b.Memory, OutputBytes: b.Output, FileBytes: b.File,
+		Processes: b.Processes}
 	return preset.Over(l), nil
 }
 
-// duration reads seconds. What a duration cannot hold is malformed.
+// duration converts seconds. A value that a duration cannot hold is malformed.
 func duration(field string, seconds float64) (time.Duration, error) {
 	if math.Abs(seconds) > (365 * 24 * time.Hour).Seconds() {
 		return 0, malformed(field, fmt.Sprintf("%s is more than a year: %g", field, seconds))
@@ -151,10 +154,10 @@ func duration(field string, seconds float64) (time.Duration, error) {
 	return time.Duration(seconds * float64(time.Second)), nil
 }
 
-// ResultOf puts a verdict into JSON's terms.
+// ResultOf converts a verdict to its JSON form.
 func ResultOf(r sandbox.Result) ResultBody { return resultBody(answer{result: r}) }
 
-// resultBody puts an answer into JSON.
+// resultBody converts an answer to its JSON form.
 func resultBody(a answer) ResultBody {
 	r := a.result
 	out := ResultBody{Key: a.key, Trace: a.trace, Files: []FileOut{}}
@@ -168,6 +171,7 @@ func resultBody(a answer) ResultBody {
 	for _, f := range r.Files {
 		out.Files = append(out.Files, FileOut(f))
 	}
-	out.Timing = TimingBody{Queue: r.Timing.Queue.Seconds(), Wall: r.Timing.Wall.Seconds(), CPU: r.Timing.CPU.Seconds(), PeakMemory: r.Timing.PeakMemory}
+	out.Timing = TimingBody{Queue: r.Timing.Queue.Seconds(), Wall: r.Timing.Wall.Seconds(), CPU: r.Timing.CPU.Seconds(),
+		PeakMemory: r.Timing.PeakMemory}
 	return out
 }

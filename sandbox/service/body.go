@@ -2,41 +2,111 @@ package service
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"time"
 	"unicode/utf8"
+
+	"golang.org/x/sync/semaphore"
 
 	"github.com/ropewalk/ropewalk/sandbox/rpc"
 )
 
-// body reads a request's JSON into a value. Nothing is read before there is room for it; done gives
-// the room back. What openapi.json does not name is refused where strict.
+// Limits on sending a body: the time for the whole body, and the longest pause.
+const (
+	bodyTime  = 2 * time.Minute
+	bodyPause = 15 * time.Second
+	bodyChunk = 64 << 10 // bytes; room for a chunk is reserved before it is read
+)
+
+// body decodes a request's JSON into a value. It reserves room for the content as it arrives, so a client that
+// announces a large body and sends nothing holds no room. done releases the room. If strict, fields that openapi.json
+// does not name are refused.
 func (s *Service) body(w http.ResponseWriter, r *http.Request, into any, strict bool) (done func(), err error) {
-	size := r.ContentLength
-	if size > rpc.MostMessage {
-		return nil, tooLarge(size)
+	if r.ContentLength > rpc.MostMessage {
+		return nil, tooLarge(r.ContentLength)
 	}
-	if size < 0 {
-		size = rpc.MostMessage
+	in := &bodyReader{body: http.MaxBytesReader(w, r.Body, rpc.MostMessage), conn: http.NewResponseController(w),
+		room: s.bodies, ctx: r.Context(), until: time.Now().Add(bodyTime), pause: s.bodyPause}
+	err = decode(in, into, strict)
+	if e := in.deadline(time.Time{}); err == nil { // the server keeps reading to notice when the client disconnects
+		err = e
 	}
-	if err := s.bodies.Acquire(r.Context(), size); err != nil {
+	if err != nil {
+		in.release()
 		return nil, err
 	}
-	done = func() { s.bodies.Release(size) }
-	if err := decode(w, r, into, strict); err != nil {
-		done()
-		return nil, err
-	}
-	return done, nil
+	return in.release, nil
 }
 
-func decode(w http.ResponseWriter, r *http.Request, into any, strict bool) error {
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, rpc.MostMessage))
+// bodyReader reads a body within a time limit, and reserves room for what it reads.
+type bodyReader struct {
+	body  io.Reader
+	conn  *http.ResponseController
+	room  *semaphore.Weighted
+	ctx   context.Context
+	until time.Time
+	pause time.Duration
+	held  int64 // bytes reserved of room
+	spare int64 // bytes reserved but not read
+}
+
+// Read implements io.Reader. If there is no room in time the request is refused, because requests that each hold a part
+// of the room could wait for each other.
+func (b *bodyReader) Read(p []byte) (int, error) {
+	if b.spare == 0 {
+		waiting, cancel := context.WithTimeout(b.ctx, b.pause)
+		defer cancel()
+		if err := b.room.Acquire(waiting, bodyChunk); err != nil {
+			if b.ctx.Err() != nil {
+				return 0, b.ctx.Err()
+			}
+			return 0, httpError{http.StatusServiceUnavailable,
+				ErrorDetail{kindBusy, "", "there is no room for the body now: send it again later"}}
+		}
+		b.held, b.spare = b.held+bodyChunk, bodyChunk
+	}
+	next := time.Now().Add(b.pause)
+	if b.until.Before(next) {
+		next = b.until
+	}
+	if err := b.deadline(next); err != nil {
+		return 0, err
+	}
+	n, err := b.body.Read(p[:min(int64(len(p)), b.spare)])
+	b.spare -= int64(n)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = httpError{http.StatusRequestTimeout, ErrorDetail{kindSlow, "",
+			fmt.Sprintf("the body did not arrive in time: a pause may last %s, the whole body %s", b.pause, bodyTime)}}
+	}
+	return n, err
+}
+
+// deadline sets the time at which the next read fails. Writers without a connection, as in tests, ignore it.
+func (b *bodyReader) deadline(at time.Time) error {
+	if err := b.conn.SetReadDeadline(at); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return malformed("", "read the body: "+err.Error())
+	}
+	return nil
+}
+
+func (b *bodyReader) release() {
+	b.room.Release(b.held)
+	b.held = 0
+}
+
+func decode(in io.Reader, into any, strict bool) error {
+	data, err := io.ReadAll(in)
+	var placed httpError
 	var over *http.MaxBytesError
 	switch {
+	case errors.As(err, &placed):
+		return placed
 	case errors.As(err, &over):
 		return tooLarge(over.Limit + 1)
 	case err != nil:
@@ -49,15 +119,16 @@ func decode(w http.ResponseWriter, r *http.Request, into any, strict bool) error
 		d.DisallowUnknownFields()
 	}
 	if err := d.Decode(into); err != nil {
-		return malformed(fieldOf(err), "the body is not the JSON that is wanted: "+err.Error())
+		return malformed(fieldOf(err), "the body is not the expected JSON: "+err.Error())
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return malformed("", "the body goes on after its JSON value")
+		return malformed("", "the body continues after its JSON value")
 	}
 	return nil
 }
 
 func tooLarge(size int64) error {
 	return httpError{http.StatusRequestEntityTooLarge,
-		ErrorDetail{kindTooLarge, "", fmt.Sprintf("the body has %d bytes or more, at most %d are taken", size, rpc.MostMessage)}}
+		ErrorDetail{kindTooLarge, "", fmt.Sprintf("the body has %d bytes or more, at most %d are taken", size,
+			rpc.MostMessage)}}
 }

@@ -9,24 +9,24 @@ import (
 	"time"
 )
 
-// connections bounds how many connections there are at once: each has buffers and goroutines of its own before it has
-// said anything. One too many is told so in its own protocol and closed.
+// connections bounds how many connections are open at once, because each has buffers and goroutines before it has sent
+// anything. A connection beyond the limit gets a refusal in its own protocol and is closed.
 type connections struct {
-	room   chan struct{} // holds one for each
-	turned chan struct{} // holds one for each that is being turned away
+	room     chan struct{} // holds one item for each connection
+	refusing chan struct{} // holds one item for each connection that is being refused
 }
 
-// mostTurned bounds how many connections are told at once that there is no room; more are closed without a word.
-const mostTurned = 64
+// mostRefusing bounds how many connections are being refused at once. Others are closed without an answer.
+const mostRefusing = 64
 
-// turnGrace is how long one that is turned away has to say which protocol it speaks, and to hear the answer.
-const turnGrace = 2 * time.Second
+// refuseGrace is how long a connection that is refused has to show its protocol and to read the answer.
+const refuseGrace = 2 * time.Second
 
 func newConnections(most int) *connections {
-	return &connections{room: make(chan struct{}, most), turned: make(chan struct{}, mostTurned)}
+	return &connections{room: make(chan struct{}, most), refusing: make(chan struct{}, mostRefusing)}
 }
 
-// admit takes room for a connection, which gives it back when it is closed; false says that there is none.
+// admit reserves room for a connection, which releases it when it is closed. It returns false if there is no room.
 func (c *connections) admit(conn net.Conn) (net.Conn, bool) {
 	select {
 	case c.room <- struct{}{}:
@@ -36,7 +36,7 @@ func (c *connections) admit(conn net.Conn) (net.Conn, bool) {
 	}
 }
 
-// count is how many connections there are.
+// count returns how many connections are open.
 func (c *connections) count() int { return len(c.room) }
 
 type admitted struct {
@@ -44,28 +44,29 @@ type admitted struct {
 	free func()
 }
 
+// Close closes the connection and releases its room.
 func (a *admitted) Close() error {
 	defer a.free()
 	return a.Conn.Close()
 }
 
-// turnAway tells a connection that there is no room, and closes it.
-func (c *connections) turnAway(conn net.Conn) {
+// refuse tells a connection that there is no room, and closes it.
+func (c *connections) refuse(conn net.Conn) {
 	select {
-	case c.turned <- struct{}{}:
+	case c.refusing <- struct{}{}:
 	default:
 		conn.Close()
 		return
 	}
 	go func() {
-		defer func() { <-c.turned }()
+		defer func() { <-c.refusing }()
 		defer conn.Close()
-		_ = conn.SetDeadline(time.Now().Add(turnGrace))
+		_ = conn.SetDeadline(time.Now().Add(refuseGrace))
 		stream, begun, err := begin(conn)
 		if err != nil {
 			return
 		}
-		words := fmt.Sprintf("this service takes %d connections, and has them", cap(c.room))
+		words := fmt.Sprintf("this service has reached its limit of %d connections", cap(c.room))
 		answer := noRoom(words)
 		if stream {
 			if answer, err = refuseStream(begun, words); err != nil {
@@ -77,7 +78,8 @@ func (c *connections) turnAway(conn net.Conn) {
 	}()
 }
 
-// hangUp lets what was written arrive: a connection that is closed with something unread is reset.
+// hangUp closes a connection after the client has read what was written. If a connection is closed with unread input,
+// it is reset.
 func hangUp(conn net.Conn) {
 	if c, ok := conn.(*begunConn); ok {
 		if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
@@ -91,11 +93,12 @@ func hangUp(conn net.Conn) {
 	}
 }
 
-// noRoom is an HTTP/1.1 response.
+// noRoom returns an HTTP/1.1 response.
 func noRoom(words string) []byte {
 	body := fmt.Sprintf("{\"error\":{\"kind\":%q,\"message\":%q}}\n", kindNoRoom, words)
 	return []byte(strings.Join([]string{
 		fmt.Sprintf("HTTP/1.1 %d %s", http.StatusServiceUnavailable, http.StatusText(http.StatusServiceUnavailable)),
-		"Content-Type: application/json", "Retry-After: 1", "Connection: close", fmt.Sprintf("Content-Length: %d", len(body)), "", body,
+		"Content-Type: application/json", "Retry-After: 1", "Connection: close",
+		fmt.Sprintf("Content-Length: %d", len(body)), "", body,
 	}, "\r\n"))
 }

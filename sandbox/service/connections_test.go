@@ -19,7 +19,7 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox/rpc"
 )
 
-// get asks on a connection of its own.
+// get sends a request on a new connection.
 func get(client *http.Client, url string) (code int, text string, err error) {
 	answer, err := client.Get(url)
 	if err != nil {
@@ -30,7 +30,7 @@ func get(client *http.Client, url string) (code int, text string, err error) {
 	return answer.StatusCode, string(body), err
 }
 
-// Connections beyond the bound are told so in both protocols, and there is room again when others close.
+// Connections beyond the limit are refused in both protocols. There is room again when others close.
 func TestConnectionsAreBounded(t *testing.T) {
 	server, trusting := certificate(t)
 	for _, tt := range []struct {
@@ -60,27 +60,29 @@ func TestConnectionsAreBounded(t *testing.T) {
 			require.Eventually(t, func() bool { return s.connections.count() == 3 }, 5*time.Second, time.Millisecond)
 			code, text, err := get(client, tt.scheme+address+"/healthz")
 			require.NoError(t, err)
-			requireError(t, code, text, 503, "too_many_connections", "", "this service takes 3 connections")
+			requireError(t, code, text, 503, "too_many_connections", "", "limit of 3 connections")
 			conn, err := grpc.NewClient(address, tt.dial)
 			require.NoError(t, err)
 			stream, err := rpc.NewSandboxClient(conn).Run(t.Context())
 			if err == nil {
 				_, err = stream.Recv()
 			}
-			require.ErrorContains(t, err, "this service takes 3 connections")
+			require.ErrorContains(t, err, "limit of 3 connections")
 			require.Equal(t, codes.Unavailable, status.Code(err))
 			require.NoError(t, conn.Close())
 
-			for range 20 { // what was turned away has taken no room
+			for range 20 { // refused connections use no room
 				require.NoError(t, idle[0].Close())
 				require.Eventually(t, func() bool { return s.connections.count() < 3 }, 5*time.Second, time.Millisecond)
 				code, text, err = get(client, tt.scheme+address+"/healthz")
 				require.NoError(t, err)
 				require.Equal(t, 200, code, text)
-				require.Eventually(t, func() bool { return s.connections.count() == 2 }, 5*time.Second, time.Millisecond)
+				require.Eventually(t, func() bool { return s.connections.count() == 2 }, 5*time.Second,
+					time.Millisecond)
 				idle[0], err = net.Dial("tcp", address)
 				require.NoError(t, err)
-				require.Eventually(t, func() bool { return s.connections.count() == 3 }, 5*time.Second, time.Millisecond)
+				require.Eventually(t, func() bool { return s.connections.count() == 3 }, 5*time.Second,
+					time.Millisecond)
 			}
 			for _, c := range idle {
 				require.NoError(t, c.Close())
@@ -102,11 +104,11 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 }
 
-// What floods the service is not answered at length.
+// A flood of connections does not get answers without limit.
 func TestAFloodOfConnectionsIsCutOff(t *testing.T) {
 	c := newConnections(1)
 	var theirs []net.Conn
-	for i := range mostTurned + 10 {
+	for i := range mostRefusing + 10 {
 		ours, their := net.Pipe()
 		theirs = append(theirs, their)
 		if i == 0 {
@@ -116,13 +118,13 @@ func TestAFloodOfConnectionsIsCutOff(t *testing.T) {
 		}
 		_, room := c.admit(ours)
 		require.False(t, room)
-		c.turnAway(ours)
+		c.refuse(ours)
 	}
 	_, err := theirs[len(theirs)-1].Read(make([]byte, 1))
 	require.ErrorIs(t, err, io.EOF, "closed at once")
-	require.Len(t, c.turned, mostTurned)
+	require.Len(t, c.refusing, mostRefusing)
 	for _, conn := range theirs {
 		require.NoError(t, conn.Close())
 	}
-	require.Eventually(t, func() bool { return len(c.turned) == 0 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(c.refusing) == 0 }, 5*time.Second, time.Millisecond)
 }

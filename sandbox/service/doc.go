@@ -1,12 +1,20 @@
-// Package service offers an executor over the network: HTTP and JSON for people and other languages,
-// a gRPC stream for throughput, and the requests of SandboxFusion and code-judge. Its words:
+// Package service offers an executor over the network: HTTP and JSON for people and other languages, a gRPC stream for
+// throughput, and the requests of SandboxFusion and code-judge. Service is its main type.
 //
-//   - A *job* is one call that was taken in; it *waits*, runs, and has an *answer*: a verdict or a failure.
-//   - A *lane* is where answers go: one stream or one HTTP request. Lanes take turns, jobs of a lane keep their order.
-//   - The *queue* holds jobs that wait. It is bounded in bytes; while it is full, nobody's requests are read.
-//   - A *key* is what a client calls its job. Jobs of one key run once: later ones join the first or
-//     get the answer that is kept. Only verdicts are kept, for a while.
-//   - *Draining*, the service finishes the jobs it has and takes no more.
+//	stream or HTTP request ─▶ job ─▶ queue ─▶ worker ─▶ Executor
+//	        ▲                                               │
+//	        └──────────── receiver ◀──── answer ◀───────────┘
 //
-// PROTOCOL.md specifies the stream, openapi.json the rest.
+// The words of the package:
+//
+//   - A *job* is one call that the service has accepted. It *waits*, runs, and gets an *answer*: a verdict or a
+//     failure.
+//   - A *receiver* is where answers go: one stream or one HTTP request. Receivers are served in turn; the jobs of one
+//     receiver keep their order.
+//   - The *queue* holds the waiting jobs. It is bounded in bytes; while it is full, no requests are read.
+//   - A *key* is a client's name for its job. Jobs with the same key run once: later ones join the first or get the
+//     answer that is kept. Only verdicts are kept, for a limited time.
+//   - While *draining*, the service finishes its jobs and accepts no more.
+//
+// PROTOCOL.md specifies the stream, openapi.json the HTTP interface.
 package service

@@ -10,16 +10,20 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox/rpc"
 )
 
-// Kinds of error that only HTTP knows.
+// Kinds of error that only HTTP has.
 const (
 	kindTooLarge     = "too_large"
-	kindMalformed    = "malformed" // the body is not the JSON that openapi.json asks for
+	kindMalformed    = "malformed" // the body is not the JSON that openapi.json specifies
 	kindUnauthorized = "unauthorized"
 	kindNotFound     = "not_found"
 	kindNoRoom       = "too_many_connections"
+	kindBusy         = "busy"             // there is no room for the body
+	kindSlow         = "too_slow"         // the body did not arrive in time
+	kindForbidden    = "forbidden"        // the request comes from a web page of another origin
+	kindWrongType    = "unsupported_type" // the body does not say that it is JSON
 )
 
-// ErrorBody is every answer that is no success.
+// ErrorBody is the body of every answer that is not a success.
 type ErrorBody struct {
 	Error ErrorDetail `json:"error"`
 }
@@ -31,19 +35,20 @@ type ErrorDetail struct {
 	Message string `json:"message"`
 }
 
-// httpError is an error with its place in HTTP.
+// httpError is an error with its HTTP status.
 type httpError struct {
 	code   int
 	detail ErrorDetail
 }
 
+// Error returns the message.
 func (e httpError) Error() string { return e.detail.Message }
 
 func malformed(field, message string) error {
 	return httpError{http.StatusBadRequest, ErrorDetail{kindMalformed, field, message}}
 }
 
-// statusOf is the HTTP status of each kind of failure.
+// statusOf maps each kind of failure to its HTTP status.
 var statusOf = map[string]int{
 	rpc.KindBadCall:        http.StatusBadRequest,
 	rpc.KindKeyConflict:    http.StatusConflict,
@@ -54,7 +59,7 @@ var statusOf = map[string]int{
 	rpc.KindSessionEnded:   http.StatusGone,
 }
 
-// asHTTP places any error.
+// asHTTP converts any error to an httpError.
 func asHTTP(err error) httpError {
 	var placed httpError
 	if errors.As(err, &placed) {
@@ -71,7 +76,7 @@ func asHTTP(err error) httpError {
 	return out
 }
 
-// refuse answers with an error.
+// refuse answers a request with an error.
 func refuse(w http.ResponseWriter, err error) {
 	e := asHTTP(err)
 	if e.code == http.StatusServiceUnavailable {
@@ -83,14 +88,15 @@ func refuse(w http.ResponseWriter, err error) {
 func respond(w http.ResponseWriter, code int, body any) {
 	data, err := json.Marshal(body)
 	if err != nil {
-		code, data = http.StatusInternalServerError, []byte(`{"error":{"kind":"infrastructure","message":"write the answer as JSON"}}`)
+		code, data = http.StatusInternalServerError,
+			[]byte(`{"error":{"kind":"infrastructure","message":"write the answer as JSON"}}`)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	w.Write(append(data, '\n'))
 }
 
-// fieldOf names the field that a JSON error is about.
+// fieldOf returns the field that a JSON error is about.
 func fieldOf(err error) string {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
@@ -102,7 +108,7 @@ func fieldOf(err error) string {
 	return ""
 }
 
-// inCall names the call of a batch that an error is about.
+// inCall adds to an error which call of a batch it is about.
 func inCall(err error, at string) error {
 	e := asHTTP(err)
 	e.detail.Field = strings.TrimSuffix(at+"."+e.detail.Field, ".")

@@ -16,9 +16,9 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
-// fake gives the verdict that a call's code names, and echoes its stdin.
+// fake returns the verdict that a call's code names, and echoes its stdin.
 type fake struct {
-	hold chan struct{} // the code "hold" waits for it
+	hold chan struct{} // calls with the code "hold" wait for it
 
 	mu   sync.Mutex
 	seen []sandbox.Call
@@ -62,7 +62,8 @@ func (f *fake) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Result,
 }
 
 func (f *fake) verdict(c sandbox.Call) sandbox.Result {
-	r := sandbox.Result{Status: sandbox.StatusOK, Stdout: c.Stdin, Timing: sandbox.Timing{Wall: 2e9, CPU: 1e9, PeakMemory: 7}}
+	r := sandbox.Result{Status: sandbox.StatusOK, Stdout: c.Stdin,
+		Timing: sandbox.Timing{Wall: 2e9, CPU: 1e9, PeakMemory: 7}}
 	for _, status := range sandbox.Statuses() {
 		if c.Code == string(status) && status != sandbox.StatusOK {
 			r.Status, r.ExitCode, r.Stderr, r.Traceback = status, 1, "it failed", "it failed"
@@ -93,7 +94,7 @@ func (f *fake) last() sandbox.Call {
 	return f.seen[len(f.seen)-1]
 }
 
-// OpenSession makes sessions that count their cells.
+// OpenSession opens sessions that count their cells.
 func (f *fake) OpenSession(_ context.Context, packages string, _ sandbox.Limits) (sandbox.Session, error) {
 	if packages == "none" {
 		return nil, fmt.Errorf("%w: packages %q are not offered", sandbox.ErrBadCall, packages)
@@ -136,7 +137,7 @@ func newService(t *testing.T, o Options) *Service {
 	return s
 }
 
-// ask sends a request and returns the answer's status and text.
+// ask sends a request and returns the status and text of the answer.
 func ask(t *testing.T, s *Service, method, path, body string, header ...string) (int, string) {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
@@ -150,7 +151,7 @@ func ask(t *testing.T, s *Service, method, path, body string, header ...string) 
 	return w.Code, string(text)
 }
 
-// askFor is ask whose answer is wanted as a value.
+// askFor is ask, with the answer decoded into a value.
 func askFor[T any](t *testing.T, s *Service, method, path, body string) T {
 	t.Helper()
 	code, text := ask(t, s, method, path, body)
@@ -162,7 +163,7 @@ func askFor[T any](t *testing.T, s *Service, method, path, body string) T {
 	return out
 }
 
-// requireError holds that a request is refused as it should be.
+// requireError requires that a request is refused in the expected way.
 func requireError(t *testing.T, code int, text string, want int, kind, field, message string) {
 	t.Helper()
 	require.Equal(t, want, code, text)

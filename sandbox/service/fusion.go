@@ -13,11 +13,11 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
-// SandboxFusion's POST /run_code. Fields, defaults and the meaning of its statuses are those of its
-// documentation (docs/api/run-code-run-code-post) and of its server's models, as of 2025.
+// SandboxFusion's POST /run_code. The fields, the defaults and the meaning of the statuses follow its documentation
+// (docs/api/run-code-run-code-post) and its server's models, as of 2025.
 //
-// Its run_timeout is wall-clock time, and so it is here: CPU and wall limit are both that long, and a
-// verdict depends on load as it does there. compile_timeout has no use, since nothing is compiled.
+// Its run_timeout is wall-clock time, and so it is here: the CPU limit and the wall limit both have that length, and a
+// verdict depends on load as it does there. compile_timeout has no effect, since nothing is compiled.
 
 type fusionRequest struct {
 	CompileTimeout *float64           `json:"compile_timeout"`
@@ -26,7 +26,7 @@ type fusionRequest struct {
 	Code           *string            `json:"code"`
 	Stdin          *string            `json:"stdin"`
 	Language       *string            `json:"language"`
-	Files          map[string]*string `json:"files"` // base64; null is left out
+	Files          map[string]*string `json:"files"` // base64; null entries are ignored
 	FetchFiles     []string           `json:"fetch_files"`
 }
 
@@ -53,7 +53,7 @@ const (
 	fusionError   = "SandboxError"
 )
 
-// fusionMemory stands for its "no limit".
+// fusionMemory is used for SandboxFusion's "no limit".
 const fusionMemory = 4 << 30
 
 func (s *Service) serveFusion(w http.ResponseWriter, r *http.Request) {
@@ -93,9 +93,9 @@ func (b fusionRequest) call() (sandbox.Call, error) {
 		return sandbox.Call{}, malformed("run_timeout", fmt.Sprintf("run_timeout is %g, it must be above 0", timeout))
 	}
 	c := sandbox.Call{Language: *b.Language, Code: *b.Code, Collect: b.FetchFiles,
-		Limits: sandbox.Limits{CPU: limit, Wall: limit, MemoryBytes: fusionMemory}}
-	if b.MemoryLimitMB != nil && *b.MemoryLimitMB > 0 {
-		c.Limits.MemoryBytes = *b.MemoryLimitMB << 20
+		Limits: sandbox.Limits{CPU: limit, Wall: limit}}
+	if c.Limits.MemoryBytes, err = fusionMemoryLimit(b.MemoryLimitMB); err != nil {
+		return sandbox.Call{}, err
 	}
 	if b.Stdin != nil {
 		c.Stdin = *b.Stdin
@@ -104,7 +104,19 @@ func (b fusionRequest) call() (sandbox.Call, error) {
 	return c, err
 }
 
-// fusionFiles decodes files and puts them into the order of their names.
+// fusionMemoryLimit converts a limit in MiB. A missing limit, and one that is not above 0, means "no limit".
+func fusionMemoryLimit(mb *int64) (int64, error) {
+	const most = int64(1 << 20) // MiB; checked before the multiplication, and equal to sandbox.MostLimits
+	switch {
+	case mb == nil || *mb <= 0:
+		return fusionMemory, nil
+	case *mb > most:
+		return 0, malformed("memory_limit_MB", fmt.Sprintf("memory_limit_MB is %d, at most %d are taken", *mb, most))
+	}
+	return *mb << 20, nil
+}
+
+// fusionFiles decodes files and sorts them by name.
 func fusionFiles(named map[string]*string) (files []sandbox.File, err error) {
 	for _, name := range slices.Sorted(maps.Keys(named)) {
 		if named[name] == nil {
@@ -119,7 +131,7 @@ func fusionFiles(named map[string]*string) (files []sandbox.File, err error) {
 	return files, nil
 }
 
-// fusionAnswer says in its words what became of a call.
+// fusionAnswer converts an answer to SandboxFusion's form.
 func fusionAnswer(a answer) fusionResponse {
 	out := fusionResponse{Status: fusionFailed, Files: map[string]string{}}
 	if a.err != nil {
@@ -144,7 +156,7 @@ func fusionAnswer(a answer) fusionResponse {
 	return out
 }
 
-// returnCode is Python's: the exit status, or minus the signal. A verdict other than ok is never 0.
+// returnCode is the exit status, or minus the signal, as in Python. It is 0 only if the verdict is ok.
 func returnCode(r sandbox.Result) *int {
 	code := r.ExitCode
 	if r.Signal != "" {
@@ -156,7 +168,7 @@ func returnCode(r sandbox.Result) *int {
 	return &code
 }
 
-// validation is the body of FastAPI's status 422, which clients of both services know.
+// validation is the body of FastAPI's status 422, which clients of both services expect.
 type validation struct {
 	Detail []validationDetail `json:"detail"`
 }
@@ -167,7 +179,7 @@ type validationDetail struct {
 	Msg  string   `json:"msg"`
 }
 
-// invalid refuses a request as FastAPI does; what is too large is refused as everywhere.
+// invalid refuses a malformed request as FastAPI does, and other requests as everywhere else.
 func invalid(w http.ResponseWriter, err error) {
 	e := asHTTP(err)
 	if e.code != http.StatusBadRequest {

@@ -13,11 +13,14 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox/rpc"
 )
 
-// FuzzRequest: whatever a stream's message holds is a refusal or a well-formed call, and what is
-// read of it says the same when it is written again.
+// FuzzRequest checks that every message of a stream is refused or is a well-formed call, and that a decoded message is
+// the same after it is encoded again.
 func FuzzRequest(f *testing.F) {
-	for _, c := range []sandbox.Call{{}, {Code: "print(1)", Stdin: "\xff", Files: []sandbox.File{{Name: "a", Content: []byte{0}}}, Collect: []string{"b"}, Limits: sandbox.DefaultLimits, Trace: "t"}} {
-		data, err := proto.Marshal(&rpc.RunRequest{Tasks: []*rpc.Task{{Key: "k", Call: rpc.FromCall(c), QueueLifeNs: -1}}, Cancel: []string{"l"}})
+	for _, c := range []sandbox.Call{{},
+		{Code: "print(1)", Stdin: "\xff", Files: []sandbox.File{{Name: "a", Content: []byte{0}}},
+			Collect: []string{"b"}, Limits: sandbox.DefaultLimits, Trace: "t"}} {
+		data, err := proto.Marshal(&rpc.RunRequest{Tasks: []*rpc.Task{{Key: "k", Call: rpc.FromCall(c),
+			QueueLifeNs: -1}}, Cancel: []string{"l"}})
 		require.NoError(f, err)
 		f.Add(data)
 		f.Add(data[:len(data)/2])
@@ -39,12 +42,14 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// FuzzBody: no body of any request makes the service fail.
+// FuzzBody checks that no body of any request makes the service fail.
 func FuzzBody(f *testing.F) {
 	paths := []string{"/v1/run", "/v1/batch", "/v1/sessions", "/run_code", "/judge", "/run/batch"}
 	for i, body := range []string{
-		`{"code":"ok","files":[{"name":"a","content":"AA=="}],"limits":{"cpu_seconds":1e308}}`, `{"calls":[{"code":"ok"}]}`, `{"limits":{"processes":-1}}`,
-		`{"code":"ok","language":"python","files":{"a":null},"run_timeout":-1e9}`, `{"type":"python","solution":"ok"}`, `{"submissions":[{"type":"math","solution":""}]}`,
+		`{"code":"ok","files":[{"name":"a","content":"AA=="}],"limits":{"cpu_seconds":1e308}}`,
+		`{"calls":[{"code":"ok"}]}`, `{"limits":{"processes":-1}}`,
+		`{"code":"ok","language":"python","files":{"a":null},"run_timeout":-1e9}`, `{"type":"python","solution":"ok"}`,
+		`{"submissions":[{"type":"math","solution":""}]}`,
 	} {
 		f.Add(i, []byte(body))
 	}
@@ -54,12 +59,13 @@ func FuzzBody(f *testing.F) {
 	f.Cleanup(func() { s.Close() })
 	handler := s.Handler()
 	f.Fuzz(func(t *testing.T, path int, body []byte) {
-		r := httptest.NewRequestWithContext(t.Context(), "POST", paths[uint(path)%uint(len(paths))], bytes.NewReader(body))
+		r := httptest.NewRequestWithContext(t.Context(), "POST", paths[uint(path)%uint(len(paths))],
+			bytes.NewReader(body))
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, r)
 		require.Contains(t, []int{200, 201, 400, 409, 413, 422, 500, 503}, w.Code)
 		if w.Code == 500 {
-			require.Regexp(t, "break|panic|\\\\u", string(body), "only a call that broke")
+			require.Regexp(t, "break|panic|\\\\u", string(body), "only if a call broke")
 		}
 	})
 }

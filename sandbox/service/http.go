@@ -10,17 +10,17 @@ import (
 //go:embed openapi.json
 var openAPI []byte
 
-// traceHeader carries a trace where a request's body names none, and comes back in the response.
+// traceHeader carries the trace if the request's body names none. The response repeats it.
 const traceHeader = "X-Trace-Id"
 
-// route is one method and path, as openapi.json has it.
+// route is one method and path of openapi.json.
 type route struct {
 	method, path string
 	serve        func(*Service, http.ResponseWriter, *http.Request)
 	open         bool // needs no token
 }
 
-// routes are all that the service answers over HTTP.
+// routes returns everything that the service answers over HTTP.
 func routes() []route {
 	return []route{
 		{"POST", "/v1/run", (*Service).serveRun, false},
@@ -29,7 +29,10 @@ func routes() []route {
 		{"POST", "/v1/sessions/{id}/run", (*Service).serveCell, false},
 		{"DELETE", "/v1/sessions/{id}", (*Service).serveClose, false},
 		{"GET", "/healthz", (*Service).serveHealth, true},
-		{"GET", "/metrics", func(s *Service, w http.ResponseWriter, r *http.Request) { s.metrics.handler().ServeHTTP(w, r) }, false},
+		{"GET", "/metrics", func(s *Service, w http.ResponseWriter,
+			r *http.Request) {
+			s.metrics.handler().ServeHTTP(w, r)
+		}, false},
 		{"GET", "/openapi.json", serveOpenAPI, true},
 		{"POST", "/run_code", (*Service).serveFusion, false},
 		{"POST", "/run_jupyter", (*Service).serveJupyter, false},
@@ -45,26 +48,28 @@ func routes() []route {
 	}
 }
 
-// Handler answers the HTTP half.
+// Handler returns the HTTP interface.
 func (s *Service) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, r := range routes() {
 		mux.HandleFunc(r.method+" "+r.path, func(w http.ResponseWriter, req *http.Request) {
 			if !r.open && !s.admits(req.Header.Get("Authorization")) {
 				w.Header().Set("WWW-Authenticate", "Bearer")
-				refuse(w, httpError{http.StatusUnauthorized, ErrorDetail{kindUnauthorized, "", "the request bears no token that this service knows"}})
+				refuse(w, httpError{http.StatusUnauthorized,
+					ErrorDetail{kindUnauthorized, "", "the request has no valid token"}})
 				return
 			}
 			r.serve(s, w, req)
 		})
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) {
-		refuse(w, httpError{http.StatusNotFound, ErrorDetail{kindNotFound, "", "nothing is at " + req.URL.Path + "; /openapi.json lists what there is"}})
+		refuse(w, httpError{http.StatusNotFound,
+			ErrorDetail{kindNotFound, "", "there is nothing at " + req.URL.Path + "; /openapi.json lists all paths"}})
 	})
 	return mux
 }
 
-// admits compares a token in constant time.
+// admits checks a token in constant time.
 func (s *Service) admits(authorization string) bool {
 	if s.o.Token == "" {
 		return true
@@ -82,7 +87,8 @@ func servePong(_ *Service, w http.ResponseWriter, _ *http.Request) { respond(w, 
 
 func (s *Service) serveHealth(w http.ResponseWriter, _ *http.Request) {
 	jobs, bytes := s.queue.depth()
-	body := HealthBody{Status: "ok", Tier: string(s.tier()), Workers: s.workers, QueuedCalls: jobs, QueuedBytes: bytes, Sessions: s.sessions.count()}
+	body := HealthBody{Status: "ok", Tier: string(s.tier()), Workers: s.workers, QueuedCalls: jobs, QueuedBytes: bytes,
+		Sessions: s.sessions.count()}
 	code := http.StatusOK
 	if s.Draining() {
 		code, body.Status = http.StatusServiceUnavailable, "draining"

@@ -7,14 +7,14 @@ import (
 	"net/http"
 )
 
-// mostBatch is how many calls one request may hold.
+// mostBatch is how many calls one request may contain.
 const mostBatch = 4096
 
-// collect takes requests in and waits for all their answers, which are in the requests' order. Their
-// keys differ. An error is ctx's end.
+// collect submits requests, whose keys differ, and waits for all answers. It returns them in the order of the requests.
+// It fails if ctx ends.
 func (s *Service) collect(ctx context.Context, requests []request) ([]answer, error) {
 	got := make(chan answer, len(requests))
-	l := &lane{deliver: func(a answer) { got <- a }}
+	l := &receiver{deliver: func(a answer) { got <- a }}
 	at := make(map[string]int, len(requests))
 	defer func() {
 		l.gone.Store(true)
@@ -23,7 +23,7 @@ func (s *Service) collect(ctx context.Context, requests []request) ([]answer, er
 		}
 		s.queue.wake()
 	}()
-	go func() { // answers are taken while requests still wait for room
+	go func() { // answers are received while further requests wait for room
 		for _, r := range requests {
 			if s.submit(ctx, l, r) != nil {
 				return
@@ -47,7 +47,7 @@ func (s *Service) collect(ctx context.Context, requests []request) ([]answer, er
 	return answers, nil
 }
 
-// request reads one call.
+// request converts one call.
 func (b CallBody) request(r *http.Request) (request, error) {
 	call, preset, err := b.call()
 	if err != nil {
@@ -120,7 +120,7 @@ func (s *Service) serveBatch(w http.ResponseWriter, r *http.Request) {
 	respond(w, http.StatusOK, out)
 }
 
-// requests reads a batch's calls. A malformed one refuses the batch before anything has run.
+// requests converts a batch's calls. A malformed call refuses the whole batch before anything has run.
 func (b BatchBody) requests(r *http.Request) ([]request, error) {
 	if len(b.Calls) == 0 || len(b.Calls) > mostBatch {
 		return nil, malformed("calls", fmt.Sprintf("calls has %d entries, 1 to %d are taken", len(b.Calls), mostBatch))

@@ -40,7 +40,7 @@ func (s *Service) openHeld(r *http.Request, body SessionBody) (string, error) {
 	return s.sessions.add(r.Context(), body.Packages, limits)
 }
 
-// serveCell runs a cell. Its key and queue life have no meaning: a session has no queue.
+// serveCell runs a cell. A key and a queue life have no meaning here: a session has no queue.
 func (s *Service) serveCell(w http.ResponseWriter, r *http.Request) {
 	var body CallBody
 	done, err := s.body(w, r, &body, true)
@@ -50,7 +50,11 @@ func (s *Service) serveCell(w http.ResponseWriter, r *http.Request) {
 	}
 	defer done()
 	if body.Key != "" || body.QueueLife != 0 || body.Preset != "" || body.Limits != (LimitsBody{}) {
-		refuse(w, malformed("", "a cell has no key, queue_life_seconds, preset or limits: the session has limits, and cells are run in their order"))
+		refuse(w,
+			malformed("",
+				"a cell has no key, queue_life_seconds, preset or limits: "+
+					"the session has limits, and its cells run in "+
+					"order"))
 		return
 	}
 	one, err := body.request(r)
@@ -59,7 +63,7 @@ func (s *Service) serveCell(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	cell := one.call
-	cell.Limits = sandbox.Limits{} // the session's hold
+	cell.Limits = sandbox.Limits{} // the session's limits apply
 	if err := cell.Validate(); err != nil {
 		refuse(w, err)
 		return

@@ -17,19 +17,23 @@ import (
 func TestRun(t *testing.T) {
 	f := &fake{}
 	s := newService(t, Options{Executor: f})
-	got := askFor[ResultBody](t, s, "POST", "/v1/run", `{"code":"ok","language":"python","packages":"numpy","stdin":"in",
+	got := askFor[ResultBody](t, s, "POST", "/v1/run", `{"code":"ok","language":"python",
+		"packages":"numpy","stdin":"in",
 		"files":[{"name":"a","content":"AAH/"},{"name":"b","text":"é"}],"collect":["b","a","c"],
-		"limits":{"cpu_seconds":1.5,"wall_seconds":20,"memory_bytes":1000,"output_bytes":2000,"file_bytes":3000,"processes":4},
+		"limits":{"cpu_seconds":1.5,"wall_seconds":20,"memory_bytes":1000,"output_bytes":2000,
+			"file_bytes":3000,"processes":4},
 		"queue_life_seconds":9,"key":"k","trace":"t"}`)
 	require.Equal(t, sandbox.Call{
 		Language: "python", Packages: "numpy", Code: "ok", Stdin: "in", Collect: []string{"b", "a", "c"}, Trace: "t",
-		Files:  []sandbox.File{{Name: "a", Content: []byte{0, 1, 255}}, {Name: "b", Content: []byte("é")}},
-		Limits: sandbox.Limits{CPU: 1500 * time.Millisecond, Wall: 20 * time.Second, MemoryBytes: 1000, OutputBytes: 2000, FileBytes: 3000, Processes: 4},
+		Files: []sandbox.File{{Name: "a", Content: []byte{0, 1, 255}}, {Name: "b", Content: []byte("é")}},
+		Limits: sandbox.Limits{CPU: 1500 * time.Millisecond, Wall: 20 * time.Second, MemoryBytes: 1000,
+			OutputBytes: 2000, FileBytes: 3000, Processes: 4},
 	}, f.last())
 	require.Positive(t, got.Timing.Queue)
 	got.Timing.Queue = 0
 	require.Equal(t, ResultBody{Key: "k", Trace: "t", Status: "ok", Stdout: "in",
-		Files: []FileOut{{"b", []byte("é")}, {"a", []byte{0, 1, 255}}}, Timing: TimingBody{Wall: 2, CPU: 1, PeakMemory: 7}}, got)
+		Files:  []FileOut{{"b", []byte("é")}, {"a", []byte{0, 1, 255}}},
+		Timing: TimingBody{Wall: 2, CPU: 1, PeakMemory: 7}}, got)
 
 	askFor[ResultBody](t, s, "POST", "/v1/run", `{"code":"ok","preset":"rstar2","limits":{"memory_bytes":5}}`)
 	require.Equal(t, 10*time.Second, f.last().Limits.CPU)
@@ -55,26 +59,34 @@ func TestBadInputIsATypedError(t *testing.T) {
 		kind, field, message string
 	}{
 		{"no JSON", "/v1/run", `{"code":`, 400, "malformed", "", "unexpected EOF"},
-		{"more than JSON", "/v1/run", `{"code":"x"} {}`, 400, "malformed", "", "goes on"},
+		{"more than JSON", "/v1/run", `{"code":"x"} {}`, 400, "malformed", "", "continues after"},
 		{"not UTF-8", "/v1/run", "{\"code\":\"\xff\"}", 400, "malformed", "", "not UTF-8"},
 		{"an unknown field", "/v1/run", `{"code":"x","colour":1}`, 400, "malformed", "colour", "unknown field"},
 		{"another type", "/v1/run", `{"code":7}`, 400, "malformed", "code", "number"},
 		{"no code", "/v1/run", `{}`, 400, "malformed", "code", "missing"},
 		{"an unknown language", "/v1/run", `{"code":"x","language":"cobol"}`, 400, "bad_call", "", `language "cobol"`},
 		{"an unknown preset", "/v1/run", `{"code":"x","preset":"rstar9"}`, 400, "malformed", "preset", "rstar9"},
-		{"a negative limit", "/v1/run", `{"code":"x","limits":{"memory_bytes":-1}}`, 400, "bad_call", "limits.memory", "negative"},
-		{"a limit beyond reason", "/v1/run", `{"code":"x","limits":{"cpu_seconds":1e300}}`, 400, "malformed", "limits.cpu_seconds", "year"},
+		{"a negative limit", "/v1/run", `{"code":"x","limits":{"memory_bytes":-1}}`, 400, "bad_call", "limits.memory",
+			"negative"},
+		{"a limit beyond reason", "/v1/run", `{"code":"x","limits":{"cpu_seconds":1e300}}`, 400, "malformed",
+			"limits.cpu_seconds", "year"},
 		{"a negative life", "/v1/run", `{"code":"x","queue_life_seconds":-1}`, 400, "bad_call", "", "queue_life"},
-		{"NUL in a name", "/v1/run", `{"code":"x","files":[{"name":"a\u0000b","text":""}]}`, 400, "bad_call", "files[0]", "files[0]"},
+		{"NUL in a name", "/v1/run", `{"code":"x","files":[{"name":"a\u0000b","text":""}]}`, 400, "bad_call",
+			"files[0]", "files[0]"},
 		{"a path out", "/v1/run", `{"code":"x","collect":["../a"]}`, 400, "bad_call", "collect[0]", "relative path"},
-		{"a file twice over", "/v1/run", `{"code":"x","files":[{"name":"a","content":"AA==","text":"b"}]}`, 400, "malformed", "files[0]", "content and text"},
-		{"too much code", "/v1/run", `{"code":"` + strings.Repeat(" ", sandbox.MostCode+1) + `"}`, 400, "bad_call", "code", "8388609 bytes"},
-		{"a long key", "/v1/run", `{"code":"x","key":"` + strings.Repeat("k", 257) + `"}`, 400, "bad_call", "", "257 bytes"},
+		{"a file twice over", "/v1/run", `{"code":"x","files":[{"name":"a","content":"AA==","text":"b"}]}`, 400,
+			"malformed", "files[0]", "content and text"},
+		{"too much code", "/v1/run", `{"code":"` + strings.Repeat(" ", sandbox.MostCode+1) + `"}`, 400, "bad_call",
+			"code", "8388609 bytes"},
+		{"a long key", "/v1/run", `{"code":"x","key":"` + strings.Repeat("k", 257) + `"}`, 400, "bad_call", "",
+			"257 bytes"},
 		{"it breaks", "/v1/run", `{"code":"break"}`, 500, "infrastructure", "", "the zygote is gone"},
 		{"it panics", "/v1/run", `{"code":"panic"}`, 500, "infrastructure", "", "no verdict"},
 		{"an empty batch", "/v1/batch", `{"calls":[]}`, 400, "malformed", "calls", "0 entries"},
-		{"a bad call in a batch", "/v1/batch", `{"calls":[{"code":"x"},{"code":"x","limits":{"processes":-1}}]}`, 400, "bad_call", "calls[1].limits.processes", "calls[1]: limits.processes is negative"},
-		{"a key twice", "/v1/batch", `{"calls":[{"code":"x","key":"k"},{"code":"x","key":"k"}]}`, 400, "malformed", "calls[1].key", "calls[0]"},
+		{"a bad call in a batch", "/v1/batch", `{"calls":[{"code":"x"},{"code":"x","limits":{"processes":-1}}]}`, 400,
+			"bad_call", "calls[1].limits.processes", "calls[1]: limits.processes is negative"},
+		{"a key twice", "/v1/batch", `{"calls":[{"code":"x","key":"k"},{"code":"x","key":"k"}]}`, 400, "malformed",
+			"calls[1].key", "calls[0]"},
 		{"another preset's session", "/v1/sessions", `{"preset":"x"}`, 400, "malformed", "preset", "x"},
 		{"packages that are not offered", "/v1/sessions", `{"packages":"none"}`, 400, "bad_call", "", "not offered"},
 		{"a cell of no session", "/v1/sessions/none/run", `{"code":"x"}`, 404, "session_lost", "", "no session"},
@@ -86,20 +98,23 @@ func TestBadInputIsATypedError(t *testing.T) {
 		})
 	}
 	r := httptest.NewRequestWithContext(t.Context(), "POST", "/v1/run", strings.NewReader(`{"code":"`))
-	r.ContentLength = 100 << 20 // and none of it is read
+	r.ContentLength = 100 << 20 // none of it is read
 	w := httptest.NewRecorder()
 	s.Handler().ServeHTTP(w, r)
 	requireError(t, w.Code, w.Body.String(), 413, "too_large", "", "104857600 bytes")
-	endless := httptest.NewRequestWithContext(t.Context(), "POST", "/v1/run", strings.NewReader(`{"code":"`+strings.Repeat("x", 65<<20)+`"}`))
+	endless := httptest.NewRequestWithContext(t.Context(), "POST", "/v1/run",
+		strings.NewReader(`{"code":"`+strings.Repeat("x", 65<<20)+`"}`))
 	endless.ContentLength = -1
 	w = httptest.NewRecorder()
 	s.Handler().ServeHTTP(w, endless)
 	requireError(t, w.Code, w.Body.String(), 413, "too_large", "", "at most")
 }
 
-func TestBatchKeepsOrderAndTellsBreakage(t *testing.T) {
+func TestBatchKeepsOrderAndReportsBreakage(t *testing.T) {
 	s := newService(t, Options{Executor: &fake{}})
-	got := askFor[BatchResult](t, s, "POST", "/v1/batch", `{"calls":[{"code":"ok","stdin":"a"},{"code":"break"},{"code":"killed"},{"code":"x","language":"cobol"},{"code":"ok","stdin":"b"}]}`)
+	got := askFor[BatchResult](t, s, "POST", "/v1/batch",
+		`{"calls":[{"code":"ok","stdin":"a"},{"code":"break"},{"code":"killed"},
+			{"code":"x","language":"cobol"},{"code":"ok","stdin":"b"}]}`)
 	require.Len(t, got.Results, 5)
 	require.Equal(t, "a", got.Results[0].Stdout)
 	require.Equal(t, "infrastructure", got.Results[1].Status)
@@ -131,7 +146,8 @@ func TestQueueTimeoutOverHTTP(t *testing.T) {
 	for i := range s.workers + 1 { // every worker is busy
 		go ask(t, s, "POST", "/v1/run", fmt.Sprintf(`{"code":"hold","stdin":"%d"}`, i))
 	}
-	require.Eventually(t, func() bool { f.mu.Lock(); defer f.mu.Unlock(); return len(f.seen) == s.workers+1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { f.mu.Lock(); defer f.mu.Unlock(); return len(f.seen) == s.workers+1 },
+		10*time.Second, time.Millisecond)
 	code, text := ask(t, s, "POST", "/v1/run", `{"code":"ok","queue_life_seconds":0.05}`)
 	requireError(t, code, text, 503, "queue_timeout", "", "its queue life is 50ms")
 }
@@ -141,7 +157,7 @@ func TestSessions(t *testing.T) {
 	id := askFor[SessionOpened](t, s, "POST", "/v1/sessions", `{"packages":"numpy","limits":{"cpu_seconds":1}}`).ID
 	other := askFor[SessionOpened](t, s, "POST", "/v1/sessions", `{}`).ID
 	code, text := ask(t, s, "POST", "/v1/sessions", `{}`)
-	requireError(t, code, text, 503, "infrastructure", "", "as many sessions")
+	requireError(t, code, text, 503, "infrastructure", "", "limit of sessions")
 	for want := range 3 {
 		got := askFor[ResultBody](t, s, "POST", "/v1/sessions/"+id+"/run", `{"code":"x","trace":"t"}`)
 		require.Equal(t, fmt.Sprint(want+1), got.Value)
@@ -165,13 +181,14 @@ func TestTokenAndHealth(t *testing.T) {
 	s := newService(t, Options{Executor: &fake{}, Token: "secret"})
 	for _, header := range []string{"", "Bearer guess", "secret"} {
 		code, text := ask(t, s, "POST", "/v1/run", `{"code":"ok"}`, "Authorization", header)
-		requireError(t, code, text, 401, "unauthorized", "", "no token")
+		requireError(t, code, text, 401, "unauthorized", "", "no valid token")
 	}
 	code, _ := ask(t, s, "POST", "/v1/run", `{"code":"ok"}`, "Authorization", "Bearer secret")
 	require.Equal(t, 200, code)
 	code, _ = ask(t, s, "GET", "/metrics", "")
 	require.Equal(t, 401, code)
-	require.Equal(t, HealthBody{Status: "ok", Tier: "full", Workers: 2}, askFor[HealthBody](t, s, "GET", "/healthz", ""))
+	require.Equal(t, HealthBody{Status: "ok", Tier: "full", Workers: 2},
+		askFor[HealthBody](t, s, "GET", "/healthz", ""))
 	require.NoError(t, s.Drain(t.Context()))
 	code, text := ask(t, s, "GET", "/healthz", "")
 	require.Equal(t, 503, code)
@@ -182,23 +199,27 @@ func TestTokenAndHealth(t *testing.T) {
 
 func TestMetrics(t *testing.T) {
 	s := newService(t, Options{Executor: &fake{}})
-	askFor[BatchResult](t, s, "POST", "/v1/batch", `{"calls":[{"code":"ok"},{"code":"timeout_cpu"},{"code":"timeout_cpu"},{"code":"break"}]}`)
-	require.NoError(t, s.Drain(t.Context())) // a call is counted when it has been answered
+	askFor[BatchResult](t, s, "POST", "/v1/batch",
+		`{"calls":[{"code":"ok"},{"code":"timeout_cpu"},{"code":"timeout_cpu"},{"code":"break"}]}`)
+	require.NoError(t, s.Drain(t.Context())) // a call is counted once it has been answered
 	_, text := ask(t, s, "GET", "/metrics", "")
 	for _, line := range []string{
 		`ropewalk_sandbox_calls_total{status="ok"} 1`, `ropewalk_sandbox_calls_total{status="timeout_cpu"} 2`,
 		`ropewalk_sandbox_calls_total{status="infrastructure"} 1`, `ropewalk_sandbox_calls_total{status="killed"} 0`,
-		`ropewalk_sandbox_queue_calls 0`, `ropewalk_sandbox_queue_bytes 0`, `ropewalk_sandbox_service_seconds_count 4`, `ropewalk_sandbox_queue_seconds_count 4`,
-		`ropewalk_sandbox_forks_total 5`, `ropewalk_sandbox_recycled_zygotes_total 1`, `ropewalk_sandbox_workers 2`, `ropewalk_sandbox_tier{tier="full"} 1`,
+		`ropewalk_sandbox_queue_calls 0`, `ropewalk_sandbox_queue_bytes 0`, `ropewalk_sandbox_service_seconds_count 4`,
+		`ropewalk_sandbox_queue_seconds_count 4`,
+		`ropewalk_sandbox_forks_total 5`, `ropewalk_sandbox_recycled_zygotes_total 1`, `ropewalk_sandbox_workers 2`,
+		`ropewalk_sandbox_tier{tier="full"} 1`,
 	} {
 		require.Contains(t, text, "\n"+line+"\n")
 	}
 }
 
-func TestLogsTellNoCodeUnlessAsked(t *testing.T) {
+func TestLogsContainCodeOnlyIfConfigured(t *testing.T) {
 	for _, asked := range []bool{false, true} {
 		var log bytes.Buffer
-		s := newService(t, Options{Executor: &fake{}, LogCode: asked, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+		s := newService(t, Options{Executor: &fake{}, LogCode: asked,
+			Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 		code, _ := ask(t, s, "POST", "/v1/run", `{"code":"my_program","stdin":"my_input"}`, traceHeader, "run/7")
 		require.Equal(t, 200, code)
 		require.NoError(t, s.Drain(t.Context()))

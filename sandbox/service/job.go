@@ -7,19 +7,19 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
-// overhead is what a job weighs beside its call's bytes.
+// overhead is the memory that a job uses in addition to its call's content.
 const overhead = 512
 
-// job is one call that was taken in.
+// job is one call that the service has accepted.
 type job struct {
-	key     string
-	digest  string // Call.Key: what the idempotency key stands for
-	call    sandbox.Call
-	arrived time.Time
-	expires time.Time
-	size    int64
-	lane    *lane
-	place   atomic.Int32 // of waiting, running, dropped
+	key      string
+	digest   string // Call.Key, by which jobs with the same idempotency key are compared
+	call     sandbox.Call
+	arrived  time.Time
+	expires  time.Time
+	size     int64
+	receiver *receiver
+	place    atomic.Int32 // waiting, running or dropped
 }
 
 const (
@@ -28,18 +28,18 @@ const (
 	dropped
 )
 
-// take moves a job from waiting to place and reports whether it was the one to do so.
+// take moves a job from waiting to another place, and reports whether this call did so.
 func (j *job) take(place int32) bool { return j.place.CompareAndSwap(waiting, place) }
 
-// answer is what became of a job.
+// answer is the result of a job.
 type answer struct {
 	key    string
 	trace  string
 	result sandbox.Result
-	err    error // not nil: result is no verdict
+	err    error // if not nil, result is not a verdict
 }
 
-// size is about what an answer weighs in memory.
+// size is roughly an answer's size in memory.
 func (a answer) size() int64 {
 	r := a.result
 	n := overhead + len(r.Stdout) + len(r.Stderr) + len(r.Traceback) + len(r.Value)
@@ -49,7 +49,7 @@ func (a answer) size() int64 {
 	return int64(n)
 }
 
-// weigh is about what a call weighs in memory.
+// weigh returns roughly a call's size in memory.
 func weigh(c sandbox.Call) int64 {
 	n := overhead + len(c.Code) + len(c.Stdin)
 	for _, f := range c.Files {

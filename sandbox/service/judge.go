@@ -10,10 +10,10 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
-// code-judge's requests (README, "API", and its models): /judge and /run, with /batch and /long-batch
-// of each. Its limits: ten seconds of the program's own and fifteen of its process, 256 MB and 128
-// more for the interpreter, a queue life of four seconds, or an hour in a long batch; 1,000
-// characters of stdout and of stderr are returned.
+// The requests of code-judge (its README, "API", and its models): /judge and /run, each also with /batch and
+// /long-batch. Its limits are ten seconds for the program and fifteen for its process, 256 MB plus 128 MB for the
+// interpreter, and a queue life of four seconds, or an hour in a long batch. It returns 1,000 characters of stdout and
+// of stderr.
 
 const (
 	judgeLife     = 4 * time.Second
@@ -38,16 +38,16 @@ type batchSubmission struct {
 	Submissions []submission `json:"submissions"`
 }
 
-// judgeResult answers /judge.
+// judgeResult is the answer to /judge.
 type judgeResult struct {
 	SubID      string  `json:"sub_id"`
-	Success    bool    `json:"success"`     // it ran, and printed what was expected
-	RunSuccess bool    `json:"run_success"` // it ran and ended with 0
+	Success    bool    `json:"success"`     // the program ran and printed the expected output
+	RunSuccess bool    `json:"run_success"` // the program ran and exited with 0
 	Cost       float64 `json:"cost"`        // seconds
 	Reason     string  `json:"reason"`
 }
 
-// runResult answers /run.
+// runResult is the answer to /run.
 type runResult struct {
 	judgeResult
 	Stdout *string `json:"stdout"`
@@ -79,7 +79,7 @@ func (s *Service) serveJudgeRunLongBatch(w http.ResponseWriter, r *http.Request)
 	serveMany(s, w, r, judgeLongLife, ran)
 }
 
-// serveJudgeStatus answers what its clients ask for to see whether it is busy.
+// serveJudgeStatus answers the request by which clients find out whether the service is busy.
 func (s *Service) serveJudgeStatus(w http.ResponseWriter, _ *http.Request) {
 	jobs, _ := s.queue.depth()
 	respond(w, http.StatusOK, struct {
@@ -104,7 +104,8 @@ func serveOne[T any](s *Service, w http.ResponseWriter, r *http.Request, put fun
 	respond(w, http.StatusOK, out[0])
 }
 
-func serveMany[T any](s *Service, w http.ResponseWriter, r *http.Request, life time.Duration, put func(submission, answer) T) {
+func serveMany[T any](s *Service, w http.ResponseWriter, r *http.Request, life time.Duration,
+	put func(submission, answer) T) {
 	var body batchSubmission
 	done, err := s.body(w, r, &body, false)
 	if err != nil {
@@ -114,6 +115,11 @@ func serveMany[T any](s *Service, w http.ResponseWriter, r *http.Request, life t
 	defer done()
 	if len(body.Submissions) == 0 {
 		invalid(w, malformed("submissions", "List should have at least 1 item after validation, not 0"))
+		return
+	}
+	if n := len(body.Submissions); n > mostBatch {
+		invalid(w, malformed("submissions",
+			fmt.Sprintf("submissions has %d entries, at most %d are taken", n, mostBatch)))
 		return
 	}
 	if body.Type != nil && *body.Type != "batch" {
@@ -128,8 +134,9 @@ func serveMany[T any](s *Service, w http.ResponseWriter, r *http.Request, life t
 	respond(w, http.StatusOK, batchResult[T]{named(body.SubID), out})
 }
 
-// judge runs submissions and puts what became of each into a result. An error is a malformed one's.
-func judge[T any](s *Service, r *http.Request, subs []submission, life time.Duration, put func(submission, answer) T) ([]T, error) {
+// judge runs submissions and converts each answer with put. It fails if a submission is malformed.
+func judge[T any](s *Service, r *http.Request, subs []submission, life time.Duration,
+	put func(submission, answer) T) ([]T, error) {
 	requests := make([]request, len(subs))
 	for i := range subs {
 		call, err := subs[i].call()
@@ -166,7 +173,8 @@ func (b submission) call() (sandbox.Call, error) {
 	case b.Type == nil:
 		return sandbox.Call{}, malformed("type", "Field required")
 	case *b.Type != "python" && *b.Type != "cpp" && *b.Type != "math":
-		return sandbox.Call{}, malformed("type", fmt.Sprintf("Input should be 'python', 'cpp' or 'math', not %q", *b.Type))
+		return sandbox.Call{}, malformed("type",
+			fmt.Sprintf("Input should be 'python', 'cpp' or 'math', not %q", *b.Type))
 	case b.Solution == nil:
 		return sandbox.Call{}, malformed("solution", "Field required")
 	}
@@ -177,7 +185,7 @@ func (b submission) call() (sandbox.Call, error) {
 	return c, nil
 }
 
-// judged says what became of a submission, without its texts.
+// judged converts an answer to a submission, without its texts.
 func judged(b submission, a answer) judgeResult {
 	out := judgeResult{SubID: *b.SubID, Reason: reason(a)}
 	if a.err != nil {
@@ -199,12 +207,13 @@ func ran(b submission, a answer) runResult {
 	return out
 }
 
-// reason is its word for what went wrong with the run itself.
+// reason returns code-judge's word for a failure of the run itself.
 func reason(a answer) string {
 	switch {
 	case a.err != nil:
 		return map[sandbox.Status]string{
-			sandbox.StatusQueueTimeout: "queue_timeout", sandbox.StatusInfrastructure: "internal_error", "": "invalid_input",
+			sandbox.StatusQueueTimeout: "queue_timeout", sandbox.StatusInfrastructure: "internal_error",
+			"": "invalid_input",
 		}[sandbox.StatusOf(a.err)]
 	case a.result.Status == sandbox.StatusTimeoutWall, a.result.Status == sandbox.StatusTimeoutCPU:
 		return "worker_timeout"
@@ -212,7 +221,7 @@ func reason(a answer) string {
 	return ""
 }
 
-// characters cuts a text after n of them.
+// characters returns the first n characters of a text.
 func characters(s string, n int) string {
 	for i := range s {
 		if n--; n < 0 {

@@ -13,16 +13,16 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
-// SandboxFusion's POST /run_jupyter. Fields, defaults and statuses are those of its server's models (RunJupyterRequest,
-// RunJupyterResponse) as of 2025: a cell that raises is followed by the next one and the whole is a Success; where a
-// limit of time is reached, or the kernel ends, it is Failed and no cell is told.
+// SandboxFusion's POST /run_jupyter. The fields, the defaults and the statuses follow its server's models
+// (RunJupyterRequest, RunJupyterResponse) as of 2025. After a cell that raises an exception the next one runs, and the
+// whole is a Success. If a time limit is reached or the kernel ends, it is Failed, and no cell is returned.
 //
-// Here a cell that raises MemoryError ends the kernel, and so does one that exits before the last. A display is a
-// value's text/plain alone.
+// Here a cell that raises MemoryError ends the kernel, and so does a cell that exits before the last one. A display
+// contains only the text/plain of a value.
 
 type jupyterRequest struct {
 	Cells         []string           `json:"cells"`
-	CellTimeout   float64            `json:"cell_timeout"` // seconds; 0: total_timeout alone
+	CellTimeout   float64            `json:"cell_timeout"` // seconds; 0 means that only total_timeout applies
 	TotalTimeout  *float64           `json:"total_timeout"`
 	MemoryLimitMB *int64             `json:"memory_limit_MB"`
 	Kernel        *string            `json:"kernel"`
@@ -71,11 +71,11 @@ func (s *Service) serveJupyter(w http.ResponseWriter, r *http.Request) {
 	respond(w, http.StatusOK, s.runJupyter(r.Context(), book))
 }
 
-// notebook is a request, read.
+// notebook is a parsed request.
 type notebook struct {
 	cells  []sandbox.Call // at least one
-	silent bool           // the request had none: the one that is there brings files alone
-	limits sandbox.Limits // of the session
+	silent bool           // the request had no cells; the only cell here just brings its files
+	limits sandbox.Limits // limits of the session
 	total  time.Duration
 }
 
@@ -96,14 +96,19 @@ func (b jupyterRequest) notebook() (notebook, error) {
 	}
 	cell, err := duration("cell_timeout", b.CellTimeout)
 	if err != nil || cell < 0 {
-		return notebook{}, malformed("cell_timeout", fmt.Sprintf("cell_timeout is %g, it must not be negative", b.CellTimeout))
+		return notebook{}, malformed("cell_timeout",
+			fmt.Sprintf("cell_timeout is %g, it must not be negative", b.CellTimeout))
 	}
 	if cell == 0 {
 		cell = total
 	}
-	n := notebook{total: total, silent: len(b.Cells) == 0, limits: sandbox.Limits{CPU: cell, Wall: cell, MemoryBytes: fusionMemory}}
-	if b.MemoryLimitMB != nil && *b.MemoryLimitMB > 0 {
-		n.limits.MemoryBytes = *b.MemoryLimitMB << 20
+	n := notebook{total: total, silent: len(b.Cells) == 0,
+		limits: sandbox.Limits{CPU: cell, Wall: cell, MemoryBytes: fusionMemory}}
+	if n.limits.MemoryBytes, err = fusionMemoryLimit(b.MemoryLimitMB); err != nil {
+		return n, err
+	}
+	if len(b.Cells) > mostBatch {
+		return n, malformed("cells", fmt.Sprintf("cells has %d entries, at most %d are taken", len(b.Cells), mostBatch))
 	}
 	for _, code := range b.Cells {
 		n.cells = append(n.cells, sandbox.Call{Code: code})
@@ -123,7 +128,7 @@ func (b jupyterRequest) notebook() (notebook, error) {
 	return n, nil
 }
 
-// inCell names the cell of a notebook that an error is about.
+// inCell adds to an error which cell of a notebook it is about.
 func inCell(err error, i int) error { return inCall(err, fmt.Sprintf("cells[%d]", i)) }
 
 func (s *Service) runJupyter(ctx context.Context, book notebook) jupyterResponse {
@@ -155,8 +160,9 @@ func (s *Service) runJupyter(ctx context.Context, book notebook) jupyterResponse
 	return out
 }
 
-// kernelCell runs one cell, counted and logged as every other.
-func (s *Service) kernelCell(ctx context.Context, kernel sandbox.Session, cell sandbox.Call) (result sandbox.Result, err error) {
+// kernelCell runs one cell, and counts and logs it like every other cell.
+func (s *Service) kernelCell(ctx context.Context, kernel sandbox.Session, cell sandbox.Call) (result sandbox.Result,
+	err error) {
 	began := time.Now()
 	err = rescue.Do(func() (err error) {
 		result, err = kernel.Run(ctx, cell)
@@ -168,7 +174,7 @@ func (s *Service) kernelCell(ctx context.Context, kernel sandbox.Session, cell s
 	return result, err
 }
 
-// failure says why a kernel cannot be gone on with after a cell, or "".
+// failure says why a kernel cannot continue after a cell; "" if it can.
 func failure(i int, r sandbox.Result, err error) string {
 	switch {
 	case errors.Is(err, sandbox.ErrSessionEnded):
@@ -185,7 +191,7 @@ func failure(i int, r sandbox.Result, err error) string {
 	return ""
 }
 
-// failed answers a notebook that did not come to its end.
+// failed returns the answer to a notebook that was not completed.
 func (j jupyterResponse) failed(why string, err error, status sandbox.Status, took time.Duration) jupyterResponse {
 	j.Cells, j.Files = []jupyterCell{}, map[string]string{}
 	if err != nil && !errors.Is(err, sandbox.ErrSessionEnded) {
@@ -193,7 +199,8 @@ func (j jupyterResponse) failed(why string, err error, status sandbox.Status, to
 		return j
 	}
 	seconds, none := took.Seconds(), ""
-	j.Status, j.Driver = fusionFailed, &fusionRun{Status: "TimeLimitExceeded", ExecutionTime: &seconds, Stdout: &none, Stderr: &why}
+	j.Status, j.Driver = fusionFailed, &fusionRun{Status: "TimeLimitExceeded", ExecutionTime: &seconds, Stdout: &none,
+		Stderr: &why}
 	if status != sandbox.StatusTimeoutCPU && status != sandbox.StatusTimeoutWall {
 		code := 1
 		j.Driver.Status, j.Driver.ReturnCode = "Finished", &code
@@ -201,9 +208,10 @@ func (j jupyterResponse) failed(why string, err error, status sandbox.Status, to
 	return j
 }
 
-// shownCell is a result as a notebook shows it: the traceback of an error is no part of stderr.
+// shownCell converts a result to what a notebook shows. There the traceback is not part of stderr.
 func shownCell(r sandbox.Result) jupyterCell {
-	c := jupyterCell{Stdout: r.Stdout, Stderr: strings.TrimSuffix(r.Stderr, r.Traceback), Display: []map[string]string{}, Error: []jupyterError{}}
+	c := jupyterCell{Stdout: r.Stdout, Stderr: strings.TrimSuffix(r.Stderr, r.Traceback),
+		Display: []map[string]string{}, Error: []jupyterError{}}
 	if r.Value != "" {
 		c.Display = append(c.Display, map[string]string{"text/plain": r.Value})
 	}
@@ -213,8 +221,8 @@ func shownCell(r sandbox.Result) jupyterCell {
 	return c
 }
 
-// readTraceback takes Python's text of an exception apart: after the last frame's lines, which are indented, stand the
-// class, with its module, and the message, which may have several lines.
+// readTraceback parses Python's text of an exception. After the indented lines of the last frame come the class, with
+// its module, and the message, which may have several lines.
 func readTraceback(text string) jupyterError {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	from := 0

@@ -10,14 +10,14 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox/zygote/zygotetest"
 )
 
-// pythonService has real interpreters, or the test is skipped.
+// pythonService returns a service with real interpreters, or skips the test.
 func pythonService(t *testing.T) (*Service, *zygote.Sessions) {
 	t.Helper()
 	sessions := zygotetest.Sessions(t)
 	return newService(t, Options{Executor: &fake{}, Sessions: sessions}), sessions
 }
 
-// Requests of SandboxFusion's own tests and of its documentation, and what its clients read of the answers.
+// Requests from SandboxFusion's own tests and documentation, and the parts of the answers that its clients read.
 func TestRunJupyter(t *testing.T) {
 	s, _ := pythonService(t)
 	run := func(body string) jupyterResponse {
@@ -28,7 +28,8 @@ func TestRunJupyter(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(text), &got))
 		return got
 	}
-	got := run(`{"cells":["a = 123","a","print(a)","import sys; n = sys.stderr.write(\"stderr message\")","raise RuntimeError(\"error message\")","a + 1"],
+	got := run(`{"cells":["a = 123","a","print(a)","import sys; n = sys.stderr.write(\"stderr message\")",
+		"raise RuntimeError(\"error message\")","a + 1"],
 		"cell_timeout":0,"total_timeout":45,"kernel":"python3","files":{},"fetch_files":[],"a_field_of_tomorrow":1}`)
 	require.Equal(t, "Success", got.Status)
 	require.Equal(t, "Finished", got.Driver.Status)
@@ -46,7 +47,8 @@ func TestRunJupyter(t *testing.T) {
 	require.Equal(t, 200, code)
 	require.Contains(t, text, `"cells":[{"stdout":"","stderr":"","display":[{"text/plain":"1"}],"error":[]}]`)
 
-	got = run(`{"cells":["open('b.txt', 'w').write(open('a/a.txt').read() * 2)","1"],"files":{"a/a.txt":"YQ==","left_out":null},"fetch_files":["b.txt","none"]}`)
+	got = run(`{"cells":["open('b.txt', 'w').write(open('a/a.txt').read() * 2)","1"],
+		"files":{"a/a.txt":"YQ==","left_out":null},"fetch_files":["b.txt","none"]}`)
 	require.Equal(t, map[string]string{"b.txt": "YWE="}, got.Files)
 	got = run(`{"cells":[],"files":{"a":"YQ=="},"fetch_files":["a"]}`)
 	require.Equal(t, "Success", got.Status)
@@ -54,10 +56,14 @@ func TestRunJupyter(t *testing.T) {
 	require.Equal(t, map[string]string{"a": "YQ=="}, got.Files)
 
 	for _, tt := range []struct{ name, body, driver, stderr string }{
-		{"a cell takes too long", `{"cells":["1","while True: pass"],"cell_timeout":0.5}`, "TimeLimitExceeded", "cell 2 took too long"},
-		{"all take too long", `{"cells":["import time","time.sleep(1.2)","time.sleep(1.2)"],"total_timeout":2}`, "TimeLimitExceeded", "cell 3 took too long"},
-		{"an exit in between", `{"cells":["exit = SystemExit()","raise exit","1"]}`, "Finished", "a cell before cell 3 ended the kernel"},
-		{"no memory", `{"cells":["x = bytearray(10**9)"],"memory_limit_MB":100}`, "Finished", "cell 1 ended the kernel: out_of_memory"},
+		{"a cell takes too long", `{"cells":["1","while True: pass"],"cell_timeout":0.5}`, "TimeLimitExceeded",
+			"cell 2 took too long"},
+		{"all take too long", `{"cells":["import time","time.sleep(1.2)","time.sleep(1.2)"],"total_timeout":2}`,
+			"TimeLimitExceeded", "cell 3 took too long"},
+		{"an exit in between", `{"cells":["exit = SystemExit()","raise exit","1"]}`, "Finished",
+			"a cell before cell 3 ended the kernel"},
+		{"no memory", `{"cells":["x = bytearray(10**9)"],"memory_limit_MB":100}`, "Finished",
+			"cell 1 ended the kernel: out_of_memory"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := run(tt.body)
@@ -70,8 +76,10 @@ func TestRunJupyter(t *testing.T) {
 	}
 	require.Zero(t, s.sessions.count(), "no kernel is left")
 	for body, field := range map[string]string{
-		`{}`: "cells", `{"cells":"1"}`: "cells", `{"cells":["1"],"kernel":"bash"}`: "kernel", `{"cells":["1"],"total_timeout":0}`: "total_timeout",
-		`{"cells":["1"],"cell_timeout":-1}`: "cell_timeout", `{"cells":["1"],"files":{"a":"!"}}`: "files.a", `{"cells":["1"],"fetch_files":["../a"]}`: "cells[0].collect[0]",
+		`{}`: "cells", `{"cells":"1"}`: "cells", `{"cells":["1"],"kernel":"bash"}`: "kernel",
+		`{"cells":["1"],"total_timeout":0}`: "total_timeout",
+		`{"cells":["1"],"cell_timeout":-1}`: "cell_timeout", `{"cells":["1"],"files":{"a":"!"}}`: "files.a",
+		`{"cells":["1"],"fetch_files":["../a"]}`: "cells[0].collect[0]",
 	} {
 		code, text := ask(t, s, "POST", "/run_jupyter", body)
 		require.Equal(t, 422, code, text)
@@ -90,12 +98,18 @@ func TestRunJupyter(t *testing.T) {
 
 func TestReadTraceback(t *testing.T) {
 	for _, tt := range []struct{ text, name, value string }{
-		{"Traceback (most recent call last):\n  File \"<cell 1>\", line 1, in <module>\n    f()\n    ^^^\nZeroDivisionError: division by zero\n", "ZeroDivisionError", "division by zero"},
-		{"  File \"<cell 1>\", line 1\n    x = = 1\n        ^\nSyntaxError: invalid syntax\n", "SyntaxError", "invalid syntax"},
-		{"Traceback (most recent call last):\n  File \"<cell 1>\", line 1, in <module>\n    f()\njson.decoder.JSONDecodeError: Expecting value: line 1\n", "JSONDecodeError", "Expecting value: line 1"},
-		{"Traceback (most recent call last):\n  File \"<cell 1>\", line 1, in <module>\nValueError: a\n  b: c\n", "ValueError", "a\n  b: c"},
-		{"Traceback (most recent call last):\n  File \"<cell 1>\", line 1, in <module>\nKeyError: 1\n\nDuring handling of the above exception, another exception occurred:\n\n" +
-			"Traceback (most recent call last):\n  File \"<cell 1>\", line 3, in <module>\nKeyboardInterrupt\n", "KeyboardInterrupt", ""},
+		{"Traceback (most recent call last):\n  File \"<cell 1>\", line 1, in <module>\n    f()\n    ^^^\n" +
+			"ZeroDivisionError: division by zero\n", "ZeroDivisionError", "division by zero"},
+		{"  File \"<cell 1>\", line 1\n    x = = 1\n        ^\nSyntaxError: invalid syntax\n", "SyntaxError",
+			"invalid syntax"},
+		{"Traceback (most recent call last):\n  File \"<cell 1>\", line 1, in <module>\n    f()\n" +
+			"json.decoder.JSONDecodeError: Expecting value: line 1\n", "JSONDecodeError", "Expecting value: line 1"},
+		{"Traceback (most recent call last):\n  File \"<cell 1>\", line 1, in <module>\nValueError: a\n  b: c\n",
+			"ValueError", "a\n  b: c"},
+		{"Traceback (most recent call last):\n  File \"<cell 1>\", line 1, in <module>\nKeyError: 1\n\n" +
+			"During handling of the above exception, another exception occurred:\n\n" +
+			"Traceback (most recent call last):\n  File \"<cell 1>\", line 3, in <module>\nKeyboardInterrupt\n",
+			"KeyboardInterrupt", ""},
 		{"ValueError: no frame", "ValueError", "no frame"},
 	} {
 		got := readTraceback(tt.text)

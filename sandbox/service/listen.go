@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
@@ -20,21 +22,27 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox/rpc"
 )
 
-// preface is how an HTTP/2 connection begins, and no HTTP/1.1 one: the stream is told from the rest by it.
+// preface is the beginning of every HTTP/2 connection, which no HTTP/1.1 connection has. It tells streams from other
+// requests.
 var preface = []byte("PRI ")
 
-// Serve answers both protocols on one listener until ctx ends; then it drains for at most patience
-// and returns. With a certificate in secure, both are spoken over TLS.
-func (s *Service) Serve(ctx context.Context, listener net.Listener, secure *tls.Config, patience time.Duration) error {
+// Serve answers both protocols on one listener until ctx ends. Then it drains for at most grace and returns. If
+// secure has a certificate, both protocols use TLS.
+func (s *Service) Serve(ctx context.Context, listener net.Listener, secure *tls.Config, grace time.Duration) error {
 	if secure != nil {
 		secure = secure.Clone()
-		// Whoever can speak HTTP/1.1 shall: HTTP/2 is the stream's.
+		// Clients that can use HTTP/1.1 shall use it: HTTP/2 is for the stream.
 		secure.NextProtos = []string{"http/1.1", "h2"}
 		listener = tls.NewListener(listener, secure)
 	}
 	stream, plain := newBranch(listener.Addr()), newBranch(listener.Addr())
-	// A connection that is idle gives its room back.
-	grpcServer, httpServer := s.grpcServer(), &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute}
+	// Idle connections are closed, so that others can connect.
+	handler, alone := s.Handler(), onLoopback(listener.Addr())
+	if alone {
+		handler = local(handler)
+	}
+	grpcServer, httpServer := s.grpcServer(alone),
+		&http.Server{Handler: handler, ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute}
 	failed := make(chan error, 3)
 	go func() { failed <- split(listener, s.connections, stream, plain) }()
 	go func() { failed <- grpcServer.Serve(stream) }()
@@ -43,7 +51,7 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener, secure *tls.
 	select {
 	case err = <-failed:
 	case <-ctx.Done():
-		waiting, stop := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		waiting, stop := context.WithTimeout(context.WithoutCancel(ctx), grace)
 		err = s.Drain(waiting)
 		shut(waiting, grpcServer, httpServer)
 		stop()
@@ -54,62 +62,94 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener, secure *tls.
 	return err
 }
 
-// shut lets answers that are under way arrive, for a moment.
+// shut waits a moment, so that answers being sent can arrive.
 func shut(ctx context.Context, g *grpc.Server, h *http.Server) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	done := make(chan struct{})
 	go func() { g.GracefulStop(); close(done) }()
-	_ = h.Shutdown(ctx) // whatever is left is closed next
+	_ = h.Shutdown(ctx) // the remaining connections are closed next
 	select {
 	case <-done:
 	case <-ctx.Done():
 	}
 }
 
-// spareStreams are those of a connection beyond its sessions. A client needs one, and more to be told that there are
-// too many sessions.
+// spareStreams is how many streams a connection may have in addition to its sessions. A client needs one, and more to
+// be told that there are too many sessions.
 const spareStreams = 64
 
-func (s *Service) grpcServer() *grpc.Server {
+// grpcServer returns the server of streams. alone says that only this machine can reach it.
+func (s *Service) grpcServer(alone bool) *grpc.Server {
 	g := grpc.NewServer(
-		grpc.MaxRecvMsgSize(rpc.MostMessage),
-		// Of one connection: every session, whose surplus is refused with words, and the streams of calls.
+		grpc.MaxRecvMsgSize(rpc.MostMessage), grpc.ForceServerCodecV2(s.decoding),
+		// Per connection: every session, so that surplus ones are refused with a message, and the streams of calls.
 		grpc.MaxConcurrentStreams(uint32(s.o.MostSessions+spareStreams)),
-		// Fixed windows: what a client can send ahead of a full queue is bounded.
+		// Fixed windows bound what a client can send while the queue is full.
 		grpc.InitialWindowSize(1<<20), grpc.InitialConnWindowSize(4<<20),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
-		grpc.StreamInterceptor(s.guard),
+		grpc.StreamInterceptor(s.guard(alone)),
 	)
 	rpc.RegisterSandboxServer(g, grpcServer{service: s})
 	return g
 }
 
-// guard asks for the token, and makes a panic one stream's error.
-func (s *Service) guard(server any, conn grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-	authorization := ""
-	if md, ok := metadata.FromIncomingContext(conn.Context()); ok && len(md.Get("authorization")) > 0 {
-		authorization = md.Get("authorization")[0]
+// guard checks the token, refuses web pages if alone, and turns a panic into an error of one stream.
+func (s *Service) guard(alone bool) grpc.StreamServerInterceptor {
+	return func(server any, conn grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+		md, _ := metadata.FromIncomingContext(conn.Context())
+		authorization := ""
+		if bears := md.Get("authorization"); len(bears) > 0 {
+			authorization = bears[0]
+		}
+		if !s.admits(authorization) {
+			return status.Error(codes.Unauthenticated, "the stream has no valid token")
+		}
+		if err := foreignStream(md); alone && err != nil {
+			return status.Error(codes.PermissionDenied, err.Error())
+		}
+		return rescue.Do(func() error { return next(server, conn) })
 	}
-	if !s.admits(authorization) {
-		return status.Error(codes.Unauthenticated, "the stream bears no token that this service knows")
-	}
-	return rescue.Do(func() error { return next(server, conn) })
 }
 
-// split hands each connection to the protocol it begins with, and turns those away that are too many.
+// How long the service waits before it accepts again after it ran out of descriptors or memory.
+const (
+	acceptFirst = 5 * time.Millisecond
+	acceptMost  = time.Second
+)
+
+// passing reports whether a later Accept may succeed: the machine or the process ran out of a resource, or the
+// connection had been closed.
+func passing(err error) bool {
+	for _, code := range []error{unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM, unix.ECONNABORTED,
+		unix.ECONNRESET, unix.EINTR} {
+		if errors.Is(err, code) {
+			return true
+		}
+	}
+	return false
+}
+
+// split passes each connection to its protocol's server, and refuses connections beyond the limit.
 func split(from net.Listener, all *connections, stream, plain *branch) error {
 	defer stream.Close()
 	defer plain.Close()
+	wait := time.Duration(0)
 	for {
 		conn, err := from.Accept()
+		if passing(err) { // the listener still works
+			wait = min(max(2*wait, acceptFirst), acceptMost)
+			time.Sleep(wait)
+			continue
+		}
 		if err != nil {
 			return err
 		}
+		wait = 0
 		conn, room := all.admit(conn)
 		if !room {
-			all.turnAway(conn)
+			all.refuse(conn)
 			continue
 		}
 		go func() {
@@ -128,7 +168,7 @@ func split(from net.Listener, all *connections, stream, plain *branch) error {
 	}
 }
 
-// begin reads how a connection begins, and reports whether it is the stream's; an error says that nothing came.
+// begin reads the beginning of a connection and reports whether it is a stream's. An error means that nothing arrived.
 func begin(conn net.Conn) (stream bool, begun net.Conn, err error) {
 	head := make([]byte, len(preface))
 	n, err := io.ReadFull(conn, head)
@@ -138,12 +178,13 @@ func begin(conn net.Conn) (stream bool, begun net.Conn, err error) {
 	return bytes.Equal(head, preface), &begunConn{Conn: conn, head: head[:n]}, nil
 }
 
-// begunConn gives back first what was read of it.
+// begunConn first returns what has been read from the connection.
 type begunConn struct {
 	net.Conn
 	head []byte
 }
 
+// Read implements net.Conn.
 func (c *begunConn) Read(p []byte) (int, error) {
 	if len(c.head) > 0 {
 		n := copy(p, c.head)
@@ -153,7 +194,7 @@ func (c *begunConn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// branch is a listener whose connections somebody else accepts.
+// branch is a listener for connections that have been accepted elsewhere.
 type branch struct {
 	addr  net.Addr
 	conns chan net.Conn
@@ -183,11 +224,11 @@ func (b *branch) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends Accept; the connections live on.
+// Close ends Accept. The connections remain open.
 func (b *branch) Close() error {
 	b.once.Do(func() { close(b.over) })
 	return nil
 }
 
-// Addr is the shared listener's.
+// Addr returns the address of the shared listener.
 func (b *branch) Addr() net.Addr { return b.addr }

@@ -23,22 +23,25 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox/rpc"
 )
 
-// certificate makes one of its own for 127.0.0.1.
+// certificate returns a self-signed certificate for 127.0.0.1.
 func certificate(t *testing.T) (server, client *tls.Config) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	require.NoError(t, err)
 	parsed, err := x509.ParseCertificate(der)
 	require.NoError(t, err)
 	roots := x509.NewCertPool()
 	roots.AddCert(parsed)
-	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, &tls.Config{RootCAs: roots}
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}},
+		&tls.Config{RootCAs: roots}
 }
 
-// TestBothProtocolsOverTLS: a client that could speak HTTP/2 gets HTTP/1.1, and gRPC its stream, on one port.
+// TestBothProtocolsOverTLS checks that on one port a client that could use HTTP/2 gets HTTP/1.1, and gRPC gets its
+// stream.
 func TestBothProtocolsOverTLS(t *testing.T) {
 	secure, trusting := certificate(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -49,7 +52,8 @@ func TestBothProtocolsOverTLS(t *testing.T) {
 	go func() { done <- s.Serve(ctx, listener, secure, time.Second) }()
 
 	h := &http.Client{Transport: &http.Transport{TLSClientConfig: trusting, ForceAttemptHTTP2: true}}
-	answer, err := h.Post("https://"+listener.Addr().String()+"/v1/run", "application/json", strings.NewReader(`{"code":"ok","stdin":"x"}`))
+	answer, err := h.Post("https://"+listener.Addr().String()+"/v1/run", "application/json",
+		strings.NewReader(`{"code":"ok","stdin":"x"}`))
 	require.NoError(t, err)
 	text, err := io.ReadAll(answer.Body)
 	require.NoError(t, err)
@@ -65,7 +69,8 @@ func TestBothProtocolsOverTLS(t *testing.T) {
 	first, err := stream.Recv()
 	require.NoError(t, err)
 	require.Equal(t, uint32(rpc.Version), first.GetNode().GetVersion())
-	require.NoError(t, stream.Send(&rpc.RunRequest{Tasks: []*rpc.Task{{Key: "k", Call: rpc.FromCall(sandbox.Call{Code: "ok", Stdin: "y", Trace: "t"})}, {Key: "", Call: &rpc.Call{}}}}))
+	require.NoError(t, stream.Send(&rpc.RunRequest{Tasks: []*rpc.Task{{Key: "k",
+		Call: rpc.FromCall(sandbox.Call{Code: "ok", Stdin: "y", Trace: "t"})}, {Key: "", Call: &rpc.Call{}}}}))
 	require.NoError(t, stream.CloseSend())
 	got := map[string]*rpc.Answer{}
 	for {
@@ -78,7 +83,8 @@ func TestBothProtocolsOverTLS(t *testing.T) {
 			got[a.GetKey()] = a
 		}
 	}
-	require.Equal(t, "y", string(got["k"].GetResult().GetStdout()), "the client closed its half and still got its answers")
+	require.Equal(t, "y", string(got["k"].GetResult().GetStdout()),
+		"the client closed its half and still got its answers")
 	require.Equal(t, "t", got["k"].GetTrace())
 	require.Equal(t, rpc.KindBadCall, got[""].GetFailure().GetKind())
 	require.NoError(t, conn.Close())

@@ -13,31 +13,36 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox/session"
 )
 
-// metrics are what /metrics tells, in a registry of the service's own.
+// metrics are what /metrics returns. They have their own registry.
 type metrics struct {
 	registry *prometheus.Registry
-	calls    *prometheus.CounterVec // by status: verdicts, and kinds of failure
+	calls    *prometheus.CounterVec // by status of the verdict or kind of failure
 	cells    *prometheus.CounterVec
 	queue    prometheus.Histogram
 	service  prometheus.Histogram
 	cellTime prometheus.Histogram
 }
 
-// seconds are the histograms' bounds: 0.1 ms to about 400 s.
+// seconds are the bounds of the histograms' buckets: 0.1 ms to about 400 s.
 var seconds = prometheus.ExponentialBuckets(1e-4, 2, 23)
 
 func newMetrics(s *Service) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
-		calls:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "ropewalk_sandbox_calls_total", Help: "Calls answered, by status or kind of failure."}, []string{"status"}),
-		cells:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "ropewalk_sandbox_cells_total", Help: "Cells answered, by status or kind of failure."}, []string{"status"}),
-		queue:    prometheus.NewHistogram(prometheus.HistogramOpts{Name: "ropewalk_sandbox_queue_seconds", Help: "Time that a call waited.", Buckets: seconds}),
-		service:  prometheus.NewHistogram(prometheus.HistogramOpts{Name: "ropewalk_sandbox_service_seconds", Help: "Time from a call's turn to its answer.", Buckets: seconds}),
-		cellTime: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "ropewalk_sandbox_cell_seconds", Help: "Time of a cell.", Buckets: seconds}),
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "ropewalk_sandbox_calls_total",
+			Help: "Calls answered, by status or kind of failure."}, []string{"status"}),
+		cells: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "ropewalk_sandbox_cells_total",
+			Help: "Cells answered, by status or kind of failure."}, []string{"status"}),
+		queue: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "ropewalk_sandbox_queue_seconds",
+			Help: "Time that a call waited.", Buckets: seconds}),
+		service: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "ropewalk_sandbox_service_seconds",
+			Help: "Time from a call's turn to its answer.", Buckets: seconds}),
+		cellTime: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "ropewalk_sandbox_cell_seconds",
+			Help: "Time of a cell.", Buckets: seconds}),
 	}
 	for _, status := range sandbox.Statuses() {
 		if !status.Breakage() {
-			m.calls.WithLabelValues(string(status)) // a rate needs its zero
+			m.calls.WithLabelValues(string(status)) // a rate needs the initial zero
 		}
 	}
 	for _, kind := range []string{rpc.KindQueueTimeout, rpc.KindInfrastructure} {
@@ -52,44 +57,56 @@ func newMetrics(s *Service) *metrics {
 	return m
 }
 
-// gauges read the service when they are asked.
+// gauges registers metrics that read the service on request.
 func (m *metrics) gauges(s *Service) {
 	gauge := func(name, help string, read func() float64) {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read))
 	}
-	gauge("ropewalk_sandbox_queue_calls", "Calls that wait.", func() float64 { jobs, _ := s.queue.depth(); return float64(jobs) })
-	gauge("ropewalk_sandbox_queue_bytes", "Bytes of the calls that wait.", func() float64 { _, bytes := s.queue.depth(); return float64(bytes) })
-	gauge("ropewalk_sandbox_queue_capacity_bytes", "Bytes that may wait before nothing more is read.", func() float64 { return float64(s.o.QueueBytes) })
-	gauge("ropewalk_sandbox_sessions", "Sessions that are open.", func() float64 { return float64(s.sessions.count()) })
-	gauge("ropewalk_sandbox_connections", "Connections that are open.", func() float64 { return float64(s.connections.count()) })
+	gauge("ropewalk_sandbox_queue_calls", "Calls waiting now.",
+		func() float64 { jobs, _ := s.queue.depth(); return float64(jobs) })
+	gauge("ropewalk_sandbox_queue_bytes", "Bytes of the calls waiting now.",
+		func() float64 { _, bytes := s.queue.depth(); return float64(bytes) })
+	gauge("ropewalk_sandbox_queue_capacity_bytes", "Bytes that may wait before the service stops reading.",
+		func() float64 { return float64(s.o.QueueBytes) })
+	gauge("ropewalk_sandbox_sessions", "Sessions open now.", func() float64 { return float64(s.sessions.count()) })
+	gauge("ropewalk_sandbox_connections", "Connections open now.",
+		func() float64 { return float64(s.connections.count()) })
 	counter := func(name, help string, read func(session.Counts) int) {
-		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(read(s.sessions.pool.Counts())) }))
+		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help},
+			func() float64 { return float64(read(s.sessions.pool.Counts())) }))
 	}
-	counter("ropewalk_sandbox_session_replays_total", "Sessions made anew by running their cells again.", func(c session.Counts) int { return c.Replays })
-	counter("ropewalk_sandbox_sessions_lost_total", "Sessions that showed something else when their cells were run again.", func(c session.Counts) int { return c.Lost })
-	gauge("ropewalk_sandbox_draining", "1 while no calls are taken.", func() float64 {
+	counter("ropewalk_sandbox_session_replays_total", "Sessions restored by running their cells again.",
+		func(c session.Counts) int { return c.Replays })
+	counter("ropewalk_sandbox_sessions_lost_total", "Sessions whose cells had other results when they were run again.",
+		func(c session.Counts) int { return c.Lost })
+	gauge("ropewalk_sandbox_draining", "1 while no calls are accepted.", func() float64 {
 		if s.Draining() {
 			return 1
 		}
 		return 0
 	})
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "ropewalk_sandbox_tier", Help: "1, labelled with the tier of isolation.", ConstLabels: prometheus.Labels{"tier": string(s.tier())},
+		Name: "ropewalk_sandbox_tier", Help: "1, labelled with the tier of isolation.",
+		ConstLabels: prometheus.Labels{"tier": string(s.tier())},
 	}, func() float64 { return 1 }))
 }
 
-// executor tells what the executor counts.
+// executor registers what the executor counts.
 func (m *metrics) executor(e sandbox.Counted) {
 	read := func(name, help string, value func(sandbox.Stats) float64) {
-		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return value(e.Stats()) }))
+		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help},
+			func() float64 { return value(e.Stats()) }))
 	}
-	read("ropewalk_sandbox_forks_total", "Children made.", func(s sandbox.Stats) float64 { return float64(s.Forks) })
-	read("ropewalk_sandbox_recycled_zygotes_total", "Interpreters replaced by fresh ones.", func(s sandbox.Stats) float64 { return float64(s.Recycled) })
-	read("ropewalk_sandbox_aside_total", "Calls set aside, since they took long while others waited.", func(s sandbox.Stats) float64 { return float64(s.Aside) })
+	read("ropewalk_sandbox_forks_total", "Children started.", func(s sandbox.Stats) float64 { return float64(s.Forks) })
+	read("ropewalk_sandbox_recycled_zygotes_total", "Interpreters replaced because of their age.",
+		func(s sandbox.Stats) float64 { return float64(s.Recycled) })
+	read("ropewalk_sandbox_aside_total", "Calls set aside because they took long while others waited.",
+		func(s sandbox.Stats) float64 { return float64(s.Aside) })
 	gauge := func(name, help string, value func(sandbox.Stats) int) {
-		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(value(e.Stats())) }))
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
+			func() float64 { return float64(value(e.Stats())) }))
 	}
-	gauge("ropewalk_sandbox_busy", "Calls that run.", func(s sandbox.Stats) int { return s.Busy })
+	gauge("ropewalk_sandbox_busy", "Calls running now.", func(s sandbox.Stats) int { return s.Busy })
 	gauge("ropewalk_sandbox_workers", "Calls that can run at once.", func(s sandbox.Stats) int { return s.Workers })
 }
 
@@ -109,7 +126,7 @@ func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
 
-// status names an answer for metrics: the verdict's status or the kind of failure.
+// status returns an answer's label in metrics: the verdict's status or the kind of failure.
 func (a answer) status() string {
 	if a.err != nil {
 		return rpc.FromError(a.err).Kind
@@ -117,7 +134,7 @@ func (a answer) status() string {
 	return string(a.result.Status)
 }
 
-// tier is the executor's tier of isolation; "" if it does not say.
+// tier returns the executor's tier of isolation; "" if it does not say.
 func (s *Service) tier() sandbox.Tier {
 	if e, ok := s.o.Executor.(interface{ Isolation() string }); ok {
 		return sandbox.Tier(e.Isolation())

@@ -22,6 +22,7 @@ type schema struct {
 	AdditionalProperties *bool             `json:"additionalProperties"`
 	Items                *schema           `json:"items"`
 	Ref                  string            `json:"$ref"`
+	Maximum              float64           `json:"maximum"`
 	Encoding             string            `json:"contentEncoding"`
 }
 
@@ -43,10 +44,11 @@ func openDocument(t *testing.T) document {
 
 func TestOpenAPIHoldsEveryField(t *testing.T) {
 	d := openDocument(t)
-	bodies := []any{CallBody{}, FileIn{}, LimitsBody{}, BatchBody{}, BatchResult{}, ResultBody{}, FileOut{}, TimingBody{},
+	bodies := []any{CallBody{}, FileIn{}, LimitsBody{}, BatchBody{}, BatchResult{}, ResultBody{}, FileOut{},
+		TimingBody{},
 		SessionBody{}, SessionOpened{}, HealthBody{}, ErrorBody{}, ErrorDetail{}}
 	require.Len(t, d.Components.Schemas, len(bodies))
-	optional := map[string]bool{"CallBody.code": false} // a pointer, so that "" is told from nothing
+	optional := map[string]bool{"CallBody.code": false} // a pointer, so that "" differs from a missing field
 	for _, body := range bodies {
 		typ := reflect.TypeOf(body)
 		s, known := d.Components.Schemas[typ.Name()]
@@ -70,7 +72,7 @@ func TestOpenAPIHoldsEveryField(t *testing.T) {
 	}
 }
 
-// requireType holds a field's type against the document's.
+// requireType compares a field's type with the document's.
 func requireType(t *testing.T, at string, f reflect.Type, p schema) {
 	t.Helper()
 	if f.Kind() == reflect.Pointer {
@@ -87,11 +89,24 @@ func requireType(t *testing.T, at string, f reflect.Type, p schema) {
 		require.Equal(t, "array", p.Type, at)
 		requireType(t, at+"[]", f.Elem(), *p.Items)
 	default:
-		want := map[reflect.Kind]string{reflect.String: "string", reflect.Int: "integer", reflect.Int64: "integer", reflect.Float64: "number", reflect.Bool: "boolean"}
+		want := map[reflect.Kind]string{reflect.String: "string", reflect.Int: "integer", reflect.Int64: "integer",
+			reflect.Float64: "number", reflect.Bool: "boolean"}
 		require.Equal(t, want[f.Kind()], p.Type, at)
 	}
 	if !strings.HasSuffix(at, "[]") {
 		require.NotEmpty(t, p.Description, at)
+	}
+}
+
+func TestOpenAPIHoldsEveryCeiling(t *testing.T) {
+	most := sandbox.MostLimits
+	for name, want := range map[string]float64{
+		"cpu_seconds": most.CPU.Seconds(), "wall_seconds": most.Wall.Seconds(),
+		"memory_bytes": float64(most.MemoryBytes),
+		"output_bytes": float64(most.OutputBytes), "file_bytes": float64(most.FileBytes),
+		"processes": float64(most.Processes),
+	} {
+		require.Equal(t, want, openDocument(t).Components.Schemas["LimitsBody"].Properties[name].Maximum, name)
 	}
 }
 
@@ -116,7 +131,8 @@ func TestOpenAPIHoldsEveryWord(t *testing.T) {
 		statuses = append(statuses, string(s))
 	}
 	require.ElementsMatch(t, statuses, d.Components.Schemas["ResultBody"].Properties["status"].Enum)
-	kinds := []string{kindMalformed, kindTooLarge, kindUnauthorized, kindNotFound, kindNoRoom}
+	kinds := []string{kindMalformed, kindTooLarge, kindUnauthorized, kindNotFound, kindNoRoom, kindBusy, kindSlow,
+		kindForbidden, kindWrongType}
 	for kind := range statusOf {
 		kinds = append(kinds, kind)
 	}

@@ -9,19 +9,19 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// queue holds the jobs that wait: first in, first out within a lane, lanes in turn.
+// queue holds the waiting jobs: first in, first out for each receiver, receivers in turn.
 type queue struct {
 	capacity int64
 	room     *semaphore.Weighted // bytes
 
-	mu     sync.Mutex
-	more   *sync.Cond // a job, or a lane's turn, or the end
-	lanes  []*lane    // those that have jobs
-	turn   int        // of lanes
-	jobs   int
-	bytes  int64
-	first  time.Time // no job expires before; zero if none waits
-	closed bool
+	mu        sync.Mutex
+	more      *sync.Cond  // signals a new job, a receiver that has caught up, or the end
+	receivers []*receiver // those with jobs
+	turn      int         // index of the receiver whose turn it is
+	jobs      int
+	bytes     int64
+	first     time.Time // no job expires before this time; zero if none waits
+	closed    bool
 }
 
 func newQueue(capacity int64) *queue {
@@ -30,27 +30,27 @@ func newQueue(capacity int64) *queue {
 	return q
 }
 
-// reserve waits for room; what it has got is given back by push's job, or by release. More than the
-// queue can hold waits for all of it.
+// reserve waits for room and returns how much it has reserved. The room is released when the job leaves the queue, or
+// by release. A size above the capacity waits for the whole capacity.
 func (q *queue) reserve(ctx context.Context, size int64) (int64, error) {
 	size = min(size, q.capacity)
 	return size, q.room.Acquire(ctx, size)
 }
 
-// tryReserve is reserve where there is room at once.
+// tryReserve is reserve without waiting.
 func (q *queue) tryReserve(size int64) bool { return q.room.TryAcquire(size) }
 
 func (q *queue) release(size int64) { q.room.Release(size) }
 
-// push appends a job, for whose size there is room, to its lane.
+// push appends a job, which has room reserved, to its receiver's jobs.
 func (q *queue) push(j *job) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	l := j.lane
-	l.jobs = append(l.jobs, j)
-	if !l.listed {
-		l.listed = true
-		q.lanes = append(q.lanes, l)
+	r := j.receiver
+	r.jobs = append(r.jobs, j)
+	if !r.listed {
+		r.listed = true
+		q.receivers = append(q.receivers, r)
 	}
 	q.jobs++
 	q.bytes += j.size
@@ -60,7 +60,7 @@ func (q *queue) push(j *job) {
 	q.more.Signal()
 }
 
-// pop waits for a job and takes it; nil once the queue is closed.
+// pop waits for a job and removes it. It returns nil once the queue is closed.
 func (q *queue) pop() *job {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -73,22 +73,22 @@ func (q *queue) pop() *job {
 	return nil
 }
 
-// next takes the first job of the first lane, from the turn on, whose reader keeps up.
+// next removes the first job of the next receiver whose client keeps up with its answers.
 func (q *queue) next() *job {
-	for tried := 0; tried < len(q.lanes); {
-		q.turn %= len(q.lanes)
-		l := q.lanes[q.turn]
-		if l.full() {
+	for tried := 0; tried < len(q.receivers); {
+		q.turn %= len(q.receivers)
+		r := q.receivers[q.turn]
+		if r.full() {
 			q.turn++
 			tried++
 			continue
 		}
-		j := l.jobs[0]
-		l.jobs[0] = nil
-		l.jobs = l.jobs[1:]
+		j := r.jobs[0]
+		r.jobs[0] = nil
+		r.jobs = r.jobs[1:]
 		q.turn++
-		if len(l.jobs) == 0 {
-			q.unlist(l)
+		if len(r.jobs) == 0 {
+			q.unlist(r)
 		}
 		if j.take(running) {
 			q.left(j)
@@ -98,24 +98,24 @@ func (q *queue) next() *job {
 	return nil
 }
 
-// unlist takes a lane without jobs out of the turns.
-func (q *queue) unlist(l *lane) {
-	at := slices.Index(q.lanes, l)
-	q.lanes = slices.Delete(q.lanes, at, at+1)
+// unlist removes a receiver without jobs from the turns.
+func (q *queue) unlist(r *receiver) {
+	at := slices.Index(q.receivers, r)
+	q.receivers = slices.Delete(q.receivers, at, at+1)
 	if at < q.turn {
 		q.turn--
 	}
-	l.listed, l.jobs = false, nil
+	r.listed, r.jobs = false, nil
 }
 
-// left counts a job out.
+// left counts a job that leaves the queue, and releases its room.
 func (q *queue) left(j *job) {
 	q.jobs--
 	q.bytes -= j.size
 	q.room.Release(j.size)
 }
 
-// drop takes a job out if it still waits. Its place in the lane is cleared when its turn comes.
+// drop removes a job if it still waits. Its entry among the receiver's jobs is removed when its turn comes.
 func (q *queue) drop(j *job) bool {
 	if !j.take(dropped) {
 		return false
@@ -126,14 +126,14 @@ func (q *queue) drop(j *job) bool {
 	return true
 }
 
-// wake has the workers look again: a lane's reader has caught up.
+// wake makes the workers check again, since a client has caught up with its answers.
 func (q *queue) wake() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.more.Broadcast()
 }
 
-// expired takes out the jobs whose life ended before now.
+// expired removes the jobs whose queue life ended before now, and returns them.
 func (q *queue) expired(now time.Time) (over []*job) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -141,8 +141,8 @@ func (q *queue) expired(now time.Time) (over []*job) {
 		return nil
 	}
 	q.first = time.Time{}
-	for _, l := range slices.Clone(q.lanes) {
-		l.jobs = slices.DeleteFunc(l.jobs, func(j *job) bool {
+	for _, r := range slices.Clone(q.receivers) {
+		r.jobs = slices.DeleteFunc(r.jobs, func(j *job) bool {
 			if now.Before(j.expires) {
 				if q.first.IsZero() || j.expires.Before(q.first) {
 					q.first = j.expires
@@ -155,21 +155,21 @@ func (q *queue) expired(now time.Time) (over []*job) {
 			}
 			return true
 		})
-		if len(l.jobs) == 0 {
-			q.unlist(l)
+		if len(r.jobs) == 0 {
+			q.unlist(r)
 		}
 	}
 	return over
 }
 
-// depth is how much waits.
+// depth returns how many jobs wait, and their size.
 func (q *queue) depth() (jobs int, bytes int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.jobs, q.bytes
 }
 
-// close ends pop for everybody.
+// close ends every pop.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -13,12 +13,12 @@ import (
 )
 
 // put pushes a job of one byte, for which it reserves room.
-func put(t *testing.T, q *queue, l *lane, key string, life time.Duration) *job {
+func put(t *testing.T, q *queue, l *receiver, key string, life time.Duration) *job {
 	t.Helper()
 	size, err := q.reserve(t.Context(), 1)
 	require.NoError(t, err)
 	now := time.Now()
-	j := &job{key: key, lane: l, size: size, arrived: now, expires: now.Add(life)}
+	j := &job{key: key, receiver: l, size: size, arrived: now, expires: now.Add(life)}
 	q.push(j)
 	return j
 }
@@ -30,9 +30,9 @@ func keys(q *queue, n int) (out []string) {
 	return out
 }
 
-func TestLanesTakeTurns(t *testing.T) {
+func TestReceiversTakeTurns(t *testing.T) {
 	q := newQueue(100)
-	a, b, c := &lane{}, &lane{}, &lane{}
+	a, b, c := &receiver{}, &receiver{}, &receiver{}
 	for i := range 4 {
 		put(t, q, a, fmt.Sprint("a", i), time.Minute)
 	}
@@ -46,10 +46,10 @@ func TestLanesTakeTurns(t *testing.T) {
 	require.Zero(t, bytes)
 }
 
-func TestALaneThatIsNotReadWaits(t *testing.T) {
+func TestAReceiverThatIsNotReadWaits(t *testing.T) {
 	q := newQueue(100)
-	slow, other := &lane{deliver: func(answer) {}}, &lane{}
-	slow.give(answer{result: sandbox.Result{Stdout: string(make([]byte, mostHeld+1))}})
+	slow, other := &receiver{deliver: func(answer) {}}, &receiver{}
+	slow.send(answer{result: sandbox.Result{Stdout: string(make([]byte, mostHeld+1))}})
 	put(t, q, slow, "s", time.Minute)
 	put(t, q, other, "o", time.Minute)
 	require.Equal(t, []string{"o"}, keys(q, 1))
@@ -67,7 +67,7 @@ func TestALaneThatIsNotReadWaits(t *testing.T) {
 
 func TestJobsExpireAndAreDropped(t *testing.T) {
 	q := newQueue(100)
-	l := &lane{}
+	l := &receiver{}
 	put(t, q, l, "kept", time.Hour)
 	put(t, q, l, "short", time.Millisecond)
 	gone := put(t, q, l, "gone", time.Hour)
@@ -91,7 +91,7 @@ func TestRoom(t *testing.T) {
 	q := newQueue(10)
 	all, err := q.reserve(t.Context(), 50)
 	require.NoError(t, err)
-	require.EqualValues(t, 10, all, "more than there is room for takes all of it")
+	require.EqualValues(t, 10, all, "a size above the capacity takes all of it")
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	_, err = q.reserve(ctx, 1)
@@ -104,10 +104,10 @@ func TestRoom(t *testing.T) {
 func TestVerdictsAreKeptWithinBounds(t *testing.T) {
 	a := newAnswers(3*(overhead+10), time.Minute)
 	var got []answer
-	l := &lane{deliver: func(x answer) { got = append(got, x) }}
+	l := &receiver{deliver: func(x answer) { got = append(got, x) }}
 	now := time.Now()
 	settle := func(key string, err error) {
-		j := &job{key: key, digest: key, lane: l}
+		j := &job{key: key, digest: key, receiver: l}
 		require.True(t, a.enter(j), key)
 		a.settle(j, answer{key: key, err: err, result: sandbox.Result{Stdout: "0123456789"}}, now)
 	}
@@ -115,9 +115,9 @@ func TestVerdictsAreKeptWithinBounds(t *testing.T) {
 		settle(fmt.Sprint(i), nil)
 	}
 	settle("broken", errors.New("it broke"))
-	require.Len(t, a.of, 3, "the oldest make room, and breakage is not kept")
+	require.Len(t, a.of, 3, "the oldest verdicts are dropped, and breakage is not kept")
 	require.Len(t, got, 6)
-	require.False(t, a.enter(&job{key: "4", digest: "4", lane: l}), "the last is known")
+	require.False(t, a.enter(&job{key: "4", digest: "4", receiver: l}), "the last one is kept")
 	require.Equal(t, "0123456789", got[6].result.Stdout)
 	a.tidy(now.Add(2 * time.Minute))
 	require.Empty(t, a.of)

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// The few frames of HTTP/2 (RFC 9113) with which a stream is refused without a server behind it.
+// The few frames of HTTP/2 (RFC 9113) that are needed to refuse a stream without a gRPC server.
 const (
 	frameHeaders  = 1
 	frameSettings = 4
@@ -21,10 +21,11 @@ const (
 	mostFrameRead = 1 << 20 // bytes that a client may send before its first request
 )
 
-// refuseStream waits for the first request of an HTTP/2 connection and returns what answers it: gRPC's UNAVAILABLE with
-// words, and that the connection takes no more.
+// refuseStream waits for the first request of an HTTP/2 connection and returns the bytes that answer it: gRPC's
+// UNAVAILABLE with a message, and the notice that the connection accepts no more requests.
 func refuseStream(conn io.ReadWriter, words string) ([]byte, error) {
-	if _, err := conn.Write(frame(frameSettings, 0, 0, nil)); err != nil { // clients await it before they ask
+	// clients wait for it before they send a request
+	if _, err := conn.Write(frame(frameSettings, 0, 0, nil)); err != nil {
 		return nil, err
 	}
 	in := io.LimitReader(conn, mostFrameRead)
@@ -47,7 +48,8 @@ func refuseStream(conn io.ReadWriter, words string) ([]byte, error) {
 		fields := field(":status", "200") + field("content-type", "application/grpc") +
 			field("grpc-status", fmt.Sprint(int(codes.Unavailable))) + field("grpc-message", words)
 		away := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, stream), enhanceCalm)
-		return append(frame(frameHeaders, endOfStream, stream, []byte(fields)), frame(frameGoAway, 0, 0, append(away, words...))...), nil
+		return append(frame(frameHeaders, endOfStream, stream, []byte(fields)),
+			frame(frameGoAway, 0, 0, append(away, words...))...), nil
 	}
 }
 
@@ -57,7 +59,7 @@ func frame(kind, flags byte, stream uint32, payload []byte) []byte {
 	return append(head, payload...)
 }
 
-// field is a header as HPACK's literal without indexing (RFC 7541, 6.2.2); name and value have below 127 bytes.
+// field is a header as a literal of HPACK without indexing (RFC 7541, 6.2.2). Name and value have fewer than 127 bytes.
 func field(name, value string) string {
 	return "\x00" + string(rune(len(name))) + name + string(rune(len(value))) + value
 }

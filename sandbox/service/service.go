@@ -14,24 +14,24 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox/rpc"
 )
 
-// Options say how to serve. What is zero takes its default.
+// Options say how to serve. An option of zero means its default.
 type Options struct {
 	Executor sandbox.Executor
-	Sessions sandbox.Sessions // nil: the executor, if it makes sessions
+	Sessions sandbox.Sessions // nil means the executor, if it offers sessions
 
-	QueueBytes int64         // of jobs that wait; default 256 MiB, at least rpc.MostMessage
-	QueueLife  time.Duration // of jobs that name none; default two minutes
-	KeepBytes  int64         // of verdicts kept by their keys; default 64 MiB
+	QueueBytes int64         // size of all waiting jobs; default 256 MiB, at least rpc.MostMessage
+	QueueLife  time.Duration // how long a job may wait if it does not say; default two minutes
+	KeepBytes  int64         // size of all verdicts kept by their keys; default 64 MiB
 	KeepFor    time.Duration // how long they are kept; default ten minutes
 
-	MostConnections int // at once; one more is told so and closed; default 4,096
+	MostConnections int // connections at once; another one is refused with an answer; default 4,096
 
-	MostSessions int           // at once; default 1,024
-	SessionIdle  time.Duration // after which a session is closed; default ten minutes
+	MostSessions int           // sessions at once; default 1,024
+	SessionIdle  time.Duration // idle time after which a session is closed; default ten minutes
 
-	Token   string       // that requests must bear; "" asks for none
-	Log     *slog.Logger // default: slog's
-	LogCode bool         // code and output go into the log as well
+	Token   string       // requests must carry it; "" means that no token is needed
+	Log     *slog.Logger // default: slog.Default
+	LogCode bool         // also log code and output
 }
 
 func (o Options) orDefault() Options {
@@ -75,29 +75,35 @@ type Service struct {
 	sessions    *sessionTable
 	metrics     *metrics
 	connections *connections
-	bodies      *semaphore.Weighted // bytes of HTTP requests that were read and not yet answered
+	bodies      *semaphore.Weighted // bytes of HTTP requests that have been read but not answered
+	bodyPause   time.Duration       // a body is refused if nothing arrives for this long
+	decoding    *decoding           // bytes of streams' requests that have been decoded but not accepted
 
-	life   context.Context // ends with Close: what runs is ended
+	life   context.Context // ends with Close, which ends running calls
 	halt   context.CancelFunc
-	tasks  sync.WaitGroup // workers and the clock
-	served sync.WaitGroup // jobs taken in and not yet answered
+	tasks  sync.WaitGroup // the workers and the clock
+	served sync.WaitGroup // jobs accepted but not answered
 
 	mu       sync.Mutex
 	draining chan struct{} // closed when draining begins
 	drains   bool
 }
 
-// New starts a service's workers. Close ends them; whoever opened the executor closes it.
+// New starts a service's workers. Close ends them. The caller that opened the executor closes it.
 func New(o Options) *Service {
 	o = o.orDefault()
 	life, halt := context.WithCancel(context.Background())
 	s := &Service{
-		o: o, workers: concurrency(o.Executor), queue: newQueue(o.QueueBytes), answers: newAnswers(o.KeepBytes, o.KeepFor),
-		connections: newConnections(o.MostConnections), bodies: semaphore.NewWeighted(o.QueueBytes), life: life, halt: halt, draining: make(chan struct{}),
+		o: o, workers: concurrency(o.Executor), queue: newQueue(o.QueueBytes),
+		answers:     newAnswers(o.KeepBytes, o.KeepFor),
+		connections: newConnections(o.MostConnections),
+		bodies:      semaphore.NewWeighted(o.QueueBytes), bodyPause: bodyPause,
+		decoding: newDecoding(o.QueueBytes, life), life: life, halt: halt, draining: make(chan struct{}),
 	}
 	s.sessions = newSessionTable(o.Sessions, o.MostSessions, o.SessionIdle)
 	s.metrics = newMetrics(s)
-	// One more than run at once: the next call is at the executor's door when a place comes free.
+	// One more worker than the executor runs at once, so that the next call waits in the executor when a place becomes
+	// free.
 	for range s.workers + 1 {
 		s.tasks.Go(s.work)
 	}
@@ -105,7 +111,7 @@ func New(o Options) *Service {
 	return s
 }
 
-// concurrency is how many calls an executor runs at once.
+// concurrency returns how many calls an executor runs at once.
 func concurrency(e sandbox.Executor) int {
 	if sized, ok := e.(interface{ Workers() int }); ok {
 		return max(sized.Workers(), 1)
@@ -113,10 +119,10 @@ func concurrency(e sandbox.Executor) int {
 	return runtime.NumCPU()
 }
 
-// tick is how often the clock looks for what is over.
+// tick is how often the clock checks for jobs that have expired.
 const tick = 100 * time.Millisecond
 
-// clock ends jobs that waited too long, and forgets what is too old.
+// clock ends jobs that have waited too long, and forgets old verdicts and idle sessions.
 func (s *Service) clock() {
 	every := time.NewTicker(tick)
 	defer every.Stop()
@@ -134,21 +140,21 @@ func (s *Service) clock() {
 	}
 }
 
-// tooLong says nothing that was measured: the error may go into a record.
+// tooLong contains nothing that was measured, because the error may go into a record.
 func tooLong(j *job) error {
 	return fmt.Errorf("%w: its queue life is %s", sandbox.ErrQueueTimeout, j.expires.Sub(j.arrived))
 }
 
-// request is a call on its way in.
+// request is a call before it is accepted.
 type request struct {
 	key  string
 	call sandbox.Call
-	life time.Duration // in the queue; 0 takes the service's
+	life time.Duration // queue life; 0 means the service's
 }
 
-// submit takes a call in; its answer goes to the lane. While the queue is full it waits. An error is
-// ctx's end, after which there will be no answer.
-func (s *Service) submit(ctx context.Context, l *lane, r request) error {
+// submit accepts a call, whose answer will go to the receiver. It waits while the queue is full. It fails if ctx ends;
+// then there will be no answer.
+func (s *Service) submit(ctx context.Context, l *receiver, r request) error {
 	size, err := s.queue.reserve(ctx, weigh(r.call))
 	if err != nil {
 		return err
@@ -156,11 +162,11 @@ func (s *Service) submit(ctx context.Context, l *lane, r request) error {
 	return s.submitReserved(l, r, size)
 }
 
-// submitReserved is submit where there is room already.
-func (s *Service) submitReserved(l *lane, r request, size int64) error {
+// submitReserved is submit for a call that already has room in the queue.
+func (s *Service) submitReserved(l *receiver, r request, size int64) error {
 	refuse := func(err error) error {
 		s.queue.release(size)
-		l.give(answer{key: r.key, trace: r.call.Trace, err: err})
+		l.send(answer{key: r.key, trace: r.call.Trace, err: err})
 		return nil
 	}
 	if err := s.check(r); err != nil {
@@ -173,7 +179,8 @@ func (s *Service) submitReserved(l *lane, r request, size int64) error {
 	if r.life == 0 {
 		r.life = s.o.QueueLife
 	}
-	j := &job{key: r.key, digest: r.call.Key(), call: r.call, arrived: now, expires: now.Add(r.life), size: size, lane: l}
+	j := &job{key: r.key, digest: r.call.Key(), call: r.call, arrived: now, expires: now.Add(r.life), size: size,
+		receiver: l}
 	if s.answers.enter(j) {
 		s.queue.push(j)
 		return nil
@@ -183,10 +190,10 @@ func (s *Service) submitReserved(l *lane, r request, size int64) error {
 	return nil
 }
 
-// mostLife bounds the queue life that a request may ask for.
+// mostLife is the longest queue life that a request may ask for.
 const mostLife = 24 * time.Hour
 
-// check refuses what is malformed.
+// check returns an error if the request is malformed.
 func (s *Service) check(r request) error {
 	switch {
 	case r.key == "" || len(r.key) > sandbox.MostTrace:
@@ -197,7 +204,7 @@ func (s *Service) check(r request) error {
 	return r.call.Validate()
 }
 
-// begin counts a job in, unless the service drains.
+// begin counts an accepted job. It returns false if the service is draining.
 func (s *Service) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,14 +215,14 @@ func (s *Service) begin() bool {
 	return true
 }
 
-// leave says that a lane no longer waits for a key's answer.
-func (s *Service) leave(l *lane, key string) {
+// leave says that a receiver no longer waits for a key's answer.
+func (s *Service) leave(l *receiver, key string) {
 	if s.answers.leave(l, key, s.queue) {
 		s.served.Done()
 	}
 }
 
-// Drain has the service refuse new calls, and returns when those it has are answered or ctx ends.
+// Drain makes the service refuse new calls. It returns when all accepted calls are answered or ctx ends.
 func (s *Service) Drain(ctx context.Context) error {
 	s.mu.Lock()
 	if !s.drains {
@@ -234,7 +241,7 @@ func (s *Service) Drain(ctx context.Context) error {
 	}
 }
 
-// Depth is how much waits.
+// Depth returns how many jobs wait, and their size.
 func (s *Service) Depth() (jobs int, bytes int64) { return s.queue.depth() }
 
 // Draining reports whether the service takes no more calls.
@@ -244,7 +251,7 @@ func (s *Service) Draining() bool {
 	return s.drains
 }
 
-// Close ends what runs and waits for the workers. Closing twice is well.
+// Close ends running calls and waits for the workers. A second call does nothing.
 func (s *Service) Close() error {
 	s.halt()
 	s.queue.close()

@@ -12,23 +12,24 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox/session"
 )
 
-// errNoSession: no session has this id.
+// errNoSession means that no session has the id.
 var errNoSession = fmt.Errorf("%w: no session has this id", sandbox.ErrSessionLost)
 
-// errManySessions: there is room for no more.
-var errManySessions = errors.New("there are as many sessions as this service holds")
+// errManySessions means that the service has as many sessions as it may.
+var errManySessions = errors.New("this service has reached its limit of sessions")
 
-// sessionTable holds the sessions that HTTP requests name by id, and counts those of streams. An interpreter that is
-// lost is made anew behind its id, by running its cells again; one that then shows something else is lost for good.
+// sessionTable holds the sessions that HTTP requests name by id, and counts those of streams. If an interpreter is
+// lost, its session is restored under the same id by running its cells again. If they then have other results, the
+// session is lost for good.
 type sessionTable struct {
 	make sandbox.Sessions
-	pool *session.Pool // of those with ids
+	pool *session.Pool // the sessions with ids
 	most int
 	idle time.Duration
 
 	mu   sync.Mutex
 	of   map[string]*heldSession
-	open int // streams' sessions included
+	open int // includes the sessions of streams
 }
 
 type heldSession struct {
@@ -37,11 +38,13 @@ type heldSession struct {
 }
 
 func newSessionTable(maker sandbox.Sessions, most int, idle time.Duration) *sessionTable {
-	settings := session.Settings{Most: most, Idle: 2 * idle, Forget: 2 * idle} // the table ends them before
-	return &sessionTable{make: maker, pool: session.New(maker, settings), most: most, idle: idle, of: map[string]*heldSession{}}
+	// the table ends sessions before the pool does
+	settings := session.Settings{Most: most, Idle: 2 * idle, Forget: 2 * idle}
+	return &sessionTable{make: maker, pool: session.New(maker, settings), most: most, idle: idle,
+		of: map[string]*heldSession{}}
 }
 
-// reserve makes room for a session; finish gives it back.
+// reserve makes room for a session. finish releases it.
 func (t *sessionTable) reserve(limits sandbox.Limits) error {
 	if t.make == nil {
 		return fmt.Errorf("%w: this service makes no sessions", sandbox.ErrBadCall)
@@ -64,7 +67,7 @@ func (t *sessionTable) finish() {
 	t.open--
 }
 
-// start makes a session without an id, which its user closes before finish.
+// start opens a session without an id. The caller closes it and then calls finish.
 func (t *sessionTable) start(ctx context.Context, packages string, limits sandbox.Limits) (sandbox.Session, error) {
 	if err := t.reserve(limits); err != nil {
 		return nil, err
@@ -77,7 +80,7 @@ func (t *sessionTable) start(ctx context.Context, packages string, limits sandbo
 	return one, nil
 }
 
-// add opens a session that requests name by the id returned.
+// add opens a session that requests name by the returned id.
 func (t *sessionTable) add(ctx context.Context, packages string, limits sandbox.Limits) (string, error) {
 	if err := t.reserve(limits); err != nil {
 		return "", err
@@ -93,7 +96,7 @@ func (t *sessionTable) add(ctx context.Context, packages string, limits sandbox.
 	return id, nil
 }
 
-// run runs a cell in the session of an id.
+// run runs a cell in the session with an id.
 func (t *sessionTable) run(ctx context.Context, id string, cell sandbox.Call) (sandbox.Result, error) {
 	t.mu.Lock()
 	held, known := t.of[id]
@@ -111,7 +114,7 @@ func (t *sessionTable) run(ctx context.Context, id string, cell sandbox.Call) (s
 	return result, err
 }
 
-// remove ends the session of an id, and the cell that runs there.
+// remove ends the session with an id, and a cell that runs in it.
 func (t *sessionTable) remove(id string) error {
 	t.mu.Lock()
 	_, known := t.of[id]
@@ -124,7 +127,7 @@ func (t *sessionTable) remove(id string) error {
 	return t.pool.Drop(context.Background(), id)
 }
 
-// evict ends sessions that nobody has used for too long.
+// evict ends sessions that have not been used for too long.
 func (t *sessionTable) evict(now time.Time) {
 	t.mu.Lock()
 	var idle []string
@@ -135,16 +138,16 @@ func (t *sessionTable) evict(now time.Time) {
 	}
 	t.mu.Unlock()
 	for _, id := range idle {
-		_ = t.remove(id) // its process is gone either way
+		_ = t.remove(id) // its process ends in any case
 	}
 }
 
-// count is how many sessions are open.
+// count returns how many sessions are open.
 func (t *sessionTable) count() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.open
 }
 
-// close ends the sessions that have ids; streams close their own.
+// close ends the sessions with ids. Streams close their own.
 func (t *sessionTable) close() error { return t.pool.Close() }

@@ -22,6 +22,7 @@ func (g grpcServer) Session(conn rpc.Sandbox_SessionServer) error {
 		return ended(err)
 	}
 	open := in.GetOpen()
+	s.decoding.release(in)
 	session, err := s.openSession(ctx, open.GetPackages(), open.GetLimits().Sandbox())
 	if err != nil {
 		return conn.Send(failed(err))
@@ -50,7 +51,7 @@ func (g grpcServer) Session(conn rpc.Sandbox_SessionServer) error {
 	}
 }
 
-// cells reads the stream's cells until it ends.
+// cells returns the stream's cells until the stream ends.
 func (g grpcServer) cells(ctx context.Context, conn rpc.Sandbox_SessionServer) <-chan sandbox.Call {
 	cells := make(chan sandbox.Call)
 	go func() {
@@ -61,8 +62,10 @@ func (g grpcServer) cells(ctx context.Context, conn rpc.Sandbox_SessionServer) <
 				return
 			}
 			select {
-			case cells <- in.GetCell().Sandbox():
+			case cells <- in.GetCell().Sandbox(): // received once the previous cell has ended
+				g.service.decoding.release(in)
 			case <-ctx.Done():
+				g.service.decoding.release(in)
 				return
 			}
 		}
@@ -77,7 +80,7 @@ func (s *Service) openSession(ctx context.Context, packages string, limits sandb
 	return s.sessions.start(ctx, packages, limits)
 }
 
-// cell runs one cell and puts its outcome on the wire.
+// cell runs one cell and returns its outcome as a message.
 func (s *Service) cell(ctx context.Context, session sandbox.Session, cell sandbox.Call) *rpc.SessionResponse {
 	var result sandbox.Result
 	began := time.Now()
@@ -101,7 +104,7 @@ func failed(err error) *rpc.SessionResponse {
 	return &rpc.SessionResponse{Outcome: &rpc.SessionResponse_Failure{Failure: rpc.FromError(err)}}
 }
 
-// ended makes the end of a stream no error.
+// ended returns nil for the normal end of a stream.
 func ended(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil

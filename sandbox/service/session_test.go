@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// interpreter finds the process of this process's descendants that has this id in the innermost namespace.
+// interpreter finds the descendant of this process that has a process id in its innermost namespace.
 func interpreter(t *testing.T, inside string) int {
 	t.Helper()
 	parent, inner := map[int]int{}, map[int]string{}
@@ -49,7 +49,7 @@ func interpreter(t *testing.T, inside string) int {
 	return found[0]
 }
 
-// A session whose process is killed goes on behind its id, or says that it is lost.
+// A session whose process is killed continues under its id, or reports that it is lost.
 func TestASessionOutlivesItsInterpreter(t *testing.T) {
 	s, _ := pythonService(t)
 	open := func() (run func(code string) (int, string)) {
@@ -80,7 +80,7 @@ func TestASessionOutlivesItsInterpreter(t *testing.T) {
 	require.Contains(t, text, "\nropewalk_sandbox_sessions_lost_total 0\n")
 	code, text := run("os.kill(os.getpid(), 9)")
 	require.Equal(t, 200, code)
-	require.Contains(t, text, `"status":"killed"`, "its own doing")
+	require.Contains(t, text, `"status":"killed"`, "the cell killed it itself")
 	code, text = run("x")
 	requireError(t, code, text, 410, "session_ended", "", "judged killed")
 
@@ -96,7 +96,7 @@ func TestASessionOutlivesItsInterpreter(t *testing.T) {
 	require.Contains(t, text, "\nropewalk_sandbox_sessions_lost_total 1\n")
 }
 
-// A session that is deleted ends the cell that runs.
+// Deleting a session ends the cell that runs in it.
 func TestDeletingASessionEndsItsCell(t *testing.T) {
 	s, _ := pythonService(t)
 	id := askFor[SessionOpened](t, s, "POST", "/v1/sessions", `{}`).ID

@@ -13,39 +13,39 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox/rpc"
 )
 
-// heartbeat is how often a stream says how the node is.
+// heartbeat is how often a stream sends the state of the node.
 const heartbeat = 2 * time.Second
 
 // stream is the server's half of one Run stream.
 type stream struct {
-	service *Service
-	lane    lane
+	service  *Service
+	receiver receiver
 
 	mu    sync.Mutex
-	ready []answer       // not yet sent
-	open  map[string]int // keys whose answers are due, and how many
-	wake  chan struct{}  // of the sender; holds one
+	ready []answer       // answers to send
+	open  map[string]int // key → how many answers are still due
+	wake  chan struct{}  // wakes the sender; holds one item
 }
 
-// grpcServer is the protocol's server.
+// grpcServer implements the protocol's server.
 type grpcServer struct {
 	rpc.UnimplementedSandboxServer
 	service *Service
 }
 
-// Run reads tasks while there is room for them, and sends answers as they come.
+// Run reads tasks while there is room for them, and sends answers as they arrive.
 func (g grpcServer) Run(conn rpc.Sandbox_RunServer) error {
 	s := &stream{service: g.service, open: map[string]int{}, wake: make(chan struct{}, 1)}
-	s.lane.deliver = s.deliver
+	s.receiver.deliver = s.deliver
 	ctx, cancel := context.WithCancel(conn.Context())
 	defer cancel()
 	sent := make(chan error, 1)
 	go func() {
 		sent <- s.send(ctx, conn)
-		cancel() // a client that cannot be told anything is not listened to either
+		cancel() // if the client cannot get answers, its tasks are not read either
 	}()
 	err := s.receive(ctx, conn)
-	if err == nil { // the client has closed its half: what it asked for is still answered
+	if err == nil { // the client has closed its half but still gets its answers
 		err = s.settled(ctx)
 	}
 	cancel()
@@ -56,7 +56,7 @@ func (g grpcServer) Run(conn rpc.Sandbox_RunServer) error {
 	return err
 }
 
-// receive takes tasks in until the client closes its half.
+// receive accepts tasks until the client closes its half.
 func (s *stream) receive(ctx context.Context, conn rpc.Sandbox_RunServer) error {
 	for {
 		in, err := conn.Recv()
@@ -66,21 +66,32 @@ func (s *stream) receive(ctx context.Context, conn rpc.Sandbox_RunServer) error 
 		if err != nil {
 			return err
 		}
-		if len(in.GetTasks()) > rpc.MostTasks {
-			return status.Errorf(codes.InvalidArgument, "tasks: there are %d in one request, at most %d are taken", len(in.GetTasks()), rpc.MostTasks)
-		}
-		for _, key := range in.GetCancel() {
-			s.forget(key)
-			s.service.leave(&s.lane, key)
-		}
-		for _, t := range in.GetTasks() {
-			s.expect(t.GetKey())
-			r := request{key: t.GetKey(), call: t.GetCall().Sandbox(), life: time.Duration(t.GetQueueLifeNs())}
-			if err := s.service.submit(ctx, &s.lane, r); err != nil {
-				return status.FromContextError(err).Err()
-			}
+		err = s.take(ctx, in)
+		s.service.decoding.release(in)
+		if err != nil {
+			return err
 		}
 	}
+}
+
+// take accepts the tasks of one request.
+func (s *stream) take(ctx context.Context, in *rpc.RunRequest) error {
+	if len(in.GetTasks()) > rpc.MostTasks {
+		return status.Errorf(codes.InvalidArgument, "tasks: there are %d in one request, at most %d are taken",
+			len(in.GetTasks()), rpc.MostTasks)
+	}
+	for _, key := range in.GetCancel() {
+		s.forget(key)
+		s.service.leave(&s.receiver, key)
+	}
+	for _, t := range in.GetTasks() {
+		s.expect(t.GetKey())
+		r := request{key: t.GetKey(), call: t.GetCall().Sandbox(), life: time.Duration(t.GetQueueLifeNs())}
+		if err := s.service.submit(ctx, &s.receiver, r); err != nil {
+			return status.FromContextError(err).Err()
+		}
+	}
+	return nil
 }
 
 func (s *stream) expect(key string) {
@@ -95,15 +106,15 @@ func (s *stream) forget(key string) {
 	delete(s.open, key)
 }
 
-// deliver keeps an answer for the sender.
+// deliver stores an answer for the sender.
 func (s *stream) deliver(a answer) {
 	s.mu.Lock()
 	s.ready = append(s.ready, a)
 	s.mu.Unlock()
-	s.rouse()
+	s.wakeSender()
 }
 
-func (s *stream) rouse() {
+func (s *stream) wakeSender() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -129,9 +140,9 @@ func (s *stream) settled(ctx context.Context) error {
 	}
 }
 
-// abandon ends the lane: nobody reads its answers.
+// abandon ends the receiver: its client no longer reads.
 func (s *stream) abandon() {
-	s.lane.gone.Store(true)
+	s.receiver.gone.Store(true)
 	s.mu.Lock()
 	left := make([]string, 0, len(s.open))
 	for key := range s.open {
@@ -139,12 +150,12 @@ func (s *stream) abandon() {
 	}
 	s.mu.Unlock()
 	for _, key := range left {
-		s.service.leave(&s.lane, key)
+		s.service.leave(&s.receiver, key)
 	}
 	s.service.queue.wake()
 }
 
-// send tells answers, at most rpc.MostTasks at a time, and how the node is.
+// send sends answers, at most rpc.MostTasks at a time, and the state of the node.
 func (s *stream) send(ctx context.Context, conn rpc.Sandbox_RunServer) error {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
@@ -174,10 +185,10 @@ func (s *stream) send(ctx context.Context, conn rpc.Sandbox_RunServer) error {
 	}
 }
 
-// mostSent is how many bytes of answers, about, go into one response.
+// mostSent is roughly how many bytes of answers one response contains.
 const mostSent = 1 << 20
 
-// batch takes what is ready; nil if nothing is.
+// batch removes the answers that are ready and returns them; nil if there are none.
 func (s *stream) batch() *rpc.RunResponse {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,16 +207,16 @@ func (s *stream) batch() *rpc.RunResponse {
 	return out
 }
 
-// unhold counts answers as taken; a lane that was full gets its turn again.
+// unhold counts answers as read. If the receiver was full, its jobs can run again.
 func (s *stream) unhold(size int64) {
-	before := s.lane.held.Load()
-	after := s.lane.held.Add(-size)
+	before := s.receiver.held.Load()
+	after := s.receiver.held.Add(-size)
 	if before > mostHeld && after <= mostHeld {
 		s.service.queue.wake()
 	}
 }
 
-// sent counts keys whose answers have gone out.
+// sent counts the keys whose answers have been sent.
 func (s *stream) sent(out []*rpc.Answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,8 +237,9 @@ func toWire(a answer) *rpc.Answer {
 	return out
 }
 
-// node says how this node is.
+// node returns the state of this node.
 func (s *Service) node() *rpc.Node {
 	jobs, _ := s.queue.depth()
-	return &rpc.Node{Version: rpc.Version, Workers: uint32(s.workers), Queued: uint64(jobs), Draining: s.Draining(), Tier: string(s.tier())}
+	return &rpc.Node{Version: rpc.Version, Workers: uint32(s.workers), Queued: uint64(jobs), Draining: s.Draining(),
+		Tier: string(s.tier())}
 }

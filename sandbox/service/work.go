@@ -12,7 +12,7 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox/rpc"
 )
 
-// work runs one job after another, until the queue is closed or a job was set aside.
+// work runs one job after another, until the queue is closed or a job has been set aside.
 func (s *Service) work() {
 	for {
 		j := s.queue.pop()
@@ -24,8 +24,7 @@ func (s *Service) work() {
 			s.settle(j, answer{err: tooLong(j)})
 			continue
 		}
-		// A call that is set aside leaves its worker's place to another, as long as there is room for it in the
-		// queue's bytes.
+		// When a call is set aside, another worker takes over, if there is room for the job in the queue's bytes.
 		aside := false
 		ctx := sandbox.WithAside(s.life, func() {
 			if s.queue.tryReserve(j.size) {
@@ -36,7 +35,8 @@ func (s *Service) work() {
 		result, err := s.run(ctx, j.call)
 		waited := began.Sub(j.arrived)
 		result.Timing.Queue += waited
-		s.metrics.served(waited, time.Since(began)) // first, so that who has the answer finds it counted
+		// before settle, so that the metrics count a call before its client has the answer
+		s.metrics.served(waited, time.Since(began))
 		s.settle(j, answer{result: result, err: err})
 		if aside {
 			s.queue.release(j.size)
@@ -45,7 +45,7 @@ func (s *Service) work() {
 	}
 }
 
-// run runs one call; what is no verdict is an error.
+// run runs one call. It returns an error if there is no verdict.
 func (s *Service) run(ctx context.Context, call sandbox.Call) (sandbox.Result, error) {
 	var results []sandbox.Result
 	err := rescue.Do(func() (err error) {
@@ -61,12 +61,13 @@ func (s *Service) run(ctx context.Context, call sandbox.Call) (sandbox.Result, e
 	case len(results) != 1:
 		return sandbox.Result{}, fmt.Errorf("%w: %d results of one call", sandbox.ErrInfrastructure, len(results))
 	case results[0].Status.Breakage():
-		return sandbox.Result{}, fmt.Errorf("%w: the executor gave status %q", sandbox.ErrInfrastructure, results[0].Status)
+		return sandbox.Result{}, fmt.Errorf("%w: the executor gave status %q", sandbox.ErrInfrastructure,
+			results[0].Status)
 	}
 	return results[0], nil
 }
 
-// settle answers a job.
+// settle sends a job's answer.
 func (s *Service) settle(j *job, a answer) {
 	a.key, a.trace = j.key, j.call.Trace
 	s.answers.settle(j, a, time.Now())
@@ -75,16 +76,18 @@ func (s *Service) settle(j *job, a answer) {
 	s.served.Done()
 }
 
-// log tells of one answer. Code and output are told only where that was asked for.
+// log writes one answer to the log. It includes code and output only if the options ask for that.
 func (s *Service) log(call sandbox.Call, a answer) {
 	level := slog.LevelDebug
 	fields := []slog.Attr{slog.String("key", a.key), slog.String("trace", a.trace)}
 	if a.err != nil {
 		level = slog.LevelWarn
-		fields = append(fields, slog.String("kind", rpc.FromError(a.err).Kind), slog.String("error", cut(a.err.Error())))
+		fields = append(fields, slog.String("kind", rpc.FromError(a.err).Kind),
+			slog.String("error", cut(a.err.Error())))
 	} else {
 		t := a.result.Timing
-		fields = append(fields, slog.String("status", string(a.result.Status)), slog.Duration("queue", t.Queue), slog.Duration("wall", t.Wall))
+		fields = append(fields, slog.String("status", string(a.result.Status)), slog.Duration("queue", t.Queue),
+			slog.Duration("wall", t.Wall))
 	}
 	if s.o.LogCode {
 		level = max(level, slog.LevelInfo)
@@ -94,7 +97,7 @@ func (s *Service) log(call sandbox.Call, a answer) {
 	s.o.Log.LogAttrs(s.life, level, "call", fields...)
 }
 
-// cut bounds an error's text in the log.
+// cut shortens an error's text for the log.
 func cut(text string) string {
 	const most = 500
 	if len(text) <= most {

@@ -11,18 +11,18 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
-// submitAll hands calls over by their codes and returns where their answers come.
+// submitAll submits calls with these codes and returns a channel with their answers.
 func submitAll(t *testing.T, s *Service, codes ...string) <-chan answer {
 	t.Helper()
 	answers := make(chan answer, len(codes))
-	l := &lane{deliver: func(a answer) { answers <- a }}
+	l := &receiver{deliver: func(a answer) { answers <- a }}
 	for i, code := range codes {
 		require.NoError(t, s.submit(t.Context(), l, request{key: fmt.Sprint(code, i), call: callOf(code)}))
 	}
 	return answers
 }
 
-// Calls that are set aside keep no worker, however many they are.
+// Calls that are set aside occupy no worker, however many they are.
 func TestCallsSetAsideLetOthersPass(t *testing.T) {
 	f := &fake{hold: make(chan struct{})}
 	s := newService(t, Options{Executor: f})
@@ -37,11 +37,12 @@ func TestCallsSetAsideLetOthersPass(t *testing.T) {
 	for range 8 {
 		require.NoError(t, (<-aside).err)
 	}
-	require.Eventually(t, func() bool { return s.queue.room.TryAcquire(s.o.QueueBytes) }, 10*time.Second, time.Millisecond, "their bytes are given back")
+	require.Eventually(t, func() bool { return s.queue.room.TryAcquire(s.o.QueueBytes) }, 10*time.Second,
+		time.Millisecond, "their bytes are given back")
 	s.queue.release(s.o.QueueBytes)
 }
 
-// They count among the queue's bytes: where these are full, nothing more is read.
+// Calls that are set aside count towards the queue's bytes. If the queue is full, no more requests are read.
 func TestCallsSetAsideAreBounded(t *testing.T) {
 	f := &fake{hold: make(chan struct{})}
 	s := newService(t, Options{Executor: f})
@@ -51,7 +52,7 @@ func TestCallsSetAsideAreBounded(t *testing.T) {
 	require.Eventually(t, func() bool { return f.runs() == 3 && s.full() }, 10*time.Second, time.Millisecond)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	require.ErrorIs(t, s.submit(ctx, &lane{}, request{key: "more", call: callOf("1")}), context.DeadlineExceeded)
+	require.ErrorIs(t, s.submit(ctx, &receiver{}, request{key: "more", call: callOf("1")}), context.DeadlineExceeded)
 	close(f.hold)
 	for range 3 {
 		require.NoError(t, (<-aside).err)
@@ -60,7 +61,7 @@ func TestCallsSetAsideAreBounded(t *testing.T) {
 	s.queue.release(others)
 }
 
-// full reports whether not a byte is left in the queue.
+// full reports whether the queue has no byte of room.
 func (s *Service) full() bool {
 	if s.queue.room.TryAcquire(1) {
 		s.queue.release(1)

@@ -1,15 +1,20 @@
-// Package session keeps one session for each trajectory, over any sandbox.Sessions.
+// Package session keeps one session for each trajectory, on top of any sandbox.Sessions. Pool is its main type.
 //
-// A *trajectory's session* is known by an id. Its interpreter may be there or not: it is made at the first cell, taken
-// away when it has been idle for long or others need its place, and lost when its process or machine is. Then it is
-// made anew by *replaying* the trajectory's cells: each must have the result that it had before, field by field, or
-// the session is lost for good, with an error that names the cell. So a trajectory never goes on with other
-// variables than those that it has seen the results of; what no result has shown may differ.
+//	cell + id ─▶ Pool ─▶ the trajectory's interpreter ─▶ result
+//	               │ no interpreter: open one, replay the cells that have run
+//	               ▼
+//	         sandbox.Sessions (zygote, or client for other machines)
 //
-// A *notebook* is a trajectory whose cells, and what came of them, a record keeps (RunNotebook): the pool's interpreter
-// is then but a cache of it. One that has run other cells than the record's, or ended otherwise, is not gone on with; one
-// is made anew that runs the record's cells again and must end as it says. A cell that ends the interpreter leaves the
-// next one a fresh one, whose result says so (Restarted).
+// A *trajectory's session* has an id. Its interpreter is opened for the first cell. It is closed when it has been idle
+// for too long or when others need its place, and it is lost when its process or machine fails. Then the pool restores
+// it by *replaying* the trajectory's cells. Each cell must have the same result as before, field by field. Otherwise
+// the session is lost for good, with an error that names the cell. So a trajectory never continues with variables
+// other than those whose effects it has seen; state that no result has shown may differ.
 //
-// Elsewhere a session that ended by a verdict or an exit stays ended: ErrSessionEnded.
+// A *notebook* is a trajectory whose cells and results are kept in a record (RunNotebook). The pool's interpreter is
+// then only a cache of the record. If the interpreter has run other cells than the record's, or has other results, the
+// pool opens a new one, which runs the record's cells again and must get the recorded results. After a cell that ends
+// the interpreter, the next cell runs in a fresh one, and its result says so (Restarted).
+//
+// Outside of notebooks a session that ended by a verdict or an exit stays ended: ErrSessionEnded.
 package session

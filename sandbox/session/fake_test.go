@@ -11,7 +11,7 @@ import (
 )
 
 // adders are sessions whose interpreter adds numbers. A cell is "+3" (its value is the sum so far), "exit", "slow",
-// "clock" (prints what it never printed before), "stdout x" and "stderr x"; a status's name is a verdict.
+// "clock" (prints something new each time), "stdout x" or "stderr x". The name of a status gives that verdict.
 type adders struct {
 	mu     sync.Mutex
 	opened []*adder
@@ -22,8 +22,8 @@ type adders struct {
 type adder struct {
 	home   *adders
 	sum    int
-	lost   atomic.Bool // breaks at the next cell
-	killed atomic.Bool // is killed under the next cell
+	lost   atomic.Bool // the next cell breaks it
+	killed atomic.Bool // it is killed during the next cell
 	ended  bool
 	closed atomic.Bool
 	cells  atomic.Int64
@@ -41,7 +41,7 @@ func (a *adders) OpenSession(_ context.Context, _ string, _ sandbox.Limits) (san
 	return one, nil
 }
 
-// live counts the interpreters that are not closed.
+// live counts the interpreters that have not been closed.
 func (a *adders) live() (n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -13,14 +13,15 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
-// RunNotebooks runs notebooks of different ids side by side, at most atOnce of them, each one's cells in order, and
-// says what became of every cell: outcomes[i] are those of notebook i. A notebook that cannot be gone on with has
-// verdicts up to that cell and is broken from there on; where the session is lost for good, the reason is its
-// Difference. progress, if not nil, is told how many notebooks are done, possibly from several goroutines.
+// RunNotebooks runs notebooks with different ids concurrently, at most atOnce of them, each with its cells in order. It
+// returns the outcome of every cell: outcomes[i] are those of notebook i. If a notebook cannot be continued, the cells
+// up to that point have verdicts, and the cells after it are broken; if the session is lost for good, the reason is its
+// Difference. progress, if not nil, is called with the number of finished notebooks, possibly from several goroutines.
 //
-// An error means that the sandbox is broken and no notebook is to blame: ctx has ended, several notebooks broke and
-// none got a verdict, or the sandbox has no verdict on a trivial cell either.
-func (p *Pool) RunNotebooks(ctx context.Context, books []Notebook, atOnce int, progress func(done int)) ([][]sandbox.Outcome, error) {
+// An error means that the sandbox is broken and no notebook is to blame: ctx has ended; several notebooks broke and
+// none got a verdict; or the sandbox also fails on a trivial cell.
+func (p *Pool) RunNotebooks(ctx context.Context, books []Notebook, atOnce int,
+	progress func(done int)) ([][]sandbox.Outcome, error) {
 	outcomes := make([][]sandbox.Outcome, len(books))
 	var done atomic.Int64
 	var group errgroup.Group
@@ -34,7 +35,7 @@ func (p *Pool) RunNotebooks(ctx context.Context, books []Notebook, atOnce int, p
 			return nil
 		})
 	}
-	_ = group.Wait() // what breaks is an outcome
+	_ = group.Wait() // returns nil: a breakage is an outcome
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -60,12 +61,13 @@ func (p *Pool) outcomes(ctx context.Context, b Notebook) []sandbox.Outcome {
 		out[i].Broken = reason(err, len(b.Past)+len(results)+1)
 	}
 	if errors.As(out[len(out)-1].Broken, new(unrunnable)) && ctx.Err() == nil {
-		slog.Warn("a cell cannot be run", "notebook", b.ID, "error", err, "stack", rescue.Stack(err)) // its reason does not say why
+		// the recorded reason does not say why
+		slog.Warn("a cell cannot be run", "notebook", b.ID, "error", err, "stack", rescue.Stack(err))
 	}
 	return out
 }
 
-// reason is an error as a record may hold it: it names neither machines nor ids.
+// reason returns an error in a form that a record may contain: it names neither machines nor ids.
 func reason(err error, cell int) error {
 	var differs *Difference
 	switch {
@@ -77,20 +79,21 @@ func reason(err error, cell int) error {
 	return unrunnable{cell, err}
 }
 
-// unrunnable is breakage under a cell.
+// unrunnable is breakage that prevented a cell from running.
 type unrunnable struct {
 	cell  int
 	cause error
 }
 
+// Error says which cell could not be run, without the cause.
 func (u unrunnable) Error() string {
 	return fmt.Sprintf("%v: cell %d could not be run", sandbox.ErrSessionLost, u.cell)
 }
 
-// Unwrap returns what broke, which may name machines.
+// Unwrap returns the cause, which may name machines.
 func (u unrunnable) Unwrap() error { return u.cause }
 
-// blame returns an error if notebooks broke and the sandbox is to blame for it.
+// blame returns an error if notebooks broke because of the sandbox.
 func (p *Pool) blame(ctx context.Context, books []Notebook, outcomes [][]sandbox.Outcome) error {
 	var first *unrunnable
 	broken, verdicts := 0, 0
@@ -122,7 +125,7 @@ func (p *Pool) blame(ctx context.Context, books []Notebook, outcomes [][]sandbox
 	return nil
 }
 
-// Probe has an interpreter of its own answer a trivial cell. An error says why none can be had.
+// Probe runs a trivial cell in a new interpreter. The error says why that failed.
 func (p *Pool) Probe(ctx context.Context, limits sandbox.Limits) error {
 	one, err := p.sessions.OpenSession(ctx, "", limits)
 	if err != nil {
@@ -131,7 +134,8 @@ func (p *Pool) Probe(ctx context.Context, limits sandbox.Limits) error {
 	defer one.Close()
 	result, err := one.Run(ctx, sandbox.Call{Code: "6 * 7"})
 	if err == nil && result.Value != "42" {
-		err = fmt.Errorf("%w: a session says that 6 * 7 is %q (%s)", sandbox.ErrInfrastructure, result.Value, result.Status)
+		err = fmt.Errorf("%w: a session says that 6 * 7 is %q (%s)", sandbox.ErrInfrastructure, result.Value,
+			result.Status)
 	}
 	if err != nil {
 		return fmt.Errorf("try session: %w", err)

@@ -19,7 +19,7 @@ func cellsOf(codes ...string) (cells []sandbox.Call) {
 	return cells
 }
 
-// pastOf says what a record holds of cells that a pool of its own has run.
+// pastOf returns what a record holds about cells, by running them in a new pool.
 func pastOf(t *testing.T, a *adders, codes ...string) (past []Ran) {
 	t.Helper()
 	p := newPool(t, a, Settings{})
@@ -31,7 +31,7 @@ func pastOf(t *testing.T, a *adders, codes ...string) (past []Ran) {
 	return past
 }
 
-// values are those of a notebook's cells, an error's text in the place of the first that fails.
+// values returns the values of a notebook's cells, with an error's text for the first cell that fails.
 func values(t *testing.T, p *Pool, b Notebook) (out []string) {
 	t.Helper()
 	results, err := p.RunNotebook(t.Context(), b)
@@ -49,14 +49,15 @@ func TestNotebooksGoOnFromTheirPast(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
 		past, cells []string
-		opened      int // interpreters for past and cells, where nothing is there
+		opened      int // interpreters opened for past and cells if there is none yet
 		want        []string
 	}{
 		{"from the beginning", nil, []string{"+1", "+2"}, 1, []string{"1", "3"}},
 		{"past is run again", []string{"+1", "+2"}, []string{"+3"}, 1, []string{"6"}},
 		{"an exit that nothing shows", []string{"+1", "exit", "+2"}, []string{"+3"}, 2, []string{"5"}},
 		{"an exit at the end", []string{"+1", "exit"}, []string{"+3", "+4"}, 2, []string{"3" + fresh, "7"}},
-		{"what a time-out has ended is not run again", []string{"clock", "timeout_cpu", "+2"}, []string{"+3"}, 1, []string{"5"}},
+		{"what a time-out has ended is not run again", []string{"clock", "timeout_cpu", "+2"}, []string{"+3"}, 1,
+			[]string{"5"}},
 		{"a time-out at the end", []string{"+1", "timeout_wall"}, []string{"+3"}, 1, []string{"3" + fresh}},
 		{"ends in a row", []string{"exit", "killed", "exit"}, []string{"exit", "+3"}, 3, []string{fresh, "3" + fresh}},
 		{"no cell", []string{"+1"}, nil, 1, nil},
@@ -70,14 +71,14 @@ func TestNotebooksGoOnFromTheirPast(t *testing.T) {
 			require.Equal(t, tt.want, values(t, p, b))
 			require.Equal(t, tt.opened, len(a.opened)-before)
 
-			// Where it has run these very cells it goes on, and where it has run others it does not.
+			// A pool that has run these same cells continues; one that has run others does not.
 			p = newPool(t, a, Settings{})
 			_, err := p.RunNotebook(t.Context(), Notebook{ID: "x", Cells: cellsOf(tt.past...)})
 			require.NoError(t, err)
 			replayed := p.Counts()
 			got, want := values(t, p, b), tt.want
 			if len(tt.past) > 0 && tt.past[0] == "clock" {
-				want = got // the clock has gone on: what it ran is not what the record holds
+				want = got // the clock has changed: its results are not the record's
 			}
 			require.Equal(t, want, got)
 			require.Equal(t, tt.want, values(t, p, b), "an earlier attempt has run the cells")
@@ -96,17 +97,18 @@ func TestANotebookThatDiffersIsLost(t *testing.T) {
 	require.ErrorIs(t, err, sandbox.ErrSessionLost)
 	require.Zero(t, p.Counts().Live)
 
-	// So it is where the pool itself has lost the interpreter.
+	// The same holds if the pool itself has lost the interpreter.
 	p = newPool(t, a, Settings{})
 	_, err = p.RunNotebook(t.Context(), Notebook{ID: "y", Past: past[:3], Cells: cellsOf("clock")})
 	require.NoError(t, err)
-	clock := Ran{sandbox.Call{Code: "clock"}, sandbox.Result{Status: sandbox.StatusOK, Stdout: fmt.Sprint(a.clock.Load())}}
+	clock := Ran{sandbox.Call{Code: "clock"},
+		sandbox.Result{Status: sandbox.StatusOK, Stdout: fmt.Sprint(a.clock.Load())}}
 	a.last().lost.Store(true)
 	_, err = p.RunNotebook(t.Context(), Notebook{ID: "y", Past: append(past[:3:3], clock), Cells: cellsOf("+1")})
 	require.EqualError(t, err, "session lost: cell 4 printed something else when run again")
 }
 
-func TestNotebooksSideBySide(t *testing.T) {
+func TestConcurrentNotebooks(t *testing.T) {
 	a := &adders{}
 	p := newPool(t, a, Settings{Most: 3})
 	clock := pastOf(t, a, "clock")
@@ -118,7 +120,8 @@ func TestNotebooksSideBySide(t *testing.T) {
 	books[8].Cells = nil
 	var mu sync.Mutex
 	most := 0
-	outcomes, err := p.RunNotebooks(t.Context(), books, 5, func(done int) { mu.Lock(); defer mu.Unlock(); most = max(most, done) })
+	outcomes, err := p.RunNotebooks(t.Context(), books, 5,
+		func(done int) { mu.Lock(); defer mu.Unlock(); most = max(most, done) })
 	require.NoError(t, err)
 	require.Equal(t, 20, most)
 	for i, of := range outcomes {
@@ -138,10 +141,10 @@ func TestNotebooksSideBySide(t *testing.T) {
 	require.LessOrEqual(t, p.Counts().Live, 3)
 }
 
-// frail breaks under a cell, or at all.
+// frail breaks at one cell, or at every cell.
 type frail struct {
 	*adders
-	under string // the code of the cell; "" is every cell
+	under string // the code of the cell; "" means every cell
 }
 
 var errGone = errors.New("dial 127.0.0.1:9: connection refused")
@@ -174,7 +177,7 @@ func TestWhoIsToBlame(t *testing.T) {
 	require.Equal(t, "3", outcomes[0][1].Value)
 	require.Equal(t, "3", outcomes[1][0].Value)
 	for _, o := range outcomes[1][1:] {
-		require.EqualError(t, o.Broken, "session lost: cell 2 could not be run", "no address is in it")
+		require.EqualError(t, o.Broken, "session lost: cell 2 could not be run", "the text has no address")
 		require.ErrorIs(t, o.Broken, errGone)
 	}
 	p = newPool(t, &frail{adders: &adders{}}, Settings{})
@@ -190,7 +193,7 @@ func TestWhoIsToBlame(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
-// A kill that the cell may not have come to by itself is found out by running it again; one that it has stands.
+// If a cell may not have caused a kill itself, running it again shows that. If it has, the verdict remains.
 func TestAKilledCellIsRunAgain(t *testing.T) {
 	a := &adders{}
 	p := newPool(t, a, Settings{}, "x")

@@ -2,13 +2,13 @@ package session
 
 import "context"
 
-// places bounds how many interpreters there are. All fields are under the pool's lock.
+// places bounds the number of interpreters. All fields are guarded by the pool's lock.
 type places struct {
 	most, taken int
-	freed       chan struct{} // closed, and made anew, when a place or a turn was given back
+	freed       chan struct{} // closed and replaced when a place or a turn is given back
 }
 
-// take takes a place: a free one, or that of the interpreter that was idle for longest, or the first that comes free.
+// take takes a place: a free one, or that of the interpreter that has been idle longest, or the first one to be freed.
 func (l *places) take(ctx context.Context, p *Pool) error {
 	for {
 		p.mu.Lock()
@@ -35,17 +35,18 @@ func (l *places) take(ctx context.Context, p *Pool) error {
 	}
 }
 
-// longestIdle returns, with its turn taken, the session with an interpreter whose last cell is longest ago. It needs the lock.
-func (l *places) longestIdle(p *Pool) *kept {
-	var oldest *kept
-	for _, k := range p.kept {
+// longestIdle returns the session, among those with an interpreter, that has been idle longest. It takes the session's
+// turn. It needs the lock.
+func (l *places) longestIdle(p *Pool) *entry {
+	var oldest *entry
+	for _, k := range p.entries {
 		if oldest != nil && !k.used.Before(oldest.used) {
 			continue
 		}
 		select {
 		case k.turn <- struct{}{}:
 		default:
-			continue // its cell runs
+			continue // a cell of it runs
 		}
 		if k.session == nil {
 			<-k.turn
@@ -67,11 +68,11 @@ func (l *places) free(p *Pool) {
 	p.mu.Lock()
 	l.taken--
 	p.mu.Unlock()
-	l.tell(p)
+	l.notify(p)
 }
 
-// tell wakes who waits for a place.
-func (l *places) tell(p *Pool) {
+// notify wakes the goroutines that wait for a place.
+func (l *places) notify(p *Pool) {
 	p.mu.Lock()
 	close(l.freed)
 	l.freed = make(chan struct{})

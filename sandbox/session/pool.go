@@ -10,12 +10,12 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
-// Settings bound a pool. What is zero takes its default.
+// Settings bound a pool. A setting of zero means its default.
 type Settings struct {
 	Most   int           // interpreters at once; default 64
-	Idle   time.Duration // after which an interpreter is taken away; default 10 minutes
-	Forget time.Duration // after which an idle trajectory's cells are forgotten too; default 2 hours
-	Replay int           // bytes of cells kept for each trajectory; one with more is not made anew; default 16 MiB
+	Idle   time.Duration // idle time after which an interpreter is closed; default 10 minutes
+	Forget time.Duration // idle time after which a trajectory's cells are forgotten too; default 2 hours
+	Replay int           // bytes of cells kept per trajectory; with more, it cannot be replayed; default 16 MiB
 }
 
 func (s Settings) orDefault() Settings {
@@ -34,10 +34,12 @@ func (s Settings) orDefault() Settings {
 	return s
 }
 
-// Errors of ids.
+// Errors about session ids.
 var (
+	// ErrUnknown means that no session has the id.
 	ErrUnknown = fmt.Errorf("%w: no session has this id", sandbox.ErrSessionLost)
-	ErrTaken   = fmt.Errorf("%w: a session has this id already", sandbox.ErrBadCall)
+	// ErrTaken means that a session with the id already exists.
+	ErrTaken = fmt.Errorf("%w: a session has this id already", sandbox.ErrBadCall)
 )
 
 var errDropped = fmt.Errorf("%w: it was ended", sandbox.ErrSessionLost)
@@ -51,31 +53,31 @@ type Pool struct {
 	life     context.Context
 	halt     context.CancelCauseFunc
 
-	mu     sync.Mutex
-	kept   map[string]*kept
-	places places
-	counts Counts
+	mu      sync.Mutex
+	entries map[string]*entry
+	places  places
+	counts  Counts
 }
 
-// Counts tell what a pool has done and holds.
+// Counts say what a pool has done and holds.
 type Counts struct {
 	Known   int // trajectories
 	Live    int // interpreters
-	Opened  int // interpreters, the ones made anew included
-	Replays int // sessions made anew
-	Evicted int // interpreters taken away, idle or for others
-	Lost    int // sessions that could not be made anew
+	Opened  int // interpreters started, including those for replays
+	Replays int // sessions restored by replaying their cells
+	Evicted int // interpreters closed because they were idle or others needed their place
+	Lost    int // sessions that could not be restored
 }
 
 // New returns a pool over sessions, which it does not close.
 func New(sessions sandbox.Sessions, settings Settings) *Pool {
 	life, halt := context.WithCancelCause(context.Background())
-	p := &Pool{sessions: sessions, settings: settings.orDefault(), life: life, halt: halt, kept: map[string]*kept{}}
+	p := &Pool{sessions: sessions, settings: settings.orDefault(), life: life, halt: halt, entries: map[string]*entry{}}
 	p.places = places{most: p.settings.Most, freed: make(chan struct{})}
 	return p
 }
 
-// Open makes a session known. Its interpreter starts with its first cell.
+// Open registers a session. Its interpreter starts with its first cell.
 func (p *Pool) Open(id, packages string, limits sandbox.Limits) error {
 	if err := (sandbox.Call{Limits: limits}).Validate(); err != nil {
 		return err
@@ -85,17 +87,17 @@ func (p *Pool) Open(id, packages string, limits sandbox.Limits) error {
 	if p.life.Err() != nil {
 		return errPoolClosed
 	}
-	if p.kept[id] != nil {
+	if p.entries[id] != nil {
 		return fmt.Errorf("open session %q: %w", id, ErrTaken)
 	}
-	k := &kept{id: id, packages: packages, limits: limits, turn: make(chan struct{}, 1)}
+	k := &entry{id: id, packages: packages, limits: limits, turn: make(chan struct{}, 1)}
 	k.life, k.halt = context.WithCancelCause(p.life)
 	k.timer = time.AfterFunc(p.settings.Idle+p.settings.Forget, func() { p.idle(k) })
-	p.kept[id] = k
+	p.entries[id] = k
 	return nil
 }
 
-// Start makes a session known and starts its interpreter: an error says why there is none.
+// Start registers a session and starts its interpreter. The error says why that failed.
 func (p *Pool) Start(ctx context.Context, id, packages string, limits sandbox.Limits) error {
 	if err := p.Open(id, packages, limits); err != nil {
 		return err
@@ -106,17 +108,17 @@ func (p *Pool) Start(ctx context.Context, id, packages string, limits sandbox.Li
 	}
 	defer p.leave(k)
 	if k.session != nil || k.over != nil {
-		return nil // somebody was quicker
+		return nil // another caller was faster
 	}
-	err = p.revive(ctx, k)
+	err = p.reopen(ctx, k)
 	if err != nil {
 		p.forget(k)
 	}
 	return err
 }
 
-// turnOf waits for the turn of a session, which leave gives back.
-func (p *Pool) turnOf(ctx context.Context, id string) (*kept, error) {
+// turnOf waits for the turn of a session. leave gives it back.
+func (p *Pool) turnOf(ctx context.Context, id string) (*entry, error) {
 	k, err := p.find(id)
 	if err != nil {
 		return nil, err
@@ -124,11 +126,12 @@ func (p *Pool) turnOf(ctx context.Context, id string) (*kept, error) {
 	return k, p.enter(ctx, k)
 }
 
-// mostTries bounds how often one cell is tried on sessions that break.
+// mostTries bounds how often one cell is tried if its sessions break.
 const mostTries = 3
 
-// Run runs one cell of a session; cells of one session run one at a time, and one that comes while another runs waits.
-// A cell whose session is lost is run again in the session made anew, unless ctx has ended.
+// Run runs one cell of a session. The cells of a session run one at a time; a cell that arrives while another runs
+// waits. If the session is lost while the cell runs, the session is restored and the cell is run again, unless ctx has
+// ended.
 func (p *Pool) Run(ctx context.Context, id string, cell sandbox.Call) (sandbox.Result, error) {
 	k, err := p.find(id)
 	if err != nil {
@@ -148,20 +151,20 @@ func (p *Pool) Run(ctx context.Context, id string, cell sandbox.Call) (sandbox.R
 	return result, nil
 }
 
-func (p *Pool) find(id string) (*kept, error) {
+func (p *Pool) find(id string) (*entry, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.life.Err() != nil {
 		return nil, errPoolClosed
 	}
-	if k := p.kept[id]; k != nil {
+	if k := p.entries[id]; k != nil {
 		return k, nil
 	}
 	return nil, fmt.Errorf("find session %q: %w", id, ErrUnknown)
 }
 
 // run needs the session's turn.
-func (p *Pool) run(ctx context.Context, k *kept, cell sandbox.Call) (sandbox.Result, error) {
+func (p *Pool) run(ctx context.Context, k *entry, cell sandbox.Call) (sandbox.Result, error) {
 	var faults []error
 	killed := false
 	for range mostTries {
@@ -171,13 +174,13 @@ func (p *Pool) run(ctx context.Context, k *kept, cell sandbox.Call) (sandbox.Res
 		result, err := p.try(ctx, k, cell)
 		switch {
 		case err == nil && isKilled(result) && !killed:
-			// One end does not tell whether the cell came to it by itself or the machine short of memory, or a
-			// person, killed it. The second one, in an interpreter made anew, counts.
+			// One kill does not show whether the cell caused it itself or whether the machine, short of memory, or a
+			// person killed it. If it is killed a second time, in a new interpreter, that counts.
 			killed = true
 			p.drop(k)
 			continue
 		case err == nil:
-			k.keep(cell, result, p.settings.Replay)
+			k.remember(cell, result, p.settings.Replay)
 			if ends(result.Status) {
 				k.over = fmt.Errorf("%w: its last cell was judged %s", sandbox.ErrSessionEnded, result.Status)
 				p.drop(k)
@@ -195,30 +198,32 @@ func (p *Pool) run(ctx context.Context, k *kept, cell sandbox.Call) (sandbox.Res
 		}
 		faults = append(faults, err)
 	}
-	return sandbox.Result{}, fmt.Errorf("%w %d times over: %w", sandbox.ErrSessionLost, mostTries, errors.Join(faults...))
+	return sandbox.Result{}, fmt.Errorf("%w %d times over: %w", sandbox.ErrSessionLost, mostTries,
+		errors.Join(faults...))
 }
 
-// try runs the cell once, in the interpreter that is there or in a new one.
-func (p *Pool) try(ctx context.Context, k *kept, cell sandbox.Call) (sandbox.Result, error) {
+// try runs the cell once, in the session's interpreter or in a new one.
+func (p *Pool) try(ctx context.Context, k *entry, cell sandbox.Call) (sandbox.Result, error) {
 	if k.session == nil {
-		if err := p.revive(ctx, k); err != nil {
+		if err := p.reopen(ctx, k); err != nil {
 			return sandbox.Result{}, err
 		}
 	}
 	return k.session.Run(ctx, cell)
 }
 
-// ends reports whether a cell with this verdict ended its session. A cell that exits has no status of its own;
-// the session says so at the next cell.
+// ends reports whether a cell with this verdict ended its session. A cell that exits has no status of its own; the
+// session reports that at the next cell.
 func ends(s sandbox.Status) bool {
 	switch s {
-	case sandbox.StatusTimeoutWall, sandbox.StatusTimeoutCPU, sandbox.StatusOutOfMemory, sandbox.StatusOutputLimit, sandbox.StatusKilled:
+	case sandbox.StatusTimeoutWall, sandbox.StatusTimeoutCPU, sandbox.StatusOutOfMemory, sandbox.StatusOutputLimit,
+		sandbox.StatusKilled:
 		return true
 	}
 	return false
 }
 
-// isKilled reports whether an interpreter got a signal that nobody but its own code, or somebody outside, can have sent.
+// isKilled reports whether an interpreter got a SIGKILL, which only its own code or something outside can have sent.
 func isKilled(r sandbox.Result) bool {
 	return r.Status == sandbox.StatusKilled && r.Signal == "SIGKILL"
 }
@@ -226,7 +231,7 @@ func isKilled(r sandbox.Result) bool {
 func isEnded(err error) bool { return errors.Is(err, sandbox.ErrSessionEnded) }
 func isTaken(err error) bool { return errors.Is(err, ErrTaken) }
 
-// End forgets a session and ends its interpreter, after the cell that runs.
+// End waits for the running cell, then forgets the session and ends its interpreter.
 func (p *Pool) End(ctx context.Context, id string) error {
 	k, err := p.turnOf(ctx, id)
 	if err != nil {
@@ -237,34 +242,34 @@ func (p *Pool) End(ctx context.Context, id string) error {
 	return nil
 }
 
-// Drop is End that also ends the cell that runs.
+// Drop is like End, but also ends the running cell.
 func (p *Pool) Drop(ctx context.Context, id string) error {
 	k, err := p.find(id)
 	if err != nil {
 		return err
 	}
 	k.halt(errDropped)
-	if err := p.End(ctx, id); err != nil && !errors.Is(err, ErrUnknown) { // somebody was quicker
+	if err := p.End(ctx, id); err != nil && !errors.Is(err, ErrUnknown) { // another caller was faster
 		return err
 	}
 	return nil
 }
 
-// Counts returns the counts of now.
+// Counts returns the current counts.
 func (p *Pool) Counts() Counts {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := p.counts
-	c.Known, c.Live = len(p.kept), p.places.taken
+	c.Known, c.Live = len(p.entries), p.places.taken
 	return c
 }
 
-// Close ends the cells that run and every interpreter. Closing twice is well.
+// Close ends running cells and every interpreter. A second call does nothing.
 func (p *Pool) Close() error {
 	p.mu.Lock()
 	p.halt(errPoolClosed)
-	var all []*kept
-	for _, k := range p.kept {
+	var all []*entry
+	for _, k := range p.entries {
 		all = append(all, k)
 	}
 	p.mu.Unlock()

@@ -57,14 +57,14 @@ func TestEachIdHasItsOwnSession(t *testing.T) {
 	require.ErrorIs(t, p.Open("w", "", sandbox.Limits{}), sandbox.ErrInfrastructure)
 }
 
-func TestLostSessionIsMadeAnewByReplay(t *testing.T) {
+func TestLostSessionIsRestoredByReplay(t *testing.T) {
 	a := &adders{}
 	p := newPool(t, a, Settings{}, "x")
 	value(t, p, "x", "+3")
 	value(t, p, "x", "+4")
 	a.last().lost.Store(true)
 	require.Equal(t, "8", value(t, p, "x", "+1"))
-	require.EqualValues(t, 3, a.last().cells.Load(), "two again, and the new one")
+	require.EqualValues(t, 3, a.last().cells.Load(), "two replayed cells and the new one")
 	require.Equal(t, Counts{Known: 1, Live: 1, Opened: 2, Replays: 1}, p.Counts())
 	require.Equal(t, 1, a.live())
 }
@@ -88,7 +88,8 @@ func TestReplayThatDiffersIsRefused(t *testing.T) {
 }
 
 func TestDifferenceNamesTheField(t *testing.T) {
-	base := sandbox.Result{Status: "ok", Stdout: "o", Stderr: "e", Value: "v", Files: []sandbox.File{{Name: "f", Content: []byte("c")}}}
+	base := sandbox.Result{Status: "ok", Stdout: "o", Stderr: "e", Value: "v",
+		Files: []sandbox.File{{Name: "f", Content: []byte("c")}}}
 	for _, c := range []struct {
 		change func(*sandbox.Result)
 		want   string
@@ -120,7 +121,7 @@ func TestSessionThatEndedStaysEnded(t *testing.T) {
 	}
 }
 
-// A cell that exits and whose interpreter is then taken away ends the new one as well.
+// If a cell exits and its interpreter is then closed, the replay ends the new interpreter too.
 func TestExitIsReplayed(t *testing.T) {
 	a := &adders{}
 	p := newPool(t, a, Settings{}, "x")
@@ -135,16 +136,17 @@ func TestCellsThatAreTooLongAreNotKept(t *testing.T) {
 	for range 5 {
 		value(t, p, "x", "+3")
 	}
-	require.Equal(t, "18", value(t, p, "x", "+3"), "it goes on as long as it lives")
+	require.Equal(t, "18", value(t, p, "x", "+3"), "it continues while its interpreter lives")
 	a.last().lost.Store(true)
 	require.ErrorContains(t, failure(t, p, "x", "+1"), "at most 1000 are kept")
 }
 
-func TestIdleInterpretersAreTakenAway(t *testing.T) {
+func TestIdleInterpretersAreClosed(t *testing.T) {
 	a := &adders{}
 	p := newPool(t, a, Settings{Idle: 20 * time.Millisecond, Forget: time.Hour}, "x")
 	value(t, p, "x", "+3")
-	require.Eventually(t, func() bool { return a.live() == 0 && p.Counts().Evicted == 1 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return a.live() == 0 && p.Counts().Evicted == 1 }, 5*time.Second,
+		time.Millisecond)
 	require.Equal(t, "4", value(t, p, "x", "+1"))
 }
 
@@ -182,7 +184,7 @@ func TestPlacesAreBounded(t *testing.T) {
 	require.Positive(t, p.Counts().Evicted)
 }
 
-func TestLongestIdleGivesWay(t *testing.T) {
+func TestLongestIdleIsEvicted(t *testing.T) {
 	a := &adders{}
 	p := newPool(t, a, Settings{Most: 2}, "x", "y", "z")
 	for _, id := range []string{"x", "y", "x", "z"} {
@@ -192,7 +194,7 @@ func TestLongestIdleGivesWay(t *testing.T) {
 	require.False(t, a.opened[0].closed.Load(), "x's")
 }
 
-func TestPlaceIsAwaitedNoLongerThanTheContext(t *testing.T) {
+func TestWaitForAPlaceEndsWithTheContext(t *testing.T) {
 	a := &adders{}
 	p := newPool(t, a, Settings{Most: 1}, "x", "y")
 	running, stop := context.WithCancel(t.Context())
@@ -209,7 +211,7 @@ func TestPlaceIsAwaitedNoLongerThanTheContext(t *testing.T) {
 	stop()
 	require.ErrorIs(t, <-ended, context.Canceled)
 	require.Equal(t, "2", value(t, p, "y", "+2"))
-	require.Equal(t, "1", value(t, p, "x", "+1"), "the cell that was cancelled left nothing")
+	require.Equal(t, "1", value(t, p, "x", "+1"), "the cancelled cell had no effect")
 }
 
 func TestBreakageEndsTries(t *testing.T) {
@@ -217,13 +219,13 @@ func TestBreakageEndsTries(t *testing.T) {
 	p := newPool(t, a, Settings{}, "x")
 	require.ErrorContains(t, failure(t, p, "x", "+1"), "3 times over")
 	a.refuse = nil
-	require.Equal(t, "1", value(t, p, "x", "+1"), "breakage is not for good")
+	require.Equal(t, "1", value(t, p, "x", "+1"), "breakage does not last")
 	_, err := p.Run(t.Context(), "x", sandbox.Call{Code: "bad"})
 	require.ErrorIs(t, err, sandbox.ErrBadCall)
 	require.Equal(t, "2", value(t, p, "x", "+1"))
 }
 
-func TestCloseEndsTheCellThatRuns(t *testing.T) {
+func TestCloseEndsTheRunningCell(t *testing.T) {
 	p := newPool(t, &adders{}, Settings{}, "x")
 	value(t, p, "x", "+1")
 	ended := make(chan error, 1)

@@ -11,20 +11,21 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
-// told is a cell that has run, and the digest of what came of it.
-type told struct {
+// ranCell is a cell that has run, and the digest of its result.
+type ranCell struct {
 	cell   sandbox.Call
 	digest digest
 }
 
 type sum [sha256.Size]byte
 
-// digest is of a result's fields, apart, so that a difference can be named. Timing is no part of it.
+// digest holds the digests of a result's fields separately, so that a difference can be named. Timing is not included.
 type digest struct{ status, stdout, stderr, value, files sum }
 
 func digestOf(r sandbox.Result) digest {
 	return digest{
-		status: sumOf([]byte(r.Status), binary.LittleEndian.AppendUint64(nil, uint64(int64(r.ExitCode))), []byte(r.Signal)),
+		status: sumOf([]byte(r.Status), binary.LittleEndian.AppendUint64(nil, uint64(int64(r.ExitCode))),
+			[]byte(r.Signal)),
 		stdout: sumOf([]byte(r.Stdout)),
 		stderr: sumOf([]byte(r.Stderr), []byte(r.Traceback)),
 		value:  sumOf([]byte(r.Value)),
@@ -48,7 +49,7 @@ func filesSum(files []sandbox.File) (s sum) {
 	return s
 }
 
-// put writes each part after its length.
+// put writes each part, preceded by its length.
 func put(h hash.Hash, parts ...[]byte) {
 	for _, part := range parts {
 		h.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(part))))
@@ -56,7 +57,7 @@ func put(h hash.Hash, parts ...[]byte) {
 	}
 }
 
-// difference says what of a cell was not the same when it was run again, or "".
+// difference says how a cell's result changed when the cell was run again; "" if it did not.
 func (d digest) difference(again digest) string {
 	switch {
 	case d.status != again.status:
@@ -73,11 +74,11 @@ func (d digest) difference(again digest) string {
 	return ""
 }
 
-// perCell is about what a cell takes besides its texts, in bytes.
+// perCell is roughly the memory that a cell uses in addition to its texts, in bytes.
 const perCell = 400
 
-// keep remembers a cell that has run; once they are more than most bytes together, none is.
-func (k *kept) keep(cell sandbox.Call, result sandbox.Result, most int) {
+// remember stores a cell that has run. Once all cells together exceed most bytes, none is stored.
+func (k *entry) remember(cell sandbox.Call, result sandbox.Result, most int) {
 	k.bytes += perCell + len(cell.Code) + len(cell.Stdin)
 	for _, f := range cell.Files {
 		k.bytes += len(f.Content)
@@ -86,14 +87,15 @@ func (k *kept) keep(cell sandbox.Call, result sandbox.Result, most int) {
 		k.cells = nil
 		return
 	}
-	k.cells = append(k.cells, told{cell: cell, digest: digestOf(result)})
+	k.cells = append(k.cells, ranCell{cell: cell, digest: digestOf(result)})
 }
 
-// revive gives the session an interpreter that is where the last one was. An error of ErrSessionLost stands for
-// good where it sets over. It needs the turn.
-func (p *Pool) revive(ctx context.Context, k *kept) error {
+// reopen starts an interpreter and restores the session's state in it by replaying the cells. If it sets over, the
+// session is lost for good. It needs the turn.
+func (p *Pool) reopen(ctx context.Context, k *entry) error {
 	if k.bytes > p.settings.Replay {
-		return p.lose(k, fmt.Errorf("%w: its cells have %d bytes, at most %d are kept to be run again", sandbox.ErrSessionLost, k.bytes, p.settings.Replay))
+		return p.lose(k, fmt.Errorf("%w: its cells have %d bytes, at most %d are kept to be run again",
+			sandbox.ErrSessionLost, k.bytes, p.settings.Replay))
 	}
 	if err := p.places.take(ctx, p); err != nil {
 		return fmt.Errorf("await place for session: %w", err)
@@ -126,7 +128,7 @@ func (p *Pool) revive(ctx context.Context, k *kept) error {
 }
 
 // lose ends the session for good.
-func (p *Pool) lose(k *kept, why error) error {
+func (p *Pool) lose(k *entry, why error) error {
 	p.drop(k)
 	k.over = why
 	p.mu.Lock()

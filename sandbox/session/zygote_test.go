@@ -12,7 +12,8 @@ import (
 
 func TestPythonIsReplayed(t *testing.T) {
 	p := newPool(t, zygotetest.Sessions(t), Settings{Most: 1}, "steady", "clock", "other")
-	value(t, p, "steady", "import random\nx = [random.random() for _ in range(3)]\nopen('file', 'w').write('kept')\nclass A: pass")
+	value(t, p, "steady",
+		"import random\nx = [random.random() for _ in range(3)]\nopen('file', 'w').write('kept')\nclass A: pass")
 	first := value(t, p, "steady", "x, {str(i) for i in range(5)}, A()")
 	value(t, p, "clock", "import time\ntime.time()")
 	value(t, p, "other", "1")
@@ -31,7 +32,8 @@ func TestPythonUnderPressure(t *testing.T) {
 		require.NoError(t, p.Open(id, sandbox.PackagesBare, sandbox.Limits{}))
 		all.Go(func() {
 			for n := range 4 {
-				r, err := p.Run(t.Context(), id, sandbox.Call{Code: fmt.Sprintf("seen = [*globals().get('seen', []), %d]\nseen", i*100+n)})
+				r, err := p.Run(t.Context(), id,
+					sandbox.Call{Code: fmt.Sprintf("seen = [*globals().get('seen', []), %d]\nseen", i*100+n)})
 				if err != nil {
 					t.Errorf("%s: %v", id, err)
 					continue

@@ -1,14 +1,17 @@
-# The names that a reader knows and what they stand for, and the steps whose outcome it bounds before sympy sees them.
+# The names that the reader knows, with their meanings, and the operations whose results it bounds before sympy sees
+# them.
 
 import sympy
 
-DEPTH = 40  # brackets, exponents and arguments inside one another
-DIGITS = 300  # of a written number
-BITS = 1 << 16  # of the whole numbers that a power or factorial leads to
+DEPTH = 40  # nesting of brackets, exponents and arguments
+DIGITS = 300  # digits of a written number
+BITS = 1 << 16  # bits of the numbers in one result
+ROOT = 1 << 9  # bits of its numbers under roots, which sympy factors
+WORK = 1 << 20  # bits of all results together; bits under roots count 64 times
 
 
 class Unreadable(Exception):
-    """The text is no expression that this reader knows."""
+    """The text is not an expression that the reader knows."""
 
 
 LETTERS = """alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi rho sigma tau
@@ -23,26 +26,76 @@ FUNCTIONS = {
     **{name: getattr(sympy, name) for name in ("sinh", "cosh", "tanh", "coth")},
     "ln": sympy.log,
     "log": sympy.log,
-    "lg": lambda x: sympy.log(x) / sympy.log(10),
+    "lg": lambda x: over(sympy.log(x), sympy.log(10)),
     "exp": lambda x: power(sympy.E, x),
     "sqrt": lambda x: power(x, sympy.Rational(1, 2)),
-    "abs": sympy.Abs,
+    "abs": lambda x: absolute(x),
     "floor": lambda x: whole(x, sympy.floor),
     "ceil": lambda x: whole(x, sympy.ceiling),
 }
 
 
+SIZES = {}
+SPENT = [0]
+
+
+def size(e):
+    """Return the bits of an expression's numbers, and the bits of those under roots."""
+    if e.is_Rational:
+        return e.p.bit_length() + e.q.bit_length(), 0
+    if e not in SIZES:
+        bits, roots = (sum(column) for column in zip((1, 0), *map(size, e.args)))
+        SIZES[e] = bits, bits if e.is_Pow and not e.exp.is_Integer else roots
+    return SIZES[e]
+
+
+def sized(result):
+    """Return the result of an operation, if it and all results so far together stay within bounds."""
+    bits, roots = size(result)
+    SPENT[0] += bits + 64 * roots
+    if bits > BITS or roots > ROOT or SPENT[0] > WORK:
+        raise Unreadable("a number beyond bounds")
+    return result
+
+
+def unrooted(*factors):
+    """Refuse factors whose roots sympy would multiply into one that exceeds the bounds."""
+    if sum(size(f)[1] for f in factors) > ROOT:
+        raise Unreadable("a root beyond bounds")
+
+
+def times(a, b):
+    unrooted(a, b)
+    return sized(a * b)
+
+
+def over(a, b):
+    if b == 0:
+        raise Unreadable("divides by zero")
+    unrooted(a, b)
+    return sized(a / b)
+
+
+def absolute(x):
+    """Return the absolute value. For a complex number this is a root of the squares of its parts."""
+    if x.has(sympy.I) and 2 * size(x)[0] > ROOT:
+        raise Unreadable("a root beyond bounds")
+    return sized(sympy.Abs(x))
+
+
 def power(base, exponent):
-    """base^exponent, where it stays within bounds."""
+    """Return base^exponent, if it stays within bounds."""
+    if not exponent.is_Integer and size(base)[0] + size(exponent)[0] > ROOT:
+        raise Unreadable("a root beyond bounds")
     if exponent.is_Rational:
         widest = max([1] + [max(abs(n.p), n.q).bit_length() for n in base.atoms(sympy.Rational)])
         if widest * abs(exponent) > BITS:
             raise Unreadable("a power beyond bounds")
-    return settled(sympy.Pow(base, exponent))
+    return sized(settled(sympy.Pow(base, exponent)))
 
 
 def settled(result):
-    """A number that is beyond what can be evaluated stops here: sympy itself would try to, to find its sign."""
+    """Refuse a number that cannot be evaluated. Otherwise sympy would try to evaluate it to find its sign."""
     if result.has(sympy.nan, sympy.zoo):
         raise Unreadable("is undefined")
     if result.is_number and not result.is_Rational and not result.has(*INFINITE):
@@ -54,7 +107,7 @@ def settled(result):
 
 
 def whole(x, rounding):
-    """floor or ceiling."""
+    """Return the floor or the ceiling."""
     if not x.is_number or x.is_Rational:
         return rounding(x)
     try:
@@ -69,11 +122,11 @@ def whole(x, rounding):
 def factorial(n):
     if n.is_number and not (n.is_Integer and 0 <= n <= 1000):
         raise Unreadable("a factorial beyond bounds")
-    return sympy.factorial(n)
+    return sized(sympy.factorial(n))
 
 
 def binomial(n, k):
     for x in (n, k):
         if x.is_number and not (x.is_Integer and 0 <= x <= 1000):
             raise Unreadable("a binomial coefficient beyond bounds")
-    return sympy.binomial(n, k)
+    return sized(sympy.binomial(n, k))

@@ -1,13 +1,14 @@
-# Reads answers that are lists, intervals, equations and matrices, compares them, and says the verdict.
+# Reads answers that are lists, intervals, equations and matrices, compares them, and prints the verdict.
 
 import json
 import sys
 
-# TeX commands by what stands for them from here on; others stay.
+# Replacements for TeX commands. Other commands stay.
 COMMANDS = {
     **dict.fromkeys(("dfrac", "tfrac", "cfrac"), r"\frac "),
     **dict.fromkeys(("dbinom", "tbinom"), r"\binom "),
-    **dict.fromkeys(("left", "right", "big", "Big", "bigl", "bigr", "Bigl", "Bigr", "bigg", "Bigg", "biggl", "biggr"), " "),
+    **dict.fromkeys(("left", "right", "big", "Big", "bigl", "bigr", "Bigl", "Bigr"), " "),
+    **dict.fromkeys(("bigg", "Bigg", "biggl", "biggr"), " "),
     **dict.fromkeys(("displaystyle", "textstyle", "limits", "quad", "qquad"), " "),
     **dict.fromkeys(("lvert", "rvert", "vert", "mid"), "|"),
     **dict.fromkeys(("le", "leq", "leqslant"), "≤"),
@@ -17,7 +18,8 @@ COMMANDS = {
 }
 SPACING = re.compile(r"\\(?:([A-Za-z]+)|(\\)|[,;:! ()\[\]])|[~$]")
 SIGNS = str.maketrans({
-    "−": "-", "–": "-", "×": "*", "·": "*", "÷": "/", "²": "^2", "³": "^3", "°": r"^\circ", "√": " sqrt ", "∞": r"\infty ", "π": r"\pi ",
+    "−": "-", "–": "-", "×": "*", "·": "*", "÷": "/", "²": "^2", "³": "^3",
+    "°": r"^\circ", "√": " sqrt ", "∞": r"\infty ", "π": r"\pi ",
 })
 CONJUNCTION = re.compile(r"\\(?:text|mbox|mathrm)\s*\{\s*(?:and|or)\s*\}|\b(?:and|or)\b")
 RELATION = re.compile(r"[=<>≤≥≠]")
@@ -32,7 +34,7 @@ NESTING = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 
 
 def read(text):
-    """The answer as a shape: a tuple of its kind and what that kind holds."""
+    """Return the answer as a shape: a tuple of its kind and the content of that kind."""
     if len(text) > LENGTH:
         raise Unreadable("is too long")
     if any(ord(c) < 32 and c not in "\t\n\r" for c in text):
@@ -45,7 +47,7 @@ def read(text):
 
 
 def plain(found):
-    """What stands for a TeX command or a space."""
+    """Return the replacement for a TeX command or a space."""
     command, row = found.groups()
     return found[0] if row else COMMANDS.get(command, found[0]) if command else " "
 
@@ -80,7 +82,7 @@ def shape(text, depth):
 
 
 def split(text, separator):
-    """Cuts at the separators outside brackets."""
+    """Split the text at separators outside of brackets."""
     parts, depth, begin = [], 0, 0
     for at, c in enumerate(text):
         depth += NESTING.get(c, 0)
@@ -91,7 +93,7 @@ def split(text, separator):
 
 
 def enclosed(text, opening, closing):
-    """What stands between brackets that are each other's partners; None where they are not."""
+    """Return the text between a pair of matching brackets; None if they do not match."""
     if not text.startswith(opening) or not text.endswith(closing) or len(text) < len(opening) + len(closing):
         return None
     inner = text[len(opening) : len(text) - len(closing)]
@@ -104,7 +106,7 @@ def enclosed(text, opening, closing):
 
 
 def single(text):
-    """One element: an expression with its unit, an equation, a chain of inequalities; ± makes two of it."""
+    """Read one element: an expression with its unit, an equation, or a chain of inequalities. ± makes two elements."""
     if "±" in text or "∓" in text:
         return "set", [single(text.replace("±", up).replace("∓", down)) for up, down in ("+-", "-+")]
     operators = RELATION.findall(text)
@@ -115,28 +117,44 @@ def single(text):
         return "value", Reader(DEGREES.sub("", text)).whole(), unit
     sides = RELATION.split(text)
     if set(operators) == {"="}:
-        last = single(sides[-1])
-        if NAME.fullmatch("".join(sides[0].split())):
-            return "named", last, difference(sides) if "(" not in sides[0] else None
-        return "equation", last, difference(sides)
+        last, name = single(sides[-1]), "".join(sides[0].split())
+        agreeing(sides)
+        if NAME.fullmatch(name):
+            return "named", last, difference(sides) if "(" not in name else None, name
+        return "equation", last, difference(sides), ""
     if "=" in operators:
         raise Unreadable("mixes equations and inequalities")
     read_sides = [Reader(s).whole() for s in sides]
     chain = []
     for left, operator, right in zip(read_sides, operators, read_sides[1:]):
-        chain.append((right - left, {">": "<", "≥": "≤"}[operator]) if operator in ">≥" else (left - right, operator))
+        if operator in ">≥":
+            chain.append((sized(right - left), {">": "<", "≥": "≤"}[operator]))
+        else:
+            chain.append((sized(left - right), operator))
     return "inequality", chain
 
 
+def agreeing(sides):
+    """Check that all sides of an equation without letters are the same number. x = 29 = 30 is two answers."""
+    numbers = [side for side in map(reading, sides) if side is not None and side.is_number and not side.has(*INFINITE)]
+    if any(not equal(numbers[-1], number) for number in numbers[:-1]):
+        raise Unreadable("is equal to two numbers")
+
+
+def reading(side):
+    """Return a side's expression; None if it is a name."""
+    return None if NAME.fullmatch("".join(side.split())) else Reader(UNIT.sub("", DEGREES.sub("", side))).whole()
+
+
 def difference(sides):
-    """The first side less the second, of an equation that has two."""
+    """Return the first side minus the second; None if the equation does not have two sides."""
     if len(sides) != 2:
         return None
-    return Reader(sides[0]).whole() - Reader(sides[1]).whole()
+    return sized(Reader(sides[0]).whole() - Reader(sides[1]).whole())
 
 
 def same(a, b):
-    """Whether two shapes are equal."""
+    """Return whether two shapes are equal."""
     kinds = {a[0], b[0]}
     if kinds & {"named", "equation"}:
         return same_equations(a, b)
@@ -152,13 +170,24 @@ def same(a, b):
         case "inequality":
             return paired(a[1], b[1], lambda p, q: p[1] == q[1] and proportional(p[0], q[0], p[1] != "≠"))
         case "set" | "union":
-            return paired(a[1], b[1], same)
-    return len(a[1]) == len(b[1]) and all(same(x, y) for x, y in zip(a[1], b[1]))
+            return paired(a[1], b[1], same_elements)
+    return len(a[1]) == len(b[1]) and all(same_elements(x, y) for x, y in zip(a[1], b[1]))
+
+
+def same_elements(a, b):
+    """Compare elements of lists. There a name identifies its element: x=2, y=3 is not x=3, y=2."""
+    return not (a[0] == b[0] == "named" and a[3] != b[3]) and same(a, b)
 
 
 def same_equations(a, b):
-    """An equation beside what is none stands for its last side; so do two whose first sides are names."""
+    """Compare shapes of which at least one is an equation.
+
+    Compared with something that is not an equation, an equation means its last side, unless it is the gold and its
+    first side is not a name. The same holds for two equations whose first sides are names.
+    """
     equations = [x for x in (a, b) if x[0] in ("named", "equation")]
+    if b[0] == "equation" and len(equations) == 1 and (b[2] is None or b[2].free_symbols):
+        return False
     if len(equations) == 2 and {a[0], b[0]} != {"named"}:
         return a[2] is not None and b[2] is not None and proportional(a[2], b[2], False)
     if len(equations) == 2 and a[2] is not None and b[2] is not None and proportional(a[2], b[2], False):
@@ -167,7 +196,7 @@ def same_equations(a, b):
 
 
 def paired(a, b, alike):
-    """Whether the elements pair off, in any order."""
+    """Return whether the elements can be matched one to one, in any order."""
     left = list(b)
     for x in a:
         at = next((i for i, y in enumerate(left) if alike(x, y)), None)
@@ -178,7 +207,7 @@ def paired(a, b, alike):
 
 
 def equal(a, b):
-    """Whether two expressions are the same: as sympy writes them, or at every point."""
+    """Return whether two expressions are the same: in sympy's form, or at every point."""
     if a == b:
         return True
     if a.has(*INFINITE) or b.has(*INFINITE) or a.is_Rational and b.is_Rational:
@@ -187,7 +216,7 @@ def equal(a, b):
 
 
 def proportional(a, b, upright):
-    """Whether a is b times a number that is not 0 and, where upright, is positive."""
+    """Return whether a is b times a number that is not 0 and, if upright, is positive."""
     pairs = values(a, b)
     if all(near(x, 0) and near(y, 0) for x, y in pairs):
         return True
@@ -202,7 +231,7 @@ def main():
     DRAWS.seed(pair["answer"] + "\n" + pair["gold"])
     try:
         verdict = "equal" if same(read(pair["answer"]), read(pair["gold"])) else "different"
-    except (Unreadable, ArithmeticError, RecursionError, TypeError, ValueError):  # the latter are sympy's, of what it cannot hold
+    except Exception:  # Unreadable, or an error of sympy; no answer can avoid its grade by an error
         verdict = "unreadable"
     print(json.dumps({"verdict": verdict, "grader": "sympy " + sympy.__version__}))
 

@@ -1,9 +1,9 @@
-# Reads one written expression, in TeX or plain notation, into sympy's. It is a parser and no interpreter: it knows the
-# names in its tables, evaluates no text, and bounds every number and every nesting before sympy sees it.
+# Parses one written expression, in TeX or plain notation, into sympy's form. It does not interpret: it knows only the
+# names in its tables, evaluates no text, and bounds every number and all nesting before sympy sees it.
 #
-# Conventions: a product without a sign binds like one with it (1/2x is x/2); log is the natural logarithm; e and i are
-# constants; x^10 is x to the tenth; letters beside each other are a product, but four or more, or two capitals, are a
-# word, which is no expression.
+# Conventions: a product without a sign binds like one with a sign (1/2x is x/2); log is the natural logarithm; e and i
+# are constants; x^10 is x to the tenth; adjacent letters are a product, but four or more letters, or two capitals, are
+# a word, which is not an expression.
 
 import re
 
@@ -14,13 +14,13 @@ WRAPPERS = r"\\(?:mathrm|mathbf|mathit|operatorname|text)\s*\{\s*([A-Za-z]+)\s*\
 
 
 class Reader:
-    """Recursive descent over the text; each method reads what its name says and moves on."""
+    """A recursive descent parser. Each method reads what its name says and advances."""
 
     def __init__(self, text):
         self.text, self.at, self.depth, self.bars = text, 0, 0, [0]
 
     def take(self, pattern):
-        """Steps over a match and the space before it; None where there is none."""
+        """Advance past a match and the space before it; return None if there is no match."""
         found = re.compile(r"\s*(?:" + pattern + ")").match(self.text, self.at)
         if found:
             self.at = found.end()
@@ -48,7 +48,7 @@ class Reader:
         result = self.signed()
         while sign := self.take(r"[-+]"):
             term = self.product()
-            result = result + term if sign[0].strip() == "+" else result - term
+            result = sized(result + term if sign[0].strip() == "+" else result - term)
         self.depth -= 1
         return result
 
@@ -62,23 +62,20 @@ class Reader:
         result = self.powered()
         while True:
             if self.take(r"\*(?!\*)|\\cdot(?![A-Za-z])|\\times(?![A-Za-z])"):
-                result *= self.factor()
+                result = times(result, self.factor())
             elif self.take(r"/|\\div(?![A-Za-z])"):
-                divisor = self.factor()
-                if divisor == 0:
-                    raise Unreadable("divides by zero")
-                result /= divisor
+                result = over(result, self.factor())
             elif self.follows():
-                result *= self.powered()
+                result = times(result, self.powered())
             else:
                 return result
 
     def factor(self):
-        """A factor behind a sign of multiplication may have a sign of its own."""
+        """Read a factor after a multiplication sign. It may have its own sign."""
         return -self.powered() if self.take("-") else self.powered()
 
     def follows(self):
-        """Whether a factor stands here without a sign before it. A number never does: "2 3" is no product."""
+        """Return whether a factor without a sign follows. A number never does: "2 3" is not a product."""
         if self.sees(r"\|"):
             return self.bars[-1] == 0
         return self.sees(r"[A-Za-z({\[]|\\(?!cdot|times|div|rfloor|rceil)[A-Za-z]+")
@@ -112,7 +109,7 @@ class Reader:
             result = self.sum()
             self.need(r"\|")
             self.bars[-1] -= 1
-            return sympy.Abs(result)
+            return absolute(result)
         if wrapped := self.take(WRAPPERS):
             return self.name(wrapped[1])
         if command := self.take(r"\\([A-Za-z]+)"):
@@ -134,7 +131,8 @@ class Reader:
             if len(repeating[0]) > DIGITS:
                 raise Unreadable("has too many digits")
             scale = 10 ** len(fixed)
-            return sympy.Rational(int(ahead + fixed or "0"), scale) + sympy.Rational(int(period), scale * (10 ** len(period) - 1))
+            repeated = sympy.Rational(int(period), scale * (10 ** len(period) - 1))
+            return sympy.Rational(int(ahead + fixed or "0"), scale) + repeated
         found = self.take(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
         digits = found[0].strip()
         if len(digits) > DIGITS:
@@ -148,7 +146,7 @@ class Reader:
         return result
 
     def argument(self):
-        """What a TeX command reads: a group, or one digit, letter or command."""
+        """Read the argument of a TeX command: a group, or one digit, letter or command."""
         if self.take(r"\{"):
             return self.inside(r"\}")
         if digit := self.take("[0-9]"):
@@ -170,10 +168,7 @@ class Reader:
     def commanded(self, name):
         match name:
             case "frac":
-                top, bottom = self.argument(), self.argument()
-                if bottom == 0:
-                    raise Unreadable("divides by zero")
-                return top / bottom
+                return over(self.argument(), self.argument())
             case "binom":
                 return binomial(self.argument(), self.argument())
             case "sqrt":
@@ -196,7 +191,7 @@ class Reader:
         raise Unreadable(f"does not know {name}")
 
     def letters(self, run):
-        """The first of the letters that stand here, or the name that all of them are."""
+        """Read the first of the following letters, or all of them if they are a name."""
         if run in CONSTANTS or run in FUNCTIONS:
             self.take(run)
             return self.name(run)
@@ -212,27 +207,27 @@ class Reader:
         return {"e": sympy.E, "i": sympy.I}.get(name) or sympy.Symbol(name)
 
     def applied(self, name):
-        """A function with its exponent or base before the argument: sin^2 x, log_2 8."""
+        """Read a function, possibly with an exponent or base before the argument: sin^2 x, log_2 8."""
         function, exponent = FUNCTIONS[name], None
         if name == "log" and self.take("_"):
             base = self.argument()
             if base in (0, 1):
                 raise Unreadable("a logarithm without a base")
-            function = lambda x: sympy.log(x) / sympy.log(base)  # noqa: E731
+            function = lambda x: over(sympy.log(x), sympy.log(base))  # noqa: E731
         if self.take(r"\^"):
             exponent = self.exponent()
             if exponent == -1 and name in INVERSE:
                 function, exponent = INVERSE[name], None
-        result = settled(function(self.operand()))
+        result = sized(settled(function(self.operand())))
         return result if exponent is None else power(result, exponent)
 
     def operand(self):
-        """A function's argument: what brackets hold, or the factors up to the next function, bracket or sign."""
+        """Read a function's argument: what is in brackets, or the factors up to the next function, bracket or sign."""
         if opening := self.take(r"[({\[]"):
             return self.inside(BRACKETS[opening[0].strip()])
         result = self.powered() if not self.sees("-") else self.factor()
         while self.follows() and not self.sees(r"[(\[{|]") and not self.calls():
-            result *= self.powered()
+            result = times(result, self.powered())
         return result
 
     def calls(self):

@@ -1,9 +1,9 @@
 package symbolic_test
 
-// pair is an answer and its gold.
+// pair is an answer and its gold answer.
 type pair struct{ answer, gold string }
 
-// equals are written differently and are the same.
+// equals are written differently but are the same.
 var equals = []pair{
 	{`x+1`, `1+x`},
 	{`\frac{1}{\sqrt 2}`, `\frac{\sqrt 2}{2}`},
@@ -63,9 +63,12 @@ var equals = []pair{
 	{`\sqrt{x}\sqrt{y}`, `\sqrt{xy}`},
 	{`x^{2/3}`, `\sqrt[3]{x^2}`},
 	{`\sqrt{-1-x^2}`, `i\sqrt{1+x^2}`},
+	{`x=2, y=x+1`, `y=1+x, x=2`},
+	{`A = l w = 5 \cdot 6 = 30`, `30`},
+	{`2^{20000}x`, `4^{10000}x`},
 }
 
-// differ, though some come close.
+// differ are different, though some are close.
 var differ = []pair{
 	{`x\text{ m}`, `x\text{ cm}`},
 	{`(1,2]`, `[1,2]`},
@@ -92,9 +95,11 @@ var differ = []pair{
 	{`|x|`, `x`},
 	{`|xy|`, `xy`},
 	{`\sqrt{-x}`, `\sqrt{x}`},
+	{`x=2, y=3`, `x=3, y=2`},
 }
 
-// unread are answers that are no expression: words, programs, what is unbalanced, undefined or beyond bounds.
+// unread are answers that are not expressions: words, programs, and text that is unbalanced, undefined or beyond
+// bounds.
 var unread = []pair{
 	{`__import__('os')`, `1`},
 	{`__import__('os').system('id')`, `x`},
@@ -127,4 +132,9 @@ var unread = []pair{
 	{`30^\circ + x`, `x+30^\circ`},
 	{`x^{100000000}`, `x`},
 	{`\log_{0} 3`, `x`},
+	{`x-=30`, `30`},
+	{`x==30`, `30`},
+	{`;x=30`, `30`},
+	{`29=30`, `30`},
+	{`x=29=30`, `30`},
 }

@@ -1,14 +1,21 @@
-// Package symbolic asks a sandbox that has sympy whether two written answers are the same mathematics.
+// Package symbolic decides whether two written answers are mathematically the same, by calls to a sandbox that has
+// sympy.
 //
-// Glossary. A *pair* is an answer and the gold that it is held against. A *grade* says how they compared:
-// *equal*, *different*, or *unreadable* where one of them is no expression, and names the *grader*, sympy with
-// its version. What gives no grade (a time-out, no memory, a sandbox that breaks) is *breakage*, never a grade.
+//	Pair ─▶ Call ─▶ sandbox.Executor ─▶ Read ─▶ Grade
 //
-// A pair is one call. The program is four files in one: bounds.py has the names and limits, expression.py reads
-// TeX and plain notation by recursive descent, value.py evaluates to 120 digits at points that are drawn from the
-// pair, compare.py takes lists, intervals, equations and matrices apart. It hands no text to sympy's own parsers, which evaluate names; and it decides by canonical form and
-// by values, never by simplification, whose cost has no bound. So a grade is a function of the pair and of the
-// grader, and limits of time are far from what any pair of bounded length takes.
+// A *pair* is an answer and the gold answer that it is compared with. A *grade* says how they compare (*equal*,
+// *different*, or *unreadable* if one of them is not an expression) and names the *grader*: sympy with its version, or
+// the limit that ended the comparison. The cost of an answer is the answer's own fault, so a limit makes it unreadable.
+// An outcome without a grade (a sandbox that breaks, a process that was killed from outside) is *breakage*, never a
+// grade.
+//
+// A pair is one call. Its program consists of four files: bounds.py has the names and limits, expression.py parses TeX
+// and plain notation by recursive descent, value.py evaluates to 120 digits at points derived from the pair, and
+// compare.py parses lists, intervals, equations and matrices. The program passes no text to sympy's own parsers, which
+// evaluate names. It decides by canonical form and by values, never by simplification, whose cost has no bound. The
+// bits of every result, of numbers under roots and of all results together are bounded (bounds.py); whatever exceeds a
+// bound is unreadable. So a grade depends only on the pair and the grader, and no pair of bounded length gets near a
+// time limit.
 package symbolic
 
 import (
@@ -22,19 +29,19 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
-// Pair is an answer and the gold that it is held against.
+// Pair is an answer and the gold answer that it is compared with.
 type Pair struct {
 	Answer string `json:"answer"`
 	Gold   string `json:"gold"`
 }
 
-// Grade is how a pair compared.
+// Grade says how a pair compares.
 type Grade struct {
 	Verdict Verdict `json:"verdict"`
-	Grader  string  `json:"grader"` // "sympy 1.14.0": the version that the call measured
+	Grader  string  `json:"grader"` // "sympy 1.14.0", with the version in the sandbox; or "limit timeout_cpu"
 }
 
-// Verdict says how a pair compared.
+// Verdict is the result of a comparison.
 type Verdict string
 
 // The verdicts.
@@ -44,12 +51,14 @@ const (
 	Unreadable Verdict = "unreadable"
 )
 
-// ErrNoSympy: the sandbox's interpreter has no sympy.
-var ErrNoSympy = errors.New("the sandbox has no interpreter with numpy, sympy and mpmath: name one by ROPEWALK_SANDBOX_PYTHON where the worker runs (tools/sandbox-python.sh makes one)")
+// ErrNoSympy means that the sandbox's interpreter has no sympy.
+var ErrNoSympy = errors.New("the sandbox has no interpreter with numpy, sympy and mpmath: " +
+	"name one by ROPEWALK_SANDBOX_PYTHON where the worker runs (tools/sandbox-python.sh makes one)")
 
-// limits bound one call, whatever a recipe gives its tools: a grade must not depend on those. Pairs take some
-// hundredths of a second.
-var limits = sandbox.Limits{CPU: 10 * time.Second, Wall: 100 * time.Second, MemoryBytes: 512 << 20, OutputBytes: 4 << 10}
+// limits apply to each call, whatever limits a recipe gives its tools, because a grade must not depend on those. A pair
+// takes some hundredths of a second.
+var limits = sandbox.Limits{CPU: 10 * time.Second, Wall: 100 * time.Second, MemoryBytes: 512 << 20,
+	OutputBytes: 4 << 10}
 
 var (
 	//go:embed bounds.py
@@ -62,21 +71,25 @@ var (
 	comparisons string
 )
 
-// Call is the call that grades a pair.
+// Call returns the call that grades a pair.
 func Call(p Pair) (sandbox.Call, error) {
 	input, err := json.Marshal(p)
 	if err != nil {
 		return sandbox.Call{}, fmt.Errorf("encode a pair: %w", err)
 	}
-	return sandbox.Call{Packages: sandbox.PackagesSympy, Code: bounds + expressions + values + comparisons, Stdin: string(input), Limits: limits}, nil
+	return sandbox.Call{Packages: sandbox.PackagesSympy, Code: bounds + expressions + values + comparisons,
+		Stdin: string(input), Limits: limits}, nil
 }
 
-// Read returns a call's grade. An outcome without one is breakage, which the error names.
+// Read returns a call's grade. If a limit ended the call, the pair is unreadable. Any other outcome without a grade is
+// breakage, which the error describes.
 func Read(o sandbox.Outcome) (Grade, error) {
 	var g Grade
 	switch {
 	case o.Broken != nil:
 		return g, o.Broken
+	case limited(o):
+		return Grade{Verdict: Unreadable, Grader: "limit " + string(o.Status)}, nil
 	case o.Status != sandbox.StatusOK:
 		return g, fmt.Errorf("the call that compares gave no verdict: %s", o.Status)
 	}
@@ -90,9 +103,26 @@ func Read(o sandbox.Outcome) (Grade, error) {
 	return Grade{}, fmt.Errorf("read the verdict: %q is none", g.Verdict)
 }
 
-// Available returns ErrNoSympy where the sandbox has none, or why it could not be asked.
+// limited reports whether a call ended because of what its pair cost or raised. A process that was killed did not: the
+// kill came from outside.
+func limited(o sandbox.Outcome) bool {
+	if o.Broken != nil {
+		return false
+	}
+	switch o.Status {
+	case sandbox.StatusTimeoutCPU, sandbox.StatusTimeoutWall, sandbox.StatusOutOfMemory, sandbox.StatusOutputLimit,
+		sandbox.StatusRuntime:
+		return true
+	}
+	return false
+}
+
+// probe is a pair that every sandbox with sympy grades as equal.
+var probe = Pair{Answer: "x+1", Gold: "1+x"}
+
+// Available returns ErrNoSympy if the sandbox has no sympy, or the reason why it could not be asked.
 func Available(ctx context.Context, e sandbox.Executor) error {
-	graded, err := Run(ctx, e, []Pair{{Answer: "x+1", Gold: "1+x"}})
+	graded, err := Run(ctx, e, []Pair{probe})
 	switch {
 	case err != nil:
 		return err

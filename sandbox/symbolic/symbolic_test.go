@@ -3,6 +3,8 @@ package symbolic_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,9 +20,12 @@ func TestGrades(t *testing.T) {
 	e := zygotetest.WithSympy(t, sandbox.TierFull)
 	deep := strings.Repeat("(", 400) + "x" + strings.Repeat(")", 400)
 	hostile := []pair{
-		{strings.Repeat("x+", 50_000) + "x", "50001x"}, {deep, "x"}, {strings.Repeat("{", 900), "x"}, {strings.Repeat("-", 900) + "(", "x"},
-		{strings.Repeat(`\sqrt`, 180) + "x", "x"}, {strings.Repeat(`\frac1`, 150) + "1", "x"}, {strings.Repeat("2^", 300) + "2", "x"},
-		{strings.Repeat("9", 900), "x"}, {"x" + strings.Repeat("!", 900), "x"}, {strings.Repeat("|", 901), "x"}, {strings.Repeat("a,", 450), "x"},
+		{strings.Repeat("x+", 50_000) + "x", "50001x"}, {deep, "x"}, {strings.Repeat("{", 900), "x"},
+		{strings.Repeat("-", 900) + "(", "x"},
+		{strings.Repeat(`\sqrt`, 180) + "x", "x"}, {strings.Repeat(`\frac1`, 150) + "1", "x"},
+		{strings.Repeat("2^", 300) + "2", "x"},
+		{strings.Repeat("9", 900), "x"}, {"x" + strings.Repeat("!", 900), "x"}, {strings.Repeat("|", 901), "x"},
+		{strings.Repeat("a,", 450), "x"},
 	}
 	for want, pairs := range map[symbolic.Verdict][]pair{
 		symbolic.Equal: equals, symbolic.Different: differ, symbolic.Unreadable: append(unread, hostile[:9]...),
@@ -29,7 +34,7 @@ func TestGrades(t *testing.T) {
 		var asked []symbolic.Pair
 		for i, p := range pairs {
 			asked = append(asked, symbolic.Pair{Answer: p.answer, Gold: p.gold})
-			if i%3 == 0 { // which of the two the policy wrote makes no difference
+			if i%3 == 0 { // it makes no difference which of the two the policy wrote
 				asked = append(asked, symbolic.Pair{Answer: p.gold, Gold: p.answer})
 			}
 		}
@@ -41,7 +46,7 @@ func TestGrades(t *testing.T) {
 			require.Regexp(t, `^sympy \d+\.\d+`, g.Grader)
 		}
 	}
-	for _, p := range hostile[9:] { // these are something, and not x
+	for _, p := range hostile[9:] { // these are expressions, but not x
 		graded, err := symbolic.Run(t.Context(), e, []symbolic.Pair{{Answer: p.answer, Gold: p.gold}})
 		require.NoError(t, err)
 		require.NoError(t, graded[0].Broken)
@@ -49,7 +54,40 @@ func TestGrades(t *testing.T) {
 	}
 }
 
-// The same pair gives the same grade, whatever ran before and beside it.
+// The numbers that a thousand bytes can produce are stopped by a bound on bits, which is the same on every machine, and
+// not by a time limit.
+func TestTheCostOfNumbersIsBounded(t *testing.T) {
+	e := zygotetest.WithSympy(t, sandbox.TierFull)
+	joined := func(sign string, terms int, term func(int) string) string {
+		var all []string
+		for i := range terms {
+			all = append(all, term(i))
+		}
+		return strings.Join(all, sign)
+	}
+	power := func(format string) func(int) string { return func(i int) string { return fmt.Sprintf(format, 2*i+3) } }
+	var asked []symbolic.Pair
+	for _, answer := range []string{
+		joined("+", 50, power(`1/(%d^{9000}+1)`)), joined("*", 60, power(`(%d^{9000}+1)`)),
+		joined("/", 60, power(`(%d^{9000}+1)`)),
+		joined("+", 40, power(`\sqrt{%d^{20000}+1}`)), joined("*", 60, power(`\sqrt{%d^{99}+1}`)),
+		joined("*", 90, power(`(1+1/(%d!))`)),
+		joined("+", 60, power(`|%d^{900}+i|`)), joined("+", 50, power(`\exp(\ln(%d^{9000})/2)`)),
+		joined("*", 150, power(`9%d!`)),
+	} {
+		require.LessOrEqual(t, len(answer), 1300)
+		asked = append(asked, symbolic.Pair{Answer: answer, Gold: "x"}, symbolic.Pair{Answer: "x", Gold: answer})
+	}
+	graded, err := symbolic.Run(t.Context(), e, asked)
+	require.NoError(t, err)
+	for i, g := range graded {
+		require.NoError(t, g.Broken, "%.40s", asked[i])
+		require.Equal(t, symbolic.Unreadable, g.Verdict, "%.40s", asked[i])
+		require.Regexp(t, `^sympy `, g.Grader, "%.40s", asked[i])
+	}
+}
+
+// The same pair gets the same grade, whatever ran before it and at the same time.
 func TestGradesAreAFunctionOfThePair(t *testing.T) {
 	e := zygotetest.WithSympy(t, sandbox.TierFull)
 	var asked []symbolic.Pair
@@ -66,9 +104,9 @@ func TestGradesAreAFunctionOfThePair(t *testing.T) {
 	}
 }
 
-// scripted answers calls by the pair on their input; what it has no answer to is equal.
+// scripted answers calls by the pair in their input. Pairs that it does not know are equal.
 type scripted struct {
-	statuses map[string][]sandbox.Status // by answer, of one run after the other
+	statuses map[string][]sandbox.Status // answer → the statuses of successive runs
 	broken   error
 	batches  []int
 }
@@ -92,25 +130,35 @@ func (s *scripted) Run(_ context.Context, calls []sandbox.Call) ([]sandbox.Resul
 
 func (*scripted) Close() error { return nil }
 
-func TestWhatGivesNoGradeIsBreakage(t *testing.T) {
+func TestNoGradeIsBreakageAndALimitIsAGrade(t *testing.T) {
 	pairs := []symbolic.Pair{{Answer: "a", Gold: "g"}, {Answer: "b", Gold: "g"}}
 	for name, c := range map[string]struct {
 		statuses map[string][]sandbox.Status
 		broken   string // the first pair's breakage
+		limit    string // or the limit that makes it unreadable
 		batches  []int
 	}{
-		"none":                 {nil, "", []int{2}},
-		"a time-out that ends": {map[string][]sandbox.Status{"a": {sandbox.StatusTimeoutCPU}}, "", []int{2, 1}},
-		"a time-out":           {map[string][]sandbox.Status{"a": {sandbox.StatusTimeoutCPU, sandbox.StatusTimeoutCPU}}, "gave no verdict: timeout_cpu", []int{2, 1}},
-		"no memory":            {map[string][]sandbox.Status{"a": {sandbox.StatusOutOfMemory, sandbox.StatusOutOfMemory}}, "gave no verdict: out_of_memory", []int{2, 1}},
-		"an exception":         {map[string][]sandbox.Status{"a": {sandbox.StatusRuntime, sandbox.StatusRuntime}}, "gave no verdict: runtime_error", []int{2, 1}},
-		"silence":              {map[string][]sandbox.Status{"a": {sandbox.StatusOK, sandbox.StatusOK}}, "read the verdict", []int{2, 1}},
+		"none":                 {nil, "", "", []int{2}},
+		"a time-out that ends": {twice("a", sandbox.StatusTimeoutCPU)(1), "", "", []int{2, 1, 1}},
+		"a time-out":           {twice("a", sandbox.StatusTimeoutCPU)(2), "", "timeout_cpu", []int{2, 1, 1}},
+		"a long time-out":      {twice("a", sandbox.StatusTimeoutWall)(2), "", "timeout_wall", []int{2, 1, 1}},
+		"no memory":            {twice("a", sandbox.StatusOutOfMemory)(2), "", "out_of_memory", []int{2, 1, 1}},
+		"an exception":         {twice("a", sandbox.StatusRuntime)(2), "", "runtime_error", []int{2, 1, 1}},
+		"a kill that ends":     {twice("a", sandbox.StatusKilled)(1), "", "", []int{2, 1}},
+		"a kill":               {twice("a", sandbox.StatusKilled)(2), "gave no verdict: killed", "", []int{2, 1}},
+		"silence":              {twice("a", sandbox.StatusOK)(2), "read the verdict", "", []int{2, 1}},
 	} {
 		s := &scripted{statuses: c.statuses}
 		graded, err := symbolic.Run(t.Context(), s, pairs)
 		require.NoError(t, err, name)
 		require.Equal(t, c.batches, s.batches, name)
-		require.Equal(t, symbolic.Graded{Grade: symbolic.Grade{Verdict: symbolic.Equal, Grader: "sympy 0"}}, graded[1], name)
+		require.Equal(t, symbolic.Graded{Grade: symbolic.Grade{Verdict: symbolic.Equal, Grader: "sympy 0"}}, graded[1],
+			name)
+		if c.limit != "" {
+			want := symbolic.Graded{Grade: symbolic.Grade{Verdict: symbolic.Unreadable, Grader: "limit " + c.limit}}
+			require.Equal(t, want, graded[0], name)
+			continue
+		}
 		if c.broken == "" {
 			require.Equal(t, graded[1], graded[0], name)
 			continue
@@ -120,14 +168,30 @@ func TestWhatGivesNoGradeIsBreakage(t *testing.T) {
 	}
 }
 
-func TestASandboxThatGradesNothingIsAnError(t *testing.T) {
+// twice returns a script that gives one status to an answer, n times.
+func twice(answer string, status sandbox.Status) func(int) map[string][]sandbox.Status {
+	return func(n int) map[string][]sandbox.Status {
+		return map[string][]sandbox.Status{answer: slices.Repeat([]sandbox.Status{status}, n)}
+	}
+}
+
+func TestASandboxWithoutGradesIsAnError(t *testing.T) {
 	pairs := []symbolic.Pair{{Answer: "a", Gold: "g"}, {Answer: "b", Gold: "g"}}
-	out := []sandbox.Status{sandbox.StatusTimeoutCPU, sandbox.StatusTimeoutCPU}
+	out := []sandbox.Status{sandbox.StatusKilled, sandbox.StatusKilled}
 	_, err := symbolic.Run(t.Context(), &scripted{statuses: map[string][]sandbox.Status{"a": out, "b": out}}, pairs)
-	require.ErrorContains(t, err, "compare 2 answers: none got a verdict: the call that compares gave no verdict: timeout_cpu")
+	require.ErrorContains(t, err,
+		"compare 2 answers: none got a verdict: the call that compares gave no verdict: killed")
 	graded, err := symbolic.Run(t.Context(), &scripted{statuses: map[string][]sandbox.Status{"a": out}}, pairs[:1])
 	require.NoError(t, err, "one pair alone may be to blame")
 	require.Error(t, graded[0].Broken)
+	slow := slices.Repeat([]sandbox.Status{sandbox.StatusTimeoutCPU}, 3)
+	graded, err = symbolic.Run(t.Context(), &scripted{statuses: map[string][]sandbox.Status{"a": slow, "b": slow}},
+		pairs)
+	require.NoError(t, err, "a time-out does not avoid the grade of a wrong answer")
+	require.Equal(t, []symbolic.Verdict{symbolic.Unreadable, symbolic.Unreadable},
+		[]symbolic.Verdict{graded[0].Verdict, graded[1].Verdict})
+	_, err = symbolic.Run(t.Context(), &scripted{statuses: map[string][]sandbox.Status{"a": slow, "x+1": slow}}, pairs)
+	require.ErrorContains(t, err, "a limit ended a comparison", "the machine is too slow for any pair")
 	gone := errors.New("the zygote is gone")
 	_, err = symbolic.Run(t.Context(), &scripted{broken: gone}, pairs)
 	require.ErrorIs(t, err, gone)
@@ -136,7 +200,9 @@ func TestASandboxThatGradesNothingIsAnError(t *testing.T) {
 func TestAvailable(t *testing.T) {
 	require.NoError(t, symbolic.Available(t.Context(), &scripted{}))
 	require.ErrorIs(t, symbolic.Available(t.Context(), &scripted{broken: sandbox.ErrBadCall}), symbolic.ErrNoSympy)
-	bare, err := zygote.Open(zygote.Options{Workers: 1, Sets: []zygote.PackageSet{{Name: sandbox.PackagesBare}, {Name: sandbox.PackagesSympy, Modules: []string{"no_such_module"}}}})
+	bare, err := zygote.Open(zygote.Options{Workers: 1,
+		Sets: []zygote.PackageSet{{Name: sandbox.PackagesBare},
+			{Name: sandbox.PackagesSympy, Modules: []string{"no_such_module"}}}})
 	if errors.Is(err, sandbox.ErrNoPython) {
 		t.Skip(err)
 	}
@@ -147,5 +213,6 @@ func TestAvailable(t *testing.T) {
 	require.ErrorIs(t, err, symbolic.ErrNoSympy)
 	gone := errors.New("the zygote is gone")
 	require.ErrorIs(t, symbolic.Available(t.Context(), &scripted{broken: gone}), gone)
-	require.ErrorContains(t, symbolic.Available(t.Context(), &scripted{statuses: map[string][]sandbox.Status{"x+1": {"", ""}}}), "gave no verdict")
+	require.ErrorContains(t, symbolic.Available(t.Context(),
+		&scripted{statuses: map[string][]sandbox.Status{"x+1": {"", ""}}}), "gave no verdict")
 }

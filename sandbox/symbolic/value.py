@@ -1,5 +1,5 @@
-# What an expression is worth at points, to 120 digits. Each step is bounded before it is taken, so that no expression
-# costs more than its length: sympy's own evaluation and simplification have no such bound.
+# The value of an expression at points, to 120 digits. Each step is bounded before it is taken, so that the cost of an
+# expression depends only on its length. Sympy's own evaluation and simplification have no such bound.
 
 import random
 
@@ -8,16 +8,16 @@ import sympy
 
 mpmath.mp.dps = 120
 NEAR = mpmath.mpf(10) ** -60  # relative
-NOTHING = mpmath.mpf(10) ** -90  # absolute: what rounding leaves of zero
+NOTHING = mpmath.mpf(10) ** -90  # absolute: rounding errors of zero
 POINTS = 12
-DRAWS = random.Random(0)  # of points; seeded by the pair's texts, so that no answer can be made to fit them
+DRAWS = random.Random(0)  # for the points; seeded by the pair's texts, so that no answer can be made to fit the points
 
 
 class Unknown(Exception):
-    """The expression is undefined at the point, or beyond bounds."""
+    """The expression is undefined at the point, or exceeds the bounds."""
 
 
-# By sympy's function: mpmath's, and the largest argument that it takes at a bounded cost.
+# Sympy's function → mpmath's function, and the largest argument that it takes at a bounded cost.
 NUMERIC = {
     sympy.log: (mpmath.log, None),
     sympy.Abs: (abs, None),
@@ -33,7 +33,7 @@ EXACT = {sympy.pi: mpmath.pi, sympy.E: mpmath.e, sympy.I: mpmath.mpc(0, 1)}
 
 
 def value(expression, point):
-    """The worth of an expression where point gives its symbols' values by name."""
+    """Return the value of an expression at a point, which maps the names of symbols to values."""
     try:
         result = worth(expression, point)
     except (ArithmeticError, ValueError) as fault:
@@ -83,7 +83,7 @@ def near(a, b):
 
 
 def points(*expressions):
-    """Points for the symbols of expressions: half of positive values, half with every other symbol negative."""
+    """Yield points for the symbols of expressions: half with positive values, half with every other symbol negative."""
     names = sorted(set().union(*({s.name for s in e.free_symbols} for e in expressions)))
     for k in range(POINTS if names else 1):
         at = {}
@@ -94,7 +94,7 @@ def points(*expressions):
 
 
 def values(a, b):
-    """What both are worth wherever both are real; of expressions that hold i, or are real nowhere, at all points."""
+    """Return both values wherever both are real; at all points if an expression contains i or is real nowhere."""
     real, rest = [], []
     for at in points(a, b):
         try:

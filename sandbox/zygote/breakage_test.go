@@ -13,7 +13,7 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
-// children lists the processes that a process has started, on whichever of its threads.
+// children lists the processes that any thread of a process has started.
 func children(pid int) []int {
 	tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	var out []int
@@ -29,7 +29,7 @@ func children(pid int) []int {
 	return out
 }
 
-// killUnder kills every zygote whose call lasts: one that has the same child at two looks.
+// killUnder kills every zygote with a long call, which is one that has the same child in two successive checks.
 func killUnder(t *testing.T) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	t.Cleanup(func() { close(done); <-ended })
@@ -47,7 +47,7 @@ func killUnder(t *testing.T) {
 				for _, call := range children(zygote) {
 					now[call] = true
 					if seen[call] {
-						_ = syscall.Kill(zygote, syscall.SIGKILL) // it may have ended by itself
+						_ = syscall.Kill(zygote, syscall.SIGKILL) // fails if it has ended by itself
 					}
 				}
 			}
@@ -83,7 +83,8 @@ func TestASandboxThatIsGoneIsNotTriedForEveryCall(t *testing.T) {
 	calls := make([]sandbox.Call, 100)
 	_, err := e.Run(t.Context(), calls)
 	require.ErrorIs(t, err, sandbox.ErrInfrastructure)
-	require.ErrorContains(t, err, "run call 0:", "the first that was tried is the last")
+	// One worker runs the calls in their order, so the first call is the first to break.
+	require.ErrorContains(t, err, "run call 0: sandbox broke, twice: no interpreter can be started")
 	var broken sandbox.CallErrors
 	require.NotErrorAs(t, err, &broken, "the whole batch has failed")
 }

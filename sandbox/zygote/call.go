@@ -2,6 +2,7 @@ package zygote
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -12,65 +13,104 @@ import (
 )
 
 const (
-	// killGrace bounds how long a zygote may take to kill a child before it is killed itself.
+	// killGrace bounds how long a zygote may take to kill a child. After that the zygote itself is killed.
 	killGrace = 3 * time.Second
-	// quietTime is how long a call's output is left in its pipes: most calls end before, and waking for
-	// each piece would cost more than they do. A call that fills its pipe first waits that long.
+	// quietTime is how long a call's output stays in its pipes before the first read. Most calls end sooner, and waking
+	// up for each piece would cost more than the calls do. A call that fills its pipe before then has to wait.
 	quietTime = 4 * time.Millisecond
-	// lookTime is how often a running call looks whether it has been cancelled.
+	// lookTime is how often the parent checks whether a running call has been cancelled.
 	lookTime = 50 * time.Millisecond
 )
 
-// running is one call on one zygote. Its goroutine alone touches it.
+// running is one call on one zygote. Only the call's goroutine uses it.
 type running struct {
-	zygote   *process
-	id       uint64
-	limits   sandbox.Limits
-	pipes    [2]int    // stdout, stderr: the read ends; −1 once closed
-	found    int       // the file in memory that collected files are put into; −1 if there is none
-	seen     [2]stream // what they held
-	cause    cause
-	until    time.Time // when the call's wall limit ends; once it is to be killed, when the zygote is
-	began    time.Time
-	patience *patience
+	zygote      *process
+	id          uint64
+	limits      sandbox.Limits
+	pipes       [2]int    // stdout, stderr: the read ends; −1 once closed
+	found       int       // the memory file that collected files are written to; −1 if there is none
+	seen        [2]stream // the output read so far
+	cause       cause
+	killReached bool      // the kill for cause reached a process of the call
+	until       time.Time // end of the wall limit; after a kill, when the zygote itself is killed
+	began       time.Time
+	task        *task
 }
 
-// execute runs one call. An error means that the zygote is of no more use, that ctx ended, or errTurnOver.
-func (p *process) execute(ctx context.Context, call sandbox.Call, limits sandbox.Limits, patience *patience) (sandbox.Result, error) {
+// execute runs one call. It fails if the zygote has become unusable, if ctx ends, or with errPreempted.
+func (p *process) execute(ctx context.Context, call sandbox.Call, limits sandbox.Limits, task *task) (sandbox.Result,
+	error) {
 	p.calls++
+	p.kills.begin()
+	before := countBefore(p.joined.of("memory"))
 	began := time.Now()
-	r := &running{zygote: p, id: p.calls, limits: limits, pipes: [2]int{-1, -1}, found: -1, began: began, until: began.Add(limits.Wall), patience: patience}
+	r := &running{zygote: p, id: p.calls, limits: limits, pipes: [2]int{-1, -1}, found: -1,
+		began: began, until: began.Add(limits.Wall), task: task}
 	defer r.closePipes()
 	if err := r.start(call); err != nil {
 		return sandbox.Result{}, err
 	}
 	answer, files, err := r.await(ctx, call.Collect)
 	if err != nil {
-		return sandbox.Result{}, err
+		return r.lost(ctx, before, err)
 	}
-	r.patience.ended(r, answer.cpu)
+	r.task.ended(r, answer.cpu)
 	if r.cause == causeCancel {
 		return sandbox.Result{}, context.Cause(ctx)
 	}
-	if r.cause == causeTurn && answer.wait.Signaled() { // else it had ended before
-		return sandbox.Result{}, errTurnOver
+	if r.cause == causePreempted && answer.wait.Signaled() { // otherwise it ended before the kill
+		return sandbox.Result{}, errPreempted
 	}
-	for i := range r.pipes { // whatever wrote has ended
+	for i := range r.pipes { // every process that could write has ended
 		r.drain(i)
 	}
 	if !answer.begun {
-		return sandbox.Result{}, fmt.Errorf("prepare call: child ended with wait status %#x, saying %q", int(answer.wait), answer.record)
+		return sandbox.Result{}, fmt.Errorf("prepare call: child ended with wait status %#x, saying %q",
+			int(answer.wait), answer.record)
 	}
 	o := outcome{reply: answer, cause: r.cause, stdout: r.seen[0], stderr: r.seen[1]}
+	if o.unexplained() {
+		o.memory = p.ranOut(before)
+		o.own = p.kills.requested() || !p.tellsKills()
+	}
+	if o.fromOutside() {
+		return sandbox.Result{},
+			errors.New("the call's process got a SIGKILL that neither the call nor one of its limits explains")
+	}
 	result := o.verdict(limits)
-	if result.Status != sandbox.StatusOutputLimit && result.Status != sandbox.StatusTimeoutCPU && result.Status != sandbox.StatusTimeoutWall {
-		result.Files = files // of a call that was stopped, chance decides what it has written
+	if result.Status != sandbox.StatusOutputLimit && result.Status != sandbox.StatusTimeoutCPU &&
+		result.Status != sandbox.StatusTimeoutWall {
+		result.Files = files // which files a stopped call had written is a matter of chance
 	}
 	result.Timing = sandbox.Timing{Wall: time.Since(began), CPU: answer.cpu, PeakMemory: answer.peak}
 	return result, nil
 }
 
-// start makes the call's descriptors and hands them to the zygote.
+// lost decides about a call whose zygote has ended or did not respond. If the call exceeded a limit, or used up the
+// group's memory and so got its zygote killed, it still gets its verdict. Otherwise code could disguise its own failure
+// as a broken sandbox. In all other cases lost returns err, the breakage.
+func (r *running) lost(ctx context.Context, before outOfMemory, err error) (sandbox.Result, error) {
+	p := r.zygote
+	p.unusable = true
+	p.kill()
+	if ctx.Err() != nil {
+		return sandbox.Result{}, context.Cause(ctx)
+	}
+	o := outcome{reply: reply{wait: unix.WaitStatus(unix.SIGKILL)}, cause: r.cause, stdout: r.seen[0],
+		stderr: r.seen[1]}
+	o.memory = p.ranOut(before)
+	switch {
+	case o.memory, r.killReached && (r.cause == causeWall || r.cause == causeOutput):
+		result := o.verdict(r.limits)
+		result.Timing = sandbox.Timing{Wall: time.Since(r.began)}
+		return result, nil
+	case r.killReached && r.cause == causePreempted:
+		return sandbox.Result{}, errPreempted
+	}
+	return sandbox.Result{}, err
+}
+
+// start creates the call's descriptors and sends them to the zygote with the request.
 func (r *running) start(call sandbox.Call) error {
 	handed := make([]int, 0, 5)
 	defer func() {
@@ -94,7 +134,7 @@ func (r *running) start(call sandbox.Call) error {
 		}
 		r.pipes[i], handed = ends[0], append(handed, ends[1])
 	}
-	hand := func(flag uint32, parts ...[]byte) error {
+	runner := func(flag uint32, parts ...[]byte) error {
 		fd, err := memoryFile(parts...)
 		if err == nil {
 			handed, req.flags = append(handed, fd), req.flags|flag
@@ -102,26 +142,26 @@ func (r *running) start(call sandbox.Call) error {
 		return err
 	}
 	if call.Stdin != "" {
-		err = hand(flagStdin, []byte(call.Stdin))
+		err = runner(flagStdin, []byte(call.Stdin))
 	}
 	if err == nil && len(call.Files) > 0 {
 		var contents [][]byte
 		for _, f := range call.Files {
 			contents = append(contents, f.Content)
 		}
-		err = hand(flagFiles, contents...)
+		err = runner(flagFiles, contents...)
 	}
 	if other == nil && showsNothing(call.Code) {
 		req.flags |= flagNoValue
 	}
 	if req.code = call.Code; err == nil && len(call.Code) > mostInline {
-		req.code, err = "", hand(flagCode, []byte(call.Code))
+		req.code, err = "", runner(flagCode, []byte(call.Code))
 	}
 	if err != nil {
 		return err
 	}
 	given := handed
-	if len(call.Collect) > 0 { // the zygote writes it, and this end reads it once the reply is there
+	if len(call.Collect) > 0 { // the zygote writes to it; the parent reads it after the reply
 		if r.found, err = memoryFile(); err != nil {
 			return err
 		}
@@ -133,20 +173,22 @@ func (r *running) start(call sandbox.Call) error {
 	return nil
 }
 
-// await returns the zygote's reply and the files that came with it. Meanwhile it keeps the pipes from
-// filling, and ends the call when its output, its wall limit or ctx does.
+// await returns the zygote's reply and the collected files. While it waits, it drains the pipes, and it kills the call
+// when the output limit or the wall limit is reached or ctx ends.
 func (r *running) await(ctx context.Context, names []string) (reply, []sandbox.File, error) {
-	watched := []unix.PollFd{{Fd: int32(r.zygote.link.fd), Events: unix.POLLIN}, {Fd: -1, Events: unix.POLLIN}, {Fd: -1, Events: unix.POLLIN},
-		{Fd: int32(r.zygote.nudge.fd), Events: unix.POLLIN}}
+	watched := []unix.PollFd{{Fd: int32(r.zygote.link.fd), Events: unix.POLLIN},
+		{Fd: -1, Events: unix.POLLIN}, {Fd: -1, Events: unix.POLLIN},
+		{Fd: int32(r.zygote.wakeup.fd), Events: unix.POLLIN}}
 	wait := quietTime
 	for {
 		left := time.Until(r.until)
-		if r.cause == causeNone && r.patience.standsStill() {
+		if r.cause == causeNone && r.task.paused() {
 			left = lookTime
 		}
 		if left <= 0 && r.cause != causeNone {
 			r.zygote.kill()
-			return reply{}, nil, fmt.Errorf("kill call: the zygote did not obey within %s: %s", killGrace, r.zygote.lastWords())
+			return reply{}, nil, fmt.Errorf("kill call: the zygote did not obey within %s: %s", killGrace,
+				r.zygote.lastWords())
 		}
 		if left <= 0 {
 			r.kill(causeWall)
@@ -159,14 +201,14 @@ func (r *running) await(ctx context.Context, names []string) (reply, []sandbox.F
 			return r.reply(names)
 		}
 		if watched[3].Revents != 0 {
-			r.zygote.nudge.take()
+			r.zygote.wakeup.clear()
 		}
 		if ctx.Err() != nil {
 			r.kill(causeCancel)
 		}
 		wait = lookTime
 		if r.cause == causeNone {
-			wait = min(wait, r.patience.look(r))
+			wait = min(wait, r.task.check(r))
 		}
 		for i := range r.pipes {
 			if !r.drain(i) {
@@ -177,7 +219,7 @@ func (r *running) await(ctx context.Context, names []string) (reply, []sandbox.F
 	}
 }
 
-// milliseconds rounds up, so that a deadline is over when the wait for it is.
+// milliseconds rounds up, so that a wait for a deadline ends after the deadline.
 func milliseconds(d time.Duration) int { return int((d + time.Millisecond - 1) / time.Millisecond) }
 
 func (r *running) reply(names []string) (reply, []sandbox.File, error) {
@@ -193,13 +235,13 @@ func (r *running) reply(names []string) (reply, []sandbox.File, error) {
 		return answer, nil, err
 	}
 	found := r.found
-	r.found = -1 // collected closes it
+	r.found = -1 // collected closes the descriptor
 	files, err := collected(found, names)
 	return answer, files, err
 }
 
-// drain reads what a pipe holds, keeps the first bytes up to the limit, and has the call killed at the
-// first byte beyond them. It reports whether more can come.
+// drain reads the content of a pipe and keeps the bytes up to the limit. At the first byte beyond the limit it kills
+// the call. It reports whether more output can come.
 func (r *running) drain(i int) bool {
 	if r.pipes[i] < 0 {
 		return false
@@ -222,22 +264,25 @@ func (r *running) drain(i int) bool {
 			r.kill(causeOutput)
 		}
 		if into.overflow {
-			return true // it is to end; what else it says is not kept
+			return true // the call is being killed; the rest of its output is dropped
 		}
 		if n < len(buffer) {
-			return true // the next read would only say that there is no more yet
+			return true // another read would only return EAGAIN
 		}
 	}
 }
 
-// kill ends the call's processes; the first cause stands. A zygote that does not tell of their end in time
-// is ended itself.
+// kill ends the call's processes. Only the first cause counts. If the zygote does not report their end in time, await
+// kills the zygote.
 func (r *running) kill(why cause) {
 	if r.cause != causeNone {
 		return
 	}
 	r.cause, r.until = why, time.Now().Add(killGrace)
-	if err := killChildren(r.zygote.command.Process.Pid); err != nil {
+	met, err := killChildren(r.zygote.command.Process.Pid)
+	r.killReached = met > 0
+	r.zygote.thaw() // after the kill, so that no process runs in between
+	if err != nil {
 		r.zygote.kill()
 	}
 }
@@ -249,7 +294,7 @@ func (r *running) closePipes() {
 	r.found = closed(r.found)
 }
 
-// closed closes a descriptor, if it is one, and returns what stands for none.
+// closed closes a descriptor if it is open, and returns −1.
 func closed(fd int) int {
 	if fd >= 0 {
 		unix.Close(fd)

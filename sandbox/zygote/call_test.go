@@ -3,6 +3,7 @@ package zygote
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,17 +15,19 @@ import (
 func TestFilesGoInAndOut(t *testing.T) {
 	everyTier(t, func(t *testing.T, e *Executor) {
 		got := runAll(t, e, sandbox.Call{
-			Code:    "text = open('data/in.txt').read()\nopen('out.txt', 'w').write(text * 2)\nimport os\nos.mkdir('a')\nopen('a/b.bin', 'wb').write(bytes([0, 255]))\nsorted(os.listdir('.'))",
+			Code: "text = open('data/in.txt').read()\nopen('out.txt', 'w').write(text * 2)\nimport os\n" +
+				"os.mkdir('a')\nopen('a/b.bin', 'wb').write(bytes([0, 255]))\nsorted(os.listdir('.'))",
 			Files:   []sandbox.File{{Name: "data/in.txt", Content: []byte("abc")}, {Name: "empty"}},
 			Collect: []string{"a/b.bin", "missing", "out.txt", "empty"},
 		}, sandbox.Call{Code: "import os\nos.listdir('.')"})
 		require.Equal(t, "['a', 'data', 'empty', 'out.txt']", got[0].Value)
-		require.Equal(t, []sandbox.File{{Name: "a/b.bin", Content: []byte{0, 255}}, {Name: "out.txt", Content: []byte("abcabc")}, {Name: "empty", Content: []byte{}}}, got[0].Files)
+		require.Equal(t, []sandbox.File{{Name: "a/b.bin", Content: []byte{0, 255}},
+			{Name: "out.txt", Content: []byte("abcabc")}, {Name: "empty", Content: []byte{}}}, got[0].Files)
 		require.Equal(t, "[]", got[1].Value)
 	})
 }
 
-// Names that lead elsewhere, and things that are not files, are not collected.
+// Links that lead out of the folder, and things that are not files, are not collected.
 func TestCollectingFollowsNothing(t *testing.T) {
 	const code = `import os
 os.symlink('/etc/passwd', 'link')
@@ -35,14 +38,16 @@ os.close(os.open('secret', os.O_CREAT | os.O_WRONLY, 0))
 open('real', 'w').write('y')
 os.link('real', 'hard')`
 	everyTier(t, func(t *testing.T, e *Executor) {
-		got := runAll(t, e, sandbox.Call{Code: code, Collect: []string{"link", "root/etc/passwd", "pipe", "folder", "secret", "hard"}})[0]
+		got := runAll(t, e, sandbox.Call{Code: code,
+			Collect: []string{"link", "root/etc/passwd", "pipe", "folder", "secret", "hard"}})[0]
 		require.Equal(t, sandbox.StatusOK, got.Status, got.Stderr)
 		require.Equal(t, []sandbox.File{{Name: "hard", Content: []byte("y")}}, got.Files)
 	})
 }
 
 func TestTooMuchCollectedIsAFileLimit(t *testing.T) {
-	got := runAll(t, open(t, Options{Workers: 1}), sandbox.Call{Code: "open('a', 'wb').write(bytes(9 << 20))", Collect: []string{"a"}})[0]
+	got := runAll(t, open(t, Options{Workers: 1}),
+		sandbox.Call{Code: "open('a', 'wb').write(bytes(9 << 20))", Collect: []string{"a"}})[0]
 	require.Equal(t, sandbox.StatusFileLimit, got.Status)
 	require.Empty(t, got.Files)
 }
@@ -50,14 +55,17 @@ func TestTooMuchCollectedIsAFileLimit(t *testing.T) {
 func TestALimitOfAFile(t *testing.T) {
 	limits := quick
 	limits.FileBytes = 1000
-	got := runAll(t, open(t, Options{Workers: 1}), sandbox.Call{Code: "open('a', 'wb', 0).write(b'x' * 1001)\nopen('a', 'ab', 0).write(b'x')", Limits: limits})[0]
+	got := runAll(t, open(t, Options{Workers: 1}),
+		sandbox.Call{Code: "open('a', 'wb', 0).write(b'x' * 1001)\nopen('a', 'ab', 0).write(b'x')", Limits: limits})[0]
 	require.Equal(t, sandbox.StatusFileLimit, got.Status)
 }
 
 func TestLongInputs(t *testing.T) {
 	e := open(t, Options{Workers: 1})
 	long := strings.Repeat("0123456789", 1<<20) // 10 MiB
-	got := runAll(t, e, sandbox.Call{Code: "import sys\na = sys.stdin.read()\nb = open('f').read()\nlen(a), len(b), a == b", Stdin: long, Files: []sandbox.File{{Name: "f", Content: []byte(long)}}},
+	got := runAll(t, e,
+		sandbox.Call{Code: "import sys\na = sys.stdin.read()\nb = open('f').read()\nlen(a), len(b), a == b",
+			Stdin: long, Files: []sandbox.File{{Name: "f", Content: []byte(long)}}},
 		sandbox.Call{Code: "x = '" + long[:7<<20] + "'\nlen(x)"})
 	require.Equal(t, "(10485760, 10485760, True)", got[0].Value)
 	require.Equal(t, "7340032", got[1].Value)
@@ -66,10 +74,12 @@ func TestLongInputs(t *testing.T) {
 func TestBash(t *testing.T) {
 	everyTier(t, func(t *testing.T, e *Executor) {
 		got := runAll(t, e,
-			sandbox.Call{Language: sandbox.Bash, Code: "read x; echo $((x * 2)); echo err >&2; echo kept > out; exit 3", Stdin: "21\n", Collect: []string{"out"}},
+			sandbox.Call{Language: sandbox.Bash, Code: "read x; echo $((x * 2)); echo err >&2; echo kept > out; exit 3",
+				Stdin: "21\n", Collect: []string{"out"}},
 			sandbox.Call{Language: sandbox.Bash, Code: "echo $PATH $HOME; pwd >/dev/null"},
 			sandbox.Call{Language: sandbox.Bash, Code: "while :; do :; done"},
-			sandbox.Call{Language: sandbox.Bash, Code: "while :; do echo yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy; done"})
+			sandbox.Call{Language: sandbox.Bash,
+				Code: "while :; do echo yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy; done"})
 		require.Equal(t, sandbox.Result{Status: sandbox.StatusRuntime, ExitCode: 3, Stdout: "42\n", Stderr: "err\n",
 			Files: []sandbox.File{{Name: "out", Content: []byte("kept\n")}}, Timing: got[0].Timing}, got[0])
 		require.Contains(t, got[1].Stdout, "/usr/local/bin:/usr/bin:/bin ")
@@ -85,10 +95,13 @@ func TestBashMayRunProgramsInTheFullTier(t *testing.T) {
 
 func TestBadCallsAreRefusedAloneByName(t *testing.T) {
 	e := open(t, Options{Workers: 1})
-	results, err := e.Run(t.Context(), []sandbox.Call{{Code: "1"}, {Code: "\xff"}, {Language: "cobol"}, {Packages: "fortran"}, {Limits: sandbox.Limits{CPU: -1}}, {Code: "2"}})
+	results, err := e.Run(t.Context(), []sandbox.Call{{Code: "1"}, {Code: "\xff"}, {Language: "cobol"},
+		{Packages: "fortran"}, {Limits: sandbox.Limits{CPU: -1}}, {Code: "2"}})
 	var broken sandbox.CallErrors
 	require.ErrorAs(t, err, &broken)
-	for i, want := range []string{"", "run call 1: bad call: code is not UTF-8", `language "cobol" is not one of python, bash`, `packages "fortran" is not one of bare, numpy, sympy`, "limits.cpu is negative", ""} {
+	for i, want := range []string{"", "run call 1: bad call: code is not UTF-8",
+		`language "cobol" is not one of python, bash`, `packages "fortran" is not one of bare, numpy, sympy`,
+		"limits.cpu is negative", ""} {
 		if want == "" {
 			require.NoError(t, broken[i])
 			continue
@@ -99,7 +112,7 @@ func TestBadCallsAreRefusedAloneByName(t *testing.T) {
 	require.Equal(t, "2", results[5].Value)
 }
 
-// withPackages opens an executor whose interpreter has numpy and sympy: the one that ROPEWALK_SANDBOX_PYTHON names.
+// withPackages opens an executor whose interpreter has numpy and sympy. ROPEWALK_SANDBOX_PYTHON names the interpreter.
 func withPackages(t testing.TB) *Executor {
 	t.Helper()
 	e, err := Open(Options{Python: os.Getenv("ROPEWALK_SANDBOX_PYTHON"), Workers: 1})
@@ -114,6 +127,24 @@ func withPackages(t testing.TB) *Executor {
 		t.Skipf("no interpreter with numpy and sympy (name one by ROPEWALK_SANDBOX_PYTHON): %v", err)
 	}
 	return e
+}
+
+// TestInterpreterBehindALink: the folder of an interpreter's packages may be reached through a link, as on machines
+// whose home folders are elsewhere.
+func TestInterpreterBehindALink(t *testing.T) {
+	withPackages(t)
+	python := os.Getenv("ROPEWALK_SANDBOX_PYTHON")
+	if python == "" {
+		t.Skip("ROPEWALK_SANDBOX_PYTHON names no interpreter that a link could lead to")
+	}
+	folder := t.TempDir()
+	require.NoError(t, os.Chmod(filepath.Dir(folder), 0o755)) // the calls' user enters it
+	link := filepath.Join(folder, "link")
+	require.NoError(t, os.Symlink(filepath.Dir(filepath.Dir(python)), link))
+	e, err := Open(Options{Python: filepath.Join(link, "bin", filepath.Base(python)), Workers: 1})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, e.Close()) })
+	require.Equal(t, "array([0, 1])", run(t, e, "import numpy\nnumpy.arange(2)").Value)
 }
 
 func TestPackagesAreChosenByWhatTheCodeMentions(t *testing.T) {
@@ -131,11 +162,14 @@ func TestPackagesAreChosenByWhatTheCodeMentions(t *testing.T) {
 	}
 	const random = "import numpy as np\nnp.random.rand()"
 	require.Equal(t, run(t, e, random).Value, run(t, e, random).Value)
-	require.Equal(t, "4", runAll(t, e, sandbox.Call{Code: "__import__('num' + 'py').int64(4).item()", Limits: sandbox.DefaultLimits})[0].Value, "without having it loaded")
+	require.Equal(t, "4", runAll(t, e, sandbox.Call{Code: "__import__('num' + 'py').int64(4).item()",
+		Limits: sandbox.DefaultLimits})[0].Value, "without having it loaded")
 }
 
-func TestSetsOfOnesOwn(t *testing.T) {
-	e := open(t, Options{Workers: 1, Sets: []PackageSet{{Name: "bare"}, {Name: "xml", Modules: []string{"xml"}, Warm: "import xml.dom.minidom"}, {Name: "no", Modules: []string{"no_such_module"}}}, Preload: []string{"xml"}})
+func TestCustomSets(t *testing.T) {
+	e := open(t, Options{Workers: 1, Sets: []PackageSet{{Name: "bare"},
+		{Name: "xml", Modules: []string{"xml"}, Warm: "import xml.dom.minidom"},
+		{Name: "no", Modules: []string{"no_such_module"}}}, Preload: []string{"xml"}})
 	const loaded = "import sys\n'x' + 'ml.dom.minidom' in sys.modules"
 	require.Equal(t, "False", run(t, e, loaded).Value)
 	require.Equal(t, "True", runAll(t, e, sandbox.Call{Code: loaded, Packages: "xml"})[0].Value)
@@ -145,7 +179,7 @@ func TestSetsOfOnesOwn(t *testing.T) {
 	require.ErrorContains(t, err, fmt.Sprintf("preload: bad call: packages %q", "nothing"))
 }
 
-// A call may change what a zygote's children inherit from one another; nothing of it may reach the next.
+// A call may change what a zygote's children share. The next call must not see any of it.
 func TestACallsOwnFailureIsNeverTheSandboxes(t *testing.T) {
 	const code = `import ctypes, gc, mmap, os
 # Whatever mapping is left is overwritten: the record of this very call and no more.
@@ -179,7 +213,7 @@ func TestStatsCount(t *testing.T) {
 	require.Equal(t, int64(16), e.Stats().Forks-before.Forks)
 }
 
-// A child has a thread id of its own also where the C library keeps it: abort sends its signal there. (The weaker
+// A child also has the right thread id in the C library's own record: abort sends its signal to that id. (The weaker
 // tiers refuse signals.)
 func TestAChildKnowsItsThread(t *testing.T) {
 	got := run(t, strongest(t), "import ctypes\nctypes.CDLL(None).abort()")

@@ -1,33 +1,33 @@
-# Cells: the interpreter of a session reads them from its socket, runs them in one namespace and answers each.
-# What it says of a cell is a description that its own code may forge; see the package's doc.
+# Cells: a session's interpreter reads them from its socket, runs them in one namespace and answers each of them. Code
+# in a cell can forge what the interpreter sends; see the package documentation.
 
 import select
 
 CONTROL = 3  # the socket's descriptor in an interpreter
-# A cell is a packet "c", nonce, flags, code; or "b", nonce, flags, bytes of the head, and then one that brings descriptors: of head,
-# code and files, one after another, and perhaps of the input. An answer is a kind, the nonce, and the kind's own: of the
-# last one a letter, the interpreter's peak of memory, and text.
+# A cell is a packet "c", nonce, flags, code; or "b", nonce, flags, length of the head, followed by a packet with
+# descriptors: one of a file with head, code and files in sequence, and one of the input if there is one. An answer is a
+# kind, the nonce, and a body. The body of a cell's last packet is a letter, the interpreter's peak memory, and text.
 NONCE = slice(1, 9)
 FLAGS = 9
-CODE = 10  # where it begins
+CODE = 10  # offset of the code
 HEAD = struct.Struct("=cQBQ")
-LOOK_OUT = 1  # flag: few cells run, so that the next one is worth looking out for; NO_VALUE is another
-PEAK = struct.Struct("=Q")  # KiB resident at most, so far
+SPIN = 1  # flag: few cells run, so it pays to spin while waiting for the next one; NO_VALUE is another flag
+PEAK = struct.Struct("=Q")  # most resident memory so far, in KiB
 PIECE = 32 << 10  # bytes of text or file in one packet
 MOST_INLINE = 32 << 10
 SOURCES = 4096  # cells whose source tracebacks can show
 EMPTY = "/dev/null"
-LOOK = 5e-5  # seconds
+SPIN_TIME = 5e-5  # seconds
 
 
-class Lookout:
-    """Says whether it is worth while to look out for what comes next: not when the last look was in vain.
-    session_lookout.go does the same at the other end."""
+class Spin:
+    """Decides whether to spin while waiting for the next cell: not if the last spin was in vain.
+    session_spin.go does the same in the parent."""
 
     def __init__(self):
         self.skip = False
 
-    def looks(self):
+    def due(self):
         skip, self.skip = self.skip, False
         return not skip
 
@@ -42,7 +42,7 @@ class Cells:
         self.poll = select.poll()
         self.poll.register(CONTROL, select.POLLIN)
         self.count = 0
-        self.fed = False  # the last cell had an input of its own
+        self.fed = False  # whether the last cell had an input of its own
         module = types.ModuleType("__main__")
         module.__dict__["__builtins__"] = builtins
         sys.modules["__main__"] = module
@@ -50,47 +50,47 @@ class Cells:
         sys.argv[:] = [FILE]
 
     def serve(self):
-        # A plain read costs half of what the socket's own does; into memory that is there, it spares the allocator.
+        # A plain read costs half as much as the socket's own method. Reading into existing memory saves an allocation.
         read, getpid, run, there, now = os.readv, os.getpid, self.run, self.poll.poll, time.perf_counter
         room = memoryview(bytearray(MOST_INLINE + CODE))
-        lookout, few = Lookout(), True
+        spin, few = Spin(), True
         while True:
-            # Cells follow close upon one another or not for long. To be woken takes several times as long as a
-            # cell, so the next one is looked out for before it is waited for.
-            if few and lookout.looks():
-                until, came = now() + LOOK, there(0)
+            # The next cell comes either at once or much later. Waking up takes several times as long as a cell, so the
+            # interpreter spins for the next cell before it blocks.
+            if few and spin.due():
+                until, came = now() + SPIN_TIME, there(0)
                 while not came and now() < until:
                     came = there(0)
-                lookout.learn(came)
+                spin.learn(came)
             size = read(CONTROL, (room,))
             if not size:
-                os._exit(0)  # the parent is gone
+                os._exit(0)  # the parent has ended
             data = bytes(room[:size])
             nonce, flags = data[NONCE], data[FLAGS]
-            few = flags & LOOK_OUT
+            few = flags & SPIN
             if data[:1] == b"c" and not self.fed:
                 (kind, text), collect = run(data[CODE:], flags), ()
             else:
                 kind, text, collect = self.run_bundle(data)
             if getpid() != PID:
-                os._exit(finish(0 if kind in "ov" else 1))  # a copy that the code forked of itself
+                os._exit(finish(0 if kind in "ov" else 1))  # a process that the code forked
             flush()
             for place, name in enumerate(collect):
                 self.hand_over(nonce, place, name)
             self.answer(nonce, kind, text)
             if kind == "m":
-                os._exit(1)  # memory that is short stays short
+                os._exit(1)  # the memory will not be enough for the next cell either
 
     def run_bundle(self, data):
-        """Run a cell that comes with files or an input, or after one that did."""
+        """Run a cell with files or an input, or a cell after one with an input."""
         try:
             source, collect = self.unpack(data)
-        except OSError as error:  # no room for its files, or one that is a folder
+        except OSError as error:  # no space for its files, or a folder has the name of a file
             return (*tell(error, kind_of(error)), ())
         return (*self.run(source, data[FLAGS]), collect)
 
     def unpack(self, data):
-        """Lay out the cell's files and input; return its code and the names that it hands over."""
+        """Write the cell's files and set its input; return its code and the names of the files to send back."""
         if data[:1] == b"c":
             self.feed(-1)
             return data[CODE:], ()
@@ -107,7 +107,7 @@ class Cells:
         return source, head["collect"]
 
     def feed(self, fd):
-        """Make a descriptor the standard input, or none of it what it was at first."""
+        """Make a descriptor the standard input; −1 restores the empty input."""
         fed, self.fed = self.fed, fd >= 0
         if not fed and fd < 0:
             return
@@ -118,7 +118,7 @@ class Cells:
         sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)
 
     def run(self, source, flags):
-        """Run one cell; return the kind of its end and the value's or traceback's text."""
+        """Run one cell; return the kind of its end and the text of its value or traceback."""
         self.count += 1
         name = "<cell %d>" % self.count
         lines = source.decode("utf-8", "replace").splitlines(True)
@@ -140,7 +140,7 @@ class Cells:
             return tell(error, kind_of(error))
 
     def answer(self, nonce, kind, text):
-        """Send the cell's end, longer texts before it in pieces."""
+        """Send the cell's end. Long texts are sent before it in pieces."""
         data = text.encode("utf-8", "backslashreplace")
         if len(data) > PIECE:
             self.send_pieces(b"t" + nonce, data)
@@ -153,18 +153,18 @@ class Cells:
             os.write(CONTROL, head + data[at:at + PIECE])
 
     def hand_over(self, nonce, place, name):
-        """Send a file of the work folder, if it is one."""
+        """Send a file of the work folder, if it is a regular file."""
         path = os.path.join(self.folder, name)
         head = b"f" + nonce + place.to_bytes(4, sys.byteorder)
         try:
             if not os.path.isfile(path):
                 return
             with open(path, "rb") as file:
-                os.write(CONTROL, head)  # it is there, though it may be empty
+                os.write(CONTROL, head)  # the file exists, but may be empty
                 for piece in iter(lambda: file.read(PIECE), b""):
                     os.write(CONTROL, head + piece)
         except OSError:
-            return  # what the cell may not read it cannot hand over
+            return  # a file that the cell may not read is not sent
 
 
 def descriptors(extra):
@@ -195,18 +195,18 @@ def put_file(name, content):
 
 
 def compile_cell(source, name, flags):
-    """Compile the cell's body and, if its last statement is an expression, that one apart."""
+    """Compile the cell's body, and its last statement separately if that is an expression."""
     if flags & NO_VALUE:
         return compile(source, name, "exec", 0, True), None
     tree = compile(source, name, "exec", _ast.PyCF_ONLY_AST, True)
     if not tree.body or type(tree.body[-1]) is not ast.Expr or ends_quietly(source):
-        return compile(source, name, "exec", 0, True), None  # from the text: the tree would have to be read back
+        return compile(source, name, "exec", 0, True), None  # from the text, which is faster
     last = compile(ast.Expression(tree.body.pop().value), name, "eval", 0, True)
     return compile(tree, name, "exec", 0, True), last
 
 
 def tell(error, kind):
-    """Print the error as calls do; return its kind and its traceback."""
+    """Print the error as for calls; return its kind and its traceback."""
     if kind == "m":
         release_reserve()
     try:

@@ -10,34 +10,38 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ropewalk/ropewalk/sandbox"
 )
 
-// A control group bounds a zygote, or a mother with her sessions, with everything that it forks, as limits of a process cannot: a call
-// that forks then has one bound on processes and memory. Groups are made where this process may make
-// them: in a delegated part of version 2, or as root in version 1. CPU time has none: measured beside
-// other work, a group of its own took half of the zygote's pace, since it has one share against all others'.
+// A control group bounds a zygote (or a fork server with its sessions) together with everything that it forks. Limits
+// of a single process cannot do that: with a group, a call that forks has one bound on processes and on memory. Groups
+// are created wherever this process may create them: in a delegated part of version 2, or as root in version 1. There
+// is no bound on CPU time: measured next to other work, a group of its own halved the zygote's speed, since the group's
+// one share competes with the shares of all other groups.
 
-// groupMemory bounds a zygote and one call with all its processes, in bytes. The kernel ends the largest
-// process of a group that would need more.
+// groupMemory bounds a zygote and one call with all its processes, in bytes. If a group needs more, the kernel kills
+// the group's largest process.
 const groupMemory = 4 << 30
 
-// controller is one resource and the files that bound it; version 2 and version 1 name them differently.
+// controller is one resource and the files that bound it. Version 2 and version 1 use different file names.
 type controller struct {
 	name   string
-	limits map[string]string // file in the group → value; a file that is not there is passed over
+	limits map[string]string // file in the group → value; files that do not exist are skipped
 }
 
-// callBounds are those of a zygote that runs calls, one at a time.
+// callBounds returns the bounds of a zygote that runs calls, one at a time.
 func callBounds() []controller {
-	return bounds(mostProcesses+8, groupMemory) // the interpreter's start needs some processes
+	freezer := controller{name: "freezer"}                       // bounds nothing; it pauses calls that are set aside
+	return append(bounds(mostProcesses+8, groupMemory), freezer) // the interpreter's start needs some processes
 }
 
-// sessionProcesses bounds a mother and all her sessions: each has its own, lower bound on processes, and all
-// together must leave the machine room for others.
+// sessionProcesses bounds a fork server and all its sessions. Each session has its own, lower bound on processes; all
+// of them together must leave processes for the rest of the machine.
 const sessionProcesses = 8192
 
-// sessionBounds are those of a mother with all her sessions: three quarters of the machine's memory, but no less than a call
-// may have. A session alone is bounded by the limits of its processes.
+// sessionBounds returns the bounds of a fork server with all its sessions: three quarters of the machine's memory, but
+// at least as much as one call may use. Each session is also bounded by the limits of its own processes.
 func sessionBounds() []controller {
 	var machine unix.Sysinfo_t
 	if err := unix.Sysinfo(&machine); err != nil {
@@ -48,21 +52,35 @@ func sessionBounds() []controller {
 }
 
 func bounds(processes int, memory int64) []controller {
-	bytes := strconv.FormatInt(memory, 10)
-	return []controller{
-		{"pids", map[string]string{"pids.max": strconv.Itoa(processes)}},
-		{"memory", map[string]string{"memory.max": bytes, "memory.swap.max": "0", "memory.limit_in_bytes": bytes}},
-	}
+	return []controller{{"pids", map[string]string{"pids.max": strconv.Itoa(processes)}}, memoryBound(memory)}
 }
 
-// GroupPlace is where groups of a controller can be made.
+func memoryBound(memory int64) controller {
+	bytes := strconv.FormatInt(memory, 10)
+	return controller{"memory", map[string]string{"memory.max": bytes, "memory.swap.max": "0",
+		"memory.limit_in_bytes": bytes}}
+}
+
+// sessionMemory bounds one session with all its processes. The bound is that of a call, but at most half of what all
+// sessions may use together (unless the session's own limit is higher), so that one session runs out of its own memory
+// before it exhausts the shared memory.
+func sessionMemory(limits sandbox.Limits) int64 {
+	all, err := strconv.ParseInt(sessionBounds()[1].limits["memory.max"], 10, 64)
+	if err != nil {
+		return groupMemory
+	}
+	const own = 512 << 20 // for the interpreter and the work folder, on top of the call's limit
+	return min(groupMemory, max(all/2, limits.MemoryBytes+own))
+}
+
+// GroupPlace says where groups of a controller can be created.
 type GroupPlace struct {
 	Controller string
-	Folder     string // "" if none can
-	Reason     string // why not
+	Folder     string // "" if groups cannot be created
+	Reason     string // why groups cannot be created
 }
 
-// GroupPlaces says for each controller whether and where this process can make groups.
+// GroupPlaces reports for each controller whether and where this process can create groups.
 func GroupPlaces() []GroupPlace {
 	folders, err := ownGroups()
 	out := make([]GroupPlace, len(callBounds()))
@@ -81,13 +99,13 @@ func GroupPlaces() []GroupPlace {
 				continue
 			}
 			out[i].Folder = folder
-			_ = os.Remove(probe) // an empty group; another probe would use it again
+			_ = os.Remove(probe) // an empty group; another probe would reuse it
 		}
 	}
 	return out
 }
 
-// ownGroups maps controllers to this process's own groups, as folders.
+// ownGroups maps controllers to the folders of this process's own groups.
 func ownGroups() (map[string]string, error) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -98,15 +116,15 @@ func ownGroups() (map[string]string, error) {
 		return nil, fmt.Errorf("find own control groups: %w", err)
 	}
 	return groupFolders(string(mounts), string(memberships), func(file string) string {
-		text, _ := os.ReadFile(file) // a group without the file has no controllers to give
+		text, _ := os.ReadFile(file) // a group without this file has no controllers to offer
 		return string(text)
 	}), nil
 }
 
-// groupFolders reads mountinfo(5) and cgroups(7). Version 2 offers a group's controllers to groups below it
-// only where cgroup.subtree_control lists them.
+// groupFolders parses mountinfo(5) and cgroups(7). In version 2 a group offers its controllers to the groups below it
+// only if cgroup.subtree_control lists them.
 func groupFolders(mounts, memberships string, read func(file string) string) map[string]string {
-	paths := map[string]string{} // of the own group; by controller, "" is version 2
+	paths := map[string]string{} // of this process's group, by controller; "" is version 2
 	for line := range strings.Lines(memberships) {
 		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
 		if len(fields) != 3 {
@@ -126,7 +144,7 @@ func groupFolders(mounts, memberships string, read func(file string) string) map
 		offered, path := strings.Split(kinds[2], ","), ""
 		if kinds[0] == "cgroup2" {
 			path = below(fields[4], fields[3], paths[""])
-			offered = strings.Fields(read(filepath.Join(path, "cgroup.subtree_control")))
+			offered = append(strings.Fields(read(filepath.Join(path, "cgroup.subtree_control"))), "freezer")
 		} else if kinds[0] != "cgroup" {
 			continue
 		}
@@ -142,19 +160,19 @@ func groupFolders(mounts, memberships string, read func(file string) string) map
 	return out
 }
 
-// below is a group's folder under a mount that shows the hierarchy from root on.
+// below returns a group's folder under a mount that shows the hierarchy below root.
 func below(mount, root, group string) string {
 	return filepath.Join(mount, strings.TrimPrefix(group, strings.TrimSuffix(root, "/")))
 }
 
-// makeGroup makes a group with the controller's limits.
+// makeGroup creates a group with the controller's limits.
 func makeGroup(parent string, c controller, name string) (string, error) {
 	group := filepath.Join(parent, name)
 	if err := os.Mkdir(group, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 		return "", fmt.Errorf("make control group: %w", err)
 	}
 	for file, value := range c.limits {
-		err := os.WriteFile(filepath.Join(group, file), []byte(value), 0)
+		err := write(filepath.Join(group, file), value)
 		if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, os.ErrPermission) {
 			_ = os.Remove(group)
 			return "", fmt.Errorf("bound control group: %w", err)
@@ -163,12 +181,27 @@ func makeGroup(parent string, c controller, name string) (string, error) {
 	return group, nil
 }
 
-// groups are those of one zygote.
-type groups []string
+// group is one control group.
+type group struct{ controller, folder string }
 
-// join puts a process that has no children yet into groups of its own, where that can be had: a tier
-// does not depend on it, so what cannot be had is told by GroupPlaces alone.
-func join(pid int, controllers []controller) (joined groups) {
+// groups are the control groups of one zygote, one fork server or one session.
+type groups []group
+
+// of returns the folder of a controller's group; "" if there is none.
+func (g groups) of(controller string) string {
+	for _, one := range g {
+		if one.controller == controller {
+			return one.folder
+		}
+	}
+	return ""
+}
+
+// join moves a process that has no children yet into groups of its own, as far as groups can be created. No tier
+// depends on groups, so join ignores failures; GroupPlaces reports them.
+//
+// shared says that the process is a fork server, whose sessions have groups below the fork server's group.
+func join(pid int, controllers []controller, shared bool) (joined groups) {
 	folders, err := ownGroups()
 	if err != nil {
 		return nil
@@ -178,29 +211,97 @@ func join(pid int, controllers []controller) (joined groups) {
 		if folders[c.name] == "" {
 			continue
 		}
-		group, err := makeGroup(folders[c.name], c, name)
+		folder, err := makeGroup(folders[c.name], c, name)
 		if err != nil {
 			continue
 		}
-		if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0); err != nil {
-			_ = os.Remove(group)
+		if err := enter(folder, pid, shared && c.name == "memory"); err != nil {
+			_ = os.Remove(folder)
 			continue
 		}
-		joined = append(joined, group)
+		joined = append(joined, group{c.name, folder})
 	}
 	return joined
 }
 
-// remove removes the groups once their processes are gone: those of sessions in the weaker tiers outlive their mother
-// by a moment.
+// inner is the name of the group that holds the fork server, below the shared group of version 2. In version 2 a group
+// either holds processes or has groups with limits of their own below it.
+const inner = "server"
+
+// enter moves a process into a group. In version 2 it uses a group below, if sessions need groups of their own there.
+func enter(folder string, pid int, shared bool) error {
+	if _, err := os.Stat(filepath.Join(folder, "cgroup.subtree_control")); err == nil && shared {
+		below := filepath.Join(folder, inner)
+		if err := os.Mkdir(below, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+			return fmt.Errorf("make control group: %w", err)
+		}
+		if err := write(filepath.Join(below, "cgroup.procs"), strconv.Itoa(pid)); err != nil {
+			_ = os.Remove(below)
+			return err
+		}
+		return write(filepath.Join(folder, "cgroup.subtree_control"), "+memory")
+	}
+	return write(filepath.Join(folder, "cgroup.procs"), strconv.Itoa(pid))
+}
+
+// write writes to an existing file of a control group.
+func write(file, text string) error {
+	f, err := os.OpenFile(file, os.O_WRONLY, 0)
+	if err == nil {
+		_, err = f.WriteString(text)
+		f.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("set control group: %w", err)
+	}
+	return nil
+}
+
+// joinBelow moves the processes of a session into a memory group of their own below the fork server's group, so that a
+// session that uses more than its share runs out of memory alone. It returns "" if the group cannot be created.
+func (g groups) joinBelow(name string, memory int64, pids ...int) string {
+	parent := g.of("memory")
+	if parent == "" {
+		return ""
+	}
+	folder, err := makeGroup(parent, memoryBound(memory), name)
+	if err != nil {
+		return ""
+	}
+	for _, pid := range pids {
+		if err := write(filepath.Join(folder, "cgroup.procs"), strconv.Itoa(pid)); err != nil {
+			_ = os.Remove(folder) // fails if a process was moved already; the fork server's bound holds in any case
+			return ""
+		}
+	}
+	return folder
+}
+
+// remove removes the groups once their processes have ended. In the weaker tiers a session's processes can outlive
+// their fork server by a moment.
 func (g groups) remove() {
 	const tries, wait = 50, 20 * time.Millisecond
-	for _, group := range g {
+	for _, one := range g {
+		removeBelow(one.folder)
 		for range tries {
-			if err := os.Remove(group); !errors.Is(err, unix.EBUSY) { // where one group holds several controllers, it is gone already
+			// Where one group holds several controllers, it may be gone already.
+			if err := os.Remove(one.folder); !errors.Is(err, unix.EBUSY) {
 				break
 			}
 			time.Sleep(wait)
+		}
+	}
+}
+
+// removeBelow removes the groups below a folder. Each of them is empty once its processes have ended.
+func removeBelow(folder string) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return
+	}
+	for _, entry := range entries {
+		if entry.IsDir() {
+			_ = unix.Rmdir(filepath.Join(folder, entry.Name())) // busy: the owner of its processes removes it
 		}
 	}
 }

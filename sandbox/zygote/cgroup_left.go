@@ -10,15 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownerOf reads the number of the process that made a group out of the group's name.
+// ownerOf extracts the id of the process that created a group from the group's name.
 var ownerOf = regexp.MustCompile(`^ropewalk-(?:probe-)?(\d+)(?:-\d+)?$`)
 
-// youngGroup is how old a group is before anyone but its owner removes it: its owner, if it is in another
-// container and so not to be seen here, may be about to fill it.
+// youngGroup is how old a group must be before a process other than its owner removes it. The owner may run in another
+// container, invisible from here, and may be about to use the group.
 const youngGroup = time.Minute
 
-// removeLeftGroups removes the empty groups of processes that ended without doing so (SIGKILL). The kernel keeps one that
-// holds a process, whatever is asked of it here.
+// removeLeftGroups removes the empty groups of processes that were killed before they could do so. The kernel refuses
+// to remove a group that still holds a process.
 func removeLeftGroups() {
 	folders, err := ownGroups()
 	if err != nil {
@@ -33,6 +33,7 @@ func removeLeftGroups() {
 	}
 }
 
+// removeLeftIn removes the empty groups in a folder whose owners have ended.
 func removeLeftIn(folder string, young time.Duration) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -44,12 +45,17 @@ func removeLeftIn(folder string, young time.Duration) {
 			continue
 		}
 		owner, err := strconv.Atoi(name[1])
-		if err != nil || unix.Kill(owner, 0) != unix.ESRCH { // alive, or somebody else's
+		if err != nil || unix.Kill(owner, 0) != unix.ESRCH { // alive, or another user's process
 			continue
 		}
+		// Calls that were frozen when their owner was killed have a pending kill signal. It takes effect once they
+		// thaw.
+		_ = freezer(filepath.Join(folder, entry.Name())).thaw()
 		if info, err := entry.Info(); err != nil || time.Since(info.ModTime()) < young {
 			continue
 		}
-		_ = unix.Rmdir(filepath.Join(folder, entry.Name())) // busy: it holds a process yet
+		left := filepath.Join(folder, entry.Name())
+		removeBelow(left)
+		_ = unix.Rmdir(left) // busy: the group still holds a process
 	}
 }

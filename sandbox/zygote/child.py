@@ -1,6 +1,6 @@
-# The child: one call. It is forked from the zygote, confines itself further and runs the code.
-# What it writes on the *board*, a piece of memory that it shares with the zygote, is a description; the
-# verdict is the exit status, which the zygote takes from wait.
+# The child: one call. It is forked from the zygote, confines itself further and runs the code. It writes a description
+# of the result on the *board*, which is memory that it shares with the zygote. The verdict is the exit status, which
+# the zygote takes from wait.
 
 import _ast
 import _thread
@@ -18,18 +18,18 @@ import threading
 import traceback
 import types
 
-BOARD_HEAD = struct.Struct("=cxxxI")  # kind of record, its bytes
-BOARD_SIZE = 64 << 10  # of a record
+BOARD_HEAD = struct.Struct("=cxxxI")  # kind of record, its length in bytes
+BOARD_SIZE = 64 << 10  # bytes of a record
 BOARD = mmap.mmap(-1, BOARD_HEAD.size + BOARD_SIZE)
 BOARD_AT = ctypes.addressof(ctypes.c_char.from_buffer(BOARD))
-# Whether the code has begun. A child lets go of it, so that the code cannot take it back and pass off its
-# own failure as the sandbox's.
+# Whether the code has begun. A child gives this memory up, so that the code cannot reset it and disguise its own
+# failure as the sandbox's.
 BEGUN = mmap.mmap(-1, mmap.PAGESIZE)
 FILE = "main.py"
-CALLBACKS = atexit._ncallbacks()  # the warm modules' own; calls need not run them
-PID = 0  # of the child, set by it
-MOST_FILE = 16 << 20  # bytes; the work folder takes no more
-RESERVE = 32 << 20  # bytes of address space kept back for reporting a MemoryError
+CALLBACKS = atexit._ncallbacks()  # those of the loaded modules; calls need not run them
+PID = 0  # the child's own id, which it sets
+MOST_FILE = 16 << 20  # bytes; the size of the work folder
+RESERVE = 32 << 20  # bytes of address space reserved for reporting a MemoryError
 STANDARD = (os.path.dirname(os.__file__), os.path.dirname(os.path.realpath(os.__file__)))
 
 
@@ -38,9 +38,9 @@ def limit(kind, soft, hard=None):
 
 
 def set_lasting_limits(zygote):
-    """Limits that the zygote sets itself, for every child to inherit."""
+    """Set the limits that every child inherits from the zygote."""
     limit(resource.RLIMIT_NOFILE, 64)
-    limit(resource.RLIMIT_CORE, 1)  # no dump; 0 would still start a handler that the host pipes dumps to
+    limit(resource.RLIMIT_CORE, 1)  # no dump; with 0 the host would still start a handler if it pipes dumps to one
     limit(resource.RLIMIT_FSIZE, MOST_FILE)
     if zygote.processes > 0:
         limit(resource.RLIMIT_NPROC, zygote.processes)
@@ -52,7 +52,7 @@ def set_limits(job, zygote):
         limit(resource.RLIMIT_FSIZE, job.file)
     if job.processes + 1 < zygote.processes:
         limit(resource.RLIMIT_NPROC, job.processes + 1)
-    # The interpreter's own pages come on top, so that a limit means the same for every Python.
+    # The interpreter's own pages are added, so that a limit means the same for every Python.
     most = zygote.baseline + job.memory
     limit(resource.RLIMIT_AS, most, most + RESERVE)
 
@@ -63,18 +63,18 @@ def release_reserve():
 
 
 def started():
-    """Tell the zygote that from here on the code is to blame."""
+    """Tell the zygote that the code is to blame for what happens from now on."""
     BEGUN[0] = 1
     BEGUN.close()
 
 
 def report(kind, text=""):
-    """Put one record on the board: a letter, then text. Copies that the code forked of itself put none."""
+    """Put one record on the board: a letter, then text. Processes that the code forked put none."""
     if os.getpid() != PID:
         return
     data = text.encode("utf-8", "backslashreplace")
     if len(data) > BOARD_SIZE and kind == "v":
-        kind, data = "o", b""  # a value is whole or not there
+        kind, data = "o", b""  # a value is never cut
     data = data[:BOARD_SIZE]
     BOARD[BOARD_HEAD.size : BOARD_HEAD.size + len(data)] = data
     BOARD_HEAD.pack_into(BOARD, 0, kind.encode(), len(data))
@@ -85,12 +85,12 @@ def clear_board():
 
 
 def ends_quietly(source):
-    """A final semicolon hides the value, as in a notebook."""
+    """Return whether a final semicolon hides the value, as in a notebook."""
     return source.rstrip().endswith(b";")
 
 
 def parse(source):
-    """Return the program's body and, if its last statement is an expression, that one apart."""
+    """Return the program's body, and its last statement separately if that is an expression."""
     tree = compile(source, FILE, "exec", _ast.PyCF_ONLY_AST, True)
     last = None
     if tree.body and type(tree.body[-1]) is ast.Expr and not ends_quietly(source):
@@ -110,7 +110,7 @@ def main_module(source, folder):
 
 
 def add_line(error):
-    """Give a syntax error found after parsing the line that it speaks of."""
+    """Add the source line to a syntax error that was found after parsing."""
     if isinstance(error, SyntaxError) and error.text is None and error.lineno:
         error.text = linecache.getline(FILE, error.lineno) or None
 
@@ -132,7 +132,7 @@ def keep_user_frames(trace, seen):
 
 
 def traceback_of(error):
-    """The traceback as Python prints it, without the frames of zygote and standard library."""
+    """Return the traceback as Python prints it, without the frames of the zygote and the standard library."""
     trace = traceback.TracebackException.from_exception(error)
     keep_user_frames(trace, set())
     text = "".join(trace.format())
@@ -152,7 +152,7 @@ def print_and_keep(error):
 
 
 def innermost(error):
-    """The code object in which an exception was raised."""
+    """Return the code object in which an exception was raised."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -160,13 +160,13 @@ def innermost(error):
 
 
 def kind_of(error):
-    """The letter for an exception that ended the code: by its type and number, never by its text."""
+    """Return the letter for an exception that ended the code. It depends on type and number, never on the text."""
     if isinstance(error, MemoryError):
         return "m"
     if isinstance(error, OSError) and error.errno in (errno.EFBIG, errno.ENOSPC, errno.EDQUOT):
         return "f"
     if isinstance(error, BlockingIOError) and error.errno == errno.EAGAIN and error.filename is None:
-        return "p"  # what fork says
+        return "p"  # the error of fork
     if type(error) is RuntimeError and innermost(error) is threading.Thread.start.__code__:
         return "p"
     return "r"
@@ -195,7 +195,7 @@ def exit_code(error):
 
 
 def execute(source, folder, whole):
-    """Run the program and return its exit code, as the interpreter itself would; whole says that its end
+    """Run the program and return its exit code, as the interpreter would. whole says that the last statement
     has no value to show."""
     last = None
     try:
@@ -221,7 +221,7 @@ def execute(source, folder, whole):
 
 
 def finish(code):
-    """What the interpreter does at its end, save for taking itself apart."""
+    """Do what the interpreter does at its end, except for destroying its objects."""
     try:
         if _thread._count():
             threading._shutdown()
@@ -239,7 +239,7 @@ def finish(code):
 
 
 def read_all(fd):
-    """Read a file in memory from its start; its offset belongs to this call alone."""
+    """Read a memory file from its start. Only this call uses its offset."""
     size = os.fstat(fd).st_size
     parts = []
     while size:
@@ -252,7 +252,7 @@ def read_all(fd):
 
 
 def unpack(archive, names):
-    """Write the call's files; names are [name, bytes] each, checked by the parent."""
+    """Write the call's files; names is a list of [name, length], checked by the parent."""
     at = 0
     for name, size in names:
         folder = os.path.dirname(name)
@@ -264,13 +264,14 @@ def unpack(archive, names):
 
 
 def prepare(job, zygote):
-    """Take the descriptors' places, set limits, give up what is left of privilege."""
+    """Move the descriptors to their places, set limits, give up the remaining privileges."""
     os.setsid()
     if zygote.orphaned_by_parent:
         LIBC.prctl(PR_SET_PDEATHSIG, 9, 0, 0, 0)
     source = job.code
+    fault = None
     if job.flags & (STDIN | FILES | CODE):
-        source = take_files(job)
+        source, fault = take_files(job)
     os.dup2(job.fds[0], 1)
     os.dup2(job.fds[1], 2)
     os.closerange(3, zygote.highest)
@@ -280,24 +281,34 @@ def prepare(job, zygote):
     set_limits(job, zygote)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     gc.enable()
-    return source
+    return source, fault
 
 
 def take_files(job):
-    """What most calls have not: long code, files, something on stdin. Returns the code."""
+    """Handle what most calls do not have: long code, files, an input. Return the code, and an error if the files do
+    not fit together or not fit into the work folder. The call is to blame for that."""
     stdin, files, code = (job.descriptor(flag) for flag in (STDIN, FILES, CODE))
     if stdin >= 0:
         os.dup2(stdin, 0)
+    fault = None
     if files >= 0:
-        unpack(read_all(files), job.extra["files"])
-    return job.code if code < 0 else read_all(code)
+        archive = read_all(files)
+        try:
+            unpack(archive, job.extra["files"])
+        except OSError as error:
+            fault = error
+    return job.code if code < 0 else read_all(code), fault
 
 
 def run_other(source, job):
-    """Run the code by another interpreter, from a file, with a small fixed environment."""
-    with open(job.extra["file"], "wb") as file:
-        file.write(source)
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and what it starts would too
+    """Run the code with another interpreter, from a file, with a small fixed environment."""
+    try:
+        with open(job.extra["file"], "wb") as file:
+            file.write(source)
+    except OSError as error:  # longer than the call's limit, or a folder of the call has its name
+        started()
+        os._exit(failed(error))
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and so would the programs that it starts
         signal.signal(number, signal.SIG_DFL)
     argv = job.extra["argv"]
     started()
@@ -308,7 +319,10 @@ def child(job, zygote):
     global PID
     PID = os.getpid()
     try:
-        source = prepare(job, zygote)
+        source, fault = prepare(job, zygote)
+        if fault is not None:
+            started()
+            os._exit(finish(failed(fault)))
         if "argv" in job.extra:
             run_other(source, job)
         started()

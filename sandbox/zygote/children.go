@@ -10,22 +10,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// killChildren kills the processes that a zygote, which has one thread, has started: the one that runs the call,
-// and as init of its namespace those that were left to it. What they have started in turn the zygote itself ends.
-// The zygote stands still until its child ends, so it cannot be asked to.
-func killChildren(zygote int) error {
+// killChildren kills the processes that a zygote has started: the one that runs the call, and, where the zygote is init
+// of its namespace, the orphans. The zygote itself ends the descendants of these. The zygote has one thread and is
+// blocked until its child ends, so it cannot be asked to kill the child. killChildren returns how many processes it
+// found.
+func killChildren(zygote int) (met int, err error) {
 	pids, err := childrenOf(zygote)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	var faults []error
 	for _, pid := range pids {
 		faults = append(faults, killChild(pid, zygote))
 	}
-	return errors.Join(faults...)
+	return len(pids), errors.Join(faults...)
 }
 
-// killChild kills a process if it is (still) the zygote's: a process id may have been given to another one.
+// killChild kills a process if it is still a child of the zygote; the process id may belong to another process by now.
 func killChild(pid, zygote int) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err == unix.ESRCH {
@@ -36,7 +37,7 @@ func killChild(pid, zygote int) error {
 	}
 	defer unix.Close(fd)
 	if parent, err := parentOf(pid); err != nil || parent != zygote {
-		return nil // it has ended: a child never changes its parent otherwise
+		return nil // it has ended: nothing else changes a child's parent
 	}
 	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && err != unix.ESRCH {
 		return fmt.Errorf("kill call: process %d: %w", pid, err)
@@ -48,7 +49,7 @@ func killChild(pid, zygote int) error {
 func childrenOf(pid int) ([]int, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 	if errors.Is(err, os.ErrNotExist) {
-		return childrenByLook(pid) // the kernel keeps no such list
+		return childrenByScan(pid) // this kernel has no such list
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list the zygote's processes: %w", err)
@@ -62,8 +63,8 @@ func childrenOf(pid int) ([]int, error) {
 	return pids, nil
 }
 
-// childrenByLook asks every process for its parent.
-func childrenByLook(pid int) ([]int, error) {
+// childrenByScan reads the parent of every process.
+func childrenByScan(pid int) ([]int, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil, fmt.Errorf("list the zygote's processes: %w", err)
@@ -81,7 +82,7 @@ func childrenByLook(pid int) ([]int, error) {
 	return pids, nil
 }
 
-// parentOf reads a process's parent from its status line, in which only the name, in parentheses, can hold spaces.
+// parentOf reads a process's parent from its stat file. Only the name, which is in parentheses, can contain spaces.
 func parentOf(pid int) (int, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -7,13 +7,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cpuClock is the kernel's clock of the CPU time of one process, all its threads, ended ones too.
+// cpuClock is the kernel's clock of the CPU time of one process, with all its threads, including those that have ended.
 type cpuClock int32
 
-// clockOf follows CPUCLOCK_SCHED of linux/posix-timers.h: the process id's complement, and 2 in the low bits.
+// clockOf follows CPUCLOCK_SCHED of linux/posix-timers.h: the complement of the process id, and 2 in the low bits.
 func clockOf(pid int) cpuClock { return cpuClock(^int32(pid)<<3 | 2) }
 
-// read returns the CPU time so far. It fails once the process is gone.
+// read returns the CPU time used so far. It fails once the process has been reaped.
 func (c cpuClock) read() (time.Duration, error) {
 	var t unix.Timespec
 	if err := unix.ClockGettime(int32(c), &t); err != nil {

@@ -1,41 +1,46 @@
 package zygote
 
 import (
-	"encoding/binary"
 	"encoding/hex"
 	"slices"
 
 	"golang.org/x/sys/unix"
 )
 
-// A filter is a classic BPF program over struct seccomp_data: the call's number is the word at
-// offset 0, the architecture the one at 4, the arguments follow from 16 in 8 bytes each.
+// A filter is a classic BPF program over struct seccomp_data: the system call's number is the word at offset 0, the
+// architecture the word at offset 4, and the arguments start at offset 16, 8 bytes each.
 //
-// Filters list what is allowed: a system call that a later kernel brings is refused until somebody
-// has thought about it. The program searches the numbers by halving. Kernels from 5.11 on work out
-// once which numbers pass whatever their arguments, and do not run the program for them.
+// Filters list what is allowed: a system call that a later kernel adds stays refused until someone has reviewed it. The
+// program finds the number by binary search. From 5.11 on, kernels work out once which numbers pass whatever their
+// arguments, and do not run the program for them.
 
-// action is what becomes of one system call.
+// action says what happens to one system call.
 type action struct {
-	errno        unix.Errno    // what it fails with; 0 lets it through
-	alternatives [][]condition // lets it through where all of one of them hold
+	errno        unix.Errno    // the error it fails with; 0 allows it
+	alternatives [][]condition // allows it if all conditions of one alternative hold
 }
 
-// condition is a test of the low word of an argument: word & mask == value, or its opposite.
+// condition tests the low word of an argument: word & mask == value, or the opposite.
 type condition struct {
 	argument    uint32
 	mask, value uint32
 	not         bool
+	high        bool // tests the high word instead
 }
 
 const wholeWord = 0xffffffff
 
-// equals holds where an argument is one value.
+// equals holds if an argument has the value.
 func equals(argument, value uint32) condition {
 	return condition{argument: argument, mask: wholeWord, value: value}
 }
 
-// isNone holds where an argument is none of some values.
+// isNull holds if an argument is the null pointer.
+func isNull(argument uint32) []condition {
+	return []condition{equals(argument, 0), {argument: argument, mask: wholeWord, high: true}}
+}
+
+// isNone holds if an argument is none of the values.
 func isNone(argument uint32, values ...uint32) []condition {
 	out := make([]condition, len(values))
 	for i, v := range values {
@@ -44,7 +49,7 @@ func isNone(argument uint32, values ...uint32) []condition {
 	return out
 }
 
-// anyOf are alternatives: an argument is one of some values.
+// anyOf returns alternatives that hold if an argument is one of the values.
 func anyOf(argument uint32, values ...uint32) [][]condition {
 	out := make([][]condition, len(values))
 	for i, v := range values {
@@ -53,8 +58,8 @@ func anyOf(argument uint32, values ...uint32) [][]condition {
 	return out
 }
 
-// policy says what becomes of every system call; those that it does not name do not exist (ENOSYS),
-// so that libraries fall back on what they did before there was such a call.
+// policy says what happens to every system call. Calls that it does not name fail with ENOSYS, so that libraries fall
+// back to what they did before the call existed.
 type policy map[uint32]action
 
 func (p policy) allow(numbers ...uint32) {
@@ -69,7 +74,7 @@ func (p policy) refuse(errno unix.Errno, numbers ...uint32) {
 	}
 }
 
-// only lets a call through where one of the alternatives holds.
+// only allows a call if one of the alternatives holds.
 func (p policy) only(number uint32, alternatives ...[]condition) {
 	p[number] = action{errno: unix.EPERM, alternatives: alternatives}
 }
@@ -93,8 +98,8 @@ const (
 	ifAbove = unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K
 	always  = unix.BPF_JMP | unix.BPF_JA
 	and     = unix.BPF_ALU | unix.BPF_AND | unix.BPF_K
-	give    = unix.BPF_RET | unix.BPF_K
-	foreign = 0x40000000 // x32 calls have this bit; no other architecture numbers calls so high
+	ret     = unix.BPF_RET | unix.BPF_K
+	x32Bit  = 0x40000000 // x32 calls have this bit; no other architecture has numbers this high
 )
 
 // assemble returns the policy's program as hexadecimal text.
@@ -102,28 +107,22 @@ func assemble(p policy) string {
 	program := []instruction{
 		statement(load, 4),
 		jump(ifEqual, auditArch, 1, 0),
-		statement(give, unix.SECCOMP_RET_KILL_PROCESS),
+		statement(ret, unix.SECCOMP_RET_KILL_PROCESS),
 		statement(load, 0),
-		jump(ifAbove, foreign, 0, 1),
-		statement(give, unix.SECCOMP_RET_KILL_PROCESS),
+		jump(ifAbove, x32Bit, 0, 1),
+		statement(ret, unix.SECCOMP_RET_KILL_PROCESS),
 	}
 	program = append(program, search(p.spans())...)
-	var bytes []byte
-	for _, i := range program {
-		bytes = binary.NativeEndian.AppendUint16(bytes, i.code)
-		bytes = append(bytes, i.jt, i.jf)
-		bytes = binary.NativeEndian.AppendUint32(bytes, i.k)
-	}
-	return hex.EncodeToString(bytes)
+	return hex.EncodeToString(encode(program))
 }
 
-// span is a run of neighbouring calls with one action, from a number up to the next span's.
+// span is a range of system call numbers with one action: from this number up to the next span's.
 type span struct {
 	from uint32
 	does action
 }
 
-// spans cover every number, in order.
+// spans returns ranges that cover every number, in order.
 func (p policy) spans() []span {
 	numbers := make([]uint32, 0, len(p))
 	for n := range p {
@@ -150,7 +149,7 @@ func (p policy) spans() []span {
 	return out
 }
 
-// search expects the call's number in the accumulator.
+// search returns a program that expects the call's number in the accumulator.
 func search(spans []span) []instruction {
 	if len(spans) == 1 {
 		return spans[0].does.program()
@@ -161,23 +160,27 @@ func search(spans []span) []instruction {
 	return slices.Concat(choice, below, above)
 }
 
-// program ends with the call let through or refused.
+// program returns instructions that end by allowing or refusing the call.
 func (a action) program() []instruction {
 	if a.errno == 0 {
-		return []instruction{statement(give, unix.SECCOMP_RET_ALLOW)}
+		return []instruction{statement(ret, unix.SECCOMP_RET_ALLOW)}
 	}
 	var out []instruction
 	for _, all := range a.alternatives {
-		out = append(out, let(all)...)
+		out = append(out, allowIf(all)...)
 	}
-	return append(out, statement(give, unix.SECCOMP_RET_ERRNO|uint32(a.errno)))
+	return append(out, statement(ret, unix.SECCOMP_RET_ERRNO|uint32(a.errno)))
 }
 
-// let lets the call through where all conditions hold, and else goes on behind itself.
-func let(all []condition) (out []instruction) {
+// allowIf returns instructions that allow the call if all conditions hold, and otherwise continue after themselves.
+func allowIf(all []condition) (out []instruction) {
 	end := 3*len(all) + 1
 	for _, c := range all {
-		out = append(out, statement(load, 16+8*c.argument), statement(and, c.mask))
+		at := 16 + 8*c.argument
+		if c.high { // both architectures put the low word first
+			at += 4
+		}
+		out = append(out, statement(load, at), statement(and, c.mask))
 		fail := uint8(end - len(out) - 1)
 		if c.not {
 			out = append(out, jump(ifEqual, c.value, fail, 0))
@@ -185,5 +188,5 @@ func let(all []condition) (out []instruction) {
 			out = append(out, jump(ifEqual, c.value, 0, fail))
 		}
 	}
-	return append(out, statement(give, unix.SECCOMP_RET_ALLOW))
+	return append(out, statement(ret, unix.SECCOMP_RET_ALLOW))
 }

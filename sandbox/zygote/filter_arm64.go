@@ -7,8 +7,8 @@ const auditArch = unix.AUDIT_ARCH_AARCH64
 // forks is empty: this architecture has only clone and clone3.
 var forks []uint32
 
-// olderAllowed: this architecture has one older form, under another name.
+// olderAllowed has one entry: this architecture has one older form, under another name.
 var olderAllowed = []uint32{unix.SYS_FSTATAT}
 
-// olderMarks is empty: this architecture has only the calls in marks.
-var olderMarks []uint32
+// olderMetadataCalls is empty: this architecture has only the calls in metadataCalls.
+var olderMetadataCalls []uint32

@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 )
 
-// emptyFolder makes a slot's work folder anew, for the user that calls run as. Only tiers
-// without mounts of their own need one. The first to be made is made by Open, alone. Its name
-// cannot be guessed, so calls in other slots, which run as the same user, cannot name it.
+// emptyFolder creates an empty work folder for a slot, owned by the user that calls run as. Only the tiers without
+// mounts need it. Open creates the first one before anything runs concurrently. The folder's name cannot be guessed, so
+// calls in other slots, which run as the same user, cannot open it.
 func (e *Executor) emptyFolder(name string) (string, error) {
 	if err := e.makeScratch(); err != nil {
 		return "", err
@@ -31,12 +31,13 @@ func (e *Executor) emptyFolder(name string) (string, error) {
 	if os.Geteuid() != 0 {
 		return folder, nil
 	}
-	if err := os.Chown(folder, nobody, nobody); err != nil {
+	if err := os.Chown(folder, unprivileged, unprivileged); err != nil {
 		return "", fmt.Errorf("give away work folder: %w", err)
 	}
 	return folder, nil
 }
 
+// makeScratch creates the folder that holds the work folders.
 func (e *Executor) makeScratch() error {
 	if e.scratch != "" {
 		return nil
@@ -46,7 +47,7 @@ func (e *Executor) makeScratch() error {
 		return fmt.Errorf("make scratch folder: %w", err)
 	}
 	e.scratch = scratch
-	// Calls enter their own folder below it, perhaps as another user, but cannot list it.
+	// Calls enter their own folder below this one, perhaps as another user, but cannot list it.
 	if err := os.Chmod(scratch, 0o711); err != nil {
 		return fmt.Errorf("open scratch folder to calls: %w", err)
 	}

@@ -8,16 +8,16 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
-// Interpreter runs code of another language than Python: its command is started in the call's process
-// with a file that holds the code. Statuses tell syntax errors from others for Python alone.
-// In the tier "landlock" calls cannot start processes, so a shell has its own commands only.
+// Interpreter runs code in a language other than Python: its command is started in the call's process with a file that
+// holds the code. Only Python's verdicts tell syntax errors from other errors. In the tier "landlock" calls cannot
+// start processes, so a shell has only its built-in commands.
 type Interpreter struct {
-	Name string   // as Call.Language names it
-	Argv []string // the program, by its absolute path, and its arguments; the file's name is put last
+	Name string   // the language, as in Call.Language
+	Argv []string // the program, by its absolute path, and its arguments; the file's name is appended
 	File string   // the code's file in the work folder, e.g. "main.sh"
 }
 
-// DefaultInterpreters are those of Options that name none.
+// DefaultInterpreters are the interpreters used when Options names none.
 func DefaultInterpreters() []Interpreter {
 	return []Interpreter{{Name: sandbox.Bash, Argv: []string{"/bin/bash", "--noprofile", "--norc"}, File: "main.sh"}}
 }
@@ -26,7 +26,7 @@ func (i *Interpreter) command() (argv []string, file string) {
 	return append(append([]string{}, i.Argv...), i.File), i.File
 }
 
-// interpreter returns the one of a language; nil for Python.
+// interpreter returns the interpreter of a language; nil for Python.
 func (p plan) interpreter(language string) (*Interpreter, error) {
 	if language == "" || language == sandbox.Python {
 		return nil, nil

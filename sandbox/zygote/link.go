@@ -13,27 +13,30 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
-// The link is a SOCK_SEQPACKET pair: a message is a packet, and descriptors travel with it.
-// Integers are in the machine's order, without padding (see REQUEST and REPLY in serve.py).
+// The link is a SOCK_SEQPACKET pair: each message is one packet, and descriptors travel with it. Integers have the
+// machine's byte order, without padding (see REQUEST and REPLY in serve.py).
 
 const (
-	// mostInline is how many bytes of code travel in the packet itself; longer code goes as a file in memory.
+	// mostInline is how many bytes of code fit in the request packet; longer code is sent as a memory file.
 	mostInline = 32 << 10
 	replySize  = 8 + 4 + 8 + 8 + 4 + 1 + 1 + 4
 	mostRecord = 64 << 10
 )
 
-// Flags of a request: which descriptors follow those of stdout and stderr, in this order; the last is no descriptor's.
+// Flags of a request. All but the last say which descriptors follow those of stdout and stderr, in this order.
 const (
 	flagStdin = 1 << iota
 	flagFiles
 	flagCode
-	flagCollect // an empty one, for collected files
-	flagNoValue // says something of the code: its end has no value to show
+	flagCollect // an empty memory file, for collected files
+	flagNoValue // the code's last statement has no value to show
 )
 
-// flagTooMuch is the flag of a reply whose collected files were more than fits; they are left out.
-const flagTooMuch = 1
+// Flags of a reply.
+const (
+	flagTooMuch  = 1 << iota // the collected files exceed the limit and are left out
+	flagCPULimit             // the kernel's CPU limit sent the SIGKILL that ended the call
+)
 
 // request asks a zygote to run a call.
 type request struct {
@@ -43,16 +46,16 @@ type request struct {
 	processes  uint32
 	memory     uint64 // bytes
 	file       uint64 // bytes of one file
-	code       string // "" if it goes as a file
+	code       string // "" if it is sent as a file
 	extra      []byte // JSON of extra; nil if there is none
 }
 
-// extra is what most calls have not.
+// extra holds what most calls do not have.
 type extra struct {
-	Files   [][2]any `json:"files,omitempty"` // name and bytes of each, in the order of the archive
+	Files   [][2]any `json:"files,omitempty"` // name and size of each, in the order of the archive
 	Collect []string `json:"collect,omitempty"`
-	Argv    []string `json:"argv,omitempty"` // of another interpreter
-	File    string   `json:"file,omitempty"` // where its code is put
+	Argv    []string `json:"argv,omitempty"` // command of another interpreter
+	File    string   `json:"file,omitempty"` // the file for its code
 }
 
 func (r request) encode(b []byte) []byte {
@@ -69,15 +72,15 @@ func (r request) encode(b []byte) []byte {
 	return append(b, r.extra...)
 }
 
-// reply is what a zygote says once a call and everything that it started has ended.
+// reply is what a zygote sends once a call and everything that it started has ended.
 type reply struct {
 	id     uint64
 	wait   unix.WaitStatus
 	cpu    time.Duration
-	peak   int64 // bytes resident at most
+	peak   int64 // most resident memory in bytes
 	flags  uint32
 	begun  bool // the code has begun
-	kind   byte // of the record; 0 if there is none
+	kind   byte // of the record; 0 if there is no record
 	record string
 }
 
@@ -102,13 +105,13 @@ func decodeReply(b []byte) (reply, error) {
 	return r, nil
 }
 
-// link is the parent's end of one; a zygote's owner alone uses it.
+// link is the parent's end of the link. Only the zygote's owner uses it.
 type link struct {
 	fd     int
 	buffer []byte
 }
 
-// newLink returns the parent's end and the zygote's.
+// newLink returns the parent's end and the zygote's end.
 func newLink() (*link, *os.File, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -129,11 +132,11 @@ func (l *link) send(r request, fds []int) error {
 	if len(fds) > 0 {
 		rights = unix.UnixRights(fds...)
 	}
-	// MSG_NOSIGNAL: the zygote may be gone. A packet fits into an idle link's buffer, so this does not wait.
+	// MSG_NOSIGNAL: the zygote may have ended. A packet fits into the buffer of an idle link, so this does not block.
 	return again(func() error { return unix.Sendmsg(l.fd, r.encode(l.buffer), rights, nil, unix.MSG_NOSIGNAL) })
 }
 
-// receive reads a packet that is there.
+// receive reads a packet that has arrived.
 func (l *link) receive() ([]byte, error) {
 	var n int
 	err := again(func() (err error) {
@@ -146,7 +149,24 @@ func (l *link) receive() ([]byte, error) {
 	return l.buffer[:max(n, 0)], err
 }
 
-// again runs a system call until no signal interrupts it.
+// receiveWith reads a packet that has arrived, and its descriptors.
+func (l *link) receiveWith() (said string, fds []int, err error) {
+	extra := make([]byte, unix.CmsgSpace(4*4))
+	var n, extended int
+	err = again(func() (err error) {
+		n, extended, _, _, err = unix.Recvmsg(l.fd, l.buffer, extra, unix.MSG_CMSG_CLOEXEC)
+		return err
+	})
+	if err == nil && n == 0 {
+		err = errors.New("it closed its end")
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	return string(l.buffer[:n]), rights(extra[:extended]), nil
+}
+
+// again repeats a system call until it is not interrupted by a signal.
 func again(call func() error) error {
 	for {
 		if err := call(); err != unix.EINTR {
@@ -155,8 +175,7 @@ func again(call func() error) error {
 	}
 }
 
-// pipe returns a read end that never blocks and a write end that does, as programs expect of
-// their standard output.
+// pipe returns a read end that never blocks and a write end that does, as programs expect of their standard output.
 func pipe() (ends [2]int, err error) {
 	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
 		return ends, fmt.Errorf("make pipe: %w", err)
@@ -169,7 +188,7 @@ func pipe() (ends [2]int, err error) {
 	return ends, nil
 }
 
-// memoryFile returns a descriptor of an unnamed file in memory, its offset at 0.
+// memoryFile returns a descriptor of an unnamed file in memory, positioned at its start.
 func memoryFile(parts ...[]byte) (int, error) {
 	fd, err := unix.MemfdCreate("call", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -190,7 +209,7 @@ func memoryFile(parts ...[]byte) (int, error) {
 	return fd, nil
 }
 
-// extraOf returns the JSON of what a call has beyond code and stdin; nil if nothing.
+// extraOf returns the JSON of what a call has beyond code and stdin; nil if it has nothing more.
 func extraOf(call sandbox.Call, other *Interpreter) ([]byte, error) {
 	if len(call.Files) == 0 && len(call.Collect) == 0 && other == nil {
 		return nil, nil
@@ -205,7 +224,7 @@ func extraOf(call sandbox.Call, other *Interpreter) ([]byte, error) {
 	return json.Marshal(x)
 }
 
-// collected reads what the zygote has put into the file in memory, and closes the descriptor.
+// collected reads the files that the zygote has written to the memory file, and closes the descriptor.
 func collected(fd int, names []string) ([]sandbox.File, error) {
 	file := os.NewFile(uintptr(fd), "found")
 	defer file.Close()

@@ -43,9 +43,10 @@ func TestOpenKnowsItsTiers(t *testing.T) {
 	}
 }
 
-// Sessions are never opened in a tier below the one that is asked for, whatever interpreter there is.
+// Sessions are never opened in a tier weaker than requested, whatever interpreter is found.
 func TestSessionsKeepTheMinTier(t *testing.T) {
-	_, err := OpenSessions(Options{MinTier: sandbox.TierLandlock, Sets: []PackageSet{{Name: "none", Modules: []string{"no_such_module"}}}})
+	_, err := OpenSessions(Options{MinTier: sandbox.TierLandlock,
+		Sets: []PackageSet{{Name: "none", Modules: []string{"no_such_module"}}}})
 	if errors.Is(err, sandbox.ErrNoPython) {
 		t.Skip(err)
 	}

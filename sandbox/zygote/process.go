@@ -26,85 +26,91 @@ var childSource string
 //go:embed serve.py
 var serveSource string
 
-// serveCalls ends the script of a zygote that runs calls.
+// serveCalls is the last line of the script of a zygote that runs calls.
 const serveCalls = `main(json.loads(sys.argv.pop()), Zygote)`
 
-// boot compiles the script under a name that tracebacks can leave out.
+// boot compiles the script under a name that tracebacks can filter out.
 const boot = `import sys; exec(compile(sys.argv.pop(), "<zygote>", "exec"))`
 
 const (
 	startGrace = 20 * time.Second // for a cold interpreter on a loaded machine
 	stopGrace  = 5 * time.Second
-	logGrace   = time.Second // for the log's end after the zygote's
-	// nobody is the customary user and group id without rights, for calls of a parent that is root.
-	nobody = 65534
+	logGrace   = time.Second // for the rest of the log once the zygote has ended
+	// unprivileged is the conventional user and group id without rights. Calls run under it if the parent is root.
+	unprivileged = 65534
 	// inside is the user and group id that calls see in the tier "full".
 	inside = 1000
-	// mostProcesses bounds processes and threads of one call, the zygote included.
+	// mostProcesses bounds the processes and threads of one call, including the zygote.
 	mostProcesses = 32
 )
 
-// zygoteCapabilities hold in the zygote's own namespaces alone: mounting and process ids, the
+// zygoteCapabilities are valid only in the zygote's own namespaces: for mounting, for choosing process ids, and for the
 // limit on namespaces. Children give them up.
 var zygoteCapabilities = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_RESOURCE}
 
-// settings is what a zygote is told on its command line.
+// settings are passed to a zygote on its command line.
 type settings struct {
 	Link       int          `json:"link"` // descriptor
 	Tier       sandbox.Tier `json:"tier"`
 	Folder     string       `json:"folder"`
 	Filter     string       `json:"filter"` // hexadecimal
 	CallFilter string       `json:"call_filter"`
-	Seccomp    int          `json:"seccomp"` // numbers of system calls
+	KillFilter string       `json:"kill_filter"` // "" if other filters refuse all kills, or no filter can be loaded
+	Seccomp    int          `json:"seccomp"`     // number of the system call
 	PivotRoot  int          `json:"pivot_root"`
-	Processes  int          `json:"processes"` // −1: no limit
+	Processes  int          `json:"processes"` // −1 means no limit
 	Path       []string     `json:"path"`      // folders of installed packages
-	Visible    []string     `json:"visible"`   // what else calls may read
-	Warm       string       `json:"warm"`      // the package set\'s code
+	Visible    []string     `json:"visible"`   // other folders that calls may read
+	Warm       string       `json:"warm"`      // code of the package set
 }
 
-// plan is how an executor starts its zygotes.
+// plan says how an executor starts its zygotes.
 type plan struct {
 	python python
 	tier   sandbox.Tier
 	sets   sets
 	others []Interpreter
+	bounds []controller // bounds of the zygotes' control groups
 }
 
-// process is one zygote. It serves one call at a time; its slot's owner alone calls execute.
+// process is one zygote. It serves one call at a time; only the owner of its slot calls execute.
 type process struct {
-	plan    plan
-	set     string // its packages
-	link    *link
-	command *exec.Cmd
-	log     *tail
-	version string // of the interpreter
-	calls   uint64
-	scratch [16 << 10]byte // what streams are read into
-	nudge   *nudge         // when its call is to be looked at; a mother has none
-	bounds  []controller   // of its control groups
-	exited  chan struct{}
-	once    sync.Once
+	plan     plan
+	set      string // name of its package set
+	link     *link
+	command  *exec.Cmd
+	log      *tail
+	version  string // of the interpreter
+	calls    uint64
+	scratch  [16 << 10]byte // buffer for reading streams
+	wakeup   *wakeup        // wakes the call's goroutine; nil for a fork server
+	kills    *kills         // kills that its call requests; nil if the kernel cannot report them
+	bounds   []controller   // bounds of its control groups
+	joined   groups         // its control groups
+	last     outOfMemory    // the counts of its memory group at its end; read after exited
+	unusable bool           // it has ended, or has to be ended: it must not run more calls
+	exited   chan struct{}
+	once     sync.Once
 }
 
-// start launches a zygote and waits until it is warm and confined. It must run on a thread that
-// outlives the zygote, which is told to die with it.
+// start launches a zygote and waits until it is warm and confined. It must run on a thread that outlives the zygote,
+// because the kernel kills the zygote when that thread ends.
 func (p plan) start(folder string, set PackageSet) (*process, error) {
 	link, theirs, err := newLink()
 	if err != nil {
 		return nil, err
 	}
-	z := &process{plan: p, set: set.Name, link: link, log: &tail{}, bounds: callBounds(), exited: make(chan struct{})}
-	if z.nudge, err = newNudge(); err != nil {
+	z := &process{plan: p, set: set.Name, link: link, log: &tail{}, bounds: p.bounds, exited: make(chan struct{})}
+	if z.wakeup, err = newWakeup(); err != nil {
 		link.close()
 		theirs.Close()
 		return nil, err
 	}
 	err = z.launch(p, folder, set, theirs)
-	theirs.Close() // so that the link ends when the zygote does
+	theirs.Close() // so that the link closes when the zygote ends
 	if err != nil {
 		link.close()
-		z.nudge.close()
+		z.wakeup.close()
 		return nil, fmt.Errorf("start %s: %w", p.python.Executable, err)
 	}
 	err = z.greet()
@@ -130,41 +136,45 @@ func (z *process) launchScript(p plan, settings any, script string, environment 
 		return fmt.Errorf("encode settings: %w", err)
 	}
 	z.command = exec.Command(p.python.Executable, append(interpreterFlags(), "-c", boot, string(told), script)...)
-	// The interpreter's own environment; calls see none.
+	// This is the interpreter's environment; calls see an empty one.
 	z.command.Env = environment
 	z.command.Dir = "/"
 	z.command.ExtraFiles = []*os.File{link}
 	z.command.SysProcAttr = p.attributes()
-	// Pipes, so that the interpreter makes of its streams what it will make of a call's.
+	// The streams are pipes, so that the interpreter configures them as it will configure those of a call.
 	z.command.Stdout, z.command.Stderr = io.MultiWriter(z.log), z.log
 	z.command.WaitDelay = logGrace
 	if err := z.command.Start(); err != nil {
 		return err
 	}
-	joined := join(z.command.Process.Pid, z.bounds)
+	z.joined = join(z.command.Process.Pid, z.bounds, z.wakeup == nil)
 	go func() {
 		defer close(z.exited)
-		_ = z.command.Wait() // how a zygote ended is told by its log
-		joined.remove()
+		_ = z.command.Wait() // the log says how a zygote ended
+		if n, err := countOutOfMemory(z.joined.of("memory")); err == nil {
+			z.last = n
+		}
+		z.joined.remove()
 	}()
 	return nil
 }
 
-// interpreterFlags: no site module, no user's packages, no compiled files written.
+// interpreterFlags turn off the site module, the user's packages and the writing of compiled files.
 func interpreterFlags() []string { return []string{"-S", "-s", "-B"} }
 
-// interpreterEnvironment is a zygote's. One thread in linear algebra: a fork takes no others along. Memory from the C
-// library, which asks for huge pages: forking is then a quarter to a half faster.
+// interpreterEnvironment is the environment of a zygote. Linear algebra uses one thread, because a fork does not copy
+// the others. Memory comes from the C library, which asks for huge pages; this makes a fork a quarter to a half faster.
 var interpreterEnvironment = []string{"PYTHONHASHSEED=0", "PYTHONUTF8=1", "LC_ALL=C.UTF-8", "LD_BIND_NOW=1",
 	"PYTHONMALLOC=malloc", "MALLOC_ARENA_MAX=1", "GLIBC_TUNABLES=glibc.malloc.hugetlb=1",
 	"OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1"}
 
+// settings returns the settings of a zygote with a work folder and a package set.
 func (p plan) settings(folder string, set PackageSet) settings {
 	s := settings{Link: 3, Tier: p.tier, Folder: folder, Filter: zygoteFilter(p.tier), CallFilter: callFilter(),
 		Seccomp: unix.SYS_SECCOMP, PivotRoot: unix.SYS_PIVOT_ROOT, Processes: -1,
 		Path: p.python.Path, Visible: p.python.Path, Warm: set.Warm}
 	if p.tier == sandbox.TierFull {
-		s.CallFilter, s.Processes = "", mostProcesses
+		s.CallFilter, s.KillFilter, s.Processes = "", killFilter(), mostProcesses
 	}
 	if p.tier == sandbox.TierRlimits && !filterWorks() {
 		s.Filter, s.CallFilter = "", ""
@@ -172,28 +182,29 @@ func (p plan) settings(folder string, set PackageSet) settings {
 	return s
 }
 
-// filterWorks asks whether the kernel takes seccomp filters that refuse with an error.
+// filterWorks reports whether the kernel supports seccomp filters that refuse with an error.
 func filterWorks() bool {
 	const actionAvailable = 2 // SECCOMP_GET_ACTION_AVAIL
 	action := uint32(unix.SECCOMP_RET_ERRNO)
 	return seccomp(actionAvailable, &action) == nil
 }
 
-// attributes: as root, calls run as another user in every tier.
+// attributes returns how to start a zygote. If this process is root, calls run as another user in every tier.
 func (p plan) attributes() *syscall.SysProcAttr {
 	root := os.Geteuid() == 0
 	a := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if p.tier != sandbox.TierFull {
 		if root {
-			a.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
+			a.Credential = &syscall.Credential{Uid: unprivileged, Gid: unprivileged}
 		}
 		return a
 	}
 	user, group := os.Geteuid(), os.Getegid()
 	if root {
-		user, group = nobody, nobody
+		user, group = unprivileged, unprivileged
 	}
-	a.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWNS
+	a.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC |
+		unix.CLONE_NEWUTS | unix.CLONE_NEWNS
 	a.UidMappings = []syscall.SysProcIDMap{{ContainerID: inside, HostID: user, Size: 1}}
 	a.GidMappings = []syscall.SysProcIDMap{{ContainerID: inside, HostID: group, Size: 1}}
 	a.GidMappingsEnableSetgroups = root
@@ -202,36 +213,61 @@ func (p plan) attributes() *syscall.SysProcAttr {
 	return a
 }
 
-// greet reads the zygote's first message.
+// greet reads the zygote's first message, and before it the descriptor that reports kills, if one comes.
 func (z *process) greet() error {
 	watched := []unix.PollFd{{Fd: int32(z.link.fd), Events: unix.POLLIN}}
-	var ready int
-	err := again(func() (err error) {
-		ready, err = unix.Poll(watched, milliseconds(startGrace))
-		return err
-	})
-	if err == nil && ready == 0 {
-		err = fmt.Errorf("it took more than %s", startGrace)
+	for {
+		var ready int
+		err := again(func() (err error) {
+			ready, err = unix.Poll(watched, milliseconds(startGrace))
+			return err
+		})
+		if err == nil && ready == 0 {
+			err = fmt.Errorf("it took more than %s", startGrace)
+		}
+		var said string
+		var fds []int
+		if err == nil {
+			said, fds, err = z.link.receiveWith()
+		}
+		if err == nil && said == "kills" && len(fds) == 1 && z.kills == nil {
+			if z.kills, err = listenKills(fds[0], z.command.Process.Pid); err != nil {
+				return err
+			}
+			continue
+		}
+		closeAll(fds)
+		if err != nil {
+			return fmt.Errorf("await first message: %w: %s", err, z.lastWords())
+		}
+		word, rest, _ := strings.Cut(said, " ")
+		if word != "ready" {
+			return fmt.Errorf("confine: %s", rest)
+		}
+		z.version = rest
+		return nil
 	}
-	var said []byte
-	if err == nil {
-		said, err = z.link.receive()
-	}
-	if err != nil {
-		return fmt.Errorf("await first message: %w: %s", err, z.lastWords())
-	}
-	word, rest, _ := strings.Cut(string(said), " ")
-	if word != "ready" {
-		return fmt.Errorf("confine: %s", rest)
-	}
-	z.version = rest
-	return nil
 }
 
-// rehearsal takes the paths that calls take: a tier counts as obtained when it has run, and the
-// zygote's memory has then settled, so that later calls find it alike.
-const rehearsal = "open('file', 'w').write('x')\ndef f(): return 1 // 0\ntry: f()\nexcept ZeroDivisionError: print(6 * 7)"
+// tellsKills reports whether a SIGKILL that the code sends itself can be told from others: either such kills are
+// reported, or the filter refuses all signals.
+func (z *process) tellsKills() bool {
+	switch z.plan.tier {
+	case sandbox.TierFull:
+		return z.kills != nil
+	case sandbox.TierLandlock:
+		return true
+	default:
+		return filterWorks()
+	}
+}
 
+// rehearsal runs the code paths that calls use. A tier counts as obtained only after it has run. It also lets the
+// zygote's memory settle, so that all later calls find the same state.
+const rehearsal = "open('file', 'w').write('x')\ndef f(): return 1 // 0\ntry: f()\n" +
+	"except ZeroDivisionError: print(6 * 7)"
+
+// rehearse runs the rehearsal twice and checks its output.
 func (z *process) rehearse() error {
 	ctx, cancel := context.WithTimeout(context.Background(), startGrace)
 	defer cancel()
@@ -247,17 +283,46 @@ func (z *process) rehearse() error {
 	return nil
 }
 
-// kill ends the zygote at once; in the tier "full" all its processes end with it.
-func (z *process) kill() { _ = z.command.Process.Kill() }
+// ranOut reports whether the zygote's group, which contains only one call, has run out of memory since an earlier
+// count.
+func (z *process) ranOut(before outOfMemory) bool {
+	now, err := countOutOfMemory(z.joined.of("memory"))
+	if err != nil { // the group was removed when its zygote ended
+		select {
+		case <-z.exited:
+			now = z.last
+		case <-time.After(stopGrace):
+		}
+	}
+	return now.since(before)
+}
 
-// stop ends the zygote and waits until it is gone.
+// kill kills the zygote. In the tier "full" all its processes end with it.
+func (z *process) kill() {
+	_ = z.command.Process.Kill()
+	z.thaw()
+}
+
+// freezer returns the zygote's control group that can be frozen.
+func (z *process) freezer() freezer { return freezer(z.joined.of("freezer")) }
+
+// thaw lets frozen processes run again, so that a pending kill takes effect. It fails harmlessly if the group has been
+// removed.
+func (z *process) thaw() {
+	if group := z.freezer(); group != "" {
+		_ = group.thaw()
+	}
+}
+
+// stop ends the zygote and waits until it has ended.
 func (z *process) stop() {
 	z.once.Do(func() {
 		z.link.close()
-		if z.nudge != nil {
-			z.nudge.close()
+		if z.wakeup != nil {
+			z.wakeup.close()
 		}
 		z.kill()
+		z.kills.close()
 		select {
 		case <-z.exited:
 		case <-time.After(stopGrace):
@@ -265,7 +330,7 @@ func (z *process) stop() {
 	})
 }
 
-// lastWords returns what the zygote wrote to its standard error, for messages.
+// lastWords returns the end of the zygote's log, for error messages.
 func (z *process) lastWords() string {
 	select {
 	case <-z.exited:
@@ -282,6 +347,7 @@ type tail struct {
 
 const tailSize = 2048
 
+// Write implements io.Writer.
 func (t *tail) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -290,6 +356,7 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// String returns the end of the log.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -14,28 +14,29 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
-// whereabouts prints what interpreter is behind a shim or a virtual environment, where its packages lie, and which
-// of the modules named in its arguments it can find; or nothing if it is too old.
-const whereabouts = `import sys
+// describePython prints which interpreter is behind a shim or a virtual environment, where its packages are, and which
+// of the modules named in its arguments it can find. It prints nothing if the interpreter is too old.
+const describePython = `import sys
 if sys.version_info >= (3, 8):
     import importlib.util, json, os, site
     found = [m for m in sys.argv[1:] if importlib.util.find_spec(m)]
     folders = [p for p in site.getsitepackages() if os.path.isdir(p)]
-    print(json.dumps({"executable": getattr(sys, "_base_executable", "") or sys.executable, "path": folders, "modules": found}))
+    print(json.dumps({"executable": getattr(sys, "_base_executable", "") or sys.executable,
+                      "path": folders, "modules": found}))
 `
 
 // python is an interpreter that zygotes can use.
 type python struct {
-	Executable string   `json:"executable"` // the real one
+	Executable string   `json:"executable"` // the real interpreter
 	Path       []string `json:"path"`       // folders of installed packages
-	Modules    []string `json:"modules"`    // those of the package sets that it has
+	Modules    []string `json:"modules"`    // the modules of the package sets that it has
 }
 
-// usualPlaces are tried after the python3 on PATH: that one may lie in a home folder which the
-// sandbox's user cannot enter.
+// usualPlaces are tried after the python3 on PATH, because that one may be in a home folder which the sandbox's user
+// cannot enter.
 var usualPlaces = []string{"/usr/bin/python3", "/usr/local/bin/python3"}
 
-// findPythons returns real interpreters in order of preference. A named one stands alone.
+// findPythons returns real interpreters in order of preference. If an interpreter is named, it is the only one.
 func findPythons(ctx context.Context, named string, modules []string) ([]python, error) {
 	places := append([]string{"python3"}, usualPlaces...)
 	if named != "" {
@@ -65,7 +66,7 @@ func resolvePython(ctx context.Context, place string, modules []string) (python,
 	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, path, append([]string{"-I", "-c", whereabouts}, modules...)...).Output()
+	out, err := exec.CommandContext(ctx, path, append([]string{"-I", "-c", describePython}, modules...)...).Output()
 	if err != nil {
 		return python{}, fmt.Errorf("ask %s for its real path: %w", path, err)
 	}
@@ -82,12 +83,12 @@ func resolvePython(ctx context.Context, place string, modules []string) (python,
 	return p, nil
 }
 
-// sets returns the package sets that the interpreter has.
+// sets returns the package sets whose modules the interpreter has.
 func (p python) sets(all []PackageSet) sets {
 	s := sets{all: all}
 	for _, set := range all {
 		if !slices.ContainsFunc(set.Modules, func(m string) bool { return !slices.Contains(p.Modules, m) }) {
-			s.there = append(s.there, set)
+			s.available = append(s.available, set)
 		}
 	}
 	return s

@@ -22,7 +22,8 @@ func TestManyBatchesAreNotMixedUp(t *testing.T) {
 		all.Go(func() {
 			calls := make([]sandbox.Call, each)
 			for i := range calls {
-				calls[i] = sandbox.Call{Code: fmt.Sprintf("print(input())\n%d", b*each+i), Stdin: fmt.Sprint("in ", b*each+i)}
+				calls[i] = sandbox.Call{Code: fmt.Sprintf("print(input())\n%d", b*each+i),
+					Stdin: fmt.Sprint("in ", b*each+i)}
 			}
 			results, err := e.Run(context.Background(), calls)
 			if err != nil || len(results) != each {
@@ -44,7 +45,8 @@ func TestKilledZygoteIsReplacedAndItsCallRunAgain(t *testing.T) {
 	everyTier(t, func(t *testing.T, e *Executor) {
 		victim := e.peek().bare()
 		time.AfterFunc(200*time.Millisecond, victim.kill)
-		results := runAll(t, e, sandbox.Call{Code: "import time\ntime.sleep(.5)\n1"}, sandbox.Call{Code: "2"}, sandbox.Call{Code: "3"})
+		results := runAll(t, e, sandbox.Call{Code: "import time\ntime.sleep(.5)\n1"}, sandbox.Call{Code: "2"},
+			sandbox.Call{Code: "3"})
 		require.Equal(t, []string{"1", "2", "3"}, []string{results[0].Value, results[1].Value, results[2].Value})
 		require.NotSame(t, victim, e.peek().bare())
 	})
@@ -52,17 +54,17 @@ func TestKilledZygoteIsReplacedAndItsCallRunAgain(t *testing.T) {
 
 func TestZygoteThatCannotBeReplacedIsBreakage(t *testing.T) {
 	e := open(t, Options{Workers: 1})
-	// The zygote starts on this one's say only, so that the test can end each one it meets.
+	// The zygote starts the call only when this test says so, so that the test can kill each zygote.
 	s := e.peek()
 	s.drop(s.bare())
-	set := e.plan.sets.there[0]
+	set := e.plan.sets.available[0]
 	ctx := context.Background()
 	var faults []error
 	for range 2 {
 		z, err := e.zygote(s, set)
 		require.NoError(t, err)
 		time.AfterFunc(100*time.Millisecond, z.kill)
-		_, err = e.attempt(ctx, &patience{lanes: e.lanes}, set, sandbox.Call{Code: "import time\ntime.sleep(10)"})
+		_, err = e.attempt(ctx, &task{scheduler: e.scheduler}, set, sandbox.Call{Code: "import time\ntime.sleep(10)"})
 		faults = append(faults, err)
 		require.Empty(t, s.zygotes)
 	}
@@ -73,8 +75,8 @@ func TestZygoteThatCannotBeReplacedIsBreakage(t *testing.T) {
 	require.ErrorContains(t, err, "twice")
 }
 
-// alike are programs whose result must be the same whenever and wherever they run on one
-// machine; several show what usually differs.
+// alike are programs whose results must not depend on when and where on a machine they run. Several print what usually
+// differs.
 var alike = []string{
 	"1/0",
 	"def f(n):\n    return f(n + 1)\nf(0)",

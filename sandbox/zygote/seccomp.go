@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// seccomp asks the kernel about its filters; it changes nothing.
+// seccomp asks the kernel about its filters. It changes nothing.
 func seccomp(operation uintptr, action *uint32) error {
 	_, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, operation, 0, uintptr(unsafe.Pointer(action)))
 	if errno != 0 {

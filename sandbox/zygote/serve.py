@@ -7,28 +7,33 @@ import signal
 import socket
 import stat
 
-# Modules that model-written code asks for most; warm here, they cost a call nothing.
+# Modules that model-written code imports most often. They are loaded here, so importing them costs a call nothing.
 import bisect, collections, copy, datetime, decimal, fractions, functools, heapq, itertools, math
 import operator, re, statistics, string, time
 
 REQUEST = struct.Struct("=QIIIQQII")  # id, flags, CPU seconds, processes, memory, file bytes, code bytes, extra bytes
-REPLY = struct.Struct("=QiQQIccI")  # id, wait status, CPU microseconds, peak bytes, flags, started, kind of record, its bytes
-STDIN, FILES, CODE, COLLECT = 1, 2, 4, 8  # flags of a request: which descriptors follow those of stdout and stderr, in this order
-NO_VALUE = 16  # the code's end has no value to show
-TOO_MUCH = 1  # flag of a reply: the collected files were more than fits, and are left out
+REPLY = struct.Struct("=QiQQIccI")  # id, wait status, CPU microseconds, peak bytes, flags, started, record kind, length
+# Flags of a request: which descriptors follow those of stdout and stderr, in this order.
+STDIN, FILES, CODE, COLLECT = 1, 2, 4, 8
+NO_VALUE = 16  # the code's last statement has no value to show
+TOO_MUCH = 1  # flag of a reply: the collected files exceed the limit and are left out
+CPU_LIMIT = 2  # flag of a reply: the kernel's CPU limit sent the SIGKILL that ended the call
+WALL_CHILDREN = 0x40000000  # __WALL: wait for children of every kind
 MOST_FOUND = 8 << 20  # bytes of all collected files
 PACKET = 128 << 10  # bytes; no request is longer
 
 
-# The C library's fork, without Python's hooks: with one thread there is nothing for them to mend,
-# and they would have each child copy some 150 pages (0.7 ms of 1.1) before its first line.
-# PyDLL keeps the interpreter's lock over the fork.
+# The C library's fork, without Python's hooks. A process with one thread does not need them, and they would make each
+# child copy some 150 pages (0.7 ms of 1.1) before its first line. PyDLL keeps the interpreter's lock during the fork.
 plain_fork = ctypes.PyDLL(None).fork
 
 
 def place_of_thread_id():
-    """Where the C library keeps this thread's id, or 0 if that cannot be told. The kernel knows the place, since it
-    clears it when the thread ends; a kernel that does not say is made up for by a look, if only one place can be meant."""
+    """Return the address where the C library keeps this thread's id, or 0 if it is unknown.
+
+    The kernel knows the address, since it clears it when the thread ends. If the kernel does not tell, search for the
+    id; the result must be unique.
+    """
     PR_GET_TID_ADDRESS = 40
     own, libc = threading.get_native_id(), ctypes.CDLL(None)
     place = ctypes.c_void_p()
@@ -41,12 +46,12 @@ def place_of_thread_id():
 
 
 def make_fork():
-    """Return a fork during which this process stands still until the child has given up its memory.
+    """Return a fork function that blocks this process until the child has given up its memory.
 
-    While both live, whatever the zygote writes is copied first, and its huge pages are broken up for
-    good. The kernel's vfork flag stops the parent; without the flag
-    for shared memory it is a fork in all else. What the C library's own fork does beyond the system
-    call, for a process with one thread, is to tell the child its thread id.
+    While both run, every page that the zygote writes is copied first, and its huge pages are split for
+    good. The kernel's vfork flag stops the parent; without the flag for shared memory the call is
+    otherwise an ordinary fork. The C library's own fork does one thing more for a process with one
+    thread: it tells the child its thread id.
     """
     tid = place_of_thread_id()
     if not tid or os.uname().machine not in ("x86_64", "aarch64"):
@@ -55,26 +60,44 @@ def make_fork():
     CLONE_VFORK, CLONE_CHILD_CLEARTID, CLONE_CHILD_SETTID, SIGCHLD = 0x4000, 0x200000, 0x1000000, 17
     flags = CLONE_VFORK | CLONE_CHILD_CLEARTID | CLONE_CHILD_SETTID | SIGCHLD
     words = [ctypes.c_long(n) for n in (number, flags, 0, 0)]
-    # The order of the last two differs between the machines.
+    # The order of the last two arguments differs between the architectures.
     words += [ctypes.c_long(n) for n in ((tid, 0) if number == 56 else (0, tid))]
     call = ctypes.PyDLL(None).syscall
     return lambda: call(*words)
 
 
+def reached_cpu_limit(pid):
+    """Return whether the kernel's CPU limit sent the SIGKILL that ended a process, which must not be reaped yet.
+
+    The code may have lowered the limit. The kernel measures by ticks, and this reads the same clock.
+    """
+    try:
+        most = resource.prlimit(pid, resource.RLIMIT_CPU)[1]
+        return most != resource.RLIM_INFINITY and time.clock_gettime(~pid << 3) >= most - 0.02
+    except OSError:
+        return True  # unknown; code must not profit from that
+
+
+def was_killed(ended):
+    """Return whether waitid reports a SIGKILL."""
+    return ended.si_code in (os.CLD_KILLED, os.CLD_DUMPED) and ended.si_status == signal.SIGKILL
+
+
 class Job:
-    """One call as the zygote knows it."""
+    """One call, as the zygote receives it."""
 
     __slots__ = ("id", "flags", "cpu", "processes", "memory", "file", "code", "extra", "fds")
 
     def __init__(self, packet, fds):
-        (self.id, self.flags, self.cpu, self.processes, self.memory, self.file, size, more) = REQUEST.unpack_from(packet)
+        (self.id, self.flags, self.cpu, self.processes, self.memory, self.file,
+         size, more) = REQUEST.unpack_from(packet)
         at = REQUEST.size
         self.code = bytes(packet[at : at + size])
         self.extra = json.loads(bytes(packet[at + size : at + size + more])) if more else {}
         self.fds = fds
 
     def descriptor(self, flag):
-        """The descriptor that a flag speaks of, or −1."""
+        """Return the descriptor that belongs to a flag, or −1."""
         if not self.flags & flag:
             return -1
         return self.fds[2 + bin(self.flags & (flag - 1)).count("1")]
@@ -91,6 +114,7 @@ class Zygote:
         self.seccomp = settings["seccomp"]
         self.processes = settings["processes"]
         self.call_filter = bytes.fromhex(settings["call_filter"])
+        self.kill_filter = bytes.fromhex(settings["kill_filter"])
         self.last_pid = -1
         self.baseline = 0
         self.highest = 0
@@ -100,10 +124,11 @@ class Zygote:
         self.space = socket.CMSG_SPACE(8 * array.array("i").itemsize)
 
     def confine(self, settings):
-        """Enter the tier; whatever it promises and cannot have is an error."""
+        """Enter the tier. If the tier promises something that does not work here, raise an error."""
         with open("/proc/self/statm") as file:
             self.baseline = int(file.read().split()[0]) * os.sysconf("SC_PAGESIZE")
-        needs = read_needs(ROOT_NEEDS + DEVICES + (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix) + STANDARD + tuple(self.visible))
+        prefixes = (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix)
+        needs = read_needs(ROOT_NEEDS + DEVICES + prefixes + STANDARD + tuple(self.visible))
         if self.namespaced:
             self.last_pid = self.open_control("/proc/sys/kernel/ns_last_pid")
             self.forbid_namespaces()
@@ -113,6 +138,7 @@ class Zygote:
         elif self.tier == "landlock":
             landlock(needs, self.folder)
         no_new_privileges()
+        self.report_kills()
         install_filter(bytes.fromhex(settings["filter"]), self.seccomp)
         os.umask(0o077)
         os.chdir(self.folder)
@@ -128,17 +154,24 @@ class Zygote:
             return -1
 
     def forbid_namespaces(self):
-        """Calls cannot make namespaces of their own; the setting holds for this user namespace."""
+        """Forbid calls to create namespaces. The setting applies to this user namespace."""
         control = self.open_control("/proc/sys/user/max_user_namespaces")
         if control >= 0:
             os.write(control, b"0")
             os.close(control)
 
+    def report_kills(self):
+        """Send the parent the listener for the calls' kills. Once the filter is loaded, descriptors cannot be sent."""
+        listener = install_kill_filter(self.kill_filter, self.seccomp)
+        if listener >= 0:
+            self.link.sendmsg([b"kills"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [listener]))])
+            os.close(listener)
+
     def say(self, text):
         self.link.send(text.encode("utf-8", "replace"))
 
     def receive(self):
-        """The next packet's descriptors; the parent's end leaves with it."""
+        """Return the next packet's descriptors. If the parent has ended, exit."""
         fds = array.array("i")
         size, extra, _, _ = self.link.recvmsg_into((self.packet,), self.space, socket.MSG_CMSG_CLOEXEC)
         for level, kind, block in extra:
@@ -159,43 +192,50 @@ class Zygote:
                 child(job, self)
             if pid < 0:
                 os._exit(1)
+            ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+            flags = CPU_LIMIT if was_killed(ended) and reached_cpu_limit(pid) else 0
             _, status, usage = os.wait4(pid, 0)
             self.sweep(pid)
-            self.answer(job, status, usage)
-            # Only now, so that the pipes' ends come after the reply and wake nobody before it.
+            self.answer(job, status, usage, flags)
+            # Close only now, so that the ends of the pipes arrive after the reply and do not wake up the parent before
+            # it.
             for fd in fds:
                 os.close(fd)
             self.wipe()
 
     def reset_pids(self):
-        """Give every call the same process id, so that it tells nothing of earlier calls."""
+        """Give every call the same process id, so that the id reveals nothing about earlier calls."""
         if self.last_pid >= 0:
             try:
                 os.pwrite(self.last_pid, b"1", 0)
             except OSError:
                 self.last_pid = -1
 
-    def answer(self, job, status, usage):
+    def answer(self, job, status, usage, flags):
         kind, length = BOARD_HEAD.unpack_from(BOARD)
         length = min(length, BOARD_SIZE)
         record = BOARD[BOARD_HEAD.size : BOARD_HEAD.size + length]
-        flags = 0
         if "collect" in job.extra:
-            flags = collect(self.folder, job.extra["collect"], job.descriptor(COLLECT))
+            flags |= collect(self.folder, job.extra["collect"], job.descriptor(COLLECT))
         cpu = int((usage.ru_utime + usage.ru_stime) * 1e6)
         head = REPLY.pack(job.id, status, cpu, usage.ru_maxrss << 10, flags, BEGUN[:1], kind, length)
         self.link.send(head + record)
-        clear_board()  # the next call must not find this one's words
+        clear_board()  # the next call must not see this one's record
         BEGUN[0] = 0
 
     def sweep(self, pid):
-        """End what the call left behind. As init of its process namespace the zygote may kill
-        everything else in it at once; elsewhere calls cannot fork."""
+        """Kill the processes that the call left behind. As init of its process namespace the zygote can kill
+        all other processes in it at once; in the other tiers calls cannot fork."""
         try:
             if self.namespaced:
+                # By now every process that the call left is a child of init. Most calls leave none, and a kill would be
+                # reported.
+                os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT | WALL_CHILDREN)
                 os.kill(-1, signal.SIGKILL)
             else:
                 os.killpg(pid, signal.SIGKILL)
+        except ChildProcessError:
+            return
         except OSError:
             pass
         try:
@@ -206,7 +246,8 @@ class Zygote:
 
     def is_clean(self):
         try:
-            return not os.listdir(self.folder) and os.stat(self.folder).st_mode == 0o40700 and not os.listxattr(self.folder)
+            return (not os.listdir(self.folder) and os.stat(self.folder).st_mode == 0o40700
+                    and not os.listxattr(self.folder))
         except OSError:
             return False
 
@@ -224,8 +265,8 @@ class Zygote:
 
 
 def open_below(folder, name):
-    """Open a regular file below a folder, through no link, or return −1. What the call left may be
-    a trap: a link, a pipe, a file without permissions."""
+    """Open a regular file below a folder without following links, or return −1. The call may have left
+    a link, a pipe or a file without permissions as a trap."""
     fd = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         parts = name.split("/")
@@ -245,31 +286,41 @@ def open_below(folder, name):
 
 
 def collect(folder, names, found):
-    """Write to the parent's file in memory: the length of an index, the index ([place of the name,
-    bytes] each), the contents. No content passes through this process. Return flags."""
-    files = [(i, open_below(folder, name)) for i, name in enumerate(names)]
-    files = [(i, fd, os.fstat(fd).st_size) for i, fd in files if fd >= 0]
+    """Write to the parent's memory file: the length of an index, the index ([index of the name,
+    length] each), the contents. The contents do not pass through this process. Return flags."""
+    files = [(i, size_below(folder, name)) for i, name in enumerate(names)]
+    files = [(i, size) for i, size in files if size >= 0]
     flags = 0
-    if sum(size for _, _, size in files) > MOST_FOUND:
+    if sum(size for _, size in files) > MOST_FOUND:
         flags |= TOO_MUCH
     kept = [] if flags & TOO_MUCH else files
-    index = json.dumps([[i, size] for i, _, size in kept]).encode()
+    index = json.dumps(kept).encode()
     os.write(found, struct.pack("=I", len(index)) + index)
-    for _, fd, size in kept:
+    for i, size in kept:
+        fd = open_below(folder, names[i])  # one at a time: this process may not be able to open all of them
         done = 0
         while done < size:
             sent = os.sendfile(found, fd, done, size - done)
             if sent == 0:
                 raise EOFError("a collected file shrank while no call ran")
             done += sent
-    for _, fd, _ in files:
         os.close(fd)
     return flags
 
 
+def size_below(folder, name):
+    """Return the size of a regular file below a folder, or −1 if there is none."""
+    fd = open_below(folder, name)
+    if fd < 0:
+        return -1
+    size = os.fstat(fd).st_size
+    os.close(fd)
+    return size
+
+
 def empty(folder):
-    """Remove what is in a folder. Subfolders are emptied by moving theirs up, so that neither
-    depth nor permissions can stop it."""
+    """Remove the content of a folder. Nested folders are moved up one level, so that neither
+    depth nor permissions can prevent it."""
     moved = 0
     while True:
         names = os.listdir(folder)
@@ -283,7 +334,7 @@ def empty(folder):
             os.chmod(path, 0o700)
             for inner in os.scandir(path):
                 if inner.is_dir(follow_symlinks=False):
-                    os.chmod(inner.path, 0o700)  # a folder that moves must be writable
+                    os.chmod(inner.path, 0o700)  # a folder must be writable to be moved
                     while os.path.lexists(os.path.join(folder, str(moved))):
                         moved += 1
                     os.rename(inner.path, os.path.join(folder, str(moved)))
@@ -293,7 +344,7 @@ def empty(folder):
 
 
 def warm(own):
-    """Run the paths that every call takes, so that their pages are shared and not copied; then the
+    """Run the code paths that every call uses, so that their pages are shared and not copied; then the
     package set's own warm-up."""
     body, last = parse(b"x = 1\nx + 1")
     names = {}
@@ -307,8 +358,8 @@ def warm(own):
 
 
 def gather_pages():
-    """Have the kernel back the interpreter's memory by huge pages where it can: a fork then copies
-    one entry where it copied 512. It is a help and may fail."""
+    """Ask the kernel to back the interpreter's memory with huge pages. A fork then copies one
+    page table entry instead of 512. This is an optimisation and may fail."""
     MADV_HUGEPAGE, MADV_COLLAPSE, HUGE = 14, 25, 2 << 20
     LIBC.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     with open("/proc/self/maps") as file:
@@ -324,10 +375,10 @@ def gather_pages():
 
 
 def main(settings, kind):
-    # Whatever the parent itself inherited without knowing is not for calls either.
+    # Calls must not get descriptors that the parent itself inherited without knowing.
     os.closerange(settings["link"] + 1, os.sysconf("SC_OPEN_MAX"))
     zygote = kind(settings)
-    # The init of a process namespace ignores what calls send it, save for what it has a handler for.
+    # The init of a process namespace ignores signals from calls, except those that it has a handler for.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         sys.path[:] = [p for p in sys.path if p] + settings["path"]

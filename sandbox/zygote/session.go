@@ -9,34 +9,34 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
-// Sessions makes interpreters that keep their variables: one process tree, memory and work folder each.
-// They are made by zygotes of their own, one *mother* for each package set that sessions have asked for; one that
-// has broken is replaced at the next opening.
+// Sessions opens sessions: interpreters that keep their variables. Each has its own process tree, memory and work
+// folder. A fork server, one for each package set in use, starts them. A fork server that has broken is replaced when
+// the next session is opened.
 type Sessions struct {
-	plan     plan
-	version  string
-	home     Executor // its scratch folder alone
-	spawner  *spawner
-	loading  sync.WaitGroup
-	running  atomic.Int32 // cells that run now
-	mu       sync.Mutex
-	closed   bool
-	families map[string]*family
+	plan    plan
+	version string
+	home    Executor // only for its scratch folder
+	spawner *spawner
+	loading sync.WaitGroup
+	running atomic.Int32 // cells running now
+	mu      sync.Mutex
+	closed  bool
+	servers map[string]*serverEntry
 }
 
-// family is the mother of one package set; the lock is held while one starts.
-type family struct {
+// serverEntry holds the fork server of one package set. Its lock is held while a fork server starts.
+type serverEntry struct {
 	mu     sync.Mutex
-	mother *mother // nil: to be started
+	server *forkServer // nil until it is started
 }
 
 var _ sandbox.Sessions = (*Sessions)(nil)
 
 var errSessionsClosed = fmt.Errorf("%w: sessions are closed", sandbox.ErrInfrastructure)
 
-// OpenSessions finds an interpreter and the strongest tier in which a session has answered. A MinTier is kept, where
-// one is named; without one it takes what there is, and Isolation tells. Options.Workers and Options.Interpreters mean
-// nothing to it.
+// OpenSessions finds an interpreter and the strongest tier in which a session answers. It refuses tiers weaker than
+// Options.MinTier; without a MinTier it accepts every tier, and Isolation returns which. It ignores Options.Workers and
+// Options.Interpreters.
 func OpenSessions(o Options) (*Sessions, error) {
 	if o.Sets == nil {
 		o.Sets = DefaultSets()
@@ -50,7 +50,7 @@ func OpenSessions(o Options) (*Sessions, error) {
 		return nil, err
 	}
 	removeLeftGroups()
-	s := &Sessions{spawner: newSpawner(), home: Executor{dir: o.Dir}, families: map[string]*family{}}
+	s := &Sessions{spawner: newSpawner(), home: Executor{dir: o.Dir}, servers: map[string]*serverEntry{}}
 	err = s.settle(pythons, o)
 	if err == nil {
 		err = s.preload(o.Preload)
@@ -62,7 +62,7 @@ func OpenSessions(o Options) (*Sessions, error) {
 	return s, nil
 }
 
-// settle takes the first tier, and in it the first interpreter, in which the smallest package set works.
+// settle chooses the first tier, and in it the first interpreter, in which the smallest package set works.
 func (s *Sessions) settle(pythons []python, o Options) error {
 	var faults []error
 	for _, tier := range sandbox.Tiers() {
@@ -73,15 +73,19 @@ func (s *Sessions) settle(pythons []python, o Options) error {
 			if o.MinTier != "" && o.Tier == "" && !tier.AtLeast(o.MinTier) {
 				return o.tooWeak(tier, faults)
 			}
+			if err := landlockHolds(tier, o.Landlock); err != nil {
+				faults = append(faults, fmt.Errorf("%s: %w", tier, err))
+				continue
+			}
 			s.plan = plan{python: p, tier: tier, sets: p.sets(o.Sets)}
-			if len(s.plan.sets.there) == 0 {
+			if len(s.plan.sets.available) == 0 {
 				faults = append(faults, fmt.Errorf("%s has none of the package sets", p.Executable))
 				continue
 			}
-			smallest := s.plan.sets.there[0]
+			smallest := s.plan.sets.available[0]
 			m, err := s.start(smallest)
 			if err == nil {
-				s.families[smallest.Name], s.version = &family{mother: m}, m.version
+				s.servers[smallest.Name], s.version = &serverEntry{server: m}, m.version
 				return nil
 			}
 			faults = append(faults, fmt.Errorf("%s: %w", tier, err))
@@ -90,20 +94,21 @@ func (s *Sessions) settle(pythons []python, o Options) error {
 	return unopened(faults)
 }
 
-// preload starts mothers in the background. What fails here fails again, and is told, when a session needs it.
+// preload starts fork servers in the background. A failure here occurs again, and is reported, when a session needs the
+// fork server.
 func (s *Sessions) preload(names []string) error {
 	for _, name := range names {
 		set, err := s.plan.sets.named(name)
 		if err != nil {
 			return fmt.Errorf("preload: %w", err)
 		}
-		s.loading.Go(func() { _, _ = s.living(set) })
+		s.loading.Go(func() { _, _ = s.liveServer(set) })
 	}
 	return nil
 }
 
-// start starts a mother and has a session of hers answer.
-func (s *Sessions) start(set PackageSet) (*mother, error) {
+// start starts a fork server and checks that one of its sessions answers.
+func (s *Sessions) start(set PackageSet) (*forkServer, error) {
 	folder := workFolder
 	if s.plan.tier != sandbox.TierFull {
 		var err error
@@ -111,7 +116,7 @@ func (s *Sessions) start(set PackageSet) (*mother, error) {
 			return nil, err
 		}
 	}
-	m, err := s.spawner.startMother(s.plan, folder, set, &s.running)
+	m, err := s.spawner.startForkServer(s.plan, folder, set, &s.running)
 	if err != nil {
 		return nil, err
 	}
@@ -122,14 +127,14 @@ func (s *Sessions) start(set PackageSet) (*mother, error) {
 	return m, nil
 }
 
-// Isolation names the tier that was obtained.
+// Isolation returns the name of the tier that was obtained.
 func (s *Sessions) Isolation() string { return string(s.plan.tier) }
 
 // Python returns the interpreter's path and version.
 func (s *Sessions) Python() (path, version string) { return s.plan.python.Executable, s.version }
 
-// OpenSession implements sandbox.Sessions. What the cells will import cannot be known: without a name the package
-// set is the smallest, in which they can import the others' packages too, only later.
+// OpenSession implements sandbox.Sessions. It cannot know what the cells will import, so without a name it chooses the
+// smallest package set. Cells can import the packages of the other sets too, but have to wait for the import.
 func (s *Sessions) OpenSession(ctx context.Context, packages string, limits sandbox.Limits) (sandbox.Session, error) {
 	if err := (sandbox.Call{Limits: limits}).Validate(); err != nil {
 		return nil, err
@@ -138,7 +143,7 @@ func (s *Sessions) OpenSession(ctx context.Context, packages string, limits sand
 	if err != nil {
 		return nil, err
 	}
-	m, err := s.living(set)
+	m, err := s.liveServer(set)
 	if err != nil {
 		return nil, err
 	}
@@ -149,13 +154,13 @@ func (s *Sessions) OpenSession(ctx context.Context, packages string, limits sand
 	return opened, nil
 }
 
-// living returns the set's mother, one that has not broken.
-func (s *Sessions) living(set PackageSet) (*mother, error) {
+// liveServer returns the fork server of a package set. It starts one if there is none or if the old one has broken.
+func (s *Sessions) liveServer(set PackageSet) (*forkServer, error) {
 	s.mu.Lock()
-	f := s.families[set.Name]
+	f := s.servers[set.Name]
 	if f == nil {
-		f = &family{}
-		s.families[set.Name] = f
+		f = &serverEntry{}
+		s.servers[set.Name] = f
 	}
 	s.mu.Unlock()
 	f.mu.Lock()
@@ -163,18 +168,18 @@ func (s *Sessions) living(set PackageSet) (*mother, error) {
 	if s.isClosed() {
 		return nil, errSessionsClosed
 	}
-	if f.mother != nil && !f.mother.broken() {
-		return f.mother, nil
+	if f.server != nil && !f.server.broken() {
+		return f.server, nil
 	}
-	if f.mother != nil {
-		f.mother.stop()
-		f.mother = nil
+	if f.server != nil {
+		f.server.stop()
+		f.server = nil
 	}
 	m, err := s.start(set)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", sandbox.ErrInfrastructure, err)
 	}
-	f.mother = m
+	f.server = m
 	return m, nil
 }
 
@@ -184,22 +189,22 @@ func (s *Sessions) isClosed() bool {
 	return s.closed
 }
 
-// Close ends every session, and removes what they left. Closing twice is well.
+// Close ends every session and removes their folders. A second call does nothing.
 func (s *Sessions) Close() error {
 	s.mu.Lock()
 	closed := s.closed
 	s.closed = true
-	families := s.families
-	s.families = map[string]*family{}
+	servers := s.servers
+	s.servers = map[string]*serverEntry{}
 	s.mu.Unlock()
 	if closed {
 		return nil
 	}
 	s.loading.Wait()
-	for _, f := range families {
+	for _, f := range servers {
 		f.mu.Lock()
-		if f.mother != nil {
-			f.mother.stop()
+		if f.server != nil {
+			f.server.stop()
 		}
 		f.mu.Unlock()
 	}

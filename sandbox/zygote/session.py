@@ -1,9 +1,9 @@
-# Sessions. The *mother* is a zygote that makes sessions instead of calls. Each session has an *init*,
-# which waits for its *interpreter*; the interpreter reads cells from its socket and answers them.
+# Sessions. The *fork server* is a zygote that starts sessions instead of calls. Each session has an *init*, which waits
+# for its *interpreter*. The interpreter reads cells from its socket and answers them.
 #
-# In the tier "full" the init is the first process of namespaces of the session's own: what it and the
-# interpreter leave behind ends with it. In the other tiers nothing can be left behind (see filter.go),
-# so the mother is the init of all.
+# In the tier "full" the init is the first process of the session's own namespaces, so everything that it and the
+# interpreter start ends with it. In the other tiers processes cannot be left behind (see filter.go), so the fork server
+# is the init of all sessions.
 
 import fcntl
 import select
@@ -18,11 +18,11 @@ def make_pidfd(pid, flags):
     return syscall("open pidfd", 434, pid, flags)
 
 
-open_pidfd = getattr(os, "pidfd_open", make_pidfd)  # Python 3.9 has its own
+open_pidfd = getattr(os, "pidfd_open", make_pidfd)  # built in from Python 3.9 on
 
 
 class Opening:
-    """A session as the mother is told of it; fds are its socket and the write ends of stdout and stderr."""
+    """A request for a session. fds are its socket and the write ends of stdout and stderr."""
 
     __slots__ = ("id", "memory", "file", "processes", "room", "fds")
 
@@ -31,35 +31,41 @@ class Opening:
         self.fds = list(fds)
 
 
-class Mother(Zygote):
+class ForkServer(Zygote):
     def __init__(self, settings):
         super().__init__(settings)
         self.poll = select.poll()
         self.poll.register(self.link, select.POLLIN)
-        self.inits = {}  # descriptor of an init: its process id, the session's id
+        self.inits = {}  # descriptor of an init → its process id, the session's id
         self.session_filter = bytes.fromhex(settings["session_filter"])
         self.proc = -1
         self.needs = ()
-        # As with fork, PyDLL keeps the interpreter's lock over the call.
+        # As with fork, PyDLL keeps the interpreter's lock during the call.
         clone = ctypes.PyDLL(None, use_errno=True).syscall
         clone.argtypes = (ctypes.c_long,) * 6
         self.clone = lambda: clone(settings["clone"], NEW_NAMESPACES | signal.SIGCHLD, 0, 0, 0, 0)
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # a descriptor for each session
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each session needs a descriptor
 
     def confine(self, settings):
-        self.needs = read_needs(ROOT_NEEDS + DEVICES + (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix) + STANDARD + tuple(self.visible))
+        prefixes = (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix)
+        self.needs = read_needs(ROOT_NEEDS + DEVICES + prefixes + STANDARD + tuple(self.visible))
         super().confine(settings)
 
     def set_lasting_limits(self):
-        """None: each session sets its own, and a new user namespace would keep the mother's for its parent's."""
+        """Set none: each session sets its own. A new user namespace would count the fork server's as its parent's."""
+
+    def report_kills(self):
+        """Report nothing yet: each session's init loads the filter for its session."""
 
     def forbid_namespaces(self):
-        """Sessions forbid them each in its own user namespace; for that they need /proc a moment longer."""
+        """Keep /proc open: each session needs it to forbid namespaces in its own user namespace."""
         self.proc = os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
 
     def note(self, kind, id, status=0, usage=None, fds=()):
-        microseconds, peak = (0, 0) if usage is None else (int((usage.ru_utime + usage.ru_stime) * 1e6), usage.ru_maxrss)
+        microseconds, peak = 0, 0
+        if usage is not None:
+            microseconds, peak = int((usage.ru_utime + usage.ru_stime) * 1e6), usage.ru_maxrss
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
         self.link.sendmsg([NOTE.pack(kind, id, status, microseconds, peak)], rights)
 
@@ -67,7 +73,7 @@ class Mother(Zygote):
         while True:
             for fd, _ in self.poll.poll():
                 if fd != self.link.fileno():
-                    self.bury(fd)
+                    self.reap(fd)
                     continue
                 fds = self.receive()
                 self.open(Opening(self.packet, fds))
@@ -90,24 +96,26 @@ class Mother(Zygote):
         if not self.namespaced:
             self.note(b"B", opening.id, fds=(watch, watch))
 
-    def bury(self, watch):
-        """Reap a session's init and say that nothing of the session is left."""
+    def reap(self, watch):
+        """Reap a session's init and report that all processes of the session have ended."""
         pid, id = self.inits.pop(watch)
         self.poll.unregister(watch)
+        ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        limit = not self.namespaced and was_killed(ended) and reached_cpu_limit(pid)
         _, status, usage = os.wait4(pid, 0)
         os.close(watch)
         if not self.namespaced:
             try:
-                os.killpg(pid, signal.SIGKILL)  # only in the weakest tier can there be others
+                os.killpg(pid, signal.SIGKILL)  # only in the weakest tier can there be other processes
             except OSError:
                 pass
+            self.note(b"L" if limit else b"E", id, status, usage)  # before the folder is removed, which may take long
             remove(session_folder(self, id))
-            self.note(b"E", id, status, usage)
         self.note(b"D", id, status)
 
 
-def session_folder(mother, id):
-    return mother.folder if mother.namespaced else os.path.join(mother.folder, str(id))
+def session_folder(server, id):
+    return server.folder if server.namespaced else os.path.join(server.folder, str(id))
 
 
 def remove(folder):
@@ -117,18 +125,21 @@ def remove(folder):
         os.rmdir(folder)
 
 
-def begin(mother, opening):
-    """The new process: make the session's world, then serve cells or wait for the one that does."""
+def begin(server, opening):
+    """Run in the new process: set up the session, then serve cells or wait for the process that does."""
     socket_fd = opening.fds[0]
     try:
-        if not mother.namespaced:
-            interpreter(mother, opening)
-        become_user(mother.proc)
-        session_mount(mother.folder, opening.room)
+        if not server.namespaced:
+            interpreter(server, opening)
+        become_user(server.proc)
+        session_mount(server.folder, opening.room)
+        listener = install_kill_filter(server.kill_filter, server.seccomp)
         pid = plain_fork()
         if pid == 0:
-            interpreter(mother, opening)
-        init(mother, opening, pid)
+            if listener >= 0:
+                os.close(listener)
+            interpreter(server, opening)
+        init(server, opening, pid, listener)
     except BaseException as error:
         complain(socket_fd, error)
     os._exit(1)
@@ -150,7 +161,7 @@ def write_control(proc, path, text):
 
 
 def become_user(proc):
-    """Keep the same ids in the new user namespace, which then takes no other below it."""
+    """Keep the same ids in the new user namespace, and forbid further user namespaces inside it."""
     user, group = b"%d" % INSIDE[0], b"%d" % INSIDE[1]
     write_control(proc, "self/setgroups", b"deny")
     write_control(proc, "self/uid_map", user + b" " + user + b" 1")
@@ -158,93 +169,96 @@ def become_user(proc):
     try:
         write_control(proc, "sys/user/max_user_namespaces", b"0")
     except OSError:
-        pass  # /proc/sys may be read-only; the session's filter refuses them as well
+        pass  # /proc/sys may be read-only; the session's filter also refuses namespaces
 
 
-INSIDE = os.getuid(), os.getgid()  # read before the new namespace shows them as unmapped
+INSIDE = os.getuid(), os.getgid()  # read now, since the new namespace shows unmapped ids
 
 
 def session_mount(folder, room):
     mount("work", folder, "tmpfs", MS_NOSUID | MS_NODEV, "size=%d,nr_inodes=%d,mode=0700" % (room, INODES))
 
 
-def init(mother, opening, pid):
-    """Wait for the interpreter, tell how it ended, and end all others by ending."""
-    mother.capabilities.drop()
+def init(server, opening, pid, listener):
+    """Wait for the interpreter and report how it ended; exiting then ends all other processes. listener reports kills,
+    or is −1."""
+    server.capabilities.drop()
     fds = [open_pidfd(os.getpid(), 0), open_pidfd(pid, 0)]
-    mother.note(b"B", opening.id, fds=fds)
-    link = mother.link.fileno()
+    server.note(b"B", opening.id, fds=fds if listener < 0 else fds + [listener])
+    link = server.link.fileno()
     os.closerange(0, link)
-    os.closerange(link + 1, highest(mother))
+    os.closerange(link + 1, highest(server))
     while True:
-        ended, status, usage = os.wait4(-1, 0)
-        if ended == pid:
-            mother.note(b"E", opening.id, status, usage)
+        ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT | WALL_CHILDREN)
+        limit = ended.si_pid == pid and was_killed(ended) and reached_cpu_limit(pid)
+        _, status, usage = os.wait4(ended.si_pid, WALL_CHILDREN)
+        if ended.si_pid == pid:
+            server.note(b"L" if limit else b"E", opening.id, status, usage)
             os._exit(0)
 
 
-def highest(mother):
-    """One above the highest descriptor that a new session may have inherited."""
-    return max([mother.highest, *mother.inits]) + 16
+def highest(server):
+    """Return a number above the highest descriptor that a new session may have inherited."""
+    return max([server.highest, *server.inits]) + 16
 
 
-def interpreter(mother, opening):
-    """The process in which cells run. It never returns."""
+def interpreter(server, opening):
+    """Run cells in this process. Never returns."""
     try:
-        settle(mother, opening)
+        settle(server, opening)
         peer = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, CONTROL)
         os.write(CONTROL, b"S")
     except BaseException as error:
         complain(opening.fds[0], error)
         os._exit(1)
     try:
-        Cells(peer, session_folder(mother, opening.id)).serve()
+        Cells(peer, session_folder(server, opening.id)).serve()
     finally:
         os._exit(1)
 
 
-def settle(mother, opening):
-    """Take the descriptors' places, set limits, give up what is left of privilege."""
+def settle(server, opening):
+    """Move the descriptors to their places, set limits, give up the remaining privileges."""
     global PID
     PID = os.getpid()
     os.setsid()
-    if mother.orphaned_by_parent:
+    if server.orphaned_by_parent:
         LIBC.prctl(PR_SET_PDEATHSIG, 9, 0, 0, 0)
-    folder = session_folder(mother, opening.id)
-    if not mother.namespaced:
+    folder = session_folder(server, opening.id)
+    if not server.namespaced:
         os.mkdir(folder, 0o700)
-    # The mother's descriptors below 3 are its own streams; these are above.
+    # The fork server's descriptors below 3 are its own streams; these are above.
     opening.fds[:] = [fcntl.fcntl(fd, fcntl.F_DUPFD, CONTROL + 1) for fd in opening.fds]
     for fd, place in zip(opening.fds, (CONTROL, 1, 2)):
         os.dup2(fd, place, place != CONTROL)
     opening.fds[0] = CONTROL
-    if mother.tier == "landlock":
-        landlock(mother.needs, folder)
-    os.closerange(CONTROL + 1, highest(mother))
+    if server.tier == "landlock":
+        landlock(server.needs, folder)
+    os.closerange(CONTROL + 1, highest(server))
     forget_boards()
     os.chdir(folder)
     os.umask(0o077)
-    if mother.namespaced:
-        mother.capabilities.drop()
-    install_filter(mother.session_filter, mother.seccomp)
-    session_limits(mother, opening)
+    if server.namespaced:
+        server.capabilities.drop()
+    install_filter(server.session_filter, server.seccomp)
+    session_limits(server, opening)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.path.insert(0, folder)
     gc.enable()
 
 
 def forget_boards():
-    """The zygote's shared memory is there in every session; it must not join them."""
+    """Give up the zygote's shared memory. Every session inherits it, and sessions must not share memory."""
     LIBC.munmap(ctypes.c_void_p(BOARD_AT), ctypes.c_size_t(len(BOARD)))
     BEGUN.close()
 
 
-def session_limits(mother, opening):
-    # CPU time is measured by the parent, cell by cell: a limit of the kernel's cannot be raised again.
+def session_limits(server, opening):
+    # The parent measures CPU time cell by cell, because a limit of the kernel cannot be raised again.
     limit(resource.RLIMIT_FSIZE, opening.file)
     limit(resource.RLIMIT_NOFILE, 64)
     limit(resource.RLIMIT_CORE, 0)
-    if mother.namespaced:
-        limit(resource.RLIMIT_NPROC, opening.processes + 1)  # and the init
-    most = mother.baseline + opening.memory
+    if server.namespaced:
+        limit(resource.RLIMIT_NPROC, opening.processes + 1)  # one more for the init
+    most = server.baseline + opening.memory
     limit(resource.RLIMIT_AS, most, most + RESERVE)

@@ -25,7 +25,7 @@ func BenchmarkSessionExec(b *testing.B) {
 	}
 	each := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / float64(b.N) / 1e3 }
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "execs/s")
-	// What a loaded machine does not change: CPU time of the parent and of the interpreter.
+	// These do not depend on the load of the machine: the CPU time of the parent and of the interpreter.
 	b.ReportMetric(each(ownCPU()-before), "parent-µs/op")
 	b.ReportMetric(each(theirs), "session-µs/op")
 }

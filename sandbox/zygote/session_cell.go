@@ -12,11 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mostPacket is the most that an interpreter sends at once.
+// mostPacket is the size of the largest packet that an interpreter sends.
 const mostPacket = 48 << 10
 
-// Run implements sandbox.Session. Cells run one at a time; one that comes while another runs waits. A cell's limits of
-// CPU, wall and output count where they are below the session's. If ctx ends while the cell runs, the session is lost.
+// Run implements sandbox.Session. Cells run one at a time; a cell that arrives while another runs has to wait. A cell's
+// limits of CPU, wall and output apply if they are below the session's. If ctx ends while the cell runs, the session is
+// lost.
 func (s *session) Run(ctx context.Context, cell sandbox.Call) (sandbox.Result, error) {
 	limits, err := s.accept(cell)
 	if err != nil {
@@ -38,7 +39,8 @@ func (s *session) Run(ctx context.Context, cell sandbox.Call) (sandbox.Result, e
 	return result, err
 }
 
-// accept returns the limits that the cell runs under, or why it cannot run here.
+// accept returns the limits that the cell runs under. It fails if the cell asks for something that its session does not
+// have.
 func (s *session) accept(cell sandbox.Call) (sandbox.Limits, error) {
 	limits, own := s.limits, cell.Limits
 	if err := cell.Validate(); err != nil {
@@ -71,9 +73,10 @@ func (s *session) accept(cell sandbox.Call) (sandbox.Limits, error) {
 	return limits, nil
 }
 
-// check returns why the session takes no more cells. One that ended between cells ended by its own doing, unless its
-// mother, or its init, went without its interpreter, or that got a SIGKILL that was not ours: who sent it is not
-// known, and cells that are run again show it.
+// check returns the reason why the session takes no more cells, or nil. A session that ended between cells ended
+// itself, with these exceptions: its fork server or its init ended before its interpreter, or the interpreter got a
+// SIGKILL that the parent did not send. Since the sender of such a kill is unknown, the session then counts as lost,
+// and its cells can be replayed.
 func (s *session) check() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,12 +86,14 @@ func (s *session) check() error {
 	switch {
 	case s.cause == causeCPU, s.cause == causeOutput, s.cause == causeForged, s.ended != nil && !s.ended.killed():
 		return fmt.Errorf("%w between cells", sandbox.ErrSessionEnded)
+	case s.cause == causeNone && s.ended != nil && s.ownKill(), s.cause == causeNone && s.isGone() && s.ranOut():
+		return fmt.Errorf("%w between cells", sandbox.ErrSessionEnded)
 	case s.ended != nil && s.cause == causeNone:
 		return fmt.Errorf("%w: its process was killed", sandbox.ErrSessionLost)
 	}
 	select {
-	case <-s.dead:
-		return fmt.Errorf("%w: %w", sandbox.ErrSessionLost, errMotherGone)
+	case <-s.gone:
+		return fmt.Errorf("%w: %w", sandbox.ErrSessionLost, errServerEnded)
 	default:
 	}
 	if s.cause != causeNone {
@@ -97,13 +102,23 @@ func (s *session) check() error {
 	return nil
 }
 
-// run sends the cell and returns what became of it.
+// isGone reports whether all processes of the session have ended.
+func (s *session) isGone() bool {
+	select {
+	case <-s.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+// run sends the cell and returns its result.
 func (s *session) run(ctx context.Context, cell sandbox.Call, limits sandbox.Limits) (sandbox.Result, error) {
 	for _, c := range s.out {
 		c.begin(limits.OutputBytes)
 	}
 	nonce := rand.Uint64()
-	s.lookout.few = s.running.Add(1) <= fewCells
+	s.spin.few = s.running.Add(1) <= fewCells
 	defer s.running.Add(-1)
 	s.beginCell(limits)
 	if ctx.Done() != nil {
@@ -111,20 +126,25 @@ func (s *session) run(ctx context.Context, cell sandbox.Call, limits sandbox.Lim
 	}
 	var e ending
 	err := s.send(nonce, cell)
+	if errors.Is(err, errUnsent) {
+		s.endCell()
+		s.finish(fmt.Errorf("%w: %w", sandbox.ErrSessionLost, err))
+		return sandbox.Result{}, fmt.Errorf("%w: %w", sandbox.ErrSessionLost, err)
+	}
 	if errors.Is(err, unix.EPIPE) {
 		s.endCell()
-		return sandbox.Result{}, s.unread()
+		return sandbox.Result{}, s.cellUnread()
 	}
 	if err == nil {
-		e, err = s.hearAnswer(nonce, limits, cell)
+		e, err = s.readAnswer(nonce, limits, cell)
 	}
 	wall, cpu := s.endCell()
 	if err != nil || e.cause != causeNone || e.kind == cellMemory || s.isKilled() {
-		return s.runOut(ctx, e, wall, cpu)
+		return s.endWithVerdict(ctx, e, wall, cpu)
 	}
 	e.stdout, e.stderr = s.out[0].take(e.silent), s.out[1].take(e.silent)
 	if e.stdout.overflow || e.stderr.overflow {
-		return s.runOut(ctx, e, wall, cpu)
+		return s.endWithVerdict(ctx, e, wall, cpu)
 	}
 	result, _ := e.verdict()
 	result.Timing = sandbox.Timing{Wall: wall, CPU: cpu, PeakMemory: e.peak}
@@ -137,15 +157,18 @@ func (s *session) isKilled() bool {
 	return s.cause != causeNone
 }
 
-// send gives the cell to the interpreter. An error means that nobody reads there.
+// errUnsent: this process could not create the cell's packet. Neither the cell nor its interpreter is to blame.
+var errUnsent = errors.New("cell could not be sent")
+
+// send sends the cell to the interpreter. Errors other than errUnsent mean that the interpreter no longer reads.
 func (s *session) send(nonce uint64, cell sandbox.Call) error {
 	var flags byte
-	if s.lookout.few {
-		flags = cellLookOut
+	if s.spin.few {
+		flags = cellSpin
 	}
 	packet, fds, err := encodeCell(s.packet, nonce, flags, cell)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", errUnsent, err)
 	}
 	s.packet = packet
 	_, err = s.conn.Write(packet)
@@ -159,14 +182,14 @@ func (s *session) send(nonce uint64, cell sandbox.Call) error {
 	return nil
 }
 
-// hearAnswer reads packets until the one that ends the cell. An error means that no more will come. What is not of
-// this cell or of no known form is forged; the session that holds such code is ended.
-func (s *session) hearAnswer(nonce uint64, limits sandbox.Limits, cell sandbox.Call) (ending, error) {
+// readAnswer reads packets up to the one that ends the cell. An error means that no more packets will come. A packet of
+// another cell or of unknown form is forged; the session that sends one is ended.
+func (s *session) readAnswer(nonce uint64, limits sandbox.Limits, cell sandbox.Call) (ending, error) {
 	var e ending
-	if s.lookout.few {
+	if s.spin.few {
 		e.silent = s.pollFirst()
 	}
-	files := filesHeard{wanted: cell.Collect}
+	files := receivedFiles{wanted: cell.Collect}
 	for {
 		n, err := s.conn.Read(s.buffer)
 		if err != nil {
@@ -190,7 +213,7 @@ func (s *session) hearAnswer(nonce uint64, limits sandbox.Limits, cell sandbox.C
 				return e, nil
 			}
 		case p.kind == packetFile && len(p.body) >= 4:
-			e.cause = files.hear(int(binary.NativeEndian.Uint32(p.body)), p.body[4:])
+			e.cause = files.receive(int(binary.NativeEndian.Uint32(p.body)), p.body[4:])
 		default:
 			e.cause = causeForged
 		}
@@ -205,21 +228,22 @@ func (s *session) hearAnswer(nonce uint64, limits sandbox.Limits, cell sandbox.C
 	}
 }
 
-// shortCell is how long a thread waits for an answer by itself, which costs less than to have the runtime wait.
+// shortCell is how long a thread itself waits for an answer, which is cheaper than a wait in the Go runtime.
 const shortCell = time.Millisecond
 
-// pollFirst waits for the first packet of a short cell, and reports whether the pipes were empty when it was there. The
-// socket stands first, as the kernel looks at it first: what was written before the packet is then seen.
+// pollFirst waits for the first packet of a short cell and reports whether the pipes were empty when it arrived. The
+// socket is first in the list because the kernel checks it first: it then also sees output that was written before the
+// packet.
 func (s *session) pollFirst() (silent bool) {
 	for i, fd := range []int{s.fd, s.out[0].fd, s.out[1].fd} {
 		s.polled[i] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
 	}
 	n, err := 0, error(nil)
-	if s.lookout.looks() {
-		for began := time.Now(); n == 0 && err == nil && time.Since(began) < lookOut; {
+	if s.spin.due() {
+		for began := time.Now(); n == 0 && err == nil && time.Since(began) < spinTime; {
 			n, err = unix.Poll(s.polled[:], 0)
 		}
-		s.lookout.learn(n > 0)
+		s.spin.learn(n > 0)
 	}
 	if n == 0 && err == nil {
 		n, err = unix.Poll(s.polled[:], int(shortCell/time.Millisecond))
@@ -227,7 +251,7 @@ func (s *session) pollFirst() (silent bool) {
 	return err == nil && n == 1 && s.polled[0].Revents == unix.POLLIN
 }
 
-// pipesEmpty asks, when an answer is there, whether nothing was written before it.
+// pipesEmpty reports, once an answer has arrived, whether nothing was written before it.
 func (s *session) pipesEmpty() bool {
 	for i, c := range s.out {
 		s.polled[i] = unix.PollFd{Fd: int32(c.fd), Events: unix.POLLIN}
@@ -236,31 +260,33 @@ func (s *session) pipesEmpty() bool {
 	return err == nil && n == 0
 }
 
-// unread ends a session whose interpreter has closed its socket before it read a cell, and says why it takes none.
-func (s *session) unread() error {
+// cellUnread ends a session whose interpreter closed its socket before it read a cell, and returns why the session
+// takes no cells.
+func (s *session) cellUnread() error {
 	if s.lingers() {
 		s.kill(causeForged)
 	}
 	s.await()
 	err := s.check()
-	if err == nil { // its end is not told
-		err = fmt.Errorf("%w: %w", sandbox.ErrSessionLost, errMotherGone)
+	if err == nil { // its end was not reported
+		err = fmt.Errorf("%w: %w", sandbox.ErrSessionLost, errServerEnded)
 	}
-	s.bury(err)
+	s.finish(err)
 	return err
 }
 
-// runOut ends a session whose cell broke its bounds, its interpreter or the protocol, and judges that cell.
-func (s *session) runOut(ctx context.Context, e ending, wall, cpu time.Duration) (sandbox.Result, error) {
+// endWithVerdict ends a session whose cell broke its limits, its interpreter or the protocol, and returns the verdict
+// on that cell.
+func (s *session) endWithVerdict(ctx context.Context, e ending, wall, cpu time.Duration) (sandbox.Result, error) {
 	switch {
 	case e.cause != causeNone:
 		s.kill(e.cause)
-	case e.answered || s.lingers(): // too much was written, or memory is short; or the socket was closed
+	case e.answered || s.lingers(): // too much output, no memory left, or the socket was closed
 		s.kill(causeForged)
 	}
 	s.await()
 	s.mu.Lock()
-	e.dead, e.cause = true, s.cause
+	e.gone, e.cause, e.own, e.memory = true, s.cause, s.ownKill(), s.cause == causeNone && s.ranOut()
 	if s.ended != nil {
 		e.wait, e.peak = &s.ended.wait, s.ended.peak
 		cpu = max(cpu, s.ended.cpu-s.watch.base)
@@ -276,13 +302,14 @@ func (s *session) runOut(ctx context.Context, e ending, wall, cpu time.Duration)
 		if err == nil {
 			err = errSessionClosed
 		}
-		s.bury(fmt.Errorf("%w: its context ended while a cell ran", sandbox.ErrSessionLost))
+		s.finish(fmt.Errorf("%w: its context ended while a cell ran", sandbox.ErrSessionLost))
 		return sandbox.Result{}, err
 	case !judged:
-		s.bury(sandbox.ErrSessionLost)
-		return sandbox.Result{}, fmt.Errorf("%w: its process was killed from outside: %s", sandbox.ErrSessionLost, s.mother.log)
+		s.finish(sandbox.ErrSessionLost)
+		return sandbox.Result{}, fmt.Errorf("%w: its process was killed from outside: %s", sandbox.ErrSessionLost,
+			s.server.log)
 	}
-	s.bury(fmt.Errorf("%w: its last cell was judged %s", sandbox.ErrSessionEnded, result.Status))
+	s.finish(fmt.Errorf("%w: its last cell was judged %s", sandbox.ErrSessionEnded, result.Status))
 	result.Timing = sandbox.Timing{Wall: wall, CPU: cpu, PeakMemory: e.peak}
 	return result, nil
 }
@@ -290,11 +317,11 @@ func (s *session) runOut(ctx context.Context, e ending, wall, cpu time.Duration)
 // lingerGrace bounds the wait for an interpreter that has closed its socket.
 const lingerGrace = time.Second
 
-// lingers lets an interpreter whose socket is closed end by itself, so that its exit is what is judged, and
-// reports whether it did not.
+// lingers waits for an interpreter whose socket is closed to end by itself, so that its exit decides the verdict. It
+// reports whether the interpreter did not end.
 func (s *session) lingers() bool {
 	select {
-	case <-s.dead:
+	case <-s.gone:
 		return false
 	case <-time.After(lingerGrace):
 		return true

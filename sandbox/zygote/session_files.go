@@ -2,15 +2,15 @@ package zygote
 
 import "github.com/ropewalk/ropewalk/sandbox"
 
-// filesHeard collects the files that a cell hands over, of those that were asked for.
-type filesHeard struct {
+// receivedFiles collects the requested files that a cell sends.
+type receivedFiles struct {
 	wanted  []string
 	content map[int][]byte
 	total   int
 }
 
-// hear takes a piece of the file wanted[place]. Together they are bounded as those that a call may bring.
-func (f *filesHeard) hear(place int, piece []byte) cause {
+// receive adds a piece of the file wanted[place]. The total size has the same bound as the files that a call may bring.
+func (f *receivedFiles) receive(place int, piece []byte) cause {
 	if place < 0 || place >= len(f.wanted) {
 		return causeForged
 	}
@@ -25,8 +25,8 @@ func (f *filesHeard) hear(place int, piece []byte) cause {
 	return causeNone
 }
 
-// list returns the files in the order in which they were asked for; one that is empty has no content.
-func (f *filesHeard) list() (files []sandbox.File) {
+// list returns the files in the order in which they were requested; an empty file has no content.
+func (f *receivedFiles) list() (files []sandbox.File) {
 	for i, name := range f.wanted {
 		if content, there := f.content[i]; there {
 			files = append(files, sandbox.File{Name: name, Content: content})

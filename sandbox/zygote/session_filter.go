@@ -5,11 +5,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// motherFilter is loaded by the zygote that makes sessions: it makes namespaces and mounts for them, or
-// rule sets, and sends their descriptors to the parent. Sessions load their own on top.
-func motherFilter(tier sandbox.Tier) string {
-	p := everywhere()
-	p.allow(unix.SYS_SECCOMP, unix.SYS_SENDMSG)
+// forkServerFilter is loaded by fork servers. They create namespaces and mounts, or rulesets, for their sessions, and
+// send the sessions' descriptors to the parent. Sessions load their own filter in addition.
+func forkServerFilter(tier sandbox.Tier) string {
+	p := basePolicy()
+	p.allow(unix.SYS_SECCOMP)
+	p.only(unix.SYS_SENDMSG, lacksUrgent(2))
+	p.only(unix.SYS_PRLIMIT64, readsLimits()...)
 	p.only(unix.SYS_PRCTL, anyOf(0, append([]uint32{unix.PR_SET_PDEATHSIG}, processAttributes...)...)...)
 	switch tier {
 	case sandbox.TierFull:
@@ -23,7 +25,7 @@ func motherFilter(tier sandbox.Tier) string {
 // sessionFilter is loaded by each session's interpreter.
 func sessionFilter(tier sandbox.Tier) string {
 	if tier == sandbox.TierFull {
-		return assemble(everywhere())
+		return assemble(basePolicy())
 	}
 	return callFilter()
 }

@@ -28,9 +28,11 @@ func TestManySessionsAreNotMixedUp(t *testing.T) {
 			}
 			defer one.Close()
 			for n := range cells {
-				code := fmt.Sprintf("print('session', %d)\nopen('n', 'a').write('x')\nimport os\nwho = %d if 'who' not in globals() else who\n(who, os.stat('n').st_size)", i, i)
+				code := fmt.Sprintf("print('session', %d)\nopen('n', 'a').write('x')\nimport os\n"+
+					"who = %d if 'who' not in globals() else who\n(who, os.stat('n').st_size)", i, i)
 				got, err := one.Run(context.Background(), sandbox.Call{Code: code})
-				if want := fmt.Sprintf("(%d, %d)", i, n+1); err != nil || got.Value != want || got.Stdout != fmt.Sprintf("session %d\n", i) {
+				if want := fmt.Sprintf("(%d, %d)", i, n+1); err != nil || got.Value != want ||
+					got.Stdout != fmt.Sprintf("session %d\n", i) {
 					t.Errorf("session %d: got %+v, %v, want %s", i, got, err, want)
 				}
 			}
@@ -39,20 +41,45 @@ func TestManySessionsAreNotMixedUp(t *testing.T) {
 	all.Wait()
 }
 
-// attacks print what they got hold of; each must print nothing.
+// attacks print everything that they can reach. Each must print nothing.
 var attacks = []struct{ name, code string }{
-	{"mount", "import ctypes\nlibc = ctypes.CDLL(None)\nif libc.mount(b'x', b'.', b'tmpfs', 0, None) == 0: print('mounted')\nif libc.umount2(b'/sandbox', 2) == 0: print('unmounted')"},
-	{"namespaces", "import ctypes\nlibc = ctypes.CDLL(None)\nfor flag in (0x10000000, 0x20000000, 0x20000, 0x8000000, 0x40000000, 0x4000000, 0x2000000):\n    if libc.unshare(flag) == 0: print('unshared', hex(flag))"},
-	{"namespaces by clone", "import ctypes, os\nfor number in (56, 220):\n    for flag in (0x10000000, 0x20000000, 0x20000):\n        pid = ctypes.CDLL(None).syscall(number, flag | 17, 0, 0, 0, 0) if os.uname().machine == ('x86_64' if number == 56 else 'aarch64') else -1\n        if pid == 0: os._exit(0)\n        if pid > 0: print('cloned', hex(flag))"},
-	{"ptrace", "import ctypes\nfor pid in range(1, 20):\n    if ctypes.CDLL(None).ptrace(16, pid, 0, 0) == 0: print('traced', pid)"},
-	{"init's limits", "import resource\ntry:\n    resource.prlimit(1, resource.RLIMIT_CPU, (1, 1))\n    print('limited')\nexcept OSError: pass"},
-	{"sockets", "import socket\nfor family in range(1, 46):\n    for kind in (1, 2, 3, 5):\n        try:\n            socket.socket(family, kind)\n            print('socket', family)\n        except OSError: pass"},
-	{"descriptors", "import os\nfor fd in range(4, 1024):\n    try:\n        os.fstat(fd)\n        print('open', fd)\n    except OSError: pass"},
+	{"mount",
+		"import ctypes\nlibc = ctypes.CDLL(None)\n" +
+			"if libc.mount(b'x', b'.', b'tmpfs', 0, None) == 0: print('mounted')\n" +
+			"if libc.umount2(b'/sandbox', 2) == 0: print('unmounted')"},
+	{"namespaces",
+		"import ctypes\nlibc = ctypes.CDLL(None)\n" +
+			"for flag in (0x10000000, 0x20000000, 0x20000, 0x8000000, 0x40000000, 0x4000000, 0x2000000):\n" +
+			"    if libc.unshare(flag) == 0: print('unshared', hex(flag))"},
+	{"namespaces by clone",
+		"import ctypes, os\nfor number in (56, 220):\n    for flag in (0x10000000, 0x20000000, 0x20000):\n" +
+			"        pid = ctypes.CDLL(None).syscall(number, flag | 17, 0, 0, 0, 0) if os.uname().machine == " +
+			"('x86_64' if number == 56 else 'aarch64') else -1\n        if pid == 0: os._exit(0)\n" +
+			"        if pid > 0: print('cloned', hex(flag))"},
+	{"ptrace",
+		"import ctypes\nfor pid in range(1, 20):\n" +
+			"    if ctypes.CDLL(None).ptrace(16, pid, 0, 0) == 0: print('traced', pid)"},
+	{"init's limits",
+		"import resource\ntry:\n    resource.prlimit(1, resource.RLIMIT_CPU, (1, 1))\n    print('limited')\n" +
+			"except OSError: pass"},
+	{"sockets",
+		"import socket\nfor family in range(1, 46):\n    for kind in (1, 2, 3, 5):\n        try:\n" +
+			"            socket.socket(family, kind)\n" +
+			"            print('socket', family)\n        except OSError: pass"},
+	{"descriptors",
+		"import os\nfor fd in range(4, 1024):\n    try:\n        os.fstat(fd)\n        print('open', fd)\n" +
+			"    except OSError: pass"},
 	{"System V shared memory", "import ctypes\nif ctypes.CDLL(None).shmget(1, 4096, 0o1666) >= 0: print('shared')"},
 	{"chroot", "import os\ntry:\n    os.chroot('.')\n    print('chroot')\nexcept OSError: pass"},
 	{"host name", "import socket\ntry:\n    socket.sethostname('owned')\n    print('named')\nexcept OSError: pass"},
-	{"capabilities", "import ctypes\nheader, data = ctypes.create_string_buffer(b'\\x22\\x05\\x08\\x20' + bytes(4), 8), ctypes.create_string_buffer(24)\nctypes.CDLL(None).capget(header, data)\nif any(data.raw[:8]) or any(data.raw[12:20]): print(data.raw)"},
-	{"privileges", "import os\nfor call in (os.setuid, os.setgid):\n    try:\n        call(0)\n        print('root')\n    except OSError: pass"},
+	{"capabilities",
+		"import ctypes\n" +
+			"header, data = ctypes.create_string_buffer(b'\\x22\\x05\\x08\\x20' + bytes(4), 8), " +
+			"ctypes.create_string_buffer(24)\nctypes.CDLL(None).capget(header, data)\n" +
+			"if any(data.raw[:8]) or any(data.raw[12:20]): print(data.raw)"},
+	{"privileges",
+		"import os\nfor call in (os.setuid, os.setgid):\n    try:\n        call(0)\n        print('root')\n" +
+			"    except OSError: pass"},
 }
 
 func TestAttacksFromASession(t *testing.T) {
@@ -71,7 +98,8 @@ func TestSessionsCannotReachEachOther(t *testing.T) {
 		t.Run(string(tier), func(t *testing.T) {
 			s := openSessions(t, Options{Tier: tier})
 			victim, attacker := newSessionOf(t, s, quick), newSessionOf(t, s, quick)
-			require.Equal(t, sandbox.StatusOK, cell(t, victim, "import os\nx = 1\nopen('secret', 'w').write('s')").Status)
+			require.Equal(t, sandbox.StatusOK,
+				cell(t, victim, "import os\nx = 1\nopen('secret', 'w').write('s')").Status)
 			folder := strings.Trim(cell(t, victim, "os.getcwd()").Value, "'")
 			if tier == sandbox.TierFull {
 				require.Equal(t, workFolder, folder)
@@ -91,12 +119,12 @@ for pid in list(range(1, 40)) + [-1]:
 			require.Equal(t, fine("", "1"), cell(t, victim, "x"))
 			require.Equal(t, fine("", "'s'"), cell(t, victim, "open('secret').read()"))
 			require.Equal(t, fine("", "1"), cell(t, attacker, "1"), "it cannot signal its own init either")
-			require.False(t, victim.mother.broken())
+			require.False(t, victim.server.broken())
 		})
 	}
 }
 
-// forgeries are what code may write to its session's socket.
+// forgeries are packets that code can write to its session's socket.
 var forgeries = []struct {
 	name, code string
 	want       sandbox.Status
@@ -109,13 +137,13 @@ var forgeries = []struct {
 	{"unknown kind", "os.write(3, b'?' + nonce)", sandbox.StatusKilled},
 	{"unknown letter", "os.write(3, b'.' + nonce + b'Q')", sandbox.StatusKilled},
 	{"an end without a peak", "os.write(3, b'.' + nonce + b'vmine')", sandbox.StatusKilled},
-	{"a file nobody asked for", "os.write(3, b'f' + nonce + bytes(4) + b'x')", sandbox.StatusKilled},
+	{"a file that was not requested", "os.write(3, b'f' + nonce + bytes(4) + b'x')", sandbox.StatusKilled},
 	{"a file's number out of range", "os.write(3, b'f' + nonce + b'\\xff' * 4 + b'x')", sandbox.StatusKilled},
 	{"endless text", "while True: os.write(3, b't' + nonce + b'x' * 1000)", sandbox.StatusOutputLimit},
 	{"its own value", "os.write(3, b'.' + nonce + b'v' + b'\\xff' * 8 + b'mine')\ntime.sleep(.1)", sandbox.StatusOK},
 }
 
-// grip finds the number of the cell that runs where the interpreter keeps it.
+// grip finds the number of the running cell in the memory of the interpreter.
 const grip = `import os, socket, sys, time
 peer = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, 3)
 frame = sys._getframe()
@@ -135,7 +163,7 @@ func TestForgedPacketsHarmTheirOwnCellAlone(t *testing.T) {
 			next, err := one.Run(t.Context(), sandbox.Call{Code: "2"})
 			if f.want != sandbox.StatusOK {
 				require.ErrorIs(t, err, sandbox.ErrSessionEnded)
-			} else { // the cell then answers for itself too, and that is one answer too many
+			} else { // the cell also sends its real answer, which is one answer too many
 				require.NoError(t, err)
 				require.Equal(t, sandbox.StatusKilled, next.Status)
 			}
@@ -144,7 +172,7 @@ func TestForgedPacketsHarmTheirOwnCellAlone(t *testing.T) {
 	}
 }
 
-// The memory in which calls leave their records is shared with the zygote, and so would be between sessions.
+// Calls leave their records in memory that they share with the zygote. Sessions must not share it.
 func TestSessionsShareNoMemory(t *testing.T) {
 	everySession(t, func(t *testing.T, s *Sessions) {
 		one := newSessionOf(t, s, quick)
@@ -157,9 +185,12 @@ func TestSessionsShareNoMemory(t *testing.T) {
 func TestForksOfASession(t *testing.T) {
 	s := openSessions(t, Options{Tier: sandbox.TierFull})
 	one, other := newSessionOf(t, s, quick), newSessionOf(t, s, quick)
-	got := cell(t, one, "import os\npid = os.fork()\nif pid: os.waitpid(pid, 0)\nprint('parent' if pid else 'child', flush=True)\npid > 0")
+	got := cell(t, one,
+		"import os\npid = os.fork()\nif pid: os.waitpid(pid, 0)\nprint('parent' if pid else 'child', flush=True)\n"+
+			"pid > 0")
 	require.Equal(t, fine("child\nparent\n", "True"), got)
-	bomb := "import os, time\nn = 0\ntry:\n    while True:\n        if os.fork() == 0: time.sleep(60)\n        n += 1\nexcept BlockingIOError: pass\nn"
+	bomb := "import os, time\nn = 0\ntry:\n    while True:\n        if os.fork() == 0: time.sleep(60)\n" +
+		"        n += 1\nexcept BlockingIOError: pass\nn"
 	require.Equal(t, fine("", "30"), cell(t, one, bomb), "31 processes with the first")
 	require.Equal(t, sandbox.StatusProcessLimit, cell(t, one, "os.fork()").Status)
 	require.Equal(t, fine("", "30"), cell(t, other, bomb), "each session has its own count")
@@ -170,21 +201,24 @@ func TestForksOfASession(t *testing.T) {
 func TestWorkBetweenCells(t *testing.T) {
 	s := openSessions(t, Options{})
 	busy := newSessionOf(t, s, sandbox.Limits{CPU: time.Second})
-	require.Equal(t, sandbox.StatusOK, cell(t, busy, "import threading\ndef spin():\n    while True: pass\nthreading.Thread(target=spin).start()").Status)
+	require.Equal(t, sandbox.StatusOK, cell(t, busy,
+		"import threading\ndef spin():\n    while True: pass\nthreading.Thread(target=spin).start()").Status)
 	select {
-	case <-busy.dead:
+	case <-busy.gone:
 	case <-time.After(30 * time.Second):
 		t.Fatal("a thread that a cell left runs for ever")
 	}
 	_, err := busy.Run(t.Context(), sandbox.Call{Code: "1"})
 	require.ErrorIs(t, err, sandbox.ErrSessionEnded)
 
-	late := newSessionOf(t, s, quick)
-	require.Equal(t, fine("", ""), cell(t, late, "import threading\nready = threading.Event()\ndef say():\n    ready.wait()\n    print('late')\nt = threading.Thread(target=say)\nt.start()"))
-	require.Equal(t, fine("late\n", ""), cell(t, late, "ready.set()\nt.join()"))
+	waiter := newSessionOf(t, s, quick)
+	require.Equal(t, fine("", ""), cell(t, waiter,
+		"import threading\nready = threading.Event()\ndef say():\n    ready.wait()\n    print('late')\n"+
+			"t = threading.Thread(target=say)\nt.start()"))
+	require.Equal(t, fine("late\n", ""), cell(t, waiter, "ready.set()\nt.join()"))
 }
 
-// same cells have the same results in sessions of different mothers, as calls have in different zygotes.
+// The same cells have the same results in sessions of different fork servers, as calls do in different zygotes.
 func TestSessionResultsDependOnTheCellsAlone(t *testing.T) {
 	first, second := openSessions(t, Options{Tier: sandbox.TierFull}), openSessions(t, Options{Tier: sandbox.TierFull})
 	var want []sandbox.Result
@@ -203,7 +237,7 @@ func TestSessionResultsDependOnTheCellsAlone(t *testing.T) {
 	}
 }
 
-func TestKilledMotherLosesItsSessions(t *testing.T) {
+func TestKilledForkServerLosesItsSessions(t *testing.T) {
 	everySession(t, func(t *testing.T, s *Sessions) {
 		idle, busy := newSessionOf(t, s, quick), newSessionOf(t, s, quick)
 		ended := make(chan error, 1)
@@ -213,14 +247,14 @@ func TestKilledMotherLosesItsSessions(t *testing.T) {
 		}()
 		require.Eventually(t, func() bool { return len(busy.turn) == 1 }, time.Second, time.Millisecond)
 		time.Sleep(50 * time.Millisecond)
-		require.NoError(t, idle.mother.command.Process.Kill())
+		require.NoError(t, idle.server.command.Process.Kill())
 		err := <-ended
 		require.ErrorIs(t, err, sandbox.ErrSessionLost)
 		require.NotErrorIs(t, err, sandbox.ErrSessionEnded)
 		_, err = idle.Run(t.Context(), sandbox.Call{Code: "1"})
 		require.ErrorIs(t, err, sandbox.ErrSessionLost)
 		require.NotErrorIs(t, err, sandbox.ErrSessionEnded)
-		require.Equal(t, fine("", "1"), cell(t, newSessionOf(t, s, quick), "1"), "another takes her place")
+		require.Equal(t, fine("", "1"), cell(t, newSessionOf(t, s, quick), "1"), "another one takes its place")
 	})
 }
 
@@ -230,14 +264,14 @@ func TestKilledInitLosesItsSession(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		one.mu.Lock()
 		defer one.mu.Unlock()
-		one.signal() // from outside, for no cause that the session knows
+		one.signal() // like a kill from outside: the session knows of no cause
 	}()
 	_, err := one.Run(t.Context(), sandbox.Call{Code: "import time\ntime.sleep(10)"})
 	require.ErrorIs(t, err, sandbox.ErrSessionLost)
 	require.NotErrorIs(t, err, sandbox.ErrSessionEnded)
 }
 
-// openDescriptors counts those of this process.
+// openDescriptors returns how many descriptors this process has open.
 func openDescriptors(t *testing.T) int {
 	t.Helper()
 	names, err := os.ReadDir("/proc/self/fd")
@@ -251,8 +285,10 @@ func TestClosedSessionsLeaveNothing(t *testing.T) {
 		before, pid := openDescriptors(t), 0
 		for i := range 20 {
 			one := newSessionOf(t, s, quick)
-			pid = one.mother.command.Process.Pid
-			cell(t, one, "import threading, time\nopen('left', 'w').write('x')\nthreading.Thread(target=time.sleep, args=(60,)).start()")
+			pid = one.server.command.Process.Pid
+			cell(t, one,
+				"import threading, time\nopen('left', 'w').write('x')\n"+
+					"threading.Thread(target=time.sleep, args=(60,)).start()")
 			if i%2 == 0 {
 				cell(t, one, "import os\nos._exit(1)")
 			}
@@ -265,7 +301,7 @@ func TestClosedSessionsLeaveNothing(t *testing.T) {
 		require.LessOrEqual(t, openDescriptors(t), before+2)
 		names, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 		require.NoError(t, err)
-		require.LessOrEqual(t, len(names), 8, "the mother's own descriptors")
+		require.LessOrEqual(t, len(names), 8, "the fork server's own descriptors")
 		if dir != "" {
 			left, err := filepath.Glob(filepath.Join(dir, "*", "*"))
 			require.NoError(t, err)

@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// capture drains one stream of a session all its life, and gives each cell what it wrote. What arrives
-// between cells, from threads and processes that a cell left running, counts to the next one.
+// capture drains one output stream of a session for the whole life of the session, and gives each cell its own output.
+// Output that arrives between cells, from threads and processes that a cell left running, belongs to the next cell.
 type capture struct {
 	file     *os.File
-	fd       int // of file, which must not be closed while take may run
+	fd       int // of file; file must not be closed while take may run
 	raw      syscall.RawConn
 	overflow func()
 
@@ -24,7 +24,7 @@ type capture struct {
 	over  bool
 }
 
-// newCapture drains a pipe that the runtime polls; overflow is called at the first byte beyond limit.
+// newCapture prepares to drain a pipe that the runtime polls. overflow is called at the first byte beyond limit.
 func newCapture(file *os.File, limit int, overflow func()) (*capture, error) {
 	raw, err := file.SyscallConn()
 	if err != nil {
@@ -34,9 +34,9 @@ func newCapture(file *os.File, limit int, overflow func()) (*capture, error) {
 	return &capture{file: file, fd: fd, raw: raw, limit: limit, overflow: overflow}, err
 }
 
-// drain reads until the pipe ends, is closed, or holds too much; between, it waits without cost.
+// drain reads until the pipe ends, is closed, or has held too much. Between reads it waits at no cost.
 func (c *capture) drain() {
-	_ = c.raw.Read(func(uintptr) bool { // its error says that the file was closed
+	_ = c.raw.Read(func(uintptr) bool { // fails once the file is closed
 		c.mu.Lock()
 		more := c.pull()
 		c.mu.Unlock()
@@ -44,8 +44,8 @@ func (c *capture) drain() {
 	})
 }
 
-// pull reads what is in the pipe and reports whether more may come. It holds the lock, so that
-// bytes keep their order whoever pulls.
+// pull reads what the pipe holds and reports whether more can come. Its caller holds the lock, so that bytes keep their
+// order whichever goroutine pulls.
 func (c *capture) pull() bool {
 	for !c.over {
 		c.bytes = slices.Grow(c.bytes, 4096)
@@ -61,21 +61,21 @@ func (c *capture) pull() bool {
 		c.bytes = c.bytes[:len(c.bytes)+n]
 		if len(c.bytes) > c.limit {
 			c.bytes, c.over = c.bytes[:c.limit], true
-			go c.overflow() // it may wait for who holds this lock
+			go c.overflow() // in a goroutine: it may wait for a lock whose holder waits for this one
 		}
 	}
 	return false
 }
 
-// begin sets the limit of the next cell.
+// begin sets the limit for the next cell.
 func (c *capture) begin(limit int) {
 	c.mu.Lock()
 	c.limit = limit
 	c.mu.Unlock()
 }
 
-// take returns what has been written since the last take, and so all that a cell wrote before its answer.
-// If the pipe is known to be empty it is not asked again.
+// take returns what has been written since the last take, which includes all that a cell wrote before its answer. If
+// the pipe is known to be empty, take does not read it again.
 func (c *capture) take(empty bool) stream {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -29,13 +29,14 @@ func TestPeakMemoryOfCells(t *testing.T) {
 		require.Less(t, first, int64(much))
 		large := peakOf(t, one, "x = b'x' * (50 << 20)\ndel x")
 		require.Greater(t, large, int64(much))
-		require.GreaterOrEqual(t, peakOf(t, one, "1"), large, "it is of the session so far")
-		require.Less(t, peakOf(t, other, "1"), int64(much), "and of no other")
-		require.Greater(t, peakOf(t, other, "x = b'x' * (50 << 20)\nraise SystemExit"), int64(much), "an interpreter that ends tells it too")
+		require.GreaterOrEqual(t, peakOf(t, one, "1"), large, "the peak is that of the session so far")
+		require.Less(t, peakOf(t, other, "1"), int64(much), "and not that of another session")
+		require.Greater(t, peakOf(t, other, "x = b'x' * (50 << 20)\nraise SystemExit"), int64(much),
+			"an interpreter that ends tells it too")
 	})
 }
 
-// An interpreter that somebody kills is lost, not ended: its cells may be run again.
+// An interpreter that is killed from outside is lost, not ended: its cells may be run again.
 func TestKilledInterpreterLosesItsSession(t *testing.T) {
 	everySession(t, func(t *testing.T, s *Sessions) {
 		for _, wait := range []time.Duration{0, 100 * time.Millisecond} { // before and after the parent knows of it
@@ -44,7 +45,7 @@ func TestKilledInterpreterLosesItsSession(t *testing.T) {
 			require.NoError(t, syscall.Kill(interpreterOf(one), syscall.SIGKILL))
 			time.Sleep(wait)
 			result, err := one.Run(context.Background(), sandbox.Call{Code: "x"})
-			if err == nil { // it had read the cell
+			if err == nil { // the interpreter had read the cell
 				require.Equal(t, sandbox.StatusKilled, result.Status)
 				continue
 			}
@@ -52,7 +53,9 @@ func TestKilledInterpreterLosesItsSession(t *testing.T) {
 			require.NotErrorIs(t, err, sandbox.ErrSessionEnded)
 		}
 		one := newSessionOf(t, s, quick)
-		cell(t, one, "import threading, os, time\ndef end():\n    time.sleep(.05)\n    os._exit(3)\nthreading.Thread(target=end).start()")
+		cell(t, one,
+			"import threading, os, time\ndef end():\n    time.sleep(.05)\n    os._exit(3)\n"+
+				"threading.Thread(target=end).start()")
 		time.Sleep(300 * time.Millisecond)
 		_, err := one.Run(context.Background(), sandbox.Call{Code: "1"})
 		require.ErrorIs(t, err, sandbox.ErrSessionEnded, "one that exits has ended")

@@ -15,62 +15,104 @@ import (
 
 // session is the parent's half of one session.
 type session struct {
-	mother   *mother
+	server   *forkServer
 	id       uint64
 	packages string
 	limits   sandbox.Limits
-	conn     *net.UnixConn // to the interpreter
+	conn     *net.UnixConn // connects to the interpreter
 	fd       int           // of conn
 	polled   [3]unix.PollFd
 	out      [2]*capture   // stdout, stderr
 	turn     chan struct{} // holds one while a cell runs
-	buffer   []byte        // of the packet that was read
-	packet   []byte        // that is sent
-	lookout  lookout
-	running  *atomic.Int32 // cells of all sessions that run now
+	buffer   []byte        // holds the packet that was read last
+	packet   []byte        // holds the packet to send
+	spin     spin
+	running  *atomic.Int32 // cells running now in all sessions
 
-	born, dead chan struct{} // closed by the notes
+	started, gone chan struct{} // closed when the note arrives
 
 	mu     sync.Mutex
-	init   int      // descriptor of the process whose end ends the session; −1 until born
+	init   int      // descriptor of the process whose end ends the session; −1 before noteBorn
 	clock  cpuClock // of the interpreter
-	ended  *note    // how the interpreter ended, if that was told
+	ended  *note    // how the interpreter ended, if that was reported
 	cause  cause
-	over   error // what the next cell gets; nil while the session takes cells
+	over   error // error for the next cell; nil while the session takes cells
 	closed bool
 	watch  watch
+	kills  *kills      // kills that the session's code requests; nil if the kernel cannot report them
+	memory string      // folder of its control group; "" if it has none
+	before outOfMemory // counts of that group before the first cell
 }
 
 var _ sandbox.Session = (*session)(nil)
 
-// hear takes a note from the mother or the session's init.
-func (s *session) hear(word note, fds []int) {
+// receive handles a note from the fork server or the session's init.
+func (s *session) receive(word note, fds []int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case word.kind == noteBorn && len(fds) == 2 && s.init < 0:
+	case word.kind == noteStarted && (len(fds) == 2 || len(fds) == 3) && s.init < 0:
 		s.init = fds[0]
 		pid, err := pidOf(fds[1])
 		unix.Close(fds[1])
+		if len(fds) == 3 {
+			var fault error
+			s.kills, fault = listenKills(fds[2], 0)
+			err = errors.Join(err, fault)
+		}
+		if err == nil {
+			err = s.joinMemoryGroup(pid)
+		}
 		if err == nil {
 			s.clock = clockOf(pid)
-			close(s.born)
+			close(s.started)
 		}
 		if s.cause != causeNone || err != nil {
 			s.signal()
 		}
-	case word.kind == noteEnded:
+	case word.isEnd():
 		s.ended = &word
-	case word.kind == noteDead:
-		// All ends of the socket are closed now; should one be left, it is not waited for.
+	case word.kind == noteGone:
+		// All ends of the socket are closed now. If one is left, do not wait for it.
 		s.conn.SetDeadline(time.Now().Add(lingerGrace))
-		close(s.dead)
+		close(s.gone)
 	default:
 		closeAll(fds)
 	}
 }
 
-// kill ends the session; the first cause stands.
+// joinMemoryGroup moves the session's processes, before they run code of a cell, into a memory group of their own. It
+// needs the lock.
+func (s *session) joinMemoryGroup(interpreter int) error {
+	init, err := pidOf(s.init)
+	if err != nil {
+		return err
+	}
+	s.memory = s.server.joined.joinBelow(fmt.Sprintf("session-%d", s.id), sessionMemory(s.limits), init, interpreter)
+	s.before = countBefore(s.memory)
+	return nil
+}
+
+// ranOut reports whether the session has used up the memory of its own group. The fork server's group, which holds all
+// sessions, does not count: no single session is at fault there.
+func (s *session) ranOut() bool {
+	now, err := countOutOfMemory(s.memory)
+	return err == nil && now.since(s.before)
+}
+
+// ownKill reports whether the code may have caused a SIGKILL that the parent did not send. It needs the lock.
+func (s *session) ownKill() bool {
+	told := true // the filter refuses all signals
+	switch s.server.plan.tier {
+	case sandbox.TierFull:
+		told = s.kills != nil
+	case sandbox.TierRlimits:
+		told = filterWorks()
+	}
+	return !told || s.kills.requested() || s.ended != nil && s.ended.kind == noteLimit
+}
+
+// kill ends the session. Only the first cause counts.
 func (s *session) kill(why cause) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,10 +124,10 @@ func (s *session) kill(why cause) {
 
 func (s *session) overflowed() { s.kill(causeOutput) }
 
-// signal needs the lock.
+// signal kills the session's init. It needs the lock.
 func (s *session) signal() {
 	if s.init >= 0 {
-		_ = unix.PidfdSendSignal(s.init, unix.SIGKILL, nil, 0) // it may have ended by itself
+		_ = unix.PidfdSendSignal(s.init, unix.SIGKILL, nil, 0) // fails if it has ended by itself
 	}
 }
 
@@ -95,15 +137,15 @@ func (s *session) awaitStart(ctx context.Context) error {
 	s.conn.SetReadDeadline(time.Now().Add(startGrace))
 	n, err := s.conn.Read(s.buffer)
 	if err != nil {
-		return fmt.Errorf("await first word: %w: %s", err, s.mother.log)
+		return fmt.Errorf("await first word: %w: %s", err, s.server.log)
 	}
 	if word := string(s.buffer[:n]); word != "S" {
 		return fmt.Errorf("confine: %s", word)
 	}
 	select {
-	case <-s.born:
-	case <-s.dead:
-		return errMotherGone
+	case <-s.started:
+	case <-s.gone:
+		return errServerEnded
 	case <-time.After(startGrace):
 		return errors.New("the session's init said nothing")
 	}
@@ -117,22 +159,23 @@ func (s *session) awaitStart(ctx context.Context) error {
 	return nil
 }
 
-// await waits until nothing of the session is left; a mother that does not see to it is ended.
+// await waits until all processes of the session have ended. If the fork server does not report that in time, await
+// kills it.
 func (s *session) await() {
 	select {
-	case <-s.dead:
+	case <-s.gone:
 		return
 	case <-time.After(killGrace):
-		s.mother.kill()
+		s.server.kill()
 	}
 	select {
-	case <-s.dead:
-	case <-time.After(stopGrace): // nothing more can be done; Close of Sessions will wait as long again
+	case <-s.gone:
+	case <-time.After(stopGrace): // nothing more can be done; Sessions.Close waits for the same time again
 	}
 }
 
-// bury ends what is left, and has later cells fail with err.
-func (s *session) bury(err error) {
+// finish ends what is left of the session and makes later cells fail with err.
+func (s *session) finish(err error) {
 	s.kill(causeCancel)
 	s.await()
 	s.mu.Lock()
@@ -141,10 +184,10 @@ func (s *session) bury(err error) {
 	s.watch.stop()
 }
 
-// Close implements sandbox.Session. It ends a cell that runs. Closing twice is well.
+// Close implements sandbox.Session. It ends a running cell. A second call does nothing.
 func (s *session) Close() error {
 	s.kill(causeCancel)
-	s.turn <- struct{}{} // the cell that runs gives way
+	s.turn <- struct{}{} // waits for the running cell to end
 	defer func() { <-s.turn }()
 	s.mu.Lock()
 	closed := s.closed
@@ -153,7 +196,7 @@ func (s *session) Close() error {
 	if closed {
 		return nil
 	}
-	s.bury(errSessionClosed)
+	s.finish(errSessionClosed)
 	s.closeFiles()
 	return nil
 }
@@ -174,5 +217,10 @@ func (s *session) closeFiles() {
 	if s.init >= 0 {
 		unix.Close(s.init)
 		s.init = -1
+	}
+	s.kills.close()
+	if s.memory != "" {
+		groups{{"memory", s.memory}}.remove()
+		s.memory = ""
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// openSessions returns sessions that the test closes, or skips where there is no Python or tier; ROPEWALK_REQUIRE_TIER
-// forbids the latter.
+// openSessions opens sessions for a test. It skips the test if there is no Python or the tier does not work;
+// ROPEWALK_REQUIRE_TIER turns the latter into a failure.
 func openSessions(t testing.TB, o Options) *Sessions {
 	t.Helper()
 	o.Python = os.Getenv("ROPEWALK_TEST_PYTHON")
@@ -27,7 +27,7 @@ func openSessions(t testing.TB, o Options) *Sessions {
 	return s
 }
 
-// everySession runs a test on the sessions of each tier that the machine grants.
+// everySession runs a test with sessions of each tier that the machine allows.
 func everySession(t *testing.T, test func(*testing.T, *Sessions)) {
 	for _, tier := range sandbox.Tiers() {
 		t.Run(string(tier), func(t *testing.T) {
@@ -38,7 +38,7 @@ func everySession(t *testing.T, test func(*testing.T, *Sessions)) {
 	}
 }
 
-// newSessionOf opens one session, which the test closes.
+// newSessionOf opens a session that is closed when the test ends.
 func newSessionOf(t testing.TB, s *Sessions, limits sandbox.Limits) *session {
 	t.Helper()
 	one, err := s.OpenSession(context.Background(), "", limits)
@@ -61,7 +61,7 @@ func fine(stdout, value string) sandbox.Result {
 	return sandbox.Result{Status: sandbox.StatusOK, Stdout: stdout, Value: value}
 }
 
-// raised is the verdict on a cell that ended with an exception.
+// raised returns the verdict on a cell that ended with an exception.
 func raised(status sandbox.Status, traceback string) sandbox.Result {
 	return sandbox.Result{Status: status, ExitCode: 1, Stderr: traceback, Traceback: traceback}
 }
@@ -76,19 +76,28 @@ func TestCells(t *testing.T) {
 		{"value", "x += 1\nx", fine("", "21")},
 		{"function", "def f(n):\n    return 1 // n", fine("", "")},
 		{"exception with the source of an earlier cell", "f(0)", raised("runtime_error",
-			from+"  File \"<cell 4>\", line 1, in <module>\n    f(0)\n  File \"<cell 3>\", line 2, in f\n    return 1 // n\nZeroDivisionError: integer division or modulo by zero\n")},
+			from+"  File \"<cell 4>\", line 1, in <module>\n    f(0)\n  File \"<cell 3>\", line 2, in f\n"+
+				"    return 1 // n\nZeroDivisionError: integer division or modulo by zero\n")},
 		{"state after an exception", "print(x)", fine("21\n", "")},
-		{"syntax error", "x = = 1", raised("syntax_error", "  File \"<cell 6>\", line 1\n    x = = 1\nSyntaxError: invalid syntax\n")},
-		{"late syntax error", "return 1", raised("syntax_error", "  File \"<cell 7>\", line 1\n    return 1\nSyntaxError: 'return' outside function\n")},
+		{"syntax error", "x = = 1", raised("syntax_error",
+			"  File \"<cell 6>\", line 1\n    x = = 1\nSyntaxError: invalid syntax\n")},
+		{"late syntax error", "return 1",
+			raised("syntax_error",
+				"  File \"<cell 7>\", line 1\n    return 1\nSyntaxError: 'return' outside function\n")},
 		{"null byte", "x = '\x00'", raised("syntax_error", "")},
 		{"value hidden by semicolon", "x;", fine("", "")},
 		{"empty", "", fine("", "")},
-		{"both streams", "import sys\nprint('e', file=sys.stderr)\nprint('o')\nx", sandbox.Result{Status: "ok", Stdout: "o\n", Stderr: "e\n", Value: "21"}},
-		{"no stdin", "input()", raised("runtime_error", from+"  File \"<cell 12>\", line 1, in <module>\n    input()\nEOFError: EOF when reading a line\n")},
+		{"both streams", "import sys\nprint('e', file=sys.stderr)\nprint('o')\nx",
+			sandbox.Result{Status: "ok", Stdout: "o\n", Stderr: "e\n", Value: "21"}},
+		{"no stdin", "input()", raised("runtime_error",
+			from+"  File \"<cell 12>\", line 1, in <module>\n    input()\nEOFError: EOF when reading a line\n")},
 		{"address", "object()", fine("", "<object object at 0x000000000000>")},
-		{"interrupt", "raise KeyboardInterrupt", raised("runtime_error", from+"  File \"<cell 14>\", line 1, in <module>\n    raise KeyboardInterrupt\nKeyboardInterrupt\n")},
+		{"interrupt", "raise KeyboardInterrupt",
+			raised("runtime_error",
+				from+"  File \"<cell 14>\", line 1, in <module>\n    raise KeyboardInterrupt\nKeyboardInterrupt\n")},
 		{"file too large", "open('big', 'wb').write(bytes(20 << 20))", raised("file_limit", "")},
-		{"file in the folder", "import os\nopen('kept', 'w').write('k')\nsorted(os.listdir())", fine("", "['big', 'kept']")},
+		{"file in the folder", "import os\nopen('kept', 'w').write('k')\nsorted(os.listdir())",
+			fine("", "['big', 'kept']")},
 		{"streams that the code replaced", "import io\nsys.stdout = io.StringIO()\nprint('hidden')", fine("", "")},
 		{"streams that it puts back", "sys.stdout = sys.__stdout__\nprint('shown')", fine("shown\n", "")},
 		{"the main module", "__name__, globals() is sys.modules['__main__'].__dict__", fine("", "('__main__', True)")},
@@ -97,7 +106,8 @@ func TestCells(t *testing.T) {
 		{"long value", "'a' * 60000 + 'b'", fine("", "'"+strings.Repeat("a", 60000)+"b'")},
 		{"binary output", "n = sys.stdout.buffer.write(b'a\\xff\\x00b')", fine("a\uFFFD\x00b", "")},
 		{"output below the interpreter", "n = os.write(1, b'below\\n')", fine("below\n", "")},
-		{"letters are not verdicts", "print('.ov', 'Traceback: MemoryError')", fine(".ov Traceback: MemoryError\n", "")},
+		{"letters are not verdicts", "print('.ov', 'Traceback: MemoryError')",
+			fine(".ov Traceback: MemoryError\n", "")},
 	}
 	everySession(t, func(t *testing.T, s *Sessions) {
 		one := newSessionOf(t, s, sandbox.Limits{CPU: time.Second})
@@ -123,16 +133,20 @@ func TestCellsTakeInputAndFiles(t *testing.T) {
 			got.Timing = sandbox.Timing{}
 			return got
 		}
-		require.Equal(t, fine("21 rest\n", ""), run(sandbox.Call{Code: "import sys\nprint(input(), sys.stdin.read())", Stdin: "21\nrest"}))
-		require.Equal(t, fine("", "''"), run(sandbox.Call{Code: "sys.stdin.read()"}), "an input is of its own cell")
-		files := []sandbox.File{{Name: "a/b.txt", Content: []byte("deep")}, {Name: "c", Content: []byte{0, 255}}, {Name: "empty", Content: nil}}
-		got := run(sandbox.Call{Code: "import os\nos.mkdir('d')\nos.chdir('d')\nopen('../new', 'w').write('n' * 100000)\nopen('../a/b.txt').read()", Files: files,
+		require.Equal(t, fine("21 rest\n", ""),
+			run(sandbox.Call{Code: "import sys\nprint(input(), sys.stdin.read())", Stdin: "21\nrest"}))
+		require.Equal(t, fine("", "''"), run(sandbox.Call{Code: "sys.stdin.read()"}), "an input belongs to one cell")
+		files := []sandbox.File{{Name: "a/b.txt", Content: []byte("deep")}, {Name: "c", Content: []byte{0, 255}},
+			{Name: "empty", Content: nil}}
+		got := run(sandbox.Call{Code: "import os\nos.mkdir('d')\nos.chdir('d')\n" +
+			"open('../new', 'w').write('n' * 100000)\nopen('../a/b.txt').read()", Files: files,
 			Collect: []string{"new", "missing", "a", "c", "empty"}})
-		require.Equal(t, []sandbox.File{{Name: "new", Content: []byte(strings.Repeat("n", 100000))}, files[1], {Name: "empty"}}, got.Files)
+		require.Equal(t, []sandbox.File{{Name: "new", Content: []byte(strings.Repeat("n", 100000))}, files[1],
+			{Name: "empty"}}, got.Files)
 		require.Equal(t, "'deep'", got.Value)
 		require.Equal(t, fine("", "'deep'"), run(sandbox.Call{Code: "open('../a/b.txt').read()"}), "files stay")
 		got = run(sandbox.Call{Code: "1", Files: []sandbox.File{{Name: "a", Content: []byte("in the way")}}})
-		require.Equal(t, sandbox.StatusRuntime, got.Status, "the name is a folder's")
+		require.Equal(t, sandbox.StatusRuntime, got.Status, "a folder has that name")
 		require.Equal(t, fine("", "2"), run(sandbox.Call{Code: "2"}))
 	})
 }
@@ -146,20 +160,32 @@ var endings = []struct {
 	{"exit with a code", "import sys\nsys.exit(7)", sandbox.Result{Status: "runtime_error", ExitCode: 7}},
 	{"exit with words", "raise SystemExit('no')", sandbox.Result{Status: "runtime_error", ExitCode: 1, Stderr: "no\n"}},
 	{"hard exit", "import os\nos._exit(3)", sandbox.Result{Status: "runtime_error", ExitCode: 3}},
-	{"exit runs what was put off", "import atexit\natexit.register(print, 'last')\nexit = SystemExit()\nraise exit", sandbox.Result{Status: "ok", Stdout: "last\n"}},
+	{"exit runs what was put off", "import atexit\natexit.register(print, 'last')\nexit = SystemExit()\nraise exit",
+		sandbox.Result{Status: "ok", Stdout: "last\n"}},
 	{"crash", "import ctypes\nctypes.string_at(0)", sandbox.Result{Status: "killed", ExitCode: -1, Signal: "SIGSEGV"}},
 	{"endless loop", "while True: pass", sandbox.Result{Status: "timeout_cpu", ExitCode: -1, Signal: "SIGKILL"}},
-	{"endless loop of threads", "import threading\nfor _ in range(3): threading.Thread(target=lambda: [0 for _ in iter(int, 1)]).start()\nwhile True: pass", sandbox.Result{Status: "timeout_cpu", ExitCode: -1, Signal: "SIGKILL"}},
-	{"sleep", "print('a', flush=True)\nimport time\ntime.sleep(60)", sandbox.Result{Status: "timeout_wall", ExitCode: -1, Signal: "SIGKILL"}},
-	{"sleep that ignores signals", "import signal, time\nfor n in range(1, 32):\n    try: signal.signal(n, signal.SIG_IGN)\n    except OSError: pass\ntime.sleep(60)", sandbox.Result{Status: "timeout_wall", ExitCode: -1, Signal: "SIGKILL"}},
+	{"endless loop of threads",
+		"import threading\nfor _ in range(3): threading.Thread(target=lambda: [0 for _ in iter(int, 1)]).start()\n" +
+			"while True: pass", sandbox.Result{Status: "timeout_cpu", ExitCode: -1, Signal: "SIGKILL"}},
+	{"sleep", "print('a', flush=True)\nimport time\ntime.sleep(60)",
+		sandbox.Result{Status: "timeout_wall", ExitCode: -1, Signal: "SIGKILL"}},
+	{"sleep that ignores signals",
+		"import signal, time\nfor n in range(1, 32):\n    try: signal.signal(n, signal.SIG_IGN)\n" +
+			"    except OSError: pass\ntime.sleep(60)",
+		sandbox.Result{Status: "timeout_wall", ExitCode: -1, Signal: "SIGKILL"}},
 	{"memory bomb", "a = []\nwhile True: a.append('x' * 100000)", sandbox.Result{Status: "out_of_memory", ExitCode: 1}},
 	{"one huge object", "x = bytearray(10**10)", sandbox.Result{Status: "out_of_memory", ExitCode: 1}},
-	{"endless output", "while True: print('abcdefg')", sandbox.Result{Status: "output_limit", ExitCode: -1, Signal: "SIGKILL", Stdout: strings.Repeat("abcdefg\n", 1<<10)}},
-	{"a little too much output", "print('x' * 8192)", sandbox.Result{Status: "output_limit", ExitCode: -1, Signal: "SIGKILL", Stdout: strings.Repeat("x", 8<<10)}},
-	{"too much on stderr", "import sys\nsys.stderr.write('x' * 100000)", sandbox.Result{Status: "output_limit", ExitCode: -1, Signal: "SIGKILL", Stderr: strings.Repeat("x", 8<<10)}},
+	{"endless output", "while True: print('abcdefg')",
+		sandbox.Result{Status: "output_limit", ExitCode: -1, Signal: "SIGKILL",
+			Stdout: strings.Repeat("abcdefg\n", 1<<10)}},
+	{"a little too much output", "print('x' * 8192)",
+		sandbox.Result{Status: "output_limit", ExitCode: -1, Signal: "SIGKILL", Stdout: strings.Repeat("x", 8<<10)}},
+	{"too much on stderr", "import sys\nsys.stderr.write('x' * 100000)",
+		sandbox.Result{Status: "output_limit", ExitCode: -1, Signal: "SIGKILL", Stderr: strings.Repeat("x", 8<<10)}},
 	{"value too long", "'x' * 100000", sandbox.Result{Status: "output_limit", ExitCode: -1, Signal: "SIGKILL"}},
 	{"socket closed", "import os, time\nos.close(3)", sandbox.Result{Status: "runtime_error", ExitCode: 1}},
-	{"socket shut, then sleep", "import socket, time\nsocket.socket(fileno=3).shutdown(2)\ntime.sleep(60)", sandbox.Result{Status: "killed", ExitCode: -1, Signal: "SIGKILL"}},
+	{"socket shut, then sleep", "import socket, time\nsocket.socket(fileno=3).shutdown(2)\ntime.sleep(60)",
+		sandbox.Result{Status: "killed", ExitCode: -1, Signal: "SIGKILL"}},
 }
 
 func TestCellsThatEndTheirSession(t *testing.T) {
@@ -191,9 +217,11 @@ func TestCellsThatEndTheirSession(t *testing.T) {
 }
 
 func TestSessionLimitsHoldForEachCell(t *testing.T) {
-	one := newSessionOf(t, openSessions(t, Options{}), sandbox.Limits{CPU: time.Second, Wall: 10 * time.Second, OutputBytes: 1000})
+	one := newSessionOf(t, openSessions(t, Options{}),
+		sandbox.Limits{CPU: time.Second, Wall: 10 * time.Second, OutputBytes: 1000})
 	for range 4 { // together more CPU time and more output than one cell may have
-		got := cell(t, one, "import time\nend = time.process_time() + .4\nwhile time.process_time() < end: pass\nprint('x' * 900)")
+		got := cell(t, one,
+			"import time\nend = time.process_time() + .4\nwhile time.process_time() < end: pass\nprint('x' * 900)")
 		require.Equal(t, sandbox.StatusOK, got.Status)
 	}
 	got, err := one.Run(t.Context(), sandbox.Call{Code: "print('x' * 900)", Limits: sandbox.Limits{OutputBytes: 10}})
@@ -229,7 +257,8 @@ func TestBadCellsLeaveTheSession(t *testing.T) {
 }
 
 func TestSessionsOfPackageSets(t *testing.T) {
-	sets := []PackageSet{{Name: "plain"}, {Name: "colours", Modules: []string{"colorsys"}, Warm: "import colorsys"}, {Name: "gone", Modules: []string{"no_such_module"}}}
+	sets := []PackageSet{{Name: "plain"}, {Name: "colours", Modules: []string{"colorsys"}, Warm: "import colorsys"},
+		{Name: "gone", Modules: []string{"no_such_module"}}}
 	s := openSessions(t, Options{Sets: sets, Preload: []string{"colours"}})
 	for packages, want := range map[string]string{"": "False", "plain": "False", "colours": "True"} {
 		one, err := s.OpenSession(t.Context(), packages, quick)
@@ -251,7 +280,9 @@ func TestSecondCellWaits(t *testing.T) {
 	ends := make(chan error, 8)
 	for i := range cap(ends) {
 		go func() {
-			_, err := one.Run(context.Background(), sandbox.Call{Code: fmt.Sprintf("seen.append(%d)\nn = len(seen)\ntime.sleep(.02)\nassert n == len(seen)", i)})
+			_, err := one.Run(context.Background(),
+				sandbox.Call{Code: fmt.Sprintf("seen.append(%d)\nn = len(seen)\ntime.sleep(.02)\nassert n == len(seen)",
+					i)})
 			ends <- err
 		}()
 	}
@@ -265,7 +296,7 @@ func TestSecondCellWaits(t *testing.T) {
 	cancel()
 	_, err := one.Run(short, sandbox.Call{Code: "1"})
 	require.ErrorIs(t, err, context.Canceled)
-	require.Equal(t, fine("", "8"), cell(t, one, "len(seen)"), "a cell that never began does no harm")
+	require.Equal(t, fine("", "8"), cell(t, one, "len(seen)"), "a cell that never began has no effect")
 }
 
 func TestCancelledCellLosesItsSession(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Causes beyond those of calls.
+// Causes that only cells have.
 const (
 	causeCPU cause = iota + 100
 	causeForged
@@ -23,28 +23,33 @@ const (
 	cellRuntime = 'r'
 )
 
-var cellStatuses = map[byte]sandbox.Status{cellOK: sandbox.StatusOK, cellValue: sandbox.StatusOK, cellSyntax: sandbox.StatusSyntax,
-	cellMemory: sandbox.StatusOutOfMemory, cellFile: sandbox.StatusFileLimit, cellProcess: sandbox.StatusProcessLimit, cellRuntime: sandbox.StatusRuntime}
+var cellStatuses = map[byte]sandbox.Status{cellOK: sandbox.StatusOK, cellValue: sandbox.StatusOK,
+	cellSyntax: sandbox.StatusSyntax,
+	cellMemory: sandbox.StatusOutOfMemory, cellFile: sandbox.StatusFileLimit, cellProcess: sandbox.StatusProcessLimit,
+	cellRuntime: sandbox.StatusRuntime}
 
-// ending is everything that a cell's verdict rests on.
+// ending holds everything that a cell's verdict depends on.
 type ending struct {
 	answered       bool
-	silent         bool // the pipes were empty when the answer was there
-	kind           byte // one of the letters, if answered
+	silent         bool // the pipes were empty when the answer arrived
+	kind           byte // how the cell ended, if it answered
 	text           []byte
-	peak           int64 // bytes that the interpreter has had resident at most
+	peak           int64 // most resident memory of the interpreter in bytes
 	files          []sandbox.File
 	cause          cause
-	wait           *unix.WaitStatus // of the interpreter, if it ended and that was told
-	dead           bool             // nothing of the session is left
+	wait           *unix.WaitStatus // status of the interpreter, if its end was reported
+	gone           bool             // all processes of the session have ended
+	own            bool             // the code may have caused a SIGKILL that the parent did not send
+	memory         bool             // the session's control group has run out of memory
 	stdout, stderr stream
-	tooLong        bool // value or traceback beyond the limit
+	tooLong        bool // the value or traceback exceeds the limit
 }
 
-// verdict is a pure function of the ending. It is false where the session broke and the cell is not to blame.
+// verdict is a pure function of the ending. It returns false if the session broke and the cell is not to blame.
 func (e ending) verdict() (sandbox.Result, bool) {
-	// An end that the interpreter came to by itself stands, though the order to kill it was under way.
-	itself := e.wait != nil && !(e.wait.Signaled() && e.wait.Signal() == unix.SIGKILL)
+	// If the interpreter ended by itself, that end counts, even if the parent was about to kill it.
+	sigkilled := e.wait != nil && e.wait.Signaled() && e.wait.Signal() == unix.SIGKILL
+	byItself := e.wait != nil && !sigkilled
 	killed := sandbox.Result{ExitCode: -1, Signal: "SIGKILL"}
 	switch {
 	case e.stdout.overflow, e.stderr.overflow, e.tooLong:
@@ -52,23 +57,28 @@ func (e ending) verdict() (sandbox.Result, bool) {
 	case e.cause == causeFiles:
 		killed.Status = sandbox.StatusFileLimit
 		return killed, true
-	case e.cause == causeCPU && !itself:
+	case e.cause == causeCPU && !byItself:
 		killed.Status = sandbox.StatusTimeoutCPU
 		return killed, true
-	case e.cause == causeWall && !itself:
+	case e.cause == causeWall && !byItself:
 		killed.Status = sandbox.StatusTimeoutWall
 		return killed, true
 	case e.answered:
-		return e.told(), true
+		return e.answerVerdict(), true
+	case e.memory && !byItself:
+		killed.Status = sandbox.StatusOutOfMemory
+		return killed, true
+	case sigkilled && e.cause == causeNone && !e.own: // a kill from outside of the sandbox
+		return sandbox.Result{}, false
 	case e.wait != nil, e.cause == causeForged:
-		return e.exited(), true
+		return e.exitVerdict(), true
 	default:
 		return sandbox.Result{}, false
 	}
 }
 
-// told is the verdict on a cell that answered.
-func (e ending) told() sandbox.Result {
+// answerVerdict returns the verdict on a cell that answered.
+func (e ending) answerVerdict() sandbox.Result {
 	r := e.streams()
 	r.Status, r.Files = cellStatuses[e.kind], e.files
 	switch e.kind {
@@ -81,8 +91,8 @@ func (e ending) told() sandbox.Result {
 	return r
 }
 
-// exited is the verdict on a cell that ended its interpreter.
-func (e ending) exited() sandbox.Result {
+// exitVerdict returns the verdict on a cell that ended its interpreter.
+func (e ending) exitVerdict() sandbox.Result {
 	r := e.streams()
 	switch {
 	case e.wait == nil:

@@ -7,20 +7,21 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
-// watch holds what a session's timer looks at. The timer goes on between cells, since what a cell left
-// running may use the CPU there; so most cells find it set soon enough, and pay nothing for it.
+// watch holds the state of a session's timer, which checks the limits of CPU and wall time. The timer keeps running
+// between cells, because threads that a cell left running may use the CPU. So most cells find it already set for an
+// early enough time and need not set it.
 type watch struct {
 	timer  *time.Timer
-	next   time.Time // when the timer looks again
-	base   time.Duration
+	next   time.Time     // when the timer checks next
+	base   time.Duration // CPU time at the end of the last cell
 	limits sandbox.Limits
-	began  time.Time // of the cell that runs; zero between cells
+	began  time.Time // start of the running cell; zero between cells
 }
 
-// idleLook is how often a session is looked at between cells.
+// idleLook is how often a session is checked between cells.
 const idleLook = time.Second
 
-// beginCell starts the clocks of a cell. CPU time since the last cell's end counts to this one.
+// beginCell starts the clocks of a cell. CPU time used since the end of the last cell counts towards this one.
 func (s *session) beginCell(limits sandbox.Limits) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -31,14 +32,15 @@ func (s *session) beginCell(limits sandbox.Limits) {
 	}
 }
 
-// firstLook is the soonest that a limit can be reached: threads spend CPU time on every processor.
+// firstLook is the earliest time at which a limit can be reached, given that threads can use CPU time on every
+// processor.
 func (w *watch) firstLook() time.Duration {
 	return max(time.Millisecond, min(w.limits.Wall, w.cpuLimit()/time.Duration(runtime.NumCPU())))
 }
 
 func (w *watch) cpuLimit() time.Duration { return wholeSeconds(w.limits.CPU) }
 
-// lookAt needs the lock.
+// lookAt sets the timer. It needs the lock.
 func (s *session) lookAt(at time.Time) {
 	s.watch.next = at
 	if s.watch.timer == nil {
@@ -48,7 +50,7 @@ func (s *session) lookAt(at time.Time) {
 	s.watch.timer.Reset(time.Until(at))
 }
 
-// look kills the session if a limit is reached, and otherwise looks again when one can be.
+// look kills the session if a limit is reached. Otherwise it sets the timer for the next time at which one can be.
 func (s *session) look() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,7 +63,7 @@ func (s *session) look() {
 	wait := idleLook
 	switch {
 	case err != nil:
-		return // it has ended; who reads its socket sees that
+		return // it has ended; the goroutine that reads its socket notices
 	case left <= 0:
 		s.cause = causeCPU
 	case !w.began.IsZero() && now.Sub(w.began) >= w.limits.Wall:
@@ -76,8 +78,8 @@ func (s *session) look() {
 	s.lookAt(now.Add(max(wait, 5*time.Millisecond)))
 }
 
-// endCell stops the clocks and returns what the cell used. A limit that was reached before the answer came
-// counts, whether the timer has seen it or not.
+// endCell stops the clocks and returns what the cell used. A limit that was reached before the answer came counts, even
+// if the timer has not noticed it.
 func (s *session) endCell() (wall, cpu time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +97,7 @@ func (s *session) endCell() (wall, cpu time.Duration) {
 	return wall, cpu
 }
 
-// stop needs the session's lock.
+// stop stops the timer. It needs the session's lock.
 func (w *watch) stop() {
 	if w.timer != nil {
 		w.timer.Stop()

@@ -9,14 +9,14 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
-// PackageSet is a group of libraries that zygotes have loaded, so that calls need not import them.
+// PackageSet is a group of libraries that zygotes have loaded, so that calls do not have to import them.
 type PackageSet struct {
 	Name    string
-	Modules []string // by whose names in the code the set is chosen; the set is there if all can be found
-	Warm    string   // code that imports them and takes the paths that calls take
+	Modules []string // code that mentions them uses the set; the set is available if all can be found
+	Warm    string   // code that imports them and runs the paths that calls use
 }
 
-// DefaultSets are the sets of Options that name none, smallest first.
+// DefaultSets are the package sets used when Options names none, smallest first.
 func DefaultSets() []PackageSet {
 	return []PackageSet{
 		{Name: sandbox.PackagesBare},
@@ -33,7 +33,7 @@ for _ in range(2):
 np.random.seed(0)
 `
 
-// What sympy fills lazily (its printers, its solvers, its cache) is filled here once.
+// warmSympy fills what sympy fills lazily: its printers, its solvers, its cache.
 const warmSympy = `
 import sympy
 for _ in range(2):
@@ -43,28 +43,27 @@ for _ in range(2):
     sympy.parse_expr("2*x + 1").subs(x, sympy.Rational(1, 3))
 `
 
-// word matches a name of a module; what stands in a string or comment matches too, which costs nothing but
-// a larger interpreter.
+// word matches a module's name. It also matches names in strings and comments, which only means a larger interpreter.
 var word = regexp.MustCompile(`[A-Za-z_][A-Za-z_0-9]*`)
 
-// sets are those that the interpreter has, smallest first, and all that were asked for.
+// sets are the package sets that the interpreter has, smallest first, and all that were requested.
 type sets struct {
-	there []PackageSet
-	all   []PackageSet
+	available []PackageSet
+	all       []PackageSet
 }
 
-// choose returns the set of a call: the one it names, or the smallest that holds what its code mentions.
+// choose returns the set of a call: the one that it names, or the smallest that contains the modules its code mentions.
 func (s sets) choose(call sandbox.Call) (PackageSet, error) {
 	if call.Packages != "" {
 		return s.named(call.Packages)
 	}
-	best := s.there[0]
+	best := s.available[0]
 	if call.Language != "" && call.Language != sandbox.Python || !s.mentioned(call.Code) {
 		return best, nil
 	}
 	words := word.FindAllString(call.Code, -1)
 	held := -1
-	for _, set := range s.there {
+	for _, set := range s.available {
 		n := 0
 		for _, module := range set.Modules {
 			if slices.Contains(words, module) {
@@ -78,9 +77,9 @@ func (s sets) choose(call sandbox.Call) (PackageSet, error) {
 	return best, nil
 }
 
-// mentioned is a quick look whether any set beyond the first can be meant.
+// mentioned quickly reports whether the code can mention a module of any set.
 func (s sets) mentioned(code string) bool {
-	for _, set := range s.there {
+	for _, set := range s.available {
 		for _, module := range set.Modules {
 			if strings.Contains(code, module) {
 				return true
@@ -90,21 +89,24 @@ func (s sets) mentioned(code string) bool {
 	return false
 }
 
+// named returns the set with a name, if the interpreter has it.
 func (s sets) named(name string) (PackageSet, error) {
-	for _, set := range s.there {
+	for _, set := range s.available {
 		if set.Name == name {
 			return set, nil
 		}
 	}
 	for _, set := range s.all {
 		if set.Name == name {
-			return PackageSet{}, fmt.Errorf("%w: packages %q need %s, which the interpreter has not (name one that has them)",
-				sandbox.ErrBadCall, name, strings.Join(set.Modules, ", "))
+			return PackageSet{},
+				fmt.Errorf("%w: packages %q need %s, which the interpreter has not (name one that has them)",
+					sandbox.ErrBadCall, name, strings.Join(set.Modules, ", "))
 		}
 	}
 	var names []string
 	for _, set := range s.all {
 		names = append(names, set.Name)
 	}
-	return PackageSet{}, fmt.Errorf("%w: packages %q is not one of %s", sandbox.ErrBadCall, name, strings.Join(names, ", "))
+	return PackageSet{}, fmt.Errorf("%w: packages %q is not one of %s", sandbox.ErrBadCall, name,
+		strings.Join(names, ", "))
 }

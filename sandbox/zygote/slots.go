@@ -5,24 +5,24 @@ import (
 	"sync"
 )
 
-// slot is the room for one call at a time, with a zygote for each package set; they may be replaced.
+// slot has room for one call at a time. It has a zygote for each package set in use; zygotes can be replaced.
 type slot struct {
 	index   int
-	zygotes map[string]*process // by set; what is not there is started when a call needs it
+	zygotes map[string]*process // by set; a missing zygote is started when a call needs it
 }
 
-// drop ends a zygote.
+// drop ends a zygote and removes it from the slot.
 func (s *slot) drop(z *process) {
 	z.stop()
 	delete(s.zygotes, z.set)
 }
 
-// slots are those that no call is in. There is one for each place of both lanes; a call whose place another has taken
-// is in its slot for a moment more.
+// slots are the slots without a call. There is one slot for each place in the foreground and in the background. A call
+// that has lost its place stays in its slot for a moment longer.
 type slots struct {
 	mu    sync.Mutex
 	given *sync.Cond
-	free  []*slot // the one that was used last comes last
+	free  []*slot // the most recently used slot is the last
 }
 
 func newSlots(n int) *slots {
@@ -34,7 +34,7 @@ func newSlots(n int) *slots {
 	return s
 }
 
-// take prefers a slot that has a zygote of the set, of these the one that was used last.
+// take returns a slot, preferably one that has a zygote of the set, and among these the most recently used.
 func (s *slots) take(set string) *slot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +49,7 @@ func (s *slots) take(set string) *slot {
 	return s.remove(len(s.free) - 1)
 }
 
-// without takes a slot that has no zygote of the set; nil if each that is free has.
+// without returns a slot that has no zygote of the set; nil if every free slot has one.
 func (s *slots) without(set string) *slot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,7 +61,7 @@ func (s *slots) without(set string) *slot {
 	return nil
 }
 
-// remove is called with mu held.
+// remove needs mu.
 func (s *slots) remove(at int) *slot {
 	taken := s.free[at]
 	s.free = slices.Delete(s.free, at, at+1)
@@ -75,5 +75,5 @@ func (s *slots) give(back *slot) {
 	s.given.Signal()
 }
 
-// all are the slots once nothing runs any more.
+// all returns every slot, once no call runs any more.
 func (s *slots) all() []*slot { return s.free }

@@ -9,9 +9,9 @@ import (
 // addrNoRandomize is ADDR_NO_RANDOMIZE of linux/personality.h.
 const addrNoRandomize = 0x0040000
 
-// spawner starts every zygote of an executor on one thread of its own. The kernel ends a
-// zygote when the thread that made it ends, so that thread must live as long as the executor;
-// and its personality, which turns address randomisation off, must not spread to others.
+// spawner starts every zygote of an executor on one dedicated thread. The kernel kills a zygote when the thread that
+// started it ends, so that thread must live as long as the executor. Also, the thread's personality turns address
+// randomisation off, which must not affect other threads.
 type spawner struct {
 	work chan func()
 	done chan struct{}
@@ -23,13 +23,13 @@ func newSpawner() *spawner {
 	return s
 }
 
-// run never unlocks its thread, so the thread ends with it.
+// run does not unlock its thread, so the thread ends when run returns.
 func (s *spawner) run() {
 	defer close(s.done)
 	runtime.LockOSThread()
 	const ask = 0xffffffff
 	if now, _, errno := unix.RawSyscall(unix.SYS_PERSONALITY, ask, 0, 0); errno == 0 {
-		// Containers may forbid it; addresses are then random, which the package doc allows.
+		// A container may forbid this. Addresses are then random, which the package documentation allows.
 		_, _, _ = unix.RawSyscall(unix.SYS_PERSONALITY, now|addrNoRandomize, 0, 0)
 	}
 	for job := range s.work {

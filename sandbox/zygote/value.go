@@ -6,28 +6,30 @@ import (
 	"strings"
 )
 
-// showsNothing reports that a program's last statement surely has no value to show: that it is a call of print or an
-// assignment to a name, on a line that is easy to read. The child can then compile the program as it is, and need not take it apart first
-// to look at its end, which touches some seventy pages more. False is always a right answer.
+// showsNothing reports that a program's last statement certainly has no value to show: it is a call of print or an
+// assignment to a name, on a line that is easy to parse. The child can then compile the program as it is. Otherwise it
+// has to parse the program first to look at its last statement, which touches about seventy more pages. The answer
+// false is always safe.
 //
-// A program that gives another meaning to the name print without writing it in any way but "print(" is not seen through;
-// it loses the value of its last expression.
+// A program that redefines print without writing the name in any form other than "print(" is not detected; it loses the
+// value of its last expression.
 func showsNothing(code string) bool {
 	code = strings.TrimRight(code, " \t\n")
 	start := strings.LastIndexByte(code, '\n') + 1
 	line := code[start:]
 	if before := strings.TrimRight(code[:start], "\n"); strings.HasSuffix(before, "\\") {
-		return false // the line goes on from the one before
+		return false // the line continues the one before
 	}
 	statement, ok := lastStatement(line)
-	return ok && (assigns(statement) || strings.HasPrefix(statement, "print(") && callEnds(statement) && onlyCalled(code))
+	return ok && (assigns(statement) || strings.HasPrefix(statement, "print(") && callEnds(statement) &&
+		onlyCalled(code))
 }
 
-// assignment is a name, and an operator that binds it.
+// assignment matches a name and an operator that binds it.
 var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z_0-9]*[ \t]*(?:[-+*/%@&|^]|//|\*\*|<<|>>)?=(?:[^=]|$)`)
 
-// assigns reports whether a statement binds a name, all of it on this line. Where its brackets match, and the program's do,
-// it does not stand inside of brackets that an earlier line opened, in which it would be an argument.
+// assigns reports whether a statement binds a name and is complete on this line. If its brackets match, and those of
+// the program do, it is not inside brackets that an earlier line opened, where it would be an argument.
 func assigns(statement string) bool {
 	if !assignment.MatchString(statement) {
 		return false
@@ -46,8 +48,8 @@ func assigns(statement string) bool {
 	return depth == 0
 }
 
-// lastStatement returns what follows the last semicolon outside of strings. It gives up on what is hard to read: backslashes,
-// comments, braces (format strings) and triple quotes.
+// lastStatement returns what follows the last semicolon outside of strings. It gives up on lines that are hard to
+// parse: those with backslashes, comments, braces (format strings) or triple quotes.
 func lastStatement(line string) (string, bool) {
 	from := 0
 	var quote byte
@@ -72,8 +74,8 @@ func lastStatement(line string) (string, bool) {
 	return strings.TrimLeft(line[from:], " \t"), quote == 0
 }
 
-// unquoted yields what of a statement stands outside of strings, as lastStatement leaves them: without backslashes and triple
-// quotes.
+// unquoted yields the bytes of a statement that are outside of strings. The statement comes from lastStatement, so it
+// has no backslashes and no triple quotes.
 func unquoted(statement string) iter.Seq2[int, byte] {
 	return func(yield func(int, byte) bool) {
 		var quote byte
@@ -93,7 +95,7 @@ func unquoted(statement string) iter.Seq2[int, byte] {
 	}
 }
 
-// callEnds reports whether the first parenthesis is closed by the statement's last letter.
+// callEnds reports whether the statement's last character closes its first parenthesis.
 func callEnds(statement string) bool {
 	depth := 0
 	for i, c := range unquoted(statement) {
@@ -109,7 +111,7 @@ func callEnds(statement string) bool {
 	return false
 }
 
-// onlyCalled reports whether the code has the word print in no other way than called.
+// onlyCalled reports whether the code uses the word print only to call it.
 func onlyCalled(code string) bool {
 	for rest := code; ; {
 		at := strings.Index(rest, "print")

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Kinds of record that a child leaves.
+// Kinds of a child's record.
 const (
 	kindSyntax    = 's'
 	kindMemory    = 'm'
@@ -27,17 +27,31 @@ const (
 	causeWall
 	causeOutput
 	causeCancel
-	causeTurn
+	causePreempted
 )
 
-// outcome is everything that a verdict rests on.
+// outcome holds everything that a verdict depends on.
 type outcome struct {
-	reply          // as the zygote reaped the child
+	reply          // the zygote's report on the child
 	cause          cause
+	memory         bool // the control group has run out of memory
+	own            bool // the code asked for a SIGKILL, or may have
 	stdout, stderr stream
 }
 
-// stream is what arrived on one pipe, up to its limit.
+// unexplained reports whether the child got a SIGKILL that the parent did not send.
+func (o outcome) unexplained() bool {
+	return o.wait.Signaled() && o.wait.Signal() == unix.SIGKILL && o.cause == causeNone
+}
+
+// fromOutside reports whether a SIGKILL came from outside of the sandbox. Then the call is not to blame and has no
+// verdict.
+func (o outcome) fromOutside() bool {
+	return o.unexplained() && !o.memory && !o.own && o.flags&flagCPULimit == 0 && !o.stdout.overflow &&
+		!o.stderr.overflow
+}
+
+// stream holds what arrived on one pipe, up to its limit.
 type stream struct {
 	bytes    []byte
 	overflow bool
@@ -47,7 +61,8 @@ type stream struct {
 func (o outcome) verdict(limits sandbox.Limits) sandbox.Result {
 	result := sandbox.Result{ExitCode: -1, Stdout: text(o.stdout.bytes), Stderr: text(o.stderr.bytes)}
 	switch {
-	case o.stdout.overflow, o.stderr.overflow, o.kind == kindLongValue, o.kind == kindValue && len(o.record) > limits.OutputBytes:
+	case o.stdout.overflow, o.stderr.overflow, o.kind == kindLongValue, o.kind == kindValue &&
+		len(o.record) > limits.OutputBytes:
 		return o.tooMuch()
 	case o.flags&flagTooMuch != 0:
 		result.Status = sandbox.StatusFileLimit
@@ -73,8 +88,8 @@ func (o outcome) verdict(limits sandbox.Limits) sandbox.Result {
 	return result
 }
 
-// tooMuch keeps the stream that overflowed: how much of the other arrived before the child was
-// killed is chance, and so is whether it was killed or got to its end.
+// tooMuch keeps the stream that overflowed. How much of the other stream arrived before the child was killed is a
+// matter of chance, and so is whether the child was killed or finished first.
 func (o outcome) tooMuch() sandbox.Result {
 	result := sandbox.Result{Status: sandbox.StatusOutputLimit, ExitCode: -1, Signal: "SIGKILL"}
 	switch {
@@ -86,13 +101,15 @@ func (o outcome) tooMuch() sandbox.Result {
 	return result
 }
 
-// signalled tells the kernel's CPU limit and the parent's wall limit from other signals. The
-// CPU time must bear the limit out, for code can send SIGXCPU to itself; half is enough, since
-// the kernel enforces the limit by sampled ticks and reports time more exactly.
+// signalled distinguishes the kernel's CPU limit and the parent's wall limit from other signals. The CPU time must
+// confirm the limit, because code can send SIGXCPU to itself. Half of the limit is enough, since the kernel enforces
+// the limit by sampled ticks but reports exact times.
 func (o outcome) signalled(limits sandbox.Limits) sandbox.Status {
 	signal := o.wait.Signal()
 	spent := o.cpu >= wholeSeconds(limits.CPU)/2
 	switch {
+	case o.memory:
+		return sandbox.StatusOutOfMemory
 	case spent && (signal == unix.SIGXCPU || signal == unix.SIGKILL && o.cause == causeNone):
 		return sandbox.StatusTimeoutCPU
 	case signal == unix.SIGKILL && o.cause == causeWall:
@@ -119,15 +136,16 @@ func (o outcome) failure() sandbox.Status {
 	}
 }
 
-// wholeSeconds rounds up to what RLIMIT_CPU can express.
+// wholeSeconds rounds up to the resolution of RLIMIT_CPU.
 func wholeSeconds(d time.Duration) time.Duration {
 	return (d + time.Second - 1) / time.Second * time.Second
 }
 
-// address matches one in a default representation, such as <function f at 0x7ffff7bd8a00> or <code object f at 0xe28a40, file "main.py", line 1>.
+// address matches an address in a default representation, such as <function f at 0x7ffff7bd8a00> or <code object f at
+// 0xe28a40, file "main.py", line 1>.
 var address = regexp.MustCompile(` at 0x[0-9a-f]{5,16}([>,])`)
 
-// text makes what a call wrote fit to show: UTF-8, without addresses.
+// text converts a call's output to UTF-8 and replaces addresses by zeros.
 func text(b []byte) string {
 	if len(b) == 0 {
 		return ""

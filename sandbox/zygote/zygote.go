@@ -14,31 +14,33 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
-// workFolder is the folder of every call in the tier "full".
+// workFolder is the work folder of every call in the tier "full".
 const workFolder = "/sandbox"
 
-// Options say how to open an executor. The zero value takes the tier "full" and nothing weaker.
+// Options say how to open an executor. The zero value accepts only the tier "full".
 type Options struct {
-	Python       string        // interpreter; "" finds one
-	Workers      int           // calls at once; 0 takes one per CPU
-	Dir          string        // where work folders are made if they are not mounts; "" takes the system's
-	Tier         sandbox.Tier  // the one tier to accept; "" takes the strongest that can be had
-	MinTier      sandbox.Tier  // the weakest tier to accept where Tier is ""; "" accepts TierFull alone
-	Sets         []PackageSet  // nil takes DefaultSets; the first is the smallest
-	Interpreters []Interpreter // of other languages; nil takes DefaultInterpreters
-	Preload      []string      // sets that are loaded in the background; others are when a call first needs them
+	Python       string        // the interpreter; "" finds one
+	Workers      int           // calls at once; 0 means one per CPU
+	Dir          string        // parent of work folders that are not mounts; "" means the system's folder
+	Tier         sandbox.Tier  // the only tier to accept; "" means the strongest one available
+	MinTier      sandbox.Tier  // the weakest tier to accept if Tier is ""; "" means TierFull
+	Sets         []PackageSet  // nil means DefaultSets; the first is the smallest
+	Interpreters []Interpreter // for other languages; nil means DefaultInterpreters
+	Preload      []string      // sets to load in the background; others are loaded when a call first needs them
+	// Landlock returns the kernel's version of Landlock; nil asks the kernel. Tests use it to simulate older kernels.
+	Landlock func() (int, error)
 }
 
 // Executor runs calls in children of warm interpreters.
 type Executor struct {
-	plan    plan
-	version string
-	dir     string // where scratch is made
-	scratch string // holds the work folders of the weaker tiers; removed by Close
-	spawner *spawner
-	slots   *slots
-	lanes   *lanes
-	workers int
+	plan      plan
+	version   string
+	dir       string // parent of scratch
+	scratch   string // holds the work folders of the weaker tiers; removed by Close
+	spawner   *spawner
+	slots     *slots
+	scheduler *scheduler
+	workers   int
 
 	forks, recycled atomic.Int64
 
@@ -77,7 +79,8 @@ func Open(o Options) (*Executor, error) {
 	}
 	removeLeftGroups()
 	life, halt := context.WithCancel(context.Background())
-	e := &Executor{dir: o.Dir, spawner: newSpawner(), slots: newSlots(2 * o.Workers), lanes: newLanes(o.Workers), workers: o.Workers, life: life, halt: halt}
+	e := &Executor{dir: o.Dir, spawner: newSpawner(), slots: newSlots(2 * o.Workers),
+		scheduler: newScheduler(o.Workers), workers: o.Workers, life: life, halt: halt}
 	if err := e.fill(pythons, o); err != nil {
 		e.Close()
 		return nil, err
@@ -95,8 +98,8 @@ func Open(o Options) (*Executor, error) {
 	return e, nil
 }
 
-// preload starts the sets' zygotes, one at a time, so that the other places stay free for calls. What fails here
-// fails again, and is told, when a call needs it.
+// preload starts the sets' zygotes one at a time, so that the other places stay free for calls. A failure here occurs
+// again, and is reported, when a call needs the set.
 func (e *Executor) preload(names []string) {
 	defer e.running.Done()
 	for _, name := range names {
@@ -112,12 +115,12 @@ func (e *Executor) preload(names []string) {
 	}
 }
 
-// ready starts a zygote of the set where there is none; false once the executor closes.
+// ready starts a zygote of the set in a slot that has none. It returns false once the executor closes.
 func (e *Executor) ready(set PackageSet) bool {
-	if err := e.lanes.enter(e.life); err != nil {
+	if err := e.scheduler.enter(e.life); err != nil {
 		return false
 	}
-	defer e.lanes.leave()
+	defer e.scheduler.leave()
 	if s := e.slots.without(set.Name); s != nil {
 		_, _ = e.zygote(s, set)
 		e.slots.give(s)
@@ -125,7 +128,7 @@ func (e *Executor) ready(set PackageSet) bool {
 	return true
 }
 
-// fill settles the plan with the first zygote and then starts the others.
+// fill decides on the plan by starting the first zygote, and then starts the others.
 func (e *Executor) fill(pythons []python, o Options) error {
 	first := e.slots.take("")
 	defer e.slots.give(first)
@@ -135,10 +138,13 @@ func (e *Executor) fill(pythons []python, o Options) error {
 			if len(first.zygotes) > 0 || o.Tier != "" && o.Tier != tier {
 				continue
 			}
-			e.plan = plan{python: p, tier: tier, sets: p.sets(o.Sets), others: present(o.Interpreters)}
-			if len(e.plan.sets.there) == 0 {
+			e.plan = plan{python: p, tier: tier, sets: p.sets(o.Sets), others: present(o.Interpreters),
+				bounds: callBounds()}
+			if err := landlockHolds(tier, o.Landlock); err != nil {
+				faults = append(faults, fmt.Errorf("%s: %w", tier, err))
+			} else if len(e.plan.sets.available) == 0 {
 				faults = append(faults, fmt.Errorf("%s has none of the package sets", p.Executable))
-			} else if _, err := e.zygote(first, e.plan.sets.there[0]); err != nil {
+			} else if _, err := e.zygote(first, e.plan.sets.available[0]); err != nil {
 				faults = append(faults, fmt.Errorf("%s: %w", tier, err))
 			}
 		}
@@ -146,7 +152,7 @@ func (e *Executor) fill(pythons []python, o Options) error {
 	if len(first.zygotes) == 0 {
 		return unopened(faults)
 	}
-	smallest := e.plan.sets.there[0]
+	smallest := e.plan.sets.available[0]
 	e.version = first.zygotes[smallest.Name].version
 	if err := o.tooWeak(e.plan.tier, faults); err != nil {
 		return err
@@ -162,21 +168,23 @@ func (e *Executor) fill(pythons []python, o Options) error {
 	return nil
 }
 
-// unopened tells interpreters out of reach from a machine without any tier.
+// unopened distinguishes interpreters that calls cannot reach from a machine on which no tier works.
 func unopened(faults []error) error {
 	fault := errors.Join(faults...)
 	reached := func(err error) bool { return !errors.Is(err, fs.ErrPermission) }
 	if len(faults) > 0 && !slices.ContainsFunc(faults, reached) {
-		return fmt.Errorf("%w: the user that calls run as cannot enter its folder; install one for all users (Debian: apt-get install python3): %w",
+		return fmt.Errorf("%w: the user that calls run as cannot enter its folder; install one for all users "+
+			"(Debian: apt-get install python3): %w",
 			sandbox.ErrNoPython, fault)
 	}
 	return fmt.Errorf("%w: no tier of isolation works here: %w", sandbox.ErrInfrastructure, fault)
 }
 
-// recycleAfter is how many calls a zygote serves before it is replaced, as a precaution: none is known to need it.
+// recycleAfter is how many calls a zygote serves before it is replaced. This is a precaution; no zygote is known to
+// need it.
 const recycleAfter = 100_000
 
-// zygote returns the slot's zygote of a set, started if there is none.
+// zygote returns the slot's zygote of a set. It starts one if there is none.
 func (e *Executor) zygote(s *slot, set PackageSet) (*process, error) {
 	if z := s.zygotes[set.Name]; z != nil && z.calls < recycleAfter {
 		return z, nil
@@ -199,23 +207,24 @@ func (e *Executor) zygote(s *slot, set PackageSet) (*process, error) {
 	return z, nil
 }
 
-// Stats tells what the executor has done and is doing.
+// Stats reports what the executor has done and is doing.
 func (e *Executor) Stats() sandbox.Stats {
-	return sandbox.Stats{Workers: e.workers, Busy: e.lanes.busy(), Aside: e.lanes.aside.Load(), Forks: e.forks.Load(), Recycled: e.recycled.Load()}
+	return sandbox.Stats{Workers: e.workers, Busy: e.scheduler.busy(), Aside: e.scheduler.aside.Load(),
+		Forks: e.forks.Load(), Recycled: e.recycled.Load()}
 }
 
-// Isolation names the tier that was obtained.
+// Isolation returns the name of the tier that was obtained.
 func (e *Executor) Isolation() string { return string(e.plan.tier) }
 
 // Python returns the interpreter's path and version.
 func (e *Executor) Python() (path, version string) { return e.plan.python.Executable, e.version }
 
-// Workers returns how many calls run at once, those that were set aside not counted.
+// Workers returns how many calls run at once, not counting those that were set aside.
 func (e *Executor) Workers() int { return e.workers }
 
-// Run implements sandbox.Executor. At most Workers calls of all batches run at once, and as many again that were set
-// aside. A call that breaks (it is run twice) leaves the others to go on; hopeless says when the batch ends, and a
-// zygote that cannot be started ends it at once.
+// Run implements sandbox.Executor. At most Workers calls of all batches run in the foreground at once, and as many in
+// the background. A call that breaks is run a second time. If it breaks again, the others continue, until hopeless ends
+// the batch. If a zygote cannot be started, the batch ends at once, and the error is that of the first call that broke.
 func (e *Executor) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Result, error) {
 	if err := e.enter(); err != nil {
 		return nil, err
@@ -230,34 +239,53 @@ func (e *Executor) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Res
 	var ends tally
 	arrived := time.Now()
 	next := make(chan int)
-	var hands sync.WaitGroup
-	var hand func()
-	hand = func() {
-		for i := range next {
+	var runners sync.WaitGroup
+	// admission is held from taking a call's number until the call has a place, so that calls get their places in their
+	// order.
+	var admission sync.Mutex
+	admit := func() (i int, set PackageSet, more bool, err error) {
+		admission.Lock()
+		defer admission.Unlock()
+		if i, more = <-next; more {
+			set, err = e.admit(ctx, calls[i])
+		}
+		return i, set, more, err
+	}
+	var runner func()
+	runner = func() {
+		for {
+			i, set, more, err := admit()
+			if !more {
+				return
+			}
 			replaced := false
-			result, err := e.run(ctx, calls[i], arrived, func() {
-				replaced = true
-				hands.Go(hand)
-			})
+			if err == nil {
+				results[i], err = e.run(ctx, set, calls[i], arrived, func() {
+					replaced = true
+					runners.Go(runner)
+				})
+			}
 			if err != nil {
 				broken[i] = fmt.Errorf("run call %d: %w", i, err)
 			}
 			if !errors.Is(err, sandbox.ErrBadCall) && ends.hopeless(err) || errors.Is(err, errNoZygote) {
-				cancel(broken[i])
+				cancel(errGivenUp)
 			}
-			results[i] = result
 			if replaced {
 				return
 			}
 		}
 	}
-	// One more than run at once: who has a place sees that somebody waits for it.
+	// One goroutine more than there are workers, so that a running call can see that another one waits for a place.
 	for range min(e.workers+1, len(calls)) {
-		hands.Go(hand)
+		runners.Go(runner)
 	}
 	feed(ctx, next, len(calls))
-	hands.Wait()
-	if err := context.Cause(ctx); err != nil {
+	runners.Wait()
+	switch err := context.Cause(ctx); {
+	case errors.Is(err, errGivenUp):
+		return nil, firstBreakage(broken)
+	case err != nil:
 		return nil, err
 	}
 	if slices.ContainsFunc(broken, func(err error) bool { return err != nil }) {
@@ -266,8 +294,22 @@ func (e *Executor) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Res
 	return results, nil
 }
 
-// mostBroken is how many calls of a batch may break before the first one that does not: a sandbox
-// that is gone should not be tried for every call.
+// errGivenUp cancels the other calls of a batch that has failed as a whole.
+var errGivenUp = errors.New("another call of the batch broke")
+
+// firstBreakage returns the error of the lowest-numbered call that broke, leaving out calls that were only cancelled
+// and calls that are themselves at fault.
+func firstBreakage(broken sandbox.CallErrors) error {
+	for _, err := range broken {
+		if err != nil && !errors.Is(err, errGivenUp) && !errors.Is(err, sandbox.ErrBadCall) {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: %w", sandbox.ErrInfrastructure, errGivenUp)
+}
+
+// mostBroken is how many calls of a batch may break before the first one succeeds. If the sandbox is gone, there is no
+// point in trying every call.
 const mostBroken = 8
 
 // tally counts how the calls of a batch ended.
@@ -276,7 +318,7 @@ type tally struct {
 	verdicts, broken int
 }
 
-// hopeless counts one call and reports whether the batch should end with its breakage.
+// hopeless counts one call and reports whether the batch should end with an error.
 func (t *tally) hopeless(err error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -288,12 +330,12 @@ func (t *tally) hopeless(err error) bool {
 	return t.verdicts == 0 && t.broken >= mostBroken
 }
 
-// errNoZygote: no call is to blame when an interpreter cannot even be started.
+// errNoZygote: an interpreter cannot be started. No call is to blame for that.
 var errNoZygote = errors.New("no interpreter can be started")
 
 var errClosed = fmt.Errorf("%w: executor is closed", sandbox.ErrInfrastructure)
 
-// feed offers the numbers below n until ctx ends.
+// feed sends the numbers below n until ctx ends.
 func feed(ctx context.Context, next chan<- int, n int) {
 	defer close(next)
 	for i := range n {
@@ -315,7 +357,7 @@ func (e *Executor) enter() error {
 	return nil
 }
 
-// accept says why a call cannot be run by anyone, or which packages it needs.
+// accept returns the package set that a call needs. It fails if no executor could run the call.
 func (e *Executor) accept(call sandbox.Call) (PackageSet, error) {
 	if err := call.Validate(); err != nil {
 		return PackageSet{}, err
@@ -326,18 +368,21 @@ func (e *Executor) accept(call sandbox.Call) (PackageSet, error) {
 	return e.plan.sets.choose(call)
 }
 
-// run waits for a place and runs the call there; aside is told when it is set aside. A call whose zygote broke is run
-// once more.
-func (e *Executor) run(ctx context.Context, call sandbox.Call, arrived time.Time, aside func()) (sandbox.Result, error) {
+// admit checks a call and waits for a place in the foreground. run returns the place.
+func (e *Executor) admit(ctx context.Context, call sandbox.Call) (PackageSet, error) {
 	set, err := e.accept(call)
 	if err != nil {
-		return sandbox.Result{}, err
+		return PackageSet{}, err
 	}
-	if err := e.lanes.enter(ctx); err != nil {
-		return sandbox.Result{}, err
-	}
-	p := &patience{lanes: e.lanes, aside: func() {
-		e.lanes.aside.Add(1)
+	return set, e.scheduler.enter(ctx)
+}
+
+// run runs a call that has a place from admit. It calls aside when the call is set aside. A call whose zygote broke is
+// run once more.
+func (e *Executor) run(ctx context.Context, set PackageSet, call sandbox.Call, arrived time.Time,
+	aside func()) (sandbox.Result, error) {
+	p := &task{scheduler: e.scheduler, aside: func() {
+		e.scheduler.aside.Add(1)
 		aside()
 		sandbox.Aside(ctx)
 	}}
@@ -352,9 +397,9 @@ func (e *Executor) run(ctx context.Context, call sandbox.Call, arrived time.Time
 			return result, nil
 		case ctx.Err() != nil:
 			return sandbox.Result{}, context.Cause(ctx)
-		case errors.Is(err, errTurnOver):
-			p = &patience{lanes: p.lanes, long: true, begun: p.begun + 1}
-			if err := e.lanes.enterLong(ctx, p); err != nil {
+		case errors.Is(err, errPreempted):
+			p = &task{scheduler: p.scheduler, background: true, restarts: p.restarts + 1}
+			if err := e.scheduler.enterBackground(ctx, p); err != nil {
 				return sandbox.Result{}, err
 			}
 		default:
@@ -364,8 +409,8 @@ func (e *Executor) run(ctx context.Context, call sandbox.Call, arrived time.Time
 	return sandbox.Result{}, fmt.Errorf("%w, twice: %w", sandbox.ErrInfrastructure, errors.Join(faults...))
 }
 
-// attempt runs the call once; a zygote that fails is given up.
-func (e *Executor) attempt(ctx context.Context, p *patience, set PackageSet, call sandbox.Call) (sandbox.Result, error) {
+// attempt runs the call once. It ends a zygote that fails.
+func (e *Executor) attempt(ctx context.Context, p *task, set PackageSet, call sandbox.Call) (sandbox.Result, error) {
 	s := e.slots.take(set.Name)
 	defer e.slots.give(s)
 	z, err := e.zygote(s, set)
@@ -375,13 +420,13 @@ func (e *Executor) attempt(ctx context.Context, p *patience, set PackageSet, cal
 	e.forks.Add(1)
 	p.begin(z)
 	result, err := z.execute(ctx, call, call.Limits.OrDefault(), p)
-	if err != nil && !errors.Is(err, errTurnOver) && !errors.Is(err, context.Cause(ctx)) {
+	if z.unusable || err != nil && !errors.Is(err, errPreempted) && !errors.Is(err, context.Cause(ctx)) {
 		s.drop(z)
 	}
 	return result, err
 }
 
-// Close ends what runs, every zygote, and removes the scratch folder. Closing twice is well.
+// Close ends running calls and every zygote, and removes the scratch folder. A second call does nothing.
 func (e *Executor) Close() error {
 	e.mu.Lock()
 	if e.closed {

@@ -1,14 +1,15 @@
-// Package faults is a store for tests that goes wrong on purpose.
+// Package faults decorates a store with faults, for tests.
 //
-// A *rule* says which calls it meets (an operation, a part of the key, the how-manieth) and what
-// happens to them. The first rule that meets a call decides; a call that no rule meets goes to the
-// inner store as it is. The log tells every call in order, so that a test can say what was done.
+// A *rule* says which calls it matches (an operation, a part of the key, the nth such call) and what happens to them.
+// The first rule that matches a call decides; a call that no rule matches goes to the inner store unchanged. The log
+// lists every call in order, so that a test can check what was done.
 package faults
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -17,13 +18,13 @@ import (
 	"github.com/ropewalk/ropewalk/store"
 )
 
-// ErrInjected is the error of a fault that names no other.
+// ErrInjected is the error of a fault whose rule names no other.
 var ErrInjected = errors.New("injected fault")
 
 // Op is an operation of a store.
 type Op string
 
-// The operations.
+// The operations. Get also matches GetRange, and Put also matches PutFrom.
 const (
 	Get         Op = "get"
 	Put         Op = "put"
@@ -36,29 +37,29 @@ const (
 type Effect int
 
 const (
-	// Fail does nothing and returns the error.
+	// Fail does not perform the operation and returns the error.
 	Fail Effect = iota
-	// LostAck does what was asked and returns the error.
+	// LostAck performs the operation and returns the error.
 	LostAck
-	// Torn stores, or returns from Get, only the first half of the bytes, and returns the error
-	// for a put. It breaks the store's contract on purpose: a disk lied.
+	// Torn stores, or returns from Get, only the first half of the bytes; a put also returns the error. It breaks the
+	// store's contract on purpose, like a disk that lies.
 	Torn
 	// TornSilently is Torn without an error.
 	TornSilently
-	// Delay waits, or until the context ends, and then does what was asked.
+	// Delay waits, at most until the context ends, and then performs the operation.
 	Delay
 )
 
-// Rule meets calls and says what happens to them.
+// Rule matches calls and says what happens to them.
 type Rule struct {
-	Op  Op     // empty meets every operation
-	Key string // a part of the key or list prefix; empty meets every key
-	// Nth is which of the calls that Op and Key meet is faulty, from 1; 0 is all of them.
+	Op  Op     // empty matches every operation
+	Key string // a part of the key or of the prefix of a list; empty matches every key
+	// Nth selects which of the calls that Op and Key match is faulty, from 1; 0 selects all of them.
 	Nth    int
 	Effect Effect
 	Err    error         // ErrInjected when nil
 	Delay  time.Duration // of the Delay effect
-	// Before is called, if set, before the call is met with its fault: a hook to interleave.
+	// Before is called, if set, before the fault takes effect, so that a test can interleave calls.
 	Before func()
 }
 
@@ -72,6 +73,7 @@ type Call struct {
 type Store struct {
 	inner store.Store
 	rules []Rule
+	limit int64 // of an object's size; 0 uses the inner store's limit
 
 	mu  sync.Mutex
 	met []int // by rule
@@ -80,9 +82,23 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// New returns inner with faults.
+// New returns a store that passes calls to inner, with faults.
 func New(inner store.Store, rules ...Rule) *Store {
 	return &Store{inner: inner, rules: rules, met: make([]int, len(rules))}
+}
+
+// WithMaxObject gives the store a limit on the size of an object, in bytes, and returns it.
+func (s *Store) WithMaxObject(limit int64) *Store {
+	s.limit = limit
+	return s
+}
+
+// MaxObject implements store.Store.
+func (s *Store) MaxObject() int64 {
+	if s.limit > 0 {
+		return s.limit
+	}
+	return s.inner.MaxObject()
 }
 
 // Log returns every call so far, in order.
@@ -92,7 +108,7 @@ func (s *Store) Log() []Call {
 	return slices.Clone(s.log)
 }
 
-// Count returns how many calls so far were of op with part in their key.
+// Count returns how many calls of op so far had part in their key.
 func (s *Store) Count(op Op, part string) int {
 	n := 0
 	for _, c := range s.Log() {
@@ -103,8 +119,8 @@ func (s *Store) Count(op Op, part string) int {
 	return n
 }
 
-// meet logs a call and returns the fault that it meets, if any. Every rule that matches counts the
-// call, so that the numbers of one rule do not depend on the others.
+// meet logs a call and returns the rule whose fault it gets, if any. Every rule that matches counts the call, so that
+// the numbers of one rule do not depend on the others.
 func (s *Store) meet(op Op, key string) *Rule {
 	s.mu.Lock()
 	s.log = append(s.log, Call{op, key})
@@ -133,8 +149,8 @@ func (r *Rule) err(op Op, key string) error {
 	return fmt.Errorf("%s %s: %w", op, key, ErrInjected)
 }
 
-// run does a call that returns no bytes under whatever fault it meets. do is given what part of
-// the bytes to use.
+// run performs a call that returns no bytes, with the fault that it gets. do is told whether to use only half of the
+// bytes.
 func (s *Store) run(ctx context.Context, op Op, key string, do func(torn bool) error) error {
 	fault := s.meet(op, key)
 	if fault == nil {
@@ -192,9 +208,36 @@ func (s *Store) Put(ctx context.Context, key string, data []byte) error {
 	return s.run(ctx, Put, key, func(torn bool) error { return s.inner.Put(ctx, key, half(data, torn)) })
 }
 
+// PutFrom implements store.Store.
+func (s *Store) PutFrom(ctx context.Context, key string, content io.ReaderAt, size int64) error {
+	if err := store.CheckSize(s, key, size); err != nil {
+		return err
+	}
+	return s.run(ctx, Put, key, func(torn bool) error {
+		if torn {
+			size /= 2
+		}
+		return s.inner.PutFrom(ctx, key, content, size)
+	})
+}
+
+// GetRange implements store.Store.
+func (s *Store) GetRange(ctx context.Context, key string, offset, length int64) (data []byte, err error) {
+	err = s.run(ctx, Get, key, func(torn bool) error {
+		all, err := s.inner.GetRange(ctx, key, offset, length)
+		data = half(all, torn)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return data, nil
+}
+
 // PutIfAbsent implements store.Store.
 func (s *Store) PutIfAbsent(ctx context.Context, key string, data []byte) error {
-	return s.run(ctx, PutIfAbsent, key, func(torn bool) error { return s.inner.PutIfAbsent(ctx, key, half(data, torn)) })
+	return s.run(ctx, PutIfAbsent, key,
+		func(torn bool) error { return s.inner.PutIfAbsent(ctx, key, half(data, torn)) })
 }
 
 // List implements store.Store.

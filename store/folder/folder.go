@@ -1,11 +1,12 @@
-// Package folder reads a bucket that a local S3 server keeps as plain files: its objects without
-// the server. Only the server writes, for it keeps more of an object than its bytes.
+// Package folder reads a bucket that a local S3 server keeps as plain files, without the server. Only the server may
+// write, because it keeps more of an object than its bytes.
 package folder
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -13,15 +14,16 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/ropewalk/ropewalk/store"
 )
 
-// ErrReadOnly is in the error of every attempt to write.
+// ErrReadOnly is wrapped by the error of every attempt to write.
 var ErrReadOnly = errors.New("the bucket's folder is read only; its S3 server writes")
 
-// Store is a store.Store over a bucket's folder whose writing methods all fail. A folder that is
-// not there is an empty store.
+// Store is a store.Store over a bucket's folder. All its writing methods fail. A folder that does not exist is an empty
+// store.
 type Store struct{ root string }
 
 var _ interface {
@@ -29,7 +31,7 @@ var _ interface {
 	store.Files
 } = (*Store)(nil)
 
-// New returns the store of a bucket's folder, which is given by its absolute path.
+// New returns the store over a bucket's folder, given by its absolute path.
 func New(root string) *Store { return &Store{root: root} }
 
 // Root implements store.Files.
@@ -47,6 +49,11 @@ func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 		return nil, fmt.Errorf("get %s: %w", key, err)
 	}
 	data, err := os.ReadFile(s.File(key))
+	return found(key, data, err)
+}
+
+// found turns the error for a missing file into store.ErrNotFound.
+func found(key string, data []byte, err error) ([]byte, error) {
 	switch {
 	case err == nil:
 		return data, nil
@@ -56,13 +63,30 @@ func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 	return nil, fmt.Errorf("get %s: %w", key, err)
 }
 
-// List implements store.Store. It leaves out what the server keeps in the folder for itself.
+// GetRange implements store.Store.
+func (s *Store) GetRange(ctx context.Context, key string, offset, length int64) ([]byte, error) {
+	if err := errors.Join(store.CheckKey(key), store.CheckRange(key, offset, length)); err != nil {
+		return nil, fmt.Errorf("get: %w", err)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("get %s: %w", key, err)
+	}
+	f, err := os.Open(s.File(key))
+	if err != nil {
+		return found(key, nil, err)
+	}
+	defer f.Close() // it was only read
+	data, err := io.ReadAll(io.NewSectionReader(f, offset, length))
+	return found(key, data, err)
+}
+
+// List implements store.Store. It leaves out the server's own files in the folder.
 func (s *Store) List(ctx context.Context, prefix string) ([]store.Object, error) {
 	var out []store.Object
-	dir := path.Dir(prefix + "x") // the deepest folder that holds all the keys
+	dir := path.Dir(prefix + "x") // the deepest folder that holds all keys with the prefix
 	err := filepath.WalkDir(s.File(dir), func(name string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-			return nil // nothing begins so, or it was deleted meanwhile
+			return nil // no key has the prefix, or the file was deleted since it was listed
 		}
 		if err != nil {
 			return err
@@ -88,7 +112,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.Object, error)
 		if err != nil {
 			return err
 		}
-		out = append(out, store.Object{Key: key, Size: info.Size()})
+		out = append(out, store.Object{Key: key, Size: info.Size(), Modified: info.ModTime().Truncate(listed)})
 		return nil
 	})
 	if err != nil {
@@ -98,11 +122,22 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.Object, error)
 	return out, nil
 }
 
-// serversOwn begins the names of versitygw's own folders in a bucket: uploads that are not whole yet.
+// listed is the resolution of times in the server's own listing.
+const listed = time.Second
+
+// serversOwn is the prefix of the names of versitygw's own folders in a bucket, which hold unfinished uploads.
 const serversOwn = ".sgwtmp"
 
 // Put implements store.Store: it fails.
 func (s *Store) Put(_ context.Context, key string, _ []byte) error { return readOnly("put", key) }
+
+// PutFrom implements store.Store: it fails.
+func (s *Store) PutFrom(_ context.Context, key string, _ io.ReaderAt, _ int64) error {
+	return readOnly("put", key)
+}
+
+// MaxObject implements store.Store: no object can be put.
+func (s *Store) MaxObject() int64 { return 0 }
 
 // PutIfAbsent implements store.Store: it fails.
 func (s *Store) PutIfAbsent(_ context.Context, key string, _ []byte) error {

@@ -1,13 +1,16 @@
-// Package mem is a store in memory, for tests and for commands that keep nothing.
+// Package mem is a store in memory, for tests and for commands that keep no record.
 package mem
 
 import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
+	"math"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/ropewalk/ropewalk/store"
 )
@@ -15,13 +18,22 @@ import (
 // Store is a store.Store in memory. Make one with New.
 type Store struct {
 	mu      sync.RWMutex
-	objects map[string][]byte
+	objects map[string]object
+	now     func() time.Time
+}
+
+type object struct {
+	data     []byte
+	modified time.Time
 }
 
 var _ store.Store = (*Store)(nil)
 
 // New returns an empty store.
-func New() *Store { return &Store{objects: map[string][]byte{}} }
+func New() *Store { return NewAt(time.Now) }
+
+// NewAt returns an empty store whose objects take their times from the clock now.
+func NewAt(now func() time.Time) *Store { return &Store{objects: map[string]object{}, now: now} }
 
 // Get implements store.Store.
 func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
@@ -30,11 +42,11 @@ func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	data, ok := s.objects[key]
+	o, ok := s.objects[key]
 	if !ok {
 		return nil, fmt.Errorf("get %s: %w", key, store.ErrNotFound)
 	}
-	return append([]byte{}, data...), nil
+	return append([]byte{}, o.data...), nil
 }
 
 // Put implements store.Store.
@@ -44,9 +56,45 @@ func (s *Store) Put(ctx context.Context, key string, data []byte) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.objects[key] = append([]byte{}, data...)
+	s.objects[key] = object{append([]byte{}, data...), s.now()}
 	return nil
 }
+
+// PutFrom implements store.Store.
+func (s *Store) PutFrom(ctx context.Context, key string, content io.ReaderAt, size int64) error {
+	if err := ready(ctx, "put", key); err != nil {
+		return err
+	}
+	data := make([]byte, size)
+	if _, err := io.ReadFull(io.NewSectionReader(content, 0, size), data); err != nil {
+		return fmt.Errorf("put %s: read the content of %d bytes: %w", key, size, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.objects[key] = object{data, s.now()}
+	return nil
+}
+
+// GetRange implements store.Store.
+func (s *Store) GetRange(ctx context.Context, key string, offset, length int64) ([]byte, error) {
+	if err := ready(ctx, "get", key); err != nil {
+		return nil, err
+	}
+	if err := store.CheckRange(key, offset, length); err != nil {
+		return nil, fmt.Errorf("get: %w", err)
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	o, ok := s.objects[key]
+	if !ok {
+		return nil, fmt.Errorf("get %s: %w", key, store.ErrNotFound)
+	}
+	data := o.data[min(offset, int64(len(o.data))):]
+	return bytes.Clone(data[:min(length, int64(len(data)))]), nil
+}
+
+// MaxObject implements store.Store: memory has no limit of its own.
+func (s *Store) MaxObject() int64 { return math.MaxInt64 }
 
 // PutIfAbsent implements store.Store.
 func (s *Store) PutIfAbsent(ctx context.Context, key string, data []byte) error {
@@ -56,12 +104,12 @@ func (s *Store) PutIfAbsent(ctx context.Context, key string, data []byte) error 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if old, ok := s.objects[key]; ok {
-		if bytes.Equal(old, data) {
+		if bytes.Equal(old.data, data) {
 			return nil
 		}
 		return fmt.Errorf("put if absent %s: %w", key, store.ErrExists)
 	}
-	s.objects[key] = append([]byte{}, data...)
+	s.objects[key] = object{append([]byte{}, data...), s.now()}
 	return nil
 }
 
@@ -73,9 +121,9 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.Object, error)
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	out := []store.Object{}
-	for key, data := range s.objects {
+	for key, o := range s.objects {
 		if strings.HasPrefix(key, prefix) {
-			out = append(out, store.Object{Key: key, Size: int64(len(data))})
+			out = append(out, store.Object{Key: key, Size: int64(len(o.data)), Modified: o.modified})
 		}
 	}
 	slices.SortFunc(out, func(a, b store.Object) int { return strings.Compare(a.Key, b.Key) })

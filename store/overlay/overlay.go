@@ -1,5 +1,5 @@
-// Package overlay is a store over another one that is never written: what is put stays in memory,
-// what is not there is read from beneath.
+// Package overlay is a store over another store that it never writes to. What is put stays in memory; what is not in
+// memory is read from the store below.
 package overlay
 
 import (
@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -20,13 +21,13 @@ type Store struct {
 	base  store.Store
 	above *mem.Store
 
-	mu   sync.Mutex      // makes conditional puts and deletions one step over both layers
-	gone map[string]bool // deleted here, still there beneath
+	mu   sync.Mutex      // makes conditional puts and deletions atomic over both layers
+	gone map[string]bool // deleted here, still in the store below
 }
 
 var _ store.Store = (*Store)(nil)
 
-// New returns a store that shows what base holds.
+// New returns a store that contains the objects of base.
 func New(base store.Store) *Store {
 	return &Store{base: base, above: mem.New(), gone: map[string]bool{}}
 }
@@ -50,6 +51,23 @@ func (s *Store) deleted(key string) bool {
 func (s *Store) Put(ctx context.Context, key string, data []byte) error {
 	return s.above.Put(ctx, key, data)
 }
+
+// PutFrom implements store.Store.
+func (s *Store) PutFrom(ctx context.Context, key string, content io.ReaderAt, size int64) error {
+	return s.above.PutFrom(ctx, key, content, size)
+}
+
+// GetRange implements store.Store.
+func (s *Store) GetRange(ctx context.Context, key string, offset, length int64) ([]byte, error) {
+	data, err := s.above.GetRange(ctx, key, offset, length)
+	if !errors.Is(err, store.ErrNotFound) || s.deleted(key) {
+		return data, err
+	}
+	return s.base.GetRange(ctx, key, offset, length)
+}
+
+// MaxObject implements store.Store.
+func (s *Store) MaxObject() int64 { return s.above.MaxObject() }
 
 // PutIfAbsent implements store.Store.
 func (s *Store) PutIfAbsent(ctx context.Context, key string, data []byte) error {
@@ -91,7 +109,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.Object, error)
 	return out, nil
 }
 
-// Delete implements store.Store; the object beneath stays and is no longer seen.
+// Delete implements store.Store. The object in the store below stays but is no longer visible.
 func (s *Store) Delete(ctx context.Context, key string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,4 +121,4 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 }
 
 // String implements store.Store.
-func (s *Store) String() string { return s.base.String() + ", kept as it is" }
+func (s *Store) String() string { return s.base.String() + ", read only, with writes kept in memory" }

@@ -12,25 +12,29 @@ import (
 
 	"github.com/minio/minio-go/v7"
 
+	"github.com/ropewalk/ropewalk/internal/cause"
 	"github.com/ropewalk/ropewalk/store"
 )
 
-// response returns the server's answer if err is one.
+// response returns the server's response if err holds one.
 func response(err error) (minio.ErrorResponse, bool) {
 	var r minio.ErrorResponse
 	return r, errors.As(err, &r)
 }
 
-// exists reports that a conditional put found the key taken.
+// exists reports whether err says that a conditional put found the key taken.
 func exists(err error) bool {
 	r, ok := response(err)
 	return ok && (r.StatusCode == http.StatusPreconditionFailed || r.Code == minio.PreconditionFailed)
 }
 
-// passing reports whether trying again may help: the network, an overloaded server, or a
-// conditional put that met another one (409), which S3 asks the client to repeat.
+// passing reports whether a retry may help: after an error of the network or of an overloaded server, or after a
+// conditional put that conflicted with another one (409), which S3 asks the client to repeat.
 func passing(err error) bool {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return false
+	}
+	if _, ok := foreign(err); ok {
 		return false
 	}
 	r, ok := response(err)
@@ -46,13 +50,14 @@ func passing(err error) bool {
 		return false
 	}
 	switch r.Code {
-	case "SlowDown", "InternalError", "RequestTimeout", "ServiceUnavailable", "OperationAborted", "ConditionalRequestConflict":
+	case "SlowDown", "InternalError", "RequestTimeout", "ServiceUnavailable", "OperationAborted",
+		"ConditionalRequestConflict":
 		return true
 	}
 	return r.StatusCode >= http.StatusInternalServerError
 }
 
-// unreachable reports an error of the connection rather than of the server.
+// unreachable reports whether err is an error of the connection rather than of the server.
 func unreachable(err error) bool {
 	var op *net.OpError
 	var dns *net.DNSError
@@ -61,36 +66,51 @@ func unreachable(err error) bool {
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)
 }
 
-// advice says what to do about each code that means: somebody must act.
+const (
+	unknownKey   = "the server does not know this access key; check AWS_ACCESS_KEY_ID"
+	quotaReached = "free space or raise the quota; nothing that was committed is lost"
+)
+
+// advice says what to do about each error code that does not go away unless someone acts.
 var advice = map[string]struct {
 	sentinel error
 	text     string
 }{
-	minio.NoSuchKey:                  {store.ErrNotFound, ""},
-	"NoSuchBucket":                   {store.ErrNoBucket, "create it, or name another in ROPEWALK_S3_BUCKET"},
-	"AccessDenied":                   {store.ErrCredentials, "this access key may not do that; ask for read, write and list rights on the bucket"},
-	"InvalidAccessKeyId":             {store.ErrCredentials, "the server does not know this access key; check AWS_ACCESS_KEY_ID"},
-	"XAdminUserNotFound":             {store.ErrCredentials, "the server does not know this access key; check AWS_ACCESS_KEY_ID"},
-	"SignatureDoesNotMatch":          {store.ErrCredentials, "the secret does not belong to the access key; check AWS_SECRET_ACCESS_KEY"},
-	"ExpiredToken":                   {store.ErrCredentials, "the temporary credentials have expired; get new ones"},
-	"InvalidToken":                   {store.ErrCredentials, "check AWS_SESSION_TOKEN"},
-	"RequestTimeTooSkewed":           {store.ErrCredentials, "this machine's clock differs from the server's; set it right"},
-	"AuthorizationHeaderMalformed":   {store.ErrCredentials, "the server expects another region; check AWS_REGION"},
-	"QuotaExceeded":                  {store.ErrNoSpace, "free space or raise the quota; nothing that was committed is lost"},
-	"XMinioStorageFull":              {store.ErrNoSpace, "free space on the server; nothing that was committed is lost"},
-	"XMinioAdminBucketQuotaExceeded": {store.ErrNoSpace, "free space or raise the quota; nothing that was committed is lost"},
+	minio.NoSuchKey: {store.ErrNotFound, ""},
+	"NoSuchBucket":  {store.ErrNoBucket, "create it, or name another in ROPEWALK_S3_BUCKET"},
+	"AccessDenied": {store.ErrCredentials,
+		"this access key lacks permission; ask for read, write and list rights on the bucket"},
+	"InvalidAccessKeyId": {store.ErrCredentials, unknownKey},
+	"XAdminUserNotFound": {store.ErrCredentials, unknownKey},
+	"SignatureDoesNotMatch": {store.ErrCredentials,
+		"the secret does not belong to the access key; check AWS_SECRET_ACCESS_KEY"},
+	"ExpiredToken": {store.ErrCredentials, "the temporary credentials have expired; get new ones"},
+	"InvalidToken": {store.ErrCredentials, "check AWS_SESSION_TOKEN"},
+	"RequestTimeTooSkewed": {store.ErrCredentials,
+		"this machine's clock differs from the server's; set it right"},
+	"AuthorizationHeaderMalformed": {store.ErrCredentials, "the server expects another region; check AWS_REGION"},
+	"EntityTooLarge": {store.ErrTooLarge,
+		"the server accepts no object of that size; use another server"},
+	"QuotaExceeded": {store.ErrNoSpace, quotaReached},
+	"XMinioStorageFull": {store.ErrNoSpace,
+		"free space on the server; nothing that was committed is lost"},
+	"XMinioAdminBucketQuotaExceeded": {store.ErrNoSpace, quotaReached},
 }
 
-// translate maps a client library's error to the package's sentinels, with what to do.
+// translate maps an error of the client library to the package's sentinels, with advice.
 func (s *Store) translate(op, key string, err error) error {
 	what := fmt.Sprintf("%s %s/%s", op, s.options, key)
 	if key == "" {
 		what = fmt.Sprintf("%s %s", op, s.options)
 	}
+	if f, ok := foreign(err); ok {
+		return fmt.Errorf("%s: %w: %w", what, store.ErrUnreachable, f)
+	}
 	r, ok := response(err)
 	if !ok {
 		if unreachable(err) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
-			return fmt.Errorf("%s: %w: %w; is the server running, and AWS_ENDPOINT_URL_S3 right?", what, store.ErrUnreachable, err)
+			return fmt.Errorf("%s: %w: %w; check that the server is running and that AWS_ENDPOINT_URL_S3 is right",
+				what, store.ErrUnreachable, cause.Of(err))
 		}
 		return fmt.Errorf("%s: %w", what, err)
 	}

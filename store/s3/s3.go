@@ -1,12 +1,18 @@
-// Package s3 is a store on an S3 server, through minio-go; the only package that knows it.
+// Package s3 is a store on an S3 server. It is the only package that uses minio-go.
 //
-// Four facts about S3 and its clients shape it. A conditional put is silently unconditional when
-// the client switches to multipart, so multipart is off: an object is one request of at most
-// 5 GiB. The client's own retries hide whether a conflict is our own earlier success, so they are
-// off and this package retries; a conflict is then settled by comparing the bytes. A conflict of
-// two conditional puts in flight (409) is to be repeated. Trailing checksums fail over plain HTTP
-// on some servers; the body's MD5 goes in the header instead, and the server refuses a body that
-// does not match it.
+// Several facts about S3 and its clients shape it:
+//
+//   - A conditional put silently becomes unconditional if the client switches to multipart. The client's own multipart
+//     is therefore off, and a conditional put is one request of at most 5 GiB.
+//   - Objects under content-addressed keys that are larger than a part are uploaded in parts. This package does that
+//     itself, so that an interrupted upload can continue from the parts that are stored.
+//   - A server may answer that an upload is complete while it still assembles the object for another request. The put
+//     therefore ends only once the object exists.
+//   - The client's own retries would hide whether a conflict is our own earlier success. They are off, this package
+//     retries, and it settles a conflict by comparing the bytes. A conflict of two conditional puts in flight (409) is
+//     repeated.
+//   - Trailing checksums fail over plain HTTP on some servers. The MD5 of the body is sent in the header instead, and
+//     the server refuses a body that does not match it.
 package s3
 
 import (
@@ -14,10 +20,13 @@ import (
 	"context"
 	"crypto/md5"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
@@ -25,40 +34,75 @@ import (
 	"github.com/ropewalk/ropewalk/store"
 )
 
-// maxObject is the largest object of a single put, in bytes.
-const maxObject = 5 << 30
-
 // Store is a store.Store on an S3 bucket. Make one with New.
 type Store struct {
 	options Options
 	client  *minio.Core
+	patient *minio.Core // waits while the server assembles an object of many parts
 }
+
+// assembleWithin bounds that wait.
+const assembleWithin = 15 * time.Minute
 
 var _ store.Store = (*Store)(nil)
 
-// New returns a store; it sends nothing yet.
+// New returns a store. It sends no request yet.
 func New(o Options) (*Store, error) {
 	if err := o.resolve(); err != nil {
 		return nil, err
+	}
+	if o.PartSize == 0 {
+		o.PartSize = DefaultPartSize
+	}
+	if o.PartSize < minPart || o.PartSize > maxPut {
+		return nil, fmt.Errorf("connect to %s: parts have %d bytes: want %d to %d", o, o.PartSize, minPart, maxPut)
+	}
+	client, err := connect(o, o.Transport)
+	if err != nil {
+		return nil, err
+	}
+	transport := o.Transport
+	if transport == nil {
+		slow, err := minio.DefaultTransport(o.Secure)
+		if err != nil {
+			return nil, fmt.Errorf("connect to %s: %w", o, err)
+		}
+		slow.ResponseHeaderTimeout = assembleWithin
+		transport = slow
+	}
+	patient, err := connect(o, transport)
+	if err != nil {
+		return nil, err
+	}
+	return &Store{options: o, client: client, patient: patient}, nil
+}
+
+func connect(o Options, transport http.RoundTripper) (*minio.Core, error) {
+	transport, err := withoutStrangers(transport, o.Secure)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", o, err)
 	}
 	client, err := minio.NewCore(o.Endpoint, &minio.Options{
 		Creds:           credentials.NewStaticV4(o.AccessKey, o.SecretKey, o.SessionToken),
 		Secure:          o.Secure,
 		Region:          o.Region,
-		Transport:       o.Transport,
+		Transport:       transport,
 		TrailingHeaders: false,
 		MaxRetries:      1,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", o, err)
 	}
-	return &Store{options: o, client: client}, nil
+	return client, nil
 }
+
+// MaxObject implements store.Store.
+func (s *Store) MaxObject() int64 { return maxObject }
 
 // String implements store.Store.
 func (s *Store) String() string { return s.options.String() }
 
-// EnsureBucket creates the bucket unless it is there.
+// EnsureBucket creates the bucket unless it exists.
 func (s *Store) EnsureBucket(ctx context.Context) error {
 	err := retry(ctx, func() error {
 		ok, err := s.client.BucketExists(ctx, s.options.Bucket)
@@ -83,7 +127,7 @@ func (s *Store) Get(ctx context.Context, key string) (data []byte, err error) {
 		return nil, fmt.Errorf("get: %w", err)
 	}
 	err = retry(ctx, func() error {
-		data, err = s.read(ctx, key)
+		data, err = s.read(ctx, key, minio.GetObjectOptions{})
 		return err
 	})
 	if err != nil {
@@ -92,8 +136,43 @@ func (s *Store) Get(ctx context.Context, key string) (data []byte, err error) {
 	return data, nil
 }
 
-func (s *Store) read(ctx context.Context, key string) ([]byte, error) {
-	body, info, _, err := s.client.GetObject(ctx, s.options.Bucket, key, minio.GetObjectOptions{})
+// GetRange implements store.Store.
+func (s *Store) GetRange(ctx context.Context, key string, offset, length int64) (data []byte, err error) {
+	if err := errors.Join(store.CheckKey(key), store.CheckRange(key, offset, length)); err != nil {
+		return nil, fmt.Errorf("get: %w", err)
+	}
+	options := minio.GetObjectOptions{}
+	if err := options.SetRange(offset, offset+length-1); err != nil {
+		return nil, fmt.Errorf("get %s: %w", key, err)
+	}
+	err = retry(ctx, func() error {
+		data, err = s.read(ctx, key, options)
+		return err
+	})
+	if r, ok := response(err); ok && r.StatusCode == http.StatusRequestedRangeNotSatisfiable {
+		return nil, nil // the object ends before it
+	}
+	if err != nil {
+		return nil, s.translate("get", key, err)
+	}
+	if int64(len(data)) > length {
+		return nil, fmt.Errorf("get %s/%s: asked for %d bytes from offset %d and got %d: the server ignores ranges",
+			s.options, key, length, offset, len(data))
+	}
+	return data, nil
+}
+
+// stat returns the server's description of an object.
+func (s *Store) stat(ctx context.Context, key string) (info minio.ObjectInfo, err error) {
+	err = retry(ctx, func() error {
+		info, err = s.client.StatObject(ctx, s.options.Bucket, key, minio.StatObjectOptions{})
+		return err
+	})
+	return info, err
+}
+
+func (s *Store) read(ctx context.Context, key string, options minio.GetObjectOptions) ([]byte, error) {
+	body, info, _, err := s.client.GetObject(ctx, s.options.Bucket, key, options)
 	if err != nil {
 		return nil, err
 	}
@@ -109,12 +188,14 @@ func (s *Store) read(ctx context.Context, key string) ([]byte, error) {
 	return buffer.Bytes(), nil
 }
 
-// Put implements store.Store. The server checks the body's MD5; its ETag, or where that is
-// something else the object itself, is compared afterwards.
+// Put implements store.Store. The server checks the body's MD5. Put then compares the ETag, or the object itself if the
+// ETag is something other than an MD5.
 func (s *Store) Put(ctx context.Context, key string, data []byte) error {
-	if err := checkPut(key, data); err != nil {
-		return fmt.Errorf("put: %w", err)
-	}
+	return s.PutFrom(ctx, key, bytes.NewReader(data), int64(len(data)))
+}
+
+// putOnce stores an object in one request.
+func (s *Store) putOnce(ctx context.Context, key string, data []byte) error {
 	err := retry(ctx, func() error { return s.write(ctx, key, data, false) })
 	if err != nil {
 		return s.translate("put", key, err)
@@ -124,8 +205,12 @@ func (s *Store) Put(ctx context.Context, key string, data []byte) error {
 
 // PutIfAbsent implements store.Store.
 func (s *Store) PutIfAbsent(ctx context.Context, key string, data []byte) error {
-	if err := checkPut(key, data); err != nil {
+	if err := store.CheckKey(key); err != nil {
 		return fmt.Errorf("put if absent: %w", err)
+	}
+	if len(data) > maxPut {
+		return fmt.Errorf("put if absent: %s has %d bytes, but one request can have at most %d: %w",
+			key, len(data), int64(maxPut), store.ErrTooLarge)
 	}
 	err := retry(ctx, func() error { return s.write(ctx, key, data, true) })
 	if err == nil {
@@ -135,10 +220,10 @@ func (s *Store) PutIfAbsent(ctx context.Context, key string, data []byte) error 
 	if !exists(err) {
 		return translated
 	}
-	// The key may be taken by this very call, whose first answer was lost.
+	// The key may have been taken by this very call if the answer to an earlier try was lost.
 	taken, err := s.Get(ctx, key)
 	if err != nil {
-		return fmt.Errorf("%w; reading who took it: %w", translated, err)
+		return fmt.Errorf("%w; read the object that took the key: %w", translated, err)
 	}
 	if bytes.Equal(taken, data) {
 		return nil
@@ -146,17 +231,7 @@ func (s *Store) PutIfAbsent(ctx context.Context, key string, data []byte) error 
 	return translated
 }
 
-func checkPut(key string, data []byte) error {
-	if err := store.CheckKey(key); err != nil {
-		return err
-	}
-	if int64(len(data)) > maxObject {
-		return fmt.Errorf("key %s: %d bytes are more than one put takes (%d); make smaller shards", key, len(data), int64(maxObject))
-	}
-	return nil
-}
-
-// write puts an object in one request and verifies what the server says that it has stored.
+// write stores an object in one request and verifies what the server says that it has stored.
 func (s *Store) write(ctx context.Context, key string, data []byte, ifAbsent bool) error {
 	options := minio.PutObjectOptions{ContentType: contentType(key), DisableMultipart: true, SendContentMd5: true}
 	if ifAbsent {
@@ -170,12 +245,12 @@ func (s *Store) write(ctx context.Context, key string, data []byte, ifAbsent boo
 	if strings.EqualFold(strings.Trim(info.ETag, `"`), hex.EncodeToString(sum[:])) {
 		return nil
 	}
-	got, err := s.read(ctx, key) // encrypting servers have ETags of another kind
+	got, err := s.read(ctx, key, minio.GetObjectOptions{}) // encrypting servers have other ETags
 	if err != nil {
 		return err
 	}
 	if !bytes.Equal(got, data) {
-		return fmt.Errorf("stored %d bytes, read back %d other ones: %w", len(data), len(got), io.ErrUnexpectedEOF)
+		return fmt.Errorf("stored %d bytes, read back %d other bytes: %w", len(data), len(got), io.ErrUnexpectedEOF)
 	}
 	return nil
 }
@@ -201,17 +276,18 @@ func (s *Store) List(ctx context.Context, prefix string) (objects []store.Object
 }
 
 func (s *Store) list(ctx context.Context, prefix string) ([]store.Object, error) {
-	ctx, cancel := context.WithCancel(ctx) // ends the lister when we return early
+	ctx, cancel := context.WithCancel(ctx) // ends the listing if we return early
 	defer cancel()
 	objects := []store.Object{}
-	for info := range s.client.Client.ListObjects(ctx, s.options.Bucket, minio.ListObjectsOptions{Prefix: prefix, Recursive: true}) {
+	options := minio.ListObjectsOptions{Prefix: prefix, Recursive: true}
+	for info := range s.client.Client.ListObjects(ctx, s.options.Bucket, options) {
 		if info.Err != nil {
 			return nil, info.Err
 		}
-		if strings.HasSuffix(info.Key, "/") { // a folder that a gateway shows as an object
+		if strings.HasSuffix(info.Key, "/") { // a folder that a gateway lists as an object
 			continue
 		}
-		objects = append(objects, store.Object{Key: info.Key, Size: info.Size})
+		objects = append(objects, store.Object{Key: info.Key, Size: info.Size, Modified: info.LastModified})
 	}
 	return objects, ctx.Err()
 }

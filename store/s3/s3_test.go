@@ -22,7 +22,8 @@ import (
 func open(t *testing.T, server storetest.Server, bucket string, transport http.RoundTripper) *s3.Store {
 	t.Helper()
 	s, err := s3.New(s3.Options{
-		Endpoint: server.Endpoint, Bucket: bucket, AccessKey: server.AccessKey, SecretKey: server.SecretKey, Transport: transport,
+		Endpoint: server.Endpoint, Bucket: bucket, AccessKey: server.AccessKey, SecretKey: server.SecretKey,
+		Transport: transport,
 	})
 	require.NoError(t, err)
 	require.NoError(t, s.EnsureBucket(t.Context()))
@@ -39,10 +40,13 @@ func TestConformance(t *testing.T) {
 	})
 }
 
+// sender sends a request.
+type sender = func() (*http.Response, error)
+
 // transport calls change around the real transport, for every request that writes an object.
 type transport struct {
 	puts   atomic.Int32
-	change func(n int32, r *http.Request, send func() (*http.Response, error)) (*http.Response, error)
+	change func(n int32, r *http.Request, send sender) (*http.Response, error)
 }
 
 func (tr *transport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -69,9 +73,9 @@ func answer(r *http.Request, status int, code string) (*http.Response, error) {
 func TestLostAcknowledgementIsRecognisedAsOurs(t *testing.T) {
 	t.Parallel()
 	server := storetest.Versitygw(t)
-	tr := &transport{change: func(n int32, _ *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+	tr := &transport{change: func(n int32, _ *http.Request, send sender) (*http.Response, error) {
 		response, err := send()
-		if n == 1 && err == nil { // stored, but the client never hears of it
+		if n == 1 && err == nil { // stored, but the client does not learn of it
 			_ = response.Body.Close()
 			return nil, io.ErrUnexpectedEOF
 		}
@@ -87,7 +91,7 @@ func TestLostAcknowledgementIsRecognisedAsOurs(t *testing.T) {
 func TestConflictsAndOverloadAreRetried(t *testing.T) {
 	t.Parallel()
 	server := storetest.Versitygw(t)
-	tr := &transport{change: func(n int32, r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+	tr := &transport{change: func(n int32, r *http.Request, send sender) (*http.Response, error) {
 		switch n {
 		case 1:
 			return answer(r, http.StatusConflict, "ConditionalRequestConflict")
@@ -104,7 +108,7 @@ func TestConflictsAndOverloadAreRetried(t *testing.T) {
 func TestDamageOnTheWayIsRefused(t *testing.T) {
 	t.Parallel()
 	server := storetest.Versitygw(t)
-	tr := &transport{change: func(n int32, r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+	tr := &transport{change: func(n int32, r *http.Request, send sender) (*http.Response, error) {
 		if n <= 2 {
 			body, err := io.ReadAll(r.Body)
 			if err != nil {
@@ -131,10 +135,14 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		want    error
 		text    string
 	}{
-		{"no bucket", s3.Options{Endpoint: server.Endpoint, Bucket: "nowhere", AccessKey: server.AccessKey, SecretKey: server.SecretKey}, store.ErrNoBucket, "ROPEWALK_S3_BUCKET"},
-		{"unknown key", s3.Options{Endpoint: server.Endpoint, Bucket: "bbb", AccessKey: "nobody", SecretKey: server.SecretKey}, store.ErrCredentials, "AWS_ACCESS_KEY_ID"},
-		{"wrong secret", s3.Options{Endpoint: server.Endpoint, Bucket: "bbb", AccessKey: server.AccessKey, SecretKey: "sesame-4712"}, store.ErrCredentials, "AWS_SECRET_ACCESS_KEY"},
-		{"no server", s3.Options{Endpoint: refused, Bucket: "bbb", AccessKey: server.AccessKey, SecretKey: server.SecretKey}, store.ErrUnreachable, "AWS_ENDPOINT_URL_S3"},
+		{"no bucket", s3.Options{Endpoint: server.Endpoint, Bucket: "nowhere", AccessKey: server.AccessKey,
+			SecretKey: server.SecretKey}, store.ErrNoBucket, "ROPEWALK_S3_BUCKET"},
+		{"unknown key", s3.Options{Endpoint: server.Endpoint, Bucket: "bbb", AccessKey: "unknown",
+			SecretKey: server.SecretKey}, store.ErrCredentials, "AWS_ACCESS_KEY_ID"},
+		{"wrong secret", s3.Options{Endpoint: server.Endpoint, Bucket: "bbb", AccessKey: server.AccessKey,
+			SecretKey: "sesame-4712"}, store.ErrCredentials, "AWS_SECRET_ACCESS_KEY"},
+		{"no server", s3.Options{Endpoint: refused, Bucket: "bbb", AccessKey: server.AccessKey,
+			SecretKey: server.SecretKey}, store.ErrUnreachable, "AWS_ENDPOINT_URL_S3"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -171,24 +179,35 @@ func TestFullDiskIsNamed(t *testing.T) {
 }
 
 func TestFromEnv(t *testing.T) {
-	clear := []string{"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION", "AWS_DEFAULT_REGION", "ROPEWALK_S3_BUCKET"}
+	clear := []string{"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY",
+		"AWS_SESSION_TOKEN", "AWS_REGION", "AWS_DEFAULT_REGION", "ROPEWALK_S3_BUCKET"}
 	tests := []struct {
 		name string
 		env  map[string]string
 		want s3.Options
 		err  string
 	}{
-		{"local server", map[string]string{"AWS_ENDPOINT_URL": "http://127.0.0.1:7070/", "AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s"},
-			s3.Options{Endpoint: "127.0.0.1:7070", Region: "us-east-1", Bucket: "ropewalk", AccessKey: "k", SecretKey: "s"}, ""},
-		{"the service's own endpoint wins", map[string]string{"AWS_ENDPOINT_URL": "http://a:1", "AWS_ENDPOINT_URL_S3": "https://b:2", "AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s", "AWS_SESSION_TOKEN": "t", "AWS_DEFAULT_REGION": "eu-west-1", "ROPEWALK_S3_BUCKET": "mine"},
-			s3.Options{Endpoint: "b:2", Region: "eu-west-1", Bucket: "mine", AccessKey: "k", SecretKey: "s", SessionToken: "t", Secure: true}, ""},
-		{"Amazon", map[string]string{"AWS_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s"},
-			s3.Options{Endpoint: "s3.eu-central-1.amazonaws.com", Region: "eu-central-1", Bucket: "ropewalk", AccessKey: "k", SecretKey: "s", Secure: true}, ""},
+		{"local server", map[string]string{"AWS_ENDPOINT_URL": "http://127.0.0.1:7070/", "AWS_ACCESS_KEY_ID": "k",
+			"AWS_SECRET_ACCESS_KEY": "s"},
+			s3.Options{Endpoint: "127.0.0.1:7070", Region: "us-east-1", Bucket: "ropewalk", AccessKey: "k",
+				SecretKey: "s"}, ""},
+		{"the service's own endpoint wins", map[string]string{"AWS_ENDPOINT_URL": "http://a:1",
+			"AWS_ENDPOINT_URL_S3": "https://b:2", "AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s",
+			"AWS_SESSION_TOKEN": "t", "AWS_DEFAULT_REGION": "eu-west-1", "ROPEWALK_S3_BUCKET": "mine"},
+			s3.Options{Endpoint: "b:2", Region: "eu-west-1", Bucket: "mine", AccessKey: "k", SecretKey: "s",
+				SessionToken: "t", Secure: true}, ""},
+		{"Amazon", map[string]string{"AWS_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": "k",
+			"AWS_SECRET_ACCESS_KEY": "s"},
+			s3.Options{Endpoint: "s3.eu-central-1.amazonaws.com", Region: "eu-central-1", Bucket: "ropewalk",
+				AccessKey: "k", SecretKey: "s", Secure: true}, ""},
 		{"no key", map[string]string{"AWS_SECRET_ACCESS_KEY": "s"}, s3.Options{}, "AWS_ACCESS_KEY_ID is not set"},
 		{"no secret", map[string]string{"AWS_ACCESS_KEY_ID": "k"}, s3.Options{}, "AWS_SECRET_ACCESS_KEY is not set"},
-		{"credentials in the URL", map[string]string{"AWS_ENDPOINT_URL": "http://user:hunter2@h:1", "AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s"}, s3.Options{}, "holds credentials"},
-		{"not a URL", map[string]string{"AWS_ENDPOINT_URL": "http://user:hunter2@h:port", "AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s"}, s3.Options{}, "not a URL"},
-		{"a path", map[string]string{"AWS_ENDPOINT_URL": "http://h:1/bucket", "AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s"}, s3.Options{}, "scheme, host and port only"},
+		{"credentials in the URL", map[string]string{"AWS_ENDPOINT_URL": "http://user:hunter2@h:1",
+			"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s"}, s3.Options{}, "holds credentials"},
+		{"not a URL", map[string]string{"AWS_ENDPOINT_URL": "http://user:hunter2@h:port", "AWS_ACCESS_KEY_ID": "k",
+			"AWS_SECRET_ACCESS_KEY": "s"}, s3.Options{}, "not a URL"},
+		{"a path", map[string]string{"AWS_ENDPOINT_URL": "http://h:1/bucket", "AWS_ACCESS_KEY_ID": "k",
+			"AWS_SECRET_ACCESS_KEY": "s"}, s3.Options{}, "scheme, host and port only"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -208,12 +227,14 @@ func TestFromEnv(t *testing.T) {
 }
 
 func TestSecretsAreNeverShown(t *testing.T) {
-	o := s3.Options{Endpoint: "127.0.0.1:7070", Bucket: "b", AccessKey: "k", SecretKey: "hunter2", SessionToken: "token3"}
+	o := s3.Options{Endpoint: "127.0.0.1:7070", Bucket: "b", AccessKey: "k", SecretKey: "hunter2",
+		SessionToken: "token3"}
 	s, err := s3.New(o)
 	require.NoError(t, err)
 	var log bytes.Buffer
 	slog.New(slog.NewTextHandler(&log, nil)).Info("opened", "options", o, "store", s)
-	shown := fmt.Sprintf("%v %+v %#v %s %v %s", o, o, o, o, s, s.String()) + log.String() + errors.New(s.String()).Error()
+	shown := fmt.Sprintf("%v %+v %#v %s %v %s", o, o, o, o, s,
+		s.String()) + log.String() + errors.New(s.String()).Error()
 	require.Contains(t, shown, "s3://b at http://127.0.0.1:7070")
 	require.NotContains(t, shown, "hunter2")
 	require.NotContains(t, shown, "token3")

@@ -19,20 +19,20 @@ type Server struct {
 	Endpoint  string // URL
 	AccessKey string
 	SecretKey string
-	Folder    string // where its objects lie as plain files, a folder a bucket
+	Folder    string // holds its objects as plain files, one folder per bucket
 }
 
 // startWithin bounds the wait for the server's first answer.
 const startWithin = 20 * time.Second
 
-// Versitygw starts a real S3 server for the time of the test. Where the program is missing the
-// test is skipped, or fails if ROPEWALK_REQUIRE_SERVERS is set.
+// Versitygw starts a real S3 server that runs until the test ends. If the program is missing, the test is skipped, or
+// fails if ROPEWALK_REQUIRE_SERVERS is set.
 func Versitygw(t testing.TB) Server {
 	t.Helper()
 	program, err := findVersitygw()
 	if err != nil {
 		if os.Getenv("ROPEWALK_REQUIRE_SERVERS") != "" {
-			t.Fatalf("ROPEWALK_REQUIRE_SERVERS is set, and %v", err)
+			t.Fatalf("ROPEWALK_REQUIRE_SERVERS is set, but %v", err)
 		}
 		t.Skip(err)
 	}
@@ -51,7 +51,7 @@ func Versitygw(t testing.TB) Server {
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	require.NoError(t, command.Start())
 	t.Cleanup(func() {
-		_ = command.Process.Kill() // its folder goes with the test, so nothing is worth a clean end
+		_ = command.Process.Kill() // its folder is removed with the test, so a clean end gains nothing
 		_ = command.Wait()
 		_ = log.Close()
 	})
@@ -59,7 +59,7 @@ func Versitygw(t testing.TB) Server {
 	return s
 }
 
-// findVersitygw looks on the PATH, then in .tools at the repository's root.
+// findVersitygw searches the PATH, then .tools in the repository's root.
 func findVersitygw() (string, error) {
 	if program, err := exec.LookPath("versitygw"); err == nil {
 		return program, nil
@@ -91,7 +91,7 @@ func freeAddress(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// xattrs reports whether files in the folder can carry the server's metadata.
+// xattrs reports whether files in the folder can have the extended attributes that hold the server's metadata.
 func xattrs(folder string) bool {
 	name := filepath.Join(folder, ".xattr-probe")
 	if os.WriteFile(name, nil, 0o600) != nil {

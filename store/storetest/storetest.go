@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
@@ -16,10 +17,10 @@ import (
 	"github.com/ropewalk/ropewalk/store"
 )
 
-// multipart is just above the size at which S3 clients like to switch to multipart uploads.
+// multipart is just above the size at which S3 clients usually switch to multipart uploads.
 const multipart = 17 << 20
 
-// Run runs the suite. open returns a store that is empty, or under whose keys nothing else writes.
+// Run runs the suite. open returns a store that is empty, or to whose keys no one else writes.
 func Run(t *testing.T, open func(*testing.T) store.Store) {
 	tests := []struct {
 		name string
@@ -27,7 +28,12 @@ func Run(t *testing.T, open func(*testing.T) store.Store) {
 	}{
 		{"put and get", putAndGet},
 		{"missing object", missing},
+		{"put from and copy", putFrom},
+		{"ranges", ranges},
+		{"content that ends early", shortContent},
+		{"object beyond the limit", tooLarge},
 		{"put again", putAgain},
+		{"put renews the age", putRenews},
 		{"callers own their bytes", ownBytes},
 		{"put if absent", putIfAbsent},
 		{"small race", func(t *testing.T, s store.Store) { race(t, s, 32, 64) }},
@@ -61,7 +67,7 @@ func putAndGet(t *testing.T, s store.Store) {
 		got, err := s.Get(t.Context(), key)
 		require.NoError(t, err)
 		require.NotNil(t, got)
-		require.True(t, bytes.Equal(want, got), "object of %d bytes came back as other %d bytes", size, len(got))
+		require.True(t, bytes.Equal(want, got), "object of %d bytes came back as %d other bytes", size, len(got))
 	}
 }
 
@@ -78,6 +84,21 @@ func putAgain(t *testing.T, s store.Store) {
 	got, err := s.Get(t.Context(), "again/a.bin")
 	require.NoError(t, err)
 	require.Equal(t, body(1000, 1), got)
+}
+
+// putRenews checks that putting an object again renews its age, so that garbage collection keeps it.
+func putRenews(t *testing.T, s store.Store) {
+	modified := func() time.Time {
+		listed, err := s.List(t.Context(), "renew/a.bin")
+		require.NoError(t, err)
+		require.Len(t, listed, 1)
+		return listed[0].Modified
+	}
+	require.NoError(t, s.Put(t.Context(), "renew/a.bin", body(1000, 1)))
+	before := modified()
+	time.Sleep(1100 * time.Millisecond) // some servers store times in seconds
+	require.NoError(t, s.Put(t.Context(), "renew/a.bin", body(1000, 1)))
+	require.True(t, modified().After(before))
 }
 
 func ownBytes(t *testing.T, s store.Store) {
@@ -137,11 +158,13 @@ func race(t *testing.T, s store.Store, writers, size int) {
 }
 
 func list(t *testing.T, s store.Store) {
-	for _, key := range []string{"runs/run=b/2.json", "runs/run=a/table=x/1.parquet", "runs/run=a/table=x-y/0.parquet", "runs/run=ab/3.json"} {
+	for _, key := range []string{"runs/run=b/2.json", "runs/run=a/table=x/1.parquet", "runs/run=a/table=x-y/0.parquet",
+		"runs/run=ab/3.json"} {
 		require.NoError(t, s.Put(t.Context(), key, []byte(key)))
 	}
 	for prefix, want := range map[string][]string{
-		"runs/":              {"runs/run=a/table=x-y/0.parquet", "runs/run=a/table=x/1.parquet", "runs/run=ab/3.json", "runs/run=b/2.json"},
+		"runs/": {"runs/run=a/table=x-y/0.parquet", "runs/run=a/table=x/1.parquet", "runs/run=ab/3.json",
+			"runs/run=b/2.json"},
 		"runs/run=a/":        {"runs/run=a/table=x-y/0.parquet", "runs/run=a/table=x/1.parquet"},
 		"runs/run=a":         {"runs/run=a/table=x-y/0.parquet", "runs/run=a/table=x/1.parquet", "runs/run=ab/3.json"},
 		"runs/run=b/2.json":  {"runs/run=b/2.json"},
@@ -178,6 +201,8 @@ func listPages(t *testing.T, s store.Store) {
 	require.NoError(t, err)
 	require.Len(t, objects, n)
 	for i, o := range objects {
+		require.NotZero(t, o.Modified, o.Key)
+		o.Modified = time.Time{}
 		require.Equal(t, store.Object{Key: fmt.Sprintf("pages/%05d", i), Size: 1}, o)
 	}
 }
@@ -194,7 +219,8 @@ func remove(t *testing.T, s store.Store) {
 }
 
 func keys(t *testing.T, s store.Store) {
-	for _, key := range []string{"runs/run=a.b_c-1/table=tool_calls/step=init/gen=0/00000-0123456789abcdef.parquet", "space and ünïcode/%41+&.json", "x"} {
+	for _, key := range []string{"runs/run=a.b_c-1/table=tool_calls/step=init/gen=0/00000-0123456789abcdef.parquet",
+		"space and ünïcode/%41+&.json", "x"} {
 		require.NoError(t, s.Put(t.Context(), key, []byte(key)), key)
 		got, err := s.Get(t.Context(), key)
 		require.NoError(t, err, key)
@@ -205,6 +231,10 @@ func keys(t *testing.T, s store.Store) {
 		require.Error(t, err, "get %q", key)
 		require.NotErrorIs(t, err, store.ErrNotFound, "get %q", key)
 		require.Error(t, s.Put(t.Context(), key, nil), "put %q", key)
+		require.Error(t, s.PutFrom(t.Context(), key, bytes.NewReader(nil), 0), "put from %q", key)
+		_, err = s.GetRange(t.Context(), key, 0, 1)
+		require.Error(t, err, "get range of %q", key)
+		require.NotErrorIs(t, err, store.ErrNotFound, "get range of %q", key)
 		require.Error(t, s.PutIfAbsent(t.Context(), key, nil), "put if absent %q", key)
 		require.Error(t, s.Delete(t.Context(), key), "delete %q", key)
 	}
@@ -216,6 +246,9 @@ func cancelled(t *testing.T, s store.Store) {
 	_, err := s.Get(ctx, "cancelled/a")
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorIs(t, s.Put(ctx, "cancelled/a", []byte("a")), context.Canceled)
+	require.ErrorIs(t, s.PutFrom(ctx, "cancelled/a", bytes.NewReader(body(multipart, 1)), multipart), context.Canceled)
+	_, err = s.GetRange(ctx, "cancelled/a", 0, 1)
+	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorIs(t, s.PutIfAbsent(ctx, "cancelled/a", []byte("a")), context.Canceled)
 	require.ErrorIs(t, s.Delete(ctx, "cancelled/a"), context.Canceled)
 	_, err = s.List(ctx, "cancelled/")

@@ -24,7 +24,7 @@ const (
 	baseVariable   = "ROPEWALK_E2E_BASE"
 )
 
-// makeBase takes the base run into a fresh home, whose stack may be up afterwards.
+// makeBase makes the base run in a fresh home, whose stack may be up afterwards.
 func (h *home) makeBase(t *testing.T) (r report) {
 	t.Helper()
 	folder := os.Getenv(baseVariable)
@@ -61,10 +61,11 @@ func lock(t *testing.T, path string) (unlock func()) {
 }
 
 // baseParts are what the base run and its warm start have put into a home.
-var baseParts = []string{"s3/ropewalk/warmstarts", "s3/ropewalk/" + schema.RunPrefix("base"), "s3/ropewalk/" + schema.CatalogueKey("base")}
+var baseParts = []string{"s3/ropewalk/warmstarts", "s3/ropewalk/" + schema.RunPrefix("base"),
+	"s3/ropewalk/" + schema.CatalogueKey("base")}
 
 // copyBase copies the base run from a home's folder to one whose stack is not up. The server keeps notes
-// of its own beside each file's bytes: as attributes, or below objectmeta.
+// of its own on each file: as attributes, or below objectmeta.
 func copyBase(t *testing.T, from, to string) {
 	t.Helper()
 	for _, part := range baseParts {
@@ -75,14 +76,15 @@ func copyBase(t *testing.T, from, to string) {
 			}
 			target := filepath.Join(to, path)
 			require.NoError(t, os.MkdirAll(filepath.Dir(target), 0o755))
-			out, err := exec.Command("cp", "--archive", "--no-target-directory", filepath.Join(from, path), target).CombinedOutput()
+			out, err := exec.Command("cp", "--archive", "--no-target-directory", filepath.Join(from, path),
+				target).CombinedOutput()
 			require.NoError(t, err, "%s", out)
 		}
 	}
 }
 
-// withBase returns a home of its own that has the base run, so that its runs need no warm start, and the
-// base run's report. Its stack is not up.
+// withBase returns a separate home with the base run, so that its runs need no warm start, and the base run's report.
+// The home's stack is not up.
 func withBase(t *testing.T) (*home, report) {
 	t.Helper()
 	want := baseReport(t)
@@ -91,7 +93,7 @@ func withBase(t *testing.T) (*home, report) {
 	return h, want
 }
 
-// lendBase puts the base run into an S3 server of a test's own, so that runs there need no warm start.
+// lendBase puts the base run into a test's own S3 server, so that runs there need no warm start.
 func lendBase(t *testing.T, s storetest.Server) {
 	t.Helper()
 	baseReport(t)
@@ -103,8 +105,8 @@ func lendBase(t *testing.T, s storetest.Server) {
 	copyBase(t, shared.home.dir, folder)
 }
 
-// wholeRun is a run of the shared home that is as the base run is, for a test to break: one that an earlier
-// test has left so, else a new one.
+// wholeRun returns a run of the shared home that equals the base run, for a test to break: one that an earlier test
+// left whole, or a new one.
 func (h *home) wholeRun(t *testing.T, otherwise string) string {
 	t.Helper()
 	if n := len(shared.whole); n > 0 {

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -12,12 +13,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
-// tableSteps is how many steps, the latest, the table of a run's details shows.
+// tableSteps is the number of latest steps in the table of a run's details.
 const tableSteps = 12
 
 // TestRunsInTheBrowser does in Temporal's UI what a person does with runs.
@@ -27,9 +28,11 @@ func TestRunsInTheBrowser(t *testing.T) {
 	const run = "browser"
 	text, err := os.ReadFile(tiny())
 	require.NoError(t, err)
+	// Larger steps than the recipe's, so that the run seldom continues as new while the page is used.
+	long := map[string]any{"recipe_yaml": string(text), "steps": 400, "set": []string{"rollout.prompts=24"}}
 
 	if !t.Run("start", func(t *testing.T) {
-		p.startForm(t, run, workflows.TrainRunName, map[string]any{"recipe_yaml": string(text), "steps": 400})
+		p.startForm(t, run, workflows.TrainRunName, long)
 		p.picture(t, "start")
 		p.submitStart(t)
 		p.shows(t, "/"+run, "Running", workflows.TrainRunName, "Task Queue cpu")
@@ -37,18 +40,25 @@ func TestRunsInTheBrowser(t *testing.T) {
 		return
 	}
 	done := 0 // steps, while the run is paused
-	t.Run("pause", func(t *testing.T) {
+	if !t.Run("pause", func(t *testing.T) {
 		eventually(t, func() bool { return h.record().heads(run) > 1 }, "two steps")
-		p.updateForm(t, run, workflows.UpdatePause, nil, "Pause before the next step; the step that runs is finished.")
-		p.submitUpdate(t)
-		p.click(t, "user-metadata-tab")
-		p.seesDetails(t, "of 400 · paused", "Paused before the next step. Send the update unpause")
+		p.update(t, run, workflows.UpdatePause, nil, "Pause before the next step; the step that runs is finished.")
+		details := func() { // of the latest execution
+			p.open(t, "/"+run)
+			p.click(t, "user-metadata-tab")
+		}
+		details()
+		p.askUntil(t, "the pause in the details", 20*time.Second, details,
+			[]string{"Current Details", "of 400 · paused", "Paused before the next step. Send the update unpause"})
 		done = h.record().heads(run)
-	})
+	}) {
+		return
+	}
 	t.Run("read the details", func(t *testing.T) {
 		p.open(t, "/"+run)
 		p.click(t, "user-metadata-tab")
-		p.seesDetails(t, fmt.Sprintf("%s · recipe tiny · seed 1 · step %d of 400", run, done), "Warm start: success", "Seconds by stage:")
+		p.seesDetails(t, fmt.Sprintf("%s · recipe tiny · seed 1 · step %d of 400", run, done), "Warm start: success",
+			"Seconds by stage:")
 		rows := p.table(t, "step")
 		require.Greater(t, len(rows), 2)
 		require.Equal(t, []string{"step", "reward", "success"}, rows[0][:3])
@@ -58,67 +68,77 @@ func TestRunsInTheBrowser(t *testing.T) {
 		p.picture(t, "details")
 	})
 	t.Run("see a step's stages", func(t *testing.T) {
-		p.shows(t, "/"+url.PathEscape(workflows.StepWorkflowID(run, done)), "Completed", "Parent Workflow "+run, "SelectPrompts • the step's problems", "GenerateRollouts • shard 1, turn 0",
-			"ScoreRewards • shard 0", "Resample • VSPO, then RoC", "ComputeAdvantages • the training batch", "UpdatePolicy • ", "PublishPolicy • serve ")
+		p.shows(t, "/"+url.PathEscape(workflows.StepWorkflowID(run, done)), "Completed", "Parent Workflow "+run,
+			"SelectPrompts • the step's problems",
+			"Resample • VSPO, then RoC", "ComputeAdvantages • the training batch", "UpdatePolicy • ",
+			"PublishPolicy • serve ")
 		p.scrollTo(t, "Event History")
 		p.picture(t, "step")
+		p.shows(t, "/"+url.PathEscape(workflows.ShardWorkflowID(run, done, 1)), "Completed",
+			"GenerateRollouts • shard 1, turn 0", "ScoreRewards • shard 1")
 	})
 	t.Run("change a setting and go on", func(t *testing.T) {
-		p.update(t, run, workflows.UpdateSet, map[string]any{"steps": done + 1}, "Change settings from the next step on")
+		p.update(t, run, workflows.UpdateSet, map[string]any{"steps": done + 1},
+			"Change settings from the next step on")
 		p.update(t, run, workflows.UpdateUnpause, nil, "Go on with a paused run. No argument.")
 		p.shows(t, "/"+run, "Completed", "Duration")
 		require.Equal(t, done+1, h.record().heads(run))
 		h.run(t, "verify", run).ok(t)
 	})
 	t.Run("find it", func(t *testing.T) {
-		p.search(t, `RunID="`+run+`"`)
-		p.sees(t, fmt.Sprintf("%d Workflows", done+2), run+"/step=1", fmt.Sprintf("%s/step=%d", run, done+1))
+		p.search(t, `RunID="`+run+`" and WorkflowType!="RolloutShard"`)
+		p.sees(t, " Workflows ", fmt.Sprintf("%s/step=%d", run, done+1))
+		found := regexp.MustCompile(`\d+ Workflows`).FindString(p.text(t))
+		var count int
+		_, err := fmt.Sscanf(found, "%d Workflows", &count)
+		require.NoError(t, err)
+		require.Greater(t, count, done+1, "the run's steps and the executions of the run itself")
 		p.picture(t, "find")
 		p.saveView(t, "one run")
 		p.search(t, `RunID="`+run+`" and Step=1 and Stage="publish"`)
 		p.sees(t, "1 Workflow", run+"/step=1")
 		p.click(t, "one run") // the saved view
-		p.sees(t, fmt.Sprintf("%d Workflows", done+2))
+		p.sees(t, found)
 	})
 	t.Run("replay a stage", func(t *testing.T) {
-		p.start(t, "browser-replay", "ReplayStage", map[string]any{"run_id": run, "step": 1, "from": schema.StageReward})
+		p.start(t, "browser-replay", "ReplayStage",
+			map[string]any{"run_id": run, "step": 1, "from": schema.StageReward})
 		p.shows(t, "/browser-replay", "Completed browser-replay", "ScoreRewards", "Resample", "ComputeAdvantages")
 		p.scrollTo(t, "Event History")
 		p.picture(t, "replay")
 	})
 	t.Run("bad input", func(t *testing.T) {
 		p.start(t, "browser-bad", workflows.TrainRunName, map[string]any{"recipe": "quickstrt"})
-		p.shows(t, "/browser-bad", "Failed browser-bad", wire.FailBadInput, `quickstrt`)
+		p.shows(t, "/browser-bad", "Failed browser-bad", api.FailBadInput, `quickstrt`)
 	})
 	t.Run("cancel", func(t *testing.T) {
-		p.start(t, "browser-cancelled", workflows.TrainRunName, map[string]any{"recipe_yaml": string(text), "steps": 400})
+		p.start(t, "browser-cancelled", workflows.TrainRunName, long)
 		eventually(t, func() bool { return h.record().heads("browser-cancelled") > 0 }, "a step")
-		p.open(t, "/browser-cancelled")
-		p.click(t, "Request Cancellation")
-		p.click(t, "confirm-modal-button")
-		p.sees(t, "Canceled browser-cancelled")
+		p.cancel(t, "browser-cancelled")
 		require.Less(t, h.record().heads("browser-cancelled"), 400)
 	})
 	t.Run("mend a parked run", func(t *testing.T) { parkedInTheBrowser(t, p, h, want) })
 }
 
-// parkedInTheBrowser damages a shard of a run that is resumed, sees which stage failed, mends the
-// shard and has the stage run again.
+// parkedInTheBrowser damages a shard of a run that is resumed, sees which stage failed, repairs the shard and has the
+// stage run again.
 func parkedInTheBrowser(t *testing.T, p *page, h *home, want report) {
 	run := h.wholeRun(t, "browser-parked")
-	turns := h.record().manifest(t, schema.At(run, steps, schema.StageRollout).WithTurn(0).WithShard(1).ManifestKey()).ShardsOf(schema.Turns)
+	turns := h.record().manifest(t,
+		schema.At(run, steps, schema.StageRollout).WithTurn(0).WithShard(1).ManifestKey()).ShardsOf(schema.Turns)
 	require.Len(t, turns, 1)
 	restore := h.record().flip(t, turns[0].Key)
 	require.NoError(t, os.RemoveAll(filepath.Join(h.dir, "cache"))) // it may hold the right bytes, by their digest
 	h.record().unfinish(t, run, schema.StageAdvantage, schema.StageUpdate, schema.StagePublish)
 
 	p.start(t, run, workflows.TrainRunName, map[string]any{"resume": true})
-	p.search(t, `RunID="`+run+`" and FailureKind="`+wire.FailCorrupt+`"`)
+	p.search(t, `RunID="`+run+`" and FailureKind="`+api.FailCorrupt+`"`)
 	p.refreshUntil(t, "Running "+run, "Failed "+run+"/step=4")
 	p.picture(t, "failures")
 	p.open(t, "/"+run)
 	p.click(t, "user-metadata-tab")
-	p.seesDetails(t, "Parked at step 4: "+wire.FailCorrupt, "advantage: ComputeAdvantages", turns[0].Key, "restore the object from a copy",
+	p.seesDetails(t, "Parked at step 4: "+api.FailCorrupt, "advantage: ComputeAdvantages", turns[0].Key,
+		"restore the object from a copy",
 		"retry: run it again", "skip cannot be done", "abort: give the run up")
 	p.picture(t, "parked")
 
@@ -128,9 +148,9 @@ func parkedInTheBrowser(t *testing.T, p *page, h *home, want report) {
 	h.undisturbed(t, want, report{Run: run, Digest: want.Digest})
 }
 
-// startForm fills the form "Start Workflow". The editor comes first: it lays its text out anew when
-// it is left, which moves what is below. So does the word on the task queue, which comes when the server
-// has answered.
+// startForm fills the form "Start Workflow". It fills the editor first, because the editor
+// lays out its text again when it loses the focus, and that moves the fields below. The message about the task queue,
+// which appears after the server's answer, moves them too.
 func (p *page) startForm(t *testing.T, id, workflow string, input map[string]any) {
 	t.Helper()
 	p.open(t, "")
@@ -157,11 +177,15 @@ func (p *page) start(t *testing.T, id, workflow string, input map[string]any) {
 // updateForm opens a run's page and fills "Send an Update", which must show the update's description.
 func (p *page) updateForm(t *testing.T, run, update string, input map[string]any, description string) {
 	t.Helper()
-	p.open(t, "/"+run)
-	p.click(t, "More Actions")
-	p.click(t, "Send an Update")
-	p.click(t, "Name")
-	p.offers(t, update+" "+description)
+	// The form asks the workflow for its updates once. If a busy worker does not answer, it is opened again, and so it
+	// is if the execution has ended because the run continued as a new one.
+	for end := time.Now().Add(patience); ; {
+		p.shows(t, "/"+run, "More Actions")
+		if p.clicks(t, "More Actions", "Send an Update", "Name") && p.offers(t, update+" "+description) {
+			break
+		}
+		require.True(t, time.Now().Before(end), "the form does not offer %q; the page says:\n%s", update, p.text(t))
+	}
 	p.picture(t, "update") // the last one stays
 	p.click(t, update)
 	if input != nil {
@@ -170,16 +194,44 @@ func (p *page) updateForm(t *testing.T, run, update string, input map[string]any
 	}
 }
 
-func (p *page) submitUpdate(t *testing.T) {
-	t.Helper()
-	p.click(t, "Submit")
-	p.sees(t, "Update successful")
-}
-
+// update sends an update by the form of a run's page. The page belongs to one execution of the workflow, and the run
+// may have continued as a new one before the form was filled; then the page is opened again.
 func (p *page) update(t *testing.T, run, update string, input map[string]any, description string) {
 	t.Helper()
-	p.updateForm(t, run, update, input, description)
-	p.submitUpdate(t)
+	const accepted, late = "Update successful", "workflow execution already completed"
+	for end := time.Now().Add(patience); ; {
+		p.updateForm(t, run, update, input, description)
+		p.click(t, "Submit")
+		text := ""
+		p.until(t, fmt.Sprintf("%q on the page", accepted), func() bool {
+			text = p.text(t)
+			return strings.Contains(text, accepted) || strings.Contains(text, late)
+		})
+		if strings.Contains(text, accepted) {
+			return
+		}
+		require.True(t, time.Now().Before(end), "every execution had ended; the page says:\n%s", text)
+	}
+}
+
+// cancel cancels a run. It opens the page again if the run has continued as a new execution meanwhile.
+func (p *page) cancel(t *testing.T, run string) {
+	t.Helper()
+	const cancelled, late = "Canceled ", "Continued as New "
+	for end := time.Now().Add(patience); ; {
+		p.open(t, "/"+run)
+		text := ""
+		if p.clicks(t, "Request Cancellation", "confirm-modal-button") {
+			p.until(t, "the end of the execution", func() bool {
+				text = p.text(t)
+				return strings.Contains(text, cancelled+run) || strings.Contains(text, late+run)
+			})
+			if strings.Contains(text, cancelled+run) {
+				return
+			}
+		}
+		require.True(t, time.Now().Before(end), "every execution had ended; the page says:\n%s", text)
+	}
 }
 
 // search asks the list of workflows a query, as text.
@@ -201,7 +253,7 @@ func (p *page) saveView(t *testing.T, name string) {
 	p.sees(t, "Custom Views 1 / 20", name)
 }
 
-// refreshUntil asks again until these texts are there: the server finds what is new a moment later.
+// refreshUntil repeats the query until these texts are there, because the server finds new runs a moment later.
 func (p *page) refreshUntil(t *testing.T, texts ...string) {
 	t.Helper()
 	p.askUntil(t, fmt.Sprintf("%q to be found", texts), time.Second, func() { p.click(t, "Search") }, texts)
@@ -214,8 +266,8 @@ func (p *page) seesDetails(t *testing.T, texts ...string) {
 	p.askUntil(t, fmt.Sprintf("%q in the details", texts), time.Second, func() { p.press(t, "r") }, texts)
 }
 
-// shows opens a page and waits until all of these texts are on it; now and then it opens it again, for a
-// page that asked a busy server in vain does not ask by itself.
+// shows opens a page and waits until all of these texts are on it. Now and then it opens the page again, because a page
+// that asked a busy server in vain does not ask again by itself.
 func (p *page) shows(t *testing.T, path string, texts ...string) {
 	t.Helper()
 	p.open(t, path)
@@ -237,7 +289,7 @@ func (p *page) askUntil(t *testing.T, what string, every time.Duration, ask func
 	})
 }
 
-// picture writes docs/ui/NAME.png where -update is given.
+// picture writes docs/ui/NAME.png if -update is given.
 func (p *page) picture(t *testing.T, name string) {
 	t.Helper()
 	if *update {
@@ -245,7 +297,7 @@ func (p *page) picture(t *testing.T, name string) {
 	}
 }
 
-// object is a JSON object as one pastes it.
+// object is a JSON object in the form that a person pastes.
 func object(t *testing.T, fields map[string]any) string {
 	t.Helper()
 	return quoted(t, fields)

@@ -12,7 +12,8 @@ import (
 
 // imitating has the tiny recipe learn from its replay buffer again within its four steps.
 func imitating(run string) []string {
-	return recipe(run, "--set", "replay={size: 12, baselines: 24, cov_low: -1, cov_high: 1, cov_ratio: 0.1}", "--set", "schedule={gamma_horizon: 8}")
+	return recipe(run, "--set", "replay={size: 12, baselines: 24, cov_low: -1, cov_high: 1, cov_ratio: 0.1}", "--set",
+		"schedule={gamma_horizon: 8}")
 }
 
 // A run that learns from its buffer ends in the same policy whether or not its worker is killed and the
@@ -54,7 +55,8 @@ func TestReplayBufferSurvives(t *testing.T) {
 		require.Equal(t, 2*steps+consumed, made)
 	})
 	t.Run("in SQL", func(t *testing.T) {
-		r := h.run(t, "sql", "--run", "imitating", "--json", "select count(distinct step) n from updates where source = 'replay' and rows > 0").ok(t)
+		r := h.run(t, "sql", "--run", "imitating", "--json",
+			"select count(distinct step) n from updates where source = 'replay' and rows > 0").ok(t)
 		var got struct{ Rows [][]float64 }
 		require.NoError(t, json.Unmarshal([]byte(r.out), &got), r.out)
 		require.LessOrEqual(t, got.Rows[0][0], float64(consumed))

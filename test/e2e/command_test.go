@@ -27,7 +27,7 @@ type command struct {
 // result is a command that has ended.
 type result struct {
 	args     []string
-	code     int // −1 when a signal ended it
+	code     int // −1 if a signal ended it
 	out, err string
 }
 
@@ -63,7 +63,8 @@ func (c *command) signal(t *testing.T, s syscall.Signal) {
 // says waits until standard error holds the text.
 func (c *command) says(t *testing.T, text string) {
 	t.Helper()
-	eventually(t, func() bool { return strings.Contains(c.err.String(), text) || !c.running() }, "%v to say %q", c.args, text)
+	eventually(t, func() bool { return strings.Contains(c.err.String(), text) || !c.running() }, "%v to say %q", c.args,
+		text)
 	require.Contains(t, c.err.String(), text, "%v ended early", c.args)
 }
 

@@ -29,7 +29,7 @@ const talk = `[
  {"task_id": 2, "trial": 0, "reward": 0, "messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Never."}]}
 ]`
 
-// conversation is what the tests read of an item and of an exported line.
+// conversation has the fields of an item and of an exported line that the tests read.
 type conversation struct {
 	Task       any     `json:"task_id"`
 	Trial      float64 `json:"trial"`
@@ -41,7 +41,7 @@ type conversation struct {
 	Kept       bool    `json:"kept"`
 }
 
-// name says which trial of which task it is.
+// name identifies the trial and its task.
 func (c conversation) name() string { return fmt.Sprint(c.Task, "/", c.Trial) }
 
 // imported imports a file and returns the report.
@@ -103,9 +103,13 @@ func TestConversationsComeInAndGoOut(t *testing.T) {
 	h.giveBack(t, []byte(talk), "talk")
 
 	require.Contains(t, h.run(t, "show", "talk", "--step", "1").ok(t).out, "answer │ Error: none")
-	require.Contains(t, h.run(t, "runs").ok(t).out, "openai-offline")
-	rows := h.run(t, "sql", "--run", "talk", "--csv", "select name, arguments, status from tool_calls order by trajectory_id, call").ok(t).out
-	require.Equal(t, "name,arguments,status\nfind,\"{\"\"n\"\": 1.50}\",ok\nfind,{},tool_error\ntransfer,oops,ok\n", rows)
+	r := h.run(t, "sql", "--run", "talk", "--csv", "select count(*) from imported").ok(t)
+	require.Equal(t, "4", lastLine(r.out))
+	require.Regexp(t, `talk +1/1 +– +done`, h.run(t, "runs").ok(t).out)
+	rows := h.run(t, "sql", "--run", "talk", "--csv",
+		"select name, arguments, status from tool_calls order by trajectory_id, call").ok(t).out
+	require.Equal(t, "name,arguments,status\nfind,\"{\"\"n\"\": 1.50}\",ok\nfind,{},tool_error\ntransfer,oops,ok\n",
+		rows)
 
 	sft := h.run(t, "export", "talk", "--format", "sft", "-o", "-").ok(t).out
 	require.Equal(t, 1, strings.Count(sft, "\n"), "one kept positive")
@@ -165,8 +169,9 @@ func TestATrainingRunGoesOutAndComesBack(t *testing.T) {
 func TestBrokenConversationsLeaveNothing(t *testing.T) {
 	h, _ := base(t)
 	for name, c := range map[string]struct{ text, want string }{
-		"line":  {"{\"messages\": []}\n{", "broken.jsonl: read conversations: line 2: unexpected end of JSON input"},
-		"field": {`{"reward": 1, "messages": [{"role": "assistant", "content": 3}]}`, "broken.jsonl: read conversations: line 1: item 0: messages[0].content: must be text, got 3"},
+		"line": {"{\"messages\": []}\n{", "broken.jsonl: read conversations: line 2: unexpected end of JSON input"},
+		"field": {`{"reward": 1, "messages": [{"role": "assistant", "content": 3}]}`,
+			"broken.jsonl: read conversations: line 1: item 0: messages[0].content: must be text, got 3"},
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(h.cwd, "broken.jsonl"), []byte(c.text), 0o600))
 		r := h.run(t, "import", "openai", "broken.jsonl", "--run-id", "broken-"+name)
@@ -177,7 +182,7 @@ func TestBrokenConversationsLeaveNothing(t *testing.T) {
 	}
 }
 
-// An export that fails leaves what was there, and nothing half written.
+// An export that fails leaves the earlier file unchanged, and no half-written one.
 func TestExportThatFailsLeavesNothing(t *testing.T) {
 	h, _ := base(t)
 	require.NoError(t, os.WriteFile(filepath.Join(h.cwd, "talk.json"), []byte(talk), 0o600))
@@ -194,7 +199,8 @@ func TestExportThatFailsLeavesNothing(t *testing.T) {
 	}{
 		{[]string{"talk-damaged"}, 1, shards[0]},
 		{[]string{"nosuch"}, 2, "no such run in the record: nosuch"},
-		{[]string{"base", "--step", "77"}, 2, "no such step is finished: run base has 4 steps, from 1 to 4"},
+		{[]string{"base", "--step", "77"}, 2,
+			"no such step is finished: steps 77 to 77 are asked for, and run base has 4 steps, from 1 to 4"},
 		{[]string{"base", "--gen", "7"}, 2, "no such generation in the record: generation 7 of run base"},
 	} {
 		require.NoError(t, os.WriteFile(out, []byte("what was there"), 0o600))

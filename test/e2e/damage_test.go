@@ -9,11 +9,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// flip changes one byte in the middle of an object and returns what restores it.
+// flip changes one byte in the middle of an object and returns a function that restores it.
 func (r record) flip(t *testing.T, key string) (restore func()) {
 	t.Helper()
 	text, err := os.ReadFile(r.path(key))
@@ -21,7 +21,7 @@ func (r record) flip(t *testing.T, key string) (restore func()) {
 	info, err := os.Stat(r.path(key))
 	require.NoError(t, err)
 	write := func() {
-		// In place, for the server keeps its own notes beside the file's bytes.
+		// In place, because the server keeps its own notes with the file.
 		f, err := os.OpenFile(r.path(key), os.O_WRONLY, info.Mode())
 		require.NoError(t, err)
 		_, err = f.WriteAt(text, 0)
@@ -33,7 +33,7 @@ func (r record) flip(t *testing.T, key string) (restore func()) {
 	return func() { text[len(text)/2] ^= 0x40; write() }
 }
 
-// unfinish takes back a run's last step from a stage on, as if the run had been stopped there.
+// unfinish removes a run's last step from a stage on, as if the run had been stopped there.
 func (r record) unfinish(t *testing.T, run string, stages ...string) {
 	t.Helper()
 	remove := []string{schema.HeadKey(run, "4"), schema.At(run, steps, schema.StageEvaluate).ManifestKey()}
@@ -48,7 +48,8 @@ func (r record) unfinish(t *testing.T, run string, stages ...string) {
 func TestDamagedShardIsNamedAndRefused(t *testing.T) {
 	h, want := base(t)
 	run := h.wholeRun(t, "damaged-shard")
-	turns := h.record().manifest(t, schema.At(run, steps, schema.StageRollout).WithTurn(0).WithShard(1).ManifestKey()).ShardsOf(schema.Turns)
+	turns := h.record().manifest(t,
+		schema.At(run, steps, schema.StageRollout).WithTurn(0).WithShard(1).ManifestKey()).ShardsOf(schema.Turns)
 	require.Len(t, turns, 1)
 	restore := h.record().flip(t, turns[0].Key)
 
@@ -65,16 +66,17 @@ func TestDamagedShardIsNamedAndRefused(t *testing.T) {
 	h.record().unfinish(t, run, schema.StageAdvantage, schema.StageUpdate, schema.StagePublish)
 	r := h.run(t, "resume", run, "--json")
 	p := r.parked(t)
-	require.Equal(t, wire.FailCorrupt, p.Parked.Kind)
+	require.Equal(t, api.FailCorrupt, p.Parked.Kind)
 	require.Equal(t, schema.StageAdvantage, p.Parked.Failures[0].Stage)
-	for _, part := range []string{"step 4", wire.ComputeAdvantages, turns[0].Key, "restore the object from a copy", "ropewalk unpark " + run + " --retry"} {
+	for _, part := range []string{"step 4", api.ComputeAdvantages, turns[0].Key, "restore the object from a copy",
+		"ropewalk unpark " + run + " --retry"} {
 		require.Contains(t, r.err, part)
 	}
 	require.NotContains(t, r.err, "retryable")
 	skip := h.run(t, "unpark", run, "--skip")
 	require.Equal(t, 2, skip.code, skip.err)
 	require.Contains(t, skip.err, "advantage is one piece for the whole step")
-	again := h.run(t, "unpark", run, "--retry", "--json") // nothing is mended yet
+	again := h.run(t, "unpark", run, "--retry", "--json") // nothing is repaired yet
 	require.Equal(t, p.Parked.Failures[0].Text, again.parked(t).Parked.Failures[0].Text)
 
 	restore()
@@ -98,13 +100,13 @@ func TestDamagedCheckpointIsNamedAndRefused(t *testing.T) {
 	h.record().unfinish(t, run, schema.StageUpdate, schema.StagePublish)
 	r := h.run(t, "resume", run, "--json")
 	r.parked(t)
-	for _, part := range []string{"step 4", wire.UpdatePolicy, weights, "restore the object from a copy"} {
+	for _, part := range []string{"step 4", api.UpdatePolicy, weights, "restore the object from a copy"} {
 		require.Contains(t, r.err, part)
 	}
 	h.run(t, "unpark", run, "--abort").ok(t)
 	follow := h.run(t, "follow", run)
 	require.Equal(t, 1, follow.code, follow.err)
-	require.Contains(t, follow.err, "step 4: aborted: update: "+wire.UpdatePolicy)
+	require.Contains(t, follow.err, "step 4: aborted: update: "+api.UpdatePolicy)
 	require.Contains(t, follow.err, "ropewalk resume "+run)
 	restore()
 	h.undisturbed(t, want, h.run(t, "resume", run, "--json").ok(t).report(t))
@@ -127,8 +129,8 @@ func TestMissingPythonIsSaid(t *testing.T) {
 	require.Contains(t, r.err, "install Python 3.8 or later (Debian: apt-get install python3)")
 }
 
-// hidePython returns what to start a command with so that it does not find the interpreters that the
-// sandbox tries beside PATH: it sees something else mounted over them.
+// hidePython returns a command prefix. The prefix mounts other files over the interpreters that the sandbox tries in
+// addition to PATH, so that the command does not find them.
 func hidePython(t *testing.T) []string {
 	t.Helper()
 	programs := map[string]string{"unshare": "", "mount": "", "sh": ""} // the command's PATH has none of them
@@ -145,7 +147,8 @@ func hidePython(t *testing.T) []string {
 			script += programs["mount"] + " --bind /dev/null " + path + " && "
 		}
 	}
-	wrap := []string{programs["unshare"], "--map-root-user", "--mount", programs["sh"], "-c", script + `exec "$@"`, "sh"}
+	wrap := []string{programs["unshare"], "--map-root-user", "--mount", programs["sh"], "-c", script + `exec "$@"`,
+		"sh"}
 	if out, err := exec.Command(wrap[0], append(wrap[1:], "/bin/true")...).CombinedOutput(); err != nil {
 		t.Skipf("cannot hide /usr/bin/python3: %v: %s", err, out)
 	}

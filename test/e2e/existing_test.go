@@ -2,7 +2,10 @@ package e2e
 
 import (
 	"context"
+	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -19,21 +22,23 @@ import (
 
 // awsEnv selects the test's S3 server the standard way.
 func awsEnv(s storetest.Server) []string {
-	return []string{"AWS_ENDPOINT_URL_S3=" + s.Endpoint, "AWS_ACCESS_KEY_ID=" + s.AccessKey, "AWS_SECRET_ACCESS_KEY=" + s.SecretKey}
+	return []string{"AWS_ENDPOINT_URL_S3=" + s.Endpoint, "AWS_ACCESS_KEY_ID=" + s.AccessKey, "AWS_SECRET_ACCESS_KEY=" +
+		s.SecretKey}
 }
 
-// versitygw starts an S3 server that is not ours to start, with the default bucket.
+// versitygw starts an S3 server with the default bucket, as a user would. The stack does not manage it.
 func versitygw(t *testing.T) storetest.Server {
 	t.Helper()
 	needServers(t)
 	s := storetest.Versitygw(t)
-	client, err := s3.New(s3.Options{Endpoint: s.Endpoint, Bucket: "ropewalk", AccessKey: s.AccessKey, SecretKey: s.SecretKey})
+	client, err := s3.New(s3.Options{Endpoint: s.Endpoint, Bucket: "ropewalk", AccessKey: s.AccessKey,
+		SecretKey: s.SecretKey})
 	require.NoError(t, err)
 	require.NoError(t, client.EnsureBucket(context.Background()))
 	return s
 }
 
-// temporalServer starts a Temporal server that is not ours to start, and returns its address.
+// temporalServer starts a Temporal server, which the stack does not manage, and returns its address.
 func temporalServer(t *testing.T) string {
 	t.Helper()
 	needServers(t)
@@ -78,7 +83,7 @@ func TestExistingServersAreUsed(t *testing.T) {
 	there := record{filepath.Join(objects.Folder, "ropewalk")}
 	require.Equal(t, shared.home.record().outline(t, "base"), there.outline(t, "elsewhere"))
 
-	// What only reads needs no process at all.
+	// Commands that only read need no process at all.
 	v := h.run(t, "verify", "elsewhere").ok(t)
 	require.NotContains(t, v.err, "starting")
 }
@@ -95,7 +100,7 @@ func (h *home) parts(t *testing.T) []string {
 	return out
 }
 
-// Faults of the user's servers: each says what is wrong and what to do, and exits.
+// Faults of the user's servers: for each the command says what is wrong and what to do, and exits.
 func TestFaultsOfTheEnvironment(t *testing.T) {
 	t.Parallel()
 	objects := versitygw(t)
@@ -109,9 +114,9 @@ func TestFaultsOfTheEnvironment(t *testing.T) {
 	}{
 		{"wrong secret", append(awsEnv(objects), "AWS_SECRET_ACCESS_KEY=wrong-secret-0815"), recipe("x"),
 			[]string{"the secret does not belong to the access key; check AWS_SECRET_ACCESS_KEY"}},
-		{"unknown key", append(awsEnv(objects), "AWS_ACCESS_KEY_ID=nobody"), recipe("x"),
+		{"unknown key", append(awsEnv(objects), "AWS_ACCESS_KEY_ID=stranger"), recipe("x"),
 			[]string{"the server does not know this access key; check AWS_ACCESS_KEY_ID"}},
-		{"unknown key, reading", append(awsEnv(objects), "AWS_ACCESS_KEY_ID=nobody"), []string{"runs"},
+		{"unknown key, reading", append(awsEnv(objects), "AWS_ACCESS_KEY_ID=stranger"), []string{"runs"},
 			[]string{"check AWS_ACCESS_KEY_ID"}},
 		{"no credentials", []string{"AWS_ENDPOINT_URL_S3=" + objects.Endpoint}, recipe("x"),
 			[]string{"set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or unset AWS_ENDPOINT_URL_S3"}},
@@ -119,8 +124,15 @@ func TestFaultsOfTheEnvironment(t *testing.T) {
 			[]string{"s3://nowhere", "create it, or name another in ROPEWALK_S3_BUCKET"}},
 		{"missing bucket, reading", append(awsEnv(objects), "ROPEWALK_S3_BUCKET=nowhere"), []string{"verify", "x"},
 			[]string{"s3://nowhere", "create it, or name another in ROPEWALK_S3_BUCKET"}},
-		{"no S3 server", []string{"AWS_ENDPOINT_URL_S3=http://" + closed, "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b"}, recipe("x"),
-			[]string{closed, "refused", "start it, or unset the variable to have a local one"}},
+		{"no S3 server", []string{"AWS_ENDPOINT_URL_S3=http://" + closed, "AWS_ACCESS_KEY_ID=a",
+			"AWS_SECRET_ACCESS_KEY=b"}, recipe("x"),
+			[]string{closed, "refused", "start it, or unset the variable to use a local one"}},
+		{"a web server, reading", []string{"AWS_ENDPOINT_URL_S3=" + webServer(t), "AWS_ACCESS_KEY_ID=a",
+			"AWS_SECRET_ACCESS_KEY=b"}, []string{"runs"},
+			[]string{"the server answers with a web page (200 OK), as no S3 server does; check AWS_ENDPOINT_URL_S3"}},
+		{"misspelt namespace", append(good, "TEMPORAL_ADDRESS="+temporalServer(t), "TEMPORAL_NAMESPACE=defualt"),
+			recipe("x"), []string{"has no namespace defualt", "did you mean default?", "its namespaces are default\n",
+				"temporal operator namespace create --address"}},
 		{"no Temporal server", append(good, "TEMPORAL_ADDRESS="+closed), recipe("x"),
 			[]string{closed, "TEMPORAL_ADDRESS"}},
 	} {
@@ -140,7 +152,18 @@ func TestFaultsOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// closedAddress is one where nobody listens.
+// webServer starts a server that answers every request with a page.
+func webServer(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = io.WriteString(w, "<!DOCTYPE html><html></html>")
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// closedAddress returns an address on which no server listens.
 func closedAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

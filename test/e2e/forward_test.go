@@ -23,17 +23,21 @@ func TestForwardRun(t *testing.T) {
 	want := h.train(t, "forward", forwarding...)
 	t.Run("is whole", func(t *testing.T) {
 		h.run(t, "verify", "forward").ok(t)
-		require.Contains(t, h.run(t, "replay", "--check", "forward").ok(t).out, fmt.Sprintf("%d shards made again, 0 differ", 4*steps))
+		require.Contains(t, h.run(t, "replay", "--check", "forward").ok(t).out,
+			fmt.Sprintf("%d shards made again, 0 differ", 4*steps))
 	})
 	t.Run("has outputs of every kept trajectory", func(t *testing.T) {
-		got := h.ask(t, "forward", "select s.step, count(*) n, count(o.old_logprobs), count(o.reference_logprobs), count(o.entropies), "+
-			"count(distinct o.policy_version) from selection s left join token_outputs o using (run, step, trajectory_id) where s.kept group by all order by all")
+		got := h.ask(t, "forward",
+			"select s.step, count(*) n, count(o.old_logprobs), count(o.reference_logprobs), count(o.entropies), "+
+				"count(distinct o.policy_version) from selection s left join token_outputs o using (run, step, "+
+				"trajectory_id) where s.kept group by all order by all")
 		require.Len(t, got.Rows, steps)
 		for i, row := range got.Rows {
 			require.Positive(t, row[1])
 			require.Equal(t, []any{float64(i + 1), row[1], row[1], row[1], 0.0, 1.0}, row)
 		}
-		updates := h.ask(t, "forward", "select step, count(*), count(reference_kl), max(minibatch) from updates group by all order by all")
+		updates := h.ask(t, "forward",
+			"select step, count(*), count(reference_kl), max(minibatch) from updates group by all order by all")
 		require.Len(t, updates.Rows, steps)
 		for i, row := range updates.Rows {
 			require.Equal(t, []any{float64(i + 1), 4.0, 4.0, 3.0}, row)
@@ -47,7 +51,7 @@ func TestForwardRun(t *testing.T) {
 	t.Run("is not replayed without the engine", func(t *testing.T) {
 		r := h.run(t, "replay", "forward", "--step", "2", "--from", "forward")
 		require.Equal(t, 2, r.code)
-		require.Contains(t, r.err, "forward cannot be replayed: it needs the engine")
+		require.Contains(t, r.err, "logprobs cannot be replayed: it needs the engine")
 		r = h.run(t, "replay", "forward", "--step", "2", "--from", "resample", "--set", "resample.roc=null")
 		require.NotZero(t, r.code)
 		require.Contains(t, r.err, "was not kept when the step's forward pass ran")
@@ -59,16 +63,18 @@ func TestForwardRun(t *testing.T) {
 // step has no head yet, and returns its process id.
 func (h *home) freezeInForward(t *testing.T, run string) int {
 	t.Helper()
-	return h.freezeWhile(t, func() bool { return h.record().halfForward(run) }, "a step of "+run+" to have token outputs")
+	return h.freezeWhile(t, func() bool { return h.record().halfForward(run) },
+		"a step of "+run+" to have token outputs")
 }
 
 // halfForward reports that a step without a head has committed token outputs.
 func (r record) halfForward(run string) bool {
 	for step := 1; step <= steps; step++ {
-		begun := slices.ContainsFunc(r.keys(fmt.Sprintf("%sstep=%d/", schema.ManifestsPrefix(run), step)), func(key string) bool {
-			p, err := schema.ParseManifestKey(key)
-			return err == nil && p.Stage == schema.StageForward
-		})
+		begun := slices.ContainsFunc(r.keys(fmt.Sprintf("%sstep=%d/", schema.ManifestsPrefix(run), step)),
+			func(key string) bool {
+				p, err := schema.ParseManifestKey(key)
+				return err == nil && p.Stage == schema.StageLogprobs
+			})
 		if begun && !r.has(schema.HeadKey(run, fmt.Sprint(step))) {
 			return true
 		}

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -20,7 +22,7 @@ import (
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
-// TestRecordHistories writes the histories that workflows/replay_test.go replays. They are made by
+// TestRecordHistories writes the histories that workflows/history_replay_test.go replays. They are made by
 // real runs, so their times, digests and figures differ from recording to recording.
 func TestRecordHistories(t *testing.T) {
 	if !*update {
@@ -40,11 +42,13 @@ func TestRecordHistories(t *testing.T) {
 	save(t, h, "recorded/step=2", "", "step.json")
 
 	h.recordKilledWorker(t, train("recorded-killed"))
-	h.recordContinueAsNew(t, train("recorded-long", "--set", "steps=21", "--set", "rollout.prompts=2", "--set", "rollout.shard_groups=1"))
+	h.recordContinueAsNew(t, train("recorded-long", "--set", "steps=21", "--set", "rollout.prompts=2", "--set",
+		"rollout.shard_groups=1"))
 	require.Equal(t, 2, h.run(t, train("recorded", "--seed", "3")...).code)
 	save(t, h, "recorded", "", "refused-recipe.json")
 	c := h.dial(t)
-	require.Error(t, startFromUI(t, c, workflows.TrainRunName, "recorded-bad", map[string]any{"recipe": "quickstart", "stepz": 3}).Get(context.Background(), nil))
+	require.Error(t, startFromUI(t, c, workflows.TrainRunName, "recorded-bad",
+		map[string]any{"recipe": "quickstart", "stepz": 3}).Get(context.Background(), nil))
 	save(t, h, "recorded-bad", "", "refused-input.json")
 	h.run(t, "import", "gsm8k-solutions", h.solutions(t), "--run-id", "recorded-import").ok(t)
 	save(t, h, "recorded-import", "", "import.json")
@@ -71,7 +75,7 @@ func (h *home) recordParked(t *testing.T, run string, args []string) {
 	save(t, h, run, "", "train-parked.json")
 }
 
-// recordSteered pauses a run, changes its settings, lets it go on and stops it.
+// recordSteered pauses a run, changes its settings, unpauses it and stops it.
 func (h *home) recordSteered(t *testing.T, run string, args []string) {
 	t.Helper()
 	live := h.start(t, args...)
@@ -87,7 +91,7 @@ func (h *home) recordSteered(t *testing.T, run string, args []string) {
 	save(t, h, run, "", "train-steered.json")
 }
 
-// TestRecordReplayHistories writes those of ReplayStage.
+// TestRecordReplayHistories writes the histories of ReplayStage.
 func TestRecordReplayHistories(t *testing.T) {
 	if !*update {
 		t.Skip("records only with -update")
@@ -98,7 +102,8 @@ func TestRecordReplayHistories(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for file, input := range map[string]map[string]any{
-		"replay.json":       {"run_id": "recorded-replay", "step": 2, "from": "reward", "set": []string{"advantage.std=false"}},
+		"replay.json": {"run_id": "recorded-replay", "step": 2, "from": "reward",
+			"set": []string{"advantage.std=false"}},
 		"replay-check.json": {"run_id": "recorded-replay", "check": true},
 	} {
 		require.NoError(t, startFromUI(t, c, workflows.ReplayStageName, "recorded-"+file, input).Get(ctx, nil))
@@ -106,7 +111,7 @@ func TestRecordReplayHistories(t *testing.T) {
 	}
 }
 
-// TestRecordForwardHistories writes that of a step with the stage forward.
+// TestRecordForwardHistories writes that of a step with the stage logprobs.
 func TestRecordForwardHistories(t *testing.T) {
 	if !*update {
 		t.Skip("records only with -update")
@@ -116,7 +121,7 @@ func TestRecordForwardHistories(t *testing.T) {
 	save(t, h, "recorded-forward/step=2", "", "step-forward.json")
 }
 
-// TestRecordSymbolicHistories writes those of an import with the stage grade, and of a replay of its reward.
+// TestRecordSymbolicHistories writes the histories of an import with the stage grade, and of a replay of its reward.
 func TestRecordSymbolicHistories(t *testing.T) {
 	if !*update {
 		t.Skip("records only with -update")
@@ -132,7 +137,7 @@ func TestRecordSymbolicHistories(t *testing.T) {
 	save(t, h, "recorded-replay-symbolic", "", "replay-symbolic.json")
 }
 
-// TestRecordRoundsHistories writes that of a step that samples in rounds.
+// TestRecordRoundsHistories writes the history of a step that samples in rounds.
 func TestRecordRoundsHistories(t *testing.T) {
 	if !*update {
 		t.Skip("records only with -update")
@@ -140,6 +145,35 @@ func TestRecordRoundsHistories(t *testing.T) {
 	h, _ := base(t)
 	h.run(t, sampledInRounds("recorded-rounds")...).ok(t)
 	save(t, h, "recorded-rounds/step=1", "", "step-rounds.json")
+}
+
+// TestRecordShardHistories records the histories of a step whose shards are workflows and of one of its shards. It
+// records both a second time with a shard that fails for good. The server is real, and the activities do no work.
+func TestRecordShardHistories(t *testing.T) {
+	if !*update {
+		t.Skip("records only with -update")
+	}
+	needServers(t)
+	c := limitsServer(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	start := func(id string) client.WorkflowRun {
+		run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: id, TaskQueue: workflows.QueueCPU},
+			workflows.TrainRunName, workflows.TrainRunInput{Run: id, RecipeYAML: "2 3"})
+		require.NoError(t, err)
+		return run
+	}
+	require.NoError(t, start("s002-t03-recorded").Get(ctx, nil))
+	saveAs(t, c, workflows.StepWorkflowID("s002-t03-recorded", 1), "", "step-shards.json")
+	saveAs(t, c, workflows.ShardWorkflowID("s002-t03-recorded", 1, 1), "", "shard.json")
+	failed := start("s002-t03-" + failing)
+	var ended *temporal.WorkflowExecutionError
+	eventually(t, func() bool {
+		return errors.As(c.GetWorkflow(ctx, workflows.StepWorkflowID(failed.GetID(), 1), "").Get(ctx, nil), &ended)
+	}, "the step fails")
+	saveAs(t, c, workflows.StepWorkflowID(failed.GetID(), 1), "", "step-shard-failed.json")
+	saveAs(t, c, workflows.ShardWorkflowID(failed.GetID(), 1, 1), "", "shard-failed.json")
+	require.NoError(t, c.TerminateWorkflow(ctx, failed.GetID(), "", "recorded"))
 }
 
 func (h *home) recordKilledWorker(t *testing.T, args []string) {
@@ -160,7 +194,7 @@ func (h *home) recordContinueAsNew(t *testing.T, args []string) {
 	save(t, h, "recorded-long", first, "train-continues.json")
 }
 
-// recordResume loses Temporal's database, so that the run is prepared again and goes on in its middle.
+// recordResume deletes Temporal's database, so that the run is prepared again and continues from its middle.
 func (h *home) recordResume(t *testing.T, args []string) {
 	t.Helper()
 	h.ensureDown(t)
@@ -180,17 +214,24 @@ func (h *home) solutions(t *testing.T) string {
 	t.Helper()
 	right := `{"is_correct": true, "solution": "He has 3 bags of 4, so 3*4 = <<3*4=12>>12 apples.\n#### 12"}`
 	wrong := `{"is_correct": false, "solution": "He has 3+4 = <<3+4=7>>7 apples.\n#### 7"}`
-	line := fmt.Sprintf(`{"question": "A man has 3 bags with 4 apples each. How many apples?", "ground_truth": "3*4 = <<3*4=12>>12\n#### 12", "6b_finetuning": %s, "6b_verification": %s, "175b_finetuning": %s, "175b_verification": %s}`,
+	line := fmt.Sprintf(
+		`{"question": "A man has 3 bags with 4 apples each. How many apples?", `+
+			`"ground_truth": "3*4 = <<3*4=12>>12\n#### 12", "6b_finetuning": %s, "6b_verification": %s, `+
+			`"175b_finetuning": %s, "175b_verification": %s}`,
 		right, wrong, right, right)
 	require.NoError(t, os.WriteFile(filepath.Join(h.cwd, "solutions.jsonl"), []byte(line+"\n"+line+"\n"), 0o600))
 	return "solutions.jsonl"
 }
 
-// save writes one history without what is this machine's, and returns the execution that it
-// continued.
+// save writes one history without names of this machine, and returns the execution that it continued.
 func save(t *testing.T, h *home, id, run, file string) (before string) {
 	t.Helper()
-	c := h.dial(t)
+	return saveAs(t, h.dial(t), id, run, file, h.dir, "/home", h.cwd, "/work", root(), "/source", work, "/tmp")
+}
+
+// saveAs is save with a list of replacements: each name is followed by its replacement.
+func saveAs(t *testing.T, c client.Client, id, run, file string, names ...string) (before string) {
+	t.Helper()
 	history := &historypb.History{}
 	for events := fetch(c, id, run); events.HasNext(); {
 		event, err := events.Next()
@@ -202,7 +243,8 @@ func save(t *testing.T, h *home, id, run, file string) (before string) {
 	}
 	host, err := os.Hostname()
 	require.NoError(t, err)
-	anonymous := strings.NewReplacer("@"+host+"@", "@host@", `"host":"`+host+`"`, `"host":"host"`, host+":", "host:", h.dir, "/home", h.cwd, "/work", root(), "/source", work, "/tmp")
+	anonymous := strings.NewReplacer(append([]string{"@" + host + "@", "@host@", `"host":"` + host + `"`,
+		`"host":"host"`, host + ":", "host:"}, names...)...)
 	scrub(history.ProtoReflect(), anonymous)
 	text, err := protojson.Marshal(history)
 	require.NoError(t, err)
@@ -245,4 +287,27 @@ func scrub(m protoreflect.Message, names *strings.Replacer) {
 		}
 		return true
 	})
+}
+
+// TestRecordPrunedHistories writes the history of a run that prunes alongside its steps.
+func TestRecordPrunedHistories(t *testing.T) {
+	if !*update {
+		t.Skip("records only with -update")
+	}
+	h, _ := base(t)
+	text, err := os.ReadFile(tiny())
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(h.cwd, "tiny.yaml"), text, 0o600))
+	h.run(t, "run", "tiny.yaml", "--json", "--run-id", "recorded-pruned", "--set", "checkpoint.keep_last=1", "--set",
+		"checkpoint.every=0",
+		"--set", "checkpoint.keep_best=1", "--set", "evaluation.every=2").ok(t)
+	h.run(t, "verify", "recorded-pruned").ok(t)
+	pruned := 0
+	for _, key := range h.record().keys(schema.RunPrefix("recorded-pruned") + "checkpoints/") {
+		if strings.HasSuffix(key, "/"+schema.PrunedFile) {
+			pruned++
+		}
+	}
+	require.Equal(t, steps-2, pruned, "the last one and the best evaluated one are kept")
+	save(t, h, "recorded-pruned", "", "train-pruned.json")
 }

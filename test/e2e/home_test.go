@@ -21,9 +21,9 @@ type home struct {
 	cwd string // where commands run: holds no temporal.yaml and no .tools
 	tmp string // their TMPDIR
 	env []string
-	// wrap is what commands are started with, where they are not started as they are.
+	// wrap is a prefix of the commands' lines, if they have one.
 	wrap []string
-	up   *command // `ropewalk up`, where it runs
+	up   *command // `ropewalk up`, if it runs
 }
 
 // newHome makes a home below dir. Of the caller's environment it keeps what programs need to run
@@ -47,7 +47,7 @@ func newHome(t *testing.T, dir string, env ...string) *home {
 	return h
 }
 
-// with returns a home of the same folders whose environment has more.
+// with returns a home with the same folders and additional environment variables.
 func (h *home) with(env ...string) *home {
 	other := *h
 	other.env = append(append([]string(nil), h.env...), env...)
@@ -60,7 +60,7 @@ var shared struct {
 	once  sync.Once
 	home  *home
 	base  report
-	whole []string // runs in it that are as the base run is; see wholeRun
+	whole []string // runs in it that equal the base run; see wholeRun
 }
 
 // base returns the shared home with the stack up, and the report of the base run in it. Tests that run
@@ -84,7 +84,7 @@ func baseReport(t *testing.T) report {
 	return shared.base
 }
 
-// down returns the shared home with nothing running in it.
+// down returns the shared home with its stack down.
 func down(t *testing.T) (*home, report) {
 	h, r := base(t)
 	h.ensureDown(t)
@@ -111,7 +111,7 @@ func (h *home) ensureDown(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(h.dir, "stack.json"))
 }
 
-// stop ends what is up, at the end of all tests.
+// stop ends the stack at the end of all tests.
 func (h *home) stop() {
 	if h.up != nil {
 		_ = h.up.cmd.Process.Signal(syscall.SIGTERM)
@@ -123,7 +123,7 @@ func (h *home) stop() {
 	}
 }
 
-// report is what the tests read of `run --json`.
+// report has the fields of `run --json` that the tests read.
 type report struct {
 	Run    string `json:"run_id"`
 	Digest string `json:"checkpoint_digest"`
@@ -135,7 +135,7 @@ func recipe(run string, more ...string) []string {
 	return append([]string{"run", tiny(), "--json", "--run-id", run}, more...)
 }
 
-// train takes a run of the tiny recipe to its end.
+// train runs the tiny recipe to its end.
 func (h *home) train(t *testing.T, run string, more ...string) report {
 	t.Helper()
 	return h.run(t, recipe(run, more...)...).ok(t).report(t)
@@ -149,7 +149,7 @@ func (r result) report(t *testing.T) report {
 	return out
 }
 
-// parkedReport is what the tests read of a parked run's JSON.
+// parkedReport has the fields of a parked run's JSON that the tests read.
 type parkedReport struct {
 	Run    string            `json:"run_id"`
 	Status string            `json:"status"`
@@ -169,8 +169,9 @@ func (r result) parked(t *testing.T) parkedReport {
 	return out
 }
 
-// state is what stack.json says of the running stack.
+// state is the content of stack.json about the running stack.
 type state struct {
+	PID       int `json:"pid"` // the supervisor's
 	Addresses struct {
 		Temporal  string `json:"temporal"`
 		UI        string `json:"ui"`

@@ -16,25 +16,30 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/internal/python/pythontest"
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
-// onTwoHosts are settings of a run whose model lies on two hosts, a rank on each; every group counts, so that updates learn.
+// onTwoHosts are settings of a run whose model is sharded over two hosts, with one rank on each. Every group counts, so
+// that updates learn.
 var onTwoHosts = []string{
-	"--set", "engine={kind: torch, hosts: 2}", "--set", "steps=2", "--set", "warm_start.steps=6", "--set", "warm_start.optimizer.warmup_steps=2",
-	"--set", "rollout.prompts=4", "--set", "rollout.oversample=4", "--set", "rollout.shard_groups=2", "--set", "evaluation.problems=3",
-	"--set", "resample.vspo=null", "--set", "resample.roc=null", "--set", "loss.entropy=0.01", "--set", "loss.old_log_probs=recompute",
+	"--set", "engine={kind: torch, hosts: 2}", "--set", "steps=2", "--set", "warm_start.steps=6", "--set",
+	"warm_start.optimizer.warmup_steps=2",
+	"--set", "rollout.prompts=4", "--set", "rollout.samples_per_prompt=4", "--set", "rollout.shard_groups=2", "--set",
+	"evaluation.problems=3",
+	"--set", "resample.vspo=null", "--set", "resample.roc=null", "--set", "loss.entropy=0.01", "--set",
+	"loss.old_log_probs=recompute",
 	"--set", "optimizer.minibatches=2", "--set", "optimizer.epochs=8",
 }
 
-// lostHosts has TestOneModelOnTwoHosts lose hosts too: `make test-hosts`. In `make test` gpu/torch and gpu/gang lose them, which start
-// fewer PyTorches.
+// lostHosts makes TestOneModelOnTwoHosts lose hosts too (`make test-hosts`). In `make test`, gpu/torch and gpu/gang
+// test lost hosts with fewer PyTorch processes.
 const lostHosts = "ROPEWALK_TEST_LOST_HOSTS"
 
-// TestOneModelOnTwoHosts takes runs to their ends on two workers that stand for hosts: undisturbed, and, where asked to, with the second
-// host's ranks killed in mid-update, with the first host's worker killed in mid-update and never seen again; and cancels one.
+// TestOneModelOnTwoHosts completes runs on two workers that act as hosts: undisturbed and, with lostHosts, with the
+// second host's ranks killed in the middle of an update, and with the first host's worker killed in the middle of an
+// update and never restarted. It also cancels a run.
 func TestOneModelOnTwoHosts(t *testing.T) {
 	t.Parallel()
 	python, err := filepath.Abs(pythontest.Need(t, "TORCH", "torch", "transformers", "safetensors"))
@@ -53,8 +58,10 @@ func TestOneModelOnTwoHosts(t *testing.T) {
 	require.Len(t, ranksOf(member), 1)
 	require.Contains(t, member.err.String(), "serve an engine's ranks")
 	queues := h.queues(t, c, "two-hosts/step=2")
+	queues[api.GenerateRollouts] = h.queues(t, c, "two-hosts/step=2/shard=0")[api.GenerateRollouts]
 	home := map[*command]string{a: "gpu.a", b: "gpu.b"}[leader]
-	for _, name := range []string{wire.GenerateRollouts, wire.ComputeTokenOutputs, wire.UpdatePolicy, wire.PublishPolicy} {
+	for _, name := range []string{api.GenerateRollouts, api.ComputeTokenOutputs, api.UpdatePolicy,
+		api.PublishPolicy} {
 		require.Equal(t, []string{home}, queues[name], name)
 	}
 
@@ -85,7 +92,7 @@ func TestOneModelOnTwoHosts(t *testing.T) {
 	t.Run("the leader is killed", func(t *testing.T) {
 		run := h.start(t, recipe("leader-lost", onTwoHosts...)...)
 		h.inUpdate(t, c, "leader-lost")
-		leader, member := inOrder(a, b) // the run before may have gone either way
+		leader, member := inOrder(a, b) // either worker may have led the previous run
 		require.NoError(t, leader.cmd.Process.Kill())
 		began := time.Now()
 		eventually(t, func() bool { return len(ranksOf(member)) == 0 }, "the member's ranks to end")
@@ -94,9 +101,10 @@ func TestOneModelOnTwoHosts(t *testing.T) {
 		require.Equal(t, want, h.digest(t, run))
 		require.Contains(t, member.err.String()+third.err.String(), "engine started")
 		queues := h.queues(t, c, "leader-lost/step=1")
-		require.Equal(t, []string{workflows.QueueGPU}, queues[wire.FindHome], "once its home was gone, the run found another")
-		require.Len(t, queues[wire.UpdatePolicy], 2)
-		require.Equal(t, map[*command]string{a: "gpu.a", b: "gpu.b"}[leader], queues[wire.UpdatePolicy][0])
+		require.Equal(t, []string{workflows.QueueGPU}, queues[api.FindHome],
+			"once its home was gone, the run found another")
+		require.Len(t, queues[api.UpdatePolicy], 2)
+		require.Equal(t, map[*command]string{a: "gpu.a", b: "gpu.b"}[leader], queues[api.UpdatePolicy][0])
 		h.run(t, "verify", "leader-lost").ok(t)
 		third.end(t)
 		member.end(t)
@@ -113,9 +121,10 @@ func (h *home) digest(t *testing.T, run *command) string {
 	return out.Digest
 }
 
-// inOrder gives the worker that has opened the last engine first: it is the one that came first for the stage.
+// inOrder returns first the worker that opened the last engine, which is the one that took the stage.
 func inOrder(a, b *command) (leader, member *command) {
-	started, serves := strings.LastIndex(b.err.String(), "engine started"), strings.LastIndex(b.err.String(), "serve an engine's ranks")
+	started, serves := strings.LastIndex(b.err.String(), "engine started"), strings.LastIndex(b.err.String(),
+		"serve an engine's ranks")
 	if started > serves {
 		return b, a
 	}
@@ -131,7 +140,8 @@ func (h *home) inUpdate(t *testing.T, c client.Client, run string) {
 			return false // it has not begun
 		}
 		for _, a := range d.GetPendingActivities() {
-			if a.GetActivityType().GetName() == wire.UpdatePolicy && a.GetState() == enumspb.PENDING_ACTIVITY_STATE_STARTED {
+			if a.GetActivityType().GetName() == api.UpdatePolicy &&
+				a.GetState() == enumspb.PENDING_ACTIVITY_STATE_STARTED {
 				return true
 			}
 		}
@@ -139,7 +149,7 @@ func (h *home) inUpdate(t *testing.T, c client.Client, run string) {
 	}, "the first update of %s", run)
 }
 
-// queues are those that a workflow's activities were sent to, by their names, each once.
+// queues returns the queues of a workflow's activities, by name, each once.
 func (h *home) queues(t *testing.T, c client.Client, workflow string) map[string][]string {
 	t.Helper()
 	out := map[string][]string{}
@@ -180,7 +190,8 @@ func ranksOf(worker *command) (out []int) {
 			continue
 		}
 		line, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
-		if strings.Contains(string(line), "engine/main.py") && !strings.Contains(string(line), "torch.distributed.run") {
+		if strings.Contains(string(line), "engine/main.py") &&
+			!strings.Contains(string(line), "torch.distributed.run") {
 			ranks = append(ranks, pid)
 		}
 	}
@@ -197,5 +208,6 @@ func ranksOf(worker *command) (out []int) {
 }
 
 func countOpen(workflow string) *workflowservice.CountWorkflowExecutionsRequest {
-	return &workflowservice.CountWorkflowExecutionsRequest{Query: "WorkflowType = '" + workflow + "' and ExecutionStatus = 'Running'"}
+	return &workflowservice.CountWorkflowExecutionsRequest{Query: "WorkflowType = '" + workflow +
+		"' and ExecutionStatus = 'Running'"}
 }

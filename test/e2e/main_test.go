@@ -11,12 +11,13 @@ import (
 	"github.com/ropewalk/ropewalk/internal/stack"
 )
 
-var update = flag.Bool("update", false, "write workflows/testdata (TestRecordHistories) and docs/ui (TestRunsInTheBrowser) anew from real runs")
+var update = flag.Bool("update", false,
+	"write workflows/testdata (TestRecordHistories) and docs/ui (TestRunsInTheBrowser) again from real runs")
 
 // work is the folder of the whole test binary: the command and the shared home.
 var work string
 
-// steps is what testdata/tiny.yaml says.
+// steps is the number of steps in testdata/tiny.yaml.
 const steps = 4
 
 func TestMain(m *testing.M) {
@@ -47,7 +48,7 @@ func run(m *testing.M) (int, error) {
 	return code, nil
 }
 
-// tiny is the tests' recipe, whose base run everything is compared with.
+// tiny is the tests' recipe. Other runs are compared with its base run.
 func tiny() string { return filepath.Join(root(), "test", "e2e", "testdata", "tiny.yaml") }
 
 // binary is the command under test.
@@ -58,7 +59,7 @@ func binary() string {
 	return filepath.Join(work, "bin", "ropewalk")
 }
 
-// build makes the command once, as the Makefile does, unless somebody has.
+// build makes the command once, as the Makefile does, unless it exists.
 func build() error {
 	if os.Getenv(binaryVariable) != "" {
 		return nil
@@ -71,7 +72,7 @@ func build() error {
 	return nil
 }
 
-// root is the repository's.
+// root is the repository's root.
 func root() string {
 	dir, err := filepath.Abs("../..")
 	if err != nil {
@@ -80,8 +81,8 @@ func root() string {
 	return dir
 }
 
-// needServers skips a test where it cannot run, or fails it where ROPEWALK_REQUIRE_SERVERS says
-// that it must. It returns the folders of the servers' programs.
+// needServers skips a test that cannot run, or fails it if ROPEWALK_REQUIRE_SERVERS is set. It returns the folders of
+// the servers' programs.
 func needServers(t *testing.T) []string {
 	t.Helper()
 	if testing.Short() {

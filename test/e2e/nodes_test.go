@@ -18,12 +18,12 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/client"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
-// TestKilledSandboxNodesLoseNothing takes tool calls to several nodes, both ways, and kills some of them
-// while they run calls: the policy and the record are those of the undisturbed run.
+// TestKilledSandboxNodesLoseNothing runs tool calls on several nodes, both ways, and kills some of the nodes while they
+// run calls. The policy and the record are those of the undisturbed run.
 func TestKilledSandboxNodesLoseNothing(t *testing.T) {
 	t.Parallel()
 	h, want := withBase(t)
@@ -39,7 +39,7 @@ func TestKilledSandboxNodesLoseNothing(t *testing.T) {
 		run := h.start(t, recipe("nodes-by-address")...)
 
 		killed.whileLoaded(t, syscall.SIGKILL)
-		worker.says(t, "lost a sandbox service") // which is said where calls were on it
+		worker.says(t, "lost a sandbox service") // the worker says so if calls were on the node
 		require.Contains(t, worker.err.String(), killed.address)
 		drained.whileLoaded(t, syscall.SIGTERM)
 		require.Equal(t, 0, drained.wait(t).code, "it has finished its calls: %s", drained.err.String())
@@ -68,7 +68,8 @@ func TestKilledSandboxNodesLoseNothing(t *testing.T) {
 		h.undisturbed(t, want, run.wait(t).ok(t).report(t))
 		again := startOf(t, c, at)
 		require.Greater(t, again.Attempt, at.attempt)
-		require.Equal(t, enumspb.TIMEOUT_TYPE_HEARTBEAT, again.GetLastFailure().GetTimeoutFailureInfo().GetTimeoutType())
+		require.Equal(t, enumspb.TIMEOUT_TYPE_HEARTBEAT,
+			again.GetLastFailure().GetTimeoutFailureInfo().GetTimeoutType())
 		require.NotEqual(t, at.worker, processOf(again.Identity))
 		require.Contains(t, nodes, processOf(again.Identity), "another node takes it")
 		for pid, node := range nodes {
@@ -87,7 +88,7 @@ func (h *home) startWorker(t *testing.T, flags ...string) *command {
 	return h.with(servers...).start(t, append([]string{"worker"}, flags...)...)
 }
 
-// end has a command end by itself.
+// end makes a command end by itself.
 func (c *command) end(t *testing.T) {
 	t.Helper()
 	c.signal(t, syscall.SIGTERM)
@@ -106,7 +107,11 @@ func (h *home) serveSandbox(t *testing.T) sandboxNode {
 	t.Helper()
 	c := h.start(t, "sandbox", "serve", "--listen", "127.0.0.1:0", "--workers", "1")
 	var said []string
-	eventually(t, func() bool { said = listening.FindStringSubmatch(c.out.String()); return said != nil || !c.running() }, "a node to listen")
+	eventually(t, func() bool {
+		said = listening.FindStringSubmatch(c.out.String())
+		return said != nil ||
+			!c.running()
+	}, "a node to listen")
 	require.NotNil(t, said, c.err.String())
 	return sandboxNode{c, said[1]}
 }
@@ -130,8 +135,8 @@ func (n sandboxNode) metric(t *testing.T, name string) float64 {
 	return 0
 }
 
-// whileLoaded signals a node while calls wait behind the one that it runs. It looks without a pause: a
-// call takes some milliseconds.
+// whileLoaded signals a node while calls wait behind the one that it runs. It polls without a pause, because a call
+// takes only milliseconds.
 func (n sandboxNode) whileLoaded(t *testing.T, s syscall.Signal) {
 	t.Helper()
 	for end := time.Now().Add(patience); n.metric(t, "ropewalk_sandbox_queue_calls") < 1; {
@@ -156,12 +161,15 @@ func (h *home) freezeInToolCalls(t *testing.T, c client.Client, run string) (at 
 		if step == 0 {
 			return false
 		}
-		var ok bool
-		if at, ok = executing(c, workflows.StepWorkflowID(run, step)); !ok {
+		ok := false
+		for shard := 0; shard < 2 && !ok; shard++ {
+			at, ok = executing(c, workflows.ShardWorkflowID(run, step, shard))
+		}
+		if !ok {
 			return false
 		}
 		require.NoError(t, syscall.Kill(at.worker, syscall.SIGSTOP))
-		time.Sleep(20 * time.Millisecond) // an answer that was on its way has arrived
+		time.Sleep(20 * time.Millisecond) // an answer in flight has arrived
 		if now, ok := executing(c, at.workflow); ok && now == at {
 			return true
 		}
@@ -171,7 +179,7 @@ func (h *home) freezeInToolCalls(t *testing.T, c client.Client, run string) (at 
 	return at
 }
 
-// executing finds tool calls that a worker executes for a step.
+// executing finds tool calls that a worker executes for a shard.
 func executing(c client.Client, workflow string) (execution, bool) {
 	d, err := c.DescribeWorkflowExecution(context.Background(), workflow, "")
 	if err != nil {
@@ -186,7 +194,8 @@ func executing(c client.Client, workflow string) (execution, bool) {
 }
 
 func isStarted(a *workflowpb.PendingActivityInfo) bool {
-	return a.GetActivityType().GetName() == wire.ExecuteToolCalls && a.GetState() == enumspb.PENDING_ACTIVITY_STATE_STARTED
+	return a.GetActivityType().GetName() == api.ExecuteToolCalls &&
+		a.GetState() == enumspb.PENDING_ACTIVITY_STATE_STARTED
 }
 
 // processOf is the process id in a worker's identity, PID@HOST@….

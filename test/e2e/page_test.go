@@ -27,8 +27,8 @@ type page struct {
 // The window: as wide as the details' table, and no larger than a laptop's.
 const windowWidth, windowHeight = 1440, 900
 
-// openBrowser starts Chromium with a profile of its own. It skips the test where there is none, or
-// fails it where ROPEWALK_REQUIRE_CHROMIUM says that there must be one.
+// openBrowser starts Chromium with its own profile. Without Chromium it skips the test, or fails it if
+// ROPEWALK_REQUIRE_CHROMIUM is set.
 func openBrowser(t *testing.T, h *home) *page {
 	t.Helper()
 	program := ""
@@ -66,7 +66,7 @@ func (p *page) open(t *testing.T, path string) {
 	require.NoError(t, chromedp.Do(ctx, chromedp.Navigate(p.ui+path)))
 }
 
-// found is where an element is, or null.
+// found is the position of an element, or null.
 type found struct {
 	X, Y float64
 }
@@ -103,12 +103,30 @@ const locate = `(elements => {
 	return null;
 })`
 
-// click clicks what is called so, once it is there and has stopped moving; again, if it moved all the same.
+// click clicks the element with this name once it is there and has stopped moving. If it moves all the same, click
+// clicks again.
 func (p *page) click(t *testing.T, name string) {
+	t.Helper()
+	p.until(t, fmt.Sprintf("%q to be there to click", name), p.clicked(t, name))
+}
+
+// clicks is click on each of some elements in order. It reports false if one of them does not appear in half a minute.
+func (p *page) clicks(t *testing.T, names ...string) bool {
+	t.Helper()
+	for _, name := range names {
+		if !p.within(30*time.Second, p.clicked(t, name)) {
+			return false
+		}
+	}
+	return true
+}
+
+// clicked returns the attempt to click an element, which reports whether the click has reached it.
+func (p *page) clicked(t *testing.T, name string) func() bool {
 	t.Helper()
 	script := fmt.Sprintf("%s(%s(%s))", locate, named, quoted(t, name))
 	var before *found
-	p.until(t, fmt.Sprintf("%q to be there to click", name), func() bool {
+	return func() bool {
 		now := evaluate[*found](t, p, script)
 		still := now != nil && before != nil && *now == *before
 		before = now
@@ -117,7 +135,7 @@ func (p *page) click(t *testing.T, name string) {
 		}
 		require.NoError(t, chromedp.Do(p.ctx, chromedp.MouseClickXY(now.X, now.Y)))
 		return evaluate[bool](t, p, "window.ropewalkMissed !== true") // a page that has gone has no note
-	})
+	}
 }
 
 // fill clicks a field and, once it has the focus, replaces what it holds, as pasting does. Without the
@@ -129,7 +147,8 @@ func (p *page) fill(t *testing.T, name, text string) {
 		p.click(t, name)
 		return evaluate[bool](t, p, focused)
 	})
-	require.NoError(t, chromedp.Do(p.ctx, chromedp.KeyEvent("a", chromedp.KeyModifiers(kb.ModifierCtrl)), chromedp.KeyEvent(kb.Backspace)))
+	require.NoError(t, chromedp.Do(p.ctx, chromedp.KeyEvent("a", chromedp.KeyModifiers(kb.ModifierCtrl)),
+		chromedp.KeyEvent(kb.Backspace)))
 	_, err := chromedp.Call(p.ctx, input.InsertText, input.InsertTextParams{Text: text})
 	require.NoError(t, err)
 }
@@ -148,10 +167,10 @@ func (p *page) sees(t *testing.T, texts ...string) {
 	})
 }
 
-// offers waits until an open list shows an option whose text begins so.
-func (p *page) offers(t *testing.T, option string) {
+// offers reports whether an open list shows, within half a minute, an option whose text begins with this prefix.
+func (p *page) offers(t *testing.T, option string) bool {
 	t.Helper()
-	p.until(t, fmt.Sprintf("the option %q", option), func() bool {
+	return p.within(30*time.Second, func() bool {
 		return evaluate[bool](t, p, fmt.Sprintf(`(text => [...document.querySelectorAll('[role=option]')].some(e =>
 	e.checkVisibility({visibilityProperty: true, opacityProperty: true}) && e.innerText.trim().replace(/\s+/g, ' ').startsWith(text)))(%s)`, quoted(t, option)))
 	})
@@ -168,21 +187,29 @@ func (p *page) text(t *testing.T) string {
 ].join(' ')`)), " ")
 }
 
-// until polls the page until a condition holds; else the test fails with what is on the page. It asks
-// ever more seldom: to lay a long page out for every answer keeps the browser from its work.
+// until polls the page until a condition holds. If it never does, the test fails with the page's text. The polls become
+// less frequent, because laying out a long page for every poll keeps the browser busy.
 func (p *page) until(t *testing.T, what string, done func() bool) {
 	t.Helper()
+	if !p.within(patience, done) {
+		picture := filepath.Join(os.TempDir(), "ropewalk-browser.png")
+		p.shoot(t, picture)
+		t.Fatalf("waited %s for %s at %s, see %s; the page says:\n%s", patience, what, p.at(t), picture, p.text(t))
+	}
+}
+
+// within polls the page until a condition holds, for as long as the limit says, and reports whether it holds.
+func (p *page) within(limit time.Duration, done func() bool) bool {
 	const first, most = 50 * time.Millisecond, 400 * time.Millisecond
-	end, pause := time.Now().Add(patience), first
+	end, pause := time.Now().Add(limit), first
 	for !done() {
 		if time.Now().After(end) {
-			picture := filepath.Join(os.TempDir(), "ropewalk-browser.png")
-			p.shoot(t, picture)
-			t.Fatalf("waited %s for %s at %s, see %s; the page says:\n%s", patience, what, p.at(t), picture, p.text(t))
+			return false
 		}
 		time.Sleep(pause)
 		pause = min(pause*5/4, most)
 	}
+	return true
 }
 
 // shoot writes a picture of the window.
@@ -217,7 +244,7 @@ func (p *page) scrollTo(t *testing.T, heading string) {
 })(%s)`, quoted(t, heading))), heading)
 }
 
-// table is the text of the first table whose first cell is so, by rows. It must be there.
+// table is the text of the first table with this first cell, by rows. The table must exist.
 func (p *page) table(t *testing.T, first string) [][]string {
 	t.Helper()
 	rows := evaluate[[][]string](t, p, fmt.Sprintf(`(first => {

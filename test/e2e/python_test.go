@@ -22,7 +22,8 @@ func pip(t *testing.T, interpreter string) string {
 	t.Helper()
 	source, target := filepath.Join(t.TempDir(), "python"), t.TempDir()
 	require.NoError(t, os.CopyFS(source, os.DirFS(filepath.Join(root(), "python"))))
-	cmd := exec.Command(interpreter, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--root-user-action", "ignore",
+	cmd := exec.Command(interpreter, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--root-user-action",
+		"ignore",
 		"--no-index", "--no-deps", "--no-build-isolation", "--target", target, source)
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
@@ -58,7 +59,7 @@ func readJSON(t *testing.T, path string, into any) {
 	require.NoError(t, json.Unmarshal(text, into), path)
 }
 
-// answer is a query and what `ropewalk sql` answers to it.
+// answer is a query and the answer of `ropewalk sql` to it.
 type answer struct {
 	Query   string   `json:"query"`
 	Columns []string `json:"columns"`
@@ -72,13 +73,17 @@ func (h *home) ask(t *testing.T, run, query string) answer {
 	return a
 }
 
-// pythonQueries are asked of both readers, beside a count of each table.
+// pythonQueries run in both readers, in addition to a count of each table.
 var pythonQueries = []string{
-	"select step, avg(reward) as reward, count(*) filter (success) as successes from rewards group by step order by step",
-	"select step, reason, count(*) as n, sum(count) as counted, sum(weight) as weight from selection group by all order by all",
-	"select sum(len(token_ids)) as tokens, sum(list_sum(logprobs)) as logprobs, sum(list_sum(loss_mask)) as sampled from turns",
+	"select step, avg(reward) as reward, count(*) filter (success) as successes from rewards group by step order by " +
+		"step",
+	"select step, reason, count(*) as n, sum(count) as counted, sum(weight) as weight from selection group by all " +
+		"order by all",
+	"select sum(len(token_ids)) as tokens, sum(list_sum(logprobs)) as logprobs, sum(list_sum(loss_mask)) as sampled " +
+		"from turns",
 	"select tag, greedy, count(*) as n, avg(success::int) as success from evaluations group by all order by all",
-	"select step, sum(tokens) as tokens, avg(entropy) as entropy, max(policy_after) as policy from updates group by step order by step",
+	"select step, sum(tokens) as tokens, avg(entropy) as entropy, max(policy_after) as policy from updates group by " +
+		"step order by step",
 	"select stage, count(*) as n, sum(end_micros - start_micros) as micros from timings group by stage order by stage",
 	"select status, count(*) as n, max(response) as response from tool_calls group by status order by status",
 	"select count(*) as n from prompts join trajectories using (run, step, gen, group_id)",
@@ -89,13 +94,14 @@ func (h *home) counts(t *testing.T, run string) []answer {
 	t.Helper()
 	var out []answer
 	for _, table := range schema.Tables() {
-		out = append(out, h.ask(t, run, fmt.Sprintf("select run, step, gen, count(*) as n from %s group by all order by all", table)))
+		out = append(out,
+			h.ask(t, run, fmt.Sprintf("select run, step, gen, count(*) as n from %s group by all order by all", table)))
 	}
 	return out
 }
 
-// facts writes down, for the Python tests, what is known without the package of a run and of an
-// import, whose prompts lie otherwise.
+// facts writes down, for the Python tests, what is known without the package about a run and about an import, whose
+// prompts have another place.
 func (h *home) facts(t *testing.T, run report) string {
 	t.Helper()
 	const imported = "python-import"
@@ -129,9 +135,11 @@ func (h *home) facts(t *testing.T, run report) string {
 func TestPythonPackageReadsTheRecord(t *testing.T) {
 	interpreter := pythontest.Need(t, "NOTEBOOK", "pytest", "pyarrow", "polars", "pandas", "duckdb", "flit_core", "pip")
 	h, plain := base(t)
-	run := h.train(t, "python-all", "--set", "token_outputs.entropies=true", "--set", "replay={size: 1000}") // every table has rows
+	// every table has rows
+	run := h.train(t, "python-all", "--set", "token_outputs.entropies=true", "--set", "replay={size: 1000}")
 	require.Equal(t, plain.Digest, run.Digest, "what is computed for the record alone changes no policy")
-	cmd := exec.Command(interpreter, "-m", "pytest", "-q", "-p", "no:cacheprovider", filepath.Join(root(), "python", "tests"))
+	cmd := exec.Command(interpreter, "-m", "pytest", "-q", "-p", "no:cacheprovider",
+		filepath.Join(root(), "python", "tests"))
 	cmd.Env = append(h.pythonEnv(t, pip(t, interpreter)), "ROPEWALK_TEST_RUN="+h.facts(t, run))
 	cmd.Dir = t.TempDir()
 	out, err := cmd.CombinedOutput()
@@ -141,7 +149,8 @@ func TestPythonPackageReadsTheRecord(t *testing.T) {
 
 func TestPythonPackageIsTyped(t *testing.T) {
 	interpreter := pythontest.Need(t, "NOTEBOOK", "mypy", "pytest", "pyarrow", "polars", "pandas", "duckdb")
-	cache, err := os.UserCacheDir() // mypy holds what it keeps there against the files' digests; without, it reads all of pandas anew
+	// mypy compares its cache there with the files' digests; without the cache it reads all of pandas again
+	cache, err := os.UserCacheDir()
 	require.NoError(t, err)
 	cmd := exec.Command(interpreter, "-m", "mypy", "--strict", "--cache-dir", filepath.Join(cache, "ropewalk-mypy"))
 	cmd.Dir = filepath.Join(root(), "python")
@@ -149,11 +158,12 @@ func TestPythonPackageIsTyped(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 }
 
-// figures is how many the notebook shows.
+// figures is the number of figures that the notebook shows.
 const figures = 4
 
 func TestNotebookShowsTheRun(t *testing.T) {
-	interpreter := pythontest.Need(t, "NOTEBOOK", "nbclient", "ipykernel", "matplotlib", "pyarrow", "polars", "pandas", "duckdb")
+	interpreter := pythontest.Need(t, "NOTEBOOK", "nbclient", "ipykernel", "matplotlib", "pyarrow", "polars", "pandas",
+		"duckdb")
 	h, run := base(t)
 	out := filepath.Join(t.TempDir(), "analysis.ipynb")
 	cmd := exec.Command(interpreter, filepath.Join(root(), "python", "execute.py"), notebookPath(), out)
@@ -176,7 +186,7 @@ func TestCommittedNotebookIsWhole(t *testing.T) {
 
 func notebookPath() string { return filepath.Join(root(), "docs", "analysis.ipynb") }
 
-// notebook is what the tests read of a Jupyter notebook, format 4.
+// notebook has the fields of a Jupyter notebook, format 4, that the tests read.
 type notebook struct {
 	Cells []struct {
 		Type    string `json:"cell_type"`
@@ -193,8 +203,8 @@ type notebook struct {
 // place is what an output must not hold: a path or an address of the machine.
 var place = regexp.MustCompile(`(^|[\s"'(=])/(tmp|home|root|work|usr|var)/|127\.0\.0\.1|localhost|0x[0-9a-f]{8}`)
 
-// checkNotebook requires that every cell ran in order, that four figures are pictures, and that
-// nothing was complained of; it returns the outputs' text.
+// checkNotebook requires that every cell ran in order, that four figures are pictures, and that there are no warnings.
+// It returns the outputs' text.
 func checkNotebook(t *testing.T, path string) string {
 	t.Helper()
 	var nb notebook

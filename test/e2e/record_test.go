@@ -15,7 +15,7 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// record reads a store's objects as the plain files that they are.
+// record reads a store's objects as plain files.
 type record struct{ folder string }
 
 // record is the local S3 server's bucket.
@@ -31,7 +31,7 @@ func (r record) keys(prefix string) []string {
 			key, _ := filepath.Rel(r.folder, path)
 			out = append(out, filepath.ToSlash(key))
 		}
-		return nil // a folder that is not there yet holds nothing; the callers' waits go on
+		return nil // a missing folder holds nothing; the callers wait further
 	})
 	slices.Sort(out)
 	return out

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -26,7 +27,7 @@ func (h *home) replay(t *testing.T, args ...string) workflows.ReplayStageResult 
 	return out
 }
 
-// same lists the stages of a replay and whether each came out as it was.
+// same lists the stages of a replay and whether each is unchanged.
 func same(r workflows.ReplayStageResult) map[string]bool {
 	out := map[string]bool{}
 	for _, s := range r.Stages {
@@ -35,7 +36,7 @@ func same(r workflows.ReplayStageResult) map[string]bool {
 	return out
 }
 
-// orphansOf is what verify says of objects that nothing names: attempts that lost leave some.
+// orphansOf is verify's message about objects that nothing names, which lost attempts leave behind.
 func orphansOf(verified result) string {
 	return regexp.MustCompile(`\d+ orphans`).FindString(verified.out)
 }
@@ -56,7 +57,8 @@ func TestReplayBesideTheRun(t *testing.T) {
 		require.Contains(t, d.out, "selection   0 of 64")
 	})
 	t.Run("with another selection", func(t *testing.T) {
-		r := h.run(t, "replay", run, "--step", "2", "--from", "resample", "--set", "resample.roc=null", "--set", "resample.vspo=null").ok(t)
+		r := h.run(t, "replay", run, "--step", "2", "--from", "resample", "--set", "resample.roc=null", "--set",
+			"resample.vspo=null").ok(t)
 		require.Contains(t, r.out, "step 2: generation 2\n")
 		require.Contains(t, r.out, "diff "+run+" --step 2 --gen 0,2")
 		page := filepath.Join(h.cwd, "diff.html")
@@ -107,10 +109,14 @@ func TestReplayBesideTheRun(t *testing.T) {
 		}{
 			{[]string{"replay", "nosuch", "--step", "1", "--from", "reward"}, "no such run in the record: nosuch"},
 			{[]string{"replay", "--check", "nosuch"}, "no such run in the record: nosuch"},
-			{[]string{"replay", run, "--step", "77", "--from", "reward"}, "step 77 of run " + run + " has committed nothing"},
-			{[]string{"replay", run, "--step", "1", "--from", "reward", "--set", "resample.rok.keep=3"}, "did you mean resample.roc?"},
-			{[]string{"replay", run, "--step", "1", "--from", "reward", "--set", "optimizer.lr=1"}, "no replayed stage reads it; reward reads reward.*"},
-			{[]string{"diff", run, "--step", "2", "--gen", "0,9"}, "step 2 of run " + run + " has no generation 9; it has 0, 1, 2"},
+			{[]string{"replay", run, "--step", "77", "--from", "reward"}, "step 77 of run " + run +
+				" has committed nothing"},
+			{[]string{"replay", run, "--step", "1", "--from", "reward", "--set", "resample.rok.keep=3"},
+				"did you mean resample.roc.keep?"},
+			{[]string{"replay", run, "--step", "1", "--from", "reward", "--set", "optimizer.lr=1"},
+				"no replayed stage reads it; reward reads reward.*"},
+			{[]string{"diff", run, "--step", "2", "--gen", "0,9"}, "step 2 of run " + run +
+				" has no generation 9; it has 0, 1, 2"},
 			{[]string{"diff", run, "--step", "77"}, "step 77 of run " + run + " has committed nothing"},
 			{[]string{"diff", "nosuch", "--step", "1"}, "no such run in the record: nosuch"},
 		} {
@@ -121,10 +127,12 @@ func TestReplayBesideTheRun(t *testing.T) {
 		}
 	})
 	t.Run("damaged", func(t *testing.T) {
-		rows := h.record().manifest(t, schema.At(run, 3, schema.StageAssemble).WithShard(1).ManifestKey()).ShardsOf(schema.Trajectories)
+		rows := h.record().manifest(t,
+			schema.At(run, 3, schema.StageAssemble).WithShard(1).ManifestKey()).ShardsOf(schema.Trajectories)
 		restore := h.record().flip(t, rows[0].Key)
 		now := h.contents(t, run)
-		for _, args := range [][]string{{"replay", run, "--step", "3", "--from", "reward"}, {"replay", "--check", run}} {
+		for _, args := range [][]string{{"replay", run, "--step", "3", "--from", "reward"},
+			{"replay", "--check", run}} {
 			r := h.run(t, args...)
 			require.Equal(t, 1, r.code, r.err)
 			require.Contains(t, r.err, rows[0].Key)
@@ -137,7 +145,7 @@ func TestReplayBesideTheRun(t *testing.T) {
 	})
 }
 
-// contents is every object of a run, by key.
+// contents has every object of a run, by key.
 func (h *home) contents(t *testing.T, run string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -149,7 +157,7 @@ func (h *home) contents(t *testing.T, run string) map[string]string {
 	return out
 }
 
-// A replay needs the bucket alone: neither the machine that ran nor Temporal's memory of it.
+// A replay needs only the bucket: neither the machine that ran the run nor Temporal's database.
 func TestReplayNeedsTheRecordAlone(t *testing.T) {
 	t.Parallel()
 	objects := versitygw(t)
@@ -163,12 +171,48 @@ func TestReplayNeedsTheRecordAlone(t *testing.T) {
 	c := elsewhere.run(t, "replay", "--check", "moved", "--json").ok(t)
 	require.Contains(t, c.out, `"checked":16,"differs":0`)
 
-	eventually(t, func() bool { _, err := os.Stat(filepath.Join(there.dir, "stack.json")); return os.IsNotExist(err) }, "the stack to end")
+	eventually(t, func() bool { _, err := os.Stat(filepath.Join(there.dir, "stack.json")); return os.IsNotExist(err) },
+		"the stack to end")
 	there.forget(t)
 	r = there.replay(t, "moved", "--step", "3", "--from", "advantage")
 	require.Equal(t, 2, r.Gen)
 	require.Equal(t, map[string]bool{"advantage": true}, same(r))
 	there.run(t, "verify", "moved").ok(t)
+}
+
+// A check starts no server and leaves the folder as it is.
+func TestReplayIsCheckedWithoutServers(t *testing.T) {
+	h, want := withBase(t)
+	before := tree(t, h.dir)
+	r := h.with("PATH=/nowhere").run(t, "replay", "--check", want.Run).ok(t)
+	require.Contains(t, r.out, "run "+want.Run+": 16 shards made again, 0 differ; nothing was committed")
+	require.Empty(t, r.err)
+	require.Equal(t, before, tree(t, h.dir))
+
+	for set, message := range map[string]string{
+		"resample.rok.keep=3": "did you mean resample.roc.keep?",
+		"optimizer.lr=1":      "no replayed stage reads it; reward reads reward.*",
+	} {
+		refused := h.with("PATH=/nowhere").run(t, "replay", want.Run, "--step", "1", "--from", "reward", "--set", set)
+		require.Equal(t, 2, refused.code, refused.err)
+		require.Contains(t, refused.err, message)
+	}
+	require.Equal(t, before, tree(t, h.dir))
+}
+
+// tree lists the files below a folder and the digests of what they hold.
+func tree(t *testing.T, folder string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	require.NoError(t, filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		out[path] = schema.Digest(text)
+		return err
+	}))
+	return out
 }
 
 func TestReplayStartedFromTheUI(t *testing.T) {
@@ -192,12 +236,14 @@ func TestReplayStartedFromTheUI(t *testing.T) {
 	require.NoError(t, value.Get(&metadata))
 	require.Contains(t, metadata.CurrentDetails, "| stage | shards | before | after | |")
 	eventually(t, func() bool {
-		list, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: `RunID="` + run + `" and Step=1 and Stage="done" and WorkflowType="ReplayStage"`})
+		list, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: `RunID="` + run +
+			`" and Step=1 and Stage="done" and WorkflowType="ReplayStage"`})
 		require.NoError(t, err)
 		return len(list.Executions) == 1
 	}, "the replay to be found by its search attributes")
 
-	failsAtOnce(t, c, startFromUI(t, c, workflows.ReplayStageName, "bad replay", map[string]any{"run_id": run, "step": 1, "from": "rollout"}), "rollout cannot be replayed")
+	failsAtOnce(t, c, startFromUI(t, c, workflows.ReplayStageName, "bad replay",
+		map[string]any{"run_id": run, "step": 1, "from": "rollout"}), "rollout cannot be replayed")
 }
 
 func TestReplayOfImportedSolutions(t *testing.T) {

@@ -15,7 +15,8 @@ import (
 // sampledInRounds are the arguments of a run of two steps that samples in up to three rounds of two
 // shards. Few of its groups of three are informative.
 func sampledInRounds(run string) []string {
-	return recipe(run, "--set", "steps=2", "--set", "rollout.oversample=3", "--set", "resample.vspo=null", "--set", "resample.roc=null",
+	return recipe(run, "--set", "steps=2", "--set", "rollout.samples_per_prompt=3", "--set", "resample.vspo=null",
+		"--set", "resample.roc=null",
 		"--set", "resample.dynamic.tries=3")
 }
 
@@ -35,7 +36,8 @@ func TestKilledWorkerInALaterRound(t *testing.T) {
 	run := h.start(t, sampledInRounds("rounds-killed")...)
 	const laterRound = "%sstep=1/rollout/turn=0/shard=2/gen=0.json"
 	worker := h.freezeWhile(t, func() bool {
-		return h.record().has(fmt.Sprintf(laterRound, schema.ManifestsPrefix("rounds-killed"))) && !h.record().has(schema.HeadKey("rounds-killed", "1"))
+		return h.record().has(fmt.Sprintf(laterRound, schema.ManifestsPrefix("rounds-killed"))) &&
+			!h.record().has(schema.HeadKey("rounds-killed", "1"))
 	}, "the second round of step 1")
 	require.NoError(t, syscall.Kill(worker, syscall.SIGKILL))
 	got := reportOf(t, run.wait(t).ok(t))
@@ -49,20 +51,23 @@ func TestKilledWorkerInALaterRound(t *testing.T) {
 		sampled := h.count(t, "rounds", "select count(*) from prompts where step = 1")
 		require.Equal(t, 8*rounds, sampled)
 		require.Equal(t, 3*sampled, h.count(t, "rounds", "select count(*) from selection where step = 1"))
-		require.Equal(t, 8, h.count(t, "rounds", "select count(distinct group_id) from selection where step = 1 and kept"))
+		require.Equal(t, 8,
+			h.count(t, "rounds", "select count(distinct group_id) from selection where step = 1 and kept"))
 		require.Positive(t, h.count(t, "rounds", "select count(*) from selection where reason = 'zero_variance'"))
 	})
 	t.Run("is replayed", func(t *testing.T) {
 		c := h.run(t, "replay", "--check", got.Run).ok(t)
 		require.Contains(t, c.out, " 0 differ; nothing was committed")
-		require.Equal(t, map[string]bool{"resample": true, "advantage": true}, same(h.replay(t, got.Run, "--step", "1", "--from", "resample")))
+		require.Equal(t, map[string]bool{"resample": true, "advantage": true},
+			same(h.replay(t, got.Run, "--step", "1", "--from", "resample")))
 		other := h.replay(t, got.Run, "--step", "1", "--from", "resample", "--set", "resample.dynamic=null")
 		require.Equal(t, map[string]bool{"resample": false, "advantage": false}, same(other))
 		h.run(t, "verify", got.Run).ok(t)
 	})
 	t.Run("is shown", func(t *testing.T) {
 		require.Contains(t, h.run(t, "show", "rounds", "--step", "1").ok(t).out, "zero_variance")
-		require.Contains(t, strings.Join(h.record().outline(t, "rounds"), "\n"), "manifests/step=1/prompts/shard=1/gen=0.json")
+		require.Contains(t, strings.Join(h.record().outline(t, "rounds"), "\n"),
+			"manifests/step=1/prompts/shard=1/gen=0.json")
 		h.run(t, "report", "rounds", "-o", h.cwd+"/rounds.html").ok(t)
 	})
 }

@@ -49,14 +49,18 @@ func TestRunPrintsOneJSONObject(t *testing.T) {
 		}
 		for _, level := range []string{"2", "3", "4"} {
 			require.Equal(t, 4.0, number(evaluation+"/by_level/"+level+"/n"))
-			require.LessOrEqual(t, number(evaluation+"/by_level/"+level+"/ci_low"), number(evaluation+"/by_level/"+level+"/success"))
-			require.LessOrEqual(t, number(evaluation+"/by_level/"+level+"/success"), number(evaluation+"/by_level/"+level+"/ci_high"))
+			require.LessOrEqual(t, number(evaluation+"/by_level/"+level+"/ci_low"),
+				number(evaluation+"/by_level/"+level+"/success"))
+			require.LessOrEqual(t, number(evaluation+"/by_level/"+level+"/success"),
+				number(evaluation+"/by_level/"+level+"/ci_high"))
 		}
 	}
 	require.Equal(t, float64(steps*8*8), number("trajectories"))
 	for _, positive := range []string{
-		"tool_calls", "tokens", "wall_seconds", "rl_seconds", "eval_seconds", "peak_rss_mb", "machine/cores", "machine/threads",
-		"stage_seconds/prompts", "stage_seconds/rollout", "stage_seconds/sandbox", "stage_seconds/assemble", "stage_seconds/reward",
+		"tool_calls", "tokens", "wall_seconds", "rl_seconds", "eval_seconds", "peak_rss_mb", "machine/cores",
+		"machine/threads",
+		"stage_seconds/prompts", "stage_seconds/rollout", "stage_seconds/sandbox", "stage_seconds/assemble",
+		"stage_seconds/reward",
 		"stage_seconds/resample", "stage_seconds/advantage", "stage_seconds/update", "stage_seconds/publish",
 	} {
 		require.Positive(t, number(positive), positive)
@@ -93,7 +97,9 @@ func TestSecondRun(t *testing.T) {
 		require.Contains(t, h.run(t, "show", "second", "--step", "1").ok(t).out, "reward")
 	})
 	t.Run("is followed to its end", func(t *testing.T) {
-		require.Contains(t, h.run(t, "follow", "second").ok(t).err, fmt.Sprintf("\n%6d  ", steps))
+		followed := h.run(t, "follow", "second").ok(t).err
+		require.Contains(t, followed, fmt.Sprintf("\n%6d  ", steps))
+		require.Contains(t, followed, "\nsuccess  ", "with its result")
 	})
 }
 
@@ -108,7 +114,10 @@ func TestEveryTableHasRows(t *testing.T) {
 	h, _ := base(t)
 	for _, table := range schema.Tables() {
 		switch table {
-		case schema.Gradings, schema.TokenOutputs, schema.Replay, schema.Baselines: // the recipe needs none; see TestSymbolicImport, TestForwardRun and TestReplayBufferSurvives
+		// The recipe needs none. See TestSymbolicImport, TestForwardRun, TestReplayBufferSurvives,
+		// TestInteractiveEnvironment and TestConversationsComeInAndGoOut.
+		case schema.Gradings, schema.TokenOutputs, schema.Replay, schema.Baselines, schema.Transitions,
+			schema.EvaluationTransitions, schema.Imported:
 			continue
 		}
 		t.Run(string(table), func(t *testing.T) {

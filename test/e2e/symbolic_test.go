@@ -58,7 +58,8 @@ func TestSymbolicImport(t *testing.T) {
 	verdicts := h.ask(t, run, "select verdict, count(*) n from rewards group by all order by all")
 	require.Equal(t, [][]any{{"exact", 1.0}, {"symbolic", 4.0}, {"wrong", 3.0}}, verdicts.Rows)
 	h.run(t, "replay", run, "--step", "1", "--from", "reward").ok(t)
-	h.run(t, "replay", run, "--step", "1", "--from", "reward", "--through", "reward", "--set", "reward.symbolic=false").ok(t)
+	h.run(t, "replay", run, "--step", "1", "--from", "reward", "--through", "reward", "--set",
+		"reward.symbolic=false").ok(t)
 	h.run(t, "replay", "--check", run).ok(t)
 	h.run(t, "verify", run).ok(t)
 }

@@ -18,7 +18,7 @@ import (
 	sdklog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/ropewalk/ropewalk/activities/wire"
+	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
@@ -38,7 +38,8 @@ func (h *home) dial(t *testing.T) client.Client {
 // and one JSON object.
 func startFromUI(t *testing.T, c client.Client, workflow, id string, input map[string]any) client.WorkflowRun {
 	t.Helper()
-	run, err := c.ExecuteWorkflow(context.Background(), client.StartWorkflowOptions{ID: id, TaskQueue: "cpu"}, workflow, input)
+	run, err := c.ExecuteWorkflow(context.Background(), client.StartWorkflowOptions{ID: id, TaskQueue: "cpu"}, workflow,
+		input)
 	require.NoError(t, err)
 	return run
 }
@@ -61,7 +62,9 @@ func TestRunStartedFromTheUI(t *testing.T) {
 	var found []string
 	eventually(t, func() bool { // visibility lags behind
 		found = nil
-		list, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: `RunID="from-the-ui"`})
+		list, err := c.ListWorkflow(ctx,
+			&workflowservice.ListWorkflowExecutionsRequest{
+				Query: `RunID="from-the-ui" and WorkflowType!="RolloutShard"`})
 		require.NoError(t, err)
 		for _, e := range list.Executions {
 			if e.Status == enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED {
@@ -75,7 +78,14 @@ func TestRunStartedFromTheUI(t *testing.T) {
 		ids = append(ids, fmt.Sprintf("from-the-ui/step=%d", step))
 	}
 	require.ElementsMatch(t, ids, found)
-	list, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf(`RunID="from-the-ui" and Step=%d and Stage="done"`, steps)})
+	shards, err := c.ListWorkflow(ctx,
+		&workflowservice.ListWorkflowExecutionsRequest{
+			Query: `RunID="from-the-ui" and Step=1 and WorkflowType="RolloutShard"`})
+	require.NoError(t, err)
+	require.Len(t, shards.Executions, 2)
+	list, err := c.ListWorkflow(ctx,
+		&workflowservice.ListWorkflowExecutionsRequest{
+			Query: fmt.Sprintf(`RunID="from-the-ui" and Step=%d and Stage="done"`, steps)})
 	require.NoError(t, err)
 	require.Len(t, list.Executions, 1)
 
@@ -105,12 +115,14 @@ func TestBadInputFromTheUIFailsAtOnce(t *testing.T) {
 		want  string   // where the command line cannot say it
 	}{
 		{"unknown field", map[string]any{"recipe": "quickstart", "stepz": 3}, nil, `unknown field "stepz"`},
-		{"wrong type", map[string]any{"recipe": "quickstart", "seed": "one"}, nil, "input: seed: must be a uint64, got a string"},
+		{"wrong type", map[string]any{"recipe": "quickstart", "seed": "one"}, nil,
+			"input: seed: must be a uint64, got a string"},
 		{"nothing", map[string]any{}, nil, "recipe: name a built-in recipe"},
 		{"unknown recipe", map[string]any{"recipe": "quickstrt"}, nil, "quickstrt"},
 		{"combination", map[string]any{"recipe": "quickstart", "set": []string{"resample.roc.keep=3000"}},
 			[]string{"run", "quickstart", "--set", "resample.roc.keep=3000"}, ""},
-		{"typo in the recipe", map[string]any{"recipe_yaml": typo, "recipe_file": "typo.yaml"}, []string{"run", "typo.yaml"}, "did you mean policy?"},
+		{"typo in the recipe", map[string]any{"recipe_yaml": typo, "recipe_file": "typo.yaml"},
+			[]string{"run", "typo.yaml"}, "did you mean policy?"},
 		{"imported solutions", map[string]any{"recipe": "gsm8k-offline"}, nil, "which cannot be trained on"},
 	} {
 		t.Run(c2.name, func(t *testing.T) {
@@ -140,12 +152,13 @@ func failsAtOnce(t *testing.T, c client.Client, run client.WorkflowRun, want str
 	err := run.Get(ctx, nil)
 	var failure *temporal.ApplicationError
 	require.True(t, errors.As(err, &failure), "%v", err)
-	require.Equal(t, wire.FailBadInput, failure.Type())
+	require.Equal(t, api.FailBadInput, failure.Type())
 	require.True(t, failure.NonRetryable())
 	require.Contains(t, failure.Message(), want)
 	require.NotContains(t, failure.Message(), "resume", "there is nothing to resume")
 	tries := 0
-	for history := c.GetWorkflowHistory(ctx, run.GetID(), run.GetRunID(), false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); history.HasNext(); {
+	for history := c.GetWorkflowHistory(ctx, run.GetID(), run.GetRunID(), false,
+		enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); history.HasNext(); {
 		event, err := history.Next()
 		require.NoError(t, err)
 		if a := event.GetActivityTaskStartedEventAttributes(); a != nil {
@@ -157,7 +170,7 @@ func failsAtOnce(t *testing.T, c client.Client, run client.WorkflowRun, want str
 	require.LessOrEqual(t, tries, 1)
 	eventually(t, func() bool {
 		list, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
-			Query: fmt.Sprintf(`WorkflowId="%s" and FailureKind="%s"`, run.GetID(), wire.FailBadInput)})
+			Query: fmt.Sprintf(`WorkflowId="%s" and FailureKind="%s"`, run.GetID(), api.FailBadInput)})
 		require.NoError(t, err)
 		return len(list.Executions) == 1
 	}, "%s to be found by FailureKind", run.GetID())

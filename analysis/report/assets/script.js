@@ -1,5 +1,5 @@
 "use strict";
-// Colours the tokens by what the switch, or the address (#colour=entropy), says.
+// Colours the tokens by the quantity that the switch, or the address (#colour=entropy), selects.
 (() => {
   const episodes = document.getElementById("episodes");
   if (!episodes) return;
@@ -12,7 +12,9 @@
     const match = /^#colour=(logprob|entropy|advantage|none)$/.exec(location.hash);
     if (match) choose(match[1]);
   };
-  for (const input of document.querySelectorAll("input[name=colour]")) input.addEventListener("change", () => choose(input.value));
+  for (const input of document.querySelectorAll("input[name=colour]")) {
+    input.addEventListener("change", () => choose(input.value));
+  }
   window.addEventListener("hashchange", fromAddress);
   choose(episodes.dataset.colour);
   fromAddress();

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// ticks are round numbers between low and high, about as many as wished for: multiples of 1, 2 or 5
-// times a power of ten, of 1 at least where only whole numbers have a meaning.
+// ticks returns about count round numbers between low and high: multiples of 1, 2 or 5 times a power of ten, and of at
+// least 1 if only whole numbers make sense.
 func ticks(low, high, wish float64, whole bool) (at []float64, step float64) {
 	rough := (high - low) / wish
 	step = math.Pow(10, math.Floor(math.Log10(rough)))
@@ -33,19 +33,25 @@ func (p plane) grid(b *strings.Builder, c Chart) {
 	ys, step := ticks(p.y0, p.y1, yTicks, false)
 	for _, y := range ys {
 		fmt.Fprintf(b, `<line class="grid" x1="%d" x2="%d" y1="%.1f" y2="%.1f"/>`, left, width-right, p.py(y), p.py(y))
-		fmt.Fprintf(b, `<text class="tick end" x="%d" y="%.1f">%s</text>`, left-6, p.py(y)+3.5, html.EscapeString(tick(y, step, c.Unit)))
+		fmt.Fprintf(b, `<text class="tick end" x="%d" y="%.1f">%s</text>`, left-6, p.py(y)+3.5,
+			html.EscapeString(tick(y, step, c.Unit)))
 	}
-	fmt.Fprintf(b, `<line class="axis" x1="%d" x2="%d" y1="%d" y2="%d"/>`, left, width-right, height-bottom, height-bottom)
+	fmt.Fprintf(b, `<line class="axis" x1="%d" x2="%d" y1="%d" y2="%d"/>`, left, width-right, height-bottom,
+		height-bottom)
 	xs, step := ticks(p.x0, p.x1, xTicks, true)
 	for _, x := range xs {
-		fmt.Fprintf(b, `<line class="axis" x1="%.1f" x2="%.1f" y1="%d" y2="%d"/>`, p.px(x), p.px(x), height-bottom, height-bottom+4)
-		fmt.Fprintf(b, `<text class="tick middle" x="%.1f" y="%d">%s</text>`, p.px(x), height-bottom+15, tick(x, step, Plain))
+		fmt.Fprintf(b, `<line class="axis" x1="%.1f" x2="%.1f" y1="%d" y2="%d"/>`, p.px(x), p.px(x), height-bottom,
+			height-bottom+4)
+		fmt.Fprintf(b, `<text class="tick middle" x="%.1f" y="%d">%s</text>`, p.px(x), height-bottom+15,
+			tick(x, step, Plain))
 	}
-	fmt.Fprintf(b, `<text class="label middle" x="%d" y="%d">%s</text>`, left+plotWidth/2, height-4, html.EscapeString(c.XLabel))
-	fmt.Fprintf(b, `<text class="label middle" transform="translate(11 %d) rotate(-90)">%s</text>`, top+plotHeight/2, html.EscapeString(c.YLabel))
+	fmt.Fprintf(b, `<text class="label middle" x="%d" y="%d">%s</text>`, left+plotWidth/2, height-4,
+		html.EscapeString(c.XLabel))
+	fmt.Fprintf(b, `<text class="label middle" transform="translate(11 %d) rotate(-90)">%s</text>`, top+plotHeight/2,
+		html.EscapeString(c.YLabel))
 }
 
-// tick writes a number with as many digits as ticks so far apart need.
+// tick writes a number with the digits that ticks at this distance need.
 func tick(v, step float64, unit Unit) string {
 	if v == 0 {
 		v = 0 // not −0
@@ -56,7 +62,10 @@ func tick(v, step float64, unit Unit) string {
 	if math.Abs(v) >= 10_000 {
 		return short(v)
 	}
-	if v != 0 && step < 1e-3 {
+	if step < 1e-3 {
+		if v == 0 {
+			return "0"
+		}
 		return scientific(v)
 	}
 	return decimals(v, step)
@@ -106,5 +115,5 @@ func Value(v float64, unit Unit) string {
 	return minus(strconv.FormatFloat(v, 'g', 3, 64))
 }
 
-// minus gives negative numbers their own sign in place of a hyphen.
+// minus replaces the hyphen of negative numbers by a minus sign.
 func minus(s string) string { return strings.Replace(s, "-", "−", 1) }

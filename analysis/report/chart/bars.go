@@ -11,7 +11,7 @@ type Bar struct {
 	Name  string
 	Color int
 	Value float64
-	Note  string // behind the value
+	Note  string // after the value
 }
 
 const (
@@ -34,9 +34,12 @@ func Bars(title string, bars []Bar) string {
 		if most > 0 {
 			w = bar.Value / most * barRoom
 		}
-		fmt.Fprintf(&b, `<text class="name end" x="%d" y="%d">%s</text>`, nameWidth-8, y+16, html.EscapeString(bar.Name))
-		fmt.Fprintf(&b, `<rect class="column s%d" x="%d" y="%d" width="%.1f" height="%d" rx="2"/>`, bar.Color, nameWidth, y, w, barHeight)
-		fmt.Fprintf(&b, `<text class="name" x="%.1f" y="%d">%s</text>`, nameWidth+w+6, y+16, html.EscapeString(strings.TrimSpace(Value(bar.Value, Plain)+" "+bar.Note)))
+		fmt.Fprintf(&b, `<text class="name end" x="%d" y="%d">%s</text>`, nameWidth-8, y+16,
+			html.EscapeString(bar.Name))
+		fmt.Fprintf(&b, `<rect class="column s%d" x="%d" y="%d" width="%.1f" height="%d" rx="2"/>`, bar.Color,
+			nameWidth, y, w, barHeight)
+		fmt.Fprintf(&b, `<text class="name" x="%.1f" y="%d">%s</text>`, nameWidth+w+6, y+16,
+			html.EscapeString(strings.TrimSpace(Value(bar.Value, Plain)+" "+bar.Note)))
 	}
 	b.WriteString("</svg>")
 	return b.String()

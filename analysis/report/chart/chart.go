@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// The picture's size and margins, in its own units; the page scales it.
+// Size and margins of the picture in its own units; the page scales it.
 const (
 	width, height            = 560, 250
 	left, right, top, bottom = 54, 14, 10, 36
@@ -18,6 +18,7 @@ const (
 	markedPoints             = 40   // series of no more points show each as a dot
 	xTicks, yTicks           = 9, 5 // about as many
 	headroom, tinyY          = 0.05, 1e-12
+	tinyShare                = 1e-6 // sums of shares may miss 100% by their rounding
 )
 
 // Unit says how values are written.
@@ -38,13 +39,15 @@ type Series struct {
 	X, Y      []float64
 	Low, High []float64 // of a band, or of error bars; nil for none
 	Bars      bool      // Low and High are error bars, not a band
-	Points    bool      // dots alone, without a line
+	Points    bool      // only dots, no line
 	Dashed    bool
+	Reach     float64 // the longest distance of neighbouring x that the line bridges; 0 = any
+	Shift     float64 // moves marks sideways, in the picture's units, so that error bars at the same x are all visible
 }
 
 // Chart is a figure over a number that grows, such as the step.
 type Chart struct {
-	Title          string // for those who do not see it
+	Title          string // for screen readers
 	XLabel, YLabel string
 	Unit           Unit
 	Lines          []Series
@@ -74,11 +77,11 @@ func (c Chart) SVG() string {
 type plane struct {
 	x0, x1, y0, y1 float64
 	unit           Unit
-	slot           float64 // the distance of neighbouring x, for columns
+	spacing        float64 // the distance of neighbouring x, for columns
 }
 
 func (c Chart) plane() plane {
-	p := plane{x0: math.Inf(1), x1: math.Inf(-1), y0: math.Inf(1), y1: math.Inf(-1), unit: c.Unit, slot: 1}
+	p := plane{x0: math.Inf(1), x1: math.Inf(-1), y0: math.Inf(1), y1: math.Inf(-1), unit: c.Unit, spacing: 1}
 	for _, s := range slices.Concat(c.Lines, c.Stack) {
 		for _, x := range s.X {
 			p.x0, p.x1 = math.Min(p.x0, x), math.Max(p.x1, x)
@@ -107,17 +110,18 @@ func (p *plane) include(y float64) {
 	}
 }
 
-// settle gives both axes some length, room above, and whole ticks at their ends.
-func (p *plane) settle(columns bool, slot float64, c Chart) {
+// settle extends both axes to a positive length, with room above and ticks at their ends.
+func (p *plane) settle(columns bool, spacing float64, c Chart) {
 	if math.IsInf(p.x0, 0) {
 		p.x0, p.x1 = 0, 1
 	}
 	if math.IsInf(p.y0, 0) {
 		p.y0, p.y1 = 0, 1
 	}
-	if p.slot = slot; columns || p.x1 == p.x0 {
-		p.x0, p.x1 = p.x0-slot/2, p.x1+slot/2
+	if p.spacing = spacing; columns || p.x1 == p.x0 {
+		p.x0, p.x1 = p.x0-spacing/2, p.x1+spacing/2
 	}
+	low, high := p.y0, p.y1
 	if p.y1-p.y0 < tinyY {
 		room := math.Max(math.Abs(p.y1)*headroom, tinyY)
 		if p.y1 == 0 {
@@ -132,15 +136,26 @@ func (p *plane) settle(columns bool, slot float64, c Chart) {
 	if p.y1 += room; p.y0 != 0 {
 		p.y0 -= room
 	}
-	if c.Unit == Percent && p.y1 > 1 {
-		p.y1 = 1.02
+	if c.Unit == Percent {
+		p.keepToShares(low, high)
+	}
+}
+
+// keepToShares cuts the room around shares off where there is nothing: below 0% and above 100%. Values outside, such as
+// a negative explained variance, keep their room.
+func (p *plane) keepToShares(low, high float64) {
+	if low > -tinyShare {
+		p.y0 = math.Max(p.y0, 0)
+	}
+	if high < 1+tinyShare {
+		p.y1 = math.Min(p.y1, 1)
 	}
 }
 
 func (p plane) px(x float64) float64 { return left + (x-p.x0)/(p.x1-p.x0)*plotWidth }
 func (p plane) py(y float64) float64 { return top + (p.y1-y)/(p.y1-p.y0)*plotHeight }
 
-// stackX are the columns' places: those of the first series, which all share.
+// stackX returns the places of the columns: those of the first series, which all series share.
 func stackX(stack []Series) []float64 {
 	if len(stack) == 0 {
 		return nil
@@ -158,7 +173,7 @@ func sumAt(stack []Series, i int) float64 {
 	return sum
 }
 
-// spacing is the least distance of neighbouring x; 1 of fewer than two.
+// spacing returns the smallest distance of neighbouring x; 1 for fewer than two.
 func spacing(xs []float64) float64 {
 	out := math.Inf(1)
 	for i := 1; i < len(xs); i++ {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Flows draws what follows what (a Sankey diagram): columns of nodes, and bands between neighbouring
-// columns that are as wide as what flows. A node is as high as its value; what does not flow on ends.
+// Flows is a Sankey diagram: columns of nodes, and bands between neighbouring columns whose widths are the values that
+// flow. A node's height is its value; the part without a band ends there.
 type Flows struct {
 	Title string
 	Nodes []FlowNode // in the order of their stages
@@ -34,7 +34,7 @@ const (
 	flowColors         = 8 // colours that the page's style tells apart
 )
 
-// names are those of the nodes, sorted, so that one has one colour and one place throughout.
+// names returns the names of the nodes, sorted, so that a name has the same colour and place in every column.
 func (f Flows) names() []string {
 	var out []string
 	for _, n := range f.Nodes {
@@ -55,7 +55,7 @@ func (f Flows) Legend() []Key {
 	return out
 }
 
-// box is where a node stands, and how much of its height bands have taken on each side.
+// box is the place of a node, and how much of its height bands have used on each side.
 type box struct {
 	x, y, height   float64
 	taken, brought float64
@@ -68,7 +68,8 @@ func (f Flows) SVG() string {
 	fmt.Fprintf(&b, `<svg viewBox="0 0 %d %d" role="img" aria-label="%s">`, width, height, html.EscapeString(f.Title))
 	edges := slices.Clone(f.Edges)
 	slices.SortStableFunc(edges, func(x, y FlowEdge) int {
-		return strings.Compare(fmt.Sprintf("%04d", x.Stage)+x.From+"\x00"+x.To, fmt.Sprintf("%04d", y.Stage)+y.From+"\x00"+y.To)
+		return strings.Compare(fmt.Sprintf("%04d", x.Stage)+x.From+"\x00"+x.To,
+			fmt.Sprintf("%04d", y.Stage)+y.From+"\x00"+y.To)
 	})
 	for _, e := range edges {
 		from, to := boxes[FlowNode{Stage: e.Stage, Name: e.From}], boxes[FlowNode{Stage: e.Stage + 1, Name: e.To}]
@@ -79,20 +80,23 @@ func (f Flows) SVG() string {
 		x0, y0, x1, y1 := from.x+nodeWidth, from.y+from.taken, to.x, to.y+to.brought
 		from.taken, to.brought = from.taken+w, to.brought+w
 		mid := (x0 + x1) / 2
-		fmt.Fprintf(&b, `<path class="flow s%d" d="M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1fL%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1fZ"><title>%s → %s: %s</title></path>`,
+		fmt.Fprintf(&b, `<path class="flow s%d" d="M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f`+
+			`L%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1fZ"><title>%s → %s: %s</title></path>`,
 			f.color(e.From), x0, y0, mid, y0, mid, y1, x1, y1, x1, y1+w, mid, y1+w, mid, y0+w, x0, y0+w,
 			html.EscapeString(e.From), html.EscapeString(e.To), Value(e.Value, Plain))
 	}
 	for _, n := range f.Nodes {
 		p := boxes[FlowNode{Stage: n.Stage, Name: n.Name}]
-		fmt.Fprintf(&b, `<rect class="column s%d" x="%.1f" y="%.1f" width="%d" height="%.1f"><title>call %d, %s: %s</title></rect>`,
-			f.color(n.Name), p.x, p.y, nodeWidth, max(p.height, 1), n.Stage+1, html.EscapeString(n.Name), Value(n.Value, Plain))
+		fmt.Fprintf(&b, `<rect class="column s%d" x="%.1f" y="%.1f" width="%d" height="%.1f">`+
+			`<title>call %d, %s: %s</title></rect>`,
+			f.color(n.Name), p.x, p.y, nodeWidth, max(p.height, 1), n.Stage+1, html.EscapeString(n.Name),
+			Value(n.Value, Plain))
 	}
 	b.WriteString("</svg>")
 	return b.String()
 }
 
-// layout places the nodes of each column one under the other, and says how high one unit of value is.
+// layout places the nodes of each column one below the other, and returns the height of one unit of value.
 func (f Flows) layout() (boxes map[FlowNode]*box, scale float64) {
 	last, sums, counts := 0, map[int]float64{}, map[int]int{}
 	for _, n := range f.Nodes {

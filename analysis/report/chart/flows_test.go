@@ -7,7 +7,8 @@ import (
 )
 
 func TestFlows(t *testing.T) {
-	f := Flows{Title: "a <b>", Nodes: []FlowNode{{0, "x", 3}, {0, "y", 1}, {1, "x", 2}}, Edges: []FlowEdge{{0, "x", "x", 2}, {0, "x", "gone", 1}}}
+	f := Flows{Title: "a <b>", Nodes: []FlowNode{{0, "x", 3}, {0, "y", 1}, {1, "x", 2}},
+		Edges: []FlowEdge{{0, "x", "x", 2}, {0, "x", "gone", 1}}}
 	boxes, scale := f.layout()
 	// The first column holds 4 and one gap: it decides how high a unit is.
 	require.InDelta(t, (height-2*top-nodeGap)/4.0, scale, 1e-9)

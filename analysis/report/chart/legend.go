@@ -7,7 +7,7 @@ type Key struct {
 	Mark  string // line, dashed, dot, column
 }
 
-// Legend explains the series of a chart; nil where there is one line alone, which the axis names.
+// Legend explains the series of a chart; nil for a single line, which the axis names.
 func (c Chart) Legend() []Key {
 	if len(c.Lines) < 2 && len(c.Stack) == 0 {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// band fills what lies between a series' low and high.
+// band fills the area between a series' low and high.
 func (p plane) band(b *strings.Builder, s Series) {
 	if s.Low == nil || s.Bars {
 		return
@@ -22,7 +22,7 @@ func (p plane) band(b *strings.Builder, s Series) {
 		lower = append(lower, fmt.Sprintf("%.1f,%.1f", p.px(x), p.py(s.Low[i])))
 	}
 	slices.Reverse(lower)
-	if len(upper) == 1 { // of one step alone: a band has no width to fill
+	if len(upper) == 1 { // a band over a single step has no width
 		s.Bars = true
 		p.bars(b, s)
 		return
@@ -40,7 +40,9 @@ func (p plane) series(b *strings.Builder, s Series) {
 	if s.Points || len(s.X) <= markedPoints {
 		for i, x := range s.X {
 			if !math.IsNaN(s.Y[i]) {
-				fmt.Fprintf(b, `<circle class="dot s%d" cx="%.1f" cy="%.1f" r="%g"/>`, s.Color, p.px(x), p.py(s.Y[i]), dotSize(s))
+				fmt.Fprintf(b, `<circle class="dot s%d" cx="%.1f" cy="%.1f" r="%g"/>`, s.Color, p.px(x)+s.Shift,
+					p.py(s.Y[i]),
+					dotSize(s))
 			}
 		}
 	}
@@ -53,17 +55,20 @@ func dotSize(s Series) float64 {
 	return 2.2
 }
 
-// line draws the series, broken at gaps.
+// line draws the series, broken at gaps and where neighbours are too far apart.
 func (p plane) line(b *strings.Builder, s Series) {
 	var path strings.Builder
-	pen := "M"
+	pen, before := "M", 0.0
 	for i, x := range s.X {
 		if math.IsNaN(s.Y[i]) {
 			pen = "M"
 			continue
 		}
-		fmt.Fprintf(&path, "%s%.1f %.1f", pen, p.px(x), p.py(s.Y[i]))
-		pen = "L"
+		if s.Reach > 0 && x-before > s.Reach {
+			pen = "M"
+		}
+		fmt.Fprintf(&path, "%s%.1f %.1f", pen, p.px(x)+s.Shift, p.py(s.Y[i]))
+		pen, before = "L", x
 	}
 	dashed := ""
 	if s.Dashed {
@@ -77,16 +82,17 @@ func (p plane) bars(b *strings.Builder, s Series) {
 		if math.IsNaN(s.Low[i]) || math.IsNaN(s.High[i]) {
 			continue
 		}
-		px, low, high := p.px(x), p.py(s.Low[i]), p.py(s.High[i])
-		fmt.Fprintf(b, `<path class="bar s%d" d="M%.1f %.1fL%.1f %.1fM%.1f %.1fh6M%.1f %.1fh6"/>`, s.Color, px, low, px, high, px-3, low, px-3, high)
+		px, low, high := p.px(x)+s.Shift, p.py(s.Low[i]), p.py(s.High[i])
+		fmt.Fprintf(b, `<path class="bar s%d" d="M%.1f %.1fL%.1f %.1fM%.1f %.1fh6M%.1f %.1fh6"/>`, s.Color, px, low, px,
+			high, px-3, low, px-3, high)
 	}
 }
 
 // columns stacks series from 0 upwards.
 func (p plane) columns(b *strings.Builder, stack []Series) {
-	w := p.px(p.x0+p.slot) - p.px(p.x0)
+	w := p.px(p.x0+p.spacing) - p.px(p.x0)
 	if w > 4 {
-		w *= 0.86 // neighbours are told apart
+		w *= 0.86 // a gap between neighbours
 	}
 	for i, x := range stackX(stack) {
 		sum := 0.0
@@ -95,13 +101,14 @@ func (p plane) columns(b *strings.Builder, stack []Series) {
 				continue
 			}
 			from, to := p.py(sum), p.py(sum+s.Y[i])
-			fmt.Fprintf(b, `<rect class="column s%d" x="%.2f" y="%.2f" width="%.2f" height="%.2f"/>`, s.Color, p.px(x)-w/2, to, w, from-to)
+			fmt.Fprintf(b, `<rect class="column s%d" x="%.2f" y="%.2f" width="%.2f" height="%.2f"/>`, s.Color,
+				p.px(x)-w/2, to, w, from-to)
 			sum += s.Y[i]
 		}
 	}
 }
 
-// hover lays a transparent column over each x that tells the values there.
+// hover puts a transparent column over each x that shows the values there.
 func (p plane) hover(b *strings.Builder, c Chart) {
 	all := slices.Concat(c.Lines, c.Stack)
 	var xs []float64
@@ -124,7 +131,7 @@ func (p plane) hover(b *strings.Builder, c Chart) {
 	}
 }
 
-// told is what the chart says at x.
+// told is the text that the chart shows at x.
 func (c Chart) told(all []Series, x float64) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s", c.XLabel, Value(x, Plain))

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Clock stands still until a test moves it.
+// Clock does not advance until a test moves it.
 type Clock struct {
 	mu      sync.Mutex
 	now     time.Time
 	waiting map[chan time.Time]time.Time
 }
 
-// NewClock begins on a fixed day.
+// NewClock returns a clock that starts on a fixed day.
 func NewClock() *Clock {
 	return &Clock{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), waiting: map[chan time.Time]time.Time{}}
 }
@@ -33,7 +33,7 @@ func (c *Clock) After(d time.Duration) <-chan time.Time {
 	return ch
 }
 
-// Advance moves the clock and wakes whoever waited for less.
+// Advance moves the clock and wakes the waiters whose time has come.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -46,7 +46,7 @@ func (c *Clock) Advance(d time.Duration) {
 	}
 }
 
-// Waiting counts who waits for no more than d.
+// Waiting counts the waiters that wait no longer than d.
 func (c *Clock) Waiting(d time.Duration) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -62,7 +62,9 @@ func (g *GPU) makeConnections(d *mock.Device) {
 		return info, ret
 	}
 	d.GetTopologyCommonAncestorFunc = func(other nvml.Device) (nvml.GpuTopologyLevel, nvml.Return) {
-		return answer(g, "GetTopologyCommonAncestor", func() nvml.GpuTopologyLevel { return g.level(g.library.of(other)) })()
+		return answer(
+			g, "GetTopologyCommonAncestor", func() nvml.GpuTopologyLevel { return g.level(g.library.of(other)) },
+		)()
 	}
 	d.GetP2PStatusFunc = func(other nvml.Device, _ nvml.GpuP2PCapsIndex) (nvml.GpuP2PStatus, nvml.Return) {
 		return answer(g, "GetP2PStatus", func() nvml.GpuP2PStatus {

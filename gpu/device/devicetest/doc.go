@@ -1,3 +1,3 @@
-// Package devicetest stands in for NVML in tests: devices written down as struct literals, whose figures a test alters
-// and whose events it sends, and a clock that the test moves.
+// Package devicetest replaces NVML in tests. Devices are struct literals. A test changes their readings and sends their
+// events. The package also has a clock that the test advances.
 package devicetest

@@ -13,14 +13,15 @@ import (
 // GiB is a unit of memory.
 const GiB = 1 << 30
 
-// GPU is a device written down. Its zero value is a healthy H200 with all of its memory free.
+// GPU describes a device. Its zero value is a healthy H200 with all of its memory free.
 type GPU struct {
 	UUID  string // default GPU-0000000<index>
 	Name  string
 	Total uint64 // bytes; default 141 GiB
 	Used  uint64
 	NUMA  int
-	// Near is the path to the devices of these indices; others are across NUMA nodes, or in one node if theirs is the same.
+	// Near is the path to the devices of these indices; others are across NUMA nodes, or in one node if theirs is the
+	// same.
 	Near map[int]nvml.GpuTopologyLevel
 	// Peers are the active NVLinks to the devices of these indices, Switches those to NVSwitches.
 	Peers    map[int]int
@@ -50,7 +51,7 @@ type Slice struct {
 	Total uint64
 }
 
-// verdict is what a call of the method returns in place of an answer.
+// verdict is the code that a call of the method returns in place of an answer.
 func (g *GPU) verdict(method string) nvml.Return {
 	switch {
 	case g.Lost || g.Gone:
@@ -128,7 +129,8 @@ func (g *GPU) make(l *Library, index int) {
 	g.makeConnections(d)
 	g.makeSlices(d)
 	d.GetSupportedEventTypesFunc = answer(g, "GetSupportedEventTypes", func() uint64 {
-		return nvml.EventTypeXidCriticalError | nvml.EventTypeDoubleBitEccError | nvml.EventTypeSingleBitEccError | nvml.EventTypeGpuRecoveryAction
+		return nvml.EventTypeXidCriticalError | nvml.EventTypeDoubleBitEccError | nvml.EventTypeSingleBitEccError |
+			nvml.EventTypeGpuRecoveryAction
 	})
 	d.RegisterEventsFunc = func(uint64, nvml.EventSet) nvml.Return {
 		_, ret := answer(g, "RegisterEvents", func() int { return 0 })()
@@ -141,8 +143,13 @@ func (g *GPU) makeFigures(d *mock.Device) {
 	d.GetMemoryInfo_v2Func = answer(g, "GetMemoryInfo_v2", func() nvml.Memory_v2 {
 		return nvml.Memory_v2{Total: g.Total, Used: g.Used, Free: g.Total - g.Used, Reserved: GiB / 2}
 	})
-	d.GetMemoryInfoFunc = answer(g, "GetMemoryInfo", func() nvml.Memory { return nvml.Memory{Total: g.Total, Used: g.Used, Free: g.Total - g.Used} })
-	d.GetUtilizationRatesFunc = answer(g, "GetUtilizationRates", func() nvml.Utilization { return nvml.Utilization{Gpu: 93, Memory: 41} })
+	d.GetMemoryInfoFunc = answer(
+		g, "GetMemoryInfo",
+		func() nvml.Memory { return nvml.Memory{Total: g.Total, Used: g.Used, Free: g.Total - g.Used} },
+	)
+	d.GetUtilizationRatesFunc = answer(
+		g, "GetUtilizationRates", func() nvml.Utilization { return nvml.Utilization{Gpu: 93, Memory: 41} },
+	)
 	d.GetTemperatureFunc = about(g, "GetTemperature", func(nvml.TemperatureSensors) uint32 { return 61 })
 	d.GetTemperatureThresholdFunc = about(g, "GetTemperatureThreshold", func(which nvml.TemperatureThresholds) uint32 {
 		if which == nvml.TEMPERATURE_THRESHOLD_SHUTDOWN {
@@ -156,8 +163,12 @@ func (g *GPU) makeFigures(d *mock.Device) {
 	d.GetClockInfoFunc = about(g, "GetClockInfo", clock(1755, 3201))
 	d.GetMaxClockInfoFunc = about(g, "GetMaxClockInfo", clock(1980, 3201))
 	d.GetCurrentClocksEventReasonsFunc = answer(g, "GetCurrentClocksEventReasons", func() uint64 { return g.Reasons })
-	d.GetCurrentClocksThrottleReasonsFunc = answer(g, "GetCurrentClocksThrottleReasons", func() uint64 { return g.Reasons })
-	d.GetComputeRunningProcessesFunc = answer(g, "GetComputeRunningProcesses", func() []nvml.ProcessInfo { return slices.Clone(g.Processes) })
+	d.GetCurrentClocksThrottleReasonsFunc = answer(
+		g, "GetCurrentClocksThrottleReasons", func() uint64 { return g.Reasons },
+	)
+	d.GetComputeRunningProcessesFunc = answer(
+		g, "GetComputeRunningProcesses", func() []nvml.ProcessInfo { return slices.Clone(g.Processes) },
+	)
 }
 
 func clock(sm, memory uint32) func(nvml.ClockType) uint32 {
@@ -213,13 +224,16 @@ func (g *GPU) makeSlices(d *mock.Device) {
 		part.GetNameFunc = answer(g, "GetName", func() string { return slice.Name })
 		part.GetGpuInstanceIdFunc = answer(g, "GetGpuInstanceId", func() int { return i + 1 })
 		part.GetComputeInstanceIdFunc = answer(g, "GetComputeInstanceId", func() int { return 0 })
-		part.GetMemoryInfo_v2Func = answer(g, "GetMemoryInfo_v2", func() nvml.Memory_v2 { return nvml.Memory_v2{Total: slice.Total, Free: slice.Total} })
+		part.GetMemoryInfo_v2Func = answer(
+			g, "GetMemoryInfo_v2",
+			func() nvml.Memory_v2 { return nvml.Memory_v2{Total: slice.Total, Free: slice.Total} },
+		)
 		Rest(part)
 		return part, nvml.SUCCESS
 	}
 }
 
-// Count counts the calls of methods so far, whenever it is asked.
+// Count returns a function that counts the calls of the methods so far.
 func (g *GPU) Count(methods ...string) func() int {
 	return func() int {
 		n := 0
@@ -231,7 +245,7 @@ func (g *GPU) Count(methods ...string) func() int {
 	}
 }
 
-// Run has a process compute on the device; before the library is in use.
+// Run makes a process compute on the device. Call it before the library is in use.
 func (g *GPU) Run(pid int, memory uint64) {
 	g.Processes = append(g.Processes, nvml.ProcessInfo{Pid: uint32(pid), UsedGpuMemory: memory})
 }

@@ -10,13 +10,14 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxa100"
 )
 
-// Library is an NVML over written devices. Alter its fields and theirs under Alter once it is in use.
+// Library is a fake NVML for the given devices. Once it is in use, change its fields and those of its devices only
+// inside Alter.
 type Library struct {
 	mock.Interface
 	GPUs []*GPU
-	// Missing are the functions (nvml…) that this driver's library does not have.
+	// Missing holds the functions (nvml…) that this driver's library lacks.
 	Missing map[string]bool
-	// NoDriver is what Init answers; SUCCESS by default.
+	// NoDriver is the result of Init. The default is SUCCESS.
 	NoDriver nvml.Return
 
 	mu     sync.Mutex
@@ -26,7 +27,7 @@ type Library struct {
 	freed  int
 }
 
-// New is the library of these devices.
+// New makes a library with these devices.
 func New(gpus ...*GPU) *Library {
 	l := &Library{GPUs: gpus, events: make(chan nvml.EventData, 64), broken: make(chan nvml.Return, 64)}
 	for i, g := range gpus {
@@ -66,10 +67,10 @@ func (l *Library) Alter(f func()) {
 	f()
 }
 
-// Xid has a device report a Xid.
+// Xid makes a device report an Xid.
 func (l *Library) Xid(gpu, code int) { l.Send(gpu, nvml.EventTypeXidCriticalError, uint64(code)) }
 
-// DoubleBit has a device report a double-bit ECC error.
+// DoubleBit makes a device report a double-bit ECC error.
 func (l *Library) DoubleBit(gpu int) { l.Send(gpu, nvml.EventTypeDoubleBitEccError, 0) }
 
 // Send sends any event.
@@ -77,7 +78,7 @@ func (l *Library) Send(gpu int, kind, data uint64) {
 	l.events <- nvml.EventData{Device: l.GPUs[gpu].device, EventType: kind, EventData: data}
 }
 
-// Break has the next wait for events fail.
+// Break makes the next wait for events fail.
 func (l *Library) Break(with nvml.Return) { l.broken <- with }
 
 // Sets counts event sets made and freed.
@@ -87,7 +88,7 @@ func (l *Library) Sets() (made, freed int) {
 	return l.sets, l.freed
 }
 
-// handle is a device's handle, unless it can no longer be had.
+// handle returns a device's handle, unless the device no longer has one.
 func (l *Library) handle(g *GPU) (nvml.Device, nvml.Return) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

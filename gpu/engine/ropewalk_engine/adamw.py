@@ -37,13 +37,13 @@ class Moments:
 
 @torch.no_grad()
 def apply(weights: list[Weight], m: Moments, o: Options, norm: float, offload: bool, progress: Progress) -> bool:
-    """One step; returns whether the gradient was clipped. Gradients are dropped."""
+    """Takes one step, drops the gradients and returns whether the gradient was clipped."""
     clipped = o.clip_norm > 0 and norm > o.clip_norm
     factor = o.clip_norm / (norm + 1e-6) if clipped else 1.0
     m.step += 1
     for decays in (True, False):
         group = [w for w in weights if not w.frozen and w.decays == decays]
-        # One at a time where moments are fetched from the host, else a kernel over all of them.
+        # Moments in the host's memory are fetched one at a time. Otherwise one kernel takes all weights.
         for part in ([w] for w in group) if offload else [group]:
             if part:
                 _update(part, m, o, factor, o.weight_decay if decays else 0.0, offload)
@@ -67,11 +67,12 @@ def _update(part: list[Weight], m: Moments, o: Options, factor: float, decay: fl
     device = part[0].master.device
     first = [m.first[w.name].to(device) for w in part]
     second = [m.second[w.name].to(device) for w in part]
-    # The kernel counts the step itself: these are the steps before this one.
+    # The kernel counts this step itself, so it gets the number of steps before it.
     steps = list(torch.full((len(part),), float(m.step - 1), device=device).unbind())
     adamw(
         [w.master for w in part], grads, first, second, [], steps,
-        fused=True, amsgrad=False, beta1=o.beta1, beta2=o.beta2, lr=o.lr, weight_decay=decay, eps=o.epsilon, maximize=False,
+        fused=True, amsgrad=False, beta1=o.beta1, beta2=o.beta2, lr=o.lr, weight_decay=decay, eps=o.epsilon,
+        maximize=False,
     )  # fmt: skip
     if offload and device.type != "cpu":
         for w, f, s in zip(part, first, second):

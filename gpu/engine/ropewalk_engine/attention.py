@@ -1,9 +1,9 @@
 """Attention over packed rows, installed into transformers' models by name.
 
-Training and prefill: the rows of a pack lie behind each other and must not see each other. Neighbouring rows of like
-length form a *bucket*, which is one causal attention over [rows, longest]; the padding lies behind each row, where no
-causal query of that row looks, so no mask is needed. On CUDA in half precision PyTorch's variable-length kernel takes
-the whole pack instead. Attention over a cache is cache.py's.
+In training and prefill the rows of a pack are stored one after another, and no row may see another. Neighbouring rows
+of similar length form a *bucket*, which is one causal attention over [rows, longest]. The padding follows each row,
+where no causal query of that row looks, so no mask is needed. On CUDA in half precision PyTorch's variable-length
+kernel takes the whole pack instead. cache.py has the attention over a cache.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Bucket:
 
 @dataclass
 class Packing:
-    """How the rows of one pack lie. `store` is told each layer's keys and values [heads, n, d]."""
+    """The layout of one pack's rows. `store` receives each layer's keys and values [heads, n, d]."""
 
     lengths: list[int]  # longest first
     cumulative: torch.Tensor  # [rows + 1] I32 on the device
@@ -63,7 +63,7 @@ def _bucket(begin: int, lengths: list[int], device: torch.device) -> Bucket:
     start = n.cumsum(0) - n
     slot = torch.arange(longest)
     inside = slot < n[:, None]
-    # An empty slot repeats the row's first token: a number like any other, which nothing looks at.
+    # An empty slot repeats the row's first token. Nothing reads its output.
     pad = torch.where(inside, start[:, None] + slot, start[:, None]).reshape(-1)
     unpad = inside.reshape(-1).nonzero().reshape(-1)
     return Bucket(begin, len(lengths), longest, tokens, pad.to(device), unpad.to(device))
@@ -72,7 +72,7 @@ def _bucket(begin: int, lengths: list[int], device: torch.device) -> Bucket:
 def _causal(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float | None, window: int | None) -> torch.Tensor:
     """[rows, heads, n, d]; key and value heads may be fewer."""
     if q.device.type == "cuda" and q.dtype == torch.float32 and k.shape[1] != q.shape[1]:
-        # The kernels that take float32 there know no grouped heads.
+        # On CUDA the kernels for float32 do not support grouped heads.
         k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
     grouped = k.shape[1] != q.shape[1]
     n = q.shape[2]
@@ -83,7 +83,9 @@ def _causal(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float | No
     return scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale, enable_gqa=grouped)
 
 
-def _of_bucket(b: Bucket, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float | None, window: int | None) -> torch.Tensor:
+def _of_bucket(
+    b: Bucket, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float | None, window: int | None
+) -> torch.Tensor:
     def rows(x: torch.Tensor) -> torch.Tensor:
         part = x[0, :, b.begin : b.begin + b.tokens]
         if b.pad is not None:
@@ -94,7 +96,9 @@ def _of_bucket(b: Bucket, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, sca
     return out if b.unpad is None else out.index_select(0, b.unpad)
 
 
-def _packed(p: Packing, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float | None, window: int | None) -> torch.Tensor:
+def _packed(
+    p: Packing, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float | None, window: int | None
+) -> torch.Tensor:
     """q, k, v [1, heads, n, d]; returns [1, n, heads, d]."""
     if len(p.buckets) > 1 and q.is_cuda and q.dtype != torch.float32 and (attention := varlen()) is not None:
         by_token = [x[0].transpose(0, 1) for x in (q, k, v)]
@@ -105,7 +109,7 @@ def _packed(p: Packing, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale
 
 @functools.cache
 def varlen() -> Callable[..., torch.Tensor] | None:
-    """PyTorch's variable-length attention where this version and device have it and agree with the plain kernel."""
+    """PyTorch's variable-length attention if this version and device have it and it agrees with the plain kernel."""
     if torch.are_deterministic_algorithms_enabled():
         return None
     try:
@@ -113,16 +117,31 @@ def varlen() -> Callable[..., torch.Tensor] | None:
 
         knows_groups = "enable_gqa" in inspect.signature(varlen_attn).parameters  # PyTorch 2.11 does not
 
-        def call(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, cumulative: torch.Tensor, longest: int, scale: float | None, window: int | None) -> torch.Tensor:
+        def call(
+            q: torch.Tensor,
+            k: torch.Tensor,
+            v: torch.Tensor,
+            cumulative: torch.Tensor,
+            longest: int,
+            scale: float | None,
+            window: int | None,
+        ) -> torch.Tensor:
             left = -1 if window is None else window - 1
             grouped: dict[str, Any] = {"enable_gqa": k.shape[1] != q.shape[1]}
             if not knows_groups:
                 grouped, (k, v) = {}, (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
-            return varlen_attn(q, k, v, cumulative, cumulative, longest, longest, scale=scale, window_size=(left, 0), **grouped)
+            return varlen_attn(
+                q, k, v, cumulative, cumulative, longest, longest, scale=scale, window_size=(left, 0), **grouped
+            )
 
         q = torch.linspace(-1, 1, 24 * 4 * 64, device="cuda").sin().view(24, 4, 64).bfloat16()
         got = call(q, q[:, :2], q[:, 2:], torch.tensor([0, 16, 24], dtype=torch.int32, device="cuda"), 16, None, None)
-        want = torch.cat([_causal(*(x[None].transpose(1, 2) for x in (q[s], q[s, :2], q[s, 2:])), None, None)[0].transpose(0, 1) for s in (slice(0, 16), slice(16, 24))])
+        want = torch.cat(
+            [
+                _causal(*(x[None].transpose(1, 2) for x in (q[s], q[s, :2], q[s, 2:])), None, None)[0].transpose(0, 1)
+                for s in (slice(0, 16), slice(16, 24))
+            ]
+        )
         return call if torch.allclose(got, want, atol=2e-2, rtol=2e-2) else None
     except (ImportError, TypeError, ValueError, AssertionError, RuntimeError):
         return None
@@ -140,7 +159,7 @@ def attend(
     layout: Packing | None = None,
     **_: Any,
 ) -> tuple[torch.Tensor, None]:
-    """What transformers calls in each attention layer; `layout` comes through the model's keyword arguments."""
+    """transformers calls this in each attention layer. `layout` comes through the model's keyword arguments."""
     if layout is None:
         raise RuntimeError("the model does not hand its keyword arguments to its attention layers")
     if layout.store is not None:

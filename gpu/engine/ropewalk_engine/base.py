@@ -1,7 +1,7 @@
-"""The weight files of a frozen model, held open so that a checkpoint beside them can hold the same bytes again.
+"""The weight files of a frozen model, held open so that later checkpoints can hold the same bytes again.
 
-The host may remove a folder once it is loaded: a file that is open stays readable. One that was written to since would
-be another model's, and is refused.
+The host may remove a folder once it is loaded, because an open file stays readable. A file that was written to after it
+was loaded would belong to another model, so it is refused.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Base:
             self._files.append((name, f, _mark(f)))
 
     def copy(self, create: Callable[[str], Any], tick: Callable[[], None]) -> None:
-        """Writes every file anew, byte for byte, into what create opens."""
+        """Copies every file, byte for byte, into the file that create opens."""
         for name, f, mark in self._files:
             with create(name) as out:
                 f.seek(0)

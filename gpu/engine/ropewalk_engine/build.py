@@ -29,8 +29,9 @@ from .weights import Weight, local, sum_in_float32
 
 
 def build(folder: Folder, role: str, s: Settings, progress: Progress) -> tuple[Scorer, list[Weight], int]:
-    """The model on its device with the folder's weights, those that are a checkpoint's own, and how many numbers the others
-    have: with LoRA all but the adapter and the value head is the base's. Raises EngineError for what cannot be served."""
+    """Returns the model on its device with the folder's weights, the weights that a checkpoint holds itself, and the
+    number of parameters of all other weights. With LoRA all weights but the adapter and the value head belong to the
+    base. Raises EngineError for a folder that cannot be served."""
     critic, causal = role == "critic", _causal(folder.config)
     if s.lora and (folder.adapter or role != "reference"):
         lora.inject(causal, s.lora)
@@ -50,16 +51,20 @@ def build(folder: Folder, role: str, s: Settings, progress: Progress) -> tuple[S
         base = sum(math.prod(w.shape) for w in weights if not _beside(w.name))
         weights = [w for w in weights if _beside(w.name)]
     order = {name: i for i, name in enumerate(dict.fromkeys([*folder.weights, *folder.adapter, *wanted]))}
-    return scorer, sorted(weights, key=lambda w: (w.name.startswith("value_head."), order.get(w.name, len(order)))), base
+    return (
+        scorer,
+        sorted(weights, key=lambda w: (w.name.startswith("value_head."), order.get(w.name, len(order)))),
+        base,
+    )
 
 
 def _beside(name: str) -> bool:
-    """Whether a tensor lies beside the base's."""
+    """Whether a tensor is stored separately from those of the base."""
     return lora.is_adapter(name) or name.startswith("value_head.")
 
 
 def _freeze(scorer: Scorer, role: str, s: Settings) -> None:
-    """All of a model trains but a critic's own output head; with LoRA what lies beside the base, and nothing of the reference."""
+    """Freezes a critic's separate output head. With LoRA it also freezes the base, and the whole reference."""
     for n, p in _named(scorer):
         p.requires_grad_(s.lora is None or (_beside(n) and role != "reference"))
     head = scorer.output_head.weight
@@ -72,7 +77,7 @@ def _freeze(scorer: Scorer, role: str, s: Settings) -> None:
 
 
 def prepare(with_peft: bool) -> None:
-    """Imports what is else imported only when it is used, which takes seconds."""
+    """Imports packages that take seconds and would otherwise be imported at their first use."""
     attention.install()
     if with_peft:
         import peft  # noqa: F401
@@ -84,20 +89,22 @@ def prepare(with_peft: bool) -> None:
 
 
 def _causal(config: dict[str, Any]) -> Any:
-    """The model with numbers not yet set, on the CPU, where memory not written to costs nothing."""
+    """Returns the model with unset weights, on the CPU, where memory that is not written to costs nothing."""
     from transformers import AutoModelForCausalLM
     from transformers.initialization import no_init_weights
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
     attention.install()
     try:
-        c = CONFIG_MAPPING[config["model_type"]].from_dict({k: v for k, v in config.items() if k not in ("dtype", "torch_dtype")})
+        c = CONFIG_MAPPING[config["model_type"]].from_dict(
+            {k: v for k, v in config.items() if k not in ("dtype", "torch_dtype")}
+        )
         c.attention_dropout = 0.0
         with no_init_weights():
             model = AutoModelForCausalLM.from_config(c, dtype=torch.float32, attn_implementation=attention.NAME)
     except (ValueError, TypeError, KeyError, AttributeError, RuntimeError, ZeroDivisionError, ImportError) as e:
         raise unsupported(CONFIG, f"{CONFIG}: transformers cannot make this model: {e}") from None
-    # A token like any other here: batches are not padded, and every row of the embedding trains.
+    # Here padding is an ordinary token: batches are not padded, and every row of the embedding trains.
     model.get_input_embeddings().padding_idx = None
     norms.simplify(model)
     model.tie_weights()
@@ -105,7 +112,7 @@ def _causal(config: dict[str, Any]) -> Any:
 
 
 def _named(scorer: Scorer) -> list[tuple[str, nn.Parameter]]:
-    """Each parameter once, by its name in files."""
+    """Yields each parameter once, by its name in files."""
     return [(_file_name(n), p) for n, p in scorer.named_parameters()]
 
 
@@ -114,7 +121,7 @@ def _file_name(n: str) -> str:
 
 
 def _names(scorer: Scorer) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
-    """Names and shapes of the model's own parameters, and the names that are tied to another of them."""
+    """Returns the names and shapes of the model's own parameters, and the names that are tied to another of them."""
     named = _named(scorer)
     by_id = {id(p): n for n, p in named}
     tied = {}
@@ -130,7 +137,7 @@ def _names(scorer: Scorer) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
 def _match(folder: Folder, wanted: dict[str, tuple[int, ...]], tied: dict[str, str], critic: bool) -> dict[str, Source]:
     what = WEIGHTS if all(s.file.name == WEIGHTS for s in folder.weights.values()) else INDEX
     for name, own in tied.items():
-        # Some programs write both names of a tied tensor. Two different tensors are another model than config.json's.
+        # Some programs write both names of a tied tensor. Two different tensors do not fit config.json.
         if name in folder.weights:
             _refuse_other(what, name, own, folder.weights)
             del folder.weights[name]
@@ -150,7 +157,7 @@ def _refuse_other(what: str, name: str, own: str, sources: dict[str, Source]) ->
 
 
 def _place(scorer: Scorer, s: Settings) -> list[Weight]:
-    """Moves the model, its numbers not yet set, to the device and the type it computes in."""
+    """Moves the model, whose weights are not set yet, to the device and to the type that it computes in."""
     for module in scorer.modules():
         for n, b in list(module.named_buffers(recurse=False)):
             module.register_buffer(n, b.to(s.device), persistent=False)
@@ -159,19 +166,22 @@ def _place(scorer: Scorer, s: Settings) -> list[Weight]:
         for n, p in list(module.named_parameters(recurse=False)):
             if id(p) not in new:
                 dtype = torch.float32 if _is_value_head(module, scorer) else s.dtype
-                new[id(p)] = nn.Parameter(torch.empty(p.shape, dtype=dtype, device=s.device), requires_grad=p.requires_grad)
-                new[id(new[id(p)])] = new[id(p)]  # met again under its other name
+                new[id(p)] = nn.Parameter(
+                    torch.empty(p.shape, dtype=dtype, device=s.device), requires_grad=p.requires_grad
+                )
+                new[id(new[id(p)])] = new[id(p)]  # for its other name, which comes later
             setattr(module, n, new[id(p)])
     return [_single(n, p, s) for n, p in _named(scorer)]
 
 
 def _is_value_head(module: nn.Module, scorer: Scorer) -> bool:
-    """The value head is small and is computed in float32 always."""
+    """The value head is small, so it is always computed in float32."""
     return module is scorer.value_head
 
 
 def _single(name: str, p: nn.Parameter, s: Settings) -> Weight:
-    copy = p.dtype != torch.float32 and (p.requires_grad or s.lora is None)  # what never changes needs no master
+    # With LoRA a weight that never changes needs no master.
+    copy = p.dtype != torch.float32 and (p.requires_grad or s.lora is None)
     master = torch.empty(p.shape, dtype=torch.float32, device=p.device) if copy else p.data
     w = Weight(name, p, master, tuple(p.shape), frozen=not p.requires_grad)
     if copy and p.requires_grad:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-if TYPE_CHECKING:
-    from .resident import Resident
+from .resident import Resident
 
 
 @dataclass(frozen=True)
@@ -29,17 +27,19 @@ class CacheShape:
 
 
 class Cache:
-    """Of each layer keys and values [slots, heads, capacity, d]."""
+    """Keys and values [slots, heads, capacity, d] of each layer."""
 
     def __init__(self, shape: CacheShape, slots: int, capacity: int, dtype: torch.dtype, device: torch.device) -> None:
         dims = (slots, shape.heads, capacity, shape.width)
-        # Zeros, since what lies behind a row's end is multiplied by a probability of zero.
-        self.keys, self.values = ([torch.zeros(dims, dtype=dtype, device=device) for _ in range(shape.layers)] for _ in range(2))
+        # Zeros, since entries behind a row's end are multiplied by a probability of zero.
+        self.keys, self.values = (
+            [torch.zeros(dims, dtype=dtype, device=device) for _ in range(shape.layers)] for _ in range(2)
+        )
         self.capacity, self._shape = capacity, shape
         self._number(slots, device)
 
     def _number(self, slots: int, device: torch.device) -> None:
-        # Where each slot's and head's first token lies, tokens counted through.
+        # The index of the first token of each slot and head, over the tokens of all slots and heads.
         self._first = torch.arange(slots * self._shape.heads, device=device) * self.capacity
         self._tokens = torch.arange(self.capacity, device=device)
 
@@ -49,14 +49,14 @@ class Cache:
             cache[slot, :, position] = new.transpose(0, 1)
 
     def keep(self, slots: torch.Tensor) -> None:
-        """Lets go of all other slots."""
+        """Drops all other slots."""
         for caches in (self.keys, self.values):
             for layer in range(len(caches)):
                 caches[layer] = caches[layer][slots]
         self._number(slots.shape[0], slots.device)
 
     def view(self, at: torch.Tensor, length: int) -> View:
-        """The cache for a step at positions [slots], of whose rows none reaches beyond `length` tokens."""
+        """The cache during a step at positions [slots]. No row has more than `length` tokens."""
         place = (self._first.view(-1, self._shape.heads) + at[:, None]).view(-1)
         return View(self, at, place, length, self._tokens[:length])
 
@@ -76,20 +76,22 @@ class View:
             cache.view(-1, cache.shape[3]).index_copy_(0, self.place, new.reshape(-1, cache.shape[3]))
 
     def attend(self, layer: int, q: torch.Tensor, scale: float, window: int | None) -> torch.Tensor:
-        """What queries [slots, heads, d] take from the cache, [slots, heads · d]. The heads of a group are queries over the
-        same keys."""
+        """Returns the outputs of attention [slots, heads · d] for queries [slots, heads, d]. The heads of a group share
+        their keys."""
         keys, values = (x[layer][:, :, : self.length] for x in (self.cache.keys, self.cache.values))
         slots, heads = keys.shape[:2]
         if q.is_cuda or q.dtype != torch.float32:
-            out = scaled_dot_product_attention(q.unflatten(1, (heads, -1)), keys, values, attn_mask=self._seen(window)[:, None, None], scale=scale)
+            out = scaled_dot_product_attention(
+                q.unflatten(1, (heads, -1)), keys, values, attn_mask=self._seen(window)[:, None, None], scale=scale
+            )
             return out.reshape(slots, -1)
-        # On a CPU PyTorch's kernel for attention takes twice the time of its parts where there are few queries.
+        # For few queries on a CPU, PyTorch's attention kernel takes twice the time of its parts.
         grouped = q.reshape(slots * heads, -1, q.shape[2])
         scores = torch.baddbmm(self._bias(window), grouped, keys.flatten(0, 1).transpose(1, 2), alpha=scale)
         return torch.bmm(scores.softmax(2), values.flatten(0, 1)).view(slots, -1)
 
     def _seen(self, window: int | None) -> torch.Tensor:
-        """[slots, length]: what each row's token sees."""
+        """[slots, length]: the positions that each row's token sees."""
         if window not in self._masks:
             seen = self.tokens <= self.at[:, None]
             if window is not None:
@@ -98,7 +100,7 @@ class View:
         return self._masks[window]
 
     def _bias(self, window: int | None) -> torch.Tensor:
-        """[slots · heads, 1, length]: 0 for what is seen, −∞ for the rest."""
+        """[slots · heads, 1, length]: 0 for the positions that are seen, −∞ for the rest."""
         if window not in self._masks:
             at = self.at.repeat_interleave(self.cache._shape.heads)[:, None]
             unseen = self.tokens > at

@@ -14,17 +14,40 @@ from . import PROTOCOL
 def parse(argv: list[str]) -> argparse.Namespace:
     p = argparse.ArgumentParser(prog="ropewalk_engine", description=__doc__, allow_abbrev=False)
     p.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    p.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32", help="of the models' arithmetic; weights and optimiser are float32")
-    p.add_argument("--deterministic", action="store_true", help="the same inputs give the same bits (on the CPU they do anyway)")
-    p.add_argument("--checkpointing", choices=("auto", "on", "off"), default="auto", help="recompute layers in the backward pass; auto: on a GPU, where memory asks for it")
+    p.add_argument(
+        "--dtype",
+        choices=("float32", "bfloat16"),
+        default="float32",
+        help="type of the models' arithmetic; weights and optimiser are float32",
+    )
+    p.add_argument(
+        "--deterministic", action="store_true", help="the same inputs give the same bits (on the CPU they do anyway)"
+    )
+    p.add_argument(
+        "--checkpointing",
+        choices=("auto", "on", "off"),
+        default="auto",
+        help="recompute layers in the backward pass; auto: on a GPU if its memory is too small otherwise",
+    )
     p.add_argument("--offload-optimizer", action="store_true", help="keep AdamW's moments in the host's memory")
-    p.add_argument("--threads", type=int, default=0, help="of the CPU; 0 leaves it to PyTorch")
-    p.add_argument("--pack-tokens", type=int, default=0, help="tokens of one pass through a model; 0: 4096, on a GPU 16384")
-    p.add_argument("--cache-mib", type=int, default=0, help="keys and values held at once; 0: 1024, on a GPU 0.6 of what is free")
-    p.add_argument("--lora-rank", type=int, default=0, help="train an adapter of this rank, and nothing of the model itself; 0: all of the model")
-    p.add_argument("--lora-alpha", type=float, default=0.0, help="the adapter's product is multiplied with this over the rank")
+    p.add_argument("--threads", type=int, default=0, help="threads on the CPU; 0 leaves the number to PyTorch")
+    p.add_argument(
+        "--pack-tokens", type=int, default=0, help="tokens of one pass through a model; 0: 4096, on a GPU 16384"
+    )
+    p.add_argument(
+        "--cache-mib", type=int, default=0, help="MiB for keys and values; 0: 1024, on a GPU 0.6 of the free memory"
+    )
+    p.add_argument(
+        "--lora-rank",
+        type=int,
+        default=0,
+        help="train an adapter of this rank instead of the model; 0: train the whole model",
+    )
+    p.add_argument(
+        "--lora-alpha", type=float, default=0.0, help="the adapter's product is multiplied by this over the rank"
+    )
     p.add_argument("--lora-targets", default="", help="the projections that have an adapter, separated by commas")
-    p.add_argument("--lora-seed", type=int, default=0, help="of a new adapter's random numbers")
+    p.add_argument("--lora-seed", type=int, default=0, help="seed of a new adapter's random numbers")
     p.add_argument("--version", action="version", version=f"protocol {PROTOCOL}")
     a = p.parse_args(argv)
     for name in ("threads", "pack_tokens", "cache_mib"):
@@ -34,7 +57,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
 
 
 def main(argv: list[str]) -> int:
-    # Whatever a library prints is a log line, and the stacks of a hanging rank are one too.
+    # Output of libraries goes to the log, and so do the stacks of a hanging rank.
     faulthandler.enable(sys.stderr)
     faulthandler.register(signal.SIGUSR1, sys.stderr, all_threads=True)
     for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
@@ -44,11 +67,9 @@ def main(argv: list[str]) -> int:
     a = parse(argv)
     from . import server
 
-    # Rank 0 alone speaks with the host, so that ranks on other hosts need to know nothing of it.
+    # Only rank 0 speaks with the host, so ranks on other hosts need neither its address nor its nonce.
     path_and_nonce = server.environment() if os.environ.get("RANK", "0") == "0" else ("", "")
     versions = server.versions(a.lora_rank > 0)
     from . import start
 
     return start.run(a, *path_and_nonce, versions)
-
-

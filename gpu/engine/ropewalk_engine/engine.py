@@ -1,4 +1,4 @@
-"""The calls: each takes a request and gives the header fields and arrays of its answer."""
+"""The calls. Each takes a request and returns the header fields and arrays of its answer."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from .errors import Cancelled, EngineError, bad_request, is_full_memory, out_of_
 from .messages import Request, check
 from .progress import Progress
 from .resident import Resident
+from .sampling import Truncation
 from .settings import Settings
 
 Arrays = dict[str, tuple[str, torch.Tensor]]  # name: dtype in the file, CPU tensor
@@ -22,20 +23,20 @@ Answer = tuple[dict[str, Any], Arrays]
 
 
 class Engine:
-    """Holds the models of all roles. Every rank has one and makes the same calls on it; only rank 0's answers are sent."""
+    """Holds the models of all roles. Every rank has one and makes the same calls; only rank 0 sends its answers."""
 
     def __init__(self, settings: Settings, progress: Progress) -> None:
         self._s, self._progress = settings, progress
         self._roles: dict[str, Resident] = {}
         self._last_kept = 0
         self._calls: dict[str, Callable[[Request], Answer]] = {
-            "load": self._load, "save": self._save, "saved": self._saved, "generate": self._generate, "forward": self._forward,
-            "backward": self._backward, "discard": self._discard, "step": self._step, "state": self._state,
-            "unload": self._unload,
+            "load": self._load, "save": self._save, "saved": self._saved, "generate": self._generate,
+            "forward": self._forward, "backward": self._backward, "discard": self._discard, "step": self._step,
+            "state": self._state, "unload": self._unload,
         }  # fmt: skip
 
     def run(self, r: Request) -> Answer:
-        """Raises EngineError; whatever else it raises is a fault of the engine's own."""
+        """Raises EngineError. Any other exception is a fault of the engine itself."""
         error = check(r)
         if error:
             raise error
@@ -45,9 +46,9 @@ class Engine:
             return self._calls[r.call](r)
         except (RuntimeError, MemoryError) as e:
             if self._s.sharded or not is_full_memory(e):
-                raise  # the others wait for this rank in a collective
+                raise  # the other ranks wait for this one in a collective
             error = out_of_memory(e)
-        # Here, where the exception and with it the frames that hold tensors are gone.
+        # Only here are the exception, and the frames that hold tensors, gone.
         self._after_full_memory(r)
         raise error
 
@@ -70,7 +71,7 @@ class Engine:
 
     def _load(self, r: Request) -> Answer:
         f, held = r.fields, self._roles.get(r.role)
-        # Ranks of one host read the folder each for itself; those of several get it from rank 0, together.
+        # Each rank of one host reads the folder itself. Ranks on several hosts receive it together from rank 0.
         alone = ranks.each_alone(self._progress, self._s) if self._s.hosts == 1 else nullcontext()
         with alone, self._progress.in_torch():
             new, reused = resident.load(f["dir"], r.role, f["optimizer"], f["digest"], held, self._s, self._progress)
@@ -93,7 +94,15 @@ class Engine:
 
     def _generate(self, r: Request) -> Answer:
         held, a = self._held(r), r.arrays
-        q = generation.Request(a["tokens"], a["lengths"].tolist(), a["streams"], a["max_tokens"].tolist(), float(r.fields["temperature"]), r.fields["stop"])
+        q = generation.Request(
+            a["tokens"],
+            a["lengths"].tolist(),
+            a["streams"],
+            a["max_tokens"].tolist(),
+            float(r.fields["temperature"]),
+            Truncation(r.fields["top_k"], float(r.fields["top_p"]), float(r.fields["min_p"])),
+            r.fields["stop"],
+        )
         generation.check(held, q)
         passes.check_rows(held, a["tokens"], a["lengths"], a["max_tokens"])
         with self._progress.in_torch():
@@ -110,7 +119,16 @@ class Engine:
             self._check_trains(r.role, "a kept pass")
         passes.check_rows(held, a["tokens"], a["lengths"])
         with self._progress.in_torch():
-            flat, kept = passes.forward(held, a["tokens"], a["lengths"].tolist(), f["outputs"], float(f["temperature"]), f["keep"], self._s, self._progress)
+            flat, kept = passes.forward(
+                held,
+                a["tokens"],
+                a["lengths"].tolist(),
+                f["outputs"],
+                float(f["temperature"]),
+                f["keep"],
+                self._s,
+                self._progress,
+            )
         id = 0
         if kept is not None:
             self._last_kept += 1
@@ -129,7 +147,7 @@ class Engine:
                 passes.backward(kept, given, self._s, self._progress)
                 self._s.synchronize()
         except BaseException as e:
-            # A part of the gradient is of no use and cannot be told from the rest.
+            # A part of a gradient is useless, and it cannot be separated from the rest.
             held.discard()
             if isinstance(e, Cancelled):
                 raise Cancelled from None

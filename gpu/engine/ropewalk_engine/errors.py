@@ -1,10 +1,10 @@
-"""The errors that an answer can carry; kinds are PROTOCOL.md's."""
+"""The errors that an answer can carry. PROTOCOL.md lists the kinds."""
 
 from __future__ import annotations
 
 
 class EngineError(Exception):
-    """A call that failed; the engine serves on."""
+    """A call that failed. The engine continues to serve."""
 
     def __init__(self, kind: str, message: str, name: str = "") -> None:
         super().__init__(message)
@@ -28,8 +28,10 @@ def non_finite(name: str) -> EngineError:
 
 
 def is_full_memory(e: BaseException) -> bool:
-    """Whether the device's memory, or on the CPU the process's, was asked for more than there is."""
-    return type(e).__name__ in ("OutOfMemoryError", "MemoryError") or (isinstance(e, RuntimeError) and "can't allocate memory" in str(e))
+    """Whether an allocation failed because the device's memory, or on the CPU the process's, was full."""
+    return type(e).__name__ in ("OutOfMemoryError", "MemoryError") or (
+        isinstance(e, RuntimeError) and "can't allocate memory" in str(e)
+    )
 
 
 def out_of_memory(e: BaseException) -> EngineError:
@@ -37,7 +39,7 @@ def out_of_memory(e: BaseException) -> EngineError:
 
 
 def internal(e: BaseException) -> EngineError:
-    """What the engine did not expect; a full memory where it could not be mended, by its own kind."""
+    """The error for an unexpected exception. A full memory keeps its own kind."""
     if is_full_memory(e):
         return out_of_memory(e)
     return EngineError("internal", f"{type(e).__name__}: {str(e)[:1000]}")
@@ -49,7 +51,7 @@ class Cancelled(EngineError):
 
 
 class ProtocolError(Exception):
-    """The peer broke the rules of frames; the connection ends. id is 0 where the header could not be read."""
+    """The peer broke the rules of frames, so the connection ends. id is 0 if the header could not be read."""
 
     def __init__(self, message: str, id: int = 0) -> None:
         super().__init__(message)

@@ -1,6 +1,6 @@
-"""A checkpoint folder: configuration, the tokenizer's files as bytes, and where each tensor lies.
+"""A checkpoint folder: its configuration, the tokenizer's files as bytes, and the place of each tensor.
 
-Opening reads headers only, and refuses what cannot be served before any tensor is read.
+Opening a folder reads only headers. A folder that cannot be served is refused before any tensor is read.
 """
 
 from __future__ import annotations
@@ -19,14 +19,21 @@ from .errors import bad_request, corrupt, unsupported
 from .lora import ADAPTER, ADAPTER_CONFIG, missing
 
 CONFIG, GENERATION, WEIGHTS = "config.json", "generation_config.json", "model.safetensors"
-INDEX, OPTIMIZER, VALUE_HEAD = "model.safetensors.index.json", "optimizer.safetensors", "value_head.safetensors"
-# The tokenizer's, in any of its usual forms: kept as bytes and written back unchanged.
+INDEX, OPTIMIZER, VALUE_HEAD = "model.safetensors.index.json", "optimizer.state", "value_head.state"
+# Earlier versions used these names for training state. They are read and never written.
+OLD_OPTIMIZER, OLD_VALUE_HEAD = "optimizer.safetensors", "value_head.safetensors"
+# The tokenizer's files in any of the usual forms. They are kept as bytes and written back unchanged.
 TOKENIZER = (
     "added_tokens.json", "chat_template.jinja", "merges.txt", "special_tokens_map.json",
     "tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json",
 )  # fmt: skip
 # Architectures whose tests compare this engine with transformers' own forward and backward pass.
-ARCHITECTURES = {"qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM", "llama": "LlamaForCausalLM", "mistral": "MistralForCausalLM"}
+ARCHITECTURES = {
+    "qwen2": "Qwen2ForCausalLM",
+    "qwen3": "Qwen3ForCausalLM",
+    "llama": "LlamaForCausalLM",
+    "mistral": "MistralForCausalLM",
+}
 
 
 class TensorFile:
@@ -49,7 +56,7 @@ class TensorFile:
                 raise unsupported(name, f"{name}: tensor {e.name!r} has dtype {e.dtype}; F32, F16 and BF16 are read")
 
     def read(self, e: tensorfile.Entry) -> torch.Tensor:
-        """The tensor as it lies in the file."""
+        """The tensor as the file stores it."""
         return tensorfile.view(self._map, self.layout, e)
 
 
@@ -67,7 +74,7 @@ class Folder:
     path: str
     config: dict[str, Any]
     config_bytes: bytes
-    files: dict[str, bytes]  # generation_config.json and the tokenizer's, those that are there
+    files: dict[str, bytes]  # generation_config.json and the tokenizer's files, if the folder has them
     weights: dict[str, Source]  # in the order of the files
     value_head: dict[str, Source]  # empty for a policy
     weight_files: list[str]  # the index among them, where there are several
@@ -79,13 +86,14 @@ class Folder:
         return bool(self.value_head)
 
     def optimizer(self) -> tuple[int, dict[str, Source]] | None:
-        """The steps taken and the moments, where the folder has them."""
-        if not os.path.exists(os.path.join(self.path, OPTIMIZER)):
+        """The number of steps and the moments, if the folder has them."""
+        name = _first(self.path, OPTIMIZER, OLD_OPTIMIZER)
+        if name is None:
             return None
-        f = TensorFile(self.path, OPTIMIZER)
+        f = TensorFile(self.path, name)
         text = f.layout.metadata.get("step", "")
         if not (text.isascii() and text.isdigit() and len(text) < 19):
-            raise corrupt(OPTIMIZER, f"{OPTIMIZER}: metadata step is {text!r}")
+            raise corrupt(name, f"{name}: metadata step is {text!r}")
         return int(text), {e.name: Source(f, e) for e in f.layout.entries}
 
 
@@ -99,14 +107,20 @@ def open_folder(path: str) -> Folder:
         b = _read(path, name)
         if b is not None:
             files[name] = b
-    head = _sources(path, [VALUE_HEAD]) if os.path.exists(os.path.join(path, VALUE_HEAD)) else {}
+    value_head = _first(path, VALUE_HEAD, OLD_VALUE_HEAD)
+    head = _sources(path, [value_head]) if value_head else {}
     names = _weight_files(path)
     every = names if names == [WEIGHTS] else [*names, INDEX]
     return Folder(path, config, raw, files, _sources(path, names), head, every, *_adapter(path))
 
 
+def _first(path: str, *names: str) -> str | None:
+    """The first of the names that exists in the folder."""
+    return next((n for n in names if os.path.exists(os.path.join(path, n))), None)
+
+
 def _adapter(path: str) -> tuple[dict[str, Any] | None, dict[str, Source]]:
-    """A LoRA adapter's configuration and tensors, where the folder has one."""
+    """A LoRA adapter's configuration and tensors, if the folder has an adapter."""
     raw, there = _read(path, ADAPTER_CONFIG), os.path.exists(os.path.join(path, ADAPTER))
     if raw is None:
         if there:
@@ -186,14 +200,16 @@ def match(what: str, sources: dict[str, Source], wanted: dict[str, tuple[int, ..
         if name not in sources:
             raise corrupt(what, f"{what}: tensor {name!r} is missing")
         if sources[name].entry.shape != shape:
-            raise corrupt(what, f"{what}: tensor {name!r} is {list(sources[name].entry.shape)}, {CONFIG} wants {list(shape)}")
+            raise corrupt(
+                what, f"{what}: tensor {name!r} is {list(sources[name].entry.shape)}, {CONFIG} wants {list(shape)}"
+            )
     for name in sources:
         if name not in wanted:
             raise corrupt(what, f"{what}: tensor {name!r} is none of the model's")
 
 
 def as_float32(raw: bytes, config: dict[str, Any]) -> bytes:
-    """config.json with the type of what is written; one that says so already keeps its bytes."""
+    """config.json with the type float32, in which weights are written. A config with float32 keeps its bytes."""
     changed: dict[str, Any] = {k: "float32" for k in ("dtype", "torch_dtype") if k in config and config[k] != "float32"}
     return _sorted_json({**config, **changed}) if changed else raw
 
@@ -217,7 +233,7 @@ Named = tuple[str, tuple[int, ...]]
 
 
 class Writer:
-    """Writes the files of one checkpoint; what it has written is removed again where it fails."""
+    """Writes the files of one checkpoint. If it fails, it removes the files that it has written."""
 
     def __init__(self, path: str) -> None:
         try:
@@ -247,7 +263,9 @@ class Writer:
         with self.create(name) as f:
             f.write(content)
 
-    def tensors(self, name: str, layout: list[Named], data: Iterable[torch.Tensor], metadata: dict[str, str] | None = None) -> None:
+    def tensors(
+        self, name: str, layout: list[Named], data: Iterable[torch.Tensor], metadata: dict[str, str] | None = None
+    ) -> None:
         """One safetensors file of float32; data yields a contiguous CPU tensor for each of layout."""
         with self.create(name) as f:
             f.write(tensorfile.header(((n, "F32", s) for n, s in layout), metadata))

@@ -18,7 +18,7 @@ Header = dict[str, Any]
 
 
 def _read(sock: socket.socket, n: int) -> bytearray:
-    """Exactly n bytes. EOFError if the stream ends before the first, ProtocolError if between."""
+    """Reads exactly n bytes. EOFError if the stream ends before the first byte, ProtocolError if it ends later."""
     out = bytearray(n)
     view, at = memoryview(out), 0
     while at < n:
@@ -52,7 +52,7 @@ def parse_header(raw: bytes | bytearray) -> Header:
 
 
 def read_frame(sock: socket.socket) -> tuple[Header, bytearray]:
-    """The next frame. Raises EOFError where the stream ends between frames."""
+    """Reads the next frame. Raises EOFError if the stream ends between frames."""
     magic, h, b = _PREFIX.unpack(_read(sock, _PREFIX.size))
     if magic != MAGIC:
         raise ProtocolError(f"a frame begins with {magic!r}, not {MAGIC!r}")

@@ -1,7 +1,7 @@
 """Sampling with a cache of keys and values: each distinct prefix runs once, then all rows take one token at a time.
 
-Rows are taken in waves that fit the cache. Rows that have ended stay in the batch, their tokens ignored, until a good
-share of it has ended; then the batch is drawn together.
+Rows are generated in waves that fit the cache. A row that has ended stays in the batch, and its tokens are ignored.
+Once a large share of the rows has ended, their slots are dropped.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 
@@ -19,18 +18,16 @@ from .decode import Decoder
 from .errors import bad_request, non_finite
 from .graphs import Recorder
 from .progress import Progress
-from .sampling import Sampler
+from .resident import Resident
+from .sampling import Sampler, Truncation
 from .settings import Settings
 
-if TYPE_CHECKING:
-    from .resident import Resident
-
-# The cache is looked at in steps of this many tokens, the batch drawn together when at most this share of it lives: on a
-# GPU both have a step recorded anew (graphs.py).
+# The part of the cache that a step reads grows in steps of _ROUND tokens. The slots of ended rows are dropped when at
+# most the share _SHRINK of the rows still runs. On a GPU each of the two needs a new recording of a step (graphs.py).
 _ROUND = {"cpu": 1, "cuda": 256}
 _SHRINK = {"cpu": 0.75, "cuda": 0.5}
-# On a CPU a step whose largest product has fewer multiplications than this is one thread's: others take longer to wake up
-# than to help. A matrix is read as if for this many rows more.
+# On a CPU a step whose largest product has fewer than _ALONE multiplications uses one thread, because waking others
+# takes longer than they save. Reading a matrix costs as much as computing _READ more rows.
 _ALONE, _READ = 1 << 21, 8
 STOP, LENGTH = 0, 1
 
@@ -42,12 +39,13 @@ class Request:
     streams: torch.Tensor  # [rows] I64
     max_tokens: list[int]
     temperature: float
+    truncation: Truncation
     stop: list[int]
 
 
 @dataclass
 class Generated:
-    """Flat like the new tokens of all rows behind each other; row i has lengths[i] of them."""
+    """The new tokens of all rows in one flat array; row i has lengths[i] of them."""
 
     tokens: torch.Tensor
     lengths: torch.Tensor
@@ -84,28 +82,38 @@ def generate(r: Resident, q: Request, s: Settings, progress: Progress) -> Genera
                 w.run()
             at = torch.tensor(wave)
             n = w.tokens.shape[0]
-            tokens[at, :n], logprobs[at, :n], entropies[at, :n] = w.tokens.t().cpu().int(), w.logprobs.t().cpu(), w.entropies.t().cpu()
+            tokens[at, :n], logprobs[at, :n], entropies[at, :n] = (
+                w.tokens.t().cpu().int(),
+                w.logprobs.t().cpu(),
+                w.entropies.t().cpu(),
+            )
             lengths[at], finish[at] = (x.cpu() for x in w.ends())
         inside = torch.arange(widest) < lengths[:, None]
         if not torch.isfinite(logprobs[inside]).all():
             raise non_finite("log-probability")
-    tokens, logprobs, entropies, lengths, finish = (ranks.sum_over(t, s) for t in (tokens, logprobs, entropies, lengths, finish))
+    tokens, logprobs, entropies, lengths, finish = (
+        ranks.sum_over(t, s) for t in (tokens, logprobs, entropies, lengths, finish)
+    )
     inside = torch.arange(widest) < lengths[:, None]
     return Generated(tokens[inside], lengths, logprobs[inside], entropies[inside], finish)
 
 
 def _share(q: Request, s: Settings) -> list[int]:
-    """This rank's rows, those that need the longest caches first; rows are dealt like cards."""
+    """This rank's rows, with the longest caches first. Rows are dealt to the ranks in turn."""
     order = sorted(range(len(q.lengths)), key=lambda i: (-(q.lengths[i] + q.max_tokens[i]), i))
     return order[s.rank :: s.ranks]
 
 
 def _waves(r: Resident, q: Request, rows: list[int], s: Settings) -> list[list[int]]:
-    """Rows in the given order, cut so that each wave's cache fits."""
+    """Cuts the rows, in the given order, into waves whose caches fit."""
     shape = CacheShape.of(r)
     limit = s.cache_bytes
     if not limit:
-        free = torch.cuda.mem_get_info(s.device)[0] + torch.cuda.memory_reserved(s.device) - torch.cuda.memory_allocated(s.device)
+        free = (
+            torch.cuda.mem_get_info(s.device)[0]
+            + torch.cuda.memory_reserved(s.device)
+            - torch.cuda.memory_allocated(s.device)
+        )
         limit = int(0.6 * free)
     out: list[list[int]] = []
     budget = 0
@@ -120,7 +128,7 @@ def _waves(r: Resident, q: Request, rows: list[int], s: Settings) -> list[list[i
 
 @contextmanager
 def _own_threads() -> Iterator[None]:
-    """How many threads operators take may change within."""
+    """Restores the number of threads at the end, so that it may change within."""
     threads = torch.get_num_threads()
     try:
         yield
@@ -134,23 +142,25 @@ def _round(n: int, s: Settings) -> int:
 
 
 class _Wave:
-    """Rows that are generated together. Everything per row lies on the device; slots are rows that still may live."""
+    """Rows that are generated together. All per-row state is on the device. A slot holds a row that may still run."""
 
-    def __init__(self, r: Resident, decoder: Decoder, q: Request, rows: list[int], s: Settings, progress: Progress) -> None:
+    def __init__(
+        self, r: Resident, decoder: Decoder, q: Request, rows: list[int], s: Settings, progress: Progress
+    ) -> None:
         self.r, self.decoder, self.q, self.s, self.progress = r, decoder, q, s, progress
         d = s.device
         n, widest = len(rows), max(q.max_tokens[i] for i in rows)
-        # By step, then by row: what lies behind a row's end is of no meaning.
+        # By step, then by row. Entries behind a row's end have no meaning.
         self.tokens = torch.zeros(widest, n, dtype=torch.int64, device=d)
         self.logprobs, self.entropies = (torch.zeros(widest, n, device=d) for _ in range(2))
-        self.sampler = Sampler(decoder.logits, r.vocab, q.temperature, q.stop, d)
+        self.sampler = Sampler(decoder.logits, r.vocab, q.temperature, q.truncation, q.stop, d)
         self.budgets = torch.tensor([q.max_tokens[i] for i in rows], device=d)
         # By slot:
         self.row: torch.Tensor | None = None  # None: slot i has row i
         self.stream = q.streams[rows].to(d)
         self.sampler.follow(self.stream, 0)
         self.budget = self.budgets
-        self.position = torch.tensor([q.lengths[i] for i in rows], device=d)  # where the next token will lie
+        self.position = torch.tensor([q.lengths[i] for i in rows], device=d)  # the next token's place
         self.alive = torch.ones(n, dtype=torch.bool, device=d)
         self.longest = max(q.lengths[i] for i in rows)
         self.capacity = _round(max(q.lengths[i] + q.max_tokens[i] for i in rows), s)
@@ -165,7 +175,7 @@ class _Wave:
         while True:
             chosen = self._sample(t)
             t += 1
-            # Whether rows live is asked of the device, which waits for it; on a fast one not after each token.
+            # Asking the device whether rows still run makes the host wait, so a GPU is not asked after each token.
             if t == widest:
                 return
             if self.s.device.type == "cpu" or t % 8 == 0:
@@ -177,7 +187,7 @@ class _Wave:
             self._step(chosen)
 
     def _prefill(self, rows: list[int]) -> torch.Tensor:
-        """Runs each distinct prefix once; returns every slot's last hidden state [slots, H]."""
+        """Runs each distinct prefix once and returns every slot's last hidden state [slots, H]."""
         q, d = self.q, self.s.device
         lengths = torch.tensor(q.lengths)
         start = lengths.cumsum(0) - lengths
@@ -187,7 +197,7 @@ class _Wave:
             leaders.setdefault(prefix.numpy().tobytes(), []).append(slot)
         groups = sorted(leaders.values(), key=lambda g: (-q.lengths[rows[g[0]]], g[0]))
         state: torch.Tensor | None = None
-        # packs.cut counts a row's predicting tokens, one less than those that run here.
+        # packs.cut counts the tokens of a row that predict another, one fewer than run here.
         plan = packs.cut(list(range(len(groups))), [q.lengths[rows[g[0]]] + 1 for g in groups], self.s.pack_tokens)
         for part in plan:
             mine = [groups[i] for i in part]
@@ -216,7 +226,7 @@ class _Wave:
         return lambda layer, k, v: self.cache.fill(layer, slot, position, k[:, source], v[:, source])
 
     def _sample(self, t: int) -> torch.Tensor:
-        """Draws token t of every slot from its last state, and records it."""
+        """Draws token t of every slot from its last state and records it."""
         token, logprob, entropy = self.sampler.draw(self.state, t)
         for into, new in ((self.tokens, token), (self.logprobs, logprob), (self.entropies, entropy)):
             if self.row is None:
@@ -230,13 +240,15 @@ class _Wave:
         return token
 
     def ends(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """(length, finish) of every row: up to its first stop token, or its budget."""
+        """(length, finish) of every row, which ends at its first stop token or at its budget."""
         stops = ~self.sampler.goes_on(self.tokens)
         first = torch.where(stops.any(0), stops.to(torch.uint8).argmax(0) + 1, self.tokens.shape[0] + 1)
-        return torch.minimum(first, self.budgets).int(), torch.where(first <= self.budgets, STOP, LENGTH).to(torch.uint8)
+        return torch.minimum(first, self.budgets).int(), torch.where(first <= self.budgets, STOP, LENGTH).to(
+            torch.uint8
+        )
 
     def _step(self, token: torch.Tensor) -> None:
-        """Feeds the chosen tokens and takes the next states."""
+        """Feeds the chosen tokens and returns the next states."""
         self.longest = min(self.longest + 1, self.capacity)
         at = self.position.clamp(max=self.capacity - 1)
         self.state = self.recorder.run(token, at, _round(self.longest, self.s))
@@ -246,15 +258,17 @@ class _Wave:
         return self.decoder.step(self.cache, token, at, length)
 
     def _share_out(self) -> None:
-        """Sets the threads that steps of this many slots take."""
+        """Sets the number of threads for steps of this many slots."""
         if self.s.device.type == "cpu":
             torch.set_num_threads(1 if (self.alive.numel() + _READ) * self.decoder.widest < _ALONE else self.threads)
 
     def _draw_together(self, chosen: torch.Tensor, t: int) -> torch.Tensor:
-        """Lets go of the slots that have ended, after t tokens."""
+        """Drops the slots of rows that have ended after t tokens."""
         keep = self.alive.nonzero()[:, 0]
         self.row = keep if self.row is None else self.row[keep]
-        self.stream, self.budget, self.position, self.alive = (x[keep] for x in (self.stream, self.budget, self.position, self.alive))
+        self.stream, self.budget, self.position, self.alive = (
+            x[keep] for x in (self.stream, self.budget, self.position, self.alive)
+        )
         self.cache.keep(keep)
         self.sampler.follow(self.stream, t)
         self.recorder.forget()

@@ -1,9 +1,9 @@
-"""One decoding step recorded as a CUDA graph and replayed: a small model's step is hundreds of kernels, and to launch
-them one by one takes longer than to run them.
+"""Records one decoding step as a CUDA graph and replays it. A step of a small model has hundreds of kernels, and
+launching them one by one takes longer than running them.
 
-A recording holds for one batch and one length of the cache that is looked at, so it is made anew every 256 tokens and
-when the batch is drawn together; to make one takes about three steps' time. It replays the very kernels that were chosen
-when it was made, so that where those are deterministic it is so too; which steps are replayed depends on the call alone.
+A recording is valid for one batch and one length of the cache that is read. So a new one is made every 256 tokens and
+when slots are dropped; this takes the time of about three steps. A replay runs the kernels that were chosen for the
+recording, so it is deterministic if they are. Which steps are replayed depends only on the call.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Step = Callable[[torch.Tensor, torch.Tensor, int], torch.Tensor]
 
 
 class Recorder:
-    """Runs steps (tokens [n], positions [n], length) → states [n, H]; recorded where the device and the model allow it."""
+    """Runs steps (tokens [n], positions [n], length) → states [n, H]. Records them if device and model allow it."""
 
     def __init__(self, step: Step, on: bool) -> None:
         self._step, self._on = step, on
@@ -27,18 +27,18 @@ class Recorder:
         self._graph: torch.cuda.CUDAGraph | None = None
 
     def forget(self) -> None:
-        """The caches are others now."""
+        """Forgets the recording, because the caches have changed."""
         self._key = self._graph = None
 
     def run(self, token: torch.Tensor, at: torch.Tensor, length: int) -> torch.Tensor:
-        """The states lie in memory that the next run writes over."""
+        """Returns states in memory that the next run overwrites."""
         if not self._on:
             return self._step(token, at, length)
         if self._key != (token.shape[0], length):
             self.forget()
             try:
-                # A first run outside of the recording sets libraries up, and it alone counts: its keys and values
-                # are those that the recorded step writes again.
+                # A first run outside of the recording sets libraries up. Its results are used; the recorded step
+                # writes the same keys and values again.
                 out = self._warm(token, at, length)
                 self._record(token, at, length)
                 self._key = (token.shape[0], length)

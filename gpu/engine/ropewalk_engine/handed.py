@@ -1,8 +1,8 @@
-"""Folders where the ranks lie on several hosts: rank 0 alone reads, and hands the others what they need of it.
+"""Folders for ranks on several hosts: only rank 0 reads the folder, and it sends the others the parts that they need.
 
-Only rank 0's host has the folder. The others are told its configuration and which tensors it holds, and get each tensor
-whole when it is read, of which they keep their share (weights.py): a broadcast, which all ranks reach in the same order
-because they fill the same model. What rank 0 alone keeps, the tokenizer's files, is what it alone writes.
+Only rank 0's host has the folder. Rank 0 sends the configuration and the list of tensors to the other ranks. A tensor
+is sent whole when it is read, and each rank keeps its share (weights.py). This is a broadcast, which all ranks reach in
+the same order because they fill the same model. Only rank 0 keeps and writes the tokenizer's files.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from .settings import Settings
 
 @dataclass(frozen=True)
 class FileName:
-    """The file that a tensor lies in, on rank 0's host."""
+    """The file that holds a tensor, on rank 0's host."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class HandedSource:
-    """A tensor of rank 0's. To read it is a collective."""
+    """A tensor of rank 0. Reading it is a collective."""
 
     file: FileName
     entry: tensorfile.Entry
@@ -39,13 +39,13 @@ class HandedSource:
     progress: Progress
 
     def read(self) -> torch.Tensor:
-        """The whole tensor in the file's type, on the ranks' device. Raises Cancelled on all ranks or on none."""
+        """Returns the whole tensor in the file's type, on the device. Raises Cancelled on all ranks or on none."""
         ranks.check_cancelled(self.progress, self.settings)
         t = torch.empty(self.entry.shape, dtype=tensorfile.DTYPES[self.entry.dtype], device=self.settings.device)
         if self.own is not None:
             t.copy_(self.own.read())
         if t.numel():
-            dist.broadcast(t.reshape(-1).view(torch.uint8), 0)  # as bytes: gloo does not know every type
+            dist.broadcast(t.reshape(-1).view(torch.uint8), 0)  # as bytes, because gloo does not support every type
         return t
 
 
@@ -63,7 +63,7 @@ class HandedFolder(Folder):
 
 
 def open_handed(path: str, optimizer: bool, s: Settings, progress: Progress) -> Folder:
-    """Opens rank 0's folder, for all ranks or for none. With `optimizer`, its moments are there to be read too."""
+    """Opens rank 0's folder for all ranks or for none. With `optimizer` its moments can be read too."""
     own: Folder | None = None
     moments: tuple[int, dict[str, Source]] | None = None
     with ranks.each_alone(progress, s):
@@ -92,7 +92,7 @@ def open_handed(path: str, optimizer: bool, s: Settings, progress: Progress) -> 
 
 
 def _tell(own: Folder, moments: tuple[int, dict[str, Source]] | None) -> bytes:
-    """What the other ranks are told of a folder."""
+    """The description of a folder that the other ranks receive."""
 
     def listed(of: dict[str, Source]) -> list[Any]:
         return [[s.file.name, n, s.entry.dtype, s.entry.shape] for n, s in of.items()]

@@ -1,8 +1,8 @@
-"""Log-probabilities and entropies from hidden states, without the logits of more than a chunk of tokens at once.
+"""Log-probabilities and entropies from hidden states, with the logits of only one chunk of tokens at a time.
 
 With z = h·Wᵀ/T, log p = z − log Σ e^z and H = −Σ p·log p, the gradients of Σ a·log p(y) + b·H are
 ∂/∂z_j = a·(1[j = y] − p_j) − b·p_j·(log p_j + H). The forward pass keeps only log Σ e^z and H of each token; the
-backward pass makes the logits anew, chunk by chunk, and only for tokens that have a cotangent.
+backward pass computes the logits again, chunk by chunk, and only for tokens that have a cotangent.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def chunk_tokens(vocab: int, device: torch.device) -> int:
 
 
 def float_mm(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """a·b in float32; half-precision products are not rounded back to half where the device can avoid it."""
+    """a·b in float32. Half-precision products are not rounded back to half if the device can avoid it."""
     if a.dtype == torch.float32:
         return a @ b
     if a.is_cuda:
@@ -28,7 +28,7 @@ def float_mm(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def logits(hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, temperature: float) -> torch.Tensor:
-    """[n, V] float32, tempered."""
+    """Logits [n, V] in float32, divided by the temperature."""
     z = float_mm(hidden, weight.t())
     if bias is not None:
         z += bias
@@ -38,14 +38,22 @@ def logits(hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None
 
 
 def entropy_of(z: torch.Tensor, log_sum: torch.Tensor) -> torch.Tensor:
-    """Nats of each row of z, given log Σ e^z. Overwrites z with log p."""
+    """The entropy of each row of z in nats, given log Σ e^z. Overwrites z with log p."""
     z -= log_sum[:, None]
     return -(z.exp() * z).sum(1)
 
 
 class _TokenLogProbs(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, targets: torch.Tensor, temperature: float, with_entropy: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    def forward(
+        ctx: Any,
+        hidden: torch.Tensor,
+        weight: torch.Tensor,
+        bias: torch.Tensor | None,
+        targets: torch.Tensor,
+        temperature: float,
+        with_entropy: bool,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         n, step = hidden.shape[0], chunk_tokens(weight.shape[0], hidden.device)
         logprob, log_sum, entropy = (torch.zeros(n, device=hidden.device) for _ in range(3))
         for lo in range(0, n, step):
@@ -60,22 +68,35 @@ class _TokenLogProbs(torch.autograd.Function):
         return logprob, entropy
 
     @staticmethod
-    def backward(ctx: Any, to_logprob: torch.Tensor, to_entropy: torch.Tensor) -> tuple[torch.Tensor | None, ...]:  # type: ignore[override]
+    def backward(  # type: ignore[override]
+        ctx: Any, to_logprob: torch.Tensor, to_entropy: torch.Tensor
+    ) -> tuple[torch.Tensor | None, ...]:
         hidden, weight, bias, targets, log_sum, entropy = ctx.saved_tensors
         keep = ((to_logprob != 0) | (to_entropy != 0)).nonzero()[:, 0]
         whole = keep.numel() == hidden.shape[0]
         if not whole:
-            hidden_kept, targets, log_sum, entropy, to_logprob, to_entropy = (x[keep] for x in (hidden, targets, log_sum, entropy, to_logprob, to_entropy))
+            hidden_kept, targets, log_sum, entropy, to_logprob, to_entropy = (
+                x[keep] for x in (hidden, targets, log_sum, entropy, to_logprob, to_entropy)
+            )
         else:
             hidden_kept = hidden
         grad_hidden = torch.empty_like(hidden_kept)
         need_weight = ctx.needs_input_grad[1]
         grad_weight = torch.zeros(weight.shape, device=weight.device) if need_weight else None
-        grad_bias = torch.zeros(bias.shape, device=weight.device) if bias is not None and ctx.needs_input_grad[2] else None
+        grad_bias = (
+            torch.zeros(bias.shape, device=weight.device) if bias is not None and ctx.needs_input_grad[2] else None
+        )
         step = chunk_tokens(weight.shape[0], hidden.device)
         for lo in range(0, hidden_kept.shape[0], step):
             s = slice(lo, lo + step)
-            g = _logits_back(logits(hidden_kept[s], weight, bias, ctx.temperature), targets[s], log_sum[s], entropy[s], to_logprob[s], to_entropy[s])
+            g = _logits_back(
+                logits(hidden_kept[s], weight, bias, ctx.temperature),
+                targets[s],
+                log_sum[s],
+                entropy[s],
+                to_logprob[s],
+                to_entropy[s],
+            )
             if ctx.temperature != 1.0:
                 g *= 1.0 / ctx.temperature
             if grad_bias is not None:
@@ -101,8 +122,15 @@ def _add_mm(total: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> None:
         total += float_mm(a, b)
 
 
-def _logits_back(z: torch.Tensor, targets: torch.Tensor, log_sum: torch.Tensor, entropy: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Gradient of the tempered logits z; overwrites them."""
+def _logits_back(
+    z: torch.Tensor,
+    targets: torch.Tensor,
+    log_sum: torch.Tensor,
+    entropy: torch.Tensor,
+    a: torch.Tensor,
+    b: torch.Tensor,
+) -> torch.Tensor:
+    """The gradient of the tempered logits z. Overwrites z."""
     logp = z.sub_(log_sum[:, None])
     p = logp.exp()
     if (b != 0).any():
@@ -110,10 +138,17 @@ def _logits_back(z: torch.Tensor, targets: torch.Tensor, log_sum: torch.Tensor, 
     else:
         p *= -a[:, None]
     rows = torch.arange(len(p), device=p.device)
-    p[rows, targets] += a  # each place once: deterministic, which scatter_add on a GPU is not
+    p[rows, targets] += a  # each entry once, so deterministic, unlike scatter_add on a GPU
     return p
 
 
-def token_logprobs(hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, targets: torch.Tensor, temperature: float, with_entropy: bool) -> tuple[torch.Tensor, torch.Tensor]:
-    """(log p(target), entropy) of each of n tokens in float32; hidden [n, H], weight [V, H]. Entropies are 0 unless asked for."""
+def token_logprobs(
+    hidden: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    targets: torch.Tensor,
+    temperature: float,
+    with_entropy: bool,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """(log p(target), entropy) of n tokens in float32; hidden [n, H], weight [V, H]. Entropies are optional."""
     return _TokenLogProbs.apply(hidden, weight, bias, targets, temperature, with_entropy)

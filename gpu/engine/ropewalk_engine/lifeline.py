@@ -1,6 +1,6 @@
-"""What ranks tell each other outside of collectives, over the key-value store that torchrun gives them: that all
-shall end, that a call is cancelled, how much memory each uses. Polled by a thread, so that a rank hears of it in the
-midst of a call or a collective that never ends."""
+"""Messages between ranks outside of collectives, over torchrun's key-value store: that all ranks must end, that a call
+is cancelled, and how much memory each rank uses. A thread polls the store, so that a rank notices a message in the
+middle of a call or of a collective that never ends."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import os
 import threading
 import time
 
+from . import memory
 from .errors import EngineError
 from .progress import Progress
 from .settings import Settings
@@ -23,7 +24,7 @@ def _store():  # type: ignore[no-untyped-def]
 
 
 def end_others(s: Settings) -> None:
-    """Makes the other ranks exit with 0, and gives them the time to hear it."""
+    """Makes the other ranks exit with 0 and gives them time to notice."""
     if s.sharded:
         try:
             _store().set("ropewalk/end", "1")
@@ -38,7 +39,7 @@ def cancel_others(s: Settings, id: int) -> None:
 
 
 def tell_fault(s: Settings, e: EngineError) -> None:
-    """A rank other than 0 that cannot go on says why, and gives rank 0 the time to hear it."""
+    """Reports why this rank, which is not rank 0, cannot continue, and gives rank 0 time to notice."""
     _store().set("ropewalk/fault", json.dumps([e.kind, f"rank {s.rank}: {e.message}", e.name]))
     time.sleep(2.5)
 
@@ -53,7 +54,13 @@ def fault(s: Settings) -> EngineError | None:
     return None
 
 
-def others_memory(s: Settings) -> list[dict[str, int]]:
+def largest_memory(s: Settings) -> dict[str, int]:
+    """The figures of memory.own, each the greatest of all ranks that have published theirs."""
+    all_of = [memory.own(s), *_others_memory(s)]
+    return {k: max(m[k] for m in all_of) for k in ("allocated", "peak", "reserved")}
+
+
+def _others_memory(s: Settings) -> list[dict[str, int]]:
     if not s.sharded:
         return []
     store, out = _store(), []
@@ -65,11 +72,9 @@ def others_memory(s: Settings) -> list[dict[str, int]]:
 
 
 def follow(s: Settings, progress: Progress) -> None:
-    """On ranks other than 0: hears of ends and cancels, and publishes memory."""
+    """On ranks other than 0: polls for ends and cancellations, and publishes memory."""
 
     def poll() -> None:
-        from . import memory
-
         store, heard = _store(), -1
         while True:
             time.sleep(POLL_SECONDS)
@@ -89,7 +94,7 @@ def follow(s: Settings, progress: Progress) -> None:
 
 
 def die_with_parent() -> None:
-    """Under torchrun each rank leads a session of its own: where torchrun is killed, the kernel kills the rank."""
+    """Under torchrun each rank leads its own session. If torchrun is killed, the kernel kills the rank."""
     import ctypes
     import signal
 

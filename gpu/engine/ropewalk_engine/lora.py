@@ -1,6 +1,6 @@
-"""LoRA: a low-rank adapter beside chosen projections of a model that itself stays as it is (Hu et al. 2021), by peft.
+"""LoRA: a low-rank adapter for chosen projections of a model whose own weights do not change (Hu et al. 2021), by peft.
 
-y = W·x + (alpha/rank)·B·(A·x), with A [rank, in] and B [out, rank] in the place of W's gradient, master and moments. A
+y = W·x + (alpha/rank)·B·(A·x), where A [rank, in] and B [out, rank] have gradients, masters and moments instead of W. A
 begins random and B at zero, so that a new adapter changes no output. Names in files are peft's.
 """
 
@@ -22,11 +22,11 @@ ADAPTER_CONFIG, ADAPTER = "adapter_config.json", "adapter_model.safetensors"
 # The projections of a layer, which all architectures here have.
 TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 _PREFIX = "base_model.model."
-# What peft can do to an adapter besides, and what it is where nothing is done.
+# Other features of peft's adapters, with the values that switch them off.
 _PLAIN: dict[str, Any] = {
-    "bias": "none", "use_dora": False, "use_rslora": False, "lora_bias": False, "fan_in_fan_out": False, "lora_dropout": 0, "rank_pattern": {},
-    "alpha_pattern": {}, "modules_to_save": None, "layers_to_transform": None, "layer_replication": None, "target_parameters": None,
-    "exclude_modules": None, "trainable_token_indices": None,
+    "bias": "none", "use_dora": False, "use_rslora": False, "lora_bias": False, "fan_in_fan_out": False,
+    "lora_dropout": 0, "rank_pattern": {}, "alpha_pattern": {}, "modules_to_save": None, "layers_to_transform": None,
+    "layer_replication": None, "target_parameters": None, "exclude_modules": None, "trainable_token_indices": None,
 }  # fmt: skip
 
 
@@ -42,10 +42,10 @@ class Lora:
 
 
 def parse(rank: int, alpha: float, targets: str, seed: int) -> Lora | None:
-    """The settings of the command line, None where there are none. Raises ValueError."""
+    """The settings of the command line, or None if there are none. Raises ValueError."""
     if not rank:
         if alpha or targets or seed:
-            raise ValueError("--lora-alpha, --lora-targets and --lora-seed stand beside --lora-rank")
+            raise ValueError("--lora-alpha, --lora-targets and --lora-seed need --lora-rank")
         return None
     named = targets.split(",")
     if rank < 0:
@@ -60,15 +60,22 @@ def parse(rank: int, alpha: float, targets: str, seed: int) -> Lora | None:
 
 
 def inject(causal: Any, lora: Lora) -> None:
-    """Puts an adapter, its numbers not yet set, beside every target of the model."""
+    """Adds an adapter to every target of the model. Its weights are not set yet."""
     from peft import LoraConfig, inject_adapter_in_model
 
-    c = LoraConfig(r=lora.rank, lora_alpha=lora.alpha, target_modules=list(lora.targets), lora_dropout=0.0, bias="none", init_lora_weights=False)  # type: ignore[arg-type]
+    c = LoraConfig(
+        r=lora.rank,
+        lora_alpha=lora.alpha,  # type: ignore[arg-type]
+        target_modules=list(lora.targets),
+        lora_dropout=0.0,
+        bias="none",
+        init_lora_weights=False,
+    )
     inject_adapter_in_model(c, causal)
 
 
 def file_name(parameter: str) -> str:
-    """The name in files of a parameter of a model with an adapter in it: the base's own, or peft's."""
+    """The name in files of a parameter of a model with an adapter: the base's own name, or peft's."""
     if ".lora_" in parameter:
         return _PREFIX + parameter.replace(".default.", ".")
     return parameter.replace(".base_layer.", ".")
@@ -80,25 +87,29 @@ def is_adapter(name: str) -> bool:
 
 
 def first(name: str, shape: tuple[int, ...], role: str, seed: int) -> torch.Tensor:
-    """A new adapter's tensor: B is zero, A uniform within ±1/√in, as in peft. A's numbers are a function of seed, role and name."""
+    """A new adapter's tensor: B is zero; A is uniform in ±1/√in, as in peft, and depends on seed, role and name."""
     if ".lora_B." in name:
         return torch.zeros(shape)
     digest = hashlib.sha256(f"lora {seed} {role} {name}".encode()).digest()
-    streams = torch.arange(math.prod(shape)) * draws.signed(draws.GOLDEN) + int.from_bytes(digest[:8], "little", signed=True)
+    streams = torch.arange(math.prod(shape)) * draws.signed(draws.GOLDEN) + int.from_bytes(
+        digest[:8], "little", signed=True
+    )
     return ((2 * draws.uniform(streams, 0) - 1) / math.sqrt(shape[-1])).float().reshape(shape)
 
 
 def config(lora: Lora) -> bytes:
-    """adapter_config.json: what peft needs to load the adapter, and no name or path of a base, which lies beside it."""
+    """adapter_config.json for peft, without the base's name or path: the base is in the same folder."""
     out = {
-        "base_model_name_or_path": None, "bias": "none", "inference_mode": True, "lora_alpha": int(lora.alpha) if lora.alpha == int(lora.alpha) else lora.alpha,
-        "lora_dropout": 0.0, "peft_type": "LORA", "r": lora.rank, "target_modules": sorted(lora.targets), "task_type": "CAUSAL_LM",
+        "base_model_name_or_path": None, "bias": "none", "inference_mode": True,
+        "lora_alpha": int(lora.alpha) if lora.alpha == int(lora.alpha) else lora.alpha,
+        "lora_dropout": 0.0, "peft_type": "LORA", "r": lora.rank, "target_modules": sorted(lora.targets),
+        "task_type": "CAUSAL_LM",
     }  # fmt: skip
     return (json.dumps(out, indent=2, sort_keys=True) + "\n").encode()
 
 
 def check(found: Mapping[str, Any] | None, lora: Lora | None, where: str) -> None:
-    """Holds a folder's adapter_config.json, if it has one, against what this engine trains."""
+    """Compares a folder's adapter_config.json, if there is one, with the adapter that this engine trains."""
     if found is None:
         return
     if lora is None:
@@ -110,7 +121,10 @@ def check(found: Mapping[str, Any] | None, lora: Lora | None, where: str) -> Non
             raise unsupported(ADAPTER_CONFIG, f"{ADAPTER_CONFIG}: {key} is {found[key]!r}, which is not served")
     targets = found.get("target_modules")
     if not isinstance(targets, list) or not all(isinstance(t, str) for t in targets):
-        raise unsupported(ADAPTER_CONFIG, f"{ADAPTER_CONFIG}: target_modules are {targets!r}; a list of {', '.join(TARGETS)} is served")
+        raise unsupported(
+            ADAPTER_CONFIG,
+            f"{ADAPTER_CONFIG}: target_modules are {targets!r}; a list of {', '.join(TARGETS)} is served",
+        )
     for key, got, field, want in (
         ("r", found.get("r"), "rank", lora.rank),
         ("lora_alpha", found.get("lora_alpha"), "alpha", lora.alpha),
@@ -121,5 +135,5 @@ def check(found: Mapping[str, Any] | None, lora: Lora | None, where: str) -> Non
 
 
 def missing(name: str, other: str) -> EngineError:
-    """One of an adapter's two files without the other."""
+    """The error for one of an adapter's two files without the other."""
     return corrupt(name, f"there is an {other} without {name}")

@@ -1,4 +1,4 @@
-"""Requests: which fields and arrays each call has, checked before anything is done with them."""
+"""Requests: the fields and arrays of each call, which are checked before they are used."""
 
 from __future__ import annotations
 
@@ -53,9 +53,14 @@ CALLS: dict[str, _Spec] = {
     "load": _Spec({**_ROLE, "dir": _text, "optimizer": _flag, "digest": _text}),
     "save": _Spec({**_ROLE, "dir": _text}),
     "saved": _Spec({**_ROLE, "digest": _text}),
-    "generate": _Spec({**_ROLE, "temperature": _number, "stop": _integers}, {**_TOKENS, "streams": "U64", "max_tokens": "I32"}),
+    "generate": _Spec(
+        {**_ROLE, "temperature": _number, "top_k": _integer, "top_p": _number, "min_p": _number, "stop": _integers},
+        {**_TOKENS, "streams": "U64", "max_tokens": "I32"},
+    ),
     "forward": _Spec({**_ROLE, "temperature": _number, "outputs": _texts, "keep": _flag}, _TOKENS),
-    "backward": _Spec({**_ROLE, "kept": _integer}, {"lengths": "I32"}, {"logprobs": "F32", "entropies": "F32", "values": "F32"}),
+    "backward": _Spec(
+        {**_ROLE, "kept": _integer}, {"lengths": "I32"}, {"logprobs": "F32", "entropies": "F32", "values": "F32"}
+    ),
     "discard": _Spec(_ROLE),
     "step": _Spec({**_ROLE, **{k: _number for k in ("lr", "beta1", "beta2", "epsilon", "weight_decay", "clip_norm")}}),
     "state": _Spec(_ROLE),
@@ -78,7 +83,7 @@ class Request:
 
 
 def parse_call(h: dict[str, Any], body: bytearray) -> Request:
-    """Raises ProtocolError for what breaks the frame's rules, EngineError for what no such call can be."""
+    """Raises ProtocolError if the frame's rules are broken, and EngineError for an impossible call."""
     id = h.get("id")
     if type(id) is not int or not 0 < id < 1 << 63:
         raise ProtocolError(f"a call with id {id!r}")
@@ -116,7 +121,7 @@ def _arrays(name: str, spec: _Spec, body: bytearray, id: int) -> dict[str, torch
 
 
 def check(r: Request) -> EngineError | None:
-    """The first value of a right type that cannot be, if any."""
+    """The error of the first value that has the right type and is impossible, if any."""
     f = r.fields
     if "role" in f and f["role"] not in ROLES:
         return bad_request("role", f"role is {f['role']!r}")
@@ -124,7 +129,14 @@ def check(r: Request) -> EngineError | None:
         t = f["temperature"]
         if not (math.isfinite(t) and t >= 0 and (t > 0 or r.call == "generate")):
             return bad_request("temperature", f"temperature is {t}")
-    if "outputs" in f and (not f["outputs"] or len(set(f["outputs"])) != len(f["outputs"]) or not set(f["outputs"]) <= set(OUTPUTS)):
+    if "top_k" in f and not 0 <= f["top_k"] < 1 << 31:
+        return bad_request("top_k", f"top_k is {f['top_k']}")
+    for k in ("top_p", "min_p"):
+        if k in f and not 0 <= f[k] <= 1:
+            return bad_request(k, f"{k} is {f[k]}")
+    if "outputs" in f and (
+        not f["outputs"] or len(set(f["outputs"])) != len(f["outputs"]) or not set(f["outputs"]) <= set(OUTPUTS)
+    ):
         return bad_request("outputs", f"outputs are {f['outputs']}")
     for k in ("lr", "epsilon", "weight_decay", "clip_norm", "beta1", "beta2"):
         if k in f and not (0 <= f[k] < (1 if k.startswith("beta") else math.inf)):

@@ -1,5 +1,5 @@
-"""RMS norms by PyTorch's own operator in the place of transformers' chain of operators: one kernel on a GPU, which keeps
-its input and a number per token for the backward pass instead of three copies of the input in two types."""
+"""RMS norms by PyTorch's own operator instead of transformers' chain of operators: one kernel on a GPU, which keeps
+its input and one number per token for the backward pass instead of three copies of the input in two types."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-# Their weight multiplies what is normed, and nothing else happens in them.
+# These modules multiply the normed input by their weight and do nothing else.
 _PLAIN = ("Qwen2RMSNorm", "Qwen3RMSNorm", "LlamaRMSNorm", "MistralRMSNorm")
 
 

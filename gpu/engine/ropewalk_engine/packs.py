@@ -1,7 +1,7 @@
 """Which rows are computed together: rows of two tokens or more, dealt to ranks, packed by tokens.
 
-Entry t of a row is read where its tokens 0…t−1 have been seen, so the last token of a row is only ever a target, and a
-row of one token has nothing to compute.
+Entry t of a row is read after its tokens 0…t−1. So the last token of a row is only a target, and a row of one token
+needs no computation.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def deal(lengths: list[int], ranks: int) -> list[list[int]]:
 
 
 def cut(rows: list[int], lengths: list[int], limit: int) -> list[list[int]]:
-    """Packs of at most limit tokens; a row longer than that has a pack of its own."""
+    """Packs of at most limit tokens. A longer row has a pack of its own."""
     out: list[list[int]] = []
     tokens = limit + 1
     for r in rows:
@@ -61,13 +61,13 @@ def gather(tokens: torch.Tensor, lengths: list[int], rows: list[int], device: to
 
 
 def spread(start: torch.Tensor, n: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """For rows of n entries that begin at start: each entry's index in its row, and its place."""
+    """For rows of n entries that begin at start: each entry's index in its row, and its index in the flat array."""
     total = int(n.sum())
     position = torch.arange(total) - torch.repeat_interleave(n.cumsum(0) - n, n)
     return position, torch.repeat_interleave(start, n) + position
 
 
 def dummy(device: torch.device) -> Pack:
-    """One token that nobody asked for: a rank without rows still takes its part in the others' collectives."""
+    """One extra token, with which a rank without rows takes part in the other ranks' collectives."""
     zero = torch.zeros(1, dtype=torch.int64, device=device)
     return Pack(zero, zero, zero, pack([1], device), None)

@@ -1,39 +1,24 @@
-"""Forward passes, and the backward pass of one that was kept."""
+"""Forward passes, and backward passes of kept forward passes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from . import packs, ranks
 from .errors import bad_request, non_finite
+from .kept import KeptPack, KeptPass
 from .progress import Progress
+from .resident import Resident
 from .settings import Settings
-
-if TYPE_CHECKING:
-    from .resident import Resident
 
 FIELD = {"logprob": "logprobs", "entropy": "entropies", "value": "values"}
 NAME = {"logprob": "log-probability", "entropy": "entropy", "value": "value"}
 
 
-@dataclass
-class _KeptPack:
-    at: torch.Tensor | None  # flat entries, on the CPU; None for a dummy
-    outputs: dict[str, torch.Tensor]  # with their graphs
-
-
-@dataclass
-class KeptPass:
-    lengths: list[int]
-    outputs: tuple[str, ...]
-    packs: list[_KeptPack]
-
-
 def check_rows(r: Resident, tokens: torch.Tensor, lengths: torch.Tensor, room: torch.Tensor | None = None) -> None:
-    """Refuses ids outside the vocabulary and rows longer than the model's positions; room is what a row may grow by."""
+    """Refuses ids outside the vocabulary and rows longer than the model's positions. A row may grow by room tokens."""
     bad = (tokens < 0) | (tokens >= r.vocab)
     if bad.any():
         at = int(bad.nonzero()[0])
@@ -44,7 +29,10 @@ def check_rows(r: Resident, tokens: torch.Tensor, lengths: torch.Tensor, room: t
     if (total > r.positions).any():
         row = int((total > r.positions).nonzero()[0])
         grown = "" if room is None else f" and a budget of {int(room[row])}"
-        raise bad_request("lengths" if room is None else "max_tokens", f"row {row}: {int(lengths[row])} tokens{grown}, the model has {r.positions} positions")
+        raise bad_request(
+            "lengths" if room is None else "max_tokens",
+            f"row {row}: {int(lengths[row])} tokens{grown}, the model has {r.positions} positions",
+        )
 
 
 def check_outputs(r: Resident, role: str, outputs: list[str]) -> None:
@@ -55,8 +43,17 @@ def check_outputs(r: Resident, role: str, outputs: list[str]) -> None:
         raise bad_request("outputs", f"values asked of the {role}, which has no value head")
 
 
-def forward(r: Resident, tokens: torch.Tensor, lengths: list[int], outputs: list[str], temperature: float, keep: bool, s: Settings, progress: Progress) -> tuple[dict[str, torch.Tensor], KeptPass | None]:
-    """The outputs asked for, flat like tokens, on the CPU; and what backward needs."""
+def forward(
+    r: Resident,
+    tokens: torch.Tensor,
+    lengths: list[int],
+    outputs: list[str],
+    temperature: float,
+    keep: bool,
+    s: Settings,
+    progress: Progress,
+) -> tuple[dict[str, torch.Tensor], KeptPass | None]:
+    """Returns the requested outputs, flat like tokens, on the CPU, and the pass for backward if it is kept."""
     plan = _plan(lengths, s)
     progress.total = len(plan)
     flat = {o: torch.zeros(len(tokens)) for o in outputs}
@@ -71,7 +68,7 @@ def forward(r: Resident, tokens: torch.Tensor, lengths: list[int], outputs: list
             for o in outputs:
                 flat[o][pack.at] = of[o].detach().cpu()
         if keep:
-            kept.packs.append(_KeptPack(pack.at, {o: of[o] for o in outputs}))
+            kept.packs.append(KeptPack(pack.at, {o: of[o] for o in outputs}))
         progress.done += 1
         ranks.check_cancelled(progress, s)
     flat = {o: ranks.sum_over(t, s) for o, t in flat.items()}
@@ -82,7 +79,7 @@ def forward(r: Resident, tokens: torch.Tensor, lengths: list[int], outputs: list
 
 
 def _plan(lengths: list[int], s: Settings) -> list[list[int]]:
-    """This rank's packs; every rank has as many, the missing ones empty."""
+    """This rank's packs. Every rank has the same number; missing ones are empty."""
     mine = packs.cut(packs.deal(lengths, s.ranks)[s.rank], lengths, s.pack_tokens)
     return mine + [[]] * (ranks.most(len(mine), s) - len(mine))
 
@@ -90,35 +87,45 @@ def _plan(lengths: list[int], s: Settings) -> list[list[int]]:
 def _checkpoint(r: Resident, tokens: int, s: Settings) -> bool:
     if s.checkpointing != "auto" or s.device.type != "cuda":
         return s.checkpointing == "on"
-    # auto: where what the layers keep would not fit beside the gradients and moments that are still to come.
+    # auto: on if the layers' activations would not fit next to the gradients and moments, which are not allocated yet.
     per_token = kept_per_token(r.scorer.causal.config.get_text_config()) * s.dtype.itemsize
     coming = r.trained // s.ranks * (4 + (8 if not r.moments.first and not s.offload_optimizer else 0))
-    free = torch.cuda.mem_get_info(s.device)[0] + torch.cuda.memory_reserved(s.device) - torch.cuda.memory_allocated(s.device)
+    free = (
+        torch.cuda.mem_get_info(s.device)[0]
+        + torch.cuda.memory_reserved(s.device)
+        - torch.cuda.memory_allocated(s.device)
+    )
     return bool(ranks.most(int(1.2 * per_token * tokens / s.ranks > free - coming), s))
 
 
 def kept_per_token(c: Any) -> int:
-    """Numbers that the layers of a model of this configuration keep of each token for their backward passes, in the model's
-    type. gpu/plan's estimate is by the same rule."""
-    heads = (c.num_attention_heads + c.num_key_value_heads) * (getattr(c, "head_dim", None) or c.hidden_size // c.num_attention_heads)
-    # Of a layer: residuals and norms; queries, keys, values and what attention gives, before and after rotation; the
-    # feed-forward's four.
+    """How many numbers, in the model's type, the layers of such a model keep of each token for their backward passes.
+    gpu/plan estimates by the same rule."""
+    heads = (c.num_attention_heads + c.num_key_value_heads) * (
+        getattr(c, "head_dim", None) or c.hidden_size // c.num_attention_heads
+    )
+    # For each layer: residuals and norms; queries, keys, values and attention's outputs, before and after rotation; the
+    # four of the feed-forward part.
     return c.num_hidden_layers * (5 * c.hidden_size + 4 * heads + 4 * c.intermediate_size)
 
 
 def check_cotangents(kept: KeptPass, arrays: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Cotangents by output."""
+    """The cotangents by output."""
     given = {o: arrays[f] for o, f in FIELD.items() if f in arrays}
     for o in given:
         if o not in kept.outputs:
             raise bad_request(FIELD[o], f"{NAME[o]} cotangents for a pass that kept no such output")
     if arrays["lengths"].tolist() != kept.lengths:
-        raise bad_request("lengths", f"cotangents of {arrays['lengths'].numel()} rows are not shaped like the {len(kept.lengths)} rows of the pass")
+        raise bad_request(
+            "lengths",
+            f"cotangents of {arrays['lengths'].numel()} rows are not shaped like "
+            f"the {len(kept.lengths)} rows of the pass",
+        )
     return given
 
 
 def backward(kept: KeptPass, given: dict[str, torch.Tensor], s: Settings, progress: Progress) -> None:
-    """Adds the gradients of Σ cotangent · output. The graphs are let go as they are used."""
+    """Adds the gradients of Σ cotangent · output. Frees each graph after its use."""
     progress.total = len(kept.packs)
     while kept.packs:
         pack = kept.packs.pop(0)
@@ -130,7 +137,7 @@ def backward(kept: KeptPass, given: dict[str, torch.Tensor], s: Settings, progre
         ranks.check_cancelled(progress, s)
 
 
-def _cotangent(pack: _KeptPack, given: torch.Tensor | None, like: torch.Tensor, s: Settings) -> torch.Tensor:
+def _cotangent(pack: KeptPack, given: torch.Tensor | None, like: torch.Tensor, s: Settings) -> torch.Tensor:
     if given is None or pack.at is None:
         return torch.zeros_like(like)
     return given[pack.at].to(s.device)

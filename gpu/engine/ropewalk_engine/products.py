@@ -1,4 +1,4 @@
-"""Linear layers for the few rows of a decoding step. What is not a plain linear layer is called as it is."""
+"""Linear layers for the few rows of a decoding step. A layer that is not a plain linear layer is called unchanged."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from torch.nn.functional import linear
 Map = Callable[[torch.Tensor], torch.Tensor]
 Add = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
-# A matrix of this many numbers or more is packed on a CPU: at 8 rows its products then take 0.6 to 0.7 of the time, and
-# packing takes as long as five of them.
+# A matrix of at least this many numbers is packed on a CPU. With 8 rows its products then take 0.6 to 0.7 of the time.
+# Packing takes as long as five products.
 _PACKED = 1 << 17
-_ROWS = 32  # that oneDNN is told to expect; another number changes the packed order little
+_ROWS = 32  # the number of rows that oneDNN packs for; another number changes the packed order little
 
 
 def product(weight: torch.Tensor, bias: torch.Tensor | None, copy: bool) -> Map:
@@ -28,7 +28,7 @@ def product(weight: torch.Tensor, bias: torch.Tensor | None, copy: bool) -> Map:
 
 
 def joined(modules: tuple[Any, ...], copy: bool) -> Map:
-    """The modules' outputs [n, …] of one input behind each other; with `copy` as one product."""
+    """The modules' outputs [n, …] for one input, concatenated; with `copy` as one product."""
     if not copy or not all(_plain(m) for m in modules) or len({m.bias is None for m in modules}) > 1:
         return lambda x: torch.cat([m(x) for m in modules], 1)
     bias = None if modules[0].bias is None else torch.cat([m.bias for m in modules])
@@ -47,7 +47,7 @@ def adding(m: Any, copy: bool) -> Add:
 
 
 def _plain(m: nn.Module) -> bool:
-    """Whether it multiplies by its weight, adds its bias, and does nothing else."""
+    """Whether the module multiplies by its weight, adds its bias, and does nothing else."""
     return type(m) is nn.Linear and "forward" not in vars(m) and not m._forward_hooks and not m._forward_pre_hooks
 
 
@@ -60,7 +60,9 @@ def _packs() -> bool:
     """Whether this PyTorch has oneDNN's products with packed weights, and they agree with the plain one."""
     try:
         w, x = (torch.linspace(-1, 1, n * 96).sin().view(n, 96) for n in (64, 3))
-        got = torch.ops.mkldnn._linear_pointwise(x, torch.ops.mkldnn._reorder_linear_weight(w, _ROWS), None, "none", [], "")
+        got = torch.ops.mkldnn._linear_pointwise(
+            x, torch.ops.mkldnn._reorder_linear_weight(w, _ROWS), None, "none", [], ""
+        )
         return torch.allclose(got, linear(x, w), atol=1e-5)
     except (AttributeError, RuntimeError, TypeError):
         return False

@@ -1,4 +1,4 @@
-"""What the working thread has got done, and whether it shall stop. Shared with the threads that read and beat."""
+"""The progress of the working thread, and whether it must stop. Shared with the threads that read and send beats."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Progress:
         self._cancelled: set[int] = set()
         self.at, self.phase, self.ticks, self.done, self.total = 0, "idle", 0, 0, 0
         self.torch_seconds = 0.0
-        self.together = False  # ranks wait for each other: they stop where they agree to (ranks.py), not at a tick
+        self.together = False  # ranks wait for each other, so they stop where they agree to (ranks.py), not at a tick
 
     def begin(self, id: int, call: str) -> None:
         with self._lock:
@@ -36,14 +36,14 @@ class Progress:
         return self.at in self._cancelled
 
     def tick(self) -> None:
-        """One unit of work is done. Raises Cancelled where the host has cancelled the call."""
+        """Counts one unit of work. Raises Cancelled if the host has cancelled the call."""
         self.ticks += 1
         if self._cancelled and not self.together and self.cancelled:
             raise Cancelled
 
     @contextmanager
     def in_torch(self) -> Iterator[None]:
-        """Counts the time within as the models' own work."""
+        """Counts the time inside as the models' own work."""
         began = time.perf_counter()
         try:
             yield

@@ -1,8 +1,8 @@
 """Several processes: sharding by FSDP2, requests and outputs handed around as plain bytes and numbers.
 
-Collectives run in the same order on every rank because every rank runs the same calls on the same requests. What one
-rank alone meets in the midst of a call (its memory is full, say) cannot be told to ranks that wait for it in a
-collective: that rank ends, and with it all.
+Collectives run in the same order on every rank, because every rank runs the same calls on the same requests. A rank
+that alone meets a fault during a call, such as a full memory, cannot tell the ranks that wait for it in a collective.
+That rank ends, and then all ranks end.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .settings import Settings
 
 
 def shard(scorer: Scorer, s: Settings) -> None:
-    """Shards every layer, and what is outside of them, over all ranks; arithmetic in s.dtype, gradients reduced in float32."""
+    """Shards all layers and the rest of the model over all ranks. Computes in s.dtype, reduces gradients in float32."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
@@ -32,10 +32,10 @@ def shard(scorer: Scorer, s: Settings) -> None:
     for layer in layers_of(scorer.causal):
         fully_shard(layer, mesh=mesh, mp_policy=policy)
     fully_shard(scorer, mesh=mesh, mp_policy=policy)
-    # Gradients add up over passes and ranks; the loss is the host's business, so nothing is averaged.
+    # Gradients add up over passes and ranks. The host defines the loss, so nothing is averaged here.
     for module in (*layers_of(scorer.causal), scorer):
         module.set_gradient_divide_factor(1.0)
-        module.set_force_sum_reduction_for_comms(True)  # gloo scales nothing
+        module.set_force_sum_reduction_for_comms(True)  # gloo does not scale
 
 
 def broadcast_bytes(data: bytes | bytearray | None, s: Settings) -> bytearray:
@@ -51,20 +51,24 @@ def broadcast_bytes(data: bytes | bytearray | None, s: Settings) -> bytearray:
     return bytearray(out.cpu().numpy().tobytes()) if s.rank else bytearray(data or b"")
 
 
-def broadcast_request(header: dict[str, Any] | None, body: bytearray | None, s: Settings) -> tuple[dict[str, Any], bytearray]:
-    """The call that rank 0 was sent, on every rank."""
+def broadcast_request(
+    header: dict[str, Any] | None, body: bytearray | None, s: Settings
+) -> tuple[dict[str, Any], bytearray]:
+    """Rank 0's request, on every rank."""
     raw = broadcast_bytes(None if header is None else json.dumps(header).encode(), s)
     return json.loads(raw), broadcast_bytes(body, s)
 
 
 def check_versions(own: dict[str, Any], s: Settings) -> None:
-    """Ends a rank whose host has other software than rank 0's: what they compute together would be neither's."""
-    if s.hosts > 1 and own != (first := json.loads(broadcast_bytes(json.dumps(own).encode() if s.rank == 0 else None, s))):
+    """Ends a rank whose host has other software than rank 0's, because results would depend on both."""
+    if s.hosts > 1 and own != (
+        first := json.loads(broadcast_bytes(json.dumps(own).encode() if s.rank == 0 else None, s))
+    ):
         raise SystemExit(f"this host has {own}, the host of rank 0 {first}: all hosts of one engine need the same")
 
 
 def sum_over(t: torch.Tensor, s: Settings) -> torch.Tensor:
-    """The sum over ranks of a CPU tensor, each of whose entries one rank has computed and the others hold as zero."""
+    """The sum over ranks of a CPU tensor. Each entry was computed by one rank and is zero on the others."""
     if not s.sharded:
         return t
     on_device = t.to(s.device)
@@ -82,7 +86,7 @@ def most(value: int, s: Settings) -> int:
 
 
 def agree(error: EngineError | None, s: Settings) -> EngineError | None:
-    """The first rank's error, for all of them: a call fails everywhere or nowhere."""
+    """Raises the error of the first rank that has one on all ranks: a call fails on all ranks or on none."""
     if not s.sharded:
         return error
     first = -most(-(s.rank if error else s.ranks), s)
@@ -99,7 +103,7 @@ def agree(error: EngineError | None, s: Settings) -> EngineError | None:
 
 
 def check_cancelled(progress: Progress, s: Settings) -> None:
-    """Raises Cancelled where the host has cancelled the call: on all ranks at the same place, or on none."""
+    """Raises Cancelled if the host has cancelled the call: on all ranks at the same place, or on none."""
     if not s.sharded:
         if progress.cancelled:
             raise Cancelled
@@ -109,7 +113,7 @@ def check_cancelled(progress: Progress, s: Settings) -> None:
 
 @contextmanager
 def each_alone(progress: Progress, s: Settings) -> Iterator[None]:
-    """Within, ranks work without each other and each may fail or be cancelled where it is; then all fail alike."""
+    """Inside, ranks work independently, and each may fail or be cancelled. At the end all ranks fail with one error."""
     error: EngineError | None = None
     together, progress.together = progress.together, False
     try:
@@ -129,11 +133,11 @@ def each_alone(progress: Progress, s: Settings) -> Iterator[None]:
 
 @contextmanager
 def whole_model(scorer: Scorer, s: Settings) -> Iterator[None]:
-    """Every rank holds the whole model within, so that ranks may run it different numbers of times."""
+    """Inside, every rank holds the whole model, so that ranks may run it different numbers of times."""
     if not s.sharded:
         yield
         return
-    # FSDP2 sets itself up in the first pass through the root, which generation's passes do not go through.
+    # FSDP2 initialises in the first pass through the root, and generation's passes do not go through the root.
     p = packs.dummy(s.device)
     with torch.no_grad():
         scorer(p.inputs, p.targets, p.positions, p.layout, 1.0, False)

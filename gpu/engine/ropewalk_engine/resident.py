@@ -1,4 +1,4 @@
-"""What the engine holds under one role: the model, the optimiser's state, and the passes that await their cotangents."""
+"""The contents of one role: the model, the optimiser's state, and the kept passes that await their cotangents."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .folder import (
     plain_generation,
 )
 from .handed import open_handed
-from .passes import KeptPass
+from .kept import KeptPass
 from .progress import Progress
 from .scorer import Scorer
 from .settings import Settings
@@ -37,13 +37,13 @@ from .weights import Weight, global_norm
 @dataclass
 class Resident:
     scorer: Scorer
-    weights: list[Weight]  # in the order of the files, the value head last; with LoRA what lies beside the base
-    folder: Folder  # its configuration and opaque files; the tensors are let go
+    weights: list[Weight]  # in the order of the files, the value head last; with LoRA without the base's weights
+    folder: Folder  # its configuration and opaque files, without the tensors
     moments: adamw.Moments
     digest: str  # of the weights; "" after a step, and of a fresh critic
-    moments_digest: str  # of the moments; "" where they are not that folder's
+    moments_digest: str  # of the moments; "" if they are not those of that folder
     kept: dict[int, KeptPass] = field(default_factory=dict)
-    unsaved: bool = True  # nothing was saved since the last change
+    unsaved: bool = True  # something changed since the last save
     base: Base | None = None  # with LoRA
     base_params: int = 0
 
@@ -53,7 +53,7 @@ class Resident:
 
     @property
     def trained(self) -> int:
-        """Numbers that have gradients and moments."""
+        """The number of parameters that have gradients and moments."""
         return sum(torch.Size(w.shape).numel() for w in self.weights)
 
     @property
@@ -74,7 +74,7 @@ class Resident:
             w.drop_grad()
 
     def step(self, o: adamw.Options, s: Settings, progress: Progress) -> tuple[float, bool]:
-        """Norm before clipping, and whether it was clipped. A refused step changes nothing but drops the gradients."""
+        """The norm before clipping, and whether it was clipped. A refused step only drops the gradients."""
         try:
             norm = global_norm(self.weights, s.sharded)
         except Exception:
@@ -85,11 +85,13 @@ class Resident:
         return norm, adamw.apply(self.weights, self.moments, o, norm, s.offload_optimizer, progress)
 
 
-def load(path: str, role: str, optimizer: bool, digest: str, held: Resident | None, s: Settings, progress: Progress) -> tuple[Resident, list[str]]:
-    """What is to be resident after the load, and what of it was there already. `held` is changed only where nothing can
-    fail any more, or where it is of the same digest."""
+def load(
+    path: str, role: str, optimizer: bool, digest: str, held: Resident | None, s: Settings, progress: Progress
+) -> tuple[Resident, list[str]]:
+    """Returns the model that is resident after the load, and which of its parts were reused. Changes `held` only once
+    nothing can fail any more, or if it has the same digest."""
     folder = open_handed(path, optimizer, s, progress) if s.hosts > 1 else open_folder(path)
-    if s.hosts == 1:  # else rank 0 has looked, for all
+    if s.hosts == 1:  # otherwise rank 0 has checked it for all
         lora.check(folder.adapter_config, s.lora, path)
     critic = role == "critic"
     if folder.is_critic and not critic:
@@ -103,11 +105,22 @@ def load(path: str, role: str, optimizer: bool, digest: str, held: Resident | No
     if optimizer and not fresh:
         moments = _moments(folder, weights, s, progress)
     folder.weights, folder.value_head, folder.adapter = {}, {}, {}
-    return Resident(scorer, weights, folder, moments, "" if fresh else digest, digest if optimizer and not fresh else "", base=base, base_params=base_params), []
+    return Resident(
+        scorer,
+        weights,
+        folder,
+        moments,
+        "" if fresh else digest,
+        digest if optimizer and not fresh else "",
+        base=base,
+        base_params=base_params,
+    ), []
 
 
-def _again(folder: Folder, optimizer: bool, digest: str, held: Resident, s: Settings, progress: Progress) -> tuple[Resident, list[str]]:
-    """The weights are there; the moments are, or are read, or are not wanted."""
+def _again(
+    folder: Folder, optimizer: bool, digest: str, held: Resident, s: Settings, progress: Progress
+) -> tuple[Resident, list[str]]:
+    """Reuses the resident weights. Keeps or reads the moments, or drops them if they are not wanted."""
     if optimizer and held.moments_digest == digest:
         held.discard()
         return held, ["weights", "optimizer"]
@@ -120,7 +133,9 @@ def _again(folder: Folder, optimizer: bool, digest: str, held: Resident, s: Sett
 
 def _moments(folder: Folder, weights: list[Weight], s: Settings, progress: Progress) -> adamw.Moments:
     found = folder.optimizer()
-    if found is None or (s.lora and folder.adapter_config is None):  # a new adapter has none: what there is, is the base's
+    if found is None or (
+        s.lora and folder.adapter_config is None
+    ):  # a new adapter has no moments; those in the folder belong to the base
         return adamw.Moments()
     step, sources = found
     wanted = {f"{kind}.{w.name}": w.shape for w in weights for kind in ("exp_avg", "exp_avg_sq")}
@@ -135,7 +150,7 @@ def _moments(folder: Folder, weights: list[Weight], s: Settings, progress: Progr
 
 
 def save(r: Resident, path: str, s: Settings, progress: Progress) -> None:
-    """Writes the folder; with several ranks each gives its shares and rank 0 writes."""
+    """Writes the folder. With several ranks each contributes its shares, and rank 0 writes."""
     with ranks.each_alone(progress, s):
         writer = Writer(path) if s.rank == 0 else None
     if writer is None:
@@ -163,7 +178,9 @@ def save(r: Resident, path: str, s: Settings, progress: Progress) -> None:
         if head:
             w.tensors(VALUE_HEAD, [(x.name, x.shape) for x in head], (next(data) for _ in head))
         if r.moments.first:
-            layout: list[Named] = [(f"{kind}.{x.name}", x.shape) for x in r.weights for kind in ("exp_avg", "exp_avg_sq")]
+            layout: list[Named] = [
+                (f"{kind}.{x.name}", x.shape) for x in r.weights for kind in ("exp_avg", "exp_avg_sq")
+            ]
             w.tensors(OPTIMIZER, layout, _whole_moments(r, progress), {"step": str(r.moments.step)})
 
 
@@ -178,8 +195,6 @@ def _whole_moments(r: Resident, progress: Progress) -> Iterator[torch.Tensor]:
         return
     for w in r.weights:
         for of in (r.moments.first, r.moments.second):
-            # A weight that never moved, a critic's output head, has moments of zero.
+            # A weight that never moved, such as a critic's output head, has moments of zero.
             yield w.whole(of.get(w.name, torch.zeros_like(w.master)))
             progress.tick()
-
-

@@ -1,4 +1,4 @@
-"""A causal language model with what the engine reads from it: outputs of tokens, or the state that predicts the next."""
+"""A causal language model as the engine reads it: outputs for tokens, or the state that predicts the next token."""
 
 from __future__ import annotations
 
@@ -30,20 +30,32 @@ class Scorer(nn.Module):
         return self.causal.get_output_embeddings()
 
     def hidden(self, tokens: torch.Tensor, positions: torch.Tensor, layout: Packing) -> torch.Tensor:
-        """Finally normed hidden states [rows, n, H] of tokens [rows, n]."""
+        """Hidden states [rows, n, H] after the final norm, for tokens [rows, n]."""
         return self.body.of(input_ids=tokens, position_ids=positions, use_cache=False, layout=layout).last_hidden_state
 
-    def forward(self, tokens: torch.Tensor, targets: torch.Tensor, positions: torch.Tensor, layout: Packing, temperature: float, with_entropy: bool) -> tuple[torch.Tensor, ...]:
+    def forward(
+        self,
+        tokens: torch.Tensor,
+        targets: torch.Tensor,
+        positions: torch.Tensor,
+        layout: Packing,
+        temperature: float,
+        with_entropy: bool,
+    ) -> tuple[torch.Tensor, ...]:
         """(log-probabilities, entropies) of the targets of a pack, or (values,) of a critic; each [n] float32."""
         hidden = self.hidden(tokens[None], positions[None], layout)[0]
         if self.value_head is not None:
-            return (nn.functional.linear(hidden.float(), self.value_head.weight.float(), self.value_head.bias.float())[:, 0],)
+            return (
+                nn.functional.linear(hidden.float(), self.value_head.weight.float(), self.value_head.bias.float())[
+                    :, 0
+                ],
+            )
         head = self.output_head
         return token_logprobs(hidden, head.weight, head.bias, targets, temperature, with_entropy)
 
 
 class _Hidden:
-    """Holds a module that belongs to another, so that its parameters are not listed twice."""
+    """Holds a module that belongs to another module, so that its parameters are not listed twice."""
 
     def __init__(self, module: nn.Module) -> None:
         self.of = module
@@ -54,8 +66,8 @@ def layers_of(causal: Any) -> nn.ModuleList:
 
 
 def _watch(layer: nn.Module, scorer: Scorer, progress: Progress) -> None:
-    """Counts a layer as done each time it runs, stops there when the call is cancelled, and recomputes it in the
-    backward pass where the scorer says so."""
+    """Counts a layer as done each time it runs, stops there if the call is cancelled, and recomputes the layer in the
+    backward pass if the scorer's checkpointing is on."""
     inner = layer.forward
 
     def counted(*args: Any, **kwargs: Any) -> Any:
@@ -64,7 +76,9 @@ def _watch(layer: nn.Module, scorer: Scorer, progress: Progress) -> None:
 
     def forward(*args: Any, **kwargs: Any) -> Any:
         if scorer.checkpointing and torch.is_grad_enabled():
-            out = torch.utils.checkpoint.checkpoint(counted, *args, use_reentrant=False, preserve_rng_state=False, **kwargs)
+            out = torch.utils.checkpoint.checkpoint(
+                counted, *args, use_reentrant=False, preserve_rng_state=False, **kwargs
+            )
         else:
             out = counted(*args, **kwargs)
         first = out[0] if isinstance(out, tuple) else out

@@ -1,4 +1,4 @@
-"""Rank 0's side of the socket: one thread reads frames, one beats, the main thread works through the calls."""
+"""Rank 0's side of the socket. One thread reads frames, one sends beats, and the main thread makes the calls."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from . import PROTOCOL, build, lifeline, memory, tensorfile
+from . import PROTOCOL, build, lifeline, tensorfile
 from .engine import Answer, Arrays, Engine
 from .errors import EngineError, ProtocolError, internal
 from .frames import Header, read_frame, write_frame
@@ -33,7 +33,7 @@ class Server:
         self._last_id = 0
 
     def greet(self, hello: Header) -> bool:
-        """Says hello; whether the host takes this engine."""
+        """Says hello and returns whether the host accepts this engine."""
         self._send({"type": "hello", "protocol": PROTOCOL, **hello})
         answer, _ = read_frame(self._sock)
         if answer == {"type": "welcome", "protocol": PROTOCOL}:
@@ -44,10 +44,10 @@ class Server:
         raise ProtocolError(f"the host answers the hello with {str(answer)[:200]}")
 
     def serve(self, engine: Engine, hand_round: Callable[[Request], None], closed: Callable[[int], None]) -> int:
-        """Works until the host shuts down or closes; returns the exit status. `closed` ends the process while a call runs."""
+        """Serves until the host shuts down or closes; returns the exit status. `closed` ends the process in a call."""
         threading.Thread(target=self._read, args=(closed,), name="reader", daemon=True).start()
         threading.Thread(target=self._beat, args=(closed,), name="beat", daemon=True).start()
-        build.prepare(self._s.lora is not None)  # what the first load needs, while the host gets ready for it
+        build.prepare(self._s.lora is not None)  # imports for the first load, while the host prepares it
         while (r := self._calls.get()) is not None:
             hand_round(r)
             began = time.perf_counter()
@@ -64,7 +64,7 @@ class Server:
                 traceback.print_exc()
                 self._refuse(r.id, lifeline.fault(self._s) or internal(e))
                 if self._s.sharded:
-                    return 1  # the others wait in a collective
+                    return 1  # the other ranks wait in a collective
             finally:
                 self._progress.end()
         return 0
@@ -73,7 +73,16 @@ class Server:
         fields, arrays = answer
         torch_seconds = self._progress.torch_seconds
         body = _encode(arrays)
-        self._send({"type": "answer", "id": id, **fields, "seconds": time.perf_counter() - began, "torch_seconds": torch_seconds}, body)
+        self._send(
+            {
+                "type": "answer",
+                "id": id,
+                **fields,
+                "seconds": time.perf_counter() - began,
+                "torch_seconds": torch_seconds,
+            },
+            body,
+        )
 
     def _refuse(self, id: int, e: EngineError) -> None:
         self._send({"type": "error", "id": id, "kind": e.kind, "message": e.message, "name": e.name})
@@ -121,17 +130,27 @@ class Server:
             p = self._progress
             fault = lifeline.fault(self._s)
             if fault and p.at:
-                # This rank's main thread may wait for that one for ever.
+                # This rank's main thread may wait for that rank for ever.
                 self._refuse(p.at, fault)
                 closed(1)
             try:
-                self._send({"type": "beat", "at": p.at, "phase": p.phase, "ticks": p.ticks, "done": p.done, "total": p.total, "memory": memory.largest(self._s)})
+                self._send(
+                    {
+                        "type": "beat",
+                        "at": p.at,
+                        "phase": p.phase,
+                        "ticks": p.ticks,
+                        "done": p.done,
+                        "total": p.total,
+                        "memory": lifeline.largest_memory(self._s),
+                    }
+                )
             except OSError:
                 return
 
 
 def _encode(arrays: Arrays) -> list[bytes | memoryview]:
-    """A safetensors file in parts, none copied; wide types first, so that all lie aligned."""
+    """A safetensors file in parts, none of them copied. Wide types come first, so that all are aligned."""
     if not arrays:
         return []
     order = sorted(arrays.items(), key=lambda kv: -tensorfile.DTYPES[kv[1][0]].itemsize)
@@ -143,12 +162,14 @@ def environment() -> tuple[str, str]:
     """The socket's path and the nonce, which the host sets."""
     path, nonce = os.environ.get("ROPEWALK_ENGINE_SOCKET", ""), os.environ.get("ROPEWALK_ENGINE_NONCE", "")
     if not path or not nonce:
-        raise SystemExit("ROPEWALK_ENGINE_SOCKET and ROPEWALK_ENGINE_NONCE are not set: the engine is started by its host")
+        raise SystemExit(
+            "ROPEWALK_ENGINE_SOCKET and ROPEWALK_ENGINE_NONCE are not set: the engine is started by its host"
+        )
     return path, nonce
 
 
 def versions(with_peft: bool) -> dict[str, Any]:
-    """Of Python and the packages; peft is needed only with it."""
+    """The versions of Python and of the packages; peft is needed only with LoRA."""
     import platform
     from importlib.metadata import PackageNotFoundError, version
 

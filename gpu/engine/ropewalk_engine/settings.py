@@ -1,4 +1,4 @@
-"""What the flags of the command line fix for the life of the engine."""
+"""The settings that the command line fixes for the life of the engine."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ class Settings:
     checkpointing: str  # auto, on or off
     offload_optimizer: bool
     pack_tokens: int  # of one pass through a model
-    cache_bytes: int  # of keys and values at once; 0 takes a share of what is free
+    cache_bytes: int  # of keys and values at once; 0 takes a share of the free memory
     rank: int = 0
     ranks: int = 1
-    hosts: int = 1  # that the ranks lie on
-    lora: Lora | None = None  # None: all of a model trains
+    hosts: int = 1  # on which the ranks run
+    lora: Lora | None = None  # None: the whole model trains
 
     @property
     def sharded(self) -> bool:
         return self.ranks > 1
 
     def synchronize(self) -> None:
-        """Waits until the device has done what it was given."""
+        """Waits until the device has finished its work."""
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)

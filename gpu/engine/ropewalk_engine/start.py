@@ -32,7 +32,8 @@ def run(a: argparse.Namespace, path: str, nonce: str, versions: dict[str, Any]) 
         return _follow(s, progress)
     server = Server(path, s, progress, lambda id: lifeline.cancel_others(s, id))
     hello = {
-        "nonce": nonce, "engine": "torch", "pid": os.getpid(), "ranks": s.ranks, "versions": versions, "device": s.device.type,
+        "nonce": nonce, "engine": "torch", "pid": os.getpid(), "ranks": s.ranks, "versions": versions,
+        "device": s.device.type,
         "device_name": torch.cuda.get_device_name(s.device) if s.device.type == "cuda" else "cpu",
         **({"lora": s.lora.hello()} if s.lora else {}),
         "dtype": str(s.dtype).removeprefix("torch."), "deterministic": a.deterministic or s.device.type == "cpu",
@@ -47,7 +48,7 @@ def run(a: argparse.Namespace, path: str, nonce: str, versions: dict[str, Any]) 
 
 
 def _end(s: Settings, status: int) -> NoReturn:
-    """Ends all ranks, whatever they do."""
+    """Ends all ranks, whatever they are doing."""
     lifeline.end_others(s)
     sys.stderr.flush()
     os._exit(status)
@@ -60,15 +61,17 @@ def _settings(a: argparse.Namespace) -> Settings:
         torch.set_num_threads(a.threads)
     if a.deterministic:
         torch.use_deterministic_algorithms(True)
-        # Else every tensor that is made empty is filled with NaN, to show who reads it: nobody does here.
+        # Otherwise every empty tensor is filled with NaN, to expose code that reads it. No code here does.
         torch.utils.deterministic.fill_uninitialized_memory = False
-        # Of the attention kernels on a GPU these two have backward passes that are not.
+        # On a GPU these two attention kernels have no deterministic backward pass.
         torch.backends.cuda.enable_mem_efficient_sdp(False)
         torch.backends.cuda.enable_cudnn_sdp(False)
     device = torch.device("cpu")
     if a.device == "cuda":
         if not torch.cuda.is_available():
-            raise SystemExit("PyTorch sees no CUDA device: --device cuda needs one (nvidia-smi shows the driver's view)")
+            raise SystemExit(
+                "PyTorch sees no CUDA device: --device cuda needs one (nvidia-smi shows the driver's view)"
+            )
         device = torch.device("cuda", on_host)
         torch.cuda.set_device(device)
     gpu = device.type == "cuda"
@@ -90,7 +93,7 @@ def _join(s: Settings) -> None:
     """Joins the other ranks under torchrun."""
     if s.device.type == "cpu" and os.environ.get("MASTER_ADDR") in ("localhost", "127.0.0.1"):
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-    # A rank waits for the host's next call in a collective: that may take long, and the lifeline ends it.
+    # A rank waits in a collective for the host's next call, possibly for long. The lifeline ends the rank.
     torch.distributed.init_process_group("nccl" if s.device.type == "cuda" else "gloo", timeout=timedelta(days=7))
 
 
@@ -100,7 +103,7 @@ def _hand_round(r: Request, s: Settings) -> None:
 
 
 def _follow(s: Settings, progress: Progress) -> int:
-    """Ranks other than 0: the same calls in the same order."""
+    """The loop of ranks other than 0: the same calls in the same order."""
     engine = Engine(s, progress)
     build.prepare(s.lora is not None)
     while True:
@@ -111,7 +114,7 @@ def _follow(s: Settings, progress: Progress) -> int:
         try:
             engine.run(r)
         except EngineError:
-            pass  # rank 0 has it too, and answers
+            pass  # rank 0 has the same error, and answers
         except Exception as e:
             traceback.print_exc()
             lifeline.tell_fault(s, internal(e))

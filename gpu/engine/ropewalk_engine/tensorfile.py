@@ -1,6 +1,6 @@
 """The safetensors format: header length (uint64, little-endian), JSON header, data that the tensors tile.
 
-Read strictly: every size is checked before anything is sliced. Used for bodies and for files alike.
+The reader is strict: it checks every size before it slices anything. Bodies and files both use it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FLOATS = ("F32", "F16", "BF16")
 
 
 class FormatError(ValueError):
-    """The bytes are no safetensors file."""
+    """The bytes are not a safetensors file."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def _entry(name: str, e: Any) -> Entry:
 
 
 def parse(buffer: Any, size: int) -> Layout:
-    """Reads the header of a file of size bytes; the tensors must tile the data without gap or overlap."""
+    """Reads the header of a file of size bytes. The tensors must tile the data without gap or overlap."""
     if size < 8:
         raise FormatError(f"{size} bytes are too short for a header")
     (n,) = struct.unpack_from("<Q", buffer)
@@ -96,14 +96,17 @@ def _tile(entries: list[Entry], size: int) -> None:
         for d in e.shape:
             want *= d
         if e.begin != at or e.end > size or e.end - e.begin != want:
-            raise FormatError(f"tensor {e.name!r} of {want} bytes lies at [{e.begin}, {e.end}), expected to begin at {at} in {size} bytes of data")
+            raise FormatError(
+                f"tensor {e.name!r} of {want} bytes lies at [{e.begin}, {e.end}), "
+                f"expected to begin at {at} in {size} bytes of data"
+            )
         at = e.end
     if at != size:
         raise FormatError(f"tensors cover {at} of {size} bytes of data")
 
 
 def view(buffer: Any, layout: Layout, e: Entry) -> torch.Tensor:
-    """The tensor as it lies in the buffer, without a copy where it is aligned."""
+    """The tensor in the buffer, without a copy if it is aligned."""
     dtype = DTYPES[e.dtype]
     if e.begin == e.end:
         return torch.empty(e.shape, dtype=dtype)

@@ -1,8 +1,8 @@
-"""The trainable numbers of a model: float32 masters beside whatever type the model computes in.
+"""The trainable weights of a model: float32 masters, whatever type the model computes in.
 
-One process computing in float32: the model's own parameters are the masters. One process computing in bfloat16: the
-model holds a rounded copy, and each parameter's gradient is added to a float32 sum as soon as it is there. Several
-processes: FSDP2 shards the masters and hands out rounded copies layer by layer (ranks.py).
+If one process computes in float32, the model's own parameters are the masters. If it computes in bfloat16, the model
+holds a rounded copy, and each parameter's gradient is added to a float32 sum as soon as it is computed. With several
+processes, FSDP2 shards the masters and hands out rounded copies layer by layer (ranks.py).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Weight:
     master: torch.Tensor  # float32: this rank's share, or the whole
     shape: tuple[int, ...]  # of the whole
     frozen: bool
-    summed: torch.Tensor | None = None  # float32 gradient where the parameter's own is not it
+    summed: torch.Tensor | None = None  # the float32 gradient, if it is not the parameter's own
 
     @property
     def decays(self) -> bool:
@@ -48,7 +48,7 @@ class Weight:
         self.parameter.grad = self.summed = None
 
     def publish(self) -> None:
-        """Rounds the master into the model. With several processes FSDP2 does so itself, and what is frozen is its own master."""
+        """Rounds the master into the model. FSDP2 does so itself. A frozen weight is its own master."""
         if self.is_copy and not isinstance(self.parameter, DTensor):
             with torch.no_grad():
                 self.parameter.copy_(self.master)
@@ -57,7 +57,9 @@ class Weight:
         """A share of this weight, or of its moments, gathered to a contiguous CPU tensor on every rank."""
         p = self.parameter
         if isinstance(p, DTensor):
-            t = DTensor.from_local(t.to(p.device), p.device_mesh, p.placements, shape=p.shape, stride=p.stride()).full_tensor()
+            t = DTensor.from_local(
+                t.to(p.device), p.device_mesh, p.placements, shape=p.shape, stride=p.stride()
+            ).full_tensor()
         return t.detach().to("cpu").contiguous()
 
     def share(self, t: torch.Tensor) -> torch.Tensor:
@@ -68,7 +70,7 @@ class Weight:
             mesh = p.device_mesh
             chunk = -(-p.shape[dim] // mesh.size())
             t = t.narrow(dim, min(chunk * mesh.get_local_rank(), p.shape[dim]), rows)
-        # Widened there: PyTorch would do it before the transfer, which is then of twice the bytes.
+        # Widened after the transfer: PyTorch would widen first and transfer twice the bytes.
         return t.to(self.master.device).to(torch.float32)
 
 
@@ -91,8 +93,8 @@ def sum_in_float32(w: Weight) -> None:
 
 
 def global_norm(weights: Iterable[Weight], reduce: bool) -> float:
-    """L2 norm of all gradients: squares summed within a tensor in float32, over tensors in float64. Refuses a NaN
-    or Inf by the name of the first parameter that has one."""
+    """The L2 norm of all gradients. Squares are summed in float32 within a tensor and in float64 over tensors.
+    Refuses a NaN or Inf by the name of the first parameter that has one."""
     names, grads = [], []
     for w in weights:
         if (g := w.grad) is not None:

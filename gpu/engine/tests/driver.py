@@ -1,4 +1,4 @@
-"""Plays the host: starts an engine and speaks the protocol with it, with a codec of its own (the safetensors package's)."""
+"""Plays the host: starts an engine and speaks the protocol with it. The codec is the safetensors package's."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Refused(Exception):
 
 class Host:
     def __init__(self, *flags: str, ranks: int = 1, meet: list[str] | None = None) -> None:
-        """`meet` are torchrun's flags by which ranks of several hosts meet, for one rank on each."""
+        """`meet` holds torchrun's flags for one rank on each of several hosts."""
         self.folder = tempfile.mkdtemp(prefix="engine")
         path = os.path.join(self.folder, "socket")
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -45,12 +45,29 @@ class Host:
         self.log = open(os.path.join(self.folder, "log"), "wb+")
         command = [sys.executable, "-I", MAIN, *flags]
         if meet:
-            command = [sys.executable, "-I", "-m", "torch.distributed.run", *meet, "--nproc-per-node=1", "--no-python", *command]
+            command = [
+                sys.executable,
+                "-I",
+                "-m",
+                "torch.distributed.run",
+                *meet,
+                "--nproc-per-node=1",
+                "--no-python",
+                *command,
+            ]
         elif ranks > 1:
             command = [sys.executable, "-I", "-m", "torch.distributed.run", "--nnodes=1", f"--nproc-per-node={ranks}",
-                       "--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0", "--local-addr=127.0.0.1", "--no-python", *command]  # fmt: skip
-        env = {k: os.environ[k] for k in ("PATH", "LD_LIBRARY_PATH") if k in os.environ} | {"HOME": self.folder, "ROPEWALK_ENGINE_SOCKET": path, "ROPEWALK_ENGINE_NONCE": self.nonce, "OMP_NUM_THREADS": "1"}
-        self.process = subprocess.Popen(command, env=env, stdout=self.log, stderr=subprocess.STDOUT, start_new_session=True, cwd=self.folder)
+                       "--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0", "--local-addr=127.0.0.1",
+                       "--no-python", *command]  # fmt: skip
+        env = {k: os.environ[k] for k in ("PATH", "LD_LIBRARY_PATH") if k in os.environ} | {
+            "HOME": self.folder,
+            "ROPEWALK_ENGINE_SOCKET": path,
+            "ROPEWALK_ENGINE_NONCE": self.nonce,
+            "OMP_NUM_THREADS": "1",
+        }
+        self.process = subprocess.Popen(
+            command, env=env, stdout=self.log, stderr=subprocess.STDOUT, start_new_session=True, cwd=self.folder
+        )
         try:
             self.sock, _ = listener.accept()
         except TimeoutError:
@@ -76,7 +93,7 @@ class Host:
         return bytes(out)
 
     def receive(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
-        """The next frame that is no beat."""
+        """Returns the next frame that is not a beat."""
         while True:
             magic, h, b = struct.unpack("<4sIQ", self._exactly(16))
             assert magic == b"RWEP"
@@ -98,10 +115,12 @@ class Host:
         assert h["type"] == "answer" and h["id"] == id, h
         return h, arrays
 
-    def call(self, call: str, arrays: dict[str, torch.Tensor] | None = None, **fields: Any) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+    def call(
+        self, call: str, arrays: dict[str, torch.Tensor] | None = None, **fields: Any
+    ) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
         return self.finish(self.start(call, arrays, **fields))
 
-    # The calls, with defaults of the tests.
+    # The calls, with the tests' defaults.
 
     def load(self, dir: str, role: str = "policy", optimizer: bool = True, digest: str = "") -> dict[str, Any]:
         return self.call("load", role=role, dir=dir, optimizer=optimizer, digest=digest)[0]
@@ -111,24 +130,68 @@ class Host:
         self.call("save", role=role, dir=dir)
         return dir
 
-    def forward(self, rows: list[list[int]], outputs: tuple[str, ...] = ("logprob", "entropy"), role: str = "policy", temperature: float = 1.0, keep: bool = False):
+    def forward(
+        self,
+        rows: list[list[int]],
+        outputs: tuple[str, ...] = ("logprob", "entropy"),
+        role: str = "policy",
+        temperature: float = 1.0,
+        keep: bool = False,
+    ):
         h, a = self.call("forward", flat(rows), role=role, temperature=temperature, outputs=list(outputs), keep=keep)
         return (h["kept"], a) if keep else a
 
     def backward(self, rows: list[list[int]], kept: int, role: str = "policy", **cotangents: torch.Tensor) -> None:
         self.call("backward", {"lengths": flat(rows)["lengths"], **cotangents}, role=role, kept=kept)
 
-    def step(self, role: str = "policy", lr: float = 1e-2, weight_decay: float = 0.1, clip_norm: float = 1.0, epsilon: float = 1e-8) -> dict[str, Any]:
-        return self.call("step", role=role, lr=lr, beta1=0.9, beta2=0.95, epsilon=epsilon, weight_decay=weight_decay, clip_norm=clip_norm)[0]
+    def step(
+        self,
+        role: str = "policy",
+        lr: float = 1e-2,
+        weight_decay: float = 0.1,
+        clip_norm: float = 1.0,
+        epsilon: float = 1e-8,
+    ) -> dict[str, Any]:
+        return self.call(
+            "step",
+            role=role,
+            lr=lr,
+            beta1=0.9,
+            beta2=0.95,
+            epsilon=epsilon,
+            weight_decay=weight_decay,
+            clip_norm=clip_norm,
+        )[0]
 
-    def generate(self, rows: list[list[int]], streams: list[int], budget: int | list[int], temperature: float = 1.0, stop: tuple[int, ...] = ()) -> list[dict[str, Any]]:
+    def generate(
+        self,
+        rows: list[list[int]],
+        streams: list[int],
+        budget: int | list[int],
+        temperature: float = 1.0,
+        stop: tuple[int, ...] = (),
+        top_k: int = 0,
+        top_p: float = 0.0,
+        min_p: float = 0.0,
+    ) -> list[dict[str, Any]]:
         budgets = [budget] * len(rows) if isinstance(budget, int) else budget
-        a = flat(rows) | {"streams": torch.tensor(streams, dtype=torch.uint64), "max_tokens": torch.tensor(budgets, dtype=torch.int32)}
-        _, g = self.call("generate", a, role="policy", temperature=temperature, stop=list(stop))
+        a = flat(rows) | {
+            "streams": torch.tensor(streams, dtype=torch.uint64),
+            "max_tokens": torch.tensor(budgets, dtype=torch.int32),
+        }
+        limits = dict(top_k=top_k, top_p=top_p, min_p=min_p)
+        _, g = self.call("generate", a, role="policy", temperature=temperature, **limits, stop=list(stop))
         out, at = [], 0
         for i, n in enumerate(g["lengths"].tolist()):
             part = slice(at, at + n)
-            out.append({"tokens": g["tokens"][part].tolist(), "logprobs": g["logprobs"][part], "entropies": g["entropies"][part], "finish": int(g["finish"][i])})
+            out.append(
+                {
+                    "tokens": g["tokens"][part].tolist(),
+                    "logprobs": g["logprobs"][part],
+                    "entropies": g["entropies"][part],
+                    "finish": int(g["finish"][i]),
+                }
+            )
             at += n
         assert at == len(g["tokens"])
         return out
@@ -139,7 +202,7 @@ class Host:
             return f.read().decode(errors="replace")[-8000:]
 
     def close(self) -> int:
-        """Closes the socket; the engine's exit status."""
+        """Closes the socket and returns the engine's exit status."""
         self.sock.close()
         try:
             return self.process.wait(LIMIT)

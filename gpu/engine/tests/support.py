@@ -1,4 +1,4 @@
-"""What the test cases share: the engine's modules, one engine process, one folder of each architecture."""
+"""Shared by the test cases: the engine's modules, one engine process, and one folder of each architecture."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def host(*flags: str, ranks: int = 1) -> Host:
 
 @functools.cache
 def model(kind: str, **other: Any) -> tuple[str, Any]:
-    """(folder, transformers' own model); other is of its configuration."""
+    """(folder, transformers' own model). other holds further fields of its configuration."""
     dir = os.path.join(scratch(), "-".join([*kind.split(), *(f"{k}-{v}" for k, v in other.items())]))
     return dir, models.make(kind, dir, **other)
 
@@ -54,7 +54,7 @@ def plain_outputs(m: Any, rows: list[list[int]], temperature: float = 1.0) -> tu
 
 
 def relative(got: torch.Tensor, want: torch.Tensor) -> float:
-    """Relative L2 error; 0 where both vanish."""
+    """The relative L2 error; 0 if both vanish."""
     d, n = float((got.double() - want.double()).norm()), float(want.double().norm())
     return d / n if n else d
 

@@ -1,5 +1,5 @@
-"""Calls of one engine: what cannot be served is refused by name, equal inputs give equal bits, and a call that is cancelled
-or runs out of memory leaves nothing behind."""
+"""Calls of one engine: an impossible call is refused by name, equal inputs give equal bits, and a call that is
+cancelled or runs out of memory leaves nothing behind."""
 
 import os
 import resource
@@ -25,7 +25,19 @@ class Engine(unittest.TestCase):
 
     def test_hello(self):
         h = self.host.hello
-        self.assertEqual((h["type"], h["protocol"], h["nonce"], h["engine"], h["ranks"], h["device"], h["dtype"], h["deterministic"]), ("hello", 1, self.host.nonce, "torch", 1, "cpu", "float32", True))
+        self.assertEqual(
+            (
+                h["type"],
+                h["protocol"],
+                h["nonce"],
+                h["engine"],
+                h["ranks"],
+                h["device"],
+                h["dtype"],
+                h["deterministic"],
+            ),
+            ("hello", 1, self.host.nonce, "torch", 1, "cpu", "float32", True),
+        )
         self.assertEqual(set(h["versions"]) - {"peft"}, {"python", "torch", "transformers", "safetensors"})
         self.assertEqual(h["pid"], self.host.process.pid)
 
@@ -33,25 +45,58 @@ class Engine(unittest.TestCase):
         h, rows = self.host, [[1, 2, 3], [4]]
         forward = dict(role="policy", temperature=1, outputs=["logprob"], keep=False)
         self.assertEqual(self.refused("forward", flat(rows), **{**forward, "role": "reference"}), ("not_loaded", ""))
-        self.assertEqual(self.refused("forward", flat(rows), **{**forward, "outputs": ["value"]}), ("bad_request", "outputs"))
+        self.assertEqual(
+            self.refused("forward", flat(rows), **{**forward, "outputs": ["value"]}), ("bad_request", "outputs")
+        )
         self.assertEqual(self.refused("forward", flat([[1, VOCAB]]), **forward), ("bad_request", "tokens"))
         self.assertEqual(self.refused("forward", flat([[1, -1]]), **forward), ("bad_request", "tokens"))
         self.assertEqual(self.refused("forward", flat([[1] * 257]), **forward), ("bad_request", "lengths"))
-        generate = dict(role="policy", temperature=1, stop=[])
-        asked = {**flat(rows), "streams": torch.zeros(2, dtype=torch.uint64), "max_tokens": torch.full((2,), 3, dtype=torch.int32)}
+        generate = dict(role="policy", temperature=1, top_k=0, top_p=0, min_p=0, stop=[])
+        asked = {
+            **flat(rows),
+            "streams": torch.zeros(2, dtype=torch.uint64),
+            "max_tokens": torch.full((2,), 3, dtype=torch.int32),
+        }
         self.assertEqual(self.refused("generate", asked, **{**generate, "stop": [VOCAB]}), ("bad_request", "stop"))
-        self.assertEqual(self.refused("generate", {**asked, "max_tokens": torch.tensor([3, 0], dtype=torch.int32)}, **generate), ("bad_request", "max_tokens"))
-        self.assertEqual(self.refused("generate", {**asked, "max_tokens": torch.tensor([3, 256], dtype=torch.int32)}, **generate), ("bad_request", "max_tokens"))
-        self.assertEqual(self.refused("generate", {**asked, "streams": torch.zeros(1, dtype=torch.uint64)}, **generate), ("bad_request", "streams"))
+        for limit, value in {"top_k": -1, "top_p": 1.5, "min_p": -0.1}.items():
+            self.assertEqual(self.refused("generate", asked, **{**generate, limit: value}), ("bad_request", limit))
+        self.assertEqual(
+            self.refused("generate", {**asked, "max_tokens": torch.tensor([3, 0], dtype=torch.int32)}, **generate),
+            ("bad_request", "max_tokens"),
+        )
+        self.assertEqual(
+            self.refused("generate", {**asked, "max_tokens": torch.tensor([3, 256], dtype=torch.int32)}, **generate),
+            ("bad_request", "max_tokens"),
+        )
+        self.assertEqual(
+            self.refused("generate", {**asked, "streams": torch.zeros(1, dtype=torch.uint64)}, **generate),
+            ("bad_request", "streams"),
+        )
         kept, _ = h.forward(rows, ("logprob",), keep=True)
-        self.assertEqual(self.refused("backward", {"lengths": flat(rows)["lengths"]}, role="policy", kept=kept + 1), ("not_kept", ""))
-        self.assertEqual(self.refused("backward", {"lengths": flat(rows)["lengths"], "values": torch.ones(4)}, role="policy", kept=kept), ("bad_request", "values"))
-        self.assertEqual(self.refused("backward", {"lengths": flat(rows[:1])["lengths"], "logprobs": torch.ones(3)}, role="policy", kept=kept), ("bad_request", "lengths"))
-        h.backward(rows, kept, logprobs=torch.ones(4))  # what is refused keeps what was kept
-        self.assertEqual(self.refused("backward", {"lengths": flat(rows)["lengths"]}, role="policy", kept=kept), ("not_kept", ""))
+        self.assertEqual(
+            self.refused("backward", {"lengths": flat(rows)["lengths"]}, role="policy", kept=kept + 1), ("not_kept", "")
+        )
+        self.assertEqual(
+            self.refused(
+                "backward", {"lengths": flat(rows)["lengths"], "values": torch.ones(4)}, role="policy", kept=kept
+            ),
+            ("bad_request", "values"),
+        )
+        self.assertEqual(
+            self.refused(
+                "backward", {"lengths": flat(rows[:1])["lengths"], "logprobs": torch.ones(3)}, role="policy", kept=kept
+            ),
+            ("bad_request", "lengths"),
+        )
+        h.backward(rows, kept, logprobs=torch.ones(4))  # a refused call keeps the pass
+        self.assertEqual(
+            self.refused("backward", {"lengths": flat(rows)["lengths"]}, role="policy", kept=kept), ("not_kept", "")
+        )
         h.call("discard", role="policy")
         h.load(model("qwen3 tied")[0], "critic")
-        self.assertEqual(self.refused("forward", flat(rows), **{**forward, "role": "critic"}), ("bad_request", "outputs"))
+        self.assertEqual(
+            self.refused("forward", flat(rows), **{**forward, "role": "critic"}), ("bad_request", "outputs")
+        )
         self.assertEqual(self.refused("generate", asked, **{**generate, "role": "critic"}), ("bad_request", "role"))
 
     def test_a_gradient_that_is_not_finite(self):
@@ -109,16 +154,24 @@ class Cancel(unittest.TestCase):
         rows = random_rows(33, VOCAB, *[100] * 200)
         n = 20_000
         small = random_rows(34, VOCAB, 9)
-        asked = {**flat(rows), "streams": torch.zeros(200, dtype=torch.uint64), "max_tokens": torch.full((200,), 150, dtype=torch.int32)}
+        asked = {
+            **flat(rows),
+            "streams": torch.zeros(200, dtype=torch.uint64),
+            "max_tokens": torch.full((200,), 150, dtype=torch.int32),
+        }
         forward = dict(role="policy", temperature=1, outputs=["logprob"], keep=True)
         kept_whole, _ = h.forward(rows, ("logprob",), keep=True)
         for call, arrays, fields in (
-            ("generate", asked, dict(role="policy", temperature=1, stop=[])),
+            ("generate", asked, dict(role="policy", temperature=1, top_k=0, top_p=0, min_p=0, stop=[])),
             ("forward", flat(rows), forward),
-            ("backward", {"lengths": flat(rows)["lengths"], "logprobs": torch.ones(n)}, dict(role="policy", kept=kept_whole)),
+            (
+                "backward",
+                {"lengths": flat(rows)["lengths"], "logprobs": torch.ones(n)},
+                dict(role="policy", kept=kept_whole),
+            ),
         ):
             with self.subTest(call):
-                # A gradient and a pass from before, to see what becomes of them.
+                # A gradient and a pass from before the cancelled call.
                 kept, _ = h.forward(small, keep=True)
                 h.backward(small, kept, logprobs=torch.ones(9))
                 id = h.start(call, arrays, **fields)
@@ -127,13 +180,13 @@ class Cancel(unittest.TestCase):
                 with self.assertRaises(Refused) as e:
                     h.finish(id)
                 self.assertEqual((e.exception.kind, e.exception.id), ("cancelled", id))
-                # A backward pass that had begun has used up its pass and takes all gradients with it.
+                # A cancelled backward pass has used up its kept pass, and drops all gradients.
                 begun = call == "backward" and self.gone(h, rows, kept_whole)
                 norm = h.step(lr=0.0)["grad_norm"]
                 (self.assertEqual if begun else self.assertGreater)(norm, 0)
-        h.send({"type": "cancel", "id": h.id})  # answered already: not affected
+        h.send({"type": "cancel", "id": h.id})  # already answered, so not affected
         self.assertEqual(h.forward(small)["logprobs"].numel(), 9)
-        # A call that waits in the line is cancelled before it begins.
+        # A call that waits in the queue is cancelled before it begins.
         first = h.start("forward", flat(rows), **{**forward, "keep": False})
         dir = tempfile.mkdtemp(dir=h.folder)
         second = h.start("save", role="policy", dir=dir)
@@ -146,7 +199,7 @@ class Cancel(unittest.TestCase):
 
 class FullMemory(unittest.TestCase):
     def test_serves_on(self):
-        """A forward pass that asks for more than there is: nothing of it is kept, and the next one is served."""
+        """A forward pass that runs out of memory: nothing of it is kept, and the next call is served."""
         h = host()
         h.load(model("llama")[0])
         small, large = random_rows(36, VOCAB, 20), random_rows(37, VOCAB, *[250] * 1000)

@@ -1,4 +1,4 @@
-"""What is written, what is read, and what is refused, by name."""
+"""Checkpoint folders: what is written, what is read, and what is refused by name."""
 
 import json
 import os
@@ -94,22 +94,94 @@ class Folders(unittest.TestCase):
             ("config is no JSON", write("config.json", b"{"), "corrupt", "config.json", "parse config.json"),
             ("config is a list", write("config.json", b"[]"), "corrupt", "config.json", "no JSON object"),
             ("architecture", edit_config(model_type="gpt_neo"), "unsupported", "config.json", "'gpt_neo'"),
-            ("another head", edit_config(architectures=["Qwen3ForSequenceClassification"]), "unsupported", "config.json", "architectures"),
-            ("own code", edit_config(auto_map={"AutoModelForCausalLM": "x.Y"}), "unsupported", "config.json", "auto_map"),
-            ("quantised", edit_config(quantization_config={"bits": 4}), "unsupported", "config.json", "quantization_config"),
-            ("heads that do not fit", edit_config(num_attention_heads=0), "unsupported", "config.json", "cannot make this model"),
+            (
+                "another head",
+                edit_config(architectures=["Qwen3ForSequenceClassification"]),
+                "unsupported",
+                "config.json",
+                "architectures",
+            ),
+            (
+                "own code",
+                edit_config(auto_map={"AutoModelForCausalLM": "x.Y"}),
+                "unsupported",
+                "config.json",
+                "auto_map",
+            ),
+            (
+                "quantised",
+                edit_config(quantization_config={"bits": 4}),
+                "unsupported",
+                "config.json",
+                "quantization_config",
+            ),
+            (
+                "heads that do not fit",
+                edit_config(num_attention_heads=0),
+                "unsupported",
+                "config.json",
+                "cannot make this model",
+            ),
             ("missing tensor", edit_weights(lambda t: t.pop(K)), "corrupt", W, f"{K!r} is missing"),
-            ("surplus tensor", edit_weights(lambda t: t.update({"model.more": torch.zeros(2)})), "corrupt", W, "'model.more' is none of the model's"),
-            ("misshapen tensor", edit_weights(lambda t: t.update({K: torch.zeros(48, 31)})), "corrupt", W, f"{K!r} is [48, 31], config.json wants [48, 32]"),
-            ("integers", edit_weights(lambda t: t.update({K: torch.zeros(48, 32, dtype=torch.int32)})), "unsupported", W, "dtype I32"),
-            ("doubles", edit_weights(lambda t: t.update({K: torch.zeros(48, 32, dtype=torch.float64)})), "corrupt", W, "dtype 'F64'"),
-            ("another tied head", edit_weights(lambda t: t.update({"lm_head.weight": torch.zeros(VOCAB, 32)})), "corrupt", W, "to which config.json ties it"),
+            (
+                "surplus tensor",
+                edit_weights(lambda t: t.update({"model.more": torch.zeros(2)})),
+                "corrupt",
+                W,
+                "'model.more' is none of the model's",
+            ),
+            (
+                "misshapen tensor",
+                edit_weights(lambda t: t.update({K: torch.zeros(48, 31)})),
+                "corrupt",
+                W,
+                f"{K!r} is [48, 31], config.json wants [48, 32]",
+            ),
+            (
+                "integers",
+                edit_weights(lambda t: t.update({K: torch.zeros(48, 32, dtype=torch.int32)})),
+                "unsupported",
+                W,
+                "dtype I32",
+            ),
+            (
+                "doubles",
+                edit_weights(lambda t: t.update({K: torch.zeros(48, 32, dtype=torch.float64)})),
+                "corrupt",
+                W,
+                "dtype 'F64'",
+            ),
+            (
+                "another tied head",
+                edit_weights(lambda t: t.update({"lm_head.weight": torch.zeros(VOCAB, 32)})),
+                "corrupt",
+                W,
+                "to which config.json ties it",
+            ),
             ("cut", truncate(W, 1), "corrupt", W, "data"),
             ("cut to nothing", truncate(W, 1 << 30), "corrupt", W, "too short"),
             ("no header", write(W, struct.pack("<Q", 1 << 40) + b"{}"), "corrupt", W, "header of"),
-            ("value head under another role", write("value_head.safetensors", b""), "corrupt", "value_head.safetensors", "too short"),
-            ("index to elsewhere", lambda d: (remove(W)(d), write(W + ".index.json", b'{"weight_map": {"a": "../x.safetensors"}}')(d)), "corrupt", W + ".index.json", "no file of the folder"),
-            ("shard that is not there", lambda d: (remove(W)(d), write(W + ".index.json", b'{"weight_map": {"a": "x.safetensors"}}')(d)), "bad_request", "x.safetensors", "No such file"),
+            (
+                "value head under another role",
+                write("value_head.state", b""),
+                "corrupt",
+                "value_head.state",
+                "too short",
+            ),
+            (
+                "index to elsewhere",
+                lambda d: (remove(W)(d), write(W + ".index.json", b'{"weight_map": {"a": "../x.safetensors"}}')(d)),
+                "corrupt",
+                W + ".index.json",
+                "no file of the folder",
+            ),
+            (
+                "shard that is not there",
+                lambda d: (remove(W)(d), write(W + ".index.json", b'{"weight_map": {"a": "x.safetensors"}}')(d)),
+                "bad_request",
+                "x.safetensors",
+                "No such file",
+            ),
             ("no folder", shutil.rmtree, "bad_request", "dir", "is no folder"),
         ):
             with self.subTest(what):
@@ -120,7 +192,10 @@ class Folders(unittest.TestCase):
                 self.assertEqual((e.exception.kind, e.exception.name), (kind, name), e.exception.message)
                 self.assertIn(message, e.exception.message)
         after = h.call("state", role="policy")[0]
-        self.assertEqual([after[k] for k in ("loaded", "digest", "step", "params")], [train_state[k] for k in ("loaded", "digest", "step", "params")])
+        self.assertEqual(
+            [after[k] for k in ("loaded", "digest", "step", "params")],
+            [train_state[k] for k in ("loaded", "digest", "step", "params")],
+        )
         self.assertEqual(h.load(dir, digest="before")["reused"], ["weights", "optimizer"])
 
     def test_bad_moments(self):
@@ -129,9 +204,13 @@ class Folders(unittest.TestCase):
         train(h)
         good = h.save()
         for what, edit, message in (
-            ("cut", truncate("optimizer.safetensors", 4), "data"),
-            ("missing", edit_weights(lambda t: t.pop("exp_avg." + K), "optimizer.safetensors", {"step": "1"}), f"exp_avg.{K}"),
-            ("no step", edit_weights(lambda t: None, "optimizer.safetensors"), "metadata step is ''"),
+            ("cut", truncate("optimizer.state", 4), "data"),
+            (
+                "missing",
+                edit_weights(lambda t: t.pop("exp_avg." + K), "optimizer.state", {"step": "1"}),
+                f"exp_avg.{K}",
+            ),
+            ("no step", edit_weights(lambda t: None, "optimizer.state"), "metadata step is ''"),
         ):
             with self.subTest(what):
                 bad = tempfile.mkdtemp(dir=scratch())
@@ -139,7 +218,7 @@ class Folders(unittest.TestCase):
                 edit(bad)
                 with self.assertRaises(Refused) as e:
                     h.load(bad)
-                self.assertEqual((e.exception.kind, e.exception.name), ("corrupt", "optimizer.safetensors"))
+                self.assertEqual((e.exception.kind, e.exception.name), ("corrupt", "optimizer.state"))
                 self.assertIn(message, e.exception.message)
                 h.load(bad, optimizer=False)
 
@@ -214,7 +293,7 @@ class Folders(unittest.TestCase):
             self.assertEqual(contents(h.save(role)), want)
         with self.assertRaises(Refused) as e:
             h.load(middle, "policy")
-        self.assertEqual((e.exception.kind, e.exception.name), ("bad_request", "value_head.safetensors"))
+        self.assertEqual((e.exception.kind, e.exception.name), ("bad_request", "value_head.state"))
 
     def test_resident(self):
         h, dir = host(), copy()
@@ -229,16 +308,16 @@ class Folders(unittest.TestCase):
         h.call("saved", role="policy", digest="d2")
         self.assertEqual(h.load(saved, digest="d2")["reused"], ["weights", "optimizer"])
         want = contents(h.save())
-        # Without the optimiser's state steps count anew; it is read again when it is wanted again.
+        # Without the optimiser's state steps count from 0. The state is read when a later load asks for it.
         a = h.load(saved, optimizer=False, digest="d2")
         self.assertEqual((a["reused"], a["step"]), (["weights"], 0))
         a = h.load(saved, digest="d2")
         self.assertEqual((a["reused"], a["step"]), (["weights"], 1))
         self.assertEqual(contents(h.save()), want)
-        # The first folder's digest is of another version now.
+        # The first folder's digest now belongs to another version.
         self.assertEqual(h.load(dir, digest="d1")["reused"], [])
-        self.assertEqual(h.load(dir, digest="")["reused"], [])  # the host does not know it
-        # A fresh critic is no checkpoint.
+        self.assertEqual(h.load(dir, digest="")["reused"], [])  # the host does not know the digest
+        # A fresh critic is not a checkpoint.
         self.assertEqual(h.load(dir, "critic", digest="d1")["digest"], "")
         self.assertEqual(h.load(dir, "critic", digest="d1")["reused"], [])
 

@@ -1,4 +1,4 @@
-"""Generation against the forward pass and against an obvious slow sampler, and the random numbers against the page."""
+"""Generation against the forward pass and an obvious slow sampler, and the random numbers against PROTOCOL.md."""
 
 import itertools
 import math
@@ -18,7 +18,7 @@ MASK = (1 << 64) - 1
 
 
 def slow_uniform(stream, t):
-    """PROTOCOL.md's rule on Python's integers."""
+    """PROTOCOL.md's rule in Python integers."""
     x = (stream + (t + 1) * 0x9E3779B97F4A7C15) & MASK
     x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & MASK
     x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & MASK
@@ -63,23 +63,31 @@ class Draws(unittest.TestCase):
 
 class Products(unittest.TestCase):
     class Doubled(torch.nn.Linear):
-        """No plain layer any more."""
+        """A layer that is not plain any more."""
 
         def forward(self, x):
             return 2 * super().forward(x)
 
     @torch.no_grad()
     def test_equal_the_modules(self):
-        for inside, outside in ((8, 6), (512, 300)):  # the latter is packed
+        for inside, outside in ((8, 6), (512, 300)):  # the second is packed
             self.assertEqual(products._gains(torch.zeros(outside, inside)), inside == 512)
             for biases, kind, copy in itertools.product((0, 1, 2), (torch.nn.Linear, self.Doubled), (True, False)):
                 with self.subTest(inside=inside, biases=biases, kind=kind.__name__, copy=copy):
-                    modules = (torch.nn.Linear(inside, outside, bias=biases > 0), kind(inside, outside, bias=biases > 1))
+                    modules = (
+                        torch.nn.Linear(inside, outside, bias=biases > 0),
+                        kind(inside, outside, bias=biases > 1),
+                    )
                     for rows in (1, 3, 70):
-                        x, residual = noise(rows, rows * inside).view(rows, inside), noise(1, rows * outside).view(rows, outside)
+                        x, residual = (
+                            noise(rows, rows * inside).view(rows, inside),
+                            noise(1, rows * outside).view(rows, outside),
+                        )
                         want = [m(x) for m in modules]
                         self.assertLess((products.joined(modules, copy)(x) - torch.cat(want, 1)).abs().max(), 1e-5)
-                        self.assertLess((products.adding(modules[1], copy)(residual, x) - residual - want[1]).abs().max(), 1e-5)
+                        self.assertLess(
+                            (products.adding(modules[1], copy)(residual, x) - residual - want[1]).abs().max(), 1e-5
+                        )
 
 
 class Generate(unittest.TestCase):
@@ -116,11 +124,44 @@ class Generate(unittest.TestCase):
                 self.assertLess(u, c[token] + 1e-5)
                 self.assertGreater(u, (c[token - 1] if token else 0) - 1e-5)
 
+    def test_truncation_leaves_the_likeliest_tokens(self):
+        h, (dir, m) = host(), model("qwen3 tied")
+        h.load(dir)
+        rows, streams = random_rows(7, VOCAB, 3, 9, 20), [1, 2, 3]
+        for limits in (dict(top_k=5), dict(top_p=0.6), dict(min_p=0.5), dict(top_k=20, top_p=0.7, min_p=0.3)):
+            for temperature in (1.0, 0.5):
+                with self.subTest(**limits, temperature=temperature):
+                    for row, stream, got in zip(rows, streams, h.generate(rows, streams, 6, temperature, **limits)):
+                        self.follows(m, row, stream, got, temperature, **limits)
+        want = h.generate(rows, streams, 6, 0)
+        for x, y in zip(want, h.generate(rows, streams, 6, 0, top_k=2, top_p=0.5)):
+            self.assertEqual(x["tokens"], y["tokens"])
+            self.assertTrue(torch.equal(x["logprobs"], y["logprobs"]), "temperature 0 is not truncated")
+
+    def follows(self, m, row, stream, got, temperature, top_k=0, top_p=0.0, min_p=0.0):
+        """Each token is drawn from the likeliest tokens of the slow model, whose numbers are the engine's."""
+        for t, token in enumerate(got["tokens"]):
+            with torch.no_grad():
+                z = m(torch.tensor([row + got["tokens"][:t]])).logits[0, -1].double() / temperature
+            order = sorted(range(VOCAB), key=lambda i: (-z[i].item(), i))[: top_k or VOCAB]
+            p = z[order].softmax(0)
+            if top_p:
+                order = order[: int((p.cumsum(0) < top_p).sum()) + 1]
+            order = [i for n, i in enumerate(order) if p[n] >= min_p * p[0]]
+            left = torch.full_like(z, -torch.inf)
+            left[order] = z[order]
+            p = left.softmax(0)
+            c, u = p.cumsum(0), slow_uniform(stream, t)
+            self.assertLess(u, c[token] + 1e-5)
+            self.assertGreater(u, (c[token - 1] if token else 0) - 1e-5)
+            self.assertAlmostEqual(got["logprobs"][t].item(), p[token].log().item(), delta=1e-4)
+            self.assertAlmostEqual(got["entropies"][t].item(), torch.special.entr(p).sum().item(), delta=1e-4)
+
     def test_rows_do_not_depend_on_the_batch(self):
         h, (dir, _) = host(), model("qwen3 tied")
         h.load(dir)
         rows, streams = random_rows(6, VOCAB, *range(1, 40)), list(range(100, 139))
-        budgets = [1 + i * 7 % 50 for i in range(39)]  # so that the batch is drawn together often
+        budgets = [1 + i * 7 % 50 for i in range(39)]  # so that slots are dropped often
         together = h.generate(rows, streams, budgets)
         for i in (0, 3, 20, 38):
             alone = h.generate(rows[i : i + 1], streams[i : i + 1], budgets[i : i + 1])[0]
@@ -145,7 +186,7 @@ class Generate(unittest.TestCase):
                 self.assertLess((a[k] - b[k]).abs().max(), 1e-5)
 
     def test_large_matrices(self):
-        """Those that are packed, of each architecture's kinds of layers, and rows few enough for one thread and not."""
+        """The packed products of each architecture's layers, with few rows (one thread) and with many."""
         h = host()
         for kind in ("qwen2", "qwen3 tied", "llama biased", "mistral"):
             with self.subTest(kind):
@@ -160,7 +201,7 @@ class Generate(unittest.TestCase):
                     self.assertLess((again["entropies"][at : at + 6] - g["entropies"]).abs().max(), 1e-5)
 
     def test_numbers_that_are_none(self):
-        """The call says so, and the engine serves on."""
+        """The call says so, and the engine continues to serve."""
         dir, m = model("llama", num_hidden_layers=1)
         h = host()
         h.load(dir)

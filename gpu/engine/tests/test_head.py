@@ -1,4 +1,4 @@
-"""The chunked head against the full logits, with chunks down to one token; and the packs' attention against one row at a time."""
+"""The chunked head against the full logits, with chunks down to one token; packed attention against single rows."""
 
 import unittest
 from unittest import mock
@@ -13,7 +13,9 @@ from ropewalk_engine.attention import _packed, pack
 class Head(unittest.TestCase):
     def setUp(self):
         n, h, v = 13, 8, 37
-        self.hidden, self.weight, self.bias = (noise(i, k).view(d) for i, k, d in ((1, n * h, (n, h)), (2, v * h, (v, h)), (3, v, (v,))))
+        self.hidden, self.weight, self.bias = (
+            noise(i, k).view(d) for i, k, d in ((1, n * h, (n, h)), (2, v * h, (v, h)), (3, v, (v,)))
+        )
         self.targets = torch.arange(n) * 5 % v
 
     def full(self, temperature):
@@ -31,12 +33,19 @@ class Head(unittest.TestCase):
             for use_entropy in (True, False):
                 want = torch.autograd.grad(logprob @ a + (entropy @ b if use_entropy else 0), inputs, retain_graph=True)
                 for chunk in (1, 4, 13, 100):
-                    with self.subTest(temperature=temperature, chunk=chunk, entropy=use_entropy), mock.patch.dict(head.CHUNK_BYTES, cpu=4 * 37 * chunk):
+                    with (
+                        self.subTest(temperature=temperature, chunk=chunk, entropy=use_entropy),
+                        mock.patch.dict(head.CHUNK_BYTES, cpu=4 * 37 * chunk),
+                    ):
                         self.assertEqual(head.chunk_tokens(37, torch.device("cpu")), chunk)
                         got, gotten = head.token_logprobs(*inputs, self.targets, temperature, use_entropy)
                         self.assertLess((got - logprob).abs().max(), 1e-5)
                         self.assertLess((gotten - (entropy if use_entropy else 0)).abs().max(), 1e-5)
-                        grads = torch.autograd.grad(got @ a + gotten @ b, inputs) if use_entropy else torch.autograd.grad(got @ a, inputs)
+                        grads = (
+                            torch.autograd.grad(got @ a + gotten @ b, inputs)
+                            if use_entropy
+                            else torch.autograd.grad(got @ a, inputs)
+                        )
                         for g, w in zip(grads, want):
                             self.assertLess(relative(g, w), 1e-5)
 
@@ -74,7 +83,9 @@ class PackedAttention(unittest.TestCase):
             for window in (None, 5):
                 with self.subTest(lengths=lengths, window=window):
                     n = sum(lengths)
-                    q, k, v = (noise(i, n * h * 8).view(1, h, n, 8).requires_grad_() for i, h in ((1, 4), (2, 2), (3, 2)))
+                    q, k, v = (
+                        noise(i, n * h * 8).view(1, h, n, 8).requires_grad_() for i, h in ((1, 4), (2, 2), (3, 2))
+                    )
                     got = _packed(pack(lengths, torch.device("cpu")), q, k, v, 0.3, window)[0]
                     at = torch.arange(n)
                     row = torch.repeat_interleave(torch.arange(len(lengths)), torch.tensor(lengths))
@@ -99,7 +110,9 @@ class Packs(unittest.TestCase):
         self.assertEqual(packs.cut([], [], 8), [])
 
     def test_gather(self):
-        p = packs.gather(torch.tensor([10, 11, 12, 20, 30, 31], dtype=torch.int32), [3, 1, 2], [0, 2], torch.device("cpu"))
+        p = packs.gather(
+            torch.tensor([10, 11, 12, 20, 30, 31], dtype=torch.int32), [3, 1, 2], [0, 2], torch.device("cpu")
+        )
         self.assertEqual(p.inputs.tolist(), [10, 11, 30])
         self.assertEqual(p.targets.tolist(), [11, 12, 31])
         self.assertEqual(p.positions.tolist(), [0, 1, 0])

@@ -1,4 +1,4 @@
-"""One rank on each of two hosts, of which the second has no folder: the outputs, gradients and files of one process; all end together."""
+"""One rank on each of two hosts, the second without a folder: the results equal one process's; all end together."""
 
 import os
 import shutil
@@ -20,21 +20,50 @@ FLAGS = ("--threads", "1")
 
 
 class TwoHosts(Host):
-    """Its own folder is rank 0's; the other host's process runs in another one, so that relative paths lead nowhere there."""
+    """Its folder belongs to rank 0. The other host's process runs elsewhere, so relative paths lead nowhere there."""
 
     def __init__(self) -> None:
         with socket.socket() as s:
             s.bind(("127.0.0.1", 0))
             port = s.getsockname()[1]
-        meet = [f"--rdzv-endpoint=127.0.0.1:{port}", "--rdzv-backend=static", "--rdzv-id=test", "--rdzv-conf=timeout=100", "--nnodes=2"]
+        meet = [
+            f"--rdzv-endpoint=127.0.0.1:{port}",
+            "--rdzv-backend=static",
+            "--rdzv-id=test",
+            "--rdzv-conf=timeout=100",
+            "--nnodes=2",
+        ]
         self.there = tempfile.mkdtemp(prefix="engine")
-        command = [sys.executable, "-I", "-m", "torch.distributed.run", *meet, "--node-rank=1", "--nproc-per-node=1", "--no-python", sys.executable, "-I", MAIN, *FLAGS]
-        env = {k: os.environ[k] for k in ("PATH", "LD_LIBRARY_PATH") if k in os.environ} | {"HOME": self.there, "OMP_NUM_THREADS": "1"}
-        self.other = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, cwd=self.there)
+        command = [
+            sys.executable,
+            "-I",
+            "-m",
+            "torch.distributed.run",
+            *meet,
+            "--node-rank=1",
+            "--nproc-per-node=1",
+            "--no-python",
+            sys.executable,
+            "-I",
+            MAIN,
+            *FLAGS,
+        ]
+        env = {k: os.environ[k] for k in ("PATH", "LD_LIBRARY_PATH") if k in os.environ} | {
+            "HOME": self.there,
+            "OMP_NUM_THREADS": "1",
+        }
+        self.other = subprocess.Popen(
+            command,
+            env=env,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            cwd=self.there,
+        )
         super().__init__(*FLAGS, meet=[*meet, "--node-rank=0"])
 
     def copy(self, dir: str, name: str) -> str:
-        """Puts a model where rank 0 alone finds it by this name."""
+        """Puts a model where only rank 0 finds it by this name."""
         shutil.copytree(dir, os.path.join(self.folder, name))
         return name
 
@@ -63,14 +92,14 @@ class Hosts(unittest.TestCase):
         a, b = (load_file(f"{d}/model.safetensors") for d in (one.save(), saved))
         for k in a:
             self.assertLess(relative(b[k] - before[k], a[k] - before[k]), 1e-3, k)
-        # What was saved, the optimiser's moments too, goes round again; nothing is read that is there.
+        # The saved folder, with the optimiser's moments, loads again. Resident parts are not read.
         name = h.copy(saved, "saved")
         self.assertEqual(h.load(name, digest="d")["reused"], [])
         self.assertEqual(folder(h.save()), folder(saved))
         self.assertEqual(h.load(name, digest="d")["reused"], ["weights", "optimizer"])
         for dir, kind in (("nowhere", "bad_request"), (h.copy(saved, "broken"), "corrupt")):
             if kind == "corrupt":
-                with open(os.path.join(h.folder, dir, "optimizer.safetensors"), "r+b") as f:
+                with open(os.path.join(h.folder, dir, "optimizer.state"), "r+b") as f:
                     f.truncate(100)
             with self.assertRaises(Refused) as e:
                 h.load(dir)
@@ -82,7 +111,7 @@ class Hosts(unittest.TestCase):
         h.load(h.copy(critic, "critic"), role="critic")
         self.assertEqual(folder(h.save("critic")), folder(critic))
         self.assertEqual(h.forward([[1, VOCAB - 1]])["logprobs"].numel(), 2)
-        # The host closes: all end, on both.
+        # The host closes, and the ranks of both hosts end.
         ranks = children(h.process.pid) + children(h.other.pid)
         self.assertEqual(h.close(), 0)
         self.assertEqual(h.other.returncode, 0)

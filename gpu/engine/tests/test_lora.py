@@ -1,4 +1,4 @@
-"""LoRA: gradients beside autograd through W + (alpha/rank)·B·A written by hand, what a folder holds, what is refused."""
+"""LoRA: gradients against autograd through a hand-written W + (alpha/rank)·B·A, contents of folders, refusals."""
 
 import importlib.util
 import json
@@ -15,10 +15,19 @@ from support import host, model, noise, plain_outputs, relative, scratch
 from test_folders import contents, copy, truncate, write
 
 RANK, ALPHA, TARGETS = 3, 6.0, ("q_proj", "v_proj", "o_proj", "gate_proj", "down_proj")
-FLAGS = ("--lora-rank", str(RANK), "--lora-alpha", str(ALPHA), "--lora-targets", ",".join(TARGETS), "--lora-seed", "18446744073709551615")
+FLAGS = (
+    "--lora-rank",
+    str(RANK),
+    "--lora-alpha",
+    str(ALPHA),
+    "--lora-targets",
+    ",".join(TARGETS),
+    "--lora-seed",
+    "18446744073709551615",
+)
 ROWS = random_rows(3, VOCAB, 9, 30, 14)
 N = sum(map(len, ROWS))
-CONFIG, ADAPTER, W, MOMENTS = "adapter_config.json", "adapter_model.safetensors", "model.safetensors", "optimizer.safetensors"
+CONFIG, ADAPTER, W, MOMENTS = "adapter_config.json", "adapter_model.safetensors", "model.safetensors", "optimizer.state"
 
 
 def lora(*more):
@@ -52,7 +61,7 @@ def by_hand(m, adapter):
 
 
 class ByHand:
-    """Calls a model of transformers with other parameters, as plain_outputs wants it."""
+    """Calls a model of transformers with other parameters, in the form that plain_outputs takes."""
 
     def __init__(self, m, params):
         self.m, self.params = m, params
@@ -61,7 +70,9 @@ class ByHand:
         return torch.func.functional_call(self.m, self.params, (tokens,), tie_weights=False)
 
 
-@unittest.skipIf(importlib.util.find_spec("peft") is None and not os.environ.get("ROPEWALK_REQUIRE_TORCH"), "there is no peft")
+@unittest.skipIf(
+    importlib.util.find_spec("peft") is None and not os.environ.get("ROPEWALK_REQUIRE_TORCH"), "there is no peft"
+)
 class Lora(unittest.TestCase):
     def test_gradients_beside_autograd(self):
         for kind in KINDS:
@@ -84,11 +95,11 @@ class Lora(unittest.TestCase):
                     self.assertLess(relative(moments[f"exp_avg.{name}"] / 0.1, leaf.grad), 1e-4, name)
 
     def test_critic_beside_autograd(self):
-        """Its body has an adapter, its value head trains as a whole."""
+        """A critic's body has an adapter, and its value head trains whole."""
         h, (dir, m) = lora(), model("qwen3")
         folder = trained(h, dir, "critic")
         leaves, params = by_hand(m, load_file(f"{folder}/{ADAPTER}"))
-        head = {k: v.requires_grad_() for k, v in load_file(f"{folder}/value_head.safetensors").items()}
+        head = {k: v.requires_grad_() for k, v in load_file(f"{folder}/value_head.state").items()}
         values = []
         for r in ROWS:
             inner = {k.removeprefix("model."): v for k, v in params.items() if k.startswith("model.")}
@@ -141,7 +152,7 @@ class Lora(unittest.TestCase):
         self.assertEqual(len({t.numpy().tobytes() for t in first}), len(first), "each tensor has numbers of its own")
 
     def test_the_folder(self):
-        """Other programs load it as it is; the base's bytes are those that were loaded, in several files and in bfloat16 too."""
+        """Other programs load the folder. The base keeps its bytes, also in several files and in bfloat16."""
         from transformers import AutoModelForCausalLM
 
         h, dir = lora(), tempfile.mkdtemp(dir=scratch())
@@ -152,7 +163,7 @@ class Lora(unittest.TestCase):
         self.assertGreater(len(base), 3)
         h.load(dir, digest="d")
         self.assertEqual(h.load(dir, digest="d")["reused"], ["weights", "optimizer"])
-        shutil.rmtree(dir)  # as a host does once it is loaded
+        shutil.rmtree(dir)  # as a host does after the load
         train(h, steps=2)
         saved = h.save()
         got = contents(saved)
@@ -164,7 +175,7 @@ class Lora(unittest.TestCase):
         self.assertEqual(contents(h.save()), got)
 
     def test_moments_of_the_base_are_left_behind(self):
-        """A folder that was trained as a whole is a base like any other."""
+        """The folder of a model that was trained whole can be a base."""
         plain, h = host(), lora()
         plain.load(copy())
         train(plain)
@@ -187,7 +198,7 @@ class Lora(unittest.TestCase):
             self.assertLess(float(gap.mean() if more else gap.max()), bound)
 
     def test_bfloat16_with_float32_masters(self):
-        """The adapter's own masters move in float32, far below bfloat16's resolution; recomputed layers."""
+        """The adapter's masters move in float32, far below bfloat16's resolution, also with recomputed layers."""
         h, exact = lora("--dtype", "bfloat16", "--checkpointing", "on"), lora()
         dir = trained(exact, copy())
         for e in (h, exact):
@@ -248,20 +259,62 @@ class Lora(unittest.TestCase):
         for what, edit, kind, file, message in (
             ("rank", config(r=4), "bad_request", CONFIG, "r is 4, engine.lora.rank is 3"),
             ("alpha", config(lora_alpha=7), "bad_request", CONFIG, "lora_alpha is 7, engine.lora.alpha is 6.0"),
-            ("targets", config(target_modules=["q_proj"]), "bad_request", CONFIG, "engine.lora.targets is ['down_proj'"),
-            ("all targets", config(target_modules="all-linear"), "unsupported", CONFIG, "target_modules are 'all-linear'"),
+            (
+                "targets",
+                config(target_modules=["q_proj"]),
+                "bad_request",
+                CONFIG,
+                "engine.lora.targets is ['down_proj'",
+            ),
+            (
+                "all targets",
+                config(target_modules="all-linear"),
+                "unsupported",
+                CONFIG,
+                "target_modules are 'all-linear'",
+            ),
             ("another kind", config(peft_type="IA3"), "unsupported", CONFIG, "peft_type is 'IA3'"),
             ("DoRA", config(use_dora=True), "unsupported", CONFIG, "use_dora is True"),
             ("dropout", config(lora_dropout=0.1), "unsupported", CONFIG, "lora_dropout is 0.1"),
             ("biases", config(bias="all"), "unsupported", CONFIG, "bias is 'all'"),
             ("no JSON", write(CONFIG, b"{"), "corrupt", CONFIG, "parse adapter_config.json"),
-            ("no tensors", lambda d: os.remove(f"{d}/{ADAPTER}"), "corrupt", ADAPTER, "an adapter_config.json without adapter_model.safetensors"),
-            ("no configuration", lambda d: os.remove(f"{d}/{CONFIG}"), "corrupt", CONFIG, "an adapter_model.safetensors without adapter_config.json"),
+            (
+                "no tensors",
+                lambda d: os.remove(f"{d}/{ADAPTER}"),
+                "corrupt",
+                ADAPTER,
+                "an adapter_config.json without adapter_model.safetensors",
+            ),
+            (
+                "no configuration",
+                lambda d: os.remove(f"{d}/{CONFIG}"),
+                "corrupt",
+                CONFIG,
+                "an adapter_model.safetensors without adapter_config.json",
+            ),
             ("missing tensor", tensors(lambda t: t.pop(name)), "corrupt", ADAPTER, f"tensor '{name}' is missing"),
-            ("surplus tensor", tensors(lambda t: t.update({"x": torch.ones(1)})), "corrupt", ADAPTER, "tensor 'x' is none of the model's"),
-            ("misshapen tensor", tensors(lambda t: t.update({name: t[name][:, :2].contiguous()})), "corrupt", ADAPTER, "is [32, 2]"),
+            (
+                "surplus tensor",
+                tensors(lambda t: t.update({"x": torch.ones(1)})),
+                "corrupt",
+                ADAPTER,
+                "tensor 'x' is none of the model's",
+            ),
+            (
+                "misshapen tensor",
+                tensors(lambda t: t.update({name: t[name][:, :2].contiguous()})),
+                "corrupt",
+                ADAPTER,
+                "is [32, 2]",
+            ),
             ("cut file", truncate(ADAPTER, 9), "corrupt", ADAPTER, ADAPTER),
-            ("moments", lambda d: save_file({"exp_avg.x": torch.ones(1)}, f"{d}/{MOMENTS}", {"step": "2"}), "corrupt", MOMENTS, "is missing"),
+            (
+                "moments",
+                lambda d: save_file({"exp_avg.x": torch.ones(1)}, f"{d}/{MOMENTS}", {"step": "2"}),
+                "corrupt",
+                MOMENTS,
+                "is missing",
+            ),
         ):
             with self.subTest(what):
                 dir = tempfile.mkdtemp(dir=scratch())
@@ -307,7 +360,7 @@ class Flags(unittest.TestCase):
         self.assertIsNone(parse(0, 0, "", 0))
         self.assertEqual(parse(2, 1, "down_proj,q_proj", 3).targets, ("q_proj", "down_proj"))
         for args, message in (
-            ((0, 1, "", 0), "stand beside --lora-rank"),
+            ((0, 1, "", 0), "need --lora-rank"),
             ((-1, 1, "q_proj", 0), "--lora-rank is -1"),
             ((1, 0, "q_proj", 0), "--lora-alpha is 0"),
             ((1, float("nan"), "q_proj", 0), "--lora-alpha is nan"),

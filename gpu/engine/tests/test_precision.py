@@ -12,7 +12,7 @@ from test_folders import W, contents, copy, train
 
 class Precision(unittest.TestCase):
     def test_bfloat16_with_float32_masters(self):
-        """The model computes in bfloat16; what is saved moved in float32, and loads back bit by bit."""
+        """The model computes in bfloat16. The saved weights moved in float32 and load back bit by bit."""
         h, dir = host("--dtype", "bfloat16"), copy()
         exact = host()
         rows = random_rows(23, VOCAB, 30, 9, 50)
@@ -52,7 +52,7 @@ class Precision(unittest.TestCase):
             saved.append(h.save())
             h.load(saved[-1])
             self.assertEqual(h.call("state", role="policy")[0]["step"], 2)
-        for name in (W, "optimizer.safetensors"):
+        for name in (W, "optimizer.state"):
             a, b = (load_file(f"{d}/{name}") for d in saved)
             for k in a:
                 self.assertLess(relative(a[k], b[k]), 1e-6, k)

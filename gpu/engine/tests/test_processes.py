@@ -17,10 +17,14 @@ class Processes(unittest.TestCase):
         try:
             h.load(model("qwen3 tied")[0])
             rows = random_rows(35, VOCAB, *[200] * 30)
-            asked = {**flat(rows), "streams": torch.zeros(30, dtype=torch.uint64), "max_tokens": torch.full((30,), 50, dtype=torch.int32)}
+            asked = {
+                **flat(rows),
+                "streams": torch.zeros(30, dtype=torch.uint64),
+                "max_tokens": torch.full((30,), 50, dtype=torch.int32),
+            }
             begin = time.monotonic()
             while not any(b["at"] for b in h.beats) and time.monotonic() < begin + 30:
-                h.call("generate", asked, role="policy", temperature=1, stop=[])
+                h.call("generate", asked, role="policy", temperature=1, top_k=0, top_p=0, min_p=0, stop=[])
             beat = next(b for b in h.beats if b["at"])
             self.assertEqual(set(beat), {"type", "at", "phase", "ticks", "done", "total", "memory"})
             self.assertEqual(beat["phase"], "generate" if beat["at"] > 1 else "load")
@@ -29,8 +33,17 @@ class Processes(unittest.TestCase):
             os.kill(h.hello["pid"], signal.SIGUSR1)
             h.until(lambda: h.logged().count("most recent call first") >= 3)
             self.assertIn("in _read", h.logged())
-            # Closed in the midst of a call: the engine ends at once, and quietly.
-            h.start("generate", {**asked, "max_tokens": torch.full((30,), 56, dtype=torch.int32)}, role="policy", temperature=1, stop=[])
+            # Closed during a call, the engine ends at once and quietly.
+            h.start(
+                "generate",
+                {**asked, "max_tokens": torch.full((30,), 56, dtype=torch.int32)},
+                role="policy",
+                temperature=1,
+                top_k=0,
+                top_p=0,
+                min_p=0,
+                stop=[],
+            )
         finally:
             begin = time.monotonic()
             self.assertEqual(h.close(), 0)

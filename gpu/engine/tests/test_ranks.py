@@ -1,4 +1,4 @@
-"""Two processes under torchrun against one: the same outputs, gradients and samples; checkpoints go both ways; all end together."""
+"""Two processes under torchrun against one: results are equal, checkpoints go both ways, and all end together."""
 
 import os
 import resource
@@ -26,7 +26,7 @@ def folder(dir):
 
 
 def update(h, i, role="policy"):
-    """One step over two kept passes, of which one leaves a rank without rows."""
+    """One step over two kept passes, one of which leaves a rank without rows."""
     outputs = ("value",) if role == "critic" else ("logprob", "entropy")
     kept, _ = h.forward(ROWS, outputs, role, keep=True)
     small, _ = h.forward(ROWS[:1], outputs, role, keep=True)
@@ -48,7 +48,7 @@ class TwoRanks(unittest.TestCase):
             self.assertLess((a[k] - b[k]).abs().max(), 1e-5)
         a, b = (h.generate(ROWS, list(range(6)), [9, 20, 1, 30, 5, 6], stop=(3,)) for h in (host(), two()))
         self.assertEqual([(g["tokens"], g["finish"]) for g in a], [(g["tokens"], g["finish"]) for g in b])
-        # And the ranks are in step again.
+        # The ranks are in step again.
         self.assertEqual(two().forward([[1, 2]])["logprobs"].numel(), 2)
 
     def test_gradients_and_five_steps(self):
@@ -62,7 +62,7 @@ class TwoRanks(unittest.TestCase):
                 if i == 0 or i == 4:
                     da, db = host().save(role), two().save(role)
                 if i == 0:  # (1 − beta1)·gradient
-                    a, b = (load_file(f"{d}/optimizer.safetensors") for d in (da, db))
+                    a, b = (load_file(f"{d}/optimizer.state") for d in (da, db))
                     for k in a:
                         self.assertLess(relative(b[k], a[k]), 1e-4, k)
             a, b = (load_file(f"{d}/model.safetensors") for d in (da, db))
@@ -88,7 +88,11 @@ class TwoRanks(unittest.TestCase):
         for call, fields, kind in (
             ("load", dict(role="policy", dir="/nowhere", optimizer=True, digest=""), "bad_request"),
             ("save", dict(role="policy", dir=dir), "bad_request"),  # not empty
-            ("step", dict(role="reference", lr=0, beta1=0, beta2=0, epsilon=0, weight_decay=0, clip_norm=0), "not_loaded"),
+            (
+                "step",
+                dict(role="reference", lr=0, beta1=0, beta2=0, epsilon=0, weight_decay=0, clip_norm=0),
+                "not_loaded",
+            ),
         ):
             with self.assertRaises(Refused) as e:
                 h.call(call, **fields)
@@ -103,9 +107,13 @@ class TwoRanks(unittest.TestCase):
     def test_cancel(self):
         h = two()
         rows = random_rows(41, VOCAB, *[100] * 300)
-        asked = {**flat(rows), "streams": torch.zeros(300, dtype=torch.uint64), "max_tokens": torch.full((300,), 150, dtype=torch.int32)}
+        asked = {
+            **flat(rows),
+            "streams": torch.zeros(300, dtype=torch.uint64),
+            "max_tokens": torch.full((300,), 150, dtype=torch.int32),
+        }
         for call, arrays, fields in (
-            ("generate", asked, dict(role="policy", temperature=1, stop=[])),
+            ("generate", asked, dict(role="policy", temperature=1, top_k=0, top_p=0, min_p=0, stop=[])),
             ("forward", flat(rows * 3), dict(role="policy", temperature=1, outputs=["logprob"], keep=False)),
         ):
             id = h.start(call, arrays, **fields)
@@ -119,7 +127,7 @@ class TwoRanks(unittest.TestCase):
             self.assertEqual(h.forward(ROWS)["logprobs"].numel(), N)
 
     def test_one_ranks_memory_is_full(self):
-        """It says so through rank 0, in whatever collective that waits; then all end."""
+        """It reports through rank 0, whatever collective rank 0 waits in. Then all end."""
         h = Host("--threads", "1", ranks=2)
         ranks = children(h.process.pid)
         h.load(model(KIND)[0])
@@ -137,7 +145,7 @@ class TwoRanks(unittest.TestCase):
         h.close()
 
     def test_zz_all_end(self):
-        """Last, since it uses the shared engine up: one rank is killed, and all end."""
+        """One rank is killed, and all end. This test is the last because it uses up the shared engine."""
         h = Host("--threads", "1", ranks=2)
         ranks = children(h.process.pid)
         self.assertEqual(len(ranks), 2)
@@ -148,7 +156,7 @@ class TwoRanks(unittest.TestCase):
         self.assertNotEqual(h.process.returncode, 0)
         self.assertTrue(all(gone(p) for p in ranks))
         h.close()
-        # The host closes: all end, with 0.
+        # The host closes, and all end with 0.
         h = two()
         ranks = children(h.process.pid)
         begin = time.monotonic()

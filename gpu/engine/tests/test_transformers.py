@@ -1,5 +1,7 @@
 """Outputs, gradients and updates against transformers' own forward pass, autograd and torch.optim.AdamW."""
 
+import glob
+import os
 import unittest
 
 import torch
@@ -17,7 +19,11 @@ def gradients_by_probe(h, load, rows, role="policy", **cotangents):
     kept, _ = h.forward(rows, tuple(OUTPUT[k] for k in cotangents), role=role, keep=True)
     h.backward(rows, kept, role=role, **cotangents)
     h.step(role, lr=0.0, clip_norm=0.0)
-    return {k.removeprefix("exp_avg."): v / (1 - 0.9) for k, v in load_file(h.save(role) + "/optimizer.safetensors").items() if k.startswith("exp_avg.")}
+    return {
+        k.removeprefix("exp_avg."): v / (1 - 0.9)
+        for k, v in load_file(h.save(role) + "/optimizer.state").items()
+        if k.startswith("exp_avg.")
+    }
 
 
 OUTPUT = {"logprobs": "logprob", "entropies": "entropy", "values": "value"}
@@ -44,7 +50,7 @@ class EveryArchitecture(unittest.TestCase):
             with self.subTest(kind):
                 dir, m = model(kind)
                 a, b = noise(1, n), noise(2, n)
-                a[::3] = 0  # tokens of no weight are left out of the head's backward pass
+                a[::3] = 0  # the head's backward pass leaves out tokens without weight
                 b[::2] = 0
                 got = gradients_by_probe(h, lambda: h.load(dir), rows, logprobs=a, entropies=b)
                 m.zero_grad()
@@ -62,15 +68,25 @@ class EveryArchitecture(unittest.TestCase):
                 dir, m = model(kind)
                 h.load(dir, "critic")
                 self.assertEqual(float(h.forward(rows, ("value",), "critic")["values"].abs().max()), 0)
-                # A head away from zero: teach it for two steps, and take its numbers from the folder.
+                # Train the head away from zero for two steps, and take its weights from the folder.
                 for _ in range(2):
                     kept, _ = h.forward(rows, ("value",), "critic", keep=True)
                     h.backward(rows, kept, "critic", values=noise(3, n))
                     h.step("critic")
                 saved = h.save("critic")
-                head = {k: v.requires_grad_() for k, v in load_file(saved + "/value_head.safetensors").items()}
-                self.assertEqual({k: tuple(v.shape) for k, v in head.items()}, {"value_head.weight": (1, 32), "value_head.bias": (1,)})
-                taught = type(m).from_pretrained(saved).eval()
+                head = {k: v.requires_grad_() for k, v in load_file(saved + "/value_head.state").items()}
+                self.assertEqual(
+                    {k: tuple(v.shape) for k, v in head.items()},
+                    {"value_head.weight": (1, 32), "value_head.bias": (1,)},
+                )
+                # vLLM loads every match of the first pattern that matches any file of the folder.
+                patterns = ("*.safetensors", "*.bin", "*.pt")
+                taken = [os.path.basename(f) for p in patterns for f in glob.glob(os.path.join(saved, p))]
+                self.assertEqual(taken, ["model.safetensors"])
+                self.assertTrue(os.path.exists(saved + "/optimizer.state"))
+                taught, told = type(m).from_pretrained(saved, output_loading_info=True)
+                self.assertEqual((set(told["missing_keys"]), set(told["unexpected_keys"])), (set(), set()))
+                taught = taught.eval()
                 want = []
                 for r in rows:
                     x = taught.base_model(torch.tensor([r])).last_hidden_state[0, :-1]
@@ -79,10 +95,16 @@ class EveryArchitecture(unittest.TestCase):
                 h.load(saved, "critic")
                 got = h.forward(rows, ("value",), "critic")["values"]
                 self.assertLess((got - want).abs().max(), 2e-5)
+                for name in ("optimizer", "value_head"):  # as earlier versions named them
+                    os.rename(f"{saved}/{name}.state", f"{saved}/{name}.safetensors")
+                h.load(saved, "critic", optimizer=True)
+                self.assertTrue(torch.equal(h.forward(rows, ("value",), "critic")["values"], got))
                 (want @ noise(4, n)).backward()
-                got = gradients_by_probe(h, lambda: h.load(saved, "critic", optimizer=False), rows, "critic", values=noise(4, n))
+                got = gradients_by_probe(
+                    h, lambda: h.load(saved, "critic", optimizer=False), rows, "critic", values=noise(4, n)
+                )
                 for k, p in [*taught.named_parameters(), *head.items()]:
-                    if p.grad is None:  # an output head of its own
+                    if p.grad is None:  # a separate output head
                         self.assertEqual((k, float(got[k].abs().max())), ("lm_head.weight", 0))
                     else:
                         self.assertLess(relative(got[k], p.grad), 1e-5, k)
@@ -96,8 +118,11 @@ class EveryArchitecture(unittest.TestCase):
                 own = type(m).from_pretrained(dir).eval()
                 before = {k: v.clone() for k, v in own.state_dict().items()}
                 named = list(own.named_parameters())
-                groups = [{"params": [p for _, p in named if (p.dim() > 1) == matrix], "weight_decay": 0.1 if matrix else 0.0} for matrix in (True, False)]
-                # Where a gradient is all but zero (a bias of keys moves each query's scores alike), a small epsilon
+                groups = [
+                    {"params": [p for _, p in named if (p.dim() > 1) == matrix], "weight_decay": 0.1 if matrix else 0.0}
+                    for matrix in (True, False)
+                ]
+                # A bias of keys moves all scores of a query alike, so its gradient is nearly zero. A small epsilon
                 # would turn its rounding into a step.
                 adam = torch.optim.AdamW(groups, lr=3e-3, betas=(0.9, 0.95), eps=1e-3)
                 h.load(dir)

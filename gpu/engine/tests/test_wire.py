@@ -22,14 +22,14 @@ def frame(header, body=b""):
 
 
 def taken(stream):
-    """What the engine's side makes of a stream of bytes: its requests, then how it ended."""
+    """Returns the requests that the engine reads from a stream of bytes, then how the stream ended."""
     a, b = socket.socketpair()
 
     def feed():
         try:
             a.sendall(stream)
         except OSError:
-            pass  # the reader has had enough
+            pass  # the reader has closed
         a.close()
 
     feeder = threading.Thread(target=feed)
@@ -53,13 +53,35 @@ def taken(stream):
 
 
 ROWS = encode(flat([[1, 2, 3], [4]]))
-FORWARD = {"type": "call", "id": 1, "call": "forward", "role": "policy", "temperature": 1, "outputs": ["logprob"], "keep": False}
-STEP = {"type": "call", "id": 2, "call": "step", "role": "policy", "lr": 0.1, "beta1": 0.9, "beta2": 0.99, "epsilon": 1e-8, "weight_decay": 0, "clip_norm": 1}
+FORWARD = {
+    "type": "call",
+    "id": 1,
+    "call": "forward",
+    "role": "policy",
+    "temperature": 1,
+    "outputs": ["logprob"],
+    "keep": False,
+}
+STEP = {
+    "type": "call",
+    "id": 2,
+    "call": "step",
+    "role": "policy",
+    "lr": 0.1,
+    "beta1": 0.9,
+    "beta2": 0.99,
+    "epsilon": 1e-8,
+    "weight_decay": 0,
+    "clip_norm": 1,
+}
 
 
 class Frames(unittest.TestCase):
     def test_good(self):
-        self.assertEqual(taken(frame(FORWARD, ROWS) + frame(STEP) + frame({"type": "cancel", "id": 3})), ([("forward", None), ("step", None), ("cancel", None)], None))
+        self.assertEqual(
+            taken(frame(FORWARD, ROWS) + frame(STEP) + frame({"type": "cancel", "id": 3})),
+            ([("forward", None), ("step", None), ("cancel", None)], None),
+        )
 
     def test_bad(self):
         for stream, why in (
@@ -86,9 +108,20 @@ class Frames(unittest.TestCase):
             (frame(FORWARD), "'tokens' is missing"),
             (frame(STEP, ROWS), "has no body"),
             (frame(FORWARD, ROWS[:-1]), "no safetensors file"),
-            (frame(FORWARD, encode({"tokens": torch.zeros(3), "lengths": torch.ones(3, dtype=torch.int32)})), "'tokens' F32"),
+            (
+                frame(FORWARD, encode({"tokens": torch.zeros(3), "lengths": torch.ones(3, dtype=torch.int32)})),
+                "'tokens' F32",
+            ),
             (frame(FORWARD, encode({**flat([[1]]), "more": torch.zeros(1)})), "'more'"),
-            (frame(FORWARD, encode({"tokens": torch.zeros(1, 1, dtype=torch.int32), "lengths": torch.ones(1, dtype=torch.int32)})), "'tokens' I32 [1, 1]"),
+            (
+                frame(
+                    FORWARD,
+                    encode(
+                        {"tokens": torch.zeros(1, 1, dtype=torch.int32), "lengths": torch.ones(1, dtype=torch.int32)}
+                    ),
+                ),
+                "'tokens' I32 [1, 1]",
+            ),
         ):
             with self.subTest(why):
                 out, end = taken(stream)
@@ -107,15 +140,22 @@ class Frames(unittest.TestCase):
             (FORWARD, {"lengths": torch.tensor([5, -1], dtype=torch.int32)}, "lengths"),
             (FORWARD, {"lengths": torch.tensor([4, 0], dtype=torch.int32)}, "lengths"),
         ):
-            (_, error), = taken(frame(h, encode({**flat([[1, 2, 3], [4]]), **arrays})))[0]
+            ((_, error),) = taken(frame(h, encode({**flat([[1, 2, 3], [4]]), **arrays})))[0]
             self.assertIsInstance(error, EngineError)
             self.assertEqual((error.kind, error.name), ("bad_request", name))
-        for k, v in (("lr", -1), ("beta1", 1), ("beta2", 1.5), ("epsilon", -1e-9), ("weight_decay", -1), ("clip_norm", -1)):
-            (_, error), = taken(frame({**STEP, k: v}))[0]
+        for k, v in (
+            ("lr", -1),
+            ("beta1", 1),
+            ("beta2", 1.5),
+            ("epsilon", -1e-9),
+            ("weight_decay", -1),
+            ("clip_norm", -1),
+        ):
+            ((_, error),) = taken(frame({**STEP, k: v}))[0]
             self.assertEqual((error.kind, error.name), ("bad_request", k))
 
     def test_mutations(self):
-        """Whatever becomes of the bytes, the reader says what is wrong with them and nothing else happens."""
+        """Whatever the bytes are, the reader says what is wrong with them and nothing else happens."""
         rng = random.Random(1)
         good = frame(FORWARD, ROWS) + frame(STEP)
         for _ in range(3000):
@@ -133,8 +173,8 @@ class Frames(unittest.TestCase):
                     b[at:at] = rng.randbytes(rng.randint(1, 9))
                 if not b:
                     break
-            # A length that grew would have the reader wait for bytes, which taken ends: memory is bound by frames.MAX_BODY,
-            # and is asked for only as far as these tests' machine gives it.
+            # A longer length would make the reader wait for more bytes, and the end of the stream ends the wait. Memory
+            # is bounded by frames.MAX_BODY, but this machine may not have that much, so large lengths are skipped.
             if len(b) >= 16 and struct.unpack_from("<Q", b, 8)[0] > 1 << 24:
                 continue
             taken(bytes(b))

@@ -34,7 +34,7 @@ def answer(job):
     model = AutoModelForCausalLM.from_pretrained(job["dir"], dtype=torch.float64, attn_implementation="eager").eval()
     head = {}
     if job["critic"]:
-        head = {n: p.double().requires_grad_() for n, p in load_file(os.path.join(job["dir"], "value_head.safetensors")).items()}
+        head = {n: p.double().requires_grad_() for n, p in load_file(os.path.join(job["dir"], "value_head.state")).items()}
     b = {k: torch.tensor(v, dtype=torch.float64) for k, v in job["batch"].items()}
     b["count"] = b["count"].unsqueeze(-1)
     b["logp"], b["entropy"] = per_token(model, head, job)

@@ -1,11 +1,10 @@
-// Command engine measures the CPU engine: training and generation tokens per second and peak memory at three sizes,
-// and, where a Python with torch and transformers is found (ROPEWALK_PYTHON, else python3), PyTorch's at the same
-// sizes in the same run.
+// Command engine measures the CPU engine: training and generation in tokens per second, and peak memory, at three
+// sizes. If it finds a Python with torch and transformers (ROPEWALK_PYTHON, else python3), it measures PyTorch at the
+// same sizes in the same run.
 //
 // Glossary. A *training step* is Forward with log-probabilities, Backward with a cotangent per token, and Step. A
-// *side* is one implementation at one size, a process of its own that does one training step or one generation
-// when told to. The two sides take turns, so that neighbours on the machine disturb both alike; rates are medians
-// over the turns, ratios medians of the ratios within a turn.
+// *side* is one implementation at one size, in its own process, which does one training step or one generation for each
+// command. Rates are medians over the turns of both sides, and ratios are medians of the ratios within a turn.
 package main
 
 import (
@@ -25,7 +24,7 @@ import (
 	"github.com/ropewalk/ropewalk/policy/cpu"
 )
 
-// size is one model and the work it is measured with.
+// size is one model and its work.
 type size struct {
 	name     string
 	shape    checkpoint.Shape
@@ -47,10 +46,10 @@ func sizes() []size {
 	}
 }
 
-// row is the result of one size. PyTorch's fields are 0 where Python, torch or transformers is missing.
+// row is the result of one size. PyTorch's fields are 0 if Python, torch or transformers is missing.
 type row struct {
 	Params        int64   `json:"params"`
-	Turns         int     `json:"turns"` // of the training; generation takes as long
+	Turns         int     `json:"turns"` // of training; generation gets the same time
 	Train         float64 `json:"train_tokens_per_s"`
 	TorchTrain    float64 `json:"torch_train_tokens_per_s"`
 	TrainRatio    float64 `json:"train_ratio"`
@@ -75,7 +74,7 @@ func run(ctx context.Context, args []string) error {
 	seconds := flags.Float64("seconds", 8, "least time of each measurement, both sides together")
 	only := flags.String("only", "", "measure one size alone")
 	blas := flags.String("blas", "", "own, openblas or gonum; default the faster one")
-	side := flags.String("side", "", "be a side: a job as JSON, whose commands come on standard input")
+	side := flags.String("side", "", "be a side: a job as JSON; commands come on standard input")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -95,7 +94,7 @@ func run(ctx context.Context, args []string) error {
 	interpreter, err := python.Find(ctx, "torch", "transformers")
 	fmt.Printf("CPU engine: %s, %d threads, %s\n", m.CPU, m.Threads, m.BLAS)
 	if err != nil {
-		fmt.Println("no PyTorch beside it:", err)
+		fmt.Println("without PyTorch to compare with:", err)
 	}
 	if m.Advice != "" {
 		fmt.Println("advice:", m.Advice)
@@ -109,7 +108,7 @@ func run(ctx context.Context, args []string) error {
 		if res[s.name], err = measure(ctx, interpreter, j, time.Duration(*seconds*float64(time.Second))); err != nil {
 			return fmt.Errorf("measure %s: %w", s.name, err)
 		}
-		// Each size at once: on a busy machine the next may take long.
+		// Written after each size, because on a busy machine the next may take long.
 		if err := bench.Write(*out, res); err != nil {
 			return err
 		}
@@ -120,11 +119,12 @@ func run(ctx context.Context, args []string) error {
 
 func print(res map[string]row) {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "size\tparams\ttrain tok/s\tPyTorch\tratio\tCPU µs/tok\tPyTorch\tgenerate tok/s\ttransformers\tratio\tCPU µs/tok\ttransformers\tpeak MB\tPyTorch\t")
+	fmt.Fprintln(w, "size\tparams\ttrain tok/s\tPyTorch\tratio\tCPU µs/tok\tPyTorch\t"+
+		"generate tok/s\ttransformers\tratio\tCPU µs/tok\ttransformers\tpeak MB\tPyTorch\t")
 	for _, s := range sizes() {
 		if r, ok := res[s.name]; ok {
-			fmt.Fprintf(w, "%s\t%d\t%.0f\t%.0f\t%.2f\t%.1f\t%.1f\t%.0f\t%.0f\t%.2f\t%.1f\t%.1f\t%.0f\t%.0f\t\n", s.name, r.Params,
-				r.Train, r.TorchTrain, r.TrainRatio, r.TrainCPU, r.TorchTrainCPU,
+			fmt.Fprintf(w, "%s\t%d\t%.0f\t%.0f\t%.2f\t%.1f\t%.1f\t%.0f\t%.0f\t%.2f\t%.1f\t%.1f\t%.0f\t%.0f\t\n", s.name,
+				r.Params, r.Train, r.TorchTrain, r.TrainRatio, r.TrainCPU, r.TorchTrainCPU,
 				r.Generate, r.HFGenerate, r.GenerateRatio, r.GenerateCPU, r.HFGenerateCPU, r.Peak, r.TorchPeak)
 		}
 	}

@@ -1,7 +1,7 @@
 """PyTorch's side for the same shapes: an eager training step with AdamW, and transformers' generate.
 
 Argument: {"threads", "shape", "train": [batch, length], "generate": [batch, prompt, new]}. Commands come on standard
-input, one a line, "train" or "generate"; each is answered with {"seconds", "cpu_seconds"} on a line.
+input, one line of JSON each, "train" or "generate". Each is answered with {"seconds", "cpu_seconds"} on a line.
 """
 import json
 import sys
@@ -17,7 +17,8 @@ s = job["shape"]
 model = Qwen3ForCausalLM(Qwen3Config(
     vocab_size=s["Vocab"], hidden_size=s["Hidden"], intermediate_size=s["FFN"], num_hidden_layers=s["Layers"],
     num_attention_heads=s["Heads"], num_key_value_heads=s["KVHeads"], head_dim=s["HeadDim"],
-    max_position_embeddings=s["Positions"], tie_word_embeddings=True, bos_token_id=None, eos_token_id=None, pad_token_id=None,
+    max_position_embeddings=s["Positions"], tie_word_embeddings=True, bos_token_id=None, eos_token_id=None,
+    pad_token_id=None,
 ))
 batch, length = job["train"]
 ids = torch.randint(0, s["Vocab"], (batch, length))
@@ -46,5 +47,5 @@ def generate():
 commands = {"train": train, "generate": generate}
 for line in sys.stdin:
     began, cpu = time.perf_counter(), time.process_time()
-    commands[line.strip()]()
+    commands[json.loads(line)]()
     print(json.dumps({"seconds": time.perf_counter() - began, "cpu_seconds": time.process_time() - cpu}), flush=True)

@@ -13,7 +13,7 @@ import (
 func TestServe(t *testing.T) {
 	j := job{Threads: 2, Shape: sizes()[0].shape, Train: [2]int{2, 8}, Generate: [3]int{2, 3, 4}}
 	var out bytes.Buffer
-	require.NoError(t, serve(t.Context(), j, strings.NewReader("train\ngenerate\ntrain\n"), &out))
+	require.NoError(t, serve(t.Context(), j, strings.NewReader(`"train"`+"\n"+`"generate"`+"\n"+`"train"`+"\n"), &out))
 	answers := json.NewDecoder(&out)
 	for range 3 {
 		var c cost
@@ -22,5 +22,5 @@ func TestServe(t *testing.T) {
 		require.Positive(t, c.CPU)
 	}
 	require.False(t, answers.More())
-	require.ErrorContains(t, serve(t.Context(), j, strings.NewReader("sing\n"), &out), `no such command: "sing"`)
+	require.ErrorContains(t, serve(t.Context(), j, strings.NewReader(`"sing"`), &out), `no such command: "sing"`)
 }

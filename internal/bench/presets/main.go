@@ -1,6 +1,5 @@
-// Command presets trains the small twin of every method's preset through the real pipeline, checks
-// each record, and prints what each update did. It fails where a twin does, or where its policy never
-// moved.
+// Command presets trains the smoke recipe of every method's preset through the real pipeline, checks each record, and
+// prints what each update did. It fails if a run fails or if its policy never moved.
 package main
 
 import (
@@ -19,8 +18,8 @@ import (
 	"github.com/ropewalk/ropewalk/recipes"
 )
 
-// twin is one trained twin.
-type twin struct {
+// trained is the outcome of one smoke recipe.
+type trained struct {
 	Preset  string   `json:"preset"`
 	Run     string   `json:"run_id"`
 	Steps   []step   `json:"steps"`
@@ -28,7 +27,7 @@ type twin struct {
 	Failure string   `json:"failure,omitempty"`
 }
 
-// step is what one step of a twin did: means over its optimiser steps.
+// step has the figures of one step of a run, as means over its optimiser steps.
 type step struct {
 	Reward   float64 `json:"reward"`
 	Loss     float64 `json:"loss"`
@@ -46,7 +45,7 @@ func run(ctx context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	names := recipes.Twins()
+	names := recipes.SmokePresets()
 	if *only != "" {
 		names = strings.Split(*only, ",")
 	}
@@ -54,7 +53,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	var all []twin
+	var all []trained
 	failed := 0
 	for _, name := range names {
 		t, err := train(ctx, bench.Program{Path: *binary}, name)
@@ -68,14 +67,14 @@ func run(ctx context.Context, args []string) error {
 		print(t)
 		all = append(all, t)
 	}
-	err = errors.Join(stop(), bench.Write(*out, map[string]any{"twins": all, "failed": failed}))
+	err = errors.Join(stop(), bench.Write(*out, map[string]any{"smoke": all, "failed": failed}))
 	if failed > 0 {
-		err = errors.Join(err, fmt.Errorf("%d of %d twins failed", failed, len(names)))
+		err = errors.Join(err, fmt.Errorf("%d of %d smoke recipes failed", failed, len(names)))
 	}
 	return errors.Join(err, ctx.Err())
 }
 
-// up keeps the local stack running between the twins, so that each need not start it.
+// up keeps the local stack running between the runs, so that no run needs to start it.
 func up(ctx context.Context, binary string) (stop func() error, err error) {
 	cmd := exec.CommandContext(ctx, binary, "up")
 	cmd.Stderr = os.Stderr
@@ -96,18 +95,18 @@ func up(ctx context.Context, binary string) (stop func() error, err error) {
 	}, nil
 }
 
-// train trains a preset's twin and checks its record.
-func train(ctx context.Context, program bench.Program, preset string) (twin, error) {
-	t := twin{Preset: preset}
+// train trains a preset's smoke recipe and checks its record.
+func train(ctx context.Context, program bench.Program, preset string) (trained, error) {
+	t := trained{Preset: preset}
 	resolved, err := recipes.Resolve(preset, "", nil, nil, nil)
 	if err != nil {
 		return t, err
 	}
-	t.Notes = recipes.TwinNotes(&resolved.Recipe)
+	t.Notes = recipes.SmokeNotes(&resolved.Recipe)
 	var ran struct {
 		Run string `json:"run_id"`
 	}
-	if err := program.Run(ctx, &ran, "run", preset, "--twin", "--json"); err != nil {
+	if err := program.Run(ctx, &ran, "run", preset, "--smoke", "--json"); err != nil {
 		return t, err
 	}
 	t.Run = ran.Run
@@ -123,7 +122,8 @@ order by 1`, "RUN", "'"+ran.Run+"'")
 		return t, err
 	}
 	for _, row := range table.Rows {
-		t.Steps = append(t.Steps, step{Reward: value(row[1]), Loss: value(row[2]), GradNorm: value(row[3]), Seconds: value(row[4])})
+		t.Steps = append(t.Steps,
+			step{Reward: value(row[1]), Loss: value(row[2]), GradNorm: value(row[3]), Seconds: value(row[4])})
 	}
 	for _, check := range [][]string{{"verify", ran.Run}, {"replay", "--check", ran.Run}} {
 		if err := program.Run(ctx, nil, check...); err != nil {
@@ -133,7 +133,7 @@ order by 1`, "RUN", "'"+ran.Run+"'")
 	return t, t.judge()
 }
 
-// value is a number of a table, 0 where there is none: a step that trained on nothing.
+// value is a number of a table. It is 0 without a number, for a step that trained on nothing.
 func value(x *float64) float64 {
 	if x == nil {
 		return 0
@@ -141,8 +141,8 @@ func value(x *float64) float64 {
 	return *x
 }
 
-// judge fails a twin that did not take its three steps, or whose policy never moved.
-func (t twin) judge() error {
+// judge fails a run that did not take its three steps, or whose policy never moved.
+func (t trained) judge() error {
 	if len(t.Steps) != 3 {
 		return fmt.Errorf("%d steps, want 3", len(t.Steps))
 	}
@@ -160,7 +160,7 @@ func (t twin) judge() error {
 }
 
 // print writes one line: rewards, losses and gradient norms by step, and seconds a step.
-func print(t twin) {
+func print(t trained) {
 	w := tabwriter.NewWriter(os.Stdout, 24, 0, 2, ' ', 0)
 	defer w.Flush()
 	if t.Failure != "" {

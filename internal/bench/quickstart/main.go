@@ -1,5 +1,5 @@
-// Command quickstart measures the main job: it trains the quickstart recipe with three seeds, one
-// after the other, through the real servers, and holds the outcome against what is required of it.
+// Command quickstart measures the main job: it trains the quickstart recipe with three seeds, one after the other,
+// through the real servers, and compares the outcome with the requirements.
 package main
 
 import (

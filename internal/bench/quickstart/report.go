@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// What is required of the quickstart on two cores; success in shares, time in seconds, memory in MiB.
+// The requirements of the quickstart on two cores: success in shares, time in seconds, memory in MiB.
 const (
 	leastFinal     = 0.75
 	leastRise      = 0.45
@@ -48,7 +48,7 @@ func means(all []outcome) mean {
 	return m
 }
 
-// failed names each requirement that the runs miss.
+// failed lists the requirements that the runs miss.
 func failed(all []outcome) []string {
 	missed := []string{}
 	check := func(ok bool, format string, args ...any) {
@@ -60,35 +60,45 @@ func failed(all []outcome) []string {
 	check(m.Final >= leastFinal, "mean final success %.3f < %.2f", m.Final, leastFinal)
 	check(m.Final-m.Warm >= leastRise, "mean rise %.3f < %.2f", m.Final-m.Warm, leastRise)
 	check(m.Warm >= leastWarm, "mean warm start %.3f < %.2f", m.Warm, leastWarm)
-	check(m.FinalGreedy-m.WarmGreedy >= leastGreedy, "mean greedy rise %.3f < %.2f", m.FinalGreedy-m.WarmGreedy, leastGreedy)
+	check(m.FinalGreedy-m.WarmGreedy >= leastGreedy, "mean greedy rise %.3f < %.2f", m.FinalGreedy-m.WarmGreedy,
+		leastGreedy)
 	check(m.Unseen >= leastUnseen, "mean success at level 4 %.3f < %.2f", m.Unseen, leastUnseen)
 	check(m.FinalErrors < m.WarmErrors, "tool errors in positives rose from %.3f to %.3f", m.WarmErrors, m.FinalErrors)
 	for _, o := range all {
-		check(o.Final.Success-o.Warm.Success >= leastRiseEach, "seed %d rises by %.3f < %.2f", o.Seed, o.Final.Success-o.Warm.Success, leastRiseEach)
-		check(o.RLSeconds <= mostRLSeconds, "seed %d takes %.0f s of reinforcement learning > %d", o.Seed, o.RLSeconds, mostRLSeconds)
-		check(o.WarmStartSeconds <= mostWarmStart, "seed %d takes %.0f s of warm start > %d", o.Seed, o.WarmStartSeconds, mostWarmStart)
+		check(o.Final.Success-o.Warm.Success >= leastRiseEach, "seed %d rises by %.3f < %.2f", o.Seed,
+			o.Final.Success-o.Warm.Success, leastRiseEach)
+		check(o.RLSeconds <= mostRLSeconds, "seed %d takes %.0f s of reinforcement learning > %d", o.Seed, o.RLSeconds,
+			mostRLSeconds)
+		check(o.WarmStartSeconds <= mostWarmStart, "seed %d takes %.0f s of warm start > %d", o.Seed,
+			o.WarmStartSeconds, mostWarmStart)
 		check(o.PeakMB <= mostMemory, "seed %d takes %.0f MiB > %d", o.Seed, o.PeakMB, mostMemory)
-		check(o.MaxPayload <= mostPayloadLen, "seed %d passes a payload of %d bytes > %d", o.Seed, o.MaxPayload, mostPayloadLen)
+		check(o.MaxPayload <= mostPayloadLen, "seed %d passes a payload of %d bytes > %d", o.Seed, o.MaxPayload,
+			mostPayloadLen)
 		for _, level := range slices.Sorted(maps.Keys(o.Final.ByLevel)) {
-			check(o.Final.ByLevel[level].High >= o.Warm.ByLevel[level].Low, "seed %d: level %s fell below its warm start", o.Seed, level)
+			check(o.Final.ByLevel[level].High >= o.Warm.ByLevel[level].Low,
+				"seed %d: level %s fell below its warm start", o.Seed, level)
 		}
 	}
 	return missed
 }
 
 func print(all []outcome) {
-	fmt.Println("| seed | warm start | final | greedy | level 2 | level 3 | level 4 | tool errors in positives | warm start s | RL s | evaluation s | orchestration | peak MiB |")
+	fmt.Println("| seed | warm start | final | greedy | level 2 | level 3 | level 4 | tool errors in positives | " +
+		"warm start s | RL s | evaluation s | orchestration | peak MiB |")
 	fmt.Println("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
 	for _, o := range all {
-		fmt.Printf("| %d | %.1f%% | %.1f%% [%.1f, %.1f] | %.1f → %.1f%%", o.Seed, 100*o.Warm.Success, 100*o.Final.Success, 100*o.Final.Low, 100*o.Final.High, 100*o.Warm.Greedy, 100*o.Final.Greedy)
+		fmt.Printf("| %d | %.1f%% | %.1f%% [%.1f, %.1f] | %.1f → %.1f%%", o.Seed, 100*o.Warm.Success,
+			100*o.Final.Success, 100*o.Final.Low, 100*o.Final.High, 100*o.Warm.Greedy, 100*o.Final.Greedy)
 		for _, level := range slices.Sorted(maps.Keys(o.Final.ByLevel)) {
 			fmt.Printf(" | %.1f → %.1f%%", 100*o.Warm.ByLevel[level].Success, 100*o.Final.ByLevel[level].Success)
 		}
-		fmt.Printf(" | %.1f → %.1f%% | %.0f | %.0f | %.0f | %.1f%% | %.0f |\n", 100*o.Warm.ToolErrors, 100*o.Final.ToolErrors,
+		fmt.Printf(" | %.1f → %.1f%% | %.0f | %.0f | %.0f | %.1f%% | %.0f |\n", 100*o.Warm.ToolErrors,
+			100*o.Final.ToolErrors,
 			o.WarmStartSeconds, o.RLSeconds, o.EvalSeconds, 100*o.Orchestration, o.PeakMB)
 	}
 	m := means(all)
-	fmt.Printf("mean: %.1f%% → %.1f%%, greedy %.1f%% → %.1f%%, level 4 at %.1f%%\n", 100*m.Warm, 100*m.Final, 100*m.WarmGreedy, 100*m.FinalGreedy, 100*m.Unseen)
+	fmt.Printf("mean: %.1f%% → %.1f%%, greedy %.1f%% → %.1f%%, level 4 at %.1f%%\n", 100*m.Warm, 100*m.Final,
+		100*m.WarmGreedy, 100*m.FinalGreedy, 100*m.Unseen)
 	for _, o := range all {
 		fmt.Printf("seed %d, success by step: %s\ncheckpoint %s\n", o.Seed, sparkline(o.Curve), o.Digest)
 	}
@@ -124,20 +134,25 @@ func draw(all []outcome) []byte {
 	const width, height, left, bottom = 640.0, 320.0, 48.0, 36.0
 	colours := []string{"#1b6ca8", "#c8553d", "#588157", "#7b2d8b"}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" font-family="sans-serif" font-size="12">`+"\n", width, height)
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" `+
+		`font-family="sans-serif" font-size="12">`+"\n", width, height)
 	fmt.Fprintf(&b, `<rect width="%g" height="%g" fill="white"/>`+"\n", width, height)
 	for i := range 6 {
 		y := height - bottom - float64(i)/5*(height-bottom-16)
-		fmt.Fprintf(&b, `<line x1="%g" y1="%.1f" x2="%g" y2="%.1f" stroke="#ddd"/><text x="8" y="%.1f">%d%%</text>`+"\n", left, y, width-8, y, y+4, 20*i)
+		fmt.Fprintf(&b, `<line x1="%g" y1="%.1f" x2="%g" y2="%.1f" stroke="#ddd"/>`+
+			`<text x="8" y="%.1f">%d%%</text>`+"\n", left, y, width-8, y, y+4, 20*i)
 	}
 	for i, o := range all {
 		smooth := windows(o.Curve, max(1, len(o.Curve)/3))
 		fmt.Fprintf(&b, `<polyline fill="none" stroke="%s" stroke-width="2" points="`, colours[i%len(colours)])
 		for j, x := range smooth {
-			fmt.Fprintf(&b, "%.1f,%.1f ", left+(float64(j)+0.5)/float64(len(smooth))*(width-8-left), height-bottom-x*(height-bottom-16))
+			fmt.Fprintf(&b, "%.1f,%.1f ", left+(float64(j)+0.5)/float64(len(smooth))*(width-8-left),
+				height-bottom-x*(height-bottom-16))
 		}
-		fmt.Fprintf(&b, `"/><text x="%g" y="%g" fill="%s">seed %d</text>`+"\n", left+8+float64(i)*64, 28.0, colours[i%len(colours)], o.Seed)
+		fmt.Fprintf(&b, `"/><text x="%g" y="%g" fill="%s">seed %d</text>`+"\n", left+8+float64(i)*64, 28.0,
+			colours[i%len(colours)], o.Seed)
 	}
-	fmt.Fprintf(&b, `<text x="%g" y="%g">training step (mean of three), success of its rollouts</text></svg>`+"\n", left, height-8)
+	fmt.Fprintf(&b, `<text x="%g" y="%g">training step (mean of three), success of its rollouts</text></svg>`+"\n",
+		left, height-8)
 	return b.Bytes()
 }

@@ -1,9 +1,9 @@
-// Command rl measures every loss of package rl/loss, value, cotangents and statistics, over 256 rows of 4,096
-// tokens in float32, and, where a Python with torch is found (ROPEWALK_PYTHON, else python3), PyTorch's forward and
-// backward of the same loss with the same masks and statistics in the same run. It runs from the repository's root.
+// Command rl measures the value, cotangents and statistics of every loss of package rl/loss, over 256 rows of 4,096
+// tokens in float32. If it finds a Python with torch (ROPEWALK_PYTHON, else python3), it measures PyTorch's forward and
+// backward of the same loss, with the same masks and statistics, in the same run. It runs from the repository's root.
 //
-// Glossary. *Tokens* are those under the mask. Both sides use one thread; they take turns, so that whatever else the
-// machine does meets both. Rates are medians. *Scaling* is PPO's rate on two cores over that on one.
+// Glossary. *Tokens* are those under the mask. Both sides use one thread. They take turns, so that other load on the
+// machine affects both. Rates are medians. *Scaling* is PPO's rate on two cores over that on one.
 package main
 
 import (
@@ -42,14 +42,14 @@ func run(ctx context.Context, args []string) error {
 	batch := losstest.New[float32](rand.New(rand.NewPCG(1, 2)), *rows, *length, losstest.Spread{Drift: 0.1})
 	p, err := startPeer(ctx, batch)
 	if err != nil {
-		fmt.Println("no PyTorch beside it:", err)
+		fmt.Println("without PyTorch to compare with:", err)
 	}
 	defer p.stop()
 	results := map[string]row{}
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "loss\tGo tok/s\tPyTorch\tratio\tallocs\t")
 	for _, c := range losstest.Cases() {
-		r, err := compare(c, batch, p, *rounds)
+		r, err := compare(ctx, c, batch, p, *rounds)
 		if err != nil {
 			return fmt.Errorf("measure %s: %w", c.Name, err)
 		}
@@ -57,7 +57,7 @@ func run(ctx context.Context, args []string) error {
 		fmt.Fprintf(w, "%s\t%.3g\t%.3g\t%.2f\t%g\t\n", c.Name, r.Go, r.Torch, r.Ratio, r.Allocs)
 	}
 	w.Flush()
-	scaling, err := scale(batch, *rounds)
+	scaling, err := scale(ctx, batch, *rounds)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/ropewalk/ropewalk/internal/bench"
@@ -9,58 +11,66 @@ import (
 	"github.com/ropewalk/ropewalk/rl/loss/losstest"
 )
 
-// goRepeats is how many evaluations one measurement of ours spans: PyTorch takes several times as long.
+// goRepeats is the number of evaluations in one of our measurements: PyTorch takes several times as long.
 const goRepeats = 8
 
-// compare measures one loss on both sides in turn.
-func compare(c losstest.Case, b losstest.Batch[float32], p *peer, rounds int) (row, error) {
+// speed is one measurement of a side.
+type speed struct{ rate, allocs float64 } // tokens per second, allocations per evaluation
+
+// compare measures one loss on both sides in turn, and only on ours without a peer.
+func compare(ctx context.Context, c losstest.Case, b losstest.Batch[float32], p *peer, rounds int) (row, error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	once, tokens, err := losstest.Once(c, b, new(loss.Evaluator[float32]))
 	if err != nil {
 		return row{}, err
 	}
-	var ours, theirs []float64
-	allocs := 0.0
-	for range rounds {
-		rate, made, err := measure(once, tokens)
-		if err != nil {
-			return row{}, err
-		}
-		ours, allocs = append(ours, rate), max(allocs, made)
-		if p == nil {
-			continue
-		}
-		seconds, err := p.measure(c, b)
-		if err != nil {
-			return row{}, err
-		}
-		theirs = append(theirs, float64(tokens)/seconds)
-	}
-	r := row{Go: bench.Median(ours), Allocs: allocs}
+	sides := []bench.Side[speed]{ours("Go", once, tokens)}
 	if p != nil {
-		r.Torch = bench.Median(theirs)
+		sides = append(sides, bench.Side[speed]{Name: "PyTorch", Measure: func(ctx context.Context) (speed, error) {
+			seconds, err := p.measure(ctx, c, b)
+			return speed{rate: float64(tokens) / seconds}, err
+		}})
+	}
+	found, err := bench.TakeTurns(ctx, bench.Rounds(rounds), sides...)
+	if err != nil {
+		return row{}, err
+	}
+	r := row{Go: bench.Median(bench.Column(found[0], rate))}
+	r.Allocs = slices.Max(bench.Column(found[0], func(s speed) float64 { return s.allocs }))
+	if p != nil {
+		r.Torch = bench.Median(bench.Column(found[1], rate))
 		r.Ratio = r.Go / r.Torch
 	}
 	return r, nil
 }
 
-// measure gives tokens per second and allocations per evaluation.
-func measure(once func() error, tokens int64) (rate, allocs float64, err error) {
+func rate(s speed) float64 { return s.rate }
+
+// ours is a side that evaluates a loss in this process.
+func ours(name string, once func() error, tokens int64) bench.Side[speed] {
+	return bench.Side[speed]{Name: name, Measure: func(context.Context) (speed, error) { return measure(once, tokens) }}
+}
+
+// measure evaluates a loss several times.
+func measure(once func() error, tokens int64) (speed, error) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	began := time.Now()
 	for range goRepeats {
 		if err := once(); err != nil {
-			return 0, 0, err
+			return speed{}, err
 		}
 	}
 	took := time.Since(began)
 	runtime.ReadMemStats(&after)
-	return goRepeats * float64(tokens) / took.Seconds(), float64((after.Mallocs - before.Mallocs) / goRepeats), nil
+	return speed{
+		rate:   goRepeats * float64(tokens) / took.Seconds(),
+		allocs: float64((after.Mallocs - before.Mallocs) / goRepeats),
+	}, nil
 }
 
 // scale is PPO's rate with two goroutines over that with one.
-func scale(b losstest.Batch[float32], rounds int) (float64, error) {
+func scale(ctx context.Context, b losstest.Batch[float32], rounds int) (float64, error) {
 	ppo := losstest.Cases()[0]
 	one, tokens, err := losstest.Once(ppo, b, &loss.Evaluator[float32]{Workers: 1})
 	if err != nil {
@@ -70,17 +80,10 @@ func scale(b losstest.Batch[float32], rounds int) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	var ratios []float64
-	for range rounds {
-		single, _, err := measure(one, tokens)
-		if err != nil {
-			return 0, err
-		}
-		double, _, err := measure(two, tokens)
-		if err != nil {
-			return 0, err
-		}
-		ratios = append(ratios, double/single)
+	found, err := bench.TakeTurns(ctx, bench.Rounds(rounds), ours("one worker", one, tokens),
+		ours("two workers", two, tokens))
+	if err != nil {
+		return 0, err
 	}
-	return bench.Median(ratios), nil
+	return bench.Ratio(bench.Column(found[1], rate), bench.Column(found[0], rate)), nil
 }

@@ -1,4 +1,4 @@
-"""One process that holds the batch and measures a loss's forward, backward and statistics per line of standard input."""
+"""Holds the batch and measures one loss's forward, backward and statistics for each line of standard input."""
 
 import json
 import os
@@ -19,35 +19,37 @@ def array(name):
     return torch.from_numpy(numpy.fromfile(os.path.join(folder, name), dtype="<f4").reshape(rows, -1))
 
 
-FIELDS = {name: array(name) for name in ("logp", "old", "adv", "ref", "entropy", "mask", "value", "value_old", "returns")}
+NAMES = ("logp", "old", "adv", "ref", "entropy", "mask", "value", "value_old", "returns")
+FIELDS = {name: array(name) for name in NAMES}
 MARKS = {}
 
 
 @torch.no_grad()
 def statistics(b, p):
-    """What package loss counts beside the loss: shares out of bounds by sign and side, drift and extremes."""
+    """The statistics of package loss: shares out of bounds by sign and side, drift and extremes."""
     if p.get("policy") in (None, "behaviour_cloning", "value_clip"):
         return {}
     mask, a = b["mask"], b["adv"]
     n, l = mask.sum(), b["logp"] - b["old"]
     out = {"kl": -(l * mask).sum() / n}
     off = mask == 0
-    out["ratio_max"], out["ratio_min"] = l.masked_fill(off, -torch.inf).max().exp(), l.masked_fill(off, torch.inf).min().exp()
+    out["ratio_max"] = l.masked_fill(off, -torch.inf).max().exp()
+    out["ratio_min"] = l.masked_fill(off, torch.inf).min().exp()
     out["drift"] = (l.abs() * mask).max()
-    if "high" in p and not p["policy"].startswith("gspo"):
+    if "clip_high" in p and not p["policy"].startswith("gspo"):
         r = l.clamp(-20, 20).exp()
-        sides = {"above": r > 1 + p["high"], "below": r < 1 - p["low"]}
-        if p.get("dual"):
-            sides["dual"] = r > p["dual"]
+        sides = {"above": r > 1 + p["clip_high"], "below": r < 1 - p["clip_low"]}
+        if p.get("dual_clip"):
+            sides["dual"] = r > p["dual_clip"]
         for sign, of in (("positive", a > 0), ("negative", a < 0)):
             for side, beyond in sides.items():
                 if (sign, side) != ("positive", "dual"):
                     out[sign + side] = ((of & beyond) * mask).sum() / n
-    elif "high" in p:
+    elif "clip_high" in p:
         s = parity.row_mean(l, mask).exp()
         sign = parity.row_mean(a, mask)
-        out["above"] = ((sign > 0) & (s > 1 + p["high"])).float().mean()
-        out["below"] = ((sign < 0) & (s < 1 - p["low"])).float().mean()
+        out["above"] = ((sign > 0) & (s > 1 + p["clip_high"])).float().mean()
+        out["below"] = ((sign < 0) & (s < 1 - p["clip_low"])).float().mean()
     return {k: v.item() for k, v in out.items()}
 
 

@@ -10,24 +10,24 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
-// sampleEvery is how often memory is looked at.
+// sampleEvery is how often memory is sampled.
 const sampleEvery = 200 * time.Millisecond
 
-// numbered is the call with a number of its own to print, and all that it prints: no two verdicts are alike.
+// numbered returns the call, extended to print its own number, and its whole output. No two verdicts are the same.
 func (s *subject) numbered(i int) (sandbox.Call, string) {
 	call := s.call
 	call.Code = fmt.Sprintf("%s; print(%d)", call.Code, i)
 	return call, fmt.Sprintf("%s%d\n", s.output, i)
 }
 
-// answer is what became of a numbered call.
+// answer is the result of a numbered call.
 type answer struct {
 	broken error
 	mixed  bool
 	took   time.Duration
 }
 
-// ask runs the numbered call by itself.
+// askFor runs one numbered call.
 func (b *benchmark) askFor(ctx context.Context, e sandbox.Executor, i int) (a answer) {
 	call, output := b.numbered(i)
 	began := time.Now()
@@ -45,14 +45,14 @@ func (b *benchmark) askFor(ctx context.Context, e sandbox.Executor, i int) (a an
 	return a
 }
 
-// burstThrough hands all calls to the service at once.
+// burstThrough sends all calls to the service at once.
 func (b *benchmark) burstThrough(ctx context.Context) (err error) {
 	s, err := b.serve(ctx, "")
 	if err != nil {
 		return err
 	}
 	defer s.stop()
-	if err := s.await(ctx, b.call, b.output); err != nil { // numpy and sympy are loaded from here on
+	if err := s.await(ctx, b.call, b.output); err != nil { // from here on numpy and sympy are loaded
 		return err
 	}
 	client, err := dial(s.address)
@@ -85,7 +85,7 @@ func (b *benchmark) burstThrough(ctx context.Context) (err error) {
 	return ctx.Err()
 }
 
-// tell counts what became of the calls.
+// tell counts the results of the calls.
 func tell(answers []answer, spent time.Duration) *burst {
 	t := &burst{Calls: len(answers), Seconds: spent.Seconds()}
 	var took []time.Duration
@@ -110,8 +110,8 @@ func tell(answers []answer, spent time.Duration) *burst {
 	return t
 }
 
-// watch samples the memory of a process and all its children until the returned function is called, which gives the
-// most bytes that were seen.
+// watch samples the memory of a process and all its children until the returned function is called, which returns the
+// highest number of bytes.
 func watch(pid int) func() (int64, error) {
 	stop, done := make(chan struct{}), make(chan struct{})
 	var most int64

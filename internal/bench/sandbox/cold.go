@@ -8,7 +8,7 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
-// cold measures from starting the service to its first verdict on a bare call, and on the call.
+// cold measures the time from starting the service to its first verdict on a bare call, and on the call.
 func (b *benchmark) cold(ctx context.Context) error {
 	var bare, all []float64
 	for range b.rounds {

@@ -6,7 +6,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/bench"
 )
 
-// latency measures at 2 and at 64 calls in flight.
+// latency measures with 2 and with 64 calls in flight.
 func (b *benchmark) latency(ctx context.Context) (err error) {
 	if b.result.Latency2, err = b.latencyAt(ctx, 2); err != nil {
 		return err
@@ -15,7 +15,7 @@ func (b *benchmark) latency(ctx context.Context) (err error) {
 	return err
 }
 
-// latencyAt gives the medians of the rounds' quantiles.
+// latencyAt returns the medians of the rounds' quantiles.
 func (b *benchmark) latencyAt(ctx context.Context, inFlight int) (*latency, error) {
 	if _, err := drive(ctx, b.one, inFlight, b.round/10); err != nil {
 		return nil, err

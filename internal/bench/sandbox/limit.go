@@ -1,33 +1,20 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 
+	"github.com/ropewalk/ropewalk/internal/bench"
 	"github.com/ropewalk/ropewalk/sandbox/zygote"
 )
 
-// limitScript forks warm interpreters with nothing around them.
+// limitScript forks warm interpreters, without isolation or transport.
 var limitScript = filepath.Join("sandbox", "bench", "limit.py")
 
-// limit is the script as a process: a line of seconds in, a line of figures out.
-type limit struct {
-	command   *exec.Cmd
-	in        io.WriteCloser
-	out       *bufio.Reader
-	complaint bytes.Buffer // its standard error; read it when it has ended
-}
-
-// limitSettings are what the script is told.
+// limitSettings are the script's settings.
 type limitSettings struct {
 	Zygotes int      `json:"zygotes"`
 	Path    []string `json:"path"`
@@ -42,7 +29,8 @@ func (b *benchmark) startLimit(ctx context.Context) (side, error) {
 	if err != nil {
 		return side{}, err
 	}
-	return limitSide(ctx, start, limitSettings{Zygotes: b.executor.Workers(), Path: append([]string{}, start.Path...), WarmUp: start.WarmUp,
+	return limitSide(ctx, start, limitSettings{Zygotes: b.executor.Workers(), Path: append([]string{}, start.Path...),
+		WarmUp:  start.WarmUp,
 		Program: b.call.Code, Output: b.output})
 }
 
@@ -51,47 +39,25 @@ func limitSide(ctx context.Context, start zygote.Start, told limitSettings) (sid
 	if err != nil {
 		return side{}, err
 	}
-	l := &limit{command: exec.CommandContext(ctx, start.Python, append(start.Flags, limitScript, string(settings))...)}
-	l.command.Env, l.command.Stderr = start.Environment, &l.complaint
-	if l.in, err = l.command.StdinPipe(); err != nil {
-		return side{}, err
-	}
-	stdout, err := l.command.StdoutPipe()
+	command := exec.Command(start.Python, append(start.Flags, limitScript, string(settings))...)
+	command.Env = start.Environment
+	p, err := bench.StartPeer(ctx, limitScript, command)
 	if err != nil {
 		return side{}, err
 	}
-	l.out = bufio.NewReader(stdout)
-	if err := l.command.Start(); err != nil {
-		return side{}, fmt.Errorf("start the limit: %w", err)
+	s := side{name: theLimit, close: func() error {
+		_, err := p.Close()
+		return err
+	}}
+	s.measure = func(ctx context.Context, least time.Duration) (float64, error) {
+		var answer struct {
+			CallsPerS float64 `json:"calls_per_s"`
+		}
+		err := p.Ask(ctx, least.Seconds(), &answer)
+		return answer.CallsPerS, err
 	}
-	if _, err := l.measure(ctx, 0); err != nil { // until it is warm
+	if _, err := s.measure(ctx, 0); err != nil { // returns once it is warm
 		return side{}, err
 	}
-	return side{name: theLimit, measure: l.measure, close: l.close}, nil
-}
-
-// measure closes the script where it fails, and then tells what it said.
-func (l *limit) measure(_ context.Context, least time.Duration) (float64, error) {
-	if _, err := fmt.Fprintln(l.in, least.Seconds()); err != nil {
-		return 0, fmt.Errorf("order %s: %w", limitScript, errors.Join(err, l.close()))
-	}
-	line, err := l.out.ReadBytes('\n')
-	if err != nil {
-		return 0, fmt.Errorf("read the answer of %s: %w", limitScript, errors.Join(err, l.close()))
-	}
-	var answer struct {
-		CallsPerS float64 `json:"calls_per_s"`
-	}
-	if err := json.Unmarshal(line, &answer); err != nil {
-		return 0, fmt.Errorf("read the answer of %s: %w", limitScript, err)
-	}
-	return answer.CallsPerS, nil
-}
-
-func (l *limit) close() error {
-	l.in.Close()
-	if err := l.command.Wait(); err != nil {
-		return fmt.Errorf("%s: %w: %s", limitScript, err, strings.TrimSpace(l.complaint.String()))
-	}
-	return nil
+	return s, nil
 }

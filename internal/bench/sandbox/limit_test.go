@@ -20,7 +20,8 @@ func TestLimitRunsCalls(t *testing.T) {
 	require.NoError(t, err)
 	t.Chdir(filepath.Join("..", "..", ".."))
 	start := zygote.Start{Python: python, Flags: []string{"-S", "-s", "-B"}, Environment: os.Environ()}
-	settings := limitSettings{Zygotes: 2, Path: []string{}, WarmUp: "import fractions; loaded = 3", Program: "import fractions; print(fractions.Fraction(1, 2))", Output: "1/2\n"}
+	settings := limitSettings{Zygotes: 2, Path: []string{}, WarmUp: "import fractions; loaded = 3",
+		Program: "import fractions; print(fractions.Fraction(1, 2))", Output: "1/2\n"}
 	s, err := limitSide(t.Context(), start, settings)
 	require.NoError(t, err)
 	rate, err := s.measure(t.Context(), 50*time.Millisecond)

@@ -8,31 +8,31 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// caller runs one unit of work and fails unless its outcome is what it must be.
+// caller runs one unit of work. It fails if the outcome is wrong.
 type caller func(context.Context) error
 
-// load is what a closed loop saw: each lane hands over the next unit when it has the last one's outcome.
+// load is the result of a closed loop: each worker starts the next unit when it has the outcome of the last one.
 type load struct {
 	latencies []time.Duration // in no order
 	spent     time.Duration
 }
 
-// perSecond is how many units ended a second.
+// perSecond returns how many units ended per second.
 func (l load) perSecond() float64 { return float64(len(l.latencies)) / l.spent.Seconds() }
 
-// drive keeps inFlight units under way for at least the given time, and each lane runs one at least.
+// drive keeps inFlight units running for at least the given time. Each worker runs at least one.
 func drive(ctx context.Context, call caller, inFlight int, least time.Duration) (load, error) {
-	lanes := make([][]time.Duration, inFlight)
+	workers := make([][]time.Duration, inFlight)
 	group, ctx := errgroup.WithContext(ctx)
 	start := time.Now()
-	for lane := range lanes {
+	for worker := range workers {
 		group.Go(func() error {
-			for time.Since(start) < least || len(lanes[lane]) == 0 {
+			for time.Since(start) < least || len(workers[worker]) == 0 {
 				began := time.Now()
 				if err := call(ctx); err != nil {
 					return err
 				}
-				lanes[lane] = append(lanes[lane], time.Since(began))
+				workers[worker] = append(workers[worker], time.Since(began))
 			}
 			return nil
 		})
@@ -40,5 +40,5 @@ func drive(ctx context.Context, call caller, inFlight int, least time.Duration) 
 	if err := group.Wait(); err != nil {
 		return load{}, err
 	}
-	return load{latencies: slices.Concat(lanes...), spent: time.Since(start)}, nil
+	return load{latencies: slices.Concat(workers...), spent: time.Since(start)}, nil
 }

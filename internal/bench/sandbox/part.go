@@ -2,19 +2,20 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/ropewalk/ropewalk/internal/bench"
 )
 
-// benchmark measures parts and puts their figures into the result.
+// benchmark measures parts and adds their figures to the result.
 type benchmark struct {
 	options
 	subject
 	result *result
 }
 
-// part is what is measured together; keys are the figures of the JSON result that it gives.
+// part is a set of figures that are measured together. keys are their names in the JSON result.
 type part struct {
 	name    string
 	keys    []string
@@ -41,27 +42,19 @@ func names() []string {
 	return all
 }
 
-// missingError says what would have to be there for a figure; nothing has failed.
-type missingError struct{ why string }
-
-func (e missingError) Error() string { return e.why }
-
-func missing(format string, args ...any) error { return missingError{fmt.Sprintf(format, args...)} }
-
-// measure runs the chosen parts. A part that fails leaves the others to go on; its figures are absent.
+// measure runs the chosen parts. If a part fails, its figures are absent, and the others continue.
 func (b *benchmark) measure(ctx context.Context) (faults []error) {
 	for _, p := range parts() {
-		if !slices.Contains(b.chosen(), p.name) {
-			b.result.lack(missing("not asked for"), p.keys...)
+		if !slices.Contains(b.chosen, p.name) {
+			b.result.lack("not asked for", p.keys...)
 			continue
 		}
 		fmt.Printf("measuring %s…\n", p.name)
-		err := p.measure(b, ctx)
-		if err == nil {
-			continue
+		out, err := bench.RunPart(ctx, 0, func(ctx context.Context) error { return p.measure(b, ctx) })
+		if out.Why != "" {
+			b.result.lack(out.Why, p.keys...)
 		}
-		b.result.lack(err, p.keys...)
-		if !errors.As(err, new(missingError)) {
+		if err != nil {
 			faults = append(faults, fmt.Errorf("measure %s: %w", p.name, err))
 		}
 	}

@@ -11,15 +11,17 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/ropewalk/ropewalk/internal/bench"
 )
 
-// What peers run.
+// The program that peers run, and its output.
 const (
 	peerProgram = "print(1)"
 	peerOutput  = "1\n"
 )
 
-// peer is another way of running a program, if it is there.
+// peer is another way of running a program, if it is installed.
 type peer struct {
 	name string
 	open func(context.Context) (side, error)
@@ -31,35 +33,37 @@ func (b *benchmark) peers() []peer {
 	return []peer{
 		{"bubblewrap", func(ctx context.Context) (side, error) {
 			if _, err := exec.LookPath("bwrap"); err != nil {
-				return side{}, missing("bwrap is not installed (Debian: apt-get install bubblewrap)")
+				return side{}, bench.Skip("bwrap is not installed (Debian: apt-get install bubblewrap)")
 			}
-			return opened(ctx, side{name: "bubblewrap", isolated: true}, inFlight, command(append(bubblewrap, python, "-I", "-S", "-c", peerProgram)...))
+			return opened(ctx, side{name: "bubblewrap", isolated: true}, inFlight,
+				command(append(bubblewrap, python, "-I", "-S", "-c", peerProgram)...))
 		}},
 		{"python", func(ctx context.Context) (side, error) {
 			return opened(ctx, side{name: "python"}, inFlight, command(python, "-I", "-S", "-c", peerProgram))
 		}},
 		{"SandboxFusion", func(ctx context.Context) (side, error) {
 			if b.fusion == "" {
-				return side{}, missing("no address was given (-fusion)")
+				return side{}, bench.Skip("no address was given (-fusion)")
 			}
 			return opened(ctx, side{name: "SandboxFusion"}, inFlight, fusion(b.fusion))
 		}},
 		{"code-judge", func(ctx context.Context) (side, error) {
 			if b.judge == "" {
-				return side{}, missing("no address was given (-judge)")
+				return side{}, bench.Skip("no address was given (-judge)")
 			}
 			return opened(ctx, side{name: "code-judge"}, inFlight, judge(b.judge))
 		}},
 	}
 }
 
-// bubblewrap's least that keeps a program from the host's processes, network and files that are not its own.
-var bubblewrap = []string{"bwrap", "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--"}
+// bubblewrap has the fewest options that keep a program away from the host's processes, network and files.
+var bubblewrap = []string{"bwrap", "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--proc", "/proc",
+	"--dev", "/dev", "--tmpfs", "/tmp", "--"}
 
-// opened tries a peer once and makes it a side.
+// opened tries a peer once and returns it as a side.
 func opened(ctx context.Context, s side, inFlight int, call caller) (side, error) {
 	if err := call(ctx); err != nil {
-		return side{}, missing("it does not run here: %v", err)
+		return side{}, bench.Skip("it does not run here: %v", err)
 	}
 	s.close = func() error { return nil }
 	s.measure = func(ctx context.Context, least time.Duration) (float64, error) {
@@ -69,7 +73,7 @@ func opened(ctx context.Context, s side, inFlight int, call caller) (side, error
 	return s, nil
 }
 
-// command runs a program, with an empty environment, that must print what peers print.
+// command runs a program, with an empty environment, that must print the peers' output.
 func command(args ...string) caller {
 	path, err := exec.LookPath(args[0])
 	return func(ctx context.Context) error {
@@ -78,7 +82,7 @@ func command(args ...string) caller {
 		}
 		c := exec.CommandContext(ctx, path, args[1:]...)
 		c.Env = []string{}
-		c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // as the sandbox's and the limit's; see limit.py
+		c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // like the sandbox and the limit; see limit.py
 		var complaint strings.Builder
 		c.Stderr = &complaint
 		out, err := c.Output()
@@ -104,7 +108,8 @@ func fusion(address string) caller {
 				Stdout string `json:"stdout"`
 			} `json:"run_result"`
 		}
-		if err := post(ctx, address+"/run_code", map[string]string{"code": peerProgram, "language": "python"}, &answer); err != nil {
+		if err := post(ctx, address+"/run_code", map[string]string{"code": peerProgram, "language": "python"},
+			&answer); err != nil {
 			return err
 		}
 		return same("SandboxFusion", answer.Run.Stdout)
@@ -117,7 +122,8 @@ func judge(address string) caller {
 		var answer struct {
 			Stdout string `json:"stdout"`
 		}
-		if err := post(ctx, address+"/run", map[string]string{"type": "python", "solution": peerProgram}, &answer); err != nil {
+		if err := post(ctx, address+"/run", map[string]string{"type": "python", "solution": peerProgram},
+			&answer); err != nil {
 			return err
 		}
 		return same("code-judge", answer.Stdout)

@@ -16,8 +16,9 @@ import (
 // underLoad is how many calls are in flight when the service is killed.
 const underLoad = 64
 
-// recover kills the service under load with SIGKILL, starts it again at its address, and measures from the kill to the
-// first verdict of the new one. The client that made the load must get exactly one verdict on each call, its own.
+// recover kills the service under load with SIGKILL, starts it again at the same address, and measures the time from
+// the kill to the first verdict of the new one. The client that made the load must get exactly one verdict on each
+// call, and the right one.
 func (b *benchmark) recover(ctx context.Context) error {
 	var took []float64
 	for range b.rounds {
@@ -68,7 +69,7 @@ func (b *benchmark) recoverOnce(ctx context.Context) (ms float64, err error) {
 	return ms, loaded()
 }
 
-// keepAsking runs numbered calls until told to stop; the returned function waits for all verdicts.
+// keepAsking runs numbered calls until it is told to stop. The returned function waits for all verdicts.
 func (b *benchmark) keepAsking(ctx context.Context, e sandbox.Executor, stop *atomic.Bool) func() error {
 	var next atomic.Int64
 	group, ctx := errgroup.WithContext(ctx)

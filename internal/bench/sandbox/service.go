@@ -11,29 +11,31 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ropewalk/ropewalk/internal/bench"
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
-// pythonVariable names the service's interpreter.
+// pythonVariable is the environment variable that names the service's interpreter.
 const pythonVariable = "ROPEWALK_SANDBOX_PYTHON"
 
 const (
-	servesWithin = 60 * time.Second // a service that has just been started, on a loaded machine
+	servesWithin = 60 * time.Second // for a service that has just been started, on a loaded machine
 	stopsWithin  = 20 * time.Second
 )
 
-// service is `ropewalk sandbox serve` as a process of its own.
+// service is `ropewalk sandbox serve` in its own process.
 type service struct {
 	command *exec.Cmd
 	address string
-	said    bytes.Buffer // its standard error; read it when it has ended
+	said    bytes.Buffer // its standard error; read it after the process has ended
 	ended   chan struct{}
 }
 
-// serve starts the service at an address on this machine; "" takes a free one. It does not wait until it serves.
+// serve starts the service at an address on this machine; "" chooses a free one. It does not wait until the service is
+// ready.
 func (b *benchmark) serve(ctx context.Context, address string) (*service, error) {
 	if _, err := os.Stat(b.program); err != nil {
-		return nil, missing("%s is not there (make build)", b.program)
+		return nil, bench.Skip("%s is not there (make build)", b.program)
 	}
 	if address == "" {
 		free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -52,18 +54,18 @@ func (b *benchmark) serve(ctx context.Context, address string) (*service, error)
 	}
 	go func() {
 		defer close(s.ended)
-		_ = s.command.Wait() // it is asked to end, or killed
+		_ = s.command.Wait() // it ends by a signal
 	}()
 	return s, nil
 }
 
-// kill ends the service's process at once, as an operator's SIGKILL would, and waits until it is gone.
+// kill ends the service's process at once, like an operator's SIGKILL, and waits until it has ended.
 func (s *service) kill() {
 	_ = s.command.Process.Kill()
 	<-s.ended
 }
 
-// stop asks the service to end.
+// stop asks the service to end, and waits for that.
 func (s *service) stop() {
 	_ = s.command.Process.Signal(syscall.SIGTERM)
 	select {
@@ -73,7 +75,7 @@ func (s *service) stop() {
 	}
 }
 
-// await returns a client's first good verdict on a call, trying until the service serves.
+// await retries a call until the service answers, and checks the first verdict.
 func (s *service) await(ctx context.Context, call sandbox.Call, output string) error {
 	ctx, cancel := context.WithTimeout(ctx, servesWithin)
 	defer cancel()
@@ -87,7 +89,7 @@ func (s *service) await(ctx context.Context, call sandbox.Call, output string) e
 		if err == nil {
 			return check(results[0], output)
 		}
-		if errors.Is(err, sandbox.ErrBadCall) || errors.As(err, new(missingError)) {
+		if errors.Is(err, sandbox.ErrBadCall) || bench.Skipped(err) {
 			return err
 		}
 		select {

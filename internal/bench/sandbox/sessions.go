@@ -12,10 +12,10 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox/zygote"
 )
 
-// manySessions is how many sessions a rollout's shard may well have at work at once.
+// manySessions is a realistic number of sessions that work at once for one shard of a rollout.
 const manySessions = 64
 
-// sessions measures cells: with many sessions at once, with one for each worker, and with one alone.
+// sessions measures cells: with many sessions at once, with one for each worker, and with a single one.
 func (b *benchmark) sessions(ctx context.Context) (err error) {
 	maker, err := zygote.OpenSessions(zygote.Options{Python: b.python})
 	if err != nil {
@@ -35,7 +35,8 @@ func (b *benchmark) sessions(ctx context.Context) (err error) {
 	return nil
 }
 
-// cells gives the cells per second that n sessions run together, each one after another, the median of the rounds.
+// cells returns the cells per second that n sessions run together, each running its cells in sequence, as the median of
+// the rounds.
 func (b *benchmark) cells(ctx context.Context, maker sandbox.Sessions, n int) (rate float64, err error) {
 	counters := make([]counter, n)
 	for i := range counters {
@@ -71,7 +72,7 @@ func (b *benchmark) cells(ctx context.Context, maker sandbox.Sessions, n int) (r
 type counter struct {
 	session sandbox.Session
 	n       int
-	stdout  string // of the last cell
+	stdout  string // output of the last cell
 }
 
 func (c *counter) run(ctx context.Context, code string) error {
@@ -93,7 +94,7 @@ func (c *counter) count(ctx context.Context, least time.Duration) error {
 	return nil
 }
 
-// check holds the session's own count against this one.
+// check compares the session's own count with this one.
 func (c *counter) check(ctx context.Context) error {
 	err := c.run(ctx, "print(x)")
 	if want := fmt.Sprintf("%d\n", c.n); err == nil && c.stdout != want {

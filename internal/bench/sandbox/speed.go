@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -10,7 +9,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/bench"
 )
 
-// side is one way of running calls; measure gives calls per second over about the given time.
+// side is one way of running calls. measure returns calls per second over about the given time.
 type side struct {
 	name     string
 	isolated bool
@@ -33,9 +32,9 @@ func (b *benchmark) speed(ctx context.Context) error {
 		if err == nil {
 			sides = append(sides, s)
 		} else if p.name == theLimit {
-			b.result.lack(err, "limit_calls_per_s")
+			b.result.lack(err.Error(), "limit_calls_per_s")
 		} else {
-			b.result.lack(err, "peers."+p.name)
+			b.result.lack(err.Error(), "peers."+p.name)
 		}
 	}
 	defer func() {
@@ -52,38 +51,43 @@ func (b *benchmark) speed(ctx context.Context) error {
 }
 
 func (b *benchmark) ours() side {
-	return side{name: ours, isolated: true, close: func() error { return nil }, measure: func(ctx context.Context, least time.Duration) (float64, error) {
-		l, err := drive(ctx, b.batch, 2, least) // two, so that one batch's end leaves no worker idle
-		return batchSize * l.perSecond(), err
-	}}
+	return side{name: ours, isolated: true, close: func() error { return nil },
+		measure: func(ctx context.Context, least time.Duration) (float64, error) {
+			l, err := drive(ctx, b.batch, 2, least) // two batches, so that no worker is idle at the end of one
+			return batchSize * l.perSecond(), err
+		}}
 }
 
-// interleave returns each side's rates, a round each, after a short warm-up.
+// interleave returns each side's rates, one per round, after a short warm-up.
 func interleave(ctx context.Context, sides []side, rounds int, round time.Duration) (map[string][]float64, error) {
-	rates := map[string][]float64{}
-	for _, s := range sides {
-		if _, err := s.measure(ctx, round/10); err != nil {
-			return nil, fmt.Errorf("%s: %w", s.name, err)
-		}
-	}
-	for range rounds {
+	lasting := func(least time.Duration) (all []bench.Side[float64]) {
 		for _, s := range sides {
-			rate, err := s.measure(ctx, round)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", s.name, err)
-			}
-			rates[s.name] = append(rates[s.name], rate)
+			all = append(all, bench.Side[float64]{Name: s.name, Measure: func(ctx context.Context) (float64, error) {
+				return s.measure(ctx, least)
+			}})
 		}
+		return all
+	}
+	if _, err := bench.TakeTurns(ctx, bench.Rounds(1), lasting(round/10)...); err != nil {
+		return nil, err
+	}
+	found, err := bench.TakeTurns(ctx, bench.Rounds(rounds), lasting(round)...)
+	if err != nil {
+		return nil, err
+	}
+	rates := map[string][]float64{}
+	for i, s := range sides {
+		rates[s.name] = found[i]
 	}
 	return rates, nil
 }
 
-// rates puts the sides' medians, and the medians of the rounds' ratios, into the result.
+// rates adds the sides' medians, and the medians of the rounds' ratios, to the result.
 func (r *result) rates(sides []side, rates map[string][]float64) {
 	r.Stateless = pointer(bench.Median(rates[ours]))
 	if limit := rates[theLimit]; limit != nil {
 		r.Limit = pointer(bench.Median(limit))
-		r.LimitRatio = pointer(bench.Median(ratios(rates[ours], limit)))
+		r.LimitRatio = pointer(bench.Ratio(rates[ours], limit))
 	}
 	r.Peers = map[string]float64{}
 	fastest := ""
@@ -97,20 +101,11 @@ func (r *result) rates(sides []side, rates map[string][]float64) {
 		}
 	}
 	if fastest != "" {
-		r.PeerRatio = pointer(bench.Median(ratios(rates[ours], rates[fastest])))
+		r.PeerRatio = pointer(bench.Ratio(rates[ours], rates[fastest]))
 	}
-}
-
-// ratios divides two sides round by round.
-func ratios(a, b []float64) []float64 {
-	out := make([]float64, len(a))
-	for i := range a {
-		out[i] = a[i] / b[i]
-	}
-	return out
 }
 
 func pointer(x float64) *float64 { return &x }
 
-// sorted are a map's keys in order.
+// sorted returns a map's keys in order.
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -12,14 +12,14 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
-// stuckRounds is how many times good calls run alone and among endless loops: the loops take their time.
+// stuckRounds is how often good calls run alone and among endless loops. It is low because the loops take long.
 const stuckRounds = 3
 
 // endless is a program that only its limits end.
 const endless = "while True: pass"
 
-// stuck measures what endless loops among good calls cost these: the share of throughput, up to the last good call's
-// verdict, that they lose. All calls are handed over at once, in an order shuffled by a fixed seed.
+// stuck measures what good calls lose to endless loops among them: the share of throughput, up to the last good call's
+// verdict. All calls are submitted at once, in an order shuffled with a fixed seed.
 func (b *benchmark) stuck(ctx context.Context) error {
 	var losses []float64
 	for round := range min(stuckRounds, b.rounds) {
@@ -37,8 +37,8 @@ func (b *benchmark) stuck(ctx context.Context) error {
 	return nil
 }
 
-// goodRate runs good calls and loops at once and returns the good ones per second. Loops that still run when the last
-// good call has its verdict are ended.
+// goodRate runs good calls and loops at once and returns the good calls per second. Loops that still run when the last
+// good call has its verdict are cancelled.
 func (b *benchmark) goodRate(ctx context.Context, loops, seed int) (float64, error) {
 	order := rand.New(rand.NewPCG(6, uint64(seed))).Perm(b.good + loops)
 	faults := make([]error, len(order))
@@ -68,7 +68,7 @@ func (b *benchmark) goodRate(ctx context.Context, loops, seed int) (float64, err
 
 var errGoodDone = errors.New("the good calls are done")
 
-// loop runs a loop to its end.
+// loop runs an endless loop until it ends.
 func (b *benchmark) loop(ctx context.Context) error {
 	results, err := b.executor.Run(ctx, []sandbox.Call{{Code: endless, Packages: b.packages}})
 	if err != nil {

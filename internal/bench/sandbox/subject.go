@@ -11,22 +11,22 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox/zygote"
 )
 
-// batchSize is how many calls are handed over at once where throughput is measured.
+// batchSize is how many calls are submitted at once when throughput is measured.
 const batchSize = 64
 
-// loaded is the call that is measured; plain stands for it where numpy and sympy cannot be had.
+// loaded is the call that is measured. plain replaces it if numpy and sympy are not installed.
 var (
 	loaded = program{code: "import numpy as np; print(int(np.arange(10).sum()))", output: "45\n"}
 	plain  = program{code: "print(1+2)", output: "3\n"}
 )
 
-// program is code and what it must print.
+// program is code and its expected output.
 type program struct{ code, output string }
 
 // subject is the sandbox that is measured, in this process, and the call.
 type subject struct {
 	executor *zygote.Executor
-	python   string // that the executor was given; "" if it finds its own
+	python   string // the executor's interpreter; "" if the executor finds one
 	packages string
 	call     sandbox.Call
 	output   string
@@ -65,7 +65,7 @@ func (s *subject) take(p program, packages string) {
 	s.call = sandbox.Call{Code: p.code, Packages: packages}
 }
 
-// ask returns the versions of what is loaded.
+// ask returns the versions of the loaded packages.
 func (s *subject) ask(ctx context.Context) (map[string]string, error) {
 	call := s.call
 	call.Code = "import numpy, sympy; print(numpy.__version__, sympy.__version__)"
@@ -80,11 +80,12 @@ func (s *subject) ask(ctx context.Context) (map[string]string, error) {
 	return map[string]string{"numpy": words[0], "sympy": words[1]}, nil
 }
 
-// absent starts the result's list of what is not there.
+// absent returns the initial list of missing figures.
 func (s *subject) absent() map[string]string {
 	absent := map[string]string{}
 	if s.unloaded != nil {
-		absent["versions.numpy"] = "numpy and sympy are not loaded, so all figures are of a bare interpreter: " + s.unloaded.Error()
+		absent["versions.numpy"] = "numpy and sympy are not loaded, so all figures are of a bare interpreter: " +
+			s.unloaded.Error()
 	}
 	return absent
 }
@@ -112,10 +113,11 @@ func (s *subject) run(ctx context.Context, n int) error {
 	return nil
 }
 
-// check fails unless the verdict is ok with this output.
+// check returns an error unless the verdict is ok with this output.
 func check(r sandbox.Result, output string) error {
 	if r.Status != sandbox.StatusOK || r.Stdout != output {
-		return fmt.Errorf("the call ended as %s and printed %q, want %q: %s", r.Status, r.Stdout, output, lastLine(r.Stderr))
+		return fmt.Errorf("the call ended as %s and printed %q, want %q: %s", r.Status, r.Stdout, output,
+			lastLine(r.Stderr))
 	}
 	return nil
 }

@@ -6,18 +6,18 @@ import (
 	"github.com/ropewalk/ropewalk/internal/bench"
 )
 
-// growth is how much a quantity grew over the second half.
+// growth is how much a quantity grew during the second half.
 type growth struct {
 	What   string  `json:"what"`
-	Middle float64 `json:"median"` // over the second half
-	By     float64 `json:"growth"` // slope times the half's length
+	Middle float64 `json:"median"` // of the second half
+	By     float64 `json:"growth"` // slope times the length of the half
 	Bound  float64 `json:"bound"`
 }
 
 func (g growth) grows() bool { return g.By > g.Bound }
 
-// quantity is something that is held, and how much it may grow by over the second half: an absolute bound that is above
-// the samples' noise, or a share of what there is.
+// quantity is a resource in use, and how much it may grow during the second half: by an absolute bound above the
+// samples' noise, or by a share of its median.
 type quantity struct {
 	what  string
 	of    func(bench.Usage) float64
@@ -57,7 +57,8 @@ func grown(samples []sample, length time.Duration) []growth {
 			y = append(y, q.of(s.Usage))
 		}
 		middle := bench.Median(y)
-		all = append(all, growth{What: q.what, Middle: middle, By: bench.Slope(x, y) * half.Seconds(), Bound: max(q.bound, q.share*middle)})
+		all = append(all, growth{What: q.what, Middle: middle, By: bench.Slope(x, y) * half.Seconds(),
+			Bound: max(q.bound, q.share*middle)})
 	}
 	return all
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
-// cellsOf a session before it is closed.
+// cellsOf is how many cells a session runs before it is closed.
 const cellsOf = 20
 
-// mostNoted is how many faults of a sort are kept word for word.
+// mostNoted is how many faults of each sort are kept with their full text.
 const mostNoted = 20
 
-// load keeps lanes busy and counts their verdicts.
+// load runs programs and sessions and counts their verdicts.
 type load struct {
 	executor sandbox.Executor
 	sessions sandbox.Sessions
@@ -39,8 +39,9 @@ func newLoad(ctx context.Context, e sandbox.Executor, s sandbox.Sessions) *load 
 	return l
 }
 
-// lane runs one program, or one session, after the other until ctx ends. Each lane has its own stream of random numbers.
-func (l *load) lane(ctx context.Context, random *rand.Rand) {
+// worker runs one program, or one session, after the other until ctx ends. Each worker has its own stream of random
+// numbers.
+func (l *load) worker(ctx context.Context, random *rand.Rand) {
 	for ctx.Err() == nil {
 		if random.IntN(100) == 0 {
 			l.session(ctx)
@@ -54,7 +55,7 @@ func (l *load) program(ctx context.Context, k kind) {
 	i := l.calls.Add(1)
 	results, err := l.executor.Run(ctx, []sandbox.Call{k.call(i)})
 	if ctx.Err() != nil {
-		return // the soak is over
+		return // the soak has ended
 	}
 	if err != nil {
 		l.note(&l.broken, fmt.Sprintf("%s: %v", k.name, err))
@@ -78,7 +79,7 @@ func (k kind) fault(i int64, r sandbox.Result) error {
 	return nil
 }
 
-// session opens one, counts its cells in it and closes it.
+// session opens a session, counts its cells in it and closes it.
 func (l *load) session(ctx context.Context) {
 	s, err := l.sessions.OpenSession(ctx, sandbox.PackagesBare, sandbox.Limits{})
 	if err == nil {
@@ -125,19 +126,20 @@ func (l *load) note(into *[]string, line string) {
 	}
 }
 
-// soak runs the load for a time and fills the result in.
-func soak(ctx context.Context, e sandbox.Executor, s sandbox.Sessions, r *result, length time.Duration, inFlight int, seed uint64) error {
+// soak runs the load for a time and fills in the result.
+func soak(ctx context.Context, e sandbox.Executor, s sandbox.Sessions, r *result, length time.Duration, inFlight int,
+	seed uint64) error {
 	l := newLoad(ctx, e, s)
 	began := time.Now()
 	under, end := context.WithTimeout(ctx, length)
 	defer end()
-	var lanes sync.WaitGroup
-	for lane := range inFlight {
-		lanes.Go(func() { l.lane(under, rand.New(rand.NewPCG(seed, uint64(lane)))) })
+	var workers sync.WaitGroup
+	for worker := range inFlight {
+		workers.Go(func() { l.worker(under, rand.New(rand.NewPCG(seed, uint64(worker)))) })
 	}
 	samples, err := watch(under, l, length)
 	end()
-	lanes.Wait()
+	workers.Wait()
 	if err != nil {
 		return err
 	}

@@ -1,10 +1,10 @@
-// Command soak keeps the sandbox under full load of good, failing and hostile programs and of sessions, watches what this
-// process and the interpreters hold, and fails if any of it grows, if a verdict is wrong, if a call breaks or if
-// something is left behind. It runs from the repository's root.
+// Command soak keeps the sandbox under full load of good, failing and hostile programs and of sessions, and watches
+// which resources this process and the interpreters use. It fails if any of these grows, if a verdict is wrong, if a
+// call breaks, or if something is left behind. It runs from the repository's root.
 //
-// Glossary. A *kind* is a way for a program to end. A *quantity* is something that is held: memory, descriptors,
-// processes, zombies, mounts, bytes on temporary file systems. Its *growth* is the slope of its samples in the second
-// half, when everything has long been warm, times that half's length (bench.Slope, which outliers do not move).
+// A *kind* is a way for a program to end. A *quantity* is a resource in use: memory, descriptors, processes, zombies,
+// mounts, bytes on temporary file systems. Its *growth* is the slope of its samples in the second half, when everything
+// has long been warm, times the length of that half (bench.Slope, which outliers do not move).
 package main
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox/zygote"
 )
 
-// leastFor is how long a soak must last at least for its second half to be worth a verdict.
+// leastFor is how long a soak must last for its second half to be meaningful.
 const leastFor = 10 * time.Second
 
 // result is the JSON object.
@@ -31,11 +31,11 @@ type result struct {
 	Seconds   float64                   `json:"seconds"`
 	Calls     int64                     `json:"calls"`
 	CallsPerS float64                   `json:"calls_per_s"`
-	Verdicts  map[string]map[string]int `json:"verdicts"` // kind: status: count
+	Verdicts  map[string]map[string]int `json:"verdicts"` // kind → status → count
 	Wrong     []string                  `json:"wrong,omitempty"`
 	Broken    []string                  `json:"broken,omitempty"`
 	Growth    []growth                  `json:"growth"`
-	Left      []string                  `json:"left_behind,omitempty"` // when the executor was closed
+	Left      []string                  `json:"left_behind,omitempty"` // after the executor was closed
 	Samples   int                       `json:"samples"`
 }
 
@@ -53,7 +53,7 @@ func run(ctx context.Context, args []string) (err error) {
 	if *length < leastFor || *inFlight < 1 {
 		return fmt.Errorf("-for must be %s at least, -in-flight 1", leastFor)
 	}
-	// What outlives its parent becomes this process's child, so that it is seen.
+	// Processes that outlive their parent become this process's children, so that it can see them.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become the parent of orphans: %w", err)
 	}
@@ -69,7 +69,8 @@ func run(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return errors.Join(err, executor.Close())
 	}
-	fmt.Printf("soaking for %s: tier %s, %d workers, %d in flight\n", *length, executor.Isolation(), executor.Workers(), *inFlight)
+	fmt.Printf("soaking for %s: tier %s, %d workers, %d in flight\n", *length, executor.Isolation(), executor.Workers(),
+		*inFlight)
 	r := &result{Tier: executor.Isolation()}
 	err = soak(ctx, executor, sessions, r, *length, *inFlight, *seed)
 	if err := errors.Join(err, sessions.Close(), executor.Close()); err != nil {
@@ -86,16 +87,18 @@ func run(ctx context.Context, args []string) (err error) {
 	return r.judge()
 }
 
-// judge prints what is wrong and returns an error if anything is.
+// judge prints the result and returns an error if anything is wrong.
 func (r *result) judge() error {
 	var faults []error
 	for _, g := range r.Growth {
 		word := "steady"
 		if g.grows() {
 			word = "GROWS"
-			faults = append(faults, fmt.Errorf("%s grew by %.1f over the second half, more than %.1f", g.What, g.By, g.Bound))
+			faults = append(faults, fmt.Errorf("%s grew by %.1f over the second half, more than %.1f", g.What, g.By,
+				g.Bound))
 		}
-		fmt.Printf("%-28s %12.1f in the middle, growth %+10.1f, bound %8.1f: %s\n", g.What, g.Middle, g.By, g.Bound, word)
+		fmt.Printf("%-28s %12.1f in the middle, growth %+10.1f, bound %8.1f: %s\n", g.What, g.Middle, g.By, g.Bound,
+			word)
 	}
 	for what, all := range map[string][]string{"wrong": r.Wrong, "broken": r.Broken, "left behind": r.Left} {
 		for _, line := range all {

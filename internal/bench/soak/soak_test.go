@@ -11,7 +11,7 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox"
 )
 
-// held makes samples, one a second, from what is held at second t.
+// held returns samples, one per second, of the usage at second t.
 func held(length time.Duration, of func(t int) bench.Usage) []sample {
 	var all []sample
 	for t := range int(length.Seconds()) {
@@ -24,7 +24,8 @@ func TestGrownFindsWhatGrows(t *testing.T) {
 	const length = 200 * time.Second
 	noise := rand.New(rand.NewPCG(1, 2))
 	steady := func(t int) bench.Usage {
-		return bench.Usage{Root: 100<<20 + noise.Int64N(4<<20), Others: 200<<20 + noise.Int64N(40<<20), Processes: 3 + noise.IntN(5),
+		return bench.Usage{Root: 100<<20 + noise.Int64N(4<<20), Others: 200<<20 + noise.Int64N(40<<20), Processes: 3 +
+			noise.IntN(5),
 			Zombies: noise.IntN(2), Descriptors: 60 + noise.IntN(8), Mounts: 12, Tmpfs: noise.Int64N(4 << 20)}
 	}
 	for _, g := range grown(held(length, steady), length) {
@@ -65,10 +66,12 @@ func TestGrownFindsWhatGrows(t *testing.T) {
 	require.Empty(t, grown(nil, length))
 }
 
-func TestLeftNamesWhatThereIsMoreOf(t *testing.T) {
+func TestLeftNamesWhatHasIncreased(t *testing.T) {
 	before := bench.Usage{Processes: 1, Descriptors: 8, Mounts: 20}
-	require.Empty(t, left(before, bench.Usage{Processes: 1, Descriptors: 8 + spareDescriptors, Mounts: 20, Root: 1 << 30}))
-	require.Equal(t, []string{"2 processes, before 1", "1 zombies, before 0", "40 descriptors, before 8", "21 mounts, before 20"},
+	require.Empty(t, left(before, bench.Usage{Processes: 1, Descriptors: 8 + spareDescriptors, Mounts: 20,
+		Root: 1 << 30}))
+	require.Equal(t, []string{"2 processes, before 1", "1 zombies, before 0", "40 descriptors, before 8",
+		"21 mounts, before 20"},
 		left(before, bench.Usage{Processes: 2, Zombies: 1, Descriptors: 40, Mounts: 21}))
 }
 
@@ -85,7 +88,8 @@ func TestPickFollowsWeights(t *testing.T) {
 func TestFaultComparesTheVerdict(t *testing.T) {
 	good := kinds(false)[0]
 	require.NoError(t, good.fault(7, sandbox.Result{Status: sandbox.StatusOK, Stdout: "7\n"}))
-	require.ErrorContains(t, good.fault(7, sandbox.Result{Status: sandbox.StatusOK, Stdout: "8\n"}), `printed "8\n", want "7\n"`)
+	require.ErrorContains(t, good.fault(7, sandbox.Result{Status: sandbox.StatusOK, Stdout: "8\n"}),
+		`printed "8\n", want "7\n"`)
 	require.ErrorContains(t, good.fault(7, sandbox.Result{Status: sandbox.StatusKilled}), "ended as killed")
 	require.Len(t, kinds(true), len(kinds(false))+1)
 }

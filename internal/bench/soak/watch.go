@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	samplesAimed  = 300 // over the whole length
+	samplesAimed  = 300 // for the whole length
 	leastInterval = 250 * time.Millisecond
-	linesAimed    = 30 // of progress
+	linesAimed    = 30 // lines of progress
 )
 
-// sample is what was held at a time.
+// sample is the usage at a time.
 type sample struct {
 	at time.Duration // since the start
 	bench.Usage
@@ -41,18 +41,20 @@ func watch(ctx context.Context, l *load, length time.Duration) ([]sample, error)
 		all = append(all, s)
 		if s.at >= shown+length/linesAimed {
 			shown = s.at
-			fmt.Printf("%7.0f s %9d calls, this process %4.0f MiB, interpreters %4.0f MiB, %3d processes, %d zombies, %4d descriptors, %2d mounts, tmpfs %.1f MiB\n",
-				s.at.Seconds(), l.calls.Load(), mebibytes(u.Root), mebibytes(u.Others), u.Processes, u.Zombies, u.Descriptors, u.Mounts, mebibytes(u.Tmpfs))
+			fmt.Printf("%7.0f s %9d calls, this process %4.0f MiB, interpreters %4.0f MiB, %3d processes, %d "+
+				"zombies, %4d descriptors, %2d mounts, tmpfs %.1f MiB\n",
+				s.at.Seconds(), l.calls.Load(), mebibytes(u.Root), mebibytes(u.Others), u.Processes, u.Zombies,
+				u.Descriptors, u.Mounts, mebibytes(u.Tmpfs))
 		}
 	}
 }
 
 func mebibytes(n int64) float64 { return float64(n) / (1 << 20) }
 
-// settleWithin is how long what ends may take to be gone when the executor is closed.
+// settleWithin is how long processes may take to end after the executor is closed.
 const settleWithin = 5 * time.Second
 
-// settle waits until nothing is left of what was started, or for so long.
+// settle waits until nothing is left of what was started, at most for settleWithin.
 func settle(before bench.Usage) (bench.Usage, error) {
 	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 		after, err := bench.Tree(os.Getpid())
@@ -62,10 +64,10 @@ func settle(before bench.Usage) (bench.Usage, error) {
 	}
 }
 
-// spareDescriptors are those that the Go runtime opens once and keeps: its poller's.
+// spareDescriptors is how many descriptors the Go runtime opens once and keeps, for its poller.
 const spareDescriptors = 4
 
-// left names what there is more of than before the executor was opened.
+// left names everything that there is more of than before the executor was opened.
 func left(before, after bench.Usage) []string {
 	var all []string
 	more := func(what string, was, is, spare int) {

@@ -1,9 +1,10 @@
-// Package pythontest finds the Python that tests compare with, and says what becomes of a test where
-// there is none.
+// Package pythontest finds the Python that tests compare with, and skips or fails a test if there is none.
 package pythontest
 
 import (
 	"bufio"
+	"bytes"
+	"encoding/json"
 	"io"
 	"os"
 	"os/exec"
@@ -14,21 +15,22 @@ import (
 	"github.com/ropewalk/ropewalk/internal/python"
 )
 
-// Need returns an interpreter that has all modules. Where there is none the test is skipped, or
-// fails if ROPEWALK_REQUIRE_<what> is set.
+// Need returns an interpreter that has all modules. If there is none, the test is skipped, or fails if
+// ROPEWALK_REQUIRE_<what> is set.
 func Need(t testing.TB, what string, modules ...string) string {
 	t.Helper()
 	name, err := python.Find(t.Context(), modules...)
 	if err != nil {
 		if variable := "ROPEWALK_REQUIRE_" + what; os.Getenv(variable) != "" {
-			t.Fatalf("%s is set, and %v", variable, err)
+			t.Fatalf("%s is set, but %v", variable, err)
 		}
 		t.Skip(err)
 	}
 	return name
 }
 
-// Start runs a script that answers its standard input until that ends, at the end of the test; it must then end well.
+// Start runs a script that answers its standard input. The input ends with the test, and the script must then exit
+// successfully.
 func Start(t testing.TB, interpreter, script string) (in io.Writer, out *bufio.Reader) {
 	t.Helper()
 	cmd := exec.Command(interpreter, script)
@@ -43,4 +45,19 @@ func Start(t testing.TB, interpreter, script string) (in io.Writer, out *bufio.R
 		require.NoError(t, cmd.Wait())
 	})
 	return to, bufio.NewReader(from)
+}
+
+// Ask runs a script once with a question as JSON on its standard input, and decodes the JSON of its answer. The script
+// uses one thread and no network.
+func Ask(t testing.TB, interpreter, script string, question, answer any) {
+	t.Helper()
+	in, err := json.Marshal(question)
+	require.NoError(t, err)
+	cmd := exec.Command(interpreter, script)
+	var messages bytes.Buffer
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(in), &messages
+	cmd.Env = append(os.Environ(), "HF_HUB_OFFLINE=1", "OMP_NUM_THREADS=1")
+	out, err := cmd.Output()
+	require.NoError(t, err, messages.String())
+	require.NoError(t, json.Unmarshal(out, answer), "%s", out)
 }

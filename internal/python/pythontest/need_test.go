@@ -9,7 +9,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/python"
 )
 
-// verdict is a test that notes how it ends, and does not go on.
+// verdict is a test that records how it ends and does not continue.
 type verdict struct {
 	testing.TB
 	said string
@@ -29,7 +29,7 @@ func (v *verdict) end(said string) {
 func TestNeed(t *testing.T) {
 	for _, c := range []struct{ name, required, want string }{
 		{"wanted", "", "skipped: /no/such/python cannot import json: "},
-		{"required", "1", "failed: ROPEWALK_REQUIRE_SAMPLE is set, and /no/such/python cannot import json: "},
+		{"required", "1", "failed: ROPEWALK_REQUIRE_SAMPLE is set, but /no/such/python cannot import json: "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Setenv(python.Variable, "/no/such/python")

@@ -8,7 +8,11 @@ func check(name string, trans bool, rows, cols, ld, have int) {
 		rows, cols = cols, rows
 	}
 	if ld < cols || ld < 1 || (rows > 0 && cols > 0 && (rows-1)*ld+cols > have) {
-		panic(fmt.Sprintf("gemm: %s of %d×%d with row distance %d does not fit in %d elements", name, rows, cols, ld, have))
+		panic(
+			fmt.Sprintf(
+				"gemm: %s of %d×%d with row distance %d does not fit in %d elements", name, rows, cols, ld, have,
+			),
+		)
 	}
 }
 

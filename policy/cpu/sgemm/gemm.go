@@ -20,7 +20,10 @@ type Matmul struct {
 // Gemm sets C = alpha·op(A)·op(B) + beta·C, all row-major: op(A) is m×k, op(B) is k×n, C is m×n; op transposes
 // where the flag is set; lda, ldb, ldc are the distances between rows as stored. With beta 0, C need not hold
 // numbers. It panics where a matrix does not fit its memory.
-func (g *Matmul) Gemm(ta, tb bool, m, n, k int, alpha float32, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int) {
+func (g *Matmul) Gemm(
+	ta, tb bool, m, n, k int, alpha float32, a []float32, lda int, b []float32, ldb int, beta float32, c []float32,
+	ldc int,
+) {
 	if m == 0 || n == 0 {
 		return
 	}
@@ -145,7 +148,9 @@ func tile(height, k int, a []float32, rs, cs int, panel, c []float32, ldc int, n
 }
 
 // edge computes a tile of which C has only some columns by way of a whole one.
-func (g *Matmul) edge(p *product, k int, a operand, from, panel, c []float32, height, width int, next *float32, add bool) {
+func (g *Matmul) edge(
+	p *product, k int, a operand, from, panel, c []float32, height, width int, next *float32, add bool,
+) {
 	tile(height, k, from, a.rs, a.cs, panel, g.c[:], tileCols, next, p.alpha, false)
 	for i := range height {
 		to := c[i*p.ldc : i*p.ldc+width]

@@ -49,8 +49,9 @@ func TestGemm(t *testing.T) {
 	requireAvailable(t)
 	var g Matmul
 	sizes := [][3]int{
-		{1, 1, 1}, {1, 4, 8}, {2, 5, 9}, {2, 70, 40}, {1, 40, 300}, {3, 7, 16}, {4, 3, 40}, {5, 64, 3}, {6, 16, 32}, {7, 17, 33}, {13, 31, 257}, {48, 50, 24},
-		{49, 16, 8}, {64, 57, 32}, {126, 48, 256}, {127, 33, 300}, {130, 1040, 20}, {260, 20, 520},
+		{1, 1, 1}, {1, 4, 8}, {2, 5, 9}, {2, 70, 40}, {1, 40, 300}, {3, 7, 16}, {4, 3, 40}, {5, 64, 3}, {6, 16, 32},
+		{7, 17, 33}, {13, 31, 257}, {48, 50, 24}, {49, 16, 8},
+		{64, 57, 32}, {126, 48, 256}, {127, 33, 300}, {130, 1040, 20}, {260, 20, 520},
 	}
 	for _, s := range sizes {
 		m, n, k := s[0], s[1], s[2]
@@ -71,7 +72,10 @@ func TestGemm(t *testing.T) {
 						for l := range k {
 							sum += a.at(i, l) * b.at(l, j)
 						}
-						require.InDelta(t, float64(scale[0])*sum+float64(scale[1])*before, c.at(i, j), 1e-4, "%v, op %b, scale %v at %d, %d", s, bits, scale, i, j)
+						require.InDelta(
+							t, float64(scale[0])*sum+float64(scale[1])*before, c.at(i, j), 1e-4,
+							"%v, op %b, scale %v at %d, %d", s, bits, scale, i, j,
+						)
 					}
 				}
 			}
@@ -79,8 +83,8 @@ func TestGemm(t *testing.T) {
 	}
 }
 
-// TestElementsStandAlone: an element comes out the same, bit by bit, whatever rows and columns are beside it, and
-// whether B is packed before.
+// TestElementsStandAlone: the bits of an element do not depend on the other rows and columns, or on whether B was
+// packed before.
 func TestElementsStandAlone(t *testing.T) {
 	requireAvailable(t)
 	var g Matmul
@@ -131,8 +135,9 @@ func BenchmarkGemm(b *testing.B) {
 		m, n, k int
 		ta, tb  bool
 	}{
-		{512, 512, 512, false, false}, {512, 1024, 256, false, true}, {512, 256, 768, false, true}, {512, 256, 1024, false, false},
-		{1024, 256, 512, true, false}, {64, 256, 32, false, true}, {64, 32, 256, false, false}, {256, 32, 64, true, false},
+		{512, 512, 512, false, false}, {512, 1024, 256, false, true}, {512, 256, 768, false, true},
+		{512, 256, 1024, false, false}, {1024, 256, 512, true, false}, {64, 256, 32, false, true},
+		{64, 32, 256, false, false}, {256, 32, 64, true, false},
 		{512, 64, 128, false, true}, {512, 64, 64, true, false},
 		{512, 3072, 512, false, true}} {
 		op := string("NT"[flag(s.ta)]) + string("NT"[flag(s.tb)])
@@ -151,7 +156,8 @@ func BenchmarkGemm(b *testing.B) {
 // BenchmarkGemmPacked times products of few rows by weights that are packed already.
 func BenchmarkGemmPacked(b *testing.B) {
 	requireAvailable(b)
-	for _, s := range [][3]int{{1, 3072, 512}, {4, 3072, 512}, {8, 3072, 512}, {16, 1024, 256}, {32, 1024, 256}, {32, 192, 64}, {8, 16384, 1024}} {
+	for _, s := range [][3]int{{1, 3072, 512}, {4, 3072, 512}, {8, 3072, 512}, {16, 1024, 256}, {32, 1024, 256},
+		{32, 192, 64}, {8, 16384, 1024}} {
 		m, n, k := s[0], s[1], s[2]
 		b.Run(fmt.Sprintf("%dx%dx%d", m, n, k), func(b *testing.B) {
 			var g Matmul

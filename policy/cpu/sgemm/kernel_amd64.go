@@ -21,7 +21,10 @@ func tile2x16(k int, a *float32, rs, cs uintptr, b, c *float32, ldc uintptr, nex
 // tile2x32 computes 2 rows of 32 columns in the same way, from two panels step bytes apart.
 //
 //go:noescape
-func tile2x32(k int, a *float32, rs, cs uintptr, b *float32, step uintptr, c *float32, ldc uintptr, next *float32, alpha float32, add bool)
+func tile2x32(
+	k int, a *float32, rs, cs uintptr, b *float32, step uintptr, c *float32, ldc uintptr, next *float32, alpha float32,
+	add bool,
+)
 
 // turn8 writes eight rows of 8·k8 columns, ld bytes apart, as columns of rows width bytes apart.
 //

@@ -10,7 +10,7 @@
 	ADDQ $64, DX
 
 // AHEAD fetches two lines of what tiles after this one will read. Few rows are multiplied faster than their panel
-// comes from memory; fetched in a burst, lines would queue up, and the tile would stand still.
+// comes from memory; fetched in a burst, lines would queue up, and the tile would wait.
 #define AHEAD \
 	PREFETCHT1 (R12)   \
 	PREFETCHT1 64(R12) \
@@ -238,7 +238,8 @@ write:
 	VZEROUPPER
 	RET
 
-// func tile2x32(k int, a *float32, rs, cs uintptr, b *float32, step uintptr, c *float32, ldc uintptr, next *float32, alpha float32, add bool)
+// func tile2x32(k int, a *float32, rs, cs uintptr, b *float32, step uintptr, c *float32, ldc uintptr, next *float32,
+//	alpha float32, add bool)
 TEXT ·tile2x32(SB), NOSPLIT, $0-77
 	MOVQ k+0(FP), CX
 	MOVQ a+8(FP), SI

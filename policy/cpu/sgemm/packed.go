@@ -44,7 +44,9 @@ func (g *Matmul) GemmPacked(m int, a []float32, lda int, b Packed, from, to int,
 
 // GemmPanels sets the m×n matrix C to alpha·A·B, A being m×k and B panels of [k][16] that begin step floats apart,
 // as a caller keeps them; n is a multiple of 16. k is one block, however long.
-func (g *Matmul) GemmPanels(m, n, k int, alpha float32, a []float32, lda int, b []float32, step int, c []float32, ldc int) {
+func (g *Matmul) GemmPanels(
+	m, n, k int, alpha float32, a []float32, lda int, b []float32, step int, c []float32, ldc int,
+) {
 	if m == 0 || n == 0 || k == 0 {
 		return
 	}

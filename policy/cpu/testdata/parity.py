@@ -39,7 +39,7 @@ def answer_to(job):
         )
     answer = {"logits": logits, "greedy": out[0, prompt.shape[1]:].tolist()}
     if "cotangents" in job:
-        head = {name: p.requires_grad_() for name, p in load_file(job["dir"] + "/value_head.safetensors").items()}
+        head = {name: p.requires_grad_() for name, p in load_file(job["dir"] + "/value_head.state").items()}
         answer["values"], total = [], 0.0
         for sequence, cotangents in zip(job["sequences"], job["cotangents"]):
             states = model.model(torch.tensor([sequence])).last_hidden_state[0]

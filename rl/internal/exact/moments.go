@@ -8,8 +8,8 @@ import (
 // Limit bounds the numbers whose squares Moments can sum.
 const Limit = 1e150
 
-// Moments is the count, mean and variance of numbers; its zero value has none. Nothing is rounded
-// before a moment is read, so equal numbers have a variance of exactly 0 and a mean of themselves.
+// Moments is the count, mean and variance of numbers; the zero value holds no numbers. Nothing is rounded before a
+// moment is read, so equal numbers have a variance of exactly 0, and their mean is exactly that number.
 type Moments struct {
 	N            int
 	sum, squares Sum
@@ -28,9 +28,6 @@ func (m *Moments) Merge(o *Moments) {
 	m.sum.Merge(&o.sum)
 	m.squares.Merge(&o.squares)
 }
-
-// Sum returns Σx.
-func (m *Moments) Sum() float64 { return m.sum.Value() }
 
 // Mean returns Σx/n, 0 of none.
 func (m *Moments) Mean() float64 {

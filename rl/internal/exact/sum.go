@@ -16,8 +16,8 @@ const (
 	lowest   = -1074 // exponent of the least positive float64: limb 0 counts multiples of 2^lowest
 	limbBits = 32
 	limbs    = 68 // 2176 bits: 2098 of a float64's range and room for the number of terms
-	// before is how many additions may pass until carries must move on: each adds less than 2^32
-	// to a limb that holds 2^63.
+	// before is the number of additions after which carries must be moved: each adds less than 2^32 to a limb that
+	// holds 2^63.
 	before = 1 << 30
 )
 
@@ -27,7 +27,7 @@ type Sum struct {
 	pending int
 }
 
-// Add adds a finite number; it panics at NaN or infinity, which callers refuse by name.
+// Add adds a finite number. It panics at NaN or infinity; callers must refuse those first.
 func (s *Sum) Add(x float64) {
 	b := math.Float64bits(x)
 	exponent, mantissa := int(b>>52&0x7ff), b&(1<<52-1)
@@ -72,7 +72,7 @@ func (s *Sum) Merge(o *Sum) {
 	s.pending = 1
 }
 
-// carry moves what overflows a limb to the next one; the last keeps the sign.
+// carry moves the overflow of each limb to the next one; the last limb keeps the sign.
 func (s *Sum) carry() {
 	for i := range limbs - 1 {
 		s.limb[i+1] += s.limb[i] >> limbBits

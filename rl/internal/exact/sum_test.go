@@ -141,7 +141,8 @@ func TestMoments(t *testing.T) {
 		}
 		m.Merge(&rest)
 		near := func(got, want float64) bool { return math.Abs(got-want) <= 1e-15*math.Abs(want) }
-		if m.N != len(tt.values) || m.Mean() != tt.mean || !near(m.Variance(), tt.variance) || !near(m.Deviation(), tt.deviation) {
+		if m.N != len(tt.values) || m.Mean() != tt.mean || !near(m.Variance(), tt.variance) ||
+			!near(m.Deviation(), tt.deviation) {
 			t.Errorf("moments of %v: %d, %g, %g, %g; want %g, %g, %g",
 				tt.values, m.N, m.Mean(), m.Variance(), m.Deviation(), tt.mean, tt.variance, tt.deviation)
 		}

@@ -118,7 +118,7 @@ func Run(t *testing.T, kinds Kinds) {
 		t.Run(c.ID, func(t *testing.T) {
 			test, ok := kinds[c.Kind()]
 			if !ok {
-				t.Fatalf("nobody checks vectors of kind %s", c.Kind())
+				t.Fatalf("no function checks vectors of kind %s", c.Kind())
 			}
 			test(t, c)
 		})

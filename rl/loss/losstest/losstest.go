@@ -3,9 +3,11 @@
 package losstest
 
 import (
+	"maps"
 	"math"
 	"math/rand/v2"
 
+	"github.com/ropewalk/ropewalk/rl/choice"
 	"github.com/ropewalk/ropewalk/rl/loss"
 )
 
@@ -14,38 +16,65 @@ type Case struct {
 	Name      string
 	Objective loss.Objective
 	Value     *loss.ValueClip // the critic's loss, which reads Batch.Values
+	Settings  choice.Params   // parameters of the policy loss under their names in recipes
 }
 
-// Cases lists every loss, token-mean, with the settings of the papers. Covariance bounds are those
-// of SPEAR's mathematics runs, scaled to the spread of Batch's advantages.
+// Params are the case's settings as the formulas of testdata/parity.py read them.
+func (c Case) Params() map[string]any {
+	out := map[string]any{}
+	maps.Copy(out, c.Settings)
+	if c.Value != nil {
+		out["policy"], out["clip"] = c.Value.Name(), c.Value.Clip
+	}
+	if c.Objective.Policy != nil {
+		out["policy"] = c.Objective.Policy.Name()
+	}
+	if k := c.Objective.KL; k != nil {
+		out["estimator"], out["c_kl"] = string(k.Estimator), k.Coefficient
+	}
+	if h := c.Objective.Entropy; h != nil {
+		out["c_h"] = h.Coefficient
+	}
+	return out
+}
+
+// Cases lists every loss with the aggregation token-mean: the declared losses with their examples, then the losses and
+// terms that a training step composes itself.
 func Cases() []Case {
 	mean := loss.Aggregation{Mode: loss.TokenMean}
-	policy := func(s loss.Surrogate) Case {
-		return Case{Name: s.Name(), Objective: loss.Objective{Policy: s, Aggregation: mean}}
+	var out []Case
+	for _, d := range loss.Declarations() {
+		out = append(out, Declared(d))
 	}
-	rule := loss.CovarianceRule{Ratio: 0.02, Lower: 0.2, Upper: 40}
-	out := []Case{
-		policy(loss.PPOClip{Low: 0.2, High: 0.28, Dual: 3}),
-		policy(loss.CISPO{Low: 1, High: 0.2}),
-		policy(loss.SAPO{TauPositive: 1, TauNegative: 1.05}),
-		policy(loss.GSPO{Low: 0.003, High: 0.004}),
-		policy(loss.GSPOToken{Low: 0.003, High: 0.004}),
-		policy(loss.GPG{}),
-		policy(loss.GPPO{Low: 0.2, High: 0.28}),
-		policy(loss.CEGPPO{Low: 0.2, High: 0.28, Beta1: 0.75, Beta2: 1}),
-		policy(loss.AEPOClip{Low: 0.2, High: 0.2}),
-		policy(loss.ClipCov{Low: 0.2, High: 0.28, Rule: rule}),
-		policy(loss.KLCov{Coefficient: 1, Rule: rule}),
-		policy(loss.SelfImitation{Policy: loss.PPOClip{Low: 0.2, High: 0.28}, Gamma: 0.5}),
-		policy(loss.BehaviourCloning{}),
-		{Name: loss.ValueClip{}.Name(), Value: &loss.ValueClip{Clip: 0.5}, Objective: loss.Objective{Aggregation: mean}},
+	policy := func(s loss.Surrogate, settings choice.Params) Case {
+		return Case{Name: s.Name(), Objective: loss.Objective{Policy: s, Aggregation: mean}, Settings: settings}
 	}
+	clip := loss.PPOClip{Low: 0.2, High: 0.28}
+	imitation := choice.Params{"clip_low": clip.Low, "clip_high": clip.High, "gamma": 0.5}
+	out = append(out,
+		policy(loss.SelfImitation{Policy: clip, Gamma: 0.5}, imitation),
+		policy(loss.BehaviourCloning{}, nil),
+		Case{
+			Name: loss.ValueClip{}.Name(), Value: &loss.ValueClip{Clip: 0.5},
+			Objective: loss.Objective{Aggregation: mean},
+		},
+	)
 	for _, e := range []loss.Estimator{loss.K1, loss.AbsKL, loss.K2, loss.K3} {
 		k := loss.KL{Estimator: e, Coefficient: 0.01}
 		out = append(out, Case{Name: k.Name(), Objective: loss.Objective{KL: &k, Aggregation: mean}})
 	}
 	h := loss.Entropy{Coefficient: 0.001}
 	return append(out, Case{Name: h.Name(), Objective: loss.Objective{Entropy: &h, Aggregation: mean}})
+}
+
+// Declared is the case of a declared loss, with its example. It panics on a declaration without a loss.
+func Declared(d loss.Declaration) Case {
+	s, settings, err := d.ExampleLoss()
+	if err != nil {
+		panic(err)
+	}
+	mean := loss.Aggregation{Mode: loss.TokenMean}
+	return Case{Name: d.Name, Objective: loss.Objective{Policy: s, Aggregation: mean}, Settings: settings}
 }
 
 // Batch is rows with every optional field, and the critic's.

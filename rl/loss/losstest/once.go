@@ -46,7 +46,9 @@ func Planned[T loss.Float](c Case, b Batch[T]) ([]loss.Row[T], loss.Plan, error)
 }
 
 // Evaluate evaluates a case.
-func Evaluate[T loss.Float](c Case, e *loss.Evaluator[T], rows []loss.Row[T], values []loss.ValueRow[T], plan loss.Plan) (loss.Result[T], error) {
+func Evaluate[T loss.Float](
+	c Case, e *loss.Evaluator[T], rows []loss.Row[T], values []loss.ValueRow[T], plan loss.Plan,
+) (loss.Result[T], error) {
 	if c.Value != nil {
 		return e.EvaluateValues(*c.Value, values, plan.Policy)
 	}

@@ -1,7 +1,7 @@
 """Every loss of package loss as PyTorch writes it, for autograd, from the formulas alone.
 
 As a program it answers one JSON job on standard input: for each method and batch, the loss and the gradients that autograd
-finds in float64. As a module it gives the benchmark the same formulas.
+finds in float64. As a module it gives the benchmark the same formulas. A loss's parameters have their names in recipes.
 """
 
 import json
@@ -25,14 +25,14 @@ def clipped(b, low, high, dual=0.0):
 
 
 def ppo_clip(b, p):
-    return clipped(b, p["low"], p["high"], p.get("dual", 0.0))
+    return clipped(b, p["clip_low"], p["clip_high"], p.get("dual_clip", 0.0))
 
 
 def cispo(b, p):
     r, a = ratio(b).detach(), b["adv"]
-    w = r.clamp(1 - p["low"], 1 + p["high"])
+    w = r.clamp(1 - p["clip_low"], 1 + p["clip_high"])
     if p.get("mask"):
-        w = w * ~(((a > 0) & (r > 1 + p["high"])) | ((a < 0) & (r < 1 - p["low"])))
+        w = w * ~(((a > 0) & (r > 1 + p["clip_high"])) | ((a < 0) & (r < 1 - p["clip_low"])))
     return -w * a * b["logp"]
 
 
@@ -49,7 +49,7 @@ def row_mean(x, mask):
 def sequence(b, p, adv):
     s = torch.exp(row_mean(b["logp"] - b["old"], b["mask"]).detach().clamp(max=10.0))
     s = s * torch.exp(b["logp"] - b["logp"].detach())
-    return torch.maximum(-adv * s, -adv * s.clamp(1 - p["low"], 1 + p["high"]))
+    return torch.maximum(-adv * s, -adv * s.clamp(1 - p["clip_low"], 1 + p["clip_high"]))
 
 
 def gspo(b, p):
@@ -63,33 +63,33 @@ def gspo_token(b, p):
 def ce_gppo(b, p):
     r, a = ratio(b), b["adv"]
     one = r / r.detach()
-    below = (a < 0) & (r < 1 - p["low"])
-    above = (a > 0) & (r > 1 + p["high"])
-    v = torch.where(below, p.get("beta1", 1.0) * (1 - p["low"]) * one, r)
-    return -a * torch.where(above, p.get("beta2", 1.0) * (1 + p["high"]) * one, v)
+    below = (a < 0) & (r < 1 - p["clip_low"])
+    above = (a > 0) & (r > 1 + p["clip_high"])
+    v = torch.where(below, p.get("beta1", 1.0) * (1 - p["clip_low"]) * one, r)
+    return -a * torch.where(above, p.get("beta2", 1.0) * (1 + p["clip_high"]) * one, v)
 
 
 def aepo_clip(b, p):
     r, a = ratio(b), b["adv"]
-    upper = (1 + p["high"]) * r / r.detach()
-    w = torch.where(r > 1 + p["high"], upper, r.clamp(min=1 - p["low"]))
+    upper = (1 + p["clip_high"]) * r / r.detach()
+    w = torch.where(r > 1 + p["clip_high"], upper, r.clamp(min=1 - p["clip_low"]))
     loss = torch.maximum(-a * r, -a * w)
-    if p.get("dual"):
-        loss = torch.where(a < 0, torch.minimum(loss, -a * p["dual"]), loss)
+    if p.get("dual_clip"):
+        loss = torch.where(a < 0, torch.minimum(loss, -a * p["dual_clip"]), loss)
     return loss
 
 
 def clip_cov(b, p):
-    return clipped(b, p["low"], p["high"]) * (1 - b["marks"])
+    return clipped(b, p["clip_low"], p["clip_high"]) * (1 - b["marks"])
 
 
 def kl_cov(b, p):
     l = (b["logp"] - b["old"]).clamp(-CLAMP, CLAMP)
-    return -b["adv"] * torch.exp(l) + b["marks"] * p["coefficient"] * l.abs()
+    return -b["adv"] * torch.exp(l) + b["marks"] * p["cov_coefficient"] * l.abs()
 
 
 def self_imitation(b, p):
-    return p["gamma"] * clipped(b, p["low"], p["high"])
+    return p["gamma"] * clipped(b, p["clip_low"], p["clip_high"])
 
 
 def behaviour_cloning(b, p):

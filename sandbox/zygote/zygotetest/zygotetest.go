@@ -1,4 +1,5 @@
-// Package zygotetest opens the sandbox for tests of other packages. What the machine lacks skips the test.
+// Package zygotetest opens the sandbox for tests of other packages. If the machine lacks something, the test is
+// skipped.
 package zygotetest
 
 import (
@@ -12,7 +13,7 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox/zygote"
 )
 
-// Sessions makes sessions of Python.
+// Sessions opens Python sessions for a test.
 func Sessions(t testing.TB) *zygote.Sessions {
 	t.Helper()
 	s, err := zygote.OpenSessions(zygote.Options{})
@@ -24,11 +25,12 @@ func Sessions(t testing.TB) *zygote.Sessions {
 	return s
 }
 
-// WithSympy opens an executor, with two workers, whose interpreter has numpy and sympy: the one that
-// ROPEWALK_SANDBOX_PYTHON names. Where there is none, ROPEWALK_REQUIRE_SYMPY turns the skip into a failure.
+// WithSympy opens an executor with two workers whose interpreter has numpy and sympy. ROPEWALK_SANDBOX_PYTHON names the
+// interpreter. If there is none the test is skipped, or fails if ROPEWALK_REQUIRE_SYMPY is set.
 func WithSympy(t testing.TB, minTier sandbox.Tier) *zygote.Executor {
 	t.Helper()
-	e, err := zygote.Open(zygote.Options{Python: os.Getenv("ROPEWALK_SANDBOX_PYTHON"), Workers: 2, Dir: t.TempDir(), MinTier: minTier})
+	e, err := zygote.Open(zygote.Options{Python: os.Getenv("ROPEWALK_SANDBOX_PYTHON"), Workers: 2, Dir: t.TempDir(),
+		MinTier: minTier})
 	if err == nil {
 		t.Cleanup(func() { require.NoError(t, e.Close()) })
 		_, err = e.Run(t.Context(), []sandbox.Call{{Code: "import sympy", Packages: sandbox.PackagesSympy}})
@@ -42,7 +44,7 @@ func WithSympy(t testing.TB, minTier sandbox.Tier) *zygote.Executor {
 	return e
 }
 
-// Need skips the test where programs cannot run, or fails it if ROPEWALK_REQUIRE_PYTHON is set.
+// Need skips the test if programs cannot run, or fails it if ROPEWALK_REQUIRE_PYTHON is set.
 func Need(t testing.TB) {
 	t.Helper()
 	e, err := zygote.Open(zygote.Options{Workers: 1})

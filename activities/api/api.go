@@ -1,0 +1,463 @@
+// Package api holds the parameters and results of every activity: references and small statistics, never rows.
+// Workflows and activities share these types.
+//
+// Glossary. A *scope* says which stage of which step of which run an activity works for. A *ref* names a committed
+// manifest by key and digest. A *policy ref* names the manifest that committed a checkpoint. A *timing* is one
+// activity's measured interval, for the timings table.
+package api
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/schema/stages"
+)
+
+// Activity names, as schema/stages declares them and Temporal's UI shows them.
+const (
+	PrepareRun           = "PrepareRun"
+	AmendRecipe          = "AmendRecipe"
+	WarmStart            = "WarmStart"
+	SelectPrompts        = "SelectPrompts"
+	GenerateRollouts     = "GenerateRollouts"
+	ExecuteToolCalls     = "ExecuteToolCalls"
+	AssembleTrajectories = "AssembleTrajectories"
+	GradeAnswers         = "GradeAnswers"
+	ScoreRewards         = "ScoreRewards"
+	CommitStages         = "CommitStages"
+	Resample             = "Resample"
+	ComputeTokenOutputs  = "ComputeTokenOutputs"
+	ComputeAdvantages    = "ComputeAdvantages"
+	UpdateReplayBuffer   = "UpdateReplayBuffer"
+	UpdatePolicy         = "UpdatePolicy"
+	PublishPolicy        = "PublishPolicy"
+	PruneCheckpoints     = "PruneCheckpoints"
+	CompactStep          = "CompactStep"
+	Evaluate             = "Evaluate"
+	RecordTimings        = "RecordTimings"
+	ImportTrajectories   = "ImportTrajectories"
+	CompareCalculator    = "CompareCalculator"
+	PrepareReplay        = "PrepareReplay"
+	CompareReplay        = "CompareReplay"
+	PrepareCheck         = "PrepareCheck"
+	CheckReplay          = "CheckReplay"
+	NoteState            = "NoteState"
+	FindHome             = "FindHome"
+	ServeRanks           = "ServeRanks"
+)
+
+// Stages, as manifests, search attributes and timings name them. No other stage reads what compare, commit, timings
+// and prune commit.
+const (
+	StagePrepare   = schema.StagePrepare
+	StageWarmStart = schema.StageWarmStart
+	StagePrompts   = schema.StagePrompts
+	StageRollout   = schema.StageRollout
+	StageSandbox   = schema.StageSandbox
+	StageAssemble  = schema.StageAssemble
+	StageGrade     = schema.StageGrade
+	StageReward    = schema.StageReward
+	StageResample  = schema.StageResample
+	StageLogprobs  = schema.StageLogprobs
+	StageAdvantage = schema.StageAdvantage
+	StageBuffer    = schema.StageBuffer
+	StageUpdate    = schema.StageUpdate
+	StagePublish   = schema.StagePublish
+	StageEvaluate  = schema.StageEvaluate
+	StageImport    = schema.StageImport
+	StageReplay    = schema.StageReplay
+	StageCompare   = stages.Compare
+	StageCommit    = stages.Commit
+	StageTimings   = stages.Timings
+	StagePrune     = stages.Prune
+	StageCompact   = schema.StageCompact
+)
+
+// InitStep is the step number of run-level stages (prepare, warm start, import).
+const InitStep = -1
+
+// Scope says where an activity's output belongs.
+type Scope struct {
+	Run    string     `json:"run"`
+	Step   int        `json:"step"` // InitStep for run-level stages
+	Gen    int        `json:"gen"`
+	Config schema.Ref `json:"config"` // the manifest of PrepareRun: resolved recipe and code digest
+}
+
+// PolicyRef names a committed checkpoint.
+type PolicyRef struct {
+	Manifest schema.Ref `json:"manifest"` // the manifest that holds the checkpoint's file list
+	Digest   string     `json:"digest"`   // checkpoint digest
+	Step     int        `json:"step"`     // the step whose update made it; 0 for the warm start
+}
+
+// Timing is the measurement of one activity execution. Times are Unix microseconds.
+type Timing struct {
+	Stage   string  `json:"stage"`
+	Shard   int     `json:"shard"`
+	Turn    int     `json:"turn"`
+	Start   int64   `json:"start"`
+	End     int64   `json:"end"`
+	Queue   float64 `json:"queue"` // seconds between scheduling and start
+	CPU     float64 `json:"cpu"`   // seconds, if the stage measures it
+	Attempt int     `json:"attempt"`
+	Host    string  `json:"host"`
+	Rows    int64   `json:"rows"`
+	Tokens  int64   `json:"tokens"`
+	// Adopted means that this execution found the stage committed. The times are those of this execution. The times
+	// of the execution that did the work are lost, because its worker ended before it could record them.
+	Adopted bool `json:"adopted,omitempty"`
+	// Device is how the stage used devices; nil if its engine measures nothing.
+	Device *DeviceUse `json:"device,omitempty"`
+}
+
+// DeviceUse is how a stage used its engine's devices.
+type DeviceUse struct {
+	// PeakBytes is the most memory held on one device; 0 if the device has no memory of its own.
+	PeakBytes    int64    `json:"peak_bytes,omitempty"`
+	Utilisation  *float64 `json:"utilisation,omitempty"`
+	MFU          *float64 `json:"mfu,omitempty"` // model flops divided by the devices' peak
+	TokensPerSec *float64 `json:"tokens_per_s,omitempty"`
+}
+
+// String describes the use for people, as far as it is known.
+func (d *DeviceUse) String() string {
+	var parts []string
+	add := func(format string, x float64) { parts = append(parts, fmt.Sprintf(format, x)) }
+	if d.TokensPerSec != nil {
+		add("%.0f tokens/s", *d.TokensPerSec)
+	}
+	if d.MFU != nil {
+		add("MFU %.1f%%", 100**d.MFU)
+	}
+	if d.Utilisation != nil {
+		add("busy %.0f%%", 100**d.Utilisation)
+	}
+	if d.PeakBytes > 0 {
+		add("%.1f GiB at most", float64(d.PeakBytes)/(1<<30))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Done is the part of a stage activity's result that belongs to the attempt. The rest of the result is committed in the
+// manifest's note, with Done zero; so JSON leaves out every field of Done that is zero.
+type Done struct {
+	Manifest schema.Ref `json:"manifest,omitzero"`
+	Adopted  bool       `json:"adopted,omitzero"` // an earlier attempt had already committed
+	// Home is the host whose engine did the work and still holds its state; "" if no such host is known.
+	Home   string `json:"home,omitzero"`
+	Timing Timing `json:"timing,omitzero"`
+}
+
+// Plan holds what a workflow needs to know of the resolved recipe.
+type Plan struct {
+	Recipe        string  `json:"recipe"`
+	Seed          uint64  `json:"seed"`
+	Steps         int     `json:"steps"`
+	Shards        int     `json:"shards"`
+	MaxTurns      int     `json:"max_turns"`
+	EvaluateEvery int     `json:"evaluate_every"`
+	SandboxWall   float64 `json:"sandbox_wall"` // longest time for one call, in seconds
+	BatchRows     int     `json:"batch_rows"`   // trajectories sampled in each step
+	// Chain describes for people what the stage resample runs, in order.
+	Chain string `json:"chain,omitempty"`
+	// Dynamic is set if the step is sampled in rounds.
+	Dynamic *Dynamic `json:"dynamic,omitempty"`
+	// Needs decides which of the optional stages run.
+	stages.Needs
+	// Hosts is how many hosts share the run's models, if there are several.
+	Hosts int `json:"hosts,omitempty"`
+	// Compact says that each step's small shards are merged alongside the next step.
+	Compact bool `json:"compact,omitempty"`
+}
+
+// Dynamic holds what a step needs to know of dynamic sampling. Each round has Plan.Shards shards.
+type Dynamic struct {
+	Target    int `json:"target"` // informative groups
+	Tries     int `json:"tries"`  // maximum number of rounds
+	ColdStart int `json:"cold_start,omitempty"`
+}
+
+// Enough reports whether a step stops sampling after the given number of rounds, with the given number of informative
+// groups in them. Steps count from 1.
+func (d Dynamic) Enough(step, rounds, informative int) bool {
+	return rounds >= d.Tries || step <= d.ColdStart || informative >= d.Target
+}
+
+// PromptsInput asks for a step's prompts, or for those of one round of its dynamic sampling.
+type PromptsInput struct {
+	Scope
+	Round *int `json:"round,omitempty"` // from 0; absent if the step samples once
+}
+
+// Past names what a shard has committed of its rollout before an activity, by the manifest that it committed last.
+// That manifest names the one before it, and so on back to turn 0. So the input of an activity does not grow with the
+// number of turns.
+type Past struct {
+	// Last is the manifest of the shard's latest turn, or of that turn's tool calls; zero before turn 0.
+	Last schema.Ref `json:"last,omitzero"`
+	// Turns and Tools list every earlier manifest instead, if the step began before Last existed.
+	Turns []schema.Ref `json:"turns,omitempty"`
+	Tools []schema.Ref `json:"tools,omitempty"`
+}
+
+// Inputs lists the manifests that the past names directly.
+func (p Past) Inputs() []schema.Ref {
+	if p.Last != (schema.Ref{}) {
+		return []schema.Ref{p.Last}
+	}
+	return slices.Concat(p.Turns, p.Tools)
+}
+
+// GenerateInput asks for one turn of one shard.
+type GenerateInput struct {
+	Scope
+	Past
+	Shard   int        `json:"shard"`
+	Turn    int        `json:"turn"`
+	Prompts schema.Ref `json:"prompts"`
+	Policy  PolicyRef  `json:"policy"`
+}
+
+// Generated counts one turn of one shard.
+type Generated struct {
+	Done
+	Calls  int   `json:"calls"`  // tool calls that wait for results
+	Tokens int64 `json:"tokens"` // tokens generated
+	// Excluded counts the trajectories that ended here because the engine failed on them.
+	Excluded int `json:"excluded,omitempty"`
+}
+
+// ToolsInput asks for the tool calls of one turn of one shard.
+type ToolsInput struct {
+	Scope
+	Past               // the last turn is the one whose calls run
+	Shard   int        `json:"shard"`
+	Turn    int        `json:"turn"`
+	Prompts schema.Ref `json:"prompts"`
+}
+
+// ToolsDone counts verdicts.
+type ToolsDone struct {
+	Done
+	Calls  int `json:"calls"`
+	Failed int `json:"failed"`
+	// Excluded counts the trajectories that ended here because the sandbox broke on one of their calls.
+	Excluded int `json:"excluded,omitempty"`
+}
+
+// AssembleInput asks for one shard's episodes.
+type AssembleInput struct {
+	Scope
+	Past
+	Shard   int        `json:"shard"`
+	Prompts schema.Ref `json:"prompts"`
+}
+
+// GradeInput asks for the symbolic verdicts on one shard's answers.
+type GradeInput struct {
+	Scope
+	Shard        int        `json:"shard"`
+	Trajectories schema.Ref `json:"trajectories"`
+}
+
+// Graded counts one shard's symbolic verdicts.
+type Graded struct {
+	Done
+	Asked int `json:"asked"` // trajectories
+	Pairs int `json:"pairs"` // different pairs among them; each pair is one call
+	Equal int `json:"equal"` // trajectories
+	// Excluded counts the trajectories whose call gave no verdict.
+	Excluded int `json:"excluded,omitempty"`
+}
+
+// ScoreInput asks for one shard's rewards.
+type ScoreInput struct {
+	Scope
+	Shard        int        `json:"shard"`
+	Trajectories schema.Ref `json:"trajectories"`
+	Gradings     schema.Ref `json:"gradings,omitzero"` // if the recipe asks for symbolic grading
+}
+
+// Scored sums one shard's rewards.
+type Scored struct {
+	Done
+	Trajectories int     `json:"trajectories"` // with a reward; means are over these trajectories
+	RewardSum    float64 `json:"reward_sum"`
+	Successes    int     `json:"successes"`
+	// PositiveCalls and PositiveErrors count tool calls and tool errors of trajectories with a positive reward (spec
+	// I5).
+	PositiveCalls  int   `json:"positive_calls"`
+	PositiveErrors int   `json:"positive_errors"`
+	ToolCalls      int   `json:"tool_calls"`
+	Tokens         int64 `json:"tokens"`
+	// Compared counts imported rows that carry a verdict of their own, and Agreed those whose verdict equals ours.
+	Agreed   int `json:"agreed"`
+	Compared int `json:"compared"`
+	// Excluded counts the shard's trajectories without a reward, wherever they were excluded.
+	Excluded int `json:"excluded,omitempty"`
+	// Informative counts the groups whose rewards are not all equal, if the step samples in rounds.
+	Informative int `json:"informative,omitempty"`
+}
+
+// StageParts lists the shard manifests that make one stage.
+type StageParts struct {
+	Stage string       `json:"stage"`
+	Turn  int          `json:"turn"` // −1 if the stage has no turns
+	Parts []schema.Ref `json:"parts"`
+}
+
+// CommitInput asks for stage manifests, and for the step's head if Head is set.
+type CommitInput struct {
+	Scope
+	Stages []StageParts `json:"stages,omitempty"`
+	// Rewards are the reward manifests of a step's shards. Each of them leads, through its inputs, to everything else
+	// that the shard has committed. All of it becomes stage manifests, after those of Stages.
+	Rewards []schema.Ref `json:"rewards,omitempty"`
+	Head    []StageRef   `json:"head,omitempty"`
+}
+
+// StageRef is one stage manifest of a step.
+type StageRef struct {
+	Stage string     `json:"stage"`
+	Ref   schema.Ref `json:"ref"`
+}
+
+// Committed returns the stage manifests in the requested order. Those of Rewards follow in the order of the stages,
+// turn by turn.
+type Committed struct {
+	Done
+	Refs []schema.Ref `json:"refs"`
+	// Stages are the same manifests with their stages, if Rewards were given.
+	Stages []StageRef `json:"stages,omitempty"`
+}
+
+// ResampleInput asks which trajectories are kept.
+type ResampleInput struct {
+	Scope
+	Rewards schema.Ref `json:"rewards"` // stage manifest
+	// Excluded are the shards whose parts the rewards lack. Prompts, the step's prompts, tell which trajectories
+	// these are. The activity reads Prompts only if Excluded is not empty.
+	Excluded []ExcludedShard `json:"excluded,omitempty"`
+	Prompts  schema.Ref      `json:"prompts,omitzero"`
+}
+
+// ExcludedShard is a shard of a step that failed for good and was skipped.
+type ExcludedShard struct {
+	Shard  int    `json:"shard"`
+	Stage  string `json:"stage"`  // the stage that failed
+	Reason string `json:"reason"` // the failure's text
+}
+
+// Resampled counts groups and rows.
+type Resampled struct {
+	Done
+	Kept          int `json:"kept"` // trajectories
+	Dropped       int `json:"dropped"`
+	KeptGroups    int `json:"kept_groups"`
+	DroppedGroups int `json:"dropped_groups"`
+	// Reasons counts trajectories by reason; schema.ReasonExcluded counts the excluded ones.
+	Reasons map[string]int `json:"reasons"`
+	// Masked counts the kept trajectories whose tokens are masked out of the loss, by reason.
+	Masked map[string]int `json:"masked,omitempty"`
+}
+
+// TokenOutputsInput asks for the token outputs of one shard's kept trajectories.
+type TokenOutputsInput struct {
+	Scope
+	Shard int `json:"shard"`
+	// Assembled is the shard's manifest of assembled trajectories, which leads to its turns.
+	Assembled schema.Ref `json:"assembled,omitzero"`
+	// Turns lists the shard's turns instead, if the step began before Assembled existed.
+	Turns     []schema.Ref `json:"turns,omitempty"`
+	Selection schema.Ref   `json:"selection"`
+	// Policy is the policy that the update starts from. Its manifest also names the critic, if the run trains one.
+	// The activity finds the reference policy in the record.
+	Policy PolicyRef `json:"policy"`
+}
+
+// TokenOutputs counts the outputs.
+type TokenOutputs struct {
+	Done
+	Rows   int   `json:"rows"`
+	Tokens int64 `json:"tokens"` // tokens in the loss
+}
+
+// AdvantageInput asks for the training batch.
+type AdvantageInput struct {
+	Scope
+	Turns     []schema.Ref `json:"turns"` // stage manifests, one for each turn
+	Rewards   schema.Ref   `json:"rewards"`
+	Selection schema.Ref   `json:"selection"`
+	Outputs   schema.Ref   `json:"outputs,omitzero"` // stage manifest of logprobs, if the step has one
+}
+
+// Advantages counts the rows and tokens of the batch.
+type Advantages struct {
+	Done
+	Rows   int   `json:"rows"`
+	Tokens int64 `json:"tokens"` // tokens in the loss
+}
+
+// BufferInput asks for the replay buffer after a step.
+type BufferInput struct {
+	Scope
+	Previous schema.Ref `json:"previous,omitzero"` // the buffer after the previous step; zero if it is empty
+	Rewards  schema.Ref `json:"rewards"`
+	Batch    schema.Ref `json:"batch"`
+}
+
+// Buffered counts the replay buffer after a step.
+type Buffered struct {
+	Done
+	Size      int `json:"size"`   // trajectories
+	Stored    int `json:"stored"` // trajectories added in this step
+	Baselines int `json:"baselines"`
+	// Consumed means that the buffer was full: its trajectories were evaluated again, the buffer was emptied, and
+	// Imitated of the trajectories are the step's replay batch.
+	Consumed     bool    `json:"consumed,omitempty"`
+	Imitated     int     `json:"imitated,omitempty"`
+	P50          float64 `json:"p50"`                    // median of the baselines
+	Recalibrated float64 `json:"recalibrated,omitempty"` // mean Ã of the imitated trajectories
+}
+
+// UpdateInput asks for one policy update.
+type UpdateInput struct {
+	Scope
+	Batch  schema.Ref `json:"batch"`
+	Policy PolicyRef  `json:"policy"`
+	Buffer schema.Ref `json:"buffer,omitzero"` // the step's replay buffer, if the recipe has one
+}
+
+// Updated reports the update: means over its optimiser steps, except those on the replay batch.
+type Updated struct {
+	Done
+	Policy       PolicyRef `json:"policy"`
+	Loss         float64   `json:"loss"`
+	KL           float64   `json:"kl"`
+	Entropy      float64   `json:"entropy"`
+	ClipFraction float64   `json:"clip_fraction"`
+	GradNorm     float64   `json:"grad_norm"`
+	Drift        float64   `json:"drift"` // largest |log-probability now − old| before the first step
+	// ReferenceKL is the estimated divergence from the reference, if the loss includes one.
+	ReferenceKL *float64 `json:"reference_kl,omitempty"`
+	Tokens      int64    `json:"tokens"`
+	// Advantages describes the advantages that the update trained on; nil if it had nothing to train on.
+	Advantages *schema.Advantages `json:"advantages,omitempty"`
+	// Critic is the critic's part of the update, if the recipe has one.
+	Critic *schema.CriticFigures `json:"critic,omitempty"`
+	// Gamma is the weight of the imitation, if the recipe has one.
+	Gamma *float64 `json:"gamma,omitempty"`
+}
+
+// PublishInput asks the rollout engine to serve a checkpoint, and asks for the step's head.
+type PublishInput struct {
+	Scope
+	Policy PolicyRef  `json:"policy"`
+	Stages []StageRef `json:"stages"` // the stages that the step's head names
+}
+
+// Published is the result of a finished step.
+type Published struct{ Done }

@@ -1,0 +1,123 @@
+package api
+
+import (
+	"fmt"
+
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// EvaluateInput asks for an evaluation on held-out problems.
+type EvaluateInput struct {
+	Scope
+	Policy PolicyRef `json:"policy"`
+	Tag    string    `json:"tag"` // warm_start | step | final
+}
+
+// Rate is a success rate with its bootstrap 95% interval over problems.
+type Rate struct {
+	Success float64 `json:"success"`
+	CILow   float64 `json:"ci_low"`
+	CIHigh  float64 `json:"ci_high"`
+	N       int     `json:"n"` // number of problems
+}
+
+// EvaluationSummary is the result of one evaluation.
+type EvaluationSummary struct {
+	Rate
+	Greedy float64 `json:"greedy"`
+	// GreedyN counts the greedy episodes that Greedy is the share of; 0 in summaries of earlier versions.
+	GreedyN int `json:"greedy_n"`
+	// ByLevel is keyed by the level's number.
+	ByLevel                map[string]Rate `json:"by_level"`
+	ToolErrorRatePositives float64         `json:"tool_error_rate_positives"`
+	// PositiveCalls counts the calls that ToolErrorRatePositives is the share of; 0 in summaries of earlier versions.
+	PositiveCalls int   `json:"positive_calls"`
+	Trajectories  int   `json:"trajectories"`
+	ToolCalls     int   `json:"tool_calls"`
+	Tokens        int64 `json:"tokens"`
+}
+
+// noData stands for a figure that an evaluation does not have, where 0 would be a figure.
+const noData = "–"
+
+// String is the rate with its interval, in percent.
+func (r Rate) String() string {
+	if r.N == 0 {
+		return noData
+	}
+	return fmt.Sprintf("%.1f%% [%.1f, %.1f]", 100*r.Success, 100*r.CILow, 100*r.CIHigh)
+}
+
+// SuccessWords is the rate without its interval.
+func (r Rate) SuccessWords() string { return share(r.N > 0, r.Success) }
+
+// GreedyWords is the success of greedy episodes in percent.
+func (e EvaluationSummary) GreedyWords() string {
+	return share(e.GreedyN > 0 || e.Greedy > 0, e.Greedy)
+}
+
+// ToolErrorWords is the share of calls in positive trajectories that failed.
+func (e EvaluationSummary) ToolErrorWords() string {
+	return share(e.PositiveCalls > 0 || e.ToolErrorRatePositives > 0, e.ToolErrorRatePositives)
+}
+
+func share(there bool, of float64) string {
+	if !there {
+		return noData
+	}
+	return fmt.Sprintf("%.1f%%", 100*of)
+}
+
+// Evaluated is an evaluation and its manifest.
+type Evaluated struct {
+	Done
+	Summary EvaluationSummary `json:"summary"`
+}
+
+// RecordTimingsInput carries a step's measured intervals to the timings table.
+type RecordTimingsInput struct {
+	Scope
+	Timings []Timing `json:"timings"`
+	// Part separates a step's own timings from those of the run, which are recorded at the same step.
+	Part string `json:"part"` // step | run
+	// Shard is the shard of the step that the timings belong to; absent if they belong to the whole step.
+	Shard *int `json:"shard,omitempty"`
+}
+
+// ImportInput asks to turn foreign solutions into committed turns.
+type ImportInput struct {
+	Scope
+	Format string `json:"format"` // gsm8k-solutions | openai
+	Source string `json:"source"` // key of the uploaded file
+	Digest string `json:"digest"` // digest of the uploaded file
+}
+
+// ImportedShard is one shard of imported prompts, turns and trajectories. Its manifest of the rollout stage, turn 0,
+// holds all three.
+type ImportedShard struct {
+	Manifest schema.Ref `json:"manifest"`
+	Calls    int        `json:"calls"`
+}
+
+// Imported lists the shards.
+type Imported struct {
+	Done
+	Shards       []ImportedShard `json:"shards"`
+	Trajectories int             `json:"trajectories"`
+	Calls        int             `json:"calls"`
+}
+
+// AgreementInput asks how tool results compare with what the source wrote.
+type AgreementInput struct {
+	Scope
+	Tools  []schema.Ref `json:"tools"`
+	Source string       `json:"source"`
+	Digest string       `json:"digest"`
+}
+
+// Agreement compares the calculator with the source's annotations.
+type Agreement struct {
+	Done
+	Compared int `json:"compared"`
+	Agreed   int `json:"agreed"`
+}

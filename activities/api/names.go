@@ -1,0 +1,18 @@
+package api
+
+// Formats of imported files; each is also the name of its recipes' environment.
+const (
+	FormatGSM8K  = "gsm8k-solutions"
+	FormatOpenAI = "openai"
+)
+
+// Kinds of failures: the types of application errors, and values of the search attribute FailureKind.
+const (
+	FailBadInput  = "bad_input"      // someone must change the request
+	FailCorrupt   = "corrupt_record" // committed bytes do not match their digest
+	FailRefused   = "refused"        // a stage cannot work on such input (e.g. null log-probabilities)
+	FailMemory    = "out_of_memory"  // the engine's device has too little memory for the work
+	FailNonFinite = "non_finite"     // a gradient or loss is NaN or infinite
+	// FailElsewhere: the host no longer has the run's engine, nor room for it; any other host may take the work.
+	FailElsewhere = "elsewhere"
+)

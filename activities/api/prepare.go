@@ -1,0 +1,87 @@
+package api
+
+import (
+	"github.com/ropewalk/ropewalk/internal/machine"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// PrepareInput asks to resolve, validate and commit a run's recipe.
+type PrepareInput struct {
+	Run        string   `json:"run"`
+	Kind       string   `json:"kind"`             // train | reprocess
+	Format     string   `json:"format,omitempty"` // format of an imported file
+	Recipe     string   `json:"recipe,omitempty"`
+	RecipeYAML string   `json:"recipe_yaml,omitempty"`
+	RecipeFile string   `json:"recipe_file,omitempty"`
+	Overrides  []string `json:"overrides,omitempty"`
+	Seed       *uint64  `json:"seed,omitempty"`
+	Steps      *int     `json:"steps,omitempty"`
+	Resume     bool     `json:"resume,omitempty"`
+}
+
+// Prepared is a validated run.
+type Prepared struct {
+	Done
+	Plan Plan `json:"plan"`
+	// NextStep is the first step without a head; Policy is the checkpoint that it starts from (nil at step 1).
+	NextStep int        `json:"next_step"`
+	Policy   *PolicyRef `json:"policy,omitempty"`
+	// Buffer is the replay buffer that step NextStep starts with; zero if it is empty.
+	Buffer schema.Ref `json:"buffer,omitzero"`
+	// Machine is the hardware and software that this worker computes with.
+	Machine machine.Machine `json:"machine"`
+	// Amendments are the committed changes of the run's recipe, in the order they were made.
+	Amendments []Amendment `json:"amendments,omitempty"`
+	// NextAmendment is the first number that no amendment in the record has. Void amendments and amendments that
+	// later ones ignore also use up numbers.
+	NextAmendment int `json:"next_amendment,omitempty"`
+}
+
+// Amendment is a change of a run's recipe: the manifest that holds the changed recipe, and the step from which the
+// change is in force.
+type Amendment struct {
+	Manifest schema.Ref `json:"manifest"`
+	Plan     Plan       `json:"plan"`
+	From     int        `json:"from"`
+	// Gen is the generation at which step From runs again with the change; 0 if the step has not run before.
+	Gen int `json:"gen,omitempty"`
+}
+
+// StateInput asks to note a run's state.
+type StateInput struct {
+	Run    string `json:"run"`
+	State  string `json:"state"` // package analysis/status says which there are
+	Kind   string `json:"kind,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	At     int64  `json:"at"` // Unix microseconds
+}
+
+// AmendInput asks for the run's next amendment.
+type AmendInput struct {
+	Run    string     `json:"run"`
+	Config schema.Ref `json:"config"` // the manifest of the current recipe
+	Number int        `json:"number"` // the first number that the run has not used
+	From   int        `json:"from"`
+	Rerun  bool       `json:"anew,omitempty"` // step From runs again, in a generation that nothing else uses
+	Set    []string   `json:"set"`            // path=value
+	// Settle asks about an amendment whose attempts have all failed: one of them may still have committed it. If none
+	// has, the activity makes the number void, so that no attempt can commit it later.
+	Settle bool `json:"settle,omitempty"`
+}
+
+// Amended is the committed amendment. If Void or Taken is set, there is none.
+type Amended struct {
+	Done
+	Amendment Amendment `json:"amendment"`
+	Void      bool      `json:"void,omitempty"`  // the number is void: nothing was changed, and nothing will be
+	Taken     bool      `json:"taken,omitempty"` // another amendment has the number
+}
+
+// WarmStarted is the cloned policy.
+type WarmStarted struct {
+	Done
+	Policy  PolicyRef `json:"policy"`
+	Reused  bool      `json:"reused"`  // another run had made it
+	Loss    float64   `json:"loss"`    // of the last optimiser step, nats per token
+	Correct float64   `json:"correct"` // share of demonstrations with a right answer
+}

@@ -1,0 +1,57 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// readBatch returns the batch that a step's advantage stage has committed.
+func (r records) readBatch(ctx context.Context, ref schema.Ref) ([]schema.BatchRow, error) {
+	m, err := r.Record.Read(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	batch, found, err := r.batchOf(ctx, m, schema.Batch, schema.DecodeBatch)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, refuse(api.FailCorrupt, "%s commits no batch", ref.Key)
+	}
+	for _, row := range batch {
+		if row.OldLogProbs == nil {
+			return nil,
+				refuse(api.FailRefused,
+					"row %s has no log-probabilities of the policy that wrote it (imported); an importance ratio "+
+						"needs them, so such rows cannot be trained on", row.TrajectoryID)
+		}
+	}
+	return batch, nil
+}
+
+// batchOf reads the only Arrow shard of a table that a manifest commits, and reports whether the manifest commits
+// any.
+func (r records) batchOf(ctx context.Context, m schema.Manifest, table schema.Table,
+	decode func([]byte) ([]schema.BatchRow, error)) (rows []schema.BatchRow, found bool, err error) {
+	shards := m.ShardsOf(table)
+	if len(shards) == 0 {
+		return nil, false, nil
+	}
+	data, err := r.Record.ReadShard(ctx, shards[0])
+	if err != nil {
+		return nil, true, err
+	}
+	if rows, err = decode(data); err != nil {
+		return nil, true, fmt.Errorf("%s: %w", shards[0].Key, err)
+	}
+	return rows, true, nil
+}
+
+// readReplayBatch returns a step's replay batch; nothing if its buffer was not full.
+func (r records) readReplayBatch(ctx context.Context, m schema.Manifest) ([]schema.BatchRow, error) {
+	rows, _, err := r.batchOf(ctx, m, schema.ReplayBatch, schema.DecodeReplayBatch)
+	return rows, err
+}

@@ -1,0 +1,29 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/internal/compaction"
+)
+
+// CompactStep merges copies of a finished step's small shards. It runs alongside the next step. No stage reads the
+// copies, so a failure changes nothing but the number of files that readers open.
+type CompactStep struct{ *Deps }
+
+// Execute compacts the scope's step. A second attempt adopts what the first has committed.
+func (a CompactStep) Execute(ctx context.Context, in api.CompactInput) (api.Compacted, error) {
+	out := api.Compacted{}
+	timing := api.Timing{Stage: api.StageCompact, Shard: -1, Turn: -1}
+	err := tracked(ctx, &timing, func(ctx context.Context, _ *progress) error {
+		r, err := compaction.Step(ctx, a.Record, in.Run, in.Step, a.Code)
+		if err != nil {
+			return fmt.Errorf("%s: %w", api.StageCompact, err)
+		}
+		out.Tables, out.Shards, timing.Rows = r.Tables, r.Shards, int64(r.Rows)
+		return nil
+	})
+	out.Timing = timing
+	return out, err
+}

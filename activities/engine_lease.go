@@ -1,0 +1,62 @@
+package activities
+
+import (
+	"context"
+	"errors"
+
+	"go.temporal.io/sdk/activity"
+
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/internal/enginepool"
+	"github.com/ropewalk/ropewalk/recipes"
+)
+
+// trainer returns the engine that trains for a recipe, until the stage ends.
+func (w *draft) trainer(ctx context.Context, scope api.Scope, r *recipes.Recipe) (*enginepool.Trainer, error) {
+	t, release, err := w.deps.engines.Trainer(ctx, scope.Run, r, w.elsewhere(ctx, r))
+	return t, w.leased(ctx, r, release, err)
+}
+
+// sampler returns the engine that generates for a recipe, until the stage ends.
+func (w *draft) sampler(ctx context.Context, scope api.Scope, r *recipes.Recipe) (*enginepool.Sampler, error) {
+	s, release, err := w.deps.engines.Sampler(ctx, scope.Run, r, w.elsewhere(ctx, r))
+	return s, w.leased(ctx, r, release, err)
+}
+
+// elsewhere reports whether another host could do the work as well. Work that was sent here because of the engine goes
+// to another host if the engine is gone and other runs have its devices. An engine on several hosts waits instead,
+// because it would need as many devices anywhere else.
+func (w *draft) elsewhere(ctx context.Context, r *recipes.Recipe) bool {
+	if r.Engine.Kind != recipes.EngineTorch || w.deps.Host == "" || r.Engine.Hosts > 1 {
+		return false
+	}
+	return activity.GetInfo(ctx).TaskQueue == api.HostQueue(w.deps.Host)
+}
+
+// leased arranges for the release of a lease at the end of the stage, or says why there is none.
+func (w *draft) leased(ctx context.Context, r *recipes.Recipe, release enginepool.Release, err error) error {
+	if errors.Is(err, enginepool.ErrElsewhere) {
+		return refuse(api.FailElsewhere, "%v", err)
+	}
+	if err != nil {
+		return err
+	}
+	w.release = append(w.release, func() { release(ctx.Err() != nil) })
+	if r.Engine.Kind == recipes.EngineTorch {
+		w.home = w.deps.Host
+	}
+	return nil
+}
+
+// releaseAll ends all leases.
+func (w *draft) releaseAll() {
+	for _, release := range w.release {
+		release()
+	}
+	w.release = nil
+}
+
+// version is the committed model that a reference to a policy names.
+func version(ref api.PolicyRef) enginepool.Version {
+	return enginepool.Version{Manifest: ref.Manifest, Digest: ref.Digest}
+}

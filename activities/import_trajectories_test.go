@@ -1,0 +1,168 @@
+package activities
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// importedGroups are rows of n groups with up to three trajectories each.
+func importedGroups(n int) imported {
+	draw := rand.New(rand.NewPCG(1, uint64(n)))
+	var t imported
+	for g := range n {
+		group := schema.GroupID(1, g)
+		t.prompts = append(t.prompts, schema.PromptRow{GroupID: group})
+		for k := range 1 + draw.IntN(3) {
+			id := schema.TrajectoryID(1, g, k)
+			t.trajectories = append(t.trajectories, schema.TrajectoryRow{GroupID: group, TrajectoryID: id})
+			for turn := range 1 + draw.IntN(2) {
+				t.turns = append(t.turns, schema.TurnRow{GroupID: group, TrajectoryID: id, Turn: int32(turn)})
+			}
+		}
+	}
+	return t
+}
+
+// For any number of groups, the shards in sequence are the original rows.
+func TestShardsOfAnImportHoldEveryRow(t *testing.T) {
+	for _, n := range []int{0, 1, shardGroups - 1, shardGroups, shardGroups + 1, 9_983, 9_984, 9_985, 9_999,
+		schema.MaxGroups} {
+		rows := importedGroups(n)
+		shards, err := rows.shards()
+		require.NoError(t, err)
+		var all imported
+		for i, s := range shards {
+			require.Equal(t, schema.GroupID(1, i*shardGroups), s.prompts[0].GroupID)
+			require.Len(t, s.prompts, min(shardGroups, n-i*shardGroups), "shard %d of %d groups", i, n)
+			all.prompts = append(all.prompts, s.prompts...)
+			all.turns = append(all.turns, s.turns...)
+			all.trajectories = append(all.trajectories, s.trajectories...)
+		}
+		require.True(t, slices.EqualFunc(rows.turns, all.turns, func(x, y schema.TurnRow) bool {
+			return x.TrajectoryID == y.TrajectoryID && x.Turn == y.Turn
+		}), "%d groups", n)
+		require.True(t, slices.EqualFunc(rows.trajectories, all.trajectories, func(x, y schema.TrajectoryRow) bool {
+			return x.TrajectoryID == y.TrajectoryID
+		}), "%d groups", n)
+	}
+}
+
+func TestAGroupBeyondThePromptsIsAnError(t *testing.T) {
+	rows := importedGroups(3)
+	rows.turns = append(rows.turns, schema.TurnRow{GroupID: schema.GroupID(1, 3)})
+	_, err := rows.shards()
+	require.ErrorContains(t, err, "group 00001/0003: there are 3 prompts")
+}
+
+// chats is a file with one short conversation for each task.
+func chats(tasks int, answer string) string {
+	var b strings.Builder
+	for i := range tasks {
+		fmt.Fprintf(&b,
+			`{"task_id":%d,"reward":1,"messages":[{"role":"user","content":"%d"},{"role":"assistant","content":"%s"}]}`+
+				"\n", i, i, answer)
+	}
+	return b.String()
+}
+
+// imports runs the activity over an uploaded file of conversations.
+func imports(b *stepBench, file string) (api.Imported, error) {
+	b.t.Helper()
+	in := api.ImportInput{Scope: b.scope, Format: api.FormatOpenAI, Digest: schema.Digest([]byte(file))}
+	in.Source = "imports/" + in.Digest + ".json"
+	require.NoError(b.t, b.deps.Store.Put(b.t.Context(), in.Source, []byte(file)))
+	return do(b, ImportTrajectories{b.deps}.Execute, in)
+}
+
+func TestAnImportNearTheMostGroupsIsWhole(t *testing.T) {
+	const groups = 9_990
+	b := stepOf(t, nil, nil)
+	out, err := imports(b, chats(groups, "yes"))
+	require.NoError(t, err)
+	require.Equal(t, groups, out.Trajectories)
+	var refs []schema.Ref
+	for _, s := range out.Shards {
+		refs = append(refs, s.Manifest)
+	}
+	prompts := rowsAt[schema.PromptRow](b, refs...)
+	require.Len(t, prompts, groups)
+	require.Equal(t, schema.GroupID(1, groups-1), prompts[groups-1].GroupID)
+	require.Len(t, rowsAt[schema.ImportedRow](b, refs...), groups)
+}
+
+func TestAnImportOfMoreGroupsThanIdsCountIsRefused(t *testing.T) {
+	_, err := imports(stepOf(t, nil, nil), chats(schema.MaxGroups+1, "yes"))
+	require.ErrorContains(t, err, "the file holds 10001 tasks; at most 10000 are imported at once: split it")
+	requirePermanent(t, err)
+}
+
+func TestAnotherFileUnderARunThatHasOneIsRefused(t *testing.T) {
+	b := stepOf(t, nil, nil)
+	first, err := imports(b, chats(3, "yes"))
+	require.NoError(t, err)
+	again, err := imports(b, chats(3, "yes"))
+	require.NoError(t, err)
+	require.True(t, again.Adopted)
+	require.Equal(t, first.Shards, again.Shards)
+	_, err = imports(b, chats(4, "no"))
+	require.ErrorContains(t, err, "run_id: run r holds the import of another file")
+	requirePermanent(t, err)
+}
+
+// An import that an earlier version began, whose shards hold the table trajectories, goes on and is read.
+func TestAnImportOfAnEarlierVersionGoesOn(t *testing.T) {
+	b := stepOf(t, nil, nil)
+	file := chats(3, "yes")
+	in := api.ImportInput{Scope: b.scope, Format: api.FormatOpenAI, Digest: schema.Digest([]byte(file))}
+	in.Source = "imports/" + in.Digest + ".json"
+	require.NoError(t, b.deps.Store.Put(t.Context(), in.Source, []byte(file)))
+	a := ImportTrajectories{b.deps}
+	tables, err := a.rows(t.Context(), in)
+	require.NoError(t, err)
+	m, err := a.manifest(t.Context(), spec{scope: b.scope, stage: api.StageRollout, turn: 0, shard: 0})
+	require.NoError(t, err)
+	w := &draft{deps: a.Deps, place: m.Place, manifest: m}
+	require.NoError(t, put(t.Context(), w, tables.prompts))
+	require.NoError(t, put(t.Context(), w, tables.turns))
+	require.NoError(t, put(t.Context(), w, tables.trajectories))
+	m, ref, _, err := b.deps.Record.Commit(t.Context(), w.manifest)
+	require.NoError(t, err)
+
+	again, err := imports(b, file)
+	require.NoError(t, err)
+	require.Equal(t, ref, again.Shards[0].Manifest, "the shard is adopted")
+	rows, err := a.importedTrajectories(t.Context(), []schema.Manifest{m})
+	require.NoError(t, err)
+	require.Equal(t, tables.trajectories, rows)
+}
+
+// A killed import leaves shards without the stage's manifest, which is the only one that names the file.
+func TestAnotherFileDoesNotGoOnWithAKilledImport(t *testing.T) {
+	b := stepOf(t, nil, nil)
+	_, err := imports(b, chats(3, "yes"))
+	require.NoError(t, err)
+	require.NoError(t, b.deps.Store.Delete(t.Context(), schema.At("r", 1, api.StageImport).ManifestKey()))
+	_, err = imports(b, chats(3, "no"))
+	require.ErrorContains(t, err, "run_id: run r holds shard 0 of another file's import")
+	requirePermanent(t, err)
+	_, err = imports(b, chats(3, "yes"))
+	require.NoError(t, err)
+}
+
+// requirePermanent requires a bad input that a retry cannot fix.
+func requirePermanent(t *testing.T, err error) {
+	t.Helper()
+	var failure *temporal.ApplicationError
+	require.ErrorAs(t, err, &failure)
+	require.Equal(t, api.FailBadInput, failure.Type())
+	require.True(t, failure.NonRetryable())
+}

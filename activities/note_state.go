@@ -1,0 +1,33 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/store"
+)
+
+// NoteState notes in the record how a run is, for listings by readers who ask no Temporal server.
+type NoteState struct{ *Deps }
+
+// Execute writes the note. Every attempt writes the same one.
+func (a NoteState) Execute(ctx context.Context, in api.StateInput) (api.Done, error) {
+	note := schema.NewStateNote(in.State, in.Kind, in.Reason, time.UnixMicro(in.At))
+	return api.Done{}, a.noteState(ctx, in.Run, note)
+}
+
+func (d *Deps) noteState(ctx context.Context, run string, note schema.StateNote) error {
+	text, err := schema.Canonical(note)
+	if err != nil {
+		return err
+	}
+	err = d.Store.PutIfAbsent(ctx, schema.StateKey(run, note), text)
+	if err != nil && !errors.Is(err, store.ErrExists) {
+		return fmt.Errorf("note that run %s is %s: %w", run, note.State, err)
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/store"
+	"github.com/ropewalk/ropewalk/store/faults"
+	"github.com/ropewalk/ropewalk/store/mem"
+)
+
+// A model too large for the store is refused before anything starts, with both sizes, and nothing is written.
+func TestModelsTooLargeForTheStoreAreRefused(t *testing.T) {
+	resolved, err := recipes.Resolve("quickstart", "", nil, nil, nil)
+	require.NoError(t, err)
+	b := stepOf(t, nil, nil)
+	field, size, err := b.deps.largestObject(&resolved.Recipe)
+	require.NoError(t, err)
+	require.Equal(t, "policy", field)
+	shape, err := PolicyShape(resolved.Recipe.Policy, b.deps.tokens)
+	require.NoError(t, err)
+	require.Equal(t, 8*shape.Params(), size, "the optimiser's state is the largest file")
+
+	b.deps.Store = faults.New(mem.New()).WithMaxObject(size - 1)
+	err = b.deps.storable(&resolved.Recipe)
+	require.ErrorContains(t, err, fmt.Sprintf("(%d bytes)", size))
+	require.ErrorContains(t, err, fmt.Sprintf("(%d bytes)", size-1))
+	b.deps.Store = faults.New(mem.New()).WithMaxObject(size)
+	require.NoError(t, b.deps.storable(&resolved.Recipe))
+
+	lora, err := recipes.Resolve("quickstart", "", []string{"engine.kind=torch", "engine.lora={rank: 4}"}, nil, nil)
+	require.NoError(t, err)
+	field, adapted, err := b.deps.largestObject(&lora.Recipe)
+	require.NoError(t, err)
+	require.Equal(t, "policy", field)
+	require.Equal(t, 4*shape.Params(), adapted, "an adapter's state is small, and the base's weights are not")
+}
+
+func TestPrepareRunRefusesWhatTheStoreCannotHold(t *testing.T) {
+	b := stepOf(t, nil, nil)
+	objects := faults.New(b.deps.Store).WithMaxObject(1000)
+	b.deps.Store = objects
+	before, err := objects.List(t.Context(), "")
+	require.NoError(t, err)
+	_, err = do(b, PrepareRun{b.deps}.Execute, api.PrepareInput{Run: "new", Kind: "train", Recipe: "quickstart"})
+	var failure *temporal.ApplicationError
+	require.ErrorAs(t, err, &failure)
+	require.True(t, failure.NonRetryable())
+	require.Equal(t, api.FailBadInput, failure.Type())
+	require.ErrorContains(t, err, "1000 bytes")
+	after, err := objects.List(t.Context(), "")
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+}
+
+// An object that is found to be too large later is not retried either.
+func TestTooLargeIsPermanent(t *testing.T) {
+	objects := faults.New(mem.New()).WithMaxObject(10)
+	err := objects.PutFrom(context.Background(), "a/model.safetensors", nil, 11)
+	require.ErrorIs(t, err, store.ErrTooLarge)
+	var failure *temporal.ApplicationError
+	require.ErrorAs(t, classify(fmt.Errorf("update: %w", err)), &failure)
+	require.True(t, failure.NonRetryable())
+	require.Equal(t, api.FailBadInput, failure.Type())
+}

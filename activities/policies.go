@@ -1,0 +1,78 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// policyAfter finds the checkpoint that a step left; step 0 means the warm start.
+func (r records) policyAfter(ctx context.Context, run string, step int) (m schema.Manifest, out api.PolicyRef,
+	err error) {
+	out.Step = step
+	found := false
+	if step == 0 {
+		m, out.Manifest, found, err = r.Record.Lookup(ctx, schema.AtInit(run, api.StageWarmStart))
+	} else {
+		m, out.Manifest, found, err = r.updateOf(ctx, run, step)
+	}
+	if err != nil {
+		return m, out, err
+	}
+	if !found || m.Checkpoint == nil {
+		return m, out, refuse(api.FailCorrupt, "run %s commits no checkpoint of the policy after step %d", run, step)
+	}
+	out.Digest = m.Checkpoint.Digest
+	return m, out, nil
+}
+
+// reference finds the checkpoint that is the reference policy of a step.
+func (r records) reference(ctx context.Context, scope api.Scope, recipe *recipes.Recipe) (api.PolicyRef, error) {
+	step := recipe.ReferenceStep(scope.Step)
+	m, out, err := r.policyAfter(ctx, scope.Run, step)
+	if err != nil {
+		return out, fmt.Errorf("find the reference of step %d: %w", scope.Step, err)
+	}
+	pruned, err := r.Store.List(ctx, m.Checkpoint.Prefix+schema.PrunedFile)
+	if err != nil {
+		return out, fmt.Errorf("find the reference of step %d: %w", scope.Step, err)
+	}
+	if len(pruned) > 0 {
+		return out,
+			refuse(api.FailRefused,
+				"the reference of step %d is the policy after step %d, whose checkpoint is pruned; choose another "+
+					"loss.reference.refresh_every or schedule.stages", scope.Step, step)
+	}
+	return out, nil
+}
+
+// updateOf returns the update manifest that a finished step's head names.
+func (r records) updateOf(ctx context.Context, run string, step int) (m schema.Manifest, ref schema.Ref, found bool,
+	err error) {
+	head, _, found, err := r.Record.Head(ctx, run, strconv.Itoa(step))
+	if err != nil || !found || len(head.Stages[api.StageUpdate]) == 0 {
+		return m, ref, false, err
+	}
+	ref = head.Stages[api.StageUpdate][0]
+	m, err = r.Record.Read(ctx, ref)
+	return m, ref, err == nil, err
+}
+
+// criticOf finds the critic that belongs to a policy.
+func (r records) criticOf(ctx context.Context, ref api.PolicyRef) (api.PolicyRef, error) {
+	m, err := r.Record.Read(ctx, ref.Manifest)
+	if err != nil {
+		return api.PolicyRef{}, err
+	}
+	if m.Critic == nil {
+		return api.PolicyRef{},
+			refuse(api.FailRefused,
+				"the recipe needs a critic, and %s commits a policy without one: the run began under a recipe that "+
+					"trains none; run the recipe again", ref.Manifest.Key)
+	}
+	return api.PolicyRef{Manifest: ref.Manifest, Digest: m.Critic.Digest, Step: ref.Step}, nil
+}

@@ -1,0 +1,119 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/store"
+)
+
+// records finds what runs have committed. Its methods need nothing but the record: no recipe, engine or sandbox.
+type records struct {
+	// Store holds the record, and Record reads and commits manifests and shards in it.
+	Store  store.Store
+	Record *commit.Writer
+}
+
+// manifests reads manifests by their refs.
+func (r records) manifests(ctx context.Context, refs []schema.Ref) ([]schema.Manifest, error) {
+	out := make([]schema.Manifest, len(refs))
+	for i, ref := range refs {
+		var err error
+		if out[i], err = r.Record.Read(ctx, ref); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// stageShards returns a stage manifest and its shards in order, either its own or those of its parts.
+func (r records) stageShards(ctx context.Context, ref schema.Ref) (schema.Manifest, []schema.ShardInfo, error) {
+	m, err := r.Record.Read(ctx, ref)
+	if err != nil {
+		return m, nil, err
+	}
+	parts, err := r.Record.Parts(ctx, m)
+	if err != nil {
+		return m, nil, err
+	}
+	shards := m.Shards
+	for _, p := range parts {
+		shards = append(shards, p.Shards...)
+	}
+	return m, shards, nil
+}
+
+// madeFrom returns the manifests of a stage that the shards of a stage manifest name as their inputs.
+func (r records) madeFrom(ctx context.Context, ref schema.Ref, stage string) ([]schema.Ref, error) {
+	m, err := r.Record.Read(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	parts, err := r.Record.Parts(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	var out []schema.Ref
+	for _, part := range append(parts, m) {
+		for _, input := range part.Inputs {
+			if isOfStage(input, stage) && !slices.Contains(out, input) {
+				out = append(out, input)
+			}
+		}
+	}
+	return out, nil
+}
+
+// commitHead commits a head that names the manifests of a step; if there is a head already, that head stays.
+func (r records) commitHead(ctx context.Context, scope api.Scope, named []api.StageRef) error {
+	refs := make([]schema.Ref, len(named))
+	for i, s := range named {
+		refs[i] = s.Ref
+	}
+	head, err := schema.NewHead(scope.Run, strconv.Itoa(scope.Step), refs...)
+	if err != nil {
+		return err
+	}
+	_, _, _, err = r.Record.CommitHead(ctx, head)
+	return err
+}
+
+// madeUnder returns the manifest of the recipe under which a manifest was made: its first input.
+func madeUnder(m schema.Manifest) (schema.Ref, error) {
+	if len(m.Inputs) == 0 {
+		return schema.Ref{}, fmt.Errorf("%w: %s names no recipe among its inputs", commit.ErrDamaged, m.ManifestKey())
+	}
+	return m.Inputs[0], nil
+}
+
+// isOfStage reports whether a ref names a manifest of a stage.
+func isOfStage(ref schema.Ref, stage string) bool {
+	p, err := schema.ParseManifestKey(ref.Key)
+	return err == nil && p.Stage == stage
+}
+
+// ofStage returns the manifests of a stage, in order.
+func ofStage(manifests []schema.Manifest, stage string) []schema.Manifest {
+	var out []schema.Manifest
+	for _, m := range manifests {
+		if m.Stage == stage {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// readsOnly reports whether each input was made by one of the stages.
+func readsOnly(inputs []schema.Ref, stages ...string) bool {
+	for _, ref := range inputs {
+		if !slices.ContainsFunc(stages, func(stage string) bool { return isOfStage(ref, stage) }) {
+			return false
+		}
+	}
+	return true
+}

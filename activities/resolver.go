@@ -1,0 +1,185 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/env"
+	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/internal/dataset"
+	"github.com/ropewalk/ropewalk/internal/enginepool"
+	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/policy/tokenizer"
+	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/rollout"
+	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/tool/tools"
+)
+
+// resolver reads the recipes that runs follow, and makes what depends on a recipe alone: its environment, its
+// tokenizer, its tools and its agent loop.
+type resolver struct {
+	record *commit.Writer
+	// declared returns the tools of a recipe.
+	declared func(*recipes.Recipe) ([]tools.Declaration, error)
+	// configs caches resolved recipes by the digest of the manifest that committed them.
+	configs recent[string, *config]
+	// tokenizers are those of the recipes' policies, by environment and protocol.
+	tokenizers recent[string, *tokenizer.Tokenizer]
+	// worlds are the recipes' environments, by their settings: an environment may have read files of tasks.
+	worlds recent[string, env.Environment]
+	// fetch opens the remote files that settings name; nil: this worker opens none.
+	fetch dataset.Fetch
+}
+
+func newResolver(record *commit.Writer) resolver {
+	return resolver{record: record, declared: declaredTools, configs: recent[string, *config]{most: configsKept},
+		tokenizers: recent[string, *tokenizer.Tokenizer]{most: tokenizersKept},
+		worlds:     recent[string, env.Environment]{most: worldsKept}}
+}
+
+// configsKept bounds the recipes that a worker remembers: those of its runs and of their amendments.
+const configsKept = 256
+
+// config is a run's resolved recipe and its digest.
+type config struct {
+	recipe recipes.Recipe
+	digest string
+}
+
+// config returns the recipe that a manifest of PrepareRun or AmendRecipe has committed.
+func (r *resolver) config(ctx context.Context, ref schema.Ref) (*config, error) {
+	if c, ok := r.configs.find(ref.Digest); ok {
+		return c, nil
+	}
+	m, err := r.record.Read(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	shards := m.ShardsOf(schema.Documents)
+	if len(shards) == 0 {
+		return nil, fmt.Errorf("%w: %s commits no recipe", commit.ErrDamaged, ref.Key)
+	}
+	data, err := r.record.ReadShard(ctx, shards[0])
+	if err != nil {
+		return nil, err
+	}
+	recipe, err := recipes.ParseCommitted(shards[0].Key, data, nil)
+	if err != nil {
+		return nil, fmt.Errorf("%w: committed recipe: %w", commit.ErrDamaged, err)
+	}
+	recipe.Engine = enginepool.Chosen(m, recipe.Engine)
+	c := &config{recipe: *recipe, digest: m.Config}
+	r.configs.put(ref.Digest, c)
+	return c, nil
+}
+
+// recipe returns the recipe as it applies at the scope's step.
+func (r *resolver) recipe(ctx context.Context, scope api.Scope) (*recipes.Recipe, error) {
+	c, err := r.config(ctx, scope.Config)
+	if err != nil {
+		return nil, err
+	}
+	return c.recipe.At(scope.Step), nil
+}
+
+// worldsKept bounds the environments that a worker remembers, with their tasks.
+const worldsKept = 4
+
+// world returns the recipe's environment.
+func (r *resolver) world(recipe *recipes.Recipe) (env.Environment, error) {
+	key, err := json.Marshal([]any{recipe.Environment, recipe.Rollout.MaxTurns})
+	if err != nil {
+		return nil, fmt.Errorf("environment: %w", err)
+	}
+	if w, ok := r.worlds.find(string(key)); ok {
+		return w, nil
+	}
+	w, err := recipe.OpenWith(r.fetch)
+	if err == nil {
+		r.worlds.put(string(key), w)
+	}
+	return w, err
+}
+
+// tokenizersKept bounds the tokenizers that a worker remembers.
+const tokenizersKept = 8
+
+// tokenizer returns the tokenizer of a recipe's policy.
+func (r *resolver) tokenizer(recipe *recipes.Recipe) (*tokenizer.Tokenizer, error) {
+	p, err := recipe.Protocol()
+	if err != nil {
+		return nil, err
+	}
+	key := strings.Join(append([]string{recipe.Environment.Name, p.Spec().Name}, recipe.Rollout.ToolNames()...), " ")
+	if t, ok := r.tokenizers.find(key); ok {
+		return t, nil
+	}
+	t, err := TokenizerOf(recipe)
+	if err == nil {
+		r.tokenizers.put(key, t)
+	}
+	return t, err
+}
+
+// TokenizerOf makes the tokenizer of a recipe's policy.
+func TokenizerOf(recipe *recipes.Recipe) (*tokenizer.Tokenizer, error) {
+	p, err := recipe.Protocol()
+	if err != nil {
+		return nil, err
+	}
+	of := recipe.Environment.Declaration()
+	if of.Interactive {
+		return rollout.TokenizerOf(p, of)
+	}
+	called, err := tools.Select(recipe.Rollout.ToolNames()...)
+	if err != nil {
+		return nil, err
+	}
+	return rollout.TokenizerOf(p, of, tools.Specs(called)...)
+}
+
+// sampling is how the tokens of an agent loop are drawn.
+type sampling struct {
+	temperature float64
+	truncation  policy.Truncation
+}
+
+// rolloutSampling is how a recipe's rollouts are sampled.
+func rolloutSampling(r *recipes.Recipe) sampling {
+	return sampling{r.Rollout.Temperature, r.Rollout.Truncation()}
+}
+
+// loop is the recipe's agent loop.
+func (r *resolver) loop(recipe *recipes.Recipe, draws sampling) (*rollout.Loop, error) {
+	p, err := recipe.Protocol()
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := r.tokenizer(recipe)
+	if err != nil {
+		return nil, err
+	}
+	s := rollout.Settings{
+		MaxTurns: recipe.Rollout.MaxTurns, MaxTurnTokens: recipe.Rollout.MaxTurnTokens,
+		MaxTokens: recipe.Rollout.MaxTokens, History: recipe.Rollout.History,
+		MaxToolTextBytes: recipe.Rollout.MaxToolTextBytes, Temperature: draws.temperature,
+		Truncation: draws.truncation,
+		Protocol:   p,
+	}
+	declared, err := r.declared(recipe)
+	if err != nil {
+		return nil, err
+	}
+	s.Tools = tools.Specs(declared)
+	if recipe.Environment.Declaration().Interactive {
+		s.PastTurns = recipe.Rollout.History
+		if s.Environment, err = r.world(recipe); err != nil {
+			return nil, err
+		}
+	}
+	return rollout.NewLoop(s, tokens, recipe.Seed)
+}

@@ -1,0 +1,122 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/env"
+	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/rollout"
+	"github.com/ropewalk/ropewalk/sandbox/session"
+	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/store"
+	"github.com/ropewalk/ropewalk/tool"
+	"github.com/ropewalk/ropewalk/tool/tools"
+)
+
+// declaredTools returns the tools that a recipe names.
+func declaredTools(recipe *recipes.Recipe) ([]tools.Declaration, error) {
+	return tools.Select(recipe.Rollout.ToolNames()...)
+}
+
+// toolbox opens the tools of a recipe. pool holds the interpreters of a recipe with sandbox.session. Calls that must
+// not run twice are noted in the run's part of the store.
+func (d *Deps) toolbox(recipe *recipes.Recipe, pool *session.Pool) (tool.Toolbox, error) {
+	host := tools.Host{Sandbox: d.Sandbox, Limits: callLimits(recipe.Sandbox), ExactCarets: recipe.Sandbox.ExactCarets}
+	if recipe.Sandbox.Session {
+		host.Notebooks, host.AtOnce = pool, d.cellsAtOnce()
+	}
+	return d.openTools(recipe, host)
+}
+
+// openTools opens the tools of a recipe for a host. It completes the host with the environment's documents.
+func (d *Deps) openTools(recipe *recipes.Recipe, host tools.Host) (tool.Toolbox, error) {
+	declared, err := d.declared(recipe)
+	if err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(declared, func(t tools.Declaration) bool { return t.Reads }) {
+		if err := d.library(recipe, &host); err != nil {
+			return nil, err
+		}
+	}
+	box, err := tools.Open(declared, host)
+	if err != nil {
+		return nil, err
+	}
+	for i, t := range box {
+		box[i] = tool.Once(t, callNotes{d.Store})
+	}
+	return box, nil
+}
+
+// library gives a host the documents of the recipe's environment, and the tokens of the recipe's policy.
+func (d *Deps) library(recipe *recipes.Recipe, host *tools.Host) error {
+	world, err := recipe.Open()
+	if err != nil {
+		return err
+	}
+	tokens, err := d.tokenizer(recipe)
+	if err != nil {
+		return err
+	}
+	host.Library, _ = world.(env.Library)
+	host.Encode, host.Decode = tokens.Encode, tokens.Decode
+	return nil
+}
+
+// callScope completes the keys of a rollout's calls.
+func callScope(scope api.Scope) tool.Scope { return tool.Scope{Run: scope.Run, Generation: scope.Gen} }
+
+// endCalls releases what tools hold for episodes that make no further call: all of them, or those for which goesOn is
+// false. What tools hold on other workers is released there when it has been idle for long.
+func endCalls(ctx context.Context, box tool.Toolbox, scope api.Scope, episodes []*rollout.Episode,
+	goesOn func(*rollout.Episode) bool) {
+	if !box.Stateful() {
+		return
+	}
+	for _, e := range episodes {
+		if goesOn != nil && goesOn(e) {
+			continue
+		}
+		if err := box.End(ctx, e.Key(callScope(scope)).Episode()); err != nil {
+			slog.Warn("end the tools of an episode", "trajectory", e.TrajectoryID, "error", err)
+		}
+	}
+}
+
+// callNotes is the journal of calls that must not run twice. Its notes are objects of the run that no manifest names:
+// they matter only until the calls' stage has committed.
+type callNotes struct{ store store.Store }
+
+// PutIfAbsent stores a note unless there is one.
+func (c callNotes) PutIfAbsent(ctx context.Context, k tool.Key, name string, note []byte) (bool, error) {
+	err := c.store.PutIfAbsent(ctx, noteKey(k, name), note)
+	if errors.Is(err, store.ErrExists) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Get returns a note.
+func (c callNotes) Get(ctx context.Context, k tool.Key, name string) ([]byte, bool, error) {
+	note, err := c.store.Get(ctx, noteKey(k, name))
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, false, nil
+	}
+	return note, err == nil, err
+}
+
+// noteKey is the key of a note's object.
+func noteKey(k tool.Key, name string) string { return schema.CallNoteKey(k.Run, k.InRun(), name) }
+
+// importedKey is the key of a call of an imported turn.
+func importedKey(scope api.Scope, t schema.TurnRow, call int) (tool.Key, error) {
+	k := tool.Key{Scope: callScope(scope), Label: "import", Turn: int(t.Turn), Call: call}
+	var err error
+	k.Step, k.Group, k.Sample, err = schema.ParseTrajectoryID(t.TrajectoryID)
+	return k, err
+}

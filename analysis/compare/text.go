@@ -1,0 +1,156 @@
+package compare
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/ropewalk/ropewalk/recipes"
+)
+
+// Write prints the comparison as text. Runs are called A, B, … in the order in which they were named.
+func (c *Comparison) Write(w io.Writer) error {
+	p := &page{}
+	p.runs(c)
+	p.recipe(c)
+	p.made(c)
+	p.divergences(c)
+	p.evaluations(c)
+	p.steps(c)
+	_, err := io.WriteString(w, p.String())
+	return err
+}
+
+// page collects the text.
+type page struct{ strings.Builder }
+
+func (p *page) line(format string, args ...any) { fmt.Fprintf(&p.Builder, format+"\n", args...) }
+
+// Letter is what texts call a run.
+func Letter(run int) string { return string(rune('A' + run)) }
+
+func (p *page) runs(c *Comparison) {
+	for i, r := range c.Runs {
+		p.line("%s  %s", Letter(i), r.Run)
+		p.line("   %s, seed %d, %d of %d steps, %s", r.Recipe, r.Seed, r.StepsDone, max(r.Steps, r.StepsDone),
+			r.State())
+	}
+}
+
+// Lines fit into so many columns where their contents allow it; the names of parts take the first ones.
+const textColumns, nameWidth = 80, 12
+
+// absent stands for a value that is not there.
+const absent = "–"
+
+func (p *page) recipe(c *Comparison) {
+	p.line("\nrecipe       %s", c.Recipe.words())
+	rows := [][]string{{" ", "default"}}
+	for i := range c.Runs {
+		rows[0] = append(rows[0], Letter(i))
+	}
+	for _, f := range c.Recipe.Differ {
+		row := []string{f.Path, recipes.Plain(f.Default)}
+		for _, v := range f.Values {
+			row = append(row, recipes.Plain(v))
+		}
+		rows = append(rows, row)
+	}
+	if len(rows) > 1 {
+		p.table(rows)
+	}
+	for i := range c.Runs {
+		if words := c.Recipe.Amended(i); words != "" {
+			p.line("  %s was changed %s", Letter(i), words)
+		}
+	}
+}
+
+// words counts the differences.
+func (r Recipe) words() string {
+	switch len(r.Differ) {
+	case 0:
+		return "equal"
+	case 1:
+		return fmt.Sprintf("1 of %d fields differs", r.Fields)
+	}
+	return fmt.Sprintf("%d of %d fields differ", len(r.Differ), r.Fields)
+}
+
+func (p *page) made(c *Comparison) {
+	var equal []string
+	var differ [][]string
+	for _, r := range c.Made {
+		switch {
+		case r.Name == "recipe": // shown above
+		case r.Differ:
+			differ = append(differ, append([]string{r.Name}, r.Values...))
+		case r.Values[0] != "":
+			equal = append(equal, r.Name+" "+Short(r.Values[0]))
+		}
+	}
+	for i, text := range wrap(equal, textColumns-nameWidth-1) {
+		name := "the same"
+		if i > 0 {
+			name = ""
+		}
+		p.line("%-*s %s", nameWidth, name, text)
+	}
+	if len(differ) > 0 {
+		p.line("not the same")
+		p.table(differ)
+	}
+}
+
+// wrap joins phrases with semicolons into lines of a width.
+func wrap(phrases []string, width int) []string {
+	var out []string
+	for _, phrase := range phrases {
+		if n := len(out); n > 0 && len(out[n-1])+2+len(phrase) <= width {
+			out[n-1] += "; " + phrase
+			continue
+		}
+		out = append(out, phrase)
+	}
+	return out
+}
+
+// table prints rows in columns.
+func (p *page) table(rows [][]string) {
+	widths := map[int]int{}
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], len([]rune(shown(cell))))
+		}
+	}
+	for _, row := range rows {
+		var b strings.Builder
+		for i, cell := range row {
+			fmt.Fprintf(&b, "  %-*s", widths[i], shown(cell))
+		}
+		p.line("%s", strings.TrimRight(b.String(), " "))
+	}
+}
+
+func shown(cell string) string {
+	if cell == "" {
+		return absent
+	}
+	return Short(cell)
+}
+
+func (p *page) divergences(c *Comparison) {
+	p.line("")
+	for i, d := range c.Divergences {
+		name := "records"
+		if i > 0 {
+			name = ""
+		}
+		p.line("%-*s %s", nameWidth, name, d.Words(i+1))
+		if d.Divergence != nil {
+			for _, text := range d.Divergence.Rows(i + 1) {
+				p.line("  %s", text)
+			}
+		}
+	}
+}

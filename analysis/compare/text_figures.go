@@ -1,0 +1,95 @@
+package compare
+
+import (
+	"fmt"
+	"strings"
+)
+
+func (p *page) evaluations(c *Comparison) {
+	if len(c.Evaluations) == 0 {
+		p.line("\nevaluation   no two runs were evaluated on the same problems")
+		return
+	}
+	p.line("\nsuccess on held-out problems; differences in percentage points, paired by problem")
+	p.line("evaluation    problems  runs      success           difference  95%% interval")
+	for _, e := range c.Evaluations {
+		name := e.Name
+		for i, d := range e.Against {
+			if d == nil {
+				continue
+			}
+			p.line("%-12s  %8d  A → %s  %5.1f%% → %5.1f%%  %10s  %s to %s", name, d.Problems, Letter(i+1), 100*d.Before,
+				100*d.After, Points(d.Mean), Points(d.Low), Points(d.High))
+			name = ""
+		}
+	}
+}
+
+// Points writes a difference of shares in percentage points.
+func Points(x float64) string {
+	if text := fmt.Sprintf("%+.1f", 100*x); text != "-0.0" {
+		return text
+	}
+	return "+0.0"
+}
+
+// columnsShown are the figures that the text shows, with their widths and formats.
+var columnsShown = []struct {
+	figure, title, format string
+	width                 int
+	factor                float64
+}{
+	{"success", "success", "%.1f%%", 6, 100}, {"reward", "reward", "%.3f", 6, 1}, {"entropy", "entropy", "%.3f", 6, 1},
+	{"kl", "KL", "%.4f", 7, 1}, {"response_tokens", "tokens", "%.1f", 5, 1},
+}
+
+// stepsShown bounds the steps that the text shows; JSON has all.
+const stepsShown = 20
+
+// steps prints the figures of the first two runs side by side; of more runs, the success and reward of each.
+func (p *page) steps(c *Comparison) {
+	if len(c.Steps) == 0 {
+		return
+	}
+	columns := columnsShown
+	if len(c.Runs) > 2 {
+		columns = columns[:max(1, 5-len(c.Runs))]
+	}
+	head, letters := "\nstep", "    "
+	for _, col := range columns {
+		width := (col.width + 1) * len(c.Runs)
+		head += " " + center(col.title, width)
+		letters += " "
+		for i := range c.Runs {
+			letters += fmt.Sprintf(" %*s", col.width, Letter(i))
+		}
+	}
+	p.line("%s", strings.TrimRight(head, " "))
+	p.line("%s", letters)
+	stride := (len(c.Steps) + stepsShown - 1) / stepsShown
+	for i, s := range c.Steps {
+		if i%stride != 0 && i != len(c.Steps)-1 {
+			continue
+		}
+		text := fmt.Sprintf("%4d", s.Step)
+		for _, col := range columns {
+			text += " "
+			for _, v := range s.Figures[col.figure] {
+				cell := absent
+				if v != nil {
+					cell = fmt.Sprintf(col.format, col.factor**v)
+				}
+				text += fmt.Sprintf(" %*s", col.width, cell)
+			}
+		}
+		p.line("%s", text)
+	}
+	if stride > 1 {
+		p.line("every %dth step and the last one; --json has all steps and further figures", stride)
+	}
+}
+
+func center(text string, width int) string {
+	left := (width - len(text) + 1) / 2
+	return strings.Repeat(" ", max(left, 0)) + text + strings.Repeat(" ", max(width-len(text)-left, 0))
+}

@@ -1,0 +1,136 @@
+package analysis
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/env/environments"
+	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/internal/evaluation"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// evaluationRows reads the rows of an evaluation, checked against the digest in its manifest.
+func (r *Record) evaluationRows(ctx context.Context, m schema.Manifest) ([]schema.EvaluationRow, error) {
+	var out []schema.EvaluationRow
+	for _, s := range m.ShardsOf(schema.Evaluations) {
+		data, err := r.blob(ctx, s.Key, s.Digest, s.Table.Ext())
+		if err != nil {
+			return nil, fmt.Errorf("read the rows of %s: %w", m.ManifestKey(), err)
+		}
+		rows, err := schema.Decode[schema.EvaluationRow](data)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %s: %w", commit.ErrDamaged, s.Key, err)
+		}
+		out = append(out, rows...)
+	}
+	return out, nil
+}
+
+// Evaluation is one committed evaluation.
+type Evaluation struct {
+	Step    int    `json:"step"` // NoStep for the warm start's
+	Tag     string `json:"tag"`  // warm_start | step | final
+	Summary api.EvaluationSummary
+}
+
+// evaluations reads the run's evaluations, in the order of their steps. Their figures are computed from their rows,
+// except the number of sampled tokens, which only the manifests state.
+func (v *Visible) evaluations(ctx context.Context, planned int) ([]Evaluation, error) {
+	manifests, err := v.withoutHead(ctx, schema.Evaluations)
+	if err != nil || len(manifests) == 0 {
+		return nil, err
+	}
+	seed, err := v.seed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Evaluation, len(manifests))
+	err = each(ctx, fetches, len(manifests), func(ctx context.Context, i int) error {
+		m := manifests[i]
+		var stated api.Evaluated
+		if err := json.Unmarshal([]byte(m.Note[schema.NoteResult]), &stated); err != nil {
+			return fmt.Errorf("read the result in %s: %w", m.ManifestKey(), err)
+		}
+		rows, err := v.record.evaluationRows(ctx, m)
+		if err != nil {
+			return err
+		}
+		out[i] = Evaluation{Step: placed(m), Tag: "step", Summary: evaluation.Summarise(evaluation.Sampled(rows), seed)}
+		out[i].Summary.Tokens = stated.Summary.Tokens
+		switch out[i].Step {
+		case NoStep:
+			out[i].Tag = "warm_start"
+		case planned:
+			out[i].Tag = "final"
+		}
+		return nil
+	})
+	return out, err
+}
+
+// seed returns the seed of the run's recipe, which the bootstrap intervals of evaluations are drawn with.
+func (v *Visible) seed(ctx context.Context) (uint64, error) {
+	var id identity
+	err := v.recipe(ctx, &id)
+	return id.Seed, err
+}
+
+// Protocol returns the name of the prompt format of the run's recipe, or "" if its environment names none.
+func (v *Visible) Protocol(ctx context.Context) (string, error) {
+	var r struct {
+		Environment struct {
+			Name string `json:"name"`
+		} `json:"environment"`
+		Rollout struct {
+			Protocol string `json:"protocol"`
+		} `json:"rollout"`
+	}
+	if err := v.recipe(ctx, &r); err != nil {
+		return "", err
+	}
+	d, _ := environments.Named(r.Environment.Name) // a record of another version may name an unknown one
+	return cmp.Or(r.Rollout.Protocol, d.Protocol), nil
+}
+
+// Lay returns the function that lays observations of the run's environment out for a person to read.
+func (v *Visible) Lay(ctx context.Context) (func(observation string) string, error) {
+	var r struct {
+		Environment struct {
+			Name string `json:"name"`
+		} `json:"environment"`
+	}
+	if err := v.recipe(ctx, &r); err != nil {
+		return nil, err
+	}
+	d, _ := environments.Named(r.Environment.Name)
+	if d.Lay == nil {
+		return strings.Clone, nil
+	}
+	return d.Lay, nil
+}
+
+// recipe decodes fields of the recipe that the run began with.
+func (v *Visible) recipe(ctx context.Context, fields any) error {
+	return v.record.document(ctx, v.prepare, fields)
+}
+
+// document decodes fields of the resolved recipe that a manifest names.
+func (r *Record) document(ctx context.Context, m schema.Manifest, fields any) error {
+	documents := m.ShardsOf(schema.Documents)
+	if len(documents) == 0 {
+		return fmt.Errorf("%w: %s names no resolved recipe", commit.ErrDamaged, m.ManifestKey())
+	}
+	data, err := r.blob(ctx, documents[0].Key, documents[0].Digest, documents[0].Table.Ext())
+	if err != nil {
+		return fmt.Errorf("read the recipe of run %s: %w", m.Run, err)
+	}
+	if err := json.Unmarshal(data, fields); err != nil {
+		return fmt.Errorf("%w: %s: %w", commit.ErrDamaged, documents[0].Key, err)
+	}
+	return nil
+}

@@ -1,0 +1,188 @@
+package analysis
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// Origin says what a run was made from, and by what.
+type Origin struct {
+	Recipe     []byte      `json:"-"`      // canonical JSON, as the run began with it
+	Config     string      `json:"config"` // its digest
+	Amendments []Amendment `json:"amendments"`
+	// Programs are the digests of the programs that made the run, each with the first step that it made.
+	Programs []Program `json:"programs"`
+	// Engine is the kind of the engine, and Device what it ran on or why it was chosen; "" if the record does not say.
+	Engine string `json:"engine"`
+	Device string `json:"device"`
+	// Machine describes what the warm start computed with, name by name; empty if there was none.
+	Machine map[string]string `json:"machine"`
+	Hosts   []string          `json:"hosts"`  // that executed activities, sorted
+	Policy  string            `json:"policy"` // digest of the first policy's checkpoint; "" if there is none
+}
+
+// Amendment is a change of the recipe during the run that is in force.
+type Amendment struct {
+	From int      `json:"from_step"` // the first step under it
+	Set  []string `json:"set"`       // path=value
+}
+
+// Program is a program that worked on a run.
+type Program struct {
+	Digest string `json:"digest"`
+	From   int    `json:"from_step"` // 0: it prepared the run
+}
+
+// Origin reads what the run was made from, and by what.
+func (v *Visible) Origin(ctx context.Context) (Origin, error) {
+	out := Origin{Config: v.prepare.Config, Engine: v.prepare.Note[schema.NoteEngine], Machine: map[string]string{},
+		Device: v.prepare.Note[schema.NoteEngineWhy], Amendments: []Amendment{}, Hosts: []string{}}
+	var err error
+	if out.Recipe, err = v.document(ctx, v.prepare); err != nil {
+		return out, err
+	}
+	for _, read := range []func(context.Context, *Origin) error{v.readAmendments, v.readPrograms, v.readMachine,
+		v.readHosts} {
+		if err := read(ctx, &out); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// document reads the JSON document that a manifest commits.
+func (v *Visible) document(ctx context.Context, m schema.Manifest) ([]byte, error) {
+	documents := m.ShardsOf(schema.Documents)
+	if len(documents) == 0 {
+		return nil, fmt.Errorf("%w: %s names no document", commit.ErrDamaged, m.ManifestKey())
+	}
+	data, err := v.record.blob(ctx, documents[0].Key, documents[0].Digest, documents[0].Table.Ext())
+	if err != nil {
+		return nil, fmt.Errorf("read the document of %s: %w", m.ManifestKey(), err)
+	}
+	return data, nil
+}
+
+// readAmendments finds the last amendment and the chain that it was made from. The run refused all others.
+func (v *Visible) readAmendments(ctx context.Context, out *Origin) error {
+	var wanted schema.Ref
+	var chain []Amendment
+	var all []schema.Manifest
+	refs := map[string]schema.Ref{}
+	for n := 0; ; n++ {
+		m, ref, found, err := v.record.writer.Lookup(ctx, schema.AtInit(v.run, schema.StageAmend).WithTry(n))
+		if err != nil {
+			return err
+		}
+		if !found {
+			break
+		}
+		if m.Note[schema.NoteVoid] == "" {
+			all = append(all, m)
+			refs[m.ManifestKey()] = ref
+		}
+	}
+	for _, m := range slices.Backward(all) {
+		if wanted.Key != "" && refs[m.ManifestKey()] != wanted {
+			continue
+		}
+		from, err := strconv.Atoi(m.Note[schema.NoteFromStep])
+		if err != nil || len(m.Inputs) == 0 {
+			return fmt.Errorf("%w: %s: names no step or no recipe that it changes", commit.ErrDamaged, m.ManifestKey())
+		}
+		chain = append(chain, Amendment{From: from, Set: strings.Fields(m.Note[schema.NoteChanges])})
+		wanted = m.Inputs[0]
+	}
+	slices.Reverse(chain)
+	out.Amendments = append(out.Amendments, chain...)
+	return nil
+}
+
+// readPrograms lists the programs that prepared the run and made its steps' last stages.
+func (v *Visible) readPrograms(ctx context.Context, out *Origin) error {
+	out.Programs = []Program{{Digest: v.prepare.Code}}
+	var refs []schema.Ref
+	var steps []int
+	for i, h := range v.heads {
+		for _, stage := range []string{schema.StagePublish, schema.StageReward} { // an import publishes nothing
+			if made := h.Stages[stage]; len(made) > 0 {
+				refs, steps = append(refs, made[len(made)-1]), append(steps, v.steps[i])
+				break
+			}
+		}
+	}
+	manifests, err := v.record.readAll(ctx, refs)
+	if err != nil {
+		return err
+	}
+	for i, m := range manifests {
+		if last := out.Programs[len(out.Programs)-1]; m.Code != last.Digest {
+			out.Programs = append(out.Programs, Program{m.Code, steps[i]})
+		}
+	}
+	return nil
+}
+
+// readMachine reads the first policy and what its warm start computed with.
+func (v *Visible) readMachine(ctx context.Context, out *Origin) error {
+	m, _, found, err := v.record.writer.Lookup(ctx, schema.AtInit(v.run, schema.StageWarmStart))
+	if err != nil || !found {
+		return err
+	}
+	if m.Checkpoint != nil {
+		out.Policy = m.Checkpoint.Digest
+	}
+	for _, ref := range m.Inputs {
+		p, err := schema.ParseManifestKey(ref.Key)
+		if err != nil || p.Warm == "" {
+			continue
+		}
+		made, err := v.record.manifest(ctx, ref)
+		if err != nil {
+			return err
+		}
+		data, err := v.document(ctx, made)
+		if err != nil {
+			return err
+		}
+		var inputs struct {
+			Machine map[string]any `json:"machine"`
+		}
+		if err := json.Unmarshal(data, &inputs); err != nil {
+			return fmt.Errorf("%w: the inputs of %s: %w", commit.ErrDamaged, ref.Key, err)
+		}
+		for name, value := range inputs.Machine {
+			out.Machine[name] = fmt.Sprint(value)
+		}
+	}
+	return nil
+}
+
+// readHosts lists the hosts in the measured times of activities, one shard after the other. The times of single tool
+// calls, which are many more, have the same hosts.
+func (v *Visible) readHosts(ctx context.Context, out *Origin) error {
+	manifests, err := v.withoutHead(ctx, schema.Timings, timingsStep, timingsRun)
+	if err != nil {
+		return err
+	}
+	for _, s := range shardsOf(schema.Timings, manifests) {
+		rows, err := rowsOf[schema.TimingRow](ctx, v, []Shard{s})
+		if err != nil {
+			return err
+		}
+		for _, r := range rows[0] {
+			if r.Host != "" && !slices.Contains(out.Hosts, r.Host) {
+				out.Hosts = append(out.Hosts, r.Host)
+			}
+		}
+	}
+	slices.Sort(out.Hosts)
+	return nil
+}

@@ -1,0 +1,107 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/ropewalk/ropewalk/analysis/compare"
+	"github.com/ropewalk/ropewalk/recipes"
+)
+
+// noRecipe is why the figures of the recipe are empty.
+const noRecipe = "The run has not committed its recipe yet."
+
+// recipeTable makes a table of the fields of the run's recipe that take accepts.
+func recipeTable(d data, f *Figure, take func(recipes.Listed) bool) error {
+	if d.origin == nil {
+		f.Empty = noRecipe
+		return nil
+	}
+	listed, err := recipes.List(d.origin.Recipe)
+	if err != nil {
+		return err
+	}
+	f.Table = &Table{Columns: []string{"field", "value", "default", "what it is"}, Text: true}
+	for _, l := range listed {
+		if take(l) {
+			f.Table.Rows = append(f.Table.Rows,
+				[]string{l.Path, recipes.Plain(l.Value), orDash(recipes.Plain(l.Default)), l.Doc})
+		}
+	}
+	return nil
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "–"
+	}
+	return text
+}
+
+// inHeader are fields that say nothing about how the run trained.
+var inHeader = []string{"version", "name", "description", "extends"}
+
+// recipeChosen lists what the recipe sets.
+var recipeChosen = figure{
+	id: "recipe-chosen", title: "What the recipe sets",
+	note: "The fields of the resolved recipe that differ from their defaults, or that have none (–). A default may " +
+		"depend on a choice, such as the loss.",
+	draw: func(d data, f *Figure) error {
+		err := recipeTable(d, f, func(l recipes.Listed) bool {
+			return !l.Standard() && !slices.Contains(inHeader, l.Path)
+		})
+		if err != nil || f.Table == nil {
+			return err
+		}
+		for _, a := range d.origin.Amendments {
+			f.Note += fmt.Sprintf(" From step %d the run went on with %s.", a.From, strings.Join(a.Set, " "))
+		}
+		return nil
+	},
+}
+
+// recipeStandard lists the rest of the recipe.
+var recipeStandard = figure{
+	id: "recipe-standard", title: "What has its default",
+	draw: func(d data, f *Figure) error {
+		if err := recipeTable(d, f, recipes.Listed.Standard); err != nil || f.Table == nil {
+			return err
+		}
+		f.Table.Folded = fmt.Sprintf("%d fields", len(f.Table.Rows))
+		return nil
+	},
+}
+
+// madeBy lists what made the run.
+var madeBy = figure{
+	id: "made-by", title: "Made by",
+	note: "Digests of the program, the recipe and the first policy; the engine, and what the warm start computed with.",
+	draw: func(d data, f *Figure) error {
+		if d.origin == nil {
+			f.Empty = noRecipe
+			return nil
+		}
+		f.Table = &Table{Columns: []string{"", ""}, Text: true}
+		for _, p := range d.origin.Programs {
+			name := "program"
+			if p.From > 0 {
+				name = fmt.Sprintf("program from step %d", p.From)
+			}
+			f.Table.Rows = append(f.Table.Rows, []string{name, compare.Short(p.Digest)})
+		}
+		rows := [][]string{{"recipe", compare.Short(d.origin.Config)}, {"engine", d.origin.Engine},
+			{"device", d.origin.Device}, {"hosts", strings.Join(d.origin.Hosts, ", ")},
+			{"first policy", compare.Short(d.origin.Policy)}}
+		for _, name := range slices.Sorted(maps.Keys(d.origin.Machine)) {
+			rows = append(rows, []string{"warm start " + name, d.origin.Machine[name]})
+		}
+		for _, r := range rows {
+			if r[1] != "" {
+				f.Table.Rows = append(f.Table.Rows, r)
+			}
+		}
+		return nil
+	},
+}

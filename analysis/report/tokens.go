@@ -1,0 +1,72 @@
+package report
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/ropewalk/ropewalk/analysis"
+)
+
+// Diagnoses of tokens read whole steps: at most tokenSteps of them, the last one first, until mostTokensRead tokens are
+// read.
+const (
+	tokenSteps     = 5
+	mostTokensRead = 2_000_000
+)
+
+// stepTokens are the tokens of one step.
+type stepTokens struct {
+	step int
+	rows []analysis.TokenRow
+}
+
+// readRecord reads the tokens of a few steps, in their order, and what the run was made from.
+func readRecord(ctx context.Context, record *analysis.Record, run string) ([]stepTokens, *analysis.Origin, error) {
+	v, err := record.Visible(ctx, run)
+	if errors.Is(err, analysis.ErrNoRun) {
+		return nil, nil, nil // it is in the catalogue and has committed nothing yet
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	origin, err := v.Origin(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	tokens, err := readTokens(ctx, v)
+	return tokens, &origin, err
+}
+
+func readTokens(ctx context.Context, v *analysis.Visible) (out []stepTokens, err error) {
+	read := 0
+	for _, step := range spread(v.Steps(), tokenSteps) {
+		if read >= mostTokensRead {
+			break
+		}
+		rows, err := v.TokenRows(ctx, step)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			read += len(r.Mask)
+		}
+		out = append(out, stepTokens{step, rows})
+	}
+	slices.SortFunc(out, func(a, b stepTokens) int { return a.step - b.step })
+	return out, nil
+}
+
+// spread chooses at most n steps at equal distances, the last first, then the first, then between.
+func spread(steps []int, n int) []int {
+	if len(steps) <= n {
+		out := slices.Clone(steps)
+		slices.Reverse(out)
+		return out
+	}
+	out := []int{steps[len(steps)-1]}
+	for i := range n - 1 {
+		out = append(out, steps[i*(len(steps)-1)/(n-1)])
+	}
+	return out
+}

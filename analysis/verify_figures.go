@@ -1,0 +1,160 @@
+package analysis
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/internal/evaluation"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// evaluated holds the figures that follow from the rows of one evaluation.
+type evaluated struct {
+	summary api.EvaluationSummary
+	earlier api.EvaluationSummary // as earlier versions of the program computed it; its intervals differ
+	tokens  int64                 // read and written; the summary counts what was written
+	written bool                  // the rows say what was written
+	rows    int
+}
+
+func evaluate(rows []schema.EvaluationRow, seed uint64) evaluated {
+	sampled := evaluation.Sampled(rows)
+	out := evaluated{summary: evaluation.Summarise(sampled, seed), earlier: evaluation.Earlier(sampled, seed),
+		rows: len(rows)}
+	for _, r := range rows {
+		out.tokens += int64(r.Tokens)
+		out.written = out.written || r.ResponseTokens != nil
+	}
+	return out
+}
+
+// checkCatalogue compares the run's entry in the catalogue, which listings show, with the recipe.
+func checkCatalogue(ctx context.Context, v *evidence) error {
+	key := schema.CatalogueKey(v.run)
+	data, err := v.get(ctx, key, "every listing of runs")
+	if err != nil || data == nil {
+		return err
+	}
+	var entry schema.CatalogueEntry
+	if err := json.Unmarshal(data, &entry); err != nil {
+		v.fault(FaultDamaged, key, "is not an entry of the catalogue: %v", err)
+		return nil
+	}
+	if entry.Run != v.run {
+		v.fault(FaultDamaged, key, "is the entry of run %s", entry.Run)
+	}
+	if id := v.recipe; id != nil && (entry.Recipe != id.Name || entry.Seed != id.Seed || entry.Steps != id.Steps) {
+		v.fault(FaultFigures, key, "says recipe %s, seed %d, %d steps, but the run's recipe says %s, seed %d, %d steps",
+			entry.Recipe, entry.Seed, entry.Steps, id.Name, id.Seed, id.Steps)
+	}
+	return nil
+}
+
+// checkFigures recomputes the figures that manifests state about their rows: the results of evaluations and the numbers
+// of excluded trajectories.
+func checkFigures(v *evidence) {
+	for _, key := range v.keys() {
+		m := v.manifests[key]
+		switch {
+		case m.Warm != "":
+		case m.Stage == schema.StageEvaluate:
+			checkEvaluation(v, key, m.Manifest)
+		case m.Stage == schema.StageResample:
+			checkExcluded(v, key, m.Manifest)
+		}
+	}
+}
+
+func checkExcluded(v *evidence, key string, m schema.Manifest) {
+	shards := m.ShardsOf(schema.Selection)
+	n := 0
+	for _, s := range shards {
+		if !v.shards.audited[s.Key] {
+			return // the unsound shard is a fault already
+		}
+		n += v.shards.excluded[s.Key]
+	}
+	checkFigure(v, key, schema.StatExcluded, m.Stats[schema.StatExcluded], float64(n))
+}
+
+// checkEvaluation compares an evaluation's statistics and result with its rows.
+func checkEvaluation(v *evidence, key string, m schema.Manifest) {
+	shards := m.ShardsOf(schema.Evaluations)
+	if len(shards) != 1 {
+		v.fault(FaultRows, key, "commits %d shards of table %s, want 1", len(shards), schema.Evaluations)
+		return
+	}
+	got, ok := v.shards.evaluated[shards[0].Key]
+	if !ok {
+		return // the unreadable rows are a fault already
+	}
+	var said api.Evaluated
+	if err := json.Unmarshal([]byte(m.Note[schema.NoteResult]), &said); err != nil {
+		v.fault(FaultFigures, key, "states no result: %v", err)
+		return
+	}
+	checkFigure(v, key, "statistic success", m.Stats["success"], got.summary.Success)
+	checkFigure(v, key, "statistic greedy", m.Stats["greedy"], got.summary.Greedy)
+	checkFigure(v, key, "statistic rows", m.Stats[schema.StatRows], float64(got.rows))
+	checkFigure(v, key, "statistic tokens", m.Stats[schema.StatTokens], float64(said.Summary.Tokens))
+	checkSummary(v, key, said.Summary, got)
+}
+
+func checkSummary(v *evidence, key string, said api.EvaluationSummary, got evaluated) {
+	want := got.summary
+	checkRate(v, key, "result", said.Rate, want.Rate, got.earlier.Rate)
+	checkFigure(v, key, "result: greedy", said.Greedy, want.Greedy)
+	checkFigure(v, key, "result: tool_error_rate_positives", said.ToolErrorRatePositives, want.ToolErrorRatePositives)
+	if said.GreedyN > 0 || said.PositiveCalls > 0 { // earlier versions did not state them
+		checkFigure(v, key, "result: greedy_n", float64(said.GreedyN), float64(want.GreedyN))
+		checkFigure(v, key, "result: positive_calls", float64(said.PositiveCalls), float64(want.PositiveCalls))
+	}
+	checkFigure(v, key, "result: trajectories", float64(said.Trajectories), float64(want.Trajectories))
+	checkFigure(v, key, "result: tool_calls", float64(said.ToolCalls), float64(want.ToolCalls))
+	if got.written {
+		checkFigure(v, key, "result: tokens", float64(said.Tokens), float64(want.Tokens))
+	} else if said.Tokens < 0 || said.Tokens > got.tokens {
+		v.fault(FaultFigures, key, "states result: tokens %d, but its rows hold %d tokens in all", said.Tokens,
+			got.tokens)
+	}
+	levels := slices.Sorted(maps.Keys(want.ByLevel))
+	if stated := slices.Sorted(maps.Keys(said.ByLevel)); !slices.Equal(stated, levels) {
+		v.fault(FaultFigures, key, "states rates of the levels %v, but its rows have %v", stated, levels)
+		return
+	}
+	for _, level := range levels {
+		checkRate(v, key, "result: level "+level, said.ByLevel[level], want.ByLevel[level],
+			got.earlier.ByLevel[level])
+	}
+}
+
+// checkRate checks a rate. Its interval depends on the run's seed and is not checked if the recipe cannot be read. It
+// may also be the one that an earlier version of the program computed.
+func checkRate(v *evidence, key, what string, said, want, earlier api.Rate) {
+	checkFigure(v, key, what+": success", said.Success, want.Success)
+	checkFigure(v, key, what+": n", float64(said.N), float64(want.N))
+	if v.recipe == nil {
+		return
+	}
+	if near(said.CILow, earlier.CILow) && near(said.CIHigh, earlier.CIHigh) {
+		return
+	}
+	checkFigure(v, key, what+": ci_low", said.CILow, want.CILow)
+	checkFigure(v, key, what+": ci_high", said.CIHigh, want.CIHigh)
+}
+
+// rounding is the relative difference allowed between sums in different orders or on different processors.
+const rounding = 1e-9
+
+// near is false also if one figure is not a number.
+func near(said, want float64) bool { return math.Abs(said-want) <= rounding*max(1, math.Abs(want)) }
+
+func checkFigure(v *evidence, key, what string, said, want float64) {
+	if !near(said, want) {
+		v.fault(FaultFigures, key, "states %s %v, but its rows give %v", what, said, want)
+	}
+}

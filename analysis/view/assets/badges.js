@@ -1,0 +1,12 @@
+// Small marks that the list and the trajectory share.
+import {el} from "./dom.js";
+
+// fate is drawn as a badge: what was learnt from, and why not.
+export const fate = (text) =>
+  el(
+    "span",
+    {class: "fate " + (text === "kept" ? "kept" : text.startsWith("masked") ? "masked" : "dropped"), title: text},
+    text.replaceAll("_", " "),
+  );
+
+export const status = (text) => el("i", {class: "status " + (text === "ok" ? "good" : "bad"), title: text});

@@ -1,0 +1,238 @@
+package view
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// ErrNoTrajectory means that the index has no trajectory or group of that name.
+var ErrNoTrajectory = errors.New("is not among the finished steps")
+
+// Closeup is one trajectory as its page shows it.
+type Closeup struct {
+	ID    string         `json:"id"`
+	Row   map[string]any `json:"row"` // of the index, without its text
+	Group []string       `json:"group"`
+	Turns []Turn         `json:"turns"`
+	Notes []Note         `json:"notes"` // what the record says besides
+	// Advantage is the mean over its tokens, before the weight; null for a trajectory that is not in the batch.
+	Advantage *float64 `json:"advantage"`
+	// Messages are those of an imported conversation, unchanged.
+	Messages string `json:"messages,omitempty"`
+}
+
+// Note is a named text.
+type Note struct {
+	Name string `json:"name"`
+	Text string `json:"text"`
+}
+
+// Turn is one turn: its tokens and what they led to.
+type Turn struct {
+	Number int    `json:"number"`
+	Finish string `json:"finish"`
+	Broken string `json:"broken,omitempty"` // why there is no response
+	Pieces Pieces `json:"pieces"`
+	Calls  []Call `json:"calls"`
+	// Environment tells what an action led to in an interactive environment.
+	Environment []Note `json:"environment,omitempty"`
+}
+
+// Call is one tool call and its result.
+type Call struct {
+	Name   string `json:"name"`
+	Status string `json:"status"`
+	Exit   int32  `json:"exit"`
+	Parts  []Note `json:"parts"` // code, stdin, stdout, …
+}
+
+// Closeup reads one trajectory.
+func (v *Viewer) Closeup(ctx context.Context, id string) (Closeup, error) {
+	row, err := v.one(ctx, id)
+	if err != nil {
+		return Closeup{}, err
+	}
+	if row == nil {
+		return Closeup{}, fmt.Errorf("trajectory %q %w", id, ErrNoTrajectory)
+	}
+	out := Closeup{ID: id, Row: row, Turns: []Turn{}}
+	if out.Group, err = v.members(ctx, fmt.Sprint(row["group_id"])); err != nil {
+		return out, err
+	}
+	step, ok := row["step"].(int32)
+	if !ok {
+		return out, fmt.Errorf("trajectory %q: its step is %v", id, row["step"])
+	}
+	read, err := v.stepOf(ctx, int(step))
+	if err != nil {
+		return out, err
+	}
+	if c, ok := read.trajectories[id]; ok { // the step's shards hold nothing of a skipped one
+		out.show(c, read)
+	}
+	return out, nil
+}
+
+// Group reads all trajectories of a group.
+func (v *Viewer) Group(ctx context.Context, group string) ([]Closeup, error) {
+	members, err := v.members(ctx, group)
+	if err != nil {
+		return nil, err
+	}
+	if len(members) == 0 {
+		return nil, fmt.Errorf("group %q %w", group, ErrNoTrajectory)
+	}
+	out := make([]Closeup, len(members))
+	for i, id := range members {
+		if out[i], err = v.Closeup(ctx, id); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// show fills in what the step's shards hold.
+func (c *Closeup) show(from analysis.Closeup, s readStep) {
+	c.Advantage = from.Advantage
+	if m := from.Trajectory.Messages; m != nil {
+		c.Messages = *m
+	}
+	if r := from.Reward; r != nil && (r.ErrorPenalty != 0 || r.FormatPenalty != 0) {
+		c.Notes = append(c.Notes, Note{"penalties", fmt.Sprintf("errors %.3g, format %.3g", r.ErrorPenalty,
+			r.FormatPenalty)})
+	}
+	if e := from.Prompt.Expression; e != "" {
+		c.Notes = append(c.Notes, Note{"expression", e})
+	}
+	pieces := s.splitter.turns(from)
+	for i, t := range from.Turns {
+		turn := Turn{Number: int(t.Turn), Finish: t.Finish, Pieces: pieces[i], Calls: []Call{}}
+		if t.Excluded != nil {
+			turn.Broken = *t.Excluded
+		}
+		for _, call := range from.Calls {
+			if call.Turn == t.Turn {
+				turn.Calls = append(turn.Calls, callOf(call))
+			}
+		}
+		for _, x := range from.Transitions {
+			if x.Turn == t.Turn {
+				turn.Environment = append(turn.Environment, environment(x, s.lay)...)
+			}
+		}
+		c.Turns = append(c.Turns, turn)
+	}
+}
+
+func callOf(c schema.ToolCallRow) Call {
+	out := Call{Name: cmp.Or(c.Name, "(not a valid call)"), Status: cmp.Or(c.Status, "no verdict"), Exit: c.ExitCode}
+	all := []Note{{"code", c.Code}, {"stdin", c.Stdin}, {"stdout", c.Stdout}, {"stderr", c.Stderr}, {"value", c.Value}}
+	if c.Code == "" && c.Arguments != "{}" {
+		all = append([]Note{{"arguments", c.Arguments}}, all...)
+	}
+	if c.Stdout == "" && c.Stderr == "" && c.Value == "" {
+		all = append(all, Note{"response", c.Response})
+	}
+	if c.Excluded != nil {
+		all = append(all, Note{"broken", *c.Excluded})
+	}
+	out.Parts = slices.DeleteFunc(all, func(n Note) bool { return n.Text == "" })
+	return out
+}
+
+func environment(x schema.TransitionRow, lay func(observation string) string) []Note {
+	verdict := fmt.Sprintf("reward %.4g", x.Reward)
+	switch {
+	case x.Excluded != nil:
+		verdict = *x.Excluded
+	case !x.WellFormed:
+		verdict += ", not in the protocol's form"
+	case !x.Valid:
+		verdict += ", not a known action"
+	case x.Success:
+		verdict += ", solved"
+	case x.Done:
+		verdict += ", over"
+	}
+	out := []Note{{"action", x.Action}, {"verdict", verdict}, {"observation", lay(x.Observation)}}
+	return slices.DeleteFunc(out, func(n Note) bool { return n.Text == "" })
+}
+
+// readStep is a step's shards, decoded.
+type readStep struct {
+	trajectories map[string]analysis.Closeup
+	splitter     splitter
+	lay          func(observation string) string // for a person to read
+}
+
+// closeups keeps the decoded shards of the steps that were looked at last.
+type closeups struct {
+	mu    sync.Mutex
+	steps []*keptStep // the latest last
+}
+
+type keptStep struct {
+	step int
+	read func() (readStep, error)
+}
+
+// stepsKept is how many steps are kept in memory, decoded.
+const stepsKept = 3
+
+// stepOf reads a step's shards, once for readers at the same time. A failure is not kept.
+func (v *Viewer) stepOf(ctx context.Context, step int) (readStep, error) {
+	c := &v.closeups
+	c.mu.Lock()
+	i := slices.IndexFunc(c.steps, func(k *keptStep) bool { return k.step == step })
+	var kept *keptStep
+	if i >= 0 {
+		kept = c.steps[i]
+		c.steps = append(slices.Delete(c.steps, i, i+1), kept)
+	} else {
+		ctx := context.WithoutCancel(ctx) // others may wait for the same step
+		kept = &keptStep{step: step, read: sync.OnceValues(func() (readStep, error) { return v.readStep(ctx, step) })}
+		c.steps = append(c.steps, kept)
+		c.steps = c.steps[max(0, len(c.steps)-stepsKept):]
+	}
+	c.mu.Unlock()
+	out, err := kept.read()
+	if err != nil {
+		c.mu.Lock()
+		c.steps = slices.DeleteFunc(c.steps, func(k *keptStep) bool { return k == kept })
+		c.mu.Unlock()
+	}
+	return out, err
+}
+
+func (v *Viewer) readStep(ctx context.Context, step int) (readStep, error) {
+	v.mu.Lock()
+	visible := v.visible
+	v.mu.Unlock()
+	if visible == nil {
+		return readStep{}, fmt.Errorf("step %d: %w", step, analysis.ErrNoStep)
+	}
+	all, err := visible.Closeups(ctx, step)
+	if err != nil {
+		return readStep{}, err
+	}
+	tokens, err := visible.Tokenizer(ctx)
+	if err != nil {
+		return readStep{}, err
+	}
+	lay, err := visible.Lay(ctx)
+	if err != nil {
+		return readStep{}, err
+	}
+	out := readStep{trajectories: make(map[string]analysis.Closeup, len(all)), splitter: splitter{tokens}, lay: lay}
+	for _, c := range all {
+		out.trajectories[c.Trajectory.TrajectoryID] = c
+	}
+	return out, nil
+}

@@ -1,0 +1,172 @@
+package view
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/ropewalk/ropewalk/analysis/report"
+	"github.com/ropewalk/ropewalk/analysis/sql"
+)
+
+//go:embed assets
+var assets embed.FS
+
+// style is the page's style sheet: the report's, and what that lacks.
+var style = func() string {
+	parts := []string{report.Style()}
+	for _, name := range []string{"page", "filters", "list", "closeup", "overlays"} {
+		text, err := assets.ReadFile("assets/" + name + ".css")
+		if err != nil {
+			panic(err) // the folder is embedded above
+		}
+		parts = append(parts, string(text))
+	}
+	return strings.Join(parts, "\n")
+}()
+
+// longest bounds the time of one question, so that the reader's SQL cannot keep the machine busy.
+const longest = 20 * time.Second
+
+// Handler answers the page and its questions:
+//
+//	/RUN/                     the page
+//	/api/state, /api/events   the state, once or at each change
+//	/api/trajectories?…       a page of a list
+//	/api/trajectory?id=…      a close-up
+//	/api/group?id=…           all close-ups of a group
+//	/api/figures              the report's figures
+//	/api/columns              what the reader's SQL can name
+func (v *Viewer) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", v.toPage)
+	mux.HandleFunc("GET /{run}/", v.page)
+	files, err := fs.Sub(assets, "assets")
+	if err != nil {
+		panic(err) // the folder is embedded above
+	}
+	mux.Handle("GET /assets/", http.StripPrefix("/assets/", http.FileServerFS(files)))
+	mux.HandleFunc("GET /assets/style.css", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/css; charset=utf-8")
+		_, _ = io.WriteString(w, style) // the browser has gone otherwise
+	})
+	mux.HandleFunc("GET /api/events", v.events)
+	for path, answer := range map[string]func(context.Context, url.Values) (any, error){
+		"state":   func(context.Context, url.Values) (any, error) { return v.State(), nil },
+		"columns": func(context.Context, url.Values) (any, error) { return Columns(), nil },
+		"trajectories": func(ctx context.Context, q url.Values) (any, error) {
+			f, err := ParseFilter(q)
+			if err != nil {
+				return nil, badRequest{err}
+			}
+			p, err := ParsePage(q)
+			if err != nil {
+				return nil, badRequest{err}
+			}
+			return v.List(ctx, f, p)
+		},
+		"trajectory": func(ctx context.Context, q url.Values) (any, error) { return v.Closeup(ctx, q.Get("id")) },
+		"group":      func(ctx context.Context, q url.Values) (any, error) { return v.Group(ctx, q.Get("id")) },
+		"figures":    func(ctx context.Context, _ url.Values) (any, error) { return v.Figures(ctx) },
+	} {
+		mux.HandleFunc("GET /api/"+path, answered(answer))
+	}
+	return mux
+}
+
+// toPage leads from the bare address to the run's.
+func (v *Viewer) toPage(w http.ResponseWriter, r *http.Request) {
+	to := url.URL{Path: "/" + v.options.Run + "/", RawQuery: r.URL.RawQuery}
+	http.Redirect(w, r, to.String(), http.StatusFound)
+}
+
+// page answers the page itself. A link to another run's page says how to see that one.
+func (v *Viewer) page(w http.ResponseWriter, r *http.Request) {
+	if run := r.PathValue("run"); run != v.options.Run {
+		http.Error(w, fmt.Sprintf("this server shows run %s; `ropewalk view %s` shows the run of this link",
+			v.options.Run, run), http.StatusNotFound)
+		return
+	}
+	if strings.Trim(r.URL.Path, "/") != v.options.Run {
+		http.NotFound(w, r)
+		return
+	}
+	http.ServeFileFS(w, r, assets, "assets/page.html")
+}
+
+// badRequest marks an error in the question.
+type badRequest struct{ error }
+
+// answered answers a question with JSON.
+func answered(answer func(context.Context, url.Values) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), longest)
+		defer cancel()
+		out, err := answer(ctx, r.URL.Query())
+		status := http.StatusOK
+		if err != nil {
+			status, out = failure(ctx, err)
+		}
+		text, err := json.Marshal(out)
+		if err != nil {
+			status, text = http.StatusInternalServerError, fmt.Appendf(nil, `{"error":%q}`, err.Error())
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_, _ = w.Write(text) // the browser has gone otherwise
+	}
+}
+
+// failure is the answer to a question that has none.
+func failure(ctx context.Context, err error) (status int, out any) {
+	status = http.StatusInternalServerError
+	var bad badRequest
+	text := err.Error()
+	switch {
+	case errors.As(err, &bad), errors.Is(err, sql.ErrQuery):
+		status = http.StatusBadRequest
+		text = strings.TrimPrefix(text, sql.ErrQuery.Error()+": ")
+	case errors.Is(err, ErrNoTrajectory):
+		status = http.StatusNotFound
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		status = http.StatusServiceUnavailable
+		text = fmt.Sprintf("the answer took longer than %s; ask for less", longest)
+	}
+	return status, map[string]string{"error": text}
+}
+
+// events sends the state at each change, as server-sent events, and now and then a comment that keeps the connection.
+func (v *Viewer) events(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	out := http.NewResponseController(w)
+	for {
+		state, changed := v.Changed()
+		text, err := json.Marshal(state)
+		if err != nil {
+			return
+		}
+		if _, err := fmt.Fprintf(w, "data: %s\n\n", text); err != nil || out.Flush() != nil {
+			return
+		}
+		for again := false; !again; {
+			select {
+			case <-r.Context().Done():
+				return
+			case <-changed:
+				again = true
+			case <-time.After(15 * time.Second):
+				if _, err := fmt.Fprint(w, ": still here\n\n"); err != nil || out.Flush() != nil {
+					return
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/internal/compaction"
+	"github.com/ropewalk/ropewalk/internal/runs"
+)
+
+func compactCommand(con *console) *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "compact RUN",
+		Short: "merge the small files of a run's finished steps, so that it is read faster",
+		Long: "compact makes one file for each table of each finished step, which holds the rows of all shards of\n" +
+			"the step. Readers (sql, show, report, export, the Python package) then open that file instead of\n" +
+			"the shards. The shards and their manifests stay: they are what heads lead to, what stages and\n" +
+			"replays read, and what verify compares the merged files with. A step that was compacted is passed\n" +
+			"over, and a run that is still going on may be compacted. The recipe's record.compact does the same\n" +
+			"after each step.",
+		Example: "  ropewalk compact quickstart-s1-20260102-030405",
+		Args:    oneRun,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return compactRun(cmd.Context(), con, args[0], asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// compactedRun is what compact prints as JSON.
+type compactedRun struct {
+	Run     string `json:"run"`
+	Steps   int    `json:"steps"` // compacted now
+	Earlier int    `json:"earlier"`
+	Tables  int    `json:"tables"`
+	Shards  int    `json:"shards"`
+	Rows    int    `json:"rows"`
+}
+
+func compactRun(ctx context.Context, con *console, run string, asJSON bool) error {
+	if _, err := lookUp(ctx, con, run); err != nil { // before a server starts
+		return err
+	}
+	s, err := con.connector().Join(ctx, runs.NeedStore)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if _, err := analysis.New(s.Store).Run(ctx, run); err != nil {
+		return runs.Missing(err)
+	}
+	code, err := codeDigest()
+	if err != nil {
+		return err
+	}
+	out := compactedRun{Run: run}
+	err = compaction.Run(ctx, commit.New(s.Store), run, code, func(_ int, r compaction.Result) {
+		if r.Adopted {
+			out.Earlier++
+			return
+		}
+		out.Steps, out.Tables, out.Shards, out.Rows = out.Steps+1, out.Tables+r.Tables, out.Shards+r.Shards,
+			out.Rows+r.Rows
+	})
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return con.printJSON(out)
+	}
+	_, err = fmt.Fprintf(con.out, "run %s: %d steps compacted, %d before; %d files for %d shards, %d rows\n", run,
+		out.Steps, out.Earlier, out.Tables, out.Shards, out.Rows)
+	return err
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/ropewalk/ropewalk/analysis/metrics"
+	"github.com/ropewalk/ropewalk/internal/badinput"
+	"github.com/ropewalk/ropewalk/internal/runs"
+)
+
+// tensorBoard is the format of event files.
+const tensorBoard = "tensorboard"
+
+// checkMetrics checks the flags of metrics.
+func (o exportOptions) checkMetrics(given func(string) bool) error {
+	for _, name := range []string{"step", "steps", "gen", "only"} {
+		if given(name) {
+			return badInput("--%s: selects trajectories, and --format tensorboard writes the metrics of all steps",
+				name)
+		}
+	}
+	if o.out == "" || o.out == "-" {
+		return badInput("-o: name a folder, which tensorboard --logdir shows")
+	}
+	return nil
+}
+
+// exportMetrics writes a run's event file into a folder of the run's name below out, because TensorBoard names runs by
+// their folders.
+func exportMetrics(ctx context.Context, con *console, run, out string) error {
+	s, err := con.connector().Read(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	steps, err := metrics.Compute(ctx, metrics.Options{Store: s.Store, Cache: cacheFolder(), Run: run,
+		Gap: warnOfGap(con)})
+	if errors.Is(err, metrics.ErrNone) {
+		return badinput.Of(err)
+	}
+	if err != nil {
+		return runs.Missing(err)
+	}
+	folder := filepath.Join(out, run)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return badInput("-o %s: cannot be written: %w", out, err)
+	}
+	target, err := con.target(filepath.Join(folder, metrics.EventsFile(steps)), "")
+	if err != nil {
+		return err
+	}
+	defer target.discard() // does nothing once the file is kept
+	if err := metrics.WriteEvents(target, steps); err != nil {
+		return err
+	}
+	if err := target.keep(); err != nil {
+		return err
+	}
+	values := 0
+	for _, step := range steps {
+		values += len(step.Values)
+	}
+	fmt.Fprintf(con.err, "written to %s: %d values at %d steps; tensorboard --logdir %s shows them\n", target.name,
+		values, len(steps), out)
+	return nil
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ropewalk/ropewalk/internal/gc"
+	"github.com/ropewalk/ropewalk/internal/runs"
+)
+
+func gcCommand(con *console) *cobra.Command {
+	o, asJSON := gc.Options{}, false
+	cmd := &cobra.Command{
+		Use:   "gc",
+		Short: "list or delete what superseded attempts have left in the bucket",
+		Long: "gc lists orphans: data shards and checkpoint files that no manifest names, and uploads that were not\n" +
+			"completed. With --delete it deletes them. It never deletes what a manifest names, and it can run\n" +
+			"while workers do: it keeps what is younger than --min-age, and what a stage that is not committed\n" +
+			"yet may name. The minimum age should exceed the time limits of stages: an hour, unless `unpark\n" +
+			"--timeout` gave more. --unfinished also collects old orphans of steps that are not done, such as\n" +
+			"those of runs that were given up; stop all workers first.",
+		Example: "  ropewalk gc\n  ropewalk gc --delete\n  ropewalk gc --delete --min-age 2h --json",
+		Args:    exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.MinAge < 0 {
+				return badInput("--min-age: must be ≥ 0, got %s", o.MinAge)
+			}
+			return collectGarbage(cmd.Context(), con, o, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&o.Delete, "delete", false, "delete the orphans (default: only list them)")
+	cmd.Flags().DurationVar(&o.MinAge, "min-age", 24*time.Hour, "keep objects that were written within this `DURATION`")
+	cmd.Flags().BoolVar(&o.Unfinished, "unfinished", false, "also collect orphans of steps that are not done; use "+
+		"it only while no worker runs")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func collectGarbage(ctx context.Context, con *console, o gc.Options, asJSON bool) error {
+	s, err := con.connector().Join(ctx, runs.NeedStore) // a server knows its uploads, a folder does not
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	found, err := gc.Collect(ctx, s.Store, o)
+	if err != nil {
+		if n := found.Deleted(); n > 0 {
+			return fmt.Errorf("%w; %d objects were deleted before", err, n)
+		}
+		return err
+	}
+	if asJSON {
+		return con.printJSON(found)
+	}
+	for _, item := range found.Collect {
+		printItem(con, "orphan", item)
+	}
+	for _, item := range found.Keep {
+		printItem(con, "kept", item)
+	}
+	_, err = fmt.Fprintf(con.out, "%s; %d kept, %d manifests read, %d objects that are not part of the record\n",
+		collected(found, o.Delete), len(found.Keep), found.Manifests, found.Unknown)
+	return err
+}
+
+func printItem(con *console, kind string, item gc.Item) {
+	key := item.Key
+	if item.Upload != "" {
+		key += " (upload " + item.Upload + ")"
+	}
+	fmt.Fprintf(con.out, "%-6s  %12d bytes  %s  %s: %s\n", kind, item.Bytes, item.Modified.UTC().Format(time.RFC3339),
+		key, item.Why)
+}
+
+func collected(r gc.Result, deleted bool) string {
+	if deleted {
+		return fmt.Sprintf("%d orphans of %d bytes deleted", r.Deleted(), r.Bytes())
+	}
+	return fmt.Sprintf("%d orphans of %d bytes; --delete deletes them", len(r.Collect), r.Bytes())
+}

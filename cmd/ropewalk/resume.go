@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/analysis/status"
+	"github.com/ropewalk/ropewalk/internal/runs"
+	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/workflows"
+)
+
+func resumeCommand(con *console) *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "resume RUN",
+		Short: "continue a run from its last committed stage",
+		Long: "resume continues a run that was interrupted, cancelled or aborted, or that failed. Stages that have\n" +
+			"committed are adopted, not repeated. An open run is followed; if it is parked, `ropewalk unpark`\n" +
+			"decides what happens to it. Of a run that is done, resume prints the result again. A queued run,\n" +
+			"which was requested and has committed nothing, starts as requested. An import that has begun is\n" +
+			"continued by `ropewalk import` with the same file and --run-id.",
+		Example: "  ropewalk resume quickstart-s1-20260102-030405-k3v9qa",
+		Args:    oneRun,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return resumeRun(con, cmd, args[0], asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object at the end; progress goes to standard error")
+	return cmd
+}
+
+func resumeRun(con *console, cmd *cobra.Command, run string, asJSON bool) error {
+	ctx, started := cmd.Context(), time.Now()
+	s, err := con.connector().Join(ctx, runs.NeedAll, run)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	last, err := runs.LastOf(ctx, s.Temporal, run)
+	if err != nil {
+		return err
+	}
+	request, prepared, err := s.Resumable(ctx, run, last)
+	if err != nil {
+		return err
+	}
+	printAddresses(con, s)
+	defer s.Hold(run)()
+	kind := last.Workflow
+	switch {
+	case last.Open:
+		fmt.Fprintf(con.err, "run          %s\n", run)
+	case prepared:
+		if err := runs.StartAgain(ctx, s.Temporal, run); err != nil {
+			return orInterrupted(ctx, con, s, run, "ropewalk resume "+run, err)
+		}
+		fmt.Fprintf(con.err, "run          %s\n", run)
+		kind = workflows.TrainRunName
+	default:
+		ask := runs.Start{Request: request, Input: request.Input, Summary: "resume " + run}
+		if request.Workflow == workflows.TrainRunName {
+			return startTraining(con, cmd, s, ask, started, asJSON)
+		}
+		return startImport(ctx, con, s, ask, started, "ropewalk resume "+run, asJSON)
+	}
+	if kind == workflows.ReprocessRunName {
+		return finishImport(ctx, con, s, run, started, "ropewalk resume "+run, asJSON)
+	}
+	return finishTraining(con, cmd, s, run, started, asJSON)
+}
+
+func cancelCommand(con *console) *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "cancel RUN",
+		Short: "end an open run, or drop a queued one",
+		Long: "cancel ends a run's workflow at once. What it has committed is kept, and `ropewalk resume RUN`\n" +
+			"continues from there. A queued run, which has committed nothing, is dropped. `ropewalk stop RUN`\n" +
+			"ends a run after its current step.",
+		Example: "  ropewalk cancel quickstart-s1-20260102-030405-k3v9qa",
+		Args:    oneRun,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return cancelRun(cmd.Context(), con, args[0],
+				asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func cancelRun(ctx context.Context, con *console, run string, asJSON bool) error {
+	known, err := lookUp(ctx, con, run)
+	if err != nil {
+		return err
+	}
+	if known.Run.State().State.Finished() && !known.OnServer {
+		return badInput("run %s is %s: there is nothing to cancel", run, known.Run.State())
+	}
+	s, err := con.connector().Join(ctx, runs.NeedTemporal)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	_, queued, err := analysis.New(s.Store).Request(ctx, run)
+	if err != nil {
+		return err
+	}
+	last, err := runs.LastOf(ctx, s.Temporal, run)
+	if err != nil {
+		return err
+	}
+	if !last.Open && !queued {
+		return badInput("run %q is neither open nor queued; `ropewalk runs` lists the runs", run)
+	}
+	if last.Open {
+		if err := s.End(ctx, run, status.Cancelled, "ended by `ropewalk cancel`"); err != nil {
+			return fmt.Errorf("end run %s: %w", run, err)
+		}
+	}
+	what := "it has ended; what it had committed is kept"
+	if queued {
+		if err := s.Store.Delete(ctx, schema.RequestKey(run)); err != nil {
+			return fmt.Errorf("drop run %s: %w", run, err)
+		}
+		what = "it is dropped; it had committed nothing"
+	}
+	if asJSON {
+		return con.printJSON(map[string]any{"run_id": run, "what": what})
+	}
+	_, err = fmt.Fprintf(con.out, "run %s: %s\n", run, what)
+	return err
+}
+
+// showRequest prints a queued run; found is false if there is none of that name.
+func showRequest(ctx context.Context, con *console, record *analysis.Record, run string) (found bool, err error) {
+	q, found, err := record.Request(ctx, run)
+	if err != nil || !found {
+		return false, err
+	}
+	var sets struct {
+		Set []string `json:"set"`
+	}
+	if err := json.Unmarshal(q.Input, &sets); err != nil {
+		return true, fmt.Errorf("read the input of run %s: %w", run, err)
+	}
+	fmt.Fprintf(con.out, "run %s is queued: it was requested at %s and has committed nothing\n", run, q.Created)
+	fmt.Fprintf(con.out, "recipe %s, seed %d, %d steps; %s\n", q.Recipe, q.Seed, q.Steps, q.Workflow)
+	for _, s := range sets.Set {
+		fmt.Fprintf(con.out, "  --set %s\n", s)
+	}
+	_, err = fmt.Fprintf(con.out, "ropewalk resume %s starts it, ropewalk cancel %s drops it\n", run, run)
+	return true, err
+}

@@ -1,0 +1,152 @@
+package env
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Declaration tells the rest of the program everything that it needs to know about an environment. Each environment
+// package has one, and package env/environments lists it.
+type Declaration struct {
+	Name   string // name in recipes
+	Doc    string // one line, without a full stop
+	Source string // source of the task; "" if this program makes the task
+	// Planned says what is missing before a run can use the environment; "" = nothing. Recipes that name the
+	// environment are validated in either case.
+	Planned string
+	// Imported means that the environment's trajectories are imported: nothing is sampled, trained or evaluated.
+	Imported bool
+	// Interactive means that each response is an action, and that the environment's transitions are committed turn by
+	// turn.
+	Interactive bool
+	// Sandboxed means that the trajectories' tool calls run in the sandbox.
+	Sandboxed bool
+	// Tools are the tools that policies answer questions with, if the recipe names none; none means python if the
+	// environment is Sandboxed. MoreTools are others that a recipe can name.
+	Tools, MoreTools []string
+	// Golds means that Task.Answer holds right answers as JoinGolds writes them, and that answers are compared with
+	// them by words (exact match, F1).
+	Golds bool
+	// Demonstrated means that a script can write demonstrations for a warm start: a teacher, or the expert of an
+	// interactive environment.
+	Demonstrated bool
+	// Protocol is the prompt format of recipes that do not name another one.
+	Protocol string
+	// Rewards are the names of the rewards that can score the environment's trajectories.
+	Rewards []string
+	// Strings returns fixed texts of the tasks and actions. Each becomes one token of a tokenizer that this program
+	// makes.
+	Strings func() []string
+	// Lay lays an observation out for a person to read, in lines. Policies and the record have the observation as it
+	// is. Lay is nil if it needs no laying out. It accepts any text.
+	Lay func(observation string) string
+	// Settings are the environment's fields in a recipe (environment.settings); see SettingsOf.
+	Settings []Setting
+	// Pin completes the settings of a new recipe that name files: it reads the files and sets their digest, so that the
+	// run's recipe says from which files its tasks come. It is an error if the recipe gives another digest. The recipe
+	// of a record is not pinned again, so that reading a record needs no such file. Pin is nil if no setting names one.
+	Pin func(s Settings) error
+	// Wants says what a recipe must set before a run can use the environment, such as the file that holds its tasks; ""
+	// = nothing. A preset may leave that open, so a recipe without it is valid. Wants is nil if every recipe can run.
+	Wants func(s Settings) string
+	// Open makes the environment; nil if the environment is planned or imported.
+	Open func(o Options) (Environment, error)
+}
+
+// Options holds a recipe's settings of its environment.
+type Options struct {
+	Settings Settings
+	MaxTurns int // maximum responses of one trajectory, from 1; ends an interactive episode
+	// LevelShares is the share of each level among training tasks, for environments that can weight their levels.
+	LevelShares map[string]float64
+	// Fetch opens the file at a remote address that a setting names. It is nil where no task is drawn.
+	Fetch func(ctx context.Context, address string) (io.ReadCloser, error)
+}
+
+// Settings maps the names of declared settings to their values: numbers, texts and truth values.
+type Settings map[string]any
+
+// Setting is one field of an environment's settings.
+type Setting struct {
+	Name, Doc string
+	Kind      reflect.Kind // Int, Float64, String or Bool
+	Default   string       // as YAML
+	Min, Max  *float64     // inclusive
+	Enum      []string
+	// Quiet means that a recipe does not record the setting while it has its default, which is the zero value of its
+	// kind. A setting that is added to an environment is quiet, so that earlier recipes keep their digests.
+	Quiet bool
+}
+
+// SettingsOf reads the settings that an environment declares as a struct; the fields of an embedded struct are settings
+// like the others. The tag json is the field's name, doc its
+// description, and default its default value in YAML. The tags min, max and enum (names separated by |) bound the
+// value, and quiet:"true" makes the setting quiet. A malformed tag panics, so every test finds it.
+func SettingsOf[T any]() []Setting {
+	var out []Setting
+	for f := range fieldsOf(reflect.TypeFor[T]()) {
+		s := Setting{Name: f.Tag.Get("json"), Doc: f.Tag.Get("doc"), Default: f.Tag.Get("default"), Kind: f.Type.Kind(),
+			Min: bound(f, "min"), Max: bound(f, "max"), Quiet: f.Tag.Get("quiet") == "true"}
+		if enum := f.Tag.Get("enum"); enum != "" {
+			s.Enum = strings.Split(enum, "|")
+		}
+		switch s.Kind {
+		case reflect.Int, reflect.Float64, reflect.String, reflect.Bool:
+		default:
+			panic(fmt.Sprintf("env: setting %s is %s, want a whole number, a number, text or a truth value", s.Name,
+				f.Type))
+		}
+		if s.Quiet && !slices.Contains([]string{`""`, "0", "false"}, s.Default) {
+			panic(fmt.Sprintf("env: setting %s is quiet, so its default must be its zero value", s.Name))
+		}
+		if s.Name == "" || s.Doc == "" || s.Default == "" {
+			panic(fmt.Sprintf("env: setting %s wants the tags json, doc and default", f.Name))
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func fieldsOf(t reflect.Type) func(yield func(reflect.StructField) bool) {
+	return func(yield func(reflect.StructField) bool) {
+		for _, f := range reflect.VisibleFields(t) {
+			if !f.Anonymous && !yield(f) {
+				return
+			}
+		}
+	}
+}
+
+func bound(f reflect.StructField, tag string) *float64 {
+	text, ok := f.Tag.Lookup(tag)
+	if !ok {
+		return nil
+	}
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		panic(fmt.Sprintf("env: setting %s: tag %s: %v", f.Name, tag, err))
+	}
+	return &x
+}
+
+// Read decodes settings into the struct that declares them. An unknown name is an error.
+func Read[T any](s Settings) (T, error) {
+	var out T
+	text, err := json.Marshal(s)
+	if err != nil {
+		return out, fmt.Errorf("read environment settings: %w", err)
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&out); err != nil {
+		return out, fmt.Errorf("read environment settings: %w", err)
+	}
+	return out, nil
+}

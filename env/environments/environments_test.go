@@ -1,0 +1,64 @@
+package environments
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/env"
+	"github.com/ropewalk/ropewalk/env/envtest"
+	"github.com/ropewalk/ropewalk/rollout/protocol"
+)
+
+// Each declaration is complete enough for a recipe to name the environment.
+func TestDeclarations(t *testing.T) {
+	names := []string{}
+	for _, d := range All {
+		require.NotContains(t, names, d.Name)
+		names = append(names, d.Name)
+		got, ok := Named(d.Name)
+		require.True(t, ok)
+		require.Equal(t, d.Doc, got.Doc)
+		require.NotEmpty(t, d.Doc, d.Name)
+		require.NotEmpty(t, d.Rewards, d.Name)
+		require.Equal(t, d.Planned != "" || d.Imported, d.Open == nil,
+			"%s: what can be opened is neither planned nor imported", d.Name)
+		if d.Imported {
+			require.Empty(t, d.Protocol, d.Name)
+			continue
+		}
+		p, err := protocol.Named(d.Protocol)
+		require.NoError(t, err, d.Name)
+		require.Equal(t, d.Interactive, p.Spec().Acts, "%s: its protocol does not fit", d.Name)
+		settings := []string{}
+		for _, s := range d.Settings {
+			require.False(t, slices.Contains(settings, s.Name), "%s declares %s twice", d.Name, s.Name)
+			settings = append(settings, s.Name)
+		}
+		if d.Demonstrated && d.Planned == "" {
+			testDemonstrated(t, d)
+		}
+	}
+	_, ok := Named("no such environment")
+	require.False(t, ok)
+}
+
+// testDemonstrated checks that a teacher or an expert can demonstrate the environment's tasks.
+func testDemonstrated(t *testing.T, d env.Declaration) {
+	e, err := d.Open(env.Options{Settings: defaults(d), MaxTurns: 15})
+	require.NoError(t, err, d.Name)
+	require.Equal(t, d.Name, e.Name())
+	_, teaches := e.(env.Teacher)
+	_, solves := e.(env.Expert)
+	require.True(t, teaches || d.Interactive && solves, "%s has neither teacher nor expert", d.Name)
+}
+
+// The example of CONTRIBUTING.md fulfils the contract of environments.
+func TestTheExampleOfContributing(t *testing.T) {
+	e, err := hunt.Open(env.Options{Settings: env.Settings{"highest": 9}, MaxTurns: 6})
+	require.NoError(t, err)
+	envtest.Run(t, e, envtest.Case{Tasks: 12, Turns: 8, Nonsense: []string{"", "seven"}, Solved: 1})
+	_, err = hunt.Open(env.Options{Settings: env.Settings{"lowest": 1}, MaxTurns: 6})
+	require.ErrorContains(t, err, `unknown field "lowest"`)
+}

@@ -1,0 +1,100 @@
+package batch
+
+import (
+	"strings"
+
+	"github.com/ropewalk/ropewalk/rl/advantage"
+	"github.com/ropewalk/ropewalk/rl/method"
+	"github.com/ropewalk/ropewalk/rollout"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// trainingRow is one row of the batch before it is committed: a trajectory, or one turn of it.
+type trainingRow struct {
+	schema.BatchRow
+	entropies []float32
+	reference []float32
+	reward    float64 // of the trajectory
+	written   int     // tokens that the policy wrote, masked or not
+	name      advantage.Row
+	turn      *turnFacts // nil for a whole trajectory
+}
+
+// turnFacts are the facts of a turn that estimators read.
+type turnFacts struct {
+	last     bool
+	valid    bool   // one of its calls could be parsed, or it completes an answer
+	known    bool   // the record says whether the turn is valid
+	seenHash string // digest of the tokens before the response
+	seen     string // the text of these tokens without the prompt, which is the same for the whole group
+	// In an interactive environment: the state before the turn, and the reward for the turn. Unset elsewhere.
+	situation string
+	paid      *float64
+}
+
+// layOut makes the rows of a layout: turns, or whole trajectories (also for imports, which name no layout). The rows
+// of turns hold as many earlier turns as the prompts did.
+func layOut(kept []Sequence, layout string, history int) []trainingRow {
+	var rows []trainingRow
+	for _, s := range kept {
+		if layout == method.Turns {
+			rows = append(rows, s.turnRows(history)...)
+			continue
+		}
+		rows = append(rows, trainingRow{
+			BatchRow: s.BatchRow, entropies: s.entropies, reference: s.reference, reward: s.reward, written: s.written,
+			name: advantage.Row{Group: s.GroupID, Trajectory: s.TrajectoryID},
+		})
+	}
+	return rows
+}
+
+// turnRows cuts a trajectory into one row for each turn: what the policy saw and wrote up to the end of the turn.
+// Only the turn's own tokens are in the loss.
+func (s Sequence) turnRows(history int) []trainingRow {
+	rows := make([]trainingRow, len(s.turns))
+	end, ends := 0, []int{}
+	for k, t := range s.turns {
+		w := rollout.WindowAfter(int(s.turns[0].ContextTokens), ends, history)
+		begin := end
+		end += len(t.TokenIDs)
+		ends = append(ends, end)
+		length := w.Len(end)
+		valid, known := t.Valid()
+		row := trainingRow{
+			BatchRow: s.BatchRow, entropies: own(s.entropies, begin, end, length),
+			reference: own(s.reference, begin, end, length), reward: s.reward, written: tokensUnder(t.LossMask),
+			name: advantage.Row{Group: s.GroupID, Trajectory: s.TrajectoryID, Turn: int(t.Turn)},
+			turn: &turnFacts{last: k == len(s.turns)-1, valid: valid, known: known, seenHash: t.AnchorHash,
+				seen: s.seen(k, history)},
+		}
+		if step, ok := s.steps[t.Turn]; ok {
+			f := row.turn
+			f.valid, f.known, f.seenHash, f.situation, f.paid = step.Valid, true, step.SeenHash, step.Situation,
+				&step.Reward
+			f.seen = s.steps[t.Turn-1].Observation // "" for the first turn, where the group shares the observation
+		}
+		row.Turn = new(t.Turn)
+		row.TokenIDs, row.LossMask = w.Tokens(s.TokenIDs, end), own(s.LossMask, begin, end, length)
+		for _, list := range []*[]float32{&row.OldLogProbs, &row.RolloutLogProbs, &row.ReferenceLogProbs, &row.Values} {
+			*list = own(*list, begin, end, length)
+		}
+		rows[k] = row
+	}
+	return rows
+}
+
+// seen is the text that the policy saw before its response at a turn, without the task.
+func (s Sequence) seen(turn, history int) string {
+	first := 0
+	if history > 0 {
+		first = max(0, turn-history)
+	}
+	text := strings.Builder{}
+	for _, t := range s.turns[first:turn] {
+		text.WriteString(t.Observation)
+		text.WriteString(t.Response)
+	}
+	text.WriteString(s.turns[turn].Observation)
+	return text.String()
+}

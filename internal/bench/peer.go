@@ -1,0 +1,151 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Peer is a process that reads questions from its standard input, one line of JSON each, and answers each with one line
+// of JSON. It leads its own process group, so that its children end with it. A Peer is for one goroutine.
+type Peer struct {
+	name   string
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    *bufio.Reader
+	wrote  *lastBytes  // to standard error
+	unhook func() bool // from the context that StartPeer was given
+	over   bool        // the process was waited for
+}
+
+// StartPeer starts a command whose standard streams are not set. name is the peer's name in errors. The peer is killed
+// when the context ends. The caller ends it by Close or Kill.
+func StartPeer(ctx context.Context, name string, cmd *exec.Cmd) (*Peer, error) {
+	p := &Peer{name: name, cmd: cmd, wrote: &lastBytes{}}
+	cmd.Stderr = p.wrote
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	var err error
+	if p.in, err = cmd.StdinPipe(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	p.out = bufio.NewReader(out)
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	p.unhook = context.AfterFunc(ctx, p.signal)
+	return p, nil
+}
+
+// Ask sends a question and reads its answer. After an error the peer has ended. A context that ends, ends the peer.
+func (p *Peer) Ask(ctx context.Context, question, answer any) error {
+	line, err := json.Marshal(question)
+	if err != nil {
+		return fmt.Errorf("ask %s: %w", p.name, err)
+	}
+	if p.over {
+		return fmt.Errorf("ask %s: it has ended", p.name)
+	}
+	if _, err := p.in.Write(append(line, '\n')); err != nil {
+		return p.lost(ctx, err)
+	}
+	return p.Hear(ctx, answer)
+}
+
+// Hear reads a line that the peer writes without a question, such as a greeting. Errors are those of Ask.
+func (p *Peer) Hear(ctx context.Context, into any) error {
+	unhook := context.AfterFunc(ctx, p.signal)
+	line, err := p.out.ReadBytes('\n')
+	unhook()
+	if err != nil {
+		return p.lost(ctx, err)
+	}
+	if err := json.Unmarshal(line, into); err != nil {
+		return p.lost(ctx, fmt.Errorf("read %q: %w", line, err))
+	}
+	return nil
+}
+
+// grace is how long a program or a peer has to end by itself.
+const grace = 30 * time.Second
+
+// lost ends the peer and returns why it cannot answer, with the end of its standard error.
+func (p *Peer) lost(ctx context.Context, err error) error {
+	if ended := p.end(grace); ended != nil && !errors.As(err, new(*json.SyntaxError)) {
+		err = ended // says more than a pipe that was closed
+	}
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	return fmt.Errorf("%s is lost: %w; it wrote last:\n%s", p.name, err, p.wrote)
+}
+
+// Close ends the peer's input and waits for its end. It returns the most bytes that were resident in the process. The
+// error says how a peer failed that did not exit with 0.
+func (p *Peer) Close() (peak int64, err error) {
+	if err := p.end(grace); err != nil {
+		return 0, fmt.Errorf("end %s: %w; it wrote last:\n%s", p.name, err, p.wrote)
+	}
+	usage, ok := p.cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	if !ok {
+		return 0, fmt.Errorf("end %s: the system does not report its memory", p.name)
+	}
+	return usage.Maxrss << 10, nil // Linux counts in KiB
+}
+
+// Kill ends the peer and its children at once. A second call does nothing.
+func (p *Peer) Kill() {
+	if !p.over {
+		p.signal()
+		_ = p.end(0) // it was killed
+	}
+}
+
+// end waits for the process, which is killed after the grace. A second call does nothing.
+func (p *Peer) end(grace time.Duration) error {
+	if p.over {
+		return nil
+	}
+	p.over = true
+	p.in.Close()
+	timer := time.AfterFunc(grace, p.signal)
+	err := p.cmd.Wait()
+	timer.Stop()
+	p.unhook()
+	return err
+}
+
+func (p *Peer) signal() { _ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) }
+
+// lastBytes keeps the end of what is written to it.
+type lastBytes struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+// Write keeps the end of the text.
+func (b *lastBytes) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.text = append(b.text, p...)
+	b.text = b.text[max(0, len(b.text)-2<<10):]
+	return len(p), nil
+}
+
+// String returns the text that was kept.
+func (b *lastBytes) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return strings.TrimSpace(string(b.text))
+}

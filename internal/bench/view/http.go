@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/ropewalk/ropewalk/analysis/view"
+	"github.com/ropewalk/ropewalk/internal/bench"
+	"github.com/ropewalk/ropewalk/store/folder"
+)
+
+// questions are the filters and orders that are measured, as the page asks them.
+var questions = map[string]url.Values{
+	"no filter":            {},
+	"steps":                {"step": {"20-60,150"}},
+	"level":                {"level": {"3"}},
+	"reward":               {"min": {"0.5"}},
+	"status of a call":     {"status": {"runtime_error"}},
+	"reason dropped":       {"fate": {"zero_variance"}},
+	"text, 1 of 9":         {"q": {"BOXED{1"}},
+	"text, none":           {"q": {"nowhere to be found"}},
+	"SQL":                  {"where": {"turns > 1 and group_variance > 0.2 and text like '%answer%'"}},
+	"sorted by reward":     {"sort": {"-reward"}},
+	"sorted by problem":    {"sort": {"problem"}},
+	"all together":         {"step": {"1-150"}, "level": {"2,4"}, "min": {"1"}, "q": {"answer"}, "sort": {"-tokens"}},
+	"row 90,000 by reward": {"sort": {"reward"}, "offset": {"90000"}},
+}
+
+// server is a viewer and where it answers.
+type server struct {
+	viewer *view.Viewer
+	link   string // with the token
+	api    string
+	close  func() error
+}
+
+// serve opens a viewer and serves it, as the command does.
+func serve(ctx context.Context, root string) (s *server, err error) {
+	cache, err := os.MkdirTemp("", "ropewalk-bench-cache-")
+	if err != nil {
+		return nil, err
+	}
+	v, err := view.Open(ctx, view.Options{Store: folder.New(root), Cache: cache, Run: runName, Messages: os.Stderr})
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, errors.Join(err, v.Close())
+	}
+	token := view.NewToken()
+	ctx, stop := context.WithCancel(ctx)
+	served := make(chan error, 1)
+	go func() { served <- v.Serve(ctx, listener, token) }()
+	return &server{viewer: v, link: v.Link(listener.Addr(), token), api: "http://" + listener.Addr().String() + "/api/",
+		close: func() error {
+			stop()
+			return errors.Join(<-served, v.Close(), os.RemoveAll(cache))
+		}}, nil
+}
+
+// overHTTP measures opening and asking.
+func overHTTP(ctx context.Context, root string, steps, rounds int) (open, ask map[string]float64, err error) {
+	opened, asked := map[string][]float64{}, map[string][]float64{}
+	for range rounds {
+		if err := round(ctx, root, steps, opened, asked); err != nil {
+			return nil, nil, err
+		}
+	}
+	return medians(opened), medians(asked), nil
+}
+
+// processor names the time that all processors together spent on opening, which a busy machine changes little.
+const processor = "all rows, processor time"
+
+// round opens one viewer and asks it each question.
+func round(ctx context.Context, root string, steps int, opened, asked map[string][]float64) (err error) {
+	began, used := time.Now(), bench.ProcessorTime()
+	s, err := serve(ctx, root)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	client, err := s.client()
+	if err != nil {
+		return err
+	}
+	for have := -1; have < steps; {
+		state, changed := s.viewer.Changed()
+		if len(state.Steps) == 0 || len(state.Steps) == have {
+			<-changed
+			continue
+		}
+		if _, err := get(ctx, client, s.api+"trajectories"); err != nil {
+			return err
+		}
+		if have < 0 {
+			opened["first rows"] = append(opened["first rows"], bench.Milliseconds(time.Since(began)))
+		}
+		have = len(state.Steps)
+	}
+	opened["all rows"] = append(opened["all rows"], bench.Milliseconds(time.Since(began)))
+	opened[processor] = append(opened[processor], bench.Milliseconds(bench.ProcessorTime()-used))
+	for name, q := range questions {
+		took, err := get(ctx, client, s.api+"trajectories?"+q.Encode())
+		if err != nil {
+			return fmt.Errorf("ask for %s: %w", name, err)
+		}
+		asked[name] = append(asked[name], bench.Milliseconds(took))
+	}
+	return nil
+}
+
+// client returns a client that the server knows.
+func (s *server) client() (*http.Client, error) {
+	known := &http.Client{Jar: jar()}
+	_, err := get(context.Background(), known, s.link)
+	return known, err
+}
+
+// get reads an answer and returns how long that took.
+func get(ctx context.Context, client *http.Client, address string) (time.Duration, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	answer, err := client.Do(r)
+	if err != nil {
+		return 0, err
+	}
+	text, err := io.ReadAll(answer.Body)
+	took := time.Since(began)
+	if err = errors.Join(err, answer.Body.Close()); err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", answer.Status, text)
+	}
+	return took, err
+}
+
+func medians(all map[string][]float64) map[string]float64 {
+	out := map[string]float64{}
+	for name, values := range all {
+		out[name] = bench.Median(values)
+	}
+	return out
+}

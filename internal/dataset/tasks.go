@@ -1,0 +1,132 @@
+package dataset
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/ropewalk/ropewalk/internal/seed"
+)
+
+// Tasks are the rows of a source as tasks, in the order of the files.
+type Tasks[T any] struct {
+	Train, HeldOut []T
+}
+
+// Load reads the files that the settings name. convert makes a row a task; its error is the fault of the row.
+func Load[T any](ctx context.Context, f Fields, format Format, fetch Fetch, convert func(Row) (T, error)) (Tasks[T],
+	error) {
+	if err := f.check(); err != nil {
+		return Tasks[T]{}, err
+	}
+	l := loader[T]{fields: f, format: format, convert: convert}
+	if f.HeldOut != "" {
+		if _, err := l.read(ctx, "held_out", f.source(f.HeldOut, f.HeldOutDigest, fetch)); err != nil {
+			return Tasks[T]{}, err
+		}
+	}
+	_, err := l.read(ctx, "train", f.source(f.Train, f.TrainDigest, fetch))
+	return l.tasks, err
+}
+
+// loader reads the held-out file before the training file, so that a task of both is held out.
+type loader[T any] struct {
+	fields  Fields
+	format  Format
+	convert func(Row) (T, error)
+
+	tasks Tasks[T]
+	keys  map[digest]place
+	ids   map[digest]place // of the source that is being read
+	files []string
+}
+
+// digest is the beginning of a SHA-256: sixteen bytes tell any two rows apart.
+type digest [16]byte
+
+// place says where a row is, in twelve bytes.
+type place struct {
+	file int32
+	row  int64
+}
+
+// sum is the digest of texts.
+func sum(texts ...string) (d digest) {
+	h := sha256.New()
+	for _, t := range texts {
+		var n [8]byte
+		binary.LittleEndian.PutUint64(n[:], uint64(len(t)))
+		h.Write(n[:])
+		h.Write([]byte(t))
+	}
+	copy(d[:], h.Sum(nil))
+	return d
+}
+
+// read reads one source; name is its setting.
+func (l *loader[T]) read(ctx context.Context, name string, s source) (string, error) {
+	l.ids = map[digest]place{}
+	if l.keys == nil {
+		l.keys = map[digest]place{}
+	}
+	sha, err := s.read(ctx, l.format, func(r Row) error { return l.add(name == "held_out", r) })
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", name, err)
+	}
+	return sha, nil
+}
+
+// add takes one row.
+func (l *loader[T]) add(heldOut bool, r Row) error {
+	key, here := l.key(r), l.place(r)
+	earlier, known := l.keys[key]
+	if known && l.fields.Duplicates != "first" {
+		return r.Fault(Duplicate, "the same task is in %s; duplicates: first keeps that row alone", l.at(earlier))
+	}
+	if id := r.Values[l.format.ID]; l.format.ID != "" && id != "" {
+		before, taken := l.ids[sum(id)]
+		if taken && !known {
+			return r.Fault(Duplicate, "%s %.80q is that of another task in %s", l.format.ID, id, l.at(before))
+		}
+		l.ids[sum(id)] = here
+	}
+	if known {
+		return nil
+	}
+	l.keys[key] = here
+	task, err := l.convert(r)
+	if err != nil {
+		return err
+	}
+	if heldOut || l.fields.HeldOut == "" && l.drawn(key) {
+		l.tasks.HeldOut = append(l.tasks.HeldOut, task)
+	} else {
+		l.tasks.Train = append(l.tasks.Train, task)
+	}
+	return nil
+}
+
+func (l *loader[T]) key(r Row) digest {
+	texts := make([]string, len(l.format.Key))
+	for i, name := range l.format.Key {
+		texts[i] = r.Values[name]
+	}
+	return sum(texts...)
+}
+
+// drawn reports whether a task belongs to the held-out share.
+func (l *loader[T]) drawn(key digest) bool {
+	u := seed.Derive("held-out share", uint64(l.fields.SplitSeed), binary.LittleEndian.Uint64(key[:]))
+	return float64(u)/math.MaxUint64 < l.fields.Share
+}
+
+func (l *loader[T]) place(r Row) place {
+	if n := len(l.files); n == 0 || l.files[n-1] != r.File {
+		l.files = append(l.files, r.File)
+	}
+	return place{int32(len(l.files) - 1), int64(r.Number)}
+}
+
+func (l *loader[T]) at(p place) string { return fmt.Sprintf("%s:%d", l.files[p.file], p.row) }

@@ -1,0 +1,58 @@
+package enginepool
+
+import (
+	"github.com/ropewalk/ropewalk/internal/badinput"
+	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/recipes"
+)
+
+// demands are the capabilities that a recipe needs of its sampler, each with the field that needs it. Estimators and
+// losses that read entropies get them from the trainer's forward passes, which always give those of the full
+// vocabulary.
+func demands(r *recipes.Recipe) []policy.Demand {
+	if r.Environment.Name != "" && r.Environment.Imported() { // nothing is sampled
+		return nil
+	}
+	var out []policy.Demand
+	need := func(when bool, field string, x policy.Capability, why string) {
+		if when {
+			out = append(out, policy.Demand{Field: field, Capability: x, Why: why})
+		}
+	}
+	trains, e := r.Steps > 0, r.Evaluation
+	need(trains, "rollout", policy.NeedTokenIDs, "updates train on the tokens that were sampled")
+	need(trains, "rollout", policy.NeedFullEntropy, "the record keeps the entropy of every sampled token")
+	need(trains, "loss.old_log_probs", policy.NeedLogProbs, "the record keeps that of every sampled token")
+	need(trains, "steps", policy.NeedNewWeights, "each step publishes another policy")
+	need(r.Rollout.Tree != nil, "rollout.tree.rule", policy.NeedEntropy, "they decide where trajectories branch")
+	need(r.Rollout.Temperature != 1, "rollout.temperature", policy.NeedTemperature, "it is not 1")
+	for _, truncated := range []struct {
+		at   string
+		what policy.Truncation
+	}{{"rollout", r.Rollout.Truncation()}, {"evaluation", e.Truncation()}} {
+		need(policy.Truncation{TopP: truncated.what.TopP}.Active(), truncated.at+".top_p", policy.NeedTopP, "it is set")
+		need(truncated.what.TopK != 0, truncated.at+".top_k", policy.NeedTopK, "it is set")
+		need(truncated.what.MinP != 0, truncated.at+".min_p", policy.NeedMinP, "it is set")
+	}
+	need(e.Temperature != 1, "evaluation.temperature", policy.NeedTemperature, "it is not 1")
+	need(e.Greedy, "evaluation.greedy", policy.NeedTemperature, "it is 0 there")
+	need(r.Engine.Deterministic, "engine.deterministic", policy.NeedRowSeeds, "equal inputs give equal bytes")
+	return out
+}
+
+// check refuses a recipe that needs more than a sampler with these capabilities offers.
+func check(sampler string, can policy.Capabilities, r *recipes.Recipe) error {
+	if err := can.Check(sampler, demands(r)); err != nil {
+		return badinput.Of(err)
+	}
+	return nil
+}
+
+// check refuses a recipe that needs more than this sampler offers. A pool without a sampler refuses nothing: its worker
+// generates nothing.
+func (s *Sampler) check(r *recipes.Recipe) error {
+	if s.sampler == nil {
+		return nil
+	}
+	return check(s.sampler.Describe().Device, s.sampler.Capabilities(), r)
+}

@@ -1,0 +1,217 @@
+package enginepool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/ropewalk/ropewalk/internal/badinput"
+	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/recipes"
+)
+
+// idleLimit is how long an unused engine keeps its devices, including those of other hosts. It is shorter than the
+// time that others wait for devices (leased.DefaultWait).
+const idleLimit = 5 * time.Minute
+
+// torchSettings are the recipe fields that an engine is opened with.
+type torchSettings struct {
+	engine recipes.Engine
+	model  recipes.Policy
+	seed   uint64 // for a new adapter's random numbers
+}
+
+func settingsOf(r *recipes.Recipe) torchSettings {
+	s := torchSettings{engine: r.Engine, model: r.Policy}
+	if r.Engine.LoRA != nil {
+		s.seed = r.Seed
+	}
+	return s
+}
+
+func (s torchSettings) equal(other torchSettings) bool { return reflect.DeepEqual(s, other) }
+
+// place is one PyTorch engine, or the reserved place of an engine that is opening or closing.
+type place struct {
+	run      string
+	settings torchSettings
+	devices  int
+	engine   policy.Engine // nil while the engine opens or closes
+	resident *Resident     // of engine
+	users    int
+	left     time.Time // when the last user left
+	expiry   *time.Timer
+}
+
+func (at *place) idle() bool { return at.engine != nil && at.users == 0 }
+
+// take returns the place of a run's engine, with the caller counted as its user.
+func (p *Pool) take(ctx context.Context, run string, r *recipes.Recipe, elsewhere bool) (*place, Release, error) {
+	if p.torch == nil {
+		return nil, nil, badinput.Errorf("engine.kind: torch: this worker has no PyTorch engine")
+	}
+	at := &place{run: run, settings: settingsOf(r), devices: p.cost(r.Engine.Devices)}
+	for {
+		found, wait, err := p.find(at, elsewhere)
+		if err != nil {
+			return nil, nil, err
+		}
+		if found == at { // the place is reserved, so only this caller opens the engine
+			if err := p.open(ctx, at, r); err != nil {
+				return nil, nil, err
+			}
+		}
+		if found != nil {
+			return found, func(cancelled bool) { p.leave(found, cancelled) }, nil
+		}
+		if wait == nil { // an engine was closed
+			continue
+		}
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return nil, nil, fmt.Errorf("wait for devices of this worker's other engines: %w", ctx.Err())
+		}
+	}
+}
+
+// cost is how many devices of the pool an engine takes. On a worker without devices, one engine takes all of it.
+func (p *Pool) cost(devices int) int {
+	if p.torch.Devices() == 0 {
+		return 1
+	}
+	return max(1, devices)
+}
+
+func (p *Pool) free() int {
+	n := max(1, p.torch.Devices()) - p.served
+	for _, at := range p.places {
+		n -= at.devices
+	}
+	return n
+}
+
+// find returns the run's engine, or an idle engine with equal settings, with this user counted. If there is none but
+// enough devices are free, it reserves the place of at and returns at. Otherwise it closes an idle engine and returns
+// neither value, or it returns a channel to wait on.
+func (p *Pool) find(at *place, elsewhere bool) (*place, <-chan struct{}, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, nil, errors.New("the worker ends")
+	}
+	same := func(h *place) bool { return h.run == at.run && h.settings.equal(at.settings) }
+	if i := slices.IndexFunc(p.places, same); i >= 0 {
+		if h := p.places[i]; h.engine != nil {
+			p.enter(h)
+			return h, nil, nil
+		}
+		return nil, p.changed, nil
+	}
+	// A request for more devices than there are fails in the lease.
+	if p.free() >= at.devices || len(p.places) == 0 && p.served == 0 {
+		at.users = 1
+		p.places = append(p.places, at)
+		return at, nil, nil
+	}
+	// No new engine needs to start.
+	if h := p.oldest(func(h *place) bool { return h.settings.equal(at.settings) }); h != nil {
+		h.run = at.run
+		p.enter(h)
+		return h, nil, nil
+	}
+	if h := p.oldest(func(*place) bool { return true }); h != nil {
+		p.shut(h)
+		return nil, nil, nil
+	}
+	if elsewhere {
+		return nil, nil, ErrElsewhere
+	}
+	return nil, p.changed, nil
+}
+
+func (p *Pool) enter(at *place) {
+	at.users++
+	if at.expiry != nil {
+		at.expiry.Stop()
+	}
+}
+
+// oldest is the suitable engine that has been idle longest.
+func (p *Pool) oldest(suits func(*place) bool) (out *place) {
+	for _, h := range p.places {
+		if h.idle() && suits(h) && (out == nil || h.left.Before(out.left)) {
+			out = h
+		}
+	}
+	return out
+}
+
+// open starts the engine of a reserved place.
+func (p *Pool) open(ctx context.Context, at *place, r *recipes.Recipe) error {
+	engine, err := p.torch.Open(ctx, r)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	defer p.wake()
+	if err != nil {
+		p.drop(at)
+		return fmt.Errorf("open the PyTorch engine: %w", err)
+	}
+	at.engine, at.resident = engine, p.resident(engine)
+	return nil
+}
+
+// leave ends a use. An engine whose work was cancelled gives its devices back at once.
+func (p *Pool) leave(at *place, cancelled bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at.users--
+	at.left = time.Now()
+	if at.users == 0 && (cancelled || p.closed) {
+		p.shut(at)
+	} else if at.users == 0 {
+		at.expiry = time.AfterFunc(idleLimit, func() { p.expire(at) })
+	}
+	p.wake()
+}
+
+// expire closes an engine that has been idle for idleLimit.
+func (p *Pool) expire(at *place) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if at.idle() && time.Since(at.left) >= idleLimit {
+		p.shut(at)
+	}
+}
+
+// shut closes an idle engine and frees its place when the engine has ended. The caller holds the lock, and shut
+// releases it while the engine closes.
+func (p *Pool) shut(at *place) {
+	engine := at.engine
+	at.engine = nil
+	if at.expiry != nil {
+		at.expiry.Stop()
+	}
+	p.mu.Unlock()
+	err := engine.Close()
+	p.mu.Lock()
+	if err != nil {
+		slog.Warn("close a PyTorch engine", "run", at.run, "error", err)
+	}
+	p.drop(at)
+	p.wake()
+}
+
+func (p *Pool) drop(at *place) {
+	p.places = slices.DeleteFunc(p.places, func(h *place) bool { return h == at })
+}
+
+// wake makes all waiting callers try again. The caller holds the lock.
+func (p *Pool) wake() {
+	close(p.changed)
+	p.changed = make(chan struct{})
+}

@@ -1,0 +1,37 @@
+package grading
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/ropewalk/ropewalk/rl/reward"
+	"github.com/ropewalk/ropewalk/rollout"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// Played returns how trajectories fared in their environment, by trajectory.
+func Played(rows []schema.TransitionRow) map[string]reward.Played {
+	rows = slices.Clone(rows)
+	slices.SortStableFunc(rows, func(a, b schema.TransitionRow) int { return cmp.Compare(a.Turn, b.Turn) })
+	out := map[string]reward.Played{}
+	for _, r := range rows {
+		if r.Excluded != nil {
+			continue
+		}
+		p := out[r.TrajectoryID]
+		p.Paid, p.Solved = p.Paid+r.Reward, p.Solved || r.Success
+		out[r.TrajectoryID] = p
+	}
+	return out
+}
+
+// PlayedBy is how an episode fared in its environment.
+func PlayedBy(e *rollout.Episode) reward.Played {
+	p := reward.Played{Solved: e.Success()}
+	for _, t := range e.Turns {
+		if t.Transition != nil {
+			p.Paid += t.Transition.Reward
+		}
+	}
+	return p
+}

@@ -1,0 +1,64 @@
+package importing
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/analysis/recordtest"
+	"github.com/ropewalk/ropewalk/internal/badinput"
+	"github.com/ropewalk/ropewalk/store/mem"
+	"github.com/ropewalk/ropewalk/workflows"
+)
+
+func TestPassWords(t *testing.T) {
+	require.Equal(t, "1: 0.420  2: 0.273", passWords([]float64{0.42, 0.2733}))
+	require.Equal(t, 8, strings.Count(passWords(make([]float64, 100)), ":"))
+}
+
+// Conversations are reported with tasks and pass^k, which are read from the record.
+func TestReportOfConversations(t *testing.T) {
+	objects := mem.New()
+	recordtest.Conversations(t, objects, "talk")
+	result := workflows.ReprocessResult{Run: "talk", Format: api.FormatOpenAI, Trajectories: 4, ToolCalls: 4,
+		Rewarded: 2, Reward: 0.5, Kept: 4, BatchRows: 4}
+	r, err := NewReport(t.Context(), objects, result, 2*time.Second)
+	require.NoError(t, err)
+	require.Equal(t, 2, r.Tasks)
+	require.Equal(t, map[string]float64{"1": 0.5, "2": 0}, r.PassHatK)
+	require.Nil(t, r.RewardAgreement)
+	var out bytes.Buffer
+	r.WriteText(&out, result)
+	require.Contains(t, out.String(), "2 of 4 trajectories of 2 tasks succeed")
+	require.Contains(t, out.String(), "pass^k       1: 0.500  2: 0.000")
+	require.NotContains(t, out.String(), "excluded")
+}
+
+// Solutions of GSM8K are compared with their source; nothing compared is no agreement.
+func TestReportOfSolutions(t *testing.T) {
+	result := workflows.ReprocessResult{Run: "r", Format: api.FormatGSM8K, RewardAgreed: 3, RewardCompared: 4,
+		Excluded: 1}
+	r, err := NewReport(t.Context(), mem.New(), result, time.Second)
+	require.NoError(t, err)
+	require.InDelta(t, 0.75, *r.RewardAgreement, 0)
+	require.Zero(t, *r.CalculatorAgreement)
+	var out bytes.Buffer
+	r.WriteText(&out, result)
+	require.Contains(t, out.String(), "agrees with the source in 3 of 4 (75.00%)")
+	require.Contains(t, out.String(), "excluded     1 trajectories")
+}
+
+func TestFormatsByName(t *testing.T) {
+	f, err := FormatOf(api.FormatOpenAI)
+	require.NoError(t, err)
+	require.Equal(t, "imports/abc.json", f.Source("abc"))
+	require.Error(t, f.Check([]byte("not JSON")))
+	_, err = FormatOf("csv")
+	var bad badinput.Error
+	require.ErrorAs(t, err, &bad)
+	require.ErrorContains(t, err, `unknown format "csv"; there are gsm8k-solutions, openai`)
+}

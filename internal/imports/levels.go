@@ -1,0 +1,238 @@
+package imports
+
+// Level is a set of packages that depend on lower levels and not on each other.
+type Level struct {
+	Name string
+	For  string // what the level is for
+	// Sideways permits imports between packages of the level. Go still rejects a cycle.
+	Sideways bool
+	Packages []Package
+}
+
+// Package is a package of the tree, by its folder. A path that ends in /* is every package directly below a folder that
+// has no line of its own, so that a new one of its kind needs none.
+type Package struct {
+	Path string
+	Doc  string // what DESIGN.md says about it
+}
+
+// Levels lists every package of the Go tree, the lowest level first. A new package is one line here, in the lowest
+// level that is above all its imports. DESIGN.md shows the list (go test ./internal/imports -update).
+//
+// A package's tests may also import packages of the same level and packages below the package's own folder. testsReach
+// lists the others.
+func Levels() []Level { return levels }
+
+var levels = []Level{
+	{
+		Name: "basics", For: "need no other package of the tree",
+		Packages: []Package{
+			{".", "embeds temporal.yaml: what is needed from Temporal"},
+			{"analysis/report/chart", "draws figures as SVG"},
+			{"gpu/device", "NVIDIA devices through NVML; the only package that uses go-nvml"},
+			{"gpu/device/devicetest", "replaces NVML in tests"},
+			{"gpu/gang", "the hosts that share one model: which have joined, which are lost"},
+			{"gpu/versions", "the versions of the Python packages that the PyTorch engine works with"},
+			{"gpu/wire", "the codec of gpu/PROTOCOL.md"},
+			{"internal/badinput", "marks errors that the caller of a command can correct"},
+			{"internal/bench", "what the benchmark programs share"},
+			{"internal/cause", "strips errors of the file or address that a message names itself"},
+			{"internal/compressed", "recognises files that must be unpacked first"},
+			{"internal/golden", "compares output in tests with files that a person has read"},
+			{"internal/imports", "this list, and the rules below it"},
+			{"internal/python", "finds the Python interpreter that Go code is compared with"},
+			{"internal/realdata", "finds data files for tests that are not part of the project"},
+			{"internal/refusal", "marks errors that a retry cannot fix: a stage refuses its input"},
+			{"internal/rescue", "turns panics into errors"},
+			{"internal/seed", "derives every random stream of a run from its coordinates"},
+			{"internal/spelling", "suggests the names that a misspelt word may mean"},
+			{"internal/transcript", "output that a test reads while another goroutine writes it"},
+			{"policy/cpu/sgemm", "matrix multiplication for AVX2"},
+			{"rl/admission", "spreads rollouts over engines by the room in their caches"},
+			{"rl/branch", "decides where a tree-shaped rollout branches"},
+			{"rl/choice", "how a choice of the method declares itself: a loss, an estimator, a reward, a schedule"},
+			{"rl/internal/exact", "sums without rounding"},
+			{"rl/internal/vectors", "the test vectors of the algorithms"},
+			{"rl/words", "compares answers by their words: exact match and F1"},
+			{"schema/foreign", "reads Parquet files that other programs have written"},
+		},
+	},
+	{
+		Name: "contracts", For: "define the terms that packages exchange, and what an implementation must do",
+		Packages: []Package{
+			{"env", "environments and their declarations"},
+			{"gpu/engine", "the Python side of the PyTorch engine, embedded"},
+			{"internal/dataset", "files of tasks: rows that are checked, split and put in a seeded order"},
+			{"internal/python/pythontest", "finds Python for tests, or skips them"},
+			{"internal/temporalconf", "reads temporal.yaml"},
+			{"policy", "engines: what samples and what trains"},
+			{"rl/schedule", "settings that depend on the step alone"},
+			{"sandbox", "the execution of code that a model wrote: calls, sessions, verdicts, tiers"},
+			{"schema", "the record: rows, Parquet and Arrow codec, manifests, heads, keys"},
+			{"store", "the object store"},
+			{"tool", "what a policy can call: calls, verdicts, keys, and calls that must not run twice"},
+		},
+	},
+	{
+		Name: "implementations", For: "hold one algorithm, environment, store or part of the sandbox each",
+		Packages: []Package{
+			{"analysis/cache", "objects of the record on the local disk"},
+			{"analysis/status", "where a run is: running, paused, parked, interrupted, stopped early, done …"},
+			{"env/*", "one environment each"},
+			{"env/calc", "generated arithmetic with a Python tool"},
+			{"env/code", "Python functions that tests decide: HumanEval's form, or generated"},
+			{"env/envtest", "the conformance suite of environments"},
+			{"env/gsm8k", "imports released solutions of GSM8K questions"},
+			{"env/household", "a house in text: ALFWorld's tasks, commands and texts"},
+			{"env/math", "questions of mathematics from files"},
+			{"env/openai", "imports conversations in OpenAI's chat format"},
+			{"env/searchqa", "questions about a library of generated documents, answered by searching"},
+			{"env/shop", "search and click in a generated shop: WebShop's pages, actions and score"},
+			{"env/sokoban", "pushing boxes: generated rooms, or levels from files"},
+			{"gpu/lease", "leases devices to one holder at a time"},
+			{"gpu/setup", "finds or makes a Python for the PyTorch engine"},
+			{"internal/commit", "the commit protocol over schema and store"},
+			{"internal/download", "opens remote files of tasks: on the S3 server, or on the web"},
+			{"internal/machine", "what determines a run's rounding and speed, apart from its inputs"},
+			{"internal/stack", "the local stack: real servers, supervised"},
+			{"policy/checkpoint", "reads and writes a policy's folder"},
+			{"policy/policytest", "the conformance suite of engines"},
+			{"rl/advantage", "advantage estimators"},
+			{"rl/loss", "losses and their cotangents"},
+			{"rl/reward", "rewards and the comparison of answers"},
+			{"sandbox/once", "runs identical calls of a batch once"},
+			{"sandbox/rpc", "the protocol of the sandbox service"},
+			{"sandbox/session", "one session for each trajectory; rebuilds lost ones"},
+			{"sandbox/zygote", "runs calls and sessions in children of warm interpreters"},
+			{"schema/stages", "declares every stage of a run once"},
+			{"store/faults", "decorates a store with faults, for tests"},
+			{"store/folder", "reads a local server's bucket as plain files"},
+			{"store/mem", "a store in memory"},
+			{"store/s3", "a store on an S3 server; the only package that uses minio-go"},
+			{"store/storetest", "the conformance suite of stores"},
+			{"tool/tooltest", "the conformance suite of tools"},
+		},
+	},
+	{
+		Name: "engines", For: "combine implementations: engines, prompt formats, lists of what recipes can name",
+		Packages: []Package{
+			{"activities/api", "the parameters and results of activities"},
+			{"env/environments", "lists the environments"},
+			{"gpu/inventory", "a host's devices, as `gpu` shows them"},
+			{"gpu/metrics", "a host's devices, for Prometheus"},
+			{"gpu/plan", "estimates memory and flops of a model"},
+			{"gpu/torch", "the PyTorch engine: starts it, supervises it and talks to it"},
+			{"internal/compaction", "merges a step's small shards into one file for each table"},
+			{"policy/*", "one engine or sampler each"},
+			{"policy/cpu", "the CPU engine"},
+			{"policy/gguf", "writes a policy as one GGUF file"},
+			{"policy/learner", "the update loop: drives an engine with a loss"},
+			{"policy/tokenizer", "text to token ids and back"},
+			{"rl/diagnose", "statistics about a run"},
+			{"rl/loss/losstest", "random batches, and every loss with usual settings"},
+			{"rl/resample", "which trajectories enter the update, how often and with what weight"},
+			{"rollout/protocol", "prompt formats behind one contract"},
+			{"sandbox/ondemand", "starts interpreter sessions when they are needed"},
+			{"sandbox/probe", "finds out which isolation a machine offers"},
+			{"sandbox/symbolic", "compares written answers by calls to sympy"},
+			{"sandbox/zygote/zygotetest", "opens the sandbox for tests"},
+			{"store/overlay", "reads through another store; writes stay in memory"},
+			{"tool/tools", "lists the tools: python; search and browse over documents"},
+		},
+	},
+	{
+		Name: "steps", For: "say how one step runs and is computed, without a store",
+		Packages: []Package{
+			{"gpu/leased", "PyTorch engines on leased devices"},
+			{"internal/bench/work", "the work that engines are measured with"},
+			{"internal/evaluation", "computes the figures of an evaluation from its rows"},
+			{"rl", "the glossary of the algorithms, and tests across them"},
+			{"rl/method", "composes a method; recipes and docs/methods.md come from its slots"},
+			{"rollout", "the agent loop"},
+			{"rollout/protocol/protocoltest", "the conformance suite of prompt formats"},
+			{"sandbox/client", "runs calls in one or several sandbox services"},
+			{"sandbox/programs", "decides whether a program passes its tests, by calls"},
+			{"sandbox/service", "offers an executor over the network"},
+			{"workflows", "Temporal workflows: which activity runs after which"},
+		},
+	},
+	{
+		Name: "runs", For: "describe a whole run: its recipe, and its record",
+		Packages: []Package{
+			{"analysis", "reads and verifies the record"},
+			{"analysis/inspect", "shows one file of the record"},
+			{"analysis/recordtest", "commits small runs for tests"},
+			{"recipes", "parses, validates and resolves recipes"},
+		},
+	},
+	{
+		Name: "stages", For: "do the work of the stages: compute what they commit from rows and the recipe",
+		Sideways: true, // later stages use what earlier ones define
+		Packages: []Package{
+			{"internal/batch", "makes the training batch"},
+			{"internal/enginepool", "a worker's engines: leases them to stages, with models resident in them"},
+			{"internal/grading", "scores trajectories by the recipe's reward"},
+			{"internal/prompts", "which problems a step samples, and how its shards divide them"},
+			{"internal/replaybuffer", "takes the replay buffer through a step"},
+			{"internal/replaying", "plans replays and compares their results"},
+			{"internal/selection", "which trajectories the update learns from"},
+			{"internal/training", "what an update minimises, and how it cuts the batch"},
+		},
+	},
+	{
+		Name: "services", For: "do what workers and commands are asked for",
+		Packages: []Package{
+			{"activities", "one activity per file: fetch refs → call a domain package → commit"},
+			{"analysis/compare", "compares runs: recipes, programs, figures, where their records first differ"},
+			{"analysis/diff", "compares two generations of a step"},
+			{"analysis/export", "writes trajectories and checkpoints for other programs"},
+			{"analysis/sql", "SQL over committed shards, by DuckDB"},
+			{"internal/gc", "deletes data that no manifest names and that none can come to name"},
+			{"internal/importing", "the files of other systems that `import` takes"},
+			{"internal/runs", "connects to runs on the servers: start, follow, steer, resume, report"},
+		},
+	},
+	{
+		Name: "assemblies", For: "put services together for programs",
+		Packages: []Package{
+			{"analysis/metrics", "a run's metrics, and TensorBoard's files of them"},
+			{"analysis/report", "reports of a run, or of several, as one HTML page"},
+			{"internal/engines", "connects workers and recipes to the PyTorch engine"},
+			{"internal/pipelinetest", "runs the real pipeline in tests of other packages"},
+		},
+	},
+	{
+		Name: "pages", For: "show people what assemblies make, while they look at it",
+		Packages: []Package{
+			{"analysis/view", "a run in the browser: its figures and all trajectories, live"},
+		},
+	},
+	{
+		Name: "programs", For: "parse flags, call a package and print; no package imports them",
+		Packages: []Package{
+			{"cmd/gpu-check", "measures and checks the PyTorch engine on a machine without DuckDB, S3 and servers"},
+			{"cmd/ropewalk", "the program; one file per subcommand"},
+			{"internal/bench/engine", "measures the CPU engine"},
+			{"internal/bench/presets", "trains the smoke recipe of every method"},
+			{"internal/bench/quickstart", "measures the quickstart"},
+			{"internal/bench/record", "measures the codec of the record's tables"},
+			{"internal/bench/rl", "measures the losses"},
+			{"internal/bench/sandbox", "measures the sandbox"},
+			{"internal/bench/soak", "keeps the sandbox under full load"},
+			{"internal/bench/tax", "measures what the engine protocol costs"},
+			{"internal/bench/view", "measures the page of a run of 100,000 trajectories"},
+			{"test/e2e", "tests the program as a user runs it, with real servers"},
+		},
+	},
+}
+
+// testsReach lists the imports of higher levels by a package's tests, beyond those that Levels permits.
+var testsReach = map[string][]string{
+	// finds the Python that lists the imports of Python modules
+	"internal/imports": {"internal/python/pythontest"},
+	// tests of the stages and of the record's reader on runs of the real pipeline
+	"activities": {"internal/pipelinetest"},
+	"analysis":   {"internal/pipelinetest"},
+	// tests on the real sandbox
+	"sandbox/session": {"sandbox/zygote/zygotetest"},
+}

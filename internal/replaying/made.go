@@ -1,0 +1,84 @@
+package replaying
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/ropewalk/ropewalk/internal/badinput"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// Made are the stage manifests of a step: those that its head names or, if it has no head yet, the latest of each
+// stage that the run itself has committed.
+type Made struct {
+	Run  string
+	Step int
+	// Recipe is the manifest of the run's recipe.
+	Recipe schema.Ref
+	// Refs holds the stage manifests by stage; rollout and sandbox have one for each turn, in order.
+	Refs map[string][]schema.Ref
+	// Claims are the replays of the step, by generation, and Next is the first generation, from 1 on, that nothing of
+	// the step uses.
+	Claims []schema.Place
+	Next   int
+}
+
+// NewMade finds the claims and the next generation among the places of a step's manifests. It leaves Refs empty.
+func NewMade(run string, step int, recipe schema.Ref, places []schema.Place) *Made {
+	m := &Made{Run: run, Step: step, Recipe: recipe, Next: 1}
+	for _, p := range byGeneration(places) {
+		m.Next = max(m.Next, p.Gen+1)
+		if p.Stage == schema.StageReplay {
+			m.Claims = append(m.Claims, p)
+		}
+	}
+	return m
+}
+
+// Latest returns, for each stage, the places of the stage manifests of the last generation that no replay has claimed.
+func (m *Made) Latest(places []schema.Place) map[string][]schema.Place {
+	replay := map[int]bool{}
+	for _, c := range m.Claims {
+		replay[c.Gen] = true
+	}
+	last := map[string][]schema.Place{}
+	for _, p := range byGeneration(places) {
+		if replay[p.Gen] || p.Shard >= 0 {
+			continue
+		}
+		if before := last[p.Stage]; len(before) > 0 && before[0].Gen != p.Gen {
+			last[p.Stage] = nil
+		}
+		last[p.Stage] = append(last[p.Stage], p)
+	}
+	return last
+}
+
+// byGeneration sorts places by generation, then turn.
+func byGeneration(places []schema.Place) []schema.Place {
+	out := slices.Clone(places)
+	slices.SortStableFunc(out, func(a, b schema.Place) int {
+		return cmp.Or(cmp.Compare(a.Gen, b.Gen), cmp.Compare(a.Turn, b.Turn))
+	})
+	return out
+}
+
+// One returns the only manifest of a stage that another stage reads.
+func (m *Made) One(stage, reader string) (schema.Ref, error) {
+	refs, err := m.All(stage, reader)
+	if err != nil {
+		return schema.Ref{}, err
+	}
+	return refs[0], nil
+}
+
+// All returns the manifests of a stage that another stage reads. If the step has not reached that stage, the error is
+// a badinput.Error.
+func (m *Made) All(stage, reader string) ([]schema.Ref, error) {
+	refs := m.Refs[stage]
+	if len(refs) == 0 {
+		return nil, badinput.Errorf("step: step %d of run %s has not committed %s, which %s reads; `ropewalk resume "+
+			"%s` continues the step", m.Step, m.Run, stage, reader, m.Run)
+	}
+	return refs, nil
+}

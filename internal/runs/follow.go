@@ -1,0 +1,140 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/internal/badinput"
+	"github.com/ropewalk/ropewalk/workflows"
+)
+
+// pollEvery is how often a followed run is asked for its progress.
+const pollEvery = 400 * time.Millisecond
+
+// ParkedError ends the following of a run that waits for the user's decision; the run stays open.
+type ParkedError struct{ Progress workflows.Progress }
+
+// Error implements error.
+func (e ParkedError) Error() string {
+	return fmt.Sprintf("run %s is parked: %s", e.Progress.Run, e.Progress.Parked.Failures[0])
+}
+
+// Follow shows a run's steps in view until the run ends, and returns its result. The run itself goes on when ctx ends,
+// and waits for the next command when the stack is lost. Unless stay is set, a run that parks ends Follow with a
+// ParkedError.
+func (s *Session) Follow(ctx context.Context, run string, view *ProgressView, stay bool) (workflows.TrainRunResult,
+	error) {
+	type outcome struct {
+		result workflows.TrainRunResult
+		err    error
+	}
+	ended := make(chan outcome, 1)
+	go func() {
+		var o outcome
+		o.err = s.Await(ctx, run, &o.result)
+		ended <- o
+	}()
+	defer view.End()
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for polls := 0; ; {
+		select {
+		case o := <-ended:
+			if o.err == nil {
+				poll(ctx, s.Temporal, run, view)
+			}
+			return o.result, o.err
+		case <-tick.C:
+			p, ok := poll(ctx, s.Temporal, run, view)
+			if ok && p.Parked != nil && !stay {
+				return workflows.TrainRunResult{}, ParkedError{p}
+			}
+			if polls++; ok && polls%workEvery == 0 {
+				view.Working(working(ctx, s.Temporal, p, time.Now()))
+			}
+		case <-s.Lease.Done():
+			return workflows.TrainRunResult{}, fmt.Errorf("%w; everything committed is kept: remove the cause, then "+
+				"`ropewalk resume %s`", s.Lost(), run)
+		case <-ctx.Done():
+			return workflows.TrainRunResult{}, ctx.Err()
+		}
+	}
+}
+
+// poll asks for the run's progress and shows what is new. A query can fail while a worker restarts or the run continues
+// as new; the next poll then shows what this one missed.
+func poll(ctx context.Context, c client.Client, run string, view *ProgressView) (workflows.Progress, bool) {
+	p, err := progress(ctx, c, run)
+	if err != nil {
+		slog.Debug("query progress", "run", run, "error", err)
+		return p, false
+	}
+	view.Show(p)
+	return p, true
+}
+
+// progress asks a run how far it is.
+func progress(ctx context.Context, c client.Client, run string) (workflows.Progress, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	var p workflows.Progress
+	value, err := c.QueryWorkflow(ctx, run, "", workflows.QueryProgress)
+	if err != nil {
+		return p, err
+	}
+	return p, value.Get(&p)
+}
+
+// AwaitImport waits for an import's result. Unless stay is set, an import that parks ends it with a ParkedError.
+func (s *Session) AwaitImport(ctx context.Context, run string, stay bool) (workflows.ReprocessResult, error) {
+	waiting, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	go func() {
+		tick := time.NewTicker(pollEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-waiting.Done():
+				return
+			case <-tick.C:
+				if p, err := progress(waiting, s.Temporal, run); err == nil && p.Parked != nil && !stay {
+					stop(ParkedError{p})
+				}
+			}
+		}
+	}()
+	var result workflows.ReprocessResult
+	err := s.Await(waiting, run, &result)
+	var parked ParkedError
+	if errors.As(context.Cause(waiting), &parked) {
+		return result, parked
+	}
+	return result, err
+}
+
+// Failure returns the part of a failed workflow's error that its author wrote.
+func Failure(err error) error {
+	if err == nil {
+		return nil
+	}
+	var app *temporal.ApplicationError
+	if errors.As(err, &app) {
+		if app.Type() == api.FailBadInput {
+			return badinput.Errorf("%s", app.Message())
+		}
+		return errors.New(app.Message())
+	}
+	var ended *temporal.TerminatedError
+	if temporal.IsCanceledError(err) || errors.As(err, &ended) {
+		return errors.New("the run was ended from outside; `ropewalk resume` starts it again from the last " +
+			"committed stage")
+	}
+	return err
+}

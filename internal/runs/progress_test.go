@@ -1,0 +1,79 @@
+package runs
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/workflows"
+)
+
+// at is the progress of a run of 4 steps after some of them.
+func at(done int) workflows.Progress {
+	p := workflows.Progress{Run: "r", Step: done, Steps: 4, Stage: "step"}
+	for step := 1; step <= done; step++ {
+		p.Lines = append(p.Lines, workflows.StepLine{Step: step})
+	}
+	return p
+}
+
+// lines are what a terminal shows of what was written to it: \r and the erasing sequence start a line again.
+func lines(written string) []string {
+	var out []string
+	for _, line := range strings.Split(written, "\n") {
+		if i := strings.LastIndex(line, clearLine); i >= 0 {
+			line = line[i+len(clearLine):]
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+func TestTheBarTellsTheTimeThatIsLeft(t *testing.T) {
+	var terminal bytes.Buffer
+	view := NewProgressView(&terminal, true)
+	view.Show(at(1))
+	bar := func() string {
+		all := lines(terminal.String())
+		return all[len(all)-1]
+	}
+	require.Contains(t, bar(), "1/4 · training")
+	require.NotContains(t, bar(), "left", "one step says nothing about the pace")
+	view.firstAt = time.Now().Add(-10 * time.Second)
+	view.Show(at(2))
+	require.Contains(t, bar(), "2/4 · training · 20s left")
+	view.Show(at(4))
+	require.Contains(t, bar(), "4/4 · training")
+	require.NotContains(t, bar(), "left", "no step is to come")
+	view.End()
+	require.Empty(t, bar())
+}
+
+// A message of another part of the program removes the bar instead of following it on its line.
+func TestMessagesDoNotShareTheBarsLine(t *testing.T) {
+	var terminal bytes.Buffer
+	screen := NewScreen(&terminal)
+	view := NewProgressView(screen, true)
+	view.Show(at(2))
+	fmt.Fprintln(screen, "the worker died")
+	require.Contains(t, lines(terminal.String()), "the worker died")
+	view.Show(at(2))
+	view.End()
+	all := lines(terminal.String())
+	require.Empty(t, all[len(all)-1])
+}
+
+func TestEachStepIsPrintedOnce(t *testing.T) {
+	var out bytes.Buffer
+	view := NewProgressView(&out, false)
+	view.Show(at(1))
+	view.Show(at(2))
+	view.Show(at(2))
+	require.Equal(t, 1, strings.Count(out.String(), stepHeader))
+	require.Len(t, strings.Split(strings.TrimSpace(out.String()), "\n"), 3)
+	require.NotContains(t, out.String(), "█", "no bar where lines stay")
+}

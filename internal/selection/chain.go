@@ -1,0 +1,34 @@
+package selection
+
+import (
+	"math/rand/v2"
+
+	"github.com/ropewalk/ropewalk/internal/seed"
+	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/rl/resample"
+)
+
+// Chain reads the chain from the recipe. Each group draws from its own random stream, so the selection of a group does
+// not depend on the others.
+func Chain(recipe *recipes.Recipe, step int) resample.Chain {
+	rules := resample.Links(recipe.Resample.Params, resample.Sampling{Groups: recipe.Rollout.Prompts, Step: step - 1})
+	return resample.Chain{
+		Links: append(rules, links(Filters(recipe))...),
+		Source: func(label, group string) *rand.Rand {
+			return seed.Rand("resample/"+label+"/"+group, recipe.Seed, uint64(step))
+		},
+	}
+}
+
+// Filters returns the recipe's filters. They come last in the chain: a dropped row needs no mask, and the reward of a
+// masked row still counts.
+func Filters(recipe *recipes.Recipe) []resample.Mask { return resample.Masks(recipe.Filters.Params) }
+
+// links converts masks to links of a chain.
+func links(masks []resample.Mask) []resample.Link {
+	out := make([]resample.Link, len(masks))
+	for i, m := range masks {
+		out[i] = m
+	}
+	return out
+}

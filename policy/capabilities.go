@@ -1,0 +1,136 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Capabilities state what a Sampler can do, so that a recipe which needs more is refused before anything runs. A false
+// or zero field promises nothing.
+type Capabilities struct {
+	// TokenIDs: prefixes are read, and responses returned, as the very token ids. A sampler that passes text in either
+	// direction must not state it, because encoding the text again can give other ids.
+	TokenIDs bool
+	// LogProbs: each sampled token has its log-probability under the distribution that it was drawn from.
+	LogProbs bool
+	// TopLogProbs is the number of likeliest tokens at each position whose log-probabilities are known; 0 = none.
+	TopLogProbs int
+	// Entropy says over which tokens Generated.Entropies are computed.
+	Entropy EntropyKind
+	// Temperature: any temperature is applied, 0 included. Otherwise it is always 1, and another is ErrBadRequest.
+	Temperature bool
+	TopP        bool // sampling can be limited to the likeliest tokens of a given probability
+	TopK        bool // sampling can be limited to a given number of likeliest tokens
+	MinP        bool // sampling can be limited to tokens of a given share of the likeliest one's probability
+	// RowSeeds: a row's tokens follow from its prefix, its stream and the weights. They do not depend on the other rows
+	// of the request or on earlier calls.
+	RowSeeds bool
+	// BatchInvariant: log-probabilities and entropies of a row do not depend on the other rows of the request either,
+	// not even by rounding.
+	BatchInvariant bool
+	// PrefixCache: what was computed for a prefix is kept from one Generate to the next, until the next Load.
+	PrefixCache bool
+	// Weights says how Load brings weights to the sampler.
+	Weights WeightUpdate
+}
+
+// EntropyKind says over which tokens an entropy is computed.
+type EntropyKind string
+
+// The kinds of entropy that a sampler can give for each sampled token.
+const (
+	EntropyNone EntropyKind = ""      // no entropies
+	EntropyTopK EntropyKind = "top-k" // of the TopLogProbs likeliest tokens
+	EntropyFull EntropyKind = "full"  // of all tokens
+)
+
+// WeightUpdate says how Load brings weights to a sampler.
+type WeightUpdate string
+
+// The ways in which weights reach a sampler.
+const (
+	WeightsFixed  WeightUpdate = ""       // never: Load accepts only the folder whose weights the sampler already has
+	WeightsLoad   WeightUpdate = "load"   // the sampler itself reads the folder
+	WeightsReload WeightUpdate = "reload" // a server that sees the folder under the same path is told to read it
+)
+
+// Validate reports the first statement that contradicts another.
+func (c Capabilities) Validate() error {
+	switch {
+	case c.TopLogProbs < 0:
+		return fmt.Errorf("capabilities: %d top log-probabilities", c.TopLogProbs)
+	case c.Entropy == EntropyTopK && c.TopLogProbs == 0:
+		return errors.New("capabilities: top-k entropies without top-k log-probabilities")
+	case c.Entropy != EntropyNone && c.Entropy != EntropyTopK && c.Entropy != EntropyFull:
+		return fmt.Errorf("capabilities: unknown kind of entropy %q", c.Entropy)
+	case c.Weights != WeightsFixed && c.Weights != WeightsLoad && c.Weights != WeightsReload:
+		return fmt.Errorf("capabilities: unknown way to update weights %q", c.Weights)
+	case c.BatchInvariant && !c.RowSeeds:
+		return errors.New("capabilities: batch invariance without a seed for each row")
+	}
+	return nil
+}
+
+// Capability names one capability in demands and errors.
+type Capability string
+
+// The capabilities that a recipe can need.
+const (
+	NeedTokenIDs    Capability = "exact token ids"
+	NeedLogProbs    Capability = "log-probabilities of sampled tokens"
+	NeedEntropy     Capability = "entropies of sampled tokens"
+	NeedFullEntropy Capability = "entropies over the full vocabulary"
+	NeedTemperature Capability = "temperature"
+	NeedTopP        Capability = "top-p sampling"
+	NeedTopK        Capability = "top-k sampling"
+	NeedMinP        Capability = "min-p sampling"
+	NeedRowSeeds    Capability = "a seed for each row"
+	NeedNewWeights  Capability = "new weights"
+)
+
+// Has reports whether c includes a capability.
+func (c Capabilities) Has(x Capability) bool {
+	switch x {
+	case NeedTokenIDs:
+		return c.TokenIDs
+	case NeedLogProbs:
+		return c.LogProbs
+	case NeedEntropy:
+		return c.Entropy != EntropyNone
+	case NeedFullEntropy:
+		return c.Entropy == EntropyFull
+	case NeedTemperature:
+		return c.Temperature
+	case NeedTopP:
+		return c.TopP
+	case NeedTopK:
+		return c.TopK
+	case NeedMinP:
+		return c.MinP
+	case NeedRowSeeds:
+		return c.RowSeeds
+	case NeedNewWeights:
+		return c.Weights != WeightsFixed
+	}
+	return false
+}
+
+// Demand is a capability that a recipe's field needs.
+type Demand struct {
+	Field      string // the recipe's field, for example evaluation.top_p
+	Capability Capability
+	Why        string // what the field uses it for
+}
+
+// Check returns an error with a line for each demand that c does not meet. sampler names the sampler in the lines. The
+// error is ErrIncapable.
+func (c Capabilities) Check(sampler string, demands []Demand) error {
+	var missing []error
+	for _, d := range demands {
+		if !c.Has(d.Capability) {
+			missing = append(missing, fmt.Errorf("%s: %w: %s does not offer %s (%s)", d.Field, ErrIncapable, sampler,
+				d.Capability, d.Why))
+		}
+	}
+	return errors.Join(missing...)
+}

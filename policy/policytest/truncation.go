@@ -1,0 +1,117 @@
+package policytest
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/policy"
+)
+
+// testTruncation compares what is drawn with each limit with the distribution over all tokens, which single draws
+// without a limit show.
+func testTruncation(t *testing.T, f SamplerFixture) {
+	e := opened(t, f)
+	can := e.Capabilities()
+	prefix := sequences(f, 45, 6)
+	for _, c := range []struct {
+		limit policy.Truncation
+		can   bool
+	}{
+		{policy.Truncation{TopK: 3}, can.TopK},
+		{policy.Truncation{TopP: 0.5}, can.TopP},
+		{policy.Truncation{MinP: 0.5}, can.MinP},
+		{policy.Truncation{TopK: 8, TopP: 0.7, MinP: 0.3}, can.TopK && can.TopP && can.MinP},
+	} {
+		req := request(prefix, 1, 1)
+		req.Truncation = c.limit
+		if !c.can {
+			_, err := e.Generate(context.Background(), req)
+			require.ErrorIs(t, err, policy.ErrBadRequest, "%+v", c.limit)
+			continue
+		}
+		if !can.LogProbs {
+			continue
+		}
+		probability := frequencies(t, f, e)
+		left := remaining(c.limit, probability)
+		req = request(slices.Repeat(prefix, 256), 1, 1)
+		req.Truncation = c.limit
+		g := generate(t, e, req)
+		for i, ids := range g.Tokens {
+			want, ok := left[ids[0]]
+			require.True(t, ok, "%+v leaves token %d", c.limit, ids[0])
+			require.InDelta(t, math.Log(want), g.LogProbs[i][0], 1e-4, "%+v, token %d", c.limit, ids[0])
+		}
+		cold := request(prefix, 4, 0)
+		free := generate(t, e, cold)
+		cold.Truncation = c.limit
+		require.Equal(t, free, generate(t, e, cold), "temperature 0 is not truncated")
+	}
+	for _, limit := range []policy.Truncation{
+		{TopK: -1}, {TopP: -0.1}, {TopP: 1.1}, {TopP: math.NaN()}, {MinP: -0.1}, {MinP: 1.1}, {MinP: math.NaN()},
+	} {
+		req := request(prefix, 1, 1)
+		req.Truncation = limit
+		_, err := e.Generate(context.Background(), req)
+		require.ErrorIs(t, err, policy.ErrBadRequest, "%+v", limit)
+	}
+}
+
+// frequencies returns the probability of every token that 8,192 draws meet. The likeliest are among them.
+func frequencies(t *testing.T, f SamplerFixture, e policy.Sampler) map[int32]float64 {
+	t.Helper()
+	g := generate(t, e, request(slices.Repeat(sequences(f, 45, 6), 8192), 1, 1))
+	out := map[int32]float64{}
+	for i, ids := range g.Tokens {
+		out[ids[0]] = math.Exp(float64(g.LogProbs[i][0]))
+	}
+	return out
+}
+
+// remaining applies the limit to a distribution as policy.Truncation says.
+func remaining(limit policy.Truncation, probability map[int32]float64) map[int32]float64 {
+	var ids []int32
+	for id := range probability {
+		ids = append(ids, id)
+	}
+	slices.SortFunc(ids, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(probability[b], probability[a]), cmp.Compare(a, b))
+	})
+	if limit.TopK > 0 {
+		ids = ids[:min(limit.TopK, len(ids))]
+	}
+	all := 1.0
+	if limit.TopK > 0 {
+		all = sumOf(ids, probability)
+	}
+	if limit.TopP > 0 {
+		var sum float64
+		for n, id := range ids {
+			if sum += probability[id]; sum >= limit.TopP*all {
+				ids = ids[:n+1]
+				break
+			}
+		}
+	}
+	top := probability[ids[0]]
+	ids = slices.DeleteFunc(ids, func(id int32) bool { return probability[id] < limit.MinP*top })
+	all = sumOf(ids, probability)
+	out := map[int32]float64{}
+	for _, id := range ids {
+		out[id] = probability[id] / all
+	}
+	return out
+}
+
+func sumOf(ids []int32, probability map[int32]float64) float64 {
+	var sum float64
+	for _, id := range ids {
+		sum += probability[id]
+	}
+	return sum
+}

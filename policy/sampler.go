@@ -1,0 +1,67 @@
+package policy
+
+import "context"
+
+// Sampler generates with published policies. Calls obey their context and return typed errors (see ErrLost and its
+// neighbours). Several callers may call at once; the sampler decides whether their calls take turns. It never retries a
+// call. Every call may be repeated; Generate then returns the same tokens if the sampler states RowSeeds. The caller
+// that opened the sampler closes it.
+type Sampler interface {
+	// Load publishes the checkpoint folder dir under role: the Generate calls that start after Load has returned use
+	// its weights, and Load waits for those that have started. How the weights get there is Capabilities.Weights. The
+	// folder may be deleted after Load has returned. optimizer is for engines that also train (Trainer.Load); a sampler
+	// that does not train ignores it, and may refuse every role but RolePolicy with ErrBadRequest. A Load that fails
+	// changes nothing.
+	Load(ctx context.Context, role Role, dir string, optimizer bool) error
+	// Generate writes one response for each prefix of the request. A prefix and its budget together may be as long as
+	// the model's positions. A role under which nothing is loaded is ErrNotLoaded, a request that cannot be served as
+	// it is written is ErrBadRequest, and a failure of the whole sampler is ErrLost or ErrOutOfMemory. Other errors may
+	// be the fault of a row: the caller then tries parts of the request.
+	Generate(ctx context.Context, req GenerateRequest) (Generated, error)
+	// Capabilities states what the sampler can do. The answer does not change while the sampler is open.
+	Capabilities() Capabilities
+	// State describes the model that is loaded under role: at least its Digest, which is that of the folder that the
+	// last Load published. It is the zero State if nothing is loaded. Step and Params are 0 if the sampler cannot know
+	// them.
+	State(ctx context.Context, role Role) (State, error)
+	// Describe names the device and its numerical library for the record, for example cpu, 2 threads, openblas 0.3.21.
+	Describe() Description
+	// Close releases the sampler's models and devices. Later calls return ErrLost.
+	Close() error
+}
+
+// Finish says why a generated row ended.
+type Finish string
+
+// Reasons a row ends: it emitted a stop token, or its budget was used up.
+const (
+	FinishStop   Finish = "stop"
+	FinishLength Finish = "length"
+)
+
+// GenerateRequest asks for one response per prefix.
+type GenerateRequest struct {
+	Role     Role
+	Prefixes [][]int32 // [rows][prefix length ≥ 1]
+	// Streams seeds each row. All random draws of a row come from its stream and do not depend on the rest of the
+	// batch, if the sampler states RowSeeds.
+	Streams []uint64 // [rows]
+	// MaxTokens is the budget of new tokens of each row, ≥ 1.
+	MaxTokens []int // [rows]
+	// Temperature divides the logits. 0 takes the most likely token; log-probs and entropies are then those of
+	// temperature 1.
+	Temperature float64
+	// Truncation leaves the likeliest tokens of the tempered distribution. At temperature 0 it has no effect. A sampler
+	// refuses what its capabilities do not include with ErrBadRequest.
+	Truncation Truncation
+	// Stop holds the ids that end a row; the stop token is part of the response.
+	Stop []int32
+}
+
+// Generated holds one response per row of the request.
+type Generated struct {
+	Tokens    [][]int32   // [rows][n], including the stop token
+	LogProbs  [][]float32 // [rows][n], natural log under the tempered, truncated distribution
+	Entropies [][]float32 // [rows][n], nats, under the same distribution; nil if Capabilities.Entropy is EntropyNone
+	Finish    []Finish    // [rows]
+}

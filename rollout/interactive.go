@@ -1,0 +1,226 @@
+package rollout
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+
+	"github.com/ropewalk/ropewalk/env"
+	"github.com/ropewalk/ropewalk/internal/rescue"
+	"github.com/ropewalk/ropewalk/rollout/protocol"
+)
+
+// Interactive episodes. A response is an action. Step applies the actions of episodes to their environment. The result
+// of each action is a Transition, which the record keeps. So an episode can be rebuilt from rows without its
+// environment.
+
+// Transition is one action and its result.
+type Transition struct {
+	Situation string // identifies the state before the action (see digest16)
+	SeenHash  string // identifies what the environment showed before the action
+	Action    string // the text that the environment received
+	Formed    bool   // the response is well formed
+	Valid     bool   // the response is well formed and the environment knows the action
+	Reward    float64
+	Done      bool
+	Success   bool
+	State     env.State       // after the action
+	Seen      env.Observation // what the environment showed after the action
+	Excluded  string          // why the transition holds nothing except the action
+}
+
+func (t *Transition) size() int {
+	n := len(t.Action) + len(t.State)
+	for _, p := range t.Seen.Parts {
+		n += len(p.Text)
+	}
+	for _, a := range t.Seen.Admissible {
+		n += len(a)
+	}
+	return n
+}
+
+// Begin returns a new episode of a task that awaits its first response. The environment may be interactive or not.
+func (l *Loop) Begin(ctx context.Context, id Identity, task env.Task) (*Episode, error) {
+	task, state, seen, prompt, err := l.open(ctx, task)
+	if err != nil {
+		return nil, err
+	}
+	e := l.start(id, task, prompt)
+	e.State, e.Seen = state, seen
+	return e, nil
+}
+
+// open begins an episode of a task in the loop's environment and renders its prompt. The task's text becomes the text
+// of the first observation.
+func (l *Loop) open(ctx context.Context, task env.Task) (env.Task, env.State, env.Observation, []int32, error) {
+	if l.settings.Environment == nil {
+		return task, nil, env.Observation{}, l.ask(task), nil
+	}
+	state, seen, err := l.settings.Environment.Reset(ctx, task)
+	if err != nil {
+		return task, nil, seen, nil, fmt.Errorf("begin an episode of task %s: %w", task.ID, err)
+	}
+	text, err := readable(seen)
+	if err != nil {
+		return task, nil, seen, nil, fmt.Errorf("begin an episode of task %s: %w", task.ID, err)
+	}
+	task.Text = text
+	e := &Episode{Task: task, Seen: seen}
+	context, err := l.render(e)
+	return task, state, seen, l.tok.Encode(context), err
+}
+
+// readable returns an observation as text. A sampler can read only text.
+func readable(o env.Observation) (string, error) {
+	text, ok := o.Text()
+	if ok {
+		return text, nil
+	}
+	for _, p := range o.Parts {
+		if p.Kind != env.PartText {
+			return "", fmt.Errorf("the observation has a part of kind %q, and the engine reads text alone", p.Kind)
+		}
+	}
+	return "", errors.New("the observation has no text")
+}
+
+// render renders the whole prompt of the episode's next turn.
+func (l *Loop) render(e *Episode) (string, error) {
+	words, err := l.settings.Environment.Instruction(e.Task)
+	if err != nil {
+		return "", fmt.Errorf("instruct on task %s: %w", e.Task.ID, err)
+	}
+	v := protocol.View{Instruction: words, Turn: len(e.Turns), Admissible: e.Seen.Admissible}
+	v.Observation, _ = e.Seen.Text()
+	for k := max(0, len(e.Turns)-l.settings.PastTurns); k < len(e.Turns); k++ {
+		v.Past = append(v.Past, protocol.Exchange{Observation: e.seenAt(k), Action: e.Turns[k].Transition.Action})
+	}
+	return l.protocol.Context(v), nil
+}
+
+// seenAt returns what the environment showed before the action of a turn.
+func (e *Episode) seenAt(turn int) string {
+	if turn == 0 {
+		return e.Task.Text
+	}
+	text, _ := e.Turns[turn-1].Transition.Seen.Text()
+	return text
+}
+
+// Step applies the actions of the episodes that await it. If the environment fails on an episode, that episode is
+// excluded. If the environment fails on every one of several episodes, Step returns an error. Step also returns an
+// error when ctx ends.
+func (l *Loop) Step(ctx context.Context, episodes []*Episode) error {
+	var first error
+	stepped, broken := 0, 0
+	for _, e := range episodes {
+		if !e.AwaitsResults() {
+			continue
+		}
+		stepped++
+		var t Transition
+		err := rescue.Do(func() (err error) {
+			t, err = l.transition(ctx, e)
+			return err
+		})
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			slog.Warn("exclude a trajectory: its environment broke on it", "trajectory", e.TrajectoryID, "error", err,
+				"stack", rescue.Stack(err))
+			last := &e.Turns[len(e.Turns)-1]
+			t = Transition{Action: last.Parsed.Action, Formed: last.Parsed.WellFormed,
+				Excluded: Reason("environment", err.Error())}
+			if broken++; first == nil {
+				first = err
+			}
+		}
+		if err := l.absorbTransition(e, t); err != nil {
+			return err
+		}
+	}
+	if broken > 1 && broken == stepped {
+		return fmt.Errorf("step %d episodes: each of them fails: %w", broken, first)
+	}
+	return nil
+}
+
+// transition asks the environment for the result of the last response's action.
+func (l *Loop) transition(ctx context.Context, e *Episode) (t Transition, err error) {
+	world, state := l.settings.Environment, e.State
+	if state == nil { // the episode was rebuilt from a record without actions
+		if state, _, err = world.Reset(ctx, e.Task); err != nil {
+			return t, err
+		}
+	}
+	turn := len(e.Turns) - 1
+	parsed := e.Turns[turn].Parsed
+	where, err := world.Situation(state)
+	if err != nil {
+		return t, err
+	}
+	next, got, err := world.Step(ctx, state, parsed.Action)
+	switch {
+	case err != nil:
+		return t, err
+	case math.IsNaN(got.Reward) || math.IsInf(got.Reward, 0):
+		return t, fmt.Errorf("turn %d has the reward %g", turn, got.Reward)
+	case got.Success && !got.Done:
+		return t, fmt.Errorf("turn %d reports success before the episode's end", turn)
+	}
+	if _, err := readable(got.Observation); err != nil {
+		return t, fmt.Errorf("turn %d: %w", turn, err)
+	}
+	return Transition{
+		Situation: digest16(where), SeenHash: digest16(e.seenAt(turn)), Action: parsed.Action,
+		Formed: parsed.WellFormed,
+		Valid:  parsed.WellFormed && got.Valid, Reward: got.Reward, Done: got.Done, Success: got.Success, State: next,
+		Seen: got.Observation,
+	}, nil
+}
+
+// digest16 identifies a text by 16 hexadecimal digits.
+func digest16(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
+}
+
+// absorbTransition sets the last turn's transition. It sets the next context or ends the episode.
+func (l *Loop) absorbTransition(e *Episode, t Transition) error {
+	e.Turns[len(e.Turns)-1].Transition = &t
+	if t.Excluded != "" {
+		e.exclude(t.Excluded)
+		return nil
+	}
+	e.State, e.Seen = t.State, t.Seen
+	switch {
+	case t.Done:
+		e.Finish = FinishDone
+		return nil
+	case len(e.Turns) >= l.settings.MaxTurns:
+		e.Finish = FinishMaxTurns
+		return nil
+	}
+	var err error
+	if e.Observation, err = l.render(e); err != nil {
+		return err
+	}
+	e.Context = l.tok.Encode(e.Observation)
+	l.stopIfFull(e)
+	return nil
+}
+
+// Success reports whether an interactive episode ended at its goal.
+func (e *Episode) Success() bool {
+	if len(e.Turns) == 0 {
+		return false
+	}
+	t := e.Turns[len(e.Turns)-1].Transition
+	return t != nil && t.Success
+}

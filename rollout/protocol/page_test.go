@@ -1,0 +1,134 @@
+package protocol_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/env"
+	"github.com/ropewalk/ropewalk/rollout/protocol"
+)
+
+var update = flag.Bool("update", false, "rewrite docs/protocols.md")
+
+const pageHead = `# Protocols
+
+<!-- Made from the protocols' own code by: go test ./rollout/protocol -update -->
+
+After reading this page, you know what a policy reads and writes under each protocol that ` + "`rollout.protocol`" + ` names
+([fields](recipes.md#rollout)).
+
+A protocol is the prompt format of an episode: it renders messages, tools and observations into the text that the policy
+reads, and parses the response into reasoning, calls, answer or action. The texts below are exact, except for the
+brackets ⟦ and ⟧: they enclose what the policy samples. The loss covers these parts and no others. Text from a task, a
+tool or an environment never contains one of the protocol's tags or special tokens, because the protocol breaks such
+strings up before the policy reads them.
+
+[Contributing](../CONTRIBUTING.md#add-a-protocol) says how to add a protocol.
+`
+
+// tags matches tags, which Markdown would take for HTML.
+var tags = regexp.MustCompile(`</?\w+>`)
+
+// The page shows one exchange in every protocol.
+func TestProtocolsPage(t *testing.T) {
+	page := strings.Builder{}
+	page.WriteString(pageHead)
+	for _, p := range protocol.All {
+		spec := p.Spec()
+		fmt.Fprintf(&page, "\n## %s\n\n%s. Source: %s. A response is well formed if %s.\n\n", spec.Name,
+			capital(spec.Doc), spec.Source, tags.ReplaceAllString(spec.Form, "`$0`"))
+		exchange := questionExchange
+		switch {
+		case spec.Acts:
+			exchange = actionExchange
+		case !spec.Tools:
+			exchange = answerExchange
+		}
+		fmt.Fprintf(&page, "````text\n%s\n````\n", strings.TrimRight(exchange(t, p), "\n"))
+	}
+	const path = "../../docs/protocols.md"
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(page.String()), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), page.String(),
+		"run: go test ./rollout/protocol -update")
+}
+
+// questionExchange renders an episode of two turns: a call, and the answer after its result. The call is a search if
+// the protocol has a tag for it, else a program.
+func questionExchange(t *testing.T, p protocol.Protocol) string {
+	exchange := struct {
+		task, thought, output, answer string
+		call                          env.Move
+		tools                         []protocol.Tool
+	}{
+		task: "What is 17 × 23?", thought: "The product is known.", output: "391\n", answer: "391",
+		call: env.Move{Thought: "I compute it.", Code: "print(17 * 23)"},
+	}
+	for _, name := range []string{"wiki_search", "search"} {
+		search := env.Move{Thought: "I look it up.", Tool: name, Arguments: `{"query": "capital of Peru"}`}
+		if _, ok := p.Write(search); !ok || p.Spec().Answer != protocol.AnswerInTags {
+			continue
+		}
+		tool := lookup
+		tool.Name = name
+		exchange.task, exchange.thought, exchange.call = "What is the capital of Peru?", "The page names it.", search
+		exchange.output, exchange.answer, exchange.tools = "Lima is the capital of Peru.", "Lima", []protocol.Tool{tool}
+	}
+	view := protocol.View{Task: exchange.task, Tools: exchange.tools}
+	first := written(t, p, exchange.call)
+	parsed := p.Parse(first, exchange.tools)
+	require.True(t, parsed.WellFormed, "%q", first)
+	require.Len(t, parsed.Calls, 1)
+	out := p.Context(view) + sampled(first)
+	body := p.Body(protocol.Limit{}, parsed.Calls[0], &protocol.Result{Output: exchange.output})
+	view.Turn, view.Rounds = 1, []protocol.Round{{Response: first, Calls: parsed.Calls, Bodies: []string{body}}}
+	last := written(t, p, env.Move{Thought: exchange.thought, Answer: exchange.answer})
+	require.Equal(t, exchange.answer, p.Parse(last, exchange.tools).Answer)
+	return out + p.Context(view) + sampled(last)
+}
+
+// answerExchange renders an episode of one turn: the answer.
+func answerExchange(t *testing.T, p protocol.Protocol) string {
+	task, answer := "What is 17 × 23?", env.Move{Thought: "I add 20 × 17 and 3 × 17.\n", Answer: "391"}
+	if p.Spec().Answer == protocol.AnswerProgram {
+		task = "def product(a, b):\n    \"\"\"Multiplies.\"\"\""
+		answer = env.Move{Thought: "Python has an operator for it.\n", Answer: "def product(a, b):\n    return a * b"}
+	}
+	response := written(t, p, answer)
+	require.Equal(t, answer.Answer, p.Parse(response, nil).Answer)
+	return p.Context(protocol.View{Task: task}) + sampled(response)
+}
+
+// actionExchange renders two turns of an interactive episode. Each turn is a prompt of its own.
+func actionExchange(t *testing.T, p protocol.Protocol) string {
+	view := protocol.View{Instruction: "You push boxes onto targets.", Task: "Solve the room.",
+		Observation: "######\n#@$ .#\n######", Admissible: []string{"left", "right"}}
+	first := written(t, p, env.Move{Thought: "The box has to go to the right.", Action: "right"})
+	require.Equal(t, "right", p.Parse(first, nil).Action)
+	out := p.Context(view) + sampled(first)
+	view.Turn, view.Past = 1, []protocol.Exchange{{Observation: view.Observation, Action: "right"}}
+	view.Observation = "######\n# @$.#\n######"
+	return out + "\n\n" + p.Context(view) + sampled(first)
+}
+
+// written renders a scripted move.
+func written(t *testing.T, p protocol.Protocol, m env.Move) string {
+	response, ok := p.Write(m)
+	require.True(t, ok, "%s: %+v", p.Spec().Name, m)
+	return response
+}
+
+// sampled marks what the policy writes.
+func sampled(response string) string { return "⟦" + response + "⟧" }
+
+// capital returns a sentence with its first letter in upper case.
+func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

@@ -1,0 +1,68 @@
+package protocol
+
+import (
+	"strings"
+
+	"github.com/ropewalk/ropewalk/env"
+)
+
+// RStar2 is rStar2-Agent's protocol of calls of a Python tool (001 §3.3 and its release). frames.go holds its fixed
+// text, and parse.go its parser. The prompt holds only the problem, because a policy that this program makes learns the
+// rest by cloning.
+//
+// It has no Marks: the text of tasks and tools enters as it is, as in the release. Records hold its bytes, so later
+// protocols alone make that text harmless.
+type RStar2 struct{}
+
+// Spec describes the protocol.
+func (RStar2) Spec() Spec {
+	return Spec{
+		Name: "rstar2", Doc: "reasoning, JSON calls of a Python tool and a boxed answer, in tags",
+		Source:    "rStar2-Agent §3.3 and its released code",
+		Form:      "all of its text is in <reason>, <tool_call> and <answer>",
+		EndOfTurn: EndOfTurn, Tags: wrapping, Opening: reasonOpen, Answer: AnswerBoxInTags, Tools: true,
+	}
+}
+
+// Added lists the protocol's fixed strings.
+func (RStar2) Added() []string { return Added() }
+
+// Context renders the problem at turn 0 and the results of calls at later turns.
+func (RStar2) Context(v View) string {
+	if v.Turn > 0 {
+		return RenderTurn(v.Last().Bodies)
+	}
+	return Prompt(v.Task)
+}
+
+// Parse reads the reasoning, the calls and the answer from one response.
+func (RStar2) Parse(response string, tools []Tool) Parsed {
+	p := parse(response, tools)
+	p.WellFormed = Wrapped(response)
+	if reasoning, _, ok := strings.Cut(response, reasonClose); ok {
+		p.Reasoning = reasoning
+	}
+	return p
+}
+
+// Body renders the body of a tool response.
+func (RStar2) Body(l Limit, call env.ToolCall, result *Result) string { return l.render(call, result) }
+
+// Write writes a call or an answer.
+func (RStar2) Write(m env.Move) (string, bool) {
+	switch {
+	case m.Action != "":
+		return "", false
+	case m.Tool != "" && m.Broken:
+		return m.Thought + reasonClose + callTag + `{"name": ` + quoted(m.Tool) + `, "arguments": ` +
+			cutShort(m.Arguments) + callTagClose + EndOfTurn, true
+	case m.Tool != "":
+		return m.Thought + reasonClose + callTag + `{"name": ` + quoted(m.Tool) + `, "arguments": ` + m.Arguments +
+			`}` + callTagClose + EndOfTurn, true
+	case m.Broken:
+		return m.Thought + BrokenResponse(m.Code), true
+	case m.IsCall():
+		return m.Thought + CallResponse(m.Code), true
+	}
+	return m.Thought + AnswerResponse(m.Answer), true
+}

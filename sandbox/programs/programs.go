@@ -1,0 +1,123 @@
+// Package programs decides whether a program passes its tests, by calls to a sandbox.
+//
+//	env.Tests, program ─▶ Call ─▶ sandbox.Executor ─▶ Read ─▶ symbolic.Grade
+//
+// The *tests* are HumanEval's: a prompt, the name of a function and what it must do. A *program* defines the function,
+// or is the body that the prompt's function lacks. The pair of program and tests is graded like a pair of answer and
+// gold: *equal* means that the program passes all tests, *different* that it fails one, cannot be read or ends early,
+// and *unreadable* that a limit ended it; the grader then names the limit. An outcome without a verdict is *breakage*,
+// never a grade.
+//
+// A pair is one call (check.py). Tests and program have namespaces of their own, so a program cannot replace the
+// functions that the tests use, and it must return plain data, so it cannot return a value that equals everything. A
+// program has passed if the call prints a token after the last test. The token depends on the pair, and the program
+// starts after it was read. A program that searches the interpreter's frames for the token can still forge a verdict:
+// it shares its process with the tests.
+package programs
+
+import (
+	"context"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/ropewalk/ropewalk/env"
+	"github.com/ropewalk/ropewalk/sandbox"
+	"github.com/ropewalk/ropewalk/sandbox/symbolic"
+)
+
+// grader names the program that grades.
+const grader = "tests"
+
+//go:embed check.py
+var check string
+
+// Call returns the call that grades a pair of program and gold, under a recipe's limits.
+func Call(p symbolic.Pair, limits sandbox.Limits) (sandbox.Call, error) {
+	tests, err := env.ReadTests(p.Gold)
+	if err != nil {
+		return sandbox.Call{}, err
+	}
+	stdin, err := json.Marshal(struct {
+		env.Tests
+		Token string `json:"token"`
+	}{tests, token(p)})
+	if err != nil {
+		return sandbox.Call{}, fmt.Errorf("write the tests of a program: %w", err)
+	}
+	program, err := json.Marshal(p.Answer) // a JSON string is one of Python's
+	if err != nil {
+		return sandbox.Call{}, fmt.Errorf("write a program: %w", err)
+	}
+	// the code mentions the program's modules, by which the executor chooses an interpreter
+	return sandbox.Call{Code: check + "grade(" + string(program) + ")\n", Stdin: string(stdin), Limits: limits}, nil
+}
+
+// token is what the call prints after the last test.
+func token(p symbolic.Pair) string {
+	sum := sha256.Sum256([]byte("passed\n" + p.Gold + "\n" + p.Answer))
+	return hex.EncodeToString(sum[:])
+}
+
+// Read returns a call's grade. A limit that ended the call is a verdict, and so is a process that the program killed.
+// The error describes breakage.
+func Read(p symbolic.Pair, o sandbox.Outcome) (symbolic.Grade, error) {
+	if o.Broken != nil {
+		return symbolic.Grade{}, o.Broken
+	}
+	switch o.Status {
+	case sandbox.StatusOK:
+		if strings.HasSuffix(o.Stdout, "\n"+token(p)+"\n") {
+			return symbolic.Grade{Verdict: symbolic.Equal, Grader: grader}, nil
+		}
+		return symbolic.Grade{Verdict: symbolic.Different, Grader: grader}, nil
+	case sandbox.StatusRuntime, sandbox.StatusSyntax, sandbox.StatusKilled:
+		return symbolic.Grade{Verdict: symbolic.Different, Grader: grader}, nil
+	case sandbox.StatusTimeoutCPU, sandbox.StatusTimeoutWall, sandbox.StatusOutOfMemory, sandbox.StatusOutputLimit,
+		sandbox.StatusFileLimit, sandbox.StatusProcessLimit:
+		return symbolic.Grade{Verdict: symbolic.Unreadable, Grader: "limit " + string(o.Status)}, nil
+	}
+	return symbolic.Grade{}, fmt.Errorf("the call that tests a program gave no verdict: %s", o.Status)
+}
+
+// Run grades pairs, in their order. A call that the wall clock ended is run once more by itself.
+//
+// An error means that the sandbox is broken and no pair is to blame: the errors of sandbox.RunEach, or several pairs of
+// which none got a verdict.
+func Run(ctx context.Context, e sandbox.Executor, pairs []symbolic.Pair, limits sandbox.Limits) ([]symbolic.Graded,
+	error) {
+	calls := make([]sandbox.Call, len(pairs))
+	for i, p := range pairs {
+		var err error
+		if calls[i], err = Call(p, limits); err != nil {
+			return nil, err
+		}
+	}
+	outcomes, err := sandbox.RunEach(ctx, e, calls)
+	if err != nil {
+		return nil, fmt.Errorf("test programs: %w", err)
+	}
+	out := make([]symbolic.Graded, len(pairs))
+	var broken []error
+	for i, o := range outcomes {
+		out[i].CPU = o.Timing.CPU
+		if o.Broken == nil && o.Status == sandbox.StatusTimeoutWall {
+			second, err := sandbox.RunEach(ctx, e, calls[i:i+1])
+			if err != nil {
+				return nil, fmt.Errorf("test a program once more: %w", err)
+			}
+			o = second[0]
+			out[i].CPU += o.Timing.CPU
+		}
+		if out[i].Grade, out[i].Broken = Read(pairs[i], o); out[i].Broken != nil {
+			broken = append(broken, out[i].Broken)
+		}
+	}
+	if len(pairs) > 1 && len(broken) == len(pairs) {
+		return nil, fmt.Errorf("test %d programs: none got a verdict: %w", len(pairs), broken[0])
+	}
+	return out, nil
+}

@@ -1,0 +1,155 @@
+package zygote
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// A process that got a SIGKILL does not tell who sent it: its own code, a limit, or someone outside of the sandbox (the
+// machine's OOM killer, a person). A kill from outside is breakage; the other two are verdicts. So the sandbox tracks
+// every way in which code can cause its own SIGKILL:
+//
+//   - system calls that send one are reported by a filter (kills) and then carried out;
+//   - POSIX timers, which can send one later, fail, and clone does not accept SIGKILL as a child's exit signal;
+//   - a CPU limit that the code has lowered is read from the process before it is reaped (serve.py, session.py);
+//   - memory is reported by the control group (memory.go).
+//
+// Where the kernel cannot report system calls (before Linux 5.5, or inside another such filter), a SIGKILL counts as
+// the code's own. Otherwise code could escape its verdict.
+
+// killCalls are the system calls that send a signal, and the index of the argument with the signal's number.
+var killCalls = []struct{ number, signal uint32 }{
+	{unix.SYS_KILL, 1}, {unix.SYS_TKILL, 1}, {unix.SYS_TGKILL, 2}, {unix.SYS_PIDFD_SEND_SIGNAL, 1},
+	{unix.SYS_RT_SIGQUEUEINFO, 1}, {unix.SYS_RT_TGSIGQUEUEINFO, 2},
+}
+
+// killFilter is a program, as hexadecimal text, that notifies the parent before a system call sends a SIGKILL. It
+// allows everything else; refusing is the task of the other filter.
+func killFilter() string {
+	program := []instruction{statement(load, 4), jump(ifEqual, auditArch, 1, 0), statement(ret, unix.SECCOMP_RET_ALLOW),
+		statement(load, 0)}
+	for _, c := range killCalls {
+		program = append(program, jump(ifEqual, c.number, 0, 4), statement(load, 16+8*c.signal),
+			jump(ifEqual, uint32(unix.SIGKILL), 0, 1), statement(ret, unix.SECCOMP_RET_USER_NOTIF),
+			statement(ret, unix.SECCOMP_RET_ALLOW))
+	}
+	program = append(program, statement(ret, unix.SECCOMP_RET_ALLOW))
+	return hex.EncodeToString(encode(program))
+}
+
+// encode returns the program as an array of struct sock_filter.
+func encode(program []instruction) (bytes []byte) {
+	for _, i := range program {
+		bytes = binary.NativeEndian.AppendUint16(bytes, i.code)
+		bytes = append(bytes, i.jt, i.jf)
+		bytes = binary.NativeEndian.AppendUint32(bytes, i.k)
+	}
+	return bytes
+}
+
+// kills receives notifications of the SIGKILLs that code is about to send. A nil one receives none.
+type kills struct {
+	file    *os.File // the filter's listener
+	sweeper int      // the process whose kills are the sandbox's own; 0 if there is none
+	asked   atomic.Bool
+	count   atomic.Int64
+}
+
+// Code that sends very many kills has to wait for each, since the answers use this process's time and not the code's.
+const (
+	freeKills = 100
+	laterKill = 5 * time.Millisecond
+)
+
+// listenKills listens until close, or until every process under the filter has ended. It takes ownership of fd.
+func listenKills(fd, sweeper int) (*kills, error) {
+	if err := unix.SetNonblock(fd, true); err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("listen for kills: %w", err)
+	}
+	k := &kills{file: os.NewFile(uintptr(fd), "kills"), sweeper: sweeper}
+	raw, err := k.file.SyscallConn()
+	if err != nil {
+		k.file.Close()
+		return nil, fmt.Errorf("listen for kills: %w", err)
+	}
+	go func() { _ = raw.Read(func(fd uintptr) bool { return k.answer(int(fd)) }) }() // fails once the file is closed
+	return k, nil
+}
+
+// notification is struct seccomp_notif of linux/seccomp.h.
+type notification struct {
+	id         uint64
+	pid, flags uint32
+	number     int32
+	arch       uint32
+	ip         uint64
+	arguments  [6]uint64
+}
+
+// notificationReply is struct seccomp_notif_resp of linux/seccomp.h.
+type notificationReply struct {
+	id           uint64
+	value        int64
+	errno, flags int32
+}
+
+// answer records the requested kills and lets them continue. It reports whether no more can come.
+func (k *kills) answer(fd int) bool {
+	for {
+		watched := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		n, err := unix.Poll(watched, 0)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil || watched[0].Revents&unix.POLLIN == 0 && n > 0:
+			return true // every process under the filter has ended
+		case n == 0:
+			return false
+		}
+		var asked notification
+		if notify(fd, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&asked)) != nil {
+			continue // the process was killed in the meantime
+		}
+		if int(asked.pid) != k.sweeper {
+			k.asked.Store(true) // before the kill, so that a reader who sees its effect also sees this
+			if k.count.Add(1) > freeKills {
+				time.Sleep(laterKill)
+			}
+		}
+		on := notificationReply{id: asked.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
+		_ = notify(fd, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&on)) // fails if it was killed in the meantime
+	}
+}
+
+func notify(fd int, request uintptr, argument unsafe.Pointer) error {
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), request, uintptr(argument))
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// begin resets the record for the next call.
+func (k *kills) begin() {
+	if k != nil {
+		k.asked.Store(false)
+		k.count.Store(0)
+	}
+}
+
+// requested reports whether code has asked for a SIGKILL since begin.
+func (k *kills) requested() bool { return k != nil && k.asked.Load() }
+
+func (k *kills) close() {
+	if k != nil {
+		k.file.Close()
+	}
+}

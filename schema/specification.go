@@ -1,0 +1,32 @@
+package schema
+
+import (
+	_ "embed"
+	"fmt"
+)
+
+var (
+	//go:embed README.md
+	specification []byte
+	//go:embed tables.json
+	tablesJSON []byte
+	//go:embed manifest.schema.json
+	manifestSchema []byte
+	//go:embed head.schema.json
+	headSchema []byte
+)
+
+// SpecificationPrefix is the prefix of the keys of the format's specification. Each version has a folder, so that the
+// programs that share a bucket do not replace each other's.
+const SpecificationPrefix = "format/"
+
+// Specification returns the files that specify the format, by their keys in a bucket.
+func Specification() map[string][]byte {
+	folder := fmt.Sprintf("%s%d.%d/", SpecificationPrefix, Major, Version)
+	return map[string][]byte{
+		folder + "README.md":            specification,
+		folder + "tables.json":          tablesJSON,
+		folder + "manifest.schema.json": manifestSchema,
+		folder + "head.schema.json":     headSchema,
+	}
+}

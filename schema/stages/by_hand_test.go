@@ -1,0 +1,50 @@
+package stages
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What a new pure stage touches, shown by one that is there: its name, its activity and its parameters are written in
+// these files, and everything else follows from the declaration. The rows of its tables come in addition, in package
+// schema.
+func TestFilesThatNameAPureStage(t *testing.T) {
+	root := filepath.Join("..", "..")
+	named := regexp.MustCompile(`\b(StageBuffer|UpdateReplayBuffer|BufferInput)\b`)
+	var files []string
+	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, _ := filepath.Rel(root, path)
+		hidden := name != "." && strings.HasPrefix(name, ".")
+		if e.IsDir() && (hidden || name == filepath.Join("analysis", "recordtest")) {
+			return fs.SkipDir // tools, and records that tests make up
+		}
+		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if named.Match(text) {
+			files = append(files, filepath.ToSlash(name))
+		}
+		return err
+	})
+	require.NoError(t, err)
+	slices.Sort(files)
+	require.Equal(t, []string{
+		"activities/api/api.go",              // its names for workflows, its input and output
+		"activities/register.go",             // a line in the list of activities, and one in that of pure stages
+		"activities/update_replay_buffer.go", // the activity, and what a replay of it reads
+		"schema/place.go",                    // the stage's name
+		"schema/stages/all.go",               // the declaration
+		"workflows/train_step.go",            // the call, for a step and for a replay
+	}, files)
+}

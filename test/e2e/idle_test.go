@@ -1,0 +1,183 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// idle gives the answers of a training run's activities without doing their work. The recipe is "SHARDS TURNS".
+type idle struct{}
+
+func (idle) register(w worker.Worker) {
+	for name, body := range map[string]any{
+		api.PrepareRun:           idle{}.prepare,
+		api.WarmStart:            idle{}.warmStart,
+		api.SelectPrompts:        idle{}.prompts,
+		api.GenerateRollouts:     idle{}.generate,
+		api.ExecuteToolCalls:     idle{}.tools,
+		api.AssembleTrajectories: idle{}.assemble,
+		api.ScoreRewards:         idle{}.score,
+		api.CommitStages:         idle{}.commit,
+		api.Resample:             idle{}.resample,
+		api.ComputeAdvantages:    idle{}.advantages,
+		api.UpdatePolicy:         idle{}.update,
+		api.PublishPolicy:        idle{}.publish,
+		api.PruneCheckpoints:     idle{}.prune,
+		api.Evaluate:             idle{}.evaluate,
+		api.RecordTimings:        idle{}.record,
+	} {
+		w.RegisterActivityWithOptions(body, activity.RegisterOptions{Name: name})
+	}
+}
+
+// done is the answer of a scope's stage.
+func done(s api.Scope, stage string, turn, shard int) api.Done {
+	place := schema.AtInit(s.Run, stage)
+	if s.Step != api.InitStep {
+		place = schema.At(s.Run, s.Step, stage)
+	}
+	if turn >= 0 {
+		place = place.WithTurn(turn)
+	}
+	if shard >= 0 {
+		place = place.WithShard(shard)
+	}
+	now := time.Now().UnixMicro()
+	return api.Done{
+		Manifest: schema.Ref{Key: place.ManifestKey(), Digest: strings.Repeat("d", 64)},
+		Timing: api.Timing{
+			Stage: stage, Shard: shard, Turn: turn, Start: now, End: now + 1_000_000, Queue: 0.123456789,
+			CPU: 12.3456789, Attempt: 1,
+			Host: strings.Repeat("h", 32), Rows: 1024, Tokens: 1 << 20,
+		},
+	}
+}
+
+func policyOf(s api.Scope, stage string) api.PolicyRef {
+	return api.PolicyRef{Manifest: done(s, stage, -1, -1).Manifest, Digest: strings.Repeat("p", 64),
+		Step: max(s.Step, 0)}
+}
+
+func (idle) prepare(in api.PrepareInput) (api.Prepared, error) {
+	out := api.Prepared{Done: done(api.Scope{Run: in.Run, Step: api.InitStep}, api.StagePrepare, -1, -1),
+		NextStep: 1}
+	out.Plan = api.Plan{Recipe: "idle", Steps: 1}
+	_, err := fmt.Sscan(in.RecipeYAML, &out.Plan.Shards, &out.Plan.MaxTurns)
+	return out, err
+}
+
+func (idle) warmStart(in api.Scope) (api.WarmStarted, error) {
+	return api.WarmStarted{Done: done(in, api.StageWarmStart, -1, -1), Policy: policyOf(in, api.StageWarmStart)}, nil
+}
+
+func (idle) prompts(in api.PromptsInput) (api.Done, error) {
+	return done(in.Scope, api.StagePrompts, -1, -1), nil
+}
+
+// generate has calls in every turn except the last one that max_turns allows.
+func (idle) generate(ctx context.Context, in api.GenerateInput) (api.Generated, error) {
+	for strings.Contains(in.Run, held) {
+		select {
+		case <-ctx.Done():
+			return api.Generated{}, ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+			activity.RecordHeartbeat(ctx)
+		}
+	}
+	return api.Generated{Done: done(in.Scope, api.StageRollout, in.Turn, in.Shard), Calls: 1024, Tokens: 1 << 20}, nil
+}
+
+// held is part of the ids of runs whose shards generate until they are told to end.
+const held = "held"
+
+// failing is part of the ids of runs whose shard 1 fails for good.
+const failing = "failing"
+
+func (idle) tools(in api.ToolsInput) (api.ToolsDone, error) {
+	if strings.Contains(in.Run, failing) && in.Shard == 1 && in.Turn == 1 {
+		return api.ToolsDone{}, temporal.NewNonRetryableApplicationError("no room on the device", "disk_full", nil)
+	}
+	return api.ToolsDone{Done: done(in.Scope, api.StageSandbox, in.Turn, in.Shard), Calls: 1024, Failed: 512}, nil
+}
+
+func (idle) assemble(in api.AssembleInput) (api.Done, error) {
+	return done(in.Scope, api.StageAssemble, -1, in.Shard), nil
+}
+
+func (idle) score(in api.ScoreInput) (api.Scored, error) {
+	return api.Scored{
+		Done: done(in.Scope, api.StageReward, -1, in.Shard), Trajectories: 1024, RewardSum: 512.5, Successes: 512,
+		PositiveCalls: 9999, PositiveErrors: 999, ToolCalls: 9999, Tokens: 1 << 20,
+	}, nil
+}
+
+// commit answers with a stage manifest for each turn and its calls. Outside of this test the step's prompts say how
+// many turns there were; here the run's id says it.
+func (idle) commit(in api.CommitInput) (api.Committed, error) {
+	var shards, turns int
+	if _, err := fmt.Sscanf(in.Run, "s%d-t%d", &shards, &turns); err != nil {
+		return api.Committed{}, err
+	}
+	if len(in.Rewards) != shards {
+		return api.Committed{}, fmt.Errorf("got the rewards of %d shards, want %d", len(in.Rewards), shards)
+	}
+	out := api.Committed{Done: done(in.Scope, api.StageCommit, -1, -1)}
+	add := func(stage string, turn int) {
+		ref := done(in.Scope, stage, turn, -1).Manifest
+		out.Refs, out.Stages = append(out.Refs, ref), append(out.Stages, api.StageRef{Stage: stage, Ref: ref})
+	}
+	for turn := range turns {
+		add(api.StageRollout, turn)
+		add(api.StageSandbox, turn)
+	}
+	add(api.StageAssemble, -1)
+	add(api.StageReward, -1)
+	return out, nil
+}
+
+func (idle) resample(in api.ResampleInput) (api.Resampled, error) {
+	return api.Resampled{Done: done(in.Scope, api.StageResample, -1, -1), Kept: 1 << 17, KeptGroups: 1 << 12}, nil
+}
+
+func (idle) advantages(in api.AdvantageInput) (api.Advantages, error) {
+	return api.Advantages{Done: done(in.Scope, api.StageAdvantage, -1, -1), Rows: 1 << 17, Tokens: 1 << 28}, nil
+}
+
+func (idle) update(in api.UpdateInput) (api.Updated, error) {
+	return api.Updated{Done: done(in.Scope, api.StageUpdate, -1, -1), Policy: policyOf(in.Scope, api.StageUpdate)},
+		nil
+}
+
+func (idle) publish(in api.PublishInput) (api.Published, error) {
+	return api.Published{Done: done(in.Scope, api.StagePublish, -1, -1)}, nil
+}
+
+// prune keeps the best ten of the evaluations and the checkpoints that they need.
+func (idle) prune(in api.PruneInput) (api.Pruned, error) {
+	out := api.Pruned{Steps: []int{in.Step}, Timing: done(in.Scope, "prune", -1, -1).Timing}
+	out.Retention = api.Retention{Rule: &api.RetentionRule{Every: 10, KeepLast: 10, KeepBest: 10}, Past: in.Step}
+	for step := range 10 {
+		at := schema.At(in.Run, step, api.StageUpdate)
+		out.Retention.Spared = append(out.Retention.Spared, api.SparedCheckpoint{Prefix: at.ManifestKey(), First: step,
+			Last: step})
+		out.Retention.Best = append(out.Retention.Best, api.EvaluatedStep{Step: step, Success: 0.123456789})
+	}
+	return out, nil
+}
+
+func (idle) evaluate(in api.EvaluateInput) (api.Evaluated, error) {
+	return api.Evaluated{Done: done(in.Scope, api.StageEvaluate, -1, -1)}, nil
+}
+
+func (idle) record(in api.RecordTimingsInput) (api.Done, error) {
+	return done(in.Scope, api.StageTimings, -1, -1), nil
+}

@@ -1,0 +1,66 @@
+package tool
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/ropewalk/ropewalk/internal/rescue"
+)
+
+// callsAtOnce is how many calls of a batch Each and Once run at once.
+const callsAtOnce = 16
+
+// Each runs the calls of a batch one by one, several at once, with their decoded arguments. It is the whole Run of a
+// tool whose calls are independent: bad arguments become verdicts, and an error or a panic of run breaks its call.
+func Each[A any](ctx context.Context, calls []Call,
+	run func(ctx context.Context, c Call, arguments A) (Result, error)) ([]Result, error) {
+	results, broken := make([]Result, len(calls)), make(CallErrors, len(calls))
+	atOnce(len(calls), func(i int) {
+		if broken[i] = context.Cause(ctx); broken[i] != nil {
+			return
+		}
+		arguments, rejected := Decode[A](calls[i].Arguments)
+		if rejected != nil {
+			results[i] = *rejected
+			return
+		}
+		broken[i] = rescue.Do(func() (err error) {
+			results[i], err = run(ctx, calls[i], arguments)
+			return err
+		})
+	})
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err := blame(calls, broken); err != nil {
+		return nil, err
+	}
+	return results, broken.OrNil()
+}
+
+// atOnce calls f with 0…n−1, at most callsAtOnce of them at once.
+func atOnce(n int, f func(i int)) {
+	var group sync.WaitGroup
+	places := make(chan struct{}, callsAtOnce)
+	for i := range n {
+		places <- struct{}{}
+		group.Go(func() { defer func() { <-places }(); f(i) })
+	}
+	group.Wait()
+}
+
+// blame returns an error if several different calls broke and none got a verdict. The tool is to blame then.
+func blame(calls []Call, broken CallErrors) error {
+	different := false
+	for i, err := range broken {
+		if err == nil {
+			return nil
+		}
+		different = different || calls[i].Digest() != calls[0].Digest()
+	}
+	if !different {
+		return nil
+	}
+	return fmt.Errorf("none of %d calls got a verdict: %w", len(calls), broken[0])
+}

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Runs every fuzz target for the time given (10s unless told), two targets at once on one core each. It fails if a
+# target finds an input that breaks it; go test then writes that input into the package's testdata.
+# Usage: tools/fuzz.sh [TIME [PATTERN]], PATTERN being a regular expression over "package Target".
+set -euo pipefail
+cd "$(dirname "$0")/.."
+time=${1:-10s}
+pattern=${2:-.}
+
+readarray -t targets < <(git grep -oE '^func Fuzz[A-Za-z0-9_]+' -- '*_test.go' |
+	sed -E 's|/[^/]*_test\.go:func | |; s|^|./|' | grep -E -- "$pattern" | sort)
+((${#targets[@]})) || { echo "no fuzz target matches $pattern" >&2; exit 1; }
+
+logs=$(mktemp -d)
+trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$logs"' EXIT
+
+# one PACKAGE TARGET: fuzzes one target and prints a line about it.
+one() {
+	local log=$logs/${1//\//-}-$2 result
+	if go test -run '^$' -fuzz "^$2\$" -fuzztime "$time" -parallel 1 -vet=off "$1" >"$log" 2>&1; then
+		result=$(grep -oE 'execs: [0-9]+' "$log" | tail -n 1)
+		echo "ok    $1 $2 ${result:-no execution was counted}"
+	else
+		echo "FAIL  $1 $2"
+		cat "$log"
+		touch "$logs/failed"
+	fi
+}
+
+for target in "${targets[@]}"; do
+	while (($(jobs -rp | wc -l) >= 2)); do wait -n || true; done
+	# shellcheck disable=SC2086 # the package and the target are two words
+	one $target &
+done
+wait
+[[ ! -e $logs/failed ]]

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Writes software bills of materials in CycloneDX's JSON form to the given folder (default .ropewalk/sbom). go.cdx.json
+# lists the modules linked into bin/ropewalk, as the binary itself names them; python-*.cdx.json list the pinned Python
+# packages.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+out=${1:-.ropewalk/sbom}
+mkdir -p "$out"
+
+tools/build.sh cyclonedx-gomod
+.tools/cyclonedx-gomod bin -json -noserial -output "$out/go.cdx.json" bin/ropewalk
+
+tools/audit-python.sh
+declare -A pins=([ci]=.ci/requirements.txt [sandbox]=tools/sandbox-python.txt [gpu]=gpu/setup/requirements.txt
+	[textworld]=tools/worlds/textworld.txt [thefuzz]=tools/worlds/thefuzz.txt)
+for name in "${!pins[@]}"; do
+	.tools/audit-python/bin/cyclonedx-py requirements --output-reproducible --of JSON \
+		-o "$out/python-$name.cdx.json" "${pins[$name]}"
+done
+
+python3 - "$out" <<'PY'
+import json, pathlib, sys
+
+for path in sorted(pathlib.Path(sys.argv[1]).glob("*.cdx.json")):
+    bill = json.loads(path.read_text())
+    parts = bill.get("components", [])
+    if bill.get("bomFormat") != "CycloneDX" or not parts:
+        sys.exit(f"{path} lists no components")
+    without = [c["name"] for c in parts if not c.get("version")]
+    if without:
+        sys.exit(f"{path}: no version of {', '.join(without)}")
+    print(f"{path}: {len(parts)} components")
+PY

@@ -1,0 +1,38 @@
+package workflows
+
+import (
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/ropewalk/ropewalk/activities/api"
+)
+
+// compact starts to merge the small shards of a finished step, once its measured times are recorded, alongside the next
+// steps. Only the end of a history waits for it. A failure is only logged, because nothing but the number of files
+// depends on it, and `ropewalk compact` makes up for it.
+func (r *trainRun) compact(ctx workflow.Context, step int) {
+	if !r.prepared.Plan.Compact {
+		return
+	}
+	recorded, scope := r.recording, scoped(r.run, step, r.prepared)
+	done, set := workflow.NewFuture(ctx)
+	r.compacting = append(r.compacting, done)
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		for _, one := range recorded {
+			_ = one.future.Get(ctx, nil) // the end of the run reports it
+		}
+		err := start(ctx, api.CompactStep, "the step's small files", api.CompactInput{Scope: scope}).Get(ctx, nil)
+		if err != nil {
+			_, why := failure(err)
+			workflow.GetLogger(ctx).Warn("compact step", "run", r.run, "step", step, "error", why)
+		}
+		set.Set(nil, err)
+	})
+}
+
+// compacted waits for the compactions that still run.
+func (r *trainRun) compacted(ctx workflow.Context) {
+	for _, one := range r.compacting {
+		_ = one.Get(ctx, nil) // it was logged
+	}
+	r.compacting = nil
+}

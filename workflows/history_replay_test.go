@@ -1,0 +1,95 @@
+package workflows
+
+import (
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	sdklog "go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+)
+
+// The histories in testdata were recorded from real runs. This test fails for a change of workflow code that cannot
+// continue a run which was started before the change; such a change needs workflow.GetVersion. Record the histories
+// again only if no released code has made them:
+//
+//	go test ./test/e2e -run 'TestRecord.*Histories' -update
+var recorded = []string{
+	"import-openai.json",      // ReprocessRun of conversations, whose calls are only recorded
+	"import-symbolic.json",    // ReprocessRun with the stage grade
+	"import.json",             // ReprocessRun to completion
+	"refused-input.json",      // TrainRun refuses its input
+	"refused-recipe.json",     // PrepareRun refuses the recipe
+	"replay-check.json",       // ReplayStage that checks every step
+	"replay-symbolic.json",    // ReplayStage of a reward that reads gradings
+	"replay.json",             // ReplayStage of a step, with another recipe
+	"shard-failed.json",       // RolloutShard that fails for good
+	"shard.json",              // RolloutShard to completion
+	"step-failed.json",        // TrainStep that fails for good; its run parks
+	"step-forward.json",       // TrainStep with the stage logprobs, recorded under its earlier name
+	"step-rounds.json",        // TrainStep that samples in rounds
+	"step-shard-failed.json",  // TrainStep in which a shard's workflow fails
+	"step-shards.json",        // TrainStep whose shards are workflows; in the other steps they are not
+	"step-worker-killed.json", // TrainStep whose worker was killed: activities were retried
+	"step.json",               // TrainStep to completion
+	"train-continued.json",    // TrainRun's second history, after a continue-as-new
+	"train-continues.json",    // TrainRun's first history, up to its continue-as-new
+	"train-parked.json",       // TrainRun that parks and is told to retry
+	"train-pruned.json",       // TrainRun that prunes alongside its steps
+	"train-resumed.json",      // TrainRun of a run whose history was lost
+	"train-steered.json",      // TrainRun that is paused, changed and stopped
+	"train.json",              // TrainRun to completion
+}
+
+func replayer() worker.WorkflowReplayer {
+	r := worker.NewWorkflowReplayer()
+	r.RegisterWorkflowWithOptions(TrainRun, workflow.RegisterOptions{Name: TrainRunName})
+	r.RegisterWorkflowWithOptions(TrainStep, workflow.RegisterOptions{Name: TrainStepName})
+	r.RegisterWorkflowWithOptions(RolloutShard, workflow.RegisterOptions{Name: RolloutShardName})
+	r.RegisterWorkflowWithOptions(ReprocessRun, workflow.RegisterOptions{Name: ReprocessRunName})
+	r.RegisterWorkflowWithOptions(ReplayStage, workflow.RegisterOptions{Name: ReplayStageName})
+	return r
+}
+
+var silent = sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler))
+
+func TestHistoryReplay(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.json")
+	require.NoError(t, err)
+	var names []string
+	for _, f := range files {
+		names = append(names, filepath.Base(f))
+	}
+	require.Equal(t, recorded, names, "every history is recorded and every recorded one is listed")
+	for _, f := range files {
+		t.Run(filepath.Base(f), func(t *testing.T) {
+			require.NoError(t, replayer().ReplayWorkflowHistoryFromJSONFile(silent, f))
+		})
+	}
+}
+
+// The history replay detects a history that other code has made.
+func TestHistoryReplayFindsChangedWorkflows(t *testing.T) {
+	text, err := os.ReadFile("testdata/step.json")
+	require.NoError(t, err)
+	var history map[string]any
+	require.NoError(t, json.Unmarshal(text, &history))
+	same := asJSON(t, history)
+	changed := strings.ReplaceAll(same, `"name":"Resample"`, `"name":"ComputeAdvantages"`)
+	require.NotEqual(t, same, changed)
+	file := filepath.Join(t.TempDir(), "history.json")
+	require.NoError(t, os.WriteFile(file, []byte(changed), 0o600))
+	require.ErrorContains(t, replayer().ReplayWorkflowHistoryFromJSONFile(silent, file), "ComputeAdvantages")
+}
+
+func asJSON(t *testing.T, v any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	require.NoError(t, err)
+	return string(text)
+}

@@ -1,0 +1,95 @@
+package workflows
+
+import (
+	"fmt"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// position is the stage that a step or an import is at.
+type position struct {
+	run   string
+	step  int
+	stage string
+}
+
+// enter shows the current stage in the UI's details and in the search attributes.
+func (p *position) enter(ctx workflow.Context, stage string) {
+	p.stage = stage
+	workflow.SetCurrentDetails(ctx, fmt.Sprintf("**%s** · step %d · %s", p.run, p.step, stage))
+	// Upserting fails only for keys that cannot be encoded; these are constants.
+	_ = workflow.UpsertTypedSearchAttributes(ctx, attrStage.ValueSet(stage))
+}
+
+// pass is what a training step and an import have in common: each goes through the stages of one step once, under a
+// prepared recipe.
+type pass struct {
+	*position
+	scope  api.Scope
+	plan   api.Plan
+	stages []api.StageRef // committed stage manifests, in stage order
+	times  timings
+}
+
+func newPass(at *position, prepared api.Prepared) pass {
+	return pass{position: at, scope: scoped(at.run, at.step, prepared), plan: prepared.Plan}
+}
+
+// finish adds a stage that is committed.
+func (p *pass) finish(stage string, ref schema.Ref, t api.Timing) {
+	p.stages = append(p.stages, api.StageRef{Stage: stage, Ref: ref})
+	p.times.add(t)
+}
+
+// sharded are the stage manifests of the sharded stages that later stages read.
+type sharded struct {
+	prompts schema.Ref   // zero if the step's prompts were committed before its shards
+	turns   []schema.Ref // of the rollout, one for each turn
+	rewards schema.Ref
+}
+
+// commitShards commits the stage manifests of all sharded stages.
+func (p *pass) commitShards(ctx workflow.Context, in api.CommitInput) (sharded, error) {
+	p.enter(ctx, api.StageReward)
+	committed, timing, err := commitStages(ctx, in)
+	if err != nil {
+		return sharded{}, err
+	}
+	var out sharded
+	for _, c := range committed {
+		p.stages = append(p.stages, c)
+		switch c.Stage {
+		case api.StagePrompts:
+			out.prompts = c.Ref
+		case api.StageRollout:
+			out.turns = append(out.turns, c.Ref)
+		case api.StageReward:
+			out.rewards = c.Ref
+		}
+	}
+	p.times.add(timing)
+	return out, nil
+}
+
+// resample runs the stage resample over its sources.
+func (p *pass) resample(ctx workflow.Context, made *sources) (api.Resampled, error) {
+	p.enter(ctx, api.StageResample)
+	out, err := made.resample(ctx)
+	if err == nil {
+		p.finish(api.StageResample, out.Manifest, out.Timing)
+	}
+	return out, err
+}
+
+// advantage runs the stage advantage over its sources.
+func (p *pass) advantage(ctx workflow.Context, made *sources) (api.Advantages, error) {
+	p.enter(ctx, api.StageAdvantage)
+	out, err := made.advantage(ctx)
+	if err == nil {
+		p.finish(api.StageAdvantage, out.Manifest, out.Timing)
+	}
+	return out, err
+}

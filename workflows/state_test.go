@@ -1,0 +1,81 @@
+package workflows
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/ropewalk/ropewalk/activities/api"
+)
+
+// statesOf lists the noted states, with the kinds of failures.
+func (f *fakes) statesOf() (out []string) {
+	for _, n := range f.noted {
+		s := n.State
+		if n.Kind != "" {
+			s += " " + n.Kind
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func TestARunNotesThatItIsParkedAndGoesOn(t *testing.T) {
+	f := newFakes(t, api.Plan{Recipe: "r", Steps: 2, Shards: 2, MaxTurns: 1})
+	broken(f, api.Resample, 1, func(in api.ResampleInput) bool { return in.Step == 2 }, f.resample)
+	f.after(time.Hour, UpdateRetry, RetryInput{})
+	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
+	require.NoError(t, f.env.GetWorkflowError())
+	require.Equal(t, []string{"parked disk_full", "running"}, f.statesOf())
+	require.Equal(t, "resample: Resample: no room on the device", f.noted[0].Reason)
+	require.Positive(t, f.noted[0].At)
+}
+
+func TestARunNotesThatItIsPausedAndThatItFails(t *testing.T) {
+	f := newFakes(t, api.Plan{Recipe: "r", Steps: 3, Shards: 1, MaxTurns: 1})
+	broken(f, api.Resample, 1, func(in api.ResampleInput) bool { return in.Step == 2 }, f.resample)
+	f.slowly()
+	f.after(30*time.Second, UpdatePause)
+	f.after(time.Hour, UpdateUnpause)
+	f.after(2*time.Hour, UpdateAbort)
+	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
+	require.Error(t, f.env.GetWorkflowError())
+	require.Equal(t, []string{"paused", "running", "parked disk_full", "failed disk_full"}, f.statesOf())
+	require.Contains(t, f.noted[3].Reason, "step 2: aborted: resample: Resample: no room on the device")
+}
+
+// A run that stops early says so; its asked steps, start and totals reach the last execution.
+func TestContinueAsNewCarriesStartAndTotals(t *testing.T) {
+	f := newFakes(t, api.Plan{Recipe: "r", Steps: stepsPerHistory + 5, Shards: 1, MaxTurns: 1})
+	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
+	var again *workflow.ContinueAsNewError
+	require.ErrorAs(t, f.env.GetWorkflowError(), &again)
+	var in TrainRunInput
+	require.NoError(t, json.Unmarshal(again.Input.Payloads[0].Data, &in))
+	require.Equal(t, stepsPerHistory+5, in.Continued.Asked)
+	require.Equal(t, stepsPerHistory, in.Continued.Totals.Steps)
+	require.Positive(t, in.Continued.Totals.Trajectories)
+	require.False(t, in.Continued.Started.IsZero())
+
+	next := newFakes(t, api.Plan{Recipe: "r", Steps: stepsPerHistory + 5, Shards: 1, MaxTurns: 1})
+	next.env.ExecuteWorkflow(TrainRun, in)
+	require.NoError(t, next.env.GetWorkflowError())
+	p := progressOf(t, next)
+	require.Equal(t, in.Continued.Started, p.Started)
+	require.Equal(t, stepsPerHistory+5, p.Totals.Steps)
+	elapsed := next.env.Now().Sub(p.Started).Seconds()
+	require.InDelta(t, elapsed, p.Elapsed, 0.5, "of the whole run, not of its last execution")
+	require.Contains(t, p.Markdown(), fmt.Sprintf("Started %s; elapsed %s. 25 steps in ",
+		p.Started.Format("2006-01-02 15:04 UTC"), wholeSeconds(elapsed)))
+}
+
+func TestEndedEarly(t *testing.T) {
+	r := trainRun{asked: 5, prepared: api.Prepared{Plan: api.Plan{Steps: 3}}}
+	require.Equal(t, "stopped_early", r.ended())
+	r.prepared.Plan.Steps = 8
+	require.Equal(t, "done", r.ended())
+}
