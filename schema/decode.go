@@ -8,6 +8,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
@@ -168,7 +169,7 @@ type column struct {
 // version, and refused in any other.
 func checkColumns(table Table, version formatVersion, want, got *parquet.Schema) error {
 	have := leaves(got)
-	known := leaves(want)
+	known := knownLeaves(want)
 	for _, path := range want.Columns() {
 		name := strings.Join(path, ".")
 		w := known[name]
@@ -195,6 +196,19 @@ func (c column) String() string {
 		return "nullable " + c.kind
 	}
 	return "required " + c.kind
+}
+
+// knownTables holds the leaf columns of the tables of this version by their *parquet.Schema, of which the library keeps
+// one for each type of row. They are asked for with every file.
+var knownTables sync.Map
+
+// knownLeaves is leaves for a table of this version. The caller must not change it.
+func knownLeaves(s *parquet.Schema) map[string]column {
+	if found, ok := knownTables.Load(s); ok {
+		return found.(map[string]column)
+	}
+	found, _ := knownTables.LoadOrStore(s, leaves(s))
+	return found.(map[string]column)
 }
 
 func leaves(s *parquet.Schema) map[string]column {

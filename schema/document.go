@@ -9,22 +9,31 @@ import (
 	"strings"
 )
 
+// document is a manifest or head.
+type document interface{ format() formatVersion }
+
 // decodeDocument reads a manifest or head. It refuses a later major version by name. A document of this version must be
-// exactly what Canonical writes for v; one of a later minor version may have further fields.
-func decodeDocument(what string, data []byte, v any) error {
+// exactly what Canonical writes for T; one of a later minor version may have further fields.
+func decodeDocument[T document](what string, data []byte) (T, error) {
+	// Most documents have no field that is unknown here. Their version is read with the rest, since a pass over the
+	// text for the version alone takes much of the time.
+	var v, none T
+	strict := decodeStrict(data, &v)
+	if strict == nil && v.format().check() == nil {
+		return v, nil
+	}
 	version, err := documentVersion(data)
 	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+		return none, fmt.Errorf("%s: %w", what, err)
 	}
-	if version.newer() {
-		err = decodeLater(data, v)
-	} else {
-		err = decodeStrict(data, v)
+	if !version.newer() {
+		return none, fmt.Errorf("%s: %w", what, strict)
 	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+	var later T // what the strict reading has left in v does not count
+	if err := decodeLater(data, &later); err != nil {
+		return none, fmt.Errorf("%s: %w", what, err)
 	}
-	return nil
+	return later, nil
 }
 
 // decodeLater parses canonical JSON that may have fields that v lacks. Every field of v must be in it.

@@ -12,6 +12,8 @@ type Head struct {
 	Stages        map[string][]Ref `json:"stages" doc:"the manifests of each stage; rollout and sandbox have one for each turn, in order"`
 }
 
+func (h Head) format() formatVersion { return formatVersion{h.Version, h.SchemaVersion} }
+
 // NewHead makes the head of a step from the refs of its stage manifests. Each stage keeps the order given.
 func NewHead(run, step string, manifests ...Ref) (Head, error) {
 	h := Head{Version: Major, SchemaVersion: Version, Run: run, Step: step, Generations: map[string]int{},
@@ -67,8 +69,8 @@ func (h Head) renamed(name func(stage string) string) Head {
 // DecodeHead reads and validates a head. It accepts only the canonical text, and ignores fields that a later minor
 // version has added. Its stages have today's names.
 func DecodeHead(data []byte) (Head, error) {
-	var h Head
-	if err := decodeDocument("head", data, &h); err != nil {
+	h, err := decodeDocument[Head]("head", data)
+	if err != nil {
 		return Head{}, err
 	}
 	stages := len(h.Stages)

@@ -66,6 +66,8 @@ type Manifest struct {
 	Note       map[string]string  `json:"note" doc:"texts about what was made; result holds the result of the activity as JSON"`
 }
 
+func (m Manifest) format() formatVersion { return formatVersion{m.Version, m.SchemaVersion} }
+
 // NewManifest returns an empty manifest with the versions that this code writes.
 func NewManifest(place Place, code, config string) Manifest {
 	m := Manifest{Place: place, Code: code, Config: config}
@@ -150,8 +152,8 @@ func EncodeManifest(m Manifest) ([]byte, error) {
 // DecodeManifest reads and validates a manifest. It accepts only the canonical text. It ignores fields and tables that
 // a later minor version has added.
 func DecodeManifest(data []byte) (Manifest, error) {
-	var m Manifest
-	if err := decodeDocument("manifest", data, &m); err != nil {
+	m, err := decodeDocument[Manifest]("manifest", data)
+	if err != nil {
 		return Manifest{}, err
 	}
 	m.Place = m.canonical()

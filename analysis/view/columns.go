@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"database/sql/driver"
 	"slices"
+	"unsafe"
 
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/analysis/sql"
@@ -31,14 +32,14 @@ var columns = []Column{
 	{"step", "integer", "the step that sampled it",
 		func(step int, _ *analysis.Outcome) driver.Value { return int32(step) }},
 	{"group_id", "text", "the group: the trajectories of one prompt",
-		func(_ int, o *analysis.Outcome) driver.Value { return o.GroupID }},
+		func(_ int, o *analysis.Outcome) driver.Value { return text(o.GroupID) }},
 	{"trajectory_id", "text", "the trajectory",
-		func(_ int, o *analysis.Outcome) driver.Value { return o.TrajectoryID }},
-	{"problem_id", "text", "the problem", sampled(func(t *schema.TrajectoryRow) driver.Value { return t.ProblemID })},
+		func(_ int, o *analysis.Outcome) driver.Value { return text(o.TrajectoryID) }},
+	{"problem_id", "text", "the problem", sampled(func(t *schema.TrajectoryRow) driver.Value { return text(t.ProblemID) })},
 	{"level", "integer", "the problem's level", sampled(func(t *schema.TrajectoryRow) driver.Value { return t.Level })},
 	{"problem", "text", "what was asked",
 		func(_ int, o *analysis.Outcome) driver.Value { return orNull(o.Problem) }},
-	{"gold", "text", "the right answer", sampled(func(t *schema.TrajectoryRow) driver.Value { return t.Gold })},
+	{"gold", "text", "the right answer", sampled(func(t *schema.TrajectoryRow) driver.Value { return text(t.Gold) })},
 	{"answer", "text", "the final answer; null without one", sampled(answer)},
 	{"reward", "double", "the reward; null for an excluded trajectory",
 		scored(func(r *schema.RewardRow) driver.Value { return r.Reward })},
@@ -47,9 +48,9 @@ var columns = []Column{
 	{"success", "boolean", "whether the answer is right",
 		scored(func(r *schema.RewardRow) driver.Value { return r.Success })},
 	{"verdict", "text", "how the answer compared with the gold answer",
-		scored(func(r *schema.RewardRow) driver.Value { return r.Verdict })},
+		scored(func(r *schema.RewardRow) driver.Value { return text(r.Verdict) })},
 	{"fate", "text", "kept, masked: REASON, the reason why it was dropped, or undecided",
-		func(_ int, o *analysis.Outcome) driver.Value { return fate(o) }},
+		func(_ int, o *analysis.Outcome) driver.Value { return text(fate(o)) }},
 	{"kept", "boolean", "whether the update could learn from it",
 		selected(func(s *schema.SelectionRow) driver.Value { return s.Kept })},
 	{"weight", "double", "the weight of its advantages",
@@ -67,16 +68,16 @@ var columns = []Column{
 	{"tool_errors", "integer", "calls that failed",
 		sampled(func(t *schema.TrajectoryRow) driver.Value { return t.ToolErrors })},
 	{"statuses", "text[]", "the statuses of its calls, in their order",
-		func(_ int, o *analysis.Outcome) driver.Value { return o.Statuses }},
+		func(_ int, o *analysis.Outcome) driver.Value { return statuses(o) }},
 	{"tokens", "integer", "all tokens", sampled(func(t *schema.TrajectoryRow) driver.Value { return t.Tokens })},
 	{"response_tokens", "integer", "tokens that the policy wrote",
 		sampled(func(t *schema.TrajectoryRow) driver.Value { return t.ResponseTokens })},
-	{"finish", "text", "how it ended", sampled(func(t *schema.TrajectoryRow) driver.Value { return t.Finish })},
+	{"finish", "text", "how it ended", sampled(func(t *schema.TrajectoryRow) driver.Value { return text(t.Finish) })},
 	{"source", "text", "rollout, or what it was imported from",
-		sampled(func(t *schema.TrajectoryRow) driver.Value { return t.Source })},
+		sampled(func(t *schema.TrajectoryRow) driver.Value { return text(t.Source) })},
 	{"excluded", "text", "what broke; null for a whole trajectory",
 		func(_ int, o *analysis.Outcome) driver.Value { return orNull(excluded(o)) }},
-	{"text", "text", "its whole text", sampled(func(t *schema.TrajectoryRow) driver.Value { return t.Text })},
+	{"text", "text", "its whole text", sampled(func(t *schema.TrajectoryRow) driver.Value { return text(t.Text) })},
 }
 
 // sampled is a value of a trajectory's own row; null where its shard was skipped.
@@ -113,7 +114,7 @@ func answer(t *schema.TrajectoryRow) driver.Value {
 	if !t.HasAnswer {
 		return nil
 	}
-	return t.FinalAnswer
+	return text(t.FinalAnswer)
 }
 
 // fate is what became of a trajectory: whether the update learnt from it, and why not.
@@ -145,11 +146,25 @@ func excluded(o *analysis.Outcome) *string {
 	return cmp.Or(found...)
 }
 
-func orNull(text *string) driver.Value {
-	if text == nil {
+func orNull(s *string) driver.Value {
+	if s == nil {
 		return nil
 	}
-	return *text
+	return text(*s)
+}
+
+// text is a text as the index takes it: its own bytes, which the index only reads. DuckDB's driver copies a string
+// before DuckDB copies it again, and most of a row is text.
+func text(s string) driver.Value { return unsafe.Slice(unsafe.StringData(s), len(s)) }
+
+// statuses are the statuses of a trajectory's calls. DuckDB's driver takes a list of any values as it is, and others
+// by reflection.
+func statuses(o *analysis.Outcome) driver.Value {
+	out := make([]any, len(o.Statuses))
+	for i, s := range o.Statuses {
+		out[i] = s
+	}
+	return out
 }
 
 // values fills a row of the index, which holds the columns in their order.
