@@ -178,11 +178,15 @@ func (g *gathered[T]) cut(c *packedColumn) page {
 		}
 		return p
 	}
-	if len(g.values) > 0 && c.bounds {
-		low, high := extremes(g.values)
+	if len(g.values) == 0 {
+		p.values = encoding.Int32Values(nil)
+		return p
+	}
+	low, high := extremes(g.values)
+	if c.bounds {
 		p.low, p.high, p.bounded = valueOf(low), valueOf(high), true
 	}
-	p.values = encoding.Int32Values(g.dict.indicesOf(g.values))
+	p.values = encoding.Int32Values(g.dict.indicesOf(g.values, low, high))
 	return p
 }
 
