@@ -154,6 +154,9 @@ func (c *checks) behind(field, digest string, list bool) {
 }
 
 func (c *checks) tokens(ids []int32) {
+	if union(ids) >= 0 {
+		return
+	}
 	for i, id := range ids {
 		if id < 0 {
 			c.fail("token_ids", "entry %d: must be ≥ 0, got %d", i, id)
@@ -162,8 +165,19 @@ func (c *checks) tokens(ids []int32) {
 	}
 }
 
+// union returns the bits that are set in any number. It is below 0 if a number is.
+func union(numbers []int32) (bits int32) {
+	for _, n := range numbers {
+		bits |= n
+	}
+	return bits
+}
+
 // mask checks that a loss mask holds only 0 and 1, and 0 on the leading context tokens.
 func (c *checks) mask(mask []int32, context int) {
+	if start := min(max(context, 0), len(mask)); union(mask[:start]) == 0 && union(mask[start:])&^1 == 0 {
+		return
+	}
 	for i, m := range mask {
 		if m != 0 && m != 1 {
 			c.fail("loss_mask", "entry %d: must be 0 or 1, got %d", i, m)

@@ -13,8 +13,12 @@ import (
 // rowGroupBytes bounds a row group's raw size, so that a reader needs little memory at a time.
 const rowGroupBytes = 64 << 20
 
-// bloomBitsPerValue gives about 1% false positives in a split-block filter.
-const bloomBitsPerValue = 10
+// Sizes of split-block filters. A filter of bloomBitsPerValue for each value gives about 1% false positives. Filters are
+// sized by rows, so a table of turns, with two rows or more for most trajectories, needs half of it.
+const (
+	bloomBitsPerValue = 10
+	bloomBitsPerTurn  = 5
+)
 
 // longTexts are the columns whose least and greatest value no reader filters by. Their statistics would copy whole
 // texts into the footer.
@@ -87,7 +91,11 @@ func writerOptions[R Row](table Table) []parquet.WriterOption {
 		}
 	}
 	if has("trajectory_id") {
-		options = append(options, parquet.BloomFilters(parquet.SplitBlockFilter(bloomBitsPerValue, "trajectory_id")))
+		bits := uint(bloomBitsPerValue)
+		if table.Packed() && has("turn") {
+			bits = bloomBitsPerTurn
+		}
+		options = append(options, parquet.BloomFilters(parquet.SplitBlockFilter(bits, "trajectory_id")))
 	}
 	if sorting := sortingColumns(has); len(sorting) > 0 {
 		options = append(options, parquet.SortingWriterConfig(parquet.SortingColumns(sorting...)))

@@ -5,7 +5,6 @@ import (
 	"math/bits"
 
 	"github.com/parquet-go/parquet-go"
-	"github.com/parquet-go/parquet-go/encoding"
 	"github.com/parquet-go/parquet-go/encoding/rle"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
@@ -69,7 +68,7 @@ func (c *packedChunk) addPage(w *packedWriter, out *[]byte, p page) error {
 		NumValues: int32(p.entries), Encoding: c.encoding.Encoding(), DefinitionLevelEncoding: format.RLE,
 		RepetitionLevelEncoding: format.RLE, Statistics: c.statistics(p),
 	})
-	size, err := w.compress(out, &header, body)
+	size, err := w.add(out, &header, body, c.level)
 	if err != nil {
 		return err
 	}
@@ -91,12 +90,13 @@ func (c *packedChunk) encode(w *packedWriter, p page) (body []byte, err error) {
 			}
 		}
 	}
-	body, err = appended(body, func(dst []byte) ([]byte, error) {
-		if c.dict {
-			return encoding.EncodeInt32(dst, p.values, c.encoding)
-		}
-		return c.kind.Encode(dst, p.values, c.encoding)
-	})
+	if c.dict {
+		body, err = appendIndices(body, p.values.Int32())
+	} else {
+		body, err = appended(body, func(dst []byte) ([]byte, error) {
+			return c.kind.Encode(dst, p.values, c.encoding)
+		})
+	}
 	w.body = body
 	return body, err
 }
@@ -210,7 +210,7 @@ func (c *packedChunk) addDictionary(w *packedWriter) error {
 	w.body = body
 	header := format.PageHeader{Type: format.DictionaryPage}
 	header.DictionaryPageHeader = thrift.New(format.DictionaryPageHeader{NumValues: int32(n), Encoding: format.Plain})
-	size, err := w.compress(&w.out, &header, body)
+	size, err := w.add(&w.out, &header, body, c.level)
 	if err != nil {
 		return err
 	}

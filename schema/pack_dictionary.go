@@ -21,11 +21,11 @@ func (d *numbering[T]) clear() {
 	clear(d.direct)
 }
 
-// indicesOf returns the numbers of the values. It may write them over the values, and the next call may write over
-// them.
-func (d *numbering[T]) indicesOf(values []T) []int32 {
-	if numbers, ok := any(values).([]int32); ok && len(numbers) > 0 {
-		if low, high := extremes(numbers); low >= 0 && high < directNumbers {
+// indicesOf returns the numbers of the values, whose least and greatest are low and high. It may write them over the
+// values, and the next call may write over them.
+func (d *numbering[T]) indicesOf(values []T, low, high T) []int32 {
+	if numbers, ok := any(values).([]int32); ok {
+		if high := any(high).(int32); any(low).(int32) >= 0 && high < directNumbers {
 			d.lookUpDirectly(numbers, high)
 			return numbers
 		}
@@ -80,13 +80,22 @@ func extremes[T cell](values []T) (low, high T) {
 		l, h := ends(values)
 		return any(l).(T), any(h).(T)
 	case []string:
-		l, h := ends(values)
+		l, h := textEnds(values)
 		return any(l).(T), any(h).(T)
 	}
 	panic("schema: dictionaries are of integers and texts")
 }
 
-func ends[T int32 | int64 | string](values []T) (low, high T) {
+func ends[T int32 | int64](values []T) (low, high T) {
+	low, high = values[0], values[0]
+	for _, v := range values {
+		low, high = min(low, v), max(high, v)
+	}
+	return low, high
+}
+
+// textEnds compares a text only if it differs from the one before: the rows of a group follow each other.
+func textEnds(values []string) (low, high string) {
 	low, high = values[0], values[0]
 	last := low
 	for _, v := range values {

@@ -83,8 +83,12 @@ func encodePacked[R Row](rows []R, groupBytes int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := form.writers.Get().(*packedWriter)
-	defer form.writers.Put(w)
+	return encodeInForm(form, rows, groupBytes)
+}
+
+func encodeInForm[R Row](form *packedForm, rows []R, groupBytes int) ([]byte, error) {
+	w := form.writers.get()
+	defer form.writers.put(w)
 	defer w.reset()
 	w.out = append(w.out[:0], magic...)
 	for start := 0; start < len(rows); {
@@ -169,12 +173,12 @@ func (w *packedWriter) chunk(c *packedChunk, first unsafe.Pointer, n int, size u
 	return nil
 }
 
-// compress appends a page, whose header says what it is, and returns the size of both.
-func (w *packedWriter) compress(out *[]byte, header *format.PageHeader, body []byte) (size int32, err error) {
+// add appends a page, compressed at a level of zstd, after its header, and returns the size of both.
+func (w *packedWriter) add(out *[]byte, header *format.PageHeader, body []byte, level int) (size int32, err error) {
 	if len(body) > math.MaxInt32 {
 		return 0, fmt.Errorf("a page of %d bytes is larger than Parquet allows", len(body))
 	}
-	if w.compressed, err = (packer{}).Encode(w.compressed, body); err != nil {
+	if w.compressed, err = compress(w.compressed, body, level); err != nil {
 		return 0, err
 	}
 	header.UncompressedPageSize, header.CompressedPageSize = int32(len(body)), int32(len(w.compressed))

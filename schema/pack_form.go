@@ -15,7 +15,7 @@ type packedForm struct {
 	footer  format.FileMetaData // of a file without rows
 	columns []packedColumn
 	sorting []format.SortingColumn
-	writers sync.Pool // of *packedWriter, for their buffers
+	writers spares[*packedWriter]
 }
 
 var packedForms sync.Map // Table → *packedForm
@@ -26,7 +26,16 @@ func formOf[R Row]() (*packedForm, error) {
 	if form, ok := packedForms.Load(table); ok {
 		return form.(*packedForm), nil
 	}
-	options := writerOptions[R](table)
+	form, err := newForm[R](levelOf)
+	if err == nil {
+		packedForms.Store(table, form)
+	}
+	return form, err
+}
+
+// newForm makes the form of a table's files, whose columns are compressed at the levels that level returns.
+func newForm[R Row](level func(column string) int) (*packedForm, error) {
+	options := writerOptions[R](TableOf[R]())
 	config, err := parquet.NewWriterConfig(options...)
 	if err != nil {
 		return nil, err
@@ -36,19 +45,20 @@ func formOf[R Row]() (*packedForm, error) {
 		return nil, err
 	}
 	form := &packedForm{footer: *w.File().Metadata()}
-	form.writers.New = func() any { return newPackedWriter(form) }
+	form.writers = newSpares(func() *packedWriter { return newPackedWriter(form) })
 	columns := parquet.SchemaOf(new(R))
 	for i, f := range planOf[R]() {
 		path := columns.Columns()[i]
 		leaf, _ := columns.Lookup(path...)
-		form.columns = append(form.columns, newPackedColumn(f, path, leaf, config))
+		c := newPackedColumn(f, path, leaf, config)
+		c.level = level(f.name)
+		form.columns = append(form.columns, c)
 	}
 	for _, s := range config.Sorting.SortingColumns {
 		leaf, _ := columns.Lookup(s.Path()...)
 		form.sorting = append(form.sorting, format.SortingColumn{ColumnIdx: int32(leaf.ColumnIndex),
 			Descending: s.Descending(), NullsFirst: s.NullsFirst()})
 	}
-	packedForms.Store(table, form)
 	return form, nil
 }
 
@@ -61,6 +71,7 @@ type packedColumn struct {
 	encoding  encoding.Encoding
 	encodings []format.Encoding // of pages, levels and dictionary
 	dict      bool
+	level     int    // of zstd
 	bounds    bool   // the least and greatest values are recorded
 	deepest   [2]int // the greatest repetition and definition level
 	filter    parquet.BloomFilterColumn

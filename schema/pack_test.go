@@ -11,12 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// packsAsTheLibrary compares encodePacked with parquet-go's own writer, byte for byte.
+// packsAsTheLibrary compares the packed writer with parquet-go's own, byte for byte, at one level for all columns.
 func packsAsTheLibrary[R Row](t *testing.T, rows []R, groupBytes int) {
 	t.Helper()
 	want, err := encodeByLibrary(rows, groupBytes)
 	require.NoError(t, err)
-	got, err := encodePacked(rows, groupBytes)
+	form, err := newForm[R](func(string) int { return packedLevel })
+	require.NoError(t, err)
+	got, err := encodeInForm(form, rows, groupBytes)
 	require.NoError(t, err)
 	if !bytes.Equal(want, got) {
 		at := 0
@@ -65,4 +67,35 @@ func TestPagesOfPackedFilesAreTheLibrarys(t *testing.T) {
 	}
 	packsAsTheLibrary(t, rows, rowGroupBytes)
 	packsAsTheLibrary(t, rows, 8<<20)
+}
+
+// TestColumnsHaveLevels holds the names of packedLevels to columns: each is a list of the turns.
+func TestColumnsHaveLevels(t *testing.T) {
+	form, err := formOf[TurnRow]()
+	require.NoError(t, err)
+	found := map[string]int{}
+	for _, c := range form.columns {
+		if c.level != packedLevel {
+			found[c.path[0]] = c.level
+		}
+	}
+	require.Equal(t, packedLevels, found)
+}
+
+// TestBuffersStayClean encodes a large file and then a small one with the same buffers, and expects what fresh buffers
+// give.
+func TestBuffersStayClean(t *testing.T) {
+	large, small := benchTurns(), turnRows(rand.New(rand.NewPCG(5, 6)), 40)
+	fresh, err := newForm[TurnRow](levelOf)
+	require.NoError(t, err)
+	want, err := encodeInForm(fresh, small, rowGroupBytes)
+	require.NoError(t, err)
+	used, err := newForm[TurnRow](levelOf)
+	require.NoError(t, err)
+	_, err = encodeInForm(used, large, rowGroupBytes)
+	require.NoError(t, err)
+	require.Len(t, used.writers.kept, 1)
+	got, err := encodeInForm(used, small, rowGroupBytes)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
 }

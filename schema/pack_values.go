@@ -158,7 +158,9 @@ func (g *gathered[T]) valueBytes() int {
 }
 
 func (g *gathered[T]) release() {
-	clear(g.values[:cap(g.values)])
+	if texts, ok := any(g.values).([]string); ok { // nothing else refers to rows
+		clear(texts[:cap(texts)])
+	}
 	g.isCut = true
 	if g.dict != nil {
 		g.dict.clear()
@@ -171,19 +173,42 @@ func (g *gathered[T]) cut(c *packedColumn) page {
 	if g.dict == nil {
 		p.values = g.encoded(g.values)
 		if c.bounds {
-			p.low, p.high, p.bounded = c.kind.NewPage(c.index, len(g.values), p.values).Bounds()
+			p.low, p.high, p.bounded = g.boundsOf(c, p.values)
 		}
 		if p.values.Kind() == encoding.ByteArray {
 			p.text = p.values.Size()
 		}
 		return p
 	}
-	if len(g.values) > 0 && c.bounds {
-		low, high := extremes(g.values)
+	if len(g.values) == 0 {
+		p.values = encoding.Int32Values(nil)
+		return p
+	}
+	low, high := extremes(g.values)
+	if c.bounds {
 		p.low, p.high, p.bounded = valueOf(low), valueOf(high), true
 	}
-	p.values = encoding.Int32Values(g.dict.indicesOf(g.values))
+	p.values = encoding.Int32Values(g.dict.indicesOf(g.values, low, high))
 	return p
+}
+
+// boundsOf returns the least and the greatest value. The library tests each of a list's floats for NaN; a comparison with
+// NaN is false anyway, unless the first value is NaN.
+func (g *gathered[T]) boundsOf(c *packedColumn, values encoding.Values) (low, high parquet.Value, ok bool) {
+	floats, ok := any(g.values).([]float32)
+	if !ok || len(floats) == 0 || floats[0] != floats[0] {
+		return c.kind.NewPage(c.index, len(g.values), values).Bounds()
+	}
+	least, most := floats[0], floats[0]
+	for _, v := range floats {
+		if v < least {
+			least = v
+		}
+		if v > most {
+			most = v
+		}
+	}
+	return parquet.ValueOf(least), parquet.ValueOf(most), true
 }
 
 // valueOf returns a value for statistics. An empty text is a value there, which the library leaves out if it is nil.
