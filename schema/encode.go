@@ -162,9 +162,11 @@ func wellFormed[R Row](rows []R) []R {
 		if !f.text || f.optional {
 			continue
 		}
+		before := ""
 		for i := range rows {
 			text := *at[string](&rows[i], &f)
-			if utf8.ValidString(text) {
+			if text == before || utf8.ValidString(text) { // the rows of a group follow each other
+				before = text
 				continue
 			}
 			if !copied {

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/bits"
 
@@ -85,7 +86,7 @@ func (c *packedChunk) encode(w *packedWriter, p page) (body []byte, err error) {
 	body = w.body[:0]
 	for i, levels := range [][]byte{p.repetition, p.definition} {
 		if c.deepest[i] > 0 {
-			if body, err = appendLevels(body, levels, c.deepest[i]); err != nil {
+			if body, err = w.levels[i].append(body, levels, c.deepest[i]); err != nil {
 				return nil, err
 			}
 		}
@@ -99,6 +100,28 @@ func (c *packedChunk) encode(w *packedWriter, p page) (body []byte, err error) {
 	}
 	w.body = body
 	return body, err
+}
+
+// encodedLevels are the levels that were encoded last. The lists of a row mostly have one length, and then the levels of
+// one column are those of the next.
+type encodedLevels struct {
+	deepest         int
+	levels, encoded []byte
+}
+
+// append appends levels, as appendLevels does.
+func (e *encodedLevels) append(body, levels []byte, deepest int) ([]byte, error) {
+	if deepest == e.deepest && bytes.Equal(levels, e.levels) {
+		return append(body, e.encoded...), nil
+	}
+	start := len(body)
+	body, err := appendLevels(body, levels, deepest)
+	if err != nil {
+		return nil, err
+	}
+	e.deepest = deepest
+	e.levels, e.encoded = append(e.levels[:0], levels...), append(e.encoded[:0], body[start:]...)
+	return body, nil
 }
 
 // appendLevels appends levels and, in front, how many bytes they take.

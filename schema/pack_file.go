@@ -37,7 +37,8 @@ type packedWriter struct {
 	groups  []format.RowGroup
 	columns [][]format.ColumnIndex
 	offsets [][]format.OffsetIndex
-	pages   []byte // of a column that has a dictionary
+	pages   []byte           // of a column that has a dictionary
+	levels  [2]encodedLevels // repetition, definition
 	// Of the page that is written:
 	body, compressed []byte
 	header           bytes.Buffer
