@@ -13,8 +13,8 @@ import (
 // rowGroupBytes bounds a row group's raw size, so that a reader needs little memory at a time.
 const rowGroupBytes = 64 << 20
 
-// Sizes of split-block filters. A filter of bloomBitsPerValue for each value gives about 1% false positives. Filters are
-// sized by rows, so a table of turns, with two rows or more for most trajectories, needs half of it.
+// Sizes of split-block filters. A filter of bloomBitsPerValue for each value gives about 1% false positives. Filters
+// are sized by rows, so a table of turns, with two rows or more for most trajectories, needs half of it.
 const (
 	bloomBitsPerValue = 10
 	bloomBitsPerTurn  = 5

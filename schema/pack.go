@@ -12,7 +12,8 @@ import (
 // packedPage is how large a page of a packed table may grow before it is compressed.
 const packedPage = 1 << 20
 
-// packedLevel is zstd's level for packed tables: level 1 leaves 2% more bytes of a file, and level 4 takes a third longer.
+// packedLevel is zstd's level for packed tables: level 1 leaves 2% more bytes of a file, and level 4 takes a third
+// longer.
 const packedLevel = 3
 
 // packedLevels are the levels of columns for which another is the better bargain. Log-probabilities take two fifths of

@@ -102,8 +102,8 @@ func (c *packedChunk) encode(w *packedWriter, p page) (body []byte, err error) {
 	return body, err
 }
 
-// encodedLevels are the levels that were encoded last. The lists of a row mostly have one length, and then the levels of
-// one column are those of the next.
+// encodedLevels are the levels that were encoded last. The lists of a row mostly have one length, and then the levels
+// of one column are those of the next.
 type encodedLevels struct {
 	deepest         int
 	levels, encoded []byte

@@ -192,8 +192,8 @@ func (g *gathered[T]) cut(c *packedColumn) page {
 	return p
 }
 
-// boundsOf returns the least and the greatest value. The library tests each of a list's floats for NaN; a comparison with
-// NaN is false anyway, unless the first value is NaN.
+// boundsOf returns the least and the greatest value. The library tests each of a list's floats for NaN; a comparison
+// with NaN is false anyway, unless the first value is NaN.
 func (g *gathered[T]) boundsOf(c *packedColumn, values encoding.Values) (low, high parquet.Value, ok bool) {
 	floats, ok := any(g.values).([]float32)
 	if !ok || len(floats) == 0 || floats[0] != floats[0] {
