@@ -36,6 +36,8 @@ type Deps struct {
 	held *held
 	// ledgers count, for each run, how the samples of its finished steps fared on each problem.
 	ledgers recent[string, *ledger]
+	// prepared holds the tasks that runs keep, by the manifests that decided on them.
+	prepared recent[string, *prepared]
 }
 
 // Options are a worker's resources and settings.
@@ -72,7 +74,8 @@ func New(o Options) (*Deps, error) {
 		engines: enginepool.New(enginepool.Options{Record: record, Trainer: o.Trainer, Sampler: o.Rollout,
 			Torch: o.Torch, Scratch: o.Scratch}),
 		scratch: o.Scratch, Host: o.Host, held: newHeld(heldBytes),
-		ledgers: recent[string, *ledger]{most: ledgersKept},
+		ledgers:  recent[string, *ledger]{most: ledgersKept},
+		prepared: recent[string, *prepared]{most: preparedKept},
 	}
 	d.fetch = o.Fetch
 	if o.Sessions != nil {

@@ -13,6 +13,7 @@ func (d *Deps) Register(w worker.ActivityRegistry) {
 		api.PrepareRun:           PrepareRun{d}.Execute,
 		api.AmendRecipe:          AmendRecipe{d}.Execute,
 		api.WarmStart:            WarmStart{d}.Execute,
+		api.PrepareData:          PrepareData{d}.Execute,
 		api.SelectPrompts:        SelectPrompts{d}.Execute,
 		api.GenerateRollouts:     GenerateRollouts{d}.Execute,
 		api.ExecuteToolCalls:     ExecuteToolCalls{d}.Execute,

@@ -29,7 +29,7 @@ func (a SelectPrompts) Execute(ctx context.Context, in api.PromptsInput) (api.Do
 		if err != nil {
 			return err
 		}
-		world, err := a.world(recipe)
+		world, err := a.keptWorld(ctx, w, in.Run, recipe)
 		if err != nil {
 			return err
 		}

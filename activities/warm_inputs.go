@@ -23,18 +23,21 @@ const (
 // warmInputs is everything that a warm start depends on; the digest of its canonical JSON is the warm start's key. A
 // warm start is made by a recipe of only these fields (see recipe), so that no other recipe field can influence it.
 type warmInputs struct {
-	Environment string             `json:"environment"`
-	Settings    env.Settings       `json:"settings,omitempty"` // of the environment
-	Protocol    string             `json:"protocol,omitempty"` // if the recipe names one
-	Tools       []string           `json:"tools,omitempty"`    // if they are not python alone
-	History     int                `json:"history,omitempty"`  // earlier turns in a prompt, if prompts are whole
-	Policy      recipes.Policy     `json:"policy"`
-	WarmStart   recipes.WarmStart  `json:"warm_start"`
-	Limits      warmLimits         `json:"limits"`
-	Seed        uint64             `json:"seed"`
-	Versions    warmVersions       `json:"versions"`
-	Machine     policy.Description `json:"machine"`
-	Engine      recipes.Engine     `json:"engine,omitzero"` // for PyTorch; the CPU engine has no settings
+	Environment string       `json:"environment"`
+	Settings    env.Settings `json:"settings,omitempty"` // of the environment
+	Protocol    string       `json:"protocol,omitempty"` // if the recipe names one
+	Tools       []string     `json:"tools,omitempty"`    // if they are not python alone
+	History     int          `json:"history,omitempty"`  // earlier turns in a prompt, if prompts are whole
+	Tasks       string       `json:"tasks,omitempty"`    // digest of the kept tasks, if the recipe filters them
+	// Demonstrations is the digest of the demonstrations that the recipe names.
+	Demonstrations string             `json:"demonstrations,omitempty"`
+	Policy         recipes.Policy     `json:"policy"`
+	WarmStart      recipes.WarmStart  `json:"warm_start"`
+	Limits         warmLimits         `json:"limits"`
+	Seed           uint64             `json:"seed"`
+	Versions       warmVersions       `json:"versions"`
+	Machine        policy.Description `json:"machine"`
+	Engine         recipes.Engine     `json:"engine,omitzero"` // for PyTorch; the CPU engine has no settings
 }
 
 // warmLimits bound the demonstrations' episodes and the calls in them.

@@ -110,13 +110,13 @@ func makeTinyWarmStart(t *testing.T) (got warmGolden, blas string) {
 		Scratch: t.TempDir()})
 	require.NoError(t, err)
 	a, in := WarmStart{d}, warmInputsOf(tinyWarmRecipe(), engine.Describe())
-	demos, _, _, err := a.demonstrations(t.Context(), &draft{progress: &progress{}}, in.recipe())
+	demos, _, _, err := a.demonstrations(t.Context(), &draft{progress: &progress{}}, in.recipe(), teaching{})
 	require.NoError(t, err)
 	text, err := json.Marshal(demos)
 	require.NoError(t, err)
 	m := schema.Manifest{}
 	trainer, _ := d.engines.CPU()
-	require.NoError(t, a.make(t.Context(), &draft{deps: d, progress: &progress{}}, trainer, in.recipe(),
+	require.NoError(t, a.make(t.Context(), &draft{deps: d, progress: &progress{}}, trainer, in.recipe(), teaching{},
 		schema.AtWarmStart(schema.Digest([]byte("tiny"))), &m))
 	blas = engine.Describe().BLAS
 	return warmGolden{

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/env"
+	"github.com/ropewalk/ropewalk/internal/curation"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/internal/seed"
 	"github.com/ropewalk/ropewalk/internal/training"
@@ -67,6 +68,20 @@ func (a WarmStart) findOrMake(ctx context.Context, w *draft, in api.Scope, recip
 		return schema.Manifest{}, schema.Ref{}, err
 	}
 	from := warmInputsOf(recipe, trainer.Describe())
+	shown, err := a.givenDemonstrations(ctx, in, recipe)
+	if err != nil {
+		return schema.Manifest{}, schema.Ref{}, err
+	}
+	if shown != nil {
+		from.Demonstrations = shown.digest
+	}
+	data, err := a.preparedData(ctx, in.Run, recipe)
+	if err != nil {
+		return schema.Manifest{}, schema.Ref{}, err
+	}
+	if data != nil {
+		from.Tasks = data.digest
+	}
 	text, err := schema.Canonical(from)
 	if err != nil {
 		return schema.Manifest{}, schema.Ref{}, err
@@ -84,7 +99,7 @@ func (a WarmStart) findOrMake(ctx context.Context, w *draft, in api.Scope, recip
 		return m, ref, err
 	}
 	m.Shards = append(m.Shards, document)
-	if err := a.make(ctx, w, trainer, from.recipe(), place, &m); err != nil {
+	if err := a.make(ctx, w, trainer, from.recipe(), teaching{data, shown}, place, &m); err != nil {
 		return m, ref, err
 	}
 	m, ref, _, err = a.Record.Commit(ctx, m)
@@ -94,8 +109,8 @@ func (a WarmStart) findOrMake(ctx context.Context, w *draft, in api.Scope, recip
 // make writes the demonstrations, clones them and saves the weights. It drops the optimiser's state: reinforcement
 // learning starts AdamW from zero.
 func (a WarmStart) make(ctx context.Context, w *draft, trainer *enginepool.Trainer, recipe *recipes.Recipe,
-	place schema.Place, m *schema.Manifest) error {
-	demos, tokens, right, err := a.demonstrations(ctx, w, recipe)
+	from teaching, place schema.Place, m *schema.Manifest) error {
+	demos, tokens, right, err := a.demonstrations(ctx, w, recipe, from)
 	if err != nil {
 		return err
 	}
@@ -124,8 +139,19 @@ func (a WarmStart) make(ctx context.Context, w *draft, trainer *enginepool.Train
 	return nil
 }
 
-func (a WarmStart) demonstrations(ctx context.Context, w *draft, recipe *recipes.Recipe) (demos []learner.Demo,
-	tokens int, right float64, err error) {
+// teaching is what the demonstrations come from, next to the recipe.
+type teaching struct {
+	data  *prepared // the tasks that are kept; nil = all
+	given *given    // demonstrations that a recipe names; nil = a script writes them
+}
+
+// demonstrations returns the rows to clone, their tokens, and the share of the script's demonstrations that are right.
+func (a WarmStart) demonstrations(ctx context.Context, w *draft, recipe *recipes.Recipe,
+	from teaching) (demos []learner.Demo, tokens int, right float64, err error) {
+	if from.given != nil {
+		demos, tokens = from.given.rowsToClone(recipe.Seed, recipe.WarmStart.Steps*recipe.WarmStart.Batch)
+		return demos, tokens, 0, nil
+	}
 	loop, err := a.loop(recipe, rolloutSampling(recipe))
 	if err != nil {
 		return nil, 0, 0, err
@@ -141,6 +167,9 @@ func (a WarmStart) demonstrations(ctx context.Context, w *draft, recipe *recipes
 	if script.Teacher == nil && !recipe.Environment.Declaration().Interactive {
 		return nil, 0, 0, refuse(api.FailBadInput, "warm_start: nothing in environment %s writes demonstrations",
 			recipe.Environment.Name)
+	}
+	if from.data != nil && script.Teacher != nil {
+		script.Teacher = curation.Teacher{Teacher: script.Teacher, Kept: from.data.kept}
 	}
 	executor := a.Sandbox
 	if own, ok := world.(interface {

@@ -61,12 +61,13 @@ func (v *Visible) Pieces(ctx context.Context, step int) ([]Piece, error) {
 	return out, nil
 }
 
-// withoutHeadAt reads the manifests of a step that no head names: its evaluation and, before the first step, the warm
-// start.
+// withoutHeadAt reads the manifests of a step that no head names: its evaluation and, before the first step, the data
+// stage and the warm start.
 func (v *Visible) withoutHeadAt(ctx context.Context, step int) ([]schema.Manifest, error) {
 	places := []schema.Place{schema.At(v.run, step, schema.StageEvaluate)}
 	if step == NoStep {
-		places = []schema.Place{schema.AtInit(v.run, schema.StageWarmStart), schema.AtInit(v.run, schema.StageEvaluate)}
+		places = []schema.Place{schema.AtInit(v.run, schema.StageData),
+			schema.AtInit(v.run, schema.StageWarmStart), schema.AtInit(v.run, schema.StageEvaluate)}
 	}
 	var out []schema.Manifest
 	for _, p := range places {

@@ -34,6 +34,8 @@ type Declaration struct {
 	// Golds means that Task.Answer holds right answers as JoinGolds writes them, and that answers are compared with
 	// them by words (exact match, F1).
 	Golds bool
+	// Listed means that the environment is a Lister, so that a recipe can filter its training tasks.
+	Listed bool
 	// Demonstrated means that a script can write demonstrations for a warm start: a teacher, or the expert of an
 	// interactive environment.
 	Demonstrated bool

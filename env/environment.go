@@ -140,6 +140,15 @@ type Scorer interface {
 	Score(state State) (float64, error)
 }
 
+// Lister is an environment that can list its tasks, because files hold them.
+type Lister interface {
+	// Tasks returns the tasks of a split in the order of the files.
+	Tasks(ctx context.Context, split Split) ([]Task, error)
+	// TasksAt reads the tasks of another file of the same form at an absolute path, within the same limits. The digest
+	// is that of the file.
+	TasksAt(ctx context.Context, path string) (tasks []Task, digest string, err error)
+}
+
 // ErrUnsolved is the error of an Expert that found no solution within its search bound.
 var ErrUnsolved = errors.New("no solution was found within the expert's bound")
 

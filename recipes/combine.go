@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -118,6 +119,40 @@ var surrounding = []combination{
 			return unless(r.Engine.LoRA == nil || r.Engine.Hosts <= 1,
 				"trains on one host alone, and engine.hosts is %d", r.Engine.Hosts)
 		},
+	},
+	{
+		at: "data", only: "listed", doc: "names at least one filter",
+		check: func(r *Recipe) string {
+			d := r.Data
+			return unless(d == nil || d.Deduplicate || d.IntegerAnswers || d.Decontaminate != nil || d.Hard != nil,
+				"names no filter: set integer_answers, deduplicate, decontaminate or hard, or leave data out")
+		},
+	},
+	{
+		at: "data.integer_answers", only: "listed", doc: "false where answers are programs",
+		check: func(r *Recipe) string {
+			return unless(r.Data == nil || !r.Data.IntegerAnswers || r.Environment.Name != code,
+				"has no place in a recipe of %s: its answers are programs", r.Environment.Name)
+		},
+	},
+	{
+		at: "data.decontaminate.against", only: "listed", doc: "absolute paths, each once",
+		check: func(r *Recipe) string {
+			if r.Data == nil || r.Data.Decontaminate == nil {
+				return ""
+			}
+			for i, path := range r.Data.Decontaminate.Against {
+				if !filepath.IsAbs(path) || slices.Contains(r.Data.Decontaminate.Against[:i], path) {
+					return fmt.Sprintf("must hold absolute paths, each once, got %s", path)
+				}
+			}
+			return ""
+		},
+	},
+	{
+		at: "warm_start.demonstrations", reads: []string{"environment.name"}, only: "demonstrated",
+		doc:   "names either a file, with its sha256, or a run; a run where the environment is interactive",
+		check: demonstrationsFit,
 	},
 	{
 		at: "warm_start.levels", only: Calc, doc: "names at least one level, each once",

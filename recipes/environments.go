@@ -21,6 +21,7 @@ const (
 	GSM8KSolutions = "gsm8k-solutions"
 	OpenAI         = "openai"
 
+	code    = "code"
 	sokoban = "sokoban"
 )
 
@@ -99,7 +100,9 @@ var classes = map[string]func(env.Declaration) bool{
 	"demonstrated": func(d env.Declaration) bool { return d.Demonstrated },
 	"calling":      func(d env.Declaration) bool { return len(toolsOf(d)) > 0 },
 	// noised are the environments whose demonstrations have one number for all faults.
-	"noised":     func(d env.Declaration) bool { return d.Demonstrated && d.Name != Calc },
+	"noised": func(d env.Declaration) bool { return d.Demonstrated && d.Name != Calc },
+	// listed are the environments that can list their training tasks.
+	"listed":     func(d env.Declaration) bool { return d.Listed },
 	"configured": func(d env.Declaration) bool { return len(d.Settings) > 0 },
 }
 

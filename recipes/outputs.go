@@ -33,5 +33,6 @@ func (o Outputs) Any() bool { return o != Outputs{} }
 
 // Needs returns which optional stages the recipe needs.
 func (r *Recipe) Needs() stages.Needs {
-	return stages.Needs{Grade: r.Reward.Graded(), Logprobs: r.Outputs().Any(), ReplayBuffer: r.Replay != nil}
+	return stages.Needs{Grade: r.Reward.Graded(), Logprobs: r.Outputs().Any(), ReplayBuffer: r.Replay != nil,
+		Data: r.Data != nil}
 }

@@ -35,6 +35,7 @@ type Recipe struct {
 	Environment Environment `json:"environment" doc:"the task"`
 	Engine      Engine      `json:"engine" only:"trained" doc:"what runs the models: a run takes one engine for all of its stages"`
 	Policy      Policy      `json:"policy" only:"trained" doc:"the model that is trained: its shape when it is made here, or a published one"`
+	Data        *Data       `json:"data" only:"listed" doc:"which training tasks are drawn; null or absent = all"`
 	WarmStart   WarmStart   `json:"warm_start" only:"demonstrated" spared:"policy.checkpoint" doc:"behaviour cloning on a script's demonstrations, before step 0"`
 	Rollout     Rollout     `json:"rollout" only:"trained" doc:"how trajectories are sampled"`
 	Sandbox     Sandbox     `json:"sandbox" only:"tooled" doc:"the limits of one tool call"`
@@ -145,6 +146,8 @@ type WarmStart struct {
 	Optimizer Optimizer `json:"optimizer" doc:"AdamW of the cloning"`
 	Teacher   Teacher   `json:"teacher" only:"calc" doc:"probability of each kind of fault in a demonstration; the rest is right"`
 	Noise     float64   `json:"noise,omitempty" default:"0.1" min:"0" max:"1" only:"noised" doc:"probability that an action of the expert's is replaced by any that is admissible; where tasks are questions, that a demonstration has a fault"`
+	// Demonstrations replace the script.
+	Demonstrations *Demonstrations `json:"demonstrations,omitempty" doc:"demonstrations from a file or from another run instead of the script's; null or absent = the script's"`
 }
 
 // Teacher holds the probability of each kind of fault in a demonstration. The remaining demonstrations are correct.

@@ -311,6 +311,20 @@ func evaluationRows(r *rand.Rand, n int) []EvaluationRow {
 	return rows
 }
 
+func taskRows(r *rand.Rand, n int) []TaskRow {
+	rows := make([]TaskRow, n)
+	for i := range rows {
+		rows[i] = TaskRow{Place: int32(i), TaskID: Digest(fmt.Append(nil, i)), Level: 1 + r.Int32N(3), Kept: i%3 > 0}
+		if !rows[i].Kept {
+			rows[i].Reason, rows[i].Detail = "duplicate", new("of task x")
+		}
+		if i%2 == 0 {
+			rows[i].Samples, rows[i].Correct = new(int32(8)), new(r.Int32N(9))
+		}
+	}
+	return rows
+}
+
 func timingRows(r *rand.Rand, n int) []TimingRow {
 	rows := make([]TimingRow, n)
 	for i := range rows {
@@ -396,7 +410,7 @@ func tableCases() []tableCase {
 		parquetCase(trajectoryRows),
 		parquetCase(gradingRows), parquetCase(rewardRows),
 		parquetCase(selectionRows), parquetCase(tokenOutputsRows), parquetCase(replayRows), parquetCase(baselineRows),
-		parquetCase(updateRows), parquetCase(evaluationRows), parquetCase(timingRows),
+		parquetCase(updateRows), parquetCase(evaluationRows), parquetCase(timingRows), parquetCase(taskRows),
 		batchCase(Batch), batchCase(ReplayBatch),
 		parquetCase(like(trajectoryRows, func(r TrajectoryRow) ImportedRow { return ImportedRow(r) })),
 		parquetCase(like(promptRows, func(r PromptRow) EvaluationPromptRow { return EvaluationPromptRow(r) })),

@@ -16,6 +16,7 @@ const (
 	StagePrepare   = "prepare"    // init: the resolved recipe
 	StageAmend     = "amend"      // init: the recipe as a person changed it during the run; its try numbers the change
 	StageWarmStart = "warm_start" // init: the first policy
+	StageData      = "data"       // init: which training tasks are drawn
 	StageImport    = "import"     // init: trajectories from elsewhere
 	StagePrompts   = "prompts"
 	StageRollout   = "rollout"

@@ -28,6 +28,7 @@ const (
 	Batch        Table = "batch"
 	ReplayBatch  Table = "replay_batch"
 
+	Tasks                  Table = "tasks"
 	Imported               Table = "imported"
 	EvaluationPrompts      Table = "evaluation_prompts"
 	EvaluationTurns        Table = "evaluation_turns"
@@ -63,7 +64,7 @@ var kinds = []kind{
 	rowsOf[PromptRow](), rowsOf[TurnRow](), rowsOf[ToolCallRow](), rowsOf[TransitionRow](), rowsOf[TrajectoryRow](),
 	rowsOf[GradingRow](), rowsOf[RewardRow](), rowsOf[SelectionRow](), rowsOf[TokenOutputsRow](), rowsOf[ReplayRow](),
 	rowsOf[BaselineRow](),
-	rowsOf[UpdateRow](), rowsOf[EvaluationRow](), rowsOf[TimingRow](), rowsOf[ImportedRow](),
+	rowsOf[UpdateRow](), rowsOf[EvaluationRow](), rowsOf[TimingRow](), rowsOf[TaskRow](), rowsOf[ImportedRow](),
 	rowsOf[EvaluationPromptRow](), rowsOf[EvaluationTurnRow](), rowsOf[EvaluationCallRow](),
 	rowsOf[EvaluationTransitionRow](), rowsOf[EvaluationTrajectoryRow](),
 }
@@ -130,7 +131,7 @@ const (
 // Row is any row type of a Parquet table.
 type Row interface {
 	PromptRow | TurnRow | ToolCallRow | TransitionRow | TrajectoryRow | GradingRow | RewardRow | SelectionRow |
-		TokenOutputsRow | ReplayRow | BaselineRow | UpdateRow | EvaluationRow | TimingRow | ImportedRow |
+		TokenOutputsRow | ReplayRow | BaselineRow | UpdateRow | EvaluationRow | TimingRow | TaskRow | ImportedRow |
 		EvaluationPromptRow | EvaluationTurnRow | EvaluationCallRow | EvaluationTransitionRow | EvaluationTrajectoryRow
 	// Validate checks the row's own invariants; the error starts with the field at fault.
 	Validate() error

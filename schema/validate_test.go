@@ -98,6 +98,14 @@ func TestOtherRowsAreValidated(t *testing.T) {
 		{GroupID: "00003/0001", TrajectoryID: "00003/0001/000", Kept: true, Count: 1, Weight: 1},
 		{GroupID: "00003/0001", TrajectoryID: "00003/0001/001", Kept: true, Count: 2, Weight: 0.5},
 	}
+	tasks := both(parquetCase(taskRows)).([]TaskRow)
+	refuses(t, tasks, "reason", "reason: must not be empty", func(r *TaskRow) { r.Kept, r.Reason = false, "" })
+	refuses(t, tasks, "correct", "correct: must be ≤ samples (8), got 9", func(r *TaskRow) {
+		r.Samples, r.Correct = new(int32(8)), new(int32(9))
+	})
+	refuses(t, tasks, "samples", "correct: must be null exactly if", func(r *TaskRow) {
+		r.Samples, r.Correct = nil, new(int32(1))
+	})
 	refuses(t, prompts, "problem", "problem_id: must not be empty", func(r *PromptRow) { r.ProblemID = "" })
 	refuses(t, prompts, "level", "level: must be ≥ 0", func(r *PromptRow) { r.Level = -1 })
 	refuses(t, calls, "status", "status: must not be empty", func(r *ToolCallRow) { r.Status = "" })

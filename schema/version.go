@@ -18,11 +18,12 @@ import (
 // episode and its written tokens to evaluations; epoch and batch_rows to updates; shared to timings, where end_micros
 // became nullable; it writes no column step in updates any more, because the key of the shard has the step. 6 added
 // open_calls to trajectories, imported and evaluation_trajectories.
+// 7 added the table tasks.
 const (
 	// Major is the format's major version. Manifests and heads have it as version.
 	Major = 1
 	// Version is the format's minor version. Manifests and heads have it as schema_version.
-	Version = 6
+	Version = 7
 )
 
 // removedColumns names the columns that shards of earlier minor versions have and those of this one do not.

@@ -125,8 +125,16 @@ func (r *trainRun) begin(ctx workflow.Context) error {
 	if err := r.prepare(ctx); err != nil {
 		return err
 	}
-	r.stage(ctx, api.InitStep, api.StageWarmStart)
 	init := scoped(r.run, api.InitStep, r.prepared)
+	timings := []api.Timing{r.prepared.Timing}
+	if r.prepared.Plan.Needs.Data { // a history of an earlier version has a plan without it
+		timing, err := r.data(ctx, init)
+		if err != nil {
+			return err
+		}
+		timings = append(timings, timing)
+	}
+	r.stage(ctx, api.InitStep, api.StageWarmStart)
 	var warm api.WarmStarted
 	err := r.attempt(ctx, mandatory("the first policy comes from it"), func(ctx workflow.Context) (err error) {
 		warm, err = call[api.WarmStarted](ctx, api.WarmStart, "clone the teacher's demonstrations", init)
@@ -143,11 +151,22 @@ func (r *trainRun) begin(ctx workflow.Context) error {
 	}
 	r.progress.Warm = &evaluated.Summary
 	r.states.success(ctx, evaluated.Summary)
-	r.record(ctx, api.InitStep, "run", r.prepared.Timing, warm.Timing, evaluated.Timing)
+	r.record(ctx, api.InitStep, "run", append(timings, warm.Timing, evaluated.Timing)...)
 	if r.prepared.NextStep > 1 {
 		r.policy, r.buffer = *r.prepared.Policy, r.prepared.Buffer
 	}
 	return nil
+}
+
+// data decides which training tasks the run draws.
+func (r *trainRun) data(ctx workflow.Context, init api.Scope) (api.Timing, error) {
+	r.stage(ctx, api.InitStep, api.StageData)
+	var data api.DataPrepared
+	err := r.attempt(ctx, mandatory("it decides which tasks are drawn"), func(ctx workflow.Context) (err error) {
+		data, err = call[api.DataPrepared](ctx, api.PrepareData, "filter the training tasks", init)
+		return err
+	})
+	return data.Timing, err
 }
 
 func (r *trainRun) prepare(ctx workflow.Context) error {

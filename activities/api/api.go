@@ -20,6 +20,7 @@ const (
 	PrepareRun           = "PrepareRun"
 	AmendRecipe          = "AmendRecipe"
 	WarmStart            = "WarmStart"
+	PrepareData          = "PrepareData"
 	SelectPrompts        = "SelectPrompts"
 	GenerateRollouts     = "GenerateRollouts"
 	ExecuteToolCalls     = "ExecuteToolCalls"
@@ -53,6 +54,7 @@ const (
 const (
 	StagePrepare   = schema.StagePrepare
 	StageWarmStart = schema.StageWarmStart
+	StageData      = schema.StageData
 	StagePrompts   = schema.StagePrompts
 	StageRollout   = schema.StageRollout
 	StageSandbox   = schema.StageSandbox

@@ -85,3 +85,10 @@ type WarmStarted struct {
 	Loss    float64   `json:"loss"`    // of the last optimiser step, nats per token
 	Correct float64   `json:"correct"` // share of demonstrations with a right answer
 }
+
+// DataPrepared counts the training tasks that a data section keeps, and those that it drops, by reason.
+type DataPrepared struct {
+	Done
+	Kept    int            `json:"kept"`
+	Dropped map[string]int `json:"dropped,omitempty"`
+}

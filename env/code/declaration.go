@@ -8,7 +8,7 @@ import (
 // Declaration declares the environment.
 var Declaration = env.Declaration{
 	Name: "code", Doc: "Python functions that tests decide, from files such as HumanEval or generated",
-	Source: "HumanEval (Chen et al. 2021)", Sandboxed: true, Demonstrated: true, Protocol: "program",
+	Source: "HumanEval (Chen et al. 2021)", Sandboxed: true, Listed: true, Demonstrated: true, Protocol: "program",
 	Rewards: []string{"unit_tests"}, Strings: fixed, Settings: env.SettingsOf[fields](),
 	Pin: func(s env.Settings) error {
 		f, err := env.Read[fields](s)

@@ -22,7 +22,8 @@ var name = regexp.MustCompile(`^[A-Za-z_][A-Za-z_0-9]*$`)
 
 // Code is the environment. Its tasks are questions whose answers are programs.
 type Code struct {
-	bank *dataset.Bank[function] // nil if the tasks are generated
+	fields fields
+	bank   *dataset.Bank[function] // nil if the tasks are generated
 }
 
 func open(o env.Options) (env.Environment, error) {
@@ -30,7 +31,7 @@ func open(o env.Options) (env.Environment, error) {
 	if err != nil || f.Train == "" {
 		return &Code{}, err
 	}
-	return &Code{bank: dataset.NewBank("code", func(ctx context.Context) (dataset.Tasks[function], error) {
+	return &Code{fields: f, bank: dataset.NewBank("code", func(ctx context.Context) (dataset.Tasks[function], error) {
 		return dataset.Load(ctx, f.Fields, format, o.Fetch, read)
 	})}, nil
 }

@@ -25,7 +25,7 @@ var rewards = []string{"rstar2_outcome", "spear", "spear_math", "spear_math_qwen
 // declare declares the environment under one name.
 func declare(name, doc, source, protocol string, rewards []string) env.Declaration {
 	return env.Declaration{
-		Name: name, Doc: doc, Source: source, Sandboxed: true, Demonstrated: true, Protocol: protocol,
+		Name: name, Doc: doc, Source: source, Sandboxed: true, Listed: true, Demonstrated: true, Protocol: protocol,
 		Rewards: slices.Clone(rewards), Settings: env.SettingsOf[fields](),
 		Pin: func(s env.Settings) error {
 			f, err := env.Read[fields](s)

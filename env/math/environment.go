@@ -18,8 +18,9 @@ import (
 
 // Math is the environment. Its tasks are questions.
 type Math struct {
-	name string
-	bank *dataset.Bank[question]
+	name   string
+	fields fields
+	bank   *dataset.Bank[question]
 }
 
 func open(name string, o env.Options) (env.Environment, error) {
@@ -33,7 +34,7 @@ func open(name string, o env.Options) (env.Environment, error) {
 		}
 		return dataset.Load(ctx, f.Fields, format, o.Fetch, read)
 	}
-	return &Math{name: name, bank: dataset.NewBank("math", load)}, nil
+	return &Math{name: name, fields: f, bank: dataset.NewBank("math", load)}, nil
 }
 
 // Name returns the name in recipes.

@@ -47,6 +47,12 @@ func (b *Bank[T]) Train(ctx context.Context) ([]T, error) {
 	return tasks.Train, err
 }
 
+// HeldOut returns the held-out tasks in the order of the files; there may be none.
+func (b *Bank[T]) HeldOut(ctx context.Context) ([]T, error) {
+	tasks, err := b.read(ctx)
+	return tasks.HeldOut, err
+}
+
 // AtTrain returns the training task at a place in a run's order. Each task comes once before any repeats.
 func (b *Bank[T]) AtTrain(ctx context.Context, runSeed uint64, place int) (task T, err error) {
 	tasks, err := b.Train(ctx)

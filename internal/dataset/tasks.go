@@ -31,6 +31,21 @@ func Load[T any](ctx context.Context, f Fields, format Format, fetch Fetch, conv
 	return l.tasks, err
 }
 
+// LoadSet reads a local file or folder of an evaluation set within the limits of f. A row may be there more than once.
+// The digest is that of the source.
+func LoadSet[T any](ctx context.Context, f Fields, path string, format Format,
+	convert func(Row) (T, error)) (set []T, digest string, err error) {
+	if Remote(path) {
+		return nil, "", fmt.Errorf("%s: must be an absolute path", path)
+	}
+	digest, err = f.source(path, "", nil).read(ctx, format, func(r Row) error {
+		task, err := convert(r)
+		set = append(set, task)
+		return err
+	})
+	return set, digest, err
+}
+
 // loader reads the held-out file before the training file, so that a task of both is held out.
 type loader[T any] struct {
 	fields  Fields

@@ -170,6 +170,7 @@ var levels = []Level{
 		Sideways: true, // later stages use what earlier ones define
 		Packages: []Package{
 			{"internal/batch", "makes the training batch"},
+			{"internal/curation", "which training tasks a run draws, by the filters of a recipe"},
 			{"internal/enginepool", "a worker's engines: leases them to stages, with models resident in them"},
 			{"internal/grading", "scores trajectories by the recipe's reward"},
 			{"internal/prompts", "which problems a step samples, and how its shards divide them"},

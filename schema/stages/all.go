@@ -14,6 +14,8 @@ type Needs struct {
 	Logprobs bool `json:"forward,omitempty"`
 	// ReplayBuffer: earlier trajectories are kept and learnt from again.
 	ReplayBuffer bool `json:"replay,omitempty"`
+	// Data: the training tasks are filtered before the first step.
+	Data bool `json:"data,omitempty"`
 }
 
 // Why stages that are not pure cannot be replayed, where several say the same.
@@ -50,6 +52,19 @@ var all = []Stage{
 			"versions of the program's parts, machine",
 		Instead: "trains a policy, which needs the engine; run the recipe again: ropewalk run RECIPE",
 		Waiting: "warm start: cloning the teacher's demonstrations (about a minute; an earlier one is reused)",
+	},
+	{
+		Name: schema.StageData, Phase: Init,
+		Doc:        "decides which training tasks are drawn, and why others are dropped",
+		When:       func(n Needs) bool { return n.Data },
+		If:         "the recipe has `data`",
+		Activities: []Activity{on(CPU, "PrepareData", time.Hour)},
+		Also:       "the environment's files, evaluation sets, the prompts and rewards of another run",
+		Writes:     []schema.Table{schema.Tasks},
+		Commits:    "the digests of the evaluation sets",
+		Instead: "decides from files which tasks the steps draw; run the recipe with another data section: " +
+			"ropewalk run RECIPE --set data.…=value",
+		Waiting: "preparing data: filtering the training tasks",
 	},
 	{
 		Name: schema.StageImport, Phase: Init,

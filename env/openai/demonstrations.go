@@ -1,0 +1,131 @@
+package openai
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ropewalk/ropewalk/tool/tools"
+)
+
+// Demonstration is a conversation that a policy can be trained to write: a question, calls with their recorded
+// answers, and a final answer.
+type Demonstration struct {
+	Line     int // line of the file where it starts, from 1
+	Question string
+	Steps    []Step // at least one; the last one alone has no call
+}
+
+// Step is one response of a demonstration.
+type Step struct {
+	Text string // of the message
+	Call *Call  // nil for the final answer
+	Tool string // answer to the call
+}
+
+// ReadDemonstrations reads a file of conversations, a JSON list or JSON lines. Fields other than messages are ignored.
+// System and developer messages are not part of a demonstration, because the prompt format has its own. The first
+// conversation that is no demonstration is an error, which names the line and the message.
+func ReadDemonstrations(data []byte) ([]Demonstration, error) {
+	entries, err := split(data)
+	if err != nil {
+		return nil, err
+	}
+	if len(entries) == 0 {
+		return nil, errors.New("the file holds no conversation")
+	}
+	out := make([]Demonstration, len(entries))
+	for i, e := range entries {
+		if out[i], err = readDemonstration(e.text); err != nil {
+			return nil, fmt.Errorf("line %d: item %d: %w", e.line, i, err)
+		}
+		out[i].Line = e.line
+	}
+	return out, nil
+}
+
+func readDemonstration(text []byte) (d Demonstration, err error) {
+	o, err := readObject(text)
+	if err != nil {
+		return d, err
+	}
+	if !o.has("messages") {
+		return d, fault("messages", "is missing")
+	}
+	messages, err := readMessages(o["messages"])
+	if err != nil {
+		return d, within("messages", err)
+	}
+	for i, m := range messages {
+		if err := d.take(messages, i, m); err != nil {
+			return d, within("messages", within(fmt.Sprintf("[%d]", i), err))
+		}
+	}
+	if last := d.Steps[len(d.Steps)-1]; last.Call != nil {
+		return d, fault("messages", "end without a final answer of the assistant")
+	}
+	return d, nil
+}
+
+// take adds message i.
+func (d *Demonstration) take(messages []Message, i int, m Message) error {
+	switch m.Role {
+	case System, Developer:
+		if len(d.Steps) > 0 {
+			return fault("role", "is %s after a response", m.Role)
+		}
+	case User:
+		if d.Question != "" {
+			return fault("role", "is a second message of the user; a demonstration has one question")
+		}
+		if d.Question = m.Text; strings.TrimSpace(m.Text) == "" {
+			return fault("content", "is blank")
+		}
+	case Assistant:
+		return d.respond(messages, m)
+	}
+	return nil
+}
+
+// respond adds a response.
+func (d *Demonstration) respond(messages []Message, m Message) error {
+	switch {
+	case d.Question == "":
+		return fault("role", "is assistant before any question")
+	case len(d.Steps) > 0 && d.Steps[len(d.Steps)-1].Call == nil:
+		return fault("role", "is assistant after the final answer")
+	case len(m.Calls) > 1:
+		return fault("tool_calls", "holds %d calls; a demonstration has one call in a response", len(m.Calls))
+	case len(m.Calls) == 0 && strings.TrimSpace(m.Text) == "":
+		return fault("content", "is blank, and there is no call")
+	case len(m.Calls) == 0:
+		d.Steps = append(d.Steps, Step{Text: m.Text})
+		return nil
+	}
+	c := m.Calls[0]
+	if c.Answer < 0 {
+		return fault("tool_calls[0]", "has no answer")
+	}
+	var fields object
+	if err := json.Unmarshal([]byte(c.Arguments), &fields); err != nil || fields == nil {
+		return fault("tool_calls[0].function.arguments", "must be a JSON object, got %.40q", c.Arguments)
+	}
+	d.Steps = append(d.Steps, Step{Text: m.Text, Call: &c, Tool: messages[c.Answer].Text})
+	return nil
+}
+
+// Code returns the program of a call of the Python tool; ok is false for a call of another tool.
+func (c Call) Code() (code string, ok bool) {
+	if c.Name != tools.Python.Name && !slices.Contains(tools.Python.Aliases, c.Name) {
+		return "", false
+	}
+	var arguments struct {
+		Code *string `json:"code"`
+	}
+	if json.Unmarshal([]byte(c.Arguments), &arguments) != nil || arguments.Code == nil {
+		return "", false
+	}
+	return *arguments.Code, true
+}

@@ -1,0 +1,119 @@
+// Package curation decides which training tasks of an environment a run draws.
+//
+// Glossary. A *filter* is one rule of a recipe's data section. A task is *kept* or *dropped*; a dropped task has a
+// *reason*, the name of the first filter that it does not pass, and a *detail* for a person. *Normalised* text is in
+// lower case and holds letters and digits alone, divided into words. An *n-gram* is n consecutive words.
+//
+//	tasks ─ Filters.Apply → a Verdict for each task ─ World → the kept tasks, in a seeded order
+package curation
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/ropewalk/ropewalk/env"
+	"github.com/ropewalk/ropewalk/internal/prompts"
+)
+
+// The reasons for which a task is dropped.
+const (
+	Duplicate    = "duplicate"    // an earlier kept task has the same normalised text
+	Contaminated = "contaminated" // it shares an n-gram with an evaluation set
+	NotInteger   = "not_integer"  // its gold answer is no whole number
+	Solved       = "solved"       // another run's samples of it have too high a pass rate
+)
+
+// Verdict says what became of a task.
+type Verdict struct {
+	Reason string // "" = kept
+	Detail string
+	// Samples and Correct count the samples in the other run's record; Samples is 0 if it has none.
+	Samples, Correct int
+}
+
+// Filters are the rules, in the order in which they are applied.
+type Filters struct {
+	IntegerAnswers bool
+	Deduplicate    bool
+	// Evaluation holds the n-grams that no task may share; nil = any task may have any text.
+	Evaluation *Grams
+	// Outcomes count the samples of another run; a task is dropped if at least MinSamples samples of it have a pass
+	// rate of Below or more. Tasks that the run did not sample often enough are kept. nil = no such rule.
+	Outcomes   prompts.Outcomes
+	MinSamples int
+	Below      float64
+}
+
+// Apply returns one verdict for each task. The verdicts depend on the order of the tasks only where duplicates are
+// dropped: the first of equal tasks is kept.
+func (f Filters) Apply(tasks []env.Task) []Verdict {
+	out, seen := make([]Verdict, len(tasks)), map[string]string{}
+	for i, t := range tasks {
+		out[i] = f.judge(t, seen)
+	}
+	return out
+}
+
+// judge applies the filters to one task; seen maps the normalised texts of kept tasks to their ids.
+func (f Filters) judge(t env.Task, seen map[string]string) (v Verdict) {
+	if f.IntegerAnswers && !Integer(t.Answer) {
+		return Verdict{Reason: NotInteger, Detail: clipped(t.Answer)}
+	}
+	words := Words(t.Text)
+	text := strings.Join(words, " ")
+	if earlier, known := seen[text]; known && f.Deduplicate {
+		return Verdict{Reason: Duplicate, Detail: "of task " + earlier}
+	}
+	if gram, of, found := f.Evaluation.Shared(words); found {
+		return Verdict{Reason: Contaminated, Detail: fmt.Sprintf("%q is in %s", clipped(gram), of)}
+	}
+	if o, sampled := f.Outcomes[t.ID]; sampled {
+		v.Samples, v.Correct = o.Samples, o.Correct
+		if o.Samples >= f.MinSamples && float64(o.Correct) >= f.Below*float64(o.Samples) {
+			v.Reason, v.Detail = Solved, fmt.Sprintf("%d of %d samples", o.Correct, o.Samples)
+			return v
+		}
+	}
+	seen[text] = t.ID
+	return v
+}
+
+// Words returns the words of the normalised text.
+func Words(text string) []string {
+	return strings.FieldsFunc(strings.ToLower(text),
+		func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+}
+
+// Integer reports whether an answer is a whole number: digits after an optional sign, or groups of three digits divided
+// by commas.
+func Integer(answer string) bool {
+	text := strings.TrimSpace(answer)
+	for _, sign := range []string{"+", "-", "−"} {
+		if rest, signed := strings.CutPrefix(text, sign); signed {
+			text = rest
+			break
+		}
+	}
+	groups := strings.Split(text, ",")
+	for i, g := range groups {
+		if g == "" || strings.Trim(g, "0123456789") != "" {
+			return false
+		}
+		if len(groups) > 1 && (i > 0 && len(g) != 3 || len(g) > 3) {
+			return false
+		}
+	}
+	return true
+}
+
+// mostDetail bounds the characters of a task that a detail quotes.
+const mostDetail = 120
+
+func clipped(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if r := []rune(text); len(r) > mostDetail {
+		return string(r[:mostDetail]) + "…"
+	}
+	return text
+}
