@@ -54,6 +54,11 @@ func (l *Loop) recorded(e *Episode, m RecordedMove) error {
 	if !ok || m.IsCall() && !spec.Tools {
 		return fmt.Errorf("protocol %s cannot write it", spec.Name)
 	}
+	for _, stop := range append(slices.Clone(spec.Stops), spec.EndOfTurn) {
+		if strings.Contains(strings.TrimSuffix(response, stop), stop) { // a policy's response ends at the first one
+			return fmt.Errorf("holds %s, which ends a response", stop)
+		}
+	}
 	turn := l.scripted(response)
 	if n := len(turn.Response); n > l.settings.MaxTurnTokens || e.Tokens()+n > l.settings.MaxTokens {
 		return fmt.Errorf("has %d tokens after %d, beyond rollout.max_turn_tokens %d or rollout.max_tokens %d", n,
