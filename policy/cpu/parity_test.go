@@ -149,10 +149,11 @@ func otherArchitectures(t *testing.T, peer *transformers) {
 		kind string
 		rope any
 	}{
-		"llama":         {"llama", nil},
-		"llama 3":       {"llama", llama3},
-		"qwen2":         {"qwen2", nil},
-		"qwen2 yarn":    {"qwen2", map[string]any{"rope_type": "yarn", "factor": 4, "original_max_position_embeddings": 64}},
+		"llama":   {"llama", nil},
+		"llama 3": {"llama", llama3},
+		"qwen2":   {"qwen2", nil},
+		"qwen2 yarn": {"qwen2", map[string]any{"rope_type": "yarn", "factor": 4,
+			"original_max_position_embeddings": 64}},
 		"qwen3 linear":  {"qwen3", map[string]any{"rope_type": "linear", "factor": 2}},
 		"mistral":       {"mistral", nil},
 		"mistral scale": {"mistral", map[string]any{"rope_type": "yarn", "factor": 8, "attention_factor": 1.5}},
@@ -167,7 +168,7 @@ func otherArchitectures(t *testing.T, peer *transformers) {
 			compareWithTransformers(t, dir, job, want)
 			read, err := checkpoint.Read(dir, false)
 			require.NoError(t, err)
-			read.Config = nil // so that it is written anew
+			read.Config = nil // so that it is made from the shape
 			job.Create, job.Dir = "", filepath.Join(t.TempDir(), "ours")
 			_, err = checkpoint.Write(job.Dir, read)
 			require.NoError(t, err)

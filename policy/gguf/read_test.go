@@ -157,12 +157,13 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 		change func(b []byte) []byte
 		want   string
 	}{
-		"empty":        {func([]byte) []byte { return nil }, "the header ends early"},
-		"another kind": {func(b []byte) []byte { return append([]byte("PK\x03\x04"), b[4:]...) }, "does not begin with GGUF"},
-		"version":      {func(b []byte) []byte { b[4] = 9; return b }, "version 9"},
-		"counts":       {func(b []byte) []byte { b[12] = 255; return b }, "tensors"},
-		"cut header":   {func(b []byte) []byte { return b[:300] }, "the header ends early"},
-		"cut data":     {func(b []byte) []byte { return b[:len(b)-100] }, "ends after the file"},
+		"empty": {func([]byte) []byte { return nil }, "the header ends early"},
+		"another kind": {func(b []byte) []byte { return append([]byte("PK\x03\x04"), b[4:]...) },
+			"does not begin with GGUF"},
+		"version":    {func(b []byte) []byte { b[4] = 9; return b }, "version 9"},
+		"counts":     {func(b []byte) []byte { b[12] = 255; return b }, "tensors"},
+		"cut header": {func(b []byte) []byte { return b[:300] }, "the header ends early"},
+		"cut data":   {func(b []byte) []byte { return b[:len(b)-100] }, "ends after the file"},
 		"architecture": {func(b []byte) []byte { return bytes.Replace(b, []byte("llama"), []byte("gemma"), 1) },
 			`general.architecture is "gemma"`},
 		"tensor": {func(b []byte) []byte { return bytes.Replace(b, []byte("blk.1.attn_q"), []byte("blk.1.attn_x"), 1) },
@@ -186,8 +187,8 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 // FuzzOpen reads any bytes without a panic and without memory that the bytes do not justify.
 func FuzzOpen(f *testing.F) {
 	var b bytes.Buffer
-	c, err := checkpoint.Fresh(checkpoint.Shape{Vocab: 3, Hidden: 2, Layers: 1, Heads: 1, KVHeads: 1, HeadDim: 2, FFN: 2,
-		Positions: 4, RopeTheta: 10, Pad: -1}, 1)
+	c, err := checkpoint.Fresh(checkpoint.Shape{Vocab: 3, Hidden: 2, Layers: 1, Heads: 1, KVHeads: 1, HeadDim: 2,
+		FFN: 2, Positions: 4, RopeTheta: 10, Pad: -1}, 1)
 	if err != nil {
 		f.Fatal(err)
 	}
