@@ -203,6 +203,9 @@ func (t *Tokenizer) Symbols() (all []string, plain int) {
 	return append(all, t.added...), t.plain
 }
 
+// Added returns the added tokens, in the order of their ids.
+func (t *Tokenizer) Added() []string { return append([]string(nil), t.added...) }
+
 // Merges returns the merges in order, each as its two tokens in the byte-level alphabet with a space between them.
 func (t *Tokenizer) Merges() []string {
 	out := []string{}
