@@ -57,7 +57,7 @@ var surrounding = []combination{
 	{
 		at: "rollout.mcp", reads: []string{"rollout.protocol", "rollout.tools", "rollout.prompts",
 			"rollout.samples_per_prompt"}, only: "calling",
-		doc: "servers of different names that each have command or url, with a protocol that can call any tool; " +
+		doc: "servers of different names that each have command or url, with a protocol that lists any tools (hermes); " +
 			"sessions for all episodes of a step where calls must not run twice",
 		check: serversFit,
 	},

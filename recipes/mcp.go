@@ -3,9 +3,11 @@ package recipes
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/rollout"
+	"github.com/ropewalk/ropewalk/rollout/protocol"
 	"github.com/ropewalk/ropewalk/tool/mcp"
 	"github.com/ropewalk/ropewalk/tool/tools"
 )
@@ -44,9 +46,9 @@ func serversFit(r *Recipe) string {
 	if err != nil {
 		return ""
 	}
-	if _, ok := p.Write(env.Move{Tool: "server_tool", Arguments: "{}"}); !ok || !p.Spec().Tools {
-		return fmt.Sprintf("cannot be called with rollout.protocol %s, which knows its own tools alone",
-			p.Spec().Name)
+	if !offers(p) {
+		return fmt.Sprintf("cannot be called with rollout.protocol %s, whose prompts do not list tools, or which does "+
+			"not write any call as JSON; hermes does", p.Spec().Name)
 	}
 	names := slices.Clone(r.Rollout.ToolNames())
 	for i, s := range servers {
@@ -67,6 +69,16 @@ func serversFit(r *Recipe) string {
 		}
 	}
 	return ""
+}
+
+// offers reports whether a protocol tells the policy of a tool that it does not know, can express its calls, and guards
+// itself against its text.
+func offers(p protocol.Protocol) bool {
+	const name = "server_tool"
+	if _, ok := p.Write(env.Move{Tool: name, Arguments: "{}"}); !ok || !p.Spec().Tools || len(p.Spec().Marks) == 0 {
+		return false
+	}
+	return strings.Contains(p.Context(protocol.View{Tools: []protocol.Tool{{Name: name}}}), name)
 }
 
 // roomFor checks that a worker can hold the sessions of all episodes, if a session that is closed early is lost.

@@ -28,7 +28,9 @@ const (
 // hasty is a hostile server with little time for its answers.
 func hasty(mode string, more ...string) mcp.Server {
 	s := server(mode, more...)
-	s.Seconds = 3
+	if strings.HasPrefix(mode, "hang") || mode == "deaf" {
+		s.Seconds = 3
+	}
 	return s
 }
 

@@ -17,17 +17,19 @@ type Pool struct {
 	mu      sync.Mutex
 	places  map[string]*place   // by server and episode
 	shared  map[string]*session // by server
+	freed   chan struct{}       // closed, and made again, when a session may have become free
 	closing sync.WaitGroup
 	closed  bool
 }
 
 // NewPool makes a pool without sessions.
-func NewPool() *Pool { return &Pool{places: map[string]*place{}, shared: map[string]*session{}} }
+func NewPool() *Pool {
+	return &Pool{places: map[string]*place{}, shared: map[string]*session{}, freed: make(chan struct{})}
+}
 
 // place is where the session of an episode is, or was.
 type place struct {
 	key, server string
-	restores    bool
 	turn        chan struct{} // holds one item while a call runs or the session is being closed
 	timer       *time.Timer
 	used        time.Time // guarded by the pool's lock
@@ -37,14 +39,21 @@ type place struct {
 // enter returns the place of an episode's session and takes its turn. leave gives the turn back.
 func (p *Pool) enter(ctx context.Context, server Server, id, episode string) (*place, error) {
 	for {
-		at, victim, err := p.find(server, id, episode)
-		if err != nil {
+		at, victim, freed, err := p.find(server, id, episode)
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		if victim != nil {
+		case victim != nil:
 			p.drop(victim)
-			<-victim.turn
+			p.yield(victim)
 			continue
+		case freed != nil:
+			select {
+			case <-freed:
+				continue
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
 		}
 		select {
 		case at.turn <- struct{}{}:
@@ -55,7 +64,7 @@ func (p *Pool) enter(ctx context.Context, server Server, id, episode string) (*p
 		current := p.places[at.key] == at
 		p.mu.Unlock()
 		if !current { // closed in between
-			<-at.turn
+			p.yield(at)
 			continue
 		}
 		at.timer.Stop()
@@ -64,45 +73,56 @@ func (p *Pool) enter(ctx context.Context, server Server, id, episode string) (*p
 }
 
 // find returns the place of an episode, and makes it if there is room. If another session must make room first, find
-// takes its turn, forgets it and returns it as victim.
-func (p *Pool) find(server Server, id, episode string) (at, victim *place, err error) {
+// takes its turn, forgets it and returns it as victim. If a call runs in each of the others, it returns a channel that
+// is closed when one may have become free.
+func (p *Pool) find(server Server, id, episode string) (at, victim *place, freed <-chan struct{}, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	key := id + " " + episode
 	if p.closed {
-		return nil, nil, fmt.Errorf("%w: the worker is closing its sessions", tool.ErrNotRun)
+		return nil, nil, nil, errClosing
 	}
+	key := id + " " + episode
 	if at = p.places[key]; at != nil {
-		return at, nil, nil
+		return at, nil, nil, nil
 	}
 	held := 0
 	for _, other := range p.places {
-		if other.server != id {
-			continue
-		}
-		held++
-		if other.restores && (victim == nil || other.used.Before(victim.used)) && len(other.turn) == 0 {
-			victim = other
+		if other.server == id {
+			held++
+			if len(other.turn) == 0 && (victim == nil || other.used.Before(victim.used)) {
+				victim = other
+			}
 		}
 	}
 	if held >= server.Sessions {
-		if victim == nil {
-			return nil, nil, fmt.Errorf("%w: open a session with MCP server %s: %w: there are %d; raise sessions",
+		if !server.Restores() {
+			return nil, nil, nil, fmt.Errorf("%w: open a session with MCP server %s: %w: there are %d; raise sessions",
 				tool.ErrNotRun, server.Name, ErrNoRoom, held)
+		}
+		if victim == nil {
+			return nil, nil, p.freed, nil
 		}
 		select {
 		case victim.turn <- struct{}{}:
 			delete(p.places, victim.key)
-			return nil, victim, nil
-		default: // cannot happen under the lock, except that the timer holds the turn for a moment
-			return nil, nil, fmt.Errorf("%w: open a session with MCP server %s: %w", tool.ErrNotRun, server.Name,
-				ErrNoRoom)
+			return nil, victim, nil, nil
+		default: // a call has just taken it
+			return nil, nil, p.freed, nil
 		}
 	}
-	at = &place{key: key, server: id, restores: server.Restores(), turn: make(chan struct{}, 1)}
-	at.timer = time.AfterFunc(idleFor, func() { p.forget(at) })
+	at = &place{key: key, server: id, turn: make(chan struct{}, 1), used: time.Now()}
+	at.timer = time.AfterFunc(idleFor, func() { p.expire(at) })
 	p.places[key] = at
-	return at, nil, nil
+	return at, nil, nil, nil
+}
+
+// errClosing means that a call has come after Close.
+var errClosing = fmt.Errorf("%w: the worker is closing its sessions", tool.ErrNotRun)
+
+// noteFree wakes the calls that wait for a session. It needs the lock.
+func (p *Pool) noteFree() {
+	close(p.freed)
+	p.freed = make(chan struct{})
 }
 
 // leave gives the turn back.
@@ -111,7 +131,15 @@ func (p *Pool) leave(at *place) {
 	at.used = time.Now()
 	p.mu.Unlock()
 	at.timer.Reset(idleFor)
+	p.yield(at)
+}
+
+// yield gives the turn back and wakes those that wait for a session.
+func (p *Pool) yield(at *place) {
 	<-at.turn
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.noteFree()
 }
 
 // forget closes the session of a place when no call runs in it.
@@ -123,7 +151,17 @@ func (p *Pool) forget(at *place) {
 	}
 	p.mu.Unlock()
 	p.drop(at)
-	<-at.turn
+	p.yield(at)
+}
+
+// expire forgets a place that has been idle for long. A call may have come when the timer had ended already.
+func (p *Pool) expire(at *place) {
+	p.mu.Lock()
+	idle := time.Since(at.used) >= idleFor && len(at.turn) == 0
+	p.mu.Unlock()
+	if idle {
+		p.forget(at)
+	}
 }
 
 // drop closes the session of a place, if it has one. It needs the turn.
@@ -163,7 +201,7 @@ func (p *Pool) borrow(ctx context.Context, server Server, id string) (*session, 
 	if first := p.shared[id]; first != nil || p.closed {
 		p.closing.Go(s.close)
 		if first == nil {
-			return nil, fmt.Errorf("%w: the worker is closing its sessions", tool.ErrNotRun)
+			return nil, errClosing
 		}
 		first.users++
 		return first, nil

@@ -29,6 +29,9 @@ const (
 	windowMessages = 2
 )
 
+// rejected is the code of an error that the SDK's transport makes: the request could not be sent.
+const rejected = -32005
+
 // session is one connection to a server. Its calls may overlap.
 type session struct {
 	server  Server
@@ -115,7 +118,8 @@ func (s *session) transport() (sdk.Transport, error) {
 			return nil, err
 		}
 		s.meter = &meter{ReadCloser: s.process.out, most: int64(windowMessages * s.server.largest()), excess: flooded}
-		return &sdk.IOTransport{Reader: s.meter, Writer: s.process.in, MaxLineLength: s.server.largest()}, nil
+		// the meter bounds a message too: the transport's own bound cannot be told from a lost connection
+		return &sdk.IOTransport{Reader: s.meter, Writer: s.process.in, MaxLineLength: -1}, nil
 	}
 	address, err := s.secrets.resolve("url", s.server.URL)
 	if err != nil {
@@ -227,7 +231,7 @@ func (s *session) hide(ctx, limited context.Context, err error) error {
 	case ctx.Err() == nil && limited.Err() != nil:
 		err = ErrHung
 	case errors.Is(err, ErrListing):
-	case errors.As(err, &protocol):
+	case errors.As(err, &protocol) && protocol.Code != rejected:
 		err = fmt.Errorf("%w: error %d: %s", ErrAnswer, protocol.Code, protocol.Message)
 	default:
 		err = fmt.Errorf("%w: %w", ErrLost, err)
