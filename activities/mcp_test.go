@@ -23,8 +23,8 @@ import (
 	"github.com/ropewalk/ropewalk/tool/mcp/mcptest"
 )
 
-// dialer is an engine whose policy makes the calls of a script, one list for each turn, and then answers. In a call, ROW
-// is a number of the trajectory's own.
+// dialer is an engine whose policy makes the calls of a script, one list for each turn, and then answers. In a call,
+// ROW is a number of the trajectory's own.
 type dialer struct {
 	fakeEngine
 	script [][]string
@@ -104,7 +104,8 @@ const addRow = `{"name": "count_add", "arguments": {"by": ROW}}`
 // countScript is three turns of calls, of several tools and with bad arguments.
 var countScript = [][]string{
 	{addRow},
-	{addRow, `{"name": "count_add", "arguments": {"by": "much"}}`, `{"name": "count_fail", "arguments": {"text": "no"}}`},
+	{addRow, `{"name": "count_add", "arguments": {"by": "much"}}`,
+		`{"name": "count_fail", "arguments": {"text": "no"}}`},
 	{`{"name": "count_say_it", "arguments": {"text": "ROW"}}`, addRow},
 }
 
@@ -234,14 +235,14 @@ func TestPreparingARunWithAnMCPServer(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, b.deps.Close()) })
 	prepare := func(setting string) (api.Prepared, error) {
 		return do(b, PrepareRun{b.deps}.Execute, api.PrepareInput{Run: "new", Kind: "train", Recipe: "quickstart",
-			Overrides: []string{setting, "rollout.protocol=hermes", "rollout.prompts=8", "rollout.samples_per_prompt=16",
-				"rollout.shard_groups=8"}})
+			Overrides: []string{setting, "rollout.protocol=hermes", "rollout.prompts=8",
+				"rollout.samples_per_prompt=16", "rollout.shard_groups=8"}})
 	}
 	before, err := b.deps.Store.List(t.Context(), "")
 	require.NoError(t, err)
 	for mode, message := range map[string]string{
-		"10000 tools": "rollout.mcp: list the tools of MCP server count: the MCP server's list of tools cannot be used: " +
-			"it has more than 1000 tools",
+		"10000 tools": "rollout.mcp: list the tools of MCP server count: the MCP server's list of tools cannot be " +
+			"used: it has more than 1000 tools",
 		"no schema": `tool "poke": the schema is no JSON schema`,
 	} {
 		_, err := prepare(serverSetting(t, mode, nil))

@@ -9,9 +9,9 @@ import (
 	"github.com/ropewalk/ropewalk/tool/mcp"
 )
 
-// pinTools asks the recipe's MCP servers for their tools and returns the recipe with them. From then on the recipe alone
-// says what prompts and calls look like, so later stages and replays need no server for that. A run that is already
-// prepared, by the manifest ref, keeps its tools.
+// pinTools asks the recipe's MCP servers for their tools and returns the recipe with them. From then on the recipe
+// alone says what prompts and calls look like, so later stages and replays need no server for that. A run that is
+// already prepared, by the manifest ref, keeps its tools.
 func (a PrepareRun) pinTools(ctx context.Context, resolved *recipes.Resolved, ref schema.Ref,
 	found bool) (*recipes.Resolved, error) {
 	if len(resolved.Recipe.Rollout.MCP) == 0 {

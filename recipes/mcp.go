@@ -87,6 +87,6 @@ func roomFor(r *Recipe, s mcp.Server) string {
 		return ""
 	}
 	need := max(r.Rollout.Prompts*r.Rollout.SamplesPerPrompt, rollout.StatefulEpisodes)
-	return unless(s.Sessions >= need, "server %s: sessions must be ≥ %d, for so many episodes hold one at once and "+
-		"their calls must not run twice (repeat), got %d", s.Name, need, s.Sessions)
+	return unless(s.Sessions >= need, "server %s: sessions must be ≥ %d, for so many episodes hold one at once, and "+
+		"nothing says that calls can be repeated (repeat), got %d", s.Name, need, s.Sessions)
 }

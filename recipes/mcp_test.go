@@ -31,16 +31,16 @@ func TestMCPServersOfARecipe(t *testing.T) {
 func TestMCPServersThatARecipeCannotHave(t *testing.T) {
 	for set, message := range map[string]string{
 		"rollout.protocol=rstar2": "cannot be called with rollout.protocol rstar2",
-		"rollout.mcp=[{name: a, command: [x], repeat: pure}, {name: a, command: [y], repeat: pure}]": "must name each " +
-			"server once, got a twice",
+		"rollout.mcp=[{name: a, command: [x], repeat: pure}, {name: a, command: [y], repeat: pure}]": "must name " +
+			"each server once, got a twice",
 		"rollout.mcp=[{name: A, command: [x]}]":                    "must match ^[a-z][a-z0-9_]{0,31}$",
-		"rollout.mcp=[{name: a}]":                                  "server a: command: a server has either command or url",
+		"rollout.mcp=[{name: a}]":                                  "command: a server has either command or url",
 		"rollout.mcp=[{name: a, command: [x], env: ['K=${x:y}']}]": "server a: env: a reference to a secret is",
-		"rollout.mcp=[{name: a, command: [x], sessions: 100}]":     "sessions must be ≥ 512, for so many episodes hold one",
+		"rollout.mcp=[{name: a, command: [x], sessions: 100}]":     "sessions must be ≥ 512, for so many",
 		"rollout.mcp=[{name: a, command: [x], session: alone}]":    "must be one of episode, shared",
 		"rollout.mcp=[{name: a, command: [x], seconds: 0}]":        "must be > 0",
 		"rollout.mcp=[{name: a, command: [x], secret: 1}]":         "no such field",
-		"rollout.tools=[]": "must name the tools that demonstrations call",
+		"rollout.tools=[]": "must name the tools that",
 		"rollout.mcp=[{name: a, command: [x], pinned: [{tool: t}]}]": "is required",
 		"rollout.mcp=[{name: a, command: [x], repeat: pure, pinned: [{tool: t, schema: '{}', repeat: pure, " +
 			"digest: d}]}]": "tool t: the digest is not that of the other fields",

@@ -68,9 +68,9 @@ type Spec struct {
 	// it by making these calls again, and the call breaks if one of them has another result than before. The calls of
 	// other tools break.
 	Stateful bool
-	// Server names what tools with the same Server share: the state of an episode. The calls that an episode makes of any
-	// of them run in order, Call.Past holds the earlier calls of all of them, and any of the tools runs the calls of all.
-	// Such tools are stateful and have the same Repeat. "" is a state of the tool's own.
+	// Server names what tools with the same Server share: the state of an episode. The calls that an episode makes of
+	// any of them run in order, Call.Past holds the earlier calls of all of them, and any of the tools runs the calls
+	// of all. Such tools are stateful and have the same Repeat. "" is a state of the tool's own.
 	Server string
 	// Part is what the record calls the tool in the reason of an exclusion; "" is "tool NAME".
 	Part string

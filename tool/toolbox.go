@@ -41,8 +41,8 @@ const batchCalls = 512
 
 // RunEach runs calls of several tools and returns the outcome of each, in the order of the calls. Each tool gets its
 // calls in their order; of tools that share a server, the first gets the calls of all. Different tools run
-// concurrently, so the calls of a turn that go to different tools do not wait for each other. If progress is not nil, it is called with the number of calls that have an outcome, possibly from
-// several goroutines.
+// concurrently, so the calls of a turn that go to different tools do not wait for each other. If progress is not nil,
+// it is called with the number of calls that have an outcome, possibly from several goroutines.
 //
 // An error means that a tool, and no single call, is broken.
 func (b Toolbox) RunEach(ctx context.Context, calls []Call, progress func(done int)) ([]Outcome, error) {

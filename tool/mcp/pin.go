@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -18,8 +17,6 @@ const (
 	toolsMax = 1000
 	pagesMax = 100
 )
-
-func afterGrace() <-chan time.Time { return time.After(closeGrace) }
 
 // list returns what the server says about those of its tools that the policy can call, in the order of their names.
 func (s *session) list(ctx context.Context) ([]Pinned, error) {
@@ -145,8 +142,9 @@ func (p *Pool) Discover(ctx context.Context, server Server) (Server, error) {
 		return server, fmt.Errorf("list the tools of MCP server %s: %w: it has none", server.Name, ErrListing)
 	}
 	if size > pinnedBytes {
-		return server, fmt.Errorf("list the tools of MCP server %s: %w: descriptions and schemas have %d bytes, and at "+
-			"most %d are allowed; name those that the policy needs (tools)", server.Name, ErrListing, size, pinnedBytes)
+		return server, fmt.Errorf("list the tools of MCP server %s: %w: descriptions and schemas have %d bytes, and "+
+			"at most %d are allowed; name those that the policy needs (tools)", server.Name, ErrListing, size,
+			pinnedBytes)
 	}
 	server.Pinned = pins
 	if _, fault := server.faultOfPins(); fault != "" {

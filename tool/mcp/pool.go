@@ -192,7 +192,7 @@ func (p *Pool) borrow(ctx context.Context, server Server, id string) (*session, 
 		return s, nil
 	}
 	p.mu.Unlock()
-	s, err := open(ctx, server)
+	s, err := openFor(ctx, server)
 	if err != nil {
 		return nil, err
 	}

@@ -135,7 +135,7 @@ func (m *meter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// reset begins to count anew.
+// reset begins to count from zero.
 func (m *meter) reset() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -63,8 +63,9 @@ func converse(t *testing.T, s mcp.Server, calls []asked) {
 // The Model Context Protocol's own test server (npm), which shows every kind of content.
 func TestRealServerEverything(t *testing.T) {
 	modules := installed(t, "ROPEWALK_MCP_NODE_MODULES", "mcp-npm")
-	s := mcp.Server{Name: "every", Repeat: "sandboxed", Session: mcp.PerEpisode, Sessions: 8, Seconds: 60, OutputKB: 64,
-		Command: []string{"node", filepath.Join(modules, ".bin", "mcp-server-everything"), "stdio"}, Env: []string{"PATH"}}
+	s := mcp.Server{Name: "every", Repeat: "sandboxed", Session: mcp.PerEpisode, Sessions: 8, Seconds: 60,
+		OutputKB: 64, Env: []string{"PATH"},
+		Command: []string{"node", filepath.Join(modules, ".bin", "mcp-server-everything"), "stdio"}}
 	s = pinned(t, newPool(t), s)
 	var names []string
 	for _, spec := range s.Specs() {

@@ -154,8 +154,8 @@ func depth(v any) int {
 	return most + 1
 }
 
-// cheap reports whether a schema can be checked in bounded time. It counts the subschemas that are reached from the top,
-// each as often as it is reached, and follows references until the arguments can be nested no deeper.
+// cheap reports whether a schema can be checked in bounded time. It counts the subschemas that are reached from the
+// top, each as often as it is reached, and follows references until the arguments can be nested no deeper.
 func cheap(top map[string]any) bool {
 	w := walk{top: top, known: map[step]int{}, open: map[step]bool{}}
 	return w.cost(top, "#", argumentsDeep) <= costMax

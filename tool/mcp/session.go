@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -52,8 +51,16 @@ type session struct {
 // largest is the largest message that a session reads, in bytes.
 func (s Server) largest() int { return max(messageMax, s.OutputKB<<10*escaped) }
 
-// open opens a session and checks that the server describes the pinned tools as they are pinned. An error says that no
-// call was run.
+// openFor is open for a call: an error says that the call was not run.
+func openFor(ctx context.Context, server Server) (*session, error) {
+	s, err := open(ctx, server)
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("%w: %w", tool.ErrNotRun, err)
+	}
+	return s, err
+}
+
+// open opens a session and checks that the server describes the pinned tools as they are pinned.
 func open(ctx context.Context, server Server) (*session, error) {
 	s := &session{server: server, secrets: &secrets{}}
 	limited, cancel := context.WithTimeout(ctx, server.Limit())
@@ -68,7 +75,7 @@ func open(ctx context.Context, server Server) (*session, error) {
 		if cause := context.Cause(ctx); cause != nil {
 			return nil, cause
 		}
-		return nil, fmt.Errorf("%w: open a session with MCP server %s: %w", tool.ErrNotRun, server.Name, err)
+		return nil, fmt.Errorf("open a session with MCP server %s: %w", server.Name, err)
 	}
 	return s, nil
 }
@@ -76,7 +83,7 @@ func open(ctx context.Context, server Server) (*session, error) {
 func (s *session) connect(ctx context.Context) error {
 	transport, err := s.transport()
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", ErrSetup, err)
 	}
 	client := sdk.NewClient(&sdk.Implementation{Name: "ropewalk", Version: "1"}, &sdk.ClientOptions{
 		Logger: slog.New(slog.DiscardHandler), Capabilities: &sdk.ClientCapabilities{},
@@ -217,60 +224,4 @@ func (s *session) call(ctx context.Context, p Pinned, key tool.Key, arguments js
 	}
 	return tool.Result{}, fmt.Errorf("call tool %s of MCP server %s: %w", p.Tool, s.server.Name,
 		s.hide(ctx, limited, a.err))
-}
-
-// hide names the kind of an error and removes secrets from its text.
-func (s *session) hide(ctx, limited context.Context, err error) error {
-	var protocol *jsonrpc.Error
-	var refused *refusal.Error
-	switch {
-	case s.flooded.Load():
-		err = ErrFlood
-	case errors.As(err, &refused): // holds only names and digests
-		return err
-	case ctx.Err() == nil && limited.Err() != nil:
-		err = ErrHung
-	case errors.Is(err, ErrListing):
-	case errors.As(err, &protocol) && protocol.Code != rejected:
-		err = fmt.Errorf("%w: error %d: %s", ErrAnswer, protocol.Code, protocol.Message)
-	default:
-		err = fmt.Errorf("%w: %w", ErrLost, err)
-	}
-	text := err.Error()
-	if s.process != nil && !errors.Is(err, ErrAnswer) && len(s.server.Pinned) == 0 {
-		if said := s.process.errors.String(); said != "" {
-			text += "; its error output ends with: " + said
-		}
-	}
-	return hidden{err, strings.ToValidUTF8(s.secrets.conceal(text), "\uFFFD")}
-}
-
-// cut ends the connection at once.
-func (s *session) cut() {
-	if s.end != nil {
-		s.end()
-	}
-	if s.process != nil {
-		_ = s.process.Close()
-	}
-}
-
-// close ends the session and its program. Further calls do nothing.
-func (s *session) close() {
-	s.closing.Do(func() {
-		if s.client != nil {
-			ended := make(chan struct{})
-			go func() { defer close(ended); _ = s.client.Close() }()
-			if s.process == nil { // let the server know, within bounds
-				select {
-				case <-ended:
-				case <-afterGrace():
-				}
-			}
-		}
-		s.cut()
-		if s.idle != nil {
-			s.idle()
-		}
-	})
 }

@@ -57,7 +57,8 @@ func (t *serverTool) Run(ctx context.Context, calls []tool.Call) ([]tool.Result,
 func (t *serverTool) one(ctx context.Context, c tool.Call) (tool.Result, error) {
 	check, ok := t.checkers[c.Tool]
 	if !ok {
-		return tool.Result{}, fmt.Errorf("%w: MCP server %s has no pinned tool %s", tool.ErrNotRun, t.server.Name, c.Tool)
+		return tool.Result{}, fmt.Errorf("%w: MCP server %s has no pinned tool %s", tool.ErrNotRun, t.server.Name,
+			c.Tool)
 	}
 	if _, fault := check.check(c.Arguments); fault != "" {
 		return tool.Result{Status: tool.BadArguments, Stderr: fault}, nil
@@ -117,7 +118,7 @@ func (t *serverTool) restore(ctx context.Context, past []tool.Ran) (*session, er
 	if len(past) > 0 && t.spec.Repeat == tool.AtMostOnce {
 		return nil, fmt.Errorf("MCP server %s: %w", t.server.Name, ErrStateLost)
 	}
-	s, err := open(ctx, t.server)
+	s, err := openFor(ctx, t.server)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// web sends the requests of a session to an address. It adds the headers, bounds each answer, and ends with the session.
+// web sends the requests of a session to an address. It adds the headers, bounds each answer, and ends with the
+// session.
 type web struct {
 	next    http.RoundTripper
 	headers map[string]string
