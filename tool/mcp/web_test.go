@@ -41,12 +41,14 @@ func TestHostileAddresses(t *testing.T) {
 		answer http.HandlerFunc
 		want   error
 	}{
-		"hang":     {func(_ http.ResponseWriter, r *http.Request) {
+		"hang": {func(_ http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body) // a server notices that its client has gone only after that
 			<-r.Context().Done()
 		}, mcp.ErrHung},
-		"no MCP":   {func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "hello") }, mcp.ErrLost},
-		"an error": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }, mcp.ErrLost},
+		"no MCP": {func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "hello") }, mcp.ErrLost},
+		"an error": {func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusBadGateway)
+		}, mcp.ErrLost},
 		"100 MB of JSON": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			for range 100 {
@@ -62,7 +64,7 @@ func TestHostileAddresses(t *testing.T) {
 					return
 				}
 			}
-		}, mcp.ErrLost},
+		}, mcp.ErrFlood},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bounded(t, func() {
