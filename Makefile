@@ -65,11 +65,14 @@ test-presets: build tools ## train the smoke recipe of every method: three steps
 	@go run ./internal/bench/presets -out .ropewalk/bench/presets.json
 
 # The packages are installed into .tools/worlds. On an idle core this takes about two minutes.
-test-worlds: ## compare with the packages of others: household tasks with TextWorld, the shop with thefuzz
+test-worlds: ## compare with the packages of others: household tasks with TextWorld, the shop with thefuzz, MCP servers
 	ROPEWALK_TEXTWORLD_PYTHON=$${ROPEWALK_TEXTWORLD_PYTHON:-$$(tools/worlds.sh textworld)} \
 		go test -count 1 -timeout 60m -run TestTextWorldAgrees -v ./env/household
 	ROPEWALK_THEFUZZ_PYTHON=$${ROPEWALK_THEFUZZ_PYTHON:-$$(tools/worlds.sh thefuzz)} \
 		go test -count 1 -run TestThefuzzAgrees -v ./env/shop
+	ROPEWALK_MCP_NODE_MODULES=$${ROPEWALK_MCP_NODE_MODULES:-$$(tools/worlds.sh mcp-npm)} \
+	ROPEWALK_MCP_PYTHON=$${ROPEWALK_MCP_PYTHON:-$$(tools/worlds.sh mcp)} ROPEWALK_REQUIRE_MCP_SERVERS=1 \
+		go test -count 1 -run TestReal -v ./tool/mcp
 
 check-bytes: tools ## train the same short runs at BASE=COMMIT and here, and compare the weights byte for byte (minutes)
 	@tools/check-bytes.sh "$(BASE)" $(RUNS)

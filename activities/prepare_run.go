@@ -53,6 +53,9 @@ func (a PrepareRun) prepare(ctx context.Context, in api.PrepareInput, out *api.P
 		if err := built(&resolved.Recipe); err != nil {
 			return err
 		}
+		if resolved, err = a.pinTools(ctx, resolved, ref, found); err != nil {
+			return err
+		}
 		if err := a.able(ctx, &resolved.Recipe); err != nil {
 			return err
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/tool/mcp"
 	"github.com/ropewalk/ropewalk/tool/tools"
 )
 
@@ -115,7 +116,8 @@ func (r *resolver) tokenizer(recipe *recipes.Recipe) (*tokenizer.Tokenizer, erro
 	if err != nil {
 		return nil, err
 	}
-	key := strings.Join(append([]string{recipe.Environment.Name, p.Spec().Name}, recipe.Rollout.ToolNames()...), " ")
+	key := strings.Join(append([]string{recipe.Environment.Name, p.Spec().Name, mcp.Identity(recipe.Rollout.MCP)},
+		recipe.Rollout.ToolNames()...), " ")
 	if recipe.Tokenizer != nil {
 		text, err := json.Marshal([]any{key, recipe.Tokenizer, recipe.Environment, recipe.Rollout.MaxTurns,
 			recipe.Rollout.History})
@@ -175,7 +177,7 @@ func TokenizerOf(recipe *recipes.Recipe) (*tokenizer.Tokenizer, error) {
 	if of.Interactive {
 		return rollout.TokenizerOf(p, of)
 	}
-	called, err := tools.Select(recipe.Rollout.ToolNames()...)
+	called, err := recipe.Rollout.Declared()
 	if err != nil {
 		return nil, err
 	}

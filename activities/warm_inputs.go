@@ -7,6 +7,7 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/engine"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/tool/mcp"
 )
 
 // The versions of the code that makes a warm start from its inputs. If a change makes one of them give another result
@@ -27,6 +28,7 @@ type warmInputs struct {
 	Settings    env.Settings       `json:"settings,omitempty"` // of the environment
 	Protocol    string             `json:"protocol,omitempty"` // if the recipe names one
 	Tools       []string           `json:"tools,omitempty"`    // if they are not python alone
+	MCP         []mcp.Server       `json:"mcp,omitempty"`      // with their tools pinned
 	History     int                `json:"history,omitempty"`  // earlier turns in a prompt, if prompts are whole
 	Policy      recipes.Policy     `json:"policy"`
 	Tokenizer   *recipes.Tokenizer `json:"tokenizer,omitempty"` // if it is trained
@@ -73,6 +75,7 @@ func warmInputsOf(r *recipes.Recipe, machine policy.Description) warmInputs {
 	if names := r.Rollout.ToolNames(); !slices.Equal(names, recipes.Rollout{}.ToolNames()) {
 		in.Tools = names
 	}
+	in.MCP = r.Rollout.MCP
 	if r.Whole() {
 		in.History = r.Rollout.History
 	}
@@ -92,6 +95,7 @@ func (in warmInputs) recipe() *recipes.Recipe {
 	r.Rollout = recipes.Rollout{
 		Temperature: 1, Protocol: in.Protocol, History: in.History, MaxTurns: l.MaxTurns,
 		MaxTurnTokens: l.MaxTurnTokens, MaxTokens: l.MaxTokens, MaxToolTextBytes: l.MaxToolTextBytes, Tools: in.Tools,
+		MCP: in.MCP,
 	}
 	r.Sandbox = recipes.Sandbox{CPUSeconds: l.CPUSeconds, WallSeconds: l.WallSeconds, MemoryMB: l.MemoryMB,
 		OutputKB: l.OutputKB}

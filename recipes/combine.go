@@ -49,9 +49,18 @@ var surrounding = []combination{
 		check: protocolFits,
 	},
 	{
-		at: "rollout.tools", reads: []string{"environment.name"}, only: "calling",
-		doc:   "names at least one tool, each once, of those that the environment has",
+		at: "rollout.tools", reads: []string{"environment.name", "warm_start.steps", "rollout.mcp"},
+		only: "calling",
+		doc: "names at least one tool, each once, of those that the environment has; none with rollout.mcp if " +
+			"warm_start.steps is 0",
 		check: toolsFit,
+	},
+	{
+		at: "rollout.mcp", reads: []string{"rollout.protocol", "rollout.tools", "rollout.prompts",
+			"rollout.samples_per_prompt"}, only: "calling",
+		doc: "servers of different names that each have command or url, with a protocol that lists any tools " +
+			"(hermes); sessions for all episodes of a step where calls must not run twice",
+		check: serversFit,
 	},
 	{
 		at: "rollout.history", reads: []string{"rollout.protocol"}, only: trained,

@@ -4,6 +4,7 @@ import (
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/rl/method"
 	"github.com/ropewalk/ropewalk/rl/resample"
+	"github.com/ropewalk/ropewalk/tool/mcp"
 	"github.com/ropewalk/ropewalk/tool/tools"
 )
 
@@ -183,6 +184,8 @@ type Rollout struct {
 	ShardGroups      int     `json:"shard_groups" default:"8" min:"1" max:"65536" doc:"groups in one shard, the unit of a durable activity"`
 	// Tools names tools of package tool/tools; see ToolNames.
 	Tools []string `json:"tools" default:"[python]" own:"tools" list:"tools" only:"calling" quiet:"true" doc:"tools that the policy can call; the default is the environment's own: search in search_qa, search and python in deep_research"`
+	// MCP names the servers whose tools the policy can call too; package tool/mcp explains them.
+	MCP []mcp.Server `json:"mcp" only:"calling" doc:"servers of the Model Context Protocol whose tools the policy can call too"`
 }
 
 // ToolNames returns the names of the tools that the policy can call. A recipe that was made without the field names

@@ -110,6 +110,8 @@ var levels = []Level{
 			{"store/mem", "a store in memory"},
 			{"store/s3", "a store on an S3 server; the only package that uses minio-go"},
 			{"store/storetest", "the conformance suite of stores"},
+			{"tool/mcp", "the tools of Model Context Protocol servers"},
+			{"tool/mcp/mcptest", "MCP servers for tests: honest and hostile ones"},
 			{"tool/tooltest", "the conformance suite of tools"},
 		},
 	},

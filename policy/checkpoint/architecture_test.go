@@ -57,13 +57,13 @@ func TestRefusedArchitectures(t *testing.T) {
 
 		`{"model_type":"llama","quantization_config":{"quant_method":"awq"}}`: "quantization_config is set",
 
-		sized(`"rope_scaling":{"type":"dynamic","factor":2}`):         `"dynamic", want default, linear, llama3 or yarn`,
+		sized(`"rope_scaling":{"type":"dynamic","factor":2}`):         `"dynamic", want default, linear`,
 		sized(`"rope_scaling":{"type":"linear"}`):                     "factor of rope_type linear is 0",
 		sized(`"rope_parameters":{"partial_rotary_factor":0.5}`):      "partial_rotary_factor is 0.5",
 		sized(`"rope_scaling":{"rope_type":"llama3","factor":8}`):     "original_max_position_embeddings",
 		sized(`"rope_scaling":{"rope_type":"yarn","truncate":false}`): "truncate is false",
 
-		`{"model_type":"mistral","num_key_value_heads":2,` + sizes + `,"sliding_window":0}`: "sliding_window is 0",
+		`{"model_type":"mistral","num_key_value_heads":2,"sliding_window":0,` + sizes + `}`: "sliding_window is 0",
 	} {
 		_, err := parseConfig([]byte(config))
 		require.ErrorContains(t, err, want, config)
