@@ -46,7 +46,8 @@ func TestReplayRowsAreTheRowsOfTheBatch(t *testing.T) {
 
 func TestARowWithoutARewardIsRefused(t *testing.T) {
 	var refused *refusal.Error
-	err := Open(rollout.History{}, nil, nil).Advance(Rules(&recipes.Replay{Size: 1, Baselines: 1}), 1, nil, turnRows(t, rollout.History{}))
+	err := Open(rollout.History{}, nil, nil).Advance(Rules(&recipes.Replay{Size: 1, Baselines: 1}), 1, nil,
+		turnRows(t, rollout.History{}))
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, refusal.Corrupt, refused.Kind)
 	require.EqualError(t, err, "trajectory 00001/0000/000 is in the batch and has no reward")
