@@ -9,6 +9,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/env"
+	"github.com/ropewalk/ropewalk/internal/batch"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/dataset"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
@@ -212,7 +213,7 @@ func (r *resolver) loopWith(recipe *recipes.Recipe, draws sampling, tokens *toke
 	}
 	s := rollout.Settings{
 		MaxTurns: recipe.Rollout.MaxTurns, MaxTurnTokens: recipe.Rollout.MaxTurnTokens,
-		MaxTokens: recipe.Rollout.MaxTokens, History: recipe.Rollout.History,
+		MaxTokens: recipe.Rollout.MaxTokens, History: batch.History(recipe),
 		MaxToolTextBytes: recipe.Rollout.MaxToolTextBytes, Temperature: draws.temperature,
 		Truncation: draws.truncation,
 		Protocol:   p,

@@ -171,6 +171,7 @@ type Rollout struct {
 	Protocol         string  `json:"protocol" optional:"true" doc:"the prompt format; absent = the environment's own"`
 	Tree             *Tree   `json:"tree" doc:"how trajectories branch"`
 	History          int     `json:"history" default:"0" min:"0" max:"1024" quiet:"true" doc:"latest turns that a prompt of layout turns holds after the task, in sampling and in learning; 0 = all. The warm start clones whole trajectories"`
+	HistoryTokens    int     `json:"history_tokens" default:"0" min:"0" max:"1048576" quiet:"true" doc:"tokens of the task and the earlier turns that a prompt of layout turns holds: the oldest turns leave, each as a whole, and the task stays; 0 = no limit. The turn's own context adds to them. With history, both limits apply"`
 	Prompts          int     `json:"prompts" required:"true" min:"1" max:"10000" former:"65536" doc:"prompts of one step"`
 	SamplesPerPrompt int     `json:"oversample" name:"samples_per_prompt" required:"true" min:"1" max:"1000" former:"1024" doc:"trajectories sampled for each prompt, before resampling. The record and older recipes call it oversample"`
 	Temperature      float64 `json:"temperature" default:"1" above:"0" max:"10" doc:"divides the logits; the loss uses the same"`

@@ -17,10 +17,10 @@ import (
 // Settings bound an episode.
 type Settings struct {
 	MaxTurns         int
-	MaxTurnTokens    int // of one response
-	MaxTokens        int // tokens of a turn's prefix and response; without History, of the trajectory
-	History          int // latest turns that a prompt holds after the task; 0 = all
-	MaxToolTextBytes int // of the tool's own text in one tool response; 0 = unbounded
+	MaxTurnTokens    int     // of one response
+	MaxTokens        int     // tokens of a turn's prefix and response; without History, of the trajectory
+	History          History // earlier turns that a prompt holds after the task
+	MaxToolTextBytes int     // of the tool's own text in one tool response; 0 = unbounded
 	ToolTextSide     protocol.Side
 	Temperature      float64 // 0 = the most likely tokens
 	Truncation       policy.Truncation
@@ -44,10 +44,10 @@ func (s Settings) Validate() error {
 			return fmt.Errorf("check rollout settings: %s must be at least 1, got %d", f.name, f.value)
 		}
 	}
-	if s.MaxToolTextBytes < 0 || s.History < 0 || !(s.Temperature >= 0) {
-		return fmt.Errorf("check rollout settings: max tool text bytes %d, history %d and temperature %g must not "+
-			"be negative",
-			s.MaxToolTextBytes, s.History, s.Temperature)
+	if s.MaxToolTextBytes < 0 || s.History.Turns < 0 || s.History.Tokens < 0 || !(s.Temperature >= 0) {
+		return fmt.Errorf("check rollout settings: max tool text bytes %d, history of %d turns and %d tokens and "+
+			"temperature %g must not be negative",
+			s.MaxToolTextBytes, s.History.Turns, s.History.Tokens, s.Temperature)
 	}
 	if err := s.Truncation.Validate(); err != nil {
 		return fmt.Errorf("check rollout settings: %w", err)
