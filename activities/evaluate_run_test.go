@@ -71,8 +71,11 @@ func TestAnEvaluationOfItsOwnHasARecordOfItsOwn(t *testing.T) {
 	again, err := b.evaluate(workflows.EvaluateInput{Run: "e", Resume: true})
 	require.NoError(t, err)
 	require.Equal(t, out, again)
+	seed := uint64(2)
+	_, err = b.train(t, workflows.TrainRunInput{Run: "b", Recipe: "quickstart", Set: small, Seed: &seed})
+	require.NoError(t, err)
 	other := in
-	other.Policy.Digest = strings.Repeat("0", 64)
+	other.Policy, _ = b.policyOf(t, "b", 2)
 	_, err = b.evaluate(other)
 	require.ErrorContains(t, err, "run e evaluates another policy")
 	_, err = b.train(t, workflows.TrainRunInput{Run: "e", Resume: true})
@@ -81,7 +84,7 @@ func TestAnEvaluationOfItsOwnHasARecordOfItsOwn(t *testing.T) {
 	require.ErrorContains(t, err, "run a is not an evaluation of its own")
 }
 
-// More samples and another environment are changes of the recipe alone.
+// More samples are a change of the recipe alone. A format with other fixed strings is refused.
 func TestAnEvaluationInAnotherShape(t *testing.T) {
 	b := newBench(t, mem.New())
 	_, err := b.train(t, workflows.TrainRunInput{Run: "a", Recipe: "quickstart", Set: small})
@@ -95,4 +98,12 @@ func TestAnEvaluationInAnotherShape(t *testing.T) {
 	require.Equal(t, []int{1, 2, 4}, e.Passes.K)
 	require.Equal(t, e.Summary.Success, e.Passes.PassAt[0].Success)
 	require.Equal(t, e.Summary.Success, e.Passes.PassOf[0].Success)
+	unknown := policy
+	unknown.Digest = strings.Repeat("0", 64)
+	_, err = b.evaluate(workflows.EvaluateInput{Run: "f", RecipeYAML: recipe, RecipeFile: "r", Policy: unknown})
+	require.ErrorContains(t, err, "commits no checkpoint 0000000000000000")
+	text, ok := recipes.Source("sokoban")
+	require.True(t, ok)
+	_, err = b.evaluate(workflows.EvaluateInput{Run: "f", RecipeYAML: string(text), RecipeFile: "r", Policy: policy})
+	require.ErrorContains(t, err, "environment.name: the policy was trained with another tokenizer")
 }

@@ -1,11 +1,13 @@
 package activities
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -54,3 +56,35 @@ func evaluates(in api.PrepareInput, m schema.Manifest) (*api.PolicyRef, error) {
 	}
 	return &policy, nil
 }
+
+// reads refuses to evaluate a policy whose tokenizer is not the one of the recipe. The fixed strings of a prompt format
+// are tokens of their own, so a policy can be evaluated only in formats that have those that it was trained with.
+func (a PrepareRun) reads(ctx context.Context, in api.PrepareInput, recipe *recipes.Recipe) error {
+	if in.Evaluates == nil {
+		return nil
+	}
+	m, err := a.Record.Read(ctx, in.Evaluates.Manifest)
+	if err != nil {
+		return err
+	}
+	if m.Checkpoint == nil || m.Checkpoint.Digest != in.Evaluates.Digest {
+		return refuse(api.FailBadInput, "policy: %s commits no checkpoint %.16s", in.Evaluates.Manifest.Key,
+			in.Evaluates.Digest)
+	}
+	tokens, err := a.tokenizer(recipe)
+	if err != nil {
+		return err
+	}
+	text := tokens.Files()[tokenizerFile]
+	for _, f := range m.Checkpoint.Files {
+		if f.Name == tokenizerFile && f.Digest != schema.Digest(text) {
+			return refuse(api.FailBadInput, "environment.name: the policy was trained with another tokenizer than the "+
+				"prompt format of %s has; name an environment or a rollout.protocol with the same fixed strings",
+				recipe.Environment.Name)
+		}
+	}
+	return nil
+}
+
+// tokenizerFile is the file of a checkpoint that holds its vocabulary.
+const tokenizerFile = "tokenizer.json"

@@ -71,6 +71,9 @@ func (a PrepareRun) prepare(ctx context.Context, in api.PrepareInput, out *api.P
 		if err != nil {
 			return err
 		}
+		if err := a.reads(ctx, in, &resolved.Recipe); err != nil {
+			return err
+		}
 		var made schema.Manifest
 		if made, ref, err = a.commitPrepared(ctx, in, place, resolved, engine); err != nil {
 			return err
