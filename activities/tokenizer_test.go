@@ -69,8 +69,8 @@ func TestATrainedTokenizer(t *testing.T) {
 // TestAWarmStartWithATrainedTokenizer: the tokenizer is part of the warm start's key and of its checkpoint, and the
 // model has a row for each of its tokens.
 func TestAWarmStartWithATrainedTokenizer(t *testing.T) {
-	recipe := trainedRecipe(t, "household", "warm_start.steps=2", "warm_start.optimizer.warmup_steps=0", "warm_start.batch=2", "policy.hidden=16",
-		"policy.layers=1", "policy.heads=2", "policy.kv_heads=1", "policy.head_dim=8", "policy.ffn=24")
+	recipe := trainedRecipe(t, "household", "warm_start.steps=2", "warm_start.optimizer.warmup_steps=0",
+		"warm_start.batch=2", "policy.hidden=16", "policy.layers=1", "policy.heads=2", "policy.kv_heads=1", "policy.head_dim=8", "policy.ffn=24")
 	machine := policy.Description{Device: "cpu"}
 	in := warmInputsOf(recipe, machine)
 	plain := *recipe

@@ -85,7 +85,8 @@ func warmInputsOf(r *recipes.Recipe, machine policy.Description) warmInputs {
 // recipe is the recipe that makes a warm start. Demonstrations are scripted, so any valid temperature will do. They
 // are cloned as a whole, and each of their calls is a program of its own.
 func (in warmInputs) recipe() *recipes.Recipe {
-	r := &recipes.Recipe{Seed: in.Seed, Policy: in.Policy, Tokenizer: in.Tokenizer, WarmStart: in.WarmStart, Engine: in.Engine}
+	r := &recipes.Recipe{Seed: in.Seed, Policy: in.Policy, Tokenizer: in.Tokenizer, WarmStart: in.WarmStart,
+		Engine: in.Engine}
 	r.Environment.Name, r.Environment.Settings = in.Environment, in.Settings
 	l := in.Limits
 	r.Rollout = recipes.Rollout{

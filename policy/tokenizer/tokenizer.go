@@ -194,8 +194,8 @@ func (t *Tokenizer) Pieces(ids []int32) []string {
 // VocabSize is the number of ids: 0 ≤ id < VocabSize.
 func (t *Tokenizer) VocabSize() int { return len(t.pieces) }
 
-// Symbols returns the vocabulary by id as tokenizer.json spells it: plain tokens, which are the bytes and what is merged
-// of them, in the byte-level alphabet, then the added tokens.
+// Symbols returns the vocabulary by id as tokenizer.json spells it: plain tokens, which are the bytes and the merged
+// tokens, in the byte-level alphabet, then the added tokens.
 func (t *Tokenizer) Symbols() (all []string, plain int) {
 	for _, piece := range t.pieces[:t.plain] {
 		all = append(all, spelt(piece))
