@@ -129,9 +129,8 @@ func readHead(ctx context.Context, v *evidence, key string) error {
 	return nil
 }
 
-// readForeign reads the manifests outside the run that its manifests were made from (warm starts, and the policy that an
-// evaluation measures), indexes all
-// manifests and reads the run's recipe.
+// readForeign reads the manifests outside the run that its manifests were made from (warm starts, and the policy that
+// an evaluation measures), indexes all manifests and reads the run's recipe.
 func readForeign(ctx context.Context, v *evidence) error {
 	wanted := map[string]string{} // key → the manifest that names it
 	for _, key := range v.keys() {
