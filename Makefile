@@ -64,11 +64,11 @@ test-large: tools ## send more than 5 GiB in one object to the local S3 server a
 test-presets: build tools ## train the smoke recipe of every method: three steps through the real pipeline (minutes)
 	@go run ./internal/bench/presets -out .ropewalk/bench/presets.json
 
-# The packages are installed into .tools/worlds. On an idle core this takes about two minutes.
+# The packages are installed into .tools/worlds once. With them this takes about two minutes of one core.
 test-worlds: ## compare with the packages of others: household tasks with TextWorld, the shop with thefuzz
-	ROPEWALK_TEXTWORLD_PYTHON=$${ROPEWALK_TEXTWORLD_PYTHON:-$$(tools/worlds.sh textworld)} \
+	ROPEWALK_REQUIRE_TEXTWORLD=1 ROPEWALK_TEXTWORLD_PYTHON=$${ROPEWALK_TEXTWORLD_PYTHON:-$$(tools/worlds.sh textworld)} \
 		go test -count 1 -timeout 60m -run TestTextWorldAgrees -v ./env/household
-	ROPEWALK_THEFUZZ_PYTHON=$${ROPEWALK_THEFUZZ_PYTHON:-$$(tools/worlds.sh thefuzz)} \
+	ROPEWALK_REQUIRE_THEFUZZ=1 ROPEWALK_THEFUZZ_PYTHON=$${ROPEWALK_THEFUZZ_PYTHON:-$$(tools/worlds.sh thefuzz)} \
 		go test -count 1 -run TestThefuzzAgrees -v ./env/shop
 
 check-bytes: tools ## train the same short runs at BASE=COMMIT and here, and compare the weights byte for byte (minutes)

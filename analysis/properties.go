@@ -27,8 +27,7 @@ func (r *Record) Properties(ctx context.Context, run string) (out diagnose.Prope
 	if err != nil {
 		return out, false, err
 	}
-	turns, err := stepRows[schema.TurnRow](ctx, v, step, "trajectory_id", "turn", "loss_mask", "entropies",
-		"anchor_hash", "parsed_calls", "answered")
+	turns, err := stepRows[schema.TurnRow](ctx, v, step)
 	if err != nil {
 		return out, false, err
 	}

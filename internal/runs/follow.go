@@ -49,10 +49,12 @@ func (s *Session) Follow(ctx context.Context, run string, view *ProgressView, st
 		case o := <-ended:
 			if o.err == nil {
 				poll(ctx, s.Temporal, run, view)
+				s.beforeTraining(ctx, run, view)
 			}
 			return o.result, o.err
 		case <-tick.C:
 			p, ok := poll(ctx, s.Temporal, run, view)
+			s.beforeTraining(ctx, run, view)
 			if ok && p.Parked != nil && !stay {
 				return workflows.TrainRunResult{}, ParkedError{p}
 			}
