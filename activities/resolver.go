@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/ropewalk/ropewalk/activities/api"
@@ -115,23 +116,62 @@ func (r *resolver) tokenizer(recipe *recipes.Recipe) (*tokenizer.Tokenizer, erro
 		return nil, err
 	}
 	key := strings.Join(append([]string{recipe.Environment.Name, p.Spec().Name}, recipe.Rollout.ToolNames()...), " ")
+	if recipe.Tokenizer != nil {
+		text, err := json.Marshal([]any{key, recipe.Tokenizer, recipe.Environment, recipe.Rollout.MaxTurns,
+			recipe.Rollout.History})
+		if err != nil {
+			return nil, fmt.Errorf("tokenizer: %w", err)
+		}
+		key = string(text)
+	}
 	if t, ok := r.tokenizers.find(key); ok {
 		return t, nil
 	}
 	t, err := TokenizerOf(recipe)
+	if err == nil && recipe.Tokenizer != nil {
+		t, err = r.train(recipe, t)
+	}
 	if err == nil {
 		r.tokenizers.put(key, t)
 	}
 	return t, err
 }
 
-// TokenizerOf makes the tokenizer of a recipe's policy.
+// train makes the tokenizer of a recipe that has it trained. plain is the one that it would have otherwise. The texts
+// come from a loop with the seed 0 and without budgets, so that runs with other seeds have the same tokenizer.
+func (r *resolver) train(recipe *recipes.Recipe, plain *tokenizer.Tokenizer) (*tokenizer.Tokenizer, error) {
+	world, err := r.world(recipe)
+	if err != nil {
+		return nil, err
+	}
+	free := *recipe
+	free.Seed, free.Rollout.MaxTokens, free.Rollout.MaxTurnTokens = 0, math.MaxInt32, math.MaxInt32
+	loop, err := r.loopWith(&free, sampling{temperature: 1}, plain)
+	if err != nil {
+		return nil, err
+	}
+	// Every stage of every worker makes the same tokenizer, so it belongs to no single stage's context.
+	texts, err := loop.Texts(context.Background(), world, recipe.Tokenizer.Texts)
+	if err != nil {
+		return nil, err
+	}
+	t, err := tokenizer.Train(plain.Added(), texts, recipe.Tokenizer.Vocabulary)
+	if err != nil {
+		return nil, refuse(api.FailBadInput, "tokenizer.vocabulary: %v", err)
+	}
+	return t, nil
+}
+
+// TokenizerOf makes the tokenizer of a recipe's policy, without merges if the recipe has it trained.
 func TokenizerOf(recipe *recipes.Recipe) (*tokenizer.Tokenizer, error) {
 	p, err := recipe.Protocol()
 	if err != nil {
 		return nil, err
 	}
 	of := recipe.Environment.Declaration()
+	if recipe.Tokenizer != nil {
+		of.Strings = nil // what occurs often is merged
+	}
 	if of.Interactive {
 		return rollout.TokenizerOf(p, of)
 	}
@@ -155,11 +195,16 @@ func rolloutSampling(r *recipes.Recipe) sampling {
 
 // loop is the recipe's agent loop.
 func (r *resolver) loop(recipe *recipes.Recipe, draws sampling) (*rollout.Loop, error) {
-	p, err := recipe.Protocol()
+	tokens, err := r.tokenizer(recipe)
 	if err != nil {
 		return nil, err
 	}
-	tokens, err := r.tokenizer(recipe)
+	return r.loopWith(recipe, draws, tokens)
+}
+
+func (r *resolver) loopWith(recipe *recipes.Recipe, draws sampling, tokens *tokenizer.Tokenizer) (*rollout.Loop,
+	error) {
+	p, err := recipe.Protocol()
 	if err != nil {
 		return nil, err
 	}

@@ -29,6 +29,7 @@ type warmInputs struct {
 	Tools       []string           `json:"tools,omitempty"`    // if they are not python alone
 	History     int                `json:"history,omitempty"`  // earlier turns in a prompt, if prompts are whole
 	Policy      recipes.Policy     `json:"policy"`
+	Tokenizer   *recipes.Tokenizer `json:"tokenizer,omitempty"` // if it is trained
 	WarmStart   recipes.WarmStart  `json:"warm_start"`
 	Limits      warmLimits         `json:"limits"`
 	Seed        uint64             `json:"seed"`
@@ -60,7 +61,7 @@ func warmInputsOf(r *recipes.Recipe, machine policy.Description) warmInputs {
 	machine.Advice = "" // it does not affect the result
 	in := warmInputs{
 		Environment: r.Environment.Name, Settings: r.Environment.Settings, Protocol: r.Rollout.Protocol,
-		Policy: r.Policy, WarmStart: r.WarmStart, Seed: r.Seed, Machine: machine,
+		Policy: r.Policy, Tokenizer: r.Tokenizer, WarmStart: r.WarmStart, Seed: r.Seed, Machine: machine,
 		Limits: warmLimits{
 			MaxTurns: r.Rollout.MaxTurns, MaxTurnTokens: r.Rollout.MaxTurnTokens, MaxTokens: r.Rollout.MaxTokens,
 			MaxToolTextBytes: r.Rollout.MaxToolTextBytes,
@@ -84,7 +85,8 @@ func warmInputsOf(r *recipes.Recipe, machine policy.Description) warmInputs {
 // recipe is the recipe that makes a warm start. Demonstrations are scripted, so any valid temperature will do. They
 // are cloned as a whole, and each of their calls is a program of its own.
 func (in warmInputs) recipe() *recipes.Recipe {
-	r := &recipes.Recipe{Seed: in.Seed, Policy: in.Policy, WarmStart: in.WarmStart, Engine: in.Engine}
+	r := &recipes.Recipe{Seed: in.Seed, Policy: in.Policy, Tokenizer: in.Tokenizer, WarmStart: in.WarmStart,
+		Engine: in.Engine}
 	r.Environment.Name, r.Environment.Settings = in.Environment, in.Settings
 	l := in.Limits
 	r.Rollout = recipes.Rollout{

@@ -35,6 +35,7 @@ type Recipe struct {
 	Environment Environment `json:"environment" doc:"the task"`
 	Engine      Engine      `json:"engine" only:"trained" doc:"what runs the models: a run takes one engine for all of its stages"`
 	Policy      Policy      `json:"policy" only:"trained" doc:"the model that is trained: its shape when it is made here, or a published one"`
+	Tokenizer   *Tokenizer  `json:"tokenizer,omitzero" only:"trained" without:"policy.checkpoint" doc:"how the model that is made here splits texts; null or absent = every byte is a token, and so is every fixed string of the protocol and the environment"`
 	WarmStart   WarmStart   `json:"warm_start" only:"demonstrated" spared:"policy.checkpoint" doc:"behaviour cloning on a script's demonstrations, before step 0"`
 	Rollout     Rollout     `json:"rollout" only:"trained" doc:"how trajectories are sampled"`
 	Sandbox     Sandbox     `json:"sandbox" only:"tooled" doc:"the limits of one tool call"`
@@ -134,6 +135,13 @@ type Policy struct {
 	RopeBase   float64 `json:"rope_base" default:"10000" min:"1" max:"100000000" without:"policy.checkpoint" doc:"base of the rotary embedding's wavelengths"`
 	// MaxPositions bounds a whole trajectory, in tokens.
 	MaxPositions int `json:"max_positions" default:"256" min:"8" max:"1048576" without:"policy.checkpoint" doc:"longest sequence, in tokens"`
+}
+
+// Tokenizer is trained on texts of the environment before the warm start. It does not depend on the run's seed.
+type Tokenizer struct {
+	Kind       string `json:"kind" default:"bpe" enum:"bpe" doc:"bpe is a byte-level BPE, which merges bytes that often follow each other in a word"`
+	Vocabulary int    `json:"vocabulary" default:"2048" min:"512" max:"65536" doc:"most tokens, the bytes and the protocol's fixed strings among them"`
+	Texts      int    `json:"texts" default:"100" min:"1" max:"10000" doc:"training tasks whose texts it is trained on: episodes of the expert, or prompts with the documents that a search finds"`
 }
 
 // WarmStart is behaviour cloning on demonstrations that a script writes: a noisy teacher, or the expert of an

@@ -185,6 +185,7 @@ func writeGGUF(path, name string, c *checkpoint.Checkpoint, dtype checkpoint.Dty
 	}
 	m := gguf.Model{Name: name, Checkpoint: c, Dtype: dtype}
 	m.Vocabulary.Tokens, m.Vocabulary.Bytes = tokens.Symbols()
+	m.Vocabulary.Merges = tokens.Merges()
 	if m.Vocabulary.ChatTemplate, err = gguf.ChatTemplate(c.Extra); err != nil {
 		return fmt.Errorf("%w: %w", ErrModel, err)
 	}

@@ -48,18 +48,22 @@ func TestArchitectures(t *testing.T) {
 
 // TestRefusedArchitectures: an error names the field.
 func TestRefusedArchitectures(t *testing.T) {
+	sized := func(more string) string { return `{"model_type":"llama",` + sizes + `,` + more + `}` }
 	for config, want := range map[string]string{
-		`{"model_type":"gemma3"}`:                                             `model_type is "gemma3", want one of llama, mistral, qwen2, qwen3`,
-		`{"model_type":"llama","attention_bias":true}`:                        "attention_bias is set",
-		`{"model_type":"llama","mlp_bias":true}`:                              "mlp_bias is set",
+		`{"model_type":"gemma3"}`: `"gemma3", want one of llama, mistral, qwen2, qwen3`,
+
+		`{"model_type":"llama","attention_bias":true}`: "attention_bias is set",
+		`{"model_type":"llama","mlp_bias":true}`:       "mlp_bias is set",
+
 		`{"model_type":"llama","quantization_config":{"quant_method":"awq"}}`: "quantization_config is set",
-		`{"model_type":"llama",` + sizes + `,"rope_scaling":{"type":"dynamic","factor":2}}`: `rope_type is "dynamic", ` +
-			`want default, linear, llama3 or yarn`,
-		`{"model_type":"llama",` + sizes + `,"rope_scaling":{"type":"linear"}}`:                     "factor of rope_type linear is 0",
-		`{"model_type":"llama",` + sizes + `,"rope_parameters":{"partial_rotary_factor":0.5}}`:      "partial_rotary_factor is 0.5",
-		`{"model_type":"llama",` + sizes + `,"rope_scaling":{"rope_type":"llama3","factor":8}}`:     "original_max_position_embeddings",
-		`{"model_type":"mistral","num_key_value_heads":2,` + sizes + `,"sliding_window":0}`:         "sliding_window is 0",
-		`{"model_type":"llama",` + sizes + `,"rope_scaling":{"rope_type":"yarn","truncate":false}}`: "truncate is false",
+
+		sized(`"rope_scaling":{"type":"dynamic","factor":2}`):         `"dynamic", want default, linear, llama3 or yarn`,
+		sized(`"rope_scaling":{"type":"linear"}`):                     "factor of rope_type linear is 0",
+		sized(`"rope_parameters":{"partial_rotary_factor":0.5}`):      "partial_rotary_factor is 0.5",
+		sized(`"rope_scaling":{"rope_type":"llama3","factor":8}`):     "original_max_position_embeddings",
+		sized(`"rope_scaling":{"rope_type":"yarn","truncate":false}`): "truncate is false",
+
+		`{"model_type":"mistral","num_key_value_heads":2,` + sizes + `,"sliding_window":0}`: "sliding_window is 0",
 	} {
 		_, err := parseConfig([]byte(config))
 		require.ErrorContains(t, err, want, config)

@@ -10,5 +10,5 @@
 // architecture llama, llama.cpp has the rows of queries and keys in another order than checkpoints.
 //
 // Matrices are written as F32, F16 or BF16; vectors (the norms' weights) are always F32, which llama.cpp expects. The
-// tokenizer is written as a byte-level BPE vocabulary without merges.
+// tokenizer is written as a byte-level BPE vocabulary.
 package gguf
