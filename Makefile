@@ -66,7 +66,8 @@ test-presets: build tools ## train the smoke recipe of every method: three steps
 
 # The packages are installed into .tools/worlds once. With them this takes about two minutes of one core.
 test-worlds: ## compare with the packages of others: household tasks with TextWorld, the shop with thefuzz
-	ROPEWALK_REQUIRE_TEXTWORLD=1 ROPEWALK_TEXTWORLD_PYTHON=$${ROPEWALK_TEXTWORLD_PYTHON:-$$(tools/worlds.sh textworld)} \
+	ROPEWALK_REQUIRE_TEXTWORLD=1 \
+	ROPEWALK_TEXTWORLD_PYTHON=$${ROPEWALK_TEXTWORLD_PYTHON:-$$(tools/worlds.sh textworld)} \
 		go test -count 1 -timeout 60m -run TestTextWorldAgrees -v ./env/household
 	ROPEWALK_REQUIRE_THEFUZZ=1 ROPEWALK_THEFUZZ_PYTHON=$${ROPEWALK_THEFUZZ_PYTHON:-$$(tools/worlds.sh thefuzz)} \
 		go test -count 1 -run TestThefuzzAgrees -v ./env/shop

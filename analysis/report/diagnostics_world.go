@@ -129,7 +129,7 @@ func actionFlows(id, title string, success int) figure {
 			}
 			flows := flowsOf(f.Title, r)
 			f.SVG, f.Legend = flows.SVG(), flows.Legend()
-			f.Note = fmt.Sprintf("Each column shows the first, second, … action of %d trajectories, by its first word; "+
+			f.Note = fmt.Sprintf("Each column shows the first, second, … action of %d trajectories, by first word; "+
 				"bands lead to the next action. %s of the transitions repeat the action before them.", trajectories,
 				percent(r.Loops))
 			return nil

@@ -12,7 +12,8 @@ import (
 func TestErrorRatesAreCompared(t *testing.T) {
 	f := drawn(asked("error_rates", "kind step n errors",
 		[]any{"tool calls", int32(1), int64(100), int64(10)}, []any{"tool calls", int32(2), int64(100), int64(30)},
-		[]any{"actions", int32(1), int64(100), int64(10)}, []any{"actions", int32(2), int64(100), int64(12)}), errorRates)
+		[]any{"actions", int32(1), int64(100), int64(10)}, []any{"actions", int32(2), int64(100), int64(12)}),
+		errorRates)
 	require.Len(t, f.Table.Rows, 2)
 	require.Equal(t, []string{"tool calls", "no"}, []string{f.Table.Rows[0][0], f.Table.Rows[0][4]})
 	require.Equal(t, []string{"actions", "yes"}, []string{f.Table.Rows[1][0], f.Table.Rows[1][4]})

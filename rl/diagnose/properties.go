@@ -70,7 +70,7 @@ type PropertyReport struct {
 	Invalid                     float64 // share of turns
 	CallsPerTrajectory          float64
 	ConsecutiveHigh             float64 // share of the turns after a trajectory's first
-	// AnchorsKnown and EntropiesKnown are false if the record has no anchors or no entropies: their shares mean nothing.
+	// AnchorsKnown and EntropiesKnown are false if the record has no anchors or no entropies.
 	AnchorsKnown, EntropiesKnown bool
 }
 
