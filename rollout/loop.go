@@ -101,6 +101,7 @@ type Loop struct {
 	tok      *tokenizer.Tokenizer
 	runSeed  uint64
 	stops    []int32 // the tokens that end a response, the end of the turn first
+	guard    *guard  // bounds the calls of the environment
 }
 
 // NewLoop makes the loop of one run; the tokenizer must know the end-of-turn tag.
@@ -112,7 +113,8 @@ func NewLoop(settings Settings, tok *tokenizer.Tokenizer, runSeed uint64) (*Loop
 	if p.Spec().Whole {
 		settings.History = OwnContext
 	}
-	l := &Loop{settings: settings, protocol: p, prompted: settings.prompted(), tok: tok, runSeed: runSeed}
+	l := &Loop{settings: settings, protocol: p, prompted: settings.prompted(), tok: tok, runSeed: runSeed,
+		guard: &guard{limit: callLimit}}
 	for _, text := range append([]string{p.Spec().EndOfTurn}, p.Spec().Stops...) {
 		stop, ok := tok.ID(text)
 		if !ok {

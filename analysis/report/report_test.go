@@ -171,7 +171,7 @@ func TestAnImportHasNoEmptyCards(t *testing.T) {
 		require.NotEmpty(t, s.Figures, s.ID)
 		sections = append(sections, s.ID)
 	}
-	require.Equal(t, []string{"learning", "selection", "update", "diagnostics", "recipe"}, sections)
+	require.Equal(t, []string{"learning", "selection", "world", "update", "diagnostics", "recipe"}, sections)
 	missing := missingOf(page)
 	for title, why := range map[string]string{
 		"Success by level, held-out problems": "Nothing was evaluated", "Entropy": "No policy was updated",
@@ -246,7 +246,7 @@ func TestShownSQLCanBeAskedAgain(t *testing.T) {
 			require.NotEmpty(t, got.Rows, q.Name)
 		}
 	}
-	require.Len(t, asked, 22)
+	require.Len(t, asked, 23)
 }
 
 func TestNoSuchRun(t *testing.T) {

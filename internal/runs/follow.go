@@ -60,10 +60,12 @@ func follow[R any](ctx context.Context, s *Session, run string, view *ProgressVi
 		case o := <-ended:
 			if o.err == nil {
 				poll(ctx, s.Temporal, run, view)
+				s.beforeTraining(ctx, run, view)
 			}
 			return o.result, o.err
 		case <-tick.C:
 			p, ok := poll(ctx, s.Temporal, run, view)
+			s.beforeTraining(ctx, run, view)
 			if ok && p.Parked != nil && !stay {
 				return none, ParkedError{p}
 			}
