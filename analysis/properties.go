@@ -16,10 +16,15 @@ import (
 const returnDiscount = 0.95
 
 // Properties returns what a run's world offers to the methods before training, from the rows of the first finished
-// step, which the first policy sampled. found is false for a run without a finished step.
+// step, which the first policy sampled. found is false for a run without a finished step, and for an import, which has
+// no first policy.
 func (r *Record) Properties(ctx context.Context, run string) (out diagnose.PropertyReport, found bool, err error) {
 	v, err := r.Visible(ctx, run)
 	if err != nil || len(v.steps) == 0 {
+		return out, false, err
+	}
+	_, _, trained, err := v.record.writer.Lookup(ctx, schema.AtInit(run, schema.StageWarmStart))
+	if err != nil || !trained {
 		return out, false, err
 	}
 	step := slices.Min(v.steps)

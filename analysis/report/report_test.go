@@ -171,7 +171,7 @@ func TestAnImportHasNoEmptyCards(t *testing.T) {
 		require.NotEmpty(t, s.Figures, s.ID)
 		sections = append(sections, s.ID)
 	}
-	require.Equal(t, []string{"learning", "selection", "world", "update", "diagnostics", "recipe"}, sections)
+	require.Equal(t, []string{"learning", "selection", "update", "diagnostics", "recipe"}, sections)
 	missing := missingOf(page)
 	for title, why := range map[string]string{
 		"Success by level, held-out problems": "Nothing was evaluated", "Entropy": "No policy was updated",
