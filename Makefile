@@ -13,8 +13,8 @@ RECIPE ?= recipes/quickstart.yaml
 RACE ?= ./gpu/device ./gpu/lease ./gpu/leased ./gpu/torch ./gpu/wire ./internal/commit/... ./rollout/... \
 	./sandbox/client ./sandbox/service ./sandbox/session ./sandbox/zygote ./store/... ./workflows/...
 
-.PHONY: audit build check-bytes fuzz sbom gpu-bundle run test parity humaneval test-hosts test-presets race lint bench \
-	soak clean help tools lint-tools lint-lower test-limits test-large test-worlds \
+.PHONY: audit bench-worlds build check-bytes fuzz sbom gpu-bundle run test parity humaneval test-hosts test-presets race \
+	lint bench soak clean help tools lint-tools lint-lower test-limits test-large test-worlds \
 	test-worlds-textworld test-worlds-thefuzz test-worlds-mcp test-worlds-mcp-npm
 
 build: ## build bin/ropewalk
@@ -124,6 +124,12 @@ bench: bench-engine bench-rl bench-sandbox bench-quickstart ## run every benchma
 bench-quickstart: build tools ## train the quickstart with three seeds and check it against its goals (20 minutes)
 	@mkdir -p .ropewalk/bench
 	@go run ./internal/bench/quickstart -out .ropewalk/bench/quickstart.json -svg docs/learning-curves.svg
+
+# SEEDS and CELLS choose; a trial that is done is not repeated.
+SEEDS ?= 1,2,3
+bench-worlds: build tools ## train each world by GRPO and by its paper's method, three seeds each (at most 2.5 hours)
+	@mkdir -p .ropewalk/bench
+	@go run ./internal/bench/worlds -seeds $(SEEDS) -only "$(CELLS)" -out .ropewalk/bench/worlds.json
 
 # One of the peers is bubblewrap; on Debian: apt-get install bubblewrap.
 bench-sandbox: build ## compare the sandbox with the limit of its design and with its peers (minutes)
