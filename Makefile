@@ -13,8 +13,8 @@ RECIPE ?= recipes/quickstart.yaml
 RACE ?= ./gpu/device ./gpu/lease ./gpu/leased ./gpu/torch ./gpu/wire ./internal/commit/... ./rollout/... \
 	./sandbox/client ./sandbox/service ./sandbox/session ./sandbox/zygote ./store/... ./workflows/...
 
-.PHONY: audit bench-worlds build check-bytes fuzz sbom gpu-bundle run test parity humaneval test-hosts test-presets race \
-	lint bench soak clean help tools lint-tools lint-lower test-limits test-large test-worlds \
+.PHONY: audit bench-worlds build check-bytes fuzz sbom gpu-bundle run test parity humaneval test-hosts test-presets \
+	race lint bench soak clean help tools lint-tools lint-lower test-limits test-large test-worlds \
 	test-worlds-textworld test-worlds-thefuzz test-worlds-mcp test-worlds-mcp-npm
 
 build: ## build bin/ropewalk
