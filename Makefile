@@ -13,8 +13,9 @@ RECIPE ?= recipes/quickstart.yaml
 RACE ?= ./gpu/device ./gpu/lease ./gpu/leased ./gpu/torch ./gpu/wire ./internal/commit/... ./rollout/... \
 	./sandbox/client ./sandbox/service ./sandbox/session ./sandbox/zygote ./store/... ./workflows/...
 
-.PHONY: audit build check-bytes fuzz sbom gpu-bundle run test parity humaneval test-hosts test-presets race lint bench \
-	soak clean help tools lint-tools lint-lower test-limits test-large test-worlds
+.PHONY: audit bench-worlds build check-bytes fuzz sbom gpu-bundle run test parity humaneval test-hosts test-presets \
+	race lint bench soak clean help tools lint-tools lint-lower test-limits test-large test-worlds \
+	test-worlds-textworld test-worlds-thefuzz test-worlds-mcp test-worlds-mcp-npm
 
 build: ## build bin/ropewalk
 	@command -v go >/dev/null || { echo "Go is missing: install Go 1.26 or newer" >&2; exit 1; }
@@ -64,12 +65,27 @@ test-large: tools ## send more than 5 GiB in one object to the local S3 server a
 test-presets: build tools ## train the smoke recipe of every method: three steps through the real pipeline (minutes)
 	@go run ./internal/bench/presets -out .ropewalk/bench/presets.json
 
-# The packages are installed into .tools/worlds. On an idle core this takes about two minutes.
-test-worlds: ## compare with the packages of others: household tasks with TextWorld, the shop with thefuzz
+# The packages are installed into .tools/worlds once. With them this takes about two and a half minutes of one core.
+# WORLDS chooses some of textworld, thefuzz, mcp (servers from PyPI) and mcp-npm (servers from npm, which want Node.js).
+WORLDS ?= textworld thefuzz mcp mcp-npm
+test-worlds: $(addprefix test-worlds-,$(WORLDS)) ## compare with the packages of others: TextWorld, thefuzz, MCP servers
+
+test-worlds-textworld:
+	ROPEWALK_REQUIRE_TEXTWORLD=1 \
 	ROPEWALK_TEXTWORLD_PYTHON=$${ROPEWALK_TEXTWORLD_PYTHON:-$$(tools/worlds.sh textworld)} \
 		go test -count 1 -timeout 60m -run TestTextWorldAgrees -v ./env/household
-	ROPEWALK_THEFUZZ_PYTHON=$${ROPEWALK_THEFUZZ_PYTHON:-$$(tools/worlds.sh thefuzz)} \
+
+test-worlds-thefuzz:
+	ROPEWALK_REQUIRE_THEFUZZ=1 ROPEWALK_THEFUZZ_PYTHON=$${ROPEWALK_THEFUZZ_PYTHON:-$$(tools/worlds.sh thefuzz)} \
 		go test -count 1 -run TestThefuzzAgrees -v ./env/shop
+
+test-worlds-mcp:
+	ROPEWALK_MCP_PYTHON=$${ROPEWALK_MCP_PYTHON:-$$(tools/worlds.sh mcp)} ROPEWALK_REQUIRE_MCP_SERVERS=1 \
+		go test -count 1 -run 'TestRealServerTime|TestRealLibraryServer' -v ./tool/mcp
+
+test-worlds-mcp-npm:
+	ROPEWALK_MCP_NODE_MODULES=$${ROPEWALK_MCP_NODE_MODULES:-$$(tools/worlds.sh mcp-npm)} \
+	ROPEWALK_REQUIRE_MCP_SERVERS=1 go test -count 1 -run TestRealServerEverything -v ./tool/mcp
 
 check-bytes: tools ## train the same short runs at BASE=COMMIT and here, and compare the weights byte for byte (minutes)
 	@tools/check-bytes.sh "$(BASE)" $(RUNS)
@@ -108,6 +124,12 @@ bench: bench-engine bench-rl bench-sandbox bench-quickstart ## run every benchma
 bench-quickstart: build tools ## train the quickstart with three seeds and check it against its goals (20 minutes)
 	@mkdir -p .ropewalk/bench
 	@go run ./internal/bench/quickstart -out .ropewalk/bench/quickstart.json -svg docs/learning-curves.svg
+
+# SEEDS and CELLS choose; a trial that is done is not repeated.
+SEEDS ?= 1,2,3
+bench-worlds: build tools ## train each world by GRPO and by its paper's method, three seeds each (at most 2.5 hours)
+	@mkdir -p .ropewalk/bench
+	@go run ./internal/bench/worlds -seeds $(SEEDS) -only "$(CELLS)" -out .ropewalk/bench/worlds.json
 
 # One of the peers is bubblewrap; on Debian: apt-get install bubblewrap.
 bench-sandbox: build ## compare the sandbox with the limit of its design and with its peers (minutes)

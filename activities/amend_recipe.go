@@ -66,6 +66,9 @@ func (a AmendRecipe) draft(ctx context.Context, in api.AmendInput) (schema.Manif
 	if err != nil {
 		return schema.Manifest{}, err
 	}
+	if resolved, err = withPins(resolved, before.recipe.Rollout.MCP); err != nil {
+		return schema.Manifest{}, err
+	}
 	if err := built(&resolved.Recipe); err != nil {
 		return schema.Manifest{}, err
 	}

@@ -3,6 +3,7 @@ package activities
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -15,6 +16,7 @@ import (
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/tool/tools"
 )
 
 // given are demonstrations that a recipe names instead of a script's.
@@ -74,7 +76,7 @@ func moves(c openai.Demonstration) []rollout.RecordedMove {
 			continue
 		}
 		m.Thought, m.Result = s.Text, s.Tool
-		if code, ok := s.Call.Code(); ok {
+		if code, ok := programOf(*s.Call); ok {
 			m.Code = code
 		} else {
 			m.Tool, m.Arguments = s.Call.Name, s.Call.Arguments
@@ -210,4 +212,18 @@ func (g *given) rowsToClone(seed uint64, n int) (demos []learner.Demo, tokens in
 		}
 	}
 	return demos, tokens
+}
+
+// programOf returns the program of a call of the Python tool; ok is false for a call of another tool.
+func programOf(c openai.Call) (code string, ok bool) {
+	if c.Name != tools.Python.Name && !slices.Contains(tools.Python.Aliases, c.Name) {
+		return "", false
+	}
+	var arguments struct {
+		Code *string `json:"code"`
+	}
+	if json.Unmarshal([]byte(c.Arguments), &arguments) != nil || arguments.Code == nil {
+		return "", false
+	}
+	return *arguments.Code, true
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/sandbox/session"
 	"github.com/ropewalk/ropewalk/store"
+	"github.com/ropewalk/ropewalk/tool/mcp"
 )
 
 // Deps is what the stages of one worker share.
@@ -34,6 +35,8 @@ type Deps struct {
 	tokens *tokenizer.Tokenizer // for calc's policies and for imports
 	// held keeps the episodes of shards between their turns.
 	held *held
+	// servers holds sessions with MCP servers.
+	servers *mcp.Pool
 	// ledgers count, for each run, how the samples of its finished steps fared on each problem.
 	ledgers recent[string, *ledger]
 	// prepared holds the tasks that runs keep, by the manifests that decided on them.
@@ -76,6 +79,7 @@ func New(o Options) (*Deps, error) {
 		scratch: o.Scratch, Host: o.Host, held: newHeld(heldBytes),
 		ledgers:  recent[string, *ledger]{most: ledgersKept},
 		prepared: recent[string, *prepared]{most: preparedKept},
+		servers:  mcp.NewPool(),
 	}
 	d.fetch = o.Fetch
 	if o.Sessions != nil {
@@ -90,11 +94,11 @@ func (d *Deps) over(objects store.Store) *Deps {
 	return &Deps{records: records{objects, record}, resolver: newResolver(record), Code: d.Code, tokens: d.tokens}
 }
 
-// Close ends the trajectories' interpreters and the PyTorch engines.
+// Close ends the trajectories' interpreters, the sessions with MCP servers and the PyTorch engines.
 func (d *Deps) Close() error {
 	stats := d.Record.CacheStats()
 	slog.Info("read cache", "hits", stats.Hits, "misses", stats.Misses, "objects", stats.Objects, "bytes", stats.Bytes)
-	err := d.engines.Close()
+	err := errors.Join(d.engines.Close(), d.servers.Close())
 	if d.Notebooks == nil {
 		return err
 	}

@@ -24,9 +24,6 @@ type Evaluate struct{ *Deps }
 // statSuccess is the sampled success rate in an evaluation's manifest; keep_best compares it.
 const statSuccess = "success"
 
-// statScore is the mean score of the sampled episodes, in an environment that grades episodes.
-const statScore = "score"
-
 // Execute commits one row for each episode, and the episodes' turns, and returns the summary.
 func (a Evaluate) Execute(ctx context.Context, in api.EvaluateInput) (api.Evaluated, error) {
 	out := api.Evaluated{}
@@ -53,10 +50,10 @@ func (a Evaluate) Execute(ctx context.Context, in api.EvaluateInput) (api.Evalua
 		w.timing.Rows, w.timing.Tokens = int64(len(found.rows)), out.Summary.Tokens
 		w.stats = map[string]float64{statSuccess: out.Summary.Success, "greedy": out.Summary.Greedy}
 		if found.graded > 0 {
-			w.stats[statScore] = found.score / float64(found.graded)
+			w.stats[schema.StatScore] = found.score / float64(found.graded)
 		}
 		if recipe.Environment.Declaration().Golds {
-			w.stats["exact_match"], w.stats["f1"] = evaluation.Words(found.rows)
+			w.stats[schema.StatExactMatch], w.stats[schema.StatF1] = evaluation.Words(found.rows)
 		}
 		return found.put(ctx, w, recipe.Environment.Declaration().Interactive)
 	})

@@ -53,6 +53,9 @@ func (a PrepareRun) prepare(ctx context.Context, in api.PrepareInput, out *api.P
 		if err := built(&resolved.Recipe); err != nil {
 			return err
 		}
+		if resolved, err = a.pinTools(ctx, resolved, ref, found); err != nil {
+			return err
+		}
 		if err := a.able(ctx, &resolved.Recipe); err != nil {
 			return err
 		}
@@ -71,9 +74,19 @@ func (a PrepareRun) prepare(ctx context.Context, in api.PrepareInput, out *api.P
 		if err != nil {
 			return err
 		}
-		if ref, err = a.commitRecipe(ctx, in.Run, place, resolved, engine); err != nil {
+		if err := a.reads(ctx, in, &resolved.Recipe); err != nil {
 			return err
 		}
+		var made schema.Manifest
+		if made, ref, err = a.commitPrepared(ctx, in, place, resolved, engine); err != nil {
+			return err
+		}
+		if !found {
+			committed = made
+		}
+	}
+	if out.Evaluates, err = evaluates(in, committed); err != nil {
+		return err
 	}
 	if err := a.Store.Delete(ctx, schema.RequestKey(in.Run)); err != nil { // the record now holds the request
 		return fmt.Errorf("remove the request for run %s: %w", in.Run, err)
@@ -131,9 +144,9 @@ func recipeName(in api.PrepareInput) string {
 // suits refuses a recipe for the other kind of workflow.
 func suits(in api.PrepareInput, r recipes.Recipe) error {
 	name := r.Environment.Name
-	if in.Kind == "train" && r.Environment.Imported() {
+	if in.Kind != "reprocess" && r.Environment.Imported() {
 		return refuse(api.FailBadInput,
-			"environment.name: %s holds imported solutions, which cannot be trained on; use ropewalk import "+
+			"environment.name: %s holds imported solutions, which no policy can be run on; use ropewalk import "+
 				"(ReprocessRun)", name)
 	}
 	if in.Kind == "reprocess" && name != in.Format {
@@ -163,21 +176,31 @@ func (d *Deps) isolatedRecipe(ctx context.Context, scope api.Scope) (*recipes.Re
 	return r, d.isolates(r)
 }
 
+// commitRecipe is commitPrepared for a run that trains.
 func (a PrepareRun) commitRecipe(ctx context.Context, run string, place schema.Place, resolved *recipes.Resolved,
 	engine enginepool.Choice) (schema.Ref, error) {
+	_, ref, err := a.commitPrepared(ctx, api.PrepareInput{Run: run}, place, resolved, engine)
+	return ref, err
+}
+
+func (a PrepareRun) commitPrepared(ctx context.Context, in api.PrepareInput, place schema.Place,
+	resolved *recipes.Resolved, engine enginepool.Choice) (schema.Manifest, schema.Ref, error) {
 	m := schema.NewManifest(place, a.Code, resolved.Digest)
 	shard, err := a.Record.Shard(ctx, place, schema.Documents, resolved.JSON, 1)
 	if err != nil {
-		return schema.Ref{}, err
+		return m, schema.Ref{}, err
 	}
 	m.Shards = append(m.Shards, shard)
 	m.Note = map[string]string{"recipe": resolved.Recipe.Name, "seed": strconv.FormatUint(resolved.Recipe.Seed, 10)}
 	engine.Note(&m)
-	if err := a.catalogue(ctx, run, resolved.Recipe); err != nil {
-		return schema.Ref{}, err
+	if err := noteEvaluates(in, &m); err != nil {
+		return m, schema.Ref{}, err
 	}
-	_, ref, _, err := a.Record.Commit(ctx, m)
-	return ref, err
+	if err := a.catalogue(ctx, in.Run, resolved.Recipe); err != nil {
+		return m, schema.Ref{}, err
+	}
+	m, ref, _, err := a.Record.Commit(ctx, m)
+	return m, ref, err
 }
 
 // catalogue stores the run's entry in the catalogue; if an earlier attempt has stored one, that entry stays.

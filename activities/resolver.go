@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/env"
+	"github.com/ropewalk/ropewalk/internal/batch"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/dataset"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
@@ -16,6 +18,7 @@ import (
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/tool/mcp"
 	"github.com/ropewalk/ropewalk/tool/tools"
 )
 
@@ -114,28 +117,68 @@ func (r *resolver) tokenizer(recipe *recipes.Recipe) (*tokenizer.Tokenizer, erro
 	if err != nil {
 		return nil, err
 	}
-	key := strings.Join(append([]string{recipe.Environment.Name, p.Spec().Name}, recipe.Rollout.ToolNames()...), " ")
+	key := strings.Join(append([]string{recipe.Environment.Name, p.Spec().Name, mcp.Identity(recipe.Rollout.MCP)},
+		recipe.Rollout.ToolNames()...), " ")
+	if recipe.Tokenizer != nil {
+		text, err := json.Marshal([]any{key, recipe.Tokenizer, recipe.Environment, recipe.Rollout.MaxTurns,
+			recipe.Rollout.History})
+		if err != nil {
+			return nil, fmt.Errorf("tokenizer: %w", err)
+		}
+		key = string(text)
+	}
 	if t, ok := r.tokenizers.find(key); ok {
 		return t, nil
 	}
 	t, err := TokenizerOf(recipe)
+	if err == nil && recipe.Tokenizer != nil {
+		t, err = r.train(recipe, t)
+	}
 	if err == nil {
 		r.tokenizers.put(key, t)
 	}
 	return t, err
 }
 
-// TokenizerOf makes the tokenizer of a recipe's policy.
+// train makes the tokenizer of a recipe that has it trained. plain is the one that it would have otherwise. The texts
+// come from a loop with the seed 0 and without budgets, so that runs with other seeds have the same tokenizer.
+func (r *resolver) train(recipe *recipes.Recipe, plain *tokenizer.Tokenizer) (*tokenizer.Tokenizer, error) {
+	world, err := r.world(recipe)
+	if err != nil {
+		return nil, err
+	}
+	free := *recipe
+	free.Seed, free.Rollout.MaxTokens, free.Rollout.MaxTurnTokens = 0, math.MaxInt32, math.MaxInt32
+	loop, err := r.loopWith(&free, sampling{temperature: 1}, plain)
+	if err != nil {
+		return nil, err
+	}
+	// Every stage of every worker makes the same tokenizer, so it belongs to no single stage's context.
+	texts, err := loop.Texts(context.Background(), world, recipe.Tokenizer.Texts)
+	if err != nil {
+		return nil, err
+	}
+	t, err := tokenizer.Train(plain.Added(), texts, recipe.Tokenizer.Vocabulary)
+	if err != nil {
+		return nil, refuse(api.FailBadInput, "tokenizer.vocabulary: %v", err)
+	}
+	return t, nil
+}
+
+// TokenizerOf makes the tokenizer of a recipe's policy, without merges if the recipe has it trained.
 func TokenizerOf(recipe *recipes.Recipe) (*tokenizer.Tokenizer, error) {
 	p, err := recipe.Protocol()
 	if err != nil {
 		return nil, err
 	}
 	of := recipe.Environment.Declaration()
+	if recipe.Tokenizer != nil {
+		of.Strings = nil // what occurs often is merged
+	}
 	if of.Interactive {
 		return rollout.TokenizerOf(p, of)
 	}
-	called, err := tools.Select(recipe.Rollout.ToolNames()...)
+	called, err := recipe.Rollout.Declared()
 	if err != nil {
 		return nil, err
 	}
@@ -155,17 +198,22 @@ func rolloutSampling(r *recipes.Recipe) sampling {
 
 // loop is the recipe's agent loop.
 func (r *resolver) loop(recipe *recipes.Recipe, draws sampling) (*rollout.Loop, error) {
-	p, err := recipe.Protocol()
+	tokens, err := r.tokenizer(recipe)
 	if err != nil {
 		return nil, err
 	}
-	tokens, err := r.tokenizer(recipe)
+	return r.loopWith(recipe, draws, tokens)
+}
+
+func (r *resolver) loopWith(recipe *recipes.Recipe, draws sampling, tokens *tokenizer.Tokenizer) (*rollout.Loop,
+	error) {
+	p, err := recipe.Protocol()
 	if err != nil {
 		return nil, err
 	}
 	s := rollout.Settings{
 		MaxTurns: recipe.Rollout.MaxTurns, MaxTurnTokens: recipe.Rollout.MaxTurnTokens,
-		MaxTokens: recipe.Rollout.MaxTokens, History: recipe.Rollout.History,
+		MaxTokens: recipe.Rollout.MaxTokens, History: batch.History(recipe),
 		MaxToolTextBytes: recipe.Rollout.MaxToolTextBytes, Temperature: draws.temperature,
 		Truncation: draws.truncation,
 		Protocol:   p,

@@ -61,6 +61,8 @@ func stepWith(t *testing.T, engine policy.Engine, executor sandbox.Executor, set
 	published(deps, b.policy.Digest)
 	resolved, err := recipes.Resolve("quickstart", "", slices.Concat(benchRecipe, set), nil, nil)
 	require.NoError(t, err)
+	resolved, err = PrepareRun{deps}.pinTools(t.Context(), resolved, schema.Ref{}, false)
+	require.NoError(t, err)
 	b.scope.Config, err = PrepareRun{deps}.commitRecipe(t.Context(), "r", schema.AtInit("r", api.StagePrepare),
 		resolved, enginepool.Choice{Kind: recipes.EngineCPU})
 	require.NoError(t, err)

@@ -19,7 +19,7 @@ import (
 
 // declaredTools returns the tools that a recipe names.
 func declaredTools(recipe *recipes.Recipe) ([]tools.Declaration, error) {
-	return tools.Select(recipe.Rollout.ToolNames()...)
+	return recipe.Rollout.Declared()
 }
 
 // toolbox opens the tools of a recipe. pool holds the interpreters of a recipe with sandbox.session. Calls that must
@@ -43,6 +43,7 @@ func (d *Deps) openTools(recipe *recipes.Recipe, host tools.Host) (tool.Toolbox,
 			return nil, err
 		}
 	}
+	host.Servers = d.servers
 	box, err := tools.Open(declared, host)
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/engine"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/tool/mcp"
 )
 
 // The versions of the code that makes a warm start from its inputs. If a change makes one of them give another result
@@ -27,11 +28,13 @@ type warmInputs struct {
 	Settings    env.Settings `json:"settings,omitempty"` // of the environment
 	Protocol    string       `json:"protocol,omitempty"` // if the recipe names one
 	Tools       []string     `json:"tools,omitempty"`    // if they are not python alone
+	MCP         []mcp.Server `json:"mcp,omitempty"`      // with their tools pinned
 	History     int          `json:"history,omitempty"`  // earlier turns in a prompt, if prompts are whole
 	Tasks       string       `json:"tasks,omitempty"`    // digest of the kept tasks, if the recipe filters them
 	// Demonstrations is the digest of the demonstrations that the recipe names.
 	Demonstrations string             `json:"demonstrations,omitempty"`
 	Policy         recipes.Policy     `json:"policy"`
+	Tokenizer      *recipes.Tokenizer `json:"tokenizer,omitempty"` // if it is trained
 	WarmStart      recipes.WarmStart  `json:"warm_start"`
 	Limits         warmLimits         `json:"limits"`
 	Seed           uint64             `json:"seed"`
@@ -63,7 +66,7 @@ func warmInputsOf(r *recipes.Recipe, machine policy.Description) warmInputs {
 	machine.Advice = "" // it does not affect the result
 	in := warmInputs{
 		Environment: r.Environment.Name, Settings: r.Environment.Settings, Protocol: r.Rollout.Protocol,
-		Policy: r.Policy, WarmStart: r.WarmStart, Seed: r.Seed, Machine: machine,
+		Policy: r.Policy, Tokenizer: r.Tokenizer, WarmStart: r.WarmStart, Seed: r.Seed, Machine: machine,
 		Limits: warmLimits{
 			MaxTurns: r.Rollout.MaxTurns, MaxTurnTokens: r.Rollout.MaxTurnTokens, MaxTokens: r.Rollout.MaxTokens,
 			MaxToolTextBytes: r.Rollout.MaxToolTextBytes,
@@ -75,6 +78,7 @@ func warmInputsOf(r *recipes.Recipe, machine policy.Description) warmInputs {
 	if names := r.Rollout.ToolNames(); !slices.Equal(names, recipes.Rollout{}.ToolNames()) {
 		in.Tools = names
 	}
+	in.MCP = r.Rollout.MCP
 	if r.Whole() {
 		in.History = r.Rollout.History
 	}
@@ -87,12 +91,14 @@ func warmInputsOf(r *recipes.Recipe, machine policy.Description) warmInputs {
 // recipe is the recipe that makes a warm start. Demonstrations are scripted, so any valid temperature will do. They
 // are cloned as a whole, and each of their calls is a program of its own.
 func (in warmInputs) recipe() *recipes.Recipe {
-	r := &recipes.Recipe{Seed: in.Seed, Policy: in.Policy, WarmStart: in.WarmStart, Engine: in.Engine}
+	r := &recipes.Recipe{Seed: in.Seed, Policy: in.Policy, Tokenizer: in.Tokenizer, WarmStart: in.WarmStart,
+		Engine: in.Engine}
 	r.Environment.Name, r.Environment.Settings = in.Environment, in.Settings
 	l := in.Limits
 	r.Rollout = recipes.Rollout{
 		Temperature: 1, Protocol: in.Protocol, History: in.History, MaxTurns: l.MaxTurns,
 		MaxTurnTokens: l.MaxTurnTokens, MaxTokens: l.MaxTokens, MaxToolTextBytes: l.MaxToolTextBytes, Tools: in.Tools,
+		MCP: in.MCP,
 	}
 	r.Sandbox = recipes.Sandbox{CPUSeconds: l.CPUSeconds, WallSeconds: l.WallSeconds, MemoryMB: l.MemoryMB,
 		OutputKB: l.OutputKB}

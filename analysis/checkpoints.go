@@ -15,7 +15,8 @@ import (
 type StepCheckpoint struct {
 	Step int // 0 before the first step
 	schema.Checkpoint
-	Pruned bool // its files were deleted on purpose
+	Manifest schema.Ref `json:"-"` // of the stage that made it
+	Pruned   bool       // its files were deleted on purpose
 	// Success is its sampled success on held-out problems; nil if it was not evaluated.
 	Success *float64
 }
@@ -51,12 +52,12 @@ func (v *Visible) Checkpoints(ctx context.Context) ([]StepCheckpoint, error) {
 // policies reads the checkpoints that the warm start and the heads name.
 func (v *Visible) policies(ctx context.Context) ([]StepCheckpoint, error) {
 	var out []StepCheckpoint
-	first, _, found, err := v.record.writer.Lookup(ctx, schema.AtInit(v.run, schema.StageWarmStart))
+	first, ref, found, err := v.record.writer.Lookup(ctx, schema.AtInit(v.run, schema.StageWarmStart))
 	if err != nil {
 		return nil, err
 	}
 	if found && first.Checkpoint != nil {
-		out = append(out, StepCheckpoint{Checkpoint: *first.Checkpoint})
+		out = append(out, StepCheckpoint{Checkpoint: *first.Checkpoint, Manifest: ref})
 	}
 	var refs []schema.Ref
 	for _, h := range v.heads {
@@ -66,11 +67,11 @@ func (v *Visible) policies(ctx context.Context) ([]StepCheckpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, m := range updates {
+	for i, m := range updates {
 		if m.Checkpoint == nil {
 			return nil, fmt.Errorf("%w: %s names no checkpoint", commit.ErrDamaged, m.ManifestKey())
 		}
-		out = append(out, StepCheckpoint{Step: placed(m), Checkpoint: *m.Checkpoint})
+		out = append(out, StepCheckpoint{Step: placed(m), Checkpoint: *m.Checkpoint, Manifest: refs[i]})
 	}
 	return out, nil
 }

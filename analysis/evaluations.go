@@ -34,8 +34,15 @@ func (r *Record) evaluationRows(ctx context.Context, m schema.Manifest) ([]schem
 // Evaluation is one committed evaluation.
 type Evaluation struct {
 	Step    int    `json:"step"` // NoStep for the warm start's
-	Tag     string `json:"tag"`  // warm_start | step | final
+	Tag     string `json:"tag"`  // warm_start | step | final | evaluate
 	Summary api.EvaluationSummary
+	// Passes are pass@k and pass^k for the numbers of samples that the evaluation has.
+	Passes evaluation.Passes `json:"passes"`
+	// Score is the mean score of the sampled episodes; nil in an environment that grades no episodes.
+	Score *float64 `json:"score,omitempty"`
+	// ExactMatch and F1 compare answers by their words; nil in an environment without several right answers.
+	ExactMatch *api.Rate `json:"exact_match,omitempty"`
+	F1         *api.Rate `json:"f1,omitempty"`
 }
 
 // evaluations reads the run's evaluations, in the order of their steps. Their figures are computed from their rows,
@@ -62,15 +69,36 @@ func (v *Visible) evaluations(ctx context.Context, planned int) ([]Evaluation, e
 		}
 		out[i] = Evaluation{Step: placed(m), Tag: "step", Summary: evaluation.Summarise(evaluation.Sampled(rows), seed)}
 		out[i].Summary.Tokens = stated.Summary.Tokens
+		if err := out[i].figure(m, rows, seed); err != nil {
+			return fmt.Errorf("compute the figures of %s: %w", m.ManifestKey(), err)
+		}
 		switch out[i].Step {
 		case NoStep:
 			out[i].Tag = "warm_start"
 		case planned:
 			out[i].Tag = "final"
 		}
+		if v.prepare.Note[schema.NoteEvaluates] != "" {
+			out[i].Tag = "evaluate"
+		}
 		return nil
 	})
 	return out, err
+}
+
+// figure adds the figures that the manifest's statistics state, or that follow from the rows.
+func (e *Evaluation) figure(m schema.Manifest, rows []schema.EvaluationRow, seed uint64) (err error) {
+	if e.Passes, err = evaluation.PassesOf(rows, seed); err != nil {
+		return err
+	}
+	if score, ok := m.Stats[schema.StatScore]; ok {
+		e.Score = &score
+	}
+	if _, ok := m.Stats[schema.StatExactMatch]; ok {
+		exact, f1 := evaluation.WordRates(rows, seed)
+		e.ExactMatch, e.F1 = &exact, &f1
+	}
+	return nil
 }
 
 // seed returns the seed of the run's recipe, which the bootstrap intervals of evaluations are drawn with.
@@ -113,6 +141,9 @@ func (v *Visible) Lay(ctx context.Context) (func(observation string) string, err
 	}
 	return d.Lay, nil
 }
+
+// Recipe decodes the recipe that the run began with, as JSON.
+func (v *Visible) Recipe(ctx context.Context, fields any) error { return v.recipe(ctx, fields) }
 
 // recipe decodes fields of the recipe that the run began with.
 func (v *Visible) recipe(ctx context.Context, fields any) error {

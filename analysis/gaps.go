@@ -69,6 +69,9 @@ func (v *Visible) checkGaps(ctx context.Context) error {
 		there[s], last = true, s
 	}
 	e.Later = last
+	if v.prepare.Note[schema.NoteEvaluates] != "" {
+		return nil // another run has made the policy, and its steps
+	}
 	_, _, evaluated, err := v.record.writer.Lookup(ctx, schema.At(v.run, last+1, schema.StageEvaluate))
 	if err != nil {
 		return err

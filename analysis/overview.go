@@ -169,6 +169,9 @@ func (o Overview) Write(w io.Writer) error {
 		}
 		s := e.Summary
 		p.line("%-16s  %-22s  %8d  %6s  %12s", name, s.Rate, s.N, s.GreedyWords(), s.ToolErrorWords())
+		for _, more := range e.More() {
+			p.line("  %s", more)
+		}
 	}
 	if len(o.Evaluations) > 0 {
 		p.line("* share of the calls in successful trajectories; – means that there is no data")

@@ -55,6 +55,9 @@ type policies struct{ before, after string }
 type committed struct {
 	schema.Manifest
 	digest string
+	// foreign manifests belong to another run, whose policy this one evaluates. Their existence and digest count here;
+	// the rest is checked with their own run.
+	foreign bool
 }
 
 // readManifests reads every manifest and head that lies under the run's prefix.
@@ -92,10 +95,12 @@ func readManifest(ctx context.Context, v *evidence, key, namedBy string) error {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if m.Stage != schema.StageEvaluate && m.Stage != schema.StageResample {
+	switch m.Stage {
+	case schema.StageEvaluate, schema.StageResample, schema.StagePrepare:
+	default:
 		m.Note, m.Stats = nil, nil
 	}
-	v.manifests[key] = committed{m, schema.Digest(data)}
+	v.manifests[key] = committed{m, schema.Digest(data), m.Warm == "" && m.Run != v.run}
 	v.out.Manifests++
 	return nil
 }
@@ -124,8 +129,8 @@ func readHead(ctx context.Context, v *evidence, key string) error {
 	return nil
 }
 
-// readForeign reads the manifests outside the run that its manifests were made from (warm starts), indexes all
-// manifests and reads the run's recipe.
+// readForeign reads the manifests outside the run that its manifests were made from (warm starts, and the policy that
+// an evaluation measures), indexes all manifests and reads the run's recipe.
 func readForeign(ctx context.Context, v *evidence) error {
 	wanted := map[string]string{} // key → the manifest that names it
 	for _, key := range v.keys() {
@@ -184,8 +189,17 @@ func indexStages(v *evidence) {
 	}
 }
 
-// keys lists the manifests that could be read, in order.
-func (v *evidence) keys() []string { return slices.Sorted(maps.Keys(v.manifests)) }
+// keys lists the manifests that could be read and are not foreign, in order.
+func (v *evidence) keys() []string {
+	var out []string
+	for key, m := range v.manifests {
+		if !m.foreign {
+			out = append(out, key)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
 
 // ordered lists the manifests in the order of their keys.
 func (v *evidence) ordered() []committed {

@@ -50,9 +50,18 @@ var surrounding = []combination{
 		check: protocolFits,
 	},
 	{
-		at: "rollout.tools", reads: []string{"environment.name"}, only: "calling",
-		doc:   "names at least one tool, each once, of those that the environment has",
+		at: "rollout.tools", reads: []string{"environment.name", "warm_start.steps", "rollout.mcp"},
+		only: "calling",
+		doc: "names at least one tool, each once, of those that the environment has; none with rollout.mcp if " +
+			"warm_start.steps is 0",
 		check: toolsFit,
+	},
+	{
+		at: "rollout.mcp", reads: []string{"rollout.protocol", "rollout.tools", "rollout.prompts",
+			"rollout.samples_per_prompt"}, only: "calling",
+		doc: "servers of different names that each have command or url, with a protocol that lists any tools " +
+			"(hermes); sessions for all episodes of a step where calls must not run twice",
+		check: serversFit,
 	},
 	{
 		at: "rollout.history", reads: []string{"rollout.protocol"}, only: trained,
@@ -309,6 +318,13 @@ var surrounding = []combination{
 		},
 	},
 	{
+		at:    "rollout.history_tokens",
+		reads: []string{"layout", "rollout.protocol", "environment.name", "reward.overlong"}, only: trained,
+		doc: "0 without layout turns, with reward.overlong, and with a protocol whose contexts are whole prompts or " +
+			"whose turns go on after a call",
+		check: historyTokensFit,
+	},
+	{
 		at: "rollout.history", reads: []string{"reward.overlong"}, only: trained, doc: "0 with reward.overlong",
 		check: func(r *Recipe) string {
 			return unless(r.Rollout.History == 0 && !r.Whole() || r.Reward.Overlong == nil,
@@ -538,4 +554,23 @@ func truncates(field string, off func(*Recipe) bool) combination {
 					"those of all tokens; use loss.old_log_probs: recompute")
 		},
 	}
+}
+
+// historyTokensFit says why prompts cannot leave out turns that exceed rollout.history_tokens, or "".
+func historyTokensFit(r *Recipe) string {
+	p, err := r.Protocol()
+	switch {
+	case r.Rollout.HistoryTokens == 0 || err != nil:
+		return ""
+	case r.Layout != method.Turns:
+		return fmt.Sprintf("cuts the prompts of turns' rows, and layout %s has none", r.Layout)
+	case r.Whole():
+		return fmt.Sprintf("cuts earlier turns, and each context of rollout.protocol %s is a whole prompt; "+
+			"rollout.history bounds its turns", protocolName(p))
+	case len(p.Spec().Stops) > 0:
+		return fmt.Sprintf("leaves earlier turns out, and a turn of rollout.protocol %s goes on after a call",
+			protocolName(p))
+	}
+	return unless(r.Reward.Overlong == nil, "lets a trajectory be longer than rollout.max_tokens, which is then a "+
+		"turn's, and reward.overlong holds whole trajectories against it")
 }

@@ -125,8 +125,11 @@ func defaultTools(d env.Declaration) string {
 // toolsFit checks that the environment has the tools that the recipe names.
 func toolsFit(r *Recipe) string {
 	named, have := r.Rollout.ToolNames(), toolsOf(r.Environment.Declaration())
-	if text := distinct("tool", named); text != "" {
+	if text := distinct("tool", named); text != "" && (len(named) > 0 || len(r.Rollout.MCP) == 0) {
 		return text
+	}
+	if len(named) == 0 && r.Environment.Declaration().Demonstrated && r.WarmStart.Steps > 0 {
+		return "must name the tools that demonstrations call, or warm_start.steps must be 0"
 	}
 	for _, name := range named {
 		if !slices.Contains(have, name) {

@@ -4,6 +4,7 @@ import (
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/rl/method"
 	"github.com/ropewalk/ropewalk/rl/resample"
+	"github.com/ropewalk/ropewalk/tool/mcp"
 	"github.com/ropewalk/ropewalk/tool/tools"
 )
 
@@ -36,6 +37,7 @@ type Recipe struct {
 	Engine      Engine      `json:"engine" only:"trained" doc:"what runs the models: a run takes one engine for all of its stages"`
 	Policy      Policy      `json:"policy" only:"trained" doc:"the model that is trained: its shape when it is made here, or a published one"`
 	Data        *Data       `json:"data" only:"listed" doc:"which training tasks are drawn; null or absent = all"`
+	Tokenizer   *Tokenizer  `json:"tokenizer,omitzero" only:"trained" without:"policy.checkpoint" doc:"how the model that is made here splits texts; null or absent = every byte is a token, and so is every fixed string of the protocol and the environment"`
 	WarmStart   WarmStart   `json:"warm_start" only:"demonstrated" spared:"policy.checkpoint" doc:"behaviour cloning on a script's demonstrations, before step 0"`
 	Rollout     Rollout     `json:"rollout" only:"trained" doc:"how trajectories are sampled"`
 	Sandbox     Sandbox     `json:"sandbox" only:"tooled" doc:"the limits of one tool call"`
@@ -137,6 +139,13 @@ type Policy struct {
 	MaxPositions int `json:"max_positions" default:"256" min:"8" max:"1048576" without:"policy.checkpoint" doc:"longest sequence, in tokens"`
 }
 
+// Tokenizer is trained on texts of the environment before the warm start. It does not depend on the run's seed.
+type Tokenizer struct {
+	Kind       string `json:"kind" default:"bpe" enum:"bpe" doc:"bpe is a byte-level BPE, which merges bytes that often follow each other in a word"`
+	Vocabulary int    `json:"vocabulary" default:"2048" min:"512" max:"65536" doc:"most tokens, the bytes and the protocol's fixed strings among them"`
+	Texts      int    `json:"texts" default:"100" min:"1" max:"10000" doc:"training tasks whose texts it is trained on: episodes of the expert, or prompts with the documents that a search finds"`
+}
+
 // WarmStart is behaviour cloning on demonstrations that a script writes: a noisy teacher, or the expert of an
 // interactive environment. Fields that were added later are left out of the warm start's key at their zero values.
 type WarmStart struct {
@@ -165,6 +174,7 @@ type Rollout struct {
 	Protocol         string  `json:"protocol" optional:"true" doc:"the prompt format; absent = the environment's own"`
 	Tree             *Tree   `json:"tree" doc:"how trajectories branch"`
 	History          int     `json:"history" default:"0" min:"0" max:"1024" quiet:"true" doc:"latest turns that a prompt of layout turns holds after the task, in sampling and in learning; 0 = all. The warm start clones whole trajectories"`
+	HistoryTokens    int     `json:"history_tokens" default:"0" min:"0" max:"1048576" quiet:"true" doc:"tokens of the task and the earlier turns that a prompt of layout turns holds: the oldest turns leave, each as a whole, and the task stays; 0 = no limit. The turn's own context adds to them. With history, both limits apply"`
 	Prompts          int     `json:"prompts" required:"true" min:"1" max:"10000" former:"65536" doc:"prompts of one step"`
 	SamplesPerPrompt int     `json:"oversample" name:"samples_per_prompt" required:"true" min:"1" max:"1000" former:"1024" doc:"trajectories sampled for each prompt, before resampling. The record and older recipes call it oversample"`
 	Temperature      float64 `json:"temperature" default:"1" above:"0" max:"10" doc:"divides the logits; the loss uses the same"`
@@ -178,6 +188,8 @@ type Rollout struct {
 	ShardGroups      int     `json:"shard_groups" default:"8" min:"1" max:"65536" doc:"groups in one shard, the unit of a durable activity"`
 	// Tools names tools of package tool/tools; see ToolNames.
 	Tools []string `json:"tools" default:"[python]" own:"tools" list:"tools" only:"calling" quiet:"true" doc:"tools that the policy can call; the default is the environment's own: search in search_qa, search and python in deep_research"`
+	// MCP names the servers whose tools the policy can call too; package tool/mcp explains them.
+	MCP []mcp.Server `json:"mcp" only:"calling" doc:"servers of the Model Context Protocol whose tools the policy can call too"`
 }
 
 // ToolNames returns the names of the tools that the policy can call. A recipe that was made without the field names

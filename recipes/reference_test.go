@@ -67,6 +67,9 @@ func TestReferenceIsUpToDate(t *testing.T) {
 	upToDate(t, page, []byte(reference()))
 }
 
+// headings makes the anchor of a heading from a path, as GitHub does.
+var headings = strings.NewReplacer(".", "", "[", "", "]", "")
+
 func reference() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, introduction, "`"+strings.Join(Builtin(), "`, `")+"`")
@@ -100,7 +103,7 @@ func writeTable(b *strings.Builder, section *Field) {
 	for _, f := range section.Fields {
 		name := "`" + f.Name + "`"
 		if f.IsSection() || f.IsList() {
-			name = fmt.Sprintf("[`%s`](#%s)", f.Name, strings.ReplaceAll(f.Path, ".", ""))
+			name = fmt.Sprintf("[`%s`](#%s)", f.Name, headings.Replace(f.Path))
 		}
 		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s |\n",
 			name, strings.ReplaceAll(f.Doc, "|", `\|`), f.TypeName(), f.limitsInWords(), f.defaultInWords(), f.place())

@@ -34,6 +34,7 @@ func TestSettingsOfAnEnvironment(t *testing.T) {
 		"environment.settings.size=11":    "must be ≤ 10, got 11",
 		"environment.settings.size=large": `must be a whole number, got "large"`,
 		"environment.settings.pays=gold":  `must be one of gym, goal, got "gold"`,
+		"rollout.history_tokens=50":       "each context of rollout.protocol think_action is a whole prompt",
 		"environment.settings=5":          "must be a mapping, got 5",
 		"environment.settings.max_moves=9": "open environment sokoban: check sokoban settings: max moves must be 1 " +
 			"to 8, got 9",

@@ -85,15 +85,15 @@ func (e *Episode) Key(scope tool.Scope) tool.Key {
 	return tool.Key{Scope: scope, Label: e.Label, Step: e.Step, Group: e.Group, Sample: e.Sample}
 }
 
-// past lists the episode's calls of a tool that have a verdict of the tool.
-func (l *Loop) past(e *Episode, scope tool.Scope, name string) []tool.Ran {
+// past lists the episode's calls of a tool, and of those that share its state, that have a verdict of the tool.
+func (l *Loop) past(e *Episode, scope tool.Scope, of tool.Spec) []tool.Ran {
 	var ran []tool.Ran
 	for turn, t := range e.Turns {
 		for i, r := range t.Results {
 			if t.Parsed.Calls[i].Error != "" || r.Excluded != "" {
 				continue
 			}
-			if c := l.call(e, scope, turn, i); c.Tool == name {
+			if c := l.call(e, scope, turn, i); l.shares(of, c.Tool) {
 				ran = append(ran, tool.Ran{Call: c, Result: tool.Result{Status: tool.Status(r.Status),
 					ExitCode: int(r.ExitCode), Stdout: r.Stdout, Stderr: r.Stderr, Value: r.Value}})
 			}
@@ -113,7 +113,7 @@ func (l *Loop) RunCalls(ctx context.Context, box tool.Toolbox, scope tool.Scope,
 	}
 	for _, s := range box.Specs() {
 		if s.Stateful {
-			l.addPast(calls, refs, episodes, scope, s.Name)
+			l.addPast(calls, refs, episodes, scope, s)
 		}
 	}
 	report := func(done int) {
@@ -129,16 +129,22 @@ func (l *Loop) RunCalls(ctx context.Context, box tool.Toolbox, scope tool.Scope,
 	return outcomes, refs, nil
 }
 
+// shares reports whether calls of the named tool change the state of a tool.
+func (l *Loop) shares(of tool.Spec, name string) bool {
+	named, ok := tool.Find(l.settings.tools(), name)
+	return ok && of.Shares(named)
+}
+
 // addPast sets the earlier calls of a tool's calls. The calls of an episode share them.
-func (l *Loop) addPast(calls []tool.Call, refs []CallRef, episodes []*Episode, scope tool.Scope, name string) {
+func (l *Loop) addPast(calls []tool.Call, refs []CallRef, episodes []*Episode, scope tool.Scope, of tool.Spec) {
 	var past []tool.Ran
-	of := -1
+	episode := -1
 	for i, ref := range refs {
-		if calls[i].Tool != name {
+		if calls[i].Tool != of.Name {
 			continue
 		}
-		if ref.Episode != of {
-			of, past = ref.Episode, l.past(episodes[ref.Episode], scope, name)
+		if ref.Episode != episode {
+			episode, past = ref.Episode, l.past(episodes[ref.Episode], scope, of)
 		}
 		calls[i].Past = past
 	}

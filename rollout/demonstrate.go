@@ -132,7 +132,7 @@ func demonstrationIdentity(index int) Identity {
 func (l *Loop) demonstrate(ctx context.Context, box tool.Toolbox, rng *rand.Rand, task env.Task, s Script,
 	index int) (Demonstration, error) {
 	e := l.Start(demonstrationIdentity(index), task)
-	e.History = 0 // the episode is cloned as a whole
+	e.History = History{} // the episode is cloned as a whole
 	err := s.Teacher.Demonstrate(ctx, rng, task, s.Lesson,
 		func(m env.Move) (env.Shown, error) { return l.act(ctx, box, e, m) })
 	if err != nil {

@@ -69,7 +69,7 @@ type Episode struct {
 	Finish      Finish
 	Excluded    string // the reason, if Finish is FinishExcluded
 
-	History int // latest turns that a prefix holds; 0 = all; OwnContext = none, because each context is a whole prompt
+	History History // earlier turns that a prefix holds
 
 	Protocol protocol.Protocol // nil is protocol.RStar2
 	// State is the state of an interactive episode. It is nil before the first action and in an episode that is not

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 
 	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/internal/rescue"
@@ -61,18 +60,41 @@ func (l *Loop) open(ctx context.Context, task env.Task) (env.Task, env.State, en
 	if l.settings.Environment == nil {
 		return task, nil, env.Observation{}, l.ask(task), nil
 	}
-	state, seen, err := l.settings.Environment.Reset(ctx, task)
+	state, seen, err := l.reset(ctx, task)
 	if err != nil {
 		return task, nil, seen, nil, fmt.Errorf("begin an episode of task %s: %w", task.ID, err)
 	}
-	text, err := readable(seen)
-	if err != nil {
-		return task, nil, seen, nil, fmt.Errorf("begin an episode of task %s: %w", task.ID, err)
-	}
-	task.Text = text
+	task.Text, _ = seen.Text()
 	e := &Episode{Task: task, Seen: seen}
 	context, err := l.render(e)
 	return task, state, seen, l.tok.Encode(context), err
+}
+
+// reset begins an episode of a task within the limits of one call.
+func (l *Loop) reset(ctx context.Context, task env.Task) (env.State, env.Observation, error) {
+	type begun struct {
+		state env.State
+		seen  env.Observation
+	}
+	out := make(chan begun, 1)
+	err := l.guard.call(ctx, func(ctx context.Context) error {
+		state, seen, err := l.settings.Environment.Reset(ctx, task)
+		if err == nil {
+			err = checkText("state", len(state))
+		}
+		if err == nil {
+			err = checkSeen(seen)
+		}
+		if err == nil {
+			out <- begun{state, seen}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, env.Observation{}, err
+	}
+	b := <-out
+	return b.state, b.seen, nil
 }
 
 // readable returns an observation as text. A sampler can read only text.
@@ -153,28 +175,16 @@ func (l *Loop) Step(ctx context.Context, episodes []*Episode) error {
 
 // transition asks the environment for the result of the last response's action.
 func (l *Loop) transition(ctx context.Context, e *Episode) (t Transition, err error) {
-	world, state := l.settings.Environment, e.State
+	state := e.State
 	if state == nil { // the episode was rebuilt from a record without actions
-		if state, _, err = world.Reset(ctx, e.Task); err != nil {
+		if state, _, err = l.reset(ctx, e.Task); err != nil {
 			return t, err
 		}
 	}
 	turn := len(e.Turns) - 1
 	parsed := e.Turns[turn].Parsed
-	where, err := world.Situation(state)
+	where, next, got, err := l.apply(ctx, state, parsed.Action)
 	if err != nil {
-		return t, err
-	}
-	next, got, err := world.Step(ctx, state, parsed.Action)
-	switch {
-	case err != nil:
-		return t, err
-	case math.IsNaN(got.Reward) || math.IsInf(got.Reward, 0):
-		return t, fmt.Errorf("turn %d has the reward %g", turn, got.Reward)
-	case got.Success && !got.Done:
-		return t, fmt.Errorf("turn %d reports success before the episode's end", turn)
-	}
-	if _, err := readable(got.Observation); err != nil {
 		return t, fmt.Errorf("turn %d: %w", turn, err)
 	}
 	return Transition{
@@ -183,6 +193,40 @@ func (l *Loop) transition(ctx context.Context, e *Episode) (t Transition, err er
 		Valid:  parsed.WellFormed && got.Valid, Reward: got.Reward, Done: got.Done, Success: got.Success, State: next,
 		Seen: got.Observation,
 	}, nil
+}
+
+// apply applies an action to a state within the limits of one call. where is the situation of the state.
+func (l *Loop) apply(
+	ctx context.Context, state env.State, action string,
+) (where string, next env.State, got env.Transition, err error) {
+	type acted struct {
+		where string
+		next  env.State
+		got   env.Transition
+	}
+	out := make(chan acted, 1)
+	err = l.guard.call(ctx, func(ctx context.Context) error {
+		where, err := l.settings.Environment.Situation(state)
+		if err == nil {
+			err = checkText("situation", len(where))
+		}
+		if err != nil {
+			return err
+		}
+		next, got, err := l.settings.Environment.Step(ctx, state, action)
+		if err == nil {
+			err = checkTransition(next, got)
+		}
+		if err == nil {
+			out <- acted{where, next, got}
+		}
+		return err
+	})
+	if err != nil {
+		return "", nil, env.Transition{}, err
+	}
+	a := <-out
+	return a.where, a.next, a.got, nil
 }
 
 // digest16 identifies a text by 16 hexadecimal digits.

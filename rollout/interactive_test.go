@@ -164,7 +164,7 @@ func TestBrokenStepsExclude(t *testing.T) {
 		"NaN": {func(s env.State, t env.Transition) (env.State, env.Transition, error) {
 			t.Reward = math.NaN()
 			return s, t, nil
-		}, "reward NaN"},
+		}, "the reward is NaN"},
 		"image": {func(s env.State, t env.Transition) (env.State, env.Transition, error) {
 			t.Observation.Parts = []env.Part{{Kind: "image"}}
 			return s, t, nil

@@ -17,10 +17,10 @@ import (
 // Settings bound an episode.
 type Settings struct {
 	MaxTurns         int
-	MaxTurnTokens    int // of one response
-	MaxTokens        int // tokens of a turn's prefix and response; without History, of the trajectory
-	History          int // latest turns that a prompt holds after the task; 0 = all
-	MaxToolTextBytes int // of the tool's own text in one tool response; 0 = unbounded
+	MaxTurnTokens    int     // of one response
+	MaxTokens        int     // tokens of a turn's prefix and response; without History, of the trajectory
+	History          History // earlier turns that a prompt holds after the task
+	MaxToolTextBytes int     // of the tool's own text in one tool response; 0 = unbounded
 	ToolTextSide     protocol.Side
 	Temperature      float64 // 0 = the most likely tokens
 	Truncation       policy.Truncation
@@ -44,10 +44,10 @@ func (s Settings) Validate() error {
 			return fmt.Errorf("check rollout settings: %s must be at least 1, got %d", f.name, f.value)
 		}
 	}
-	if s.MaxToolTextBytes < 0 || s.History < 0 || !(s.Temperature >= 0) {
-		return fmt.Errorf("check rollout settings: max tool text bytes %d, history %d and temperature %g must not "+
-			"be negative",
-			s.MaxToolTextBytes, s.History, s.Temperature)
+	if s.MaxToolTextBytes < 0 || s.History.Turns < 0 || s.History.Tokens < 0 || !(s.Temperature >= 0) {
+		return fmt.Errorf("check rollout settings: max tool text bytes %d, history of %d turns and %d tokens and "+
+			"temperature %g must not be negative",
+			s.MaxToolTextBytes, s.History.Turns, s.History.Tokens, s.Temperature)
 	}
 	if err := s.Truncation.Validate(); err != nil {
 		return fmt.Errorf("check rollout settings: %w", err)
@@ -101,6 +101,7 @@ type Loop struct {
 	tok      *tokenizer.Tokenizer
 	runSeed  uint64
 	stops    []int32 // the tokens that end a response, the end of the turn first
+	guard    *guard  // bounds the calls of the environment
 }
 
 // NewLoop makes the loop of one run; the tokenizer must know the end-of-turn tag.
@@ -112,7 +113,8 @@ func NewLoop(settings Settings, tok *tokenizer.Tokenizer, runSeed uint64) (*Loop
 	if p.Spec().Whole {
 		settings.History = OwnContext
 	}
-	l := &Loop{settings: settings, protocol: p, prompted: settings.prompted(), tok: tok, runSeed: runSeed}
+	l := &Loop{settings: settings, protocol: p, prompted: settings.prompted(), tok: tok, runSeed: runSeed,
+		guard: &guard{limit: callLimit}}
 	for _, text := range append([]string{p.Spec().EndOfTurn}, p.Spec().Stops...) {
 		stop, ok := tok.ID(text)
 		if !ok {

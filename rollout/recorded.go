@@ -21,7 +21,7 @@ type RecordedMove struct {
 // same budgets, tool texts cut as in a rollout. Nothing is run. An error means that no rollout could have gone so.
 func (l *Loop) Recorded(ctx context.Context, task env.Task, moves []RecordedMove, index int) (Demonstration, error) {
 	e := l.Start(demonstrationIdentity(index), task)
-	e.History = 0 // the episode is cloned as a whole
+	e.History = History{} // the episode is cloned as a whole
 	for i, m := range moves {
 		if err := ctx.Err(); err != nil {
 			return Demonstration{}, err

@@ -1,6 +1,6 @@
 package rollout
 
-// Window is the part of its trajectory that the policy sees at a turn, if prompts hold only the latest turns (history;
+// Window is the part of its trajectory that the policy sees at a turn, if prompts hold only the latest turns (History;
 // history_length in verl-agent and ARLArena). The policy sees the task, then the held turns, then the turn's own
 // context. In tokens of the whole trajectory, these are [0, Head) and [From, …).
 //
@@ -9,21 +9,51 @@ package rollout
 // trajectory.
 type Window struct{ Head, From int }
 
-// OwnContext is the history of episodes whose contexts are whole prompts. At a turn, the policy sees only that turn's
-// context.
-const OwnContext = -1
+// History says which earlier turns a prompt holds. The zero History holds all turns. With both limits, both apply.
+type History struct {
+	Turns int // the latest turns; 0 = no limit
+	// Tokens bounds the task and the held turns together, without the turn's own context; 0 = no limit. The oldest
+	// turns leave first, each as a whole. The task always stays, even if it alone is longer.
+	Tokens int
+	// Own is set where contexts are whole prompts. At a turn, the policy sees only that turn's context.
+	Own bool
+}
+
+// OwnContext is the history of episodes whose contexts are whole prompts.
+var OwnContext = History{Own: true}
 
 // WindowAfter returns the window of the turn that follows the given turns. ends holds the end of each turn, in tokens
-// of the whole trajectory. The task is the first head tokens. A history of 0, or of at least as many turns as there
-// are, holds all turns. OwnContext holds none.
-func WindowAfter(head int, ends []int, history int) Window {
-	if history == OwnContext && len(ends) > 0 {
-		return Window{From: ends[len(ends)-1]}
-	}
-	if history <= 0 || len(ends) <= history {
+// of the whole trajectory. The task is the first head tokens. The window depends on earlier turns alone, so rows of
+// single turns can be joined again without the lengths of their contexts.
+func WindowAfter(head int, ends []int, history History) Window {
+	if len(ends) == 0 {
 		return Window{}
 	}
-	return Window{Head: head, From: ends[len(ends)-history-1] - 1}
+	if history.Own {
+		return Window{From: ends[len(ends)-1]}
+	}
+	return leavingOut(history.LeftOut(head, ends), head, ends)
+}
+
+// LeftOut counts the earlier turns that the prompt after the given turns does not hold. head and ends are those of
+// WindowAfter. A history of whole prompts leaves that to its prompts, so it counts none.
+func (h History) LeftOut(head int, ends []int) int {
+	left := 0
+	if h.Turns > 0 {
+		left = max(0, len(ends)-h.Turns)
+	}
+	for h.Tokens > 0 && left < len(ends) && leavingOut(left, head, ends).Len(ends[len(ends)-1]) > h.Tokens {
+		left++
+	}
+	return left
+}
+
+// leavingOut is the window without the first turns.
+func leavingOut(turns, head int, ends []int) Window {
+	if turns == 0 {
+		return Window{}
+	}
+	return Window{Head: head, From: ends[turns-1] - 1}
 }
 
 // Len counts the tokens of the window up to the token index end of the trajectory.

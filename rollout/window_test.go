@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/ropewalk/ropewalk/policy"
@@ -18,7 +19,7 @@ func TestWindowAfter(t *testing.T) {
 		{0, 1, Window{}}, {1, 1, Window{}}, {3, 0, Window{}}, {3, 3, Window{}}, {3, 9, Window{}},
 		{2, 1, Window{3, 4}}, {3, 1, Window{3, 8}}, {3, 2, Window{3, 4}},
 	} {
-		if got := WindowAfter(3, ends[:c.turns], c.history); got != c.want {
+		if got := WindowAfter(3, ends[:c.turns], History{Turns: c.history}); got != c.want {
 			t.Errorf("after %d turns with a history of %d: %+v, want %+v", c.turns, c.history, got, c.want)
 		}
 	}
@@ -28,11 +29,67 @@ func TestWindowAfter(t *testing.T) {
 	}
 }
 
+// With a bound in tokens, the oldest turns leave, each as a whole, until the task and the rest fit; the task stays.
+func TestWindowInTokens(t *testing.T) {
+	const head = 3
+	ends := []int{5, 9, 14, 15, 40, 41}
+	for turns := 1; turns <= len(ends); turns++ {
+		last := ends[turns-1]
+		for tokens := 1; tokens <= last+1; tokens++ {
+			h := History{Tokens: tokens}
+			w, left := WindowAfter(head, ends[:turns], h), h.LeftOut(head, ends[:turns])
+			if got := w.Len(last); got > tokens && left < turns {
+				t.Errorf("%d turns in %d tokens: the window has %d", turns, tokens, got)
+			}
+			if w != leavingOut(left, head, ends) || (w == Window{}) != (last <= tokens) {
+				t.Errorf("%d turns in %d tokens: %+v leaves %d turns out", turns, tokens, w, left)
+			}
+			if left > 0 && leavingOut(left-1, head, ends).Len(last) <= tokens {
+				t.Errorf("%d turns in %d tokens: %d turns left, and one fewer would do", turns, tokens, left)
+			}
+			if left > 0 && w.Head != head {
+				t.Errorf("%d turns in %d tokens: the task is cut to %d", turns, tokens, w.Head)
+			}
+		}
+	}
+}
+
+// Over a whole episode, the prompt is what the rows of its turns are cut to, whatever the limits are.
+func TestPromptsAreTheWindowsOfTheirRows(t *testing.T) {
+	for _, h := range []History{{}, {Turns: 1}, {Turns: 2}, {Tokens: 1}, {Tokens: 30}, {Tokens: 50}, {Tokens: 80},
+		{Turns: 2, Tokens: 60}} {
+		s := settings
+		s.MaxTurns, s.MaxTurnTokens, s.MaxTokens, s.History = 6, 200, 1000, h
+		l := newLoop(t, s, 1)
+		e := start(l)
+		var prefixes [][]int32
+		for turn := range s.MaxTurns {
+			prefixes = append(prefixes, e.Prefix())
+			feed(t, l, e, protocol.CallResponse("print("+strings.Repeat("7", 1+5*(turn%3))+")"), policy.FinishStop)
+			runCalls(t, l, e)
+		}
+		if e.Finish != FinishMaxTurns {
+			t.Fatalf("%+v: finish %q", h, e.Finish)
+		}
+		tokens, _ := e.Sequence()
+		head, end, ends := len(e.Turns[0].Context), 0, []int{}
+		for k, turn := range e.Turns {
+			begin := end + len(turn.Context)
+			if got := WindowAfter(head, ends, h).Tokens(tokens, begin); !slices.Equal(got, prefixes[k]) {
+				t.Errorf("%+v, turn %d: the row begins with %q, and the prompt was %q", h, k, l.tok.Decode(got),
+					l.tok.Decode(prefixes[k]))
+			}
+			end = begin + len(turn.Response)
+			ends = append(ends, end)
+		}
+	}
+}
+
 // A prompt holds the task, an empty turn in place of the turns left out, and the latest turns. The rows that an episode
 // is rebuilt from do not depend on the window. The token budget applies to the prompt.
 func TestHistory(t *testing.T) {
 	s := settings
-	s.MaxTurns, s.History, s.MaxTokens = 4, 1, 50
+	s.MaxTurns, s.History, s.MaxTokens = 4, History{Turns: 1}, 50
 	l := newLoop(t, s, 1)
 	e := start(l)
 	task := e.Context

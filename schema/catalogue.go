@@ -63,6 +63,14 @@ const (
 	StatExcluded = "excluded"
 )
 
+// Statistics of an evaluation's manifest that not every evaluation has: the mean score, in an environment that grades
+// episodes; exact match and F1, in one whose questions have several right answers.
+const (
+	StatScore      = "score"
+	StatExactMatch = "exact_match"
+	StatF1         = "f1"
+)
+
 // StateNote says how a run was when its state last changed. Notes are for listings by readers who ask no Temporal
 // server; no stage reads them. A run's notes are never changed or removed, so they are its history.
 type StateNote struct {

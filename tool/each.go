@@ -3,6 +3,7 @@ package tool
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/ropewalk/ropewalk/internal/rescue"
@@ -37,6 +38,64 @@ func Each[A any](ctx context.Context, calls []Call,
 		return nil, err
 	}
 	return results, broken.OrNil()
+}
+
+// EachEpisode is Each for a stateful tool, with arguments that run decodes itself. It runs the calls of each episode in
+// their order, several episodes at once, and adds the batch's earlier calls of the episode to Past. After a call that
+// breaks, the episode's later calls break too: its state is unknown.
+func EachEpisode(ctx context.Context, calls []Call,
+	run func(ctx context.Context, c Call) (Result, error)) ([]Result, error) {
+	results, broken := make([]Result, len(calls)), make(CallErrors, len(calls))
+	episodes := byEpisode(calls)
+	atOnce(len(episodes), func(e int) {
+		var before []Ran
+		var lost error
+		for _, i := range episodes[e] {
+			if broken[i] = context.Cause(ctx); broken[i] != nil {
+				return
+			}
+			if broken[i] = lost; lost != nil {
+				continue
+			}
+			c := calls[i]
+			c.Past = slices.Concat(c.Past, before)
+			broken[i] = rescue.Do(func() (err error) {
+				results[i], err = run(ctx, c)
+				return err
+			})
+			if lost = broken[i]; lost == nil {
+				before = append(before, Ran{Call: withoutPast(calls[i]), Result: results[i].Untimed()})
+			}
+		}
+	})
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err := blame(calls, broken); err != nil {
+		return nil, err
+	}
+	return results, broken.OrNil()
+}
+
+func withoutPast(c Call) Call {
+	c.Past = nil
+	return c
+}
+
+// byEpisode returns the indices of the calls of each episode, in order.
+func byEpisode(calls []Call) [][]int {
+	var episodes [][]int
+	seen := map[string]int{}
+	for i, c := range calls {
+		at, ok := seen[c.Key.Episode()]
+		if !ok {
+			at = len(episodes)
+			seen[c.Key.Episode()] = at
+			episodes = append(episodes, nil)
+		}
+		episodes[at] = append(episodes[at], i)
+	}
+	return episodes
 }
 
 // atOnce calls f with 0…n−1, at most callsAtOnce of them at once.

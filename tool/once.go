@@ -56,22 +56,20 @@ type note struct {
 
 // Run runs the calls of each episode in their order, several episodes at once.
 func (o once) Run(ctx context.Context, calls []Call) ([]Result, error) {
-	var episodes [][]int
-	byEpisode := map[string]int{}
-	for i, c := range calls {
-		at, ok := byEpisode[c.Key.Episode()]
-		if !ok {
-			at = len(episodes)
-			byEpisode[c.Key.Episode()] = at
-			episodes = append(episodes, nil)
-		}
-		episodes[at] = append(episodes[at], i)
-	}
+	episodes := byEpisode(calls)
 	results, broken := make([]Result, len(calls)), make(CallErrors, len(calls))
 	whole := make([]error, len(episodes))
 	atOnce(len(episodes), func(e int) {
+		var before []Ran
 		for _, i := range episodes[e] {
-			results[i], broken[i] = o.one(ctx, calls[i])
+			c := calls[i]
+			if o.Spec().Stateful { // the tool sees each call alone, and this one runs after those
+				c.Past = slices.Concat(c.Past, before)
+			}
+			results[i], broken[i] = o.one(ctx, c)
+			if broken[i] == nil {
+				before = append(before, Ran{Call: withoutPast(calls[i]), Result: results[i].Untimed()})
+			}
 			if errors.As(broken[i], new(journalBroke)) {
 				whole[e] = broken[i]
 				return

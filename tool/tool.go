@@ -68,6 +68,10 @@ type Spec struct {
 	// it by making these calls again, and the call breaks if one of them has another result than before. The calls of
 	// other tools break.
 	Stateful bool
+	// Server names what tools with the same Server share: the state of an episode. The calls that an episode makes of
+	// any of them run in order, Call.Past holds the earlier calls of all of them, and any of the tools runs the calls
+	// of all. Such tools are stateful and have the same Repeat. "" is a state of the tool's own.
+	Server string
 	// Part is what the record calls the tool in the reason of an exclusion; "" is "tool NAME".
 	Part string
 }
@@ -93,6 +97,11 @@ const (
 
 // Repeats lists the kinds.
 func Repeats() []Repeat { return []Repeat{Pure, Sandboxed, Keyed, AtMostOnce} }
+
+// Shares reports whether calls of both tools change the same state of an episode. A tool shares its own.
+func (s Spec) Shares(other Spec) bool {
+	return s.Name == other.Name || s.Server != "" && s.Server == other.Server
+}
 
 // Answers reports whether a policy can call the tool by that name.
 func (s Spec) Answers(name string) bool { return s.Name == name || slices.Contains(s.Aliases, name) }

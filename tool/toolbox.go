@@ -40,21 +40,20 @@ func (b Toolbox) Stateful() bool {
 const batchCalls = 512
 
 // RunEach runs calls of several tools and returns the outcome of each, in the order of the calls. Each tool gets its
-// calls in their order. Different tools run concurrently, so the calls of a turn that go to different tools do not wait
-// for each other. If progress is not nil, it is called with the number of calls that have an outcome, possibly from
-// several goroutines.
+// calls in their order; of tools that share a server, the first gets the calls of all. Different tools run
+// concurrently, so the calls of a turn that go to different tools do not wait for each other. If progress is not nil,
+// it is called with the number of calls that have an outcome, possibly from several goroutines.
 //
 // An error means that a tool, and no single call, is broken.
 func (b Toolbox) RunEach(ctx context.Context, calls []Call, progress func(done int)) ([]Outcome, error) {
-	byTool := map[string][]int{}
-	for i, c := range calls {
-		byTool[c.Tool] = append(byTool[c.Tool], i)
-	}
 	specs := b.Specs()
-	for name := range byTool {
-		if !slices.ContainsFunc(specs, func(s Spec) bool { return s.Name == name }) {
-			return nil, fmt.Errorf("run tool calls: there is no tool %q", name)
+	byTool := make([][]int, len(b))
+	for i, c := range calls {
+		at := runs(specs, c.Tool)
+		if at < 0 {
+			return nil, fmt.Errorf("run tool calls: there is no tool %q", c.Tool)
 		}
+		byTool[at] = append(byTool[at], i)
 	}
 	var done atomic.Int64
 	count := func(n int) {
@@ -65,7 +64,7 @@ func (b Toolbox) RunEach(ctx context.Context, calls []Call, progress func(done i
 	outcomes := make([]Outcome, len(calls))
 	group, ctx := errgroup.WithContext(ctx)
 	for i, t := range b {
-		if of := byTool[specs[i].Name]; len(of) > 0 {
+		if of := byTool[i]; len(of) > 0 {
 			group.Go(func() error { return runAll(ctx, t, calls, of, outcomes, count) })
 		}
 	}
@@ -73,6 +72,15 @@ func (b Toolbox) RunEach(ctx context.Context, calls []Call, progress func(done i
 		return nil, err
 	}
 	return outcomes, nil
+}
+
+// runs returns the index of the tool that runs the calls of the named one; -1 if there is none of that name.
+func runs(specs []Spec, name string) int {
+	i := slices.IndexFunc(specs, func(s Spec) bool { return s.Name == name })
+	if i < 0 {
+		return i
+	}
+	return slices.IndexFunc(specs, specs[i].Shares)
 }
 
 // runAll runs one tool's calls, which are those at the indices.

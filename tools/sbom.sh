@@ -12,7 +12,8 @@ tools/build.sh cyclonedx-gomod
 
 tools/audit-python.sh
 declare -A pins=([ci]=.ci/requirements.txt [sandbox]=tools/sandbox-python.txt [gpu]=gpu/setup/requirements.txt
-	[textworld]=tools/worlds/textworld.txt [thefuzz]=tools/worlds/thefuzz.txt)
+	[textworld]=tools/worlds/textworld.txt [thefuzz]=tools/worlds/thefuzz.txt
+	[mcp]=tools/worlds/mcp.txt)
 for name in "${!pins[@]}"; do
 	.tools/audit-python/bin/cyclonedx-py requirements --output-reproducible --of JSON \
 		-o "$out/python-$name.cdx.json" "${pins[$name]}"

@@ -30,6 +30,7 @@ var recorded = []string{
 	"replay.json",             // ReplayStage of a step, with another recipe
 	"shard-failed.json",       // RolloutShard that fails for good
 	"shard.json",              // RolloutShard to completion
+	"step-direct.json",        // TrainStep that runs its shards' activities itself
 	"step-failed.json",        // TrainStep that fails for good; its run parks
 	"step-forward.json",       // TrainStep with the stage logprobs, recorded under its earlier name
 	"step-rounds.json",        // TrainStep that samples in rounds
@@ -39,6 +40,7 @@ var recorded = []string{
 	"step.json",               // TrainStep to completion
 	"train-continued.json",    // TrainRun's second history, after a continue-as-new
 	"train-continues.json",    // TrainRun's first history, up to its continue-as-new
+	"train-direct.json",       // TrainRun of such steps
 	"train-parked.json",       // TrainRun that parks and is told to retry
 	"train-pruned.json",       // TrainRun that prunes alongside its steps
 	"train-resumed.json",      // TrainRun of a run whose history was lost

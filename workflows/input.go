@@ -107,6 +107,50 @@ func (in *ReprocessInput) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// EvaluateInput starts an evaluation of its own: one policy, measured under a recipe. The recipe's last step names the
+// place of the evaluation in the record.
+type EvaluateInput struct {
+	Run        string   `json:"run_id,omitempty"`
+	RecipeYAML string   `json:"recipe_yaml,omitempty"`
+	RecipeFile string   `json:"recipe_file,omitempty"`
+	Set        []string `json:"set,omitempty"`
+	// Policy is the policy to measure.
+	Policy api.PolicyRef `json:"policy,omitzero"`
+	// Resume continues with the recipe and the policy that the run has committed.
+	Resume bool `json:"resume,omitempty"`
+
+	invalid string
+}
+
+// UnmarshalJSON refuses unknown fields; see TrainRunInput.
+func (in *EvaluateInput) UnmarshalJSON(data []byte) error {
+	type plain EvaluateInput
+	var p plain
+	if err := strictJSON(data, &p); err != nil {
+		*in = EvaluateInput{invalid: err.Error()}
+		return nil
+	}
+	*in = EvaluateInput(p)
+	return nil
+}
+
+func (in EvaluateInput) validate() error {
+	switch {
+	case in.invalid != "":
+		return badInput("%s", in.invalid)
+	case in.Resume && (in.RecipeYAML != "" || len(in.Set) > 0 || in.Policy.Digest != ""):
+		return badInput("resume: goes on with the recipe and the policy that the run has committed; recipe_yaml, set " +
+			"and policy must be left out")
+	case in.Resume:
+		return nil
+	case in.RecipeYAML == "":
+		return badInput("recipe_yaml: give the recipe of the evaluation (ropewalk evaluate makes it of the policy's)")
+	case in.Policy.Digest == "" || in.Policy.Manifest.Key == "":
+		return badInput("policy: name the manifest and the digest of the policy to evaluate")
+	}
+	return nil
+}
+
 func strictJSON(data []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()

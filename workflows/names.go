@@ -4,7 +4,8 @@
 // Glossary. *TrainRun* trains one policy by one recipe. *TrainStep* is its child, one pass prompts → rollout →
 // sandbox → grade → reward → resample → logprobs → advantage → buffer → update → publish (grade, logprobs and buffer
 // only if the recipe needs them). *RolloutShard* is the step's child and takes one shard from prompts to rewards.
-// *ReprocessRun* runs reward → resample → advantage over imported trajectories. *ReplayStage* runs these stages again
+// *ReprocessRun* runs reward → resample → advantage over imported trajectories. *EvaluateRun*
+// measures one policy, which any run has made, in any environment. *ReplayStage* runs these stages again
 // over what a step has committed. *ServeRanks* lets other hosts run ranks of an engine whose models span several
 // hosts. A run's *home* is the host whose engine holds its models. A *shard rollout* takes one shard from prompts to
 // rewards.
@@ -33,11 +34,12 @@ const (
 	TrainStepName    = "TrainStep"
 	RolloutShardName = "RolloutShard"
 	ReprocessRunName = "ReprocessRun"
+	EvaluateRunName  = "EvaluateRun"
 	ReplayStageName  = "ReplayStage"
 	ServeRanksName   = "ServeRanks"
 )
 
-// QueryProgress is the query that returns the state of TrainRun and ReprocessRun.
+// QueryProgress is the query that returns the state of TrainRun, ReprocessRun and EvaluateRun.
 const QueryProgress = "progress"
 
 // Search attributes, declared in temporal.yaml.
@@ -56,7 +58,7 @@ const StagePaused = "paused"
 
 // RunsQuery finds the latest workflow of each run: those of steps, shards, replays and ranks are left out, and so are
 // the parts of a run that continued as new. Temporal's UI takes it as the filter of a view.
-const RunsQuery = `WorkflowType IN ("TrainRun", "ReprocessRun") AND ExecutionStatus != "ContinuedAsNew"`
+const RunsQuery = `WorkflowType IN ("TrainRun", "ReprocessRun", "EvaluateRun") AND ExecutionStatus != "ContinuedAsNew"`
 
 // StepWorkflowID is the deterministic id of a step's child workflow.
 func StepWorkflowID(run string, step int) string { return fmt.Sprintf("%s/step=%d", run, step) }

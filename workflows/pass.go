@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"slices"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -14,12 +15,22 @@ type position struct {
 	run   string
 	step  int
 	stage string
+	// direct changes the search attribute at longStages alone. Each change costs the server a transaction, which delays
+	// the activity that is scheduled next.
+	direct bool
 }
+
+// longStages are what a step's search attribute names. It is StageRollout from the start on, and names the stage that
+// failed in any case.
+var longStages = []string{api.StageLogprobs, api.StageUpdate}
 
 // enter shows the current stage in the UI's details and in the search attributes.
 func (p *position) enter(ctx workflow.Context, stage string) {
 	p.stage = stage
 	workflow.SetCurrentDetails(ctx, fmt.Sprintf("**%s** · step %d · %s", p.run, p.step, stage))
+	if p.direct && !slices.Contains(longStages, stage) {
+		return
+	}
 	// Upserting fails only for keys that cannot be encoded; these are constants.
 	_ = workflow.UpsertTypedSearchAttributes(ctx, attrStage.ValueSet(stage))
 }

@@ -35,7 +35,7 @@ func startedShards(f *fakes) (ids *[]string, inputs *[]RolloutShardInput) {
 }
 
 func TestEachShardOfAStepIsAWorkflow(t *testing.T) {
-	f := newFakes(t, api.Plan{Recipe: "r", Steps: 2, Shards: 2, MaxTurns: 3})
+	f := newFakes(t, api.Plan{Recipe: "r", Steps: 2, Shards: 2, MaxTurns: 30})
 	ids, _ := startedShards(f)
 	var commits []api.CommitInput
 	handle(f, api.CommitStages, func(in api.CommitInput) (api.Committed, error) {
@@ -61,10 +61,46 @@ func TestEachShardOfAStepIsAWorkflow(t *testing.T) {
 	require.Equal(t, 8, line.Trajectories)
 }
 
+// A step runs the activities of few short shards itself. A step that an earlier version began does not.
+func TestFewShortShardsAreNoWorkflows(t *testing.T) {
+	plan := api.Plan{Recipe: "r", Steps: 1, Shards: 2, MaxTurns: 3}
+	f := newFakes(t, plan)
+	ids, _ := startedShards(f)
+	var commits []api.CommitInput
+	handle(f, api.CommitStages, func(in api.CommitInput) (api.Committed, error) {
+		commits = append(commits, in)
+		return committed(in, f.plan, func(stage string, i int) schema.Ref { return ref(stage, in.Step, i) }), nil
+	})
+	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
+	require.NoError(t, f.env.GetWorkflowError())
+	require.Empty(t, *ids)
+	require.Empty(t, commits[0].Rewards)
+	var stages []string
+	for _, s := range commits[0].Stages {
+		require.NotEmpty(t, s.Parts, "%s, turn %d", s.Stage, s.Turn)
+		stages = append(stages, s.Stage)
+	}
+	require.Contains(t, stages, api.StageRollout)
+	require.Equal(t, api.StageReward, stages[len(stages)-1])
+	require.Equal(t, 8, progressOf(t, f).Lines[0].Trajectories)
+
+	for name, change := range map[string]func(*api.Plan){
+		"many shards":   func(p *api.Plan) { p.Shards = 10 },
+		"many turns":    func(p *api.Plan) { p.MaxTurns = 50 },
+		"several hosts": func(p *api.Plan) { p.Hosts = 2 },
+		"rounds":        func(p *api.Plan) { p.Dynamic = &api.Dynamic{} },
+	} {
+		other := plan
+		change(&other)
+		require.False(t, fewActivities(other), name)
+	}
+	require.True(t, fewActivities(plan))
+}
+
 // The failure of a shard crosses the boundary of its workflow with its stage, shard, turn and activity. The other
 // shards continue.
 func TestAFailedShardNamesStageAndTurnAndLeavesTheOthersAlone(t *testing.T) {
-	f := newFakes(t, api.Plan{Recipe: "r", Steps: 1, Shards: 3, MaxTurns: 4})
+	f := newFakes(t, api.Plan{Recipe: "r", Steps: 1, Shards: 3, MaxTurns: 40})
 	broken(f, api.ExecuteToolCalls, 1, func(in api.ToolsInput) bool { return in.Shard == 1 && in.Turn == 1 },
 		func(in api.ToolsInput) (api.ToolsDone, error) {
 			return api.ToolsDone{Done: api.Done{Manifest: ref("tools", in.Step, in.Shard, in.Turn)}}, nil
@@ -95,7 +131,7 @@ func TestAShardThatIsEndedFromOutsideParksTheRun(t *testing.T) {
 		"terminated": {errors.New("terminated"), "terminated"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFakes(t, api.Plan{Recipe: "r", Steps: 1, Shards: 2, MaxTurns: 1})
+			f := newFakes(t, api.Plan{Recipe: "r", Steps: 1, Shards: 2, MaxTurns: 30})
 			times := 0
 			f.env.OnWorkflow(RolloutShardName, mock.Anything, mock.Anything).Return(func(ctx workflow.Context,
 				in RolloutShardInput) (RolloutShardResult, error) {
@@ -117,7 +153,7 @@ func TestAShardThatIsEndedFromOutsideParksTheRun(t *testing.T) {
 }
 
 func TestCancellingTheRunCancelsItsShards(t *testing.T) {
-	f := newFakes(t, api.Plan{Recipe: "r", Steps: 1, Shards: 2, MaxTurns: 1})
+	f := newFakes(t, api.Plan{Recipe: "r", Steps: 1, Shards: 2, MaxTurns: 30})
 	var mu sync.Mutex
 	cancelled := 0
 	f.env.OnWorkflow(RolloutShardName, mock.Anything, mock.Anything).Return(func(ctx workflow.Context,
@@ -142,7 +178,7 @@ func TestShardsOfManyTurnsRecordTheirOwnTimes(t *testing.T) {
 		return api.Timing{Stage: stage, Shard: shard, Turn: turn, Start: at, End: at + 2e6}
 	}
 	lines := map[bool]StepLine{}
-	for _, turns := range []int{2, 400} {
+	for _, turns := range []int{30, 400} {
 		f := newFakes(t, api.Plan{Recipe: "r", Steps: 1, Shards: 2, MaxTurns: turns})
 		own := shardsRecord(f.plan)
 		handle(f, api.GenerateRollouts, func(in api.GenerateInput) (api.Generated, error) {

@@ -41,7 +41,7 @@ func (s *trainStep) rollout(ctx workflow.Context, first int, prompts schema.Ref)
 		group.Add(1)
 		workflow.Go(ctx, func(ctx workflow.Context) {
 			defer group.Done()
-			if !shardWorkflows(ctx) {
+			if !s.shardWorkflows(ctx) {
 				failures[i] = shards[i].run(ctx, s.home, s.scope, prompts, s.in.Policy, s.plan.MaxTurns)
 				return
 			}

@@ -205,6 +205,7 @@ func (r *trainRun) await(ctx workflow.Context) error {
 			}
 			continue
 		}
+		r.flush(ctx)
 		paused := r.paused
 		if paused {
 			r.stage(ctx, r.next-1, StagePaused)

@@ -12,6 +12,9 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
+// versionDirect marks executions that start their steps with TrainStepInput.Direct.
+const versionDirect = "direct-steps"
+
 // TrainRunResult is the result of a finished run.
 type TrainRunResult struct {
 	Run    string                `json:"run_id"`
@@ -49,6 +52,8 @@ type trainRun struct {
 	paused     bool
 	stepping   bool // step next has begun
 	finishing  bool // the last step is done
+	direct     bool // steps run the activities of few short shards themselves
+	later      []func(ctx workflow.Context)
 	states     states
 	asked      int // steps of the recipe that the run began with
 }
@@ -92,6 +97,7 @@ func TrainRun(ctx workflow.Context, in TrainRunInput) (TrainRunResult, error) {
 
 func (r *trainRun) execute(ctx workflow.Context) (TrainRunResult, error) {
 	r.pruner.on = prunes(ctx)
+	r.direct = workflow.GetVersion(ctx, versionDirect, workflow.DefaultVersion, 1) >= 1
 	if r.in.Continued != nil {
 		r.restore(*r.in.Continued)
 	} else {
@@ -112,7 +118,8 @@ func (r *trainRun) execute(ctx workflow.Context) (TrainRunResult, error) {
 		if taken == stepsPerHistory {
 			return TrainRunResult{}, r.continueAsNew(ctx)
 		}
-		r.prune(ctx, r.next-1)
+		done := r.next - 1
+		r.alongside(ctx, func(ctx workflow.Context) { r.prune(ctx, done) })
 		if err := r.step(ctx); err != nil {
 			return TrainRunResult{}, err
 		}
@@ -193,7 +200,8 @@ func (r *trainRun) prepare(ctx workflow.Context) error {
 func (r *trainRun) step(ctx workflow.Context) error {
 	step := r.next
 	r.stepping = true
-	r.stage(ctx, step, "step")
+	r.at(ctx, step, "step")
+	r.alongside(ctx, func(ctx workflow.Context) { showPlace(ctx, step, "step") })
 	var out TrainStepResult
 	var skipped []api.ExcludedShard
 	gen := r.generation(step)
@@ -207,8 +215,9 @@ func (r *trainRun) step(ctx workflow.Context) error {
 		}
 		in := TrainStepInput{
 			Run: r.run, Step: step, Gen: gen, Prepared: r.prepared, Policy: r.policy, Buffer: r.buffer, Home: r.home,
-			Skip: skipped, Timeouts: timeoutsOf(ctx),
+			Skip: skipped, Timeouts: timeoutsOf(ctx), Direct: r.direct,
 		}
+		defer r.startAlongside(ctx)()
 		return child(r.child(ctx, step), TrainStep, in, &out)
 	})
 	if err != nil {
@@ -216,7 +225,8 @@ func (r *trainRun) step(ctx workflow.Context) error {
 	}
 	r.policy, r.buffer, r.home, r.next, r.stepping = out.Policy, out.Buffer, out.Home, step+1, false
 	r.progress.add(out.Line)
-	r.record(ctx, step, "step", out.Timings...)
+	times := r.timesOf(step, "step", out.Timings...)
+	r.alongside(ctx, func(ctx workflow.Context) { r.start(ctx, times) })
 	plan := r.prepared.Plan
 	if plan.EvaluateEvery > 0 && step%plan.EvaluateEvery == 0 && step < plan.Steps {
 		evaluated, done, err := r.evaluate(ctx, step, "step")
@@ -231,17 +241,20 @@ func (r *trainRun) step(ctx workflow.Context) error {
 		}
 	}
 	if step < plan.Steps {
-		r.compact(ctx, step)
+		r.alongside(ctx, func(ctx workflow.Context) { r.compact(ctx, step) })
 	}
 	return nil
 }
 
 func (r *trainRun) child(ctx workflow.Context, step int) workflow.Context {
+	attributes := []temporal.SearchAttributeUpdate{attrRunID.ValueSet(r.run), attrStep.ValueSet(int64(step))}
+	if r.direct {
+		attributes = append(attributes, attrStage.ValueSet(api.StageRollout))
+	}
 	return workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
-		WorkflowID:    StepWorkflowID(r.run, step),
-		StaticSummary: fmt.Sprintf("step %d of %d of %s", step, r.prepared.Plan.Steps, r.run),
-		TypedSearchAttributes: temporal.NewSearchAttributes(attrRunID.ValueSet(r.run),
-			attrStep.ValueSet(int64(step))),
+		WorkflowID:            StepWorkflowID(r.run, step),
+		StaticSummary:         fmt.Sprintf("step %d of %d of %s", step, r.prepared.Plan.Steps, r.run),
+		TypedSearchAttributes: temporal.NewSearchAttributes(attributes...),
 	})
 }
 
@@ -273,7 +286,14 @@ type recording struct {
 
 // record starts to record measured times alongside the next steps. Only the end of the run waits for it.
 func (r *trainRun) record(ctx workflow.Context, step int, part string, timings ...api.Timing) {
-	in := api.RecordTimingsInput{Scope: scoped(r.run, step, r.prepared), Timings: timings, Part: part}
+	r.start(ctx, r.timesOf(step, part, timings...))
+}
+
+func (r *trainRun) timesOf(step int, part string, timings ...api.Timing) api.RecordTimingsInput {
+	return api.RecordTimingsInput{Scope: scoped(r.run, step, r.prepared), Timings: timings, Part: part}
+}
+
+func (r *trainRun) start(ctx workflow.Context, in api.RecordTimingsInput) {
 	r.recording = append(r.recording, recording{in, start(ctx, api.RecordTimings, "measured times", in)})
 }
 
@@ -302,6 +322,7 @@ func (r *trainRun) recorded(ctx workflow.Context) error {
 
 func (r *trainRun) finish(ctx workflow.Context) (TrainRunResult, error) {
 	r.finishing = true
+	r.flush(ctx)
 	last := r.prepared.Plan.Steps
 	r.prune(ctx, last)
 	evaluated, _, err := r.evaluate(ctx, last, "final")
@@ -346,6 +367,7 @@ func (r *trainRun) restore(c Continued) {
 }
 
 func (r *trainRun) continueAsNew(ctx workflow.Context) error {
+	r.flush(ctx)
 	if err := r.recorded(ctx); err != nil {
 		return err
 	}
@@ -369,11 +391,21 @@ func (r *trainRun) continueAsNew(ctx workflow.Context) error {
 
 // stage shows the current step and stage in the query, the UI's details and the search attributes.
 func (r *trainRun) stage(ctx workflow.Context, step int, stage string) {
+	r.at(ctx, step, stage)
+	showPlace(ctx, step, stage)
+}
+
+// at shows the current step and stage in the query and the UI's details.
+func (r *trainRun) at(ctx workflow.Context, step int, stage string) {
 	r.progress.Stage = stage
 	if step > 0 {
 		r.progress.Step = step
 	}
 	r.show(ctx)
+}
+
+// showPlace shows a step and a stage in the search attributes.
+func showPlace(ctx workflow.Context, step int, stage string) {
 	// Upserting fails only for keys that cannot be encoded; these are constants.
 	_ = workflow.UpsertTypedSearchAttributes(ctx, attrStep.ValueSet(int64(max(step, 0))), attrStage.ValueSet(stage))
 }

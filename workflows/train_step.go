@@ -27,6 +27,9 @@ type TrainStepInput struct {
 	Home string `json:"home,omitempty"`
 	// Timeouts are time limits of activities in seconds, where a person set others.
 	Timeouts map[string]float64 `json:"timeouts,omitempty"`
+	// Direct makes the step run the activities of few short shards itself and write fewer search attributes, because a
+	// hop between workflows takes about as long as a short stage. Steps of earlier versions lack it.
+	Direct bool `json:"direct,omitempty"`
 }
 
 // TrainStepResult is the next policy and the figures of the step.
@@ -53,16 +56,27 @@ type trainStep struct {
 const changeShards = "shard-workflows"
 
 // shardWorkflows reports whether the step's shards are workflows of their own. They are not in a step that an earlier
-// version began.
-func shardWorkflows(ctx workflow.Context) bool {
+// version began, nor if they are few and short.
+func (s *trainStep) shardWorkflows(ctx workflow.Context) bool {
+	if s.direct && fewActivities(s.plan) {
+		return false
+	}
 	return workflow.GetVersion(ctx, changeShards, workflow.DefaultVersion, 1) >= 1
+}
+
+// mostDirect is how many activities of its shards a step may run itself: its history grows by 6 events with each.
+const mostDirect = 64
+
+// fewActivities reports whether the shards of a round have few activities, all on one host.
+func fewActivities(plan api.Plan) bool {
+	return plan.Hosts <= 1 && plan.Dynamic == nil && plan.Shards*(2*plan.MaxTurns+3) <= mostDirect
 }
 
 // TrainStep is one pass prompts → rollout → sandbox → grade → reward → resample → logprobs → advantage → buffer →
 // update → publish. The shards of a rollout run concurrently. Grade, logprobs and buffer run only if the recipe needs
 // them.
 func TrainStep(ctx workflow.Context, in TrainStepInput) (TrainStepResult, error) {
-	s := &trainStep{in: in, pass: newPass(&position{run: in.Run, step: in.Step}, in.Prepared),
+	s := &trainStep{in: in, pass: newPass(&position{run: in.Run, step: in.Step, direct: in.Direct}, in.Prepared),
 		home: newHome(ctx, in.Home, in.Prepared.Plan)}
 	if err := workflow.SetQueryHandler(ctx, QueryProgress, func() (string, error) { return s.stage, nil }); err != nil {
 		return TrainStepResult{}, fmt.Errorf("register query %s: %w", QueryProgress, err)
@@ -135,7 +149,7 @@ func (s *trainStep) execute(ctx workflow.Context) (TrainStepResult, error) {
 // it. So the payload does not grow with the number of turns.
 func (s *trainStep) commitRollout(ctx workflow.Context, shards []shardRollout) (sources, error) {
 	in := api.CommitInput{Scope: s.scope, Stages: s.promptParts()}
-	if shardWorkflows(ctx) {
+	if s.shardWorkflows(ctx) {
 		for _, r := range shards {
 			in.Rewards = append(in.Rewards, r.scored.Manifest)
 		}

@@ -8,7 +8,7 @@ import (
 // PrepareInput asks to resolve, validate and commit a run's recipe.
 type PrepareInput struct {
 	Run        string   `json:"run"`
-	Kind       string   `json:"kind"`             // train | reprocess
+	Kind       string   `json:"kind"`             // train | reprocess | evaluate
 	Format     string   `json:"format,omitempty"` // format of an imported file
 	Recipe     string   `json:"recipe,omitempty"`
 	RecipeYAML string   `json:"recipe_yaml,omitempty"`
@@ -17,6 +17,8 @@ type PrepareInput struct {
 	Seed       *uint64  `json:"seed,omitempty"`
 	Steps      *int     `json:"steps,omitempty"`
 	Resume     bool     `json:"resume,omitempty"`
+	// Evaluates is the policy that an evaluation of its own measures; nil in other runs, and if it is resumed.
+	Evaluates *PolicyRef `json:"evaluates,omitempty"`
 }
 
 // Prepared is a validated run.
@@ -26,6 +28,8 @@ type Prepared struct {
 	// NextStep is the first step without a head; Policy is the checkpoint that it starts from (nil at step 1).
 	NextStep int        `json:"next_step"`
 	Policy   *PolicyRef `json:"policy,omitempty"`
+	// Evaluates is the policy that an evaluation of its own measures; nil in other runs.
+	Evaluates *PolicyRef `json:"evaluates,omitempty"`
 	// Buffer is the replay buffer that step NextStep starts with; zero if it is empty.
 	Buffer schema.Ref `json:"buffer,omitzero"`
 	// Machine is the hardware and software that this worker computes with.

@@ -68,7 +68,7 @@ func Model(ctx context.Context, record *analysis.Record, o ModelOptions, path st
 	if err != nil {
 		return analysis.StepCheckpoint{}, err
 	}
-	chosen, err := choose(o.Run, o.Checkpoint, all)
+	chosen, err := Choose(o.Run, o.Checkpoint, all)
 	if err != nil {
 		return chosen, err
 	}
@@ -88,8 +88,8 @@ func Model(ctx context.Context, record *analysis.Record, o ModelOptions, path st
 	})
 }
 
-// choose finds the checkpoint that a name or a number stands for.
-func choose(run, which string, all []analysis.StepCheckpoint) (found analysis.StepCheckpoint, err error) {
+// Choose finds the checkpoint that a name or a number stands for.
+func Choose(run, which string, all []analysis.StepCheckpoint) (found analysis.StepCheckpoint, err error) {
 	there := slices.DeleteFunc(slices.Clone(all), func(c analysis.StepCheckpoint) bool { return c.Pruned })
 	if len(there) == 0 {
 		return found, fmt.Errorf("%w: run %s has none", ErrNoCheckpoint, run)
@@ -185,6 +185,7 @@ func writeGGUF(path, name string, c *checkpoint.Checkpoint, dtype checkpoint.Dty
 	}
 	m := gguf.Model{Name: name, Checkpoint: c, Dtype: dtype}
 	m.Vocabulary.Tokens, m.Vocabulary.Bytes = tokens.Symbols()
+	m.Vocabulary.Merges = tokens.Merges()
 	if m.Vocabulary.ChatTemplate, err = gguf.ChatTemplate(c.Extra); err != nil {
 		return fmt.Errorf("%w: %w", ErrModel, err)
 	}

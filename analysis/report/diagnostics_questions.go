@@ -17,6 +17,22 @@ from selection where run = RUN and excluded is null group by step, group_id orde
 from trajectories where run = RUN group by all order by all`},
 	{"validity", `select step, turns, malformed_turns, void_turns, count(*) as n
 from trajectories where run = RUN and malformed_turns is not null group by all order by all`},
+	{"invalid_kinds", `select step, count(*) as turns, sum((not well_formed)::int) / count(*) as malformed,
+  sum((well_formed and not valid)::int) / count(*) as unknown
+from transitions where run = RUN and excluded is null group by step order by step`},
+	{"error_rates", `select 'tool calls' as kind, step, count(*) as n, sum((status <> 'ok')::int) as errors
+from tool_calls where run = RUN and excluded is null group by step
+union all select 'actions', step, count(*), sum((not valid)::int)
+from transitions where run = RUN and excluded is null group by step
+order by kind desc, step`},
+	{"actions", `with s as (
+  select t.trajectory_id, r.success::int as success, string_agg(case when not t.well_formed then 'malformed'
+    when not t.valid then 'unknown' else coalesce(nullif(regexp_extract(lower(trim(t.action)), '^[a-z]+'), ''), 'other')
+    end, chr(31) order by t.turn) as labels
+  from transitions t join rewards r on t.run = r.run and t.step = r.step and t.trajectory_id = r.trajectory_id
+  where t.run = RUN and t.excluded is null group by all
+)
+select success, labels, count(*) as n from s group by all order by all`},
 	{"sequences", `with s as (
   select trajectory_id,
     string_agg(case when name = '' then '' else name || ': ' end || status, chr(31) order by turn, call) as labels

@@ -177,18 +177,7 @@ var transitions = figure{
 			f.Empty = "No trajectory called tools twice."
 			return nil
 		}
-		flows := chart.Flows{Title: f.Title}
-		for _, n := range r.Nodes {
-			if n.Turn < mostStages {
-				flows.Nodes = append(flows.Nodes, chart.FlowNode{Stage: n.Turn, Name: n.Label, Value: float64(n.Count)})
-			}
-		}
-		for _, e := range r.Edges {
-			if e.Turn+1 < mostStages {
-				flows.Edges = append(flows.Edges, chart.FlowEdge{Stage: e.Turn, From: e.From, To: e.To,
-					Value: float64(e.Count)})
-			}
-		}
+		flows := flowsOf(f.Title, r)
 		f.SVG, f.Legend = flows.SVG(), flows.Legend()
 		f.Note = fmt.Sprintf("Each column shows the first, second, … call of a trajectory, by tool and outcome; "+
 			"bands lead to the next call of the same trajectory. %s of the transitions repeat the outcome before "+

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/analysis/report/chart"
+	"github.com/ropewalk/ropewalk/rl/diagnose"
 )
 
 // Figure is one figure of the page and the questions that it is drawn from.
@@ -35,6 +36,8 @@ type data struct {
 	questions map[string]Question
 	answers   map[string]answer
 	tokens    []stepTokens // of a few steps, in their order
+	// offered is what the world offers before training; nil for a run without a finished step.
+	offered *diagnose.PropertyReport
 }
 
 // figure declares one figure: the questions it asks, why it can be empty, how to read it, and how to draw it.

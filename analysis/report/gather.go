@@ -48,6 +48,15 @@ func Gather(ctx context.Context, o Options) (*Page, error) {
 	if d.tokens, d.origin, err = readRecord(ctx, record, o.Run); err != nil {
 		return nil, err
 	}
+	if d.origin != nil {
+		offered, found, err := record.Properties(ctx, o.Run)
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			d.offered = &offered
+		}
+	}
 	page := &Page{Run: run, Generation: gen, Tiles: tiles(d)}
 	var all []Section
 	for _, s := range sections {

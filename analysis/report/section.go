@@ -58,6 +58,9 @@ type section struct {
 var sections = []section{
 	{id: "learning", title: "Learning", figures: []figure{reward, success, trainingLevels, evaluationLevels}},
 	{id: "selection", title: "Selection", figures: []figure{funnel, outcomes, zeroAdvantage, toolErrors}},
+	{id: "world", title: "World", figures: []figure{
+		beforeTraining, errorRates, invalidKinds, actionsOfSuccesses, actionsOfFailures,
+	}},
 	{id: "update", title: "Update", figures: []figure{
 		entropy, divergence, clipping, lengths, advantages, advantageSigns, gradients, criticFit, criticValues,
 	}},

@@ -57,6 +57,9 @@ func followRun(ctx context.Context, con *console, run string) error {
 		report.WriteText(con.err, result)
 		return nil
 	}
+	if kind == workflows.EvaluateRunName {
+		return finishEvaluation(ctx, con, s, run, false)
+	}
 	result, err := s.Follow(ctx, run, runs.NewProgressView(con.err, con.terminal), con.resident)
 	if err != nil {
 		return notFollowed(ctx, con, err)

@@ -56,21 +56,27 @@ func resumeRun(con *console, cmd *cobra.Command, run string, asJSON bool) error 
 	switch {
 	case last.Open:
 		fmt.Fprintf(con.err, "run          %s\n", run)
-	case prepared:
-		if err := runs.StartAgain(ctx, s.Temporal, run); err != nil {
+	case prepared != "":
+		if err := runs.StartAgain(ctx, s.Temporal, prepared, run); err != nil {
 			return orInterrupted(ctx, con, s, run, "ropewalk resume "+run, err)
 		}
 		fmt.Fprintf(con.err, "run          %s\n", run)
-		kind = workflows.TrainRunName
+		kind = prepared
 	default:
 		ask := runs.Start{Request: request, Input: request.Input, Summary: "resume " + run}
 		if request.Workflow == workflows.TrainRunName {
 			return startTraining(con, cmd, s, ask, started, asJSON)
 		}
+		if request.Workflow == workflows.EvaluateRunName {
+			return startEvaluation(ctx, con, s, ask, asJSON)
+		}
 		return startImport(ctx, con, s, ask, started, "ropewalk resume "+run, asJSON)
 	}
 	if kind == workflows.ReprocessRunName {
 		return finishImport(ctx, con, s, run, started, "ropewalk resume "+run, asJSON)
+	}
+	if kind == workflows.EvaluateRunName {
+		return finishEvaluation(ctx, con, s, run, asJSON)
 	}
 	return finishTraining(con, cmd, s, run, started, asJSON)
 }

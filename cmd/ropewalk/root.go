@@ -106,7 +106,7 @@ var commands = []func(*console) *cobra.Command{
 	// runs
 	runCommand, resumeCommand, cancelCommand, followCommand, pauseCommand, unpauseCommand, stopCommand, setCommand,
 	unparkCommand,
-	importCommand, replayCommand,
+	evaluateCommand, importCommand, replayCommand,
 	// the record
 	runsCommand, showCommand, viewCommand, sqlCommand, reportCommand, diffCommand, inspectCommand, exportCommand,
 	verifyCommand, compactCommand, gcCommand,

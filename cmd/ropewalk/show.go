@@ -81,7 +81,10 @@ func showRun(ctx context.Context, con *console, run string, o showOptions) error
 		if err != nil {
 			return runs.Missing(err)
 		}
-		return overview.Write(con.out)
+		if err := overview.Write(con.out); err != nil {
+			return err
+		}
+		return showProperties(ctx, con, record, run)
 	}
 	choice := analysis.Choice{N: o.n, Group: analysis.AnyGroup}
 	if o.byGroup {
@@ -106,4 +109,13 @@ func showRun(ctx context.Context, con *console, run string, o showOptions) error
 		}
 	}
 	return nil
+}
+
+// showProperties prints what the run's world offers to the methods before training.
+func showProperties(ctx context.Context, con *console, record *analysis.Record, run string) error {
+	properties, found, err := record.Properties(ctx, run)
+	if err != nil || !found {
+		return err
+	}
+	return analysis.WriteProperties(con.out, properties)
 }

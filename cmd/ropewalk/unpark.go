@@ -134,6 +134,9 @@ func unparkRun(con *console, cmd *cobra.Command, run, update string, input *work
 	if kind == workflows.ReprocessRunName {
 		return finishImport(ctx, con, s, run, started, "ropewalk unpark "+run+" --retry", o.json)
 	}
+	if kind == workflows.EvaluateRunName {
+		return finishEvaluation(ctx, con, s, run, o.json)
+	}
 	return finishTraining(con, cmd, s, run, started, o.json)
 }
 

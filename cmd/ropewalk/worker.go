@@ -230,6 +230,8 @@ func (o workerOptions) poll(ctx context.Context, c client.Client, conf temporalc
 				workflow.RegisterOptions{Name: workflows.RolloutShardName})
 			w.RegisterWorkflowWithOptions(workflows.ReprocessRun,
 				workflow.RegisterOptions{Name: workflows.ReprocessRunName})
+			w.RegisterWorkflowWithOptions(workflows.EvaluateRun,
+				workflow.RegisterOptions{Name: workflows.EvaluateRunName})
 			w.RegisterWorkflowWithOptions(workflows.ReplayStage,
 				workflow.RegisterOptions{Name: workflows.ReplayStageName})
 			w.RegisterWorkflowWithOptions(workflows.ServeRanks,

@@ -36,6 +36,9 @@ type turn struct {
 func TestTextWorldAgrees(t *testing.T) {
 	python := os.Getenv("ROPEWALK_TEXTWORLD_PYTHON")
 	if python == "" {
+		if os.Getenv("ROPEWALK_REQUIRE_TEXTWORLD") != "" {
+			t.Fatal("ROPEWALK_REQUIRE_TEXTWORLD is set, but ROPEWALK_TEXTWORLD_PYTHON names no Python")
+		}
 		t.Skip("ROPEWALK_TEXTWORLD_PYTHON names no Python with textworld and alfworld; make test-worlds makes one")
 	}
 	var games []game

@@ -4,10 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-
-	"github.com/ropewalk/ropewalk/tool/tools"
 )
 
 // Demonstration is a conversation that a policy can be trained to write: a question, calls with their recorded
@@ -114,18 +111,4 @@ func (d *Demonstration) respond(messages []Message, m Message) error {
 	}
 	d.Steps = append(d.Steps, Step{Text: m.Text, Call: &c, Tool: messages[c.Answer].Text})
 	return nil
-}
-
-// Code returns the program of a call of the Python tool; ok is false for a call of another tool.
-func (c Call) Code() (code string, ok bool) {
-	if c.Name != tools.Python.Name && !slices.Contains(tools.Python.Aliases, c.Name) {
-		return "", false
-	}
-	var arguments struct {
-		Code *string `json:"code"`
-	}
-	if json.Unmarshal([]byte(c.Arguments), &arguments) != nil || arguments.Code == nil {
-		return "", false
-	}
-	return *arguments.Code, true
 }

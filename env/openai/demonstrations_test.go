@@ -18,12 +18,9 @@ func TestReadDemonstrations(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, got, 2)
 	require.Equal(t, "2+2?", got[0].Question)
-	code, ok := got[0].Steps[0].Call.Code()
-	require.True(t, ok)
-	require.Equal(t, []any{"print(2+2)", "I compute.", "4"}, []any{code, got[0].Steps[0].Text, got[0].Steps[0].Tool})
+	require.Equal(t, []any{`{"code": "print(2+2)"}`, "I compute.", "4"},
+		[]any{got[0].Steps[0].Call.Arguments, got[0].Steps[0].Text, got[0].Steps[0].Tool})
 	require.Equal(t, Demonstration{Line: 3, Question: "Hi?", Steps: []Step{{Text: "Ho"}}}, got[1])
-	_, ok = Call{Name: "search", Arguments: `{"code": "x"}`}.Code()
-	require.False(t, ok)
 }
 
 func TestBadDemonstrations(t *testing.T) {

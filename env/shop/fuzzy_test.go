@@ -56,6 +56,9 @@ func texts(n int) (out [][2]string) {
 func TestThefuzzAgrees(t *testing.T) {
 	python := os.Getenv("ROPEWALK_THEFUZZ_PYTHON")
 	if python == "" {
+		if os.Getenv("ROPEWALK_REQUIRE_THEFUZZ") != "" {
+			t.Fatal("ROPEWALK_REQUIRE_THEFUZZ is set, but ROPEWALK_THEFUZZ_PYTHON names no Python")
+		}
 		t.Skip("ROPEWALK_THEFUZZ_PYTHON names no Python with thefuzz; make test-worlds makes one")
 	}
 	pairs := texts(5000)

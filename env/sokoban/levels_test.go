@@ -135,3 +135,34 @@ func TestRealLevels(t *testing.T) {
 	}
 	envtest.Run(t, e, envtest.Case{Tasks: 12, Turns: 40, Nonsense: []string{"dance"}, Solved: 0.75})
 }
+
+// The expert solves at least nine of ten real levels within gym-sokoban's limit of turns and its bound on positions.
+func TestExpertOnRealLevels(t *testing.T) {
+	folder := realdata.Path(t, "boxoban")
+	e := newSokoban(t, Settings{MaxTurns: GymTurns, Size: 10, Boxes: 4, MinMoves: 1, MaxMoves: GymTurns})
+	solved, tried := 0, 0
+	for _, name := range boxoban {
+		levels, _, err := read(filepath.Join(mustAbs(t, folder), name))
+		require.NoError(t, err)
+		for _, level := range levels[:25] {
+			tried++
+			state := begin(t, e, level.Rows...)
+			actions, err := e.Solve(t.Context(), state)
+			if err != nil {
+				require.ErrorIs(t, err, env.ErrUnsolved)
+				continue
+			}
+			require.LessOrEqual(t, len(actions), GymTurns)
+			solved++
+		}
+	}
+	t.Logf("solved %d of %d", solved, tried)
+	require.GreaterOrEqual(t, solved, tried*9/10)
+}
+
+func mustAbs(t *testing.T, path string) string {
+	t.Helper()
+	path, err := filepath.Abs(path)
+	require.NoError(t, err)
+	return path
+}

@@ -6,5 +6,5 @@
 // sample: a whole trajectory or, in layout turns, one turn with what the policy saw before it. The *score* of a row is
 // the reward that its estimator reads. A *piece* is what a model reads at once to give the outputs of tokens. *Token
 // outputs* are the values of tokens that models compute: log-probabilities, entropies, values of the critic. The
-// *history* is how many of its latest turns a policy sees.
+// *history* says which of its earlier turns a policy sees.
 package batch

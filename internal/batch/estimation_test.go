@@ -13,6 +13,7 @@ import (
 	"github.com/ropewalk/ropewalk/rl/choice"
 	"github.com/ropewalk/ropewalk/rl/loss"
 	"github.com/ropewalk/ropewalk/rl/method"
+	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -212,7 +213,7 @@ func TestWholeUndoesTurns(t *testing.T) {
 		"loss.kl={coefficient: 0.1}"}
 	want, cut := estimated(t, nil, set...).batch(), estimated(t, nil, append(set, "layout=turns")...).batch()
 	require.Len(t, cut, 6)
-	got := Whole(cut, 0)
+	got := Whole(cut, rollout.History{})
 	require.Len(t, got, len(want))
 	for i := range got { // the layouts have different advantages
 		require.Equal(t, cut[[]int{0, 2, 3, 5}[i]].Advantages[len(got[i].Advantages)-1],
@@ -221,8 +222,8 @@ func TestWholeUndoesTurns(t *testing.T) {
 	}
 	require.Equal(t, want, got)
 	require.Equal(t, []float32{0, 0, cut[1].Advantages[2], cut[1].Advantages[3], 0, 0, cut[2].Advantages[6],
-		cut[2].Advantages[7]}, Whole(cut, 0)[1].Advantages)
-	require.Equal(t, want, Whole(want, 0))
+		cut[2].Advantages[7]}, Whole(cut, rollout.History{})[1].Advantages)
+	require.Equal(t, want, Whole(want, rollout.History{}))
 }
 
 // lists are the small step's whole trajectories with their rewards on the last token.
@@ -412,23 +413,29 @@ func TestTurnRowsWithAHistory(t *testing.T) {
 	require.NoError(t, err)
 	first := [][]int32{{0, 1, 2, 3}, {0, 1, 2, 3, 4, 5, 6, 7}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11},
 		{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}}
-	for history, want := range map[int]struct {
+	type prompts struct {
 		tokens [][]int32
 		seen   []string
-	}{
-		0: {first, []string{"o0", "o0r0o1", "o0r0o1r1o2", "o0r0o1r1o2r2o3"}},
-		1: {[][]int32{first[0], first[1], {0, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11}, {0, 1, 7, 8, 9, 10, 11, 12, 13, 14, 15}},
-			[]string{"o0", "o0r0o1", "o1r1o2", "o2r2o3"}},
-		2: {[][]int32{first[0], first[1], first[2], {0, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}},
-			[]string{"o0", "o0r0o1", "o0r0o1r1o2", "o1r1o2r2o3"}},
-		3: {first, []string{"o0", "o0r0o1", "o0r0o1r1o2", "o0r0o1r1o2r2o3"}},
+	}
+	all := prompts{first, []string{"o0", "o0r0o1", "o0r0o1r1o2", "o0r0o1r1o2r2o3"}}
+	latest := prompts{[][]int32{first[0], first[1], {0, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11},
+		{0, 1, 7, 8, 9, 10, 11, 12, 13, 14, 15}}, []string{"o0", "o0r0o1", "o1r1o2", "o2r2o3"}}
+	two := prompts{[][]int32{first[0], first[1], first[2], {0, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}},
+		[]string{"o0", "o0r0o1", "o0r0o1r1o2", "o1r1o2r2o3"}}
+	none := prompts{[][]int32{first[0], {0, 1, 3, 4, 5, 6, 7}, {0, 1, 7, 8, 9, 10, 11}, {0, 1, 11, 12, 13, 14, 15}},
+		[]string{"o0", "o1", "o2", "o3"}}
+	for history, want := range map[rollout.History]prompts{
+		{}: all, {Turns: 1}: latest, {Turns: 2}: two, {Turns: 3}: all,
+		{Tokens: 1}: none, {Tokens: 6}: {[][]int32{first[0], first[1], none.tokens[2], none.tokens[3]},
+			[]string{"o0", "o0r0o1", "o2", "o3"}},
+		{Tokens: 7}: latest, {Tokens: 11}: two, {Tokens: 12}: all, {Turns: 2, Tokens: 7}: latest,
 	} {
 		rows := layOut(kept, method.Turns, history)
 		require.Len(t, rows, 4)
 		var batch []schema.BatchRow
 		for k, row := range rows {
 			n := len(want.tokens[k])
-			require.Equal(t, want.tokens[k], row.TokenIDs, "history %d, turn %d", history, k)
+			require.Equal(t, want.tokens[k], row.TokenIDs, "history %+v, turn %d", history, k)
 			require.Equal(t, append(make([]int32, n-2), 1, 1), row.LossMask)
 			require.Equal(t, append(make([]float32, n-2), -float32(k), -0.5), row.OldLogProbs)
 			require.Equal(t, want.seen[k], row.turn.seen)
@@ -444,7 +451,7 @@ func TestTurnRowsWithAHistory(t *testing.T) {
 			for at, token := range tokens {
 				asked[i] = append(asked[i], float32(token)+float32(at)/100)
 			}
-			if history > 0 {
+			if history != (rollout.History{}) {
 				require.Equal(t, rows[i].TokenIDs, tokens, "the models see what the policy saw")
 			}
 		}
@@ -457,7 +464,7 @@ func TestTurnRowsWithAHistory(t *testing.T) {
 			require.Equal(t, float32(4*k+2)+float32(n-2)/100, said[4*k+2])
 		}
 
-		if history > 0 {
+		if history != (rollout.History{}) {
 			require.Equal(t, batch, CutTurns(Whole(batch, history)[0], history))
 		}
 	}

@@ -23,9 +23,9 @@ type piece struct {
 }
 
 // CutPieces makes the pieces of trajectories, in order, for a policy with a history.
-func CutPieces(trajectories []schema.BatchRow, turns []schema.TurnRow, history int) *Pieces {
+func CutPieces(trajectories []schema.BatchRow, turns []schema.TurnRow, history rollout.History) *Pieces {
 	out := &Pieces{trajectories: trajectories}
-	if history == 0 {
+	if history == (rollout.History{}) {
 		for i, t := range trajectories {
 			out.pieces = append(out.pieces, piece{row: i, tokens: t.TokenIDs, end: len(t.TokenIDs)})
 		}

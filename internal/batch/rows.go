@@ -34,7 +34,7 @@ type turnFacts struct {
 
 // layOut makes the rows of a layout: turns, or whole trajectories (also for imports, which name no layout). The rows
 // of turns hold as many earlier turns as the prompts did.
-func layOut(kept []Sequence, layout string, history int) []trainingRow {
+func layOut(kept []Sequence, layout string, history rollout.History) []trainingRow {
 	var rows []trainingRow
 	for _, s := range kept {
 		if layout == method.Turns {
@@ -51,11 +51,12 @@ func layOut(kept []Sequence, layout string, history int) []trainingRow {
 
 // turnRows cuts a trajectory into one row for each turn: what the policy saw and wrote up to the end of the turn.
 // Only the turn's own tokens are in the loss.
-func (s Sequence) turnRows(history int) []trainingRow {
+func (s Sequence) turnRows(history rollout.History) []trainingRow {
 	rows := make([]trainingRow, len(s.turns))
 	end, ends := 0, []int{}
 	for k, t := range s.turns {
-		w := rollout.WindowAfter(int(s.turns[0].ContextTokens), ends, history)
+		head := int(s.turns[0].ContextTokens)
+		w, left := rollout.WindowAfter(head, ends, history), history.LeftOut(head, ends)
 		begin := end
 		end += len(t.TokenIDs)
 		ends = append(ends, end)
@@ -66,7 +67,7 @@ func (s Sequence) turnRows(history int) []trainingRow {
 			reference: own(s.reference, begin, end, length), reward: s.reward, written: tokensUnder(t.LossMask),
 			name: advantage.Row{Group: s.GroupID, Trajectory: s.TrajectoryID, Turn: int(t.Turn)},
 			turn: &turnFacts{last: k == len(s.turns)-1, valid: valid, known: known, seenHash: t.AnchorHash,
-				seen: s.seen(k, history)},
+				seen: s.seen(left, k)},
 		}
 		if step, ok := s.steps[t.Turn]; ok {
 			f := row.turn
@@ -84,12 +85,9 @@ func (s Sequence) turnRows(history int) []trainingRow {
 	return rows
 }
 
-// seen is the text that the policy saw before its response at a turn, without the task.
-func (s Sequence) seen(turn, history int) string {
-	first := 0
-	if history > 0 {
-		first = max(0, turn-history)
-	}
+// seen is the text that the policy saw before its response at a turn, without the task. Its prompt began at the first
+// turn.
+func (s Sequence) seen(first, turn int) string {
 	text := strings.Builder{}
 	for _, t := range s.turns[first:turn] {
 		text.WriteString(t.Observation)

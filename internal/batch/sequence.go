@@ -121,10 +121,10 @@ func tokensUnder(mask []int32) int {
 	return n
 }
 
-// History is how many of its latest turns a recipe's policy sees at a turn; see rollout.WindowAfter.
-func History(recipe *recipes.Recipe) int {
+// History says which earlier turns a recipe's policy sees at a turn; see rollout.WindowAfter.
+func History(recipe *recipes.Recipe) rollout.History {
 	if recipe.Whole() {
 		return rollout.OwnContext
 	}
-	return recipe.Rollout.History
+	return rollout.History{Turns: recipe.Rollout.History, Tokens: recipe.Rollout.HistoryTokens}
 }

@@ -10,7 +10,7 @@ import (
 // Whole undoes the layout turns: it joins the turns of each trajectory of a batch, in canonical order, by appending
 // each turn's own tokens to those of the previous turn. Rows that are trajectories stay as they are. (For a masked
 // trajectory with a history, the position of the task's end is unknown. Its tokens are not used anyway.)
-func Whole(batch []schema.BatchRow, history int) []schema.BatchRow {
+func Whole(batch []schema.BatchRow, history rollout.History) []schema.BatchRow {
 	var out []schema.BatchRow
 	head, ends := 0, []int{}
 	for _, row := range batch {
@@ -51,7 +51,7 @@ func after[T int32 | float32](earlier, list []T, seen int) []T {
 
 // CutTurns cuts a trajectory without masked turns into the rows of its turns: each row ends where the policy stopped
 // writing.
-func CutTurns(whole schema.BatchRow, history int) []schema.BatchRow {
+func CutTurns(whole schema.BatchRow, history rollout.History) []schema.BatchRow {
 	var rows []schema.BatchRow
 	head, begin, ends := slices.Index(whole.LossMask, 1), 0, []int{}
 	for t, m := range whole.LossMask {

@@ -139,6 +139,9 @@ func modelOf(r *recipes.Recipe) (plan.Model, error) {
 	if err != nil {
 		return plan.Model{}, err
 	}
+	if r.Tokenizer != nil { // it is trained later, and has at most so many tokens
+		shape.Vocab = r.Tokenizer.Vocabulary
+	}
 	return plan.Of(shape), nil
 }
 

@@ -21,6 +21,7 @@ const (
 	arrow     = "github.com/apache/arrow/go/v17"
 	libzstd   = "github.com/DataDog/zstd"
 	minio     = "github.com/minio/minio-go/v7"
+	mcpSDK    = "github.com/modelcontextprotocol/go-sdk"
 	temporal  = "go.temporal.io"
 	duckdb    = "github.com/duckdb/duckdb-go/v2"
 	cobra     = "github.com/spf13/cobra"
@@ -84,6 +85,7 @@ var onlyIn = map[string][]string{
 	arrow:             {"schema"},
 	libzstd:           {"schema"},
 	minio:             {"store/s3"},
+	mcpSDK:            {"tool/mcp"},
 	duckdb:            {"analysis"},
 	cobra:             {"cmd"},
 	purego:            {"policy"},

@@ -82,7 +82,8 @@ func Environment(deps *activities.Deps) *testsuite.TestWorkflowEnvironment {
 		workflows.TrainRunName: workflows.TrainRun, workflows.TrainStepName: workflows.TrainStep,
 		workflows.RolloutShardName: workflows.RolloutShard,
 		workflows.ReprocessRunName: workflows.ReprocessRun, workflows.ReplayStageName: workflows.ReplayStage,
-		workflows.ServeRanksName: workflows.ServeRanks,
+		workflows.EvaluateRunName: workflows.EvaluateRun,
+		workflows.ServeRanksName:  workflows.ServeRanks,
 	} {
 		env.RegisterWorkflowWithOptions(run, workflow.RegisterOptions{Name: name})
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rl/advantage"
 	"github.com/ropewalk/ropewalk/rl/resample"
+	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -30,7 +31,7 @@ func Rules(r *recipes.Replay) resample.Replay {
 type Buffer struct {
 	state    resample.Buffer
 	rows     []resample.ReplayRow
-	history  int                         // batch.History of the recipe
+	history  rollout.History             // batch.History of the recipe
 	held     map[string]schema.ReplayRow // the tokens, by trajectory
 	replayed resample.Replayed
 	batch    []schema.BatchRow
@@ -38,7 +39,7 @@ type Buffer struct {
 
 // Open returns the buffer that the previous step left; nil rows make an empty buffer. The history is that of the
 // policy's prompts (batch.History).
-func Open(history int, rows []schema.ReplayRow, baselines []schema.BaselineRow) *Buffer {
+func Open(history rollout.History, rows []schema.ReplayRow, baselines []schema.BaselineRow) *Buffer {
 	b := &Buffer{history: history, held: map[string]schema.ReplayRow{}}
 	for _, r := range rows {
 		b.held[r.TrajectoryID] = r
@@ -122,7 +123,7 @@ func meanAdvantage(row schema.BatchRow) float64 {
 
 // replayRows converts a held trajectory to training rows with its current advantage. If its policy saw only the
 // latest turns, there is one row for each turn.
-func replayRows(held schema.ReplayRow, recalibrated float64, history int) []schema.BatchRow {
+func replayRows(held schema.ReplayRow, recalibrated float64, history rollout.History) []schema.BatchRow {
 	row := schema.BatchRow{
 		GroupID: held.GroupID, TrajectoryID: held.TrajectoryID, Count: 1, Weight: 1,
 		TokenIDs: held.TokenIDs, LossMask: held.LossMask, OldLogProbs: held.OldLogProbs,
@@ -133,7 +134,7 @@ func replayRows(held schema.ReplayRow, recalibrated float64, history int) []sche
 			row.Advantages[t] = float32(recalibrated)
 		}
 	}
-	if history == 0 {
+	if history == (rollout.History{}) {
 		return []schema.BatchRow{row}
 	}
 	return batch.CutTurns(row, history)

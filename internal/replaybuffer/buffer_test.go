@@ -8,12 +8,13 @@ import (
 	"github.com/ropewalk/ropewalk/internal/batch"
 	"github.com/ropewalk/ropewalk/internal/refusal"
 	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
 // turnRows are the rows of one trajectory of four turns, each with two tokens of context and two tokens of the policy,
 // for a policy that sees the given number of earlier turns.
-func turnRows(t *testing.T, history int) []schema.BatchRow {
+func turnRows(t *testing.T, history rollout.History) []schema.BatchRow {
 	t.Helper()
 	whole := schema.BatchRow{GroupID: schema.GroupID(1, 0), TrajectoryID: schema.TrajectoryID(1, 0, 0), Count: 1,
 		Weight: 1}
@@ -23,7 +24,7 @@ func turnRows(t *testing.T, history int) []schema.BatchRow {
 		whole.OldLogProbs = append(whole.OldLogProbs, -float32(k*inLoss)/8)
 		whole.Advantages = append(whole.Advantages, float32(inLoss)/2)
 	}
-	if history == 0 {
+	if history == (rollout.History{}) {
 		return []schema.BatchRow{whole}
 	}
 	rows := batch.CutTurns(whole, history)
@@ -33,18 +34,20 @@ func turnRows(t *testing.T, history int) []schema.BatchRow {
 
 // The rows that are learnt from again are the rows that were learnt from, however many turns their policy saw.
 func TestReplayRowsAreTheRowsOfTheBatch(t *testing.T) {
-	for history := range 4 {
+	for _, history := range []rollout.History{{}, {Turns: 1}, {Turns: 2}, {Turns: 3}, {Tokens: 1}, {Tokens: 8},
+		{Turns: 2, Tokens: 9}} {
 		rows := turnRows(t, history)
 		b := Open(history, nil, nil)
 		require.NoError(t, b.join(1,
 			[]schema.RewardRow{{TrajectoryID: rows[0].TrajectoryID, GroupID: rows[0].GroupID}}, rows))
-		require.Equal(t, rows, replayRows(b.held[rows[0].TrajectoryID], 0.5, history), "history %d", history)
+		require.Equal(t, rows, replayRows(b.held[rows[0].TrajectoryID], 0.5, history), "history %+v", history)
 	}
 }
 
 func TestARowWithoutARewardIsRefused(t *testing.T) {
 	var refused *refusal.Error
-	err := Open(0, nil, nil).Advance(Rules(&recipes.Replay{Size: 1, Baselines: 1}), 1, nil, turnRows(t, 0))
+	err := Open(rollout.History{}, nil, nil).Advance(Rules(&recipes.Replay{Size: 1, Baselines: 1}), 1, nil,
+		turnRows(t, rollout.History{}))
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, refusal.Corrupt, refused.Kind)
 	require.EqualError(t, err, "trajectory 00001/0000/000 is in the batch and has no reward")
@@ -55,19 +58,19 @@ func TestTheStateIsInItsRows(t *testing.T) {
 	rules := Rules(&recipes.Replay{Size: 1, Baselines: 4, FullRule: "size"})
 	step := func(b *Buffer, n int, reward float64) {
 		t.Helper()
-		row := turnRows(t, 0)[0]
+		row := turnRows(t, rollout.History{})[0]
 		row.GroupID, row.TrajectoryID = schema.GroupID(n, 0), schema.TrajectoryID(n, 0, 0)
 		rewards := []schema.RewardRow{{GroupID: row.GroupID, TrajectoryID: row.TrajectoryID, Reward: reward},
 			{GroupID: row.GroupID, TrajectoryID: schema.TrajectoryID(n, 0, 1)}}
 		require.NoError(t, b.Advance(rules, n, rewards, []schema.BatchRow{row}))
 	}
-	first := Open(0, nil, nil)
+	first := Open(rollout.History{}, nil, nil)
 	step(first, 1, 4)
 	require.Equal(t, Counts{Size: 1, Stored: 1, Baselines: 1, P50: 2}, first.Count())
 	_, consumed := first.ReplayBatch()
 	require.False(t, consumed)
 
-	second := Open(0, first.Rows(), first.Baselines())
+	second := Open(rollout.History{}, first.Rows(), first.Baselines())
 	require.Equal(t, first.Rows(), second.Rows())
 	require.Equal(t, first.Baselines(), second.Baselines())
 	step(second, 2, 2)

@@ -31,10 +31,21 @@ func (e ParkedError) Error() string {
 // ParkedError.
 func (s *Session) Follow(ctx context.Context, run string, view *ProgressView, stay bool) (workflows.TrainRunResult,
 	error) {
+	return follow[workflows.TrainRunResult](ctx, s, run, view, stay)
+}
+
+// FollowEvaluation is Follow for an evaluation of its own.
+func (s *Session) FollowEvaluation(ctx context.Context, run string, view *ProgressView, stay bool,
+) (workflows.EvaluateRunResult, error) {
+	return follow[workflows.EvaluateRunResult](ctx, s, run, view, stay)
+}
+
+func follow[R any](ctx context.Context, s *Session, run string, view *ProgressView, stay bool) (R, error) {
 	type outcome struct {
-		result workflows.TrainRunResult
+		result R
 		err    error
 	}
+	var none R
 	ended := make(chan outcome, 1)
 	go func() {
 		var o outcome
@@ -49,21 +60,23 @@ func (s *Session) Follow(ctx context.Context, run string, view *ProgressView, st
 		case o := <-ended:
 			if o.err == nil {
 				poll(ctx, s.Temporal, run, view)
+				s.beforeTraining(ctx, run, view)
 			}
 			return o.result, o.err
 		case <-tick.C:
 			p, ok := poll(ctx, s.Temporal, run, view)
+			s.beforeTraining(ctx, run, view)
 			if ok && p.Parked != nil && !stay {
-				return workflows.TrainRunResult{}, ParkedError{p}
+				return none, ParkedError{p}
 			}
 			if polls++; ok && polls%workEvery == 0 {
 				view.Working(working(ctx, s.Temporal, p, time.Now()))
 			}
 		case <-s.Lease.Done():
-			return workflows.TrainRunResult{}, fmt.Errorf("%w; everything committed is kept: remove the cause, then "+
+			return none, fmt.Errorf("%w; everything committed is kept: remove the cause, then "+
 				"`ropewalk resume %s`", s.Lost(), run)
 		case <-ctx.Done():
-			return workflows.TrainRunResult{}, ctx.Err()
+			return none, ctx.Err()
 		}
 	}
 }

@@ -73,6 +73,13 @@ func (a Start) fitsOpen(ctx context.Context, temporal starter, open Execution) e
 		return badinput.Errorf("--run-id: run %s is open under another recipe or seed; "+
 			"choose another run id, or follow that run: ropewalk follow %s", run, run)
 	}
+	if a.Request.Workflow == workflows.EvaluateRunName {
+		if file != "" && file != a.Request.File {
+			return badinput.Errorf("--run-id: run %s is open with another policy (checkpoint %.16s, this one is "+
+				"%.16s); choose another run id", run, file, a.Request.File)
+		}
+		return nil
+	}
 	if file != a.Request.File {
 		return badinput.Errorf("--run-id: run %s is open with the import of another file (SHA-256 %s, this one's is "+
 			"%s); "+
@@ -104,6 +111,9 @@ func openInput(ctx context.Context, temporal starter, open Execution) (recipe, f
 		}
 		return r.Digest, in.Digest, nil
 	}
+	if open.Workflow == workflows.EvaluateRunName {
+		return evaluationInput(payloads)
+	}
 	var in workflows.TrainRunInput
 	if err := converter.GetDefaultDataConverter().FromPayloads(payloads, &in); err != nil {
 		return "", "", fmt.Errorf("read its input: %w", err)
@@ -116,6 +126,22 @@ func openInput(ctx context.Context, temporal starter, open Execution) (recipe, f
 		return "", "", fmt.Errorf("read its recipe: %w", err)
 	}
 	return r.Digest, "", nil
+}
+
+// evaluationInput is openInput for an evaluation; the digest of the policy is in the place of a file's.
+func evaluationInput(payloads *commonpb.Payloads) (recipe, policy string, err error) {
+	var in workflows.EvaluateInput
+	if err := converter.GetDefaultDataConverter().FromPayloads(payloads, &in); err != nil {
+		return "", "", fmt.Errorf("read its input: %w", err)
+	}
+	if in.Resume {
+		return "", "", nil
+	}
+	r, err := recipes.Resolve(in.RecipeFile, in.RecipeYAML, in.Set, nil, nil)
+	if err != nil {
+		return "", "", fmt.Errorf("read its recipe: %w", err)
+	}
+	return r.Digest, in.Policy.Digest, nil
 }
 
 // named returns what messages call a recipe: its name, or its file.

@@ -27,6 +27,7 @@ type ProgressView struct {
 	width   int    // columns of the terminal; 0: as many as needed
 	work    Work   // what the run is doing
 	retried string // the reason to try again that was printed last
+	offered bool   // what the world offers before training was printed, or will not be
 }
 
 // NewProgressView makes a view that writes to w. On a terminal it draws a bar: on w itself where that is a Screen.

@@ -14,46 +14,59 @@ import (
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
-// Resumable finds what a run continues from: its open workflow, the recipe that it has committed (prepared), or its
-// request.
+// Resumable finds what a run continues from: its open workflow, the recipe that it has committed, or its request.
+// prepared is the workflow that goes on with a committed recipe, "" if none is committed.
 func (s *Session) Resumable(
 	ctx context.Context, run string, last Execution,
-) (request schema.Request, prepared bool, err error) {
-	_, _, prepared, err = commit.New(s.Store).Lookup(ctx, schema.AtInit(run, schema.StagePrepare))
-	if err != nil || last.Open {
-		return request, prepared, err
+) (request schema.Request, prepared string, err error) {
+	m, _, found, err := commit.New(s.Store).Lookup(ctx, schema.AtInit(run, schema.StagePrepare))
+	if err != nil {
+		return request, "", err
+	}
+	if found {
+		prepared = workflows.TrainRunName
+		if m.Note[schema.NoteEvaluates] != "" {
+			prepared = workflows.EvaluateRunName
+		}
+	}
+	if last.Open {
+		return request, prepared, nil
 	}
 	record := analysis.New(s.Store)
-	if !prepared {
+	if prepared == "" {
 		request, found, err := record.Request(ctx, run)
 		if err != nil {
-			return request, false, err
+			return request, "", err
 		}
 		if found {
-			return request, false, nil
+			return request, "", nil
 		}
 	}
 	known, err := record.Run(ctx, run)
 	switch {
 	case err != nil:
-		return request, false, Missing(err)
-	case !prepared:
-		return request, false, badinput.Errorf("run %s has committed no recipe, so there is nothing to resume: "+
+		return request, "", Missing(err)
+	case prepared == "":
+		return request, "", badinput.Errorf("run %s has committed no recipe, so there is nothing to resume: "+
 			"start it with `ropewalk run RECIPE --run-id %s`", run, run)
 	case known.Steps == 0:
-		return request, false, badinput.Errorf("run %s is an import, which has no steps to resume: "+
+		return request, "", badinput.Errorf("run %s is an import, which has no steps to resume: "+
 			"`ropewalk import FORMAT FILE --run-id %s` continues with the same file", run, run)
 	}
-	return request, true, nil
+	return request, prepared, nil
 }
 
-// StartAgain starts TrainRun under the recipe that the run has committed, or joins the workflow if another command was
-// faster.
-func StartAgain(ctx context.Context, c client.Client, run string) error {
+// StartAgain starts the workflow kind, TrainRun or EvaluateRun, under the recipe that the run has committed, or joins
+// the workflow if another command was faster.
+func StartAgain(ctx context.Context, c client.Client, kind, run string) error {
+	var in any = workflows.TrainRunInput{Run: run, Resume: true}
+	if kind == workflows.EvaluateRunName {
+		in = workflows.EvaluateInput{Run: run, Resume: true}
+	}
 	_, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: run, TaskQueue: workflows.QueueCPU, StaticSummary: "resume " + run,
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-	}, workflows.TrainRunName, workflows.TrainRunInput{Run: run, Resume: true})
+	}, kind, in)
 	if err != nil {
 		return fmt.Errorf("start run %s: %w", run, err)
 	}

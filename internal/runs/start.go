@@ -134,7 +134,7 @@ func (a Start) fitsRecord(ctx context.Context, objects store.Store) (prepared, i
 			"choose another run id, or continue that run: ropewalk resume %s", run, m.Note["recipe"], m.Note["seed"],
 			run)
 	}
-	if a.Request.File == "" {
+	if a.Request.File == "" || a.Request.Workflow == workflows.EvaluateRunName { // PrepareRun compares the policies
 		return true, false, nil
 	}
 	m, _, imported, err = record.Lookup(ctx, schema.At(run, importStep, schema.StageImport))

@@ -77,7 +77,8 @@ func (f Facts) written() map[string][]int32 {
 // responseOf is what filters read from a trajectory, without the tokens.
 func responseOf(t schema.TrajectoryRow, recipe *recipes.Recipe) resample.Response {
 	r := resample.Response{Text: t.Text, Limit: recipe.Rollout.MaxTokens}
-	if batch.History(recipe) == 0 { // otherwise the limit applies to a turn, and a trajectory may be longer
+	// With a history, the limit applies to a turn, and a trajectory may be longer.
+	if batch.History(recipe) == (rollout.History{}) {
 		r.Length = int(t.Tokens)
 	}
 	if t.Finish == string(rollout.FinishLength) {

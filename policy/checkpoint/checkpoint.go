@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Checkpoint is the content of a folder.
@@ -156,6 +157,9 @@ func (c *Checkpoint) readWeights(dir string) error {
 	if err := c.takeWeights(f, FileWeights, c.Shape.Tensors()); err != nil {
 		return err
 	}
+	if err := c.checkUnused(f); err != nil {
+		return err
+	}
 	name, err := ValueHeadIn(dir)
 	if err != nil || name == "" {
 		return err
@@ -177,6 +181,22 @@ func (c *Checkpoint) takeWeights(f *File, name string, wanted []Tensor) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		c.Weights = append(c.Weights, t)
+	}
+	return nil
+}
+
+// checkUnused refuses tensors of layers that the architecture does not have: the model would compute something else
+// without them. Frequencies of rotary embedding, which old files hold, follow from config.json.
+func (c *Checkpoint) checkUnused(f *File) error {
+	used := make(map[string]bool, len(c.Weights))
+	for _, t := range c.Weights {
+		used[t.Name] = true
+	}
+	for _, t := range f.Tensors {
+		if strings.HasPrefix(t.Name, "model.layers.") && !used[t.Name] && !strings.HasSuffix(t.Name, ".inv_freq") {
+			return fmt.Errorf("%s: %w: tensor %q does not belong to a %s model of %d layers, which config.json "+
+				"describes", FileWeights, ErrUnsupported, t.Name, c.Shape.Family(), c.Shape.Layers)
+		}
 	}
 	return nil
 }

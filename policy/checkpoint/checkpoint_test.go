@@ -170,7 +170,8 @@ func TestConfigOfOthers(t *testing.T) {
 		RopeTheta: 1e6, NormEps: 1e-5, EOS: []int32{3}, Pad: -1,
 	}, s))
 	for _, bad := range []string{
-		`{"model_type":"llama"}`, `{"model_type":"qwen3"}`, `{"model_type":"qwen3","attention_bias":true}`,
+		`{"model_type":"gpt2"}`, `{"model_type":"llama"}`, `{"model_type":"qwen3"}`,
+		`{"model_type":"qwen3","attention_bias":true}`,
 		`{"model_type":"qwen3","rope_scaling":{"type":"yarn"}}`, `{"model_type":"qwen3","use_sliding_window":true}`,
 		`{"model_type":"qwen3","hidden_act":"gelu"}`, `{"model_type":"qwen3","rope_parameters":{"rope_type":"yarn"}}`,
 	} {

@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,8 +15,10 @@ var ErrCorrupt = errors.New("corrupt checkpoint")
 // ErrUnsupported marks a checkpoint of an architecture that the reader does not know.
 var ErrUnsupported = errors.New("unsupported checkpoint")
 
-// Shape fixes the sizes of a Qwen3-architecture decoder.
+// Shape fixes the architecture and the sizes of a decoder.
 type Shape struct {
+	Architecture Architecture // "" = Qwen3
+
 	Vocab     int // rows of the embedding
 	Hidden    int // width of the residual stream
 	Layers    int
@@ -23,8 +26,9 @@ type Shape struct {
 	KVHeads   int // key and value heads; divides Heads
 	HeadDim   int // even
 	FFN       int // width of the SwiGLU layer
-	Positions int // longest sequence
+	Positions int // longest sequence; at most the window, if attention is limited to one
 	RopeTheta float64
+	Rope      RopeScaling
 	NormEps   float64
 	// Untied gives the output head its own matrix. Otherwise the output head is the embedding.
 	Untied bool
@@ -39,6 +43,9 @@ const maxSide = 1 << 28
 
 // Validate reports the first field with an impossible value.
 func (s Shape) Validate() error {
+	if _, err := checkArchitecture(s.Family()); err != nil {
+		return err
+	}
 	for _, f := range []struct {
 		name string
 		v    int
@@ -63,7 +70,7 @@ func (s Shape) Validate() error {
 	case !(s.NormEps >= 0) || math.IsInf(s.NormEps, 0):
 		return fmt.Errorf("%w: rms_norm_eps is %v", ErrUnsupported, s.NormEps)
 	}
-	return nil
+	return s.Rope.validate()
 }
 
 // Params counts the trainable numbers.
@@ -75,9 +82,9 @@ func (s Shape) Params() int64 {
 	return n
 }
 
-// configJSON is the part of transformers' Qwen3Config that this package reads.
+// configJSON is the part of transformers' configurations that this package reads.
 type configJSON struct {
-	ModelType        string          `json:"model_type"`
+	ModelType        Architecture    `json:"model_type"`
 	Vocab            int             `json:"vocab_size"`
 	Hidden           int             `json:"hidden_size"`
 	FFN              int             `json:"intermediate_size"`
@@ -89,77 +96,114 @@ type configJSON struct {
 	NormEps          *float64        `json:"rms_norm_eps"`
 	RopeTheta        *float64        `json:"rope_theta"`
 	RopeParameters   *ropeJSON       `json:"rope_parameters"`
-	RopeScaling      json.RawMessage `json:"rope_scaling"`
+	RopeScaling      *ropeJSON       `json:"rope_scaling"`
 	Tied             *bool           `json:"tie_word_embeddings"`
 	Act              string          `json:"hidden_act"`
 	AttentionBias    bool            `json:"attention_bias"`
+	MLPBias          bool            `json:"mlp_bias"`
 	UseSlidingWindow bool            `json:"use_sliding_window"`
+	SlidingWindow    json.RawMessage `json:"sliding_window"`
+	Quantization     json.RawMessage `json:"quantization_config"`
 	EOS              json.RawMessage `json:"eos_token_id"`
 	Pad              *int32          `json:"pad_token_id"`
 }
 
-type ropeJSON struct {
-	Type  string   `json:"rope_type"`
-	Theta *float64 `json:"rope_theta"`
-}
-
 // parseConfig reads a config.json and rejects architectures that this program does not support. Absent fields take
-// transformers' defaults for Qwen3.
+// transformers' defaults for the architecture.
 func parseConfig(b []byte) (Shape, error) {
 	var c configJSON
 	if err := json.Unmarshal(b, &c); err != nil {
 		return Shape{}, fmt.Errorf("%w: parse config.json: %w", ErrCorrupt, err)
 	}
+	of, err := checkArchitecture(c.ModelType)
+	if err != nil {
+		return Shape{}, fmt.Errorf("config.json: %w", err)
+	}
 	if err := c.refuse(); err != nil {
 		return Shape{}, err
 	}
 	s := Shape{
-		Vocab: c.Vocab, Hidden: c.Hidden, Layers: c.Layers, Heads: c.Heads, KVHeads: c.KVHeads,
-		HeadDim: 128, FFN: c.FFN, Positions: c.Positions, RopeTheta: 10000, NormEps: 1e-6, Pad: -1,
+		Vocab: c.Vocab, Hidden: c.Hidden, Layers: c.Layers, Heads: c.Heads,
+		KVHeads: cmp.Or(c.KVHeads, architectures[of].kvHeads, c.Heads), HeadDim: c.headDim(), FFN: c.FFN,
+		Positions: cmp.Or(c.Positions, architectures[of].positions),
+		RopeTheta: or(c.RopeTheta, 10000), NormEps: or(c.NormEps, 1e-6), Pad: -1,
 	}
-	if c.HeadDim != nil {
-		s.HeadDim = *c.HeadDim
+	if c.ModelType != Qwen3 {
+		s.Architecture = c.ModelType
 	}
-	if s.KVHeads == 0 {
-		s.KVHeads = s.Heads
-	}
-	if s.Positions == 0 {
-		s.Positions = 32768
-	}
-	if c.NormEps != nil {
-		s.NormEps = *c.NormEps
-	}
-	if c.RopeTheta != nil {
-		s.RopeTheta = *c.RopeTheta
-	}
-	if c.RopeParameters != nil && c.RopeParameters.Theta != nil {
-		s.RopeTheta = *c.RopeParameters.Theta
+	for _, r := range []*ropeJSON{c.RopeScaling, c.RopeParameters} {
+		if r == nil {
+			continue
+		}
+		s.RopeTheta = or(r.Theta, s.RopeTheta)
+		if s.Rope, err = r.scaling(s.Positions); err != nil {
+			return Shape{}, fmt.Errorf("config.json: %w", err)
+		}
 	}
 	s.Untied = c.Tied == nil || !*c.Tied
 	if c.Pad != nil {
 		s.Pad = *c.Pad
 	}
-	var err error
+	window, err := c.window(architectures[of].window)
+	if err != nil {
+		return Shape{}, err
+	}
+	if window > 0 {
+		s.Positions = min(s.Positions, window)
+	}
 	if s.EOS, err = oneOrMany(c.EOS); err != nil {
 		return Shape{}, fmt.Errorf("%w: config.json: eos_token_id: %w", ErrCorrupt, err)
 	}
 	return s, s.Validate()
 }
 
+// headDim is head_dim, or what it is for an architecture that leaves it out.
+func (c *configJSON) headDim() int {
+	switch {
+	case c.HeadDim != nil:
+		return *c.HeadDim
+	case c.ModelType == Qwen3:
+		return 128
+	case c.Heads > 0:
+		return c.Hidden / c.Heads
+	}
+	return 0
+}
+
+// window returns how many tokens attention reaches back, or 0 if it reaches all. Sequences within the window are
+// attended to whole, so a limit of the sequences to the window makes full attention exact.
+func (c *configJSON) window(absent int) (int, error) {
+	if c.ModelType != Mistral && !c.UseSlidingWindow {
+		return 0, nil
+	}
+	if string(c.SlidingWindow) == "null" {
+		return 0, nil
+	}
+	n := absent
+	if len(c.SlidingWindow) > 0 {
+		if err := json.Unmarshal(c.SlidingWindow, &n); err != nil {
+			return 0, fmt.Errorf("%w: config.json: sliding_window: %w", ErrCorrupt, err)
+		}
+	} else if absent == 0 {
+		n = 4096 // transformers' default where use_sliding_window is set
+	}
+	if n < 1 {
+		return 0, fmt.Errorf("%w: config.json: sliding_window is %d", ErrCorrupt, n)
+	}
+	return n, nil
+}
+
 func (c *configJSON) refuse() error {
 	switch {
-	case c.ModelType != "qwen3":
-		return fmt.Errorf("%w: config.json: model_type is %q, want qwen3", ErrUnsupported, c.ModelType)
 	case c.Act != "" && c.Act != "silu":
 		return fmt.Errorf("%w: config.json: hidden_act is %q, want silu", ErrUnsupported, c.Act)
 	case c.AttentionBias:
 		return fmt.Errorf("%w: config.json: attention_bias is set", ErrUnsupported)
-	case c.UseSlidingWindow:
-		return fmt.Errorf("%w: config.json: use_sliding_window is set", ErrUnsupported)
-	case len(c.RopeScaling) > 0 && string(c.RopeScaling) != "null":
-		return fmt.Errorf("%w: config.json: rope_scaling is set", ErrUnsupported)
-	case c.RopeParameters != nil && c.RopeParameters.Type != "" && c.RopeParameters.Type != "default":
-		return fmt.Errorf("%w: config.json: rope_parameters.rope_type is %q", ErrUnsupported, c.RopeParameters.Type)
+	case c.MLPBias:
+		return fmt.Errorf("%w: config.json: mlp_bias is set", ErrUnsupported)
+	case len(c.Quantization) > 0 && string(c.Quantization) != "null":
+		return fmt.Errorf("%w: config.json: quantization_config is set: convert the weights to float32 or bfloat16",
+			ErrUnsupported)
 	}
 	return nil
 }
@@ -179,12 +223,15 @@ func oneOrMany(b json.RawMessage) ([]int32, error) {
 	return []int32{one}, nil
 }
 
-// marshalConfig writes the config.json that transformers' Qwen3ForCausalLM loads. It writes rope_theta both in the flat
-// form of version 4 and in the rope_parameters of version 5, and the dtype in both forms too.
+// marshalConfig writes the config.json that transformers' class of the architecture loads. It writes rope_theta both in
+// the flat form of version 4 and in the rope_parameters of version 5, and the dtype in both forms too.
 func marshalConfig(s Shape) []byte {
+	of, err := checkArchitecture(s.Family())
+	if err != nil {
+		panic(err) // the shape is validated
+	}
 	m := map[string]any{
-		"architectures":           []string{"Qwen3ForCausalLM"},
-		"attention_bias":          false,
+		"architectures":           []string{architectures[of].class},
 		"attention_dropout":       0.0,
 		"dtype":                   "float32",
 		"torch_dtype":             "float32",
@@ -193,21 +240,27 @@ func marshalConfig(s Shape) []byte {
 		"hidden_size":             s.Hidden,
 		"initializer_range":       initStd,
 		"intermediate_size":       s.FFN,
-		"layer_types":             slices.Repeat([]string{"full_attention"}, s.Layers),
 		"max_position_embeddings": s.Positions,
-		"max_window_layers":       s.Layers,
-		"model_type":              "qwen3",
+		"model_type":              string(s.Family()),
 		"num_attention_heads":     s.Heads,
 		"num_hidden_layers":       s.Layers,
 		"num_key_value_heads":     s.KVHeads,
 		"rms_norm_eps":            s.NormEps,
-		"rope_parameters":         map[string]any{"rope_theta": s.RopeTheta, "rope_type": "default"},
+		"rope_parameters":         s.Rope.json(s.RopeTheta),
 		"rope_theta":              s.RopeTheta,
-		"sliding_window":          nil,
 		"tie_word_embeddings":     !s.Untied,
 		"use_cache":               true,
-		"use_sliding_window":      false,
 		"vocab_size":              s.Vocab,
+	}
+	switch s.Family() {
+	case Qwen3, Qwen2:
+		m["layer_types"] = slices.Repeat([]string{"full_attention"}, s.Layers)
+		m["max_window_layers"], m["sliding_window"], m["use_sliding_window"] = s.Layers, nil, false
+	case Mistral:
+		m["sliding_window"] = nil
+	}
+	if s.Family() == Qwen3 || s.Family() == Llama {
+		m["attention_bias"] = false
 	}
 	putTokens(m, s)
 	return marshalSorted(m)

@@ -4,7 +4,7 @@
 // programs do not mistake for weights. Earlier versions called them optimizer.safetensors and value_head.safetensors;
 // these names are still read.
 //
-// Glossary. A *tensor* is a named row-major array of numbers; names are those of transformers' Qwen3ForCausalLM. A
+// Glossary. A *tensor* is a named row-major array of numbers; names are those of transformers' classes. A
 // *base* is the model that an *adapter* changes. A *shape* fixes the sizes of the model, and so the list of its
 // tensors. *Extra* files (the tokenizer's) are opaque bytes: read, kept and written back unchanged. The *digest* of a
 // folder names its content: equal state gives equal bytes gives an equal digest. The *weights digest* covers the

@@ -12,8 +12,8 @@ const initStd = 0.02
 
 // Init writes a new random model to the empty folder dir. Matrices are normal with standard deviation 0.02. Those that
 // write into the residual stream are scaled by 1/√(2·layers), so that its variance does not grow with depth (Radford et
-// al. 2019, §2.3). Norms are 1. A value head starts at 0. Each tensor has its own random stream, named by seed and
-// tensor. extra holds the tokenizer's files.
+// al. 2019, §2.3). Norms are 1. Biases and a value head start at 0. Each tensor has its own random stream, named by
+// seed and tensor. extra holds the tokenizer's files.
 func Init(dir string, s Shape, seedValue uint64, extra map[string][]byte) error {
 	c, err := Fresh(s, seedValue)
 	if err != nil {
@@ -40,7 +40,7 @@ func Fresh(s Shape, seedValue uint64) (*Checkpoint, error) {
 
 func fill(t Tensor, s Shape, seedValue uint64) {
 	switch {
-	case strings.HasPrefix(t.Name, "value_head."):
+	case strings.HasPrefix(t.Name, "value_head."), strings.HasSuffix(t.Name, ".bias"):
 		return
 	case len(t.Dims) == 1:
 		for i := range t.Data {

@@ -15,7 +15,20 @@ type stored struct {
 	file   io.ReaderAt
 	offset int64
 	dtype  string
+	source Source // where the numbers come from instead of file; nil = from file
 	delta  *delta // what an adapter adds to the numbers; nil if there is none
+}
+
+// Source reads a tensor's numbers from a file of another format.
+type Source interface {
+	// ReadNumbers fills numbers with those of the tensor from index at on, row by row. Both at and the end of numbers
+	// are multiples of 65,536 or the tensor's end.
+	ReadNumbers(at int, numbers []float32) error
+}
+
+// TensorFrom returns a tensor whose numbers are read when they are needed.
+func TensorFrom(name string, dims []int, s Source) Tensor {
+	return Tensor{Name: name, Dims: dims, stored: &stored{source: s}}
 }
 
 // with returns the place of the same numbers with an adapter's product added.
@@ -42,22 +55,33 @@ func (t Tensor) Read(take func(at int, numbers []float32)) error {
 		take(0, t.Data)
 		return nil
 	}
-	width := int(dtypeSize[t.stored.dtype])
 	size := t.Size()
 	p := pieces.Get().(*piece)
 	defer pieces.Put(p)
 	for at := 0; at < size; at += pieceNumbers {
 		n := min(pieceNumbers, size-at)
-		raw, numbers := p.raw[:n*width], p.numbers[:n]
-		if _, err := t.stored.file.ReadAt(raw, t.stored.offset+int64(at)*int64(width)); err != nil {
+		numbers := p.numbers[:n]
+		if err := t.stored.read(at, numbers, &p.raw); err != nil {
 			return fmt.Errorf("read tensor %q: %w", t.Name, err)
 		}
-		widen(numbers, t.stored.dtype, raw)
 		if t.stored.delta != nil {
 			t.stored.delta.add(at, numbers)
 		}
 		take(at, numbers)
 	}
+	return nil
+}
+
+func (s *stored) read(at int, numbers []float32, buffer *[4 * pieceNumbers]byte) error {
+	if s.source != nil {
+		return s.source.ReadNumbers(at, numbers)
+	}
+	width := int(dtypeSize[s.dtype])
+	raw := buffer[:len(numbers)*width]
+	if _, err := s.file.ReadAt(raw, s.offset+int64(at)*int64(width)); err != nil {
+		return err
+	}
+	widen(numbers, s.dtype, raw)
 	return nil
 }
 

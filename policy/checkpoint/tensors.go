@@ -31,7 +31,7 @@ const (
 )
 
 // Tensors lists the model's tensors, without data, in the order in which engines lay them out. Within a layer, q, k, v
-// are adjacent, and gate, up are adjacent, so that each group is one matrix.
+// are adjacent, and gate, up are adjacent, so that each group is one matrix; so are the biases of q, k, v.
 func (s Shape) Tensors() []Tensor {
 	q, kv := s.Heads*s.HeadDim, s.KVHeads*s.HeadDim
 	out := []Tensor{{Name: NameEmbed, Dims: []int{s.Vocab, s.Hidden}}}
@@ -42,8 +42,21 @@ func (s Shape) Tensors() []Tensor {
 			Tensor{Name: p + "self_attn.q_proj.weight", Dims: []int{q, s.Hidden}},
 			Tensor{Name: p + "self_attn.k_proj.weight", Dims: []int{kv, s.Hidden}},
 			Tensor{Name: p + "self_attn.v_proj.weight", Dims: []int{kv, s.Hidden}},
-			Tensor{Name: p + "self_attn.q_norm.weight", Dims: []int{s.HeadDim}},
-			Tensor{Name: p + "self_attn.k_norm.weight", Dims: []int{s.HeadDim}},
+		)
+		if s.BiasesQKV() {
+			out = append(out,
+				Tensor{Name: p + "self_attn.q_proj.bias", Dims: []int{q}},
+				Tensor{Name: p + "self_attn.k_proj.bias", Dims: []int{kv}},
+				Tensor{Name: p + "self_attn.v_proj.bias", Dims: []int{kv}},
+			)
+		}
+		if s.NormsHeads() {
+			out = append(out,
+				Tensor{Name: p + "self_attn.q_norm.weight", Dims: []int{s.HeadDim}},
+				Tensor{Name: p + "self_attn.k_norm.weight", Dims: []int{s.HeadDim}},
+			)
+		}
+		out = append(out,
 			Tensor{Name: p + "self_attn.o_proj.weight", Dims: []int{s.Hidden, q}},
 			Tensor{Name: p + "post_attention_layernorm.weight", Dims: []int{s.Hidden}},
 			Tensor{Name: p + "mlp.gate_proj.weight", Dims: []int{s.FFN, s.Hidden}},

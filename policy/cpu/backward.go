@@ -55,6 +55,11 @@ func (w *worker[T]) attendBack(l *layerActs[T], layer int, c *chunk, dx []T) {
 			w.rotateRowBack(dqkv[t*width:], dq[t*d.Q:(t+1)*d.Q], dk[t*d.K:(t+1)*d.K], l.qkv[t*width:], layer, t-lo)
 		}
 	}
+	if g.bias != nil {
+		for t := range n {
+			addTo(g.bias, dqkv[t*width:(t+1)*width])
+		}
+	}
 	w.normedLinearBack(dx, g.qkv, g.norm1, dqkv, l.x, lw.norm1, lw.qkv, n, width)
 }
 

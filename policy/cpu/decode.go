@@ -85,6 +85,14 @@ func (g *generation[T]) normMid(l lot[T], layer int) { l.norm(g.s.x, l.w.m.w.lay
 // project fills qkv from the normed x.
 func (g *generation[T]) project(l lot[T], layer int) {
 	l.linear(g.s.qkv, l.w.s.xn, l.w.m.f.layers[layer].qkv, false)
+	bias := l.w.m.w.layers[layer].bias
+	if bias == nil {
+		return
+	}
+	width, cols := len(bias), l.cols(len(bias))
+	for i := l.rows.lo; i < l.rows.hi; i++ {
+		addTo(g.s.qkv[i*width+cols.lo:i*width+cols.hi], bias[cols.lo:cols.hi])
+	}
 }
 
 // attend adds the rows' keys and values to the cache and fills att. Parts divide the rows, not the columns.

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -36,8 +37,23 @@ func TestGenerationByColumns(t *testing.T) {
 		Vocab: 101, Hidden: 128, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 32, FFN: 328, Positions: 64,
 		RopeTheta: 10000, NormEps: 1e-6, Pad: -1, EOS: []int32{3},
 	}
-	dir := t.TempDir()
-	require.NoError(t, checkpoint.Init(dir, shape, 5, map[string][]byte{"tokenizer.json": []byte("{}")}))
+	for _, a := range []checkpoint.Architecture{checkpoint.Qwen3, checkpoint.Qwen2, checkpoint.Llama} {
+		t.Run(string(a), func(t *testing.T) {
+			s := shape
+			s.Architecture = a
+			generationByColumns(t, s)
+		})
+	}
+}
+
+func generationByColumns(t *testing.T, shape checkpoint.Shape) {
+	dir := filepath.Join(t.TempDir(), "c")
+	c := loaded[float32](t, shape, BLASGonum, 1).checkpoint()
+	for _, w := range c.Weights {
+		scale(w.Data, 0.2) // near the size of weights that are drawn for a new model
+	}
+	_, err := checkpoint.Write(dir, c)
+	require.NoError(t, err)
 	req := policy.GenerateRequest{Role: policy.RolePolicy, Temperature: 1}
 	for i := range 3*columnRows + 9 {
 		req.Prefixes = append(req.Prefixes, randomSequences(uint64(i/2), shape.Vocab, 3+i%7)[0])

@@ -1,6 +1,7 @@
-// Package cpu is the Engine that runs a Qwen3-architecture decoder on the CPU: RMSNorm, rotary embedding,
-// grouped-query attention with per-head query and key norms, SwiGLU, no biases (Yang et al. 2025, "Qwen3
-// Technical Report", §2). It computes what transformers' Qwen3ForCausalLM computes in float32, up to rounding.
+// Package cpu is the Engine that runs a decoder on the CPU: RMSNorm, rotary embedding, grouped-query attention and
+// SwiGLU. Architectures differ in attention: Qwen3 norms queries and keys per head (Yang et al. 2025, "Qwen3 Technical
+// Report", §2), Qwen2 adds biases to queries, keys and values, Llama and Mistral do neither. It computes what
+// transformers' classes compute in float32, up to rounding.
 //
 // Glossary. Token rows are *packed*: sequences follow each other without padding. A *chunk* is a run of
 // whole sequences that goes through all layers at once, small enough for its intermediate results to stay in

@@ -32,6 +32,17 @@ func (w *worker[T]) project(l *layerActs[T], layer, n int) {
 	xn := sized(&w.s.xn, n*d.H)
 	rmsNorm(xn, l.x, lw.norm1, w.m.shape.NormEps)
 	w.linear(l.qkv, xn, n, w.m.f.layers[layer].qkv, false)
+	addBias(l.qkv[:n*(d.Q+2*d.K)], lw.bias)
+}
+
+// addBias adds the bias to every row; a nil bias adds nothing.
+func addBias[T float](rows, bias []T) {
+	if bias == nil {
+		return
+	}
+	for i := 0; i < len(rows); i += len(bias) {
+		addTo(rows[i:i+len(bias)], bias)
+	}
 }
 
 // rotateChunk norms and rotates queries and keys into scratch and returns the keys.

@@ -21,6 +21,11 @@ var tiny = checkpoint.Shape{
 	RopeTheta: 10000, NormEps: 1e-6, Pad: -1,
 }
 
+// yarn stretches the rotary embedding of tiny, and scales it.
+var yarn = checkpoint.RopeScaling{
+	Type: checkpoint.RopeYarn, Factor: 4, BetaFast: 32, BetaSlow: 1, Attention: 1.3, Original: 50,
+}
+
 // loaded returns a resident model whose weights are large enough for every path to carry gradient, norms included.
 func loaded[T float](t testing.TB, s checkpoint.Shape, blas string, threads int) *resident[T] {
 	t.Helper()
@@ -138,10 +143,16 @@ func gradients[T float](t testing.TB, r *resident[T]) []T {
 // TestGradientOfWholeModel compares every tensor's gradient with central differences.
 func TestGradientOfWholeModel(t *testing.T) {
 	for _, blas := range libraries(t) {
-		for _, variant := range []string{"tied", "untied", "value"} {
+		for _, variant := range []string{"tied", "untied", "value", "qwen2", "llama"} {
 			t.Run(blas+"/"+variant, func(t *testing.T) {
 				s := tiny
 				s.Untied, s.ValueHead = variant == "untied", variant == "value"
+				switch variant {
+				case "qwen2":
+					s.Architecture = checkpoint.Qwen2
+				case "llama":
+					s.Architecture, s.Rope = checkpoint.Llama, yarn
+				}
 				r := loaded[float64](t, s, blas, 2)
 				seqs := randomSequences(5, s.Vocab, 7, 1, 4, 70)
 				co := policy.Cotangents{LogProbs: randomLike(1, seqs), Entropies: randomLike(2, seqs)}

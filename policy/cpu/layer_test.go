@@ -41,9 +41,18 @@ func TestGradientOfRMSNorm(t *testing.T) {
 }
 
 func TestGradientOfRotatedHeads(t *testing.T) {
-	r := rope[float64]{half: 4, theta: 100}
+	r := rope[float64]{dim: 8, perPosition: []float64{1, 0.3, 0.1, 0.03}, factor: 1.2}
 	r.grow(12)
 	x, w, c := normalsWide(1, 24), normalsWide(2, 8), normalsWide(3, 24)
+	t.Run("not normed", func(t *testing.T) {
+		dx := make([]float64, len(x))
+		r.headsBack(dx, nil, append([]float64(nil), c...), x, nil, 11, 1e-6)
+		requireGradient(t, "input", x, dx, func() float64 {
+			y := make([]float64, len(x))
+			r.heads(y, x, nil, 11, 1e-6)
+			return dot(y, c)
+		})
+	})
 	f := func() float64 {
 		y := make([]float64, len(x))
 		r.heads(y, x, w, 11, 1e-6)

@@ -34,8 +34,9 @@ type weights[T float] struct {
 type layerWeights[T float] struct {
 	norm1 []T // H
 	qkv   []T // (Q+2K)×H
-	normQ []T // D
-	normK []T // D
+	bias  []T // Q+2K, added to queries, keys and values; nil without biases
+	normQ []T // D; nil if heads are not normed
+	normK []T // D; nil if heads are not normed
 	out   []T // H×Q
 	norm2 []T // H
 	gu    []T // 2F×H: gate, then up
@@ -61,7 +62,8 @@ func newModel[T float](c *checkpoint.Checkpoint) (*model[T], error) {
 	}
 	m.w = view(c.Shape, m.flat)
 	m.f = newFactors(&m.w, m.dims())
-	m.rope = rope[T]{half: c.Shape.HeadDim / 2, theta: c.Shape.RopeTheta}
+	m.rope = rope[T]{dim: c.Shape.HeadDim}
+	m.rope.perPosition, m.rope.factor = c.Shape.RopeFrequencies()
 	return m, nil
 }
 
@@ -80,16 +82,16 @@ func view[T float](s checkpoint.Shape, flat []T) weights[T] {
 	q, k := s.Heads*s.HeadDim, s.KVHeads*s.HeadDim
 	w := weights[T]{embed: take(s.Vocab * s.Hidden)}
 	for range s.Layers {
-		w.layers = append(w.layers, layerWeights[T]{
-			norm1: take(s.Hidden),
-			qkv:   take((q + 2*k) * s.Hidden),
-			normQ: take(s.HeadDim),
-			normK: take(s.HeadDim),
-			out:   take(s.Hidden * q),
-			norm2: take(s.Hidden),
-			gu:    take(2 * s.FFN * s.Hidden),
-			down:  take(s.Hidden * s.FFN),
-		})
+		l := layerWeights[T]{norm1: take(s.Hidden), qkv: take((q + 2*k) * s.Hidden)}
+		if s.BiasesQKV() {
+			l.bias = take(q + 2*k)
+		}
+		if s.NormsHeads() {
+			l.normQ, l.normK = take(s.HeadDim), take(s.HeadDim)
+		}
+		l.out, l.norm2 = take(s.Hidden*q), take(s.Hidden)
+		l.gu, l.down = take(2*s.FFN*s.Hidden), take(s.Hidden*s.FFN)
+		w.layers = append(w.layers, l)
 	}
 	w.norm = take(s.Hidden)
 	w.head = w.embed

@@ -19,6 +19,8 @@ import (
 type parityJob struct {
 	Create    string    `json:"create,omitempty"`
 	Tied      bool      `json:"tied"`
+	Type      string    `json:"type,omitempty"`
+	Rope      any       `json:"rope,omitempty"`
 	Dir       string    `json:"dir,omitempty"`
 	Sequences [][]int32 `json:"sequences"`
 	Prompt    []int32   `json:"prompt"`
@@ -64,6 +66,7 @@ func TestTransformers(t *testing.T) {
 	peer := startTransformers(t)
 	t.Run("loads ours", func(t *testing.T) { transformersLoadsOurs(t, peer) })
 	t.Run("is loaded", func(t *testing.T) { weLoadTransformers(t, peer) })
+	t.Run("architectures", func(t *testing.T) { otherArchitectures(t, peer) })
 	t.Run("gives our values", func(t *testing.T) { transformersGivesOurValues(t, peer) })
 }
 
@@ -134,6 +137,48 @@ func weLoadTransformers(t *testing.T, peer *transformers) {
 				New: 24,
 			}
 			compareWithTransformers(t, dir, job, peer.ask(t, job))
+		})
+	}
+}
+
+// otherArchitectures: models that transformers saved, and what we save of them, give the same logits in both.
+func otherArchitectures(t *testing.T, peer *transformers) {
+	llama3 := map[string]any{"rope_type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4,
+		"original_max_position_embeddings": 64}
+	for name, c := range map[string]struct {
+		kind string
+		rope any
+	}{
+		"llama":   {"llama", nil},
+		"llama 3": {"llama", llama3},
+		"qwen2":   {"qwen2", nil},
+		"qwen2 yarn": {"qwen2", map[string]any{"rope_type": "yarn", "factor": 4,
+			"original_max_position_embeddings": 64}},
+		"qwen3 linear":  {"qwen3", map[string]any{"rope_type": "linear", "factor": 2}},
+		"mistral":       {"mistral", nil},
+		"mistral scale": {"mistral", map[string]any{"rope_type": "yarn", "factor": 8, "attention_factor": 1.5}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "theirs")
+			job := parityJob{
+				Create: dir, Tied: true, Type: c.kind, Rope: c.rope, Sequences: randomSequences(3, 37, 2, 77, 200),
+				Prompt: randomSequences(4, 37, 5)[0], New: 24,
+			}
+			want := peer.ask(t, job)
+			compareWithTransformers(t, dir, job, want)
+			read, err := checkpoint.Read(dir, false)
+			require.NoError(t, err)
+			read.Config = nil // so that it is made from the shape
+			job.Create, job.Dir = "", filepath.Join(t.TempDir(), "ours")
+			_, err = checkpoint.Write(job.Dir, read)
+			require.NoError(t, err)
+			again := peer.ask(t, job)
+			require.Equal(t, want.Greedy, again.Greedy)
+			for i := range want.Logits {
+				for j := range want.Logits[i] {
+					require.InDeltaSlice(t, want.Logits[i][j], again.Logits[i][j], 1e-5)
+				}
+			}
 		})
 	}
 }

@@ -3,28 +3,31 @@ package cpu
 import "math"
 
 // rope holds the cosines and sines of rotary embedding (Su et al. 2021) in the half-rotation convention:
-// dimension i turns with dimension i+half by the angle position·theta^(−i/half).
+// dimension i turns with dimension i+dim/2 by the angle position·perPosition[i], which is position·theta^(−i/half)
+// unless the checkpoint stretches it (checkpoint.RopeScaling).
 type rope[T float] struct {
-	half     int
-	theta    float64
-	cos, sin []T // [positions][half]
+	dim         int // of a head
+	perPosition []float64
+	factor      float64 // of cosines and sines
+	cos, sin    []T     // [positions][dim/2]
 }
 
 // grow makes sure that the table has entries for positions below n. No one may use the table at the same time.
 func (r *rope[T]) grow(n int) {
-	have := len(r.cos) / r.half
+	have := len(r.cos) / len(r.perPosition)
 	for p := have; p < n; p++ {
-		for i := range r.half {
-			angle := float64(p) * math.Pow(r.theta, -float64(i)/float64(r.half))
-			r.cos = append(r.cos, T(math.Cos(angle)))
-			r.sin = append(r.sin, T(math.Sin(angle)))
+		for _, f := range r.perPosition {
+			angle := float64(p) * f
+			r.cos = append(r.cos, T(math.Cos(angle)*r.factor))
+			r.sin = append(r.sin, T(math.Sin(angle)*r.factor))
 		}
 	}
 }
 
 // at returns the cosines and sines of one position.
 func (r *rope[T]) at(pos int) (cos, sin []T) {
-	lo, hi := pos*r.half, (pos+1)*r.half
+	half := len(r.perPosition)
+	lo, hi := pos*half, (pos+1)*half
 	return r.cos[lo:hi], r.sin[lo:hi]
 }
 
@@ -42,13 +45,16 @@ func rotate[T float](x, cos, sin []T, sign T) {
 	}
 }
 
-// heads norms and rotates every head of one row: y = rope(rmsNorm(x)·w).
+// heads norms and rotates every head of one row: y = rope(rmsNorm(x)·w). Without w, heads are not normed.
 func (r *rope[T]) heads(y, x, w []T, pos int, eps float64) {
 	cos, sin := r.at(pos)
-	d := len(w)
-	for i := 0; i < len(x); i += d {
-		yi, xi := y[i:i+d], x[i:i+d]
-		scaleMul(yi, xi, w, rmsInverse(xi, eps))
+	for i := 0; i < len(x); i += r.dim {
+		yi, xi := y[i:i+r.dim], x[i:i+r.dim]
+		if w != nil {
+			scaleMul(yi, xi, w, rmsInverse(xi, eps))
+		} else {
+			copy(yi, xi)
+		}
 		rotate(yi, cos, sin, 1)
 	}
 }
@@ -56,10 +62,14 @@ func (r *rope[T]) heads(y, x, w []T, pos int, eps float64) {
 // headsBack writes dx and adds dw for heads at x, given dy, which it overwrites.
 func (r *rope[T]) headsBack(dx, dw, dy, x, w []T, pos int, eps float64) {
 	cos, sin := r.at(pos)
-	d := len(w)
 	clear(dx)
-	for i := 0; i < len(x); i += d {
-		rotate(dy[i:i+d], cos, sin, -1)
-		rmsRowBack(dx[i:i+d], dw, dy[i:i+d], x[i:i+d], w, eps)
+	for i := 0; i < len(x); i += r.dim {
+		dxi, dyi := dx[i:i+r.dim], dy[i:i+r.dim]
+		rotate(dyi, cos, sin, -1)
+		if w == nil {
+			copy(dxi, dyi)
+			continue
+		}
+		rmsRowBack(dxi, dw, dyi, x[i:i+r.dim], w, eps)
 	}
 }

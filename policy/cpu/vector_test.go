@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/policy/checkpoint"
 )
 
 func normals(seed uint64, n int) []float32 {
@@ -106,7 +108,9 @@ func normalsWide(seed uint64, n int) []float64 { return widenAll(normals(seed, n
 
 func TestRotateTurnsBack(t *testing.T) {
 	for _, half := range []int{3, 8, 16, 21} {
-		r := rope[float32]{half: half, theta: 10000}
+		shape := checkpoint.Shape{HeadDim: 2 * half, RopeTheta: 10000}
+		r := rope[float32]{dim: 2 * half}
+		r.perPosition, r.factor = shape.RopeFrequencies()
 		r.grow(7)
 		cos, sin := r.at(6)
 		x := normals(1, 2*half)

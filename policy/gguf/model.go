@@ -7,8 +7,16 @@ import (
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 )
 
-// architecture is llama.cpp's name of the model.
-const architecture = "qwen3"
+// architectures are llama.cpp's names of the architectures.
+var architectures = map[checkpoint.Architecture]string{
+	checkpoint.Qwen3: "qwen3", checkpoint.Qwen2: "qwen2", checkpoint.Llama: "llama", checkpoint.Mistral: "llama",
+}
+
+// interleaved reports whether a tensor's rows lie in another order in the file (see rotated).
+func interleaved(s checkpoint.Shape, name string) bool {
+	return architectures[s.Family()] == "llama" &&
+		(strings.HasSuffix(name, "self_attn.q_proj.weight") || strings.HasSuffix(name, "self_attn.k_proj.weight"))
+}
 
 // entries describe the model, then its tokenizer.
 func (m Model) entries() ([]entry, error) {
@@ -16,6 +24,14 @@ func (m Model) entries() ([]entry, error) {
 	kind, known := fileTypes[m.Dtype]
 	if !known {
 		return nil, fmt.Errorf("write GGUF: weights as %q: F32, F16 and BF16 are written", m.Dtype)
+	}
+	architecture := architectures[s.Family()]
+	if s.Rope.Type != checkpoint.RopeDefault && s.Rope.Type != checkpoint.RopeLinear {
+		return nil, fmt.Errorf("write GGUF: rope_type %s is not supported, only default and linear", s.Rope.Type)
+	}
+	if s.Family() == checkpoint.Qwen2 && s.Heads*s.HeadDim != s.Hidden {
+		return nil, fmt.Errorf("write GGUF: llama.cpp loads no qwen2 model with %d heads of %d dimensions and a "+
+			"hidden_size of %d", s.Heads, s.HeadDim, s.Hidden)
 	}
 	of := func(key string) string { return architecture + "." + key }
 	out := []entry{
@@ -35,6 +51,13 @@ func (m Model) entries() ([]entry, error) {
 		{of("attention.layer_norm_rms_epsilon"), float32(s.NormEps)},
 		{of("rope.freq_base"), float32(s.RopeTheta)},
 		{of("vocab_size"), uint32(s.Vocab)},
+	}
+	if s.Family() != checkpoint.Qwen3 {
+		out = append(out, entry{of("rope.dimension_count"), uint32(s.HeadDim)})
+	}
+	if s.Rope.Type == checkpoint.RopeLinear {
+		out = append(out, entry{of("rope.scaling.type"), string(s.Rope.Type)},
+			entry{of("rope.scaling.factor"), float32(s.Rope.Factor)})
 	}
 	tokens, err := m.tokens()
 	return append(out, tokens...), err
@@ -59,6 +82,9 @@ var inLayer = map[string]string{
 	"self_attn.q_proj.weight":         "attn_q.weight",
 	"self_attn.k_proj.weight":         "attn_k.weight",
 	"self_attn.v_proj.weight":         "attn_v.weight",
+	"self_attn.q_proj.bias":           "attn_q.bias",
+	"self_attn.k_proj.bias":           "attn_k.bias",
+	"self_attn.v_proj.bias":           "attn_v.bias",
 	"self_attn.q_norm.weight":         "attn_q_norm.weight",
 	"self_attn.k_norm.weight":         "attn_k_norm.weight",
 	"self_attn.o_proj.weight":         "attn_output.weight",

@@ -12,10 +12,11 @@ const (
 	tokenUnused = 5 // a row of the embedding that no text uses
 )
 
-// Vocabulary is the tokenizer of a model: a byte-level BPE without merges, and whole strings.
+// Vocabulary is the tokenizer of a model: a byte-level BPE, and whole strings.
 type Vocabulary struct {
-	Tokens []string // by id: first the symbols of the 256 bytes in the byte-level alphabet, then the added strings
-	Bytes  int      // how many of them are symbols of bytes
+	Tokens []string // by id: first plain tokens in the byte-level alphabet, then the added strings
+	Bytes  int      // how many of them are plain: symbols of bytes, and what is merged of them
+	Merges []string // in order: two tokens with a space between them
 	// ChatTemplate is a Jinja template of conversations; "" if there is none.
 	ChatTemplate string
 }
@@ -42,12 +43,16 @@ func (m Model) tokens() ([]entry, error) {
 			texts[id], types[id] = fmt.Sprintf("[PAD%d]", id), tokenUnused
 		}
 	}
+	split := "default" // where a text is split does not matter if nothing is merged
+	if len(v.Merges) > 0 {
+		split = "gpt-2"
+	}
 	out := []entry{
-		{"tokenizer.ggml.model", "gpt2"},  // the byte-level alphabet
-		{"tokenizer.ggml.pre", "default"}, // where a text is split does not matter if nothing is merged
+		{"tokenizer.ggml.model", "gpt2"}, // the byte-level alphabet
+		{"tokenizer.ggml.pre", split},
 		{"tokenizer.ggml.tokens", texts},
 		{"tokenizer.ggml.token_type", types},
-		{"tokenizer.ggml.merges", []string{}},
+		{"tokenizer.ggml.merges", append([]string{}, v.Merges...)},
 		{"tokenizer.ggml.add_bos_token", false},
 		{"tokenizer.ggml.add_eos_token", false},
 	}

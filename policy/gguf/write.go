@@ -71,9 +71,28 @@ func (m Model) tensors() ([]tensor, error) {
 		if t.name, err = rename(t.Name); err != nil {
 			return nil, err
 		}
+		if interleaved(shape, t.Name) {
+			if t.Tensor, err = interleave(t.Tensor, shape.HeadDim); err != nil {
+				return nil, err
+			}
+		}
 		out = append(out, t)
 	}
 	return out, nil
+}
+
+// interleave returns a matrix of queries or keys with its rows in llama.cpp's order (see rotated).
+func interleave(t checkpoint.Tensor, dim int) (checkpoint.Tensor, error) {
+	width := t.Dims[1]
+	out := checkpoint.Tensor{Name: t.Name, Dims: t.Dims, Data: make([]float32, t.Size())}
+	err := t.Read(func(at int, numbers []float32) {
+		for len(numbers) > 0 {
+			row, column := at/width, at%width
+			n := copy(out.Data[theirs(row, dim)*width+column:][:width-column], numbers)
+			at, numbers = at+n, numbers[n:]
+		}
+	})
+	return out, err
 }
 
 // header returns everything before the data.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"sort"
+	"strings"
 )
 
 // symbolOf is the byte-level alphabet: the character that represents each byte. Printable Latin-1 characters
@@ -66,7 +67,7 @@ type (
 		ByteFallback            bool             `json:"byte_fallback"`
 		IgnoreMerges            bool             `json:"ignore_merges"`
 		Vocab                   map[string]int32 `json:"vocab"`
-		Merges                  []any            `json:"merges"`
+		Merges                  []any            `json:"merges"` // "left right", or [left, right]
 	}
 	configJSON struct {
 		TokenizerClass string `json:"tokenizer_class"`
@@ -81,21 +82,34 @@ type (
 // unboundedLength leaves the length limit to the model's own configuration.
 const unboundedLength = 1 << 30
 
+// spelt writes bytes in the byte-level alphabet.
+func spelt(piece string) string {
+	out := make([]rune, len(piece))
+	for i := range len(piece) {
+		out[i] = symbolOf[piece[i]]
+	}
+	return string(out)
+}
+
 // Files returns tokenizer.json and tokenizer_config.json. The same tokenizer gives the same bytes.
 func (t *Tokenizer) Files() map[string][]byte {
 	level := byteLevel{Type: "ByteLevel", TrimOffsets: true}
 	file := fileJSON{
 		Version:      "1.0",
 		AddedTokens:  make([]addedJSON, len(t.added)),
-		PreTokenizer: level,
+		PreTokenizer: byteLevel{Type: level.Type, TrimOffsets: level.TrimOffsets, UseRegex: t.merges != nil},
 		Decoder:      level,
-		Model:        modelJSON{Type: "BPE", Vocab: make(map[string]int32, byteTokens), Merges: []any{}},
+		Model:        modelJSON{Type: "BPE", Vocab: make(map[string]int32, t.plain), Merges: []any{}},
+	}
+	for _, m := range t.Merges() {
+		left, right, _ := strings.Cut(m, " ")
+		file.Model.Merges = append(file.Model.Merges, []string{left, right})
 	}
 	for i, s := range t.added {
-		file.AddedTokens[i] = addedJSON{ID: int32(byteTokens + i), Content: s}
+		file.AddedTokens[i] = addedJSON{ID: int32(t.plain + i), Content: s}
 	}
-	for b, r := range symbolOf {
-		file.Model.Vocab[string(r)] = int32(b)
+	for id, piece := range t.pieces[:t.plain] {
+		file.Model.Vocab[spelt(piece)] = int32(id)
 	}
 	config := configJSON{TokenizerClass: "PreTrainedTokenizerFast", ModelMaxLength: unboundedLength}
 	if _, ok := t.ids[EndOfTurn]; ok {
@@ -127,12 +141,17 @@ func Load(tokenizerJSON []byte) (*Tokenizer, error) {
 	if err := checkModel(file); err != nil {
 		return nil, fmt.Errorf("read tokenizer.json: %w", err)
 	}
+	pairs, err := file.Model.pairs()
+	if err != nil {
+		return nil, fmt.Errorf("read tokenizer.json: %w", err)
+	}
+	plain := byteTokens + len(pairs)
 	sort.Slice(file.AddedTokens, func(i, j int) bool { return file.AddedTokens[i].ID < file.AddedTokens[j].ID })
 	added := make([]string, len(file.AddedTokens))
 	for i, a := range file.AddedTokens {
-		if int(a.ID) != byteTokens+i {
+		if int(a.ID) != plain+i {
 			return nil, fmt.Errorf(
-				"read tokenizer.json: added token %q: id %d where %d is next", a.Content, a.ID, byteTokens+i,
+				"read tokenizer.json: added token %q: id %d where %d is next", a.Content, a.ID, plain+i,
 			)
 		}
 		if a.SingleWord || a.LStrip || a.RStrip || a.Normalized {
@@ -143,7 +162,7 @@ func Load(tokenizerJSON []byte) (*Tokenizer, error) {
 		}
 		added[i] = a.Content
 	}
-	t, err := New(added)
+	t, err := newTokenizer(added, pairs)
 	if err != nil {
 		return nil, fmt.Errorf("read tokenizer.json: %w", err)
 	}
@@ -152,8 +171,8 @@ func Load(tokenizerJSON []byte) (*Tokenizer, error) {
 
 func checkModel(file fileJSON) error {
 	m := file.Model
-	if m.Type != "BPE" || len(m.Merges) != 0 || len(m.Vocab) != byteTokens {
-		return fmt.Errorf("model is %s with %d symbols and %d merges; want BPE with %d symbols and none",
+	if m.Type != "BPE" || len(m.Vocab) != byteTokens+len(m.Merges) {
+		return fmt.Errorf("model is %s with %d symbols and %d merges; want BPE with %d symbols and one for each merge",
 			m.Type, len(m.Vocab), len(m.Merges), byteTokens)
 	}
 	for b, r := range symbolOf {
@@ -169,8 +188,44 @@ func checkModel(file fileJSON) error {
 			return fmt.Errorf("pre-tokenizer or decoder is %s; want ByteLevel", l.Type)
 		}
 	}
-	if file.PreTokenizer.AddPrefixSpace || file.PreTokenizer.UseRegex {
-		return fmt.Errorf("pre-tokenizer adds a prefix space or splits by a pattern; want neither")
+	if file.PreTokenizer.AddPrefixSpace {
+		return fmt.Errorf("pre-tokenizer adds a prefix space; want none")
+	}
+	if split := len(m.Merges) > 0; file.PreTokenizer.UseRegex != split {
+		return fmt.Errorf("pre-tokenizer's use_regex is %v with %d merges; want %v", file.PreTokenizer.UseRegex,
+			len(m.Merges), split)
 	}
 	return nil
+}
+
+// pairs reads the merges; merge r must make the token with id byteTokens+r.
+func (m modelJSON) pairs() ([]pair, error) {
+	var out []pair
+	for i, merge := range m.Merges {
+		left, right, ok := halves(merge)
+		id, known := m.Vocab[left+right]
+		l, isLeft := m.Vocab[left]
+		r, isRight := m.Vocab[right]
+		if !ok || !known || !isLeft || !isRight || int(id) != byteTokens+i || l >= id || r >= id {
+			return nil, fmt.Errorf("merge %d (%v): want two earlier tokens that make the token with id %d", i, merge,
+				byteTokens+i)
+		}
+		out = append(out, pair{l, r})
+	}
+	return out, nil
+}
+
+// halves returns the two tokens of a merge, which is text or a list.
+func halves(merge any) (left, right string, ok bool) {
+	switch m := merge.(type) {
+	case string:
+		return strings.Cut(m, " ")
+	case []any:
+		if len(m) == 2 {
+			l, isLeft := m[0].(string)
+			r, isRight := m[1].(string)
+			return l, r, isLeft && isRight
+		}
+	}
+	return "", "", false
 }

@@ -73,7 +73,12 @@ func TestSameIDsAsTransformers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names, all := []string{"sample", "policy"}, []*Tokenizer{sample(t), whole}
+	trained, err := Train(sampleAdded, append(texts(50), protocol.Added()...), 700)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, all := []string{"sample", "policy", "trained"}, []*Tokenizer{sample(t), whole, trained}
+	samples := append(texts(20), "x  \n\n  y\tz", "we're it'S 's", "½ ² Ⅷ ٣", "\u00a0x \u2003 y", "e\u0301 🙂🙂  🙂")
 	var questions []question
 	for _, tok := range all {
 		rng := rand.New(rand.NewPCG(3, 4))
@@ -81,6 +86,7 @@ func TestSameIDsAsTransformers(t *testing.T) {
 		for range 300 {
 			texts = append(texts, randomText(rng, tok.added))
 		}
+		texts = append(texts, samples...)
 		questions = append(questions, ask(t, tok, texts))
 	}
 	for i, got := range askTransformers(t, questions) {

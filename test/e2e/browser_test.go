@@ -69,13 +69,11 @@ func TestRunsInTheBrowser(t *testing.T) {
 	})
 	t.Run("see a step's stages", func(t *testing.T) {
 		p.shows(t, "/"+url.PathEscape(workflows.StepWorkflowID(run, done)), "Completed", "Parent Workflow "+run,
-			"SelectPrompts • the step's problems",
+			"SelectPrompts • the step's problems", "GenerateRollouts • shard 1, turn 0", "ScoreRewards • shard 1",
 			"Resample • VSPO, then RoC", "ComputeAdvantages • the training batch", "UpdatePolicy • ",
 			"PublishPolicy • serve ")
 		p.scrollTo(t, "Event History")
 		p.picture(t, "step")
-		p.shows(t, "/"+url.PathEscape(workflows.ShardWorkflowID(run, done, 1)), "Completed",
-			"GenerateRollouts • shard 1, turn 0", "ScoreRewards • shard 1")
 	})
 	t.Run("change a setting and go on", func(t *testing.T) {
 		p.update(t, run, workflows.UpdateSet, map[string]any{"steps": done + 1},
@@ -95,7 +93,7 @@ func TestRunsInTheBrowser(t *testing.T) {
 		require.Greater(t, count, done+1, "the run's steps and the executions of the run itself")
 		p.picture(t, "find")
 		p.saveView(t, "one run")
-		p.search(t, `RunID="`+run+`" and Step=1 and Stage="publish"`)
+		p.search(t, `RunID="`+run+`" and Step=1 and Stage="update"`)
 		p.sees(t, "1 Workflow", run+"/step=1")
 		p.click(t, "one run") // the saved view
 		p.sees(t, found)

@@ -32,7 +32,7 @@ func TestAnEndedRunEndsItsShards(t *testing.T) {
 		t.Run(ends.run, func(t *testing.T) {
 			_, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: ends.run, TaskQueue: workflows.QueueCPU},
 				workflows.TrainRunName,
-				workflows.TrainRunInput{Run: ends.run, RecipeYAML: "2 3"})
+				workflows.TrainRunInput{Run: ends.run, RecipeYAML: "2 30"})
 			require.NoError(t, err)
 			all := []string{ends.run, workflows.StepWorkflowID(ends.run, 1)}
 			for shard := range 2 {

@@ -121,6 +121,20 @@ func TestRecordForwardHistories(t *testing.T) {
 	save(t, h, "recorded-forward/step=2", "", "step-forward.json")
 }
 
+// TestRecordDirectHistories writes the histories of a run whose steps run the activities of their shards themselves.
+func TestRecordDirectHistories(t *testing.T) {
+	if !*update {
+		t.Skip("records only with -update")
+	}
+	h, _ := base(t)
+	text, err := os.ReadFile(tiny())
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(h.cwd, "tiny.yaml"), text, 0o600))
+	h.run(t, "run", "tiny.yaml", "--json", "--run-id", "recorded-direct").ok(t)
+	save(t, h, "recorded-direct", "", "train-direct.json")
+	save(t, h, "recorded-direct/step=2", "", "step-direct.json")
+}
+
 // TestRecordSymbolicHistories writes the histories of an import with the stage grade, and of a replay of its reward.
 func TestRecordSymbolicHistories(t *testing.T) {
 	if !*update {
@@ -159,14 +173,14 @@ func TestRecordShardHistories(t *testing.T) {
 	defer cancel()
 	start := func(id string) client.WorkflowRun {
 		run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: id, TaskQueue: workflows.QueueCPU},
-			workflows.TrainRunName, workflows.TrainRunInput{Run: id, RecipeYAML: "2 3"})
+			workflows.TrainRunName, workflows.TrainRunInput{Run: id, RecipeYAML: "2 30"})
 		require.NoError(t, err)
 		return run
 	}
-	require.NoError(t, start("s002-t03-recorded").Get(ctx, nil))
-	saveAs(t, c, workflows.StepWorkflowID("s002-t03-recorded", 1), "", "step-shards.json")
-	saveAs(t, c, workflows.ShardWorkflowID("s002-t03-recorded", 1, 1), "", "shard.json")
-	failed := start("s002-t03-" + failing)
+	require.NoError(t, start("s002-t30-recorded").Get(ctx, nil))
+	saveAs(t, c, workflows.StepWorkflowID("s002-t30-recorded", 1), "", "step-shards.json")
+	saveAs(t, c, workflows.ShardWorkflowID("s002-t30-recorded", 1, 1), "", "shard.json")
+	failed := start("s002-t30-" + failing)
 	var ended *temporal.WorkflowExecutionError
 	eventually(t, func() bool {
 		return errors.As(c.GetWorkflow(ctx, workflows.StepWorkflowID(failed.GetID(), 1), "").Get(ctx, nil), &ended)

@@ -162,10 +162,7 @@ func (h *home) freezeInToolCalls(t *testing.T, c client.Client, run string) (at 
 			return false
 		}
 		ok := false
-		for shard := 0; shard < 2 && !ok; shard++ {
-			at, ok = executing(c, workflows.ShardWorkflowID(run, step, shard))
-		}
-		if !ok {
+		if at, ok = executing(c, workflows.StepWorkflowID(run, step)); !ok {
 			return false
 		}
 		require.NoError(t, syscall.Kill(at.worker, syscall.SIGSTOP))
@@ -179,7 +176,7 @@ func (h *home) freezeInToolCalls(t *testing.T, c client.Client, run string) (at 
 	return at
 }
 
-// executing finds tool calls that a worker executes for a shard.
+// executing finds tool calls that a worker executes for a workflow.
 func executing(c client.Client, workflow string) (execution, bool) {
 	d, err := c.DescribeWorkflowExecution(context.Background(), workflow, "")
 	if err != nil {

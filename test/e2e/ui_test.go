@@ -64,7 +64,7 @@ func TestRunStartedFromTheUI(t *testing.T) {
 		found = nil
 		list, err := c.ListWorkflow(ctx,
 			&workflowservice.ListWorkflowExecutionsRequest{
-				Query: `RunID="from-the-ui" and WorkflowType!="RolloutShard"`})
+				Query: `RunID="from-the-ui"`})
 		require.NoError(t, err)
 		for _, e := range list.Executions {
 			if e.Status == enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED {
@@ -78,11 +78,6 @@ func TestRunStartedFromTheUI(t *testing.T) {
 		ids = append(ids, fmt.Sprintf("from-the-ui/step=%d", step))
 	}
 	require.ElementsMatch(t, ids, found)
-	shards, err := c.ListWorkflow(ctx,
-		&workflowservice.ListWorkflowExecutionsRequest{
-			Query: `RunID="from-the-ui" and Step=1 and WorkflowType="RolloutShard"`})
-	require.NoError(t, err)
-	require.Len(t, shards.Executions, 2)
 	list, err := c.ListWorkflow(ctx,
 		&workflowservice.ListWorkflowExecutionsRequest{
 			Query: fmt.Sprintf(`RunID="from-the-ui" and Step=%d and Stage="done"`, steps)})

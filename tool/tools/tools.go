@@ -11,6 +11,7 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/sandbox/session"
 	"github.com/ropewalk/ropewalk/tool"
+	"github.com/ropewalk/ropewalk/tool/mcp"
 )
 
 // Declaration tells the rest of the program everything that it needs to know about a tool.
@@ -35,6 +36,8 @@ type Host struct {
 	ExactCarets bool
 	// Library holds the documents of the recipe's environment; nil if it has none.
 	Library env.Library
+	// Servers holds the worker's sessions with MCP servers; nil: it reaches none.
+	Servers *mcp.Pool
 	// Encode and Decode are the policy's tokenizer, which measures documents; nil: a token is a word.
 	Encode func(text string) []int32
 	Decode func(tokens []int32) string

@@ -1,7 +1,8 @@
 """Reads JSON objects from standard input, a line each, and writes an answer to each to standard output.
 
-{"create": DIR, "tied": bool}: draw a small Qwen3 model and save it to DIR first.
-{"dir": DIR, "sequences": [[id...]], "prompt": [id...], "new": n}: load DIR with Qwen3ForCausalLM and give
+{"create": DIR, "tied": bool, "type": NAME, "rope": {...}}: draw a small model of that model_type, with those
+rope_parameters, and save it to DIR first.
+{"dir": DIR, "sequences": [[id...]], "prompt": [id...], "new": n}: load DIR with AutoModelForCausalLM and give
 {"logits": [sequence][token][vocabulary], "greedy": [id...]}.
 With "cotangents": [sequence][token], also "values" of DIR's value head, moved on by one token, and "gradients", by
 parameter, of the sum of cotangent times value.
@@ -11,25 +12,26 @@ import sys
 
 import torch
 from safetensors.torch import load_file
-from transformers import Qwen3Config, Qwen3ForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM
 
 
 def answer_to(job):
     if "create" in job:
         torch.manual_seed(5)
-        config = Qwen3Config(
-            vocab_size=37, hidden_size=24, intermediate_size=40, num_hidden_layers=3, num_attention_heads=4,
-            num_key_value_heads=2, head_dim=8, max_position_embeddings=512, rope_theta=100000.0,
+        rope = {"rope_type": "default", "rope_theta": 100000.0, **(job.get("rope") or {})}
+        config = AutoConfig.for_model(
+            job.get("type", "qwen3"), vocab_size=37, hidden_size=24, intermediate_size=40, num_hidden_layers=3, num_attention_heads=4,
+            num_key_value_heads=2, head_dim=8, max_position_embeddings=512, rope_parameters=rope,
             rms_norm_eps=1e-5, tie_word_embeddings=job["tied"], initializer_range=0.3,
         )
-        model = Qwen3ForCausalLM(config)
+        model = AutoModelForCausalLM.from_config(config)
         with torch.no_grad():
             for name, p in model.named_parameters():
                 if p.dim() == 1:
                     p.add_(0.2 * torch.randn_like(p))
         model.save_pretrained(job["create"])
         job["dir"] = job["create"]
-    model = Qwen3ForCausalLM.from_pretrained(job["dir"], dtype=torch.float32, attn_implementation="eager").eval()
+    model = AutoModelForCausalLM.from_pretrained(job["dir"], dtype=torch.float32, attn_implementation="eager").eval()
     with torch.no_grad():
         logits = [model(torch.tensor([s])).logits[0].tolist() for s in job["sequences"]]
         prompt = torch.tensor([job["prompt"]])

@@ -1,0 +1,109 @@
+package activities_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/internal/pipelinetest"
+	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/store/mem"
+	"github.com/ropewalk/ropewalk/workflows"
+)
+
+// evaluate runs EvaluateRun with the real activities.
+func (b *bench) evaluate(in workflows.EvaluateInput) (workflows.EvaluateRunResult, error) {
+	env := pipelinetest.Environment(b.deps)
+	return pipelinetest.Run[workflows.EvaluateRunResult](env, workflows.EvaluateRunName, in)
+}
+
+// policyOf returns the policy of a finished run after a step, and the run's recipe with changes.
+func (b *bench) policyOf(t *testing.T, run string, step int, set ...string) (api.PolicyRef, string) {
+	t.Helper()
+	view, err := analysis.New(b.store).Visible(t.Context(), run)
+	require.NoError(t, err)
+	all, err := view.Checkpoints(t.Context())
+	require.NoError(t, err)
+	var recipe json.RawMessage
+	require.NoError(t, view.Recipe(t.Context(), &recipe))
+	parsed, err := recipes.ParseCommitted("r", recipe, set)
+	require.NoError(t, err)
+	resolved, err := recipes.ResolveCommitted(parsed, nil)
+	require.NoError(t, err)
+	for _, c := range all {
+		if c.Step == step {
+			return api.PolicyRef{Manifest: c.Manifest, Digest: c.Digest, Step: step}, string(resolved.JSON)
+		}
+	}
+	require.Failf(t, "no checkpoint", "of step %d", step)
+	return api.PolicyRef{}, ""
+}
+
+// An evaluation of its own under an unchanged recipe samples what the training's last evaluation has sampled. Its
+// record is whole, it is adopted when it is started again, and it refuses another policy and another workflow.
+func TestAnEvaluationOfItsOwnHasARecordOfItsOwn(t *testing.T) {
+	ctx := t.Context()
+	b := newBench(t, mem.New())
+	trained, err := b.train(t, workflows.TrainRunInput{Run: "a", Recipe: "quickstart", Set: small})
+	require.NoError(t, err)
+	policy, recipe := b.policyOf(t, "a", 2)
+	require.Equal(t, trained.Policy.Digest, policy.Digest)
+	in := workflows.EvaluateInput{Run: "e", RecipeYAML: recipe, RecipeFile: "r", Policy: policy}
+	out, err := b.evaluate(in)
+	require.NoError(t, err)
+	require.Equal(t, trained.Final, out.Summary)
+
+	record := analysis.New(b.store)
+	overview, err := record.Overview(ctx, "e")
+	require.NoError(t, err)
+	require.Len(t, overview.Evaluations, 1)
+	require.Equal(t, "evaluate", overview.Evaluations[0].Tag)
+	require.Equal(t, out.Summary.Rate, overview.Evaluations[0].Summary.Rate)
+	require.Equal(t, "done", overview.Run.Status)
+	report, err := record.Verify(ctx, "e")
+	require.NoError(t, err)
+	require.Empty(t, report.Faults)
+
+	again, err := b.evaluate(workflows.EvaluateInput{Run: "e", Resume: true})
+	require.NoError(t, err)
+	require.Equal(t, out, again)
+	seed := uint64(2)
+	_, err = b.train(t, workflows.TrainRunInput{Run: "b", Recipe: "quickstart", Set: small, Seed: &seed})
+	require.NoError(t, err)
+	other := in
+	other.Policy, _ = b.policyOf(t, "b", 2)
+	_, err = b.evaluate(other)
+	require.ErrorContains(t, err, "run e evaluates another policy")
+	_, err = b.train(t, workflows.TrainRunInput{Run: "e", Resume: true})
+	require.ErrorContains(t, err, "run e is an evaluation of its own")
+	_, err = b.evaluate(workflows.EvaluateInput{Run: "a", Resume: true})
+	require.ErrorContains(t, err, "run a is not an evaluation of its own")
+}
+
+// More samples are a change of the recipe alone. A format with other fixed strings is refused.
+func TestAnEvaluationInAnotherShape(t *testing.T) {
+	b := newBench(t, mem.New())
+	_, err := b.train(t, workflows.TrainRunInput{Run: "a", Recipe: "quickstart", Set: small})
+	require.NoError(t, err)
+	policy, recipe := b.policyOf(t, "a", 2, "evaluation.samples=4", "evaluation.problems=3", "evaluation.greedy=false")
+	_, err = b.evaluate(workflows.EvaluateInput{Run: "e", RecipeYAML: recipe, RecipeFile: "r", Policy: policy})
+	require.NoError(t, err)
+	overview, err := analysis.New(b.store).Overview(t.Context(), "e")
+	require.NoError(t, err)
+	e := overview.Evaluations[0]
+	require.Equal(t, []int{1, 2, 4}, e.Passes.K)
+	require.Equal(t, e.Summary.Success, e.Passes.PassAt[0].Success)
+	require.Equal(t, e.Summary.Success, e.Passes.PassOf[0].Success)
+	unknown := policy
+	unknown.Digest = strings.Repeat("0", 64)
+	_, err = b.evaluate(workflows.EvaluateInput{Run: "f", RecipeYAML: recipe, RecipeFile: "r", Policy: unknown})
+	require.ErrorContains(t, err, "commits no checkpoint 0000000000000000")
+	text, ok := recipes.Source("sokoban")
+	require.True(t, ok)
+	_, err = b.evaluate(workflows.EvaluateInput{Run: "f", RecipeYAML: string(text), RecipeFile: "r", Policy: policy})
+	require.ErrorContains(t, err, "environment.name: the policy was trained with another tokenizer")
+}

@@ -1,0 +1,43 @@
+package report
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/rl/diagnose"
+)
+
+// A rate that ends above the first step's interval is marked.
+func TestErrorRatesAreCompared(t *testing.T) {
+	f := drawn(asked("error_rates", "kind step n errors",
+		[]any{"tool calls", int32(1), int64(100), int64(10)}, []any{"tool calls", int32(2), int64(100), int64(30)},
+		[]any{"actions", int32(1), int64(100), int64(10)}, []any{"actions", int32(2), int64(100), int64(12)}),
+		errorRates)
+	require.Len(t, f.Table.Rows, 2)
+	require.Equal(t, []string{"tool calls", "no"}, []string{f.Table.Rows[0][0], f.Table.Rows[0][4]})
+	require.Equal(t, []string{"actions", "yes"}, []string{f.Table.Rows[1][0], f.Table.Rows[1][4]})
+	_, shown := errorRates.render(asked("error_rates", "kind step n errors"))
+	require.False(t, shown)
+}
+
+// Successes and failures are drawn apart.
+func TestActionsOfSuccessesAndFailures(t *testing.T) {
+	d := asked("actions", "success labels n", []any{int32(1), "go\x1ftake\x1fput", int64(4)},
+		[]any{int32(0), "go\x1funknown", int64(5)})
+	good, bad := drawn(d, actionsOfSuccesses), drawn(d, actionsOfFailures)
+	require.Contains(t, good.SVG, "take")
+	require.NotContains(t, good.SVG, "unknown")
+	require.Contains(t, bad.SVG, "unknown")
+	require.Contains(t, bad.Note, "5 trajectories")
+	require.Equal(t, noActions, drawn(asked("actions", "success labels n"), actionsOfFailures).Empty)
+}
+
+func TestBeforeTraining(t *testing.T) {
+	require.Equal(t, noSteps, drawn(data{}, beforeTraining).Empty)
+	f := drawn(data{offered: &diagnose.PropertyReport{Trajectories: 4, Groups: 2, ZeroVariance: 0.5, Success: 0.1}},
+		beforeTraining)
+	require.Equal(t, []string{"groups without variance", "50.0%", "VSPO, PRS", "≥ 60.0%", "no"}, f.Table.Rows[0])
+	require.Equal(t, "yes", f.Table.Rows[2][4])
+	require.Equal(t, "–", f.Table.Rows[3][1], "the record has no turns")
+}

@@ -1,0 +1,95 @@
+package evaluation
+
+import (
+	"fmt"
+
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/env"
+	"github.com/ropewalk/ropewalk/rl/diagnose"
+	"github.com/ropewalk/ropewalk/rl/words"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// Passes are the figures of an evaluation with several samples of each problem, each a mean over problems with its
+// 95% interval. A problem with c solved of n samples counts with
+//
+//	pass@k = 1 − C(n−c, k)/C(n, k)    that at least one of k samples solves it (Chen et al. 2021)
+//	pass^k = C(c, k)/C(n, k)          that all of k samples solve it (Yao et al. 2024)
+//
+// Both are unbiased. k goes from 1 to the least number of samples of any problem, in powers of two and with the last
+// one. mean@k, the mean success of the samples, is Summarise's rate.
+type Passes struct {
+	K      []int      `json:"k"`
+	PassAt []api.Rate `json:"pass_at_k"`  // by the index of K
+	PassOf []api.Rate `json:"pass_hat_k"` // by the index of K
+}
+
+// PassesOf computes the figures from the sampled rows of one evaluation.
+func PassesOf(rows []schema.EvaluationRow, runSeed uint64) (out Passes, err error) {
+	tallies, order := byProblem(rows, -1)
+	least := 0
+	for _, id := range order {
+		if n := int(tallies[id].n); least == 0 || n < least {
+			least = n
+		}
+	}
+	for k := 1; k <= least; k = following(k, least) {
+		at, all := make([]float64, len(order)), make([]float64, len(order))
+		for i, id := range order {
+			n, c := int(tallies[id].n), int(tallies[id].success)
+			if at[i], err = diagnose.PassAtK(n, c, k); err != nil {
+				return Passes{}, err
+			}
+			missed, err := diagnose.PassAtK(n, n-c, k) // that at least one of k fails
+			if err != nil {
+				return Passes{}, err
+			}
+			all[i] = 1 - missed
+		}
+		out.K = append(out.K, k)
+		out.PassAt = append(out.PassAt, Rate(at, runSeed, fmt.Sprintf("pass@%d", k)))
+		out.PassOf = append(out.PassOf, Rate(all, runSeed, fmt.Sprintf("pass^%d", k)))
+	}
+	return out, nil
+}
+
+// following is the k after k: the next power of two, but never beyond the last one.
+func following(k, last int) int {
+	if k < last && 2*k > last {
+		return last
+	}
+	return 2 * k
+}
+
+// WordRates are the means of exact match and F1 with their 95% intervals. Each problem counts with the mean of its
+// samples.
+func WordRates(rows []schema.EvaluationRow, runSeed uint64) (exact, f1 api.Rate) {
+	equal, close := map[string]*tally{}, map[string]*tally{}
+	_, order := byProblem(rows, -1)
+	for _, id := range order {
+		equal[id], close[id] = &tally{}, &tally{}
+	}
+	for _, r := range rows {
+		if r.Greedy {
+			continue
+		}
+		equal[r.ProblemID].n++
+		close[r.ProblemID].n++
+		if r.FinalAnswer == "" {
+			continue
+		}
+		golds := env.SplitGolds(r.Gold)
+		if words.Exact(r.FinalAnswer, golds) {
+			equal[r.ProblemID].success++
+		}
+		close[r.ProblemID].success += words.F1(r.FinalAnswer, golds)
+	}
+	ordered := func(of map[string]*tally) []float64 {
+		means := make([]float64, len(order))
+		for i, id := range order {
+			means[i] = of[id].success / of[id].n
+		}
+		return means
+	}
+	return Rate(ordered(equal), runSeed, "exact_match"), Rate(ordered(close), runSeed, "f1")
+}

@@ -1,0 +1,9 @@
+package mcp_test
+
+import (
+	"testing"
+
+	"github.com/ropewalk/ropewalk/tool/mcp/mcptest"
+)
+
+func TestMain(m *testing.M) { mcptest.Main(m) }
