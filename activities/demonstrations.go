@@ -118,8 +118,8 @@ func (a WarmStart) ofRun(ctx context.Context, recipe *recipes.Recipe, d recipes.
 		out.inputs = append(out.inputs, slices.Concat(turns, rewards)...)
 	}
 	if len(out.rows) == 0 {
-		return nil, refuse(api.FailBadInput, "warm_start.demonstrations.run: run %s has no successful trajectory in its "+
-			"finished steps", d.Run)
+		return nil, refuse(api.FailBadInput, "warm_start.demonstrations.run: run %s has no successful trajectory in "+
+			"its finished steps", d.Run)
 	}
 	text, err := schema.Canonical(out.inputs)
 	out.digest = schema.Digest(text)
@@ -127,8 +127,8 @@ func (a WarmStart) ofRun(ctx context.Context, recipe *recipes.Recipe, d recipes.
 }
 
 // stepDemonstrations adds those of one step, in the record's order.
-func (a WarmStart) stepDemonstrations(ctx context.Context, recipe *recipes.Recipe, all bool, from, rewards []schema.Ref,
-	out *given) error {
+func (a WarmStart) stepDemonstrations(ctx context.Context, recipe *recipes.Recipe, all bool,
+	from, rewards []schema.Ref, out *given) error {
 	scored, err := read[schema.RewardRow](ctx, a.records, rewards...)
 	if err != nil {
 		return err
@@ -173,7 +173,8 @@ func (a WarmStart) sameTokens(ctx context.Context, recipe *recipes.Recipe, run s
 		return err
 	}
 	if !found {
-		return refuse(api.FailBadInput, "warm_start.demonstrations.run: run %s has committed no recipe in %s", run, a.Store)
+		return refuse(api.FailBadInput, "warm_start.demonstrations.run: run %s has committed no recipe in %s", run,
+			a.Store)
 	}
 	c, err := a.config(ctx, ref)
 	if err != nil {
@@ -196,8 +197,8 @@ func (a WarmStart) sameTokens(ctx context.Context, recipe *recipes.Recipe, run s
 		return err
 	}
 	if schema.Digest(one) != schema.Digest(other) || c.recipe.Whole() != recipe.Whole() {
-		return refuse(api.FailBadInput, "warm_start.demonstrations.run: run %s has another tokenizer or prompt format: "+
-			"its environment, protocol and tools must be this recipe's", run)
+		return refuse(api.FailBadInput, "warm_start.demonstrations.run: run %s has another tokenizer or prompt "+
+			"format: its environment, protocol and tools must be this recipe's", run)
 	}
 	return nil
 }

@@ -24,7 +24,8 @@ func TestGivenDemonstrations(t *testing.T) {
 	w, recipe := dataBench(t)
 	plain := recipe("{deduplicate: true}")
 	folder := t.TempDir()
-	text := `{"messages": [{"role": "user", "content": "What is one?"}, {"role": "assistant", "content": "It is \\boxed{1}"}]}`
+	text := `{"messages": [{"role": "user", "content": "What is one?"}, ` +
+		`{"role": "assistant", "content": "It is \\boxed{1}"}]}`
 	ofFile := func(text string) string {
 		file := filepath.Join(folder, fmt.Sprintf("%x.jsonl", sha256.Sum256([]byte(text))))
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))

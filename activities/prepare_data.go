@@ -44,8 +44,8 @@ func (a PrepareData) Execute(ctx context.Context, in api.Scope) (api.DataPrepare
 		}
 		rows := taskRows(tasks, filters.Apply(tasks), &out)
 		if out.Kept == 0 {
-			return refuse(api.FailBadInput, "data: the filters drop all of the %d training tasks of %s (%v)", len(tasks),
-				world.Name(), out.Dropped)
+			return refuse(api.FailBadInput, "data: the filters drop all of the %d training tasks of %s (%v)",
+				len(tasks), world.Name(), out.Dropped)
 		}
 		w.timing.Rows = int64(len(rows))
 		return put(ctx, w, rows)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/env/math"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/download"
@@ -44,8 +45,8 @@ func dataBench(t *testing.T) (w *bench, recipe func(data string) string) {
 		Fetch:   download.Opener{Bucket: func(string) (store.Store, error) { return data, nil }}.Open,
 	})
 	return &bench{store: objects, record: commit.New(objects), deps: deps}, func(section string) string {
-		settings := fmt.Sprintf("{train: 's3://data/train.jsonl', train_sha256: '%x', held_out: 's3://data/held.jsonl', "+
-			"held_out_sha256: '%x'}", sha256.Sum256([]byte(train.String())), sha256.Sum256([]byte(held.String())))
+		settings := fmt.Sprintf("{train: 's3://data/train.jsonl', train_sha256: '%x', "+
+			"held_out: 's3://data/held.jsonl', held_out_sha256: '%x'}", sha256.Sum256([]byte(train.String())), sha256.Sum256([]byte(held.String())))
 		text := strings.ReplaceAll(questionRecipe, ", symbolic: true", "")
 		from := strings.Index(text, "{name: math")
 		to := from + strings.Index(text[from:], "\n")
@@ -92,6 +93,9 @@ func TestDataIsPrepared(t *testing.T) {
 	m, _, _, err = w.record.Lookup(t.Context(), schema.AtInit("s", schema.StageData))
 	require.NoError(t, err)
 	require.Equal(t, []string{"r", "1"}, []string{m.Note["hard_run"], m.Note["hard_steps"]})
+	verified, err := analysis.New(w.store).Verify(t.Context(), "s")
+	require.NoError(t, err)
+	require.Empty(t, verified.Faults, "its inputs are in another run")
 	solved := map[string]bool{}
 	for _, r := range taskRowsOf(t, w, m) {
 		if r.Reason == "solved" {

@@ -82,8 +82,8 @@ func TestAWarmStartWithATrainedTokenizer(t *testing.T) {
 	d := resolverOf(t)
 	trainer, _ := d.engines.CPU()
 	m := schema.Manifest{}
-	require.NoError(t, WarmStart{d}.make(t.Context(), &draft{deps: d, progress: &progress{}}, trainer, in.recipe(), teaching{},
-		schema.AtWarmStart(schema.Digest([]byte("trained"))), &m))
+	require.NoError(t, WarmStart{d}.make(t.Context(), &draft{deps: d, progress: &progress{}}, trainer, in.recipe(),
+		teaching{}, schema.AtWarmStart(schema.Digest([]byte("trained"))), &m))
 	want, err := d.tokenizer(recipe)
 	require.NoError(t, err)
 	for _, f := range m.Checkpoint.Files {

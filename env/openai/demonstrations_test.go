@@ -37,11 +37,12 @@ func TestBadDemonstrations(t *testing.T) {
 		user + "," + done + "," + done:         "messages[2].role: is assistant after the final answer",
 		user + "," + call("{}"):                "messages[1].tool_calls[0]: has no answer",
 		user + "," + call("{}") + "," + answer: "messages: end without a final answer",
-		user + "," + call("[") + "," + answer + "," + done:         "arguments: must be a JSON object, got",
-		user + `, {"role": "assistant", "content": " "}`:           "messages[1].content: is blank, and there is no call",
-		`{"role": "user", "content": ""},` + done:                  "messages[0].content: is blank",
-		user + "," + done + `, {"role": "system", "content": "x"}`: "messages[2].role: is system after a response",
-		user + `, {"role": "robot"}`:                               "messages[1].role: must be one of",
+		user + "," + call("[") + "," + answer + "," + done: "arguments: must be a JSON object, got",
+		user + `, {"role": "assistant", "content": " "}`:   "messages[1].content: is blank, and there is no call",
+		`{"role": "user", "content": ""},` + done:          "messages[0].content: is blank",
+		user + "," + done +
+			`, {"role": "system", "content": "x"}`: "messages[2].role: is system after a response",
+		user + `, {"role": "robot"}`: "messages[1].role: must be one of",
 	} {
 		_, err := ReadDemonstrations([]byte("\n" + `{"messages": [` + messages + `]}`))
 		require.ErrorContains(t, err, want)

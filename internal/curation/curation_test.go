@@ -15,7 +15,9 @@ import (
 
 const long = "A farmer has twelve cows and sells five of them on Monday."
 
-func task(id, text, answer string) env.Task { return env.Task{ID: id, Text: text, Answer: answer, Level: 1} }
+func task(id, text, answer string) env.Task {
+	return env.Task{ID: id, Text: text, Answer: answer, Level: 1}
+}
 
 func reasons(v []Verdict) (out []string) {
 	for _, one := range v {
@@ -63,7 +65,8 @@ func TestContamination(t *testing.T) {
 }
 
 func TestHardProblems(t *testing.T) {
-	tasks := []env.Task{task("solved", "a", "1"), task("half", "b", "1"), task("seldom", "c", "1"), task("new", "d", "1")}
+	tasks := []env.Task{task("solved", "a", "1"), task("half", "b", "1"), task("seldom", "c", "1"),
+		task("new", "d", "1")}
 	f := Filters{MinSamples: 4, Below: 1, Outcomes: prompts.Outcomes{
 		"solved": resample.Evaluation{Samples: 4, Correct: 4}, "half": {Samples: 4, Correct: 2},
 		"seldom": {Samples: 3, Correct: 3}}}
@@ -77,7 +80,9 @@ func TestHardProblems(t *testing.T) {
 
 type nowhere struct{ env.Environment }
 
-func (nowhere) Task(context.Context, env.Draw) (env.Task, error) { return env.Task{ID: "held out"}, nil }
+func (nowhere) Task(context.Context, env.Draw) (env.Task, error) {
+	return env.Task{ID: "held out"}, nil
+}
 
 // Each kept task is drawn once before any repeats, and the held-out tasks are the environment's.
 func TestWorldAndTeacher(t *testing.T) {

@@ -16,7 +16,7 @@ def close(value: Any) -> Any:
     return float(f"{value:.12g}") if isinstance(value, float) else value
 
 
-UNASKED = {"gradings", "imported", "transitions", "evaluation_transitions"}
+UNASKED = {"gradings", "imported", "transitions", "evaluation_transitions", "tasks"}
 """The tables of a stage that the run's recipe does not ask for, of imports, and of interactive environments."""
 
 
