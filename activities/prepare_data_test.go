@@ -46,7 +46,8 @@ func dataBench(t *testing.T) (w *bench, recipe func(data string) string) {
 	})
 	return &bench{store: objects, record: commit.New(objects), deps: deps}, func(section string) string {
 		settings := fmt.Sprintf("{train: 's3://data/train.jsonl', train_sha256: '%x', "+
-			"held_out: 's3://data/held.jsonl', held_out_sha256: '%x'}", sha256.Sum256([]byte(train.String())), sha256.Sum256([]byte(held.String())))
+			"held_out: 's3://data/held.jsonl', held_out_sha256: '%x'}",
+			sha256.Sum256([]byte(train.String())), sha256.Sum256([]byte(held.String())))
 		text := strings.ReplaceAll(questionRecipe, ", symbolic: true", "")
 		from := strings.Index(text, "{name: math")
 		to := from + strings.Index(text[from:], "\n")
