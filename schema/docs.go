@@ -64,7 +64,7 @@ var descriptions = []described{
 	{EvaluationToolCalls, 5, 5, "their tool calls, with the columns of tool_calls"},
 	{EvaluationTransitions, 5, 5, "their actions, with the columns of transitions"},
 	{EvaluationTrajectories, 5, 6, "the episodes, with the columns of trajectories"},
-	{Tasks, 7, 7, "the training tasks of the environment's files, one row each, where the recipe filters them: which "+
+	{Tasks, 7, 7, "the training tasks of the environment's files, one row each, where the recipe filters them: which " +
 		"the run draws, and why not the others"},
 	{Timings, 1, 5, "measured times. No stage reads them"},
 }
