@@ -13,8 +13,8 @@ RECIPE ?= recipes/quickstart.yaml
 RACE ?= ./gpu/device ./gpu/lease ./gpu/leased ./gpu/torch ./gpu/wire ./internal/commit/... ./rollout/... \
 	./sandbox/client ./sandbox/service ./sandbox/session ./sandbox/zygote ./store/... ./workflows/...
 
-.PHONY: audit build check-bytes fuzz sbom gpu-bundle run test parity humaneval test-hosts test-presets race lint bench \
-	soak clean help tools lint-tools lint-lower test-limits test-large test-worlds \
+.PHONY: audit bench-worlds build check-bytes fuzz sbom gpu-bundle run test parity humaneval test-hosts test-presets \
+	race lint bench soak clean help tools lint-tools lint-lower test-limits test-large test-worlds \
 	test-worlds-textworld test-worlds-thefuzz test-worlds-mcp test-worlds-mcp-npm test-tokenizers
 
 build: ## build bin/ropewalk
@@ -87,7 +87,7 @@ test-worlds-mcp-npm:
 	ROPEWALK_MCP_NODE_MODULES=$${ROPEWALK_MCP_NODE_MODULES:-$$(tools/worlds.sh mcp-npm)} \
 	ROPEWALK_REQUIRE_MCP_SERVERS=1 go test -count 1 -run TestRealServerEverything -v ./tool/mcp
 
-# The files are fetched into .tools/tokenizers once (about 110 MB). The test also logs the ratio of the times of encoding.
+# The files are fetched into .tools/tokenizers once (about 110 MB). The test also logs the ratio of encoding times.
 test-tokenizers: ## compare published tokenizers with Hugging Face's on 11 MB of text
 	ROPEWALK_TOKENIZERS=$${ROPEWALK_TOKENIZERS:-$$(tools/tokenizers.sh)} ROPEWALK_REQUIRE_TOKENIZERS=1 \
 		go test -count 1 -run 'Published|TextFromOutside' -v ./policy/tokenizer
@@ -129,6 +129,12 @@ bench: bench-engine bench-rl bench-sandbox bench-quickstart ## run every benchma
 bench-quickstart: build tools ## train the quickstart with three seeds and check it against its goals (20 minutes)
 	@mkdir -p .ropewalk/bench
 	@go run ./internal/bench/quickstart -out .ropewalk/bench/quickstart.json -svg docs/learning-curves.svg
+
+# SEEDS and CELLS choose; a trial that is done is not repeated.
+SEEDS ?= 1,2,3
+bench-worlds: build tools ## train each world by GRPO and by its paper's method, three seeds each (at most 2.5 hours)
+	@mkdir -p .ropewalk/bench
+	@go run ./internal/bench/worlds -seeds $(SEEDS) -only "$(CELLS)" -out .ropewalk/bench/worlds.json
 
 # One of the peers is bubblewrap; on Debian: apt-get install bubblewrap.
 bench-sandbox: build ## compare the sandbox with the limit of its design and with its peers (minutes)

@@ -159,7 +159,7 @@ func TestAPreparedRunHasNoRequest(t *testing.T) {
 
 	_, err = pipelinetest.Run[workflows.TrainRunResult](pipelinetest.Environment(b.deps), workflows.TrainRunName,
 		workflows.TrainRunInput{Run: "asked", Resume: true})
-	require.ErrorContains(t, err, "openai holds imported solutions, which cannot be trained on")
+	require.ErrorContains(t, err, "openai holds imported solutions, which no policy can be run on")
 
 	_, err = b.reprocess(t, in, conversations([]float64{1, 1}))
 	require.ErrorContains(t, err, "run_id: run asked holds the import of another file")

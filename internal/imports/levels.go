@@ -223,6 +223,7 @@ var levels = []Level{
 			{"internal/bench/soak", "keeps the sandbox under full load"},
 			{"internal/bench/tax", "measures what the engine protocol costs"},
 			{"internal/bench/view", "measures the page of a run of 100,000 trajectories"},
+			{"internal/bench/worlds", "trains each world by several methods and compares them"},
 			{"test/e2e", "tests the program as a user runs it, with real servers"},
 		},
 	},

@@ -118,7 +118,7 @@ func TestBadInputFromTheUIFailsAtOnce(t *testing.T) {
 			[]string{"run", "quickstart", "--set", "resample.roc.keep=3000"}, ""},
 		{"typo in the recipe", map[string]any{"recipe_yaml": typo, "recipe_file": "typo.yaml"},
 			[]string{"run", "typo.yaml"}, "did you mean policy?"},
-		{"imported solutions", map[string]any{"recipe": "gsm8k-offline"}, nil, "which cannot be trained on"},
+		{"imported solutions", map[string]any{"recipe": "gsm8k-offline"}, nil, "which no policy can be run on"},
 	} {
 		t.Run(c2.name, func(t *testing.T) {
 			want := c2.want
