@@ -15,7 +15,7 @@ RACE ?= ./gpu/device ./gpu/lease ./gpu/leased ./gpu/torch ./gpu/wire ./internal/
 
 .PHONY: audit bench-worlds build check-bytes fuzz sbom gpu-bundle run test parity humaneval test-hosts test-presets \
 	race lint bench soak clean help tools lint-tools lint-lower test-limits test-large test-worlds \
-	test-worlds-textworld test-worlds-thefuzz test-worlds-mcp test-worlds-mcp-npm
+	test-worlds-textworld test-worlds-thefuzz test-worlds-mcp test-worlds-mcp-npm test-tokenizers
 
 build: ## build bin/ropewalk
 	@command -v go >/dev/null || { echo "Go is missing: install Go 1.26 or newer" >&2; exit 1; }
@@ -86,6 +86,11 @@ test-worlds-mcp:
 test-worlds-mcp-npm:
 	ROPEWALK_MCP_NODE_MODULES=$${ROPEWALK_MCP_NODE_MODULES:-$$(tools/worlds.sh mcp-npm)} \
 	ROPEWALK_REQUIRE_MCP_SERVERS=1 go test -count 1 -run TestRealServerEverything -v ./tool/mcp
+
+# The files are fetched into .tools/tokenizers once (about 110 MB). The test also logs the ratio of encoding times.
+test-tokenizers: ## compare published tokenizers with Hugging Face's on 11 MB of text
+	ROPEWALK_TOKENIZERS=$${ROPEWALK_TOKENIZERS:-$$(tools/tokenizers.sh)} ROPEWALK_REQUIRE_TOKENIZERS=1 \
+		go test -count 1 -run 'Published|TextFromOutside' -v ./policy/tokenizer
 
 check-bytes: tools ## train the same short runs at BASE=COMMIT and here, and compare the weights byte for byte (minutes)
 	@tools/check-bytes.sh "$(BASE)" $(RUNS)

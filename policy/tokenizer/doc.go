@@ -10,4 +10,8 @@
 // The files are an ordinary Hugging Face tokenizer: a BPE model over the byte-level alphabet, a ByteLevel pre-tokenizer
 // and decoder, and the added tokens. The added tokens are written as "not special", so that decoding returns the whole
 // text.
+//
+// A *published* tokenizer (Published) is one that other people trained. It is read from its tokenizer.json or from GGUF
+// metadata. Its ids may be in any order, a *pattern* splits its words, and text from outside is encoded without added
+// tokens (EncodeText).
 package tokenizer

@@ -4,7 +4,7 @@ import "container/heap"
 
 // candidate is a merge that fits at a place of a word, if the tokens there have not changed since.
 type candidate struct {
-	rank int32
+	merge
 	at   int32
 	pair pair
 }
@@ -26,10 +26,11 @@ func (c *candidates) Pop() any {
 
 // splitLong is split for words of any length: it takes n·log n steps, where a search for each merge would take n².
 func (m *merges) splitLong(text string) []int32 {
-	n := len(text)
-	ids, next, before := make([]int32, n), make([]int32, n), make([]int32, n)
+	ids := m.bytes(text)
+	n := len(ids)
+	next, before := make([]int32, n), make([]int32, n)
 	for i := range n {
-		ids[i], next[i], before[i] = int32(text[i]), int32(i+1), int32(i-1)
+		next[i], before[i] = int32(i+1), int32(i-1)
 	}
 	var queue candidates
 	add := func(at int32) {
@@ -50,7 +51,7 @@ func (m *merges) splitLong(text string) []int32 {
 			continue
 		}
 		gone := next[c.at]
-		ids[c.at], ids[gone], next[c.at] = byteTokens+c.rank, -1, next[gone]
+		ids[c.at], ids[gone], next[c.at] = c.id, -1, next[gone]
 		if int(next[c.at]) < n {
 			before[next[c.at]] = c.at
 		}

@@ -1,0 +1,203 @@
+package tokenizer
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// Vocabulary is what a published byte-level BPE consists of, whatever file it comes from.
+type Vocabulary struct {
+	// Tokens are the tokens by id: plain ones in the byte-level alphabet, added ones as they are written. An id
+	// without a token has "".
+	Tokens []string
+	// Added are the ids of the added tokens.
+	Added []int32
+	// Merges are pairs of plain tokens, in the order in which they apply.
+	Merges [][2]string
+	// Pattern is the regular expression that splits a text into words. Only listed patterns are known.
+	Pattern string
+	// Digits says that every digit is a word of its own, before the pattern is applied.
+	Digits bool
+	// NFC says that a text is brought to Unicode's normal form C first; added tokens are found before that.
+	NFC bool
+	// WholeWords says that a word which is a token is not split.
+	WholeWords bool
+}
+
+// Published is the tokenizer of a published model. Its ids equal those of Hugging Face's tokenizers. It is safe for
+// concurrent use.
+type Published struct {
+	added  *Tokenizer // finds the added tokens; its ids are positions in ids
+	ids    []int32    // of the added tokens
+	pieces []string   // the bytes of each id
+	merges *merges
+	nfc    bool
+	lacks  bool // the vocabulary lacks bytes
+}
+
+// NewPublished makes the tokenizer of a vocabulary. It rejects a vocabulary whose parts do not fit together.
+func NewPublished(v Vocabulary) (*Published, error) {
+	length, ok := patterns[v.Pattern]
+	if !ok {
+		return nil, fmt.Errorf("make a tokenizer: splitting by the pattern %q is not supported", v.Pattern)
+	}
+	t := &Published{pieces: make([]string, len(v.Tokens)), nfc: v.NFC}
+	isAdded := make([]bool, len(v.Tokens))
+	var texts []string
+	for _, id := range v.Added {
+		if id < 0 || int(id) >= len(v.Tokens) || v.Tokens[id] == "" || isAdded[id] {
+			return nil, fmt.Errorf("make a tokenizer: added token %d is empty, outside the vocabulary or given twice",
+				id)
+		}
+		isAdded[id] = true
+		texts, t.ids = append(texts, v.Tokens[id]), append(t.ids, id)
+	}
+	t.added = finder(texts)
+	if len(t.added.ids) != len(texts) {
+		return nil, fmt.Errorf("make a tokenizer: two added tokens have the same text")
+	}
+	plain := make(map[string]int32, len(v.Tokens))
+	for id, s := range v.Tokens {
+		if isAdded[id] {
+			t.pieces[id] = s
+			continue
+		}
+		if s == "" {
+			continue
+		}
+		if _, dup := plain[s]; dup {
+			return nil, fmt.Errorf("make a tokenizer: token %q is given twice", s)
+		}
+		plain[s] = int32(id)
+		if t.pieces[id], ok = unspelt(s); !ok {
+			return nil, fmt.Errorf("make a tokenizer: token %d (%q) is not in the byte-level alphabet", id, s)
+		}
+	}
+	m, err := publishedMerges(v, plain)
+	if err != nil {
+		return nil, err
+	}
+	m.length, m.digits, t.merges = length, v.Digits, m
+	for _, id := range m.start {
+		t.lacks = t.lacks || id < 0
+	}
+	if v.WholeWords {
+		m.whole = make(map[string]int32, len(plain))
+		for _, id := range plain {
+			m.whole[t.pieces[id]] = id
+		}
+	}
+	return t, nil
+}
+
+// finder returns a tokenizer that only finds added tokens. Unlike New, it takes any text.
+func finder(texts []string) *Tokenizer {
+	t := &Tokenizer{added: texts, ids: map[string]int32{}, trie: []trieNode{{id: -1}}}
+	for i, s := range texts {
+		t.ids[s], t.first[s[0]] = int32(i), true
+		t.insert(s, int32(i))
+	}
+	return t
+}
+
+func publishedMerges(v Vocabulary, plain map[string]int32) (*merges, error) {
+	m := &merges{rank: make(map[pair]merge, len(v.Merges)), words: map[string][]int32{}}
+	for b, r := range symbolOf {
+		m.start[b] = -1
+		if id, ok := plain[string(r)]; ok {
+			m.start[b] = id
+		}
+	}
+	for i, halves := range v.Merges {
+		left, isLeft := plain[halves[0]]
+		right, isRight := plain[halves[1]]
+		id, known := plain[halves[0]+halves[1]]
+		if !isLeft || !isRight || !known {
+			return nil, fmt.Errorf("make a tokenizer: merge %d (%q) has a part or a result that is no plain token",
+				i, halves)
+		}
+		p := pair{left, right}
+		m.pairs = append(m.pairs, p)
+		m.rank[p] = merge{int32(i), id}
+	}
+	return m, nil
+}
+
+// unspelt reads text in the byte-level alphabet.
+func unspelt(text string) (string, bool) {
+	out := make([]byte, 0, len(text))
+	for _, r := range text {
+		b, ok := symbolByte[r]
+		if !ok {
+			return "", false
+		}
+		out = append(out, b)
+	}
+	return string(out), true
+}
+
+// Encode returns the ids of a text in which added tokens count as tokens: a text that the program itself wrote.
+func (t *Published) Encode(text string) []int32 {
+	ids := make([]int32, 0, len(text)/3+1)
+	t.added.segments(text, func(plain string, added int32) {
+		ids = t.plain(ids, plain)
+		if added >= 0 {
+			ids = append(ids, t.ids[added])
+		}
+	})
+	return ids
+}
+
+// EncodeText returns the ids of a text from outside. What is spelt like an added token is ordinary text.
+func (t *Published) EncodeText(text string) []int32 {
+	return t.plain(make([]int32, 0, len(text)/3+1), text)
+}
+
+// plain appends the ids of a text without added tokens. A vocabulary that lacks bytes cannot represent text that is not
+// UTF-8, so there each wrong byte becomes U+FFFD, as Python's errors="replace" has it for single bytes.
+func (t *Published) plain(ids []int32, text string) []int32 {
+	if t.lacks && !utf8.ValidString(text) {
+		text = strings.Map(func(r rune) rune { return r }, text)
+	}
+	if t.nfc {
+		text = norm.NFC.String(text)
+	}
+	return t.merges.encode(ids, text)
+}
+
+// Decode returns the bytes of ids, added tokens included. It ignores an id outside the vocabulary; Check finds such
+// ids.
+func (t *Published) Decode(ids []int32) string {
+	var out strings.Builder
+	for _, id := range ids {
+		if id >= 0 && int(id) < len(t.pieces) {
+			out.WriteString(t.pieces[id])
+		}
+	}
+	return out.String()
+}
+
+// Check returns ErrBadID if an id is outside the vocabulary.
+func (t *Published) Check(ids []int32) error {
+	for i, id := range ids {
+		if id < 0 || int(id) >= len(t.pieces) {
+			return fmt.Errorf("check token %d: id %d of a vocabulary of %d: %w", i, id, len(t.pieces), ErrBadID)
+		}
+	}
+	return nil
+}
+
+// VocabSize is the number of ids: 0 ≤ id < VocabSize.
+func (t *Published) VocabSize() int { return len(t.pieces) }
+
+// ID returns the id of an added token.
+func (t *Published) ID(added string) (int32, bool) {
+	i, ok := t.added.ids[added]
+	if !ok {
+		return 0, false
+	}
+	return t.ids[i], true
+}

@@ -1,0 +1,80 @@
+package tokenizer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Entries are the metadata of a GGUF file.
+type Entries interface {
+	// Text returns an entry that is text; ok is false if the file has no such entry, here and below.
+	Text(key string) (text string, ok bool)
+	// Texts returns an entry that is a list of texts.
+	Texts(key string) (texts []string, ok bool)
+	// Wholes returns an entry that is a list of whole numbers.
+	Wholes(key string) (numbers []int64, ok bool)
+}
+
+// Types of tokens in a GGUF file.
+const (
+	ggufNormal  = 1
+	ggufControl = 3
+	ggufOwn     = 4 // defined by the user
+	ggufUnused  = 5
+)
+
+// ggufKinds are the vocabularies that GGUF files name in tokenizer.ggml.pre.
+var ggufKinds = map[string]Vocabulary{
+	"gpt-2":     {Pattern: gpt2Pattern},
+	"smollm":    {Pattern: gpt2Pattern, Digits: true},
+	"llama-bpe": {Pattern: llama3Pattern, WholeWords: true},
+	"llama3":    {Pattern: llama3Pattern, WholeWords: true},
+	"qwen2":     {Pattern: qwenPattern, NFC: true},
+}
+
+// OfGGUF reads the tokenizer of a GGUF file. It refuses by name what it does not know.
+func OfGGUF(file Entries) (*Published, error) {
+	v, err := ggufVocabulary(file)
+	if err != nil {
+		return nil, fmt.Errorf("read the tokenizer of a GGUF file: %w", err)
+	}
+	return NewPublished(v)
+}
+
+func ggufVocabulary(file Entries) (v Vocabulary, err error) {
+	if model, _ := file.Text("tokenizer.ggml.model"); model != "gpt2" {
+		return v, fmt.Errorf("tokenizer.ggml.model %q is not supported; want gpt2, a byte-level BPE", model)
+	}
+	kind, _ := file.Text("tokenizer.ggml.pre")
+	v, ok := ggufKinds[kind]
+	if !ok {
+		return v, fmt.Errorf("tokenizer.ggml.pre %q is not supported", kind)
+	}
+	tokens, _ := file.Texts("tokenizer.ggml.tokens")
+	types, _ := file.Wholes("tokenizer.ggml.token_type")
+	merges, _ := file.Texts("tokenizer.ggml.merges")
+	if len(tokens) == 0 || len(tokens) != len(types) || len(merges) == 0 {
+		return v, fmt.Errorf("%d tokens, %d token types and %d merges do not fit", len(tokens), len(types), len(merges))
+	}
+	v.Tokens = slices.Clone(tokens)
+	for id, t := range types {
+		switch t {
+		case ggufNormal:
+		case ggufControl, ggufOwn:
+			v.Added = append(v.Added, int32(id))
+		case ggufUnused:
+			v.Tokens[id] = ""
+		default:
+			return v, fmt.Errorf("token %d has type %d, which a byte-level BPE has not", id, t)
+		}
+	}
+	for i, m := range merges {
+		left, right, ok := strings.Cut(m, " ")
+		if !ok {
+			return v, fmt.Errorf("merge %d (%q) is not two tokens", i, m)
+		}
+		v.Merges = append(v.Merges, [2]string{left, right})
+	}
+	return v, nil
+}
