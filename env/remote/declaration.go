@@ -43,7 +43,7 @@ type pythonFields struct {
 	StepSeconds float64 `json:"step_seconds" doc:"time limit of a reset or step" default:"30" min:"0.01" max:"3600"`
 	MaxKB       int     `json:"max_kb" doc:"maximum length of an observation in KiB" default:"64" min:"1" max:"1024"`
 	Sessions    int     `json:"sessions" doc:"sessions that a worker keeps alive at once; others are repeated when they go on" default:"64" min:"1" max:"4096"`
-	IdleSeconds int     `json:"idle_seconds" doc:"time after which an unused session ends" default:"120" min:"1" max:"86400"`
+	IdleSeconds int     `json:"idle_seconds" doc:"time after which an unused session ends, and the process without sessions" default:"120" min:"1" max:"86400"`
 }
 
 // openPython makes the environment. No process is started before the first episode.
@@ -75,7 +75,7 @@ func openPython(o env.Options) (env.Environment, error) {
 		open: map[string]any{"module": f.Module, "kind": f.Kind, "kwargs": kwargs, "path": f.Path,
 			"actions": append([]string{}, actions...)},
 		// A byte of text takes at most six in JSON.
-		most: 6*f.MaxKB<<10 + 1<<14,
+		most: 6*f.MaxKB<<10 + 1<<14, idle: time.Duration(f.IdleSeconds) * time.Second,
 	}
 	return New(port, Settings{
 		Name: "python", Identity: string(identity), Instruction: f.Instruction, Train: f.Tasks, HeldOut: f.HeldOut,

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/ropewalk/ropewalk/python/adapter"
 )
@@ -17,7 +18,8 @@ import (
 // process is a running adapter. Requests wait for each other: Python runs one at a time. After any failure of the
 // process it is killed, and all its sessions are lost.
 type process struct {
-	most int // bytes of a reply
+	most int           // bytes of a reply
+	idle time.Duration // after which it ends without sessions
 
 	turn   chan struct{} // holds one token; who has it may send a request
 	cmd    *exec.Cmd
@@ -26,9 +28,10 @@ type process struct {
 	faults *tail
 
 	mu   sync.Mutex
-	dead error // why the process ended; nil while it runs
-	next int   // the next session's number
-	open int   // sessions
+	dead error       // why the process ended; nil while it runs
+	next int         // the next session's number
+	open int         // sessions
+	rest *time.Timer // ends the process; nil before the first session
 }
 
 // tail keeps the last bytes that were written to it.
@@ -56,8 +59,8 @@ func (t *tail) last() string {
 }
 
 // startProcess starts an adapter.
-func startProcess(interpreter string, maxReply int) (*process, error) {
-	p := &process{most: maxReply, turn: make(chan struct{}, 1), faults: &tail{}}
+func startProcess(interpreter string, maxReply int, idle time.Duration) (*process, error) {
+	p := &process{most: maxReply, idle: idle, turn: make(chan struct{}, 1), faults: &tail{}}
 	p.cmd = exec.Command(interpreter, "-u", "-c", adapter.Program)
 	p.cmd.Stderr = p.faults
 	in, err := p.cmd.StdinPipe()
@@ -183,9 +186,13 @@ func (p *process) kill(why error) {
 		p.dead = why
 	}
 	p.mu.Unlock()
-	if !first {
-		return
+	if first {
+		p.stop()
 	}
+}
+
+// stop ends the operating system's process.
+func (p *process) stop() {
 	// The process may have ended by itself; Wait reports how it ended, and why says it already.
 	_ = p.in.Close()
 	_ = p.cmd.Process.Kill()

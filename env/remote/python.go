@@ -14,7 +14,8 @@ import (
 type pythonPort struct {
 	interpreter func() (string, error)
 	open        map[string]any // the request that opens a session, without its number
-	most        int
+	most        int            // bytes of a reply
+	idle        time.Duration  // after which a process without sessions ends
 
 	mu     sync.Mutex
 	now    *process
@@ -33,9 +34,9 @@ func (p *pythonPort) running(now time.Time) (*process, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.now != nil {
+		p.now.count(1) // before the look at its end, so that it does not end as idle in between
 		err := p.now.failure()
 		if err == nil {
-			p.now.count(1)
 			return p.now, nil
 		}
 		p.now = nil
@@ -55,7 +56,7 @@ func (p *pythonPort) running(now time.Time) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := startProcess(name, p.most)
+	made, err := startProcess(name, p.most, p.idle)
 	if err != nil {
 		return nil, err
 	}
@@ -67,14 +68,30 @@ func (p *pythonPort) running(now time.Time) (*process, error) {
 // errIdle is the reason that ends a process without sessions.
 var errIdle = errors.New("the Python adapter has no sessions")
 
-// count changes the number of sessions.
+// count changes the number of sessions. A process that stays without sessions for the idle time ends: loading modules
+// again for each episode would take longer than most episodes.
 func (p *process) count(by int) {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.open += by
-	idle := p.open == 0
+	if p.rest != nil {
+		p.rest.Stop()
+	}
+	if p.open == 0 {
+		p.rest = time.AfterFunc(p.idle, p.endIdle)
+	}
+}
+
+// endIdle ends the process if it still has no sessions.
+func (p *process) endIdle() {
+	p.mu.Lock()
+	idle := p.open == 0 && p.dead == nil
+	if idle {
+		p.dead = errIdle // under the lock, so that no session opens in between
+	}
 	p.mu.Unlock()
 	if idle {
-		p.kill(errIdle)
+		p.stop()
 	}
 }
 
