@@ -110,6 +110,9 @@ func (a WarmStart) findOrMake(ctx context.Context, w *draft, in api.Scope, recip
 // learning starts AdamW from zero.
 func (a WarmStart) make(ctx context.Context, w *draft, trainer *enginepool.Trainer, recipe *recipes.Recipe,
 	from teaching, place schema.Place, m *schema.Manifest) error {
+	if from.given == nil && !recipe.Environment.Declaration().Demonstrated {
+		return a.untaught(ctx, trainer, recipe, place, m)
+	}
 	demos, tokens, right, err := a.demonstrations(ctx, w, recipe, from)
 	if err != nil {
 		return err
@@ -137,6 +140,22 @@ func (a WarmStart) make(ctx context.Context, w *draft, trainer *enginepool.Train
 		"loss":    result.Steps[len(result.Steps)-1].Loss,
 	}
 	return nil
+}
+
+// untaught saves the initial weights of a policy for an environment that nothing demonstrates, such as a user's own.
+func (a WarmStart) untaught(ctx context.Context, trainer *enginepool.Trainer, recipe *recipes.Recipe,
+	place schema.Place, m *schema.Manifest) error {
+	return trainer.Exclusive(func(policy.Trainer) error {
+		if err := a.initialise(ctx, trainer, recipe); err != nil {
+			return err
+		}
+		saved, err := trainer.Save(ctx, policy.RolePolicy, place, 0, false, nil)
+		if err != nil {
+			return err
+		}
+		m.Checkpoint, m.Stats = &saved, map[string]float64{schema.StatRows: 0, schema.StatTokens: 0}
+		return nil
+	})
 }
 
 // teaching is what the demonstrations come from, next to the recipe.
