@@ -66,9 +66,9 @@ test-presets: build tools ## train the smoke recipe of every method: three steps
 	@go run ./internal/bench/presets -out .ropewalk/bench/presets.json
 
 # The packages are installed into .tools/worlds once. With them this takes about two and a half minutes of one core.
-# WORLDS chooses some of textworld, thefuzz, mcp (servers from PyPI) and mcp-npm (servers from npm, which want Node.js).
-WORLDS ?= textworld thefuzz mcp mcp-npm
-test-worlds: $(addprefix test-worlds-,$(WORLDS)) ## compare with the packages of others: TextWorld, thefuzz, MCP servers
+# WORLDS chooses some of textworld, thefuzz, reasoning, mcp (servers from PyPI) and mcp-npm (servers from npm, which want Node.js).
+WORLDS ?= textworld thefuzz mcp mcp-npm reasoning
+test-worlds: $(addprefix test-worlds-,$(WORLDS)) ## compare with the packages of others: TextWorld, thefuzz, reasoning-gym, MCP servers
 
 test-worlds-textworld:
 	ROPEWALK_REQUIRE_TEXTWORLD=1 \
@@ -78,6 +78,10 @@ test-worlds-textworld:
 test-worlds-thefuzz:
 	ROPEWALK_REQUIRE_THEFUZZ=1 ROPEWALK_THEFUZZ_PYTHON=$${ROPEWALK_THEFUZZ_PYTHON:-$$(tools/worlds.sh thefuzz)} \
 		go test -count 1 -run TestThefuzzAgrees -v ./env/shop
+
+test-worlds-reasoning:
+	ROPEWALK_REASONING_PYTHON=$${ROPEWALK_REASONING_PYTHON:-$$(tools/worlds.sh reasoning)} \
+	ROPEWALK_REQUIRE_REASONING=1 go test -count 1 -run TestRealReasoningGym -v ./env/remote
 
 test-worlds-mcp:
 	ROPEWALK_MCP_PYTHON=$${ROPEWALK_MCP_PYTHON:-$$(tools/worlds.sh mcp)} ROPEWALK_REQUIRE_MCP_SERVERS=1 \

@@ -13,6 +13,7 @@ import (
 	"github.com/ropewalk/ropewalk/env/household"
 	"github.com/ropewalk/ropewalk/env/math"
 	"github.com/ropewalk/ropewalk/env/openai"
+	"github.com/ropewalk/ropewalk/env/remote"
 	"github.com/ropewalk/ropewalk/env/searchqa"
 	"github.com/ropewalk/ropewalk/env/shop"
 	"github.com/ropewalk/ropewalk/env/sokoban"
@@ -33,6 +34,7 @@ var All = []env.Declaration{
 	searchqa.DeepResearch,
 	math.Plain,
 	code.Declaration,
+	remote.Python,
 }
 
 // Named returns the declaration with that name. ok is false if there is none.

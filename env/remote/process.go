@@ -1,0 +1,200 @@
+package remote
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ropewalk/ropewalk/python/adapter"
+)
+
+// process is a running adapter. Requests wait for each other: Python runs one at a time. After any failure of the
+// process it is killed, and all its sessions are lost.
+type process struct {
+	most int           // bytes of a reply
+	idle time.Duration // after which it ends without sessions
+
+	turn   chan struct{} // holds one token; who has it may send a request
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    *bufio.Reader
+	faults *tail
+
+	mu   sync.Mutex
+	dead error       // why the process ended; nil while it runs
+	next int         // the next session's number
+	open int         // sessions
+	rest *time.Timer // ends the process; nil before the first session
+}
+
+// tail keeps the last bytes that were written to it.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+const tailBytes = 2048
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, p[max(0, len(p)-tailBytes):]...)
+	t.text = t.text[max(0, len(t.text)-tailBytes):]
+	return len(p), nil
+}
+
+// last returns the last line.
+func (t *tail) last() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	lines := strings.Split(strings.TrimSpace(string(t.text)), "\n")
+	return lines[len(lines)-1]
+}
+
+// startProcess starts an adapter.
+func startProcess(interpreter string, maxReply int, idle time.Duration) (*process, error) {
+	p := &process{most: maxReply, idle: idle, turn: make(chan struct{}, 1), faults: &tail{}}
+	p.cmd = exec.Command(interpreter, "-u", "-c", adapter.Program)
+	p.cmd.Stderr = p.faults
+	in, err := p.cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start the Python adapter with %s: %w", interpreter, err)
+	}
+	p.in, p.out = in, bufio.NewReaderSize(out, 1<<16)
+	p.turn <- struct{}{}
+	return p, nil
+}
+
+// reply is one line of the adapter.
+type reply struct {
+	Text    *string  `json:"text"`
+	Reward  *float64 `json:"reward"`
+	Done    bool     `json:"done"`
+	Success *bool    `json:"success"`
+	Error   string   `json:"error"`
+}
+
+// ask sends a request and reads its reply. What Python reports as an exception leaves the process as it is; everything
+// else ends it.
+func (p *process) ask(ctx context.Context, request map[string]any) (reply, error) {
+	select {
+	case <-p.turn:
+	case <-ctx.Done():
+		return reply{}, fmt.Errorf("wait for the Python adapter: %w", ctx.Err())
+	}
+	if err := p.failure(); err != nil {
+		p.turn <- struct{}{}
+		return reply{}, err
+	}
+	type result struct {
+		reply
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		r, err := p.exchange(request)
+		done <- result{r, err}
+	}()
+	var got result
+	select {
+	case got = <-done:
+	case <-ctx.Done():
+		p.kill(fmt.Errorf("the Python adapter was ended: %s took too long: %w", request["do"], ctx.Err()))
+		<-done // the pipes are closed
+		got.err = p.failure()
+	}
+	if got.err != nil {
+		p.kill(got.err)
+		got.err = p.failure()
+	}
+	p.turn <- struct{}{}
+	if got.err == nil && got.Error != "" {
+		return got.reply, fmt.Errorf("the Python code raised %s", got.Error)
+	}
+	return got.reply, got.err
+}
+
+// exchange writes a line and reads one.
+func (p *process) exchange(request map[string]any) (r reply, err error) {
+	text, err := json.Marshal(request)
+	if err != nil {
+		return r, fmt.Errorf("encode a request: %w", err)
+	}
+	if _, err := p.in.Write(append(text, '\n')); err != nil {
+		return r, p.ended(err)
+	}
+	line, err := p.line()
+	if err != nil {
+		return r, err
+	}
+	if err := json.Unmarshal(line, &r); err != nil {
+		return r, fmt.Errorf("read the Python adapter's reply: %w", err)
+	}
+	return r, nil
+}
+
+// line reads a line of limited length.
+func (p *process) line() ([]byte, error) {
+	var line []byte
+	for {
+		part, err := p.out.ReadSlice('\n')
+		line = append(line, part...)
+		switch {
+		case len(line) > p.most:
+			return nil, fmt.Errorf("the Python adapter's reply has more than %d bytes", p.most)
+		case err == nil:
+			return line, nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return nil, p.ended(err)
+		}
+	}
+}
+
+// ended describes the end of the process.
+func (p *process) ended(err error) error {
+	if last := p.faults.last(); last != "" {
+		return fmt.Errorf("the Python adapter ended (%w): %s", err, last)
+	}
+	return fmt.Errorf("the Python adapter ended: %w", err)
+}
+
+func (p *process) failure() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.dead
+}
+
+// kill ends the process. The first reason stays.
+func (p *process) kill(why error) {
+	p.mu.Lock()
+	first := p.dead == nil
+	if first {
+		p.dead = why
+	}
+	p.mu.Unlock()
+	if first {
+		p.stop()
+	}
+}
+
+// stop ends the operating system's process.
+func (p *process) stop() {
+	// The process may have ended by itself; Wait reports how it ended, and why says it already.
+	_ = p.in.Close()
+	_ = p.cmd.Process.Kill()
+	go func() { _ = p.cmd.Wait() }()
+}

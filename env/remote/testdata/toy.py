@@ -1,0 +1,54 @@
+"""Small environments of Gymnasium's form, and faulty ones."""
+
+import os
+import random
+import time
+
+
+class Walk:
+    """Start at a place that the seed gives; reach 0 with left and right."""
+
+    def __init__(self, fault="", log="", start=0):
+        self.fault, self.log, self.start = fault, log, start
+
+    def note(self, text):
+        if self.log:
+            with open(self.log, "a", encoding="utf-8") as f:
+                f.write(text + "\n")
+
+    def reset(self, seed=None):
+        self.note(f"reset {seed}")
+        self.place = self.start or random.Random(seed).choice([-3, -2, -1, 1, 2, 3])
+        print("noise on standard output")
+        if self.fault == "random":
+            return f"You are at {self.place} at {os.urandom(8).hex()}.", {}
+        return f"You are at {self.place}.", {}
+
+    def step(self, action):
+        self.note(f"step {action}")
+        if self.fault == "hang":
+            time.sleep(3600)
+        if self.fault == "die":
+            os._exit(3)
+        if self.fault == "raise":
+            raise RuntimeError("no such move")
+        if self.fault == "flood":
+            return "x" * 10_000_000, 0, False, False, {}
+        if self.fault == "type":
+            return object(), 0, False, False, {}
+        if self.fault == "short":
+            return "two", 0
+        if self.fault == "unicode":
+            return "\ud800", 0, False, False, {}
+        if self.fault in ("nan", "inf"):
+            return "gone", float(self.fault), False, False, {}
+        if self.fault == "text reward":
+            return "gone", "1", False, False, {}
+        self.place += (-1, 1)[action]
+        done = self.place == 0
+        return f"You are at {self.place}.", 1.0 if done else -0.1, done, abs(self.place) > 9, {"success": done}
+
+
+def sums():
+    rows = [{"question": f"{n} + {n} = ?", "answer": str(2 * n)} for n in range(20)]
+    return rows, lambda answer, entry: float(answer.strip() == entry["answer"])

@@ -1,0 +1,156 @@
+"""Runs a user's own Python environments for Ropewalk. Only the standard library is used.
+
+Requests are JSON lines on standard input, replies are JSON lines on standard output, one for each request:
+
+    {"do": "open", "session": 1, "module": "package:factory", "kwargs": {}, "kind": "gymnasium", "path": "", "actions": []}
+    {"do": "reset", "session": 1, "seed": 7}
+    {"do": "step", "session": 1, "action": "left"}
+    {"do": "close", "session": 1}
+
+A reply is {"text": …, "reward": …, "done": …, "success": true|false|null} or {"error": …}. A number that JSON cannot
+write (NaN, infinity) is an error, and so is an observation or reward of a wrong type. What the user's code prints goes
+to standard error.
+"""
+
+import importlib
+import json
+import math
+import os
+import sys
+
+
+def load(module, path):
+    """Returns the object that package:name means."""
+    if path and path not in sys.path:
+        sys.path.insert(0, path)
+    package, _, name = module.partition(":")
+    if not package or not name:
+        raise ValueError(f"module must be package:name, got {module!r}")
+    found = importlib.import_module(package)
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def text_of(seen):
+    """Renders an observation as text: a text as it is, rows of a table as lines, anything else as JSON."""
+    if isinstance(seen, str):
+        return seen
+    if hasattr(seen, "tolist"):  # arrays and scalars of numpy
+        seen = seen.tolist()
+    if isinstance(seen, (list, tuple)) and seen and all(isinstance(row, (list, tuple)) for row in seen):
+        return "\n".join(" ".join(str(x) for x in row) for row in seen)
+    return json.dumps(seen, sort_keys=True, ensure_ascii=False, allow_nan=False, default=plain)
+
+
+def plain(value):
+    """Converts a value of numpy to one that JSON has."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"the observation holds a {type(value).__name__}, which has no form as text")
+
+
+def number(value, what):
+    """Returns a finite number, or raises."""
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, bool):
+        value = float(value)
+    if not isinstance(value, (int, float)):
+        raise TypeError(f"the {what} is a {type(value).__name__}, want a number")
+    if not math.isfinite(value):
+        raise ValueError(f"the {what} is {value}, want a finite number")
+    return float(value)
+
+
+class Gymnasium:
+    """An environment with reset(seed=…) and step(action), of Gymnasium's form or of the older one of Gym."""
+
+    def __init__(self, made, actions):
+        self.made, self.actions = made, actions
+
+    def reset(self, seed):
+        got = self.made.reset(seed=seed)
+        return {"text": text_of(got[0] if isinstance(got, tuple) and len(got) == 2 else got)}
+
+    def step(self, action):
+        got = self.made.step(self.actions.index(action) if self.actions else action)
+        if not isinstance(got, tuple) or len(got) not in (4, 5):
+            raise TypeError("step must return 5 values (Gymnasium) or 4 (Gym)")
+        info = got[-1] if isinstance(got[-1], dict) else {}
+        success = info.get("success", info.get("is_success"))
+        return {
+            "text": text_of(got[0]),
+            "reward": number(got[1], "reward"),
+            "done": any(bool(x) for x in got[2:-1]),
+            "success": None if success is None else bool(success),
+        }
+
+    def close(self):
+        if hasattr(self.made, "close"):
+            self.made.close()
+
+
+class Question:
+    """A list of questions with a score: an object with score_answer(answer, entry), or a pair (rows, score)."""
+
+    def __init__(self, made):
+        if isinstance(made, tuple) and len(made) == 2 and callable(made[1]):
+            self.rows, self.score = made
+        elif hasattr(made, "score_answer"):
+            self.rows, self.score = made, made.score_answer
+        else:
+            raise TypeError("the factory must return (rows, score) or an object with score_answer")
+        self.entry = None
+
+    def reset(self, seed):
+        self.entry = self.rows[seed]
+        question = self.entry["question"]
+        if not isinstance(question, str):
+            raise TypeError(f"the question is a {type(question).__name__}, want a text")
+        return {"text": question}
+
+    def step(self, action):
+        score = number(self.score(action, self.entry), "score")
+        return {"text": f"Score: {score:g}", "reward": score, "done": True, "success": None}
+
+    def close(self):
+        pass
+
+
+class Adapter:
+    def __init__(self):
+        self.sessions = {}
+
+    def answer(self, request):
+        do, session = request["do"], request["session"]
+        if do == "open":
+            made = load(request["module"], request["path"])(**request["kwargs"])
+            kind = request["kind"]
+            self.sessions[session] = Question(made) if kind == "question" else Gymnasium(made, request["actions"])
+            return {}
+        if do == "close":
+            self.sessions.pop(session).close()
+            return {}
+        if do == "reset":
+            return self.sessions[session].reset(request["seed"])
+        if do == "step":
+            return self.sessions[session].step(request["action"])
+        raise ValueError(f"unknown request {do!r}")
+
+
+def main():
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
+    os.dup2(2, 1)  # the user's code may print
+    adapter = Adapter()
+    for line in sys.stdin:
+        try:
+            reply = json.dumps(adapter.answer(json.loads(line)), allow_nan=False)
+        except Exception as e:  # the user's code may raise anything; the caller decides
+            reply = json.dumps({"error": f"{type(e).__name__}: {e}"[:2000]})
+        replies.write(reply + "\n")
+        replies.flush()
+
+
+if __name__ == "__main__":
+    main()
