@@ -20,7 +20,7 @@ func TestListInTheBrowser(t *testing.T) {
 	p.open(s.link(""))
 	p.is("24", listed)
 	require.Equal(t, "", p.value(query), "the token leaves the address bar")
-	require.Equal(t, "r · ropewalk view", p.value("document.title"))
+	p.is("r · ropewalk view", "document.title")
 	p.is("00002/0000/000", firstRow)
 
 	p.press("/")
@@ -70,11 +70,11 @@ func TestMarkupStaysText(t *testing.T) {
 	p.open(s.link("t=00001/0000/000"))
 	p.is("true", fmt.Sprintf(`document.getElementById("closeup").innerText.includes(%q)`, "<img src=x onerror="))
 	p.is("0", `document.querySelectorAll("#closeup img, #closeup script").length`)
-	require.Equal(t, "r · ropewalk view", p.value("document.title"))
+	p.is("r · ropewalk view", "document.title")
 	// Even a script that came into the page would not run.
 	p.value(`document.body.insertAdjacentHTML("beforeend", "<img src=x onerror=\"document.title='owned'\">")`)
 	time.Sleep(100 * time.Millisecond)
-	require.Equal(t, "r · ropewalk view", p.value("document.title"))
+	p.is("r · ropewalk view", "document.title")
 }
 
 // The page follows a run: a step that is done appears in the list, the header and the figures.
