@@ -69,7 +69,7 @@ test-presets: build tools ## train the smoke recipe of every method: three steps
 # WORLDS chooses some of textworld, thefuzz, reasoning, mcp (servers from PyPI) and mcp-npm (servers from npm, which
 # want Node.js).
 WORLDS ?= textworld thefuzz mcp mcp-npm reasoning
-test-worlds: $(addprefix test-worlds-,$(WORLDS)) ## compare with the packages of others, such as TextWorld, reasoning-gym and MCP servers
+test-worlds: $(addprefix test-worlds-,$(WORLDS)) ## compare with the packages of others, such as reasoning-gym
 
 test-worlds-textworld:
 	ROPEWALK_REQUIRE_TEXTWORLD=1 \
