@@ -2,7 +2,8 @@
 
 Requests are JSON lines on standard input, replies are JSON lines on standard output, one for each request:
 
-    {"do": "open", "session": 1, "module": "package:factory", "kwargs": {}, "kind": "gymnasium", "path": "", "actions": []}
+    {"do": "open", "session": 1, "module": "package:factory", "kwargs": {}, "kind": "gymnasium", "path": "",
+     "actions": []}
     {"do": "reset", "session": 1, "seed": 7}
     {"do": "step", "session": 1, "action": "left"}
     {"do": "close", "session": 1}
