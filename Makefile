@@ -66,8 +66,8 @@ test-presets: build tools ## train the smoke recipe of every method: three steps
 	@go run ./internal/bench/presets -out .ropewalk/bench/presets.json
 
 # The packages are installed into .tools/worlds once. With them this takes about two and a half minutes of one core.
-# WORLDS chooses some of textworld, thefuzz, reasoning (reasoning-gym), mcp (servers from PyPI) and mcp-npm (servers from
-# npm, which want Node.js).
+# WORLDS chooses some of textworld, thefuzz, reasoning (reasoning-gym), mcp (servers from PyPI) and mcp-npm (servers
+# from npm, which want Node.js).
 WORLDS ?= textworld thefuzz mcp mcp-npm reasoning
 test-worlds: $(addprefix test-worlds-,$(WORLDS)) ## compare with the packages of others
 

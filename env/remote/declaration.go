@@ -15,8 +15,8 @@ import (
 
 // Python declares the environment of the user's own Python objects.
 var Python = env.Declaration{
-	Name: "python",
-	Doc:  "the user's own environment or questions in Python: Gymnasium's form, or questions with a score",
+	Name:        "python",
+	Doc:         "the user's own environment or questions in Python: Gymnasium's form, or questions with a score",
 	Interactive: true, Protocol: "think_action", Rewards: []string{"arlarena", "spear", "spear_agent"},
 	Strings:  func() []string { return nil },
 	Settings: env.SettingsOf[pythonFields](),
