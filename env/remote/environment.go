@@ -49,7 +49,7 @@ func (e *environment) Name() string { return e.Settings.Name }
 
 func (e *environment) Instruction(env.Task) (string, error) { return e.Settings.Instruction, nil }
 
-// Task draws a seed. It sends no request, so tasks can be drawn without the other side.
+// Task draws a seed. It asks no one, so tasks can be drawn without the other side.
 func (e *environment) Task(_ context.Context, at env.Draw) (env.Task, error) {
 	var n int
 	switch at.Split {

@@ -6,7 +6,7 @@ import (
 )
 
 // pool keeps live sessions by the state that they are at. It closes the one that was unused for longest when there are
-// too many, and all that are not used for a while.
+// too many, and all that no one has used for a while.
 type pool struct {
 	most int
 	idle time.Duration

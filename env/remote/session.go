@@ -28,7 +28,7 @@ type Session interface {
 
 // Port opens sessions. It is safe for concurrent use, and a failed call can be repeated.
 type Port interface {
-	// Open opens a session, which the caller closes.
+	// Open opens a session. The caller closes it.
 	Open(ctx context.Context) (Session, error)
 }
 

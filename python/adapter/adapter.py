@@ -1,10 +1,9 @@
 """Runs a user's own Python environments for Ropewalk. Only the standard library is used.
 
-Requests are JSON lines on standard input, replies are JSON lines on standard output, one for each request
-(here broken for reading):
+Requests are JSON lines on standard input, replies are JSON lines on standard output, one for each request:
 
     {"do": "open", "session": 1, "module": "package:factory", "kwargs": {}, "kind": "gymnasium", "path": "",
-        "actions": []}
+     "actions": []}
     {"do": "reset", "session": 1, "seed": 7}
     {"do": "step", "session": 1, "action": "left"}
     {"do": "close", "session": 1}
