@@ -230,6 +230,7 @@ func plan(r recipes.Recipe) api.Plan {
 	if r.Engine.Kind != recipes.EngineCPU && r.Engine.Hosts > 1 {
 		p.Hosts = r.Engine.Hosts
 	}
+	p.Interleaved = p.Hosts <= 1 && !r.Environment.Imported() && r.Rollout.Mode == recipes.ModeInterleaved
 	if d := r.Resample.Dynamic(); d != nil {
 		p.Dynamic = &api.Dynamic{Target: r.Rollout.Prompts, Tries: d.Tries, ColdStart: d.ColdStart}
 	}

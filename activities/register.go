@@ -17,6 +17,7 @@ func (d *Deps) Register(w worker.ActivityRegistry) {
 		api.SelectPrompts:        SelectPrompts{d}.Execute,
 		api.GenerateRollouts:     GenerateRollouts{d}.Execute,
 		api.ExecuteToolCalls:     ExecuteToolCalls{d}.Execute,
+		api.RunEpisodes:          RunEpisodes{d}.Execute,
 		api.AssembleTrajectories: AssembleTrajectories{d}.Execute,
 		api.GradeAnswers:         GradeAnswers{d}.Execute,
 		api.ScoreRewards:         ScoreRewards{d}.Execute,

@@ -55,7 +55,9 @@ func tracked(ctx context.Context, t *api.Timing, body func(ctx context.Context, 
 	started := time.Now()
 	t.Start, t.Host = started.UnixMicro(), host
 	p := &progress{}
-	if activity.IsActivity(ctx) {
+	if whole := enclosing(ctx); whole != nil {
+		p, t.Attempt = whole, attemptOf(ctx)
+	} else if activity.IsActivity(ctx) {
 		info := activity.GetInfo(ctx)
 		t.Attempt, t.Queue = int(info.Attempt), max(0, started.Sub(info.ScheduledTime).Seconds())
 		defer heartbeats(ctx, p)()

@@ -195,7 +195,9 @@ func surroundings() []method.Slot {
 		}},
 		on("policy.checkpoint", "a published model to start from", noModels),
 		{Name: "rollout.mode", Doc: "how generating and tools interleave", Choices: []method.Choice{
-			{Name: "staged", Doc: "generating a turn and running its calls alternate as durable activities"},
+			{Name: ModeInterleaved, Doc: "one durable activity runs the episodes of a shard: calls run while others are " +
+				"still generated, and every turn is committed"},
+			{Name: ModeStaged, Doc: "generating a turn and running its calls alternate as durable activities"},
 			{Name: "tree", Doc: "trajectories branch after tool responses", Source: "AEPO §3.1; ARPO §3.2",
 				Params: read("tree"), Planned: noBranching},
 		}},

@@ -168,9 +168,15 @@ type Teacher struct {
 	WrongCopy    float64 `json:"wrong_copy" default:"0.1" min:"0" max:"1" doc:"answers something else than the tool said"`
 }
 
+// Values of rollout.mode.
+const (
+	ModeInterleaved = "interleaved"
+	ModeStaged      = "staged"
+)
+
 // Rollout describes how trajectories are sampled.
 type Rollout struct {
-	Mode             string  `json:"mode" default:"staged" doc:"how generating and tools interleave"`
+	Mode             string  `json:"mode" default:"interleaved" doc:"how generating and tools interleave; the rows and the policy do not depend on it. With engine.hosts above 1, shards are always staged"`
 	Protocol         string  `json:"protocol" optional:"true" doc:"the prompt format; absent = the environment's own"`
 	Tree             *Tree   `json:"tree" doc:"how trajectories branch"`
 	History          int     `json:"history" default:"0" min:"0" max:"1024" quiet:"true" doc:"latest turns that a prompt of layout turns holds after the task, in sampling and in learning; 0 = all. The warm start clones whole trajectories"`

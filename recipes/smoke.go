@@ -36,7 +36,7 @@ func smokeTask(r *Recipe) []string {
 		"warm_start={levels: [2], steps: 600, batch: 32, optimizer: {lr: 0.003, warmup_steps: 10, decay: cosine, " +
 			"beta2: 0.98, weight_decay: 0.01}, " +
 			"teacher: {bad_code: 0.05, wrong_order: 0, missing_print: 0, no_tool: 0, wrong_copy: 0}}",
-		fmt.Sprintf("rollout={mode: staged, history: %d, history_tokens: %d, prompts: 8, samples_per_prompt: %d, "+
+		fmt.Sprintf("rollout={mode: interleaved, history: %d, history_tokens: %d, prompts: 8, samples_per_prompt: %d, "+
 			"max_turns: 3, max_turn_tokens: 64, max_tokens: 160, max_tool_text_bytes: 128, shard_groups: 4}",
 			min(r.Rollout.History, 1), min(r.Rollout.HistoryTokens, 96), smokeSamples(r)),
 		fmt.Sprintf("sandbox={cpu_seconds: 1, wall_seconds: 20, session: %t, min_tier: landlock}", r.Sandbox.Session),
@@ -52,7 +52,7 @@ func smokeRooms(r *Recipe) []string {
 			"max_positions: 192}",
 		"warm_start={steps: 200, batch: 48, noise: 0.1, optimizer: {lr: 0.003, warmup_steps: 20, decay: cosine, " +
 			"beta2: 0.98, weight_decay: 0.01}}",
-		fmt.Sprintf("rollout={mode: staged, history: %d, prompts: 8, samples_per_prompt: %d, max_turns: 8, "+
+		fmt.Sprintf("rollout={mode: interleaved, history: %d, prompts: 8, samples_per_prompt: %d, max_turns: 8, "+
 			"max_turn_tokens: 16, max_tokens: 160, shard_groups: 4}", min(r.Rollout.History, 1), smokeSamples(r)),
 	}
 }

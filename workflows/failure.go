@@ -34,6 +34,9 @@ func unsetFailureKind(ctx workflow.Context) {
 func failure(err error) (kind, text string) {
 	kind = "error"
 	name := activityOf(err)
+	if part, ok := failedPart(err); ok {
+		name = part.Activity
+	}
 	if name != "" {
 		text = name + ": "
 	}
@@ -92,8 +95,21 @@ func failures(err error, stage string) []StageFailure {
 	if errors.As(err, &at) {
 		f.Stage, f.Shard, f.Turn = at.stage, at.shard, at.turn
 	}
+	if in, ok := failedPart(err); ok {
+		f.Stage, f.Turn, f.Activity = in.Stage, in.Turn, in.Activity
+	}
 	f.Kind, f.Text = failure(err)
 	return []StageFailure{f}
+}
+
+// failedPart reads which stage failed within an activity that runs several.
+func failedPart(err error) (api.FailedPart, bool) {
+	var part api.FailedPart
+	var app *temporal.ApplicationError
+	if activityOf(err) != api.RunEpisodes || !errors.As(err, &app) || !app.HasDetails() {
+		return part, false
+	}
+	return part, app.Details(&part) == nil && part.Stage != ""
 }
 
 // failureBytes bounds the text of one failure.

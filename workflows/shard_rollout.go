@@ -41,6 +41,10 @@ func (s *trainStep) rollout(ctx workflow.Context, first int, prompts schema.Ref)
 		group.Add(1)
 		workflow.Go(ctx, func(ctx workflow.Context) {
 			defer group.Done()
+			if s.plan.Interleaved {
+				failures[i] = s.episodes(ctx, &shards[i], prompts)
+				return
+			}
 			if !s.shardWorkflows(ctx) {
 				failures[i] = shards[i].run(ctx, s.home, s.scope, prompts, s.in.Policy, s.plan.MaxTurns)
 				return

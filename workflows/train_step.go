@@ -149,7 +149,7 @@ func (s *trainStep) execute(ctx workflow.Context) (TrainStepResult, error) {
 // it. So the payload does not grow with the number of turns.
 func (s *trainStep) commitRollout(ctx workflow.Context, shards []shardRollout) (sources, error) {
 	in := api.CommitInput{Scope: s.scope, Stages: s.promptParts()}
-	if s.shardWorkflows(ctx) {
+	if s.plan.Interleaved || s.shardWorkflows(ctx) {
 		for _, r := range shards {
 			in.Rewards = append(in.Rewards, r.scored.Manifest)
 		}

@@ -24,6 +24,7 @@ const (
 	SelectPrompts        = "SelectPrompts"
 	GenerateRollouts     = "GenerateRollouts"
 	ExecuteToolCalls     = "ExecuteToolCalls"
+	RunEpisodes          = "RunEpisodes"
 	AssembleTrajectories = "AssembleTrajectories"
 	GradeAnswers         = "GradeAnswers"
 	ScoreRewards         = "ScoreRewards"
@@ -171,6 +172,8 @@ type Plan struct {
 	stages.Needs
 	// Hosts is how many hosts share the run's models, if there are several.
 	Hosts int `json:"hosts,omitempty"`
+	// Interleaved says that one activity takes a shard from its prompts to its rewards.
+	Interleaved bool `json:"interleaved,omitempty"`
 	// Compact says that each step's small shards are merged alongside the next step.
 	Compact bool `json:"compact,omitempty"`
 }
@@ -248,6 +251,33 @@ type ToolsDone struct {
 	Failed int `json:"failed"`
 	// Excluded counts the trajectories that ended here because the sandbox broke on one of their calls.
 	Excluded int `json:"excluded,omitempty"`
+}
+
+// EpisodesInput asks for one shard from its prompts to its rewards.
+type EpisodesInput struct {
+	Scope
+	Shard    int        `json:"shard"`
+	Prompts  schema.Ref `json:"prompts"`
+	Policy   PolicyRef  `json:"policy"`
+	MaxTurns int        `json:"max_turns"`
+	Grade    bool       `json:"grade,omitempty"` // the recipe asks for symbolic grading
+	// Timeouts are time limits in seconds, by activity of mode staged, where a person set others.
+	Timeouts map[string]float64 `json:"timeouts,omitempty"`
+}
+
+// Episodes names the last manifests of a shard, which lead to all others.
+type Episodes struct {
+	Done
+	Assembled schema.Ref `json:"assembled"`
+	Scored    Scored     `json:"scored"`
+	Timings   []Timing   `json:"timings,omitempty"` // of the shard's stages, in order
+}
+
+// FailedPart is the detail of RunEpisodes's errors: which of the shard's stages failed.
+type FailedPart struct {
+	Stage    string `json:"stage"`
+	Turn     int    `json:"turn"`     // −1 where the stage has none
+	Activity string `json:"activity"` // what mode staged runs for the stage
 }
 
 // AssembleInput asks for one shard's episodes.

@@ -15,4 +15,5 @@ const (
 	FailNonFinite = "non_finite"     // a gradient or loss is NaN or infinite
 	// FailElsewhere: the host no longer has the run's engine, nor room for it; any other host may take the work.
 	FailElsewhere = "elsewhere"
+	FailTimeout   = "timeout" // a stage took longer than its time limit
 )

@@ -63,7 +63,7 @@ func TestQueuesOfAWorker(t *testing.T) {
 		}
 		return out
 	}
-	require.Equal(t, map[string]int{"cpu": 4, "rollout": 1, "sandbox": 2, "gpu": 1, "gpu.a": hostStages},
+	require.Equal(t, map[string]int{"cpu": 4, "rollout": 4, "sandbox": 2, "gpu": 1, "gpu.a": hostStages},
 		activities(workerOptions{host: "a", updateDevices: 1}, 0))
 	require.Equal(t, map[string]int{"rollout": 8, "gpu": 8, "gpu.a": hostStages},
 		activities(workerOptions{host: "a", updateDevices: 1, queues: []string{"gpu", "rollout"}}, 8))

@@ -1,0 +1,23 @@
+package workflows
+
+import (
+	"fmt"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// episodes takes one shard from prompts to rewards in one activity.
+func (s *trainStep) episodes(ctx workflow.Context, r *shardRollout, prompts schema.Ref) error {
+	out, err := call[api.Episodes](ctx, api.RunEpisodes, fmt.Sprintf("shard %d", r.shard), api.EpisodesInput{
+		Scope: s.scope, Shard: r.shard, Prompts: prompts, Policy: s.in.Policy, MaxTurns: s.plan.MaxTurns,
+		Grade: s.plan.Grade, Timeouts: timeoutsOf(ctx),
+	})
+	if err != nil {
+		return r.at(api.StageRollout, -1, err)
+	}
+	r.assembled, r.scored, r.timings = out.Assembled, out.Scored, out.Timings
+	return nil
+}
