@@ -24,21 +24,23 @@ type RunEpisodes struct{ *Deps }
 // Execute runs what the shard has not committed yet.
 func (a RunEpisodes) Execute(ctx context.Context, in api.EpisodesInput) (api.Episodes, error) {
 	s := &shardRun{deps: a.Deps, in: in}
-	var own api.Timing
-	err := tracked(ctx, &own, func(ctx context.Context, p *progress) error {
-		s.progress = p
-		return s.run(within(ctx, p))
+	err := tracked(ctx, &s.own, func(ctx context.Context, p *progress) error {
+		ctx = within(ctx, p)
+		if err := s.run(ctx); err != nil {
+			return err
+		}
+		return s.record(ctx)
 	})
 	return s.out, err
 }
 
 // shardRun is one execution of RunEpisodes.
 type shardRun struct {
-	deps     *Deps
-	in       api.EpisodesInput
-	out      api.Episodes
-	progress *progress
-	last     schema.Ref // the manifest committed last, of a turn or of its tool calls
+	deps *Deps
+	in   api.EpisodesInput
+	out  api.Episodes
+	own  api.Timing // of the activity
+	last schema.Ref // the manifest committed last, of a turn or of its tool calls
 }
 
 func (s *shardRun) run(ctx context.Context) error {
@@ -69,7 +71,7 @@ func (s *shardRun) turn(ctx context.Context, turn int) (calls int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	s.last, s.out.Home = generated.Manifest, generated.Home
+	s.last = generated.Manifest
 	if generated.Calls == 0 {
 		return 0, nil
 	}
@@ -101,6 +103,18 @@ func (s *shardRun) score(ctx context.Context) error {
 		api.ScoreInput{Scope: s.in.Scope, Shard: s.in.Shard, Trajectories: assembled.Manifest,
 			Gradings: graded.Manifest}, (*api.Scored).Its)
 	return err
+}
+
+// record records the measured times of the shard's stages, if the step does not.
+func (s *shardRun) record(ctx context.Context) error {
+	s.out.Timings[0].Queue = s.own.Queue
+	if !s.in.Record {
+		return nil
+	}
+	_, err := RecordTimings{s.deps}.Execute(ctx, api.RecordTimingsInput{Scope: s.in.Scope, Timings: s.out.Timings,
+		Part: "step", Shard: &s.in.Shard})
+	s.out.Busy, s.out.Timings = api.BusyIn(s.out.Timings), nil
+	return part{api.StageTimings, api.RecordTimings, -1}.at(err)
 }
 
 // runsCalls refuses a recipe whose tool calls this worker cannot run itself.
@@ -186,7 +200,9 @@ type withinKey struct{}
 
 // within marks the stages that run under ctx as parts of one activity. They count on its progress, and send no
 // heartbeats of their own.
-func within(ctx context.Context, p *progress) context.Context { return context.WithValue(ctx, withinKey{}, p) }
+func within(ctx context.Context, p *progress) context.Context {
+	return context.WithValue(ctx, withinKey{}, p)
+}
 
 // enclosing returns the progress of the activity that a stage runs within; nil where the stage is an activity.
 func enclosing(ctx context.Context) *progress {

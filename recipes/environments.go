@@ -195,8 +195,8 @@ func surroundings() []method.Slot {
 		}},
 		on("policy.checkpoint", "a published model to start from", noModels),
 		{Name: "rollout.mode", Doc: "how generating and tools interleave", Choices: []method.Choice{
-			{Name: ModeInterleaved, Doc: "one durable activity runs the episodes of a shard: calls run while others are " +
-				"still generated, and every turn is committed"},
+			{Name: ModeInterleaved, Doc: "one durable activity takes a shard from its prompts to its rewards and " +
+				"commits every turn; a shard generates while the calls of another run"},
 			{Name: ModeStaged, Doc: "generating a turn and running its calls alternate as durable activities"},
 			{Name: "tree", Doc: "trajectories branch after tool responses", Source: "AEPO §3.1; ARPO §3.2",
 				Params: read("tree"), Planned: noBranching},

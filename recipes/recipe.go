@@ -187,7 +187,7 @@ type Rollout struct {
 	TopP             float64 `json:"top_p" default:"0" min:"0" max:"1" only:"trained" quiet:"true" doc:"sample from the likeliest tokens of so much probability; 0 = from all"`
 	TopK             int     `json:"top_k" default:"0" min:"0" max:"1048576" only:"trained" quiet:"true" doc:"sample from so many likeliest tokens; 0 = from all"`
 	MinP             float64 `json:"min_p" default:"0" min:"0" max:"1" only:"trained" quiet:"true" doc:"sample from the tokens that have at least so many times the likeliest one's probability; 0 = from all"`
-	MaxTurns         int     `json:"max_turns" default:"3" min:"1" max:"128" doc:"policy responses in one trajectory. The turns of a shard follow each other, so a step lasts as long as its longest trajectory; each turn adds two activities to a shard and, in layout turns, a row to the batch"`
+	MaxTurns         int     `json:"max_turns" default:"3" min:"1" max:"128" doc:"policy responses in one trajectory. The turns of a shard follow each other, so a step lasts as long as its longest trajectory; each turn adds two activities to a staged shard and, in layout turns, a row to the batch"`
 	MaxTurnTokens    int     `json:"max_turn_tokens" default:"64" min:"1" max:"1048576" doc:"tokens of one response"`
 	MaxTokens        int     `json:"max_tokens" default:"192" min:"1" max:"1048576" doc:"tokens of a row: a whole trajectory with prompt and tool responses, or in layout turns one turn with its prompt"`
 	MaxToolTextBytes int     `json:"max_tool_text_bytes" default:"256" min:"1" max:"1048576" doc:"bytes of one tool response that the policy sees"`

@@ -10,14 +10,14 @@ import (
 )
 
 // episodes takes one shard from prompts to rewards in one activity.
-func (s *trainStep) episodes(ctx workflow.Context, r *shardRollout, prompts schema.Ref) error {
+func (s *trainStep) episodes(ctx workflow.Context, r *shardRollout, prompts schema.Ref, record bool) error {
 	out, err := call[api.Episodes](ctx, api.RunEpisodes, fmt.Sprintf("shard %d", r.shard), api.EpisodesInput{
 		Scope: s.scope, Shard: r.shard, Prompts: prompts, Policy: s.in.Policy, MaxTurns: s.plan.MaxTurns,
-		Grade: s.plan.Grade, Timeouts: timeoutsOf(ctx),
+		Grade: s.plan.Grade, Record: record, Timeouts: timeoutsOf(ctx),
 	})
 	if err != nil {
 		return r.at(api.StageRollout, -1, err)
 	}
-	r.assembled, r.scored, r.timings = out.Assembled, out.Scored, out.Timings
+	r.assembled, r.scored, r.timings, r.busy = out.Assembled, out.Scored, out.Timings, out.Busy
 	return nil
 }

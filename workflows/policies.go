@@ -20,7 +20,7 @@ const checksPerHistory = 400
 // sideBySide is how many activities of a replay or check run at once.
 const sideBySide = 8
 
-// openShards is how many shards of a step are open workflows at once: half of Temporal's recommendation, a quarter of
+// openShards is how many shards of a step are open workflows, or running activities, at once: half of Temporal's recommendation, a quarter of
 // its limit.
 const openShards = 500
 

@@ -36,7 +36,7 @@ type RolloutShardResult struct {
 	// Timings are the measured times that the step records.
 	Timings []api.Timing `json:"timings,omitempty"`
 	// Busy is when the activities ran whose times the shard has recorded itself.
-	Busy busy `json:"busy,omitempty"`
+	Busy api.Busy `json:"busy,omitempty"`
 }
 
 // RolloutShard takes one shard of a step from prompts to rewards. It alternates *generate turn* and *execute tool

@@ -22,8 +22,8 @@ type shardRollout struct {
 	graded    schema.Ref // zero where no symbolic grading was requested
 	scored    api.Scored
 	timings   []api.Timing
-	record    bool // whether the shard records its measured times itself
-	busy      busy // when the activities ran whose times the shard has recorded
+	record    bool     // whether the shard records its measured times itself
+	busy      api.Busy // when the activities ran whose times the shard has recorded
 }
 
 // rollout runs all shards of a round concurrently; their numbers start at first. A failed shard does not stop the
@@ -41,16 +41,17 @@ func (s *trainStep) rollout(ctx workflow.Context, first int, prompts schema.Ref)
 		group.Add(1)
 		workflow.Go(ctx, func(ctx workflow.Context) {
 			defer group.Done()
-			if s.plan.Interleaved {
-				failures[i] = s.episodes(ctx, &shards[i], prompts)
-				return
-			}
-			if !s.shardWorkflows(ctx) {
+			if !s.plan.Interleaved && !s.shardWorkflows(ctx) {
 				failures[i] = shards[i].run(ctx, s.home, s.scope, prompts, s.in.Policy, s.plan.MaxTurns)
 				return
 			}
-			if failures[i] = open.Acquire(ctx, 1); failures[i] == nil {
-				defer open.Release(1)
+			if failures[i] = open.Acquire(ctx, 1); failures[i] != nil {
+				return
+			}
+			defer open.Release(1)
+			if s.plan.Interleaved {
+				failures[i] = s.episodes(ctx, &shards[i], prompts, record)
+			} else {
 				failures[i] = s.shardWorkflow(ctx, &shards[i], prompts, record)
 			}
 		})
@@ -144,7 +145,7 @@ func (r *shardRollout) recordTimings(ctx workflow.Context, scope api.Scope) (wai
 		api.RecordTimingsInput{
 			Scope: scope, Timings: r.timings, Part: "step", Shard: &r.shard,
 		})
-	r.busy, r.timings = busyIn(r.timings), nil
+	r.busy, r.timings = api.BusyIn(r.timings), nil
 	return func() error {
 		if err := recording.Get(ctx, nil); err != nil {
 			return r.at(api.StageTimings, -1, err)

@@ -15,32 +15,12 @@ type timings struct {
 func (t *timings) add(more ...api.Timing) { t.all = append(t.all, more...) }
 
 // elsewhere adds the intervals that a shard has recorded itself.
-func (t *timings) elsewhere(b busy) {
+func (t *timings) elsewhere(b api.Busy) {
 	for _, s := range b {
 		for _, x := range s.Times {
 			t.recorded = append(t.recorded, api.Timing{Stage: s.Stage, Start: x[0], End: x[0] + x[1]})
 		}
 	}
-}
-
-// busy is when a shard's activities ran, by stage.
-type busy []busyStage
-
-type busyStage struct {
-	Stage string     `json:"stage"`
-	Times [][2]int64 `json:"times"` // start and length of each interval, in microseconds
-}
-
-func busyIn(all []api.Timing) busy {
-	var out busy
-	for _, x := range all {
-		i := slices.IndexFunc(out, func(s busyStage) bool { return s.Stage == x.Stage })
-		if i < 0 {
-			i, out = len(out), append(out, busyStage{Stage: x.Stage})
-		}
-		out[i].Times = append(out[i].Times, [2]int64{x.Start, x.End - x.Start})
-	}
-	return out
 }
 
 // span is the time from the first start to the last end, in seconds.

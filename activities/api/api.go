@@ -261,16 +261,20 @@ type EpisodesInput struct {
 	Policy   PolicyRef  `json:"policy"`
 	MaxTurns int        `json:"max_turns"`
 	Grade    bool       `json:"grade,omitempty"` // the recipe asks for symbolic grading
+	// Record makes the shard record its own measured times, because the times of all shards would exceed the step's
+	// payload limits.
+	Record bool `json:"record,omitempty"`
 	// Timeouts are time limits in seconds, by activity of mode staged, where a person set others.
 	Timeouts map[string]float64 `json:"timeouts,omitempty"`
 }
 
 // Episodes names the last manifests of a shard, which lead to all others.
 type Episodes struct {
-	Done
 	Assembled schema.Ref `json:"assembled"`
 	Scored    Scored     `json:"scored"`
-	Timings   []Timing   `json:"timings,omitempty"` // of the shard's stages, in order
+	// Timings are the measured times of the shard's stages, in order; Busy replaces those that the shard has recorded.
+	Timings []Timing `json:"timings,omitempty"`
+	Busy    Busy     `json:"busy,omitempty"`
 }
 
 // FailedPart is the detail of RunEpisodes's errors: which of the shard's stages failed.

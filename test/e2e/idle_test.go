@@ -24,6 +24,7 @@ func (idle) register(w worker.Worker) {
 		api.SelectPrompts:        idle{}.prompts,
 		api.GenerateRollouts:     idle{}.generate,
 		api.ExecuteToolCalls:     idle{}.tools,
+		api.RunEpisodes:          idle{}.episodes,
 		api.AssembleTrajectories: idle{}.assemble,
 		api.ScoreRewards:         idle{}.score,
 		api.CommitStages:         idle{}.commit,
@@ -70,7 +71,7 @@ func policyOf(s api.Scope, stage string) api.PolicyRef {
 func (idle) prepare(in api.PrepareInput) (api.Prepared, error) {
 	out := api.Prepared{Done: done(api.Scope{Run: in.Run, Step: api.InitStep}, api.StagePrepare, -1, -1),
 		NextStep: 1}
-	out.Plan = api.Plan{Recipe: "idle", Steps: 1}
+	out.Plan = api.Plan{Recipe: "idle", Steps: 1, Interleaved: strings.HasSuffix(in.Run, "episodes")}
 	_, err := fmt.Sscan(in.RecipeYAML, &out.Plan.Shards, &out.Plan.MaxTurns)
 	return out, err
 }
@@ -107,6 +108,21 @@ func (idle) tools(in api.ToolsInput) (api.ToolsDone, error) {
 		return api.ToolsDone{}, temporal.NewNonRetryableApplicationError("no room on the device", "disk_full", nil)
 	}
 	return api.ToolsDone{Done: done(in.Scope, api.StageSandbox, in.Turn, in.Shard), Calls: 1024, Failed: 512}, nil
+}
+
+// episodes has the results of a shard in which every turn calls tools.
+func (i idle) episodes(in api.EpisodesInput) (api.Episodes, error) {
+	scored, err := i.score(api.ScoreInput{Scope: in.Scope, Shard: in.Shard})
+	out := api.Episodes{Assembled: done(in.Scope, api.StageAssemble, -1, in.Shard).Manifest, Scored: scored}
+	for turn := range in.MaxTurns {
+		for _, stage := range []string{api.StageRollout, api.StageSandbox} {
+			out.Timings = append(out.Timings, done(in.Scope, stage, turn, in.Shard).Timing)
+		}
+	}
+	if in.Record {
+		out.Busy, out.Timings = api.BusyIn(out.Timings), nil
+	}
+	return out, err
 }
 
 func (idle) assemble(in api.AssembleInput) (api.Done, error) {

@@ -71,6 +71,30 @@ func TestALargeStepStaysWithinTemporalsLimits(t *testing.T) {
 	run.at(largeShards).times(stepsOfHistory).within(t, "TrainRun, twenty steps")
 }
 
+// TestAStepOfEpisodesHasFewEvents runs a step whose shards are one activity each. Its history does not grow with the
+// turns, and it stays below half of every limit with 256 shards.
+func TestAStepOfEpisodesHasFewEvents(t *testing.T) {
+	needServers(t)
+	c := limitsServer(t)
+	of := func(shards, turns int) load {
+		id := fmt.Sprintf("s%03d-t%02d-episodes", shards, turns)
+		run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: workflows.QueueCPU},
+			workflows.TrainRunName,
+			workflows.TrainRunInput{Run: id, RecipeYAML: fmt.Sprintf("%d %d", shards, turns)})
+		require.NoError(t, err)
+		require.NoError(t, run.Get(t.Context(), nil))
+		step := loadOf(t, c, workflows.StepWorkflowID(id, 1))
+		require.Zero(t, step.children)
+		all := step.own + step.tasks + loadOf(t, c, id).own + loadOf(t, c, id).tasks
+		t.Logf("%d shards of %d turns: %s; %d events with the run's", shards, turns, step, all)
+		require.LessOrEqual(t, all, 60+15*shards, "events of a step and of the run around it")
+		return step
+	}
+	require.Equal(t, of(10, 4).own, of(10, largeTurns).own, "the number of turns")
+	few, more := grid{shards: 10, step: of(10, largeTurns-1)}, grid{shards: 20, step: of(20, largeTurns)}
+	law{few, more, func(g grid) load { return g.step }}.at(largeShards).within(t, "TrainStep")
+}
+
 // law is the growth of a workflow's load, linear in the shards, through two grids with the same turns.
 type law struct {
 	few, more grid
