@@ -65,9 +65,9 @@ func (s *shardRun) run(ctx context.Context) error {
 
 // turn generates one turn and runs its calls. It returns the number of calls.
 func (s *shardRun) turn(ctx context.Context, turn int) (calls int, err error) {
-	generated, err := inner(ctx, s, part{api.StageRollout, api.GenerateRollouts, turn}, GenerateRollouts{s.deps}.Execute,
-		api.GenerateInput{Scope: s.in.Scope, Past: api.Past{Last: s.last}, Shard: s.in.Shard, Turn: turn,
-			Prompts: s.in.Prompts, Policy: s.in.Policy}, (*api.Generated).Its)
+	generated, err := inner(ctx, s, part{api.StageRollout, api.GenerateRollouts, turn},
+		GenerateRollouts{s.deps}.Execute, api.GenerateInput{Scope: s.in.Scope, Past: api.Past{Last: s.last},
+			Shard: s.in.Shard, Turn: turn, Prompts: s.in.Prompts, Policy: s.in.Policy}, (*api.Generated).Its)
 	if err != nil {
 		return 0, err
 	}
@@ -120,8 +120,8 @@ func (s *shardRun) record(ctx context.Context) error {
 // runsCalls refuses a recipe whose tool calls this worker cannot run itself.
 func (e *execution) runsCalls(r *recipes.Recipe) error {
 	if r.Environment.CallsTools() && e.Sandbox == nil {
-		return refuse(api.FailBadInput, "rollout.mode: interleaved runs tool calls on the workers of queue rollout, and "+
-			"this one has no sandbox; give it one, or set rollout.mode=staged")
+		return refuse(api.FailBadInput, "rollout.mode: interleaved runs tool calls on the workers of queue rollout, "+
+			"and this one has no sandbox; give it one, or set rollout.mode=staged")
 	}
 	return nil
 }

@@ -20,8 +20,8 @@ const checksPerHistory = 400
 // sideBySide is how many activities of a replay or check run at once.
 const sideBySide = 8
 
-// openShards is how many shards of a step are open workflows, or running activities, at once: half of Temporal's recommendation, a quarter of
-// its limit.
+// openShards is how many shards of a step are workflows or activities at once: half of Temporal's recommendation, a
+// quarter of its limit.
 const openShards = 500
 
 // These bound the start of a child workflow while a child of an earlier execution is open under the same id. The
