@@ -86,17 +86,17 @@ var all = []Stage{
 	},
 	{
 		Name: schema.StageRollout, Phase: Step, Parts: Turns, Column: "rollout",
-		Doc:        "has the policy generate",
+		Doc: "has the policy generate",
 		Activities: []Activity{
 			on(Rollout, "GenerateRollouts", 30*time.Minute),
 			// The stages within it have the limits of their own activities.
 			on(Rollout, "RunEpisodes", 7*24*time.Hour),
 		},
-		Reads:      []Read{from(schema.StagePrompts, schema.Prompts)},
-		Also:       "earlier turns and their tool calls, the policy",
-		Writes:     []schema.Table{schema.Turns, schema.Imported},
-		Commits:    "`imported` in an import",
-		Instead:    "needs the engine and the environment; " + sameSeed,
+		Reads:   []Read{from(schema.StagePrompts, schema.Prompts)},
+		Also:    "earlier turns and their tool calls, the policy",
+		Writes:  []schema.Table{schema.Turns, schema.Imported},
+		Commits: "`imported` in an import",
+		Instead: "needs the engine and the environment; " + sameSeed,
 	},
 	{
 		Name: schema.StageSandbox, Phase: Step, Parts: Turns, Column: "sandbox",
