@@ -10,12 +10,15 @@ export GOEXPERIMENT
 
 RECIPE ?= recipes/quickstart.yaml
 # Packages whose tests run under the race detector: those that start goroutines.
-RACE ?= ./gpu/device ./gpu/lease ./gpu/leased ./gpu/torch ./gpu/wire ./internal/commit/... ./rollout/... \
-	./sandbox/client ./sandbox/service ./sandbox/session ./sandbox/zygote ./store/... ./workflows/...
+RACE ?= ./gpu/device ./gpu/lease ./gpu/leased ./gpu/torch ./gpu/wire ./internal/commit/... ./internal/serve \
+	./policy/servers ./policy/tinker ./rollout/... ./sandbox/client ./sandbox/service ./sandbox/session \
+	./sandbox/zygote ./store/... ./workflows/...
 
-.PHONY: audit bench-worlds build check-bytes fuzz sbom gpu-bundle run test parity humaneval test-hosts test-presets \
-	race lint bench soak clean help tools lint-tools lint-lower test-limits test-large test-worlds \
-	test-worlds-textworld test-worlds-thefuzz test-worlds-mcp test-worlds-mcp-npm test-tokenizers
+.PHONY: audit bench-trees bench-worlds build check-bytes fuzz sbom gpu-bundle run test parity humaneval test-hosts \
+	test-presets race lint bench soak clean help models tools lint-tools lint-lower test-limits test-large test-worlds \
+	test-worlds-textworld test-worlds-thefuzz test-worlds-mcp test-worlds-mcp-npm test-worlds-reasoning \
+	test-worlds-openenv test-worlds-sokoban test-tokenizers test-serve test-servers \
+	test-servers-llama test-servers-vllm test-tinker
 
 build: ## build bin/ropewalk
 	@command -v go >/dev/null || { echo "Go is missing: install Go 1.26 or newer" >&2; exit 1; }
@@ -66,9 +69,9 @@ test-presets: build tools ## train the smoke recipe of every method: three steps
 	@go run ./internal/bench/presets -out .ropewalk/bench/presets.json
 
 # The packages are installed into .tools/worlds once. With them this takes about two and a half minutes of one core.
-# WORLDS chooses some of textworld, thefuzz, reasoning (reasoning-gym), mcp (servers from PyPI) and mcp-npm (servers
-# from npm, which want Node.js).
-WORLDS ?= textworld thefuzz mcp mcp-npm reasoning
+# WORLDS chooses some of textworld, thefuzz, reasoning (reasoning-gym), openenv, sokoban (gym-sokoban), mcp (servers
+# from PyPI) and mcp-npm (servers from npm, which want Node.js).
+WORLDS ?= textworld thefuzz mcp mcp-npm reasoning openenv sokoban
 test-worlds: $(addprefix test-worlds-,$(WORLDS)) ## compare with the packages of others
 
 test-worlds-textworld:
@@ -84,6 +87,14 @@ test-worlds-reasoning:
 	ROPEWALK_REASONING_PYTHON=$${ROPEWALK_REASONING_PYTHON:-$$(tools/worlds.sh reasoning)} \
 	ROPEWALK_REQUIRE_REASONING=1 go test -count 1 -run TestRealReasoningGym -v ./env/remote
 
+test-worlds-openenv:
+	ROPEWALK_OPENENV_PYTHON=$${ROPEWALK_OPENENV_PYTHON:-$$(tools/worlds.sh openenv)} \
+	ROPEWALK_REQUIRE_OPENENV=1 go test -count 1 -run TestRealOpenEnv -v ./env/remote
+
+test-worlds-sokoban:
+	ROPEWALK_SOKOBAN_PYTHON=$${ROPEWALK_SOKOBAN_PYTHON:-$$(tools/worlds.sh sokoban)} \
+	ROPEWALK_REQUIRE_SOKOBAN=1 go test -count 1 -run TestRealGymSokoban -v ./env/remote
+
 test-worlds-mcp:
 	ROPEWALK_MCP_PYTHON=$${ROPEWALK_MCP_PYTHON:-$$(tools/worlds.sh mcp)} ROPEWALK_REQUIRE_MCP_SERVERS=1 \
 		go test -count 1 -run 'TestRealServerTime|TestRealLibraryServer' -v ./tool/mcp
@@ -92,10 +103,40 @@ test-worlds-mcp-npm:
 	ROPEWALK_MCP_NODE_MODULES=$${ROPEWALK_MCP_NODE_MODULES:-$$(tools/worlds.sh mcp-npm)} \
 	ROPEWALK_REQUIRE_MCP_SERVERS=1 go test -count 1 -run TestRealServerEverything -v ./tool/mcp
 
+# The packages are installed into .tools/worlds/serve once (about 600 MB). With them it takes less than a minute.
+test-serve: ## ask the server through OpenAI's Python client and through lm-eval
+	ROPEWALK_SERVE_PYTHON=$${ROPEWALK_SERVE_PYTHON:-$$(tools/worlds.sh serve)} ROPEWALK_REQUIRE_SERVE_CLIENTS=1 \
+		go test -count 1 -run TestReal -v ./internal/serve
+
+# SERVERS chooses some of llama (compiled into .tools once, four minutes of two cores; then half a minute) and vllm
+# (installed into .tools/vllm once, about 6 GB; then some minutes).
+SERVERS ?= llama
+test-servers: $(addprefix test-servers-,$(SERVERS)) ## generate with real inference servers, and train through them
+
+test-servers-llama:
+	ROPEWALK_LLAMA_SERVER=$${ROPEWALK_LLAMA_SERVER:-$$(tools/llama-server.sh)} ROPEWALK_REQUIRE_LLAMA_SERVER=1 \
+		go test -count 1 -v \
+		-run 'TestRealLlama|TestARunThroughARealLlama|TestARunWhoseOnlyServer|TestServersThatAreTooFar' \
+		./policy/servers ./activities
+
+test-servers-vllm: ## generate with a real vLLM on the processor, and train through it
+	ROPEWALK_VLLM=$${ROPEWALK_VLLM:-$$(tools/vllm.sh)} ROPEWALK_REQUIRE_VLLM=1 \
+		go test -count 1 -timeout 60m -run 'TestRealVLLM|TestARunThroughARealVLLM' -v ./policy/servers ./activities
+
+# SkyRL is installed into .tools/worlds once (some 8 GB; it wants Python 3.12). With it this takes about five minutes of
+# two cores. ROPEWALK_PYTHON names a Python with torch and peft.
+test-tinker: ## train at SkyRL's real Tinker server, and compare a step with PyTorch's
+	ROPEWALK_TINKER_PYTHON=$${ROPEWALK_TINKER_PYTHON:-$$(tools/worlds.sh tinker)} ROPEWALK_REQUIRE_TINKER=1 \
+		ROPEWALK_REQUIRE_TORCH=1 go test -count 1 -timeout 60m -run 'TestRealSkyRL|TestARunAtARealTinker' -v \
+		./policy/tinker ./gpu/torch ./activities
+
+models: ## fetch the published model of recipes/smollm2.yaml into .tools/models (about 110 MB)
+	@tools/models.sh
+
 # The files are fetched into .tools/tokenizers once (about 110 MB). The test also logs the ratio of encoding times.
 test-tokenizers: ## compare published tokenizers with Hugging Face's on 11 MB of text
 	ROPEWALK_TOKENIZERS=$${ROPEWALK_TOKENIZERS:-$$(tools/tokenizers.sh)} ROPEWALK_REQUIRE_TOKENIZERS=1 \
-		go test -count 1 -run 'Published|TextFromOutside' -v ./policy/tokenizer
+		go test -count 1 -run 'Published|TextFromOutside|ChatTemplates' -v ./policy/tokenizer ./internal/jinja
 
 check-bytes: tools ## train the same short runs at BASE=COMMIT and here, and compare the weights byte for byte (minutes)
 	@tools/check-bytes.sh "$(BASE)" $(RUNS)
@@ -135,11 +176,30 @@ bench-quickstart: build tools ## train the quickstart with three seeds and check
 	@mkdir -p .ropewalk/bench
 	@go run ./internal/bench/quickstart -out .ropewalk/bench/quickstart.json -svg docs/learning-curves.svg
 
+# The model must be there: `make models`.
+bench-smollm2: build tools ## train the published model of recipes/smollm2.yaml and compare before and after (minutes)
+	@mkdir -p .ropewalk/bench
+	@go run ./internal/bench/smollm2 -out .ropewalk/bench/smollm2.json
+
+# llama-server is compiled once (minutes); the model must be there: `make models`.
+bench-serve: build ## compare `ropewalk serve` and the engine with llama.cpp's server at 1, 4 and 16 streams (minutes)
+	@mkdir -p .ropewalk/bench
+	@go run ./internal/bench/serve -llama "$${ROPEWALK_LLAMA_SERVER:-$$(tools/llama-server.sh)}" \
+		-out .ropewalk/bench/serve.json
+
+bench-rollout: build tools ## compare rollouts with the limit of the machine, interleaved and staged (minutes)
+	@mkdir -p .ropewalk/bench
+	@go run ./internal/bench/rollout -out .ropewalk/bench/rollout.json
+
 # SEEDS and CELLS choose; a trial that is done is not repeated.
 SEEDS ?= 1,2,3
 bench-worlds: build tools ## train each world by GRPO and by its paper's method, three seeds each (at most 2.5 hours)
 	@mkdir -p .ropewalk/bench
 	@go run ./internal/bench/worlds -seeds $(SEEDS) -only "$(CELLS)" -out .ropewalk/bench/worlds.json
+
+bench-trees: build tools ## compare AEPO's and ARPO's trees with GRPO on searchqa, three seeds each (half an hour)
+	@mkdir -p .ropewalk/bench
+	@go run ./internal/bench/trees -seeds $(SEEDS) -out .ropewalk/bench/trees.json
 
 # One of the peers is bubblewrap; on Debian: apt-get install bubblewrap.
 bench-sandbox: build ## compare the sandbox with the limit of its design and with its peers (minutes)
@@ -153,7 +213,7 @@ soak: ## load the sandbox with good and bad programs for SOAK (30m); fails if an
 	@mkdir -p .ropewalk/bench
 	@go run ./internal/bench/soak -for $(SOAK) -out .ropewalk/bench/soak.json
 
-bench-%: ## run one benchmark: bench-engine, bench-record, bench-rl, bench-tax, bench-view
+bench-%: ## run one benchmark: bench-engine, bench-record, bench-rl, bench-simulate, bench-tax, bench-view
 	@mkdir -p .ropewalk/bench
 	@go run ./internal/bench/$* -out .ropewalk/bench/$*.json
 

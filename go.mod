@@ -9,6 +9,7 @@ require (
 	github.com/blevesearch/bleve/v2 v2.6.3
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.23.0
+	github.com/coder/websocket v1.8.15
 	github.com/duckdb/duckdb-go/v2 v2.10504.0
 	github.com/ebitengine/purego v0.11.3
 	github.com/google/go-cmp v0.7.0

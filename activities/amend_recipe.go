@@ -69,6 +69,9 @@ func (a AmendRecipe) draft(ctx context.Context, in api.AmendInput) (schema.Manif
 	if resolved, err = withPins(resolved, before.recipe.Rollout.MCP); err != nil {
 		return schema.Manifest{}, err
 	}
+	if resolved, err = withModel(resolved, before.recipe.Policy); err != nil {
+		return schema.Manifest{}, err
+	}
 	if err := built(&resolved.Recipe); err != nil {
 		return schema.Manifest{}, err
 	}

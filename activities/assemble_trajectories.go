@@ -44,8 +44,9 @@ func (a AssembleTrajectories) sampled(ctx context.Context, in api.AssembleInput,
 	if err != nil {
 		return nil, err
 	}
-	rows := make([]schema.TrajectoryRow, len(episodes))
-	for i, e := range episodes {
+	leaves := rollout.Leaves(episodes)
+	rows := make([]schema.TrajectoryRow, len(leaves))
+	for i, e := range leaves {
 		rows[i] = rollout.TrajectoryRow(e)
 	}
 	box, err := a.toolbox(recipe, a.Notebooks)

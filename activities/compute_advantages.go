@@ -50,6 +50,13 @@ func (a ComputeAdvantages) batch(ctx context.Context, w *draft, in api.Advantage
 	if err != nil {
 		return nil, err
 	}
+	if recipe.Advantage.SharesPrefixes() {
+		branches, err := read[schema.BranchRow](ctx, a.records, in.Turns...)
+		if err != nil {
+			return nil, err
+		}
+		batch.JoinLineage(kept, schema.LineageOf(branches))
+	}
 	if recipe.Outputs().Any() {
 		if err := a.joinOutputs(ctx, in, recipe, kept); err != nil {
 			return nil, err
@@ -79,7 +86,7 @@ func (a ComputeAdvantages) kept(ctx context.Context, in api.AdvantageInput) ([]b
 	if err != nil {
 		return nil, err
 	}
-	turns, err := read[schema.TurnRow](ctx, a.records, in.Turns...)
+	turns, err := wholeTurns(ctx, a.records, in.Turns...)
 	if err != nil {
 		return nil, err
 	}

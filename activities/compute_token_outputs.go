@@ -31,6 +31,9 @@ func (a ComputeTokenOutputs) Execute(ctx context.Context, in api.TokenOutputsInp
 		}
 		out.Rows, out.Tokens = len(k.rows), batch.Tokens(k.kept)
 		w.timing.Rows, w.timing.Tokens = int64(out.Rows), out.Tokens
+		if w.stats, err = k.mismatch(in.Policy); err != nil {
+			return err
+		}
 		return put(ctx, w, k.rows)
 	})
 	return out, err
@@ -52,7 +55,7 @@ func (a ComputeTokenOutputs) begin(ctx context.Context, w *draft, in api.TokenOu
 		}
 	}
 	w.manifest.Inputs = append(append(w.manifest.Inputs, in.Turns...), in.Selection)
-	turns, err := read[schema.TurnRow](ctx, a.records, in.Turns...)
+	turns, err := wholeTurns(ctx, a.records, in.Turns...)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +63,8 @@ func (a ComputeTokenOutputs) begin(ctx context.Context, w *draft, in api.TokenOu
 	if err != nil {
 		return nil, err
 	}
-	k := &keptTokens{trainer: trainer, recipe: recipe, progress: w.progress, kept: batch.Unmasked(selection, turns)}
+	k := &keptTokens{trainer: trainer, recipe: recipe, progress: w.progress, kept: batch.Unmasked(selection, turns),
+		versions: versionsOf(turns)}
 	for _, t := range k.kept {
 		k.rows = append(k.rows, schema.TokenOutputsRow{GroupID: t.GroupID, TrajectoryID: t.TrajectoryID})
 	}
@@ -88,6 +92,7 @@ type keptTokens struct {
 	recipe    *recipes.Recipe
 	progress  *progress
 	kept      []schema.BatchRow
+	versions  map[string]string // that wrote each trajectory
 	pieces    *batch.Pieces
 	rows      []schema.TokenOutputsRow
 	reference api.PolicyRef

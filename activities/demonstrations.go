@@ -26,11 +26,12 @@ type given struct {
 	inputs []schema.Ref
 }
 
-// givenDemonstrations reads the demonstrations that the recipe names; nil if a script writes them.
+// givenDemonstrations reads the demonstrations that the recipe names; nil if a script writes them, as
+// it does those of a form.
 func (a WarmStart) givenDemonstrations(ctx context.Context, in api.Scope, recipe *recipes.Recipe) (*given, error) {
 	d := recipe.WarmStart.Demonstrations
 	switch {
-	case d == nil:
+	case d == nil || d.Form:
 		return nil, nil
 	case d.File != "":
 		return a.ofFile(ctx, recipe, *d)
@@ -137,7 +138,7 @@ func (a WarmStart) stepDemonstrations(ctx context.Context, recipe *recipes.Recip
 	for _, r := range scored {
 		wanted[r.TrajectoryID] = all || r.Success
 	}
-	rows, err := read[schema.TurnRow](ctx, a.records, from...)
+	rows, err := wholeTurns(ctx, a.records, from...)
 	if err != nil {
 		return err
 	}
@@ -152,11 +153,15 @@ func (a WarmStart) stepDemonstrations(ctx context.Context, recipe *recipes.Recip
 		}
 		turns := make([]rollout.RecordedTurn, n)
 		for i, t := range rows[:n] {
-			turns[i] = rollout.RecordedTurn{Tokens: t.TokenIDs, Mask: t.LossMask}
+			turns[i] = rollout.RecordedTurn{Tokens: t.TokenIDs, Mask: t.LossMask, Summary: t.IsSummary()}
 		}
 		demos := demosOf(rollout.SequencesOf(turns, recipe.Whole()))
 		for _, one := range demos {
-			if most := recipe.Policy.MaxPositions; len(one.TokenIDs) > most {
+			shape, err := a.shape(recipe)
+			if err != nil {
+				return err
+			}
+			if most := shape.Positions; len(one.TokenIDs) > most {
 				return refuse(api.FailBadInput, "warm_start.demonstrations.run: trajectory %s has %d tokens, and "+
 					"policy.max_positions is %d", rows[0].TrajectoryID, len(one.TokenIDs), most)
 			}
@@ -180,23 +185,15 @@ func (a WarmStart) sameTokens(ctx context.Context, recipe *recipes.Recipe, run s
 	if err != nil {
 		return err
 	}
-	theirs, err := a.tokenizer(&c.recipe)
+	theirs, err := a.tokenizerDigest(ctx, &c.recipe)
 	if err != nil {
 		return err
 	}
-	ours, err := a.tokenizer(recipe)
+	ours, err := a.tokenizerDigest(ctx, recipe)
 	if err != nil {
 		return err
 	}
-	one, err := schema.Canonical(theirs.Files())
-	if err != nil {
-		return err
-	}
-	other, err := schema.Canonical(ours.Files())
-	if err != nil {
-		return err
-	}
-	if schema.Digest(one) != schema.Digest(other) || c.recipe.Whole() != recipe.Whole() {
+	if theirs != ours || c.recipe.Whole() != recipe.Whole() {
 		return refuse(api.FailBadInput, "warm_start.demonstrations.run: run %s has another tokenizer or prompt "+
 			"format: its environment, protocol and tools must be this recipe's", run)
 	}

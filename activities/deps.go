@@ -7,9 +7,12 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/ropewalk/ropewalk/env/remote"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
+	"github.com/ropewalk/ropewalk/internal/judge"
 	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/policy/servers"
 	"github.com/ropewalk/ropewalk/policy/tokenizer"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rollout"
@@ -27,6 +30,11 @@ type Deps struct {
 	// engines trains and generates; see draft.trainer and draft.sampler.
 	engines *enginepool.Pool
 	scratch string // folder for checkpoints that are made
+	memory  int64  // of the machine, in bytes, if this worker runs models on it; else 0
+	// modelFolder holds models that recipes name without a path; "" if this worker has none. bucket opens other buckets
+	// of its S3 server.
+	modelFolder string
+	bucket      func(name string) (store.Store, error)
 	// Host names this worker's host; "" if the host has no queue of its own.
 	Host string
 	// Code is the digest of the program: the record says which code made what.
@@ -37,6 +45,10 @@ type Deps struct {
 	held *held
 	// servers holds sessions with MCP servers.
 	servers *mcp.Pool
+	// judgements holds verdicts of judges that are perhaps not committed yet.
+	judgements *judge.Memory
+	// functions holds the processes of users' reward functions.
+	functions *remote.Functions
 	// ledgers count, for each run, how the samples of its finished steps fared on each problem.
 	ledgers recent[string, *ledger]
 	// prepared holds the tasks that runs keep, by the manifests that decided on them.
@@ -58,9 +70,17 @@ type Options struct {
 	Code         string // SHA-256 of the program, hex
 	CacheBytes   int64  // memory for verified manifests and shards; 0 keeps none
 	Scratch      string // folder for checkpoints that are loaded or saved
+	// Memory is the machine's, in bytes: a recipe whose CPU engine cannot fit is refused. 0 refuses none.
+	Memory int64
+	// Score is the forward pass that inference servers are compared with; nil: no recipe can name any.
+	Score servers.Score
 	// Fetch opens the remote files that an environment's settings name; nil: this worker opens none.
 	Fetch func(ctx context.Context, address string) (io.ReadCloser, error)
-	Host  string // name of the host whose own queue this worker also polls; "" if it polls none
+	// Models is the folder of the models that recipes name without a path; "" if this worker has none.
+	Models string
+	// Bucket opens another bucket of the worker's S3 server; nil: this worker opens none.
+	Bucket func(name string) (store.Store, error)
+	Host   string // name of the host whose own queue this worker also polls; "" if it polls none
 }
 
 // New makes the shared state of the stages. The caller that opened the engines, the sandbox and the sessions closes
@@ -75,11 +95,12 @@ func New(o Options) (*Deps, error) {
 		records: records{o.Store, record}, resolver: newResolver(record), Code: o.Code, tokens: tokens,
 		execution: execution{Sandbox: o.Sandbox, Tier: o.Tier, sessions: o.Sessions},
 		engines: enginepool.New(enginepool.Options{Record: record, Trainer: o.Trainer, Sampler: o.Rollout,
-			Torch: o.Torch, Scratch: o.Scratch}),
-		scratch: o.Scratch, Host: o.Host, held: newHeld(heldBytes),
+			Torch: o.Torch, Scratch: o.Scratch, Score: o.Score}),
+		scratch: o.Scratch, memory: o.Memory, Host: o.Host, modelFolder: o.Models, bucket: o.Bucket,
+		held:     newHeld(heldBytes),
 		ledgers:  recent[string, *ledger]{most: ledgersKept},
 		prepared: recent[string, *prepared]{most: preparedKept},
-		servers:  mcp.NewPool(),
+		servers:  mcp.NewPool(), judgements: &judge.Memory{}, functions: &remote.Functions{},
 	}
 	d.fetch = o.Fetch
 	if o.Sessions != nil {

@@ -20,6 +20,9 @@ func (w *draft) trainer(ctx context.Context, scope api.Scope, r *recipes.Recipe)
 // sampler returns the engine that generates for a recipe, until the stage ends.
 func (w *draft) sampler(ctx context.Context, scope api.Scope, r *recipes.Recipe) (*enginepool.Sampler, error) {
 	s, release, err := w.deps.engines.Sampler(ctx, scope.Run, r, w.elsewhere(ctx, r))
+	if len(r.Engine.Servers) > 0 { // they are as near to any host
+		return s, err
+	}
 	return s, w.leased(ctx, r, release, err)
 }
 

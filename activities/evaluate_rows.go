@@ -2,10 +2,9 @@ package activities
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/ropewalk/ropewalk/activities/api"
-	"github.com/ropewalk/ropewalk/env"
+	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -19,33 +18,18 @@ type heldOut struct {
 	calls        []schema.EvaluationCallRow
 	transitions  []schema.EvaluationTransitionRow
 	trajectories []schema.EvaluationTrajectoryRow
+	judgements   []schema.EvaluationJudgementRow // nil if no judge was asked
 	// whole is false if ids cannot number the episodes. Then only the rows of evaluations are recorded.
 	whole bool
-	// score is the sum of the scores of graded sampled episodes.
-	score  float64
-	graded int
+	// debates are the proposals of agents, where answers or actions are debated.
+	debates []schema.EvaluationDebateRow
+	// excluded counts the episodes that broke.
+	excluded int
 }
 
 // fits reports whether ids can number the episodes of an evaluation.
 func fits(problems, samples int) bool {
 	return problems <= schema.MaxGroups && samples <= schema.MaxSamples
-}
-
-// grade adds the scores of sampled episodes, if their environment grades them.
-func (h *heldOut) grade(world env.Environment, episodes []*rollout.Episode) error {
-	scorer, ok := world.(env.Scorer)
-	if !ok {
-		return nil
-	}
-	for _, e := range episodes {
-		score, err := scorer.Score(e.State)
-		if err != nil {
-			return fmt.Errorf("grade %s: %w", e.TrajectoryID, err)
-		}
-		h.score += score
-	}
-	h.graded += len(episodes)
-	return nil
 }
 
 // add takes the finished episodes of one pass, in the order of problems and samples. first is the number of the
@@ -88,6 +72,9 @@ func promptOf(e *rollout.Episode) schema.EvaluationPromptRow {
 		GroupID: e.GroupID, ProblemID: e.Task.ID, Level: int32(e.Task.Level), Problem: e.Task.Text,
 		Answer: e.Task.Answer, Expression: e.Task.Spec, TokenIDs: e.Context,
 	}
+	if e.Task.Part != "" {
+		row.Part = &e.Task.Part
+	}
 	if len(e.Turns) > 0 {
 		row.TokenIDs = e.Turns[0].Context
 	}
@@ -95,7 +82,7 @@ func promptOf(e *rollout.Episode) schema.EvaluationPromptRow {
 }
 
 // put commits the tables. An environment has tool calls or transitions; the other table is left out.
-func (h *heldOut) put(ctx context.Context, w *draft, interactive bool) error {
+func (h *heldOut) put(ctx context.Context, w *draft, recipe *recipes.Recipe) error {
 	if err := put(ctx, w, h.rows); err != nil || !h.whole {
 		return err
 	}
@@ -105,18 +92,26 @@ func (h *heldOut) put(ctx context.Context, w *draft, interactive bool) error {
 	if err := put(ctx, w, h.turns); err != nil {
 		return err
 	}
-	if interactive {
+	if recipe.Evaluation.Debate != nil {
+		if err := put(ctx, w, h.debates); err != nil {
+			return err
+		}
+	}
+	if recipe.Environment.Declaration().Interactive {
 		if err := put(ctx, w, h.transitions); err != nil {
 			return err
 		}
 	} else if err := put(ctx, w, h.calls); err != nil {
 		return err
 	}
-	return put(ctx, w, h.trajectories)
+	if err := put(ctx, w, h.trajectories); err != nil || h.judgements == nil {
+		return err
+	}
+	return put(ctx, w, h.judgements)
 }
 
 // row returns the row of one episode, after add.
-func (h *heldOut) row(in api.EvaluateInput, e *rollout.Episode, sample int, greedy, correct bool) {
+func (h *heldOut) row(in api.EvaluateInput, e *rollout.Episode, sample int, greedy, correct bool) schema.EvaluationRow {
 	t := rollout.TrajectoryRow(e)
 	row := schema.EvaluationRow{
 		Tag: in.Tag, ProblemID: t.ProblemID, Level: t.Level, Sample: int32(sample), Greedy: greedy,
@@ -127,5 +122,8 @@ func (h *heldOut) row(in api.EvaluateInput, e *rollout.Episode, sample int, gree
 	if h.whole {
 		row.TrajectoryID = &t.TrajectoryID
 	}
-	h.rows = append(h.rows, row)
+	if e.Task.Part != "" {
+		row.Part = &e.Task.Part
+	}
+	return row
 }

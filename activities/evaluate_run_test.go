@@ -11,6 +11,7 @@ import (
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/internal/pipelinetest"
 	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store/mem"
 	"github.com/ropewalk/ropewalk/workflows"
 )
@@ -105,5 +106,110 @@ func TestAnEvaluationInAnotherShape(t *testing.T) {
 	text, ok := recipes.Source("sokoban")
 	require.True(t, ok)
 	_, err = b.evaluate(workflows.EvaluateInput{Run: "f", RecipeYAML: string(text), RecipeFile: "r", Policy: policy})
-	require.ErrorContains(t, err, "environment.name: the policy was trained with another tokenizer")
+	require.ErrorContains(t, err, "rollout.protocol: the policy was trained with another tokenizer than the prompt "+
+		"format think_action of sokoban needs")
+	require.ErrorContains(t, err, "evaluate a policy that was trained with it")
+}
+
+// An evaluation with shards has the rows of one without: a shard that a killed worker has lost is all that is run
+// again.
+func TestAnEvaluationInShards(t *testing.T) {
+	ctx := t.Context()
+	b := newBench(t, mem.New())
+	_, err := b.train(t, workflows.TrainRunInput{Run: "a", Recipe: "quickstart", Set: small})
+	require.NoError(t, err)
+	policy, whole := b.policyOf(t, "a", 2)
+	_, parts := b.policyOf(t, "a", 2, "evaluation.shard_problems=2")
+	one, err := b.evaluate(workflows.EvaluateInput{Run: "e", RecipeYAML: whole, RecipeFile: "r", Policy: policy})
+	require.NoError(t, err)
+	in := workflows.EvaluateInput{Run: "f", RecipeYAML: parts, RecipeFile: "r", Policy: policy}
+	many, err := b.evaluate(in)
+	require.NoError(t, err)
+	require.Equal(t, one.Summary, many.Summary)
+
+	record := analysis.New(b.store)
+	rows := func(run string, table schema.Table) (n int) {
+		view, err := record.Visible(ctx, run)
+		require.NoError(t, err)
+		shards, err := view.Shards(ctx, table)
+		require.NoError(t, err)
+		for _, s := range shards {
+			n += s.Rows
+		}
+		return n
+	}
+	for _, table := range []schema.Table{schema.Evaluations, schema.EvaluationPrompts, schema.EvaluationTurns,
+		schema.EvaluationTrajectories} {
+		require.Positive(t, rows("e", table), table)
+		require.Equal(t, rows("e", table), rows("f", table), table)
+	}
+	overview, err := record.Overview(ctx, "f")
+	require.NoError(t, err)
+	require.Len(t, overview.Evaluations, 1)
+	report, err := record.Verify(ctx, "f")
+	require.NoError(t, err)
+	require.Empty(t, report.Faults)
+
+	// What a killed run leaves: its recipe and some shards. They are adopted.
+	at := schema.At("f", policy.Step, schema.StageEvaluate)
+	require.NoError(t, b.store.Delete(ctx, at.ManifestKey()))
+	require.NoError(t, b.store.Delete(ctx, at.WithShard(1).ManifestKey()))
+	first, err := b.store.Get(ctx, at.WithShard(0).ManifestKey())
+	require.NoError(t, err)
+	again, err := b.evaluate(in)
+	require.NoError(t, err)
+	require.Equal(t, many.Summary, again.Summary)
+	same, err := b.store.Get(ctx, at.WithShard(0).ManifestKey())
+	require.NoError(t, err)
+	require.Equal(t, first, same)
+
+	// A figure that its rows do not give is a fault, and so is a lost shard.
+	require.NoError(t, b.store.Delete(ctx, at.WithShard(0).ManifestKey()))
+	report, err = record.Verify(ctx, "f")
+	require.NoError(t, err)
+	require.NotEmpty(t, report.Faults)
+}
+
+// A policy can be asked to read longer sequences than it was trained with.
+func TestAnEvaluationWithLongerContexts(t *testing.T) {
+	b := newBench(t, mem.New())
+	_, err := b.train(t, workflows.TrainRunInput{Run: "a", Recipe: "quickstart", Set: small})
+	require.NoError(t, err)
+	policy, recipe := b.policyOf(t, "a", 2, "policy.max_positions=600", "rollout.max_tokens=600",
+		"rollout.max_turn_tokens=500", "rollout.max_turns=1", "evaluation.greedy=false", "evaluation.problems=3")
+	_, err = b.evaluate(workflows.EvaluateInput{Run: "e", RecipeYAML: recipe, RecipeFile: "r", Policy: policy})
+	require.NoError(t, err)
+	view, err := analysis.New(b.store).Visible(t.Context(), "e")
+	require.NoError(t, err)
+	rows, err := view.EvaluationRows(t.Context())
+	require.NoError(t, err)
+	longest := int32(0)
+	for _, r := range rows[0].Rows {
+		longest = max(longest, r.Tokens)
+	}
+	require.Greater(t, longest, int32(256), "an untrained policy seldom ends its turn")
+}
+
+// Three agents debate each answer. The record holds each proposal, and deciding them again gives the same.
+func TestAnEvaluationByDebate(t *testing.T) {
+	ctx := t.Context()
+	b := newBench(t, mem.New())
+	_, err := b.train(t, workflows.TrainRunInput{Run: "a", Recipe: "quickstart", Set: small})
+	require.NoError(t, err)
+	policy, recipe := b.policyOf(t, "a", 2, "evaluation.debate={agents: 3, rounds: 1, aggressive: true}",
+		"evaluation.samples=2", "evaluation.problems=6", "evaluation.greedy=false", "evaluation.shard_problems=4",
+		"policy.max_positions=600", "rollout.max_tokens=600")
+	in := workflows.EvaluateInput{Run: "e", RecipeYAML: recipe, RecipeFile: "r", Policy: policy}
+	out, err := b.evaluate(in)
+	require.NoError(t, err)
+	require.Equal(t, 12, out.Summary.Trajectories, "a debate is a sample")
+	record := analysis.New(b.store)
+	overview, err := record.Overview(ctx, "e")
+	require.NoError(t, err)
+	debates := overview.Evaluations[0].Debates
+	require.NotNil(t, debates)
+	require.Equal(t, 12, debates.Rounds[0].Debates)
+	report, err := record.Verify(ctx, "e")
+	require.NoError(t, err)
+	require.Empty(t, report.Faults)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/schema"
@@ -71,10 +72,11 @@ func (a ExecuteToolCalls) act(ctx context.Context, w *draft, in api.ToolsInput, 
 	if err != nil {
 		return nil, err
 	}
+	acting := rollout.AwaitingResults(episodes)
 	if err := loop.Step(ctx, episodes); err != nil {
 		return nil, err
 	}
-	rows, err := rollout.TransitionRows(episodes, in.Turn)
+	rows, err := rollout.LastTransitionRows(acting)
 	if err != nil {
 		return nil, err
 	}
@@ -113,10 +115,15 @@ func (a ExecuteToolCalls) policyCalls(ctx context.Context, w *draft, in api.Tool
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	box, err := a.toolbox(recipe, a.Notebooks)
+	pages, err := a.summaries(ctx, w, in.Scope, recipe)
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	box, err := a.toolboxFor(recipe, a.Notebooks, nil, pages)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	calling := rollout.AwaitingResults(episodes)
 	outcomes, refs, err := loop.RunCalls(ctx, box, callScope(in.Scope), episodes, w.progress.set)
 	if err != nil {
 		return nil, nil, nil, err
@@ -132,7 +139,37 @@ func (a ExecuteToolCalls) policyCalls(ctx context.Context, w *draft, in api.Tool
 				outcomes[i].Timing))
 		}
 	}
-	return episodes, rollout.ToolCallRows(episodes, in.Turn), measured, nil
+	return episodes, rollout.LastCallRows(calling), measured, nil
+}
+
+// summaries has the run's first policy sum up pages if the recipe asks for it. The engine is leased when the first page
+// is read, because many turns read none.
+func (a ExecuteToolCalls) summaries(ctx context.Context, w *draft, scope api.Scope, recipe *recipes.Recipe) (
+	*summaries, error) {
+	if recipe.SummaryTokens() == 0 {
+		return nil, nil
+	}
+	_, first, err := a.policyAfter(ctx, scope.Run, 0)
+	if err != nil {
+		return nil, err
+	}
+	pages, err := w.summariesFor(ctx, recipe, first, 0)
+	if err != nil {
+		return nil, err
+	}
+	w.manifest.Inputs = append(w.manifest.Inputs, first.Manifest)
+	pages.generate = func(ctx context.Context, req policy.GenerateRequest) (out policy.Generated, err error) {
+		sampler, err := w.sampler(ctx, scope, recipe)
+		if err != nil {
+			return out, err
+		}
+		err = sampler.UseReference(ctx, pages.version(), func(s policy.Sampler) error {
+			out, err = s.Generate(ctx, req)
+			return err
+		})
+		return out, err
+	}
+	return pages, nil
 }
 
 // callTiming returns the row of a call. One that nothing was executed for has no end, so that no duration of 0 enters a

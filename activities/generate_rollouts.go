@@ -30,10 +30,11 @@ func (a GenerateRollouts) Execute(ctx context.Context, in api.GenerateInput) (ap
 		if err != nil {
 			return err
 		}
-		if err := a.generate(ctx, w, in, recipe, loop, episodes); err != nil {
+		episodes, wrote, err := a.generate(ctx, w, in, recipe, loop, episodes)
+		if err != nil {
 			return err
 		}
-		rows := rollout.TurnRows(episodes, in.Turn)
+		rows := rollout.LastTurnRows(wrote)
 		for _, r := range rows {
 			out.Tokens += int64(len(r.TokenIDs)) - int64(r.ContextTokens)
 			if r.Excluded != nil {
@@ -41,28 +42,37 @@ func (a GenerateRollouts) Execute(ctx context.Context, in api.GenerateInput) (ap
 			}
 		}
 		for _, e := range episodes {
-			if e.AwaitsResults() {
+			switch {
+			case e.AwaitsResults():
 				out.Calls++
+			case e.AwaitsResponse():
+				out.Open++
 			}
 		}
 		w.timing.Rows, w.timing.Tokens = int64(len(rows)), out.Tokens
 		held = episodes
-		return put(ctx, w, rows)
+		if err := put(ctx, w, rows); err != nil || recipe.Rollout.Tree == nil {
+			return err
+		}
+		return put(ctx, w, rollout.BranchRows(wrote))
 	})
 	a.hold(out.Done, err, held)
 	return out, err
 }
 
+// generate returns all episodes of the shard, and those that have a new turn.
 func (a GenerateRollouts) generate(ctx context.Context, w *draft, in api.GenerateInput, recipe *recipes.Recipe,
-	loop *rollout.Loop, episodes []*rollout.Episode) error {
-	if !slices.ContainsFunc(episodes, (*rollout.Episode).AwaitsResponse) {
-		return nil
+	loop *rollout.Loop, episodes []*rollout.Episode) (all, wrote []*rollout.Episode, err error) {
+	if all, err = loop.Grow(episodes); err != nil || !slices.ContainsFunc(all, (*rollout.Episode).AwaitsResponse) {
+		return all, nil, err
 	}
 	sampler, err := w.sampler(ctx, in.Scope, recipe)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	return sampler.Use(ctx, version(in.Policy), func(s policy.Sampler) error {
-		return loop.Respond(ctx, s, in.Policy.Digest, episodes)
+	err = sampler.Use(ctx, version(in.Policy), func(s policy.Sampler) (err error) {
+		all, wrote, err = loop.Round(ctx, s, in.Policy.Digest, all)
+		return err
 	})
+	return all, wrote, err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/tool/tools"
 )
 
 // heldBytes bounds the memory of the episodes that a worker holds between the turns of its shards.
@@ -90,12 +91,23 @@ func (d *Deps) hold(done api.Done, err error, episodes []*rollout.Episode) {
 	}
 }
 
+// treeOf returns the tree of a recipe's samples; nil if they are independent.
+func treeOf(recipe *recipes.Recipe) *rollout.Tree {
+	tree := recipe.Rollout.Branching()
+	if tree != nil && recipe.Sandbox.Session {
+		tree.Stateful = []string{tools.Python.Name}
+	}
+	return tree
+}
+
 // episodes returns one shard's episodes as of its past. It takes the episodes that this worker holds and applies the
 // rows committed since, or rebuilds the episodes from the shard's prompts and all committed rows. The caller owns
 // them.
 func (d *Deps) episodes(ctx context.Context, recipe *recipes.Recipe, shard int, prompts schema.Ref,
 	past api.Past) (*rollout.Loop, []*rollout.Episode, error) {
-	loop, err := d.loop(recipe, rolloutSampling(recipe))
+	draws := rolloutSampling(recipe)
+	draws.tree = treeOf(recipe)
+	loop, err := d.loop(recipe, draws)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -120,6 +132,10 @@ func (d *Deps) episodes(ctx context.Context, recipe *recipes.Recipe, shard int, 
 	if rows.Turns, err = commit.Rows[schema.TurnRow](ctx, d.Record, ofStage(later, api.StageRollout)...); err != nil {
 		return nil, nil, err
 	}
+	if rows.Branches, err = commit.Rows[schema.BranchRow](ctx, d.Record,
+		ofStage(later, api.StageRollout)...); err != nil {
+		return nil, nil, err
+	}
 	if rows.Calls, err = commit.Rows[schema.ToolCallRow](ctx, d.Record,
 		ofStage(later, api.StageSandbox)...); err != nil {
 		return nil, nil, err
@@ -128,5 +144,6 @@ func (d *Deps) episodes(ctx context.Context, recipe *recipes.Recipe, shard int, 
 		ofStage(later, api.StageSandbox)...); err != nil {
 		return nil, nil, err
 	}
-	return loop, episodes, loop.Advance(episodes, rows)
+	episodes, err = loop.Advance(episodes, rows)
+	return loop, episodes, err
 }

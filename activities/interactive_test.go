@@ -61,10 +61,10 @@ func worldBench(t *testing.T, recipe string, actions []string) *stepBench {
 }
 
 // movedBench is worldBench with an engine.
-func movedBench(t *testing.T, recipe string, m mover) *stepBench {
+func movedBench(t *testing.T, recipe string, m mover, set ...string) *stepBench {
 	t.Helper()
-	resolved, err := recipes.Resolve(recipe, "",
-		[]string{"rollout.prompts=4", "rollout.samples_per_prompt=6", "rollout.shard_groups=2"}, nil, nil)
+	resolved, err := recipes.Resolve(recipe, "", append([]string{"rollout.prompts=4", "rollout.samples_per_prompt=6",
+		"rollout.shard_groups=2"}, set...), nil, nil)
 	require.NoError(t, err)
 	tok, err := TokenizerOf(&resolved.Recipe)
 	require.NoError(t, err)
@@ -99,6 +99,9 @@ func (b *stepBench) playShard(shard int, forget bool) (assembled schema.Ref, tur
 			Turn: turn, Prompts: b.prompts, Policy: b.policy})
 		require.NoError(b.t, err)
 		turns, last = append(turns, out.Manifest), api.Past{Last: out.Manifest}
+		if out.Open > 0 { // a summary
+			continue
+		}
 		if out.Calls == 0 {
 			break
 		}

@@ -33,23 +33,11 @@ func (d *Deps) preparedData(ctx context.Context, run string, recipe *recipes.Rec
 	if out, ok := d.prepared.find(ref.Digest); ok {
 		return out, nil
 	}
-	rows, err := read[schema.TaskRow](ctx, d.records, ref)
-	if err != nil {
-		return nil, err
-	}
-	_, list, err := d.lister(recipe)
-	if err != nil {
-		return nil, err
-	}
-	tasks, err := list.Tasks(ctx, env.Train)
+	tasks, rows, err := d.taskRowsBehind(ctx, recipe, run, ref)
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range rows {
-		if int(r.Place) >= len(tasks) || tasks[r.Place].ID != r.TaskID {
-			return nil, refuse(api.FailBadInput, "data: task %d of the environment's files is not task %s, which "+
-				"run %s has committed: the files have changed", r.Place, r.TaskID, run)
-		}
 		if r.Kept {
 			out.kept = append(out.kept, tasks[r.Place])
 		}

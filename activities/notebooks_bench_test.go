@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -48,6 +49,9 @@ func (s *scripted) Generate(_ context.Context, req policy.GenerateRequest) (poli
 		g.LogProbs, g.Entropies = append(g.LogProbs, make([]float32, len(ids))),
 			append(g.Entropies, make([]float32, len(ids)))
 		g.Finish = append(g.Finish, policy.FinishStop)
+		if req.Top > 0 {
+			g.Top = append(g.Top, slices.Repeat([][]float32{{-1, -1}}, min(len(ids), req.TopTokens)))
+		}
 	}
 	return g, nil
 }

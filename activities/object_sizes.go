@@ -5,6 +5,8 @@ import (
 
 	"github.com/ropewalk/ropewalk/activities/api"
 	sizes "github.com/ropewalk/ropewalk/gpu/plan"
+	"github.com/ropewalk/ropewalk/internal/planning"
+	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/recipes"
 )
 
@@ -17,8 +19,8 @@ const (
 // storable refuses a recipe whose checkpoints contain a file larger than the store can hold, before anything is
 // computed.
 func (d *Deps) storable(r *recipes.Recipe) error {
-	if r.Environment.Imported() || r.Policy.Checkpoint != "" {
-		return nil // nothing is trained, or the recipe does not determine the model's shape
+	if r.Environment.Imported() {
+		return nil // nothing is trained
 	}
 	field, size, err := d.largestObject(r)
 	if err != nil {
@@ -33,14 +35,29 @@ func (d *Deps) storable(r *recipes.Recipe) error {
 	return nil
 }
 
+// holdable refuses a recipe whose models the CPU engine cannot hold in the machine's memory, before anything is
+// computed. Devices are looked at when they are leased.
+func (d *Deps) holdable(r *recipes.Recipe, kind string) error {
+	if kind != recipes.EngineCPU || d.memory == 0 || r.Environment.Imported() {
+		return nil
+	}
+	shape, err := d.shape(r)
+	if err != nil {
+		return err
+	}
+	trainer, _ := d.engines.CPU()
+	text := planning.Exceeds(r, sizes.Of(shape), trainer.Describe().Threads, d.memory)
+	if text == "" {
+		return nil
+	}
+	return refuse(api.FailBadInput, "policy: %s: choose a smaller model, fewer threads, a smaller rollout.max_tokens, "+
+		"or engine.kind: torch on GPUs (ropewalk run RECIPE --dry-run plans it)", text)
+}
+
 // largestObject returns the size of the largest file of a run's checkpoints, without its header, and the recipe field
 // that determines it. A critic has the policy's tensors plus a value head.
 func (d *Deps) largestObject(r *recipes.Recipe) (field string, size int64, err error) {
-	tokens, err := d.tokenizer(r)
-	if err != nil {
-		return "", 0, err
-	}
-	shape, err := PolicyShape(r.Policy, tokens)
+	shape, err := d.shape(r)
 	if err != nil {
 		return "", 0, err
 	}
@@ -56,6 +73,18 @@ func (d *Deps) largestObject(r *recipes.Recipe) (field string, size int64, err e
 		return "policy", weights, nil
 	}
 	return of, moments, nil
+}
+
+// shape returns the sizes of the model that a recipe trains.
+func (d *Deps) shape(r *recipes.Recipe) (checkpoint.Shape, error) {
+	if shape, known, err := r.Policy.Shape(); known || err != nil {
+		return shape, err
+	}
+	tokens, err := d.tokenizer(r)
+	if err != nil {
+		return checkpoint.Shape{}, err
+	}
+	return PolicyShape(r.Policy, tokens)
 }
 
 func gibibytes(n int64) string {

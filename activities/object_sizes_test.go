@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/policy/cpu"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/store/faults"
@@ -68,4 +69,27 @@ func TestTooLargeIsPermanent(t *testing.T) {
 	require.ErrorAs(t, classify(fmt.Errorf("update: %w", err)), &failure)
 	require.True(t, failure.NonRetryable())
 	require.Equal(t, api.FailBadInput, failure.Type())
+}
+
+// A model that the machine's memory cannot hold is refused before anything starts, with the estimate and the remedy.
+func TestModelsTooLargeForTheMachineAreRefused(t *testing.T) {
+	engine, err := cpu.Open(cpu.Options{Threads: 2})
+	require.NoError(t, err)
+	defer engine.Close()
+	b := stepOf(t, engine, nil)
+	b.deps.memory = 1 << 20
+	_, err = do(b, PrepareRun{b.deps}.Execute, api.PrepareInput{Run: "new", Kind: "train", Recipe: "quickstart"})
+	var failure *temporal.ApplicationError
+	require.ErrorAs(t, err, &failure)
+	require.True(t, failure.NonRetryable())
+	require.Equal(t, api.FailBadInput, failure.Type())
+	require.ErrorContains(t, err, "out of memory, by estimate: the CPU engine takes ")
+	require.ErrorContains(t, err, "the machine has 1.0 MiB: choose a smaller model")
+	b.deps.memory = 1 << 30
+	_, err = do(b, PrepareRun{b.deps}.Execute, api.PrepareInput{Run: "new", Kind: "train", Recipe: "quickstart"})
+	require.NoError(t, err)
+	resolved, err := recipes.Resolve("quickstart", "", nil, nil, nil)
+	require.NoError(t, err)
+	b.deps.memory = 1
+	require.NoError(t, b.deps.holdable(&resolved.Recipe, recipes.EngineTorch), "devices are looked at when leased")
 }

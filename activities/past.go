@@ -117,11 +117,17 @@ func (r records) shardChain(ctx context.Context, assembled schema.Ref) ([]schema
 // the trajectories, so a step's workflow does not need to pass them.
 func (r records) transitions(ctx context.Context, assembled ...schema.Ref) (rows []schema.TransitionRow,
 	made []schema.Ref, err error) {
+	var branches []schema.BranchRow
 	for _, ref := range assembled {
 		chain, err := r.shardChain(ctx, ref)
 		if err != nil {
 			return nil, nil, err
 		}
+		own, err := branchesIn(ctx, r, chain)
+		if err != nil {
+			return nil, nil, err
+		}
+		branches = append(branches, own...)
 		for _, ref := range chain {
 			if isOfStage(ref, api.StageSandbox) {
 				made = append(made, ref)
@@ -129,5 +135,5 @@ func (r records) transitions(ctx context.Context, assembled ...schema.Ref) (rows
 		}
 	}
 	rows, err = read[schema.TransitionRow](ctx, r, made...)
-	return rows, made, err
+	return schema.Inherit(rows, branches), made, err
 }

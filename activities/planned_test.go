@@ -12,8 +12,8 @@ import (
 	"github.com/ropewalk/ropewalk/recipes"
 )
 
-// A recipe with choices that no stage implements yet is refused for good, with all of these choices, before anything
-// is written.
+// A recipe that leaves open what a run needs is refused for good, with all that is missing, before anything is
+// written.
 func TestPlannedChoicesAreRefused(t *testing.T) {
 	b := stepOf(t, nil, nil)
 	before, err := b.deps.Store.List(t.Context(), "")
@@ -30,10 +30,9 @@ func TestPlannedChoicesAreRefused(t *testing.T) {
 		Recipe: "presets/grpo-tir-math"})
 	refused(err)
 	require.ErrorContains(t, err, "environment.settings.train: names no file of questions")
-	require.ErrorContains(t, err, "policy.checkpoint: runs start from models that are made here")
 
 	_, err = do(b, AmendRecipe{b.deps}.Execute, api.AmendInput{Run: "r", Config: b.scope.Config, From: 2,
-		Set: []string{"rollout.mode=tree", "rollout.tree={rule: arpo, roots: 1}"}})
+		Set: []string{"reward={name: prs_long, judge: server}"}})
 	refused(err)
 	after, err := b.deps.Store.List(t.Context(), "")
 	require.NoError(t, err)
@@ -44,7 +43,7 @@ func TestPlannedChoicesAreRefused(t *testing.T) {
 	judged, err := replaying.Recipe("r", &resolved.Recipe, []string{"reward={name: prs_long, judge: server}"},
 		[]string{api.StageReward})
 	require.NoError(t, err)
-	require.ErrorContains(t, built(judged), "reward.judge: server: no client for a judge's server yet")
+	require.ErrorContains(t, built(judged), "judge: is required, for the reward prs_long asks a judge")
 }
 
 // incapable is a sampler that cannot draw at a temperature.
@@ -69,7 +68,7 @@ func TestTheSamplerMustBeCapable(t *testing.T) {
 		require.Equal(t, api.FailBadInput, failure.Type())
 		require.True(t, failure.NonRetryable())
 		require.ErrorContains(t, err, "evaluation.greedy: the sampler cannot do what the recipe needs: a fake does "+
-			"not offer temperature (it is 0 there)")
+			"not offer temperature 0 (it is 0 there)")
 	}
 	_, err = do(b, PrepareRun{b.deps}.Execute, api.PrepareInput{Run: "new", Kind: "train", Recipe: "quickstart"})
 	refused(err)

@@ -21,13 +21,19 @@ type PrepareData struct{ *Deps }
 const mostGrams = 20_000_000
 
 // Execute refuses a recipe whose filters drop every task.
-func (a PrepareData) Execute(ctx context.Context, in api.Scope) (api.DataPrepared, error) {
+func (a PrepareData) Execute(ctx context.Context, in api.DataInput) (api.DataPrepared, error) {
 	out := api.DataPrepared{}
-	s := spec{scope: in, stage: api.StageData, turn: -1, shard: -1}
+	s := spec{scope: in.Scope, stage: api.StageData, turn: -1, shard: -1}
+	if in.Candidates != (schema.Ref{}) {
+		s.inputs = []schema.Ref{in.Candidates, in.Answers}
+	}
 	err := execute(ctx, a.Deps, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
-		recipe, err := a.recipe(ctx, in)
+		recipe, err := a.recipe(ctx, in.Scope)
 		if err != nil {
 			return err
+		}
+		if in.Candidates != (schema.Ref{}) {
+			return a.byDifficulty(ctx, w, in, recipe, &out)
 		}
 		world, list, err := a.lister(recipe)
 		if err != nil {
@@ -38,19 +44,24 @@ func (a PrepareData) Execute(ctx context.Context, in api.Scope) (api.DataPrepare
 			return err
 		}
 		w.manifest.Note = map[string]string{}
-		filters, err := a.filters(ctx, w, in, recipe, list)
+		filters, err := a.filters(ctx, w, in.Scope, recipe, list)
 		if err != nil {
 			return err
 		}
 		rows := taskRows(tasks, filters.Apply(tasks), &out)
 		if out.Kept == 0 {
-			return refuse(api.FailBadInput, "data: the filters drop all of the %d training tasks of %s (%v)",
-				len(tasks), world.Name(), out.Dropped)
+			return dropsAll(len(tasks), world, out)
 		}
 		w.timing.Rows = int64(len(rows))
 		return put(ctx, w, rows)
 	})
 	return out, err
+}
+
+// dropsAll is the error of filters that keep no task.
+func dropsAll(tasks int, world env.Environment, out api.DataPrepared) error {
+	return refuse(api.FailBadInput, "data: the filters drop all of the %d training tasks of %s (%v)", tasks,
+		world.Name(), out.Dropped)
 }
 
 // lister returns the recipe's environment, which can list its tasks.
@@ -153,15 +164,22 @@ func taskRows(tasks []env.Task, verdicts []curation.Verdict, out *api.DataPrepar
 		if v.Samples > 0 {
 			rows[i].Samples, rows[i].Correct = new(int32(v.Samples)), new(int32(v.Correct))
 		}
-		if rows[i].Kept {
-			out.Kept++
-			continue
+		if !rows[i].Kept {
+			rows[i].Detail = new(v.Detail)
 		}
-		rows[i].Detail = new(v.Detail)
-		if out.Dropped == nil {
-			out.Dropped = map[string]int{}
-		}
-		out.Dropped[v.Reason]++
+		countTask(out, rows[i].Kept, v.Reason)
 	}
 	return rows
+}
+
+// countTask counts one task.
+func countTask(out *api.DataPrepared, kept bool, reason string) {
+	if kept {
+		out.Kept++
+		return
+	}
+	if out.Dropped == nil {
+		out.Dropped = map[string]int{}
+	}
+	out.Dropped[reason]++
 }

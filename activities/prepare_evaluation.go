@@ -4,10 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/policy/checkpoint"
+	"github.com/ropewalk/ropewalk/policy/tokenizer"
 	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/rollout/protocol"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -57,8 +62,8 @@ func evaluates(in api.PrepareInput, m schema.Manifest) (*api.PolicyRef, error) {
 	return &policy, nil
 }
 
-// reads refuses to evaluate a policy whose tokenizer is not the one of the recipe. The fixed strings of a prompt format
-// are tokens of their own, so a policy can be evaluated only in formats that have those that it was trained with.
+// reads refuses to evaluate a policy whose tokenizer lacks fixed strings of the recipe's prompt format: each of them is
+// one token, and the policy would have to read and write it as others.
 func (a PrepareRun) reads(ctx context.Context, in api.PrepareInput, recipe *recipes.Recipe) error {
 	if in.Evaluates == nil {
 		return nil
@@ -71,19 +76,135 @@ func (a PrepareRun) reads(ctx context.Context, in api.PrepareInput, recipe *reci
 		return refuse(api.FailBadInput, "policy: %s commits no checkpoint %.16s", in.Evaluates.Manifest.Key,
 			in.Evaluates.Digest)
 	}
-	tokens, err := a.tokenizer(recipe)
+	if _, ok := fileOf(m, tokenizerFile); !ok {
+		return refuse(api.FailBadInput, "policy: the checkpoint of %s has no %s", in.Evaluates.Manifest.Key,
+			tokenizerFile)
+	}
+	tokens, err := a.policyTokenizer(ctx, *in.Evaluates, recipe)
 	if err != nil {
 		return err
 	}
-	text := tokens.Files()[tokenizerFile]
-	for _, f := range m.Checkpoint.Files {
-		if f.Name == tokenizerFile && f.Digest != schema.Digest(text) {
-			return refuse(api.FailBadInput, "environment.name: the policy was trained with another tokenizer than the "+
-				"prompt format of %s has; name an environment or a rollout.protocol with the same fixed strings",
-				recipe.Environment.Name)
+	p, err := recipe.Protocol()
+	if err != nil {
+		return err
+	}
+	missing := lacks(tokens, p)
+	if len(missing) == 0 {
+		return nil
+	}
+	hint := "evaluate a policy that was trained with it"
+	if fit := fitting(tokens, recipe.Environment.Declaration().Interactive); len(fit) > 0 {
+		hint = "name another one: --set rollout.protocol=" + strings.Join(fit, " or ")
+	}
+	return refuse(api.FailBadInput, "rollout.protocol: the policy was trained with another tokenizer than the prompt "+
+		"format %s of %s needs: it lacks %d of its fixed strings, such as %q; %s", p.Spec().Name,
+		recipe.Environment.Name, len(missing), strings.TrimSpace(missing[0]), hint)
+}
+
+// lacks lists the fixed strings of a prompt format that are no tokens of a tokenizer.
+func lacks(t tokenizer.Codec, p protocol.Protocol) (missing []string) {
+	for _, s := range p.Added() {
+		if _, ok := t.ID(s); !ok {
+			missing = append(missing, s)
 		}
 	}
-	return nil
+	return missing
+}
+
+// fitting names the prompt formats of interactive environments, or of questions, that a tokenizer has all strings of.
+func fitting(t tokenizer.Codec, interactive bool) (names []string) {
+	for _, p := range protocol.All {
+		if p.Spec().Acts == interactive && len(lacks(t, p)) == 0 {
+			names = append(names, p.Spec().Name)
+		}
+	}
+	return names
+}
+
+// policyTokenizer returns the tokenizer of an evaluated policy. It is the recipe's if both have the same file.
+func (d *Deps) policyTokenizer(ctx context.Context, policy api.PolicyRef, recipe *recipes.Recipe) (tokenizer.Codec,
+	error) {
+	m, err := d.Record.Read(ctx, policy.Manifest)
+	if err != nil {
+		return nil, err
+	}
+	file, ok := fileOf(m, tokenizerFile)
+	if !ok { // prepare refuses such a policy of another run
+		return d.codec(recipe)
+	}
+	if recipe.Tokenizer == nil &&
+		recipe.Policy.Checkpoint == "" { // training one only to compare it would take a second
+		ours, err := d.tokenizer(recipe)
+		if err != nil {
+			return nil, err
+		}
+		if schema.Digest(ours.Files()[tokenizerFile]) == file.Digest {
+			return ours, nil
+		}
+	}
+	if t, ok := d.theirs.find(file.Digest); ok {
+		return t, nil
+	}
+	text, err := d.Record.ReadBlob(ctx, m.Checkpoint.Key(file), file.Digest)
+	if err != nil {
+		return nil, err
+	}
+	t, err := tokenizer.Read(text)
+	if err != nil {
+		return nil, refuse(api.FailBadInput, "policy: its %s is not one that this program samples with: %v",
+			tokenizerFile, err)
+	}
+	d.theirs.put(file.Digest, t)
+	return t, nil
+}
+
+// fileOf returns a file of the checkpoint that a manifest commits.
+func fileOf(m schema.Manifest, name string) (schema.CheckpointFile, bool) {
+	if m.Checkpoint == nil {
+		return schema.CheckpointFile{}, false
+	}
+	i := slices.IndexFunc(m.Checkpoint.Files, func(f schema.CheckpointFile) bool { return f.Name == name })
+	if i < 0 {
+		return schema.CheckpointFile{}, false
+	}
+	return m.Checkpoint.Files[i], true
+}
+
+// planEvaluation says how an evaluation of its own is made. It refuses a recipe with longer sequences than the model
+// can read.
+func (a PrepareRun) planEvaluation(ctx context.Context, policy *api.PolicyRef, recipe *recipes.Recipe,
+) (*api.EvaluationPlan, error) {
+	if policy == nil {
+		return nil, nil
+	}
+	plan := &api.EvaluationPlan{Problems: recipe.Evaluation.Problems, PerShard: recipe.Evaluation.PerShard()}
+	if recipe.Policy.Checkpoint != "" {
+		return plan, nil // it brings its own limit
+	}
+	m, err := a.Record.Read(ctx, policy.Manifest)
+	if err != nil {
+		return nil, err
+	}
+	file, ok := fileOf(m, checkpoint.FileConfig)
+	if !ok {
+		return nil, refuse(api.FailBadInput, "policy: %s has no %s", policy.Manifest.Key, checkpoint.FileConfig)
+	}
+	config, err := a.Record.ReadBlob(ctx, m.Checkpoint.Key(file), file.Digest)
+	if err != nil {
+		return nil, err
+	}
+	shape, err := checkpoint.ParseConfig(config)
+	if err != nil {
+		return nil, refuse(api.FailBadInput, "policy: %v", err)
+	}
+	if recipe.Policy.MaxPositions <= shape.Positions {
+		return plan, nil
+	}
+	if err := checkpoint.CanLengthen(config, recipe.Policy.MaxPositions); err != nil {
+		return nil, refuse(api.FailBadInput, "policy.max_positions: %v", err)
+	}
+	plan.Positions = recipe.Policy.MaxPositions
+	return plan, nil
 }
 
 // tokenizerFile is the file of a checkpoint that holds its vocabulary.

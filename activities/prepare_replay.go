@@ -74,11 +74,21 @@ func (a PrepareReplay) planned(ctx context.Context, made *replaying.Made, in api
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := built(recipe); err != nil {
+	if err := implemented(recipe.Name, recipe.Planned()); err != nil { // a replay asks no judge, so it needs none
 		return nil, nil, err
 	}
 	if plan.Has(api.StageReward) && recipe.Reward.Graded() {
-		err = a.findGradings(ctx, plan, out)
+		if err := a.findGradings(ctx, plan, out); err != nil {
+			return nil, nil, err
+		}
+	}
+	if plan.Has(api.StageReward) && recipe.Reward.Judged() {
+		if err := a.findJudgements(ctx, plan, out); err != nil {
+			return nil, nil, err
+		}
+	}
+	if plan.Has(api.StageReward) && recipe.Reward.Called() {
+		err = a.findResults(ctx, plan, out)
 	}
 	return plan, recipe, err
 }
@@ -174,6 +184,36 @@ func (a PrepareReplay) findGradings(ctx context.Context, p *replaying.Plan, out 
 		return err
 	}
 	p.Read(schema.Gradings, refs[0])
+	return nil
+}
+
+// findJudgements finds the judge's verdicts that a reward reads. A replay asks no judge.
+func (a PrepareReplay) findJudgements(ctx context.Context, p *replaying.Plan, out *api.ReplayPrepared) (err error) {
+	refs := p.Made.Refs[api.StageJudge]
+	if len(refs) == 0 {
+		return refuse(api.FailBadInput,
+			"reward: step %d of run %s has committed no judgements, which a replay cannot make, for it asks no judge; "+
+				"run the recipe again with --set reward.judge=server and a judge section", p.Made.Step, p.Made.Run)
+	}
+	if out.Judgements, err = a.shardsOf(ctx, refs[0]); err != nil {
+		return err
+	}
+	p.Read(schema.Judgements, refs[0])
+	return nil
+}
+
+// findResults finds the results of the user's function that a reward reads. A replay calls no function.
+func (a PrepareReplay) findResults(ctx context.Context, p *replaying.Plan, out *api.ReplayPrepared) (err error) {
+	refs := p.Made.Refs[api.StageFunction]
+	if len(refs) == 0 {
+		return refuse(api.FailBadInput,
+			"reward.name: step %d of run %s has committed no function scores, which a replay cannot make, for it "+
+				"calls no function; run the recipe again with --set reward.name=python", p.Made.Step, p.Made.Run)
+	}
+	if out.Results, err = a.shardsOf(ctx, refs[0]); err != nil {
+		return err
+	}
+	p.Read(schema.FunctionScores, refs[0])
 	return nil
 }
 

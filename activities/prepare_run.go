@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/internal/batch"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/internal/machine"
 	"github.com/ropewalk/ropewalk/internal/selection"
@@ -23,12 +24,14 @@ type PrepareRun struct{ *Deps }
 func (a PrepareRun) Execute(ctx context.Context, in api.PrepareInput) (api.Prepared, error) {
 	out := api.Prepared{}
 	timing := api.Timing{Stage: api.StagePrepare, Shard: -1, Turn: -1}
-	err := tracked(ctx, &timing, func(ctx context.Context, _ *progress) error { return a.prepare(ctx, in, &out) })
+	err := tracked(ctx, &timing, func(ctx context.Context, p *progress) error {
+		return a.prepare(ctx, in, &out, p)
+	})
 	out.Timing = timing
 	return out, err
 }
 
-func (a PrepareRun) prepare(ctx context.Context, in api.PrepareInput, out *api.Prepared) error {
+func (a PrepareRun) prepare(ctx context.Context, in api.PrepareInput, out *api.Prepared, p *progress) error {
 	// a run that continues reads its record from the store, which may have been damaged or repaired
 	a.Record.Forget(in.Run)
 	place := schema.AtInit(in.Run, api.StagePrepare)
@@ -62,6 +65,12 @@ func (a PrepareRun) prepare(ctx context.Context, in api.PrepareInput, out *api.P
 		if err := a.keepsSessions(ctx, &resolved.Recipe); err != nil {
 			return err
 		}
+		if resolved, err = a.pinModel(ctx, resolved, ref, found, p.set); err != nil {
+			return err
+		}
+		if err := a.speaks(&resolved.Recipe); err != nil {
+			return err
+		}
 		if err := a.storable(&resolved.Recipe); err != nil {
 			return err
 		}
@@ -72,6 +81,9 @@ func (a PrepareRun) prepare(ctx context.Context, in api.PrepareInput, out *api.P
 		}
 		engine, err := a.engines.Choose(ctx, &resolved.Recipe)
 		if err != nil {
+			return err
+		}
+		if err := a.holdable(&resolved.Recipe, engine.Kind); err != nil {
 			return err
 		}
 		if err := a.reads(ctx, in, &resolved.Recipe); err != nil {
@@ -112,14 +124,23 @@ func (a PrepareRun) prepare(ctx context.Context, in api.PrepareInput, out *api.P
 		return err
 	}
 	out.Plan = plan(c.recipe)
+	if out.Evaluation, err = a.planEvaluation(ctx, out.Evaluates, &c.recipe); err != nil {
+		return err
+	}
 	engine, err := a.engines.Choose(ctx, &c.recipe) // apply the committed choice to the current worker
 	if err != nil {
+		return err
+	}
+	if err := a.holdable(&c.recipe, engine.Kind); err != nil {
 		return err
 	}
 	trainer, _ := a.engines.CPU()
 	out.Machine = machine.Of(trainer.Describe())
 	if engine.Kind == recipes.EngineTorch {
 		out.Machine.Engine = "PyTorch on " + engine.Why
+	}
+	if engine.Kind == recipes.EngineTinker {
+		out.Machine.Engine = engine.Why
 	}
 	if c.recipe.Environment.CallsTools() {
 		out.Machine.Sandbox = string(a.Tier)
@@ -156,14 +177,18 @@ func suits(in api.PrepareInput, r recipes.Recipe) error {
 	return nil
 }
 
-// built refuses a recipe that asks for something that is not implemented yet; the error lists everything that is
-// missing.
+// built refuses a recipe that asks for something that is not implemented yet, or leaves a needed section out; the error
+// lists everything that is missing.
 func built(r *recipes.Recipe) error {
-	planned := r.Planned()
-	if len(planned) == 0 {
+	return implemented(r.Name, append(r.Planned(), r.Unset()...))
+}
+
+// implemented refuses a recipe that misses something.
+func implemented(name string, missing []string) error {
+	if len(missing) == 0 {
 		return nil
 	}
-	return refuse(api.FailBadInput, "recipe %s cannot run yet:\n%s", r.Name, strings.Join(planned, "\n"))
+	return refuse(api.FailBadInput, "recipe %s cannot run yet:\n%s", name, strings.Join(missing, "\n"))
 }
 
 // isolatedRecipe is recipe for a stage that runs code: it refuses a recipe that requires stronger isolation than this
@@ -223,14 +248,17 @@ func (a PrepareRun) catalogue(ctx context.Context, run string, r recipes.Recipe)
 
 func plan(r recipes.Recipe) api.Plan {
 	p := api.Plan{
-		Recipe: r.Name, Seed: r.Seed, Steps: r.Steps, MaxTurns: r.Rollout.MaxTurns,
+		Recipe: r.Name, Seed: r.Seed, Steps: r.Steps, MaxTurns: batch.History(&r).All(r.Rollout.MaxTurns),
 		Needs: r.Needs(), EvaluateEvery: r.Evaluation.Every, BatchRows: r.Rollout.Prompts * r.Rollout.SamplesPerPrompt,
-		Chain: selection.Chain(&r, 0).String(), Compact: r.Record.Compact,
+		Chain: selection.Chain(&r, 0).String(), Compact: r.Record.Compact, Summaries: r.SummaryTokens() > 0,
 	}
 	if r.Engine.Kind != recipes.EngineCPU && r.Engine.Hosts > 1 {
 		p.Hosts = r.Engine.Hosts
 	}
-	p.Interleaved = p.Hosts <= 1 && !r.Environment.Imported() && r.Rollout.Mode == recipes.ModeInterleaved
+	p.Interleaved = p.Hosts <= 1 && !r.Environment.Imported() && r.Rollout.Mode != recipes.ModeStaged
+	if t := r.Rollout.Tree; t != nil {
+		p.MaxTurns *= t.Phases()
+	}
 	if d := r.Resample.Dynamic(); d != nil {
 		p.Dynamic = &api.Dynamic{Target: r.Rollout.Prompts, Tries: d.Tries, ColdStart: d.ColdStart}
 	}

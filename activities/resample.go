@@ -60,6 +60,9 @@ func (a Resample) Execute(ctx context.Context, in api.ResampleInput) (api.Resamp
 		if err := noteExcluded(w, in.Excluded, len(excluded)); err != nil {
 			return err
 		}
+		if err := a.addProperties(ctx, w, in, rewards); err != nil {
+			return err
+		}
 		return put(ctx, w, selected.Rows)
 	})
 	return out, err
@@ -108,7 +111,7 @@ func (a Resample) addFacts(ctx context.Context, w *draft, in api.ResampleInput, 
 			return err
 		}
 		w.manifest.Inputs = append(w.manifest.Inputs, turns...)
-		if facts.Turns, err = read[schema.TurnRow](ctx, a.records, turns...); err != nil {
+		if facts.Turns, err = wholeTurns(ctx, a.records, turns...); err != nil {
 			return err
 		}
 	}

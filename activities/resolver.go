@@ -13,10 +13,12 @@ import (
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/dataset"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
+	"github.com/ropewalk/ropewalk/internal/pretrained"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/tokenizer"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rollout"
+	"github.com/ropewalk/ropewalk/rollout/protocol"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/tool/mcp"
 	"github.com/ropewalk/ropewalk/tool/tools"
@@ -32,6 +34,10 @@ type resolver struct {
 	configs recent[string, *config]
 	// tokenizers are those of the recipes' policies, by environment and protocol.
 	tokenizers recent[string, *tokenizer.Tokenizer]
+	// theirs are tokenizers of evaluated policies, by the digests of their files.
+	theirs recent[string, tokenizer.Codec]
+	// models are the models that recipes start from, without their weights, by their keys in the store.
+	models recent[string, *pretrained.Model]
 	// worlds are the recipes' environments, by their settings: an environment may have read files of tasks.
 	worlds recent[string, env.Environment]
 	// fetch opens the remote files that settings name; nil: this worker opens none.
@@ -41,6 +47,8 @@ type resolver struct {
 func newResolver(record *commit.Writer) resolver {
 	return resolver{record: record, declared: declaredTools, configs: recent[string, *config]{most: configsKept},
 		tokenizers: recent[string, *tokenizer.Tokenizer]{most: tokenizersKept},
+		theirs:     recent[string, tokenizer.Codec]{most: tokenizersKept},
+		models:     recent[string, *pretrained.Model]{most: modelsKept},
 		worlds:     recent[string, env.Environment]{most: worldsKept}}
 }
 
@@ -111,14 +119,34 @@ func (r *resolver) world(recipe *recipes.Recipe) (env.Environment, error) {
 // tokenizersKept bounds the tokenizers that a worker remembers.
 const tokenizersKept = 8
 
-// tokenizer returns the tokenizer of a recipe's policy.
+// codec returns the tokenizer of a recipe's policy: that of the model that the run starts from, or of one that is made
+// here.
+func (r *resolver) codec(recipe *recipes.Recipe) (tokenizer.Codec, error) {
+	if recipe.Policy.Checkpoint == "" {
+		return r.tokenizer(recipe)
+	}
+	m, err := r.model(context.Background(), recipe) // no single stage's: every stage reads the same files
+	if err != nil {
+		return nil, err
+	}
+	return m.Tokens, nil
+}
+
+// tokenizer returns the tokenizer of a policy that is made here.
 func (r *resolver) tokenizer(recipe *recipes.Recipe) (*tokenizer.Tokenizer, error) {
 	p, err := recipe.Protocol()
 	if err != nil {
 		return nil, err
 	}
-	key := strings.Join(append([]string{recipe.Environment.Name, p.Spec().Name, mcp.Identity(recipe.Rollout.MCP)},
+	of, err := json.Marshal(recipe.Environment) // its fixed strings may depend on its settings and parts
+	if err != nil {
+		return nil, fmt.Errorf("tokenizer: %w", err)
+	}
+	key := strings.Join(append([]string{string(of), p.Spec().Name, mcp.Identity(recipe.Rollout.MCP)},
 		recipe.Rollout.ToolNames()...), " ")
+	if sum := recipe.Rollout.Summary; sum != nil {
+		key += fmt.Sprintf(" summary after %d in %d", sum.Every, sum.MaxTokens)
+	}
 	if recipe.Tokenizer != nil {
 		text, err := json.Marshal([]any{key, recipe.Tokenizer, recipe.Environment, recipe.Rollout.MaxTurns,
 			recipe.Rollout.History})
@@ -175,6 +203,9 @@ func TokenizerOf(recipe *recipes.Recipe) (*tokenizer.Tokenizer, error) {
 	if recipe.Tokenizer != nil {
 		of.Strings = nil // what occurs often is merged
 	}
+	if s, ok := p.(protocol.Summarizer); ok && recipe.Rollout.Summary != nil {
+		p = rollout.Summarizing{Summarizer: s}
+	}
 	if of.Interactive {
 		return rollout.TokenizerOf(p, of)
 	}
@@ -189,34 +220,64 @@ func TokenizerOf(recipe *recipes.Recipe) (*tokenizer.Tokenizer, error) {
 type sampling struct {
 	temperature float64
 	truncation  policy.Truncation
+	tree        *rollout.Tree // nil = samples are independent
 }
 
 // rolloutSampling is how a recipe's rollouts are sampled.
 func rolloutSampling(r *recipes.Recipe) sampling {
-	return sampling{r.Rollout.Temperature, r.Rollout.Truncation()}
+	return sampling{temperature: r.Rollout.Temperature, truncation: r.Rollout.Truncation()}
+}
+
+// protocol returns the recipe's prompt format. The format chat has the template of the model that the run starts from.
+func (r *resolver) protocol(recipe *recipes.Recipe) (protocol.Protocol, error) {
+	p, err := recipe.Protocol()
+	chat, is := p.(protocol.Chat)
+	if err != nil || !is {
+		return p, err
+	}
+	chat.System = recipe.Rollout.System
+	if recipe.Policy.Checkpoint == "" {
+		return chat, nil
+	}
+	m, err := r.model(context.Background(), recipe)
+	if err != nil {
+		return nil, err
+	}
+	if chat, err = chat.With(protocol.ChatModel{Template: m.Template, ToolTemplate: m.ToolTemplate, Special: m.Special,
+		Added: m.Tokens.Added(), Ends: m.Ends}); err != nil {
+		return nil, err
+	}
+	declared, err := r.declared(recipe)
+	if err != nil || len(declared) == 0 || recipe.Rollout.MaxTurns < 2 {
+		return chat, err
+	}
+	return chat, chat.CheckTools(rollout.Settings{Tools: tools.Specs(declared)}.Prompted())
 }
 
 // loop is the recipe's agent loop.
 func (r *resolver) loop(recipe *recipes.Recipe, draws sampling) (*rollout.Loop, error) {
-	tokens, err := r.tokenizer(recipe)
+	tokens, err := r.codec(recipe)
 	if err != nil {
 		return nil, err
 	}
 	return r.loopWith(recipe, draws, tokens)
 }
 
-func (r *resolver) loopWith(recipe *recipes.Recipe, draws sampling, tokens *tokenizer.Tokenizer) (*rollout.Loop,
+func (r *resolver) loopWith(recipe *recipes.Recipe, draws sampling, tokens tokenizer.Codec) (*rollout.Loop,
 	error) {
-	p, err := recipe.Protocol()
+	p, err := r.protocol(recipe)
 	if err != nil {
 		return nil, err
 	}
 	s := rollout.Settings{
 		MaxTurns: recipe.Rollout.MaxTurns, MaxTurnTokens: recipe.Rollout.MaxTurnTokens,
 		MaxTokens: recipe.Rollout.MaxTokens, History: batch.History(recipe),
-		MaxToolTextBytes: recipe.Rollout.MaxToolTextBytes, Temperature: draws.temperature,
-		Truncation: draws.truncation,
-		Protocol:   p,
+		MaxToolTextBytes: recipe.Rollout.MaxToolTextBytes, Budgets: recipe.Rollout.Budgets(),
+		Temperature: draws.temperature, Truncation: draws.truncation, Tree: draws.tree,
+		Protocol: p,
+	}
+	if sum := recipe.Rollout.Summary; sum != nil {
+		s.SummaryTokens = sum.MaxTokens
 	}
 	declared, err := r.declared(recipe)
 	if err != nil {

@@ -20,7 +20,8 @@ func TestResultNote(t *testing.T) {
 		PositiveErrors: 1, ToolCalls: 9, Tokens: 120, Excluded: 2}
 	resampled := api.Resampled{Done: attempt, Kept: 5, Dropped: 1, KeptGroups: 2,
 		Reasons: map[string]int{"b<": 1, "a": 2}}
-	updated := api.Updated{Done: attempt, Policy: policy, Loss: 0.5, Tokens: 7}
+	none := 0.0
+	updated := api.Updated{Done: attempt, Policy: policy, Loss: 0.5, Entropy: &none, GradNorm: &none, Tokens: 7}
 	replayed := api.ReplayPrepared{Done: attempt, Gen: 2, Turns: []schema.Ref{{Key: "t", Digest: "f"}}, Chain: "roc"}
 	for _, tt := range []struct {
 		out  any

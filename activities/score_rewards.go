@@ -20,8 +20,10 @@ func (a ScoreRewards) Execute(ctx context.Context, in api.ScoreInput) (api.Score
 	out := api.Scored{}
 	s := spec{scope: in.Scope, stage: api.StageReward, turn: -1, shard: in.Shard,
 		inputs: []schema.Ref{in.Trajectories}}
-	if in.Gradings != (schema.Ref{}) {
-		s.inputs = append(s.inputs, in.Gradings)
+	for _, verdicts := range []schema.Ref{in.Gradings, in.Judgements, in.Results} {
+		if verdicts != (schema.Ref{}) {
+			s.inputs = append(s.inputs, verdicts)
+		}
 	}
 	err := execute(ctx, a.Deps, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
 		recipe, err := a.recipe(ctx, in.Scope)
@@ -45,6 +47,12 @@ func (a ScoreRewards) Execute(ctx context.Context, in api.ScoreInput) (api.Score
 			return err
 		}
 		if err := a.settle(ctx, g, in, trajectories); err != nil {
+			return err
+		}
+		if err := a.settleJudgements(ctx, g, in, trajectories); err != nil {
+			return err
+		}
+		if err := a.settleResults(ctx, g, in, trajectories); err != nil {
 			return err
 		}
 		done := func(t schema.TrajectoryRow, r schema.RewardRow) {
@@ -86,6 +94,40 @@ func (a ScoreRewards) settle(ctx context.Context, g *grading.Grader, in api.Scor
 	return g.Settle(rows, trajectories)
 }
 
+// settleJudgements gives the grader the committed verdicts of the judge, if its reward reads them.
+func (a ScoreRewards) settleJudgements(ctx context.Context, g *grading.Grader, in api.ScoreInput,
+	trajectories []schema.TrajectoryRow) error {
+	if !g.Judged() {
+		return nil
+	}
+	if in.Judgements == (schema.Ref{}) {
+		return refuse(api.FailRefused, "reward: shard %d has no judgements, which the stage judge commits before the "+
+			"reward is computed", in.Shard)
+	}
+	rows, err := read[schema.JudgementRow](ctx, a.records, in.Judgements)
+	if err != nil {
+		return err
+	}
+	return g.SettleJudgements(rows, trajectories)
+}
+
+// settleResults gives the grader the committed results of the user's function, if its reward is one.
+func (a ScoreRewards) settleResults(ctx context.Context, g *grading.Grader, in api.ScoreInput,
+	trajectories []schema.TrajectoryRow) error {
+	if !g.Called() {
+		return nil
+	}
+	if in.Results == (schema.Ref{}) {
+		return refuse(api.FailRefused, "reward: shard %d has no function scores, which the stage function commits "+
+			"before the reward is computed", in.Shard)
+	}
+	rows, err := read[schema.FunctionScoreRow](ctx, a.records, in.Results)
+	if err != nil {
+		return err
+	}
+	return g.SettleResults(rows, trajectories)
+}
+
 func count(out *api.Scored, t schema.TrajectoryRow, r schema.RewardRow) {
 	out.Trajectories++
 	out.RewardSum += r.Reward
@@ -109,7 +151,7 @@ func count(out *api.Scored, t schema.TrajectoryRow, r schema.RewardRow) {
 func (a ScoreRewards) again(
 	ctx context.Context, scope api.Scope, before schema.Manifest, inputs []schema.Ref,
 ) (schema.Ref, error) {
-	if len(inputs) == 0 || !readsOnly(inputs[1:], api.StageGrade, api.StageSandbox) {
+	if len(inputs) == 0 || !readsOnly(inputs[1:], api.StageGrade, api.StageJudge, api.StageFunction, api.StageSandbox) {
 		return schema.Ref{}, errOtherInputs
 	}
 	recipe, err := a.recipe(ctx, scope)
@@ -121,16 +163,21 @@ func (a ScoreRewards) again(
 	}
 	in := api.ScoreInput{Scope: scope, Shard: before.Shard, Trajectories: inputs[0]}
 	for _, ref := range inputs[1:] { // the activity finds transitions itself
-		if isOfStage(ref, api.StageGrade) {
+		switch {
+		case isOfStage(ref, api.StageGrade):
 			in.Gradings = ref
+		case isOfStage(ref, api.StageJudge):
+			in.Judgements = ref
+		case isOfStage(ref, api.StageFunction):
+			in.Results = ref
 		}
 	}
 	out, err := a.Execute(ctx, in)
 	return out.Manifest, err
 }
 
-// sources are the step's trajectories. Whether the reward also reads gradings depends on the replay's recipe, which
-// is not known yet: see findGradings.
+// sources are the step's trajectories. Whether the reward also reads gradings, judgements or function scores depends on
+// the replay's recipe, which is not known yet: see findGradings, findJudgements and findResults.
 func (a ScoreRewards) sources(ctx context.Context, p *replaying.Plan, out *api.ReplayPrepared) error {
 	return PrepareReplay(a).findTrajectories(ctx, p, out)
 }

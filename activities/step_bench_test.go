@@ -89,8 +89,8 @@ func published(d *Deps, digest string) {
 type fakeEngine struct{ policy.Engine }
 
 func (fakeEngine) Capabilities() policy.Capabilities {
-	return policy.Capabilities{TokenIDs: true, LogProbs: true, Entropy: policy.EntropyFull, Temperature: true,
-		RowSeeds: true, Weights: policy.WeightsLoad}
+	return policy.Capabilities{TokenIDs: true, LogProbs: true, TopLogProbs: 20, Entropy: policy.EntropyFull,
+		Temperature: true, RowSeeds: true, Weights: policy.WeightsLoad}
 }
 
 func (fakeEngine) Describe() policy.Description { return policy.Description{Device: "a fake"} }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/env"
+	"github.com/ropewalk/ropewalk/policy/tokenizer"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/sandbox/session"
@@ -25,9 +26,20 @@ func declaredTools(recipe *recipes.Recipe) ([]tools.Declaration, error) {
 // toolbox opens the tools of a recipe. pool holds the interpreters of a recipe with sandbox.session. Calls that must
 // not run twice are noted in the run's part of the store.
 func (d *Deps) toolbox(recipe *recipes.Recipe, pool *session.Pool) (tool.Toolbox, error) {
-	host := tools.Host{Sandbox: d.Sandbox, Limits: callLimits(recipe.Sandbox), ExactCarets: recipe.Sandbox.ExactCarets}
+	return d.toolboxFor(recipe, pool, nil, nil)
+}
+
+// toolboxFor is toolbox for a policy that has another tokenizer than the recipe's; nil is the recipe's. pages sums up
+// documents if the recipe asks for it.
+func (d *Deps) toolboxFor(recipe *recipes.Recipe, pool *session.Pool, tokens tokenizer.Codec,
+	pages *summaries) (tool.Toolbox, error) {
+	host := tools.Host{Sandbox: d.Sandbox, Limits: callLimits(recipe.Sandbox), ExactCarets: recipe.Sandbox.ExactCarets,
+		Summaries: pages.summariser()}
 	if recipe.Sandbox.Session {
 		host.Notebooks, host.AtOnce = pool, d.cellsAtOnce()
+	}
+	if tokens != nil {
+		host.Encode, host.Decode = tokens.Encode, tokens.Decode
 	}
 	return d.openTools(recipe, host)
 }
@@ -60,11 +72,14 @@ func (d *Deps) library(recipe *recipes.Recipe, host *tools.Host) error {
 	if err != nil {
 		return err
 	}
+	host.Library, _ = world.(env.Library)
+	if host.Encode != nil {
+		return nil
+	}
 	tokens, err := d.tokenizer(recipe)
 	if err != nil {
 		return err
 	}
-	host.Library, _ = world.(env.Library)
 	host.Encode, host.Decode = tokens.Encode, tokens.Decode
 	return nil
 }

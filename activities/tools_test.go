@@ -22,8 +22,8 @@ import (
 	"github.com/ropewalk/ropewalk/tool/tools"
 )
 
-// remote is a tool whose calls must not run twice. It counts the executions of each call.
-type remote struct {
+// elsewhere is a tool whose calls must not run twice. It counts the executions of each call.
+type elsewhere struct {
 	mu    sync.Mutex
 	lines map[string]int
 }
@@ -32,12 +32,12 @@ type line struct {
 	Text string `json:"text" doc:"the line to add"`
 }
 
-func (*remote) Spec() tool.Spec {
+func (*elsewhere) Spec() tool.Spec {
 	return tool.Spec{Name: "ledger", Doc: "adds a line to a ledger", Schema: tool.SchemaOf[line](),
 		Repeat: tool.AtMostOnce}
 }
 
-func (l *remote) Run(ctx context.Context, calls []tool.Call) ([]tool.Result, error) {
+func (l *elsewhere) Run(ctx context.Context, calls []tool.Call) ([]tool.Result, error) {
 	return tool.Each(ctx, calls, func(_ context.Context, c tool.Call, given line) (tool.Result, error) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -73,13 +73,13 @@ func (c *clerk) Generate(_ context.Context, req policy.GenerateRequest) (policy.
 type ledgerBench struct {
 	*stepBench
 	engine *clerk
-	ledger *remote
+	ledger *elsewhere
 	input  api.ToolsInput
 }
 
 func ledgerOf(t *testing.T) *ledgerBench {
 	engine := &clerk{}
-	b := &ledgerBench{engine: engine, ledger: &remote{lines: map[string]int{}},
+	b := &ledgerBench{engine: engine, ledger: &elsewhere{lines: map[string]int{}},
 		stepBench: stepWith(t, engine, nil, "rollout.max_tokens=2000", "rollout.max_turn_tokens=400",
 			"policy.max_positions=2048", "rollout.max_tool_text_bytes=200")}
 	b.on(b.deps.Store)

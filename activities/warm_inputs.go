@@ -26,11 +26,15 @@ const (
 type warmInputs struct {
 	Environment string       `json:"environment"`
 	Settings    env.Settings `json:"settings,omitempty"` // of the environment
-	Protocol    string       `json:"protocol,omitempty"` // if the recipe names one
-	Tools       []string     `json:"tools,omitempty"`    // if they are not python alone
-	MCP         []mcp.Server `json:"mcp,omitempty"`      // with their tools pinned
-	History     int          `json:"history,omitempty"`  // earlier turns in a prompt, if prompts are whole
-	Tasks       string       `json:"tasks,omitempty"`    // digest of the kept tasks, if the recipe filters them
+	// Parts are those of a mix of environments.
+	Parts    []recipes.Part `json:"parts,omitempty"`
+	Protocol string         `json:"protocol,omitempty"` // if the recipe names one
+	Tools    []string       `json:"tools,omitempty"`    // if they are not python alone
+	MCP      []mcp.Server   `json:"mcp,omitempty"`      // with their tools pinned
+	History  int            `json:"history,omitempty"`  // earlier turns in a prompt, if prompts are whole
+	Tasks    string         `json:"tasks,omitempty"`    // digest of the kept tasks, if the recipe filters them
+	// Summary makes the expert write summaries, and the tokenizer know what asks for them.
+	Summary *recipes.Summary `json:"summary,omitempty"`
 	// Demonstrations is the digest of the demonstrations that the recipe names.
 	Demonstrations string             `json:"demonstrations,omitempty"`
 	Policy         recipes.Policy     `json:"policy"`
@@ -49,6 +53,9 @@ type warmLimits struct {
 	MaxTurnTokens    int     `json:"max_turn_tokens"`
 	MaxTokens        int     `json:"max_tokens"`
 	MaxToolTextBytes int     `json:"max_tool_text_bytes"`
+	MaxCalls         int     `json:"max_calls,omitempty"`
+	MaxTurnCalls     int     `json:"max_turn_calls,omitempty"`
+	MaxEpisodeText   int     `json:"max_episode_tool_text_bytes,omitempty"`
 	CPUSeconds       float64 `json:"cpu_seconds"`
 	WallSeconds      float64 `json:"wall_seconds"`
 	MemoryMB         int     `json:"memory_mb"`
@@ -66,11 +73,13 @@ func warmInputsOf(r *recipes.Recipe, machine policy.Description) warmInputs {
 	machine.Advice = "" // it does not affect the result
 	in := warmInputs{
 		Environment: r.Environment.Name, Settings: r.Environment.Settings, Protocol: r.Rollout.Protocol,
-		Policy: r.Policy, Tokenizer: r.Tokenizer, WarmStart: r.WarmStart, Seed: r.Seed, Machine: machine,
+		Parts: r.Environment.Parts, Policy: r.Policy, Tokenizer: r.Tokenizer, WarmStart: r.WarmStart, Seed: r.Seed,
+		Machine: machine,
 		Limits: warmLimits{
 			MaxTurns: r.Rollout.MaxTurns, MaxTurnTokens: r.Rollout.MaxTurnTokens, MaxTokens: r.Rollout.MaxTokens,
-			MaxToolTextBytes: r.Rollout.MaxToolTextBytes,
-			CPUSeconds:       r.Sandbox.CPUSeconds, WallSeconds: r.Sandbox.WallSeconds, MemoryMB: r.Sandbox.MemoryMB,
+			MaxToolTextBytes: r.Rollout.MaxToolTextBytes, MaxCalls: r.Rollout.MaxCalls,
+			MaxTurnCalls: r.Rollout.MaxTurnCalls, MaxEpisodeText: r.Rollout.MaxEpisodeToolTextBytes,
+			CPUSeconds: r.Sandbox.CPUSeconds, WallSeconds: r.Sandbox.WallSeconds, MemoryMB: r.Sandbox.MemoryMB,
 			OutputKB: r.Sandbox.OutputKB,
 		},
 		Versions: warmVersions{Demonstrations: demonstrationsVersion, Cloning: cloningVersion},
@@ -78,9 +87,12 @@ func warmInputsOf(r *recipes.Recipe, machine policy.Description) warmInputs {
 	if names := r.Rollout.ToolNames(); !slices.Equal(names, recipes.Rollout{}.ToolNames()) {
 		in.Tools = names
 	}
-	in.MCP = r.Rollout.MCP
+	in.MCP, in.Summary = r.Rollout.MCP, r.Rollout.Summary
 	if r.Whole() {
 		in.History = r.Rollout.History
+	}
+	if p := r.Policy.Pinned; p != nil { // where the model was found does not matter
+		in.Policy.Checkpoint, in.Policy.Token = "sha256:"+p.Digest, ""
 	}
 	if r.Engine.Kind == recipes.EngineTorch {
 		in.Engine, in.Versions.Engine = r.Engine, engine.Digest()
@@ -93,12 +105,13 @@ func warmInputsOf(r *recipes.Recipe, machine policy.Description) warmInputs {
 func (in warmInputs) recipe() *recipes.Recipe {
 	r := &recipes.Recipe{Seed: in.Seed, Policy: in.Policy, Tokenizer: in.Tokenizer, WarmStart: in.WarmStart,
 		Engine: in.Engine}
-	r.Environment.Name, r.Environment.Settings = in.Environment, in.Settings
+	r.Environment = recipes.Environment{Name: in.Environment, Settings: in.Settings, Parts: in.Parts}
 	l := in.Limits
 	r.Rollout = recipes.Rollout{
 		Temperature: 1, Protocol: in.Protocol, History: in.History, MaxTurns: l.MaxTurns,
 		MaxTurnTokens: l.MaxTurnTokens, MaxTokens: l.MaxTokens, MaxToolTextBytes: l.MaxToolTextBytes, Tools: in.Tools,
-		MCP: in.MCP,
+		MCP: in.MCP, Summary: in.Summary, MaxCalls: l.MaxCalls, MaxTurnCalls: l.MaxTurnCalls,
+		MaxEpisodeToolTextBytes: l.MaxEpisodeText,
 	}
 	r.Sandbox = recipes.Sandbox{CPUSeconds: l.CPUSeconds, WallSeconds: l.WallSeconds, MemoryMB: l.MemoryMB,
 		OutputKB: l.OutputKB}

@@ -45,6 +45,11 @@ func (a WarmStart) Execute(ctx context.Context, in api.Scope) (api.WarmStarted, 
 		}
 		w.manifest.Inputs = append(w.manifest.Inputs, ref)
 		w.manifest.Checkpoint = made.Checkpoint
+		if recipe.Forms() {
+			if out.Untaught, err = a.untaughtPolicy(ctx, w, in, recipe); err != nil {
+				return err
+			}
+		}
 		if recipe.Loss.Value() != nil {
 			critic, err := a.firstCritic(ctx, w, in, recipe, *made.Checkpoint)
 			if err != nil {
@@ -63,6 +68,10 @@ func (a WarmStart) Execute(ctx context.Context, in api.Scope) (api.WarmStarted, 
 
 func (a WarmStart) findOrMake(ctx context.Context, w *draft, in api.Scope, recipe *recipes.Recipe,
 	out *api.WarmStarted) (schema.Manifest, schema.Ref, error) {
+	if p := recipe.Policy.Pinned; p != nil && !recipe.Clones() {
+		out.Reused = true
+		return a.pinnedModel(ctx, p)
+	}
 	trainer, err := w.trainer(ctx, in, recipe)
 	if err != nil {
 		return schema.Manifest{}, schema.Ref{}, err
@@ -106,11 +115,24 @@ func (a WarmStart) findOrMake(ctx context.Context, w *draft, in api.Scope, recip
 	return m, ref, err
 }
 
+// untaughtPolicy finds or makes the policy that the warm start begins with: the warm start of a recipe that clones
+// nothing.
+func (a WarmStart) untaughtPolicy(ctx context.Context, w *draft, in api.Scope, recipe *recipes.Recipe,
+) (*api.PolicyRef, error) {
+	untaught := *recipe
+	untaught.WarmStart.Steps, untaught.WarmStart.Demonstrations = 0, nil
+	made, ref, err := a.findOrMake(ctx, w, in, &untaught, &api.WarmStarted{})
+	if err != nil {
+		return nil, fmt.Errorf("make the policy before the warm start: %w", err)
+	}
+	return &api.PolicyRef{Manifest: ref, Digest: made.Checkpoint.Digest}, nil
+}
+
 // make writes the demonstrations, clones them and saves the weights. It drops the optimiser's state: reinforcement
 // learning starts AdamW from zero.
 func (a WarmStart) make(ctx context.Context, w *draft, trainer *enginepool.Trainer, recipe *recipes.Recipe,
 	from teaching, place schema.Place, m *schema.Manifest) error {
-	if from.given == nil && !recipe.Environment.Declaration().Demonstrated {
+	if from.given == nil && !recipe.Environment.Declaration().Demonstrated || recipe.WarmStart.Steps == 0 {
 		return a.untaught(ctx, trainer, recipe, place, m)
 	}
 	demos, tokens, right, err := a.demonstrations(ctx, w, recipe, from)
@@ -142,7 +164,8 @@ func (a WarmStart) make(ctx context.Context, w *draft, trainer *enginepool.Train
 	return nil
 }
 
-// untaught saves the initial weights of a policy for an environment that nothing demonstrates, such as a user's own.
+// untaught saves the initial weights of a policy that clones nothing: nothing demonstrates its tasks, or
+// warm_start.steps is 0.
 func (a WarmStart) untaught(ctx context.Context, trainer *enginepool.Trainer, recipe *recipes.Recipe,
 	place schema.Place, m *schema.Manifest) error {
 	return trainer.Exclusive(func(policy.Trainer) error {
@@ -190,6 +213,9 @@ func (a WarmStart) demonstrations(ctx context.Context, w *draft, recipe *recipes
 	if from.data != nil && script.Teacher != nil {
 		script.Teacher = curation.Teacher{Teacher: script.Teacher, Kept: from.data.kept}
 	}
+	if recipe.Forms() {
+		script.Teacher = env.FormTeacher{Teacher: script.Teacher}
+	}
 	executor := a.Sandbox
 	if own, ok := world.(interface {
 		Executor(next sandbox.Executor) sandbox.Executor
@@ -230,8 +256,16 @@ func (a WarmStart) demonstrations(ctx context.Context, w *draft, recipe *recipes
 // write many more rows than cloning asks for.
 const rowsAtLeast = 4
 
-// initialise makes fresh weights of the recipe's shape resident in the trainer.
+// initialise makes the weights that a warm start begins with resident in the trainer: those of the model that the run
+// starts from, or fresh ones of the recipe's shape.
 func (a WarmStart) initialise(ctx context.Context, trainer *enginepool.Trainer, recipe *recipes.Recipe) error {
+	if p := recipe.Policy.Pinned; p != nil {
+		m, _, err := a.pinnedModel(ctx, p)
+		if err != nil {
+			return err
+		}
+		return trainer.Load(ctx, policy.RolePolicy, *m.Checkpoint, true)
+	}
 	dir, err := os.MkdirTemp(a.scratch, "init-")
 	if err != nil {
 		return fmt.Errorf("make a folder for the first weights: %w", err)

@@ -1,9 +1,7 @@
 package analysis
 
 import (
-	"cmp"
 	"context"
-	"slices"
 
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -11,7 +9,6 @@ import (
 // Closeup is one trajectory with everything that was recorded of it and of its tokens.
 type Closeup struct {
 	Episode
-	Transitions []schema.TransitionRow // in an interactive environment
 	// Tokens are the numbers of the tokens of all turns, one turn after the other.
 	Tokens TokenRow
 	Values []float32 // of the critic; nil where not recorded
@@ -20,10 +17,6 @@ type Closeup struct {
 // Closeups returns every trajectory of a finished step, in canonical order.
 func (v *Visible) Closeups(ctx context.Context, step int) ([]Closeup, error) {
 	episodes, err := v.Episodes(ctx, step)
-	if err != nil {
-		return nil, err
-	}
-	transitions, err := stepRows[schema.TransitionRow](ctx, v, step)
 	if err != nil {
 		return nil, err
 	}
@@ -41,11 +34,6 @@ func (v *Visible) Closeups(ctx context.Context, step int) ([]Closeup, error) {
 		}
 		at[e.Trajectory.TrajectoryID] = &out[i]
 	}
-	for _, t := range transitions {
-		if c := at[t.TrajectoryID]; c != nil {
-			c.Transitions = append(c.Transitions, t)
-		}
-	}
 	for _, o := range outputs {
 		if c := at[o.TrajectoryID]; c != nil {
 			t := &c.Tokens
@@ -55,10 +43,6 @@ func (v *Visible) Closeups(ctx context.Context, step int) ([]Closeup, error) {
 				t.Entropies = t.whole(o.Entropies)
 			}
 		}
-	}
-	for i := range out {
-		slices.SortFunc(out[i].Transitions,
-			func(a, b schema.TransitionRow) int { return cmp.Compare(a.Turn, b.Turn) })
 	}
 	return out, nil
 }

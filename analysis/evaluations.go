@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/env/environments"
@@ -38,11 +37,37 @@ type Evaluation struct {
 	Summary api.EvaluationSummary
 	// Passes are pass@k and pass^k for the numbers of samples that the evaluation has.
 	Passes evaluation.Passes `json:"passes"`
-	// Score is the mean score of the sampled episodes; nil in an environment that grades no episodes.
-	Score *float64 `json:"score,omitempty"`
+	// Score is the mean score of the sampled episodes; nil in an environment that grades no episodes. It has no
+	// interval, and no number of problems, where rows of an earlier version do not hold the episodes' scores.
+	Score *api.Rate `json:"score,omitempty"`
 	// ExactMatch and F1 compare answers by their words; nil in an environment without several right answers.
 	ExactMatch *api.Rate `json:"exact_match,omitempty"`
 	F1         *api.Rate `json:"f1,omitempty"`
+	// Judged is the share of answers that a judge found right; nil if the recipe asks none.
+	Judged *api.Rate `json:"judged,omitempty"`
+	// Debates says how agents agreed; nil if they did not debate.
+	Debates *Debates `json:"debates,omitempty"`
+}
+
+// Evaluates returns the policy that a run measures, which is an evaluation of its own; the zero value of other runs.
+func (r *Record) Evaluates(ctx context.Context, run string) (policy api.PolicyRef, err error) {
+	m, err := r.Prepared(ctx, run)
+	if err != nil {
+		return policy, err
+	}
+	return policyOf(m)
+}
+
+func policyOf(prepare schema.Manifest) (policy api.PolicyRef, err error) {
+	text, ok := prepare.Note[schema.NoteEvaluates]
+	if !ok {
+		return policy, nil
+	}
+	if err := json.Unmarshal([]byte(text), &policy); err != nil {
+		return policy, fmt.Errorf("%w: %s: note %s: %w", commit.ErrDamaged, prepare.ManifestKey(), schema.NoteEvaluates,
+			err)
+	}
+	return policy, nil
 }
 
 // evaluations reads the run's evaluations, in the order of their steps. Their figures are computed from their rows,
@@ -72,6 +97,9 @@ func (v *Visible) evaluations(ctx context.Context, planned int) ([]Evaluation, e
 		if err := out[i].figure(m, rows, seed); err != nil {
 			return fmt.Errorf("compute the figures of %s: %w", m.ManifestKey(), err)
 		}
+		if out[i].Debates, err = v.debates(ctx, m); err != nil {
+			return err
+		}
 		switch out[i].Step {
 		case NoStep:
 			out[i].Tag = "warm_start"
@@ -91,12 +119,19 @@ func (e *Evaluation) figure(m schema.Manifest, rows []schema.EvaluationRow, seed
 	if e.Passes, err = evaluation.PassesOf(rows, seed); err != nil {
 		return err
 	}
-	if score, ok := m.Stats[schema.StatScore]; ok {
+	if mean, ok := m.Stats[schema.StatScore]; ok {
+		score, known := evaluation.ScoreRate(rows, seed)
+		if !known {
+			score = api.Rate{Success: mean}
+		}
 		e.Score = &score
 	}
 	if _, ok := m.Stats[schema.StatExactMatch]; ok {
 		exact, f1 := evaluation.WordRates(rows, seed)
 		e.ExactMatch, e.F1 = &exact, &f1
+	}
+	if rate, ok := evaluation.JudgedRate(rows, seed); ok {
+		e.Judged = &rate
 	}
 	return nil
 }
@@ -123,23 +158,6 @@ func (v *Visible) Protocol(ctx context.Context) (string, error) {
 	}
 	d, _ := environments.Named(r.Environment.Name) // a record of another version may name an unknown one
 	return cmp.Or(r.Rollout.Protocol, d.Protocol), nil
-}
-
-// Lay returns the function that lays observations of the run's environment out for a person to read.
-func (v *Visible) Lay(ctx context.Context) (func(observation string) string, error) {
-	var r struct {
-		Environment struct {
-			Name string `json:"name"`
-		} `json:"environment"`
-	}
-	if err := v.recipe(ctx, &r); err != nil {
-		return nil, err
-	}
-	d, _ := environments.Named(r.Environment.Name)
-	if d.Lay == nil {
-		return strings.Clone, nil
-	}
-	return d.Lay, nil
 }
 
 // Recipe decodes the recipe that the run began with, as JSON.

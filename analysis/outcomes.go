@@ -18,6 +18,7 @@ type Outcome struct {
 	Selection             *schema.SelectionRow  // nil where the step selected nothing
 	Problem               *string               // nil where the step has no such prompt
 	Statuses              []string              // of its tool calls, in their order
+	Held                  *schema.EvaluationRow // of an episode of an evaluation, which has no reward and no selection
 }
 
 // The columns that outcomes have. What an import kept of its source, which may be large, is not among them.
@@ -89,4 +90,54 @@ func (v *Visible) Outcomes(ctx context.Context, step int) ([]Outcome, error) {
 func readStep[R schema.Row](ctx context.Context, v *Visible, step int, into *[]R, columns ...string) (err error) {
 	*into, err = stepRows[R](ctx, v, step, columns...)
 	return err
+}
+
+// EvaluationOutcomes returns every episode of a step's evaluation, in canonical order.
+func (v *Visible) EvaluationOutcomes(ctx context.Context, step int) ([]Outcome, error) {
+	manifests, err := v.evaluationsAt(ctx, step)
+	if err != nil {
+		return nil, err
+	}
+	trajectories, err := heldRows[schema.EvaluationTrajectoryRow](ctx, v, manifests, trajectoryColumns...)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Outcome, len(trajectories))
+	at := make(map[string]*Outcome, len(out))
+	slices.SortFunc(trajectories, func(a, b schema.EvaluationTrajectoryRow) int {
+		return cmp.Compare(a.TrajectoryID, b.TrajectoryID)
+	})
+	for i := range trajectories {
+		t := schema.TrajectoryRow(trajectories[i])
+		out[i] = Outcome{GroupID: t.GroupID, TrajectoryID: t.TrajectoryID, Trajectory: &t}
+		at[t.TrajectoryID] = &out[i]
+	}
+	prompts, err := heldRows[schema.EvaluationPromptRow](ctx, v, manifests, "group_id", "problem")
+	if err != nil {
+		return nil, err
+	}
+	problems := make(map[string]*string, len(prompts))
+	for i, p := range prompts {
+		problems[p.GroupID] = &prompts[i].Problem
+	}
+	for i := range out {
+		out[i].Problem = problems[out[i].GroupID]
+	}
+	calls, err := heldRows[schema.EvaluationCallRow](ctx, v, manifests, "trajectory_id", "turn", "call", "status")
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(calls, func(a, b schema.EvaluationCallRow) int {
+		return cmp.Or(cmp.Compare(a.Turn, b.Turn), cmp.Compare(a.Call, b.Call))
+	})
+	for _, c := range calls {
+		if o := at[c.TrajectoryID]; o != nil {
+			o.Statuses = append(o.Statuses, c.Status)
+		}
+	}
+	return out, eachHeld(ctx, v, manifests, func(r schema.EvaluationRow) {
+		if r.TrajectoryID != nil && at[*r.TrajectoryID] != nil {
+			at[*r.TrajectoryID].Held = &r
+		}
+	})
 }

@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -22,14 +23,18 @@ type StepSummary struct {
 	DroppedGroups int
 	Kept          int // trajectories
 	// Means over the step's optimiser steps; all 0 if the step trained on nothing.
-	Entropy, KL, ClipFraction, GradNorm float64
-	Updates                             int // optimiser steps
+	KL, ClipFraction float64
+	// Entropy and GradNorm are likewise; nil if the trainer does not tell.
+	Entropy, GradNorm *float64
+	Updates           int // optimiser steps
 	// ReferenceKL is the mean divergence from the reference, if the loss uses one.
 	ReferenceKL *float64 `json:",omitempty"`
 	// Advantages are those that the update trained on; nil if it trained on nothing or they were not recorded.
 	Advantages *schema.Advantages `json:",omitempty"`
 	// Critic describes the update of the critic, if there is one.
 	Critic *schema.CriticFigures `json:",omitempty"`
+	// Mismatch compares inference servers with the trainer, if servers sampled.
+	Mismatch *Mismatch `json:",omitempty"`
 }
 
 // Overview summarises a run.
@@ -66,8 +71,13 @@ func (r *Record) Overview(ctx context.Context, run string) (Overview, error) {
 	if err != nil {
 		return out, err
 	}
+	apart, err := v.mismatches(ctx)
+	if err != nil {
+		return out, err
+	}
 	for _, step := range v.steps {
 		out.Steps = append(out.Steps, summarise(step, rewards[step], selections[step], updates[step]))
+		out.Steps[len(out.Steps)-1].Mismatch = apart[step]
 	}
 	out.Evaluations, err = v.evaluations(ctx, out.Run.Planned)
 	return out, err
@@ -127,16 +137,11 @@ func summarise(step int, rewards []schema.RewardRow, selection []schema.Selectio
 		func(u schema.UpdateRow) bool { return u.Source != nil && *u.Source == schema.SourceReplay })
 	for _, u := range onBatch {
 		n := float64(len(onBatch))
-		out.Entropy += u.Entropy / n
+		out.Entropy = schema.AddShare(out.Entropy, u.Entropy, n)
 		out.KL += u.KL / n
 		out.ClipFraction += u.ClipFraction / n
-		out.GradNorm += u.GradNorm / n
-		if u.ReferenceKL != nil {
-			if out.ReferenceKL == nil {
-				out.ReferenceKL = new(float64)
-			}
-			*out.ReferenceKL += *u.ReferenceKL / n
-		}
+		out.GradNorm = schema.AddShare(out.GradNorm, u.GradNorm, n)
+		out.ReferenceKL = schema.AddShare(out.ReferenceKL, u.ReferenceKL, n)
 	}
 	return out
 }
@@ -179,8 +184,13 @@ func (o Overview) Write(w io.Writer) error {
 	if len(o.Steps) > 0 {
 		p.line("\n step reward success groups      rows entropy      KL  clip   grad  advantage")
 	}
+	var apart *Mismatch
 	for _, s := range o.Steps {
 		p.line("%s", s.line(true))
+		apart = cmp.Or(s.Mismatch, apart)
+	}
+	if apart != nil {
+		p.line("in the last step %s", apart)
 	}
 	if len(o.Replays) > 0 {
 		p.line("\nreplays, which no head names\n step reward success groups      rows generation")
@@ -233,7 +243,15 @@ func (s StepSummary) updateColumns() string {
 	if a := s.Advantages; a != nil {
 		advantage = fmt.Sprintf("%.2f±%.2f", a.Mean, a.Std)
 	}
-	return fmt.Sprintf(" %7.3f %7.4f %5.3f %6.3f %10s", s.Entropy, s.KL, s.ClipFraction, s.GradNorm, advantage)
+	return fmt.Sprintf(" %7s %7.4f %5.3f %6s %10s", told(s.Entropy), s.KL, s.ClipFraction, told(s.GradNorm), advantage)
+}
+
+// told is a figure, or a dash if the trainer does not tell it.
+func told(figure *float64) string {
+	if figure == nil {
+		return noData
+	}
+	return fmt.Sprintf("%.3f", *figure)
 }
 
 // criticWords describes how well the critic predicts the returns.

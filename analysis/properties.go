@@ -1,29 +1,52 @@
 package analysis
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 
+	"github.com/ropewalk/ropewalk/internal/offers"
 	"github.com/ropewalk/ropewalk/rl/diagnose"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// returnDiscount discounts the returns of turns, as GiGPO does (ARLArena Table 8).
-const returnDiscount = 0.95
-
-// Properties returns what a run's world offers to the methods before training, from the rows of the first finished
-// step, which the first policy sampled. found is false for a run without a finished step, and for an import, which has
-// no first policy.
+// Properties returns what a run's world offers to the methods before training: what the stage resample of the first
+// step has committed, also before the step is finished. For a record of an earlier version, it follows from the rows of
+// the first finished step. found is false for a run without such a stage, and for an import, which has no first policy.
 func (r *Record) Properties(ctx context.Context, run string) (out diagnose.PropertyReport, found bool, err error) {
 	v, err := r.Visible(ctx, run)
-	if err != nil || len(v.steps) == 0 {
+	if err != nil {
 		return out, false, err
 	}
-	_, _, trained, err := v.record.writer.Lookup(ctx, schema.AtInit(run, schema.StageWarmStart))
+	selected, found, err := v.firstSelection(ctx)
+	if err != nil || !found {
+		return out, false, err
+	}
+	if out, found = offers.Read(selected.Stats); found || len(v.steps) == 0 {
+		return out, found, nil
+	}
+	return v.propertiesOfRows(ctx)
+}
+
+// firstSelection returns the manifest of the stage resample of the first finished step, or of step 1 if it is not
+// finished yet.
+func (v *Visible) firstSelection(ctx context.Context) (m schema.Manifest, found bool, err error) {
+	if len(v.steps) == 0 {
+		m, _, found, err = v.record.writer.Lookup(ctx, schema.At(v.run, 1, schema.StageResample))
+		return m, found, err
+	}
+	refs := v.heads[0].Stages[schema.StageResample]
+	if len(refs) == 0 {
+		return m, false, nil
+	}
+	m, err = v.record.manifest(ctx, refs[0])
+	return m, err == nil, err
+}
+
+// propertiesOfRows computes the properties from the rows of the first finished step.
+func (v *Visible) propertiesOfRows(ctx context.Context) (out diagnose.PropertyReport, found bool, err error) {
+	_, _, trained, err := v.record.writer.Lookup(ctx, schema.AtInit(v.run, schema.StageWarmStart))
 	if err != nil || !trained {
 		return out, false, err
 	}
@@ -32,87 +55,47 @@ func (r *Record) Properties(ctx context.Context, run string) (out diagnose.Prope
 	if err != nil {
 		return out, false, err
 	}
-	turns, err := stepRows[schema.TurnRow](ctx, v, step)
+	turns, err := whole[schema.TurnRow](ctx, v, step)
 	if err != nil {
 		return out, false, err
 	}
-	transitions, err := stepRows[schema.TransitionRow](ctx, v, step, "trajectory_id", "turn", "situation", "valid",
-		"reward")
+	transitions, err := whole[schema.TransitionRow](ctx, v, step, offers.TransitionColumns...)
 	if err != nil {
 		return out, false, err
 	}
 	var all diagnose.Properties
-	if err := all.Add(sampled(rewards, turns, transitions)...); err != nil {
-		return out, false, fmt.Errorf("read the properties of step %d of run %s: %w", step, run, err)
+	if err := all.Add(offers.Join(rewards, turns, transitions)...); err != nil {
+		return out, false, fmt.Errorf("read the properties of step %d of run %s: %w", step, v.run, err)
 	}
 	out, err = all.Report()
 	return out, err == nil && out.Trajectories > 0, err
 }
 
-// turnKey names a turn of a step.
-type turnKey struct {
-	trajectory string
-	turn       int32
+// Offer is one property of a world for programs.
+type Offer struct {
+	Key     string   `json:"key"`
+	Name    string   `json:"name"`
+	Value   *float64 `json:"value"` // null: the record has no data for it
+	For     string   `json:"wanted_by"`
+	Bound   *float64 `json:"bound"` // null: the papers name none
+	Below   bool     `json:"below"` // the value must be below the bound; else at least the bound
+	Reached bool     `json:"reached"`
 }
 
-// sampled joins the rows of a step. Trajectories without a reward were excluded and are left out.
-func sampled(rewards []schema.RewardRow, turns []schema.TurnRow, acts []schema.TransitionRow) []diagnose.Sampled {
-	actOf := make(map[turnKey]schema.TransitionRow, len(acts))
-	for _, a := range acts {
-		actOf[turnKey{a.TrajectoryID, a.Turn}] = a
-	}
-	turnsOf := map[string][]schema.TurnRow{}
-	for _, t := range turns {
-		turnsOf[t.TrajectoryID] = append(turnsOf[t.TrajectoryID], t)
-	}
-	out := make([]diagnose.Sampled, len(rewards))
-	for i, r := range rewards {
-		out[i] = diagnose.Sampled{Group: r.GroupID, Reward: r.Reward, Success: r.Success, Calls: int(r.ToolCalls),
-			Failed: int(r.ToolErrors), Turns: sampledTurns(r, turnsOf[r.TrajectoryID], actOf)}
-	}
-	return out
-}
-
-// sampledTurns returns a trajectory's turns with their returns. Without rewards of turns, the whole reward is the last
-// turn's.
-func sampledTurns(
-	r schema.RewardRow, turns []schema.TurnRow, actOf map[turnKey]schema.TransitionRow,
-) []diagnose.SampledTurn {
-	slices.SortFunc(turns, func(a, b schema.TurnRow) int { return cmp.Compare(a.Turn, b.Turn) })
-	out := make([]diagnose.SampledTurn, len(turns))
-	later := 0.0
-	for i, t := range slices.Backward(turns) {
-		act, acted := actOf[turnKey{t.TrajectoryID, t.Turn}]
-		valid, _ := t.Valid()
-		reward := 0.0
-		switch {
-		case acted:
-			valid, reward = act.Valid, act.Reward
-		case i == len(turns)-1:
-			reward = r.Reward
+// Offers returns the properties for programs, in the order in which they are shown.
+func Offers(r diagnose.PropertyReport) []Offer {
+	list := r.List()
+	out := make([]Offer, len(list))
+	for i, p := range list {
+		out[i] = Offer{Key: p.Key, Name: p.Name, For: p.For, Below: p.Below, Reached: p.Reached()}
+		if p.Known {
+			out[i].Value = new(p.Value)
 		}
-		later = reward + returnDiscount*later
-		out[i] = diagnose.SampledTurn{Anchor: t.AnchorHash, Return: later, Valid: valid, Entropy: meanEntropy(t)}
-		if acted {
-			out[i].Anchor = act.Situation
+		if p.Bound != 0 {
+			out[i].Bound = new(p.Bound)
 		}
 	}
 	return out
-}
-
-// meanEntropy is the mean over a response's tokens, or NaN if there are none.
-func meanEntropy(t schema.TurnRow) float64 {
-	sum, n := 0.0, 0
-	for i, m := range t.LossMask {
-		if m == 1 && i < len(t.Entropies) {
-			sum += float64(t.Entropies[i])
-			n++
-		}
-	}
-	if n == 0 {
-		return math.NaN()
-	}
-	return sum / float64(n)
 }
 
 // WriteProperties prints the properties of a world at step 0 as text.

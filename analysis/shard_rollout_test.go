@@ -3,12 +3,17 @@ package analysis_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/internal/offers"
 	"github.com/ropewalk/ropewalk/internal/pipelinetest"
+	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/store/mem"
 	"github.com/ropewalk/ropewalk/workflows"
@@ -68,6 +73,8 @@ func TestTheRealPipeline(t *testing.T) {
 	require.Equal(t, result.Final, overview.Evaluations[2].Summary)
 	require.Equal(t, result.Final.Success, *overview.Run.After)
 
+	checkBeforeTraining(t, objects)
+
 	view, err := record.Step(ctx, "r", 2, analysis.Choice{N: 6, Group: analysis.AnyGroup})
 	require.NoError(t, err)
 	require.Len(t, view.Episodes, 6)
@@ -75,4 +82,55 @@ func TestTheRealPipeline(t *testing.T) {
 	require.NoError(t, view.Write(&text))
 	require.NoError(t, overview.Write(&text))
 	t.Log(text.String())
+}
+
+// checkBeforeTraining checks the properties that step 1 has committed: readers take them, they follow from the rows,
+// and a forged one is a fault.
+func checkBeforeTraining(t *testing.T, objects *mem.Store) {
+	t.Helper()
+	record, selection := analysis.New(objects), schema.At("r", 1, schema.StageResample)
+	said, found, err := record.Properties(t.Context(), "r")
+	require.NoError(t, err)
+	require.True(t, found)
+	require.Equal(t, 64, said.Trajectories)
+	require.Equal(t, 8, said.Groups)
+	require.True(t, said.EntropiesKnown)
+	offered := analysis.Offers(said)
+	require.Equal(t, "zero_variance", offered[0].Key)
+	require.Equal(t, said.ZeroVariance, *offered[0].Value)
+
+	forged := copyOf(t, objects)
+	key := forge(t, forged, selection, func(m *schema.Manifest) { m.Stats["before_success"] += 0.125 })
+	v, err := analysis.New(forged).Verify(t.Context(), "r")
+	require.NoError(t, err)
+	require.True(t, slices.ContainsFunc(v.Faults, func(f analysis.Fault) bool {
+		return f.Key == key && strings.Contains(f.Message, "before_success")
+	}), v.Faults)
+
+	earlier := copyOf(t, objects) // the record of a program that committed none
+	forge(t, earlier, selection, func(m *schema.Manifest) {
+		for name := range offers.Stats(said) {
+			delete(m.Stats, name)
+		}
+	})
+	head := schema.HeadKey("r", "1")
+	text := get(t, earlier, selection.ManifestKey())
+	var h schema.Head
+	require.NoError(t, json.Unmarshal(get(t, earlier, head), &h))
+	h.Stages[schema.StageResample][0].Digest = schema.Digest(text)
+	text, err = schema.Canonical(h)
+	require.NoError(t, err)
+	put(t, earlier, head, text)
+	again, found, err := analysis.New(earlier).Properties(t.Context(), "r")
+	require.NoError(t, err)
+	require.True(t, found)
+	require.Equal(t, said, again)
+
+	rates, err := record.ErrorRates(t.Context(), "r")
+	require.NoError(t, err)
+	for _, r := range rates {
+		require.Equal(t, "tool calls", r.Kind)
+		require.Less(t, r.First.Step, r.Last.Step)
+		require.Equal(t, r.Last.Rate <= r.High, r.NoHigher)
+	}
 }

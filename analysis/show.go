@@ -28,9 +28,14 @@ type Episode struct {
 	Trajectory schema.TrajectoryRow // the zero row where its whole shard was skipped
 	Turns      []schema.TurnRow
 	Calls      []schema.ToolCallRow
-	Reward     *schema.RewardRow // nil where it was excluded
-	Selection  schema.SelectionRow
-	Advantage  *float64 // before its weight; nil for a trajectory that is not in the batch
+	Judgement  *schema.JudgementRow // nil where no judge was asked
+	// Transitions are what the actions led to, in an interactive environment.
+	Transitions []schema.TransitionRow
+	Reward      *schema.RewardRow // nil where it was excluded
+	// Held is what an evaluation found; nil for a trajectory of a step, which has a selection and may have a reward.
+	Held      *schema.EvaluationRow
+	Selection schema.SelectionRow
+	Advantage *float64 // before its weight; nil for a trajectory that is not in the batch
 	// Advantages are the batch's, times the weight, one per token of all turns; nil for a trajectory that is not in it.
 	Advantages []float32
 }
@@ -40,8 +45,10 @@ type StepView struct {
 	Run      string
 	Gen      Generation
 	Summary  StepSummary
-	Dropped  []Reason // by name
+	Dropped  []Reason    // by name
+	Judged   []Judgement // by model, criterion and verdict; nil if no judge was asked
 	Episodes []Episode
+	layout   Layout
 }
 
 // Reason counts the trajectories dropped for one reason.
@@ -72,12 +79,25 @@ func (r *Record) Step(ctx context.Context, run string, step int, choice Choice) 
 	}
 	out := StepView{Run: run, Gen: r.gen, Summary: summarise(step, rewards, selection, updates),
 		Dropped: reasons(selection)}
+	apart, err := v.mismatches(ctx)
+	if err != nil {
+		return StepView{}, err
+	}
+	out.Summary.Mismatch = apart[step]
+	judged, err := stepRows[schema.JudgementRow](ctx, v, step, "trajectory_id", "criterion", "model", "verdict",
+		"excluded")
+	if err != nil {
+		return StepView{}, err
+	}
+	out.Judged = judgements(judged)
 	chosen := choose(candidates(rewards, selection, step, choice.Group), choice.N)
 	if choice.Group != AnyGroup && len(chosen) == 0 && choice.N > 0 {
 		return out, fmt.Errorf("%w: group %d of step %d of run %s, which has %d groups, from 0", ErrNoGroup,
 			choice.Group, step, run, groupsOf(rewards))
 	}
-	out.Episodes, err = v.episodes(ctx, step, chosen)
+	if out.Episodes, err = v.episodes(ctx, step, chosen); err == nil {
+		out.layout, err = v.Layout(ctx)
+	}
 	return out, err
 }
 
@@ -196,9 +216,9 @@ func (v *Visible) episodes(ctx context.Context, step int, chosen []candidate) ([
 	return out, v.conversation(ctx, step, at)
 }
 
-// conversation fills in turns, tool calls and advantages.
+// conversation fills in turns, tool calls, judgements and advantages.
 func (v *Visible) conversation(ctx context.Context, step int, at map[string]*Episode) error {
-	turns, err := stepRows[schema.TurnRow](ctx, v, step)
+	turns, err := whole[schema.TurnRow](ctx, v, step)
 	if err != nil {
 		return err
 	}
@@ -207,7 +227,7 @@ func (v *Visible) conversation(ctx context.Context, step int, at map[string]*Epi
 			e.Turns = append(e.Turns, t)
 		}
 	}
-	calls, err := stepRows[schema.ToolCallRow](ctx, v, step)
+	calls, err := whole[schema.ToolCallRow](ctx, v, step)
 	if err != nil {
 		return err
 	}
@@ -216,11 +236,26 @@ func (v *Visible) conversation(ctx context.Context, step int, at map[string]*Epi
 			e.Calls = append(e.Calls, c)
 		}
 	}
+	judged, err := stepRows[schema.JudgementRow](ctx, v, step)
+	if err != nil {
+		return err
+	}
+	for i, j := range judged {
+		if e := at[j.TrajectoryID]; e != nil {
+			e.Judgement = &judged[i]
+		}
+	}
+	transitions, err := whole[schema.TransitionRow](ctx, v, step)
+	if err != nil {
+		return err
+	}
+	for _, x := range transitions {
+		if e := at[x.TrajectoryID]; e != nil {
+			e.Transitions = append(e.Transitions, x)
+		}
+	}
 	for _, e := range at {
-		slices.SortFunc(e.Turns, func(a, b schema.TurnRow) int { return cmp.Compare(a.Turn, b.Turn) })
-		slices.SortFunc(e.Calls, func(a, b schema.ToolCallRow) int {
-			return cmp.Or(cmp.Compare(a.Turn, b.Turn), cmp.Compare(a.Call, b.Call))
-		})
+		e.sort()
 	}
 	batch, err := stepBatch(ctx, v, step)
 	if err != nil {
@@ -238,6 +273,15 @@ func (v *Visible) conversation(ctx context.Context, step int, at map[string]*Epi
 		batch = batch[n:]
 	}
 	return nil
+}
+
+// sort puts the rows of a trajectory in the order of its turns and calls.
+func (e *Episode) sort() {
+	slices.SortFunc(e.Turns, func(a, b schema.TurnRow) int { return cmp.Compare(a.Turn, b.Turn) })
+	slices.SortFunc(e.Calls, func(a, b schema.ToolCallRow) int {
+		return cmp.Or(cmp.Compare(a.Turn, b.Turn), cmp.Compare(a.Call, b.Call))
+	})
+	slices.SortFunc(e.Transitions, func(a, b schema.TransitionRow) int { return cmp.Compare(a.Turn, b.Turn) })
 }
 
 // advantage returns a trajectory's mean advantage before its weight, or nil if none of its tokens is trained on.

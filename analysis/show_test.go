@@ -113,7 +113,7 @@ func TestOverview(t *testing.T) {
 	require.Equal(t, analysis.StepSummary{
 		Step: 1, Trajectories: 12, Reward: overview.Steps[0].Reward, Success: overview.Steps[0].Success, KeptGroups: 2,
 		DroppedGroups: 1, Kept: 6,
-		Entropy: 0.6, KL: overview.Steps[0].KL, ClipFraction: 0.1, GradNorm: 2, Updates: 2,
+		Entropy: new(0.6), KL: overview.Steps[0].KL, ClipFraction: 0.1, GradNorm: new(2.0), Updates: 2,
 		Advantages: overview.Steps[0].Advantages,
 	}, overview.Steps[0])
 	require.InDelta(t, 0.5, overview.Steps[0].Reward, 1e-12)

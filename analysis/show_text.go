@@ -20,9 +20,12 @@ func (s StepView) Write(w io.Writer) error {
 	}
 	p.line("kept %d in %d of %d groups%s", sum.Kept, sum.KeptGroups, sum.KeptGroups+sum.DroppedGroups,
 		droppedWords(s.Dropped))
+	for _, line := range judgedWords(s.Judged) {
+		p.line("%s", line)
+	}
 	if sum.Updates > 0 {
-		p.line("update: entropy %.3f, KL %.5f, clipped %.3f, gradient norm %.3f (means of %d optimiser steps)",
-			sum.Entropy, sum.KL, sum.ClipFraction, sum.GradNorm, sum.Updates)
+		p.line("update: entropy %s, KL %.5f, clipped %.3f, gradient norm %s (means of %d optimiser steps)",
+			told(sum.Entropy), sum.KL, sum.ClipFraction, told(sum.GradNorm), sum.Updates)
 	}
 	if a := sum.Advantages; a != nil {
 		p.line("advantages of its tokens: mean %.4f, standard deviation %.4f, from %.3f to %.3f; %.1f%% are 0, "+
@@ -34,10 +37,30 @@ func (s StepView) Write(w io.Writer) error {
 	if sum.ReferenceKL != nil {
 		p.line("divergence from the reference policy: %.5f nats per token", *sum.ReferenceKL)
 	}
+	if sum.Mismatch != nil {
+		p.line("%s", sum.Mismatch)
+	}
 	for _, e := range s.Episodes {
-		e.write(p)
+		e.write(p, s.layout)
 	}
 	return p.err
+}
+
+// Write prints the evaluation as text, each of its episodes turn by turn.
+func (v EvaluationView) Write(w io.Writer) error {
+	p := &printer{w: w}
+	p.line("run %s, evaluation %s: %d episodes, %d solved", v.Run, evaluatedWhen(v.Step), v.Recorded, v.Solved)
+	for _, e := range v.Episodes {
+		e.write(p, v.layout)
+	}
+	return p.err
+}
+
+func evaluatedWhen(step int) string {
+	if step == NoStep {
+		return "before the first step"
+	}
+	return fmt.Sprintf("after step %d", step)
 }
 
 func generationNote(g Generation) string {
@@ -58,11 +81,12 @@ func droppedWords(dropped []Reason) string {
 	return "; dropped: " + strings.Join(parts, ", ")
 }
 
-func (e Episode) write(p *printer) {
+func (e Episode) write(p *printer, layout Layout) {
+	layout = layout.Of(e.Prompt)
 	p.line("\n── trajectory %s · %s", e.Selection.TrajectoryID, e.outcome())
-	e.writeProblem(p)
+	e.writeProblem(p, layout)
 	for _, turn := range e.Turns {
-		e.writeTurn(p, turn)
+		e.writeTurn(p, turn, layout)
 	}
 	t := e.Trajectory
 	if t.TrajectoryID == "" {
@@ -75,10 +99,16 @@ func (e Episode) write(p *printer) {
 	}
 	p.line("end        %s · %s · %d turns, %d tool calls (%d failed), %d tokens, %d of them written by the policy",
 		answer, t.Finish, t.Turns, t.ToolCalls, t.ToolErrors, t.Tokens, t.ResponseTokens)
+	if e.Judgement != nil {
+		p.line("%s", e.judgedLine())
+	}
 }
 
 // outcome describes the trajectory's reward and whether it entered the update, or what failed.
 func (e Episode) outcome() string {
+	if e.Held != nil {
+		return e.HeldOutcome()
+	}
 	if why := e.Selection.Excluded; why != nil {
 		return "no reward · excluded: " + printable(*why)
 	}
@@ -88,8 +118,28 @@ func (e Episode) outcome() string {
 	return fmt.Sprintf("reward %g (%s) · %s", e.Reward.Reward, e.Reward.Verdict, e.fate())
 }
 
-// writeProblem prints the problem; the problem of a conversation, which can have several lines, as a block.
-func (e Episode) writeProblem(p *printer) {
+// HeldOutcome describes an episode of an evaluation: whether it is solved, and how it was sampled.
+func (e Episode) HeldOutcome() string {
+	how := fmt.Sprintf("sample %d", e.Held.Sample)
+	if e.Held.Greedy {
+		how = "greedy"
+	}
+	if e.Held.Success {
+		return "solved · " + how
+	}
+	return "not solved · " + how
+}
+
+// writeProblem prints the problem: what the environment showed first, or a conversation, as a block.
+func (e Episode) writeProblem(p *printer, layout Layout) {
+	if e.Prompt.Part != nil {
+		p.line("part       %s", printable(*e.Prompt.Part))
+	}
+	if len(e.Transitions) > 0 {
+		p.line("task       level %d", e.Trajectory.Level)
+		p.block("seen", layout.Task(e.Prompt))
+		return
+	}
 	if e.Trajectory.Messages != nil {
 		p.line("task       %s   (%s)", printable(e.Trajectory.ProblemID), e.Trajectory.Source)
 		p.block("problem", e.Prompt.Problem)
@@ -115,9 +165,9 @@ func (e Episode) fate() string {
 	return words
 }
 
-func (e Episode) writeTurn(p *printer, t schema.TurnRow) {
-	p.line("turn %d", t.Turn)
-	if t.Observation != "" {
+func (e Episode) writeTurn(p *printer, t schema.TurnRow, layout Layout) {
+	p.line("turn %d%s", t.Turn, summaryMark(t))
+	if t.Observation != "" && (t.Turn == 0 || len(e.Transitions) == 0) { // the transition before has shown it
 		p.block("  observed", strings.TrimLeft(t.Observation, "\n"))
 	}
 	if t.Excluded != nil {
@@ -146,10 +196,25 @@ func (e Episode) writeTurn(p *printer, t schema.TurnRow) {
 		}
 		p.block("    code", c.Code)
 		p.block("    stdin", c.Stdin)
-		p.block("    stdout", c.Stdout)
+		p.block("    stdout", layout.Text(c.Name, c.Stdout))
 		p.block("    stderr", c.Stderr)
 		p.block("    value", c.Value)
 	}
+	for _, x := range e.Transitions {
+		if x.Turn == t.Turn {
+			p.block("  action", x.Action)
+			p.line("  led to   │ %s", printable(Verdict(x)))
+			p.block("  seen", layout.Text("", x.Observation))
+		}
+	}
+}
+
+// summaryMark marks a turn in which the policy wrote a summary of its episode.
+func summaryMark(t schema.TurnRow) string {
+	if t.IsSummary() {
+		return " · summary"
+	}
+	return ""
 }
 
 // block prints a name and, next to it, the lines of a text; nothing for an empty text.

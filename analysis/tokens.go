@@ -22,7 +22,7 @@ type TokenRow struct {
 
 // TokenRows returns a finished step's trajectories, in canonical order.
 func (v *Visible) TokenRows(ctx context.Context, step int) ([]TokenRow, error) {
-	turns, err := stepRows[schema.TurnRow](ctx, v, step)
+	turns, err := sampled(ctx, v, step)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,9 @@ func sequence(turns []schema.TurnRow) TokenRow {
 		out.Mask = append(out.Mask, t.LossMask...)
 		out.LogProbs = append(out.LogProbs, t.LogProbs...)
 		out.Entropies = append(out.Entropies, t.Entropies...)
-		out.Anchors = append(out.Anchors, t.AnchorHash)
+		if !t.IsSummary() { // which is compared with no other turn
+			out.Anchors = append(out.Anchors, t.AnchorHash)
+		}
 	}
 	out.LogProbs, out.Entropies = out.whole(out.LogProbs), out.whole(out.Entropies)
 	return out

@@ -35,6 +35,7 @@ var checks = []Check{
 	{"lineage", "every stage of a step was made from the step's own stages", eachHead(checkLineage)},
 	{"row counts", "every trajectory has a reward or an exclusion, and a row in the selection",
 		eachHead(checkRowCountsOf)},
+	{"before training", "the first step states what its rows say that the world offers", checkProperties},
 	{"token outputs", "every kept trajectory has its token outputs, where the recipe asks for them",
 		eachHead(checkOutputs)},
 	{"replays", "every replay was made from its own stages, or else from the step's", eachHead(checkReplays)},

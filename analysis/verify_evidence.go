@@ -22,17 +22,18 @@ type evidence struct {
 	stages    map[string][]committed // the run's stage manifests by step, in the order of their keys
 	heads     map[int]schema.Head
 	recipe    *identity // nil where it cannot be read
+	debating  *debating // what the recipe says about debates; nil likewise
 	shards    shardFacts
 }
 
 // shardFacts are what the checks between shards need of their rows, by the key of the shard.
 type shardFacts struct {
-	audited   map[string]bool      // shards whose rows are as their manifest says
-	updates   map[string]policies  // before and after an update
-	excluded  map[string]int       // rows of the selection that say so
-	kept      map[string]int       // … and that were kept
-	masked    map[string]int       // … and of these, masked
-	evaluated map[string]evaluated // what an evaluation's rows give
+	audited   map[string]bool                   // shards whose rows are as their manifest says
+	updates   map[string]policies               // before and after an update
+	excluded  map[string]int                    // rows of the selection that say so
+	kept      map[string]int                    // … and that were kept
+	masked    map[string]int                    // … and of these, masked
+	evaluated map[string][]schema.EvaluationRow // the rows of evaluations
 }
 
 func newEvidence(objects store.Store, run string, listed []store.Object) *evidence {
@@ -42,7 +43,7 @@ func newEvidence(objects store.Store, run string, listed []store.Object) *eviden
 		shards: shardFacts{
 			audited: map[string]bool{}, updates: map[string]policies{}, excluded: map[string]int{},
 			kept:   map[string]int{},
-			masked: map[string]int{}, evaluated: map[string]evaluated{},
+			masked: map[string]int{}, evaluated: map[string][]schema.EvaluationRow{},
 		},
 	}
 }
@@ -96,7 +97,7 @@ func readManifest(ctx context.Context, v *evidence, key, namedBy string) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	switch m.Stage {
-	case schema.StageEvaluate, schema.StageResample, schema.StagePrepare:
+	case schema.StageEvaluate, schema.StageUntaught, schema.StageResample, schema.StagePrepare:
 	default:
 		m.Note, m.Stats = nil, nil
 	}
@@ -174,6 +175,10 @@ func readIdentity(ctx context.Context, v *evidence) error {
 		var id identity
 		if schema.Digest(data) == s.Digest && json.Unmarshal(data, &id) == nil {
 			v.recipe = &id
+		}
+		var d debating
+		if v.recipe != nil && json.Unmarshal(data, &d) == nil {
+			v.debating = &d
 		}
 	}
 	return nil

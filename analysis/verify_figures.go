@@ -61,7 +61,7 @@ func checkFigures(v *evidence) {
 		m := v.manifests[key]
 		switch {
 		case m.Warm != "":
-		case m.Stage == schema.StageEvaluate:
+		case (m.Stage == schema.StageEvaluate || m.Stage == schema.StageUntaught) && m.Shard < 0:
 			checkEvaluation(v, key, m.Manifest)
 		case m.Stage == schema.StageResample:
 			checkExcluded(v, key, m.Manifest)
@@ -83,15 +83,15 @@ func checkExcluded(v *evidence, key string, m schema.Manifest) {
 
 // checkEvaluation compares an evaluation's statistics and result with its rows.
 func checkEvaluation(v *evidence, key string, m schema.Manifest) {
-	shards := m.ShardsOf(schema.Evaluations)
-	if len(shards) != 1 {
-		v.fault(FaultRows, key, "commits %d shards of table %s, want 1", len(shards), schema.Evaluations)
+	rows, ok := v.evaluationRows(key, m)
+	if !ok {
 		return
 	}
-	got, ok := v.shards.evaluated[shards[0].Key]
-	if !ok {
-		return // the unreadable rows are a fault already
+	seed := uint64(0)
+	if v.recipe != nil {
+		seed = v.recipe.Seed
 	}
+	got := evaluate(rows, seed)
 	var said api.Evaluated
 	if err := json.Unmarshal([]byte(m.Note[schema.NoteResult]), &said); err != nil {
 		v.fault(FaultFigures, key, "states no result: %v", err)
@@ -102,6 +102,35 @@ func checkEvaluation(v *evidence, key string, m schema.Manifest) {
 	checkFigure(v, key, "statistic rows", m.Stats[schema.StatRows], float64(got.rows))
 	checkFigure(v, key, "statistic tokens", m.Stats[schema.StatTokens], float64(said.Summary.Tokens))
 	checkSummary(v, key, said.Summary, got)
+}
+
+// evaluationRows returns the rows of an evaluation, or those of its parts. ok is false if some cannot be read, which is
+// a fault already, or if a manifest does not commit them in one shard.
+func (v *evidence) evaluationRows(key string, m schema.Manifest) (rows []schema.EvaluationRow, ok bool) {
+	manifests := map[string]schema.Manifest{key: m}
+	if len(m.Parts) > 0 {
+		clear(manifests)
+	}
+	for _, ref := range m.Parts {
+		part, there := v.manifests[ref.Key]
+		if !there {
+			return nil, false
+		}
+		manifests[ref.Key] = part.Manifest
+	}
+	for _, name := range slices.Sorted(maps.Keys(manifests)) {
+		shards := manifests[name].ShardsOf(schema.Evaluations)
+		if len(shards) != 1 {
+			v.fault(FaultRows, name, "commits %d shards of table %s, want 1", len(shards), schema.Evaluations)
+			return nil, false
+		}
+		some, there := v.shards.evaluated[shards[0].Key]
+		if !there {
+			return nil, false
+		}
+		rows = append(rows, some...)
+	}
+	return rows, true
 }
 
 func checkSummary(v *evidence, key string, said api.EvaluationSummary, got evaluated) {
@@ -121,14 +150,20 @@ func checkSummary(v *evidence, key string, said api.EvaluationSummary, got evalu
 		v.fault(FaultFigures, key, "states result: tokens %d, but its rows hold %d tokens in all", said.Tokens,
 			got.tokens)
 	}
-	levels := slices.Sorted(maps.Keys(want.ByLevel))
-	if stated := slices.Sorted(maps.Keys(said.ByLevel)); !slices.Equal(stated, levels) {
-		v.fault(FaultFigures, key, "states rates of the levels %v, but its rows have %v", stated, levels)
+	checkRates(v, key, "level", said.ByLevel, want.ByLevel, got.earlier.ByLevel)
+	checkRates(v, key, "task type", said.ByType, want.ByType, got.earlier.ByType)
+	checkRates(v, key, "part", said.ByPart, want.ByPart, got.earlier.ByPart)
+}
+
+// checkRates checks rates by level, task type or part.
+func checkRates(v *evidence, key, what string, said, want, earlier map[string]api.Rate) {
+	names := slices.Sorted(maps.Keys(want))
+	if stated := slices.Sorted(maps.Keys(said)); !slices.Equal(stated, names) {
+		v.fault(FaultFigures, key, "states rates of the %ss %v, but its rows have %v", what, stated, names)
 		return
 	}
-	for _, level := range levels {
-		checkRate(v, key, "result: level "+level, said.ByLevel[level], want.ByLevel[level],
-			got.earlier.ByLevel[level])
+	for _, name := range names {
+		checkRate(v, key, "result: "+what+" "+name, said[name], want[name], earlier[name])
 	}
 }
 

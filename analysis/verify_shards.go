@@ -84,15 +84,18 @@ func remember(v *evidence, s schema.ShardInfo, data []byte) error {
 		return err
 	case schema.Evaluations:
 		rows, err := schema.Decode[schema.EvaluationRow](data)
-		seed := uint64(0)
-		if v.recipe != nil {
-			seed = v.recipe.Seed
-		}
-		got := evaluate(rows, seed)
 		v.mu.Lock()
 		defer v.mu.Unlock()
-		v.shards.evaluated[s.Key] = got
+		v.shards.evaluated[s.Key] = rows
 		return err
+	case schema.EvaluationDebates:
+		rows, err := schema.Decode[schema.EvaluationDebateRow](data)
+		if err != nil || v.debating == nil {
+			return err
+		}
+		if _, faulty := v.debating.replayAll(rows); faulty != nil {
+			v.fault(FaultFigures, s.Key, "%v", faulty)
+		}
 	}
 	return nil
 }

@@ -191,15 +191,27 @@ func (v *Visible) placesWithoutHead(table schema.Table, only ...string) ([]schem
 	})), nil
 }
 
-// at reads the manifests of places, in the order of their steps.
+// at reads the manifests of places, in the order of their steps. A manifest that has parts has their shards.
 func (v *Visible) at(ctx context.Context, places []schema.Place) ([]schema.Manifest, error) {
 	out := make([]schema.Manifest, len(places))
 	err := each(ctx, fetches, len(places), func(ctx context.Context, i int) (err error) {
 		out[i], _, _, err = v.record.writer.Lookup(ctx, places[i])
+		if err == nil && len(out[i].Parts) > 0 {
+			out[i], err = v.record.whole(ctx, out[i])
+		}
 		return err
 	})
 	slices.SortStableFunc(out, func(a, b schema.Manifest) int { return cmp.Compare(placed(a), placed(b)) })
 	return out, err
+}
+
+// whole returns a stage manifest with the shards of its parts, as a large evaluation has them.
+func (r *Record) whole(ctx context.Context, m schema.Manifest) (schema.Manifest, error) {
+	parts, err := r.readAll(ctx, m.Parts)
+	for _, part := range parts {
+		m.Shards = append(m.Shards, part.Shards...)
+	}
+	return m, err
 }
 
 // placed returns the step of a manifest, or NoStep.

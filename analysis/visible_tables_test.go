@@ -42,7 +42,7 @@ func TestEveryTableIsVisibleSomewhere(t *testing.T) {
 	}
 	stages := []string{
 		schema.StagePrompts, schema.StageRollout, schema.StageSandbox, schema.StageAssemble, schema.StageGrade,
-		schema.StageReward,
+		schema.StageJudge, schema.StageFunction, schema.StageReward,
 		schema.StageResample, schema.StageLogprobs, schema.StageAdvantage, schema.StageBuffer, schema.StageUpdate,
 	}
 	for table, made := range places.InHeads {

@@ -23,6 +23,8 @@ type Declaration struct {
 	Planned string
 	// Imported means that the environment's trajectories are imported: nothing is sampled, trained or evaluated.
 	Imported bool
+	// Mixed means that the environment consists of other environments, which the recipe names; see package mix.
+	Mixed bool
 	// Interactive means that each response is an action, and that the environment's transitions are committed turn by
 	// turn.
 	Interactive bool
@@ -39,6 +41,9 @@ type Declaration struct {
 	// Demonstrated means that a script can write demonstrations for a warm start: a teacher, or the expert of an
 	// interactive environment.
 	Demonstrated bool
+	// Undemonstrated says why no script can demonstrate the tasks with these settings, although the environment is
+	// Demonstrated; "" = one can. It is nil if every recipe's tasks can be demonstrated.
+	Undemonstrated func(s Settings) string
 	// Protocol is the prompt format of recipes that do not name another one.
 	Protocol string
 	// Rewards are the names of the rewards that can score the environment's trajectories.
@@ -46,9 +51,15 @@ type Declaration struct {
 	// Strings returns fixed texts of the tasks and actions. Each becomes one token of a tokenizer that this program
 	// makes.
 	Strings func() []string
-	// Lay lays an observation out for a person to read, in lines. Policies and the record have the observation as it
-	// is. Lay is nil if it needs no laying out. It accepts any text.
-	Lay func(observation string) string
+	// More returns fixed texts that only some settings have, after those of Strings; nil if there are none.
+	More func(s Settings) []string
+	// Lay lays a text of the environment out for a person to read, in lines: an observation, or the result of the named
+	// tool ("" for an observation). Policies and the record have the text as it is. Lay is nil if no text needs laying
+	// out. It accepts any text, and the caller escapes what it returns.
+	Lay func(tool, text string) string
+	// Goal finds what a task asks for in the text of its prompt, for a person to read. Goal is nil if the first
+	// observation says it. It accepts any text; "" = not found.
+	Goal func(prompt string) string
 	// Settings are the environment's fields in a recipe (environment.settings); see SettingsOf.
 	Settings []Setting
 	// Pin completes the settings of a new recipe that name files: it reads the files and sets their digest, so that the
@@ -58,6 +69,9 @@ type Declaration struct {
 	// Wants says what a recipe must set before a run can use the environment, such as the file that holds its tasks; ""
 	// = nothing. A preset may leave that open, so a recipe without it is valid. Wants is nil if every recipe can run.
 	Wants func(s Settings) string
+	// Summary is the maximum of tokens of the summary that the tool browse shows in the place of a document with these
+	// settings; 0 = it shows the document. It is nil if no setting asks for summaries.
+	Summary func(s Settings) int
 	// Open makes the environment; nil if the environment is planned or imported.
 	Open func(o Options) (Environment, error)
 }

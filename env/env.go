@@ -34,4 +34,5 @@ const (
 	CallDecodeError CallError = "decode_error" // not the JSON object that the protocol requires
 	CallUnknownTool CallError = "unknown_tool"
 	CallBadArgument CallError = "bad_arguments"
+	CallOverBudget  CallError = "over_budget" // the episode or the response has run as many calls as it may
 )

@@ -31,11 +31,12 @@ type Draw struct {
 func (d Draw) Place() int { return max(0, d.Step-1)*d.PerStep + d.Index }
 
 // Task is one instance of an environment's problem. It holds everything that Reset needs to begin an episode and that
-// grading needs to know about a question. The record keeps ID, Level, Text, Answer and Spec.
+// grading needs to know about a question. The record keeps ID, Level, Part, Text, Answer and Spec.
 type Task struct {
 	ID    string // digest of the content that defines the task; equal tasks have equal ids in every split and run
 	Level int    // difficulty, from 1; each environment defines its meaning
 	Type  string // family of the task; "" if the environment has one family
+	Part  string // label of the part of a mix that the task comes from; "" elsewhere
 	// Text is the question to the policy. For an interactive task it is the text of the first observation, once an
 	// episode has begun.
 	Text   string
@@ -67,6 +68,11 @@ type Observation struct {
 	// Admissible lists the actions that the environment accepts in this state, in a fixed order. It is nil if the
 	// environment cannot list them, and empty if the episode has ended.
 	Admissible []string
+}
+
+// Seen returns an observation of one text, with the actions that are accepted then (none: they are not listed).
+func Seen(text string, admissible ...string) Observation {
+	return Observation{Parts: []Part{{Kind: PartText, Text: text}}, Admissible: admissible}
 }
 
 // Text joins an observation's text parts, each on separate lines. It returns false if the observation has another kind
@@ -157,4 +163,11 @@ type Expert interface {
 	// Solve returns actions that end the episode with success from the given state, or ErrUnsolved. It returns the same
 	// actions for the same state.
 	Solve(ctx context.Context, state State) ([]string, error)
+}
+
+// Misleader is an Expert whose environment lists no admissible actions, so that a noisy demonstration needs an action
+// that is most likely wrong.
+type Misleader interface {
+	// Mislead returns an action of the form that right ones have. Equal states and draws give the same action.
+	Mislead(ctx context.Context, state State, draw uint64) (string, error)
 }

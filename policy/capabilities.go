@@ -17,8 +17,10 @@ type Capabilities struct {
 	TopLogProbs int
 	// Entropy says over which tokens Generated.Entropies are computed.
 	Entropy EntropyKind
-	// Temperature: any temperature is applied, 0 included. Otherwise it is always 1, and another is ErrBadRequest.
+	// Temperature: any temperature is applied, 0 included. Otherwise it is 1, or 0 with Greedy, and another is
+	// ErrBadRequest.
 	Temperature bool
+	Greedy      bool // temperature 0 is applied, whether others are or not; it follows from Temperature
 	TopP        bool // sampling can be limited to the likeliest tokens of a given probability
 	TopK        bool // sampling can be limited to a given number of likeliest tokens
 	MinP        bool // sampling can be limited to tokens of a given share of the likeliest one's probability
@@ -30,6 +32,8 @@ type Capabilities struct {
 	BatchInvariant bool
 	// PrefixCache: what was computed for a prefix is kept from one Generate to the next, until the next Load.
 	PrefixCache bool
+	// Reference: a second model can be loaded under RoleReference, and generates while the policy stays loaded.
+	Reference bool
 	// Weights says how Load brings weights to the sampler.
 	Weights WeightUpdate
 }
@@ -79,13 +83,16 @@ const (
 	NeedTokenIDs    Capability = "exact token ids"
 	NeedLogProbs    Capability = "log-probabilities of sampled tokens"
 	NeedEntropy     Capability = "entropies of sampled tokens"
+	NeedTopLogProbs Capability = "log-probabilities of the likeliest tokens"
 	NeedFullEntropy Capability = "entropies over the full vocabulary"
 	NeedTemperature Capability = "temperature"
+	NeedGreedy      Capability = "temperature 0"
 	NeedTopP        Capability = "top-p sampling"
 	NeedTopK        Capability = "top-k sampling"
 	NeedMinP        Capability = "min-p sampling"
 	NeedRowSeeds    Capability = "a seed for each row"
 	NeedNewWeights  Capability = "new weights"
+	NeedReference   Capability = "a second model next to the policy"
 )
 
 // Has reports whether c includes a capability.
@@ -97,10 +104,14 @@ func (c Capabilities) Has(x Capability) bool {
 		return c.LogProbs
 	case NeedEntropy:
 		return c.Entropy != EntropyNone
+	case NeedTopLogProbs:
+		return c.TopLogProbs > 0
 	case NeedFullEntropy:
 		return c.Entropy == EntropyFull
 	case NeedTemperature:
 		return c.Temperature
+	case NeedGreedy:
+		return c.Temperature || c.Greedy
 	case NeedTopP:
 		return c.TopP
 	case NeedTopK:
@@ -109,6 +120,8 @@ func (c Capabilities) Has(x Capability) bool {
 		return c.MinP
 	case NeedRowSeeds:
 		return c.RowSeeds
+	case NeedReference:
+		return c.Reference
 	case NeedNewWeights:
 		return c.Weights != WeightsFixed
 	}

@@ -18,6 +18,7 @@ var needs = map[policy.Capability]func(*policy.Capabilities){
 	policy.NeedTokenIDs:    func(c *policy.Capabilities) { c.TokenIDs = false },
 	policy.NeedLogProbs:    func(c *policy.Capabilities) { c.LogProbs = false },
 	policy.NeedFullEntropy: func(c *policy.Capabilities) { c.Entropy = policy.EntropyTopK },
+	policy.NeedTopLogProbs: func(c *policy.Capabilities) { c.TopLogProbs = 0 },
 	policy.NeedTemperature: func(c *policy.Capabilities) { c.Temperature = false },
 	policy.NeedTopP:        func(c *policy.Capabilities) { c.TopP = false },
 	policy.NeedTopK:        func(c *policy.Capabilities) { c.TopK = false },

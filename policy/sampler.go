@@ -1,17 +1,20 @@
 package policy
 
-import "context"
+import (
+	"context"
+	"fmt"
+)
 
 // Sampler generates with published policies. Calls obey their context and return typed errors (see ErrLost and its
 // neighbours). Several callers may call at once; the sampler decides whether their calls take turns. It never retries a
-// call. Every call may be repeated; Generate then returns the same tokens if the sampler states RowSeeds. The caller
-// that opened the sampler closes it.
+// call; one of several servers may ask another server for a row that one of them has lost. Every call may be repeated;
+// Generate then returns the same tokens if the sampler states RowSeeds. The caller that opened the sampler closes it.
 type Sampler interface {
 	// Load publishes the checkpoint folder dir under role: the Generate calls that start after Load has returned use
 	// its weights, and Load waits for those that have started. How the weights get there is Capabilities.Weights. The
 	// folder may be deleted after Load has returned. optimizer is for engines that also train (Trainer.Load); a sampler
-	// that does not train ignores it, and may refuse every role but RolePolicy with ErrBadRequest. A Load that fails
-	// changes nothing.
+	// that does not train ignores it. It may refuse every role but RolePolicy with ErrBadRequest, except RoleReference
+	// if it states Capabilities.Reference. A Load that fails changes nothing.
 	Load(ctx context.Context, role Role, dir string, optimizer bool) error
 	// Generate writes one response for each prefix of the request. A prefix and its budget together may be as long as
 	// the model's positions. A role under which nothing is loaded is ErrNotLoaded, a request that cannot be served as
@@ -56,6 +59,9 @@ type GenerateRequest struct {
 	Truncation Truncation
 	// Stop holds the ids that end a row; the stop token is part of the response.
 	Stop []int32
+	// Top asks for the log-probabilities of the Top likeliest tokens at each of the first TopTokens tokens of every
+	// row. 0 asks for none. More than Capabilities.TopLogProbs is ErrBadRequest.
+	Top, TopTokens int
 }
 
 // Generated holds one response per row of the request.
@@ -64,4 +70,20 @@ type Generated struct {
 	LogProbs  [][]float32 // [rows][n], natural log under the tempered, truncated distribution
 	Entropies [][]float32 // [rows][n], nats, under the same distribution; nil if Capabilities.Entropy is EntropyNone
 	Finish    []Finish    // [rows]
+	// Top holds what GenerateRequest.Top asks for, under the distribution that the tokens were drawn from, the
+	// likeliest first: [rows][min(n, TopTokens)][at most Top]. Fewer are there where a truncation or the vocabulary
+	// leaves fewer tokens. It is nil if nothing is asked for.
+	Top [][][]float32
+}
+
+// CheckTop returns ErrBadRequest if the request asks for more likeliest tokens than a sampler offers, or at no
+// position.
+func (r GenerateRequest) CheckTop(most int) error {
+	switch {
+	case r.Top < 0 || r.Top > most:
+		return fmt.Errorf("%w: %d likeliest tokens, of at most %d", ErrBadRequest, r.Top, most)
+	case r.Top > 0 && r.TopTokens < 1:
+		return fmt.Errorf("%w: likeliest tokens at the first %d tokens", ErrBadRequest, r.TopTokens)
+	}
+	return nil
 }

@@ -53,14 +53,46 @@ const (
 // Has reports whether o contains x.
 func (o Outputs) Has(x Outputs) bool { return o&x == x }
 
+// Lacking is a trainer that cannot compute every output of policies and references. Callers ask it for the others.
+type Lacking interface {
+	// Lacks returns the outputs that the trainer cannot compute. The answer does not change while it is open.
+	Lacks() Outputs
+}
+
+// LackedBy returns the outputs that a trainer cannot compute.
+func LackedBy(t Trainer) Outputs {
+	if l, ok := t.(Lacking); ok {
+		return l.Lacks()
+	}
+	return 0
+}
+
 // ForwardRequest asks for per-token outputs of whole sequences.
 type ForwardRequest struct {
 	Role        Role
 	Sequences   [][]int32 // [rows][n ≥ 1]
 	Temperature float64   // > 0; values do not depend on it
 	Outputs     Outputs
+	// Shared, unless it is nil, has the number of leading tokens of each row whose outputs the caller does not need,
+	// less than the row's tokens. Rows that begin with the same such tokens may share their computation, which changes
+	// rounding alone. Outputs of these tokens may be 0, and Backward ignores their cotangents.
+	Shared []int
 	// Keep keeps the activations for one later Backward or Discard.
 	Keep bool
+}
+
+// CheckShared reports the first row whose shared tokens are not some of its first ones. The error is ErrBadRequest.
+func (r ForwardRequest) CheckShared() error {
+	if r.Shared != nil && len(r.Shared) != len(r.Sequences) {
+		return fmt.Errorf("%w: shared tokens of %d rows for %d sequences", ErrBadRequest, len(r.Shared),
+			len(r.Sequences))
+	}
+	for i, n := range r.Shared {
+		if n < 0 || n >= len(r.Sequences[i]) {
+			return fmt.Errorf("%w: sequence %d shares %d of its %d tokens", ErrBadRequest, i, n, len(r.Sequences[i]))
+		}
+	}
+	return nil
 }
 
 // Kept names the activations of one forward pass.

@@ -3,6 +3,7 @@ package recipes
 import (
 	"fmt"
 	"reflect"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -28,6 +29,9 @@ func (r *Recipe) scope() scope {
 		set:    map[string]bool{"policy.checkpoint": r.Policy.Checkpoint != ""},
 		spared: map[string]bool{},
 	}
+	for _, p := range r.Environment.Parts {
+		s.parts = append(s.parts, p.Name)
+	}
 	var walk func(f *Field, v reflect.Value)
 	walk = func(f *Field, v reflect.Value) {
 		for _, c := range f.Fields {
@@ -35,7 +39,7 @@ func (r *Recipe) scope() scope {
 			if c.Nullable && at.IsNil() {
 				continue
 			}
-			if c.Spared != "" && s.set[c.Spared] && at.IsZero() {
+			if c.Spared != "" && at.IsZero() && s.spares(c.Spared, r.valueOf) {
 				s.spared[c.Path] = true
 			}
 			if c.Slot != nil {
@@ -48,6 +52,16 @@ func (r *Recipe) scope() scope {
 	}
 	walk(root, reflect.ValueOf(r).Elem())
 	return s
+}
+
+// valueOf returns the value of a field outside of nullable sections as text.
+func (r *Recipe) valueOf(path string) string {
+	f, v := root, reflect.ValueOf(r).Elem()
+	for name := range strings.SplitSeq(path, ".") {
+		f = f.child(name)
+		v = f.in(v)
+	}
+	return fmt.Sprint(v.Interface())
 }
 
 // tree renders a section as a JSON object.
@@ -78,7 +92,7 @@ func (f *Field) tree(v reflect.Value, s scope) object {
 func (f *Field) elements(v reflect.Value, s scope) []object {
 	out := make([]object, v.Len())
 	for i := range out {
-		out[i] = f.tree(v.Index(i), s)
+		out[i] = f.tree(v.Index(i), s.elementScope(v.Index(i)))
 	}
 	return out
 }

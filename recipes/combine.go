@@ -1,17 +1,12 @@
 package recipes
 
 import (
-	"cmp"
 	"fmt"
-	"math"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/ropewalk/ropewalk/rl/loss"
 	"github.com/ropewalk/ropewalk/rl/method"
-	"github.com/ropewalk/ropewalk/rl/reward"
-	"github.com/ropewalk/ropewalk/rollout/protocol"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -26,7 +21,7 @@ type combination struct {
 }
 
 // combinations holds the rules about the settings around the method, then the rules of the method.
-var combinations = append(surrounding, ofMethod()...)
+var combinations = slices.Concat(surrounding, tinkerRules, mixRules, summaryRules(), ofMethod())
 
 var surrounding = []combination{
 	{
@@ -64,6 +59,15 @@ var surrounding = []combination{
 		check: serversFit,
 	},
 	{
+		at: "rollout.system", reads: []string{"rollout.protocol"}, only: trained,
+		doc: "only with protocol chat, whose prompts begin with it",
+		check: func(r *Recipe) string {
+			p, err := r.Protocol()
+			return unless(r.Rollout.System == "" || err != nil || p.Spec().Name == "chat",
+				"has no place in the prompts of rollout.protocol %s; chat has one", protocolName(p))
+		},
+	},
+	{
 		at: "rollout.history", reads: []string{"rollout.protocol"}, only: trained,
 		doc: "0 with a protocol whose turns go on after a call",
 		check: func(r *Recipe) string {
@@ -77,6 +81,24 @@ var surrounding = []combination{
 		doc: "no reward that looks for a box with a protocol whose answers have none; unit_tests with protocol " +
 			"program alone",
 		check: answerFits,
+	},
+	{
+		at: "reward.name", reads: []string{"reward.module", "reward.kwargs", "reward.path"}, only: trained,
+		doc:   "python with a function (package:name), arguments as a JSON object, and an absolute path",
+		check: functionFits,
+	},
+	{
+		at: "judge", only: trained, doc: "an address that begins with http:// or https://, and a reference as key",
+		check: judgeFits,
+	},
+	{
+		at: "evaluation.judged", reads: []string{"environment.name"}, only: trained,
+		doc: "only where tasks are questions with an answer in words",
+		check: func(r *Recipe) string {
+			d := r.Environment.Declaration()
+			return unless(!r.Evaluation.Judged || !d.Interactive && r.Environment.Name != code,
+				"has no place in a recipe of %s, whose tasks have no answers in words", r.Environment.Name)
+		},
 	},
 	{
 		at: "advantage.anchor", reads: []string{"environment.name", "advantage.anchors"}, only: trained,
@@ -130,12 +152,43 @@ var surrounding = []combination{
 		},
 	},
 	{
+		at: "engine.servers", only: trained,
+		doc: "each once, with an address that begins with http:// or https://, a reference as token, and absolute " +
+			"paths",
+		check: serversServe,
+	},
+	{
+		at: "engine.max_mismatch", reads: []string{"engine.servers", "rollout.top_p", "rollout.top_k", "rollout.min_p"},
+		only: trained, doc: "0 without engine.servers, and with rollout.top_p, top_k or min_p",
+		check: func(r *Recipe) string {
+			switch {
+			case r.Engine.MaxMismatch == 0:
+				return ""
+			case len(r.Engine.Servers) == 0:
+				return "compares engine.servers with the trainer, and the recipe names none"
+			}
+			return unless(!r.Rollout.Truncation().Active(), "compares equal distributions alone, and with "+
+				"rollout.top_p, top_k or min_p the servers' log-probabilities are those of the tokens that are left")
+		},
+	},
+	{
+		at: "loss.old_log_probs", reads: []string{"engine.servers"}, only: trained,
+		doc:   "recompute with engine.servers",
+		check: serversTrain,
+	},
+	{
 		at: "data", only: "listed", doc: "names at least one filter",
 		check: func(r *Recipe) string {
 			d := r.Data
-			return unless(d == nil || d.Deduplicate || d.IntegerAnswers || d.Decontaminate != nil || d.Hard != nil,
-				"names no filter: set integer_answers, deduplicate, decontaminate or hard, or leave data out")
+			return unless(d == nil || d.Deduplicate || d.IntegerAnswers || d.Decontaminate != nil || d.Hard != nil ||
+				d.Difficulty != nil, "names no filter: set integer_answers, deduplicate, decontaminate, hard or "+
+				"difficulty, or leave data out")
 		},
+	},
+	{
+		at: "data.difficulty", only: "listed",
+		doc:   "at_least ≤ at_most ≤ samples; the model is RUN, RUN@STEP or an absolute path",
+		check: difficultyFits,
 	},
 	{
 		at: "data.integer_answers", only: "listed", doc: "false where answers are programs",
@@ -159,9 +212,24 @@ var surrounding = []combination{
 		},
 	},
 	{
-		at: "warm_start.demonstrations", reads: []string{"environment.name"}, only: "demonstrated",
-		doc:   "names either a file, with its sha256, or a run; a run where the environment is interactive",
+		at: "warm_start.demonstrations", reads: []string{"environment.name", "rollout.protocol", "rollout.tools"},
+		only: "demonstrated",
+		doc: "names a file, with its sha256, or a run, or form; a run where the environment is interactive; form " +
+			"where the protocol calls python",
 		check: demonstrationsFit,
+	},
+	{
+		at: "warm_start.steps", reads: []string{"environment.settings", "warm_start.demonstrations"},
+		only: "demonstrated",
+		doc:  "0 where nothing demonstrates the tasks: python with kind gymnasium, without demonstrations",
+		check: func(r *Recipe) string {
+			why := r.Environment.Declaration().Undemonstrated
+			if why == nil || r.WarmStart.Steps == 0 || r.WarmStart.Demonstrations != nil || r.Policy.Checkpoint != "" {
+				return ""
+			}
+			text := why(r.Environment.Settings)
+			return unless(text == "", "must be 0, for nothing demonstrates these tasks: %s", text)
+		},
 	},
 	{
 		at: "warm_start.levels", only: Calc, doc: "names at least one level, each once",
@@ -215,7 +283,7 @@ var surrounding = []combination{
 		doc: "at most policy.max_positions",
 		check: func(r *Recipe) string {
 			if r.Policy.Checkpoint != "" {
-				return "" // the checkpoint brings its own limit
+				return "" // the checkpoint brings its own limit: see modelFits
 			}
 			return atMost(r.Rollout.MaxTokens, "policy.max_positions", r.Policy.MaxPositions)
 		},
@@ -297,7 +365,7 @@ var surrounding = []combination{
 	{
 		at: "rollout.tree", reads: []string{"rollout.mode"}, only: trained, doc: "there for mode tree",
 		check: func(r *Recipe) string {
-			return unless(r.Rollout.Mode != "tree" || r.Rollout.Tree != nil, "is required for rollout.mode tree")
+			return unless(r.Rollout.Mode != modeTree || r.Rollout.Tree != nil, "is required for rollout.mode tree")
 		},
 	},
 	{
@@ -308,6 +376,31 @@ var surrounding = []combination{
 				return ""
 			}
 			return atMost(r.Rollout.Tree.Roots, "samples_per_prompt", r.Rollout.SamplesPerPrompt)
+		},
+	},
+	{
+		at: "rollout.tree", reads: []string{"rollout.samples_per_prompt"}, only: trained,
+		doc: fmt.Sprintf("absent with more than %d samples_per_prompt", mostLeaves),
+		check: func(r *Recipe) string {
+			if r.Rollout.Tree == nil {
+				return ""
+			}
+			return unless(r.Rollout.SamplesPerPrompt <= mostLeaves, "has at most %d leaves, and "+
+				"rollout.samples_per_prompt is %d", mostLeaves, r.Rollout.SamplesPerPrompt)
+		},
+	},
+	{
+		at: "advantage.prefixes", reads: []string{"rollout.tree"}, only: trained, doc: "per_leaf without rollout.tree",
+		check: func(r *Recipe) string {
+			return unless(r.Rollout.Tree != nil || !r.Advantage.SharesPrefixes(),
+				"needs rollout.tree: without it no trajectories share a prefix")
+		},
+	},
+	{
+		at: "rollout.tree.base", reads: []string{"rollout.tree.rule"}, only: trained, doc: "-1, or at least 0",
+		check: func(r *Recipe) string {
+			t := r.Rollout.Tree
+			return unless(t == nil || t.Base == -1 || t.Base >= 0, "must be -1 or a number in [0, 1]")
 		},
 	},
 	{
@@ -323,6 +416,34 @@ var surrounding = []combination{
 		doc: "0 without layout turns, with reward.overlong, and with a protocol whose contexts are whole prompts or " +
 			"whose turns go on after a call",
 		check: historyTokensFit,
+	},
+	{
+		at: "rollout.summary",
+		reads: []string{"layout", "rollout.protocol", "environment.name", "rollout.history", "rollout.history_tokens",
+			"reward.overlong", "evaluation.debate"},
+		only: trained,
+		doc: "absent without layout turns, with reward.overlong or evaluation.debate, with a protocol that cannot " +
+			"ask for one, and with rollout.history or rollout.history_tokens, except where contexts are whole prompts",
+		check: summaryFits,
+	},
+	{
+		at: "rollout.summary.max_tokens", reads: []string{"rollout.max_tokens"}, only: trained,
+		doc: "at most rollout.max_tokens",
+		check: func(r *Recipe) string {
+			if r.Rollout.Summary == nil {
+				return ""
+			}
+			return atMost(r.Rollout.Summary.MaxTokens, "rollout.max_tokens", r.Rollout.MaxTokens)
+		},
+	},
+	{
+		at: "rollout.summary.every", reads: []string{"rollout.max_turns"}, only: trained,
+		doc: "below rollout.max_turns",
+		check: func(r *Recipe) string {
+			s := r.Rollout.Summary
+			return unless(s == nil || s.Every < r.Rollout.MaxTurns,
+				"no trajectory has a turn after so many: rollout.max_turns is %d", r.Rollout.MaxTurns)
+		},
 	},
 	{
 		at: "rollout.history", reads: []string{"reward.overlong"}, only: trained, doc: "0 with reward.overlong",
@@ -364,6 +485,40 @@ var surrounding = []combination{
 			return unless(n%3 == 0, "must be divisible by 3 (a third of each level), got %d", n)
 		},
 	},
+	{
+		at: "evaluation.debate.agents", only: trained, doc: "odd, so that votes cannot tie",
+		check: func(r *Recipe) string {
+			d := r.Evaluation.Debate
+			return unless(d == nil || d.Agents%2 == 1, "must be odd, so that votes cannot tie, got %d", agentsOf(d))
+		},
+	},
+	{
+		at: "evaluation.greedy", reads: []string{"evaluation.debate"}, only: trained,
+		doc: "false with evaluation.debate",
+		check: func(r *Recipe) string {
+			return unless(r.Evaluation.Debate == nil || !r.Evaluation.Greedy,
+				"must be false with evaluation.debate: agents that take the most likely response all propose the same")
+		},
+	},
+	{
+		at: "evaluation.samples", reads: []string{"evaluation.debate"}, only: trained,
+		doc: "with evaluation.debate samples × agents × (rounds + 1) at most 1000",
+		check: func(r *Recipe) string {
+			d, n := r.Evaluation.Debate, r.Evaluation.Samples
+			return unless(d == nil || n*d.Responses() <= schema.MaxSamples,
+				"%d debates of %d agents in up to %d rounds are %d episodes of a problem, and at most %d can be "+
+					"numbered",
+				n, agentsOf(d), roundsOf(d), n*d.Responses(), schema.MaxSamples)
+		},
+	},
+	{
+		at: "evaluation.problems", reads: []string{"evaluation.debate"}, only: trained,
+		doc: "with evaluation.debate at most 10000",
+		check: func(r *Recipe) string {
+			return unless(r.Evaluation.Debate == nil || r.Evaluation.Problems <= schema.MaxGroups,
+				"must be ≤ %d with evaluation.debate, got %d", schema.MaxGroups, r.Evaluation.Problems)
+		},
+	},
 }
 
 // combinations checks the rules whose fields have no fault.
@@ -395,182 +550,4 @@ func (s scope) places(path string) bool {
 		}
 	}
 	return true
-}
-
-// protocolFits checks the recipe's protocol against its environment.
-func protocolFits(r *Recipe) string {
-	p, err := r.Protocol()
-	if err != nil {
-		return err.Error()
-	}
-	switch acts := p.Spec().Acts; {
-	case acts && !r.Environment.Declaration().Interactive:
-		return fmt.Sprintf("%s is a protocol of actions, and %s takes none: its tasks are questions", p.Spec().Name,
-			r.Environment.Name)
-	case !acts && r.Environment.Declaration().Interactive:
-		return fmt.Sprintf("%s has no actions, which %s is played by", p.Spec().Name, r.Environment.Name)
-	}
-	return ""
-}
-
-// answerFits checks that the reward can find the protocol's answers.
-func answerFits(r *Recipe) string {
-	p, err := r.Protocol()
-	d, _ := reward.Declared(r.Reward.Name)
-	if err != nil || p.Spec().Acts {
-		return ""
-	}
-	answer := p.Spec().Answer
-	if d.Tested {
-		return unless(answer == protocol.AnswerProgram,
-			"%s tests a program, and an answer of rollout.protocol %s is none", r.Reward.Name, protocolName(p))
-	}
-	return unless(answer != protocol.AnswerProgram && (answer != protocol.AnswerInTags || d.Compare == nil),
-		"%s looks for a box, and an answer of rollout.protocol %s has none", r.Reward.Name, protocolName(p))
-}
-
-func protocolName(p protocol.Protocol) string {
-	if p == nil {
-		return ""
-	}
-	return p.Spec().Name
-}
-
-// sound reports whether no problem lies at, above or below any of the paths.
-func sound(ps Problems, paths []string) bool {
-	for _, p := range ps {
-		for _, path := range paths {
-			if p.Path == "" || within(p.Path, path) || within(path, p.Path) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// within reports whether path is the section or a field inside the section.
-func within(path, section string) bool {
-	rest, ok := strings.CutPrefix(path, section)
-	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
-}
-
-func unless(ok bool, format string, args ...any) string {
-	if ok {
-		return ""
-	}
-	return fmt.Sprintf(format, args...)
-}
-
-func atMost(got int, name string, bound int) string {
-	return unless(got <= bound, "must be ≤ %s (%d), got %d", name, bound, got)
-}
-
-func sumsToOne(shares map[string]float64) string {
-	var sum float64
-	for _, k := range []string{"2", "3", "4"} { // in a fixed order, because the sum of floats depends on the order
-		sum += shares[k]
-	}
-	return unless(math.Abs(sum-1) <= 1e-6, "must add up to 1, got %s", short(sum))
-}
-
-func distinct[T comparable](what string, names []T) string {
-	if len(names) == 0 {
-		return "must name at least one " + what
-	}
-	for i, n := range names {
-		if slices.Contains(names[:i], n) {
-			return fmt.Sprintf("must name each %s once, got %v twice", what, n)
-		}
-	}
-	return ""
-}
-
-// loraFits rejects an adapter whose rank is larger than a target projection allows.
-func loraFits(r *Recipe) string {
-	l, p := r.Engine.LoRA, r.Policy
-	if l == nil || len(l.Targets) == 0 || p.Checkpoint != "" { // a checkpoint brings its own sizes
-		return ""
-	}
-	side := func(target string) int { return min(p.Hidden, p.sides()[target]) }
-	least := slices.MinFunc(l.Targets, func(a, b string) int { return cmp.Compare(side(a), side(b)) })
-	return unless(l.Rank <= side(least), "must be ≤ the smaller side of %s (%d), got %d", least, side(least), l.Rank)
-}
-
-// sides returns the width of each projection of a layer, on the side that is not the hidden width.
-func (p Policy) sides() map[string]int {
-	return map[string]int{
-		"q_proj": p.Heads * p.HeadDim, "k_proj": p.KVHeads * p.HeadDim, "v_proj": p.KVHeads * p.HeadDim,
-		"o_proj":    p.Heads * p.HeadDim,
-		"gate_proj": p.FFN, "up_proj": p.FFN, "down_proj": p.FFN,
-	}
-}
-
-// stagesFit checks each stage's max_tokens against the bounds of the recipe's own max_tokens.
-func stagesFit(r *Recipe) string {
-	for _, s := range r.Schedule.Stages() {
-		switch turn := r.Rollout.MaxTurnTokens; {
-		case s.MaxTokens == 0:
-		case s.MaxTokens < turn:
-			return fmt.Sprintf("max_tokens from step %d on must be ≥ rollout.max_turn_tokens (%d), got %d", s.FromStep,
-				turn, s.MaxTokens)
-		case r.Policy.Checkpoint == "" && s.MaxTokens > r.Policy.MaxPositions: // a published model brings its own limit
-			return fmt.Sprintf("max_tokens from step %d on must be ≤ policy.max_positions (%d), got %d", s.FromStep,
-				r.Policy.MaxPositions, s.MaxTokens)
-		}
-	}
-	return ""
-}
-
-func keepFits(r *Recipe) string {
-	roc := r.Resample.RoC()
-	switch {
-	case roc == nil, r.Environment.Name == OpenAI: // the size of its groups is set by the file
-		return ""
-	case r.Environment.Name == GSM8KSolutions:
-		return atMost(roc.Keep, "the solutions of a question", GSM8KGroup)
-	}
-	return atMost(roc.Keep, "samples_per_prompt", r.Rollout.SamplesPerPrompt)
-}
-
-// kept is the number of trajectories of a full group that reach the batch.
-func kept(r *Recipe) int {
-	if roc := r.Resample.RoC(); roc != nil {
-		return roc.Keep
-	}
-	return r.Rollout.SamplesPerPrompt
-}
-
-// short renders a sum without the rounding noise of its last digits.
-func short(x float64) string { return fmt.Sprintf("%.9g", x) }
-
-// truncates is the rule of a limit of the rollout's sampling, which off reports to have no effect: the sampler's
-// log-probabilities are those of the tokens that are left, and an update computes those of all tokens.
-func truncates(field string, off func(*Recipe) bool) combination {
-	return combination{
-		at: field, reads: []string{"loss.old_log_probs"}, only: trained, doc: "only with loss.old_log_probs: recompute",
-		check: func(r *Recipe) string {
-			return unless(off(r) || r.Loss.OldLogProbs == loss.OldRecomputed,
-				"the sampler's log-probabilities are then those of the tokens that are left, and updates compare with "+
-					"those of all tokens; use loss.old_log_probs: recompute")
-		},
-	}
-}
-
-// historyTokensFit says why prompts cannot leave out turns that exceed rollout.history_tokens, or "".
-func historyTokensFit(r *Recipe) string {
-	p, err := r.Protocol()
-	switch {
-	case r.Rollout.HistoryTokens == 0 || err != nil:
-		return ""
-	case r.Layout != method.Turns:
-		return fmt.Sprintf("cuts the prompts of turns' rows, and layout %s has none", r.Layout)
-	case r.Whole():
-		return fmt.Sprintf("cuts earlier turns, and each context of rollout.protocol %s is a whole prompt; "+
-			"rollout.history bounds its turns", protocolName(p))
-	case len(p.Spec().Stops) > 0:
-		return fmt.Sprintf("leaves earlier turns out, and a turn of rollout.protocol %s goes on after a call",
-			protocolName(p))
-	}
-	return unless(r.Reward.Overlong == nil, "lets a trajectory be longer than rollout.max_tokens, which is then a "+
-		"turn's, and reward.overlong holds whole trajectories against it")
 }

@@ -8,6 +8,9 @@ import (
 	"github.com/ropewalk/ropewalk/rl/method"
 )
 
+// deepResearch is a reward.
+const deepResearch = "deep_research"
+
 // trained is the class of environments in which trajectories are sampled.
 const trained = "trained"
 
@@ -24,13 +27,16 @@ func ofMethod() []combination {
 }
 
 func rewardFits(r *Recipe) string {
+	if r.Environment.unfit() || r.Reward.Called() && !r.Environment.Imported() {
+		return ""
+	}
 	fit := r.Environment.Declaration().Rewards
 	want := strings.Join(fit, ", ")
 	if len(fit) > 1 {
 		want = "one of " + want
 	}
 	why := ""
-	if r.Reward.Name == "deep_research" {
+	if r.Reward.Name == deepResearch {
 		why = ", which looks for searches and their results; " + r.Environment.Name + " records none"
 	}
 	return unless(slices.Contains(fit, r.Reward.Name), "must be %s in a recipe of %s, got %s%s", want,
@@ -42,6 +48,9 @@ func rewardsInWords() string {
 	parts := make([]string, len(environments.All))
 	for i, d := range environments.All {
 		parts[i] = d.Name + ": " + strings.Join(d.Rewards, ", ")
+		if d.Mixed {
+			parts[i] = d.Name + ": those that fit every part"
+		}
 	}
-	return strings.Join(parts, "; ")
+	return strings.Join(parts, "; ") + "; python: all that are sampled"
 }

@@ -29,7 +29,7 @@ func Parse(file string, data []byte) (*Recipe, error) {
 func ParseWith(file string, data []byte, set []string) (*Recipe, error) {
 	overrides := make([]override, len(set))
 	for i, s := range set {
-		overrides[i] = override{origin: "--set " + s, text: s}
+		overrides[i] = overrideOf(s)
 	}
 	return parse(file, data, overrides)
 }
@@ -39,7 +39,7 @@ func ParseWith(file string, data []byte, set []string) (*Recipe, error) {
 func ParseCommitted(file string, data []byte, set []string) (*Recipe, error) {
 	overrides := make([]override, len(set))
 	for i, s := range set {
-		overrides[i] = override{origin: "--set " + s, text: s}
+		overrides[i] = overrideOf(s)
 	}
 	d := newDecoder(file)
 	d.committed = true
@@ -272,8 +272,11 @@ func (d *decoder) sections(f *Field, n *yaml.Node, v reflect.Value) {
 			continue
 		}
 		d.where[element.Path] = c
+		outer := d.scope
+		d.scope = d.elementScope(f.typ.Elem(), c)
 		element.setDefaults(v.Index(i), d.scope)
 		d.section(element, c, v.Index(i))
+		d.scope = outer
 	}
 }
 

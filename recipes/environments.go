@@ -8,11 +8,11 @@ import (
 
 	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/env/environments"
+	"github.com/ropewalk/ropewalk/env/mix"
 	"github.com/ropewalk/ropewalk/internal/dataset"
 	"github.com/ropewalk/ropewalk/rl/method"
 	"github.com/ropewalk/ropewalk/rl/schedule"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
-	"github.com/ropewalk/ropewalk/tool/tools"
 )
 
 // Names of environments that this package refers to.
@@ -43,16 +43,30 @@ type Environment struct {
 	LevelShares map[string]float64 `json:"level_shares" default:"{'2': 0.3, '3': 0.4, '4': 0.3}" min:"0" max:"1" keys:"2|3|4" only:"calc" doc:"share of each level (number of operands) among training prompts"`
 	// Settings holds the value of every setting that the environment declares.
 	Settings env.Settings `json:"settings" only:"configured" doc:"the environment's own settings"`
+	// Parts are the environments that a mix consists of.
+	Parts []Part `json:"parts,omitempty" only:"mix" doc:"the environments of the mix, two or more. They share the protocol, the tools and the reward, so all are played by actions or all ask questions"`
 }
 
-// Declaration returns the environment's declaration.
-func (e Environment) Declaration() env.Declaration { return declared(e.Name) }
+// Declaration returns the environment's declaration: that of its name, or what a mix of its parts is. Its Strings are
+// those of the recipe's settings.
+func (e Environment) Declaration() env.Declaration {
+	d := declared(e.Name)
+	if d.Mixed {
+		d, _ = mix.Combine(mixed(e.Parts))
+		return d
+	}
+	if d.More != nil {
+		always := d.Strings
+		d.Strings = func() []string { return append(always(), d.More(e.Settings)...) }
+	}
+	return d
+}
 
 // Imported reports whether the environment's trajectories are imported instead of sampled.
 func (e Environment) Imported() bool { return declared(e.Name).Imported }
 
 // CallsTools reports whether the environment's trajectories run tool calls in the sandbox.
-func (e Environment) CallsTools() bool { return declared(e.Name).Sandboxed }
+func (e Environment) CallsTools() bool { return e.Declaration().Sandboxed }
 
 // declared returns the declaration with that name, or the zero declaration.
 func declared(name string) env.Declaration {
@@ -79,7 +93,12 @@ func (r *Recipe) OpenWith(fetch dataset.Fetch) (env.Environment, error) {
 
 // Protocol returns the recipe's prompt format: the one that the recipe names, or the environment's default.
 func (r *Recipe) Protocol() (protocol.Protocol, error) {
-	p, err := protocol.Named(cmp.Or(r.Rollout.Protocol, r.Environment.Declaration().Protocol))
+	name := cmp.Or(r.Rollout.Protocol, r.Environment.Declaration().Protocol)
+	if name == "" && len(r.Environment.Parts) > 0 {
+		return nil, fmt.Errorf("rollout.protocol: must be named, because the parts of the mix have no common one of "+
+			"their own (%s)", mix.Protocols(mixed(r.Environment.Parts)))
+	}
+	p, err := protocol.Named(name)
 	if err != nil {
 		return nil, fmt.Errorf("rollout.protocol: %w", err)
 	}
@@ -107,12 +126,7 @@ var classes = map[string]func(env.Declaration) bool{
 }
 
 // toolsOf lists the tools that a recipe of an environment can name, those that it has by default first.
-func toolsOf(d env.Declaration) []string {
-	if len(d.Tools) == 0 && d.Sandboxed {
-		return []string{tools.Python.Name}
-	}
-	return slices.Concat(d.Tools, d.MoreTools)
-}
+func toolsOf(d env.Declaration) []string { return slices.Concat(mix.Tools(d), d.MoreTools) }
 
 // defaultTools returns an environment's own default of rollout.tools as YAML; "" if it has none.
 func defaultTools(d env.Declaration) string {
@@ -124,8 +138,16 @@ func defaultTools(d env.Declaration) string {
 
 // toolsFit checks that the environment has the tools that the recipe names.
 func toolsFit(r *Recipe) string {
+	if r.Environment.unfit() {
+		return ""
+	}
 	named, have := r.Rollout.ToolNames(), toolsOf(r.Environment.Declaration())
-	if text := distinct("tool", named); text != "" && (len(named) > 0 || len(r.Rollout.MCP) == 0) {
+	if len(have) == 0 { // a mix of environments that are played by actions
+		return unless(slices.Equal(named, Rollout{}.ToolNames()) && len(r.Rollout.MCP) == 0,
+			"has no place in a recipe of parts that are played by actions")
+	}
+	none := len(named) == 0 && (len(r.Rollout.MCP) > 0 || r.Rollout.Protocol == "chat")
+	if text := distinct("tool", named); text != "" && !none {
 		return text
 	}
 	if len(named) == 0 && r.Environment.Declaration().Demonstrated && r.WarmStart.Steps > 0 {
@@ -137,7 +159,7 @@ func toolsFit(r *Recipe) string {
 				r.Environment.Name, name)
 		}
 	}
-	return ""
+	return partsCall(r)
 }
 
 // members resolves a tag's names and classes into environments. It returns nil for an empty tag.
@@ -172,7 +194,6 @@ func taskSlot() method.Slot {
 
 // surroundings returns the slots of the policy, the rollout and the optimiser.
 func surroundings() []method.Slot {
-	const noModels, noBranching = "runs start from models that are made here", "branching is not built yet"
 	on := func(name, doc, planned string) method.Slot {
 		return method.Slot{Name: name, Doc: doc,
 			Choices: []method.Choice{{Name: method.On, Doc: doc, Planned: planned}}}
@@ -192,20 +213,22 @@ func surroundings() []method.Slot {
 			{Name: EngineCPU, Doc: "Go, on the processor"},
 			{Name: EngineTorch, Doc: "PyTorch, on graphics processors or on the processor",
 				Params: slices.Concat(torch, read("lora"))},
+			{Name: EngineTinker, Doc: "a server that speaks the Tinker API trains an adapter and generates",
+				Params: read("deterministic", "tinker", "lora")},
 		}},
-		on("policy.checkpoint", "a published model to start from", noModels),
+		on("policy.checkpoint", "a published model to start from", ""),
 		{Name: "rollout.mode", Doc: "how generating and tools interleave", Choices: []method.Choice{
 			{Name: ModeInterleaved, Doc: "one durable activity takes a shard from its prompts to its rewards and " +
 				"commits every turn; a shard generates while the calls of another run"},
 			{Name: ModeStaged, Doc: "generating a turn and running its calls alternate as durable activities"},
-			{Name: "tree", Doc: "trajectories branch after tool responses", Source: "AEPO §3.1; ARPO §3.2",
-				Params: read("tree"), Planned: noBranching},
+			{Name: modeTree, Doc: "interleaved, with rollout.tree; a name from before, when no other mode had trees",
+				Source: "AEPO §3.1; ARPO §3.2"},
 		}},
 		{Name: "rollout.tree.rule", Doc: "when a trajectory branches", Choices: []method.Choice{
-			{Name: "aepo", Doc: "on rising entropy, less with each branching in a row",
-				Source: "AEPO eqs 5–7, Algorithm 1", Params: read("slope", "monitor", "sensitivity"),
-				Planned: noBranching},
-			{Name: "arpo", Doc: "on rising entropy", Source: "ARPO §3.2", Planned: noBranching},
+			{Name: treeAEPO, Doc: "on rising entropy, less with each branching in a row",
+				Source: "AEPO eqs 5–7, Algorithm 1", Params: read("slope", "monitor", "sensitivity", "count_monitor",
+					"monitor_root", "rounding", "at_threshold", "base", "streak")},
+			{Name: treeARPO, Doc: "on rising entropy", Source: "ARPO §3.2"},
 		}},
 		protocols(),
 		on("rollout.history", "prompts of layout turns with the task and the latest turns alone", ""),
@@ -237,9 +260,11 @@ func decays() method.Slot {
 // that it leaves open. It returns nil for a recipe that can run.
 func (r *Recipe) Planned() []string {
 	var missing []string
-	if wants := r.Environment.Declaration().Wants; wants != nil {
-		if text := wants(r.Environment.Settings); text != "" {
-			missing = append(missing, "environment.settings."+text)
+	for _, c := range r.Environment.configured() {
+		if wants := c.declaration.Wants; wants != nil {
+			if text := wants(c.settings); text != "" {
+				missing = append(missing, c.path+"."+text)
+			}
 		}
 	}
 	for _, p := range method.PicksOf(*r, Slots()) {

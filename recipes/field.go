@@ -41,7 +41,7 @@ type Field struct {
 	Only    []string // environments that have the field; nil = all
 	Classes []string // Only as the tag names it: environments and classes
 	Without string   // a field that excludes this one when it is set
-	Spared  string   // a field that allows this section to be absent when it is set
+	Spared  string   // a field, or FIELD=VALUE, that allows this section to be absent when it is set, or has the value
 	Fields  []*Field // of a section, or of each element of a list of sections
 	// Slot is the choice that the field makes, or nil if the field makes none.
 	Slot *method.Slot
@@ -301,6 +301,7 @@ func (f *Field) readTags(tag reflect.StructTag) {
 var lists = map[string]func() []string{
 	"decays": func() []string { return decays().Names() },
 	"tools":  tools.Names,
+	"parts":  partNames,
 }
 
 // ownDefaults are the environments' own defaults that the tag own refers to.
@@ -369,7 +370,7 @@ func (f *Field) defaultIn(s scope) string {
 		}
 	}
 	if f.Own != nil {
-		return cmp.Or(f.Own(declared(s.environment)), f.Default)
+		return cmp.Or(f.Own(s.declaration()), f.Default)
 	}
 	return f.Default
 }

@@ -34,10 +34,10 @@ func TestLike(t *testing.T) {
 // A field or value that does not exist leads to the one that is meant, with the rest of its path.
 func TestSuggestionsOfOverrides(t *testing.T) {
 	for set, want := range map[string]string{
-		"engine.kind=gpu":    "must be one of auto, cpu, torch (did you mean torch?), got \"gpu\"",
-		"engine.kind=CUDA":   "must be one of auto, cpu, torch (did you mean torch?), got \"CUDA\"",
-		"engine.kind=touch":  "must be one of auto, cpu, torch (did you mean torch?), got \"touch\"",
-		"engine.kind=CPU":    "must be one of auto, cpu, torch (did you mean cpu?), got \"CPU\"",
+		"engine.kind=gpu":    "must be one of auto, cpu, torch, tinker (did you mean torch?), got \"gpu\"",
+		"engine.kind=CUDA":   "must be one of auto, cpu, torch, tinker (did you mean torch?), got \"CUDA\"",
+		"engine.kind=touch":  "must be one of auto, cpu, torch, tinker (did you mean torch?), got \"touch\"",
+		"engine.kind=CPU":    "must be one of auto, cpu, torch, tinker (did you mean cpu?), got \"CPU\"",
 		"lr=1":               "no such field; did you mean optimizer.lr?",
 		"promts=4":           "no such field; did you mean rollout.prompts?",
 		"optimiser.lr=1":     "no such field; did you mean optimizer.lr?",

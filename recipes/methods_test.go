@@ -27,7 +27,7 @@ The presets below set published methods to the tasks of their papers, as recipes
     ropewalk run presets/sampo-alfworld --dry-run   # validates it, and says what cannot run yet
     ropewalk run presets/drgrpo --smoke             # the same method, small enough for two CPU cores
 
-*built* methods run as smoke recipes (three steps on ` + "`calc`" + `); of *planned* ones some choice is validated and not built yet. If the
+*built* methods run as smoke recipes (three steps in a small form of the world of their paper, or on ` + "`calc`" + `); of *planned* ones some choice is validated and not built yet. If the
 environment or the model of a preset is not available yet, only its smoke recipe runs.
 
 The four dimensions are ARLArena's (Table 1).

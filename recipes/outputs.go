@@ -33,6 +33,7 @@ func (o Outputs) Any() bool { return o != Outputs{} }
 
 // Needs returns which optional stages the recipe needs.
 func (r *Recipe) Needs() stages.Needs {
-	return stages.Needs{Grade: r.Reward.Graded(), Logprobs: r.Outputs().Any(), ReplayBuffer: r.Replay != nil,
-		Data: r.Data != nil}
+	return stages.Needs{Grade: r.Reward.Graded(), Judge: r.Reward.Judged(), Function: r.Reward.Called(),
+		Logprobs: r.Outputs().Any(), ReplayBuffer: r.Replay != nil, Data: r.Data != nil,
+		Difficulty: r.Data != nil && r.Data.Difficulty != nil, Untaught: r.Forms()}
 }

@@ -12,6 +12,21 @@ type override struct {
 	text   string // resample.roc.keep=4
 }
 
+// secretive are the sections with references to secrets. A message leaves out what an override sets in them, because a
+// user may have written a secret itself.
+var secretive = []string{"judge", "rollout.mcp", "engine.servers"}
+
+// overrideOf returns the override of a --set flag.
+func overrideOf(set string) override {
+	path, _, _ := strings.Cut(set, "=")
+	for _, section := range secretive {
+		if path == section || strings.HasPrefix(path, section+".") {
+			return override{origin: "--set " + path, text: set}
+		}
+	}
+	return override{origin: "--set " + set, text: set}
+}
+
 // apply sets an override's value. It creates the sections on the path that are missing.
 func (d *decoder) apply(top *yaml.Node, o override) {
 	path, text, ok := strings.Cut(o.text, "=")

@@ -30,7 +30,7 @@ func TestProtocolsOfQuestions(t *testing.T) {
 
 		_, err = Resolve("quickstart", "", []string{"rollout.protocol=" + spec.Name, "reward.name=dapo_strict"}, nil,
 			nil)
-		if spec.Answer == protocol.AnswerInTags {
+		if spec.Answer == protocol.AnswerInTags || spec.Answer == protocol.AnswerText {
 			require.ErrorContains(t, err, "dapo_strict looks for a box, and an answer of rollout.protocol "+spec.Name+
 				" has none")
 		} else {

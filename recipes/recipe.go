@@ -2,8 +2,11 @@ package recipes
 
 import (
 	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/policy/servers"
+	"github.com/ropewalk/ropewalk/policy/tinker"
 	"github.com/ropewalk/ropewalk/rl/method"
 	"github.com/ropewalk/ropewalk/rl/resample"
+	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/tool/mcp"
 	"github.com/ropewalk/ropewalk/tool/tools"
 )
@@ -19,7 +22,7 @@ import (
 //	list      the names allowed, where a package declares them (see lists)
 //	former    the largest value that recipes of older records may have, if max is smaller now
 //	without   a field that excludes this one when it is set
-//	spared    a field that allows this section to be absent when it is set
+//	spared    a field that allows this section to be absent when it is set, or FIELD=VALUE: when it has that value
 //
 // The tag only names environments or classes of environments (see environments.go).
 
@@ -43,6 +46,7 @@ type Recipe struct {
 	Sandbox     Sandbox     `json:"sandbox" only:"tooled" doc:"the limits of one tool call"`
 	Layout      string      `json:"layout" default:"trajectory" only:"trained" quiet:"true" doc:"what one row of the loss is"`
 	Reward      Reward      `json:"reward" doc:"what a trajectory is worth"`
+	Judge       *Judge      `json:"judge" only:"trained" doc:"the language model that judges answers where the reward or the evaluation asks for it; null or absent = none"`
 	Filters     Filters     `json:"filters" only:"trained" doc:"rows that are masked out of the loss; their rewards stay in their groups' statistics"`
 	Resample    Resample    `json:"resample" doc:"which trajectories train the policy: dynamic sampling, then groups (reject_equal, low_variance, VSPO), then RoC inside the kept ones; absent keeps everything"`
 	Advantage   Advantage   `json:"advantage" doc:"the advantage estimator"`
@@ -98,7 +102,13 @@ type Engine struct {
 	Deterministic    bool   `json:"deterministic" default:"true" quiet:"true" doc:"equal inputs give equal bytes, on the same machine and software"`
 	Checkpointing    string `json:"checkpointing" default:"auto" enum:"auto|on|off" quiet:"true" doc:"activations are computed again in the backward pass in the place of being kept; auto does so on a GPU"`
 	OffloadOptimizer bool   `json:"offload_optimizer" default:"false" quiet:"true" doc:"the optimiser's moments are kept in the host's memory"`
-	LoRA             *LoRA  `json:"lora,omitzero" doc:"after the warm start a low-rank adapter trains in the place of the policy, and another, with the value head, in that of the critic (docs/gpu.md); null or absent = all of a model trains"`
+	// Servers generate in the place of the engine, which then trains alone; package policy/servers explains them.
+	Servers []servers.Server `json:"servers" doc:"inference servers that generate for rollouts and evaluations, while the engine trains (docs/servers.md); absent = the engine generates"`
+	// MaxMismatch bounds what stage logprobs finds.
+	MaxMismatch float64 `json:"max_mismatch" default:"0" min:"0" max:"100" quiet:"true" doc:"how far the servers' log-probabilities may be from the trainer's, in nats per token on average over a shard's kept tokens; beyond it the run parks; 0 = no limit"`
+	// Tinker is the server of engine.kind tinker; package policy/tinker explains it.
+	Tinker *tinker.Server `json:"tinker,omitzero" doc:"the server of kind tinker, which holds the model and trains an adapter (docs/tinker.md)"`
+	LoRA   *LoRA          `json:"lora,omitzero" doc:"after the warm start a low-rank adapter trains in the place of the policy, and another, with the value head, in that of the critic (docs/gpu.md); null or absent = all of a model trains"`
 }
 
 // LoRA is a low-rank adapter (Hu et al. 2021). It adds alpha/rank · B·A to each target projection W of each layer.
@@ -123,11 +133,15 @@ const (
 	EngineAuto  = "auto"
 	EngineCPU   = "cpu"
 	EngineTorch = "torch"
+	// EngineTinker trains and samples at a server that speaks the Tinker API.
+	EngineTinker = "tinker"
 )
 
 // Policy describes the model. The shape fields apply only to a new model.
 type Policy struct {
-	Checkpoint string  `json:"checkpoint" optional:"true" doc:"a published model to start from, which brings its own shape; absent = a new model of the shape below"`
+	Checkpoint string  `json:"checkpoint" optional:"true" doc:"a model to start from, which brings its own shape: an absolute path of a Hugging Face folder or a GGUF file, s3://BUCKET/KEY of either, hf://OWNER/NAME@REVISION, run:RUN@STEP (a run's last policy without @STEP), or a name in the worker's folder of models (docs/bring-your-own.md); absent = a new model of the shape below"`
+	Token      string  `json:"token,omitempty" optional:"true" pattern:"^\\$\\{(env|file):[^${}]+\\}$" doc:"a reference to the token that hf:// is read with, such as ${env:MY_TOKEN}; absent = HF_TOKEN of the worker, or its login"`
+	Pinned     *Pinned `json:"pinned,omitzero" doc:"the model as it was found when the run was prepared; a run that is prepared fills it in"`
 	Layers     int     `json:"layers" default:"2" min:"1" max:"128" without:"policy.checkpoint" doc:"decoder layers"`
 	Hidden     int     `json:"hidden" default:"128" min:"8" max:"16384" without:"policy.checkpoint" doc:"width of the residual stream"`
 	Heads      int     `json:"heads" default:"4" min:"1" max:"256" without:"policy.checkpoint" doc:"query heads"`
@@ -137,6 +151,14 @@ type Policy struct {
 	RopeBase   float64 `json:"rope_base" default:"10000" min:"1" max:"100000000" without:"policy.checkpoint" doc:"base of the rotary embedding's wavelengths"`
 	// MaxPositions bounds a whole trajectory, in tokens.
 	MaxPositions int `json:"max_positions" default:"256" min:"8" max:"1048576" without:"policy.checkpoint" doc:"longest sequence, in tokens"`
+}
+
+// Pinned is what a run knows of the model at policy.checkpoint without reading it.
+type Pinned struct {
+	Inputs string `json:"inputs" required:"true" pattern:"^[0-9a-f]{64}$" doc:"the model in the store: warmstarts/INPUTS"`
+	Digest string `json:"digest" required:"true" pattern:"^[0-9a-f]{64}$" doc:"digest of its checkpoint"`
+	Source string `json:"source" optional:"true" doc:"the commit of a hub's model, or the policy of another run; absent = only the digest identifies it"`
+	Config string `json:"config" required:"true" doc:"its config.json"`
 }
 
 // Tokenizer is trained on texts of the environment before the warm start. It does not depend on the run's seed.
@@ -152,11 +174,11 @@ type WarmStart struct {
 	Levels    []int     `json:"levels" default:"[2, 3]" min:"2" max:"4" only:"calc" doc:"levels that are demonstrated"`
 	Steps     int       `json:"steps" default:"300" min:"0" max:"1000000" doc:"optimiser steps; 0 starts from the random model"`
 	Batch     int       `json:"batch" default:"64" min:"1" max:"65536" doc:"demonstrations in one optimiser step; turns of demonstrations where each prompt is whole"`
-	Optimizer Optimizer `json:"optimizer" doc:"AdamW of the cloning"`
+	Optimizer Optimizer `json:"optimizer" spared:"warm_start.steps=0" doc:"AdamW of the cloning"`
 	Teacher   Teacher   `json:"teacher" only:"calc" doc:"probability of each kind of fault in a demonstration; the rest is right"`
 	Noise     float64   `json:"noise,omitempty" default:"0.1" min:"0" max:"1" only:"noised" doc:"probability that an action of the expert's is replaced by any that is admissible; where tasks are questions, that a demonstration has a fault"`
 	// Demonstrations replace the script.
-	Demonstrations *Demonstrations `json:"demonstrations,omitempty" doc:"demonstrations from a file or from another run instead of the script's; null or absent = the script's"`
+	Demonstrations *Demonstrations `json:"demonstrations,omitempty" doc:"demonstrations from a file or from another run instead of the script's, or of the form of calls alone; null or absent = the script's"`
 }
 
 // Teacher holds the probability of each kind of fault in a demonstration. The remaining demonstrations are correct.
@@ -176,26 +198,40 @@ const (
 
 // Rollout describes how trajectories are sampled.
 type Rollout struct {
-	Mode             string  `json:"mode" default:"interleaved" doc:"how generating and tools interleave; the rows and the policy do not depend on it. With engine.hosts above 1, shards are always staged"`
-	Protocol         string  `json:"protocol" optional:"true" doc:"the prompt format; absent = the environment's own"`
-	Tree             *Tree   `json:"tree" doc:"how trajectories branch"`
-	History          int     `json:"history" default:"0" min:"0" max:"1024" quiet:"true" doc:"latest turns that a prompt of layout turns holds after the task, in sampling and in learning; 0 = all. The warm start clones whole trajectories"`
-	HistoryTokens    int     `json:"history_tokens" default:"0" min:"0" max:"1048576" quiet:"true" doc:"tokens of the task and the earlier turns that a prompt of layout turns holds: the oldest turns leave, each as a whole, and the task stays; 0 = no limit. The turn's own context adds to them. With history, both limits apply"`
-	Prompts          int     `json:"prompts" required:"true" min:"1" max:"10000" former:"65536" doc:"prompts of one step"`
-	SamplesPerPrompt int     `json:"oversample" name:"samples_per_prompt" required:"true" min:"1" max:"1000" former:"1024" doc:"trajectories sampled for each prompt, before resampling. The record and older recipes call it oversample"`
-	Temperature      float64 `json:"temperature" default:"1" above:"0" max:"10" doc:"divides the logits; the loss uses the same"`
-	TopP             float64 `json:"top_p" default:"0" min:"0" max:"1" only:"trained" quiet:"true" doc:"sample from the likeliest tokens of so much probability; 0 = from all"`
-	TopK             int     `json:"top_k" default:"0" min:"0" max:"1048576" only:"trained" quiet:"true" doc:"sample from so many likeliest tokens; 0 = from all"`
-	MinP             float64 `json:"min_p" default:"0" min:"0" max:"1" only:"trained" quiet:"true" doc:"sample from the tokens that have at least so many times the likeliest one's probability; 0 = from all"`
-	MaxTurns         int     `json:"max_turns" default:"3" min:"1" max:"128" doc:"policy responses in one trajectory. The turns of a shard follow each other, so a step lasts as long as its longest trajectory; each turn adds two activities to a staged shard and, in layout turns, a row to the batch"`
-	MaxTurnTokens    int     `json:"max_turn_tokens" default:"64" min:"1" max:"1048576" doc:"tokens of one response"`
-	MaxTokens        int     `json:"max_tokens" default:"192" min:"1" max:"1048576" doc:"tokens of a row: a whole trajectory with prompt and tool responses, or in layout turns one turn with its prompt"`
-	MaxToolTextBytes int     `json:"max_tool_text_bytes" default:"256" min:"1" max:"1048576" doc:"bytes of one tool response that the policy sees"`
-	ShardGroups      int     `json:"shard_groups" default:"8" min:"1" max:"65536" doc:"groups in one shard, the unit of a durable activity"`
+	Mode          string `json:"mode" default:"interleaved" doc:"how generating and tools interleave; the rows and the policy do not depend on it. With engine.hosts above 1, shards are always staged"`
+	Protocol      string `json:"protocol" optional:"true" doc:"the prompt format; absent = the environment's own"`
+	System        string `json:"system,omitempty" optional:"true" doc:"the system message of rollout.protocol chat, before the environment's own instruction; absent = the environment's alone"`
+	Tree          *Tree  `json:"tree,omitempty" only:"trained" doc:"the samples of a prompt are the leaves of a tree: some start in the middle of others, after the result of a tool or an action; null or absent = each starts at the prompt. Evaluations sample without a tree"`
+	History       int    `json:"history" default:"0" min:"0" max:"1024" quiet:"true" doc:"latest turns that a prompt of layout turns holds after the task, in sampling and in learning; 0 = all. The warm start clones whole trajectories"`
+	HistoryTokens int    `json:"history_tokens" default:"0" min:"0" max:"1048576" quiet:"true" doc:"tokens of the task and the earlier turns that a prompt of layout turns holds: the oldest turns leave, each as a whole, and the task stays; 0 = no limit. The turn's own context adds to them. With history, both limits apply"`
+	// Summary makes the policy write summaries of its own turns; see rollout.History.
+	Summary          *Summary `json:"summary,omitempty" only:"trained" doc:"summaries that the policy writes, each in a turn of its own that is sampled and trained like any other; null or absent = none. After one, prompts hold the task, the summary and the turns after it, and not the turns before. A summary calls no tool, does not act, and does not count towards max_turns. The scripts of the warm start write summaries too, of their latest actions or results; demonstrations from a file have none"`
+	Prompts          int      `json:"prompts" required:"true" min:"1" max:"10000" former:"65536" doc:"prompts of one step"`
+	SamplesPerPrompt int      `json:"oversample" name:"samples_per_prompt" required:"true" min:"1" max:"1000" former:"1024" doc:"trajectories sampled for each prompt, before resampling. The record and older recipes call it oversample"`
+	Temperature      float64  `json:"temperature" default:"1" above:"0" max:"10" doc:"divides the logits; the loss uses the same"`
+	TopP             float64  `json:"top_p" default:"0" min:"0" max:"1" only:"trained" quiet:"true" doc:"sample from the likeliest tokens of so much probability; 0 = from all"`
+	TopK             int      `json:"top_k" default:"0" min:"0" max:"1048576" only:"trained" quiet:"true" doc:"sample from so many likeliest tokens; 0 = from all"`
+	MinP             float64  `json:"min_p" default:"0" min:"0" max:"1" only:"trained" quiet:"true" doc:"sample from the tokens that have at least so many times the likeliest one's probability; 0 = from all"`
+	MaxTurns         int      `json:"max_turns" default:"3" min:"1" max:"128" doc:"policy responses in one trajectory. The turns of a shard follow each other, so a step lasts as long as its longest trajectory; each turn adds two activities to a staged shard and, in layout turns, a row to the batch"`
+	MaxTurnTokens    int      `json:"max_turn_tokens" default:"64" min:"1" max:"1048576" doc:"tokens of one response"`
+	MaxTokens        int      `json:"max_tokens" default:"192" min:"1" max:"1048576" doc:"tokens of a row: a whole trajectory with prompt and tool responses, or in layout turns one turn with its prompt"`
+	MaxToolTextBytes int      `json:"max_tool_text_bytes" default:"256" min:"1" max:"1048576" doc:"bytes of one tool response that the policy sees"`
+	// The budgets of tool calls.
+	MaxCalls                int `json:"max_calls" default:"0" min:"0" max:"100000" only:"calling" quiet:"true" doc:"tool calls that one trajectory can run; 0 = no limit. A call beyond it is not run, which the policy reads (status over_budget)"`
+	MaxTurnCalls            int `json:"max_turn_calls" default:"0" min:"0" max:"10000" only:"calling" quiet:"true" doc:"tool calls that one response can run, likewise; 0 = no limit"`
+	MaxEpisodeToolTextBytes int `json:"max_episode_tool_text_bytes" default:"0" min:"0" max:"1073741824" only:"calling" quiet:"true" doc:"bytes of all tool responses of one trajectory that the policy sees; 0 = no limit. The response that reaches it is cut, and later ones say only that the limit is reached"`
+
+	ShardGroups int `json:"shard_groups" default:"8" min:"1" max:"65536" doc:"groups in one shard, the unit of a durable activity"`
 	// Tools names tools of package tool/tools; see ToolNames.
 	Tools []string `json:"tools" default:"[python]" own:"tools" list:"tools" only:"calling" quiet:"true" doc:"tools that the policy can call; the default is the environment's own: search in search_qa, search and python in deep_research"`
 	// MCP names the servers whose tools the policy can call too; package tool/mcp explains them.
 	MCP []mcp.Server `json:"mcp" only:"calling" doc:"servers of the Model Context Protocol whose tools the policy can call too"`
+}
+
+// Summary says when the policy writes a summary, and how long it is.
+type Summary struct {
+	Every     int `json:"every" required:"true" min:"1" max:"127" doc:"turns after which the policy writes one, if the trajectory goes on"`
+	MaxTokens int `json:"max_tokens" default:"64" min:"1" max:"1048576" doc:"tokens of one summary; one that is cut there stays as it is"`
 }
 
 // ToolNames returns the names of the tools that the policy can call. A recipe that was made without the field names
@@ -207,20 +243,14 @@ func (r Rollout) ToolNames() []string {
 	return r.Tools
 }
 
+// Budgets are those of the recipe's tool calls.
+func (r Rollout) Budgets() rollout.Budgets {
+	return rollout.Budgets{Calls: r.MaxCalls, TurnCalls: r.MaxTurnCalls, ToolTextBytes: r.MaxEpisodeToolTextBytes}
+}
+
 // Truncation is what the rollout's sampling leaves of the policy's distribution.
 func (r Rollout) Truncation() policy.Truncation {
 	return policy.Truncation{TopK: r.TopK, TopP: r.TopP, MinP: r.MinP}
-}
-
-// Tree describes where trajectories branch (AEPO, ARPO).
-type Tree struct {
-	Rule          string  `json:"rule" required:"true" doc:"when a trajectory branches"`
-	Roots         int     `json:"roots" required:"true" min:"1" max:"1024" doc:"trajectories sampled from the prompt; the rest of samples_per_prompt are branches. With monitor, this many only if it says nothing else"`
-	EntropyWeight float64 `json:"entropy_weight" default:"0.2" min:"0" max:"1000" doc:"weight of the change of entropy after a tool's response"`
-	Threshold     float64 `json:"threshold" default:"0.5" min:"0" max:"1" doc:"probability beyond which a trajectory branches"`
-	Slope         float64 `json:"slope" default:"0.2" min:"0" max:"1" doc:"fall of the probability with each branching in a row"`
-	Monitor       bool    `json:"monitor" default:"true" doc:"one trajectory first, whose entropies divide the budget between roots and branches"`
-	Sensitivity   float64 `json:"sensitivity" default:"0.2" min:"0" max:"1000" doc:"β of that division, k·σ(β·(H_root − H_tool))"`
 }
 
 // Sandbox bounds one tool call.
@@ -248,6 +278,7 @@ type Optimizer struct {
 	MinibatchRows    int     `json:"minibatch_rows" default:"0" min:"0" max:"16777216" quiet:"true" doc:"rows of one optimiser step, in the place of minibatches; 0 = minibatches says"`
 	Epochs           int     `json:"epochs" default:"1" min:"1" max:"1000" doc:"passes over one batch"`
 	MicrobatchTokens int     `json:"microbatch_tokens" default:"4096" min:"1" max:"16777216" doc:"tokens of one forward and backward pass; bounds memory, changes no result but rounding"`
+	SharePrefixes    bool    `json:"share_prefixes" default:"false" quiet:"true" doc:"an update computes a prompt once for the rows of a forward pass that begin with it, on the CPU engine; changes no result but rounding"`
 }
 
 // Evaluation describes the measurement on held-out problems.
@@ -259,8 +290,43 @@ type Evaluation struct {
 	TopK        int     `json:"top_k" default:"0" min:"0" max:"1048576" quiet:"true" doc:"the samples come from so many likeliest tokens; 0 = from all"`
 	MinP        float64 `json:"min_p" default:"0" min:"0" max:"1" quiet:"true" doc:"the samples come from the tokens that have at least so many times the likeliest one's probability; 0 = from all"`
 	Greedy      bool    `json:"greedy" default:"true" doc:"also decode each problem once greedily"`
+	Judged      bool    `json:"judged" default:"false" quiet:"true" doc:"also ask the judge whether each final answer means the same as the correct one (PRS App. B); the share of matches is the metric judged; needs judge"`
 	// Every evaluates after every Nth step too; 0 = evaluate only the warm start and the end.
 	Every int `json:"every" default:"0" min:"0" max:"1000000" doc:"evaluate after each so many steps as well; 0 = only the warm start and the end"`
+	// ShardProblems divides an evaluation of its own.
+	ShardProblems int     `json:"shard_problems" default:"0" min:"0" max:"1000000" quiet:"true" doc:"problems that one activity of ropewalk evaluate measures, and that a killed worker loses at most; 0 = as many as make about 256 episodes"`
+	Debate        *Debate `json:"debate,omitempty" doc:"agents debate each answer, or each action (ARLArena App. E); null or absent = each sample is one agent's"`
+}
+
+// Sizes of the shards of an evaluation. A killed worker loses at most the shards that it runs, and a shard fills an
+// engine's batch.
+const (
+	shardEpisodes = 256
+	mostShards    = 1000 // so that the history of the workflow stays small
+)
+
+// PerShard is how many problems a shard of an evaluation of its own has.
+func (e Evaluation) PerShard() int {
+	n := e.ShardProblems
+	if n == 0 {
+		n = max(1, shardEpisodes/(e.Samples*e.Debate.Responses()))
+	}
+	return max(n, (e.Problems+mostShards-1)/mostShards)
+}
+
+// Debate describes a debate between agents of one policy.
+type Debate struct {
+	Agents     int  `json:"agents" default:"3" min:"1" max:"99" doc:"agents; an odd number"`
+	Rounds     int  `json:"rounds" default:"3" min:"0" max:"16" doc:"most rounds after the first one, in which the agents know the candidates of the round before"`
+	Aggressive bool `json:"aggressive" default:"false" doc:"agents are told to finish early and to take a partial result"`
+}
+
+// Responses is how many responses a debate takes at most; 1 without a debate.
+func (d *Debate) Responses() int {
+	if d == nil {
+		return 1
+	}
+	return d.Agents * (d.Rounds + 1)
 }
 
 // Truncation is what the sampling of an evaluation leaves of the policy's distribution.

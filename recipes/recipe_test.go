@@ -141,18 +141,15 @@ f:15: optimiser: no such field; did you mean optimizer?`,
 	{name: "a shape with a published model",
 		change: []string{"warm_start:", "policy: {checkpoint: Qwen3-4B, layers: 3}\nwarm_start:"},
 		want:   `f:5: policy.layers: cannot be combined with policy.checkpoint, which brings it`},
-	{name: "a tree in a flat rollout",
-		change: []string{"  oversample: 16", "  oversample: 16\n  tree: {rule: arpo, roots: 8}"},
-		want:   `f:9: rollout.tree: cannot be combined with rollout.mode interleaved; it belongs to tree`},
 	{name: "AEPO's setting in ARPO's tree",
 		change: []string{"  oversample: 16",
 			"  oversample: 16\n  mode: tree\n  tree: {rule: arpo, roots: 8, slope: 0.1}"},
 		want: `f:10: rollout.tree.slope: cannot be combined with rollout.tree.rule arpo; it belongs to aepo`},
 	{name: "an adapter in the CPU engine",
 		change: []string{"warm_start:", "engine: {kind: cpu, lora: {}}\nwarm_start:"},
-		want:   `f:5: engine.lora: cannot be combined with engine.kind cpu; it belongs to torch`},
+		want:   `f:5: engine.lora: cannot be combined with engine.kind cpu; it belongs to torch, tinker`},
 	{name: "an adapter in whatever engine", change: []string{"warm_start:", "engine: {lora: {}}\nwarm_start:"},
-		want: `f:5: engine.lora: cannot be combined with engine.kind auto; it belongs to torch`},
+		want: `f:5: engine.lora: cannot be combined with engine.kind auto; it belongs to torch, tinker`},
 	{name: "an adapter of no rank",
 		change: []string{"warm_start:", "engine: {kind: torch, lora: {rank: 0, alpha: 0}}\nwarm_start:"},
 		want: `f:5: engine.lora.rank: must be ≥ 1, got 0
@@ -169,7 +166,8 @@ f:5: engine.lora.alpha: must be > 0, got 0`},
 			`seq-mean-token-sum-norm, norm_legacy, token-sum (did you mean token-mean?), got "token_mean"`},
 	{name: "unknown environment", change: []string{"{name: calc}", "{name: chess}"},
 		want: `f:4: environment.name: must be one of calc, gsm8k-solutions, openai, alfworld, webshop, sokoban, ` +
-			`dapo_math, tir_math, rstar2_math, search_qa, deep_research, math, code, python, got "chess"`},
+			`dapo_math, tir_math, rstar2_math, search_qa, deep_research, math, code, python, mix, openenv, sums, ` +
+			`got "chess"`},
 	{name: "name with a slash", change: []string{"name: small", "name: a/b"},
 		want: `f:2: name: must match ^[a-z0-9][a-z0-9._-]{0,62}$, got "a/b"`},
 	{name: "level outside", change: []string{"{optimizer: {lr: 0.002}}", "{levels: [2, 5], optimizer: {lr: 0.002}}"},
@@ -195,10 +193,13 @@ f:1: rollout: is required
 f:1: steps: is required
 f:1: version: is required
 f:1: warm_start: is required`},
-	{name: "trained sections in an imported recipe", base: offline,
+	{
+		name:   "trained sections in an imported recipe",
+		base:   offline,
 		change: []string{"advantage:", "steps: 3\npolicy: {layers: 1}\nadvantage:"},
 		want: `f:5: steps: has no place in a recipe of gsm8k-solutions: its trajectories are imported, so nothing is sampled, trained or evaluated
-f:6: policy: has no place in a recipe of gsm8k-solutions: its trajectories are imported, so nothing is sampled, trained or evaluated`},
+f:6: policy: has no place in a recipe of gsm8k-solutions: its trajectories are imported, so nothing is sampled, trained or evaluated`,
+	},
 	{name: "a sandbox where nothing runs", base: talk,
 		change: []string{"advantage:", "sandbox: {cpu_seconds: 2}\nadvantage:"},
 		want: `f:5: sandbox: has no place in a recipe of openai: its trajectories are imported, so nothing is ` +
@@ -211,6 +212,12 @@ f:6: policy: has no place in a recipe of gsm8k-solutions: its trajectories are i
 
 // badDocuments holds faults of the YAML itself and of combinations of valid fields.
 var badDocuments = []bad{
+	{name: "a tree with a base that is no number to start from",
+		change: []string{"  oversample: 16", "  oversample: 16\n  tree: {rule: aepo, roots: 8, base: -0.5}"},
+		want:   `f:9: rollout.tree.base: must be -1 or a number in [0, 1]`},
+	{name: "a mean over leaves without a tree",
+		change: []string{"advantage: {name: grpo", "advantage: {prefixes: mean_once, name: grpo"},
+		want:   `f:13: advantage.prefixes: needs rollout.tree: without it no trajectories share a prefix`},
 	{name: "empty", base: "# nothing\n", want: `f:1: holds no recipe`},
 	{name: "null", base: "~\n", want: `f:1: holds no recipe`},
 	{name: "list", base: "- 1\n", want: `f:1: must be a mapping, got a list`},
@@ -281,6 +288,29 @@ f:14: loss.tis: weighs by recomputed over reported log-probabilities, and with l
 			"loss:", "layout: turns\nloss:"},
 		want: `f:9: rollout.history_tokens: leaves earlier turns out, and a turn of rollout.protocol tir goes on ` +
 			`after a call`},
+	{name: "summaries in trajectories",
+		change: []string{"  oversample: 16", "  oversample: 16\n  summary: {every: 1}"},
+		want:   `f:9: rollout.summary: cuts the prompts of turns' rows, and layout trajectory has none`},
+	{name: "summaries with a history",
+		change: []string{"  oversample: 16", "  oversample: 16\n  summary: {every: 1}\n  history: 2", "loss:",
+			"layout: turns\nloss:"},
+		want: `f:9: rollout.summary: a prompt holds the latest summary and all turns after it, and rollout.history ` +
+			`and rollout.history_tokens leave turns out; use one of the three`},
+	{name: "summaries after the last turn",
+		change: []string{"  oversample: 16", "  oversample: 16\n  summary: {every: 3}", "loss:",
+			"layout: turns\nloss:"},
+		want: `f:9: rollout.summary.every: no trajectory has a turn after so many: rollout.max_turns is 3`},
+	{name: "summaries without a number", change: []string{"  oversample: 16", "  oversample: 16\n  summary: {}"},
+		want: `f:9: rollout.summary.every: is required`},
+	{name: "a summary longer than a row",
+		change: []string{"  oversample: 16", "  oversample: 16\n  summary: {every: 1, max_tokens: 193}", "loss:",
+			"layout: turns\nloss:"},
+		want: `f:9: rollout.summary.max_tokens: must be ≤ rollout.max_tokens (192), got 193`},
+	{name: "summaries in a chat",
+		change: []string{"  oversample: 16", "  oversample: 16\n  protocol: boxed\n  summary: {every: 1}", "loss:",
+			"layout: turns\nloss:"},
+		want: `f:10: rollout.summary: needs a protocol that asks for summaries, and boxed does not; these do: ` +
+			`rstar2, think_action, hermes, tir, search, aepo, prs`},
 	{name: "a truncated rollout's log-probabilities",
 		change: []string{"  oversample: 16", "  oversample: 16\n  top_k: 20"},
 		want: "f:9: rollout.top_k: the sampler's log-probabilities are then those of the tokens that are left, and " +
@@ -310,8 +340,8 @@ f:14: loss.tis: weighs by recomputed over reported log-probabilities, and with l
 			`compare`},
 	{name: "a reward of another task", change: []string{"rstar2_outcome", "deep_research"},
 		want: `f:9: reward.name: must be one of rstar2_outcome, spear, spear_math, spear_math_qwen3, retool, ` +
-			`dapo_strict, prs_short, prs_long, prs_general, exact_match, f1, arlarena, spear_agent in a recipe of ` +
-			`calc, got deep_research, which looks for searches and their results; calc records none`},
+			`dapo_strict, prs_short, prs_long, prs_general, exact_match, f1, arlarena, spear_agent, last_number in a ` +
+			`recipe of calc, got deep_research, which looks for searches and their results; calc records none`},
 	{name: "an adapter of nothing",
 		change: []string{"warm_start:", "engine: {kind: torch, lora: {targets: []}}\nwarm_start:"},
 		want:   `f:5: engine.lora.targets: must name at least one projection`},

@@ -112,7 +112,7 @@ func writeTable(b *strings.Builder, section *Field) {
 
 // writeSettings lists the settings that each environment declares.
 func writeSettings(b *strings.Builder, f *Field) {
-	if !f.isSettings() {
+	if !f.isSettings() || strings.Contains(f.Path, "[]") { // a part has those of its environment
 		return
 	}
 	for _, d := range environments.All {

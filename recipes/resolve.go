@@ -35,6 +35,7 @@ func Builtin() []string {
 			names = append(names, strings.TrimSuffix(e.Name(), ".yaml"))
 		}
 	}
+	slices.Sort(names) // the order of the files counts their endings
 	return names
 }
 
@@ -150,7 +151,7 @@ func unknownName(name string) string {
 func pairs(set []string, seed *uint64, steps *int) []override {
 	var all []override
 	for _, s := range set {
-		all = append(all, override{origin: "--set " + s, text: s})
+		all = append(all, overrideOf(s))
 	}
 	if seed != nil {
 		s := fmt.Sprintf("seed=%d", *seed)

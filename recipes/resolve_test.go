@@ -8,9 +8,29 @@ import (
 )
 
 func TestResolveBuiltin(t *testing.T) {
-	require.Equal(t,
-		[]string{"gsm8k-offline", "household", "openai-offline", "quickstart", "searchqa", "shop", "sokoban"},
-		Builtin())
+	require.Equal(
+		t,
+		[]string{
+			"cold-start",
+			"gsm8k-offline",
+			"household",
+			"household-novice",
+			"openai-offline",
+			"quickstart",
+			"qwen3-4b-aepo",
+			"qwen3-4b-prs-vspo",
+			"qwen3-4b-rstar2",
+			"qwen3-4b-sampo",
+			"qwen3-4b-spear",
+			"reasoning",
+			"searchqa",
+			"searchqa-aepo",
+			"shop",
+			"smollm2",
+			"sokoban",
+		},
+		Builtin(),
+	)
 	for _, name := range Builtin() {
 		a, err := Resolve(name, "", nil, nil, nil)
 		require.NoError(t, err)
@@ -108,8 +128,10 @@ func TestResolveUnknown(t *testing.T) {
 	require.EqualError(t, err, "recipe recipes/quickstart.yaml: no such built-in recipe; did you mean quickstart?")
 	_, err = Resolve("other", "", nil, nil, nil)
 	require.EqualError(t, err,
-		"recipe other: no such built-in recipe; there are gsm8k-offline, household, openai-offline, quickstart, "+
-			"searchqa, shop, sokoban and presets/NAME (another recipe is given as a file or inline)")
+		"recipe other: no such built-in recipe; there are cold-start, gsm8k-offline, household, household-novice, "+
+			"openai-offline, quickstart, qwen3-4b-aepo, qwen3-4b-prs-vspo, qwen3-4b-rstar2, qwen3-4b-sampo, "+
+			"qwen3-4b-spear, reasoning, searchqa, searchqa-aepo, shop, smollm2, sokoban and "+
+			"presets/NAME (another recipe is given as a file or inline)")
 	_, err = Resolve("", "steps: 1", nil, nil, nil)
 	require.ErrorContains(t, err, "inline recipe:1: advantage: is required")
 }

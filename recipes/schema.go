@@ -124,11 +124,14 @@ func (f *Field) schema() object {
 	case reflect.Slice:
 		s["type"] = "array"
 		if f.IsList() {
-			s["items"] = section(f.Path+"[]", f.typ.Elem()).schema()
+			s["items"] = elementSchema(section(f.Path+"[]", f.typ.Elem()))
 			break
 		}
 		s["items"] = (&Field{typ: f.typ.Elem(), Min: f.Min, Max: f.Max, Enum: f.Enum}).schema()
 		s["minItems"], s["uniqueItems"] = 1, true
+		if f.Path == "rollout.tools" { // an empty list means that the policy calls none
+			s["minItems"] = 0
+		}
 	case reflect.Map:
 		if f.isSettings() {
 			s["type"] = "object"
@@ -164,6 +167,8 @@ func (f *Field) sectionSchema(s object) {
 				one := func(name string) object { return object{"required": []string{name}} }
 				either = append(either, object{"anyOf": []any{one(c.Name), one(c.Recorded)}})
 			}
+		case must && strings.Contains(c.Spared, "="):
+			either = append(either, object{"anyOf": []any{object{"required": []string{c.Name}}, c.sparing()}})
 		case must:
 			required = append(required, c.Name)
 		}
@@ -175,6 +180,13 @@ func (f *Field) sectionSchema(s object) {
 	if required != nil {
 		s["required"] = required
 	}
+}
+
+// sparing returns the schema of a section in which a sibling has the value that allows the field to be absent.
+func (f *Field) sparing() object {
+	path, value, _ := strings.Cut(f.Spared, "=")
+	name := path[strings.LastIndex(path, ".")+1:]
+	return object{"required": []string{name}, "properties": object{name: object{"const": plain(value)}}}
 }
 
 // formerly returns the schema of the field under its older name.

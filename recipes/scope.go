@@ -11,6 +11,7 @@ import (
 // scope holds the values that decide which fields apply to a recipe. It is read before everything else.
 type scope struct {
 	environment string            // "" when it is missing or unknown; then every field applies
+	parts       []string          // the environments of a mix
 	choices     map[string]string // by slot; "" when unknown
 	set         map[string]bool   // the fields named by Without and Spared that are set
 	spared      map[string]bool   // the sections that are absent because such a field is set
@@ -23,6 +24,10 @@ const notHere = "has no place in a recipe of %s: its trajectories are imported, 
 // runless holds the extra words for environments whose tool calls ran elsewhere.
 var runless = map[string]string{OpenAI: "run, "}
 
+// unmixed says why sections that single environments have do not apply to a mix.
+var unmixed = map[string]string{"data": "it filters the one list of tasks of an environment, and a mix draws from " +
+	"several; filter a file before a part names it"}
+
 // scopeOf reads the choices from a document. An absent selector has its default.
 func scopeOf(top *yaml.Node) scope {
 	s := scope{choices: map[string]string{}, set: map[string]bool{}, spared: map[string]bool{}}
@@ -34,12 +39,26 @@ func scopeOf(top *yaml.Node) scope {
 		if f.Optional {
 			s.set[f.Path] = n != nil && n.Kind == yaml.ScalarNode && n.Value != "" && !isNull(n)
 		}
-		if f.Spared != "" && s.set[f.Spared] && n == nil {
+		if f.Spared != "" && n == nil && s.spares(f.Spared, func(path string) string {
+			if at := lookup(top, strings.Split(path, ".")...); at != nil {
+				return at.Value
+			}
+			return ""
+		}) {
 			s.spared[f.Path] = true
 		}
 	}
-	s.environment = s.choices["environment.name"]
+	s.environment, s.parts = s.choices["environment.name"], partsOf(top)
 	return s
+}
+
+// spares reports whether a condition of Field.Spared holds. valueOf returns the value of a field as text.
+func (s scope) spares(condition string, valueOf func(path string) string) bool {
+	path, value, named := strings.Cut(condition, "=")
+	if !named {
+		return s.set[path]
+	}
+	return valueOf(path) == value
 }
 
 // chosen returns the name that a selector has, or "".
@@ -62,6 +81,9 @@ func (f *Field) outOfPlace(s scope) string {
 	if f.Only != nil && e != "" && !slices.Contains(f.Only, e) {
 		if (Environment{Name: e}).Imported() {
 			return fmt.Sprintf(notHere, e, runless[e])
+		}
+		if why := unmixed[f.Path]; why != "" && e == Mix {
+			return fmt.Sprintf("has no place in a recipe of %s: %s", e, why)
 		}
 		return fmt.Sprintf("has no place in a recipe of %s; it belongs to %s", e, strings.Join(f.Only, ", "))
 	}

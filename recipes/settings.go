@@ -97,13 +97,16 @@ func (d *decoder) settings(f *Field, n *yaml.Node, v reflect.Value) {
 // pin has the environment complete settings that name files. The recipe of a record is complete, unless an override has
 // changed its settings. A recipe with another fault is left as it is.
 func (d *decoder) pin(r *Recipe) {
-	const path = "environment.settings"
-	pin := r.Environment.Declaration().Pin
-	if pin == nil || len(d.problems) > 0 || d.committed && !d.overridden(path) {
+	if len(d.problems) > 0 {
 		return
 	}
-	if err := pin(r.Environment.Settings); err != nil {
-		d.fail(d.blame(path), path, "%v", err)
+	for _, c := range r.Environment.configured() {
+		if pin := c.declaration.Pin; pin == nil || d.committed && !d.overridden(c.path) {
+			continue
+		}
+		if err := c.declaration.Pin(c.settings); err != nil {
+			d.fail(d.blame(c.path), c.path, "%v", err)
+		}
 	}
 }
 

@@ -12,8 +12,9 @@ import (
 // names.
 func TestSettingsOfAnEnvironment(t *testing.T) {
 	r := resolved(t, "sokoban").Recipe
-	require.Equal(t, env.Settings{"size": 5, "boxes": 1, "min_moves": 1, "max_moves": 8, "pays": "gym"},
-		r.Environment.Settings)
+	want := env.Settings{"size": 6, "boxes": 1, "min_moves": 2, "max_moves": 8, "pays": "gym", "open": true,
+		"list": true}
+	require.Equal(t, want, r.Environment.Settings)
 	world, err := r.Open()
 	require.NoError(t, err)
 	require.Equal(t, "sokoban", world.Name())
@@ -23,8 +24,8 @@ func TestSettingsOfAnEnvironment(t *testing.T) {
 	require.True(t, r.Whole())
 	again, err := ParseCommitted("again", resolved(t, "sokoban").JSON, []string{"environment.settings.pays=goal"})
 	require.NoError(t, err)
-	require.Equal(t, env.Settings{"size": 5, "boxes": 1, "min_moves": 1, "max_moves": 8, "pays": "goal"},
-		again.Environment.Settings)
+	want["pays"] = "goal"
+	require.Equal(t, want, again.Environment.Settings)
 	s := compiled(t)
 	text, ok := Source("sokoban")
 	require.True(t, ok)
@@ -36,8 +37,8 @@ func TestSettingsOfAnEnvironment(t *testing.T) {
 		"environment.settings.pays=gold":  `must be one of gym, goal, got "gold"`,
 		"rollout.history_tokens=50":       "each context of rollout.protocol think_action is a whole prompt",
 		"environment.settings=5":          "must be a mapping, got 5",
-		"environment.settings.max_moves=9": "open environment sokoban: check sokoban settings: max moves must be 1 " +
-			"to 8, got 9",
+		"environment.settings.max_moves=11": "open environment sokoban: check sokoban settings: max moves must be 2 " +
+			"to 10, got 11",
 		"environment.name=calc":   "has no place in a recipe of calc; it belongs to alfworld, webshop, sokoban",
 		"rollout.protocol=rstar2": "rstar2 has no actions, which sokoban is played by",
 		"layout=trajectory":       "must be turns, for each turn has a whole prompt of its own, got trajectory",

@@ -22,7 +22,7 @@ func resolved(t *testing.T, name string, set ...string) *Resolved {
 // Every preset is a valid recipe. Its file, its canonical form and the schema agree.
 func TestPresetsResolve(t *testing.T) {
 	s := compiled(t)
-	require.Len(t, Presets(), 75)
+	require.Len(t, Presets(), 76)
 	for _, name := range Presets() {
 		r := resolved(t, name)
 		require.Equal(t, strings.TrimPrefix(name, "presets/"), r.Recipe.Name)
@@ -71,44 +71,34 @@ func TestPresetsHoldTheTables(t *testing.T) {
 	require.Equal(t, 1e-7, resolved(t, "presets/vspo").Recipe.Optimizer.LR)
 }
 
-// A smoke recipe runs calc, or sokoban where the preset does, on the CPU engine with the preset's method. None of its
-// settings around the method is merely planned.
+// A smoke recipe plays in the preset's world, or runs calc where that has no small form, on the CPU engine with the
+// preset's method. Nothing in it is merely planned. The form on calc is the same method too.
 func TestSmokeRecipes(t *testing.T) {
 	for _, name := range Presets() {
 		of := resolved(t, name).Recipe
 		small := resolved(t, name, Smoke(&of)...).Recipe
-		require.Equal(t, 3, small.Steps, name)
-		if of.Environment.Name == sokoban {
-			require.Equal(t, sokoban, small.Environment.Name, name)
-			require.Equal(t, 5, small.Environment.Settings["size"], name)
-			require.Equal(t, of.Reward, small.Reward, name)
+		world := Calc
+		if smokeWorlds[of.Environment.Name] != nil {
+			world = of.Environment.Name
+		}
+		require.Equal(t, world, small.Environment.Name, name)
+		checkSmoke(t, name, of, small, SmokeNotes(&of))
+		onCalc := resolved(t, name, SmokeOnCalc(&of)...).Recipe
+		if world == sokoban {
+			require.Equal(t, small, onCalc, name)
 		} else {
-			require.Equal(t, Calc, small.Environment.Name, name)
+			require.Equal(t, Calc, onCalc.Environment.Name, name)
 		}
-		require.Equal(t, 30, small.Evaluation.Problems, name)
-		for _, text := range small.Planned() {
-			require.Contains(t, text, "the pipeline does not build it yet", name) // not the environment
-		}
-		same := of.Method()
-		got := small.Method()
-		require.Equal(t, of.Rollout.History > 0, small.Rollout.History > 0, name)
-		require.Equal(t, same.Layout, got.Layout, name)
-		require.Equal(t, same.Advantage, got.Advantage, name)
-		require.Equal(t, same.Loss, got.Loss, name)
-		require.Equal(t, same.Filters, got.Filters, name)
-		require.Equal(t, same.Replay != nil, got.Replay != nil, name)
-		require.Equal(t, same.Resample.VSPO(), got.Resample.VSPO(), name)
-		require.Equal(t, same.Resample.LowVariance(), got.Resample.LowVariance(), name)
-		require.Equal(t, same.Resample.Dynamic() != nil, got.Resample.Dynamic() != nil, name)
-		require.Equal(t, same.Resample.RoC() != nil, got.Resample.RoC() != nil, name)
-		if same.Reward.Name != got.Reward.Name {
-			require.Contains(t, strings.Join(SmokeNotes(&of), "\n"), "scores by rstar2_outcome, for "+same.Reward.Name,
-				name)
-		}
+		checkSmoke(t, name, of, onCalc, SmokeOnCalcNotes(&of))
 	}
 	aepo := resolved(t, "presets/aepo").Recipe
-	require.Contains(t, SmokeNotes(&aepo),
-		"samples 4 flat rollouts for each prompt in the place of a tree (rollout.mode)")
+	require.Contains(t, SmokeOnCalcNotes(&aepo),
+		"samples 4 flat rollouts for each prompt in the place of a tree (rollout.tree)")
+	require.Empty(t, SmokeNotes(&aepo))
+	tree := resolved(t, "presets/aepo", Smoke(&aepo)...).Recipe.Rollout.Tree
+	want := *aepo.Rollout.Tree
+	want.Roots = 2
+	require.Equal(t, &want, tree)
 	long := resolved(t, "presets/prs-long").Recipe
 	require.Equal(t, []string{"judges by exact match (reward.judge)"}, SmokeNotes(&long))
 	require.Equal(t, "exact", resolved(t, "presets/prs-long", Smoke(&long)...).Recipe.Reward.Judge)
@@ -118,6 +108,28 @@ func TestSmokeRecipes(t *testing.T) {
 		{FromStep: 2, MaxTokens: 192, Problems: "same", Samples: 2},
 		{FromStep: 3, Problems: "unsolved", Samples: 2, ResetOptimizer: true, RefreshReference: true},
 	}, small.Schedule.Stages())
+}
+
+// checkSmoke checks that a smoke recipe is small and has the method of its preset.
+func checkSmoke(t *testing.T, name string, of, small Recipe, notes []string) {
+	t.Helper()
+	require.Equal(t, 3, small.Steps, name)
+	require.Equal(t, 30, small.Evaluation.Problems, name)
+	require.Empty(t, small.Planned(), name)
+	same, got := of.Method(), small.Method()
+	require.Equal(t, of.Rollout.History > 0, small.Rollout.History > 0, name)
+	require.Equal(t, same.Layout, got.Layout, name)
+	require.Equal(t, same.Advantage, got.Advantage, name)
+	require.Equal(t, same.Loss, got.Loss, name)
+	require.Equal(t, same.Filters, got.Filters, name)
+	require.Equal(t, same.Replay != nil, got.Replay != nil, name)
+	require.Equal(t, same.Resample.VSPO(), got.Resample.VSPO(), name)
+	require.Equal(t, same.Resample.LowVariance(), got.Resample.LowVariance(), name)
+	require.Equal(t, same.Resample.Dynamic() != nil, got.Resample.Dynamic() != nil, name)
+	require.Equal(t, same.Resample.RoC() != nil, got.Resample.RoC() != nil, name)
+	if same.Reward.Name != got.Reward.Name {
+		require.Contains(t, strings.Join(notes, "\n"), "scores by "+got.Reward.Name+", for "+same.Reward.Name, name)
+	}
 }
 
 // The presets cover every method.
@@ -131,8 +143,8 @@ func TestMethods(t *testing.T) {
 	require.Equal(t, len(Presets()), covered)
 	require.Equal(t, []string{"presets/sampo-alfworld", "presets/sampo-sokoban", "presets/sampo-webshop"},
 		byName["sampo"])
-	require.Equal(t, []string{"presets/rstar2", "presets/rstar2-stage1", "presets/rstar2-stage2",
-		"presets/rstar2-stage3"}, byName["rstar2"])
+	require.Equal(t, []string{"presets/rstar2", "presets/rstar2-sft", "presets/rstar2-stage1",
+		"presets/rstar2-stage2", "presets/rstar2-stage3"}, byName["rstar2"])
 	require.Len(t, byName["grpo-sm"], 4)
 	require.Len(t, SmokePresets(), len(byName))
 	require.Contains(t, SmokePresets(), "presets/sampo-alfworld")
@@ -142,18 +154,17 @@ func TestMethods(t *testing.T) {
 func TestPlanned(t *testing.T) {
 	for _, name := range Builtin() {
 		r := resolved(t, name).Recipe
+		require.ElementsMatch(t, plannedLike(t, name), r.Planned(), name)
+	}
+	for _, name := range []string{"presets/aepo", "presets/arpo"} {
+		r := resolved(t, name).Recipe
 		require.Empty(t, r.Planned(), name)
 	}
-	r := resolved(t, "presets/aepo").Recipe
-	planned := r.Planned()
-	require.Contains(t, planned, "rollout.mode: tree: branching is not built yet")
-	require.Contains(t, planned, "policy.checkpoint: runs start from models that are made here")
-	require.NotContains(t, strings.Join(planned, "\n"), "environment.name", "deep_research is built")
 	require.Equal(t, "environment.settings.train: names no file of questions; set it to a path, s3://BUCKET/KEY or "+
 		"https://…",
 		resolved(t, "presets/rstar2").Recipe.Planned()[0])
 	long := resolved(t, "presets/prs-long").Recipe
-	require.Contains(t, long.Planned(), "reward.judge: server: no client for a judge's server yet")
+	require.NotContains(t, strings.Join(long.Planned(), "\n"), "judge")
 }
 
 func TestResolveUnknownPreset(t *testing.T) {
@@ -234,6 +245,7 @@ func TestDefaultsByChoice(t *testing.T) {
 		"{name: rloo, invalid_penalty: 0.25}": {Name: "rloo",
 			Params: params{"single_group": "raw", "stats": "turn_rows", "invalid_penalty": 0.25}},
 	} {
+		want.Prefixes = method.PrefixesPerLeaf
 		require.Equal(t, want, advantage(text), text)
 	}
 	r, err := Parse("f", []byte(strings.Replace(small, "{name: ppo_clip}", "{name: ppo_clip, kl: {coefficient: 0.1}}",
@@ -294,4 +306,16 @@ func TestEngineOfEarlierRecipes(t *testing.T) {
 		Checkpointing: "auto"}, r.Engine)
 	_, err = Parse("f", []byte(small+"\nengine: {kind: cpu, dtype: bfloat16}\n"))
 	require.ErrorContains(t, err, "engine.dtype: cannot be combined with engine.kind cpu")
+}
+
+// plannedLike returns what a built-in recipe plans: what the preset that it extends does.
+func plannedLike(t *testing.T, name string) []string {
+	t.Helper()
+	for _, base := range extendedBy(name) {
+		if strings.HasPrefix(base, "presets/") && !strings.HasPrefix(base, "presets/bases/") {
+			r := resolved(t, base).Recipe
+			return r.Planned()
+		}
+	}
+	return nil
 }

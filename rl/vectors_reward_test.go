@@ -180,7 +180,7 @@ func testDeepResearch(t *testing.T, c vectors.Case) {
 	c.Decode(t, &in, &want)
 	got := make([]float64, len(in))
 	for i, x := range in {
-		got[i] = reward.DeepResearch{}.Score(bool(x.FormatOK), x.F1, bool(x.HasSearch), bool(x.HasPython))
+		got[i] = reward.DeepResearch{}.Combine(bool(x.FormatOK), x.F1, bool(x.HasSearch), bool(x.HasPython))
 	}
 	vectors.Equal(t, "reward", got, want)
 }

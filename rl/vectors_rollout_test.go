@@ -1,11 +1,13 @@
 package rl
 
 import (
+	"cmp"
+	"slices"
 	"testing"
 
-	"github.com/ropewalk/ropewalk/rl/admission"
 	"github.com/ropewalk/ropewalk/rl/branch"
 	"github.com/ropewalk/ropewalk/rl/internal/vectors"
+	"github.com/ropewalk/ropewalk/rl/scheduler"
 )
 
 var rolloutKinds = vectors.Kinds{
@@ -118,7 +120,7 @@ func testSafeRollouts(t *testing.T, c vectors.Case) {
 	var want []int
 	c.Decode(t, &in, &want)
 	for i, x := range in {
-		if got := admission.SafeRollouts(x.KV, x.Max); got != want[i] {
+		if got := scheduler.SafeRollouts(x.KV, x.Max); got != want[i] {
 			t.Errorf("%+v: %d rollouts, want %d", x, got, want[i])
 		}
 	}
@@ -136,22 +138,56 @@ func testSchedulerTrace(t *testing.T, c vectors.Case) {
 		Engine  int
 	}
 	c.Decode(t, &in, &want)
-	var rollouts []admission.Rollout
-	for _, d := range in.Durations {
-		rollouts = append(
-			rollouts, admission.Rollout{Reservation: in.Reservation, Segments: []admission.Segment{{Seconds: d}}},
-		)
-	}
-	got, _, err := admission.Simulate(admission.Settings{SkipSmall: true}, in.KV, rollouts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := place(t, in.Reservation, in.KV, in.Durations)
 	if len(got) != len(want) {
 		t.Fatalf("%d placements, want %d", len(got), len(want))
 	}
 	for i, w := range want {
-		if !vectors.Near(got[i].Time, w.T) || got[i].Rollout != w.Rollout || got[i].Engine != w.Engine {
+		if !vectors.Near(got[i].at, w.T) || got[i].Episode != w.Rollout || got[i].Engine != w.Engine {
 			t.Errorf("placement %d is %+v, want %+v", i, got[i], w)
+		}
+	}
+}
+
+// placed is a decision and its time.
+type placed struct {
+	at float64
+	scheduler.Action
+}
+
+// place runs the scheduler over episodes of one turn that all arrive at the start.
+func place(t *testing.T, reservation int, kv []int, durations []float64) (out []placed) {
+	engines := make([]scheduler.Engine, len(kv))
+	for i, tokens := range kv {
+		engines[i].Capacity = tokens
+	}
+	core, err := scheduler.New(scheduler.Settings{Reserve: scheduler.Worst}, engines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var events []scheduler.Event
+	for i := range durations {
+		events = append(events, scheduler.Event{Kind: scheduler.Submit, Episode: i,
+			Spec: scheduler.Spec{Group: i, Most: reservation}})
+	}
+	var running []placed
+	for now := 0.0; ; {
+		actions, err := core.Step(now, events...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range actions {
+			out, running = append(out, placed{now, a}), append(running, placed{now + durations[a.Episode], a})
+		}
+		if len(running) == 0 {
+			return out
+		}
+		slices.SortStableFunc(running, func(a, b placed) int { return cmp.Compare(a.at, b.at) })
+		now, events = running[0].at, nil
+		for len(running) > 0 && running[0].at == now {
+			events = append(events, scheduler.Event{Kind: scheduler.Ended, Episode: running[0].Episode,
+				Attempt: running[0].Attempt})
+			running = running[1:]
 		}
 	}
 }

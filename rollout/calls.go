@@ -72,7 +72,8 @@ func (l *Loop) call(e *Episode, scope tool.Scope, turn, call int) tool.Call {
 	c := e.Turns[turn].Parsed.Calls[call]
 	called, _ := tool.Find(l.settings.tools(), c.Name) // resolve has found it
 	out := tool.Call{Key: e.Key(scope), Tool: called.Name, Name: c.Name, Arguments: json.RawMessage(c.Arguments),
-		Trace: fmt.Sprintf("%s/%d/%d", e.TrajectoryID, turn, call)}
+		Question: e.Task.Text,
+		Trace:    fmt.Sprintf("%s/%d/%d", e.TrajectoryID, turn, call)}
 	out.Key.Turn, out.Key.Call = turn, call
 	if !json.Valid(out.Arguments) { // the protocol's programs are not written as JSON
 		out.Arguments = tools.PythonArguments(c.Code, c.Stdin)
@@ -153,7 +154,7 @@ func (l *Loop) addPast(calls []tool.Call, refs []CallRef, episodes []*Episode, s
 // MayCall reports whether the episode may run another call, now or later. The last allowed response runs no calls.
 func (l *Loop) MayCall(e *Episode) bool {
 	return l.settings.Environment == nil && e.Finish == "" &&
-		(e.AwaitsResults() || len(e.Turns)+1 < l.settings.MaxTurns)
+		(e.AwaitsResults() || e.History.Ordinary(len(e.Turns))+1 < l.settings.MaxTurns)
 }
 
 // AbsorbOutcomes takes the outcomes of PendingCalls in the same order. Every episode that awaited results receives its
@@ -176,16 +177,16 @@ func (l *Loop) AbsorbOutcomes(episodes []*Episode, outcomes []tool.Outcome) erro
 				outcome = &outcomes[next]
 				next++
 			}
-			verdicts[j] = l.verdict(e, c, outcome)
+			verdicts[j] = l.verdict(e, verdicts[:j], c, outcome)
 		}
 		l.absorbResults(e, verdicts)
 	}
 	return nil
 }
 
-// verdict returns what the record keeps of a call. outcome is nil if the call could not run.
-func (l *Loop) verdict(e *Episode, call env.ToolCall, outcome *tool.Outcome) CallResult {
-	limit := protocol.Limit{Bytes: l.settings.MaxToolTextBytes, Side: l.settings.ToolTextSide}
+// verdict returns what the record keeps of a call. outcome is nil if the call could not run; before holds the verdicts
+// on earlier calls of the same response.
+func (l *Loop) verdict(e *Episode, before []CallResult, call env.ToolCall, outcome *tool.Outcome) CallResult {
 	if outcome != nil && outcome.Broken != nil {
 		err := outcome.Broken
 		called, _ := tool.Find(l.settings.tools(), call.Name)
@@ -198,10 +199,10 @@ func (l *Loop) verdict(e *Episode, call env.ToolCall, outcome *tool.Outcome) Cal
 		call.Error, call.Message, outcome = env.CallBadArgument, outcome.Stderr, nil
 	}
 	if outcome == nil {
-		return CallResult{Status: string(call.Error), Body: l.protocol.Body(limit, call, nil)}
+		return CallResult{Status: string(call.Error), Body: l.body(e, before, call, nil)}
 	}
 	r := outcome.Result
-	body := l.protocol.Body(limit, call, protocol.Ran(&sandbox.Result{Status: sandbox.Status(r.Status),
+	body := l.body(e, before, call, protocol.Ran(&sandbox.Result{Status: sandbox.Status(r.Status),
 		ExitCode: r.ExitCode, Stdout: r.Stdout, Stderr: r.Stderr, Value: r.Value}))
 	return CallResult{Status: string(r.Status), ExitCode: int32(r.ExitCode), Stdout: valid(r.Stdout),
 		Stderr: valid(r.Stderr), Value: valid(r.Value), Body: body}
@@ -217,11 +218,19 @@ func (l *Loop) absorbResults(e *Episode, verdicts []CallResult) {
 	for _, v := range verdicts {
 		if v.Excluded != "" {
 			e.exclude(v.Excluded)
+			l.lose(e)
 			return
 		}
 	}
-	e.Observation = l.protocol.Context(protocol.View{Task: e.Task.Text, Tools: l.prompted, Turn: len(e.Turns),
-		Rounds: e.rounds()})
-	e.Context = l.tok.Encode(e.Observation)
-	l.stopIfFull(e)
+	v := protocol.View{Task: e.Task.Text, Tools: l.prompted, Turn: len(e.Turns), Rounds: e.rounds()}
+	if e.IsSummary(len(e.Turns)) {
+		l.await(e, l.protocol.(protocol.Summarizer).AskSummary(v))
+		return
+	}
+	text, err := l.context(v)
+	if err != nil {
+		e.exclude(Reason("protocol", err.Error()))
+		return
+	}
+	l.await(e, text)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/env/calc"
+	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/internal/seed"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/tokenizer"
@@ -46,7 +47,7 @@ func TokenizerOf(p protocol.Protocol, of env.Declaration, tools ...tool.Spec) (*
 // opening returns what a prompt of a question begins with: everything before the question's text.
 func opening(p protocol.Protocol, tools []tool.Spec) string {
 	const text = "QUESTION OF NO TASK"
-	prompt := p.Context(protocol.View{Task: text, Tools: Settings{Tools: tools}.prompted()})
+	prompt := p.Context(protocol.View{Task: text, Tools: Settings{Tools: tools}.Prompted()})
 	return prompt[:strings.LastIndex(prompt, text)]
 }
 
@@ -77,13 +78,19 @@ const demonstrationWorkers = 8
 const samplesPerGroup = 1000
 
 // Sequences returns the demonstration's rows for cloning: the whole episode, or one row per turn if each context is a
-// whole prompt.
+// whole prompt or the episode has summaries.
 func (d Demonstration) Sequences() (tokens, masks [][]int32) {
-	if !d.Episode.spec().Whole {
+	e := d.Episode
+	if !e.spec().Whole && e.History.Summary == 0 {
 		return [][]int32{d.Tokens}, [][]int32{d.Mask}
 	}
-	for _, t := range d.Episode.Turns {
-		tokens, masks = append(tokens, slices.Concat(t.Context, t.Response)), append(masks, t.mask())
+	for k, t := range e.Turns {
+		row := slices.Concat(e.seen(k, t.Context), t.Response)
+		mask := make([]int32, len(row))
+		for i := len(row) - len(t.Response); i < len(row); i++ {
+			mask[i] = 1
+		}
+		tokens, masks = append(tokens, row), append(masks, mask)
 	}
 	return tokens, masks
 }
@@ -92,7 +99,8 @@ func (d Demonstration) Sequences() (tokens, masks [][]int32) {
 type Script struct {
 	Teacher env.Teacher // nil = the environment's expert
 	Lesson  env.Lesson
-	// Noise is the probability that another admissible action replaces an action of the expert.
+	// Noise is the probability that another admissible action, or one of an env.Misleader, replaces an action of the
+	// expert.
 	Noise float64
 }
 
@@ -106,19 +114,21 @@ func (l *Loop) Demonstrations(ctx context.Context, box tool.Toolbox, s Script, f
 	group.SetLimit(demonstrationWorkers)
 	report := reporter(n, progress)
 	for i := range out {
-		group.Go(func() (err error) {
-			rng := seed.Rand("demonstration", l.runSeed, uint64(from+i))
-			if s.Teacher == nil {
-				out[i], err = l.expertly(ctx, rng, s, from+i)
-			} else if task, drawn := s.Teacher.Draw(rng, s.Lesson); drawn != nil {
-				err = drawn
-			} else {
-				out[i], err = l.demonstrate(ctx, box, rng, task, s, from+i)
-			}
-			if err == nil {
-				report(1)
-			}
-			return err
+		group.Go(func() error {
+			return broken(rescue.Do(func() (err error) {
+				rng := seed.Rand("demonstration", l.runSeed, uint64(from+i))
+				if s.Teacher == nil {
+					out[i], err = l.expertly(ctx, rng, s, from+i)
+				} else if task, drawn := s.Teacher.Draw(rng, s.Lesson); drawn != nil {
+					err = drawn
+				} else {
+					out[i], err = l.demonstrate(ctx, box, rng, task, s, from+i)
+				}
+				if err == nil {
+					report(1)
+				}
+				return err
+			}))
 		})
 	}
 	return out, group.Wait()
@@ -132,7 +142,7 @@ func demonstrationIdentity(index int) Identity {
 func (l *Loop) demonstrate(ctx context.Context, box tool.Toolbox, rng *rand.Rand, task env.Task, s Script,
 	index int) (Demonstration, error) {
 	e := l.Start(demonstrationIdentity(index), task)
-	e.History = History{} // the episode is cloned as a whole
+	e.History = History{Summary: e.History.Summary} // without summaries, the episode is cloned as a whole
 	err := s.Teacher.Demonstrate(ctx, rng, task, s.Lesson,
 		func(m env.Move) (env.Shown, error) { return l.act(ctx, box, e, m) })
 	if err != nil {
@@ -156,8 +166,10 @@ func (l *Loop) expertly(ctx context.Context, rng *rand.Rand, s Script, index int
 	if !ok {
 		return Demonstration{}, fmt.Errorf("demonstrate: environment %s has no expert", world.Name())
 	}
-	task, err := world.Task(ctx, env.Draw{Split: env.Train, Seed: seed.Derive("demonstrated tasks", l.runSeed),
-		Index: index})
+	task, err := bounded(ctx, l.guard, func(ctx context.Context) (env.Task, error) {
+		return world.Task(ctx, env.Draw{Split: env.Train, Seed: seed.Derive("demonstrated tasks", l.runSeed),
+			Index: index})
+	})
 	if err != nil {
 		return Demonstration{}, err
 	}
@@ -167,12 +179,23 @@ func (l *Loop) expertly(ctx context.Context, rng *rand.Rand, s Script, index int
 	}
 	var plan []string
 	for e.AwaitsResponse() {
+		if e.IsSummary(len(e.Turns)) {
+			l.absorb(e, l.scriptedSummary(e))
+			continue
+		}
 		action := ""
-		if rng.Float64() < s.Noise && len(e.Seen.Admissible) > 0 {
+		noisy := rng.Float64() < s.Noise
+		if misleader, ok := world.(env.Misleader); noisy && ok && e.Seen.Admissible == nil {
+			if action, err = misleader.Mislead(ctx, e.State, rng.Uint64()); err != nil {
+				return Demonstration{}, fmt.Errorf("demonstrate task %s: %w", task.ID, err)
+			}
+		} else if noisy && len(e.Seen.Admissible) > 0 {
 			action, plan = e.Seen.Admissible[rng.IntN(len(e.Seen.Admissible))], nil
 		} else {
 			if len(plan) == 0 {
-				plan, err = expert.Solve(ctx, e.State)
+				plan, err = bounded(ctx, l.guard, func(ctx context.Context) ([]string, error) {
+					return expert.Solve(ctx, e.State)
+				})
 			}
 			if errors.Is(err, env.ErrUnsolved) || err == nil && len(plan) == 0 {
 				break
@@ -217,6 +240,11 @@ func (l *Loop) act(ctx context.Context, box tool.Toolbox, e *Episode, m env.Move
 	if !ok {
 		return env.Shown{}, fmt.Errorf("demonstrate: protocol %s cannot write what the teacher does",
 			l.protocol.Spec().Name)
+	}
+	if e.IsSummary(len(e.Turns)) {
+		if l.absorb(e, l.scriptedSummary(e)); !e.AwaitsResponse() {
+			return env.Shown{}, nil
+		}
 	}
 	l.absorb(e, l.scripted(response))
 	one := []*Episode{e}

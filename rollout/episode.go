@@ -54,6 +54,8 @@ type Turn struct {
 	PolicyVersion string
 	// Excluded says why there is no response. The turn is then the last turn of the episode.
 	Excluded string
+	// Fork is what a tree knows of the turn; nil without a tree.
+	Fork *Fork
 }
 
 // Episode is one trajectory that is not complete yet.
@@ -77,6 +79,8 @@ type Episode struct {
 	State env.State
 	// Seen is what the environment shows now: the observation that Context was rendered from.
 	Seen env.Observation
+	// Node is the episode's place in a tree of samples; nil without a tree.
+	Node *Node
 }
 
 func (e *Episode) spec() protocol.Spec { return Settings{Protocol: e.Protocol}.protocol().Spec() }
@@ -93,17 +97,17 @@ func (e *Episode) Prefix() []int32 { return e.seen(len(e.Turns), e.Context) }
 // seen returns the tokens that the policy sees before its response at a turn with the given context.
 func (e *Episode) seen(turn int, context []int32) []int32 {
 	tokens := make([]int32, 0, e.Tokens())
-	ends := make([]int, turn)
+	past := make([]Span, turn)
 	for k, t := range e.Turns[:turn] {
 		tokens = append(append(tokens, t.Context...), t.Response...)
-		ends[k] = len(tokens)
+		past[k] = Span{Begin: len(tokens) - len(t.Response), End: len(tokens)}
 	}
 	tokens = append(tokens, context...)
 	head := len(context)
 	if turn > 0 {
 		head = len(e.Turns[0].Context)
 	}
-	return WindowAfter(head, ends, e.History).Tokens(tokens, len(tokens))
+	return WindowAfter(head, past, e.History).Tokens(tokens, len(tokens))
 }
 
 // Tokens counts every token so far, including the next turn's context.
@@ -152,7 +156,7 @@ func (t *Turn) mask() []int32 {
 func (t *Turn) parsedCalls() int {
 	n := 0
 	for _, c := range t.Parsed.Calls {
-		if c.Error == "" {
+		if c.Error == "" || beyondBudget(c) {
 			n++
 		}
 	}
@@ -160,9 +164,10 @@ func (t *Turn) parsedCalls() int {
 }
 
 // begun counts the calls that a turn makes and those that could be parsed. An action counts as a call. It counts as
-// parsed if the response is well formed.
-func (e *Episode) begun(t *Turn) (calls, parsed int) {
-	if !e.spec().Acts {
+// parsed if the response is well formed. A summary makes no call.
+func (e *Episode) begun(turn int) (calls, parsed int) {
+	t := &e.Turns[turn]
+	if !e.spec().Acts || e.IsSummary(turn) {
 		return len(t.Parsed.Calls), t.parsedCalls()
 	}
 	if t.Parsed.WellFormed {
@@ -193,11 +198,13 @@ func (e *Episode) Answer() (answer string, has bool) {
 	return "", false
 }
 
-// Text returns the text of the whole episode, for graders.
+// Text returns the text of the whole episode, for graders. It has no summaries, which are no part of a solution.
 func (e *Episode) Text() string {
 	var parts []string
-	for _, t := range e.Turns {
-		parts = append(parts, t.Observation, t.Text)
+	for k, t := range e.Turns {
+		if parts = append(parts, t.Observation); !e.IsSummary(k) {
+			parts = append(parts, t.Text)
+		}
 	}
 	return e.spec().Opening + strings.Join(parts, "")
 }

@@ -42,18 +42,18 @@ func (e *Episode) excludeTurn(why, version string) {
 	e.exclude(why)
 }
 
-// nullable returns a reason as a nullable column holds it.
-func nullable(why string) *string {
-	if why == "" {
+// nullable returns a text as a nullable column holds it.
+func nullable(text string) *string {
+	if text == "" {
 		return nil
 	}
-	return &why
+	return &text
 }
 
-// given returns the reason in a nullable column, or "" for null.
-func given(why *string) string {
-	if why == nil {
+// given returns the text in a nullable column, or "" for null.
+func given(text *string) string {
+	if text == nil {
 		return ""
 	}
-	return *why
+	return *text
 }

@@ -3,7 +3,9 @@ package rollout
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 
 	"github.com/ropewalk/ropewalk/env/calc"
@@ -35,7 +37,7 @@ func newLoop(t testing.TB, s Settings, runSeed uint64) *Loop {
 // bytes that are not text, and responses that do not end.
 type babbler struct {
 	policy.Engine
-	tok *tokenizer.Tokenizer
+	tok tokenizer.Codec
 	// failAfter > 0 makes the engine fail at that call.
 	failAfter, calls int
 }
@@ -62,8 +64,25 @@ func (b *babbler) Generate(_ context.Context, req policy.GenerateRequest) (polic
 		g.Tokens = append(g.Tokens, ids)
 		g.LogProbs, g.Entropies = append(g.LogProbs, logProbs), append(g.Entropies, entropies)
 		g.Finish = append(g.Finish, finish)
+		if req.Top > 0 {
+			g.Top = append(g.Top, likely(rng, min(len(ids), req.TopTokens), req.Top))
+		}
 	}
 	return g, nil
+}
+
+// likely returns log-probabilities of n tokens at each position.
+func likely(rng *rand.Rand, positions, n int) [][]float32 {
+	out := make([][]float32, positions)
+	for i := range out {
+		left := 1.0
+		for range n {
+			p := left * rng.Float64()
+			left -= p
+			out[i] = append(out[i], float32(math.Log(p)))
+		}
+	}
+	return out
 }
 
 func babble(rng *rand.Rand) string {
@@ -87,14 +106,16 @@ func babble(rng *rand.Rand) string {
 	return "</reason>on and on"
 }
 
-// python is a fake sandbox. It runs calc's language and fails every other program.
-type python struct{ failFrom, calls int }
+// python is a fake sandbox. It runs calc's language and fails every other program. Several callers may use it at once.
+type python struct {
+	failFrom int
+	calls    atomic.Int64
+}
 
 var errBroken = errors.New("sandbox broken")
 
 func (s *python) Run(_ context.Context, calls []sandbox.Call) ([]sandbox.Result, error) {
-	s.calls++
-	if s.failFrom > 0 && s.calls >= s.failFrom {
+	if call := s.calls.Add(1); s.failFrom > 0 && int(call) >= s.failFrom {
 		return nil, errBroken
 	}
 	results := make([]sandbox.Result, len(calls))
@@ -125,15 +146,6 @@ func (s serial) Generate(ctx context.Context, req policy.GenerateRequest) (polic
 	defer func() { <-s.turn }()
 	return s.babbler.Generate(ctx, req)
 }
-
-// locked is a sandbox that several batches may use at once.
-type locked struct{}
-
-func (locked) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Result, error) {
-	return new(python).Run(ctx, calls)
-}
-
-func (locked) Close() error { return nil }
 
 // box holds the tool python over a sandbox.
 func box(e sandbox.Executor) tool.Toolbox {

@@ -22,8 +22,8 @@ func describe(l *Loop, e *Episode) string {
 		row.Finish, row.FinalAnswer, row.Gold, row.ToolCalls, row.ToolErrors, row.Tokens, row.ResponseTokens)
 	tokens, mask := e.Sequence()
 	fmt.Fprintf(&b, "%s\n\n", l.tok.Decode(tokens))
-	for i, piece := range l.tok.Pieces(tokens) {
-		fmt.Fprintf(&b, "%s %q\n", []string{" ", "*"}[mask[i]], piece)
+	for i := range tokens {
+		fmt.Fprintf(&b, "%s %q\n", []string{" ", "*"}[mask[i]], l.tok.Decode(tokens[i:i+1]))
 	}
 	return b.String()
 }

@@ -71,6 +71,22 @@ func (g *guard) call(ctx context.Context, f func(ctx context.Context) error) err
 	return fmt.Errorf("%w: a call has not returned within %s", ErrEnvironment, g.limit)
 }
 
+// bounded returns what one call of an environment returns, within the guard's limits.
+func bounded[T any](ctx context.Context, g *guard, f func(ctx context.Context) (T, error)) (out T, err error) {
+	got := make(chan T, 1)
+	err = g.call(ctx, func(ctx context.Context) error {
+		v, err := f(ctx)
+		if err == nil {
+			got <- v
+		}
+		return err
+	})
+	if err == nil {
+		out = <-got
+	}
+	return out, err
+}
+
 // broken marks a panic as the environment's.
 func broken(err error) error {
 	var p *rescue.Panic

@@ -4,8 +4,9 @@ import "github.com/ropewalk/ropewalk/internal/seed"
 
 // Labels of the random streams that episodes draw from.
 const (
-	LabelSample   = "sample"   // training rollouts
-	LabelEvaluate = "evaluate" // held-out evaluation
+	LabelSample     = "sample"     // training rollouts
+	LabelEvaluate   = "evaluate"   // held-out evaluation
+	LabelDifficulty = "difficulty" // answers of a given model to training tasks
 )
 
 // Identity is the place of an episode in its run. The ids of package schema are derived from it.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"unicode/utf8"
 
 	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/internal/rescue"
@@ -58,7 +59,8 @@ func (l *Loop) Begin(ctx context.Context, id Identity, task env.Task) (*Episode,
 // of the first observation.
 func (l *Loop) open(ctx context.Context, task env.Task) (env.Task, env.State, env.Observation, []int32, error) {
 	if l.settings.Environment == nil {
-		return task, nil, env.Observation{}, l.ask(task), nil
+		prompt, err := l.ask(task)
+		return task, nil, env.Observation{}, prompt, err
 	}
 	state, seen, err := l.reset(ctx, task)
 	if err != nil {
@@ -112,26 +114,64 @@ func readable(o env.Observation) (string, error) {
 }
 
 // render renders the whole prompt of the episode's next turn.
-func (l *Loop) render(e *Episode) (string, error) {
-	words, err := l.settings.Environment.Instruction(e.Task)
+func (l *Loop) render(e *Episode) (string, error) { return l.renderWith(e, "") }
+
+// renderWith is render with a text after what the environment shows; "" adds nothing.
+func (l *Loop) renderWith(e *Episode, more string) (string, error) {
+	words, err := l.instruct(e.Task)
 	if err != nil {
 		return "", fmt.Errorf("instruct on task %s: %w", e.Task.ID, err)
 	}
-	v := protocol.View{Instruction: words, Turn: len(e.Turns), Admissible: e.Seen.Admissible}
+	turn := len(e.Turns)
+	v := protocol.View{Instruction: words, Turn: e.History.Ordinary(turn), Summary: e.summary(),
+		Admissible: e.Seen.Admissible}
 	v.Observation, _ = e.Seen.Text()
-	for k := max(0, len(e.Turns)-l.settings.PastTurns); k < len(e.Turns); k++ {
+	if more != "" {
+		v.Observation += "\n\n" + more
+	}
+	for k := l.described(e); k < turn; k++ {
 		v.Past = append(v.Past, protocol.Exchange{Observation: e.seenAt(k), Action: e.Turns[k].Transition.Action})
+	}
+	if e.IsSummary(turn) {
+		return l.protocol.(protocol.Summarizer).AskSummary(v), nil
 	}
 	return l.protocol.Context(v), nil
 }
 
+// described returns the first turn that the next prompt describes. Without summaries, these are the latest PastTurns.
+// With summaries, they are those after the latest one, at most PastTurns of them if that is not 0. What asks for a
+// summary describes all that the summary will replace.
+func (l *Loop) described(e *Episode) int {
+	turn, since := len(e.Turns), e.since()
+	if e.History.Summary > 0 && (l.settings.PastTurns == 0 || e.IsSummary(turn)) {
+		return since
+	}
+	return max(since, turn-l.settings.PastTurns)
+}
+
+// instruct asks for the instruction within the limits of one call.
+func (l *Loop) instruct(task env.Task) (string, error) {
+	return bounded(context.Background(), l.guard, func(context.Context) (string, error) {
+		words, err := l.settings.Environment.Instruction(task)
+		if err == nil {
+			err = checkText("instruction", len(words))
+		}
+		if err == nil && !utf8.ValidString(words) {
+			err = fmt.Errorf("%w: the instruction is not UTF-8", ErrEnvironment)
+		}
+		return words, err
+	})
+}
+
 // seenAt returns what the environment showed before the action of a turn.
 func (e *Episode) seenAt(turn int) string {
-	if turn == 0 {
-		return e.Task.Text
+	for k := turn - 1; k >= 0; k-- {
+		if t := e.Turns[k].Transition; t != nil { // a summary has none
+			text, _ := t.Seen.Text()
+			return text
+		}
 	}
-	text, _ := e.Turns[turn-1].Transition.Seen.Text()
-	return text
+	return e.Task.Text
 }
 
 // Step applies the actions of the episodes that await it. If the environment fails on an episode, that episode is
@@ -247,16 +287,15 @@ func (l *Loop) absorbTransition(e *Episode, t Transition) error {
 	case t.Done:
 		e.Finish = FinishDone
 		return nil
-	case len(e.Turns) >= l.settings.MaxTurns:
+	case l.spent(e):
 		e.Finish = FinishMaxTurns
 		return nil
 	}
-	var err error
-	if e.Observation, err = l.render(e); err != nil {
+	text, err := l.render(e)
+	if err != nil {
 		return err
 	}
-	e.Context = l.tok.Encode(e.Observation)
-	l.stopIfFull(e)
+	l.await(e, text)
 	return nil
 }
 

@@ -61,6 +61,9 @@ func (m mover) Generate(_ context.Context, req policy.GenerateRequest) (policy.G
 		g.LogProbs, g.Entropies = append(g.LogProbs, make([]float32, len(ids))),
 			append(g.Entropies, make([]float32, len(ids)))
 		g.Finish = append(g.Finish, finish)
+		if req.Top > 0 {
+			g.Top = append(g.Top, likely(newRand(stream), min(len(ids), req.TopTokens), req.Top))
+		}
 	}
 	return g, nil
 }

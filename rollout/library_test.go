@@ -27,7 +27,7 @@ func libraryLoop(t *testing.T, p protocol.Protocol, library env.Library, names .
 	l, err := NewLoop(Settings{MaxTurns: 12, MaxTurnTokens: 200, MaxTokens: 8000, MaxToolTextBytes: 4000,
 		Temperature: 1, Tools: tools.Specs(declared), Protocol: p}, tok, 5)
 	require.NoError(t, err)
-	box, err := tools.Open(declared, tools.Host{Sandbox: locked{}, Library: library, Encode: tok.Encode,
+	box, err := tools.Open(declared, tools.Host{Sandbox: &python{}, Library: library, Encode: tok.Encode,
 		Decode: tok.Decode})
 	require.NoError(t, err)
 	return l, box

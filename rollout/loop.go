@@ -16,12 +16,14 @@ import (
 
 // Settings bound an episode.
 type Settings struct {
-	MaxTurns         int
+	MaxTurns         int     // responses, without summaries
 	MaxTurnTokens    int     // of one response
+	SummaryTokens    int     // of one summary (History.Summary)
 	MaxTokens        int     // tokens of a turn's prefix and response; without History, of the trajectory
 	History          History // earlier turns that a prompt holds after the task
 	MaxToolTextBytes int     // of the tool's own text in one tool response; 0 = unbounded
 	ToolTextSide     protocol.Side
+	Budgets          Budgets // of tool calls and their text
 	Temperature      float64 // 0 = the most likely tokens
 	Truncation       policy.Truncation
 	// Tools are the tools that the policy can call; nil is the tool python alone.
@@ -32,6 +34,8 @@ type Settings struct {
 	// number of latest turns that its prompts include.
 	Environment env.Environment
 	PastTurns   int
+	// Tree makes the samples of a prompt the leaves of a tree; nil = they are independent.
+	Tree *Tree
 }
 
 // Validate names the first field with a value that no episode can run with.
@@ -49,8 +53,19 @@ func (s Settings) Validate() error {
 			"temperature %g must not be negative",
 			s.MaxToolTextBytes, s.History.Turns, s.History.Tokens, s.Temperature)
 	}
+	if err := s.checkSummary(); err != nil {
+		return err
+	}
 	if err := s.Truncation.Validate(); err != nil {
 		return fmt.Errorf("check rollout settings: %w", err)
+	}
+	if err := s.Budgets.checked(); err != nil {
+		return err
+	}
+	if s.Tree != nil {
+		if err := s.Tree.validate(); err != nil {
+			return fmt.Errorf("check rollout settings: %w", err)
+		}
 	}
 	if spec := s.protocol().Spec(); spec.Acts != (s.Environment != nil) {
 		return fmt.Errorf("check rollout settings: protocol %s and the environment do not fit: one acts and the "+
@@ -70,8 +85,8 @@ func (s Settings) tools() []tool.Spec {
 	return s.Tools
 }
 
-// prompted returns what prompts say about the tools; nil is the tool python alone.
-func (s Settings) prompted() []protocol.Tool {
+// Prompted returns what prompts say about the tools; nil is the tool python alone.
+func (s Settings) Prompted() []protocol.Tool {
 	if s.Tools == nil {
 		return nil
 	}
@@ -98,22 +113,26 @@ type Loop struct {
 	settings Settings
 	protocol protocol.Protocol
 	prompted []protocol.Tool // what prompts say about the tools
-	tok      *tokenizer.Tokenizer
+	tok      tokenizer.Codec
 	runSeed  uint64
 	stops    []int32 // the tokens that end a response, the end of the turn first
 	guard    *guard  // bounds the calls of the environment
 }
 
 // NewLoop makes the loop of one run; the tokenizer must know the end-of-turn tag.
-func NewLoop(settings Settings, tok *tokenizer.Tokenizer, runSeed uint64) (*Loop, error) {
+func NewLoop(settings Settings, tok tokenizer.Codec, runSeed uint64) (*Loop, error) {
+	if settings.Tree != nil {
+		tree := *settings.Tree
+		tree.Entropy.Vocabulary, settings.Tree = tok.VocabSize(), &tree
+	}
 	if err := settings.Validate(); err != nil {
 		return nil, err
 	}
 	p := settings.protocol()
 	if p.Spec().Whole {
-		settings.History = OwnContext
+		settings.History = History{Own: true, Summary: settings.History.Summary}
 	}
-	l := &Loop{settings: settings, protocol: p, prompted: settings.prompted(), tok: tok, runSeed: runSeed,
+	l := &Loop{settings: settings, protocol: p, prompted: settings.Prompted(), tok: tok, runSeed: runSeed,
 		guard: &guard{limit: callLimit}}
 	for _, text := range append([]string{p.Spec().EndOfTurn}, p.Spec().Stops...) {
 		stop, ok := tok.ID(text)
@@ -127,12 +146,26 @@ func NewLoop(settings Settings, tok *tokenizer.Tokenizer, runSeed uint64) (*Loop
 
 // Start returns a new episode of a question. The episode awaits its first response.
 func (l *Loop) Start(id Identity, task env.Task) *Episode {
-	return l.start(id, task, l.ask(task))
+	prompt, err := l.ask(task)
+	e := l.start(id, task, prompt)
+	if err != nil {
+		e.exclude(Reason("protocol", err.Error()))
+	}
+	return e
 }
 
 // ask returns the prompt of a question.
-func (l *Loop) ask(task env.Task) []int32 {
-	return l.tok.Encode(l.protocol.Context(protocol.View{Task: task.Text, Tools: l.prompted}))
+func (l *Loop) ask(task env.Task) ([]int32, error) {
+	text, err := l.context(protocol.View{Task: task.Text, Tools: l.prompted})
+	return l.tok.Encode(text), err
+}
+
+// context renders the text before a response.
+func (l *Loop) context(v protocol.View) (string, error) {
+	if r, ok := l.protocol.(protocol.Renderer); ok {
+		return r.Render(v)
+	}
+	return l.protocol.Context(v), nil
 }
 
 func (l *Loop) start(id Identity, task env.Task, prompt []int32) *Episode {
@@ -159,6 +192,9 @@ func (l *Loop) NextRequest(episodes []*Episode) (req policy.GenerateRequest, row
 		Role: policy.RolePolicy, Temperature: l.settings.Temperature, Truncation: l.settings.Truncation,
 		Stop: slices.Clone(l.stops),
 	}
+	if l.settings.Tree != nil {
+		req.Top, req.TopTokens = l.width(), l.positions()
+	}
 	for i, e := range episodes {
 		if !e.AwaitsResponse() {
 			continue
@@ -167,7 +203,7 @@ func (l *Loop) NextRequest(episodes []*Episode) (req policy.GenerateRequest, row
 		rows = append(rows, i)
 		req.Prefixes = append(req.Prefixes, prefix)
 		req.Streams = append(req.Streams, e.stream(l.runSeed, len(e.Turns)))
-		req.MaxTokens = append(req.MaxTokens, min(l.settings.MaxTurnTokens, l.settings.MaxTokens-len(prefix)))
+		req.MaxTokens = append(req.MaxTokens, min(l.limit(e), l.settings.MaxTokens-len(prefix)))
 	}
 	return req, rows
 }
@@ -178,37 +214,67 @@ func (l *Loop) Absorb(episodes []*Episode, rows []int, g policy.Generated, versi
 		return err
 	}
 	for j, i := range rows {
-		l.absorb(episodes[i], Turn{
-			Response: g.Tokens[j], LogProbs: g.LogProbs[j], Entropies: g.Entropies[j],
+		t := Turn{
+			Response: g.Tokens[j], LogProbs: valuesOf(g.LogProbs, j), Entropies: valuesOf(g.Entropies, j),
 			Finish: g.Finish[j], PolicyVersion: version,
-		})
+		}
+		if l.settings.Tree != nil {
+			h, err := l.entropy(g.Top[j])
+			if err != nil {
+				return err
+			}
+			t.Fork = &Fork{Entropy: &h}
+		}
+		l.absorb(episodes[i], t)
 	}
 	return nil
 }
 
 // checkResponses checks that there are n responses and that each has at least one token, with outputs for every token.
+// Log-probabilities and entropies that the sampler does not give are nil.
 func (l *Loop) checkResponses(g policy.Generated, n int) error {
-	if len(g.Tokens) != n || len(g.LogProbs) != n || len(g.Entropies) != n || len(g.Finish) != n {
+	whole := func(values [][]float32) bool { return values == nil || len(values) == n }
+	if len(g.Tokens) != n || !whole(g.LogProbs) || !whole(g.Entropies) || len(g.Finish) != n ||
+		l.settings.Tree != nil && len(g.Top) != n {
 		return fmt.Errorf("absorb %d responses: got %d", n, len(g.Tokens))
 	}
 	for j, ids := range g.Tokens {
-		if len(ids) == 0 || len(g.LogProbs[j]) != len(ids) || len(g.Entropies[j]) != len(ids) {
+		logProbs, entropies := valuesOf(g.LogProbs, j), valuesOf(g.Entropies, j)
+		if len(ids) == 0 || logProbs != nil && len(logProbs) != len(ids) ||
+			entropies != nil && len(entropies) != len(ids) {
 			return fmt.Errorf("absorb response %d: %d tokens, %d log-probabilities, %d entropies",
-				j, len(ids), len(g.LogProbs[j]), len(g.Entropies[j]))
+				j, len(ids), len(logProbs), len(entropies))
 		}
 		if err := l.tok.Check(ids); err != nil {
 			return fmt.Errorf("absorb response %d: %w", j, err)
 		}
+		if l.settings.Tree != nil {
+			if err := l.checkTop(g.Top[j], len(ids)); err != nil {
+				return fmt.Errorf("absorb response %d: %w", j, err)
+			}
+		}
 	}
 	return nil
+}
+
+// valuesOf returns a row's values; nil if the sampler gives none.
+func valuesOf(values [][]float32, row int) []float32 {
+	if values == nil {
+		return nil
+	}
+	return values[row]
 }
 
 // absorb appends one turn with the given response and decides whether the episode continues.
 func (l *Loop) absorb(e *Episode, t Turn) {
 	t.Context, t.Observation = e.Context, e.Observation
 	t.Text = strings.ToValidUTF8(l.tok.Decode(t.Response), "\uFFFD")
+	if e.IsSummary(len(e.Turns)) {
+		l.absorbSummary(e, t)
+		return
+	}
 	t.Parsed = l.protocol.Parse(t.Text, l.prompted)
-	l.resolve(t.Parsed.Calls)
+	l.resolved(e, t.Parsed.Calls)
 	e.Turns = append(e.Turns, t)
 	e.Context, e.Observation = nil, ""
 	switch {
@@ -219,7 +285,7 @@ func (l *Loop) absorb(e *Episode, t Turn) {
 		e.Finish = FinishAnswered
 	case len(t.Parsed.Calls) == 0:
 		e.Finish = FinishNoAction
-	case len(e.Turns) >= l.settings.MaxTurns:
+	case l.spent(e):
 		e.Finish = FinishMaxTurns
 	}
 }

@@ -234,7 +234,7 @@ func TestRunEpisodesIsTheStagedLoop(t *testing.T) {
 		last = done
 	}
 	engine = &babbler{tok: l.tok}
-	if err := l.RunEpisodes(t.Context(), serial{engine, make(chan struct{}, 1)}, callsOf(locked{}), "v", whole,
+	if err := l.RunEpisodes(t.Context(), serial{engine, make(chan struct{}, 1)}, callsOf(&python{}), "v", whole,
 		progress); err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ type RecordedMove struct {
 // same budgets, tool texts cut as in a rollout. Nothing is run. An error means that no rollout could have gone so.
 func (l *Loop) Recorded(ctx context.Context, task env.Task, moves []RecordedMove, index int) (Demonstration, error) {
 	e := l.Start(demonstrationIdentity(index), task)
-	e.History = History{} // the episode is cloned as a whole
+	e.History = History{} // the episode is cloned as a whole, without summaries
 	for i, m := range moves {
 		if err := ctx.Err(); err != nil {
 			return Demonstration{}, err
@@ -96,6 +96,9 @@ func FinalAnswer(text string) (thought, answer string) {
 
 // SequencesOf returns the rows for cloning of a trajectory's turns in their order, as Demonstration.Sequences does.
 func SequencesOf(turns []RecordedTurn, whole bool) (tokens, masks [][]int32) {
+	if first := slices.IndexFunc(turns, func(t RecordedTurn) bool { return t.Summary }); first > 0 && !whole {
+		return summarized(turns, History{Summary: first})
+	}
 	for _, t := range turns {
 		if whole || len(tokens) == 0 {
 			tokens, masks = append(tokens, nil), append(masks, nil)
@@ -106,5 +109,26 @@ func SequencesOf(turns []RecordedTurn, whole bool) (tokens, masks [][]int32) {
 	return tokens, masks
 }
 
-// RecordedTurn is a turn of the record: its context and response, with 1 where the policy wrote.
-type RecordedTurn struct{ Tokens, Mask []int32 }
+// summarized returns a row for each turn of a trajectory with summaries: what the policy saw and wrote.
+func summarized(turns []RecordedTurn, history History) (tokens, masks [][]int32) {
+	var all []int32
+	var past []Span
+	head := slices.Index(turns[0].Mask, 1)
+	for _, t := range turns {
+		window := WindowAfter(head, past, history)
+		all = append(all, t.Tokens...)
+		row := slices.Clone(window.Tokens(all, len(all)))
+		mask := make([]int32, len(row))
+		copy(mask[len(row)-len(t.Mask):], t.Mask)
+		tokens, masks = append(tokens, row), append(masks, mask)
+		past = append(past, Span{Begin: len(all) - len(t.Tokens) + slices.Index(t.Mask, 1), End: len(all)})
+	}
+	return tokens, masks
+}
+
+// RecordedTurn is a turn of the record: its context and response, with 1 where the policy wrote. Summary is set where
+// the policy wrote a summary.
+type RecordedTurn struct {
+	Tokens, Mask []int32
+	Summary      bool
+}

@@ -45,7 +45,7 @@ func TestRecordedIsWhatARolloutSees(t *testing.T) {
 		"the episode has ended":       {moves[1], moves[1]},
 		"ends as ":                    {moves[0]},
 		"last of rollout.max_turns 2": {moves[0], moves[0], moves[1]},
-		"which ends a response":       {{Move: env.Move{Answer: protocol.EndOfTurn}}},
+		"which is a mark of protocol": {{Move: env.Move{Answer: protocol.EndOfTurn}}},
 		"unknown tool":                {{Move: env.Move{Tool: "fly", Arguments: "{}"}}, moves[1]},
 	} {
 		_, err := l.Recorded(t.Context(), task, moves, 0)

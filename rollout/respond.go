@@ -63,7 +63,7 @@ func newResponder(l *Loop, sampler policy.Sampler, request policy.GenerateReques
 	return &responder{
 		loop: l, sampler: sampler, request: request, failed: make([]error, n),
 		out: policy.Generated{Tokens: make([][]int32, n), LogProbs: make([][]float32, n),
-			Entropies: make([][]float32, n), Finish: make([]policy.Finish, n)},
+			Entropies: make([][]float32, n), Finish: make([]policy.Finish, n), Top: make([][][]float32, n)},
 	}
 }
 
@@ -113,9 +113,10 @@ func (r *responder) try(ctx context.Context, from, to int) error {
 		return err
 	}
 	copy(r.out.Tokens[from:to], got.Tokens)
-	copy(r.out.LogProbs[from:to], got.LogProbs)
+	copy(r.out.LogProbs[from:to], got.LogProbs) // nothing, if the sampler gives none
 	copy(r.out.Entropies[from:to], got.Entropies)
 	copy(r.out.Finish[from:to], got.Finish)
+	copy(r.out.Top[from:to], got.Top) // nothing, if it was not asked for
 	return nil
 }
 
@@ -183,5 +184,6 @@ func appendRows(out, g policy.Generated, from, to int) policy.Generated {
 	out.LogProbs = append(out.LogProbs, g.LogProbs[from:to]...)
 	out.Entropies = append(out.Entropies, g.Entropies[from:to]...)
 	out.Finish = append(out.Finish, g.Finish[from:to]...)
+	out.Top = append(out.Top, g.Top[from:to]...)
 	return out
 }

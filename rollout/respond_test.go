@@ -279,3 +279,39 @@ func TestReasonsAreOneBoundedLine(t *testing.T) {
 	require.LessOrEqual(t, len(long), reasonBytes)
 	require.True(t, strings.HasSuffix(long, "漢…"), long)
 }
+
+// terse gives no entropies, and no log-probabilities if it passes text alone.
+type terse struct {
+	*fragile
+	text bool
+}
+
+func (s *terse) Generate(ctx context.Context, req policy.GenerateRequest) (policy.Generated, error) {
+	g, err := s.fragile.Generate(ctx, req)
+	g.Entropies = nil
+	if s.text {
+		g.LogProbs = nil
+	}
+	return g, err
+}
+
+// A sampler may give no entropies, or no log-probabilities either: the rows say so, and episodes are rebuilt from them.
+func TestASamplerWithoutNumbers(t *testing.T) {
+	l := newLoop(t, settings, 11)
+	for _, text := range []bool{false, true} {
+		c := committed{prompts: prompts(l, 12)}
+		episodes, streams := fresh(t, l, 12)
+		s := &terse{fragile: &fragile{babbler: &babbler{tok: l.tok}, faulty: on(streams[3])}, text: text}
+		require.NoError(t, l.Respond(t.Context(), s, "v", episodes))
+		c.turns = TurnRows(episodes, 0)
+		for _, r := range c.turns {
+			require.NoError(t, r.Validate())
+			if r.Excluded != nil {
+				continue
+			}
+			require.Nil(t, r.Entropies)
+			require.Equal(t, text, r.LogProbs == nil)
+		}
+		require.Equal(t, c.turns, TurnRows(c.rebuild(t, l, 4), 0))
+	}
+}

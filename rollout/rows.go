@@ -27,7 +27,7 @@ func (l *Loop) PromptRow(ctx context.Context, step, group int, task env.Task) (s
 	task, _, _, prompt, err := l.open(ctx, task)
 	return schema.PromptRow{
 		GroupID: schema.GroupID(step, group), ProblemID: task.ID, Level: int32(task.Level),
-		Problem: task.Text, Answer: task.Answer, Expression: task.Spec, TokenIDs: prompt,
+		Problem: task.Text, Answer: task.Answer, Expression: task.Spec, TokenIDs: prompt, Part: nullable(task.Part),
 	}, err
 }
 
@@ -35,7 +35,7 @@ func (l *Loop) PromptRow(ctx context.Context, step, group int, task env.Task) (s
 func Task(row schema.PromptRow) env.Task {
 	return env.Task{
 		ID: row.ProblemID, Level: int(row.Level), Text: row.Problem,
-		Answer: row.Answer, Spec: row.Expression,
+		Answer: row.Answer, Spec: row.Expression, Part: given(row.Part),
 	}
 }
 
@@ -43,15 +43,19 @@ func Task(row schema.PromptRow) env.Task {
 // execution and the transitions of every step.
 type Rows struct {
 	Turns       []schema.TurnRow
+	Branches    []schema.BranchRow // of trees: one for each turn
 	Calls       []schema.ToolCallRow
 	Transitions []schema.TransitionRow
 }
 
 // Episodes rebuilds the episodes of the prompts, with the given number of samples for each prompt, from the committed
-// rows. Without rows, the episodes are new.
+// rows. Without rows, the episodes are new. With a tree, a prompt begins with one episode; the tree starts the others.
 func (l *Loop) Episodes(prompts []schema.PromptRow, samples int, rows Rows) ([]*Episode, error) {
 	episodes := make([]*Episode, 0, len(prompts)*samples)
 	byID := make(map[string]*Episode, cap(episodes))
+	if l.settings.Tree != nil {
+		samples = 1
+	}
 	for _, p := range prompts {
 		step, group, err := schema.ParseGroupID(p.GroupID)
 		if err != nil {
@@ -63,16 +67,35 @@ func (l *Loop) Episodes(prompts []schema.PromptRow, samples int, rows Rows) ([]*
 			if byID[e.TrajectoryID] != nil {
 				return nil, fmt.Errorf("rebuild %s: two prompts of one group: %w", e.TrajectoryID, ErrRows)
 			}
+			if l.settings.Tree != nil {
+				l.root(e, p.TokenIDs)
+			}
 			byID[e.TrajectoryID] = e
 			episodes = append(episodes, e)
 		}
 	}
-	return episodes, l.Advance(episodes, rows)
+	return l.Advance(episodes, rows)
 }
 
-// Advance applies rows that were committed after the present state of the episodes, in the order of their creation.
-// After an error, the episodes are in a state that was never committed.
-func (l *Loop) Advance(episodes []*Episode, rows Rows) error {
+// Advance applies rows that were committed after the present state of the episodes, in the order of their creation. It
+// returns the episodes, with those that the rows of a tree have started. After an error, the episodes are in a state
+// that was never committed.
+func (l *Loop) Advance(episodes []*Episode, rows Rows) ([]*Episode, error) {
+	all := &advancing{loop: l, episodes: episodes, forks: forks(rows.Branches)}
+	err := all.apply(rows)
+	return inOrder(all.episodes), err
+}
+
+// advancing is one call of Advance.
+type advancing struct {
+	loop     *Loop
+	episodes []*Episode
+	byID     map[string]*Episode
+	forks    map[callKey]*schema.BranchRow
+}
+
+func (a *advancing) apply(rows Rows) error {
+	l := a.loop
 	turns := slices.Clone(rows.Turns)
 	sort.SliceStable(turns, func(i, j int) bool { return turns[i].Turn < turns[j].Turn })
 	results, err := groupCalls(rows.Calls)
@@ -83,9 +106,9 @@ func (l *Loop) Advance(episodes []*Episode, rows Rows) error {
 	if err != nil {
 		return err
 	}
-	byID := make(map[string]*Episode, len(episodes))
-	for _, e := range episodes {
-		byID[e.TrajectoryID] = e
+	a.byID = make(map[string]*Episode, len(a.episodes))
+	for _, e := range a.episodes {
+		a.byID[e.TrajectoryID] = e
 		key := callKey{e.TrajectoryID, int32(len(e.Turns) - 1)} // the turn that the episode already has
 		if err := l.replayCalls(e, results[key]); err != nil {
 			return fmt.Errorf("rebuild %s at turn %d: %w", e.TrajectoryID, key.turn, err)
@@ -96,14 +119,15 @@ func (l *Loop) Advance(episodes []*Episode, rows Rows) error {
 		}
 	}
 	for _, row := range turns {
-		e := byID[row.TrajectoryID]
-		if e == nil {
-			return fmt.Errorf("rebuild %s: turn %d without a prompt: %w", row.TrajectoryID, row.Turn, ErrRows)
+		key := callKey{row.TrajectoryID, row.Turn}
+		e, err := a.episode(key)
+		if err == nil {
+			err = l.replayTurn(e, row)
 		}
-		if err := l.replayTurn(e, row); err != nil {
+		if err != nil {
 			return fmt.Errorf("rebuild %s at turn %d: %w", row.TrajectoryID, row.Turn, err)
 		}
-		key := callKey{row.TrajectoryID, row.Turn}
+		e.restored(a.forks[key])
 		if err := l.replayCalls(e, results[key]); err != nil {
 			return fmt.Errorf("rebuild %s at turn %d: %w", row.TrajectoryID, row.Turn, err)
 		}
@@ -119,6 +143,22 @@ func (l *Loop) Advance(episodes []*Episode, rows Rows) error {
 		return fmt.Errorf("rebuild: %d transitions without their turn: %w", len(steps), ErrRows)
 	}
 	return nil
+}
+
+// episode returns the episode of a committed turn. A tree's may begin with the turn.
+func (a *advancing) episode(key callKey) (*Episode, error) {
+	if e := a.byID[key.trajectory]; e != nil {
+		return e, nil
+	}
+	of := a.forks[key]
+	if of == nil || a.loop.settings.Tree == nil {
+		return nil, fmt.Errorf("there is no prompt: %w", ErrRows)
+	}
+	e, err := a.loop.sprout(of, a.byID)
+	if err == nil {
+		a.byID[key.trajectory], a.episodes = e, append(a.episodes, e)
+	}
+	return e, err
 }
 
 type callKey struct {
@@ -156,18 +196,39 @@ func (l *Loop) replayTurn(e *Episode, row schema.TurnRow) error {
 		return nil
 	case n < 0 || n >= len(row.TokenIDs) || !slices.Equal(row.TokenIDs[:n], e.Context):
 		return fmt.Errorf("its context is another: %w", ErrRows)
-	case len(row.LogProbs) != len(row.TokenIDs) || len(row.Entropies) != len(row.TokenIDs):
+	case !whole(row.LogProbs, row) || !whole(row.Entropies, row) || row.LogProbs == nil && row.Entropies != nil:
 		return fmt.Errorf("log-probabilities or entropies are missing: %w", ErrRows)
 	}
 	if err := l.tok.Check(row.TokenIDs); err != nil {
 		return err
 	}
 	l.absorb(e, Turn{
-		Response: slices.Clone(row.TokenIDs[n:]), LogProbs: slices.Clone(row.LogProbs[n:]),
-		Entropies: slices.Clone(row.Entropies[n:]), Finish: policy.Finish(row.Finish),
+		Response: slices.Clone(row.TokenIDs[n:]), LogProbs: withoutContext(n, row.LogProbs),
+		Entropies: withoutContext(n, row.Entropies), Finish: policy.Finish(row.Finish),
 		PolicyVersion: row.PolicyVersion,
 	})
 	return nil
+}
+
+// whole reports whether a row's list has a value for each token, or is not there: samplers may give none.
+func whole(values []float32, row schema.TurnRow) bool {
+	return values == nil || len(values) == len(row.TokenIDs)
+}
+
+// withContext returns a response's values after a zero for each of n tokens of context; nil if the sampler gave none.
+func withContext(n int, values []float32) []float32 {
+	if values == nil {
+		return nil
+	}
+	return append(make([]float32, n, n+len(values)), values...)
+}
+
+// withoutContext is the inverse of withContext.
+func withoutContext(n int, values []float32) []float32 {
+	if values == nil {
+		return nil
+	}
+	return slices.Clone(values[n:])
 }
 
 // replayCalls absorbs committed verdicts. An empty list means that the calls have not run yet.
@@ -199,14 +260,17 @@ func (e *Episode) turnRow(turn int) schema.TurnRow {
 	row := schema.TurnRow{
 		GroupID: e.GroupID, TrajectoryID: e.TrajectoryID, Turn: int32(turn), ContextTokens: int32(n),
 		TokenIDs: slices.Concat(t.Context, t.Response), LossMask: t.mask(),
-		LogProbs:    append(make([]float32, n, n+len(t.LogProbs)), t.LogProbs...),
-		Entropies:   append(make([]float32, n, n+len(t.Entropies)), t.Entropies...),
+		LogProbs:    withContext(n, t.LogProbs),
+		Entropies:   withContext(n, t.Entropies),
 		Observation: t.Observation, Response: t.Text, Finish: string(t.Finish),
 		Answered:   t.Parsed.AnswerTags > 0,
 		AnchorHash: e.anchorHash(turn), PolicyVersion: t.PolicyVersion, Excluded: nullable(t.Excluded),
 	}
+	if e.IsSummary(turn) {
+		row.Summary = new(true)
+	}
 	if t.Excluded == "" {
-		calls, parsed := e.begun(t)
+		calls, parsed := e.begun(turn)
 		row.ToolCalls, row.ParsedCalls, row.Wrapped = int32(calls), new(int32(parsed)), new(t.Parsed.WellFormed)
 	}
 	return row
@@ -242,12 +306,13 @@ func ToolCallRows(episodes []*Episode, turn int) []schema.ToolCallRow {
 }
 
 // TrajectoryRow returns the row of a finished episode. For an excluded episode, it counts the turns that exist.
+// Summaries count in no column but the tokens.
 func TrajectoryRow(e *Episode) schema.TrajectoryRow {
 	counts := e.Counts()
 	answer, has := e.Answer()
 	row := schema.TrajectoryRow{
 		GroupID: e.GroupID, TrajectoryID: e.TrajectoryID, ProblemID: e.Task.ID, Level: int32(e.Task.Level),
-		Source: SourceRollout, Turns: int32(len(e.Turns)), ToolCalls: int32(counts.ToolCalls),
+		Source: SourceRollout, Turns: int32(e.History.Ordinary(len(e.Turns))), ToolCalls: int32(counts.ToolCalls),
 		ToolErrors: int32(counts.ToolErrors), AnswerTags: int32(counts.AnswerTags),
 		Tokens: int32(e.Tokens()), ResponseTokens: int32(counts.ResponseTokens), Finish: string(e.Finish),
 		FinalAnswer: answer, HasAnswer: has, Gold: e.Task.Answer, Text: e.Text(),
@@ -268,8 +333,11 @@ func (e *Episode) facts(row *schema.TrajectoryRow) {
 	row.ToolTurns, row.MalformedTurns, row.VoidTurns = new(int32), new(int32), new(int32)
 	row.OpenCalls = new(int32)
 	for i := range e.Turns {
+		if e.IsSummary(i) {
+			continue
+		}
 		t := &e.Turns[i]
-		calls, parsed := e.begun(t)
+		calls, parsed := e.begun(i)
 		*row.BegunCalls += int32(calls)
 		*row.ParsedCalls += int32(parsed)
 		*row.OpenCalls += int32(t.Parsed.OpenCalls)

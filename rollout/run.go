@@ -7,13 +7,15 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/policy"
 )
 
 // RunEpisodes drives every episode to its end with the policy of the given version. If progress is not nil, RunEpisodes
 // calls it with the number of finished episodes. The calls may come from several goroutines but never overlap. An error
-// means that the engine, a tool or the environment failed; the episodes are then unusable. RunEpisodes excludes
-// nothing, because statistics over only the remaining episodes would be biased.
+// means that the engine or a tool failed, or the environment on every episode of a batch. The episodes are then
+// unusable. An episode that the environment breaks on is excluded: it has no outcome, and the caller must not count it
+// as one.
 func (l *Loop) RunEpisodes(ctx context.Context, sampler policy.Sampler, tools Tools, version string,
 	episodes []*Episode, progress func(done, total int)) error {
 	group, ctx := errgroup.WithContext(ctx)
@@ -21,7 +23,9 @@ func (l *Loop) RunEpisodes(ctx context.Context, sampler policy.Sampler, tools To
 	report := reporter(len(episodes), progress)
 	for start := 0; start < len(episodes); start += tools.batch {
 		batch := episodes[start:min(start+tools.batch, len(episodes))]
-		group.Go(func() error { return l.runBatch(ctx, sampler, tools, version, batch, report) })
+		group.Go(func() error {
+			return rescue.Do(func() error { return l.runBatch(ctx, sampler, tools, version, batch, report) })
+		})
 	}
 	return group.Wait()
 }

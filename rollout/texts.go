@@ -10,7 +10,8 @@ import (
 )
 
 // Texts returns texts of the world as policies see and write them, for training a tokenizer: n episodes of the expert
-// of an interactive environment, each prompt and each response a text; without an expert the first prompts. Of an
+// of an interactive environment, each prompt and each response a text; without an expert, or if
+// it finds no solution, the first prompts. Of an
 // environment of questions, the prompts of n tasks, their answers, and the documents that a search for the question
 // finds. Tasks are of the training split. Equal loops and worlds give equal texts; the loop's budgets should be large.
 func (l *Loop) Texts(ctx context.Context, world env.Environment, n int) ([]string, error) {
@@ -36,7 +37,9 @@ func (l *Loop) textsOf(ctx context.Context, world env.Environment, index int) ([
 		for _, t := range d.Episode.Turns {
 			out = append(out, l.tok.Decode(t.Context), t.Text)
 		}
-		return out, nil
+		if len(out) > 0 {
+			return out, nil
+		}
 	}
 	task, err := world.Task(ctx, env.Draw{Split: env.Train, Seed: seed.Derive("tokenizer's texts", l.runSeed),
 		Index: index})

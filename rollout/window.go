@@ -10,6 +10,7 @@ package rollout
 type Window struct{ Head, From int }
 
 // History says which earlier turns a prompt holds. The zero History holds all turns. With both limits, both apply.
+// Summary excludes the two limits, except where contexts are whole prompts.
 type History struct {
 	Turns int // the latest turns; 0 = no limit
 	// Tokens bounds the task and the held turns together, without the turn's own context; 0 = no limit. The oldest
@@ -17,43 +18,58 @@ type History struct {
 	Tokens int
 	// Own is set where contexts are whole prompts. At a turn, the policy sees only that turn's context.
 	Own bool
+	// Summary is the number of turns after which the policy writes a summary, in a turn of its own. A prompt then
+	// holds the task, the latest summary and the turns after it. 0 = no summaries.
+	Summary int
 }
 
 // OwnContext is the history of episodes whose contexts are whole prompts.
 var OwnContext = History{Own: true}
 
-// WindowAfter returns the window of the turn that follows the given turns. ends holds the end of each turn, in tokens
-// of the whole trajectory. The task is the first head tokens. The window depends on earlier turns alone, so rows of
-// single turns can be joined again without the lengths of their contexts.
-func WindowAfter(head int, ends []int, history History) Window {
-	if len(ends) == 0 {
+// Span is the position of a response among the tokens of its trajectory. The turn ends where its response ends.
+type Span struct{ Begin, End int }
+
+// WindowAfter returns the window of the turn that follows the given turns. The task is the first head tokens. The
+// window depends on earlier turns alone, so rows of single turns can be joined again without the length of their own
+// contexts.
+func WindowAfter(head int, past []Span, history History) Window {
+	switch n := len(past); {
+	case n == 0:
+		return Window{}
+	case history.Own:
+		return Window{From: past[n-1].End}
+	case history.Summary > 0:
+		if s := history.latestSummary(n); s >= 0 {
+			// The summary answers the task. What was asked before it, with the results of calls, is left out.
+			return Window{Head: head, From: past[s].Begin}
+		}
 		return Window{}
 	}
-	if history.Own {
-		return Window{From: ends[len(ends)-1]}
-	}
-	return leavingOut(history.LeftOut(head, ends), head, ends)
+	return leavingOut(history.LeftOut(head, past), head, past)
 }
 
-// LeftOut counts the earlier turns that the prompt after the given turns does not hold. head and ends are those of
+// LeftOut counts the earlier turns that the prompt after the given turns does not hold. head and past are those of
 // WindowAfter. A history of whole prompts leaves that to its prompts, so it counts none.
-func (h History) LeftOut(head int, ends []int) int {
+func (h History) LeftOut(head int, past []Span) int {
+	if h.Summary > 0 && !h.Own {
+		return max(0, h.latestSummary(len(past)))
+	}
 	left := 0
 	if h.Turns > 0 {
-		left = max(0, len(ends)-h.Turns)
+		left = max(0, len(past)-h.Turns)
 	}
-	for h.Tokens > 0 && left < len(ends) && leavingOut(left, head, ends).Len(ends[len(ends)-1]) > h.Tokens {
+	for h.Tokens > 0 && left < len(past) && leavingOut(left, head, past).Len(past[len(past)-1].End) > h.Tokens {
 		left++
 	}
 	return left
 }
 
 // leavingOut is the window without the first turns.
-func leavingOut(turns, head int, ends []int) Window {
+func leavingOut(turns, head int, past []Span) Window {
 	if turns == 0 {
 		return Window{}
 	}
-	return Window{Head: head, From: ends[turns-1] - 1}
+	return Window{Head: head, From: past[turns-1].End - 1}
 }
 
 // Len counts the tokens of the window up to the token index end of the trajectory.

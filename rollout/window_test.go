@@ -11,7 +11,7 @@ import (
 )
 
 func TestWindowAfter(t *testing.T) {
-	ends := []int{5, 9, 14} // the first turn has a task of three tokens
+	past := []Span{{3, 5}, {7, 9}, {10, 14}} // the first turn has a task of three tokens
 	for _, c := range []struct {
 		turns, history int
 		want           Window
@@ -19,7 +19,7 @@ func TestWindowAfter(t *testing.T) {
 		{0, 1, Window{}}, {1, 1, Window{}}, {3, 0, Window{}}, {3, 3, Window{}}, {3, 9, Window{}},
 		{2, 1, Window{3, 4}}, {3, 1, Window{3, 8}}, {3, 2, Window{3, 4}},
 	} {
-		if got := WindowAfter(3, ends[:c.turns], History{Turns: c.history}); got != c.want {
+		if got := WindowAfter(3, past[:c.turns], History{Turns: c.history}); got != c.want {
 			t.Errorf("after %d turns with a history of %d: %+v, want %+v", c.turns, c.history, got, c.want)
 		}
 	}
@@ -32,19 +32,19 @@ func TestWindowAfter(t *testing.T) {
 // With a bound in tokens, the oldest turns leave, each as a whole, until the task and the rest fit; the task stays.
 func TestWindowInTokens(t *testing.T) {
 	const head = 3
-	ends := []int{5, 9, 14, 15, 40, 41}
-	for turns := 1; turns <= len(ends); turns++ {
-		last := ends[turns-1]
+	past := []Span{{3, 5}, {6, 9}, {12, 14}, {14, 15}, {30, 40}, {40, 41}}
+	for turns := 1; turns <= len(past); turns++ {
+		last := past[turns-1].End
 		for tokens := 1; tokens <= last+1; tokens++ {
 			h := History{Tokens: tokens}
-			w, left := WindowAfter(head, ends[:turns], h), h.LeftOut(head, ends[:turns])
+			w, left := WindowAfter(head, past[:turns], h), h.LeftOut(head, past[:turns])
 			if got := w.Len(last); got > tokens && left < turns {
 				t.Errorf("%d turns in %d tokens: the window has %d", turns, tokens, got)
 			}
-			if w != leavingOut(left, head, ends) || (w == Window{}) != (last <= tokens) {
+			if w != leavingOut(left, head, past) || (w == Window{}) != (last <= tokens) {
 				t.Errorf("%d turns in %d tokens: %+v leaves %d turns out", turns, tokens, w, left)
 			}
-			if left > 0 && leavingOut(left-1, head, ends).Len(last) <= tokens {
+			if left > 0 && leavingOut(left-1, head, past).Len(last) <= tokens {
 				t.Errorf("%d turns in %d tokens: %d turns left, and one fewer would do", turns, tokens, left)
 			}
 			if left > 0 && w.Head != head {
@@ -72,15 +72,15 @@ func TestPromptsAreTheWindowsOfTheirRows(t *testing.T) {
 			t.Fatalf("%+v: finish %q", h, e.Finish)
 		}
 		tokens, _ := e.Sequence()
-		head, end, ends := len(e.Turns[0].Context), 0, []int{}
+		head, end, past := len(e.Turns[0].Context), 0, []Span{}
 		for k, turn := range e.Turns {
 			begin := end + len(turn.Context)
-			if got := WindowAfter(head, ends, h).Tokens(tokens, begin); !slices.Equal(got, prefixes[k]) {
+			if got := WindowAfter(head, past, h).Tokens(tokens, begin); !slices.Equal(got, prefixes[k]) {
 				t.Errorf("%+v, turn %d: the row begins with %q, and the prompt was %q", h, k, l.tok.Decode(got),
 					l.tok.Decode(prefixes[k]))
 			}
 			end = begin + len(turn.Response)
-			ends = append(ends, end)
+			past = append(past, Span{begin, end})
 		}
 	}
 }

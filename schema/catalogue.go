@@ -55,8 +55,8 @@ const (
 const NoteExcludedShards = "excluded_shards"
 
 // StatRows and StatTokens are the statistics of a manifest that count what its activity processed: rows, and tokens
-// sampled or trained on. StatExcluded counts the step's excluded trajectories; a resample stage has it if there are
-// any.
+// sampled or trained on. StatExcluded counts the step's excluded trajectories, or an evaluation's excluded episodes;
+// the manifest has it if there are any.
 const (
 	StatRows     = "rows"
 	StatTokens   = "tokens"
@@ -64,11 +64,23 @@ const (
 )
 
 // Statistics of an evaluation's manifest that not every evaluation has: the mean score, in an environment that grades
-// episodes; exact match and F1, in one whose questions have several right answers.
+// episodes; exact match and F1, in one whose questions have several right answers; a judge's
+// verdicts, where the recipe asks for them.
 const (
 	StatScore      = "score"
 	StatExactMatch = "exact_match"
 	StatF1         = "f1"
+	StatJudged     = "judged" // share of answers that a judge found to mean the same as the correct ones
+)
+
+// Statistics of the manifest of stage logprobs, where inference servers sampled: the absolute differences between their
+// log-probabilities and the trainer's over the shard's tokens, in nats (rl/diagnose, Mismatch).
+const (
+	StatMismatchTokens = "mismatch_tokens"
+	StatMismatchMean   = "mismatch_mean"
+	StatMismatchP99    = "mismatch_p99"
+	StatMismatchMax    = "mismatch_max"
+	StatMismatchBeyond = "mismatch_beyond" // share of tokens whose probabilities differ by more than 1%
 )
 
 // StateNote says how a run was when its state last changed. Notes are for listings by readers who ask no Temporal

@@ -58,6 +58,7 @@ type EpisodeTurn struct {
 	Finish        string        `parquet:"turn_finish,dict"`
 	ContextTokens int32         `parquet:"context_tokens"`
 	Tokens        int32         `parquet:"turn_tokens"`
+	Summary       bool          `parquet:"summary"` // the policy wrote a summary of its episode instead of acting
 	ToolCalls     []EpisodeCall `parquet:"tool_calls,list"`
 }
 

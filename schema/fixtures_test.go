@@ -197,6 +197,79 @@ func gradingRows(r *rand.Rand, n int) []GradingRow {
 	return rows
 }
 
+func judgementRows(r *rand.Rand, n int) []JudgementRow {
+	why := "judge: the model's server is failing: it answers 500"
+	rows := make([]JudgementRow, n)
+	for i := range rows {
+		group, trajectory := ids(i)
+		row := JudgementRow{
+			GroupID:      group,
+			TrajectoryID: trajectory,
+			Criterion:    pick(r, []string{"grounded", "matching"}),
+			Answer: fmt.Sprintf(
+				"north %d",
+				r.IntN(9),
+			),
+			Gold:         pick(r, texts),
+			PromptDigest: digestFor(r),
+			Model:        "judge-7b",
+			AnsweredBy:   pick(r, []string{"", "judge-7b"}),
+			Reply:        "I cannot say",
+			Attempts:     1 + r.Int32N(5),
+		}
+		switch pick(r, []string{"", JudgementMatch, JudgementMismatch}) {
+		case JudgementMatch:
+			row.Verdict, row.Reply = JudgementMatch, "Match"
+		case JudgementMismatch:
+			row.Verdict, row.Reply = JudgementMismatch, "<Evaluation Rating>: Mismatch"
+		default:
+			row.Excluded = &why
+		}
+		rows[i] = row
+	}
+	return rows
+}
+
+func branchRows(r *rand.Rand, n int) []BranchRow {
+	rows := make([]BranchRow, n)
+	for i := range rows {
+		group, trajectory := ids(i / 3)
+		row := BranchRow{GroupID: group, TrajectoryID: trajectory, Turn: int32(i % 3), Role: RoleRoot,
+			Streak: r.Int32N(4), Entropy: new(r.ExpFloat64())}
+		switch {
+		case i%3 == 1 && i/3%4 > 0:
+			row.Role, row.Parent, row.Shared = RoleBranch, new(TrajectoryID(3, i/12, 0)), new(r.Int32N(100))
+		case r.IntN(2) == 0:
+			row.Change, row.Base, row.Probability, row.Copies = new(r.NormFloat64()), new(r.Float64()),
+				new(r.Float64()), r.Int32N(3)
+		case r.IntN(2) == 0:
+			row.Role, row.Entropy = RoleMonitor, nil
+		}
+		rows[i] = row
+	}
+	return rows
+}
+
+func functionScoreRows(r *rand.Rand, n int) []FunctionScoreRow {
+	why := "reward function: ValueError: no such word"
+	rows := make([]FunctionScoreRow, n)
+	for i := range rows {
+		group, trajectory := ids(i)
+		row := FunctionScoreRow{GroupID: group, TrajectoryID: trajectory, Function: "scoring:length"}
+		switch r.IntN(3) {
+		case 0:
+			row.Excluded = &why
+		case 1:
+			row.Success = new(r.IntN(2) == 0)
+			fallthrough
+		default:
+			row.Score = new(r.NormFloat64())
+		}
+		rows[i] = row
+	}
+	return rows
+}
+
 func tokenOutputsRows(r *rand.Rand, n int) []TokenOutputsRow {
 	rows := make([]TokenOutputsRow, n)
 	for i := range rows {
@@ -257,8 +330,8 @@ func updateRows(r *rand.Rand, n int) []UpdateRow {
 	for i := range rows {
 		rows[i] = UpdateRow{OptimizerStep: 10 + int64(i), Minibatch: int32(i), Rows: r.Int32N(99),
 			Tokens: r.Int64N(1 << 40), Loss: r.NormFloat64(),
-			KL: r.NormFloat64(), ClipFraction: r.Float64(), Entropy: r.Float64(), RatioMax: 1 + r.Float64(),
-			GradNorm: r.Float64(), LR: 1e-3,
+			KL: r.NormFloat64(), ClipFraction: r.Float64(), Entropy: new(r.Float64()), RatioMax: 1 + r.Float64(),
+			GradNorm: new(r.Float64()), LR: 1e-3,
 			PolicyBefore: digestFor(r)}
 	}
 	for i := range rows {
@@ -306,6 +379,33 @@ func evaluationRows(r *rand.Rand, n int) []EvaluationRow {
 			_, trajectory := ids(i)
 			rows[i].TrajectoryID, rows[i].ResponseTokens = &trajectory, new(rows[i].Tokens/2)
 		}
+		if i%3 == 1 {
+			rows[i].TaskType, rows[i].Score = new(pick(r, texts)), new(r.Float64())
+		}
+		if i%3 == 2 {
+			rows[i].ExactMatch, rows[i].F1 = new(r.IntN(2) == 0), new(r.Float64())
+		}
+	}
+	Sort(rows)
+	return rows
+}
+
+func debateRows(r *rand.Rand, n int) []EvaluationDebateRow {
+	rows := make([]EvaluationDebateRow, n)
+	for i := range rows {
+		group, trajectory := ids(i)
+		rows[i] = EvaluationDebateRow{GroupID: group, Sample: int32(i % 4), Round: r.Int32N(3), Agent: r.Int32N(5),
+			TrajectoryID: trajectory, Candidate: pick(r, texts), Chosen: i%3 == 0, Drawn: i%6 == 0,
+			TokenIDs: []int32{}, LogProbs: []float32{}, PolicyVersion: digestFor(r)}
+		if i%5 == 0 {
+			rows[i].Candidate, rows[i].Abstained = "", true
+		}
+		if i%2 == 0 {
+			read := r.IntN(5)
+			rows[i].Turn, rows[i].Response = r.Int32N(9), new(pick(r, texts))
+			rows[i].ContextTokens, rows[i].TokenIDs = new(int32(read)), tokens(r, read+3)
+			rows[i].LogProbs = []float32{-r.Float32(), -r.Float32(), -r.Float32()}
+		}
 	}
 	Sort(rows)
 	return rows
@@ -320,7 +420,20 @@ func taskRows(r *rand.Rand, n int) []TaskRow {
 		}
 		if i%2 == 0 {
 			rows[i].Samples, rows[i].Correct = new(int32(8)), new(r.Int32N(9))
+		} else {
+			rows[i].Answers, rows[i].Matched = new(int32(16)), new(r.Int32N(17))
 		}
+	}
+	return rows
+}
+
+func taskAnswerRows(r *rand.Rand, n int) []TaskAnswerRow {
+	rows := make([]TaskAnswerRow, n)
+	for i := range rows {
+		rows[i] = TaskAnswerRow{Place: int32(i / 4), TaskID: Digest(fmt.Append(nil, i/4)), Sample: int32(i % 4),
+			Matched: r.IntN(2) == 0, FinalAnswer: pick(r, texts), HasAnswer: true, Gold: pick(r, texts),
+			Turns: 1 + r.Int32N(3), ToolCalls: r.Int32N(3), ResponseTokens: r.Int32N(99), Finish: "answered",
+			Text: pick(r, texts), PolicyVersion: digestFor(r)}
 	}
 	return rows
 }
@@ -406,15 +519,34 @@ func like[A, B any](rows func(*rand.Rand, int) []A, convert func(A) B) func(*ran
 
 func tableCases() []tableCase {
 	return []tableCase{
-		parquetCase(promptRows), parquetCase(turnRows), parquetCase(toolCallRows), parquetCase(transitionRows),
+		parquetCase(promptRows),
+		parquetCase(turnRows),
+		parquetCase(toolCallRows),
+		parquetCase(transitionRows),
 		parquetCase(trajectoryRows),
-		parquetCase(gradingRows), parquetCase(rewardRows),
-		parquetCase(selectionRows), parquetCase(tokenOutputsRows), parquetCase(replayRows), parquetCase(baselineRows),
-		parquetCase(updateRows), parquetCase(evaluationRows), parquetCase(timingRows), parquetCase(taskRows),
-		batchCase(Batch), batchCase(ReplayBatch),
+		parquetCase(gradingRows),
+		parquetCase(rewardRows),
+		parquetCase(selectionRows),
+		parquetCase(tokenOutputsRows),
+		parquetCase(replayRows),
+		parquetCase(baselineRows),
+		parquetCase(updateRows),
+		parquetCase(evaluationRows),
+		parquetCase(timingRows),
+		parquetCase(taskRows),
+		parquetCase(debateRows),
+		parquetCase(taskAnswerRows),
+		batchCase(Batch),
+		batchCase(ReplayBatch),
 		parquetCase(like(trajectoryRows, func(r TrajectoryRow) ImportedRow { return ImportedRow(r) })),
 		parquetCase(like(promptRows, func(r PromptRow) EvaluationPromptRow { return EvaluationPromptRow(r) })),
 		parquetCase(like(turnRows, func(r TurnRow) EvaluationTurnRow { return EvaluationTurnRow(r) })),
+		parquetCase(judgementRows),
+		parquetCase(functionScoreRows),
+		parquetCase(branchRows),
+		parquetCase(
+			like(judgementRows, func(r JudgementRow) EvaluationJudgementRow { return EvaluationJudgementRow(r) }),
+		),
 		parquetCase(like(toolCallRows, func(r ToolCallRow) EvaluationCallRow { return EvaluationCallRow(r) })),
 		parquetCase(like(transitionRows, func(r TransitionRow) EvaluationTransitionRow {
 			return EvaluationTransitionRow(r)

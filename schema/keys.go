@@ -2,6 +2,7 @@ package schema
 
 import (
 	"fmt"
+	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ import (
 //	runs/run=<id>/heads/step=<n>.json
 //	runs/run=<id>/checkpoints/<version>/<file>
 //	runs/run=<id>/calls/<place of a tool call>/<note>.json                 for tools whose calls must not run twice
+//	models/hub/<owner>/<name>/<revision>/<commit>                          what a hub's branch named, as last seen
 //	warmstarts/<digest>/manifest.json
 //	warmstarts/<digest>/table=<t>/all-<digest16>.<ext>
 //	warmstarts/<digest>/checkpoints/<version>/<file>
@@ -28,6 +30,13 @@ const (
 	warmPrefix  = "warmstarts/"
 	digestChars = 16
 )
+
+// HubRevisionKey is the key of the note that a revision of a hub's repository named a commit. With the commit "" it is
+// the prefix of such notes. No manifest names them: they say which model in the store a run takes while the hub cannot
+// be reached.
+func HubRevisionKey(repository, revision, commit string) string {
+	return "models/hub/" + repository + "/" + url.PathEscape(revision) + "/" + commit
+}
 
 // RunPrefix is the prefix of all keys of a run.
 func RunPrefix(run string) string { return runsPrefix + run + "/" }

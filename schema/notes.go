@@ -4,6 +4,12 @@ package schema
 const (
 	NoteEngine    = "engine"     // the engine's kind
 	NoteEngineWhy = "engine_why" // why it was chosen, where the recipe leaves the choice to the program
+	// NoteServers is what was established about the inference servers that generate for it, as JSON (policy/servers,
+	// Facts); absent if the engine itself generates.
+	NoteServers = "servers"
+	// NoteTinker is what was established about the Tinker server that trains, as JSON (policy/tinker, Facts); absent
+	// for other engines.
+	NoteTinker = "tinker"
 )
 
 // NoteEvaluates is the note of the manifest that prepares an evaluation of its own: the policy that it measures, as

@@ -71,6 +71,11 @@ func (r EvaluationRow) position() position {
 	return position{texts: [3]string{r.Tag, r.ProblemID}, numbers: [5]int64{greedy, int64(r.Sample)}}
 }
 
+func (r EvaluationDebateRow) position() position {
+	return position{texts: [3]string{r.GroupID},
+		numbers: [5]int64{int64(r.Sample), int64(r.Turn), int64(r.Round), int64(r.Agent)}}
+}
+
 func (r TimingRow) position() position {
 	return position{
 		texts:   [3]string{r.Stage, r.Kind, r.TrajectoryID},
@@ -90,6 +95,7 @@ func (t Table) repeats() bool { return t == Timings }
 //	tool_calls                                 group, trajectory, turn, call
 //	updates                                    optimizer_step, minibatch
 //	evaluations                                tag, problem, greedy, sample
+//	evaluation_debates                         group, sample, turn, round, agent
 //	timings                                    stage, kind, trajectory, shard, turn, call, attempt, start
 func Sort[R Row](rows []R) {
 	slices.SortStableFunc(rows, func(a, b R) int { return a.position().compare(b.position()) })

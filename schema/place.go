@@ -13,26 +13,31 @@ const InitStep = "init"
 
 // The stages that commit manifests.
 const (
-	StagePrepare   = "prepare"    // init: the resolved recipe
-	StageAmend     = "amend"      // init: the recipe as a person changed it during the run; its try numbers the change
-	StageWarmStart = "warm_start" // init: the first policy
-	StageData      = "data"       // init: which training tasks are drawn
-	StageImport    = "import"     // init: trajectories from elsewhere
-	StagePrompts   = "prompts"
-	StageRollout   = "rollout"
-	StageSandbox   = "sandbox"
-	StageAssemble  = "assemble"
-	StageGrade     = "grade" // only if the recipe asks for symbolic grading
-	StageReward    = "reward"
-	StageResample  = "resample"
-	StageLogprobs  = "logprobs" // log-probabilities, entropies and values of the kept tokens
-	StageAdvantage = "advantage"
-	StageBuffer    = "buffer" // the replay buffer after the step, and the rows of it that are learnt from again
-	StageUpdate    = "update"
-	StagePublish   = "publish"
-	StageEvaluate  = "evaluate"
-	StageCompact   = "compact" // merged copies of the step's small shards
-	StageReplay    = "replay"  // the claim of a generation, with the recipe of the replay
+	StagePrepare    = "prepare"    // init: the resolved recipe
+	StageAmend      = "amend"      // init: the recipe as a person changed it during the run; its try numbers the change
+	StageWarmStart  = "warm_start" // init: the first policy
+	StageData       = "data"       // init: which training tasks are drawn
+	StageCandidates = "candidates" // init: which training tasks a model answers, to find out how hard they are
+	StageAnswers    = "answers"    // init: its answers
+	StageImport     = "import"     // init: trajectories from elsewhere
+	StagePrompts    = "prompts"
+	StageRollout    = "rollout"
+	StageSandbox    = "sandbox"
+	StageAssemble   = "assemble"
+	StageGrade      = "grade"    // only if the recipe asks for symbolic grading
+	StageJudge      = "judge"    // only if the recipe's reward asks a judge
+	StageFunction   = "function" // only if the reward is a user's function
+	StageReward     = "reward"
+	StageResample   = "resample"
+	StageLogprobs   = "logprobs" // log-probabilities, entropies and values of the kept tokens
+	StageAdvantage  = "advantage"
+	StageBuffer     = "buffer" // the replay buffer after the step, and the rows of it that are learnt from again
+	StageUpdate     = "update"
+	StagePublish    = "publish"
+	StageEvaluate   = "evaluate"
+	StageUntaught   = "untaught" // init: the policy before the warm start on held-out problems
+	StageCompact    = "compact"  // merged copies of the step's small shards
+	StageReplay     = "replay"   // the claim of a generation, with the recipe of the replay
 )
 
 var (

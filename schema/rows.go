@@ -20,6 +20,7 @@ type PromptRow struct {
 	Answer     string  `parquet:"answer,dict" doc:"the correct answer; empty if the environment judges differently"`
 	Expression string  `parquet:"expression" doc:"the environment's own specification of the problem, from which it can be set up again"`
 	TokenIDs   []int32 `parquet:"token_ids,list" parquet-element:",dict" doc:"the whole first prefix of the policy; for an imported group the common beginning of its trajectories' prefixes"`
+	Part       *string `parquet:"part,optional,dict" since:"8" doc:"the part of a mix of environments that the problem comes from; null elsewhere"`
 }
 
 // TurnRow is one turn (table turns): its context (the prompt at turn 0, the rendered tool responses later) followed by
@@ -31,8 +32,8 @@ type TurnRow struct {
 	ContextTokens int32     `parquet:"context_tokens" unit:"tokens" doc:"how many of token_ids, from the first, are context"`
 	TokenIDs      []int32   `parquet:"token_ids,list" parquet-element:",dict" doc:"context and response; the token lists of a row have equal lengths"`
 	LossMask      []int32   `parquet:"loss_mask,list" parquet-element:",dict" doc:"1 for tokens that the policy produced, else 0"`
-	LogProbs      []float32 `parquet:"logprobs,list,optional" parquet-element:",split" unit:"nats" doc:"log-probability of each token when it was sampled; 0 for context; null for imported rows"`
-	Entropies     []float32 `parquet:"entropies,list,optional" parquet-element:",split" unit:"nats" doc:"entropy of the distribution that each token was sampled from; 0 for context; null if and only if logprobs is"`
+	LogProbs      []float32 `parquet:"logprobs,list,optional" parquet-element:",split" unit:"nats" doc:"log-probability of each token when it was sampled; 0 for context; null for imported rows, and where the sampler gives none"`
+	Entropies     []float32 `parquet:"entropies,list,optional" parquet-element:",split" unit:"nats" doc:"entropy of the distribution that each token was sampled from; 0 for context; null where logprobs is, and where the sampler gives none"`
 	Observation   string    `parquet:"observation" doc:"text of the context: the tool responses, or what the environment showed; at turn 0 only what this trajectory alone was asked, else empty"`
 	Response      string    `parquet:"response" doc:"text of the response; bytes that are not UTF-8 are U+FFFD, and token_ids hold the exact bytes"`
 	Finish        string    `parquet:"finish,dict" doc:"stop or length: why the response ended; empty if there is none (excluded)"`
@@ -43,12 +44,16 @@ type TurnRow struct {
 	Excluded      *string   `parquet:"excluded,optional" since:"2" doc:"why there is no response, in one line; null if there is one"`
 	ParsedCalls   *int32    `parquet:"parsed_calls,optional" since:"3" doc:"those of tool_calls that could be parsed; null for imported rows"`
 	Wrapped       *bool     `parquet:"wrapped,optional" since:"3" doc:"no text of the response is outside the protocol's tags; null for imported rows"`
+	Summary       *bool     `parquet:"summary,optional" since:"8" doc:"true for a turn in which the policy wrote a summary of its episode instead of acting (rollout.summary); else null"`
 }
 
+// IsSummary reports whether the turn is a summary of its episode.
+func (r TurnRow) IsSummary() bool { return r.Summary != nil && *r.Summary }
+
 // Valid reports whether a turn acts: one of its calls could be parsed, or it closes an answer. known is false for rows
-// that do not record this.
+// that do not record this, and for summaries, which do not act.
 func (r TurnRow) Valid() (valid, known bool) {
-	if r.ParsedCalls == nil {
+	if r.ParsedCalls == nil || r.IsSummary() {
 		return false, false
 	}
 	return *r.ParsedCalls > 0 || r.Answered, true
@@ -64,7 +69,7 @@ type ToolCallRow struct {
 	Arguments    string  `parquet:"arguments" doc:"the arguments as the policy wrote them, usually JSON"`
 	Code         string  `parquet:"code" doc:"the program, for a tool that runs one"`
 	Stdin        string  `parquet:"stdin" doc:"the program's input"`
-	Status       string  `parquet:"status,dict" doc:"how the call ended: a status of its tool (ok, error, timeout …), why it could not run (unknown_tool, bad_json …), or for a recorded call ok, tool_error or no_response; empty if excluded"`
+	Status       string  `parquet:"status,dict" doc:"how the call ended: a status of its tool (ok, error, timeout …), why it could not run (unknown_tool, decode_error, over_budget …), or for a recorded call ok, tool_error or no_response; empty if excluded"`
 	ExitCode     int32   `parquet:"exit_code" doc:"the program's exit code; −N if signal N ended it"`
 	Stdout       string  `parquet:"stdout" doc:"what the program wrote to standard output"`
 	Stderr       string  `parquet:"stderr" doc:"what the program wrote to standard error"`
@@ -100,7 +105,7 @@ type TrajectoryRow struct {
 	ProblemID      string   `parquet:"problem_id,dict" doc:"the problem's name in its environment (see Problems)"`
 	Level          int32    `parquet:"level" doc:"the environment's level of difficulty; 0 if it has none"`
 	Source         string   `parquet:"source,dict" doc:"rollout, or the importer's name and system"`
-	Turns          int32    `parquet:"turns" doc:"number of turns"`
+	Turns          int32    `parquet:"turns" doc:"number of turns; summaries do not count"`
 	ToolCalls      int32    `parquet:"tool_calls" doc:"calls with a verdict, whether they could run or not"`
 	ToolErrors     int32    `parquet:"tool_errors" doc:"those of tool_calls whose status is not ok"`
 	AnswerTags     int32    `parquet:"answer_tags" doc:"closed answers over all turns"`

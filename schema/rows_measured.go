@@ -2,7 +2,7 @@ package schema
 
 // EvaluationRow is one sample of one held-out problem (table evaluations).
 type EvaluationRow struct {
-	Tag            string  `parquet:"tag,dict" doc:"warm_start, step or final: when the policy was measured"`
+	Tag            string  `parquet:"tag,dict" doc:"warm_start, step or final: when the policy was measured; untaught (before the warm start) in the rows of that stage"`
 	ProblemID      string  `parquet:"problem_id,dict" doc:"the problem's name in its environment (see Problems)"`
 	Level          int32   `parquet:"level" doc:"the problem's level"`
 	Sample         int32   `parquet:"sample" doc:"number of the sample of the problem, from 0"`
@@ -17,6 +17,33 @@ type EvaluationRow struct {
 	PolicyVersion  string  `parquet:"policy_version,dict" doc:"checkpoint digest of the policy that was measured"`
 	TrajectoryID   *string `parquet:"trajectory_id,optional,dict" since:"5" doc:"the episode in the tables evaluation_*; null if not recorded"`
 	ResponseTokens *int32  `parquet:"response_tokens,optional" since:"5" unit:"tokens" doc:"responses only; their sum is the manifest's statistic tokens; null if not recorded"`
+	Judged         *bool   `parquet:"judged,optional" since:"8" doc:"whether a judge found that the final answer means the same as the correct one; an episode without an answer is false; null if no judge was asked or it gave no verdict"`
+	Part           *string `parquet:"part,optional,dict" since:"8" doc:"the part of a mix of environments that the problem comes from; null elsewhere"`
+
+	TaskType   *string  `parquet:"task_type,optional,dict" since:"8" doc:"family of the task; null if its environment has one family, or if not recorded"`
+	Score      *float64 `parquet:"score,optional,split" since:"8" doc:"how far the episode came, from 0 to 1; null in an environment that grades no episodes, or if not recorded"`
+	ExactMatch *bool    `parquet:"exact_match,optional" since:"8" doc:"whether the answer has the words of a gold; null in an environment without several golds, or if not recorded"`
+	F1         *float64 `parquet:"f1,optional,split" since:"8" doc:"most words that the answer shares with a gold, as F1; null likewise"`
+}
+
+// EvaluationDebateRow is one agent's proposal in one round of a debate (table evaluation_debates). A debate decides on
+// the answer to a question, or on the action of one turn.
+type EvaluationDebateRow struct {
+	GroupID       string    `parquet:"group_id,dict" doc:"the held-out problem, as in evaluation_prompts"`
+	Sample        int32     `parquet:"sample" doc:"number of the debate, or of the debated episode, of the problem, from 0; as in evaluations"`
+	Turn          int32     `parquet:"turn" doc:"the turn whose action was debated; 0 where the answer to a question was"`
+	Round         int32     `parquet:"round" doc:"round of the debate, from 0, in which the agents do not know each other's candidates"`
+	Agent         int32     `parquet:"agent" doc:"number of the agent, from 0"`
+	TrajectoryID  string    `parquet:"trajectory_id,dict" doc:"the agent's own episode of this round, or the episode whose action was debated; in the tables evaluation_*"`
+	Candidate     string    `parquet:"candidate" doc:"the answer or the action that the agent proposes"`
+	Abstained     bool      `parquet:"abstained" doc:"whether the agent proposes nothing, and so agrees with no other"`
+	Chosen        bool      `parquet:"chosen" doc:"whether the debate ended with this proposal: one row for each debate"`
+	Drawn         bool      `parquet:"drawn" doc:"whether it was drawn at random, because the last round had no majority"`
+	Response      *string   `parquet:"response,optional" doc:"the response that proposes the action; null for answers, whose episodes are in evaluation_turns, like the next three"`
+	ContextTokens *int32    `parquet:"context_tokens,optional" unit:"tokens" doc:"how many of token_ids the agent read"`
+	TokenIDs      []int32   `parquet:"token_ids,list" parquet-element:",dict" doc:"what the agent read, then what it wrote; empty for answers"`
+	LogProbs      []float32 `parquet:"logprobs,list" parquet-element:",split" unit:"nats" doc:"log-probabilities of what it wrote; empty for answers"`
+	PolicyVersion string    `parquet:"policy_version,dict" doc:"checkpoint digest of the policy that proposed it"`
 }
 
 // The rows of an evaluation's episodes. They are those of a step's rollout, in tables of their own, so that no reader

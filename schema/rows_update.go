@@ -9,19 +9,19 @@ const (
 // UpdateRow is one optimiser step (table updates). An optimiser step on both sources (replay.order joint) has a row for
 // each, and both rows have the gradient norm of the sum.
 type UpdateRow struct {
-	OptimizerStep int64   `parquet:"optimizer_step" doc:"number of the optimiser step since the policy's training began"`
-	Minibatch     int32   `parquet:"minibatch" doc:"number of the mini-batch in the update, from 0"`
-	Rows          int32   `parquet:"rows" doc:"rows of the mini-batch"`
-	Tokens        int64   `parquet:"tokens" unit:"tokens" doc:"loss tokens of the mini-batch"`
-	Loss          float64 `parquet:"loss,split" doc:"value of the objective that was minimised"`
-	KL            float64 `parquet:"kl,split" unit:"nats" doc:"mean of old − new log-probability over the loss tokens"`
-	ClipFraction  float64 `parquet:"clip_fraction,split" doc:"share of loss tokens whose ratio was clipped"`
-	Entropy       float64 `parquet:"entropy,split" unit:"nats" doc:"mean entropy over the loss tokens"`
-	RatioMax      float64 `parquet:"ratio_max,split" doc:"greatest ratio of new to old probability"`
-	GradNorm      float64 `parquet:"grad_norm,split" doc:"norm of the gradient before it was clipped"`
-	LR            float64 `parquet:"lr,split" doc:"learning rate"`
-	PolicyBefore  string  `parquet:"policy_before,dict" doc:"checkpoint digest of the policy before the update"`
-	PolicyAfter   string  `parquet:"policy_after,dict" doc:"checkpoint digest after the update, in its last row; else empty"`
+	OptimizerStep int64    `parquet:"optimizer_step" doc:"number of the optimiser step since the policy's training began"`
+	Minibatch     int32    `parquet:"minibatch" doc:"number of the mini-batch in the update, from 0"`
+	Rows          int32    `parquet:"rows" doc:"rows of the mini-batch"`
+	Tokens        int64    `parquet:"tokens" unit:"tokens" doc:"loss tokens of the mini-batch"`
+	Loss          float64  `parquet:"loss,split" doc:"value of the objective that was minimised"`
+	KL            float64  `parquet:"kl,split" unit:"nats" doc:"mean of old − new log-probability over the loss tokens"`
+	ClipFraction  float64  `parquet:"clip_fraction,split" doc:"share of loss tokens whose ratio was clipped"`
+	Entropy       *float64 `parquet:"entropy,optional,split" unit:"nats" doc:"mean entropy over the loss tokens; null if the trainer computes none (required before version 8)"`
+	RatioMax      float64  `parquet:"ratio_max,split" doc:"greatest ratio of new to old probability"`
+	GradNorm      *float64 `parquet:"grad_norm,optional,split" doc:"norm of the gradient before it was clipped; null if the trainer does not tell (required before version 8)"`
+	LR            float64  `parquet:"lr,split" doc:"learning rate"`
+	PolicyBefore  string   `parquet:"policy_before,dict" doc:"checkpoint digest of the policy before the update"`
+	PolicyAfter   string   `parquet:"policy_after,dict" doc:"checkpoint digest after the update, in its last row; else empty"`
 
 	ClipFractionPositive *float64 `parquet:"clip_fraction_positive,optional,split" since:"2" doc:"the part of clip_fraction whose advantage is > 0"`
 	ClipFractionNegative *float64 `parquet:"clip_fraction_negative,optional,split" since:"2" doc:"the part of clip_fraction whose advantage is < 0"`
@@ -48,4 +48,24 @@ type UpdateRow struct {
 
 	Epoch     *int32  `parquet:"epoch,optional" since:"5" doc:"number of the pass over the rows, from 0; null if not recorded"`
 	BatchRows []int32 `parquet:"batch_rows,list,optional" since:"5" doc:"the rows of the mini-batch: their numbers, from 0, in the step's batch (in its replay_batch if source is replay), in the order in which they were taken; null if not recorded"`
+}
+
+// AddShare adds an nth of a column's value to a mean; a mean without values is nil.
+func AddShare(mean, value *float64, n float64) *float64 {
+	if value == nil {
+		return mean
+	}
+	share := *value / n
+	if mean != nil {
+		share += *mean
+	}
+	return &share
+}
+
+// OrZero returns a value, or 0 if there is none.
+func OrZero(value *float64) float64 {
+	if value == nil {
+		return 0
+	}
+	return *value
 }

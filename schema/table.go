@@ -28,13 +28,19 @@ const (
 	Batch        Table = "batch"
 	ReplayBatch  Table = "replay_batch"
 
+	Branches               Table = "branches"
+	Judgements             Table = "judgements"
+	FunctionScores         Table = "function_scores"
+	EvaluationJudgements   Table = "evaluation_judgements"
 	Tasks                  Table = "tasks"
+	TaskAnswers            Table = "task_answers"
 	Imported               Table = "imported"
 	EvaluationPrompts      Table = "evaluation_prompts"
 	EvaluationTurns        Table = "evaluation_turns"
 	EvaluationToolCalls    Table = "evaluation_tool_calls"
 	EvaluationTransitions  Table = "evaluation_transitions"
 	EvaluationTrajectories Table = "evaluation_trajectories"
+	EvaluationDebates      Table = "evaluation_debates"
 )
 
 // Documents are shards that hold one JSON document instead of rows (a resolved recipe, a ledger).
@@ -65,8 +71,10 @@ var kinds = []kind{
 	rowsOf[GradingRow](), rowsOf[RewardRow](), rowsOf[SelectionRow](), rowsOf[TokenOutputsRow](), rowsOf[ReplayRow](),
 	rowsOf[BaselineRow](),
 	rowsOf[UpdateRow](), rowsOf[EvaluationRow](), rowsOf[TimingRow](), rowsOf[TaskRow](), rowsOf[ImportedRow](),
-	rowsOf[EvaluationPromptRow](), rowsOf[EvaluationTurnRow](), rowsOf[EvaluationCallRow](),
-	rowsOf[EvaluationTransitionRow](), rowsOf[EvaluationTrajectoryRow](),
+	rowsOf[TaskAnswerRow](), rowsOf[EvaluationPromptRow](), rowsOf[EvaluationTurnRow](), rowsOf[EvaluationCallRow](),
+	rowsOf[EvaluationTransitionRow](), rowsOf[EvaluationTrajectoryRow](), rowsOf[JudgementRow](),
+	rowsOf[EvaluationJudgementRow](), rowsOf[EvaluationDebateRow](),
+	rowsOf[FunctionScoreRow](), rowsOf[BranchRow](),
 }
 
 // kindOf returns what there is to do with a table's rows; ok is false for a table that is not Parquet, or that is not
@@ -131,8 +139,10 @@ const (
 // Row is any row type of a Parquet table.
 type Row interface {
 	PromptRow | TurnRow | ToolCallRow | TransitionRow | TrajectoryRow | GradingRow | RewardRow | SelectionRow |
-		TokenOutputsRow | ReplayRow | BaselineRow | UpdateRow | EvaluationRow | TimingRow | TaskRow | ImportedRow |
-		EvaluationPromptRow | EvaluationTurnRow | EvaluationCallRow | EvaluationTransitionRow | EvaluationTrajectoryRow
+		TokenOutputsRow | ReplayRow | BaselineRow | UpdateRow | EvaluationRow | TimingRow | TaskRow | TaskAnswerRow |
+		ImportedRow | EvaluationPromptRow | EvaluationTurnRow | EvaluationCallRow | EvaluationTransitionRow |
+		EvaluationTrajectoryRow | JudgementRow | EvaluationJudgementRow | EvaluationDebateRow |
+		FunctionScoreRow | BranchRow
 	// Validate checks the row's own invariants; the error starts with the field at fault.
 	Validate() error
 	// Table returns the table that the row belongs to.
@@ -185,6 +195,9 @@ func (UpdateRow) Table() Table { return Updates }
 
 // Table implements Row.
 func (EvaluationRow) Table() Table { return Evaluations }
+
+// Table implements Row.
+func (EvaluationDebateRow) Table() Table { return EvaluationDebates }
 
 // Table implements Row.
 func (TimingRow) Table() Table { return Timings }

@@ -43,8 +43,8 @@ func (r TurnRow) Validate() error {
 	return c.err
 }
 
-// validateOutputs checks the nullable per-token columns: both are present, with the policy version that produced them,
-// or both are null.
+// validateOutputs checks the nullable per-token columns. Entropies are present only with log-probabilities, and these
+// only with the policy version that produced them.
 func (r TurnRow) validateOutputs(c *checks, n int) {
 	if r.LogProbs == nil {
 		if r.Entropies != nil {
@@ -55,10 +55,13 @@ func (r TurnRow) validateOutputs(c *checks, n int) {
 	c.length("logprobs", len(r.LogProbs), n)
 	c.outputs("logprobs", r.LogProbs, -math.MaxFloat32, logProbSlack)
 	c.zeroContext("logprobs", r.LogProbs, int(r.ContextTokens))
+	c.present("policy_version", r.PolicyVersion)
+	if r.Entropies == nil {
+		return
+	}
 	c.length("entropies", len(r.Entropies), n)
 	c.outputs("entropies", r.Entropies, -logProbSlack, math.MaxFloat32)
 	c.zeroContext("entropies", r.Entropies, int(r.ContextTokens))
-	c.present("policy_version", r.PolicyVersion)
 }
 
 // Validate implements Row.
@@ -293,9 +296,9 @@ func (r UpdateRow) Validate() error {
 	c.shareOrNull("below_positive", r.BelowPositive)
 	c.shareOrNull("above_negative", r.AboveNegative)
 	c.shareOrNull("dual_clip_fraction", r.DualClipFraction)
-	c.finite("entropy", r.Entropy)
+	c.finiteOrNull("entropy", r.Entropy)
 	c.nonNegative("ratio_max", r.RatioMax)
-	c.nonNegative("grad_norm", r.GradNorm)
+	c.nonNegativeOrNull("grad_norm", r.GradNorm)
 	c.nonNegative("lr", r.LR)
 	c.present("policy_before", r.PolicyBefore)
 	if r.Source != nil {
@@ -314,7 +317,7 @@ func (r UpdateRow) Validate() error {
 // Validate implements Row.
 func (r EvaluationRow) Validate() error {
 	var c checks
-	c.oneOf("tag", r.Tag, "warm_start", "step", "final")
+	c.oneOf("tag", r.Tag, "untaught", "warm_start", "step", "final")
 	c.present("problem_id", r.ProblemID)
 	c.count("level", int64(r.Level))
 	c.count("sample", int64(r.Sample))
@@ -331,6 +334,33 @@ func (r EvaluationRow) Validate() error {
 	c.countOrNull("response_tokens", r.ResponseTokens)
 	if r.ResponseTokens != nil && *r.ResponseTokens > r.Tokens {
 		c.fail("response_tokens", "must be ≤ tokens (%d), got %d", r.Tokens, *r.ResponseTokens)
+	}
+	c.shareOrNull("score", r.Score)
+	c.shareOrNull("f1", r.F1)
+	return c.err
+}
+
+// Validate implements Row.
+func (r EvaluationDebateRow) Validate() error {
+	var c checks
+	c.trajectory(r.GroupID, r.TrajectoryID)
+	c.outputs("logprobs", r.LogProbs, -math.MaxFloat32, logProbSlack)
+	for _, n := range []struct {
+		name  string
+		value int32
+	}{{"sample", r.Sample}, {"turn", r.Turn}, {"round", r.Round}, {"agent", r.Agent}} {
+		c.count(n.name, int64(n.value))
+	}
+	if r.Abstained && r.Candidate != "" {
+		c.fail("candidate", "must be empty where the agent abstained, got %q", r.Candidate)
+	}
+	if r.Drawn && !r.Chosen {
+		c.fail("drawn", "must be false where chosen is false")
+	}
+	c.countOrNull("context_tokens", r.ContextTokens)
+	if r.ContextTokens != nil && int(*r.ContextTokens)+len(r.LogProbs) != len(r.TokenIDs) {
+		c.fail("logprobs", "must have an entry for each of %d tokens that were written, got %d",
+			len(r.TokenIDs)-int(*r.ContextTokens), len(r.LogProbs))
 	}
 	return c.err
 }

@@ -60,7 +60,7 @@ func TestTurnsAreValidated(t *testing.T) {
 			func(r *TurnRow) { r.LogProbs = []float32{0, 2e-4, 0} }},
 		{"logprobs on context", "logprobs: entry 0: must be 0 on a token of the context",
 			func(r *TurnRow) { r.LogProbs = []float32{-1, 0, 0} }},
-		{"entropies null", "entropies: has 0 entries", func(r *TurnRow) { r.Entropies = nil }},
+		{"entropies empty", "entropies: has 0 entries", func(r *TurnRow) { r.Entropies = []float32{} }},
 		{"entropies without logprobs", "entropies: must be null if logprobs is null",
 			func(r *TurnRow) { r.LogProbs = nil }},
 		{"entropies negative", "entropies: entry 1: must lie in",
@@ -79,6 +79,8 @@ func TestTurnsAreValidated(t *testing.T) {
 	}
 	rows[1].LogProbs = []float32{0, 9e-5, -3}
 	require.NoError(t, Audit(rows), "rounding of a log-softmax is allowed for")
+	rows[1].Entropies = nil
+	require.NoError(t, Audit(rows), "not every sampler gives entropies")
 	rows[0], rows[1] = rows[1], rows[0]
 	_, err := Encode(rows)
 	require.ErrorContains(t, err, "table turns row 1: is out of order")
@@ -178,6 +180,48 @@ func TestOtherRowsAreValidated(t *testing.T) {
 	refuses(t, gradings, "no answer", "answer: must not be empty", func(r *GradingRow) { r.Answer = "" })
 	refuses(t, gradings, "excluded with a verdict", "verdict: must be empty if there is no verdict",
 		func(r *GradingRow) { r.Excluded = &why })
+	called := []FunctionScoreRow{
+		{GroupID: "00003/0001", TrajectoryID: "00003/0001/001", Function: "a:b", Excluded: &why},
+		{GroupID: "00003/0001", TrajectoryID: "00003/0001/002", Function: "a:b", Score: new(0.5), Success: new(true)},
+	}
+	refuses(t, called, "no function", "function: must not be empty", func(r *FunctionScoreRow) { r.Function = "" })
+	refuses(t, called, "neither score nor reason", "score: must not be null",
+		func(r *FunctionScoreRow) { r.Score, r.Excluded = nil, nil })
+	refuses(t, called, "excluded with a score", "score: must be null",
+		func(r *FunctionScoreRow) { r.Score, r.Excluded = new(1.0), &why })
+	refuses(t, called, "NaN", "score: must be finite",
+		func(r *FunctionScoreRow) { r.Score, r.Excluded = new(math.NaN()), nil })
+	judged := []JudgementRow{
+		{
+			GroupID:      "00003/0001",
+			TrajectoryID: "00003/0001/001",
+			Criterion:    "matching",
+			Answer:       "x",
+			PromptDigest: Digest(nil),
+			Model:        "m",
+			Attempts:     5,
+			Reply:        "sorry",
+			Excluded:     &why,
+		},
+		{
+			GroupID:      "00003/0001",
+			TrajectoryID: "00003/0001/002",
+			Criterion:    "matching",
+			Answer:       "x",
+			PromptDigest: Digest(nil),
+			Model:        "m",
+			Attempts:     1,
+			Reply:        "Match",
+			Verdict:      JudgementMatch,
+		},
+	}
+	refuses(t, judged, "no verdict", "verdict: must be one of", func(r *JudgementRow) { r.Verdict = "" })
+	refuses(t, judged, "no such criterion", "criterion: must be one of", func(r *JudgementRow) { r.Criterion = "nice" })
+	refuses(t, judged, "no digest", "prompt_digest", func(r *JudgementRow) { r.PromptDigest = "x" })
+	refuses(t, judged, "no model", "model: must not be empty", func(r *JudgementRow) { r.Model = "" })
+	refuses(t, judged, "another reply", "reply: must hold the verdict", func(r *JudgementRow) { r.Reply = "north" })
+	refuses(t, judged, "excluded with a verdict", "verdict: must be empty if there is no verdict",
+		func(r *JudgementRow) { r.Excluded = &why })
 	digest := Digest(nil)
 	outputs := []TokenOutputsRow{
 		{GroupID: "00003/0001", TrajectoryID: "00003/0001/001"},
@@ -200,6 +244,21 @@ func TestOtherRowsAreValidated(t *testing.T) {
 		func(r *UpdateRow) { r.ClipFractionNegative = new(-0.5) })
 	refuses(t, updates, "policy", "policy_before: must not be empty", func(r *UpdateRow) { r.PolicyBefore = "" })
 	refuses(t, evaluations, "tag", "tag: must be one of", func(r *EvaluationRow) { r.Tag = "middle" })
+	refuses(t, evaluations, "score", "score: must", func(r *EvaluationRow) { r.Score = new(1.5) })
+	refuses(t, evaluations, "f1", "f1: must", func(r *EvaluationRow) { r.F1 = new(math.NaN()) })
+	debate := EvaluationDebateRow{GroupID: "00003/0000", TrajectoryID: "00003/0000/001", Candidate: "4",
+		ContextTokens: new(int32(2)), TokenIDs: []int32{1, 2, 3}, LogProbs: []float32{-1}, Chosen: true, Drawn: true}
+	other := debate
+	other.Agent = 1
+	debates := []EvaluationDebateRow{debate, other}
+	refuses(t, debates, "candidate", "candidate: must be empty where the agent abstained",
+		func(r *EvaluationDebateRow) { r.Abstained = true })
+	refuses(t, debates, "drawn", "drawn: must be false", func(r *EvaluationDebateRow) { r.Chosen = false })
+	refuses(t, debates, "logprobs", "logprobs: must have an entry for each of 2 tokens",
+		func(r *EvaluationDebateRow) { r.ContextTokens = new(int32(1)) })
+	refuses(t, debates, "trajectory", "does not belong to group",
+		func(r *EvaluationDebateRow) { r.TrajectoryID = "00003/0001/001" })
+	refuses(t, debates, "round", "round: must be ≥ 0", func(r *EvaluationDebateRow) { r.Round = -1 })
 	refuses(t, evaluations, "tokens", "tokens: must be ≥ 0", func(r *EvaluationRow) { r.Tokens = -1 })
 	refuses(t, timings, "end", "end_micros: must be ≥ start_micros",
 		func(r *TimingRow) { r.EndMicros = new(r.StartMicros - 1) })

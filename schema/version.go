@@ -17,20 +17,25 @@ import (
 // added the use of devices to timings, and the table transitions. 5 added the tables imported and evaluation_*; the
 // episode and its written tokens to evaluations; epoch and batch_rows to updates; shared to timings, where end_micros
 // became nullable; it writes no column step in updates any more, because the key of the shard has the step. 6 added
-// open_calls to trajectories, imported and evaluation_trajectories.
-// 7 added the table tasks.
+// open_calls to trajectories, imported and evaluation_trajectories. 7 added the table tasks. 8 added the tables
+// judgements, function_scores, evaluation_judgements, evaluation_debates, task_answers and branches; part to prompts
+// and evaluations; summary to turns; judged, the task's type, the score, exact match and F1 to evaluations; answers and
+// matched to tasks; and what a world offers before training to the statistics of step 1's stage resample. The
+// manifest of an evaluation may have parts. Entropies of turns may be null where log-probabilities are not, and
+// both where the sampler gives none; entropy and grad_norm of updates may be null. It added the stage untaught, which
+// commits the rows of an evaluation with that tag.
 const (
 	// Major is the format's major version. Manifests and heads have it as version.
 	Major = 1
 	// Version is the format's minor version. Manifests and heads have it as schema_version.
-	Version = 7
+	Version = 8
 )
 
 // removedColumns names the columns that shards of earlier minor versions have and those of this one do not.
 var removedColumns = map[Table][]string{Updates: {"step"}}
 
-// widenedColumns names the columns that became nullable.
-var widenedColumns = map[Table][]string{Timings: {"end_micros"}}
+// widenedColumns names the columns that became nullable, each with the minor version from which on they are.
+var widenedColumns = map[Table]map[string]int{Timings: {"end_micros": 5}, Updates: {"entropy": 8, "grad_norm": 8}}
 
 // formatVersion is a version of the format.
 type formatVersion struct{ major, minor int }

@@ -16,8 +16,10 @@ type Call struct {
 	Arguments json.RawMessage // as the policy wrote them; not checked yet
 	// Past holds the calls that the episode made of this tool in earlier turns, oldest first, if the tool is stateful.
 	// All calls of an episode in one batch have the same Past.
-	Past  []Ran
-	Trace string // identifies the call in logs; no result depends on it
+	Past []Ran
+	// Question is the task of the episode, for tools whose result depends on it too.
+	Question string
+	Trace    string // identifies the call in logs; no result depends on it
 }
 
 // Ran is a call that has run, with its committed result. Its Timing is zero.

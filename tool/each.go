@@ -34,7 +34,7 @@ func Each[A any](ctx context.Context, calls []Call,
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	if err := blame(calls, broken); err != nil {
+	if err := Blame(calls, broken); err != nil {
 		return nil, err
 	}
 	return results, broken.OrNil()
@@ -71,7 +71,7 @@ func EachEpisode(ctx context.Context, calls []Call,
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	if err := blame(calls, broken); err != nil {
+	if err := Blame(calls, broken); err != nil {
 		return nil, err
 	}
 	return results, broken.OrNil()
@@ -109,8 +109,8 @@ func atOnce(n int, f func(i int)) {
 	group.Wait()
 }
 
-// blame returns an error if several different calls broke and none got a verdict. The tool is to blame then.
-func blame(calls []Call, broken CallErrors) error {
+// Blame returns an error if several different calls broke and none got a verdict. The tool is to blame then.
+func Blame(calls []Call, broken CallErrors) error {
 	different := false
 	for i, err := range broken {
 		if err == nil {

@@ -20,7 +20,7 @@ trap 'git worktree remove --force "$work/base" 2>/dev/null || true; rm -rf "$wor
 weights() {
 	local binary=$1 name=$2 home file
 	home=$(mktemp -d -p "$work")
-	local recipe=("presets/$name" --twin) # the older name of --smoke, which BASE may not know
+	local recipe=("presets/$name" --twin) # the smoke recipe on calc
 	if [[ $name == quickstart ]]; then
 		recipe=(quickstart --set steps=3 --set warm_start.steps=60 --set evaluation.problems=30)
 	fi

@@ -13,7 +13,9 @@ tools/build.sh cyclonedx-gomod
 tools/audit-python.sh
 declare -A pins=([ci]=.ci/requirements.txt [sandbox]=tools/sandbox-python.txt [gpu]=gpu/setup/requirements.txt
 	[textworld]=tools/worlds/textworld.txt [thefuzz]=tools/worlds/thefuzz.txt
-	[mcp]=tools/worlds/mcp.txt)
+	[mcp]=tools/worlds/mcp.txt [reasoning]=tools/worlds/reasoning.txt [openenv]=tools/worlds/openenv.txt
+	[sokoban]=tools/worlds/sokoban.txt [serve]=tools/worlds/serve.txt
+	[tinker]=tools/worlds/tinker.txt)
 for name in "${!pins[@]}"; do
 	.tools/audit-python/bin/cyclonedx-py requirements --output-reproducible --of JSON \
 		-o "$out/python-$name.cdx.json" "${pins[$name]}"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Makes .tools/worlds/NAME, a virtual environment with the packages of tools/worlds/NAME.txt, pinned by digest, and
-# prints its interpreter. The tests of the environments compare with these packages. An environment is made once, and
-# again when its pins or the interpreter change. If tools/worlds/NAME is a folder, its packages are npm's, pinned by the
-# digests of package-lock.json, and it prints the folder node_modules.
+# prints its interpreter. The tests of the environments and of the server compare with these packages. An environment
+# is made once, and again when its pins or the interpreter change. If tools/worlds/NAME is a folder, its packages are
+# npm's, pinned by the digests of package-lock.json, and it prints the folder node_modules.
 # Usage: tools/worlds.sh NAME
 set -euo pipefail
 name=${1:?name a file of tools/worlds without .txt, or a folder}
@@ -28,18 +28,30 @@ if [[ -d tools/worlds/$name ]]; then
 	exit
 fi
 [[ -f $pins ]] || { echo "there is no $pins" >&2; exit 2; }
-python3 -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || {
-	echo "no Python 3.11 or later with venv: install one (Debian: apt-get install python3-venv)" >&2
+# The oldest Python that will do: 11 = 3.11, or what the pins say.
+least=$(sed -n 's/^# Wants Python 3\.\([0-9]*\)\.$/\1/p' "$pins")
+least=${least:-11}
+python=
+for candidate in python3 python3.{12,13,14}; do
+	if "$candidate" -c "import ensurepip, sys, venv; sys.exit(sys.version_info < (3, $least))" 2>/dev/null; then
+		python=$candidate
+		break
+	fi
+done
+if [[ -z $python ]]; then
+	echo "no Python 3.$least or later with venv: install one (Debian: apt-get install python3-venv)" >&2
 	exit 1
-}
-stamp=$({ cat "$pins"; python3 -VV; } | sha256sum)
+fi
+stamp=$({ cat "$pins"; "$python" -VV; } | sha256sum)
 if [[ ! -f $home/stamp || $(<"$home/stamp") != "$stamp" ]]; then
 	echo "making .tools/worlds/$name, once…" >&2
 	rm -rf "$home"
 	mkdir -p "$(dirname "$home")"
-	python3 -m venv "$home"
+	"$python" -m venv "$home"
+	# The file names everything that is needed; without --no-deps, pip refuses a package that is wanted with an extra.
 	# Not all packages have wheels: fast-downward-textworld is compiled, with the setuptools of today.
-	if ! "$home/bin/python" -m pip install -q --disable-pip-version-check --require-hashes -r "$pins" >&2; then
+	if ! "$home/bin/python" -m pip install -q --disable-pip-version-check --no-deps --require-hashes -r "$pins" >&2
+	then
 		rm -rf "$home" # an environment is complete or missing
 		echo "the packages of tools/worlds/$name.txt could not be installed (see above; offline?)" >&2
 		exit 1

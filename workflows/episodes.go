@@ -13,7 +13,7 @@ import (
 func (s *trainStep) episodes(ctx workflow.Context, r *shardRollout, prompts schema.Ref, record bool) error {
 	out, err := call[api.Episodes](ctx, api.RunEpisodes, fmt.Sprintf("shard %d", r.shard), api.EpisodesInput{
 		Scope: s.scope, Shard: r.shard, Prompts: prompts, Policy: s.in.Policy, MaxTurns: s.plan.MaxTurns,
-		Grade: s.plan.Grade, Record: record, Timeouts: timeoutsOf(ctx),
+		Grade: s.plan.Grade, Judge: s.plan.Judge, Function: s.plan.Function, Record: record, Timeouts: timeoutsOf(ctx),
 	})
 	if err != nil {
 		return r.at(api.StageRollout, -1, err)

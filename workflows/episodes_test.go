@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/schema/stages"
 )
 
 // episodes fakes RunEpisodes and lists its inputs.
@@ -28,7 +30,106 @@ func (f *fakes) episodes(fails func(api.EpisodesInput) error) *[]api.EpisodesInp
 	handle(f, api.CommitStages, func(in api.CommitInput) (api.Committed, error) {
 		return committed(in, f.plan, func(stage string, i int) schema.Ref { return ref(stage, in.Step, i) }), nil
 	})
+	f.together(func(api.BatchInput) error { return nil })
 	return asked
+}
+
+// together fakes MakeBatch and lists its inputs.
+func (f *fakes) together(fails func(api.BatchInput) error) *[]api.BatchInput {
+	asked := &[]api.BatchInput{}
+	handle(f, api.MakeBatch, func(in api.BatchInput) (out api.Batch, err error) {
+		*asked = append(*asked, in)
+		if err := fails(in); err != nil {
+			return out, err
+		}
+		if in.Commit != nil {
+			out.Committed = committed(*in.Commit, f.plan, func(stage string, i int) schema.Ref {
+				return ref(stage, in.Step, i)
+			}).Stages
+		}
+		if in.Selection == (schema.Ref{}) {
+			if out.Resampled, err = f.resample(api.ResampleInput{Scope: in.Scope}); err != nil || in.Models {
+				return out, err
+			}
+		}
+		out.Batch = api.Advantages{Done: api.Done{Manifest: ref("batch", in.Step)}, Rows: 6}
+		if in.Buffer {
+			out.Buffered, err = f.buffer(api.BufferInput{Scope: in.Scope})
+		}
+		out.Timings = []api.Timing{{Stage: api.StageAdvantage, Start: 1, End: 2_000_001}}
+		return out, err
+	})
+	return asked
+}
+
+// An interleaved step has one activity between its rollout and its update, or two with the models' stage between them.
+// Its head names the same stages in the same order as that of a staged step.
+func TestOneActivityMakesTheBatch(t *testing.T) {
+	for name, needs := range map[string]stages.Needs{
+		"plain": {}, "buffer": {ReplayBuffer: true}, "models": {Logprobs: true},
+		"both": {ReplayBuffer: true, Logprobs: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			headsOf := func(interleaved bool) ([]api.StageRef, *fakes, []api.BatchInput) {
+				f := newFakes(t, api.Plan{Recipe: "r", Steps: 1, Shards: 2, MaxTurns: 1, Interleaved: interleaved,
+					Needs: needs})
+				f.episodes(func(api.EpisodesInput) error { return nil })
+				asked := f.together(func(api.BatchInput) error { return nil })
+				f.logprobs()
+				f.buffers()
+				heads := f.heads()
+				f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
+				require.NoError(t, f.env.GetWorkflowError())
+				require.Len(t, *heads, 1)
+				return (*heads)[0], f, *asked
+			}
+			staged, _, none := headsOf(false)
+			require.Empty(t, none)
+			together, f, asked := headsOf(true)
+			// The fake of RunEpisodes makes no calls.
+			called := func(stage string) bool { return stage == api.StageSandbox }
+			require.Equal(t, slices.DeleteFunc(stageNames(staged), called), stageNames(together))
+			require.Zero(t, f.calls[api.Resample]+f.calls[api.ComputeAdvantages]+f.calls[api.UpdateReplayBuffer])
+			require.InDelta(t, 2, progressOf(t, f).Lines[0].StageSeconds[api.StageAdvantage], 1e-9)
+			require.Len(t, asked[0].Commit.Rewards, 2)
+			if !needs.Logprobs {
+				require.Len(t, asked, 1)
+				return
+			}
+			require.Len(t, asked, 2)
+			require.True(t, asked[0].Models)
+			second := asked[1]
+			require.Nil(t, second.Commit)
+			require.False(t, second.Models)
+			require.NotEmpty(t, second.Turns)
+			require.NotZero(t, second.Rewards)
+			require.NotZero(t, second.Selection)
+			require.NotZero(t, second.Outputs)
+		})
+	}
+}
+
+// A run that parks in that activity names the stage within it.
+func TestAFailedPartOfTheBatchParksTheRun(t *testing.T) {
+	f := newFakes(t, api.Plan{Recipe: "r", Steps: 1, Shards: 1, MaxTurns: 1, Interleaved: true})
+	f.episodes(func(api.EpisodesInput) error { return nil })
+	left := 1
+	asked := f.together(func(api.BatchInput) error {
+		if left--; left < 0 {
+			return nil
+		}
+		return temporal.NewApplicationErrorWithOptions("no room", "disk_full",
+			temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{api.FailedPart{
+				Stage: api.StageAdvantage, Turn: -1, Activity: api.ComputeAdvantages}}})
+	})
+	var parked Progress
+	f.env.RegisterDelayedCallback(func() { parked = progressOf(t, f) }, time.Minute)
+	f.after(time.Hour, UpdateRetry, RetryInput{TimeoutSeconds: 99})
+	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
+	require.NoError(t, f.env.GetWorkflowError())
+	require.Equal(t, []StageFailure{{Stage: api.StageAdvantage, Shard: -1, Turn: -1, Activity: api.ComputeAdvantages,
+		Kind: "disk_full", Text: "ComputeAdvantages: no room"}}, parked.Parked.Failures)
+	require.Equal(t, map[string]float64{api.ComputeAdvantages: 99}, (*asked)[1].Timeouts)
 }
 
 // However many shards and turns there are, each shard is one activity.

@@ -134,15 +134,48 @@ func (r *evaluateRun) attempt(ctx workflow.Context) (EvaluateRunResult, error) {
 	r.progress.plan(r.at.run, prepared.Plan)
 	r.at.enter(ctx, api.StageEvaluate)
 	scope, h := scoped(r.at.run, r.at.step, prepared), newHome(ctx, "", prepared.Plan)
-	out, err := sample(ctx, h, scope, api.Evaluate, "held-out problems",
-		api.EvaluateInput{Scope: scope, Policy: policy, Tag: tagOwn}, (*api.Evaluated).Its)
+	ask := api.EvaluateInput{Scope: scope, Policy: policy, Tag: tagOwn}
+	if prepared.Evaluation != nil {
+		ask.Positions = prepared.Evaluation.Positions
+	}
+	measured := []api.Timing{prepared.Timing}
+	if prepared.Evaluation.Shards() > 1 {
+		var times []api.Timing
+		if ask.Parts, times, err = r.shards(ctx, h, ask, *prepared.Evaluation); err != nil {
+			return EvaluateRunResult{}, err
+		}
+		measured = append(measured, times...)
+	}
+	out, err := sample(ctx, h, scope, api.Evaluate, "held-out problems", ask, (*api.Evaluated).Its)
 	if err != nil {
 		return EvaluateRunResult{}, err
 	}
 	r.progress.Final = &out.Summary
 	r.at.enter(ctx, api.StageTimings)
 	_, err = call[api.Done](ctx, api.RecordTimings, "measured times", api.RecordTimingsInput{Scope: scope,
-		Timings: []api.Timing{prepared.Timing, out.Timing}, Part: "run"})
+		Timings: append(measured, out.Timing), Part: "run"})
 	return EvaluateRunResult{Run: r.at.run, Recipe: prepared.Plan.Recipe, Seed: prepared.Plan.Seed, Step: r.at.step,
 		Policy: policy, Summary: out.Summary}, err
+}
+
+// shards runs the shards of a large evaluation, several at a time, and returns their manifests and times in their
+// order. A shard that fails leaves the others as they are: those that have committed are adopted by the next attempt.
+func (r *evaluateRun) shards(ctx workflow.Context, h *home, in api.EvaluateInput, plan api.EvaluationPlan,
+) (refs []schema.Ref, times []api.Timing, err error) {
+	n := plan.Shards()
+	refs, times = make([]schema.Ref, n), make([]api.Timing, n)
+	r.progress.Evaluating = &EvaluatingLine{Shards: n, Problems: plan.Problems}
+	err = sideBySideOf(ctx, n, func(ctx workflow.Context, i int) error {
+		ask := api.EvaluateShardInput{EvaluateInput: in, Shard: i, First: i * plan.PerShard,
+			Problems: min(plan.PerShard, plan.Problems-i*plan.PerShard)}
+		summary := fmt.Sprintf("held-out problems, shard %d of %d", i+1, n)
+		out, err := sample(ctx, h, in.Scope, api.EvaluateShard, summary, ask, (*api.EvaluatedShard).Its)
+		if err != nil {
+			return stageError{stage: api.StageEvaluate, shard: i, turn: -1, err: err}
+		}
+		refs[i], times[i] = out.Manifest, out.Timing
+		r.progress.Evaluating.add(ask.Problems, out)
+		return nil
+	})
+	return refs, times, err
 }

@@ -102,11 +102,14 @@ func failures(err error, stage string) []StageFailure {
 	return []StageFailure{f}
 }
 
+// joint lists the activities that run several stages.
+var joint = []string{api.RunEpisodes, api.MakeBatch}
+
 // failedPart reads which stage failed within an activity that runs several.
 func failedPart(err error) (api.FailedPart, bool) {
 	var part api.FailedPart
 	var app *temporal.ApplicationError
-	if activityOf(err) != api.RunEpisodes || !errors.As(err, &app) || !app.HasDetails() {
+	if !slices.Contains(joint, activityOf(err)) || !errors.As(err, &app) || !app.HasDetails() {
 		return part, false
 	}
 	return part, app.Details(&part) == nil && part.Stage != ""

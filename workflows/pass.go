@@ -49,40 +49,27 @@ func newPass(at *position, prepared api.Prepared) pass {
 	return pass{position: at, scope: scoped(at.run, at.step, prepared), plan: prepared.Plan}
 }
 
-// finish adds a stage that is committed.
-func (p *pass) finish(stage string, ref schema.Ref, t api.Timing) {
+// add adds a stage that is committed.
+func (p *pass) add(stage string, ref schema.Ref) {
 	p.stages = append(p.stages, api.StageRef{Stage: stage, Ref: ref})
+}
+
+// finish adds a stage that is committed, and its measured time.
+func (p *pass) finish(stage string, ref schema.Ref, t api.Timing) {
+	p.add(stage, ref)
 	p.times.add(t)
 }
 
-// sharded are the stage manifests of the sharded stages that later stages read.
-type sharded struct {
-	prompts schema.Ref   // zero if the step's prompts were committed before its shards
-	turns   []schema.Ref // of the rollout, one for each turn
-	rewards schema.Ref
-}
-
 // commitShards commits the stage manifests of all sharded stages.
-func (p *pass) commitShards(ctx workflow.Context, in api.CommitInput) (sharded, error) {
+func (p *pass) commitShards(ctx workflow.Context, in api.CommitInput) (api.Rollout, error) {
 	p.enter(ctx, api.StageReward)
 	committed, timing, err := commitStages(ctx, in)
 	if err != nil {
-		return sharded{}, err
+		return api.Rollout{}, err
 	}
-	var out sharded
-	for _, c := range committed {
-		p.stages = append(p.stages, c)
-		switch c.Stage {
-		case api.StagePrompts:
-			out.prompts = c.Ref
-		case api.StageRollout:
-			out.turns = append(out.turns, c.Ref)
-		case api.StageReward:
-			out.rewards = c.Ref
-		}
-	}
+	p.stages = append(p.stages, committed...)
 	p.times.add(timing)
-	return out, nil
+	return api.RolledOut(committed), nil
 }
 
 // resample runs the stage resample over its sources.

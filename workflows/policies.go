@@ -88,6 +88,14 @@ func timeoutsOf(ctx workflow.Context) map[string]float64 {
 	return timeouts
 }
 
+// modelsKey is the context key of activities that use the models although their own queue does not.
+type modelsKey struct{}
+
+// withModels sends activities to the queue rollout, whose workers hold the models.
+func withModels(ctx workflow.Context) workflow.Context {
+	return workflow.WithValue(ctx, modelsKey{}, true)
+}
+
 // start schedules an activity with its declared options; the UI shows summary next to it.
 func start(ctx workflow.Context, name, summary string, input any) workflow.Future {
 	return workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, options(ctx, name, summary)), name, input)
@@ -108,6 +116,9 @@ func options(ctx workflow.Context, name, summary string) workflow.ActivityOption
 	a := activitiesByName[name]
 	if limit := timeoutsOf(ctx)[name]; limit > 0 {
 		a.Limit = time.Duration(limit * float64(time.Second))
+	}
+	if models, _ := ctx.Value(modelsKey{}).(bool); models {
+		a.Queue = stages.Rollout
 	}
 	return workflow.ActivityOptions{
 		TaskQueue:           a.Queue,

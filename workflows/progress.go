@@ -16,18 +16,18 @@ const linesKept = 12
 
 // StepLine holds the figures of one finished step.
 type StepLine struct {
-	Step              int     `json:"step"`
-	Reward            float64 `json:"reward"`
-	Success           float64 `json:"success"`
-	ToolErrorPositive float64 `json:"tool_error_positive"`
-	PositiveCalls     int     `json:"positive_calls,omitempty"` // tool calls that ToolErrorPositive is a share of
-	KeptGroups        int     `json:"kept_groups"`
-	DroppedGroups     int     `json:"dropped_groups"`
-	Entropy           float64 `json:"entropy"`
-	KL                float64 `json:"kl"`
-	ClipFraction      float64 `json:"clip_fraction"`
-	GradNorm          float64 `json:"grad_norm"`
-	Trajectories      int     `json:"trajectories"` // with a reward; the means are over these trajectories
+	Step              int      `json:"step"`
+	Reward            float64  `json:"reward"`
+	Success           float64  `json:"success"`
+	ToolErrorPositive float64  `json:"tool_error_positive"`
+	PositiveCalls     int      `json:"positive_calls,omitempty"` // tool calls that ToolErrorPositive is a share of
+	KeptGroups        int      `json:"kept_groups"`
+	DroppedGroups     int      `json:"dropped_groups"`
+	Entropy           *float64 `json:"entropy"`
+	KL                float64  `json:"kl"`
+	ClipFraction      float64  `json:"clip_fraction"`
+	GradNorm          *float64 `json:"grad_norm"`
+	Trajectories      int      `json:"trajectories"` // with a reward; the means are over these trajectories
 	// Rounds counts the rounds of dynamic sampling; 0 where the recipe has none.
 	Rounds int `json:"rounds,omitempty"`
 	// ReferenceKL is the estimated divergence from the reference policy, where the loss includes one.
@@ -90,7 +90,8 @@ type Progress struct {
 	WarmStartSeconds float64                `json:"warm_start_seconds"`
 	Warm             *api.EvaluationSummary `json:"warm_start,omitempty"`
 	Final            *api.EvaluationSummary `json:"final,omitempty"`
-	Lines            []StepLine             `json:"lines,omitempty"` // the latest steps, oldest first
+	Evaluating       *EvaluatingLine        `json:"evaluating,omitempty"` // of an evaluation that has shards
+	Lines            []StepLine             `json:"lines,omitempty"`      // the latest steps, oldest first
 	Failure          string                 `json:"failure,omitempty"`
 	Paused           bool                   `json:"paused,omitempty"`
 	Parked           *Parked                `json:"parked,omitempty"`
@@ -102,6 +103,30 @@ type Progress struct {
 	Totals  Totals  `json:"totals,omitzero"`
 	// Unpruned says why checkpoints that the recipe does not keep still exist; "" if the latest pruning succeeded.
 	Unpruned string `json:"unpruned,omitempty"`
+}
+
+// EvaluatingLine says how far the shards of an evaluation are.
+type EvaluatingLine struct {
+	Done     int `json:"done"` // committed shards
+	Shards   int `json:"shards"`
+	Measured int `json:"measured"` // problems of these shards
+	Problems int `json:"problems"`
+	Solved   int `json:"solved"` // sampled episodes that solved their problem
+	Sampled  int `json:"sampled"`
+}
+
+func (e *EvaluatingLine) add(problems int, s api.EvaluatedShard) {
+	e.Done, e.Measured = e.Done+1, e.Measured+problems
+	e.Solved, e.Sampled = e.Solved+s.Solved, e.Sampled+s.Sampled
+}
+
+// String says how far the evaluation is and what it has found so far.
+func (e *EvaluatingLine) String() string {
+	text := fmt.Sprintf("%d of %d problems, %d of %d shards", e.Measured, e.Problems, e.Done, e.Shards)
+	if e.Sampled > 0 {
+		text += fmt.Sprintf(", success so far %.1f%%", 100*float64(e.Solved)/float64(e.Sampled))
+	}
+	return text
 }
 
 // changesKept bounds the changes that the details show.
@@ -156,6 +181,9 @@ func (p *Progress) Markdown() string {
 	}
 	if p.Warm != nil {
 		fmt.Fprintf(&b, "\nWarm start: success %s, greedy %s\n\n", p.Warm.Rate, p.Warm.GreedyWords())
+	}
+	if e := p.Evaluating; e != nil && p.Final == nil {
+		fmt.Fprintf(&b, "Evaluating: %s\n\n", e)
 	}
 	if p.Final != nil {
 		fmt.Fprintf(&b, "Final: success %s, greedy %s\n\n", p.Final.Rate, p.Final.GreedyWords())

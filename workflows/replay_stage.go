@@ -106,15 +106,14 @@ func (r *replayStage) run(ctx workflow.Context, stage string) (err error) {
 
 // reward scores every shard and commits the stage.
 func (r *replayStage) reward(ctx workflow.Context) (schema.Ref, error) {
-	gradings := map[int]schema.Ref{}
-	for _, g := range r.prepared.Gradings {
-		gradings[g.Shard] = g.Ref
-	}
+	gradings, judgements := byShard(r.prepared.Gradings), byShard(r.prepared.Judgements)
+	results := byShard(r.prepared.Results)
 	parts := make([]schema.Ref, len(r.prepared.Trajectories))
 	err := sideBySideOf(ctx, len(parts), func(ctx workflow.Context, i int) error {
 		shard := r.prepared.Trajectories[i]
 		out, err := call[api.Scored](ctx, api.ScoreRewards, fmt.Sprintf("shard %d", shard.Shard), api.ScoreInput{
 			Scope: r.scope, Shard: shard.Shard, Trajectories: shard.Ref, Gradings: gradings[shard.Shard],
+			Judgements: judgements[shard.Shard], Results: results[shard.Shard],
 		})
 		parts[i] = out.Manifest
 		return err
@@ -124,6 +123,15 @@ func (r *replayStage) reward(ctx workflow.Context) (schema.Ref, error) {
 	}
 	ref, _, err := commitStage(ctx, r.scope, api.StageReward, parts)
 	return ref, err
+}
+
+// byShard returns manifests by their shard.
+func byShard(refs []api.ShardRef) map[int]schema.Ref {
+	out := map[int]schema.Ref{}
+	for _, r := range refs {
+		out[r.Shard] = r.Ref
+	}
+	return out
 }
 
 // compare finds out which stages have the same bytes as before.

@@ -181,11 +181,11 @@ func (p *importPass) score(ctx workflow.Context, imported api.Imported) ([]shard
 	group := workflow.NewWaitGroup(ctx)
 	for i, shard := range imported.Shards {
 		shards[i] = shardRollout{shard: i, last: shard.Manifest, turns: []schema.Ref{shard.Manifest},
-			grade: p.plan.Grade}
+			grade: p.plan.Grade, judge: p.plan.Judge, function: p.plan.Function}
 		group.Add(1)
 		workflow.Go(ctx, func(ctx workflow.Context) {
 			defer group.Done()
-			if failures[i] = shards[i].execute(ctx, p.scope, shard.Manifest, 0, shard.Calls); failures[i] == nil {
+			if failures[i] = shards[i].execute(ctx, nil, p.scope, shard.Manifest, 0, shard.Calls); failures[i] == nil {
 				failures[i] = shards[i].score(ctx, p.scope, shard.Manifest)
 			}
 		})
@@ -219,11 +219,11 @@ func (p *importPass) compare(ctx workflow.Context, shards []shardRollout) error 
 }
 
 // process takes the scored rows through resample and advantage and commits the step's head.
-func (p *importPass) process(ctx workflow.Context, committed sharded) error {
+func (p *importPass) process(ctx workflow.Context, committed api.Rollout) error {
 	if n := p.result.Trajectories - p.result.Excluded; n > 0 {
 		p.result.Reward /= float64(n)
 	}
-	made := sources{scope: p.scope, chain: p.plan.Chain, turns: committed.turns, rewards: committed.rewards}
+	made := sources{scope: p.scope, chain: p.plan.Chain, turns: committed.Turns, rewards: committed.Rewards}
 	selection, err := p.resample(ctx, &made)
 	if err != nil {
 		return err

@@ -19,6 +19,10 @@ type RolloutShardInput struct {
 	Policy   api.PolicyRef `json:"policy"`
 	MaxTurns int           `json:"max_turns"`
 	Grade    bool          `json:"grade,omitempty"`
+	Judge    bool          `json:"judge,omitempty"`
+	Function bool          `json:"function,omitempty"`
+	// Summaries says that tool calls use the run's models.
+	Summaries bool `json:"summaries,omitempty"`
 	// Hosts is how many hosts share the run's models, if there are several, and Home is the host that leads them.
 	Hosts int    `json:"hosts,omitempty"`
 	Home  string `json:"home,omitempty"`
@@ -40,10 +44,11 @@ type RolloutShardResult struct {
 }
 
 // RolloutShard takes one shard of a step from prompts to rewards. It alternates *generate turn* and *execute tool
-// calls*, then assembles, grades if the recipe asks for it, and scores. It is a workflow of its own, so that the
-// step's history does not grow with the number of turns.
+// calls*, then assembles, gets the verdicts that the recipe asks for, and scores. It is a workflow of its own, so that
+// the step's history does not grow with the number of turns.
 func RolloutShard(ctx workflow.Context, in RolloutShardInput) (RolloutShardResult, error) {
-	r := shardRollout{shard: in.Shard, grade: in.Grade, record: in.Record}
+	r := shardRollout{shard: in.Shard, grade: in.Grade, judge: in.Judge, function: in.Function, models: in.Summaries,
+		record: in.Record}
 	h := &home{host: in.Home, hosts: in.Hosts, fixed: true}
 	workflow.SetCurrentDetails(ctx, fmt.Sprintf("**%s** · step %d · shard %d", in.Run, in.Step, in.Shard))
 	err := r.run(withTimeouts(ctx, in.Timeouts), h, in.Scope, in.Prompts, in.Policy, in.MaxTurns)
@@ -68,7 +73,8 @@ func RolloutShard(ctx workflow.Context, in RolloutShardInput) (RolloutShardResul
 func (s *trainStep) shardWorkflow(ctx workflow.Context, r *shardRollout, prompts schema.Ref, record bool) error {
 	in := RolloutShardInput{
 		Scope: s.scope, Shard: r.shard, Prompts: prompts, Policy: s.in.Policy, MaxTurns: s.plan.MaxTurns,
-		Grade: s.plan.Grade, Hosts: s.plan.Hosts, Record: record, Timeouts: timeoutsOf(ctx),
+		Grade: s.plan.Grade, Judge: s.plan.Judge, Function: s.plan.Function, Summaries: s.plan.Summaries,
+		Hosts: s.plan.Hosts, Record: record, Timeouts: timeoutsOf(ctx),
 	}
 	out, err := s.shardAtHome(ctx, in)
 	if err != nil {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/ropewalk/ropewalk/schema"
 )
 
 // column is a column that few runs need; the table shows it if one of its steps has a value for it.
@@ -32,7 +34,7 @@ var (
 			func(l StepLine) string { return known(l.Trajectories > 0, "%.1f%%", 100*l.Success) }},
 		{"kept", "--:", always,
 			func(l StepLine) string { return fmt.Sprintf("%d/%d", l.KeptGroups, l.KeptGroups+l.DroppedGroups) }},
-		{"entropy", "--:", always, func(l StepLine) string { return known(l.Trained(), "%.3f", l.Entropy) }},
+		{"entropy", "--:", always, func(l StepLine) string { return told(l, "%.3f", l.Entropy) }},
 		{"seconds", "--:", always, func(l StepLine) string { return fmt.Sprintf("%.1f", l.Seconds) }},
 	}
 	moreColumns = []column{
@@ -41,7 +43,7 @@ var (
 		{"advantage", "--:", always, advantageCell},
 		{"KL", "--:", always, func(l StepLine) string { return known(l.Trained(), "%.5f", l.KL) }},
 		{"clip", "--:", always, func(l StepLine) string { return known(l.Trained(), "%.3f", l.ClipFraction) }},
-		{"grad", "--:", always, func(l StepLine) string { return known(l.Trained(), "%.3f", l.GradNorm) }},
+		{"grad", "--:", always, func(l StepLine) string { return told(l, "%.3f", l.GradNorm) }},
 	}
 )
 
@@ -58,8 +60,15 @@ func known(there bool, format string, figure float64) string {
 	return fmt.Sprintf(format, figure)
 }
 
+// told is known for figures that not every trainer tells.
+func told(l StepLine, format string, figure *float64) string {
+	return known(l.Trained() && figure != nil, format, schema.OrZero(figure))
+}
+
 // Trained reports whether the step's update had anything to train on.
-func (l StepLine) Trained() bool { return l.Advantages != nil || l.Entropy != 0 || l.GradNorm != 0 }
+func (l StepLine) Trained() bool {
+	return l.Advantages != nil || schema.OrZero(l.Entropy) != 0 || schema.OrZero(l.GradNorm) != 0
+}
 
 // CalledTools reports whether a positive trajectory called a tool. Lines of an earlier version count no calls.
 func (l StepLine) CalledTools() bool { return l.PositiveCalls > 0 || l.ToolErrorPositive > 0 }

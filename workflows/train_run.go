@@ -53,6 +53,7 @@ type trainRun struct {
 	stepping   bool // step next has begun
 	finishing  bool // the last step is done
 	direct     bool // steps run the activities of few short shards themselves
+	together   bool // one activity runs the short stages between a step's rollout and its update
 	later      []func(ctx workflow.Context)
 	states     states
 	asked      int // steps of the recipe that the run began with
@@ -98,6 +99,7 @@ func TrainRun(ctx workflow.Context, in TrainRunInput) (TrainRunResult, error) {
 func (r *trainRun) execute(ctx workflow.Context) (TrainRunResult, error) {
 	r.pruner.on = prunes(ctx)
 	r.direct = workflow.GetVersion(ctx, versionDirect, workflow.DefaultVersion, 1) >= 1
+	r.together = workflow.GetVersion(ctx, versionTogether, workflow.DefaultVersion, 1) >= 1
 	if r.in.Continued != nil {
 		r.restore(*r.in.Continued)
 	} else {
@@ -135,11 +137,11 @@ func (r *trainRun) begin(ctx workflow.Context) error {
 	init := scoped(r.run, api.InitStep, r.prepared)
 	timings := []api.Timing{r.prepared.Timing}
 	if r.prepared.Plan.Needs.Data { // a history of an earlier version has a plan without it
-		timing, err := r.data(ctx, init)
+		done, err := r.data(ctx, init)
 		if err != nil {
 			return err
 		}
-		timings = append(timings, timing)
+		timings = append(timings, done...)
 	}
 	r.stage(ctx, api.InitStep, api.StageWarmStart)
 	var warm api.WarmStarted
@@ -152,28 +154,39 @@ func (r *trainRun) begin(ctx workflow.Context) error {
 	}
 	r.policy, r.home = warm.Policy, warm.Home
 	r.progress.WarmStartSeconds = seconds(warm.Timing)
+	timings = append(timings, warm.Timing)
+	if warm.Untaught != nil { // only where the plan's needs ask for it; a history of an earlier version has none
+		untaught, err := r.untaught(ctx, *warm.Untaught)
+		if err != nil {
+			return err
+		}
+		timings = append(timings, untaught)
+	}
 	evaluated, _, err := r.evaluate(ctx, api.InitStep, "warm_start")
 	if err != nil {
 		return err
 	}
 	r.progress.Warm = &evaluated.Summary
 	r.states.success(ctx, evaluated.Summary)
-	r.record(ctx, api.InitStep, "run", append(timings, warm.Timing, evaluated.Timing)...)
+	r.record(ctx, api.InitStep, "run", append(timings, evaluated.Timing)...)
 	if r.prepared.NextStep > 1 {
 		r.policy, r.buffer = *r.prepared.Policy, r.prepared.Buffer
 	}
 	return nil
 }
 
-// data decides which training tasks the run draws.
-func (r *trainRun) data(ctx workflow.Context, init api.Scope) (api.Timing, error) {
-	r.stage(ctx, api.InitStep, api.StageData)
-	var data api.DataPrepared
-	err := r.attempt(ctx, mandatory("it decides which tasks are drawn"), func(ctx workflow.Context) (err error) {
-		data, err = call[api.DataPrepared](ctx, api.PrepareData, "filter the training tasks", init)
+// untaught measures the policy before the warm start, so that readers can say what the warm start changed.
+func (r *trainRun) untaught(ctx workflow.Context, policy api.PolicyRef) (api.Timing, error) {
+	r.stage(ctx, api.InitStep, api.StageUntaught)
+	var out api.Evaluated
+	err := r.attempt(ctx, mandatory("the warm start is compared with it"), func(ctx workflow.Context) (err error) {
+		scope, h := scoped(r.run, api.InitStep, r.prepared), newHome(ctx, r.home, r.prepared.Plan)
+		out, err = sample(ctx, h, scope, api.EvaluateUntaught, "held-out problems before the warm start",
+			api.EvaluateInput{Scope: scope, Policy: policy, Tag: api.StageUntaught}, (*api.Evaluated).Its)
+		r.home = h.host
 		return err
 	})
-	return data.Timing, err
+	return out.Timing, err
 }
 
 func (r *trainRun) prepare(ctx workflow.Context) error {
@@ -216,6 +229,7 @@ func (r *trainRun) step(ctx workflow.Context) error {
 		in := TrainStepInput{
 			Run: r.run, Step: step, Gen: gen, Prepared: r.prepared, Policy: r.policy, Buffer: r.buffer, Home: r.home,
 			Skip: skipped, Timeouts: timeoutsOf(ctx), Direct: r.direct,
+			Together: r.together,
 		}
 		defer r.startAlongside(ctx)()
 		return child(r.child(ctx, step), TrainStep, in, &out)

@@ -22,6 +22,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/schema/stages"
 )
 
 // fakes answers every activity as a committed stage would and counts the calls.
@@ -205,6 +206,29 @@ func TestTrainRunEvaluatesBetweenStepsWhereTheRecipeSays(t *testing.T) {
 	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
 	require.NoError(t, f.env.GetWorkflowError())
 	require.Equal(t, 2+2, f.calls[api.Evaluate]) // before training, after steps 2 and 4, after the last step
+}
+
+// A policy before the warm start is measured only where the warm start returns one; the rest of the run is the same.
+func TestTrainRunMeasuresTheUntaughtPolicy(t *testing.T) {
+	f := newFakes(t, api.Plan{Recipe: "r", Steps: 1, Shards: 1, MaxTurns: 1, Needs: stages.Needs{Untaught: true}})
+	handle(f, api.WarmStart, func(api.Scope) (api.WarmStarted, error) {
+		return api.WarmStarted{Policy: api.PolicyRef{Digest: "warm"}, Untaught: &api.PolicyRef{Digest: "raw"}}, nil
+	})
+	var asked []api.EvaluateInput
+	handle(f, api.EvaluateUntaught, func(in api.EvaluateInput) (api.Evaluated, error) {
+		asked = append(asked, in)
+		return f.evaluate(in)
+	})
+	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
+	require.NoError(t, f.env.GetWorkflowError())
+	var out TrainRunResult
+	require.NoError(t, f.env.GetWorkflowResult(&out))
+	require.Equal(t, "warm+1", out.Policy.Digest)
+	require.Equal(t, float64(len("warm")), out.Warm.Success)
+	require.Len(t, asked, 1)
+	require.Equal(t, []any{"raw", "untaught", api.InitStep},
+		[]any{asked[0].Policy.Digest, asked[0].Tag, asked[0].Step})
+	require.Equal(t, 2, f.calls[api.Evaluate])
 }
 
 func TestTrainRunResumesAfterTheLastHead(t *testing.T) {

@@ -30,6 +30,9 @@ type TrainStepInput struct {
 	// Direct makes the step run the activities of few short shards itself and write fewer search attributes, because a
 	// hop between workflows takes about as long as a short stage. Steps of earlier versions lack it.
 	Direct bool `json:"direct,omitempty"`
+	// Together makes one activity run the short stages between rollout and update, if the rollout is interleaved. Steps
+	// of earlier versions lack it.
+	Together bool `json:"together,omitempty"`
 }
 
 // TrainStepResult is the next policy and the figures of the step.
@@ -105,30 +108,16 @@ func (s *trainStep) execute(ctx workflow.Context) (TrainStepResult, error) {
 	if err != nil {
 		return TrainStepResult{}, err
 	}
-	made, err := s.commitRollout(ctx, shards)
-	if err != nil {
-		return TrainStepResult{}, err
-	}
-	selection, err := s.resample(ctx, &made)
-	if err != nil {
-		return TrainStepResult{}, err
-	}
-	if made.outputs, err = s.logprobs(ctx, shards, selection.Manifest); err != nil {
-		return TrainStepResult{}, err
-	}
-	batch, err := s.advantage(ctx, &made)
-	if err != nil {
-		return TrainStepResult{}, err
-	}
-	buffer, err := s.buffer(ctx, &made)
+	learnt, err := s.learn(ctx, shards)
 	if err != nil {
 		return TrainStepResult{}, err
 	}
 
 	s.enter(ctx, api.StageUpdate)
-	update, err := atHome(ctx, s.home, s.scope, api.UpdatePolicy, fmt.Sprintf("%d rows, %d tokens", batch.Rows,
-		batch.Tokens),
-		api.UpdateInput{Scope: s.scope, Batch: batch.Manifest, Policy: s.in.Policy, Buffer: buffer.Manifest},
+	update, err := atHome(ctx, s.home, s.scope, api.UpdatePolicy, fmt.Sprintf("%d rows, %d tokens",
+		learnt.batch.Rows, learnt.batch.Tokens),
+		api.UpdateInput{Scope: s.scope, Batch: learnt.batch.Manifest, Policy: s.in.Policy,
+			Buffer: learnt.buffer.Manifest},
 		(*api.Updated).Its)
 	if err != nil {
 		return TrainStepResult{}, err
@@ -138,137 +127,10 @@ func (s *trainStep) execute(ctx workflow.Context) (TrainStepResult, error) {
 	if err := s.publish(ctx, update.Policy); err != nil {
 		return TrainStepResult{}, err
 	}
-	line := s.line(shards, selection, update)
-	line.Buffer = bufferLine(buffer, update)
-	return TrainStepResult{Policy: update.Policy, Buffer: buffer.Manifest, Home: s.home.host, Line: line,
+	line := s.line(shards, learnt.selection, update)
+	line.Buffer = bufferLine(learnt.buffer, update)
+	return TrainStepResult{Policy: update.Policy, Buffer: learnt.buffer.Manifest, Home: s.home.host, Line: line,
 		Timings: s.times.all}, nil
-}
-
-// commitRollout commits the stage manifests of the sharded stages and returns the sources of the stages after them. A
-// shard that ran as its own workflow passes only its reward manifest, and the activity finds the other manifests from
-// it. So the payload does not grow with the number of turns.
-func (s *trainStep) commitRollout(ctx workflow.Context, shards []shardRollout) (sources, error) {
-	in := api.CommitInput{Scope: s.scope, Stages: s.promptParts()}
-	if s.plan.Interleaved || s.shardWorkflows(ctx) {
-		for _, r := range shards {
-			in.Rewards = append(in.Rewards, r.scored.Manifest)
-		}
-	} else {
-		in.Stages = append(in.Stages, stageParts(shards)...)
-	}
-	committed, err := s.commitShards(ctx, in)
-	if err != nil {
-		return sources{}, err
-	}
-	if len(s.rounds) > 0 {
-		s.prompts = committed.prompts
-	}
-	return sources{
-		scope: s.scope, chain: s.plan.Chain, prompts: s.prompts, excluded: s.in.Skip,
-		turns: committed.turns, rewards: committed.rewards, before: s.in.Buffer,
-	}, nil
-}
-
-// logprobs computes the token outputs of the kept trajectories shard by shard and commits the stage. If the recipe
-// needs no token outputs, it does nothing and returns a zero ref.
-func (s *trainStep) logprobs(ctx workflow.Context, shards []shardRollout, selection schema.Ref) (schema.Ref, error) {
-	if !s.plan.Logprobs {
-		return schema.Ref{}, nil
-	}
-	s.enter(ctx, api.StageLogprobs)
-	done := make([]api.TokenOutputs, len(shards))
-	err := sideBySideOf(ctx, len(shards), func(ctx workflow.Context, i int) (err error) {
-		r := &shards[i]
-		done[i], err = atHome(ctx, s.home, s.scope, api.ComputeTokenOutputs, fmt.Sprintf("shard %d", r.shard),
-			api.TokenOutputsInput{
-				Scope: s.scope, Shard: r.shard, Assembled: r.assembled, Selection: selection, Policy: s.in.Policy,
-			}, (*api.TokenOutputs).Its)
-		if err != nil {
-			return r.at(api.StageLogprobs, -1, err)
-		}
-		return nil
-	})
-	if err != nil {
-		return schema.Ref{}, err
-	}
-	parts := make([]schema.Ref, len(done))
-	for i, d := range done {
-		parts[i] = d.Manifest
-		s.times.add(d.Timing)
-	}
-	ref, timing, err := commitStage(ctx, s.scope, api.StageLogprobs, parts)
-	if err != nil {
-		return schema.Ref{}, err
-	}
-	s.finish(api.StageLogprobs, ref, timing)
-	return ref, nil
-}
-
-// buffer takes the replay buffer through the step. If the recipe has no buffer, it does nothing and returns a zero
-// result.
-func (s *trainStep) buffer(ctx workflow.Context, made *sources) (api.Buffered, error) {
-	if !s.plan.ReplayBuffer {
-		return api.Buffered{}, nil
-	}
-	s.enter(ctx, api.StageBuffer)
-	out, err := made.buffer(ctx)
-	if err == nil {
-		s.finish(api.StageBuffer, out.Manifest, out.Timing)
-	}
-	return out, err
-}
-
-// sources are the inputs of a step's pure stages. A step and a replay fill them in and call the stages in order; each
-// stage replaces its field with its new manifest.
-type sources struct {
-	scope     api.Scope
-	chain     string // what resample runs, for people
-	prompts   schema.Ref
-	excluded  []api.ExcludedShard
-	turns     []schema.Ref
-	rewards   schema.Ref
-	selection schema.Ref
-	outputs   schema.Ref // zero where the recipe has no stage logprobs
-	batch     schema.Ref
-	before    schema.Ref // the replay buffer after the previous step
-}
-
-// again makes a stage that needs nothing but its sources.
-func (s *sources) again(ctx workflow.Context, stage string) (schema.Ref, error) {
-	switch stage {
-	case api.StageResample:
-		out, err := s.resample(ctx)
-		return out.Manifest, err
-	case api.StageAdvantage:
-		out, err := s.advantage(ctx)
-		return out.Manifest, err
-	case api.StageBuffer:
-		out, err := s.buffer(ctx)
-		return out.Manifest, err
-	}
-	return schema.Ref{}, fmt.Errorf("no activity for stage %s", stage)
-}
-
-func (s *sources) resample(ctx workflow.Context) (api.Resampled, error) {
-	out, err := call[api.Resampled](ctx, api.Resample, s.chain, api.ResampleInput{
-		Scope: s.scope, Rewards: s.rewards, Prompts: s.prompts, Excluded: s.excluded,
-	})
-	s.selection = out.Manifest
-	return out, err
-}
-
-func (s *sources) advantage(ctx workflow.Context) (api.Advantages, error) {
-	out, err := call[api.Advantages](ctx, api.ComputeAdvantages, "the training batch", api.AdvantageInput{
-		Scope: s.scope, Turns: s.turns, Rewards: s.rewards, Selection: s.selection, Outputs: s.outputs,
-	})
-	s.batch = out.Manifest
-	return out, err
-}
-
-func (s *sources) buffer(ctx workflow.Context) (api.Buffered, error) {
-	return call[api.Buffered](ctx, api.UpdateReplayBuffer, "what is learnt from again", api.BufferInput{
-		Scope: s.scope, Previous: s.before, Rewards: s.rewards, Batch: s.batch,
-	})
 }
 
 // publish makes the rollout engine serve the new policy and commits the step's head.

@@ -21,12 +21,17 @@ const (
 	AmendRecipe          = "AmendRecipe"
 	WarmStart            = "WarmStart"
 	PrepareData          = "PrepareData"
+	SelectCandidates     = "SelectCandidates"
+	AnswerTasks          = "AnswerTasks"
 	SelectPrompts        = "SelectPrompts"
 	GenerateRollouts     = "GenerateRollouts"
 	ExecuteToolCalls     = "ExecuteToolCalls"
 	RunEpisodes          = "RunEpisodes"
+	MakeBatch            = "MakeBatch"
 	AssembleTrajectories = "AssembleTrajectories"
 	GradeAnswers         = "GradeAnswers"
+	JudgeAnswers         = "JudgeAnswers"
+	CallFunction         = "CallFunction"
 	ScoreRewards         = "ScoreRewards"
 	CommitStages         = "CommitStages"
 	Resample             = "Resample"
@@ -38,6 +43,8 @@ const (
 	PruneCheckpoints     = "PruneCheckpoints"
 	CompactStep          = "CompactStep"
 	Evaluate             = "Evaluate"
+	EvaluateUntaught     = "EvaluateUntaught"
+	EvaluateShard        = "EvaluateShard"
 	RecordTimings        = "RecordTimings"
 	ImportTrajectories   = "ImportTrajectories"
 	CompareCalculator    = "CompareCalculator"
@@ -53,29 +60,34 @@ const (
 // Stages, as manifests, search attributes and timings name them. No other stage reads what compare, commit, timings
 // and prune commit.
 const (
-	StagePrepare   = schema.StagePrepare
-	StageWarmStart = schema.StageWarmStart
-	StageData      = schema.StageData
-	StagePrompts   = schema.StagePrompts
-	StageRollout   = schema.StageRollout
-	StageSandbox   = schema.StageSandbox
-	StageAssemble  = schema.StageAssemble
-	StageGrade     = schema.StageGrade
-	StageReward    = schema.StageReward
-	StageResample  = schema.StageResample
-	StageLogprobs  = schema.StageLogprobs
-	StageAdvantage = schema.StageAdvantage
-	StageBuffer    = schema.StageBuffer
-	StageUpdate    = schema.StageUpdate
-	StagePublish   = schema.StagePublish
-	StageEvaluate  = schema.StageEvaluate
-	StageImport    = schema.StageImport
-	StageReplay    = schema.StageReplay
-	StageCompare   = stages.Compare
-	StageCommit    = stages.Commit
-	StageTimings   = stages.Timings
-	StagePrune     = stages.Prune
-	StageCompact   = schema.StageCompact
+	StagePrepare    = schema.StagePrepare
+	StageWarmStart  = schema.StageWarmStart
+	StageData       = schema.StageData
+	StageCandidates = schema.StageCandidates
+	StageAnswers    = schema.StageAnswers
+	StagePrompts    = schema.StagePrompts
+	StageRollout    = schema.StageRollout
+	StageSandbox    = schema.StageSandbox
+	StageAssemble   = schema.StageAssemble
+	StageGrade      = schema.StageGrade
+	StageJudge      = schema.StageJudge
+	StageFunction   = schema.StageFunction
+	StageReward     = schema.StageReward
+	StageResample   = schema.StageResample
+	StageLogprobs   = schema.StageLogprobs
+	StageAdvantage  = schema.StageAdvantage
+	StageBuffer     = schema.StageBuffer
+	StageUpdate     = schema.StageUpdate
+	StagePublish    = schema.StagePublish
+	StageEvaluate   = schema.StageEvaluate
+	StageUntaught   = schema.StageUntaught
+	StageImport     = schema.StageImport
+	StageReplay     = schema.StageReplay
+	StageCompare    = stages.Compare
+	StageCommit     = stages.Commit
+	StageTimings    = stages.Timings
+	StagePrune      = stages.Prune
+	StageCompact    = schema.StageCompact
 )
 
 // InitStep is the step number of run-level stages (prepare, warm start, import).
@@ -174,6 +186,8 @@ type Plan struct {
 	Hosts int `json:"hosts,omitempty"`
 	// Interleaved says that one activity takes a shard from its prompts to its rewards.
 	Interleaved bool `json:"interleaved,omitempty"`
+	// Summaries says that the calls of tools use the run's models.
+	Summaries bool `json:"summaries,omitempty"`
 	// Compact says that each step's small shards are merged alongside the next step.
 	Compact bool `json:"compact,omitempty"`
 }
@@ -231,6 +245,8 @@ type Generated struct {
 	Done
 	Calls  int   `json:"calls"`  // tool calls that wait for results
 	Tokens int64 `json:"tokens"` // tokens generated
+	// Open counts the trajectories that await their next response already, because this turn was a summary.
+	Open int `json:"open,omitempty"`
 	// Excluded counts the trajectories that ended here because the engine failed on them.
 	Excluded int `json:"excluded,omitempty"`
 }
@@ -260,7 +276,9 @@ type EpisodesInput struct {
 	Prompts  schema.Ref `json:"prompts"`
 	Policy   PolicyRef  `json:"policy"`
 	MaxTurns int        `json:"max_turns"`
-	Grade    bool       `json:"grade,omitempty"` // the recipe asks for symbolic grading
+	Grade    bool       `json:"grade,omitempty"`    // the recipe asks for symbolic grading
+	Judge    bool       `json:"judge,omitempty"`    // the recipe's reward asks a judge
+	Function bool       `json:"function,omitempty"` // the recipe's reward is a user's function
 	// Record makes the shard record its own measured times, because the times of all shards would exceed the step's
 	// payload limits.
 	Record bool `json:"record,omitempty"`
@@ -277,11 +295,11 @@ type Episodes struct {
 	Busy    Busy     `json:"busy,omitempty"`
 }
 
-// FailedPart is the detail of RunEpisodes's errors: which of the shard's stages failed.
+// FailedPart is the detail of errors of RunEpisodes and MakeBatch: which of the stages within them failed.
 type FailedPart struct {
 	Stage    string `json:"stage"`
 	Turn     int    `json:"turn"`     // −1 where the stage has none
-	Activity string `json:"activity"` // what mode staged runs for the stage
+	Activity string `json:"activity"` // what runs the stage if it is an activity of its own
 }
 
 // AssembleInput asks for one shard's episodes.
@@ -314,7 +332,9 @@ type ScoreInput struct {
 	Scope
 	Shard        int        `json:"shard"`
 	Trajectories schema.Ref `json:"trajectories"`
-	Gradings     schema.Ref `json:"gradings,omitzero"` // if the recipe asks for symbolic grading
+	Gradings     schema.Ref `json:"gradings,omitzero"`   // if the recipe asks for symbolic grading
+	Judgements   schema.Ref `json:"judgements,omitzero"` // if the reward asks a judge
+	Results      schema.Ref `json:"results,omitzero"`    // if the reward is a user's function
 }
 
 // Scored sums one shard's rewards.
@@ -368,6 +388,40 @@ type Committed struct {
 	Refs []schema.Ref `json:"refs"`
 	// Stages are the same manifests with their stages, if Rewards were given.
 	Stages []StageRef `json:"stages,omitempty"`
+}
+
+// BatchInput asks for the stages between a step's rollout and its update. The models' stage, logprobs, is not among
+// them: a step that needs it asks twice, first with Models, then with the Selection and the Outputs.
+type BatchInput struct {
+	Scope
+	// Commit asks for the stage manifests of the sharded stages; nil if they are committed.
+	Commit *CommitInput `json:"commit,omitempty"`
+	// Turns and Rewards are stage manifests, and Prompts are the step's prompts. Where Commit finds them, its results
+	// take their place.
+	Turns   []schema.Ref `json:"turns,omitempty"`
+	Rewards schema.Ref   `json:"rewards,omitzero"`
+	Prompts schema.Ref   `json:"prompts,omitzero"`
+	// Excluded are the shards whose parts the rewards lack.
+	Excluded []ExcludedShard `json:"excluded,omitempty"`
+	// Selection is the stage manifest of resample; zero asks for that stage.
+	Selection schema.Ref `json:"selection,omitzero"`
+	// Models ends the activity after the selection, because a model computes token outputs next.
+	Models  bool       `json:"models,omitempty"`
+	Outputs schema.Ref `json:"outputs,omitzero"` // stage manifest of logprobs, if the step has one
+	// Buffer asks for the stage buffer. Previous is the buffer after the previous step; zero if it is empty.
+	Buffer   bool       `json:"buffer,omitempty"`
+	Previous schema.Ref `json:"previous,omitzero"`
+	// Timeouts are time limits in seconds, by the activities of the stages, where a person set others.
+	Timeouts map[string]float64 `json:"timeouts,omitempty"`
+}
+
+// Batch holds the results of the stages that BatchInput asked for.
+type Batch struct {
+	Committed []StageRef `json:"committed,omitempty"`
+	Resampled Resampled  `json:"resampled"`
+	Batch     Advantages `json:"batch"`
+	Buffered  Buffered   `json:"buffered"`
+	Timings   []Timing   `json:"timings,omitempty"` // of the stages that ran, in order
 }
 
 // ResampleInput asks which trajectories are kept.
@@ -473,10 +527,10 @@ type Updated struct {
 	Policy       PolicyRef `json:"policy"`
 	Loss         float64   `json:"loss"`
 	KL           float64   `json:"kl"`
-	Entropy      float64   `json:"entropy"`
+	Entropy      *float64  `json:"entropy"` // nil if the trainer computes none
 	ClipFraction float64   `json:"clip_fraction"`
-	GradNorm     float64   `json:"grad_norm"`
-	Drift        float64   `json:"drift"` // largest |log-probability now − old| before the first step
+	GradNorm     *float64  `json:"grad_norm"` // nil if the trainer does not tell
+	Drift        float64   `json:"drift"`     // largest |log-probability now − old| before the first step
 	// ReferenceKL is the estimated divergence from the reference, if the loss includes one.
 	ReferenceKL *float64 `json:"reference_kl,omitempty"`
 	Tokens      int64    `json:"tokens"`

@@ -10,7 +10,27 @@ import (
 type EvaluateInput struct {
 	Scope
 	Policy PolicyRef `json:"policy"`
-	Tag    string    `json:"tag"` // warm_start | step | final
+	Tag    string    `json:"tag"` // untaught | warm_start | step | final
+	// Positions is the longest sequence that the model is to read, where that is more than its checkpoint says.
+	Positions int `json:"positions,omitempty"`
+	// Parts are the manifests of the shards of an evaluation that has shards, in their order.
+	Parts []schema.Ref `json:"parts,omitempty"`
+}
+
+// EvaluateShardInput asks for one shard of an evaluation: the held-out problems from First on.
+type EvaluateShardInput struct {
+	EvaluateInput
+	Shard    int `json:"shard"`
+	First    int `json:"first"`
+	Problems int `json:"problems"`
+}
+
+// EvaluatedShard is a committed shard of an evaluation.
+type EvaluatedShard struct {
+	Done
+	Episodes int `json:"episodes"`
+	Solved   int `json:"solved"` // sampled episodes that solved their problem
+	Sampled  int `json:"sampled"`
 }
 
 // Rate is a success rate with its bootstrap 95% interval over problems.
@@ -28,7 +48,11 @@ type EvaluationSummary struct {
 	// GreedyN counts the greedy episodes that Greedy is the share of; 0 in summaries of earlier versions.
 	GreedyN int `json:"greedy_n"`
 	// ByLevel is keyed by the level's number.
-	ByLevel                map[string]Rate `json:"by_level"`
+	ByLevel map[string]Rate `json:"by_level"`
+	// ByType is keyed by the family of the task; absent if the environment has one family.
+	ByType map[string]Rate `json:"by_type,omitempty"`
+	// ByPart is keyed by the label of a part of a mix of environments; nil elsewhere.
+	ByPart                 map[string]Rate `json:"by_part,omitempty"`
 	ToolErrorRatePositives float64         `json:"tool_error_rate_positives"`
 	// PositiveCalls counts the calls that ToolErrorRatePositives is the share of; 0 in summaries of earlier versions.
 	PositiveCalls int   `json:"positive_calls"`

@@ -15,5 +15,6 @@ const (
 	FailNonFinite = "non_finite"     // a gradient or loss is NaN or infinite
 	// FailElsewhere: the host no longer has the run's engine, nor room for it; any other host may take the work.
 	FailElsewhere = "elsewhere"
-	FailTimeout   = "timeout" // a stage took longer than its time limit
+	FailJudge     = "judge_away" // the recipe's judge takes no queries at the moment
+	FailTimeout   = "timeout"    // a stage took longer than its time limit
 )

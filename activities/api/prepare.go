@@ -30,6 +30,8 @@ type Prepared struct {
 	Policy   *PolicyRef `json:"policy,omitempty"`
 	// Evaluates is the policy that an evaluation of its own measures; nil in other runs.
 	Evaluates *PolicyRef `json:"evaluates,omitempty"`
+	// Evaluation says how an evaluation of its own is made; nil in other runs.
+	Evaluation *EvaluationPlan `json:"evaluation,omitempty"`
 	// Buffer is the replay buffer that step NextStep starts with; zero if it is empty.
 	Buffer schema.Ref `json:"buffer,omitzero"`
 	// Machine is the hardware and software that this worker computes with.
@@ -39,6 +41,23 @@ type Prepared struct {
 	// NextAmendment is the first number that no amendment in the record has. Void amendments and amendments that
 	// later ones ignore also use up numbers.
 	NextAmendment int `json:"next_amendment,omitempty"`
+}
+
+// EvaluationPlan says how an evaluation of its own is made.
+type EvaluationPlan struct {
+	Problems int `json:"problems"`
+	// PerShard is how many problems a shard has; an evaluation of no more problems has no shards.
+	PerShard int `json:"per_shard"`
+	// Positions is the longest sequence that the model is to read; 0 = what its checkpoint says.
+	Positions int `json:"positions,omitempty"`
+}
+
+// Shards is how many shards the evaluation has; 0 if it is made in one piece.
+func (p *EvaluationPlan) Shards() int {
+	if p == nil || p.PerShard < 1 || p.Problems <= p.PerShard {
+		return 0
+	}
+	return (p.Problems + p.PerShard - 1) / p.PerShard
 }
 
 // Amendment is a change of a run's recipe: the manifest that holds the changed recipe, and the step from which the
@@ -88,6 +107,40 @@ type WarmStarted struct {
 	Reused  bool      `json:"reused"`  // another run had made it
 	Loss    float64   `json:"loss"`    // of the last optimiser step, nats per token
 	Correct float64   `json:"correct"` // share of demonstrations with a right answer
+	// Untaught is the policy before cloning; nil if the run does not measure it.
+	Untaught *PolicyRef `json:"untaught,omitempty"`
+}
+
+// DataInput asks for the decision which training tasks are drawn. Candidates and Answers are the stages before it, if a
+// given model has answered the tasks.
+type DataInput struct {
+	Scope
+	Candidates schema.Ref `json:"candidates,omitzero"`
+	Answers    schema.Ref `json:"answers,omitzero"`
+}
+
+// Candidates are the training tasks that a given model answers, and the model.
+type Candidates struct {
+	Done
+	Tasks  int       `json:"tasks"`
+	Shards int       `json:"shards"`
+	Model  PolicyRef `json:"model"` // its manifest is zero if the stage's own manifest commits it
+}
+
+// AnswersInput asks for the answers to the tasks of one shard.
+type AnswersInput struct {
+	Scope
+	Candidates schema.Ref `json:"candidates"`
+	Model      PolicyRef  `json:"model"`
+	Shard      int        `json:"shard"`
+	Shards     int        `json:"shards"`
+}
+
+// Answered counts the answers of one shard.
+type Answered struct {
+	Done
+	Answers int `json:"answers"`
+	Matched int `json:"matched"`
 }
 
 // DataPrepared counts the training tasks that a data section keeps, and those that it drops, by reason.

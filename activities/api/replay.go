@@ -87,6 +87,8 @@ type ReplayPrepared struct {
 	Stages       []string     `json:"stages,omitempty"`       // stages to run, where they differ from the request
 	Trajectories []ShardRef   `json:"trajectories,omitempty"` // for reward
 	Gradings     []ShardRef   `json:"gradings,omitempty"`     // for reward, where the recipe asks for symbolic grading
+	Judgements   []ShardRef   `json:"judgements,omitempty"`   // for reward, where it asks a judge
+	Results      []ShardRef   `json:"results,omitempty"`      // for reward, where it is a user's function
 	Turns        []schema.Ref `json:"turns,omitempty"`        // stage manifests, for advantage
 	Rewards      schema.Ref   `json:"rewards,omitzero"`       // if reward is not replayed
 	Selection    schema.Ref   `json:"selection,omitzero"`     // if resample is not replayed

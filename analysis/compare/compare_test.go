@@ -162,7 +162,7 @@ func TestFiguresOfSteps(t *testing.T) {
 	require.NoError(t, err)
 	for i, s := range overview.Steps {
 		for name, want := range map[string]float64{
-			"success": s.Success, "reward": s.Reward, "kept": float64(s.Kept), "entropy": s.Entropy, "kl": s.KL,
+			"success": s.Success, "reward": s.Reward, "kept": float64(s.Kept), "entropy": *s.Entropy, "kl": s.KL,
 		} {
 			require.InDelta(t, want, *c.Steps[i].Figures[name][0], 1e-12, name)
 		}

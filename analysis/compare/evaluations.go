@@ -24,10 +24,12 @@ type Evaluation struct {
 // notEvaluated is the step of a run without the evaluation.
 const notEvaluated = -2
 
-// Paired is a difference to the base over all common problems and by their level.
+// Paired is a difference to the base over all common problems, by their level and by their part of a mix.
 type Paired struct {
 	evaluation.Difference
 	ByLevel map[string]evaluation.Difference `json:"by_level"`
+	// ByPart is keyed by the label of a part of a mix; absent elsewhere.
+	ByPart map[string]evaluation.Difference `json:"by_part,omitempty"`
 }
 
 // evaluations pairs the runs' evaluations by their steps, and the last ones if those are at different steps.
@@ -108,6 +110,35 @@ func pair(before, after []schema.EvaluationRow, seed uint64) *Paired {
 		}
 		if d, ok := evaluation.Differ(before, after, int(r.Level), seed); ok {
 			out.ByLevel[name] = d
+		}
+	}
+	out.ByPart = byPart(before, after, seed)
+	return out
+}
+
+// byPart compares the problems of each part of a mix; nil if the evaluations are of no mix.
+func byPart(before, after []schema.EvaluationRow, seed uint64) map[string]evaluation.Difference {
+	first, second := ofParts(before), ofParts(after)
+	var out map[string]evaluation.Difference
+	for name, rows := range first {
+		d, ok := evaluation.Differ(rows, second[name], -1, seed)
+		if !ok {
+			continue
+		}
+		if out == nil {
+			out = map[string]evaluation.Difference{}
+		}
+		out[name] = d
+	}
+	return out
+}
+
+// ofParts sorts rows by their part of a mix.
+func ofParts(rows []schema.EvaluationRow) map[string][]schema.EvaluationRow {
+	out := map[string][]schema.EvaluationRow{}
+	for _, r := range rows {
+		if r.Part != nil {
+			out[*r.Part] = append(out[*r.Part], r)
 		}
 	}
 	return out

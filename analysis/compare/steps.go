@@ -41,9 +41,7 @@ var Figures = []Figure{
 	{"kept", "trajectories that resampling kept", func(s summary, _ lengths) *float64 {
 		return when(s.KeptGroups+s.DroppedGroups > 0, float64(s.Kept))
 	}},
-	{"entropy", "nats per trained token", func(s summary, _ lengths) *float64 {
-		return when(s.Updates > 0, s.Entropy)
-	}},
+	{"entropy", "nats per trained token", func(s summary, _ lengths) *float64 { return s.Entropy }},
 	{"kl", "divergence from the sampling policy, nats per trained token", func(s summary, _ lengths) *float64 {
 		return when(s.Updates > 0, s.KL)
 	}},
@@ -52,9 +50,7 @@ var Figures = []Figure{
 	{"clip_fraction", "share of tokens whose ratio was clipped", func(s summary, _ lengths) *float64 {
 		return when(s.Updates > 0, s.ClipFraction)
 	}},
-	{"grad_norm", "norm of the gradient before clipping", func(s summary, _ lengths) *float64 {
-		return when(s.Updates > 0, s.GradNorm)
-	}},
+	{"grad_norm", "norm of the gradient before clipping", func(s summary, _ lengths) *float64 { return s.GradNorm }},
 	{"response_tokens", "tokens that the policy wrote, mean per trajectory",
 		func(_ summary, l lengths) *float64 { return l.tokens }},
 	{"turns", "mean per trajectory", func(_ summary, l lengths) *float64 { return l.turns }},

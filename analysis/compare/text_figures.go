@@ -2,7 +2,11 @@ package compare
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+
+	"github.com/ropewalk/ropewalk/internal/evaluation"
 )
 
 func (p *page) evaluations(c *Comparison) {
@@ -18,11 +22,19 @@ func (p *page) evaluations(c *Comparison) {
 			if d == nil {
 				continue
 			}
-			p.line("%-12s  %8d  A → %s  %5.1f%% → %5.1f%%  %10s  %s to %s", name, d.Problems, Letter(i+1), 100*d.Before,
-				100*d.After, Points(d.Mean), Points(d.Low), Points(d.High))
+			p.difference(name, i+1, d.Difference)
 			name = ""
+			for _, part := range slices.Sorted(maps.Keys(d.ByPart)) {
+				p.difference("  "+part, i+1, d.ByPart[part])
+			}
 		}
 	}
+}
+
+// difference prints the difference of a run to the first one.
+func (p *page) difference(name string, run int, d evaluation.Difference) {
+	p.line("%-12s  %8d  A → %s  %5.1f%% → %5.1f%%  %10s  %s to %s", name, d.Problems, Letter(run), 100*d.Before,
+		100*d.After, Points(d.Mean), Points(d.Low), Points(d.High))
 }
 
 // Points writes a difference of shares in percentage points.

@@ -50,6 +50,10 @@ func messages(e analysis.Episode, opening string) ([]json.RawMessage, error) {
 func made(e analysis.Episode, opening string) ([]json.RawMessage, error) {
 	all := []message{{Role: "user", Content: &e.Prompt.Problem}}
 	for _, t := range e.Turns {
+		if t.IsSummary() {
+			all = append(all, summary(t)...)
+			continue
+		}
 		calls := callsOf(e, t.Turn)
 		if inContent(e, t, opening) {
 			all = append(all, said(t, opening, calls)...)
@@ -68,6 +72,15 @@ func made(e analysis.Episode, opening string) ([]json.RawMessage, error) {
 		}
 	}
 	return out, nil
+}
+
+// summary returns the messages of a turn that asked the policy for a summary. What follows is another turn, so the last
+// message asks for it.
+func summary(t schema.TurnRow) []message {
+	ask, content, next := protocol.SummaryRequest, protocol.Message("", t.Response, func(int) bool { return false }),
+		protocol.SummaryContinue
+	return []message{{Role: "user", Content: &ask}, {Role: "assistant", Content: &content},
+		{Role: "user", Content: &next}}
 }
 
 // inContent reports whether the calls of a sampled turn are no <tool_call> blocks, and so stay in its content.

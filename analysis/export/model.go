@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,9 +12,9 @@ import (
 	"strings"
 
 	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/internal/pretrained"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/policy/gguf"
-	"github.com/ropewalk/ropewalk/policy/tokenizer"
 )
 
 // ModelForm is a way to write a checkpoint.
@@ -40,6 +41,8 @@ type ModelOptions struct {
 	Form       ModelForm
 	// Merge adds a LoRA adapter to the weights.
 	Merge bool
+	// Untied gives the output head of a folder a matrix of its own, for servers that do not reload a shared one.
+	Untied bool
 	// Dtype is the format of the weights. "" leaves a folder's files as they are committed, and is F32 where the
 	// weights are written again.
 	Dtype checkpoint.Dtype
@@ -84,8 +87,25 @@ func Model(ctx context.Context, record *analysis.Record, o ModelOptions, path st
 		if err != nil {
 			return "", err
 		}
+		if err := dropReference(files, adapter); err != nil {
+			return "", err
+		}
 		return o.write(files, part, fmt.Sprintf("%s step %d", o.Run, chosen.Step), adapter)
 	})
+}
+
+// dropReference removes the name of an adapter at a server, which nothing but the run needs, and refuses a folder
+// without the adapter itself: the base alone is not the model.
+func dropReference(dir string, adapter bool) error {
+	err := os.Remove(filepath.Join(dir, checkpoint.FileReference))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err == nil && !adapter:
+		return fmt.Errorf("%w: the checkpoint's adapter is at a Tinker server, which offers no download",
+			ErrNoCheckpoint)
+	}
+	return err
 }
 
 // Choose finds the checkpoint that a name or a number stands for.
@@ -142,7 +162,7 @@ func stepsOf(all []analysis.StepCheckpoint) string {
 
 // write makes the file or the folder from a checkpoint's files, and returns where it is.
 func (o ModelOptions) write(files, part, name string, adapter bool) (whole string, err error) {
-	again := o.Form == GGUF || o.Dtype != "" || adapter && o.Merge
+	again := o.Form == GGUF || o.Dtype != "" || o.Untied || adapter && o.Merge
 	if !again {
 		return files, nil
 	}
@@ -160,6 +180,11 @@ func (o ModelOptions) write(files, part, name string, adapter bool) (whole strin
 		dtype = checkpoint.F32
 	}
 	whole = filepath.Join(part, "model")
+	if o.Untied {
+		if c, err = c.Untie(); err != nil {
+			return "", err
+		}
+	}
 	if o.Form == HuggingFace {
 		return whole, rangeError(checkpoint.WriteModel(whole, c, dtype))
 	}
@@ -175,18 +200,8 @@ func rangeError(err error) error {
 }
 
 func writeGGUF(path, name string, c *checkpoint.Checkpoint, dtype checkpoint.Dtype) (err error) {
-	text, ok := c.Extra["tokenizer.json"]
-	if !ok {
-		return fmt.Errorf("%w: it has no tokenizer.json", ErrModel)
-	}
-	tokens, err := tokenizer.Load(text)
-	if err != nil {
-		return fmt.Errorf("%w: only the tokenizer that runs make can be written as GGUF: %w", ErrModel, err)
-	}
 	m := gguf.Model{Name: name, Checkpoint: c, Dtype: dtype}
-	m.Vocabulary.Tokens, m.Vocabulary.Bytes = tokens.Symbols()
-	m.Vocabulary.Merges = tokens.Merges()
-	if m.Vocabulary.ChatTemplate, err = gguf.ChatTemplate(c.Extra); err != nil {
+	if m.Vocabulary, err = pretrained.Vocabulary(c.Extra); err != nil {
 		return fmt.Errorf("%w: %w", ErrModel, err)
 	}
 	f, err := os.Create(path)

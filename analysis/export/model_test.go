@@ -12,6 +12,7 @@ import (
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/analysis/export"
 	"github.com/ropewalk/ropewalk/analysis/recordtest"
+	"github.com/ropewalk/ropewalk/internal/pretrained"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/policy/gguf"
 	"github.com/ropewalk/ropewalk/policy/tokenizer"
@@ -148,12 +149,17 @@ func TestModelFile(t *testing.T) {
 	write(t, record, export.ModelOptions{Checkpoint: "3", Merge: true}, folder)
 	c, err := checkpoint.Read(folder, false)
 	require.NoError(t, err)
+	vocabulary, err := pretrained.Vocabulary(c.Extra)
+	require.NoError(t, err)
 	tokens, err := rollout.NewTokenizer()
 	require.NoError(t, err)
 	symbols, single := tokens.Symbols()
+	require.Equal(t, symbols, vocabulary.Tokens)
+	require.Len(t, vocabulary.Added, len(symbols)-single)
+	require.EqualValues(t, single, vocabulary.Added[0])
 	var want bytes.Buffer
 	require.NoError(t, gguf.Write(&want, gguf.Model{Name: "r step 3", Checkpoint: c, Dtype: checkpoint.F32,
-		Vocabulary: gguf.Vocabulary{Tokens: symbols, Bytes: single}}))
+		Vocabulary: vocabulary}))
 	got, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.True(t, bytes.Equal(want.Bytes(), got))
@@ -259,7 +265,8 @@ func TestATokenizerThatGGUFCannotHold(t *testing.T) {
 			}
 			return files
 		}})
-	for which, want := range map[string]string{"1": "model is WordPiece", "0": "it has no tokenizer.json"} {
+	for which, want := range map[string]string{"1": "model WordPiece is not supported",
+		"0": "it has no tokenizer.json"} {
 		_, err := export.Model(context.Background(), analysis.New(objects),
 			export.ModelOptions{Run: "r", Checkpoint: which, Form: export.GGUF}, filepath.Join(t.TempDir(), "x"))
 		require.ErrorIs(t, err, export.ErrModel)

@@ -63,7 +63,7 @@ func episodeRow(run string, step int, e analysis.Episode, opening string) (schem
 func episodeTurn(t schema.TurnRow, calls []schema.ToolCallRow) schema.EpisodeTurn {
 	out := schema.EpisodeTurn{
 		Turn: t.Turn, Observation: t.Observation, Response: t.Response, Finish: t.Finish,
-		ContextTokens: t.ContextTokens, Tokens: int32(len(t.TokenIDs)),
+		ContextTokens: t.ContextTokens, Tokens: int32(len(t.TokenIDs)), Summary: t.IsSummary(),
 	}
 	for _, c := range calls {
 		out.ToolCalls = append(out.ToolCalls, schema.EpisodeCall{

@@ -83,7 +83,7 @@ func TestValues(t *testing.T) {
 		for name, v := range map[string]float64{
 			"train/reward": s.Reward, "train/success": s.Success, "train/trajectories": float64(s.Trajectories),
 			"selection/kept": float64(s.Kept), "selection/kept_groups": float64(s.KeptGroups),
-			"update/grad_norm": s.GradNorm, "update/optimizer_steps": float64(s.Updates),
+			"update/grad_norm": *s.GradNorm, "update/optimizer_steps": float64(s.Updates),
 			"update/advantage_mean": s.Advantages.Mean, "critic/loss": s.Critic.Loss,
 		} {
 			require.InDelta(t, v, value(got, name), 1e-9, "%s at step %d", name, s.Step)

@@ -144,8 +144,8 @@ func (l *large) update(step int, batch schema.Ref, rows []schema.BatchRow) schem
 			Tokens: tokens / 2,
 			Loss:   0.01 * l.rand.NormFloat64(), KL: 0.0004 * float64(i) * l.rand.Float64(), ClipFraction: above +
 				below,
-			Entropy:  0.05 + 0.3*math.Exp(-3*done) + 0.01*l.rand.Float64(),
-			RatioMax: 1.5, GradNorm: 0.6, LR: 1e-3, PolicyBefore: before, ClipFractionPositive: &above,
+			Entropy:  new(0.05 + 0.3*math.Exp(-3*done) + 0.01*l.rand.Float64()),
+			RatioMax: 1.5, GradNorm: new(0.6), LR: 1e-3, PolicyBefore: before, ClipFractionPositive: &above,
 			ClipFractionNegative: &below,
 			BelowPositive:        new(below / 2), AboveNegative: new(above / 2), DualClipFraction: new(0.0),
 			AdvantageMean: new(0.05 - 0.05*done), AdvantageStd: new(1 - 0.3*done), AdvantageMin: new(-2.5),

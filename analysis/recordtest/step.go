@@ -389,7 +389,7 @@ func (r *Run) update(step int, learnt ...schema.Ref) schema.Ref {
 		out[i] = schema.UpdateRow{
 			OptimizerStep: int64(2*step + i), Minibatch: int32(i), Rows: 3, Tokens: 6, Loss: 0.5,
 			KL: 0.01 * float64(i+1), ClipFraction: 0.1,
-			Entropy: 0.6, RatioMax: 1.5, GradNorm: 2, LR: 1e-3, PolicyBefore: before,
+			Entropy: new(0.6), RatioMax: 1.5, GradNorm: new(2.0), LR: 1e-3, PolicyBefore: before,
 			AdvantageMean: new(0.75 * float64(i)), AdvantageStd: new(1.5), AdvantageMin: new(-1.5),
 			AdvantageMax: new(1.5), AdvantageZero: new(0.0), AdvantagePositive: new(0.5),
 		}

@@ -57,7 +57,7 @@ func GatherComparison(ctx context.Context, o ComparisonOptions) (*ComparisonPage
 	for _, s := range overlays {
 		all = append(all, s.render(runs))
 	}
-	p.LeftOut = leftOut(all)[:len(leftOut(all))-len(neverRecorded)]
+	p.LeftOut = emptyFigures(all)
 	p.Sections = slices.DeleteFunc(all, func(s Section) bool { return len(s.Figures) == 0 })
 	return p, nil
 }

@@ -110,6 +110,9 @@ func heldOutDifferences(c *compare.Comparison) Figure {
 		Table: &Table{Columns: differenceColumns}}
 	eachPair(c, func(name string, run int, d *compare.Paired) {
 		f.Table.Rows = append(f.Table.Rows, differenceRow(name, "all", run, d.Difference))
+		for _, part := range slices.Sorted(maps.Keys(d.ByPart)) {
+			f.Table.Rows = append(f.Table.Rows, differenceRow(name, "part "+part, run, d.ByPart[part]))
+		}
 	})
 	if len(f.Table.Rows) == 0 {
 		f.Empty = "No two runs were evaluated on the same problems."

@@ -33,6 +33,14 @@ order by kind desc, step`},
   where t.run = RUN and t.excluded is null group by all
 )
 select success, labels, count(*) as n from s group by all order by all`},
+	{"call_outcomes", `with s as (
+  select t.trajectory_id, r.success::int as success, string_agg(
+    case when name = '' then '' else name || ': ' end || status, chr(31) order by t.turn, t.call) as labels
+  from tool_calls t join rewards r on t.run = r.run and t.step = r.step and t.trajectory_id = r.trajectory_id
+  where t.run = RUN and t.excluded is null group by all
+)
+select success, labels, count(*) as n from s group by all order by all`},
+	{"searching", searchSQL},
 	{"sequences", `with s as (
   select trajectory_id,
     string_agg(case when name = '' then '' else name || ': ' end || status, chr(31) order by turn, call) as labels

@@ -172,7 +172,8 @@ func TestDiagnosesOfTokens(t *testing.T) {
 	d := data{tokens: []stepTokens{{7, []analysis.TokenRow{row("a", -0.5, 1, 2), row("b", -1.5, -1, 1)}}}}
 	models := drawn(d, modelsApart)
 	// k1: mean of ±0.5 is 0; k3: mean of e^∓0.5 ± 0.5 − 1; ratios e^±0.5
-	require.Equal(t, []string{"7", "0", plainNumber((math.Exp(-0.5) + math.Exp(0.5) - 2) / 2), "0", "0.607 to 1.65"},
+	require.Equal(t, []string{"7", "0", plainNumber((math.Exp(-0.5) + math.Exp(0.5) - 2) / 2), "0", "0.607 to 1.65",
+		"0.5", "0.5", "0.5", "100.0%"},
 		models.Table.Rows[0])
 
 	eight := drawn(d, eightGroups)

@@ -119,9 +119,11 @@ var modelsApart = figure{
 	note: "In nats per token: the estimates k1 and k3 of KL(policy ‖ reference), and the mean difference between " +
 		"the log-probabilities of sampler and trainer for the same tokens, with the smallest and largest ratio of " +
 		"the two. The difference should be rounding only; otherwise sampler and trainer are different policies, and " +
-		"every importance ratio is off from the start.",
+		"every importance ratio is off from the start. Apart: its absolute value, on average, at the 99th percentile " +
+		"and at most, and the share of tokens whose probabilities differ by more than 1%.",
 	draw: func(d data, f *Figure) error {
-		f.Table = &Table{Columns: []string{"step", "k1 from the reference", "k3", "sampler − trainer", "ratios"}}
+		f.Table = &Table{Columns: []string{"step", "k1 from the reference", "k3", "sampler − trainer", "ratios",
+			"apart", "99%", "most", "> 1%"}}
 		for _, s := range d.tokens {
 			rows := rowsOf(s.rows, func(r analysis.TokenRow) (diagnose.Row, bool) {
 				row := diagnose.Row{LogProbs: wide(r.OldLogProbs), Old: wide(r.LogProbs),
@@ -139,7 +141,7 @@ var modelsApart = figure{
 			if err != nil {
 				return err
 			}
-			outside := "–"
+			outside, differences := "–", []string{"–", "–", "–", "–"}
 			both := slices.DeleteFunc(slices.Clone(rows), func(r diagnose.Row) bool { return r.Old == nil })
 			if err := ratios.AddTokens(both...); err != nil {
 				return err
@@ -147,13 +149,19 @@ var modelsApart = figure{
 			if len(both) > 0 {
 				spread := ratios.Report().Ratio
 				outside = fmt.Sprintf("%s to %s", plainNumber(spread.Min), plainNumber(spread.Max))
+				var m diagnose.Mismatch
+				if err := m.Add(both...); err != nil {
+					return err
+				}
+				r := m.Report()
+				differences = []string{plainNumber(r.Mean), plainNumber(r.P99), plainNumber(r.Max), percent(r.Beyond)}
 			}
 			r := kl.Report()
 			if r.ReferenceTokens+r.OldTokens == 0 {
 				continue
 			}
-			f.Table.Rows = append(f.Table.Rows, []string{whole(s.step), meanOver(r.K1, r.ReferenceTokens),
-				meanOver(r.K3, r.ReferenceTokens), meanOver(r.OffPolicy, r.OldTokens), outside})
+			f.Table.Rows = append(f.Table.Rows, append([]string{whole(s.step), meanOver(r.K1, r.ReferenceTokens),
+				meanOver(r.K3, r.ReferenceTokens), meanOver(r.OffPolicy, r.OldTokens), outside}, differences...))
 		}
 		if len(f.Table.Rows) == 0 {
 			f.Table, f.Empty = nil, noOutputs

@@ -100,16 +100,25 @@ var invalidKinds = figure{
 	},
 }
 
+// The Sankey diagrams of actions and of tool calls, of successes and of failures apart.
 var (
-	actionsOfSuccesses = actionFlows("actions-successes", "From one action to the next, in successes", 1)
-	actionsOfFailures  = actionFlows("actions-failures", "From one action to the next, in failures", 0)
+	actions   = flowsBy{question: "actions", word: "action", by: "by first word", empty: noActions}
+	toolCalls = flowsBy{question: "call_outcomes", word: "call", by: "by tool and outcome", empty: noCalls}
+
+	actionsOfSuccesses = actions.figure("actions-successes", "From one action to the next, in successes", 1)
+	actionsOfFailures  = actions.figure("actions-failures", "From one action to the next, in failures", 0)
+	callsOfSuccesses   = toolCalls.figure("calls-successes", "From one tool call to the next, in successes", 1)
+	callsOfFailures    = toolCalls.figure("calls-failures", "From one tool call to the next, in failures", 0)
 )
 
-// actionFlows is the Sankey diagram of the actions of successes or of failures.
-func actionFlows(id, title string, success int) figure {
-	return figure{id: id, title: title, asks: []string{"actions"}, empty: noActions,
+// flowsBy describes a pair of diagrams.
+type flowsBy struct{ question, word, by, empty string }
+
+// figure is the diagram of successes or of failures.
+func (by flowsBy) figure(id, title string, success int) figure {
+	return figure{id: id, title: title, asks: []string{by.question}, empty: by.empty,
 		draw: func(d data, f *Figure) error {
-			a := d.answers["actions"]
+			a := d.answers[by.question]
 			var all diagnose.Transitions
 			trajectories := 0
 			for i := range a.rows() {
@@ -124,13 +133,13 @@ func actionFlows(id, title string, success int) figure {
 			}
 			r := all.Report(diagnose.MinFrequency)
 			if len(r.Edges) == 0 {
-				f.Empty = "No such trajectory acted twice."
+				f.Empty = "No such trajectory has two " + by.word + "s."
 				return nil
 			}
 			flows := flowsOf(f.Title, r)
 			f.SVG, f.Legend = flows.SVG(), flows.Legend()
-			f.Note = fmt.Sprintf("Each column shows the first, second, … action of %d trajectories, by first word; "+
-				"bands lead to the next action. %s of the transitions repeat the action before them.", trajectories,
+			f.Note = fmt.Sprintf("Each column shows the first, second, … %s of %d trajectories, %s; bands lead to the "+
+				"next one. %s of the transitions repeat what was before them.", by.word, trajectories, by.by,
 				percent(r.Loops))
 			return nil
 		}}

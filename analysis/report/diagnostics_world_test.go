@@ -1,10 +1,14 @@
 package report
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/internal/evaluation"
 	"github.com/ropewalk/ropewalk/rl/diagnose"
 )
 
@@ -40,4 +44,16 @@ func TestBeforeTraining(t *testing.T) {
 	require.Equal(t, []string{"groups without variance", "50.0%", "VSPO, PRS", "≥ 60.0%", "no"}, f.Table.Rows[0])
 	require.Equal(t, "yes", f.Table.Rows[2][4])
 	require.Equal(t, "–", f.Table.Rows[3][1], "the record has no turns")
+}
+
+// The section of a cold start is shown where the run has measured both policies.
+func TestColdStart(t *testing.T) {
+	c := analysis.ColdStart{Change: evaluation.Difference{Mean: 0.25, Low: 0.125, High: 0.5}}
+	c.After.Calls.Rate = api.Rate{Success: 0.5, CILow: 0.25, CIHigh: 0.75, N: 4}
+	f := drawn(data{cold: &c}, coldStart)
+	require.Equal(t, [][]string{{"valid calls", "–", "50.0% [25.0, 75.0]", "raised"},
+		{"success", "–", "–", "changed, +25.0 points [+12.5, +50.0]"}}, f.Table.Rows)
+	at := slices.IndexFunc(sections, func(s section) bool { return s.id == "cold-start" })
+	require.True(t, sections[at].shown(data{cold: &c}, Options{}))
+	require.False(t, sections[at].shown(data{}, Options{}))
 }

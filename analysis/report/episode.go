@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,11 +18,23 @@ import (
 type Episode struct {
 	ID      string
 	Anchor  string // of the page
-	Kind    string // positive, negative or dropped
+	Kind    string // positive, negative or dropped; of an evaluation solved or not solved
 	Title   string
 	Facts   []Tile
+	Asked   string // what the environment showed first, in lines; empty for a question, which is the title
 	Turns   []Turn
 	Omitted int // tokens left out to keep the page small
+}
+
+// Class is the class of the page's style for the episode's kind.
+func (e Episode) Class() string {
+	switch e.Kind {
+	case "solved":
+		return "positive"
+	case "not solved":
+		return "negative"
+	}
+	return e.Kind
 }
 
 // Turn is one turn and its tool calls.
@@ -28,7 +42,10 @@ type Turn struct {
 	Number int
 	Spans  []Span
 	Cut    bool // at the token limit
-	Calls  []Call
+	// Summary is true where the policy wrote a summary of its episode instead of acting.
+	Summary bool
+	Calls   []Call
+	Moves   []Call // what actions led to, in an interactive environment
 }
 
 // Span is one piece as the page marks it up: class says its colours.
@@ -47,6 +64,15 @@ func (w pieceWriter) episode(e analysis.Episode) Episode {
 	r, t, s := e.Reward, e.Trajectory, e.Selection
 	out := Episode{ID: s.TrajectoryID, Anchor: "t-" + strings.ReplaceAll(s.TrajectoryID, "/", "-"),
 		Title: e.Prompt.Problem}
+	w.layout = w.layout.Of(e.Prompt)
+	if w.layout.Interactive() {
+		out.Asked = clipped(w.layout.Task(e.Prompt))
+		out.Title = titleOf(out.Asked, int(t.Level))
+	}
+	if e.Held != nil {
+		w.held(&out, e)
+		return out
+	}
 	reward := Tile{"reward", "none", ""}
 	switch {
 	case r != nil:
@@ -68,19 +94,69 @@ func (w pieceWriter) episode(e analysis.Episode) Episode {
 	if s.Masked != nil {
 		fate = "kept, masked: " + *s.Masked
 	}
-	out.Facts = []Tile{
-		reward, {"level", strconv.Itoa(int(t.Level)), ""},
-		{"selection", fate, ""}, {"answer", cmp.Or(t.FinalAnswer, "none"), "gold " + t.Gold},
-		{"tokens", strconv.Itoa(int(t.Tokens)), fmt.Sprintf("%d written by the policy", t.ResponseTokens)},
-		{"tool calls", strconv.Itoa(int(t.ToolCalls)), fmt.Sprintf("%d failed", t.ToolErrors)},
-	}
+	out.Facts = append([]Tile{reward, {"level", strconv.Itoa(int(t.Level)), ""}, {"selection", fate, ""}},
+		w.counted(e)...)
 	if e.Advantage != nil {
 		out.Facts = append(out.Facts, Tile{"advantage", chart.Value(*e.Advantage, chart.Plain),
 			fmt.Sprintf("weight %.3g, count %d", s.Weight, s.Count)})
 	}
+	if j := e.Judgement; j != nil {
+		out.Facts = append(out.Facts, judgement(*j))
+	}
 	w.turns(&out, e)
 	return out
 }
+
+// judgement is what a judge found of the episode's answer.
+func judgement(j schema.JudgementRow) Tile {
+	if j.Excluded != nil {
+		return Tile{"judge", "no verdict", *j.Excluded}
+	}
+	return Tile{"judge", j.Verdict, j.Criterion + "; " + j.Model}
+}
+
+// counted are the facts that trajectories of a step and of an evaluation share.
+func (w pieceWriter) counted(e analysis.Episode) (out []Tile) {
+	t := e.Trajectory
+	calls, failed := "tool calls", "failed"
+	if w.layout.Interactive() {
+		calls, failed = "actions", "invalid"
+	} else {
+		out = append(out, Tile{"answer", cmp.Or(t.FinalAnswer, "none"), "gold " + t.Gold})
+	}
+	return append(out,
+		Tile{"tokens", strconv.Itoa(int(t.Tokens)), fmt.Sprintf("%d written by the policy", t.ResponseTokens)},
+		Tile{calls, strconv.Itoa(int(t.ToolCalls)), fmt.Sprintf("%d %s", t.ToolErrors, failed)})
+}
+
+// held fills in an episode of an evaluation, which has neither reward nor selection.
+func (w pieceWriter) held(out *Episode, e analysis.Episode) {
+	out.Anchor, out.Kind = "e"+strings.TrimPrefix(out.Anchor, "t"), "not solved"
+	if e.Held.Success {
+		out.Kind = "solved"
+	}
+	how := "sample " + strconv.Itoa(int(e.Held.Sample))
+	if e.Held.Greedy {
+		how = "greedy"
+	}
+	out.Facts = append([]Tile{{"held out", out.Kind, how}, {"level", strconv.Itoa(int(e.Trajectory.Level)), ""}},
+		w.counted(e)...)
+	w.turns(out, e)
+}
+
+// titleOf is the last sentence of what was asked, as one line; a board has none.
+func titleOf(asked string, level int) string {
+	lines := strings.Split(asked, "\n")
+	for _, line := range slices.Backward(lines) {
+		if sentence.MatchString(line) {
+			return strings.TrimSpace(line)
+		}
+	}
+	return "level " + strconv.Itoa(level)
+}
+
+// sentence matches a line with two words of letters that begins with a capital.
+var sentence = regexp.MustCompile(`^\p{Lu}\p{L}*:? \p{L}{2,}`)
 
 // turns adds the episode's turns while there is room for their tokens.
 func (w pieceWriter) turns(out *Episode, e analysis.Episode) {
@@ -91,7 +167,7 @@ func (w pieceWriter) turns(out *Episode, e analysis.Episode) {
 			advantages = e.Advantages[from:to]
 		}
 		from += len(t.TokenIDs)
-		turn := Turn{Number: int(t.Turn), Cut: t.Finish == "length"}
+		turn := Turn{Number: int(t.Turn), Cut: t.Finish == "length", Summary: t.IsSummary()}
 		pieces := w.turn(t, advantages)
 		shown := min(left, len(pieces))
 		out.Omitted += len(pieces) - shown
@@ -101,20 +177,39 @@ func (w pieceWriter) turns(out *Episode, e analysis.Episode) {
 		}
 		for _, c := range e.Calls {
 			if c.Turn == t.Turn {
-				turn.Calls = append(turn.Calls, call(c))
+				turn.Calls = append(turn.Calls, w.call(c))
+			}
+		}
+		for _, x := range e.Transitions {
+			if x.Turn == t.Turn {
+				turn.Moves = append(turn.Moves, w.move(x))
 			}
 		}
 		out.Turns = append(out.Turns, turn)
 	}
 }
 
-func call(c schema.ToolCallRow) Call {
+// move shows what an action led to.
+func (w pieceWriter) move(x schema.TransitionRow) Call {
+	out := Call{Name: cmp.Or(x.Action, "(no action)"), Status: analysis.Verdict(x), Failed: !x.Valid}
+	if text := w.layout.Text("", x.Observation); text != "" {
+		out.Parts = append(out.Parts, Tile{Name: "seen", Value: clipped(text)})
+	}
+	return out
+}
+
+func (w pieceWriter) call(c schema.ToolCallRow) Call {
 	out := Call{Name: cmp.Or(c.Name, "(not a valid call)"), Status: c.Status, Failed: c.Status != "ok"}
 	if c.ExitCode != 0 {
 		out.Status += fmt.Sprintf(", exit code %d", c.ExitCode)
 	}
-	for _, p := range []Tile{{Name: "code", Value: c.Code}, {Name: "stdin", Value: c.Stdin},
-		{Name: "stdout", Value: c.Stdout}, {Name: "stderr", Value: c.Stderr}, {Name: "value", Value: c.Value}} {
+	given := ""
+	if c.Code == "" && c.Arguments != "{}" {
+		given = c.Arguments
+	}
+	for _, p := range []Tile{{Name: "given", Value: given}, {Name: "code", Value: c.Code},
+		{Name: "stdin", Value: c.Stdin}, {Name: "stdout", Value: w.layout.Text(c.Name, c.Stdout)},
+		{Name: "stderr", Value: c.Stderr}, {Name: "value", Value: c.Value}} {
 		if p.Value != "" {
 			p.Value = clipped(p.Value)
 			out.Parts = append(out.Parts, p)

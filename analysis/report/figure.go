@@ -38,6 +38,8 @@ type data struct {
 	tokens    []stepTokens // of a few steps, in their order
 	// offered is what the world offers before training; nil for a run without a finished step.
 	offered *diagnose.PropertyReport
+	// cold compares the policies before and after the warm start; nil if the run measures only the latter.
+	cold *analysis.ColdStart
 }
 
 // figure declares one figure: the questions it asks, why it can be empty, how to read it, and how to draw it.

@@ -57,7 +57,15 @@ type unit struct {
 
 // evaluated returns the success of each evaluation with its interval, for one level or for all ("").
 func evaluated(d data, level string) chart.Series {
-	a := d.answers["evaluations"]
+	label := level
+	if level == "" {
+		label = "all"
+	}
+	return evaluatedIn(d, d.answers["evaluations"], level, label)
+}
+
+// evaluatedIn does so with an answer and a column level of its own. label names the random stream of the intervals.
+func evaluatedIn(d data, a answer, level, label string) chart.Series {
 	var order []unit
 	means := map[unit][]float64{}
 	for i, step := range a.steps() {
@@ -69,10 +77,6 @@ func evaluated(d data, level string) chart.Series {
 			order = append(order, u)
 		}
 		means[u] = append(means[u], a.number(i, "success"))
-	}
-	label := level
-	if level == "" {
-		label = "all"
 	}
 	out := chart.Series{Bars: true, Reach: reach(a.steps())}
 	for _, u := range order {

@@ -56,6 +56,13 @@ func Gather(ctx context.Context, o Options) (*Page, error) {
 		if found {
 			d.offered = &offered
 		}
+		cold, found, err := record.ColdStart(ctx, o.Run)
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			d.cold = &cold
+		}
 	}
 	page := &Page{Run: run, Generation: gen, Tiles: tiles(d)}
 	var all []Section

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/policy/tokenizer"
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -21,9 +22,10 @@ type Piece struct {
 
 // pieceWriter splits turns into pieces.
 type pieceWriter struct {
-	tokens *tokenizer.Tokenizer // nil where the record has none
-	most   int                  // tokens of an episode
-	scale  float64              // the greatest |advantage| of the page
+	tokens tokenizer.Codec // nil where the record has none
+	most   int             // tokens of an episode
+	scale  float64         // the greatest |advantage| of the page
+	layout analysis.Layout
 }
 
 // turn splits a turn into pieces; advantages belong to its tokens and are nil for a turn that is not in the batch.

@@ -13,7 +13,8 @@ type Question struct {
 
 // questions are all that the report can ask of a run; figures and sections name those that they need. RUN stands for
 // the run's name, quoted.
-var questions = slices.Concat(runQuestions, diagnosticQuestions, taskQuestions, replayQuestions)
+var questions = slices.Concat(runQuestions, heldOutQuestions, diagnosticQuestions, taskQuestions, replayQuestions,
+	treeQuestions)
 
 // runQuestions are those of the figures of learning, selection, update and time.
 var runQuestions = []Question{
@@ -26,6 +27,12 @@ group by all order by step nulls first, tag, level, problem_id`},
 from evaluations where run = RUN and greedy group by all order by step nulls first, tag`},
 	{"levels", `select step, level, avg(success::int) as success, count(*) as trajectories
 from rewards where run = RUN group by step, level order by step, level`},
+	{"parts", `select r.step, p.part, avg(r.success::int) as success, count(*) as trajectories
+from rewards r join prompts p using (run, step, group_id)
+where r.run = RUN and p.part is not null group by r.step, p.part order by r.step, p.part`},
+	{"part_evaluations", `select step, tag, part as level, problem_id, avg(success::int) as success, count(*) as samples
+from evaluations where run = RUN and not greedy and part is not null
+group by all order by step nulls first, tag, level, problem_id`},
 	{"stages", stagesSQL},
 	{"orchestration", orchestrationSQL},
 	{"devices", devicesSQL},
@@ -33,6 +40,9 @@ from rewards where run = RUN group by step, level order by step, level`},
 	{"conversations", conversationsQuestion},
 	{"outcomes", `select step, case when kept then 'kept' else reason end as outcome, count(*) as trajectories
 from selection where run = RUN group by all order by step, outcome`},
+	{"judgements", `select step, case when excluded is null then verdict else 'no verdict' end as verdict,
+  string_agg(distinct model, ', ' order by model) as model, count(*) as trajectories
+from judgements where run = RUN group by all order by step, verdict`},
 	{"tool_errors", `select step,
   sum(tool_errors) filter (reward > 0) / nullif(sum(tool_calls) filter (reward > 0), 0) as positive,
   sum(tool_errors) filter (reward <= 0) / nullif(sum(tool_calls) filter (reward <= 0), 0) as negative

@@ -3,6 +3,7 @@ package report
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 
@@ -12,14 +13,27 @@ import (
 // Bounds of the trajectories on the page: a few of the first, the middle and the last step, each cut so that the page
 // stays small.
 const (
-	samplesPerStep = 8
-	mostTokens     = 30_000 // of all samples together
+	samplesPerStep       = 8
+	samplesPerEvaluation = 4
+	mostTokens           = 30_000 // of all samples together
 )
 
-// Sample is one step's episodes.
+// Sample is episodes of one step, or of its evaluation.
 type Sample struct {
-	Step     int
+	Step     int // analysis.NoStep before the first step
+	HeldOut  bool
 	Episodes []Episode
+}
+
+// Heading is the title above the episodes.
+func (s Sample) Heading() string {
+	switch {
+	case s.Step == analysis.NoStep:
+		return "Held-out tasks, before the first step"
+	case s.HeldOut:
+		return fmt.Sprintf("Held-out tasks, after step %d", s.Step)
+	}
+	return fmt.Sprintf("Step %d", s.Step)
 }
 
 // shown says which numbers the samples' tokens have.
@@ -77,11 +91,31 @@ func samples(ctx context.Context, record *analysis.Record, run string) (out []Sa
 		views = append(views, view)
 		n += len(view.Episodes)
 	}
-	known = look(views)
-	writer := pieceWriter{tokens: tokens, most: mostTokens / max(n, 1), scale: known.advantage}
+	held, err := record.Evaluation(ctx, run, analysis.LastEvaluation,
+		analysis.Choice{N: samplesPerEvaluation, Group: analysis.AnyGroup})
+	if err != nil && !errors.Is(err, analysis.ErrNoEvaluation) {
+		return nil, known, err
+	}
+	n += len(held.Episodes)
+	layout, err := v.Layout(ctx)
+	if err != nil {
+		return nil, known, err
+	}
+	known = look(append(views[:len(views):len(views)], analysis.StepView{Episodes: held.Episodes}))
+	writer := pieceWriter{tokens: tokens, most: mostTokens / max(n, 1), scale: known.advantage, layout: layout}
 	for _, view := range views {
 		s := Sample{Step: view.Summary.Step}
 		for _, e := range view.Episodes {
+			s.Episodes = append(s.Episodes, writer.episode(e))
+		}
+		out = append(out, s)
+	}
+	if len(held.Episodes) > 0 {
+		s := Sample{Step: held.Step, HeldOut: true}
+		for _, e := range held.Episodes {
+			if e.Held == nil { // it broke, and is no outcome
+				continue
+			}
 			s.Episodes = append(s.Episodes, writer.episode(e))
 		}
 		out = append(out, s)

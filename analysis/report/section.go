@@ -17,15 +17,30 @@ type LeftOut struct {
 	Titles []string
 }
 
-// neverRecorded are diagnoses of the papers that no record has the data for.
+// treesID is the section of runs with rollout.tree.
+const treesID = "trees"
+
+// neverRecorded are diagnoses of the papers that no record has the data for; of the first, no record without trees.
 var neverRecorded = []LeftOut{
 	{"Each trajectory is sampled from the start: the record has no branches.", []string{"Branches per trajectory"}},
 	{"The batch holds only their sum.", []string{"Step advantages and episode advantages"}},
 	{"The selection holds only scores, counts and weights.", []string{"VSPO's sampling probabilities"}},
 }
 
-// leftOut collects the empty figures of sections by their reasons.
+// leftOut collects what a page of one run leaves out.
 func leftOut(all []Section) []LeftOut {
+	out := emptyFigures(all)
+	trees := slices.ContainsFunc(all, func(s Section) bool { return s.ID == treesID })
+	for i, l := range neverRecorded {
+		if i > 0 || !trees {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// emptyFigures collects the empty figures of sections by their reasons.
+func emptyFigures(all []Section) []LeftOut {
 	var out []LeftOut
 	for _, s := range all {
 		for _, f := range s.empty {
@@ -36,7 +51,7 @@ func leftOut(all []Section) []LeftOut {
 			out[i].Titles = append(out[i].Titles, f.Title)
 		}
 	}
-	return append(out, neverRecorded...)
+	return out
 }
 
 // section declares a part of the page: its figures in their order, which name the questions they ask, and when it is
@@ -56,11 +71,22 @@ type section struct {
 
 // sections are the parts of the page, in their order.
 var sections = []section{
-	{id: "learning", title: "Learning", figures: []figure{reward, success, trainingLevels, evaluationLevels}},
-	{id: "selection", title: "Selection", figures: []figure{funnel, outcomes, zeroAdvantage, toolErrors}},
+	{id: "learning", title: "Learning", figures: []figure{reward, success, trainingLevels, evaluationLevels,
+		trainingParts, evaluationParts}},
+	{id: "cold-start", title: "Before and after the warm start", figures: []figure{coldStart},
+		shown: func(d data, _ Options) bool { return d.cold != nil }},
+	{id: "held-out", title: "Held-out tasks", figures: []figure{evaluationTypes, evaluationScores},
+		gate: "evaluation_kinds", shown: func(d data, _ Options) bool {
+			return d.answers["evaluation_kinds"].number(0, "n") > 0
+		}},
+	{id: "selection", title: "Selection", figures: []figure{funnel, outcomes, judged, zeroAdvantage, toolErrors}},
 	{id: "world", title: "World", figures: []figure{
 		beforeTraining, errorRates, invalidKinds, actionsOfSuccesses, actionsOfFailures,
+		callsOfSuccesses, callsOfFailures, searchEffort, searchOutcomes, searchRepeats,
 	}},
+	{id: treesID, title: "Trees", figures: []figure{treeTokens, treeRoles, treeSpread, treeRuns, treeDecisions,
+		oneTree},
+		gate: "trees", shown: func(d data, _ Options) bool { return d.answers["trees"].number(0, "n") > 0 }},
 	{id: "update", title: "Update", figures: []figure{
 		entropy, divergence, clipping, lengths, advantages, advantageSigns, gradients, criticFit, criticValues,
 	}},

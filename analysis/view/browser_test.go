@@ -117,5 +117,5 @@ func TestNamesOfFilters(t *testing.T) {
 		`...[...document.querySelectorAll("#filters [name]")].map((i) => i.name),`+
 		`...[...document.querySelectorAll(".choice")].map((c) => c.dataset.key)])])`)), &names))
 	slices.Sort(names)
-	require.Equal(t, []string{"fate", "level", "max", "min", "q", "status", "step", "where"}, names)
+	require.Equal(t, []string{"fate", "level", "max", "min", "part", "q", "status", "step", "where"}, names)
 }

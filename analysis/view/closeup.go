@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/ropewalk/ropewalk/analysis"
@@ -18,7 +19,8 @@ var ErrNoTrajectory = errors.New("is not among the finished steps")
 // Closeup is one trajectory as its page shows it.
 type Closeup struct {
 	ID    string         `json:"id"`
-	Row   map[string]any `json:"row"` // of the index, without its text
+	Row   map[string]any `json:"row"`   // of the index, without its text
+	Asked string         `json:"asked"` // what the policy was asked, laid out
 	Group []string       `json:"group"`
 	Turns []Turn         `json:"turns"`
 	Notes []Note         `json:"notes"` // what the record says besides
@@ -38,9 +40,11 @@ type Note struct {
 type Turn struct {
 	Number int    `json:"number"`
 	Finish string `json:"finish"`
-	Broken string `json:"broken,omitempty"` // why there is no response
-	Pieces Pieces `json:"pieces"`
-	Calls  []Call `json:"calls"`
+	// Summary is true where the policy wrote a summary of its episode instead of acting.
+	Summary bool   `json:"summary,omitempty"`
+	Broken  string `json:"broken,omitempty"` // why there is no response
+	Pieces  Pieces `json:"pieces"`
+	Calls   []Call `json:"calls"`
 	// Environment tells what an action led to in an interactive environment.
 	Environment []Note `json:"environment,omitempty"`
 }
@@ -70,11 +74,12 @@ func (v *Viewer) Closeup(ctx context.Context, id string) (Closeup, error) {
 	if !ok {
 		return out, fmt.Errorf("trajectory %q: its step is %v", id, row["step"])
 	}
-	read, err := v.stepOf(ctx, int(step))
+	recorded, held := strings.CutPrefix(id, heldPrefix)
+	read, err := v.stepOf(ctx, int(step), held)
 	if err != nil {
 		return out, err
 	}
-	if c, ok := read.trajectories[id]; ok { // the step's shards hold nothing of a skipped one
+	if c, ok := read.trajectories[recorded]; ok { // the step's shards hold nothing of a skipped one
 		out.show(c, read)
 	}
 	return out, nil
@@ -100,7 +105,8 @@ func (v *Viewer) Group(ctx context.Context, group string) ([]Closeup, error) {
 
 // show fills in what the step's shards hold.
 func (c *Closeup) show(from analysis.Closeup, s readStep) {
-	c.Advantage = from.Advantage
+	c.Advantage, s.layout = from.Advantage, s.layout.Of(from.Prompt)
+	c.Asked = s.layout.Task(from.Prompt)
 	if m := from.Trajectory.Messages; m != nil {
 		c.Messages = *m
 	}
@@ -108,32 +114,33 @@ func (c *Closeup) show(from analysis.Closeup, s readStep) {
 		c.Notes = append(c.Notes, Note{"penalties", fmt.Sprintf("errors %.3g, format %.3g", r.ErrorPenalty,
 			r.FormatPenalty)})
 	}
-	if e := from.Prompt.Expression; e != "" {
+	if e := from.Prompt.Expression; e != "" && !s.layout.Interactive() {
 		c.Notes = append(c.Notes, Note{"expression", e})
 	}
 	pieces := s.splitter.turns(from)
 	for i, t := range from.Turns {
-		turn := Turn{Number: int(t.Turn), Finish: t.Finish, Pieces: pieces[i], Calls: []Call{}}
+		turn := Turn{Number: int(t.Turn), Finish: t.Finish, Summary: t.IsSummary(), Pieces: pieces[i], Calls: []Call{}}
 		if t.Excluded != nil {
 			turn.Broken = *t.Excluded
 		}
 		for _, call := range from.Calls {
 			if call.Turn == t.Turn {
-				turn.Calls = append(turn.Calls, callOf(call))
+				turn.Calls = append(turn.Calls, callOf(call, s.layout))
 			}
 		}
 		for _, x := range from.Transitions {
 			if x.Turn == t.Turn {
-				turn.Environment = append(turn.Environment, environment(x, s.lay)...)
+				turn.Environment = append(turn.Environment, environment(x, s.layout)...)
 			}
 		}
 		c.Turns = append(c.Turns, turn)
 	}
 }
 
-func callOf(c schema.ToolCallRow) Call {
+func callOf(c schema.ToolCallRow, layout analysis.Layout) Call {
 	out := Call{Name: cmp.Or(c.Name, "(not a valid call)"), Status: cmp.Or(c.Status, "no verdict"), Exit: c.ExitCode}
-	all := []Note{{"code", c.Code}, {"stdin", c.Stdin}, {"stdout", c.Stdout}, {"stderr", c.Stderr}, {"value", c.Value}}
+	all := []Note{{"code", c.Code}, {"stdin", c.Stdin}, {"stdout", layout.Text(c.Name, c.Stdout)},
+		{"stderr", c.Stderr}, {"value", c.Value}}
 	if c.Code == "" && c.Arguments != "{}" {
 		all = append([]Note{{"arguments", c.Arguments}}, all...)
 	}
@@ -147,21 +154,9 @@ func callOf(c schema.ToolCallRow) Call {
 	return out
 }
 
-func environment(x schema.TransitionRow, lay func(observation string) string) []Note {
-	verdict := fmt.Sprintf("reward %.4g", x.Reward)
-	switch {
-	case x.Excluded != nil:
-		verdict = *x.Excluded
-	case !x.WellFormed:
-		verdict += ", not in the protocol's form"
-	case !x.Valid:
-		verdict += ", not a known action"
-	case x.Success:
-		verdict += ", solved"
-	case x.Done:
-		verdict += ", over"
-	}
-	out := []Note{{"action", x.Action}, {"verdict", verdict}, {"observation", lay(x.Observation)}}
+func environment(x schema.TransitionRow, layout analysis.Layout) []Note {
+	out := []Note{{"action", x.Action}, {"verdict", analysis.Verdict(x)},
+		{"observation", layout.Text("", x.Observation)}}
 	return slices.DeleteFunc(out, func(n Note) bool { return n.Text == "" })
 }
 
@@ -169,7 +164,7 @@ func environment(x schema.TransitionRow, lay func(observation string) string) []
 type readStep struct {
 	trajectories map[string]analysis.Closeup
 	splitter     splitter
-	lay          func(observation string) string // for a person to read
+	layout       analysis.Layout
 }
 
 // closeups keeps the decoded shards of the steps that were looked at last.
@@ -180,24 +175,26 @@ type closeups struct {
 
 type keptStep struct {
 	step int
+	held bool // the step's evaluation
 	read func() (readStep, error)
 }
 
 // stepsKept is how many steps are kept in memory, decoded.
 const stepsKept = 3
 
-// stepOf reads a step's shards, once for readers at the same time. A failure is not kept.
-func (v *Viewer) stepOf(ctx context.Context, step int) (readStep, error) {
+// stepOf reads the shards of a step, or of its evaluation, once for readers at the same time. A failure is not kept.
+func (v *Viewer) stepOf(ctx context.Context, step int, held bool) (readStep, error) {
 	c := &v.closeups
 	c.mu.Lock()
-	i := slices.IndexFunc(c.steps, func(k *keptStep) bool { return k.step == step })
+	i := slices.IndexFunc(c.steps, func(k *keptStep) bool { return k.step == step && k.held == held })
 	var kept *keptStep
 	if i >= 0 {
 		kept = c.steps[i]
 		c.steps = append(slices.Delete(c.steps, i, i+1), kept)
 	} else {
 		ctx := context.WithoutCancel(ctx) // others may wait for the same step
-		kept = &keptStep{step: step, read: sync.OnceValues(func() (readStep, error) { return v.readStep(ctx, step) })}
+		kept = &keptStep{step: step, held: held,
+			read: sync.OnceValues(func() (readStep, error) { return v.readStep(ctx, step, held) })}
 		c.steps = append(c.steps, kept)
 		c.steps = c.steps[max(0, len(c.steps)-stepsKept):]
 	}
@@ -211,14 +208,21 @@ func (v *Viewer) stepOf(ctx context.Context, step int) (readStep, error) {
 	return out, err
 }
 
-func (v *Viewer) readStep(ctx context.Context, step int) (readStep, error) {
+func (v *Viewer) readStep(ctx context.Context, step int, held bool) (readStep, error) {
 	v.mu.Lock()
 	visible := v.visible
 	v.mu.Unlock()
 	if visible == nil {
 		return readStep{}, fmt.Errorf("step %d: %w", step, analysis.ErrNoStep)
 	}
-	all, err := visible.Closeups(ctx, step)
+	read := visible.Closeups
+	if held {
+		read = visible.EvaluationCloseups
+		if step == 0 {
+			step = analysis.NoStep
+		}
+	}
+	all, err := read(ctx, step)
 	if err != nil {
 		return readStep{}, err
 	}
@@ -226,11 +230,12 @@ func (v *Viewer) readStep(ctx context.Context, step int) (readStep, error) {
 	if err != nil {
 		return readStep{}, err
 	}
-	lay, err := visible.Lay(ctx)
+	layout, err := visible.Layout(ctx)
 	if err != nil {
 		return readStep{}, err
 	}
-	out := readStep{trajectories: make(map[string]analysis.Closeup, len(all)), splitter: splitter{tokens}, lay: lay}
+	out := readStep{trajectories: make(map[string]analysis.Closeup, len(all)), splitter: splitter{tokens},
+		layout: layout}
 	for _, c := range all {
 		out.trajectories[c.Trajectory.TrajectoryID] = c
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"database/sql/driver"
 	"slices"
+	"strings"
 	"unsafe"
 
 	"github.com/ropewalk/ropewalk/analysis"
@@ -29,8 +30,10 @@ type value func(step int, o *analysis.Outcome) driver.Value
 func Columns() []Column { return slices.Clone(columns) }
 
 var columns = []Column{
-	{"step", "integer", "the step that sampled it",
-		func(step int, _ *analysis.Outcome) driver.Value { return int32(step) }},
+	{"part", "text", "training, or evaluation for an episode on a held-out task",
+		func(_ int, o *analysis.Outcome) driver.Value { return text(partOf(o)) }},
+	{"step", "integer", "the step that sampled it; 0 for the evaluation before the first step",
+		func(step int, _ *analysis.Outcome) driver.Value { return int32(max(step, 0)) }},
 	{"group_id", "text", "the group: the trajectories of one prompt",
 		func(_ int, o *analysis.Outcome) driver.Value { return text(o.GroupID) }},
 	{"trajectory_id", "text", "the trajectory",
@@ -47,10 +50,13 @@ var columns = []Column{
 	{"outcome", "double", "the part of the reward that judges the answer",
 		scored(func(r *schema.RewardRow) driver.Value { return r.Outcome })},
 	{"success", "boolean", "whether the answer is right",
-		scored(func(r *schema.RewardRow) driver.Value { return r.Success })},
+		func(_ int, o *analysis.Outcome) driver.Value { return success(o) }},
+	{"greedy", "boolean", "whether the likeliest response was taken; null in training",
+		func(_ int, o *analysis.Outcome) driver.Value { return greedy(o) }},
 	{"verdict", "text", "how the answer compared with the gold answer",
 		scored(func(r *schema.RewardRow) driver.Value { return text(r.Verdict) })},
-	{"fate", "text", "kept, masked: REASON, the reason why it was dropped, or undecided",
+	{"fate", "text", "kept, masked: REASON, the reason why it was dropped, or undecided; of an evaluation solved, " +
+		"not solved or excluded",
 		func(_ int, o *analysis.Outcome) driver.Value { return text(fate(o)) }},
 	{"kept", "boolean", "whether the update could learn from it",
 		selected(func(s *schema.SelectionRow) driver.Value { return s.Kept })},
@@ -118,10 +124,51 @@ func answer(t *schema.TrajectoryRow) driver.Value {
 	return text(t.FinalAnswer)
 }
 
-// fate is what became of a trajectory: whether the update learnt from it, and why not.
+// The parts of the index.
+const (
+	partTraining   = "training"
+	partEvaluation = "evaluation"
+)
+
+// heldPrefix begins the ids of an evaluation's groups and episodes in the index. Those of a step have the same ids in
+// the record.
+const heldPrefix = partEvaluation + "/"
+
+func partOf(o *analysis.Outcome) string {
+	if strings.HasPrefix(o.TrajectoryID, heldPrefix) {
+		return partEvaluation
+	}
+	return partTraining
+}
+
+func success(o *analysis.Outcome) driver.Value {
+	switch {
+	case o.Held != nil:
+		return o.Held.Success
+	case o.Reward != nil:
+		return o.Reward.Success
+	}
+	return nil
+}
+
+func greedy(o *analysis.Outcome) driver.Value {
+	if o.Held == nil {
+		return nil
+	}
+	return o.Held.Greedy
+}
+
+// fate is what became of a trajectory: whether the update learnt from it, and why not; of an evaluation, whether it is
+// solved.
 func fate(o *analysis.Outcome) string {
 	s := o.Selection
 	switch {
+	case o.Held != nil && o.Held.Success:
+		return "solved"
+	case o.Held != nil:
+		return "not solved"
+	case partOf(o) == partEvaluation:
+		return "excluded"
 	case s == nil:
 		return "undecided"
 	case s.Kept && s.Masked != nil:

@@ -37,13 +37,49 @@ func (v *Viewer) add(ctx context.Context, run analysis.Run, visible *analysis.Vi
 		}
 		v.tally.add(found)
 		v.change(func(s *State) {
-			s.Run, s.Waiting, s.Facets, s.Rows, s.Problem = run, len(missing)-n, v.tally.facets(), v.tally.rows, ""
+			s.Run, s.Waiting, s.Contents, s.Problem = run, len(missing)-n, v.tally.contents(), ""
 			s.Steps = slices.Sorted(slices.Values(append(slices.Clone(s.Steps), missing[:n]...)))
 		})
 		if broken != nil {
 			return broken
 		}
 		missing = missing[n:]
+	}
+	return nil
+}
+
+// addEvaluations adds the episodes of the evaluations that the index lacks.
+func (v *Viewer) addEvaluations(ctx context.Context, visible *analysis.Visible) error {
+	steps, err := visible.Evaluated(ctx)
+	if err != nil {
+		return err
+	}
+	for _, step := range steps {
+		if slices.Contains(v.evaluated, step) {
+			continue
+		}
+		rows, err := visible.EvaluationOutcomes(ctx, step)
+		if err != nil {
+			return err
+		}
+		found := newTally()
+		row := make([]driver.Value, len(columns))
+		if err := v.index.Add(ctx, func(put func([]driver.Value) error) error {
+			for i := range rows {
+				rows[i].GroupID, rows[i].TrajectoryID = heldPrefix+rows[i].GroupID, heldPrefix+rows[i].TrajectoryID
+				values(row, step, &rows[i])
+				if err := put(row); err != nil {
+					return fmt.Errorf("put episode %s into the index: %w", rows[i].TrajectoryID, err)
+				}
+				found.count(&rows[i])
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+		v.evaluated = append(v.evaluated, step)
+		v.held.add(found)
+		v.change(func(s *State) { s.Held = v.held.contents() })
 	}
 	return nil
 }
@@ -155,6 +191,9 @@ func addCounts[K comparable](to, from map[K]int) {
 		to[k] += n
 	}
 }
+
+// contents are the counts as the page reads them.
+func (t *tally) contents() Contents { return Contents{Rows: t.rows, Facets: t.facets()} }
 
 // facets are the values that a reader can choose from: levels in their order, the others by their frequency after the
 // one that means all went well.

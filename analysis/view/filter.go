@@ -10,9 +10,10 @@ import (
 	"strings"
 )
 
-// Filter says which trajectories a list shows, and in which order. The zero value shows all of them, the newest step
-// first.
+// Filter says which trajectories a list shows, and in which order. The zero value shows all those of steps, the newest
+// step first.
 type Filter struct {
+	Held          bool // the episodes of evaluations, instead of the trajectories of steps
 	Steps, Levels []Range
 	Reward        Interval
 	Statuses      []string // a call of one of these statuses; NoCalls for trajectories without calls
@@ -36,6 +37,7 @@ const NoCalls = "none"
 const (
 	keyStep, keyLevel, keyLow, keyHigh, keyStatus = "step", "level", "min", "max", "status"
 	keyFate, keyText, keyWhere, keySort           = "fate", "q", "where", "sort"
+	keyPart                                       = "part"
 )
 
 // ParseFilter reads a filter from the query of an address.
@@ -51,6 +53,13 @@ func ParseFilter(q url.Values) (f Filter, err error) {
 	}
 	if f.Reward.High, err = bound(keyHigh, q.Get(keyHigh)); err != nil {
 		return f, err
+	}
+	switch part := q.Get(keyPart); part {
+	case "", partTraining:
+	case partEvaluation:
+		f.Held = true
+	default:
+		return f, fmt.Errorf("%s: want %s or %s, got %q", keyPart, partTraining, partEvaluation, part)
 	}
 	f.Statuses, f.Fates = q[keyStatus], q[keyFate]
 	f.Text, f.Where = strings.TrimSpace(q.Get(keyText)), strings.TrimSpace(q.Get(keyWhere))
@@ -109,6 +118,11 @@ func (c *clause) add(condition string, args ...any) {
 // ends there.
 func (f Filter) clause() clause {
 	var c clause
+	part := partTraining
+	if f.Held {
+		part = partEvaluation
+	}
+	c.add("part = ?", part)
 	c.within("step", f.Steps)
 	c.within("level", f.Levels)
 	if !math.IsNaN(f.Reward.Low) {

@@ -5,16 +5,23 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ropewalk/ropewalk/env/environments"
+	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/analysis/recordtest"
 	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/store/mem"
 )
 
-// What an environment showed is laid out as its declaration says.
-func TestObservationsAreLaidOut(t *testing.T) {
-	row := schema.TransitionRow{Action: "click[red]", WellFormed: true, Valid: true,
-		Observation: "'Back to Search' [SEP] 'color' [SEP] 'red'"}
-	shop, ok := environments.Named("webshop")
-	require.True(t, ok)
-	notes := environment(row, shop.Lay)
-	require.Contains(t, notes, Note{"observation", "Back to Search\ncolor\nred"})
+// What an action led to is told in words. Without a layout, texts stay as they are.
+func TestTransitionsAreTold(t *testing.T) {
+	objects := mem.New()
+	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 1, Seed: 1})
+	visible, err := analysis.New(objects).Visible(t.Context(), "r")
+	require.NoError(t, err)
+	layout, err := visible.Layout(t.Context())
+	require.NoError(t, err)
+	row := schema.TransitionRow{Action: "sing", WellFormed: true, Reward: -0.1, Observation: "<b>"}
+	require.Equal(t, []Note{{"action", "sing"}, {"verdict", "reward -0.1, not a known action"}, {"observation", "<b>"}},
+		environment(row, layout))
+	row.Valid, row.Done, row.Success = true, true, true
+	require.Equal(t, Note{"verdict", "reward -0.1, solved"}, environment(row, layout)[1])
 }

@@ -29,7 +29,8 @@ type Summary struct {
 }
 
 // listed are the columns of a list's rows.
-var listed = []string{"step", "group_id", "trajectory_id", "level", "problem", "answer", "gold", "reward", "success",
+var listed = []string{"part", "step", "group_id", "trajectory_id", "level", "problem", "answer", "gold", "reward",
+	"success",
 	"verdict", "fate", "turns", "tool_calls", "tool_errors", "statuses", "tokens", "response_tokens", "finish"}
 
 // counted are the columns of the summary.
@@ -37,7 +38,7 @@ const counted = "count(*), avg(reward), avg(success::int), count(*) filter (kept
 
 // List reads a page of the trajectories that a filter selects.
 func (v *Viewer) List(ctx context.Context, f Filter, p Page) (List, error) {
-	out := List{Columns: listed, Rows: [][]any{}, All: v.State().Rows}
+	out := List{Columns: listed, Rows: [][]any{}, All: v.State().of(f.Held).Rows}
 	c := f.clause()
 	found, err := v.index.Ask(ctx, f.query(c, p), c.args...)
 	if err != nil {

@@ -29,7 +29,7 @@ type Pieces struct {
 }
 
 // splitter splits turns into pieces.
-type splitter struct{ tokens *tokenizer.Tokenizer } // nil where the record has none
+type splitter struct{ tokens tokenizer.Codec } // nil where the record has none
 
 // turns splits every turn of a trajectory.
 func (s splitter) turns(c analysis.Closeup) []Pieces {

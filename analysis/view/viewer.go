@@ -31,10 +31,12 @@ type Options struct {
 
 // Viewer reads one run for its page. It is safe for concurrent use; the caller closes it.
 type Viewer struct {
-	options Options
-	record  *analysis.Record
-	index   *sql.Index
-	tally   tally // of the index; one goroutine follows
+	options   Options
+	record    *analysis.Record
+	index     *sql.Index
+	tally     tally // of the index's trajectories of steps; one goroutine follows
+	held      tally // of its episodes of evaluations
+	evaluated []int // the steps whose evaluations the index holds
 
 	mu      sync.Mutex
 	state   State
@@ -50,15 +52,29 @@ type Viewer struct {
 
 // State says how much of the run the index holds. It is never changed, but replaced.
 type State struct {
-	Version  int                `json:"version"` // grows with every change
-	Run      analysis.Run       `json:"run"`
-	Steps    []int              `json:"steps"`   // in the index, in their order
-	Waiting  int                `json:"waiting"` // finished steps that the index lacks yet
-	Rows     int                `json:"rows"`
-	Facets   map[string][]Facet `json:"facets"`
-	Problem  string             `json:"problem,omitempty"` // why the record cannot be followed at the moment
-	Gap      string             `json:"gap,omitempty"`     // which heads are missing
-	Complete bool               `json:"complete"`          // the index holds every finished step
+	Version int          `json:"version"` // grows with every change
+	Run     analysis.Run `json:"run"`
+	Steps   []int        `json:"steps"`   // in the index, in their order
+	Waiting int          `json:"waiting"` // finished steps that the index lacks yet
+	Contents
+	Held     Contents `json:"held"`              // the episodes of evaluations
+	Problem  string   `json:"problem,omitempty"` // why the record cannot be followed at the moment
+	Gap      string   `json:"gap,omitempty"`     // which heads are missing
+	Complete bool     `json:"complete"`          // the index holds every finished step
+}
+
+// Contents counts what the index holds of steps, or of evaluations.
+type Contents struct {
+	Rows   int                `json:"rows"`
+	Facets map[string][]Facet `json:"facets"`
+}
+
+// of returns the contents of one part of the index.
+func (s State) of(held bool) Contents {
+	if held {
+		return s.Held
+	}
+	return s.Contents
 }
 
 // Open opens a viewer of a run that exists. Its index is empty until Follow fills it.
@@ -73,13 +89,14 @@ func Open(ctx context.Context, o Options) (*Viewer, error) {
 	if o.Messages == nil {
 		o.Messages = io.Discard
 	}
-	v := &Viewer{options: o, tally: newTally(), changed: make(chan struct{})}
+	v := &Viewer{options: o, tally: newTally(), held: newTally(), changed: make(chan struct{})}
 	v.record = analysis.New(o.Store).WithCache(files).WithGaps(v.warn)
 	run, err := v.run(ctx)
 	if err != nil {
 		return nil, err
 	}
-	v.state = State{Run: run, Steps: []int{}, Facets: map[string][]Facet{}, Waiting: run.StepsDone}
+	v.state = State{Run: run, Steps: []int{}, Contents: v.tally.contents(), Held: v.held.contents(),
+		Waiting: run.StepsDone}
 	v.figures.gather = func(ctx context.Context) (*report.Page, error) {
 		return report.Gather(ctx, report.Options{Store: o.Store, Cache: o.Cache, Run: o.Run,
 			Server: v.lastObserved()})
@@ -170,6 +187,9 @@ func (v *Viewer) look(ctx context.Context) error {
 	v.mu.Unlock()
 	missing := slices.DeleteFunc(visible.Steps(), func(s int) bool { return slices.Contains(before.Steps, s) })
 	if err := v.add(ctx, run, visible, missing); err != nil {
+		return err
+	}
+	if err := v.addEvaluations(ctx, visible); err != nil {
 		return err
 	}
 	v.change(func(s *State) { s.Run, s.Complete, s.Waiting, s.Problem = run, true, 0, "" })

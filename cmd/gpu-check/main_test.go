@@ -106,6 +106,15 @@ func TestMiniature(t *testing.T) {
 	require.Positive(t, generate.Ratio)
 	require.Less(t, generate.MaxDelta, 1e-5)
 	require.Zero(t, generate.RowsFlipped)
+	together := figuresOf[togetherFigures](t, held, "together").Sizes[0]
+	require.Empty(t, together.Error)
+	require.GreaterOrEqual(t, together.Steps, 2)
+	require.GreaterOrEqual(t, together.Generations, 1)
+	require.InEpsilon(t, together.TrainTogether/together.TrainAlone, together.TrainShare, 1e-9)
+	require.InEpsilon(t, together.SampleTogether/together.SampleAlone, together.SampleShare, 1e-9)
+	require.Positive(t, together.SecondsTogether)
+	require.Greater(t, together.TrainerBytes, int64(100<<20), "a process with torch in it")
+	require.Greater(t, together.SamplerBytes, int64(100<<20))
 	save := figuresOf[saveFigures](t, held, "save").Sizes[0]
 	require.True(t, save.Optimizer)
 	require.Greater(t, save.SavedBytes, 12*tokens.Params)

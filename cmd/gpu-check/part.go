@@ -36,6 +36,7 @@ func parts() []part {
 		{"peer", against},
 		{"tax", tax},
 		{"generate", generate},
+		{"together", together},
 		{"save", save},
 		{"deterministic", deterministic},
 		{"kill", kill},

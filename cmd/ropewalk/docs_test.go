@@ -246,7 +246,7 @@ func TestDocumentedFlags(t *testing.T) {
 }
 
 // foreignFlags lists flags of other programs that pages name by themselves.
-var foreignFlags = []string{"--lora-modules", "--enable-lora"} // vLLM
+var foreignFlags = []string{"--lora-modules", "--enable-lora", "--no-enable-chunked-prefill"} // vLLM
 
 // Every query of the documentation runs, on an empty record.
 func TestDocumentedQueries(t *testing.T) {

@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -14,46 +17,59 @@ import (
 	"github.com/ropewalk/ropewalk/analysis/export"
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/runs"
+	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
 type evaluateOptions struct {
-	environment, id              string
+	environment, recipe, id      string
 	set                          []string
 	samples, problems, maxTokens int
-	json                         bool
+	debate, rounds               int
+	aggressive, json             bool
 }
 
 func evaluateCommand(con *console) *cobra.Command {
 	o := evaluateOptions{}
 	cmd := &cobra.Command{
-		Use:   "evaluate RUN[@STEP]",
-		Short: "measure a policy of a run on held-out problems, in any environment",
-		Long: "evaluate starts the workflow EvaluateRun, which measures one policy of RUN. It has a record of its\n" +
-			"own, which `runs`, `show`, `report`, `view`, `sql` and `verify` read like a training's. STEP is the\n" +
-			"number of a step, latest (the default) or best; 0 is the policy before the first step. The recipe is\n" +
-			"RUN's, with the given changes. It prints success, pass@k, pass^k and success by level with 95%\n" +
-			"intervals, and the score, exact match and F1 where the environment has them.",
+		Use:   "evaluate RUN[@STEP]|FOLDER",
+		Short: "measure a policy of a run, or a model in a folder, on held-out problems in any environment",
+		Long: "evaluate starts the workflow EvaluateRun, which measures one policy. It has a record of its own,\n" +
+			"which `runs`, `show`, `report`, `view`, `sql` and `verify` read like a training's. STEP is the number\n" +
+			"of a step, latest (the default) or best; 0 is the policy before the first step. The recipe is RUN's,\n" +
+			"with the given changes. FOLDER is a path with a slash (./model): a Hugging Face folder as\n" +
+			"`export --checkpoint` writes it. It is stored once; its recipe is --recipe, or has the defaults of\n" +
+			"--environment.\n\n" +
+			"It prints success, pass@k, pass^k, and success by level and type of task with 95% intervals, and the\n" +
+			"score, exact match and F1 where the environment has them. The same command goes on where an earlier\n" +
+			"one was interrupted, and prints the recorded result when it was not.",
 		Example: "  ropewalk evaluate quickstart-s1-20260102-030405 --samples 16\n" +
 			"  ropewalk evaluate quickstart-s1-20260102-030405@best --set evaluation.temperature=0.6\n" +
-			"  ropewalk evaluate household-s1-20260102-030405@0 --problems 64 --set environment.split=unseen",
-		Args: exactly("RUN[@STEP]"),
+			"  ropewalk evaluate household-s1-20260102-030405@0 --problems 64 --set environment.settings.seen=false\n" +
+			"  ropewalk evaluate ./model --environment sokoban --set rollout.max_turns=15 --samples 8\n" +
+			"  ropewalk evaluate shop-s1-20260102-030405 --debate 3 --rounds 2 --aggressive",
+		Args: exactly("RUN[@STEP]|FOLDER"),
 		RunE: func(cmd *cobra.Command, args []string) error { return evaluatePolicy(cmd, con, args[0], o) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.environment, "environment", "", "measure in this environment `NAME` (default: the recipe's)")
+	f.StringVar(&o.environment, "environment", "", "measure in this environment `NAME`, or on the "+
+		"part of a mix with that label (default: the recipe's)")
+	f.StringVar(&o.recipe, "recipe", "", "the recipe for a model in a folder: a file, or the `NAME` of a built-in one")
 	f.StringArrayVar(&o.set, "set", nil, "change a field of the recipe: `path=value` (repeatable)")
 	f.IntVar(&o.samples, "samples", 0, "samples of each problem (default: the recipe's)")
 	f.IntVar(&o.problems, "problems", 0, "held-out problems (default: the recipe's)")
-	f.IntVar(&o.maxTokens, "max-tokens", 0, "longest episode in tokens, at most the model's positions (default: the "+
+	f.IntVar(&o.maxTokens, "max-tokens", 0, "longest episode in tokens, at most policy.max_positions (default: the "+
 		"recipe's)")
-	f.StringVar(&o.id, "run-id", "", "the name of the evaluation (default: evaluate, time and random letters)")
+	f.IntVar(&o.debate, "debate", 0, "so many agents of the policy debate each answer, or each action; an odd number")
+	f.IntVar(&o.rounds, "rounds", 3, "most rounds of a debate after the first one")
+	f.BoolVar(&o.aggressive, "aggressive", false, "agents are told to finish early and to take a partial result")
+	f.StringVar(&o.id, "run-id", "", "the name of the evaluation (default: one that follows from policy and recipe)")
 	f.BoolVar(&o.json, "json", false, "print one JSON object at the end; progress goes to standard error")
 	return cmd
 }
 
 // overrides are the changes of the recipe; --set comes last.
-func (o evaluateOptions) overrides(given func(string) bool) []string {
+func (o evaluateOptions) overrides(given func(string) bool) ([]string, error) {
 	var set []string
 	for _, f := range []struct {
 		flag, path string
@@ -66,7 +82,22 @@ func (o evaluateOptions) overrides(given func(string) bool) []string {
 			set = append(set, fmt.Sprintf("%s=%d", f.path, f.value))
 		}
 	}
-	return append(set, o.set...)
+	if !given("debate") {
+		for _, flag := range []string{"rounds", "aggressive"} {
+			if given(flag) {
+				return nil, badInput("--%s: belongs to a debate; add --debate N", flag)
+			}
+		}
+		return append(set, o.set...), nil
+	}
+	set = append(set, fmt.Sprintf("evaluation.debate={agents: %d, rounds: %d, aggressive: %t}", o.debate, o.rounds,
+		o.aggressive), "evaluation.greedy=false")
+	return append(set, o.set...), nil
+}
+
+// isFolder reports whether an argument is a path and no run: the names of runs have no slash.
+func isFolder(arg string) bool {
+	return strings.ContainsRune(arg, filepath.Separator) || arg == "." || arg == ".."
 }
 
 func evaluatePolicy(cmd *cobra.Command, con *console, policy string, o evaluateOptions) error {
@@ -76,16 +107,35 @@ func evaluatePolicy(cmd *cobra.Command, con *console, policy string, o evaluateO
 			return badInput("--run-id: %w", err)
 		}
 	}
+	set, err := o.overrides(cmd.Flags().Changed)
+	if err != nil {
+		return err
+	}
+	var folder *runs.Folder
+	if isFolder(policy) {
+		opened, err := runs.OpenFolder(policy)
+		if err != nil {
+			return err
+		}
+		folder = &opened
+	} else if o.recipe != "" {
+		return badInput("--recipe: a run has its own recipe, which --set changes; --recipe is for a folder")
+	}
 	s, err := con.connector().Join(ctx, runs.NeedAll)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	e, err := chosenPolicy(ctx, analysis.New(s.Store), policy)
+	var e runs.Evaluation
+	if folder != nil {
+		e, err = folderPolicy(ctx, s, *folder, o)
+	} else {
+		e, err = chosenPolicy(ctx, analysis.New(s.Store), policy)
+	}
 	if err != nil {
 		return err
 	}
-	e.Environment, e.Set, e.Run = o.environment, o.overrides(cmd.Flags().Changed), o.id
+	e.Environment, e.Set, e.Run = o.environment, set, o.id
 	ask, resolved, err := e.Start(time.Now())
 	if err != nil {
 		return err
@@ -93,9 +143,51 @@ func evaluatePolicy(cmd *cobra.Command, con *console, policy string, o evaluateO
 	if err := canRun(policy, resolved); err != nil {
 		return err
 	}
+	if done, err := runs.Measured(ctx, s.Store, ask); err != nil || done {
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(con.err, "run %s has measured this already; its record says:\n", ask.Request.Run)
+		return printEvaluation(ctx, con, s, ask.Request.Run, o.json)
+	}
 	printAddresses(con, s)
 	defer s.Hold(ask.Request.Run)()
 	return startEvaluation(ctx, con, s, ask, o.json)
+}
+
+// folderPolicy stores the model of a folder and describes its evaluation.
+func folderPolicy(ctx context.Context, s *runs.Session, f runs.Folder, o evaluateOptions) (e runs.Evaluation,
+	err error) {
+	var base json.RawMessage
+	switch {
+	case o.recipe != "":
+		name, text, err := readRecipe(o.recipe)
+		if err != nil {
+			return e, err
+		}
+		resolved, err := recipes.Resolve(name, text, nil, nil, nil)
+		if err != nil {
+			return e, badinput.Of(err)
+		}
+		base = json.RawMessage(resolved.JSON)
+	case o.environment == "":
+		return e, badInput("--environment: a model in a folder has no recipe: name an environment, or a --recipe")
+	}
+	if e, err = f.Evaluation(base); err != nil {
+		return e, err
+	}
+	code, err := codeDigest()
+	if err != nil {
+		return e, err
+	}
+	e.Policy, err = f.Put(ctx, s.Store, code)
+	return e, err
+}
+
+// folderAt reports whether a path is that of a folder.
+func folderAt(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // chosenPolicy reads the policy that RUN@STEP names, and its recipe.
@@ -109,6 +201,9 @@ func chosenPolicy(ctx context.Context, record *analysis.Record, policy string) (
 	}
 	view, err := record.Visible(ctx, run)
 	if err != nil {
+		if folderAt(policy) {
+			return e, badInput("%w; %s is a folder: write ./%s to evaluate the model in it", err, policy, policy)
+		}
 		return e, runs.Missing(err)
 	}
 	all, err := view.Checkpoints(ctx)
@@ -122,7 +217,7 @@ func chosenPolicy(ctx context.Context, record *analysis.Record, policy string) (
 	if err != nil {
 		return e, err
 	}
-	e.Of = run
+	e.Of = "run " + run
 	e.Policy = api.PolicyRef{Manifest: chosen.Manifest, Digest: chosen.Digest, Step: chosen.Step}
 	return e, view.Recipe(ctx, &e.Recipe)
 }
@@ -140,7 +235,7 @@ func startEvaluation(ctx context.Context, con *console, s *runs.Session, ask run
 
 // finishEvaluation follows an evaluation until it ends or parks, and prints its figures.
 func finishEvaluation(ctx context.Context, con *console, s *runs.Session, run string, asJSON bool) error {
-	result, err := s.FollowEvaluation(ctx, run, runs.NewProgressView(con.err, con.terminal), con.resident)
+	_, err := s.FollowEvaluation(ctx, run, runs.NewProgressView(con.err, con.terminal), con.resident)
 	var parked runs.ParkedError
 	if errors.As(err, &parked) {
 		return reportParked(con, parked, asJSON)
@@ -148,21 +243,31 @@ func finishEvaluation(ctx context.Context, con *console, s *runs.Session, run st
 	if err != nil {
 		return orInterrupted(ctx, con, s, run, "ropewalk resume "+run, runs.Failure(err))
 	}
-	overview, err := analysis.New(s.Store).Overview(ctx, run)
+	return printEvaluation(ctx, con, s, run, asJSON)
+}
+
+// printEvaluation prints the figures of a recorded evaluation.
+func printEvaluation(ctx context.Context, con *console, s *runs.Session, run string, asJSON bool) error {
+	record := analysis.New(s.Store)
+	overview, err := record.Overview(ctx, run)
 	if err != nil {
 		return err
 	}
 	if len(overview.Evaluations) != 1 {
 		return fmt.Errorf("read the evaluation of run %s: its record holds %d, want 1", run, len(overview.Evaluations))
 	}
-	if asJSON {
-		return con.printJSON(struct {
-			Run        string              `json:"run_id"`
-			Recipe     string              `json:"recipe"`
-			Seed       uint64              `json:"seed"`
-			Policy     api.PolicyRef       `json:"policy"`
-			Evaluation analysis.Evaluation `json:"evaluation"`
-		}{run, result.Recipe, result.Seed, result.Policy, overview.Evaluations[0]})
+	if !asJSON {
+		return overview.Write(con.out)
 	}
-	return overview.Write(con.out)
+	policy, err := record.Evaluates(ctx, run)
+	if err != nil {
+		return err
+	}
+	return con.printJSON(struct {
+		Run        string              `json:"run_id"`
+		Recipe     string              `json:"recipe"`
+		Seed       uint64              `json:"seed"`
+		Policy     api.PolicyRef       `json:"policy"`
+		Evaluation analysis.Evaluation `json:"evaluation"`
+	}{run, overview.Run.Recipe, overview.Run.Seed, policy, overview.Evaluations[0]})
 }

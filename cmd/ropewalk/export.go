@@ -24,7 +24,7 @@ type exportOptions struct {
 func exportCommand(con *console) *cobra.Command {
 	o := exportOptions{}
 	cmd := &cobra.Command{
-		Use:   "export RUN",
+		Use:   "export RUN|MODEL",
 		Short: "write a run's trajectories, metrics or a checkpoint for other programs",
 		Long: "export writes the trajectories of a run's finished steps, step by step. It fails if the head of one\n" +
 			"of them is missing. Formats:\n\n" +
@@ -43,15 +43,26 @@ func exportCommand(con *console) *cobra.Command {
 			"  huggingface  a folder for from_pretrained: config.json, the weights, the tokenizer and, unless\n" +
 			"               --merge adds it to the weights, a LoRA adapter. The files are as they were committed.\n" +
 			"  gguf         one file for llama.cpp, with the tokenizer.\n\n" +
+			"MODEL is a model that belongs to no run: hf://OWNER/NAME, s3://BUCKET/KEY, a folder (./model) or a\n" +
+			"GGUF file. It is written with the flags of --checkpoint, without that flag.\n\n" +
 			"The file or folder appears when it is complete. One that is there is replaced only with --force.",
 		Example: "  ropewalk export quickstart-s1-20260102-030405 --format openai --step 3 -o step3.jsonl\n" +
 			"  ropewalk export quickstart-s1-20260102-030405 --format sft --steps 60-85 -o - | head -1\n" +
 			"  ropewalk export quickstart-s1-20260102-030405 --format parquet -o episodes.parquet\n" +
 			"  ropewalk export quickstart-s1-20260102-030405 --format tensorboard -o logs\n" +
 			"  ropewalk export quickstart-s1-20260102-030405 --checkpoint best -o policy\n" +
-			"  ropewalk export quickstart-s1-20260102-030405 --checkpoint 60 --format gguf --dtype f16 -o policy.gguf",
-		Args: oneRun,
+			"  ropewalk export quickstart-s1-20260102-030405 --checkpoint 60 --format gguf --dtype f16 -o p.gguf\n" +
+			"  ropewalk export hf://Qwen/Qwen3-4B --untied --dtype bf16 -o qwen3-4b",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 && isPublished(args[0]) {
+				return nil
+			}
+			return oneRun(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if isPublished(args[0]) {
+				return o.published(cmd.Context(), con, args[0], cmd.Flags().Changed)
+			}
 			if given := cmd.Flags().Changed; o.isModel(given) {
 				options, err := o.modelOptions(args[0], given)
 				if err != nil {

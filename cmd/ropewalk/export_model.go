@@ -20,15 +20,18 @@ import (
 type modelFlags struct {
 	checkpoint, dtype string
 	merge, force      bool
+	untied            bool
 }
 
 // modelFlagNames are their names.
-var modelFlagNames = []string{"checkpoint", "merge", "dtype", "force"}
+var modelFlagNames = []string{"checkpoint", "merge", "untied", "dtype", "force"}
 
 func (m *modelFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&m.checkpoint, "checkpoint", "", "write this checkpoint instead of trajectories: `latest|best|N`; "+
 		"0 is the policy before the first step")
 	flags.BoolVar(&m.merge, "merge", false, "with --checkpoint: add a LoRA adapter to the weights")
+	flags.BoolVar(&m.untied, "untied", false, "with --checkpoint: give the output head a matrix of its own, which "+
+		"vLLM needs to take new weights (docs/servers.md)")
 	flags.StringVar(&m.dtype, "dtype", "", "with --checkpoint: write the weights as f32, f16 or bf16 (default: as "+
 		"they are committed; gguf and --merge: f32)")
 	flags.BoolVar(&m.force, "force", false, "with --checkpoint: replace the file or model folder that -o names")
@@ -43,7 +46,8 @@ func (o exportOptions) isModel(given func(string) bool) bool {
 // modelOptions checks the flags of a checkpoint.
 func (o exportOptions) modelOptions(run string, given func(string) bool) (export.ModelOptions, error) {
 	out := export.ModelOptions{Run: run, Checkpoint: o.model.checkpoint, Form: export.ModelForm(o.format),
-		Merge: o.model.merge, Dtype: checkpoint.Dtype(strings.ToUpper(o.model.dtype)), Force: o.model.force}
+		Merge: o.model.merge, Untied: o.model.untied, Dtype: checkpoint.Dtype(strings.ToUpper(o.model.dtype)),
+		Force: o.model.force}
 	if !given("format") {
 		out.Form = export.HuggingFace
 	}
@@ -55,6 +59,8 @@ func (o exportOptions) modelOptions(run string, given func(string) bool) (export
 	switch {
 	case o.model.checkpoint == "":
 		return out, badInput("--checkpoint: name latest, best or a step")
+	case o.model.untied && out.Form == export.GGUF:
+		return out, badInput("--untied: belongs to --format huggingface")
 	case out.Form != export.HuggingFace && out.Form != export.GGUF:
 		return out, badInput("--format: with --checkpoint it must be huggingface or gguf, got %q", o.format)
 	case !slices.Contains([]checkpoint.Dtype{"", checkpoint.F32, checkpoint.F16, checkpoint.BF16}, out.Dtype):

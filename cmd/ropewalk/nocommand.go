@@ -20,7 +20,8 @@ var meantBy = map[string][]string{
 	"diff":    {"compare"},
 	"verify":  {"check", "validate", "fsck"},
 	"gc":      {"clean", "prune", "rm", "delete"},
-	"up":      {"serve", "ui", "server"},
+	"up":      {"ui"},
+	"serve":   {"server", "api", "openai"},
 	"methods": {"recipes", "presets"},
 	"inspect": {"cat", "head"},
 }

@@ -111,9 +111,9 @@ var commands = []func(*console) *cobra.Command{
 	runsCommand, showCommand, viewCommand, sqlCommand, reportCommand, diffCommand, inspectCommand, exportCommand,
 	verifyCommand, compactCommand, gcCommand,
 	// recipes
-	methodsCommand, schemaCommand,
+	methodsCommand, schemaCommand, simulateCommand,
 	// machines
-	upCommand, workerCommand, superviseCommand, envCommand, sandboxCommand, gpuCommand,
+	upCommand, serveCommand, workerCommand, superviseCommand, envCommand, sandboxCommand, gpuCommand,
 	// the program
 	versionCommand,
 }

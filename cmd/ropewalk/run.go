@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ropewalk/ropewalk/internal/badinput"
-	"github.com/ropewalk/ropewalk/internal/engines"
 	"github.com/ropewalk/ropewalk/internal/runs"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
@@ -24,7 +21,9 @@ type runOptions struct {
 	id     string
 	dryRun bool
 	smoke  bool
+	onCalc bool
 	json   bool
+	plan   planOptions
 }
 
 func runCommand(con *console) *cobra.Command {
@@ -37,7 +36,8 @@ func runCommand(con *console) *cobra.Command {
 		Example: "  ropewalk run recipes/quickstart.yaml\n" +
 			"  ropewalk run quickstart --seed 2 --set steps=20 --set optimizer.lr=1e-4\n" +
 			"  ropewalk run presets/drgrpo --smoke\n" +
-			"  ropewalk run presets/sampo-alfworld --dry-run",
+			"  ropewalk run presets/sampo-alfworld --dry-run\n" +
+			"  ropewalk run qwen3-4b-spear --dry-run --inventory h200x8",
 		Args: exactly("RECIPE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			input, resolved, err := o.resolve(cmd, args[0])
@@ -45,7 +45,10 @@ func runCommand(con *console) *cobra.Command {
 				return err
 			}
 			if o.dryRun {
-				return dryRun(cmd.Context(), con, resolved, o.json)
+				return dryRun(cmd.Context(), con, resolved, o)
+			}
+			if err := o.plan.unused(); err != nil {
+				return err
 			}
 			if err := canRun(args[0], resolved); err != nil {
 				return err
@@ -61,10 +64,11 @@ func runCommand(con *console) *cobra.Command {
 	cmd.Flags().Uint64Var(&o.seed, "seed", 0, "the run's seed (default: the recipe's)")
 	cmd.Flags().StringVar(&o.id, "run-id", "", "the run's name (default: recipe, seed, time and random letters)")
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "validate the recipe, print it with all defaults, list what "+
-		"cannot run yet; start nothing")
+		"cannot run yet, and plan processes, devices, memory, time and bytes; start nothing")
+	o.plan.flags(cmd)
 	cmd.Flags().BoolVar(&o.smoke, "smoke", false, "run the smoke recipe: the same method for three small steps "+
-		"on calc, or on sokoban, with the CPU engine; --set overrides it")
-	cmd.Flags().BoolVar(&o.smoke, "twin", false, "older name of --smoke")
+		"in a small form of the recipe's world, or on calc, with the CPU engine; --set overrides it")
+	cmd.Flags().BoolVar(&o.onCalc, "twin", false, "run the smoke recipe in its earlier form, on calc")
 	if err := cmd.Flags().MarkHidden("twin"); err != nil {
 		panic(err) // the flag is defined one line above
 	}
@@ -100,8 +104,8 @@ func (o runOptions) resolve(cmd *cobra.Command, recipe string) (workflows.TrainR
 	} else {
 		input.RecipeYAML, input.RecipeFile = text, name
 	}
-	if o.smoke {
-		if input.Set, err = smokeSet(cmd, name, text, o.set); err != nil {
+	if o.smoke || o.onCalc {
+		if input.Set, err = smokeSet(cmd, name, text, o); err != nil {
 			return input, nil, err
 		}
 	}
@@ -122,53 +126,32 @@ func (o runOptions) resolve(cmd *cobra.Command, recipe string) (workflows.TrainR
 }
 
 // smokeSet puts the overrides of a recipe's smoke recipe before the caller's.
-func smokeSet(cmd *cobra.Command, name, text string, set []string) ([]string, error) {
+func smokeSet(cmd *cobra.Command, name, text string, o runOptions) ([]string, error) {
+	flag, small, notes := "--smoke", recipes.Smoke, recipes.SmokeNotes
+	if o.onCalc {
+		flag, small, notes = "--twin", recipes.SmokeOnCalc, recipes.SmokeOnCalcNotes
+	}
 	of, err := recipes.Resolve(name, text, nil, nil, nil)
 	if err != nil {
 		return nil, badinput.Of(err)
 	}
 	if of.Recipe.Environment.Imported() {
-		return nil, badInput("--smoke: %s trains nothing: its trajectories are imported", name)
+		return nil, badInput("%s: %s trains nothing: its trajectories are imported", flag, name)
 	}
-	if cmd.Flags().Changed("twin") { // cobra's own notice would go to standard output, which may carry JSON
-		fmt.Fprintln(cmd.ErrOrStderr(), "--twin is deprecated; use --smoke")
-	}
-	for _, note := range recipes.SmokeNotes(&of.Recipe) {
+	for _, note := range notes(&of.Recipe) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "the smoke recipe %s\n", note)
 	}
-	return append(recipes.Smoke(&of.Recipe), set...), nil
+	return append(small(&of.Recipe), o.set...), nil
 }
 
-// canRun refuses a recipe that asks for something that is not implemented, and lists all of it.
+// canRun refuses a recipe that asks for something that is not implemented or leaves a needed section out, and lists all
+// of it.
 func canRun(name string, resolved *recipes.Resolved) error {
-	planned := resolved.Recipe.Planned()
-	if len(planned) == 0 {
+	missing := append(resolved.Recipe.Planned(), resolved.Recipe.Unset()...)
+	if len(missing) == 0 {
 		return nil
 	}
-	return badInput("%s: the recipe is valid and cannot run yet:\n%s", name, strings.Join(planned, "\n"))
-}
-
-func dryRun(ctx context.Context, con *console, resolved *recipes.Resolved, asJSON bool) error {
-	r := resolved.Recipe
-	planned := r.Planned()
-	engine, err := engines.PlanHere(ctx, &r, stateFolder())
-	if err != nil {
-		return err
-	}
-	if asJSON {
-		return con.printJSON(map[string]any{"recipe": r.Name, "seed": r.Seed, "digest": resolved.Digest,
-			"planned": append([]string{}, planned...), "engine": engine, "resolved": json.RawMessage(resolved.JSON)})
-	}
-	fmt.Fprintf(con.err, "recipe %s is valid: seed %d, %d steps of %d prompts × %d trajectories; digest %s\n",
-		r.Name, r.Seed, r.Steps, r.Rollout.Prompts, r.Rollout.SamplesPerPrompt, resolved.Digest)
-	for _, missing := range planned {
-		fmt.Fprintf(con.err, "planned: %s\n", missing)
-	}
-	if r.Engine.Kind != recipes.EngineCPU {
-		fmt.Fprintf(con.err, "engine %s\n", engine)
-	}
-	_, err = con.out.Write(resolved.JSON)
-	return err
+	return badInput("%s: the recipe is valid and cannot run yet:\n%s", name, strings.Join(missing, "\n"))
 }
 
 // trainRun starts a run and follows it to its end.

@@ -2,13 +2,10 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,27 +16,25 @@ import (
 	"github.com/ropewalk/ropewalk/sandbox/zygote"
 )
 
-type serveOptions struct {
-	listen    string
-	python    string
-	minTier   string
-	preload   []string
-	workers   int
-	queueMB   int
-	life      time.Duration
-	keepMB    int
-	keep      time.Duration
-	sessions  int
-	conns     int
-	idle      time.Duration
-	tokenFile string
-	cert, key string
-	logCode   bool
-	drain     time.Duration
+type sandboxServeOptions struct {
+	listening
+	python   string
+	minTier  string
+	preload  []string
+	workers  int
+	queueMB  int
+	life     time.Duration
+	keepMB   int
+	keep     time.Duration
+	sessions int
+	conns    int
+	idle     time.Duration
+	logCode  bool
+	drain    time.Duration
 }
 
 func sandboxServeCommand(con *console) *cobra.Command {
-	o := serveOptions{}
+	o := sandboxServeOptions{}
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "offer a sandbox to other programs, over HTTP and a stream",
@@ -58,7 +53,7 @@ func sandboxServeCommand(con *console) *cobra.Command {
 	}
 	f := cmd.Flags()
 	minTierFlag(f, &o.minTier)
-	f.StringVar(&o.listen, "listen", "127.0.0.1:8290", "address to listen on; port 0 takes a free one")
+	o.add(f, "127.0.0.1:8290")
 	f.StringVar(&o.python, "python", "", "interpreter (default: $ROPEWALK_SANDBOX_PYTHON, else the python3 that is "+
 		"found)")
 	f.StringSliceVar(&o.preload, "preload", nil, "package sets to load in the background at the start: numpy, sympy "+
@@ -73,17 +68,13 @@ func sandboxServeCommand(con *console) *cobra.Command {
 		"503 (too_many_connections) or UNAVAILABLE and closed")
 	f.IntVar(&o.sessions, "sessions", 1024, "sessions at once")
 	f.DurationVar(&o.idle, "session-idle", 10*time.Minute, "close a session after this long without a cell")
-	f.StringVar(&o.tokenFile, "token-file", "", "file with the token that requests must bear (Authorization: Bearer "+
-		"TOKEN)")
-	f.StringVar(&o.cert, "tls-cert", "", "certificate chain (PEM); enables TLS")
-	f.StringVar(&o.key, "tls-key", "", "the certificate's key (PEM)")
 	f.BoolVar(&o.logCode, "log-code", false, "also log code and output, which are never logged otherwise")
 	f.DurationVar(&o.drain, "drain", time.Minute, "how long to finish calls before ending")
 	return cmd
 }
 
-func serveSandbox(ctx context.Context, con *console, o serveOptions) error {
-	token, err := o.token()
+func serveSandbox(ctx context.Context, con *console, o sandboxServeOptions) error {
+	token, err := o.guarded()
 	if err != nil {
 		return err
 	}
@@ -94,7 +85,7 @@ func serveSandbox(ctx context.Context, con *console, o serveOptions) error {
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", o.listen)
+	listener, err := net.Listen("tcp", o.address)
 	if err != nil {
 		return badInput("--listen: %w", err)
 	}
@@ -132,7 +123,7 @@ func serveSandbox(ctx context.Context, con *console, o serveOptions) error {
 }
 
 // serveLog is the command's log. Code is logged at level info, so --log-code shows that level.
-func serveLog(con *console, o serveOptions) slog.Handler {
+func serveLog(con *console, o sandboxServeOptions) slog.Handler {
 	level := slog.LevelWarn
 	switch {
 	case con.verbose:
@@ -143,47 +134,21 @@ func serveLog(con *console, o serveOptions) slog.Handler {
 	return slog.NewTextHandler(con.err, &slog.HandlerOptions{Level: level})
 }
 
-// token reads the token's file. A service that other machines reach needs one, and TLS around it.
-func (o serveOptions) token() (string, error) {
-	address, err := net.ResolveTCPAddr("tcp", o.listen)
+// guarded reads the token's file. A service that other machines reach needs a token, and TLS around it.
+func (o sandboxServeOptions) guarded() (string, error) {
+	open, err := o.open()
 	if err != nil {
-		return "", badInput("--listen: %w", err)
+		return "", err
 	}
-	open := !address.IP.IsLoopback()
-	if o.tokenFile == "" {
-		if open {
-			return "", badInput("--listen %s is open to other machines: name a token with --token-file, and a "+
-				"certificate with --tls-cert and --tls-key", o.listen)
-		}
-		return "", nil
+	if open && o.tokenFile == "" {
+		return "", badInput("--listen %s is open to other machines: name a token with --token-file, and a "+
+			"certificate with --tls-cert and --tls-key", o.address)
 	}
 	if open && o.cert == "" && o.key == "" {
 		return "", badInput("--listen %s is open to other machines, which would send the token, code and results in "+
 			"plain text: "+
 			"name a certificate with --tls-cert and --tls-key, or listen on 127.0.0.1 behind a proxy that speaks TLS",
-			o.listen)
+			o.address)
 	}
-	data, err := os.ReadFile(o.tokenFile)
-	if err != nil {
-		return "", badInput("--token-file: %w", err)
-	}
-	token := strings.TrimSpace(string(data))
-	if token == "" {
-		return "", badInput("--token-file: %s is empty", o.tokenFile)
-	}
-	return token, nil
-}
-
-func (o serveOptions) tls() (*tls.Config, error) {
-	if (o.cert == "") != (o.key == "") {
-		return nil, badInput("--tls-cert and --tls-key belong together")
-	}
-	if o.cert == "" {
-		return nil, nil
-	}
-	pair, err := tls.LoadX509KeyPair(o.cert, o.key)
-	if err != nil {
-		return nil, badInput("--tls-cert, --tls-key: %w", err)
-	}
-	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
+	return o.token()
 }

@@ -15,6 +15,7 @@ import (
 type showOptions struct {
 	step, group, n int
 	byGroup        bool
+	evaluation     bool
 	gen            generationFlag
 }
 
@@ -26,21 +27,28 @@ func showCommand(con *console) *cobra.Command {
 		Long: "show prints a run's evaluations and finished steps. With --step it prints a few of the step's\n" +
 			"trajectories turn by turn, with reward, advantage and the reason why each was kept or dropped: a\n" +
 			"kept positive, a kept negative, one dropped for each reason, and so on. With --gen all it prints the\n" +
-			"generation that the update consumed, then those of replays.",
+			"generation that the update consumed, then those of replays.\n\n" +
+			"With --evaluation it prints episodes of the latest evaluation, or of the one after --step: a solved\n" +
+			"one, a failed one, and so on. Step 0 is the evaluation before the first step.",
 		Example: "  ropewalk show quickstart-s1-20260102-030405\n" +
 			"  ropewalk show quickstart-s1-20260102-030405 --step 3 -n 6\n" +
-			"  ropewalk show quickstart-s1-20260102-030405 --step 3 --group 0",
+			"  ropewalk show quickstart-s1-20260102-030405 --step 3 --group 0\n" +
+			"  ropewalk show quickstart-s1-20260102-030405 --evaluation",
 		Args: oneRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.byGroup = cmd.Flags().Changed("group")
 			if err := o.check(cmd.Flags().Changed("step")); err != nil {
 				return err
 			}
+			if o.evaluation && !cmd.Flags().Changed("step") {
+				o.step = analysis.LastEvaluation
+			}
 			return showRun(cmd.Context(), con, args[0], o)
 		},
 	}
 	cmd.Flags().IntVar(&o.step, "step", 0, "show trajectories of this `STEP`")
 	cmd.Flags().IntVar(&o.group, "group", 0, "only of this `GROUP` of the step")
+	cmd.Flags().BoolVar(&o.evaluation, "evaluation", false, "show episodes of an evaluation")
 	cmd.Flags().IntVarP(&o.n, "number", "n", 4, "number of trajectories")
 	o.gen.add(cmd)
 	return cmd
@@ -48,10 +56,14 @@ func showCommand(con *console) *cobra.Command {
 
 func (o *showOptions) check(stepGiven bool) error {
 	switch {
-	case stepGiven && o.step < 1:
+	case o.evaluation && o.step < 0:
+		return badInput("--step: must be ≥ 0, got %d", o.step)
+	case stepGiven && !o.evaluation && o.step < 1:
 		return badInput("--step: must be ≥ 1, got %d", o.step)
-	case o.byGroup && !stepGiven:
+	case o.byGroup && !stepGiven && !o.evaluation:
 		return badInput("--group: names a group of a step; add --step")
+	case o.evaluation && o.gen.Generation == analysis.AllGenerations:
+		return badInput("--gen all: an evaluation has one generation")
 	case o.byGroup && o.group < 0:
 		return badInput("--group: must be ≥ 0, got %d", o.group)
 	case o.n < 1:
@@ -71,6 +83,13 @@ func showRun(ctx context.Context, con *console, run string, o showOptions) error
 		return err
 	}
 	record = record.WithGeneration(o.gen.Generation).WithServer(observed)
+	choice := analysis.Choice{N: o.n, Group: analysis.AnyGroup}
+	if o.byGroup {
+		choice.Group = o.group
+	}
+	if o.evaluation {
+		return showEvaluation(ctx, con, record, run, o.step, choice)
+	}
 	if o.step == 0 {
 		overview, err := record.Overview(ctx, run)
 		if errors.Is(err, analysis.ErrNoRun) {
@@ -84,11 +103,13 @@ func showRun(ctx context.Context, con *console, run string, o showOptions) error
 		if err := overview.Write(con.out); err != nil {
 			return err
 		}
+		if cold, found, err := record.ColdStart(ctx, run); err != nil {
+			return err
+		} else if found {
+			fmt.Fprintln(con.out)
+			analysis.WriteColdStart(con.out, cold)
+		}
 		return showProperties(ctx, con, record, run)
-	}
-	choice := analysis.Choice{N: o.n, Group: analysis.AnyGroup}
-	if o.byGroup {
-		choice.Group = o.group
 	}
 	generations := []analysis.Generation{o.gen.Generation}
 	if o.gen.Generation == analysis.AllGenerations {
@@ -109,6 +130,22 @@ func showRun(ctx context.Context, con *console, run string, o showOptions) error
 		}
 	}
 	return nil
+}
+
+// showEvaluation prints episodes of an evaluation. Step 0 is the one before the first step.
+func showEvaluation(ctx context.Context, con *console, record *analysis.Record, run string, step int,
+	choice analysis.Choice) error {
+	if step == 0 {
+		step = analysis.NoStep
+	}
+	view, err := record.Evaluation(ctx, run, step, choice)
+	if errors.Is(err, analysis.ErrNoEvaluation) {
+		return badInput("--evaluation: %v", err)
+	}
+	if err != nil {
+		return runs.Missing(err)
+	}
+	return view.Write(con.out)
 }
 
 // showProperties prints what the run's world offers to the methods before training.

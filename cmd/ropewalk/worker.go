@@ -25,7 +25,9 @@ import (
 	"github.com/ropewalk/ropewalk/internal/engines"
 	"github.com/ropewalk/ropewalk/internal/stack"
 	"github.com/ropewalk/ropewalk/internal/temporalconf"
+	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/cpu"
+	"github.com/ropewalk/ropewalk/policy/servers"
 	"github.com/ropewalk/ropewalk/sandbox/once"
 	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/workflows"
@@ -171,12 +173,18 @@ func (o workerOptions) deps(ctx context.Context, objects store.Store, c client.C
 	}
 	slog.Info("worker", "engine", trainer.Describe(), "code", code, "host", o.host, "address", o.address, "devices",
 		devices)
+	memory := int64(0)
+	if o.wants("gpu") && o.wants("rollout") { // the models run here
+		memory = engines.HostMemory()
+	}
 	deps, err := activities.New(activities.Options{
-		Store: objects, Trainer: trainer, Rollout: generator, Torch: torch, Code: code, Scratch: scratch,
-		Host:       o.homeOf(),
-		Fetch:      download.Opener{Bucket: openBucket}.Open,
-		CacheBytes: cacheBytes,
-		Sandbox:    once.New(box.executor), Tier: box.tier, Sessions: box.sessions, MostSessions: o.sessions,
+		Memory: memory,
+		Store:  objects, Trainer: trainer, Rollout: generator, Torch: torch, Code: code, Scratch: scratch,
+		Host:   o.homeOf(),
+		Fetch:  download.Opener{Bucket: openBucket}.Open,
+		Bucket: openBucket, Models: modelFolder(),
+		CacheBytes: cacheBytes, Score: servers.ScoreWith(func() (policy.Engine, error) { return cpu.Open(engine) }),
+		Sandbox: once.New(box.executor), Tier: box.tier, Sessions: box.sessions, MostSessions: o.sessions,
 	})
 	if err != nil {
 		return fail(err)

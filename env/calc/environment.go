@@ -21,7 +21,7 @@ var Declaration = env.Declaration{
 	Rewards: []string{
 		"rstar2_outcome", "spear", "spear_math", "spear_math_qwen3", "retool", "dapo_strict", "prs_short", "prs_long",
 		"prs_general", "exact_match", "f1",
-		"arlarena", "spear_agent",
+		"arlarena", "spear_agent", "last_number",
 	},
 	Strings: Added,
 	Open:    Open,
@@ -151,21 +151,33 @@ func readQuestion(at env.State) (q question, err error) {
 }
 
 // Draw draws a problem of one of the lesson's levels that is not held out.
-func (*Environment) Draw(rng *rand.Rand, l env.Lesson) (env.Task, error) {
+func (e *Environment) Draw(rng *rand.Rand, l env.Lesson) (env.Task, error) {
 	shares := EqualShares(l.Levels...)
+	if len(l.Levels) == 0 { // the lesson is that of a mix, which has no levels of its own
+		shares = e.shares
+	}
 	if err := shares.Validate(); err != nil {
 		return env.Task{}, err
 	}
-	if err := Noise(l.Noise).Validate(); err != nil {
+	if err := noiseOf(l).Validate(); err != nil {
 		return env.Task{}, err
 	}
 	return Sample(rng, shares), nil
 }
 
+// noiseOf returns the probabilities of a lesson's faults. A lesson with one number for all faults divides it equally.
+func noiseOf(l env.Lesson) Noise {
+	if l.Noise == (env.Noise{}) {
+		each := l.Faulty / 5
+		return Noise{BadCode: each, WrongOrder: each, MissingPrint: each, NoTool: each, WrongCopy: each}
+	}
+	return Noise(l.Noise)
+}
+
 // Demonstrate solves a problem as the noisy teacher does.
 func (*Environment) Demonstrate(_ context.Context, rng *rand.Rand, task env.Task, l env.Lesson,
 	act func(env.Move) (env.Shown, error)) error {
-	steps, err := Demonstrate(rng, task, Noise(l.Noise), act)
+	steps, err := Demonstrate(rng, task, noiseOf(l), act)
 	if err != nil {
 		return err
 	}

@@ -12,11 +12,13 @@ import (
 	"github.com/ropewalk/ropewalk/env/gsm8k"
 	"github.com/ropewalk/ropewalk/env/household"
 	"github.com/ropewalk/ropewalk/env/math"
+	"github.com/ropewalk/ropewalk/env/mix"
 	"github.com/ropewalk/ropewalk/env/openai"
 	"github.com/ropewalk/ropewalk/env/remote"
 	"github.com/ropewalk/ropewalk/env/searchqa"
 	"github.com/ropewalk/ropewalk/env/shop"
 	"github.com/ropewalk/ropewalk/env/sokoban"
+	"github.com/ropewalk/ropewalk/env/sums"
 )
 
 // All lists the environments.
@@ -35,6 +37,9 @@ var All = []env.Declaration{
 	math.Plain,
 	code.Declaration,
 	remote.Python,
+	mix.Declaration,
+	remote.OpenEnv,
+	sums.Declaration,
 }
 
 // Named returns the declaration with that name. ok is false if there is none.

@@ -2,6 +2,7 @@ package environments
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,7 +12,9 @@ import (
 
 	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/env/code"
+	"github.com/ropewalk/ropewalk/env/household"
 	"github.com/ropewalk/ropewalk/env/math"
+	"github.com/ropewalk/ropewalk/env/sokoban"
 	"github.com/ropewalk/ropewalk/internal/seed"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
 )
@@ -20,12 +23,27 @@ var update = flag.Bool("update", false, "rewrite the episodes of docs/environmen
 
 const page = "../../docs/environments.md"
 
+// replaced puts a text into the block of the page that a comment names, or requires that the block holds it.
+func replaced(t *testing.T, name, fence, want string) {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	require.NoError(t, err)
+	begin, end := "<!-- "+name+" -->\n"+fence+"\n", "\n"+strings.TrimRight(fence, "abcdefghijklmnopqrstuvwxyz")+"\n"
+	before, rest, found := strings.Cut(string(text), begin)
+	require.True(t, found, "%s has no block of %s", page, name)
+	shown, after, found := strings.Cut(rest, end)
+	require.True(t, found, name)
+	if *update {
+		require.NoError(t, os.WriteFile(page, []byte(before+begin+want+end+after), 0o644))
+		return
+	}
+	require.Equal(t, want, shown, "run: go test ./env/environments -update")
+}
+
 // The page shows one episode of each environment of questions, as its teacher writes it.
 func TestEpisodesOfThePage(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "f.jsonl")
 	require.NoError(t, os.WriteFile(file, []byte(`{"question": "Half of what number is 3x?", "answer": "6x"}`), 0o600))
-	text, err := os.ReadFile(page)
-	require.NoError(t, err)
 	for d, settings := range map[*env.Declaration]env.Settings{
 		&math.Plain:       {"train": file, "max_mb": 1, "max_row_kb": 1},
 		&code.Declaration: {},
@@ -45,16 +63,57 @@ func TestEpisodesOfThePage(t *testing.T) {
 				}
 				return env.Shown{}, nil
 			}))
-		before, rest, found := strings.Cut(string(text), "<!-- episode of "+d.Name+" -->\n````text\n")
-		require.True(t, found, "%s shows no episode of %s", page, d.Name)
-		shown, after, _ := strings.Cut(rest, "\n````\n")
-		if *update {
-			shown = episode
-			text = []byte(before + "<!-- episode of " + d.Name + " -->\n````text\n" + episode + "\n````\n" + after)
+		replaced(t, "episode of "+d.Name, "````text", episode)
+	}
+}
+
+// The page shows one episode of each world of actions that has full size: what the expert does with a held-out task, as
+// a person reads it.
+func TestExpertsOfThePage(t *testing.T) {
+	for _, c := range []struct {
+		declared env.Declaration
+		turns    int
+		index    int
+	}{{sokoban.Declaration, sokoban.PaperTurns, 2}, {household.Declaration, household.PaperTurns, 2}} {
+		e, err := c.declared.Open(env.Options{Settings: defaults(c.declared), MaxTurns: c.turns})
+		require.NoError(t, err)
+		task, err := e.Task(t.Context(), env.Draw{Split: env.HeldOut, Index: c.index})
+		require.NoError(t, err)
+		words, err := e.Instruction(task)
+		require.NoError(t, err)
+		state, seen, err := e.Reset(t.Context(), task)
+		require.NoError(t, err)
+		plan, err := e.(env.Expert).Solve(t.Context(), state)
+		require.NoError(t, err)
+		var b strings.Builder
+		b.WriteString(words + "\n")
+		show := func() {
+			text, ok := seen.Text()
+			require.True(t, ok)
+			b.WriteString("\n" + c.declared.Lay("", text) + "\n")
 		}
-		require.Equal(t, shown, episode, "run: go test ./env/environments -update")
+		show()
+		var last env.Transition
+		for _, action := range plan {
+			state, last, err = e.Step(t.Context(), state, action)
+			require.NoError(t, err)
+			seen = last.Observation
+			b.WriteString("> " + action + "\n")
+			show()
+		}
+		require.True(t, last.Success)
+		fmt.Fprintf(&b, "\nsolved in %d turns; the last one pays %.4g", len(plan), last.Reward)
+		replaced(t, "episode of "+c.declared.Name, "```text", b.String())
 	}
-	if *update {
-		require.NoError(t, os.WriteFile(page, text, 0o644))
-	}
+}
+
+// shortExample bounds the lines of the page's whole environment.
+const shortExample = 60
+
+// The page shows a whole environment in a few lines: a file that the tests compile and run.
+func TestTheShortExampleIsOnThePage(t *testing.T) {
+	text, err := os.ReadFile("guess_test.go")
+	require.NoError(t, err)
+	require.LessOrEqual(t, strings.Count(string(text), "\n"), shortExample)
+	replaced(t, "environment of one file", "```go", strings.TrimSuffix(string(text), "\n"))
 }

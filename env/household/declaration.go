@@ -13,6 +13,7 @@ var Declaration = env.Declaration{
 	Interactive: true, Demonstrated: true, Protocol: "think_action",
 	Rewards:  []string{"arlarena", "spear", "spear_agent"},
 	Strings:  fixed,
+	Lay:      lay,
 	Settings: env.SettingsOf[fields](),
 	Open:     open,
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -23,10 +24,10 @@ type Settings struct {
 	// follow.
 	Train, HeldOut int
 	Actions        []string // the only actions; nil if any text is one
+	Solved         bool     // sessions know a right action (Solver)
 	SuccessFrom    float64  // sum of rewards from which an ended episode is a success, if the other side does not say
-	StepTime       time.Duration
-	MaxBytes       int // of an observation
-	Sessions       int // live at once
+	MaxBytes       int      // of an observation
+	Sessions       int      // alive at once
 	Idle           time.Duration
 }
 
@@ -78,35 +79,45 @@ func (e *environment) Reset(ctx context.Context, task env.Task) (env.State, env.
 	if err != nil {
 		return nil, env.Observation{}, err
 	}
-	h := history{Seed: n, Actions: []string{}, Seen: []string{first.digest()}}
-	state, err := e.keep(s, h)
+	state, err := e.keep(s, history{Seed: n, Actions: []string{}, Seen: []string{first.digest()}})
 	return state, e.observe(first), err
 }
 
-// begin opens a session and resets it.
+// tries is how often a session may be lost in one call: the programs of other episodes may be in one process, and one
+// of them may end it.
+const tries = 3
+
+// begin opens a session at the beginning of a seed's episode.
 func (e *environment) begin(ctx context.Context, n int) (Session, Reply, error) {
-	ctx, cancel := context.WithTimeout(ctx, e.StepTime)
-	defer cancel()
-	s, err := e.port.Open(ctx)
-	if err != nil {
-		return nil, Reply{}, fmt.Errorf("open a session: %w", err)
+	if err := e.live.enter(ctx); err != nil {
+		return nil, Reply{}, err
 	}
-	first, err := s.Reset(ctx, n)
-	if err == nil {
-		err = first.check(e.MaxBytes)
+	for try := 1; ; try++ {
+		s, first, err := e.port.Begin(ctx, n)
+		if err == nil {
+			err = first.check(e.MaxBytes)
+		}
+		if err == nil && first.Done {
+			err = errors.New("the episode has ended before its first action")
+		}
+		if err == nil {
+			return s, first, nil
+		}
+		if s != nil {
+			s.Close()
+		}
+		if try == tries || !errors.Is(err, ErrLost) || ctx.Err() != nil {
+			e.live.leave(nil)
+			return nil, first, fmt.Errorf("reset to seed %d: %w", n, err)
+		}
 	}
-	if err != nil {
-		s.Close()
-		return nil, first, fmt.Errorf("reset to seed %d: %w", n, err)
-	}
-	return s, first, nil
 }
 
-// keep puts a session into the pool, or closes it after the episode's end.
+// keep parks a session, or ends it after the episode's end.
 func (e *environment) keep(s Session, h history) (env.State, error) {
 	state, err := h.state()
 	if err != nil || h.Done {
-		s.Close()
+		e.live.leave(s)
 		return state, err
 	}
 	e.live.put(string(state), s)
@@ -127,21 +138,38 @@ func (e *environment) Step(ctx context.Context, state env.State, action string) 
 	if fault := e.refuse(action); fault != "" {
 		return slices.Clone(state), env.Transition{Observation: e.observe(Reply{Text: fault})}, nil
 	}
-	s := e.live.take(string(state))
-	if s == nil {
-		if s, err = e.repeat(ctx, h); err != nil {
-			return nil, env.Transition{}, err
-		}
-	}
-	got, err := e.step(ctx, s, action)
+	s, got, err := e.play(ctx, state, h, action)
 	if err != nil {
-		s.Close()
 		return nil, env.Transition{}, fmt.Errorf("seed %d, action %d: %w", h.Seed, len(h.Actions)+1, err)
+	}
+	if got.Refused {
+		e.live.put(string(state), s)
+		return slices.Clone(state), env.Transition{Observation: e.observe(got)}, nil
 	}
 	h = h.then(action, got)
 	next, err := e.keep(s, h)
 	return next, env.Transition{Observation: e.observe(got), Reward: got.Reward, Done: got.Done,
 		Success: e.succeeded(h, got), Valid: true}, err
+}
+
+// play applies an action at a history and returns the session that did it. A session that is lost meanwhile is replaced
+// by one that repeats the episode.
+func (e *environment) play(ctx context.Context, state env.State, h history, action string) (Session, Reply, error) {
+	for try := 1; ; try++ {
+		s, got, err := e.live.take(string(state)), Reply{}, error(nil)
+		if s == nil {
+			s, err = e.repeat(ctx, h)
+		}
+		if err == nil {
+			if got, err = e.step(ctx, s, action); err == nil {
+				return s, got, nil
+			}
+			e.live.leave(s)
+		}
+		if try == tries || !errors.Is(err, ErrLost) || ctx.Err() != nil {
+			return nil, got, err
+		}
+	}
 }
 
 // refuse says why an action never reaches the other side; "" if it does.
@@ -157,10 +185,8 @@ func (e *environment) refuse(action string) string {
 	return ""
 }
 
-// step applies one action within its time limit.
+// step applies one action and checks what it shows.
 func (e *environment) step(ctx context.Context, s Session, action string) (Reply, error) {
-	ctx, cancel := context.WithTimeout(ctx, e.StepTime)
-	defer cancel()
 	got, err := s.Step(ctx, action)
 	if err == nil {
 		err = got.check(e.MaxBytes)
@@ -171,20 +197,25 @@ func (e *environment) step(ctx context.Context, s Session, action string) (Reply
 // repeat opens a session and brings it to a history. ErrDiffers says that it shows something else on the way.
 func (e *environment) repeat(ctx context.Context, h history) (Session, error) {
 	s, got, err := e.begin(ctx, h.Seed)
-	for i := 0; err == nil; i++ {
+	if err != nil {
+		return nil, err
+	}
+	for i, action := range h.Actions {
 		if got.digest() != h.Seen[i] {
-			s.Close()
-			return nil, fmt.Errorf("seed %d, after %d of %d actions: %w", h.Seed, i, len(h.Actions), ErrDiffers)
+			err = fmt.Errorf("after %d of %d actions: %w", i, len(h.Actions), ErrDiffers)
+		} else if got, err = e.step(ctx, s, action); err != nil {
+			err = fmt.Errorf("repeat action %d: %w", i+1, err)
 		}
-		if i == len(h.Actions) {
-			return s, nil
-		}
-		if got, err = e.step(ctx, s, h.Actions[i]); err != nil {
-			s.Close()
-			err = fmt.Errorf("repeat action %d of seed %d: %w", i+1, h.Seed, err)
+		if err != nil {
+			e.live.leave(s)
+			return nil, err
 		}
 	}
-	return nil, err
+	if got.digest() != h.Seen[len(h.Actions)] {
+		e.live.leave(s)
+		return nil, fmt.Errorf("after %d actions: %w", len(h.Actions), ErrDiffers)
+	}
+	return s, nil
 }
 
 // succeeded decides whether an episode has ended at its goal.
@@ -206,6 +237,59 @@ func (e *environment) observe(r Reply) env.Observation {
 		o.Admissible = []string{}
 	}
 	return o
+}
+
+// Solve returns the answer that a question's row holds. Environments of which the other side knows no solution, and
+// episodes that have begun, are unsolved.
+func (e *environment) Solve(ctx context.Context, state env.State) ([]string, error) {
+	h, err := historyOf(state)
+	if err != nil {
+		return nil, err
+	}
+	if !e.Solved || len(h.Actions) > 0 {
+		return nil, env.ErrUnsolved
+	}
+	if s := e.live.take(string(state)); s != nil {
+		if solver, ok := s.(Solver); ok {
+			if answer, err := solver.Solution(ctx); err == nil {
+				e.live.put(string(state), s)
+				return []string{answer}, nil
+			}
+		}
+		e.live.leave(s)
+	}
+	answer, err := e.solution(ctx, h.Seed)
+	return []string{answer}, err
+}
+
+// Mislead returns the answer to another training question: it has the form of an answer, and is most likely wrong.
+func (e *environment) Mislead(ctx context.Context, state env.State, draw uint64) (string, error) {
+	if _, err := historyOf(state); err != nil {
+		return "", err
+	}
+	if !e.Solved {
+		return "", env.ErrUnsolved
+	}
+	return e.solution(ctx, int(draw%uint64(e.Train)))
+}
+
+// solution asks the other side for an action that solves the task of a seed.
+func (e *environment) solution(ctx context.Context, n int) (answer string, err error) {
+	for try := 1; ; try++ {
+		s, _, err := e.begin(ctx, n)
+		if err != nil {
+			return "", err
+		}
+		if solver, ok := s.(Solver); ok {
+			answer, err = solver.Solution(ctx)
+		} else {
+			err = env.ErrUnsolved
+		}
+		e.live.leave(s)
+		if err == nil || try == tries || !errors.Is(err, ErrLost) {
+			return answer, err
+		}
+	}
 }
 
 // Situation is the whole history: nothing else is known of the other side's state.

@@ -63,6 +63,10 @@ func (r Reply) digest() string {
 	if r.Success != nil {
 		success = fmt.Sprint(*r.Success)
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%g %t %s %s", r.Reward, r.Done, success, r.Text))
+	refused := ""
+	if r.Refused { // no history holds such a reply, so a repeated action that is refused differs
+		refused = "refused "
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s%g %t %s %s", refused, r.Reward, r.Done, success, r.Text))
 	return hex.EncodeToString(sum[:16])
 }

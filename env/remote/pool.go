@@ -1,19 +1,23 @@
 package remote
 
 import (
+	"context"
+	"fmt"
 	"sync"
 	"time"
 )
 
-// pool keeps live sessions by the state that they are at. It closes the one that was unused for longest when there are
-// too many, and all that no one has used for a while.
+// pool counts the sessions that are alive and keeps those that wait for their next action, by the state that they are
+// at. When there are too many, it closes the one that was unused for longest, and it closes all that no one has used
+// for a while.
 type pool struct {
 	most int
 	idle time.Duration
 
-	mu    sync.Mutex
-	at    map[string][]*parked
-	count int
+	mu      sync.Mutex
+	at      map[string][]*parked
+	alive   int           // sessions, in use and parked
+	changed chan struct{} // closed when a session is parked or has ended
 }
 
 // parked is a session that waits for its next action.
@@ -25,10 +29,50 @@ type parked struct {
 }
 
 func newPool(most int, idle time.Duration) *pool {
-	return &pool{most: most, idle: idle, at: map[string][]*parked{}}
+	return &pool{most: most, idle: idle, at: map[string][]*parked{}, changed: make(chan struct{})}
 }
 
-// take removes a session at a state from the pool; nil if there is none.
+// enter makes room for one more session. If all are in use, it waits.
+func (p *pool) enter(ctx context.Context) error {
+	for {
+		p.mu.Lock()
+		if p.alive < p.most {
+			p.alive++
+			p.mu.Unlock()
+			return nil
+		}
+		over, changed := p.remove(p.oldest()), p.changed
+		p.mu.Unlock()
+		if over != nil {
+			over.Close() // its place is taken over
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for one of %d sessions: %w", p.most, ctx.Err())
+		}
+	}
+}
+
+// leave ends a session that is in use, or gives back the room of one that was never opened (nil).
+func (p *pool) leave(s Session) {
+	if s != nil {
+		s.Close()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.alive--
+	p.wake()
+}
+
+// wake wakes those that wait for room. The caller holds mu.
+func (p *pool) wake() {
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// take removes a session at a state from those that are parked; nil if there is none.
 func (p *pool) take(state string) Session {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -39,34 +83,27 @@ func (p *pool) take(state string) Session {
 	return p.remove(list[len(list)-1])
 }
 
-// put keeps a session that is at a state.
+// put parks a session that is at a state.
 func (p *pool) put(state string, s Session) {
-	var over Session
 	p.mu.Lock()
-	if p.count >= p.most {
-		over = p.remove(p.oldest())
-	}
+	defer p.mu.Unlock()
 	k := &parked{session: s, state: state, since: time.Now()}
 	k.timer = time.AfterFunc(p.idle, func() { p.expire(k) })
 	p.at[state] = append(p.at[state], k)
-	p.count++
-	p.mu.Unlock()
-	if over != nil {
-		over.Close()
-	}
+	p.wake()
 }
 
-// expire closes a session that is still in the pool.
+// expire ends a session that is still parked.
 func (p *pool) expire(k *parked) {
 	p.mu.Lock()
 	s := p.remove(k)
 	p.mu.Unlock()
 	if s != nil {
-		s.Close()
+		p.leave(s)
 	}
 }
 
-// remove takes a session out of the pool; nil if it is not there. The caller holds mu.
+// remove takes a session out of those that are parked; nil if it is not there. The caller holds mu.
 func (p *pool) remove(k *parked) Session {
 	if k == nil {
 		return nil
@@ -77,7 +114,6 @@ func (p *pool) remove(k *parked) Session {
 			continue
 		}
 		k.timer.Stop()
-		p.count--
 		if list = append(list[:i:i], list[i+1:]...); len(list) == 0 {
 			delete(p.at, k.state)
 		} else {
@@ -99,7 +135,7 @@ func (p *pool) oldest() (first *parked) {
 	return first
 }
 
-// closeAll closes every session of the pool.
+// closeAll ends every parked session.
 func (p *pool) closeAll() {
 	for {
 		p.mu.Lock()
@@ -108,6 +144,6 @@ func (p *pool) closeAll() {
 		if s == nil {
 			return
 		}
-		s.Close()
+		p.leave(s)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/ropewalk/ropewalk/python/adapter"
@@ -18,8 +20,8 @@ import (
 // process is a running adapter. Requests wait for each other: Python runs one at a time. After any failure of the
 // process it is killed, and all its sessions are lost.
 type process struct {
-	most int           // bytes of a reply
-	idle time.Duration // after which it ends without sessions
+	life
+	most int // bytes of a reply
 
 	turn   chan struct{} // holds one token; who has it may send a request
 	cmd    *exec.Cmd
@@ -27,11 +29,8 @@ type process struct {
 	out    *bufio.Reader
 	faults *tail
 
-	mu   sync.Mutex
-	dead error       // why the process ended; nil while it runs
-	next int         // the next session's number
-	open int         // sessions
-	rest *time.Timer // ends the process; nil before the first session
+	numbers atomic.Int64 // sessions so far
+	loaded  atomic.Bool  // a reward function was called before
 }
 
 // tail keeps the last bytes that were written to it.
@@ -60,9 +59,11 @@ func (t *tail) last() string {
 
 // startProcess starts an adapter.
 func startProcess(interpreter string, maxReply int, idle time.Duration) (*process, error) {
-	p := &process{most: maxReply, idle: idle, turn: make(chan struct{}, 1), faults: &tail{}}
+	p := &process{most: maxReply, turn: make(chan struct{}, 1), faults: &tail{}}
+	p.idle, p.stop = idle, p.end
 	p.cmd = exec.Command(interpreter, "-u", "-c", adapter.Program)
 	p.cmd.Stderr = p.faults
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	in, err := p.cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -85,20 +86,29 @@ type reply struct {
 	Reward  *float64 `json:"reward"`
 	Done    bool     `json:"done"`
 	Success *bool    `json:"success"`
+	Answer  *string  `json:"answer"`
+	Scores  []score  `json:"scores"`
 	Error   string   `json:"error"`
 }
 
-// ask sends a request and reads its reply. What Python reports as an exception leaves the process as it is; everything
-// else ends it.
-func (p *process) ask(ctx context.Context, request map[string]any) (reply, error) {
+// score is a reward function's result for one trajectory.
+type score struct {
+	Score   *float64 `json:"score"`
+	Success *bool    `json:"success"`
+	Error   string   `json:"error"`
+}
+
+// ask sends a request when the requests before it are answered, and reads its reply within the time limit. What Python
+// reports as an exception leaves the process as it is; everything else ends it.
+func (p *process) ask(ctx context.Context, limit time.Duration, request map[string]any) (reply, error) {
 	select {
 	case <-p.turn:
 	case <-ctx.Done():
 		return reply{}, fmt.Errorf("wait for the Python adapter: %w", ctx.Err())
 	}
+	defer func() { p.turn <- struct{}{} }()
 	if err := p.failure(); err != nil {
-		p.turn <- struct{}{}
-		return reply{}, err
+		return reply{}, fmt.Errorf("%w: %w", ErrLost, err)
 	}
 	type result struct {
 		reply
@@ -109,23 +119,24 @@ func (p *process) ask(ctx context.Context, request map[string]any) (reply, error
 		r, err := p.exchange(request)
 		done <- result{r, err}
 	}()
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	var got result
 	select {
 	case got = <-done:
-	case <-ctx.Done():
-		p.kill(fmt.Errorf("the Python adapter was ended: %s took too long: %w", request["do"], ctx.Err()))
+	case <-limited.Done():
+		p.kill(fmt.Errorf("the Python adapter was ended: %s took too long: %w", request["do"], limited.Err()))
 		<-done // the pipes are closed
 		got.err = p.failure()
 	}
 	if got.err != nil {
 		p.kill(got.err)
-		got.err = p.failure()
+		return reply{}, got.err
 	}
-	p.turn <- struct{}{}
-	if got.err == nil && got.Error != "" {
+	if got.Error != "" {
 		return got.reply, fmt.Errorf("the Python code raised %s", got.Error)
 	}
-	return got.reply, got.err
+	return got.reply, nil
 }
 
 // exchange writes a line and reads one.
@@ -167,34 +178,15 @@ func (p *process) line() ([]byte, error) {
 // ended describes the end of the process.
 func (p *process) ended(err error) error {
 	if last := p.faults.last(); last != "" {
-		return fmt.Errorf("the Python adapter ended (%w): %s", err, last)
+		return fmt.Errorf("%w: the Python adapter ended (%w): %s", ErrLost, err, last)
 	}
-	return fmt.Errorf("the Python adapter ended: %w", err)
+	return fmt.Errorf("%w: the Python adapter ended: %w", ErrLost, err)
 }
 
-func (p *process) failure() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.dead
-}
-
-// kill ends the process. The first reason stays.
-func (p *process) kill(why error) {
-	p.mu.Lock()
-	first := p.dead == nil
-	if first {
-		p.dead = why
-	}
-	p.mu.Unlock()
-	if first {
-		p.stop()
-	}
-}
-
-// stop ends the operating system's process.
-func (p *process) stop() {
-	// The process may have ended by itself; Wait reports how it ended, and why says it already.
+// end ends the operating system's processes: the adapter and what it has started.
+func (p *process) end() {
+	// The process may have ended by itself; Wait reports how it ended, and the reason is known already.
 	_ = p.in.Close()
-	_ = p.cmd.Process.Kill()
+	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
 	go func() { _ = p.cmd.Wait() }()
 }

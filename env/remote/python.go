@@ -2,131 +2,47 @@ package remote
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"sync"
 	"time"
 )
 
-// pythonPort opens sessions in one adapter process. It starts the process when a session is wanted, and again after the
-// process has died. Deaths in a row make it wait longer before the next start. Without sessions the process ends.
+// pythonPort begins episodes in one adapter process.
 type pythonPort struct {
-	interpreter func() (string, error)
-	open        map[string]any // the request that opens a session, without its number
-	most        int            // bytes of a reply
-	idle        time.Duration  // after which a process without sessions ends
-
-	mu     sync.Mutex
-	now    *process
-	deaths int // since the last session that opened
-	after  time.Time
+	keeper[*process]
+	open map[string]any // the request that opens a session, without its number
+	step time.Duration  // time limit of a reset or step
 }
 
-// The wait before a start grows from firstWait by doubling to lastWait.
-const (
-	firstWait = time.Second
-	lastWait  = time.Minute
-)
+// openTime is the time limit for opening a session if that of a step is shorter. Opening may load modules or start a
+// server.
+const openTime = 2 * time.Minute
 
-// running returns the process, which it starts if there is none.
-func (p *pythonPort) running(now time.Time) (*process, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.now != nil {
-		p.now.count(1) // before the look at its end, so that it does not end as idle in between
-		err := p.now.failure()
-		if err == nil {
-			return p.now, nil
-		}
-		p.now = nil
-		if !errors.Is(err, errIdle) {
-			p.after = now.Add(min(lastWait, firstWait<<min(p.deaths, 10)))
-			if p.deaths == 0 {
-				p.after = now
-			}
-			p.deaths++
-		}
-	}
-	if now.Before(p.after) {
-		return nil, fmt.Errorf("the Python adapter died %d times in a row; the next start is at %s", p.deaths,
-			p.after.UTC().Format(time.TimeOnly))
-	}
-	name, err := p.interpreter()
-	if err != nil {
-		return nil, err
-	}
-	made, err := startProcess(name, p.most, p.idle)
-	if err != nil {
-		return nil, err
-	}
-	made.count(1)
-	p.now = made
-	return made, nil
-}
-
-// errIdle is the reason that ends a process without sessions.
-var errIdle = errors.New("the Python adapter has no sessions")
-
-// count changes the number of sessions. A process that stays without sessions for the idle time ends: loading modules
-// again for each episode would take longer than most episodes.
-func (p *process) count(by int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.open += by
-	if p.rest != nil {
-		p.rest.Stop()
-	}
-	if p.open == 0 {
-		p.rest = time.AfterFunc(p.idle, p.endIdle)
-	}
-}
-
-// endIdle ends the process if it still has no sessions.
-func (p *process) endIdle() {
-	p.mu.Lock()
-	idle := p.open == 0 && p.dead == nil
-	if idle {
-		p.dead = errIdle // under the lock, so that no session opens in between
-	}
-	p.mu.Unlock()
-	if idle {
-		p.stop()
-	}
-}
-
-// Open opens a session.
-func (p *pythonPort) Open(ctx context.Context) (Session, error) {
+// Begin opens a session and resets it.
+func (p *pythonPort) Begin(ctx context.Context, seed int) (Session, Reply, error) {
 	at, err := p.running(time.Now())
 	if err != nil {
-		return nil, err
+		return nil, Reply{}, err
 	}
-	s := &pythonSession{at: at, number: at.number()}
+	s := &pythonSession{at: at, number: at.numbers.Add(1), limit: p.step}
 	request := maps.Clone(p.open)
 	request["do"], request["session"] = "open", s.number
-	if _, err := at.ask(ctx, request); err != nil {
+	if _, err := at.ask(ctx, max(openTime, p.step), request); err != nil {
 		s.Close()
-		return nil, err
+		return nil, Reply{}, err
 	}
 	s.opened = true
-	p.mu.Lock()
-	p.deaths = 0
-	p.mu.Unlock()
-	return s, nil
-}
-
-// number returns a new session's number.
-func (p *process) number() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.next++
-	return p.next
+	p.opened()
+	first, err := s.ask(ctx, map[string]any{"do": "reset", "session": s.number, "seed": seed})
+	return s, first, err
 }
 
 // pythonSession is a session in an adapter process.
 type pythonSession struct {
 	at     *process
-	number int
+	number int64
+	limit  time.Duration
 	opened bool
 	once   sync.Once
 }
@@ -134,16 +50,25 @@ type pythonSession struct {
 // closeTime is the time limit of a request that closes a session.
 const closeTime = 5 * time.Second
 
-func (s *pythonSession) Reset(ctx context.Context, seed int) (Reply, error) {
-	return s.ask(ctx, map[string]any{"do": "reset", "session": s.number, "seed": seed})
-}
-
+// Step applies an action.
 func (s *pythonSession) Step(ctx context.Context, action string) (Reply, error) {
 	return s.ask(ctx, map[string]any{"do": "step", "session": s.number, "action": action})
 }
 
+// Solution returns the answer that the question's row holds.
+func (s *pythonSession) Solution(ctx context.Context) (string, error) {
+	got, err := s.at.ask(ctx, s.limit, map[string]any{"do": "answer", "session": s.number})
+	if err != nil {
+		return "", err
+	}
+	if got.Answer == nil || *got.Answer == "" {
+		return "", fmt.Errorf("the question's row holds no answer as a text")
+	}
+	return *got.Answer, nil
+}
+
 func (s *pythonSession) ask(ctx context.Context, request map[string]any) (Reply, error) {
-	got, err := s.at.ask(ctx, request)
+	got, err := s.at.ask(ctx, s.limit, request)
 	if err != nil {
 		return Reply{}, err
 	}
@@ -157,13 +82,12 @@ func (s *pythonSession) ask(ctx context.Context, request map[string]any) (Reply,
 	return out, nil
 }
 
+// Close ends the session.
 func (s *pythonSession) Close() {
 	s.once.Do(func() {
 		if s.opened && s.at.failure() == nil {
-			ctx, cancel := context.WithTimeout(context.Background(), closeTime)
-			defer cancel()
 			// The session is gone in any case: an exception while it closes changes no result.
-			_, _ = s.at.ask(ctx, map[string]any{"do": "close", "session": s.number})
+			_, _ = s.at.ask(context.Background(), closeTime, map[string]any{"do": "close", "session": s.number})
 		}
 		s.at.count(-1)
 	})

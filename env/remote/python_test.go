@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -69,6 +70,63 @@ func TestALostSessionIsRepeated(t *testing.T) {
 	require.Len(t, logged(t, log), 6, "a live session was not used")
 }
 
+// The adapter is killed in the middle of two episodes. Both go on in another one.
+func TestAKilledAdapterIsReplaced(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "log")
+	e := opened(t, "toy:Walk", map[string]any{"log": log, "start": 3}, twoWays)
+	_, one := start(t, e)
+	_, two := start(t, e)
+	one, _, err := e.Step(t.Context(), one, "left")
+	require.NoError(t, err)
+	kill(t, e.(*environment).port.(*pythonPort).now.cmd)
+	_, _, err = e.Step(t.Context(), one, "left")
+	require.NoError(t, err)
+	_, _, err = e.Step(t.Context(), two, "right")
+	require.NoError(t, err)
+	require.Equal(t, []string{"reset", "reset", "step 0", "reset", "step 0", "step 0", "reset", "step 1"},
+		logged(t, log))
+}
+
+// One episode hangs. Another one, which waits for the same process meanwhile, goes on.
+func TestOthersOutliveAHang(t *testing.T) {
+	e := opened(t, "toy:Walk", map[string]any{"start": 3, "hang_at": 4},
+		env.Settings{"actions": "left,right", "step_seconds": 1.0})
+	_, one := start(t, e)
+	_, two := start(t, e)
+	hung := make(chan error, 1)
+	go func() {
+		_, _, err := e.Step(t.Context(), one, "right")
+		hung <- err
+	}()
+	time.Sleep(200 * time.Millisecond)
+	_, got, err := e.Step(t.Context(), two, "left")
+	require.NoError(t, err)
+	require.True(t, got.Valid)
+	require.ErrorContains(t, <-hung, "took too long")
+}
+
+// With one session, episodes that alternate are repeated each time.
+func TestMoreEpisodesThanSessions(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "log")
+	e := opened(t, "toy:Walk", map[string]any{"log": log, "start": 5},
+		env.Settings{"actions": "left,right", "sessions": 1})
+	states := make([]env.State, 2)
+	var err error
+	for i := range states {
+		task, err := e.Task(t.Context(), env.Draw{Split: env.HeldOut, Index: i})
+		require.NoError(t, err)
+		states[i], _, err = e.Reset(t.Context(), task)
+		require.NoError(t, err)
+	}
+	for range 3 {
+		for i := range states {
+			states[i], _, err = e.Step(t.Context(), states[i], "left")
+			require.NoError(t, err)
+		}
+	}
+	require.Len(t, logged(t, log), 2+2*(2+3+4))
+}
+
 // logged reads what the toy was asked, without seeds.
 func logged(t *testing.T, path string) (lines []string) {
 	t.Helper()
@@ -117,15 +175,15 @@ func TestFaultsAreErrors(t *testing.T) {
 func TestDeathsInARowWait(t *testing.T) {
 	e := opened(t, "toy:Walk", map[string]any{"fault": "die"}, twoWays)
 	port := e.(*environment).port.(*pythonPort)
-	port.interpreter = func() (string, error) { return "/bin/false", nil }
+	port.start = func() (*process, error) { return startProcess("/bin/false", 1<<10, time.Minute) }
 	task, err := e.Task(t.Context(), env.Draw{Split: env.Train, Seed: 1})
 	require.NoError(t, err)
 	var last error
-	for range 4 {
+	for range 6 {
 		_, _, last = e.Reset(t.Context(), task)
 		require.Error(t, last)
 	}
-	require.ErrorContains(t, last, "died 2 times in a row")
+	require.ErrorContains(t, last, "times in a row")
 }
 
 func TestQuestionsAreScored(t *testing.T) {
@@ -145,6 +203,43 @@ func TestQuestionsAreScored(t *testing.T) {
 	require.True(t, wrong.Done)
 	require.False(t, wrong.Success)
 	require.Zero(t, wrong.Reward)
+}
+
+// A list of questions is made once for each process, however many sessions there are.
+func TestQuestionsAreListedOnce(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "log")
+	e := opened(t, "toy:sums", map[string]any{"log": log},
+		env.Settings{"kind": "question", "tasks": 10, "held_out": 10})
+	for range 3 {
+		start(t, e)
+	}
+	require.Equal(t, []string{"made"}, logged(t, log))
+}
+
+// A question's row demonstrates its answer, and another row's is a wrong one of the same form.
+func TestQuestionsAreSolved(t *testing.T) {
+	e := opened(t, "toy:sums", map[string]any{}, env.Settings{"kind": "question", "tasks": 10, "held_out": 10})
+	_, state := start(t, e)
+	right, err := e.(env.Expert).Solve(t.Context(), state)
+	require.NoError(t, err)
+	_, got, err := e.Step(t.Context(), state, right[0])
+	require.NoError(t, err)
+	require.True(t, got.Success)
+	wrong := 0
+	for draw := range uint64(10) {
+		answer, err := e.(env.Misleader).Mislead(t.Context(), state, draw)
+		require.NoError(t, err)
+		require.Regexp(t, `^\d+$`, answer)
+		if answer != right[0] {
+			wrong++
+		}
+	}
+	require.Equal(t, 9, wrong)
+
+	walk := opened(t, "toy:Walk", map[string]any{}, twoWays)
+	_, state = start(t, walk)
+	_, err = walk.(env.Expert).Solve(t.Context(), state)
+	require.ErrorIs(t, err, env.ErrUnsolved)
 }
 
 func TestSettingsThatAreRefused(t *testing.T) {

@@ -29,13 +29,14 @@ func TestRealReasoningGym(t *testing.T) {
 		t.Setenv(python.Variable, named)
 	}
 	interpreter := pythontest.Need(t, "REASONING", "reasoning_gym")
+	t.Setenv("ROPEWALK_REASONING_INTERPRETER", interpreter)
 	answers := answersOf(t, interpreter)
 	right := 0
 	for _, family := range families {
 		t.Run(family, func(t *testing.T) {
 			e := opened(t, "reasoning_gym:create_dataset", map[string]any{"name": family, "seed": 7, "size": 20},
-				env.Settings{"kind": "question", "tasks": 10, "held_out": 10})
-			e.(*environment).port.(*pythonPort).interpreter = func() (string, error) { return interpreter, nil }
+				env.Settings{"kind": "question", "tasks": 10, "held_out": 10,
+					"interpreter": "ROPEWALK_REASONING_INTERPRETER"})
 			for i := range 3 {
 				task, err := e.Task(t.Context(), env.Draw{Split: env.HeldOut, Index: i})
 				require.NoError(t, err)

@@ -2,10 +2,15 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"unicode/utf8"
 )
+
+// ErrLost says that the other side has gone: its process has ended, or its connection is closed. It says nothing about
+// the action, so a new session may repeat the episode.
+var ErrLost = errors.New("the session is lost")
 
 // Reply is what the other side shows after a reset or an action.
 type Reply struct {
@@ -14,22 +19,30 @@ type Reply struct {
 	Done   bool
 	// Success is the other side's own word on whether the episode reached its goal; nil if it does not say.
 	Success *bool
+	// Refused means that the other side did not accept the action, which changed nothing. Text says why.
+	Refused bool
 }
 
 // Session is one live episode. It is used by one goroutine at a time. After an error it is closed and not used again.
 type Session interface {
-	// Reset begins the episode of a seed.
-	Reset(ctx context.Context, seed int) (Reply, error)
-	// Step applies an action.
+	// Step applies an action. It returns within the port's time limit. An error that wraps ErrLost is the fault of no
+	// action.
 	Step(ctx context.Context, action string) (Reply, error)
 	// Close ends the episode. A second call does nothing.
 	Close()
 }
 
-// Port opens sessions. It is safe for concurrent use, and a failed call can be repeated.
+// Port begins episodes. It is safe for concurrent use, and a failed call can be repeated.
 type Port interface {
-	// Open opens a session. The caller closes it.
-	Open(ctx context.Context) (Session, error)
+	// Begin opens a session and resets it to a seed, within the port's time limits. The caller closes the session. Its
+	// errors are those of Session.Step.
+	Begin(ctx context.Context, seed int) (Session, Reply, error)
+}
+
+// Solver is a session that knows an action that solves its task.
+type Solver interface {
+	// Solution returns the action. It is an error if the other side does not know one.
+	Solution(ctx context.Context) (string, error)
 }
 
 // check refuses a reply that must not enter a record.

@@ -17,14 +17,14 @@ var (
 		Source:       "HotpotQA (Yang et al. 2018); 2WikiMultiHopQA (Ho et al. 2020); PRS + VSPO",
 		Demonstrated: true, Golds: true, Protocol: "prs", Rewards: rewards,
 		Tools: []string{searchTool}, MoreTools: []string{browseTool},
-		Strings: fixed, Settings: env.SettingsOf[fields](), Open: opener("search_qa"),
+		Strings: fixed, Lay: lay, Settings: env.SettingsOf[fields](), Summary: summary, Open: opener("search_qa"),
 	}
 	DeepResearch = env.Declaration{
 		Name: "deep_research", Doc: "the same questions, answered by searching and by running Python",
 		Source:    "AEPO §4.4",
 		Sandboxed: true, Demonstrated: true, Golds: true, Protocol: "aepo", Rewards: rewards,
 		Tools: []string{searchTool, "python"}, MoreTools: []string{browseTool},
-		Strings: fixed, Settings: env.SettingsOf[fields](), Open: opener("deep_research"),
+		Strings: fixed, Lay: lay, Settings: env.SettingsOf[fields](), Summary: summary, Open: opener("deep_research"),
 	}
 )
 
@@ -37,6 +37,16 @@ type fields struct {
 	Results    int    `json:"results" quiet:"true" doc:"results of a search at most; 0 = 10" default:"0" min:"0" max:"10"`
 	Snippet    int    `json:"snippet_bytes" quiet:"true" doc:"bytes of the text that a result shows at most, from 16; 0 = 160" default:"0" min:"0" max:"10000"`
 	PageTokens int    `json:"page_tokens" quiet:"true" doc:"tokens of a document that browse shows before it cuts, from 16; 0 = 6,000" default:"0" min:"0" max:"6000"`
+	Summary    int    `json:"summary_tokens" quiet:"true" doc:"tokens at most, from 8, of the summary that browse shows of a document: the run's first policy, which stays untrained, writes it for the question; 0 = the document itself, cut" default:"0" min:"0" max:"6000"`
+}
+
+// summary returns the setting summary_tokens.
+func summary(s env.Settings) int {
+	f, err := env.Read[fields](s)
+	if err != nil {
+		return 0 // Open reports it
+	}
+	return f.Summary
 }
 
 // opener returns what opens the environment with a name.
@@ -47,7 +57,8 @@ func opener(name string) func(env.Options) (env.Environment, error) {
 			return nil, err
 		}
 		return New(Settings{Name: name, Documents: f.Documents, Brief: f.Brief, Train: names(f.Train),
-			Evaluate: names(f.Evaluate), Results: f.Results, Snippet: f.Snippet, Page: f.PageTokens})
+			Evaluate: names(f.Evaluate), Results: f.Results, Snippet: f.Snippet, Page: f.PageTokens,
+			Summary: f.Summary})
 	}
 }
 

@@ -22,7 +22,8 @@ type Settings struct {
 	Evaluate  []string // families of held-out questions; none = all with short answers
 	Results   int      // results of a search at most; 0 = 10
 	Snippet   int      // bytes of a result's text at most; 0 = 160
-	Page      int      // tokens of a document that browse shows; 0 = 6,000
+	Page      int      // tokens of a document that browse shows, or that a summary is made from; 0 = 6,000
+	Summary   int      // tokens of a summary that browse shows in the place of a document; 0 = it shows the document
 }
 
 // What 003 §4.4 shows of a search and of a page.
@@ -32,6 +33,9 @@ const (
 )
 
 const snippetBytes = 160
+
+// fewestInSummary is the fewest tokens of a summary that a setting can allow.
+const fewestInSummary = 8
 
 // Environment is the library with its questions.
 type Environment struct {
@@ -77,6 +81,9 @@ func (s Settings) validate() error {
 	within("results", s.Results, 1, paperResults)
 	within("snippet", s.Snippet, 16, 10_000)
 	within("page_tokens", s.Page, 16, paperTokens)
+	if s.Summary != 0 {
+		within("summary_tokens", s.Summary, fewestInSummary, s.Page)
+	}
 	return errors.Join(append(errs, known("train", s.Train), known("evaluate", s.Evaluate))...)
 }
 

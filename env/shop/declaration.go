@@ -14,7 +14,8 @@ var Declaration = env.Declaration{
 	Interactive: true, Demonstrated: true, Protocol: "think_action",
 	Rewards:  []string{"arlarena", "spear", "spear_agent"},
 	Strings:  fixed,
-	Lay:      lines,
+	Lay:      lay,
+	Goal:     asked,
 	Settings: env.SettingsOf[fields](),
 	Open:     open,
 }

@@ -2,7 +2,17 @@ package shop
 
 import "strings"
 
-// lines lays a page out for a person to read: a line for each of its texts, and one for each product of a list.
+// lay lays an observation out for a person to read. The shop has no tools.
+func lay(_, page string) string { return lines(page) }
+
+// asked is the goal in a prompt: what follows the instruction on its line.
+func asked(prompt string) string {
+	_, goal, _ := strings.Cut(prompt, instructed)
+	goal, _, _ = strings.Cut(goal, "\n")
+	return goal
+}
+
+// lines lays a page out: a line for each of its texts, and one for each product of a list.
 func lines(page string) string {
 	parts := strings.Split(strings.TrimSuffix(strings.TrimPrefix(page, "'"), "'"), separator)
 	var b strings.Builder

@@ -12,6 +12,8 @@ var Declaration = env.Declaration{
 	Interactive: true, Demonstrated: true, Protocol: "think_action",
 	Rewards:  []string{"arlarena", "spear", "spear_agent"},
 	Strings:  func() []string { return append([]string{instruction, "still"}, admissible...) },
+	More:     more,
+	Lay:      lay,
 	Settings: env.SettingsOf[fields](),
 	Pin:      pin,
 	Open:     open,
@@ -24,6 +26,8 @@ type fields struct {
 	MinMoves int    `json:"min_moves" doc:"least moves of a room's shortest solution" default:"2" min:"1" max:"1000"`
 	MaxMoves int    `json:"max_moves" doc:"most moves of a room's shortest solution; at most rollout.max_turns" default:"12" min:"1" max:"1000"`
 	Pays     string `json:"pays" doc:"gym: gym-sokoban's reward at each turn; goal: 10 for the turn that solves the room and nothing else" default:"gym" enum:"gym|goal"`
+	Open     bool   `json:"open" quiet:"true" doc:"generated rooms have no walls inside" default:"false"`
+	List     bool   `json:"list" quiet:"true" doc:"a policy is shown a list of cells (P b3 is the player in the second row and third column) instead of a drawing" default:"false"`
 	Levels   string `json:"levels" quiet:"true" doc:"absolute path of a file of levels in Boxoban's form, or of a folder whose *.txt files hold levels. They replace the generated rooms, so size, boxes, min_moves and max_moves have no effect. The command and every worker read the path" default:"\"\""`
 	Digest   string `json:"levels_sha256" quiet:"true" doc:"digest of the names and bytes of those files. A run records it; a recipe that gives it refuses other files" default:"\"\""`
 }
@@ -36,11 +40,23 @@ func open(o env.Options) (env.Environment, error) {
 		return nil, err
 	}
 	s := Settings{MaxTurns: o.MaxTurns, Size: f.Size, Boxes: f.Boxes, MinMoves: f.MinMoves, MaxMoves: f.MaxMoves,
-		GoalOnly: f.Pays == "goal"}
+		Open: f.Open, List: f.List, GoalOnly: f.Pays == "goal"}
 	if f.Levels != "" {
 		s.Levels = func() ([]Level, error) { return f.levels() }
 	}
 	return New(s)
+}
+
+// more lists the fixed texts of rooms that are shown as lists.
+func more(s env.Settings) []string {
+	f, err := env.Read[fields](s)
+	switch {
+	case err != nil || !f.List:
+		return nil // open reports the error
+	case f.Levels != "": // of any size
+		return []string{listed}
+	}
+	return append([]string{listed}, linesOf(f.Size)...)
 }
 
 // pin reads the files of levels and sets their digest.

@@ -57,10 +57,19 @@ func (s *Sokoban) generate(rng *rand.Rand) (rows []string, moves int) {
 	return r.lines(), moves
 }
 
-// dig makes a room of walls and carves floor on a random walk that starts inside the room.
+// dig makes a room of walls and carves floor on a random walk that starts inside the room, or everywhere inside an open
+// room.
 func (s *Sokoban) dig(rng *rand.Rand) *room {
 	n := s.settings.Size
 	r := &room{rows: n, cols: n, cells: []byte(slices.Repeat([]byte{wall}, n*n))}
+	if s.settings.Open {
+		for row := 1; row < n-1; row++ {
+			for col := 1; col < n-1; col++ {
+				r.cells[row*n+col] = floor
+			}
+		}
+		return r
+	}
 	row, col := 1+rng.IntN(n-2), 1+rng.IntN(n-2)
 	d := directions[rng.IntN(len(directions))]
 	for range 2 * n * n / 3 {

@@ -39,6 +39,10 @@ type Settings struct {
 	Boxes int
 	// MinMoves and MaxMoves bound the moves of a generated room's shortest solution.
 	MinMoves, MaxMoves int
+	// List shows a room as a list of cells instead of a drawing.
+	List bool
+	// Open makes generated rooms without walls inside.
+	Open bool
 	// GoalOnly gives 10 for the turn that solves a room and nothing for any other turn.
 	GoalOnly bool
 }
@@ -136,7 +140,12 @@ func readState(text env.State) (state, *room, error) {
 }
 
 // Instruction describes the rules and the symbols of the room.
-func (*Sokoban) Instruction(env.Task) (string, error) { return instruction, nil }
+func (s *Sokoban) Instruction(env.Task) (string, error) {
+	if s.settings.List {
+		return listed, nil
+	}
+	return instruction, nil
+}
 
 const instruction = `You are in a room of a Sokoban puzzle. Push every box onto a target to win.
 Each action moves you by one cell: up, down, left or right. Moving into a box pushes it, if the cell behind it is free. ` +
@@ -145,33 +154,37 @@ The room is drawn with # for a wall, _ for floor, O for a target, X for a box, â
 	`and S for you on a target.`
 
 // Reset begins an episode of a task.
-func (*Sokoban) Reset(ctx context.Context, task env.Task) (env.State, env.Observation, error) {
+func (s *Sokoban) Reset(ctx context.Context, task env.Task) (env.State, env.Observation, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, env.Observation{}, err
 	}
-	var s spec
-	if err := decode([]byte(task.Spec), &s); err != nil {
+	var of spec
+	if err := decode([]byte(task.Spec), &of); err != nil {
 		return nil, env.Observation{}, fmt.Errorf("read sokoban task %s: %w", task.ID, err)
 	}
-	r, err := parseRoom(s.Rows)
-	if err == nil && s.Turns < 1 {
-		err = fmt.Errorf("the limit of turns is %d", s.Turns)
+	r, err := parseRoom(of.Rows)
+	if err == nil && of.Turns < 1 {
+		err = fmt.Errorf("the limit of turns is %d", of.Turns)
 	}
 	if err != nil {
 		return nil, env.Observation{}, fmt.Errorf("read sokoban task %s: %w", task.ID, err)
 	}
 	_, off := r.done()
-	first := state{Rows: s.Rows, Limit: s.Turns, Ended: off == 0}
+	first := state{Rows: of.Rows, Limit: of.Turns, Ended: off == 0}
 	out, err := first.encode()
-	return out, observe(r, first.Ended), err
+	return out, s.observe(r, first.Ended), err
 }
 
 // admissible lists the actions that the policy is offered.
 var admissible = []string{"up", "down", "left", "right"}
 
-// observe draws the room.
-func observe(r *room, ended bool) env.Observation {
-	o := env.Observation{Parts: []env.Part{{Kind: env.PartText, Text: draw(r)}}}
+// observe draws the room, or lists its cells.
+func (s *Sokoban) observe(r *room, ended bool) env.Observation {
+	show := draw
+	if s.settings.List {
+		show = list
+	}
+	o := env.Observation{Parts: []env.Part{{Kind: env.PartText, Text: show(r)}}}
 	if !ended {
 		o.Admissible = append([]string(nil), admissible...)
 	}
@@ -217,7 +230,7 @@ func (s *Sokoban) Step(ctx context.Context, at env.State, action string) (env.St
 	now.Ended = off == 0 || now.Turn >= now.Limit
 	next, err := now.encode()
 	return next, env.Transition{
-		Observation: observe(r, now.Ended), Reward: s.reward(on-before, off == 0), Done: now.Ended, Success: off == 0,
+		Observation: s.observe(r, now.Ended), Reward: s.reward(on-before, off == 0), Done: now.Ended, Success: off == 0,
 		Valid: valid,
 	}, err
 }

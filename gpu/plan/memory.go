@@ -16,6 +16,8 @@ type Settings struct {
 	// Tokens is the number of tokens that go forward and backward together, over all ranks: a micro-batch, or one
 	// longer row.
 	Tokens int
+	// Row is the longest row. One device computes a row, however many share the model; 0 = as if rows were cut evenly.
+	Row int
 	// HeadTokens is the number of tokens that go through the output head at once; 0 = the engine's own choice on a GPU.
 	HeadTokens int
 }
@@ -93,7 +95,7 @@ func (m Model) UpdateMemory(s Settings) Memory {
 	if s.Offload {
 		out.Optimizer = 0
 	}
-	tokens := (int64(s.Tokens) + ranks - 1) / ranks
+	tokens := max((int64(s.Tokens)+ranks-1)/ranks, int64(s.Row))
 	out.Activations = width * tokens * m.keptPerToken(s)
 	piece := int64(s.HeadTokens)
 	if piece == 0 {

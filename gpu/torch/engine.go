@@ -208,8 +208,10 @@ func (e *Engine) Describe() policy.Description {
 
 // Capabilities are those of every engine of this package, whatever its devices.
 func Capabilities() policy.Capabilities {
-	return policy.Capabilities{TokenIDs: true, LogProbs: true, Entropy: policy.EntropyFull, Temperature: true,
-		TopP: true, TopK: true, MinP: true, RowSeeds: true, Weights: policy.WeightsLoad}
+	return policy.Capabilities{TokenIDs: true, LogProbs: true, TopLogProbs: mostTop, Entropy: policy.EntropyFull,
+		Temperature: true,
+		TopP:        true, TopK: true, MinP: true, RowSeeds: true, Reference: true,
+		Weights: policy.WeightsLoad}
 }
 
 // Capabilities implements policy.Sampler.

@@ -10,6 +10,9 @@ import (
 	"github.com/ropewalk/ropewalk/policy"
 )
 
+// mostTop is the greatest number of likeliest tokens that a request can ask for; MOST_TOP of the process.
+const mostTop = 20
+
 // Generate samples one response per prefix.
 func (e *Engine) Generate(ctx context.Context, req policy.GenerateRequest) (out policy.Generated, err error) {
 	if err := checkGenerate(req); err != nil {
@@ -35,19 +38,15 @@ func (e *Engine) generate(ctx context.Context, p *process, req policy.GenerateRe
 			return wire.Generate{
 				Head: h, Role: string(req.Role), Temperature: req.Temperature, TopK: req.Truncation.TopK,
 				TopP: req.Truncation.TopP, MinP: req.Truncation.MinP, Stop: append([]int32{}, req.Stop...),
+				Top: req.Top, TopTokens: req.TopTokens,
 			}
 		},
 		arrays: []wire.Array{
 			wire.Of(wire.NameStreams, req.Streams), wire.Of(wire.NameTokens, tokens),
 			wire.Of(wire.NameLengths, lengths), wire.Of(wire.NameMaxTokens, budgets),
 		},
-		answer: 12*most + 5*uint64(rows),
-	}, wire.Want{Name: wire.NameTokens, Dtype: wire.I32, Len: -1},
-		wire.Want{Name: wire.NameLengths, Dtype: wire.I32, Len: rows},
-		wire.Want{Name: wire.NameLogProbs, Dtype: wire.F32, Len: -1}, wire.Want{
-			Name: wire.NameEntropies, Dtype: wire.F32, Len: -1,
-		},
-		wire.Want{Name: wire.NameFinish, Dtype: wire.U8, Len: rows})
+		answer: 12*most + 5*uint64(rows) + 4*uint64(rows*req.Top*req.TopTokens),
+	}, wants(req)...)
 	if err != nil {
 		return none, e.opts.sized(err, lengths, false)
 	}
@@ -62,6 +61,37 @@ func (e *Engine) generate(ctx context.Context, p *process, req policy.GenerateRe
 		}
 	})
 	return out, nil
+}
+
+// wants are the arrays of the answer.
+func wants(req policy.GenerateRequest) []wire.Want {
+	rows := len(req.Prefixes)
+	out := []wire.Want{
+		{Name: wire.NameTokens, Dtype: wire.I32, Len: -1}, {Name: wire.NameLengths, Dtype: wire.I32, Len: rows},
+		{Name: wire.NameLogProbs, Dtype: wire.F32, Len: -1}, {Name: wire.NameEntropies, Dtype: wire.F32, Len: -1},
+		{Name: wire.NameFinish, Dtype: wire.U8, Len: rows},
+	}
+	if req.Top > 0 {
+		out = append(out, wire.Want{Name: wire.NameTop, Dtype: wire.F32, Len: rows * req.TopTokens * req.Top})
+	}
+	return out
+}
+
+// likeliest cuts the flat log-probabilities of the likeliest tokens, [rows][TopTokens][Top], into those of the tokens
+// that the rows have. −∞ fills the places of tokens that there are not.
+func likeliest(flat []float32, tokens [][]int32, req policy.GenerateRequest) [][][]float32 {
+	out := make([][][]float32, len(tokens))
+	for i, ids := range tokens {
+		for t := range min(len(ids), req.TopTokens) {
+			at := (i*req.TopTokens + t) * req.Top
+			position := flat[at : at+req.Top : at+req.Top]
+			for len(position) > 0 && math.IsInf(float64(position[len(position)-1]), -1) {
+				position = position[:len(position)-1]
+			}
+			out[i] = append(out[i], position)
+		}
+	}
+	return out
 }
 
 // generated cuts the answer's arrays (tokens, lengths, log-probabilities, entropies, finish) into rows and checks them
@@ -83,6 +113,13 @@ func generated(arrays []wire.Array, req policy.GenerateRequest) (out policy.Gene
 	finish, err := wire.Values[uint8](arrays[4])
 	if err != nil {
 		return out, err
+	}
+	if req.Top > 0 {
+		flat, err := wire.Values[float32](arrays[5])
+		if err != nil {
+			return out, err
+		}
+		out.Top = likeliest(flat, out.Tokens, req)
 	}
 	for i, f := range finish {
 		n := len(out.Tokens[i])
@@ -128,6 +165,9 @@ func checkGenerate(req policy.GenerateRequest) error {
 		return bad("temperature is %v", req.Temperature)
 	}
 	if err := req.Truncation.Validate(); err != nil {
+		return err
+	}
+	if err := req.CheckTop(mostTop); err != nil {
 		return err
 	}
 	for i, n := range req.MaxTokens {

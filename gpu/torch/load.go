@@ -67,6 +67,13 @@ func (e *Engine) load(ctx context.Context, role policy.Role, dir string, optimiz
 // checkFolder refuses a folder that is wrong as far as this is visible without reading the weights. It reports a critic
 // that begins fresh.
 func checkFolder(role policy.Role, dir string) (fresh bool, err error) {
+	if remote, err := checkpoint.IsRemote(dir); err != nil || remote {
+		if err == nil {
+			err = fmt.Errorf("%w: %s: the adapter is at a Tinker server, which offers no download",
+				policy.ErrBadRequest, checkpoint.FileReference)
+		}
+		return false, err
+	}
 	text, err := os.ReadFile(filepath.Join(dir, checkpoint.FileConfig))
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", dir, err)

@@ -253,3 +253,20 @@ func TestRealParityOfTwoRanksWithOne(t *testing.T) {
 		t.Run(string(role), func(t *testing.T) { requireParity(t, one, two, role, dir) })
 	}
 }
+
+// TestRealParityOfArchitectures compares the engines on the layouts of published models: Llama's, which SmolLM2 has,
+// Qwen2's and Mistral's.
+func TestRealParityOfArchitectures(t *testing.T) {
+	torch := fromPool(t, 1)
+	defer torch.Close()
+	for _, architecture := range []checkpoint.Architecture{checkpoint.Llama, checkpoint.Qwen2, checkpoint.Mistral} {
+		t.Run(string(architecture), func(t *testing.T) {
+			s := tiny
+			s.Architecture, s.RopeTheta, s.NormEps = architecture, 100000, 1e-5
+			ours, err := cpu.Open(cpu.Options{Threads: 2})
+			require.NoError(t, err)
+			defer ours.Close()
+			requireParity(t, ours, torch, policy.RolePolicy, initialised(t, s, 11))
+		})
+	}
+}

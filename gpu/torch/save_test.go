@@ -84,6 +84,11 @@ func TestFoldersRefusedBeforeTheEngineSeesThem(t *testing.T) {
 			map[string]string{"config.json": `{"model_type":"x","auto_map":{}}`, "model.safetensors": ""},
 			policy.ErrBadRequest, "auto_map",
 		},
+		"an adapter elsewhere": {
+			policy.RolePolicy,
+			map[string]string{"config.json": `{"model_type":"x"}`, "model.safetensors": "", "tinker.json": "{}"},
+			policy.ErrBadRequest, "the adapter is at a Tinker server",
+		},
 		"critic, policy": {
 			policy.RolePolicy,
 			map[string]string{"config.json": `{"model_type":"x"}`, "model.safetensors": "", "value_head.state": ""},

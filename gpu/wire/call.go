@@ -25,6 +25,7 @@ const (
 	NameEntropies = "entropies"
 	NameValues    = "values"
 	NameFinish    = "finish"
+	NameTop       = "top"
 )
 
 // Outputs of a forward pass.
@@ -82,6 +83,9 @@ type Generate struct {
 	TopP        float64 `json:"top_p"` // 0 and 1 = all tokens
 	MinP        float64 `json:"min_p"` // 0 = all tokens
 	Stop        []int32 `json:"stop"`
+	// Top likeliest tokens are wanted at each of the first TopTokens tokens of a row; 0 = none.
+	Top       int `json:"top"`
+	TopTokens int `json:"top_tokens"`
 }
 
 // Forward has the arrays tokens and lengths.

@@ -67,6 +67,9 @@ func (e *estimation) estimate() error {
 	if err != nil {
 		return err
 	}
+	if e.method.Advantage.SharesPrefixes() {
+		return e.shared(b, out)
+	}
 	if out.Tokens != nil {
 		e.advantages, e.returns = out.Tokens, out.Returns
 		return nil
@@ -77,6 +80,29 @@ func (e *estimation) estimate() error {
 		return err
 	}
 	e.advantages, err = advantage.Broadcast(out.Rows, e.masks())
+	return err
+}
+
+// shared takes an estimator's advantages where shared tokens have one.
+func (e *estimation) shared(b advantage.Batch, out advantage.Estimates) (err error) {
+	e.advantages, e.returns = out.Tokens, out.Returns
+	if out.Tokens == nil {
+		if e.advantages, err = advantage.Broadcast(out.Rows, e.masks()); err != nil {
+			return err
+		}
+	}
+	e.sharePrefixes(e.advantages)
+	aware := e.method.Advantage.EntropyAware
+	if aware == nil || out.Tokens != nil {
+		return nil
+	}
+	by, err := factors(advantage.AEPO{Weight: aware.Weight, Scope: advantage.Scope(aware.Scope),
+		Form: advantage.Form(aware.Form)}, b, e.masks())
+	for i := range by {
+		for t := range by[i] {
+			e.advantages[i][t] *= by[i][t]
+		}
+	}
 	return err
 }
 
@@ -99,6 +125,7 @@ func (e *estimation) input() advantage.Batch {
 	for i, r := range e.rows {
 		s := advantage.Sample{Row: r.name, Reward: r.reward, Score: scores[i], Written: r.written, Mask: r.LossMask}
 		if r.turn != nil {
+			s.Summary = r.turn.summary
 			s.LastTurn, s.Invalid, s.Anchor, s.Observation = r.turn.last, !r.turn.valid, r.turn.seenHash, r.turn.seen
 			// The trajectory's reward is the sum of the turns' rewards.
 			if s.State = r.turn.situation; e.method.Reward.Name == arlarena {

@@ -73,7 +73,7 @@ func (s *Sequence) join(o schema.TokenOutputsRow, recipe *recipes.Recipe) error 
 }
 
 // JoinTransitions adds the transitions of an interactive environment to the turns of the sequences. Each turn of a
-// kept trajectory must have one.
+// kept trajectory that is no summary must have one.
 func JoinTransitions(kept []Sequence, transitions []schema.TransitionRow) error {
 	of := map[string]map[int32]schema.TransitionRow{}
 	for _, r := range transitions {
@@ -84,9 +84,15 @@ func JoinTransitions(kept []Sequence, transitions []schema.TransitionRow) error 
 	}
 	for i := range kept {
 		kept[i].steps = of[kept[i].TrajectoryID]
-		if len(kept[i].steps) != len(kept[i].turns) {
+		acting := 0
+		for _, t := range kept[i].turns {
+			if !t.IsSummary() {
+				acting++
+			}
+		}
+		if len(kept[i].steps) != acting {
 			return refusal.Corruptf("trajectory %s is selected and has %d turns and %d transitions",
-				kept[i].TrajectoryID, len(kept[i].turns), len(kept[i].steps))
+				kept[i].TrajectoryID, acting, len(kept[i].steps))
 		}
 	}
 	return nil

@@ -33,12 +33,12 @@ func CutPieces(trajectories []schema.BatchRow, turns []schema.TurnRow, history r
 	}
 	of := byTrajectory(turns)
 	for i, t := range trajectories {
-		own, end, ends := of[t.TrajectoryID], 0, []int{}
+		own, end, past := of[t.TrajectoryID], 0, []rollout.Span{}
 		for _, turn := range own {
-			w := rollout.WindowAfter(int(own[0].ContextTokens), ends, history)
+			w := rollout.WindowAfter(int(own[0].ContextTokens), past, history)
 			begin := end
 			end += len(turn.TokenIDs)
-			ends = append(ends, end)
+			past = append(past, rollout.Span{Begin: begin + int(turn.ContextTokens), End: end})
 			out.pieces = append(out.pieces, piece{row: i, tokens: w.Tokens(t.TokenIDs, end), begin: begin, end: end})
 		}
 	}

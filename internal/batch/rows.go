@@ -18,6 +18,8 @@ type trainingRow struct {
 	written   int     // tokens that the policy wrote, masked or not
 	name      advantage.Row
 	turn      *turnFacts // nil for a whole trajectory
+	origins   []origin   // of the last tokens; nil if no tokens are shared
+	unshared  bool       // LossMask is the row's own copy
 }
 
 // turnFacts are the facts of a turn that estimators read.
@@ -30,6 +32,7 @@ type turnFacts struct {
 	// In an interactive environment: the state before the turn, and the reward for the turn. Unset elsewhere.
 	situation string
 	paid      *float64
+	summary   bool // the policy was asked for a summary: the turn has no state, and nothing can be invalid in it
 }
 
 // layOut makes the rows of a layout: turns, or whole trajectories (also for imports, which name no layout). The rows
@@ -43,7 +46,7 @@ func layOut(kept []Sequence, layout string, history rollout.History) []trainingR
 		}
 		rows = append(rows, trainingRow{
 			BatchRow: s.BatchRow, entropies: s.entropies, reference: s.reference, reward: s.reward, written: s.written,
-			name: advantage.Row{Group: s.GroupID, Trajectory: s.TrajectoryID},
+			name: advantage.Row{Group: s.GroupID, Trajectory: s.TrajectoryID}, origins: s.origins(),
 		})
 	}
 	return rows
@@ -53,13 +56,13 @@ func layOut(kept []Sequence, layout string, history rollout.History) []trainingR
 // Only the turn's own tokens are in the loss.
 func (s Sequence) turnRows(history rollout.History) []trainingRow {
 	rows := make([]trainingRow, len(s.turns))
-	end, ends := 0, []int{}
+	end, past, shown, origins := 0, []rollout.Span{}, "", s.origins()
 	for k, t := range s.turns {
 		head := int(s.turns[0].ContextTokens)
-		w, left := rollout.WindowAfter(head, ends, history), history.LeftOut(head, ends)
+		w, left := rollout.WindowAfter(head, past, history), history.LeftOut(head, past)
 		begin := end
 		end += len(t.TokenIDs)
-		ends = append(ends, end)
+		past = append(past, rollout.Span{Begin: begin + int(t.ContextTokens), End: end})
 		length := w.Len(end)
 		valid, known := t.Valid()
 		row := trainingRow{
@@ -73,7 +76,13 @@ func (s Sequence) turnRows(history rollout.History) []trainingRow {
 			f := row.turn
 			f.valid, f.known, f.seenHash, f.situation, f.paid = step.Valid, true, step.SeenHash, step.Situation,
 				&step.Reward
-			f.seen = s.steps[t.Turn-1].Observation // "" for the first turn, where the group shares the observation
+			f.seen, shown = shown, step.Observation // "" for the first turn, where the group shares the observation
+		}
+		if t.IsSummary() {
+			row.turn = &turnFacts{last: row.turn.last, valid: true, known: true, summary: true}
+		}
+		if origins != nil {
+			row.origins = origins[begin:end]
 		}
 		row.Turn = new(t.Turn)
 		row.TokenIDs, row.LossMask = w.Tokens(s.TokenIDs, end), own(s.LossMask, begin, end, length)
@@ -89,8 +98,10 @@ func (s Sequence) turnRows(history rollout.History) []trainingRow {
 // turn.
 func (s Sequence) seen(first, turn int) string {
 	text := strings.Builder{}
-	for _, t := range s.turns[first:turn] {
-		text.WriteString(t.Observation)
+	for k, t := range s.turns[first:turn] {
+		if k > 0 || !t.IsSummary() { // a summary that a prompt begins with answers the task
+			text.WriteString(t.Observation)
+		}
 		text.WriteString(t.Response)
 	}
 	text.WriteString(s.turns[turn].Observation)

@@ -19,6 +19,7 @@ type Sequence struct {
 	masked    bool             // none of its tokens is in the loss
 	written   int              // tokens that the policy wrote, masked or not
 	turns     []schema.TurnRow // in order
+	owners    []string         // the trajectory that wrote each turn; nil if no turns are shared
 	// steps are the transitions by turn; nil if tasks are questions.
 	steps map[int32]schema.TransitionRow
 }
@@ -123,8 +124,12 @@ func tokensUnder(mask []int32) int {
 
 // History says which earlier turns a recipe's policy sees at a turn; see rollout.WindowAfter.
 func History(recipe *recipes.Recipe) rollout.History {
+	h := rollout.History{Turns: recipe.Rollout.History, Tokens: recipe.Rollout.HistoryTokens}
 	if recipe.Whole() {
-		return rollout.OwnContext
+		h = rollout.OwnContext
 	}
-	return rollout.History{Turns: recipe.Rollout.History, Tokens: recipe.Rollout.HistoryTokens}
+	if s := recipe.Rollout.Summary; s != nil {
+		h.Summary = s.Every
+	}
+	return h
 }

@@ -65,6 +65,7 @@ type stat struct {
 	state    byte
 	parent   int
 	resident int64 // bytes
+	ticks    int64 // processor time of the process and of the children that it has collected
 }
 
 func proc(pid int) string { return filepath.Join("/proc", strconv.Itoa(pid)) }
@@ -109,7 +110,8 @@ func parseStat(line []byte) (stat, error) {
 	if err != nil {
 		return stat{}, fmt.Errorf("stat: resident pages: %w", err)
 	}
-	return stat{state: fields[state][0], parent: above, resident: pages * int64(os.Getpagesize())}, nil
+	return stat{state: fields[state][0], parent: above, resident: pages * int64(os.Getpagesize()),
+		ticks: ticksOf(fields)}, nil
 }
 
 func descends(all map[int]stat, pid, root int) bool {

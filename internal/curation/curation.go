@@ -22,6 +22,8 @@ const (
 	Contaminated = "contaminated" // it shares an n-gram with an evaluation set
 	NotInteger   = "not_integer"  // its gold answer is no whole number
 	Solved       = "solved"       // another run's samples of it have too high a pass rate
+	TooHard      = "too_hard"     // a given model answers it too seldom
+	TooEasy      = "too_easy"     // a given model answers it too often
 )
 
 // Verdict says what became of a task.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
@@ -36,7 +37,11 @@ func VersionName(step int, digest string) string {
 // weights of an adapter, if they are stored where nothing is pruned.
 func sharedBase(dir string, before *schema.Checkpoint) (map[string]schema.CheckpointFile, error) {
 	adapter, err := checkpoint.HasAdapter(dir)
-	if err != nil || !adapter || before == nil {
+	if err != nil {
+		return nil, err
+	}
+	remote, err := checkpoint.IsRemote(dir)
+	if err != nil || !adapter && !remote || before == nil {
 		return nil, err
 	}
 	shared := map[string]schema.CheckpointFile{}
@@ -46,6 +51,49 @@ func sharedBase(dir string, before *schema.Checkpoint) (map[string]schema.Checkp
 		}
 	}
 	return shared, nil
+}
+
+// StoreFolder stores the model in a folder that no engine has saved, under a prefix of the place, and returns the
+// checkpoint for the manifest. Training state and files that belong to no checkpoint are left out.
+func StoreFolder(ctx context.Context, record *commit.Writer, folder, scratch string, place schema.Place) (
+	schema.Checkpoint, error) {
+	none := schema.Checkpoint{}
+	dir, err := os.MkdirTemp(scratch, "folder-")
+	if err != nil {
+		return none, fmt.Errorf("make a folder for a checkpoint: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return none, fmt.Errorf("list checkpoint files: %w", err)
+	}
+	for _, e := range entries {
+		name := e.Name()
+		if !checkpoint.IsWeights(name) && !slices.Contains(checkpoint.Files(), name) || checkpoint.IsOptimizer(name) ||
+			name == checkpoint.FileValueHead {
+			continue
+		}
+		if err := os.Symlink(filepath.Join(folder, name), filepath.Join(dir, name)); err != nil {
+			return none, fmt.Errorf("take checkpoint file %s: %w", name, err)
+		}
+	}
+	return StoreWhole(ctx, record, dir, place)
+}
+
+// StoreWhole stores a whole folder that no engine has saved as the checkpoint of step 0 of a place.
+func StoreWhole(ctx context.Context, record *commit.Writer, dir string,
+	place schema.Place) (schema.Checkpoint, error) {
+	digest, err := checkpoint.Digest(dir)
+	if err != nil {
+		return schema.Checkpoint{}, err
+	}
+	weights, err := checkpoint.WeightsDigest(dir)
+	if err != nil {
+		return schema.Checkpoint{}, err
+	}
+	out, err := storeCheckpoint(ctx, record, dir, digest, place.CheckpointPrefix(VersionName(0, digest)), nil)
+	out.Weights = weights
+	return out, err
 }
 
 // storeCheckpoint stores the folder's files under prefix, except files that equal a shared one. The files count only

@@ -2,15 +2,24 @@ package enginepool
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"strings"
 
 	"github.com/ropewalk/ropewalk/internal/badinput"
+	"github.com/ropewalk/ropewalk/policy/servers"
+	"github.com/ropewalk/ropewalk/policy/tinker"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// Choice is the engine of a run and a description, for people, of what it runs on or why it was chosen.
-type Choice struct{ Kind, Why string }
+// Choice is the engine of a run and a description, for people, of what it runs on or why it was chosen. Servers are the
+// facts about the inference servers that generate for the run.
+type Choice struct {
+	Kind, Why string
+	Servers   []servers.Facts
+	Tinker    *tinker.Facts // of the server that trains; nil for other engines
+}
 
 // Choose chooses a recipe's engine on this worker. A recipe that names an unavailable engine, or that needs a
 // capability which the engine lacks as a sampler, is a badinput.Error.
@@ -19,6 +28,15 @@ func (p *Pool) Choose(ctx context.Context, r *recipes.Recipe) (Choice, error) {
 	switch {
 	case err != nil:
 		return Choice{}, err
+	case c.Kind == recipes.EngineTinker:
+		if err := p.surveyRemote(ctx, r, &c); err != nil || len(r.Engine.Servers) == 0 {
+			return c, err
+		}
+		c.Servers, err = p.survey(ctx, r)
+		return c, err
+	case len(r.Engine.Servers) > 0:
+		c.Servers, err = p.survey(ctx, r)
+		return c, err
 	case c.Kind == recipes.EngineCPU:
 		return c, p.sampler.check(r)
 	case p.torch == nil: // the worker that runs the models checks
@@ -29,26 +47,26 @@ func (p *Pool) Choose(ctx context.Context, r *recipes.Recipe) (Choice, error) {
 
 func (p *Pool) choose(ctx context.Context, r *recipes.Recipe) (Choice, Offer, error) {
 	kind := r.Engine.Kind
-	if kind == recipes.EngineCPU {
+	if kind == recipes.EngineCPU || kind == recipes.EngineTinker {
 		return Choice{Kind: kind}, Offer{}, nil
 	}
 	if p.torch == nil { // another worker runs the models, and refuses what it cannot run
 		if kind == recipes.EngineTorch {
-			return Choice{kind, "a worker of the queues gpu and rollout"}, Offer{}, nil
+			return Choice{Kind: kind, Why: "a worker of the queues gpu and rollout"}, Offer{}, nil
 		}
 		const why = "auto: the worker that prepared the run runs no models, so that it saw no GPU; name engine.kind"
-		return Choice{recipes.EngineCPU, why}, Offer{}, nil
+		return Choice{Kind: recipes.EngineCPU, Why: why}, Offer{}, nil
 	}
 	offer, err := p.torch.Offer(ctx, r)
 	switch {
 	case err != nil && kind == recipes.EngineTorch:
 		return Choice{}, Offer{}, badinput.Errorf("engine.kind: torch: %w", err)
 	case err != nil:
-		return Choice{recipes.EngineCPU, "auto: " + firstLine(err.Error())}, Offer{}, nil
+		return Choice{Kind: recipes.EngineCPU, Why: "auto: " + firstLine(err.Error())}, Offer{}, nil
 	case kind == recipes.EngineTorch || offer.GPU:
-		return Choice{recipes.EngineTorch, offer.Device}, offer, nil
+		return Choice{Kind: recipes.EngineTorch, Why: offer.Device}, offer, nil
 	}
-	return Choice{recipes.EngineCPU, "auto: PyTorch would run on " + offer.Device}, offer, nil
+	return Choice{Kind: recipes.EngineCPU, Why: "auto: PyTorch would run on " + offer.Device}, offer, nil
 }
 
 // Offer says what a PyTorch engine would run on here. The worker must run PyTorch engines.
@@ -67,6 +85,20 @@ func (c Choice) Note(m *schema.Manifest) {
 	if c.Why != "" {
 		m.Note[schema.NoteEngineWhy] = c.Why
 	}
+	if len(c.Servers) > 0 {
+		m.Note[schema.NoteServers] = factsText(c.Servers)
+	}
+	if c.Tinker != nil {
+		m.Note[schema.NoteTinker] = factsText(c.Tinker)
+	}
+}
+
+func factsText(facts any) string {
+	text, err := json.Marshal(facts)
+	if err != nil {
+		panic(fmt.Sprintf("enginepool: encode facts: %v", err)) // they consist of texts, numbers and truth values
+	}
+	return string(text)
 }
 
 // Chosen returns a recipe's engine with the choice that a manifest notes. Runs prepared by versions without this note

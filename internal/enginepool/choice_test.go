@@ -81,14 +81,16 @@ func TestChooseEngine(t *testing.T) {
 	}{
 		{"cpu asks no one", "cpu", nil, Choice{Kind: "cpu"}, ""},
 		{"auto where no models run", "auto", nil,
-			Choice{"cpu",
-				"auto: the worker that prepared the run runs no models, so that it saw no GPU; name engine.kind"}, ""},
-		{"auto where it cannot be", "auto", &torchMaker{none: none}, Choice{"cpu", "auto: no torch here"}, ""},
+			Choice{Kind: "cpu",
+				Why: "auto: the worker that prepared the run runs no models, so that it saw no GPU; name " +
+					"engine.kind"}, ""},
+		{"auto where it cannot be", "auto", &torchMaker{none: none},
+			Choice{Kind: "cpu", Why: "auto: no torch here"}, ""},
 		{"auto without a GPU", "auto", &torchMaker{offer: cpu},
-			Choice{"cpu", "auto: PyTorch would run on the processor"}, ""},
-		{"auto with one", "auto", &torchMaker{offer: h200}, Choice{"torch", "NVIDIA H200"}, ""},
-		{"torch on the processor", "torch", &torchMaker{offer: cpu}, Choice{"torch", "the processor"}, ""},
-		{"torch elsewhere", "torch", nil, Choice{"torch", "a worker of the queues gpu and rollout"}, ""},
+			Choice{Kind: "cpu", Why: "auto: PyTorch would run on the processor"}, ""},
+		{"auto with one", "auto", &torchMaker{offer: h200}, Choice{Kind: "torch", Why: "NVIDIA H200"}, ""},
+		{"torch on the processor", "torch", &torchMaker{offer: cpu}, Choice{Kind: "torch", Why: "the processor"}, ""},
+		{"torch elsewhere", "torch", nil, Choice{Kind: "torch", Why: "a worker of the queues gpu and rollout"}, ""},
 		{"torch where it cannot be", "torch", &torchMaker{none: none}, Choice{},
 			"engine.kind: torch: no torch here\nand more"},
 	} {
@@ -111,7 +113,7 @@ func TestTheCommittedChoiceStands(t *testing.T) {
 	m := schema.Manifest{Note: map[string]string{}}
 	auto := recipes.Engine{Kind: "auto", Devices: 2}
 	require.Equal(t, recipes.Engine{Kind: "cpu", Devices: 2}, Chosen(m, auto), "of a run older than the choice")
-	Choice{"torch", "NVIDIA H200"}.Note(&m)
+	Choice{Kind: "torch", Why: "NVIDIA H200"}.Note(&m)
 	require.Equal(t, recipes.Engine{Kind: "torch", Devices: 2}, Chosen(m, auto))
 	require.Equal(t, recipes.Engine{Kind: "cpu"}, Chosen(m, recipes.Engine{Kind: "cpu"}))
 	require.Equal(t, "NVIDIA H200", m.Note[schema.NoteEngineWhy])

@@ -1,6 +1,8 @@
 package enginepool
 
 import (
+	"fmt"
+
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/recipes"
@@ -21,10 +23,9 @@ func demands(r *recipes.Recipe) []policy.Demand {
 	}
 	trains, e := r.Steps > 0, r.Evaluation
 	need(trains, "rollout", policy.NeedTokenIDs, "updates train on the tokens that were sampled")
-	need(trains, "rollout", policy.NeedFullEntropy, "the record keeps the entropy of every sampled token")
 	need(trains, "loss.old_log_probs", policy.NeedLogProbs, "the record keeps that of every sampled token")
 	need(trains, "steps", policy.NeedNewWeights, "each step publishes another policy")
-	need(r.Rollout.Tree != nil, "rollout.tree.rule", policy.NeedEntropy, "they decide where trajectories branch")
+	need(r.Rollout.Tree != nil, "rollout.tree.rule", policy.NeedTopLogProbs, "they decide where trajectories branch")
 	need(r.Rollout.Temperature != 1, "rollout.temperature", policy.NeedTemperature, "it is not 1")
 	for _, truncated := range []struct {
 		at   string
@@ -35,15 +36,30 @@ func demands(r *recipes.Recipe) []policy.Demand {
 		need(truncated.what.MinP != 0, truncated.at+".min_p", policy.NeedMinP, "it is set")
 	}
 	need(e.Temperature != 1, "evaluation.temperature", policy.NeedTemperature, "it is not 1")
-	need(e.Greedy, "evaluation.greedy", policy.NeedTemperature, "it is 0 there")
+	need(e.Greedy, "evaluation.greedy", policy.NeedGreedy, "it is 0 there")
+	if r.SummaryTokens() > 0 {
+		const field, why = "environment.settings.summary_tokens", "the run's first policy sums up pages"
+		need(true, field, policy.NeedReference, why)
+		need(true, field, policy.NeedTokenIDs, why)
+		need(true, field, policy.NeedGreedy, "summaries have temperature 0")
+	}
 	need(r.Engine.Deterministic, "engine.deterministic", policy.NeedRowSeeds, "equal inputs give equal bytes")
 	return out
 }
 
 // check refuses a recipe that needs more than a sampler with these capabilities offers.
 func check(sampler string, can policy.Capabilities, r *recipes.Recipe) error {
-	if err := can.Check(sampler, demands(r)); err != nil {
+	all := demands(r)
+	if can.Entropy == policy.EntropyTopK && r.Steps > 0 {
+		all = append(all, policy.Demand{Field: "rollout", Capability: policy.NeedFullEntropy,
+			Why: "the record keeps the entropies of whole distributions, or none"})
+	}
+	if err := can.Check(sampler, all); err != nil {
 		return badinput.Of(err)
+	}
+	if t := r.Rollout.Tree; t != nil && t.EntropyTop > can.TopLogProbs {
+		return badinput.Of(fmt.Errorf("rollout.tree.entropy_top: %w: %s names %d likeliest tokens, and the recipe "+
+			"asks for %d", policy.ErrIncapable, sampler, can.TopLogProbs, t.EntropyTop))
 	}
 	return nil
 }

@@ -35,11 +35,11 @@ func settingsOf(r *recipes.Recipe) torchSettings {
 
 func (s torchSettings) equal(other torchSettings) bool { return reflect.DeepEqual(s, other) }
 
-// place is one PyTorch engine, or the reserved place of an engine that is opening or closing.
+// place is one PyTorch engine, one at a Tinker server, or the reserved place of an engine that is opening or closing.
 type place struct {
 	run      string
 	settings torchSettings
-	devices  int
+	devices  int           // 0 for an engine at a server
 	engine   policy.Engine // nil while the engine opens or closes
 	resident *Resident     // of engine
 	users    int
@@ -51,10 +51,13 @@ func (at *place) idle() bool { return at.engine != nil && at.users == 0 }
 
 // take returns the place of a run's engine, with the caller counted as its user.
 func (p *Pool) take(ctx context.Context, run string, r *recipes.Recipe, elsewhere bool) (*place, Release, error) {
-	if p.torch == nil {
-		return nil, nil, badinput.Errorf("engine.kind: torch: this worker has no PyTorch engine")
+	at := &place{run: run, settings: settingsOf(r)}
+	if r.Engine.Kind == recipes.EngineTorch {
+		if p.torch == nil {
+			return nil, nil, badinput.Errorf("engine.kind: torch: this worker has no PyTorch engine")
+		}
+		at.devices = p.cost(r.Engine.Devices)
 	}
-	at := &place{run: run, settings: settingsOf(r), devices: p.cost(r.Engine.Devices)}
 	for {
 		found, wait, err := p.find(at, elsewhere)
 		if err != nil {
@@ -88,6 +91,9 @@ func (p *Pool) cost(devices int) int {
 }
 
 func (p *Pool) free() int {
+	if p.torch == nil {
+		return 0
+	}
 	n := max(1, p.torch.Devices()) - p.served
 	for _, at := range p.places {
 		n -= at.devices
@@ -113,7 +119,7 @@ func (p *Pool) find(at *place, elsewhere bool) (*place, <-chan struct{}, error) 
 		return nil, p.changed, nil
 	}
 	// A request for more devices than there are fails in the lease.
-	if p.free() >= at.devices || len(p.places) == 0 && p.served == 0 {
+	if at.devices == 0 || p.free() >= at.devices || !slices.ContainsFunc(p.places, usesDevices) && p.served == 0 {
 		at.users = 1
 		p.places = append(p.places, at)
 		return at, nil, nil
@@ -124,7 +130,7 @@ func (p *Pool) find(at *place, elsewhere bool) (*place, <-chan struct{}, error) 
 		p.enter(h)
 		return h, nil, nil
 	}
-	if h := p.oldest(func(*place) bool { return true }); h != nil {
+	if h := p.oldest(usesDevices); h != nil {
 		p.shut(h)
 		return nil, nil, nil
 	}
@@ -133,6 +139,9 @@ func (p *Pool) find(at *place, elsewhere bool) (*place, <-chan struct{}, error) 
 	}
 	return nil, p.changed, nil
 }
+
+// usesDevices reports whether an engine runs here, and not at a server.
+func usesDevices(at *place) bool { return at.devices > 0 }
 
 func (p *Pool) enter(at *place) {
 	at.users++
@@ -153,16 +162,28 @@ func (p *Pool) oldest(suits func(*place) bool) (out *place) {
 
 // open starts the engine of a reserved place.
 func (p *Pool) open(ctx context.Context, at *place, r *recipes.Recipe) error {
-	engine, err := p.torch.Open(ctx, r)
+	engine, err := p.opened(ctx, r)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer p.wake()
 	if err != nil {
 		p.drop(at)
-		return fmt.Errorf("open the PyTorch engine: %w", err)
+		return err
 	}
 	at.engine, at.resident = engine, p.resident(engine)
 	return nil
+}
+
+// opened starts the engine of a recipe.
+func (p *Pool) opened(ctx context.Context, r *recipes.Recipe) (policy.Engine, error) {
+	if r.Engine.Kind == recipes.EngineTinker {
+		return p.openRemote(ctx, r)
+	}
+	engine, err := p.torch.Open(ctx, r)
+	if err != nil {
+		return nil, fmt.Errorf("open the PyTorch engine: %w", err)
+	}
+	return engine, nil
 }
 
 // leave ends a use. An engine whose work was cancelled gives its devices back at once.
@@ -200,7 +221,7 @@ func (p *Pool) shut(at *place) {
 	err := engine.Close()
 	p.mu.Lock()
 	if err != nil {
-		slog.Warn("close a PyTorch engine", "run", at.run, "error", err)
+		slog.Warn("close an engine", "run", at.run, "error", err)
 	}
 	p.drop(at)
 	p.wake()

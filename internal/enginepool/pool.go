@@ -7,6 +7,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/policy/servers"
 	"github.com/ropewalk/ropewalk/recipes"
 )
 
@@ -21,11 +22,13 @@ type Pool struct {
 	trainer *Trainer // the CPU engine that trains
 	sampler *Sampler // the CPU engine that generates, or another sampler
 	torch   Torch    // nil: this worker runs no models in PyTorch
+	score   servers.Score
 
 	mu      sync.Mutex
 	places  []*place
-	served  int           // devices used by ranks of other hosts' engines
-	changed chan struct{} // closed, and then replaced, when devices may have become free
+	remote  map[string]*served // samplers of inference servers, by the servers' settings
+	served  int                // devices used by ranks of other hosts' engines
+	changed chan struct{}      // closed, and then replaced, when devices may have become free
 	closed  bool
 }
 
@@ -36,11 +39,13 @@ type Options struct {
 	Sampler policy.Sampler // generates for them
 	Torch   Torch          // nil: no run with engine.kind torch can work here
 	Scratch string         // folder for checkpoints that are loaded or saved
+	Score   servers.Score  // the forward pass that inference servers are compared with; nil: no recipe can name any
 }
 
 // New makes a pool.
 func New(o Options) *Pool {
-	p := &Pool{record: o.Record, scratch: o.Scratch, torch: o.Torch, changed: make(chan struct{})}
+	p := &Pool{record: o.Record, scratch: o.Scratch, torch: o.Torch, score: o.Score, changed: make(chan struct{}),
+		remote: map[string]*served{}}
 	p.trainer = &Trainer{Resident: p.resident(o.Trainer), trainer: o.Trainer}
 	p.sampler = &Sampler{Resident: p.resident(o.Sampler), sampler: o.Sampler}
 	return p
@@ -59,7 +64,7 @@ var ErrElsewhere = errors.New("the run's engine is no longer on this host, and o
 // elsewhere is set, so that another host could do the work, it fails with ErrElsewhere instead of waiting. A recipe
 // that this worker cannot serve is a badinput.Error.
 func (p *Pool) Trainer(ctx context.Context, run string, r *recipes.Recipe, elsewhere bool) (*Trainer, Release, error) {
-	if r.Engine.Kind != recipes.EngineTorch {
+	if r.Engine.Kind != recipes.EngineTorch && r.Engine.Kind != recipes.EngineTinker {
 		return p.trainer, func(bool) {}, nil
 	}
 	at, release, err := p.take(ctx, run, r, elsewhere)
@@ -71,9 +76,14 @@ func (p *Pool) Trainer(ctx context.Context, run string, r *recipes.Recipe, elsew
 
 // Sampler leases the engine that generates for a run, as Trainer leases the one that trains. A PyTorch engine does
 // both: the next rollout samples from the weights that an update leaves resident. A sampler that lacks a capability
-// which the recipe needs is refused with policy.ErrIncapable.
+// which the recipe needs is refused with policy.ErrIncapable. A recipe with servers gets their sampler, which its runs
+// share.
 func (p *Pool) Sampler(ctx context.Context, run string, r *recipes.Recipe, elsewhere bool) (*Sampler, Release, error) {
-	if r.Engine.Kind != recipes.EngineTorch {
+	if len(r.Engine.Servers) > 0 {
+		s, err := p.servers(ctx, r)
+		return s, func(bool) {}, err
+	}
+	if r.Engine.Kind != recipes.EngineTorch && r.Engine.Kind != recipes.EngineTinker {
 		if err := p.sampler.check(r); err != nil {
 			return nil, nil, err
 		}
@@ -94,14 +104,13 @@ func (p *Pool) Sampler(ctx context.Context, run string, r *recipes.Recipe, elsew
 // Close ends all engines. Engines that are still in use end when their users leave.
 func (p *Pool) Close() error {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.closed = true
 	p.wake()
-	for {
-		h := p.oldest(func(*place) bool { return true })
-		if h == nil {
-			return nil
-		}
+	for h := p.oldest(anyPlace); h != nil; h = p.oldest(anyPlace) {
 		p.shut(h)
 	}
+	p.mu.Unlock()
+	return p.closeServers()
 }
+
+func anyPlace(*place) bool { return true }

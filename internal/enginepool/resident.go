@@ -9,6 +9,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -38,6 +39,17 @@ type held struct {
 type Version struct {
 	Manifest schema.Ref
 	Digest   string
+	// Positions is the longest sequence that the model is to read, where that is more than its checkpoint says; 0 =
+	// what it says.
+	Positions int
+}
+
+// name identifies the resident model: the same checkpoint reads longer sequences under another name.
+func (v Version) name() string {
+	if v.Positions == 0 || v.Digest == "" {
+		return v.Digest
+	}
+	return fmt.Sprintf("%s, %d positions", v.Digest, v.Positions)
 }
 
 func (p *Pool) resident(engine loader) *Resident {
@@ -63,7 +75,7 @@ func (r *Resident) Forget(role policy.Role) { delete(r.holds, role) }
 
 // within runs fn with a version resident under a role. The caller holds the lock.
 func (r *Resident) within(ctx context.Context, role policy.Role, v Version, optimizer bool, fn func() error) error {
-	if !r.Holds(role, v.Digest) || (optimizer && !r.holds[role].optimizer) {
+	if !r.Holds(role, v.name()) || (optimizer && !r.holds[role].optimizer) {
 		if err := r.load(ctx, role, v, optimizer); err != nil {
 			return err
 		}
@@ -93,15 +105,21 @@ func (r *Resident) load(ctx context.Context, role policy.Role, v Version, optimi
 	if c == nil {
 		return fmt.Errorf("%w: %s names no %s", commit.ErrDamaged, v.Manifest.Key, what)
 	}
-	if err := r.Load(ctx, role, *c, optimizer); err != nil {
+	if err := r.loadLonger(ctx, role, *c, optimizer, v.Positions); err != nil {
 		return err
 	}
-	r.Mark(role, v.Digest, optimizer)
+	r.Mark(role, v.name(), optimizer)
 	return nil
 }
 
 // Load loads a committed checkpoint under a role. What is resident there afterwards is for the caller to Mark.
 func (r *Resident) Load(ctx context.Context, role policy.Role, c schema.Checkpoint, optimizer bool) error {
+	return r.loadLonger(ctx, role, c, optimizer, 0)
+}
+
+// loadLonger is Load of a model that is to read sequences of so many positions; 0 = as many as its checkpoint says.
+func (r *Resident) loadLonger(ctx context.Context, role policy.Role, c schema.Checkpoint, optimizer bool,
+	positions int) error {
 	r.Forget(role)
 	dir, err := os.MkdirTemp(r.scratch, "load-")
 	if err != nil {
@@ -110,6 +128,11 @@ func (r *Resident) Load(ctx context.Context, role policy.Role, c schema.Checkpoi
 	defer os.RemoveAll(dir)
 	if err := Fetch(ctx, r.record, c, dir, optimizer); err != nil {
 		return err
+	}
+	if positions > 0 {
+		if err := checkpoint.Lengthen(dir, positions); err != nil {
+			return fmt.Errorf("load checkpoint %s: %w", c.Prefix, err)
+		}
 	}
 	if err := r.LoadFolder(ctx, role, dir, optimizer); err != nil {
 		return fmt.Errorf("load checkpoint %s: %w", c.Prefix, err)

@@ -16,8 +16,8 @@ import (
 )
 
 // able is a sampler that can do everything that a recipe can need.
-var able = policy.Capabilities{TokenIDs: true, LogProbs: true, Entropy: policy.EntropyFull, Temperature: true,
-	TopP: true, TopK: true, MinP: true, RowSeeds: true, Weights: policy.WeightsLoad}
+var able = policy.Capabilities{TokenIDs: true, LogProbs: true, TopLogProbs: 20, Entropy: policy.EntropyFull,
+	Temperature: true, TopP: true, TopK: true, MinP: true, RowSeeds: true, Weights: policy.WeightsLoad}
 
 // TestResidentForgetsWhatALostEngineHeld: after ErrLost the next use of any role must load; after another error it need
 // not.
@@ -97,7 +97,8 @@ func TestResidentAfterLoads(t *testing.T) {
 func demanding(kind string) *recipes.Recipe {
 	return &recipes.Recipe{
 		Steps: 3, Engine: recipes.Engine{Kind: kind, Deterministic: true, Devices: 1},
-		Rollout:    recipes.Rollout{Temperature: 0.7, Tree: &recipes.Tree{Rule: "aepo"}, MinP: 0.1},
+		Rollout: recipes.Rollout{Temperature: 0.7, Tree: &recipes.Tree{Rule: "aepo"}, MinP: 0.1, TopP: 0.9,
+			TopK: 40},
 		Evaluation: recipes.Evaluation{Temperature: 0.6, Greedy: true, TopP: 0.95, TopK: 20},
 	}
 }
@@ -106,18 +107,22 @@ func demanding(kind string) *recipes.Recipe {
 // and where a stage leases the sampler; the error names the recipe's field and the capability.
 func TestSamplersAreHeldToTheRecipe(t *testing.T) {
 	for want, lack := range map[string]func(*policy.Capabilities){
-		"rollout: exact token ids":                                func(c *policy.Capabilities) { c.TokenIDs = false },
-		"rollout: entropies over the full vocabulary":             onlyTopK,
-		"rollout.tree.rule: entropies of sampled tokens":          noEntropies,
+		"rollout: exact token ids":                    func(c *policy.Capabilities) { c.TokenIDs = false },
+		"rollout: entropies over the full vocabulary": onlyTopK,
+		"rollout.tree.rule: log-probabilities of the likeliest tokens": func(c *policy.Capabilities) {
+			c.TopLogProbs = 0
+		},
 		"loss.old_log_probs: log-probabilities of sampled tokens": noLogProbs,
-		"steps: new weights":                                      fixedWeights,
-		"rollout.temperature: temperature":                        oneTemperature,
-		"evaluation.temperature: temperature":                     oneTemperature,
-		"evaluation.greedy: temperature":                          oneTemperature,
-		"evaluation.top_p: top-p sampling":                        func(c *policy.Capabilities) { c.TopP = false },
-		"evaluation.top_k: top-k sampling":                        func(c *policy.Capabilities) { c.TopK = false },
-		"rollout.min_p: min-p sampling":                           func(c *policy.Capabilities) { c.MinP = false },
-		"engine.deterministic: a seed for each row":               func(c *policy.Capabilities) { c.RowSeeds = false },
+		"steps: new weights":                        fixedWeights,
+		"rollout.temperature: temperature":          oneTemperature,
+		"evaluation.temperature: temperature":       oneTemperature,
+		"evaluation.greedy: temperature 0":          oneTemperature,
+		"evaluation.top_p: top-p sampling":          func(c *policy.Capabilities) { c.TopP = false },
+		"evaluation.top_k: top-k sampling":          func(c *policy.Capabilities) { c.TopK = false },
+		"rollout.top_p: top-p sampling":             func(c *policy.Capabilities) { c.TopP = false },
+		"rollout.top_k: top-k sampling":             func(c *policy.Capabilities) { c.TopK = false },
+		"rollout.min_p: min-p sampling":             func(c *policy.Capabilities) { c.MinP = false },
+		"engine.deterministic: a seed for each row": func(c *policy.Capabilities) { c.RowSeeds = false },
 	} {
 		can := able
 		lack(&can)
@@ -139,7 +144,6 @@ func TestSamplersAreHeldToTheRecipe(t *testing.T) {
 }
 
 func onlyTopK(c *policy.Capabilities)       { c.Entropy, c.TopLogProbs = policy.EntropyTopK, 5 }
-func noEntropies(c *policy.Capabilities)    { c.Entropy = policy.EntropyNone }
 func oneTemperature(c *policy.Capabilities) { c.Temperature = false }
 func noLogProbs(c *policy.Capabilities)     { c.LogProbs = false }
 func fixedWeights(c *policy.Capabilities)   { c.Weights = policy.WeightsFixed }

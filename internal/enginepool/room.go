@@ -50,7 +50,7 @@ func (p *Pool) reserve(n int) (reserved bool, wait <-chan struct{}, err error) {
 		p.served += n
 		return true, nil, nil
 	}
-	if h := p.oldest(func(*place) bool { return true }); h != nil {
+	if h := p.oldest(usesDevices); h != nil {
 		p.shut(h)
 		return false, nil, nil
 	}

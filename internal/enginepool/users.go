@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync"
 
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
@@ -14,13 +15,35 @@ import (
 type Sampler struct {
 	*Resident
 	sampler policy.Sampler
+	// shared lets users of one version generate at once; nil: they take turns.
+	shared *sync.RWMutex
 }
 
 // Use runs fn with a version of the policy published.
 func (s *Sampler) Use(ctx context.Context, v Version, fn func(policy.Sampler) error) error {
+	if s.shared != nil {
+		return s.useShared(ctx, v, fn)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.within(ctx, policy.RolePolicy, v, false, func() error { return fn(s.sampler) })
+}
+
+// UseWith is Use with a second version published under RoleReference, unless that is the zero Version.
+func (s *Sampler) UseWith(ctx context.Context, v, reference Version, fn func(policy.Sampler) error) error {
+	return s.Use(ctx, v, func(sampler policy.Sampler) error {
+		if reference == (Version{}) {
+			return fn(sampler)
+		}
+		return s.within(ctx, policy.RoleReference, reference, false, func() error { return fn(sampler) })
+	})
+}
+
+// UseReference runs fn with a version published under RoleReference. What is published under RolePolicy stays.
+func (s *Sampler) UseReference(ctx context.Context, v Version, fn func(policy.Sampler) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.within(ctx, policy.RoleReference, v, false, func() error { return fn(s.sampler) })
 }
 
 // Trainer is a resident engine that trains.
@@ -88,6 +111,12 @@ func (t *Trainer) Save(ctx context.Context, role policy.Role, place schema.Place
 	weights, err := checkpoint.WeightsDigest(dir)
 	if err != nil {
 		return none, err
+	}
+	if remote, err := checkpoint.IsRemote(dir); err != nil || remote { // its weights are not known here
+		if err != nil {
+			return none, err
+		}
+		weights = ""
 	}
 	out, err := storeCheckpoint(ctx, t.record, dir, digest, place.CheckpointPrefix(VersionName(step, digest)), shared)
 	out.Weights = weights

@@ -10,6 +10,7 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/leased"
 	"github.com/ropewalk/ropewalk/gpu/plan"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
+	"github.com/ropewalk/ropewalk/internal/planning"
 	"github.com/ropewalk/ropewalk/recipes"
 )
 
@@ -43,21 +44,27 @@ func (e Plan) String() string {
 	return text
 }
 
-// PlanHere chooses a recipe's engine as a worker on this machine would. state is the folder of the program's state.
-func PlanHere(ctx context.Context, r *recipes.Recipe, state string) (Plan, error) {
+// PlanHere chooses a recipe's engine as a worker on this machine would. state is the folder of the program's state,
+// models the folder of models.
+func PlanHere(ctx context.Context, r *recipes.Recipe, state, models string) (Plan, error) {
 	out := Plan{Kind: r.Engine.Kind}
 	if r.Engine.Kind == recipes.EngineCPU || r.Environment.Imported() {
 		return out, nil
 	}
-	if r.Policy.Checkpoint == "" {
-		model, err := modelOf(r)
-		if err != nil {
-			return out, err
-		}
-		memory := updateMemory(r, model, batchTokens(r))
+	if r.Engine.Kind == recipes.EngineTinker {
+		out.Why = fmt.Sprintf("%s trains %s; it is asked when the run is prepared", r.Engine.Tinker.Name(),
+			r.Engine.Tinker.BaseModel)
+		return out, nil
+	}
+	model, _, err := ModelHere(r, models)
+	if err != nil {
+		return out, err
+	}
+	if model != nil {
+		memory := planning.Update(r, *model, planning.BatchTokens(r))
 		out.Memory = &memory
-		if whole := r.WithoutAdapter(); whole != r {
-			warm := updateMemory(whole, model, batchTokens(r))
+		if whole := r.WithoutAdapter(); whole != r && r.Clones() {
+			warm := planning.Update(whole, *model, planning.BatchTokens(r))
 			out.WarmStart = &warm
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/torch"
 	"github.com/ropewalk/ropewalk/gpu/versions"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
+	"github.com/ropewalk/ropewalk/internal/planning"
 	"github.com/ropewalk/ropewalk/internal/seed"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/recipes"
@@ -80,13 +81,13 @@ func engineSettings(r *recipes.Recipe) (leased.Settings, plan.Memory, error) {
 		return leased.Settings{}, plan.Memory{}, err
 	}
 	e := r.Engine
-	adapter := adapterOf(e)
+	adapter := planning.Adapter(e)
 	s := leased.Settings{
 		Devices: e.Devices, Hosts: e.Hosts, Deterministic: e.Deterministic, Checkpointing: e.Checkpointing,
 		OffloadOptimizer: e.OffloadOptimizer,
 		Flops:            model.TrainFlops,
 		LoRA:             loraOf(r),
-		Estimate:         func(tokens, _ int) int64 { return updateMemory(r, model, tokens).Total() },
+		Estimate:         func(tokens, _ int) int64 { return planning.Update(r, model, tokens).Total() },
 	}
 	if adapter != nil {
 		s.Flops = func(lengths ...int) float64 { return model.AdapterTrainFlops(*adapter, lengths...) }
@@ -94,30 +95,9 @@ func engineSettings(r *recipes.Recipe) (leased.Settings, plan.Memory, error) {
 	if e.Dtype != "auto" {
 		s.Dtype = e.Dtype
 	}
-	memory := updateMemory(r, model, batchTokens(r))
+	memory := planning.Update(r, model, planning.BatchTokens(r))
 	s.Memory = memory.Total()
 	return s, memory, nil
-}
-
-// batchTokens returns the most tokens that pass through the model at once: a micro-batch, or one longer trajectory.
-func batchTokens(r *recipes.Recipe) int {
-	return max(r.Optimizer.MicrobatchTokens, r.Rollout.MaxTokens)
-}
-
-// updateMemory estimates a recipe's update on GPUs in micro-batches of so many tokens.
-func updateMemory(r *recipes.Recipe, model plan.Model, tokens int) plan.Memory {
-	return model.UpdateMemory(plan.Settings{
-		BFloat16: r.Engine.Dtype != "float32", Checkpointing: r.Engine.Checkpointing != "off",
-		Offload: r.Engine.OffloadOptimizer,
-		Ranks:   r.Engine.Devices * max(1, r.Engine.Hosts), Tokens: tokens, Adapter: adapterOf(r.Engine),
-	})
-}
-
-func adapterOf(e recipes.Engine) *plan.Adapter {
-	if e.LoRA == nil {
-		return nil
-	}
-	return &plan.Adapter{Rank: e.LoRA.Rank, Targets: e.LoRA.Targets}
 }
 
 // loraOf returns the engine settings of a recipe's adapter. The seed of a new adapter follows from the run's seed.
@@ -129,8 +109,11 @@ func loraOf(r *recipes.Recipe) *torch.LoRA {
 	return &torch.LoRA{Rank: l.Rank, Alpha: l.Alpha, Targets: l.Targets, Seed: seed.Derive("engine/lora", r.Seed)}
 }
 
-// modelOf returns the sizes of the model that a recipe makes.
+// modelOf returns the sizes of the model that a recipe makes or starts from.
 func modelOf(r *recipes.Recipe) (plan.Model, error) {
+	if shape, known, err := r.Policy.Shape(); known || err != nil {
+		return plan.Of(shape), err
+	}
 	tokens, err := activities.TokenizerOf(r)
 	if err != nil {
 		return plan.Model{}, err

@@ -1,6 +1,7 @@
-// Package evaluation computes the figures of an evaluation from its rows: success rates with intervals, by level and
-// overall, the greedy rate and counts. The activity that evaluates, the readers of the record and verify all use it, so
-// that a figure in a manifest can be checked against the rows that the manifest names by digest.
+// Package evaluation computes the figures of an evaluation from its rows: success rates with intervals, by level, by
+// type of task and overall, the greedy rate, scores and counts. The activity that evaluates, the readers of the record
+// and verify all use it, so that a figure in a manifest can be checked against the rows that the manifest names by
+// digest.
 //
 //	rows of one evaluation → Sampled (their order when they were drawn) → Summarise → api.EvaluationSummary
 package evaluation
@@ -37,7 +38,7 @@ func summarise(
 ) (out api.EvaluationSummary) {
 	problems := map[string]*tally{}
 	// By level, and all under "". The slices are in the rows' order, so that no sum depends on a map's order.
-	units := map[string][]*tally{}
+	units, types, parts := map[string][]*tally{}, map[string][]*tally{}, map[string][]*tally{}
 	var greedy tally
 	var calls, errors float64
 	for _, r := range rows {
@@ -60,6 +61,12 @@ func summarise(
 			level := strconv.Itoa(int(r.Level))
 			problems[r.ProblemID] = p
 			units[""], units[level] = append(units[""], p), append(units[level], p)
+			if r.TaskType != nil {
+				types[*r.TaskType] = append(types[*r.TaskType], p)
+			}
+			if r.Part != nil {
+				parts[*r.Part] = append(parts[*r.Part], p)
+			}
 		}
 		p.add(r.Success)
 	}
@@ -70,6 +77,18 @@ func summarise(
 		} else {
 			out.ByLevel[level] = rate(meansOf(tallies), runSeed, level)
 		}
+	}
+	for name, tallies := range types {
+		if out.ByType == nil {
+			out.ByType = map[string]api.Rate{}
+		}
+		out.ByType[name] = rate(meansOf(tallies), runSeed, "type/"+name)
+	}
+	for part, tallies := range parts {
+		if out.ByPart == nil {
+			out.ByPart = map[string]api.Rate{}
+		}
+		out.ByPart[part] = rate(meansOf(tallies), runSeed, "part "+part)
 	}
 	if greedy.n > 0 {
 		out.Greedy, out.GreedyN = greedy.success/greedy.n, int(greedy.n)

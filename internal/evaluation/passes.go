@@ -4,9 +4,7 @@ import (
 	"fmt"
 
 	"github.com/ropewalk/ropewalk/activities/api"
-	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/rl/diagnose"
-	"github.com/ropewalk/ropewalk/rl/words"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -59,37 +57,4 @@ func following(k, last int) int {
 		return last
 	}
 	return 2 * k
-}
-
-// WordRates are the means of exact match and F1 with their 95% intervals. Each problem counts with the mean of its
-// samples.
-func WordRates(rows []schema.EvaluationRow, runSeed uint64) (exact, f1 api.Rate) {
-	equal, close := map[string]*tally{}, map[string]*tally{}
-	_, order := byProblem(rows, -1)
-	for _, id := range order {
-		equal[id], close[id] = &tally{}, &tally{}
-	}
-	for _, r := range rows {
-		if r.Greedy {
-			continue
-		}
-		equal[r.ProblemID].n++
-		close[r.ProblemID].n++
-		if r.FinalAnswer == "" {
-			continue
-		}
-		golds := env.SplitGolds(r.Gold)
-		if words.Exact(r.FinalAnswer, golds) {
-			equal[r.ProblemID].success++
-		}
-		close[r.ProblemID].success += words.F1(r.FinalAnswer, golds)
-	}
-	ordered := func(of map[string]*tally) []float64 {
-		means := make([]float64, len(order))
-		for i, id := range order {
-			means[i] = of[id].success / of[id].n
-		}
-		return means
-	}
-	return Rate(ordered(equal), runSeed, "exact_match"), Rate(ordered(close), runSeed, "f1")
 }

@@ -1,13 +1,23 @@
 package evaluation
 
 import (
+	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/rl/words"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// Words returns the means of exact match and of F1 over the sampled episodes of questions with several golds. An
-// episode without an answer counts as 0.
+// Match compares an episode's answer with the golds of its question by their words. An episode without an answer
+// matches nothing.
+func Match(r schema.EvaluationRow) (exact bool, f1 float64) {
+	if r.FinalAnswer == "" {
+		return false, 0
+	}
+	golds := env.SplitGolds(r.Gold)
+	return words.Exact(r.FinalAnswer, golds), words.F1(r.FinalAnswer, golds)
+}
+
+// Words returns the means of exact match and of F1 over the sampled episodes of questions with several golds.
 func Words(rows []schema.EvaluationRow) (exact, f1 float64) {
 	n := 0.0
 	for _, r := range rows {
@@ -15,17 +25,30 @@ func Words(rows []schema.EvaluationRow) (exact, f1 float64) {
 			continue
 		}
 		n++
-		if r.FinalAnswer == "" {
-			continue
-		}
-		golds := env.SplitGolds(r.Gold)
-		if words.Exact(r.FinalAnswer, golds) {
+		equal, close := Match(r)
+		if equal {
 			exact++
 		}
-		f1 += words.F1(r.FinalAnswer, golds)
+		f1 += close
 	}
 	if n == 0 {
 		return 0, 0
 	}
 	return exact / n, f1 / n
+}
+
+// WordRates are the means of exact match and F1 with their 95% intervals. Each problem counts with the mean of its
+// samples.
+func WordRates(rows []schema.EvaluationRow, runSeed uint64) (exact, f1 api.Rate) {
+	equal := func(r schema.EvaluationRow) float64 {
+		if same, _ := Match(r); same {
+			return 1
+		}
+		return 0
+	}
+	close := func(r schema.EvaluationRow) float64 {
+		_, share := Match(r)
+		return share
+	}
+	return Rate(sampleMeans(rows, equal), runSeed, "exact_match"), Rate(sampleMeans(rows, close), runSeed, "f1")
 }

@@ -95,6 +95,7 @@ func TestCollectsSettledOrphans(t *testing.T) {
 		w.put(lostShard(schema.At("r", 1, schema.StageResample).WithGen(1), schema.Selection)),
 		w.put(lostShard(schema.At("r", 1, schema.StageReplay).WithGen(1), schema.Documents)),
 		w.put(lostShard(schema.AtInit("r", schema.StageEvaluate), schema.Evaluations)),
+		w.put(lostShard(schema.AtInit("r", schema.StageEvaluate), schema.EvaluationDebates)),
 		w.put(lostShard(schema.AtInit("r", "timings_run"), schema.Timings)),
 		w.put(lostShard(schema.At("r", 1, "timings_step"), schema.Timings)),
 		w.put(lostShard(schema.At("r", 2, "timings_calls").WithTurn(0).WithShard(0), schema.Timings)),

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -107,11 +108,10 @@ func (r *record) settledShard(ctx context.Context, p schema.DataKeyParts) (bool,
 	if p.Compact {
 		return at(schema.StageCompact), "its compaction is not committed", nil
 	}
-	switch p.Table {
-	case schema.Evaluations, schema.EvaluationPrompts, schema.EvaluationTurns, schema.EvaluationToolCalls,
-		schema.EvaluationTransitions, schema.EvaluationTrajectories:
+	if evaluate, _ := stages.Of(schema.StageEvaluate); slices.Contains(evaluate.Writes, p.Table) {
 		return at(schema.StageEvaluate), "its evaluation is not committed", nil
-	case schema.Documents:
+	}
+	if p.Table == schema.Documents {
 		if p.Step == schema.InitStep {
 			return false, "an amendment of the recipe may name it", nil
 		}

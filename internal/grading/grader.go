@@ -26,6 +26,10 @@ type Grader struct {
 	answer protocol.AnswerForm
 	golds  bool            // a question has several right answers, which are compared by words
 	equal  map[string]bool // trajectories whose answer a committed grading found equal to the gold
+
+	criteria   string                      // of the recipe's judge, in place of the reward's
+	judgements map[string]reward.Judgement // committed, by trajectory
+	results    map[string]reward.Result    // of a user's function, committed, by trajectory
 }
 
 // New makes the grader of a step. The tool term's weight μ depends on the step of the run, counted from 1, which is
@@ -35,6 +39,9 @@ func New(recipe *recipes.Recipe, step int) *Grader {
 		reward: recipe.Reward, limit: recipe.Rollout.MaxTokens,
 		mu:    schedule.Mu{Horizon: recipe.Schedule.MuHorizon()}.At(step),
 		golds: recipe.Environment.Declaration().Golds,
+	}
+	if recipe.Judge != nil {
+		g.criteria = recipe.Judge.Criteria
 	}
 	if p, err := recipe.Protocol(); err == nil { // imported trajectories have none
 		g.answer = p.Spec().Answer
@@ -132,7 +139,7 @@ func (g *Grader) compared(t schema.TrajectoryRow) reward.Outcome {
 func (g *Grader) options() reward.Options {
 	d, _ := reward.Declared(g.reward.Name)
 	o := d.Options(g.reward.Fallback || g.answer == protocol.AnswerBox)
-	o.Plain = g.answer == protocol.AnswerInTags
+	o.Plain = g.answer == protocol.AnswerInTags || g.answer == protocol.AnswerText
 	return o
 }
 
@@ -142,9 +149,13 @@ func (g *Grader) trajectory(t schema.TrajectoryRow) reward.Trajectory {
 		Text: t.Text, Gold: t.Gold, Answer: t.FinalAnswer, Answered: t.HasAnswer, Facts: facts(t),
 		SourceReward: t.SourceReward, SourceSuccess: t.Reference, ToolWeight: g.mu,
 	}
+	if g.answer == protocol.AnswerText && t.HasAnswer { // the protocol has found it, and nothing in the text marks it
+		out.Text += "<answer>" + t.FinalAnswer + "</answer>"
+	}
 	if played, ok := g.Played[t.TrajectoryID]; ok {
 		out.Played = &played
 	}
+	out.Judgement, out.Function = g.judgement(t), g.result(t)
 	if g.golds {
 		out.Golds = env.SplitGolds(t.Gold)
 	}

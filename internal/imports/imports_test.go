@@ -22,6 +22,7 @@ const (
 	libzstd   = "github.com/DataDog/zstd"
 	minio     = "github.com/minio/minio-go/v7"
 	mcpSDK    = "github.com/modelcontextprotocol/go-sdk"
+	websocket = "github.com/coder/websocket"
 	temporal  = "go.temporal.io"
 	duckdb    = "github.com/duckdb/duckdb-go/v2"
 	cobra     = "github.com/spf13/cobra"
@@ -86,13 +87,14 @@ var onlyIn = map[string][]string{
 	libzstd:           {"schema"},
 	minio:             {"store/s3"},
 	mcpSDK:            {"tool/mcp"},
+	websocket:         {"env/remote"},
 	duckdb:            {"analysis"},
 	cobra:             {"cmd"},
 	purego:            {"policy"},
 	gonum:             {"policy"},
-	yaml:              {"recipes", "internal/temporalconf"},
+	yaml:              {"gpu/plan", "recipes", "internal/simulate", "internal/temporalconf"},
 	grpc:              {"sandbox/rpc", "sandbox/service", "sandbox/client"},
-	prom:              {"sandbox/service", "gpu/metrics"},
+	prom:              {"sandbox/service", "gpu/metrics", "internal/serve"},
 	nvml:              {"gpu/device"},
 	bleve:             {"env"},
 	"internal/commit": {"activities", "analysis", "cmd", "internal/runs", "internal/enginepool", "internal/compaction"},

@@ -22,6 +22,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/dataset"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/cpu"
+	"github.com/ropewalk/ropewalk/policy/servers"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/sandbox/zygote"
 	"github.com/ropewalk/ropewalk/store"
@@ -35,6 +36,8 @@ type Wrap struct {
 	Rollout func(policy.Engine) policy.Engine
 	Sandbox func(sandbox.Executor) sandbox.Executor
 	Fetch   dataset.Fetch // opens remote files of tasks
+	Models  string        // folder of models
+	Bucket  func(name string) (store.Store, error)
 }
 
 // Deps makes the shared state of a worker's activities and closes it when the test ends.
@@ -62,6 +65,8 @@ func Deps(t *testing.T, objects store.Store, wrap Wrap) *activities.Deps {
 	deps, err := activities.New(activities.Options{
 		Store: objects, Trainer: trainer, Rollout: rollout, Sandbox: executor, Tier: sandbox.Tier(python.Isolation()),
 		Code: strings.Repeat("c", 64), Scratch: t.TempDir(), Fetch: wrap.Fetch,
+		Models: wrap.Models, Bucket: wrap.Bucket,
+		Score: servers.ScoreWith(func() (policy.Engine, error) { return cpu.Open(cpu.Options{Threads: 2}) }),
 	})
 	require.NoError(t, err)
 	return deps

@@ -35,7 +35,7 @@ func turnRows(t *testing.T, history rollout.History) []schema.BatchRow {
 // The rows that are learnt from again are the rows that were learnt from, however many turns their policy saw.
 func TestReplayRowsAreTheRowsOfTheBatch(t *testing.T) {
 	for _, history := range []rollout.History{{}, {Turns: 1}, {Turns: 2}, {Turns: 3}, {Tokens: 1}, {Tokens: 8},
-		{Turns: 2, Tokens: 9}} {
+		{Turns: 2, Tokens: 9}, {Summary: 1}, {Summary: 2}, {Summary: 3}, {Own: true, Summary: 1}} {
 		rows := turnRows(t, history)
 		b := Open(history, nil, nil)
 		require.NoError(t, b.join(1,

@@ -2,19 +2,23 @@ package runs
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 
 	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/schema"
 )
 
-// beforeTraining prints once what the run's world offers to the methods before training, when the first step is
-// committed. A command that joins a run later does not print it: `show` and the report have it.
+// beforeTraining prints once what the run's world offers to the methods before training: as soon as the first step's
+// trajectories are judged, before the first update. A command that joins a run later does not print it: `show` and the
+// report have it.
 func (s *Session) beforeTraining(ctx context.Context, run string, view *ProgressView) {
-	if view.offered || view.shown == 0 {
+	if view.offered || view.shown == 0 && !s.judged(ctx, run, view) {
 		return
 	}
 	view.offered = true
-	if view.first != 1 {
+	if view.first > 1 {
 		return
 	}
 	r, found, err := analysis.New(s.Store).Properties(ctx, run)
@@ -28,4 +32,17 @@ func (s *Session) beforeTraining(ctx context.Context, run string, view *Progress
 	var text strings.Builder
 	_ = analysis.WriteProperties(&text, r) // a strings.Builder returns no error
 	view.line(strings.TrimRight(text.String(), "\n"))
+}
+
+// judged reports whether step 1 runs and has committed its properties. A store that does not answer is asked again with
+// the next poll.
+func (s *Session) judged(ctx context.Context, run string, view *ProgressView) bool {
+	if view.step != 1 {
+		return false
+	}
+	_, _, found, err := commit.New(s.Store).Lookup(ctx, schema.At(run, view.step, schema.StageResample))
+	if err != nil {
+		slog.Debug("look for the first step's properties", "run", run, "error", err)
+	}
+	return found && err == nil
 }

@@ -1,31 +1,39 @@
 package runs
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"strings"
 	"time"
 
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/env/environments"
 	"github.com/ropewalk/ropewalk/internal/badinput"
+	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rollout/protocol"
+	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
 // Evaluation describes an evaluation of its own: the policy, where it comes from, and what is changed of its recipe.
 type Evaluation struct {
-	Of          string // the run that made the policy
-	Recipe      map[string]any
+	Of     string // the run or the folder that the policy comes from
+	Recipe map[string]any
+	// Fresh means that no run has committed the recipe, so that files which its environment names are pinned now.
+	Fresh       bool
 	Policy      api.PolicyRef
-	Environment string   // in the place of the recipe's; "" leaves it
+	Environment string   // in the place of the recipe's, or the label of a part of its mix; "" leaves it
 	Set         []string // overrides of the recipe
-	Run         string   // "" draws a name
+	Run         string   // "" = the name that belongs to this policy and recipe
 }
 
 // shaped are the sections of a recipe that make or use the policy in every environment.
-var shaped = []string{"version", "name", "seed", "engine", "policy", "rollout", "evaluation", "optimizer"}
+var shaped = []string{"version", "name", "seed", "engine", "policy", "rollout", "evaluation", "optimizer", "judge"}
 
 // elsewhere returns a recipe for the same policy in another environment: that environment's defaults, its first reward,
 // and a method and a warm start that no stage of an evaluation reads, since the training's need not fit.
@@ -41,14 +49,55 @@ func elsewhere(recipe map[string]any, d env.Declaration) map[string]any {
 		}
 	}
 	if rollout, ok := out["rollout"].(map[string]any); ok {
-		for _, name := range []string{"protocol", "tools", "history", "tool"} { // they belong to the environment
+		rollout = maps.Clone(rollout)
+		out["rollout"] = rollout
+		for _, name := range []string{"protocol", "tools", "history", "tool", "max_calls", "max_turn_calls",
+			"max_episode_tool_text_bytes"} { // they belong to the environment
 			delete(rollout, name)
 		}
 	}
 	if p, err := protocol.Named(d.Protocol); err == nil && p.Spec().Whole {
 		out["layout"] = "turns"
 	}
+	turns := usualTurns(d.Name)
+	if d.Interactive {
+		turns = max(turns, leastTurns)
+	}
+	if turns > 0 {
+		rollout, _ := out["rollout"].(map[string]any)
+		rollout = maps.Clone(rollout)
+		if rollout == nil {
+			rollout = map[string]any{}
+		}
+		rollout["max_turns"] = turns
+		out["rollout"] = rollout
+	}
 	return out
+}
+
+// leastTurns is how many turns an episode has at least in an interactive environment whose recipe is not the policy's:
+// a built-in recipe trains on small tasks, and the environment's own ones are larger.
+const leastTurns = 15
+
+// usualTurns is how many turns an episode has in the built-in recipe of an environment; 0 if there is none.
+func usualTurns(environment string) int {
+	for _, name := range recipes.Builtin() {
+		r, err := recipes.Resolve(name, "", nil, nil, nil)
+		if err == nil && r.Recipe.Environment.Name == environment {
+			return r.Recipe.Rollout.MaxTurns
+		}
+	}
+	return 0
+}
+
+// playable lists the environments in which a policy can be run.
+func playable() (names []string) {
+	for _, d := range environments.All {
+		if len(d.Rewards) > 0 && !d.Imported && d.Planned == "" {
+			names = append(names, d.Name)
+		}
+	}
+	return names
 }
 
 // resolve makes the recipe of the evaluation. Its steps are the policy's step, so that an evaluation under an unchanged
@@ -56,19 +105,34 @@ func elsewhere(recipe map[string]any, d env.Declaration) map[string]any {
 // measured as step 1, since a recipe has at least one.
 func (e Evaluation) resolve() (*recipes.Resolved, error) {
 	recipe := e.Recipe
-	if e.Environment != "" && e.Environment != environmentOf(recipe) {
+	part, err := partNamed(recipe, e.Environment)
+	if err != nil {
+		return nil, err
+	}
+	if part != nil {
+		recipe = alone(recipe, part)
+	} else if e.Environment != "" && e.Environment != environmentOf(recipe) {
 		d, ok := environments.Named(e.Environment)
 		if !ok || len(d.Rewards) == 0 {
-			return nil, badinput.Errorf("--environment: no environment %q in which a policy can be run", e.Environment)
+			return nil, badinput.Errorf("--environment: no environment %q in which a policy can be run; there are %s",
+				e.Environment, strings.Join(playable(), ", "))
 		}
 		recipe = elsewhere(recipe, d)
 	}
+	fresh := e.Fresh || environmentOf(recipe) != environmentOf(e.Recipe)
 	recipe["steps"] = max(e.Policy.Step, 1)
 	text, err := json.Marshal(recipe)
 	if err != nil {
-		return nil, fmt.Errorf("encode the recipe of run %s: %w", e.Of, err)
+		return nil, fmt.Errorf("encode the recipe of %s: %w", e.Of, err)
 	}
-	parsed, err := recipes.ParseCommitted("the recipe of run "+e.Of, text, e.Set)
+	if fresh {
+		resolved, err := recipes.Resolve("the recipe of "+e.Of, string(text), e.Set, nil, nil)
+		if err != nil {
+			return nil, badinput.Of(err)
+		}
+		return resolved, nil
+	}
+	parsed, err := recipes.ParseCommitted("the recipe of "+e.Of, text, e.Set)
 	if err != nil {
 		return nil, badinput.Of(err)
 	}
@@ -91,14 +155,36 @@ func (e Evaluation) Start(now time.Time) (Start, *recipes.Resolved, error) {
 	if err != nil {
 		return Start{}, nil, err
 	}
-	run, fresh := e.Run, e.Run == ""
-	if fresh {
-		run = NewID("evaluate", now)
+	run := e.Run
+	if run == "" { // a second call of the same command finds the first one's record
+		run = "evaluate-" + schema.Digest([]byte(resolved.Digest + " " + e.Policy.Digest))[:nameDigits]
 	}
-	input := workflows.EvaluateInput{Run: run, RecipeYAML: string(resolved.JSON), RecipeFile: "the recipe of run " +
-		e.Of, Policy: e.Policy}
-	summary := fmt.Sprintf("evaluate %s after step %d", e.Of, e.Policy.Step)
+	input := workflows.EvaluateInput{Run: run, RecipeYAML: string(resolved.JSON), RecipeFile: "the recipe of " + e.Of,
+		Policy: e.Policy}
+	summary := "evaluate " + e.Of
+	if e.Policy.Step > 0 {
+		summary += fmt.Sprintf(" after step %d", e.Policy.Step)
+	}
 	ask, err := NewStart(run, workflows.EvaluateRunName, summary, resolved, e.Policy.Digest, input, now)
-	ask.Fresh = fresh
 	return ask, resolved, err
+}
+
+// nameDigits is how many digits of a digest name an evaluation.
+const nameDigits = 12
+
+// Measured reports whether the record holds the whole evaluation that a start asks for: a second call of a command then
+// has nothing to do.
+func Measured(ctx context.Context, objects store.Store, ask Start) (bool, error) {
+	record := commit.New(objects)
+	m, _, found, err := record.Lookup(ctx, schema.AtInit(ask.Request.Run, schema.StagePrepare))
+	if err != nil || !found || m.Config != ask.Request.Digest {
+		return false, err
+	}
+	var policy api.PolicyRef
+	if err := json.Unmarshal([]byte(m.Note[schema.NoteEvaluates]), &policy); err != nil ||
+		policy.Digest != ask.Request.File {
+		return false, nil // a run of another kind; starting this one is refused with the reason
+	}
+	_, _, found, err = record.Lookup(ctx, schema.At(ask.Request.Run, ask.Request.Steps, schema.StageEvaluate))
+	return found, err
 }

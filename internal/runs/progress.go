@@ -17,9 +17,11 @@ type ProgressView struct {
 	screen  *Screen // nil where lines stay
 	started time.Time
 	shown   int // last step printed
+	shards  int // shards of an evaluation that were printed as done
 	first   int // first step seen, for the remaining time
 	firstAt time.Time
 	stage   string
+	step    int // that runs; 0 before the first
 	parked  bool
 	paused  bool
 	header  bool
@@ -48,7 +50,7 @@ func (v *ProgressView) Show(p workflows.Progress) {
 	if p.Stage != v.stage && p.Step == 0 {
 		v.line(fmt.Sprintf("%6.1fs  %s", time.Since(v.started).Seconds(), stageWords(p.Stage)))
 	}
-	v.stage = p.Stage
+	v.stage, v.step = p.Stage, p.Step
 	v.waiting(p)
 	if p.Warm != nil && !v.warm {
 		v.warm = true
@@ -67,6 +69,10 @@ func (v *ProgressView) Show(p workflows.Progress) {
 		}
 		v.shown = l.Step
 		v.row(l)
+	}
+	if e := p.Evaluating; e != nil && e.Done > v.shards {
+		v.shards = e.Done
+		v.line(fmt.Sprintf("%6.1fs  %s", time.Since(v.started).Seconds(), e))
 	}
 	v.bar(p)
 }
@@ -108,6 +114,9 @@ func (v *ProgressView) bar(p workflows.Progress) {
 	}
 	if of == 0 {
 		return
+	}
+	if e := p.Evaluating; e != nil && p.Final == nil {
+		done, of = e.Measured, e.Problems
 	}
 	filled := min(barWidth*done/of, barWidth)
 	text := fmt.Sprintf("[%s%s] %d/%d · %s", strings.Repeat("█", filled), strings.Repeat("░", barWidth-filled),

@@ -43,6 +43,12 @@ type TrainReport struct {
 	MaxPayloadBytes    int                   `json:"max_payload_bytes"`
 	CheckpointDigest   string                `json:"checkpoint_digest"`
 	Machine            machine.Machine       `json:"machine"`
+	// BeforeTraining are the properties of the world before training; empty for a record that has none.
+	BeforeTraining []analysis.Offer `json:"before_training,omitempty"`
+	// ErrorRates compare the first with the last step.
+	ErrorRates []analysis.ErrorRate `json:"error_rates,omitempty"`
+	// ColdStart compares the policies before and after the warm start; nil if the run measures only the latter.
+	ColdStart *analysis.ColdStart `json:"cold_start,omitempty"`
 }
 
 // Report collects a finished run's figures from the record, the histories and the stack.
@@ -64,6 +70,25 @@ func (s *Session) Report(ctx context.Context, run string, result workflows.Train
 	if err != nil {
 		return TrainReport{}, fmt.Errorf("ask the stack for its peak memory: %w", err)
 	}
+	record := analysis.New(s.Store)
+	properties, found, err := record.Properties(ctx, run)
+	if err != nil {
+		return TrainReport{}, err
+	}
+	var offered []analysis.Offer
+	if found {
+		offered = analysis.Offers(properties)
+	}
+	rates, err := record.ErrorRates(ctx, run)
+	if err != nil {
+		return TrainReport{}, err
+	}
+	var cold *analysis.ColdStart
+	if c, found, err := record.ColdStart(ctx, run); err != nil {
+		return TrainReport{}, err
+	} else if found {
+		cold = &c
+	}
 	return TrainReport{
 		Run: run, Recipe: result.Recipe, Seed: result.Seed, Status: known.Status, Steps: result.Steps,
 		Warm:         result.Warm,
@@ -75,7 +100,8 @@ func (s *Session) Report(ctx context.Context, run string, result workflows.Train
 		EvalSeconds:      figures.EvalSeconds, StageSeconds: figures.StageSeconds,
 		OrchestrationShare: figures.OrchestrationShare,
 		PeakRSSMB:          peak, MaxPayloadBytes: payload, CheckpointDigest: result.Policy.Digest,
-		Machine: result.Machine,
+		Machine: result.Machine, BeforeTraining: offered, ErrorRates: rates,
+		ColdStart: cold,
 	}, nil
 }
 
@@ -86,7 +112,11 @@ func maxPayload(ctx context.Context, c client.Client, run string) (int, error) {
 
 // WriteText prints how the run went and what to try next.
 func (r TrainReport) WriteText(w io.Writer, address stack.Addresses) {
-	fmt.Fprintf(w, "\nsuccess     %s → %s   (sampled, held-out problems)\n", r.Warm.Rate, r.Final.Rate)
+	fmt.Fprintln(w)
+	if r.ColdStart != nil {
+		analysis.WriteColdStart(w, *r.ColdStart)
+	}
+	fmt.Fprintf(w, "success     %s → %s   (sampled, held-out problems)\n", r.Warm.Rate, r.Final.Rate)
 	fmt.Fprintf(w, "greedy      %s → %s\n", r.Warm.GreedyWords(), r.Final.GreedyWords())
 	var levels []string
 	for level := range r.Final.ByLevel {
@@ -98,6 +128,7 @@ func (r TrainReport) WriteText(w io.Writer, address stack.Addresses) {
 	}
 	fmt.Fprintf(w, "tool errors %s → %s   (inside positive trajectories)\n", r.Warm.ToolErrorWords(),
 		r.Final.ToolErrorWords())
+	analysis.WriteErrorRates(w, r.ErrorRates)
 	fmt.Fprintf(w, "time        warm start %.0f s, reinforcement learning %.0f s, evaluation %.0f s",
 		r.WarmStartSeconds, r.RLSeconds, r.EvalSeconds)
 	if r.StandstillSeconds > 0 {

@@ -88,8 +88,10 @@ func figuresOf(l workflows.StepLine) figures {
 	return figures{
 		reward: of(scored, "%.3f", l.Reward), success: of(scored, "%.1f%%", 100*l.Success),
 		toolErrors: of(l.CalledTools(), "%.1f%%", 100*l.ToolErrorPositive),
-		entropy:    of(trained, "%.3f", l.Entropy), kl: of(trained, "%.5f", l.KL),
-		clip: of(trained, "%.3f", l.ClipFraction), grad: of(trained, "%.2f", l.GradNorm),
+		entropy:    of(trained && l.Entropy != nil, "%.3f", schema.OrZero(l.Entropy)),
+		kl:         of(trained, "%.5f", l.KL),
+		clip:       of(trained, "%.3f", l.ClipFraction),
+		grad:       of(trained && l.GradNorm != nil, "%.2f", schema.OrZero(l.GradNorm)),
 	}
 }
 

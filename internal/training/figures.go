@@ -8,8 +8,9 @@ import (
 
 // Figures describes an update: means over its optimiser steps on the batch, without those on the replay batch.
 type Figures struct {
-	// Loss, KL, Entropy, ClipFraction and GradNorm are means of the columns of these names.
-	Loss, KL, Entropy, ClipFraction, GradNorm float64
+	// Loss, KL, ClipFraction, Entropy and GradNorm are means of the columns of these names.
+	Loss, KL, ClipFraction float64
+	Entropy, GradNorm      *float64 // nil if the trainer does not tell
 	// ReferenceKL is the mean divergence from the reference; nil if the loss has no such term.
 	ReferenceKL *float64
 }
@@ -24,16 +25,10 @@ func FiguresOf(rows []schema.UpdateRow) Figures {
 	for _, r := range rows {
 		f.Loss += r.Loss / n
 		f.KL += r.KL / n
-		f.Entropy += r.Entropy / n
+		f.Entropy = schema.AddShare(f.Entropy, r.Entropy, n)
 		f.ClipFraction += r.ClipFraction / n
-		f.GradNorm += r.GradNorm / n
-		if r.ReferenceKL != nil {
-			sum := *r.ReferenceKL / n
-			if f.ReferenceKL != nil {
-				sum += *f.ReferenceKL
-			}
-			f.ReferenceKL = &sum
-		}
+		f.GradNorm = schema.AddShare(f.GradNorm, r.GradNorm, n)
+		f.ReferenceKL = schema.AddShare(f.ReferenceKL, r.ReferenceKL, n)
 	}
 	return f
 }

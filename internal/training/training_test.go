@@ -71,11 +71,13 @@ func TestImitationOfAStep(t *testing.T) {
 func TestFiguresOfAnUpdate(t *testing.T) {
 	replayed, policy := schema.SourceReplay, schema.SourcePolicy
 	f := FiguresOf([]schema.UpdateRow{
-		{Loss: 1, KL: 2, Entropy: 3, ClipFraction: 0.5, GradNorm: 4, ReferenceKL: new(1.0), Source: &policy},
-		{Loss: 3, KL: 4, Entropy: 5, ClipFraction: 0.25, GradNorm: 2, ReferenceKL: new(2.0)},
+		{Loss: 1, KL: 2, Entropy: new(3.0), ClipFraction: 0.5, GradNorm: new(4.0), ReferenceKL: new(1.0),
+			Source: &policy},
+		{Loss: 3, KL: 4, Entropy: new(5.0), ClipFraction: 0.25, GradNorm: new(2.0), ReferenceKL: new(2.0)},
 		{Loss: 90, ReferenceKL: new(90.0), Source: &replayed},
 	})
-	require.Equal(t, Figures{Loss: 2, KL: 3, Entropy: 4, ClipFraction: 0.375, GradNorm: 3, ReferenceKL: new(1.5)}, f)
+	require.Equal(t, Figures{Loss: 2, KL: 3, Entropy: new(4.0), ClipFraction: 0.375, GradNorm: new(3.0),
+		ReferenceKL: new(1.5)}, f)
 	require.Nil(t, FiguresOf([]schema.UpdateRow{{Loss: 1}}).ReferenceKL)
 	require.Zero(t, FiguresOf(nil))
 }

@@ -27,12 +27,12 @@ func Update(recipe *recipes.Recipe, step int, coefficient float64) (learner.Conf
 	return learner.Config{
 		Minibatches: recipe.Optimizer.Minibatches, MinibatchRows: recipe.Optimizer.MinibatchRows,
 		Epochs:           recipe.Optimizer.Epochs,
-		MicrobatchTokens: recipe.Optimizer.MicrobatchTokens,
-		Objective:        o,
-		Temperature:      recipe.Rollout.Temperature,
-		Optimizer:        options,
-		Shuffle:          seed.Rand("update/shuffle", recipe.Seed, uint64(step)),
-		Tokens:           seed.Rand("update/tokens", recipe.Seed, uint64(step)),
+		MicrobatchTokens: recipe.Optimizer.MicrobatchTokens, SharePrefixes: recipe.Optimizer.SharePrefixes,
+		Objective:   o,
+		Temperature: recipe.Rollout.Temperature,
+		Optimizer:   options,
+		Shuffle:     seed.Rand("update/shuffle", recipe.Seed, uint64(step)),
+		Tokens:      seed.Rand("update/tokens", recipe.Seed, uint64(step)),
 	}, nil
 }
 

@@ -49,6 +49,16 @@ func HasAdapter(dir string) (bool, error) {
 	return false, nil
 }
 
+// IsRemote reports whether the folder dir holds the base of an adapter that is at a Tinker server alone.
+func IsRemote(dir string) (bool, error) {
+	adapter, err := HasAdapter(dir)
+	if err != nil || adapter {
+		return false, err
+	}
+	name, err := firstOf(dir, FileReference)
+	return name != "", err
+}
+
 // merge attaches the adapter's products to their base weights, whose numbers include them from then on. The result is
 // an ordinary model with the same outputs up to rounding. Only the adapter itself is read into memory.
 func (c *Checkpoint) merge(dir string) error {

@@ -123,3 +123,25 @@ func TestBadAdapters(t *testing.T) {
 	require.ErrorIs(t, err, ErrUnsupported)
 	require.ErrorContains(t, err, "adapter_config.json: a LoRA adapter trains in PyTorch alone (engine.kind: torch)")
 }
+
+// A folder whose adapter is at a server alone is not read as its base.
+func TestAnAdapterElsewhere(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "remote")
+	require.NoError(t, Init(dir, Shape{Vocab: 40, Hidden: 32, Layers: 1, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 32,
+		Positions: 64, RopeTheta: 10000, NormEps: 1e-6, Pad: -1}, 1, map[string][]byte{"tokenizer.json": []byte("{}")}))
+	before, err := Digest(dir)
+	require.NoError(t, err)
+	remote, err := IsRemote(dir)
+	require.NoError(t, err)
+	require.False(t, remote)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, FileReference), []byte("{}"), 0o644))
+	remote, err = IsRemote(dir)
+	require.NoError(t, err)
+	require.True(t, remote)
+	after, err := Digest(dir)
+	require.NoError(t, err)
+	require.NotEqual(t, before, after, "the name is all that tells two such folders apart")
+	_, err = Read(dir, false)
+	require.ErrorIs(t, err, ErrUnsupported)
+	require.ErrorContains(t, err, "the adapter is at a Tinker server")
+}

@@ -117,6 +117,13 @@ func (c *Checkpoint) read(dir string, optimizer bool) error {
 			"%w: %s: a LoRA adapter trains in PyTorch alone (engine.kind: torch)", ErrUnsupported, FileAdapterConfig,
 		)
 	}
+	if remote, err := IsRemote(dir); err != nil || remote {
+		if err == nil {
+			err = fmt.Errorf("%w: %s: the adapter is at a Tinker server, which offers no download "+
+				"(engine.kind: tinker)", ErrUnsupported, FileReference)
+		}
+		return err
+	}
 	if err := c.readWeights(dir); err != nil {
 		return err
 	}

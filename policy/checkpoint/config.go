@@ -108,6 +108,9 @@ type configJSON struct {
 	Pad              *int32          `json:"pad_token_id"`
 }
 
+// ParseConfig reads a config.json, without the model's other files. The errors are ErrCorrupt and ErrUnsupported.
+func ParseConfig(config []byte) (Shape, error) { return parseConfig(config) }
+
 // parseConfig reads a config.json and rejects architectures that this program does not support. Absent fields take
 // transformers' defaults for the architecture.
 func parseConfig(b []byte) (Shape, error) {

@@ -24,6 +24,9 @@ const (
 	// Files of a LoRA adapter, as peft names them; model.safetensors is then its base.
 	FileAdapterConfig = "adapter_config.json"
 	FileAdapter       = "adapter_model.safetensors"
+	// FileReference says where a Tinker server has the adapter (package tinker). A folder with it and without an
+	// adapter holds the base alone, which is not the model.
+	FileReference = "tinker.json"
 )
 
 // Names of training state in checkpoints of earlier versions. They can be read but are never written.
@@ -50,7 +53,7 @@ func Files() []string {
 	all := append(
 		[]string{
 			FileConfig, FileGeneration, FileWeights, FileOptimizer, FileValueHead, oldOptimizer, oldValueHead,
-			FileAdapterConfig, FileAdapter,
+			FileAdapterConfig, FileAdapter, FileReference,
 		},
 		extraFiles...,
 	)
@@ -65,7 +68,7 @@ func Counts(name string) bool { return slices.Contains(Files(), name) || IsWeigh
 func IsOptimizer(name string) bool { return name == FileOptimizer || name == oldOptimizer }
 
 // IsModel reports whether a file with that name belongs to the model that other programs load: its configuration,
-// weights, adapter or tokenizer, and neither the optimiser's state nor a value head.
+// weights, adapter (or the name of one at a server) or tokenizer, and neither the optimiser's state nor a value head.
 func IsModel(name string) bool {
 	return Counts(name) && !IsOptimizer(name) && name != FileValueHead && name != oldValueHead
 }

@@ -24,19 +24,20 @@ func newAttention[T float](mm matmul[T], d dims, vw int) attention[T] {
 	}
 }
 
-// forward writes out = softmax(q·kᵀ/√D)·v per head for one causal sequence of n rows, and the log-sum-exp of
-// each scaled score row to lse ([n][heads]). p is scratch of attentionBlock × n.
-func (a *attention[T]) forward(out, lse, q, k, v, p []T, n int) {
+// forward writes out = softmax(q·kᵀ/√D)·v per head for the rows from…n of one causal sequence, and the log-sum-exp of
+// each scaled score row to lse ([n−from][heads]). out, lse and q begin at row from, k and v at row 0. p is scratch of
+// attentionBlock × n.
+func (a *attention[T]) forward(out, lse, q, k, v, p []T, from, n int) {
 	for h := range a.heads {
 		qo, ko := h*a.dim, h/a.shared*a.dim
-		for lo := 0; lo < n; lo += attentionBlock {
+		for lo := from; lo < n; lo += attentionBlock {
 			hi := min(lo+attentionBlock, n)
-			rows := hi - lo
-			a.mm.gemm(false, true, rows, hi, a.dim, a.scale, q[lo*a.qw+qo:], a.qw, k[ko:], a.kw, 0, p, hi)
+			rows, at := hi-lo, (lo-from)*a.qw+qo
+			a.mm.gemm(false, true, rows, hi, a.dim, a.scale, q[at:], a.qw, k[ko:], a.kw, 0, p, hi)
 			for i := range rows {
-				lse[(lo+i)*a.heads+h] = softmaxRow(p[i*hi:(i+1)*hi], lo+i+1)
+				lse[(lo-from+i)*a.heads+h] = softmaxRow(p[i*hi:(i+1)*hi], lo+i+1)
 			}
-			a.mm.gemm(false, false, rows, a.dim, hi, 1, p, hi, v[ko:], a.vw, 0, out[lo*a.qw+qo:], a.qw)
+			a.mm.gemm(false, false, rows, a.dim, hi, 1, p, hi, v[ko:], a.vw, 0, out[at:], a.qw)
 		}
 	}
 }
@@ -51,21 +52,22 @@ func softmaxRow[T float](row []T, n int) T {
 	return m + T(math.Log(float64(s)))
 }
 
-// backward adds to dk and dv and writes dq for a given dout. p and dp are scratch of attentionBlock × n each.
+// backward adds to dk and dv and writes dq for a given dout of the rows from…n. dq and dout begin at row from, as those
+// of forward do, dk and dv at row 0. p and dp are scratch of attentionBlock × n each.
 // With P the probabilities: dV = Pᵀ·dO, dP = dO·Vᵀ, dS = P·(dP − rowsum(dO·O)), dQ = dS·K/√D, dK = dSᵀ·Q/√D.
-func (a *attention[T]) backward(dq, dk, dv, dout, out, lse, q, k, v, p, dp []T, n int) {
+func (a *attention[T]) backward(dq, dk, dv, dout, out, lse, q, k, v, p, dp []T, from, n int) {
 	for h := range a.heads {
 		qo, ko := h*a.dim, h/a.shared*a.dim
-		for lo := 0; lo < n; lo += attentionBlock {
+		for lo := from; lo < n; lo += attentionBlock {
 			hi := min(lo+attentionBlock, n)
-			rows, at := hi-lo, lo*a.qw+qo
+			rows, at := hi-lo, (lo-from)*a.qw+qo
 			a.mm.gemm(false, true, rows, hi, a.dim, a.scale, q[at:], a.qw, k[ko:], a.kw, 0, p, hi)
 			a.mm.gemm(false, true, rows, hi, a.dim, 1, dout[at:], a.qw, v[ko:], a.vw, 0, dp, hi)
 			for i := range rows {
-				t := lo + i
+				t := lo - from + i
 				o := t*a.qw + qo
 				delta := dot(dout[o:o+a.dim], out[o:o+a.dim])
-				softmaxRowBack(p[i*hi:(i+1)*hi], dp[i*hi:(i+1)*hi], t+1, lse[t*a.heads+h], delta)
+				softmaxRowBack(p[i*hi:(i+1)*hi], dp[i*hi:(i+1)*hi], lo+i+1, lse[t*a.heads+h], delta)
 			}
 			a.mm.gemm(true, false, hi, a.dim, rows, 1, p, hi, dout[at:], a.qw, 1, dv[ko:], a.vw)
 			a.mm.gemm(false, false, rows, a.dim, hi, a.scale, dp, hi, k[ko:], a.kw, 0, dq[at:], a.qw)

@@ -47,12 +47,20 @@ func (w *worker[T]) attendBack(l *layerActs[T], layer int, c *chunk, dx []T) {
 	a := newAttention(w.mm, d, width)
 	p, dp := sized(&s.p, attentionBlock*c.longest()), sized(&s.dp, attentionBlock*c.longest())
 	for i := range c.row {
-		lo, len := c.start[i], c.start[i+1]-c.start[i]
-		v := lo*width + d.Q + d.K
-		a.backward(dq[lo*d.Q:], dk[lo*d.K:], dqkv[v:], datt[lo*d.Q:], l.att[lo*d.Q:], l.lse[lo*a.heads:],
-			s.q[lo*d.Q:], k[lo*d.K:], l.qkv[v:], p, dp, len)
+		if c.stem[i] >= 0 { // before the stems, because leaves add to their stem's keys and values
+			w.leafBack(l, c, i, k)
+		}
+	}
+	for i := range c.row {
+		lo, len, from := c.start[i], c.start[i+1]-c.start[i], c.start[i]-c.offset(i)
+		if c.stem[i] < 0 {
+			v := lo*width + d.Q + d.K
+			a.backward(dq[lo*d.Q:], dk[lo*d.K:], dqkv[v:], datt[lo*d.Q:], l.att[lo*d.Q:], l.lse[lo*a.heads:],
+				s.q[lo*d.Q:], k[lo*d.K:], l.qkv[v:], p, dp, 0, len)
+		}
 		for t := lo; t < lo+len; t++ {
-			w.rotateRowBack(dqkv[t*width:], dq[t*d.Q:(t+1)*d.Q], dk[t*d.K:(t+1)*d.K], l.qkv[t*width:], layer, t-lo)
+			w.rotateRowBack(dqkv[t*width:], dq[t*d.Q:(t+1)*d.Q], dk[t*d.K:(t+1)*d.K], l.qkv[t*width:], layer,
+				t-from)
 		}
 	}
 	if g.bias != nil {
@@ -61,6 +69,28 @@ func (w *worker[T]) attendBack(l *layerActs[T], layer int, c *chunk, dx []T) {
 		}
 	}
 	w.normedLinearBack(dx, g.qkv, g.norm1, dqkv, l.x, lw.norm1, lw.qkv, n, width)
+}
+
+// leafBack is the attention's backward pass of leaf i. It writes the leaf's dq, and adds to dk and dv of the leaf and
+// of its stem. The gradients lie in scratch, as attendBack prepared it.
+func (w *worker[T]) leafBack(l *layerActs[T], c *chunk, i int, k []T) {
+	d, s := w.m.dims(), &w.s
+	width, lo, n := d.Q+2*d.K, c.start[i], c.offset(i)+c.start[i+1]-c.start[i]
+	keys, values := w.joined(l, c, i, k)
+	dks, dvs := sized(&s.dkeys, n*d.K), sized(&s.dvalues, n*d.K)
+	clear(dks)
+	clear(dvs)
+	a := newAttention(w.mm, d, d.K)
+	a.backward(s.dq[lo*d.Q:], dks, dvs, s.datt[lo*d.Q:], l.att[lo*d.Q:], l.lse[lo*a.heads:], s.q[lo*d.Q:], keys,
+		values, s.p, s.dp, c.offset(i), n)
+	at := 0
+	for _, of := range []int{c.stem[i], i} {
+		for t := c.start[of]; t < c.start[of+1]; t++ {
+			addTo(s.dk[t*d.K:(t+1)*d.K], dks[at:at+d.K])
+			addTo(s.dqkv[t*width+d.Q+d.K:(t+1)*width], dvs[at:at+d.K])
+			at += d.K
+		}
+	}
 }
 
 func (w *worker[T]) rotateRowBack(dqkv, dq, dk, qkv []T, layer, pos int) {

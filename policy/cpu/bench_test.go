@@ -29,6 +29,7 @@ var sizes = []struct {
 	{"0.1M", benchShape(512, 64, 2, 2, 1, 32, 128), [2]int{64, 96}, [3]int{64, 32, 64}},
 	{"3.3M", benchShape(512, 256, 4, 8, 4, 32, 768), [2]int{32, 256}, [3]int{32, 32, 64}},
 	{"27M", benchShape(4096, 512, 8, 8, 4, 64, 1536), [2]int{8, 512}, [3]int{8, 32, 64}},
+	{"135M", benchShape(49152, 576, 30, 9, 3, 64, 1536), [2]int{16, 48}, [3]int{16, 32, 16}},
 }
 
 func benchShape(vocab, hidden, layers, heads, kv, dim, ffn int) checkpoint.Shape {
@@ -124,4 +125,33 @@ func benchGenerate(b *testing.B, s checkpoint.Shape, prompts, each, prompt, toke
 		require.NoError(b, err)
 	}
 	report(b, prompts*each*tokens, since)
+}
+
+// BenchmarkSharedPrompts is forward and backward of 6 groups of 12 rows, with and without sharing prompts of 30 tokens
+// before answers of 11, in the sizes of SmolLM2-135M. Rates count the tokens of whole rows.
+func BenchmarkSharedPrompts(b *testing.B) {
+	const groups, each, prompt, answer = 6, 12, 30, 11
+	s := sizes[len(sizes)-1].shape
+	var rows, co = [][]int32{}, policy.Cotangents{}
+	var shared []int
+	for i := range groups * each {
+		row := append(randomSequences(uint64(i/each), s.Vocab, prompt)[0],
+			randomSequences(uint64(1000+i), s.Vocab, answer)[0]...)
+		weights := randomLike(uint64(i), [][]int32{row})[0]
+		clear(weights[:prompt])
+		rows, shared, co.LogProbs = append(rows, row), append(shared, prompt), append(co.LogProbs, weights)
+	}
+	for name, shares := range map[string][]int{"whole": nil, "shared": shared} {
+		b.Run(name, func(b *testing.B) {
+			e := benchEngine(b, s)
+			since := processorTime()
+			for b.Loop() {
+				out, err := e.Forward(b.Context(), policy.ForwardRequest{Role: policy.RolePolicy, Sequences: rows,
+					Shared: shares, Temperature: 1, Outputs: policy.OutLogProb | policy.OutEntropy, Keep: true})
+				require.NoError(b, err)
+				require.NoError(b, e.Backward(b.Context(), policy.RolePolicy, out.Kept, co))
+			}
+			report(b, len(rows)*(prompt+answer), since)
+		})
+	}
 }

@@ -12,6 +12,6 @@ func (o *ownMatmul[T]) gemm(ta, tb bool, m, n, k int, alpha T, a []T, lda int, b
 }
 
 // panels is GemmPanels.
-func (o *ownMatmul[T]) panels(m, n, k int, alpha T, a []T, lda int, b []T, step int, c []T, ldc int) {
-	o.GemmPanels(m, n, k, float32(alpha), as[float32](a), lda, as[float32](b), step, as[float32](c), ldc)
+func (o *ownMatmul[T]) panels(m, n, k int, alpha T, a []T, lda int, b []T, step int, add bool, c []T, ldc int) {
+	o.GemmPanels(m, n, k, float32(alpha), as[float32](a), lda, as[float32](b), step, add, as[float32](c), ldc)
 }

@@ -1,5 +1,7 @@
 package cpu
 
+import "github.com/ropewalk/ropewalk/policy/cpu/sgemm"
+
 // cache holds one layer's keys and values of the rows that generate.
 type cache[T float] struct {
 	k, v []T // [region][token][K], or in panels
@@ -88,7 +90,9 @@ func (c *cache[T]) attend(w *worker[T], out, q []T, at region, n int, d dims) {
 		group := h * a.shared * d.D
 		if c.panels {
 			k := c.k[at.head(h, d):]
-			w.mm.(*ownMatmul[T]).panels(a.shared, width, d.D, a.scale, q[group:], d.D, k, cacheBlock*d.D, p, width)
+			w.mm.(*ownMatmul[T]).panels(
+				a.shared, width, d.D, a.scale, q[group:], d.D, k, cacheBlock*d.D, false, p, width,
+			)
 		} else {
 			w.mm.gemm(false, true, a.shared, n, d.D, a.scale, q[group:], d.D, c.k[at.base*d.K+h*d.D:], d.K, 0, p, width)
 		}
@@ -97,9 +101,57 @@ func (c *cache[T]) attend(w *worker[T], out, q []T, at region, n int, d dims) {
 		}
 		if c.panels {
 			v := c.v[at.head(h, d):]
-			w.mm.(*ownMatmul[T]).panels(a.shared, d.D, n, 1, p, width, v, cacheBlock*at.room, out[group:], d.D)
+			w.mm.(*ownMatmul[T]).panels(a.shared, d.D, n, 1, p, width, v, cacheBlock*at.room, false, out[group:], d.D)
 		} else {
 			w.mm.gemm(false, false, a.shared, d.D, n, 1, p, width, c.v[at.base*d.K+h*d.D:], d.K, 0, out[group:], d.D)
 		}
+	}
+}
+
+// attendRows is attention of the queries of several tokens (rows×Q) over a region, in which past tokens precede the
+// first one. It adds its products in the order of a whole sequence's attention (attention.forward), so that the result
+// does not depend on where a sequence is cut.
+func (c *cache[T]) attendRows(w *worker[T], out, q []T, at region, past int, d dims) {
+	a := newAttention(w.mm, d, d.K)
+	for lo := 0; lo < len(q)/d.Q; lo += attentionBlock {
+		rows := min(attentionBlock, len(q)/d.Q-lo)
+		n := past + lo + rows
+		width := n
+		if c.panels {
+			width = roundUp(n)
+		}
+		p := sized(&w.s.p, rows*width)
+		for h := range a.heads {
+			from, to := q[lo*d.Q+h*d.D:], out[lo*d.Q+h*d.D:]
+			c.scores(&a, p, from, at, h/a.shared, rows, width, d)
+			for i := range rows {
+				softmaxRow(p[i*width:(i+1)*width], past+lo+i+1)
+			}
+			c.weigh(&a, to, p, at, h/a.shared, rows, n, width, d)
+		}
+	}
+}
+
+// scores writes the scores (rows×width) of queries with a region's first tokens.
+func (c *cache[T]) scores(a *attention[T], p, q []T, at region, head, rows, width int, d dims) {
+	if c.panels {
+		k := c.k[at.head(head, d):]
+		a.mm.(*ownMatmul[T]).panels(rows, width, d.D, a.scale, q, d.Q, k, cacheBlock*d.D, false, p, width)
+		return
+	}
+	a.mm.gemm(false, true, rows, width, d.D, a.scale, q, d.Q, c.k[at.base*d.K+head*d.D:], d.K, 0, p, width)
+}
+
+// weigh writes the mean (rows×D) of the values of a region's first n tokens, weighted by p.
+func (c *cache[T]) weigh(a *attention[T], out, p []T, at region, head, rows, n, width int, d dims) {
+	if !c.panels {
+		a.mm.gemm(false, false, rows, d.D, n, 1, p, width, c.v[at.base*d.K+head*d.D:], d.K, 0, out, d.Q)
+		return
+	}
+	v := c.v[at.head(head, d):]
+	for k := 0; k < n; k += sgemm.BlockK {
+		a.mm.(*ownMatmul[T]).panels(
+			rows, d.D, min(sgemm.BlockK, n-k), 1, p[k:], width, v[k*cacheBlock:], cacheBlock*at.room, k > 0, out, d.Q,
+		)
 	}
 }

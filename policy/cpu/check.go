@@ -37,6 +37,9 @@ func checkGenerate(s checkpoint.Shape, req policy.GenerateRequest) error {
 	if err := req.Truncation.Validate(); err != nil {
 		return err
 	}
+	if err := req.CheckTop(mostTop); err != nil {
+		return err
+	}
 	for i, p := range req.Prefixes {
 		if err := checkTokens(s, "prefix", i, p); err != nil {
 			return err
@@ -77,7 +80,7 @@ func checkForward(s checkpoint.Shape, req policy.ForwardRequest) error {
 			return bad("sequence %d has %d tokens, the model has %d positions", i, len(seq), s.Positions)
 		}
 	}
-	return nil
+	return req.CheckShared()
 }
 
 func checkCotangents(lengths []int, outputs policy.Outputs, c policy.Cotangents) error {

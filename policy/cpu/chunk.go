@@ -3,53 +3,121 @@ package cpu
 // chunkTokens is the target size of a chunk. A longer sequence is a chunk of its own.
 const chunkTokens = 512
 
-// chunk is a run of whole sequences, packed.
+// chunk is a run of whole sequences, packed. A *stem* is the beginning that several rows of a request share; it is a
+// sequence of its own, before those rows' *leaves*, which continue it.
 type chunk struct {
 	tokens []int32
 	start  []int // start[i] is where sequence i begins; one more entry ends the last
-	row    []int // row[i] is the request's row of sequence i
+	row    []int // row[i] is the request's row of sequence i; −1 for a stem
+	stem   []int // stem[i] is the sequence that sequence i continues; −1 for a whole sequence and for a stem
+	// past[i] is the number of tokens of sequence i that precede the chunk and are in caches already; nil = none.
+	// A chunk with a past has no stems.
+	past []int
 }
 
 func (c *chunk) len() int { return len(c.tokens) }
 
-// longest is the length of the longest sequence.
+// offset is the position of the first token of sequence i.
+func (c *chunk) offset(i int) int {
+	if c.past != nil {
+		return c.past[i]
+	}
+	s := c.stem[i]
+	if s < 0 {
+		return 0
+	}
+	return c.start[s+1] - c.start[s]
+}
+
+// longest is the length of the longest sequence, leaves with their stems.
 func (c *chunk) longest() int {
 	n := 0
 	for i := range c.row {
-		n = max(n, c.start[i+1]-c.start[i])
+		n = max(n, c.offset(i)+c.start[i+1]-c.start[i])
 	}
 	return n
 }
 
-// packChunks packs the sequences of the given rows, in that order.
-func packChunks(seqs [][]int32, rows []int) []*chunk {
-	var out []*chunk
-	var c *chunk
-	for _, r := range rows {
-		if c == nil || c.len()+len(seqs[r]) > chunkTokens {
-			c = &chunk{start: []int{0}}
-			out = append(out, c)
+// add appends a sequence.
+func (c *chunk) add(tokens []int32, row, stem int) {
+	c.tokens = append(c.tokens, tokens...)
+	c.start = append(c.start, len(c.tokens))
+	c.row, c.stem = append(c.row, row), append(c.stem, stem)
+}
+
+// family is rows that share their first tokens, which are computed once, or a single row (shared is 0).
+type family struct {
+	rows   []int
+	shared int
+	cost   int // tokens, the shared ones counted once
+}
+
+// families groups the rows. shared[i] is the number of tokens at the beginning of row i whose outputs are not needed,
+// or shared is nil. A family is at the place of its first row.
+func families(seqs [][]int32, shared []int) []family {
+	var out []family
+	known := map[string]int{}
+	var key []byte
+	for i, s := range seqs {
+		n := 0
+		if shared != nil {
+			n = shared[i] - 1 // the state of the last of them predicts the first token that is needed
 		}
-		c.tokens = append(c.tokens, seqs[r]...)
-		c.start = append(c.start, len(c.tokens))
-		c.row = append(c.row, r)
+		if n > 0 {
+			key = key[:0]
+			for _, t := range s[:n] {
+				key = append(key, byte(t), byte(t>>8), byte(t>>16), byte(t>>24))
+			}
+			if at, ok := known[string(key)]; ok {
+				out[at].rows, out[at].cost = append(out[at].rows, i), out[at].cost+len(s)-n
+				continue
+			}
+			known[string(key)] = len(out)
+		}
+		out = append(out, family{rows: []int{i}, shared: max(n, 0), cost: len(s)})
+	}
+	for i := range out {
+		if len(out[i].rows) == 1 {
+			out[i].shared = 0
+		}
 	}
 	return out
 }
 
-// deal assigns n rows to parts, in order, so that all parts cost nearly the same: row i goes to the part in whose share
-// of the total cost the middle of its own cost falls.
-func deal(cost []int, parts int) [][]int {
-	total := 0
-	for _, c := range cost {
-		total += c
+// packChunks packs the families, in that order.
+func packChunks(seqs [][]int32, all []family) []*chunk {
+	var out []*chunk
+	var c *chunk
+	for _, f := range all {
+		if c == nil || c.len()+f.cost > chunkTokens {
+			c = &chunk{start: []int{0}}
+			out = append(out, c)
+		}
+		stem := -1
+		if f.shared > 0 {
+			stem = len(c.row)
+			c.add(seqs[f.rows[0]][:f.shared], -1, -1)
+		}
+		for _, r := range f.rows {
+			c.add(seqs[r][f.shared:], r, stem)
+		}
 	}
-	out := make([][]int, parts)
+	return out
+}
+
+// deal assigns families to parts, in order, so that all parts cost nearly the same: a family goes to the part in whose
+// share of the total cost the middle of its own cost falls.
+func deal(all []family, parts int) [][]family {
+	total := 0
+	for _, f := range all {
+		total += f.cost
+	}
+	out := make([][]family, parts)
 	at := 0
-	for i, c := range cost {
-		p := min(parts*(2*at+c)/(2*max(total, 1)), parts-1)
-		out[p] = append(out[p], i)
-		at += c
+	for _, f := range all {
+		p := min(parts*(2*at+f.cost)/(2*max(total, 1)), parts-1)
+		out[p] = append(out[p], f)
+		at += f.cost
 	}
 	return out
 }

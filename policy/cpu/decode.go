@@ -18,7 +18,7 @@ func (s *states[T]) reset(n int, d dims) {
 }
 
 // step runs the last token of every live row through all layers.
-func (g *generation[T]) step() error {
+func (g *decoding[T]) step() error {
 	layers := g.r.model.shape.Layers
 	if !g.byColumns() {
 		return g.rows(func(l lot[T]) error {
@@ -46,7 +46,7 @@ func (g *generation[T]) step() error {
 }
 
 // layer runs one layer by columns.
-func (g *generation[T]) layer(i int) error {
+func (g *decoding[T]) layer(i int) error {
 	phase := func(ready, f func(lot[T], int)) error {
 		if ready == nil {
 			return g.columns(nil, func(l lot[T]) { f(l, i) })
@@ -69,21 +69,21 @@ func (g *generation[T]) layer(i int) error {
 }
 
 // embed writes the last tokens' embeddings to x.
-func (g *generation[T]) embed(l lot[T]) {
+func (g *decoding[T]) embed(l lot[T]) {
 	h := l.w.m.shape.Hidden
 	for i := l.rows.lo; i < l.rows.hi; i++ {
-		t := g.res.Tokens[g.live[i].row]
+		t := g.live[i].tokens
 		copy(g.s.x[i*h:(i+1)*h], l.w.m.w.embed[int(t[len(t)-1])*h:])
 	}
 }
 
 // normIn computes the input of project, and normMid the input of feed.
-func (g *generation[T]) normIn(l lot[T], layer int) { l.norm(g.s.x, l.w.m.w.layers[layer].norm1) }
+func (g *decoding[T]) normIn(l lot[T], layer int) { l.norm(g.s.x, l.w.m.w.layers[layer].norm1) }
 
-func (g *generation[T]) normMid(l lot[T], layer int) { l.norm(g.s.x, l.w.m.w.layers[layer].norm2) }
+func (g *decoding[T]) normMid(l lot[T], layer int) { l.norm(g.s.x, l.w.m.w.layers[layer].norm2) }
 
 // project fills qkv from the normed x.
-func (g *generation[T]) project(l lot[T], layer int) {
+func (g *decoding[T]) project(l lot[T], layer int) {
 	l.linear(g.s.qkv, l.w.s.xn, l.w.m.f.layers[layer].qkv, false)
 	bias := l.w.m.w.layers[layer].bias
 	if bias == nil {
@@ -96,12 +96,12 @@ func (g *generation[T]) project(l lot[T], layer int) {
 }
 
 // attend adds the rows' keys and values to the cache and fills att. Parts divide the rows, not the columns.
-func (g *generation[T]) attend(l lot[T], layer int) {
+func (g *decoding[T]) attend(l lot[T], layer int) {
 	d, w, c := l.w.m.dims(), l.w, &g.caches[layer]
 	width := d.Q + 2*d.K
 	q, k := sized(&w.s.q, d.Q), sized(&w.s.k, d.K)
 	for i := l.rows.lo; i < l.rows.hi; i++ {
-		row, qkv := &g.live[i], g.s.qkv[i*width:(i+1)*width]
+		row, qkv := g.live[i], g.s.qkv[i*width:(i+1)*width]
 		w.rotateRow(q, k, qkv, layer, row.cached)
 		c.store(row.at, row.cached, k, qkv, d)
 		c.attend(w, g.s.att[i*d.Q:(i+1)*d.Q], q, row.at, row.cached+1, d)
@@ -112,12 +112,12 @@ func (g *generation[T]) attend(l lot[T], layer int) {
 }
 
 // mix adds the attention's output to the residual stream.
-func (g *generation[T]) mix(l lot[T], layer int) {
+func (g *decoding[T]) mix(l lot[T], layer int) {
 	l.linear(g.s.x, g.s.att, l.w.m.f.layers[layer].out, true)
 }
 
 // feed fills h, the middle of the feed-forward layer.
-func (g *generation[T]) feed(l lot[T], layer int) {
+func (g *decoding[T]) feed(l lot[T], layer int) {
 	m := l.w.m
 	f, cols := m.shape.FFN, l.cols(m.shape.FFN)
 	lo, hi := l.rows.lo, l.rows.hi
@@ -129,6 +129,6 @@ func (g *generation[T]) feed(l lot[T], layer int) {
 }
 
 // narrow adds the feed-forward layer's output to the residual stream.
-func (g *generation[T]) narrow(l lot[T], layer int) {
+func (g *decoding[T]) narrow(l lot[T], layer int) {
 	l.linear(g.s.x, g.s.h, l.w.m.f.layers[layer].down, true)
 }

@@ -11,7 +11,8 @@
 // projections before their norms, the log-sum-exp of each attention row, the attention output, the middle of the
 // residual stream, gate and up. The backward pass computes everything else again, because it is cheap. A *live* row
 // is one that still generates. A *lot* is a part's work in one decoding step: some of the live rows or, if there are
-// few rows and many weights, some of each matrix's columns.
+// few rows and many weights, some of each matrix's columns. A *stem* is the beginning that some rows of a forward pass
+// share, and their *leaves* are the rest of each of them.
 //
 // A *critic* is the same decoder with a *value head* (hidden → 1, with bias) after the final norm. Its output head is
 // not computed.

@@ -235,8 +235,10 @@ func (e *engine[T]) Describe() policy.Description {
 // kernels by the number of rows. Prefixes that rows of one request share are computed once, and nothing is kept
 // afterwards.
 func (e *engine[T]) Capabilities() policy.Capabilities {
-	return policy.Capabilities{TokenIDs: true, LogProbs: true, Entropy: policy.EntropyFull, Temperature: true,
-		TopP: true, TopK: true, MinP: true, RowSeeds: true, Weights: policy.WeightsLoad}
+	return policy.Capabilities{TokenIDs: true, LogProbs: true, TopLogProbs: mostTop, Entropy: policy.EntropyFull,
+		Temperature: true,
+		TopP:        true, TopK: true, MinP: true, RowSeeds: true, Reference: true,
+		Weights: policy.WeightsLoad}
 }
 
 func (e *engine[T]) Close() error {

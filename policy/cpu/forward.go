@@ -50,8 +50,9 @@ func (w *worker[T]) rotateChunk(l *layerActs[T], layer int, c *chunk) []T {
 	d := w.m.dims()
 	q, k := sized(&w.s.q, c.len()*d.Q), sized(&w.s.k, c.len()*d.K)
 	for i := range c.row {
+		from := c.start[i] - c.offset(i)
 		for t := c.start[i]; t < c.start[i+1]; t++ {
-			w.rotateRow(q[t*d.Q:(t+1)*d.Q], k[t*d.K:(t+1)*d.K], l.qkv[t*(d.Q+2*d.K):], layer, t-c.start[i])
+			w.rotateRow(q[t*d.Q:(t+1)*d.Q], k[t*d.K:(t+1)*d.K], l.qkv[t*(d.Q+2*d.K):], layer, t-from)
 		}
 	}
 	return k
@@ -71,8 +72,30 @@ func (w *worker[T]) attend(l *layerActs[T], c *chunk, k []T) {
 	p := sized(&w.s.p, attentionBlock*c.longest())
 	for i := range c.row {
 		lo, n := c.start[i], c.start[i+1]-c.start[i]
-		a.forward(l.att[lo*d.Q:], l.lse[lo*a.heads:], w.s.q[lo*d.Q:], k[lo*d.K:], l.qkv[lo*vw+d.Q+d.K:], p, n)
+		if c.stem[i] >= 0 {
+			b := newAttention(w.mm, d, d.K)
+			ks, vs := w.joined(l, c, i, k)
+			b.forward(l.att[lo*d.Q:], l.lse[lo*a.heads:], w.s.q[lo*d.Q:], ks, vs, p, c.offset(i), c.offset(i)+n)
+			continue
+		}
+		a.forward(l.att[lo*d.Q:], l.lse[lo*a.heads:], w.s.q[lo*d.Q:], k[lo*d.K:], l.qkv[lo*vw+d.Q+d.K:], p, 0, n)
 	}
+}
+
+// joined returns the keys and the values of leaf i behind those of its stem, [tokens][K] each, in scratch.
+func (w *worker[T]) joined(l *layerActs[T], c *chunk, i int, k []T) (keys, values []T) {
+	d := w.m.dims()
+	n := c.offset(i) + c.start[i+1] - c.start[i]
+	keys, values = sized(&w.s.keys, n*d.K), sized(&w.s.values, n*d.K)
+	at := 0
+	for _, s := range []int{c.stem[i], i} {
+		for t := c.start[s]; t < c.start[s+1]; t++ {
+			copy(keys[at:at+d.K], k[t*d.K:])
+			copy(values[at:at+d.K], l.qkv[t*(d.Q+2*d.K)+d.Q+d.K:])
+			at += d.K
+		}
+	}
+	return keys, values
 }
 
 // finish adds the attention's and the feed-forward layer's output to the residual stream.

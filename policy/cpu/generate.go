@@ -2,8 +2,7 @@ package cpu
 
 import (
 	"context"
-	"math/rand/v2"
-	"sync/atomic"
+	"fmt"
 
 	"github.com/ropewalk/ropewalk/policy"
 )
@@ -12,59 +11,37 @@ import (
 // next wave.
 const cacheBytes = 1 << 29
 
-// liveRow is one row that still generates.
-type liveRow struct {
-	row    int // of the request
-	at     region
-	cached int // tokens whose keys and values are there
-	rng    *rand.Rand
-	ended  bool
-}
-
 // generation is one Generate call.
 type generation[T float] struct {
-	r      *resident[T]
-	team   *team
-	req    *policy.GenerateRequest
-	stop   []bool // [V]
-	res    *policy.Generated
-	caches []cache[T] // [layer]
-	memory []T        // of the caches
-	live   []liveRow
-	s      states[T]
-	taken  atomic.Int64 // what parts have taken of the present phase's work, one thing at a time
+	*decoding[T]
+	req *policy.GenerateRequest
+	res *policy.Generated
 }
 
 func (r *resident[T]) generate(ctx context.Context, req *policy.GenerateRequest) (policy.Generated, error) {
-	n := len(req.Prefixes)
+	n, longest := len(req.Prefixes), 0
 	res := policy.Generated{
 		Tokens: make([][]int32, n), LogProbs: make([][]float32, n), Entropies: make([][]float32, n),
 		Finish: make([]policy.Finish, n),
 	}
-	g := &generation[T]{
-		r: r, team: newTeam(len(r.workers)), req: req, stop: make([]bool, r.model.shape.Vocab), res: &res,
-	}
-	defer g.team.stop()
-	for _, t := range req.Stop {
-		g.stop[t] = true
-	}
-	longest := 0
 	for i := range n {
 		longest = max(longest, len(req.Prefixes[i])+req.MaxTokens[i])
 	}
-	r.model.rope.grow(longest)
-	if _, own := r.workers[0].mm.(*ownMatmul[T]); own {
-		if err := r.model.f.pack(g.team); err != nil {
-			return res, err
-		}
+	if req.Top > 0 {
+		res.Top = make([][][]float32, n)
 	}
+	d, err := newDecoding(r, longest)
+	if err != nil {
+		return res, err
+	}
+	defer d.team.stop()
+	g := &generation[T]{decoding: d, req: req, res: &res}
 	return res, g.run(ctx)
 }
 
 // run generates all rows of the request, in waves that fit the cache.
 func (g *generation[T]) run(ctx context.Context) error {
-	m := g.r.model
-	perToken := 2 * m.dims().K * m.shape.Layers * 4
+	perToken := g.r.tokenFloats() * 4
 	budget := max(g.team.parts*(cacheBytes/perToken), 1)
 	for row := 0; row < len(g.req.Prefixes); {
 		n, tokens := 0, 0
@@ -89,25 +66,36 @@ func (g *generation[T]) reserve(row int) int {
 func (g *generation[T]) wave(ctx context.Context, lo, hi, tokens int) error {
 	d, layers := g.r.model.dims(), g.r.model.shape.Layers
 	g.caches = newCaches(&g.memory, layers, tokens, d, g.r.workers[0].mm)
-	g.live = g.live[:0]
+	how := &sampling{temperature: g.req.Temperature, truncation: g.req.Truncation, stop: g.req.Stop}
+	rows := make([]*liveRow, hi-lo)
 	base := 0
-	for r := lo; r < hi; r++ {
-		s := g.req.Streams[r]
-		g.live = append(
-			g.live, liveRow{row: r, at: region{base, g.reserve(r)}, rng: rand.New(rand.NewPCG(s, streamIncrement))},
-		)
+	for i := range rows {
+		r := lo + i
+		rows[i] = &liveRow{
+			row: r, at: region{base, g.reserve(r)}, rng: rowRandom(g.req.Streams[r]), sampling: how,
+			budget: g.req.MaxTokens[r],
+		}
+		if g.req.Top > 0 {
+			rows[i].top, rows[i].keep = g.req.Top, g.req.TopTokens
+		}
 		base += g.reserve(r)
 	}
+	g.live = append(g.live[:0], rows...)
 	g.s.reset(len(g.live), d)
 	if err := g.prefill(ctx); err != nil {
 		return err
 	}
 	for {
-		if err := g.sample(); err != nil {
+		if err := g.draw(); err != nil {
 			return err
 		}
-		if len(g.live) == 0 {
-			return nil
+		for _, row := range g.live {
+			if row.err != nil {
+				return fmt.Errorf("generate row %d: %w", row.row, row.err)
+			}
+		}
+		if g.drop(); len(g.live) == 0 {
+			break
 		}
 		if err := ctx.Err(); err != nil {
 			return err
@@ -116,7 +104,12 @@ func (g *generation[T]) wave(ctx context.Context, lo, hi, tokens int) error {
 			return err
 		}
 	}
+	for _, r := range rows {
+		g.res.Tokens[r.row], g.res.LogProbs[r.row], g.res.Entropies[r.row] = r.tokens, r.logProbs, r.entropies
+		g.res.Finish[r.row] = r.finish
+		if g.res.Top != nil {
+			g.res.Top[r.row] = r.tops
+		}
+	}
+	return nil
 }
-
-// streamIncrement is the second seed word of every row's PCG; the first is the row's stream.
-const streamIncrement = 0x9E3779B97F4A7C15

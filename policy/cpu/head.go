@@ -32,8 +32,12 @@ func (m *model[T]) headBlock() int { return min(max(headBlockFloats/m.shape.Voca
 func (w *worker[T]) predicting(c *chunk, want func(row, t int) bool) []int {
 	w.s.rows = w.s.rows[:0]
 	for i, r := range c.row {
+		if r < 0 {
+			continue // a stem: leaves begin with the token whose state predicts the first one that they need
+		}
+		from := c.start[i] - c.offset(i)
 		for t := c.start[i]; t+1 < c.start[i+1]; t++ {
-			if want == nil || want(r, t-c.start[i]+1) {
+			if want == nil || want(r, t-from+1) {
 				w.s.rows = append(w.s.rows, t)
 			}
 		}
@@ -56,7 +60,7 @@ func (c *chunk) places() []place {
 	out := make([]place, 0, c.len())
 	for i, r := range c.row {
 		for t := range c.start[i+1] - c.start[i] {
-			out = append(out, place{r, t})
+			out = append(out, place{r, c.offset(i) + t})
 		}
 	}
 	return out

@@ -87,12 +87,12 @@ func TestGradientOfAttention(t *testing.T) {
 	out, lse := make([]float64, n*d.Q), make([]float64, n*a.heads)
 	p, dp := make([]float64, attentionBlock*n), make([]float64, attentionBlock*n)
 	f := func() float64 {
-		a.forward(out, lse, q, k, v, p, n)
+		a.forward(out, lse, q, k, v, p, 0, n)
 		return dot(out, c)
 	}
 	f()
 	dq, dk, dv := make([]float64, len(q)), make([]float64, len(k)), make([]float64, len(v))
-	a.backward(dq, dk, dv, c, out, lse, q, k, v, p, dp, n)
+	a.backward(dq, dk, dv, c, out, lse, q, k, v, p, dp, 0, n)
 	requireGradient(t, "queries", q, dq, f)
 	requireGradient(t, "keys", k, dk, f)
 	requireGradient(t, "values", v, dv, f)
@@ -108,7 +108,7 @@ func TestAttentionAgainstDefinition(t *testing.T) {
 		a := newAttention(newMatmul[float32](lib), d, d.K)
 		q, k, v := normals(1, n*d.Q), normals(2, n*d.K), normals(3, n*d.K)
 		out, lse := make([]float32, n*d.Q), make([]float32, n*a.heads)
-		a.forward(out, lse, q, k, v, make([]float32, attentionBlock*n), n)
+		a.forward(out, lse, q, k, v, make([]float32, attentionBlock*n), 0, n)
 		w := &worker[float32]{mm: newMatmul[float32](lib)}
 		for row := range n {
 			want := attentionRow(d, q[row*d.Q:(row+1)*d.Q], k, v, row+1)
@@ -170,10 +170,20 @@ func TestGradientOfOutputs(t *testing.T) {
 
 // TestDealIsFixed: shares depend on the costs alone, keep the order, and are near equal.
 func TestDealIsFixed(t *testing.T) {
-	require.Equal(t, [][]int{{0, 1}, {2, 3}}, deal([]int{5, 5, 5, 5}, 2))
-	require.Equal(t, [][]int{{0}, {1, 2, 3}}, deal([]int{30, 10, 10, 10}, 2))
-	require.Equal(t, [][]int{nil, nil}, deal(nil, 2))
-	require.Len(t, deal([]int{0, 0}, 3), 3)
+	rows := func(parts int, lengths ...int) (out [][]int) {
+		for _, all := range deal(families(randomSequences(1, 9, lengths...), nil), parts) {
+			var of []int
+			for _, f := range all {
+				of = append(of, f.rows...)
+			}
+			out = append(out, of)
+		}
+		return out
+	}
+	require.Equal(t, [][]int{{0, 1}, {2, 3}}, rows(2, 5, 5, 5, 5))
+	require.Equal(t, [][]int{{0}, {1, 2, 3}}, rows(2, 30, 10, 10, 10))
+	require.Equal(t, [][]int{nil, nil}, rows(2))
+	require.Len(t, rows(3, 0, 0), 3)
 }
 
 // TestMatmul compares every flag combination of both libraries with the definition, on windows of larger arrays.

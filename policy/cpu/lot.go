@@ -34,7 +34,7 @@ func (l lot[T]) cols(n int) interval {
 }
 
 // rows runs f for every part that has live rows, with those and all columns.
-func (g *generation[T]) rows(f func(l lot[T]) error) error {
+func (g *decoding[T]) rows(f func(l lot[T]) error) error {
 	return g.team.run(func(part int) error {
 		l := lot[T]{
 			w: g.r.workers[part], rows: share(len(g.live), part, g.team.parts, 1), share: interval{0, 1}, units: 1,
@@ -54,7 +54,7 @@ const (
 )
 
 // columns runs f on all live rows for lots of columns. Before its first lot each part runs ready, unless that is nil.
-func (g *generation[T]) columns(ready, f func(l lot[T])) error {
+func (g *decoding[T]) columns(ready, f func(l lot[T])) error {
 	parts := g.team.parts
 	g.taken.Store(0)
 	return g.team.run(func(part int) error {
@@ -73,7 +73,7 @@ func (g *generation[T]) columns(ready, f func(l lot[T])) error {
 }
 
 // singly runs f for every live row, with all columns. A part that has finished a row takes the next one.
-func (g *generation[T]) singly(f func(l lot[T])) error {
+func (g *decoding[T]) singly(f func(l lot[T])) error {
 	g.taken.Store(0)
 	return g.team.run(func(part int) error {
 		for i := g.take(); i < len(g.live); i = g.take() {
@@ -84,7 +84,7 @@ func (g *generation[T]) singly(f func(l lot[T])) error {
 }
 
 // take returns the next item of the current phase that no part has taken.
-func (g *generation[T]) take() int { return int(g.taken.Add(1) - 1) }
+func (g *decoding[T]) take() int { return int(g.taken.Add(1) - 1) }
 
 // The limits of dividing columns: the number of rows per part from which arithmetic takes longer than reading the
 // weights, and the size of a layer's weights from which a core's own cache cannot hold them.
@@ -94,7 +94,7 @@ const (
 )
 
 // byColumns reports whether the parts of this step divide the columns.
-func (g *generation[T]) byColumns() bool {
+func (g *decoding[T]) byColumns() bool {
 	d := g.r.model.dims()
 	layer := d.H * (2*d.Q + 2*d.K + 3*d.F)
 	return g.team.parts > 1 && len(g.live) < columnRows*g.team.parts && layer >= columnFloats

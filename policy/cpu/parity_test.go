@@ -74,7 +74,7 @@ func TestTransformers(t *testing.T) {
 func logitsOf(r *resident[float32], seq []int32) []float32 {
 	w, m := r.workers[0], r.model
 	m.rope.grow(len(seq))
-	c := packChunks([][]int32{seq}, []int{0})[0]
+	c := packChunks([][]int32{seq}, families([][]int32{seq}, nil))[0]
 	a := m.newActs(make([]float32, m.actsSize(len(seq), false)), len(seq), false)
 	w.forward(c, a)
 	xn, z := make([]float32, len(a.out)), make([]float32, len(seq)*m.shape.Vocab)

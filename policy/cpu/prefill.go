@@ -5,17 +5,13 @@ import "context"
 // prefill runs each distinct prefix once and hands its keys, values and last state to all rows that have it.
 func (g *generation[T]) prefill(ctx context.Context) error {
 	leader, unique := g.leaders()
-	cost := make([]int, len(unique))
+	all := make([]family, len(unique))
 	for i, r := range unique {
-		cost[i] = len(g.req.Prefixes[r])
+		all[i] = family{rows: []int{r}, cost: len(g.req.Prefixes[r])}
 	}
-	shares := deal(cost, g.team.parts)
+	shares := deal(all, g.team.parts)
 	err := g.team.run(func(part int) error {
-		var rows []int
-		for _, i := range shares[part] {
-			rows = append(rows, unique[i])
-		}
-		for _, c := range packChunks(g.req.Prefixes, rows) {
+		for _, c := range packChunks(g.req.Prefixes, shares[part]) {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -29,7 +25,7 @@ func (g *generation[T]) prefill(ctx context.Context) error {
 	return g.rows(func(l lot[T]) error {
 		d := l.w.m.dims()
 		for i := l.rows.lo; i < l.rows.hi; i++ {
-			to := &g.live[i]
+			to := g.live[i]
 			from := leader[to.row]
 			to.cached = len(g.req.Prefixes[to.row])
 			copy(g.s.x[i*d.H:(i+1)*d.H], from.state)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/ropewalk/ropewalk/internal/rescue"
@@ -20,6 +21,7 @@ type resident[T float] struct {
 	workers []*worker[T] // one per part
 	kept    map[policy.Kept]*keptPass[T]
 	spare   [][]T // memory of dropped activations, for the next pass
+	largest int   // floats of the activations of the largest pass so far, which bound spare
 }
 
 // keptPass is one forward pass that awaits its Backward.
@@ -137,9 +139,9 @@ func (r *resident[T]) forward(
 		parts: make([][]keptChunk[T], len(r.workers)), lengths: cost, outputs: req.Outputs,
 		temperature: req.Temperature,
 	}
-	shares := deal(cost, len(r.workers))
-	for part, rows := range shares {
-		for _, c := range packChunks(req.Sequences, rows) {
+	shares := deal(families(req.Sequences, req.Shared), len(r.workers))
+	for part, all := range shares {
+		for _, c := range packChunks(req.Sequences, all) {
 			k := keptChunk[T]{c: c}
 			if req.Keep {
 				k.arena = r.borrow(r.model.actsSize(c.len(), true))
@@ -206,15 +208,27 @@ func (r *resident[T]) borrow(n int) []T {
 	return s
 }
 
+// giveBack makes a pass's memory spare.
 func (r *resident[T]) giveBack(pass *keptPass[T]) {
+	size := 0
 	for _, part := range pass.parts {
 		for _, k := range part {
 			if k.arena != nil {
 				r.spare = append(r.spare, k.arena)
+				size += len(k.arena)
 			}
 		}
 	}
 	pass.parts = nil
+	r.largest = max(r.largest, size)
+	total := 0
+	for _, s := range r.spare {
+		total += len(s)
+	}
+	for total > r.largest { // the oldest first: batches have other sizes now
+		total -= len(r.spare[0])
+		r.spare = slices.Delete(r.spare, 0, 1)
+	}
 }
 
 // discard drops kept passes and gradients.

@@ -1,37 +1,36 @@
 package cpu
 
 import (
-	"fmt"
 	"math"
+	"slices"
 
 	"github.com/ropewalk/ropewalk/policy"
 )
 
-// sample draws the next token of every live row from its last state, records it, and drops the rows that end.
-func (g *generation[T]) sample() error {
-	if err := g.draw(); err != nil {
-		return err
-	}
-	// States are not moved, because the next step begins with the tokens.
+// drop drops the live rows that have ended. States are not moved, because the next step begins with the tokens.
+func (g *decoding[T]) drop() {
 	keep := g.live[:0]
 	for _, row := range g.live {
 		if !row.ended {
 			keep = append(keep, row)
 		}
 	}
+	clear(g.live[len(keep):])
 	g.live = keep
-	return nil
 }
 
-// draw samples a token for every live row.
-func (g *generation[T]) draw() error {
+// draw samples the next token of every live row from its last state and records it.
+func (g *decoding[T]) draw() error {
 	v := g.r.model.shape.Vocab
 	if g.byColumns() {
 		logits := sized(&g.s.logits, len(g.live)*v)
 		if err := g.columns(g.normOut, func(l lot[T]) { g.head(l, logits) }); err != nil {
 			return err
 		}
-		return g.rows(func(l lot[T]) error { return g.choices(l, logits[l.rows.lo*v:]) })
+		return g.rows(func(l lot[T]) error {
+			g.choices(l, logits[l.rows.lo*v:])
+			return nil
+		})
 	}
 	return g.rows(func(l lot[T]) error {
 		all, block := l.rows, l.w.m.headBlock()
@@ -40,19 +39,17 @@ func (g *generation[T]) draw() error {
 			logits := sized(&l.w.s.logits, (l.rows.hi-lo)*v)
 			g.normOut(l)
 			g.head(l, logits)
-			if err := g.choices(l, logits); err != nil {
-				return err
-			}
+			g.choices(l, logits)
 		}
 		return nil
 	})
 }
 
 // normOut computes the input of head.
-func (g *generation[T]) normOut(l lot[T]) { l.norm(g.s.x, l.w.m.w.norm) }
+func (g *decoding[T]) normOut(l lot[T]) { l.norm(g.s.x, l.w.m.w.norm) }
 
 // head writes the lot's rows and columns of the logits; the first row is the lot's.
-func (g *generation[T]) head(l lot[T], logits []T) {
+func (g *decoding[T]) head(l lot[T], logits []T) {
 	h := l.w.m.shape.Hidden
 	xn := l.w.s.xn[l.rows.lo*h:]
 	l.rows = interval{0, l.rows.hi - l.rows.lo}
@@ -60,36 +57,43 @@ func (g *generation[T]) head(l lot[T], logits []T) {
 }
 
 // choices draws a token for each of the lot's rows from its logits; the first logits belong to the lot's first row.
-func (g *generation[T]) choices(l lot[T], logits []T) error {
-	v, temperature := l.w.m.shape.Vocab, g.req.Temperature
-	if temperature == 0 {
-		temperature = 1
-	}
+func (g *decoding[T]) choices(l lot[T], logits []T) {
+	v := l.w.m.shape.Vocab
 	e := sized(&l.w.s.expo, v)
 	for i := l.rows.lo; i < l.rows.hi; i++ {
-		row, z := &g.live[i], logits[:v]
+		row, z := g.live[i], logits[:v]
 		logits = logits[v:]
+		temperature := row.sampling.temperature
+		if temperature == 0 {
+			temperature = 1
+		}
 		d := distribute(z, e, temperature)
 		var token int
-		if g.req.Temperature > 0 && g.req.Truncation.Active() {
-			l.w.s.ids = truncate(g.req.Truncation, z, e, l.w.s.ids)
-			token, d = chooseOf(l.w.s.ids, z, e, row)
+		var left []int32 // by a truncation; nil = all
+		if s := row.sampling; s.temperature > 0 && s.truncation.Active() {
+			l.w.s.ids = truncate(s.truncation, z, e, l.w.s.ids)
+			left = l.w.s.ids
+			token, d = chooseOf(left, z, e, row)
 		} else {
-			token = g.choose(z, e, row)
+			token = choose(z, e, row)
 		}
 		logp := float64(z[token]) - d.logSum
 		if math.IsNaN(logp) || math.IsInf(logp, 0) {
-			return fmt.Errorf("generate row %d: %w", row.row, &policy.NonFiniteError{Name: "log-probability"})
+			row.err, row.ended = &policy.NonFiniteError{Name: "log-probability"}, true
+			continue
 		}
-		row.ended = g.record(row.row, int32(token), logp, d.entropy)
+		if row.top > 0 && (row.keep == 0 || len(row.tokens) < row.keep) {
+			row.likeliest = likeliest(row.top, z, left, d.logSum)
+			row.keepLikeliest()
+		}
+		row.record(int32(token), logp, d.entropy)
 	}
-	return nil
 }
 
 // choose picks the token: the first greatest logit at temperature 0, else by inversion of the cumulative
 // distribution in the order of ids, with one uniform draw of the row's stream.
-func (g *generation[T]) choose(z, e []T, row *liveRow) int {
-	if g.req.Temperature == 0 {
+func choose[T float](z, e []T, row *liveRow) int {
+	if row.sampling.temperature == 0 {
 		best := 0
 		for j, v := range z {
 			if v > z[best] {
@@ -135,19 +139,15 @@ func chooseOf[T float](ids []int32, z, e []T, row *liveRow) (int, distribution) 
 	return token, distribution{logSum: logSum, entropy: max(logSum-weighted/sum, 0)}
 }
 
-// record appends one token to a row and reports whether the row has ended.
-func (g *generation[T]) record(row int, token int32, logp, entropy float64) bool {
-	r := g.res
-	r.Tokens[row] = append(r.Tokens[row], token)
-	r.LogProbs[row] = append(r.LogProbs[row], float32(logp))
-	r.Entropies[row] = append(r.Entropies[row], float32(entropy))
+// record appends one token to the row and notes whether the row has ended.
+func (r *liveRow) record(token int32, logp, entropy float64) {
+	r.tokens = append(r.tokens, token)
+	r.logProbs = append(r.logProbs, float32(logp))
+	r.entropies = append(r.entropies, float32(entropy))
 	switch {
-	case g.stop[token]:
-		r.Finish[row] = policy.FinishStop
-	case len(r.Tokens[row]) == g.req.MaxTokens[row]:
-		r.Finish[row] = policy.FinishLength
-	default:
-		return false
+	case slices.Contains(r.sampling.stop, token):
+		r.finish, r.ended = policy.FinishStop, true
+	case len(r.tokens) == r.budget:
+		r.finish, r.ended = policy.FinishLength, true
 	}
-	return true
 }

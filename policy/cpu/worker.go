@@ -22,11 +22,13 @@ type scratch[T float] struct {
 	dqkv     []T // Q+2K
 	dq, datt []T // Q
 	dk       []T // K
-	logits   []T // rows of a head block × V
-	rows     []int
-	arena    []T // activations that are not kept
-	expo     []T
-	ids      []int32
+	// keys and values of a leaf behind its stem, and their gradients: K × longest sequence
+	keys, values, dkeys, dvalues []T
+	logits                       []T // rows of a head block × V
+	rows                         []int
+	arena                        []T // activations that are not kept
+	expo                         []T
+	ids                          []int32
 }
 
 func newWorker[T float](m *model[T], l library) *worker[T] {

@@ -8,15 +8,19 @@ import (
 // The types of tokens, as llama.cpp numbers them.
 const (
 	tokenNormal = 1
+	tokenMark   = 3 // a mark of the template, which is not text
 	tokenAdded  = 4 // matched as a whole in any text
 	tokenUnused = 5 // a row of the embedding that no text uses
 )
 
 // Vocabulary is the tokenizer of a model: a byte-level BPE, and whole strings.
 type Vocabulary struct {
-	Tokens []string // by id: first plain tokens in the byte-level alphabet, then the added strings
-	Bytes  int      // how many of them are plain: symbols of bytes, and what is merged of them
+	Tokens []string // by id: plain tokens in the byte-level alphabet, and added strings; "" is an id without a token
+	Added  []int32  // the ids of added strings that are text
+	Marks  []int32  // the ids of added strings that are marks of the template
 	Merges []string // in order: two tokens with a space between them
+	Split  string   // llama.cpp's name of the way in which text is split before it is merged
+	Start  int32    // the id that begins a text; −1 if there is none. Templates write it where it is needed
 	// ChatTemplate is a Jinja template of conversations; "" if there is none.
 	ChatTemplate string
 }
@@ -34,22 +38,21 @@ func (m Model) tokens() ([]entry, error) {
 	}
 	texts, types := make([]string, s.Vocab), make([]int32, s.Vocab)
 	for id := range texts {
-		switch {
-		case id < v.Bytes:
+		if id < len(v.Tokens) && v.Tokens[id] != "" {
 			texts[id], types[id] = v.Tokens[id], tokenNormal
-		case id < len(v.Tokens):
-			texts[id], types[id] = v.Tokens[id], tokenAdded
-		default:
+		} else {
 			texts[id], types[id] = fmt.Sprintf("[PAD%d]", id), tokenUnused
 		}
 	}
-	split := "default" // where a text is split does not matter if nothing is merged
-	if len(v.Merges) > 0 {
-		split = "gpt-2"
+	for _, id := range v.Added {
+		types[id] = tokenAdded
+	}
+	for _, id := range v.Marks {
+		types[id] = tokenMark
 	}
 	out := []entry{
 		{"tokenizer.ggml.model", "gpt2"}, // the byte-level alphabet
-		{"tokenizer.ggml.pre", split},
+		{"tokenizer.ggml.pre", v.Split},
 		{"tokenizer.ggml.tokens", texts},
 		{"tokenizer.ggml.token_type", types},
 		{"tokenizer.ggml.merges", append([]string{}, v.Merges...)},
@@ -58,6 +61,9 @@ func (m Model) tokens() ([]entry, error) {
 	}
 	for i, id := range s.EOS {
 		out = append(out, entry{[]string{"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id"}[i], uint32(id)})
+	}
+	if v.Start >= 0 {
+		out = append(out, entry{"tokenizer.ggml.bos_token_id", uint32(v.Start)})
 	}
 	if s.Pad >= 0 {
 		out = append(out, entry{"tokenizer.ggml.padding_token_id", uint32(s.Pad)})

@@ -20,7 +20,11 @@ func sample(t *testing.T, untied bool) Model {
 	t.Helper()
 	tokens, err := tokenizer.New([]string{"<|im_end|>", "<think>", "</think>"})
 	require.NoError(t, err)
-	symbols, bytes := tokens.Symbols()
+	v := Vocabulary{Split: "default", Start: -1}
+	var bytes int
+	for v.Tokens, bytes = tokens.Symbols(); bytes+len(v.Added) < len(v.Tokens); {
+		v.Added = append(v.Added, int32(bytes+len(v.Added)))
+	}
 	c, err := checkpoint.Fresh(checkpoint.Shape{
 		Vocab: 264, Hidden: 32, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 16, FFN: 48, Positions: 128,
 		RopeTheta: 5000, NormEps: 1e-6, Untied: untied, EOS: []int32{256}, Pad: 256,
@@ -37,8 +41,7 @@ func sample(t *testing.T, untied bool) Model {
 		}
 	}
 	c.Extra = tokens.Files()
-	return Model{Name: "sample", Checkpoint: c, Vocabulary: Vocabulary{Tokens: symbols, Bytes: bytes},
-		Dtype: checkpoint.F32}
+	return Model{Name: "sample", Checkpoint: c, Vocabulary: v, Dtype: checkpoint.F32}
 }
 
 type next struct {

@@ -158,7 +158,8 @@ func (c *cloner) step(ctx context.Context, step int, micros [][]int) error {
 	}
 	forget := func() { record = CloneStep{LR: rate} }
 	stats, err := c.stepper.minibatch(
-		ctx, opts, share{micros, func(i int) []int32 { return c.demos[i].TokenIDs }, eval, forget},
+		ctx, opts, share{micros: micros, sequence: func(i int) []int32 { return c.demos[i].TokenIDs }, eval: eval,
+			forget: forget},
 	)
 	if err != nil {
 		return err

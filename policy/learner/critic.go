@@ -100,7 +100,8 @@ func (c *criticUpdater) step(ctx context.Context, p planned) (CriticStep, error)
 		return policy.Cotangents{Values: part.Cotangents}, err
 	}
 	forget := func() { out.Loss, c.fit = 0, fit{} }
-	stats, err := c.stepper.minibatch(ctx, c.critic.Optimizer, share{p.micros, c.sequence, eval, forget})
+	stats, err := c.stepper.minibatch(ctx, c.critic.Optimizer, share{micros: p.micros, sequence: c.sequence, eval: eval,
+		forget: forget})
 	out.Smaller = c.stepper.smaller
 	out.GradNorm, out.ExplainedVariance, out.ClipFraction = stats.GradNorm, c.fit.explained(), c.fit.clipped()
 	out.Return = mean(c.fit.returns)

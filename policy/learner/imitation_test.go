@@ -211,7 +211,7 @@ func TestJointImitation(t *testing.T) {
 	sources, rows := []string{schema.SourcePolicy, schema.SourceReplay}, []int32{4, 3}
 	for i, u := range got.Updates {
 		if u.OptimizerStep != int64(i/2+1) || u.Minibatch != int32(i) || *u.Source != sources[i%2] ||
-			u.Rows != rows[i%2] || u.GradNorm != got.Updates[i-i%2].GradNorm {
+			u.Rows != rows[i%2] || *u.GradNorm != *got.Updates[i-i%2].GradNorm {
 			t.Errorf("row %d: %+v", i, u)
 		}
 	}

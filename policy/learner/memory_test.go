@@ -58,7 +58,7 @@ func TestSmallerMicrobatches(t *testing.T) {
 	for i, u := range result.Updates {
 		w := whole.Updates[i]
 		if u.Rows != w.Rows || u.Tokens != w.Tokens || math.Abs(u.Loss-w.Loss) > 1e-6 ||
-			math.Abs(u.GradNorm-w.GradNorm) > 1e-6 || u.OptimizerStep != w.OptimizerStep {
+			math.Abs(*u.GradNorm-*w.GradNorm) > 1e-6 || u.OptimizerStep != w.OptimizerStep {
 			t.Errorf("update %d: %+v, want %+v", i, u, w)
 		}
 		micros += result.Details[i].Microbatches

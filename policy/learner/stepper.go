@@ -32,7 +32,20 @@ type share struct {
 	micros   [][]int
 	sequence func(int) []int32
 	eval     evaluate
-	forget   func() // resets the sums of eval before the micro-batches run again
+	forget   func()        // resets the sums of eval before the micro-batches run again
+	leading  func(int) int // the tokens before a row's first loss token, whose computation rows may share; nil: none do
+}
+
+// request asks for the outputs of rows that their backward pass needs.
+func (s share) request(st *stepper, rows []int) policy.ForwardRequest {
+	req := policy.ForwardRequest{Role: st.role, Temperature: st.temperature, Outputs: st.outputs, Keep: true}
+	for _, i := range rows {
+		req.Sequences = append(req.Sequences, s.sequence(i))
+		if s.leading != nil {
+			req.Shared = append(req.Shared, s.leading(i))
+		}
+	}
+	return req
 }
 
 // minibatch accumulates the gradients of each share's micro-batches and takes one step. After any failure it discards
@@ -69,7 +82,7 @@ func (st *stepper) attempt(ctx context.Context, opts policy.StepOptions, shares 
 func (st *stepper) accumulate(ctx context.Context, opts policy.StepOptions, shares []share) (policy.StepStats, error) {
 	for _, s := range shares {
 		for _, rows := range s.micros {
-			if err := st.microbatch(ctx, rows, s.sequence, s.eval); err != nil {
+			if err := st.microbatch(ctx, rows, s); err != nil {
 				return policy.StepStats{}, err
 			}
 			st.done++
@@ -85,21 +98,16 @@ func (st *stepper) accumulate(ctx context.Context, opts policy.StepOptions, shar
 	return stats, nil
 }
 
-func (st *stepper) microbatch(ctx context.Context, rows []int, sequence func(int) []int32, eval evaluate) error {
-	sequences := make([][]int32, len(rows))
-	for k, i := range rows {
-		sequences[k] = sequence(i)
-	}
-	out, err := st.trainer.Forward(ctx, policy.ForwardRequest{
-		Role: st.role, Sequences: sequences, Temperature: st.temperature, Outputs: st.outputs, Keep: true,
-	})
+func (st *stepper) microbatch(ctx context.Context, rows []int, s share) error {
+	req := s.request(st, rows)
+	out, err := st.trainer.Forward(ctx, req)
 	if err != nil {
 		return fmt.Errorf("forward %d sequences: %w", len(rows), err)
 	}
-	if err := checkOutputs(out, sequences, st.outputs); err != nil {
+	if err := checkOutputs(out, req.Sequences, st.outputs); err != nil {
 		return err
 	}
-	cotangents, err := eval(rows, out)
+	cotangents, err := s.eval(rows, out)
 	if err != nil {
 		return err
 	}
@@ -152,6 +160,11 @@ func pack(rows []int, length func(int) int, limit int) [][]int {
 		}
 		return a - b
 	})
+	return fill(sorted, length, limit)
+}
+
+// fill splits rows, in their order, into micro-batches of at most limit tokens.
+func fill(sorted []int, length func(int) int, limit int) [][]int {
 	var out [][]int
 	used := 0
 	for _, i := range sorted {

@@ -27,6 +27,7 @@ type Config struct {
 	MinibatchRows    int // maximum rows of one optimiser step; 0 = split only by Minibatches
 	Epochs           int
 	MicrobatchTokens int                // bound on the tokens of one forward pass
+	SharePrefixes    bool               // rows that begin with the same prompt compute it once; changes rounding alone
 	Objective        loss.Objective     // the objective to minimise
 	Temperature      float64            // temperature of the sampling that produced the batch
 	Optimizer        policy.StepOptions // LR is the rate of this update
@@ -90,9 +91,14 @@ func Update(
 		return Result{}, fmt.Errorf("update policy: %w", err)
 	}
 	var result Result
+	lacks := policy.LackedBy(trainer)
+	if cfg.Objective.Entropy != nil && lacks.Has(policy.OutEntropy) {
+		return Result{}, fmt.Errorf("update policy: %w: the loss has an entropy term, and the trainer has no entropies",
+			policy.ErrBadRequest)
+	}
 	st := &stepper{
 		trainer: trainer, role: policy.RolePolicy, temperature: cfg.Temperature,
-		outputs: policy.OutLogProb | policy.OutEntropy, progress: progress, limit: cfg.MicrobatchTokens,
+		outputs: policy.OutLogProb | policy.OutEntropy&^lacks, progress: progress, limit: cfg.MicrobatchTokens,
 	}
 	parts := []*updater{{cfg: cfg, rows: rows, stepper: st, result: &result}}
 	if cfg.Imitation != nil {
@@ -220,11 +226,20 @@ func (u *updater) plan(n int) {
 		order := u.cfg.Shuffle.Perm(len(u.rows))
 		for k := range n {
 			rows := order[k*len(order)/n : (k+1)*len(order)/n]
-			micros := pack(rows, func(i int) int { return len(u.rows[i].tokens) }, u.cfg.MicrobatchTokens)
+			micros := u.pack(rows)
 			u.planned = append(u.planned, planned{epoch: epoch, rows: rows, micros: micros})
 			u.stepper.total += len(micros)
 		}
 	}
+}
+
+// pack splits rows into micro-batches. Where rows share prompts, those of a group stay together.
+func (u *updater) pack(rows []int) [][]int {
+	length := func(i int) int { return len(u.rows[i].tokens) }
+	if !u.cfg.SharePrefixes {
+		return pack(rows, length, u.cfg.MicrobatchTokens)
+	}
+	return fill(slices.Sorted(slices.Values(rows)), length, u.cfg.MicrobatchTokens) // rows are in the order of groups
 }
 
 // prepareStep counts what the micro-batches of a mini-batch share. Some objectives judge tokens by the whole mini-batch
@@ -266,7 +281,16 @@ func (u *updater) share(p planned, plan loss.Plan, total *loss.Result[float32]) 
 		total.Tally.Merge(part.Tally)
 		return policy.Cotangents{LogProbs: part.Cotangents, Entropies: part.EntropyCotangents}, err
 	}
-	return share{p.micros, u.sequence, eval, func() { *total = loss.Result[float32]{} }}
+	s := share{micros: p.micros, sequence: u.sequence, eval: eval, forget: func() { *total = loss.Result[float32]{} }}
+	if u.cfg.SharePrefixes {
+		s.leading = u.leading
+	}
+	return s
+}
+
+// leading returns the number of tokens before the first loss token.
+func (u *updater) leading(i int) int {
+	return slices.IndexFunc(u.rows[i].loss.Mask, func(m int32) bool { return m != 0 })
 }
 
 // markMicrobatch selects tokens of one micro-batch, for covariance rules with that scope.
@@ -298,8 +322,8 @@ func (u *updater) record(p planned, total loss.Result[float32], stats policy.Ste
 	outside := t.OutOfBounds()
 	done := schema.UpdateRow{
 		OptimizerStep: stats.Step, Minibatch: int32(index), Rows: int32(t.Rows), Tokens: t.Tokens,
-		Loss: total.Loss, KL: t.KL(), ClipFraction: t.ClipFraction(), Entropy: t.Entropy(), RatioMax: t.RatioMax(),
-		GradNorm: stats.GradNorm, LR: u.cfg.Optimizer.LR, ClipFractionPositive: &positive,
+		Loss: total.Loss, KL: t.KL(), ClipFraction: t.ClipFraction(), Entropy: u.entropy(t), RatioMax: t.RatioMax(),
+		GradNorm: normOf(stats), LR: u.cfg.Optimizer.LR, ClipFractionPositive: &positive,
 		ClipFractionNegative: &negative, ReferenceKL: u.divergence(t), Source: source,
 		BelowPositive: &outside.PositiveBelow, AboveNegative: &outside.NegativeAbove,
 		DualClipFraction: new(t.LowerClipFraction()),
@@ -330,6 +354,22 @@ func (u *updater) divergence(t loss.Tally) *float64 {
 	return new(t.RefKL())
 }
 
+// entropy returns the mean entropy, or nil if the trainer computes none.
+func (u *updater) entropy(t loss.Tally) *float64 {
+	if !u.stepper.outputs.Has(policy.OutEntropy) {
+		return nil
+	}
+	return new(t.Entropy())
+}
+
+// normOf returns the norm of a step's gradient, or nil if the trainer does not tell.
+func normOf(s policy.StepStats) *float64 {
+	if math.IsNaN(s.GradNorm) {
+		return nil
+	}
+	return &s.GradNorm
+}
+
 // shapes returns the masks and counts of rows.
 func (u *updater) shapes(rows []int) (masks [][]int32, counts []int32) {
 	for _, i := range rows {
@@ -344,7 +384,10 @@ func (u *updater) filled(rows []int, out policy.TokenOutputs) []loss.Row[float32
 	filled := make([]loss.Row[float32], len(rows))
 	for k, i := range rows {
 		filled[k] = u.rows[i].loss
-		filled[k].LogProbs, filled[k].Entropies = out.LogProbs[k], out.Entropies[k]
+		filled[k].LogProbs = out.LogProbs[k]
+		if u.stepper.outputs.Has(policy.OutEntropy) {
+			filled[k].Entropies = out.Entropies[k]
+		}
 	}
 	return filled
 }

@@ -117,7 +117,7 @@ func TestUpdateRecord(t *testing.T) {
 		micros += got.Details[i].Microbatches
 		rows += int(u.Rows)
 		if u.OptimizerStep != int64(i+1) || u.Minibatch != int32(i) || u.LR != 0.01 ||
-			!(u.GradNorm > 0) || !(u.Entropy > 0) || u.Entropy > math.Log(vocab) {
+			!(*u.GradNorm > 0) || !(*u.Entropy > 0) || *u.Entropy > math.Log(vocab) {
 			t.Errorf("update %d: %+v", i, u)
 		}
 		if split := *u.ClipFractionPositive + *u.ClipFractionNegative; math.Abs(split-u.ClipFraction) > 1e-12 {
@@ -323,7 +323,7 @@ func TestUpdateCountEqualsCopies(t *testing.T) {
 	cfg.Shuffle = stream(1)
 	b := mustUpdate(t, many, copies, cfg)
 	if math.Abs(a.Updates[0].Loss-b.Updates[0].Loss) > 1e-6 || math.Abs(
-		a.Updates[0].Entropy-b.Updates[0].Entropy,
+		*a.Updates[0].Entropy-*b.Updates[0].Entropy,
 	) > 1e-6 {
 		t.Errorf("once %+v, copies %+v", a.Updates[0], b.Updates[0])
 	}

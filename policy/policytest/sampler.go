@@ -21,8 +21,10 @@ var samplerTests = []named[policy.Sampler]{
 	{"generation ignores batch mates", testGenerateBatch},
 	{"temperature zero", testCold},
 	{"truncation", testTruncation},
+	{"likeliest tokens", testLikeliest},
 	{"stop and budget", testFinish},
 	{"log-probabilities are frequencies", testLogProbs},
+	{"reference", testSamplerReference},
 	{"typed errors", testSamplerErrors},
 	{"context", testSamplerContext},
 	{"close", testSamplerClose},
@@ -146,6 +148,22 @@ func testGenerateBatch(t *testing.T, f SamplerFixture) {
 	require.Equal(t, all.Tokens, reversed.Tokens)
 }
 
+// testSamplerReference: a sampler that states it holds a second model, which generates next to the policy.
+func testSamplerReference(t *testing.T, f SamplerFixture) {
+	e := opened(t, f)
+	if !e.Capabilities().Reference {
+		t.Skip("the sampler states no second model")
+	}
+	req := request(sequences(f, 44, 5, 9), 8, 1)
+	req.Role = policy.RoleReference
+	_, err := e.Generate(t.Context(), req)
+	require.ErrorIs(t, err, policy.ErrNotLoaded)
+	require.NoError(t, e.Load(t.Context(), policy.RoleReference, f.Dir, false))
+	got := generate(t, e, req)
+	req.Role = policy.RolePolicy
+	require.Equal(t, generate(t, e, req), got, "the same weights under both roles")
+}
+
 func testFinish(t *testing.T, f SamplerFixture) {
 	e := opened(t, f)
 	if !e.Capabilities().RowSeeds {
@@ -191,7 +209,7 @@ func testCold(t *testing.T, f SamplerFixture) {
 	e := opened(t, f)
 	can := e.Capabilities()
 	req := request(sequences(f, 44, 10), 5, 0)
-	if !can.Temperature {
+	if !can.Temperature && !can.Greedy {
 		_, err := e.Generate(context.Background(), req)
 		require.ErrorIs(t, err, policy.ErrBadRequest)
 		return

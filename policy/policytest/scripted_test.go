@@ -130,6 +130,9 @@ func (s *scripted) check(req policy.GenerateRequest) error {
 	if req.Truncation != (policy.Truncation{}) {
 		return fmt.Errorf("%+v: it draws from all tokens", req.Truncation)
 	}
+	if err := req.CheckTop(0); err != nil {
+		return err
+	}
 	for i, prefix := range req.Prefixes {
 		if len(prefix) == 0 || req.MaxTokens[i] < 1 || len(prefix)+req.MaxTokens[i] > s.positions {
 			return fmt.Errorf("row %d has %d tokens and a budget of %d", i, len(prefix), req.MaxTokens[i])

@@ -13,8 +13,9 @@ type Vocabulary struct {
 	// Tokens are the tokens by id: plain ones in the byte-level alphabet, added ones as they are written. An id
 	// without a token has "".
 	Tokens []string
-	// Added are the ids of the added tokens.
-	Added []int32
+	// Added are the ids of the added tokens, and Shown those among them that are text, such as tags, and not marks of
+	// the template.
+	Added, Shown []int32
 	// Merges are pairs of plain tokens, in the order in which they apply.
 	Merges [][2]string
 	// Pattern is the regular expression that splits a text into words. Only listed patterns are known.
@@ -33,7 +34,8 @@ type Published struct {
 	added  *Tokenizer // finds the added tokens; its ids are positions in ids
 	ids    []int32    // of the added tokens
 	pieces []string   // the bytes of each id
-	merges *merges
+	merges *merges    // nil if the model is a Unigram
+	likely *unigram   // nil if the model is a byte-level BPE
 	nfc    bool
 	lacks  bool // the vocabulary lacks bytes
 }
@@ -45,19 +47,9 @@ func NewPublished(v Vocabulary) (*Published, error) {
 		return nil, fmt.Errorf("make a tokenizer: splitting by the pattern %q is not supported", v.Pattern)
 	}
 	t := &Published{pieces: make([]string, len(v.Tokens)), nfc: v.NFC}
-	isAdded := make([]bool, len(v.Tokens))
-	var texts []string
-	for _, id := range v.Added {
-		if id < 0 || int(id) >= len(v.Tokens) || v.Tokens[id] == "" || isAdded[id] {
-			return nil, fmt.Errorf("make a tokenizer: added token %d is empty, outside the vocabulary or given twice",
-				id)
-		}
-		isAdded[id] = true
-		texts, t.ids = append(texts, v.Tokens[id]), append(t.ids, id)
-	}
-	t.added = finder(texts)
-	if len(t.added.ids) != len(texts) {
-		return nil, fmt.Errorf("make a tokenizer: two added tokens have the same text")
+	isAdded, err := t.findAdded(v.Tokens, v.Added)
+	if err != nil {
+		return nil, err
 	}
 	plain := make(map[string]int32, len(v.Tokens))
 	for id, s := range v.Tokens {
@@ -91,6 +83,25 @@ func NewPublished(v Vocabulary) (*Published, error) {
 		}
 	}
 	return t, nil
+}
+
+// findAdded takes the added tokens of a vocabulary, and returns which ids they have.
+func (t *Published) findAdded(tokens []string, added []int32) (isAdded []bool, err error) {
+	isAdded = make([]bool, len(tokens))
+	var texts []string
+	for _, id := range added {
+		if id < 0 || int(id) >= len(tokens) || tokens[id] == "" || isAdded[id] {
+			return nil, fmt.Errorf("make a tokenizer: added token %d is empty, outside the vocabulary or given twice",
+				id)
+		}
+		isAdded[id] = true
+		texts, t.ids = append(texts, tokens[id]), append(t.ids, id)
+	}
+	t.added = finder(texts)
+	if len(t.added.ids) != len(texts) {
+		return nil, fmt.Errorf("make a tokenizer: two added tokens have the same text")
+	}
+	return isAdded, nil
 }
 
 // finder returns a tokenizer that only finds added tokens. Unlike New, it takes any text.
@@ -142,8 +153,10 @@ func unspelt(text string) (string, bool) {
 // Encode returns the ids of a text in which added tokens count as tokens: a text that the program itself wrote.
 func (t *Published) Encode(text string) []int32 {
 	ids := make([]int32, 0, len(text)/3+1)
+	first := true // the text begins here
 	t.added.segments(text, func(plain string, added int32) {
-		ids = t.plain(ids, plain)
+		ids = t.plain(ids, plain, first)
+		first = false
 		if added >= 0 {
 			ids = append(ids, t.ids[added])
 		}
@@ -153,12 +166,15 @@ func (t *Published) Encode(text string) []int32 {
 
 // EncodeText returns the ids of a text from outside. What is spelt like an added token is ordinary text.
 func (t *Published) EncodeText(text string) []int32 {
-	return t.plain(make([]int32, 0, len(text)/3+1), text)
+	return t.plain(make([]int32, 0, len(text)/3+1), text, true)
 }
 
 // plain appends the ids of a text without added tokens. A vocabulary that lacks bytes cannot represent text that is not
 // UTF-8, so there each wrong byte becomes U+FFFD, as Python's errors="replace" has it for single bytes.
-func (t *Published) plain(ids []int32, text string) []int32 {
+func (t *Published) plain(ids []int32, text string, first bool) []int32 {
+	if t.likely != nil {
+		return t.likely.encode(ids, text, first)
+	}
 	if t.lacks && !utf8.ValidString(text) {
 		text = strings.Map(func(r rune) rune { return r }, text)
 	}
@@ -192,6 +208,20 @@ func (t *Published) Check(ids []int32) error {
 
 // VocabSize is the number of ids: 0 ≤ id < VocabSize.
 func (t *Published) VocabSize() int { return len(t.pieces) }
+
+// Added returns the added tokens.
+func (t *Published) Added() []string { return append([]string(nil), t.added.added...) }
+
+// Padded returns the tokenizer with ids up to size, which a model's embedding may have beyond its tokens. Those have
+// no text. It refuses a model that has fewer ids than the tokenizer.
+func (t *Published) Padded(size int) (*Published, error) {
+	if size < len(t.pieces) {
+		return nil, fmt.Errorf("the tokenizer has %d tokens, and the model's vocab_size is %d", len(t.pieces), size)
+	}
+	padded := *t
+	padded.pieces = append(t.pieces[:len(t.pieces):len(t.pieces)], make([]string, size-len(t.pieces))...)
+	return &padded, nil
+}
 
 // ID returns the id of an added token.
 func (t *Published) ID(added string) (int32, bool) {

@@ -8,21 +8,25 @@ import (
 // The shapes of a published tokenizer.json, as far as they change ids.
 type (
 	publishedJSON struct {
-		AddedTokens  []addedJSON `json:"added_tokens"`
-		Normalizer   *partJSON   `json:"normalizer"`
-		PreTokenizer *partJSON   `json:"pre_tokenizer"`
-		Decoder      *partJSON   `json:"decoder"`
-		Model        modelJSON   `json:"model"`
+		AddedTokens  []addedJSON     `json:"added_tokens"`
+		Normalizer   *partJSON       `json:"normalizer"`
+		PreTokenizer *partJSON       `json:"pre_tokenizer"`
+		Decoder      *partJSON       `json:"decoder"`
+		Model        json.RawMessage `json:"model"`
 	}
 	// partJSON is a normalizer, a pre-tokenizer or a decoder, or a sequence of them.
 	partJSON struct {
 		Type             string     `json:"type"`
 		Normalizers      []partJSON `json:"normalizers"`
 		PreTokenizers    []partJSON `json:"pretokenizers"`
-		Pattern          struct{ Regex string }
+		Pattern          struct{ Regex, String string }
+		Content          string `json:"content"`
+		Replacement      string `json:"replacement"`
+		Prefix           string `json:"prepend_scheme"`
+		Split            *bool  `json:"split"`
 		Behavior         string `json:"behavior"`
 		Invert           bool   `json:"invert"`
-		AddPrefixSpace   bool   `json:"add_prefix_space"`
+		AddPrefixSpace   *bool  `json:"add_prefix_space"`
 		UseRegex         *bool  `json:"use_regex"`
 		IndividualDigits bool   `json:"individual_digits"`
 	}
@@ -31,29 +35,65 @@ type (
 // mostTokens bounds the ids of a file. The largest published vocabularies have some 260,000 tokens.
 const mostTokens = 1 << 22
 
-// LoadPublished reads the tokenizer.json of a published byte-level BPE. It refuses by name what it does not know,
-// because a tokenizer that is almost right gives a model other tokens than those it was trained on.
+// LoadPublished reads the tokenizer.json of a published byte-level BPE or Unigram vocabulary. It refuses by name what
+// it does not know, because a tokenizer that is almost right gives a model other tokens than those it was trained on.
 func LoadPublished(tokenizerJSON []byte) (*Published, error) {
 	var file publishedJSON
 	if err := json.Unmarshal(tokenizerJSON, &file); err != nil {
 		return nil, fmt.Errorf("read tokenizer.json: %w", err)
 	}
-	v, err := file.vocabulary()
-	if err != nil {
-		return nil, fmt.Errorf("read tokenizer.json: %w", err)
-	}
-	t, err := NewPublished(v)
+	t, err := file.tokenizer()
 	if err != nil {
 		return nil, fmt.Errorf("read tokenizer.json: %w", err)
 	}
 	return t, nil
 }
 
+// ReadVocabulary reads the vocabulary of a published byte-level BPE's tokenizer.json.
+func ReadVocabulary(tokenizerJSON []byte) (Vocabulary, error) {
+	var file publishedJSON
+	err := json.Unmarshal(tokenizerJSON, &file)
+	var kind struct{ Type string }
+	if err == nil {
+		err = json.Unmarshal(file.Model, &kind)
+	}
+	if err == nil && kind.Type != "BPE" {
+		err = fmt.Errorf("model %s is not supported; want a byte-level BPE", kind.Type)
+	}
+	var v Vocabulary
+	if err == nil {
+		v, err = file.vocabulary()
+	}
+	if err != nil {
+		return Vocabulary{}, fmt.Errorf("read tokenizer.json: %w", err)
+	}
+	return v, nil
+}
+
+func (f publishedJSON) tokenizer() (*Published, error) {
+	var kind struct{ Type string }
+	if err := json.Unmarshal(f.Model, &kind); err != nil {
+		return nil, err
+	}
+	if kind.Type == "Unigram" {
+		return f.unigram()
+	}
+	v, err := f.vocabulary()
+	if err != nil {
+		return nil, err
+	}
+	return NewPublished(v)
+}
+
 func (f publishedJSON) vocabulary() (v Vocabulary, err error) {
-	if err = f.Model.supported(); err != nil {
+	var model modelJSON
+	if err = json.Unmarshal(f.Model, &model); err != nil {
 		return v, err
 	}
-	v.WholeWords = f.Model.IgnoreMerges
+	if err = model.supported(); err != nil {
+		return v, err
+	}
+	v.WholeWords = model.IgnoreMerges
 	if v.NFC, err = f.Normalizer.nfc(); err != nil {
 		return v, err
 	}
@@ -76,7 +116,7 @@ func (f publishedJSON) vocabulary() (v Vocabulary, err error) {
 		v.Tokens[id] = token
 		return nil
 	}
-	for token, id := range f.Model.Vocab {
+	for token, id := range model.Vocab {
 		if err = put(id, token); err != nil {
 			return v, err
 		}
@@ -93,8 +133,11 @@ func (f publishedJSON) vocabulary() (v Vocabulary, err error) {
 			return v, err
 		}
 		v.Added = append(v.Added, a.ID)
+		if !a.Special {
+			v.Shown = append(v.Shown, a.ID)
+		}
 	}
-	for i, m := range f.Model.Merges {
+	for i, m := range model.Merges {
 		left, right, ok := halves(m)
 		if !ok {
 			return v, fmt.Errorf("merge %d (%v) is not two tokens", i, m)
@@ -154,7 +197,7 @@ func (p *partJSON) split(v *Vocabulary) error {
 			v.Digits = true
 		case part.Type == "Split" && v.Pattern == "" && part.Behavior == "Isolated" && !part.Invert && !last:
 			v.Pattern = part.Pattern.Regex
-		case part.Type == "ByteLevel" && last && !part.AddPrefixSpace:
+		case part.Type == "ByteLevel" && last && (part.AddPrefixSpace == nil || !*part.AddPrefixSpace):
 			byPattern := part.UseRegex == nil || *part.UseRegex
 			if byPattern == (v.Pattern != "") {
 				return fmt.Errorf("pre-tokenizer splits by two patterns or by none, which is not supported")

@@ -24,30 +24,55 @@ const (
 	ggufUnused  = 5
 )
 
-// ggufKinds are the vocabularies that GGUF files name in tokenizer.ggml.pre.
-var ggufKinds = map[string]Vocabulary{
-	"gpt-2":     {Pattern: gpt2Pattern},
-	"smollm":    {Pattern: gpt2Pattern, Digits: true},
-	"llama-bpe": {Pattern: llama3Pattern, WholeWords: true},
-	"llama3":    {Pattern: llama3Pattern, WholeWords: true},
-	"qwen2":     {Pattern: qwenPattern, NFC: true},
+// ggufKinds are the vocabularies that GGUF files name in tokenizer.ggml.pre. The first name of a vocabulary is written.
+var ggufKinds = []struct {
+	name string
+	kind Vocabulary
+}{
+	{"gpt-2", Vocabulary{Pattern: gpt2Pattern}},
+	{"smollm", Vocabulary{Pattern: gpt2Pattern, Digits: true}},
+	{"llama-bpe", Vocabulary{Pattern: llama3Pattern, WholeWords: true}},
+	{"llama3", Vocabulary{Pattern: llama3Pattern, WholeWords: true}},
+	{"qwen2", Vocabulary{Pattern: qwenPattern, NFC: true}},
+}
+
+// GGUFKind returns the name that GGUF files have for the way a vocabulary splits text.
+func (v Vocabulary) GGUFKind() (string, error) {
+	for _, k := range ggufKinds {
+		if k.kind.Pattern == v.Pattern && k.kind.Digits == v.Digits && k.kind.NFC == v.NFC &&
+			k.kind.WholeWords == v.WholeWords {
+			return k.name, nil
+		}
+	}
+	return "", fmt.Errorf("GGUF has no name for the way in which this tokenizer splits text (pattern %q)", v.Pattern)
+}
+
+// ggufKind returns the vocabulary, without tokens, that a name in a GGUF file means.
+func ggufKind(name string) (Vocabulary, bool) {
+	for _, k := range ggufKinds {
+		if k.name == name {
+			return k.kind, true
+		}
+	}
+	return Vocabulary{}, false
 }
 
 // OfGGUF reads the tokenizer of a GGUF file. It refuses by name what it does not know.
 func OfGGUF(file Entries) (*Published, error) {
-	v, err := ggufVocabulary(file)
+	v, err := GGUFVocabulary(file)
 	if err != nil {
 		return nil, fmt.Errorf("read the tokenizer of a GGUF file: %w", err)
 	}
 	return NewPublished(v)
 }
 
-func ggufVocabulary(file Entries) (v Vocabulary, err error) {
+// GGUFVocabulary reads the vocabulary of a GGUF file.
+func GGUFVocabulary(file Entries) (v Vocabulary, err error) {
 	if model, _ := file.Text("tokenizer.ggml.model"); model != "gpt2" {
 		return v, fmt.Errorf("tokenizer.ggml.model %q is not supported; want gpt2, a byte-level BPE", model)
 	}
 	kind, _ := file.Text("tokenizer.ggml.pre")
-	v, ok := ggufKinds[kind]
+	v, ok := ggufKind(kind)
 	if !ok {
 		return v, fmt.Errorf("tokenizer.ggml.pre %q is not supported", kind)
 	}
@@ -63,6 +88,9 @@ func ggufVocabulary(file Entries) (v Vocabulary, err error) {
 		case ggufNormal:
 		case ggufControl, ggufOwn:
 			v.Added = append(v.Added, int32(id))
+			if t == ggufOwn {
+				v.Shown = append(v.Shown, int32(id))
+			}
 		case ggufUnused:
 			v.Tokens[id] = ""
 		default:

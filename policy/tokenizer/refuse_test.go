@@ -26,7 +26,7 @@ func TestLoadPublished(t *testing.T) {
 
 func TestLoadPublishedNamesWhatItRefuses(t *testing.T) {
 	for _, c := range []struct{ from, to, says string }{
-		{`"type": "BPE"`, `"type": "Unigram"`, "model Unigram"},
+		{`"type": "BPE"`, `"type": "WordPiece"`, "model WordPiece"},
 		{`"normalizer": null`, `"normalizer": {"type": "Lowercase"}`, "normalizer Lowercase"},
 		{`"type": "Digits"`, `"type": "Metaspace"`, "Metaspace"},
 		{`"add_prefix_space": false`, `"add_prefix_space": true`, "ByteLevel"},

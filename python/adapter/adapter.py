@@ -6,9 +6,12 @@ Requests are JSON lines on standard input, replies are JSON lines on standard ou
      "actions": []}
     {"do": "reset", "session": 1, "seed": 7}
     {"do": "step", "session": 1, "action": "left"}
+    {"do": "answer", "session": 1}
     {"do": "close", "session": 1}
+    {"do": "score", "module": "package:function", "kwargs": {}, "path": "", "batch": false, "trajectories": [{}]}
 
-A reply is {"text": …, "reward": …, "done": …, "success": true|false|null} or {"error": …}. A number that JSON cannot
+A reply is {"text": …, "reward": …, "done": …, "success": true|false|null}, {"answer": …|null},
+{"scores": [{"score": …, "success": …} or {"error": …}]} or {"error": …}. A number that JSON cannot
 write (NaN, infinity) is an error, and so is an observation or reward of a wrong type. What the user's code prints goes
 to standard error.
 """
@@ -93,7 +96,10 @@ class Gymnasium:
 
 
 class Question:
-    """A list of questions with a score: an object with score_answer(answer, entry), or a pair (rows, score)."""
+    """A list of questions with a score: an object with score_answer(answer, entry), or a pair (rows, score).
+
+    Sessions with the same factory and arguments share one list, because making it may take long.
+    """
 
     def __init__(self, made):
         if isinstance(made, tuple) and len(made) == 2 and callable(made[1]):
@@ -115,18 +121,71 @@ class Question:
         score = number(self.score(action, self.entry), "score")
         return {"text": f"Score: {score:g}", "reward": score, "done": True, "success": None}
 
+    def answer(self):
+        answer = self.entry.get("answer")
+        return {"answer": answer if isinstance(answer, str) else None}
+
     def close(self):
         pass
+
+
+def scored(result):
+    """Reads what a reward function returned for a trajectory: a number, or a pair of a number and a truth value."""
+    success = None
+    if isinstance(result, (tuple, list)):
+        if len(result) != 2 or not isinstance(result[1], bool):
+            raise TypeError("the function must return a number, or a pair of a number and a truth value")
+        result, success = result
+    return {"score": number(result, "score"), "success": success}
+
+
+def attempted(call):
+    """Calls a function of one trajectory's result. What it raises is that trajectory's alone."""
+    try:
+        return scored(call())
+    except Exception as e:
+        return {"error": described(e)}
+
+
+def described(e):
+    return f"{type(e).__name__}: {e}"[:2000]
+
+
+def scores(request):
+    """Calls a user's reward function."""
+    function = load(request["module"], request["path"])
+    rows, kwargs = request["trajectories"], request["kwargs"]
+    if not request["batch"]:
+        return {"scores": [attempted(lambda: function(row, **kwargs)) for row in rows]}
+    results = function(rows, **kwargs)
+    if hasattr(results, "tolist"):
+        results = results.tolist()
+    if not isinstance(results, (list, tuple)) or len(results) != len(rows):
+        raise TypeError(f"the function must return a list of {len(rows)} results")
+    return {"scores": [attempted(lambda: result) for result in results]}
 
 
 class Adapter:
     def __init__(self):
         self.sessions = {}
+        self.lists = {}  # of questions, by factory and arguments
 
-    def answer(self, request):
-        do, session = request["do"], request["session"]
+    def made(self, request):
+        """Calls the factory; that of questions once."""
+        if request["kind"] != "question":
+            return load(request["module"], request["path"])(**request["kwargs"])
+        key = json.dumps([request["module"], request["path"], request["kwargs"]], sort_keys=True)
+        if key not in self.lists:
+            self.lists[key] = load(request["module"], request["path"])(**request["kwargs"])
+        return self.lists[key]
+
+    def reply(self, request):
+        do = request["do"]
+        if do == "score":
+            return scores(request)
+        session = request["session"]
         if do == "open":
-            made = load(request["module"], request["path"])(**request["kwargs"])
+            made = self.made(request)
             kind = request["kind"]
             self.sessions[session] = Question(made) if kind == "question" else Gymnasium(made, request["actions"])
             return {}
@@ -137,6 +196,8 @@ class Adapter:
             return self.sessions[session].reset(request["seed"])
         if do == "step":
             return self.sessions[session].step(request["action"])
+        if do == "answer":
+            return self.sessions[session].answer()
         raise ValueError(f"unknown request {do!r}")
 
 
@@ -146,9 +207,9 @@ def main():
     adapter = Adapter()
     for line in sys.stdin:
         try:
-            reply = json.dumps(adapter.answer(json.loads(line)), allow_nan=False)
+            reply = json.dumps(adapter.reply(json.loads(line)), allow_nan=False)
         except Exception as e:  # the user's code may raise anything; the caller decides
-            reply = json.dumps({"error": f"{type(e).__name__}: {e}"[:2000]})
+            reply = json.dumps({"error": described(e)})
         replies.write(reply + "\n")
         replies.flush()
 

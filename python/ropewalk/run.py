@@ -18,6 +18,10 @@ from ropewalk.tables import TABLES
 from ropewalk.visible import Generation, Visible
 
 
+_BEFORE = "before_"
+"""Begins the names of these statistics in the manifest."""
+
+
 class Run:
     """What a run had committed when it was opened. Open it again to see later steps."""
 
@@ -91,6 +95,13 @@ class Run:
         if m.checkpoint is None:
             raise DamagedError(m.place.key, "it names no checkpoint")
         return Checkpoint(self._reader, m.checkpoint)
+
+    def before_training(self) -> dict[str, float]:
+        """Returns what the run's world offers to the methods before training, as step 1 has committed it: shares and
+        counts by name, such as zero_variance and calls_per_trajectory. A share that the record has no data for is
+        missing. Imports and the records of versions before 1.8 of the format have none."""
+        stats = self.manifest(1, "resample").stats
+        return {name.removeprefix(_BEFORE): value for name, value in stats.items() if name.startswith(_BEFORE)}
 
     def manifest(
         self, step: int | str, stage: str, *, turn: int | None = None, shard: int | None = None, gen: int | None = None

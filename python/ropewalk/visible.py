@@ -86,8 +86,7 @@ class Visible:
         copy = self._copy(table, places)
         if copy is not None:
             return [copy]
-        found = [self._at(place) for place in places]
-        return self.reader.with_parts(found) if table in _IN_HEADS else found
+        return self.reader.with_parts([self._at(place) for place in places])
 
     def _copy(self, table: str, places: list[Place]) -> Manifest | None:
         m = self._compactions.get(places[0].step) if places else None

@@ -84,6 +84,15 @@ def test_checkpoint(run: ropewalk.Run, facts: Facts, tmp_path: Path) -> None:
         last.read("model.bin")
 
 
+def test_what_the_world_offers_is_read_from_the_record(run: ropewalk.Run) -> None:
+    offered = run.before_training()
+    rewards = run.table("rewards", steps=1)
+    assert offered["trajectories"] == rewards.num_rows
+    assert offered["success"] == sum(rewards["success"].to_pylist()) / rewards.num_rows
+    assert offered["groups"] == len(set(rewards["group_id"].to_pylist()))
+    assert offered["turns"] == run.table("turns", steps=1).num_rows
+
+
 def test_a_spoilt_download_is_mended(run: ropewalk.Run, tmp_path: Path) -> None:
     config = tmp_path / "config.json"
     config.write_text("{")

@@ -16,7 +16,10 @@ def close(value: Any) -> Any:
     return float(f"{value:.12g}") if isinstance(value, float) else value
 
 
-UNASKED = {"gradings", "imported", "transitions", "evaluation_transitions", "tasks"}
+UNASKED = {
+    *("gradings", "judgements", "function_scores", "imported", "transitions", "tasks", "task_answers", "branches"),
+    *("evaluation_transitions", "evaluation_judgements", "evaluation_debates"),
+}
 """The tables of a stage that the run's recipe does not ask for, of imports, and of interactive environments."""
 
 

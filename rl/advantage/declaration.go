@@ -44,6 +44,7 @@ type Sample struct {
 	Written int     // tokens that the policy wrote, under the mask or not
 	Mask    []int32 // 1 for each token that is in the loss
 	// Of a turn alone.
+	Summary     bool   // the policy wrote a summary and did not act: the turn is in no anchor state
 	LastTurn    bool   // the trajectory's last one
 	Invalid     bool   // its action could not be read
 	Anchor      string // digest of what the policy saw before the turn

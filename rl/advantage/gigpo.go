@@ -2,6 +2,7 @@ package advantage
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/ropewalk/ropewalk/rl/choice"
 )
@@ -17,6 +18,7 @@ import (
 //
 // An invalid turn loses InvalidPenalty in its own R and its own G, after the returns were summed, so
 // the turns before it do not pay. Normalised means (x − μ), divided by the deviation or not (Group).
+// A turn in which the policy did not act (Aside) has A_step 0, and γ does not discount over it.
 // A group of one keeps its raw score in A_ep, as SingleGroup says, and gives 0 in A_step, since it is its
 // own mean. Departures: returns run over all rows of a trajectory in the order of turns, and none may be
 // missing. Released code also duplicates random rows to fill its batches, which shifts every statistic.
@@ -76,8 +78,9 @@ func (g gigpoSettings) Estimate(b Batch) (Estimates, error) {
 	}
 	turns := make([]GiGPORow, len(b.Rows))
 	for i, s := range b.Rows {
-		turns[i] = GiGPORow{Row: s.Row, Observation: s.Anchor, Invalid: s.Invalid}
+		turns[i] = GiGPORow{Row: s.Row, Observation: s.Anchor, Invalid: s.Invalid, Aside: s.Summary}
 		switch {
+		case s.Summary:
 		case g.Anchors == AnchorsSimilar:
 			turns[i].Observation = s.Observation
 		case g.Anchor == AnchorState:
@@ -151,6 +154,7 @@ type GiGPORow struct {
 	Reward      float64 // e_k, of the environment
 	Observation string  // the anchor state: what the environment showed, without history or template
 	Invalid     bool    // the turn's action was not valid
+	Aside       bool    // the turn did not act: it is in no anchor group, and its A_step is 0
 }
 
 // GiGPOResult holds one value per row.
@@ -188,7 +192,7 @@ func (g GiGPO) Estimate(turns []GiGPORow) (GiGPOResult, error) {
 	out.Episode = g.episode().estimate(out.EpisodeScore, o)
 	var anchors int
 	out.Anchor, anchors = g.Anchors.assign(o, func(i int) string { return turns[i].Observation })
-	out.Step = g.steps(out.StepScore, out.Anchor, anchors)
+	out.Step = g.steps(out.StepScore, turns, out.Anchor, anchors)
 	out.Advantage = make([]float64, n)
 	for i := range out.Advantage {
 		out.Advantage[i] = out.Episode[i] + g.Omega*out.Step[i]
@@ -205,7 +209,11 @@ func (g GiGPO) score(out GiGPOResult, turns []GiGPORow, rows []int) {
 	running := 0.0
 	for k := len(rows) - 1; k >= 0; k-- {
 		i := rows[k]
-		running = turns[i].Reward + g.Gamma*running
+		if turns[i].Aside { // takes no time in the environment
+			running += turns[i].Reward
+		} else {
+			running = turns[i].Reward + g.Gamma*running
+		}
 		penalty := 0.0
 		if turns[i].Invalid {
 			penalty = g.InvalidPenalty
@@ -215,13 +223,13 @@ func (g GiGPO) score(out GiGPOResult, turns []GiGPORow, rows []int) {
 }
 
 // steps returns A_step.
-func (g GiGPO) steps(scores []float64, anchor []int, anchors int) []float64 {
+func (g GiGPO) steps(scores []float64, turns []GiGPORow, anchor []int, anchors int) []float64 {
 	norm := g.episode().Norm
 	norm.SingleGroup = SingleZero
 	out, scratch := make([]float64, len(scores)), []float64(nil)
 	members, offset := bucket(anchor, anchors)
 	for k := range anchors {
-		rows := members[offset[k]:offset[k+1]]
+		rows := slices.DeleteFunc(members[offset[k]:offset[k+1]], func(i int) bool { return turns[i].Aside })
 		scratch = gather(scratch, scores, rows)
 		norm.fill(out, scores, rows, scratch)
 	}

@@ -64,6 +64,46 @@ func TestGiGPOAgreesWithTheFormula(t *testing.T) {
 	}
 }
 
+// A summary between two turns changes neither their returns nor their anchor groups. Its own advantage is the
+// episode's.
+func TestGiGPOIgnoresTurnsAside(t *testing.T) {
+	row := func(trajectory string, turn int, observation string, reward float64) GiGPORow {
+		return GiGPORow{Row: Row{Group: "g", Trajectory: trajectory, Turn: turn}, Observation: observation,
+			Reward: reward}
+	}
+	aside := func(trajectory string, turn int) GiGPORow {
+		r := row(trajectory, turn, "", 0)
+		r.Aside = true
+		return r
+	}
+	plain := []GiGPORow{row("a", 0, "", 0), row("a", 1, "y", 10), row("b", 0, "", 0), row("b", 1, "y", 0)}
+	with := []GiGPORow{row("a", 0, "", 0), aside("a", 1), row("a", 2, "y", 10), row("b", 0, "", 0), aside("b", 1),
+		row("b", 2, "y", 0)}
+	for _, anchors := range []Anchors{{}, {Similarity: 0.9}} {
+		g := GiGPO{Gamma: 0.5, Omega: 1, Mode: ModeMeanNorm, Anchors: anchors}
+		want, err := g.Estimate(plain)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := g.Estimate(with)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, at := range []int{0, 2, 3, 5} {
+			if got.StepReturn[at] != want.StepReturn[i] || got.Step[at] != want.Step[i] {
+				t.Errorf("row %d: return %g, step %g; without summaries %g, %g", i, got.StepReturn[at], got.Step[at],
+					want.StepReturn[i], want.Step[i])
+			}
+		}
+		for _, at := range []int{1, 4} {
+			if got.Step[at] != 0 || got.Advantage[at] != got.Episode[at] {
+				t.Errorf("summary at row %d: step %g, advantage %g, episode %g", at, got.Step[at], got.Advantage[at],
+					got.Episode[at])
+			}
+		}
+	}
+}
+
 func TestAnchorsAreNumberedInCanonicalOrder(t *testing.T) {
 	rows := []GiGPORow{
 		{Row: Row{"b", "t", 0}, Observation: "x"},

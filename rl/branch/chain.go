@@ -37,8 +37,8 @@ type Decision struct {
 // Departure: the release counts streaks by prompt, and only in rounds in which some prompt branched. Here each
 // chain has its own streak.
 func (r Rule) Decide(k TopK, c Chain, h float64, budget int, draw func() float64) (Decision, Chain, error) {
-	if math.IsNaN(h) || math.IsInf(h, 0) || math.IsNaN(c.Root) || math.IsInf(c.Root, 0) {
-		return Decision{}, c, fmt.Errorf("decide a branch: entropy %g after %g at the root", h, c.Root)
+	if err := finite(h, c); err != nil {
+		return Decision{}, c, err
 	}
 	d := Decision{Change: k.Change(h, c.Root)}
 	if budget > 0 {
@@ -54,6 +54,40 @@ func (r Rule) Decide(k TopK, c Chain, h float64, budget int, draw func() float64
 	}
 	c.Streak = r.Streak.next(c.Streak, d)
 	return d, c, nil
+}
+
+// Decider is a rule that decides whether a chain branches: Rule or ARPO.
+type Decider interface {
+	// Decide decides whether a chain branches before a segment of entropy h; see Rule.Decide.
+	Decide(k TopK, c Chain, h float64, budget int, draw func() float64) (Decision, Chain, error)
+	// Validate reports the first bad field.
+	Validate() error
+}
+
+// Decide decides whether a chain branches before its next segment, as Rule.Decide does. The streak has no influence; it
+// is counted for reports.
+func (a ARPO) Decide(k TopK, c Chain, h float64, budget int, draw func() float64) (Decision, Chain, error) {
+	if err := finite(h, c); err != nil {
+		return Decision{}, c, err
+	}
+	d := Decision{Change: k.Change(h, c.Root)}
+	if budget > 0 {
+		d.Base = draw()
+		d.Probability = a.Probability(d.Base, d.Change)
+		if a.Branches(d.Probability) {
+			d.Copies = min(cmp.Or(a.Copies, 1), budget)
+		}
+	}
+	c.Streak = StreakBranches.next(c.Streak, d)
+	return d, c, nil
+}
+
+// finite refuses entropies that are not numbers.
+func finite(h float64, c Chain) error {
+	if math.IsNaN(h) || math.IsInf(h, 0) || math.IsNaN(c.Root) || math.IsInf(c.Root, 0) {
+		return fmt.Errorf("decide a branch: entropy %g after %g at the root", h, c.Root)
+	}
+	return nil
 }
 
 // next is the streak after a decision.

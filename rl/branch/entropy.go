@@ -33,12 +33,14 @@ type TopK struct {
 	Vocabulary int         // V
 }
 
+// The first tokens of a segment that are looked at, and the likeliest tokens at each of them, if nothing else is said.
 const (
-	defaultPositions = 20
-	defaultWidth     = 10
-	// logprobSlack is how far above 0 an engine may round a log-probability.
-	logprobSlack = 1e-4
+	DefaultPositions = 20
+	DefaultWidth     = 10
 )
+
+// logprobSlack is how far above 0 an engine may round a log-probability.
+const logprobSlack = 1e-4
 
 // Validate reports the first bad field.
 func (k TopK) Validate() error {
@@ -59,7 +61,7 @@ func (k TopK) Segment(top [][]float64) (float64, error) {
 	if err := k.Validate(); err != nil {
 		return 0, err
 	}
-	top = top[:min(len(top), cmp.Or(k.Positions, defaultPositions))]
+	top = top[:min(len(top), cmp.Or(k.Positions, DefaultPositions))]
 	sum := 0.0
 	for t, logprobs := range top {
 		h, err := k.Position(logprobs)
@@ -86,7 +88,7 @@ func (k TopK) Position(logprobs []float64) (float64, error) {
 	}
 	// The likeliest first: a bit must depend on neither the engine's order nor on surplus tokens.
 	sorted := slices.SortedFunc(slices.Values(logprobs), func(a, b float64) int { return cmp.Compare(b, a) })
-	sorted = sorted[:min(len(sorted), cmp.Or(k.Width, defaultWidth))]
+	sorted = sorted[:min(len(sorted), cmp.Or(k.Width, DefaultWidth))]
 	mass, h := 0.0, 0.0
 	for _, l := range sorted {
 		p := math.Exp(l)

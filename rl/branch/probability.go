@@ -65,6 +65,7 @@ func (r Rule) Branches(p float64) bool {
 type ARPO struct {
 	EntropyWeight float64
 	Threshold     float64
+	Copies        int // branches a decision opens; 1 when 0
 }
 
 // DefaultARPO holds the release's constants.
@@ -77,6 +78,9 @@ func (a ARPO) Validate() error {
 	}
 	if !(a.Threshold >= 0 && a.Threshold <= 1) {
 		return fmt.Errorf("arpo.threshold must be in [0, 1], got %g", a.Threshold)
+	}
+	if a.Copies < 0 {
+		return fmt.Errorf("arpo.copies must be ≥ 0, got %d", a.Copies)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package diagnose
 
 // Property is one property of a world, and what a method wants of it.
 type Property struct {
+	Key   string // for programs: "zero_variance"
 	Name  string // as text: "groups without variance"
 	For   string // the methods that need it
 	Value float64
@@ -28,17 +29,19 @@ func (p Property) Reached() bool {
 func (r PropertyReport) List() []Property {
 	turns := r.Turns > 0
 	return []Property{
-		{Name: "groups without variance", For: "VSPO, PRS", Value: r.ZeroVariance, Share: true, Known: r.Groups > 0,
-			Bound: 0.6},
-		{Name: "failed calls in positive trajectories", For: "RoC", Value: r.FailedInPositive, Share: true,
-			Known: r.PositiveCalls > 0, Bound: 0.1},
-		{Name: "initial success", For: "SPEAR", Value: r.Success, Share: true, Known: r.Trajectories > 0, Bound: 0.15,
-			Below: true},
-		{Name: "turns in anchor groups that compare", For: "GiGPO", Value: r.Compared, Share: true,
+		{Key: "zero_variance", Name: "groups without variance", For: "VSPO, PRS", Value: r.ZeroVariance, Share: true,
+			Known: r.Groups > 0, Bound: 0.6},
+		{Key: "failed_in_positive", Name: "failed calls in positive trajectories", For: "RoC",
+			Value: r.FailedInPositive, Share: true, Known: r.PositiveCalls > 0, Bound: 0.1},
+		{Key: "success", Name: "initial success", For: "SPEAR", Value: r.Success, Share: true,
+			Known: r.Trajectories > 0, Bound: 0.15, Below: true},
+		{Key: "compared", Name: "turns in anchor groups that compare", For: "GiGPO", Value: r.Compared, Share: true,
 			Known: turns && r.AnchorsKnown, Bound: 0.5},
-		{Name: "invalid turns", For: "dynamic filtering", Value: r.Invalid, Share: true, Known: turns, Bound: 0.2},
-		{Name: "calls per trajectory", For: "AEPO", Value: r.CallsPerTrajectory, Known: r.Trajectories > 0, Bound: 3},
-		{Name: "consecutive high-entropy turns", For: "AEPO", Value: r.ConsecutiveHigh, Share: true,
-			Known: turns && r.EntropiesKnown},
+		{Key: "invalid", Name: "invalid turns", For: "dynamic filtering", Value: r.Invalid, Share: true, Known: turns,
+			Bound: 0.2},
+		{Key: "calls_per_trajectory", Name: "calls per trajectory", For: "AEPO", Value: r.CallsPerTrajectory,
+			Known: r.Trajectories > 0, Bound: 3},
+		{Key: "consecutive_high", Name: "consecutive high-entropy turns", For: "AEPO", Value: r.ConsecutiveHigh,
+			Share: true, Known: turns && r.EntropiesKnown},
 	}
 }

@@ -15,6 +15,14 @@
 // Recipes choose a surrogate by name. The file of each one holds its Declaration: name, source, parameters, rules and
 // the settings that tests use. Declarations lists them.
 //
+// Three log-probabilities of a sampled token are kept apart. *rollout* is the sampler's, of the distribution that it
+// drew from, temperature and top-p/k included. *behaviour* is the trainer's, of the weights that sampled. *proximal* is
+// the trainer's before the first update of the step that learns from the token. Old is the denominator of every ratio:
+// of a token's, of GSPO's for a row, and of the sequence mask's mean. It is proximal if the recipe recomputes it. A
+// step learns from what the policy before it has sampled, so behaviour and proximal are then the same numbers; rows
+// from a replay buffer keep their behaviour as Old. rollout is in no ratio and decides no clip and no mask: it only
+// enters the constant weights of truncated importance sampling, exp(Old − Rollout).
+//
 // An *aggregation* says how token losses become one number, and its *denominator* is counted once
 // over a whole mini-batch, so that a mini-batch's loss is the plain sum of its micro-batches' losses,
 // however it was cut. A *plan* holds what the micro-batches of one mini-batch share. Most objectives are

@@ -12,9 +12,10 @@ import (
 //	s_i = exp(min((1/T_i) Σ_t l_t, 10)),  ℓ_t = max(−A·s_i, −A·clip(s_i, 1−ε_low, 1+ε_high))
 //
 // and its gradient reaches the tokens through s_{i,t} = sg(s_i)·exp(logp_t − sg(logp_t)), which is
-// what differentiating s_i gives under the sequence mean. Without a clip the coefficient is −A_t·s_i.
-// GSPO takes the row's mean advantage, GSPO-token each token's own advantage. Statistics of the clip count
-// rows. SAMPO is GSPO with GiGPO's advantage and dynamic sampling: a composition, not another loss.
+// what differentiating s_i gives under the sequence mean. l_t = logp − Old: the denominator of s_i is Old, the proximal
+// policy, for each token; the weights of TIS multiply the token's loss and are not part of s_i. Without a clip the
+// coefficient is −A_t·s_i. GSPO takes the row's mean advantage, GSPO-token each token's own advantage. Statistics of
+// the clip count rows. SAMPO is GSPO with GiGPO's advantage and dynamic sampling: a composition, not another loss.
 //
 // GSPO's aggregation is seq-mean-token-mean, although some tables print token-mean; a recipe may set another
 // one.

@@ -13,12 +13,12 @@ type Float interface{ float32 | float64 }
 // slices that it asks for, and of these only the tokens under the mask.
 type Row[T Float] struct {
 	LogProbs   []T     // of the current policy
-	Old        []T     // of the behaviour policy, recomputed before the first update
+	Old        []T     // proximal: the denominators of all ratios, fixed for the whole step (see doc.go)
 	Advantages []T     // A·ω
 	Mask       []int32 // 1 for tokens the policy produced, else 0
 	Count      int32   // N ≥ 1: how many copies denominators and statistics see
 
-	Rollout   []T     // log-probabilities that the inference engine reported; for TIS
+	Rollout   []T     // log-probabilities that the sampler reported, temperature and top-p/k included; for TIS
 	Ref       []T     // log-probabilities of the reference policy; for KL penalties
 	Entropies []T     // of the current policy, nats; for the entropy term and its statistic
 	Marks     []int32 // 1 for tokens that a covariance rule selected: Plan.Marks of this row

@@ -11,9 +11,10 @@ import (
 //
 //	keep iff A_i ≥ 0 or (1/T_i) Σ_t (old_logp − logp) ≤ δ
 //
-// where A_i is the mean over the row's tokens and the log-ratio is not clamped. Penalties (KL, entropy) keep
-// the row. In the formula the denominator ΣT_i still counts the row (fixed). Released code divides by the counts
-// of the kept rows (shrink), which are known only after the whole mini-batch was seen: see Prepare.
+// where A_i is the mean over the row's tokens, old_logp is Old (the proximal policy, not the sampler's) and the
+// log-ratio is not clamped. Penalties (KL, entropy) keep the row. In the formula the denominator ΣT_i still counts the
+// row (fixed). Released code divides by the counts of the kept rows (shrink), which are known only after the whole
+// mini-batch was seen: see Prepare.
 
 var sequenceMaskTerm = Term{Choice: choice.Choice{
 	Name: "sequence_mask", Doc: "rows with a negative advantage that the policy has moved away from are left out",

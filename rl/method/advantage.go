@@ -11,6 +11,20 @@ type Advantage struct {
 	// Params are the parameters of the estimator. Each estimator declares its own in rl/advantage.
 	Params       choice.Params `params:"advantage.name"`
 	EntropyAware *EntropyAware `json:"entropy_aware" doc:"AEPO's factor 1 + weight·z of each token's standardised entropy; null or absent = off"`
+	// Prefixes says what tokens count that several leaves of a tree share.
+	Prefixes string `json:"prefixes" default:"per_leaf" enum:"per_leaf|mean_per_leaf|mean_once" quiet:"true" doc:"what a token counts that several trajectories of rollout.tree share: in each of them with its advantage (AEPO eq. 10); in each with the mean of their advantages; or once, with that mean, which changes the scale of the loss and what it is divided by. Statistics of entropies count the same tokens"`
+}
+
+// The values of Advantage.Prefixes. "" is PrefixesPerLeaf.
+const (
+	PrefixesPerLeaf     = "per_leaf"
+	PrefixesMeanPerLeaf = "mean_per_leaf"
+	PrefixesMeanOnce    = "mean_once"
+)
+
+// SharesPrefixes reports whether the tokens that trajectories share have one advantage.
+func (a Advantage) SharesPrefixes() bool {
+	return a.Prefixes == PrefixesMeanPerLeaf || a.Prefixes == PrefixesMeanOnce
 }
 
 // InvalidPenalty is taken from the score of an invalid turn; 0 where the estimator reads no such parameter.

@@ -24,6 +24,25 @@ func (r Reward) Graded() bool {
 	return r.Symbolic || d.Tested
 }
 
+// Called reports whether the reward is the committed result of a user's function.
+func (r Reward) Called() bool {
+	d, _ := reward.Declared(r.Name)
+	return d.Called
+}
+
+// JudgeServer is the choice of reward.judge that asks a language model.
+const JudgeServer = "server"
+
+// Judged reports whether the reward reads a judge's committed verdicts.
+func (r Reward) Judged() bool {
+	scorer, err := reward.New(r.Name, r.Params)
+	if err != nil {
+		return false
+	}
+	judged, ok := scorer.(reward.Judged)
+	return ok && (r.Judge == JudgeServer || judged.ByJudge())
+}
+
 // Overlong takes (length − (limit − Buffer))/Buffer·Factor from a response longer than limit − Buffer.
 type Overlong struct {
 	Buffer int     `json:"buffer" required:"true" min:"1" max:"1048576" doc:"tokens before the limit over which the penalty grows"`

@@ -16,10 +16,7 @@ func rewardSlots() []Slot {
 			Name: "reward.judge", Doc: "who compares a long answer with the reference",
 			Choices: []Choice{
 				{Name: "exact", Doc: "the normalised texts are equal", Source: "SQuAD"},
-				{
-					Name: "server", Doc: "a language model's Match or Mismatch", Source: "PRS §3.2",
-					Planned: "no client for a judge's server yet",
-				},
+				{Name: JudgeServer, Doc: "a language model's Match or Mismatch (section judge)", Source: "PRS §3.2"},
 			},
 		},
 		switchSlot("reward.overlong", "a penalty that grows towards the limit of tokens", "DAPO eq 13", ""),

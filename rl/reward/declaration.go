@@ -27,8 +27,12 @@ type Trajectory struct {
 	SourceReward  *float64
 	SourceSuccess *bool
 	ToolWeight    float64 // μ of the step, the weight of a tool term
+	// Judgement is a judge's verdict; "" = there is no judge, and exact match replaces it.
+	Judgement Judgement
 	// Played is what an interactive environment made of the trajectory; nil where the task is a question.
 	Played *Played
+	// Function is the result of a user's function; nil of other rewards.
+	Function *Result
 }
 
 // golds are the right answers.
@@ -83,7 +87,9 @@ type Declaration struct {
 	ReadsTurns bool // reads Facts, which records of early versions do not hold
 	FromSource bool // is the number that an imported trajectory's source gave
 	ToolTerm   bool // has a term for tool calls that the schedule's μ weighs
+	FromText   bool // reads the final answer as a protocol found it, which needs no box
 	Tested     bool // the answer is a program, and committed verdicts of its tests settle the outcome
+	Called     bool // is the committed result of a user's function (Function); it fits every environment that samples
 }
 
 // Declarations lists the rewards that recipes can name, in the order of the documents. A new reward is one more line
@@ -108,6 +114,8 @@ var declarations = []Declaration{
 	arlarena,
 	dapoStrict,
 	unitTests,
+	function,
+	lastNumber,
 }
 
 // Declared returns the declaration of a reward.
@@ -147,9 +155,11 @@ func (d Declaration) Options(fallback bool) Options {
 }
 
 // Outcome compares a trajectory's answer with its gold by strings, values and lists, or with its golds by words. In an
-// interactive environment it is the environment's verdict.
+// interactive environment it is the environment's verdict, and under a user's function that of the function.
 func (d Declaration) Outcome(t Trajectory, o Options) Outcome {
 	switch {
+	case t.Function != nil:
+		return Played{Solved: t.Function.Success}.outcome()
 	case t.Played != nil:
 		return t.Played.outcome()
 	case t.Golds != nil:

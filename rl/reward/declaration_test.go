@@ -26,6 +26,9 @@ func TestDeclaredRewards(t *testing.T) {
 			}
 			continue
 		}
+		if d.Called { // what it gives is the committed result of a user's function
+			continue
+		}
 		s, err := New(d.Name, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -9,23 +9,24 @@ import (
 
 // AEPO's reward of a deep-research response:
 //
-//	R = −1        if the response is malformed
-//	    f + 0.1   if f > 0 and it used both search and python
-//	    f         else
+// 	R = −1        if the response is malformed
+// 	    f + 0.1   if f > 0 and it used both search and python
+// 	    f         else
 //
-// where f is the F1 of the boxed answer against the gold. A response is well formed if every <think> is
-// closed, there is exactly one <answer> pair with a whole \boxed{} inside, and each <search> and
-// <python> is closed and followed by a <result> pair before anything else is called.
+// where f is the F1 of the boxed answer against the gold, or with judged 1 or 0 by a judge's verdict on it. A response
+// is well formed if every <think> is closed, there is exactly one <answer> pair with a whole \boxed{} inside, and each
+// <search> and <python> is closed and followed by a <result> pair before anything else is called.
 //
-// Source: AEPO's release (the paper only names the reward). Departures: the release looks for the strings
-// </search> and </python> anywhere. Here only blocks count, so that neither a page that a search returned nor a
-// line of code can earn the bonus or break the form. Tags that a tool prints look like tags of the response, so
-// callers that know the turns must strip </result> from tool output.
+// Source: AEPO's release (the paper only names the reward); the judge in the place of F1 is how the paper's §4.3
+// measures tasks of deep information seeking. Departures: the release looks for the strings </search> and </python>
+// anywhere. Here only blocks count, so that neither a page that a search returned nor a line of code can earn the bonus
+// or break the form. Tags that a tool prints look like tags of the response, so callers that know the turns must strip
+// </result> from tool output.
 
 var deepResearch = Declaration{
 	Choice: choice.Choice{
 		Name: "deep_research", Doc: "F1 of the boxed answer, 0.1 for using both tools, −1 if malformed",
-		Source: "AEPO's released code; ARPO §3.3", Planned: "the pipeline does not build it yet",
+		Source: "AEPO's released code; ARPO §3.3", Settings: DeepResearch{},
 	},
 }
 
@@ -37,6 +38,29 @@ const (
 // DeepResearch is the reward as one choice of a method.
 type DeepResearch struct {
 	Bonus float64 // for using both tools; 0 means 0.1
+	// Judged puts a judge's verdict in the place of F1.
+	Judged bool `json:"judged" quiet:"true" doc:"a judge's verdict, 1 or 0, takes the place of F1: whether the boxed answer means the same as a gold answer (AEPO §4.3); needs judge"`
+}
+
+// Score implements Scorer.
+func (d DeepResearch) Score(t Trajectory, _ Outcome) (float64, error) {
+	if !d.Judged {
+		return d.Reward(t.Text, t.golds())
+	}
+	r := ReadResearch(t.Text)
+	return d.Combine(r.WellFormed, t.Judgement.Score(), r.Searches > 0, r.Python > 0), nil
+}
+
+// ByJudge implements Judged.
+func (d DeepResearch) ByJudge() bool { return d.Judged }
+
+// Ask implements Judged: the judge sees the boxed answer of a well-formed response.
+func (d DeepResearch) Ask(t Trajectory, _ Outcome) (Query, bool) {
+	r := ReadResearch(t.Text)
+	if !d.Judged || !r.WellFormed || strings.TrimSpace(r.Answer) == "" {
+		return Query{}, false
+	}
+	return Query{Criterion: Matching, Response: r.Answer, References: t.golds()}, true
 }
 
 // Validate names a field out of range.
@@ -64,20 +88,20 @@ func (d DeepResearch) Reward(text string, golds []string) (float64, error) {
 	if r.WellFormed {
 		f = F1(r.Answer, golds)
 	}
-	return d.Score(r.WellFormed, f, r.Searches > 0, r.Python > 0), nil
+	return d.Combine(r.WellFormed, f, r.Searches > 0, r.Python > 0), nil
 }
 
-// Score combines the parts.
-func (d DeepResearch) Score(wellFormed bool, f1 float64, searched, computed bool) float64 {
+// Combine combines the parts; f is the worth of the answer.
+func (d DeepResearch) Combine(wellFormed bool, f float64, searched, computed bool) float64 {
 	switch {
 	case !wellFormed:
 		return researchMalformed
-	case !(f1 > 0 && searched && computed):
-		return f1
+	case !(f > 0 && searched && computed):
+		return f
 	case d.Bonus == 0:
-		return f1 + researchBonus
+		return f + researchBonus
 	}
-	return f1 + d.Bonus
+	return f + d.Bonus
 }
 
 // ReadResearch reads a response's form.

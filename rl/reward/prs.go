@@ -77,7 +77,7 @@ func (p prsShortReward) Score(t Trajectory, o Outcome) (float64, error) {
 	return parts.Total, err
 }
 
-// Score is the long form. Exact match replaces the judge.
+// Score is the long form. Without a judge, exact match replaces it.
 func (p prsLongReward) Score(t Trajectory, o Outcome) (float64, error) {
 	parts, err := prsParts(PRSLong, p.SmoothedBLEU, t, o)
 	return parts.Total, err
@@ -89,7 +89,7 @@ func (p prsGeneralReward) Score(t Trajectory, o Outcome) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	stages := []float64{parts.Process, exactJudgement(t).Score(), parts.Answer}
+	stages := []float64{parts.Process, t.judgement().Score(), parts.Answer}
 	return GeneralPRS(stages, []float64{p.ProcessGate, p.JudgeGate})
 }
 
@@ -99,15 +99,42 @@ func prsParts(form PRSForm, smoothed bool, t Trajectory, o Outcome) (PRSParts, e
 	if smoothed {
 		p.BLEU.Smoothing = 0.1
 	}
-	return p.Reward(t.facts(o), t.Answer, t.golds(), exactJudgement(t))
+	return p.Reward(t.facts(o), t.Answer, t.golds(), t.judgement())
 }
 
-// exactJudgement is the judgement by exact match, which replaces a judge.
-func exactJudgement(t Trajectory) Judgement {
-	if t.Answered && ExactMatch(t.Answer, t.golds()) {
+// judgement is the judge's verdict, or that of exact match, which replaces a judge.
+func (t Trajectory) judgement() Judgement {
+	switch {
+	case t.Judgement != "":
+		return t.Judgement
+	case t.Answered && ExactMatch(t.Answer, t.golds()):
 		return Match
 	}
 	return Mismatch
+}
+
+// ByJudge implements Judged.
+func (prsLongReward) ByJudge() bool { return false }
+
+// Ask implements Judged: the judge's stage opens with the whole process.
+func (prsLongReward) Ask(t Trajectory, o Outcome) (Query, bool) {
+	return t.grounded(PRS{}.Process(t.facts(o)) >= 1)
+}
+
+// ByJudge implements Judged.
+func (prsGeneralReward) ByJudge() bool { return false }
+
+// Ask implements Judged: the judge's stage opens at its gate.
+func (p prsGeneralReward) Ask(t Trajectory, o Outcome) (Query, bool) {
+	return t.grounded(PRS{}.Process(t.facts(o)) >= p.ProcessGate)
+}
+
+// grounded asks whether the answer is grounded, if the judge's stage is open. Without an answer it is not.
+func (t Trajectory) grounded(open bool) (Query, bool) {
+	if !open || !t.Answered {
+		return Query{}, false
+	}
+	return Query{Criterion: Grounded, Response: t.Answer, References: t.golds()}, true
 }
 
 // PRSForm says which stages there are.

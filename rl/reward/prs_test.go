@@ -48,7 +48,6 @@ func TestPRS(t *testing.T) {
 		{"nothing", PRS{}, Facts{}, "", "", PRSParts{0, 0, 0, 0, 0}},
 		{"long, match", PRS{Form: PRSLong}, clean, "New York City", Match, PRSParts{1, 0.1, 1, 1, 3.1}},
 		{"long, mismatch", PRS{Form: PRSLong}, clean, "New York City", Mismatch, PRSParts{1, 0.1, 0, 1, 1.1}},
-		{"long, unreadable judge", PRS{Form: PRSLong}, clean, "New York City", Unreadable, PRSParts{1, 0.1, 0, 1, 1.1}},
 		{
 			"long, stage not reached", PRS{Form: PRSLong}, with(func(f *Facts) { f.Answered = false }), "", Match,
 			PRSParts{0, 0.1, 1, 0, 0.1},
@@ -85,7 +84,7 @@ func TestPRSRefuses(t *testing.T) {
 			"BLEU: smoothing must be in [0, 1), got NaN",
 		},
 		{"facts", PRS{}, Facts{Calls: -1}, "", "read facts: calls must not be negative, got -1"},
-		{"judgement", PRS{Form: PRSLong}, Facts{}, "", `judgement must be match, mismatch or unreadable, got ""`},
+		{"judgement", PRS{Form: PRSLong}, Facts{}, "", `judgement must be match or mismatch, got ""`},
 	}
 	for _, tt := range tests {
 		if _, err := tt.prs.Reward(tt.facts, "", nil, tt.judgement); err == nil || err.Error() != tt.want {
@@ -143,30 +142,5 @@ func TestGeneralPRSRefuses(t *testing.T) {
 		if _, err := GeneralPRS(tt.stages, tt.thresholds); err == nil || err.Error() != tt.want {
 			t.Errorf("%v over %v: %v, want %s", tt.stages, tt.thresholds, err, tt.want)
 		}
-	}
-}
-
-func TestReadJudgement(t *testing.T) {
-	tests := []struct {
-		output string
-		want   Judgement
-	}{
-		{"Match", Match}, {"Mismatch", Mismatch}, {" match\n", Match}, {"MISMATCH", Mismatch},
-		{"<Evaluation Rating>: Match", Match}, {"<Evaluation Rating>:Mismatch", Mismatch},
-		{"", Unreadable}, {"Match.", Unreadable}, {"Match or Mismatch", Unreadable}, {
-			"The response: Match", Unreadable,
-		}, {"unreadable", Unreadable}, {"<Evaluation Rating>:", Unreadable},
-	}
-	for _, tt := range tests {
-		got, ok := ReadJudgement(tt.output)
-		if got != tt.want || ok != (tt.want != Unreadable) {
-			t.Errorf("%q: %s, %v", tt.output, got, ok)
-		}
-	}
-	if got := FirstJudgement([]string{"I think", "Mismatch", "Match"}); got != Mismatch {
-		t.Errorf("first of three attempts: %s", got)
-	}
-	if got := FirstJudgement([]string{"I think"}); got != Unreadable || got.Score() != 0 {
-		t.Errorf("no attempt that can be read: %s, %g", got, got.Score())
 	}
 }

@@ -23,7 +23,8 @@ const (
 	Passed Verdict = "passed"
 	Failed Verdict = "failed"
 
-	// Solved and Unsolved are an environment's own verdict: whether the episode ended at its goal.
+	// Solved and Unsolved are an environment's own verdict: whether the episode ended at its goal; or that of a user's
+	// reward function.
 	Solved   Verdict = "solved"
 	Unsolved Verdict = "unsolved"
 )

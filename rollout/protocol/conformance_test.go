@@ -25,7 +25,7 @@ func TestProtocolsConform(t *testing.T) {
 		})
 	}
 	for _, p := range protocol.All {
-		require.Equal(t, p.Spec().Name == "rstar2", len(p.Spec().Marks) == 0, "records hold the bytes of rstar2 alone")
+		require.NotEmpty(t, p.Spec().Marks, "%s: text from outside could be taken for its tags", p.Spec().Name)
 	}
 	_, err := protocol.Named("no such protocol")
 	require.ErrorContains(t, err, strings.Join(names, ", "))
@@ -97,6 +97,20 @@ func TestThinkActionPrompts(t *testing.T) {
 			"and the corresponding actions you took:\n"+
 			"[Observation 1: '#@$.#', Action 1: 'right']\n\nYou are now at step 2 and your current observation "+
 			"is:\n#_@√#\n\nNow it's your turn")
+}
+
+// With a summary, a prompt holds it after the task, and the turns since.
+func TestThinkActionPromptsWithASummary(t *testing.T) {
+	p := protocol.ThinkAction{}
+	v := protocol.View{Instruction: "Push.", Turn: 3, Observation: "#_@√#", Summary: "I went <|left|>.",
+		Past: []protocol.Exchange{{"#@$.#", "right"}}}
+	told := "<|im_start|>user\nPush.\n\nYour summary of the steps before:\nI went < |left|>.\n\nPrior to this step, " +
+		"you have already taken 3 step(s). Below are the most recent 1 observations and the corresponding actions " +
+		"you took:\n[Observation 3: '#@$.#', Action 3: 'right']\n\nYou are now at step 4 and your current " +
+		"observation is:\n#_@√#\n"
+	require.True(t, strings.HasPrefix(p.Context(v), told+"\nNow it's your turn"), p.Context(v))
+	require.Equal(t, told+"Summarize what you did and learned. Later prompts hold your summary in place of these "+
+		"steps.<|im_end|>\n<|im_start|>assistant\n", p.AskSummary(v))
 }
 
 func TestThinkActionParses(t *testing.T) {

@@ -36,3 +36,6 @@ func guard(text string, marks []string) string {
 	b.WriteString(text[from:])
 	return b.String()
 }
+
+// Harmless is text from outside in which no mark can be found any more. Without marks in it, it stays as it is.
+func Harmless(text string, marks []string) string { return guard(text, marks) }

@@ -32,6 +32,14 @@ strings up before the policy reads them.
 [Contributing](../CONTRIBUTING.md#add-a-protocol) says how to add a protocol.
 `
 
+const summaryHead = `
+## Summaries
+
+With ` + "`rollout.summary`" + ` the policy is asked for a summary after some turns, and samples it like any other response. Of
+rstar2, hermes, tir, search, aepo and prs, the next prompt is the task, the summary and a turn of the user that asks to
+continue; first what asks for the summary, then the next prompt:
+`
+
 // tags matches tags, which Markdown would take for HTML.
 var tags = regexp.MustCompile(`</?\w+>`)
 
@@ -51,6 +59,10 @@ func TestProtocolsPage(t *testing.T) {
 			exchange = answerExchange
 		}
 		fmt.Fprintf(&page, "````text\n%s\n````\n", strings.TrimRight(exchange(t, p), "\n"))
+	}
+	page.WriteString(summaryHead)
+	for _, text := range []string{questionSummary(t, protocol.RStar2{}), actionSummary(t, protocol.ThinkAction{})} {
+		fmt.Fprintf(&page, "\n````text\n%s\n````\n", strings.TrimRight(text, "\n"))
 	}
 	const path = "../../docs/protocols.md"
 	if *update {
@@ -118,6 +130,28 @@ func actionExchange(t *testing.T, p protocol.Protocol) string {
 	view.Turn, view.Past = 1, []protocol.Exchange{{Observation: view.Observation, Action: "right"}}
 	view.Observation = "######\n# @$.#\n######"
 	return out + "\n\n" + p.Context(view) + sampled(first)
+}
+
+// questionSummary renders what asks for a summary after a call, and the whole prompt after it.
+func questionSummary(t *testing.T, p protocol.Summarizer) string {
+	call := written(t, p, env.Move{Thought: "I compute it.", Code: "print(17 * 23)"})
+	task, told := p.Context(protocol.View{Task: "What is 17 × 23?"}), "It prints 391."+p.Spec().EndOfTurn
+	calls := p.Parse(call, nil).Calls
+	rounds := []protocol.Round{{Response: call, Calls: calls, Bodies: []string{p.Body(protocol.Limit{}, calls[0],
+		&protocol.Result{Output: "391\n"})}}}
+	out := p.AskSummary(protocol.View{Turn: 1, Rounds: rounds}) + sampled(told)
+	return strings.TrimLeft(out, "\n") + "\n\n" + task + told +
+		p.AfterSummary(protocol.View{Turn: 2, Rounds: append(rounds, protocol.Round{Response: told})})
+}
+
+// actionSummary renders what asks for a summary after an action, and the whole prompt after it.
+func actionSummary(t *testing.T, p protocol.Summarizer) string {
+	view := protocol.View{Instruction: "You push boxes onto targets.", Turn: 1, Observation: "# @$.#",
+		Admissible: []string{"left", "right"}, Past: []protocol.Exchange{{Observation: "#@$ .#", Action: "right"}}}
+	told := "I pushed the box to the right." + p.Spec().EndOfTurn
+	out := p.AskSummary(view) + sampled(told)
+	view.Past, view.Summary = nil, strings.TrimSuffix(told, p.Spec().EndOfTurn)
+	return out + "\n\n" + p.Context(view)
 }
 
 // written renders a scripted move.

@@ -36,6 +36,13 @@ type Protocol interface {
 	Write(m env.Move) (response string, ok bool)
 }
 
+// Renderer is a protocol whose contexts come from a model's own template, which may refuse a conversation. The loop
+// calls Render in the place of Context.
+type Renderer interface {
+	// Render is Context with the error of the template.
+	Render(v View) (string, error)
+}
+
 // Spec describes a protocol.
 type Spec struct {
 	Name   string // name in recipes
@@ -54,6 +61,9 @@ type Spec struct {
 	// Marks are the strings that rendered text from outside never contains. Each is ASCII without spaces and has at
 	// least two characters.
 	Marks []string
+	// RawPrograms means that what the policy's own programs print, and what says why a call of its cannot run, enters
+	// as it is, marks included.
+	RawPrograms bool
 	// Opening is the beginning of each response that the generation prompt already contains. Graders read the text with
 	// it.
 	Opening string
@@ -77,6 +87,7 @@ const (
 	AnswerBoxInTags AnswerForm = "box in tags" // in the last box of the last answer pair
 	AnswerBox       AnswerForm = "box"         // in the last box; there are no answer tags
 	AnswerInTags    AnswerForm = "tags"        // the text of the last answer pair
+	AnswerText      AnswerForm = "text"        // in the last box; without one, all of the last response
 	AnswerProgram   AnswerForm = "program"     // the last closed python block; tests decide whether it is right
 )
 
@@ -101,6 +112,8 @@ type View struct {
 	Admissible  []string
 	// Past holds the latest turns of an interactive episode that a prompt may describe, the oldest first.
 	Past []Exchange
+	// Summary is the policy's latest summary of an interactive episode (Summarizer), or "". Turn counts no summaries.
+	Summary string
 }
 
 // Last returns the last round, or the zero round at turn 0.
@@ -149,6 +162,7 @@ var All = []Protocol{
 	PRS,
 	Boxed{},
 	Program{},
+	Chat{},
 }
 
 // Named returns the protocol with that name.

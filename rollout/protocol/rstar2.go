@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/ropewalk/ropewalk/env"
@@ -10,9 +11,10 @@ import (
 // text, and parse.go its parser. The prompt holds only the problem, because a policy that this program makes learns the
 // rest by cloning.
 //
-// It has no Marks: the text of tasks and tools enters as it is, as in the release. Records hold its bytes, so later
-// protocols alone make that text harmless.
+// What the policy's own programs print enters as it is (Spec.RawPrograms), as in the release. Records hold its bytes.
 type RStar2 struct{}
+
+var rstar2Marks = tagMarks(append(slices.Clone(wrapping), "tool_response")...)
 
 // Spec describes the protocol.
 func (RStar2) Spec() Spec {
@@ -21,6 +23,7 @@ func (RStar2) Spec() Spec {
 		Source:    "rStar2-Agent §3.3 and its released code",
 		Form:      "all of its text is in <reason>, <tool_call> and <answer>",
 		EndOfTurn: EndOfTurn, Tags: wrapping, Opening: reasonOpen, Answer: AnswerBoxInTags, Tools: true,
+		Marks: rstar2Marks, RawPrograms: true,
 	}
 }
 
@@ -32,7 +35,7 @@ func (RStar2) Context(v View) string {
 	if v.Turn > 0 {
 		return RenderTurn(v.Last().Bodies)
 	}
-	return Prompt(v.Task)
+	return Prompt(guard(v.Task, rstar2Marks))
 }
 
 // Parse reads the reasoning, the calls and the answer from one response.
@@ -46,23 +49,29 @@ func (RStar2) Parse(response string, tools []Tool) Parsed {
 }
 
 // Body renders the body of a tool response.
-func (RStar2) Body(l Limit, call env.ToolCall, result *Result) string { return l.render(call, result) }
+func (RStar2) Body(l Limit, call env.ToolCall, result *Result) string {
+	body := l.render(call, result)
+	if result == nil || call.Code != "" || call.Name == ToolName || call.Name == ToolNameCode {
+		return body
+	}
+	return guard(body, rstar2Marks)
+}
 
 // Write writes a call or an answer.
-func (RStar2) Write(m env.Move) (string, bool) {
+func (p RStar2) Write(m env.Move) (string, bool) {
 	switch {
 	case m.Action != "":
 		return "", false
 	case m.Tool != "" && m.Broken:
-		return m.Thought + reasonClose + callTag + `{"name": ` + quoted(m.Tool) + `, "arguments": ` +
-			cutShort(m.Arguments) + callTagClose + EndOfTurn, true
+		return written(p, m, m.Thought+reasonClose+callTag+`{"name": `+quoted(m.Tool)+`, "arguments": `+
+			cutShort(m.Arguments)+callTagClose+EndOfTurn)
 	case m.Tool != "":
-		return m.Thought + reasonClose + callTag + `{"name": ` + quoted(m.Tool) + `, "arguments": ` + m.Arguments +
-			`}` + callTagClose + EndOfTurn, true
+		return written(p, m, m.Thought+reasonClose+callTag+`{"name": `+quoted(m.Tool)+`, "arguments": `+m.Arguments+
+			`}`+callTagClose+EndOfTurn)
 	case m.Broken:
-		return m.Thought + BrokenResponse(m.Code), true
+		return written(p, m, m.Thought+BrokenResponse(m.Code))
 	case m.IsCall():
-		return m.Thought + CallResponse(m.Code), true
+		return written(p, m, m.Thought+CallResponse(m.Code))
 	}
-	return m.Thought + AnswerResponse(m.Answer), true
+	return written(p, m, m.Thought+AnswerResponse(m.Answer))
 }

@@ -68,8 +68,23 @@ func (ThinkAction) Added() []string {
 
 // Context renders a whole prompt.
 func (ThinkAction) Context(v View) string {
+	if v.Admissible == nil {
+		return told(v) + "\n" + actAsk
+	}
+	quoted := make([]string, len(v.Admissible))
+	for i, a := range v.Admissible {
+		quoted[i] = "'" + plain(a) + "'"
+	}
+	return told(v) + actAdmissible + strings.Join(quoted, ", ") + actAdmitted + actAsk
+}
+
+// told renders a prompt up to the current observation.
+func told(v View) string {
 	var b strings.Builder
 	b.WriteString(actUserOpen + plain(strings.Join(nonEmpty(v.Instruction, v.Task), "\n")))
+	if v.Summary != "" {
+		b.WriteString(summaryTold + plain(v.Summary))
+	}
 	if v.Turn == 0 || len(v.Past) == 0 {
 		b.WriteString(actFirst)
 	} else {
@@ -82,16 +97,7 @@ func (ThinkAction) Context(v View) string {
 		fmt.Fprintf(&b, "%s%d%s", actStep, v.Turn+1, actNow)
 	}
 	b.WriteString(plain(v.Observation))
-	if v.Admissible == nil {
-		b.WriteString("\n")
-	} else {
-		quoted := make([]string, len(v.Admissible))
-		for i, a := range v.Admissible {
-			quoted[i] = "'" + plain(a) + "'"
-		}
-		b.WriteString(actAdmissible + strings.Join(quoted, ", ") + actAdmitted)
-	}
-	return b.String() + actAsk
+	return b.String()
 }
 
 func nonEmpty(texts ...string) []string {

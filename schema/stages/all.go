@@ -10,13 +10,26 @@ import (
 type Needs struct {
 	// Grade: symbolic verdicts on answers.
 	Grade bool `json:"grade,omitempty"`
+	// Judge: a language model's judgements of answers.
+	Judge bool `json:"judge,omitempty"`
+	// Function: results of a user's reward function.
+	Function bool `json:"function,omitempty"`
 	// Logprobs: outputs of models for each kept token that the rollout does not give.
 	Logprobs bool `json:"forward,omitempty"`
 	// ReplayBuffer: earlier trajectories are kept and learnt from again.
 	ReplayBuffer bool `json:"replay,omitempty"`
 	// Data: the training tasks are filtered before the first step.
 	Data bool `json:"data,omitempty"`
+	// Difficulty: a given model answers the training tasks before that.
+	Difficulty bool `json:"difficulty,omitempty"`
+	// Untaught: the policy before the warm start is evaluated too.
+	Untaught bool `json:"untaught,omitempty"`
 }
+
+// measured are the tables that an evaluation commits, of whatever policy.
+var measured = []schema.Table{schema.Evaluations, schema.EvaluationPrompts, schema.EvaluationTurns,
+	schema.EvaluationToolCalls, schema.EvaluationTransitions, schema.EvaluationTrajectories,
+	schema.EvaluationJudgements, schema.EvaluationDebates}
 
 // Why stages that are not pure cannot be replayed, where several say the same.
 const (
@@ -28,8 +41,9 @@ const (
 var all = []Stage{
 	{
 		Name: schema.StagePrepare, Phase: Init,
-		Doc:        "resolves the recipe and settles the engine",
-		Activities: []Activity{on(CPU, "PrepareRun", time.Minute)},
+		Doc: "resolves the recipe, settles the engine and fetches the model that the recipe starts from",
+		// A model may have to be downloaded. A worker that died is noticed by its heartbeats.
+		Activities: []Activity{on(CPU, "PrepareRun", 6*time.Hour)},
 		Also:       "the recipe given", Commits: "the resolved recipe, the code's digest",
 		Writes: []schema.Table{schema.Documents},
 		Instead: "commits the recipe that all of a run follows from; run another recipe: " +
@@ -54,14 +68,54 @@ var all = []Stage{
 		Waiting: "warm start: cloning the teacher's demonstrations (about a minute; an earlier one is reused)",
 	},
 	{
+		Name: schema.StageUntaught, Phase: Init,
+		Doc:        "measures the policy before the warm start on held-out problems",
+		When:       func(n Needs) bool { return n.Untaught },
+		If:         "the warm start clones the form of calls alone (`warm_start.demonstrations.form`)",
+		Activities: []Activity{on(Rollout, "EvaluateUntaught", time.Hour)},
+		Also:       "the checkpoint before the warm start",
+		Writes:     measured,
+		Commits:    "the rows of an evaluation; `show` and the report compare them with those after the warm start",
+		Instead:    needsEngine,
+		Waiting:    "evaluating the policy before the warm start",
+	},
+	{
+		Name: schema.StageCandidates, Phase: Init,
+		Doc:        "decides which training tasks a given model answers, by the filters that need no model",
+		When:       func(n Needs) bool { return n.Difficulty },
+		If:         "the recipe has `data.difficulty`",
+		Activities: []Activity{on(CPU, "SelectCandidates", time.Hour)},
+		Also: "the environment's files, evaluation sets, the prompts and rewards of another run; the model's " +
+			"checkpoint or folder",
+		Writes:  []schema.Table{schema.Tasks},
+		Commits: "the model: a checkpoint of its own if the model is a folder",
+		Instead: "reads files and the model; run the recipe with another data section: " +
+			"ropewalk run RECIPE --set data.…=value",
+		Waiting: "preparing data: choosing the tasks that the model answers",
+	},
+	{
+		Name: schema.StageAnswers, Phase: Init, Parts: Shards,
+		Doc:        "has the given model answer training tasks, and grades its answers",
+		When:       func(n Needs) bool { return n.Difficulty },
+		If:         "the recipe has `data.difficulty`",
+		Activities: []Activity{on(Rollout, "AnswerTasks", 4*time.Hour)},
+		Reads:      []Read{from(schema.StageCandidates, schema.Tasks)},
+		Also:       "the model",
+		Writes:     []schema.Table{schema.TaskAnswers},
+		Instead:    needsEngine,
+		Waiting:    "preparing data: the model answers the training tasks",
+	},
+	{
 		Name: schema.StageData, Phase: Init,
 		Doc:        "decides which training tasks are drawn, and why others are dropped",
 		When:       func(n Needs) bool { return n.Data },
 		If:         "the recipe has `data`",
 		Activities: []Activity{on(CPU, "PrepareData", time.Hour)},
-		Also:       "the environment's files, evaluation sets, the prompts and rewards of another run",
-		Writes:     []schema.Table{schema.Tasks},
-		Commits:    "the digests of the evaluation sets",
+		Reads: []Read{from(schema.StageCandidates, schema.Tasks),
+			from(schema.StageAnswers, schema.TaskAnswers)},
+		Also:    "the environment's files, evaluation sets, the prompts and rewards of another run",
+		Writes:  []schema.Table{schema.Tasks},
+		Commits: "the digests of the evaluation sets",
 		Instead: "decides from files which tasks the steps draw; run the recipe with another data section: " +
 			"ropewalk run RECIPE --set data.…=value",
 		Waiting: "preparing data: filtering the training tasks",
@@ -94,15 +148,16 @@ var all = []Stage{
 		},
 		Reads:   []Read{from(schema.StagePrompts, schema.Prompts)},
 		Also:    "earlier turns and their tool calls, the policy",
-		Writes:  []schema.Table{schema.Turns, schema.Imported},
-		Commits: "`imported` in an import",
+		Writes:  []schema.Table{schema.Turns, schema.Branches, schema.Imported},
+		Commits: "`imported` in an import; `branches` with `rollout.tree`",
 		Instead: "needs the engine and the environment; " + sameSeed,
 	},
 	{
 		Name: schema.StageSandbox, Phase: Step, Parts: Turns, Column: "sandbox",
 		Doc:        "runs the tool calls of the turn, or applies its actions to an interactive environment",
 		Activities: []Activity{on(Sandbox, "ExecuteToolCalls", 30*time.Minute)},
-		Reads:      []Read{from(schema.StageRollout, schema.Turns)},
+		Reads:      []Read{from(schema.StageRollout, schema.Turns, schema.Branches)},
+		Also:       "the run's first policy where it sums up pages, on the queue `rollout` then",
 		Writes:     []schema.Table{schema.ToolCalls, schema.Transitions},
 		Commits:    "`transitions` instead of tool calls in an interactive environment",
 		Instead:    "executes the policy's code, which needs the sandbox; " + sameSeed,
@@ -111,7 +166,7 @@ var all = []Stage{
 		Name: schema.StageAssemble, Phase: Step, Parts: Shards, Column: "reward",
 		Doc:        "joins turns and tool results to trajectories",
 		Activities: []Activity{on(CPU, "AssembleTrajectories", 5*time.Minute)},
-		Reads: []Read{from(schema.StageRollout, schema.Turns),
+		Reads: []Read{from(schema.StageRollout, schema.Turns, schema.Branches),
 			from(schema.StageSandbox, schema.ToolCalls, schema.Transitions)},
 		Writes: []schema.Table{schema.Trajectories},
 		Instead: "joins turns and tool results by the environment's rules; " +
@@ -129,12 +184,37 @@ var all = []Stage{
 		Instead:    "asks the sandbox; replay from reward, which reads its verdicts",
 	},
 	{
+		Name: schema.StageJudge, Phase: Step, Parts: Shards, Column: "reward",
+		Doc:        "asks a language model about the answers that the reward has judged",
+		When:       func(n Needs) bool { return n.Judge },
+		If:         "the reward asks a judge (`reward.judge: server`, or `judged`)",
+		Activities: []Activity{on(CPU, "JudgeAnswers", 2*time.Hour)},
+		Reads:      []Read{from(schema.StageAssemble, schema.Trajectories)},
+		Also:       "the prompts, and the judge's server",
+		Writes:     []schema.Table{schema.Judgements},
+		Instead:    "asks a server; replay from reward, which reads its verdicts",
+	},
+	{
+		Name: schema.StageFunction, Phase: Step, Parts: Shards, Column: "reward",
+		Doc:        "calls the user's reward function in Python",
+		When:       func(n Needs) bool { return n.Function },
+		If:         "the reward is `python`",
+		Activities: []Activity{on(Sandbox, "CallFunction", 2*time.Hour)},
+		Reads: []Read{from(schema.StageAssemble, schema.Trajectories),
+			from(schema.StageSandbox, schema.Transitions)},
+		Also:    "the prompts",
+		Writes:  []schema.Table{schema.FunctionScores},
+		Instead: "calls a function of the user's; replay from reward, which reads its results",
+	},
+	{
 		Name: schema.StageReward, Phase: Step, Parts: Shards, Column: "reward",
 		Doc:        "scores trajectories",
 		Activities: []Activity{on(CPU, "ScoreRewards", 10*time.Minute)},
 		Reads: []Read{
 			from(schema.StageAssemble, schema.Trajectories),
 			{Stage: schema.StageGrade, Tables: []schema.Table{schema.Gradings}, Spared: true},
+			{Stage: schema.StageJudge, Tables: []schema.Table{schema.Judgements}, Spared: true},
+			{Stage: schema.StageFunction, Tables: []schema.Table{schema.FunctionScores}, Spared: true},
 			from(schema.StageSandbox, schema.Transitions),
 		},
 		Writes:  []schema.Table{schema.Rewards, schema.Selection},
@@ -144,18 +224,22 @@ var all = []Stage{
 	{
 		Name: Commit, Phase: Step, Unread: true,
 		Doc: "commits the stage manifests of all sharded stages of the step",
-		// It reads every turn of every shard.
-		Activities: []Activity{on(CPU, "CommitStages", 30*time.Minute)},
-		Also:       "shard manifests",
+		Activities: []Activity{
+			on(CPU, "CommitStages", 30*time.Minute), // It reads every turn of every shard.
+			// The stages within it have the limits of their own activities.
+			on(CPU, "MakeBatch", 7*24*time.Hour),
+		},
+		Also: "shard manifests",
 	},
 	{
 		Name: schema.StageResample, Phase: Step,
 		Doc:        "decides which trajectory is kept, how often, and why not; and which is masked",
 		Activities: []Activity{on(CPU, "Resample", 5*time.Minute)},
 		Reads:      []Read{from(schema.StageReward, schema.Rewards)},
-		Also:       "trajectories and turns where a filter looks at them; prompts where shards were skipped",
-		Writes:     []schema.Table{schema.Selection},
-		Pure:       true, Recipe: []string{"resample", "filters", "seed"}, // the seed of its draws
+		Also: "trajectories and turns where a filter looks at them; prompts where shards were skipped; in step 1 " +
+			"the trajectories' turns and transitions",
+		Writes: []schema.Table{schema.Selection}, Commits: "in step 1 what the world offers before training",
+		Pure: true, Recipe: []string{"resample", "filters", "seed"}, // the seed of its draws
 	},
 	{
 		Name: schema.StageLogprobs, Phase: Step, Parts: Shards,
@@ -164,9 +248,10 @@ var all = []Stage{
 		When:       func(n Needs) bool { return n.Logprobs },
 		If:         "the method, or the recipe's `token_outputs`, needs it",
 		Activities: []Activity{on(GPU, "ComputeTokenOutputs", time.Hour)},
-		Reads:      []Read{from(schema.StageRollout, schema.Turns), from(schema.StageResample, schema.Selection)},
-		Also:       "checkpoints",
-		Writes:     []schema.Table{schema.TokenOutputs}, Commits: "the digest of the checkpoint behind each value",
+		Reads: []Read{from(schema.StageRollout, schema.Turns, schema.Branches),
+			from(schema.StageResample, schema.Selection)},
+		Also:   "checkpoints",
+		Writes: []schema.Table{schema.TokenOutputs}, Commits: "the digest of the checkpoint behind each value",
 		Instead: needsEngine,
 	},
 	{
@@ -174,7 +259,7 @@ var all = []Stage{
 		Doc:        "makes the training batch",
 		Activities: []Activity{on(CPU, "ComputeAdvantages", 10*time.Minute)},
 		Reads: []Read{
-			from(schema.StageRollout, schema.Turns), from(schema.StageReward, schema.Rewards),
+			from(schema.StageRollout, schema.Turns, schema.Branches), from(schema.StageReward, schema.Rewards),
 			from(schema.StageResample, schema.Selection), from(schema.StageLogprobs, schema.TokenOutputs),
 			from(schema.StageSandbox, schema.Transitions),
 		},
@@ -229,11 +314,14 @@ var all = []Stage{
 	},
 	{
 		Name: schema.StageEvaluate, Phase: Alongside,
-		Doc:        "measures the policy on held-out problems",
-		Activities: []Activity{on(Rollout, "Evaluate", time.Hour)},
-		Also:       "the checkpoint",
-		Writes: []schema.Table{schema.Evaluations, schema.EvaluationPrompts, schema.EvaluationTurns,
-			schema.EvaluationToolCalls, schema.EvaluationTransitions, schema.EvaluationTrajectories},
+		Doc: "measures the policy on held-out problems",
+		Activities: []Activity{
+			on(Rollout, "Evaluate", time.Hour),
+			// Shards on one worker wait for its engine in turn.
+			on(Rollout, "EvaluateShard", 4*time.Hour),
+		},
+		Also:    "the checkpoint",
+		Writes:  measured,
 		Commits: "a row for each held-out episode, and its turns, calls and transitions",
 		Instead: needsEngine,
 		Waiting: "evaluating on held-out problems",

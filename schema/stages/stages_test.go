@@ -67,7 +67,7 @@ func TestEveryTableIsWritten(t *testing.T) {
 
 func TestOrders(t *testing.T) {
 	require.Equal(t, []string{"reward", "resample", "advantage", "buffer"}, Pure())
-	require.Equal(t, []string{"rollout", "sandbox", "assemble", "grade", "reward"}, Sharded())
+	require.Equal(t, []string{"rollout", "sandbox", "assemble", "grade", "judge", "function", "reward"}, Sharded())
 	grade, ok := Of(schema.StageGrade)
 	require.True(t, ok)
 	require.True(t, grade.Optional())

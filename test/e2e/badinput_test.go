@@ -18,13 +18,12 @@ var badInputs = []struct {
 }{
 	{"no recipe", []string{"run"}, "ropewalk: missing argument RECIPE; usage: ropewalk run RECIPE [flags]"},
 	{"missing file", []string{"run", "nope.yaml"},
-		"ropewalk: no recipe file nope.yaml; the built-in recipes are gsm8k-offline, household, openai-offline, " +
-			"quickstart, searchqa, shop, sokoban, and the presets (`ropewalk methods`)"},
-	{"a choice that is planned", []string{"run", "TINY", "--set", "rollout.mode=tree",
-		"--set", "rollout.tree={rule: arpo, roots: 2}"},
-		"ropewalk: TINY: the recipe is valid and cannot run yet:\n" +
-			"rollout.mode: tree: branching is not built yet\n" +
-			"rollout.tree.rule: arpo: branching is not built yet"},
+		"ropewalk: no recipe file nope.yaml; the built-in recipes are cold-start, gsm8k-offline, household, " +
+			"household-novice, openai-offline, quickstart, qwen3-4b-aepo, qwen3-4b-prs-vspo, qwen3-4b-rstar2, " +
+			"qwen3-4b-sampo, qwen3-4b-spear, reasoning, searchqa, searchqa-aepo, shop, smollm2, sokoban, " +
+			"and the presets (`ropewalk methods`)"},
+	{"a tree that is missing", []string{"run", "TINY", "--set", "rollout.mode=tree"},
+		"ropewalk: --set rollout.mode=tree: rollout.tree: is required for rollout.mode tree (TINY:35)"},
 	{"settings of another engine", []string{"run", "TINY", "--set", "engine.dtype=bfloat16"},
 		"ropewalk: --set engine.dtype=bfloat16: cannot be combined with engine.kind cpu; it belongs to auto, torch"},
 	{"a folder", []string{"run", "."}, `ropewalk: read recipe .: is a directory`},
@@ -84,7 +83,7 @@ var badInputs = []struct {
 		"ropewalk: --run-id: is empty; give a value, or leave the flag out"},
 	{"misspelt recipe", []string{"run", "quikstart"}, "ropewalk: no recipe file quikstart; did you mean quickstart?"},
 	{"engine of another name", []string{"run", "TINY", "--set", "engine.kind=gpu"},
-		`ropewalk: --set engine.kind=gpu: must be one of auto, cpu, torch (did you mean torch?), got "gpu"`},
+		`ropewalk: --set engine.kind=gpu: must be one of auto, cpu, torch, tinker (did you mean torch?), got "gpu"`},
 }
 
 func TestBadInputExitsWith2AndStartsNothing(t *testing.T) {

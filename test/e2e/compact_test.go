@@ -13,6 +13,7 @@ import (
 func TestCompactedRunsAreReadAndReplayed(t *testing.T) {
 	h, want := withBase(t)
 	h.ensureUp(t)
+	t.Cleanup(func() { h.ensureDown(t) })
 	query := "select count(*), sum(length(token_ids)), avg(reward) from turns join rewards using (run, step, " +
 		"trajectory_id) where turns.run = '%s'"
 	read := func(run string) string {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
 
 	"github.com/ropewalk/ropewalk/internal/stack"
 	"github.com/ropewalk/ropewalk/store/s3"
@@ -38,30 +39,51 @@ func versitygw(t *testing.T) storetest.Server {
 	return s
 }
 
-// temporalServer starts a Temporal server, which the stack does not manage, and returns its address.
+// temporalServer starts a Temporal server, which the stack does not manage, and returns its address. If another process
+// takes the free port that was found for it, it tries another.
 func temporalServer(t *testing.T) string {
 	t.Helper()
 	needServers(t)
 	program, err := stack.FindTool("temporal")
 	require.NoError(t, err)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := l.Addr().String()
-	require.NoError(t, l.Close())
-	_, port, err := net.SplitHostPort(address)
-	require.NoError(t, err)
-	cmd := exec.Command(program, "server", "start-dev", "--headless", "--port", port, "--log-level", "never")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	eventually(t, func() bool {
-		c, err := net.DialTimeout("tcp", address, time.Second)
-		if err == nil {
-			_ = c.Close()
+	for range 5 {
+		address := closedAddress(t)
+		_, port, err := net.SplitHostPort(address)
+		require.NoError(t, err)
+		cmd := exec.Command(program, "server", "start-dev", "--headless", "--port", port, "--log-level", "never")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		require.NoError(t, cmd.Start())
+		ended := make(chan struct{})
+		go func() { defer close(ended); _ = cmd.Wait() }()
+		t.Cleanup(func() { _ = cmd.Process.Kill(); <-ended })
+		if answers(t, address, ended) {
+			return address
 		}
-		return err == nil
-	}, "Temporal to listen at %s", address)
-	return address
+	}
+	require.Fail(t, "no Temporal server could be started")
+	return ""
+}
+
+// answers waits until a Temporal server answers at the address. It reports false if the process ends first.
+func answers(t *testing.T, address string, ended <-chan struct{}) bool {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for {
+		select {
+		case <-ended:
+			return false
+		case <-ctx.Done():
+			require.Fail(t, "the Temporal server at "+address+" does not answer")
+		case <-time.After(100 * time.Millisecond):
+		}
+		attempt, end := context.WithTimeout(ctx, 5*time.Second)
+		c, err := client.DialContext(attempt, client.Options{HostPort: address})
+		end()
+		if err == nil {
+			c.Close()
+			return true
+		}
+	}
 }
 
 func TestExistingServersAreUsed(t *testing.T) {

@@ -28,6 +28,7 @@ func (idle) register(w worker.Worker) {
 		api.AssembleTrajectories: idle{}.assemble,
 		api.ScoreRewards:         idle{}.score,
 		api.CommitStages:         idle{}.commit,
+		api.MakeBatch:            idle{}.batch,
 		api.Resample:             idle{}.resample,
 		api.ComputeAdvantages:    idle{}.advantages,
 		api.UpdatePolicy:         idle{}.update,
@@ -158,6 +159,21 @@ func (idle) commit(in api.CommitInput) (api.Committed, error) {
 	add(api.StageAssemble, -1)
 	add(api.StageReward, -1)
 	return out, nil
+}
+
+// batch has the results of all stages between the rewards and the update.
+func (i idle) batch(in api.BatchInput) (out api.Batch, err error) {
+	made, err := i.commit(*in.Commit)
+	if err != nil {
+		return out, err
+	}
+	if out.Resampled, err = i.resample(api.ResampleInput{Scope: in.Scope}); err != nil {
+		return out, err
+	}
+	out.Batch, err = i.advantages(api.AdvantageInput{Scope: in.Scope})
+	out.Committed = made.Stages
+	out.Timings = []api.Timing{made.Timing, out.Resampled.Timing, out.Batch.Timing}
+	return out, err
 }
 
 func (idle) resample(in api.ResampleInput) (api.Resampled, error) {

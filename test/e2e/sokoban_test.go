@@ -13,7 +13,8 @@ import (
 
 // pushing is the built-in recipe sokoban with a warm start of seconds.
 func pushing(run string, more ...string) []string {
-	set := []string{"warm_start.steps=40", "evaluation.problems=8", "evaluation.samples=1", fmt.Sprint("steps=", steps)}
+	set := []string{"warm_start.steps=40", "rollout.prompts=8", "rollout.shard_groups=4", "evaluation.problems=8",
+		"evaluation.samples=1", fmt.Sprint("steps=", steps)}
 	args := []string{"run", "sokoban", "--json", "--run-id", run}
 	for _, s := range append(set, more...) {
 		args = append(args, "--set", s)

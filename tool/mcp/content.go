@@ -54,7 +54,7 @@ func (s *session) failed(text string) tool.Result {
 
 // clean removes secrets and bytes that are no text.
 func (s *session) clean(text string) string {
-	return s.secrets.conceal(strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", "\uFFFD"), "\uFFFD"))
+	return s.secrets.Conceal(strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", "\uFFFD"), "\uFFFD"))
 }
 
 func textOfContent(c sdk.Content) string {

@@ -63,5 +63,5 @@ func (s *session) hide(ctx, limited context.Context, err error) error {
 			text += "; its error output ends with: " + said
 		}
 	}
-	return hidden{err, strings.ToValidUTF8(s.secrets.conceal(text), "\uFFFD")}
+	return hidden{err, strings.ToValidUTF8(s.secrets.Conceal(text), "\uFFFD")}
 }

@@ -134,7 +134,7 @@ func (p *Pool) Discover(ctx context.Context, server Server) (Server, error) {
 	}
 	size := 0
 	for i := range pins {
-		pins[i].Description, pins[i].Schema = s.secrets.conceal(pins[i].Description), s.secrets.conceal(pins[i].Schema)
+		pins[i].Description, pins[i].Schema = s.secrets.Conceal(pins[i].Description), s.secrets.Conceal(pins[i].Schema)
 		pins[i].Digest = pins[i].digest()
 		size += len(pins[i].Description) + len(pins[i].Schema)
 	}

@@ -1,10 +1,8 @@
 package mcp
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -46,25 +44,6 @@ func startProcess(command, env []string) (*process, error) {
 		return nil, fmt.Errorf("start %s: %w", command[0], err)
 	}
 	return p, nil
-}
-
-// environment returns a program's variables.
-func environment(list []string, s *secrets) ([]string, error) {
-	out := []string{}
-	var errs []error
-	for _, entry := range list {
-		name, text, given := strings.Cut(entry, "=")
-		if !given {
-			if value, ok := os.LookupEnv(name); ok {
-				out = append(out, name+"="+value)
-			}
-			continue
-		}
-		value, err := s.resolve("env", text)
-		errs = append(errs, err)
-		out = append(out, name+"="+value)
-	}
-	return out, errors.Join(errs...)
 }
 
 // Close ends the program: it closes the program's input, waits a moment and then kills the process group. Further calls

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ropewalk/ropewalk/internal/secret"
 	"github.com/ropewalk/ropewalk/tool"
 )
 
@@ -143,7 +144,7 @@ func (s Server) Fault() (field, text string) {
 		return "command", "must begin with the name of a program"
 	}
 	if s.URL != "" {
-		u, err := url.Parse(reference.ReplaceAllString(s.URL, "x"))
+		u, err := url.Parse(secret.Masked(s.URL))
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 			return "url", "must be an address that begins with http:// or https://"
 		}
@@ -153,7 +154,7 @@ func (s Server) Fault() (field, text string) {
 		texts []string
 	}{{"command", s.Command}, {"env", s.Env}, {"url", []string{s.URL}}, {"headers", s.Headers}} {
 		for _, text := range of.texts {
-			if fault := malformed(text); fault != "" {
+			if fault := secret.Malformed(text); fault != "" {
 				return of.field, fault
 			}
 		}

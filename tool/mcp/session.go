@@ -14,6 +14,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/ropewalk/ropewalk/internal/refusal"
+	"github.com/ropewalk/ropewalk/internal/secret"
 	"github.com/ropewalk/ropewalk/tool"
 )
 
@@ -39,7 +40,7 @@ type session struct {
 	meter   *meter   // nil with an address, where each answer has a bound of its own
 	end     context.CancelFunc
 	idle    func() // closes idle connections
-	secrets *secrets
+	secrets *secret.Values
 	changed atomic.Bool // the server says that its tools have changed
 	flooded atomic.Bool
 	closing sync.Once
@@ -62,7 +63,7 @@ func openFor(ctx context.Context, server Server) (*session, error) {
 
 // open opens a session and checks that the server describes the pinned tools as they are pinned.
 func open(ctx context.Context, server Server) (*session, error) {
-	s := &session{server: server, secrets: &secrets{}}
+	s := &session{server: server, secrets: &secret.Values{}}
 	limited, cancel := context.WithTimeout(ctx, server.Limit())
 	defer cancel()
 	err := s.connect(limited)
@@ -113,11 +114,11 @@ func (s *session) transport() (sdk.Transport, error) {
 		command := make([]string, len(s.server.Command))
 		for i, word := range s.server.Command {
 			var err error
-			if command[i], err = s.secrets.resolve("command", word); err != nil {
+			if command[i], err = s.secrets.Resolve("command", word); err != nil {
 				return nil, err
 			}
 		}
-		env, err := environment(s.server.Env, s.secrets)
+		env, err := s.secrets.Variables(s.server.Env)
 		if err != nil {
 			return nil, err
 		}
@@ -128,11 +129,11 @@ func (s *session) transport() (sdk.Transport, error) {
 		// the meter bounds a message too: the transport's own bound cannot be told from a lost connection
 		return &sdk.IOTransport{Reader: s.meter, Writer: s.process.in, MaxLineLength: -1}, nil
 	}
-	address, err := s.secrets.resolve("url", s.server.URL)
+	address, err := s.secrets.Resolve("url", s.server.URL)
 	if err != nil {
 		return nil, err
 	}
-	headers, err := headersOf(s.server.Headers, s.secrets)
+	headers, err := s.secrets.Headers(s.server.Headers)
 	if err != nil {
 		return nil, err
 	}

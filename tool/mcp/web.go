@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strings"
 )
 
 // web sends the requests of a session to an address. It adds the headers, bounds each answer, and ends with the
@@ -55,17 +54,4 @@ func (w *web) client() *http.Client {
 	return &http.Client{Transport: w, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return errors.New("the server redirects, and headers are sent to the address of the recipe alone")
 	}}
-}
-
-// headersOf returns the headers with their secrets.
-func headersOf(list []string, s *secrets) (map[string]string, error) {
-	out := map[string]string{}
-	var errs []error
-	for _, entry := range list {
-		name, text, _ := strings.Cut(entry, "=")
-		value, err := s.resolve("headers", text)
-		errs = append(errs, err)
-		out[name] = value
-	}
-	return out, errors.Join(errs...)
 }

@@ -37,6 +37,7 @@ func served(t *testing.T, hostile *atomic.Pointer[http.HandlerFunc]) string {
 
 func TestHostileAddresses(t *testing.T) {
 	flood := strings.Repeat("x", 1<<20)
+	notice := `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"` + flood + `"}}`
 	for name, broken := range map[string]struct {
 		answer http.HandlerFunc
 		want   error
@@ -60,7 +61,7 @@ func TestHostileAddresses(t *testing.T) {
 		"100 MB of events": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			for range 100 {
-				if _, err := io.WriteString(w, "data: "+flood+"\n\n"); err != nil {
+				if _, err := io.WriteString(w, "data: "+notice+"\n\n"); err != nil {
 					return
 				}
 			}

@@ -10,17 +10,18 @@ import (
 )
 
 // Browse shows a document of the environment. A document with more tokens than the environment's setting is cut, and a
-// last line says so.
+// last line says so. If the host has a Summariser, Browse shows the title and a summary for the episode's question.
 //
-// Source: 003 §4.4, which extracts at most 6,000 tokens of a page. Departure: AEPO lets a model of the policy's size
-// summarise the page; here the policy reads the page itself.
+// Source: 003 §4.4, which extracts at most 6,000 tokens of a page and has a model of the policy's size read them.
 var Browse = Declaration{
 	Spec: tool.Spec{
 		Name: "browse", Doc: "shows the document with a title, as search names it",
 		Schema: tool.SchemaOf[page](), Repeat: tool.Pure,
 	},
 	Reads: true,
-	Open:  func(h Host) (tool.Tool, error) { return browse{h.Library, h.Encode, h.Decode}, nil },
+	Open: func(h Host) (tool.Tool, error) {
+		return browse{h.Library, h.Encode, h.Decode, h.Summaries}, nil
+	},
 }
 
 // page holds the arguments of a call.
@@ -32,6 +33,8 @@ type browse struct {
 	library env.Library
 	encode  func(string) []int32
 	decode  func([]int32) string
+	// summaries is nil if documents are shown themselves.
+	summaries Summariser
 }
 
 // shownTitle bounds how much of an unknown title a message repeats, in bytes.
@@ -45,6 +48,18 @@ func (b browse) Run(ctx context.Context, calls []tool.Call) ([]tool.Result, erro
 	if b.library == nil && len(calls) > 0 {
 		return nil, errNoLibrary
 	}
+	if b.summaries != nil {
+		return b.summarised(ctx, calls)
+	}
+	return b.each(ctx, calls, func(_ string, d env.Document) string {
+		return d.Title + "\n" + b.cut(d.Text, b.library.PageTokens())
+	})
+}
+
+// each runs calls whose results are what shown makes of the documents. asked is the title as a call names it. Calls of
+// shown may be concurrent.
+func (b browse) each(ctx context.Context, calls []tool.Call, shown func(asked string, d env.Document) string) (
+	[]tool.Result, error) {
 	return tool.Each(ctx, calls, func(ctx context.Context, _ tool.Call, given page) (tool.Result, error) {
 		d, ok, err := b.library.Document(ctx, given.Document)
 		if err != nil {
@@ -53,7 +68,7 @@ func (b browse) Run(ctx context.Context, calls []tool.Call) ([]tool.Result, erro
 		if !ok {
 			return tool.Result{Status: tool.Failed, Stderr: unknownDocument(given.Document)}, nil
 		}
-		return tool.Result{Status: tool.OK, Stdout: d.Title + "\n" + b.cut(d.Text, b.library.PageTokens())}, nil
+		return tool.Result{Status: tool.OK, Stdout: shown(given.Document, d)}, nil
 	})
 }
 
@@ -68,21 +83,27 @@ func unknownDocument(title string) string {
 	return fmt.Sprintf("no document has the title %q; search names titles", title)
 }
 
-// cut returns at most so many tokens of a text. Without a tokenizer a token is a word.
+// cut returns at most so many tokens of a text, and a line that says so if there are more.
 func (b browse) cut(text string, most int) string {
-	var head string
+	head, whole := b.head(text, most)
+	if whole {
+		return text
+	}
+	return fmt.Sprintf("%s\n(The document goes on: these are its first %d tokens.)", head, most)
+}
+
+// head returns at most so many tokens of a text, and whether that is all of it. Without a tokenizer a token is a word.
+func (b browse) head(text string, most int) (head string, whole bool) {
 	if b.encode == nil {
 		all := strings.Fields(text)
 		if len(all) <= most {
-			return text
+			return text, true
 		}
-		head = strings.Join(all[:most], " ")
-	} else {
-		all := b.encode(text)
-		if len(all) <= most {
-			return text
-		}
-		head = strings.ToValidUTF8(b.decode(all[:most]), "") // a character may have several tokens
+		return strings.Join(all[:most], " "), false
 	}
-	return fmt.Sprintf("%s\n(The document goes on: these are its first %d tokens.)", head, most)
+	all := b.encode(text)
+	if len(all) <= most {
+		return text, true
+	}
+	return strings.ToValidUTF8(b.decode(all[:most]), ""), false // a character may have several tokens
 }

@@ -133,3 +133,44 @@ func TestNoLibrary(t *testing.T) {
 		require.ErrorContains(t, err, "the environment has no documents")
 	}
 }
+
+// reader sums up a document by its question and its first bytes. It breaks where the question is "break".
+type reader struct{ lost error }
+
+func (r reader) Summarise(_ context.Context, asked []tools.Asked) ([]tools.Summary, error) {
+	out := make([]tools.Summary, len(asked))
+	for i, a := range asked {
+		out[i].Text = a.Question + " " + a.Document.Text
+		if a.Question == "break" {
+			out[i].Broken = errors.New("no number")
+		}
+	}
+	return out, r.lost
+}
+
+// A host with a Summariser has browse show the title and a summary, of a page that is cut first.
+func TestBrowseShowsSummaries(t *testing.T) {
+	open := func(l shelf, r reader) tool.Tool {
+		opened, err := tools.Browse.Open(tools.Host{Library: l, Summaries: r})
+		require.NoError(t, err)
+		return opened
+	}
+	whole := open(shelf{}, reader{})
+	tooltest.Run(t, tooltest.Subject{Tool: whole,
+		Good:     []string{`{"document": "Ada"}`, `{"document": "Bob"}`, `{"document": " "}`},
+		Breaking: `{"document": "break"}`, Broken: open(shelf{errors.New("no disk")}, reader{})})
+	ada := func(question string) tool.Call {
+		return tool.Call{Question: question, Arguments: []byte(`{"document": "Ada"}`)}
+	}
+	calls := []tool.Call{ada("Who?"), {Arguments: []byte(`{"document": "Bob"}`)}, ada("break"), ada("What?")}
+	got, err := whole.Run(t.Context(), calls)
+	var broken tool.CallErrors
+	require.ErrorAs(t, err, &broken)
+	require.Len(t, broken.Unwrap(), 1)
+	require.ErrorContains(t, broken[2], "no number")
+	require.Equal(t, "Ada\nWho? One two three", got[0].Stdout)
+	require.Equal(t, tool.Failed, got[1].Status)
+	require.Equal(t, "Ada\nWhat? One two three", got[3].Stdout)
+	_, err = open(shelf{}, reader{errors.New("lost")}).Run(t.Context(), calls)
+	require.EqualError(t, err, "lost")
+}

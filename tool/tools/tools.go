@@ -36,6 +36,8 @@ type Host struct {
 	ExactCarets bool
 	// Library holds the documents of the recipe's environment; nil if it has none.
 	Library env.Library
+	// Summaries has a model sum up what browse shows; nil: browse shows documents themselves.
+	Summaries Summariser
 	// Servers holds the worker's sessions with MCP servers; nil: it reaches none.
 	Servers *mcp.Pool
 	// Encode and Decode are the policy's tokenizer, which measures documents; nil: a token is a word.

@@ -4,7 +4,7 @@ const listeners = [];
 
 export const parameters = () => new URLSearchParams(location.search);
 
-export const filterKeys = ["q", "step", "level", "min", "max", "status", "fate", "where"];
+export const filterKeys = ["part", "q", "step", "level", "min", "max", "status", "fate", "where"];
 
 // filter is the part of the address that selects and orders the list.
 export const filter = () => {

@@ -1,11 +1,16 @@
 // Small marks that the list and the trajectory share.
 import {el} from "./dom.js";
 
+const fates = (text) => {
+  if (text === "kept" || text === "solved") return "kept";
+  return text.startsWith("masked") ? "masked" : "dropped";
+};
+
 // fate is drawn as a badge: what was learnt from, and why not.
 export const fate = (text) =>
   el(
     "span",
-    {class: "fate " + (text === "kept" ? "kept" : text.startsWith("masked") ? "masked" : "dropped"), title: text},
+    {class: "fate " + fates(text), title: text},
     text.replaceAll("_", " "),
   );
 

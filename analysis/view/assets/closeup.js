@@ -67,6 +67,9 @@ const header = (c) => {
   );
 };
 
+// asked is what the policy was asked: a question, or in several lines what the environment showed first.
+const asked = (text) => el(text.includes("\n") ? "pre" : "p", {class: "asked"}, text);
+
 const alone = (c) => [
   facts(c),
   c.turns.length === 0 && el("p", {class: "why"}, c.row.excluded ?? "The record holds no turns of it."),
@@ -117,7 +120,7 @@ const draw = (all) => {
   const c = all.find((x) => x.id === parameters().get("t")) ?? all[0];
   root.replaceChildren(
     header(c),
-    el("p", {class: "asked"}, c.row.problem ?? ""),
+    asked(c.asked || (c.row.problem ?? "")),
     switches(current),
     ...[wantsGroup() ? sideBySide(all) : alone(c)].flat(3).filter(Boolean),
   );

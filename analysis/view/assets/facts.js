@@ -7,22 +7,27 @@ const fact = (name, value, note) =>
 
 export const facts = (c) => {
   const r = c.row;
+  const held = r.part === "evaluation";
   return el(
     "dl",
     {class: "facts"},
-    fact(
-      "reward",
-      el("b", {class: r.reward === null ? "" : r.reward > 0 ? "plus" : "minus"}, number(r.reward)),
-      r.verdict?.replaceAll("_", " "),
-    ),
-    fact("selection", fate(r.fate), r.kept ? `weight ${number(r.weight)}, counted ${r.count}×` : null),
+    held
+      ? fact("held out", fate(r.fate), r.greedy ? "greedy" : "sampled")
+      : [
+          fact(
+            "reward",
+            el("b", {class: r.reward === null ? "" : r.reward > 0 ? "plus" : "minus"}, number(r.reward)),
+            r.verdict?.replaceAll("_", " "),
+          ),
+          fact("selection", fate(r.fate), r.kept ? `weight ${number(r.weight)}, counted ${r.count}×` : null),
+        ],
     fact("answer", el("span", {class: r.success ? "right" : ""}, r.answer ?? "none"), `gold ${r.gold ?? "–"}`),
     c.advantage !== null && fact("advantage", number(c.advantage), "mean, before the weight"),
     fact("level", number(r.level)),
     fact("tokens", number(r.tokens), `${number(r.response_tokens)} written`),
     fact("calls", number(r.tool_calls), r.tool_errors ? `${r.tool_errors} failed` : null),
     fact("end", r.finish?.replaceAll("_", " ") ?? "–"),
-    fact("group", `mean ${number(r.group_mean)}`, `variance ${number(r.group_variance)}`),
+    !held && fact("group", `mean ${number(r.group_mean)}`, `variance ${number(r.group_variance)}`),
     c.notes?.map((n) => fact(n.name, n.text)),
   );
 };

@@ -54,7 +54,7 @@ export const offer = (facets) => {
 };
 
 const fillFields = () => {
-  for (const input of by("filters").querySelectorAll("input[name]")) {
+  for (const input of by("filters").querySelectorAll("[name]")) {
     const value = parameters().get(input.name) ?? "";
     if (document.activeElement !== input) input.value = value;
     input.classList.toggle("set", value !== "");
@@ -67,8 +67,10 @@ export const show = (facets) => {
   fillFields();
 };
 
-// filtered reports whether the address leaves trajectories out.
-export const filtered = () => filterKeys.some((key) => parameters().has(key));
+// filtered reports whether the address leaves episodes of its part out.
+export const filtered = () => narrowing().some((key) => parameters().has(key));
+
+const narrowing = () => filterKeys.filter((key) => key !== "part");
 
 export const focus = (name) => {
   const field = by("filters").elements[name];
@@ -78,7 +80,7 @@ export const focus = (name) => {
 
 export const clear = () => {
   for (const input of by("filters").querySelectorAll("input[name]")) input.value = "";
-  go(Object.fromEntries(filterKeys.map((key) => [key, null])));
+  go(Object.fromEntries(narrowing().map((key) => [key, null])));
 };
 
 export const start = () => {
@@ -86,7 +88,7 @@ export const start = () => {
   const form = by("filters");
   const enter = () => {
     clearTimeout(typed);
-    go(Object.fromEntries([...form.querySelectorAll("input[name]")].map((i) => [i.name, i.value.trim()])), {
+    go(Object.fromEntries([...form.querySelectorAll("[name]")].map((i) => [i.name, i.value.trim()])), {
       replace: true,
     });
   };

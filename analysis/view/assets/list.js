@@ -6,7 +6,8 @@ import {drawHead, drawRow, rowHeight} from "./rows.js";
 
 const pageRows = 100;
 
-let state = null;
+let run = null; // the state of the run
+let state = null; // of the part of it that the address names
 let shown = null; // the filter of the rows on the page, as text
 let total = 0;
 let pages = new Map(); // offset → rows, or a promise of them
@@ -95,12 +96,16 @@ const load = async (keepPlace) => {
   if (by("complaint").hidden) refresh();
 };
 
+const evaluation = () => parameters().get("part") === "evaluation";
+
+const missing = () => (evaluation() ? "No evaluation has recorded its episodes yet." : "No step is done yet.");
+
 const summarise = () => {
   const s = summary;
   const filtered = filters.filtered();
   by("summary").replaceChildren(
     ...(total === 0
-      ? [state?.rows ? "No trajectory passes the filters." : "No step is done yet."]
+      ? [state?.rows ? "No trajectory passes the filters." : missing()]
       : [
           el("b", {}, count(total)),
           filtered && state
@@ -108,18 +113,20 @@ const summarise = () => {
             : total === 1
               ? " trajectory"
               : " trajectories",
-          " · mean reward ",
-          el("b", {}, number(s.reward)),
+          ...(evaluation() ? [] : [" · mean reward ", el("b", {}, number(s.reward))]),
           " · success ",
           el("b", {}, percent(s.success)),
-          " · kept ",
-          el("b", {}, count(s.kept)),
+          ...(evaluation() ? [] : [" · kept ", el("b", {}, count(s.kept))]),
         ]),
   );
   by("reset").hidden = !filtered;
 };
 
+// part is the part of a state that the address names.
+const part = (of) => of && {...of, ...(evaluation() ? of.held : {})};
+
 export const show = () => {
+  state = part(run);
   drawHead(by("head"));
   filters.show(state?.facets);
   by("trajectories").classList.toggle("reading", parameters().has("t"));
@@ -142,7 +149,8 @@ const refresh = () => {
 
 export const heard = (next) => {
   filling = !state?.complete;
-  state = next;
+  run = next;
+  state = part(run);
   filters.offer(state.facets);
   if (summary) summarise();
   refresh();

@@ -24,6 +24,7 @@ const columns = [
 const cell = {
   reward: (row) =>
     el("span", {class: row.reward === null ? "" : row.reward > 0 ? "plus" : "minus"}, number(row.reward)),
+  trajectory_id: (row) => row.trajectory_id.replace(/^evaluation\//, ""),
   fate: (row) => fate(row.fate),
   statuses: (row) =>
     el(

@@ -41,7 +41,13 @@ export const turn = (t) =>
   el(
     "div",
     {class: "turn", data: {number: t.number}},
-    el("span", {class: "turn-name"}, `turn ${t.number}`, t.finish === "length" && " · cut at the token limit"),
+    el(
+      "span",
+      {class: "turn-name"},
+      `turn ${t.number}`,
+      t.summary && " · summary",
+      t.finish === "length" && " · cut at the token limit",
+    ),
     t.broken && el("p", {class: "complaint"}, t.broken),
     tokens(t.pieces),
     t.calls.map(call),

@@ -8,8 +8,8 @@ import time
 class Walk:
     """Start at a place that the seed gives; reach 0 with left and right."""
 
-    def __init__(self, fault="", log="", start=0):
-        self.fault, self.log, self.start = fault, log, start
+    def __init__(self, fault="", log="", start=0, hang_at=None):
+        self.fault, self.log, self.start, self.hang_at = fault, log, start, hang_at
 
     def note(self, text):
         if self.log:
@@ -45,10 +45,15 @@ class Walk:
         if self.fault == "text reward":
             return "gone", "1", False, False, {}
         self.place += (-1, 1)[action]
+        if self.place == self.hang_at:
+            time.sleep(3600)
         done = self.place == 0
         return f"You are at {self.place}.", 1.0 if done else -0.1, done, abs(self.place) > 9, {"success": done}
 
 
-def sums():
+def sums(log=""):
+    if log:
+        with open(log, "a", encoding="utf-8") as f:
+            f.write("made\n")
     rows = [{"question": f"{n} + {n} = ?", "answer": str(2 * n)} for n in range(20)]
     return rows, lambda answer, entry: float(answer.strip() == entry["answer"])

@@ -102,15 +102,20 @@ class Engine:
             float(r.fields["temperature"]),
             Truncation(r.fields["top_k"], float(r.fields["top_p"]), float(r.fields["min_p"])),
             r.fields["stop"],
+            r.fields["top"],
+            r.fields["top_tokens"],
         )
         generation.check(held, q)
         passes.check_rows(held, a["tokens"], a["lengths"], a["max_tokens"])
         with self._progress.in_torch():
             g = generation.generate(held, q, self._s, self._progress)
-        return {}, {
+        arrays = {
             "tokens": ("I32", g.tokens), "lengths": ("I32", g.lengths), "logprobs": ("F32", g.logprobs),
             "entropies": ("F32", g.entropies), "finish": ("U8", g.finish),
         }  # fmt: skip
+        if g.top is not None:
+            arrays["top"] = ("F32", g.top.flatten())
+        return {}, arrays
 
     def _forward(self, r: Request) -> Answer:
         held, a, f = self._held(r), r.arrays, r.fields

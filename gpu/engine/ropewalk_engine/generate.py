@@ -41,17 +41,21 @@ class Request:
     temperature: float
     truncation: Truncation
     stop: list[int]
+    top: int = 0  # likeliest tokens whose log-probabilities are wanted at the first top_tokens of a row
+    top_tokens: int = 0
 
 
 @dataclass
 class Generated:
-    """The new tokens of all rows in one flat array; row i has lengths[i] of them."""
+    """The new tokens of all rows in one flat array; row i has lengths[i] of them. top is [rows, top_tokens, top];
+    entries behind a row's end have no meaning, and −∞ stands for a token that is not there."""
 
     tokens: torch.Tensor
     lengths: torch.Tensor
     logprobs: torch.Tensor
     entropies: torch.Tensor
     finish: torch.Tensor
+    top: torch.Tensor | None = None
 
 
 def check(r: Resident, q: Request) -> None:
@@ -72,6 +76,7 @@ def generate(r: Resident, q: Request, s: Settings, progress: Progress) -> Genera
     tokens = torch.zeros(rows, widest, dtype=torch.int32)
     logprobs, entropies = torch.zeros(rows, widest), torch.zeros(rows, widest)
     lengths, finish = torch.zeros(rows, dtype=torch.int32), torch.zeros(rows, dtype=torch.uint8)
+    top = torch.zeros(rows, q.top_tokens, q.top) if q.top else None
     waves = _waves(r, q, mine, s)
     progress.total = sum(max(q.max_tokens[i] for i in wave) for wave in waves)
     with ranks.whole_model(r.scorer, s), ranks.each_alone(progress, s):
@@ -88,14 +93,18 @@ def generate(r: Resident, q: Request, s: Settings, progress: Progress) -> Genera
                 w.entropies.t().cpu(),
             )
             lengths[at], finish[at] = (x.cpu() for x in w.ends())
+            if top is not None and w.top is not None:
+                top[at, : w.top.shape[0]] = w.top.transpose(0, 1).cpu()
         inside = torch.arange(widest) < lengths[:, None]
         if not torch.isfinite(logprobs[inside]).all():
             raise non_finite("log-probability")
     tokens, logprobs, entropies, lengths, finish = (
         ranks.sum_over(t, s) for t in (tokens, logprobs, entropies, lengths, finish)
     )
+    if top is not None:
+        top = ranks.sum_over(top, s)
     inside = torch.arange(widest) < lengths[:, None]
-    return Generated(tokens[inside], lengths, logprobs[inside], entropies[inside], finish)
+    return Generated(tokens[inside], lengths, logprobs[inside], entropies[inside], finish, top)
 
 
 def _share(q: Request, s: Settings) -> list[int]:
@@ -153,6 +162,7 @@ class _Wave:
         # By step, then by row. Entries behind a row's end have no meaning.
         self.tokens = torch.zeros(widest, n, dtype=torch.int64, device=d)
         self.logprobs, self.entropies = (torch.zeros(widest, n, device=d) for _ in range(2))
+        self.top = torch.zeros(min(q.top_tokens, widest), n, q.top, device=d) if q.top else None
         self.sampler = Sampler(decoder.logits, r.vocab, q.temperature, q.truncation, q.stop, d)
         self.budgets = torch.tensor([q.max_tokens[i] for i in rows], device=d)
         # By slot:
@@ -227,8 +237,12 @@ class _Wave:
 
     def _sample(self, t: int) -> torch.Tensor:
         """Draws token t of every slot from its last state and records it."""
-        token, logprob, entropy = self.sampler.draw(self.state, t)
-        for into, new in ((self.tokens, token), (self.logprobs, logprob), (self.entropies, entropy)):
+        named = self.top is not None and t < self.top.shape[0]
+        token, logprob, entropy, *top = self.sampler.draw(self.state, t, self.q.top if named else 0)
+        records = [(self.tokens, token), (self.logprobs, logprob), (self.entropies, entropy)]
+        if self.top is not None and top:
+            records.append((self.top, top[0]))
+        for into, new in records:
             if self.row is None:
                 into[t] = new
             else:

@@ -14,6 +14,7 @@ from .errors import EngineError, ProtocolError, bad_request
 
 ROLES = ("policy", "reference", "critic")
 OUTPUTS = ("logprob", "entropy", "value")
+MOST_TOP = 20  # likeliest tokens that a call can ask for
 
 
 def _text(v: Any) -> bool:
@@ -54,7 +55,10 @@ CALLS: dict[str, _Spec] = {
     "save": _Spec({**_ROLE, "dir": _text}),
     "saved": _Spec({**_ROLE, "digest": _text}),
     "generate": _Spec(
-        {**_ROLE, "temperature": _number, "top_k": _integer, "top_p": _number, "min_p": _number, "stop": _integers},
+        {
+            **_ROLE, "temperature": _number, "top_k": _integer, "top_p": _number, "min_p": _number, "stop": _integers,
+            "top": _integer, "top_tokens": _integer,
+        },
         {**_TOKENS, "streams": "U64", "max_tokens": "I32"},
     ),
     "forward": _Spec({**_ROLE, "temperature": _number, "outputs": _texts, "keep": _flag}, _TOKENS),
@@ -131,6 +135,8 @@ def check(r: Request) -> EngineError | None:
             return bad_request("temperature", f"temperature is {t}")
     if "top_k" in f and not 0 <= f["top_k"] < 1 << 31:
         return bad_request("top_k", f"top_k is {f['top_k']}")
+    if "top" in f and not (f["top"] == 0 or 0 < f["top"] <= MOST_TOP and 0 < f["top_tokens"] < 1 << 31):
+        return bad_request("top", f"{f['top']} likeliest tokens at the first {f['top_tokens']}")
     for k in ("top_p", "min_p"):
         if k in f and not 0 <= f[k] <= 1:
             return bad_request(k, f"{k} is {f[k]}")

@@ -71,16 +71,17 @@ class Sampler:
             self._u, self._first = draws.uniforms(self._streams, t, _AHEAD), t
         return self._u[t - self._first]
 
-    def draw(self, state: torch.Tensor, t: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Token t of every row from its last state [n, H], its log-probability and entropy. t counts from follow."""
+    def draw(self, state: torch.Tensor, t: int, top: int = 0) -> tuple[torch.Tensor, ...]:
+        """Token t of every row from its last state [n, H], its log-probability and entropy, and with top the
+        log-probabilities [n, top] of the likeliest tokens. t counts from follow."""
         u = self._uniform(t) if self._temperature else None
         parts = [
-            self._of_chunk(state[i : i + self._rows], None if u is None else u[i : i + self._rows])
+            self._of_chunk(state[i : i + self._rows], None if u is None else u[i : i + self._rows], top)
             for i in range(0, len(state), self._rows)
         ]
-        return parts[0] if len(parts) == 1 else tuple(torch.cat(x) for x in zip(*parts))  # type: ignore[return-value]
+        return parts[0] if len(parts) == 1 else tuple(torch.cat(x) for x in zip(*parts))
 
-    def _of_chunk(self, state: torch.Tensor, u: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    def _of_chunk(self, state: torch.Tensor, u: torch.Tensor | None, top: int) -> tuple[torch.Tensor, ...]:
         z = self._logits(state)
         if self._temperature not in (0, 1):
             z *= 1.0 / self._temperature
@@ -89,6 +90,15 @@ class Sampler:
         logp = torch.log_softmax(z, 1)
         p = logp.exp()
         token = z.argmax(1) if u is None else draws.invert(p, u)
+        named = _likeliest(logp, top)
         if self._truncation:
             logp = logp.masked_fill(p == 0, 0.0)  # 0 · log 0 is 0 in the entropy
-        return token, logp.gather(1, token[:, None])[:, 0], p.mul_(logp).sum(1).neg_()
+        return token, logp.gather(1, token[:, None])[:, 0], p.mul_(logp).sum(1).neg_(), *named
+
+
+def _likeliest(logp: torch.Tensor, top: int) -> tuple[torch.Tensor, ...]:
+    """The top greatest values of each row, the greatest first; −∞ in the places of tokens that there are not."""
+    if not top:
+        return ()
+    values = logp.topk(min(top, logp.shape[1]), 1).values
+    return (torch.nn.functional.pad(values, (0, top - values.shape[1]), value=-torch.inf),)

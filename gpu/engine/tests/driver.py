@@ -173,13 +173,15 @@ class Host:
         top_k: int = 0,
         top_p: float = 0.0,
         min_p: float = 0.0,
+        top: int = 0,
+        top_tokens: int = 0,
     ) -> list[dict[str, Any]]:
         budgets = [budget] * len(rows) if isinstance(budget, int) else budget
         a = flat(rows) | {
             "streams": torch.tensor(streams, dtype=torch.uint64),
             "max_tokens": torch.tensor(budgets, dtype=torch.int32),
         }
-        limits = dict(top_k=top_k, top_p=top_p, min_p=min_p)
+        limits = dict(top_k=top_k, top_p=top_p, min_p=min_p, top=top, top_tokens=top_tokens)
         _, g = self.call("generate", a, role="policy", temperature=temperature, **limits, stop=list(stop))
         out, at = [], 0
         for i, n in enumerate(g["lengths"].tolist()):
@@ -192,6 +194,8 @@ class Host:
                     "finish": int(g["finish"][i]),
                 }
             )
+            if top:
+                out[-1]["top"] = g["top"].reshape(len(rows), top_tokens, top)[i, :n]
             at += n
         assert at == len(g["tokens"])
         return out

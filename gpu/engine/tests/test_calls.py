@@ -51,13 +51,15 @@ class Engine(unittest.TestCase):
         self.assertEqual(self.refused("forward", flat([[1, VOCAB]]), **forward), ("bad_request", "tokens"))
         self.assertEqual(self.refused("forward", flat([[1, -1]]), **forward), ("bad_request", "tokens"))
         self.assertEqual(self.refused("forward", flat([[1] * 257]), **forward), ("bad_request", "lengths"))
-        generate = dict(role="policy", temperature=1, top_k=0, top_p=0, min_p=0, stop=[])
+        generate = dict(role="policy", temperature=1, top_k=0, top_p=0, min_p=0, stop=[], top=0, top_tokens=0)
         asked = {
             **flat(rows),
             "streams": torch.zeros(2, dtype=torch.uint64),
             "max_tokens": torch.full((2,), 3, dtype=torch.int32),
         }
         self.assertEqual(self.refused("generate", asked, **{**generate, "stop": [VOCAB]}), ("bad_request", "stop"))
+        for named in (dict(top=21, top_tokens=1), dict(top=-1, top_tokens=1), dict(top=3, top_tokens=0)):
+            self.assertEqual(self.refused("generate", asked, **{**generate, **named}), ("bad_request", "top"))
         for limit, value in {"top_k": -1, "top_p": 1.5, "min_p": -0.1}.items():
             self.assertEqual(self.refused("generate", asked, **{**generate, limit: value}), ("bad_request", limit))
         self.assertEqual(
@@ -161,8 +163,9 @@ class Cancel(unittest.TestCase):
         }
         forward = dict(role="policy", temperature=1, outputs=["logprob"], keep=True)
         kept_whole, _ = h.forward(rows, ("logprob",), keep=True)
+        generate = dict(role="policy", temperature=1, top_k=0, top_p=0, min_p=0, stop=[], top=0, top_tokens=0)
         for call, arrays, fields in (
-            ("generate", asked, dict(role="policy", temperature=1, top_k=0, top_p=0, min_p=0, stop=[])),
+            ("generate", asked, generate),
             ("forward", flat(rows), forward),
             (
                 "backward",

@@ -124,6 +124,26 @@ class Generate(unittest.TestCase):
                 self.assertLess(u, c[token] + 1e-5)
                 self.assertGreater(u, (c[token - 1] if token else 0) - 1e-5)
 
+    def test_likeliest_tokens(self):
+        h, (dir, m) = host(), model("qwen3 tied")
+        h.load(dir)
+        rows, streams = random_rows(7, VOCAB, 3, 9, 20), [1, 2, 3]
+        for temperature, limits in ((1.0, {}), (0.5, {}), (0, {}), (1.0, dict(top_k=3))):
+            with self.subTest(temperature=temperature, **limits):
+                plain = h.generate(rows, streams, 6, temperature, **limits)
+                named = h.generate(rows, streams, 6, temperature, **limits, top=5, top_tokens=4)
+                for row, x, y in zip(rows, plain, named):
+                    self.assertEqual(x["tokens"], y["tokens"])
+                    self.assertTrue(torch.equal(x["logprobs"], y["logprobs"]))
+                    with torch.no_grad():
+                        z = m(torch.tensor([row + y["tokens"]])).logits[0].double() / (temperature or 1)
+                    for t, top in enumerate(y["top"]):
+                        want = z[len(row) + t - 1].log_softmax(-1).topk(5).values
+                        if limits:
+                            want[3:] = -torch.inf
+                            want -= want[:3].logsumexp(0)
+                        torch.testing.assert_close(top.double(), want, atol=1e-4, rtol=0)
+
     def test_truncation_leaves_the_likeliest_tokens(self):
         h, (dir, m) = host(), model("qwen3 tied")
         h.load(dir)

@@ -24,7 +24,8 @@ class Processes(unittest.TestCase):
             }
             begin = time.monotonic()
             while not any(b["at"] for b in h.beats) and time.monotonic() < begin + 30:
-                h.call("generate", asked, role="policy", temperature=1, top_k=0, top_p=0, min_p=0, stop=[])
+                limits = dict(top_k=0, top_p=0, min_p=0, top=0, top_tokens=0)
+                h.call("generate", asked, role="policy", temperature=1, stop=[], **limits)
             beat = next(b for b in h.beats if b["at"])
             self.assertEqual(set(beat), {"type", "at", "phase", "ticks", "done", "total", "memory"})
             self.assertEqual(beat["phase"], "generate" if beat["at"] > 1 else "load")
@@ -43,6 +44,8 @@ class Processes(unittest.TestCase):
                 top_p=0,
                 min_p=0,
                 stop=[],
+                top=0,
+                top_tokens=0,
             )
         finally:
             begin = time.monotonic()

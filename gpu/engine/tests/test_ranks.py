@@ -112,8 +112,9 @@ class TwoRanks(unittest.TestCase):
             "streams": torch.zeros(300, dtype=torch.uint64),
             "max_tokens": torch.full((300,), 150, dtype=torch.int32),
         }
+        generate = dict(role="policy", temperature=1, top_k=0, top_p=0, min_p=0, stop=[], top=0, top_tokens=0)
         for call, arrays, fields in (
-            ("generate", asked, dict(role="policy", temperature=1, top_k=0, top_p=0, min_p=0, stop=[])),
+            ("generate", asked, generate),
             ("forward", flat(rows * 3), dict(role="policy", temperature=1, outputs=["logprob"], keep=False)),
         ):
             id = h.start(call, arrays, **fields)

@@ -42,10 +42,13 @@ func (g *Matmul) GemmPacked(m int, a []float32, lda int, b Packed, from, to int,
 	}
 }
 
-// GemmPanels sets the m×n matrix C to alpha·A·B, A being m×k and B panels of [k][16] that begin step floats apart,
-// as a caller keeps them; n is a multiple of 16. k is one block, however long.
+// BlockK is the number of products that Gemm and GemmPacked add up before they add the sum to an element of C.
+const BlockK = blockK
+
+// GemmPanels sets the m×n matrix C to alpha·A·B, or adds it, A being m×k and B panels of [k][16] that begin step floats
+// apart, as a caller keeps them; n is a multiple of 16. k is one block, however long.
 func (g *Matmul) GemmPanels(
-	m, n, k int, alpha float32, a []float32, lda int, b []float32, step int, c []float32, ldc int,
+	m, n, k int, alpha float32, a []float32, lda int, b []float32, step int, add bool, c []float32, ldc int,
 ) {
 	if m == 0 || n == 0 || k == 0 {
 		return
@@ -55,7 +58,7 @@ func (g *Matmul) GemmPanels(
 	check("C", false, m, n, ldc, len(c))
 	checkColumns(0, n, n/tileCols*tileCols)
 	p := product{m: m, alpha: alpha, a: a, lda: lda, c: c, ldc: ldc}
-	g.block(&p, b, step, interval{0, k}, n, false)
+	g.block(&p, b, step, interval{0, k}, n, add)
 }
 
 func checkColumns(from, to, n int) {

@@ -57,6 +57,9 @@ func Run(t *testing.T, p protocol.Protocol) {
 	t.Run("contexts", s.contexts)
 	t.Run("text from outside", s.outside)
 	t.Run("responses", s.responses)
+	if asks, ok := p.(protocol.Summarizer); ok {
+		t.Run("summaries", func(t *testing.T) { s.summaries(t, asks) })
+	}
 }
 
 // suite is the protocol under test, with the tokenizer that a policy of its own would have.
@@ -309,13 +312,18 @@ func (s *suite) conversation(text string) string {
 	tools := []protocol.Tool{protocol.Python, {Name: "search", Description: text, Parameters: named}}
 	out := s.p.Context(protocol.View{Instruction: text, Task: text, Tools: tools})
 	limit := protocol.Limit{Bytes: 12}
+	printed := text
+	if s.spec.RawPrograms {
+		printed = "plain"
+	}
 	ran, failed := env.ToolCall{Code: "1"}, env.ToolCall{Name: "search"}
-	refused := env.ToolCall{Error: env.CallUnknownTool, Message: text}
+	refused := env.ToolCall{Error: env.CallUnknownTool, Message: printed}
 	round := protocol.Round{Calls: []env.ToolCall{ran, failed, refused, ran}, Bodies: []string{
-		s.p.Body(protocol.Limit{}, ran, &protocol.Result{Output: text, Errors: text}),
+		s.p.Body(protocol.Limit{}, ran, &protocol.Result{Output: printed, Errors: printed}),
 		s.p.Body(protocol.Limit{}, failed, &protocol.Result{Output: text, Errors: text, Failed: true}),
 		s.p.Body(protocol.Limit{}, refused, nil),
-		s.p.Body(limit, ran, &protocol.Result{Output: text}),
+		s.p.Body(limit, ran, &protocol.Result{Output: printed}),
+		s.p.Body(limit, failed, &protocol.Result{Output: text}),
 	}}
 	for _, end := range append([]string{s.spec.EndOfTurn}, s.spec.Stops...) {
 		round.Response = end

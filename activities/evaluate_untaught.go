@@ -1,0 +1,16 @@
+package activities
+
+import (
+	"context"
+
+	"github.com/ropewalk/ropewalk/activities/api"
+)
+
+// EvaluateUntaught is Evaluate for the policy before the warm start: a stage of its own, so that no reader takes its
+// rows for those of the first policy.
+type EvaluateUntaught struct{ *Deps }
+
+// Execute commits one row for each episode, and the episodes' turns, and returns the summary.
+func (a EvaluateUntaught) Execute(ctx context.Context, in api.EvaluateInput) (api.Evaluated, error) {
+	return Evaluate(a).evaluate(ctx, in, api.StageUntaught)
+}

@@ -1,0 +1,100 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/internal/pretrained"
+	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// modelsKept bounds the models whose tokenizers a worker remembers.
+const modelsKept = 8
+
+// model returns what a run needs of its pinned model besides the weights.
+func (r *resolver) model(ctx context.Context, recipe *recipes.Recipe) (*pretrained.Model, error) {
+	p := recipe.Policy.Pinned
+	if p == nil {
+		return nil, refuse(api.FailBadInput, "policy.checkpoint: the model at %s is not taken into the store yet",
+			recipe.Policy.Checkpoint)
+	}
+	if m, ok := r.models.find(p.Inputs); ok {
+		return m, nil
+	}
+	manifest, _, err := r.pinnedModel(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	files, err := smallFiles(ctx, r.record, *manifest.Checkpoint)
+	if err != nil {
+		return nil, err
+	}
+	m, err := pretrained.Read(files)
+	if err != nil {
+		return nil, refuse(api.FailBadInput, "policy.checkpoint: %v", err)
+	}
+	r.models.put(p.Inputs, &m)
+	return &m, nil
+}
+
+// pinnedModel finds the manifest that holds a pinned model.
+func (r *resolver) pinnedModel(ctx context.Context, p *recipes.Pinned) (schema.Manifest, schema.Ref, error) {
+	m, ref, found, err := r.record.Lookup(ctx, schema.AtWarmStart(p.Inputs))
+	if err != nil {
+		return m, ref, err
+	}
+	if !found || m.Checkpoint == nil || m.Checkpoint.Digest != p.Digest {
+		return m, ref, refuse(api.FailCorrupt, "policy.pinned: %s holds no model of digest %s",
+			schema.AtWarmStart(p.Inputs).ManifestKey(), p.Digest)
+	}
+	return m, ref, nil
+}
+
+// smallFiles reads a checkpoint's configuration and tokenizer.
+func (r records) smallFiles(ctx context.Context, c schema.Checkpoint) (map[string][]byte, error) {
+	return smallFiles(ctx, r.Record, c)
+}
+
+func smallFiles(ctx context.Context, record *commit.Writer, c schema.Checkpoint) (map[string][]byte, error) {
+	wanted := map[string]bool{}
+	for _, name := range pretrained.Small() {
+		wanted[name] = true
+	}
+	out := map[string][]byte{}
+	for _, f := range c.Files {
+		if !wanted[f.Name] {
+			continue
+		}
+		data, err := record.ReadBlob(ctx, c.Key(f), f.Digest)
+		if err != nil {
+			return nil, fmt.Errorf("checkpoint file %s: %w", f.Name, err)
+		}
+		out[f.Name] = data
+	}
+	return out, nil
+}
+
+// tokenizerDigest identifies the tokenizer of a recipe's policy by its file.
+func (r *resolver) tokenizerDigest(ctx context.Context, recipe *recipes.Recipe) (string, error) {
+	const name = "tokenizer.json"
+	if p := recipe.Policy.Pinned; p != nil {
+		m, _, err := r.pinnedModel(ctx, p)
+		if err != nil {
+			return "", err
+		}
+		for _, f := range m.Checkpoint.Files {
+			if f.Name == name {
+				return f.Digest, nil
+			}
+		}
+		return "", fmt.Errorf("%s has no %s", m.Checkpoint.Prefix, name)
+	}
+	t, err := r.tokenizer(recipe)
+	if err != nil {
+		return "", err
+	}
+	return schema.Digest(t.Files()[name]), nil
+}

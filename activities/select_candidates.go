@@ -1,0 +1,66 @@
+package activities
+
+import (
+	"context"
+
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/env"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// SelectCandidates decides which training tasks a given model answers, where the recipe filters tasks by difficulty:
+// all that pass the other filters. It commits a row for each task, and the model if that is a folder, so that any
+// worker can have it answer.
+type SelectCandidates struct{ *Deps }
+
+// mostAnswerShards bounds the activities in the history of a run, which has six events for each.
+const mostAnswerShards = 1000
+
+// Execute refuses a recipe whose other filters drop every task.
+func (a SelectCandidates) Execute(ctx context.Context, in api.Scope) (api.Candidates, error) {
+	out := api.Candidates{}
+	s := spec{scope: in, stage: api.StageCandidates, turn: -1, shard: -1}
+	err := execute(ctx, a.Deps, s, &out, &out.Done, func(ctx context.Context, w *draft) error {
+		recipe, err := a.recipe(ctx, in)
+		if err != nil {
+			return err
+		}
+		world, list, err := a.lister(recipe)
+		if err != nil {
+			return err
+		}
+		tasks, err := list.Tasks(ctx, env.Train)
+		if err != nil {
+			return err
+		}
+		w.manifest.Note = map[string]string{}
+		filters, err := PrepareData(a).filters(ctx, w, in, recipe, list)
+		if err != nil {
+			return err
+		}
+		kept := api.DataPrepared{}
+		rows := taskRows(tasks, filters.Apply(tasks), &kept)
+		if kept.Kept == 0 {
+			return dropsAll(len(tasks), world, kept)
+		}
+		if out.Model, err = a.answerer(ctx, w, in, recipe); err != nil {
+			return err
+		}
+		out.Tasks = kept.Kept
+		out.Shards = answerShards(kept.Kept, recipe.Data.Difficulty.ShardTasks)
+		w.timing.Rows = int64(len(rows))
+		return put(ctx, w, rows)
+	})
+	if out.Model.Manifest == (schema.Ref{}) {
+		out.Model.Manifest = out.Manifest
+	}
+	return out, err
+}
+
+// answerShards is how many activities answer the tasks.
+func answerShards(tasks, each int) int { return min((tasks+each-1)/each, mostAnswerShards) }
+
+// shardOf returns the places of a shard: consecutive, and as many in each shard as can be.
+func shardOf(places []int, shard, shards int) []int {
+	return places[shard*len(places)/shards : (shard+1)*len(places)/shards]
+}

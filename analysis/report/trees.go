@@ -1,0 +1,272 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ropewalk/ropewalk/analysis/report/chart"
+	"github.com/ropewalk/ropewalk/rl/diagnose"
+)
+
+// treeQuestions are those about the trees of a run with rollout.tree.
+var treeQuestions = []Question{
+	{"trees", `select count(*) as n from branches where run = RUN`},
+	{"tree_tokens", `with made as (
+  select step, sum(len(token_ids) - context_tokens) as tokens from turns where run = RUN group by step
+), called as (
+  select step, count(*) as calls from tool_calls where run = RUN and excluded is null group by step
+), leaves as (
+  select step, sum(response_tokens) as tokens, sum(tool_calls) as calls from trajectories where run = RUN group by step
+)
+select step, m.tokens as generated, l.tokens as in_leaves, m.tokens / nullif(l.tokens, 0) as share,
+  c.calls as called, l.calls as calls_in_leaves
+from made m join leaves l using (step) left join called c using (step) order by step`},
+	{"tree_decisions", `select step, corr(change, (copies > 0)::int) as correlation, avg((copies > 0)::int) as branched,
+  avg((change > 0)::int) as rising, count(*) as decisions
+from branches where run = RUN and probability is not null group by step order by step`},
+	{"tree_chains", `select step, group_id, string_agg(copies, ' ' order by turn) as copies,
+  string_agg((change > 0)::int, ' ' order by turn) as rising
+from branches where run = RUN and change is not null and role <> 'monitor'
+group by step, group_id, trajectory_id order by step, group_id, trajectory_id`},
+	{"tree_groups", `select step, role, count(distinct trajectory_id) as trajectories
+from branches where run = RUN group by step, role order by step, role`},
+	{"tree", `with pick as (
+  select step, group_id from branches where run = RUN group by all
+  order by step desc, count(parent) desc, group_id limit 1
+)
+select b.step, b.group_id, b.trajectory_id, b.turn, b.role, b.parent, b.copies, b.change, r.success, t.finish
+from branches b join pick using (step, group_id)
+  left join rewards r on r.run = b.run and r.step = b.step and r.trajectory_id = b.trajectory_id
+  left join trajectories t on t.run = b.run and t.step = b.step and t.trajectory_id = b.trajectory_id
+where b.run = RUN order by b.trajectory_id, b.turn`},
+}
+
+const noTrees = "No tree is committed yet."
+
+// Colours of what trees show.
+const (
+	colorRising, colorFalling, colorNothing = 4, 1, 12
+	colorSolved, colorUnsolved              = 2, 4
+)
+
+var treeTokens = figure{
+	id: "tree-tokens", title: "Tokens generated and tokens in the leaves", asks: []string{"tree_tokens"},
+	empty: noTrees,
+	note: "A token that several trajectories share was generated once and is in each of them. Generated tokens " +
+		"include those of monitored trajectories that are no leaf.",
+	draw: func(d data, f *Figure) error {
+		a := d.answers["tree_tokens"]
+		thinned(chart.Chart{Title: f.Title, XLabel: "step", YLabel: "tokens of responses", FromZero: true,
+			Lines: []chart.Series{
+				{Name: "in the leaves", Color: 1, X: a.steps(), Y: a.column("in_leaves")},
+				{Name: "generated", Color: 2, X: a.steps(), Y: a.column("generated")},
+			}}, f)
+		f.Note += fmt.Sprintf(" Over all steps, the tokens generated are %s of the leaves', and the tool calls that "+
+			"ran are %s of the leaves'.",
+			percent(total(a, "generated")/total(a, "in_leaves")),
+			percent(total(a, "called")/total(a, "calls_in_leaves")))
+		return nil
+	},
+}
+
+// total adds up a column; values that are missing count as 0.
+func total(a answer, column string) (sum float64) {
+	for _, v := range a.column(column) {
+		if !math.IsNaN(v) {
+			sum += v
+		}
+	}
+	return sum
+}
+
+var treeRoles = figure{
+	id: "tree-roles", title: "Roots and branches", asks: []string{"tree_groups"}, empty: noTrees,
+	note: "Trajectories that started at the prompt, and those that started in the middle of another.",
+	draw: func(d data, f *Figure) error {
+		a := d.answers["tree_groups"]
+		colors := map[string]int{"root": 1, "branch": 2, "monitor": 12}
+		steps, roles, values := a.pivot("role", "trajectories", 0)
+		slices.SortFunc(roles, func(x, y string) int { return colors[x] - colors[y] })
+		var stack []chart.Series
+		for _, name := range roles {
+			stack = append(stack, chart.Series{Name: name, Color: colors[name], X: steps, Y: values[name]})
+		}
+		thinned(chart.Chart{Title: f.Title, XLabel: "step", YLabel: "trajectories", Stack: stack}, f)
+		return nil
+	},
+}
+
+// branches diagnoses how the decisions of all steps opened branches; of names a column of tree_chains whose positive
+// numbers count.
+func branches(d data, of string) (diagnose.BranchReport, error) {
+	a, all := d.answers["tree_chains"], diagnose.Branches{}
+	for i := range a.rows() {
+		chain := diagnose.Chain{Prompt: a.text(i, "step") + "/" + a.text(i, "group_id")}
+		for text := range strings.FieldsSeq(a.text(i, of)) {
+			n, err := strconv.Atoi(text)
+			if err != nil {
+				return diagnose.BranchReport{}, err
+			}
+			chain.Children = append(chain.Children, n)
+		}
+		if err := all.Add(chain); err != nil {
+			return diagnose.BranchReport{}, err
+		}
+	}
+	return all.Report(), nil
+}
+
+// counted makes bars of a histogram.
+func counted(bins []diagnose.Bin, one, several string) (out []chart.Bar) {
+	for i, b := range bins {
+		name := fmt.Sprintf("%d %s", b.Value, several)
+		if b.Value == 1 {
+			name = "1 " + one
+		}
+		if i >= mostSizes {
+			out[mostSizes-1].Name = fmt.Sprintf("%d %s or more", bins[mostSizes-1].Value, several)
+			out[mostSizes-1].Value += float64(b.Count)
+			continue
+		}
+		out = append(out, chart.Bar{Name: name, Color: 1, Value: float64(b.Count)})
+	}
+	return out
+}
+
+var treeSpread = figure{
+	id: "tree-spread", title: "Trajectories of a group that branch", asks: []string{"tree_chains"}, empty: noTrees,
+	draw: func(d data, f *Figure) error {
+		r, err := branches(d, "copies")
+		if err != nil {
+			return err
+		}
+		f.Note = fmt.Sprintf("Groups, by how many of their trajectories opened a branch. A rollout that collapses "+
+			"gives its branches to one to three trajectories (AEPO figures 3 and 7). %s branches come from %s "+
+			"trajectories; %s of all trajectories branched.", plainNumber(float64(r.Branches)),
+			plainNumber(r.Branched*float64(r.Chains)), percent(r.Branched))
+		f.SVG = chart.Bars(f.Title, counted(r.Spread, "trajectory", "trajectories"))
+		return nil
+	},
+}
+
+var treeRuns = figure{
+	id: "tree-runs", title: "Consecutive high-entropy turns", asks: []string{"tree_chains"}, empty: noTrees,
+	draw: func(d data, f *Figure) error {
+		r, err := branches(d, "rising")
+		if err != nil {
+			return err
+		}
+		opened, err := branches(d, "copies")
+		if err != nil {
+			return err
+		}
+		f.Note = fmt.Sprintf("Runs of turns after tool results whose entropy is above that of the trajectory's first "+
+			"response, by their length (AEPO figure 3). %s of such turns are in runs of two or more, and so are %s of "+
+			"the turns that branched.", percent(r.Consecutive), percent(opened.Consecutive))
+		f.SVG = chart.Bars(f.Title, counted(r.Runs, "turn", "turns"))
+		return nil
+	},
+}
+
+var treeDecisions = figure{
+	id: "tree-decisions", title: "Entropy and branching", asks: []string{"tree_decisions"}, empty: noTrees,
+	note: "The correlation of the change of entropy with the decision to branch, the share of decisions that " +
+		"branched, and the share with a rising entropy. Only decisions that had a branch left in their budget count.",
+	draw: func(d data, f *Figure) error {
+		a := d.answers["tree_decisions"]
+		thinned(chart.Chart{Title: f.Title, XLabel: "step", Lines: []chart.Series{
+			{Name: "correlation", Color: 1, X: a.steps(), Y: a.column("correlation")},
+			{Name: "branched", Color: 2, X: a.steps(), Y: a.column("branched")},
+			{Name: "rising entropy", Color: 4, X: a.steps(), Y: a.column("rising"), Dashed: true},
+		}}, f)
+		return nil
+	},
+}
+
+var oneTree = figure{
+	id: "tree", title: "One tree", asks: []string{"tree"}, empty: noTrees,
+	draw: func(d data, f *Figure) error {
+		a := d.answers["tree"]
+		f.Note = fmt.Sprintf("The group of step %s with the most branches, %s. Each line is a trajectory; a branch "+
+			"starts after the tool result that it shares with the line above. A mark is a turn.", a.text(0, "step"),
+			a.text(0, "group_id"))
+		tree := chart.Tree{Title: f.Title, Paths: pathsOf(a)}
+		f.SVG = tree.SVG()
+		f.Legend = []chart.Key{
+			{Name: "entropy above the first response's", Color: colorRising, Mark: "column"},
+			{Name: "entropy below it", Color: colorFalling, Mark: "column"},
+			{Name: "nothing to decide", Color: colorNothing, Mark: "column"},
+		}
+		return nil
+	},
+}
+
+// pathsOf makes the lines of a tree. A branch follows its parent, after the parent's later branches.
+func pathsOf(a answer) []chart.Path {
+	var all []chart.Path
+	var parents []string
+	at := map[string]int{}
+	for i := range a.rows() {
+		id := a.text(i, "trajectory_id")
+		k, known := at[id]
+		if !known {
+			k = len(all)
+			at[id] = k
+			p := chart.Path{Name: id[strings.LastIndexByte(id, '/')+1:], Parent: -1, From: int(a.number(i, "turn"))}
+			p.End, p.Color = endOf(a, i)
+			all, parents = append(all, p), append(parents, a.text(i, "parent"))
+		}
+		all[k].Turns = append(all[k].Turns, markOf(a, i))
+	}
+	var out []chart.Path
+	var visit func(k, parent int)
+	visit = func(k, parent int) {
+		p := all[k]
+		p.Parent = parent
+		here := len(out)
+		out = append(out, p)
+		for c := len(all) - 1; c > k; c-- { // later branches first, so that no line crosses another's
+			if parent, known := at[parents[c]]; known && parent == k {
+				visit(c, here)
+			}
+		}
+	}
+	for k := range all {
+		if parents[k] == "" {
+			visit(k, -1)
+		}
+	}
+	return out
+}
+
+// endOf says how a trajectory ended.
+func endOf(a answer, row int) (text string, color int) {
+	switch {
+	case a.text(row, "role") == "monitor":
+		return "measured only", colorNothing
+	case a.text(row, "success") == "true":
+		return "solved", colorSolved
+	}
+	if finish := a.text(row, "finish"); finish != "" {
+		return finish, colorUnsolved
+	}
+	return "given up", colorNothing
+}
+
+// markOf is the mark of a turn.
+func markOf(a answer, row int) chart.PathTurn {
+	change := a.number(row, "change")
+	out := chart.PathTurn{Color: colorNothing, Note: "turn " + a.text(row, "turn")}
+	if math.IsNaN(change) {
+		return out
+	}
+	out.Color = colorFalling
+	if change > 0 {
+		out.Color = colorRising
+	}
+	out.Note += fmt.Sprintf(": ΔH %s, %s branches", chart.Value(change, chart.Plain), a.text(row, "copies"))
+	return out
+}

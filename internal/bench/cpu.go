@@ -1,0 +1,115 @@
+package bench
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// ticksPerSecond is the unit of processor times in /proc: sysconf(_SC_CLK_TCK), which is 100 on every Linux.
+const ticksPerSecond = 100
+
+// Meter samples how much processor time all processes of a program have used, with their descendants and those that
+// have ended. Make one with Watch.
+type Meter struct {
+	mu      sync.Mutex
+	samples []usedBy // in order of time
+}
+
+// usedBy is the processor time in seconds that was used up to a time.
+type usedBy struct {
+	at   time.Time
+	used float64
+}
+
+// meterPeriod is the time between two samples of Watch. The times in /proc have steps of 10 ms.
+const meterPeriod = 10 * time.Millisecond
+
+// Watch samples the processes whose command line is a path with the given arguments, until ctx ends. Processes that
+// start later count from their start.
+func Watch(ctx context.Context, path string, args ...string) *Meter {
+	return WatchEvery(ctx, meterPeriod, path, args...)
+}
+
+// WatchEvery is Watch with another period, for runs so long that frequent samples would cost more than they tell.
+func WatchEvery(ctx context.Context, period time.Duration, path string, args ...string) *Meter {
+	m := &Meter{}
+	want := strings.Join(append([]string{path}, args...), "\x00")
+	go func() {
+		for ctx.Err() == nil {
+			m.sample(want)
+			select {
+			case <-ctx.Done():
+			case <-time.After(period):
+			}
+		}
+	}()
+	return m
+}
+
+func (m *Meter) sample(want string) {
+	now := time.Now()
+	all, err := readStats()
+	if err != nil {
+		return // a process that ended between two reads; the next sample has its time
+	}
+	var used float64
+	for pid := range all {
+		line, _ := os.ReadFile(filepath.Join(proc(pid), "cmdline"))
+		if !strings.HasPrefix(string(line), want) {
+			continue
+		}
+		for other, s := range all {
+			if descends(all, other, pid) {
+				used += float64(s.ticks) / ticksPerSecond
+			}
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if n := len(m.samples); n > 0 {
+		used = max(used, m.samples[n-1].used) // a descendant that has ended and was not collected yet
+	}
+	m.samples = append(m.samples, usedBy{now, used})
+}
+
+// Used returns the processor seconds that were used between two times.
+func (m *Meter) Used(from, to time.Time) float64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return max(0, m.by(to)-m.by(from))
+}
+
+// by returns the processor seconds up to a time, on a straight line between two samples.
+func (m *Meter) by(t time.Time) float64 {
+	for i, s := range m.samples {
+		if s.at.Before(t) {
+			continue
+		}
+		if i == 0 {
+			return s.used
+		}
+		before := m.samples[i-1]
+		share := float64(t.Sub(before.at)) / float64(s.at.Sub(before.at))
+		return before.used + share*(s.used-before.used)
+	}
+	if n := len(m.samples); n > 0 {
+		return m.samples[n-1].used
+	}
+	return 0
+}
+
+// ticksOf sums the processor times of a process and of its children that it has collected, from the fields of
+// proc_pid_stat(5) after the name.
+func ticksOf(fields [][]byte) (ticks int64) {
+	const user, collected = 11, 14 // fields 14 and 17 of the man page
+	for _, f := range fields[user : collected+1] {
+		n, _ := strconv.ParseInt(string(f), 10, 64)
+		ticks += n
+	}
+	return ticks
+}

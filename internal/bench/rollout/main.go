@@ -1,0 +1,117 @@
+// Command rollout measures how well rollouts use the machine. It trains the quickstart for some steps, with interleaved
+// and with staged shards by turns, and reports for each step the time from its first generated turn to its last tool
+// call, next to the processor seconds that the worker and its sandbox used in that time.
+//
+// The *bound* of a step is its processor seconds divided by the cores: no order of the same work ends earlier. The
+// *ratio* is the step's time divided by its bound.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/ropewalk/ropewalk/internal/bench"
+)
+
+// The goals of the main job on two quiet cores.
+const (
+	mostRatio         = 1.15
+	mostOrchestration = 0.05
+)
+
+// modes are measured by turns, so that other load affects both alike.
+var modes = []string{"interleaved", "staged"}
+
+// outcome is what `ropewalk run --json` prints, as far as this program reads it.
+type outcome struct {
+	Run           string  `json:"run_id"`
+	RLSeconds     float64 `json:"rl_seconds"`
+	Orchestration float64 `json:"orchestration_share"`
+	Digest        string  `json:"checkpoint_digest"`
+}
+
+// measured is one run.
+type measured struct {
+	outcome
+	Mode  string  `json:"mode"`
+	Steps []step  `json:"steps"`
+	Ratio float64 `json:"ratio"` // median over the steps
+}
+
+func main() { bench.Main("rollout", run) }
+
+func run(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("rollout", flag.ContinueOnError)
+	out := flags.String("out", ".ropewalk/bench/rollout.json", "file for the JSON object")
+	binary := flags.String("binary", "bin/ropewalk", "the program")
+	recipe := flags.String("recipe", "recipes/quickstart.yaml", "the recipe")
+	steps := flags.Int("steps", 12, "steps of each run")
+	rounds := flags.Int("rounds", 3, "runs of each mode")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *steps < 2 || *rounds < 1 {
+		return errors.New("at least 2 steps and 1 round: the first step of a run is left out")
+	}
+	path, err := filepath.Abs(*binary)
+	if err != nil {
+		return err
+	}
+	program := bench.Program{Path: path, Progress: os.Stderr}
+	var all []measured
+	for range *rounds {
+		for _, mode := range modes {
+			m, err := measure(ctx, program, *recipe, mode, *steps)
+			if err != nil {
+				return err
+			}
+			all = append(all, m)
+		}
+	}
+	medians := summarise(all)
+	fmt.Print(table(medians))
+	return bench.Write(*out, map[string]any{"runs": all, "medians": medians, "cores": runtime.NumCPU(),
+		"failed": failed(medians)})
+}
+
+// measure trains with one mode.
+func measure(ctx context.Context, program bench.Program, recipe, mode string, steps int) (measured, error) {
+	m := measured{Mode: mode}
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	meter := bench.Watch(watching, program.Path, "worker")
+	if err := program.Run(ctx, &m.outcome, "run", recipe, "--json", "--set", "rollout.mode="+mode, "--set",
+		"steps="+strconv.Itoa(steps), "--set", "evaluation.problems=30"); err != nil {
+		return m, err
+	}
+	stop()
+	var read struct {
+		Rows [][]float64 `json:"rows"`
+	}
+	query := fmt.Sprintf(`select step, min(start_micros)::double, max(coalesce(end_micros, start_micros))::double,
+		sum(tokens)::double from timings where run = '%s' and kind = 'activity' and step > 1
+		and stage in ('rollout', 'sandbox') group by step order by step`, m.Run)
+	if err := program.Run(ctx, &read, "sql", "--json", query); err != nil {
+		return m, err
+	}
+	var ratios []float64
+	for _, row := range read.Rows {
+		from, to := time.UnixMicro(int64(row[1])), time.UnixMicro(int64(row[2]))
+		s := step{Step: int(row[0]), Seconds: to.Sub(from).Seconds(), Processor: meter.Used(from, to), Tokens: row[3]}
+		s.Ratio = s.Seconds / (s.Processor / float64(runtime.NumCPU()))
+		ratios = append(ratios, s.Ratio)
+		m.Steps = append(m.Steps, s)
+	}
+	if len(ratios) == 0 {
+		return m, fmt.Errorf("run %s: its record has no times of rollouts", m.Run)
+	}
+	m.Ratio = bench.Median(ratios)
+	return m, nil
+}

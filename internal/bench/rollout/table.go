@@ -1,0 +1,87 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/ropewalk/ropewalk/internal/bench"
+)
+
+// step is the rollout of one step: from its first generated turn to its last tool call.
+type step struct {
+	Step      int     `json:"step"`
+	Seconds   float64 `json:"seconds"`
+	Processor float64 `json:"processor_seconds"` // of the worker and its sandbox
+	Ratio     float64 `json:"ratio"`
+	Tokens    float64 `json:"tokens"`
+}
+
+// median holds the medians of one mode: of all steps for a rollout, of all runs for the rest.
+type median struct {
+	Mode          string  `json:"mode"`
+	Seconds       float64 `json:"seconds"`
+	Processor     float64 `json:"processor_seconds"`
+	Ratio         float64 `json:"ratio"`
+	TokensPerS    float64 `json:"tokens_per_s"`
+	Orchestration float64 `json:"orchestration_share"`
+	RLSeconds     float64 `json:"rl_seconds"`
+}
+
+func summarise(all []measured) (out []median) {
+	for _, mode := range modes {
+		var seconds, processor, ratio, rate, orchestration, rl []float64
+		for _, m := range all {
+			if m.Mode != mode {
+				continue
+			}
+			orchestration, rl = append(orchestration, m.Orchestration), append(rl, m.RLSeconds)
+			for _, s := range m.Steps {
+				seconds, processor = append(seconds, s.Seconds), append(processor, s.Processor)
+				ratio, rate = append(ratio, s.Ratio), append(rate, s.Tokens/s.Seconds)
+			}
+		}
+		if len(seconds) == 0 {
+			continue
+		}
+		out = append(out, median{mode, bench.Median(seconds), bench.Median(processor), bench.Median(ratio),
+			bench.Median(rate), bench.Median(orchestration), bench.Median(rl)})
+	}
+	return out
+}
+
+// failed lists the goals that the interleaved runs miss.
+func failed(medians []median) []string {
+	missed := []string{}
+	for _, m := range medians {
+		if m.Mode != modes[0] {
+			continue
+		}
+		if m.Ratio > mostRatio {
+			missed = append(missed, fmt.Sprintf("a rollout takes %.2f × its bound > %.2f", m.Ratio, mostRatio))
+		}
+		if m.Orchestration > mostOrchestration {
+			missed = append(missed, fmt.Sprintf("orchestration takes %.1f%% of the RL time > %.0f%%",
+				100*m.Orchestration, 100*mostOrchestration))
+		}
+	}
+	return missed
+}
+
+func table(medians []median) string {
+	var b bytes.Buffer
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "mode\trollout\tprocessor\tratio to the bound\ttokens/s\torchestration\tRL")
+	for _, m := range medians {
+		fmt.Fprintf(w, "%s\t%.2f s\t%.2f s\t%.2f\t%.0f\t%.1f%%\t%.1f s\n", m.Mode, m.Seconds, m.Processor, m.Ratio,
+			m.TokensPerS, 100*m.Orchestration, m.RLSeconds)
+	}
+	_ = w.Flush() // a bytes.Buffer returns no error
+	if len(medians) == len(modes) {
+		fmt.Fprintf(&b, "rollout of staged / interleaved: %.2f\n", medians[1].Seconds/medians[0].Seconds)
+	}
+	for _, text := range failed(medians) {
+		fmt.Fprintf(&b, "goal missed: %s\n", text)
+	}
+	return b.String()
+}

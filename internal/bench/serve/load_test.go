@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// fake answers as a server of the dialect does, with so many tokens.
+func fake(t *testing.T, d dialect, tokens int, asked *atomic.Int64) string {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		var body map[string]any
+		if r.URL.Path != d.path || json.NewDecoder(r.Body).Decode(&body) != nil || len(body["prompt"].([]any)) != 8 {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		for range tokens {
+			fmt.Fprint(w, "data: {\"content\": \"t\", \"stop\": false}\n\n")
+		}
+		fmt.Fprintf(w, "data: {\"stop\": true, \"tokens_predicted\": %d, \"usage\": {\"completion_tokens\": %d}}\n\n",
+			tokens, tokens)
+		fmt.Fprint(w, "data: [DONE]\n\n")
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// All streams send all their requests, and an answer with another number of tokens than the one asked for is an error.
+func TestLoad(t *testing.T) {
+	w := load{words: [][]int32{{1, 2, 3}, {4}}, prompt: 8, tokens: 5}
+	for _, d := range []dialect{ropewalk, llama} {
+		var asked atomic.Int64
+		m, err := w.server("it", fake(t, d, 5, &asked), d).measure(t.Context(), 3)
+		require.NoError(t, err)
+		require.EqualValues(t, 3*perStream, asked.Load())
+		require.Len(t, m.first, 3*perStream)
+		require.Positive(t, m.rate)
+		_, err = w.server("it", fake(t, d, 4, &asked), d).measure(t.Context(), 1)
+		require.ErrorContains(t, err, "4 new tokens, want 5")
+		_, err = w.server("it", fake(t, dialect{path: "/other"}, 5, &asked), d).measure(t.Context(), 1)
+		require.ErrorContains(t, err, "400 Bad Request")
+	}
+}
+
+// Ratios are those of our server to each side, round by round.
+func TestCompare(t *testing.T) {
+	constant := func(name string, rate float64) side {
+		return side{name, func(_ context.Context, streams int) (measured, error) {
+			return measured{rate: rate * float64(streams), first: []float64{0.25}}, nil
+		}}
+	}
+	rows, err := compare(t.Context(), []side{constant("ours", 30), constant("theirs", 20)}, 4, 3)
+	require.NoError(t, err)
+	require.Equal(t, []row{
+		{Side: "ours", Streams: 4, Rounds: 3, Throughput: 120, FirstP50: 250, FirstP99: 250},
+		{Side: "theirs", Streams: 4, Rounds: 3, Throughput: 80, Ratio: 1.5, FirstP50: 250, FirstP99: 250},
+	}, rows)
+	_, err = numbers("1,x")
+	require.ErrorContains(t, err, `"x" is not a positive number`)
+}

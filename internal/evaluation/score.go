@@ -1,0 +1,55 @@
+package evaluation
+
+import (
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/schema"
+)
+
+// Score returns the mean score of the sampled episodes; ok is false if none has a score.
+func Score(rows []schema.EvaluationRow) (mean float64, ok bool) {
+	n := 0
+	for _, r := range rows {
+		if !r.Greedy && r.Score != nil {
+			mean += *r.Score
+			n++
+		}
+	}
+	if n == 0 {
+		return 0, false
+	}
+	return mean / float64(n), true
+}
+
+// ScoreRate is the mean score with its 95% interval. Each problem counts with the mean of its samples. ok is false if
+// rows have no score: their environment grades no episodes, or an earlier version wrote them.
+func ScoreRate(rows []schema.EvaluationRow, runSeed uint64) (rate api.Rate, ok bool) {
+	if _, ok := Score(rows); !ok {
+		return api.Rate{}, false
+	}
+	means := sampleMeans(rows, func(r schema.EvaluationRow) float64 {
+		if r.Score == nil {
+			return 0
+		}
+		return *r.Score
+	})
+	return Rate(means, runSeed, "score"), true
+}
+
+// sampleMeans returns the mean of a figure over each problem's sampled episodes.
+func sampleMeans(rows []schema.EvaluationRow, of func(schema.EvaluationRow) float64) []float64 {
+	sums := map[string]*tally{}
+	var order []*tally
+	for _, r := range rows {
+		if r.Greedy {
+			continue
+		}
+		t := sums[r.ProblemID]
+		if t == nil {
+			t = &tally{}
+			sums[r.ProblemID], order = t, append(order, t)
+		}
+		t.success += of(r)
+		t.n++
+	}
+	return meansOf(order)
+}

@@ -1,0 +1,141 @@
+package jinja
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Bounds of a rendering.
+const (
+	mostSteps  = 1_000_000 // statements and expressions
+	mostOutput = 64 << 20  // bytes, of a text on the way too
+	mostItems  = 1 << 20   // of a list that a template makes
+)
+
+var errOutput = fmt.Errorf("the template writes more than %d bytes", mostOutput)
+
+// ErrRaised is the cause of an error that the template itself raises (raise_exception).
+var ErrRaised = errors.New("the template refuses the conversation")
+
+// Template is a parsed template. It is immutable and safe for concurrent use.
+type Template struct{ body []statement }
+
+// Parse reads a template.
+func Parse(text string) (*Template, error) {
+	tokens, err := lex(text)
+	if err != nil {
+		return nil, fmt.Errorf("chat template: %w", err)
+	}
+	p := &parser{tokens: tokens}
+	body, _, err := p.body()
+	if err != nil {
+		return nil, fmt.Errorf("chat template: %w", err)
+	}
+	return &Template{body}, nil
+}
+
+// Render renders the template with the values of its names. now is the time that strftime_now writes; a template that
+// asks for it while it is zero finds no such name.
+func (t *Template) Render(values *Dict, now time.Time) (string, error) {
+	r := &renderer{out: &strings.Builder{}, now: now}
+	s := &scope{names: map[string]any{}}
+	for _, k := range values.keys {
+		s.names[k.(string)] = values.values[k]
+	}
+	if err := r.run(t.body, s); err != nil {
+		return "", fmt.Errorf("chat template: %w", err)
+	}
+	return r.out.String(), nil
+}
+
+// renderer is one rendering.
+type renderer struct {
+	out   *strings.Builder
+	now   time.Time
+	steps int
+	depth int
+}
+
+// scope holds the names of a block. Names of outer blocks can be read.
+type scope struct {
+	names map[string]any
+	outer *scope
+}
+
+func (s *scope) inner() *scope { return &scope{names: map[string]any{}, outer: s} }
+
+func (s *scope) find(name string) (any, bool) {
+	for ; s != nil; s = s.outer {
+		if v, ok := s.names[name]; ok {
+			return v, true
+		}
+	}
+	return nil, false
+}
+
+// step counts a step and a level of depth until the returned error says that there are too many.
+func (r *renderer) step() error {
+	if r.steps++; r.steps > mostSteps {
+		return fmt.Errorf("the template takes more than %d steps", mostSteps)
+	}
+	return nil
+}
+
+// write appends to the output.
+func (r *renderer) write(text string) error {
+	if r.out.Len()+len(text) > mostOutput {
+		return errOutput
+	}
+	r.out.WriteString(text)
+	return nil
+}
+
+func (r *renderer) run(body []statement, s *scope) error {
+	for _, n := range body {
+		if err := r.step(); err != nil {
+			return err
+		}
+		if err := n.run(r, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// text renders statements to a text of their own.
+func (r *renderer) text(body []statement, s *scope) (string, error) {
+	outer := r.out
+	r.out = &strings.Builder{}
+	defer func() { r.out = outer }()
+	err := r.run(body, s)
+	return r.out.String(), err
+}
+
+// lined adds a line to an error that has none.
+type lined struct {
+	line int
+	error
+}
+
+// Unwrap returns the error without its line.
+func (l lined) Unwrap() error { return l.error }
+
+// Error names the line.
+func (l lined) Error() string { return fmt.Sprintf("line %d: %v", l.line, l.error) }
+
+// at gives an error its line, unless it has one.
+func at(line int, err error) error {
+	var known lined
+	if err == nil || errors.As(err, &known) || errors.Is(err, errBreak) || errors.Is(err, errContinue) {
+		return err
+	}
+	return lined{line, err}
+}
+
+// errBreak and errContinue leave the body of a loop.
+var (
+	errBreak    = errors.New("break is not in a loop")
+	errContinue = errors.New("continue is not in a loop")
+)

@@ -1,0 +1,147 @@
+package pretrained
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/ropewalk/ropewalk/policy/checkpoint"
+	"github.com/ropewalk/ropewalk/policy/gguf"
+	"github.com/ropewalk/ropewalk/policy/tokenizer"
+)
+
+// Wanted reports whether a model's folder needs a file with that name: the model itself and its tokenizer, and neither
+// training state nor what other programs keep next to it.
+func Wanted(name string) bool {
+	return checkpoint.IsModel(name) || name == checkpoint.FileAdapterConfig
+}
+
+// Take makes the folder to, which must not exist, of the model at a path: a Hugging Face folder, whose files it links,
+// or a GGUF file, which it converts. It checks everything but the numbers.
+func Take(from, to string) error {
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		err = link(from, to)
+	} else {
+		err = convert(from, to)
+	}
+	if err != nil {
+		return err
+	}
+	return Check(to)
+}
+
+// Check checks a model's folder: its configuration, the headers of its weights, and its tokenizer.
+func Check(folder string) error {
+	if adapter, err := checkpoint.HasAdapter(folder); err != nil || adapter {
+		return errors.Join(err, fmt.Errorf("%w: %s: an adapter's folder; merge it into its base first",
+			checkpoint.ErrUnsupported, checkpoint.FileAdapterConfig))
+	}
+	c, err := checkpoint.Open(folder, false)
+	if err != nil {
+		return err
+	}
+	if err := c.Close(); err != nil {
+		return err
+	}
+	if c.Shape.ValueHead {
+		return fmt.Errorf("%w: %s: a critic's folder", checkpoint.ErrUnsupported, checkpoint.FileValueHead)
+	}
+	files, err := Files(folder)
+	if err != nil {
+		return err
+	}
+	_, err = Read(files)
+	return err
+}
+
+// link makes links to the files of a folder that belong to its model.
+func link(from, to string) error {
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(to, 0o700); err != nil {
+		return err
+	}
+	var other string // a file of weights in another format
+	for _, e := range entries {
+		switch {
+		case Wanted(e.Name()):
+			source, err := filepath.Abs(filepath.Join(from, e.Name()))
+			if err != nil {
+				return err
+			}
+			if err := os.Symlink(source, filepath.Join(to, e.Name())); err != nil {
+				return err
+			}
+		case strings.HasSuffix(e.Name(), ".bin"), strings.HasSuffix(e.Name(), ".gguf"),
+			strings.HasSuffix(e.Name(), ".pth"):
+			other = e.Name()
+		}
+	}
+	names, err := filepath.Glob(filepath.Join(to, "*.safetensors*"))
+	if err == nil && len(names) == 0 && other != "" {
+		return fmt.Errorf("%w: %s has no *.safetensors; it has %s, and a GGUF file is named itself",
+			checkpoint.ErrUnsupported, from, other)
+	}
+	return err
+}
+
+// convert writes a GGUF file's model as a folder, with its tokenizer and its chat template.
+func convert(from, to string) (err error) {
+	f, err := gguf.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	c, err := f.Checkpoint()
+	if err != nil {
+		return err
+	}
+	v, err := tokenizer.GGUFVocabulary(f)
+	if err != nil {
+		return err
+	}
+	config := map[string]any{"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": false,
+		"model_max_length": c.Shape.Positions}
+	for key, entry := range map[string]string{"bos_token": "bos", "eos_token": "eos", "pad_token": "padding",
+		"unk_token": "unknown"} {
+		if id, ok := f.Whole("tokenizer.ggml." + entry + "_token_id"); ok && id >= 0 && int(id) < len(v.Tokens) {
+			config[key] = v.Tokens[id]
+		}
+	}
+	if template, ok := f.Text("tokenizer.chat_template"); ok {
+		config["chat_template"] = template
+	}
+	text, err := json.MarshalIndent(config, "", "  ")
+	if err != nil {
+		return err
+	}
+	c.Extra[fileTokenizer], c.Extra[fileTokenizerConfig] = v.JSON(), append(text, '\n')
+	_, err = checkpoint.Write(to, c)
+	return err
+}
+
+// Files reads the small files of a model's folder, by name.
+func Files(folder string) (map[string][]byte, error) {
+	out := map[string][]byte{}
+	for _, name := range Small() {
+		data, err := os.ReadFile(filepath.Join(folder, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		out[name] = data
+	}
+	return out, nil
+}

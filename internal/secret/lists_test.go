@@ -1,0 +1,20 @@
+package secret
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestVariablesAndHeaders(t *testing.T) {
+	t.Setenv("SECRET_TEST_TOKEN", "long enough")
+	s := &Values{}
+	vars, err := s.Variables([]string{"SECRET_TEST_TOKEN", "SECRET_TEST_MISSING", "A=b=${env:SECRET_TEST_TOKEN}"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"SECRET_TEST_TOKEN=long enough", "A=b=long enough"}, vars)
+	headers, err := s.Headers([]string{"Authorization=Bearer ${env:SECRET_TEST_TOKEN}"})
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"Authorization": "Bearer long enough"}, headers)
+	_, err = s.Headers([]string{"A=${env:SECRET_TEST_MISSING}"})
+	require.ErrorContains(t, err, "headers: resolve")
+}

@@ -1,0 +1,237 @@
+package serve
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"time"
+)
+
+// chats answers POST /v1/chat/completions.
+func (s *Server) chats(w http.ResponseWriter, r *http.Request) {
+	f, p, failed := s.begin(w, r)
+	if failed != nil {
+		refuse(w, failed)
+		return
+	}
+	m := s.o.Model
+	p.budget = f.whole("max_tokens", -1, 1, math.MaxInt32)
+	p.budget = f.whole("max_completion_tokens", p.budget, 1, math.MaxInt32)
+	p.logProbs = f.boolean("logprobs", false)
+	if p.top = f.whole("top_logprobs", 0, 0, mostTop); p.top > 0 && !p.logProbs {
+		f.fail(invalid("top_logprobs", "needs logprobs"))
+	}
+	v := readConversation(f, m)
+	p.marks = len(v.tools) > 0
+	if len(p.seeds) > 1 && len(p.seeds) != p.n {
+		f.fail(invalid("seed", "has %d entries for %d choices", len(p.seeds), p.n))
+	}
+	if err := f.done(); err != nil {
+		refuse(w, err)
+		return
+	}
+	if m.chat == nil {
+		refuse(w, invalid("messages", "%s", m.why).coded("no_chat_template"))
+		return
+	}
+	text, err := m.chat.render(v, time.Now())
+	if err != nil {
+		refuse(w, asAPI(err))
+		return
+	}
+	a := newAnswer(&p, m)
+	rows, failed := p.rows(m.encode(text, false), 0, s.context, m)
+	if failed != nil {
+		named := "messages"
+		failed.Param = &named
+		refuse(w, failed)
+		return
+	}
+	a.add(rows, nil)
+	s.reply(r.Context(), w, a, chatForm(a, s.o.Name))
+}
+
+// readConversation reads the fields that the chat template renders.
+func readConversation(f *fields, m *Model) (v conversation) {
+	if !f.read("messages", &v.messages, "a list of messages") || len(v.messages) == 0 {
+		f.fail(invalid("messages", "must be a list with at least one message"))
+	}
+	f.read("tools", &v.tools, "a list of tools")
+	for i, raw := range v.tools {
+		var t struct {
+			Type     string
+			Function *struct{ Name string }
+		}
+		if json.Unmarshal(raw, &t) != nil || t.Type != "function" || t.Function == nil || t.Function.Name == "" {
+			f.fail(invalid(fmt.Sprintf("tools[%d]", i), "must be an object with the type function and a named "+
+				"function"))
+		}
+	}
+	var choice string
+	switch raw, given := f.take("tool_choice"); {
+	case !given:
+	case json.Unmarshal(raw, &choice) != nil || choice != "auto" && choice != "none":
+		f.fail(invalid("tool_choice", "must be auto or none: the server forces no call").coded("unsupported"))
+	case choice == "none":
+		v.tools = nil
+	case len(v.tools) == 0:
+		f.fail(invalid("tool_choice", "needs tools"))
+	}
+	f.boolean("parallel_tool_calls", true)
+	v.prompt = f.boolean("add_generation_prompt", true)
+	if f.read("chat_template_kwargs", &v.values, "an object") && len(v.values) > mostTemplate {
+		f.fail(invalid("chat_template_kwargs", "must have at most %d names", mostTemplate))
+	}
+	var format struct{ Type string }
+	if f.read("response_format", &format, "an object") && format.Type != "text" {
+		f.fail(invalid("response_format", "only the type text is supported").coded("unsupported"))
+	}
+	return v
+}
+
+// chatMessage is an assistant's message, or what is new of it.
+type chatMessage struct {
+	Role    string     `json:"role,omitempty"`
+	Content *string    `json:"content,omitempty"`
+	Calls   []chatCall `json:"tool_calls,omitempty"`
+}
+
+// wholeMessage is a message whose content is null if it has calls alone.
+type wholeMessage struct {
+	Role    string     `json:"role"`
+	Content *string    `json:"content"`
+	Refusal *string    `json:"refusal"`
+	Calls   []chatCall `json:"tool_calls,omitempty"`
+}
+
+type chatCall struct {
+	Index    *int   `json:"index,omitempty"` // of streams
+	ID       string `json:"id"`
+	Type     string `json:"type"`
+	Function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	} `json:"function"`
+}
+
+// chatChoice is a choice of an answer.
+type chatChoice struct {
+	Index      int           `json:"index"`
+	Message    *wholeMessage `json:"message,omitempty"`
+	Delta      *chatMessage  `json:"delta,omitempty"`
+	LogProbs   *chatLogProbs `json:"logprobs"`
+	Finish     *string       `json:"finish_reason"`
+	StopReason any           `json:"stop_reason,omitempty"`
+	extras
+}
+
+type chatLogProbs struct {
+	Content []chatToken `json:"content"`
+}
+
+type chatToken struct {
+	Token   string       `json:"token"`
+	LogProb float32      `json:"logprob"`
+	Bytes   []int        `json:"bytes"`
+	Top     *[]chatToken `json:"top_logprobs,omitempty"`
+}
+
+// chatForm writes chats. If the request names tools, calls are taken out of the text.
+func chatForm(a *answer, name string) form {
+	e := newEnvelope("chatcmpl-", "chat.completion", name)
+	if a.p.ids {
+		e.Prompt = a.choices[0].job.row.Prefix
+	}
+	finders := make([]*callFinder, len(a.choices))
+	for i := range finders {
+		if a.p.marks {
+			finders[i] = &callFinder{}
+		}
+	}
+	return form{
+		envelope: e, chunk: "chat.completion.chunk",
+		whole: func(d delta) any {
+			c := a.chatChoice(d)
+			text, calls := split(finders[d.choice], &d)
+			c.Message = &wholeMessage{Role: "assistant", Calls: chatCalls(e.ID, d.choice, calls, false)}
+			if text != "" || len(calls) == 0 {
+				c.Message.Content = &text
+			}
+			c.finish(d)
+			return c
+		},
+		parts: func(d delta) (out []any) {
+			if d.first {
+				empty := ""
+				out = append(out, chatChoice{Index: d.choice, Delta: &chatMessage{Role: "assistant", Content: &empty}})
+			}
+			c := a.chatChoice(d)
+			text, calls := split(finders[d.choice], &d)
+			c.Delta = &chatMessage{Calls: chatCalls(e.ID, d.choice, calls, true)}
+			if text != "" {
+				c.Delta.Content = &text
+			}
+			c.finish(d)
+			return append(out, c)
+		},
+	}
+}
+
+// split takes a delta's text apart. The delta's reason to end changes if there are calls.
+func split(f *callFinder, d *delta) (text string, calls []call) {
+	if f == nil {
+		return d.text, nil
+	}
+	text = f.push(d.text)
+	if d.finish != "" {
+		rest, found := f.end()
+		if text, calls = text+rest, found; len(calls) > 0 && d.finish == finishStop {
+			d.finish = finishCalls
+		}
+	}
+	return text, calls
+}
+
+func (c *chatChoice) finish(d delta) {
+	if d.finish != "" {
+		c.Finish, c.StopReason = &d.finish, d.stopReason
+	}
+}
+
+// chatChoice makes a choice without its text.
+func (a *answer) chatChoice(d delta) chatChoice {
+	c := chatChoice{Index: d.choice, extras: a.extras(d)}
+	if a.p.logProbs {
+		c.LogProbs = &chatLogProbs{Content: []chatToken{}}
+		for _, t := range d.tokens {
+			one := a.chatToken(t.id, *t.logProb)
+			one.Top = &[]chatToken{}
+			for _, other := range t.top {
+				*one.Top = append(*one.Top, a.chatToken(other.Token, other.LogProb))
+			}
+			c.LogProbs.Content = append(c.LogProbs.Content, one)
+		}
+	}
+	return c
+}
+
+func (a *answer) chatToken(id int32, logProb float32) chatToken {
+	t := chatToken{Token: tokenText(a.m, id, a.p.idNames), LogProb: logProb, Bytes: []int{}}
+	for _, b := range []byte(a.m.Tokens.Decode([]int32{id})) {
+		t.Bytes = append(t.Bytes, int(b))
+	}
+	return t
+}
+
+func chatCalls(answer string, choice int, calls []call, stream bool) (out []chatCall) {
+	for i, c := range calls {
+		one := chatCall{ID: fmt.Sprintf("call_%s_%d_%d", answer, choice, i), Type: "function"}
+		one.Function.Name, one.Function.Arguments = c.Name, c.Arguments
+		if stream {
+			one.Index = &i
+		}
+		out = append(out, one)
+	}
+	return out
+}

@@ -1,0 +1,102 @@
+package serve
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/ropewalk/ropewalk/policy"
+)
+
+// metrics are the figures of GET /metrics.
+type metrics struct {
+	registry *prometheus.Registry
+	requests *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+	first    prometheus.Histogram
+	loads    prometheus.Counter
+}
+
+const metricPrefix = "ropewalk_serve_"
+
+func newMetrics() *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: metricPrefix + "requests_total", Help: "Answered requests, by path and status.",
+		}, []string{"path", "status"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: metricPrefix + "request_seconds", Help: "Time from a request to the end of its answer.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 20),
+		}, []string{"path"}),
+		first: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    metricPrefix + "time_to_first_token_seconds",
+			Help:    "Time from a request to the first token of each of its responses.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 18),
+		}),
+		loads: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: metricPrefix + "loads_total", Help: "Weights that were loaded since the start.",
+		}),
+	}
+	m.registry.MustRegister(m.requests, m.seconds, m.first, m.loads)
+	return m
+}
+
+// observe adds the figures that the server's parts know themselves.
+func (m *metrics) observe(s *Server) {
+	for _, f := range []struct {
+		name, help string
+		counter    bool
+		read       func(policy.BatchUsage) float64
+	}{
+		{"rows", "Responses that are being generated.", false,
+			func(u policy.BatchUsage) float64 { return float64(u.Rows) }},
+		{"queued_rows", "Responses that wait.", false,
+			func(policy.BatchUsage) float64 { return float64(s.scheduler.queued()) }},
+		{"prompt_tokens_total", "Tokens of prompts that were read.", true,
+			func(u policy.BatchUsage) float64 { return float64(u.PrefixTokens) }},
+		{"prompt_tokens_reused_total", "Tokens of prompts that earlier ones had computed.", true,
+			func(u policy.BatchUsage) float64 { return float64(u.ReusedTokens) }},
+		{"generated_tokens_total", "Tokens that were sampled.", true,
+			func(u policy.BatchUsage) float64 { return float64(u.NewTokens) }},
+		{"kv_tokens", "Tokens whose keys and values there is room for.", false,
+			func(u policy.BatchUsage) float64 { return float64(u.Tokens) }},
+		{"kv_held_tokens", "Tokens that responses have reserved.", false,
+			func(u policy.BatchUsage) float64 { return float64(u.Held) }},
+		{"kv_kept_tokens", "Tokens that are kept for later prompts.", false,
+			func(u policy.BatchUsage) float64 { return float64(u.Kept) }},
+	} {
+		read := func() float64 { return f.read(s.scheduler.total()) }
+		if f.counter {
+			m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: metricPrefix + f.name,
+				Help: f.help}, read))
+			continue
+		}
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: metricPrefix + f.name, Help: f.help},
+			read))
+	}
+}
+
+// request counts an answer.
+func (m *metrics) request(path string, status int, took time.Duration) {
+	if status == 0 {
+		status = 499 // the client was gone before the answer
+	}
+	m.requests.WithLabelValues(path, strconv.Itoa(status)).Inc()
+	m.seconds.WithLabelValues(path).Observe(took.Seconds())
+}
+
+// event notes when a response began.
+func (m *metrics) event(e policy.BatchEvent, since time.Duration) {
+	if e.Prefixed && e.Sampled {
+		m.first.Observe(since.Seconds())
+	}
+}
+
+// figures answers GET /metrics.
+func (s *Server) figures(w http.ResponseWriter, r *http.Request) {
+	promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{}).ServeHTTP(w, r)
+}

@@ -1,0 +1,208 @@
+package serve
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ropewalk/ropewalk/internal/jinja"
+	"github.com/ropewalk/ropewalk/rollout/protocol"
+)
+
+// chat renders conversations with a model's own chat template.
+type chat struct {
+	template, tools *jinja.Template
+	special         map[string]string
+	marks           []string // that a message of others must not hold
+	end             string   // ends a turn of the assistant; "" if it could not be found out
+}
+
+// newChat prepares a model's template. A model that was made here has the template of its protocol chat.
+func newChat(m *Model) (*chat, error) {
+	text := m.Template
+	if text == "" && m.Special["eos_token"] == protocol.EndOfTurn {
+		text = protocol.ChatML
+	}
+	if text == "" {
+		return nil, errors.New("the model has no chat template")
+	}
+	c := &chat{special: m.Special}
+	var err error
+	if c.template, err = jinja.Parse(text); err != nil {
+		return nil, fmt.Errorf("the model's chat template: %w", err)
+	}
+	c.tools = c.template
+	if m.ToolTemplate != "" {
+		if c.tools, err = jinja.Parse(m.ToolTemplate); err != nil {
+			return nil, fmt.Errorf("the model's chat template for tools: %w", err)
+		}
+	}
+	c.marks = protocol.ForgeableMarks(m.Tokens.Added())
+	bound, err := protocol.Chat{}.With(protocol.ChatModel{Template: text, ToolTemplate: m.ToolTemplate,
+		Special: m.Special, Added: m.Tokens.Added(), Ends: m.Ends})
+	if err == nil {
+		c.end = bound.Spec().EndOfTurn
+	}
+	return c, nil
+}
+
+// conversation is what a template renders.
+type conversation struct {
+	messages []json.RawMessage
+	tools    []json.RawMessage
+	values   map[string]json.RawMessage // further names of the template
+	prompt   bool                       // whether the assistant's turn is begun
+}
+
+// render renders a conversation. Errors name the field at fault.
+func (c *chat) render(v conversation, now time.Time) (string, error) {
+	messages := make([]any, len(v.messages))
+	for i, raw := range v.messages {
+		m, err := c.message(raw)
+		if err != nil {
+			return "", invalid(fmt.Sprintf("messages[%d]%s", i, err.at), "%s", err.text)
+		}
+		messages[i] = m
+	}
+	values := jinja.NewDict("messages", messages, "add_generation_prompt", v.prompt, "tools", nil, "documents", nil)
+	for name, token := range c.special {
+		values.Set(name, token)
+	}
+	template := c.template
+	if len(v.tools) > 0 {
+		list := make([]any, len(v.tools))
+		for i, raw := range v.tools {
+			t, err := jinja.From(raw)
+			if err != nil {
+				return "", invalid(fmt.Sprintf("tools[%d]", i), "%v", err)
+			}
+			list[i] = jinja.Texts(t, c.harmless)
+		}
+		values.Set("tools", list)
+		template = c.tools
+	}
+	for name, raw := range v.values {
+		value, err := jinja.From(raw)
+		if err != nil {
+			return "", invalid("chat_template_kwargs."+name, "%v", err)
+		}
+		values.Set(name, value)
+	}
+	text, err := template.Render(values, now)
+	if err != nil {
+		return "", invalid("messages", "the model's chat template: %v", err).coded("chat_template")
+	}
+	return text, nil
+}
+
+// harmless changes what others wrote so that it holds none of the tokenizer's added tokens.
+func (c *chat) harmless(text string) string { return protocol.Harmless(text, c.marks) }
+
+// messageError says what is wrong with which part of a message.
+type messageError struct{ at, text string }
+
+// message reads one message: contents in parts become one text, and the arguments of calls become objects, as templates
+// expect them.
+func (c *chat) message(raw json.RawMessage) (*jinja.Dict, *messageError) {
+	v, err := jinja.From(raw)
+	if err != nil {
+		return nil, &messageError{"", err.Error()}
+	}
+	m, ok := v.(*jinja.Dict)
+	if !ok {
+		return nil, &messageError{"", "must be an object"}
+	}
+	role, _ := m.Get("role")
+	name, ok := role.(string)
+	if !ok || name == "" {
+		return nil, &messageError{".role", "must be a text"}
+	}
+	if name == "developer" { // the name of OpenAI's newer models
+		m.Set("role", "system")
+	}
+	content, given := m.Get("content")
+	text, fault := contentText(content)
+	switch {
+	case fault != nil:
+		return nil, fault
+	case text != nil:
+		m.Set("content", *text)
+	case name != "assistant":
+		return nil, &messageError{".content", "must be a text or a list of parts"}
+	case !given:
+		m.Set("content", nil)
+	}
+	if calls, ok := m.Get("tool_calls"); ok {
+		if calls == nil {
+			m.Set("tool_calls", []any{})
+		} else if fault := callArguments(calls); fault != nil {
+			return nil, fault
+		}
+	}
+	if name != "assistant" {
+		m, _ = jinja.Texts(m, c.harmless).(*jinja.Dict)
+	}
+	return m, nil
+}
+
+// contentText returns a content as one text; nil for null.
+func contentText(content any) (*string, *messageError) {
+	switch content := content.(type) {
+	case nil:
+		return nil, nil
+	case string:
+		return &content, nil
+	case []any:
+		var texts []string
+		for i, part := range content {
+			p, _ := part.(*jinja.Dict)
+			if p == nil {
+				return nil, &messageError{fmt.Sprintf(".content[%d]", i), "must be an object"}
+			}
+			kind, _ := p.Get("type")
+			text, _ := p.Get("text")
+			s, ok := text.(string)
+			if kind != "text" || !ok {
+				return nil, &messageError{fmt.Sprintf(".content[%d]", i), "only parts of the type text can be read"}
+			}
+			texts = append(texts, s)
+		}
+		all := strings.Join(texts, "\n")
+		return &all, nil
+	}
+	return nil, &messageError{".content", "must be a text or a list of parts"}
+}
+
+// callArguments turns the arguments of calls, which the API writes as a text, into objects.
+func callArguments(calls any) *messageError {
+	list, ok := calls.([]any)
+	if !ok {
+		return &messageError{".tool_calls", "must be a list"}
+	}
+	for i, call := range list {
+		at := fmt.Sprintf(".tool_calls[%d]", i)
+		c, _ := call.(*jinja.Dict)
+		if c == nil {
+			return &messageError{at, "must be an object"}
+		}
+		f, _ := c.Get("function")
+		function, _ := f.(*jinja.Dict)
+		if function == nil {
+			return &messageError{at + ".function", "must be an object"}
+		}
+		if name, _ := function.Get("name"); name == nil || name == "" {
+			return &messageError{at + ".function.name", "must be a text"}
+		}
+		arguments, _ := function.Get("arguments")
+		if text, ok := arguments.(string); ok {
+			if v, err := jinja.From([]byte(text)); err == nil {
+				if _, object := v.(*jinja.Dict); object {
+					function.Set("arguments", v)
+				}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package servers
+
+import "context"
+
+// tensorrt speaks to TensorRT-LLM's trtllm-serve by its completions: token ids in, and with detokenize false also out.
+// The server refuses fields that it does not know. It scores no given tokens, so its own draws are compared with our
+// forward pass; and it takes new weights from memory alone, which this package does not have, so that its weights never
+// change.
+type tensorrt struct{ *link }
+
+func (d *tensorrt) facts(ctx context.Context) (Facts, error) {
+	id, _, version, err := d.identify(ctx)
+	if err != nil {
+		return Facts{}, err
+	}
+	kind, gap, err := d.kind(ctx)
+	if err != nil {
+		return Facts{}, err
+	}
+	f := Facts{Model: id, Revision: "tensorrt-llm " + version, LogProbs: kind, Capabilities: capabilitiesOf(kind)}
+	f.Capabilities.TopLogProbs = 0 // they are by the tokens' texts
+	err = d.findCuts(ctx, d, gap, &f)
+	return f, err
+}
+
+// kind is that of vllm.kind. Its entries are by the tokens' texts, so that tokens of the same text are one of them; of
+// five, the same two are left at both temperatures.
+func (d *tensorrt) kind(ctx context.Context) (kind LogProbs, gap float64, err error) {
+	return kindFrom(func(temperature float64) (float64, error) {
+		body := d.request(row{prefix: probePrefix, maxTokens: 1, temperature: temperature})
+		body["logprobs"] = 5
+		var reply completionReply
+		if err := d.generation(ctx, "v1/completions", body, 1, &reply); err != nil {
+			return 0, err
+		}
+		c, err := d.only(reply)
+		if err != nil {
+			return 0, err
+		}
+		if c.LogProbs == nil || len(c.LogProbs.Top) != 1 || len(c.LogProbs.Top[0]) < 2 {
+			return 0, d.fault("it gives no log-probabilities of the two likeliest tokens")
+		}
+		return gapOf(c.LogProbs.Top[0]), nil
+	})
+}
+
+func (d *tensorrt) request(r row) map[string]any {
+	body := d.completionRequest(r)
+	delete(body, "return_token_ids")
+	body["detokenize"], body["include_stop_str_in_output"] = false, true
+	body["add_special_tokens"], body["seed"], body["logprobs"] = false, r.stream>>1, 1
+	return body
+}
+
+func (d *tensorrt) row(ctx context.Context, r row) (response, error) {
+	var reply completionReply
+	if err := d.generation(ctx, "v1/completions", d.request(r), r.maxTokens, &reply); err != nil {
+		return response{}, err
+	}
+	c, err := d.only(reply)
+	if err != nil {
+		return response{}, err
+	}
+	out := response{tokens: c.IDs}
+	out.logProbs, err = d.logProbs(c, 0)
+	return out, err
+}
+
+// drawn are tokens that the server draws after the probe, and what it says about them.
+func (d *tensorrt) drawn(ctx context.Context, probe []int32, tokens int) (response, error) {
+	return d.row(ctx, row{prefix: probe, maxTokens: tokens, temperature: 1, stream: 1 << 1})
+}
+
+// score returns nothing: the server scores no given tokens (drawn).
+func (d *tensorrt) score(context.Context, []int32) ([]float32, error) { return nil, nil }
+
+func (d *tensorrt) publish(context.Context, version) error { return nil }

@@ -1,0 +1,200 @@
+package servers
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/ropewalk/ropewalk/internal/openai"
+	"github.com/ropewalk/ropewalk/policy"
+)
+
+// vllm speaks to vLLM by OpenAI's completions with vLLM's additions. New weights need VLLM_SERVER_DEV_MODE=1.
+type vllm struct{ *link }
+
+func (d *vllm) facts(ctx context.Context) (Facts, error) {
+	id, positions, version, err := d.identify(ctx)
+	if err != nil {
+		return Facts{}, err
+	}
+	kind, gap, err := d.kind(ctx)
+	if err != nil {
+		return Facts{}, err
+	}
+	f := Facts{Model: id, Revision: "vllm " + version, Positions: positions, LogProbs: kind,
+		Capabilities: capabilitiesOf(kind)}
+	if err := d.findCuts(ctx, d, gap, &f); err != nil {
+		return Facts{}, err
+	}
+	if d.Folder != "" {
+		f.Capabilities.Weights = policy.WeightsReload
+	}
+	return f, nil
+}
+
+// identify asks for the models and the program's version, and settles on the model that the settings name, or on the
+// first. positions is 0 if the server does not say how long its context is.
+func (l *link) identify(ctx context.Context) (id string, positions int, version string, err error) {
+	var models struct {
+		Data []struct {
+			ID     string `json:"id"`
+			Length int    `json:"max_model_len"`
+		} `json:"data"`
+	}
+	if err := l.get(ctx, "v1/models", &models); err != nil {
+		return "", 0, "", err
+	}
+	var revision struct {
+		Version string `json:"version"`
+	}
+	if err := l.get(ctx, "version", &revision); err != nil {
+		return "", 0, "", err
+	}
+	for _, m := range models.Data {
+		if l.Model == "" || m.ID == l.Model {
+			l.known.Model = m.ID
+			return m.ID, m.Length, revision.Version, nil
+		}
+	}
+	return "", 0, "", l.unknownModel(len(models.Data))
+}
+
+// kind finds out whether log-probabilities are those of the distribution that was sampled from (vLLM's
+// --logprobs-mode processed_logprobs), or of the model (kindFrom). gap is that of the two likeliest tokens.
+func (d *vllm) kind(ctx context.Context) (kind LogProbs, gap float64, err error) {
+	return kindFrom(func(temperature float64) (float64, error) {
+		body := d.completionRequest(row{prefix: probePrefix, maxTokens: 1, temperature: temperature})
+		body["logprobs"], body["return_tokens_as_token_ids"] = 2, true // tokens of the same text would be one entry
+		var reply completionReply
+		if err := d.generation(ctx, "v1/completions", body, 1, &reply); err != nil {
+			return 0, err
+		}
+		c, err := d.only(reply)
+		if err != nil {
+			return 0, err
+		}
+		if c.LogProbs == nil || len(c.LogProbs.Top) != 1 || len(c.LogProbs.Top[0]) < 2 {
+			return 0, d.fault("it gives no log-probabilities of the two likeliest tokens")
+		}
+		return gapOf(c.LogProbs.Top[0]), nil
+	})
+}
+
+func (d *vllm) row(ctx context.Context, r row) (response, error) {
+	if r.cut.MinP > 0 && (policy.Truncation{TopP: r.cut.TopP}).Active() {
+		return response{}, bad("vLLM applies min-p before top-p, which leaves other tokens than top-p before min-p")
+	}
+	body := d.completionRequest(r)
+	body["seed"], body["add_special_tokens"], body["skip_special_tokens"] = r.stream>>1, false, false
+	if d.digest != "" { // what was computed with the weights of other versions is not used again
+		body["cache_salt"] = d.digest
+	}
+	if d.streams(r) {
+		return d.streamed(ctx, r, body)
+	}
+	var reply completionReply
+	if err := d.generation(ctx, "v1/completions", body, r.maxTokens, &reply); err != nil {
+		return response{}, err
+	}
+	return d.part(r, reply)
+}
+
+// streamed reads a response as it grows: each event has some of its tokens.
+func (d *vllm) streamed(ctx context.Context, r row, body map[string]any) (out response, err error) {
+	body["stream"] = true
+	finished := false
+	err = d.stream(ctx, "v1/completions", body, r.maxTokens, func(data []byte) error {
+		var reply completionReply
+		if err := json.Unmarshal(data, &reply); err != nil {
+			return d.fault("its stream is not the JSON that was expected: %v", err)
+		}
+		part, err := d.part(r, reply)
+		if err != nil {
+			return err
+		}
+		if len(part.logProbs) != len(part.tokens) {
+			return d.fault("a part of its response has %d tokens and %d log-probabilities", len(part.tokens),
+				len(part.logProbs))
+		}
+		out = out.and(part)
+		finished = finished || reply.Choices[0].Finish != ""
+		return nil
+	})
+	if err == nil && !finished {
+		err = d.fault("its stream ends after %d tokens and does not say why", len(out.tokens))
+	}
+	return out, err
+}
+
+// part reads the tokens of a reply.
+func (d *vllm) part(r row, reply completionReply) (response, error) {
+	c, err := d.only(reply)
+	if err != nil {
+		return response{}, err
+	}
+	if c.IDs == nil {
+		return response{}, d.fault("its reply has no token_ids; it is older than this program needs")
+	}
+	out := response{tokens: c.IDs}
+	if out.logProbs, err = d.logProbs(c, 0); err == nil {
+		out.tops, err = d.tops(c, r)
+	}
+	return out, err
+}
+
+func (d *vllm) score(ctx context.Context, ids []int32) ([]float32, error) {
+	body := map[string]any{"model": d.known.Model, "prompt": ids, "max_tokens": 1, "temperature": 0,
+		"prompt_logprobs": 0, "add_special_tokens": false}
+	var reply struct {
+		Model   string `json:"model"`
+		Choices []struct {
+			Prompt []map[string]struct {
+				LogProb float32 `json:"logprob"`
+			} `json:"prompt_logprobs"`
+		} `json:"choices"`
+	}
+	if err := d.generation(ctx, "v1/completions", body, len(ids), &reply); err != nil {
+		return nil, err
+	}
+	if reply.Model != d.known.Model {
+		return nil, d.otherVersion("its reply is by model %q, want %s", shorten(reply.Model), d.known.Model)
+	}
+	if len(reply.Choices) != 1 || len(reply.Choices[0].Prompt) != len(ids) {
+		return nil, d.fault("its reply has no log-probability for each token of the prompt")
+	}
+	var out []float32
+	for i, id := range ids[1:] {
+		v, ok := reply.Choices[0].Prompt[i+1][fmt.Sprint(id)]
+		if !ok {
+			return nil, d.fault("its reply has no log-probability of token %d of the prompt", i+1)
+		}
+		out = append(out, v.LogProb)
+	}
+	return out, nil
+}
+
+// publish has the weights read from the folder, and what was computed with the old ones forgotten.
+func (d *vllm) publish(ctx context.Context, v version) error {
+	path, err := d.stage(v.digest, func(to string) error { return writeUntied(v.checkpoint, to, d.Dtype) })
+	if err != nil {
+		return err
+	}
+	body := map[string]any{"method": "reload_weights", "kwargs": map[string]any{"weights_path": path}}
+	if err := d.loading(ctx, "collective_rpc", body, nil); err != nil {
+		if kindOf(err) == openai.NotFound {
+			return fmt.Errorf("%w; start vLLM with VLLM_SERVER_DEV_MODE=1, which lets it take new weights", err)
+		}
+		return err
+	}
+	var done struct {
+		Success *bool `json:"success"` // absent before 0.11
+	}
+	if err := d.loading(ctx, "reset_prefix_cache", nil, &done); err != nil {
+		return err
+	}
+	if done.Success != nil && !*done.Success {
+		return d.fault("it keeps what it has computed with other weights, because it still answers requests; give " +
+			"each run servers of its own")
+	}
+	return nil
+}

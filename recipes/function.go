@@ -1,0 +1,32 @@
+package recipes
+
+import (
+	"github.com/ropewalk/ropewalk/env/remote"
+	"github.com/ropewalk/ropewalk/rl/reward"
+)
+
+// FunctionSettings returns what is needed to call a user's reward function.
+func FunctionSettings(f reward.Function) remote.FunctionSettings {
+	return remote.FunctionSettings{Module: f.Module, Kwargs: f.Kwargs, Path: f.Path, Interpreter: f.Interpreter,
+		Batch: f.Batch, Seconds: f.Seconds}
+}
+
+// function returns the recipe's reward as a user's function; ok is false if it is another reward.
+func (r *Recipe) function() (f reward.Function, ok bool) {
+	scorer, err := reward.New(r.Reward.Name, r.Reward.Params)
+	if err != nil {
+		return f, false
+	}
+	f, ok = scorer.(reward.Function)
+	return f, ok
+}
+
+// functionFits checks the settings of a user's reward function.
+func functionFits(r *Recipe) string {
+	f, ok := r.function()
+	if !ok {
+		return ""
+	}
+	field, text := FunctionSettings(f).Fault()
+	return unless(text == "", "%s: %s", field, text)
+}

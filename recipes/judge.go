@@ -1,0 +1,37 @@
+package recipes
+
+import (
+	"github.com/ropewalk/ropewalk/internal/judge"
+)
+
+// Judge is judge.Settings.
+type Judge = judge.Settings
+
+// judgeFits checks that a judge can be asked with the settings.
+func judgeFits(r *Recipe) string {
+	if r.Judge == nil {
+		return ""
+	}
+	field, text := r.Judge.Fault()
+	return unless(text == "", "%s: %s", field, text)
+}
+
+// Unset lists the sections that the recipe needs before it can run, by field. They name the user's own servers, so
+// presets leave them out.
+func (r *Recipe) Unset() []string {
+	var unset []string
+	if f, ok := r.function(); ok && f.Module == "" {
+		unset = append(unset, "reward.module: names no function; set it to package:name")
+	}
+	if r.Judge != nil {
+		return unset
+	}
+	const name = "name a language model: --set 'judge={url: http://HOST:PORT/v1, model: NAME}'"
+	if r.Reward.Judged() {
+		unset = append(unset, "judge: is required, for the reward "+r.Reward.Name+" asks a judge; "+name)
+	}
+	if r.Evaluation.Judged {
+		unset = append(unset, "judge: is required, for evaluation.judged asks a judge; "+name)
+	}
+	return unset
+}

@@ -1,0 +1,53 @@
+package recipes
+
+import (
+	"fmt"
+
+	"github.com/ropewalk/ropewalk/policy/checkpoint"
+)
+
+// WithModel returns the recipe with the model that was found at policy.checkpoint.
+func (r *Recipe) WithModel(found Pinned) (*Resolved, error) {
+	with := *r
+	with.Policy.Pinned = &found
+	if path, text := modelFits(&with); text != "" {
+		return nil, Problems{{File: "recipe " + r.Name, Path: path, Message: text}}
+	}
+	return with.resolved()
+}
+
+// Shape returns the sizes of the model at policy.checkpoint; ok is false if none is pinned.
+func (p Policy) Shape() (shape checkpoint.Shape, ok bool, err error) {
+	if p.Pinned == nil {
+		return shape, false, nil
+	}
+	shape, err = checkpoint.ParseConfig([]byte(p.Pinned.Config))
+	return shape, true, err
+}
+
+// modelFits checks what the recipe asks of a pinned model. It returns the field that is at fault and why, or "".
+func modelFits(r *Recipe) (path, text string) {
+	shape, _, err := r.Policy.Shape()
+	if err != nil {
+		return "policy.pinned.config", err.Error()
+	}
+	longest, at := r.Rollout.MaxTokens, "rollout.max_tokens"
+	for _, s := range r.Schedule.Stages() {
+		if s.MaxTokens > longest {
+			longest, at = s.MaxTokens, "schedule.stages"
+		}
+	}
+	if longest > shape.Positions {
+		return at, fmt.Sprintf("must be ≤ %d, the longest sequence of the model at policy.checkpoint, got %d",
+			shape.Positions, longest)
+	}
+	with := *r
+	with.Policy = Policy{Hidden: shape.Hidden, Heads: shape.Heads, KVHeads: shape.KVHeads, HeadDim: shape.HeadDim,
+		FFN: shape.FFN}
+	return "engine.lora.rank", loraFits(&with)
+}
+
+// Clones reports whether the warm start clones demonstrations.
+func (r *Recipe) Clones() bool {
+	return r.WarmStart.Steps > 0 && (r.Environment.Declaration().Demonstrated || r.WarmStart.Demonstrations != nil)
+}

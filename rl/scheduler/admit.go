@@ -1,0 +1,245 @@
+package scheduler
+
+// admit starts what fits.
+func (c *Core) admit() {
+	for k := 0; k < len(c.changed); k++ { // in the order of the engines' numbers would change nothing: they are apart
+		c.comeHome(c.changed[k])
+	}
+	for {
+		e, ok := c.next()
+		if !ok {
+			break
+		}
+		size := c.size(e)
+		i, ok := c.choose(e, size)
+		if !ok {
+			if !c.fits(size) {
+				c.strand(e)
+				continue
+			}
+			c.block(e, size)
+			break
+		}
+		cached := 0
+		if i == e.engine {
+			cached = e.cached
+		}
+		c.unqueue(e, size)
+		c.take(e, i, size)
+		c.start(e, i, cached)
+	}
+	for _, i := range c.changed {
+		c.engines[i].isChanged = false
+	}
+	c.changed = c.changed[:0]
+}
+
+// comeHome starts the episodes that wait for an engine, in the order in which they came.
+func (c *Core) comeHome(i int) {
+	at := &c.engines[i]
+	for at.waiting > 0 {
+		e, ok := c.first(&at.back)
+		if !ok || !c.continues(at, e) || !at.room(c.size(e)) {
+			return
+		}
+		at.back.pop()
+		at.waiting--
+		c.take(e, i, c.size(e))
+		c.start(e, i, e.cached)
+	}
+}
+
+// next is the episode whose turn it is: one with finished turns, or the first of the class that has had the least of
+// its share.
+func (c *Core) next() (*episode, bool) {
+	if e, ok := c.first(&c.again); ok {
+		return e, true
+	}
+	best := -1
+	for class := range c.queues {
+		if c.queued[class] > 0 && (best < 0 || c.served[class] < c.served[best]) {
+			best = class
+		}
+	}
+	if best < 0 {
+		return nil, false
+	}
+	return c.first(&c.queues[best])
+}
+
+// unqueue takes the next episode from the front of its queue.
+func (c *Core) unqueue(e *episode, size int) {
+	if e.state == ready {
+		c.again.pop()
+		c.rejoin--
+		return
+	}
+	c.queues[e.Class].pop()
+	c.queued[e.Class]--
+	c.served[e.Class] += float64(size) / c.settings.Weights[e.Class]
+}
+
+// strand puts an episode aside that is larger than every engine that is left, until another engine joins.
+func (c *Core) strand(e *episode) {
+	if e.state == queued {
+		c.queues[e.Class].pop()
+		c.queued[e.Class]--
+		c.rejoin++
+	} else {
+		c.again.pop()
+	}
+	c.stranded = append(c.stranded, e.become(ready))
+}
+
+// block notes that no engine has room for an episode's size, so that only engines that change are looked at.
+func (c *Core) block(e *episode, size int) {
+	if !c.current(e) {
+		c.blocked = 0 // the versions of weights were in the way, not the room
+	} else if c.blocked == 0 || size < c.blocked {
+		c.blocked = size
+	}
+}
+
+// current reports whether an episode may run wherever a new one may begin.
+func (c *Core) current(e *episode) bool { return !e.begun() || e.version == c.target }
+
+// fits reports whether an engine that is up could hold a size if it were empty.
+func (c *Core) fits(size int) bool {
+	for i := range c.engines {
+		if c.engines[i].up && c.engines[i].Capacity >= size {
+			return true
+		}
+	}
+	return false
+}
+
+// size is the room that an episode is to be given.
+func (c *Core) size(e *episode) int {
+	expected := int(c.settings.Margin * float64(c.expected(e)))
+	switch {
+	case c.settings.Reserve == WorstStretch && e.Stretch > 0:
+		return min(e.Most, max(expected, e.held+e.Stretch))
+	case c.settings.Reserve == Expected && e.evictions == 0:
+		return min(e.Most, max(expected, e.held+1))
+	}
+	return e.Most
+}
+
+// prior is how many ended episodes outweigh Settings.Length.
+const prior = 64
+
+// expected is how many tokens an episode is expected to hold in the end. Episodes that end first are short, so their
+// mean would be too low. The tokens by which all episodes have grown, over the number of those that have ended, is not
+// too low, if how long an episode still goes on does not depend on its length.
+func (c *Core) expected(e *episode) int {
+	if c.settings.Length > 0 {
+		sum := c.pace.grown + prior*float64(max(c.settings.Length-e.Prompt, 0))
+		return min(e.Most, e.Prompt+int(sum/float64(c.pace.ended+prior)))
+	}
+	if c.pace.ended == 0 {
+		return e.Most
+	}
+	return min(e.Most, e.Prompt+int(c.pace.grown/float64(c.pace.ended)))
+}
+
+// grows reports whether an episode that has room can be given what its next stretch needs.
+func (c *Core) grows(at *engine, e *episode) bool {
+	return c.settings.Reserve != WorstStretch || at.reserved-e.reserved+c.size(e) <= at.Capacity
+}
+
+// room reports whether an engine has room for a size.
+func (at *engine) room(size int) bool {
+	return !at.full && at.Capacity-at.reserved >= size && (at.Rows == 0 || at.rows < at.Rows)
+}
+
+// choose returns the engine that takes an episode. An episode that has a home goes there if there is room. Otherwise it
+// is the engine that could take the most episodes of this size; on ties the one with the lowest number.
+func (c *Core) choose(e *episode, size int) (int, bool) {
+	if e.engine >= 0 {
+		at := &c.engines[e.engine]
+		if c.takes(at, e, size) && c.stays(at, e, e.cached) {
+			return e.engine, true
+		}
+	}
+	best, most := -1, 0
+	look := func(i int) {
+		at := &c.engines[i]
+		if !c.takes(at, e, size) || at.trial && !c.tries(at, e, size) {
+			return
+		}
+		slots := (at.Capacity - at.reserved) / size
+		if at.Rows > 0 {
+			slots = min(slots, at.Rows-at.rows)
+		}
+		if slots > most || slots == most && i < best {
+			best, most = i, slots
+		}
+	}
+	if c.blocked > 0 && size >= c.blocked && c.current(e) {
+		for _, i := range c.changed {
+			look(i)
+		}
+	} else {
+		for i := range c.engines {
+			look(i)
+		}
+	}
+	return best, best >= 0
+}
+
+// tries reports whether an engine that is or was a straggler may start an episode: a new one, which it would finish in
+// time, and one after the other. What it computes is little, and this is how it shows that it has recovered.
+func (c *Core) tries(at *engine, e *episode, size int) bool {
+	return !c.replaceable(size) || at.rows == 0 && !e.begun() && c.worthwhile(at)
+}
+
+// takes reports whether an engine may start an episode's turn: it has room, no other episode waits to come home to it,
+// and its weights are the right ones. A new episode also must not cost others their caches while the engine is busy.
+func (c *Core) takes(at *engine, e *episode, size int) bool {
+	return at.room(size) && at.waiting == 0 && c.continues(at, e) && c.right(at, e) &&
+		(e.begun() || at.generating < c.settings.Busy || at.Capacity-at.reserved-at.kept >= size)
+}
+
+// take reserves room.
+func (c *Core) take(e *episode, i, size int) {
+	at := &c.engines[i]
+	if e.engine >= 0 && e.engine != i {
+		c.stats.Moved++
+	}
+	c.settle(e, i)
+	c.unkeep(e)
+	at.reserved += size
+	at.rows++
+	e.reserved = size
+}
+
+// resize adapts the room of an episode to what it can still come to hold.
+func (c *Core) resize(e *episode) {
+	size := c.size(e)
+	if e.reserved == 0 || size == e.reserved {
+		return
+	}
+	if size < e.reserved {
+		c.touch(e.engine)
+	}
+	c.engines[e.engine].reserved += size - e.reserved
+	e.reserved = size
+}
+
+// start begins a turn of an episode that has room.
+func (c *Core) start(e *episode, i, cached int) {
+	at := &c.engines[i]
+	e.become(running)
+	e.attempt++
+	e.began, e.cached = c.now, 0
+	at.generating++
+	if e.turns == 0 && e.evictions == 0 {
+		e.version = at.Version
+	}
+	if e.version != at.Version {
+		c.stats.Mixed++
+		e.version = at.Version
+	}
+	c.stats.Starts++
+	c.act(Action{Do: Start, Episode: e.id, Engine: i, Attempt: e.attempt, Cached: cached, Version: at.Version})
+}

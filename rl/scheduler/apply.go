@@ -1,0 +1,352 @@
+package scheduler
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// apply changes the state by one event.
+func (c *Core) apply(v Event) error {
+	switch v.Kind {
+	case Submit:
+		return c.submit(v)
+	case StretchEnded, TurnEnded, Ended, Evicted, Returned:
+		e, err := c.find(v)
+		if e == nil || err != nil {
+			return err
+		}
+		return c.progress(e, v)
+	case Publish:
+		if v.Version < c.target {
+			return fmt.Errorf("version %d comes after version %d", v.Version, c.target)
+		}
+		c.target, c.loaded = v.Version, false
+		c.touchAll()
+		return nil
+	}
+	if v.Engine < 0 || v.Engine >= len(c.engines) {
+		return fmt.Errorf("there is no engine %d", v.Engine)
+	}
+	return c.report(v.Engine, v)
+}
+
+// submit queues an episode.
+func (c *Core) submit(v Event) error {
+	if _, known := c.episodes[v.Episode]; known {
+		return fmt.Errorf("episode %d is known already", v.Episode)
+	}
+	s := v.Spec
+	if s.Class < 0 || s.Class >= classes || s.Prompt < 0 || s.Stretch < 0 || s.Most < 1 || s.Most < s.Prompt {
+		return fmt.Errorf("episode %d has class %d, a prompt of %d tokens and at most %d tokens", v.Episode, s.Class,
+			s.Prompt, s.Most)
+	}
+	if !slices.ContainsFunc(c.engines, func(e engine) bool { return e.Capacity >= s.Most }) {
+		return fmt.Errorf("episode %d can come to hold %d tokens, more than any engine", v.Episode, s.Most)
+	}
+	e := &episode{Spec: s, id: v.Episode, engine: -1, held: s.Prompt}
+	c.episodes[e.id] = e
+	if c.settings.Need > 0 {
+		g := c.groups[s.Group]
+		if g == nil {
+			g = &group{}
+			c.groups[s.Group] = g
+		}
+		if g.ended >= c.settings.Need {
+			c.stats.Stopped++
+			c.episodes[e.id] = nil
+			c.act(Action{Do: Stop, Episode: e.id})
+			return nil
+		}
+		g.members = append(g.members, e.id)
+	}
+	if c.queued[s.Class] == 0 { // a class that was away is not owed the room that others used meanwhile
+		for other := range c.served {
+			if c.queued[other] > 0 {
+				c.served[s.Class] = max(c.served[s.Class], c.served[other])
+			}
+		}
+	}
+	c.queues[s.Class].push(e.become(queued))
+	c.queued[s.Class]++
+	return nil
+}
+
+// find returns the episode of an event about an attempt; nil if the attempt has been given up.
+func (c *Core) find(v Event) (*episode, error) {
+	e, known := c.episodes[v.Episode]
+	if !known {
+		return nil, fmt.Errorf("there is no episode %d", v.Episode)
+	}
+	returned := v.Kind == Returned
+	if e == nil || e.attempt != v.Attempt || returned != (e.state == calling || e.state == parked) ||
+		!returned && e.state != running {
+		c.stats.Late++
+		return nil, nil
+	}
+	if v.Tokens < 0 || v.Held < 0 || v.Cached < 0 || v.Held > e.Most || v.Kind != Ended && v.Held < e.held {
+		return nil, fmt.Errorf(
+			"episode %d holds %d tokens after %d, %d of them cached, and may hold %d",
+			v.Episode,
+			v.Held,
+			e.held,
+			v.Cached,
+			e.Most,
+		)
+	}
+	return e, nil
+}
+
+// progress applies what has happened to an episode's current attempt.
+func (c *Core) progress(e *episode, v Event) error {
+	if v.Kind == Returned {
+		c.pace.grown += float64(v.Held - e.held)
+		e.held = v.Held
+		c.answer(e, min(v.Cached, v.Held))
+		return nil
+	}
+	at := &c.engines[e.engine]
+	at.generating--
+	c.touch(e.engine)
+	if v.Kind == Evicted {
+		c.stats.Evicted++
+		e.evictions++
+		e.held = v.Held
+		c.free(e)
+		c.leave(e)
+		at.full = at.rows > 0
+		c.rejoins(e)
+		return nil
+	}
+	c.observe(e, v)
+	if v.Kind == StretchEnded {
+		e.held = v.Held
+		e.state = calling // with a tool that has answered
+		c.answer(e, v.Held)
+		return nil
+	}
+	e.turns++
+	if v.Kind == Ended {
+		c.ended(e)
+		return nil
+	}
+	e.held = v.Held
+	if v.Most > 0 {
+		if v.Most > e.Most || v.Most < v.Held {
+			return fmt.Errorf(
+				"episode %d: at most %d tokens after at most %d, with %d held",
+				e.id,
+				v.Most,
+				e.Most,
+				v.Held,
+			)
+		}
+		e.Most = v.Most
+	}
+	if c.settings.Reserve == Worst {
+		c.resize(e)
+	}
+	t := e.become(calling)
+	if !c.settings.Hold {
+		c.timers.push(timer{c.now + c.settings.Park, t})
+	}
+	return nil
+}
+
+// ended takes an episode out.
+func (c *Core) ended(e *episode) {
+	c.stats.Ended++
+	e.state = calling // the turn is over, and counted
+	c.forget(e)
+	if g := c.groups[e.Group]; g != nil {
+		if g.ended++; g.ended == c.settings.Need {
+			c.enough = append(c.enough, g)
+		}
+	}
+}
+
+// stop stops the other episodes of groups that have enough, when all events of the moment are known.
+func (c *Core) stop() {
+	for _, g := range c.enough {
+		for _, id := range g.members {
+			if m := c.episodes[id]; m != nil {
+				c.stats.Stopped++
+				c.forget(m)
+				c.act(Action{Do: Stop, Episode: id})
+			}
+		}
+		g.members = nil
+	}
+	c.enough = c.enough[:0]
+}
+
+// answer notes that an episode can go on. It does when all events of the moment are known.
+func (c *Core) answer(e *episode, cached int) {
+	e.cached = cached
+	c.answered = append(c.answered, ticket{e.id, e.number})
+}
+
+// resume continues the episodes whose tools have answered.
+func (c *Core) resume() {
+	for _, t := range c.answered {
+		if e := c.episodes[t.episode]; e != nil && (e.state == calling || e.state == parked) {
+			c.returned(e, e.cached)
+		}
+	}
+	c.answered = c.answered[:0]
+}
+
+// returned continues an episode: at once if it still has room, else when its home has.
+func (c *Core) returned(e *episode, cached int) {
+	if e.engine < 0 { // the home is lost
+		c.rejoins(e)
+		return
+	}
+	at := &c.engines[e.engine]
+	if i, ok := c.better(e); ok {
+		if e.state == calling {
+			c.park(e)
+		}
+		e.moved = true
+		c.take(e, i, c.size(e))
+		c.start(e, i, 0)
+		return
+	}
+	stays := c.continues(at, e) && c.stays(at, e, cached)
+	if e.state == calling && stays && c.grows(at, e) {
+		c.resize(e)
+		c.start(e, e.engine, cached)
+		return
+	}
+	if e.state == calling {
+		c.park(e)
+	}
+	c.keep(e, max(c.size(e), c.expected(e)))
+	e.cached = cached
+	drains := at.draining(c)
+	if !drains && (!stays || cached == 0) {
+		c.rejoins(e)
+		return
+	}
+	t := e.become(waiting)
+	at.back.push(t)
+	at.waiting++
+	c.touch(e.engine)
+	if !drains {
+		c.timers.push(timer{c.now + at.recompute(cached), t})
+	}
+}
+
+// rejoins queues an episode for any engine.
+func (c *Core) rejoins(e *episode) {
+	c.again.push(e.become(ready))
+	c.rejoin++
+}
+
+// expire parks the episodes whose tools are slow, and takes those who have waited for their homes long enough.
+//
+// How long is enough? Waiting costs time that is not known; leaving costs the time in which the prefix is computed
+// elsewhere. An episode that waits for just that time and then leaves never pays more than twice the better of both.
+func (c *Core) expire() {
+	for len(c.timers) > 0 && c.timers[0].at <= c.now {
+		t := c.timers.pop()
+		e := c.episodes[t.of.episode]
+		if e == nil || e.number != t.of.number {
+			continue
+		}
+		if e.state == waiting {
+			c.engines[e.engine].waiting--
+			c.touch(e.engine)
+			c.rejoins(e)
+			continue
+		}
+		c.park(e)
+	}
+}
+
+// park frees the room of an episode between two turns.
+func (c *Core) park(e *episode) {
+	c.act(Action{Do: Park, Episode: e.id, Engine: e.engine, Attempt: e.attempt})
+	c.stats.Parked++
+	c.free(e)
+	c.keep(e, max(c.size(e), c.expected(e)))
+	e.become(parked)
+}
+
+// report applies what has happened to an engine.
+func (c *Core) report(i int, v Event) error {
+	at := &c.engines[i]
+	switch v.Kind {
+	case Rate:
+		if !(v.PerToken > 0) || !duration(v.PerToken) {
+			return fmt.Errorf("engine %d takes %g seconds for a token", i, v.PerToken)
+		}
+		if at.up {
+			c.noted(i, v.PerToken, 0.5)
+			c.pace.due = true
+		}
+	case Lost:
+		c.lose(i)
+	case Joined:
+		if at.up {
+			return fmt.Errorf("engine %d is up already", i)
+		}
+		at.up, at.loading, at.Version, at.rate = true, false, v.Version, rate{}
+		for _, t := range c.stranded {
+			if e := c.episodes[t.episode]; e != nil && e.number == t.number {
+				c.again.push(t)
+			}
+		}
+		c.stranded, c.pace.due, c.loaded = nil, true, false
+		c.touchAll()
+	case Loaded:
+		if !at.up {
+			return nil // it was lost meanwhile
+		}
+		if !at.loading {
+			return fmt.Errorf("engine %d was not asked to load", i)
+		}
+		at.loading, at.Version = false, v.Version
+		for _, id := range at.home { // caches of the old weights are void
+			e := c.episodes[id]
+			c.unkeep(e)
+			e.cached = 0
+		}
+		c.touchAll()
+	default:
+		return errors.New("unknown kind of event")
+	}
+	return nil
+}
+
+// lose returns the episodes of a lost engine to the queue, with their finished turns.
+func (c *Core) lose(i int) {
+	at := &c.engines[i]
+	if !at.up {
+		return
+	}
+	at.up, at.loading, at.rate, c.pace.due = false, false, rate{}, true
+	ids := slices.Clone(at.home)
+	slices.Sort(ids)
+	for _, id := range ids {
+		e := c.episodes[id]
+		c.free(e)
+		was := e.state
+		if was == running {
+			at.generating--
+			e.attempt++ // what the lost engine may still report is late
+			c.stats.Repeated++
+		}
+		if was == waiting {
+			at.waiting--
+		}
+		c.leave(e)
+		switch was {
+		case running, waiting:
+			c.rejoins(e)
+		case calling: // its tool still runs
+			e.become(parked)
+		}
+	}
+	c.touchAll()
+}

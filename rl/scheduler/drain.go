@@ -1,0 +1,53 @@
+package scheduler
+
+// draining reports whether an engine is to load other weights, or loads them.
+func (at *engine) draining(c *Core) bool { return at.loading || at.Version != c.target }
+
+// continues reports whether an engine goes on with an episode that it has begun, or could begin one: while it drains
+// whole episodes, it goes on with those of its own version.
+func (c *Core) continues(at *engine, e *episode) bool {
+	switch {
+	case !at.up || at.loading:
+		return false
+	case at.Version == c.target:
+		return true
+	}
+	return c.settings.Drain == DrainEpisodes && e.begun() && e.version == at.Version
+}
+
+// begun reports whether an episode has been started under some weights.
+func (e *episode) begun() bool { return e.attempt > 0 }
+
+// right reports whether an engine has the weights that an episode began with, as long as any engine has them.
+func (c *Core) right(at *engine, e *episode) bool {
+	if !e.begun() || e.version == at.Version || c.settings.Drain == DrainTurns {
+		return true
+	}
+	for i := range c.engines {
+		other := &c.engines[i]
+		if other.up && !other.loading && other.Version == e.version && other.Capacity >= c.size(e) {
+			return false
+		}
+	}
+	return true
+}
+
+// load asks the engines that are empty for the new weights, until all have been asked.
+func (c *Core) load() {
+	if c.loaded {
+		return
+	}
+	c.loaded = true
+	for i := range c.engines {
+		at := &c.engines[i]
+		if !at.up || at.loading || at.Version == c.target {
+			continue
+		}
+		if at.generating > 0 || c.settings.Drain == DrainEpisodes && len(at.home) > 0 {
+			c.loaded = false
+			continue
+		}
+		at.loading = true
+		c.act(Action{Do: Load, Engine: i, Version: c.target})
+	}
+}

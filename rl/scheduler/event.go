@@ -1,0 +1,156 @@
+package scheduler
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+)
+
+// Kind is what has happened.
+type Kind int
+
+// The kinds of events, in the order in which simultaneous ones are applied.
+const (
+	// Submit adds the episode that Event.Spec describes.
+	Submit Kind = iota
+	// Rate reports how fast an engine generates for one row: PerToken seconds for each token. Engines that can be asked
+	// report it every few seconds, so that a straggler is noticed before its turns end.
+	Rate
+	// StretchEnded reports that an engine has stopped a turn that is not complete, after a stretch of Tokens. The
+	// episode holds Held tokens, all of them cached.
+	StretchEnded
+	// TurnEnded reports a turn that ended with tool calls, which have been dispatched: Tokens were generated in the
+	// turn, and the episode holds Held tokens. Most, if it is not 0, lowers what the episode can come to hold.
+	TurnEnded
+	// Ended reports the end of an episode's last turn.
+	Ended
+	// Evicted reports that an engine has dropped a running episode to make room. Held tokens are kept as text; their
+	// cache is lost.
+	Evicted
+	// Returned reports that the tools of the attempt have answered: the episode's next prefix is Held tokens, of which
+	// Cached are still in its home's cache.
+	Returned
+	// Loaded reports that an engine has the weights of Version.
+	Loaded
+	// Lost reports that an engine is gone, with every cache and every unfinished turn.
+	Lost
+	// Joined reports that an engine is back, empty, with the weights of Version.
+	Joined
+	// Publish asks all engines to load the weights of Version.
+	Publish
+)
+
+var kindNames = [...]string{
+	"submit",
+	"rate",
+	"stretch ended",
+	"turn ended",
+	"ended",
+	"evicted",
+	"returned",
+	"loaded",
+	"lost",
+	"joined",
+	"publish",
+}
+
+// String names the kind.
+func (k Kind) String() string { return kindNames[k] }
+
+// Spec describes an episode.
+type Spec struct {
+	Group  int
+	Class  Class
+	Prompt int // tokens of the first prefix
+	Most   int // tokens that the episode can come to hold
+	// Stretch is how many tokens, at most, the engine generates and the tools answer before the scheduler is asked
+	// again; 0 = until the episode's end.
+	Stretch int
+}
+
+// Event is something that has happened. Kind says which fields count.
+type Event struct {
+	Kind     Kind
+	Episode  int // any number that no other episode has
+	Engine   int // index into the engines
+	Attempt  int // of Start
+	Tokens   int
+	Held     int
+	Most     int
+	Cached   int
+	Version  int
+	PerToken float64
+	Spec     Spec
+}
+
+// compare orders simultaneous events.
+func compare(a, b Event) int {
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Engine, b.Engine), cmp.Compare(a.Episode, b.Episode),
+		cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.Held, b.Held), cmp.Compare(a.Version, b.Version),
+		cmp.Compare(a.PerToken, b.PerToken))
+}
+
+// Do is what a decision asks for.
+type Do int
+
+// The decisions.
+const (
+	// Start generates the episode's next turn on Engine. Cached tokens of its prefix were in that engine's cache when
+	// this was last known; the others have to be computed.
+	Start Do = iota
+	// Park frees the room of an episode whose tool is slow: the engine may drop its cache when it needs the memory.
+	Park
+	// Cancel stops the episode's running turn. Its finished turns count; the turn starts again elsewhere.
+	Cancel
+	// Stop ends an episode that is no longer needed (Settings.Need), wherever it is. It will not end otherwise.
+	Stop
+	// Load loads the weights of Version on Engine, which is empty. The engine's caches are void.
+	Load
+)
+
+var doNames = [...]string{"start", "park", "cancel", "stop", "load"}
+
+// String names the decision.
+func (d Do) String() string { return doNames[d] }
+
+// Action is a decision. The caller carries out the actions of one Step in order.
+type Action struct {
+	Do      Do
+	Episode int
+	Engine  int
+	Attempt int // for Start, to be given back with the events of this turn
+	Cached  int
+	Version int
+}
+
+// String writes the action for logs and golden files.
+func (a Action) String() string {
+	var b strings.Builder
+	b.WriteString(a.Do.String())
+	switch a.Do {
+	case Load:
+		fmt.Fprintf(&b, " version %d on engine %d", a.Version, a.Engine)
+		return b.String()
+	case Stop:
+		fmt.Fprintf(&b, " episode %d", a.Episode)
+		return b.String()
+	}
+	fmt.Fprintf(&b, " episode %d on engine %d", a.Episode, a.Engine)
+	if a.Do == Start {
+		fmt.Fprintf(&b, ", attempt %d, %d cached", a.Attempt, a.Cached)
+	}
+	return b.String()
+}
+
+// Stats count what a core has decided and been told.
+type Stats struct {
+	Ended, Stopped int // episodes
+	Starts         int // attempts at turns
+	Parked         int
+	Moved          int // turns that did not start on the episode's home
+	Evicted        int
+	Rescued        int // turns taken off stragglers
+	Repeated       int // turns to be generated again: of lost engines and stragglers
+	Late           int // events about attempts that had been given up
+	Mixed          int // turns that began under other weights than their episode
+}

@@ -1,0 +1,152 @@
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/ropewalk/ropewalk/internal/seed"
+	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/rl/debate"
+)
+
+// DebateActions runs interactive episodes to their ends. At each turn of an episode the agents debate its action; the
+// response of the chosen agent becomes the turn. record gets every debate when it has ended, and progress the number of
+// finished episodes.
+func (l *Loop) DebateActions(ctx context.Context, sampler policy.Sampler, version string, episodes []*Episode,
+	s DebateSettings, record func(*Debated), progress func(done, total int)) error {
+	for active(episodes) > 0 {
+		var held []*Debated
+		for _, e := range episodes {
+			if e.AwaitsResponse() {
+				held = append(held, &Debated{Identity: e.Identity, At: len(e.Turns), Decides: e,
+					aggressive: s.constraints(l.settings.MaxTurns - len(e.Turns))})
+			}
+		}
+		if err := l.debateTurn(ctx, sampler, version, held, s); err != nil {
+			return err
+		}
+		for _, d := range held {
+			record(d)
+			l.take(d)
+		}
+		if err := l.Step(ctx, episodes); err != nil {
+			return err
+		}
+		if progress != nil {
+			progress(len(episodes)-active(episodes), len(episodes))
+		}
+	}
+	return nil
+}
+
+// take makes the chosen response the next turn of the debated episode.
+func (l *Loop) take(d *Debated) {
+	e, turn := d.Decides, d.Winner().Turn
+	if len(turn.Response) == 0 { // no agent's prompt left room for a response
+		e.Context, e.Observation, e.Finish = nil, "", FinishLength
+		return
+	}
+	e.Context, e.Observation = turn.Context, turn.Observation
+	turn.Context, turn.Observation = nil, ""
+	l.absorb(e, turn)
+}
+
+// debateTurn holds one debate for each episode, round by round, until all are decided.
+func (l *Loop) debateTurn(ctx context.Context, sampler policy.Sampler, version string, held []*Debated,
+	s DebateSettings) error {
+	for open := held; len(open) > 0; {
+		said, err := l.propose(ctx, sampler, version, open, s)
+		if err != nil {
+			return err
+		}
+		var undecided []*Debated
+		for i, d := range open {
+			if err := d.judge(s, said[i], l.runSeed); err != nil {
+				return err
+			}
+			if !d.Verdict.Decided {
+				undecided = append(undecided, d)
+			}
+		}
+		open = undecided
+	}
+	return nil
+}
+
+// propose has every agent of every open debate write a response.
+func (l *Loop) propose(ctx context.Context, sampler policy.Sampler, version string, open []*Debated,
+	s DebateSettings) ([][]Contribution, error) {
+	request := policy.GenerateRequest{Role: policy.RolePolicy, Temperature: l.settings.Temperature,
+		Truncation: l.settings.Truncation, Stop: l.stops}
+	type seat struct{ debate, agent int }
+	var seats []seat
+	out := make([][]Contribution, len(open))
+	for i, d := range open {
+		prompt, text, err := l.debatePrompt(d)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = make([]Contribution, s.Agents)
+		for agent := range out[i] {
+			c := &out[i][agent]
+			c.Abstained, c.Turn = true, Turn{Context: prompt, Observation: text, PolicyVersion: version}
+			if len(prompt) >= l.settings.MaxTokens {
+				continue
+			}
+			seats = append(seats, seat{i, agent})
+			request.Prefixes = append(request.Prefixes, prompt)
+			request.Streams = append(request.Streams, seed.Derive(LabelDebate, l.runSeed, uint64(d.Step),
+				uint64(d.Group), uint64(d.Sample), uint64(d.At), uint64(len(d.Rounds)), uint64(agent)))
+			request.MaxTokens = append(request.MaxTokens,
+				min(l.settings.MaxTurnTokens, l.settings.MaxTokens-len(prompt)))
+		}
+	}
+	for first := 0; first < len(seats); first += batchEpisodes {
+		last := min(first+batchEpisodes, len(seats))
+		got, err := generate(ctx, sampler, part(request, first, last))
+		if err != nil {
+			return nil, fmt.Errorf("generate the proposals of %d agents: %w", last-first, err)
+		}
+		if err := l.checkResponses(got, last-first); err != nil {
+			return nil, err
+		}
+		for j, at := range seats[first:last] {
+			c := &out[at.debate][at.agent]
+			c.Turn.Response, c.Turn.Finish = got.Tokens[j], got.Finish[j]
+			c.Turn.LogProbs, c.Turn.Entropies = valuesOf(got.LogProbs, j), valuesOf(got.Entropies, j)
+			l.propound(c)
+		}
+	}
+	return out, nil
+}
+
+// propound reads an agent's action from its response. A response without an action proposes nothing.
+func (l *Loop) propound(c *Contribution) {
+	c.Turn.Text = strings.ToValidUTF8(l.tok.Decode(c.Turn.Response), "\uFFFD")
+	parsed := l.protocol.Parse(c.Turn.Text, l.prompted)
+	if action := strings.TrimSpace(parsed.Action); action != "" {
+		c.Proposal = debate.Proposal{Candidate: action}
+	}
+	if c.Reasoning = parsed.Reasoning; c.Reasoning == "" {
+		c.Reasoning = strings.TrimSuffix(c.Turn.Text, l.protocol.Spec().EndOfTurn)
+	}
+}
+
+// debatePrompt returns what an agent reads in the next round of a debate: the first of the prompts with and without the
+// others' reasoning that leaves room for a response.
+func (l *Loop) debatePrompt(d *Debated) (prompt []int32, text string, err error) {
+	e := d.Decides
+	if d.asks(true) == "" {
+		return e.Context, e.Observation, nil
+	}
+	for _, reasoning := range []bool{true, false} {
+		if text, err = l.renderWith(e, d.asks(reasoning)); err != nil {
+			return nil, "", err
+		}
+		if prompt = l.tok.Encode(text); l.roomFor(len(prompt)) {
+			break
+		}
+	}
+	return prompt, text, nil
+}
