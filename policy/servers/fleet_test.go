@@ -100,7 +100,7 @@ func TestBounds(t *testing.T) {
 func TestLeastLoaded(t *testing.T) {
 	dir := policyDir(t, 1)
 	fast, slow := newFake(t, servers.KindRopewalk), newFake(t, servers.KindRopewalk)
-	slow.set(func(http.ResponseWriter, *http.Request, int64) bool { time.Sleep(50 * time.Millisecond); return false })
+	slow.set(func(http.ResponseWriter, *http.Request, int64) bool { time.Sleep(200 * time.Millisecond); return false })
 	s := open(t, all(fast, slow)...)
 	require.NoError(t, s.Load(t.Context(), policy.RolePolicy, dir, false))
 	f, l := fast.asked.Load(), slow.asked.Load()
@@ -136,21 +136,17 @@ func TestRequestsEnd(t *testing.T) {
 	s := open(t, all(a)...)
 	require.NoError(t, s.Load(t.Context(), policy.RolePolicy, dir, false))
 	a.set(func(w http.ResponseWriter, r *http.Request, n int64) bool {
-		select {
-		case <-r.Context().Done():
-		case <-time.After(5 * time.Second):
-		}
+		_, _ = io.Copy(io.Discard, r.Body) // only then does the handler learn that its client has gone
+		<-r.Context().Done()
 		return true
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	began := time.Now()
 	_, err := s.Generate(ctx, rows(3, 4))
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	time.AfterFunc(50*time.Millisecond, func() { s.Close() })
 	_, err = s.Generate(t.Context(), rows(3, 4))
 	require.ErrorIs(t, err, policy.ErrLost)
-	require.Less(t, time.Since(began), 3*time.Second)
 }
 
 // Servers that answer 200 and keep their values are found out, and get no requests.
