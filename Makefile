@@ -130,10 +130,10 @@ test-tinker: ## train at SkyRL's real Tinker server, and compare a step with PyT
 		ROPEWALK_REQUIRE_TORCH=1 go test -count 1 -timeout 60m -run 'TestRealSkyRL|TestARunAtARealTinker' -v \
 		./policy/tinker ./gpu/torch ./activities
 
-models: ## fetch the published model of recipes/smollm2.yaml into .tools/models (about 110 MB)
+models: ## fetch the published model of recipes/smollm2.yaml into .tools/models (98 MB)
 	@tools/models.sh
 
-# The files are fetched into .tools/tokenizers once (about 110 MB). The test also logs the ratio of encoding times.
+# The files are fetched into .tools/tokenizers once (about 170 MB). The test also logs the ratio of encoding times.
 test-tokenizers: ## compare published tokenizers with Hugging Face's on 11 MB of text
 	ROPEWALK_TOKENIZERS=$${ROPEWALK_TOKENIZERS:-$$(tools/tokenizers.sh)} ROPEWALK_REQUIRE_TOKENIZERS=1 \
 		go test -count 1 -run 'Published|TextFromOutside|ChatTemplates' -v ./policy/tokenizer ./internal/jinja
