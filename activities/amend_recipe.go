@@ -24,7 +24,9 @@ const noteTakenAs = "generation"
 func (a AmendRecipe) Execute(ctx context.Context, in api.AmendInput) (api.Amended, error) {
 	out := api.Amended{}
 	timing := api.Timing{Stage: schema.StageAmend, Shard: -1, Turn: -1}
-	err := tracked(ctx, &timing, func(ctx context.Context, _ *progress) error { return a.amend(ctx, in, &out) })
+	err := a.tracked(ctx, atInit(in.Run), &timing, func(ctx context.Context, _ *progress) error {
+		return a.amend(ctx, in, &out)
+	})
 	out.Timing = timing
 	return out, err
 }

@@ -21,7 +21,7 @@ type PrepareCheck struct{ *Deps }
 func (a PrepareCheck) Execute(ctx context.Context, run string) (api.CheckPlan, error) {
 	out := api.CheckPlan{Code: a.Code}
 	timing := api.Timing{Stage: api.StageReplay, Shard: -1, Turn: -1}
-	err := tracked(ctx, &timing, func(ctx context.Context, _ *progress) (err error) {
+	err := a.tracked(ctx, atInit(run), &timing, func(ctx context.Context, _ *progress) (err error) {
 		out.Steps, err = a.finishedSteps(ctx, run)
 		return err
 	})
@@ -64,7 +64,8 @@ type CheckReplay struct{ *Deps }
 func (a CheckReplay) Execute(ctx context.Context, in api.CheckInput) (api.Checked, error) {
 	out := api.Checked{}
 	timing := api.Timing{Stage: api.StageReplay, Shard: -1, Turn: -1}
-	err := tracked(ctx, &timing, func(ctx context.Context, p *progress) (err error) {
+	at := api.Scope{Run: in.Run, Step: in.Step}
+	err := a.tracked(ctx, at, &timing, func(ctx context.Context, p *progress) (err error) {
 		out, err = a.checkStep(ctx, in, p)
 		return err
 	})

@@ -22,7 +22,7 @@ type CommitStages struct{ *Deps }
 func (a CommitStages) Execute(ctx context.Context, in api.CommitInput) (api.Committed, error) {
 	out := api.Committed{}
 	timing := api.Timing{Stage: api.StageCommit, Shard: -1, Turn: -1}
-	err := tracked(ctx, &timing, func(ctx context.Context, p *progress) error {
+	err := a.tracked(ctx, in.Scope, &timing, func(ctx context.Context, p *progress) error {
 		sharded, err := a.rolledOut(ctx, in.Rewards)
 		if err != nil {
 			return err

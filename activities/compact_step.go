@@ -16,7 +16,7 @@ type CompactStep struct{ *Deps }
 func (a CompactStep) Execute(ctx context.Context, in api.CompactInput) (api.Compacted, error) {
 	out := api.Compacted{}
 	timing := api.Timing{Stage: api.StageCompact, Shard: -1, Turn: -1}
-	err := tracked(ctx, &timing, func(ctx context.Context, _ *progress) error {
+	err := a.tracked(ctx, in.Scope, &timing, func(ctx context.Context, _ *progress) error {
 		r, err := compaction.Step(ctx, a.Record, in.Run, in.Step, a.Code)
 		if err != nil {
 			return fmt.Errorf("%s: %w", api.StageCompact, err)

@@ -15,7 +15,7 @@ type CompareReplay struct{ *Deps }
 func (a CompareReplay) Execute(ctx context.Context, in api.CompareInput) (api.Compared, error) {
 	out := api.Compared{}
 	timing := api.Timing{Stage: api.StageReplay, Shard: -1, Turn: -1}
-	err := tracked(ctx, &timing, func(ctx context.Context, p *progress) error {
+	err := a.tracked(ctx, in.Scope, &timing, func(ctx context.Context, p *progress) error {
 		for i, pair := range in.Stages {
 			c, err := a.compare(ctx, pair)
 			if err != nil {

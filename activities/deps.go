@@ -11,6 +11,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/internal/judge"
+	"github.com/ropewalk/ropewalk/internal/metrics"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/servers"
 	"github.com/ropewalk/ropewalk/policy/tokenizer"
@@ -53,6 +54,8 @@ type Deps struct {
 	ledgers recent[string, *ledger]
 	// prepared holds the tasks that runs keep, by the manifests that decided on them.
 	prepared recent[string, *prepared]
+	// stages counts executions of stages; nil: nothing is counted.
+	stages *metrics.Stages
 }
 
 // Options are a worker's resources and settings.
@@ -81,6 +84,9 @@ type Options struct {
 	// Bucket opens another bucket of the worker's S3 server; nil: this worker opens none.
 	Bucket func(name string) (store.Store, error)
 	Host   string // name of the host whose own queue this worker also polls; "" if it polls none
+	// Stages and Engines count what this worker does; nil counts nothing.
+	Stages  *metrics.Stages
+	Engines *metrics.Engines
 }
 
 // New makes the shared state of the stages. The caller that opened the engines, the sandbox and the sessions closes
@@ -95,8 +101,9 @@ func New(o Options) (*Deps, error) {
 		records: records{o.Store, record}, resolver: newResolver(record), Code: o.Code, tokens: tokens,
 		execution: execution{Sandbox: o.Sandbox, Tier: o.Tier, sessions: o.Sessions},
 		engines: enginepool.New(enginepool.Options{Record: record, Trainer: o.Trainer, Sampler: o.Rollout,
-			Torch: o.Torch, Scratch: o.Scratch, Score: o.Score}),
+			Torch: o.Torch, Scratch: o.Scratch, Score: o.Score, Observer: o.Engines}),
 		scratch: o.Scratch, memory: o.Memory, Host: o.Host, modelFolder: o.Models, bucket: o.Bucket,
+		stages:   o.Stages,
 		held:     newHeld(heldBytes),
 		ledgers:  recent[string, *ledger]{most: ledgersKept},
 		prepared: recent[string, *prepared]{most: preparedKept},

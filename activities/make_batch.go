@@ -18,7 +18,7 @@ type MakeBatch struct{ *Deps }
 func (a MakeBatch) Execute(ctx context.Context, in api.BatchInput) (api.Batch, error) {
 	b := &batchRun{parts: parts{timeouts: in.Timeouts}, deps: a.Deps, in: in}
 	var own api.Timing
-	err := tracked(ctx, &own, func(ctx context.Context, p *progress) error { return b.run(within(ctx, p)) })
+	err := a.tracked(ctx, in.Scope, &own, func(ctx context.Context, p *progress) error { return b.run(within(ctx, p)) })
 	if b.out.Timings = b.timings; len(b.timings) > 0 {
 		b.out.Timings[0].Queue = own.Queue
 	}

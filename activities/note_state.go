@@ -17,7 +17,11 @@ type NoteState struct{ *Deps }
 // Execute writes the note. Every attempt writes the same one.
 func (a NoteState) Execute(ctx context.Context, in api.StateInput) (api.Done, error) {
 	note := schema.NewStateNote(in.State, in.Kind, in.Reason, time.UnixMicro(in.At))
-	return api.Done{}, a.noteState(ctx, in.Run, note)
+	if err := a.noteState(ctx, in.Run, note); err != nil {
+		return api.Done{}, err
+	}
+	a.stages.Entered(in.State)
+	return api.Done{}, nil
 }
 
 func (d *Deps) noteState(ctx context.Context, run string, note schema.StateNote) error {

@@ -30,7 +30,9 @@ const (
 func (a PrepareReplay) Execute(ctx context.Context, in api.ReplayInput) (api.ReplayPrepared, error) {
 	out := api.ReplayPrepared{}
 	timing := api.Timing{Stage: api.StageReplay, Shard: -1, Turn: -1}
-	err := tracked(ctx, &timing, func(ctx context.Context, p *progress) error { return a.prepare(ctx, in, &out, p) })
+	err := a.tracked(ctx, api.Scope{Run: in.Run, Step: in.Step}, &timing, func(ctx context.Context, p *progress) error {
+		return a.prepare(ctx, in, &out, p)
+	})
 	out.Timing = timing
 	return out, err
 }

@@ -24,7 +24,7 @@ type PrepareRun struct{ *Deps }
 func (a PrepareRun) Execute(ctx context.Context, in api.PrepareInput) (api.Prepared, error) {
 	out := api.Prepared{}
 	timing := api.Timing{Stage: api.StagePrepare, Shard: -1, Turn: -1}
-	err := tracked(ctx, &timing, func(ctx context.Context, p *progress) error {
+	err := a.tracked(ctx, atInit(in.Run), &timing, func(ctx context.Context, p *progress) error {
 		return a.prepare(ctx, in, &out, p)
 	})
 	out.Timing = timing

@@ -39,7 +39,7 @@ const mostCarried = 4000
 func (a PruneCheckpoints) Execute(ctx context.Context, in api.PruneInput) (api.Pruned, error) {
 	out := api.Pruned{}
 	timing := api.Timing{Stage: api.StagePrune, Shard: -1, Turn: -1}
-	err := tracked(ctx, &timing, func(ctx context.Context, p *progress) error {
+	err := a.tracked(ctx, in.Scope, &timing, func(ctx context.Context, p *progress) error {
 		recipe, err := a.recipe(ctx, in.Scope)
 		if err != nil {
 			return err

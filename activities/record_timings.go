@@ -29,7 +29,7 @@ type RecordTimings struct{ *Deps }
 func (a RecordTimings) Execute(ctx context.Context, in api.RecordTimingsInput) (api.Done, error) {
 	out := api.Done{}
 	timing := api.Timing{Stage: api.StageTimings, Shard: -1, Turn: -1}
-	err := tracked(ctx, &timing, func(ctx context.Context, _ *progress) error {
+	err := a.tracked(ctx, in.Scope, &timing, func(ctx context.Context, _ *progress) error {
 		rows := make([]schema.TimingRow, len(in.Timings))
 		for i, t := range in.Timings {
 			rows[i] = schema.TimingRow{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/internal/logs"
 	"github.com/ropewalk/ropewalk/internal/refusal"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/recipes"
@@ -45,9 +47,11 @@ func (p *progress) set(done, total int) {
 	p.total.Store(int64(total))
 }
 
-// tracked runs body under heartbeats and measures it. Errors that a retry cannot fix become non-retryable, with their
-// kind. Outside Temporal, where CheckRun runs stages, there are neither heartbeats nor attempts.
-func tracked(ctx context.Context, t *api.Timing, body func(ctx context.Context, p *progress) error) error {
+// tracked runs body under heartbeats, measures it, and tells metrics and the log of it. Errors that a retry cannot fix
+// become non-retryable, with their kind. Outside Temporal, where CheckRun runs stages, there are neither heartbeats nor
+// attempts. An activity that runs several stages has no stage of its own: these are told of instead.
+func (d *Deps) tracked(ctx context.Context, at api.Scope, t *api.Timing,
+	body func(ctx context.Context, p *progress) error) error {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
@@ -62,9 +66,68 @@ func tracked(ctx context.Context, t *api.Timing, body func(ctx context.Context, 
 		t.Attempt, t.Queue = int(info.Attempt), max(0, started.Sub(info.ScheduledTime).Seconds())
 		defer heartbeats(ctx, p)()
 	}
+	ctx = logs.With(ctx, whereabouts(at, t)...)
+	if t.Stage != "" {
+		d.stages.Begin(t.Stage, t.Attempt)
+		slog.DebugContext(ctx, "stage begins")
+	}
 	err = body(ctx, p)
 	t.End = time.Now().UnixMicro()
-	return ownLimit(ctx, classify(err))
+	err = ownLimit(ctx, classify(err))
+	if t.Stage != "" {
+		d.tell(ctx, *t, err)
+	}
+	return err
+}
+
+// atInit is the scope of an activity that works for a whole run.
+func atInit(run string) api.Scope { return api.Scope{Run: run, Step: api.InitStep} }
+
+// whereabouts says in the log which execution of which stage a line is about.
+func whereabouts(at api.Scope, t *api.Timing) []slog.Attr {
+	out := []slog.Attr{slog.String("run", at.Run)}
+	if at.Step != api.InitStep {
+		out = append(out, slog.Int("step", at.Step))
+	}
+	if t.Stage != "" {
+		out = append(out, slog.String("stage", t.Stage))
+	}
+	if t.Shard >= 0 && t.Stage != "" {
+		out = append(out, slog.Int("shard", t.Shard))
+	}
+	if t.Turn >= 0 && t.Stage != "" {
+		out = append(out, slog.Int("turn", t.Turn))
+	}
+	if t.Attempt > 0 {
+		out = append(out, slog.Int("attempt", t.Attempt))
+	}
+	return out
+}
+
+// tell counts and logs the end of an execution.
+func (d *Deps) tell(ctx context.Context, t api.Timing, err error) {
+	took := time.Duration(t.End-t.Start) * time.Microsecond
+	if err == nil {
+		d.stages.End(t, "")
+		slog.InfoContext(ctx, "stage done", "seconds", took.Seconds(), "adopted", t.Adopted, "rows", t.Rows, "tokens",
+			t.Tokens)
+		return
+	}
+	kind := failureKind(ctx, err)
+	d.stages.End(t, kind)
+	slog.WarnContext(ctx, "stage failed", "seconds", took.Seconds(), "kind", kind, "error", err)
+}
+
+// failureKind names the kind of a failure for metrics and logs.
+func failureKind(ctx context.Context, err error) string {
+	var decided *temporal.ApplicationError
+	switch {
+	case ctx.Err() != nil:
+		return "cancelled"
+	case errors.As(err, &decided) && decided.Type() != "":
+		return decided.Type()
+	}
+	return "other"
 }
 
 // heartbeats reports progress until the returned function is called.

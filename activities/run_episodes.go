@@ -17,7 +17,7 @@ type RunEpisodes struct{ *Deps }
 // Execute runs what the shard has not committed yet.
 func (a RunEpisodes) Execute(ctx context.Context, in api.EpisodesInput) (api.Episodes, error) {
 	s := &shardRun{parts: parts{timeouts: in.Timeouts}, deps: a.Deps, in: in}
-	err := tracked(ctx, &s.own, func(ctx context.Context, p *progress) error {
+	err := a.tracked(ctx, in.Scope, &s.own, func(ctx context.Context, p *progress) error {
 		ctx = within(ctx, p)
 		if err := s.run(ctx); err != nil {
 			return err

@@ -51,7 +51,7 @@ type draft struct {
 func execute[R any](ctx context.Context, d *Deps, s spec, out *R, done *api.Done,
 	work func(ctx context.Context, w *draft) error) error {
 	timing := api.Timing{Stage: s.stage, Shard: s.shard, Turn: s.turn}
-	err := tracked(ctx, &timing, func(ctx context.Context, p *progress) error {
+	err := d.tracked(ctx, s.scope, &timing, func(ctx context.Context, p *progress) error {
 		w := &draft{deps: d, place: s.place(), timing: &timing, progress: p}
 		defer w.releaseAll()
 		if err := w.run(ctx, s, out, done, work); err != nil {
@@ -97,7 +97,26 @@ func (w *draft) run(ctx context.Context, s spec, out any, done *api.Done,
 		return w.adopt(committed, ref, out, done)
 	}
 	done.Manifest, done.Home = ref, w.home
+	w.deps.stages.Stored(s.stage, bytesOf(committed))
 	return nil
+}
+
+// bytesOf counts the bytes of a manifest's shards and of the files of its checkpoints that it has stored itself.
+func bytesOf(m schema.Manifest) (total int64) {
+	for _, s := range m.Shards {
+		total += s.Bytes
+	}
+	for _, c := range []*schema.Checkpoint{m.Checkpoint, m.Critic} {
+		if c == nil {
+			continue
+		}
+		for _, f := range c.Files {
+			if f.At == "" {
+				total += f.Bytes
+			}
+		}
+	}
+	return total
 }
 
 // adopt returns what another attempt has committed as if this attempt had done it.

@@ -38,6 +38,9 @@ func HubRevisionKey(repository, revision, commit string) string {
 	return "models/hub/" + repository + "/" + url.PathEscape(revision) + "/" + commit
 }
 
+// RecordPrefixes are the prefixes of everything that a live run may still read.
+func RecordPrefixes() []string { return []string{runsPrefix, warmPrefix, CataloguePrefix} }
+
 // RunPrefix is the prefix of all keys of a run.
 func RunPrefix(run string) string { return runsPrefix + run + "/" }
 

@@ -27,6 +27,8 @@ type console struct {
 	verbose  bool
 	terminal bool // standard error is a terminal: progress may redraw
 	resident bool // standard output and input are a terminal: the stack may stay up
+	logForm  string
+	logLevel string
 }
 
 // connector opens connections to the servers, and prints what it does.

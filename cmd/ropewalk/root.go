@@ -81,15 +81,16 @@ func rootCommand(con *console) *cobra.Command {
 		SilenceErrors: true,
 
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			level := slog.LevelWarn
-			if con.verbose {
-				level = slog.LevelDebug
+			handler, err := con.log(slog.LevelWarn)
+			if err != nil {
+				return err
 			}
-			slog.SetDefault(slog.New(slog.NewTextHandler(con.err, &slog.HandlerOptions{Level: level})))
+			slog.SetDefault(slog.New(handler))
 			return noEmptyFlags(cmd)
 		},
 	}
 	root.PersistentFlags().BoolVarP(&con.verbose, "verbose", "v", false, "write a detailed log to standard error")
+	con.logFlags(root.PersistentFlags())
 	root.Flags().BoolVar(&asked, "version", false, "print which program this is")
 	root.SetFlagErrorFunc(flagFault)
 	root.SetHelpCommand(helpCommand())
@@ -113,7 +114,7 @@ var commands = []func(*console) *cobra.Command{
 	// recipes
 	methodsCommand, schemaCommand, simulateCommand,
 	// machines
-	upCommand, serveCommand, workerCommand, superviseCommand, envCommand, sandboxCommand, gpuCommand,
+	upCommand, serveCommand, workerCommand, monitorCommand, superviseCommand, envCommand, sandboxCommand, gpuCommand,
 	// the program
 	versionCommand,
 }

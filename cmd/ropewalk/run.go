@@ -24,6 +24,7 @@ type runOptions struct {
 	onCalc bool
 	json   bool
 	plan   planOptions
+	metricsOptions
 }
 
 func runCommand(con *console) *cobra.Command {
@@ -57,7 +58,7 @@ func runCommand(con *console) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return trainRun(con, cmd, ask, o.json)
+			return trainRun(con, cmd, ask, o)
 		},
 	}
 	cmd.Flags().StringArrayVar(&o.set, "set", nil, "change a field of the recipe: `path=value` (repeatable)")
@@ -73,6 +74,7 @@ func runCommand(con *console) *cobra.Command {
 		panic(err) // the flag is defined one line above
 	}
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object at the end; progress goes to standard error")
+	o.add(cmd.Flags(), "")
 	return cmd
 }
 
@@ -155,7 +157,7 @@ func canRun(name string, resolved *recipes.Resolved) error {
 }
 
 // trainRun starts a run and follows it to its end.
-func trainRun(con *console, cmd *cobra.Command, ask runs.Start, asJSON bool) error {
+func trainRun(con *console, cmd *cobra.Command, ask runs.Start, o runOptions) error {
 	started := time.Now()
 	s, err := con.connector().Join(cmd.Context(), runs.NeedAll)
 	if err != nil {
@@ -163,8 +165,13 @@ func trainRun(con *console, cmd *cobra.Command, ask runs.Start, asJSON bool) err
 	}
 	defer s.Close()
 	printAddresses(con, s)
+	stop, err := o.monitor(cmd.Context(), con, "run", s)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	defer s.Hold(ask.Request.Run)()
-	return startTraining(con, cmd, s, ask, started, asJSON)
+	return startTraining(con, cmd, s, ask, started, o.json)
 }
 
 func startTraining(con *console, cmd *cobra.Command, s *runs.Session, ask runs.Start, started time.Time,

@@ -105,11 +105,15 @@ func serveSandbox(ctx context.Context, con *console, o sandboxServeOptions) erro
 	defer executor.Close()
 	sessions := ondemand.New(zygotes, executor)
 	defer sessions.Close()
+	log, err := serveLog(con, o, token)
+	if err != nil {
+		return err
+	}
 	s := service.New(service.Options{
 		Executor: executor, Sessions: sessions, QueueBytes: int64(o.queueMB) << 20, QueueLife: o.life,
 		KeepBytes: int64(o.keepMB) << 20, KeepFor: o.keep,
 		MostConnections: o.conns, MostSessions: o.sessions, SessionIdle: o.idle, Token: token,
-		Log: slog.New(serveLog(con, o)), LogCode: o.logCode,
+		Log: slog.New(log), LogCode: o.logCode,
 	})
 	defer s.Close()
 	scheme := "http"
@@ -123,15 +127,12 @@ func serveSandbox(ctx context.Context, con *console, o sandboxServeOptions) erro
 }
 
 // serveLog is the command's log. Code is logged at level info, so --log-code shows that level.
-func serveLog(con *console, o sandboxServeOptions) slog.Handler {
+func serveLog(con *console, o sandboxServeOptions, token string) (slog.Handler, error) {
 	level := slog.LevelWarn
-	switch {
-	case con.verbose:
-		level = slog.LevelDebug
-	case o.logCode:
+	if o.logCode {
 		level = slog.LevelInfo
 	}
-	return slog.NewTextHandler(con.err, &slog.HandlerOptions{Level: level})
+	return con.log(level, token)
 }
 
 // guarded reads the token's file. A service that other machines reach needs a token, and TLS around it.

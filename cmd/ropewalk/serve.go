@@ -125,10 +125,14 @@ func serveModel(ctx context.Context, con *console, checkpoint string, o serveOpt
 	if !ok {
 		return errors.New("the engine has no batches")
 	}
+	log, err := con.log(slog.LevelWarn, token)
+	if err != nil {
+		return err
+	}
 	s, err := serve.New(serve.Options{
 		Engine: batcher, Model: model, Name: name, Rows: o.rows, Tokens: o.tokens, Context: o.context, Queue: o.queue,
 		BodyBytes: int64(o.bodyMB) << 20, Token: token, AllowLoad: o.allowLoad,
-		Log: slog.New(slog.NewTextHandler(con.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Log: slog.New(log),
 	})
 	if err != nil {
 		return err

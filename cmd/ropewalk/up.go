@@ -10,7 +10,7 @@ import (
 )
 
 func upCommand(con *console) *cobra.Command {
-	reset := false
+	reset, counts := false, metricsOptions{}
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "start the local stack and keep it up until interrupted",
@@ -30,11 +30,17 @@ func upCommand(con *console) *cobra.Command {
 			}
 			defer s.Close()
 			printAddresses(con, s)
+			stop, err := counts.monitor(cmd.Context(), con, "up", s)
+			if err != nil {
+				return err
+			}
+			defer stop()
 			return keepUp(con, cmd, s)
 		},
 	}
 	cmd.Flags().BoolVar(&reset, "reset-temporal", false,
 		"first move the local Temporal's database aside; the record stays, and `ropewalk resume` continues runs")
+	counts.add(cmd.Flags(), "")
 	return cmd
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/download"
 	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/internal/engines"
+	"github.com/ropewalk/ropewalk/internal/metrics"
 	"github.com/ropewalk/ropewalk/internal/stack"
 	"github.com/ropewalk/ropewalk/internal/temporalconf"
 	"github.com/ropewalk/ropewalk/policy"
@@ -45,9 +46,10 @@ type workerOptions struct {
 	host, address string
 	updateDevices int // devices of one update
 	cache         int // MiB of the read cache; negative: not given
+	metricsOptions
 }
 
-func workerCommand(*console) *cobra.Command {
+func workerCommand(con *console) *cobra.Command {
 	o := workerOptions{}
 	cmd := &cobra.Command{
 		Use:   "worker",
@@ -56,7 +58,7 @@ func workerCommand(*console) *cobra.Command {
 			"that the AWS_* variables name. It refuses a store without conditional puts.",
 		Example: "  ropewalk worker\n  ropewalk worker --queues sandbox --sandbox-workers 16",
 		Args:    exactly(),
-		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), con) },
 	}
 	cmd.Flags().StringSliceVar(&o.queues, "queues", nil, "task queues to poll (default all: cpu, rollout, sandbox, "+
 		"gpu)")
@@ -80,10 +82,11 @@ func workerCommand(*console) *cobra.Command {
 	cmd.Flags().IntVar(&o.cache, "cache-mb", -1, "MiB of manifests and shards kept in memory once they are verified, "+
 		"so that stages do not fetch them again; 0: none (default: "+cacheVariable+", else "+strconv.Itoa(
 		defaultCache)+")")
+	o.add(cmd.Flags(), metricsVariable)
 	return cmd
 }
 
-func (o workerOptions) run(ctx context.Context) error {
+func (o workerOptions) run(ctx context.Context, con *console) error {
 	if o.sessions < 1 {
 		return badInput("--sandbox-sessions: must be ≥ 1, got %d", o.sessions)
 	}
@@ -94,7 +97,16 @@ func (o workerOptions) run(ctx context.Context) error {
 	if err := o.checkQueues(conf); err != nil {
 		return err
 	}
-	objects, err := openStore(ctx)
+	code, err := codeDigest()
+	if err != nil {
+		return err
+	}
+	counts, stop, err := o.serve(con, "worker", code)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	objects, err := openStore(ctx, counts.Requests())
 	if err != nil {
 		return err
 	}
@@ -104,7 +116,7 @@ func (o workerOptions) run(ctx context.Context) error {
 	if err := commit.PutSpecification(ctx, objects); err != nil {
 		return err
 	}
-	c, options, err := connectTemporal(ctx, conf)
+	c, options, err := connectTemporal(ctx, conf, counts)
 	if err != nil {
 		return err
 	}
@@ -112,7 +124,7 @@ func (o workerOptions) run(ctx context.Context) error {
 	if err := o.nameHost(options.HostPort); err != nil {
 		return err
 	}
-	deps, devices, closeDeps, err := o.deps(ctx, objects, c)
+	deps, devices, closeDeps, err := o.deps(ctx, objects, c, code, counts)
 	if err != nil {
 		return err
 	}
@@ -121,8 +133,8 @@ func (o workerOptions) run(ctx context.Context) error {
 }
 
 // deps opens the engines and the sandbox, and counts the GPUs; the returned function closes them.
-func (o workerOptions) deps(ctx context.Context, objects store.Store, c client.Client) (_ *activities.Deps, devices int,
-	_ func(), _ error) {
+func (o workerOptions) deps(ctx context.Context, objects store.Store, c client.Client, code string,
+	counts *metrics.Process) (_ *activities.Deps, devices int, _ func(), _ error) {
 	var opened []io.Closer
 	closeAll := func() {
 		for _, c := range opened {
@@ -132,10 +144,6 @@ func (o workerOptions) deps(ctx context.Context, objects store.Store, c client.C
 		}
 	}
 	fail := func(err error) (*activities.Deps, int, func(), error) { closeAll(); return nil, 0, nil, err }
-	code, err := codeDigest()
-	if err != nil {
-		return fail(err)
-	}
 	cacheBytes, err := o.cacheBytes()
 	if err != nil {
 		return fail(err)
@@ -170,6 +178,9 @@ func (o workerOptions) deps(ctx context.Context, objects store.Store, c client.C
 		}
 		opened = append(opened, pool)
 		torch, devices = pool, pool.Devices()
+		if err := watchDevices(counts, pool); err != nil {
+			return fail(err)
+		}
 	}
 	slog.Info("worker", "engine", trainer.Describe(), "code", code, "host", o.host, "address", o.address, "devices",
 		devices)
@@ -184,7 +195,9 @@ func (o workerOptions) deps(ctx context.Context, objects store.Store, c client.C
 		Fetch:  download.Opener{Bucket: openBucket}.Open,
 		Bucket: openBucket, Models: modelFolder(),
 		CacheBytes: cacheBytes, Score: servers.ScoreWith(func() (policy.Engine, error) { return cpu.Open(engine) }),
-		Sandbox: once.New(box.executor), Tier: box.tier, Sessions: box.sessions, MostSessions: o.sessions,
+		Sandbox: once.New(counts.Sandbox(box.executor, box.tier)), Tier: box.tier,
+		Sessions: box.sessions, MostSessions: o.sessions,
+		Stages: counts.Stages(), Engines: counts.Engines(),
 	})
 	if err != nil {
 		return fail(err)

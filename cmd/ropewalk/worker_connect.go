@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/contrib/envconfig"
 	sdklog "go.temporal.io/sdk/log"
 
+	"github.com/ropewalk/ropewalk/internal/metrics"
 	"github.com/ropewalk/ropewalk/internal/spelling"
 	"github.com/ropewalk/ropewalk/internal/stack"
 	"github.com/ropewalk/ropewalk/internal/temporalconf"
@@ -40,11 +41,13 @@ func (o workerOptions) checkQueues(conf temporalconf.Config) error {
 }
 
 // connectTemporal connects to the Temporal server that the environment names and checks that it has the namespace.
-func connectTemporal(ctx context.Context, conf temporalconf.Config) (client.Client, client.Options, error) {
+func connectTemporal(ctx context.Context, conf temporalconf.Config, counts *metrics.Process) (client.Client,
+	client.Options, error) {
 	options, err := temporalOptions(conf)
 	if err != nil {
 		return nil, options, err
 	}
+	options.MetricsHandler = counts.Temporal()
 	c, err := client.DialContext(ctx, options)
 	if err != nil {
 		return nil, options, stack.Unanswered(ctx, options.HostPort, err)
@@ -69,13 +72,14 @@ func temporalOptions(conf temporalconf.Config) (client.Options, error) {
 	return options, nil
 }
 
-// openStore opens the store that the AWS_* variables name.
-func openStore(ctx context.Context) (store.Store, error) {
+// openStore opens the store that the AWS_* variables name. requests counts what is asked of it.
+func openStore(ctx context.Context, requests *metrics.Requests) (store.Store, error) {
 	options, err := s3.FromEnv()
 	if err != nil {
 		return nil, badInput("%w\na worker connects to the servers that the environment names; for those of the "+
 			"running local stack: env $(ropewalk env) ropewalk worker", err)
 	}
+	options.Observer = requests
 	objects, err := s3.New(options)
 	if err != nil {
 		return nil, err

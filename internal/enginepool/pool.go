@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/policy"
@@ -17,12 +18,13 @@ import (
 // stage needs the models that are resident in it. The pool closes an idle engine when another run needs its devices or
 // when it has been idle for idleLimit.
 type Pool struct {
-	record  *commit.Writer
-	scratch string
-	trainer *Trainer // the CPU engine that trains
-	sampler *Sampler // the CPU engine that generates, or another sampler
-	torch   Torch    // nil: this worker runs no models in PyTorch
-	score   servers.Score
+	record   *commit.Writer
+	scratch  string
+	trainer  *Trainer // the CPU engine that trains
+	sampler  *Sampler // the CPU engine that generates, or another sampler
+	torch    Torch    // nil: this worker runs no models in PyTorch
+	score    servers.Score
+	observer Observer
 
 	mu      sync.Mutex
 	places  []*place
@@ -34,18 +36,28 @@ type Pool struct {
 
 // Options are what a pool works with. The caller that opened Trainer and Sampler closes them, after the pool.
 type Options struct {
-	Record  *commit.Writer
-	Trainer policy.Trainer // trains for runs whose engine.kind is cpu
-	Sampler policy.Sampler // generates for them
-	Torch   Torch          // nil: no run with engine.kind torch can work here
-	Scratch string         // folder for checkpoints that are loaded or saved
-	Score   servers.Score  // the forward pass that inference servers are compared with; nil: no recipe can name any
+	Record   *commit.Writer
+	Trainer  policy.Trainer // trains for runs whose engine.kind is cpu
+	Sampler  policy.Sampler // generates for them
+	Torch    Torch          // nil: no run with engine.kind torch can work here
+	Scratch  string         // folder for checkpoints that are loaded or saved
+	Score    servers.Score  // the forward pass that inference servers are compared with; nil: no recipe can name any
+	Observer Observer       // is told of the engines' work; nil: no one is
+}
+
+// Observer is told what engines do. Its methods are called concurrently and must not block.
+type Observer interface {
+	// Works reports one use of an engine: its device, whether it was to sample or to train, and how long it took.
+	Works(device, what string, took time.Duration)
+	// Loaded reports that an engine on a device has loaded a checkpoint.
+	Loaded(device string)
 }
 
 // New makes a pool.
 func New(o Options) *Pool {
-	p := &Pool{record: o.Record, scratch: o.Scratch, torch: o.Torch, score: o.Score, changed: make(chan struct{}),
-		remote: map[string]*served{}}
+	p := &Pool{record: o.Record, scratch: o.Scratch, torch: o.Torch, score: o.Score, observer: o.Observer,
+		changed: make(chan struct{}),
+		remote:  map[string]*served{}}
 	p.trainer = &Trainer{Resident: p.resident(o.Trainer), trainer: o.Trainer}
 	p.sampler = &Sampler{Resident: p.resident(o.Sampler), sampler: o.Sampler}
 	return p

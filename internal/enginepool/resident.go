@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/policy"
@@ -16,11 +17,12 @@ import (
 // Resident is an engine and the models that it holds. Runs may share an engine. Therefore the user of an engine locks
 // it and first makes the wanted version resident. Save, Load, Mark and Forget are for callers inside Use or Exclusive.
 type Resident struct {
-	record  *commit.Writer
-	scratch string
-	engine  loader
-	mu      sync.Mutex
-	holds   map[policy.Role]held // by role; a role whose model is unknown, e.g. after a failed update, has no entry
+	record   *commit.Writer
+	scratch  string
+	engine   loader
+	mu       sync.Mutex
+	observer Observer
+	holds    map[policy.Role]held // by role; a role whose model is unknown, e.g. after a failed update, has no entry
 }
 
 // loader is what samplers and trainers have in common.
@@ -53,7 +55,8 @@ func (v Version) name() string {
 }
 
 func (p *Pool) resident(engine loader) *Resident {
-	return &Resident{record: p.record, engine: engine, scratch: p.scratch, holds: map[policy.Role]held{}}
+	return &Resident{record: p.record, engine: engine, scratch: p.scratch, observer: p.observer,
+		holds: map[policy.Role]held{}}
 }
 
 // Describe names the engine's device and numerical library.
@@ -72,6 +75,15 @@ func (r *Resident) Mark(role policy.Role, digest string, optimizer bool) {
 
 // Forget makes the next use of a role load its checkpoint again, because the resident model has changed or is unknown.
 func (r *Resident) Forget(role policy.Role) { delete(r.holds, role) }
+
+// works counts the time of one use of the engine, from now until the returned function is called.
+func (r *Resident) works(what string) func() {
+	if r.observer == nil {
+		return func() {}
+	}
+	device, began := r.Describe().Device, time.Now()
+	return func() { r.observer.Works(device, what, time.Since(began)) }
+}
 
 // within runs fn with a version resident under a role. The caller holds the lock.
 func (r *Resident) within(ctx context.Context, role policy.Role, v Version, optimizer bool, fn func() error) error {
@@ -143,5 +155,9 @@ func (r *Resident) loadLonger(ctx context.Context, role policy.Role, c schema.Ch
 // LoadFolder is Load for a folder that is not committed.
 func (r *Resident) LoadFolder(ctx context.Context, role policy.Role, dir string, optimizer bool) error {
 	r.Forget(role)
-	return r.noteLoss(r.engine.Load(ctx, role, dir, optimizer))
+	err := r.noteLoss(r.engine.Load(ctx, role, dir, optimizer))
+	if err == nil && r.observer != nil {
+		r.observer.Loaded(r.Describe().Device)
+	}
+	return err
 }

@@ -7,7 +7,9 @@ import (
 	"sync"
 
 	"github.com/ropewalk/ropewalk/activities"
+	"github.com/ropewalk/ropewalk/gpu/device"
 	"github.com/ropewalk/ropewalk/gpu/gang"
+	"github.com/ropewalk/ropewalk/gpu/lease"
 	"github.com/ropewalk/ropewalk/gpu/leased"
 	"github.com/ropewalk/ropewalk/gpu/plan"
 	"github.com/ropewalk/ropewalk/gpu/setup"
@@ -46,6 +48,9 @@ func OpenTorch(o Options) (Torch, error) {
 
 // Close ends watching the devices.
 func (t Torch) Close() error { return t.maker.Close() }
+
+// Watch returns the watch over the host's devices and the pool that leases them, for metrics; nil without a driver.
+func (t Torch) Watch() (*device.Watch, *lease.Pool) { return t.maker.Watch() }
 
 // Devices implements enginepool.Torch.
 func (t Torch) Devices() int { return t.maker.Devices() }

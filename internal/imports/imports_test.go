@@ -94,7 +94,7 @@ var onlyIn = map[string][]string{
 	gonum:             {"policy"},
 	yaml:              {"gpu/plan", "recipes", "internal/simulate", "internal/temporalconf"},
 	grpc:              {"sandbox/rpc", "sandbox/service", "sandbox/client"},
-	prom:              {"sandbox/service", "gpu/metrics", "internal/serve"},
+	prom:              {"sandbox/service", "gpu/metrics", "internal/metrics", "internal/monitor", "internal/serve"},
 	nvml:              {"gpu/device"},
 	bleve:             {"env"},
 	"internal/commit": {"activities", "analysis", "cmd", "internal/runs", "internal/enginepool", "internal/compaction"},
@@ -105,7 +105,7 @@ var onlyIn = map[string][]string{
 	"env/household": {"env/environments"},
 	"env/shop":      {"env/environments"},
 	"env/sokoban":   {"env/environments"},
-	"workflows":     {"cmd", "internal/importing", "internal/pipelinetest", "internal/runs"},
+	"workflows":     {"cmd", "internal/importing", "internal/monitor", "internal/pipelinetest", "internal/runs"},
 	"cmd":           {},
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/ropewalk/ropewalk/activities/api"
@@ -70,7 +71,7 @@ func follow[R any](ctx context.Context, s *Session, run string, view *ProgressVi
 				return none, ParkedError{p}
 			}
 			if polls++; ok && polls%workEvery == 0 {
-				view.Working(working(ctx, s.Temporal, p, time.Now()))
+				view.Working(Working(ctx, s.Temporal, p, time.Now()))
 			}
 		case <-s.Lease.Done():
 			return none, fmt.Errorf("%w; everything committed is kept: remove the cause, then "+
@@ -84,7 +85,7 @@ func follow[R any](ctx context.Context, s *Session, run string, view *ProgressVi
 // poll asks for the run's progress and shows what is new. A query can fail while a worker restarts or the run continues
 // as new; the next poll then shows what this one missed.
 func poll(ctx context.Context, c client.Client, run string, view *ProgressView) (workflows.Progress, bool) {
-	p, err := progress(ctx, c, run)
+	p, err := ProgressOf(ctx, c, run)
 	if err != nil {
 		slog.Debug("query progress", "run", run, "error", err)
 		return p, false
@@ -93,8 +94,14 @@ func poll(ctx context.Context, c client.Client, run string, view *ProgressView) 
 	return p, true
 }
 
-// progress asks a run how far it is.
-func progress(ctx context.Context, c client.Client, run string) (workflows.Progress, error) {
+// Querier is the part of Temporal's client that asks workflows.
+type Querier interface {
+	// QueryWorkflow asks an execution of a workflow, the latest if execution is empty.
+	QueryWorkflow(ctx context.Context, run, execution, query string, args ...any) (converter.EncodedValue, error)
+}
+
+// ProgressOf asks a run how far it is. A run that no worker answers for is an error within 5 s.
+func ProgressOf(ctx context.Context, c Querier, run string) (workflows.Progress, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	var p workflows.Progress
@@ -117,7 +124,7 @@ func (s *Session) AwaitImport(ctx context.Context, run string, stay bool) (workf
 			case <-waiting.Done():
 				return
 			case <-tick.C:
-				if p, err := progress(waiting, s.Temporal, run); err == nil && p.Parked != nil && !stay {
+				if p, err := ProgressOf(waiting, s.Temporal, run); err == nil && p.Parked != nil && !stay {
 					stop(ParkedError{p})
 				}
 			}

@@ -40,16 +40,17 @@ func (w Work) Retrying() string {
 	return fmt.Sprintf("retrying: %s (%d s)", w.Failure, int(w.Next.Round(time.Second).Seconds()))
 }
 
-// describer is the part of Temporal's client that shows activities.
-type describer interface {
+// Describer is the part of Temporal's client that shows activities.
+type Describer interface {
+	// DescribeWorkflowExecution describes an execution, the latest if it is empty.
 	DescribeWorkflowExecution(
 		ctx context.Context, run, execution string,
 	) (*workflowservice.DescribeWorkflowExecutionResponse, error)
 }
 
-// working finds what a run is doing: an activity that is tried again comes first, then one that counts its work. It
+// Working finds what a run is doing: an activity that is tried again comes first, then one that counts its work. It
 // looks at the run, its step and a few of the step's shards. A workflow that cannot be described now is left out.
-func working(ctx context.Context, temporal describer, p workflows.Progress, now time.Time) Work {
+func Working(ctx context.Context, temporal Describer, p workflows.Progress, now time.Time) Work {
 	ids := []string{p.Run}
 	if p.Step > 0 {
 		ids = append(ids, workflows.StepWorkflowID(p.Run, p.Step), workflows.StepWorkflowID(p.Run, p.Step+1))

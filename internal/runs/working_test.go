@@ -53,7 +53,7 @@ func TestWorkingFindsWhatARunDoes(t *testing.T) {
 	warm := described{"r": {PendingActivities: []*workflowpb.PendingActivityInfo{
 		pending(t, api.WarmStart, 120, 400, 1, "", now)}}}
 	require.Equal(t, Work{Activity: api.WarmStart, Done: 120, Total: 400},
-		working(t.Context(), warm, workflows.Progress{Run: "r"}, now))
+		Working(t.Context(), warm, workflows.Progress{Run: "r"}, now))
 
 	shard := workflows.ShardWorkflowID("r", 3, 1)
 	stuck := described{
@@ -65,7 +65,7 @@ func TestWorkingFindsWhatARunDoes(t *testing.T) {
 			pending(t, api.ExecuteToolCalls, 0, 0, 3, "put x: "+store.ErrNoSpace.Error()+": make room",
 				now.Add(30*time.Second))}},
 	}
-	w := working(t.Context(), stuck, workflows.Progress{Run: "r", Step: 3, Stage: "step"}, now)
+	w := Working(t.Context(), stuck, workflows.Progress{Run: "r", Step: 3, Stage: "step"}, now)
 	require.Equal(t, "retrying: disk full (30 s)", w.Retrying())
 }
 

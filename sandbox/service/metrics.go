@@ -85,10 +85,13 @@ func (m *metrics) gauges(s *Service) {
 		}
 		return 0
 	})
-	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "ropewalk_sandbox_tier", Help: "1, labelled with the tier of isolation.",
-		ConstLabels: prometheus.Labels{"tier": string(s.tier())},
-	}, func() float64 { return 1 }))
+	tiers := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "ropewalk_sandbox_tier",
+		Help: "1 for the tier of isolation that calls get, 0 for the others."}, []string{"tier"})
+	for _, t := range sandbox.Tiers() {
+		tiers.WithLabelValues(string(t))
+	}
+	tiers.WithLabelValues(string(s.tier())).Set(1)
+	m.registry.MustRegister(tiers)
 }
 
 // executor registers what the executor counts.

@@ -29,6 +29,8 @@ type Options struct {
 	PartSize int64
 	// Transport replaces the HTTP transport; nil means the client library's own.
 	Transport http.RoundTripper
+	// Observer is told of every request, retries included; nil: no one is.
+	Observer Observer
 }
 
 // FromEnv reads the standard AWS variables and ROPEWALK_S3_BUCKET. Without an endpoint it uses Amazon's endpoint of the

@@ -82,6 +82,7 @@ func connect(o Options, transport http.RoundTripper) (*minio.Core, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", o, err)
 	}
+	transport = observed(transport, o.Observer)
 	client, err := minio.NewCore(o.Endpoint, &minio.Options{
 		Creds:           credentials.NewStaticV4(o.AccessKey, o.SecretKey, o.SessionToken),
 		Secure:          o.Secure,
