@@ -114,7 +114,8 @@ var commands = []func(*console) *cobra.Command{
 	// recipes
 	methodsCommand, schemaCommand, simulateCommand,
 	// machines
-	upCommand, serveCommand, workerCommand, monitorCommand, superviseCommand, envCommand, sandboxCommand, gpuCommand,
+	upCommand, serveCommand, workerCommand, monitorCommand, setupCommand, superviseCommand, envCommand, sandboxCommand,
+	gpuCommand,
 	// the program
 	versionCommand,
 }

@@ -138,6 +138,7 @@ var levels = []Level{
 			{"internal/compaction", "merges a step's small shards into one file for each table"},
 			{"internal/judge", "asks a language model to judge answers"},
 			{"internal/openai/openaitest", "serves chat completions by a script, for tests"},
+			{"internal/setup", "compares your Temporal and store with what is needed, and creates what is missing"},
 			{"policy/*", "one engine or sampler each"},
 			{"policy/cpu", "the CPU engine"},
 			{"policy/gguf", "writes a policy as one GGUF file"},
@@ -240,6 +241,7 @@ var levels = []Level{
 		Packages: []Package{
 			{"cmd/gpu-check", "measures and checks the PyTorch engine on a machine without DuckDB, S3 and servers"},
 			{"cmd/ropewalk", "the program; one file per subcommand"},
+			{"deploy", "units, containers, compose file and chart for your own machines"},
 			{"internal/bench/engine", "measures the CPU engine"},
 			{"internal/bench/presets", "trains the smoke recipe of every method"},
 			{"internal/bench/quickstart", "measures the quickstart"},

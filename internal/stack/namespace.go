@@ -126,11 +126,21 @@ func (n namespace) ensureAttributes(ctx context.Context, s operatorservice.Opera
 	}
 }
 
-func (n namespace) missingAttributes(ctx context.Context,
+// attributes returns the namespace's custom search attributes.
+func (n namespace) attributes(ctx context.Context,
 	s operatorservice.OperatorServiceClient) (map[string]enumspb.IndexedValueType, error) {
 	list, err := s.ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: n.name})
 	if err != nil {
 		return nil, fmt.Errorf("list search attributes of namespace %s: %w", n.name, err)
+	}
+	return list.GetCustomAttributes(), nil
+}
+
+func (n namespace) missingAttributes(ctx context.Context,
+	s operatorservice.OperatorServiceClient) (map[string]enumspb.IndexedValueType, error) {
+	attributes, err := n.attributes(ctx, s)
+	if err != nil {
+		return nil, err
 	}
 	missing := map[string]enumspb.IndexedValueType{}
 	for name, kind := range n.conf.SearchAttributes {
@@ -138,7 +148,7 @@ func (n namespace) missingAttributes(ctx context.Context,
 		if err != nil {
 			return nil, &permanentError{fmt.Errorf("search attribute %s: %w", name, err)}
 		}
-		switch have, ok := list.GetCustomAttributes()[name]; {
+		switch have, ok := attributes[name]; {
 		case !ok:
 			missing[name] = want
 		case have != want:

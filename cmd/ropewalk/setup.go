@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"go.temporal.io/sdk/client"
+	sdklog "go.temporal.io/sdk/log"
+
+	"github.com/ropewalk/ropewalk/internal/badinput"
+	"github.com/ropewalk/ropewalk/internal/setup"
+	"github.com/ropewalk/ropewalk/internal/stack"
+	"github.com/ropewalk/ropewalk/internal/temporalconf"
+	"github.com/ropewalk/ropewalk/store/s3"
+)
+
+// setupWithin bounds one set-up; servers show some changes only after seconds.
+const setupWithin = 2 * time.Minute
+
+type setupOptions struct {
+	dry, json   bool
+	keepDeleted int // days; of the store
+}
+
+func (o *setupOptions) add(f *pflag.FlagSet) {
+	f.BoolVar(&o.dry, "dry-run", false, "change nothing; exit with 1 if something is missing")
+	f.BoolVar(&o.json, "json", false, "print one JSON object")
+}
+
+func setupCommand(con *console) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "setup",
+		Short: "prepare your own Temporal or store",
+		Long: "setup compares a server with what is needed, prints the difference and creates what is missing. It\n" +
+			"never lowers, replaces or deletes what is there. The local stack needs none of this.",
+		Args: noSuchCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(setupTemporalCommand(con), setupStoreCommand(con))
+	return cmd
+}
+
+func setupTemporalCommand(con *console) *cobra.Command {
+	o := setupOptions{}
+	cmd := &cobra.Command{
+		Use:   "temporal",
+		Short: "create the namespace and its search attributes, raise its retention",
+		Long: "temporal compares the server that TEMPORAL_ADDRESS or temporal.toml names with temporal.yaml: the\n" +
+			"namespace (that of temporal.yaml unless TEMPORAL_NAMESPACE names another), its retention and its\n" +
+			"search attributes, and which queues workers poll. It creates what is missing and raises a shorter\n" +
+			"retention. TLS, client certificates and API keys come from the same configuration. It exits with 1 if\n" +
+			"a search attribute has another type.",
+		Example: "  TEMPORAL_ADDRESS=temporal.example.org:7233 ropewalk setup temporal --dry-run\n" +
+			"  ropewalk setup temporal --json",
+		Args: exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.temporal(cmd.Context(), con) },
+	}
+	o.add(cmd.Flags())
+	return cmd
+}
+
+func setupStoreCommand(con *console) *cobra.Command {
+	o := setupOptions{}
+	cmd := &cobra.Command{
+		Use:   "store",
+		Short: "create the bucket, try conditional puts, set lifecycle rules",
+		Long: "store looks at the bucket that ROPEWALK_S3_BUCKET and the AWS_* variables name. It creates the\n" +
+			"bucket, tries that of several conditional puts exactly one wins, and, where the server has lifecycle\n" +
+			"rules, lets unfinished uploads end after 7 days. With --keep-deleted it turns versioning on and lets\n" +
+			"what was deleted or replaced be restored for that long. It exits with 1 if conditional puts are not\n" +
+			"honoured, or if a lifecycle rule deletes current objects, and so the record.",
+		Example: "  ropewalk setup store --dry-run\n  ropewalk setup store --keep-deleted 30",
+		Args:    exactly(),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return o.store(cmd.Context(), con) },
+	}
+	o.add(cmd.Flags())
+	cmd.Flags().IntVar(&o.keepDeleted, "keep-deleted", 0, "days for which the bucket keeps what is deleted or "+
+		"replaced; 0: versioning is left as it is")
+	return cmd
+}
+
+func (o setupOptions) temporal(ctx context.Context, con *console) error {
+	ctx, cancel := context.WithTimeout(ctx, setupWithin)
+	defer cancel()
+	conf, err := temporalconf.Load("")
+	if err != nil {
+		return badinput.Of(err)
+	}
+	options, err := temporalOptions(conf)
+	if err != nil {
+		return err
+	}
+	options.Logger = sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler))
+	c, err := client.DialContext(ctx, options)
+	if err != nil {
+		return stack.Unanswered(ctx, options.HostPort, err)
+	}
+	defer c.Close()
+	compare := func() (setup.Findings, error) {
+		have, err := stack.InspectTemporal(ctx, c, options, conf)
+		if err != nil {
+			return nil, err
+		}
+		return setup.OfTemporal(conf, options.Namespace, have), nil
+	}
+	return o.carryOut(con, "Temporal at "+options.HostPort, compare, compare,
+		func() error { return stack.PrepareTemporal(ctx, c, options, conf) })
+}
+
+func (o setupOptions) store(ctx context.Context, con *console) error {
+	ctx, cancel := context.WithTimeout(ctx, setupWithin)
+	defer cancel()
+	if o.keepDeleted < 0 {
+		return badInput("--keep-deleted is %d, it must be at least 0", o.keepDeleted)
+	}
+	options, err := s3.FromEnv()
+	if err != nil {
+		return badinput.Of(err)
+	}
+	objects, err := s3.New(options)
+	if err != nil {
+		return badinput.Of(err)
+	}
+	want := setup.StoreOptions{KeepDeleted: o.keepDeleted}
+	before := func() (setup.Findings, error) { return setup.OfStore(ctx, objects, want) }
+	after := func() (setup.Findings, error) {
+		want.Probe = true
+		return setup.OfStore(ctx, objects, want)
+	}
+	return o.carryOut(con, objects.String(), before, after,
+		func() error { return setup.CreateStore(ctx, objects, want) })
+}
+
+// setupResult is what --json prints: the comparison before anything was changed, and the one after.
+type setupResult struct {
+	Server string         `json:"server"`
+	Before setup.Findings `json:"before"`
+	After  setup.Findings `json:"after,omitempty"` // null with --dry-run
+	Ready  bool           `json:"ready"`
+}
+
+// carryOut compares, creates what is missing, and compares again, so that what it prints has been read back.
+func (o setupOptions) carryOut(con *console, server string, before, after func() (setup.Findings, error),
+	create func() error) (err error) {
+	r := setupResult{Server: server}
+	if r.Before, err = before(); err != nil {
+		return err
+	}
+	now := r.Before
+	if !o.dry {
+		if r.Before.Has(setup.Missing) && !r.Before.Has(setup.Conflict) {
+			if err := create(); err != nil {
+				return err
+			}
+		}
+		if r.After, err = after(); err != nil {
+			return err
+		}
+		now = r.After
+	}
+	r.Ready = !now.Has(setup.Missing, setup.Conflict)
+	if o.json {
+		err = con.printJSON(r)
+	} else {
+		err = r.print(con.out)
+	}
+	if err == nil && !r.Ready {
+		return fmt.Errorf("%s is not ready: see above", server)
+	}
+	return err
+}
+
+func (r setupResult) print(out io.Writer) error {
+	now := r.After
+	if now == nil {
+		now = r.Before
+	}
+	fmt.Fprintln(out, r.Server)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "what\tneeded\tfound\tstate")
+	missing := map[string]bool{}
+	for _, f := range r.Before {
+		missing[f.What] = f.State == setup.Missing
+	}
+	for _, f := range now {
+		state := string(f.State)
+		if r.After != nil && f.State == setup.OK && missing[f.What] {
+			state = "created"
+		}
+		if f.Advice != "" {
+			state += ": " + f.Advice
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", f.What, f.Need, f.Have, state)
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("print table: %w", err)
+	}
+	return nil
+}

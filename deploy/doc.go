@@ -1,0 +1,3 @@
+// Package deploy holds what runs Ropewalk on your own machines: systemd units, container files, a compose file and a
+// Helm chart. docs/deploy.md explains them. The package's tests hold these files to the programs that read them.
+package deploy
