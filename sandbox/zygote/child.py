@@ -40,7 +40,8 @@ def limit(kind, soft, hard=None):
 def set_lasting_limits(zygote):
     """Set the limits that every child inherits from the zygote."""
     limit(resource.RLIMIT_NOFILE, 64)
-    limit(resource.RLIMIT_CORE, 1)  # no dump; with 0 the host would still start a handler if it pipes dumps to one
+    # No dump. With 0 the host would still start a handler if it pipes dumps to one; a service manager may demand 0.
+    limit(resource.RLIMIT_CORE, 0 if resource.getrlimit(resource.RLIMIT_CORE)[1] == 0 else 1)
     limit(resource.RLIMIT_FSIZE, MOST_FILE)
     if zygote.processes > 0:
         limit(resource.RLIMIT_NPROC, zygote.processes)

@@ -200,3 +200,19 @@ func TestKilledParentLeavesNoProcess(t *testing.T) {
 	}
 	require.Eventually(t, gone, 10*time.Second, 10*time.Millisecond)
 }
+
+// A service manager that forbids core dumps does not keep the sandbox from starting.
+func TestCoreDumpsMayBeForbidden(t *testing.T) {
+	const variable = "ROPEWALK_TEST_NO_CORES"
+	if os.Getenv(variable) != "" {
+		everyTier(t, func(t *testing.T, e *Executor) { require.Equal(t, "42\n", run(t, e, "print(42)").Stdout) })
+		return
+	}
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.Command("sh", "-c", `ulimit -Hc 0 && exec "$0" -test.run '^TestCoreDumpsMayBeForbidden$' -test.v`, self)
+	cmd.Env = append(os.Environ(), variable+"=1")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.NotContains(t, string(out), "FAIL")
+}
