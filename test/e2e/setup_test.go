@@ -29,7 +29,7 @@ import (
 	"github.com/ropewalk/ropewalk/store/storetest"
 )
 
-// prepared is what `ropewalk setup --json` prints.
+// prepared is what `ropewalk setup temporal --json` prints.
 type prepared struct {
 	Server        string
 	Before, After setup.Findings
