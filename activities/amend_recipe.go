@@ -77,6 +77,10 @@ func (a AmendRecipe) draft(ctx context.Context, in api.AmendInput) (schema.Manif
 	if err := built(&resolved.Recipe); err != nil {
 		return schema.Manifest{}, err
 	}
+	if k := before.recipe.Staleness(); resolved.Recipe.Staleness() != k {
+		return schema.Manifest{}, refuse(api.FailBadInput, "pipeline.max_staleness: is %d for the whole run, because "+
+			"steps are sampled before others have ended", k)
+	}
 	place := amendmentPlace(in.Run, in.Number)
 	m := schema.NewManifest(place, a.Code, resolved.Digest)
 	m.Inputs = []schema.Ref{in.Config}

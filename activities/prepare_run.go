@@ -86,6 +86,9 @@ func (a PrepareRun) prepare(ctx context.Context, in api.PrepareInput, out *api.P
 		if err := a.holdable(&resolved.Recipe, engine.Kind); err != nil {
 			return err
 		}
+		if err := samplesApart(&resolved.Recipe, engine.Kind); err != nil {
+			return err
+		}
 		if err := a.reads(ctx, in, &resolved.Recipe); err != nil {
 			return err
 		}
@@ -149,6 +152,16 @@ func (a PrepareRun) prepare(ctx context.Context, in api.PrepareInput, out *api.P
 		return err
 	}
 	return a.whereToGoOn(ctx, in.Run, out)
+}
+
+// samplesApart refuses a pipelined recipe on an engine that generates with the models that it trains: it could hold only
+// one version at a time.
+func samplesApart(r *recipes.Recipe, kind string) error {
+	if r.Staleness() == 0 || kind == recipes.EngineCPU || len(r.Engine.Servers) > 0 {
+		return nil
+	}
+	return refuse(api.FailBadInput, "pipeline.max_staleness: rollouts run while the policy is updated, and an engine of "+
+		"kind %s generates with the model that it trains; name engine.servers, or set pipeline.max_staleness=0", kind)
 }
 
 // recipeName is the built-in recipe's name, or the name of an inline recipe in messages.
@@ -251,6 +264,7 @@ func plan(r recipes.Recipe) api.Plan {
 		Recipe: r.Name, Seed: r.Seed, Steps: r.Steps, MaxTurns: batch.History(&r).All(r.Rollout.MaxTurns),
 		Needs: r.Needs(), EvaluateEvery: r.Evaluation.Every, BatchRows: r.Rollout.Prompts * r.Rollout.SamplesPerPrompt,
 		Chain: selection.Chain(&r, 0).String(), Compact: r.Record.Compact, Summaries: r.SummaryTokens() > 0,
+		Staleness: r.Staleness(),
 	}
 	if r.Engine.Kind != recipes.EngineCPU && r.Engine.Hosts > 1 {
 		p.Hosts = r.Engine.Hosts
@@ -292,15 +306,22 @@ func (a PrepareRun) whereToGoOn(ctx context.Context, run string, out *api.Prepar
 		return nil
 	}
 	last := out.NextStep - 1
-	m, ref, found, err := a.updateOf(ctx, run, last)
-	if err != nil {
-		return err
+	for step := max(1, last-out.Plan.Staleness); step <= last; step++ {
+		m, ref, found, err := a.updateOf(ctx, run, step)
+		if err != nil {
+			return err
+		}
+		if !found || m.Checkpoint == nil {
+			return refuse(api.FailCorrupt, "step %d of run %s has a head and no update manifest with a checkpoint",
+				step, run)
+		}
+		after := api.PolicyRef{Manifest: ref, Digest: m.Checkpoint.Digest, Step: step}
+		if step == last {
+			out.Policy = &after
+		} else {
+			out.Earlier = append(out.Earlier, after)
+		}
 	}
-	if !found || m.Checkpoint == nil {
-		return refuse(api.FailCorrupt, "step %d of run %s has a head and no update manifest with a checkpoint", last,
-			run)
-	}
-	out.Policy = &api.PolicyRef{Manifest: ref, Digest: m.Checkpoint.Digest, Step: last}
 	out.Buffer, err = a.bufferOf(ctx, run, strconv.Itoa(last))
 	return err
 }

@@ -62,7 +62,7 @@ func (a PruneCheckpoints) Execute(ctx context.Context, in api.PruneInput) (api.P
 func (r records) prune(ctx context.Context, in api.PruneInput, recipe *recipes.Recipe,
 	report func(done, total int)) ([]int, api.Retention, error) {
 	p := pruning{records: r, run: in.Run, rule: api.RetentionRule(recipe.Checkpoint), report: report}
-	p.rule.KeepLast = max(1, p.rule.KeepLast)
+	p.rule.KeepLast = max(1+recipe.Staleness(), p.rule.KeepLast) // the next steps are sampled from them
 	p.limit, p.reference = in.Step-p.rule.KeepLast, recipe.ReferenceStep(in.Step+1)
 	if known := in.Retention; known != nil && known.Rule != nil && *known.Rule == p.rule {
 		p.state = api.Retention{Past: known.Past, Spared: slices.Clone(known.Spared), Best: slices.Clone(known.Best)}

@@ -24,6 +24,9 @@ func (a PublishPolicy) Execute(ctx context.Context, in api.PublishInput) (api.Pu
 		if err != nil {
 			return err
 		}
+		if recipe.Staleness() > 0 { // rollouts of an earlier version may still run, and the first one of this loads it
+			return nil
+		}
 		sampler, err := w.sampler(ctx, in.Scope, recipe)
 		if err != nil {
 			return err

@@ -177,6 +177,12 @@ var surrounding = []combination{
 		check: serversTrain,
 	},
 	{
+		at: "pipeline.max_staleness", reads: []string{"loss.old_log_probs", "schedule.stages"}, only: trained,
+		doc: "above 0 only with loss.old_log_probs: recompute, and without a stage of the schedule whose problems " +
+			"are unsolved",
+		check: pipelineTrains,
+	},
+	{
 		at: "data", only: "listed", doc: "names at least one filter",
 		check: func(r *Recipe) string {
 			d := r.Data

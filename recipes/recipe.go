@@ -56,6 +56,7 @@ type Recipe struct {
 	Optimizer   Optimizer   `json:"optimizer" only:"trained" doc:"AdamW, and how a batch is cut for it"`
 	Evaluation  Evaluation  `json:"evaluation" only:"trained" doc:"measurement on held-out problems, after the warm start and at the end"`
 	Checkpoint  Checkpoint  `json:"checkpoint" only:"trained" doc:"which checkpoints outlive the next updates"`
+	Pipeline    *Pipeline   `json:"pipeline,omitzero" only:"trained" doc:"rollouts of later steps run while a step updates (docs/pipelined.md); null or absent = each step's rollout waits for the update before it"`
 
 	Record Record `json:"record" only:"trained" doc:"how the record is kept"`
 

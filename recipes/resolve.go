@@ -129,6 +129,9 @@ func ResolveCommitted(committed *Recipe, overrides []string) (*Resolved, error) 
 }
 
 func (r *Recipe) resolved() (*Resolved, error) {
+	if r.Staleness() == 0 { // the same recipe as one without the section
+		r.Pipeline = nil
+	}
 	text, err := r.Canonical()
 	if err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 // episodes takes one shard from prompts to rewards in one activity.
 func (s *trainStep) episodes(ctx workflow.Context, r *shardRollout, prompts schema.Ref, record bool) error {
 	out, err := call[api.Episodes](ctx, api.RunEpisodes, fmt.Sprintf("shard %d", r.shard), api.EpisodesInput{
-		Scope: s.scope, Shard: r.shard, Prompts: prompts, Policy: s.in.Policy, MaxTurns: s.plan.MaxTurns,
+		Scope: s.scope, Shard: r.shard, Prompts: prompts, Policy: s.sampling(), MaxTurns: s.plan.MaxTurns,
 		Grade: s.plan.Grade, Judge: s.plan.Judge, Function: s.plan.Function, Record: record, Timeouts: timeoutsOf(ctx),
 	})
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 	sdklog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
-	"go.temporal.io/sdk/workflow"
 )
 
 // The histories in testdata were recorded from real runs. This test fails for a change of workflow code that cannot
@@ -50,11 +49,7 @@ var recorded = []string{
 
 func replayer() worker.WorkflowReplayer {
 	r := worker.NewWorkflowReplayer()
-	r.RegisterWorkflowWithOptions(TrainRun, workflow.RegisterOptions{Name: TrainRunName})
-	r.RegisterWorkflowWithOptions(TrainStep, workflow.RegisterOptions{Name: TrainStepName})
-	r.RegisterWorkflowWithOptions(RolloutShard, workflow.RegisterOptions{Name: RolloutShardName})
-	r.RegisterWorkflowWithOptions(ReprocessRun, workflow.RegisterOptions{Name: ReprocessRunName})
-	r.RegisterWorkflowWithOptions(ReplayStage, workflow.RegisterOptions{Name: ReplayStageName})
+	Register(r)
 	return r
 }
 

@@ -41,6 +41,7 @@ type TrainRunInput struct {
 type Continued struct {
 	Prepared api.Prepared           `json:"prepared"`
 	Policy   api.PolicyRef          `json:"policy"`
+	Earlier  []api.PolicyRef        `json:"earlier,omitempty"`
 	Next     int                    `json:"next"`
 	Buffer   schema.Ref             `json:"buffer,omitzero"`
 	Home     string                 `json:"home,omitempty"`

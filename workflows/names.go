@@ -4,6 +4,8 @@
 // Glossary. *TrainRun* trains one policy by one recipe. *TrainStep* is its child, one pass prompts → rollout →
 // sandbox → grade → reward → resample → logprobs → advantage → buffer → update → publish (grade, logprobs and buffer
 // only if the recipe needs them). *RolloutShard* is the step's child and takes one shard from prompts to rewards.
+// *SampleStep* is the run's child and takes one step of a pipelined run from prompts to rewards, before TrainStep goes
+// on from there.
 // *ReprocessRun* runs reward → resample → advantage over imported trajectories. *EvaluateRun*
 // measures one policy, which any run has made, in any environment. *ReplayStage* runs these stages again
 // over what a step has committed. *ServeRanks* lets other hosts run ranks of an engine whose models span several
@@ -14,8 +16,12 @@ package workflows
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/ropewalk/ropewalk/schema/stages"
 )
@@ -37,7 +43,21 @@ const (
 	EvaluateRunName  = "EvaluateRun"
 	ReplayStageName  = "ReplayStage"
 	ServeRanksName   = "ServeRanks"
+	SampleStepName   = "SampleStep"
 )
+
+// definitions holds the workflows by type.
+var definitions = map[string]any{
+	TrainRunName: TrainRun, TrainStepName: TrainStep, RolloutShardName: RolloutShard, ReprocessRunName: ReprocessRun,
+	EvaluateRunName: EvaluateRun, ReplayStageName: ReplayStage, ServeRanksName: ServeRanks, SampleStepName: SampleStep,
+}
+
+// Register registers all workflows.
+func Register(r worker.WorkflowRegistry) {
+	for _, name := range slices.Sorted(maps.Keys(definitions)) {
+		r.RegisterWorkflowWithOptions(definitions[name], workflow.RegisterOptions{Name: name})
+	}
+}
 
 // QueryProgress is the query that returns the state of TrainRun, ReprocessRun and EvaluateRun.
 const QueryProgress = "progress"
@@ -62,6 +82,9 @@ const RunsQuery = `WorkflowType IN ("TrainRun", "ReprocessRun", "EvaluateRun") A
 
 // StepWorkflowID is the deterministic id of a step's child workflow.
 func StepWorkflowID(run string, step int) string { return fmt.Sprintf("%s/step=%d", run, step) }
+
+// SampleWorkflowID is the deterministic id of the child workflow that samples a step of a pipelined run.
+func SampleWorkflowID(run string, step int) string { return StepWorkflowID(run, step) + "/sample" }
 
 // ShardWorkflowID is the deterministic id of the child workflow of one shard of a step.
 func ShardWorkflowID(run string, step, shard int) string {

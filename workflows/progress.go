@@ -28,6 +28,8 @@ type StepLine struct {
 	ClipFraction      float64  `json:"clip_fraction"`
 	GradNorm          *float64 `json:"grad_norm"`
 	Trajectories      int      `json:"trajectories"` // with a reward; the means are over these trajectories
+	// Lag is the number of updates between the policy that sampled the step and the one that learnt from it.
+	Lag int `json:"lag,omitempty"`
 	// Rounds counts the rounds of dynamic sampling; 0 where the recipe has none.
 	Rounds int `json:"rounds,omitempty"`
 	// ReferenceKL is the estimated divergence from the reference policy, where the loss includes one.
@@ -87,6 +89,7 @@ type Progress struct {
 	Stage            string                 `json:"stage"`
 	Step             int                    `json:"step"`
 	Steps            int                    `json:"steps"`
+	Sampling         int                    `json:"sampling,omitempty"` // the step that a pipelined run samples ahead
 	WarmStartSeconds float64                `json:"warm_start_seconds"`
 	Warm             *api.EvaluationSummary `json:"warm_start,omitempty"`
 	Final            *api.EvaluationSummary `json:"final,omitempty"`
@@ -162,6 +165,9 @@ func (p *Progress) Markdown() string {
 			fmt.Fprintf(&b, " %s.", p.Totals)
 		}
 		b.WriteString("\n\n")
+	}
+	if p.Sampling > p.Step {
+		fmt.Fprintf(&b, "Step %d is being sampled ahead.\n\n", p.Sampling)
 	}
 	if p.Failure != "" {
 		fmt.Fprintf(&b, "**Failed**: %s\n\nWhat was committed is kept. Go on with `ropewalk resume %s`.\n\n", p.Failure,

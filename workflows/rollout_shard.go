@@ -72,7 +72,7 @@ func RolloutShard(ctx workflow.Context, in RolloutShardInput) (RolloutShardResul
 // shardWorkflow runs one shard of a round as a child workflow.
 func (s *trainStep) shardWorkflow(ctx workflow.Context, r *shardRollout, prompts schema.Ref, record bool) error {
 	in := RolloutShardInput{
-		Scope: s.scope, Shard: r.shard, Prompts: prompts, Policy: s.in.Policy, MaxTurns: s.plan.MaxTurns,
+		Scope: s.scope, Shard: r.shard, Prompts: prompts, Policy: s.sampling(), MaxTurns: s.plan.MaxTurns,
 		Grade: s.plan.Grade, Judge: s.plan.Judge, Function: s.plan.Function, Summaries: s.plan.Summaries,
 		Hosts: s.plan.Hosts, Record: record, Timeouts: timeoutsOf(ctx),
 	}

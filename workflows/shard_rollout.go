@@ -49,7 +49,7 @@ func (s *trainStep) rollout(ctx workflow.Context, first int, prompts schema.Ref)
 		workflow.Go(ctx, func(ctx workflow.Context) {
 			defer group.Done()
 			if !s.plan.Interleaved && !s.shardWorkflows(ctx) {
-				failures[i] = shards[i].run(ctx, s.home, s.scope, prompts, s.in.Policy, s.plan.MaxTurns)
+				failures[i] = shards[i].run(ctx, s.home, s.scope, prompts, s.sampling(), s.plan.MaxTurns)
 				return
 			}
 			if failures[i] = open.Acquire(ctx, 1); failures[i] != nil {

@@ -122,24 +122,34 @@ func (r *trainRun) running(what string) error {
 	return nil
 }
 
-// comingStep is the first step that has not begun.
-func (r *trainRun) comingStep() int {
+// nextStep is the first step that has not begun.
+func (r *trainRun) nextStep() int {
 	if r.stepping {
 		return r.next + 1
 	}
 	return r.next
 }
 
+// comingStep is the first step that neither has begun nor is sampled or being sampled: changed settings hold from it
+// on.
+func (r *trainRun) comingStep() int {
+	ahead := r.ahead.next
+	if r.ahead.running {
+		ahead++
+	}
+	return max(r.nextStep(), ahead)
+}
+
 func (r *trainRun) pause(ctx workflow.Context) (Steered, error) {
 	r.paused = true
 	r.show(ctx)
-	return Steered{Step: r.comingStep(), What: fmt.Sprintf("the run pauses before step %d", r.comingStep())}, nil
+	return Steered{Step: r.nextStep(), What: fmt.Sprintf("the run pauses before step %d", r.nextStep())}, nil
 }
 
 func (r *trainRun) unpause(ctx workflow.Context) (Steered, error) {
 	r.paused = false
 	r.show(ctx)
-	return Steered{Step: r.comingStep(), What: fmt.Sprintf("the run goes on with step %d", r.comingStep())}, nil
+	return Steered{Step: r.nextStep(), What: fmt.Sprintf("the run goes on with step %d", r.nextStep())}, nil
 }
 
 // stop makes the current step the last one. It changes the number of steps, so that the record shows the change and a
@@ -171,11 +181,12 @@ func (r *trainRun) newest() api.Amendment {
 	return api.Amendment{Manifest: r.prepared.Manifest, Plan: r.prepared.Plan}
 }
 
-// generation is the generation at which a step commits: 0 unless it is retried with other settings.
+// generation is the generation at which a step commits: 0 unless it is retried with other settings. The steps after it
+// that were sampled ahead under the former settings are sampled again.
 func (r *trainRun) generation(step int) int {
 	gen := 0
 	for _, a := range r.amendments {
-		if a.From == step {
+		if a.From <= step && step <= a.From+a.Plan.Staleness {
 			gen = max(gen, a.Gen)
 		}
 	}
@@ -183,12 +194,17 @@ func (r *trainRun) generation(step int) int {
 }
 
 // enact applies the amendments that are in force at a step.
-func (r *trainRun) enact(step int) {
+func (r *trainRun) enact(step int) { r.prepared = r.preparedFor(step) }
+
+// preparedFor returns the run as the amendments that are in force at a step leave it.
+func (r *trainRun) preparedFor(step int) api.Prepared {
+	out := r.prepared
 	for _, a := range r.amendments {
 		if a.From <= step {
-			r.prepared.Manifest, r.prepared.Plan = a.Manifest, a.Plan
+			out.Manifest, out.Plan = a.Manifest, a.Plan
 		}
 	}
+	return out
 }
 
 // await waits until nothing blocks the next step: no pending or unsettled amendment, and no pause.

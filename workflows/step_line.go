@@ -8,7 +8,7 @@ import (
 // line sums the statistics of the shards and stages into the step's line.
 func (s *trainStep) line(shards []shardRollout, selection api.Resampled, update api.Updated) StepLine {
 	l := StepLine{
-		Step: s.step, KeptGroups: selection.KeptGroups, DroppedGroups: selection.DroppedGroups,
+		Step: s.step, Lag: s.in.Lag, KeptGroups: selection.KeptGroups, DroppedGroups: selection.DroppedGroups,
 		Entropy: update.Entropy, KL: update.KL, ClipFraction: update.ClipFraction, GradNorm: update.GradNorm,
 		Rounds: len(s.rounds), ReferenceKL: update.ReferenceKL, Advantages: update.Advantages, Critic: update.Critic,
 		Device: update.Timing.Device, Excluded: selection.Reasons[schema.ReasonExcluded], Seconds: s.times.span(),

@@ -16,6 +16,7 @@ type column struct {
 }
 
 var rareColumns = [...]column{
+	{"lag", "--:", func(l StepLine) bool { return l.Lag > 0 }, func(l StepLine) string { return fmt.Sprint(l.Lag) }},
 	{"rounds", "--:", func(l StepLine) bool { return l.Rounds > 0 },
 		func(l StepLine) string { return fmt.Sprint(l.Rounds) }},
 	{"KL to reference", "--:", func(l StepLine) bool { return l.ReferenceKL != nil }, referenceCell},

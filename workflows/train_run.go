@@ -34,12 +34,14 @@ type trainRun struct {
 	run       string
 	prepared  api.Prepared
 	policy    api.PolicyRef
-	home      string     // the host whose engine holds the policy, as far as the workflow knows
-	buffer    schema.Ref // the replay buffer after the previous step; zero where it is empty
-	next      int        // the current step, or the next one if none runs
+	earlier   []api.PolicyRef // policies before policy that steps are sampled from, the oldest first
+	home      string          // the host whose engine holds the policy, as far as the workflow knows
+	buffer    schema.Ref      // the replay buffer after the previous step; zero where it is empty
+	next      int             // the current step, or the next one if none runs
 	progress  Progress
 	recording []recording // of measured times, alongside the next steps
 	pruner    pruner
+	ahead     ahead
 	// compacting are the compactions of steps that run alongside.
 	compacting []workflow.Future
 
@@ -170,6 +172,10 @@ func (r *trainRun) begin(ctx workflow.Context) error {
 	r.states.success(ctx, evaluated.Summary)
 	r.record(ctx, api.InitStep, "run", append(timings, evaluated.Timing)...)
 	if r.prepared.NextStep > 1 {
+		if k := r.prepared.Plan.Staleness; k > 0 {
+			r.earlier = append([]api.PolicyRef{r.policy}, r.prepared.Earlier...)
+			r.earlier = r.earlier[max(0, len(r.earlier)-k):]
+		}
 		r.policy, r.buffer = *r.prepared.Policy, r.prepared.Buffer
 	}
 	return nil
@@ -218,6 +224,10 @@ func (r *trainRun) step(ctx workflow.Context) error {
 	var out TrainStepResult
 	var skipped []api.ExcludedShard
 	gen := r.generation(step)
+	r.sampleAhead(ctx)
+	if err := r.awaitSampled(ctx); err != nil {
+		return err
+	}
 	err := r.attempt(ctx, r.skipShards(step, &skipped), func(ctx workflow.Context) error {
 		if err := r.settleInTurn(ctx); err != nil {
 			return err
@@ -226,23 +236,25 @@ func (r *trainRun) step(ctx workflow.Context) error {
 		if now := r.generation(step); now != gen { // the settings changed, so the shard numbers mean other shards
 			gen, skipped = now, nil
 		}
-		in := TrainStepInput{
-			Run: r.run, Step: step, Gen: gen, Prepared: r.prepared, Policy: r.policy, Buffer: r.buffer, Home: r.home,
-			Skip: skipped, Timeouts: timeoutsOf(ctx), Direct: r.direct,
-			Together: r.together,
-		}
+		in := r.stepInput(ctx, step)
+		in.Skip = skipped
+		r.ahead.take(&in)
 		defer r.startAlongside(ctx)()
 		return child(r.child(ctx, step), TrainStep, in, &out)
 	})
 	if err != nil {
 		return err
 	}
-	r.policy, r.buffer, r.home, r.next, r.stepping = out.Policy, out.Buffer, out.Home, step+1, false
+	r.advance(out.Policy)
+	r.buffer, r.home, r.stepping = out.Buffer, out.Home, false
 	r.progress.add(out.Line)
 	times := r.timesOf(step, "step", out.Timings...)
 	r.alongside(ctx, func(ctx workflow.Context) { r.start(ctx, times) })
 	plan := r.prepared.Plan
 	if plan.EvaluateEvery > 0 && step%plan.EvaluateEvery == 0 && step < plan.Steps {
+		if err := r.idle(ctx); err != nil {
+			return err
+		}
 		evaluated, done, err := r.evaluate(ctx, step, "step")
 		if err != nil {
 			return err
@@ -371,6 +383,7 @@ func (r *trainRun) finish(ctx workflow.Context) (TrainRunResult, error) {
 
 func (r *trainRun) restore(c Continued) {
 	r.prepared, r.policy, r.buffer, r.home, r.next = c.Prepared, c.Policy, c.Buffer, c.Home, c.Next
+	r.earlier = c.Earlier
 	r.amendments, r.paused, r.unsettled = c.Amendments, c.Paused, c.Unsettled
 	r.number = max(c.NextAmendment, len(c.Amendments))
 	r.pruner.retention, r.pruner.evaluated = c.Retention, c.Evaluated
@@ -382,6 +395,9 @@ func (r *trainRun) restore(c Continued) {
 
 func (r *trainRun) continueAsNew(ctx workflow.Context) error {
 	r.flush(ctx)
+	if err := r.idle(ctx); err != nil {
+		return err
+	}
 	if err := r.recorded(ctx); err != nil {
 		return err
 	}
@@ -393,7 +409,8 @@ func (r *trainRun) continueAsNew(ctx workflow.Context) error {
 	}
 	in := r.in
 	in.Continued = &Continued{
-		Prepared: r.prepared, Policy: r.policy, Buffer: r.buffer, Home: r.home, Next: r.next, Warm: r.progress.Warm,
+		Prepared: r.prepared, Policy: r.policy, Earlier: r.earlier, Buffer: r.buffer, Home: r.home, Next: r.next,
+		Warm:  r.progress.Warm,
 		Lines: r.progress.Lines, WarmStartSeconds: r.progress.WarmStartSeconds,
 		Amendments: r.amendments, NextAmendment: r.number, Unsettled: r.unsettled,
 		Paused: r.paused, Changes: r.progress.Changes,

@@ -49,9 +49,7 @@ func newFakes(t *testing.T, plan api.Plan) *fakes {
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	f := &fakes{env: suite.NewTestWorkflowEnvironment(), calls: map[string]int{}, plan: plan, toolTurns: 1, next: 1}
-	f.env.RegisterWorkflowWithOptions(TrainRun, workflow.RegisterOptions{Name: TrainRunName})
-	f.env.RegisterWorkflowWithOptions(TrainStep, workflow.RegisterOptions{Name: TrainStepName})
-	f.env.RegisterWorkflowWithOptions(RolloutShard, workflow.RegisterOptions{Name: RolloutShardName})
+	Register(f.env)
 	f.register()
 	return f
 }

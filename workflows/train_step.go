@@ -33,6 +33,13 @@ type TrainStepInput struct {
 	// Together makes one activity run the short stages between rollout and update, if the rollout is interleaved. Steps
 	// of earlier versions lack it.
 	Together bool `json:"together,omitempty"`
+	// Sampling is the policy that the step is sampled from, where that is not Policy: a pipelined run samples from
+	// earlier ones.
+	Sampling *api.PolicyRef `json:"sampling,omitempty"`
+	// Sampled is the step's rollout, if SampleStep has made it.
+	Sampled *SampledStep `json:"sampled,omitempty"`
+	// Lag is the number of updates between Sampling and Policy.
+	Lag int `json:"lag,omitempty"`
 }
 
 // TrainStepResult is the next policy and the figures of the step.
@@ -79,16 +86,24 @@ func fewActivities(plan api.Plan) bool {
 // update → publish. The shards of a rollout run concurrently. Grade, logprobs and buffer run only if the recipe needs
 // them.
 func TrainStep(ctx workflow.Context, in TrainStepInput) (TrainStepResult, error) {
-	s := &trainStep{in: in, pass: newPass(&position{run: in.Run, step: in.Step, direct: in.Direct}, in.Prepared),
-		home: newHome(ctx, in.Home, in.Prepared.Plan)}
-	if err := workflow.SetQueryHandler(ctx, QueryProgress, func() (string, error) { return s.stage, nil }); err != nil {
-		return TrainStepResult{}, fmt.Errorf("register query %s: %w", QueryProgress, err)
+	s, err := newTrainStep(ctx, in)
+	if err != nil {
+		return TrainStepResult{}, err
 	}
 	result, err := s.execute(withTimeouts(ctx, in.Timeouts))
 	if err != nil && !temporal.IsCanceledError(err) {
 		return TrainStepResult{}, s.fail(ctx, err)
 	}
 	return result, err
+}
+
+func newTrainStep(ctx workflow.Context, in TrainStepInput) (*trainStep, error) {
+	s := &trainStep{in: in, pass: newPass(&position{run: in.Run, step: in.Step, direct: in.Direct}, in.Prepared),
+		home: newHome(ctx, in.Home, in.Prepared.Plan)}
+	if err := workflow.SetQueryHandler(ctx, QueryProgress, func() (string, error) { return s.stage, nil }); err != nil {
+		return nil, fmt.Errorf("register query %s: %w", QueryProgress, err)
+	}
+	return s, nil
 }
 
 // fail ends the step with its failures; the run parks until a person decides.
@@ -104,7 +119,7 @@ func (s *trainStep) fail(ctx workflow.Context, err error) error {
 }
 
 func (s *trainStep) execute(ctx workflow.Context) (TrainStepResult, error) {
-	shards, err := s.sample(ctx)
+	shards, err := s.sampled(ctx)
 	if err != nil {
 		return TrainStepResult{}, err
 	}

@@ -190,6 +190,8 @@ type Plan struct {
 	Summaries bool `json:"summaries,omitempty"`
 	// Compact says that each step's small shards are merged alongside the next step.
 	Compact bool `json:"compact,omitempty"`
+	// Staleness is the lag of the policy that samples, in updates; 0 = the policy that is updated samples.
+	Staleness int `json:"staleness,omitempty"`
 }
 
 // Dynamic holds what a step needs to know of dynamic sampling. Each round has Plan.Shards shards.

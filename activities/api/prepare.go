@@ -28,6 +28,9 @@ type Prepared struct {
 	// NextStep is the first step without a head; Policy is the checkpoint that it starts from (nil at step 1).
 	NextStep int        `json:"next_step"`
 	Policy   *PolicyRef `json:"policy,omitempty"`
+	// Earlier are the policies before Policy that steps are still sampled from, the oldest first: as many as the lag
+	// of a pipelined run, as far as there are steps. The first policy of the run is not among them.
+	Earlier []PolicyRef `json:"earlier,omitempty"`
 	// Evaluates is the policy that an evaluation of its own measures; nil in other runs.
 	Evaluates *PolicyRef `json:"evaluates,omitempty"`
 	// Evaluation says how an evaluation of its own is made; nil in other runs.

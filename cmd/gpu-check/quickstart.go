@@ -18,7 +18,6 @@ import (
 	"go.temporal.io/sdk/converter"
 	sdklog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/testsuite"
-	"go.temporal.io/sdk/workflow"
 
 	"github.com/ropewalk/ropewalk/activities"
 	"github.com/ropewalk/ropewalk/activities/api"
@@ -121,9 +120,7 @@ func environment(deps *activities.Deps, limit time.Duration) *testsuite.TestWork
 	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestWorkflowEnvironment()
 	env.SetTestTimeout(limit)
-	env.RegisterWorkflowWithOptions(workflows.TrainRun, workflow.RegisterOptions{Name: workflows.TrainRunName})
-	env.RegisterWorkflowWithOptions(workflows.TrainStep, workflow.RegisterOptions{Name: workflows.TrainStepName})
-	env.RegisterWorkflowWithOptions(workflows.RolloutShard, workflow.RegisterOptions{Name: workflows.RolloutShardName})
+	workflows.Register(env)
 	deps.Register(env)
 	return env
 }

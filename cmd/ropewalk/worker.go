@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
-	"go.temporal.io/sdk/workflow"
 
 	"github.com/ropewalk/ropewalk/activities"
 	"github.com/ropewalk/ropewalk/internal/badinput"
@@ -245,18 +244,7 @@ func (o workerOptions) poll(ctx context.Context, c client.Client, conf temporalc
 		w := worker.New(c, q.Name, o.tuning(conf, q.Queue, failed))
 		deps.Register(w)
 		if q.Queue.WorkflowPollers > 0 {
-			w.RegisterWorkflowWithOptions(workflows.TrainRun, workflow.RegisterOptions{Name: workflows.TrainRunName})
-			w.RegisterWorkflowWithOptions(workflows.TrainStep, workflow.RegisterOptions{Name: workflows.TrainStepName})
-			w.RegisterWorkflowWithOptions(workflows.RolloutShard,
-				workflow.RegisterOptions{Name: workflows.RolloutShardName})
-			w.RegisterWorkflowWithOptions(workflows.ReprocessRun,
-				workflow.RegisterOptions{Name: workflows.ReprocessRunName})
-			w.RegisterWorkflowWithOptions(workflows.EvaluateRun,
-				workflow.RegisterOptions{Name: workflows.EvaluateRunName})
-			w.RegisterWorkflowWithOptions(workflows.ReplayStage,
-				workflow.RegisterOptions{Name: workflows.ReplayStageName})
-			w.RegisterWorkflowWithOptions(workflows.ServeRanks,
-				workflow.RegisterOptions{Name: workflows.ServeRanksName})
+			workflows.Register(w)
 		}
 		if err := w.Start(); err != nil {
 			return fmt.Errorf("poll queue %s: %w", q.Name, err)

@@ -83,15 +83,7 @@ func Environment(deps *activities.Deps) *testsuite.TestWorkflowEnvironment {
 		// By default a workflow that a busy machine does not run for a second counts as deadlocked.
 		DeadlockDetectionTimeout: time.Minute,
 	})
-	for name, run := range map[string]any{
-		workflows.TrainRunName: workflows.TrainRun, workflows.TrainStepName: workflows.TrainStep,
-		workflows.RolloutShardName: workflows.RolloutShard,
-		workflows.ReprocessRunName: workflows.ReprocessRun, workflows.ReplayStageName: workflows.ReplayStage,
-		workflows.EvaluateRunName: workflows.EvaluateRun,
-		workflows.ServeRanksName:  workflows.ServeRanks,
-	} {
-		env.RegisterWorkflowWithOptions(run, workflow.RegisterOptions{Name: name})
-	}
+	workflows.Register(env)
 	deps.Register(env)
 	return env
 }

@@ -108,7 +108,7 @@ func writes(r *recipes.Recipe, m plan.Model) Writes {
 // keptCheckpoints counts the checkpoints that the store holds at most: every Nth for good, the newest, the best, and
 // the one that is being written.
 func keptCheckpoints(r *recipes.Recipe) int {
-	n := r.Checkpoint.KeepLast + r.Checkpoint.KeepBest + 1
+	n := max(r.Checkpoint.KeepLast, 1+r.Staleness()) + r.Checkpoint.KeepBest + 1
 	if r.Checkpoint.Every > 0 {
 		n += r.Steps / r.Checkpoint.Every
 	}

@@ -1,0 +1,126 @@
+package activities_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/internal/pipelinetest"
+	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/store"
+	"github.com/ropewalk/ropewalk/store/mem"
+	"github.com/ropewalk/ropewalk/workflows"
+)
+
+var pipelined = []string{"steps=4", "pipeline.max_staleness=2", "loss.old_log_probs=recompute", "loss.tis={}"}
+
+// policies are the digests of a run's policies: that of its warm start, then one for each step.
+func policies(t *testing.T, objects store.Store, run string, steps int) []string {
+	t.Helper()
+	out := []string{checkpointDigest(t, objects, schema.AtInit(run, schema.StageWarmStart))}
+	for step := 1; step <= steps; step++ {
+		out = append(out, checkpointDigest(t, objects, schema.At(run, step, schema.StageUpdate)))
+	}
+	return out
+}
+
+// A pipelined run samples from the policy that is two updates old and learns with the log-probabilities of the newest.
+// However it is interrupted, it makes the same rows.
+func TestAPipelinedRun(t *testing.T) {
+	objects := mem.New()
+	result := trainTiny(t, newBench(t, objects), "r", append([]string{"rollout.mode=staged", "checkpoint.keep_last=9"}, pipelined...)...)
+	made := policies(t, objects, "r", 4)
+	require.Equal(t, made[4], result.Policy.Digest)
+	for step := 1; step <= 4; step++ {
+		for _, row := range stepRows[schema.TurnRow](t, objects, "r", step, schema.StageRollout) {
+			require.Equal(t, made[max(step-3, 0)], row.PolicyVersion, "step %d", step)
+		}
+		for _, row := range stepRows[schema.TokenOutputsRow](t, objects, "r", step, schema.StageLogprobs) {
+			require.Equal(t, made[step-1], row.PolicyVersion, "step %d", step)
+		}
+	}
+	require.NotEqual(t, made[1], made[0], "an update has changed the policy, so that the versions differ")
+	t.Run("interleaved", func(t *testing.T) {
+		other := mem.New()
+		trainTiny(t, newBench(t, other), "r", append([]string{"rollout.mode=interleaved"}, pipelined...)...)
+		require.Equal(t, made, policies(t, other, "r", 4))
+		for step := 1; step <= 4; step++ {
+			require.Equal(t, stepBatch(t, objects, "r", step), stepBatch(t, other, "r", step))
+		}
+	})
+	t.Run("resumed", func(t *testing.T) {
+		for _, from := range []struct {
+			step int
+			half bool // the next step has reached its update
+		}{{1, false}, {2, true}, {3, false}} {
+			other := rewound(t, objects, from.step, from.half)
+			out, err := newBench(t, other).train(t, workflows.TrainRunInput{Run: "r", Resume: true})
+			require.NoError(t, err)
+			require.Equal(t, result.Policy.Digest, out.Policy.Digest, "after step %d", from.step)
+			require.Equal(t, made, policies(t, other, "r", 4))
+		}
+	})
+	t.Run("without a lag it is another run", func(t *testing.T) {
+		other := mem.New()
+		trainTiny(t, newBench(t, other), "r", append(append([]string{}, pipelined...), "pipeline.max_staleness=0")...)
+		require.Equal(t, made[0], policies(t, other, "r", 4)[0])
+		require.NotEqual(t, made[4], policies(t, other, "r", 4)[4])
+		third := mem.New()
+		trainTiny(t, newBench(t, third), "r", append(append([]string{}, pipelined...), "pipeline=null")...)
+		require.Equal(t, dataDigests(t.Context(), t, third, "r"), dataDigests(t.Context(), t, other, "r"),
+			"a lag of 0 is no section at all")
+	})
+	t.Run("verify", func(t *testing.T) {
+		out, err := analysis.New(objects).Verify(t.Context(), "r")
+		require.NoError(t, err)
+		require.Empty(t, out.Faults)
+	})
+	t.Run("check", func(t *testing.T) {
+		out, err := replay(t, copied(t, objects), workflows.ReplayStageInput{Run: "r", Check: true})
+		require.NoError(t, err)
+		require.Positive(t, out.Check.Shards)
+		require.Empty(t, out.Check.Differs)
+	})
+}
+
+// The checkpoints that the next steps are sampled from outlive the rule that would prune them.
+func TestAPipelinedRunKeepsWhatItSamplesFrom(t *testing.T) {
+	objects := mem.New()
+	b := newBench(t, objects)
+	trainTiny(t, b, "r", append(append([]string{}, pipelined...), "steps=6", "checkpoint.every=0", "checkpoint.keep_last=1",
+		"checkpoint.keep_best=0")...)
+	kept := map[string]bool{}
+	for _, key := range keys(t, objects) {
+		if _, rest, ok := strings.Cut(key, "/checkpoints/"); ok && strings.HasSuffix(key, ".safetensors") {
+			kept[rest[:6]] = true
+		}
+	}
+	for _, step := range []string{"000004", "000005", "000006"} {
+		require.True(t, kept[step], "step %s in %v", step, kept)
+	}
+	require.False(t, kept["000003"], "%v", kept)
+}
+
+// What a pipelined recipe cannot do is refused with the reason.
+func TestPipelinedRecipesThatCannotRun(t *testing.T) {
+	for name, c := range map[string]struct {
+		set  []string
+		want string
+	}{
+		"the sampler's log-probabilities": {[]string{"loss.old_log_probs=rollout"},
+			"samples from earlier versions"},
+		"unsolved problems": {[]string{"schedule={stages: [{from_step: 2, problems: unsolved, samples: 4}]}"},
+			"draws a step's problems before the rewards"},
+		"too far": {[]string{"pipeline.max_staleness=17"}, "pipeline.max_staleness=17: must be ≤ 16"},
+		"PyTorch": {[]string{"engine.kind=torch"}, "pipeline.max_staleness: rollouts run while the policy is updated"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &bench{store: mem.New()}
+			b.deps = pipelinetest.Deps(t, b.store, pipelinetest.Wrap{})
+			_, err := trainTinyError(t, b, "r", append(append([]string{"loss.tis=null"}, pipelined[:3]...), c.set...)...)
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+}
