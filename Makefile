@@ -14,11 +14,11 @@ RACE ?= ./gpu/device ./gpu/lease ./gpu/leased ./gpu/torch ./gpu/wire ./internal/
 	./policy/servers ./policy/tinker ./rollout/... ./sandbox/client ./sandbox/service ./sandbox/session \
 	./sandbox/zygote ./store/... ./workflows/...
 
-.PHONY: audit bench-trees bench-worlds build check-bytes fuzz sbom gpu-bundle run test parity humaneval test-hosts \
-	test-presets race lint bench soak clean help models tools lint-tools lint-lower test-limits test-large test-worlds \
-	test-worlds-textworld test-worlds-thefuzz test-worlds-mcp test-worlds-mcp-npm test-worlds-reasoning \
-	test-worlds-openenv test-worlds-sokoban test-tokenizers test-serve test-servers \
-	test-servers-llama test-servers-vllm test-tinker
+.PHONY: audit bench-pipelined bench-trees bench-worlds build check-bytes fuzz sbom gpu-bundle run test \
+	parity humaneval test-hosts test-presets race lint bench soak clean help models tools lint-tools lint-lower \
+	test-limits test-large test-worlds test-worlds-textworld test-worlds-thefuzz test-worlds-mcp \
+	test-worlds-mcp-npm test-worlds-reasoning test-worlds-openenv test-worlds-sokoban test-tokenizers \
+	test-serve test-servers test-servers-llama test-servers-vllm test-tinker
 
 build: ## build bin/ropewalk
 	@command -v go >/dev/null || { echo "Go is missing: install Go 1.26 or newer" >&2; exit 1; }
@@ -200,6 +200,10 @@ bench-worlds: build tools ## train each world by GRPO and by its paper's method,
 bench-trees: build tools ## compare AEPO's and ARPO's trees with GRPO on searchqa, three seeds each (half an hour)
 	@mkdir -p .ropewalk/bench
 	@go run ./internal/bench/trees -seeds $(SEEDS) -out .ropewalk/bench/trees.json
+
+bench-pipelined: build tools ## compare pipelined training with training step by step, on the main job (half an hour)
+	@mkdir -p .ropewalk/bench
+	@go run ./internal/bench/pipelined -out .ropewalk/bench/pipelined.json
 
 # One of the peers is bubblewrap; on Debian: apt-get install bubblewrap.
 bench-sandbox: build ## compare the sandbox with the limit of its design and with its peers (minutes)

@@ -30,7 +30,8 @@ func policies(t *testing.T, objects store.Store, run string, steps int) []string
 // However it is interrupted, it makes the same rows.
 func TestAPipelinedRun(t *testing.T) {
 	objects := mem.New()
-	result := trainTiny(t, newBench(t, objects), "r", append([]string{"rollout.mode=staged", "checkpoint.keep_last=9"}, pipelined...)...)
+	staged := append([]string{"rollout.mode=staged", "checkpoint.keep_last=9"}, pipelined...)
+	result := trainTiny(t, newBench(t, objects), "r", staged...)
 	made := policies(t, objects, "r", 4)
 	require.Equal(t, made[4], result.Policy.Digest)
 	for step := 1; step <= 4; step++ {
@@ -89,8 +90,8 @@ func TestAPipelinedRun(t *testing.T) {
 func TestAPipelinedRunKeepsWhatItSamplesFrom(t *testing.T) {
 	objects := mem.New()
 	b := newBench(t, objects)
-	trainTiny(t, b, "r", append(append([]string{}, pipelined...), "steps=6", "checkpoint.every=0", "checkpoint.keep_last=1",
-		"checkpoint.keep_best=0")...)
+	trainTiny(t, b, "r", append(append([]string{}, pipelined...), "steps=6", "checkpoint.every=0",
+		"checkpoint.keep_last=1", "checkpoint.keep_best=0")...)
 	kept := map[string]bool{}
 	for _, key := range keys(t, objects) {
 		if _, rest, ok := strings.Cut(key, "/checkpoints/"); ok && strings.HasSuffix(key, ".safetensors") {
@@ -119,7 +120,8 @@ func TestPipelinedRecipesThatCannotRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := &bench{store: mem.New()}
 			b.deps = pipelinetest.Deps(t, b.store, pipelinetest.Wrap{})
-			_, err := trainTinyError(t, b, "r", append(append([]string{"loss.tis=null"}, pipelined[:3]...), c.set...)...)
+			set := append(append([]string{"loss.tis=null"}, pipelined[:3]...), c.set...)
+			_, err := trainTinyError(t, b, "r", set...)
 			require.ErrorContains(t, err, c.want)
 		})
 	}

@@ -154,14 +154,15 @@ func (a PrepareRun) prepare(ctx context.Context, in api.PrepareInput, out *api.P
 	return a.whereToGoOn(ctx, in.Run, out)
 }
 
-// samplesApart refuses a pipelined recipe on an engine that generates with the models that it trains: it could hold only
-// one version at a time.
+// samplesApart refuses a pipelined recipe on an engine that generates with the models that it trains: it holds one
+// version at a time.
 func samplesApart(r *recipes.Recipe, kind string) error {
 	if r.Staleness() == 0 || kind == recipes.EngineCPU || len(r.Engine.Servers) > 0 {
 		return nil
 	}
-	return refuse(api.FailBadInput, "pipeline.max_staleness: rollouts run while the policy is updated, and an engine of "+
-		"kind %s generates with the model that it trains; name engine.servers, or set pipeline.max_staleness=0", kind)
+	return refuse(api.FailBadInput, "pipeline.max_staleness: rollouts run while the policy is updated, and an engine "+
+		"of kind %s generates with the model that it trains; name engine.servers, or set pipeline.max_staleness=0",
+		kind)
 }
 
 // recipeName is the built-in recipe's name, or the name of an inline recipe in messages.

@@ -36,8 +36,8 @@ export ROPEWALK_HUMANEVAL_ROUNDS=${ROPEWALK_HUMANEVAL_ROUNDS:-2} # of 50: make h
 # Without symbols and go vet, which make lint runs: the tests of some seventy packages are linked here.
 if (($#)); then
 	readarray -t race < <(go list "$@")
-	go test -race -skip '^TestReal' -timeout 30m -vet=off -ldflags=-s "${race[@]}" 2>&1 | tee "$shared/race" ||
-		failed+=(race)
+	go test -race -skip '^TestReal' -timeout 30m -vet=off -ldflags=-s "${race[@]}" 2>&1 |
+		tee "$shared/race" || failed+=(race)
 	# What PyTorch computes is held against the CPU engine, whose vector loads the detector's pointer checks refuse.
 	# It mostly waits for one process to start, so it runs at the same time as the rest.
 	go test -run '^TestReal' -timeout 30m -vet=off -ldflags=-s ./gpu/torch >"$shared/torch" 2>&1 &
@@ -50,8 +50,8 @@ for name in "${!running[@]}"; do
 	echo "at the same time as the others, $name:"
 	cat "$shared/$name"
 done
-# failures FILE: the tests in a log that failed, as "package test" (package "-" in an end-to-end part's log). A data race,
-# a panic, or a package that fails without naming a test gives "never".
+# failures FILE: the tests in a log that failed, as "package test" (package "-" in an end-to-end part's log). A data
+# race, a panic, or a package that fails without naming a test gives "never".
 failures() {
 	awk '
 		/^--- FAIL: / { tests[n++] = $3 }

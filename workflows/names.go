@@ -20,7 +20,6 @@ import (
 	"slices"
 
 	"go.temporal.io/sdk/temporal"
-	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/ropewalk/ropewalk/schema/stages"
@@ -52,8 +51,14 @@ var definitions = map[string]any{
 	EvaluateRunName: EvaluateRun, ReplayStageName: ReplayStage, ServeRanksName: ServeRanks, SampleStepName: SampleStep,
 }
 
+// Registry is what takes workflows: a worker, a replayer or a test's environment.
+type Registry interface {
+	// RegisterWorkflowWithOptions registers a workflow.
+	RegisterWorkflowWithOptions(w any, options workflow.RegisterOptions)
+}
+
 // Register registers all workflows.
-func Register(r worker.WorkflowRegistry) {
+func Register(r Registry) {
 	for _, name := range slices.Sorted(maps.Keys(definitions)) {
 		r.RegisterWorkflowWithOptions(definitions[name], workflow.RegisterOptions{Name: name})
 	}

@@ -17,6 +17,7 @@ type Program struct {
 	// Progress takes what the program writes to its standard error. Where it is nil an error ends with
 	// the last lines of that instead.
 	Progress io.Writer
+	Env      []string // its environment; nil: that of this process
 }
 
 // Run runs the program and decodes the one JSON object that it prints; what it prints for a nil into is
@@ -24,7 +25,7 @@ type Program struct {
 func (p Program) Run(ctx context.Context, into any, args ...string) error {
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, p.Path, args...)
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.Stdout, cmd.Stderr, cmd.Env = &stdout, &stderr, p.Env
 	if p.Progress != nil {
 		cmd.Stderr = p.Progress
 	}

@@ -35,7 +35,7 @@ func TestProgram(t *testing.T) {
 
 func TestProgramPassesItsProgressOn(t *testing.T) {
 	var progress bytes.Buffer
-	err := Program{"sh", &progress}.Run(t.Context(), nil, "-c", "echo going on >&2; echo done; exit 4")
+	err := Program{Path: "sh", Progress: &progress}.Run(t.Context(), nil, "-c", "echo going on >&2; echo done; exit 4")
 	require.EqualError(t, err, "sh -c echo going on >&2; echo done; exit 4: exit status 4")
 	require.Equal(t, "going on\n", progress.String())
 }
@@ -43,7 +43,7 @@ func TestProgramPassesItsProgressOn(t *testing.T) {
 func TestProgramIsInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	progress := &begun{cancel: cancel}
-	err := Program{"sh", progress}.Run(ctx, nil, "-c",
+	err := Program{Path: "sh", Progress: progress}.Run(ctx, nil, "-c",
 		"trap 'echo cleaned up >&2; exit 130' INT; echo begun >&2; for i in $(seq 2000); do sleep 0.01; done")
 	require.ErrorContains(t, err, "exit status 130")
 	require.Equal(t, "begun\ncleaned up\n", progress.said.String())

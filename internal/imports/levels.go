@@ -243,6 +243,7 @@ var levels = []Level{
 			{"cmd/ropewalk", "the program; one file per subcommand"},
 			{"deploy", "units, containers, compose file and chart for your own machines"},
 			{"internal/bench/engine", "measures the CPU engine"},
+			{"internal/bench/pipelined", "compares rollouts that run ahead with those that do not"},
 			{"internal/bench/presets", "trains the smoke recipe of every method"},
 			{"internal/bench/quickstart", "measures the quickstart"},
 			{"internal/bench/record", "measures the codec of the record's tables"},

@@ -3,27 +3,18 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"math"
 	"text/tabwriter"
+
+	"github.com/ropewalk/ropewalk/internal/bench"
 )
 
 // difference is what a method's success is above the baseline's, in points, over the seeds.
 type difference struct {
 	Method string `json:"method"`
 	// Steps compares after equally many steps, Calls after equally many tool calls.
-	Steps interval `json:"at_equal_steps"`
-	Calls interval `json:"at_equal_calls"`
+	Steps bench.Interval `json:"at_equal_steps"`
+	Calls bench.Interval `json:"at_equal_calls"`
 }
-
-// interval is a mean of paired differences with its 95% interval by Student's t; the bounds are null for one seed.
-type interval struct {
-	Mean float64  `json:"mean_points"`
-	Low  *float64 `json:"low"`
-	High *float64 `json:"high"`
-}
-
-// student are the 97.5% quantiles of Student's t by degrees of freedom, from 1.
-var student = []float64{12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262}
 
 // differences pairs the trials of each method with those of the baseline of the same seed.
 func differences(all []trial) (out []difference) {
@@ -42,36 +33,10 @@ func differences(all []trial) (out []difference) {
 			}
 		}
 		if len(steps) > 0 {
-			out = append(out, difference{m.name, intervalOf(steps), intervalOf(calls)})
+			out = append(out, difference{m.name, bench.IntervalOf(steps), bench.IntervalOf(calls)})
 		}
 	}
 	return out
-}
-
-func intervalOf(x []float64) (out interval) {
-	n := float64(len(x))
-	for _, v := range x {
-		out.Mean += v / n
-	}
-	if len(x) < 2 || len(x) > len(student)+1 {
-		return out
-	}
-	squares := 0.0
-	for _, v := range x {
-		squares += (v - out.Mean) * (v - out.Mean)
-	}
-	half := student[len(x)-2] * math.Sqrt(squares/(n-1)/n)
-	low, high := out.Mean-half, out.Mean+half
-	out.Low, out.High = &low, &high
-	return out
-}
-
-// String writes points with their interval.
-func (i interval) String() string {
-	if i.Low == nil {
-		return fmt.Sprintf("%+.1f", i.Mean)
-	}
-	return fmt.Sprintf("%+.1f [%+.1f, %+.1f]", i.Mean, *i.Low, *i.High)
 }
 
 // table shows every trial, and every method against the baseline.

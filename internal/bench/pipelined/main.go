@@ -1,0 +1,285 @@
+// Command pipelined compares training with and without rollouts that run ahead (pipeline.max_staleness), on the main
+// job. It measures the time per step where each tool call waits for its result, and where none does, and held-out
+// success over several seeds.
+//
+// Glossary. A *case* is a time that each tool call waits, put on the line between the worker and a sandbox service. A
+// *trial* is one run of a case with one lag and one seed. The *ratio* of a case is the median time per step without a
+// lag, divided by that with one.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/ropewalk/ropewalk/internal/bench"
+)
+
+// trial is the outcome of one run.
+type trial struct {
+	Wait      float64 `json:"wait_seconds"`
+	Lag       int     `json:"max_staleness"`
+	Seed      int     `json:"seed"`
+	Run       string  `json:"run_id"`
+	Steps     int     `json:"steps"`
+	RLSeconds float64 `json:"rl_seconds"`
+	Final     struct {
+		Success float64 `json:"success"`
+	} `json:"final"`
+}
+
+func (t trial) perStep() float64 { return t.RLSeconds / float64(t.Steps) }
+
+// lags are measured by turns, so that other load affects all alike.
+var lags = []int{0, 1}
+
+// goal is the least ratio where each tool call waits.
+const goal = 1.25
+
+func main() { bench.Main("pipelined", run) }
+
+func run(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("pipelined", flag.ContinueOnError)
+	out := flags.String("out", ".ropewalk/bench/pipelined.json", "file for the JSON object")
+	binary := flags.String("binary", "bin/ropewalk", "the program")
+	wait := flags.Duration("wait", 200*time.Millisecond, "how long each tool call waits in the first case")
+	steps := flags.Int("steps", 12, "steps of each run of the first case")
+	rounds := flags.Int("rounds", 3, "runs of each lag in the first case")
+	seeds := flags.String("seeds", "1,2,3", "seeds of the second case, whose tool calls wait for nothing: whole runs; "+
+		"empty = none")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *steps < 2 || *rounds < 1 || *wait < 0 {
+		return errors.New("at least 2 steps, 1 round and no negative wait")
+	}
+	path, err := filepath.Abs(*binary)
+	if err != nil {
+		return err
+	}
+	b := &bencher{program: bench.Program{Path: path, Progress: os.Stderr}}
+	if err := b.open(ctx); err != nil {
+		return errors.Join(err, b.close())
+	}
+	all, err := b.all(ctx, *wait, *steps, *rounds, *seeds)
+	if err := errors.Join(err, b.close()); err != nil {
+		return err
+	}
+	fmt.Print(table(all))
+	return bench.Write(*out, map[string]any{"trials": all, "ratio": ratio(all, wait.Seconds()),
+		"ratio_without_waiting": ratio(all, 0), "success": success(all), "goal": goal})
+}
+
+// all runs both cases.
+func (b *bencher) all(ctx context.Context, wait time.Duration, steps, rounds int, seeds string) ([]trial, error) {
+	var all []trial
+	for round := range rounds {
+		more, err := b.lagged(ctx, wait, round+1, steps)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, more...)
+	}
+	for text := range strings.SplitSeq(seeds, ",") {
+		if text == "" {
+			continue
+		}
+		seed, err := strconv.Atoi(text)
+		if err != nil || seed < 0 {
+			return nil, fmt.Errorf("seed %q is not a whole number from 0", text)
+		}
+		more, err := b.lagged(ctx, 0, seed, 0)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, more...)
+	}
+	return all, nil
+}
+
+// bencher runs trials on a stack of its own, whose worker runs tool calls in a service behind a delay.
+type bencher struct {
+	program bench.Program
+	home    string
+	line    *delay
+	started []process
+}
+
+// process is a started command; done gets how it ended.
+type process struct {
+	*exec.Cmd
+	done chan error
+}
+
+// lagged runs a case with each lag; steps 0 stands for the recipe's.
+func (b *bencher) lagged(ctx context.Context, wait time.Duration, seed, steps int) (all []trial, err error) {
+	for _, lag := range lags {
+		t := trial{Wait: wait.Seconds(), Lag: lag, Seed: seed}
+		args := []string{"run", "recipes/quickstart.yaml", "--json", "--seed", strconv.Itoa(seed),
+			"--set", "loss.old_log_probs=recompute", "--set", "pipeline.max_staleness=" + strconv.Itoa(lag)}
+		if steps > 0 {
+			args = append(args, "--set", "steps="+strconv.Itoa(steps), "--set", "evaluation.problems=30")
+		}
+		b.line.late.Store(int64(wait))
+		if err := b.program.Run(ctx, &t, args...); err != nil {
+			return all, err
+		}
+		all = append(all, t)
+	}
+	return all, nil
+}
+
+func (b *bencher) open(ctx context.Context) (err error) {
+	if b.home, err = os.MkdirTemp("", "pipelined-"); err != nil {
+		return err
+	}
+	address, err := b.start(ctx, regexp.MustCompile(`listening on http://(\S+): `), nil, "sandbox", "serve", "--listen",
+		"127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	if b.line, err = delayed(address); err != nil {
+		return err
+	}
+	b.program.Env = append(os.Environ(), "ROPEWALK_HOME="+filepath.Join(b.home, "state"), "ROPEWALK_NO_WORKER=1")
+	if _, err := b.start(ctx, regexp.MustCompile(`the stack stays (up)`), b.program.Env, "up"); err != nil {
+		return err
+	}
+	servers, err := b.call(ctx, b.program.Env, "env")
+	if err != nil {
+		return err
+	}
+	_, err = b.start(ctx, nil, append(b.program.Env, strings.Fields(servers)...), "worker", "--sandbox-address",
+		b.line.address())
+	return err
+}
+
+// close ends what open has started, the latest first.
+func (b *bencher) close() (err error) {
+	for _, p := range slices.Backward(b.started) {
+		_ = p.Process.Signal(os.Interrupt) // it may have ended by itself
+		if ended := <-p.done; ended != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w", strings.Join(p.Args, " "), ended))
+		}
+	}
+	if b.line != nil {
+		b.line.close()
+	}
+	return errors.Join(err, os.RemoveAll(b.home))
+}
+
+// call runs the program and returns what it prints.
+func (b *bencher) call(ctx context.Context, env []string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, b.program.Path, args...)
+	cmd.Env, cmd.Stderr = env, os.Stderr
+	text, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("ropewalk %s: %w", strings.Join(args, " "), err)
+	}
+	return string(text), nil
+}
+
+// start starts the program and waits for a line of its output that matches, if it is to wait. It returns what the
+// line's group holds.
+func (b *bencher) start(ctx context.Context, ready *regexp.Regexp, env []string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, b.program.Path, args...)
+	cmd.Env, cmd.Stderr = env, os.Stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = time.Minute
+	read, write := io.Pipe()
+	if ready != nil {
+		cmd.Stdout, cmd.Stderr = write, write
+	}
+	if err := cmd.Start(); err != nil {
+		return "", err
+	}
+	p := process{cmd, make(chan error, 1)}
+	b.started = append(b.started, p)
+	go func() {
+		p.done <- cmd.Wait()
+		write.Close()
+	}()
+	if ready == nil {
+		return "", nil
+	}
+	lines, last := bufio.NewScanner(read), ""
+	for lines.Scan() {
+		last = lines.Text()
+		if found := ready.FindStringSubmatch(last); found != nil {
+			go io.Copy(io.Discard, read) // until it ends
+			return found[1], nil
+		}
+	}
+	return "", fmt.Errorf("ropewalk %s ended: %s", strings.Join(args, " "), last)
+}
+
+// ratio divides the median time per step without a lag by that with one; 0 where there are no such trials.
+func ratio(all []trial, wait float64) float64 {
+	times := map[int][]float64{}
+	for _, t := range all {
+		if t.Wait == wait {
+			times[t.Lag] = append(times[t.Lag], t.perStep())
+		}
+	}
+	if len(times[0]) == 0 || len(times[1]) == 0 {
+		return 0
+	}
+	return bench.Median(times[0]) / bench.Median(times[1])
+}
+
+// success is what a lag changes in held-out success, in points, over the seeds of whole runs.
+func success(all []trial) *bench.Interval {
+	without := map[int]float64{}
+	var differences []float64
+	for _, t := range all {
+		switch {
+		case t.Wait > 0:
+		case t.Lag == 0:
+			without[t.Seed] = t.Final.Success
+		default:
+			differences = append(differences, 100*(t.Final.Success-without[t.Seed]))
+		}
+	}
+	if len(differences) == 0 {
+		return nil
+	}
+	out := bench.IntervalOf(differences)
+	return &out
+}
+
+// table shows every trial and what follows from them.
+func table(all []trial) string {
+	var b bytes.Buffer
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "wait (s)\tmax_staleness\tseed\tsteps\ts per step\tsuccess\t")
+	for _, t := range all {
+		fmt.Fprintf(w, "%g\t%d\t%d\t%d\t%.2f\t%.1f%%\t\n", t.Wait, t.Lag, t.Seed, t.Steps, t.perStep(),
+			100*t.Final.Success)
+	}
+	w.Flush()
+	waits := map[float64]bool{}
+	for _, t := range all {
+		if r := ratio(all, t.Wait); r > 0 && !waits[t.Wait] {
+			waits[t.Wait] = true
+			fmt.Fprintf(&b, "\neach call waits %g s: a step without a lag takes %.2f times as long as with one\n",
+				t.Wait, r)
+		}
+	}
+	if s := success(all); s != nil {
+		fmt.Fprintf(&b, "\nsuccess with a lag, less that without: %s points\n", s)
+	}
+	return b.String()
+}
