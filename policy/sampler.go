@@ -62,6 +62,9 @@ type GenerateRequest struct {
 	// Top asks for the log-probabilities of the Top likeliest tokens at each of the first TopTokens tokens of every
 	// row. 0 asks for none. More than Capabilities.TopLogProbs is ErrBadRequest.
 	Top, TopTokens int
+	// Evaluation says that the rows belong to an evaluation. A sampler that more callers use than it has room for
+	// prefers the rows of training, and leaves none waiting for ever.
+	Evaluation bool
 }
 
 // Generated holds one response per row of the request.

@@ -14,6 +14,9 @@ type Facts struct {
 	Revision  string `json:"revision,omitempty"` // of the program or the weights, as far as the server tells
 	Dtype     string `json:"dtype,omitempty"`
 	Positions int    `json:"positions"` // longest prefix and response together; 0 = unknown
+	// Tokens are those that its KV cache holds, and Rows the responses that it generates at once; 0 = unknown.
+	Tokens int `json:"tokens,omitempty"`
+	Rows   int `json:"rows,omitempty"`
 	// LogProbs is the kind of log-probabilities.
 	LogProbs     LogProbs            `json:"log_probs"`
 	Capabilities policy.Capabilities `json:"capabilities"`

@@ -14,26 +14,29 @@ import (
 // throttledMost is how many times as many requests a row may need where servers say that they have too much to do.
 const throttledMost = 20
 
-// generate asks for all rows at once; the dispatcher bounds how many are in flight.
+// generate hands all rows over at once; the scheduler bounds how many are in flight.
 func (s *Sampler) generate(ctx context.Context, req policy.GenerateRequest) (policy.Generated, error) {
 	n := len(req.Prefixes)
 	found, errs := make([]response, n), make([]error, n)
-	var all sync.WaitGroup
+	var asked []int // rows without a whole response
+	var rows []row
 	for i := range n {
 		r := rowOf(req, i)
+		if found[i] = s.finished.get(r.key(s.loaded.digest)); found[i].finish == "" {
+			asked, rows = append(asked, i), append(rows, r)
+		}
+	}
+	var all sync.WaitGroup
+	for k, f := range s.dispatch.submit(rows, req.Evaluation) {
+		i := asked[k]
 		all.Go(func() {
-			key := r.key(s.loaded.digest)
-			kept := s.finished.get(key)
-			if kept.finish != "" {
-				found[i] = kept
-				return
+			if found[i], errs[i] = s.respond(ctx, f, found[i]); len(found[i].tokens) > 0 {
+				s.finished.put(f.key(s.loaded.digest), found[i])
 			}
-			if found[i], errs[i] = s.respond(ctx, r, kept); len(found[i].tokens) > 0 {
-				s.finished.put(key, found[i])
-			}
+			s.dispatch.leave(f)
 		})
 	}
-	all.Wait() // also for rows that a drained server is about to finish: they are kept
+	all.Wait() // also when one has failed: the others are kept
 	if cause := context.Cause(ctx); ctx.Err() != nil {
 		return policy.Generated{}, cause
 	}
@@ -74,46 +77,58 @@ func rowOf(req policy.GenerateRequest, i int) row {
 
 // respond gets one response, from one server after the other. begun are the tokens that an earlier request has brought;
 // with an error it returns those that have come so far.
-func (s *Sampler) respond(ctx context.Context, whole row, begun response) (response, error) {
-	failed := map[*server]bool{}
+func (s *Sampler) respond(ctx context.Context, f *flight, begun response) (response, error) {
 	attempts, throttled := 0, 0
-	for r := whole.after(begun); ; r = whole.after(begun) {
-		v, err := s.dispatch.take(ctx, s.servers, r.cost(), failed)
+	for {
+		a, of, err := s.dispatch.await(ctx, f)
 		if err != nil {
-			return begun, err
+			return begun, s.stuck(f, err)
 		}
-		if v == nil {
-			if !s.dispatch.any(s.servers) {
-				return begun, s.allAway("ask for a response")
-			}
-			return begun, fmt.Errorf("no server in use takes a prefix of %d tokens and a budget of %d",
-				len(r.prefix), r.maxTokens)
+		r := f.row.after(begun)
+		out, err := a.server.respond(of, s.loaded.shape.Vocab, r)
+		if err == nil { // also if the attempt was given up meanwhile
+			a.cancel(nil)
+			whole := begun.and(out)
+			s.dispatch.answered(f, a, len(out.tokens), whole)
+			return whole, nil
 		}
-		out, err := v.respond(ctx, s.loaded.shape.Vocab, r)
-		again := s.dispatch.done(ctx, v, r.cost(), err)
-		if err == nil {
-			return begun.and(out), nil
-		}
-		if v.believable(ctx, s.loaded.shape.Vocab, r, out, err) {
+		if a.server.believable(of, s.loaded.shape.Vocab, r, out, err) {
 			begun = begun.and(out)
 		}
 		if ctx.Err() != nil {
+			a.cancel(nil)
 			return begun, context.Cause(ctx)
+		}
+		taken := errors.Is(context.Cause(of), errTaken)
+		a.cancel(nil)
+		if taken {
+			continue
 		}
 		if kindOf(err) == openai.Throttled {
 			throttled++
 		} else {
-			failed[v] = true
 			attempts++
 		}
+		again := s.dispatch.failed(ctx, f, a, len(begun.tokens), err)
 		switch {
-		case again && attempts < v.Attempts && throttled < throttledMost*v.Attempts:
-		case again && !s.dispatch.any(s.servers): // the servers are at fault, and not the row
+		case again && attempts < a.Attempts && throttled < throttledMost*a.Attempts:
+		case again && !s.dispatch.any(): // the servers are at fault, and not the row
 			return begun, s.allAway("ask for a response")
 		default:
 			return begun, err
 		}
 	}
+}
+
+// stuck says why no server takes a row.
+func (s *Sampler) stuck(f *flight, err error) error {
+	switch {
+	case !errors.Is(err, errStuck):
+		return err
+	case !s.dispatch.any():
+		return s.allAway("ask for a response")
+	}
+	return fmt.Errorf("%w: a prefix of %d tokens and a budget of %d", err, len(f.prefix), f.maxTokens)
 }
 
 // respond asks one server, and checks what comes.

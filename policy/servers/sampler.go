@@ -52,7 +52,8 @@ type loaded struct {
 type server struct {
 	*link
 	dialect
-	load load
+	index int
+	load  load
 }
 
 // Open connects to the servers and establishes the facts about them. A server that cannot be asked is drained, if
@@ -64,7 +65,6 @@ func Open(ctx context.Context, o Options) (*Sampler, error) {
 	s := &Sampler{o: o}
 	s.closed, s.end = context.WithCancel(context.Background())
 	s.finished.most = finishedBytes
-	s.dispatch.init()
 	for i, settings := range o.Servers {
 		settings = settings.withDefaults()
 		make, ok := dialects[settings.Kind]
@@ -76,7 +76,7 @@ func Open(ctx context.Context, o Options) (*Sampler, error) {
 			return nil, fmt.Errorf("server %s: %w", settings.Name(), err)
 		}
 		l := &link{Server: settings, client: client}
-		s.servers = append(s.servers, &server{link: l, dialect: make(l)})
+		s.servers = append(s.servers, &server{link: l, dialect: make(l), index: i})
 	}
 	if len(s.servers) == 0 {
 		return nil, bad("no servers")
@@ -93,7 +93,7 @@ func Open(ctx context.Context, o Options) (*Sampler, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	s.can = common(known)
-	return s, nil
+	return s, s.dispatch.init(s.servers)
 }
 
 // each runs fn for all servers at once and waits.
@@ -158,11 +158,14 @@ func (s *Sampler) Load(ctx context.Context, role policy.Role, dir string, _ bool
 		return fmt.Errorf("load %s: %w", role, err)
 	}
 	defer v.checkpoint.Close()
+	if err := s.dispatch.publish(); err != nil {
+		return fmt.Errorf("load %s: %w", role, err)
+	}
 	var mismatches []error
 	var mu sync.Mutex
 	each(s.servers, func(to *server) {
 		err := s.publish(ctx, to, v, next)
-		s.dispatch.settle(to, err)
+		s.dispatch.use(to, err)
 		if err == nil {
 			return
 		}
@@ -179,10 +182,11 @@ func (s *Sampler) Load(ctx context.Context, role policy.Role, dir string, _ bool
 		err = ctx.Err()
 	case len(mismatches) > 0:
 		err = errors.Join(mismatches...)
-	case !s.dispatch.any(s.servers):
+	case !s.dispatch.any():
 		err = s.allAway(fmt.Sprintf("publish version %.16s", v.digest))
 	}
 	if err != nil {
+		s.dispatch.drainAll(fmt.Errorf("version %.16s was not published: %w", v.digest, err))
 		return fmt.Errorf("load %s: %w", role, err)
 	}
 	if next.digest != s.loaded.digest {

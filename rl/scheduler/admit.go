@@ -1,5 +1,7 @@
 package scheduler
 
+import "slices"
+
 // admit starts what fits.
 func (c *Core) admit() {
 	for k := 0; k < len(c.changed); k++ { // in the order of the engines' numbers would change nothing: they are apart
@@ -8,12 +10,13 @@ func (c *Core) admit() {
 	for {
 		e, ok := c.next()
 		if !ok {
+			c.blocked = 0 // engines may change before another episode comes
 			break
 		}
 		size := c.size(e)
 		i, ok := c.choose(e, size)
 		if !ok {
-			if !c.fits(size) {
+			if !c.fits(e, size) {
 				c.strand(e)
 				continue
 			}
@@ -39,7 +42,7 @@ func (c *Core) comeHome(i int) {
 	at := &c.engines[i]
 	for at.waiting > 0 {
 		e, ok := c.first(&at.back)
-		if !ok || !c.continues(at, e) || !at.room(c.size(e)) {
+		if !ok || !c.continues(at, e) || !c.suits(i, e) || !at.room(c.size(e)) {
 			return
 		}
 		at.back.pop()
@@ -94,19 +97,39 @@ func (c *Core) strand(e *episode) {
 // block notes that no engine has room for an episode's size, so that only engines that change are looked at.
 func (c *Core) block(e *episode, size int) {
 	if !c.current(e) {
-		c.blocked = 0 // the versions of weights were in the way, not the room
+		c.blocked = 0 // the versions of weights, or what has failed, may be in the way, and not the room
 	} else if c.blocked == 0 || size < c.blocked {
 		c.blocked = size
 	}
 }
 
-// current reports whether an episode may run wherever a new one may begin.
-func (c *Core) current(e *episode) bool { return !e.begun() || e.version == c.target }
+// current reports whether an episode may run wherever a new one of its size may begin.
+func (c *Core) current(e *episode) bool {
+	return (!e.begun() || e.version == c.target) && len(e.failed) == 0 && !c.uneven
+}
 
-// fits reports whether an engine that is up could hold a size if it were empty.
-func (c *Core) fits(size int) bool {
+// suits reports whether an engine may run an episode whatever its room: it is not too long for it, and the engine has
+// not failed on it, or every other that could run it has, too.
+func (c *Core) suits(i int, e *episode) bool {
+	if at := &c.engines[i]; at.Longest > 0 && e.Most > at.Longest {
+		return false
+	}
+	if !slices.Contains(e.failed, i) {
+		return true
+	}
+	size := c.size(e)
+	for k := range c.engines {
+		if at := &c.engines[k]; at.up && at.holds(size, e.Most) && !slices.Contains(e.failed, k) {
+			return false
+		}
+	}
+	return true
+}
+
+// fits reports whether an engine that is up could hold an episode with a size if it were empty.
+func (c *Core) fits(e *episode, size int) bool {
 	for i := range c.engines {
-		if c.engines[i].up && c.engines[i].Capacity >= size {
+		if c.engines[i].up && c.engines[i].holds(size, e.Most) {
 			return true
 		}
 	}
@@ -149,7 +172,7 @@ func (c *Core) grows(at *engine, e *episode) bool {
 
 // room reports whether an engine has room for a size.
 func (at *engine) room(size int) bool {
-	return !at.full && at.Capacity-at.reserved >= size && (at.Rows == 0 || at.rows < at.Rows)
+	return !at.full && at.Capacity-at.reserved >= size && at.rows < at.limit
 }
 
 // choose returns the engine that takes an episode. An episode that has a home goes there if there is room. Otherwise it
@@ -157,20 +180,17 @@ func (at *engine) room(size int) bool {
 func (c *Core) choose(e *episode, size int) (int, bool) {
 	if e.engine >= 0 {
 		at := &c.engines[e.engine]
-		if c.takes(at, e, size) && c.stays(at, e, e.cached) {
+		if c.takes(e.engine, e, size) && c.stays(at, e, e.cached) {
 			return e.engine, true
 		}
 	}
 	best, most := -1, 0
 	look := func(i int) {
 		at := &c.engines[i]
-		if !c.takes(at, e, size) || at.trial && !c.tries(at, e, size) {
+		if !c.takes(i, e, size) || at.trial && !c.tries(at, e, size) {
 			return
 		}
-		slots := (at.Capacity - at.reserved) / size
-		if at.Rows > 0 {
-			slots = min(slots, at.Rows-at.rows)
-		}
+		slots := min((at.Capacity-at.reserved)/size, at.limit-at.rows)
 		if slots > most || slots == most && i < best {
 			best, most = i, slots
 		}
@@ -190,13 +210,14 @@ func (c *Core) choose(e *episode, size int) (int, bool) {
 // tries reports whether an engine that is or was a straggler may start an episode: a new one, which it would finish in
 // time, and one after the other. What it computes is little, and this is how it shows that it has recovered.
 func (c *Core) tries(at *engine, e *episode, size int) bool {
-	return !c.replaceable(size) || at.rows == 0 && !e.begun() && c.worthwhile(at)
+	return !c.replaceable(e, size) || at.rows == 0 && !e.begun() && c.worthwhile(at)
 }
 
 // takes reports whether an engine may start an episode's turn: it has room, no other episode waits to come home to it,
 // and its weights are the right ones. A new episode also must not cost others their caches while the engine is busy.
-func (c *Core) takes(at *engine, e *episode, size int) bool {
-	return at.room(size) && at.waiting == 0 && c.continues(at, e) && c.right(at, e) &&
+func (c *Core) takes(i int, e *episode, size int) bool {
+	at := &c.engines[i]
+	return at.room(size) && c.suits(i, e) && at.waiting == 0 && c.continues(at, e) && c.right(at, e) &&
 		(e.begun() || at.generating < c.settings.Busy || at.Capacity-at.reserved-at.kept >= size)
 }
 

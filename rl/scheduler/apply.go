@@ -11,7 +11,13 @@ func (c *Core) apply(v Event) error {
 	switch v.Kind {
 	case Submit:
 		return c.submit(v)
-	case StretchEnded, TurnEnded, Ended, Evicted, Returned:
+	case Withdrawn:
+		if e := c.episodes[v.Episode]; e != nil {
+			c.forget(e)
+		}
+		delete(c.episodes, v.Episode)
+		return nil
+	case StretchEnded, TurnEnded, Ended, Evicted, Failed, Returned:
 		e, err := c.find(v)
 		if e == nil || err != nil {
 			return err
@@ -41,8 +47,12 @@ func (c *Core) submit(v Event) error {
 		return fmt.Errorf("episode %d has class %d, a prompt of %d tokens and at most %d tokens", v.Episode, s.Class,
 			s.Prompt, s.Most)
 	}
-	if !slices.ContainsFunc(c.engines, func(e engine) bool { return e.Capacity >= s.Most }) {
+	if !slices.ContainsFunc(c.engines, func(e engine) bool { return e.holds(s.Most, s.Most) }) {
 		return fmt.Errorf("episode %d can come to hold %d tokens, more than any engine", v.Episode, s.Most)
+	}
+	if s.Cached < 0 || s.Cached > s.Prompt || s.Cached > 0 && (s.Home < 0 || s.Home >= len(c.engines)) {
+		return fmt.Errorf("episode %d has %d of %d tokens in the cache of engine %d", v.Episode, s.Cached, s.Prompt,
+			s.Home)
 	}
 	e := &episode{Spec: s, id: v.Episode, engine: -1, held: s.Prompt}
 	c.episodes[e.id] = e
@@ -59,6 +69,12 @@ func (c *Core) submit(v Event) error {
 			return nil
 		}
 		g.members = append(g.members, e.id)
+	}
+	if s.Cached > 0 && c.engines[s.Home].up && c.suits(s.Home, e) {
+		c.settle(e, s.Home)
+		e.become(parked)
+		c.answer(e, s.Cached)
+		return nil
 	}
 	if c.queued[s.Class] == 0 { // a class that was away is not owed the room that others used meanwhile
 		for other := range c.served {
@@ -115,6 +131,15 @@ func (c *Core) progress(e *episode, v Event) error {
 		c.free(e)
 		c.leave(e)
 		at.full = at.rows > 0
+		c.rejoins(e)
+		return nil
+	}
+	if v.Kind == Failed {
+		c.stats.Repeated++
+		e.failed = append(e.failed, e.engine)
+		e.held = v.Held
+		c.free(e)
+		c.leave(e)
 		c.rejoins(e)
 		return nil
 	}
@@ -278,20 +303,37 @@ func (c *Core) report(i int, v Event) error {
 	at := &c.engines[i]
 	switch v.Kind {
 	case Rate:
-		if !(v.PerToken > 0) || !duration(v.PerToken) {
-			return fmt.Errorf("engine %d takes %g seconds for a token", i, v.PerToken)
+		if !duration(v.PerToken) || !duration(v.Prefill) {
+			return fmt.Errorf("engine %d takes %g seconds for a token and computes %g a second of a prefix", i,
+				v.PerToken, v.Prefill)
 		}
-		if at.up {
+		if v.Prefill > 0 {
+			at.Prefill = v.Prefill
+		}
+		if at.up && v.PerToken > 0 {
 			c.noted(i, v.PerToken, 0.5)
 			c.pace.due = true
 		}
+	case Limit:
+		if v.Rows < 0 {
+			return fmt.Errorf("engine %d takes %d episodes", i, v.Rows)
+		}
+		at.limit = v.Rows
+		c.touch(i)
 	case Lost:
 		c.lose(i)
 	case Joined:
 		if at.up {
 			return fmt.Errorf("engine %d is up already", i)
 		}
-		at.up, at.loading, at.Version, at.rate = true, false, v.Version, rate{}
+		if v.As != nil {
+			if err := v.As.check(i); err != nil {
+				return err
+			}
+			at.Engine = *v.As
+			c.compareLongest()
+		}
+		at.up, at.loading, at.Version, at.limit, at.rate = true, false, v.Version, at.rowLimit(), rate{}
 		for _, t := range c.stranded {
 			if e := c.episodes[t.episode]; e != nil && e.number == t.number {
 				c.again.push(t)

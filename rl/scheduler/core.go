@@ -3,6 +3,7 @@ package scheduler
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -10,6 +11,7 @@ import (
 type Engine struct {
 	Capacity int     // tokens of KV cache that it gives out (see Capacity)
 	Rows     int     // episodes that have room on it at once; 0 = no limit
+	Longest  int     // tokens that an episode on it may come to hold; 0 = as many as its capacity
 	Prefill  float64 // tokens of a prefix that it computes a second; 0 = the time is not known and does not count
 	Version  int     // of its weights
 }
@@ -33,6 +35,7 @@ type Core struct {
 	answered []ticket         // episodes that can go on, of the events of this moment
 	timers   timers
 	changed  []int // engines whose room, rate or version has changed since the last admission
+	uneven   bool  // engines differ in Longest, so that a size alone does not say where there is room
 	blocked  int   // engines that have not changed have no room for this size; 0 = not known
 	pace     pace
 	stats    Stats
@@ -44,6 +47,7 @@ type Core struct {
 type engine struct {
 	Engine
 	up, loading bool
+	limit       int   // episodes that have room on it at once
 	full        bool  // it has evicted an episode, and none has left it since
 	reserved    int   // tokens
 	rows        int   // episodes with room
@@ -86,7 +90,8 @@ type episode struct {
 	began     float64
 	evictions int
 	rescues   int
-	moved     bool // to an empty engine
+	moved     bool  // to an empty engine
+	failed    []int // engines that have failed on it
 }
 
 // group counts the episodes of one prompt.
@@ -106,19 +111,40 @@ func New(settings Settings, engines []Engine) (*Core, error) {
 	}
 	c := &Core{settings: s, episodes: map[int]*episode{}, groups: map[int]*group{}, target: engines[0].Version}
 	for i, e := range engines {
-		if e.Capacity < 1 || e.Rows < 0 || !duration(e.Prefill) {
-			return nil, fmt.Errorf(
-				"new scheduler: engine %d has %d tokens, %d rows and a prefill of %g tokens a second",
-				i,
-				e.Capacity,
-				e.Rows,
-				e.Prefill,
-			)
+		if err := e.check(i); err != nil {
+			return nil, fmt.Errorf("new scheduler: %w", err)
 		}
 		c.target = max(c.target, e.Version)
-		c.engines = append(c.engines, engine{Engine: e, up: true})
+		c.engines = append(c.engines, engine{Engine: e, up: true, limit: e.rowLimit()})
 	}
+	c.compareLongest()
 	return c, nil
+}
+
+// compareLongest finds out whether the engines differ in how long an episode may be.
+func (c *Core) compareLongest() {
+	c.uneven = slices.ContainsFunc(c.engines, func(e engine) bool { return e.Longest != c.engines[0].Longest })
+}
+
+func (e Engine) check(i int) error {
+	if e.Capacity < 1 || e.Rows < 0 || e.Longest < 0 || !duration(e.Prefill) {
+		return fmt.Errorf("engine %d has %d tokens, %d rows, episodes of %d tokens and a prefill of %g tokens a second",
+			i, e.Capacity, e.Rows, e.Longest, e.Prefill)
+	}
+	return nil
+}
+
+// rowLimit is how many episodes it takes at once.
+func (e Engine) rowLimit() int {
+	if e.Rows == 0 {
+		return math.MaxInt
+	}
+	return e.Rows
+}
+
+// holds reports whether an empty engine could hold an episode that takes a size now.
+func (e Engine) holds(size, most int) bool {
+	return e.Capacity >= size && (e.Longest == 0 || most <= e.Longest)
 }
 
 // Step applies the events of one moment and returns the decisions that follow, in order. now is in seconds since any

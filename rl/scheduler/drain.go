@@ -25,7 +25,7 @@ func (c *Core) right(at *engine, e *episode) bool {
 	}
 	for i := range c.engines {
 		other := &c.engines[i]
-		if other.up && !other.loading && other.Version == e.version && other.Capacity >= c.size(e) {
+		if other.up && !other.loading && other.Version == e.version && other.holds(c.size(e), e.Most) {
 			return false
 		}
 	}

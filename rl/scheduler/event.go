@@ -14,7 +14,7 @@ const (
 	// Submit adds the episode that Event.Spec describes.
 	Submit Kind = iota
 	// Rate reports how fast an engine generates for one row: PerToken seconds for each token. Engines that can be asked
-	// report it every few seconds, so that a straggler is noticed before its turns end.
+	// report it every few seconds, so that a straggler is noticed before its turns end. A PerToken of 0 is not known.
 	Rate
 	// StretchEnded reports that an engine has stopped a turn that is not complete, after a stretch of Tokens. The
 	// episode holds Held tokens, all of them cached.
@@ -27,14 +27,23 @@ const (
 	// Evicted reports that an engine has dropped a running episode to make room. Held tokens are kept as text; their
 	// cache is lost.
 	Evicted
+	// Failed reports that an engine has failed on an episode's running turn, and may serve others. Held tokens are kept
+	// as text. The episode goes to another engine as long as there is one that could hold it and has not failed on it.
+	Failed
+	// Withdrawn takes an episode out, whatever it does, and forgets it. No event about it may follow. Callers that go on
+	// for long withdraw the episodes that have ended, too.
+	Withdrawn
 	// Returned reports that the tools of the attempt have answered: the episode's next prefix is Held tokens, of which
 	// Cached are still in its home's cache.
 	Returned
 	// Loaded reports that an engine has the weights of Version.
 	Loaded
+	// Limit sets how many episodes, Rows, an engine takes at once from now on. With 0 it takes none.
+	Limit
 	// Lost reports that an engine is gone, with every cache and every unfinished turn.
 	Lost
-	// Joined reports that an engine is back, empty, with the weights of Version.
+	// Joined reports that an engine is back, empty, with the weights of Version. If As is not nil, it describes the
+	// engine anew.
 	Joined
 	// Publish asks all engines to load the weights of Version.
 	Publish
@@ -47,8 +56,11 @@ var kindNames = [...]string{
 	"turn ended",
 	"ended",
 	"evicted",
+	"failed",
+	"withdrawn",
 	"returned",
 	"loaded",
+	"limit",
 	"lost",
 	"joined",
 	"publish",
@@ -66,6 +78,9 @@ type Spec struct {
 	// Stretch is how many tokens, at most, the engine generates and the tools answer before the scheduler is asked
 	// again; 0 = until the episode's end.
 	Stretch int
+	// Cached says how many tokens of the prompt are in the cache of the engine Home: the episode goes on with what
+	// another one has held there. 0 = none, or not known.
+	Cached, Home int
 }
 
 // Event is something that has happened. Kind says which fields count.
@@ -79,8 +94,11 @@ type Event struct {
 	Most     int
 	Cached   int
 	Version  int
+	Rows     int
 	PerToken float64
+	Prefill  float64 // with Rate: tokens of a prefix that the engine computes a second; 0 = as before
 	Spec     Spec
+	As       *Engine
 }
 
 // compare orders simultaneous events.
@@ -150,7 +168,7 @@ type Stats struct {
 	Moved          int // turns that did not start on the episode's home
 	Evicted        int
 	Rescued        int // turns taken off stragglers
-	Repeated       int // turns to be generated again: of lost engines and stragglers
+	Repeated       int // turns to be generated again: of lost engines, engines that failed, and stragglers
 	Late           int // events about attempts that had been given up
 	Mixed          int // turns that began under other weights than their episode
 }

@@ -168,10 +168,10 @@ func (c *Core) worthwhile(at *engine) bool {
 	return length*at.perToken <= c.horizon()+(1+slack)*length*c.pace.usual
 }
 
-// replaceable reports whether an engine that is no straggler could hold a size.
-func (c *Core) replaceable(size int) bool {
+// replaceable reports whether an engine that is no straggler could hold an episode with a size.
+func (c *Core) replaceable(e *episode, size int) bool {
 	for i := range c.engines {
-		if at := &c.engines[i]; at.up && !at.trial && at.Capacity >= size && !at.draining(c) {
+		if at := &c.engines[i]; at.up && !at.trial && at.holds(size, e.Most) && !at.draining(c) {
 			return true
 		}
 	}
@@ -181,7 +181,7 @@ func (c *Core) replaceable(size int) bool {
 // stays reports whether an episode goes on at home: the home is no straggler, or the episode would end there before it
 // would end elsewhere, where its prefix is computed first.
 func (c *Core) stays(at *engine, e *episode, cached int) bool {
-	if !at.straggler || !c.replaceable(e.Most) {
+	if !at.straggler || !c.replaceable(e, e.Most) {
 		return true
 	}
 	return c.length()*at.perToken <= c.horizon()+c.length()*c.pace.usual+at.recompute(cached)
@@ -207,7 +207,7 @@ func (c *Core) rescue(i int) {
 	slices.Sort(ids)
 	for _, id := range ids {
 		e := c.episodes[id]
-		if e.state != running || e.rescues >= c.settings.Rescues || !c.replaceable(e.Most) {
+		if e.state != running || e.rescues >= c.settings.Rescues || !c.replaceable(e, e.Most) {
 			continue
 		}
 		lost := (c.now - e.began) / at.perToken
@@ -239,7 +239,7 @@ func (c *Core) better(e *episode) (engine int, ok bool) {
 	}
 	for i := range c.engines {
 		at := &c.engines[i]
-		if len(at.home) > 0 || at.trial || at.slow == 0 || !c.takes(at, e, c.size(e)) {
+		if len(at.home) > 0 || at.trial || at.slow == 0 || !c.takes(i, e, c.size(e)) {
 			continue
 		}
 		left := max(c.length(), float64(e.held-e.Prompt)) // long episodes are likely to be longer
