@@ -14,7 +14,7 @@ RACE ?= ./gpu/device ./gpu/lease ./gpu/leased ./gpu/torch ./gpu/wire ./internal/
 	./policy/servers ./policy/tinker ./rollout/... ./sandbox/client ./sandbox/service ./sandbox/session \
 	./sandbox/zygote ./store/... ./workflows/...
 
-.PHONY: audit bench-pipelined bench-trees bench-worlds build check-bytes fuzz sbom gpu-bundle run test \
+.PHONY: audit bench-fleet bench-pipelined bench-trees bench-worlds build check-bytes fuzz sbom gpu-bundle run test \
 	parity humaneval test-hosts test-presets race lint bench soak clean help models tools lint-tools lint-lower \
 	test-limits test-large test-worlds test-worlds-textworld test-worlds-thefuzz test-worlds-mcp \
 	test-worlds-mcp-npm test-worlds-reasoning test-worlds-openenv test-worlds-sokoban test-tokenizers \
@@ -117,7 +117,7 @@ test-servers-llama:
 	ROPEWALK_LLAMA_SERVER=$${ROPEWALK_LLAMA_SERVER:-$$(tools/llama-server.sh)} ROPEWALK_REQUIRE_LLAMA_SERVER=1 \
 		go test -count 1 -v \
 		-run 'TestRealLlama|TestARunThroughARealLlama|TestARunWhoseOnlyServer|TestServersThatAreTooFar' \
-		./policy/servers ./activities
+		./policy/servers ./internal/bench/fleet ./activities
 
 test-servers-vllm: ## generate with a real vLLM on the processor, and train through it
 	ROPEWALK_VLLM=$${ROPEWALK_VLLM:-$$(tools/vllm.sh)} ROPEWALK_REQUIRE_VLLM=1 \
@@ -186,6 +186,11 @@ bench-serve: build ## compare `ropewalk serve` and the engine with llama.cpp's s
 	@mkdir -p .ropewalk/bench
 	@go run ./internal/bench/serve -llama "$${ROPEWALK_LLAMA_SERVER:-$$(tools/llama-server.sh)}" \
 		-out .ropewalk/bench/serve.json
+
+bench-fleet: build ## kill one of three servers and slow another in mid-rollout, next to a static split (minutes)
+	@mkdir -p .ropewalk/bench
+	@go run ./internal/bench/fleet -llama "$${ROPEWALK_LLAMA_SERVER:-$$(tools/llama-server.sh)}" \
+		-out .ropewalk/bench/fleet.json
 
 bench-rollout: build tools ## compare rollouts with the limit of the machine, interleaved and staged (minutes)
 	@mkdir -p .ropewalk/bench

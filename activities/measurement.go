@@ -90,9 +90,10 @@ func (m *measurement) close() {
 // passes are the sampled episodes, and then the greedy ones.
 func (m *measurement) passes() []pass {
 	e := m.recipe.Evaluation
-	out := []pass{{sampling: sampling{temperature: e.Temperature, truncation: e.Truncation()}, samples: e.Samples}}
+	out := []pass{{sampling: sampling{temperature: e.Temperature, truncation: e.Truncation(), evaluation: true},
+		samples: e.Samples}}
 	if e.Greedy {
-		out = append(out, pass{samples: 1, first: e.Samples})
+		out = append(out, pass{sampling: sampling{evaluation: true}, samples: 1, first: e.Samples})
 	}
 	return out
 }

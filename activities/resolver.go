@@ -220,6 +220,7 @@ func TokenizerOf(recipe *recipes.Recipe) (*tokenizer.Tokenizer, error) {
 type sampling struct {
 	temperature float64
 	truncation  policy.Truncation
+	evaluation  bool
 	tree        *rollout.Tree // nil = samples are independent
 }
 
@@ -274,7 +275,7 @@ func (r *resolver) loopWith(recipe *recipes.Recipe, draws sampling, tokens token
 		MaxTokens: recipe.Rollout.MaxTokens, History: batch.History(recipe),
 		MaxToolTextBytes: recipe.Rollout.MaxToolTextBytes, Budgets: recipe.Rollout.Budgets(),
 		Temperature: draws.temperature, Truncation: draws.truncation, Tree: draws.tree,
-		Protocol: p,
+		Evaluation: draws.evaluation, Protocol: p,
 	}
 	if sum := recipe.Rollout.Summary; sum != nil {
 		s.SummaryTokens = sum.MaxTokens

@@ -78,7 +78,7 @@ func (l *Loop) debateTurn(ctx context.Context, sampler policy.Sampler, version s
 func (l *Loop) propose(ctx context.Context, sampler policy.Sampler, version string, open []*Debated,
 	s DebateSettings) ([][]Contribution, error) {
 	request := policy.GenerateRequest{Role: policy.RolePolicy, Temperature: l.settings.Temperature,
-		Truncation: l.settings.Truncation, Stop: l.stops}
+		Truncation: l.settings.Truncation, Stop: l.stops, Evaluation: l.settings.Evaluation}
 	type seat struct{ debate, agent int }
 	var seats []seat
 	out := make([][]Contribution, len(open))

@@ -34,6 +34,8 @@ type Settings struct {
 	// number of latest turns that its prompts include.
 	Environment env.Environment
 	PastTurns   int
+	// Evaluation says that the episodes are those of an evaluation, which may wait for those of training.
+	Evaluation bool
 	// Tree makes the samples of a prompt the leaves of a tree; nil = they are independent.
 	Tree *Tree
 }
@@ -190,7 +192,7 @@ func (l *Loop) stopIfFull(e *Episode) {
 func (l *Loop) NextRequest(episodes []*Episode) (req policy.GenerateRequest, rows []int) {
 	req = policy.GenerateRequest{
 		Role: policy.RolePolicy, Temperature: l.settings.Temperature, Truncation: l.settings.Truncation,
-		Stop: slices.Clone(l.stops),
+		Stop: slices.Clone(l.stops), Evaluation: l.settings.Evaluation,
 	}
 	if l.settings.Tree != nil {
 		req.Top, req.TopTokens = l.width(), l.positions()

@@ -35,6 +35,8 @@ type modelEntry struct {
 	Ropewalk struct {
 		Weights      string              `json:"weights"`
 		Capabilities policy.Capabilities `json:"capabilities"`
+		Tokens       int                 `json:"tokens"`         // whose keys and values are held
+		Rows         int                 `json:"rows,omitempty"` // responses that are generated at once; 0 = the engine's usual number
 	} `json:"ropewalk"`
 }
 
@@ -42,6 +44,7 @@ func (s *Server) entry() modelEntry {
 	e := modelEntry{ID: s.o.Name, Object: "model", Created: s.made.Unix(), Owner: "ropewalk", Length: s.context}
 	e.Ropewalk.Weights, _ = s.scheduler.current()
 	e.Ropewalk.Capabilities = s.Capabilities()
+	e.Ropewalk.Tokens, e.Ropewalk.Rows = s.Usage().Tokens, s.o.Rows
 	return e
 }
 

@@ -209,8 +209,8 @@ func (f *flight) take() {
 	f.current = attempt{}
 }
 
-// refit looks at the rows that wait after a server was lost: one that no server in use could hold is submitted anew, or
-// ends.
+// refit looks at the rows that wait after a server was lost: one that no server in use could hold is submitted again,
+// or ends.
 func (d *dispatcher) refit() (events []scheduler.Event) {
 	for _, n := range numbers(d.flights) {
 		f := d.flights[n]

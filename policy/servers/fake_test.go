@@ -64,6 +64,9 @@ type fake struct {
 	// tied: the embedding, and the output head that it shares, stay as they were (vllm).
 	tied bool
 	eos  int32
+	// context is what it says about its longest sequence, cache what it says about its tokens of keys and values
+	// (ropewalk).
+	context, cache int
 
 	mu      sync.Mutex
 	weights string // digest or version
@@ -77,7 +80,8 @@ func (f *fake) set(before hook) { f.before.Store(&before) }
 
 func newFake(t testing.TB, kind string) *fake {
 	t.Helper()
-	f := &fake{t: t, kind: kind, folder: t.TempDir(), eos: -1, uncut: kind == servers.KindSGLang}
+	f := &fake{t: t, kind: kind, folder: t.TempDir(), eos: -1, context: shape.Positions}
+	f.uncut = kind == servers.KindSGLang
 	var err error
 	f.engine, err = cpu.Open(cpu.Options{Threads: 1})
 	require.NoError(t, err)
@@ -230,9 +234,9 @@ func (f *fake) answer(r *http.Request, body object) (any, error) {
 	switch f.kind + r.URL.Path {
 	case "ropewalk/v1/models":
 		c := f.engine.Capabilities()
-		c.Weights = policy.WeightsReload
-		return object{"data": []any{object{"id": "m", "max_model_len": shape.Positions, "ropewalk": object{
-			"weights": weights, "capabilities": c}}}}, nil
+		c.Weights, c.PrefixCache = policy.WeightsReload, true
+		return object{"data": []any{object{"id": "m", "max_model_len": f.context, "ropewalk": object{
+			"weights": weights, "capabilities": c, "tokens": f.cache}}}}, nil
 	case "ropewalk/v1/load":
 		if err := f.load(body["path"].(string), body["digest"].(string)); err != nil {
 			return nil, err

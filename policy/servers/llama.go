@@ -42,6 +42,7 @@ type llamaProps struct {
 	Settings struct {
 		Context int `json:"n_ctx"`
 	} `json:"default_generation_settings"`
+	Slots int `json:"total_slots"`
 }
 
 func (d *llama) facts(ctx context.Context) (Facts, error) {
@@ -70,7 +71,7 @@ func (d *llama) facts(ctx context.Context) (Facts, error) {
 	} else if f.Model != props.Alias {
 		return Facts{}, d.fault("it serves model %q, want %s", shorten(props.Alias), d.Model)
 	}
-	f.Dtype, f.Positions = props.Dtype, usableContext(props.Settings.Context)
+	f.Dtype, f.Positions, f.Rows = props.Dtype, usableContext(props.Settings.Context), max(0, props.Slots)
 	return f, nil
 }
 
@@ -85,7 +86,7 @@ func (d *llama) context(ctx context.Context) error {
 	err := d.call(ctx, openai.Call{Method: http.MethodGet, Path: "props", Query: "model=" + url.QueryEscape(d.Model),
 		Limit: min(seconds(d.Seconds), factLimit)}, &props)
 	if err == nil && props.Settings.Context > 0 {
-		d.known.Positions = usableContext(props.Settings.Context)
+		d.known.Positions, d.known.Rows = usableContext(props.Settings.Context), max(0, props.Slots)
 	}
 	return err
 }

@@ -17,6 +17,8 @@ func (d *ropewalk) facts(ctx context.Context) (Facts, error) {
 			Ropewalk *struct {
 				Weights      string              `json:"weights"`
 				Capabilities policy.Capabilities `json:"capabilities"`
+				Tokens       int                 `json:"tokens"`
+				Rows         int                 `json:"rows"`
 			} `json:"ropewalk"`
 		} `json:"data"`
 	}
@@ -42,7 +44,8 @@ func (d *ropewalk) facts(ctx context.Context) (Facts, error) {
 			c.Entropy = policy.EntropyNone
 		}
 		return Facts{Model: m.ID, Revision: m.Ropewalk.Weights, Dtype: "float32", Positions: m.Length,
-			LogProbs: LogProbsSampling, Capabilities: c}, nil
+			Tokens: max(0, m.Ropewalk.Tokens), Rows: max(0, m.Ropewalk.Rows), LogProbs: LogProbsSampling,
+			Capabilities: c}, nil
 	}
 	return Facts{}, d.unknownModel(len(models.Data))
 }

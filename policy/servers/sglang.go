@@ -28,6 +28,7 @@ func (d *sglang) facts(ctx context.Context) (Facts, error) {
 		Version string `json:"version"`
 		Context int    `json:"context_length"`
 		Most    int    `json:"max_req_input_len"`
+		Tokens  int    `json:"max_total_num_tokens"`
 	}
 	if err := d.get(ctx, "get_server_info", &server); err != nil {
 		return Facts{}, err
@@ -44,7 +45,7 @@ func (d *sglang) facts(ctx context.Context) (Facts, error) {
 		return Facts{}, err
 	}
 	f := Facts{Model: name, Revision: "sglang " + server.Version, Dtype: server.Dtype, Positions: max(server.Context,
-		server.Most), LogProbs: kind, Capabilities: capabilitiesOf(kind)}
+		server.Most), Tokens: max(0, server.Tokens), LogProbs: kind, Capabilities: capabilitiesOf(kind)}
 	if err := d.findCuts(ctx, d, gap, &f); err != nil {
 		return Facts{}, err
 	}

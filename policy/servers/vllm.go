@@ -4,9 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
 
 	"github.com/ropewalk/ropewalk/internal/openai"
 	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/rl/scheduler"
 )
 
 // vllm speaks to vLLM by OpenAI's completions with vLLM's additions. New weights need VLLM_SERVER_DEV_MODE=1.
@@ -22,7 +26,7 @@ func (d *vllm) facts(ctx context.Context) (Facts, error) {
 		return Facts{}, err
 	}
 	f := Facts{Model: id, Revision: "vllm " + version, Positions: positions, LogProbs: kind,
-		Capabilities: capabilitiesOf(kind)}
+		Tokens: d.cache(ctx), Capabilities: capabilitiesOf(kind)}
 	if err := d.findCuts(ctx, d, gap, &f); err != nil {
 		return Facts{}, err
 	}
@@ -30,6 +34,35 @@ func (d *vllm) facts(ctx context.Context) (Facts, error) {
 		f.Capabilities.Weights = policy.WeightsReload
 	}
 	return f, nil
+}
+
+// cacheInfo are the labels of vLLM's gauge that describe its KV cache.
+var cacheInfo = regexp.MustCompile(`(?m)^vllm:cache_config_info\{(.*)\}`)
+
+// cache is how many tokens of vLLM's KV cache are given out; 0 if it does not say.
+func (d *vllm) cache(ctx context.Context) int {
+	data, err := d.client.Do(ctx, openai.Call{Method: http.MethodGet, Path: "metrics",
+		Limit: min(seconds(d.Seconds), factLimit)})
+	if err != nil {
+		return 0 // metrics can be switched off; the bound on rows holds then
+	}
+	labels := cacheInfo.FindSubmatch(data)
+	if labels == nil {
+		return 0
+	}
+	number := func(name string) int {
+		m := regexp.MustCompile(`\b` + name + `="(\d+)"`).FindSubmatch(labels[1])
+		if m == nil {
+			return 0
+		}
+		n, _ := strconv.Atoi(string(m[1])) // 0 if it is too large to be true
+		return n
+	}
+	tokens, err := scheduler.Capacity(number("num_gpu_blocks"), number("block_size"), scheduler.DefaultSafety)
+	if err != nil {
+		return 0
+	}
+	return tokens
 }
 
 // identify asks for the models and the program's version, and settles on the model that the settings name, or on the

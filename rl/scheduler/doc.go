@@ -1,7 +1,7 @@
 // Package scheduler decides which engine of a rollout runs which episode, and when. It is a pure, event-driven state
 // machine: the caller reports what has happened and the time, and carries out the decisions. It knows no clock, no
-// goroutine and no engine, so a discrete-event simulation (package simulate) and real engines (package rollout/fleet)
-// are driven by the same code.
+// goroutine and no engine, so a discrete-event simulation (package simulate) and inference servers (package
+// policy/servers) are driven by the same code.
 //
 // Glossary. An *engine* generates; its *capacity* is how many tokens of KV cache it gives out, and its *rows* are how
 // many episodes it takes at once. An *episode* is one trajectory: turns of generation with tool calls between them. It
@@ -21,6 +21,9 @@
 //	  Evicted,  │       TurnEnded │  │ Start at once, if its room was held
 //	  Lost,     │                 ▼  │
 //	  Cancel    └──────────────  calling ─ Park ─▶ parked ─ Returned ─▶ waiting ─▶ Start
+//
+// A caller whose episodes come and go says where the prefix of a new one is cached (Spec.Home), and forgets those that
+// have ended (Withdrawn). An engine that has *failed* on an episode is not asked for it again while another one can be.
 //
 // All events of one moment are given to one call of Step, which puts them into a canonical order. So the decisions do
 // not depend on the order in which simultaneous events were noticed.

@@ -13,8 +13,8 @@ type Kind int
 const (
 	// Submit adds the episode that Event.Spec describes.
 	Submit Kind = iota
-	// Rate reports how fast an engine generates for one row: PerToken seconds for each token. Engines that can be asked
-	// report it every few seconds, so that a straggler is noticed before its turns end. A PerToken of 0 is not known.
+	// Rate reports how fast an engine generates for one row: PerToken seconds for each token; 0 = not known. Engines
+	// that can be asked report it every few seconds, so that a straggler is noticed before its turns end.
 	Rate
 	// StretchEnded reports that an engine has stopped a turn that is not complete, after a stretch of Tokens. The
 	// episode holds Held tokens, all of them cached.
@@ -30,8 +30,8 @@ const (
 	// Failed reports that an engine has failed on an episode's running turn, and may serve others. Held tokens are kept
 	// as text. The episode goes to another engine as long as there is one that could hold it and has not failed on it.
 	Failed
-	// Withdrawn takes an episode out, whatever it does, and forgets it. No event about it may follow. Callers that go on
-	// for long withdraw the episodes that have ended, too.
+	// Withdrawn takes an episode out, whatever it does, and forgets it. No event about it may follow. Callers that go
+	// on for long withdraw the episodes that have ended, too.
 	Withdrawn
 	// Returned reports that the tools of the attempt have answered: the episode's next prefix is Held tokens, of which
 	// Cached are still in its home's cache.
@@ -42,8 +42,8 @@ const (
 	Limit
 	// Lost reports that an engine is gone, with every cache and every unfinished turn.
 	Lost
-	// Joined reports that an engine is back, empty, with the weights of Version. If As is not nil, it describes the
-	// engine anew.
+	// Joined reports that an engine is back, empty, with the weights of Version. If As is not nil, the engine is now as
+	// it says.
 	Joined
 	// Publish asks all engines to load the weights of Version.
 	Publish

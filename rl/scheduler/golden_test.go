@@ -68,7 +68,7 @@ func play(t *testing.T, script string) string {
 	return out.String()
 }
 
-// fields reads key=value pairs of whole numbers; rows, for example, of engine 1 is engines=…,100/rows.
+// fields reads key=value pairs of whole numbers.
 func fields(t *testing.T, words []string) map[string]int {
 	out := map[string]int{}
 	for _, w := range words {
@@ -82,7 +82,8 @@ func fields(t *testing.T, words []string) map[string]int {
 	return out
 }
 
-// scripted makes the core of a line such as: core worst park=1 engines=100,100.
+// scripted makes the core of a line such as: core worst park=1 engines=100,100/50. The second engine takes episodes of
+// at most 50 tokens.
 func scripted(t *testing.T, words []string) *Core {
 	s := Settings{Reserve: Reserve(words[0])}
 	var engines []Engine
@@ -92,7 +93,11 @@ func scripted(t *testing.T, words []string) *Core {
 		case "engines":
 			for _, n := range strings.Split(value, ",") {
 				e := Engine{Prefill: 10}
+				n, longest, _ := strings.Cut(n, "/")
 				if _, err := fmt.Sscan(n, &e.Capacity); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := fmt.Sscan(longest, &e.Longest); longest != "" && err != nil {
 					t.Fatal(err)
 				}
 				engines = append(engines, e)
@@ -150,7 +155,8 @@ func parse(t *testing.T, text string) (events []Event) {
 			Version:  f["version"],
 			PerToken: float64(f["per-token"]),
 			Spec: Spec{Group: f["group"], Class: Class(f["class"]), Prompt: f["prompt"], Most: f["most"],
-				Stretch: f["stretch"]},
+				Stretch: f["stretch"], Cached: f["has"], Home: f["home"]},
+			Rows: f["rows"],
 		})
 	}
 	return events

@@ -20,18 +20,21 @@ type life struct {
 
 // ride drives a core with random events at whole numbers of seconds, so that many are simultaneous.
 type ride struct {
-	t        *testing.T
-	rng      *rand.Rand
-	settings Settings
-	core     *Core
-	engines  []Engine
-	up       []bool
-	lives    []life
-	ends     []int
-	next     []Event
-	version  int
-	shuffle  *rand.Rand // of simultaneous events; nil keeps their order
-	log      []string
+	t         *testing.T
+	rng       *rand.Rand
+	settings  Settings
+	core      *Core
+	engines   []Engine
+	up        []bool
+	limits    []int // of rows; 0 = none
+	before    []int // episodes that had room a second ago: a lower limit takes it from none of them
+	lives     []life
+	ends      []int
+	withdrawn int
+	next      []Event
+	version   int
+	shuffle   *rand.Rand // of simultaneous events; nil keeps their order
+	log       []string
 }
 
 func randomSettings(rng *rand.Rand) Settings {
@@ -53,6 +56,7 @@ func newRide(t *testing.T, seed uint64, shuffle *rand.Rand) *ride {
 	for range 1 + rng.IntN(5) {
 		r.engines = append(r.engines, Engine{Capacity: 100 + rng.IntN(200), Rows: rng.IntN(6), Prefill: 20})
 		r.up = append(r.up, true)
+		r.limits, r.before = append(r.limits, r.engines[len(r.engines)-1].Rows), append(r.before, 0)
 	}
 	core, err := New(r.settings, r.engines)
 	if err != nil {
@@ -126,6 +130,12 @@ func (r *ride) obey(a Action) {
 // happen makes up what happens in the next second.
 func (r *ride) happen(now int) {
 	for i := range r.lives {
+		if l := &r.lives[i]; !l.over && l.engine < 0 && !l.calling && r.rng.IntN(400) == 0 {
+			l.over = true
+			r.ends[i]++
+			r.withdrawn++
+			r.next = append(r.next, Event{Kind: Withdrawn, Episode: i})
+		}
 		if l := &r.lives[i]; !l.over && (l.engine >= 0 || l.calling) && r.rng.IntN(4) == 0 {
 			r.advance(i, l)
 		}
@@ -142,7 +152,17 @@ func (r *ride) happen(now int) {
 			}
 		case !r.up[e] && (now >= 400 || r.rng.IntN(20) == 0):
 			r.up[e] = true
-			r.next = append(r.next, Event{Kind: Joined, Engine: e, Version: r.version})
+			joined := Event{Kind: Joined, Engine: e, Version: r.version}
+			if r.rng.IntN(2) == 0 {
+				as := r.engines[e]
+				as.Rows = r.rng.IntN(6)
+				r.engines[e], joined.As = as, &as
+			}
+			r.limits[e] = r.engines[e].Rows
+			r.next = append(r.next, joined)
+		case r.up[e] && now < 400 && r.rng.IntN(30) == 0 || r.up[e] && now == 400:
+			r.limits[e] = 1 + r.rng.IntN(6)
+			r.next = append(r.next, Event{Kind: Limit, Engine: e, Rows: r.limits[e]})
 		case r.up[e] && r.rng.IntN(10) == 0:
 			r.next = append(r.next, Event{Kind: Rate, Engine: e, PerToken: 0.01 + r.rng.Float64()*float64(1+e*e)})
 		}
@@ -169,6 +189,8 @@ func (r *ride) advance(i int, l *life) {
 	l.engine = -1
 	event.Held, event.Tokens = l.held, generated
 	switch {
+	case r.rng.IntN(8) == 0:
+		event.Kind, event.Tokens = Failed, 0
 	case l.turns > 1 && room > 10 && r.settings.Reserve == Expected && r.rng.IntN(8) == 0:
 		event.Kind, event.Tokens = Evicted, 0
 	case l.turns > 1 && room > 10 && l.spec.Stretch > 0 && r.rng.IntN(2) == 0:
@@ -204,9 +226,12 @@ func (r *ride) check(now int) {
 				r.settings,
 			)
 		}
-		if limit := r.engines[e].Rows; limit > 0 && rows[e] > limit {
-			r.t.Fatalf("at %d: %d turns run on engine %d, which has %d rows", now, rows[e], e, limit)
+		with := r.core.engines[e].rows
+		if limit := r.limits[e]; limit > 0 && with > max(limit, r.before[e]) || rows[e] > with {
+			r.t.Fatalf("at %d: %d turns run and %d episodes have room on engine %d, which has %d rows", now, rows[e],
+				with, e, limit)
 		}
+		r.before[e] = with
 	}
 }
 
@@ -223,7 +248,7 @@ func TestEverythingEndsOnce(t *testing.T) {
 			}
 		}
 		s := r.core.Stats()
-		if s.Ended+s.Stopped < len(r.ends) || r.settings.Reserve != Expected && s.Evicted > 0 {
+		if s.Ended+s.Stopped < len(r.ends)-r.withdrawn || r.settings.Reserve != Expected && s.Evicted > 0 {
 			t.Fatalf("seed %d: %+v", seed, s)
 		}
 		if again := newRide(t, seed, nil).run(); !slices.Equal(again, log) {
