@@ -18,7 +18,8 @@ RACE ?= ./gpu/device ./gpu/lease ./gpu/leased ./gpu/torch ./gpu/wire ./internal/
 	parity humaneval test-hosts test-presets race lint bench soak clean help models tools lint-tools lint-lower \
 	test-limits test-large test-worlds test-worlds-textworld test-worlds-thefuzz test-worlds-mcp \
 	test-worlds-mcp-npm test-worlds-reasoning test-worlds-openenv test-worlds-sokoban test-tokenizers \
-	test-serve test-servers test-servers-llama test-servers-vllm test-tinker
+	test-serve test-servers test-servers-llama test-servers-vllm test-tinker \
+	containers test-containers test-deploy
 
 build: ## build bin/ropewalk
 	@command -v go >/dev/null || { echo "Go is missing: install Go 1.26 or newer" >&2; exit 1; }
@@ -169,6 +170,16 @@ audit: ## look up known vulnerabilities of Go modules and Python packages, if th
 
 sbom: build ## list all linked modules and pinned packages (CycloneDX) in .ropewalk/sbom
 	@tools/sbom.sh
+
+containers: build sbom ## build the images of worker, gpu worker and sandbox node (root; podman or buildah, debootstrap)
+	@deploy/containers/build.sh
+
+test-containers: build sbom ## build the images twice, compare them, and have the sandbox's doctor look into its own
+	@deploy/containers/check.sh
+
+test-deploy: ## check units, chart and compose file: systemd-analyze, helm lint and template, Kubernetes' own schemas
+	@tools/build.sh helm
+	ROPEWALK_REQUIRE_HELM=1 ROPEWALK_REQUIRE_SYSTEMD=1 go test -count 1 ./deploy
 
 bench: bench-engine bench-rl bench-sandbox bench-quickstart ## run every benchmark; results are in .ropewalk/bench/
 
