@@ -40,7 +40,7 @@ echo 'ropewalk:x:65532:65532:Ropewalk:/var/lib/ropewalk:/usr/sbin/nologin' >>"$r
 echo 'ropewalk:x:65532:' >>"$root/etc/group"
 install -d -m 700 -o 65532 -g 65532 "$root/var/lib/ropewalk"
 
-# bill NAME ROOT PACKAGE…: writes what is in a file system as CycloneDX's JSON. Without packages, all that are installed.
+# bill NAME ROOT PACKAGE…: writes what is in a file system as CycloneDX's JSON; without packages, all that are there.
 bill() {
 	local name=$1 from=$2
 	shift 2

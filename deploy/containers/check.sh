@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds the images twice, which must give the same images, and runs the sandbox's doctor in the image of sandbox nodes:
-# with seccomp-sandbox.json it must grant tier full without capabilities, as another user than root, on a read-only root;
-# with the engine's own profile it must grant landlock at least. It needs podman (on Debian: apt-get install podman
-# buildah crun debootstrap) and root. TAG is that of build.sh.
+# with seccomp-sandbox.json it must grant tier full without capabilities, as another user than root, on a read-only
+# root; with the engine's own profile it must grant landlock at least. It needs podman (on Debian: apt-get install
+# podman buildah crun debootstrap) and root. TAG is that of build.sh.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 tag=${TAG:-dev}
@@ -14,7 +14,9 @@ if [[ -z ${IN_VERSION_2:-} && -d /sys/fs/cgroup/unified ]]; then
 fi
 
 podman() { command podman --cgroup-manager=cgroupfs --events-backend=file "$@" 2> >(grep -v 'level=warning' >&2); }
-ids() { podman images --no-trunc --filter "reference=localhost/ropewalk-*:$tag" --format '{{.Repository}} {{.Id}}' | sort; }
+ids() {
+	podman images --no-trunc --filter "reference=localhost/ropewalk-*:$tag" --format '{{.Repository}} {{.Id}}' | sort
+}
 
 export ENGINE=${ENGINE:-buildah} BUILDAH_ISOLATION=${BUILDAH_ISOLATION:-chroot} TAG=$tag
 "$here/build.sh" >/dev/null
@@ -25,8 +27,9 @@ echo "$first"
 
 # doctor FLAG…: the strongest tier that the sandbox's image grants.
 doctor() {
-	podman run --rm --network=none --cgroups=disabled --ulimit nofile=1024:1024 --ulimit nproc=4096:4096 --cap-drop=all \
-		--security-opt no-new-privileges --read-only --tmpfs /tmp "$@" "localhost/ropewalk-sandbox:$tag" \
+	podman run --rm --network=none --cgroups=disabled --ulimit nofile=1024:1024 --ulimit nproc=4096:4096 \
+		--cap-drop=all --security-opt no-new-privileges --read-only --tmpfs /tmp "$@" \
+		"localhost/ropewalk-sandbox:$tag" \
 		sandbox doctor --min-tier rlimits --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["tier"])'
 }
 got=$(doctor --security-opt "seccomp=$here/seccomp-sandbox.json")
