@@ -14,6 +14,7 @@ import (
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/analysis/cache"
 	"github.com/ropewalk/ropewalk/internal/badinput"
+	"github.com/ropewalk/ropewalk/internal/logs"
 	"github.com/ropewalk/ropewalk/internal/runs"
 )
 
@@ -33,7 +34,7 @@ type console struct {
 
 // connector opens connections to the servers, and prints what it does.
 func (con *console) connector() runs.Connector {
-	return runs.Connector{Messages: con.err, Confirm: con.agrees}
+	return runs.Connector{Messages: logs.Concealing(con.err), Confirm: con.agrees}
 }
 
 // printJSON prints one line of JSON.

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/ropewalk/ropewalk/internal/badinput"
+	"github.com/ropewalk/ropewalk/internal/logs"
 	"github.com/ropewalk/ropewalk/internal/runs"
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -48,7 +49,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if errors.As(err, &quiet) {
 		return quiet.code
 	}
-	fmt.Fprintf(con.err, "ropewalk: %v\n", err)
+	fmt.Fprintf(con.err, "ropewalk: %s\n", logs.Conceal(err.Error()))
 	var bad badinput.Error
 	if errors.As(err, &bad) {
 		return exitBadInput

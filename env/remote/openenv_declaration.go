@@ -108,6 +108,9 @@ func (f openEnvFields) place() (p place, err error) {
 	if fault := secret.Malformed(f.URL); fault != "" {
 		return p, fmt.Errorf("url: %s", fault)
 	}
+	if fault := secret.Literal(f.URL); fault != "" {
+		return p, fmt.Errorf("url: %s", fault)
+	}
 	u, err := url.Parse(secret.Masked(f.URL))
 	if f.URL != "" && (err != nil || schemes[u.Scheme] == "" || u.Host == "") {
 		return p, fmt.Errorf("url: must be an address that begins with http://, https://, ws:// or wss://")

@@ -3,8 +3,8 @@
 //
 // The code that runs a stage puts its whereabouts into the context (With). Lines that are logged with that context
 // (slog.InfoContext and its neighbours) carry them. The handler (New) also conceals the program's secrets and the user
-// information of addresses in messages, texts and errors. It is the last barrier: code is to log neither prompts, nor
-// responses, nor code, nor secrets in the first place.
+// information of addresses in messages, texts and errors, and so does Concealing for what a command tells a person. It
+// is the last barrier: code is to log neither prompts, nor responses, nor code, nor secrets in the first place.
 package logs
 
 import (
@@ -51,12 +51,7 @@ type Options struct {
 
 // New returns the program's handler, which writes to w.
 func New(w io.Writer, o Options) (slog.Handler, error) {
-	c := concealer{secrets: slices.DeleteFunc(slices.Clone(o.Secrets), func(s string) bool { return len(s) < least })}
-	for _, name := range secretVariables {
-		if value := os.Getenv(name); len(value) >= least {
-			c.secrets = append(c.secrets, value)
-		}
-	}
+	c := newConcealer(o.Secrets)
 	options := &slog.HandlerOptions{Level: o.Level, ReplaceAttr: c.replace}
 	switch o.Format {
 	case "", "text":
@@ -87,8 +82,41 @@ func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 // WithGroup implements slog.Handler.
 func (h handler) WithGroup(name string) slog.Handler { return handler{h.Handler.WithGroup(name)} }
 
-// concealer takes secrets out of attributes.
+// Conceal returns a message to a person without the program's secrets and without the user information of addresses.
+func Conceal(text string) string { return newConcealer(nil).text(text) }
+
+// Concealing returns a writer that passes messages to w as Conceal returns them. Each Write must be whole lines.
+func Concealing(w io.Writer) io.Writer { return concealing{w, newConcealer(nil)} }
+
+type concealing struct {
+	to io.Writer
+	concealer
+}
+
+// Write implements io.Writer.
+func (c concealing) Write(p []byte) (int, error) {
+	if _, err := io.WriteString(c.to, c.text(string(p))); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// concealer takes secrets out of texts.
 type concealer struct{ secrets []string }
+
+// newConcealer knows these secrets and those of the environment's variables.
+func newConcealer(given []string) concealer {
+	var c concealer
+	for _, name := range secretVariables {
+		given = append(slices.Clip(given), os.Getenv(name))
+	}
+	for _, secret := range given {
+		if len(secret) >= least {
+			c.secrets = append(c.secrets, secret)
+		}
+	}
+	return c
+}
 
 // userInfo matches the credentials of an address.
 var userInfo = regexp.MustCompile(`(://)[^/\s"'@]+@`)

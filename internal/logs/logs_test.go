@@ -57,6 +57,16 @@ func TestSecretsAreConcealed(t *testing.T) {
 	}
 }
 
+func TestMessagesAreConcealed(t *testing.T) {
+	t.Setenv("TEMPORAL_API_KEY", "key-of-temporal")
+	var out bytes.Buffer
+	n, err := fmt.Fprintln(Concealing(&out), "ask https://me:pw@host:1/x with key-of-temporal")
+	require.NoError(t, err)
+	require.Equal(t, 48, n, "the bytes that were given")
+	require.Equal(t, "ask https://[secret]@host:1/x with [secret]\n", out.String())
+	require.Equal(t, "ropewalk@0.1 and a@b", Conceal("ropewalk@0.1 and a@b"))
+}
+
 func TestFormatOfALog(t *testing.T) {
 	_, err := New(&bytes.Buffer{}, Options{Format: "xml"})
 	require.EqualError(t, err, `log format "xml": want text or json`)

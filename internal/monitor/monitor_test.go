@@ -179,7 +179,8 @@ func TestFiguresOfOpenRuns(t *testing.T) {
 		runs state=paused 0
 		runs state=running 1`,
 		"run_entropy_nats", "run_finished_step", "run_heldout_success_ratio", "run_info",
-		"run_parked", "run_reward", "run_stage_seconds", "run_state", "run_step", "run_steps", "run_success_ratio", "runs")
+		"run_parked", "run_reward", "run_stage_seconds", "run_state", "run_step", "run_steps", "run_success_ratio",
+		"runs")
 	started := fmt.Sprintf("run_started_timestamp_seconds run=a %v\nrun_started_timestamp_seconds run=b %v",
 		float64(s.now.Add(-2*time.Hour).Unix()), float64(s.now.Add(-time.Hour).Unix()))
 	expect(t, m, started, "run_started_timestamp_seconds")

@@ -38,6 +38,26 @@ func Malformed(text string) string {
 // Masked returns a text with x in the place of each reference, so that its form can be checked without the secrets.
 func Masked(text string) string { return reference.ReplaceAllString(text, "x") }
 
+// Literal returns what is wrong with the credentials of an address; "" if nothing is. A password, or a name without a
+// password, which may be a token, must be references, because the record keeps the address.
+func Literal(address string) string {
+	const hidden = "\x00"
+	_, rest, ok := strings.Cut(reference.ReplaceAllString(address, hidden), "://")
+	authority, _, _ := strings.Cut(rest, "/")
+	at := strings.LastIndexByte(authority, '@')
+	if !ok || at < 0 {
+		return ""
+	}
+	name, password, both := strings.Cut(authority[:at], ":")
+	if !both {
+		password = name
+	}
+	if strings.Trim(password, hidden) == "" {
+		return ""
+	}
+	return "must hold no password or token; write a reference to it, such as ${env:NAME}"
+}
+
 // Whole reports whether a text is one reference and nothing else.
 func Whole(text string) bool { return reference.FindString(text) == text && text != "" }
 

@@ -39,6 +39,18 @@ func TestErrorsNameTheReferenceAlone(t *testing.T) {
 	}
 }
 
+func TestCredentialsOfAddresses(t *testing.T) {
+	for _, address := range []string{"https://host/a:b@c", "https://me:${env:KEY}@host/x", "https://${file:/a/b}@host",
+		"${env:URL}", "no address", ""} {
+		require.Empty(t, Literal(address), address)
+	}
+	for _, address := range []string{"https://me:hunter2@host", "wss://token@host:1/x", "http://me:x${env:KEY}@host"} {
+		fault := Literal(address)
+		require.Contains(t, fault, "must hold no password", address)
+		require.NotContains(t, fault, "hunter2")
+	}
+}
+
 func TestFormOfReferences(t *testing.T) {
 	require.Empty(t, Malformed("https://${env:HOST}/v1"))
 	require.NotEmpty(t, Malformed("${vault:x}"))

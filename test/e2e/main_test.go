@@ -12,7 +12,8 @@ import (
 )
 
 var update = flag.Bool("update", false,
-	"write workflows/testdata (TestRecordHistories) and docs/ui (TestRunsInTheBrowser) again from real runs")
+	"write workflows/testdata (TestRecordHistories), docs/ui (TestRunsInTheBrowser) and docs/monitoring (TestAlerts) "+
+		"again from real runs")
 
 // work is the folder of the whole test binary: the command and the shared home.
 var work string

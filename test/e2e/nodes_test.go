@@ -103,9 +103,9 @@ type sandboxNode struct {
 
 var listening = regexp.MustCompile(`listening on http://(\S+): `)
 
-func (h *home) serveSandbox(t *testing.T) sandboxNode {
+func (h *home) serveSandbox(t *testing.T, flags ...string) sandboxNode {
 	t.Helper()
-	c := h.start(t, "sandbox", "serve", "--listen", "127.0.0.1:0", "--workers", "1")
+	c := h.start(t, append([]string{"sandbox", "serve", "--listen", "127.0.0.1:0", "--workers", "1"}, flags...)...)
 	var said []string
 	eventually(t, func() bool {
 		said = listening.FindStringSubmatch(c.out.String())

@@ -148,6 +148,9 @@ func (s Server) Fault() (field, text string) {
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 			return "url", "must be an address that begins with http:// or https://"
 		}
+		if fault := secret.Literal(s.URL); fault != "" {
+			return "url", fault
+		}
 	}
 	for _, of := range []struct {
 		field string

@@ -1,0 +1,55 @@
+package dashboards
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write deploy/monitoring/dashboards again")
+
+const folder = "../../deploy/monitoring/dashboards"
+
+// Grafana's files are those of the declarations, and there are no others.
+func TestFilesAreUpToDate(t *testing.T) {
+	names := map[string]bool{}
+	for _, d := range All() {
+		text, err := d.JSON()
+		require.NoError(t, err)
+		path := filepath.Join(folder, d.Name+".json")
+		names[d.Name+".json"] = true
+		if *update {
+			require.NoError(t, os.WriteFile(path, text, 0o644))
+		}
+		there, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, string(there), string(text), "go test ./internal/dashboards -update writes %s", path)
+	}
+	files, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	for _, f := range files {
+		require.True(t, names[f.Name()], "%s belongs to no dashboard", f.Name())
+	}
+}
+
+func TestDeclarationsAreWhole(t *testing.T) {
+	for _, d := range All() {
+		require.NotEmpty(t, d.Doc, d.Name)
+		titles := map[string]bool{}
+		for _, p := range d.Panels {
+			require.False(t, titles[p.Title], "%s: two panels %q", d.Name, p.Title)
+			titles[p.Title] = true
+			require.NotEmpty(t, p.Unit, p.Title)
+			require.NotEmpty(t, p.Queries, p.Title)
+			for _, q := range p.Queries {
+				require.NotEmpty(t, q.Legend, p.Title)
+				require.Equal(t, d.OneRun, regexp.MustCompile(`\$run`).MatchString(q.Expr), p.Title)
+				require.NotContains(t, q.For("r", "5m"), "$", p.Title)
+			}
+		}
+	}
+}
