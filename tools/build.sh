@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Puts the programs named as arguments into .tools/, built from the versions that a go.mod pins:
-# servers from this folder's, linters from lint/'s. What is on PATH (servers only) or built already
+# servers from this folder's, linters from lint/'s, Helm from helm/'s. What is on PATH (servers only) or built already
 # is left alone, so that a second call takes no time. `build.sh --download NAME…` only fetches the servers'
 # modules, so that the network works while the processor compiles something else.
 set -euo pipefail
@@ -16,9 +16,10 @@ declare -A package=(
 	[workflowcheck]=go.temporal.io/sdk/contrib/tools/workflowcheck
 	[govulncheck]=golang.org/x/vuln/cmd/govulncheck
 	[cyclonedx-gomod]=github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
+	[helm]=helm.sh/helm/v3/cmd/helm
 )
 declare -A folder=([temporal]=. [versitygw]=. [staticcheck]=lint [workflowcheck]=lint [govulncheck]=lint
-	[cyclonedx-gomod]=lint)
+	[cyclonedx-gomod]=lint [helm]=helm)
 declare -A note=(
 	[temporal]="Temporal's server and web UI, minutes"
 	[versitygw]="the S3 server, a minute"
@@ -26,6 +27,7 @@ declare -A note=(
 	[workflowcheck]="a linter for workflow code, seconds"
 	[govulncheck]="looks up known vulnerabilities, seconds"
 	[cyclonedx-gomod]="writes the list of linked modules, seconds"
+	[helm]="renders the chart, minutes"
 )
 
 # missing prints the names among its arguments that have to be built.
@@ -105,10 +107,15 @@ if ! command -v go >/dev/null; then
 	echo "${wanted[*]} is missing, and so is Go to build it: install one of them" >&2
 	exit 1
 fi
-servers=() linters=()
+servers=() linters=() charts=()
 for name in "${wanted[@]}"; do
-	if [[ ${folder[$name]} == . ]]; then servers+=("$name"); else linters+=("$name"); fi
+	case ${folder[$name]} in
+	.) servers+=("$name") ;;
+	helm) charts+=("$name") ;;
+	*) linters+=("$name") ;;
+	esac
 done
 if ((${#servers[@]})); then build . "${lean[@]}" -- "${servers[@]}"; fi
 unset GOEXPERIMENT # the project's own; linters are built as their authors do
 if ((${#linters[@]})); then build lint -- "${linters[@]}"; fi
+if ((${#charts[@]})); then build helm "${lean[@]}" -- "${charts[@]}"; fi

@@ -1,14 +1,19 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/internal/python/pythontest"
 )
 
 // deployment returns the files of deploy/ by their paths, without the monitoring's.
@@ -50,7 +55,7 @@ func TestDeployedCommandLines(t *testing.T) {
 			command, args, err := program().Find(strings.Fields(m[1]))
 			require.NoError(t, err, "%s: %s", path, m[1])
 			for _, word := range args {
-				name, _, _ := strings.Cut(strings.TrimPrefix(word, "--"), "=")
+				name, _, _ := strings.Cut(strings.Trim(word, "-;"), "=")
 				if strings.HasPrefix(word, "--") && command.Flags().Lookup(name) == nil {
 					t.Errorf("%s: %s has no flag --%s", path, command.CommandPath(), name)
 				}
@@ -58,6 +63,52 @@ func TestDeployedCommandLines(t *testing.T) {
 		}
 	}
 	require.GreaterOrEqual(t, found, 3)
+}
+
+// Every flag of the chart's containers is one of the command that it starts.
+func TestFlagsOfTheChart(t *testing.T) {
+	flag := regexp.MustCompile(`(?m)^ +- --([a-z-]+)=|"--([a-z-]+)=`)
+	commands := map[string]string{"workers": "worker", "sandbox": "sandbox serve", "monitor": "monitor"}
+	for file, command := range commands {
+		text := deployment(t)["deploy/helm/ropewalk/templates/"+file+".yaml"]
+		c, _, err := program().Find(strings.Fields(command))
+		require.NoError(t, err)
+		found := flag.FindAllStringSubmatch(text, -1)
+		require.NotEmpty(t, found, file)
+		for _, m := range found {
+			require.NotNil(t, c.Flags().Lookup(m[1]+m[2]), "%s: %s has no flag --%s", file, command, m[1]+m[2])
+		}
+	}
+}
+
+// A recipe's plan gives the chart its resources.
+func TestValuesOfAPlan(t *testing.T) {
+	python := pythontest.Need(t, "PYTHON")
+	values := func(args ...string) (v struct {
+		Queues map[string]struct{ Resources struct{ Memory string } }
+		GPU    struct {
+			Devices, UpdateDevices int
+			Hosts                  bool
+		}
+	}) {
+		var plan, messages bytes.Buffer
+		code := Run(t.Context(), append([]string{"run", "--dry-run", "--json"}, args...), &plan, &messages)
+		require.Equal(t, exitDone, code, messages.String())
+		cmd := exec.Command(python, filepath.Join(top, "deploy/helm/values-of.py"))
+		cmd.Stdin = &plan
+		out, err := cmd.Output()
+		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal(out, &v), string(out))
+		return v
+	}
+	small := values("quickstart")
+	require.Equal(t, "2Gi", small.Queues["gpu"].Resources.Memory)
+	require.Equal(t, "2Gi", small.Queues["rollout"].Resources.Memory)
+	large := values("qwen3-4b-prs-vspo", "--inventory", "h200x8")
+	require.Equal(t, 4, large.GPU.Devices)
+	require.Equal(t, 4, large.GPU.UpdateDevices)
+	require.False(t, large.GPU.Hosts)
+	require.Equal(t, "49Gi", large.Queues["gpu"].Resources.Memory, "a checkpoint of 45 GiB, and 4")
 }
 
 // Every variable that deploy/ sets is one that the program, its scripts or its tests read.

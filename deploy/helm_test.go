@@ -1,0 +1,210 @@
+package deploy
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/ropewalk/ropewalk/internal/temporalconf"
+)
+
+const chart = "helm/ropewalk"
+
+// helm returns the path of Helm: the one that tools/build.sh built, or one on PATH.
+func helm(t *testing.T) string {
+	t.Helper()
+	if built, err := filepath.Abs("../.tools/helm"); err == nil {
+		if _, err := os.Stat(built); err == nil {
+			return built
+		}
+	}
+	return find(t, "helm", "HELM")
+}
+
+// matrix are the values that the chart is rendered with, as --set takes them.
+var matrix = map[string][]string{
+	"default": nil,
+	"everything": {"temporal.apiKeySecret=key", "temporal.tlsSecret=temporal-tls", "gpu.devices=8", "gpu.hosts=true",
+		"gpu.updateDevices=4", "queues.gpu.scale.enabled=true", "queues.cpu.scale.enabled=true",
+		"queues.rollout.scale.enabled=true", "queues.sandbox.scale.enabled=true", "metrics.operator=true",
+		"metrics.labels.release=prometheus", "image.pullSecrets={registry}", "sandbox.runtimeClassName=kata",
+		"sandbox.nodeSelector.pool=sandbox", "sandbox.tolerations[0].key=sandbox",
+		"sandbox.tolerations[0].operator=Exists",
+		"gpu.nodeSelector.pool=gpu", "workerFlags={--threads=4}", "serviceAccount.annotations.team=rl"},
+	"little": {"monitor.enabled=false", "networkPolicy.enabled=false", "disruptionBudget.enabled=false",
+		"queues.gpu.replicas=0", "sandbox.replicas=1"},
+	"autoscaled": {"queues.rollout.scale.enabled=true", "temporal.apiKeySecret=key"},
+	"devices":    {"gpu.devices=1"},
+	"operator":   {"metrics.operator=true", "networkPolicy.enabled=false", "sandbox.minTier=landlock"},
+}
+
+// render renders the chart; it returns the manifests, or Helm's message.
+func render(t *testing.T, settings []string) ([]map[string]any, error) {
+	t.Helper()
+	args := []string{"template", "trial", chart, "--namespace", "rl", "--kube-version", "1.33.3"}
+	for _, s := range settings {
+		args = append(args, "--set", s)
+	}
+	out, err := run(t, args...)
+	if err != nil {
+		return nil, err
+	}
+	var manifests []map[string]any
+	for decoder := yaml.NewDecoder(strings.NewReader(out)); ; {
+		var m map[string]any
+		err := decoder.Decode(&m)
+		if errors.Is(err, io.EOF) {
+			return manifests, nil
+		}
+		require.NoError(t, err, out)
+		if m != nil {
+			manifests = append(manifests, m)
+		}
+	}
+}
+
+// run runs Helm, which must not look for a cluster or a configuration.
+func run(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	cmd := exec.Command(helm(t), args...)
+	home := t.TempDir()
+	cmd.Env = append(os.Environ(), "HOME="+home, "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home,
+		"HELM_DATA_HOME="+home, "KUBECONFIG=/dev/null")
+	var out, messages bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &messages
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%w: %s%s", err, messages.String(), out.String())
+	}
+	return out.String(), nil
+}
+
+func TestHelmLints(t *testing.T) {
+	_, err := run(t, "lint", "--strict", "--kube-version", "1.33.3", chart)
+	require.NoError(t, err)
+}
+
+// Every manifest of every rendering is one that Kubernetes, KEDA and the Prometheus operator accept: no unknown field,
+// no wrong type, nothing missing.
+func TestManifestsAreValid(t *testing.T) {
+	helm(t)
+	s := newSchemas(t)
+	kinds := map[string]bool{}
+	for name, settings := range matrix {
+		manifests, err := render(t, settings)
+		require.NoError(t, err, name)
+		seen := map[string]bool{}
+		for _, m := range manifests {
+			require.NoError(t, s.check(t, m), name)
+			kinds[fmt.Sprint(m["kind"])] = true
+			id := fmt.Sprint(m["kind"], at(m, "metadata", "name"))
+			require.False(t, seen[id], "%s: %s is there twice", name, id)
+			seen[id] = true
+		}
+	}
+	for _, kind := range []string{"Deployment", "StatefulSet", "Service", "NetworkPolicy", "PodDisruptionBudget",
+		"ScaledObject", "TriggerAuthentication", "ServiceMonitor", "PodMonitor", "ServiceAccount"} {
+		require.True(t, kinds[kind], "no rendering has a %s", kind)
+	}
+	for _, wrong := range []string{"replica", "replicas"} { // an unknown field, a wrong type
+		m := map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "x"},
+			"spec": map[string]any{wrong: "two", "selector": map[string]any{}, "template": map[string]any{}}}
+		require.Error(t, s.check(t, m), "it would be noticed")
+	}
+}
+
+// at follows keys into a manifest; nil if one is missing.
+func at(v any, keys ...string) any {
+	for _, key := range keys {
+		m, _ := v.(map[string]any)
+		v = m[key]
+	}
+	return v
+}
+
+// pods returns the pod templates of a rendering, by the name of what runs them.
+func pods(t *testing.T, settings ...string) map[string]map[string]any {
+	t.Helper()
+	manifests, err := render(t, settings)
+	require.NoError(t, err)
+	out := map[string]map[string]any{}
+	for _, m := range manifests {
+		if spec, ok := at(m, "spec", "template", "spec").(map[string]any); ok {
+			out[fmt.Sprint(at(m, "metadata", "name"))] = spec
+		}
+	}
+	return out
+}
+
+// There is a worker for each queue of temporal.yaml, and no other.
+func TestChartHasTheQueues(t *testing.T) {
+	conf, err := temporalconf.Default()
+	require.NoError(t, err)
+	var want []string
+	for _, q := range conf.Queues.All() {
+		want = append(want, "trial-ropewalk-worker-"+q.Name)
+	}
+	var got []string
+	for name := range pods(t) {
+		if strings.Contains(name, "-worker-") {
+			got = append(got, name)
+		}
+	}
+	require.ElementsMatch(t, want, got)
+}
+
+// No pod is root, can gain privileges, has a capability or the cluster's credentials, or writes to its image. Sandbox
+// nodes know neither the store nor Temporal.
+func TestPodsAreConfined(t *testing.T) {
+	for _, settings := range matrix {
+		for name, spec := range pods(t, settings...) {
+			require.Equal(t, false, spec["automountServiceAccountToken"], name)
+			require.Equal(t, true, at(spec, "securityContext", "runAsNonRoot"), name)
+			profile := at(spec, "securityContext", "seccompProfile", "type")
+			require.Contains(t, []any{"RuntimeDefault", "Localhost"}, profile, name)
+			for _, c := range spec["containers"].([]any) {
+				require.Equal(t, map[string]any{"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true,
+					"capabilities": map[string]any{"drop": []any{"ALL"}}}, at(c, "securityContext"), name)
+				require.NotNil(t, at(c, "resources", "limits", "memory"), name)
+				if name == "trial-ropewalk-sandbox" {
+					require.Nil(t, at(c, "env"), "%s: it needs no variable", name)
+				}
+			}
+		}
+	}
+	manifests, err := render(t, nil)
+	require.NoError(t, err)
+	i := slices.IndexFunc(manifests, func(m map[string]any) bool { return m["kind"] == "NetworkPolicy" })
+	require.GreaterOrEqual(t, i, 0)
+	require.Equal(t, []any{"Ingress", "Egress"}, at(manifests[i], "spec", "policyTypes"))
+	require.Empty(t, at(manifests[i], "spec", "egress"), "nothing goes out")
+	for _, m := range manifests {
+		require.NotEqual(t, "Secret", m["kind"], "secrets are named, not made")
+	}
+}
+
+// Values that cannot work are refused when the chart is rendered, by name.
+func TestChartRefuses(t *testing.T) {
+	for setting, want := range map[string]string{
+		"queues.cpus.replicas=1":         "cpus",
+		"temporal.address=https://x":     "address",
+		"store.endpoint=s3.example":      "endpoint",
+		"store.credentialsSecret=":       "credentialsSecret",
+		"sandbox.minTier=none":           "minTier",
+		"queues.gpu.resources.memory=16": "memory",
+		"sandbox.replicas=0":             "replicas",
+	} {
+		_, err := render(t, []string{setting})
+		require.ErrorContains(t, err, want, setting)
+		require.ErrorContains(t, err, "values don't meet the specifications of the schema", setting)
+	}
+}
