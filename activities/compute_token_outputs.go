@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"slices"
 
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/internal/batch"
@@ -34,7 +35,10 @@ func (a ComputeTokenOutputs) Execute(ctx context.Context, in api.TokenOutputsInp
 		if w.stats, err = k.mismatch(in.Policy); err != nil {
 			return err
 		}
-		return put(ctx, w, k.rows)
+		if err := put(ctx, w, k.rows); err != nil || !k.asksSampler(in) {
+			return err
+		}
+		return put(ctx, w, k.sampled)
 	})
 	return out, err
 }
@@ -70,11 +74,14 @@ func (a ComputeTokenOutputs) begin(ctx context.Context, w *draft, in api.TokenOu
 	}
 	k.pieces = batch.CutPieces(k.kept, turns, batch.History(recipe))
 	w.manifest.Inputs = append(w.manifest.Inputs, in.Policy.Manifest)
+	if k.asksSampler(in) {
+		w.manifest.Inputs = append(w.manifest.Inputs, in.Sampling.Manifest)
+	}
 	if recipe.Outputs().Reference {
 		if k.reference, err = a.reference(ctx, in.Scope, recipe); err != nil {
 			return nil, err
 		}
-		if k.reference.Manifest != in.Policy.Manifest {
+		if !slices.Contains(w.manifest.Inputs, k.reference.Manifest) {
 			w.manifest.Inputs = append(w.manifest.Inputs, k.reference.Manifest)
 		}
 	}
@@ -95,6 +102,7 @@ type keptTokens struct {
 	versions  map[string]string // that wrote each trajectory
 	pieces    *batch.Pieces
 	rows      []schema.TokenOutputsRow
+	sampled   []schema.BehaviourRow // of the same trajectories, where the version that sampled is asked too
 	reference api.PolicyRef
 	critic    api.PolicyRef
 }
@@ -104,6 +112,9 @@ func (k *keptTokens) run(ctx context.Context, in api.TokenOutputsInput) error {
 		return nil
 	}
 	if err := k.fromPolicy(ctx, in.Policy); err != nil {
+		return err
+	}
+	if err := k.fromSampler(ctx, in); err != nil {
 		return err
 	}
 	if err := k.fromReference(ctx, in.Policy); err != nil || !k.recipe.Outputs().Values {
@@ -138,6 +149,28 @@ func (k *keptTokens) fromPolicy(ctx context.Context, ref api.PolicyRef) error {
 		}
 		for i := range out.Entropies {
 			k.rows[i].Entropies, k.rows[i].PolicyVersion = out.Entropies[i], ref.Digest
+		}
+		return err
+	})
+}
+
+// asksSampler reports whether the trainer is asked about the version that sampled. It need not be where the engine
+// itself has sampled, because the rollout's log-probabilities are then its own.
+func (k *keptTokens) asksSampler(in api.TokenOutputsInput) bool {
+	return in.Sampling != nil && len(k.recipe.Engine.Servers) > 0
+}
+
+// fromSampler fills in the trainer's log-probabilities under the version that sampled, where that is an earlier one. It
+// is loaded in the place of the reference, so that the policy keeps its optimiser's state.
+func (k *keptTokens) fromSampler(ctx context.Context, in api.TokenOutputsInput) error {
+	if !k.asksSampler(in) {
+		return nil
+	}
+	return k.trainer.Use(ctx, policy.RoleReference, version(*in.Sampling), false, func(trainer policy.Trainer) error {
+		out, err := k.ask(ctx, trainer, policy.RoleReference, policy.OutLogProb)
+		for i, probs := range out.LogProbs {
+			k.sampled = append(k.sampled, schema.BehaviourRow{GroupID: k.rows[i].GroupID,
+				TrajectoryID: k.rows[i].TrajectoryID, LogProbs: probs, PolicyVersion: in.Sampling.Digest})
 		}
 		return err
 	})

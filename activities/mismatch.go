@@ -9,7 +9,7 @@ import (
 )
 
 // mismatch compares the trainer's log-probabilities with those that inference servers gave for the same tokens, of the
-// same version. It returns nil if the engine itself has sampled, and if the rollout's distribution was cut: the
+// same version: that of the update, or an earlier one that has sampled. It returns nil if the engine itself has sampled, and if the rollout's distribution was cut: the
 // servers' log-probabilities are then those of other distributions than the trainer's.
 func (k *keptTokens) mismatch(ref api.PolicyRef) (map[string]float64, error) {
 	if len(k.recipe.Engine.Servers) == 0 || k.recipe.Rollout.Truncation().Active() {
@@ -17,10 +17,14 @@ func (k *keptTokens) mismatch(ref api.PolicyRef) (map[string]float64, error) {
 	}
 	var m diagnose.Mismatch
 	for i, t := range k.kept {
-		if k.rows[i].OldLogProbs == nil || t.OldLogProbs == nil || k.versions[t.TrajectoryID] != ref.Digest {
+		of, ours := ref.Digest, k.rows[i].OldLogProbs
+		if k.sampled != nil {
+			of, ours = k.sampled[i].PolicyVersion, k.sampled[i].LogProbs
+		}
+		if ours == nil || t.OldLogProbs == nil || k.versions[t.TrajectoryID] != of {
 			continue
 		}
-		if err := m.Add(diagnose.Row{Mask: t.LossMask, LogProbs: wide(k.rows[i].OldLogProbs),
+		if err := m.Add(diagnose.Row{Mask: t.LossMask, LogProbs: wide(ours),
 			Old: wide(t.OldLogProbs)}); err != nil {
 			return nil, err
 		}

@@ -1,6 +1,7 @@
 package activities_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -125,4 +126,41 @@ func TestPipelinedRecipesThatCannotRun(t *testing.T) {
 			require.ErrorContains(t, err, c.want)
 		})
 	}
+}
+
+// A pipelined run through servers trains the same weights as one whose engine generates, and compares the servers with
+// the trainer under the version that sampled.
+func TestAPipelinedRunThroughServers(t *testing.T) {
+	set := []string{"steps=3", "pipeline.max_staleness=1", "loss.old_log_probs=recompute", "loss.tis={}",
+		"checkpoint.keep_last=9"}
+	b := newBench(t, mem.New())
+	want := trainTiny(t, b, "alone", set...)
+	dir := checkpointFolder(t, b.store, "alone")
+	got := trainTiny(t, newBench(t, b.store), "served", append(set, named(t, serveFolder(t, dir)))...)
+	require.Equal(t, want.Policy.Digest, got.Policy.Digest)
+	made := policies(t, b.store, "served", 3)
+	require.NotEqual(t, made[1], made[2])
+	for step := 1; step <= 3; step++ {
+		stats := mismatchOf(t, b.store, "served", step)
+		require.Positive(t, stats[schema.StatMismatchTokens], "step %d", step)
+		require.Less(t, stats[schema.StatMismatchMax], 1e-4, "step %d", step)
+		rows := stepRows[schema.BehaviourRow](t, b.store, "served", step, schema.StageLogprobs)
+		outputs := stepRows[schema.TokenOutputsRow](t, b.store, "served", step, schema.StageLogprobs)
+		if step == 1 {
+			require.Empty(t, rows, "the version that is updated has sampled")
+			continue
+		}
+		require.Len(t, rows, len(outputs))
+		differ := false
+		for i, row := range rows {
+			require.Equal(t, made[step-2], row.PolicyVersion)
+			require.Equal(t, outputs[i].TrajectoryID, row.TrajectoryID)
+			differ = differ || !slices.Equal(row.LogProbs, outputs[i].OldLogProbs)
+		}
+		require.Equal(t, made[step-1] != made[step-2], differ)
+		require.Empty(t, stepRows[schema.BehaviourRow](t, b.store, "alone", step, schema.StageLogprobs))
+	}
+	out, err := analysis.New(b.store).Verify(t.Context(), "served")
+	require.NoError(t, err)
+	require.Empty(t, out.Faults)
 }

@@ -270,6 +270,19 @@ func functionScoreRows(r *rand.Rand, n int) []FunctionScoreRow {
 	return rows
 }
 
+func behaviourRows(r *rand.Rand, n int) []BehaviourRow {
+	rows := make([]BehaviourRow, n)
+	for i := range rows {
+		group, trajectory := ids(i)
+		rows[i] = BehaviourRow{GroupID: group, TrajectoryID: trajectory, PolicyVersion: Digest([]byte{byte(r.IntN(3))}),
+			LogProbs: make([]float32, r.IntN(9))}
+		for j := range rows[i].LogProbs {
+			rows[i].LogProbs[j] = -float32(r.ExpFloat64())
+		}
+	}
+	return rows
+}
+
 func tokenOutputsRows(r *rand.Rand, n int) []TokenOutputsRow {
 	rows := make([]TokenOutputsRow, n)
 	for i := range rows {
@@ -543,6 +556,7 @@ func tableCases() []tableCase {
 		parquetCase(like(turnRows, func(r TurnRow) EvaluationTurnRow { return EvaluationTurnRow(r) })),
 		parquetCase(judgementRows),
 		parquetCase(functionScoreRows),
+		parquetCase(behaviourRows),
 		parquetCase(branchRows),
 		parquetCase(
 			like(judgementRows, func(r JudgementRow) EvaluationJudgementRow { return EvaluationJudgementRow(r) }),

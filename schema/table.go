@@ -28,6 +28,7 @@ const (
 	Batch        Table = "batch"
 	ReplayBatch  Table = "replay_batch"
 
+	Behaviour              Table = "behaviour"
 	Branches               Table = "branches"
 	Judgements             Table = "judgements"
 	FunctionScores         Table = "function_scores"
@@ -74,7 +75,7 @@ var kinds = []kind{
 	rowsOf[TaskAnswerRow](), rowsOf[EvaluationPromptRow](), rowsOf[EvaluationTurnRow](), rowsOf[EvaluationCallRow](),
 	rowsOf[EvaluationTransitionRow](), rowsOf[EvaluationTrajectoryRow](), rowsOf[JudgementRow](),
 	rowsOf[EvaluationJudgementRow](), rowsOf[EvaluationDebateRow](),
-	rowsOf[FunctionScoreRow](), rowsOf[BranchRow](),
+	rowsOf[FunctionScoreRow](), rowsOf[BranchRow](), rowsOf[BehaviourRow](),
 }
 
 // kindOf returns what there is to do with a table's rows; ok is false for a table that is not Parquet, or that is not
@@ -142,7 +143,7 @@ type Row interface {
 		TokenOutputsRow | ReplayRow | BaselineRow | UpdateRow | EvaluationRow | TimingRow | TaskRow | TaskAnswerRow |
 		ImportedRow | EvaluationPromptRow | EvaluationTurnRow | EvaluationCallRow | EvaluationTransitionRow |
 		EvaluationTrajectoryRow | JudgementRow | EvaluationJudgementRow | EvaluationDebateRow |
-		FunctionScoreRow | BranchRow
+		FunctionScoreRow | BranchRow | BehaviourRow
 	// Validate checks the row's own invariants; the error starts with the field at fault.
 	Validate() error
 	// Table returns the table that the row belongs to.

@@ -191,6 +191,13 @@ func TestOtherRowsAreValidated(t *testing.T) {
 		func(r *FunctionScoreRow) { r.Score, r.Excluded = new(1.0), &why })
 	refuses(t, called, "NaN", "score: must be finite",
 		func(r *FunctionScoreRow) { r.Score, r.Excluded = new(math.NaN()), nil })
+	sampled := []BehaviourRow{
+		{GroupID: "00003/0001", TrajectoryID: "00003/0001/001", LogProbs: []float32{0, -1}, PolicyVersion: Digest(nil)},
+		{GroupID: "00003/0001", TrajectoryID: "00003/0001/002", LogProbs: []float32{0, -1}, PolicyVersion: Digest(nil)},
+	}
+	refuses(t, sampled, "no version", "policy_version: must not be empty",
+		func(r *BehaviourRow) { r.PolicyVersion = "" })
+	refuses(t, sampled, "positive", "logprobs", func(r *BehaviourRow) { r.LogProbs[1] = 1 })
 	judged := []JudgementRow{
 		{
 			GroupID:      "00003/0001",

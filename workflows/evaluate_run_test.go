@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
-	"go.temporal.io/sdk/workflow"
 
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/schema"
@@ -18,7 +17,6 @@ import (
 // parks the run, and a retry runs it again.
 func TestAnEvaluationRunsItsShards(t *testing.T) {
 	f := newFakes(t, api.Plan{Recipe: "r", Steps: 3})
-	f.env.RegisterWorkflowWithOptions(EvaluateRun, workflow.RegisterOptions{Name: EvaluateRunName})
 	f.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute}) // a busy machine is no deadlock
 	policy := api.PolicyRef{Digest: "p", Manifest: ref("update")}
 	handle(f, api.PrepareRun, func(in api.PrepareInput) (api.Prepared, error) {

@@ -129,6 +129,7 @@ func (s *trainStep) logprobs(ctx workflow.Context, shards []shardRollout, select
 		done[i], err = atHome(ctx, s.home, s.scope, api.ComputeTokenOutputs, fmt.Sprintf("shard %d", r.shard),
 			api.TokenOutputsInput{
 				Scope: s.scope, Shard: r.shard, Assembled: r.assembled, Selection: selection, Policy: s.in.Policy,
+				Sampling: s.in.Sampling,
 			}, (*api.TokenOutputs).Its)
 		if err != nil {
 			return r.at(api.StageLogprobs, -1, err)

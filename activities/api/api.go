@@ -468,6 +468,8 @@ type TokenOutputsInput struct {
 	// Policy is the policy that the update starts from. Its manifest also names the critic, if the run trains one.
 	// The activity finds the reference policy in the record.
 	Policy PolicyRef `json:"policy"`
+	// Sampling is the policy that sampled the step, where that is an earlier one.
+	Sampling *PolicyRef `json:"sampling,omitempty"`
 }
 
 // TokenOutputs counts the outputs.

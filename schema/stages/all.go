@@ -251,7 +251,7 @@ var all = []Stage{
 		Reads: []Read{from(schema.StageRollout, schema.Turns, schema.Branches),
 			from(schema.StageResample, schema.Selection)},
 		Also:   "checkpoints",
-		Writes: []schema.Table{schema.TokenOutputs}, Commits: "the digest of the checkpoint behind each value",
+		Writes: []schema.Table{schema.TokenOutputs, schema.Behaviour}, Commits: "the digest of the checkpoint behind each value",
 		Instead: needsEngine,
 	},
 	{

@@ -117,11 +117,11 @@ func TestEveryTableHasRows(t *testing.T) {
 		// The recipe needs none. See TestSymbolicImport, TestForwardRun, TestReplayBufferSurvives,
 		// TestInteractiveEnvironment, TestConversationsComeInAndGoOut and TestDataIsPrepared, and of package
 		// activities TestAnswersAreJudged, TestTasksAreJudgedByTheirDifficulty, TestAFunctionScores,
-		// TestAgentsDebateEachAction and TestTreesInBothModes.
+		// TestAgentsDebateEachAction, TestTreesInBothModes and TestAPipelinedRunThroughServers.
 		case schema.Gradings, schema.TokenOutputs, schema.Replay, schema.Baselines, schema.Transitions,
 			schema.EvaluationTransitions, schema.Imported, schema.Tasks, schema.Judgements,
 			schema.EvaluationJudgements, schema.TaskAnswers, schema.FunctionScores, schema.EvaluationDebates,
-			schema.Branches:
+			schema.Branches, schema.Behaviour:
 			continue
 		}
 		t.Run(string(table), func(t *testing.T) {
