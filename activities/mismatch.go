@@ -9,8 +9,9 @@ import (
 )
 
 // mismatch compares the trainer's log-probabilities with those that inference servers gave for the same tokens, of the
-// same version: that of the update, or an earlier one that has sampled. It returns nil if the engine itself has sampled, and if the rollout's distribution was cut: the
-// servers' log-probabilities are then those of other distributions than the trainer's.
+// same version: that of the update, or an earlier one that has sampled. It returns nil if the engine itself has
+// sampled, and if the rollout's distribution was cut: the servers' log-probabilities are then those of other
+// distributions than the trainer's.
 func (k *keptTokens) mismatch(ref api.PolicyRef) (map[string]float64, error) {
 	if len(k.recipe.Engine.Servers) == 0 || k.recipe.Rollout.Truncation().Active() {
 		return nil, nil

@@ -58,8 +58,8 @@ var descriptions = []described{
 		"of resample"},
 	{TokenOutputs, 3, 4, "what models compute for the tokens of kept trajectories that are not masked, if the recipe " +
 		"needs it"},
-	{Behaviour, 8, 8, "what the trainer gives for the tokens of kept trajectories under the version that sampled them. " +
-		"Only pipelined runs whose rollouts come from inference servers have the table"},
+	{Behaviour, 8, 8, "what the trainer gives for the tokens of kept trajectories under the version that sampled " +
+		"them. Only pipelined runs whose rollouts come from inference servers have the table"},
 	{Batch, 1, 4, "the training batch: a row for each trajectory, or for each turn in layout turns"},
 	{Replay, 3, 4, "the replay buffer after the step"},
 	{Baselines, 3, 4, "the queue of the latest mean rewards after the step, one row for each group"},

@@ -114,7 +114,6 @@ func TestSeveralHostsHaveOneHome(t *testing.T) {
 
 func TestServeRanksHasAllServe(t *testing.T) {
 	f := newFakes(t, api.Plan{Recipe: "tiny", Steps: 1, Shards: 2, MaxTurns: 2})
-	f.env.RegisterWorkflow(ServeRanks)
 	at := f.queues()
 	tries := 0
 	handle(f, api.ServeRanks, func(in api.RanksInput) (api.RanksServed, error) {
@@ -134,7 +133,6 @@ func TestServeRanksHasAllServe(t *testing.T) {
 	require.Equal(t, "ServeRanks on gpu", (*at)[0])
 
 	f = newFakes(t, api.Plan{Recipe: "tiny", Steps: 1, Shards: 2, MaxTurns: 2})
-	f.env.RegisterWorkflow(ServeRanks)
 	f.env.ExecuteWorkflow(ServeRanks, api.RanksInput{Members: 1})
 	require.ErrorContains(t, f.env.GetWorkflowError(), "members, address, gang")
 }

@@ -250,8 +250,9 @@ var all = []Stage{
 		Activities: []Activity{on(GPU, "ComputeTokenOutputs", time.Hour)},
 		Reads: []Read{from(schema.StageRollout, schema.Turns, schema.Branches),
 			from(schema.StageResample, schema.Selection)},
-		Also:   "checkpoints",
-		Writes: []schema.Table{schema.TokenOutputs, schema.Behaviour}, Commits: "the digest of the checkpoint behind each value",
+		Also:    "checkpoints",
+		Writes:  []schema.Table{schema.TokenOutputs, schema.Behaviour},
+		Commits: "the digest of the checkpoint behind each value",
 		Instead: needsEngine,
 	},
 	{
