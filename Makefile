@@ -19,7 +19,7 @@ RACE ?= ./gpu/device ./gpu/lease ./gpu/leased ./gpu/torch ./gpu/wire ./internal/
 	test-alerts test-limits test-large test-worlds test-worlds-textworld test-worlds-thefuzz test-worlds-mcp \
 	test-worlds-mcp-npm test-worlds-reasoning test-worlds-openenv test-worlds-sokoban test-tokenizers \
 	test-serve test-servers test-servers-llama test-servers-vllm test-tinker \
-	containers test-containers test-deploy
+	containers test-containers test-deploy compose-up compose-down
 
 build: ## build bin/ropewalk
 	@command -v go >/dev/null || { echo "Go is missing: install Go 1.26 or newer" >&2; exit 1; }
@@ -181,6 +181,12 @@ containers: build sbom ## build the images of worker, gpu worker and sandbox nod
 
 test-containers: build sbom ## build the images twice, compare them, and have the sandbox's doctor look into its own
 	@deploy/containers/check.sh
+
+compose-up: ## start Temporal, S3, workers, a sandbox node and monitoring in containers (make containers first)
+	@deploy/compose.sh up
+
+compose-down: ## end what compose-up started; the data stays
+	@deploy/compose.sh down
 
 test-deploy: ## check units, chart and compose file: systemd-analyze, helm lint and template, Kubernetes' own schemas
 	@tools/build.sh helm

@@ -14,11 +14,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Modules whose files say what a manifest may hold: Kubernetes' own OpenAPI file, and the definitions of the custom
-// resources. They are downloaded, checked by these sums, and neither compiled nor linked.
+// Modules whose files say what a manifest may hold: Kubernetes' own OpenAPI file, the definitions of the custom
+// resources, and the Compose specification's schema. They are downloaded, checked by these sums, and neither compiled
+// nor linked.
 var modules = map[string]string{
-	"k8s.io/kubernetes@v1.33.3":                                  "h1:dBx5Z2ZhR8kNzAwCoCz4j1niUbUrNUDVxeSj4/Ienu0=",
-	"github.com/kedacore/keda/v2@v2.17.2":                        "h1:xlrcK5TKABJF9PebK79sgL07s/csGjL3H4m72OkZXxk=",
+	composeModule:                         "h1:UHSv/QHlo6QJtrT4igF1rdORgIUhDo1gWuyJUoiNNIM=",
+	"k8s.io/kubernetes@v1.33.3":           "h1:dBx5Z2ZhR8kNzAwCoCz4j1niUbUrNUDVxeSj4/Ienu0=",
+	"github.com/kedacore/keda/v2@v2.17.2": "h1:xlrcK5TKABJF9PebK79sgL07s/csGjL3H4m72OkZXxk=",
 	"github.com/prometheus-operator/prometheus-operator@v0.85.0": "h1:M5xLCLEoaW2IJfnuCwFzzpL+jSVQu3KGT84Pye+fW8s=",
 }
 

@@ -1,0 +1,94 @@
+package deploy
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/ropewalk/ropewalk/internal/temporalconf"
+)
+
+const composeModule = "github.com/compose-spec/compose-go/v2@v2.9.0"
+
+// composed reads compose.yaml, with anchors and merges resolved and variables as they are.
+func composed(t *testing.T) map[string]any {
+	t.Helper()
+	text, err := os.ReadFile("compose.yaml")
+	require.NoError(t, err)
+	var file map[string]any
+	require.NoError(t, yaml.Unmarshal(text, &file))
+	return file
+}
+
+// compose.yaml is what the Compose specification's own schema allows.
+func TestComposeFileIsValid(t *testing.T) {
+	compiler := jsonschema.NewCompiler()
+	location := filepath.Join(moduleFolder(t, composeModule), "schema/compose-spec.json")
+	schema, err := compiler.Compile(location)
+	require.NoError(t, err)
+	file := composed(t)
+	require.NoError(t, schema.Validate(asJSON(t, file)))
+	file["services"].(map[string]any)["s3"].(map[string]any)["comand"] = []any{"x"}
+	require.Error(t, schema.Validate(asJSON(t, file)), "a misspelt field would be noticed")
+}
+
+// There is a worker for each queue; what runs here is confined, and no port is open to other machines. Sandbox nodes
+// have no credentials and no way out.
+func TestComposeServices(t *testing.T) {
+	services := composed(t)["services"].(map[string]any)
+	conf, err := temporalconf.Default()
+	require.NoError(t, err)
+	for _, q := range conf.Queues.All() {
+		require.Equal(t, []any{"worker", "--queues", q.Name, "--sandbox-address", "https://sandbox:8290"},
+			at(services["worker-"+q.Name], "command"))
+	}
+	for name, service := range services {
+		image, _ := at(service, "image").(string)
+		if strings.Contains(image, "/ropewalk-") {
+			require.Equal(t, []any{"ALL"}, at(service, "cap_drop"), name)
+			require.Equal(t, true, at(service, "read_only"), name)
+			require.Contains(t, at(service, "security_opt"), "no-new-privileges", name)
+		}
+		ports, _ := at(service, "ports").([]any)
+		for _, port := range ports {
+			require.True(t, strings.HasPrefix(port.(string), "127.0.0.1:"), "%s: %s", name, port)
+		}
+		files, _ := at(service, "volumes").([]any)
+		for _, file := range files {
+			if from, _, _ := strings.Cut(file.(string), ":"); strings.HasPrefix(from, "./") {
+				require.True(t, exists(from), "%s: there is no %s", name, from)
+			}
+		}
+	}
+	require.Nil(t, at(services["sandbox"], "environment"))
+	require.Equal(t, []any{"sandbox"}, at(services["sandbox"], "networks"))
+	require.Equal(t, true, at(composed(t), "networks", "sandbox", "internal"))
+}
+
+// Every variable of compose.yaml has a value, or compose.sh sets it.
+func TestComposeVariables(t *testing.T) {
+	text, err := os.ReadFile("compose.yaml")
+	require.NoError(t, err)
+	script, err := os.ReadFile("compose.sh")
+	require.NoError(t, err)
+	var found []string
+	for _, m := range regexp.MustCompile(`\$\{([A-Z0-9_]+)(:-)?`).FindAllStringSubmatch(string(text), -1) {
+		if m[2] == "" && !slices.Contains(found, m[1]) {
+			found = append(found, m[1])
+			require.Regexp(t, `(?m)(^|\s)`+m[1]+`=`, string(script), m[1])
+		}
+	}
+	require.GreaterOrEqual(t, len(found), 5)
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
