@@ -19,7 +19,7 @@ RACE ?= ./gpu/device ./gpu/lease ./gpu/leased ./gpu/torch ./gpu/wire ./internal/
 	test-alerts test-limits test-large test-worlds test-worlds-textworld test-worlds-thefuzz test-worlds-mcp \
 	test-worlds-mcp-npm test-worlds-reasoning test-worlds-openenv test-worlds-sokoban test-tokenizers \
 	test-serve test-servers test-servers-llama test-servers-vllm test-tinker \
-	containers test-containers test-deploy compose-up compose-down
+	containers test-containers test-deploy compose-up compose-down release
 
 build: ## build bin/ropewalk
 	@command -v go >/dev/null || { echo "Go is missing: install Go 1.26 or newer" >&2; exit 1; }
@@ -191,6 +191,9 @@ compose-down: ## end what compose-up started; the data stays
 test-deploy: ## check units, chart and compose file: systemd-analyze, helm lint and template, Kubernetes' own schemas
 	@tools/build.sh helm
 	ROPEWALK_REQUIRE_HELM=1 ROPEWALK_REQUIRE_SYSTEMD=1 go test -count 1 ./deploy
+
+release: ## pack the commit that is checked out in .ropewalk/release: built twice and compared, with checksums
+	@tools/release.sh
 
 bench: bench-engine bench-rl bench-sandbox bench-quickstart ## run every benchmark; results are in .ropewalk/bench/
 
