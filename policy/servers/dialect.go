@@ -95,23 +95,6 @@ func (l *link) loading(ctx context.Context, path string, body, into any) error {
 		into)
 }
 
-// stream is generation for a reply that is a stream of events; event gets the JSON of each.
-func (l *link) stream(ctx context.Context, path string, body any, tokens int, event func(data []byte) error) error {
-	return l.call(ctx, openai.Call{Method: http.MethodPost, Path: path, Body: body,
-		Bytes: leastRow + perEvent*int64(tokens), Event: func(data []byte) error {
-			var failed struct {
-				Error json.RawMessage `json:"error"`
-			}
-			if json.Unmarshal(data, &failed) == nil && len(failed.Error) > 0 && string(failed.Error) != "null" {
-				return l.fault("it breaks off: %s", shorten(string(failed.Error)))
-			}
-			return event(data)
-		}}, nil)
-}
-
-// streams reports whether a row is streamed.
-func (l *link) streams(r row) bool { return r.maxTokens >= l.StreamFrom && r.top == 0 }
-
 func (l *link) call(ctx context.Context, c openai.Call, into any) error {
 	data, err := l.client.Do(ctx, c)
 	if err != nil {

@@ -61,6 +61,9 @@ type fake struct {
 	raw, keeps bool
 	// uncut: log-probabilities are those of the tempered distribution before top-k, top-p and min-p, as SGLang's are.
 	uncut bool
+	// increments: the events of a stream list new tokens alone, as SGLang's do with --incremental-streaming-output.
+	// idsAlone: their ids are the new ones, and their log-probabilities all (SGLang 0.5.3).
+	increments, idsAlone bool
 	// tied: the embedding, and the output head that it shares, stay as they were (vllm).
 	tied bool
 	eos  int32
@@ -172,7 +175,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case reply == nil:
 		http.NotFound(w, r)
 	case body["stream"] == true:
-		f.stream(w, reply.(object))
+		f.stream(w, body, reply.(object))
 	default:
 		data, err := json.Marshal(reply)
 		require.NoError(f.t, err)
@@ -180,10 +183,19 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// stream sends a response as events with a token each. After cut of them the connection breaks.
-func (f *fake) stream(w http.ResponseWriter, reply object) {
+// stream sends a response as events with a token each, or as many as SGLang is asked for. After cut of them the
+// connection breaks.
+func (f *fake) stream(w http.ResponseWriter, body, reply object) {
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
-	for i, event := range f.events(reply) {
+	events := f.events
+	if f.kind == servers.KindSGLang {
+		events = func(reply object) []object {
+			interval := int(number(body["sampling_params"].(object)["stream_interval"]))
+			require.Positive(f.t, interval)
+			return f.sglangEvents(reply, interval)
+		}
+	}
+	for i, event := range events(reply) {
 		if cut := f.cut.Load(); cut > 0 && i >= int(cut) {
 			panic(http.ErrAbortHandler)
 		}
@@ -192,9 +204,32 @@ func (f *fake) stream(w http.ResponseWriter, reply object) {
 		fmt.Fprintf(w, ": a comment\ndata: %s\n\n", data)
 		w.(http.Flusher).Flush()
 	}
-	if f.kind == servers.KindVLLM {
+	if f.kind != servers.KindLlama {
 		fmt.Fprint(w, "data: [DONE]\n\n")
 	}
+}
+
+// sglangEvents cuts a reply into events that say again what came before, as far as the fake's settings want it.
+func (f *fake) sglangEvents(reply object, interval int) (out []object) {
+	tokens, meta := reply["output_ids"].([]int32), reply["meta_info"].(object)
+	entries := meta["output_token_logprobs"].([]any)
+	for from := 0; from < len(tokens); from += interval {
+		to := min(from+interval, len(tokens))
+		event := object{"weight_version": meta["weight_version"], "completion_tokens": to, "finish_reason": nil,
+			"output_token_logprobs": entries[:to]}
+		ids := tokens[:to]
+		if f.increments {
+			event["output_token_logprobs"] = entries[from:to]
+		}
+		if f.increments || f.idsAlone {
+			ids = tokens[from:to]
+		}
+		if to == len(tokens) {
+			event["finish_reason"] = object{"type": "length", "length": to}
+		}
+		out = append(out, object{"text": "", "output_ids": ids, "meta_info": event})
+	}
+	return out
 }
 
 // events cuts a reply into one event a token, as its kind of server does.
@@ -470,7 +505,7 @@ func (f *fake) sglang(body object, weights string) (any, error) {
 func (f *fake) tensorrt(body object) (any, error) {
 	for name := range body {
 		if !slices.Contains([]string{"model", "prompt", "logprobs", "max_tokens", "n", "seed", "temperature", "top_p",
-			"top_k", "min_p", "stop_token_ids", "include_stop_str_in_output", "ignore_eos", "detokenize",
+			"top_k", "min_p", "stream", "stop_token_ids", "include_stop_str_in_output", "ignore_eos", "detokenize",
 			"add_special_tokens"}, name) {
 			return nil, fmt.Errorf("%s: extra inputs are not permitted", name)
 		}

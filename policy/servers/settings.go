@@ -30,7 +30,7 @@ type Server struct {
 	Dtype       string  `json:"dtype" default:"float32" enum:"float32|bfloat16" quiet:"true" doc:"numbers of the weights that are written to folder; ropewalk reads the policy's own files"`
 	Parallel    int     `json:"parallel" default:"8" min:"1" max:"4096" doc:"responses that the server is asked for at once"`
 	Tokens      int     `json:"tokens" default:"0" min:"0" max:"1073741824" quiet:"true" doc:"tokens of the prompts and budgets of those responses together; 0 = as many as the KV cache holds, if the server says so"`
-	StreamFrom  int     `json:"stream_from" default:"0" min:"0" max:"1073741824" quiet:"true" doc:"budget in tokens from which a response of vllm and llama is streamed: if the server is lost, another one continues after the tokens that have come; 0 = 512"`
+	StreamFrom  int     `json:"stream_from" default:"0" min:"0" max:"1073741824" quiet:"true" doc:"budget in tokens from which a response of vllm, sglang, tensorrt and llama is streamed: if the server is lost, another one continues after the tokens that have come; 0 = 512"`
 	Seconds     float64 `json:"seconds" default:"600" above:"0" max:"86400" doc:"wall-clock time of one response, in seconds; a server that takes longer hangs"`
 	LoadSeconds float64 `json:"load_seconds" default:"600" above:"0" max:"86400" doc:"wall-clock time in which the server takes new weights, in seconds"`
 	Attempts    int     `json:"attempts" default:"5" min:"1" max:"100" doc:"requests for one response, on this server and others, and failures in a row after which the server gets no more requests"`

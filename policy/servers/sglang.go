@@ -60,6 +60,8 @@ type sglangReply struct {
 	IDs  []int32 `json:"output_ids"`
 	Meta struct {
 		Version string                `json:"weight_version"`
+		Finish  json.RawMessage       `json:"finish_reason"`
+		Count   int                   `json:"completion_tokens"` // so far, in a stream
 		Output  [][]json.RawMessage   `json:"output_token_logprobs"`
 		Input   [][]json.RawMessage   `json:"input_token_logprobs"`
 		Top     [][][]json.RawMessage `json:"output_top_logprobs"`
@@ -112,31 +114,52 @@ func (d *sglang) request(r row) map[string]any {
 }
 
 func (d *sglang) row(ctx context.Context, r row) (response, error) {
+	body := d.request(r)
+	if d.streams(r) {
+		return d.streamed(ctx, r, body)
+	}
 	var reply sglangReply
-	if err := d.generation(ctx, "generate", d.request(r), r.maxTokens, &reply); err != nil {
+	if err := d.generation(ctx, "generate", body, r.maxTokens, &reply); err != nil {
 		return response{}, err
 	}
 	if err := d.sameVersion(reply); err != nil {
 		return response{}, err
 	}
-	var out response
-	for i, e := range reply.Meta.Output {
-		v, id, err := d.entry(e)
-		if err != nil {
-			return out, err
-		}
-		if i < len(reply.IDs) && reply.IDs[i] != id {
-			return out, d.fault("its reply has the log-probability of token %d in the place of that of %d", id,
-				reply.IDs[i])
-		}
-		out.tokens, out.logProbs = append(out.tokens, id), append(out.logProbs, v)
+	out, err := d.entries(reply.Meta.Output)
+	if err != nil {
+		return out, err
+	}
+	if err := d.sameIDs(reply, out); err != nil {
+		return out, err
 	}
 	if reply.IDs != nil && len(reply.IDs) != len(out.tokens) { // some versions leave them out
 		return out, d.fault("its reply has %d tokens and %d log-probabilities", len(reply.IDs), len(out.tokens))
 	}
-	var err error
 	out.tops, err = d.tops(reply, r, len(out.tokens))
 	return out, err
+}
+
+// entries reads tokens with their log-probabilities.
+func (d *sglang) entries(list [][]json.RawMessage) (out response, err error) {
+	for _, e := range list {
+		v, id, err := d.entry(e)
+		if err != nil {
+			return out, err
+		}
+		out.tokens, out.logProbs = append(out.tokens, id), append(out.logProbs, v)
+	}
+	return out, nil
+}
+
+// sameIDs compares the ids that a reply lists with those of its log-probabilities.
+func (d *sglang) sameIDs(reply sglangReply, out response) error {
+	for i := range min(len(reply.IDs), len(out.tokens)) {
+		if reply.IDs[i] != out.tokens[i] {
+			return d.fault("its reply has the log-probability of token %d in the place of that of %d", out.tokens[i],
+				reply.IDs[i])
+		}
+	}
+	return nil
 }
 
 // sameVersion compares the version that a reply names with the one that was published, if it is known.

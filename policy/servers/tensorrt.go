@@ -53,10 +53,19 @@ func (d *tensorrt) request(r row) map[string]any {
 }
 
 func (d *tensorrt) row(ctx context.Context, r row) (response, error) {
+	body := d.request(r)
+	if d.streams(r) {
+		return d.streamed(ctx, r, body, d.part)
+	}
 	var reply completionReply
-	if err := d.generation(ctx, "v1/completions", d.request(r), r.maxTokens, &reply); err != nil {
+	if err := d.generation(ctx, "v1/completions", body, r.maxTokens, &reply); err != nil {
 		return response{}, err
 	}
+	return d.part(r, reply)
+}
+
+// part reads the tokens of a reply.
+func (d *tensorrt) part(_ row, reply completionReply) (response, error) {
 	c, err := d.only(reply)
 	if err != nil {
 		return response{}, err

@@ -2,7 +2,6 @@ package servers
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -123,40 +122,13 @@ func (d *vllm) row(ctx context.Context, r row) (response, error) {
 		body["cache_salt"] = d.digest
 	}
 	if d.streams(r) {
-		return d.streamed(ctx, r, body)
+		return d.streamed(ctx, r, body, d.part)
 	}
 	var reply completionReply
 	if err := d.generation(ctx, "v1/completions", body, r.maxTokens, &reply); err != nil {
 		return response{}, err
 	}
 	return d.part(r, reply)
-}
-
-// streamed reads a response as it grows: each event has some of its tokens.
-func (d *vllm) streamed(ctx context.Context, r row, body map[string]any) (out response, err error) {
-	body["stream"] = true
-	finished := false
-	err = d.stream(ctx, "v1/completions", body, r.maxTokens, func(data []byte) error {
-		var reply completionReply
-		if err := json.Unmarshal(data, &reply); err != nil {
-			return d.fault("its stream is not the JSON that was expected: %v", err)
-		}
-		part, err := d.part(r, reply)
-		if err != nil {
-			return err
-		}
-		if len(part.logProbs) != len(part.tokens) {
-			return d.fault("a part of its response has %d tokens and %d log-probabilities", len(part.tokens),
-				len(part.logProbs))
-		}
-		out = out.and(part)
-		finished = finished || reply.Choices[0].Finish != ""
-		return nil
-	})
-	if err == nil && !finished {
-		err = d.fault("its stream ends after %d tokens and does not say why", len(out.tokens))
-	}
-	return out, err
 }
 
 // part reads the tokens of a reply.
