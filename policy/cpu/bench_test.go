@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"syscall"
 	"testing"
@@ -153,5 +154,49 @@ func BenchmarkSharedPrompts(b *testing.B) {
 			}
 			report(b, len(rows)*(prompt+answer), since)
 		})
+	}
+}
+
+// BenchmarkDecode is a step of a batch that generates one token for each of a few rows, in the sizes of SmolLM2-135M. A
+// step reads all weights once; GB/s says how fast.
+func BenchmarkDecode(b *testing.B) {
+	s := sizes[len(sizes)-1].shape
+	e := benchEngine(b, s)
+	for _, rows := range []int{1, 2, 4, 8} {
+		b.Run(fmt.Sprint(rows), func(b *testing.B) {
+			batch, err := e.(policy.Batcher).Batch(b.Context(), policy.RolePolicy, policy.BatchOptions{Rows: rows})
+			require.NoError(b, err)
+			defer batch.Close()
+			steps := 0
+			for b.Loop() {
+				if steps == 0 {
+					b.StopTimer()
+					steps = decodeSteps
+					startRows(b, batch, s, rows, steps)
+					b.StartTimer()
+				}
+				_, err := batch.Step(b.Context())
+				require.NoError(b, err)
+				steps--
+			}
+			b.ReportMetric(float64(4*s.Params())*float64(b.N)/b.Elapsed().Seconds()*1e-9, "GB/s")
+		})
+	}
+}
+
+// decodeSteps is how many tokens a row generates before others take its place.
+const decodeSteps = 64
+
+// startRows adds rows to a batch in which none is left, and reads their prefixes, which gives them their first tokens.
+func startRows(b *testing.B, batch policy.Batch, s checkpoint.Shape, rows, steps int) {
+	for i := range rows {
+		_, err := batch.Add(b.Context(), policy.BatchRow{Prefix: randomSequences(uint64(i), s.Vocab, 64)[0],
+			Stream: uint64(i), MaxTokens: steps + 1, Temperature: 1})
+		require.NoError(b, err)
+	}
+	for sampled := 0; sampled < rows; {
+		events, err := batch.Step(b.Context())
+		require.NoError(b, err)
+		sampled = len(events)
 	}
 }

@@ -39,28 +39,28 @@ func (p region) head(h int, d dims) int { return p.base*d.K + h*p.room*d.D }
 func (c *cache[T]) store(p region, pos int, k, qkv []T, d dims) {
 	width := d.Q + 2*d.K
 	for t := range len(k) / d.K {
-		key, value := k[t*d.K:(t+1)*d.K], qkv[t*width+d.Q+d.K:(t+1)*width]
-		if c.panels {
-			c.storePanels(p, pos+t, key, value, d)
-			continue
+		for h := 0; h < d.K; h += d.D {
+			c.storeHead(p, pos+t, h/d.D, k[t*d.K+h:t*d.K+h+d.D], qkv[t*width+d.Q+d.K+h:], d)
 		}
-		at := (p.base + pos + t) * d.K
-		copy(c.k[at:], key)
-		copy(c.v[at:], value)
 	}
 }
 
-func (c *cache[T]) storePanels(p region, token int, key, value []T, d dims) {
-	for h := range d.K / d.D {
-		at := p.head(h, d)
-		block := c.k[at+token/cacheBlock*cacheBlock*d.D:]
-		block = block[token%cacheBlock : d.D*cacheBlock]
-		for i, x := range key[h*d.D : (h+1)*d.D] {
-			block[i*cacheBlock] = x
-		}
-		for i := 0; i < d.D; i += cacheBlock {
-			copy(c.v[at+i*p.room+token*cacheBlock:], value[h*d.D+i:h*d.D+i+cacheBlock])
-		}
+// storeHead puts one token's key and value of one head; both begin with that head.
+func (c *cache[T]) storeHead(p region, token, head int, key, value []T, d dims) {
+	if !c.panels {
+		at := (p.base+token)*d.K + head*d.D
+		copy(c.k[at:at+d.D], key)
+		copy(c.v[at:at+d.D], value)
+		return
+	}
+	at := p.head(head, d)
+	block := c.k[at+token/cacheBlock*cacheBlock*d.D:]
+	block = block[token%cacheBlock : d.D*cacheBlock]
+	for i, x := range key[:d.D] {
+		block[i*cacheBlock] = x
+	}
+	for i := 0; i < d.D; i += cacheBlock {
+		copy(c.v[at+i*p.room+token*cacheBlock:], value[i:i+cacheBlock])
 	}
 }
 
@@ -80,31 +80,35 @@ func (c *cache[T]) copyRegion(to, from region, n int, d dims) {
 	}
 }
 
-// attend is attention of one token's queries over the first n tokens of a region; queries that share a key head
-// go together.
+// attend is attention of one token's queries over the first n tokens of a region.
 func (c *cache[T]) attend(w *worker[T], out, q []T, at region, n int, d dims) {
+	for h := range d.K / d.D {
+		c.attendHead(w, out, q, at, n, h, d)
+	}
+}
+
+// attendHead is attend for the queries that share one key head, which go together.
+func (c *cache[T]) attendHead(w *worker[T], out, q []T, at region, n, h int, d dims) {
 	a := newAttention(w.mm, d, d.K)
 	width := roundUp(n)
 	p := sized(&w.s.p, a.shared*width)
-	for h := range d.K / d.D {
-		group := h * a.shared * d.D
-		if c.panels {
-			k := c.k[at.head(h, d):]
-			w.mm.(*ownMatmul[T]).panels(
-				a.shared, width, d.D, a.scale, q[group:], d.D, k, cacheBlock*d.D, false, p, width,
-			)
-		} else {
-			w.mm.gemm(false, true, a.shared, n, d.D, a.scale, q[group:], d.D, c.k[at.base*d.K+h*d.D:], d.K, 0, p, width)
-		}
-		for i := range a.shared {
-			softmaxRow(p[i*width:(i+1)*width], n)
-		}
-		if c.panels {
-			v := c.v[at.head(h, d):]
-			w.mm.(*ownMatmul[T]).panels(a.shared, d.D, n, 1, p, width, v, cacheBlock*at.room, false, out[group:], d.D)
-		} else {
-			w.mm.gemm(false, false, a.shared, d.D, n, 1, p, width, c.v[at.base*d.K+h*d.D:], d.K, 0, out[group:], d.D)
-		}
+	group := h * a.shared * d.D
+	if c.panels {
+		k := c.k[at.head(h, d):]
+		w.mm.(*ownMatmul[T]).panels(
+			a.shared, width, d.D, a.scale, q[group:], d.D, k, cacheBlock*d.D, false, p, width,
+		)
+	} else {
+		w.mm.gemm(false, true, a.shared, n, d.D, a.scale, q[group:], d.D, c.k[at.base*d.K+h*d.D:], d.K, 0, p, width)
+	}
+	for i := range a.shared {
+		softmaxRow(p[i*width:(i+1)*width], n)
+	}
+	if c.panels {
+		v := c.v[at.head(h, d):]
+		w.mm.(*ownMatmul[T]).panels(a.shared, d.D, n, 1, p, width, v, cacheBlock*at.room, false, out[group:], d.D)
+	} else {
+		w.mm.gemm(false, false, a.shared, d.D, n, 1, p, width, c.v[at.base*d.K+h*d.D:], d.K, 0, out[group:], d.D)
 	}
 }
 

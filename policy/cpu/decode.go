@@ -19,27 +19,47 @@ func (s *states[T]) reset(n int, d dims) {
 
 // step runs the last token of every live row through all layers.
 func (g *decoding[T]) step() error {
-	layers := g.r.model.shape.Layers
-	if !g.byColumns() {
-		return g.rows(func(l lot[T]) error {
-			g.embed(l)
-			for i := range layers {
-				g.normIn(l, i)
-				g.project(l, i)
-				g.attend(l, i)
-				g.mix(l, i)
-				g.normMid(l, i)
-				g.feed(l, i)
-				g.narrow(l, i)
-			}
-			return nil
-		})
+	run := g.byRowsStep
+	if g.byColumns() {
+		run = g.byColumnsStep
 	}
+	if err := run(); err != nil {
+		return err
+	}
+	for _, row := range g.live {
+		row.cached++
+	}
+	return nil
+}
+
+// byRowsStep is step with the rows divided among the parts.
+func (g *decoding[T]) byRowsStep() error {
+	return g.rows(func(l lot[T]) error {
+		g.embed(l)
+		for i := range g.r.model.shape.Layers {
+			g.normIn(l, i)
+			g.project(l, i)
+			for row := l.rows.lo; row < l.rows.hi; row++ {
+				for head := range g.keyHeads() {
+					g.attend(l.w, row, head, i)
+				}
+			}
+			g.mix(l, i)
+			g.normMid(l, i)
+			g.feed(l, i)
+			g.narrow(l, i)
+		}
+		return nil
+	})
+}
+
+// byColumnsStep is step with the columns divided among the parts.
+func (g *decoding[T]) byColumnsStep() error {
 	err := g.rows(func(l lot[T]) error {
 		g.embed(l)
 		return nil
 	})
-	for i := 0; i < layers && err == nil; i++ {
+	for i := 0; i < g.r.model.shape.Layers && err == nil; i++ {
 		err = g.layer(i)
 	}
 	return err
@@ -56,7 +76,7 @@ func (g *decoding[T]) layer(i int) error {
 	if err := phase(g.normIn, g.project); err != nil {
 		return err
 	}
-	if err := g.singly(func(l lot[T]) { g.attend(l, i) }); err != nil {
+	if err := g.heads(func(w *worker[T], row, head int) { g.attend(w, row, head, i) }); err != nil {
 		return err
 	}
 	if err := phase(nil, g.mix); err != nil {
@@ -95,20 +115,21 @@ func (g *decoding[T]) project(l lot[T], layer int) {
 	}
 }
 
-// attend adds the rows' keys and values to the cache and fills att. Parts divide the rows, not the columns.
-func (g *decoding[T]) attend(l lot[T], layer int) {
-	d, w, c := l.w.m.dims(), l.w, &g.caches[layer]
-	width := d.Q + 2*d.K
-	q, k := sized(&w.s.q, d.Q), sized(&w.s.k, d.K)
-	for i := l.rows.lo; i < l.rows.hi; i++ {
-		row, qkv := g.live[i], g.s.qkv[i*width:(i+1)*width]
-		w.rotateRow(q, k, qkv, layer, row.cached)
-		c.store(row.at, row.cached, k, qkv, d)
-		c.attend(w, g.s.att[i*d.Q:(i+1)*d.Q], q, row.at, row.cached+1, d)
-		if layer+1 == w.m.shape.Layers {
-			row.cached++
-		}
-	}
+// keyHeads is the number of key heads, each with the queries that share it.
+func (g *decoding[T]) keyHeads() int { return g.r.model.shape.KVHeads }
+
+// attend adds the key and the value of one head of a live row to the cache, and fills the part of att that belongs to
+// the queries that share this head. Parts divide rows and heads, not columns.
+func (g *decoding[T]) attend(w *worker[T], i, head, layer int) {
+	d, row, c := w.m.dims(), g.live[i], &g.caches[layer]
+	width, shared := d.Q+2*d.K, d.Q/d.K*d.D
+	qkv := g.s.qkv[i*width : (i+1)*width]
+	q, k := sized(&w.s.q, d.Q), sized(&w.s.k, d.D)
+	lw, eps := &w.m.w.layers[layer], w.m.shape.NormEps
+	w.m.rope.heads(q[head*shared:(head+1)*shared], qkv[head*shared:(head+1)*shared], lw.normQ, row.cached, eps)
+	w.m.rope.heads(k, qkv[d.Q+head*d.D:d.Q+(head+1)*d.D], lw.normK, row.cached, eps)
+	c.storeHead(row.at, row.cached, head, k, qkv[d.Q+d.K+head*d.D:], d)
+	c.attendHead(w, g.s.att[i*d.Q:(i+1)*d.Q], q, row.at, row.cached+1, head, d)
 }
 
 // mix adds the attention's output to the residual stream.

@@ -49,8 +49,8 @@ func (g *decoding[T]) rows(f func(l lot[T]) error) error {
 // Columns are counted in units. Each part first takes a run of units and then single units that are left, so that the
 // other parts do more when one is delayed.
 const (
-	unitsPerPart = 8
-	unitsAtOnce  = 6
+	unitsPerPart = 16
+	unitsAtOnce  = 12
 )
 
 // columns runs f on all live rows for lots of columns. Before its first lot each part runs ready, unless that is nil.
@@ -72,12 +72,13 @@ func (g *decoding[T]) columns(ready, f func(l lot[T])) error {
 	})
 }
 
-// singly runs f for every live row, with all columns. A part that has finished a row takes the next one.
-func (g *decoding[T]) singly(f func(l lot[T])) error {
+// heads runs f for every key head of every live row. A part that has finished one takes the next one.
+func (g *decoding[T]) heads(f func(w *worker[T], row, head int)) error {
+	heads := g.keyHeads()
 	g.taken.Store(0)
 	return g.team.run(func(part int) error {
-		for i := g.take(); i < len(g.live); i = g.take() {
-			f(lot[T]{w: g.r.workers[part], rows: interval{i, i + 1}, share: interval{0, 1}, units: 1})
+		for i := g.take(); i < len(g.live)*heads; i = g.take() {
+			f(g.r.workers[part], i/heads, i%heads)
 		}
 		return nil
 	})

@@ -56,6 +56,7 @@ type product struct {
 	ta    bool
 	c     []float32
 	ldc   int
+	far   bool // B is too large for a core's own cache
 }
 
 // interval is n rows or columns from one on.
@@ -67,7 +68,7 @@ func panels(n int) int { return (n + tileCols - 1) / tileCols }
 // block multiplies all rows of A by one packed block of B, whose panels begin step floats apart, into the first cols
 // columns of C.
 func (g *Matmul) block(p *product, b []float32, step int, k interval, cols int, add bool) {
-	if p.m <= 2 && !p.ta {
+	if p.m <= 2 && !p.ta && !p.far { // one panel after the other comes from memory faster than two at once
 		done := p.wide(b, step, k, cols, add)
 		if done == cols {
 			return
@@ -83,8 +84,8 @@ func (g *Matmul) block(p *product, b []float32, step int, k interval, cols int, 
 			panel, width := b[j/tileCols*step:], min(tileCols, cols-j)
 			rest := b[min(j/tileCols+1, panels(cols)-1)*step:]
 			for i, n := 0, 0; i < rows; n++ {
-				from, c, next := a.at(i), p.c[(row+i)*p.ldc+j:], ahead(panel, rest, n, k.n)
 				height := tileHeight(rows-i, p.ta)
+				from, c, next := a.at(i), p.c[(row+i)*p.ldc+j:], ahead(panel, rest, n, height == rows, k.n)
 				if width < tileCols {
 					g.edge(p, k.n, a, from, panel, c, height, width, next, add)
 				} else {
@@ -112,9 +113,10 @@ func (p *product) wide(b []float32, step int, k interval, cols int, add bool) in
 }
 
 // ahead is where the n-th tile of a panel is to fetch from: the first two tiles fetch a half each of the next panel,
-// further ones what is there already.
-func ahead(panel, next []float32, n, depth int) *float32 {
-	if n > 1 {
+// further ones what is there already. So does a single tile: it reads one panel after the other without a pause, which
+// the processor foresees by itself, and half a panel fetched ahead would get in its way.
+func ahead(panel, next []float32, n int, single bool, depth int) *float32 {
+	if n > 1 || single {
 		return &panel[0]
 	}
 	return &next[n*depth*tileCols/2]

@@ -8,6 +8,10 @@ type Packed struct {
 	data []float32
 }
 
+// farFloats is the size from which a matrix counts as far: 256 KiB. A model's other matrices take its place in a core's
+// own cache before it is read again.
+const farFloats = 1 << 16
+
 // PackedSize is the number of floats that a packed k×n matrix takes.
 func PackedSize(k, n int) int { return k * panels(n) * tileCols }
 
@@ -34,7 +38,7 @@ func (g *Matmul) GemmPacked(m int, a []float32, lda int, b Packed, from, to int,
 	check("A", false, m, b.k, lda, len(a))
 	check("C", false, m, to, ldc, len(c))
 	checkColumns(from, to, b.n)
-	p := product{m: m, alpha: 1, a: a, lda: lda, c: c[from:], ldc: ldc}
+	p := product{m: m, alpha: 1, a: a, lda: lda, c: c[from:], ldc: ldc, far: len(b.data) >= farFloats}
 	width := panels(b.n) * tileCols
 	for at := 0; at < b.k; at += blockK {
 		depth := min(blockK, b.k-at)
