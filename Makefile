@@ -206,10 +206,12 @@ bench-smollm2: build tools ## train the published model of recipes/smollm2.yaml 
 	@mkdir -p .ropewalk/bench
 	@go run ./internal/bench/smollm2 -out .ropewalk/bench/smollm2.json
 
-# llama-server is compiled once (minutes); the model must be there: `make models`.
-bench-serve: build ## compare `ropewalk serve` and the engine with llama.cpp's server at 1, 4 and 16 streams (minutes)
+# llama-server is compiled once (minutes); the model must be there: `make models`. vLLM is measured, too, where
+# tools/vllm.sh has installed it (about 6 GB).
+bench-serve: build ## compare `ropewalk serve` with llama.cpp's server and vLLM at 1, 4 and 16 streams (minutes)
 	@mkdir -p .ropewalk/bench
 	@go run ./internal/bench/serve -llama "$${ROPEWALK_LLAMA_SERVER:-$$(tools/llama-server.sh)}" \
+		-vllm "$${ROPEWALK_VLLM:-.tools/vllm/bin/vllm}" \
 		-out .ropewalk/bench/serve.json
 
 bench-fleet: build ## kill one of three servers and slow another in mid-rollout, next to a static split (minutes)

@@ -72,7 +72,7 @@ var ropewalk = dialect{
 	},
 	tokens: func(piece []byte) (int, error) {
 		var p struct {
-			Usage struct {
+			Usage struct { // null in vLLM's other pieces
 				Tokens int `json:"completion_tokens"`
 			} `json:"usage"`
 		}
@@ -96,6 +96,16 @@ var llama = dialect{
 			return 0, err
 		}
 		return p.Tokens, nil
+	},
+}
+
+// vllm is asked as ropewalk is, without seeds, each of which costs it a generator of its own.
+var vllm = dialect{
+	ready: ropewalk.ready, path: ropewalk.path, tokens: ropewalk.tokens,
+	body: func(prompt []int32, tokens int, seed uint64) map[string]any {
+		body := ropewalk.body(prompt, tokens, seed)
+		delete(body, "seed")
+		return body
 	},
 }
 

@@ -23,8 +23,8 @@ import (
 	"github.com/ropewalk/ropewalk/policy/tokenizer"
 )
 
-// startWithin is how long a server has to load its model.
-const startWithin = 2 * time.Minute
+// startWithin is how long a server has to load its model. vLLM compiles parts of it.
+const startWithin = 10 * time.Minute
 
 // model is what all sides serve.
 type model struct {
@@ -80,80 +80,99 @@ func words(folder string) ([][]int32, error) {
 }
 
 // places says where the programs are.
-type places struct{ binary, llama string }
+type places struct{ binary, llama, vllm string }
 
-// sides are what is compared.
-type sides struct {
-	all    []side // our server is the first
-	engine policy.Engine
+// contest is what is compared: sides that run at the same time and take turns.
+type contest struct {
+	m       model
+	w       load
+	at      places
+	threads int
+	streams int // at most
+	sides   []side
+	stops   []func()
 }
 
-// start starts the servers, and our engine in this process. stop ends them.
-func start(ctx context.Context, m model, w load, at places, threads, streams int) (_ sides, stop func(), err error) {
-	var stops []func()
-	stop = func() {
-		for _, f := range stops {
-			f()
-		}
+// stop ends the servers.
+func (c *contest) stop() {
+	for _, f := range c.stops {
+		f()
 	}
-	defer func() {
-		if err != nil {
-			stop()
-		}
-	}()
-	var s sides
-	server := func(name string, d dialect, arguments func(port int) []string) error {
-		url, end, err := serve(ctx, name, d.ready, arguments)
-		if err != nil {
-			return err
-		}
-		stops = append(stops, end)
-		s.all = append(s.all, w.server(name, url, d))
-		return nil
-	}
-	if err := server("ropewalk serve", ropewalk, func(port int) []string {
-		return []string{at.binary, "serve", m.folder, "--listen", fmt.Sprint("127.0.0.1:", port), "--threads",
-			strconv.Itoa(threads), "--rows", strconv.Itoa(streams), "--name", "model"}
-	}); err != nil {
-		return s, nil, err
-	}
-	context := strconv.Itoa(streams * (w.prompt + w.tokens + 16)) // of all slots together
-	for _, f := range []struct{ name, file string }{
-		{"llama-server, float32", m.f32}, {"llama-server, as published", m.file},
-	} {
-		if err := server(f.name, llama, func(port int) []string {
-			return []string{at.llama, "-m", f.file, "--host", "127.0.0.1", "--port", strconv.Itoa(port), "--threads",
-				strconv.Itoa(threads), "--parallel", strconv.Itoa(streams), "-c", context, "--log-disable"}
-		}); err != nil {
-			return s, nil, err
-		}
-	}
-	s.engine, err = cpu.Open(cpu.Options{Threads: threads})
+	c.stops = nil
+}
+
+// server starts a server and adds it to the sides.
+func (c *contest) server(ctx context.Context, name string, d dialect, variables []string,
+	arguments func(port string) []string) error {
+	url, end, err := serve(ctx, name, d.ready, variables, arguments)
 	if err != nil {
-		return s, nil, err
+		return err
 	}
-	stops = append(stops, func() { _ = s.engine.Close() }) // nothing is written
-	if err := s.engine.Load(ctx, policy.RolePolicy, m.folder, false); err != nil {
-		return s, nil, err
+	c.stops = append(c.stops, end)
+	c.sides = append(c.sides, c.w.server(name, url, d))
+	return nil
+}
+
+// ropewalk adds our server.
+func (c *contest) ropewalk(ctx context.Context) error {
+	return c.server(ctx, "ropewalk serve", ropewalk, nil, func(port string) []string {
+		return []string{c.at.binary, "serve", c.m.folder, "--listen", "127.0.0.1:" + port, "--threads",
+			strconv.Itoa(c.threads), "--rows", strconv.Itoa(c.streams), "--name", "model"}
+	})
+}
+
+// llama adds llama.cpp's server with a GGUF file.
+func (c *contest) llama(ctx context.Context, name, file string) error {
+	all := strconv.Itoa(c.streams * (c.w.prompt + c.w.tokens + 16)) // tokens of all slots together
+	return c.server(ctx, name, llama, nil, func(port string) []string {
+		return []string{c.at.llama, "-m", file, "--host", "127.0.0.1", "--port", port, "--threads",
+			strconv.Itoa(c.threads), "--parallel", strconv.Itoa(c.streams), "-c", all, "--log-disable"}
+	})
+}
+
+// vllmVariables keep vLLM on the processor and on this machine.
+var vllmVariables = []string{"VLLM_CPU_KVCACHE_SPACE=1", "VLLM_CPU_OMP_THREADS_BIND=nobind",
+	"VLLM_HOST_IP=127.0.0.1", "GLOO_SOCKET_IFNAME=lo", "VLLM_NO_USAGE_STATS=1", "DO_NOT_TRACK=1", "HF_HUB_OFFLINE=1",
+	"TRANSFORMERS_OFFLINE=1", "VLLM_LOGGING_LEVEL=ERROR"}
+
+// vllm adds vLLM with the same weights in float32.
+func (c *contest) vllm(ctx context.Context) error {
+	variables := append([]string{"OMP_NUM_THREADS=" + strconv.Itoa(c.threads)}, vllmVariables...)
+	return c.server(ctx, "vLLM, float32", vllm, variables, func(port string) []string {
+		return []string{c.at.vllm, "serve", c.m.folder, "--host", "127.0.0.1", "--port", port, "--dtype", "float32",
+			"--served-model-name", "model", "--generation-config", "vllm", "--max-num-seqs", strconv.Itoa(c.streams),
+			"--max-model-len", strconv.Itoa(c.w.prompt + c.w.tokens + 16)}
+	})
+}
+
+// engine adds our engine, in this process.
+func (c *contest) engine(ctx context.Context) (policy.Engine, error) {
+	e, err := cpu.Open(cpu.Options{Threads: c.threads})
+	if err != nil {
+		return nil, err
 	}
-	s.all = append(s.all, w.direct(s.engine))
-	return s, stop, nil
+	c.stops = append(c.stops, func() { _ = e.Close() }) // nothing is written
+	if err := e.Load(ctx, policy.RolePolicy, c.m.folder, false); err != nil {
+		return nil, err
+	}
+	c.sides = append(c.sides, c.w.direct(e))
+	return e, nil
 }
 
 // serve starts a server on a free port of this machine and waits until it is ready.
-func serve(ctx context.Context, name, ready string, arguments func(port int) []string) (url string, stop func(),
-	err error) {
+func serve(ctx context.Context, name, ready string, variables []string,
+	arguments func(port string) []string) (url string, stop func(), err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", nil, err
 	}
-	port := l.Addr().(*net.TCPAddr).Port
+	port := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 	if err := l.Close(); err != nil {
 		return "", nil, err
 	}
 	line := arguments(port)
 	cmd := exec.Command(line[0], line[1:]...)
-	cmd.Stderr = os.Stderr
+	cmd.Env, cmd.Stderr = append(os.Environ(), variables...), os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		return "", nil, fmt.Errorf("start %s: %w", name, err)
@@ -161,7 +180,7 @@ func serve(ctx context.Context, name, ready string, arguments func(port int) []s
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	stop = func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // it may have ended
-	url = fmt.Sprintf("http://127.0.0.1:%d", port)
+	url = "http://127.0.0.1:" + port
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
 	for {
