@@ -251,7 +251,7 @@ var levels = []Level{
 			{"internal/bench/rl", "measures the losses"},
 			{"internal/bench/rollout", "measures how well rollouts use the machine"},
 			{"internal/bench/sandbox", "measures the sandbox"},
-			{"internal/bench/serve", "compares our server with llama.cpp's"},
+			{"internal/bench/serve", "compares our server with llama.cpp's and vLLM's"},
 			{"internal/bench/simulate", "simulates the built-in workloads of rollouts"},
 			{"internal/bench/smollm2", "measures how a published model learns"},
 			{"internal/bench/soak", "keeps the sandbox under full load"},
