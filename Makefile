@@ -127,7 +127,7 @@ test-servers-llama:
 
 test-servers-vllm: ## generate with a real vLLM on the processor, and train through it
 	ROPEWALK_VLLM=$${ROPEWALK_VLLM:-$$(tools/vllm.sh)} ROPEWALK_REQUIRE_VLLM=1 \
-		go test -count 1 -timeout 60m -run 'TestRealVLLM|TestARunThroughARealVLLM' -v ./policy/servers ./activities
+		go test -count 1 -p 1 -timeout 60m -run 'TestRealVLLM|TestARunThroughARealVLLM' -v ./policy/servers ./activities
 
 # SkyRL is installed into .tools/worlds once (some 8 GB; it wants Python 3.12). With it this takes about five minutes of
 # two cores. ROPEWALK_PYTHON names a Python with torch and peft.

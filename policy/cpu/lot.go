@@ -49,8 +49,8 @@ func (g *decoding[T]) rows(f func(l lot[T]) error) error {
 // Columns are counted in units. Each part first takes a run of units and then single units that are left, so that the
 // other parts do more when one is delayed.
 const (
-	unitsPerPart = 16
-	unitsAtOnce  = 12
+	unitsPerPart = 8
+	unitsAtOnce  = 6
 )
 
 // columns runs f on all live rows for lots of columns. Before its first lot each part runs ready, unless that is nil.
