@@ -87,8 +87,13 @@ func TestGemm(t *testing.T) {
 // packed before.
 func TestElementsStandAlone(t *testing.T) {
 	requireAvailable(t)
+	for _, n := range []int{70, farFloats/300 + 20} {
+		elementsStandAlone(t, 23, n, 300)
+	}
+}
+
+func elementsStandAlone(t *testing.T, rows, n, k int) {
 	var g Matmul
-	const rows, n, k = 23, 70, 300
 	x, w := randoms(1, rows*k), randoms(2, n*k)
 	want := make([]float32, rows*n)
 	for i := range rows {
