@@ -32,7 +32,7 @@ fi
 least=$(sed -n 's/^# Wants Python 3\.\([0-9]*\)\.$/\1/p' "$pins")
 least=${least:-11}
 python=
-for candidate in python3 python3.{12,13,14}; do
+for candidate in python3 python3.{12,13,14} "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.{12,13,14}*/bin/python3; do
 	if "$candidate" -c "import ensurepip, sys, venv; sys.exit(sys.version_info < (3, $least))" 2>/dev/null; then
 		python=$candidate
 		break

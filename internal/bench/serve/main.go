@@ -3,8 +3,8 @@
 //
 // Glossary. A *stream* is a client that sends one request after the other. The *load* is the number of streams at once.
 // *Throughput* is how many tokens all streams receive in a second. The *first token* is the time from a request to the
-// first piece of its streamed answer. A *side* is a server, or our engine without one. *Reading* is how fast the threads
-// read memory one after the other, which bounds a single stream: each of its tokens takes all weights.
+// first piece of its streamed answer. A *side* is a server, or our engine without one. *Reading* is how fast the
+// threads read memory from its beginning to its end. It bounds a single stream: each of its tokens takes all weights.
 package main
 
 import (
@@ -58,8 +58,8 @@ func run(ctx context.Context, args []string) error {
 	out := flags.String("out", filepath.Join(".ropewalk", "bench", "serve.json"), "file of the JSON result")
 	binary := flags.String("binary", filepath.Join("bin", "ropewalk"), "the program")
 	llama := flags.String("llama", filepath.Join(".tools", "llama-server"), "llama.cpp's server")
-	vllm := flags.String("vllm", filepath.Join(".tools", "vllm", "bin", "vllm"), "vLLM for the processor; where there is "+
-		"none it is left out")
+	vllm := flags.String("vllm", filepath.Join(".tools", "vllm", "bin", "vllm"), "vLLM for the processor; where there "+
+		"is none it is left out")
 	model := flags.String("model", filepath.Join(".tools", "models", "smollm2-135m-instruct.gguf"), "the model's GGUF "+
 		"file; llama.cpp's server is measured with it, and with its weights in float32")
 	loads := flags.String("streams", "1,4,16", "numbers of streams")
