@@ -12,6 +12,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/enginepool"
 	"github.com/ropewalk/ropewalk/internal/judge"
 	"github.com/ropewalk/ropewalk/internal/metrics"
+	"github.com/ropewalk/ropewalk/internal/trace"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/servers"
 	"github.com/ropewalk/ropewalk/policy/tokenizer"
@@ -56,6 +57,7 @@ type Deps struct {
 	prepared recent[string, *prepared]
 	// stages counts executions of stages; nil: nothing is counted.
 	stages *metrics.Stages
+	tracer *trace.Tracer // nil: nothing is traced
 }
 
 // Options are a worker's resources and settings.
@@ -87,6 +89,7 @@ type Options struct {
 	// Stages and Engines count what this worker does; nil counts nothing.
 	Stages  *metrics.Stages
 	Engines *metrics.Engines
+	Tracer  *trace.Tracer // nil traces nothing
 }
 
 // New makes the shared state of the stages. The caller that opened the engines, the sandbox and the sessions closes
@@ -103,7 +106,7 @@ func New(o Options) (*Deps, error) {
 		engines: enginepool.New(enginepool.Options{Record: record, Trainer: o.Trainer, Sampler: o.Rollout,
 			Torch: o.Torch, Scratch: o.Scratch, Score: o.Score, Observer: o.Engines}),
 		scratch: o.Scratch, memory: o.Memory, Host: o.Host, modelFolder: o.Models, bucket: o.Bucket,
-		stages:   o.Stages,
+		stages: o.Stages, tracer: o.Tracer,
 		held:     newHeld(heldBytes),
 		ledgers:  recent[string, *ledger]{most: ledgersKept},
 		prepared: recent[string, *prepared]{most: preparedKept},

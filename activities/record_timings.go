@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -55,10 +56,26 @@ func (a RecordTimings) Execute(ctx context.Context, in api.RecordTimingsInput) (
 		if s.inputs, err = a.earlier(ctx, in); err != nil {
 			return err
 		}
-		return a.recordTimings(ctx, s, rows)
+		if err := a.recordTimings(ctx, s, rows); err != nil {
+			return err
+		}
+		a.traceStep(in)
+		return nil
 	})
 	out.Timing = timing
 	return out, err
+}
+
+// traceStep records the span of a whole step: from the first of its executions to the end of the last.
+func (a RecordTimings) traceStep(in api.RecordTimingsInput) {
+	if in.Part != "step" || in.Shard != nil || in.Step == api.InitStep || len(in.Timings) == 0 {
+		return
+	}
+	begin, end := in.Timings[0].Start, in.Timings[0].End
+	for _, t := range in.Timings {
+		begin, end = min(begin, t.Start), max(end, t.End)
+	}
+	a.tracer.Root(in.Run, in.Step, in.Gen, time.UnixMicro(begin), time.UnixMicro(end))
 }
 
 // earlier returns the timings manifests that a timings manifest names: those of its calls and shards, and those of

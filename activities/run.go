@@ -18,6 +18,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/logs"
 	"github.com/ropewalk/ropewalk/internal/refusal"
+	"github.com/ropewalk/ropewalk/internal/trace"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
@@ -67,16 +68,22 @@ func (d *Deps) tracked(ctx context.Context, at api.Scope, t *api.Timing,
 		defer heartbeats(ctx, p)()
 	}
 	ctx = logs.With(ctx, whereabouts(at, t)...)
-	if t.Stage != "" {
-		d.stages.Begin(t.Stage, t.Attempt)
-		slog.DebugContext(ctx, "stage begins")
+	if t.Stage == "" {
+		err = body(ctx, p)
+		t.End = time.Now().UnixMicro()
+		return ownLimit(ctx, classify(err))
 	}
+	d.stages.Begin(t.Stage, t.Attempt)
+	if at.Step != api.InitStep {
+		ctx = d.tracer.Step(ctx, at.Run, at.Step, at.Gen)
+	}
+	ctx, span := trace.Start(ctx, t.Stage, whereabouts(at, t)...)
+	ctx = logs.With(ctx, trace.IDs(ctx)...)
+	slog.DebugContext(ctx, "stage begins")
 	err = body(ctx, p)
 	t.End = time.Now().UnixMicro()
 	err = ownLimit(ctx, classify(err))
-	if t.Stage != "" {
-		d.tell(ctx, *t, err)
-	}
+	d.tell(ctx, *t, err, span)
 	return err
 }
 
@@ -104,17 +111,19 @@ func whereabouts(at api.Scope, t *api.Timing) []slog.Attr {
 	return out
 }
 
-// tell counts and logs the end of an execution.
-func (d *Deps) tell(ctx context.Context, t api.Timing, err error) {
+// tell counts and logs the end of an execution, and ends its span.
+func (d *Deps) tell(ctx context.Context, t api.Timing, err error, span *trace.Span) {
 	took := time.Duration(t.End-t.Start) * time.Microsecond
 	if err == nil {
 		d.stages.End(t, "")
+		span.End("", slog.Bool("adopted", t.Adopted), slog.Int64("rows", t.Rows), slog.Int64("tokens", t.Tokens))
 		slog.InfoContext(ctx, "stage done", "seconds", took.Seconds(), "adopted", t.Adopted, "rows", t.Rows, "tokens",
 			t.Tokens)
 		return
 	}
 	kind := failureKind(ctx, err)
 	d.stages.End(t, kind)
+	span.End(kind)
 	slog.WarnContext(ctx, "stage failed", "seconds", took.Seconds(), "kind", kind, "error", err)
 }
 

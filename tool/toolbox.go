@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ropewalk/ropewalk/internal/rescue"
+	"github.com/ropewalk/ropewalk/internal/trace"
 )
 
 // Toolbox holds the tools of an episode.
@@ -65,13 +67,26 @@ func (b Toolbox) RunEach(ctx context.Context, calls []Call, progress func(done i
 	group, ctx := errgroup.WithContext(ctx)
 	for i, t := range b {
 		if of := byTool[i]; len(of) > 0 {
-			group.Go(func() error { return runAll(ctx, t, calls, of, outcomes, count) })
+			group.Go(func() error {
+				ctx, span := trace.Start(ctx, "tool "+t.Spec().Name, slog.Int("calls", len(of)))
+				err := runAll(ctx, t, calls, of, outcomes, count)
+				span.End(broken(err))
+				return err
+			})
 		}
 	}
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
 	return outcomes, nil
+}
+
+// broken names the failure of a tool for a trace.
+func broken(err error) string {
+	if err != nil {
+		return "broken"
+	}
+	return ""
 }
 
 // runs returns the index of the tool that runs the calls of the named one; -1 if there is none of that name.

@@ -25,6 +25,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/metrics"
 	"github.com/ropewalk/ropewalk/internal/stack"
 	"github.com/ropewalk/ropewalk/internal/temporalconf"
+	"github.com/ropewalk/ropewalk/internal/trace"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/cpu"
 	"github.com/ropewalk/ropewalk/policy/servers"
@@ -100,6 +101,11 @@ func (o workerOptions) run(ctx context.Context, con *console) error {
 	if err != nil {
 		return err
 	}
+	tracer, err := trace.FromEnv("worker")
+	if err != nil {
+		return badinput.Of(err)
+	}
+	defer tracer.Close()
 	counts, stop, err := o.serve(con, "worker", code)
 	if err != nil {
 		return err
@@ -123,7 +129,7 @@ func (o workerOptions) run(ctx context.Context, con *console) error {
 	if err := o.nameHost(options.HostPort); err != nil {
 		return err
 	}
-	deps, devices, closeDeps, err := o.deps(ctx, objects, c, code, counts)
+	deps, devices, closeDeps, err := o.deps(ctx, objects, c, code, counts, tracer)
 	if err != nil {
 		return err
 	}
@@ -133,7 +139,7 @@ func (o workerOptions) run(ctx context.Context, con *console) error {
 
 // deps opens the engines and the sandbox, and counts the GPUs; the returned function closes them.
 func (o workerOptions) deps(ctx context.Context, objects store.Store, c client.Client, code string,
-	counts *metrics.Process) (_ *activities.Deps, devices int, _ func(), _ error) {
+	counts *metrics.Process, tracer *trace.Tracer) (_ *activities.Deps, devices int, _ func(), _ error) {
 	var opened []io.Closer
 	closeAll := func() {
 		for _, c := range opened {
@@ -196,7 +202,7 @@ func (o workerOptions) deps(ctx context.Context, objects store.Store, c client.C
 		CacheBytes: cacheBytes, Score: servers.ScoreWith(func() (policy.Engine, error) { return cpu.Open(engine) }),
 		Sandbox: once.New(counts.Sandbox(box.executor, box.tier)), Tier: box.tier,
 		Sessions: box.sessions, MostSessions: o.sessions,
-		Stages: counts.Stages(), Engines: counts.Engines(),
+		Stages: counts.Stages(), Engines: counts.Engines(), Tracer: tracer,
 	})
 	if err != nil {
 		return fail(err)

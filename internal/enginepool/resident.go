@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"sync"
 	"time"
 
 	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/internal/trace"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/schema"
@@ -76,13 +78,17 @@ func (r *Resident) Mark(role policy.Role, digest string, optimizer bool) {
 // Forget makes the next use of a role load its checkpoint again, because the resident model has changed or is unknown.
 func (r *Resident) Forget(role policy.Role) { delete(r.holds, role) }
 
-// works counts the time of one use of the engine, from now until the returned function is called.
-func (r *Resident) works(what string) func() {
+// works counts and traces one use of the engine, from now until the returned function is called.
+func (r *Resident) works(ctx context.Context, what string) func() {
+	_, span := trace.Start(ctx, "engine "+what)
 	if r.observer == nil {
-		return func() {}
+		return func() { span.End("") }
 	}
 	device, began := r.Describe().Device, time.Now()
-	return func() { r.observer.Works(device, what, time.Since(began)) }
+	return func() {
+		span.End("", slog.String("device", device))
+		r.observer.Works(device, what, time.Since(began))
+	}
 }
 
 // within runs fn with a version resident under a role. The caller holds the lock.

@@ -26,7 +26,7 @@ func (s *Sampler) Use(ctx context.Context, v Version, fn func(policy.Sampler) er
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer s.works("sample")()
+	defer s.works(ctx, "sample")()
 	return s.within(ctx, policy.RolePolicy, v, false, func() error { return fn(s.sampler) })
 }
 
@@ -58,7 +58,7 @@ func (t *Trainer) Use(ctx context.Context, role policy.Role, v Version, optimize
 	fn func(policy.Trainer) error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	defer t.works("train")()
+	defer t.works(ctx, "train")()
 	return t.Within(ctx, role, v, optimizer, fn)
 }
 
@@ -67,7 +67,7 @@ func (t *Trainer) UseReset(ctx context.Context, v Version, fn func(policy.Traine
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.Forget(policy.RolePolicy)
-	defer t.works("train")()
+	defer t.works(ctx, "train")()
 	return t.Within(ctx, policy.RolePolicy, v, false, fn)
 }
 
