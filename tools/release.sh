@@ -7,8 +7,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 [[ -z $(git status --porcelain) ]] || { echo "there are changes that are not committed" >&2; exit 1; }
 out=$PWD/.ropewalk/release
-version=$(git describe --tags --exact-match --match 'v[0-9]*' 2>/dev/null || git rev-parse --short=12 HEAD)
-SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+commit=$(git rev-parse HEAD) # what is committed meanwhile is not part of it
+version=$(git describe --tags --exact-match --match 'v[0-9]*' "$commit" 2>/dev/null || echo "${commit:0:12}")
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct "$commit")
 export SOURCE_DATE_EPOCH LC_ALL=C
 name=ropewalk-$version-linux-$(go env GOARCH)
 work=$(mktemp -d)
@@ -18,7 +19,7 @@ trap 'rm -rf "$work"' EXIT
 make_archive() {
 	local folder=$1
 	git clone -q --no-hardlinks . "$folder/src"
-	git -C "$folder/src" checkout -q --detach "$(git rev-parse HEAD)"
+	git -C "$folder/src" checkout -q --detach "$commit"
 	mkdir "$folder/$name"
 	(cd "$folder/src" && go build -trimpath -buildvcs=true -o "$folder/$name/ropewalk" ./cmd/ropewalk)
 	cp -r "$folder"/src/{LICENSE,README.md,CHANGELOG.md,SECURITY.md,DESIGN.md,docs,recipes,deploy,temporal.yaml} \
