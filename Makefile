@@ -16,7 +16,8 @@ RACE ?= ./gpu/device ./gpu/lease ./gpu/leased ./gpu/torch ./gpu/wire ./internal/
 
 .PHONY: audit bench-fleet bench-pipelined bench-trees bench-worlds build check-bytes fuzz sbom gpu-bundle run test \
 	parity humaneval test-hosts test-presets race lint bench soak clean help models tools lint-tools lint-lower \
-	test-alerts test-limits test-large test-worlds test-worlds-textworld test-worlds-thefuzz test-worlds-mcp \
+	test-alerts test-rollout-workers test-limits test-large test-worlds test-worlds-textworld test-worlds-thefuzz \
+	test-worlds-mcp \
 	test-worlds-mcp-npm test-worlds-reasoning test-worlds-openenv test-worlds-sokoban test-tokenizers \
 	test-serve test-servers test-servers-llama test-servers-vllm test-tinker \
 	containers test-containers test-deploy compose-up compose-down release
@@ -60,6 +61,13 @@ test-hosts: tools ## train a model that lies on two hosts, and lose hosts during
 test-alerts: tools ## have a real Prometheus and Alertmanager watch a real run, and inject faults
 	ROPEWALK_REQUIRE_SERVERS=1 ROPEWALK_REQUIRE_PROMETHEUS=1 ROPEWALK_TEST_ALERTS=1 \
 		go test -count 1 -timeout 30m -run 'TestMonitoringFiles|TestAlerts' -v ./test/e2e
+
+# WORKERS and MINUTES choose: 3 and 0 are the short form, which make test runs.
+WORKERS ?= 6
+MINUTES ?= 10
+test-rollout-workers: tools ## kill rollout workers behind a bad network, and compare the weights (ten minutes)
+	ROPEWALK_FAR_WORKERS=$(WORKERS) ROPEWALK_FAR_MINUTES=$(MINUTES) \
+		go test -count 1 -timeout 60m -run TestRolloutWorkersVanish -v ./test/e2e
 
 # This takes tens of minutes on two cores.
 test-limits: tools ## hold a step of 256 shards and 50 turns against the limits of a real Temporal server

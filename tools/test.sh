@@ -7,7 +7,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-apart='Existing|OldRecord|FaultsOf|StagesThatBreak|Away|RecordAlone|Missing|UpEnds|SandboxNodes|ReplayBuffer|Alerts|NoSecret|Traces'
+apart='Existing|OldRecord|FaultsOf|StagesThatBreak|Away|RecordAlone|Missing|UpEnds|SandboxNodes|RolloutWorkers|ReplayBuffer|Alerts|NoSecret|Traces'
 breaks='Kill|Park|Damage|Skipped|Retry|Pause|Interrupt|Forward|Sampling|Replay'
 shared=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$shared"' EXIT
