@@ -71,6 +71,7 @@ func (a GenerateRollouts) generate(ctx context.Context, w *draft, in api.Generat
 		return nil, nil, err
 	}
 	err = sampler.Use(ctx, version(in.Policy), func(s policy.Sampler) (err error) {
+		defer w.progress.samples(s)()
 		all, wrote, err = loop.Round(ctx, s, in.Policy.Digest, all)
 		return err
 	})

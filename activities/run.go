@@ -32,6 +32,22 @@ const beat = 2 * time.Second
 type progress struct {
 	done, total atomic.Int64
 	use         atomic.Pointer[func() *api.DeviceUse] // how the engine uses its devices; nil: no measurement
+	capacity    atomic.Pointer[func() api.Capacity]   // of the sampler that generates; nil: none does
+}
+
+// samples has heartbeats report the capacity of a sampler until the returned function is called.
+func (p *progress) samples(s policy.Sampler) (stop func()) {
+	engine := s.Describe().Device
+	capacity := func() api.Capacity {
+		out := api.Capacity{Engine: engine}
+		if sized, ok := s.(policy.Sized); ok {
+			room := sized.Room()
+			out.Rows, out.Tokens = room.Rows, room.Tokens
+		}
+		return out
+	}
+	p.capacity.Store(&capacity)
+	return func() { p.capacity.Store(nil) }
 }
 
 // details are the details of a heartbeat.
@@ -39,6 +55,9 @@ func (p *progress) details() []any {
 	out := []any{p.done.Load(), p.total.Load()}
 	if use := p.use.Load(); use != nil {
 		out = append(out, (*use)())
+	}
+	if capacity := p.capacity.Load(); capacity != nil {
+		out = append(out, (*capacity)())
 	}
 	return out
 }

@@ -33,6 +33,12 @@ type Sampler interface {
 	Close() error
 }
 
+// Room is what a sampler has room for at once: rows, and tokens of prefixes and responses. 0 = no limit is known.
+type Room struct{ Rows, Tokens int }
+
+// Sized is a sampler that knows its room, which changes as servers are lost and come back.
+type Sized interface{ Room() Room }
+
 // Finish says why a generated row ended.
 type Finish string
 

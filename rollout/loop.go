@@ -232,41 +232,6 @@ func (l *Loop) Absorb(episodes []*Episode, rows []int, g policy.Generated, versi
 	return nil
 }
 
-// checkResponses checks that there are n responses and that each has at least one token, with outputs for every token.
-// Log-probabilities and entropies that the sampler does not give are nil.
-func (l *Loop) checkResponses(g policy.Generated, n int) error {
-	whole := func(values [][]float32) bool { return values == nil || len(values) == n }
-	if len(g.Tokens) != n || !whole(g.LogProbs) || !whole(g.Entropies) || len(g.Finish) != n ||
-		l.settings.Tree != nil && len(g.Top) != n {
-		return fmt.Errorf("absorb %d responses: got %d", n, len(g.Tokens))
-	}
-	for j, ids := range g.Tokens {
-		logProbs, entropies := valuesOf(g.LogProbs, j), valuesOf(g.Entropies, j)
-		if len(ids) == 0 || logProbs != nil && len(logProbs) != len(ids) ||
-			entropies != nil && len(entropies) != len(ids) {
-			return fmt.Errorf("absorb response %d: %d tokens, %d log-probabilities, %d entropies",
-				j, len(ids), len(logProbs), len(entropies))
-		}
-		if err := l.tok.Check(ids); err != nil {
-			return fmt.Errorf("absorb response %d: %w", j, err)
-		}
-		if l.settings.Tree != nil {
-			if err := l.checkTop(g.Top[j], len(ids)); err != nil {
-				return fmt.Errorf("absorb response %d: %w", j, err)
-			}
-		}
-	}
-	return nil
-}
-
-// valuesOf returns a row's values; nil if the sampler gives none.
-func valuesOf(values [][]float32, row int) []float32 {
-	if values == nil {
-		return nil
-	}
-	return values[row]
-}
-
 // absorb appends one turn with the given response and decides whether the episode continues.
 func (l *Loop) absorb(e *Episode, t Turn) {
 	t.Context, t.Observation = e.Context, e.Observation

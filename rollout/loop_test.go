@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/env"
 	"github.com/ropewalk/ropewalk/env/calc"
@@ -177,6 +178,30 @@ func TestAbsorbRefusesWhatDoesNotFit(t *testing.T) {
 	feed(t, l, e, protocol.CallResponse("print(1)"), policy.FinishStop)
 	if err := l.AbsorbOutcomes([]*Episode{e}, nil); err == nil {
 		t.Error("a missing tool result was accepted")
+	}
+}
+
+// A prompt that leaves no room for a token ends its episode before a turn, and the engine is not asked about it.
+func TestAPromptLongerThanTheContext(t *testing.T) {
+	short := settings
+	short.MaxTokens = 400
+	l := newLoop(t, short, 7)
+	rows := prompts(l, 3)
+	task := calc.Training(1, 4, 1, calc.EqualShares(2, 3, 4))
+	task.Text = strings.Repeat("one more word ", 100)
+	var err error
+	rows[1], err = l.PromptRow(t.Context(), 4, 1, task)
+	require.NoError(t, err)
+	episodes, err := l.Episodes(rows, 2, Rows{})
+	require.NoError(t, err)
+	require.NoError(t, l.Respond(t.Context(), &babbler{tok: l.tok}, "v", episodes))
+	for i, e := range episodes {
+		if i/2 == 1 {
+			require.Equal(t, FinishLength, e.Finish)
+			require.Empty(t, e.Turns)
+			continue
+		}
+		require.Len(t, e.Turns, 1)
 	}
 }
 

@@ -105,11 +105,12 @@ func (r *responder) halve(ctx context.Context, from, to int, err error) error {
 
 // try asks for the responses of the rows [from, to). It changes out only if all of them are complete.
 func (r *responder) try(ctx context.Context, from, to int) error {
-	got, err := generate(ctx, r.sampler, part(r.request, from, to))
+	request := part(r.request, from, to)
+	got, err := generate(ctx, r.sampler, request)
 	if err != nil {
 		return err
 	}
-	if err := r.loop.checkResponses(got, to-from); err != nil {
+	if err := r.loop.checkAnswers(request, got); err != nil {
 		return err
 	}
 	copy(r.out.Tokens[from:to], got.Tokens)
@@ -167,7 +168,7 @@ func (r *responder) works(ctx context.Context, episodes []*Episode, fault int) b
 		probe := r.request
 		probe.Prefixes, probe.Streams, probe.MaxTokens = [][]int32{e.Turns[0].Context}, []uint64{1}, []int{1}
 		got, err := generate(ctx, r.sampler, probe)
-		return err == nil && r.loop.checkResponses(got, 1) == nil
+		return err == nil && r.loop.checkAnswers(probe, got) == nil
 	}
 	return false
 }

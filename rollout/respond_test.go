@@ -139,27 +139,52 @@ func TestRespond(t *testing.T) {
 // garbler is an engine that returns an invalid response for the row of one stream.
 type garbler struct {
 	*babbler
-	stream uint64
-	ids    []int32
+	stream  uint64
+	garbage policy.Generated // of one row; numbers that are nil are 0, and it ends at its budget
 }
 
 func (g *garbler) Generate(ctx context.Context, req policy.GenerateRequest) (policy.Generated, error) {
 	out, err := g.babbler.Generate(ctx, req)
 	if i := slices.Index(req.Streams, g.stream); i >= 0 {
-		out.Tokens[i], out.LogProbs[i], out.Entropies[i] = g.ids, make([]float32, len(g.ids)),
-			make([]float32, len(g.ids))
+		n := len(g.garbage.Tokens[0])
+		out.Tokens[i], out.LogProbs[i], out.Entropies[i] = g.garbage.Tokens[0], make([]float32, n), make([]float32, n)
+		out.Finish[i] = policy.FinishLength
+		if g.garbage.LogProbs != nil {
+			out.LogProbs[i] = g.garbage.LogProbs[0]
+		}
+		if g.garbage.Entropies != nil {
+			out.Entropies[i] = g.garbage.Entropies[0]
+		}
+		if g.garbage.Finish != nil {
+			out.Finish[i] = g.garbage.Finish[0]
+		}
 	}
 	return out, err
 }
 
 func TestAResponseThatIsNoneExcludesItsRow(t *testing.T) {
-	for _, ids := range [][]int32{{}, {99999}} {
+	l := newLoop(t, settings, 11)
+	stop, _ := l.tok.ID("<|im_end|>")
+	nan, inf := float32(math.NaN()), float32(math.Inf(-1))
+	for says, garbage := range map[string]policy.Generated{
+		"0 tokens":                               {Tokens: [][]int32{{}}},
+		"token id":                               {Tokens: [][]int32{{99999}}},
+		"100 tokens, its budget":                 {Tokens: [][]int32{make([]int32, 100)}},
+		"2 tokens after its end":                 {Tokens: [][]int32{{5, stop, 7, 8}}},
+		`it ends with "stop"`:                    {Tokens: [][]int32{{5}}, Finish: []policy.Finish{policy.FinishStop}},
+		`it ends with "tired"`:                   {Tokens: [][]int32{{5}}, Finish: []policy.Finish{"tired"}},
+		"the log-probability of token 1 is NaN":  {Tokens: [][]int32{{5, 6}}, LogProbs: [][]float32{{-1, nan}}},
+		"the log-probability of token 0 is -Inf": {Tokens: [][]int32{{5}}, LogProbs: [][]float32{{inf}}},
+		"the log-probability of token 0 is 0.5":  {Tokens: [][]int32{{5}}, LogProbs: [][]float32{{0.5}}},
+		"the entropy of token 0 is NaN":          {Tokens: [][]int32{{5}}, Entropies: [][]float32{{nan}}},
+	} {
 		l := newLoop(t, settings, 11)
 		episodes, streams := fresh(t, l, 2)
-		require.NoError(t, l.Respond(t.Context(), &garbler{&babbler{tok: l.tok}, streams[3], ids}, "v", episodes))
+		require.NoError(t, l.Respond(t.Context(), &garbler{&babbler{tok: l.tok}, streams[3], garbage}, "v", episodes))
 		for i, e := range episodes {
 			require.Equal(t, i == 3, e.Excluded != "", e.Excluded)
 		}
+		require.Contains(t, episodes[3].Excluded, says)
 	}
 }
 

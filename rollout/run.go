@@ -67,6 +67,9 @@ func (l *Loop) advance(ctx context.Context, sampler policy.Sampler, tools Tools,
 		if err != nil {
 			return fmt.Errorf("generate responses of %s and %d more: %w", batch[rows[0]].TrajectoryID, len(rows)-1, err)
 		}
+		if err := l.checkAnswers(req, generated); err != nil {
+			return err
+		}
 		if err := l.Absorb(batch, rows, generated, version); err != nil {
 			return err
 		}

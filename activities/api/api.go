@@ -128,6 +128,13 @@ type Timing struct {
 	Device *DeviceUse `json:"device,omitempty"`
 }
 
+// Capacity is what generates for a rollout, and what it has room for at once.
+type Capacity struct {
+	Engine string `json:"engine"`           // as the engine describes its device
+	Rows   int    `json:"rows,omitempty"`   // responses; 0 = no limit is known
+	Tokens int    `json:"tokens,omitempty"` // of the KV cache; 0 = no limit is known
+}
+
 // DeviceUse is how a stage used its engine's devices.
 type DeviceUse struct {
 	// PeakBytes is the most memory held on one device; 0 if the device has no memory of its own.

@@ -44,11 +44,41 @@ func published0(t testing.TB, dir string) string {
 	return writeModel(t, files, c.Shape.Vocab, c.Shape.EOS[0], 77)
 }
 
+// TestAFullCacheMakesResponsesWait: where the keys and values of only one response have room, all others wait in the
+// server, and get the same tokens.
+func TestAFullCacheMakesResponsesWait(t *testing.T) {
+	dir := own(t)
+	req := policy.GenerateRequest{Role: policy.RolePolicy, Temperature: 1}
+	for i := range 12 {
+		prefix := make([]int32, 20+i)
+		for k := range prefix {
+			prefix[k] = int32(7*i + 3*k)
+		}
+		req.Prefixes, req.Streams = append(req.Prefixes, prefix), append(req.Streams, uint64(i))
+		req.MaxTokens = append(req.MaxTokens, 60)
+	}
+	var want policy.Generated
+	for _, tokens := range []int{1 << 12, 96} {
+		f := start(t, dir, func(o *serve.Options) { o.AllowLoad, o.Rows, o.Tokens = true, 32, tokens })
+		s := samplerOf(t, f)
+		require.Equal(t, tokens, f.server.Usage().Tokens)
+		require.NoError(t, s.Load(t.Context(), policy.RolePolicy, dir, false))
+		got, err := s.Generate(t.Context(), req)
+		require.NoError(t, err)
+		if want.Tokens != nil {
+			require.Equal(t, want, got)
+		}
+		want = got
+	}
+}
+
+// samplerOf asks the server for all responses at once, whatever it says about its room.
 func samplerOf(t testing.TB, f *fixture) policy.Sampler {
 	t.Helper()
 	s, err := servers.Open(t.Context(), servers.Options{
-		Servers: []servers.Server{{Kind: servers.KindRopewalk, URL: f.http.URL, Folder: t.TempDir(), Parallel: 64}},
-		Score:   servers.ScoreWith(func() (policy.Engine, error) { return cpu.Open(cpu.Options{Threads: 2}) }),
+		Servers: []servers.Server{{Kind: servers.KindRopewalk, URL: f.http.URL, Folder: t.TempDir(), Parallel: 64,
+			Tokens: 1 << 20}},
+		Score: servers.ScoreWith(func() (policy.Engine, error) { return cpu.Open(cpu.Options{Threads: 2}) }),
 	})
 	require.NoError(t, err)
 	return s

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/rl/scheduler"
 )
 
@@ -80,6 +81,9 @@ func (d *dispatcher) init(servers []*server) error {
 	return err
 }
 
+// unlimited is the capacity of a server whose KV cache is not known.
+const unlimited = math.MaxInt32
+
 // engine describes a server to the scheduler.
 func (v *server) engine() scheduler.Engine {
 	e := scheduler.Engine{Capacity: v.Tokens, Rows: v.Parallel, Longest: v.known.Positions}
@@ -87,7 +91,7 @@ func (v *server) engine() scheduler.Engine {
 		e.Capacity = v.known.Tokens
 	}
 	if e.Capacity == 0 {
-		e.Capacity = math.MaxInt32
+		e.Capacity = unlimited
 	}
 	if v.known.Rows > 0 {
 		e.Rows = min(e.Rows, v.known.Rows)
@@ -334,6 +338,25 @@ func (d *dispatcher) any() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.ContainsFunc(d.servers, func(v *server) bool { return v.load.up })
+}
+
+// Room is that of the servers in use, together.
+func (s *Sampler) Room() (room policy.Room) {
+	s.dispatch.mu.Lock()
+	defer s.dispatch.mu.Unlock()
+	limited := true
+	for _, v := range s.servers {
+		if v.load.up {
+			e := v.engine()
+			room.Rows += e.Rows
+			room.Tokens += e.Capacity
+			limited = limited && e.Capacity < unlimited
+		}
+	}
+	if !limited {
+		room.Tokens = 0
+	}
+	return room
 }
 
 // Stats counts what the scheduler has decided since the sampler was opened.

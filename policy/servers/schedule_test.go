@@ -90,6 +90,7 @@ func TestCapacityInTokens(t *testing.T) {
 	s := open(t, settings)
 	require.NoError(t, s.Load(t.Context(), policy.RolePolicy, policyDir(t, 1), false))
 	require.Equal(t, 30, s.Facts()[0].Tokens)
+	require.Equal(t, policy.Room{Rows: 50, Tokens: 30}, s.Room())
 	a.most.Store(0)
 	_, err := s.Generate(t.Context(), rows(40, 4))
 	require.NoError(t, err)

@@ -29,7 +29,7 @@ const (
 // hasty is a hostile server with little time for its answers.
 func hasty(mode string, more ...string) mcp.Server {
 	s := server(mode, more...)
-	if strings.HasPrefix(mode, "hang") || mode == "deaf" {
+	if strings.HasPrefix(mode, "hang") || mode == "deaf" || mode == "late" {
 		s.Seconds = 3
 	}
 	return s
@@ -119,6 +119,21 @@ func TestCallsThatBreak(t *testing.T) {
 				require.NotErrorIs(t, err, tool.ErrNotRun, "it may have run")
 			})
 		})
+	}
+}
+
+// An answer that comes after the deadline of its call is no one's answer: the next attempt gets its own.
+func TestALateAnswerIsNotTaken(t *testing.T) {
+	p := newPool(t)
+	s := pinned(t, p, hasty("late", "CHANGED="+filepath.Join(t.TempDir(), "asked")))
+	poke := opened(t, p, s, "count_poke")
+	_, err := one(t, poke, call(0, 0, "count_poke", `{}`))
+	require.ErrorIs(t, err, mcp.ErrHung)
+	for range 2 { // before and after the late answer
+		got, err := one(t, poke, call(0, 0, "count_poke", `{}`))
+		require.NoError(t, err)
+		require.Equal(t, "poked 1 times", got.Stdout)
+		time.Sleep(1500 * time.Millisecond)
 	}
 }
 

@@ -127,6 +127,14 @@ func (h *hostile) call(r request) error {
 			return err
 		}
 		select {}
+	case "late": // its first answer comes when no one waits for it any more
+		if _, err := os.Stat(os.Getenv("CHANGED")); err != nil {
+			if err := os.WriteFile(os.Getenv("CHANGED"), nil, 0o600); err != nil {
+				return err
+			}
+			time.Sleep(4 * time.Second)
+			return answer("poked long ago")
+		}
 	case "deaf": // neither reads nor ends when its input is closed
 		time.Sleep(time.Hour)
 	case "die":
