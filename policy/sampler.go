@@ -37,7 +37,10 @@ type Sampler interface {
 type Room struct{ Rows, Tokens int }
 
 // Sized is a sampler that knows its room, which changes as servers are lost and come back.
-type Sized interface{ Room() Room }
+type Sized interface {
+	// Room returns the room at the moment.
+	Room() Room
+}
 
 // Finish says why a generated row ended.
 type Finish string

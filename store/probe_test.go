@@ -45,6 +45,10 @@ func TestProbe(t *testing.T) {
 			}
 			return err
 		}, store.ErrUnconditional, "replaced the winner's"},
+		{"loses the winner's reply", func(ctx context.Context, s *mem.Store, key string, data []byte) error {
+			_ = s.PutIfAbsent(ctx, key, data)
+			return store.ErrExists
+		}, nil, ""},
 		{"breaks", func(context.Context, *mem.Store, string, []byte) error { return full }, full, "probe the store"},
 	}
 	for _, test := range tests {

@@ -111,14 +111,16 @@ func (o workerOptions) run(ctx context.Context, con *console) error {
 		return err
 	}
 	defer stop()
-	objects, err := openStore(ctx, counts.Requests())
-	if err != nil {
-		return err
-	}
-	if err := store.Probe(ctx, objects); err != nil {
-		return err
-	}
-	if err := commit.PutSpecification(ctx, objects); err != nil {
+	var objects store.Store
+	if err := persist(ctx, func() (err error) {
+		if objects, err = openStore(ctx, counts.Requests()); err != nil {
+			return err
+		}
+		if err := store.Probe(ctx, objects); err != nil {
+			return err
+		}
+		return commit.PutSpecification(ctx, objects)
+	}); err != nil {
 		return err
 	}
 	c, options, err := connectTemporal(ctx, conf, counts)

@@ -3,12 +3,14 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
 	"time"
 
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
 	sdklog "go.temporal.io/sdk/log"
@@ -40,6 +42,28 @@ func (o workerOptions) checkQueues(conf temporalconf.Config) error {
 	return nil
 }
 
+// startPauses are the pauses after which a worker that starts asks a server once more: a connection may break in the
+// middle of a question.
+var startPauses = []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}
+
+// persist asks a server that could not be reached again.
+func persist(ctx context.Context, ask func() error) error {
+	for _, pause := range startPauses {
+		err := ask()
+		var away *serviceerror.Unavailable
+		if !errors.Is(err, store.ErrUnreachable) && !errors.As(err, &away) {
+			return err
+		}
+		slog.Warn("a server cannot be reached, which may pass", "error", err, "again_in", pause)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return err
+		}
+	}
+	return ask()
+}
+
 // connectTemporal connects to the Temporal server that the environment names and checks that it has the namespace.
 func connectTemporal(ctx context.Context, conf temporalconf.Config, counts *metrics.Process) (client.Client,
 	client.Options, error) {
@@ -48,8 +72,11 @@ func connectTemporal(ctx context.Context, conf temporalconf.Config, counts *metr
 		return nil, options, err
 	}
 	options.MetricsHandler = counts.Temporal()
-	c, err := client.DialContext(ctx, options)
-	if err != nil {
+	var c client.Client
+	if err := persist(ctx, func() (err error) {
+		c, err = client.DialContext(ctx, options)
+		return err
+	}); err != nil {
 		return nil, options, stack.Unanswered(ctx, options.HostPort, err)
 	}
 	if err := stack.CheckNamespace(ctx, c, options, conf); err != nil {

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"fmt"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/serviceerror"
 
 	"github.com/ropewalk/ropewalk/internal/temporalconf"
+	"github.com/ropewalk/ropewalk/store"
 )
 
 // A worker that cannot begin says what is missing and how to get it.
@@ -34,5 +38,29 @@ func TestWorkerNamespace(t *testing.T) {
 		options, err := temporalOptions(conf)
 		require.NoError(t, err)
 		require.Equal(t, c.want, options.Namespace)
+	}
+}
+
+// A worker that starts asks a server again whose connection breaks, and gives up in the end; other errors end it at
+// once.
+func TestWorkersPersist(t *testing.T) {
+	pauses := startPauses
+	startPauses = []time.Duration{0, 0}
+	t.Cleanup(func() { startPauses = pauses })
+	away := fmt.Errorf("put: %w", store.ErrUnreachable)
+	for _, c := range []struct {
+		errs  []error
+		asked int
+		want  error
+	}{
+		{[]error{nil}, 1, nil},
+		{[]error{away, serviceerror.NewUnavailable("broken"), nil}, 3, nil},
+		{[]error{away, away, away, nil}, 3, store.ErrUnreachable},
+		{[]error{store.ErrNoBucket, nil}, 1, store.ErrNoBucket},
+	} {
+		asked := 0
+		err := persist(t.Context(), func() error { asked++; return c.errs[asked-1] })
+		require.ErrorIs(t, err, c.want)
+		require.Equal(t, c.asked, asked)
 	}
 }

@@ -35,6 +35,7 @@ func (f *farWorkers) join(t *testing.T) {
 // kill kills a worker without notice, and another one joins.
 func (f *farWorkers) kill(t *testing.T, pid int) {
 	t.Helper()
+	require.True(t, f.running[pid].running(), "it ended by itself: %s", f.running[pid].err.String())
 	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 	<-f.running[pid].ended
 	delete(f.running, pid)
@@ -79,7 +80,8 @@ func TestRolloutWorkersVanish(t *testing.T) {
 	rng := rand.New(rand.NewPCG(19, 5))
 	d := &distance{late: 20 * time.Millisecond, lasts: 15 * time.Second, rng: rand.New(rand.NewPCG(19, 6))}
 	rest := h.startWorker(t, "--queues", "cpu,gpu")
-	far := &farWorkers{h: h.with(d.between(t, strings.Fields(h.run(t, "env").ok(t).out))...), running: map[int]*command{}}
+	servers := strings.Fields(h.run(t, "env").ok(t).out)
+	far := &farWorkers{h: h.with(d.between(t, servers)...), running: map[int]*command{}}
 	for range number(t, "ROPEWALK_FAR_WORKERS", 3) {
 		far.join(t)
 	}
