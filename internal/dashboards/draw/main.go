@@ -117,7 +117,7 @@ func (p prometheus) newestRun(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if len(all) == 0 {
-		return "", errors.New("Prometheus knows no open run; name one that has ended with -run")
+		return "", errors.New("no open run is known to Prometheus; name one that has ended with -run")
 	}
 	return all[0].Metric["run"], nil
 }
