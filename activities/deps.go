@@ -100,11 +100,15 @@ func New(o Options) (*Deps, error) {
 		return nil, err
 	}
 	record := commit.New(o.Store).WithCache(commit.NewCache(o.CacheBytes))
+	var observer enginepool.Observer
+	if o.Engines != nil { // an interface with a nil pointer in it is not nil
+		observer = o.Engines
+	}
 	d := &Deps{
 		records: records{o.Store, record}, resolver: newResolver(record), Code: o.Code, tokens: tokens,
 		execution: execution{Sandbox: o.Sandbox, Tier: o.Tier, sessions: o.Sessions},
 		engines: enginepool.New(enginepool.Options{Record: record, Trainer: o.Trainer, Sampler: o.Rollout,
-			Torch: o.Torch, Scratch: o.Scratch, Score: o.Score, Observer: o.Engines}),
+			Torch: o.Torch, Scratch: o.Scratch, Score: o.Score, Observer: observer}),
 		scratch: o.Scratch, memory: o.Memory, Host: o.Host, modelFolder: o.Models, bucket: o.Bucket,
 		stages: o.Stages, tracer: o.Tracer,
 		held:     newHeld(heldBytes),
