@@ -143,7 +143,8 @@ func (d *Deps) tell(ctx context.Context, t api.Timing, err error, span *trace.Sp
 	kind := failureKind(ctx, err)
 	d.stages.End(t, kind)
 	span.End(kind)
-	slog.WarnContext(ctx, "stage failed", "seconds", took.Seconds(), "kind", kind, "error", err)
+	// Not a warning: the error is returned, and its caller says it.
+	slog.InfoContext(ctx, "stage failed", "seconds", took.Seconds(), "kind", kind, "error", err)
 }
 
 // failureKind names the kind of a failure for metrics and logs.

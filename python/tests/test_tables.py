@@ -18,7 +18,7 @@ def close(value: Any) -> Any:
 
 UNASKED = {
     *("gradings", "judgements", "function_scores", "imported", "transitions", "tasks", "task_answers", "branches"),
-    *("evaluation_transitions", "evaluation_judgements", "evaluation_debates"),
+    *("evaluation_transitions", "evaluation_judgements", "evaluation_debates", "behaviour"),
 }
 """The tables of a stage that the run's recipe does not ask for, of imports, and of interactive environments."""
 
