@@ -28,22 +28,13 @@ func (a CallFunction) Execute(ctx context.Context, in api.FunctionInput) (api.Ca
 		if err != nil {
 			return err
 		}
-		prompts, err := read[schema.PromptRow](ctx, a.records, in.Prompts)
+		problems, err := a.problems(ctx, in.Prompts)
 		if err != nil {
 			return err
 		}
-		g := grading.New(recipe, in.Step)
-		if recipe.Environment.Declaration().Interactive {
-			transitions, made, err := a.transitions(ctx, in.Trajectories)
-			if err != nil {
-				return err
-			}
-			g.Played = grading.Played(transitions)
-			w.manifest.Inputs = append(w.manifest.Inputs, made...)
-		}
-		problems := map[string]string{}
-		for _, p := range prompts {
-			problems[p.GroupID] = p.Problem
+		g, err := a.grader(ctx, w, recipe, in.Step, in.Trajectories)
+		if err != nil {
+			return err
 		}
 		rows, err := a.called(ctx, w, recipe, g, trajectories, problems)
 		if err != nil {

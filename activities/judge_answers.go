@@ -34,13 +34,9 @@ func (a JudgeAnswers) Execute(ctx context.Context, in api.JudgeInput) (api.Judge
 		if err != nil {
 			return err
 		}
-		prompts, err := read[schema.PromptRow](ctx, a.records, in.Prompts)
+		problems, err := a.problems(ctx, in.Prompts)
 		if err != nil {
 			return err
-		}
-		problems := map[string]string{}
-		for _, p := range prompts {
-			problems[p.GroupID] = p.Problem
 		}
 		g := grading.New(recipe, in.Step)
 		if err := g.Check(trajectories); err != nil { // a reward that lacks facts would ask about other answers

@@ -244,25 +244,6 @@ func merged(folder string) (err error) {
 	return os.Rename(whole, folder)
 }
 
-// lastStep finds the last finished step of a run; 0 if there is none.
-func (t taking) lastStep(ctx context.Context, run string) (int, error) {
-	heads, err := t.Store.List(ctx, schema.HeadsPrefix(run))
-	if err != nil {
-		return 0, err
-	}
-	last := 0
-	for _, o := range heads {
-		_, step, err := schema.ParseHeadKey(o.Key)
-		if err != nil {
-			return 0, err
-		}
-		if n, err := strconv.Atoi(step); err == nil {
-			last = max(last, n)
-		}
-	}
-	return last, nil
-}
-
 // ofBucket takes a folder or a GGUF file on the S3 server.
 func (t taking) ofBucket(ctx context.Context, address string) (recipes.Pinned, error) {
 	name, key, err := pretrained.ParseBucket(address)

@@ -74,17 +74,7 @@ func TestAPipelinedRun(t *testing.T) {
 		require.Equal(t, dataDigests(t.Context(), t, third, "r"), dataDigests(t.Context(), t, other, "r"),
 			"a lag of 0 is no section at all")
 	})
-	t.Run("verify", func(t *testing.T) {
-		out, err := analysis.New(objects).Verify(t.Context(), "r")
-		require.NoError(t, err)
-		require.Empty(t, out.Faults)
-	})
-	t.Run("check", func(t *testing.T) {
-		out, err := replay(t, copied(t, objects), workflows.ReplayStageInput{Run: "r", Check: true})
-		require.NoError(t, err)
-		require.Positive(t, out.Check.Shards)
-		require.Empty(t, out.Check.Differs)
-	})
+	requireSound(t, objects, "r")
 }
 
 // The checkpoints that the next steps are sampled from outlive the rule that would prune them.

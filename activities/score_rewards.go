@@ -34,14 +34,9 @@ func (a ScoreRewards) Execute(ctx context.Context, in api.ScoreInput) (api.Score
 		if err != nil {
 			return err
 		}
-		g := grading.New(recipe, in.Step)
-		if recipe.Environment.Declaration().Interactive {
-			transitions, made, err := a.transitions(ctx, in.Trajectories)
-			if err != nil {
-				return err
-			}
-			g.Played = grading.Played(transitions)
-			w.manifest.Inputs = append(w.manifest.Inputs, made...)
+		g, err := a.grader(ctx, w, recipe, in.Step, in.Trajectories)
+		if err != nil {
+			return err
 		}
 		if err := g.Check(trajectories); err != nil {
 			return err

@@ -25,6 +25,19 @@ func (l *link) stream(ctx context.Context, path string, body any, tokens int, ev
 // streams reports whether a row is streamed.
 func (l *link) streams(r row) bool { return r.maxTokens >= l.StreamFrom && r.top == 0 }
 
+// completed asks for a response in OpenAI's form, as a stream if the row is streamed; part reads its tokens.
+func (l *link) completed(ctx context.Context, r row, body map[string]any,
+	part func(row, completionReply) (response, error)) (response, error) {
+	if l.streams(r) {
+		return l.streamed(ctx, r, body, part)
+	}
+	var reply completionReply
+	if err := l.generation(ctx, "v1/completions", body, r.maxTokens, &reply); err != nil {
+		return response{}, err
+	}
+	return part(r, reply)
+}
+
 // streamed reads a response in OpenAI's form as it grows: each event has some of its tokens, which part reads.
 func (l *link) streamed(ctx context.Context, r row, body map[string]any,
 	part func(row, completionReply) (response, error)) (out response, err error) {

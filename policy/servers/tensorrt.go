@@ -53,15 +53,7 @@ func (d *tensorrt) request(r row) map[string]any {
 }
 
 func (d *tensorrt) row(ctx context.Context, r row) (response, error) {
-	body := d.request(r)
-	if d.streams(r) {
-		return d.streamed(ctx, r, body, d.part)
-	}
-	var reply completionReply
-	if err := d.generation(ctx, "v1/completions", body, r.maxTokens, &reply); err != nil {
-		return response{}, err
-	}
-	return d.part(r, reply)
+	return d.completed(ctx, r, d.request(r), d.part)
 }
 
 // part reads the tokens of a reply.

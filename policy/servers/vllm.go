@@ -121,14 +121,7 @@ func (d *vllm) row(ctx context.Context, r row) (response, error) {
 	if d.digest != "" { // what was computed with the weights of other versions is not used again
 		body["cache_salt"] = d.digest
 	}
-	if d.streams(r) {
-		return d.streamed(ctx, r, body, d.part)
-	}
-	var reply completionReply
-	if err := d.generation(ctx, "v1/completions", body, r.maxTokens, &reply); err != nil {
-		return response{}, err
-	}
-	return d.part(r, reply)
+	return d.completed(ctx, r, body, d.part)
 }
 
 // part reads the tokens of a reply.

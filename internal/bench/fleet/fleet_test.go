@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"testing"
 	"time"
 
@@ -60,11 +59,9 @@ func serveModel(folder, address string) error {
 func themselves(t *testing.T) program {
 	self, err := os.Executable()
 	require.NoError(t, err)
-	return program{servers.KindRopewalk, func(m model, port int) *exec.Cmd {
-		cmd := exec.Command(self, fmt.Sprint("127.0.0.1:", port))
-		cmd.Env = append(os.Environ(), serveFolder+"="+m.folder)
-		return cmd
-	}}
+	return program{kind: servers.KindRopewalk,
+		command:   func(_ model, port string) []string { return []string{self, "127.0.0.1:" + port} },
+		variables: func(m model) []string { return []string{serveFolder + "=" + m.folder} }}
 }
 
 func smallModel(t *testing.T) (model, []episode) {

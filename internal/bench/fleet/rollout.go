@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ropewalk/ropewalk/internal/bench"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/cpu"
 	"github.com/ropewalk/ropewalk/policy/servers"
@@ -92,10 +93,10 @@ func rollOut(ctx context.Context, p program, m model, work []episode, static, fa
 	var slowing sync.WaitGroup
 	defer slowing.Wait()
 	defer end()
-	var fleet []*process
+	var fleet []*bench.Server
 	defer func() {
 		for _, s := range fleet {
-			s.signal(9)
+			s.Kill()
 		}
 	}()
 	for range fleetSize {
@@ -111,13 +112,13 @@ func rollOut(ctx context.Context, p program, m model, work []episode, static, fa
 	}
 	if fault {
 		r.faults = func() {
-			fleet[0].kill()
-			slowing.Go(func() { fleet[1].slow(ctx) })
+			fleet[0].Kill()
+			slowing.Go(func() { slow(ctx, fleet[1]) })
 		}
 	}
-	groups := [][]*process{fleet}
+	groups := [][]*bench.Server{fleet}
 	if static {
-		groups = [][]*process{fleet[:1], fleet[1:2], fleet[2:]}
+		groups = [][]*bench.Server{fleet[:1], fleet[1:2], fleet[2:]}
 	}
 	var samplers []*servers.Sampler
 	for _, group := range groups {
@@ -141,10 +142,10 @@ func rollOut(ctx context.Context, p program, m model, work []episode, static, fa
 }
 
 // connect opens a sampler of servers with the policy.
-func connect(ctx context.Context, kind string, group []*process, folder string) (*servers.Sampler, error) {
+func connect(ctx context.Context, kind string, group []*bench.Server, folder string) (*servers.Sampler, error) {
 	var list []servers.Server
 	for _, s := range group {
-		list = append(list, servers.Server{Kind: kind, URL: s.url, Parallel: atOnce, Attempts: 3, StreamFrom: 32})
+		list = append(list, servers.Server{Kind: kind, URL: s.URL, Parallel: atOnce, Attempts: 3, StreamFrom: 32})
 	}
 	s, err := servers.Open(ctx, servers.Options{Servers: list,
 		Score: servers.ScoreWith(func() (policy.Engine, error) { return cpu.Open(cpu.Options{Threads: 1}) })})

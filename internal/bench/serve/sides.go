@@ -5,26 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
-	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/ropewalk/ropewalk/internal/bench"
+	"github.com/ropewalk/ropewalk/internal/bench/work"
 	"github.com/ropewalk/ropewalk/internal/pretrained"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/policy/cpu"
-	"github.com/ropewalk/ropewalk/policy/gguf"
 	"github.com/ropewalk/ropewalk/policy/tokenizer"
 )
-
-// startWithin is how long a server has to load its model. vLLM compiles parts of it.
-const startWithin = 10 * time.Minute
 
 // model is what all sides serve.
 type model struct {
@@ -50,16 +44,7 @@ func prepare(file, dir string) (_ model, err error) {
 	if m.words, err = words(m.folder); err != nil {
 		return m, err
 	}
-	out := gguf.Model{Name: "float32", Checkpoint: c, Dtype: checkpoint.F32}
-	out.Vocabulary.Split, out.Vocabulary.Start = "default", -1
-	for id := range c.Shape.Vocab { // only ids are exchanged
-		out.Vocabulary.Tokens = append(out.Vocabulary.Tokens, fmt.Sprintf("t%d", id))
-	}
-	f, err := os.Create(m.f32)
-	if err != nil {
-		return m, err
-	}
-	return m, errors.Join(gguf.Write(f, out), f.Close())
+	return m, work.WriteGGUF(m.f32, "float32", c)
 }
 
 // words are the tokens of each word of the prompts' text.
@@ -104,12 +89,12 @@ func (c *contest) stop() {
 // server starts a server and adds it to the sides.
 func (c *contest) server(ctx context.Context, name string, d dialect, variables []string,
 	arguments func(port string) []string) error {
-	url, end, err := serve(ctx, name, d.ready, variables, arguments)
+	s, err := bench.StartServer(ctx, name, d.ready, variables, arguments)
 	if err != nil {
 		return err
 	}
-	c.stops = append(c.stops, end)
-	c.sides = append(c.sides, c.w.server(name, url, d))
+	c.stops = append(c.stops, s.Kill)
+	c.sides = append(c.sides, c.w.server(name, s.URL, d))
 	return nil
 }
 
@@ -157,58 +142,6 @@ func (c *contest) engine(ctx context.Context) (policy.Engine, error) {
 	}
 	c.sides = append(c.sides, c.w.direct(e))
 	return e, nil
-}
-
-// serve starts a server on a free port of this machine and waits until it is ready.
-func serve(ctx context.Context, name, ready string, variables []string,
-	arguments func(port string) []string) (url string, stop func(), err error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", nil, err
-	}
-	port := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
-	if err := l.Close(); err != nil {
-		return "", nil, err
-	}
-	line := arguments(port)
-	cmd := exec.Command(line[0], line[1:]...)
-	cmd.Env, cmd.Stderr = append(os.Environ(), variables...), os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		return "", nil, fmt.Errorf("start %s: %w", name, err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	stop = func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // it may have ended
-	url = "http://127.0.0.1:" + port
-	ctx, cancel := context.WithTimeout(ctx, startWithin)
-	defer cancel()
-	for {
-		select {
-		case err := <-ended:
-			return "", nil, fmt.Errorf("%s has ended: %v", name, err)
-		case <-ctx.Done():
-			stop()
-			return "", nil, fmt.Errorf("%s is not ready after %s", name, startWithin)
-		case <-time.After(100 * time.Millisecond):
-		}
-		if answers(ctx, url+ready) {
-			return url, stop, nil
-		}
-	}
-}
-
-func answers(ctx context.Context, url string) bool {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return false
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return false
-	}
-	_ = response.Body.Close() // only the status counts
-	return response.StatusCode == http.StatusOK
 }
 
 // direct is our engine without a server: the streams are the rows of one batch.
