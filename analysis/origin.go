@@ -3,6 +3,7 @@ package analysis
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/store"
 )
 
 // Origin says what a run was made from, and by what.
@@ -38,6 +40,16 @@ type Amendment struct {
 type Program struct {
 	Digest string `json:"digest"`
 	From   int    `json:"from_step"` // 0: it prepared the run
+	// Version is what it was built from; "" if no worker has noted it.
+	Version string `json:"version,omitempty"`
+}
+
+// Name is the program's digest, and its version where that is known.
+func (p Program) Name() string {
+	if p.Version == "" {
+		return p.Digest
+	}
+	return p.Digest + " (" + p.Version + ")"
 }
 
 // Origin reads what the run was made from, and by what.
@@ -124,10 +136,31 @@ func (v *Visible) readPrograms(ctx context.Context, out *Origin) error {
 	}
 	for i, m := range manifests {
 		if last := out.Programs[len(out.Programs)-1]; m.Code != last.Digest {
-			out.Programs = append(out.Programs, Program{m.Code, steps[i]})
+			out.Programs = append(out.Programs, Program{Digest: m.Code, From: steps[i]})
+		}
+	}
+	for i, p := range out.Programs {
+		if out.Programs[i].Version, err = v.record.version(ctx, p.Digest); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// version reads what a program was built from; "" if no worker has noted it.
+func (r *Record) version(ctx context.Context, code string) (string, error) {
+	data, err := r.objects.Get(ctx, schema.ProgramKey(code))
+	if errors.Is(err, store.ErrNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("read the note about the program %s: %w", code, err)
+	}
+	var p schema.Program
+	if err := json.Unmarshal(data, &p); err != nil {
+		return "", fmt.Errorf("%w: %s: %w", commit.ErrDamaged, schema.ProgramKey(code), err)
+	}
+	return p.Version, nil
 }
 
 // readMachine reads the first policy and what its warm start computed with.

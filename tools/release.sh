@@ -2,13 +2,17 @@
 # Makes a release of the commit that is checked out, for this machine's architecture, in .ropewalk/release: an archive
 # of the program with its recipes, pages and deployment files, bills of materials, and SHA256SUMS. It builds everything
 # twice, in two folders, and fails if the results differ. The version is Git's: the tag of the commit, or what Go makes
-# of the commit where it has none.
+# of the commit where it has none. A commit with a tag holds its recorded histories (tools/pin-histories.sh).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [[ -z $(git status --porcelain) ]] || { echo "there are changes that are not committed" >&2; exit 1; }
 out=$PWD/.ropewalk/release
 commit=$(git rev-parse HEAD) # what is committed meanwhile is not part of it
 version=$(git describe --tags --exact-match --match 'v[0-9]*' "$commit" 2>/dev/null || echo "${commit:0:12}")
+if [[ $version == v* && -z $(git ls-tree "$commit" "workflows/testdata/$version/") ]]; then
+	echo "the histories of $version are not pinned: tools/pin-histories.sh $version, and commit them" >&2
+	exit 1
+fi
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct "$commit")
 export SOURCE_DATE_EPOCH LC_ALL=C
 name=ropewalk-$version-linux-$(go env GOARCH)

@@ -11,6 +11,7 @@
 // over what a step has committed. *ServeRanks* lets other hosts run ranks of an engine whose models span several
 // hosts. A run's *home* is the host whose engine holds its models. A *shard rollout* takes one shard from prompts to
 // rewards.
+// *HandOver* is a run between two builds of the workers.
 // Workflow code reads no file, clock or environment variable.
 package workflows
 
@@ -43,12 +44,14 @@ const (
 	ReplayStageName  = "ReplayStage"
 	ServeRanksName   = "ServeRanks"
 	SampleStepName   = "SampleStep"
+	HandOverName     = "HandOver"
 )
 
 // definitions holds the workflows by type.
 var definitions = map[string]any{
 	TrainRunName: TrainRun, TrainStepName: TrainStep, RolloutShardName: RolloutShard, ReprocessRunName: ReprocessRun,
 	EvaluateRunName: EvaluateRun, ReplayStageName: ReplayStage, ServeRanksName: ServeRanks, SampleStepName: SampleStep,
+	HandOverName: HandOver,
 }
 
 // Registry is what takes workflows: a worker, a replayer or a test's environment.
@@ -57,10 +60,16 @@ type Registry interface {
 	RegisterWorkflowWithOptions(w any, options workflow.RegisterOptions)
 }
 
-// Register registers all workflows.
+// Register registers all workflows. Workers of a deployment keep every workflow on the build that it began with, except
+// for HandOver, through which a run changes builds. Other workers ignore this.
 func Register(r Registry) {
 	for _, name := range slices.Sorted(maps.Keys(definitions)) {
-		r.RegisterWorkflowWithOptions(definitions[name], workflow.RegisterOptions{Name: name})
+		behaviour := workflow.VersioningBehaviorPinned
+		if name == HandOverName {
+			behaviour = workflow.VersioningBehaviorAutoUpgrade
+		}
+		r.RegisterWorkflowWithOptions(definitions[name],
+			workflow.RegisterOptions{Name: name, VersioningBehavior: behaviour})
 	}
 }
 

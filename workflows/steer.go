@@ -16,6 +16,7 @@ const (
 	UpdateUnpause = "unpause"
 	UpdateStop    = "stop"
 	UpdateSet     = "set"
+	UpdateUpgrade = "upgrade"
 )
 
 // SetInput is the argument of the update set: the changes from the next step on.
@@ -54,15 +55,15 @@ func (in SetInput) set() []string {
 	return set
 }
 
-// Steered answers pause, unpause, stop and set.
+// Steered answers pause, unpause, stop, set and upgrade.
 type Steered struct {
-	// Step is the first step that the update affects: the run pauses before it, or it runs with the new settings. For
-	// stop, Step is the last step that the run takes.
+	// Step is the first step that the update affects: the run pauses before it, or it runs with the new settings or on
+	// another build. For stop, Step is the last step that the run takes.
 	Step int    `json:"step"`
 	What string `json:"what"`
 }
 
-// steer adds the updates pause, unpause, stop and set.
+// steer adds the updates pause, unpause, stop, set and upgrade.
 func (r *trainRun) steer(ctx workflow.Context) error {
 	for _, u := range []struct {
 		name        string
@@ -102,6 +103,8 @@ func (r *trainRun) steer(ctx workflow.Context) error {
 				}
 				return r.running("set")
 			}},
+		{UpdateUpgrade, r.upgrade, "Go on with the current build of the workers from the next step on. No argument.",
+			func(workflow.Context) error { return r.running("upgrade") }},
 	} {
 		options := workflow.UpdateHandlerOptions{Description: u.description, Validator: u.validator}
 		if err := workflow.SetUpdateHandlerWithOptions(ctx, u.name, u.handler, options); err != nil {
@@ -171,6 +174,13 @@ func (r *trainRun) set(ctx workflow.Context, in SetInput) (Steered, error) {
 	from := r.amendments[len(r.amendments)-1].From
 	r.show(ctx)
 	return Steered{Step: from, What: fmt.Sprintf("from step %d on: %s", from, strings.Join(in.set(), ", "))}, nil
+}
+
+// upgrade makes the run continue as new before the next step, on the build that is current then.
+func (r *trainRun) upgrade(workflow.Context) (Steered, error) {
+	r.handsOver = true
+	return Steered{Step: r.nextStep(), What: fmt.Sprintf("from step %d on: the current build of the workers",
+		r.nextStep())}, nil
 }
 
 // newest returns the recipe after the latest amendment.

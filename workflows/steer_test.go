@@ -95,6 +95,45 @@ func TestAResumedRunHoldsToItsAmendments(t *testing.T) {
 	require.Equal(t, 2, f.calls[api.UpdatePolicy]) // steps 3 and 4
 }
 
+// A run that is told to change builds continues as new before its next step, through HandOver, which goes on as the
+// same run.
+func TestAnUpgradeHandsOverBeforeTheNextStep(t *testing.T) {
+	f := newFakes(t, api.Plan{Recipe: "r", Steps: 4, Shards: 1, MaxTurns: 1})
+	f.slowly()
+	told := f.after(90*time.Second, UpdateUpgrade)
+	f.env.ExecuteWorkflow(TrainRun, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
+	require.Equal(t, Steered{Step: 3, What: "from step 3 on: the current build of the workers"}, told.value)
+	require.Equal(t, 2, f.calls[api.PublishPolicy])
+	hop := continued(t, f, HandOverName)
+
+	f = newFakes(t, api.Plan{Recipe: "r", Steps: 4, Shards: 1, MaxTurns: 1})
+	f.env.ExecuteWorkflow(HandOver, hop)
+	next := continued(t, f, TrainRunName)
+	require.Equal(t, hop, next)
+	require.Empty(t, f.calls, "it runs no activity")
+
+	f = newFakes(t, api.Plan{Recipe: "r", Steps: 4, Shards: 1, MaxTurns: 1})
+	f.env.ExecuteWorkflow(TrainRun, next)
+	var out TrainRunResult
+	require.NoError(t, f.env.GetWorkflowResult(&out))
+	require.Equal(t, "warm+1+2+3+4", out.Policy.Digest)
+	require.Equal(t, 2, f.calls[api.PublishPolicy])
+
+	f = newFakes(t, api.Plan{Recipe: "r", Steps: 4, Shards: 1, MaxTurns: 1})
+	f.env.ExecuteWorkflow(HandOver, TrainRunInput{Run: "run-1", Recipe: "quickstart"})
+	require.ErrorContains(t, f.env.GetWorkflowError(), "only a TrainRun that continues as new starts it")
+}
+
+// continued returns the input with which the workflow continued as new under a type.
+func continued(t *testing.T, f *fakes, as string) (in TrainRunInput) {
+	t.Helper()
+	var again *workflow.ContinueAsNewError
+	require.ErrorAs(t, f.env.GetWorkflowError(), &again)
+	require.Equal(t, as, again.WorkflowType.Name)
+	require.NoError(t, json.Unmarshal(again.Input.Payloads[0].Data, &in))
+	return in
+}
+
 func TestContinueAsNewCarriesPauseAndAmendments(t *testing.T) {
 	f := newFakes(t, api.Plan{Recipe: "r", Steps: stepsPerHistory + 5, Shards: 1, MaxTurns: 1})
 	f.amends(func(api.AmendInput) api.Plan {

@@ -54,6 +54,7 @@ type trainRun struct {
 	paused     bool
 	stepping   bool // step next has begun
 	finishing  bool // the last step is done
+	handsOver  bool // a person asked for the current build of the workers
 	direct     bool // steps run the activities of few short shards themselves
 	together   bool // one activity runs the short stages between a step's rollout and its update
 	later      []func(ctx workflow.Context)
@@ -62,7 +63,8 @@ type trainRun struct {
 }
 
 // TrainRun trains one policy by one recipe: prepare, warm start, evaluate, then one child workflow for each step, and
-// a last evaluation. Every few steps it continues as new. It adopts stages that are already committed, so a run that
+// a last evaluation. Every few steps it continues as new, and before the next step if it is to
+// go on with another build of the workers. It adopts stages that are already committed, so a run that
 // is started again continues where it was.
 func TrainRun(ctx workflow.Context, in TrainRunInput) (TrainRunResult, error) {
 	if err := in.validate(); err != nil {
@@ -119,7 +121,7 @@ func (r *trainRun) execute(ctx workflow.Context) (TrainRunResult, error) {
 		if r.next > r.prepared.Plan.Steps {
 			break
 		}
-		if taken == stepsPerHistory {
+		if taken == stepsPerHistory || r.handsOver {
 			return TrainRunResult{}, r.continueAsNew(ctx)
 		}
 		done := r.next - 1
@@ -417,6 +419,9 @@ func (r *trainRun) continueAsNew(ctx workflow.Context) error {
 		Asked: r.asked, Started: r.progress.Started, Totals: r.progress.Totals,
 	}
 	r.carryPruning(ctx, in.Continued)
+	if r.handsOver {
+		return workflow.NewContinueAsNewError(ctx, HandOver, in)
+	}
 	return workflow.NewContinueAsNewError(ctx, TrainRun, in)
 }
 

@@ -54,7 +54,7 @@ func madeBy(origins []analysis.Origin) []Row {
 func programs(o analysis.Origin) string {
 	var words []string
 	for i, p := range o.Programs {
-		text := p.Digest
+		text := p.Name()
 		if i > 0 {
 			text += fmt.Sprintf(" from step %d", p.From)
 		}

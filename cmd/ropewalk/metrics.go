@@ -42,7 +42,7 @@ func (o metricsOptions) serve(con *console, kind, program string) (*metrics.Proc
 	if address == "" {
 		return nil, func() {}, nil
 	}
-	p := metrics.New(kind, program)
+	p := metrics.New(kind, program, programVersion())
 	server, err := p.Serve(address)
 	if err != nil {
 		return nil, nil, badInput("--metrics-address: %w", err)

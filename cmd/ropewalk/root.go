@@ -107,7 +107,7 @@ func rootCommand(con *console) *cobra.Command {
 var commands = []func(*console) *cobra.Command{
 	// runs
 	runCommand, resumeCommand, cancelCommand, followCommand, pauseCommand, unpauseCommand, stopCommand, setCommand,
-	unparkCommand,
+	unparkCommand, upgradeCommand,
 	evaluateCommand, importCommand, replayCommand,
 	// the record
 	runsCommand, showCommand, viewCommand, sqlCommand, reportCommand, diffCommand, inspectCommand, exportCommand,

@@ -7,17 +7,12 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/ropewalk/ropewalk/schema"
 )
 
 // version says which program this is.
-type version struct {
-	Version  string `json:"version"`
-	Commit   string `json:"commit,omitempty"`
-	Modified bool   `json:"modified"` // built with changes that were not committed
-	Go       string `json:"go"`
-	Platform string `json:"platform"`
-	Code     string `json:"code"` // digest of the program, as manifests name it
-}
+type version schema.Program
 
 func versionCommand(con *console) *cobra.Command {
 	asJSON := false
@@ -35,8 +30,7 @@ func versionCommand(con *console) *cobra.Command {
 }
 
 func printVersion(con *console, asJSON bool) error {
-	info, _ := debug.ReadBuildInfo() // nil in a program that was linked without it
-	v, err := versionOf(info)
+	v, err := thisVersion()
 	if err != nil {
 		return err
 	}
@@ -45,6 +39,12 @@ func printVersion(con *console, asJSON bool) error {
 	}
 	_, err = fmt.Fprintln(con.out, v)
 	return err
+}
+
+// thisVersion says which program this is.
+func thisVersion() (version, error) {
+	info, _ := debug.ReadBuildInfo() // nil in a program that was linked without it
+	return versionOf(info)
 }
 
 func versionOf(info *debug.BuildInfo) (v version, err error) {

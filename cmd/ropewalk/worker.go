@@ -30,6 +30,7 @@ import (
 	"github.com/ropewalk/ropewalk/policy/cpu"
 	"github.com/ropewalk/ropewalk/policy/servers"
 	"github.com/ropewalk/ropewalk/sandbox/once"
+	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/workflows"
 )
@@ -46,6 +47,7 @@ type workerOptions struct {
 	host, address string
 	updateDevices int // devices of one update
 	cache         int // MiB of the read cache; negative: not given
+	deployment    deploymentOptions
 	metricsOptions
 }
 
@@ -82,6 +84,7 @@ func workerCommand(con *console) *cobra.Command {
 	cmd.Flags().IntVar(&o.cache, "cache-mb", -1, "MiB of manifests and shards kept in memory once they are verified, "+
 		"so that stages do not fetch them again; 0: none (default: "+cacheVariable+", else "+strconv.Itoa(
 		defaultCache)+")")
+	o.deployment.add(cmd.Flags())
 	o.add(cmd.Flags(), metricsVariable)
 	return cmd
 }
@@ -97,8 +100,12 @@ func (o workerOptions) run(ctx context.Context, con *console) error {
 	if err := o.checkQueues(conf); err != nil {
 		return err
 	}
-	code, err := codeDigest()
+	program, err := thisVersion()
 	if err != nil {
+		return err
+	}
+	code := program.Code
+	if err := o.deployment.settle(code); err != nil {
 		return err
 	}
 	tracer, err := trace.FromEnv("worker")
@@ -117,6 +124,9 @@ func (o workerOptions) run(ctx context.Context, con *console) error {
 			return err
 		}
 		if err := store.Probe(ctx, objects); err != nil {
+			return err
+		}
+		if err := commit.PutProgram(ctx, objects, schema.Program(program)); err != nil {
 			return err
 		}
 		return commit.PutSpecification(ctx, objects)
@@ -190,7 +200,7 @@ func (o workerOptions) deps(ctx context.Context, objects store.Store, c client.C
 		}
 	}
 	slog.Info("worker", "engine", trainer.Describe(), "code", code, "host", o.host, "address", o.address, "devices",
-		devices)
+		devices, "deployment", o.deployment.name, "build", o.deployment.build)
 	memory := int64(0)
 	if o.wants("gpu") && o.wants("rollout") { // the models run here
 		memory = engines.HostMemory()
@@ -285,6 +295,7 @@ func (o workerOptions) wants(queue string) bool {
 
 func (o workerOptions) tuning(conf temporalconf.Config, q temporalconf.Queue, failed chan<- error) worker.Options {
 	return worker.Options{
+		DeploymentOptions:                      o.deployment.options(),
 		MaxConcurrentActivityExecutionSize:     q.MaxConcurrentActivities,
 		MaxConcurrentActivityTaskPollers:       q.ActivityPollers,
 		MaxConcurrentWorkflowTaskPollers:       max(q.WorkflowPollers, 2),

@@ -32,7 +32,7 @@ func shown(t *testing.T, p *Process, prefix string) []string {
 }
 
 func TestStagesAreCountedByStage(t *testing.T) {
-	p := New("worker", "c0de")
+	p := New("worker", "c0de", "v1.2.3")
 	s := p.Stages()
 	s.Begin("update", 1)
 	require.Contains(t, shown(t, p, "ropewalk_stage_running"), `ropewalk_stage_running{stage="update"} 1`)
@@ -46,7 +46,7 @@ func TestStagesAreCountedByStage(t *testing.T) {
 	s.Entered("parked")
 	lines := shown(t, p, "ropewalk_")
 	for _, want := range []string{
-		`ropewalk_process_info{kind="worker",program="c0de"} 1`,
+		`ropewalk_process_info{kind="worker",program="c0de",version="v1.2.3"} 1`,
 		`ropewalk_stage_started_total{stage="update"} 3`,
 		`ropewalk_stage_retried_total{stage="update"} 2`,
 		`ropewalk_stage_committed_total{stage="update"} 1`,
@@ -69,7 +69,7 @@ func TestStagesAreCountedByStage(t *testing.T) {
 
 // Answers that belong to the protocol are no errors; those that say that the store is at fault are.
 func TestRequestsAndTheirErrors(t *testing.T) {
-	p := New("worker", "c0de")
+	p := New("worker", "c0de", "v1.2.3")
 	q := p.Requests()
 	for _, status := range []int{200, 404, 412, 500, 503, 403, 0} {
 		q.Request("get", status, time.Second, -1, 10)
@@ -92,7 +92,7 @@ func TestRequestsAndTheirErrors(t *testing.T) {
 }
 
 func TestAProcessShowsWhatItCounts(t *testing.T) {
-	p := New("monitor", "c0de")
+	p := New("monitor", "c0de", "v1.2.3")
 	require.Empty(t, shown(t, p, "ropewalk_stage_"))
 	require.Empty(t, shown(t, p, "ropewalk_store_"))
 	require.Same(t, p.Stages(), p.Stages())
@@ -116,7 +116,7 @@ func TestNilCountsNothing(t *testing.T) {
 }
 
 func TestTemporalsCountersGaugesAndTimers(t *testing.T) {
-	p := New("worker", "c0de")
+	p := New("worker", "c0de", "v1.2.3")
 	h := p.Temporal().WithTags(map[string]string{"namespace": "n", "task_queue": "none", "client_name": "x"})
 	h.Counter("temporal_request").Inc(2)
 	h.WithTags(map[string]string{"operation": "PollActivity"}).Counter("temporal_request").Inc(1)
@@ -158,7 +158,7 @@ func TestCallsAreCountedByStatus(t *testing.T) {
 		"a batch":  {io.ErrUnexpectedEOF, "0", "2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := New("worker", "c0de")
+			p := New("worker", "c0de", "v1.2.3")
 			_, err := p.Sandbox(fake{c.err}, sandbox.TierLandlock).Run(t.Context(), make([]sandbox.Call, 2))
 			require.Equal(t, c.err, err)
 			lines := shown(t, p, "ropewalk_sandbox_")
@@ -171,7 +171,7 @@ func TestCallsAreCountedByStatus(t *testing.T) {
 }
 
 func TestServe(t *testing.T) {
-	p := New("worker", "c0de")
+	p := New("worker", "c0de", "v1.2.3")
 	s, err := p.Serve("127.0.0.1:0")
 	require.NoError(t, err)
 	r, err := http.Get(s.URL())

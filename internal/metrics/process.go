@@ -22,14 +22,15 @@ type Process struct {
 	engines  func() *Engines
 }
 
-// New returns the metrics of a process of a kind: worker, monitor or run. program identifies the build.
-func New(kind, program string) *Process {
+// New returns the metrics of a process of a kind: worker, monitor or run. program is the digest of the program, and
+// version what it was built from.
+func New(kind, program, version string) *Process {
 	p := &Process{registry: prometheus.NewRegistry()}
 	p.registry.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "ropewalk_process_info", Help: "1, labelled with the kind of process and its build.",
-			ConstLabels: prometheus.Labels{"kind": kind, "program": program},
+			ConstLabels: prometheus.Labels{"kind": kind, "program": program, "version": version},
 		}, func() float64 { return 1 }))
 	p.stages = sync.OnceValue(func() *Stages { return newStages(p.registry) })
 	p.requests = sync.OnceValue(func() *Requests { return newRequests(p.registry) })

@@ -58,13 +58,14 @@ func transient(err error) bool {
 		slow  *serviceerror.DeadlineExceeded
 		away  *serviceerror.Unavailable
 		busy  *serviceerror.ResourceExhausted
+		early *serviceerror.WorkflowNotReady   // it continues as new
 		ended *temporal.WorkflowExecutionError // the workflow's own failure, whatever it was
 	)
 	if errors.As(err, &ended) {
 		return false
 	}
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &slow) || errors.As(err, &away) ||
-		errors.As(err, &busy)
+		errors.As(err, &busy) || errors.As(err, &early)
 }
 
 // Await waits for a workflow's result. A workflow that was reset ends as terminated, and another

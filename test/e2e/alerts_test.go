@@ -330,7 +330,7 @@ func (s *simulatedHost) reset(t *testing.T) {
 	require.NoError(t, err)
 	watch, err := host.Watch(device.WatchOptions{Clock: devicetest.NewClock(), Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
-	p := metrics.New("worker", strconv.Itoa(os.Getpid()))
+	p := metrics.New("worker", strconv.Itoa(os.Getpid()), "test")
 	require.NoError(t, p.Register(gpumetrics.New(watch, nil)))
 	p.Stages().Begin(schema.StageUpdate, 1)
 	p.Stages().End(api.Timing{Stage: schema.StageUpdate, Device: &api.DeviceUse{PeakBytes: 70 << 30, MFU: new(0.4),

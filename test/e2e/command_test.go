@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"os/exec"
 	"slices"
 	"strings"
@@ -34,7 +35,7 @@ type result struct {
 // start starts the command; the test's end kills it if nothing else has ended it.
 func (h *home) start(t *testing.T, args ...string) *command {
 	t.Helper()
-	line := slices.Concat(h.wrap, []string{binary()}, args)
+	line := slices.Concat(h.wrap, []string{cmp.Or(h.program, binary())}, args)
 	c := &command{args: args, cmd: exec.Command(line[0], line[1:]...), ended: make(chan struct{})}
 	c.cmd.Env, c.cmd.Dir = h.env, h.cwd
 	c.cmd.Stdout, c.cmd.Stderr = &c.out, &c.err

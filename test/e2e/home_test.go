@@ -21,6 +21,8 @@ type home struct {
 	cwd string // where commands run: holds no temporal.yaml and no .tools
 	tmp string // their TMPDIR
 	env []string
+	// program is the command that is run; empty: the one under test.
+	program string
 	// wrap is a prefix of the commands' lines, if they have one.
 	wrap []string
 	up   *command // `ropewalk up`, if it runs

@@ -1,0 +1,130 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+
+	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/workflows"
+)
+
+// anotherBuild is the command under test with another digest.
+func anotherBuild(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(binary())
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "ropewalk")
+	require.NoError(t, os.WriteFile(path, append(text, "another build"...), 0o755))
+	return path
+}
+
+// codeOf is the digest that a program's manifests have.
+func (h *home) codeOf(t *testing.T) string {
+	t.Helper()
+	var v struct{ Code string }
+	require.NoError(t, json.Unmarshal([]byte(h.run(t, "version", "--json").ok(t).out), &v))
+	return v.Code
+}
+
+// A run begins on one build of a deployment and stays there although another build has become the current one, until it
+// is told to go on with that. Then nothing of the first build is needed, and the weights are those of a run without
+// builds.
+func TestARunChangesBuildsBetweenSteps(t *testing.T) {
+	t.Parallel()
+	h, want := withBase(t)
+	h = h.with("ROPEWALK_NO_WORKER=1")
+	h.ensureUp(t)
+	defer h.ensureDown(t)
+	second := h.with()
+	second.program = anotherBuild(t)
+	c := h.dial(t)
+	old := h.startWorker(t, "--deployment", "rl", "--build-id", "one")
+	h.run(t, "upgrade", "rl", "one").ok(t)
+	recent := second.startWorker(t, "--deployment", "rl", "--build-id", "two")
+	eventually(t, func() bool { return strings.Contains(h.run(t, "upgrade", "rl").ok(t).out, "two") },
+		"build two to be known")
+
+	run := h.start(t, recipe("upgraded")...)
+	prepared := schema.AtInit("upgraded", schema.StagePrepare).ManifestKey()
+	eventually(t, func() bool { return h.record().has(prepared) || !run.running() }, "the run to be prepared")
+	old.signal(t, syscall.SIGSTOP)
+	eventually(t, func() bool {
+		_, err := c.WorkerDeploymentClient().GetHandle("rl").SetCurrentVersion(t.Context(),
+			client.WorkerDeploymentSetCurrentVersionOptions{BuildID: "two"})
+		return err == nil
+	}, "all queues of build two to be known")
+	require.Zero(t, h.record().heads("upgraded"), "the second build became current too late to prove anything")
+	require.Contains(t, h.run(t, "upgrade", "rl").ok(t).out, "upgraded")
+	old.signal(t, syscall.SIGCONT)
+	eventually(t, func() bool { return h.record().heads("upgraded") > 0 || !run.running() }, "the first step")
+	_, err := c.UpdateWorkflow(t.Context(), client.UpdateWorkflowOptions{WorkflowID: "upgraded",
+		UpdateName: workflows.UpdatePause, WaitForStage: client.WorkflowUpdateStageCompleted})
+	require.NoError(t, err)
+	var answer struct {
+		Moved []struct {
+			Run  string `json:"run_id"`
+			From string
+			Step int
+		}
+	}
+	text := h.run(t, "upgrade", "rl", "two", "--json").ok(t).out
+	require.NoError(t, json.Unmarshal([]byte(text), &answer))
+	require.Len(t, answer.Moved, 1, text)
+	moved := answer.Moved[0]
+	require.Equal(t, "upgraded", moved.Run)
+	require.Equal(t, "one", moved.From)
+	require.Greater(t, moved.Step, 1)
+	require.LessOrEqual(t, moved.Step, steps, "told too late to prove anything")
+	h.run(t, "unpause", "upgraded").ok(t)
+	eventually(t, func() bool {
+		d, err := c.DescribeWorkflowExecution(t.Context(), "upgraded", "")
+		return err == nil && d.GetWorkflowExecutionInfo().GetVersioningInfo().GetDeploymentVersion().GetBuildId() == "two"
+	}, "the run to be on build two")
+	old.signal(t, syscall.SIGKILL)
+
+	require.Equal(t, want.Digest, run.wait(t).ok(t).report(t).Digest)
+	h.run(t, "verify", "upgraded").ok(t)
+	codes := map[bool]string{true: h.codeOf(t), false: second.codeOf(t)}
+	require.NotEqual(t, codes[true], codes[false])
+	for step := 1; step <= steps; step++ {
+		for _, stage := range []string{schema.StageUpdate, schema.StagePublish} {
+			m := h.record().manifest(t, schema.At("upgraded", step, stage).ManifestKey())
+			require.Equal(t, codes[step < moved.Step], m.Code, "step %d, %s", step, stage)
+		}
+	}
+	builds := h.run(t, "upgrade", "rl").ok(t).out
+	for line := range strings.Lines(builds) {
+		require.NotContains(t, line, "upgraded", "an ended run is on no build")
+	}
+	require.Regexp(t, `two +current`, builds)
+	recent.end(t)
+	if *update {
+		hop := save(t, h, "upgraded", "", "train-upgraded.json")
+		first := save(t, h, "upgraded", hop, "hand-over.json")
+		save(t, h, "upgraded", first, "train-hands-over.json")
+	}
+}
+
+// What no one can upgrade to, or from, is said.
+func TestUpgradesThatCannotBe(t *testing.T) {
+	h, _ := base(t)
+	for args, want := range map[string]string{
+		"upgrade nothing":                    `there is no deployment "nothing"`,
+		"upgrade":                            "missing argument DEPLOYMENT",
+		"worker --build-id 1":                "--build-id: it needs --deployment",
+		"worker --deployment a.b":            "--deployment, TEMPORAL_DEPLOYMENT_NAME: must match",
+		"worker --deployment a --build-id /": "--build-id, TEMPORAL_WORKER_BUILD_ID: must match",
+	} {
+		r := h.run(t, strings.Fields(args)...)
+		require.Equal(t, 2, r.code, fmt.Sprint(args, r.err))
+		require.Contains(t, r.err, want)
+	}
+}
