@@ -89,7 +89,8 @@ var madeBy = figure{
 			if p.From > 0 {
 				name = fmt.Sprintf("program from step %d", p.From)
 			}
-			f.Table.Rows = append(f.Table.Rows, []string{name, strings.TrimSpace(compare.Short(p.Digest) + " " + p.Version)})
+			f.Table.Rows = append(f.Table.Rows,
+				[]string{name, strings.TrimSpace(compare.Short(p.Digest) + " " + p.Version)})
 		}
 		rows := [][]string{{"recipe", compare.Short(d.origin.Config)}, {"engine", d.origin.Engine},
 			{"device", d.origin.Device}, {"hosts", strings.Join(d.origin.Hosts, ", ")},

@@ -21,8 +21,8 @@ const (
 type deploymentOptions struct{ name, build string }
 
 func (o *deploymentOptions) add(f *pflag.FlagSet) {
-	f.StringVar(&o.name, "deployment", "", "the Temporal worker deployment that this worker belongs to: a run stays on "+
-		"its build until `ropewalk upgrade` moves it (default: "+deploymentVariable+", else none)")
+	f.StringVar(&o.name, "deployment", "", "the Temporal worker deployment that this worker belongs to: a run stays "+
+		"on its build until `ropewalk upgrade` moves it (default: "+deploymentVariable+", else none)")
 	f.StringVar(&o.build, "build-id", "", "this worker's build in the deployment (default: "+buildVariable+", else "+
 		"version and digest of the program)")
 }

@@ -86,7 +86,8 @@ func TestARunChangesBuildsBetweenSteps(t *testing.T) {
 	h.run(t, "unpause", "upgraded").ok(t)
 	eventually(t, func() bool {
 		d, err := c.DescribeWorkflowExecution(t.Context(), "upgraded", "")
-		return err == nil && d.GetWorkflowExecutionInfo().GetVersioningInfo().GetDeploymentVersion().GetBuildId() == "two"
+		on := d.GetWorkflowExecutionInfo().GetVersioningInfo().GetDeploymentVersion()
+		return err == nil && on.GetBuildId() == "two"
 	}, "the run to be on build two")
 	old.signal(t, syscall.SIGKILL)
 
