@@ -72,3 +72,19 @@ func TestCommentsAreInherited(t *testing.T) {
 		require.Contains(t, Comment(name), sourceItem, name)
 	}
 }
+
+// The study of staleness changes the rollout batch alone: updates have equally many rows, and no rollout runs ahead.
+func TestPresetsOfTheStalenessStudy(t *testing.T) {
+	for task, prompts := range map[string][]int{"tir-math": {128, 512, 1024}, "alfworld": {8, 16, 32}} {
+		base := resolved(t, "presets/grpo-"+task).Recipe
+		for i, degree := range []string{"low", "medium", "high"} {
+			r := resolved(t, fmt.Sprintf("presets/staleness-%s-%s", degree, task)).Recipe
+			require.Equal(t, prompts[i], r.Rollout.Prompts)
+			require.Equal(t, base.Optimizer, r.Optimizer)
+			require.Positive(t, r.Optimizer.MinibatchRows)
+			require.Zero(t, r.Staleness())
+			r.Rollout.Prompts, r.Name, r.Description = base.Rollout.Prompts, base.Name, base.Description
+			require.Equal(t, base, r, "nothing else differs")
+		}
+	}
+}

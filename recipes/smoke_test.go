@@ -22,7 +22,7 @@ func resolved(t *testing.T, name string, set ...string) *Resolved {
 // Every preset is a valid recipe. Its file, its canonical form and the schema agree.
 func TestPresetsResolve(t *testing.T) {
 	s := compiled(t)
-	require.Len(t, Presets(), 76)
+	require.Len(t, Presets(), 82)
 	for _, name := range Presets() {
 		r := resolved(t, name)
 		require.Equal(t, strings.TrimPrefix(name, "presets/"), r.Recipe.Name)
