@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/policy/servers"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/rl/resample"
 	"github.com/ropewalk/ropewalk/schema"
@@ -84,6 +85,22 @@ func recipeOf(b *stepBench) recipes.Recipe {
 	recipe, err := b.deps.recipe(b.t.Context(), b.scope)
 	require.NoError(b.t, err)
 	return *recipe
+}
+
+// Evaluations run alongside steps if the engine that generates does not train, and prompts are selected ahead unless
+// they depend on the steps before.
+func TestPlanOfWhatRunsAlongside(t *testing.T) {
+	r := recipeOf(stepOf(t, nil, nil))
+	require.Equal(t, api.EvaluateAlongside, plan(r).Evaluations)
+	require.True(t, plan(r).PromptsAhead)
+	torch := r
+	torch.Engine.Kind = recipes.EngineTorch
+	require.Equal(t, api.EvaluateBetween, plan(torch).Evaluations)
+	torch.Engine.Servers = []servers.Server{{}}
+	require.Equal(t, api.EvaluateAlongside, plan(torch).Evaluations)
+	require.False(t, plan(recipeOf(dynamicBench(t))).PromptsAhead)
+	unsolved := recipeOf(stepWith(t, nil, nil, "schedule.stages=[{from_step: 3, problems: unsolved, samples: 2}]"))
+	require.False(t, plan(unsolved).PromptsAhead)
 }
 
 func TestPlanOfRounds(t *testing.T) {

@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -154,10 +155,15 @@ func (a PrepareRun) prepare(ctx context.Context, in api.PrepareInput, out *api.P
 	return a.whereToGoOn(ctx, in.Run, out)
 }
 
+// apart reports whether the engine that generates is another one than the engine of that kind that trains.
+func apart(r *recipes.Recipe, kind string) bool {
+	return kind == recipes.EngineCPU || len(r.Engine.Servers) > 0
+}
+
 // samplesApart refuses a pipelined recipe on an engine that generates with the models that it trains: it holds one
 // version at a time.
 func samplesApart(r *recipes.Recipe, kind string) error {
-	if r.Staleness() == 0 || kind == recipes.EngineCPU || len(r.Engine.Servers) > 0 {
+	if r.Staleness() == 0 || apart(r, kind) {
 		return nil
 	}
 	return refuse(api.FailBadInput, "pipeline.max_staleness: rollouts run while the policy is updated, and an engine "+
@@ -277,6 +283,11 @@ func plan(r recipes.Recipe) api.Plan {
 	if d := r.Resample.Dynamic(); d != nil {
 		p.Dynamic = &api.Dynamic{Target: r.Rollout.Prompts, Tries: d.Tries, ColdStart: d.ColdStart}
 	}
+	p.Evaluations = api.EvaluateBetween
+	if apart(&r, r.Engine.Kind) {
+		p.Evaluations = api.EvaluateAlongside
+	}
+	p.PromptsAhead = p.Dynamic == nil && p.Staleness == 0 && !r.Environment.Imported() && r.Unsolved(math.MaxInt) == 0
 	if r.Rollout.ShardGroups > 0 {
 		p.Shards = (r.Rollout.Prompts + r.Rollout.ShardGroups - 1) / r.Rollout.ShardGroups
 	}

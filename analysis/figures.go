@@ -26,7 +26,7 @@ type RunFigures struct {
 	ToolCalls    int64 // executed over all steps
 	Tokens       int64 // sampled over all steps
 	// RLSeconds is the window from the first prompts stage's start to the last publish stage's end,
-	// without the evaluations and standstills in it.
+	// without standstills and the time in which nothing but an evaluation ran.
 	RLSeconds float64
 	// StandstillSeconds adds up the gaps of more than Standstill inside the window in which nothing
 	// executed: the run was paused, parked or interrupted.
@@ -107,7 +107,7 @@ func (v *Visible) sum(ctx context.Context, stage, stat string) (float64, error) 
 func Measure(rows []schema.TimingRow) RunFigures {
 	out := RunFigures{StageSeconds: map[string]float64{}}
 	byStage := map[string][]interval{}
-	var all []interval
+	var all, training []interval
 	window := interval{-1, -1}
 	for _, row := range rows {
 		if row.Kind != kindActivity {
@@ -117,6 +117,9 @@ func Measure(rows []schema.TimingRow) RunFigures {
 		stage := schema.CanonicalStage(row.Stage)
 		byStage[stage] = append(byStage[stage], span)
 		all = append(all, span)
+		if stage != schema.StageEvaluate {
+			training = append(training, span)
+		}
 		if row.Stage == schema.StagePrompts && (window.from < 0 || span.from < window.from) {
 			window.from = span.from
 		}
@@ -124,14 +127,14 @@ func Measure(rows []schema.TimingRow) RunFigures {
 			window.to = max(window.to, span.to)
 		}
 	}
-	evaluations := byStage[schema.StageEvaluate]
 	out.WarmStartSeconds = covered(byStage[schema.StageWarmStart])
-	out.EvalSeconds = covered(evaluations)
+	out.EvalSeconds = covered(byStage[schema.StageEvaluate])
 	if window.from < 0 || window.to <= window.from {
 		return out
 	}
 	length := covered([]interval{window})
-	out.RLSeconds = length - covered(within(evaluations, window))
+	// An evaluation may run alongside a step: only the time in which nothing else ran is its own.
+	out.RLSeconds = length - covered(within(all, window)) + covered(within(training, window))
 	for stage, spans := range byStage {
 		if inside := covered(within(spans, window)); inside > 0 && stage != schema.StageEvaluate {
 			out.StageSeconds[stage] = inside

@@ -62,15 +62,16 @@ func TestMeasure(t *testing.T) {
 			},
 		},
 		{
-			// window 10 … 30, evaluations 14–18 within, 0–5 before and 29–35 across its end: 20 − 4 − 1
-			name: "evaluations are not reinforcement learning",
+			// window 10 … 30, evaluations 3–8 before it, 14–18 within, and 29–35 across its end and alongside a
+			// publication: 20 − 4
+			name: "an evaluation that nothing else ran alongside is not reinforcement learning",
 			rows: []schema.TimingRow{
 				ran(schema.StageWarmStart, 0, 3), ran(schema.StageEvaluate, 3, 8), ran(schema.StagePrompts, 10, 14),
 				ran(schema.StageEvaluate, 14, 18),
 				ran(schema.StageUpdate, 18, 27), ran(schema.StagePublish, 27, 30), ran(schema.StageEvaluate, 29, 35),
 			},
 			want: analysis.RunFigures{
-				RLSeconds: 15, WarmStartSeconds: 3, EvalSeconds: 15, OrchestrationShare: 0,
+				RLSeconds: 16, WarmStartSeconds: 3, EvalSeconds: 15, OrchestrationShare: 0,
 				StageSeconds: map[string]float64{"prompts": 4, "update": 9, "publish": 3},
 			},
 		},

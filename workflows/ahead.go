@@ -153,5 +153,8 @@ func (r *trainRun) stepInput(ctx workflow.Context, step int) TrainStepInput {
 	if sampler, lag := r.samplerOf(step); lag > 0 {
 		in.Sampling, in.Lag = &sampler, lag
 	}
+	if s := r.selected; s != nil && s.Step == step && s.Config == in.Prepared.Manifest {
+		in.Prompts = &s.Done
+	}
 	return in
 }

@@ -29,6 +29,14 @@ func (r *trainRun) compact(ctx workflow.Context, step int) {
 	})
 }
 
+// compactAlongside starts compact once the next step runs. What lies before the first step is not compacted.
+func (r *trainRun) compactAlongside(ctx workflow.Context, step int) {
+	if step == api.InitStep {
+		return
+	}
+	r.alongside(ctx, func(ctx workflow.Context) { r.compact(ctx, step) })
+}
+
 // compacted waits for the compactions that still run.
 func (r *trainRun) compacted(ctx workflow.Context) {
 	for _, one := range r.compacting {

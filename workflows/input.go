@@ -45,6 +45,8 @@ type Continued struct {
 	Next     int                    `json:"next"`
 	Buffer   schema.Ref             `json:"buffer,omitzero"`
 	Home     string                 `json:"home,omitempty"`
+	Due      *Due                   `json:"due,omitempty"`
+	Selected *Selected              `json:"selected,omitempty"`
 	Warm     *api.EvaluationSummary `json:"warm,omitempty"`
 	Lines    []StepLine             `json:"lines,omitempty"`
 

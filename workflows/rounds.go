@@ -14,16 +14,23 @@ func (s *trainStep) sample(ctx workflow.Context) ([]shardRollout, error) {
 	if s.plan.Dynamic != nil {
 		return s.inRounds(ctx, *s.plan.Dynamic)
 	}
-	s.enter(ctx, api.StagePrompts)
-	prompts, err := call[api.Done](ctx, api.SelectPrompts, "the step's problems", api.PromptsInput{Scope: s.scope})
-	if err != nil {
-		return nil, err
+	if made := s.in.Prompts; made != nil {
+		s.add(api.StagePrompts, made.Manifest)
+		s.times.early = append(s.times.early, made.Timing)
+		s.prompts = made.Manifest
+	} else {
+		s.enter(ctx, api.StagePrompts)
+		prompts, err := call[api.Done](ctx, api.SelectPrompts, "the step's problems",
+			api.PromptsInput{Scope: s.scope})
+		if err != nil {
+			return nil, err
+		}
+		s.finish(api.StagePrompts, prompts.Manifest, prompts.Timing)
+		s.prompts = prompts.Manifest
 	}
-	s.finish(api.StagePrompts, prompts.Manifest, prompts.Timing)
-	s.prompts = prompts.Manifest
 	s.scope.Gen = s.in.Gen
 	s.enter(ctx, api.StageRollout)
-	return s.rollout(ctx, 0, prompts.Manifest)
+	return s.rollout(ctx, 0, s.prompts)
 }
 
 // inRounds samples until enough groups are informative. This is decided from the committed rewards of each shard, so

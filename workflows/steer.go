@@ -232,6 +232,11 @@ func (r *trainRun) await(ctx workflow.Context) error {
 			continue
 		}
 		r.flush(ctx)
+		if r.paused {
+			if err := r.settleDue(ctx); err != nil {
+				return err
+			}
+		}
 		paused := r.paused
 		if paused {
 			r.stage(ctx, r.next-1, StagePaused)

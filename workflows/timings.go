@@ -10,6 +10,7 @@ import (
 type timings struct {
 	all      []api.Timing // times that the step records
 	recorded []api.Timing // stage, start and end of the times that its shards have recorded
+	early    []api.Timing // times that the step records although they lie before it
 }
 
 func (t *timings) add(more ...api.Timing) { t.all = append(t.all, more...) }
@@ -38,7 +39,7 @@ func (t *timings) span() float64 {
 
 // byStage is the time in which at least one activity of each stage ran, in seconds.
 func (t *timings) byStage() map[string]float64 {
-	ordered := slices.Concat(t.all, t.recorded)
+	ordered := slices.Concat(t.early, t.all, t.recorded)
 	slices.SortStableFunc(ordered, func(a, b api.Timing) int { return int(a.Start - b.Start) })
 	out := map[string]float64{}
 	until := map[string]int64{}

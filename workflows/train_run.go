@@ -42,6 +42,8 @@ type trainRun struct {
 	recording []recording // of measured times, alongside the next steps
 	pruner    pruner
 	ahead     ahead
+	due       *Due      // the evaluation that runs alongside the next step; nil: none
+	selected  *Selected // the next step's prompts, if they are selected; nil: they are not
 	// compacting are the compactions of steps that run alongside.
 	compacting []workflow.Future
 
@@ -166,21 +168,37 @@ func (r *trainRun) begin(ctx workflow.Context) error {
 		}
 		timings = append(timings, untaught)
 	}
-	evaluated, _, err := r.evaluate(ctx, api.InitStep, "warm_start")
+	if r.prepared.NextStep > 1 { // the steps that are done waited for it
+		err = r.measureNow(ctx, r.dueAfter(api.InitStep, "warm_start", r.prepared, timings...))
+	} else {
+		err = r.measure(ctx, api.InitStep, "warm_start", r.prepared, timings...)
+	}
 	if err != nil {
 		return err
 	}
-	r.progress.Warm = &evaluated.Summary
-	r.states.success(ctx, evaluated.Summary)
-	r.record(ctx, api.InitStep, "run", append(timings, evaluated.Timing)...)
+	return r.goOn(ctx)
+}
+
+// goOn takes up the state of a run of which steps are done.
+func (r *trainRun) goOn(ctx workflow.Context) error {
 	if r.prepared.NextStep > 1 {
 		if k := r.prepared.Plan.Staleness; k > 0 {
 			r.earlier = append([]api.PolicyRef{r.policy}, r.prepared.Earlier...)
 			r.earlier = r.earlier[max(0, len(r.earlier)-k):]
 		}
 		r.policy, r.buffer = *r.prepared.Policy, r.prepared.Buffer
+		// The run may have ended before this evaluation did; if not, the evaluation is adopted.
+		if last := r.next - 1; r.prepared.Plan.Evaluations != "" && r.evaluatesAfter(last) {
+			return r.measure(ctx, last, tagStep, r.preparedFor(last))
+		}
 	}
 	return nil
+}
+
+// evaluatesAfter reports whether a step that is not the last one is followed by an evaluation.
+func (r *trainRun) evaluatesAfter(step int) bool {
+	plan := r.prepared.Plan
+	return plan.EvaluateEvery > 0 && step%plan.EvaluateEvery == 0 && step < plan.Steps
 }
 
 // untaught measures the policy before the warm start, so that readers can say what the warm start changed.
@@ -230,7 +248,7 @@ func (r *trainRun) step(ctx workflow.Context) error {
 	if err := r.awaitSampled(ctx); err != nil {
 		return err
 	}
-	err := r.attempt(ctx, r.skipShards(step, &skipped), func(ctx workflow.Context) error {
+	err := r.attempt(ctx, r.skipAlongside(ctx, r.skipShards(step, &skipped)), func(ctx workflow.Context) error {
 		if err := r.settleInTurn(ctx); err != nil {
 			return err
 		}
@@ -241,6 +259,9 @@ func (r *trainRun) step(ctx workflow.Context) error {
 		in := r.stepInput(ctx, step)
 		in.Skip = skipped
 		r.ahead.take(&in)
+		if in.SelectNext = r.prepared.Plan.PromptsAhead && step < r.prepared.Plan.Steps; r.due != nil {
+			in.Evaluate = &r.due.Input
+		}
 		defer r.startAlongside(ctx)()
 		return child(r.child(ctx, step), TrainStep, in, &out)
 	})
@@ -252,24 +273,20 @@ func (r *trainRun) step(ctx workflow.Context) error {
 	r.progress.add(out.Line)
 	times := r.timesOf(step, "step", out.Timings...)
 	r.alongside(ctx, func(ctx workflow.Context) { r.start(ctx, times) })
-	plan := r.prepared.Plan
-	if plan.EvaluateEvery > 0 && step%plan.EvaluateEvery == 0 && step < plan.Steps {
-		if err := r.idle(ctx); err != nil {
-			return err
-		}
-		evaluated, done, err := r.evaluate(ctx, step, "step")
-		if err != nil {
-			return err
-		}
-		if done {
-			r.states.success(ctx, evaluated.Summary)
-			r.record(ctx, step, "run", evaluated.Timing)
-			r.pruner.evaluated = append(r.pruner.evaluated,
-				api.EvaluatedStep{Step: step, Success: evaluated.Summary.Success})
-		}
+	if err := r.tookAlongside(ctx, out.Evaluated); err != nil {
+		return err
 	}
-	if step < plan.Steps {
-		r.alongside(ctx, func(ctx workflow.Context) { r.compact(ctx, step) })
+	r.selected = out.Next
+	if r.evaluatesAfter(step) {
+		if r.prepared.Plan.Evaluations != api.EvaluateAlongside {
+			if err := r.idle(ctx); err != nil {
+				return err
+			}
+		}
+		return r.measure(ctx, step, tagStep, r.prepared)
+	}
+	if step < r.prepared.Plan.Steps {
+		r.compactAlongside(ctx, step)
 	}
 	return nil
 }
@@ -286,19 +303,12 @@ func (r *trainRun) child(ctx workflow.Context, step int) workflow.Context {
 	})
 }
 
-// evaluate measures the policy; done is false if a person chose to skip the evaluation.
-func (r *trainRun) evaluate(ctx workflow.Context, step int, tag string) (out api.Evaluated, done bool, err error) {
-	r.stage(ctx, step, api.StageEvaluate)
-	skip := mandatory("the run's result compares the policy before and after")
-	if tag == "step" {
-		skip = func([]StageFailure) skipping {
-			return skipping{words: "this evaluation is left out; training goes on"}
-		}
-	}
-	err = r.attempt(ctx, skip, func(ctx workflow.Context) (err error) {
-		scope, h := scoped(r.run, step, r.prepared), newHome(ctx, r.home, r.prepared.Plan)
-		out, err = sample(ctx, h, scope, api.Evaluate, "held-out problems, "+tag,
-			api.EvaluateInput{Scope: scope, Policy: r.policy, Tag: tag}, (*api.Evaluated).Its)
+// evaluate measures a policy; done is false if a person chose to skip the evaluation.
+func (r *trainRun) evaluate(ctx workflow.Context, in api.EvaluateInput) (out api.Evaluated, done bool, err error) {
+	r.stage(ctx, in.Step, api.StageEvaluate)
+	err = r.attempt(ctx, skipEvaluation(in.Tag), func(ctx workflow.Context) (err error) {
+		h := newHome(ctx, r.home, r.prepared.Plan)
+		out, err = sample(ctx, h, in.Scope, api.Evaluate, "held-out problems, "+in.Tag, in, (*api.Evaluated).Its)
 		r.home = h.host
 		done = err == nil
 		return err
@@ -353,7 +363,13 @@ func (r *trainRun) finish(ctx workflow.Context) (TrainRunResult, error) {
 	r.flush(ctx)
 	last := r.prepared.Plan.Steps
 	r.prune(ctx, last)
-	evaluated, _, err := r.evaluate(ctx, last, "final")
+	if r.due != nil && r.due.Input.Step == last { // the run was stopped here: the final evaluation has its place
+		r.due = nil
+	}
+	if err := r.settleDue(ctx); err != nil {
+		return TrainRunResult{}, err
+	}
+	evaluated, _, err := r.evaluate(ctx, r.dueAfter(last, "final", r.prepared).Input)
 	if err != nil {
 		return TrainRunResult{}, err
 	}
@@ -385,7 +401,7 @@ func (r *trainRun) finish(ctx workflow.Context) (TrainRunResult, error) {
 
 func (r *trainRun) restore(c Continued) {
 	r.prepared, r.policy, r.buffer, r.home, r.next = c.Prepared, c.Policy, c.Buffer, c.Home, c.Next
-	r.earlier = c.Earlier
+	r.earlier, r.due, r.selected = c.Earlier, c.Due, c.Selected
 	r.amendments, r.paused, r.unsettled = c.Amendments, c.Paused, c.Unsettled
 	r.number = max(c.NextAmendment, len(c.Amendments))
 	r.pruner.retention, r.pruner.evaluated = c.Retention, c.Evaluated
@@ -412,7 +428,7 @@ func (r *trainRun) continueAsNew(ctx workflow.Context) error {
 	in := r.in
 	in.Continued = &Continued{
 		Prepared: r.prepared, Policy: r.policy, Earlier: r.earlier, Buffer: r.buffer, Home: r.home, Next: r.next,
-		Warm:  r.progress.Warm,
+		Due: r.due, Selected: r.selected, Warm: r.progress.Warm,
 		Lines: r.progress.Lines, WarmStartSeconds: r.progress.WarmStartSeconds,
 		Amendments: r.amendments, NextAmendment: r.number, Unsettled: r.unsettled,
 		Paused: r.paused, Changes: r.progress.Changes,

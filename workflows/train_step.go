@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"errors"
 	"fmt"
 
 	"go.temporal.io/sdk/temporal"
@@ -40,6 +41,12 @@ type TrainStepInput struct {
 	Sampled *SampledStep `json:"sampled,omitempty"`
 	// Lag is the number of updates between Sampling and Policy.
 	Lag int `json:"lag,omitempty"`
+	// Evaluate asks for an evaluation of an earlier policy alongside the step, if one is due.
+	Evaluate *api.EvaluateInput `json:"evaluate,omitempty"`
+	// Prompts are the step's prompts, if the step before has selected them.
+	Prompts *api.Done `json:"prompts,omitempty"`
+	// SelectNext asks for the next step's prompts.
+	SelectNext bool `json:"select_next,omitempty"`
 }
 
 // TrainStepResult is the next policy and the figures of the step.
@@ -50,6 +57,10 @@ type TrainStepResult struct {
 	Line   StepLine      `json:"line"`
 	// Timings are the measured times of the step's activities, for the record.
 	Timings []api.Timing `json:"timings"`
+	// Evaluated is the result of the evaluation that TrainStepInput.Evaluate asks for.
+	Evaluated *api.Evaluated `json:"evaluated,omitempty"`
+	// Next are the next step's prompts, if they were asked for.
+	Next *Selected `json:"next,omitempty"`
 }
 
 // trainStep is TrainStep's state.
@@ -123,29 +134,38 @@ func (s *trainStep) execute(ctx workflow.Context) (TrainStepResult, error) {
 	if err != nil {
 		return TrainStepResult{}, err
 	}
-	learnt, err := s.learn(ctx, shards)
-	if err != nil {
+	// The sampler has nothing else to do now. The publication waits for the evaluation, because it names it.
+	measured, selected := s.measure(ctx), s.selectAhead(ctx)
+	learnt, update, err := s.train(ctx, shards)
+	evaluated, failed := measured(ctx)
+	if err := errors.Join(err, failed); err != nil {
 		return TrainStepResult{}, err
 	}
-
-	s.enter(ctx, api.StageUpdate)
-	update, err := atHome(ctx, s.home, s.scope, api.UpdatePolicy, fmt.Sprintf("%d rows, %d tokens",
-		learnt.batch.Rows, learnt.batch.Tokens),
-		api.UpdateInput{Scope: s.scope, Batch: learnt.batch.Manifest, Policy: s.in.Policy,
-			Buffer: learnt.buffer.Manifest},
-		(*api.Updated).Its)
-	if err != nil {
-		return TrainStepResult{}, err
-	}
-	s.finish(api.StageUpdate, update.Manifest, update.Timing)
-
 	if err := s.publish(ctx, update.Policy); err != nil {
 		return TrainStepResult{}, err
 	}
 	line := s.line(shards, learnt.selection, update)
 	line.Buffer = bufferLine(learnt.buffer, update)
 	return TrainStepResult{Policy: update.Policy, Buffer: learnt.buffer.Manifest, Home: s.home.host, Line: line,
-		Timings: s.times.all}, nil
+		Timings: append(s.times.early, s.times.all...), Evaluated: evaluated, Next: selected(ctx)}, nil
+}
+
+// train takes the step from its shards to the updated policy.
+func (s *trainStep) train(ctx workflow.Context, shards []shardRollout) (learnt, api.Updated, error) {
+	learnt, err := s.learn(ctx, shards)
+	if err != nil {
+		return learnt, api.Updated{}, err
+	}
+	s.enter(ctx, api.StageUpdate)
+	update, err := atHome(ctx, s.home, s.scope, api.UpdatePolicy, fmt.Sprintf("%d rows, %d tokens",
+		learnt.batch.Rows, learnt.batch.Tokens),
+		api.UpdateInput{Scope: s.scope, Batch: learnt.batch.Manifest, Policy: s.in.Policy,
+			Buffer: learnt.buffer.Manifest},
+		(*api.Updated).Its)
+	if err == nil {
+		s.finish(api.StageUpdate, update.Manifest, update.Timing)
+	}
+	return learnt, update, err
 }
 
 // publish makes the rollout engine serve the new policy and commits the step's head.

@@ -199,7 +199,19 @@ type Plan struct {
 	Compact bool `json:"compact,omitempty"`
 	// Staleness is the lag of the policy that samples, in updates; 0 = the policy that is updated samples.
 	Staleness int `json:"staleness,omitempty"`
+	// Evaluations says when policies are measured: EvaluateAlongside or EvaluateBetween. A run that an earlier version
+	// prepared lacks it, and measures between its steps.
+	Evaluations string `json:"evaluations,omitempty"`
+	// PromptsAhead says that a step's prompts do not depend on the steps before it, so that they can be selected while
+	// the step before runs.
+	PromptsAhead bool `json:"prompts_ahead,omitempty"`
 }
+
+// Values of Plan.Evaluations.
+const (
+	EvaluateAlongside = "alongside" // of the next step, once that has sampled
+	EvaluateBetween   = "between"   // steps, because the engine that generates also trains
+)
 
 // Dynamic holds what a step needs to know of dynamic sampling. Each round has Plan.Shards shards.
 type Dynamic struct {

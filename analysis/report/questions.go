@@ -123,11 +123,14 @@ from timings where run = RUN and kind = 'activity' and stage = 'update' and step
 group by step order by step`
 
 // orchestrationSQL gives each step the time from its selection of prompts to the next step's (of the
-// last one, to its publication), less the evaluations in it and the gaps of more than ten seconds
-// (analysis.Standstill), and how much of that no activity ran.
-const orchestrationSQL = `with begun as (
-  select step, min(start_micros) as f from timings
-  where run = RUN and kind = 'activity' and stage = 'prompts' group by step
+// last one, to its publication), less the gaps of more than ten seconds (analysis.Standstill) and the time in which
+// nothing but an evaluation ran, and how much of that no activity ran. A step whose prompts were selected ahead begins
+// with the publication of the step before.
+const orchestrationSQL = `with selected as (
+  select step, min(start_micros) filter (stage = 'prompts') as f, max(end_micros) filter (stage = 'publish') as done
+  from timings where run = RUN and kind = 'activity' group by step
+), begun as (
+  select step, greatest(f, coalesce(lag(done) over (order by step), f)) as f from selected where f is not null
 ), windows as (
   select step, f, coalesce(lead(f) over (order by f),
     (select max(end_micros) from timings where run = RUN and kind = 'activity' and stage = 'publish')) as t
@@ -140,13 +143,13 @@ const orchestrationSQL = `with begun as (
   select *,
     max(e) over (partition by step order by s, e rows between unbounded preceding and 1 preceding) as before,
     s - before as gap,
-    max(e) over (partition by step, evaluation order by s, e
-      rows between unbounded preceding and 1 preceding) as of_kind
+    max(e) filter (not evaluation) over (partition by step order by s, e
+      rows between unbounded preceding and 1 preceding) as trained
   from cut
 ), busy as (
   select step, max(e) as finished, sum(gap) filter (gap > 10e6) as waited,
     sum(greatest(e - greatest(s, coalesce(before, s)), 0)) as busy,
-    sum(case when evaluation then greatest(e - greatest(s, coalesce(of_kind, s)), 0) else 0 end) as evaluating
+    busy - sum(case when evaluation then 0 else greatest(e - greatest(s, coalesce(trained, s)), 0) end) as evaluating
   from marked group by step
 ), lasted as (
   select *, t - f - coalesce(waited, 0) - case when t - finished > 10e6 then t - finished else 0 end as length
