@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"text/tabwriter"
 	"time"
 
@@ -26,6 +28,8 @@ const setupWithin = 2 * time.Minute
 type setupOptions struct {
 	dry, json   bool
 	keepDeleted int // days; of the store
+	lock        int // days; of the store
+	policy      string
 }
 
 func (o *setupOptions) add(f *pflag.FlagSet) {
@@ -73,15 +77,22 @@ func setupStoreCommand(con *console) *cobra.Command {
 		Long: "store looks at the bucket that ROPEWALK_S3_BUCKET and the AWS_* variables name. It creates the\n" +
 			"bucket, tries that of several conditional puts exactly one wins, and, where the server has lifecycle\n" +
 			"rules, lets unfinished uploads end after 7 days. With --keep-deleted it turns versioning on and lets\n" +
-			"what was deleted or replaced be restored for that long. It exits with 1 if conditional puts are not\n" +
-			"honoured, or if a lifecycle rule deletes current objects, and so the record.",
-		Example: "  ropewalk setup store --dry-run\n  ropewalk setup store --keep-deleted 30",
-		Args:    exactly(),
-		RunE:    func(cmd *cobra.Command, _ []string) error { return o.store(cmd.Context(), con) },
+			"what was deleted or replaced be restored for that long. With --lock no one can delete a version before\n" +
+			"that many days have passed. It exits with 1 if conditional puts are not honoured, or if a lifecycle\n" +
+			"rule deletes current objects, and so the record.",
+		Example: "  ropewalk setup store --dry-run\n  ropewalk setup store --keep-deleted 30\n" +
+			"  deploy/roles/bucket-policy.py worker=KEY reader=KEY >policy.json\n" +
+			"  ropewalk setup store --policy policy.json",
+		Args: exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.store(cmd.Context(), con) },
 	}
 	o.add(cmd.Flags())
 	cmd.Flags().IntVar(&o.keepDeleted, "keep-deleted", 0, "days for which the bucket keeps what is deleted or "+
 		"replaced; 0: versioning is left as it is")
+	cmd.Flags().IntVar(&o.lock, "lock", 0, "days for which no one may delete a version (object lock, mode "+
+		"GOVERNANCE); turns versioning on; 0: locks are left as they are")
+	cmd.Flags().StringVar(&o.policy, "policy", "", "file of the bucket policy that says who may do what "+
+		"(deploy/roles); another one is left as it is")
 	return cmd
 }
 
@@ -119,6 +130,9 @@ func (o setupOptions) store(ctx context.Context, con *console) error {
 	if o.keepDeleted < 0 {
 		return badInput("--keep-deleted is %d, it must be at least 0", o.keepDeleted)
 	}
+	if o.lock < 0 {
+		return badInput("--lock is %d, it must be at least 0", o.lock)
+	}
 	options, err := s3.FromEnv()
 	if err != nil {
 		return badinput.Of(err)
@@ -127,7 +141,17 @@ func (o setupOptions) store(ctx context.Context, con *console) error {
 	if err != nil {
 		return badinput.Of(err)
 	}
-	want := setup.StoreOptions{KeepDeleted: o.keepDeleted}
+	want := setup.StoreOptions{KeepDeleted: o.keepDeleted, LockDays: o.lock}
+	if o.policy != "" {
+		text, err := os.ReadFile(o.policy)
+		if err != nil {
+			return badInput("--policy: %w", err)
+		}
+		if !json.Valid(text) {
+			return badInput("--policy %s: is not JSON", o.policy)
+		}
+		want.Policy = string(text)
+	}
 	before := func() (setup.Findings, error) { return setup.OfStore(ctx, objects, want) }
 	after := func() (setup.Findings, error) {
 		want.Probe = true

@@ -2,8 +2,10 @@ package setup
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/store/s3"
@@ -22,8 +24,12 @@ const (
 type StoreOptions struct {
 	// KeepDeleted is for how many days the bucket keeps what is deleted or replaced, as versions; 0 wants no versions.
 	KeepDeleted int
+	// LockDays is for how many days no one may delete a version; 0 asks for no lock.
+	LockDays int
 	// Probe tries conditional puts, which writes an object and deletes it.
 	Probe bool
+	// Policy is the bucket policy that is wanted, as JSON; "" wants none and looks at none.
+	Policy string
 }
 
 // OfStore compares a bucket with what the record needs.
@@ -36,6 +42,12 @@ func OfStore(ctx context.Context, s *s3.Store, o StoreOptions) (f Findings, err 
 		f.add(Missing, "bucket", "exists", none, "")
 		f.add(Note, "conditional puts", "one winner", "not tried", "the bucket must exist first")
 		f.add(Note, "versioning", o.versions(), none, "")
+		if o.LockDays > 0 {
+			f.add(Missing, lockFinding, o.locked(), none, "")
+		}
+		if o.Policy != "" {
+			f.add(Missing, policyFinding, policyNeeded, none, "")
+		}
 		return f, nil
 	}
 	f.add(OK, "bucket", "exists", "exists", "")
@@ -43,8 +55,39 @@ func OfStore(ctx context.Context, s *s3.Store, o StoreOptions) (f Findings, err 
 		return nil, err
 	}
 	f.versioning(b, o)
+	f.lock(b, o)
 	f.lifecycle(b, o)
-	return f, nil
+	return f, f.policy(ctx, s, o)
+}
+
+const policyFinding, policyNeeded = "bucket policy", "the given one"
+
+// policy compares the bucket's policy with the one that is wanted. Another one is its owner's.
+func (f *Findings) policy(ctx context.Context, s *s3.Store, o StoreOptions) error {
+	if o.Policy == "" {
+		return nil
+	}
+	have, err := s.Policy(ctx)
+	switch {
+	case errors.Is(err, s3.ErrUnsupported):
+		f.add(Conflict, policyFinding, policyNeeded, "not on this server", "leave --policy out")
+	case err != nil:
+		return err
+	case have == "":
+		f.add(Missing, policyFinding, policyNeeded, none, "")
+	case !sameJSON(have, o.Policy):
+		f.add(Conflict, policyFinding, policyNeeded, "another one", "remove it, or add its statements to the file")
+	default:
+		f.add(OK, policyFinding, policyNeeded, "the given one", "")
+	}
+	return nil
+}
+
+// sameJSON reports whether two texts are the same JSON document.
+func sameJSON(a, b string) bool {
+	var left, right any
+	return json.Unmarshal([]byte(a), &left) == nil && json.Unmarshal([]byte(b), &right) == nil &&
+		reflect.DeepEqual(left, right)
 }
 
 func (f *Findings) conditional(ctx context.Context, s *s3.Store, o StoreOptions) error {
@@ -64,8 +107,34 @@ func (f *Findings) conditional(ctx context.Context, s *s3.Store, o StoreOptions)
 	return nil
 }
 
+const lockFinding = "object lock"
+
+// locked is the lock that is wanted.
+func (o StoreOptions) locked() string { return count(o.LockDays, "day") }
+
+// lock compares the bucket's default retention. A longer one stays.
+func (f *Findings) lock(b s3.Bucket, o StoreOptions) {
+	have := none
+	if b.Lock.Days > 0 {
+		have = count(b.Lock.Days, "day") + ", " + b.Lock.Mode
+	}
+	switch {
+	case o.LockDays == 0 && b.Lock.Days > 0:
+		f.add(OK, lockFinding, "not asked for", have, "")
+	case o.LockDays == 0: // nothing to say
+	case !b.HasLocks:
+		f.add(Conflict, lockFinding, o.locked(), "not on this server", "leave --lock out")
+	case b.Lock.Days >= o.LockDays:
+		f.add(OK, lockFinding, o.locked(), have, "")
+	case b.Lock.Mode == "COMPLIANCE":
+		f.add(Conflict, lockFinding, o.locked(), have, "the owner chose this mode: raise it there")
+	default:
+		f.add(Missing, lockFinding, o.locked(), have, "")
+	}
+}
+
 func (o StoreOptions) versions() string {
-	if o.KeepDeleted == 0 {
+	if o.KeepDeleted == 0 && o.LockDays == 0 {
 		return "not asked for"
 	}
 	return s3.VersioningEnabled
@@ -74,15 +143,14 @@ func (o StoreOptions) versions() string {
 func (f *Findings) versioning(b s3.Bucket, o StoreOptions) {
 	const what = "versioning"
 	switch {
-	case o.KeepDeleted == 0 && b.Versioning == s3.VersioningEnabled:
-		f.add(OK, what, o.versions(), b.Versioning, "")
-	case o.KeepDeleted == 0:
-		f.add(Note, what, o.versions(), b.Versioning,
-			"what is deleted by mistake cannot be restored; --keep-deleted DAYS turns it on")
 	case b.Versioning == s3.VersioningEnabled:
 		f.add(OK, what, o.versions(), b.Versioning, "")
+	case o.KeepDeleted == 0 && o.LockDays == 0:
+		f.add(Note, what, o.versions(), b.Versioning,
+			"what is deleted by mistake cannot be restored; --keep-deleted DAYS turns it on")
 	case b.Versioning == s3.VersioningUnsupported:
-		f.add(Conflict, what, o.versions(), b.Versioning, "the server has no versions: leave --keep-deleted out")
+		f.add(Conflict, what, o.versions(), b.Versioning,
+			"the server has no versions: leave --keep-deleted and --lock out")
 	default:
 		f.add(Missing, what, o.versions(), b.Versioning, "")
 	}
@@ -133,7 +201,8 @@ func CreateStore(ctx context.Context, s *s3.Store, o StoreOptions) error {
 	if err := s.EnsureBucket(ctx); err != nil {
 		return err
 	}
-	f, err := OfStore(ctx, s, StoreOptions{KeepDeleted: o.KeepDeleted})
+	o.Probe = false
+	f, err := OfStore(ctx, s, o)
 	if err != nil {
 		return err
 	}
@@ -145,8 +214,16 @@ func CreateStore(ctx context.Context, s *s3.Store, o StoreOptions) error {
 		switch one.What {
 		case "versioning":
 			if err := s.EnableVersioning(ctx); errors.Is(err, s3.ErrUnsupported) {
-				return fmt.Errorf("%w: leave --keep-deleted out", err)
+				return fmt.Errorf("%w: leave --keep-deleted and --lock out", err)
 			} else if err != nil {
+				return err
+			}
+		case lockFinding: // versions are on by now
+			if err := s.PutLock(ctx, o.LockDays); err != nil {
+				return err
+			}
+		case policyFinding:
+			if err := s.PutPolicy(ctx, o.Policy); err != nil {
 				return err
 			}
 		case "lifecycle of unfinished uploads":

@@ -18,6 +18,15 @@ type Bucket struct {
 	// Rules are the bucket's lifecycle rules; HasRules says whether the server has such rules at all.
 	Rules    []Rule
 	HasRules bool
+	// Lock is how long new versions are locked; HasLocks says whether the server has locks at all.
+	Lock     Lock
+	HasLocks bool
+}
+
+// Lock is a bucket's default retention: for so many days no one may delete a version. The zero value locks nothing.
+type Lock struct {
+	Mode string // GOVERNANCE, which a permission of its own overrides, or COMPLIANCE
+	Days int
 }
 
 // Values of Bucket.Versioning.
@@ -55,6 +64,11 @@ func (s *Store) Bucket(ctx context.Context) (b Bucket, err error) {
 	}
 	if b.Versioning, err = s.versioning(ctx); err != nil {
 		return b, s.translate("read versioning of", "", err)
+	}
+	if b.Lock, err = s.lock(ctx); err == nil {
+		b.HasLocks = true
+	} else if !unsupported(err) {
+		return b, s.translate("read locks of", "", err)
 	}
 	rules, err := s.rules(ctx)
 	switch {
@@ -99,6 +113,43 @@ func (s *Store) versioning(ctx context.Context) (state string, err error) {
 		return VersioningOff, nil
 	}
 	return got.Status, nil
+}
+
+// lock returns the bucket's default retention.
+func (s *Store) lock(ctx context.Context) (l Lock, err error) {
+	var mode *minio.RetentionMode
+	var validity *uint
+	var unit *minio.ValidityUnit
+	err = retry(ctx, func() error {
+		mode, validity, unit, err = s.client.GetBucketObjectLockConfig(ctx, s.options.Bucket)
+		return err
+	})
+	if r, ok := response(err); ok && r.Code == "ObjectLockConfigurationNotFoundError" {
+		return Lock{}, nil
+	}
+	if err != nil || mode == nil || validity == nil || unit == nil {
+		return Lock{}, err
+	}
+	l = Lock{Mode: mode.String(), Days: int(*validity)}
+	if *unit == minio.Years {
+		l.Days *= 365
+	}
+	return l, nil
+}
+
+// PutLock has every new version be locked for some days, in the mode GOVERNANCE.
+func (s *Store) PutLock(ctx context.Context, days int) error {
+	mode, validity, unit := minio.Governance, uint(days), minio.Days
+	err := retry(ctx, func() error {
+		return s.client.SetBucketObjectLockConfig(ctx, s.options.Bucket, &mode, &validity, &unit)
+	})
+	if unsupported(err) {
+		return fmt.Errorf("lock versions of %s: %w", s, ErrUnsupported)
+	}
+	if err != nil {
+		return s.translate("lock versions of", "", err)
+	}
+	return nil
 }
 
 // rules returns the bucket's whole lifecycle configuration; none is an empty one.
@@ -159,6 +210,33 @@ func (s *Store) PutRules(ctx context.Context, rules ...Rule) error {
 	}
 	if err := retry(ctx, func() error { return s.client.SetBucketLifecycle(ctx, s.options.Bucket, all) }); err != nil {
 		return s.translate("put lifecycle of", "", err)
+	}
+	return nil
+}
+
+// Policy returns the bucket's policy as the server keeps it, or "" if there is none.
+func (s *Store) Policy(ctx context.Context) (policy string, err error) {
+	err = retry(ctx, func() error {
+		policy, err = s.client.Client.GetBucketPolicy(ctx, s.options.Bucket)
+		return err
+	})
+	if unsupported(err) {
+		return "", fmt.Errorf("read the policy of %s: %w", s, ErrUnsupported)
+	}
+	if err != nil {
+		return "", s.translate("read the policy of", "", err)
+	}
+	return policy, nil
+}
+
+// PutPolicy replaces the bucket's policy.
+func (s *Store) PutPolicy(ctx context.Context, policy string) error {
+	err := retry(ctx, func() error { return s.client.SetBucketPolicy(ctx, s.options.Bucket, policy) })
+	if unsupported(err) {
+		return fmt.Errorf("put the policy of %s: %w", s, ErrUnsupported)
+	}
+	if err != nil {
+		return s.translate("put the policy of", "", err)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -13,6 +14,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 )
+
+// Setup says what a server has beyond its root account.
+type Setup struct {
+	Accounts map[string]string // access key to secret; a bucket policy says what they may do
+	Versions bool              // buckets can keep versions and lock objects
+}
 
 // Server is a running S3 server over an empty folder.
 type Server struct {
@@ -29,6 +36,12 @@ const startWithin = 20 * time.Second
 // fails if ROPEWALK_REQUIRE_SERVERS is set.
 func Versitygw(t testing.TB) Server {
 	t.Helper()
+	return VersitygwWith(t, Setup{})
+}
+
+// VersitygwWith starts a server like Versitygw, with accounts or versions.
+func VersitygwWith(t testing.TB, setup Setup) Server {
+	t.Helper()
 	program, err := findVersitygw()
 	if err != nil {
 		if os.Getenv("ROPEWALK_REQUIRE_SERVERS") != "" {
@@ -41,7 +54,14 @@ func Versitygw(t testing.TB) Server {
 	s.Endpoint = "http://" + address
 	log, err := os.Create(filepath.Join(t.TempDir(), "versitygw.log"))
 	require.NoError(t, err)
-	args := []string{"--quiet", "--port", address, "posix"}
+	args := []string{"--quiet", "--port", address}
+	if len(setup.Accounts) > 0 {
+		args = append(args, "--iam-dir", accountsFolder(t, setup.Accounts))
+	}
+	args = append(args, "posix")
+	if setup.Versions {
+		args = append(args, "--versioning-dir", t.TempDir())
+	}
 	if !xattrs(s.Folder) {
 		args = append(args, "--sidecar", t.TempDir())
 	}
@@ -57,6 +77,19 @@ func Versitygw(t testing.TB) Server {
 	})
 	waitFor(t, address, log.Name())
 	return s
+}
+
+// accountsFolder writes accounts as the server keeps them.
+func accountsFolder(t testing.TB, accounts map[string]string) string {
+	t.Helper()
+	folder, listed := t.TempDir(), map[string]any{}
+	for key, secret := range accounts {
+		listed[key] = map[string]any{"access": key, "secret": secret, "role": "user"}
+	}
+	text, err := json.Marshal(map[string]any{"accessAccounts": listed})
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "users.json"), text, 0o600))
+	return folder
 }
 
 // findVersitygw searches the PATH, then .tools in the repository's root.

@@ -24,6 +24,8 @@ const (
 	concurrency    = 5000
 	bufferSize     = 1 << 20
 	copyThreshold  = 5 << 30
+	accountsFor    = 120   // seconds for which accounts are remembered
+	accountsPruned = 3600  // seconds between removals of those that are not used
 	folderMode     = 0o755 // less the umask
 	fileMode       = 0o644
 )
@@ -47,31 +49,37 @@ func run(ctx context.Context, args []string) error {
 	global.StringVar(&c.Region, "region", "us-east-1", "region's `name`")
 	global.StringVar(&c.HealthPath, "health", "", "`path` that answers without credentials")
 	global.BoolVar(&c.Quiet, "quiet", false, "log no requests")
+	global.StringVar(&c.IAMDir, "iam-dir", "", "`folder` of accounts next to the root account's")
+	global.StringVar(&c.CertFile, "cert", "", "`file` of the certificate for TLS")
+	global.StringVar(&c.KeyFile, "key", "", "`file` of the certificate's key")
 	if err := global.Parse(args); err != nil {
 		return err
 	}
 	c.Ports = []string{*port}
+	c.IAMCacheTTL, c.IAMCachePrune = accountsFor, accountsPruned
+	c.KeepAlive = c.CertFile != "" // a handshake for each request costs more than the request
 	if global.Arg(0) != "posix" {
 		return fmt.Errorf("unknown back end %q: this build has posix alone", global.Arg(0))
 	}
 	local := flag.NewFlagSet("posix", flag.ContinueOnError)
 	sidecar := local.String("sidecar", "", "`folder` for metadata, where the file system has no extended attributes")
+	versions := local.String("versioning-dir", "", "`folder` for earlier versions; without it the server has none")
 	if err := local.Parse(global.Args()[1:]); err != nil {
 		return err
 	}
 	if local.NArg() != 1 {
 		return fmt.Errorf("want one folder to serve, got %d", local.NArg())
 	}
-	back, err := open(local.Arg(0), *sidecar)
+	back, err := open(local.Arg(0), *sidecar, *versions)
 	if err != nil {
 		return err
 	}
 	return embedgw.RunVersityGW(ctx, back, c)
 }
 
-func open(root, sidecar string) (*posix.Posix, error) {
+func open(root, sidecar, versions string) (*posix.Posix, error) {
 	o := posix.PosixOpts{Concurrency: concurrency, IOBufferSize: bufferSize, CopyObjectThreshold: copyThreshold,
-		SideCarDir: sidecar}
+		SideCarDir: sidecar, VersioningDir: versions}
 	o.SetNewDirPerm(folderMode)
 	o.SetNewFilePerm(fileMode)
 	var metadata meta.MetadataStorer = meta.XattrMeta{}
