@@ -20,7 +20,7 @@ RACE ?= ./gpu/device ./gpu/lease ./gpu/leased ./gpu/torch ./gpu/wire ./internal/
 	test-worlds-mcp \
 	test-worlds-mcp-npm test-worlds-reasoning test-worlds-openenv test-worlds-sokoban test-tokenizers \
 	test-serve test-servers test-servers-llama test-servers-vllm test-tinker \
-	containers test-containers test-deploy compose-up compose-down release
+	containers test-cluster test-containers test-deploy compose-up compose-down release
 
 build: ## build bin/ropewalk
 	@command -v go >/dev/null || { echo "Go is missing: install Go 1.26 or newer" >&2; exit 1; }
@@ -199,6 +199,14 @@ compose-down: ## end what compose-up started; the data stays
 test-deploy: ## check units, chart and compose file: systemd-analyze, helm lint and template, Kubernetes' own schemas
 	@tools/build.sh helm
 	ROPEWALK_REQUIRE_HELM=1 ROPEWALK_REQUIRE_SYSTEMD=1 go test -count 1 ./deploy
+
+# Needs root, for network namespaces; on Debian: apt-get install postgresql iproute2. Temporal's server is built into
+# .tools once (four minutes). CLUSTER_STEPS=85 trains the whole quickstart.
+CLUSTER_STEPS ?= 30
+test-cluster: tools ## train on a cluster in miniature while processes, networks and servers fail (ten minutes; root)
+	@tools/build.sh temporal-server temporal-sql-tool
+	ROPEWALK_TEST_CLUSTER=1 ROPEWALK_REQUIRE_CLUSTER=1 ROPEWALK_CLUSTER_STEPS=$(CLUSTER_STEPS) \
+		go test -count 1 -timeout 60m -run TestCluster -v ./test/cluster
 
 release: ## pack the commit that is checked out in .ropewalk/release: built twice and compared, with checksums
 	@tools/release.sh

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Puts the programs named as arguments into .tools/, built from the versions that a go.mod pins:
-# servers from this folder's, linters from lint/'s, Helm from helm/'s. What is on PATH (servers only) or built already
+# servers from this folder's, linters from lint/'s, Helm from helm/'s, Temporal's production server from
+# temporal-server/'s. What is on PATH (servers only) or built already
 # is left alone, so that a second call takes no time. `build.sh --download NAME…` only fetches the servers'
 # modules, so that the network works while the processor compiles something else.
 set -euo pipefail
@@ -17,9 +18,11 @@ declare -A package=(
 	[govulncheck]=golang.org/x/vuln/cmd/govulncheck
 	[cyclonedx-gomod]=github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
 	[helm]=helm.sh/helm/v3/cmd/helm
+	[temporal-server]=go.temporal.io/server/cmd/server
+	[temporal-sql-tool]=go.temporal.io/server/cmd/tools/sql
 )
 declare -A folder=([temporal]=. [versitygw]=. [staticcheck]=lint [workflowcheck]=lint [govulncheck]=lint
-	[cyclonedx-gomod]=lint [helm]=helm)
+	[cyclonedx-gomod]=lint [helm]=helm [temporal-server]=temporal-server [temporal-sql-tool]=temporal-server)
 declare -A note=(
 	[temporal]="Temporal's server and web UI, minutes"
 	[versitygw]="the S3 server, a minute"
@@ -28,6 +31,8 @@ declare -A note=(
 	[govulncheck]="looks up known vulnerabilities, seconds"
 	[cyclonedx-gomod]="writes the list of linked modules, seconds"
 	[helm]="renders the chart, minutes"
+	[temporal-server]="Temporal's server for real databases, minutes"
+	[temporal-sql-tool]="creates that server's tables, seconds"
 )
 
 # missing prints the names among its arguments that have to be built.
@@ -86,7 +91,7 @@ build() {
 		}
 	)
 	for name in "$@"; do
-		mv "$bin/new/$name" "$bin/$name" # never half a program
+		mv "$bin/new/${package[$name]##*/}" "$bin/$name" # never half a program
 		touch "$bin/$name"
 	done
 	rm -r "$bin/new"
@@ -107,15 +112,17 @@ if ! command -v go >/dev/null; then
 	echo "${wanted[*]} is missing, and so is Go to build it: install one of them" >&2
 	exit 1
 fi
-servers=() linters=() charts=()
+servers=() linters=() charts=() clusters=()
 for name in "${wanted[@]}"; do
 	case ${folder[$name]} in
 	.) servers+=("$name") ;;
 	helm) charts+=("$name") ;;
+	temporal-server) clusters+=("$name") ;;
 	*) linters+=("$name") ;;
 	esac
 done
 if ((${#servers[@]})); then build . "${lean[@]}" -- "${servers[@]}"; fi
+if ((${#clusters[@]})); then build temporal-server "${lean[@]}" -- "${clusters[@]}"; fi
 unset GOEXPERIMENT # the project's own; linters are built as their authors do
 if ((${#linters[@]})); then build lint -- "${linters[@]}"; fi
 if ((${#charts[@]})); then build helm "${lean[@]}" -- "${charts[@]}"; fi

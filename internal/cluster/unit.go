@@ -1,0 +1,176 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/ropewalk/ropewalk/internal/transcript"
+)
+
+// restartAfter is the pause before a unit that has ended is started again. The units of deploy/systemd wait longer.
+const restartAfter = time.Second
+
+// Unit is a process that is started again whenever it ends, until Stop. Its methods are safe for concurrent use.
+type Unit struct {
+	Name string
+
+	mu      sync.Mutex
+	command func() *exec.Cmd
+	process *exec.Cmd // nil while it is down
+	starts  int
+	said    *transcript.Transcript // since its latest start
+	earlier []*transcript.Transcript
+	stopped bool
+	changed *sync.Cond
+}
+
+// StartUnit starts a unit. command makes its command line for each start.
+func StartUnit(name string, command func() *exec.Cmd) *Unit {
+	u := &Unit{Name: name, command: command, said: &transcript.Transcript{}}
+	u.changed = sync.NewCond(&u.mu)
+	go u.supervise()
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for u.starts == 0 {
+		u.changed.Wait()
+	}
+	return u
+}
+
+// supervise starts the process again and again. The kernel kills the process when the thread that started it ends, so
+// the thread stays.
+func (u *Unit) supervise() {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for {
+		if cmd := u.begin(); cmd != nil {
+			_ = cmd.Wait() // what it said tells more than its status
+		}
+		u.mu.Lock()
+		u.process = nil
+		u.changed.Broadcast()
+		u.mu.Unlock()
+		time.Sleep(restartAfter)
+	}
+}
+
+// begin waits until the unit is wanted, and starts its process. It returns nil if the process cannot be started.
+func (u *Unit) begin() *exec.Cmd {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for u.stopped {
+		u.changed.Wait()
+	}
+	defer u.changed.Broadcast()
+	u.starts++
+	if u.starts > 1 {
+		u.earlier = append(u.earlier, u.said)
+		u.said = &transcript.Transcript{}
+	}
+	cmd := u.command()
+	cmd.Stdout, cmd.Stderr = u.said, u.said
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setpgid, cmd.SysProcAttr.Pdeathsig = true, syscall.SIGKILL
+	if err := cmd.Start(); err != nil {
+		fmt.Fprintln(u.said, err)
+		return nil
+	}
+	u.process = cmd
+	return cmd
+}
+
+// PID returns the id of the process, or 0 while there is none.
+func (u *Unit) PID() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.process == nil {
+		return 0
+	}
+	return u.process.Process.Pid
+}
+
+// Starts returns how often the process has been started.
+func (u *Unit) Starts() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.starts
+}
+
+// Said returns what the process has written since its latest start.
+func (u *Unit) Said() string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.said.String()
+}
+
+// Log returns what the process has written since its first start.
+func (u *Unit) Log() (text string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, one := range u.earlier {
+		text += one.String() + "--- started again\n"
+	}
+	return text + u.said.String()
+}
+
+// Kill kills the process and all that it has started. The unit starts it again.
+func (u *Unit) Kill() error { return u.Signal(syscall.SIGKILL) }
+
+// Signal sends a signal to the process; SIGKILL also to all that it has started.
+func (u *Unit) Signal(s syscall.Signal) error {
+	pid := u.PID()
+	if pid == 0 {
+		return fmt.Errorf("signal %s: it is down", u.Name)
+	}
+	if s == syscall.SIGKILL {
+		pid = -pid
+	}
+	if err := syscall.Kill(pid, s); err != nil {
+		return fmt.Errorf("signal %s: %w", u.Name, err)
+	}
+	return nil
+}
+
+// Stop ends the process with a signal and leaves it down. It kills the process if that takes longer than within.
+func (u *Unit) Stop(s syscall.Signal, within time.Duration) error {
+	u.mu.Lock()
+	u.stopped = true
+	up := u.process
+	u.mu.Unlock()
+	if up == nil {
+		return nil
+	}
+	if err := u.Signal(s); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return err
+	}
+	late := time.AfterFunc(within, func() { _ = u.Kill() })
+	defer late.Stop()
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for u.process != nil {
+		u.changed.Wait()
+	}
+	return nil
+}
+
+// Resume starts a stopped unit, with another command if it is not nil.
+func (u *Unit) Resume(command func() *exec.Cmd) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if command != nil {
+		u.command = command
+	}
+	was := u.starts
+	u.stopped = false
+	u.changed.Broadcast()
+	for u.starts == was {
+		u.changed.Wait()
+	}
+}

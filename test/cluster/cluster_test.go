@@ -1,0 +1,240 @@
+package cluster
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/ropewalk/ropewalk/workflows"
+)
+
+// usualSteps are the quickstart's steps here unless ROPEWALK_CLUSTER_STEPS says otherwise. They must last longer than
+// what happens to the cluster.
+const usualSteps = 30
+
+// cutFor is how long a machine is cut off: longer than every heartbeat's time limit.
+const cutFor = time.Minute
+
+// TestCluster trains the quickstart twice: undisturbed, and while everything happens to the cluster that a supervisor
+// can repair. Both runs have the same final weights. The first runs its episodes interleaved, the second in stages, so
+// that all queues have work.
+func TestCluster(t *testing.T) {
+	need(t)
+	first, second := build(t, "first"), build(t, "second")
+	require.NotEqual(t, digest(t, first), digest(t, second))
+	began := time.Now()
+	s := start(t, first)
+	c := s.dial(t)
+	t.Logf("the cluster took %s to start", time.Since(began).Round(time.Second))
+
+	began = time.Now()
+	want := s.ropewalk(t, first, "operator", s.recipe(t, "undisturbed")...).ok(t).report(t)
+	t.Logf("the undisturbed run took %s", time.Since(began).Round(time.Second))
+
+	began = time.Now()
+	cmd, out, messages := s.command(t, first, "operator", s.recipe(t, "disturbed", "--set", "rollout.mode=staged")...)
+	require.NoError(t, cmd.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
+	s.disturb(t, c, "disturbed", second)
+	select {
+	case err := <-ended:
+		require.NoError(t, err, messages.String())
+	case <-time.After(20 * time.Minute):
+		t.Fatal("the run does not end: ", messages.String())
+	}
+	t.Logf("the disturbed run took %s", time.Since(began).Round(time.Second))
+	got := result{cmd.Args, out.String(), messages.String(), nil}.report(t)
+	require.Equal(t, want.Digest, got.Digest, "the final weights")
+	require.Equal(t, want.Steps, got.Steps)
+	for _, run := range []string{"undisturbed", "disturbed"} {
+		s.ropewalk(t, first, "reader", "verify", run).ok(t)
+	}
+	require.Equal(t, []string{digest(t, first), digest(t, second)}, s.builds(t, "disturbed", first, second),
+		"both builds have committed")
+}
+
+// report has the fields of `run --json` that the test reads.
+type report struct {
+	Digest string `json:"checkpoint_digest"`
+	Steps  int    `json:"steps"`
+}
+
+func (r result) report(t *testing.T) (out report) {
+	t.Helper()
+	require.NoError(t, json.Unmarshal([]byte(r.out), &out), "%s\n%s", r.out, r.err)
+	require.NotEmpty(t, out.Digest)
+	return out
+}
+
+// recipe is the command line of a run of the quickstart.
+func (s *site) recipe(t *testing.T, run string, more ...string) []string {
+	t.Helper()
+	steps := usualSteps
+	if text := os.Getenv("ROPEWALK_CLUSTER_STEPS"); text != "" {
+		n, err := strconv.Atoi(text)
+		require.NoError(t, err, "ROPEWALK_CLUSTER_STEPS")
+		steps = n
+	}
+	args := []string{"run", filepath.Join(root(t), "recipes", "quickstart.yaml"), "--json", "--run-id", run, "--set",
+		"steps=" + strconv.Itoa(steps)}
+	if steps < 85 {
+		args = append(args, "--set", "warm_start.steps=200", "--set", "evaluation.problems=30")
+	}
+	return append(args, more...)
+}
+
+// build builds the program. Builds of different names have the same code and different digests.
+func build(t *testing.T, name string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "ropewalk")
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-buildid="+name, "-o", path, "./cmd/ropewalk")
+	cmd.Dir = root(t)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return path
+}
+
+func digest(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// builds are those of the given programs that a run's manifests name.
+func (s *site) builds(t *testing.T, run string, programs ...string) (found []string) {
+	t.Helper()
+	var all strings.Builder
+	require.NoError(t, filepath.WalkDir(filepath.Join(s.objects, "runs", "run="+run, "manifests"),
+		func(path string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() {
+				text, err := os.ReadFile(path)
+				all.Write(text)
+				return err
+			}
+			return err
+		}))
+	for _, p := range programs {
+		if code := digest(t, p); strings.Contains(all.String(), code) {
+			found = append(found, code)
+		}
+	}
+	return found
+}
+
+// disturb does to the cluster, in the middle of a run, all that it must survive. No one helps it: units start what has
+// ended again.
+func (s *site) disturb(t *testing.T, c client.Client, run, second string) {
+	t.Helper()
+	did := func(what string) { t.Logf("step %d: %s", s.step(t, run), what) }
+	for _, queue := range queues {
+		at := s.working(t, c, run, queue)
+		require.NoError(t, at.Kill())
+		did("killed " + at.Name)
+	}
+	require.NoError(t, s.nodes[0].Kill())
+	did("killed a sandbox service")
+
+	off := s.working(t, c, run, "rollout")
+	require.NoError(t, s.network.Cut(off.machine))
+	did("cut off " + off.Name)
+	joined := time.Now().Add(cutFor)
+
+	require.NoError(t, s.s3.Kill())
+	did("killed the S3 server")
+	s.proceeds(t, run)
+	require.NoError(t, s.temporal.Kill())
+	did("killed Temporal")
+	s.proceeds(t, run)
+	require.NoError(t, s.postgres.Restart(5*time.Second))
+	did("PostgreSQL was down for five seconds")
+	s.proceeds(t, run)
+
+	for _, m := range s.everyone() {
+		if m == off {
+			continue
+		}
+		m.upgrade(t, second)
+		if !slices.Contains(s.nodes, m) {
+			m.polls(t)
+		}
+	}
+	did("all but one run the second build")
+	s.proceeds(t, run)
+	if wait := time.Until(joined); wait > 0 {
+		time.Sleep(wait)
+	}
+	require.NoError(t, s.network.Join(off.machine))
+	did(off.Name + " is back")
+	s.proceeds(t, run)
+	off.upgrade(t, second)
+	off.polls(t)
+	did("all run the second build")
+	s.proceeds(t, run)
+}
+
+// step is the number of steps that a run has finished.
+func (s *site) step(t *testing.T, run string) int {
+	t.Helper()
+	heads, err := filepath.Glob(filepath.Join(s.objects, "runs", "run="+run, "heads", "step=[0-9]*.json"))
+	require.NoError(t, err)
+	return len(heads)
+}
+
+// proceeds waits until a run has finished another step.
+func (s *site) proceeds(t *testing.T, run string) {
+	t.Helper()
+	was := s.step(t, run)
+	eventually(t, func() bool { return s.step(t, run) > was }, "step %d of %s to be finished", was+1, run)
+}
+
+// working waits until a worker of a queue executes an activity of a run, and returns the worker. Workflows have the
+// queue cpu; their worker does not matter as long as one executes an activity.
+func (s *site) working(t *testing.T, c client.Client, run, queue string) (found *member) {
+	t.Helper()
+	eventually(t, func() bool {
+		id := workflows.StepWorkflowID(run, s.step(t, run)+1)
+		for _, workflow := range append([]string{id, run}, s.shards(run, s.step(t, run)+1)...) {
+			d, err := c.DescribeWorkflowExecution(t.Context(), workflow, "")
+			if err != nil {
+				continue // it has not begun, or has ended
+			}
+			for _, a := range d.GetPendingActivities() {
+				pid, _, _ := strings.Cut(a.GetLastWorkerIdentity(), "@")
+				for _, w := range s.workers[queue] {
+					if a.GetState() == enumspb.PENDING_ACTIVITY_STATE_STARTED && pid == strconv.Itoa(w.PID()) {
+						found = w
+						return true
+					}
+				}
+			}
+		}
+		return false
+	}, "a worker of %s to have work", queue)
+	return found
+}
+
+// shards are the ids of the workflows of a step's shards.
+func (s *site) shards(run string, step int) (ids []string) {
+	for i := range 2 { // 64 prompts in shards of 32
+		ids = append(ids, workflows.ShardWorkflowID(run, step, i))
+	}
+	return ids
+}
