@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/ropewalk/ropewalk/analysis/report/chart"
 	declared "github.com/ropewalk/ropewalk/schema/stages"
@@ -28,6 +29,35 @@ var stages = figure{
 		for i, stage := range stages {
 			stack = append(stack, chart.Series{Name: stage, Color: 1 + i%colors, X: steps, Y: values[stage]})
 		}
+		thinned(chart.Chart{Title: f.Title, XLabel: "step", YLabel: "seconds", Unit: chart.Seconds, Stack: stack}, f)
+		return nil
+	},
+}
+
+var rolloutTime = figure{
+	id: "rollout-time", title: "Generation, tools and idle time", asks: []string{"rollout_time"}, empty: noTimings,
+	draw: func(d data, f *Figure) error {
+		a := d.answers["rollout_time"]
+		parts := []struct {
+			column, name string
+			color        int
+		}{
+			{"generation", "generation alone", 1}, {"overlap", "generation and tools", 2}, {"tools", "tools alone", 4},
+			{"idle", "idle", 12},
+		}
+		var stack []chart.Series
+		var shares []string
+		all := 0.0
+		for _, p := range parts {
+			all += total(a, p.column)
+			stack = append(stack, chart.Series{Name: p.name, Color: p.color, X: a.steps(), Y: a.column(p.column)})
+		}
+		for _, p := range parts {
+			shares = append(shares, fmt.Sprintf("%s %s", p.name, percent(total(a, p.column)/all)))
+		}
+		f.Note = "The rollout of each step, from its first response to its last tool result: while one shard " +
+			"generates, tools may run for another. A shard that waits for the sampler counts as generation. Over " +
+			"all steps: " + strings.Join(shares, ", ") + "."
 		thinned(chart.Chart{Title: f.Title, XLabel: "step", YLabel: "seconds", Unit: chart.Seconds, Stack: stack}, f)
 		return nil
 	},

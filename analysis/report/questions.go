@@ -34,6 +34,7 @@ where r.run = RUN and p.part is not null group by r.step, p.part order by r.step
 from evaluations where run = RUN and not greedy and part is not null
 group by all order by step nulls first, tag, level, problem_id`},
 	{"stages", stagesSQL},
+	{"rollout_time", rolloutTimeSQL},
 	{"orchestration", orchestrationSQL},
 	{"devices", devicesSQL},
 	{"funnel", funnelSQL},
@@ -113,6 +114,28 @@ const stagesSQL = `with spans as (
 )
 select step, stage, sum(greatest(e - greatest(s, coalesce(before, s)), 0)) / 1e6 as seconds
 from spans group by step, stage order by step, stage`
+
+// rolloutTimeSQL divides each step's rollout, from its first response to its last tool result, into the times in which
+// responses were generated, tools ran, both did, or nothing of the step did.
+const rolloutTimeSQL = `with spans as (
+  select step, (stage = 'rollout')::int as generates, (stage <> 'rollout')::int as calls, start_micros as s,
+    end_micros as e
+  from timings where run = RUN and step is not null and end_micros > start_micros
+    and (kind = 'tool_call' or kind = 'activity' and stage in ('rollout', 'sandbox'))
+), moments as (
+  select step, moment, sum(generates) as generates, sum(calls) as calls from (
+    select step, s as moment, generates, calls from spans
+    union all select step, e, -generates, -calls from spans
+  ) group by step, moment
+), levels as (
+  select step, lead(moment) over w - moment as length, sum(generates) over w as generates, sum(calls) over w as calls
+  from moments window w as (partition by step order by moment)
+)
+select step, coalesce(sum(length) filter (generates > 0 and calls = 0), 0) / 1e6 as generation,
+  coalesce(sum(length) filter (generates > 0 and calls > 0), 0) / 1e6 as overlap,
+  coalesce(sum(length) filter (generates = 0 and calls > 0), 0) / 1e6 as tools,
+  coalesce(sum(length) filter (generates = 0 and calls = 0), 0) / 1e6 as idle
+from levels group by step order by step`
 
 // devicesSQL gives what each update used of its engine's devices, where the engine measured them.
 const devicesSQL = `select step, max(device_peak_bytes) / 1024.0 ** 3 as gib, avg(device_utilisation) as busy,

@@ -85,8 +85,8 @@ func TestEveryFigureIsDrawn(t *testing.T) {
 	all := figures(page)
 	for _, id := range []string{
 		"reward", "success", "levels", "evaluation-levels", "funnel", "outcomes", "tool-errors",
-		"entropy", "kl", "clipping", "lengths", "advantages", "advantage-signs", "gradients", "stages", "orchestration",
-		"latency", "devices",
+		"entropy", "kl", "clipping", "lengths", "advantages", "advantage-signs", "gradients", "stages",
+		"rollout-time", "orchestration", "latency", "devices",
 		"zero-advantage", "group-rewards", "pass-at-k", "penalties", "answer-counts", "effort",
 		"truncated", "tool-load",
 	} {

@@ -90,7 +90,7 @@ var sections = []section{
 	{id: "update", title: "Update", figures: []figure{
 		entropy, divergence, clipping, lengths, advantages, advantageSigns, gradients, criticFit, criticValues,
 	}},
-	{id: "time", title: "Time", figures: []figure{stages, orchestration, latency, devices}},
+	{id: "time", title: "Time", figures: []figure{stages, rolloutTime, orchestration, latency, devices}},
 	{id: "diagnostics", title: "Diagnostics", figures: []figure{
 		groupSpread, penalties, passAtK, vspoDraws,
 		answerCounts, truncation, effort, validity, transitions, toolLoad,
