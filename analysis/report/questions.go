@@ -35,6 +35,7 @@ from evaluations where run = RUN and not greedy and part is not null
 group by all order by step nulls first, tag, level, problem_id`},
 	{"stages", stagesSQL},
 	{"rollout_time", rolloutTimeSQL},
+	{"written", writtenSQL},
 	{"orchestration", orchestrationSQL},
 	{"devices", devicesSQL},
 	{"funnel", funnelSQL},

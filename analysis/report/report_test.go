@@ -88,7 +88,7 @@ func TestEveryFigureIsDrawn(t *testing.T) {
 		"entropy", "kl", "clipping", "lengths", "advantages", "advantage-signs", "gradients", "stages",
 		"rollout-time", "orchestration", "latency", "devices",
 		"zero-advantage", "group-rewards", "pass-at-k", "penalties", "answer-counts", "effort",
-		"truncated", "tool-load",
+		"truncated", "tool-load", "clusters",
 	} {
 		f, ok := all[id]
 		require.True(t, ok, id)

@@ -95,7 +95,7 @@ var sections = []section{
 		groupSpread, penalties, passAtK, vspoDraws,
 		answerCounts, truncation, effort, validity, transitions, toolLoad,
 		replayBuffer, replayBufferWorth,
-		entropySums, hesitation, modelsApart, eightGroups, anchorGroups, stability,
+		clusters, entropySums, hesitation, modelsApart, eightGroups, anchorGroups, stability,
 	}},
 	{id: "tasks", title: "Tasks", figures: []figure{passHatK, taskTable, toolTable},
 		gate: "conversations", shown: func(d data,
