@@ -47,12 +47,12 @@ var clusters = figure{
 			}
 			points = append(points, chart.ScatterPoint{X: p.X, Y: p.Y, Color: color, Note: p.ID + ": " + cluster})
 		}
-		f.Note = fmt.Sprintf("What the policy wrote in %s trajectories of up to ten steps, embedded by the runs of one "+
-			"to three tokens in it, along the two principal components (%s of the variance), and clustered by DBSCAN "+
-			"(AEPO figure 6, with an embedding that counts words in the place of a language model's). %s clusters; "+
-			"%s of the trajectories are in none. The mean distance to the centre of the own cluster is %s, and between "+
-			"two centres %s.", plainNumber(float64(len(points))), percent(r.Explained), plainNumber(float64(r.Clusters)),
-			percent(r.Alone), chart.Value(r.Within, chart.Plain), chart.Value(r.Between, chart.Plain))
+		f.Note = fmt.Sprintf("What the policy wrote in %s trajectories of up to ten steps, embedded by the runs of "+
+			"one to three tokens in it, along the two principal components (%s of the variance), and clustered by "+
+			"DBSCAN (AEPO figure 6, with an embedding that counts words in the place of a language model's). %s "+
+			"clusters; %s of the trajectories are in none. The mean distance to the centre of the own cluster is %s, "+
+			"and between two centres %s.", plainNumber(float64(len(points))), percent(r.Explained),
+			plainNumber(float64(r.Clusters)), percent(r.Alone), plainNumber(r.Within), plainNumber(r.Between))
 		f.SVG = chart.Scatter{Title: f.Title, Points: points}.SVG()
 		return nil
 	},

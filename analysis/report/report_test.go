@@ -246,7 +246,7 @@ func TestShownSQLCanBeAskedAgain(t *testing.T) {
 			require.NotEmpty(t, got.Rows, q.Name)
 		}
 	}
-	require.Len(t, asked, 23)
+	require.Len(t, asked, 25)
 }
 
 func TestNoSuchRun(t *testing.T) {

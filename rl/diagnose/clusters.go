@@ -2,8 +2,8 @@ package diagnose
 
 // How varied the trajectories of a rollout are: clusters of their embeddings in a plane (AEPO figure 6, appendix D).
 // The paper embeds texts by BGE-M3, projects them by principal components and clusters them by DBSCAN (Ester et al.
-// 1996). Departures: the embedding needs no model. It counts the runs of one to three tokens that the policy wrote, each
-// hashed (FNV-1a) to one of 128 coordinates and a sign (Weinberger et al. 2009), with the weight 1 + ln(count), at
+// 1996). Departures: the embedding needs no model. It counts the runs of one to three tokens that the policy wrote,
+// each hashed (FNV-1a) to one of 128 coordinates and a sign (Weinberger et al. 2009), with the weight 1 + ln(count), at
 // length 1. It says what trajectories have in common word for word, not what they mean, and only those of one
 // tokenizer can be compared. The paper names neither DBSCAN's radius nor its least number: the number is 4, as in Ester
 // et al., and the radius is the 90th percentile of the distances to the fourth nearest point, itself counted.

@@ -18,8 +18,8 @@
 // the last bit: sums are exact until they are read (rl/internal/exact), counts are whole numbers, and lists are
 // sorted. Every row counts once; only the loss counts the copies that resampling makes.
 //
-// Each file holds one diagnosis: entropy, kl, ratio, eight_groups, tool_errors, zero_advantage, branches, effort,
-// validity, transitions, passk, group_rewards, roc, replay, value_scores, anchors, forking, stability, latency,
+// Each file holds one diagnosis: entropy, kl, ratio, eight_groups, tool_errors, zero_advantage, branches, clusters,
+// effort, validity, transitions, passk, group_rewards, roc, replay, value_scores, anchors, forking, stability, latency,
 // bootstrap.
 //
 // Sources: SPEAR, rStar2-Agent, ARLArena, AEPO and PRS/VSPO, by figure or equation in each file.
