@@ -16,8 +16,8 @@ RACE ?= ./gpu/device ./gpu/lease ./gpu/leased ./gpu/torch ./gpu/wire ./internal/
 
 .PHONY: audit bench-fleet bench-pipelined bench-trees bench-worlds build check-bytes fuzz sbom gpu-bundle run test \
 	parity humaneval test-hosts test-presets race lint bench soak clean help models tools lint-tools lint-lower \
-	test-alerts test-rollout-workers test-limits test-large test-worlds test-worlds-textworld test-worlds-thefuzz \
-	test-worlds-mcp \
+	test-alerts test-fetch test-rollout-workers test-limits test-large test-worlds test-worlds-textworld \
+	test-worlds-thefuzz test-worlds-mcp \
 	test-worlds-mcp-npm test-worlds-reasoning test-worlds-openenv test-worlds-sokoban test-tokenizers \
 	test-serve test-servers test-servers-llama test-servers-vllm test-tinker \
 	containers test-cluster test-containers test-deploy compose-up compose-down release
@@ -78,6 +78,11 @@ test-limits: tools ## hold a step of 256 shards and 50 turns against the limits 
 test-large: tools ## send more than 5 GiB in one object to the local S3 server and back, in bounded memory
 	ROPEWALK_REQUIRE_SERVERS=1 ROPEWALK_TEST_LARGE=1 \
 		go test -count 1 -timeout 60m -run TestMoreThanASinglePut -v ./store/s3
+
+# This takes a minute or two, 10 GiB of disk and 6 GiB of memory.
+test-fetch: tools ## fetch a policy of Qwen3-0.6B's shape from the local S3 server, and time it
+	ROPEWALK_REQUIRE_SERVERS=1 ROPEWALK_TEST_FETCH=1 \
+		go test -count 1 -timeout 30m -run TestAPolicyIsFetchedOncePerVersion -v ./internal/enginepool
 
 test-presets: build tools ## train the smoke recipe of every method: three steps through the real pipeline (minutes)
 	@go run ./internal/bench/presets -out .ropewalk/bench/presets.json

@@ -36,7 +36,9 @@ type trial struct {
 	Run       string  `json:"run_id"`
 	Steps     int     `json:"steps"`
 	RLSeconds float64 `json:"rl_seconds"`
-	Final     struct {
+	// Seconds are those of the whole command, evaluations included.
+	Seconds float64 `json:"wall_seconds"`
+	Final   struct {
 		Success float64 `json:"success"`
 	} `json:"final"`
 }
@@ -64,8 +66,13 @@ func run(ctx context.Context, args []string) error {
 	rounds := flags.Int("rounds", 3, "runs of each lag in the first case")
 	seeds := flags.String("seeds", "1,2,3", "seeds of the second case, whose tool calls wait for nothing: whole runs; "+
 		"empty = none")
+	only := flags.Bool("in-step", false, "run without a lag alone")
+	set := flags.String("set", "", "changes to the recipe of the first case, as path=value, separated by spaces")
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	if *only {
+		lags = []int{0}
 	}
 	if *steps < 2 || *rounds < 1 || *wait < 0 {
 		return errors.New("at least 2 steps, 1 round and no negative wait")
@@ -74,7 +81,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	b := &bencher{program: bench.Program{Path: path, Progress: os.Stderr}}
+	b := &bencher{set: strings.Fields(*set), program: bench.Program{Path: path, Progress: os.Stderr}}
 	if err := b.open(ctx); err != nil {
 		return errors.Join(err, b.close())
 	}
@@ -95,7 +102,8 @@ func (b *bencher) all(ctx context.Context, wait time.Duration, steps, rounds int
 		return nil, err
 	}
 	for round := range rounds {
-		more, err := b.lagged(ctx, wait, round+1, longer, "steps="+strconv.Itoa(steps), "evaluation.problems=30")
+		more, err := b.lagged(ctx, wait, round+1, append([]string{longer, "steps=" + strconv.Itoa(steps),
+			"evaluation.problems=30"}, b.set...)...)
 		if err != nil {
 			return nil, err
 		}
@@ -123,6 +131,7 @@ type bencher struct {
 	program bench.Program
 	home    string
 	line    *delay
+	set     []string // changes to the recipe of the first case
 	started []process
 }
 
@@ -279,10 +288,10 @@ func success(all []trial) *bench.Interval {
 func table(all []trial) string {
 	var b bytes.Buffer
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "wait (s)\tmax_staleness\tseed\tsteps\ts per step\tsuccess\t")
+	fmt.Fprintln(w, "wait (s)\tmax_staleness\tseed\tsteps\ts per step\twhole run (s)\tsuccess\t")
 	for _, t := range all {
-		fmt.Fprintf(w, "%g\t%d\t%d\t%d\t%.2f\t%.1f%%\t\n", t.Wait, t.Lag, t.Seed, t.Steps, t.perStep(),
-			100*t.Final.Success)
+		fmt.Fprintf(w, "%g\t%d\t%d\t%d\t%.2f\t%.1f\t%.1f%%\t\n", t.Wait, t.Lag, t.Seed, t.Steps, t.perStep(),
+			t.Seconds, 100*t.Final.Success)
 	}
 	w.Flush()
 	waits := map[float64]bool{}
