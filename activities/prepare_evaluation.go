@@ -37,6 +37,40 @@ func noteEvaluates(in api.PrepareInput, m *schema.Manifest) error {
 	return nil
 }
 
+// findLatest sets the policy of an evaluation that is to measure the latest one of a run: that which an earlier attempt
+// has committed, or else the policy after the run's last finished step.
+func (a PrepareRun) findLatest(ctx context.Context, in *api.PrepareInput, committed schema.Manifest,
+	found bool) (err error) {
+	if in.LatestOf == "" {
+		return nil
+	}
+	if found {
+		in.Evaluates, err = evaluates(*in, committed)
+		return err
+	}
+	place := schema.AtInit(in.LatestOf, api.StagePrepare)
+	_, ref, prepared, err := a.Record.Lookup(ctx, place)
+	if err != nil {
+		return err
+	}
+	if !prepared {
+		return refuse(api.FailBadInput, "latest_of: there is no run %s", in.LatestOf)
+	}
+	c, err := a.config(ctx, ref)
+	if err != nil {
+		return err
+	}
+	of := api.Prepared{Plan: plan(c.recipe)}
+	if err := a.whereToGoOn(ctx, in.LatestOf, &of); err != nil {
+		return err
+	}
+	if of.Policy == nil {
+		return refuse(api.FailBadInput, "latest_of: run %s has finished no step yet", in.LatestOf)
+	}
+	in.Evaluates = of.Policy
+	return nil
+}
+
 // evaluates returns the policy that a prepared evaluation measures, nil for other runs. It refuses a workflow of
 // another kind than the one that the run was prepared for, and another policy.
 func evaluates(in api.PrepareInput, m schema.Manifest) (*api.PolicyRef, error) {

@@ -47,6 +47,9 @@ func (a PrepareRun) prepare(ctx context.Context, in api.PrepareInput, out *api.P
 	case in.Resume:
 		out.Adopted = true
 	default:
+		if err := a.findLatest(ctx, &in, committed, found); err != nil {
+			return err
+		}
 		resolved, err := recipes.Resolve(recipeName(in), in.RecipeYAML, in.Overrides, in.Seed, in.Steps)
 		if err != nil {
 			return err

@@ -99,8 +99,10 @@ func (d *Deps) tracked(ctx context.Context, at api.Scope, t *api.Timing,
 	ctx, span := trace.Start(ctx, t.Stage, whereabouts(at, t)...)
 	ctx = logs.With(ctx, trace.IDs(ctx)...)
 	slog.DebugContext(ctx, "stage begins")
+	used := meter.begin()
 	err = body(ctx, p)
 	t.End = time.Now().UnixMicro()
+	t.CPU += used()
 	err = ownLimit(ctx, classify(err))
 	d.tell(ctx, *t, err, span)
 	return err

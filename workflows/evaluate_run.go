@@ -122,7 +122,9 @@ func (r *evaluateRun) attempt(ctx workflow.Context) (EvaluateRunResult, error) {
 	r.at.enter(ctx, api.StagePrepare)
 	in := api.PrepareInput{Run: r.at.run, Kind: "evaluate", RecipeYAML: r.in.RecipeYAML, RecipeFile: r.in.RecipeFile,
 		Overrides: r.in.Set, Resume: r.in.Resume}
-	if !r.in.Resume {
+	if r.in.LatestOf != "" {
+		in.LatestOf = r.in.LatestOf
+	} else if !r.in.Resume {
 		in.Evaluates = &r.in.Policy
 	}
 	prepared, err := call[api.Prepared](ctx, api.PrepareRun, "resolve and commit the recipe", in)

@@ -117,8 +117,9 @@ type EvaluateInput struct {
 	RecipeYAML string   `json:"recipe_yaml,omitempty"`
 	RecipeFile string   `json:"recipe_file,omitempty"`
 	Set        []string `json:"set,omitempty"`
-	// Policy is the policy to measure.
-	Policy api.PolicyRef `json:"policy,omitzero"`
+	// Policy is the policy to measure. With LatestOf it is the latest one of a training, as the evaluation finds it.
+	Policy   api.PolicyRef `json:"policy,omitzero"`
+	LatestOf string        `json:"latest_of,omitempty"`
 	// Resume continues with the recipe and the policy that the run has committed.
 	Resume bool `json:"resume,omitempty"`
 
@@ -141,13 +142,17 @@ func (in EvaluateInput) validate() error {
 	switch {
 	case in.invalid != "":
 		return badInput("%s", in.invalid)
-	case in.Resume && (in.RecipeYAML != "" || len(in.Set) > 0 || in.Policy.Digest != ""):
-		return badInput("resume: goes on with the recipe and the policy that the run has committed; recipe_yaml, set " +
-			"and policy must be left out")
+	case in.Resume && (in.RecipeYAML != "" || len(in.Set) > 0 || in.Policy.Digest != "" || in.LatestOf != ""):
+		return badInput("resume: goes on with the recipe and the policy that the run has committed; recipe_yaml, " +
+			"set, policy and latest_of must be left out")
 	case in.Resume:
 		return nil
 	case in.RecipeYAML == "":
 		return badInput("recipe_yaml: give the recipe of the evaluation (ropewalk evaluate makes it of the policy's)")
+	case in.LatestOf != "" && in.Policy.Digest != "":
+		return badInput("policy, latest_of: give one of them")
+	case in.LatestOf != "":
+		return checkRun(in.LatestOf)
 	case in.Policy.Digest == "" || in.Policy.Manifest.Key == "":
 		return badInput("policy: name the manifest and the digest of the policy to evaluate")
 	}

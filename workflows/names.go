@@ -11,7 +11,7 @@
 // over what a step has committed. *ServeRanks* lets other hosts run ranks of an engine whose models span several
 // hosts. A run's *home* is the host whose engine holds its models. A *shard rollout* takes one shard from prompts to
 // rewards.
-// *HandOver* is a run between two builds of the workers.
+// *HandOver* is a run between two builds of the workers. *ScheduledRun* starts the run that a schedule wants.
 // Workflow code reads no file, clock or environment variable.
 package workflows
 
@@ -45,13 +45,14 @@ const (
 	ServeRanksName   = "ServeRanks"
 	SampleStepName   = "SampleStep"
 	HandOverName     = "HandOver"
+	ScheduledRunName = "ScheduledRun"
 )
 
 // definitions holds the workflows by type.
 var definitions = map[string]any{
 	TrainRunName: TrainRun, TrainStepName: TrainStep, RolloutShardName: RolloutShard, ReprocessRunName: ReprocessRun,
 	EvaluateRunName: EvaluateRun, ReplayStageName: ReplayStage, ServeRanksName: ServeRanks, SampleStepName: SampleStep,
-	HandOverName: HandOver,
+	HandOverName: HandOver, ScheduledRunName: ScheduledRun,
 }
 
 // Registry is what takes workflows: a worker, a replayer or a test's environment.
@@ -61,11 +62,11 @@ type Registry interface {
 }
 
 // Register registers all workflows. Workers of a deployment keep every workflow on the build that it began with, except
-// for HandOver, through which a run changes builds. Other workers ignore this.
+// for HandOver, through which a run changes builds, and ScheduledRun, which only waits. Other workers ignore this.
 func Register(r Registry) {
 	for _, name := range slices.Sorted(maps.Keys(definitions)) {
 		behaviour := workflow.VersioningBehaviorPinned
-		if name == HandOverName {
+		if name == HandOverName || name == ScheduledRunName {
 			behaviour = workflow.VersioningBehaviorAutoUpgrade
 		}
 		r.RegisterWorkflowWithOptions(definitions[name],

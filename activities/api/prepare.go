@@ -19,6 +19,8 @@ type PrepareInput struct {
 	Resume     bool     `json:"resume,omitempty"`
 	// Evaluates is the policy that an evaluation of its own measures; nil in other runs, and if it is resumed.
 	Evaluates *PolicyRef `json:"evaluates,omitempty"`
+	// LatestOf names the run whose latest policy an evaluation measures, in the place of Evaluates.
+	LatestOf string `json:"latest_of,omitempty"`
 }
 
 // Prepared is a validated run.

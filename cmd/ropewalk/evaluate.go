@@ -27,6 +27,7 @@ type evaluateOptions struct {
 	samples, problems, maxTokens int
 	debate, rounds               int
 	aggressive, json             bool
+	order                        priorityOptions
 }
 
 func evaluateCommand(con *console) *cobra.Command {
@@ -64,6 +65,7 @@ func evaluateCommand(con *console) *cobra.Command {
 	f.IntVar(&o.rounds, "rounds", 3, "most rounds of a debate after the first one")
 	f.BoolVar(&o.aggressive, "aggressive", false, "agents are told to finish early and to take a partial result")
 	f.StringVar(&o.id, "run-id", "", "the name of the evaluation (default: one that follows from policy and recipe)")
+	o.order.add(f)
 	f.BoolVar(&o.json, "json", false, "print one JSON object at the end; progress goes to standard error")
 	return cmd
 }
@@ -111,6 +113,10 @@ func evaluatePolicy(cmd *cobra.Command, con *console, policy string, o evaluateO
 	if err != nil {
 		return err
 	}
+	priority, err := o.order.priority()
+	if err != nil {
+		return err
+	}
 	var folder *runs.Folder
 	if isFolder(policy) {
 		opened, err := runs.OpenFolder(policy)
@@ -140,6 +146,7 @@ func evaluatePolicy(cmd *cobra.Command, con *console, policy string, o evaluateO
 	if err != nil {
 		return err
 	}
+	ask.Priority = priority
 	if err := canRun(policy, resolved); err != nil {
 		return err
 	}

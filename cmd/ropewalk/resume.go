@@ -16,7 +16,7 @@ import (
 )
 
 func resumeCommand(con *console) *cobra.Command {
-	asJSON := false
+	asJSON, order := false, priorityOptions{}
 	cmd := &cobra.Command{
 		Use:   "resume RUN",
 		Short: "continue a run from its last committed stage",
@@ -28,15 +28,20 @@ func resumeCommand(con *console) *cobra.Command {
 		Example: "  ropewalk resume quickstart-s1-20260102-030405-k3v9qa",
 		Args:    oneRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return resumeRun(con, cmd, args[0], asJSON)
+			return resumeRun(con, cmd, args[0], order, asJSON)
 		},
 	}
+	order.add(cmd.Flags())
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object at the end; progress goes to standard error")
 	return cmd
 }
 
-func resumeRun(con *console, cmd *cobra.Command, run string, asJSON bool) error {
+func resumeRun(con *console, cmd *cobra.Command, run string, order priorityOptions, asJSON bool) error {
 	ctx, started := cmd.Context(), time.Now()
+	priority, err := order.priority()
+	if err != nil {
+		return err
+	}
 	s, err := con.connector().Join(ctx, runs.NeedAll, run)
 	if err != nil {
 		return err
@@ -57,13 +62,14 @@ func resumeRun(con *console, cmd *cobra.Command, run string, asJSON bool) error 
 	case last.Open:
 		fmt.Fprintf(con.err, "run          %s\n", run)
 	case prepared != "":
-		if err := runs.StartAgain(ctx, s.Temporal, prepared, run); err != nil {
+		if err := runs.StartAgain(ctx, s.Temporal, prepared, run, priority); err != nil {
 			return orInterrupted(ctx, con, s, run, "ropewalk resume "+run, err)
 		}
 		fmt.Fprintf(con.err, "run          %s\n", run)
 		kind = prepared
 	default:
-		ask := runs.Start{Request: request, Input: request.Input, Summary: "resume " + run}
+		ask := runs.Start{Request: request, Input: request.Input, Summary: "resume " + run,
+			Priority: priority}
 		if request.Workflow == workflows.TrainRunName {
 			return startTraining(con, cmd, s, ask, started, asJSON)
 		}

@@ -108,10 +108,10 @@ var commands = []func(*console) *cobra.Command{
 	// runs
 	runCommand, resumeCommand, cancelCommand, followCommand, pauseCommand, unpauseCommand, stopCommand, setCommand,
 	unparkCommand, upgradeCommand,
-	evaluateCommand, importCommand, replayCommand,
+	evaluateCommand, importCommand, replayCommand, scheduleCommand,
 	// the record
 	runsCommand, showCommand, viewCommand, sqlCommand, reportCommand, diffCommand, inspectCommand, exportCommand,
-	verifyCommand, compactCommand, gcCommand,
+	verifyCommand, costCommand, compactCommand, gcCommand,
 	// recipes
 	methodsCommand, schemaCommand, simulateCommand,
 	// machines

@@ -24,6 +24,7 @@ type runOptions struct {
 	onCalc bool
 	json   bool
 	plan   planOptions
+	order  priorityOptions
 	metricsOptions
 }
 
@@ -74,6 +75,7 @@ func runCommand(con *console) *cobra.Command {
 		panic(err) // the flag is defined one line above
 	}
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object at the end; progress goes to standard error")
+	o.order.add(cmd.Flags())
 	o.add(cmd.Flags(), "")
 	return cmd
 }
@@ -86,7 +88,11 @@ func (o runOptions) ask(input workflows.TrainRunInput, r *recipes.Resolved, now 
 	}
 	ask, err := runs.NewStart(input.Run, workflows.TrainRunName, "train "+input.Recipe+input.RecipeFile, r, "", input,
 		now)
+	if err != nil {
+		return ask, err
+	}
 	ask.Fresh = fresh
+	ask.Priority, err = o.order.priority()
 	return ask, err
 }
 

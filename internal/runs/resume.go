@@ -6,6 +6,7 @@ import (
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/internal/badinput"
@@ -58,13 +59,13 @@ func (s *Session) Resumable(
 
 // StartAgain starts the workflow kind, TrainRun or EvaluateRun, under the recipe that the run has committed, or joins
 // the workflow if another command was faster.
-func StartAgain(ctx context.Context, c client.Client, kind, run string) error {
+func StartAgain(ctx context.Context, c client.Client, kind, run string, priority temporal.Priority) error {
 	var in any = workflows.TrainRunInput{Run: run, Resume: true}
 	if kind == workflows.EvaluateRunName {
 		in = workflows.EvaluateInput{Run: run, Resume: true}
 	}
 	_, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID: run, TaskQueue: workflows.QueueCPU, StaticSummary: "resume " + run,
+		ID: run, TaskQueue: workflows.QueueCPU, StaticSummary: "resume " + run, Priority: priority,
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 	}, kind, in)
 	if err != nil {

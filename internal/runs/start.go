@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/internal/badinput"
@@ -29,6 +30,8 @@ type Start struct {
 	Input   any
 	Summary string
 	Fresh   bool // the run's name was drawn at random, so no run may have it yet
+	// Priority orders the run's tasks among those of other runs in a queue; zero leaves it to the server.
+	Priority temporal.Priority
 }
 
 // NewID makes a run's name from what it is, the time and random letters, so that two runs that start in the same second
@@ -90,13 +93,13 @@ func (s *Session) Begin(ctx context.Context, ask Start) (b Begun, err error) {
 
 // begin starts or joins a run once. A start that does not match what the run's name stands for is refused before
 // anything starts, so that no failed workflow hides the existing run.
-func begin(ctx context.Context, temporal starter, objects store.Store, a Start) (Begun, error) {
+func begin(ctx context.Context, server starter, objects store.Store, a Start) (Begun, error) {
 	for range mostStarts {
 		prepared, imported, err := a.fitsRecord(ctx, objects)
 		if err != nil {
 			return Begun{}, err
 		}
-		last, err := LastOf(ctx, temporal, a.Request.Run)
+		last, err := LastOf(ctx, server, a.Request.Run)
 		if err != nil {
 			return Begun{}, err
 		}
@@ -104,14 +107,14 @@ func begin(ctx context.Context, temporal starter, objects store.Store, a Start) 
 			return Begun{}, fmt.Errorf("start run %s: its random name is taken; try again", a.Request.Run)
 		}
 		if last.Open {
-			return Begun{Joined: true, Imported: imported}, a.fitsOpen(ctx, temporal, last)
+			return Begun{Joined: true, Imported: imported}, a.fitsOpen(ctx, server, last)
 		}
 		if !prepared {
 			if err := a.put(ctx, objects); err != nil {
 				return Begun{}, err
 			}
 		}
-		err = a.start(ctx, temporal, last)
+		err = a.start(ctx, server, last)
 		var ahead *serviceerror.WorkflowExecutionAlreadyStarted
 		if !errors.As(err, &ahead) {
 			return Begun{Imported: imported}, err
@@ -180,13 +183,13 @@ func (a Start) put(ctx context.Context, objects store.Store) error {
 
 // start starts the workflow. A completed workflow is started again only if the record holds the same run: it then
 // adopts everything that is committed.
-func (a Start) start(ctx context.Context, temporal starter, last Execution) error {
+func (a Start) start(ctx context.Context, server starter, last Execution) error {
 	reuse := enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY
 	if last.completed {
 		reuse = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
 	}
-	_, err := temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID: a.Request.Run, TaskQueue: workflows.QueueCPU, StaticSummary: a.Summary,
+	_, err := server.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+		ID: a.Request.Run, TaskQueue: workflows.QueueCPU, StaticSummary: a.Summary, Priority: a.Priority,
 		WorkflowIDReusePolicy:                    reuse,
 		WorkflowIDConflictPolicy:                 enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
 		WorkflowExecutionErrorWhenAlreadyStarted: true,

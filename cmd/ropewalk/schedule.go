@@ -1,0 +1,237 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/internal/runs"
+	"github.com/ropewalk/ropewalk/workflows"
+)
+
+func scheduleCommand(con *console) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "schedule",
+		Short: "start runs and evaluations at set times",
+		Long: "schedule manages Temporal Schedules that start trainings or evaluations, such as nightly ones. The\n" +
+			"schedules are in the Temporal server, and workers start what is due; no command has to run.",
+		Args: noSuchCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(scheduleCreateCommand(con), scheduleListCommand(con),
+		scheduleChange(con, "pause", "leave out the runs that are due until it is resumed", "is paused",
+			func(ctx context.Context, h client.ScheduleHandle, note string) error {
+				return h.Pause(ctx, client.SchedulePauseOptions{Note: note})
+			}),
+		scheduleChange(con, "resume", "go on with a paused schedule", "goes on",
+			func(ctx context.Context, h client.ScheduleHandle, note string) error {
+				return h.Unpause(ctx, client.ScheduleUnpauseOptions{Note: note})
+			}),
+		scheduleChange(con, "trigger", "start a run now, whenever the next one is due", "starts a run now",
+			func(ctx context.Context, h client.ScheduleHandle, _ string) error {
+				return h.Trigger(ctx, client.ScheduleTriggerOptions{})
+			}),
+		scheduleChange(con, "delete", "remove a schedule; runs that it started go on", "is deleted",
+			func(ctx context.Context, h client.ScheduleHandle, _ string) error { return h.Delete(ctx) }))
+	return cmd
+}
+
+type scheduleOptions struct {
+	crons            []string
+	every            time.Duration
+	zone, overlap    string
+	evaluate, naming string
+	set              []string
+	seed             uint64
+	paused           bool
+	order            priorityOptions
+}
+
+func scheduleCreateCommand(con *console) *cobra.Command {
+	o := scheduleOptions{}
+	cmd := &cobra.Command{
+		Use:   "create NAME [RECIPE]",
+		Short: "create a schedule that trains by a recipe, or evaluates a run's policy",
+		Long: "create makes a schedule that starts a training by RECIPE at its times, or with --evaluate an\n" +
+			"evaluation. RUN is evaluated as it is when the time has come: its latest policy. RUN@STEP stays the policy after\n" +
+			"that step. A recipe file is read now, and its text becomes part of the schedule.",
+		Example: "  ropewalk schedule create nightly quickstart --cron '0 2 * * *' --time-zone Europe/Berlin\n" +
+			"  ropewalk schedule create measure --evaluate quickstart-s1-20260102-030405 --every 6h\n" +
+			"  ropewalk schedule create nightly recipes/quickstart.yaml --cron '0 2 * * *' --run-id nightly-{date}",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return nil
+			}
+			return exactly("NAME", "RECIPE")(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.create(cmd, con, args) },
+	}
+	f := cmd.Flags()
+	f.StringArrayVar(&o.crons, "cron", nil, "when: minute, hour, day, month, day of the week; @daily … (repeatable)")
+	f.DurationVar(&o.every, "every", 0, "when: an interval, such as 6h")
+	f.StringVar(&o.zone, "time-zone", "", "of --cron, such as Europe/Berlin (default: UTC)")
+	f.StringVar(&o.overlap, "overlap", "skip", "when a run is due and the previous one goes on, or waits parked: skip "+
+		"it, buffer it until then, cancel the previous one, or allow both")
+	f.StringVar(&o.evaluate, "evaluate", "", "evaluate this run's policy, `RUN[@STEP]`, in the place of training")
+	f.StringVar(&o.naming, "run-id", "", "names of the runs; "+workflows.NameTime+" and "+workflows.NameDate+" stand "+
+		"for the time at which one is due, in UTC (default: NAME-"+workflows.NameTime+")")
+	f.StringArrayVar(&o.set, "set", nil, "change a field of the recipe: `path=value` (repeatable)")
+	f.Uint64Var(&o.seed, "seed", 0, "the runs' seed (default: the recipe's)")
+	f.BoolVar(&o.paused, "paused", false, "create it paused")
+	o.order.add(f)
+	return cmd
+}
+
+func (o scheduleOptions) create(cmd *cobra.Command, con *console, args []string) error {
+	ctx := cmd.Context()
+	a := runs.Schedule{Name: args[0], Crons: o.crons, Every: o.every, Zone: o.zone, Overlap: o.overlap,
+		Paused: o.paused}
+	a.Start.Name = o.naming
+	if a.Start.Name == "" {
+		a.Start.Name = a.Name + "-" + workflows.NameTime
+	}
+	var err error
+	if a.Priority, err = o.order.priority(); err != nil {
+		return err
+	}
+	if err := a.Check(time.Now()); err != nil {
+		return err
+	}
+	switch {
+	case (len(args) == 2) == (o.evaluate != ""):
+		return badInput("give a RECIPE to train by, or --evaluate RUN")
+	case o.evaluate != "" && cmd.Flags().Changed("seed"):
+		return badInput("--seed: an evaluation has the seed of the run's recipe; --set seed=N changes it")
+	case len(args) == 2:
+		input, resolved, err := runOptions{set: o.set, seed: o.seed}.resolve(cmd, args[1])
+		if err != nil {
+			return err
+		}
+		if err := canRun(args[1], resolved); err != nil {
+			return err
+		}
+		a.Start.Train = &input
+	}
+	s, err := con.connector().Join(ctx, runs.NeedTemporal)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if o.evaluate != "" {
+		if a.Start.Evaluate, err = o.evaluation(ctx, s); err != nil {
+			return err
+		}
+	}
+	if err := s.CreateSchedule(ctx, a); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(con.out, "schedule %s starts runs such as %s\n", a.Name, a.Start.RunAt(time.Now()))
+	return err
+}
+
+// evaluation is the evaluation that the schedule starts.
+func (o scheduleOptions) evaluation(ctx context.Context, s *runs.Session) (*workflows.EvaluateInput, error) {
+	e, err := chosenPolicy(ctx, analysis.New(s.Store), o.evaluate)
+	if err != nil {
+		return nil, err
+	}
+	e.Set = o.set
+	ask, resolved, err := e.Start(time.Now())
+	if err != nil {
+		return nil, err
+	}
+	if err := canRun(o.evaluate, resolved); err != nil {
+		return nil, err
+	}
+	input := ask.Input.(workflows.EvaluateInput) // Start makes no other
+	if run, _, fixed := strings.Cut(o.evaluate, "@"); !fixed {
+		input.Policy, input.LatestOf = api.PolicyRef{}, run
+	}
+	return &input, nil
+}
+
+func scheduleListCommand(con *console) *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "list the schedules, when each is due next, and what it started last",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := con.connector().Join(cmd.Context(), runs.NeedTemporal)
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			all, err := s.Schedules(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return con.printJSON(all)
+			}
+			return printSchedules(con, all)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON array")
+	return cmd
+}
+
+func printSchedules(con *console, all []runs.Planned) error {
+	w := tabwriter.NewWriter(con.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "schedule\tnext\tlast\tstate")
+	for _, p := range all {
+		next, last, state := "–", "–", "on"
+		if p.Next != nil {
+			next = p.Next.UTC().Format(time.RFC3339)
+		}
+		if n := len(p.Started); n > 0 {
+			last = p.Started[n-1].Due.UTC().Format(time.RFC3339)
+		}
+		if p.Paused {
+			state = "paused"
+			if p.Note != "" {
+				state += ": " + p.Note
+			}
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", p.Name, next, last, state)
+	}
+	return w.Flush()
+}
+
+// scheduleChange makes the command for a change of a schedule.
+func scheduleChange(con *console, name, short, done string,
+	change func(ctx context.Context, h client.ScheduleHandle, note string) error) *cobra.Command {
+	note := ""
+	cmd := &cobra.Command{
+		Use:     name + " NAME",
+		Short:   short,
+		Example: "  ropewalk schedule " + name + " nightly",
+		Args:    exactly("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := con.connector().Join(cmd.Context(), runs.NeedTemporal)
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			err = s.ChangeSchedule(cmd.Context(), args[0], func(ctx context.Context, h client.ScheduleHandle) error {
+				return change(ctx, h, note)
+			})
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(con.out, "schedule %s %s\n", args[0], done)
+			return err
+		},
+	}
+	if name == "pause" || name == "resume" {
+		cmd.Flags().StringVar(&note, "note", "", "why; `schedule list` shows it")
+	}
+	return cmd
+}
