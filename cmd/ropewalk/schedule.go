@@ -60,8 +60,8 @@ func scheduleCreateCommand(con *console) *cobra.Command {
 		Use:   "create NAME [RECIPE]",
 		Short: "create a schedule that trains by a recipe, or evaluates a run's policy",
 		Long: "create makes a schedule that starts a training by RECIPE at its times, or with --evaluate an\n" +
-			"evaluation. RUN is evaluated as it is when the time has come: its latest policy. RUN@STEP stays the policy after\n" +
-			"that step. A recipe file is read now, and its text becomes part of the schedule.",
+			"evaluation. RUN is evaluated as it is when the time has come: its latest policy. RUN@STEP stays the\n" +
+			"policy after that step. A recipe file is read now, and its text becomes part of the schedule.",
 		Example: "  ropewalk schedule create nightly quickstart --cron '0 2 * * *' --time-zone Europe/Berlin\n" +
 			"  ropewalk schedule create measure --evaluate quickstart-s1-20260102-030405 --every 6h\n" +
 			"  ropewalk schedule create nightly recipes/quickstart.yaml --cron '0 2 * * *' --run-id nightly-{date}",
@@ -80,8 +80,8 @@ func scheduleCreateCommand(con *console) *cobra.Command {
 	f.StringVar(&o.overlap, "overlap", "skip", "when a run is due and the previous one goes on, or waits parked: skip "+
 		"it, buffer it until then, cancel the previous one, or allow both")
 	f.StringVar(&o.evaluate, "evaluate", "", "evaluate this run's policy, `RUN[@STEP]`, in the place of training")
-	f.StringVar(&o.naming, "run-id", "", "names of the runs; "+workflows.NameTime+" and "+workflows.NameDate+" stand "+
-		"for the time at which one is due, in UTC (default: NAME-"+workflows.NameTime+")")
+	f.StringVar(&o.naming, "run-id", "", "names of the runs, with "+workflows.NameTime+" or "+workflows.NameDate+
+		" in the place of the time at which one is due, in UTC (default: NAME-"+workflows.NameTime+")")
 	f.StringArrayVar(&o.set, "set", nil, "change a field of the recipe: `path=value` (repeatable)")
 	f.Uint64Var(&o.seed, "seed", 0, "the runs' seed (default: the recipe's)")
 	f.BoolVar(&o.paused, "paused", false, "create it paused")
