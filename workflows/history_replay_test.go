@@ -33,6 +33,7 @@ var recorded = []string{
 	"replay.json",             // ReplayStage of a step, with another recipe
 	"shard-failed.json",       // RolloutShard that fails for good
 	"shard.json",              // RolloutShard to completion
+	"step-alongside.json",     // TrainStep with an evaluation alongside it, which selects the next step's prompts
 	"step-direct.json",        // TrainStep that runs its shards' activities itself
 	"step-failed.json",        // TrainStep that fails for good; its run parks
 	"step-forward.json",       // TrainStep with the stage logprobs, recorded under its earlier name
@@ -41,6 +42,7 @@ var recorded = []string{
 	"step-shards.json",        // TrainStep whose shards are workflows; in the other steps they are not
 	"step-worker-killed.json", // TrainStep whose worker was killed: activities were retried
 	"step.json",               // TrainStep to completion
+	"train-alongside.json",    // TrainRun of such steps, with an evaluation after each
 	"train-continued.json",    // TrainRun's second history, after a continue-as-new
 	"train-continues.json",    // TrainRun's first history, up to its continue-as-new
 	"train-direct.json",       // TrainRun of such steps

@@ -135,6 +135,21 @@ func TestRecordDirectHistories(t *testing.T) {
 	save(t, h, "recorded-direct/step=2", "", "step-direct.json")
 }
 
+// TestRecordAlongsideHistories writes the histories of a run whose evaluations run alongside its steps.
+func TestRecordAlongsideHistories(t *testing.T) {
+	if !*update {
+		t.Skip("records only with -update")
+	}
+	h, _ := base(t)
+	text, err := os.ReadFile(tiny())
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(h.cwd, "tiny.yaml"), text, 0o600))
+	h.run(t, "run", "tiny.yaml", "--json", "--run-id", "recorded-alongside", "--set", "evaluation.every=1").ok(t)
+	h.run(t, "verify", "recorded-alongside").ok(t)
+	save(t, h, "recorded-alongside", "", "train-alongside.json")
+	save(t, h, "recorded-alongside/step=2", "", "step-alongside.json")
+}
+
 // TestRecordSymbolicHistories writes the histories of an import with the stage grade, and of a replay of its reward.
 func TestRecordSymbolicHistories(t *testing.T) {
 	if !*update {
