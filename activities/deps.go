@@ -45,6 +45,8 @@ type Deps struct {
 	tokens *tokenizer.Tokenizer // for calc's policies and for imports
 	// held keeps the episodes of shards between their turns.
 	held *held
+	// segmentEvery is how often finished turns of a shard are kept; 0: the usual time.
+	segmentEvery time.Duration
 	// servers holds sessions with MCP servers.
 	servers *mcp.Pool
 	// judgements holds verdicts of judges that are perhaps not committed yet.

@@ -73,8 +73,16 @@ func (a ExecuteToolCalls) act(ctx context.Context, w *draft, in api.ToolsInput, 
 		return nil, err
 	}
 	acting := rollout.AwaitingResults(episodes)
-	if err := loop.Step(ctx, episodes); err != nil {
-		return nil, err
+	if f := aheadOf(ctx); f != nil {
+		if w.worked, _, _, err = f.Results(ctx, episodes); err != nil {
+			return nil, err
+		}
+	}
+	if left := rollout.AwaitingResults(acting); len(left) > 0 {
+		if err := loop.StepLeft(ctx, left, len(left) < len(acting)); err != nil {
+			return nil, err
+		}
+		w.worked.Extend(time.Now())
 	}
 	rows, err := rollout.LastTransitionRows(acting)
 	if err != nil {
@@ -124,7 +132,25 @@ func (a ExecuteToolCalls) policyCalls(ctx context.Context, w *draft, in api.Tool
 		return nil, nil, nil, err
 	}
 	calling := rollout.AwaitingResults(episodes)
-	outcomes, refs, err := loop.RunCalls(ctx, box, callScope(in.Scope), episodes, w.progress.set)
+	var measured []schema.TimingRow
+	run := func() ([]tool.Outcome, []rollout.CallRef, error) {
+		return loop.RunCalls(ctx, box, callScope(in.Scope), episodes, w.progress.set)
+	}
+	if f := aheadOf(ctx); f != nil {
+		var ran []rollout.RanCall
+		var verdicts map[string]bool
+		if w.worked, ran, verdicts, err = f.Results(ctx, episodes); err != nil {
+			return nil, nil, nil, err
+		}
+		run = func() ([]tool.Outcome, []rollout.CallRef, error) {
+			return f.RunLeft(ctx, box, episodes, verdicts, w.progress.set)
+		}
+		for _, c := range ran {
+			measured = append(measured, callTiming(in, episodes[c.Episode].TrajectoryID, c.Turn, c.Call, c.Timing,
+				c.End))
+		}
+	}
+	outcomes, refs, err := run()
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -132,12 +158,15 @@ func (a ExecuteToolCalls) policyCalls(ctx context.Context, w *draft, in api.Tool
 		return nil, nil, nil, err
 	}
 	endCalls(ctx, box, in.Scope, episodes, loop.MayCall)
-	var measured []schema.TimingRow
+	now := time.Now()
 	for i, ref := range refs {
 		if outcomes[i].Broken == nil {
 			measured = append(measured, callTiming(in, episodes[ref.Episode].TrajectoryID, ref.Turn, ref.Call,
-				outcomes[i].Timing))
+				outcomes[i].Timing, now))
 		}
+	}
+	if len(refs) > 0 {
+		w.worked.Extend(now)
 	}
 	return episodes, rollout.LastCallRows(calling), measured, nil
 }
@@ -172,10 +201,9 @@ func (a ExecuteToolCalls) summaries(ctx context.Context, w *draft, scope api.Sco
 	return pages, nil
 }
 
-// callTiming returns the row of a call. One that nothing was executed for has no end, so that no duration of 0 enters a
-// mean.
-func callTiming(in api.ToolsInput, trajectory string, turn, call int, t tool.Timing) schema.TimingRow {
-	now := time.Now()
+// callTiming returns the row of a call that ended at about the given time. One that nothing was executed for has no
+// end, so that no duration of 0 enters a mean.
+func callTiming(in api.ToolsInput, trajectory string, turn, call int, t tool.Timing, now time.Time) schema.TimingRow {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"

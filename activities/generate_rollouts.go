@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/policy"
@@ -66,6 +67,10 @@ func (a GenerateRollouts) generate(ctx context.Context, w *draft, in api.Generat
 	if all, err = loop.Grow(episodes); err != nil || !slices.ContainsFunc(all, (*rollout.Episode).AwaitsResponse) {
 		return all, nil, err
 	}
+	if f := aheadOf(ctx); f != nil {
+		wrote, err = a.fromFlow(ctx, w, f, in, recipe, loop, all)
+		return all, wrote, err
+	}
 	sampler, err := w.sampler(ctx, in.Scope, recipe)
 	if err != nil {
 		return nil, nil, err
@@ -76,4 +81,26 @@ func (a GenerateRollouts) generate(ctx context.Context, w *draft, in api.Generat
 		return err
 	})
 	return all, wrote, err
+}
+
+// fromFlow takes the turn from the flow that works ahead. What the flow has left is generated here.
+func (a GenerateRollouts) fromFlow(ctx context.Context, w *draft, f *rollout.Flow, in api.GenerateInput,
+	recipe *recipes.Recipe, loop *rollout.Loop, all []*rollout.Episode) (wrote []*rollout.Episode, err error) {
+	wrote = rollout.AwaitingResponses(all)
+	if w.worked, err = f.Respond(ctx, in.Policy.Digest, wrote); err != nil {
+		return nil, err
+	}
+	left := slices.DeleteFunc(slices.Clone(wrote), func(e *rollout.Episode) bool { return len(e.Turns) > in.Turn })
+	if len(left) == 0 {
+		return wrote, nil
+	}
+	sampler, err := w.sampler(ctx, in.Scope, recipe)
+	if err != nil {
+		return nil, err
+	}
+	err = sampler.Use(ctx, version(in.Policy), func(s policy.Sampler) error {
+		return loop.RespondLeft(ctx, s, in.Policy.Digest, left, all, len(left) < len(wrote))
+	})
+	w.worked.Extend(time.Now())
+	return wrote, err
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/ropewalk/ropewalk/internal/trace"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/recipes"
+	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
 )
@@ -33,6 +34,17 @@ type progress struct {
 	done, total atomic.Int64
 	use         atomic.Pointer[func() *api.DeviceUse] // how the engine uses its devices; nil: no measurement
 	capacity    atomic.Pointer[func() api.Capacity]   // of the sampler that generates; nil: none does
+	flow        atomic.Pointer[func() api.ShardState] // how far a shard's episodes are; nil: they go on turn by turn
+}
+
+// follow has heartbeats report how far a flow is, which began at the given time.
+func (p *progress) follow(f *rollout.Flow, began time.Time) {
+	state := func() api.ShardState {
+		s := f.State()
+		return api.ShardState{Episodes: s.Episodes, Finished: s.Finished, Turns: s.Turns, Calls: s.Calls,
+			TokensPerSec: float64(s.Tokens) / max(time.Since(began).Seconds(), 1e-3)}
+	}
+	p.flow.Store(&state)
 }
 
 // samples has heartbeats report the capacity of a sampler until the returned function is called.
@@ -53,6 +65,10 @@ func (p *progress) samples(s policy.Sampler) (stop func()) {
 // details are the details of a heartbeat.
 func (p *progress) details() []any {
 	out := []any{p.done.Load(), p.total.Load()}
+	if flow := p.flow.Load(); flow != nil {
+		state := (*flow)()
+		out = []any{state.Finished, state.Episodes, state}
+	}
 	if use := p.use.Load(); use != nil {
 		out = append(out, (*use)())
 	}

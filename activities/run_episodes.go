@@ -12,6 +12,9 @@ import (
 // interleaved. It commits every turn, every turn's tool calls, the trajectories, the verdicts on them and the rewards
 // at the places where the activities of mode staged commit them, with the same rows. So an attempt continues where an
 // earlier one was lost, and nothing that reads a record knows the mode.
+//
+// A turn is committed when all of the shard's episodes have it, but they do not wait for that: a flow takes each to its
+// end meanwhile, and keeps finished turns in segments. What the flow cannot do is done turn by turn (see ahead).
 type RunEpisodes struct{ *Deps }
 
 // Execute runs what the shard has not committed yet.
@@ -19,7 +22,7 @@ func (a RunEpisodes) Execute(ctx context.Context, in api.EpisodesInput) (api.Epi
 	s := &shardRun{parts: parts{timeouts: in.Timeouts}, deps: a.Deps, in: in}
 	err := a.tracked(ctx, in.Scope, &s.own, func(ctx context.Context, p *progress) error {
 		ctx = within(ctx, p)
-		if err := s.run(ctx); err != nil {
+		if err := s.run(ctx, p); err != nil {
 			return err
 		}
 		return s.record(ctx)
@@ -37,13 +40,22 @@ type shardRun struct {
 	last schema.Ref // the manifest committed last, of a turn or of its tool calls
 }
 
-func (s *shardRun) run(ctx context.Context) error {
+func (s *shardRun) run(ctx context.Context, p *progress) (err error) {
 	recipe, err := s.deps.recipe(ctx, s.in.Scope)
 	if err != nil {
 		return err
 	}
 	if err := s.deps.runsCalls(recipe); err != nil {
 		return err
+	}
+	f, err := s.ahead(ctx, recipe, p)
+	if err != nil {
+		return err
+	}
+	if f != nil {
+		ended := ctx
+		defer func() { f.close(ended, err == nil) }()
+		ctx = context.WithValue(ctx, aheadKey{}, f.Flow)
 	}
 	for turn := range s.in.MaxTurns {
 		more, err := s.turn(ctx, turn)
@@ -52,6 +64,9 @@ func (s *shardRun) run(ctx context.Context) error {
 		}
 		if !more {
 			break
+		}
+		if f != nil {
+			f.segments.committed(turn+1, turn+1)
 		}
 	}
 	return s.score(ctx)

@@ -23,6 +23,9 @@ type BatchOptions struct {
 	// Tokens is the number of tokens whose keys and values are held at once, for rows and for prefixes that later rows
 	// may begin with; 0 means as many as fit in 1 GiB and can be of use, and those of one whole sequence at least.
 	Tokens int
+	// Longest is the length of the longest sequence that a row can become; 0 = what the model reads. If Tokens is 0, a
+	// batch with Longest has room for so many tokens of each row and none besides.
+	Longest int
 }
 
 // Batch generates rows that join and leave between steps. A row's tokens follow from the row and the weights alone, as

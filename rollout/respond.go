@@ -22,6 +22,18 @@ import (
 // the engine's numbers depend on the composition of the batch. policytest requires equal tokens, and log-probs that are
 // equal up to rounding.
 func (l *Loop) Respond(ctx context.Context, sampler policy.Sampler, version string, episodes []*Episode) error {
+	return l.respond(ctx, sampler, version, episodes, episodes, false)
+}
+
+// RespondLeft is Respond for the episodes that a flow has left without their turn, among all. If the flow has the turn
+// of others, the engine is not to blame for the failure of every row.
+func (l *Loop) RespondLeft(ctx context.Context, sampler policy.Sampler, version string, left, all []*Episode,
+	works bool) error {
+	return l.respond(ctx, sampler, version, left, all, works)
+}
+
+func (l *Loop) respond(ctx context.Context, sampler policy.Sampler, version string, episodes, all []*Episode,
+	works bool) error {
 	request, rows := l.NextRequest(episodes)
 	if len(rows) == 0 {
 		return nil
@@ -30,8 +42,10 @@ func (l *Loop) Respond(ctx context.Context, sampler policy.Sampler, version stri
 	if err := r.all(ctx); err != nil {
 		return fmt.Errorf("generate responses of %s and %d more: %w", episodes[rows[0]].TrajectoryID, len(rows)-1, err)
 	}
-	if err := r.blameEngine(ctx, episodes, rows); err != nil {
-		return err
+	if !works {
+		if err := r.blameEngine(ctx, all, episodes[rows[0]], len(rows)); err != nil {
+			return err
+		}
 	}
 	var whole []int
 	var answers policy.Generated
@@ -146,23 +160,23 @@ func engineBroke(ctx context.Context, err error) bool {
 }
 
 // blameEngine returns an error if every row has failed and the engine cannot be shown to work.
-func (r *responder) blameEngine(ctx context.Context, episodes []*Episode, rows []int) error {
+func (r *responder) blameEngine(ctx context.Context, episodes []*Episode, first *Episode, rows int) error {
 	for _, err := range r.failed {
 		if err == nil {
 			return nil
 		}
 	}
-	if len(rows) > 1 || !r.works(ctx, episodes, rows[0]) {
-		return fmt.Errorf("generate responses: each of %d rows fails: %w", len(rows), r.failed[0])
+	if rows > 1 || !r.works(ctx, episodes, first) {
+		return fmt.Errorf("generate responses: each of %d rows fails: %w", rows, r.failed[0])
 	}
 	return nil
 }
 
 // works generates one token after the first prefix of an episode other than the failing one. It reports whether that
 // succeeds.
-func (r *responder) works(ctx context.Context, episodes []*Episode, fault int) bool {
-	for i, e := range episodes {
-		if i == fault || len(e.Turns) == 0 || len(e.Turns[0].Response) == 0 {
+func (r *responder) works(ctx context.Context, episodes []*Episode, fault *Episode) bool {
+	for _, e := range episodes {
+		if e == fault || len(e.Turns) == 0 || len(e.Turns[0].Response) == 0 {
 			continue
 		}
 		probe := r.request

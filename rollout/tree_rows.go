@@ -19,7 +19,7 @@ func (l *Loop) Round(ctx context.Context, sampler policy.Sampler, version string
 	if all, err = l.Grow(episodes); err != nil {
 		return nil, nil, err
 	}
-	wrote = awaiting(all)
+	wrote = AwaitingResponses(all)
 	if err := l.Respond(ctx, sampler, version, all); err != nil || l.settings.Tree == nil {
 		return all, wrote, err
 	}
@@ -77,8 +77,8 @@ func LastTransitionRows(episodes []*Episode) (rows []schema.TransitionRow, err e
 	return rows, nil
 }
 
-// awaiting returns the episodes that await a response.
-func awaiting(episodes []*Episode) (out []*Episode) {
+// AwaitingResponses returns the episodes that await a response.
+func AwaitingResponses(episodes []*Episode) (out []*Episode) {
 	for _, e := range episodes {
 		if e.AwaitsResponse() {
 			out = append(out, e)

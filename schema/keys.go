@@ -17,6 +17,7 @@ import (
 //	runs/run=<id>/heads/step=<n>.json
 //	runs/run=<id>/checkpoints/<version>/<file>
 //	runs/run=<id>/calls/<place of a tool call>/<note>.json                 for tools whose calls must not run twice
+//	runs/run=<id>/segments/step=<n>/gen=<g>/shard=<s>/<attempt>/<number>-<table>.parquet   of shards that are sampled
 //	models/hub/<owner>/<name>/<revision>/<commit>                          what a hub's branch named, as last seen
 //	warmstarts/<digest>/manifest.json
 //	warmstarts/<digest>/table=<t>/all-<digest16>.<ext>
@@ -79,6 +80,33 @@ func IsCallNote(key string) bool {
 	_, rest, _ = strings.Cut(rest, "/")
 	return ok && strings.HasPrefix(rest, callNotes)
 }
+
+// SegmentsPrefix is the prefix of the keys of a shard's segments: rows of turns that are finished before the turns of
+// the whole shard are. No manifest names them. They are deleted when the shard is committed.
+func SegmentsPrefix(run string, step, gen, shard int) string {
+	return fmt.Sprintf("%s%sstep=%d/gen=%d/shard=%d/", RunPrefix(run), segments, step, gen, shard)
+}
+
+// SegmentKey is the key of one table of a segment. An attempt to sample the shard numbers its own segments.
+func SegmentKey(prefix, attempt string, number int, table Table) string {
+	return fmt.Sprintf("%s%s/%06d-%s.parquet", prefix, attempt, number, table)
+}
+
+// ParseSegmentKey returns the run and step of a segment, its attempt and its table; ok is false if the key is none.
+func ParseSegmentKey(key string) (run string, step int, attempt string, table Table, ok bool) {
+	m := segmentForm.FindStringSubmatch(key)
+	if m == nil {
+		return "", 0, "", "", false
+	}
+	step, err := strconv.Atoi(m[2])
+	return m[1], step, m[3], Table(m[4]), err == nil
+}
+
+// segments follows the prefix of a run in the keys of segments.
+const segments = "segments/"
+
+var segmentForm = regexp.MustCompile(
+	`^runs/run=([^/]+)/segments/step=(\d+)/gen=\d+/shard=\d+/([^/]+)/\d+-([a-z_]+)\.parquet$`)
 
 // lastingForm matches the keys of checkpoint files that pruning never deletes: a warm start's, and those from before a
 // run's first step.

@@ -135,6 +135,15 @@ type Capacity struct {
 	Tokens int    `json:"tokens,omitempty"` // of the KV cache; 0 = no limit is known
 }
 
+// ShardState is how far the episodes of an interleaved shard are.
+type ShardState struct {
+	Episodes     int     `json:"episodes"`       // all of them
+	Finished     int     `json:"finished"`       // episodes that have ended
+	Turns        int64   `json:"turns"`          // responses of this attempt
+	Calls        int64   `json:"calls"`          // episodes whose calls are in flight
+	TokensPerSec float64 `json:"tokens_per_sec"` // sampled by this attempt
+}
+
 // DeviceUse is how a stage used its engine's devices.
 type DeviceUse struct {
 	// PeakBytes is the most memory held on one device; 0 if the device has no memory of its own.

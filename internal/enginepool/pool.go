@@ -60,6 +60,7 @@ func New(o Options) *Pool {
 		remote:  map[string]*served{}}
 	p.trainer = &Trainer{Resident: p.resident(o.Trainer), trainer: o.Trainer}
 	p.sampler = &Sampler{Resident: p.resident(o.Sampler), sampler: o.Sampler}
+	p.sampler.stream = &stream{s: p.sampler}
 	return p
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ropewalk/ropewalk/internal/commit"
@@ -23,6 +24,7 @@ type Resident struct {
 	scratch  string
 	engine   loader
 	mu       sync.Mutex
+	wanted   atomic.Int64 // users that wait for mu
 	observer Observer
 	holds    map[policy.Role]held // by role; a role whose model is unknown, e.g. after a failed update, has no entry
 }
@@ -59,6 +61,14 @@ func (v Version) name() string {
 func (p *Pool) resident(engine loader) *Resident {
 	return &Resident{record: p.record, engine: engine, scratch: p.scratch, observer: p.observer,
 		holds: map[policy.Role]held{}}
+}
+
+// lock waits until no other user has the engine, and returns the function that ends the use.
+func (r *Resident) lock() (unlock func()) {
+	r.wanted.Add(1)
+	r.mu.Lock()
+	r.wanted.Add(-1)
+	return r.mu.Unlock
 }
 
 // Describe names the engine's device and numerical library.

@@ -17,6 +17,8 @@ type Sampler struct {
 	sampler policy.Sampler
 	// shared lets users of one version generate at once; nil: they take turns.
 	shared *sync.RWMutex
+	// stream generates single rows; nil: no one generates any here, or shared lets them.
+	stream *stream
 }
 
 // Use runs fn with a version of the policy published.
@@ -24,8 +26,7 @@ func (s *Sampler) Use(ctx context.Context, v Version, fn func(policy.Sampler) er
 	if s.shared != nil {
 		return s.useShared(ctx, v, fn)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.lock()()
 	defer s.works(ctx, "sample")()
 	return s.within(ctx, policy.RolePolicy, v, false, func() error { return fn(s.sampler) })
 }
@@ -42,8 +43,7 @@ func (s *Sampler) UseWith(ctx context.Context, v, reference Version, fn func(pol
 
 // UseReference runs fn with a version published under RoleReference. What is published under RolePolicy stays.
 func (s *Sampler) UseReference(ctx context.Context, v Version, fn func(policy.Sampler) error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.lock()()
 	return s.within(ctx, policy.RoleReference, v, false, func() error { return fn(s.sampler) })
 }
 
@@ -56,16 +56,14 @@ type Trainer struct {
 // Use runs fn with a version resident under a role, with its optimiser's state if optimizer is set.
 func (t *Trainer) Use(ctx context.Context, role policy.Role, v Version, optimizer bool,
 	fn func(policy.Trainer) error) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	defer t.lock()()
 	defer t.works(ctx, "train")()
 	return t.Within(ctx, role, v, optimizer, fn)
 }
 
 // UseReset is Use of the policy for an update that starts without the optimiser's state, whatever is resident.
 func (t *Trainer) UseReset(ctx context.Context, v Version, fn func(policy.Trainer) error) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	defer t.lock()()
 	t.Forget(policy.RolePolicy)
 	defer t.works(ctx, "train")()
 	return t.Within(ctx, policy.RolePolicy, v, false, fn)
@@ -79,8 +77,7 @@ func (t *Trainer) Within(ctx context.Context, role policy.Role, v Version, optim
 
 // Exclusive runs fn while no other stage uses the engine.
 func (t *Trainer) Exclusive(fn func(policy.Trainer) error) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	defer t.lock()()
 	return t.noteLoss(fn(t.trainer))
 }
 

@@ -51,6 +51,7 @@ const (
 	shard                  // a data shard
 	checkpoint             // a checkpoint's file
 	probe                  // an object that a probe of the store left
+	segment                // finished turns of a shard that was being sampled
 )
 
 func kindOf(key string) kind {
@@ -65,10 +66,13 @@ func kindOf(key string) kind {
 	if _, err := schema.ParseDataKey(key); err == nil {
 		return shard
 	}
+	if _, _, _, _, ok := schema.ParseSegmentKey(key); ok {
+		return segment
+	}
 	return other
 }
 
-// settled reports whether no future manifest can name a key. If one can, why says what is still to come.
+// settled reports whether no future manifest can name a key, and no worker needs it. If one can, why says what is still to come.
 func (r *record) settled(ctx context.Context, key string) (ok bool, why string, err error) {
 	if strings.HasPrefix(key, probes) {
 		return true, "", nil
@@ -86,6 +90,10 @@ func (r *record) settled(ctx context.Context, key string) (ok bool, why string, 
 				"the run's first policy is not committed", nil
 		}
 		head, err := r.head(ctx, m[1], strconv.Itoa(step))
+		return head != nil, notDone, err
+	}
+	if run, step, _, _, ok := schema.ParseSegmentKey(key); ok {
+		head, err := r.head(ctx, run, strconv.Itoa(step))
 		return head != nil, notDone, err
 	}
 	parts, err := schema.ParseDataKey(key)

@@ -57,15 +57,20 @@ func (e *engine[T]) Batch(ctx context.Context, role policy.Role, o policy.BatchO
 	if r.model.shape.ValueHead {
 		return nil, fmt.Errorf("open a batch: %w", bad("a critic does not generate"))
 	}
-	if o.Rows < 0 || o.Tokens < 0 {
-		return nil, fmt.Errorf("open a batch: %w", bad("%d rows, %d tokens", o.Rows, o.Tokens))
+	if o.Rows < 0 || o.Tokens < 0 || o.Longest < 0 {
+		return nil, fmt.Errorf("open a batch: %w", bad("%d rows, %d tokens, %d in one row", o.Rows, o.Tokens, o.Longest))
 	}
 	if o.Rows == 0 {
 		o.Rows = usualRows
 	}
 	if o.Tokens == 0 {
-		// Twice what all rows can use leaves as much for prefixes that are kept.
-		o.Tokens = min(max(batchBytes/(r.tokenFloats()*4), r.model.shape.Positions), 2*o.Rows*r.model.shape.Positions)
+		longest := r.model.shape.Positions
+		useful := 2 * o.Rows * longest // twice what all rows can use leaves as much for prefixes that are kept
+		if o.Longest > 0 {
+			longest = min(longest, roundUp(o.Longest))
+			useful = o.Rows * longest
+		}
+		o.Tokens = min(max(batchBytes/(r.tokenFloats()*4), longest), useful)
 	}
 	d, err := newDecoding(r, min(r.model.shape.Positions, roundUp(o.Tokens)))
 	if err != nil {

@@ -231,14 +231,14 @@ func (e *engine[T]) Describe() policy.Description {
 	return policy.Description{Device: "cpu", BLAS: e.lib.name + ", " + loopsName(), Threads: e.threads, Advice: advice}
 }
 
-// Capabilities implements policy.Sampler. Equal rows in other requests may differ by rounding, because libraries choose
-// kernels by the number of rows. Prefixes that rows of one request share are computed once, and nothing is kept
-// afterwards.
+// Capabilities implements policy.Sampler. With the own kernels, a row's numbers do not depend on the other rows. With a
+// library they may, by rounding, because libraries choose kernels by the number of rows. Prefixes that rows of one
+// request share are computed once, and nothing is kept afterwards.
 func (e *engine[T]) Capabilities() policy.Capabilities {
 	return policy.Capabilities{TokenIDs: true, LogProbs: true, TopLogProbs: mostTop, Entropy: policy.EntropyFull,
 		Temperature: true,
 		TopP:        true, TopK: true, MinP: true, RowSeeds: true, Reference: true,
-		Weights: policy.WeightsLoad}
+		BatchInvariant: e.lib.own, Weights: policy.WeightsLoad}
 }
 
 func (e *engine[T]) Close() error {

@@ -1,0 +1,225 @@
+package activities
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/sandbox"
+	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/store"
+	"github.com/ropewalk/ropewalk/store/faults"
+)
+
+// invariant is a scripted engine whose rows may generate together in any way.
+type invariant struct {
+	*scripted
+	rows atomic.Int64 // asked for
+}
+
+func (e *invariant) Capabilities() policy.Capabilities {
+	can := e.scripted.Capabilities()
+	can.BatchInvariant = true
+	return can
+}
+
+func (e *invariant) Generate(ctx context.Context, req policy.GenerateRequest) (policy.Generated, error) {
+	e.rows.Add(int64(len(req.Prefixes)))
+	return e.scripted.Generate(ctx, req)
+}
+
+// flowBench is a step whose policy follows a script, for RunEpisodes with a flow.
+type flowBench struct {
+	*episodesBench
+	invariant *invariant
+}
+
+func flowsOf(t *testing.T, turns int) *flowBench {
+	b := &flowBench{episodesBench: episodesOf(t, turns)}
+	b.at(b.deps.Store, b.sandbox)
+	return b
+}
+
+// at switches to another worker.
+func (b *flowBench) at(objects store.Store, box sandbox.Executor) {
+	b.t.Helper()
+	b.invariant = &invariant{scripted: &scripted{script: b.engine.script}}
+	deps, err := New(Options{Store: objects, Trainer: b.invariant, Rollout: b.invariant, Sandbox: box,
+		Tier: sandbox.TierFull, Code: b.deps.Code, Scratch: b.t.TempDir()})
+	require.NoError(b.t, err)
+	published(deps, b.policy.Digest)
+	b.deps, b.invariant.deps = deps, deps
+	deps.segmentEvery = time.Millisecond
+}
+
+func (b *flowBench) segments() (keys []string) {
+	b.t.Helper()
+	listed, err := b.deps.Store.List(b.t.Context(), schema.SegmentsPrefix(b.scope.Run, 1, 0, 0))
+	require.NoError(b.t, err)
+	for _, o := range listed {
+		keys = append(keys, o.Key)
+	}
+	return keys
+}
+
+// A flow commits the manifests of mode staged, and nothing else is left of it. Equal calls run once.
+func TestFlowsCommitWhatStagedActivitiesCommit(t *testing.T) {
+	staged := episodesOf(t, 4)
+	want, err := staged.run()
+	require.NoError(t, err)
+	b := flowsOf(t, 4)
+	out, err := b.run()
+	require.NoError(t, err)
+	require.Equal(t, want.Assembled, out.Assembled)
+	require.Equal(t, want.Scored.Manifest, out.Scored.Manifest)
+	require.Less(t, len(b.sandbox.ran), len(staged.sandbox.ran))
+	require.Len(t, out.Timings, len(want.Timings))
+	for _, x := range out.Timings {
+		require.Positive(t, x.Start)
+		require.LessOrEqual(t, x.Start, x.End)
+	}
+	require.Empty(t, b.segments())
+}
+
+// A worker dies before each of the shard's commits in turn. Only what was in flight is generated again or runs again.
+func TestFlowsGoOnAfterKills(t *testing.T) {
+	plain := flowsOf(t, 3)
+	want, err := plain.run()
+	require.NoError(t, err)
+	b := flowsOf(t, 3)
+	objects := b.deps.Store
+	generated := 0
+	for _, place := range []string{"rollout/turn=0", "sandbox/turn=0", "rollout/turn=1", "sandbox/turn=1",
+		"rollout/turn=2", "sandbox/turn=2", "rollout/turn=3", "assemble", "reward"} {
+		b.at(faults.New(objects, faults.Rule{Op: faults.PutIfAbsent, Key: "manifests/step=1/" + place}), b.sandbox)
+		_, err := b.run()
+		require.ErrorContains(t, err, faults.ErrInjected.Error(), place)
+		generated += int(b.invariant.rows.Load())
+	}
+	b.at(objects, b.sandbox)
+	got, err := b.run()
+	require.NoError(t, err)
+	require.Zero(t, b.invariant.rows.Load())
+	require.LessOrEqual(t, generated, int(plain.invariant.rows.Load())+2*b.trajectories())
+	require.Equal(t, want.Assembled, got.Assembled)
+	require.Equal(t, want.Scored.Manifest, got.Scored.Manifest)
+	for trace, times := range b.sandbox.ran {
+		require.LessOrEqual(t, times, 3, trace)
+	}
+	require.Empty(t, b.segments())
+}
+
+// holding is a sandbox that does not return from the first program it sees until it is released.
+type holding struct {
+	*counting
+	mu      sync.Mutex
+	code    string
+	release chan struct{}
+}
+
+func (h *holding) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Result, error) {
+	for _, c := range calls {
+		h.mu.Lock()
+		if h.code == "" {
+			h.code = c.Code
+		}
+		held := h.code == c.Code
+		h.mu.Unlock()
+		if held {
+			<-h.release
+		}
+	}
+	return h.counting.Run(ctx, calls)
+}
+
+// While a worker is frozen in the first turn of some episodes, another one takes its shard over. Whatever the first
+// has kept is not done again. When it wakes up, it adopts what is committed.
+func TestAFrozenWorkersSegmentsServeTheNext(t *testing.T) {
+	want, err := flowsOf(t, 3).run()
+	require.NoError(t, err)
+	b := flowsOf(t, 3)
+	objects := b.deps.Store
+	box := &holding{counting: &counting{printer: printer{nth: -1}, ran: map[string]int{}}, release: make(chan struct{})}
+	b.at(objects, box)
+	first := *b
+	type ended struct {
+		out api.Episodes
+		err error
+	}
+	woken := make(chan ended, 1)
+	go func() {
+		out, err := do(first.stepBench, RunEpisodes{first.deps}.Execute, first.input())
+		woken <- ended{out, err}
+	}()
+	kept := func() (finished int) {
+		for _, key := range b.segments() {
+			data, err := objects.Get(t.Context(), key)
+			require.NoError(t, err)
+			if _, _, _, table, _ := schema.ParseSegmentKey(key); table == schema.Turns {
+				rows, err := schema.Decode[schema.TurnRow](data)
+				require.NoError(t, err)
+				for _, r := range rows {
+					if r.Turn == 3 {
+						finished++
+					}
+				}
+			}
+		}
+		return finished
+	}
+	settled := -1
+	require.Eventually(t, func() bool { // everything but the held episodes has ended and is kept
+		before := settled
+		settled = kept()
+		return settled > 0 && settled == before
+	}, time.Minute, 300*time.Millisecond)
+
+	second := &counting{printer: printer{nth: -1}, ran: map[string]int{}}
+	b.at(objects, second)
+	got, err := b.run()
+	require.NoError(t, err)
+	require.Equal(t, want.Assembled, got.Assembled)
+	require.NotEmpty(t, second.ran)
+	box.counting.mu.Lock()
+	for trace := range second.ran {
+		require.Zero(t, box.counting.ran[trace], "%s ran on both workers", trace)
+	}
+	again := b.invariant.rows.Load()
+	box.counting.mu.Unlock()
+	require.Positive(t, again)
+	require.LessOrEqual(t, int(again), 4*(b.trajectories()-settled), "rows of episodes that were held")
+
+	close(box.release)
+	late := <-woken
+	require.NoError(t, late.err)
+	require.Equal(t, want.Assembled, late.out.Assembled)
+}
+
+// trajectories counts the shard's trajectories.
+func (b *flowBench) trajectories() int {
+	b.t.Helper()
+	recipe, err := b.deps.recipe(b.t.Context(), b.scope)
+	require.NoError(b.t, err)
+	return min(recipe.Rollout.ShardGroups, recipe.Rollout.Prompts) * recipe.Rollout.SamplesPerPrompt
+}
+
+// Segments that do not continue the committed turns, or cannot be read, are no obstacle.
+func TestDamagedSegmentsAreLeft(t *testing.T) {
+	want, err := flowsOf(t, 2).run()
+	require.NoError(t, err)
+	b := flowsOf(t, 2)
+	prefix := schema.SegmentsPrefix(b.scope.Run, 1, 0, 0)
+	require.NoError(t, b.deps.Store.Put(t.Context(), schema.SegmentKey(prefix, "1-a", 1, schema.Turns),
+		[]byte(strings.Repeat("no rows", 9))))
+	out, err := b.run()
+	require.NoError(t, err)
+	require.Equal(t, want.Assembled, out.Assembled)
+	require.Empty(t, b.segments())
+}

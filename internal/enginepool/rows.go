@@ -1,0 +1,362 @@
+package enginepool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ropewalk/ropewalk/internal/rescue"
+	"github.com/ropewalk/ropewalk/policy"
+)
+
+// rowsAtOnce bounds the rows that generate together in a stream.
+const rowsAtOnce = 256
+
+// joining is how long rows may join a stream while others wait for its engine.
+const joining = 250 * time.Millisecond
+
+// Rows generates rows that come and go, each for a caller of its own: a row begins as soon as there is room, next to
+// those of other callers, and none waits for another's end.
+type Rows struct {
+	s       *Sampler
+	longest int
+	closed  sync.Once
+}
+
+// Rows returns what generates rows of at most the given length, prefixes included. The caller closes it. It is nil if
+// the sampler's numbers depend on the rows that generate together: those must be chosen by the caller then. Inference
+// servers choose theirs themselves.
+func (s *Sampler) Rows(longest int) *Rows {
+	if s.stream == nil && s.shared == nil || s.shared == nil && !s.sampler.Capabilities().BatchInvariant {
+		return nil
+	}
+	if s.stream != nil {
+		s.stream.enter(longest)
+	}
+	return &Rows{s: s, longest: longest}
+}
+
+// Generate generates one row with a version of the policy published. Its result has one row.
+func (r *Rows) Generate(ctx context.Context, v Version, row policy.BatchRow) (out policy.Generated, err error) {
+	if r.s.shared == nil {
+		return r.s.stream.generate(ctx, v, row)
+	}
+	err = r.s.Use(ctx, v, func(s policy.Sampler) (err error) {
+		out, err = s.Generate(ctx, together([]*asked{{row: row}}))
+		return err
+	})
+	return out, err
+}
+
+// Describe names the sampler's device.
+func (r *Rows) Describe() policy.Description { return r.s.Describe() }
+
+// Sampler returns the sampler, for questions about it. It does not generate here.
+func (r *Rows) Sampler() policy.Sampler { return r.s.sampler }
+
+// Close ends the use. Rows that still generate end with their contexts.
+func (r *Rows) Close() {
+	r.closed.Do(func() {
+		if r.s.stream != nil {
+			r.s.stream.leave()
+		}
+	})
+}
+
+// stream shares an engine among rows. One goroutine, the driver, generates as long as there are rows; it takes turns
+// with the engine's other users. Rows of another version wait until those before them have ended.
+type stream struct {
+	s *Sampler
+
+	mu      sync.Mutex
+	waiting []*asked // in the order in which they were asked
+	driven  bool     // whether there is a driver
+	users   int
+	longest int // of the users' rows
+
+	// batch is open from a version's first row until another version's, or until the last user leaves. The driver has
+	// it; without one, the holder of mu.
+	batch  policy.Batch
+	opened string // the version's name
+	room   int    // longest, when the batch was opened
+}
+
+// asked is a row that a caller waits for.
+type asked struct {
+	ctx  context.Context
+	v    Version
+	row  policy.BatchRow
+	out  policy.Generated // of one row, as it grows
+	err  error
+	done chan struct{}
+}
+
+func (t *stream) enter(longest int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.users++
+	t.longest = max(t.longest, longest)
+}
+
+func (t *stream) leave() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.users--; t.users == 0 {
+		t.longest = 0
+		if !t.driven {
+			t.shut()
+		}
+	}
+}
+
+// shut closes the batch.
+func (t *stream) shut() {
+	if t.batch != nil {
+		_ = t.batch.Close() // it frees memory and cannot fail
+		t.batch = nil
+	}
+}
+
+func (t *stream) generate(ctx context.Context, v Version, row policy.BatchRow) (policy.Generated, error) {
+	a := &asked{ctx: ctx, v: v, row: row, done: make(chan struct{})}
+	t.mu.Lock()
+	t.waiting = append(t.waiting, a)
+	if !t.driven {
+		t.driven = true
+		go t.drive()
+	}
+	t.mu.Unlock()
+	select {
+	case <-a.done:
+		return a.out, a.err
+	case <-ctx.Done(): // the driver takes the row out
+		return policy.Generated{}, ctx.Err()
+	}
+}
+
+// drive generates until no row is left.
+func (t *stream) drive() {
+	for {
+		first := t.next()
+		if first == nil {
+			return
+		}
+		// The callers' contexts end their own rows, and no other ones.
+		ctx := context.WithoutCancel(first.ctx)
+		err := t.s.Use(ctx, first.v, func(s policy.Sampler) error {
+			return rescue.Do(func() error {
+				if b, ok := s.(policy.Batcher); ok {
+					return t.session(ctx, b, first.v)
+				}
+				return t.round(ctx, s, first)
+			})
+		})
+		if err != nil {
+			t.shut()
+			t.fail(first.v, err)
+		}
+	}
+}
+
+// next returns the row that has waited longest. If there is none, the driver ends.
+func (t *stream) next() *asked {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.waiting = slices.DeleteFunc(t.waiting, func(a *asked) bool { return a.ctx.Err() != nil })
+	if len(t.waiting) > 0 {
+		return t.waiting[0]
+	}
+	if t.driven = false; t.users == 0 {
+		t.shut()
+	}
+	return nil
+}
+
+// fail ends the waiting rows of a version.
+func (t *stream) fail(v Version, err error) {
+	for _, a := range t.take(len(t.waiting)+1, func(a *asked) bool { return a.v == v }) {
+		a.end(err)
+	}
+}
+
+// take removes and returns the first waiting rows that suit, at most n.
+func (t *stream) take(n int, suits func(*asked) bool) (out []*asked) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.waiting = slices.DeleteFunc(t.waiting, func(a *asked) bool {
+		if len(out) == n || !suits(a) {
+			return false
+		}
+		out = append(out, a)
+		return true
+	})
+	return out
+}
+
+func (t *stream) back(a *asked) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.waiting = slices.Insert(t.waiting, 0, a)
+}
+
+func (a *asked) end(err error) {
+	if err != nil {
+		a.out, a.err = policy.Generated{}, err
+	}
+	close(a.done)
+}
+
+// session generates the rows of a version, and those that join them, until none is left. If others wait for the engine,
+// no more rows join after a while.
+func (t *stream) session(ctx context.Context, engine policy.Batcher, v Version) (err error) {
+	if err := t.open(ctx, engine, v); err != nil {
+		return err
+	}
+	live := map[int64]*asked{}
+	defer func() {
+		for _, a := range live {
+			a.end(err)
+		}
+	}()
+	reopened := false
+	for began := time.Now(); ; {
+		if t.s.wanted.Load() == 0 || time.Since(began) < joining {
+			err := t.admit(ctx, v, live)
+			if errors.Is(err, policy.ErrWrongVersion) && len(live) == 0 && !reopened {
+				// The same version was loaded again, after another one, since the batch was opened.
+				t.shut()
+				if reopened, err = true, t.open(ctx, engine, v); err == nil {
+					continue
+				}
+			}
+			if err != nil {
+				return err
+			}
+		}
+		for id, a := range live {
+			if a.ctx.Err() == nil {
+				continue
+			}
+			delete(live, id)
+			if err := t.batch.Remove(ctx, id); err != nil {
+				return err
+			}
+		}
+		if len(live) == 0 {
+			return nil
+		}
+		events, err := t.batch.Step(ctx)
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
+			if a := live[e.Row]; a != nil && a.add(e) {
+				delete(live, e.Row)
+			}
+		}
+	}
+}
+
+// open makes the batch one of a version.
+func (t *stream) open(ctx context.Context, engine policy.Batcher, v Version) (err error) {
+	t.mu.Lock()
+	longest := t.longest
+	t.mu.Unlock()
+	if t.batch != nil && t.opened == v.name() && t.room >= longest {
+		return nil
+	}
+	t.shut()
+	t.batch, err = engine.Batch(ctx, policy.RolePolicy, policy.BatchOptions{Rows: rowsAtOnce, Longest: longest})
+	t.opened, t.room = v.name(), longest
+	return err
+}
+
+// admit lets waiting rows of a version join, as many as there is room for.
+func (t *stream) admit(ctx context.Context, v Version, live map[int64]*asked) error {
+	for {
+		next := t.take(1, func(a *asked) bool { return a.v == v })
+		if len(next) == 0 {
+			return nil
+		}
+		a := next[0]
+		if a.ctx.Err() != nil {
+			continue
+		}
+		id, err := t.batch.Add(ctx, a.row)
+		switch {
+		case errors.Is(err, policy.ErrFull) && len(live) > 0:
+			t.back(a)
+			return nil
+		case errors.Is(err, policy.ErrWrongVersion), errors.Is(err, policy.ErrLost):
+			t.back(a) // it ends with the others
+			return err
+		case err != nil:
+			a.end(err)
+		default:
+			live[id] = a
+		}
+	}
+}
+
+// add takes what a step has brought. It reports whether the row has ended.
+func (a *asked) add(e policy.BatchEvent) bool {
+	if a.out.Tokens == nil {
+		a.out = policy.Generated{Tokens: [][]int32{{}}, LogProbs: [][]float32{{}}, Entropies: [][]float32{{}},
+			Finish: []policy.Finish{""}}
+	}
+	if e.Sampled {
+		a.out.Tokens[0] = append(a.out.Tokens[0], e.Token)
+		a.out.LogProbs[0] = append(a.out.LogProbs[0], e.LogProb)
+		a.out.Entropies[0] = append(a.out.Entropies[0], e.Entropy)
+	}
+	switch {
+	case e.Err != nil:
+		a.end(e.Err)
+	case e.Finish != "":
+		a.out.Finish[0] = e.Finish
+		a.end(nil)
+	default:
+		return false
+	}
+	return true
+}
+
+// round generates the rows that wait now, and can be in one request, of an engine whose rows do not come and go.
+func (t *stream) round(ctx context.Context, s policy.Sampler, first *asked) error {
+	rows := t.take(rowsAtOnce, func(a *asked) bool {
+		return a.v == first.v && a.row.Temperature == first.row.Temperature &&
+			a.row.Truncation == first.row.Truncation && slices.Equal(a.row.Stop, first.row.Stop)
+	})
+	out, err := s.Generate(ctx, together(rows))
+	if err == nil && len(out.Tokens) != len(rows) {
+		err = fmt.Errorf("%d responses to %d rows", len(out.Tokens), len(rows))
+	}
+	for i, a := range rows {
+		if err == nil {
+			a.out = policy.Generated{Tokens: out.Tokens[i : i+1], Finish: out.Finish[i : i+1]}
+			if out.LogProbs != nil {
+				a.out.LogProbs = out.LogProbs[i : i+1]
+			}
+			if out.Entropies != nil {
+				a.out.Entropies = out.Entropies[i : i+1]
+			}
+		}
+		a.end(err)
+	}
+	return nil
+}
+
+// together returns the request for rows that differ in their prefixes, streams and budgets alone.
+func together(rows []*asked) policy.GenerateRequest {
+	req := policy.GenerateRequest{Role: policy.RolePolicy, Temperature: rows[0].row.Temperature,
+		Truncation: rows[0].row.Truncation, Stop: rows[0].row.Stop}
+	for _, a := range rows {
+		req.Prefixes = append(req.Prefixes, a.row.Prefix)
+		req.Streams = append(req.Streams, a.row.Stream)
+		req.MaxTokens = append(req.MaxTokens, a.row.MaxTokens)
+	}
+	return req
+}

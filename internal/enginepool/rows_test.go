@@ -1,0 +1,127 @@
+package enginepool
+
+import (
+	"context"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/internal/commit"
+	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/policy/checkpoint"
+	"github.com/ropewalk/ropewalk/policy/cpu"
+	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/store/mem"
+)
+
+// sampling is a sampler on the CPU engine, with two committed policies.
+func sampling(t *testing.T) (*Sampler, [2]Version) {
+	t.Helper()
+	engine, err := cpu.Open(cpu.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, engine.Close()) })
+	record := commit.New(mem.New())
+	_, s := New(Options{Record: record, Sampler: engine, Scratch: t.TempDir()}).CPU()
+	var out [2]Version
+	for i := range out {
+		dir := t.TempDir()
+		require.NoError(t, checkpoint.Init(dir, checkpoint.Shape{Vocab: 64, Hidden: 32, Layers: 2, Heads: 2, KVHeads: 1,
+			HeadDim: 16, FFN: 64, Positions: 128, RopeTheta: 10000, NormEps: 1e-6, Pad: -1}, uint64(i), nil))
+		digest, err := checkpoint.Digest(dir)
+		require.NoError(t, err)
+		m := schema.NewManifest(schema.At("r", i+1, "publish"), strings.Repeat("c", 64), strings.Repeat("d", 64))
+		c, err := storeCheckpoint(t.Context(), record, dir, digest, m.Place.CheckpointPrefix(VersionName(i+1, digest)),
+			nil)
+		require.NoError(t, err)
+		m.Checkpoint = &c
+		_, ref, _, err := record.Commit(t.Context(), m)
+		require.NoError(t, err)
+		out[i] = Version{Manifest: ref, Digest: digest}
+	}
+	return s, out
+}
+
+func randomRow(seed uint64) policy.BatchRow {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	row := policy.BatchRow{Stream: seed, MaxTokens: 1 + rng.IntN(40), Temperature: 1, Stop: []int32{3, 4}}
+	for range 1 + rng.IntN(50) {
+		row.Prefix = append(row.Prefix, int32(5+rng.IntN(50)))
+	}
+	return row
+}
+
+// Rows of two versions that come and go are those of Generate, while others use the engine, callers give up, and rows
+// are refused.
+func TestRowsAreThoseOfGenerate(t *testing.T) {
+	s, versions := sampling(t)
+	rows := s.Rows(128)
+	if rows == nil {
+		t.Skip("without the own kernels, numbers depend on the rows that generate together")
+	}
+	ctx := t.Context()
+	want := map[uint64]policy.Generated{}
+	generate := func(p policy.Sampler, row policy.BatchRow) (policy.Generated, error) {
+		return p.Generate(ctx, together([]*asked{{row: row}}))
+	}
+	const all = 600 // more than generate at once
+	of := func(i uint64) Version { return versions[i/100%2] }
+	for _, v := range versions {
+		require.NoError(t, s.Use(ctx, v, func(p policy.Sampler) error {
+			for i := range uint64(all) {
+				if of(i) != v {
+					continue
+				}
+				g, err := generate(p, randomRow(i))
+				if err != nil {
+					return err
+				}
+				want[i] = g
+			}
+			return nil
+		}))
+	}
+	var group sync.WaitGroup
+	for i := range uint64(all) {
+		group.Go(func() {
+			switch {
+			case i%50 == 7: // a caller that gives up
+				gone, cancel := context.WithCancel(ctx)
+				cancel()
+				_, err := rows.Generate(gone, of(i), randomRow(i))
+				require.ErrorIs(t, err, context.Canceled)
+			case i%50 == 9: // a row that no batch can hold
+				bad := randomRow(i)
+				bad.MaxTokens = 1000
+				_, err := rows.Generate(ctx, of(i), bad)
+				require.ErrorIs(t, err, policy.ErrBadRequest)
+			case i%50 == 10: // another user of the engine
+				require.NoError(t, s.Use(ctx, of(i), func(p policy.Sampler) error {
+					g, err := generate(p, randomRow(i))
+					require.Equal(t, want[i], g)
+					return err
+				}))
+			default:
+				g, err := rows.Generate(ctx, of(i), randomRow(i))
+				require.NoError(t, err)
+				require.Equal(t, want[i].Tokens, g.Tokens, "row %d", i)
+				require.Equal(t, want[i].LogProbs, g.LogProbs)
+				require.Equal(t, want[i].Entropies, g.Entropies)
+				require.Equal(t, want[i].Finish, g.Finish)
+			}
+		})
+	}
+	group.Wait()
+	rows.Close()
+	rows.Close()
+	require.Nil(t, s.stream.batch, "the last user frees its memory")
+}
+
+// An engine whose numbers depend on the batch has no rows that come and go.
+func TestRowsNeedBatchInvariance(t *testing.T) {
+	_, s := New(Options{Sampler: &loads{}}).CPU()
+	require.Nil(t, s.Rows(10))
+	require.Nil(t, (&Sampler{Resident: s.Resident, sampler: &loads{}}).Rows(10), "an engine that is leased")
+}

@@ -1,0 +1,472 @@
+package rollout
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ropewalk/ropewalk/internal/rescue"
+	"github.com/ropewalk/ropewalk/policy"
+	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/tool"
+)
+
+// Flow takes episodes to their ends, none of which waits for another: a call leaves as soon as its response is
+// complete, and the next response begins as soon as its results are there.
+//
+// A flow works ahead of those who commit turns, and decides nothing. Turns and results that it has are the ones that
+// Respond, RunCalls and Step would give. Where the engine, a tool or the environment fails on an episode, the flow
+// leaves the episode there, for these functions to try again and to judge. So a record does not show whether a flow
+// has worked.
+//
+//	respond ─▶ calls or action ─▶ respond ─▶ … ─▶ end
+//	   └─ a failure: the episode is left at its turn
+type Flow struct {
+	loop     *Loop
+	o        FlowOptions
+	episodes []*flowing
+	byID     map[string]*flowing
+	calls    chan struct{} // bounds the calls in flight
+	cancel   context.CancelFunc
+	running  sync.WaitGroup
+
+	finished, turns, tokens, inFlight atomic.Int64
+}
+
+// FlowOptions are what a flow works with.
+type FlowOptions struct {
+	// Version is the digest of the policy that responds.
+	Version string
+	// Respond generates one row. Many rows are asked for at once. The result has one row.
+	Respond func(ctx context.Context, row policy.BatchRow) (policy.Generated, error)
+	// Box and Scope are those of RunCalls; without tools, Box is nil.
+	Box   tool.Toolbox
+	Scope tool.Scope
+	// AtOnce bounds the episodes whose calls run at once; 0 = 64.
+	AtOnce int
+}
+
+// FlowState counts what a flow has done.
+type FlowState struct {
+	Episodes int   `json:"episodes"` // all of them
+	Finished int   `json:"finished"` // episodes that have ended
+	Turns    int64 `json:"turns"`    // responses
+	Tokens   int64 `json:"tokens"`   // of these responses
+	Calls    int64 `json:"calls"`    // episodes whose calls run now
+}
+
+// flowing is one episode of a flow.
+type flowing struct {
+	mu      sync.Mutex
+	e       *Episode
+	turns   []worked      // zero for turns from before the flow
+	changed chan struct{} // closed, and replaced, when a turn or its results are there
+	ended   bool
+	broken  []tool.Outcome // of the pending calls that the episode was left at, if a call broke
+}
+
+// worked says when a turn was generated, when its calls ran, and what each of them took.
+type worked struct {
+	response, results Period
+	calls             []tool.Timing
+}
+
+// Period is a time from a beginning to an end.
+type Period struct{ Begin, End time.Time }
+
+// NewFlow begins a flow of episodes, which from now on belong to it. They may have turns. The caller closes it.
+func (l *Loop) NewFlow(ctx context.Context, episodes []*Episode, o FlowOptions) *Flow {
+	if o.AtOnce < 1 {
+		o.AtOnce = 64
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	f := &Flow{loop: l, o: o, byID: make(map[string]*flowing, len(episodes)), calls: make(chan struct{}, o.AtOnce),
+		cancel: cancel}
+	for _, e := range episodes {
+		x := &flowing{e: e, changed: make(chan struct{})}
+		f.episodes, f.byID[e.TrajectoryID] = append(f.episodes, x), x
+	}
+	for _, x := range f.episodes {
+		f.running.Go(func() { f.follow(ctx, x) })
+	}
+	return f
+}
+
+// Close ends the flow. Calls that run are cancelled. An engine that does not answer is not waited for.
+func (f *Flow) Close() {
+	f.cancel()
+}
+
+// Wait waits until no episode goes on.
+func (f *Flow) Wait() { f.running.Wait() }
+
+// State counts what the flow has done.
+func (f *Flow) State() FlowState {
+	return FlowState{Episodes: len(f.episodes), Finished: int(f.finished.Load()), Turns: f.turns.Load(),
+		Tokens: f.tokens.Load(), Calls: f.inFlight.Load()}
+}
+
+// follow takes an episode to its end, or to where it fails.
+func (f *Flow) follow(ctx context.Context, x *flowing) {
+	defer x.end()
+	for x.e.Finish == "" {
+		var err error
+		if x.e.AwaitsResponse() {
+			err = rescue.Do(func() error { return f.respond(ctx, x) })
+		} else {
+			err = rescue.Do(func() error { return f.results(ctx, x) })
+		}
+		if err != nil {
+			if ctx.Err() == nil {
+				slog.DebugContext(ctx, "an episode waits for its turn", "trajectory", x.e.TrajectoryID, "turn",
+					len(x.e.Turns), "error", err, "stack", rescue.Stack(err))
+			}
+			return
+		}
+		if ctx.Err() != nil {
+			return
+		}
+	}
+	f.finished.Add(1)
+}
+
+// change changes the episode and what is known of a turn, and says so to those who wait for it.
+func (x *flowing) change(turn int, fn func(w *worked) error) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if more := turn + 1 - len(x.turns); more > 0 {
+		x.turns = append(x.turns, make([]worked, more)...)
+	}
+	if err := fn(&x.turns[turn]); err != nil {
+		return err
+	}
+	close(x.changed)
+	x.changed = make(chan struct{})
+	return nil
+}
+
+func (x *flowing) end() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.ended = true
+	close(x.changed)
+}
+
+func (f *Flow) respond(ctx context.Context, x *flowing) error {
+	began, turn := time.Now(), len(x.e.Turns)
+	one := []*Episode{x.e}
+	req, rows := f.loop.NextRequest(one)
+	got, err := f.o.Respond(ctx, policy.BatchRow{Prefix: req.Prefixes[0], Stream: req.Streams[0],
+		MaxTokens: req.MaxTokens[0], Temperature: req.Temperature, Truncation: req.Truncation, Stop: req.Stop})
+	if err != nil {
+		return err
+	}
+	if err := f.loop.checkAnswers(req, got); err != nil {
+		return err
+	}
+	f.turns.Add(1)
+	f.tokens.Add(int64(len(got.Tokens[0])))
+	return x.change(turn, func(w *worked) error {
+		w.response = Period{began, time.Now()}
+		return f.loop.Absorb(one, rows, got, f.o.Version)
+	})
+}
+
+// results gets the results of the last turn.
+func (f *Flow) results(ctx context.Context, x *flowing) error {
+	select {
+	case f.calls <- struct{}{}:
+		defer func() { <-f.calls }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	f.inFlight.Add(1)
+	defer f.inFlight.Add(-1)
+	began, turn := time.Now(), len(x.e.Turns)-1
+	if f.loop.settings.Environment != nil {
+		t, err := f.loop.transition(ctx, x.e)
+		if err != nil {
+			return err
+		}
+		return x.change(turn, func(w *worked) error {
+			w.results = Period{began, time.Now()}
+			return f.loop.absorbTransition(x.e, t)
+		})
+	}
+	one := []*Episode{x.e}
+	outcomes, refs, err := f.loop.RunCalls(ctx, f.o.Box, f.o.Scope, one, nil)
+	if err != nil {
+		return err
+	}
+	for _, o := range outcomes {
+		if o.Broken != nil {
+			x.broken = outcomes
+			return o.Broken
+		}
+	}
+	err = x.change(turn, func(w *worked) error {
+		w.calls = make([]tool.Timing, len(x.e.Turns[turn].Parsed.Calls))
+		for i, ref := range refs {
+			w.calls[ref.Call] = outcomes[i].Timing
+		}
+		w.results = Period{began, time.Now()}
+		return f.loop.AbsorbOutcomes(one, outcomes)
+	})
+	if err == nil && f.o.Box.Stateful() && !f.loop.MayCall(x.e) {
+		if err := f.o.Box.End(ctx, x.e.Key(f.o.Scope).Episode()); err != nil {
+			slog.WarnContext(ctx, "end the tools of an episode", "trajectory", x.e.TrajectoryID, "error", err)
+		}
+	}
+	return err
+}
+
+// await waits until an episode has what is asked for, or will not have it.
+func (f *Flow) await(ctx context.Context, id string, has func(e *Episode) bool) (x *flowing, ok bool, err error) {
+	if x = f.byID[id]; x == nil {
+		return nil, false, nil
+	}
+	for {
+		x.mu.Lock()
+		ok, ended, changed := has(x.e), x.ended, x.changed
+		x.mu.Unlock()
+		if ok || ended {
+			return x, ok, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, false, ctx.Err()
+		}
+	}
+}
+
+// Respond lets the flow's turns be those of the episodes that await one. It waits for them, and returns when they were
+// generated. Episodes that the flow has left still await their response; where the flow's version is another one, these
+// are all.
+func (f *Flow) Respond(ctx context.Context, version string, episodes []*Episode) (when Period, err error) {
+	if version != f.o.Version {
+		return when, nil
+	}
+	for _, e := range episodes {
+		if !e.AwaitsResponse() {
+			continue
+		}
+		turn := len(e.Turns)
+		x, ok, err := f.await(ctx, e.TrajectoryID, func(own *Episode) bool { return len(own.Turns) > turn })
+		if err != nil {
+			return when, err
+		}
+		if !ok {
+			continue
+		}
+		x.mu.Lock()
+		t, w := x.e.Turns[turn], x.worked(turn)
+		x.mu.Unlock()
+		if t.Excluded != "" || !slices.Equal(t.Context, e.Context) {
+			continue
+		}
+		f.loop.absorb(e, Turn{Response: t.Response, LogProbs: t.LogProbs, Entropies: t.Entropies, Finish: t.Finish,
+			PolicyVersion: t.PolicyVersion})
+		when.Include(w.response)
+	}
+	return when, nil
+}
+
+// RunLeft runs the pending calls of the episodes that the flow has left, as RunCalls does and with its results. verdicts
+// names the tools that gave the flow a verdict in this turn: these are not to blame for calls that break.
+func (f *Flow) RunLeft(ctx context.Context, box tool.Toolbox, episodes []*Episode, verdicts map[string]bool,
+	progress func(done, total int)) (outcomes []tool.Outcome, refs []CallRef, err error) {
+	calls, refs := f.loop.PendingCalls(episodes, f.o.Scope)
+	for _, c := range calls {
+		if !verdicts[c.Tool] {
+			return f.loop.RunCalls(ctx, box, f.o.Scope, episodes, progress)
+		}
+	}
+	// A tool is not blamed for a single call.
+	for i, e := range episodes {
+		if !e.AwaitsResults() {
+			continue
+		}
+		one := episodes[i : i+1]
+		own, _ := f.loop.PendingCalls(one, f.o.Scope)
+		if box.Stateful() || len(own) < 2 {
+			some, _, err := f.loop.RunCalls(ctx, box, f.o.Scope, one, nil)
+			if err != nil {
+				return nil, nil, err
+			}
+			outcomes = append(outcomes, some...)
+			continue
+		}
+		for _, c := range own {
+			some, err := box.RunEach(ctx, []tool.Call{c}, nil)
+			if err != nil {
+				return nil, nil, err
+			}
+			outcomes = append(outcomes, some...)
+		}
+	}
+	return outcomes, refs, nil
+}
+
+// Results lets the results that the flow has be those of the episodes that await some. It waits for them, and returns
+// when they were made, the calls that ran, and the tools that gave verdicts. Episodes that the flow has left still await their results. Of these,
+// one whose call broke, on a tool that gave a verdict on another call of the turn, is excluded: that call is to blame.
+func (f *Flow) Results(ctx context.Context, episodes []*Episode) (when Period, ran []RanCall,
+	verdicts map[string]bool, err error) {
+	var broken []left
+	verdicts = map[string]bool{}
+	for i, e := range episodes {
+		if !e.AwaitsResults() {
+			continue
+		}
+		turn := len(e.Turns) - 1
+		x, ok, err := f.await(ctx, e.TrajectoryID, func(own *Episode) bool { return own.hasResults(turn) })
+		if err != nil {
+			return when, nil, nil, err
+		}
+		if !ok {
+			if x != nil && len(x.e.Turns) == turn+1 && x.broken != nil { // it has ended, so that no one changes it
+				broken = append(broken, left{e, x.broken})
+			}
+			continue
+		}
+		x.mu.Lock()
+		t, w := x.e.Turns[turn], x.worked(turn)
+		x.mu.Unlock()
+		if !slices.Equal(t.Response, e.Turns[turn].Response) {
+			continue
+		}
+		if t.Transition != nil {
+			if err := f.loop.absorbTransition(e, *t.Transition); err != nil {
+				return when, nil, nil, err
+			}
+		} else {
+			f.loop.absorbResults(e, slices.Clone(t.Results))
+		}
+		for call, timing := range w.calls {
+			if t.Parsed.Calls[call].Error == "" && t.Results[call].Excluded == "" {
+				ran = append(ran, RanCall{CallRef{Episode: i, Turn: turn, Call: call}, timing, w.results.End})
+				verdicts[f.tool(t.Parsed.Calls[call].Name)] = true
+			}
+		}
+		when.Include(w.results)
+	}
+	for _, b := range broken {
+		if err := f.exclude(b.e, b.outcomes, verdicts); err != nil {
+			return when, nil, nil, err
+		}
+	}
+	return when, ran, verdicts, nil
+}
+
+// left is an episode at whose calls the flow has stopped.
+type left struct {
+	e        *Episode
+	outcomes []tool.Outcome
+}
+
+// exclude absorbs the outcomes of a turn's calls, of which some broke, if each of the broken calls' tools gave verdicts.
+func (f *Flow) exclude(e *Episode, outcomes []tool.Outcome, verdicts map[string]bool) error {
+	calls, _ := f.loop.PendingCalls([]*Episode{e}, f.o.Scope)
+	if len(calls) != len(outcomes) {
+		return nil
+	}
+	for i, o := range outcomes {
+		if o.Broken == nil {
+			verdicts[calls[i].Tool] = true
+		}
+	}
+	for i, o := range outcomes {
+		if o.Broken != nil && !verdicts[calls[i].Tool] {
+			return nil
+		}
+	}
+	return f.loop.AbsorbOutcomes([]*Episode{e}, outcomes)
+}
+
+// tool returns the name of the tool that answers to a name.
+func (f *Flow) tool(name string) string {
+	s, _ := tool.Find(f.loop.settings.tools(), name)
+	return s.Name
+}
+
+// RanCall is a call that has run, and when it ended.
+type RanCall struct {
+	CallRef
+	tool.Timing
+	End time.Time
+}
+
+// worked returns what is known of a turn. The caller holds the lock.
+func (x *flowing) worked(turn int) (w worked) {
+	if turn < len(x.turns) {
+		w = x.turns[turn]
+	}
+	return w
+}
+
+// hasResults reports whether a turn's calls have results, or its action a transition.
+func (e *Episode) hasResults(turn int) bool {
+	return turn < len(e.Turns) && (e.Turns[turn].Results != nil || e.Turns[turn].Transition != nil)
+}
+
+// Include extends a period to another one.
+func (p *Period) Include(other Period) {
+	if other.Begin.IsZero() {
+		return
+	}
+	if p.Begin.IsZero() || other.Begin.Before(p.Begin) {
+		p.Begin = other.Begin
+	}
+	if other.End.After(p.End) {
+		p.End = other.End
+	}
+}
+
+// Extend moves the end of a period that is not zero.
+func (p *Period) Extend(end time.Time) {
+	if !p.Begin.IsZero() {
+		p.End = end
+	}
+}
+
+// FlowMark says how much of each episode is saved, by trajectory: turns, and results of turns.
+type FlowMark map[string][2]int
+
+// Unsaved returns the rows of what the flow has beyond a mark, and advances the mark. turns and results are how many of
+// every episode's are committed, and need no saving.
+func (f *Flow) Unsaved(mark FlowMark, turns, results int) (rows Rows, err error) {
+	for _, x := range f.episodes {
+		if err := x.unsaved(mark, turns, results, &rows); err != nil {
+			return rows, err
+		}
+	}
+	schema.Sort(rows.Turns)
+	schema.Sort(rows.Calls)
+	schema.Sort(rows.Transitions)
+	return rows, nil
+}
+
+func (x *flowing) unsaved(mark FlowMark, turns, results int, rows *Rows) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	m := mark[x.e.TrajectoryID]
+	m = [2]int{max(m[0], turns), max(m[1], results)}
+	one := []*Episode{x.e}
+	for ; m[0] < len(x.e.Turns); m[0]++ {
+		rows.Turns = append(rows.Turns, TurnRows(one, m[0])...)
+	}
+	for ; m[1] < len(x.e.Turns) && (x.e.hasResults(m[1]) || m[1] < len(x.e.Turns)-1); m[1]++ {
+		rows.Calls = append(rows.Calls, ToolCallRows(one, m[1])...)
+		own, err := TransitionRows(one, m[1])
+		if err != nil {
+			return err
+		}
+		rows.Transitions = append(rows.Transitions, own...)
+	}
+	mark[x.e.TrajectoryID] = m
+	return nil
+}
