@@ -219,7 +219,7 @@ func surroundings() []method.Slot {
 		on("policy.checkpoint", "a published model to start from", ""),
 		{Name: "rollout.mode", Doc: "how generating and tools interleave", Choices: []method.Choice{
 			{Name: ModeInterleaved, Doc: "one durable activity takes a shard from its prompts to its rewards and " +
-				"commits every turn; a shard generates while the calls of another run"},
+				"commits every turn; each episode goes on as soon as its calls have results"},
 			{Name: ModeStaged, Doc: "generating a turn and running its calls alternate as durable activities"},
 			{Name: modeTree, Doc: "interleaved, with rollout.tree; a name from before, when no other mode had trees",
 				Source: "AEPO §3.1; ARPO §3.2"},

@@ -275,8 +275,8 @@ func (f *Flow) Respond(ctx context.Context, version string, episodes []*Episode)
 	return when, nil
 }
 
-// RunLeft runs the pending calls of the episodes that the flow has left, as RunCalls does and with its results. verdicts
-// names the tools that gave the flow a verdict in this turn: these are not to blame for calls that break.
+// RunLeft runs the pending calls of the episodes that the flow has left, as RunCalls does and with its results.
+// verdicts names the tools that gave the flow a verdict in this turn: these are not to blame for calls that break.
 func (f *Flow) RunLeft(ctx context.Context, box tool.Toolbox, episodes []*Episode, verdicts map[string]bool,
 	progress func(done, total int)) (outcomes []tool.Outcome, refs []CallRef, err error) {
 	calls, refs := f.loop.PendingCalls(episodes, f.o.Scope)
@@ -312,8 +312,9 @@ func (f *Flow) RunLeft(ctx context.Context, box tool.Toolbox, episodes []*Episod
 }
 
 // Results lets the results that the flow has be those of the episodes that await some. It waits for them, and returns
-// when they were made, the calls that ran, and the tools that gave verdicts. Episodes that the flow has left still await their results. Of these,
-// one whose call broke, on a tool that gave a verdict on another call of the turn, is excluded: that call is to blame.
+// when they were made, the calls that ran, and the tools that gave verdicts. Episodes that the flow has left still
+// await their results. Of these, one whose call broke, on a tool that gave a verdict on another call of the turn, is
+// excluded: that call is to blame.
 func (f *Flow) Results(ctx context.Context, episodes []*Episode) (when Period, ran []RanCall,
 	verdicts map[string]bool, err error) {
 	var broken []left
@@ -368,7 +369,8 @@ type left struct {
 	outcomes []tool.Outcome
 }
 
-// exclude absorbs the outcomes of a turn's calls, of which some broke, if each of the broken calls' tools gave verdicts.
+// exclude absorbs the outcomes of a turn's calls, of which some broke, if each of the broken calls' tools gave
+// verdicts.
 func (f *Flow) exclude(e *Episode, outcomes []tool.Outcome, verdicts map[string]bool) error {
 	calls, _ := f.loop.PendingCalls([]*Episode{e}, f.o.Scope)
 	if len(calls) != len(outcomes) {

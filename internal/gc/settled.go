@@ -72,7 +72,8 @@ func kindOf(key string) kind {
 	return other
 }
 
-// settled reports whether no future manifest can name a key, and no worker needs it. If one can, why says what is still to come.
+// settled reports whether no future manifest can name a key, and no worker needs it. If not, why says what is still to
+// come.
 func (r *record) settled(ctx context.Context, key string) (ok bool, why string, err error) {
 	if strings.HasPrefix(key, probes) {
 		return true, "", nil

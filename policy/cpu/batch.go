@@ -58,7 +58,8 @@ func (e *engine[T]) Batch(ctx context.Context, role policy.Role, o policy.BatchO
 		return nil, fmt.Errorf("open a batch: %w", bad("a critic does not generate"))
 	}
 	if o.Rows < 0 || o.Tokens < 0 || o.Longest < 0 {
-		return nil, fmt.Errorf("open a batch: %w", bad("%d rows, %d tokens, %d in one row", o.Rows, o.Tokens, o.Longest))
+		return nil, fmt.Errorf("open a batch: %w", bad("%d rows, %d tokens, %d in one row", o.Rows, o.Tokens,
+			o.Longest))
 	}
 	if o.Rows == 0 {
 		o.Rows = usualRows

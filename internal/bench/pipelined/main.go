@@ -1,6 +1,6 @@
 // Command pipelined compares training with and without rollouts that run ahead (pipeline.max_staleness), on the main
-// job. It measures the time per step where each tool call waits for its result and updates are longer, and where none
-// waits, and held-out success over several seeds.
+// job. It measures the time per step where each tool call waits for its result, and, on whole runs, where none waits,
+// with held-out success over several seeds.
 //
 // Glossary. A *case* is a time that each tool call waits, put on the line between the worker and a sandbox service. A
 // *trial* is one run of a case with one lag and one seed. The *ratio* of a case is the median time per step without a
@@ -51,9 +51,10 @@ var lags = []int{0, 1}
 // goal is the least ratio where each tool call waits.
 const goal = 1.25
 
-// longer makes the updates of the first case about as long as its rollouts: it passes over each batch several times.
-// The updates of the main job are short, because its model is small.
-const longer = "optimizer.epochs=4"
+// waiting are the changes of the first case. A quarter of the prompts leaves the processors time to wait, and several
+// passes over each batch make updates about as long as rollouts. In the main job itself, rollouts take all processors,
+// and updates are short because its model is small.
+var waiting = []string{"rollout.prompts=16", "optimizer.epochs=4"}
 
 func main() { bench.Main("pipelined", run) }
 
@@ -102,8 +103,8 @@ func (b *bencher) all(ctx context.Context, wait time.Duration, steps, rounds int
 		return nil, err
 	}
 	for round := range rounds {
-		more, err := b.lagged(ctx, wait, round+1, append([]string{longer, "steps=" + strconv.Itoa(steps),
-			"evaluation.problems=30"}, b.set...)...)
+		more, err := b.lagged(ctx, wait, round+1, slices.Concat(waiting, []string{"steps=" + strconv.Itoa(steps),
+			"evaluation.problems=30"}, b.set)...)
 		if err != nil {
 			return nil, err
 		}
