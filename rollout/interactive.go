@@ -177,7 +177,9 @@ func (e *Episode) seenAt(turn int) string {
 // Step applies the actions of the episodes that await it. If the environment fails on an episode, that episode is
 // excluded. If the environment fails on every one of several episodes, Step returns an error. Step also returns an
 // error when ctx ends.
-func (l *Loop) Step(ctx context.Context, episodes []*Episode) error { return l.StepLeft(ctx, episodes, false) }
+func (l *Loop) Step(ctx context.Context, episodes []*Episode) error {
+	return l.StepLeft(ctx, episodes, false)
+}
 
 // StepLeft is Step for the episodes that a flow has left without their transition. works says that the environment did
 // not fail on others.
