@@ -17,9 +17,8 @@ RACE ?= ./gpu/device ./gpu/lease ./gpu/leased ./gpu/torch ./gpu/wire ./internal/
 .PHONY: audit bench-fleet bench-pipelined bench-trees bench-worlds build check-bytes fuzz sbom gpu-bundle run test \
 	parity humaneval test-hosts test-presets race lint bench soak clean help models tools lint-tools lint-lower \
 	test-alerts test-fetch test-rollout-workers test-limits test-large test-worlds test-worlds-textworld \
-	test-worlds-thefuzz test-worlds-mcp \
-	test-worlds-mcp-npm test-worlds-reasoning test-worlds-openenv test-worlds-sokoban test-tokenizers \
-	test-serve test-servers test-servers-llama test-servers-vllm test-tinker \
+	test-worlds-thefuzz test-worlds-mcp bench-temporal test-worlds-mcp-npm test-worlds-reasoning test-worlds-openenv \
+	test-worlds-sokoban test-tokenizers test-serve test-servers test-servers-llama test-servers-vllm test-tinker \
 	containers test-cluster test-containers test-deploy compose-up compose-down release
 
 build: ## build bin/ropewalk
@@ -257,6 +256,13 @@ bench-trees: build tools ## compare AEPO's and ARPO's trees with GRPO on searchq
 bench-pipelined: build tools ## compare pipelined training with training step by step, on the main job (half an hour)
 	@mkdir -p .ropewalk/bench
 	@go run ./internal/bench/pipelined -out .ropewalk/bench/pipelined.json
+
+# PostgreSQL must be there (Debian: apt-get install postgresql); Temporal's production server is built once (minutes).
+# LOADS chooses: RUNSxSHARDSxSECONDS, separated by commas.
+bench-temporal: tools ## measure how many runs a Temporal server carries, on PostgreSQL and on SQLite (ten minutes)
+	@tools/build.sh temporal-server temporal-sql-tool
+	@mkdir -p .ropewalk/bench
+	@go run ./internal/bench/temporal $(if $(LOADS),-loads $(LOADS)) -out .ropewalk/bench/temporal.json
 
 # One of the peers is bubblewrap; on Debian: apt-get install bubblewrap.
 bench-sandbox: build ## compare the sandbox with the limit of its design and with its peers (minutes)

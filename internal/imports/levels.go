@@ -163,6 +163,7 @@ var levels = []Level{
 		Name: "steps", For: "say how one step runs and is computed, without a store",
 		Packages: []Package{
 			{"gpu/leased", "PyTorch engines on leased devices"},
+			{"internal/bench/idle", "a run's activities without their work, for measuring Temporal"},
 			{"internal/bench/work", "the work that engines are measured with"},
 			{"internal/evaluation", "computes the figures of an evaluation from its rows"},
 			{"internal/metrics", "counts what a process does, for Prometheus"},
@@ -258,6 +259,7 @@ var levels = []Level{
 			{"internal/bench/smollm2", "measures how a published model learns"},
 			{"internal/bench/soak", "keeps the sandbox under full load"},
 			{"internal/bench/tax", "measures what the engine protocol costs"},
+			{"internal/bench/temporal", "measures how many runs a Temporal server carries"},
 			{"internal/bench/trees", "compares trees of samples with independent ones"},
 			{"internal/bench/view", "measures the page of a run of 100,000 trajectories"},
 			{"internal/bench/worlds", "trains each world by several methods and compares them"},

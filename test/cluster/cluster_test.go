@@ -33,11 +33,11 @@ const cutFor = time.Minute
 // can repair. Both runs have the same final weights. The first runs its episodes interleaved, the second in stages, so
 // that all queues have work.
 func TestCluster(t *testing.T) {
-	need(t)
+	tools := need(t)
 	first, second := build(t, "first"), build(t, "second")
 	require.NotEqual(t, digest(t, first), digest(t, second))
 	began := time.Now()
-	s := start(t, first)
+	s := start(t, tools, first)
 	c := s.dial(t)
 	t.Logf("the cluster took %s to start", time.Since(began).Round(time.Second))
 

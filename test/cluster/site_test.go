@@ -53,7 +53,8 @@ type member struct {
 // owner is the account that sets up the bucket.
 const owner = "owner"
 
-// need skips a test that cannot run here, or fails it if ROPEWALK_REQUIRE_CLUSTER is set.
+// need skips a test that cannot run here, or fails it if ROPEWALK_REQUIRE_CLUSTER is set. It returns the servers'
+// programs by name.
 func need(t *testing.T) (tools map[string]string) {
 	t.Helper()
 	if os.Getenv("ROPEWALK_TEST_CLUSTER") == "" {
@@ -89,9 +90,8 @@ func need(t *testing.T) (tools map[string]string) {
 }
 
 // start starts the whole cluster with one build of the program.
-func start(t *testing.T, program string) *site {
+func start(t *testing.T, tools map[string]string, program string) *site {
 	t.Helper()
-	tools := need(t)
 	folder, err := os.MkdirTemp("", "ropewalk-cluster-") // that of the test is closed to PostgreSQL's user
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(folder) })

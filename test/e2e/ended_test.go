@@ -8,6 +8,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 
+	"github.com/ropewalk/ropewalk/internal/bench/idle"
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
@@ -22,10 +23,10 @@ func TestAnEndedRunEndsItsShards(t *testing.T) {
 		end  func(id string) error
 		want enumspb.WorkflowExecutionStatus
 	}{
-		{"cancelled-" + held, func(id string) error { return c.CancelWorkflow(ctx, id, "") },
+		{"cancelled-" + idle.Held, func(id string) error { return c.CancelWorkflow(ctx, id, "") },
 			enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED},
 		{
-			"terminated-" + held, func(id string) error { return c.TerminateWorkflow(ctx, id, "", "enough") },
+			"terminated-" + idle.Held, func(id string) error { return c.TerminateWorkflow(ctx, id, "", "enough") },
 			enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED,
 		},
 	} {

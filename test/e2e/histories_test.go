@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/ropewalk/ropewalk/internal/bench/idle"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/workflows"
 )
@@ -195,7 +196,7 @@ func TestRecordShardHistories(t *testing.T) {
 	require.NoError(t, start("s002-t30-recorded").Get(ctx, nil))
 	saveAs(t, c, workflows.StepWorkflowID("s002-t30-recorded", 1), "", "step-shards.json")
 	saveAs(t, c, workflows.ShardWorkflowID("s002-t30-recorded", 1, 1), "", "shard.json")
-	failed := start("s002-t30-" + failing)
+	failed := start("s002-t30-" + idle.Failing)
 	var ended *temporal.WorkflowExecutionError
 	eventually(t, func() bool {
 		return errors.As(c.GetWorkflow(ctx, workflows.StepWorkflowID(failed.GetID(), 1), "").Get(ctx, nil), &ended)

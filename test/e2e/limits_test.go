@@ -22,6 +22,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/internal/bench/idle"
 	"github.com/ropewalk/ropewalk/internal/stack"
 	"github.com/ropewalk/ropewalk/workflows"
 )
@@ -181,7 +182,7 @@ func limitsServer(t *testing.T) client.Client {
 				w.RegisterWorkflowWithOptions(run, workflow.RegisterOptions{Name: name})
 			}
 		}
-		idle{}.register(w)
+		idle.Stages{}.Register(w)
 		require.NoError(t, w.Start())
 		t.Cleanup(w.Stop)
 	}

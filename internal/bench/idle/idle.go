@@ -1,8 +1,11 @@
-package e2e
+// Package idle has the activities of a training run without their work: they answer at once, or after a given time,
+// with refs of the greatest length. What is left is the load that the workflows put on Temporal's server.
+package idle
 
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,28 +17,33 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// idle gives the answers of a training run's activities without doing their work. The recipe is "SHARDS TURNS".
-type idle struct{}
+// Stages gives the answers of a training run's activities without doing their work. The recipe is "SHARDS TURNS" or
+// "SHARDS TURNS STEPS".
+type Stages struct {
+	Hold time.Duration // how long the episodes of a shard take
+	Beat time.Duration // the time between two heartbeats meanwhile
+}
 
-func (idle) register(w worker.Worker) {
+// Register registers the activities.
+func (i Stages) Register(w worker.Worker) {
 	for name, body := range map[string]any{
-		api.PrepareRun:           idle{}.prepare,
-		api.WarmStart:            idle{}.warmStart,
-		api.SelectPrompts:        idle{}.prompts,
-		api.GenerateRollouts:     idle{}.generate,
-		api.ExecuteToolCalls:     idle{}.tools,
-		api.RunEpisodes:          idle{}.episodes,
-		api.AssembleTrajectories: idle{}.assemble,
-		api.ScoreRewards:         idle{}.score,
-		api.CommitStages:         idle{}.commit,
-		api.MakeBatch:            idle{}.batch,
-		api.Resample:             idle{}.resample,
-		api.ComputeAdvantages:    idle{}.advantages,
-		api.UpdatePolicy:         idle{}.update,
-		api.PublishPolicy:        idle{}.publish,
-		api.PruneCheckpoints:     idle{}.prune,
-		api.Evaluate:             idle{}.evaluate,
-		api.RecordTimings:        idle{}.record,
+		api.PrepareRun:           i.prepare,
+		api.WarmStart:            i.warmStart,
+		api.SelectPrompts:        i.prompts,
+		api.GenerateRollouts:     i.generate,
+		api.ExecuteToolCalls:     i.tools,
+		api.RunEpisodes:          i.episodes,
+		api.AssembleTrajectories: i.assemble,
+		api.ScoreRewards:         i.score,
+		api.CommitStages:         i.commit,
+		api.MakeBatch:            i.batch,
+		api.Resample:             i.resample,
+		api.ComputeAdvantages:    i.advantages,
+		api.UpdatePolicy:         i.update,
+		api.PublishPolicy:        i.publish,
+		api.PruneCheckpoints:     i.prune,
+		api.Evaluate:             i.evaluate,
+		api.RecordTimings:        i.record,
 	} {
 		w.RegisterActivityWithOptions(body, activity.RegisterOptions{Name: name})
 	}
@@ -69,25 +77,34 @@ func policyOf(s api.Scope, stage string) api.PolicyRef {
 		Step: max(s.Step, 0)}
 }
 
-func (idle) prepare(in api.PrepareInput) (api.Prepared, error) {
+func (Stages) prepare(in api.PrepareInput) (api.Prepared, error) {
 	out := api.Prepared{Done: done(api.Scope{Run: in.Run, Step: api.InitStep}, api.StagePrepare, -1, -1),
 		NextStep: 1}
 	out.Plan = api.Plan{Recipe: "idle", Steps: 1, Interleaved: strings.HasSuffix(in.Run, "episodes")}
-	_, err := fmt.Sscan(in.RecipeYAML, &out.Plan.Shards, &out.Plan.MaxTurns)
-	return out, err
+	words := strings.Fields(in.RecipeYAML)
+	for i, n := range []*int{&out.Plan.Shards, &out.Plan.MaxTurns, &out.Plan.Steps} {
+		if i == 2 && len(words) == 2 {
+			break
+		}
+		var err error
+		if *n, err = strconv.Atoi(words[i]); err != nil {
+			return out, fmt.Errorf("read %q: want SHARDS TURNS [STEPS]: %w", in.RecipeYAML, err)
+		}
+	}
+	return out, nil
 }
 
-func (idle) warmStart(in api.Scope) (api.WarmStarted, error) {
+func (Stages) warmStart(in api.Scope) (api.WarmStarted, error) {
 	return api.WarmStarted{Done: done(in, api.StageWarmStart, -1, -1), Policy: policyOf(in, api.StageWarmStart)}, nil
 }
 
-func (idle) prompts(in api.PromptsInput) (api.Done, error) {
+func (Stages) prompts(in api.PromptsInput) (api.Done, error) {
 	return done(in.Scope, api.StagePrompts, -1, -1), nil
 }
 
 // generate has calls in every turn except the last one that max_turns allows.
-func (idle) generate(ctx context.Context, in api.GenerateInput) (api.Generated, error) {
-	for strings.Contains(in.Run, held) {
+func (Stages) generate(ctx context.Context, in api.GenerateInput) (api.Generated, error) {
+	for strings.Contains(in.Run, Held) {
 		select {
 		case <-ctx.Done():
 			return api.Generated{}, ctx.Err()
@@ -98,21 +115,29 @@ func (idle) generate(ctx context.Context, in api.GenerateInput) (api.Generated, 
 	return api.Generated{Done: done(in.Scope, api.StageRollout, in.Turn, in.Shard), Calls: 1024, Tokens: 1 << 20}, nil
 }
 
-// held is part of the ids of runs whose shards generate until they are told to end.
-const held = "held"
+// Held is part of the ids of runs whose shards generate until they are told to end.
+const Held = "held"
 
-// failing is part of the ids of runs whose shard 1 fails for good.
-const failing = "failing"
+// Failing is part of the ids of runs whose shard 1 fails for good.
+const Failing = "failing"
 
-func (idle) tools(in api.ToolsInput) (api.ToolsDone, error) {
-	if strings.Contains(in.Run, failing) && in.Shard == 1 && in.Turn == 1 {
+func (Stages) tools(in api.ToolsInput) (api.ToolsDone, error) {
+	if strings.Contains(in.Run, Failing) && in.Shard == 1 && in.Turn == 1 {
 		return api.ToolsDone{}, temporal.NewNonRetryableApplicationError("no room on the device", "disk_full", nil)
 	}
 	return api.ToolsDone{Done: done(in.Scope, api.StageSandbox, in.Turn, in.Shard), Calls: 1024, Failed: 512}, nil
 }
 
 // episodes has the results of a shard in which every turn calls tools.
-func (i idle) episodes(in api.EpisodesInput) (api.Episodes, error) {
+func (i Stages) episodes(ctx context.Context, in api.EpisodesInput) (api.Episodes, error) {
+	for end := time.Now().Add(i.Hold); time.Now().Before(end); {
+		select {
+		case <-ctx.Done():
+			return api.Episodes{}, ctx.Err()
+		case <-time.After(min(i.Beat, time.Until(end))):
+			activity.RecordHeartbeat(ctx)
+		}
+	}
 	scored, err := i.score(api.ScoreInput{Scope: in.Scope, Shard: in.Shard})
 	out := api.Episodes{Assembled: done(in.Scope, api.StageAssemble, -1, in.Shard).Manifest, Scored: scored}
 	for turn := range in.MaxTurns {
@@ -126,20 +151,20 @@ func (i idle) episodes(in api.EpisodesInput) (api.Episodes, error) {
 	return out, err
 }
 
-func (idle) assemble(in api.AssembleInput) (api.Done, error) {
+func (Stages) assemble(in api.AssembleInput) (api.Done, error) {
 	return done(in.Scope, api.StageAssemble, -1, in.Shard), nil
 }
 
-func (idle) score(in api.ScoreInput) (api.Scored, error) {
+func (Stages) score(in api.ScoreInput) (api.Scored, error) {
 	return api.Scored{
 		Done: done(in.Scope, api.StageReward, -1, in.Shard), Trajectories: 1024, RewardSum: 512.5, Successes: 512,
 		PositiveCalls: 9999, PositiveErrors: 999, ToolCalls: 9999, Tokens: 1 << 20,
 	}, nil
 }
 
-// commit answers with a stage manifest for each turn and its calls. Outside of this test the step's prompts say how
+// commit answers with a stage manifest for each turn and its calls. In a real run the step's prompts say how
 // many turns there were; here the run's id says it.
-func (idle) commit(in api.CommitInput) (api.Committed, error) {
+func (Stages) commit(in api.CommitInput) (api.Committed, error) {
 	var shards, turns int
 	if _, err := fmt.Sscanf(in.Run, "s%d-t%d", &shards, &turns); err != nil {
 		return api.Committed{}, err
@@ -162,7 +187,7 @@ func (idle) commit(in api.CommitInput) (api.Committed, error) {
 }
 
 // batch has the results of all stages between the rewards and the update.
-func (i idle) batch(in api.BatchInput) (out api.Batch, err error) {
+func (i Stages) batch(in api.BatchInput) (out api.Batch, err error) {
 	made, err := i.commit(*in.Commit)
 	if err != nil {
 		return out, err
@@ -176,25 +201,25 @@ func (i idle) batch(in api.BatchInput) (out api.Batch, err error) {
 	return out, err
 }
 
-func (idle) resample(in api.ResampleInput) (api.Resampled, error) {
+func (Stages) resample(in api.ResampleInput) (api.Resampled, error) {
 	return api.Resampled{Done: done(in.Scope, api.StageResample, -1, -1), Kept: 1 << 17, KeptGroups: 1 << 12}, nil
 }
 
-func (idle) advantages(in api.AdvantageInput) (api.Advantages, error) {
+func (Stages) advantages(in api.AdvantageInput) (api.Advantages, error) {
 	return api.Advantages{Done: done(in.Scope, api.StageAdvantage, -1, -1), Rows: 1 << 17, Tokens: 1 << 28}, nil
 }
 
-func (idle) update(in api.UpdateInput) (api.Updated, error) {
+func (Stages) update(in api.UpdateInput) (api.Updated, error) {
 	return api.Updated{Done: done(in.Scope, api.StageUpdate, -1, -1), Policy: policyOf(in.Scope, api.StageUpdate)},
 		nil
 }
 
-func (idle) publish(in api.PublishInput) (api.Published, error) {
+func (Stages) publish(in api.PublishInput) (api.Published, error) {
 	return api.Published{Done: done(in.Scope, api.StagePublish, -1, -1)}, nil
 }
 
 // prune keeps the best ten of the evaluations and the checkpoints that they need.
-func (idle) prune(in api.PruneInput) (api.Pruned, error) {
+func (Stages) prune(in api.PruneInput) (api.Pruned, error) {
 	out := api.Pruned{Steps: []int{in.Step}, Timing: done(in.Scope, "prune", -1, -1).Timing}
 	out.Retention = api.Retention{Rule: &api.RetentionRule{Every: 10, KeepLast: 10, KeepBest: 10}, Past: in.Step}
 	for step := range 10 {
@@ -206,10 +231,10 @@ func (idle) prune(in api.PruneInput) (api.Pruned, error) {
 	return out, nil
 }
 
-func (idle) evaluate(in api.EvaluateInput) (api.Evaluated, error) {
+func (Stages) evaluate(in api.EvaluateInput) (api.Evaluated, error) {
 	return api.Evaluated{Done: done(in.Scope, api.StageEvaluate, -1, -1)}, nil
 }
 
-func (idle) record(in api.RecordTimingsInput) (api.Done, error) {
+func (Stages) record(in api.RecordTimingsInput) (api.Done, error) {
 	return done(in.Scope, api.StageTimings, -1, -1), nil
 }
