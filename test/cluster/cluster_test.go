@@ -65,8 +65,23 @@ func TestCluster(t *testing.T) {
 	for _, run := range []string{"undisturbed", "disturbed"} {
 		s.ropewalk(t, first, "reader", "verify", run).ok(t)
 	}
+	s.roles(t, first, "disturbed")
 	require.Equal(t, []string{digest(t, first), digest(t, second)}, s.builds(t, "disturbed", first, second),
 		"both builds have committed")
+}
+
+// roles has a reader and an operator do what their roles are for, and the reader what it is not for.
+func (s *site) roles(t *testing.T, program, run string) {
+	t.Helper()
+	s.ropewalk(t, program, "reader", "runs").ok(t)
+	s.ropewalk(t, program, "reader", "sql", "select count(*) from rewards").ok(t)
+	s.ropewalk(t, program, "reader", "report", run, "-o", filepath.Join(s.folder, "report.html")).ok(t)
+	refused := s.ropewalk(t, program, "reader", "compact", run)
+	require.Error(t, refused.failed)
+	require.Contains(t, refused.err, "this access key lacks permission")
+	s.ropewalk(t, program, "operator", "compact", run).ok(t)
+	s.ropewalk(t, program, "operator", "gc", "--delete").ok(t)
+	s.ropewalk(t, program, "reader", "verify", run).ok(t)
 }
 
 // report has the fields of `run --json` that the test reads.

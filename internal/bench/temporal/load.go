@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -24,6 +26,7 @@ import (
 type figures struct {
 	load
 	Activities float64 `json:"activities_per_second"`
+	Beats      float64 `json:"heartbeats_per_second"` // at most: one for each open activity every five seconds
 	Steps      float64 `json:"steps_per_second"`
 	P50        float64 `json:"schedule_to_start_p50_ms"`
 	P99        float64 `json:"schedule_to_start_p99_ms"`
@@ -31,15 +34,21 @@ type figures struct {
 	Events     int     `json:"history_events_per_step"`
 	Server     float64 `json:"server_cores"` // processor seconds a second
 	Database   float64 `json:"database_cores"`
-	Load       float64 `json:"load_cores"` // of the workers that do no work
+	Load       float64 `json:"load_cores"`   // of the workers that do no work
+	Others     float64 `json:"others_cores"` // of all that has nothing to do with the measurement
 }
+
+// each is the processor time of server and database for an activity, in ms. Workflow tasks, heartbeats and polls are
+// part of it.
+func (f figures) each() float64 { return 1000 * (f.Server + f.Database) / max(f.Activities, 0.001) }
 
 // String is a row for people.
 func (f figures) String() string {
 	return fmt.Sprintf("%3d × %2d × %4g s: %6.1f activities/s, %5.2f steps/s, schedule to start p50 %5.0f ms, "+
-		"p99 %6.0f ms, %d bytes and %d events a step; cores: server %.2f, database %.2f, load %.2f",
-		f.Runs, f.Shards, f.Seconds, f.Activities, f.Steps, f.P50, f.P99, f.History, f.Events, f.Server, f.Database,
-		f.Load)
+		"p99 %6.0f ms, %.0f heartbeats/s, %d bytes and %d events a step; %.1f ms an activity; "+
+		"cores: server %.2f, database %.2f, load %.2f, others %.2f",
+		f.Runs, f.Shards, f.Seconds, f.Activities, f.Steps, f.P50, f.P99, f.Beats, f.History, f.Events, f.each(),
+		f.Server, f.Database, f.Load, f.Others)
 }
 
 // turnsOfShards is the number of turns of an episode; the history of a step does not depend on it.
@@ -79,7 +88,7 @@ func (o options) load(ctx context.Context, c client.Client, s *server, l load) (
 		return f, err
 	}
 	starts.reset()
-	from, own := time.Now(), ownTime()
+	from, own, all := time.Now(), ownTime(), busyTime()
 	if err := sleep(ctx, o.window); err != nil {
 		return f, err
 	}
@@ -90,6 +99,7 @@ func (o options) load(ctx context.Context, c client.Client, s *server, l load) (
 	if s.database != nil {
 		f.Database = s.database.Used(from, to) / to.Sub(from).Seconds()
 	}
+	f.Others = max(0, (busyTime()-all)/to.Sub(from).Seconds()-f.Server-f.Database-f.Load)
 	d, err := c.DescribeWorkflowExecution(ctx, workflows.StepWorkflowID(ids[0], 1), "")
 	if err != nil {
 		return f, fmt.Errorf("describe the first step, which the load should have finished: %w", err)
@@ -115,6 +125,25 @@ func ownTime() float64 {
 		fmt.Fprintln(os.Stderr, "bench temporal: read processor time:", err)
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
+}
+
+// busyTime is the processor time of everything on this machine, in seconds: /proc/stat's first line without its idle
+// times.
+func busyTime() (seconds float64) {
+	text, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench temporal: read processor time:", err)
+		return 0
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	for i, word := range strings.Fields(line) {
+		n, err := strconv.ParseFloat(word, 64)
+		const idle, waiting, guests = 4, 5, 9
+		if err == nil && i != idle && i != waiting && i < guests {
+			seconds += n / 100 // of USER_HZ, which is 100 on every Linux
+		}
+	}
+	return seconds
 }
 
 // work starts workers of all queues, with room for all activities of the load.
@@ -159,6 +188,7 @@ type delays struct {
 	mu    sync.Mutex
 	late  []time.Duration
 	steps int // updates begun: one a step
+	open  int // activities
 }
 
 // InterceptActivity implements interceptor.WorkerInterceptor.
@@ -182,7 +212,13 @@ func (t *timed) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActi
 	if info.ActivityType.Name == api.UpdatePolicy {
 		t.all.steps++
 	}
+	t.all.open++
 	t.all.mu.Unlock()
+	defer func() {
+		t.all.mu.Lock()
+		defer t.all.mu.Unlock()
+		t.all.open--
+	}()
 	return t.Next.ExecuteActivity(ctx, in)
 }
 
@@ -197,6 +233,7 @@ func (d *delays) figures(took time.Duration) (f figures) {
 	defer d.mu.Unlock()
 	f.Activities = float64(len(d.late)) / took.Seconds()
 	f.Steps = float64(d.steps) / took.Seconds()
+	f.Beats = float64(d.open) / beats.Seconds()
 	if len(d.late) == 0 {
 		return f
 	}

@@ -55,7 +55,7 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("temporal", flag.ContinueOnError)
 	out := flags.String("out", filepath.Join(".ropewalk", "bench", "temporal.json"), "file of the JSON result")
 	servers := flags.String("servers", "postgres,dev", "production server on PostgreSQL, development server on SQLite")
-	loads := flags.String("loads", "1x16x0,4x16x0,16x16x0,8x16x10,32x16x10,64x16x10",
+	loads := flags.String("loads", "1x16x0,4x16x0,16x16x0,8x16x10,32x16x10,1x400x60",
 		"loads: RUNSxSHARDSxSECONDS, separated by commas")
 	window := flags.Duration("for", 30*time.Second, "how long each load is measured")
 	history := flags.Int("history-shards", 16, "shards of the production server's history")
