@@ -134,10 +134,17 @@ func TestSetUpStore(t *testing.T) {
 	h.setUp(t, 0, "store", "--dry-run")
 	refused := h.run(t, "setup", "store", "--keep-deleted", "30")
 	require.Equal(t, 1, refused.code)
-	require.Contains(t, refused.err, "the server does not support it: leave --keep-deleted out")
-	bad := h.run(t, "setup", "store", "--keep-deleted", "-1")
-	require.Equal(t, 2, bad.code)
-	require.Contains(t, bad.err, "--keep-deleted is -1, it must be at least 0")
+	require.Contains(t, refused.err, "the server does not support it: leave --keep-deleted and --lock out")
+	for _, bad := range []struct{ flag, value, err string }{
+		{"--keep-deleted", "-1", "--keep-deleted is -1, it must be at least 0"},
+		{"--lock", "-1", "--lock is -1, it must be at least 0"},
+		{"--policy", "absent.json", "--policy: open absent.json"},
+		{"--policy", "/dev/null", "--policy /dev/null: is not JSON"},
+	} {
+		r := h.run(t, "setup", "store", bad.flag, bad.value)
+		require.Equal(t, 2, r.code, r.err)
+		require.Contains(t, r.err, bad.err)
+	}
 }
 
 // authority makes certificates for a test.
