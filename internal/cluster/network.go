@@ -5,7 +5,10 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"regexp"
+	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -36,6 +39,9 @@ type Network struct {
 // NewNetwork makes a network, which needs root and the program ip. Its addresses are of the range that is reserved for
 // tests of networks (RFC 2544).
 func NewNetwork() (*Network, error) {
+	if err := sweep(); err != nil {
+		return nil, err
+	}
 	subnet, err := freeSubnet()
 	if err != nil {
 		return nil, err
@@ -55,6 +61,25 @@ func NewNetwork() (*Network, error) {
 		return nil, err
 	}
 	return n, nil
+}
+
+// spaceOf matches the names of a network's namespaces, by the id of the process that made it.
+var spaceOf = regexp.MustCompile(`(?m)^rw([0-9]+)(-\S+)?`)
+
+// sweep removes the networks of processes that have ended without Close. The outer interface goes with its peer.
+func sweep() error {
+	listed, err := exec.Command("ip", "netns", "list").Output()
+	if err != nil {
+		return fmt.Errorf("list network namespaces: %w", err)
+	}
+	for _, m := range spaceOf.FindAllStringSubmatch(string(listed), -1) {
+		if pid, err := strconv.Atoi(m[1]); err == nil && syscall.Kill(pid, 0) != nil {
+			if err := run("ip netns delete " + m[0]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // freeSubnet finds a subnet of which this machine has no address.

@@ -95,7 +95,8 @@ func (p *Postgres) owner(folder string) ([]string, error) {
 	if err := os.Chown(folder, uid, gid); err != nil {
 		return nil, fmt.Errorf("give PostgreSQL its folder: %w", err)
 	}
-	return []string{"setpriv", "--reuid", account.Uid, "--regid", account.Gid, "--clear-groups"}, nil
+	return []string{"setpriv", "--reuid", account.Uid, "--regid", account.Gid, "--clear-groups",
+		"--pdeathsig", "KILL"}, nil // a change of the user clears that of the unit
 }
 
 // ready waits until the server accepts connections.
