@@ -4,7 +4,6 @@ import (
 	"strings"
 	"time"
 
-	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 )
@@ -35,6 +34,7 @@ func (in ScheduledInput) RunAt(due time.Time) string {
 
 // ScheduledRun is the action of a schedule: it starts the run that is due and ends with it, so that the schedule knows
 // whether the previous one still goes on. When it is cancelled, so is the run.
+// A second run of the same name adopts what the first one has committed.
 func ScheduledRun(ctx workflow.Context, in ScheduledInput) error {
 	due, ok := workflow.GetTypedSearchAttributes(ctx).GetTime(attrScheduled)
 	if !ok {
@@ -47,8 +47,6 @@ func ScheduledRun(ctx workflow.Context, in ScheduledInput) error {
 	workflow.SetCurrentDetails(ctx, "run `"+run+"`")
 	ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
 		WorkflowID: run, StaticSummary: "scheduled: " + run,
-		ParentClosePolicy:     enumspb.PARENT_CLOSE_POLICY_REQUEST_CANCEL,
-		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY,
 	})
 	switch {
 	case in.Train != nil && in.Evaluate == nil:

@@ -62,6 +62,9 @@ func resumeRun(con *console, cmd *cobra.Command, run string, order priorityOptio
 	case last.Open:
 		fmt.Fprintf(con.err, "run          %s\n", run)
 	case prepared != "":
+		if err := s.Note(ctx, run, "resume"); err != nil {
+			return err
+		}
 		if err := runs.StartAgain(ctx, s.Temporal, prepared, run, priority); err != nil {
 			return orInterrupted(ctx, con, s, run, "ropewalk resume "+run, err)
 		}
@@ -129,6 +132,9 @@ func cancelRun(ctx context.Context, con *console, run string, asJSON bool) error
 	}
 	if !last.Open && !queued {
 		return badInput("run %q is neither open nor queued; `ropewalk runs` lists the runs", run)
+	}
+	if err := s.Note(ctx, run, "cancel"); err != nil {
+		return err
 	}
 	if last.Open {
 		if err := s.End(ctx, run, status.Cancelled, "ended by `ropewalk cancel`"); err != nil {

@@ -111,7 +111,7 @@ var commands = []func(*console) *cobra.Command{
 	evaluateCommand, importCommand, replayCommand, scheduleCommand,
 	// the record
 	runsCommand, showCommand, viewCommand, sqlCommand, reportCommand, diffCommand, inspectCommand, exportCommand,
-	verifyCommand, costCommand, compactCommand, gcCommand,
+	auditCommand, verifyCommand, restoreCommand, costCommand, compactCommand, gcCommand,
 	// recipes
 	methodsCommand, schemaCommand, simulateCommand,
 	// machines

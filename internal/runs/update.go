@@ -20,6 +20,9 @@ func (s *Session) Update(ctx context.Context, run, name string, out any, args ..
 	if err := s.Exists(ctx, run); err != nil {
 		return err
 	}
+	if err := note(ctx, s.Store, run, name, args...); err != nil {
+		return err
+	}
 	id := rand.Text() // one update, however often the request is repeated
 	err := s.RetryTransient(ctx, func(ctx context.Context) error {
 		handle, err := s.Temporal.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{

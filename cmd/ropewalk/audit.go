@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ropewalk/ropewalk/internal/runs"
+)
+
+func auditCommand(con *console) *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "audit RUN",
+		Short: "list who started, steered, replayed and ended a run",
+		Long: "audit lists what commands were asked to do to a run: when, by whom and with what. The name is that\n" +
+			"of " + runs.ActorVariable + ", else that of the certificate that Temporal is shown, else that of the\n" +
+			"system's user. Commands note it in the record before they act. What was done in Temporal's UI is in\n" +
+			"Temporal's history.",
+		Example: "  ropewalk audit quickstart-s1-20260102-030405",
+		Args:    oneRun,
+		RunE:    func(cmd *cobra.Command, args []string) error { return audit(cmd.Context(), con, args[0], asJSON) },
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON array")
+	return cmd
+}
+
+func audit(ctx context.Context, con *console, run string, asJSON bool) error {
+	s, err := con.connector().Read(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	deeds, err := runs.Deeds(ctx, s.Store, run)
+	if err != nil {
+		return err
+	}
+	if len(deeds) == 0 {
+		return badInput("nothing is noted about a run %q; `ropewalk runs` lists the runs", run)
+	}
+	if asJSON {
+		return con.printJSON(deeds)
+	}
+	w := tabwriter.NewWriter(con.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "at\tactor\thost\taction\twith")
+	for _, d := range deeds {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", d.At, d.Actor, d.Host, d.Action, d.Detail)
+	}
+	return w.Flush()
+}

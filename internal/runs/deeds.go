@@ -1,0 +1,109 @@
+package runs
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"os"
+	"os/user"
+	"strings"
+	"time"
+
+	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/store"
+)
+
+// ActorVariable names who uses the commands, where the user of the system does not.
+const ActorVariable = "ROPEWALK_ACTOR"
+
+// certificateVariable is Temporal's own, for the client's certificate.
+const certificateVariable = "TEMPORAL_TLS_CLIENT_CERT_PATH"
+
+// longestDetail bounds what a deed says.
+const longestDetail = 2000 // bytes
+
+// Actor says who asks: whom ActorVariable names, else the subject of the certificate that Temporal is shown, else the
+// system's user.
+func Actor() string {
+	if name := os.Getenv(ActorVariable); name != "" {
+		return name
+	}
+	if name := subject(os.Getenv(certificateVariable)); name != "" {
+		return name
+	}
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return fmt.Sprintf("user %d", os.Getuid())
+}
+
+// subject is the common name of the certificate in a file, "" if there is none.
+func subject(path string) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return ""
+	}
+	c, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return ""
+	}
+	return c.Subject.CommonName
+}
+
+// note notes in the record who asks for what, before it is done. What cannot be noted is not done.
+func note(ctx context.Context, objects store.Store, run, action string, with ...any) error {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	detail := ""
+	if len(with) > 0 {
+		text, err := json.Marshal(with[0])
+		if err != nil {
+			return fmt.Errorf("note who asks for %s of run %s: %w", action, run, err)
+		}
+		detail = strings.ToValidUTF8(string(text[:min(len(text), longestDetail)]), "")
+	}
+	d := schema.NewDeed(action, detail, Actor(), host, time.Now())
+	text, err := schema.Canonical(d)
+	if err == nil {
+		err = objects.PutIfAbsent(ctx, schema.DeedKey(run, d, strings.ToLower(rand.Text()[:8])), text)
+	}
+	if err != nil {
+		return fmt.Errorf("note who asks for %s of run %s: %w", action, run, err)
+	}
+	return nil
+}
+
+// Note notes that a command resumes or ends a run.
+func (s *Session) Note(ctx context.Context, run, action string) error {
+	return note(ctx, s.Store, run, action)
+}
+
+// Deeds reads who did what to a run, in the order in which it was asked for.
+func Deeds(ctx context.Context, objects store.Store, run string) ([]schema.Deed, error) {
+	listed, err := objects.List(ctx, schema.DeedsPrefix+run+"/")
+	if err != nil {
+		return nil, fmt.Errorf("list the deeds of run %s: %w", run, err)
+	}
+	out := []schema.Deed{}
+	for _, o := range listed {
+		text, err := objects.Get(ctx, o.Key)
+		if err != nil {
+			return nil, fmt.Errorf("read the deeds of run %s: %w", run, err)
+		}
+		var d schema.Deed
+		if err := json.Unmarshal(text, &d); err != nil {
+			return nil, fmt.Errorf("read %s: %w", o.Key, err)
+		}
+		out = append(out, d)
+	}
+	return out, nil
+}

@@ -1,0 +1,30 @@
+package schema
+
+import (
+	"strings"
+	"time"
+)
+
+// DeedsPrefix is the prefix of the notes on who did what to runs.
+const DeedsPrefix = "deeds/"
+
+// Deed notes that someone asked for something to be done to a run, before it was done. Deeds are added and never
+// changed or removed.
+type Deed struct {
+	Action string `json:"action"`           // start, resume, replay, end, or the name of an update
+	Detail string `json:"detail,omitempty"` // what the action was asked with
+	Actor  string `json:"actor"`            // who asked, as the asking command knows it
+	Host   string `json:"host"`             // where
+	At     string `json:"at"`               // RFC 3339 with microseconds, UTC
+}
+
+// NewDeed makes a note at a time.
+func NewDeed(action, detail, actor, host string, at time.Time) Deed {
+	return Deed{Action: action, Detail: detail, Actor: actor, Host: host, At: at.UTC().Format(stateTime)}
+}
+
+// DeedKey is the key of a note. The keys of a run's notes sort by their times; id tells those of one moment apart.
+func DeedKey(run string, d Deed, id string) string {
+	at := strings.NewReplacer("-", "", ":", "").Replace(d.At)
+	return DeedsPrefix + run + "/" + at + "-" + id + ".json"
+}
