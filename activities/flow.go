@@ -43,9 +43,10 @@ type flow struct {
 }
 
 // flows reports whether a recipe's episodes can go on without one another. In a tree, the episodes of a group depend on
-// each other; imported ones have happened; summaries of pages need the engine in the middle of a call.
+// each other; imported ones have happened; summaries of pages need the engine in the middle of a call. Episodes of one
+// turn have nothing to wait for, and one batch of all of them is faster on the CPU engine.
 func flows(r *recipes.Recipe) bool {
-	local := r.Engine.Kind != recipes.EngineTorch && r.Engine.Kind != recipes.EngineTinker
+	local := r.Engine.Kind != recipes.EngineTorch && r.Engine.Kind != recipes.EngineTinker && r.Rollout.MaxTurns > 1
 	return (local || len(r.Engine.Servers) > 0) && r.Rollout.Tree == nil && !r.Environment.Imported() &&
 		r.SummaryTokens() == 0
 }
