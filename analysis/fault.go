@@ -20,6 +20,8 @@ const (
 	FaultConfig  FaultKind = "config"  // a manifest was made under another recipe
 	FaultPruned  FaultKind = "pruned"  // a checkpoint that the run needs was pruned
 	FaultFigures FaultKind = "figures" // a manifest states a figure that does not follow from its rows
+	// FaultSignature: no trusted key has signed the bytes of a manifest or head.
+	FaultSignature FaultKind = "signature"
 )
 
 // Advice tells the user what to do about a fault of this kind.
@@ -33,6 +35,9 @@ func (k FaultKind) Advice() string {
 			"the run again under another id"
 	case FaultConfig:
 		return "two recipes were run under one id: use the record only for reading, and train again under another id"
+	case FaultSignature:
+		return "find out who committed it: what was committed without the key, or changed afterwards, is no one's " +
+			"word; trust another key (--keys), restore the object from a copy of the bucket, or train the run again"
 	case FaultPruned:
 		return "restore the checkpoint's files from a copy of the bucket and delete pruned.json in their folder; " +
 			"without them the run cannot be resumed"

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/ropewalk/ropewalk/internal/signing"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -67,6 +68,10 @@ func eachHead(check func(v *evidence, step int, h schema.Head)) func(context.Con
 // Verify reads everything that a run has committed, whatever its generation and whether or not its
 // step is done, and runs all checks. An error means that the store could not be asked.
 func (r *Record) Verify(ctx context.Context, run string) (Verification, error) {
+	return r.verify(ctx, run, nil)
+}
+
+func (r *Record) verify(ctx context.Context, run string, keys signing.Keys) (Verification, error) {
 	if err := schema.CheckRunID(run); err != nil {
 		return Verification{}, fmt.Errorf("%w: %w", ErrNoRun, err)
 	}
@@ -82,6 +87,9 @@ func (r *Record) Verify(ctx context.Context, run string) (Verification, error) {
 		if err := c.run(ctx, v); err != nil {
 			return Verification{}, err
 		}
+	}
+	if err := checkSignatures(ctx, v, keys); err != nil {
+		return Verification{}, err
 	}
 	v.countUntimed()
 	v.countOrphans()

@@ -147,8 +147,8 @@ type Selected struct {
 	Done   api.Done   `json:"done"`
 }
 
-// selectAhead starts to select the next step's prompts, if the run asks for it. The returned function gives them, or
-// nil if they are not there yet: the next step then selects them itself.
+// selectAhead starts to select the next step's prompts, if the run asks for it. The returned function waits for them,
+// since the next step needs them first. It returns nil if they cannot be selected: the next step says why.
 func (s *trainStep) selectAhead(ctx workflow.Context) (take func(ctx workflow.Context) *Selected) {
 	if !s.in.SelectNext {
 		return func(workflow.Context) *Selected { return nil }
@@ -157,7 +157,7 @@ func (s *trainStep) selectAhead(ctx workflow.Context) (take func(ctx workflow.Co
 	selecting := start(ctx, api.SelectPrompts, "the next step's problems", api.PromptsInput{Scope: next})
 	return func(ctx workflow.Context) *Selected {
 		out := Selected{Step: next.Step, Config: next.Config}
-		if !selecting.IsReady() || selecting.Get(ctx, &out.Done) != nil { // the next step reports why it cannot
+		if selecting.Get(ctx, &out.Done) != nil {
 			return nil
 		}
 		return &out

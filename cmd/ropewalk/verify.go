@@ -9,36 +9,49 @@ import (
 
 	"github.com/ropewalk/ropewalk/analysis"
 	"github.com/ropewalk/ropewalk/internal/runs"
+	"github.com/ropewalk/ropewalk/internal/signing"
 )
 
 func verifyCommand(con *console) *cobra.Command {
+	var keys []string
 	asJSON, gen := false, generationFlag{Generation: analysis.AllGenerations}
 	cmd := &cobra.Command{
 		Use:   "verify RUN",
 		Short: "check everything that a run has committed",
 		Long: "verify reads every manifest, shard and checkpoint of a run, in all generations, and checks:\n\n" +
 			checksHelp() +
-			"\nIt prints each fault and exits with 1 if there is one. Nothing is signed: a consistent change of an " +
-			"object\n" +
-			"and of everything that follows from it is not found. --gen N prints only the faults of that generation.",
+			"\nIt prints each fault and exits with 1 if there is one. Without --keys, a consistent change of an object\n" +
+			"and of everything that follows from it is not found. With --keys, each manifest and head must have a\n" +
+			"signature by one of these public keys; " + signing.Variable + " names the key that workers sign with.\n" +
+			"--gen N prints only the faults of that generation.",
 		Example: "  ropewalk verify quickstart-s1-20260102-030405",
 		Args:    oneRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return verifyRun(cmd.Context(), con, args[0], gen.Generation, asJSON)
+			return verifyRun(cmd.Context(), con, args[0], gen.Generation, keys, asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object with the counts and faults")
+	cmd.Flags().StringSliceVar(&keys, "keys", nil, "`FILES` with public keys (Ed25519, PEM) that must have signed the "+
+		"run's manifests and heads")
 	gen.add(cmd)
 	return cmd
 }
 
-func verifyRun(ctx context.Context, con *console, run string, gen analysis.Generation, asJSON bool) error {
+func verifyRun(ctx context.Context, con *console, run string, gen analysis.Generation, files []string,
+	asJSON bool) error {
+	var keys signing.Keys
+	if len(files) > 0 {
+		var err error
+		if keys, err = signing.LoadKeys(files); err != nil {
+			return badInput("--keys: %w", err)
+		}
+	}
 	s, err := con.connector().Read(ctx)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	found, err := analysis.New(s.Store).Verify(ctx, run)
+	found, err := analysis.New(s.Store).VerifySigned(ctx, run, keys)
 	if err != nil {
 		return runs.Missing(err)
 	}

@@ -107,6 +107,9 @@ func openStore(ctx context.Context, requests *metrics.Requests) (store.Store, er
 			"running local stack: env $(ropewalk env) ropewalk worker", err)
 	}
 	options.Observer = requests
+	if err := runs.Sign(&options); err != nil {
+		return nil, badinput.Of(err)
+	}
 	objects, err := s3.New(options)
 	if err != nil {
 		return nil, err

@@ -106,6 +106,7 @@ var levels = []Level{
 			{"internal/hub/hubtest", "a hub for tests"},
 			{"internal/jinja", "renders the chat templates of published models"},
 			{"internal/machine", "what determines a run's rounding and speed, apart from its inputs"},
+			{"internal/signing", "signs manifests and heads, and reads the keys that signatures are checked with"},
 			{"internal/openai", "asks servers that speak OpenAI's chat completions"},
 			{"internal/stack", "the local stack: real servers, supervised"},
 			{"policy/checkpoint", "reads and writes a policy's folder"},

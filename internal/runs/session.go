@@ -13,6 +13,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/python"
+	"github.com/ropewalk/ropewalk/internal/signing"
 	"github.com/ropewalk/ropewalk/internal/stack"
 	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/store/folder"
@@ -130,7 +131,19 @@ func openS3(address stack.Addresses) (store.Store, error) {
 	if address.S3Folder == "" { // the user's own server
 		options.SessionToken = os.Getenv("AWS_SESSION_TOKEN")
 	}
+	if err := Sign(&options); err != nil {
+		return nil, badinput.Of(err)
+	}
 	return s3.New(options)
+}
+
+// Sign has a store sign the documents that it commits, if the environment names a key.
+func Sign(o *s3.Options) error {
+	signer, err := signing.FromEnv()
+	if err == nil && signer != nil { // an interface with a nil pointer in it is not nil
+		o.Signer = signer
+	}
+	return err
 }
 
 // ResetTemporal moves the local Temporal's database aside and prints where it is.

@@ -29,8 +29,16 @@ type Options struct {
 	PartSize int64
 	// Transport replaces the HTTP transport; nil means the client library's own.
 	Transport http.RoundTripper
+	// Signer signs what PutIfAbsent puts; nil: nothing is signed.
+	Signer Signer
 	// Observer is told of every request, retries included; nil: no one is.
 	Observer Observer
+}
+
+// Signer signs objects. Sign returns the signature of an object and the key to put it under; "" for an object that needs
+// none.
+type Signer interface {
+	Sign(key string, data []byte) (signatureKey string, signature []byte)
 }
 
 // FromEnv reads the standard AWS variables and ROPEWALK_S3_BUCKET. Without an endpoint it uses Amazon's endpoint of the

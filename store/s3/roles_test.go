@@ -79,6 +79,8 @@ func TestRoles(t *testing.T) {
 		{"delete a manifest", remove(run + "manifests/step=1/rollout/gen=0.json"), []string{"operator"}},
 		{"delete a shard", remove(run + "table=turns/a"), []string{"operator"}},
 		{"prune a checkpoint", remove(run + "checkpoints/1-a/model.safetensors"), []string{"operator", "worker"}},
+		{"delete a segment", remove(run + "segments/step=1/gen=0/shard=0/a/000001-turns.parquet"),
+			[]string{"operator", "worker"}},
 		{"take a request", remove("requests/a.json"), []string{"operator", "worker"}},
 		{"delete a catalogue's entry", remove("catalogue/a.json"), nil},
 		{"delete an upload", remove("imports/a.jsonl"), nil},

@@ -213,6 +213,9 @@ func (s *Store) PutIfAbsent(ctx context.Context, key string, data []byte) error 
 		return fmt.Errorf("put if absent: %s has %d bytes, but one request can have at most %d: %w",
 			key, len(data), int64(maxPut), store.ErrTooLarge)
 	}
+	if err := s.sign(ctx, key, data); err != nil {
+		return fmt.Errorf("put if absent: %s: its signature: %w", key, err)
+	}
 	err := retry(ctx, func() error { return s.write(ctx, key, data, true) })
 	if err == nil {
 		return nil
@@ -230,6 +233,18 @@ func (s *Store) PutIfAbsent(ctx context.Context, key string, data []byte) error 
 		return nil
 	}
 	return translated
+}
+
+// sign puts the signature of an object before the object, so that no signed object is ever without it.
+func (s *Store) sign(ctx context.Context, key string, data []byte) error {
+	if s.options.Signer == nil {
+		return nil
+	}
+	at, signature := s.options.Signer.Sign(key, data)
+	if at == "" {
+		return nil
+	}
+	return s.Put(ctx, at, signature)
 }
 
 // write stores an object in one request and verifies what the server says that it has stored.

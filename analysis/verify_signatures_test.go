@@ -1,0 +1,87 @@
+package analysis_test
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/analysis"
+	"github.com/ropewalk/ropewalk/analysis/recordtest"
+	"github.com/ropewalk/ropewalk/internal/signing"
+	"github.com/ropewalk/ropewalk/schema"
+	"github.com/ropewalk/ropewalk/store"
+	"github.com/ropewalk/ropewalk/store/mem"
+)
+
+// signer is a new key, with the keys that trust it alone.
+func signer(t *testing.T) (*signing.Signer, signing.Keys) {
+	t.Helper()
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	require.NoError(t, err)
+	write := func(kind string, data []byte, err error) string {
+		t.Helper()
+		require.NoError(t, err)
+		path := filepath.Join(t.TempDir(), "key.pem")
+		require.NoError(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: data}), 0o600))
+		return path
+	}
+	data, err := x509.MarshalPKCS8PrivateKey(private)
+	s, err := signing.Load(write("PRIVATE KEY", data, err))
+	require.NoError(t, err)
+	data, err = x509.MarshalPKIXPublicKey(public)
+	keys, err := signing.LoadKeys([]string{write("PUBLIC KEY", data, err)})
+	require.NoError(t, err)
+	return s, keys
+}
+
+// sign signs all manifests and heads of the run, and returns their keys.
+func sign(t *testing.T, objects store.Store, s *signing.Signer) (documents []string) {
+	t.Helper()
+	listed, err := objects.List(t.Context(), schema.RunPrefix("r"))
+	require.NoError(t, err)
+	for _, o := range listed {
+		if at, signature := s.Sign(o.Key, get(t, objects, o.Key)); at != "" {
+			put(t, objects, at, signature)
+			documents = append(documents, o.Key)
+		}
+	}
+	return documents
+}
+
+func TestVerifySignatures(t *testing.T) {
+	objects := mem.New()
+	recordtest.Train(t, objects, recordtest.Options{Run: "r", Steps: 2, Seed: 1})
+	mine, keys := signer(t)
+	other, others := signer(t)
+	signed := func(keys signing.Keys) []string {
+		t.Helper()
+		v, err := analysis.New(objects).VerifySigned(t.Context(), "r", keys)
+		require.NoError(t, err)
+		return kinds(v)
+	}
+	require.Empty(t, signed(nil))
+	documents := sign(t, objects, other)
+	require.Greater(t, len(documents), 10)
+	require.Len(t, signed(keys), len(documents), "signed by another key")
+	before := verify(t, objects)
+	require.Zero(t, before.Orphans, "a signature is no orphan")
+	sign(t, objects, mine)
+	require.Empty(t, signed(keys))
+	require.Empty(t, signed(others))
+
+	// A signature of other bytes under the place of these.
+	document := documents[3]
+	at, signature := mine.Sign(document, get(t, objects, document))
+	put(t, objects, at, append([]byte{signature[0] ^ 1}, signature[1:]...))
+	require.Equal(t, []string{"signature " + document}, signed(keys))
+	put(t, objects, at, signature)
+	require.NoError(t, objects.Delete(t.Context(), at))
+	require.Equal(t, []string{"signature " + document}, signed(keys))
+	require.Empty(t, signed(others))
+}
