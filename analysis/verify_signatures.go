@@ -3,7 +3,6 @@ package analysis
 import (
 	"context"
 	"crypto/ed25519"
-	"strings"
 
 	"github.com/ropewalk/ropewalk/internal/signing"
 	"github.com/ropewalk/ropewalk/schema"
@@ -29,10 +28,7 @@ func checkSignatures(ctx context.Context, v *evidence, keys signing.Keys) error 
 	}
 	return each(ctx, fetches, len(v.listed), func(ctx context.Context, i int) error {
 		key := v.listed[i].Key
-		if !strings.HasPrefix(key, schema.ManifestsPrefix(v.run)) && !strings.HasPrefix(key, schema.HeadsPrefix(v.run)) {
-			return nil
-		}
-		if schema.SignaturesPrefix(key) == "" { // that the key is not a document's is a fault of its own
+		if schema.SignaturesPrefix(key) == "" { // no manifest or head
 			return nil
 		}
 		data, err := v.get(ctx, key, "a listing")

@@ -17,7 +17,7 @@ import (
 //	runs/run=<id>/heads/step=<n>.json
 //	runs/run=<id>/checkpoints/<version>/<file>
 //	runs/run=<id>/calls/<place of a tool call>/<note>.json                 for tools whose calls must not run twice
-//	runs/run=<id>/signatures/<rest of a manifest's or head's key>/<digest16>-<signer>.sig   of those of warm starts likewise
+//	runs/run=<id>/signatures/<rest of a manifest's or head's key>/<digest16>-<signer>.sig   likewise of warm starts
 //	runs/run=<id>/segments/step=<n>/gen=<g>/shard=<s>/<attempt>/<number>-<table>.parquet   of shards that are sampled
 //	models/hub/<owner>/<name>/<revision>/<commit>                          what a hub's branch named, as last seen
 //	warmstarts/<digest>/manifest.json

@@ -15,7 +15,9 @@ import (
 	"go.temporal.io/sdk/contrib/envconfig"
 	sdklog "go.temporal.io/sdk/log"
 
+	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/metrics"
+	"github.com/ropewalk/ropewalk/internal/runs"
 	"github.com/ropewalk/ropewalk/internal/spelling"
 	"github.com/ropewalk/ropewalk/internal/stack"
 	"github.com/ropewalk/ropewalk/internal/temporalconf"

@@ -1,9 +1,9 @@
 // Package signing signs the manifests and heads of the record, and checks their signatures (Ed25519, RFC 8032).
 //
 // A *signature* is an object next to the document, under a key that names the digest of the document's bytes and the
-// public key. It is put before the document: one that never follows is of no one's bytes, and says nothing. A head names
-// all manifests of its step by their digests, and a manifest all its shards and inputs, so whoever trusts a head's
-// signature trusts everything that it leads to.
+// public key. It is put before the document: one that no document follows says nothing. A head names all manifests of
+// its step by their digests, and a manifest all its shards and inputs, so a head's signature holds for everything that
+// it leads to.
 //
 //	openssl genpkey -algorithm ed25519 -out signing.pem
 //	openssl pkey -in signing.pem -pubout -out trusted.pem

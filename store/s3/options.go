@@ -35,9 +35,9 @@ type Options struct {
 	Observer Observer
 }
 
-// Signer signs objects. Sign returns the signature of an object and the key to put it under; "" for an object that needs
-// none.
+// Signer signs objects.
 type Signer interface {
+	// Sign returns the signature of an object and the key to put it under; "" for an object that needs none.
 	Sign(key string, data []byte) (signatureKey string, signature []byte)
 }
 

@@ -20,7 +20,7 @@ func (initials) Sign(key string, data []byte) (string, []byte) {
 	return "signatures/" + key, data[:1]
 }
 
-// What is put if absent is signed, by whoever loses the race for the key, too.
+// What is put if absent is signed before it is put.
 func TestSignedObjects(t *testing.T) {
 	server := storetest.Versitygw(t)
 	s, err := s3.New(s3.Options{Endpoint: server.Endpoint, Bucket: "signed", AccessKey: server.AccessKey,
