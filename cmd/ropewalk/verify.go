@@ -22,7 +22,8 @@ func verifyCommand(con *console) *cobra.Command {
 			checksHelp() +
 			"\nIt prints each fault and exits with 1 if there is one. Without --keys, a consistent change of an " +
 			"object\nand of everything that follows from it is not found. With --keys, each manifest and head must " +
-			"have a\nsignature by one of these public keys; " + signing.Variable + " names the key that workers sign with.\n" +
+			"have\na signature by one of these public keys; " + signing.Variable + " names the key that workers sign " +
+			"with.\n" +
 			"--gen N prints only the faults of that generation.",
 		Example: "  ropewalk verify quickstart-s1-20260102-030405",
 		Args:    oneRun,
