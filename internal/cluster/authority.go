@@ -94,7 +94,7 @@ func (a *Authority) Client(p Pair) (*tls.Config, error) {
 
 func writePEM(path, kind string, der []byte) error {
 	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
+		return fmt.Errorf("write a certificate or key: %w", err)
 	}
 	return nil
 }

@@ -147,12 +147,11 @@ func (t *stream) drive() {
 		// The callers' contexts end their own rows, and no other ones.
 		ctx := context.WithoutCancel(first.ctx)
 		err := t.s.Use(ctx, first.v, func(s policy.Sampler) error {
-			return rescue.Do(func() error {
-				if b, ok := s.(policy.Batcher); ok {
-					return t.session(ctx, b, first.v)
-				}
-				return t.round(ctx, s, first)
-			})
+			if b, ok := s.(policy.Batcher); ok {
+				return t.session(ctx, b, first.v)
+			}
+			t.round(ctx, s, first)
+			return nil
 		})
 		if err != nil {
 			t.shut()
@@ -209,18 +208,22 @@ func (a *asked) end(err error) {
 	close(a.done)
 }
 
-// session generates the rows of a version, and those that join them, until none is left. If others wait for the engine,
-// no more rows join after a while.
-func (t *stream) session(ctx context.Context, engine policy.Batcher, v Version) (err error) {
+// session generates the rows of a version, and those that join them, until none is left. If it fails, or panics, so do
+// the rows that are being generated.
+func (t *stream) session(ctx context.Context, engine policy.Batcher, v Version) error {
+	live := map[int64]*asked{}
+	err := rescue.Do(func() error { return t.generateAll(ctx, engine, v, live) })
+	for _, a := range live {
+		a.end(err)
+	}
+	return err
+}
+
+// generateAll is session's work. If others wait for the engine, no more rows join after a while.
+func (t *stream) generateAll(ctx context.Context, engine policy.Batcher, v Version, live map[int64]*asked) error {
 	if err := t.open(ctx, engine, v); err != nil {
 		return err
 	}
-	live := map[int64]*asked{}
-	defer func() {
-		for _, a := range live {
-			a.end(err)
-		}
-	}()
 	reopened := false
 	for began := time.Now(); ; {
 		if t.s.wanted.Load() == 0 || time.Since(began) < joining {
@@ -325,28 +328,31 @@ func (a *asked) add(e policy.BatchEvent) bool {
 }
 
 // round generates the rows that wait now, and can be in one request, of an engine whose rows do not come and go.
-func (t *stream) round(ctx context.Context, s policy.Sampler, first *asked) error {
+func (t *stream) round(ctx context.Context, s policy.Sampler, first *asked) {
 	rows := t.take(rowsAtOnce, func(a *asked) bool {
 		return a.v == first.v && a.row.Temperature == first.row.Temperature &&
 			a.row.Truncation == first.row.Truncation && slices.Equal(a.row.Stop, first.row.Stop)
 	})
-	out, err := s.Generate(ctx, together(rows))
-	if err == nil && len(out.Tokens) != len(rows) {
-		err = fmt.Errorf("%d responses to %d rows", len(out.Tokens), len(rows))
+	var out policy.Generated
+	err := rescue.Do(func() (err error) {
+		out, err = s.Generate(ctx, together(rows))
+		return err
+	})
+	if err == nil && (len(out.Tokens) != len(rows) || len(out.Finish) != len(rows)) {
+		err = fmt.Errorf("%d responses with %d ends to %d rows", len(out.Tokens), len(out.Finish), len(rows))
 	}
 	for i, a := range rows {
 		if err == nil {
 			a.out = policy.Generated{Tokens: out.Tokens[i : i+1], Finish: out.Finish[i : i+1]}
-			if out.LogProbs != nil {
+			if len(out.LogProbs) == len(rows) {
 				a.out.LogProbs = out.LogProbs[i : i+1]
 			}
-			if out.Entropies != nil {
+			if len(out.Entropies) == len(rows) {
 				a.out.Entropies = out.Entropies[i : i+1]
 			}
 		}
 		a.end(err)
 	}
-	return nil
 }
 
 // together returns the request for rows that differ in their prefixes, streams and budgets alone.

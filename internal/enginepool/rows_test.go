@@ -119,6 +119,52 @@ func TestRowsAreThoseOfGenerate(t *testing.T) {
 	require.Nil(t, s.stream.batch, "the last user frees its memory")
 }
 
+// panics is an engine that panics, with a batch or without one.
+type panics struct{ loads }
+
+func (*panics) Capabilities() policy.Capabilities {
+	can := able
+	can.BatchInvariant = true
+	return can
+}
+
+func (*panics) Generate(context.Context, policy.GenerateRequest) (policy.Generated, error) {
+	panic("attention over no tokens")
+}
+
+// batching is a batch whose first step panics.
+type batching struct{ panics }
+
+func (b *batching) Batch(context.Context, policy.Role, policy.BatchOptions) (policy.Batch, error) {
+	return b, nil
+}
+
+func (*batching) Add(context.Context, policy.BatchRow) (int64, error) { return 1, nil }
+
+func (*batching) Step(context.Context) ([]policy.BatchEvent, error) {
+	panic("attention over no tokens")
+}
+
+func (*batching) Remove(context.Context, int64) error { return nil }
+
+func (*batching) Usage() policy.BatchUsage { return policy.BatchUsage{} }
+
+func (*batching) Close() error { return nil }
+
+// A panic ends the rows that it concerns, and no caller waits for ever.
+func TestRowsOfAnEngineThatPanics(t *testing.T) {
+	for _, engine := range []policy.Sampler{&panics{}, &batching{}} {
+		_, s := New(Options{Sampler: engine}).CPU()
+		s.Mark(policy.RolePolicy, "d", false)
+		rows := s.Rows(10)
+		for range 2 {
+			_, err := rows.Generate(t.Context(), Version{Digest: "d"}, randomRow(1))
+			require.ErrorContains(t, err, "attention over no tokens")
+		}
+		rows.Close()
+	}
+}
+
 // An engine whose numbers depend on the batch has no rows that come and go.
 func TestRowsNeedBatchInvariance(t *testing.T) {
 	_, s := New(Options{Sampler: &loads{}}).CPU()
