@@ -40,6 +40,7 @@ type flow struct {
 	rows     *enginepool.Rows
 	segments *segments
 	progress *progress
+	stop     func() // ends the report of the sampler's capacity
 }
 
 // flows reports whether a recipe's episodes can go on without one another. In a tree, the episodes of a group depend on
@@ -106,7 +107,8 @@ func (s *shardRun) begin(ctx context.Context, recipe *recipes.Recipe, rows *engi
 	if box.Stateful() {
 		options.AtOnce = s.deps.cellsAtOnce()
 	}
-	f := &flow{Flow: loop.NewFlow(ctx, episodes, options), rows: rows, segments: kept, progress: p}
+	f := &flow{Flow: loop.NewFlow(ctx, episodes, options), rows: rows, segments: kept, progress: p,
+		stop: p.samples(rows.Sampler())}
 	kept.keep(ctx, f.Flow)
 	p.follow(f.Flow, time.Now())
 	return f, nil
@@ -116,6 +118,7 @@ func (s *shardRun) begin(ctx context.Context, recipe *recipes.Recipe, rows *engi
 func (f *flow) close(ctx context.Context, done bool) {
 	f.Flow.Close()
 	f.rows.Close()
+	f.stop()
 	f.progress.flow.Store(nil)
 	f.segments.end(ctx, f.Flow, done)
 }

@@ -223,3 +223,26 @@ func TestDamagedSegmentsAreLeft(t *testing.T) {
 	require.Equal(t, want.Assembled, out.Assembled)
 	require.Empty(t, b.segments())
 }
+
+// While a flow works, heartbeats say how far its episodes are, and how much room the sampler has.
+func TestHeartbeatsOfAFlow(t *testing.T) {
+	b := flowsOf(t, 1)
+	recipe, err := b.deps.recipe(t.Context(), b.scope)
+	require.NoError(t, err)
+	s, p := &shardRun{deps: b.deps, in: b.input()}, &progress{}
+	f, err := s.ahead(t.Context(), recipe, p)
+	require.NoError(t, err)
+	f.Wait()
+	details := p.details()
+	require.Len(t, details, 4)
+	require.Equal(t, []any{b.trajectories(), b.trajectories()}, details[:2])
+	state := details[2].(api.ShardState)
+	require.Equal(t, b.trajectories(), state.Finished)
+	require.EqualValues(t, 2*b.trajectories(), state.Turns)
+	require.Positive(t, state.TokensPerSec)
+	require.Zero(t, state.Calls)
+	require.Equal(t, api.Capacity{Engine: "a fake"}, details[3])
+	f.close(t.Context(), false)
+	require.Len(t, p.details(), 2)
+	require.NotEmpty(t, b.segments(), "an attempt that fails keeps what it has")
+}

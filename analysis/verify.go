@@ -68,10 +68,12 @@ func eachHead(check func(v *evidence, step int, h schema.Head)) func(context.Con
 // Verify reads everything that a run has committed, whatever its generation and whether or not its
 // step is done, and runs all checks. An error means that the store could not be asked.
 func (r *Record) Verify(ctx context.Context, run string) (Verification, error) {
-	return r.verify(ctx, run, nil)
+	return r.VerifySigned(ctx, run, nil)
 }
 
-func (r *Record) verify(ctx context.Context, run string, keys signing.Keys) (Verification, error) {
+// VerifySigned is Verify, and checks that each of the run's manifests and heads has a signature by one of the keys; nil
+// keys demand none.
+func (r *Record) VerifySigned(ctx context.Context, run string, keys signing.Keys) (Verification, error) {
 	if err := schema.CheckRunID(run); err != nil {
 		return Verification{}, fmt.Errorf("%w: %w", ErrNoRun, err)
 	}

@@ -8,11 +8,6 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// VerifySigned is Verify, and checks that each of the run's manifests and heads has a signature by one of the keys.
-func (r *Record) VerifySigned(ctx context.Context, run string, keys signing.Keys) (Verification, error) {
-	return r.verify(ctx, run, keys)
-}
-
 // checkSignatures checks the signatures of the run's own documents. A document without a trusted signature of its bytes
 // is a fault, whatever other signatures it has.
 func checkSignatures(ctx context.Context, v *evidence, keys signing.Keys) error {

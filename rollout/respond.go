@@ -22,28 +22,23 @@ import (
 // the engine's numbers depend on the composition of the batch. policytest requires equal tokens, and log-probs that are
 // equal up to rounding.
 func (l *Loop) Respond(ctx context.Context, sampler policy.Sampler, version string, episodes []*Episode) error {
-	return l.respond(ctx, sampler, version, episodes, episodes, false)
+	return l.RespondLeft(ctx, sampler, version, episodes, episodes, false)
 }
 
 // RespondLeft is Respond for the episodes that a flow has left without their turn, among all. If the flow has the turn
 // of others, the engine is not to blame for the failure of every row.
 func (l *Loop) RespondLeft(ctx context.Context, sampler policy.Sampler, version string, left, all []*Episode,
 	works bool) error {
-	return l.respond(ctx, sampler, version, left, all, works)
-}
-
-func (l *Loop) respond(ctx context.Context, sampler policy.Sampler, version string, episodes, all []*Episode,
-	works bool) error {
-	request, rows := l.NextRequest(episodes)
+	request, rows := l.NextRequest(left)
 	if len(rows) == 0 {
 		return nil
 	}
 	r := newResponder(l, sampler, request)
 	if err := r.all(ctx); err != nil {
-		return fmt.Errorf("generate responses of %s and %d more: %w", episodes[rows[0]].TrajectoryID, len(rows)-1, err)
+		return fmt.Errorf("generate responses of %s and %d more: %w", left[rows[0]].TrajectoryID, len(rows)-1, err)
 	}
 	if !works {
-		if err := r.blameEngine(ctx, all, episodes[rows[0]], len(rows)); err != nil {
+		if err := r.blameEngine(ctx, all, left[rows[0]], len(rows)); err != nil {
 			return err
 		}
 	}
@@ -51,7 +46,7 @@ func (l *Loop) respond(ctx context.Context, sampler policy.Sampler, version stri
 	var answers policy.Generated
 	for j, i := range rows {
 		if err := r.failed[j]; err != nil {
-			e := episodes[i]
+			e := left[i]
 			slog.Warn("exclude a trajectory: the engine broke on it", "trajectory", e.TrajectoryID, "error", err,
 				"stack", rescue.Stack(err))
 			e.excludeTurn(Reason("engine", err.Error()), version)
@@ -60,7 +55,7 @@ func (l *Loop) respond(ctx context.Context, sampler policy.Sampler, version stri
 		whole = append(whole, i)
 		answers = appendRows(answers, r.out, j, j+1)
 	}
-	return l.Absorb(episodes, whole, answers, version)
+	return l.Absorb(left, whole, answers, version)
 }
 
 // responder collects the responses and failures of one request.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -21,9 +22,8 @@ const joining = 250 * time.Millisecond
 // Rows generates rows that come and go, each for a caller of its own: a row begins as soon as there is room, next to
 // those of other callers, and none waits for another's end.
 type Rows struct {
-	s       *Sampler
-	longest int
-	closed  sync.Once
+	s      *Sampler
+	closed sync.Once
 }
 
 // Rows returns what generates rows of at most the given length, prefixes included. The caller closes it. It is nil if
@@ -36,7 +36,7 @@ func (s *Sampler) Rows(longest int) *Rows {
 	if s.stream != nil {
 		s.stream.enter(longest)
 	}
-	return &Rows{s: s, longest: longest}
+	return &Rows{s: s}
 }
 
 // Generate generates one row with a version of the policy published. Its result has one row.
@@ -50,9 +50,6 @@ func (r *Rows) Generate(ctx context.Context, v Version, row policy.BatchRow) (ou
 	})
 	return out, err
 }
-
-// Describe names the sampler's device.
-func (r *Rows) Describe() policy.Description { return r.s.Describe() }
 
 // Sampler returns the sampler, for questions about it. It does not generate here.
 func (r *Rows) Sampler() policy.Sampler { return r.s.sampler }
@@ -176,7 +173,7 @@ func (t *stream) next() *asked {
 
 // fail ends the waiting rows of a version.
 func (t *stream) fail(v Version, err error) {
-	for _, a := range t.take(len(t.waiting)+1, func(a *asked) bool { return a.v == v }) {
+	for _, a := range t.take(math.MaxInt, func(a *asked) bool { return a.v == v }) {
 		a.end(err)
 	}
 }

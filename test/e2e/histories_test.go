@@ -23,17 +23,23 @@ import (
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
+// recorder is a home with the recipe of recorded runs, under a name without this machine's folders.
+func recorder(t *testing.T) *home {
+	t.Helper()
+	h, _ := base(t)
+	text, err := os.ReadFile(tiny())
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(h.cwd, "tiny.yaml"), text, 0o600))
+	return h
+}
+
 // TestRecordHistories writes the histories that workflows/history_replay_test.go replays. They are made by
 // real runs, so their times, digests and figures differ from recording to recording.
 func TestRecordHistories(t *testing.T) {
 	if !*update {
 		t.Skip("records only with -update")
 	}
-	h, _ := base(t)
-	// The recipe under a name without this machine's folders.
-	text, err := os.ReadFile(tiny())
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(h.cwd, "tiny.yaml"), text, 0o600))
+	h := recorder(t)
 	train := func(run string, more ...string) []string {
 		return append([]string{"run", "tiny.yaml", "--json", "--run-id", run}, more...)
 	}
@@ -127,10 +133,7 @@ func TestRecordDirectHistories(t *testing.T) {
 	if !*update {
 		t.Skip("records only with -update")
 	}
-	h, _ := base(t)
-	text, err := os.ReadFile(tiny())
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(h.cwd, "tiny.yaml"), text, 0o600))
+	h := recorder(t)
 	h.run(t, "run", "tiny.yaml", "--json", "--run-id", "recorded-direct").ok(t)
 	save(t, h, "recorded-direct", "", "train-direct.json")
 	save(t, h, "recorded-direct/step=2", "", "step-direct.json")
@@ -141,10 +144,7 @@ func TestRecordAlongsideHistories(t *testing.T) {
 	if !*update {
 		t.Skip("records only with -update")
 	}
-	h, _ := base(t)
-	text, err := os.ReadFile(tiny())
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(h.cwd, "tiny.yaml"), text, 0o600))
+	h := recorder(t)
 	h.run(t, "run", "tiny.yaml", "--json", "--run-id", "recorded-alongside", "--set", "evaluation.every=1").ok(t)
 	h.run(t, "verify", "recorded-alongside").ok(t)
 	save(t, h, "recorded-alongside", "", "train-alongside.json")
@@ -324,10 +324,7 @@ func TestRecordPrunedHistories(t *testing.T) {
 	if !*update {
 		t.Skip("records only with -update")
 	}
-	h, _ := base(t)
-	text, err := os.ReadFile(tiny())
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(h.cwd, "tiny.yaml"), text, 0o600))
+	h := recorder(t)
 	h.run(t, "run", "tiny.yaml", "--json", "--run-id", "recorded-pruned", "--set", "checkpoint.keep_last=1", "--set",
 		"checkpoint.every=0",
 		"--set", "checkpoint.keep_best=1", "--set", "evaluation.every=2").ok(t)
