@@ -43,6 +43,17 @@ def entropy_of(z: torch.Tensor, log_sum: torch.Tensor) -> torch.Tensor:
     return -(z.exp() * z).sum(1)
 
 
+def _normalise(z: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """log Σ e^z and the log-probability of the target, for each row of z."""
+    chosen = z.gather(1, targets[:, None])[:, 0]
+    if z.is_cuda:
+        # One kernel that reads z twice; logsumexp is several kernels, which move twice as many bytes.
+        logprob = torch.log_softmax(z, 1).gather(1, targets[:, None])[:, 0]
+        return chosen - logprob, logprob
+    log_sum = torch.logsumexp(z, 1)
+    return log_sum, chosen - log_sum
+
+
 class _TokenLogProbs(torch.autograd.Function):
     @staticmethod
     def forward(
@@ -57,12 +68,11 @@ class _TokenLogProbs(torch.autograd.Function):
         n, step = hidden.shape[0], chunk_tokens(weight.shape[0], hidden.device)
         logprob, log_sum, entropy = (torch.zeros(n, device=hidden.device) for _ in range(3))
         for lo in range(0, n, step):
-            z = logits(hidden[lo : lo + step], weight, bias, temperature)
-            part = torch.logsumexp(z, 1)
-            log_sum[lo : lo + step] = part
-            logprob[lo : lo + step] = z.gather(1, targets[lo : lo + step, None])[:, 0] - part
+            s = slice(lo, lo + step)
+            z = logits(hidden[s], weight, bias, temperature)
+            log_sum[s], logprob[s] = _normalise(z, targets[s])
             if with_entropy:
-                entropy[lo : lo + step] = entropy_of(z, part)
+                entropy[s] = entropy_of(z, log_sum[s])
         ctx.save_for_backward(hidden, weight, bias, targets, log_sum, entropy)
         ctx.temperature = temperature
         return logprob, entropy
@@ -87,21 +97,19 @@ class _TokenLogProbs(torch.autograd.Function):
             torch.zeros(bias.shape, device=weight.device) if bias is not None and ctx.needs_input_grad[2] else None
         )
         step = chunk_tokens(weight.shape[0], hidden.device)
+        brief = weight.is_cuda and weight.dtype != torch.float32 and grad_bias is None and not (to_entropy != 0).any()
         for lo in range(0, hidden_kept.shape[0], step):
             s = slice(lo, lo + step)
-            g = _logits_back(
-                logits(hidden_kept[s], weight, bias, ctx.temperature),
-                targets[s],
-                log_sum[s],
-                entropy[s],
-                to_logprob[s],
-                to_entropy[s],
-            )
-            if ctx.temperature != 1.0:
-                g *= 1.0 / ctx.temperature
-            if grad_bias is not None:
-                grad_bias += g.sum(0)
-            g = g.to(weight.dtype)
+            z = logits(hidden_kept[s], weight, bias, ctx.temperature)
+            if brief:
+                g = _rounded_back(z, targets[s], to_logprob[s] / ctx.temperature, weight.dtype)
+            else:
+                g = _logits_back(z, targets[s], log_sum[s], entropy[s], to_logprob[s], to_entropy[s])
+                if ctx.temperature != 1.0:
+                    g *= 1.0 / ctx.temperature
+                if grad_bias is not None:
+                    grad_bias += g.sum(0)
+                g = g.to(weight.dtype)
             grad_hidden[s] = g @ weight
             if grad_weight is not None:
                 _add_mm(grad_weight, g.t(), hidden_kept[s])
@@ -118,8 +126,17 @@ class _TokenLogProbs(torch.autograd.Function):
 def _add_mm(total: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> None:
     if a.dtype == torch.float32:
         total.addmm_(a, b)
+    elif a.is_cuda:
+        torch.addmm(total, a, b, out_dtype=torch.float32, out=total)
     else:
         total += float_mm(a, b)
+
+
+def _rounded_back(z: torch.Tensor, targets: torch.Tensor, a: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """The logits' gradient in dtype, where only log-probabilities have a cotangent. It is rounded once."""
+    p = torch.softmax(z, 1)
+    p[torch.arange(len(p), device=p.device), targets] -= 1
+    return torch.mul(p, -a[:, None], out=torch.empty_like(p, dtype=dtype))
 
 
 def _logits_back(
