@@ -115,8 +115,8 @@ var commands = []func(*console) *cobra.Command{
 	// recipes
 	methodsCommand, schemaCommand, simulateCommand,
 	// machines
-	upCommand, serveCommand, workerCommand, monitorCommand, setupCommand, superviseCommand, envCommand, sandboxCommand,
-	gpuCommand,
+	upCommand, serveCommand, workerCommand, presignCommand, monitorCommand, setupCommand, superviseCommand, envCommand,
+	sandboxCommand, gpuCommand,
 	// the program
 	versionCommand,
 }

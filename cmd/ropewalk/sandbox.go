@@ -58,19 +58,21 @@ const servicesReadyWithin = 30 * time.Second
 // system's.
 const authorityVariable = "ROPEWALK_SANDBOX_CA"
 
-func sandboxTLS() (*tls.Config, error) {
+// clientTLS returns how a client verifies services: with the certificates in the file that a variable names, or with
+// the system's.
+func clientTLS(variable string) (*tls.Config, error) {
 	secure := &tls.Config{MinVersion: tls.VersionTLS12}
-	file := os.Getenv(authorityVariable)
+	file := os.Getenv(variable)
 	if file == "" {
 		return secure, nil
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return nil, badInput("%s: %w", authorityVariable, err)
+		return nil, badInput("%s: %w", variable, err)
 	}
 	secure.RootCAs = x509.NewCertPool()
 	if !secure.RootCAs.AppendCertsFromPEM(data) {
-		return nil, badInput("%s: %s holds no PEM certificate", authorityVariable, file)
+		return nil, badInput("%s: %s holds no PEM certificate", variable, file)
 	}
 	return secure, nil
 }
@@ -87,7 +89,7 @@ func openSandboxClient(ctx context.Context, addresses []string, preset sandbox.P
 				strings.Join(addresses, ", "))
 		}
 		if secure {
-			if o.TLS, err = sandboxTLS(); err != nil {
+			if o.TLS, err = clientTLS(authorityVariable); err != nil {
 				return nil, err
 			}
 		}

@@ -43,6 +43,8 @@ type workerOptions struct {
 	sessions int
 	// services run tool calls instead of the worker's own sandbox
 	services []string
+	// presigner is the address of the presigner that stands in for the store's credentials; "" if there is none
+	presigner string
 	// host names this host and its queue; address is where other hosts reach it
 	host, address string
 	updateDevices int // devices of one update
@@ -57,7 +59,8 @@ func workerCommand(con *console) *cobra.Command {
 		Use:   "worker",
 		Short: "poll task queues and run workflows and activities",
 		Long: "worker connects to the Temporal server that TEMPORAL_ADDRESS or temporal.toml names and to the store\n" +
-			"that the AWS_* variables name. It refuses a store without conditional puts.",
+			"that the AWS_* variables name. It refuses a store without conditional puts. A worker of the queue\n" +
+			"sandbox can do without the store's credentials: it then asks a presigner for each request.",
 		Example: "  ropewalk worker\n  ropewalk worker --queues sandbox --sandbox-workers 16",
 		Args:    exactly(),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), con) },
@@ -73,6 +76,9 @@ func workerCommand(con *console) *cobra.Command {
 		"continues")
 	cmd.Flags().StringSliceVar(&o.services, "sandbox-address", nil, "run tool calls in sandbox services at these "+
 		"addresses (ropewalk sandbox serve); "+tokenVariable+" holds their token")
+	cmd.Flags().StringVar(&o.presigner, "presigner", "", "use the store through the presigner at this address "+
+		"(ropewalk presign), without credentials, for the queue sandbox alone (default: "+presignerVariable+"); "+
+		presignerToken+" holds its token")
 	cmd.Flags().StringVar(&o.host, "host", "", "this host's name; a worker of the queue gpu also polls gpu.NAME, to "+
 		"which the stages of a run return (default: "+hostVariable+", else the system's host name)")
 	cmd.Flags().StringVar(&o.address, "host-address", "", "IP address at which other hosts reach this one, for "+
@@ -100,6 +106,9 @@ func (o workerOptions) run(ctx context.Context, con *console) error {
 	if err := o.checkQueues(conf); err != nil {
 		return err
 	}
+	if err := o.checkPresigner(); err != nil {
+		return err
+	}
 	program, err := thisVersion()
 	if err != nil {
 		return err
@@ -120,7 +129,7 @@ func (o workerOptions) run(ctx context.Context, con *console) error {
 	defer stop()
 	var objects store.Store
 	if err := persist(ctx, func() (err error) {
-		if objects, err = openStore(ctx, counts.Requests()); err != nil {
+		if objects, err = o.openStore(ctx, counts.Requests()); err != nil {
 			return err
 		}
 		if err := store.Probe(ctx, objects); err != nil {
@@ -209,8 +218,8 @@ func (o workerOptions) deps(ctx context.Context, objects store.Store, c client.C
 		Memory: memory,
 		Store:  objects, Trainer: trainer, Rollout: generator, Torch: torch, Code: code, Scratch: scratch,
 		Host:   o.homeOf(),
-		Fetch:  download.Opener{Bucket: openBucket}.Open,
-		Bucket: openBucket, Models: modelFolder(),
+		Fetch:  download.Opener{Bucket: o.openBucket}.Open,
+		Bucket: o.openBucket, Models: modelFolder(),
 		CacheBytes: cacheBytes, Score: servers.ScoreWith(func() (policy.Engine, error) { return cpu.Open(engine) }),
 		Sandbox: once.New(counts.Sandbox(box.executor, box.tier)), Tier: box.tier,
 		Sessions: box.sessions, MostSessions: o.sessions,

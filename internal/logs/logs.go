@@ -39,7 +39,7 @@ var Formats = []string{"text", "json"}
 
 // Variables of the environment that hold secrets of the program. Their values never appear in the log.
 var secretVariables = []string{"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "TEMPORAL_API_KEY",
-	"ROPEWALK_SANDBOX_TOKEN", "HF_TOKEN", "OTEL_EXPORTER_OTLP_HEADERS"}
+	"ROPEWALK_SANDBOX_TOKEN", "ROPEWALK_PRESIGNER_TOKEN", "HF_TOKEN", "OTEL_EXPORTER_OTLP_HEADERS"}
 
 // Options of a log.
 type Options struct {

@@ -69,7 +69,7 @@ func stranger(r *http.Request, answer *http.Response) string {
 	case !lists:
 		return ""
 	}
-	if to := answer.Header.Get("Location"); to != "" {
+	if to, _, _ := strings.Cut(answer.Header.Get("Location"), "?"); to != "" { // the query may be a secret
 		return fmt.Sprintf("%s (%s to %s)", kind, answer.Status, to)
 	}
 	return fmt.Sprintf("%s (%s)", kind, answer.Status)
