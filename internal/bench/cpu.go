@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,6 +19,9 @@ const ticksPerSecond = 100
 type Meter struct {
 	mu      sync.Mutex
 	samples []usedBy // in order of time
+
+	tree   []int // the program's processes and their descendants, when they were last looked for
+	looked time.Time
 }
 
 // usedBy is the processor time in seconds that was used up to a time.
@@ -28,6 +32,11 @@ type usedBy struct {
 
 // meterPeriod is the time between two samples of Watch. The times in /proc have steps of 10 ms.
 const meterPeriod = 10 * time.Millisecond
+
+// lookPeriod is the time between two looks at all processes. A look at a hundred processes takes milliseconds, which a
+// look at every sample would take from the program that is measured. A process that lives for a shorter time counts once
+// its parent has collected it.
+const lookPeriod = 250 * time.Millisecond
 
 // Watch samples the processes whose command line is a path with the given arguments, until ctx ends. Processes that
 // start later count from their start.
@@ -53,20 +62,17 @@ func WatchEvery(ctx context.Context, period time.Duration, path string, args ...
 
 func (m *Meter) sample(want string) {
 	now := time.Now()
-	all, err := readStats()
-	if err != nil {
-		return // a process that ended between two reads; the next sample has its time
+	if now.Sub(m.looked) >= lookPeriod {
+		tree, err := treesOf(want)
+		if err != nil {
+			return // the next sample has its time
+		}
+		m.tree, m.looked = tree, now
 	}
 	var used float64
-	for pid := range all {
-		line, _ := os.ReadFile(filepath.Join(proc(pid), "cmdline"))
-		if !strings.HasPrefix(string(line), want) {
-			continue
-		}
-		for other, s := range all {
-			if descends(all, other, pid) {
-				used += float64(s.ticks) / ticksPerSecond
-			}
+	for _, pid := range m.tree {
+		if s, err := readStat(pid); err == nil { // one that has ended is in its parent's time
+			used += float64(s.ticks) / ticksPerSecond
 		}
 	}
 	m.mu.Lock()
@@ -75,6 +81,26 @@ func (m *Meter) sample(want string) {
 		used = max(used, m.samples[n-1].used) // a descendant that has ended and was not collected yet
 	}
 	m.samples = append(m.samples, usedBy{now, used})
+}
+
+// treesOf returns the processes whose command line begins with want, and their descendants.
+func treesOf(want string) (tree []int, err error) {
+	all, err := readStats()
+	if err != nil {
+		return nil, err
+	}
+	for root := range all {
+		line, _ := os.ReadFile(filepath.Join(proc(root), "cmdline"))
+		if !strings.HasPrefix(string(line), want) {
+			continue
+		}
+		for pid := range all {
+			if descends(all, pid, root) && !slices.Contains(tree, pid) {
+				tree = append(tree, pid)
+			}
+		}
+	}
+	return tree, nil
 }
 
 // Used returns the processor seconds that were used between two times.

@@ -81,18 +81,28 @@ func readStats() (map[int]stat, error) {
 		if err != nil {
 			continue
 		}
-		line, err := os.ReadFile(filepath.Join(proc(pid), "stat"))
+		s, err := readStat(pid)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read process %d: %w", pid, err)
+			return nil, err
 		}
-		if all[pid], err = parseStat(line); err != nil {
-			return nil, fmt.Errorf("read process %d: %w", pid, err)
-		}
+		all[pid] = s
 	}
 	return all, nil
+}
+
+func readStat(pid int) (stat, error) {
+	line, err := os.ReadFile(filepath.Join(proc(pid), "stat"))
+	if err != nil {
+		return stat{}, fmt.Errorf("read process %d: %w", pid, err)
+	}
+	s, err := parseStat(line)
+	if err != nil {
+		return s, fmt.Errorf("read process %d: %w", pid, err)
+	}
+	return s, nil
 }
 
 // parseStat reads a line as proc_pid_stat(5) gives it. The name, in parentheses, may hold anything.
