@@ -38,6 +38,7 @@ var matrix = map[string][]string{
 		"gpu.updateDevices=4", "queues.gpu.scale.enabled=true", "queues.cpu.scale.enabled=true",
 		"queues.rollout.scale.enabled=true", "queues.sandbox.scale.enabled=true", "metrics.operator=true",
 		"metrics.labels.release=prometheus", "image.pullSecrets={registry}", "sandbox.runtimeClassName=kata",
+		"sandbox.clientsSecret=clients",
 		"sandbox.nodeSelector.pool=sandbox", "sandbox.tolerations[0].key=sandbox",
 		"sandbox.tolerations[0].operator=Exists",
 		"gpu.nodeSelector.pool=gpu", "workerFlags={--threads=4}", "serviceAccount.annotations.team=rl"},

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -54,6 +57,8 @@ func sandboxServeCommand(con *console) *cobra.Command {
 	f := cmd.Flags()
 	minTierFlag(f, &o.minTier)
 	o.add(f, "127.0.0.1:8290")
+	f.Lookup("token-file").Usage = "file with the token that requests must bear (Authorization: Bearer TOKEN), or " +
+		"with the tokens and quotas of named clients; read again when it changes, and on SIGHUP"
 	f.StringVar(&o.python, "python", "", "interpreter (default: $ROPEWALK_SANDBOX_PYTHON, else the python3 that is "+
 		"found)")
 	f.StringSliceVar(&o.preload, "preload", nil, "package sets to load in the background at the start: numpy, sympy "+
@@ -74,7 +79,10 @@ func sandboxServeCommand(con *console) *cobra.Command {
 }
 
 func serveSandbox(ctx context.Context, con *console, o sandboxServeOptions) error {
-	token, err := o.guarded()
+	if err := o.guarded(); err != nil {
+		return err
+	}
+	file, err := o.clients()
 	if err != nil {
 		return err
 	}
@@ -105,17 +113,25 @@ func serveSandbox(ctx context.Context, con *console, o sandboxServeOptions) erro
 	defer executor.Close()
 	sessions := ondemand.New(zygotes, executor)
 	defer sessions.Close()
-	log, err := serveLog(con, o, token)
+	log, err := serveLog(con, o, file.secrets())
 	if err != nil {
 		return err
 	}
 	s := service.New(service.Options{
 		Executor: executor, Sessions: sessions, QueueBytes: int64(o.queueMB) << 20, QueueLife: o.life,
 		KeepBytes: int64(o.keepMB) << 20, KeepFor: o.keep,
-		MostConnections: o.conns, MostSessions: o.sessions, SessionIdle: o.idle, Token: token,
+		MostConnections: o.conns, MostSessions: o.sessions, SessionIdle: o.idle, Clients: file.clients,
 		Log: slog.New(log), LogCode: o.logCode,
 	})
 	defer s.Close()
+	if o.tokenFile != "" {
+		hangUp := make(chan os.Signal, 1)
+		signal.Notify(hangUp, syscall.SIGHUP)
+		defer signal.Stop(hangUp)
+		watching, stop := context.WithCancel(ctx)
+		defer stop()
+		go file.watch(watching, hangUp, clientsCheck, slog.New(log), s.SetClients)
+	}
 	scheme := "http"
 	if secure != nil {
 		scheme = "https"
@@ -127,29 +143,30 @@ func serveSandbox(ctx context.Context, con *console, o sandboxServeOptions) erro
 }
 
 // serveLog is the command's log. Code is logged at level info, so --log-code shows that level.
-func serveLog(con *console, o sandboxServeOptions, token string) (slog.Handler, error) {
+func serveLog(con *console, o sandboxServeOptions, secrets []string) (slog.Handler, error) {
 	level := slog.LevelWarn
 	if o.logCode {
 		level = slog.LevelInfo
 	}
-	return con.log(level, token)
+	return con.log(level, secrets...)
 }
 
-// guarded reads the token's file. A service that other machines reach needs a token, and TLS around it.
-func (o sandboxServeOptions) guarded() (string, error) {
+// guarded refuses options that protect too little. A service that other machines reach needs a token, and TLS around
+// it.
+func (o sandboxServeOptions) guarded() error {
 	open, err := o.open()
 	if err != nil {
-		return "", err
+		return err
 	}
 	if open && o.tokenFile == "" {
-		return "", badInput("--listen %s is open to other machines: name a token with --token-file, and a "+
+		return badInput("--listen %s is open to other machines: name a token with --token-file, and a "+
 			"certificate with --tls-cert and --tls-key", o.address)
 	}
 	if open && o.cert == "" && o.key == "" {
-		return "", badInput("--listen %s is open to other machines, which would send the token, code and results in "+
+		return badInput("--listen %s is open to other machines, which would send the token, code and results in "+
 			"plain text: "+
 			"name a certificate with --tls-cert and --tls-key, or listen on 127.0.0.1 behind a proxy that speaks TLS",
 			o.address)
 	}
-	return o.token()
+	return nil
 }

@@ -87,6 +87,9 @@ func TestSandboxExecWithoutPython(t *testing.T) {
 func TestSandboxServeRefuses(t *testing.T) {
 	empty := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(empty, []byte(" \n"), 0o600))
+	clients := filepath.Join(t.TempDir(), "clients.yaml")
+	require.NoError(t, os.WriteFile(clients, []byte("clients:\n- {name: rl, tokens: [token-of-the-test], calls: 0}\n"),
+		0o600))
 	for _, tt := range []struct {
 		args      []string
 		complaint string
@@ -97,6 +100,7 @@ func TestSandboxServeRefuses(t *testing.T) {
 		{[]string{"--listen", "0.0.0.0:0", "--token-file", empty}, "--tls-cert and --tls-key"},
 		{[]string{"--token-file", empty}, "is empty"},
 		{[]string{"--token-file", "/no/such/file"}, "--token-file"},
+		{[]string{"--token-file", clients}, "clients.yaml:2: clients[0].calls: 0 is not between"},
 		{[]string{"--tls-cert", "c.pem"}, "belong together"},
 		{[]string{"--connections", "0"}, "--connections is 0"},
 		{[]string{"--tls-cert", empty, "--tls-key", empty}, "--tls-cert, --tls-key"},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/sandbox/rpc"
@@ -21,8 +22,26 @@ type session struct {
 	lost error      // why no more cells can run
 }
 
-// OpenSession implements sandbox.Sessions. It chooses the node with the lowest load.
+// OpenSession implements sandbox.Sessions. It chooses the node with the lowest load. A node where this client has as
+// many sessions as it may is asked again, for as long as the client waits for a node.
 func (c *Client) OpenSession(ctx context.Context, packages string, limits sandbox.Limits) (sandbox.Session, error) {
+	const first, most = 20 * time.Millisecond, time.Second
+	began := time.Now()
+	for wait := first; ; wait = min(2*wait, most) {
+		one, err := c.openSession(ctx, packages, limits)
+		if !errors.Is(err, rpc.ErrOverQuota) || time.Since(began) > c.o.Patience {
+			return one, err
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// openSession is OpenSession for a client with room for one more.
+func (c *Client) openSession(ctx context.Context, packages string, limits sandbox.Limits) (sandbox.Session, error) {
 	n, err := c.awaitNode(ctx)
 	if err != nil {
 		return nil, err

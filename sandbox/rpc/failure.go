@@ -15,12 +15,16 @@ const (
 	KindQueueTimeout   = "queue_timeout"  // the call waited too long and did not run
 	KindInfrastructure = "infrastructure" // the sandbox broke
 	KindDraining       = "draining"       // the node takes no more calls; this one did not run
+	KindOverQuota      = "over_quota"     // the client has as much in the node as it may; later it may have more
 	KindSessionLost    = "session_lost"   // the session is gone; replaying its cells may restore it
 	KindSessionEnded   = "session_ended"  // the session ended itself
 )
 
 // ErrDraining means that the node takes no more calls. Another node may, or this one later.
 var ErrDraining = errors.New("sandbox service is shutting down")
+
+// ErrOverQuota means that the client has as much in the node as it may.
+var ErrOverQuota = fmt.Errorf("%w: over quota", sandbox.ErrInfrastructure)
 
 // ErrKeyConflict means that an idempotency key was used for two different calls.
 var ErrKeyConflict = fmt.Errorf("%w: key belongs to another call", sandbox.ErrBadCall)
@@ -37,6 +41,8 @@ func FromError(err error) *Failure {
 		f.Kind = KindQueueTimeout
 	case errors.Is(err, ErrDraining):
 		f.Kind = KindDraining
+	case errors.Is(err, ErrOverQuota):
+		f.Kind = KindOverQuota
 	case errors.Is(err, sandbox.ErrSessionEnded):
 		f.Kind = KindSessionEnded
 	case errors.Is(err, sandbox.ErrSessionLost):
@@ -57,6 +63,8 @@ func (x *Failure) Err() error {
 		sentinel = sandbox.ErrQueueTimeout
 	case KindDraining:
 		sentinel = ErrDraining
+	case KindOverQuota:
+		sentinel = ErrOverQuota
 	case KindSessionLost:
 		sentinel = sandbox.ErrSessionLost
 	case KindSessionEnded:

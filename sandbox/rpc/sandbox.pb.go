@@ -779,10 +779,11 @@ func (x *Timing) GetPeakMemoryBytes() int64 {
 
 // Failure is breakage or a malformed request, never a verdict.
 type Failure struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`   // bad_call, key_conflict, queue_timeout, infrastructure, draining, session_lost, session_ended
-	Field         string                 `protobuf:"bytes,2,opt,name=field,proto3" json:"field,omitempty"` // the field of a malformed request
-	Message       string                 `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// bad_call, key_conflict, queue_timeout, infrastructure, draining, over_quota, session_lost, session_ended
+	Kind          string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Field         string `protobuf:"bytes,2,opt,name=field,proto3" json:"field,omitempty"` // the field of a malformed request
+	Message       string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

@@ -15,12 +15,21 @@ type answers struct {
 	keepFor   time.Duration
 
 	mu    sync.Mutex
-	of    map[string]*entry
+	of    map[ownKey]*entry
 	kept  []*entry // entries with a verdict, in the order in which they ended
 	bytes int64    // size of kept
 }
 
+// ownKey is a key of one client. Other clients can use the same key for calls of their own.
+type ownKey struct {
+	client *client
+	key    string
+}
+
+func (j *job) id() ownKey { return ownKey{j.receiver.client, j.key} }
+
 type entry struct {
+	id        ownKey
 	digest    string
 	job       *job
 	receivers []*receiver // those that wait
@@ -30,17 +39,17 @@ type entry struct {
 }
 
 func newAnswers(mostBytes int64, keepFor time.Duration) *answers {
-	return &answers{mostBytes: mostBytes, keepFor: keepFor, of: map[string]*entry{}}
+	return &answers{mostBytes: mostBytes, keepFor: keepFor, of: map[ownKey]*entry{}}
 }
 
 // enter looks up a job's key. If the key is new, enter records it, and the caller has to push the job. Otherwise the
 // job needs nothing more: its receiver waits for the running job, or gets the verdict, or the conflict.
 func (a *answers) enter(j *job) (fresh bool) {
 	a.mu.Lock()
-	e, known := a.of[j.key]
+	e, known := a.of[j.id()]
 	switch {
 	case !known:
-		a.of[j.key] = &entry{digest: j.digest, job: j, receivers: []*receiver{j.receiver}}
+		a.of[j.id()] = &entry{id: j.id(), digest: j.digest, job: j, receivers: []*receiver{j.receiver}}
 		a.mu.Unlock()
 		return true
 	case e.digest != j.digest:
@@ -62,11 +71,11 @@ func (a *answers) enter(j *job) (fresh bool) {
 // key can be tried again.
 func (a *answers) settle(j *job, got answer, now time.Time) {
 	a.mu.Lock()
-	e := a.of[j.key]
+	e := a.of[j.id()]
 	receivers := e.receivers
 	e.receivers, e.job = nil, nil
 	if got.err != nil {
-		delete(a.of, j.key)
+		delete(a.of, j.id())
 	} else {
 		e.done, e.answer, e.until = true, got, now.Add(a.keepFor)
 		a.kept = append(a.kept, e)
@@ -85,7 +94,7 @@ func (a *answers) forget(now time.Time) {
 	for ; n < len(a.kept) && (a.bytes > a.mostBytes || a.kept[n].until.Before(now)); n++ {
 		old := a.kept[n]
 		a.bytes -= old.answer.size()
-		delete(a.of, old.answer.key)
+		delete(a.of, old.id)
 	}
 	a.kept = slices.Delete(a.kept, 0, n)
 }
@@ -98,18 +107,18 @@ func (a *answers) tidy(now time.Time) {
 }
 
 // leave says that a receiver no longer waits for a key. If no other receiver waits and the job has not begun, the job
-// is dropped from the queue and forgotten, and leave returns true.
-func (a *answers) leave(l *receiver, key string, q *queue) (droppedIt bool) {
+// is dropped from the queue and forgotten, and leave returns it.
+func (a *answers) leave(l *receiver, key string, q *queue) (dropped *job) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	e, known := a.of[key]
+	e, known := a.of[ownKey{l.client, key}]
 	if !known || e.done {
-		return false
+		return nil
 	}
 	e.receivers = slices.DeleteFunc(e.receivers, func(other *receiver) bool { return other == l })
 	if len(e.receivers) > 0 || !q.drop(e.job) {
-		return false
+		return nil
 	}
-	delete(a.of, key)
-	return true
+	delete(a.of, e.id)
+	return e.job
 }

@@ -32,7 +32,9 @@ func (s *Service) body(w http.ResponseWriter, r *http.Request, into any, strict 
 		return nil, tooLarge(r.ContentLength)
 	}
 	in := &bodyReader{body: http.MaxBytesReader(w, r.Body, rpc.MostMessage), conn: http.NewResponseController(w),
-		room: s.bodies, ctx: r.Context(), until: time.Now().Add(bodyTime), pause: s.bodyPause}
+		room: s.bodies, client: asking(r.Context()), ctx: r.Context(),
+		until: time.Now().Add(bodyTime), pause: s.bodyPause}
+	in.quota = in.client.quota.Load()
 	err = decode(in, into, strict)
 	if e := in.deadline(time.Time{}); err == nil { // the server keeps reading to notice when the client disconnects
 		err = e
@@ -46,23 +48,29 @@ func (s *Service) body(w http.ResponseWriter, r *http.Request, into any, strict 
 
 // bodyReader reads a body within a time limit, and reserves room for what it reads.
 type bodyReader struct {
-	body  io.Reader
-	conn  *http.ResponseController
-	room  *semaphore.Weighted
-	ctx   context.Context
-	until time.Time
-	pause time.Duration
-	held  int64 // bytes reserved of room
-	spare int64 // bytes reserved but not read
+	body   io.Reader
+	conn   *http.ResponseController
+	room   *semaphore.Weighted
+	client *client
+	quota  *quota // of the client, when the body began
+	ctx    context.Context
+	until  time.Time
+	pause  time.Duration
+	held   int64 // bytes reserved of room
+	spare  int64 // bytes reserved but not read
 }
 
 // Read implements io.Reader. If there is no room in time the request is refused, because requests that each hold a part
 // of the room could wait for each other.
 func (b *bodyReader) Read(p []byte) (int, error) {
 	if b.spare == 0 {
+		if own := b.quota.bodies; own != nil && !own.TryAcquire(bodyChunk) {
+			return 0, b.client.over(limitBytes, b.quota.Bytes>>20)
+		}
 		waiting, cancel := context.WithTimeout(b.ctx, b.pause)
 		defer cancel()
 		if err := b.room.Acquire(waiting, bodyChunk); err != nil {
+			giveBack(b.quota.bodies, bodyChunk)
 			if b.ctx.Err() != nil {
 				return 0, b.ctx.Err()
 			}
@@ -97,6 +105,7 @@ func (b *bodyReader) deadline(at time.Time) error {
 
 func (b *bodyReader) release() {
 	b.room.Release(b.held)
+	giveBack(b.quota.bodies, b.held)
 	b.held = 0
 }
 
@@ -105,8 +114,8 @@ func decode(in io.Reader, into any, strict bool) error {
 	var placed httpError
 	var over *http.MaxBytesError
 	switch {
-	case errors.As(err, &placed):
-		return placed
+	case errors.As(err, &placed), errors.Is(err, rpc.ErrOverQuota):
+		return err
 	case errors.As(err, &over):
 		return tooLarge(over.Limit + 1)
 	case err != nil:

@@ -53,6 +53,7 @@ var statusOf = map[string]int{
 	rpc.KindBadCall:        http.StatusBadRequest,
 	rpc.KindKeyConflict:    http.StatusConflict,
 	rpc.KindQueueTimeout:   http.StatusServiceUnavailable,
+	rpc.KindOverQuota:      http.StatusTooManyRequests,
 	rpc.KindDraining:       http.StatusServiceUnavailable,
 	rpc.KindInfrastructure: http.StatusInternalServerError,
 	rpc.KindSessionLost:    http.StatusGone,
@@ -79,7 +80,7 @@ func asHTTP(err error) httpError {
 // refuse answers a request with an error.
 func refuse(w http.ResponseWriter, err error) {
 	e := asHTTP(err)
-	if e.code == http.StatusServiceUnavailable {
+	if e.code == http.StatusServiceUnavailable || e.code == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", "1")
 	}
 	respond(w, e.code, ErrorBody{e.detail})

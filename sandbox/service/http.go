@@ -1,10 +1,8 @@
 package service
 
 import (
-	"crypto/subtle"
 	_ "embed"
 	"net/http"
-	"strings"
 )
 
 //go:embed openapi.json
@@ -17,34 +15,43 @@ const traceHeader = "X-Trace-Id"
 type route struct {
 	method, path string
 	serve        func(*Service, http.ResponseWriter, *http.Request)
-	open         bool // needs no token
+	needs        need
 }
+
+// need is what a request needs to be served.
+type need int
+
+const (
+	needsNothing need = iota
+	needsToken
+	needsCalls // a token, whose client can have one more call
+)
 
 // routes returns everything that the service answers over HTTP.
 func routes() []route {
 	return []route{
-		{"POST", "/v1/run", (*Service).serveRun, false},
-		{"POST", "/v1/batch", (*Service).serveBatch, false},
-		{"POST", "/v1/sessions", (*Service).serveOpen, false},
-		{"POST", "/v1/sessions/{id}/run", (*Service).serveCell, false},
-		{"DELETE", "/v1/sessions/{id}", (*Service).serveClose, false},
-		{"GET", "/healthz", (*Service).serveHealth, true},
+		{"POST", "/v1/run", (*Service).serveRun, needsCalls},
+		{"POST", "/v1/batch", (*Service).serveBatch, needsCalls},
+		{"POST", "/v1/sessions", (*Service).serveOpen, needsToken},
+		{"POST", "/v1/sessions/{id}/run", (*Service).serveCell, needsToken},
+		{"DELETE", "/v1/sessions/{id}", (*Service).serveClose, needsToken},
+		{"GET", "/healthz", (*Service).serveHealth, needsNothing},
 		{"GET", "/metrics", func(s *Service, w http.ResponseWriter,
 			r *http.Request) {
 			s.metrics.handler().ServeHTTP(w, r)
-		}, false},
-		{"GET", "/openapi.json", serveOpenAPI, true},
-		{"POST", "/run_code", (*Service).serveFusion, false},
-		{"POST", "/run_jupyter", (*Service).serveJupyter, false},
-		{"GET", "/v1/ping", servePong, true},
-		{"POST", "/judge", (*Service).serveJudge, false},
-		{"POST", "/run", (*Service).serveJudgeRun, false},
-		{"POST", "/judge/batch", (*Service).serveJudgeBatch, false},
-		{"POST", "/run/batch", (*Service).serveJudgeRunBatch, false},
-		{"POST", "/judge/long-batch", (*Service).serveJudgeLongBatch, false},
-		{"POST", "/run/long-batch", (*Service).serveJudgeRunLongBatch, false},
-		{"GET", "/ping", servePong, true},
-		{"GET", "/status", (*Service).serveJudgeStatus, false},
+		}, needsToken},
+		{"GET", "/openapi.json", serveOpenAPI, needsNothing},
+		{"POST", "/run_code", (*Service).serveFusion, needsCalls},
+		{"POST", "/run_jupyter", (*Service).serveJupyter, needsToken},
+		{"GET", "/v1/ping", servePong, needsNothing},
+		{"POST", "/judge", (*Service).serveJudge, needsCalls},
+		{"POST", "/run", (*Service).serveJudgeRun, needsCalls},
+		{"POST", "/judge/batch", (*Service).serveJudgeBatch, needsCalls},
+		{"POST", "/run/batch", (*Service).serveJudgeRunBatch, needsCalls},
+		{"POST", "/judge/long-batch", (*Service).serveJudgeLongBatch, needsCalls},
+		{"POST", "/run/long-batch", (*Service).serveJudgeRunLongBatch, needsCalls},
+		{"GET", "/ping", servePong, needsNothing},
+		{"GET", "/status", (*Service).serveJudgeStatus, needsToken},
 	}
 }
 
@@ -53,11 +60,21 @@ func (s *Service) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, r := range routes() {
 		mux.HandleFunc(r.method+" "+r.path, func(w http.ResponseWriter, req *http.Request) {
-			if !r.open && !s.admits(req.Header.Get("Authorization")) {
-				w.Header().Set("WWW-Authenticate", "Bearer")
-				refuse(w, httpError{http.StatusUnauthorized,
-					ErrorDetail{kindUnauthorized, "", "the request has no valid token"}})
-				return
+			if r.needs != needsNothing {
+				c := s.clients.find(req.Header.Get("Authorization"))
+				if c == nil {
+					s.auditStranger(r.path, req.RemoteAddr)
+					w.Header().Set("WWW-Authenticate", "Bearer")
+					refuse(w, errStranger)
+					return
+				}
+				req = req.WithContext(as(req.Context(), c))
+				if r.needs == needsCalls {
+					if err := c.admit(); err != nil {
+						refuse(w, err)
+						return
+					}
+				}
 			}
 			r.serve(s, w, req)
 		})
@@ -69,14 +86,8 @@ func (s *Service) Handler() http.Handler {
 	return mux
 }
 
-// admits checks a token in constant time.
-func (s *Service) admits(authorization string) bool {
-	if s.o.Token == "" {
-		return true
-	}
-	token, bears := strings.CutPrefix(authorization, "Bearer ")
-	return bears && subtle.ConstantTimeCompare([]byte(token), []byte(s.o.Token)) == 1
-}
+var errStranger = httpError{http.StatusUnauthorized,
+	ErrorDetail{kindUnauthorized, "", "the request has no valid token"}}
 
 func serveOpenAPI(_ *Service, w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")

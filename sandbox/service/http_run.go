@@ -14,7 +14,7 @@ const mostBatch = 4096
 // It fails if ctx ends.
 func (s *Service) collect(ctx context.Context, requests []request) ([]answer, error) {
 	got := make(chan answer, len(requests))
-	l := &receiver{deliver: func(a answer) { got <- a }}
+	l := &receiver{client: asking(ctx), deliver: func(a answer) { got <- a }}
 	at := make(map[string]int, len(requests))
 	defer func() {
 		l.gone.Store(true)

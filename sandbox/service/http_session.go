@@ -37,7 +37,7 @@ func (s *Service) openHeld(r *http.Request, body SessionBody) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return s.sessions.add(r.Context(), body.Packages, limits)
+	return s.sessions.add(r.Context(), asking(r.Context()), body.Packages, limits)
 }
 
 // serveCell runs a cell. A key and a queue life have no meaning here: a session has no queue.
@@ -71,11 +71,11 @@ func (s *Service) serveCell(w http.ResponseWriter, r *http.Request) {
 	var result sandbox.Result
 	began := time.Now()
 	err = rescue.Do(func() (err error) {
-		result, err = s.sessions.run(r.Context(), r.PathValue("id"), cell)
+		result, err = s.sessions.run(r.Context(), asking(r.Context()), r.PathValue("id"), cell)
 		return err
 	})
 	a := answer{trace: cell.Trace, result: result, err: err}
-	s.metrics.cell(a, time.Since(began))
+	s.metrics.cell(asking(r.Context()), a, time.Since(began))
 	s.log(cell, a)
 	w.Header().Set(traceHeader, cell.Trace)
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *Service) serveCell(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Service) serveClose(w http.ResponseWriter, r *http.Request) {
-	if err := s.sessions.remove(r.PathValue("id")); err != nil {
+	if err := s.sessions.remove(asking(r.Context()), r.PathValue("id")); err != nil {
 		refuse(w, err)
 		return
 	}

@@ -19,6 +19,7 @@ type job struct {
 	expires  time.Time
 	size     int64
 	receiver *receiver
+	quota    *quota       // of its client, when it was accepted
 	place    atomic.Int32 // waiting, running or dropped
 }
 

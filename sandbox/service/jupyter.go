@@ -11,6 +11,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/rescue"
 	"github.com/ropewalk/ropewalk/sandbox"
+	"github.com/ropewalk/ropewalk/sandbox/rpc"
 )
 
 // SandboxFusion's POST /run_jupyter. The fields, the defaults and the statuses follow its server's models
@@ -68,7 +69,12 @@ func (s *Service) serveJupyter(w http.ResponseWriter, r *http.Request) {
 	for i := range book.cells {
 		book.cells[i].Trace = r.Header.Get(traceHeader)
 	}
-	respond(w, http.StatusOK, s.runJupyter(r.Context(), book))
+	out, err := s.runJupyter(r.Context(), book)
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	respond(w, http.StatusOK, out)
 }
 
 // notebook is a parsed request.
@@ -131,14 +137,18 @@ func (b jupyterRequest) notebook() (notebook, error) {
 // inCell adds to an error which cell of a notebook it is about.
 func inCell(err error, i int) error { return inCall(err, fmt.Sprintf("cells[%d]", i)) }
 
-func (s *Service) runJupyter(ctx context.Context, book notebook) jupyterResponse {
+// runJupyter fails if the client may open no session now. Everything else that fails is a response.
+func (s *Service) runJupyter(ctx context.Context, book notebook) (jupyterResponse, error) {
 	out := jupyterResponse{Status: fusionSuccess, Cells: []jupyterCell{}, Files: map[string]string{}}
 	kernel, err := s.openSession(ctx, "", book.limits)
+	if errors.Is(err, rpc.ErrOverQuota) {
+		return out, err
+	}
 	if err != nil {
 		out.Status, out.Message = fusionError, err.Error()
-		return out
+		return out, nil
 	}
-	defer s.sessions.finish()
+	defer s.sessions.finish(asking(ctx))
 	defer kernel.Close()
 	began := time.Now()
 	for i, cell := range book.cells {
@@ -146,7 +156,7 @@ func (s *Service) runJupyter(ctx context.Context, book notebook) jupyterResponse
 		cell.Limits = sandbox.Limits{CPU: min(left, book.limits.CPU), Wall: min(left, book.limits.Wall)}
 		result, err := s.kernelCell(ctx, kernel, cell)
 		if why := failure(i, result, err); why != "" || err != nil {
-			return out.failed(why, err, result.Status, time.Since(began))
+			return out.failed(why, err, result.Status, time.Since(began)), nil
 		}
 		if !book.silent {
 			out.Cells = append(out.Cells, shownCell(result))
@@ -157,7 +167,7 @@ func (s *Service) runJupyter(ctx context.Context, book notebook) jupyterResponse
 	}
 	took, code, none := time.Since(began).Seconds(), 0, ""
 	out.Driver = &fusionRun{Status: "Finished", ExecutionTime: &took, ReturnCode: &code, Stdout: &none, Stderr: &none}
-	return out
+	return out, nil
 }
 
 // kernelCell runs one cell, and counts and logs it like every other cell.
@@ -169,7 +179,7 @@ func (s *Service) kernelCell(ctx context.Context, kernel sandbox.Session, cell s
 		return err
 	})
 	a := answer{trace: cell.Trace, result: result, err: err}
-	s.metrics.cell(a, time.Since(began))
+	s.metrics.cell(asking(ctx), a, time.Since(began))
 	s.log(cell, a)
 	return result, err
 }

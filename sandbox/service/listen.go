@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
 	"github.com/ropewalk/ropewalk/internal/rescue"
@@ -97,20 +98,61 @@ func (s *Service) grpcServer(alone bool) *grpc.Server {
 
 // guard checks the token, refuses web pages if alone, and turns a panic into an error of one stream.
 func (s *Service) guard(alone bool) grpc.StreamServerInterceptor {
-	return func(server any, conn grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	return func(server any, conn grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 		md, _ := metadata.FromIncomingContext(conn.Context())
 		authorization := ""
 		if bears := md.Get("authorization"); len(bears) > 0 {
 			authorization = bears[0]
 		}
-		if !s.admits(authorization) {
-			return status.Error(codes.Unauthenticated, "the stream has no valid token")
+		c := s.clients.find(authorization)
+		if c == nil {
+			s.auditStranger(info.FullMethod, remoteOf(conn.Context()))
+			return errNoToken
 		}
 		if err := foreignStream(md); alone && err != nil {
 			return status.Error(codes.PermissionDenied, err.Error())
 		}
-		return rescue.Do(func() error { return next(server, conn) })
+		owned := &ownedStream{ServerStream: conn, service: s, client: c, method: info.FullMethod,
+			authorization: authorization, ctx: as(conn.Context(), c)}
+		return rescue.Do(func() error { return next(server, owned) })
 	}
+}
+
+// errNoToken ends a stream whose token is not, or no longer, valid.
+var errNoToken = status.Error(codes.Unauthenticated, "the stream has no valid token")
+
+// ownedStream is a stream of a client.
+type ownedStream struct {
+	grpc.ServerStream
+	service       *Service
+	client        *client
+	method        string
+	authorization string
+	ctx           context.Context
+}
+
+// Context returns the stream's context, which names the client.
+func (o *ownedStream) Context() context.Context { return o.ctx }
+
+// RecvMsg reads a request, and checks that the token is still valid.
+func (o *ownedStream) RecvMsg(m any) error {
+	o.service.decoding.owners.Store(m, o.ctx)
+	err := o.ServerStream.RecvMsg(m)
+	o.service.decoding.owners.Delete(m) // nothing was decoded if the stream has ended
+	if err == nil && o.service.clients.find(o.authorization) != o.client {
+		o.service.decoding.release(m)
+		o.service.auditStranger(o.method, remoteOf(o.ctx))
+		return errNoToken
+	}
+	return err
+}
+
+// remoteOf returns the address from which a stream comes.
+func remoteOf(ctx context.Context) string {
+	if p, known := peer.FromContext(ctx); known {
+		return p.Addr.String()
+	}
+	return ""
 }
 
 // How long the service waits before it accepts again after it ran out of descriptors or memory.

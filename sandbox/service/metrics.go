@@ -49,7 +49,8 @@ func newMetrics(s *Service) *metrics {
 		m.calls.WithLabelValues(kind)
 	}
 	m.registry.MustRegister(m.calls, m.cells, m.queue, m.service, m.cellTime,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		clientCollector{s}, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.gauges(s)
 	if counted, ok := s.o.Executor.(sandbox.Counted); ok {
 		m.executor(counted)
@@ -113,14 +114,18 @@ func (m *metrics) executor(e sandbox.Counted) {
 	gauge("ropewalk_sandbox_workers", "Calls that can run at once.", func(s sandbox.Stats) int { return s.Workers })
 }
 
-func (m *metrics) answered(a answer) { m.calls.WithLabelValues(a.status()).Inc() }
+func (m *metrics) answered(c *client, a answer) {
+	m.calls.WithLabelValues(a.status()).Inc()
+	c.counts.answer(a)
+}
 
 func (m *metrics) served(queued, took time.Duration) {
 	m.queue.Observe(queued.Seconds())
 	m.service.Observe(took.Seconds())
 }
 
-func (m *metrics) cell(a answer, took time.Duration) {
+func (m *metrics) cell(c *client, a answer, took time.Duration) {
+	c.counts.answer(a)
 	m.cells.WithLabelValues(a.status()).Inc()
 	m.cellTime.Observe(took.Seconds())
 }

@@ -15,10 +15,10 @@ import (
 // put pushes a job of one byte, for which it reserves room.
 func put(t *testing.T, q *queue, l *receiver, key string, life time.Duration) *job {
 	t.Helper()
-	size, err := q.reserve(t.Context(), 1)
+	size, err := q.reserve(t.Context(), l.client, l.client.quota.Load(), 1)
 	require.NoError(t, err)
 	now := time.Now()
-	j := &job{key: key, receiver: l, size: size, arrived: now, expires: now.Add(life)}
+	j := &job{key: key, receiver: l, size: size, quota: l.client.quota.Load(), arrived: now, expires: now.Add(life)}
 	q.push(j)
 	return j
 }
@@ -32,7 +32,8 @@ func keys(q *queue, n int) (out []string) {
 
 func TestReceiversTakeTurns(t *testing.T) {
 	q := newQueue(100)
-	a, b, c := &receiver{}, &receiver{}, &receiver{}
+	one := newClient("one", Quota{}, nil)
+	a, b, c := &receiver{client: one}, &receiver{client: one}, &receiver{client: one}
 	for i := range 4 {
 		put(t, q, a, fmt.Sprint("a", i), time.Minute)
 	}
@@ -48,7 +49,8 @@ func TestReceiversTakeTurns(t *testing.T) {
 
 func TestAReceiverThatIsNotReadWaits(t *testing.T) {
 	q := newQueue(100)
-	slow, other := &receiver{deliver: func(answer) {}}, &receiver{}
+	one := newClient("one", Quota{}, nil)
+	slow, other := &receiver{client: one, deliver: func(answer) {}}, &receiver{client: one}
 	slow.send(answer{result: sandbox.Result{Stdout: string(make([]byte, mostHeld+1))}})
 	put(t, q, slow, "s", time.Minute)
 	put(t, q, other, "o", time.Minute)
@@ -67,7 +69,7 @@ func TestAReceiverThatIsNotReadWaits(t *testing.T) {
 
 func TestJobsExpireAndAreDropped(t *testing.T) {
 	q := newQueue(100)
-	l := &receiver{}
+	l := &receiver{client: newClient("one", Quota{}, nil)}
 	put(t, q, l, "kept", time.Hour)
 	put(t, q, l, "short", time.Millisecond)
 	gone := put(t, q, l, "gone", time.Hour)
@@ -89,15 +91,17 @@ func TestJobsExpireAndAreDropped(t *testing.T) {
 
 func TestRoom(t *testing.T) {
 	q := newQueue(10)
-	all, err := q.reserve(t.Context(), 50)
+	one := newClient("one", Quota{}, nil)
+	part := one.quota.Load()
+	all, err := q.reserve(t.Context(), one, part, 50)
 	require.NoError(t, err)
 	require.EqualValues(t, 10, all, "a size above the capacity takes all of it")
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	_, err = q.reserve(ctx, 1)
+	_, err = q.reserve(ctx, one, part, 1)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	q.release(all)
-	_, err = q.reserve(t.Context(), 1)
+	q.release(part, all)
+	_, err = q.reserve(t.Context(), one, part, 1)
 	require.NoError(t, err)
 }
 

@@ -10,6 +10,7 @@ const mostHeld = 16 << 20
 
 // receiver is where answers go: one stream, or one HTTP request.
 type receiver struct {
+	client *client // whose it is
 	// deliver passes on an answer. It must not block.
 	deliver func(answer)
 	held    atomic.Int64 // bytes of answers that were delivered but not read

@@ -29,7 +29,8 @@ type Options struct {
 	MostSessions int           // sessions at once; default 1,024
 	SessionIdle  time.Duration // idle time after which a session is closed; default ten minutes
 
-	Token   string       // requests must carry it; "" means that no token is needed
+	Token   string       // the token of the only client, if there are no Clients; "" means that none is needed
+	Clients []Client     // who may use the service
 	Log     *slog.Logger // default: slog.Default
 	LogCode bool         // also log code and output
 }
@@ -57,6 +58,9 @@ func (o Options) orDefault() Options {
 	if o.SessionIdle == 0 {
 		o.SessionIdle = 10 * time.Minute
 	}
+	if o.Token != "" && len(o.Clients) == 0 {
+		o.Clients = []Client{{Name: defaultClient, Tokens: []Token{TokenOf(o.Token)}}}
+	}
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
@@ -72,6 +76,8 @@ type Service struct {
 	workers     int
 	queue       *queue
 	answers     *answers
+	clients     *clients
+	strangers   notices // requests without a valid token
 	sessions    *sessionTable
 	metrics     *metrics
 	connections *connections
@@ -96,11 +102,13 @@ func New(o Options) *Service {
 	s := &Service{
 		o: o, workers: concurrency(o.Executor), queue: newQueue(o.QueueBytes),
 		answers:     newAnswers(o.KeepBytes, o.KeepFor),
+		clients:     &clients{queueBytes: o.QueueBytes, log: o.Log},
 		connections: newConnections(o.MostConnections),
 		bodies:      semaphore.NewWeighted(o.QueueBytes), bodyPause: bodyPause,
 		decoding: newDecoding(o.QueueBytes, life), life: life, halt: halt, draining: make(chan struct{}),
 	}
 	s.sessions = newSessionTable(o.Sessions, o.MostSessions, o.SessionIdle)
+	s.clients.set(o.Clients)
 	s.metrics = newMetrics(s)
 	// One more worker than the executor runs at once, so that the next call waits in the executor when a place becomes
 	// free.
@@ -152,20 +160,26 @@ type request struct {
 	life time.Duration // queue life; 0 means the service's
 }
 
-// submit accepts a call, whose answer will go to the receiver. It waits while the queue is full. It fails if ctx ends;
-// then there will be no answer.
+// submit accepts a call, whose answer will go to the receiver. It waits while the client has as much in the service as
+// it may, and while the queue is full. It fails if ctx ends; then there will be no answer.
 func (s *Service) submit(ctx context.Context, l *receiver, r request) error {
-	size, err := s.queue.reserve(ctx, weigh(r.call))
-	if err != nil {
+	q := l.client.quota.Load()
+	if err := l.client.wait(ctx, q.calls, 1, limitCalls); err != nil {
 		return err
 	}
-	return s.submitReserved(l, r, size)
+	size, err := s.queue.reserve(ctx, l.client, q, weigh(r.call))
+	if err != nil {
+		giveBack(q.calls, 1)
+		return err
+	}
+	return s.submitReserved(l, r, q, size)
 }
 
 // submitReserved is submit for a call that already has room in the queue.
-func (s *Service) submitReserved(l *receiver, r request, size int64) error {
+func (s *Service) submitReserved(l *receiver, r request, q *quota, size int64) error {
 	refuse := func(err error) error {
-		s.queue.release(size)
+		s.queue.release(q, size)
+		giveBack(q.calls, 1)
 		l.send(answer{key: r.key, trace: r.call.Trace, err: err})
 		return nil
 	}
@@ -180,14 +194,22 @@ func (s *Service) submitReserved(l *receiver, r request, size int64) error {
 		r.life = s.o.QueueLife
 	}
 	j := &job{key: r.key, digest: r.call.Key(), call: r.call, arrived: now, expires: now.Add(r.life), size: size,
-		receiver: l}
+		receiver: l, quota: q}
+	l.client.calls.Add(1)
 	if s.answers.enter(j) {
 		s.queue.push(j)
 		return nil
 	}
-	s.queue.release(size)
-	s.served.Done()
+	s.queue.release(q, size)
+	s.finish(l.client, q)
 	return nil
+}
+
+// finish counts a job as answered, or as joined to another one.
+func (s *Service) finish(c *client, q *quota) {
+	c.calls.Add(-1)
+	giveBack(q.calls, 1)
+	s.served.Done()
 }
 
 // mostLife is the longest queue life that a request may ask for.
@@ -217,8 +239,8 @@ func (s *Service) begin() bool {
 
 // leave says that a receiver no longer waits for a key's answer.
 func (s *Service) leave(l *receiver, key string) {
-	if s.answers.leave(l, key, s.queue) {
-		s.served.Done()
+	if j := s.answers.leave(l, key, s.queue); j != nil {
+		s.finish(l.client, j.quota)
 	}
 }
 

@@ -27,7 +27,7 @@ func (g grpcServer) Session(conn rpc.Sandbox_SessionServer) error {
 	if err != nil {
 		return conn.Send(failed(err))
 	}
-	defer s.sessions.finish()
+	defer s.sessions.finish(asking(ctx))
 	defer session.Close()
 	if err := conn.Send(&rpc.SessionResponse{Outcome: &rpc.SessionResponse_Opened{Opened: &rpc.Opened{}}}); err != nil {
 		return err
@@ -77,7 +77,7 @@ func (s *Service) openSession(ctx context.Context, packages string, limits sandb
 	if s.Draining() {
 		return nil, rpc.ErrDraining
 	}
-	return s.sessions.start(ctx, packages, limits)
+	return s.sessions.start(ctx, asking(ctx), packages, limits)
 }
 
 // cell runs one cell and returns its outcome as a message.
@@ -92,7 +92,7 @@ func (s *Service) cell(ctx context.Context, session sandbox.Session, cell sandbo
 		})
 	}
 	a := answer{trace: cell.Trace, result: result, err: err}
-	s.metrics.cell(a, time.Since(began))
+	s.metrics.cell(asking(ctx), a, time.Since(began))
 	s.log(cell, a)
 	if err != nil {
 		return failed(err)

@@ -36,8 +36,8 @@ type grpcServer struct {
 // Run reads tasks while there is room for them, and sends answers as they arrive.
 func (g grpcServer) Run(conn rpc.Sandbox_RunServer) error {
 	s := &stream{service: g.service, open: map[string]int{}, wake: make(chan struct{}, 1)}
-	s.receiver.deliver = s.deliver
 	ctx, cancel := context.WithCancel(conn.Context())
+	s.receiver.client, s.receiver.deliver = asking(ctx), s.deliver
 	defer cancel()
 	sent := make(chan error, 1)
 	go func() {

@@ -21,6 +21,7 @@ func (s *Service) work() {
 		}
 		began := time.Now()
 		if began.After(j.expires) {
+			s.queue.ran(j)
 			s.settle(j, answer{err: tooLong(j)})
 			continue
 		}
@@ -33,13 +34,14 @@ func (s *Service) work() {
 			}
 		})
 		result, err := s.run(ctx, j.call)
+		s.queue.ran(j)
 		waited := began.Sub(j.arrived)
 		result.Timing.Queue += waited
 		// before settle, so that the metrics count a call before its client has the answer
 		s.metrics.served(waited, time.Since(began))
 		s.settle(j, answer{result: result, err: err})
 		if aside {
-			s.queue.release(j.size)
+			s.queue.releaseRoom(j.size)
 			return
 		}
 	}
@@ -71,9 +73,9 @@ func (s *Service) run(ctx context.Context, call sandbox.Call) (sandbox.Result, e
 func (s *Service) settle(j *job, a answer) {
 	a.key, a.trace = j.key, j.call.Trace
 	s.answers.settle(j, a, time.Now())
-	s.metrics.answered(a)
+	s.metrics.answered(j.receiver.client, a)
 	s.log(j.call, a)
-	s.served.Done()
+	s.finish(j.receiver.client, j.quota)
 }
 
 // log writes one answer to the log. It includes code and output only if the options ask for that.

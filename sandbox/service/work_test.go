@@ -15,7 +15,7 @@ import (
 func submitAll(t *testing.T, s *Service, codes ...string) <-chan answer {
 	t.Helper()
 	answers := make(chan answer, len(codes))
-	l := &receiver{deliver: func(a answer) { answers <- a }}
+	l := &receiver{client: s.clients.anyone, deliver: func(a answer) { answers <- a }}
 	for i, code := range codes {
 		require.NoError(t, s.submit(t.Context(), l, request{key: fmt.Sprint(code, i), call: callOf(code)}))
 	}
@@ -39,7 +39,7 @@ func TestCallsSetAsideLetOthersPass(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return s.queue.room.TryAcquire(s.o.QueueBytes) }, 10*time.Second,
 		time.Millisecond, "their bytes are given back")
-	s.queue.release(s.o.QueueBytes)
+	s.queue.releaseRoom(s.o.QueueBytes)
 }
 
 // Calls that are set aside count towards the queue's bytes. If the queue is full, no more requests are read.
@@ -52,19 +52,20 @@ func TestCallsSetAsideAreBounded(t *testing.T) {
 	require.Eventually(t, func() bool { return f.runs() == 3 && s.full() }, 10*time.Second, time.Millisecond)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	require.ErrorIs(t, s.submit(ctx, &receiver{}, request{key: "more", call: callOf("1")}), context.DeadlineExceeded)
+	late := &receiver{client: s.clients.anyone}
+	require.ErrorIs(t, s.submit(ctx, late, request{key: "more", call: callOf("1")}), context.DeadlineExceeded)
 	close(f.hold)
 	for range 3 {
 		require.NoError(t, (<-aside).err)
 	}
 	require.NoError(t, (<-submitAll(t, s, "1")).err)
-	s.queue.release(others)
+	s.queue.releaseRoom(others)
 }
 
 // full reports whether the queue has no byte of room.
 func (s *Service) full() bool {
 	if s.queue.room.TryAcquire(1) {
-		s.queue.release(1)
+		s.queue.releaseRoom(1)
 		return false
 	}
 	return true
