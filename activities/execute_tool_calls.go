@@ -74,7 +74,7 @@ func (a ExecuteToolCalls) act(ctx context.Context, w *draft, in api.ToolsInput, 
 	}
 	acting := rollout.AwaitingResults(episodes)
 	if f := aheadOf(ctx); f != nil {
-		if w.worked, _, _, err = f.Results(ctx, episodes); err != nil {
+		if w.began, _, _, err = f.Results(ctx, episodes); err != nil {
 			return nil, err
 		}
 	}
@@ -82,7 +82,6 @@ func (a ExecuteToolCalls) act(ctx context.Context, w *draft, in api.ToolsInput, 
 		if err := loop.StepLeft(ctx, left, len(left) < len(acting)); err != nil {
 			return nil, err
 		}
-		w.worked.Extend(time.Now())
 	}
 	rows, err := rollout.LastTransitionRows(acting)
 	if err != nil {
@@ -139,7 +138,7 @@ func (a ExecuteToolCalls) policyCalls(ctx context.Context, w *draft, in api.Tool
 	if f := aheadOf(ctx); f != nil {
 		var ran []rollout.RanCall
 		var verdicts map[string]bool
-		if w.worked, ran, verdicts, err = f.Results(ctx, episodes); err != nil {
+		if w.began, ran, verdicts, err = f.Results(ctx, episodes); err != nil {
 			return nil, nil, nil, err
 		}
 		run = func() ([]tool.Outcome, []rollout.CallRef, error) {
@@ -164,9 +163,6 @@ func (a ExecuteToolCalls) policyCalls(ctx context.Context, w *draft, in api.Tool
 			measured = append(measured, callTiming(in, episodes[ref.Episode].TrajectoryID, ref.Turn, ref.Call,
 				outcomes[i].Timing, now))
 		}
-	}
-	if len(refs) > 0 {
-		w.worked.Extend(now)
 	}
 	return episodes, rollout.LastCallRows(calling), measured, nil
 }

@@ -3,7 +3,6 @@ package activities
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/policy"
@@ -87,7 +86,7 @@ func (a GenerateRollouts) generate(ctx context.Context, w *draft, in api.Generat
 func (a GenerateRollouts) fromFlow(ctx context.Context, w *draft, f *rollout.Flow, in api.GenerateInput,
 	recipe *recipes.Recipe, loop *rollout.Loop, all []*rollout.Episode) (wrote []*rollout.Episode, err error) {
 	wrote = rollout.AwaitingResponses(all)
-	if w.worked, err = f.Respond(ctx, in.Policy.Digest, wrote); err != nil {
+	if w.began, err = f.Respond(ctx, in.Policy.Digest, wrote); err != nil {
 		return nil, err
 	}
 	left := slices.DeleteFunc(slices.Clone(wrote), func(e *rollout.Episode) bool { return len(e.Turns) > in.Turn })
@@ -101,6 +100,5 @@ func (a GenerateRollouts) fromFlow(ctx context.Context, w *draft, f *rollout.Flo
 	err = sampler.Use(ctx, version(in.Policy), func(s policy.Sampler) error {
 		return loop.RespondLeft(ctx, s, in.Policy.Digest, left, all, len(left) < len(wrote))
 	})
-	w.worked.Extend(time.Now())
 	return wrote, err
 }

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"time"
 
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/policy"
@@ -38,7 +39,9 @@ func (a PublishPolicy) Execute(ctx context.Context, in api.PublishInput) (api.Pu
 	}
 	defer heartbeats(ctx, &progress{})() // reading the head's manifests may take longer than the heartbeat timeout
 	stages := append(in.Stages, api.StageRef{Stage: api.StagePublish, Ref: out.Manifest})
-	return out, ownLimit(ctx, classify(a.commitHead(ctx, in.Scope, stages)))
+	err = a.commitHead(ctx, in.Scope, stages)
+	out.Timing.End = time.Now().UnixMicro()
+	return out, ownLimit(ctx, classify(err))
 }
 
 // published are the inputs of a publication: the policy, and the evaluation before the step, if there is one. No head

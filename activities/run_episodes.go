@@ -139,7 +139,8 @@ func (s *shardRun) score(ctx context.Context) error {
 // record records the measured times of the shard's stages, if the step does not.
 func (s *shardRun) record(ctx context.Context) error {
 	s.out.Timings = s.timings
-	s.out.Timings[0].Queue = s.own.Queue
+	first := &s.out.Timings[0] // it also has what the shard read before its stages
+	first.Start, first.Queue = min(first.Start, s.own.Start), s.own.Queue
 	if !s.in.Record {
 		return nil
 	}

@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"time"
 
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/internal/commit"
-	"github.com/ropewalk/ropewalk/rollout"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
@@ -45,7 +45,7 @@ type draft struct {
 	stats    map[string]float64 // in addition to rows and tokens
 	release  []func()           // releases engines when the stage has ended
 	home     string             // this host's name, if its engine has worked
-	worked   rollout.Period     // when a flow has done the stage's work; zero: while the stage ran
+	began    time.Time          // when a flow began the stage's work; zero: when the stage began
 }
 
 // execute runs one stage: it adopts what is committed, or else works and commits. out is the activity's result, and
@@ -53,18 +53,18 @@ type draft struct {
 func execute[R any](ctx context.Context, d *Deps, s spec, out *R, done *api.Done,
 	work func(ctx context.Context, w *draft) error) error {
 	timing := api.Timing{Stage: s.stage, Shard: s.shard, Turn: s.turn}
-	var worked rollout.Period
+	var began time.Time
 	err := d.tracked(ctx, s.scope, &timing, func(ctx context.Context, p *progress) error {
 		w := &draft{deps: d, place: s.place(), timing: &timing, progress: p}
 		defer w.releaseAll()
 		if err := w.run(ctx, s, out, done, work); err != nil {
 			return fmt.Errorf("%s: %w", s.stage, err)
 		}
-		worked = w.worked
+		began = w.began
 		return nil
 	})
-	if !worked.Begin.IsZero() {
-		timing.Start, timing.End = worked.Begin.UnixMicro(), worked.End.UnixMicro()
+	if !began.IsZero() {
+		timing.Start = began.UnixMicro() // the stage itself waited for the flow, and committed
 	}
 	done.Timing = timing
 	return err

@@ -68,14 +68,11 @@ type flowing struct {
 	broken  []tool.Outcome // of the pending calls that the episode was left at, if a call broke
 }
 
-// worked says when a turn was generated, when its calls ran, and what each of them took.
+// worked says when a turn was asked for, when its calls ran, and what each of them took.
 type worked struct {
-	response, results Period
-	calls             []tool.Timing
+	asked, ran, done time.Time
+	calls            []tool.Timing
 }
-
-// Period is a time from a beginning to an end.
-type Period struct{ Begin, End time.Time }
 
 // NewFlow begins a flow of episodes, which from now on belong to it. They may have turns. The caller closes it.
 func (l *Loop) NewFlow(ctx context.Context, episodes []*Episode, o FlowOptions) *Flow {
@@ -170,7 +167,7 @@ func (f *Flow) respond(ctx context.Context, x *flowing) error {
 	f.turns.Add(1)
 	f.tokens.Add(int64(len(got.Tokens[0])))
 	return x.change(turn, func(w *worked) error {
-		w.response = Period{began, time.Now()}
+		w.asked = began
 		return f.loop.Absorb(one, rows, got, f.o.Version)
 	})
 }
@@ -192,7 +189,7 @@ func (f *Flow) results(ctx context.Context, x *flowing) error {
 			return err
 		}
 		return x.change(turn, func(w *worked) error {
-			w.results = Period{began, time.Now()}
+			w.ran, w.done = began, time.Now()
 			return f.loop.absorbTransition(x.e, t)
 		})
 	}
@@ -212,7 +209,7 @@ func (f *Flow) results(ctx context.Context, x *flowing) error {
 		for i, ref := range refs {
 			w.calls[ref.Call] = outcomes[i].Timing
 		}
-		w.results = Period{began, time.Now()}
+		w.ran, w.done = began, time.Now()
 		return f.loop.AbsorbOutcomes(one, outcomes)
 	})
 	if err == nil && f.o.Box.Stateful() && !f.loop.MayCall(x.e) {
@@ -243,12 +240,12 @@ func (f *Flow) await(ctx context.Context, id string, has func(e *Episode) bool) 
 	}
 }
 
-// Respond lets the flow's turns be those of the episodes that await one. It waits for them, and returns when they were
-// generated. Episodes that the flow has left still await their response; where the flow's version is another one, these
-// are all.
-func (f *Flow) Respond(ctx context.Context, version string, episodes []*Episode) (when Period, err error) {
+// Respond lets the flow's turns be those of the episodes that await one. It waits for them, and returns when the first
+// of them was asked for. Episodes that the flow has left still await their response; where the flow's version is
+// another one, these are all.
+func (f *Flow) Respond(ctx context.Context, version string, episodes []*Episode) (began time.Time, err error) {
 	if version != f.o.Version {
-		return when, nil
+		return began, nil
 	}
 	for _, e := range episodes {
 		if !e.AwaitsResponse() {
@@ -257,7 +254,7 @@ func (f *Flow) Respond(ctx context.Context, version string, episodes []*Episode)
 		turn := len(e.Turns)
 		x, ok, err := f.await(ctx, e.TrajectoryID, func(own *Episode) bool { return len(own.Turns) > turn })
 		if err != nil {
-			return when, err
+			return began, err
 		}
 		if !ok {
 			continue
@@ -270,9 +267,9 @@ func (f *Flow) Respond(ctx context.Context, version string, episodes []*Episode)
 		}
 		f.loop.absorb(e, Turn{Response: t.Response, LogProbs: t.LogProbs, Entropies: t.Entropies, Finish: t.Finish,
 			PolicyVersion: t.PolicyVersion})
-		when.Include(w.response)
+		began = earlier(began, w.asked)
 	}
-	return when, nil
+	return began, nil
 }
 
 // RunLeft runs the pending calls of the episodes that the flow has left, as RunCalls does and with its results.
@@ -312,10 +309,10 @@ func (f *Flow) RunLeft(ctx context.Context, box tool.Toolbox, episodes []*Episod
 }
 
 // Results lets the results that the flow has be those of the episodes that await some. It waits for them, and returns
-// when they were made, the calls that ran, and the tools that gave verdicts. Episodes that the flow has left still
-// await their results. Of these, one whose call broke, on a tool that gave a verdict on another call of the turn, is
-// excluded: that call is to blame.
-func (f *Flow) Results(ctx context.Context, episodes []*Episode) (when Period, ran []RanCall,
+// when the first of them was begun, the calls that ran, and the tools that gave verdicts. Episodes that the flow has
+// left still await their results. Of these, one whose call broke, on a tool that gave a verdict on another call of the
+// turn, is excluded: that call is to blame.
+func (f *Flow) Results(ctx context.Context, episodes []*Episode) (began time.Time, ran []RanCall,
 	verdicts map[string]bool, err error) {
 	var broken []left
 	verdicts = map[string]bool{}
@@ -326,7 +323,7 @@ func (f *Flow) Results(ctx context.Context, episodes []*Episode) (when Period, r
 		turn := len(e.Turns) - 1
 		x, ok, err := f.await(ctx, e.TrajectoryID, func(own *Episode) bool { return own.hasResults(turn) })
 		if err != nil {
-			return when, nil, nil, err
+			return began, nil, nil, err
 		}
 		if !ok {
 			if x != nil && len(x.e.Turns) == turn+1 && x.broken != nil { // it has ended, so that no one changes it
@@ -342,25 +339,25 @@ func (f *Flow) Results(ctx context.Context, episodes []*Episode) (when Period, r
 		}
 		if t.Transition != nil {
 			if err := f.loop.absorbTransition(e, *t.Transition); err != nil {
-				return when, nil, nil, err
+				return began, nil, nil, err
 			}
 		} else {
 			f.loop.absorbResults(e, slices.Clone(t.Results))
 		}
 		for call, timing := range w.calls {
 			if t.Parsed.Calls[call].Error == "" && t.Results[call].Excluded == "" {
-				ran = append(ran, RanCall{CallRef{Episode: i, Turn: turn, Call: call}, timing, w.results.End})
+				ran = append(ran, RanCall{CallRef{Episode: i, Turn: turn, Call: call}, timing, w.done})
 				verdicts[f.tool(t.Parsed.Calls[call].Name)] = true
 			}
 		}
-		when.Include(w.results)
+		began = earlier(began, w.ran)
 	}
 	for _, b := range broken {
 		if err := f.exclude(b.e, b.outcomes, verdicts); err != nil {
-			return when, nil, nil, err
+			return began, nil, nil, err
 		}
 	}
-	return when, ran, verdicts, nil
+	return began, ran, verdicts, nil
 }
 
 // left is an episode at whose calls the flow has stopped.
@@ -415,24 +412,12 @@ func (e *Episode) hasResults(turn int) bool {
 	return turn < len(e.Turns) && (e.Turns[turn].Results != nil || e.Turns[turn].Transition != nil)
 }
 
-// Include extends a period to another one.
-func (p *Period) Include(other Period) {
-	if other.Begin.IsZero() {
-		return
+// earlier is the earlier of two times. A zero time is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
 	}
-	if p.Begin.IsZero() || other.Begin.Before(p.Begin) {
-		p.Begin = other.Begin
-	}
-	if other.End.After(p.End) {
-		p.End = other.End
-	}
-}
-
-// Extend moves the end of a period that is not zero.
-func (p *Period) Extend(end time.Time) {
-	if !p.Begin.IsZero() {
-		p.End = end
-	}
+	return a
 }
 
 // FlowMark says how much of each episode is saved, by trajectory: turns, and results of turns.
