@@ -67,9 +67,9 @@ func (o presignOptions) serve(ctx context.Context, con *console) error {
 	if err := persist(ctx, func() error { return store.Probe(ctx, objects) }); err != nil {
 		return err
 	}
-	secrets := make([]string, len(clients))
+	names, secrets := make([]string, len(clients)), make([]string, len(clients))
 	for i, c := range clients {
-		secrets[i] = c.Token
+		names[i], secrets[i] = c.Name, c.Token
 	}
 	log, err := con.log(slog.LevelWarn, secrets...)
 	if err != nil {
@@ -84,8 +84,8 @@ func (o presignOptions) serve(ctx context.Context, con *console) error {
 	if secure != nil {
 		scheme = "https"
 	}
-	fmt.Fprintf(con.out, "listening on %s://%s: %s for %d clients, URLs are valid for %s\n", scheme, listener.Addr(),
-		objects, len(clients), presigned.Life)
+	fmt.Fprintf(con.out, "listening on %s://%s: URLs for %s are valid for %s; clients: %s\n", scheme, listener.Addr(),
+		objects, presigned.Life, strings.Join(names, ", "))
 	return presigned.NewService(presigned.ServiceOptions{Store: objects, Clients: clients,
 		Policy: grants.SandboxQueue(), Log: slog.New(log)}).Serve(ctx, listener, secure)
 }

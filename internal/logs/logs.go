@@ -121,13 +121,16 @@ func newConcealer(given []string) concealer {
 // userInfo matches the credentials of an address.
 var userInfo = regexp.MustCompile(`(://)[^/\s"'@]+@`)
 
+// presigned matches what makes a URL of the store a presigned one, which is a secret for as long as it is valid.
+var presigned = regexp.MustCompile(`(X-Amz-(?:Credential|Security-Token|Signature)=)[^&\s"'<>]+`)
+
 const concealed = "[secret]"
 
 func (c concealer) text(s string) string {
 	for _, secret := range c.secrets {
 		s = strings.ReplaceAll(s, secret, concealed)
 	}
-	return userInfo.ReplaceAllString(s, "${1}"+concealed+"@")
+	return presigned.ReplaceAllString(userInfo.ReplaceAllString(s, "${1}"+concealed+"@"), "${1}"+concealed)
 }
 
 // replace conceals what a handler is about to write. Values that are neither texts, numbers nor times are written as

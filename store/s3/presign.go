@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -75,7 +76,7 @@ func (t presigning) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err // of the connection; only http.Client adds the URL
 	}
 	answer.Request = r
-	return answer, withoutSignature(answer, sent.URL.Query().Get("X-Amz-Signature"))
+	return answer, withoutSecrets(answer)
 }
 
 // presigned returns the request to send.
@@ -139,9 +140,12 @@ func requestOf(r *http.Request, bucket string) (Request, error) {
 	return out, err
 }
 
-// withoutSignature takes the URL's signature out of an error's body, since servers and proxies may repeat the URL.
-func withoutSignature(answer *http.Response, signature string) error {
-	if answer.StatusCode < http.StatusBadRequest || signature == "" || answer.Request.Method == http.MethodHead {
+// secretQuery matches the parts of a URL that make it a presigned one.
+var secretQuery = regexp.MustCompile(`(X-Amz-[A-Za-z-]+=)[^&\s"'<>]*`)
+
+// withoutSecrets takes presigned URLs out of an error's body, since servers and proxies may repeat the URL.
+func withoutSecrets(answer *http.Response) error {
+	if answer.StatusCode < http.StatusBadRequest || answer.Request.Method == http.MethodHead {
 		return nil
 	}
 	body, err := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
@@ -149,7 +153,7 @@ func withoutSignature(answer *http.Response, signature string) error {
 	if err != nil {
 		return err
 	}
-	body = bytes.ReplaceAll(body, []byte(signature), []byte("[secret]"))
+	body = secretQuery.ReplaceAll(body, []byte("${1}[secret]"))
 	answer.Body, answer.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	answer.Header.Set("Content-Length", strconv.Itoa(len(body)))
 	return nil

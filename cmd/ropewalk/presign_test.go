@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/internal/transcript"
+	"github.com/ropewalk/ropewalk/store"
+	"github.com/ropewalk/ropewalk/store/s3"
+	"github.com/ropewalk/ropewalk/store/storetest"
+)
+
+// inFile writes a text to a new file.
+func inFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+func TestPresignRefuses(t *testing.T) {
+	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL",
+		"AWS_ENDPOINT_URL_S3"} {
+		t.Setenv(name, "")
+	}
+	token := inFile(t, "secret-4711\n")
+	for _, c := range []struct {
+		args      []string
+		complaint string
+	}{
+		{nil, "name the clients' tokens with --token-file"},
+		{[]string{"--token-file", "/no/such/file"}, "--token-file"},
+		{[]string{"--token-file", inFile(t, " \n")}, "is empty"},
+		{[]string{"--token-file", inFile(t, "a one\n\na two\n")}, "line 3 repeats the name or the token of client a"},
+		{[]string{"--token-file", inFile(t, "a one\nb one\n")}, "line 2 repeats the name or the token of client a"},
+		{[]string{"--token-file", inFile(t, "one token too many\n")}, "line 1 has 4 words: want NAME TOKEN"},
+		{[]string{"--token-file", token, "--listen", "0.0.0.0:0"}, "name a certificate with --tls-cert and --tls-key"},
+		{[]string{"--token-file", token, "--tls-cert", "c.pem"}, "belong together"},
+		{[]string{"--token-file", token}, "environment variable AWS_ACCESS_KEY_ID is not set"},
+	} {
+		code, _, messages := command(t, append([]string{"presign"}, c.args...)...)
+		require.Equal(t, exitBadInput, code, c.args)
+		require.Contains(t, messages, c.complaint)
+		require.NotContains(t, messages, "secret-4711")
+	}
+}
+
+// certificate makes a certificate of 127.0.0.1 that vouches for itself.
+func certificate(t *testing.T) (cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	form := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	made, err := x509.CreateCertificate(rand.Reader, form, form, &private.PublicKey, private)
+	require.NoError(t, err)
+	text, err := x509.MarshalPKCS8PrivateKey(private)
+	require.NoError(t, err)
+	return inFile(t, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: made}))),
+		inFile(t, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: text})))
+}
+
+// A worker of the queue sandbox opens the store of a presigner with a certificate, without any credentials.
+func TestPresign(t *testing.T) {
+	server := storetest.Versitygw(t)
+	for name, value := range map[string]string{"AWS_ENDPOINT_URL_S3": server.Endpoint,
+		"AWS_ACCESS_KEY_ID": server.AccessKey, "AWS_SECRET_ACCESS_KEY": server.SecretKey,
+		"ROPEWALK_S3_BUCKET": "presign"} {
+		t.Setenv(name, value)
+	}
+	options, err := s3.FromEnv()
+	require.NoError(t, err)
+	owner, err := s3.New(options)
+	require.NoError(t, err)
+	require.NoError(t, owner.EnsureBucket(t.Context()))
+	cert, key := certificate(t)
+	ctx, stop := context.WithCancel(t.Context())
+	var out, messages transcript.Transcript
+	done := make(chan int, 1)
+	go func() {
+		done <- Run(ctx, []string{"presign", "--listen", "127.0.0.1:0", "--token-file",
+			inFile(t, "node-1 token-4711\nnode-2 token-4712\n"), "--tls-cert", cert, "--tls-key", key}, &out, &messages)
+	}()
+	said := regexp.MustCompile(`listening on (https://\S+): URLs for s3://presign at \S+ are valid for 1m0s; ` +
+		`clients: node-1, node-2\n`)
+	require.Eventually(t, func() bool { return said.MatchString(out.String()) || len(done) > 0 }, time.Minute,
+		10*time.Millisecond)
+	require.True(t, said.MatchString(out.String()), messages.String())
+
+	for _, name := range []string{"AWS_ENDPOINT_URL_S3", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY",
+		"ROPEWALK_S3_BUCKET"} {
+		t.Setenv(name, "")
+	}
+	o := workerOptions{queues: []string{"sandbox"}, presigner: said.FindStringSubmatch(out.String())[1]}
+	t.Setenv(presignerToken, "token-4712")
+	require.NoError(t, o.checkPresigner())
+	_, err = o.openStore(t.Context(), nil)
+	require.ErrorIs(t, err, store.ErrUnreachable, "the system's authorities do not vouch for it")
+	require.ErrorContains(t, err, "certificate")
+	t.Setenv(presignerAuthority, cert)
+	objects, err := o.openStore(t.Context(), nil)
+	require.NoError(t, err)
+	require.NoError(t, store.Probe(t.Context(), objects))
+	_, err = objects.Get(t.Context(), "requests/a.json")
+	require.ErrorIs(t, err, store.ErrCredentials)
+	require.ErrorContains(t, err, "client node-2 may not get requests/a.json")
+	_, err = o.openBucket("another")
+	require.ErrorContains(t, err, "s3://another: credentials refused: this worker has none")
+
+	stop()
+	require.Equal(t, exitDone, <-done, messages.String())
+	require.Contains(t, messages.String(), "client node-2 may not get requests/a.json")
+	require.NotContains(t, out.String()+messages.String(), "token-471")
+	require.NotContains(t, messages.String(), "X-Amz")
+}
