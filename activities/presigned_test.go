@@ -3,6 +3,7 @@ package activities_test
 import (
 	"crypto/ed25519"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/x509"
 	"encoding/pem"
 	"log/slog"
@@ -64,7 +65,7 @@ func TestAWorkerWithoutCredentials(t *testing.T) {
 	require.NoError(t, objects.EnsureBucket(t.Context()))
 	log := &transcript.Transcript{}
 	presigner := httptest.NewServer(presigned.NewService(presigned.ServiceOptions{Store: objects,
-		Clients: []presigned.Client{{Name: "node", Token: "token-4711"}}, Policy: grants.SandboxQueue(),
+		Clients: []presigned.Client{{Name: "node", Tokens: [][sha256.Size]byte{sha256.Sum256([]byte("token-4711"))}}}, Policy: grants.SandboxQueue(),
 		Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}).Handler())
 	t.Cleanup(presigner.Close)
 	asking, err := presigned.Open(t.Context(), presigned.Options{Address: presigner.URL, Token: "token-4711",

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/grants"
+	"github.com/ropewalk/ropewalk/sandbox/service"
 	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/store/presigned"
 	"github.com/ropewalk/ropewalk/store/s3"
@@ -28,7 +28,7 @@ func presignCommand(con *console) *cobra.Command {
 			"permits one request for a minute. A client may ask for what workers of the queue sandbox need, and\n" +
 			"nothing else (docs/deploy.md). Content goes directly between the client and the S3 server. Clients\n" +
 			"need a token; on addresses that other machines reach the presigner needs a certificate, too.\n" +
-			"The token's file holds one token, or a line NAME TOKEN for each client. A refusal names the client.",
+			"The file of --token-file holds one token or names clients (docs/sandbox.md); a refusal names the client.",
 		Example: "  ropewalk presign --token-file token\n" +
 			"  ropewalk presign --listen 0.0.0.0:8291 --token-file clients --tls-cert cert.pem --tls-key key.pem\n" +
 			"  " + presignerToken + "=$(cat token) ropewalk worker --queues sandbox --presigner http://127.0.0.1:8291",
@@ -36,13 +36,22 @@ func presignCommand(con *console) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.serve(cmd.Context(), con) },
 	}
 	o.add(cmd.Flags(), "127.0.0.1:8291")
+	cmd.Flags().Lookup("token-file").Usage = "file with the token that requests must bear (Authorization: Bearer " +
+		"TOKEN), or with the tokens of named clients; read again when it changes, and on SIGHUP"
 	return cmd
 }
 
 func (o presignOptions) serve(ctx context.Context, con *console) error {
-	clients, err := o.clients()
+	if o.tokenFile == "" { // every program of the machine would have the store
+		return badInput("name the clients' tokens with --token-file")
+	}
+	file, err := o.clients()
 	if err != nil {
 		return err
+	}
+	clients, err := clientsOf(file.clients)
+	if err != nil {
+		return badInput("--token-file %s: %w", o.tokenFile, err)
 	}
 	open, err := o.open()
 	if err != nil {
@@ -67,11 +76,11 @@ func (o presignOptions) serve(ctx context.Context, con *console) error {
 	if err := persist(ctx, func() error { return store.Probe(ctx, objects) }); err != nil {
 		return err
 	}
-	names, secrets := make([]string, len(clients)), make([]string, len(clients))
+	names := make([]string, len(clients))
 	for i, c := range clients {
-		names[i], secrets[i] = c.Name, c.Token
+		names[i] = c.Name
 	}
-	log, err := con.log(slog.LevelWarn, secrets...)
+	handler, err := con.log(slog.LevelWarn, file.secrets()...)
 	if err != nil {
 		return err
 	}
@@ -86,48 +95,31 @@ func (o presignOptions) serve(ctx context.Context, con *console) error {
 	}
 	fmt.Fprintf(con.out, "listening on %s://%s: URLs for %s are valid for %s; clients: %s\n", scheme, listener.Addr(),
 		objects, presigned.Life, strings.Join(names, ", "))
-	return presigned.NewService(presigned.ServiceOptions{Store: objects, Clients: clients,
-		Policy: grants.SandboxQueue(), Log: slog.New(log)}).Serve(ctx, listener, secure)
+	log := slog.New(handler)
+	presigner := presigned.NewService(presigned.ServiceOptions{Store: objects, Clients: clients,
+		Policy: grants.SandboxQueue(), Log: log})
+	defer file.follow(ctx, log, func(all []service.Client) {
+		clients, err := clientsOf(all)
+		if err != nil {
+			log.Error("kept the clients of before, the file cannot be used", "error", err)
+			return
+		}
+		presigner.SetClients(clients)
+	})()
+	return presigner.Serve(ctx, listener, secure)
 }
 
-// loneClient is the name of the client whose token is the only one.
-const loneClient = "sandbox"
-
-// clients reads the tokens' file. A presigner without one would give every program of the machine the store.
-func (o presignOptions) clients() ([]presigned.Client, error) {
-	if o.tokenFile == "" {
-		return nil, badInput("name the clients' tokens with --token-file")
-	}
-	data, err := os.ReadFile(o.tokenFile)
-	if err != nil {
-		return nil, badInput("--token-file: %w", err)
-	}
-	var out []presigned.Client
-	number := 0
-	for line := range strings.Lines(string(data)) {
-		number++
-		c := presigned.Client{Name: loneClient}
-		switch fields := strings.Fields(line); len(fields) {
-		case 0:
-			continue
-		case 1:
-			c.Token = fields[0]
-		case 2:
-			c.Name, c.Token = fields[0], fields[1]
-		default:
-			return nil, badInput("--token-file %s: line %d has %d words: want NAME TOKEN", o.tokenFile, number,
-				len(fields))
+// clientsOf returns the clients of a file. A presigner has no quotas, and a file that sets some is refused.
+func clientsOf(all []service.Client) ([]presigned.Client, error) {
+	out := make([]presigned.Client, len(all))
+	for i, c := range all {
+		if c.Quota != (service.Quota{}) {
+			return nil, fmt.Errorf("client %s: a presigner has no quotas: name and tokens only", c.Name)
 		}
-		for _, other := range out {
-			if other.Name == c.Name || other.Token == c.Token {
-				return nil, badInput("--token-file %s: line %d repeats the name or the token of client %s", o.tokenFile,
-					number, other.Name)
-			}
+		out[i].Name = c.Name
+		for _, t := range c.Tokens {
+			out[i].Tokens = append(out[i].Tokens, t)
 		}
-		out = append(out, c)
-	}
-	if len(out) == 0 {
-		return nil, badInput("--token-file: %s is empty", o.tokenFile)
 	}
 	return out, nil
 }

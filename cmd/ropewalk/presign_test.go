@@ -44,9 +44,9 @@ func TestPresignRefuses(t *testing.T) {
 		{nil, "name the clients' tokens with --token-file"},
 		{[]string{"--token-file", "/no/such/file"}, "--token-file"},
 		{[]string{"--token-file", inFile(t, " \n")}, "is empty"},
-		{[]string{"--token-file", inFile(t, "a one\n\na two\n")}, "line 3 repeats the name or the token of client a"},
-		{[]string{"--token-file", inFile(t, "a one\nb one\n")}, "line 2 repeats the name or the token of client a"},
-		{[]string{"--token-file", inFile(t, "one token too many\n")}, "line 1 has 4 words: want NAME TOKEN"},
+		{[]string{"--token-file", inFile(t, "clients:\n- {name: a}\n")}, "clients[0].tokens: the client has no token"},
+		{[]string{"--token-file", inFile(t, "clients:\n- {name: a, tokens: [secret-4711-4711-4711], calls: 2}\n")},
+			"client a: a presigner has no quotas"},
 		{[]string{"--token-file", token, "--listen", "0.0.0.0:0"}, "name a certificate with --tls-cert and --tls-key"},
 		{[]string{"--token-file", token, "--tls-cert", "c.pem"}, "belong together"},
 		{[]string{"--token-file", token}, "environment variable AWS_ACCESS_KEY_ID is not set"},
@@ -87,12 +87,14 @@ func TestPresign(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, owner.EnsureBucket(t.Context()))
 	cert, key := certificate(t)
+	clients := inFile(t, "clients:\n- {name: node-1, tokens: [token-of-node-1-4711]}\n"+
+		"- {name: node-2, tokens: [token-of-node-2-4711]}\n")
 	ctx, stop := context.WithCancel(t.Context())
 	var out, messages transcript.Transcript
 	done := make(chan int, 1)
 	go func() {
 		done <- Run(ctx, []string{"presign", "--listen", "127.0.0.1:0", "--token-file",
-			inFile(t, "node-1 token-4711\nnode-2 token-4712\n"), "--tls-cert", cert, "--tls-key", key}, &out, &messages)
+			clients, "--tls-cert", cert, "--tls-key", key}, &out, &messages)
 	}()
 	said := regexp.MustCompile(`listening on (https://\S+): URLs for s3://presign at \S+ are valid for 1m0s; ` +
 		`clients: node-1, node-2\n`)
@@ -105,7 +107,7 @@ func TestPresign(t *testing.T) {
 		t.Setenv(name, "")
 	}
 	o := workerOptions{queues: []string{"sandbox"}, presigner: said.FindStringSubmatch(out.String())[1]}
-	t.Setenv(presignerToken, "token-4712")
+	t.Setenv(presignerToken, "token-of-node-2-4711")
 	require.NoError(t, o.checkPresigner())
 	_, err = o.openStore(t.Context(), nil)
 	require.ErrorIs(t, err, store.ErrUnreachable, "the system's authorities do not vouch for it")
@@ -123,6 +125,6 @@ func TestPresign(t *testing.T) {
 	stop()
 	require.Equal(t, exitDone, <-done, messages.String())
 	require.Contains(t, messages.String(), "client node-2 may not get requests/a.json")
-	require.NotContains(t, out.String()+messages.String(), "token-471")
+	require.NotContains(t, out.String()+messages.String(), "-4711")
 	require.NotContains(t, messages.String(), "X-Amz")
 }

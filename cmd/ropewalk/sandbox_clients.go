@@ -5,8 +5,10 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/ropewalk/ropewalk/sandbox/service"
@@ -23,8 +25,8 @@ type clientsFile struct {
 }
 
 // clients reads the file of --token-file; it has no clients if the flag is not set.
-func (o sandboxServeOptions) clients() (*clientsFile, error) {
-	f := &clientsFile{path: o.tokenFile}
+func (l listening) clients() (*clientsFile, error) {
+	f := &clientsFile{path: l.tokenFile}
 	if f.path == "" {
 		return f, nil
 	}
@@ -65,6 +67,15 @@ func (f *clientsFile) secrets() (out []string) {
 		}
 	}
 	return out
+}
+
+// follow has the clients follow the file until the returned function is called.
+func (f *clientsFile) follow(ctx context.Context, log *slog.Logger, set func([]service.Client)) (stop func()) {
+	hangUp := make(chan os.Signal, 1)
+	signal.Notify(hangUp, syscall.SIGHUP)
+	watching, end := context.WithCancel(ctx)
+	go f.watch(watching, hangUp, clientsCheck, log, set)
+	return func() { end(); signal.Stop(hangUp) }
 }
 
 // watch sets the clients again when the file has changed, until ctx ends. It checks at once after a signal. Of a file

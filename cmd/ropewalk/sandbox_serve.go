@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -125,12 +122,7 @@ func serveSandbox(ctx context.Context, con *console, o sandboxServeOptions) erro
 	})
 	defer s.Close()
 	if o.tokenFile != "" {
-		hangUp := make(chan os.Signal, 1)
-		signal.Notify(hangUp, syscall.SIGHUP)
-		defer signal.Stop(hangUp)
-		watching, stop := context.WithCancel(ctx)
-		defer stop()
-		go file.watch(watching, hangUp, clientsCheck, slog.New(log), s.SetClients)
+		defer file.follow(ctx, slog.New(log), s.SetClients)()
 	}
 	scheme := "http"
 	if secure != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/ropewalk/ropewalk/store/s3"
 )
 
-// granted fails the test if an activity of the queue sandbox asks the store for what a presigner refuses its workers.
+// granted fails the test if an activity on the queue sandbox asks the store for what a presigner refuses its workers.
 type granted struct {
 	store.Store
 	t      testing.TB
@@ -41,9 +41,10 @@ func (g granted) check(ctx context.Context, o s3.Operation, key string) {
 	if !activity.IsActivity(ctx) {
 		return
 	}
-	name := activity.GetInfo(ctx).ActivityType.Name
-	if sandboxed(name) && !g.policy.Permits(o, key) {
-		g.t.Errorf("%s, of the queue sandbox, wants to %s %s, which internal/grants does not permit", name, o, key)
+	at := activity.GetInfo(ctx)
+	if at.TaskQueue == stages.Sandbox && !g.policy.Permits(o, key) {
+		g.t.Errorf("%s, on the queue sandbox, wants to %s %s, which internal/grants does not permit",
+			at.ActivityType.Name, o, key)
 	}
 }
 

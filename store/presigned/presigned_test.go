@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/md5"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -29,6 +30,14 @@ import (
 
 const token = "token-of-node-1-4711"
 
+func client(name string, tokens ...string) presigned.Client {
+	c := presigned.Client{Name: name}
+	for _, t := range tokens {
+		c.Tokens = append(c.Tokens, sha256.Sum256([]byte(t)))
+	}
+	return c
+}
+
 // everything permits all operations.
 func everything() presigned.Policy {
 	return presigned.Policy{{Operations: []s3.Operation{s3.OpGet, s3.OpHead, s3.OpPut, s3.OpPutIfAbsent, s3.OpDelete,
@@ -51,7 +60,7 @@ func start(t *testing.T, server storetest.Server, bucket string, policy presigne
 	require.NoError(t, owner.EnsureBucket(t.Context()))
 	out := setup{owner: owner, log: &transcript.Transcript{}}
 	service := presigned.NewService(presigned.ServiceOptions{Store: owner, Policy: policy, Life: life,
-		Clients: []presigned.Client{{Name: "node-0", Token: "another-token"}, {Name: "node-1", Token: token}},
+		Clients: []presigned.Client{client("node-0", "another-token"), client("node-1", token)},
 		Log:     slog.New(slog.NewTextHandler(out.log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	listening := httptest.NewServer(service.Handler())
 	t.Cleanup(listening.Close)
@@ -311,7 +320,7 @@ func TestSecretsAreNeverShown(t *testing.T) {
 	require.NoError(t, err)
 	log := &transcript.Transcript{}
 	service := httptest.NewServer(presigned.NewService(presigned.ServiceOptions{Store: owner, Policy: everything(),
-		Clients: []presigned.Client{{Name: "node-1", Token: token}},
+		Clients: []presigned.Client{client("node-1", token)},
 		Log:     slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}).Handler())
 	t.Cleanup(service.Close)
 	s, err := presigned.Open(t.Context(), presigned.Options{Address: service.URL, Token: token})

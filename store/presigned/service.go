@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/ropewalk/ropewalk/store/s3"
@@ -25,7 +26,10 @@ const Life = time.Minute
 const mostRequest = 16 << 10
 
 // Client is someone who may ask a presigner.
-type Client struct{ Name, Token string }
+type Client struct {
+	Name   string
+	Tokens [][sha256.Size]byte // SHA-256 of each of its tokens
+}
 
 // ServiceOptions configure a Service.
 type ServiceOptions struct {
@@ -37,15 +41,23 @@ type ServiceOptions struct {
 }
 
 // Service is a presigner. Safe for concurrent use.
-type Service struct{ o ServiceOptions }
+type Service struct {
+	o       ServiceOptions
+	clients atomic.Pointer[[]Client]
+}
 
 // NewService returns a presigner.
 func NewService(o ServiceOptions) *Service {
 	if o.Life == 0 {
 		o.Life = Life
 	}
-	return &Service{o}
+	s := &Service{o: o}
+	s.SetClients(o.Clients)
+	return s
 }
+
+// SetClients replaces the clients.
+func (s *Service) SetClients(clients []Client) { s.clients.Store(&clients) }
 
 // Paths of the service.
 const (
@@ -106,9 +118,11 @@ func (s *Service) known(serve func(http.ResponseWriter, *http.Request, string)) 
 func (s *Service) client(authorization string) (name string, ok bool) {
 	token, bears := strings.CutPrefix(authorization, "Bearer ")
 	given := sha256.Sum256([]byte(token))
-	for _, c := range s.o.Clients {
-		if own := sha256.Sum256([]byte(c.Token)); subtle.ConstantTimeCompare(own[:], given[:]) == 1 {
-			name, ok = c.Name, bears
+	for _, c := range *s.clients.Load() {
+		for _, own := range c.Tokens {
+			if subtle.ConstantTimeCompare(own[:], given[:]) == 1 {
+				name, ok = c.Name, bears
+			}
 		}
 	}
 	return name, ok
