@@ -98,11 +98,11 @@ func run(ctx context.Context, args []string) error {
 // all runs both cases.
 func (b *bencher) all(ctx context.Context, wait time.Duration, steps, rounds int, seeds string) ([]trial, error) {
 	var all []trial
-	// The warm start, which all runs reuse, runs its calls one after the other: they do not wait.
-	if err := b.train(ctx, 0, &trial{}, "steps=1", "evaluation.problems=3"); err != nil {
-		return nil, err
-	}
 	for round := range rounds {
+		// The warm start, which both runs reuse, runs its calls one after the other: they do not wait.
+		if err := b.train(ctx, 0, &trial{Seed: round + 1}, "steps=1", "evaluation.problems=3"); err != nil {
+			return nil, err
+		}
 		more, err := b.lagged(ctx, wait, round+1, slices.Concat(waiting, []string{"steps=" + strconv.Itoa(steps),
 			"evaluation.problems=30"}, b.set)...)
 		if err != nil {
