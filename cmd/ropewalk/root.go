@@ -108,7 +108,7 @@ var commands = []func(*console) *cobra.Command{
 	// runs
 	runCommand, resumeCommand, cancelCommand, followCommand, pauseCommand, unpauseCommand, stopCommand, setCommand,
 	unparkCommand, upgradeCommand,
-	evaluateCommand, importCommand, replayCommand, scheduleCommand,
+	evaluateCommand, importCommand, replayCommand, scheduleCommand, quotaCommand,
 	// the record
 	runsCommand, showCommand, viewCommand, sqlCommand, reportCommand, diffCommand, inspectCommand, exportCommand,
 	auditCommand, verifyCommand, restoreCommand, costCommand, compactCommand, gcCommand,

@@ -23,11 +23,12 @@ type layout struct{ root string }
 func (l layout) in(name string) string  { return filepath.Join(l.root, name) }
 func (l layout) logs() string           { return l.in("logs") }
 func (l layout) log(part string) string { return filepath.Join(l.logs(), part+".log") }
-func (l layout) state() string          { return l.in("stack.json") }  // what runs now; see state
-func (l layout) startLock() string      { return l.in("start.lock") }  // held while a command starts a supervisor
-func (l layout) aliveLock() string      { return l.in("stack.lock") }  // held by the supervisor all its life
-func (l layout) credentials() string    { return l.in("s3.json") }     // keys of the local S3 server, mode 0600
-func (l layout) database() string       { return l.in("temporal.db") } // SQLite
+func (l layout) state() string          { return l.in("stack.json") }    // what runs now; see state
+func (l layout) startLock() string      { return l.in("start.lock") }    // held while a command starts a supervisor
+func (l layout) aliveLock() string      { return l.in("stack.lock") }    // held by the supervisor all its life
+func (l layout) credentials() string    { return l.in("s3.json") }       // keys of the local S3 server, mode 0600
+func (l layout) database() string       { return l.in("temporal.db") }   // SQLite
+func (l layout) fair() string           { return l.in("temporal.fair") } // its queues were made with fairness
 // one folder per bucket, one plain file per object
 func (l layout) s3() string { return l.in("s3") }
 

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,12 +53,50 @@ func (t *temporalServer) command() (*exec.Cmd, error) {
 	for _, f := range t.conf.SearchAttributeFlags() {
 		args = append(args, "--search-attribute", f)
 	}
-	for _, f := range t.conf.DynamicConfigFlags() {
+	conf, err := t.withFairness()
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range conf.DynamicConfigFlags() {
 		args = append(args, "--dynamic-config-value", f)
 	}
 	cmd := exec.Command(bin, args...)
 	cmd.Env = append(plainEnv(), "TEMPORAL_VERSION_CHECK_DISABLED=1")
 	return cmd, nil
+}
+
+// fairness is Temporal's setting for fairness in task queues, which keep their tasks in another table then.
+const fairness = "matching.enableFairness"
+
+// withFairness returns the configuration for the database as it was made. A server with fairness does not look at the
+// tasks that one without it has kept, and the other way round: open runs would wait for them for ever.
+func (t *temporalServer) withFairness() (temporalconf.Config, error) {
+	conf, wanted := t.conf, t.conf.DynamicConfig[fairness] == true
+	_, err := os.Stat(t.layout.database())
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && wanted:
+		return conf, writeFile(t.layout.fair(), []byte("Temporal's task queues in temporal.db have fairness.\n"))
+	case errors.Is(err, fs.ErrNotExist):
+		err = os.Remove(t.layout.fair())
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return conf, err
+	case err != nil:
+		return conf, fmt.Errorf("look at Temporal's database: %w", err)
+	}
+	_, err = os.Stat(t.layout.fair())
+	made := err == nil
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return conf, fmt.Errorf("look up how Temporal's database was made: %w", err)
+	}
+	if made != wanted {
+		slog.Debug("the database keeps the fairness that it was made with", "database", t.layout.database(),
+			"fairness", made)
+		conf.DynamicConfig = maps.Clone(conf.DynamicConfig)
+		conf.DynamicConfig[fairness] = made
+	}
+	return conf, nil
 }
 
 // probe succeeds when the frontend answers, the namespace is as temporal.yaml says and the UI answers.

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ropewalk/ropewalk/internal/runs"
+)
+
+type quotaOptions struct {
+	rate, keyRate string
+	json          bool
+}
+
+func quotaCommand(con *console) *cobra.Command {
+	o := quotaOptions{}
+	cmd := &cobra.Command{
+		Use:   "quota [QUEUE]",
+		Short: "show or set how many activities of a task queue may start in a second",
+		Long: "quota shows the limits that the Temporal server keeps for the task queues, or sets those of QUEUE:\n" +
+			"--rate for the whole queue, on all workers together, and --key-rate for each fairness key (`ropewalk\n" +
+			"run --fairness-key`), times the weight of the key. Runs without a key share one. A rate of 0 stops\n" +
+			"the queue, or every key; what has started goes on. Within a second, a second's worth may start at\n" +
+			"once.",
+		Example: "  ropewalk quota\n  ropewalk quota gpu --key-rate 0.5\n  ropewalk quota gpu --key-rate none",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 && o.rate == "" && o.keyRate == "" {
+				return nil
+			}
+			return exactly("QUEUE")(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), con, args) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.rate, "rate", "", "activities of the queue a second, or none")
+	f.StringVar(&o.keyRate, "key-rate", "", "activities of each fairness key a second, or none")
+	f.BoolVar(&o.json, "json", false, "print one JSON array")
+	return cmd
+}
+
+func (o quotaOptions) run(ctx context.Context, con *console, queues []string) error {
+	rate, err := parseRate("--rate", o.rate)
+	if err != nil {
+		return err
+	}
+	keyRate, err := parseRate("--key-rate", o.keyRate)
+	if err != nil {
+		return err
+	}
+	s, err := con.connector().Join(ctx, runs.NeedTemporal)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if rate != nil || keyRate != nil {
+		q, err := s.SetQuota(ctx, queues[0], rate, keyRate)
+		if err != nil {
+			return err
+		}
+		return o.print(con, []runs.Quota{q})
+	}
+	if len(queues) == 0 {
+		queues = runs.QueueNames()
+	}
+	all, err := s.Quotas(ctx, queues...)
+	if err != nil {
+		return err
+	}
+	return o.print(con, all)
+}
+
+// parseRate reads a flag; nil if it is not set.
+func parseRate(flag, text string) (*runs.RateChange, error) {
+	switch text {
+	case "":
+		return nil, nil
+	case "none":
+		return &runs.RateChange{Remove: true}, nil
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || n < 0 || n > math.MaxInt32 || math.IsNaN(n) {
+		return nil, badInput("%s: must be a number ≥ 0 or none, got %q", flag, text)
+	}
+	return &runs.RateChange{PerSecond: n}, nil
+}
+
+func (o quotaOptions) print(con *console, all []runs.Quota) error {
+	if o.json {
+		return con.printJSON(all)
+	}
+	w := tabwriter.NewWriter(con.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "queue\tactivities/s\tof each key/s")
+	for _, q := range all {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", q.Queue, shownRate(q.Rate), shownRate(q.KeyRate))
+	}
+	return w.Flush()
+}
+
+func shownRate(r *runs.Rate) string {
+	if r == nil {
+		return "no limit"
+	}
+	return fmt.Sprintf("%g (%s, %s)", r.PerSecond, r.By, r.At.UTC().Format(time.RFC3339))
+}
