@@ -8,10 +8,13 @@ import (
 // DeedsPrefix is the prefix of the notes on who did what to runs.
 const DeedsPrefix = "deeds/"
 
-// Deed notes that someone asked for something to be done to a run, before it was done. Deeds are added and never
-// changed or removed.
+// NoRun takes a run's place in the keys of deeds that are about no single run. No run can have this name.
+const NoRun = "_"
+
+// Deed notes that someone asked for something to be done to a run, to schedules, quotas or the bucket, before it was
+// done. Deeds are added and never changed or removed.
 type Deed struct {
-	Action string `json:"action"`           // start, resume, replay, end, or the name of an update
+	Action string `json:"action"`           // start, resume, replay, end, gc …, or the name of an update
 	Detail string `json:"detail,omitempty"` // what the action was asked with
 	Actor  string `json:"actor"`            // who asked, as the asking command knows it
 	Host   string `json:"host"`             // where

@@ -8,20 +8,32 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ropewalk/ropewalk/internal/runs"
+	"github.com/ropewalk/ropewalk/schema"
 )
 
 func auditCommand(con *console) *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
-		Use:   "audit RUN",
+		Use:   "audit [RUN]",
 		Short: "list who started, steered, replayed and ended a run",
-		Long: "audit lists what commands were asked to do to a run: when, by whom and with what. The name is that\n" +
-			"of " + runs.ActorVariable + ", else that of the certificate that Temporal is shown, else that of the\n" +
-			"system's user. Commands note it in the record before they act. What was done in Temporal's UI is in\n" +
-			"Temporal's history.",
-		Example: "  ropewalk audit quickstart-s1-20260102-030405",
-		Args:    oneRun,
-		RunE:    func(cmd *cobra.Command, args []string) error { return audit(cmd.Context(), con, args[0], asJSON) },
+		Long: "audit lists what commands were asked to do to a run: when, by whom and with what. Without RUN it\n" +
+			"lists what is about no single run: schedules, quotas, gc --delete and restore. The name is that of\n" +
+			runs.ActorVariable + ", else that of the certificate that Temporal is shown, else that of the system's\n" +
+			"user. Commands note it in the record before they act. What was done in Temporal's UI is in Temporal's\n" +
+			"history.",
+		Example: "  ropewalk audit quickstart-s1-20260102-030405\n  ropewalk audit",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return oneRun(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return audit(cmd.Context(), con, schema.NoRun, asJSON)
+			}
+			return audit(cmd.Context(), con, args[0], asJSON)
+		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON array")
 	return cmd
@@ -37,7 +49,7 @@ func audit(ctx context.Context, con *console, run string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	if len(deeds) == 0 {
+	if len(deeds) == 0 && run != schema.NoRun {
 		return badInput("nothing is noted about a run %q; `ropewalk runs` lists the runs", run)
 	}
 	if asJSON {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ropewalk/ropewalk/internal/gc"
 	"github.com/ropewalk/ropewalk/internal/runs"
+	"github.com/ropewalk/ropewalk/schema"
 )
 
 func gcCommand(con *console) *cobra.Command {
@@ -45,6 +46,12 @@ func collectGarbage(ctx context.Context, con *console, o gc.Options, asJSON bool
 		return err
 	}
 	defer s.Close()
+	if o.Delete {
+		if err := s.Note(ctx, schema.NoRun, "gc", map[string]any{"min_age": o.MinAge.String(),
+			"unfinished": o.Unfinished}); err != nil {
+			return err
+		}
+	}
 	found, err := gc.Collect(ctx, s.Store, o)
 	if err != nil {
 		if n := found.Deleted(); n > 0 {

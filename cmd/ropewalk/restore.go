@@ -72,6 +72,15 @@ func (o restoreOptions) run(ctx context.Context, con *console, run string) error
 	if run != "" {
 		prefixes = []string{schema.RunPrefix(run), schema.CatalogueKey(run)}
 	}
+	if !o.dry {
+		of := run
+		if of == "" {
+			of = schema.NoRun
+		}
+		if err := s.Note(ctx, of, "restore", map[string]any{"within": o.within.String()}); err != nil {
+			return err
+		}
+	}
 	since := time.Now().Add(-o.within)
 	restored := []string{}
 	for _, prefix := range prefixes {

@@ -220,9 +220,8 @@ func scheduleChange(con *console, name, short, done string,
 				return err
 			}
 			defer s.Close()
-			err = s.ChangeSchedule(cmd.Context(), args[0], func(ctx context.Context, h client.ScheduleHandle) error {
-				return change(ctx, h, note)
-			})
+			err = s.ChangeSchedule(cmd.Context(), args[0], name,
+				func(ctx context.Context, h client.ScheduleHandle) error { return change(ctx, h, note) })
 			if err != nil {
 				return err
 			}

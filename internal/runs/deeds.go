@@ -67,7 +67,7 @@ func note(ctx context.Context, objects store.Store, run, action string, with ...
 	if len(with) > 0 {
 		text, err := json.Marshal(with[0])
 		if err != nil {
-			return fmt.Errorf("note who asks for %s of run %s: %w", action, run, err)
+			return noteFailed(run, action, err)
 		}
 		detail = strings.ToValidUTF8(string(text[:min(len(text), longestDetail)]), "")
 	}
@@ -77,17 +77,24 @@ func note(ctx context.Context, objects store.Store, run, action string, with ...
 		err = objects.PutIfAbsent(ctx, schema.DeedKey(run, d, strings.ToLower(rand.Text()[:8])), text)
 	}
 	if err != nil {
-		return fmt.Errorf("note who asks for %s of run %s: %w", action, run, err)
+		return noteFailed(run, action, err)
 	}
 	return nil
 }
 
-// Note notes that a command resumes or ends a run.
-func (s *Session) Note(ctx context.Context, run, action string) error {
-	return note(ctx, s.Store, run, action)
+func noteFailed(run, action string, err error) error {
+	if run == schema.NoRun {
+		return fmt.Errorf("note who asks for %s: %w", action, err)
+	}
+	return fmt.Errorf("note who asks for %s of run %s: %w", action, run, err)
 }
 
-// Deeds reads who did what to a run, in the order in which it was asked for.
+// Note notes that a command resumes or ends a run, or with schema.NoRun that it does something to no single run.
+func (s *Session) Note(ctx context.Context, run, action string, with ...any) error {
+	return note(ctx, s.Store, run, action, with...)
+}
+
+// Deeds reads who did what to a run, or with schema.NoRun to no single run, in the order in which it was asked for.
 func Deeds(ctx context.Context, objects store.Store, run string) ([]schema.Deed, error) {
 	listed, err := objects.List(ctx, schema.DeedsPrefix+run+"/")
 	if err != nil {

@@ -49,6 +49,9 @@ func (refusing) PutIfAbsent(context.Context, string, []byte) error { return erro
 func TestWhatCannotBeNotedIsNotDone(t *testing.T) {
 	err := note(t.Context(), refusing{mem.New()}, "r", "stop")
 	require.EqualError(t, err, "note who asks for stop of run r: not allowed")
+	err = note(t.Context(), refusing{mem.New()}, schema.NoRun, "gc")
+	require.EqualError(t, err, "note who asks for gc: not allowed")
+	require.Error(t, schema.CheckRunID(schema.NoRun))
 }
 
 func TestTheActorIsNamedByItsCertificate(t *testing.T) {

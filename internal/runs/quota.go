@@ -16,6 +16,7 @@ import (
 	"github.com/ropewalk/ropewalk/activities/api"
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/temporalconf"
+	"github.com/ropewalk/ropewalk/schema"
 )
 
 // Quota is how many activities of a task queue may start in a second, on all workers together. It is kept by the
@@ -35,8 +36,8 @@ type Rate struct {
 
 // RateChange changes a limit.
 type RateChange struct {
-	PerSecond float64
-	Remove    bool
+	PerSecond float64 `json:"per_second"`
+	Remove    bool    `json:"remove,omitempty"`
 }
 
 // Quotas reads the quotas of queues.
@@ -61,6 +62,10 @@ func (s *Session) Quotas(ctx context.Context, queues ...string) ([]Quota, error)
 // started go on.
 func (s *Session) SetQuota(ctx context.Context, queue string, rate, keyRate *RateChange) (Quota, error) {
 	if err := knownQueue(queue); err != nil {
+		return Quota{}, err
+	}
+	if err := s.Note(ctx, schema.NoRun, "quota", map[string]any{"queue": queue, "rate": rate,
+		"key_rate": keyRate}); err != nil {
 		return Quota{}, err
 	}
 	update := func(c *RateChange) *workflowservice.UpdateTaskQueueConfigRequest_RateLimitUpdate {

@@ -74,6 +74,10 @@ func (s *Session) CreateSchedule(ctx context.Context, a Schedule) error {
 	if a.Every > 0 {
 		spec.Intervals = []client.ScheduleIntervalSpec{{Every: a.Every}}
 	}
+	if err := s.Note(ctx, schema.NoRun, "schedule create", map[string]any{"schedule": a.Name, "run_id": a.Start.Name,
+		"crons": a.Crons, "every": a.Every.String(), "overlap": a.Overlap}); err != nil {
+		return err
+	}
 	_, err := s.Temporal.ScheduleClient().Create(ctx, client.ScheduleOptions{
 		ID: a.Name, Spec: spec, Overlap: Overlaps[a.Overlap], Paused: a.Paused,
 		Action: &client.ScheduleWorkflowAction{
@@ -143,8 +147,8 @@ func (s *Session) Schedules(ctx context.Context) ([]Planned, error) {
 	return out, nil
 }
 
-// ChangeSchedule pauses, resumes, triggers or deletes a schedule that starts runs.
-func (s *Session) ChangeSchedule(ctx context.Context, name string,
+// ChangeSchedule pauses, resumes, triggers or deletes a schedule that starts runs. The verb says which.
+func (s *Session) ChangeSchedule(ctx context.Context, name, verb string,
 	change func(context.Context, client.ScheduleHandle) error) error {
 	handle := s.Temporal.ScheduleClient().GetHandle(ctx, name)
 	d, err := handle.Describe(ctx)
@@ -158,6 +162,9 @@ func (s *Session) ChangeSchedule(ctx context.Context, name string,
 	action, ok := d.Schedule.Action.(*client.ScheduleWorkflowAction)
 	if !ok || action.Workflow != workflows.ScheduledRunName {
 		return badinput.Errorf("the schedule %s starts no runs: it is another program's", name)
+	}
+	if err := s.Note(ctx, schema.NoRun, "schedule "+verb, map[string]any{"schedule": name}); err != nil {
+		return err
 	}
 	if err := change(ctx, handle); err != nil {
 		return fmt.Errorf("change the schedule %s: %w", name, err)

@@ -68,6 +68,9 @@ func TestTheNewestHourOfTheBucketIsLost(t *testing.T) {
 
 	lost = deleteNewest(t, objects, "hour", func(string) bool { return true })
 	require.Equal(t, lost, strings.Count(h.run(t, "restore", "hour").ok(t).out, "\n"))
+	require.Regexp(t, `(?m) restore +{"within":"30m0s"}$(.|\n)* restore +{"within":"1h0m0s"}$`,
+		h.run(t, "audit", "hour").ok(t).out)
+	require.Regexp(t, `(?m) restore +{"within":"30m0s"}$`, h.run(t, "audit").ok(t).out)
 	h.run(t, "verify", "hour").ok(t)
 	require.Equal(t, want.Digest, h.run(t, "resume", "hour", "--json").ok(t).report(t).Digest)
 }

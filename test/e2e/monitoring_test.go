@@ -67,12 +67,8 @@ func TestMonitoringFiles(t *testing.T) {
 	require.NoError(t, err)
 	tests, err := os.ReadFile(filepath.Join(monitoring(), "alerts_test.yml"))
 	require.NoError(t, err)
-	manual, err := os.ReadFile(filepath.Join(root(), "docs", "operate.md"))
-	require.NoError(t, err)
 	for _, name := range alertNames(t, string(alerts)) {
 		require.Contains(t, string(tests), "alertname: "+name+"\n        exp_alerts:", "the unit test of %s", name)
-		require.Contains(t, string(manual), "### "+name+"\n", "the manual's part on %s", name)
-		require.Contains(t, string(alerts), "runbook: docs/operate.md#"+strings.ToLower(name)+"\n")
 	}
 }
 

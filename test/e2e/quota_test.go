@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -153,6 +154,14 @@ func TestQueuesAreShared(t *testing.T) {
 	require.Equal(t, none, ask())
 	require.NoError(t, one.Get(t.Context(), nil))
 	rollout.Stop()
+
+	h.run(t, "gc").ok(t)
+	h.run(t, "gc", "--delete", "--min-age", "2h").ok(t)
+	deeds := h.run(t, "audit").ok(t).out
+	require.Regexp(t, `(?m)^\S+ +ada +\S+ +gc +{"min_age":"2h0m0s","unfinished":false}$`, deeds)
+	require.Regexp(t, `(?m)^\S+ +ada +\S+ +quota +{"key_rate":{"per_second":0.25},"queue":"rollout",`+
+		`"rate":{"per_second":0}}$`, deeds)
+	require.Len(t, strings.Split(strings.TrimSpace(deeds), "\n"), 1+3+1, deeds)
 
 	for _, tt := range []struct {
 		args []string

@@ -96,6 +96,11 @@ func TestSchedulesStartRuns(t *testing.T) {
 	r := h.run(t, "schedule", "trigger", "nightly")
 	require.Equal(t, 2, r.code, r.err)
 	require.Contains(t, r.err, `there is no schedule "nightly"`)
+	deeds := h.run(t, "audit").ok(t).out
+	for _, deed := range []string{"create", "trigger", "pause", "resume", "delete"} {
+		require.Regexp(t, `(?m) schedule `+deed+` +{.*"schedule":"nightly"`, deeds)
+	}
+	require.Equal(t, 1, strings.Count(deeds, " schedule delete "), "what was refused is not among them")
 }
 
 // What no schedule can do is refused before a server is asked, if possible.
