@@ -65,8 +65,9 @@ func TestAWorkerWithoutCredentials(t *testing.T) {
 	require.NoError(t, objects.EnsureBucket(t.Context()))
 	log := &transcript.Transcript{}
 	presigner := httptest.NewServer(presigned.NewService(presigned.ServiceOptions{Store: objects,
-		Clients: []presigned.Client{{Name: "node", Tokens: [][sha256.Size]byte{sha256.Sum256([]byte("token-4711"))}}}, Policy: grants.SandboxQueue(),
-		Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}).Handler())
+		Clients: []presigned.Client{{Name: "node", Tokens: [][sha256.Size]byte{sha256.Sum256([]byte("token-4711"))}}},
+		Policy:  grants.SandboxQueue(),
+		Log:     slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}).Handler())
 	t.Cleanup(presigner.Close)
 	asking, err := presigned.Open(t.Context(), presigned.Options{Address: presigner.URL, Token: "token-4711",
 		Store: s3.Options{Signer: signer}})

@@ -38,7 +38,7 @@ var matrix = map[string][]string{
 		"gpu.updateDevices=4", "queues.gpu.scale.enabled=true", "queues.cpu.scale.enabled=true",
 		"queues.rollout.scale.enabled=true", "queues.sandbox.scale.enabled=true", "metrics.operator=true",
 		"metrics.labels.release=prometheus", "image.pullSecrets={registry}", "sandbox.runtimeClassName=kata",
-		"sandbox.clientsSecret=clients",
+		"sandbox.clientsSecret=clients", "presigner.enabled=true",
 		"sandbox.nodeSelector.pool=sandbox", "sandbox.tolerations[0].key=sandbox",
 		"sandbox.tolerations[0].operator=Exists",
 		"gpu.nodeSelector.pool=gpu", "workerFlags={--threads=4}", "serviceAccount.annotations.team=rl"},
@@ -193,6 +193,23 @@ func TestPodsAreConfined(t *testing.T) {
 	}
 }
 
+// With a presigner, no variable of the queue sandbox's worker is one of the store's, and only there.
+func TestChartPresigns(t *testing.T) {
+	for name, spec := range pods(t, "presigner.enabled=true") {
+		if name == "trial-ropewalk-sandbox" {
+			continue // it has no variables
+		}
+		var variables []string
+		for _, v := range at(spec["containers"].([]any)[0], "env").([]any) {
+			variables = append(variables, fmt.Sprint(at(v, "name")))
+		}
+		presigned := name == "trial-ropewalk-worker-sandbox"
+		require.Equal(t, presigned, slices.Contains(variables, "ROPEWALK_PRESIGNER"), name)
+		require.Equal(t, !presigned, slices.Contains(variables, "AWS_SECRET_ACCESS_KEY"), name)
+		require.Equal(t, name != "trial-ropewalk-presigner", slices.Contains(variables, "TEMPORAL_ADDRESS"), name)
+	}
+}
+
 // Values that cannot work are refused when the chart is rendered, by name.
 func TestChartRefuses(t *testing.T) {
 	for setting, want := range map[string]string{
@@ -203,6 +220,7 @@ func TestChartRefuses(t *testing.T) {
 		"sandbox.minTier=none":           "minTier",
 		"queues.gpu.resources.memory=16": "memory",
 		"sandbox.replicas=0":             "replicas",
+		"presigner.tokenSecret=":         "tokenSecret",
 	} {
 		_, err := render(t, []string{setting})
 		require.ErrorContains(t, err, want, setting)

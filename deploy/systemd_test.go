@@ -31,7 +31,7 @@ func units(t *testing.T) (folder string) {
 	require.NoError(t, os.CopyFS(folder, os.DirFS("systemd")))
 	files, err := filepath.Glob(filepath.Join(folder, "*.service"))
 	require.NoError(t, err)
-	require.Len(t, files, 2)
+	require.Len(t, files, 3)
 	open := filepath.Join(folder, "ropewalk-sandbox.open.conf")
 	dropIn := filepath.Join(folder, "ropewalk-sandbox.service.d")
 	for _, file := range append(files, open) {
@@ -51,7 +51,8 @@ func TestSystemdReadsTheUnits(t *testing.T) {
 	program := find(t, "systemd-analyze", "SYSTEMD")
 	folder := units(t)
 	for _, unit := range []string{"ropewalk-worker@cpu.service", "ropewalk-worker@rollout.service",
-		"ropewalk-worker@sandbox.service", "ropewalk-worker@gpu.service", "ropewalk-sandbox.service"} {
+		"ropewalk-worker@sandbox.service", "ropewalk-worker@gpu.service", "ropewalk-sandbox.service",
+		"ropewalk-presign.service"} {
 		cmd := exec.Command(program, "verify", "--man=no", unit)
 		cmd.Env = append(os.Environ(), "SYSTEMD_UNIT_PATH="+folder+":/usr/lib/systemd/system", "SYSTEMD_COLORS=0")
 		out, err := cmd.CombinedOutput()
@@ -71,7 +72,7 @@ func TestUnitsAreConfined(t *testing.T) {
 	program := find(t, "systemd-analyze", "SYSTEMD")
 	folder := units(t)
 	for unit, most := range map[string]string{"ropewalk-worker@cpu.service": "15", "ropewalk-worker@gpu.service": "20",
-		"ropewalk-sandbox.service": "35"} {
+		"ropewalk-sandbox.service": "35", "ropewalk-presign.service": "15"} {
 		cmd := exec.Command(program, "security", "--offline=true", "--no-pager", "--threshold="+most, unit)
 		cmd.Env = append(os.Environ(), "SYSTEMD_UNIT_PATH="+folder+":/usr/lib/systemd/system")
 		if out, err := cmd.CombinedOutput(); err != nil {

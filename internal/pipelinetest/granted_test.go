@@ -44,6 +44,6 @@ func TestGrantsAreChecked(t *testing.T) {
 		return nil
 	})
 	require.NoError(t, env.GetWorkflowError())
-	require.Equal(t, []string{"forget, on the queue sandbox, wants to delete runs/run=a/x, which internal/grants does " +
-		"not permit"}, found.said)
+	require.Equal(t, []string{"forget, on the queue sandbox, wants to delete runs/run=a/x, which internal/grants " +
+		"does not permit"}, found.said)
 }

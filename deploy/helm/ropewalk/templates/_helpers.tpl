@@ -48,6 +48,16 @@ limits: {memory: {{ .memory | quote }}}
 
 {{/* The variables with which a process finds Temporal and the store. */}}
 {{- define "ropewalk.servers" -}}
+{{ include "ropewalk.temporal" . }}
+{{ include "ropewalk.store" . }}
+- {name: ROPEWALK_LOG_FORMAT, value: json}
+{{- end -}}
+
+{{- define "ropewalk.presigner" -}}
+{{- printf "https://%s-presigner.%s.svc:8291" (include "ropewalk.name" .) .Release.Namespace -}}
+{{- end -}}
+
+{{- define "ropewalk.temporal" -}}
 - {name: TEMPORAL_ADDRESS, value: {{ .Values.temporal.address | quote }}}
 - {name: TEMPORAL_NAMESPACE, value: {{ .Values.temporal.namespace | quote }}}
 {{- with .Values.temporal.apiKeySecret }}
@@ -60,6 +70,9 @@ limits: {memory: {{ .memory | quote }}}
 - {name: TEMPORAL_TLS_CLIENT_KEY_PATH, value: /etc/ropewalk/temporal/tls.key}
 - {name: TEMPORAL_TLS_SERVER_CA_CERT_PATH, value: /etc/ropewalk/temporal/ca.crt}
 {{- end }}
+{{- end -}}
+
+{{- define "ropewalk.store" -}}
 - {name: AWS_ENDPOINT_URL_S3, value: {{ .Values.store.endpoint | quote }}}
 - {name: AWS_REGION, value: {{ .Values.store.region | quote }}}
 - {name: ROPEWALK_S3_BUCKET, value: {{ .Values.store.bucket | quote }}}
@@ -67,7 +80,6 @@ limits: {memory: {{ .memory | quote }}}
   valueFrom: {secretKeyRef: {name: {{ .Values.store.credentialsSecret }}, key: AWS_ACCESS_KEY_ID}}
 - name: AWS_SECRET_ACCESS_KEY
   valueFrom: {secretKeyRef: {name: {{ .Values.store.credentialsSecret }}, key: AWS_SECRET_ACCESS_KEY}}
-- {name: ROPEWALK_LOG_FORMAT, value: json}
 {{- end -}}
 
 {{- define "ropewalk.serverMounts" -}}
