@@ -34,8 +34,8 @@ type usedBy struct {
 const meterPeriod = 10 * time.Millisecond
 
 // lookPeriod is the time between two looks at all processes. A look at a hundred processes takes milliseconds, which a
-// look at every sample would take from the program that is measured. A process that lives for a shorter time counts once
-// its parent has collected it.
+// look at every sample would take from the program that is measured. A process that lives for a shorter time counts
+// once its parent has collected it.
 const lookPeriod = 250 * time.Millisecond
 
 // Watch samples the processes whose command line is a path with the given arguments, until ctx ends. Processes that
