@@ -2,9 +2,13 @@
 # Starts and ends compose.yaml:
 #   compose.sh up [ARGUMENT…]     makes secrets and certificates once, then: compose up --detach ARGUMENT…
 #   compose.sh down [ARGUMENT…]   compose down ARGUMENT… (--volumes also deletes the data)
-#   compose.sh config             prints what compose reads
 #   compose.sh env                prints the variables with which `ropewalk run` uses it
-# COMPOSE is the command (docker compose, else podman-compose), STATE the folder of secrets (.ropewalk/compose).
+#   compose.sh COMMAND …          is compose's command: config, ps, logs, restart, start, stop, kill
+# COMPOSE is the command: docker compose where its daemon answers, else podman-compose, installed into .tools once.
+# STATE is the folder of secrets (.ropewalk/compose).
+# IMAGES=local takes the servers' images that `containers/build.sh servers` has made, with the tag TAG (dev). There is
+# none of Grafana, which is then left out. COMPOSE_PROFILES=grafana starts it all the same; an empty value leaves it
+# out otherwise.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 state=${STATE:-$here/../.ropewalk/compose}
@@ -14,7 +18,14 @@ state=$(cd "$state" && pwd)
 
 compose=${COMPOSE:-}
 if [[ -z $compose ]]; then
-	if docker compose version >/dev/null 2>&1; then compose="docker compose"; else compose=podman-compose; fi
+	if docker compose ls >/dev/null 2>&1; then
+		compose="docker compose"
+	elif command -v podman >/dev/null; then
+		compose=$(dirname "$("$here/../tools/worlds.sh" compose)")/podman-compose
+	else
+		echo "neither docker compose nor podman is here: on Debian: apt-get install podman crun aardvark-dns" >&2
+		exit 1
+	fi
 fi
 
 if [[ ! -f $state/env ]]; then
@@ -46,15 +57,34 @@ set -a
 # shellcheck source=/dev/null
 source "$state/env"
 SECRETS=$state PROFILE=$here/containers/seccomp-sandbox.json
+case ${IMAGES:-} in
+'') COMPOSE_PROFILES=${COMPOSE_PROFILES-grafana} ;;
+local)
+	COMPOSE_PROFILES=${COMPOSE_PROFILES-}
+	local=localhost/ropewalk
+	POSTGRES_IMAGE=${POSTGRES_IMAGE:-$local-postgres:${TAG:-dev}}
+	TEMPORAL_IMAGE=${TEMPORAL_IMAGE:-$local-temporal:${TAG:-dev}}
+	S3_IMAGE=${S3_IMAGE:-$local-s3:${TAG:-dev}}
+	PROMETHEUS_IMAGE=${PROMETHEUS_IMAGE:-$local-prometheus:${TAG:-dev}}
+	ALERTMANAGER_IMAGE=${ALERTMANAGER_IMAGE:-$local-alertmanager:${TAG:-dev}}
+	;;
+*) echo "IMAGES is $IMAGES: local or nothing" >&2; exit 2 ;;
+esac
+# The other commands are for what the last up has started.
+if [[ ${1:-} == up ]]; then
+	echo "$COMPOSE_PROFILES" >"$state/profiles"
+elif [[ -f $state/profiles ]]; then
+	COMPOSE_PROFILES=$(<"$state/profiles")
+fi
 set +a
 
 cd "$here"
 case ${1:-} in
 up) shift; exec $compose -p ropewalk -f compose.yaml up --detach "$@" ;;
 down) shift; exec $compose -p ropewalk -f compose.yaml down "$@" ;;
-config) exec $compose -p ropewalk -f compose.yaml config ;;
+config | ps | logs | restart | start | stop | kill) exec $compose -p ropewalk -f compose.yaml "$@" ;;
 env) printf '%s\n' "TEMPORAL_ADDRESS=127.0.0.1:${TEMPORAL_PORT:-7233}" ROPEWALK_NO_WORKER=1 \
 	"AWS_ENDPOINT_URL_S3=http://127.0.0.1:${S3_PORT:-7070}" "AWS_ACCESS_KEY_ID=$S3_ACCESS_KEY" \
 	"AWS_SECRET_ACCESS_KEY=$S3_SECRET_KEY" ;;
-*) echo "usage: compose.sh up|down|config|env" >&2; exit 2 ;;
+*) echo "usage: compose.sh up|down|env|config|ps|logs|restart|start|stop|kill" >&2; exit 2 ;;
 esac

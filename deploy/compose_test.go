@@ -92,3 +92,42 @@ func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }
+
+// Temporal gets the dynamic settings of temporal.yaml.
+func TestComposeDynamicSettings(t *testing.T) {
+	conf, err := temporalconf.Default()
+	require.NoError(t, err)
+	text, err := os.ReadFile("temporal/dynamic.yaml")
+	require.NoError(t, err)
+	var file map[string][]struct {
+		Value       any
+		Constraints map[string]any
+	}
+	require.NoError(t, yaml.Unmarshal(text, &file))
+	got := map[string]any{}
+	for name, values := range file {
+		require.Len(t, values, 1, name)
+		require.Empty(t, values[0].Constraints, name)
+		got[name] = values[0].Value
+	}
+	require.Equal(t, conf.DynamicConfig, got)
+}
+
+// The images that build.sh makes of servers are those that IMAGES=local names, and only Grafana is left out.
+func TestComposeLocalImages(t *testing.T) {
+	text, err := os.ReadFile("compose.sh")
+	require.NoError(t, err)
+	for name, service := range composed(t)["services"].(map[string]any) {
+		m := regexp.MustCompile(`^\$\{([A-Z0-9]+)_IMAGE:-docker\.io/`).FindStringSubmatch(at(service, "image").(string))
+		switch {
+		case m == nil:
+			require.NotContains(t, at(service, "image"), "docker.io", name)
+		case name == "grafana":
+			require.Equal(t, []any{"grafana"}, at(service, "profiles"))
+		default:
+			require.Nil(t, at(service, "profiles"), name)
+			require.Contains(t, string(text), m[1]+"_IMAGE=${"+m[1]+"_IMAGE:-$local-"+name+":", name)
+			require.FileExists(t, "containers/Containerfile."+name)
+		}
+	}
+}

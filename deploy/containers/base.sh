@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
 # Makes the root file systems that the container files start from, out of Debian's packages, without a registry:
-#   base.sh OUT      writes OUT/worker.tar (libraries and certificates alone) and OUT/python.tar (with a Python, numpy
-#                    and sympy), with OUT/debian-worker.cdx.json and OUT/debian-python.cdx.json, what is in them
-# It needs root, debootstrap and pip. SUITE and MIRROR choose the packages (bookworm, Debian's own). Equal packages give
-# equal files: times are those of SOURCE_DATE_EPOCH, owners are numbers, names are sorted.
+#   base.sh OUT             writes OUT/worker.tar (libraries and certificates alone) and OUT/python.tar (with a Python,
+#                           numpy and sympy), with OUT/debian-worker.cdx.json and OUT/debian-python.cdx.json, what is
+#                           in them
+#   base.sh OUT SERVER…     writes the same for servers of Debian: postgres, prometheus, alertmanager
+# It needs root, debootstrap and, for the first form, pip. SUITE and MIRROR choose the packages (bookworm, Debian's
+# own). Equal packages give equal files: times are those of SOURCE_DATE_EPOCH, owners are numbers, names are sorted.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-out=${1:?usage: base.sh OUT}
+out=${1:?usage: base.sh OUT [postgres|prometheus|alertmanager]…}
+shift
 suite=${SUITE:-bookworm} mirror=${MIRROR:-http://deb.debian.org/debian}
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-1735689600} LC_ALL=C
 mkdir -p "$out"
@@ -19,26 +22,31 @@ for program in debootstrap python3; do
 done
 ((EUID == 0)) || { echo "debootstrap needs root" >&2; exit 1; }
 
-root=$work/python
-debootstrap --variant=minbase --include=ca-certificates,libstdc++6,python3,tzdata "$suite" "$root" "$mirror" \
-	>"$work/log" 2>&1 || { tail -20 "$work/log" >&2; exit 1; }
-python=$(chroot "$root" python3 -c 'import sys; print(f"{sys.version_info[0]}.{sys.version_info[1]}")')
-"${PIP_PYTHON:-python3}" -m pip install -q --disable-pip-version-check --root-user-action=ignore --no-compile \
-	--only-binary :all: --python-version "$python" --implementation cp --require-hashes \
-	--target "$root/usr/local/lib/python$python/dist-packages" -r "$here/../../tools/sandbox-python.txt"
+# system ROOT PACKAGE…: a small Debian with the packages.
+system() {
+	local root=$1 packages
+	shift
+	packages=$(IFS=,; echo "$*")
+	mkdir -p "$work/cache"
+	debootstrap --variant=minbase --cache-dir="$work/cache" --include="$packages" "$suite" "$root" "$mirror" \
+		>"$work/log" 2>&1 || { tail -20 "$work/log" >&2; exit 1; }
+}
 
-# No package manager's state but the list of what is there, no documentation, no caches, no set-user-id programs.
-rm -rf "$root"/var/lib/apt/lists/* "$root"/var/cache/* "$root"/var/log/* "$root"/usr/share/{doc,man,info,locale} \
-	"$root"/tmp/* "$root"/etc/resolv.conf "$root"/etc/hostname "$root"/etc/machine-id "$root"/dev/* "$root"/run/*
-find "$root" -xdev -type f -perm /6000 -exec chmod ug-s {} +
-find "$root" -name __pycache__ -type d -prune -exec rm -rf {} +
-find "$root" -name '*-old' -path '*/var/*' -delete
-rm -f "$root"/etc/{passwd,group,shadow,gshadow}-
-
-# The program's user, and its folders.
-echo 'ropewalk:x:65532:65532:Ropewalk:/var/lib/ropewalk:/usr/sbin/nologin' >>"$root/etc/passwd"
-echo 'ropewalk:x:65532:' >>"$root/etc/group"
-install -d -m 700 -o 65532 -g 65532 "$root/var/lib/ropewalk"
+# clean ROOT: no package manager's state but the list of what is there, no documentation, no caches, no set-user-id
+# programs. The user of the program and its folder are added.
+clean() {
+	local root=$1
+	rm -rf "$root"/var/lib/apt/lists/* "$root"/var/cache/* "$root"/var/log/* \
+		"$root"/usr/share/{doc,man,info,locale} "$root"/tmp/* "$root"/etc/resolv.conf "$root"/etc/hostname \
+		"$root"/etc/machine-id "$root"/dev/* "$root"/run/*
+	find "$root" -xdev -type f -perm /6000 -exec chmod ug-s {} +
+	find "$root" -name __pycache__ -type d -prune -exec rm -rf {} +
+	find "$root" -name '*-old' -path '*/var/*' -delete
+	rm -f "$root"/etc/{passwd,group,shadow,gshadow}-
+	echo 'ropewalk:x:65532:65532:Ropewalk:/var/lib/ropewalk:/usr/sbin/nologin' >>"$root/etc/passwd"
+	echo 'ropewalk:x:65532:' >>"$root/etc/group"
+	install -d -m 700 -o 65532 -g 65532 "$root/var/lib/ropewalk"
+}
 
 # bill NAME ROOT PACKAGE…: writes what is in a file system as CycloneDX's JSON; without packages, all that are there.
 bill() {
@@ -59,6 +67,33 @@ pack() { # NAME ROOT
 		--pax-option=delete=atime,delete=ctime -cf "$out/$1.tar" .
 }
 
+# The servers of Debian. Their data is in a folder of the program's user, for a volume.
+for server in "$@"; do
+	root=$work/$server
+	case $server in
+	postgres) packages=(postgresql tzdata) data=/var/lib/postgresql/data ;;
+	prometheus) packages=(prometheus ca-certificates tzdata) data=/prometheus ;;
+	alertmanager) packages=(prometheus-alertmanager ca-certificates tzdata) data=/alertmanager ;;
+	*) echo "there is no server $server: postgres, prometheus, alertmanager" >&2; exit 2 ;;
+	esac
+	system "$root" "${packages[@]}"
+	rm -rf "$root"/var/lib/postgresql/* "$root"/etc/postgresql/* # a database that the package has made
+	clean "$root"
+	install -d -m 700 -o 65532 -g 65532 "$root$data"
+	bill "$server" "$root"
+	pack "$server" "$root"
+	rm -rf "$root"
+	(cd "$out" && sha256sum "$server.tar")
+done
+(($# == 0)) || exit 0
+
+root=$work/python
+system "$root" ca-certificates libstdc++6 python3 tzdata
+python=$(chroot "$root" python3 -c 'import sys; print(f"{sys.version_info[0]}.{sys.version_info[1]}")')
+"${PIP_PYTHON:-python3}" -m pip install -q --disable-pip-version-check --root-user-action=ignore --no-compile \
+	--only-binary :all: --python-version "$python" --implementation cp --require-hashes \
+	--target "$root/usr/local/lib/python$python/dist-packages" -r "$here/../../tools/sandbox-python.txt"
+clean "$root"
 bill python "$root"
 pack python "$root"
 
