@@ -19,7 +19,7 @@ RACE ?= ./gpu/device ./gpu/lease ./gpu/leased ./gpu/torch ./gpu/wire ./internal/
 	test-alerts test-fetch test-rollout-workers test-limits test-large test-worlds test-worlds-textworld \
 	test-worlds-thefuzz test-worlds-mcp bench-temporal test-worlds-mcp-npm test-worlds-reasoning test-worlds-openenv \
 	test-worlds-sokoban test-tokenizers test-serve test-servers test-servers-llama test-servers-vllm test-tinker \
-	containers test-cluster test-containers test-deploy compose-up compose-down release
+	containers test-apiserver test-cluster test-containers test-deploy compose-up compose-down release
 
 build: ## build bin/ropewalk
 	@command -v go >/dev/null || { echo "Go is missing: install Go 1.26 or newer" >&2; exit 1; }
@@ -204,12 +204,21 @@ test-deploy: ## check units, chart and compose file: systemd-analyze, helm lint 
 	@tools/build.sh helm
 	ROPEWALK_REQUIRE_HELM=1 ROPEWALK_REQUIRE_SYSTEMD=1 go test -count 1 ./deploy
 
+# Debian: apt-get install etcd-server. Kubernetes' programs are built into .tools once (minutes).
+test-apiserver: ## have a Kubernetes API server admit the chart over the matrix of values (a minute)
+	@tools/build.sh helm kube-apiserver kubectl
+	ROPEWALK_TEST_APISERVER=1 ROPEWALK_REQUIRE_APISERVER=1 ROPEWALK_REQUIRE_HELM=1 \
+		go test -count 1 -run TestAPIServer -v ./deploy
+
 # Needs root, for network namespaces; on Debian: apt-get install postgresql iproute2. Temporal's server is built into
-# .tools once (four minutes). CLUSTER_STEPS=85 trains the whole quickstart.
-CLUSTER_STEPS ?= 30
+# .tools once (four minutes). CLUSTER_SHORT=1 has each fault once and trains twelve steps (two or three minutes);
+# CLUSTER_STEPS=85 trains the whole quickstart.
+CLUSTER_SHORT ?=
+CLUSTER_STEPS ?=
 test-cluster: tools ## train on a cluster in miniature while processes, networks and servers fail (ten minutes; root)
 	@tools/build.sh temporal-server temporal-sql-tool
 	ROPEWALK_TEST_CLUSTER=1 ROPEWALK_REQUIRE_CLUSTER=1 ROPEWALK_CLUSTER_STEPS=$(CLUSTER_STEPS) \
+		ROPEWALK_CLUSTER_SHORT=$(CLUSTER_SHORT) \
 		go test -count 1 -timeout 60m -run TestCluster -v ./test/cluster
 
 release: ## pack the commit that is checked out in .ropewalk/release: built twice and compared, with checksums

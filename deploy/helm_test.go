@@ -20,15 +20,20 @@ import (
 
 const chart = "helm/ropewalk"
 
-// helm returns the path of Helm: the one that tools/build.sh built, or one on PATH.
-func helm(t *testing.T) string {
+// built returns the path of a program that tools/build.sh has built, or of one on PATH.
+func built(t *testing.T, program, what string) string {
 	t.Helper()
-	if built, err := filepath.Abs("../.tools/helm"); err == nil {
+	if built, err := filepath.Abs("../.tools/" + program); err == nil {
 		if _, err := os.Stat(built); err == nil {
 			return built
 		}
 	}
-	return find(t, "helm", "HELM")
+	return find(t, program, what)
+}
+
+func helm(t *testing.T) string {
+	t.Helper()
+	return built(t, "helm", "HELM")
 }
 
 // matrix are the values that the chart is rendered with, as --set takes them.

@@ -53,6 +53,15 @@ func newSchemas(t *testing.T) schemas {
 	s := schemas{compiler: jsonschema.NewCompiler(), where: map[string]string{}}
 	s.compiler.DefaultDraft(jsonschema.Draft4)
 	s.addKubernetes(t, filepath.Join(moduleFolder(t, "k8s.io/kubernetes@v1.33.3"), "api/openapi-spec/swagger.json"))
+	for _, file := range customResources(t) {
+		s.addCustom(t, file)
+	}
+	return s
+}
+
+// customResources are the files that define the custom resources of KEDA and the Prometheus operator.
+func customResources(t *testing.T) (all []string) {
+	t.Helper()
 	for module, pattern := range map[string]string{
 		"github.com/kedacore/keda/v2@v2.17.2":                        "config/crd/bases/keda.sh_*.yaml",
 		"github.com/prometheus-operator/prometheus-operator@v0.85.0": "example/prometheus-operator-crd/*monitors.yaml",
@@ -60,11 +69,9 @@ func newSchemas(t *testing.T) schemas {
 		files, err := filepath.Glob(filepath.Join(moduleFolder(t, module), pattern))
 		require.NoError(t, err)
 		require.NotEmpty(t, files)
-		for _, file := range files {
-			s.addCustom(t, file)
-		}
+		all = append(all, files...)
 	}
-	return s
+	return all
 }
 
 // addKubernetes adds every definition of Kubernetes' OpenAPI file.

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Puts the programs named as arguments into .tools/, built from the versions that a go.mod pins:
 # servers from this folder's, linters from lint/'s, Helm from helm/'s, Temporal's production server from
-# temporal-server/'s. What is on PATH (servers only) or built already
-# is left alone, so that a second call takes no time. `build.sh --download NAME…` only fetches the servers'
+# temporal-server/'s, Kubernetes' programs from kubernetes/'s. What is on PATH (servers only) or built already is left
+# alone, so that a second call takes no time. `build.sh --download NAME…` only fetches the servers'
 # modules, so that the network works while the processor compiles something else.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -20,9 +20,12 @@ declare -A package=(
 	[helm]=helm.sh/helm/v3/cmd/helm
 	[temporal-server]=go.temporal.io/server/cmd/server
 	[temporal-sql-tool]=go.temporal.io/server/cmd/tools/sql
+	[kube-apiserver]=k8s.io/kubernetes/cmd/kube-apiserver
+	[kubectl]=k8s.io/kubernetes/cmd/kubectl
 )
 declare -A folder=([temporal]=. [versitygw]=. [staticcheck]=lint [workflowcheck]=lint [govulncheck]=lint
-	[cyclonedx-gomod]=lint [helm]=helm [temporal-server]=temporal-server [temporal-sql-tool]=temporal-server)
+	[cyclonedx-gomod]=lint [helm]=helm [temporal-server]=temporal-server [temporal-sql-tool]=temporal-server
+	[kube-apiserver]=kubernetes [kubectl]=kubernetes)
 declare -A note=(
 	[temporal]="Temporal's server and web UI, minutes"
 	[versitygw]="the S3 server, a minute"
@@ -33,6 +36,8 @@ declare -A note=(
 	[helm]="renders the chart, minutes"
 	[temporal-server]="Temporal's server for real databases, minutes"
 	[temporal-sql-tool]="creates that server's tables, seconds"
+	[kube-apiserver]="Kubernetes' API server, minutes"
+	[kubectl]="its client, a minute"
 )
 
 # missing prints the names among its arguments that have to be built.
@@ -112,12 +117,13 @@ if ! command -v go >/dev/null; then
 	echo "${wanted[*]} is missing, and so is Go to build it: install one of them" >&2
 	exit 1
 fi
-servers=() linters=() charts=() clusters=()
+servers=() linters=() charts=() clusters=() kubernetes=()
 for name in "${wanted[@]}"; do
 	case ${folder[$name]} in
 	.) servers+=("$name") ;;
 	helm) charts+=("$name") ;;
 	temporal-server) clusters+=("$name") ;;
+	kubernetes) kubernetes+=("$name") ;;
 	*) linters+=("$name") ;;
 	esac
 done
@@ -126,3 +132,4 @@ if ((${#clusters[@]})); then build temporal-server "${lean[@]}" -- "${clusters[@
 unset GOEXPERIMENT # the project's own; linters are built as their authors do
 if ((${#linters[@]})); then build lint -- "${linters[@]}"; fi
 if ((${#charts[@]})); then build helm "${lean[@]}" -- "${charts[@]}"; fi
+if ((${#kubernetes[@]})); then build kubernetes -ldflags='-s -w' -- "${kubernetes[@]}"; fi

@@ -22,18 +22,36 @@ import (
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
-// usualSteps are the quickstart's steps here unless ROPEWALK_CLUSTER_STEPS says otherwise. They must last longer than
-// what happens to the cluster.
-const usualSteps = 30
+// form is how much happens to the cluster, and how long a run lasts meanwhile.
+type form struct {
+	steps  int           // of the quickstart; they must last longer than what happens
+	killed []string      // queues of which a worker is killed at work
+	cutFor time.Duration // how long a machine is cut off
+	down   time.Duration // how long PostgreSQL is down
+	second int           // members of each kind that are replaced by the second build, of two
+}
 
-// cutFor is how long a machine is cut off: longer than every heartbeat's time limit.
-const cutFor = time.Minute
+// theForm is the whole form, or with ROPEWALK_CLUSTER_SHORT the short one, which has each fault once.
+// ROPEWALK_CLUSTER_STEPS replaces the number of steps.
+func theForm(t *testing.T) form {
+	t.Helper()
+	f := form{30, queues, time.Minute, 5 * time.Second, 2} // a minute is longer than every heartbeat's time limit
+	if os.Getenv("ROPEWALK_CLUSTER_SHORT") != "" {
+		f = form{12, []string{"rollout"}, 10 * time.Second, time.Second, 1}
+	}
+	if text := os.Getenv("ROPEWALK_CLUSTER_STEPS"); text != "" {
+		n, err := strconv.Atoi(text)
+		require.NoError(t, err, "ROPEWALK_CLUSTER_STEPS")
+		f.steps = n
+	}
+	return f
+}
 
 // TestCluster trains the quickstart twice: undisturbed, and while everything happens to the cluster that a supervisor
 // can repair. Both runs have the same final weights. The first runs its episodes interleaved, the second in stages, so
 // that all queues have work.
 func TestCluster(t *testing.T) {
-	tools := need(t)
+	tools, f := need(t), theForm(t)
 	first, second := build(t, "first"), build(t, "second")
 	require.NotEqual(t, digest(t, first), digest(t, second))
 	began := time.Now()
@@ -42,16 +60,17 @@ func TestCluster(t *testing.T) {
 	t.Logf("the cluster took %s to start", time.Since(began).Round(time.Second))
 
 	began = time.Now()
-	want := s.ropewalk(t, first, "operator", s.recipe(t, "undisturbed")...).ok(t).report(t)
+	want := s.ropewalk(t, first, "operator", s.recipe(t, f, "undisturbed")...).ok(t).report(t)
 	t.Logf("the undisturbed run took %s", time.Since(began).Round(time.Second))
 
 	began = time.Now()
-	cmd, out, messages := s.command(t, first, "operator", s.recipe(t, "disturbed", "--set", "rollout.mode=staged")...)
+	line := s.recipe(t, f, "disturbed", "--set", "rollout.mode=staged")
+	cmd, out, messages := s.command(t, first, "operator", line...)
 	require.NoError(t, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
-	s.disturb(t, c, "disturbed", second)
+	s.disturb(t, f, c, "disturbed", second)
 	select {
 	case err := <-ended:
 		require.NoError(t, err, messages.String())
@@ -98,17 +117,11 @@ func (r result) report(t *testing.T) (out report) {
 }
 
 // recipe is the command line of a run of the quickstart.
-func (s *site) recipe(t *testing.T, run string, more ...string) []string {
+func (s *site) recipe(t *testing.T, f form, run string, more ...string) []string {
 	t.Helper()
-	steps := usualSteps
-	if text := os.Getenv("ROPEWALK_CLUSTER_STEPS"); text != "" {
-		n, err := strconv.Atoi(text)
-		require.NoError(t, err, "ROPEWALK_CLUSTER_STEPS")
-		steps = n
-	}
 	args := []string{"run", filepath.Join(root(t), "recipes", "quickstart.yaml"), "--json", "--run-id", run, "--set",
-		"steps=" + strconv.Itoa(steps)}
-	if steps < 85 {
+		"steps=" + strconv.Itoa(f.steps)}
+	if f.steps < 85 {
 		args = append(args, "--set", "warm_start.steps=200", "--set", "evaluation.problems=30")
 	}
 	return append(args, more...)
@@ -156,10 +169,10 @@ func (s *site) builds(t *testing.T, run string, programs ...string) (found []str
 
 // disturb does to the cluster, in the middle of a run, all that it must survive. No one helps it: units start what has
 // ended again.
-func (s *site) disturb(t *testing.T, c client.Client, run, second string) {
+func (s *site) disturb(t *testing.T, f form, c client.Client, run, second string) {
 	t.Helper()
 	did := func(what string) { t.Logf("step %d: %s", s.step(t, run), what) }
-	for _, queue := range queues {
+	for _, queue := range f.killed {
 		at := s.working(t, c, run, queue)
 		require.NoError(t, at.Kill())
 		did("killed " + at.Name)
@@ -170,7 +183,7 @@ func (s *site) disturb(t *testing.T, c client.Client, run, second string) {
 	off := s.working(t, c, run, "rollout")
 	require.NoError(t, s.network.Cut(off.machine))
 	did("cut off " + off.Name)
-	joined := time.Now().Add(cutFor)
+	joined := time.Now().Add(f.cutFor)
 
 	require.NoError(t, s.s3.Kill())
 	did("killed the S3 server")
@@ -178,11 +191,11 @@ func (s *site) disturb(t *testing.T, c client.Client, run, second string) {
 	require.NoError(t, s.temporal.Kill())
 	did("killed Temporal")
 	s.proceeds(t, run)
-	require.NoError(t, s.postgres.Restart(5*time.Second))
-	did("PostgreSQL was down for five seconds")
+	require.NoError(t, s.postgres.Restart(f.down))
+	did("PostgreSQL was down for " + f.down.String())
 	s.proceeds(t, run)
 
-	for _, m := range s.everyone() {
+	for _, m := range s.each(f.second) {
 		if m == off {
 			continue
 		}
@@ -191,7 +204,7 @@ func (s *site) disturb(t *testing.T, c client.Client, run, second string) {
 			m.polls(t)
 		}
 	}
-	did("all but one run the second build")
+	did("the second build has replaced the first, but on the machine that is cut off")
 	s.proceeds(t, run)
 	if wait := time.Until(joined); wait > 0 {
 		time.Sleep(wait)
@@ -201,7 +214,7 @@ func (s *site) disturb(t *testing.T, c client.Client, run, second string) {
 	s.proceeds(t, run)
 	off.upgrade(t, second)
 	off.polls(t)
-	did("all run the second build")
+	did("and there")
 	s.proceeds(t, run)
 }
 

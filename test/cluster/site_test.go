@@ -78,6 +78,11 @@ func need(t *testing.T) (tools map[string]string) {
 	if _, err := cluster.FindPostgres(); err != nil {
 		absent(err.Error())
 	}
+	trial, err := cluster.NewNetwork()
+	if err != nil {
+		absent("network namespaces cannot be made here: " + err.Error())
+	}
+	require.NoError(t, trial.Close())
 	tools = map[string]string{}
 	for _, name := range []string{"temporal-server", "temporal-sql-tool", "versitygw"} {
 		path, err := stack.FindTool(name)
@@ -324,13 +329,13 @@ func (s *site) dial(t *testing.T) client.Client {
 	return c
 }
 
-// everyone are all processes that run the program.
-func (s *site) everyone() []*member {
-	all := slices.Clone(s.nodes)
+// each are the first n processes of each kind that run the program.
+func (s *site) each(n int) []*member {
+	some := slices.Clone(s.nodes[:n])
 	for _, queue := range queues {
-		all = append(all, s.workers[queue]...)
+		some = append(some, s.workers[queue][:n]...)
 	}
-	return all
+	return some
 }
 
 // root is the repository's root.
