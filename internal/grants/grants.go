@@ -40,23 +40,26 @@ func SandboxQueue() presigned.Policy {
 		return err == nil && place.Warm == "" && slices.Contains(own, place.Stage)
 	}
 	return presigned.Policy{
-		{reading, "`runs/`, `warmstarts/`; of checkpoints only `*.json` and `*.jinja`, no weights",
-			"inputs of stages: manifests, tables, tokenizers", isReadable},
-		{putting, "`runs/run=*/table=T/`, T: " + quoted(tables), "their rows", func(key string) bool {
-			d, err := schema.ParseDataKey(key)
-			return err == nil && d.Warm == "" && !d.Compact && slices.Contains(tables, d.Table)
-		}},
-		{committing, "`runs/run=*/manifests/*/S/`, S: " + quoted(own), "their manifests", manifest},
-		{[]s3.Operation{s3.OpPut}, "`runs/run=*/signatures/` of these manifests", "their signatures",
-			func(key string) bool {
+		{Operations: reading, Keys: "`runs/`, `warmstarts/`; of checkpoints only `*.json` and `*.jinja`, no weights",
+			For: "inputs of stages: manifests, tables, tokenizers", Match: isReadable},
+		{Operations: putting, Keys: "`runs/run=*/table=T/`, T: " + quoted(tables), For: "their rows",
+			Match: func(key string) bool {
+				d, err := schema.ParseDataKey(key)
+				return err == nil && d.Warm == "" && !d.Compact && slices.Contains(tables, d.Table)
+			}},
+		{Operations: committing, Keys: "`runs/run=*/manifests/*/S/`, S: " + quoted(own), For: "their manifests",
+			Match: manifest},
+		{Operations: []s3.Operation{s3.OpPut}, Keys: "`runs/run=*/signatures/` of these manifests",
+			For: "their signatures", Match: func(key string) bool {
 				document, is := schema.SignedDocument(key)
 				return is && manifest(document)
 			}},
-		{committing, "`runs/run=*/calls/`", "notes of tool calls that must not run twice", schema.IsCallNote},
-		{[]s3.Operation{s3.OpGet, s3.OpPut, s3.OpPutIfAbsent}, "`format/`",
-			"start: the format's description, and the program", under(schema.SpecificationPrefix)},
-		{[]s3.Operation{s3.OpGet, s3.OpPutIfAbsent, s3.OpDelete}, "`.ropewalk-probe/`",
-			"start: the store is tried for conditional puts", under(".ropewalk-probe/")},
+		{Operations: committing, Keys: "`runs/run=*/calls/`", For: "notes of tool calls that must not run twice",
+			Match: schema.IsCallNote},
+		{Operations: []s3.Operation{s3.OpGet, s3.OpPut, s3.OpPutIfAbsent}, Keys: "`format/`",
+			For: "start: the format's description, and the program", Match: under(schema.SpecificationPrefix)},
+		{Operations: []s3.Operation{s3.OpGet, s3.OpPutIfAbsent, s3.OpDelete}, Keys: "`.ropewalk-probe/`",
+			For: "start: the store is tried for conditional puts", Match: under(".ropewalk-probe/")},
 	}
 }
 
