@@ -28,16 +28,21 @@ if [[ -z $compose ]]; then
 	fi
 fi
 
+secret() { openssl rand -hex 24; }
+# certificate NAME HOST writes NAME.key and NAME.crt, which is valid for HOST and this machine.
+certificate() {
+	openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj "/CN=$2" -keyout "$state/$1.key" \
+		-out "$state/$1.csr" 2>/dev/null
+	openssl x509 -req -in "$state/$1.csr" -CA "$state/ca.crt" -CAkey "$state/ca.key" -CAcreateserial -days 3650 \
+		-extfile <(echo "subjectAltName=DNS:$2,DNS:localhost") -out "$state/$1.crt" 2>/dev/null
+	chmod 644 "$state/$1."{crt,key} # the containers' user reads them; the folder is closed to others
+}
 if [[ ! -f $state/env ]]; then
-	secret() { openssl rand -hex 24; }
 	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 3650 -subj "/CN=ropewalk compose" \
 		-keyout "$state/ca.key" -out "$state/ca.crt" 2>/dev/null
-	openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj "/CN=sandbox" -keyout "$state/tls.key" \
-		-out "$state/tls.csr" 2>/dev/null
-	openssl x509 -req -in "$state/tls.csr" -CA "$state/ca.crt" -CAkey "$state/ca.key" -CAcreateserial -days 3650 \
-		-extfile <(echo "subjectAltName=DNS:sandbox,DNS:localhost") -out "$state/tls.crt" 2>/dev/null
+	certificate tls sandbox
 	secret >"$state/token"
-	chmod 644 "$state"/{ca.crt,tls.crt,tls.key,token} # the containers' user reads them; the folder is closed to others
+	chmod 644 "$state"/{ca.crt,token}
 	for job in worker monitor; do
 		port=9463 hosts='worker-cpu worker-rollout worker-sandbox worker-gpu'
 		[[ $job == worker ]] || port=9464 hosts=monitor
@@ -53,10 +58,17 @@ if [[ ! -f $state/env ]]; then
 	EOF
 	mv "$state/env.new" "$state/env"
 fi
+if [[ ! -f $state/presigner.token ]]; then # the first versions had no presigner
+	certificate presigner presigner
+	secret >"$state/presigner.token.new"
+	chmod 644 "$state/presigner.token.new"
+	mv "$state/presigner.token.new" "$state/presigner.token"
+fi
 set -a
 # shellcheck source=/dev/null
 source "$state/env"
 SECRETS=$state PROFILE=$here/containers/seccomp-sandbox.json
+PRESIGNER_TOKEN=$(<"$state/presigner.token")
 case ${IMAGES:-} in
 '') COMPOSE_PROFILES=${COMPOSE_PROFILES-grafana} ;;
 local)
