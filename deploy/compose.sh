@@ -21,7 +21,7 @@ if [[ -z $compose ]]; then
 	if docker compose ls >/dev/null 2>&1; then
 		compose="docker compose"
 	elif command -v podman >/dev/null; then
-		compose=$(dirname "$("$here/../tools/worlds.sh" compose)")/podman-compose
+		compose="$("$here/../tools/worlds.sh" compose) -m podman_compose"
 	else
 		echo "neither docker compose nor podman is here: on Debian: apt-get install podman crun aardvark-dns" >&2
 		exit 1

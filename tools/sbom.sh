@@ -15,9 +15,9 @@ declare -A pins=([ci]=.ci/requirements.txt [sandbox]=tools/sandbox-python.txt [g
 	[textworld]=tools/worlds/textworld.txt [thefuzz]=tools/worlds/thefuzz.txt
 	[mcp]=tools/worlds/mcp.txt [reasoning]=tools/worlds/reasoning.txt [openenv]=tools/worlds/openenv.txt
 	[sokoban]=tools/worlds/sokoban.txt [serve]=tools/worlds/serve.txt
-	[tinker]=tools/worlds/tinker.txt)
+	[tinker]=tools/worlds/tinker.txt [compose]=tools/worlds/compose.txt)
 for name in "${!pins[@]}"; do
-	.tools/audit-python/bin/cyclonedx-py requirements --output-reproducible --of JSON \
+	.tools/audit-python/bin/python -m cyclonedx_py requirements --output-reproducible --of JSON \
 		-o "$out/python-$name.cdx.json" "${pins[$name]}"
 done
 
