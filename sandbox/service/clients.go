@@ -101,6 +101,12 @@ func giveBack(to *semaphore.Weighted, n int64) {
 	}
 }
 
+// release says that the client has one call less.
+func (c *client) release(q *quota) {
+	c.calls.Add(-1)
+	giveBack(q.calls, 1)
+}
+
 // admit returns an error if the client has as many calls as it may.
 func (c *client) admit() error {
 	q := c.quota.Load()

@@ -205,10 +205,9 @@ func (s *Service) submitReserved(l *receiver, r request, q *quota, size int64) e
 	return nil
 }
 
-// finish counts a job as answered, or as joined to another one.
+// finish counts a job that gets no answer of its own.
 func (s *Service) finish(c *client, q *quota) {
-	c.calls.Add(-1)
-	giveBack(q.calls, 1)
+	c.release(q)
 	s.served.Done()
 }
 

@@ -72,10 +72,11 @@ func (s *Service) run(ctx context.Context, call sandbox.Call) (sandbox.Result, e
 // settle sends a job's answer.
 func (s *Service) settle(j *job, a answer) {
 	a.key, a.trace = j.key, j.call.Trace
+	j.receiver.client.release(j.quota) // a client that has the answer may send the next call
 	s.answers.settle(j, a, time.Now())
 	s.metrics.answered(j.receiver.client, a)
 	s.log(j.call, a)
-	s.finish(j.receiver.client, j.quota)
+	s.served.Done()
 }
 
 // log writes one answer to the log. It includes code and output only if the options ask for that.
