@@ -40,6 +40,7 @@ tools/audit-python.sh
 for pins in .ci/requirements.txt .ci/audit.txt tools/sandbox-python.txt tools/worlds/*.txt \
 	gpu/setup/requirements.txt; do
 	audit "$pins" '^Found [0-9]+ known' \
-		.tools/audit-python/bin/python -m pip_audit --disable-pip --no-deps --progress-spinner off --timeout 15 -r "$pins"
+		.tools/audit-python/bin/python -m pip_audit --disable-pip --no-deps --progress-spinner off --timeout 15 \
+		-r "$pins"
 done
 exit $status
