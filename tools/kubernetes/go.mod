@@ -7,8 +7,8 @@ tool (
 	k8s.io/kubernetes/cmd/kubectl
 )
 
-// Kubernetes' own go.mod takes these modules from folders of its repository. They are published with its minor and patch
-// version as v0.
+// Kubernetes' own go.mod takes these modules from folders of its repository. They are published as v0 with its minor
+// and patch version.
 replace (
 	k8s.io/api => k8s.io/api v0.33.3
 	k8s.io/apiextensions-apiserver => k8s.io/apiextensions-apiserver v0.33.3
