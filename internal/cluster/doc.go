@@ -3,6 +3,5 @@
 //
 // A *machine* is a network namespace with an address of its own; all machines of a *network* are connected by a switch,
 // from which one can be cut off. A *unit* is a process that is started again whenever it ends, as systemd does with
-// Restart=always. StartPostgres and StartTemporal make units of the real servers, and an *authority* issues their
-// certificates.
+// Restart=always. StartPostgres and StartTemporal make units of the real servers.
 package cluster

@@ -14,6 +14,8 @@ import (
 
 	"go.temporal.io/sdk/client"
 	sdklog "go.temporal.io/sdk/log"
+
+	"github.com/ropewalk/ropewalk/internal/authority"
 )
 
 // Temporal is Temporal's production server, all of its services in one process, on PostgreSQL.
@@ -28,10 +30,10 @@ type TemporalOptions struct {
 	Server, SQLTool string // programs
 	Folder          string // for its configuration; must exist
 	Database        *Postgres
-	Shards          int            // of its history; cannot be changed later
-	Dynamic         map[string]any // settings by Temporal's names
-	Authority       *Authority     // clients need certificates of it; nil: no TLS
-	Port            int            // of the front end; the next numbers are the other services'
+	Shards          int                  // of its history; cannot be changed later
+	Dynamic         map[string]any       // settings by Temporal's names
+	Authority       *authority.Authority // clients need certificates of it; nil: no TLS
+	Port            int                  // of the front end; the next numbers are the other services'
 }
 
 // databases of Temporal, and the schemas that its own tool holds for them.

@@ -34,6 +34,7 @@ var levels = []Level{
 			{"gpu/gang", "the hosts that share one model: which have joined, which are lost"},
 			{"gpu/versions", "the versions of the Python packages that the PyTorch engine works with"},
 			{"gpu/wire", "the codec of gpu/PROTOCOL.md"},
+			{"internal/authority", "issues certificates, for tests and clusters in miniature"},
 			{"internal/badinput", "marks errors that the caller of a command can correct"},
 			{"internal/bench", "what the benchmark programs share"},
 			{"internal/cause", "strips errors of the file or address that a message names itself"},

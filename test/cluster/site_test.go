@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 
+	"github.com/ropewalk/ropewalk/internal/authority"
 	"github.com/ropewalk/ropewalk/internal/cluster"
 	"github.com/ropewalk/ropewalk/internal/stack"
 	"github.com/ropewalk/ropewalk/store/s3"
@@ -29,7 +30,7 @@ var queues = []string{"cpu", "rollout", "sandbox", "gpu"}
 type site struct {
 	folder    string
 	network   *cluster.Network
-	authority *cluster.Authority
+	authority *authority.Authority
 	postgres  *cluster.Postgres
 	temporal  *cluster.Temporal
 	s3        *cluster.Unit
@@ -106,7 +107,7 @@ func start(t *testing.T, tools map[string]string, program string) *site {
 	s.network, err = cluster.NewNetwork()
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.network.Close()) })
-	s.authority, err = cluster.NewAuthority(folder)
+	s.authority, err = authority.New(folder)
 	require.NoError(t, err)
 	s.desk = s.machine(t, "desk")
 

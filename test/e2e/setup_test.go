@@ -1,30 +1,21 @@
 package e2e
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"io"
-	"math/big"
 	"net"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/operatorservice/v1"
 	"go.temporal.io/sdk/client"
 
+	"github.com/ropewalk/ropewalk/internal/authority"
 	"github.com/ropewalk/ropewalk/internal/setup"
 	"github.com/ropewalk/ropewalk/store/storetest"
 )
@@ -108,15 +99,14 @@ func TestSetUpTemporalLeavesConflicts(t *testing.T) {
 func TestSetUpTemporalByClientCertificate(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)
-	address := ca.guard(t, temporalServer(t))
-	dir := t.TempDir()
-	cert, key := ca.issue(t, dir, "worker")
-	secured := []string{"TEMPORAL_ADDRESS=" + address, "TEMPORAL_TLS_SERVER_CA_CERT_PATH=" + ca.file(t, dir)}
+	address := guard(t, ca, temporalServer(t))
+	worker := issue(t, ca, "worker")
+	secured := []string{"TEMPORAL_ADDRESS=" + address, "TEMPORAL_TLS_SERVER_CA_CERT_PATH=" + ca.File}
 	refused := newHome(t, t.TempDir(), secured...).run(t, "setup", "temporal")
 	require.NotEqual(t, 0, refused.code)
 	require.Contains(t, refused.err, "does not answer as a Temporal server")
-	h := newHome(t, t.TempDir(), append(secured, "TEMPORAL_TLS_CLIENT_CERT_PATH="+cert,
-		"TEMPORAL_TLS_CLIENT_KEY_PATH="+key)...)
+	h := newHome(t, t.TempDir(), append(secured, "TEMPORAL_TLS_CLIENT_CERT_PATH="+worker.Cert,
+		"TEMPORAL_TLS_CLIENT_KEY_PATH="+worker.Key)...)
 	h.setUp(t, 0, "temporal")
 }
 
@@ -147,66 +137,29 @@ func TestSetUpStore(t *testing.T) {
 	}
 }
 
-// authority makes certificates for a test.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
+// issue issues a certificate for 127.0.0.1.
+func issue(t *testing.T, a *authority.Authority, name string) authority.Pair {
+	t.Helper()
+	pair, err := a.Issue(name, "127.0.0.1")
+	require.NoError(t, err)
+	return pair
 }
 
-func newAuthority(t *testing.T) authority {
+func newAuthority(t *testing.T) *authority.Authority {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	a, err := authority.New(t.TempDir())
 	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "tests"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), IsCA: true,
-		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	require.NoError(t, err)
-	cert, err := x509.ParseCertificate(der)
-	require.NoError(t, err)
-	return authority{cert, key}
-}
-
-// file writes the authority's certificate.
-func (a authority) file(t *testing.T, dir string) string {
-	t.Helper()
-	return writePEM(t, filepath.Join(dir, "ca.pem"), "CERTIFICATE", a.cert.Raw)
-}
-
-// issue writes a certificate for 127.0.0.1, for servers and clients, and its key.
-func (a authority) issue(t *testing.T, dir, name string) (cert, key string) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, private.Public(), a.key)
-	require.NoError(t, err)
-	secret, err := x509.MarshalECPrivateKey(private)
-	require.NoError(t, err)
-	return writePEM(t, filepath.Join(dir, name+".pem"), "CERTIFICATE", der),
-		writePEM(t, filepath.Join(dir, name+".key"), "EC PRIVATE KEY", secret)
-}
-
-func writePEM(t *testing.T, path, kind string, der []byte) string {
-	t.Helper()
-	require.NoError(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
-	return path
+	return a
 }
 
 // guard puts TLS that demands a certificate of the authority in front of a server.
-func (a authority) guard(t *testing.T, server string) (address string) {
+func guard(t *testing.T, a *authority.Authority, server string) (address string) {
 	t.Helper()
-	cert, key := a.issue(t, t.TempDir(), "server")
-	pair, err := tls.LoadX509KeyPair(cert, key)
+	secure, err := a.Client(issue(t, a, "server"))
 	require.NoError(t, err)
-	pool := x509.NewCertPool()
-	pool.AddCert(a.cert)
-	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair},
-		ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, NextProtos: []string{"h2"},
-		MinVersion: tls.VersionTLS12})
+	secure.ClientCAs, secure.ClientAuth, secure.NextProtos = secure.RootCAs, tls.RequireAndVerifyClientCert,
+		[]string{"h2"}
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", secure)
 	require.NoError(t, err)
 	t.Cleanup(func() { listener.Close() })
 	go func() {

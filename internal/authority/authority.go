@@ -1,4 +1,5 @@
-package cluster
+// Package authority issues certificates for tests, benchmarks and clusters in miniature.
+package authority
 
 import (
 	"crypto/ecdsa"
@@ -28,13 +29,13 @@ type Authority struct {
 	serial int64
 }
 
-// NewAuthority makes an authority.
-func NewAuthority(folder string) (*Authority, error) {
+// New makes an authority that writes its files to a folder.
+func New(folder string) (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("make the authority's key: %w", err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "cluster in miniature"},
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ropewalk tests"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(lifetime), IsCA: true,
 		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
