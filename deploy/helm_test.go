@@ -43,7 +43,7 @@ var matrix = map[string][]string{
 		"gpu.updateDevices=4", "queues.gpu.scale.enabled=true", "queues.cpu.scale.enabled=true",
 		"queues.rollout.scale.enabled=true", "queues.sandbox.scale.enabled=true", "metrics.operator=true",
 		"metrics.labels.release=prometheus", "image.pullSecrets={registry}", "sandbox.runtimeClassName=kata",
-		"sandbox.clientsSecret=clients", "presigner.enabled=true",
+		"sandbox.clientsSecret=clients", "presigner.enabled=true", "gpu.tlsSecret=host-tls",
 		"sandbox.nodeSelector.pool=sandbox", "sandbox.tolerations[0].key=sandbox",
 		"sandbox.tolerations[0].operator=Exists",
 		"gpu.nodeSelector.pool=gpu", "workerFlags={--threads=4}", "serviceAccount.annotations.team=rl"},
@@ -213,6 +213,33 @@ func TestChartPresigns(t *testing.T) {
 		require.Equal(t, !presigned, slices.Contains(variables, "AWS_SECRET_ACCESS_KEY"), name)
 		require.Equal(t, name != "trial-ropewalk-presigner", slices.Contains(variables, "TEMPORAL_ADDRESS"), name)
 	}
+}
+
+// Hosts that share a model get their certificate from a secret, and others reach their metrics alone.
+func TestHostsOfTheChart(t *testing.T) {
+	const worker = "trial-ropewalk-worker-gpu"
+	for name, spec := range pods(t, "gpu.hosts=true", "gpu.tlsSecret=host-tls") {
+		mounted := fmt.Sprint(spec["volumes"])
+		require.Equal(t, name == worker, strings.Contains(mounted, "secretName:host-tls"), name)
+		variables := fmt.Sprint(at(spec["containers"].([]any)[0], "env"))
+		for _, file := range []string{"CERT value:/etc/ropewalk/host/tls.crt", "KEY value:/etc/ropewalk/host/tls.key",
+			"CA value:/etc/ropewalk/host/ca.crt"} {
+			require.Equal(t, name == worker, strings.Contains(variables, "ROPEWALK_HOST_TLS_"+file), name)
+		}
+	}
+	require.NotContains(t, fmt.Sprint(pods(t, "gpu.hosts=true")[worker]), "ROPEWALK_HOST_TLS")
+	manifests, err := render(t, []string{"gpu.hosts=true"})
+	require.NoError(t, err)
+	i := slices.IndexFunc(manifests, func(m map[string]any) bool {
+		return m["kind"] == "NetworkPolicy" && at(m, "metadata", "name") == worker
+	})
+	require.GreaterOrEqual(t, i, 0)
+	ingress := at(manifests[i], "spec", "ingress").([]any)
+	require.Len(t, ingress, 2)
+	require.Equal(t, "gpu", at(ingress[0].(map[string]any)["from"].([]any)[0], "podSelector", "matchLabels",
+		"ropewalk/queue"))
+	require.Nil(t, at(ingress[0], "ports"))
+	require.Equal(t, []any{map[string]any{"protocol": "TCP", "port": 9463}}, at(ingress[1], "ports"))
 }
 
 // Values that cannot work are refused when the chart is rendered, by name.

@@ -17,6 +17,7 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"github.com/ropewalk/ropewalk/activities"
+	"github.com/ropewalk/ropewalk/gpu/gang"
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/commit"
 	"github.com/ropewalk/ropewalk/internal/download"
@@ -47,8 +48,9 @@ type workerOptions struct {
 	presigner string
 	// host names this host and its queue; address is where other hosts reach it
 	host, address string
-	updateDevices int // devices of one update
-	cache         int // MiB of the read cache; negative: not given
+	hostTLS       gang.TLS // authenticates and encrypts connections to other hosts
+	updateDevices int      // devices of one update
+	cache         int      // MiB of the read cache; negative: not given
 	deployment    deploymentOptions
 	metricsOptions
 }
@@ -83,6 +85,7 @@ func workerCommand(con *console) *cobra.Command {
 		"which the stages of a run return (default: "+hostVariable+", else the system's host name)")
 	cmd.Flags().StringVar(&o.address, "host-address", "", "IP address at which other hosts reach this one, for "+
 		"recipes with engine.hosts (default: "+addressVariable+", else the address used to reach Temporal)")
+	o.addHostTLS(cmd.Flags())
 	cmd.Flags().IntVar(&o.updateDevices, "update-devices", 1, "GPUs of one update (the recipes' engine.devices); the "+
 		"number of updates at once is the host's GPUs divided by it")
 	cmd.Flags().IntVar(&o.updateDevices, "slot-devices", 1, "")
@@ -107,6 +110,9 @@ func (o workerOptions) run(ctx context.Context, con *console) error {
 		return err
 	}
 	if err := o.checkPresigner(); err != nil {
+		return err
+	}
+	if err := o.checkHostTLS(); err != nil {
 		return err
 	}
 	program, err := thisVersion()

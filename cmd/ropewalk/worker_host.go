@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/spf13/pflag"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
@@ -25,6 +26,10 @@ import (
 const (
 	hostVariable    = "ROPEWALK_HOST"
 	addressVariable = "ROPEWALK_HOST_ADDRESS"
+
+	hostCertVariable      = "ROPEWALK_HOST_TLS_CERT"
+	hostKeyVariable       = "ROPEWALK_HOST_TLS_KEY"
+	hostAuthorityVariable = "ROPEWALK_HOST_TLS_CA"
 )
 
 // hostStages is how many stages a worker takes from its host's queue at once: more than any run sends, so that a stage
@@ -66,9 +71,38 @@ func (o *workerOptions) nameHost(temporal string) error {
 	return nil
 }
 
+// addHostTLS adds the flags for connections between hosts.
+func (o *workerOptions) addHostTLS(f *pflag.FlagSet) {
+	f.StringVar(&o.hostTLS.Cert, "host-tls-cert", "", "certificate chain (PEM) of this host, for servers and clients, "+
+		"with which it speaks TLS to other hosts in recipes with engine.hosts (default: "+hostCertVariable+"; without "+
+		"it such hosts speak plain text)")
+	f.StringVar(&o.hostTLS.Key, "host-tls-key", "", "the certificate's key (PEM) (default: "+hostKeyVariable+")")
+	f.StringVar(&o.hostTLS.CA, "host-tls-ca", "", "certificates (PEM) of the authority that issues certificates to "+
+		"hosts, and to hosts alone (default: "+hostAuthorityVariable+")")
+}
+
+// checkHostTLS completes the names of the files for connections between hosts, and reads them.
+func (o *workerOptions) checkHostTLS() error {
+	t := &o.hostTLS
+	t.Cert = cmp.Or(t.Cert, os.Getenv(hostCertVariable))
+	t.Key = cmp.Or(t.Key, os.Getenv(hostKeyVariable))
+	t.CA = cmp.Or(t.CA, os.Getenv(hostAuthorityVariable))
+	if !t.On() {
+		return nil
+	}
+	if t.Cert == "" || t.Key == "" || t.CA == "" {
+		return badInput("--host-tls-cert, --host-tls-key and --host-tls-ca (%s, %s, %s) belong together",
+			hostCertVariable, hostKeyVariable, hostAuthorityVariable)
+	}
+	if err := t.Check(); err != nil {
+		return badInput("--host-tls-cert, --host-tls-key, --host-tls-ca: %w", err)
+	}
+	return nil
+}
+
 // gangs says how this worker's engines use several hosts: a workflow asks the workers of other hosts to join.
 func (o workerOptions) gangs(c client.Client) leased.Gangs {
-	return leased.Gangs{Host: o.host, Address: o.address,
+	return leased.Gangs{Host: o.host, Address: o.address, TLS: o.hostTLS,
 		Summon: func(ctx context.Context, i gang.Invitation, members int) (func(), error) {
 			run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 				ID: "ranks/" + i.ID, TaskQueue: workflows.QueueCPU,

@@ -5,6 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/gpu/gang"
+	"github.com/ropewalk/ropewalk/internal/authority"
 	"github.com/ropewalk/ropewalk/internal/badinput"
 	"github.com/ropewalk/ropewalk/internal/temporalconf"
 )
@@ -38,6 +40,36 @@ func TestHostOfAWorker(t *testing.T) {
 		require.ErrorAs(t, err, &bad)
 		require.ErrorContains(t, err, want)
 	}
+}
+
+// Certificates for other hosts come from flags or variables, all three or none, and are read at the start.
+func TestHostTLSOfAWorker(t *testing.T) {
+	ca, err := authority.New(t.TempDir())
+	require.NoError(t, err)
+	pair, err := ca.Issue("a")
+	require.NoError(t, err)
+	for _, name := range []string{hostCertVariable, hostKeyVariable, hostAuthorityVariable} {
+		t.Setenv(name, "")
+	}
+	o := workerOptions{}
+	require.NoError(t, o.checkHostTLS())
+	require.False(t, o.hostTLS.On())
+	refused := func(o workerOptions, want string) {
+		t.Helper()
+		err := o.checkHostTLS()
+		var bad badinput.Error
+		require.ErrorAs(t, err, &bad)
+		require.ErrorContains(t, err, want)
+	}
+	refused(workerOptions{hostTLS: gang.TLS{Cert: pair.Cert, Key: pair.Key}}, "--host-tls-ca (ROPEWALK_HOST_TLS_CERT")
+	refused(workerOptions{hostTLS: gang.TLS{Cert: pair.Cert, Key: pair.Key, CA: pair.Key}}, "holds no PEM certificate")
+	t.Setenv(hostCertVariable, pair.Cert)
+	t.Setenv(hostKeyVariable, "absent")
+	t.Setenv(hostAuthorityVariable, ca.File)
+	refused(workerOptions{}, "open absent")
+	o = workerOptions{hostTLS: gang.TLS{Key: pair.Key}}
+	require.NoError(t, o.checkHostTLS(), "the flag goes first")
+	require.Equal(t, gang.TLS{Cert: pair.Cert, Key: pair.Key, CA: ca.File}, o.hostTLS)
 }
 
 // The flag's former name still works.

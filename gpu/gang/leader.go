@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ type Options struct {
 	Host    string // this host's name; unique within a gang
 	Address string // by which the others reach it
 	Engine  string // digest of the engine's files: all hosts run the same
+	TLS     TLS
 	Logger  *slog.Logger
 }
 
@@ -54,9 +56,19 @@ type member struct {
 
 // Open starts to listen for members on a port of the host's address.
 func Open(o Options, hosts int, work Work) (*Call, error) {
+	var secure *tls.Config
+	if o.TLS.On() {
+		var err error
+		if secure, _, err = o.TLS.configs(); err != nil {
+			return nil, fmt.Errorf("listen for other hosts: %w", err)
+		}
+	}
 	l, err := net.Listen("tcp", net.JoinHostPort(o.Address, "0"))
 	if err != nil {
 		return nil, fmt.Errorf("listen for other hosts: %w", err)
+	}
+	if secure != nil {
+		l = tls.NewListener(l, secure)
 	}
 	secret := make([]byte, 16)
 	rand.Read(secret) // never fails

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"sync"
 )
 
@@ -28,21 +27,19 @@ type Place struct {
 
 // Join takes a place.
 func Join(ctx context.Context, o Options, i Invitation) (*Place, error) {
-	dialer := net.Dialer{Timeout: Silence}
-	conn, err := dialer.DialContext(ctx, "tcp", i.Address)
+	conn, err := o.dial(ctx, i.Address)
 	if err != nil {
-		if ctx.Err() == nil {
+		if ctx.Err() == nil && !errors.Is(err, ErrElsewhere) {
 			err = fmt.Errorf("%w: %w", ErrGone, err)
 		}
 		return nil, fmt.Errorf("join the gang at %s: %w", i.Address, err)
 	}
 	l := newLine(conn)
-	err = l.write(message{Join: &join{ID: i.ID, Host: o.Host, Engine: o.Engine}})
-	var answer message
-	if err == nil {
-		answer, err = l.read()
-	}
+	_ = l.write(message{Join: &join{ID: i.ID, Host: o.Host, Engine: o.Engine}}) // read says why it failed
+	answer, err := l.read()
 	switch {
+	case err != nil && o.TLS.On(): // under TLS 1.3 a leader refuses a certificate after the member's handshake
+		err = fmt.Errorf("%w: %w", ErrElsewhere, err)
 	case err != nil:
 		err = fmt.Errorf("%w: %w", ErrGone, err)
 	case answer.Refused != nil && answer.Refused.Elsewhere:

@@ -94,6 +94,16 @@ func (l *line) write(m message) error {
 	return err
 }
 
+// peek waits for the first byte of the next message, and returns it.
+func (l *line) peek() (byte, error) {
+	_ = l.conn.SetReadDeadline(time.Now().Add(Silence))
+	first, err := l.in.Peek(1)
+	if err != nil {
+		return 0, lostPeer(err)
+	}
+	return first[0], nil
+}
+
 // read returns the next message that is not a beat.
 func (l *line) read() (message, error) {
 	for {

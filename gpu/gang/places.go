@@ -31,9 +31,15 @@ func (c *Call) accept() {
 
 // serve handles one connection until it ends.
 func (c *Call) serve(conn net.Conn) {
-	l := newLine(conn)
-	first, err := l.read()
-	if err != nil || first.Join == nil {
+	l, err := c.admit(conn)
+	var first message
+	if err == nil {
+		first, err = l.read()
+	}
+	if err == nil && first.Join == nil {
+		err = errMessage
+	}
+	if err != nil {
 		c.o.Logger.Warn("turned away a connection to the gang", "from", conn.RemoteAddr().String(), "error", err)
 		return
 	}

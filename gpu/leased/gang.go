@@ -15,6 +15,7 @@ import (
 type Gangs struct {
 	Host    string // this host's name
 	Address string // the IP address by which other hosts reach it
+	TLS     gang.TLS
 	// Summon asks the given number of workers on other hosts to join with the invitation (Maker.Serve) as soon as they
 	// are free, until dismiss is called. It does not wait for them.
 	Summon func(ctx context.Context, i gang.Invitation, members int) (dismiss func(), err error)
@@ -43,6 +44,7 @@ func (g *gathered) Close() error {
 
 // gather brings in the other hosts of an engine with these options.
 func (m *Maker) gather(ctx context.Context, s Settings, o torch.Options) (_ torch.Gang, err error) {
+	m.warn(o.Device)
 	network, err := gang.Interface(m.o.Gangs.Address)
 	if err != nil {
 		return nil, err
@@ -83,7 +85,27 @@ func (m *Maker) gatherLimit() time.Duration {
 }
 
 func (m *Maker) gangOptions() gang.Options {
-	return gang.Options{Host: m.o.Gangs.Host, Address: m.o.Gangs.Address, Engine: program.Digest(), Logger: m.o.Logger}
+	return gang.Options{
+		Host: m.o.Gangs.Host, Address: m.o.Gangs.Address, Engine: program.Digest(), TLS: m.o.Gangs.TLS,
+		Logger: m.o.Logger,
+	}
+}
+
+// warn says, once, which connections between hosts nothing protects.
+func (m *Maker) warn(device string) {
+	m.warned.Do(func() {
+		if !m.o.Gangs.TLS.On() {
+			m.o.Logger.Warn("hosts that share a model speak without TLS: name certificates with --host-tls-cert, " +
+				"--host-tls-key and --host-tls-ca, or let no one else reach their network")
+			return
+		}
+		library := "NCCL"
+		if device == torch.CPU {
+			library = "Gloo"
+		}
+		m.o.Logger.Warn("hosts that share a model speak TLS, but " + library + " does not encrypt the tensors that " +
+			"their ranks exchange: let no one else reach their network, or encrypt it (docs/gpu.md)")
+	})
 }
 
 func rendezvous(o gang.Orders, network string) torch.Rendezvous {
@@ -124,6 +146,7 @@ func (m *Maker) serve(ctx context.Context, place *gang.Place, network string, ro
 		Devices: w.Ranks, Dtype: w.Dtype, Deterministic: w.Deterministic, Checkpointing: w.Checkpointing,
 		OffloadOptimizer: w.OffloadOptimizer, Memory: w.Memory,
 	}
+	m.warn(w.Device)
 	if on := m.device(); on != w.Device {
 		return fmt.Errorf("%w: the engine runs on %s, this host has %s", gang.ErrElsewhere, w.Device, on)
 	}

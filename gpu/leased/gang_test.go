@@ -3,6 +3,8 @@ package leased
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +14,8 @@ import (
 	"github.com/ropewalk/ropewalk/gpu/gang"
 	"github.com/ropewalk/ropewalk/gpu/lease"
 	"github.com/ropewalk/ropewalk/gpu/torch"
+	"github.com/ropewalk/ropewalk/internal/authority"
+	"github.com/ropewalk/ropewalk/internal/transcript"
 	"github.com/ropewalk/ropewalk/policy"
 )
 
@@ -96,6 +100,54 @@ func TestAGangLeasesOnEveryHost(t *testing.T) {
 	require.NoError(t, e.Close())
 	require.Equal(t, []int{0, 0}, []int{leasedBy(a), leasedBy(b)}, "closed when every host has given its devices back")
 	require.ErrorIs(t, <-ended, gang.ErrGone)
+}
+
+// Hosts with certificates of one authority share a model, and each says once what its connections do not protect.
+func TestHostsSpeakTLS(t *testing.T) {
+	ca, err := authority.New(t.TempDir())
+	require.NoError(t, err)
+	other, err := authority.New(t.TempDir())
+	require.NoError(t, err)
+	secured := func(by *authority.Authority, name string) (*bench, *transcript.Transcript) {
+		pair, err := by.Issue(name)
+		require.NoError(t, err)
+		b, ran := host(t, name, &devicetest.GPU{})
+		b.maker.o.Gangs.TLS = gang.TLS{Cert: pair.Cert, Key: pair.Key, CA: by.File}
+		log := &transcript.Transcript{}
+		b.maker.o.Logger = slog.New(slog.NewTextHandler(log, nil))
+		go func() {
+			for range ran { // drop them
+			}
+		}()
+		t.Cleanup(func() { close(ran) })
+		return b, log
+	}
+	a, log := secured(ca, "a")
+	b, _ := secured(ca, "b")
+	stranger, _ := secured(other, "c")
+	plain, _ := host(t, "d", &devicetest.GPU{})
+	for range 2 {
+		refused := summons(a, stranger, plain)
+		ask := a.maker.o.Gangs.Summon
+		a.maker.o.Gangs.Summon = func(ctx context.Context, i gang.Invitation, members int) (func(), error) {
+			dismiss, err := ask(ctx, i, members)
+			for range 2 {
+				require.ErrorIs(t, <-refused, gang.ErrElsewhere)
+			}
+			go func() { _ = b.maker.Serve(context.Background(), i, anyRoom) }()
+			return dismiss, err
+		}
+		e := opened(t, a, Settings{Devices: 1, Hosts: 2})
+		require.NoError(t, e.Close())
+	}
+	require.Equal(t, 1, strings.Count(log.String(), "NCCL does not encrypt the tensors"))
+	require.NotContains(t, log.String(), "without TLS")
+	var its transcript.Transcript
+	plain.maker.o.Logger = slog.New(slog.NewTextHandler(&its, nil))
+	for range 2 {
+		plain.maker.warn(torch.CUDA)
+	}
+	require.Equal(t, 1, strings.Count(its.String(), "speak without TLS: name certificates with --host-tls-cert"))
 }
 
 func TestAMembersFailedDeviceEndsTheGang(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/ropewalk/ropewalk/gpu/device"
@@ -45,6 +46,7 @@ type Maker struct {
 	pool    *lease.Pool   // nil without a driver
 	devices int           // number that the worker may use, leased or not
 	reason  string        // why there is no device
+	warned  sync.Once
 }
 
 // Open looks for devices. A host without a driver, or with a broken one, is not an error: its engines run on the

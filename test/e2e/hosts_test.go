@@ -17,6 +17,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/internal/authority"
 	"github.com/ropewalk/ropewalk/internal/python/pythontest"
 	"github.com/ropewalk/ropewalk/workflows"
 )
@@ -37,9 +38,9 @@ var onTwoHosts = []string{
 // test lost hosts with fewer PyTorch processes.
 const lostHosts = "ROPEWALK_TEST_LOST_HOSTS"
 
-// TestOneModelOnTwoHosts completes runs on two workers that act as hosts: undisturbed and, with lostHosts, with the
-// second host's ranks killed in the middle of an update, and with the first host's worker killed in the middle of an
-// update and never restarted. It also cancels a run.
+// TestOneModelOnTwoHosts completes runs on two workers that act as hosts: without TLS, with TLS among strangers and,
+// with lostHosts, with the second host's ranks killed in the middle of an update, and with the first host's worker
+// killed in the middle of an update and never restarted. It also cancels a run.
 func TestOneModelOnTwoHosts(t *testing.T) {
 	t.Parallel()
 	python, err := filepath.Abs(pythontest.Need(t, "TORCH", "torch", "transformers", "safetensors"))
@@ -51,8 +52,22 @@ func TestOneModelOnTwoHosts(t *testing.T) {
 	a := h.startWorker(t, "-v", "--threads", "1", "--host", "a")
 	a.says(t, "queue=gpu.a")
 	b := h.startWorker(t, "-v", "--threads", "1", "--host", "b", "--queues", "gpu")
+	want := h.digest(t, h.start(t, recipe("without-tls", onTwoHosts...)...))
+	require.Contains(t, a.err.String()+b.err.String(), "hosts that share a model speak without TLS")
+	a.end(t)
+	b.end(t)
 
-	want := h.digest(t, h.start(t, recipe("two-hosts", onTwoHosts...)...))
+	ours, others := newAuthority(t), newAuthority(t)
+	a = h.startWorker(t, append(secured(t, ours, "a"), "-v", "--threads", "1")...)
+	a.says(t, "queue=gpu.a")
+	run := h.start(t, recipe("two-hosts", onTwoHosts...)...)
+	h.refuseStrangers(t, c, a, others)
+	b = h.startWorker(t, append(secured(t, ours, "b"), "-v", "--threads", "1", "--queues", "gpu")...)
+	require.Equal(t, want, h.digest(t, run))
+	for _, w := range []*command{a, b} {
+		require.Equal(t, 1, strings.Count(w.err.String(), "Gloo does not encrypt the tensors"))
+		require.NotContains(t, w.err.String(), "PRIVATE KEY")
+	}
 	leader, member := inOrder(a, b)
 	require.Len(t, ranksOf(leader), 1)
 	require.Len(t, ranksOf(member), 1)
@@ -97,7 +112,7 @@ func TestOneModelOnTwoHosts(t *testing.T) {
 		began := time.Now()
 		eventually(t, func() bool { return len(ranksOf(member)) == 0 }, "the member's ranks to end")
 		t.Logf("the member's ranks had ended %.1f s after the leader", time.Since(began).Seconds())
-		third := h.startWorker(t, "-v", "--threads", "1", "--host", "c")
+		third := h.startWorker(t, append(secured(t, ours, "c"), "-v", "--threads", "1")...)
 		require.Equal(t, want, h.digest(t, run))
 		require.Contains(t, member.err.String()+third.err.String(), "engine started")
 		queues := h.queues(t, c, "leader-lost/step=1")
@@ -109,6 +124,35 @@ func TestOneModelOnTwoHosts(t *testing.T) {
 		third.end(t)
 		member.end(t)
 	})
+}
+
+// secured are the flags of a worker that acts as a host with a certificate of the authority.
+func secured(t *testing.T, by *authority.Authority, host string) []string {
+	t.Helper()
+	pair := issue(t, by, host)
+	return []string{"--host", host, "--host-tls-cert", pair.Cert, "--host-tls-key", pair.Key, "--host-tls-ca", by.File}
+}
+
+// refuseStrangers has hosts with a certificate of another authority, and without any, ask for the place that the
+// leader's engine waits to fill.
+func (h *home) refuseStrangers(t *testing.T, c client.Client, leader *command, others *authority.Authority) {
+	t.Helper()
+	eventually(t, func() bool {
+		n, err := c.CountWorkflow(context.Background(), countOpen(workflows.ServeRanksName))
+		return err == nil && n.GetCount() == 1
+	}, "the leader to ask for another host")
+	for _, x := range []struct {
+		flags          []string
+		member, leader string
+	}{
+		{secured(t, others, "other"), "certificate signed by unknown authority", "bad certificate"},
+		{[]string{"--host", "plain"}, "host a demands TLS and a certificate", "it uses no TLS, this host demands it"},
+	} {
+		stranger := h.startWorker(t, append(x.flags, "-v", "--threads", "1", "--queues", "gpu")...)
+		stranger.says(t, x.member)
+		leader.says(t, x.leader)
+		stranger.end(t)
+	}
 }
 
 // digest is the checkpoint of a run, once it has ended.
