@@ -1,15 +1,18 @@
 package analysis
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
+	"maps"
+	"slices"
 
 	"github.com/ropewalk/ropewalk/internal/signing"
 	"github.com/ropewalk/ropewalk/schema"
 )
 
-// checkSignatures checks the signatures of the run's own documents. A document without a trusted signature of its bytes
-// is a fault, whatever other signatures it has.
+// checkSignatures checks the signatures of the run's own documents. A document needs one valid signature of its bytes
+// by a trusted key; without one it is a fault, and with one its other signatures do not matter.
 func checkSignatures(ctx context.Context, v *evidence, keys signing.Keys) error {
 	there := map[string]bool{}
 	for _, o := range v.listed {
@@ -31,7 +34,8 @@ func checkSignatures(ctx context.Context, v *evidence, keys signing.Keys) error 
 			return err
 		}
 		digest := schema.Digest(data)
-		for at, trusted := range keys.Places(key, digest) {
+		places, invalid := keys.Places(key, digest), ""
+		for _, at := range slices.Sorted(maps.Keys(places)) {
 			if !there[at] {
 				continue
 			}
@@ -39,10 +43,13 @@ func checkSignatures(ctx context.Context, v *evidence, keys signing.Keys) error 
 			if err != nil {
 				return err
 			}
-			if signature != nil && ed25519.Verify(trusted, schema.SignedText(key, digest), signature) {
+			if signature != nil && ed25519.Verify(places[at], schema.SignedText(key, digest), signature) {
 				return nil
 			}
-			v.fault(FaultSignature, key, "has a signature that is not valid: %s", at)
+			invalid = cmp.Or(invalid, at)
+		}
+		if invalid != "" {
+			v.fault(FaultSignature, key, "has a signature that is not valid: %s", invalid)
 			return nil
 		}
 		v.fault(FaultSignature, key, "has no signature of its bytes by a trusted key")

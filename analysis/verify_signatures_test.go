@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -84,4 +85,28 @@ func TestVerifySignatures(t *testing.T) {
 	require.NoError(t, objects.Delete(t.Context(), at))
 	require.Equal(t, []string{"signature " + document}, signed(keys))
 	require.Empty(t, signed(others))
+
+	// One valid signature by a trusted key is enough, whatever the signature of another trusted key is.
+	both := maps.Clone(keys)
+	maps.Copy(both, others)
+	for _, damaged := range []*signing.Signer{mine, other} {
+		sign(t, objects, mine)
+		for _, document := range documents {
+			at, signature := damaged.Sign(document, get(t, objects, document))
+			put(t, objects, at, append([]byte{signature[0] ^ 1}, signature[1:]...))
+		}
+		require.Empty(t, signed(both))
+		sign(t, objects, other)
+	}
+
+	// Where none is valid, the fault names the first one.
+	at, signature = mine.Sign(document, get(t, objects, document))
+	second, theirs := other.Sign(document, get(t, objects, document))
+	put(t, objects, at, append([]byte{signature[0] ^ 1}, signature[1:]...))
+	put(t, objects, second, append([]byte{theirs[0] ^ 1}, theirs[1:]...))
+	v, err := analysis.New(objects).VerifySigned(t.Context(), "r", both)
+	require.NoError(t, err)
+	require.Len(t, v.Faults, 1)
+	require.Equal(t, document, v.Faults[0].Key)
+	require.Equal(t, "has a signature that is not valid: "+min(at, second), v.Faults[0].Message)
 }
