@@ -25,11 +25,11 @@ func restoreCommand(con *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore [RUN]",
 		Short: "bring back objects of the record that were deleted, from a bucket with versioning",
-		Long: "restore brings back what was deleted within a time, of one run or of the whole record: of each\n" +
-			"object whose newest version says that it was deleted, the version before. Checkpoints that pruning\n" +
-			"deleted stay deleted. The bucket must have had versioning turned on (`ropewalk setup store\n" +
-			"--keep-deleted`), and the credentials must allow it to delete versions. `ropewalk verify` says\n" +
-			"afterwards whether a run is whole.",
+		Long: "restore brings back what was deleted within a time, of one run or of the whole record, with what is\n" +
+			"noted about states of runs and who asked for what: of each object whose newest version says that it\n" +
+			"was deleted, the version before. Checkpoints that pruning deleted stay deleted. The bucket must have\n" +
+			"had versioning turned on (`ropewalk setup store --keep-deleted`), and the credentials must allow it to\n" +
+			"delete versions. `ropewalk verify` says afterwards whether a run is whole.",
 		Example: "  ropewalk restore --within 2h --dry-run\n" +
 			"  ropewalk restore quickstart-s1-20260102-030405 --within 30m",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -68,9 +68,10 @@ func (o restoreOptions) run(ctx context.Context, con *console, run string) error
 		return badInput("%s has no versioning, so that what was deleted is lost; `ropewalk setup store --keep-deleted "+
 			"30` turns it on for the future", s.Store)
 	}
-	prefixes := schema.RecordPrefixes()
+	prefixes := append(schema.RecordPrefixes(), schema.StatesPrefix, schema.DeedsPrefix)
 	if run != "" {
-		prefixes = []string{schema.RunPrefix(run), schema.CatalogueKey(run)}
+		prefixes = []string{schema.RunPrefix(run), schema.CatalogueKey(run), schema.StatesPrefix + run + "/",
+			schema.DeedsPrefix + run + "/"}
 	}
 	if !o.dry {
 		of := run

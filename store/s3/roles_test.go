@@ -2,7 +2,10 @@ package s3_test
 
 import (
 	"context"
+	"encoding/json"
+	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +15,7 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 	"github.com/stretchr/testify/require"
 
+	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/store"
 	"github.com/ropewalk/ropewalk/store/s3"
 	"github.com/ropewalk/ropewalk/store/storetest"
@@ -82,6 +86,7 @@ func TestRoles(t *testing.T) {
 		{"delete a segment", remove(run + "segments/step=1/gen=0/shard=0/a/000001-turns.parquet"),
 			[]string{"operator", "worker"}},
 		{"take a request", remove("requests/a.json"), []string{"operator", "worker"}},
+		{"delete who asked", remove("deeds/a/t-x.json"), nil},
 		{"delete a catalogue's entry", remove("catalogue/a.json"), nil},
 		{"delete an upload", remove("imports/a.jsonl"), nil},
 		{"delete a version", func(ctx context.Context, c *minio.Core, version string) error {
@@ -114,6 +119,43 @@ func TestRoles(t *testing.T) {
 				require.Equal(t, minio.AccessDenied, minio.ToErrorResponse(err).Code, "%s: %v", role, err)
 			}
 		})
+	}
+}
+
+// commit-once.json closes the objects that a program puts once, those of the audit log too, and no others. The test's
+// server does not know its condition, so its patterns are matched here.
+func TestCommitOnceClosesWhatIsPutOnce(t *testing.T) {
+	text, err := os.ReadFile("../../deploy/roles/commit-once.json")
+	require.NoError(t, err)
+	var policy struct {
+		Statement []struct {
+			Effect           string
+			Action, Resource []string
+			Condition        map[string]map[string]string
+		}
+	}
+	require.NoError(t, json.Unmarshal(text, &policy))
+	require.Len(t, policy.Statement, 1)
+	s := policy.Statement[0]
+	require.Equal(t, "Deny", s.Effect)
+	require.Equal(t, []string{"s3:PutObject"}, s.Action)
+	require.Equal(t, map[string]map[string]string{"Null": {"s3:if-none-match": "true"}}, s.Condition)
+	closed := func(key string) bool {
+		return slices.ContainsFunc(s.Resource, func(pattern string) bool {
+			form := strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*")
+			return regexp.MustCompile("^" + form + "$").MatchString("arn:aws:s3:::ropewalk/" + key)
+		})
+	}
+	deed := schema.NewDeed("start", "", "ada", "host", time.Now())
+	shard := schema.At("a", 1, schema.StageRollout).WithShard(0).WithTurn(0)
+	for _, key := range []string{schema.DeedKey("a", deed, "x"), schema.DeedKey(schema.NoRun, deed, "x"),
+		schema.HeadKey("a", "1"), shard.ManifestKey(), schema.AtInit("a", schema.StageAmend).WithTry(0).ManifestKey(),
+		schema.AtWarmStart(strings.Repeat("a", 64)).ManifestKey(), schema.CatalogueKey("a")} {
+		require.True(t, closed(key), key)
+	}
+	for _, key := range []string{shard.DataKey(schema.Turns, strings.Repeat("a", 16), "parquet"),
+		shard.CheckpointPrefix("1-a") + "model.safetensors", schema.RequestKey("a"), ".ropewalk-probe/a"} {
+		require.False(t, closed(key), key)
 	}
 }
 

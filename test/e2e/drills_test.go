@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
@@ -23,6 +24,14 @@ func bucketOf(t *testing.T, s storetest.Server) *s3.Store {
 	require.NoError(t, err)
 	require.NoError(t, objects.EnsureBucket(t.Context()))
 	return objects
+}
+
+// deeds are those that audit lists.
+func (h *home) deeds(t *testing.T, args ...string) (all []schema.Deed) {
+	t.Helper()
+	text := h.run(t, append([]string{"audit", "--json"}, args...)...).ok(t).out
+	require.NoError(t, json.Unmarshal([]byte(text), &all))
+	return all
 }
 
 // newest matches the keys of what the steps after the first one have made.
@@ -66,8 +75,21 @@ func TestTheNewestHourOfTheBucketIsLost(t *testing.T) {
 	h.run(t, "verify", "hour").ok(t)
 	require.NotContains(t, h.run(t, "restore", "--within", "30m").ok(t).out, "run=hour/", "a second call finds nothing")
 
+	noted := h.deeds(t, "hour")
+	require.Equal(t, "start", noted[0].Action)
 	lost = deleteNewest(t, objects, "hour", func(string) bool { return true })
+	for _, prefix := range []string{schema.DeedsPrefix, schema.StatesPrefix} {
+		notes, err := objects.List(t.Context(), prefix+"hour/")
+		require.NoError(t, err)
+		require.NotEmpty(t, notes, prefix)
+		for _, o := range notes {
+			require.NoError(t, objects.Delete(t.Context(), o.Key))
+		}
+		lost += len(notes)
+	}
+	require.Equal(t, 2, h.run(t, "audit", "hour").code, "the deeds are lost, too")
 	require.Equal(t, lost, strings.Count(h.run(t, "restore", "hour").ok(t).out, "\n"))
+	require.Equal(t, noted, h.deeds(t, "hour")[:len(noted)], "what was noted before is there again")
 	require.Regexp(t, `(?m) restore +{"within":"30m0s"}$(.|\n)* restore +{"within":"1h0m0s"}$`,
 		h.run(t, "audit", "hour").ok(t).out)
 	require.Regexp(t, `(?m) restore +{"within":"30m0s"}$`, h.run(t, "audit").ok(t).out)
