@@ -64,7 +64,7 @@ func TestBranchesContinueInSessions(t *testing.T) {
 }
 
 // If the cells before a branch end differently when they run again, the branch is given up, and another root takes its
-// place. The trajectory that it branched from goes on.
+// place, not another branch. The trajectory that it branched from goes on.
 func TestBranchesThatCannotContinueAreReplaced(t *testing.T) {
 	branches, calls, leaves := branchedNotebooks(t, []string{"import os\nx = os.urandom(8)\nx"}, []string{"x"},
 		[]string{"x"})
@@ -76,11 +76,16 @@ func TestBranchesThatCannotContinueAreReplaced(t *testing.T) {
 		}
 	}
 	lineage := schema.LineageOf(branches)
-	require.NotEmpty(t, given)
+	require.Len(t, given, 3*2, "as many branches as a group may have, each opened once")
 	require.Len(t, leaves, 5*2)
+	roles := map[string]string{}
+	for _, b := range branches {
+		roles[b.TrajectoryID] = b.Role
+	}
 	for _, l := range leaves {
 		require.Nil(t, l.Excluded)
 		require.False(t, given[l.TrajectoryID])
+		require.Equal(t, schema.RoleRoot, roles[l.TrajectoryID])
 	}
 	for id := range given {
 		require.Contains(t, lineage, id, "only branches are given up")

@@ -138,6 +138,7 @@ func byGroup(episodes []*Episode) (groups [][]*Episode) {
 // counts are those of a group's tree.
 type counts struct {
 	roots, leaves int
+	lost          int  // branches that were given up
 	open          bool // an episode has not ended
 }
 
@@ -146,6 +147,9 @@ func countsOf(group []*Episode) (c counts) {
 		c.open = c.open || e.Finish == ""
 		if e.leaf() {
 			c.leaves++
+		}
+		if e.Node.Lost {
+			c.lost++
 		}
 		if e.Node.Role == schema.RoleRoot {
 			c.roots++
@@ -243,7 +247,8 @@ func (l *Loop) decide(episodes, wrote []*Episode) ([]*Episode, error) {
 	}
 	var out []*Episode
 	for _, group := range byGroup(episodes) {
-		count, leaves := len(group), countsOf(group).leaves
+		c := countsOf(group)
+		count, spent := len(group), c.leaves+c.lost
 		if l.settings.Tree.Monitor && count == 1 {
 			continue // the monitor decides how many branches there are
 		}
@@ -251,23 +256,24 @@ func (l *Loop) decide(episodes, wrote []*Episode) ([]*Episode, error) {
 			if !written[e] || e.Node.Role == schema.RoleMonitor {
 				continue
 			}
-			d, err := l.decideOne(e, l.settings.Tree.budget(leaves, count))
+			d, err := l.decideOne(e, l.settings.Tree.budget(spent, count))
 			if err != nil {
 				return nil, err
 			}
 			for range d {
 				out = append(out, l.fork(e, count))
-				count, leaves = count+1, leaves+1
+				count, spent = count+1, spent+1
 			}
 		}
 	}
 	return out, nil
 }
 
-// budget is how many branches a group may still open. Branches that were given up use up numbers of samples; enough of
-// them are left for roots in the place of all leaves.
-func (t *Tree) budget(leaves, samples int) int {
-	return min(t.Leaves-leaves, max(schema.MaxSamples-t.Leaves-samples, 0))
+// budget is how many branches a group may still open after it has spent some of its leaves. A branch that was given up
+// stays spent: another one might be lost for the same reason, so a root takes its place. Branches that were given up use
+// up numbers of samples; enough of them are left for roots in the place of all leaves.
+func (t *Tree) budget(spent, samples int) int {
+	return max(min(t.Leaves-spent, schema.MaxSamples-t.Leaves-samples), 0)
 }
 
 // decideOne decides on the last turn of an episode and returns the number of branches.
@@ -314,7 +320,7 @@ func (l *Loop) forkAt(parent *Episode, sample, turn, streak int) *Episode {
 }
 
 // lose gives up a branch whose first own call of a tool with a state has no verdict: the tool could not repeat what
-// happened before the branch. Another sample takes its place.
+// happened before the branch. A root takes its place.
 func (l *Loop) lose(e *Episode) {
 	if e.Node == nil || e.Node.Role != schema.RoleBranch {
 		return
