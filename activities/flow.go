@@ -4,12 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
-	"log/slog"
-	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/ropewalk/ropewalk/activities/api"
@@ -20,10 +15,6 @@ import (
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/tool"
 )
-
-// segmentEvery is how often a shard's finished turns are kept as a segment. A worker that dies loses at most what was
-// done since the last one.
-const segmentEvery = 5 * time.Second
 
 // aheadKey is the context key of the flow that works ahead of the stages of a shard.
 type aheadKey struct{}
@@ -93,12 +84,7 @@ func (s *shardRun) begin(ctx context.Context, recipe *recipes.Recipe, rows *engi
 		s.in.Shard), attempt: fmt.Sprintf("%013d-%s", time.Now().UnixMilli(), rand.Text()[:8]),
 		mark: rollout.FlowMark{}, every: cmp.Or(s.deps.segmentEvery, segmentEvery)}
 	kept.committed(turns, results)
-	if episodes, err = kept.restore(ctx, loop, episodes, func() ([]*rollout.Episode, error) {
-		_, again, err := s.deps.episodes(ctx, recipe, s.in.Shard, s.in.Prompts, api.Past{Last: last})
-		return again, err
-	}); err != nil {
-		return nil, err
-	}
+	loop.Resume(episodes, kept.read(ctx))
 	at := version(s.in.Policy)
 	options := rollout.FlowOptions{Version: s.in.Policy.Digest, Box: tool.Sharing(box), Scope: callScope(s.in.Scope),
 		Respond: func(ctx context.Context, row policy.BatchRow) (policy.Generated, error) {
@@ -147,161 +133,4 @@ func (d *Deps) committedTurns(ctx context.Context, in api.EpisodesInput) (last s
 		}
 	}
 	return last, turns, results, nil
-}
-
-// segments keeps the finished turns of a shard in the store until the shard is committed. They serve an attempt that
-// continues after a lost worker; nothing else reads them, so that an error of theirs is a warning.
-type segments struct {
-	deps           *Deps
-	prefix         string
-	attempt        string
-	every          time.Duration
-	number         int
-	mark           rollout.FlowMark
-	turns, results atomic.Int64 // committed
-	found          bool         // an earlier attempt has kept some
-	stop           chan struct{}
-	stopped        sync.WaitGroup
-}
-
-// committed says how many turns, and results of turns, of all episodes are committed.
-func (g *segments) committed(turns, results int) {
-	g.turns.Store(int64(turns))
-	g.results.Store(int64(results))
-}
-
-// keep saves segments until end.
-func (g *segments) keep(ctx context.Context, f *rollout.Flow) {
-	g.stop = make(chan struct{})
-	g.stopped.Go(func() {
-		tick := time.NewTicker(g.every)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				if err := g.save(ctx, f); err != nil && ctx.Err() == nil {
-					slog.WarnContext(ctx, "keep a segment of a shard", "segments", g.prefix, "error", err)
-				}
-			case <-g.stop:
-				return
-			case <-ctx.Done():
-				return
-			}
-		}
-	})
-}
-
-// save puts what is new as one segment. Turns come before their results, so that no result is without its turn.
-func (g *segments) save(ctx context.Context, f *rollout.Flow) error {
-	rows, err := f.Unsaved(g.mark, int(g.turns.Load()), int(g.results.Load()))
-	if err != nil || len(rows.Turns)+len(rows.Calls)+len(rows.Transitions) == 0 {
-		return err
-	}
-	g.number++
-	return errors.Join(putSegment(ctx, g, rows.Turns), putSegment(ctx, g, rows.Calls),
-		putSegment(ctx, g, rows.Transitions))
-}
-
-func putSegment[R schema.Row](ctx context.Context, g *segments, rows []R) error {
-	if len(rows) == 0 {
-		return nil
-	}
-	data, err := schema.Encode(rows)
-	if err != nil {
-		return err
-	}
-	return g.deps.Store.PutIfAbsent(ctx, schema.SegmentKey(g.prefix, g.attempt, g.number, schema.TableOf[R]()), data)
-}
-
-// restore applies what earlier attempts have kept to the committed episodes. again makes the committed episodes once
-// more, where kept rows turn out not to continue them.
-func (g *segments) restore(ctx context.Context, loop *rollout.Loop, episodes []*rollout.Episode,
-	again func() ([]*rollout.Episode, error)) ([]*rollout.Episode, error) {
-	attempts, err := g.read(ctx)
-	if err != nil {
-		slog.WarnContext(ctx, "read the segments of a shard", "segments", g.prefix, "error", err)
-		return episodes, nil
-	}
-	if len(attempts) == 0 {
-		return episodes, nil
-	}
-	out, err := loop.Resume(episodes, attempts)
-	if err == nil {
-		return out, nil
-	}
-	slog.WarnContext(ctx, "go on from the committed turns: segments do not continue them", "segments", g.prefix,
-		"error", err)
-	return again()
-}
-
-// read returns the rows of each earlier attempt, the latest first.
-func (g *segments) read(ctx context.Context) ([]rollout.Rows, error) {
-	listed, err := g.deps.Store.List(ctx, g.prefix)
-	if err != nil {
-		return nil, err
-	}
-	g.found = len(listed) > 0
-	by := map[string]*rollout.Rows{}
-	var names []string
-	for _, o := range listed {
-		_, _, attempt, table, ok := schema.ParseSegmentKey(o.Key)
-		if !ok {
-			continue
-		}
-		rows := by[attempt]
-		if rows == nil {
-			rows = &rollout.Rows{}
-			by[attempt], names = rows, append(names, attempt)
-		}
-		data, err := g.deps.Store.Get(ctx, o.Key)
-		if err != nil {
-			return nil, err
-		}
-		switch table {
-		case schema.Turns:
-			err = appendRows(&rows.Turns, data)
-		case schema.ToolCalls:
-			err = appendRows(&rows.Calls, data)
-		case schema.Transitions:
-			err = appendRows(&rows.Transitions, data)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", o.Key, err)
-		}
-	}
-	slices.Sort(names)
-	slices.Reverse(names)
-	out := make([]rollout.Rows, len(names))
-	for i, name := range names {
-		out[i] = *by[name]
-	}
-	return out, nil
-}
-
-func appendRows[R schema.Row](to *[]R, data []byte) error {
-	rows, err := schema.Decode[R](data)
-	*to = append(*to, rows...)
-	return err
-}
-
-// end stops keeping. If the shard is committed, it deletes what was kept; otherwise it keeps what there is.
-func (g *segments) end(ctx context.Context, f *rollout.Flow, done bool) {
-	close(g.stop)
-	g.stopped.Wait()
-	if !done {
-		if err := g.save(ctx, f); err != nil && ctx.Err() == nil {
-			slog.WarnContext(ctx, "keep a segment of a shard", "segments", g.prefix, "error", err)
-		}
-		return
-	}
-	if !g.found && g.number == 0 {
-		return
-	}
-	listed, err := g.deps.Store.List(ctx, g.prefix)
-	for _, o := range listed {
-		err = errors.Join(err, g.deps.Store.Delete(ctx, o.Key))
-	}
-	if err != nil && ctx.Err() == nil {
-		slog.WarnContext(ctx, "delete the segments of a shard", "segments", g.prefix, "error", err)
-	}
 }

@@ -260,9 +260,9 @@ func (f *Flow) Respond(ctx context.Context, version string, episodes []*Episode)
 			continue
 		}
 		x.mu.Lock()
-		t, w := x.e.Turns[turn], x.worked(turn)
+		t, w, same := x.e.Turns[turn], x.worked(turn), agree(x.e, e, turn)
 		x.mu.Unlock()
-		if t.Excluded != "" || !slices.Equal(t.Context, e.Context) {
+		if !same || t.Excluded != "" || !slices.Equal(t.Context, e.Context) {
 			continue
 		}
 		f.loop.absorb(e, Turn{Response: t.Response, LogProbs: t.LogProbs, Entropies: t.Entropies, Finish: t.Finish,
@@ -332,9 +332,9 @@ func (f *Flow) Results(ctx context.Context, episodes []*Episode) (began time.Tim
 			continue
 		}
 		x.mu.Lock()
-		t, w := x.e.Turns[turn], x.worked(turn)
+		t, w, same := x.e.Turns[turn], x.worked(turn), agree(x.e, e, turn+1)
 		x.mu.Unlock()
-		if !slices.Equal(t.Response, e.Turns[turn].Response) {
+		if !same {
 			continue
 		}
 		if t.Transition != nil {
@@ -407,6 +407,18 @@ func (x *flowing) worked(turn int) (w worked) {
 	return w
 }
 
+// agree reports whether two episodes have the same first turns, as many as are asked for. They differ where another
+// worker has committed turns of its own and the sampler does not repeat itself.
+func agree(a, b *Episode, turns int) bool {
+	for k := range turns {
+		x, y := &a.Turns[k], &b.Turns[k]
+		if !slices.Equal(x.Context, y.Context) || !slices.Equal(x.Response, y.Response) {
+			return false
+		}
+	}
+	return true
+}
+
 // hasResults reports whether a turn's calls have results, or its action a transition.
 func (e *Episode) hasResults(turn int) bool {
 	return turn < len(e.Turns) && (e.Turns[turn].Results != nil || e.Turns[turn].Transition != nil)
@@ -423,25 +435,28 @@ func earlier(a, b time.Time) time.Time {
 // FlowMark says how much of each episode is saved, by trajectory: turns, and results of turns.
 type FlowMark map[string][2]int
 
-// Unsaved returns the rows of what the flow has beyond a mark, and advances the mark. turns and results are how many of
-// every episode's are committed, and need no saving.
-func (f *Flow) Unsaved(mark FlowMark, turns, results int) (rows Rows, err error) {
+// Unsaved returns the rows of what the flow has beyond a mark, and the mark beyond them, which is for the caller to take
+// once the rows are saved. turns and results are how many of every episode's are committed, and need no saving.
+func (f *Flow) Unsaved(mark FlowMark, turns, results int) (rows Rows, beyond FlowMark, err error) {
+	beyond = make(FlowMark, len(f.episodes))
 	for _, x := range f.episodes {
-		if err := x.unsaved(mark, turns, results, &rows); err != nil {
-			return rows, err
+		m := mark[x.e.TrajectoryID]
+		m, err := x.unsaved([2]int{max(m[0], turns), max(m[1], results)}, &rows)
+		if err != nil {
+			return Rows{}, nil, err
 		}
+		beyond[x.e.TrajectoryID] = m
 	}
 	schema.Sort(rows.Turns)
 	schema.Sort(rows.Calls)
 	schema.Sort(rows.Transitions)
-	return rows, nil
+	return rows, beyond, nil
 }
 
-func (x *flowing) unsaved(mark FlowMark, turns, results int, rows *Rows) error {
+// unsaved adds the rows of an episode beyond its mark, and returns the mark beyond them.
+func (x *flowing) unsaved(m [2]int, rows *Rows) ([2]int, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	m := mark[x.e.TrajectoryID]
-	m = [2]int{max(m[0], turns), max(m[1], results)}
 	one := []*Episode{x.e}
 	for ; m[0] < len(x.e.Turns); m[0]++ {
 		rows.Turns = append(rows.Turns, TurnRows(one, m[0])...)
@@ -450,10 +465,9 @@ func (x *flowing) unsaved(mark FlowMark, turns, results int, rows *Rows) error {
 		rows.Calls = append(rows.Calls, ToolCallRows(one, m[1])...)
 		own, err := TransitionRows(one, m[1])
 		if err != nil {
-			return err
+			return m, err
 		}
 		rows.Transitions = append(rows.Transitions, own...)
 	}
-	mark[x.e.TrajectoryID] = m
-	return nil
+	return m, nil
 }

@@ -177,17 +177,16 @@ func TestFlowsResumeFromWhatTheyKept(t *testing.T) {
 			}})
 		f.Wait()
 		stop()
-		mark := FlowMark{}
-		kept, err := f.Unsaved(mark, 0, 0)
+		kept, beyond, err := f.Unsaved(nil, 0, 0)
 		require.NoError(t, err)
 		require.Len(t, kept.Turns, int(min(most, int64(len(rows.Turns)))))
-		again, err := f.Unsaved(mark, 0, 0)
+		again, beyond, err := f.Unsaved(beyond, 0, 0)
 		require.NoError(t, err)
 		require.Zero(t, again.size())
+		require.Len(t, beyond, len(own))
 
 		resumed, _ := fresh(t, l, 16)
-		resumed, err = l.Resume(resumed, []Rows{{}, kept})
-		require.NoError(t, err)
+		l.Resume(resumed, []Rows{{}, kept})
 		turns, calls := 0, 0
 		for _, e := range resumed {
 			turns += len(e.Turns)
@@ -210,39 +209,60 @@ func TestFlowsResumeFromWhatTheyKept(t *testing.T) {
 	}
 }
 
-// Rows of a flow count only where they continue what is committed, and never next to another flow's.
-func TestResumeTakesRowsThatContinue(t *testing.T) {
-	l := newLoop(t, settings, 11)
-	live, _ := fresh(t, l, 16)
-	rows := batches(t, l, nil, &babbler{tok: l.tok}, box(&python{}), live)
-	long := 0
-	for i, e := range live {
-		if len(e.Turns) > len(live[long].Turns) {
-			long = i
+// wordy is a sampler that does not repeat what another one has said, although it makes the same calls.
+type wordy struct {
+	stateless
+	token int32
+}
+
+func (w *wordy) Generate(ctx context.Context, req policy.GenerateRequest) (policy.Generated, error) {
+	g, err := w.stateless.Generate(ctx, req)
+	for i, ids := range g.Tokens {
+		if len(ids) < req.MaxTokens[i] {
+			g.Tokens[i] = append([]int32{w.token}, ids...)
+			g.LogProbs[i], g.Entropies[i] = append([]float32{0}, g.LogProbs[i]...), append([]float32{0}, g.Entropies[i]...)
 		}
 	}
-	require.Greater(t, len(live[long].Turns), 1)
-	own := *rows.byTrajectory()[live[long].TrajectoryID]
+	return g, err
+}
 
-	short := Rows{Turns: own.Turns[:1]}
-	gap := Rows{Turns: own.Turns[1:]}
-	other := Rows{Turns: append([]schema.TurnRow{own.Turns[0]}, own.Turns[1:]...), Calls: own.Calls}
-	episodes, _ := fresh(t, l, 16)
-	episodes, err := l.Resume(episodes, []Rows{gap, short, own})
+// Where another worker has committed other responses, what a flow has done after its own ones does not count, even if
+// the results of the calls are the same.
+func TestFlowsTurnsFollowTheCommittedOnes(t *testing.T) {
+	l := newLoop(t, settings, 11)
+	engine := stateless{fragile{babbler: &babbler{tok: l.tok}, faulty: on()}}
+	own, _ := fresh(t, l, 32)
+	f := l.NewFlow(t.Context(), own, FlowOptions{Version: "v", Respond: single(&engine), Box: box(&python{})})
+	defer f.Close()
+	f.Wait()
+	kept, _, err := f.Unsaved(nil, 1, 1)
 	require.NoError(t, err)
-	require.Empty(t, cmp.Diff(live[long], episodes[long]))
 
-	// Another worker has committed another first turn.
-	changed := other
-	changed.Turns = append([]schema.TurnRow(nil), other.Turns...)
-	changed.Turns[0].TokenIDs = append([]int32{5}, changed.Turns[0].TokenIDs...)
-	changed.Turns[0].ContextTokens++
-	changed.Turns[0].TokenIDs = changed.Turns[0].TokenIDs[:len(changed.Turns[0].TokenIDs)-1]
-	committed, _ := fresh(t, l, 16)
-	committed, err = l.Advance(committed, Rows{Turns: rows.Turns[:len(live)]})
+	got, _ := fresh(t, l, 32)
+	require.NoError(t, l.Respond(t.Context(), &wordy{engine, l.tok.Encode("a")[0]}, "v", got))
+	other := func(i int) bool { return !slices.Equal(got[i].Turns[0].Response, own[i].Turns[0].Response) }
+	_, ran, _, err := f.Results(t.Context(), got)
 	require.NoError(t, err)
-	before := len(committed[long].Turns)
-	committed, err = l.Resume(committed, []Rows{changed})
+	for _, r := range ran {
+		require.False(t, other(r.Episode))
+	}
+	outcomes, _, err := l.RunCalls(t.Context(), box(&python{}), tool.Scope{}, got, nil)
 	require.NoError(t, err)
-	require.Len(t, committed[long].Turns, before)
+	require.NoError(t, l.AbsorbOutcomes(got, outcomes))
+	left := 0
+	for i, e := range got {
+		if other(i) && e.AwaitsResponse() && len(own[i].Turns) > 1 && slices.Equal(e.Context, own[i].Turns[1].Context) {
+			left++
+		}
+	}
+	require.Positive(t, left)
+	l.Resume(got, []Rows{kept})
+	for i, e := range got {
+		require.True(t, !other(i) || len(e.Turns) == 1)
+	}
+	_, err = f.Respond(t.Context(), "v", got)
+	require.NoError(t, err)
+	for i, e := range got {
+		require.True(t, !other(i) || len(e.Turns) == 1)
+	}
 }

@@ -281,8 +281,10 @@ func digest16(text string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// absorbTransition sets the last turn's transition. It sets the next context or ends the episode.
+// absorbTransition sets the last turn's transition. It sets the next context or ends the episode. An error leaves the
+// episode as it was.
 func (l *Loop) absorbTransition(e *Episode, t Transition) error {
+	state, seen := e.State, e.Seen
 	e.Turns[len(e.Turns)-1].Transition = &t
 	if t.Excluded != "" {
 		e.exclude(t.Excluded)
@@ -299,6 +301,7 @@ func (l *Loop) absorbTransition(e *Episode, t Transition) error {
 	}
 	text, err := l.render(e)
 	if err != nil {
+		e.Turns[len(e.Turns)-1].Transition, e.State, e.Seen = nil, state, seen
 		return err
 	}
 	l.await(e, text)

@@ -1,6 +1,9 @@
 package rollout
 
 import (
+	"cmp"
+	"fmt"
+	"log/slog"
 	"slices"
 
 	"github.com/ropewalk/ropewalk/schema"
@@ -8,92 +11,141 @@ import (
 
 // Resume applies the finished turns that flows have kept to the committed episodes that they began from. attempts holds
 // the rows of each flow. For each episode, the rows of the flow that came furthest count, and among equal ones those of
-// the first: a sampler may not repeat itself, so turns of two flows are never mixed. Rows of a flow that began from
-// other turns than the committed ones do not count. After an error the episodes are unusable.
-func (l *Loop) Resume(episodes []*Episode, attempts []Rows) ([]*Episode, error) {
-	by := make([]map[string]*Rows, len(attempts))
+// the first: a sampler may not repeat itself, so turns of two flows are never mixed. Rows of a flow that differ from
+// the committed turns do not count.
+//
+// Rows may be missing, where turns were committed before they were kept or rows were lost, and may be there twice. An
+// episode goes on to the last turn, or the last results, up to which its rows are whole.
+func (l *Loop) Resume(episodes []*Episode, attempts []Rows) {
+	by := make([]map[string]*kept, len(attempts))
 	for i, rows := range attempts {
 		by[i] = rows.byTrajectory()
 	}
 	for _, e := range episodes {
-		var best Rows
-		furthest := 0
+		best, furthest := *e, 0
 		for _, of := range by {
-			rows := of[e.TrajectoryID]
-			if rows == nil || !rows.continues(e) {
+			k := of[e.TrajectoryID]
+			if k == nil || !k.agrees(e) {
 				continue
 			}
-			more := rows.after(e)
-			if n := more.size(); n > furthest {
-				best, furthest = more, n
+			own := *e
+			own.Turns = slices.Clone(e.Turns)
+			if n := l.takeUpAll(&own, k); n > furthest {
+				best, furthest = own, n
 			}
 		}
-		if furthest == 0 {
-			continue
-		}
-		if _, err := l.Advance([]*Episode{e}, best); err != nil {
-			return nil, err
-		}
+		*e = best
 	}
-	return episodes, nil
+}
+
+// kept are the rows that one flow has kept of one trajectory, by turn.
+type kept struct {
+	turns       map[int32]schema.TurnRow
+	calls       map[int32][]schema.ToolCallRow
+	transitions map[int32]schema.TransitionRow
+	last        int32 // the latest turn of which there are rows
 }
 
 // size counts turns and results of turns.
 func (r Rows) size() int { return len(r.Turns) + len(r.Calls) + len(r.Transitions) }
 
 // byTrajectory divides rows.
-func (r Rows) byTrajectory() map[string]*Rows {
-	out := map[string]*Rows{}
-	of := func(trajectory string) *Rows {
-		if out[trajectory] == nil {
-			out[trajectory] = &Rows{}
+func (r Rows) byTrajectory() map[string]*kept {
+	out := map[string]*kept{}
+	of := func(trajectory string, turn int32) *kept {
+		k := out[trajectory]
+		if k == nil {
+			k = &kept{map[int32]schema.TurnRow{}, map[int32][]schema.ToolCallRow{},
+				map[int32]schema.TransitionRow{}, turn}
+			out[trajectory] = k
 		}
-		return out[trajectory]
+		k.last = max(k.last, turn)
+		return k
 	}
 	for _, t := range r.Turns {
-		own := of(t.TrajectoryID)
-		own.Turns = append(own.Turns, t)
+		of(t.TrajectoryID, t.Turn).turns[t.Turn] = t
 	}
 	for _, c := range r.Calls {
-		own := of(c.TrajectoryID)
-		own.Calls = append(own.Calls, c)
+		k := of(c.TrajectoryID, c.Turn)
+		k.calls[c.Turn] = append(k.calls[c.Turn], c)
 	}
 	for _, t := range r.Transitions {
-		own := of(t.TrajectoryID)
-		own.Transitions = append(own.Transitions, t)
+		of(t.TrajectoryID, t.Turn).transitions[t.Turn] = t
 	}
 	return out
 }
 
-// continues reports whether the rows of one trajectory are those of the episode so far, and of the turns after it
-// without a gap.
-func (r Rows) continues(e *Episode) bool {
-	next := -1
-	for _, t := range r.Turns {
-		turn, n := int(t.Turn), int(t.ContextTokens)
-		if next >= 0 && turn != next || next < 0 && turn > len(e.Turns) || n < 0 || n > len(t.TokenIDs) {
+// agrees reports whether the turns of the episode that were also kept are the same.
+func (k *kept) agrees(e *Episode) bool {
+	for turn := range e.Turns {
+		row, ok := k.turns[int32(turn)]
+		n := int(row.ContextTokens)
+		if ok && (n < 0 || n > len(row.TokenIDs) || !slices.Equal(row.TokenIDs[n:], e.Turns[turn].Response)) {
 			return false
 		}
-		if turn < len(e.Turns) && !slices.Equal(t.TokenIDs[n:], e.Turns[turn].Response) {
-			return false
-		}
-		next = turn + 1
 	}
 	return true
 }
 
-// after returns the rows that the episode does not have.
-func (r Rows) after(e *Episode) Rows {
-	have := len(e.Turns)
-	known := have // turns whose results the episode has, or will not have
-	if e.AwaitsResults() {
-		known--
+// takeUpAll applies rows to the episode as far as they continue it, and counts the turns and the results of turns.
+func (l *Loop) takeUpAll(e *Episode, k *kept) (steps int) {
+	for {
+		more, err := l.takeUp(e, k)
+		if err != nil {
+			slog.Debug("an episode does not go on to all that was kept of it", "trajectory", e.TrajectoryID, "turns",
+				len(e.Turns), "error", err)
+		}
+		if err != nil || !more {
+			return steps
+		}
+		steps++
 	}
-	return Rows{
-		Turns: slices.DeleteFunc(slices.Clone(r.Turns), func(t schema.TurnRow) bool { return int(t.Turn) < have }),
-		Calls: slices.DeleteFunc(slices.Clone(r.Calls), func(c schema.ToolCallRow) bool { return int(c.Turn) < known }),
-		Transitions: slices.DeleteFunc(slices.Clone(r.Transitions), func(t schema.TransitionRow) bool {
-			return int(t.Turn) < known
-		}),
+}
+
+// takeUp applies one turn, or the results of one. An error leaves the episode as it was.
+func (l *Loop) takeUp(e *Episode, k *kept) (more bool, err error) {
+	switch turn := int32(len(e.Turns)); {
+	case e.AwaitsResponse():
+		row, ok := k.turns[turn]
+		if !ok {
+			return false, k.missing(turn, "tokens of ")
+		}
+		if row.AnchorHash != anchorOf(e.Prefix()) {
+			return false, fmt.Errorf("the policy saw other turns before turn %d: %w", turn, ErrRows)
+		}
+		return true, l.replayTurn(e, row)
+	case e.AwaitsResults():
+		return l.takeResults(e, k, turn-1)
 	}
+	return false, nil
+}
+
+func (l *Loop) takeResults(e *Episode, k *kept, turn int32) (more bool, err error) {
+	key := callKey{e.TrajectoryID, turn}
+	if row, ok := k.transitions[turn]; ok {
+		steps, err := groupTransitions([]schema.TransitionRow{row})
+		if err != nil {
+			return false, err
+		}
+		return true, l.replayTransition(e, steps, key)
+	}
+	calls := k.calls[turn]
+	if len(calls) == 0 {
+		return false, k.missing(turn, "the results of ")
+	}
+	slices.SortStableFunc(calls, func(a, b schema.ToolCallRow) int { return cmp.Compare(a.Call, b.Call) })
+	results, err := groupCalls(slices.CompactFunc(slices.Clone(calls),
+		func(a, b schema.ToolCallRow) bool { return a.Call == b.Call }))
+	if err != nil {
+		return false, err
+	}
+	return true, l.replayCalls(e, results[key])
+}
+
+// missing is an error if there are rows of later turns.
+func (k *kept) missing(turn int32, what string) error {
+	if turn < k.last {
+		return fmt.Errorf("%sturn %d are missing: %w", what, turn, ErrRows)
+	}
+	return nil
 }

@@ -277,9 +277,11 @@ func (e *Episode) turnRow(turn int) schema.TurnRow {
 }
 
 // anchorHash is the digest, in 16 hexadecimal digits, of the tokens that the policy saw before a turn.
-func (e *Episode) anchorHash(turn int) string {
+func (e *Episode) anchorHash(turn int) string { return anchorOf(e.seen(turn, e.Turns[turn].Context)) }
+
+func anchorOf(prefix []int32) string {
 	h := sha256.New()
-	for _, id := range e.seen(turn, e.Turns[turn].Context) {
+	for _, id := range prefix {
 		h.Write(binary.LittleEndian.AppendUint32(nil, uint32(id)))
 	}
 	return hex.EncodeToString(h.Sum(nil)[:8])
