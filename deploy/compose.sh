@@ -43,13 +43,6 @@ if [[ ! -f $state/env ]]; then
 	certificate tls sandbox
 	secret >"$state/token"
 	chmod 644 "$state"/{ca.crt,token}
-	for job in worker monitor; do
-		port=9463 hosts='worker-cpu worker-rollout worker-sandbox worker-gpu'
-		[[ $job == worker ]] || port=9464 hosts=monitor
-		for host in $hosts; do printf '"%s:%s"\n' "$host" "$port"; done | paste -sd, |
-			sed 's/^/[{"targets": [/; s/$/]}]/' >"$state/targets/$job.json"
-	done
-	chmod -R u=rwX,go=rX "$state/targets"
 	cat >"$state/env.new" <<-EOF
 		S3_ACCESS_KEY=ropewalk$(openssl rand -hex 6)
 		S3_SECRET_KEY=$(secret)
@@ -63,6 +56,18 @@ if [[ ! -f $state/presigner.token ]]; then # the first versions had no presigner
 	secret >"$state/presigner.token.new"
 	chmod 644 "$state/presigner.token.new"
 	mv "$state/presigner.token.new" "$state/presigner.token"
+fi
+# targets JOB HOST:PORT… writes what Prometheus reads of one kind of process.
+targets() {
+	local job=$1
+	shift
+	printf '"%s"\n' "$@" | paste -sd, | sed 's/^/[{"targets": [/; s/$/]}]/' >"$state/targets/$job.json"
+}
+if [[ ! -f $state/targets/presigner.json ]]; then # made last; earlier versions had no presigner's metrics
+	targets worker worker-{cpu,rollout,sandbox,gpu}:9463
+	targets monitor monitor:9464
+	targets presigner presigner:9465
+	chmod -R u=rwX,go=rX "$state/targets"
 fi
 set -a
 # shellcheck source=/dev/null

@@ -1,7 +1,10 @@
 package deploy
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -90,6 +93,41 @@ func TestComposeVariables(t *testing.T) {
 		}
 	}
 	require.GreaterOrEqual(t, len(found), 5)
+}
+
+// Prometheus reads the metrics of every service that has an address for them, and of no other.
+func TestComposeTargets(t *testing.T) {
+	find(t, "openssl", "OPENSSL")
+	state := t.TempDir()
+	script := exec.Command("./compose.sh", "env")
+	script.Env = append(os.Environ(), "COMPOSE=true", "STATE="+state)
+	out, err := script.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	prometheus, err := os.ReadFile("monitoring/prometheus.yml")
+	require.NoError(t, err)
+	var want, got []string
+	for name, service := range composed(t)["services"].(map[string]any) {
+		command := fmt.Sprint(at(service, "command"), at(service, "environment", "ROPEWALK_METRICS_ADDRESS"))
+		if m := regexp.MustCompile(`0\.0\.0\.0:(94\d\d)`).FindStringSubmatch(command); m != nil {
+			want = append(want, name+":"+m[1])
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(state, "targets", "*.json"))
+	require.NoError(t, err)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		var targets []struct{ Targets []string }
+		require.NoError(t, json.Unmarshal(text, &targets), "%s", text)
+		for _, one := range targets {
+			got = append(got, one.Targets...)
+		}
+		kind := strings.TrimSuffix(filepath.Base(file), ".json")
+		require.Contains(t, string(prometheus), "job_name: ropewalk-"+kind+"\n")
+		require.Contains(t, string(prometheus), "targets/"+kind+"*.json")
+	}
+	require.ElementsMatch(t, want, got)
+	require.Len(t, want, 6, "four workers, the monitor, the presigner")
 }
 
 func exists(path string) bool {

@@ -242,6 +242,30 @@ func TestHostsOfTheChart(t *testing.T) {
 	require.Equal(t, []any{map[string]any{"protocol": "TCP", "port": 9463}}, at(ingress[1], "ports"))
 }
 
+// With Prometheus' operator there is a monitor for every component: for each that serves metrics on a port of its own,
+// and for sandbox nodes, which serve them where they take calls.
+func TestChartIsMonitored(t *testing.T) {
+	manifests, err := render(t, []string{"presigner.enabled=true", "metrics.operator=true"})
+	require.NoError(t, err)
+	const component = "app.kubernetes.io/component"
+	want, got := []any{"sandbox"}, []any{}
+	for _, m := range manifests {
+		switch m["kind"] {
+		case "PodMonitor", "ServiceMonitor":
+			got = append(got, at(m, "spec", "selector", "matchLabels", component))
+		case "Deployment", "StatefulSet":
+			container := at(m, "spec", "template", "spec", "containers").([]any)[0]
+			named := func(port any) bool { return at(port, "name") == "metrics" }
+			is := at(m, "spec", "template", "metadata", "labels", component)
+			if slices.ContainsFunc(at(container, "ports").([]any), named) && !slices.Contains(want, is) {
+				want = append(want, is)
+			}
+		}
+	}
+	require.ElementsMatch(t, []any{"worker", "monitor", "presigner", "sandbox"}, want)
+	require.ElementsMatch(t, want, got)
+}
+
 // Values that cannot work are refused when the chart is rendered, by name.
 func TestChartRefuses(t *testing.T) {
 	for setting, want := range map[string]string{

@@ -13,7 +13,8 @@ import (
 	"github.com/ropewalk/ropewalk/internal/metrics"
 )
 
-// metricsVariable is the default of a worker's --metrics-address, for workers that the local stack starts.
+// metricsVariable is the default of --metrics-address for processes whose command line others write: workers that the
+// local stack starts, services of systemd.
 const metricsVariable = "ROPEWALK_METRICS_ADDRESS"
 
 // metricsOptions are where a command serves its metrics.

@@ -17,7 +17,10 @@ import (
 	"github.com/ropewalk/ropewalk/store/s3"
 )
 
-type presignOptions struct{ listening }
+type presignOptions struct {
+	listening
+	metrics metricsOptions
+}
 
 func presignCommand(con *console) *cobra.Command {
 	o := presignOptions{}
@@ -28,7 +31,8 @@ func presignCommand(con *console) *cobra.Command {
 			"permits one request for a minute. A client may ask for what workers of the queue sandbox need, and\n" +
 			"nothing else (docs/deploy.md). Content goes directly between the client and the S3 server. Clients\n" +
 			"need a token; on addresses that other machines reach the presigner needs a certificate, too.\n" +
-			"The file of --token-file holds one token or names clients (docs/sandbox.md); a refusal names the client.",
+			"The file of --token-file holds one token or names clients (docs/sandbox.md); a refusal names the client.\n" +
+			"Metrics have an address of their own, since whoever has a token of the presigner can read the record.",
 		Example: "  ropewalk presign --token-file token\n" +
 			"  ropewalk presign --listen 0.0.0.0:8291 --token-file clients --tls-cert cert.pem --tls-key key.pem\n" +
 			"  " + presignerToken + "=$(cat token) ropewalk worker --queues sandbox --presigner http://127.0.0.1:8291",
@@ -36,6 +40,7 @@ func presignCommand(con *console) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.serve(cmd.Context(), con) },
 	}
 	o.add(cmd.Flags(), "127.0.0.1:8291")
+	o.metrics.add(cmd.Flags(), metricsVariable)
 	cmd.Flags().Lookup("token-file").Usage = "file with the token that requests must bear (Authorization: Bearer " +
 		"TOKEN), or with the tokens of named clients; read again when it changes, and on SIGHUP"
 	return cmd
@@ -69,6 +74,16 @@ func (o presignOptions) serve(ctx context.Context, con *console) error {
 	if err != nil {
 		return badinput.Of(err)
 	}
+	code, err := codeDigest()
+	if err != nil {
+		return err
+	}
+	counts, stop, err := o.metrics.serve(con, "presigner", code)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	options.Observer = counts.Requests()
 	objects, err := s3.New(options)
 	if err != nil {
 		return badinput.Of(err)
@@ -97,7 +112,7 @@ func (o presignOptions) serve(ctx context.Context, con *console) error {
 		objects, presigned.Life, strings.Join(names, ", "))
 	log := slog.New(handler)
 	presigner := presigned.NewService(presigned.ServiceOptions{Store: objects, Clients: clients,
-		Policy: grants.SandboxQueue(), Log: log})
+		Policy: grants.SandboxQueue(), Log: log, Observer: counts.Presign(presigned.Answers())})
 	defer file.follow(ctx, log, func(all []service.Client) {
 		clients, err := clientsOf(all)
 		if err != nil {

@@ -7,8 +7,10 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"io"
 	"math/big"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -58,6 +60,8 @@ func TestPresignRefuses(t *testing.T) {
 	}
 }
 
+var metricsLine = regexp.MustCompile(`metrics at (http://\S+)\n`)
+
 // certificate makes a certificate of 127.0.0.1 that vouches for itself.
 func certificate(t *testing.T) (cert, key string) {
 	t.Helper()
@@ -73,7 +77,8 @@ func certificate(t *testing.T) (cert, key string) {
 		inFile(t, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: text})))
 }
 
-// A worker of the queue sandbox opens the store of a presigner with a certificate, without any credentials.
+// A worker of the queue sandbox opens the store of a presigner with a certificate, without any credentials. The
+// presigner counts what it answers.
 func TestPresign(t *testing.T) {
 	server := storetest.Versitygw(t)
 	for name, value := range map[string]string{"AWS_ENDPOINT_URL_S3": server.Endpoint,
@@ -94,7 +99,7 @@ func TestPresign(t *testing.T) {
 	done := make(chan int, 1)
 	go func() {
 		done <- Run(ctx, []string{"presign", "--listen", "127.0.0.1:0", "--token-file",
-			clients, "--tls-cert", cert, "--tls-key", key}, &out, &messages)
+			clients, "--tls-cert", cert, "--tls-key", key, "--metrics-address", "127.0.0.1:0"}, &out, &messages)
 	}()
 	said := regexp.MustCompile(`listening on (https://\S+): URLs for s3://presign at \S+ are valid for 1m0s; ` +
 		`clients: node-1, node-2\n`)
@@ -121,6 +126,25 @@ func TestPresign(t *testing.T) {
 	require.ErrorContains(t, err, "client node-2 may not get requests/a.json")
 	_, err = o.openBucket("another")
 	require.ErrorContains(t, err, "s3://another: credentials refused: this worker has none")
+
+	at := metricsLine.FindStringSubmatch(messages.String())
+	require.NotNil(t, at, messages.String())
+	r, err := http.Get(at[1])
+	require.NoError(t, err)
+	counted, err := io.ReadAll(r.Body)
+	require.NoError(t, err)
+	require.NoError(t, r.Body.Close())
+	for _, want := range []string{
+		`ropewalk_process_info\{kind="presigner",`,
+		`ropewalk_presign_requests_total\{operation="get",outcome="forbidden"\} 1\n`,
+		`ropewalk_presign_requests_total\{operation="put_if_absent",outcome="signed"\} [1-9]`,
+		`ropewalk_presign_requests_total\{operation="delete",outcome="signed"\} [1-9]`,
+		`ropewalk_presign_requests_total\{operation="unknown",outcome="unauthorized"\} 0\n`,
+		`ropewalk_store_requests_total\{operation="put_if_absent",status="412"\} [1-9]`, // its own test of the store
+	} {
+		require.Regexp(t, want, string(counted))
+	}
+	require.NotContains(t, string(counted), "-4711")
 
 	stop()
 	require.Equal(t, exitDone, <-done, messages.String())

@@ -22,8 +22,8 @@ type Process struct {
 	engines  func() *Engines
 }
 
-// New returns the metrics of a process of a kind: worker, monitor or run. program is the digest of the program, and
-// version what it was built from.
+// New returns the metrics of a process of a kind, such as worker, monitor or presigner. program is the digest of the
+// program, and version what it was built from.
 func New(kind, program, version string) *Process {
 	p := &Process{registry: prometheus.NewRegistry()}
 	p.registry.MustRegister(collectors.NewGoCollector(),

@@ -15,6 +15,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -50,6 +51,39 @@ type setup struct {
 	owner   *s3.Store // has the credentials
 	address string
 	log     *transcript.Transcript // of the presigner
+	answers *answers
+}
+
+// answers counts the answers of a presigner by operation and outcome.
+type answers struct {
+	mu    sync.Mutex
+	count map[[2]string]int
+}
+
+func (a *answers) Answered(operation, outcome string, took time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if took >= 0 {
+		a.count[[2]string{operation, outcome}]++
+	}
+}
+
+func (a *answers) of(operation, outcome string) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.count[[2]string{operation, outcome}]
+}
+
+// requests notes the operations and statuses of a client's requests.
+type requests struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (r *requests) Request(operation string, status int, _ time.Duration, _, _ int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = append(r.all, fmt.Sprintf("%s %d", operation, status))
 }
 
 func start(t *testing.T, server storetest.Server, bucket string, policy presigned.Policy, life time.Duration) setup {
@@ -58,10 +92,11 @@ func start(t *testing.T, server storetest.Server, bucket string, policy presigne
 		SecretKey: server.SecretKey})
 	require.NoError(t, err)
 	require.NoError(t, owner.EnsureBucket(t.Context()))
-	out := setup{owner: owner, log: &transcript.Transcript{}}
+	out := setup{owner: owner, log: &transcript.Transcript{}, answers: &answers{count: map[[2]string]int{}}}
 	service := presigned.NewService(presigned.ServiceOptions{Store: owner, Policy: policy, Life: life,
-		Clients: []presigned.Client{client("node-0", "another-token"), client("node-1", token)},
-		Log:     slog.New(slog.NewTextHandler(out.log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+		Clients:  []presigned.Client{client("node-0", "another-token"), client("node-1", token)},
+		Observer: out.answers,
+		Log:      slog.New(slog.NewTextHandler(out.log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	listening := httptest.NewServer(service.Handler())
 	t.Cleanup(listening.Close)
 	out.address = listening.URL
@@ -86,7 +121,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// A client is refused what the policy does not permit, and is told the key and its name. It does not ask again.
+// A client is refused what the policy does not permit, and is told the key and its name. It does not ask again. The
+// presigner counts it, and so does the client, as a refusal.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	server := storetest.Versitygw(t)
@@ -121,9 +157,34 @@ func TestRefusals(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "a", string(left))
 
+	require.Equal(t, 1, at.answers.of("put", "signed"))
+	require.Equal(t, 1, at.answers.of("get", "signed"))
+	for _, o := range []s3.Operation{s3.OpGet, s3.OpPut, s3.OpPutIfAbsent, s3.OpDelete, s3.OpList, s3.OpListUploads,
+		s3.OpAbortUpload} {
+		require.Equal(t, 1, at.answers.of(string(o), "forbidden"), o)
+	}
+	seen := &requests{}
+	counted, err := presigned.Open(t.Context(), presigned.Options{Address: at.address, Token: token,
+		Store: s3.Options{Observer: seen}})
+	require.NoError(t, err)
+	require.ErrorIs(t, counted.Put(t.Context(), "other/a", nil), store.ErrCredentials)
+	require.Equal(t, []string{"put 403"}, seen.all)
+
+	require.Zero(t, at.answers.of("unknown", "unauthorized"))
 	_, err = presigned.Open(t.Context(), presigned.Options{Address: at.address, Token: "guessed"})
 	require.ErrorIs(t, err, store.ErrCredentials)
+	require.Eventually(t, func() bool { return at.answers.of("unknown", "unauthorized") == 1 }, time.Minute,
+		time.Millisecond, "the wrong token is counted")
+	require.Regexp(t, `refused address=127\.0\.0\.1:\d+ status=401 error="no valid token"`, at.log.String())
+	require.NotContains(t, at.log.String(), "guessed")
 	require.ErrorContains(t, err, "the request has no valid token")
+	possible := presigned.Answers()
+	require.Len(t, possible, 2+3*len(s3.Operations()))
+	at.answers.mu.Lock()
+	for answer := range at.answers.count {
+		require.Contains(t, possible, answer)
+	}
+	at.answers.mu.Unlock()
 	_, err = presigned.Open(t.Context(), presigned.Options{Address: at.address})
 	require.ErrorContains(t, err, "wants a token")
 	_, err = presigned.Open(t.Context(), presigned.Options{Address: server.Endpoint, Token: token})
@@ -255,6 +316,8 @@ func TestAURLPermitsOneRequest(t *testing.T) {
 		require.Equal(t, http.StatusBadRequest, status, what)
 		require.Empty(t, address, what)
 	}
+	require.Eventually(t, func() bool { return at.answers.of("unknown", "malformed") == 8 }, time.Minute,
+		time.Millisecond, "all of them are counted")
 }
 
 // A URL that was too old when its request arrived is replaced by a new one.

@@ -37,13 +37,17 @@ type ServiceOptions struct {
 	Clients []Client
 	Policy  Policy
 	Life    time.Duration // Life if 0; at least a second
-	Log     *slog.Logger  // refusals at level warn, the rest at debug; never a URL
+	Log     *slog.Logger  // refusals at level warn, the rest at debug; never a URL or a token
+	// Observer is told how questions were answered; nil: no one is.
+	Observer Observer
 }
 
 // Service is a presigner. Safe for concurrent use.
 type Service struct {
 	o       ServiceOptions
 	clients atomic.Pointer[[]Client]
+	// stranger is the time at which a question without a valid token was last logged.
+	stranger atomic.Pointer[time.Time]
 }
 
 // NewService returns a presigner.
@@ -104,13 +108,27 @@ func (s *Service) Handler() http.Handler {
 // known calls serve with the name of the client whose token the request bears.
 func (s *Service) known(serve func(http.ResponseWriter, *http.Request, string)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		began := time.Now()
 		client, ok := s.client(r.Header.Get("Authorization"))
 		if !ok {
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			respond(w, http.StatusUnauthorized, errorBody{"the request has no valid token"})
+			s.logStranger(r.RemoteAddr)
+			respond(w, statuses[unauthorized], errorBody{"the request has no valid token"})
+			s.answered(unknown, unauthorized, began)
 			return
 		}
 		serve(w, r, client)
+	}
+}
+
+// logStranger logs a question without a valid token, and not more than one a second: anyone who reaches the port can
+// ask.
+func (s *Service) logStranger(address string) {
+	now := time.Now()
+	if last := s.stranger.Load(); last == nil || now.Sub(*last) >= time.Second {
+		if s.stranger.CompareAndSwap(last, &now) {
+			s.o.Log.Warn("refused", "address", address, "status", statuses[unauthorized], "error", "no valid token")
+		}
 	}
 }
 
@@ -129,33 +147,46 @@ func (s *Service) client(authorization string) (name string, ok bool) {
 }
 
 func (s *Service) presign(w http.ResponseWriter, r *http.Request, client string) {
+	began := time.Now()
 	var asked s3.Request
 	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, mostRequest))
 	body.DisallowUnknownFields()
 	if err := body.Decode(&asked); err != nil {
-		respond(w, http.StatusBadRequest, errorBody{"the question is no request in JSON: " + err.Error()})
+		respond(w, statuses[malformed], errorBody{"the question is no request in JSON: " + err.Error()})
+		s.answered(unknown, malformed, began)
 		return
 	}
 	operation, err := asked.Operation()
 	if err != nil {
-		s.refuse(w, client, http.StatusBadRequest, err)
+		s.refuse(w, client, malformed, err)
+		s.answered(unknown, malformed, began)
 		return
 	}
-	if !s.o.Policy.Permits(operation, asked.Target()) {
-		s.refuse(w, client, http.StatusForbidden, fmt.Errorf("client %s may not %s %s", client, operation,
-			asked.Target()))
-		return
-	}
-	address, err := s.o.Store.Presign(r.Context(), asked, s.o.Life)
+	address, o, err := s.sign(r.Context(), client, operation, asked)
 	if err != nil {
-		s.refuse(w, client, http.StatusInternalServerError, err)
-		return
+		s.refuse(w, client, o, err)
+	} else {
+		s.o.Log.Debug("presigned", "client", client, "operation", string(operation), "key", asked.Target())
+		respond(w, http.StatusOK, urlBody{address})
 	}
-	s.o.Log.Debug("presigned", "client", client, "operation", string(operation), "key", asked.Target())
-	respond(w, http.StatusOK, urlBody{address})
+	s.answered(operation, o, began)
 }
 
-func (s *Service) refuse(w http.ResponseWriter, client string, status int, err error) {
+// sign returns the URL for a request, or why there is none.
+func (s *Service) sign(ctx context.Context, client string, operation s3.Operation,
+	asked s3.Request) (string, outcome, error) {
+	if !s.o.Policy.Permits(operation, asked.Target()) {
+		return "", forbidden, fmt.Errorf("client %s may not %s %s", client, operation, asked.Target())
+	}
+	address, err := s.o.Store.Presign(ctx, asked, s.o.Life)
+	if err != nil {
+		return "", failed, err
+	}
+	return address, signed, nil
+}
+
+func (s *Service) refuse(w http.ResponseWriter, client string, o outcome, err error) {
+	status := statuses[o]
 	s.o.Log.Warn("refused", "client", client, "status", status, "error", err)
 	respond(w, status, errorBody{err.Error()})
 }

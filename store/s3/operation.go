@@ -68,6 +68,15 @@ var shapes = []shape{
 		"max-uploads?", ""},
 }
 
+// Operations returns all operations.
+func Operations() []Operation {
+	out := make([]Operation, len(shapes))
+	for i, s := range shapes {
+		out[i] = s.operation
+	}
+	return out
+}
+
 // Operation returns what the request does, or an error that says which part of it belongs to no operation.
 func (r Request) Operation() (Operation, error) {
 	if r.Key != "" {
