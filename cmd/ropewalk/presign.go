@@ -31,8 +31,8 @@ func presignCommand(con *console) *cobra.Command {
 			"permits one request for a minute. A client may ask for what workers of the queue sandbox need, and\n" +
 			"nothing else (docs/deploy.md). Content goes directly between the client and the S3 server. Clients\n" +
 			"need a token; on addresses that other machines reach the presigner needs a certificate, too.\n" +
-			"The file of --token-file holds one token or names clients (docs/sandbox.md); a refusal names the client.\n" +
-			"Metrics have an address of their own, since whoever has a token of the presigner can read the record.",
+			"The file of --token-file holds one token or names clients (docs/sandbox.md); refusals name the client.\n" +
+			"Metrics have an address of their own: Prometheus needs no token, with which it could read the record.",
 		Example: "  ropewalk presign --token-file token\n" +
 			"  ropewalk presign --listen 0.0.0.0:8291 --token-file clients --tls-cert cert.pem --tls-key key.pem\n" +
 			"  " + presignerToken + "=$(cat token) ropewalk worker --queues sandbox --presigner http://127.0.0.1:8291",

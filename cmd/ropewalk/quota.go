@@ -25,9 +25,10 @@ func quotaCommand(con *console) *cobra.Command {
 		Short: "show or set how many activities of a task queue may start in a second",
 		Long: "quota shows the limits that the Temporal server keeps for the task queues, or sets those of QUEUE:\n" +
 			"--rate for the whole queue, on all workers together, and --key-rate for each fairness key (`ropewalk\n" +
-			"run --fairness-key`), times the weight of the key. Runs without a key share one. A rate of 0 stops\n" +
-			"the queue, or every key; what has started goes on. Within a second, a second's worth may start at\n" +
-			"once.",
+			"run --fairness-key`), times the weight of the key. Runs without a key share one. --rate 0 stops the\n" +
+			"queue; what has started goes on. Within a second, a second's worth may start at once. While a key has\n" +
+			"reached its rate, tasks that come after its next one in the queue's order wait, too: those of a\n" +
+			"lower priority (`ropewalk run --priority`) for as long as it has tasks.",
 		Example: "  ropewalk quota\n  ropewalk quota gpu --key-rate 0.5\n  ropewalk quota gpu --key-rate none",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 && o.rate == "" && o.keyRate == "" {
@@ -45,13 +46,13 @@ func quotaCommand(con *console) *cobra.Command {
 }
 
 func (o quotaOptions) run(ctx context.Context, con *console, queues []string) error {
-	rate, err := parseRate("--rate", o.rate)
+	rate, err := parseRate("--rate", o.rate, 0)
 	if err != nil {
 		return err
 	}
-	keyRate, err := parseRate("--key-rate", o.keyRate)
+	keyRate, err := parseRate("--key-rate", o.keyRate, leastKeyRate)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w; --rate 0 stops the queue", err)
 	}
 	s, err := con.connector().Join(ctx, runs.NeedTemporal)
 	if err != nil {
@@ -75,8 +76,13 @@ func (o quotaOptions) run(ctx context.Context, con *console, queues []string) er
 	return o.print(con, all)
 }
 
+// leastKeyRate is the least rate of keys. Temporal 1.29 takes a rate of 0 (to it, 1e-9 and less) for no limit of keys,
+// where a queue's rate of 0 stops the queue. At this rate, the time between two tasks of a key of the least weight
+// fits Temporal's 64 bits of nanoseconds.
+const leastKeyRate = 1e-6
+
 // parseRate reads a flag; nil if it is not set.
-func parseRate(flag, text string) (*runs.RateChange, error) {
+func parseRate(flag, text string, least float64) (*runs.RateChange, error) {
 	switch text {
 	case "":
 		return nil, nil
@@ -84,8 +90,8 @@ func parseRate(flag, text string) (*runs.RateChange, error) {
 		return &runs.RateChange{Remove: true}, nil
 	}
 	n, err := strconv.ParseFloat(text, 64)
-	if err != nil || n < 0 || n > math.MaxInt32 || math.IsNaN(n) {
-		return nil, badInput("%s: must be a number ≥ 0 or none, got %q", flag, text)
+	if err != nil || n < least || n > math.MaxInt32 || math.IsNaN(n) {
+		return nil, badInput("%s: must be a number ≥ %g or none, got %q", flag, least, text)
 	}
 	return &runs.RateChange{PerSecond: n}, nil
 }

@@ -29,7 +29,7 @@ type Quota struct {
 
 // Rate is a limit that someone has set.
 type Rate struct {
-	PerSecond float64   `json:"per_second"` // 0 stops the queue, or every key
+	PerSecond float64   `json:"per_second"` // 0 stops a queue, and is no limit of keys (Temporal 1.29)
 	By        string    `json:"by"`
 	At        time.Time `json:"at"`
 }

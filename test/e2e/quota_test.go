@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -21,10 +22,11 @@ import (
 	"github.com/ropewalk/ropewalk/workflows"
 )
 
-// starts holds which workflow each activity belonged to, in the order in which they started.
+// starts holds which workflow each activity belonged to, in the order in which they started, and when it did.
 type starts struct {
 	mu    sync.Mutex
 	order []string
+	times []time.Time
 }
 
 func (s *starts) all() []string {
@@ -38,7 +40,22 @@ func (s *starts) episodes(in string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.order = append(s.order, in)
+	s.times = append(s.times, time.Now())
 	return nil
+}
+
+// last returns how many activities had started before the last one of a workflow, and when that one did.
+func (s *starts) last(t *testing.T, name string) (int, time.Time) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := len(s.order) - 1; i >= 0; i-- {
+		if s.order[i] == name {
+			return i, s.times[i]
+		}
+	}
+	t.Fatalf("no activity of %s has started", name)
+	return 0, time.Time{}
 }
 
 // shards is a workflow with many activities of the queue rollout at once, as a step with many shards has.
@@ -110,12 +127,8 @@ func TestQueuesAreShared(t *testing.T) {
 	order := seen.all()
 	require.Len(t, order, 56)
 	last := func(name string) int {
-		for i := len(order) - 1; i >= 0; i-- {
-			if order[i] == name {
-				return i
-			}
-		}
-		return -1
+		i, _ := seen.last(t, name)
+		return i
 	}
 	require.Less(t, last("small"), 28, "four turns of three keys, one of which has four times the weight: %v", order)
 	require.Less(t, last("heavy"), 28, "12 of a weight of 4: %v", order)
@@ -170,10 +183,58 @@ func TestQueuesAreShared(t *testing.T) {
 		{[]string{"quota", "rollouts"}, "QUEUE: must be cpu, rollout, sandbox, gpu, or gpu.HOST"},
 		{[]string{"quota", "--rate", "1"}, "QUEUE"},
 		{[]string{"quota", "gpu", "--rate", "-1"}, "--rate: must be a number ≥ 0 or none"},
-		{[]string{"quota", "gpu", "--key-rate", "fast"}, "--key-rate: must be a number ≥ 0 or none"},
+		{[]string{"quota", "gpu", "--key-rate", "fast"}, "--key-rate: must be a number ≥ 1e-06 or none"},
+		{[]string{"quota", "gpu", "--key-rate", "0"}, "--rate 0 stops the queue"},
 	} {
 		r := h.run(t, tt.args...)
 		require.Equal(t, 2, r.code, tt.args)
 		require.Contains(t, r.err, tt.want)
 	}
+}
+
+// A key has the rate of `quota --key-rate` times its weight, however many workers wait for its tasks. The other keys of
+// the queue have their own.
+func TestKeysAreLimited(t *testing.T) {
+	t.Parallel()
+	h := newHome(t, t.TempDir(), "ROPEWALK_NO_WORKER=1")
+	h.ensureUp(t)
+	defer h.ensureDown(t)
+	c := h.dial(t)
+	steps := worker.New(c, workflows.QueueCPU, worker.Options{DisableRegistrationAliasing: true})
+	steps.RegisterWorkflow(shards)
+	require.NoError(t, steps.Start())
+	defer steps.Stop()
+	const rate, few, many = 2, 13, 400
+	h.run(t, "quota", "rollout", "--key-rate", strconv.Itoa(rate)).ok(t)
+	// least is how long a key of weight 1 takes for n tasks: a second's worth may start at once.
+	least := func(n int) time.Duration { return time.Duration(n-1)*time.Second/rate - time.Second }
+	var all []client.WorkflowRun
+	for _, key := range []struct {
+		name   string
+		weight float32
+		n      int
+	}{{"light", 1, few}, {"heavy", 1000, many}} {
+		w, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: key.name,
+			TaskQueue: workflows.QueueCPU,
+			Priority:  temporal.Priority{FairnessKey: key.name, FairnessWeight: key.weight}}, shards, key.n)
+		require.NoError(t, err)
+		all = append(all, w)
+	}
+	eventually(t, func() bool { return described(t, h, c).GetStats().GetApproximateBacklogCount() == few+many },
+		"all activities to wait")
+	seen, began := &starts{}, time.Now()
+	rollout := worker.New(c, workflows.QueueRollout, worker.Options{DisableWorkflowWorker: true})
+	rollout.RegisterActivityWithOptions(seen.episodes, activity.RegisterOptions{Name: "episodes"})
+	require.NoError(t, rollout.Start())
+	defer rollout.Stop()
+	for _, w := range all {
+		require.NoError(t, w.Get(t.Context(), nil))
+	}
+	order, light := seen.last(t, "light")
+	require.GreaterOrEqual(t, light.Sub(began), least(few))
+	require.Equal(t, few+many-1, order, "the heavy key's tasks have started before the last of the light one")
+	_, heavy := seen.last(t, "heavy")
+	require.Less(t, heavy.Sub(began), least(many), "a weight of 1000 has a thousand times the rate: minutes less")
+	t.Logf("%d of the light key in %s, at least %s; %d of the heavy one in %s", few, light.Sub(began), least(few), many,
+		heavy.Sub(began))
 }
