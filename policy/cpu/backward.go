@@ -20,7 +20,9 @@ func (w *worker[T]) finishBack(l *layerActs[T], layer, n int, dx []T) {
 	dh, h, dgu := sized(&s.dh, n*d.F), sized(&s.h, n*d.F), sized(&s.dgu, n*2*d.F)
 	w.mm.gemm(false, false, n, d.F, d.H, 1, dx, d.H, lw.down, d.F, 0, dh, d.F)
 	swigluRowsBack(dgu, h, dh, l.gu, d.F)
+	giveWay()
 	w.mm.gemm(true, false, d.H, d.F, n, 1, dx, d.H, h, d.F, 1, g.down, d.F)
+	giveWay()
 	w.normedLinearBack(dx, g.gu, g.norm2, dgu, l.mid, lw.norm2, lw.gu, n, 2*d.F)
 }
 
@@ -63,6 +65,7 @@ func (w *worker[T]) attendBack(l *layerActs[T], layer int, c *chunk, dx []T) {
 				t-from)
 		}
 	}
+	giveWay()
 	if g.bias != nil {
 		for t := range n {
 			addTo(g.bias, dqkv[t*width:(t+1)*width])

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/policy"
@@ -181,6 +183,53 @@ func BenchmarkDecode(b *testing.B) {
 			}
 			b.ReportMetric(float64(4*s.Params())*float64(b.N)/b.Elapsed().Seconds()*1e-9, "GB/s")
 		})
+	}
+}
+
+// BenchmarkDecodeBeside is a step of a batch of the quickstart's size, alone and while another engine of the same program
+// trains, as in a run whose rollouts run ahead of its updates. Each part of the other engine is on a processor most of
+// the time, so a step that shares all processors takes twice as long as one that has them to itself.
+func BenchmarkDecodeBeside(b *testing.B) {
+	for _, beside := range []bool{false, true} {
+		b.Run(map[bool]string{false: "nothing", true: "training"}[beside], func(b *testing.B) {
+			e := benchEngine(b, small)
+			ctx, stop := context.WithCancel(b.Context())
+			var training sync.WaitGroup
+			defer training.Wait()
+			defer stop()
+			if beside {
+				training.Go(func() { trainUntil(ctx, b, benchEngine(b, small)) })
+			}
+			batch, err := e.(policy.Batcher).Batch(b.Context(), policy.RolePolicy, policy.BatchOptions{Rows: 64})
+			require.NoError(b, err)
+			defer batch.Close()
+			steps := 0
+			for b.Loop() {
+				if steps == 0 {
+					b.StopTimer()
+					steps = decodeSteps
+					startRows(b, batch, small, 64, steps)
+					b.StartTimer()
+				}
+				_, err := batch.Step(b.Context())
+				require.NoError(b, err)
+				steps--
+			}
+		})
+	}
+}
+
+// trainUntil accumulates gradients until ctx ends.
+func trainUntil(ctx context.Context, b *testing.B, e policy.Engine) {
+	seqs := randomSequences(1, small.Vocab, slices.Repeat([]int{60}, 256)...)
+	co := policy.Cotangents{LogProbs: randomLike(1, seqs)}
+	for ctx.Err() == nil {
+		out, err := e.Forward(context.WithoutCancel(ctx), policy.ForwardRequest{Role: policy.RolePolicy,
+			Sequences: seqs, Temperature: 1, Outputs: policy.OutLogProb | policy.OutEntropy, Keep: true})
+		if !assert.NoError(b, err) ||
+			!assert.NoError(b, e.Backward(context.WithoutCancel(ctx), policy.RolePolicy, out.Kept, co)) {
+			return
+		}
 	}
 }
 

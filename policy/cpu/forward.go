@@ -20,9 +20,12 @@ func (w *worker[T]) forward(c *chunk, a *acts[T]) {
 func (w *worker[T]) layer(c *chunk, a *acts[T], i int) []T {
 	l := &a.layers[i]
 	w.project(l, i, c.len())
+	giveWay()
 	k := w.rotateChunk(l, i, c)
 	w.attend(l, c, k)
+	giveWay()
 	w.finish(l, i, c.len(), a.after(i))
+	giveWay()
 	return k
 }
 

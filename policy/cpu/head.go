@@ -72,6 +72,7 @@ func (w *worker[T]) outputs(c *chunk, out []T, temperature float64, to *policy.T
 	h, v, block := w.m.shape.Hidden, w.m.shape.Vocab, w.m.headBlock()
 	e := sized(&w.s.expo, v)
 	for lo := 0; lo < len(rows); lo += block {
+		giveWay()
 		part := rows[lo:min(lo+block, len(rows))]
 		xn := sized(&w.s.xn, len(part)*h)
 		w.normRows(xn, out, part)
@@ -121,6 +122,7 @@ func (w *worker[T]) headBack(c *chunk, out, dx []T, temperature float64, co poli
 	h, v, block := w.m.shape.Hidden, w.m.shape.Vocab, w.m.headBlock()
 	e := sized(&w.s.expo, v)
 	for lo := 0; lo < len(rows); lo += block {
+		giveWay()
 		part := rows[lo:min(lo+block, len(rows))]
 		xn, dxn := sized(&w.s.xn, len(part)*h), sized(&w.s.dxn, len(part)*h)
 		w.normRows(xn, out, part)

@@ -1,5 +1,7 @@
 package cpu
 
+import "runtime"
+
 // worker does one part's arithmetic: it owns a matmul, scratch memory that only grows, and a gradient.
 type worker[T float] struct {
 	m  *model[T]
@@ -55,5 +57,12 @@ func (w *worker[T]) ensureGrad() {
 // linearBack adds dW += dyᵀ·x and writes dx = dy·W for n rows.
 func (w *worker[T]) linearBack(dx, dw, dy, x, weight []T, n, in, out int) {
 	w.mm.gemm(true, false, out, in, n, 1, dy, out, x, in, 1, dw, in)
+	giveWay()
 	w.mm.gemm(false, false, n, in, out, 1, dy, out, weight, in, 0, dx, in)
+	giveWay()
 }
+
+// giveWay lets another engine's decoding step have the processor first. A step takes less than a millisecond, and tool
+// calls and other rows wait for its end, while a pass over a batch takes long and nobody waits for a part of it. Without
+// it the step would wait until the scheduler preempts the pass, after 10 ms.
+func giveWay() { runtime.Gosched() }
