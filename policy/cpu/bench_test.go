@@ -200,7 +200,7 @@ func BenchmarkDecodeBeside(b *testing.B) {
 			if beside {
 				training.Go(func() { trainUntil(ctx, b, benchEngine(b, small)) })
 			}
-			batch, err := e.(policy.Batcher).Batch(b.Context(), policy.RolePolicy, policy.BatchOptions{Rows: 64})
+			batch, err := e.(policy.Batcher).Batch(b.Context(), policy.RolePolicy, policy.BatchOptions{Rows: 256})
 			require.NoError(b, err)
 			defer batch.Close()
 			steps := 0
@@ -208,7 +208,7 @@ func BenchmarkDecodeBeside(b *testing.B) {
 				if steps == 0 {
 					b.StopTimer()
 					steps = decodeSteps
-					startRows(b, batch, small, 64, steps)
+					startRows(b, batch, small, 256, steps)
 					b.StartTimer()
 				}
 				_, err := batch.Step(b.Context())

@@ -50,13 +50,19 @@ type sampling struct {
 func newDecoding[T float](r *resident[T], longest int) (*decoding[T], error) {
 	g := &decoding[T]{r: r, team: newTeam(len(r.workers))}
 	r.model.rope.grow(longest)
-	if _, own := r.workers[0].mm.(*ownMatmul[T]); own {
+	if r.own() {
 		if err := r.model.f.pack(g.team); err != nil {
 			g.team.stop()
 			return nil, err
 		}
 	}
 	return g, nil
+}
+
+// own reports whether products are computed by the own kernels.
+func (r *resident[T]) own() bool {
+	_, own := r.workers[0].mm.(*ownMatmul[T])
+	return own
 }
 
 // tokenFloats is the number of floats that the caches hold for a token.

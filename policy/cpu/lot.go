@@ -28,21 +28,37 @@ type lot[T float] struct {
 // lotUnit is a multiple of the kernels' width and of a cache line, so that no two parts write to the same line.
 const lotUnit = 16
 
+// lotRows is the number of rows that the own kernels multiply at once.
+const lotRows = 6
+
 // cols is the lot's share of a matrix's n columns.
 func (l lot[T]) cols(n int) interval {
 	return interval{share(n, l.share.lo, l.units, lotUnit).lo, share(n, l.share.hi, l.units, lotUnit).lo}
 }
 
-// rows runs f for every part that has live rows, with those and all columns.
+// rows runs f for lots of live rows, with all columns. Where a row's numbers do not depend on the other rows of its lot,
+// each part first takes half of its share and then small lots that are left, so that the other parts do more when one
+// is delayed.
 func (g *decoding[T]) rows(f func(l lot[T]) error) error {
+	parts, n := g.team.parts, len(g.live)
+	units, atOnce, unit := parts, 1, 1
+	if small := n / (2 * lotRows); g.r.own() && small >= 4*parts {
+		units, atOnce, unit = small, small/(2*parts), lotRows
+	}
+	g.taken.Store(0)
 	return g.team.run(func(part int) error {
-		l := lot[T]{
-			w: g.r.workers[part], rows: share(len(g.live), part, g.team.parts, 1), share: interval{0, 1}, units: 1,
+		l := lot[T]{w: g.r.workers[part], share: interval{0, 1}, units: 1}
+		for u := (interval{part * atOnce, (part + 1) * atOnce}); u.hi <= units; {
+			l.rows = interval{share(n, u.lo, units, unit).lo, share(n, u.hi, units, unit).lo}
+			if l.rows.lo < l.rows.hi {
+				if err := f(l); err != nil {
+					return err
+				}
+			}
+			next := parts*atOnce + g.take()
+			u = interval{next, next + 1}
 		}
-		if l.rows.lo == l.rows.hi {
-			return nil
-		}
-		return f(l)
+		return nil
 	})
 }
 
