@@ -36,9 +36,9 @@ func (l lot[T]) cols(n int) interval {
 	return interval{share(n, l.share.lo, l.units, lotUnit).lo, share(n, l.share.hi, l.units, lotUnit).lo}
 }
 
-// rows runs f for lots of live rows, with all columns. Where a row's numbers do not depend on the other rows of its lot,
-// each part first takes half of its share and then small lots that are left, so that the other parts do more when one
-// is delayed.
+// rows runs f for lots of live rows, with all columns. Where a row's numbers do not depend on the other rows of its
+// lot, each part first takes half of its share and then small lots that are left, so that the other parts do more when
+// one is delayed.
 func (g *decoding[T]) rows(f func(l lot[T]) error) error {
 	parts, n := g.team.parts, len(g.live)
 	units, atOnce, unit := parts, 1, 1

@@ -63,6 +63,6 @@ func (w *worker[T]) linearBack(dx, dw, dy, x, weight []T, n, in, out int) {
 }
 
 // giveWay lets another engine's decoding step have the processor first. A step takes less than a millisecond, and tool
-// calls and other rows wait for its end, while a pass over a batch takes long and nobody waits for a part of it. Without
-// it the step would wait until the scheduler preempts the pass, after 10 ms.
+// calls and other rows wait for its end. A pass over a batch takes long, and nothing waits for a part of it. Without
+// giveWay the step would wait until the scheduler preempts the pass, after 10 ms.
 func giveWay() { runtime.Gosched() }
