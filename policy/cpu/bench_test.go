@@ -186,9 +186,8 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// BenchmarkDecodeBeside is a step of a batch of the quickstart's size, alone and while another engine of the same program
-// trains, as in a run whose rollouts run ahead of its updates. Each part of the other engine is on a processor most of
-// the time, so a step that shares all processors takes twice as long as one that has them to itself.
+// BenchmarkDecodeBeside is a step of a batch of the quickstart's size, alone and while another engine of the same
+// program trains, as in a run whose rollouts run ahead of its updates.
 func BenchmarkDecodeBeside(b *testing.B) {
 	for _, beside := range []bool{false, true} {
 		b.Run(map[bool]string{false: "nothing", true: "training"}[beside], func(b *testing.B) {
