@@ -59,14 +59,14 @@ func (s *shardRun) ahead(ctx context.Context, recipe *recipes.Recipe, p *progres
 	if rows == nil {
 		return nil, nil
 	}
-	f, err := s.begin(ctx, recipe, rows, p)
+	f, err := s.beginFlow(ctx, recipe, rows, p)
 	if err != nil {
 		rows.Close()
 	}
 	return f, err
 }
 
-func (s *shardRun) begin(ctx context.Context, recipe *recipes.Recipe, rows *enginepool.Rows, p *progress) (*flow,
+func (s *shardRun) beginFlow(ctx context.Context, recipe *recipes.Recipe, rows *enginepool.Rows, p *progress) (*flow,
 	error) {
 	box, err := s.deps.toolboxFor(recipe, s.deps.Notebooks, nil, nil)
 	if err != nil {

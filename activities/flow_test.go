@@ -1,7 +1,10 @@
 package activities
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -11,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/internal/logs"
+	"github.com/ropewalk/ropewalk/internal/trace/tracetest"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/sandbox"
 	"github.com/ropewalk/ropewalk/schema"
@@ -245,4 +250,80 @@ func TestHeartbeatsOfAFlow(t *testing.T) {
 	f.close(t.Context(), false)
 	require.Len(t, p.details(), 2)
 	require.NotEmpty(t, b.segments(), "an attempt that fails keeps what it has")
+}
+
+// telling is a sandbox that logs each call.
+type telling struct{ sandbox.Executor }
+
+func (s telling) Run(ctx context.Context, calls []sandbox.Call) ([]sandbox.Result, error) {
+	slog.InfoContext(ctx, "told")
+	return s.Executor.Run(ctx, calls)
+}
+
+// The responses and calls that a flow works ahead on are spans below the activity's, with the attributes of the stages
+// that they will be committed by, and its lines in the log say what they are about.
+func TestTheSpansAndLinesOfAFlow(t *testing.T) {
+	b := flowsOf(t, 2)
+	c := tracetest.New(t)
+	tracer := c.Tracer(t)
+	b.deps.tracer = tracer
+	b.deps.execution.Sandbox = telling{b.sandbox}
+	var lines bytes.Buffer
+	h, err := logs.New(&lines, logs.Options{Format: "json", Level: slog.LevelInfo})
+	require.NoError(t, err)
+	before := slog.Default()
+	slog.SetDefault(slog.New(h))
+	_, err = b.run()
+	slog.SetDefault(before)
+	require.NoError(t, err)
+	require.NoError(t, tracer.Close())
+
+	paths, ids := map[string]int{}, map[string]tracetest.Span{}
+	for _, s := range c.Spans(t) {
+		paths[s.Path]++
+		ids[s.SpanID] = s
+		require.Equal(t, "", s.Failure, s.Path)
+		want := map[string]string{}
+		switch s.Path {
+		case "episodes":
+			want = map[string]string{"run": b.scope.Run, "step": "1", "shard": "0", "attempt": "1"}
+		case "episodes > tool python":
+			want = map[string]string{"stage": api.StageSandbox, "turn": s.Attributes["turn"], "calls": "1",
+				"trajectory": s.Attributes["trajectory"]}
+			require.Contains(t, []string{"0", "1"}, s.Attributes["turn"])
+		case "episodes > engine sample":
+			require.Equal(t, api.StageRollout, s.Attributes["stage"])
+			require.Contains(t, []string{"0", "1", "2"}, s.Attributes["turn"])
+			require.NotEmpty(t, s.Attributes["trajectory"])
+			continue
+		default:
+			continue
+		}
+		require.Equal(t, want, s.Attributes, s.Path)
+	}
+	require.Equal(t, 1, paths["episodes"])
+	require.Equal(t, int(b.invariant.rows.Load()), paths["episodes > engine sample"], "%v", paths)
+	require.GreaterOrEqual(t, paths["episodes > tool python"], len(b.sandbox.ran), "%v", paths)
+	require.Equal(t, 3, paths["episodes > rollout"], "%v", paths)
+	require.Equal(t, 2, paths["episodes > sandbox"])
+	require.Equal(t, 1, paths["episodes > reward"])
+
+	told := 0
+	for line := range strings.Lines(lines.String()) {
+		var of map[string]any
+		require.NoError(t, json.Unmarshal([]byte(line), &of))
+		if of["msg"] != "told" {
+			continue
+		}
+		told++
+		require.Equal(t, b.scope.Run, of["run"], line)
+		require.Equal(t, 1.0, of["step"], line)
+		require.Equal(t, api.StageSandbox, of["stage"], line)
+		require.Equal(t, 0.0, of["shard"], line)
+		require.Equal(t, 1.0, of["attempt"], line)
+		require.Contains(t, []any{0.0, 1.0}, of["turn"], line)
+		require.NotEmpty(t, of["trajectory"], line)
+		require.Equal(t, "episodes", ids[of["span_id"].(string)].Name, line)
+	}
+	require.Positive(t, told)
 }

@@ -17,7 +17,7 @@ type MakeBatch struct{ *Deps }
 // Execute runs the stages that the input asks for.
 func (a MakeBatch) Execute(ctx context.Context, in api.BatchInput) (api.Batch, error) {
 	b := &batchRun{parts: parts{timeouts: in.Timeouts}, deps: a.Deps, in: in}
-	var own api.Timing
+	own := api.Timing{Shard: -1, Turn: -1}
 	err := a.tracked(ctx, in.Scope, &own, func(ctx context.Context, p *progress) error { return b.run(within(ctx, p)) })
 	if b.out.Timings = b.timings; len(b.timings) > 0 {
 		b.out.Timings[0].Queue = own.Queue

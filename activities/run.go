@@ -136,10 +136,10 @@ func whereabouts(at api.Scope, t *api.Timing) []slog.Attr {
 	if t.Stage != "" {
 		out = append(out, slog.String("stage", t.Stage))
 	}
-	if t.Shard >= 0 && t.Stage != "" {
+	if t.Shard >= 0 {
 		out = append(out, slog.Int("shard", t.Shard))
 	}
-	if t.Turn >= 0 && t.Stage != "" {
+	if t.Turn >= 0 {
 		out = append(out, slog.Int("turn", t.Turn))
 	}
 	if t.Attempt > 0 {

@@ -2,8 +2,11 @@ package activities
 
 import (
 	"context"
+	"log/slog"
 
 	"github.com/ropewalk/ropewalk/activities/api"
+	"github.com/ropewalk/ropewalk/internal/logs"
+	"github.com/ropewalk/ropewalk/internal/trace"
 	"github.com/ropewalk/ropewalk/recipes"
 	"github.com/ropewalk/ropewalk/schema"
 )
@@ -19,15 +22,31 @@ type RunEpisodes struct{ *Deps }
 
 // Execute runs what the shard has not committed yet.
 func (a RunEpisodes) Execute(ctx context.Context, in api.EpisodesInput) (api.Episodes, error) {
-	s := &shardRun{parts: parts{timeouts: in.Timeouts}, deps: a.Deps, in: in}
+	s := &shardRun{parts: parts{timeouts: in.Timeouts}, deps: a.Deps, in: in,
+		own: api.Timing{Shard: in.Shard, Turn: -1}}
 	err := a.tracked(ctx, in.Scope, &s.own, func(ctx context.Context, p *progress) error {
-		ctx = within(ctx, p)
-		if err := s.run(ctx, p); err != nil {
+		ctx, span := s.begin(ctx, p)
+		err := s.run(ctx, p)
+		if err == nil {
+			err = s.record(ctx)
+		}
+		if err != nil {
+			span.End(failureKind(ctx, classify(err)))
 			return err
 		}
-		return s.record(ctx)
+		span.End("")
+		return nil
 	})
 	return s.out, err
+}
+
+// begin begins the span of the activity, which those of its stages and of its flow are below. Lines of the log that
+// belong to none of these are about the rollout.
+func (s *shardRun) begin(ctx context.Context, p *progress) (context.Context, *trace.Span) {
+	ctx = s.deps.tracer.Step(ctx, s.in.Run, s.in.Step, s.in.Gen)
+	ctx, span := trace.Start(ctx, "episodes", whereabouts(s.in.Scope, &s.own)...)
+	ctx = logs.With(ctx, append(trace.IDs(ctx), slog.String("stage", api.StageRollout))...)
+	return within(ctx, p), span
 }
 
 // shardRun is one execution of RunEpisodes.

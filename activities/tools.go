@@ -99,7 +99,7 @@ func endCalls(ctx context.Context, box tool.Toolbox, scope api.Scope, episodes [
 			continue
 		}
 		if err := box.End(ctx, e.Key(callScope(scope)).Episode()); err != nil {
-			slog.Warn("end the tools of an episode", "trajectory", e.TrajectoryID, "error", err)
+			slog.WarnContext(ctx, "end the tools of an episode", "trajectory", e.TrajectoryID, "error", err)
 		}
 	}
 }

@@ -8,7 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ropewalk/ropewalk/internal/logs"
 	"github.com/ropewalk/ropewalk/internal/rescue"
+	"github.com/ropewalk/ropewalk/internal/trace"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/schema"
 	"github.com/ropewalk/ropewalk/tool"
@@ -110,16 +112,14 @@ func (f *Flow) State() FlowState {
 func (f *Flow) follow(ctx context.Context, x *flowing) {
 	defer x.end()
 	for x.e.Finish == "" {
-		var err error
-		if x.e.AwaitsResponse() {
-			err = rescue.Do(func() error { return f.respond(ctx, x) })
-		} else {
-			err = rescue.Do(func() error { return f.results(ctx, x) })
+		stage, turn, work := schema.StageRollout, len(x.e.Turns), f.respond
+		if !x.e.AwaitsResponse() {
+			stage, turn, work = schema.StageSandbox, turn-1, f.results
 		}
-		if err != nil {
+		at := during(ctx, stage, turn, x.e.TrajectoryID)
+		if err := rescue.Do(func() error { return work(at, x) }); err != nil {
 			if ctx.Err() == nil {
-				slog.DebugContext(ctx, "an episode waits for its turn", "trajectory", x.e.TrajectoryID, "turn",
-					len(x.e.Turns), "error", err, "stack", rescue.Stack(err))
+				slog.DebugContext(at, "an episode waits for its turn", "error", err, "stack", rescue.Stack(err))
 			}
 			return
 		}
@@ -128,6 +128,13 @@ func (f *Flow) follow(ctx context.Context, x *flowing) {
 		}
 	}
 	f.finished.Add(1)
+}
+
+// during returns a context whose log lines and spans say which part of an episode they are about, as those of a stage that
+// does that part turn by turn.
+func during(ctx context.Context, stage string, turn int, trajectory string) context.Context {
+	attrs := []slog.Attr{slog.String("stage", stage), slog.Int("turn", turn), slog.String("trajectory", trajectory)}
+	return trace.With(logs.With(ctx, attrs...), attrs...)
 }
 
 // change changes the episode and what is known of a turn, and says so to those who wait for it.
@@ -214,7 +221,7 @@ func (f *Flow) results(ctx context.Context, x *flowing) error {
 	})
 	if err == nil && f.o.Box.Stateful() && !f.loop.MayCall(x.e) {
 		if err := f.o.Box.End(ctx, x.e.Key(f.o.Scope).Episode()); err != nil {
-			slog.WarnContext(ctx, "end the tools of an episode", "trajectory", x.e.TrajectoryID, "error", err)
+			slog.WarnContext(ctx, "end the tools of an episode", "error", err)
 		}
 	}
 	return err

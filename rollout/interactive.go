@@ -200,8 +200,8 @@ func (l *Loop) StepLeft(ctx context.Context, episodes []*Episode, works bool) er
 			return ctx.Err()
 		}
 		if err != nil {
-			slog.Warn("exclude a trajectory: its environment broke on it", "trajectory", e.TrajectoryID, "error", err,
-				"stack", rescue.Stack(err))
+			slog.WarnContext(ctx, "exclude a trajectory: its environment broke on it", "trajectory", e.TrajectoryID,
+				"error", err, "stack", rescue.Stack(err))
 			last := &e.Turns[len(e.Turns)-1]
 			t = Transition{Action: last.Parsed.Action, Formed: last.Parsed.WellFormed,
 				Excluded: Reason("environment", err.Error())}

@@ -47,8 +47,8 @@ func (l *Loop) RespondLeft(ctx context.Context, sampler policy.Sampler, version 
 	for j, i := range rows {
 		if err := r.failed[j]; err != nil {
 			e := left[i]
-			slog.Warn("exclude a trajectory: the engine broke on it", "trajectory", e.TrajectoryID, "error", err,
-				"stack", rescue.Stack(err))
+			slog.WarnContext(ctx, "exclude a trajectory: the engine broke on it", "trajectory", e.TrajectoryID, "error",
+				err, "stack", rescue.Stack(err))
 			e.excludeTurn(Reason("engine", err.Error()), version)
 			continue
 		}
@@ -83,7 +83,7 @@ func (r *responder) all(ctx context.Context) error {
 	if err == nil || engineBroke(ctx, err) {
 		return err
 	}
-	slog.Warn("generate once more: the batch failed", "rows", n, "error", err, "stack", rescue.Stack(err))
+	slog.WarnContext(ctx, "generate once more: the batch failed", "rows", n, "error", err, "stack", rescue.Stack(err))
 	if err = r.try(ctx, 0, n); err == nil {
 		return nil
 	}

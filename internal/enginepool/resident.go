@@ -88,6 +88,9 @@ func (r *Resident) Mark(role policy.Role, digest string, optimizer bool) {
 // Forget makes the next use of a role load its checkpoint again, because the resident model has changed or is unknown.
 func (r *Resident) Forget(role policy.Role) { delete(r.holds, role) }
 
+// sampleSpan is the name of the spans of uses of an engine that generate.
+const sampleSpan = "engine sample"
+
 // works counts and traces one use of the engine, from now until the returned function is called.
 func (r *Resident) works(ctx context.Context, what string) func() {
 	_, span := trace.Start(ctx, "engine "+what)

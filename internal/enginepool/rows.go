@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/ropewalk/ropewalk/internal/rescue"
+	"github.com/ropewalk/ropewalk/internal/trace"
 	"github.com/ropewalk/ropewalk/policy"
 )
 
@@ -42,12 +44,34 @@ func (s *Sampler) Rows(longest int) *Rows {
 // Generate generates one row with a version of the policy published. Its result has one row.
 func (r *Rows) Generate(ctx context.Context, v Version, row policy.BatchRow) (out policy.Generated, err error) {
 	if r.s.shared == nil {
-		return r.s.stream.generate(ctx, v, row)
+		return r.s.stream.traced(ctx, v, row)
 	}
 	err = r.s.Use(ctx, v, func(s policy.Sampler) (err error) {
 		out, err = s.Generate(ctx, together([]*asked{{row: row}}))
 		return err
 	})
+	return out, err
+}
+
+// traced is generate as a span of the caller's: rows of many callers share the engine, so that no span is about its use
+// as a whole.
+func (t *stream) traced(ctx context.Context, v Version, row policy.BatchRow) (policy.Generated, error) {
+	a := &asked{ctx: ctx, v: v, row: row, done: make(chan struct{})}
+	_, span := trace.Start(ctx, sampleSpan)
+	if span == nil {
+		return t.generate(ctx, a)
+	}
+	asked := time.Now()
+	out, err := t.generate(ctx, a)
+	switch {
+	case ctx.Err() != nil:
+		span.End("cancelled")
+	case err != nil:
+		span.End("failed")
+	default:
+		span.End("", slog.String("device", t.s.Describe().Device), slog.Int("tokens", len(out.Tokens[0])),
+			slog.Float64("queue_seconds", a.joined.Sub(asked).Seconds()))
+	}
 	return out, err
 }
 
@@ -89,6 +113,8 @@ type asked struct {
 	out  policy.Generated // of one row, as it grows
 	err  error
 	done chan struct{}
+
+	joined time.Time // when it began to be generated
 }
 
 func (t *stream) enter(longest int) {
@@ -117,8 +143,7 @@ func (t *stream) shut() {
 	}
 }
 
-func (t *stream) generate(ctx context.Context, v Version, row policy.BatchRow) (policy.Generated, error) {
-	a := &asked{ctx: ctx, v: v, row: row, done: make(chan struct{})}
+func (t *stream) generate(ctx context.Context, a *asked) (policy.Generated, error) {
 	t.mu.Lock()
 	t.waiting = append(t.waiting, a)
 	if !t.driven {
@@ -141,8 +166,8 @@ func (t *stream) drive() {
 		if first == nil {
 			return
 		}
-		// The callers' contexts end their own rows, and no other ones.
-		ctx := context.WithoutCancel(first.ctx)
+		// A use of the engine is no single caller's: their contexts end and trace their own rows alone.
+		ctx := context.Background()
 		err := t.s.Use(ctx, first.v, func(s policy.Sampler) error {
 			if b, ok := s.(policy.Batcher); ok {
 				return t.session(ctx, b, first.v)
@@ -296,6 +321,7 @@ func (t *stream) admit(ctx context.Context, v Version, live map[int64]*asked) er
 		case err != nil:
 			a.end(err)
 		default:
+			a.joined = time.Now()
 			live[id] = a
 		}
 	}
@@ -330,6 +356,10 @@ func (t *stream) round(ctx context.Context, s policy.Sampler, first *asked) {
 		return a.v == first.v && a.row.Temperature == first.row.Temperature &&
 			a.row.Truncation == first.row.Truncation && slices.Equal(a.row.Stop, first.row.Stop)
 	})
+	began := time.Now()
+	for _, a := range rows {
+		a.joined = began
+	}
 	var out policy.Generated
 	err := rescue.Do(func() (err error) {
 		out, err = s.Generate(ctx, together(rows))

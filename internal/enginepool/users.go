@@ -3,9 +3,11 @@ package enginepool
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"sync"
 
+	"github.com/ropewalk/ropewalk/internal/trace"
 	"github.com/ropewalk/ropewalk/policy"
 	"github.com/ropewalk/ropewalk/policy/checkpoint"
 	"github.com/ropewalk/ropewalk/schema"
@@ -24,6 +26,8 @@ type Sampler struct {
 // Use runs fn with a version of the policy published.
 func (s *Sampler) Use(ctx context.Context, v Version, fn func(policy.Sampler) error) error {
 	if s.shared != nil {
+		_, span := trace.Start(ctx, sampleSpan)
+		defer func() { span.End("", slog.String("device", s.Describe().Device)) }()
 		return s.useShared(ctx, v, fn)
 	}
 	defer s.lock()()

@@ -72,6 +72,7 @@ var levels = []Level{
 			{"internal/python/pythontest", "finds Python for tests, or skips them"},
 			{"internal/simulate", "predicts how long a rollout takes, under the scheduler and under static allocation"},
 			{"internal/temporalconf", "reads temporal.yaml"},
+			{"internal/trace/tracetest", "a collector of spans for tests"},
 			{"policy", "engines: what samples and what trains"},
 			{"rl/schedule", "settings that depend on the step alone"},
 			{"sandbox", "the execution of code that a model wrote: calls, sessions, verdicts, tiers"},

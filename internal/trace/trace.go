@@ -3,7 +3,9 @@
 //
 // A *trace* is one step of a run. Its id, and the id of its *root* span, follow from run, step and generation, so that
 // every worker knows them and workflows carry nothing: spans of one step meet in one trace wherever its stages run.
-// Below the root are the executions of stages, and below these the uses of engines and the batches of tool calls.
+// Below the root are the executions of stages, and below these the uses of engines and the batches of tool calls. Where
+// an activity takes a shard to its end, its span "episodes" is in between: below it are also the single responses and
+// calls that it works ahead on, which belong to no execution of a stage.
 // Whether a step is *sampled* also follows from its id, so that all workers decide alike.
 //
 //	FromEnv → Tracer.Step(ctx) → Start(ctx) → Span.End ─┐
@@ -22,6 +24,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -35,6 +38,7 @@ type here struct {
 	tracer *Tracer
 	trace  traceID
 	span   spanID
+	attrs  []slog.Attr // of the spans that begin here
 }
 
 type key struct{}
@@ -57,16 +61,17 @@ func (t *Tracer) sampled(id traceID) bool {
 	return float64(binary.BigEndian.Uint64(id[8:])) < t.ratio*math.MaxUint64 || t.ratio >= 1
 }
 
-// Step returns a context in the trace of a step, if the step is sampled.
+// Step returns a context in the trace of a step, if the step is sampled. A context that is in the trace stays where it
+// is.
 func (t *Tracer) Step(ctx context.Context, run string, step, gen int) context.Context {
 	if t == nil {
 		return ctx
 	}
 	id, root := ids(run, step, gen)
-	if !t.sampled(id) {
+	if at, in := ctx.Value(key{}).(here); !t.sampled(id) || in && at.trace == id {
 		return ctx
 	}
-	return context.WithValue(ctx, key{}, here{t, id, root})
+	return context.WithValue(ctx, key{}, here{tracer: t, trace: id, span: root})
 }
 
 // Root records the root span of a step, which no process sees from beginning to end.
@@ -78,7 +83,7 @@ func (t *Tracer) Root(run string, step, gen int, begin, end time.Time) {
 	if !t.sampled(id) {
 		return
 	}
-	s := &Span{at: here{t, id, root}, name: "step", begin: begin, attrs: []slog.Attr{slog.String("run", run),
+	s := &Span{at: here{tracer: t, trace: id, span: root}, name: "step", begin: begin, attrs: []slog.Attr{slog.String("run", run),
 		slog.Int("step", step), slog.Int("generation", gen)}}
 	s.end(end, nil)
 }
@@ -92,6 +97,17 @@ type Span struct {
 	attrs  []slog.Attr
 }
 
+// With returns a context whose spans have the attributes; ctx itself if it is in no span. The attributes must hold no
+// prompts, code or secrets.
+func With(ctx context.Context, attrs ...slog.Attr) context.Context {
+	at, ok := ctx.Value(key{}).(here)
+	if !ok {
+		return ctx
+	}
+	at.attrs = append(slices.Clip(at.attrs), attrs...)
+	return context.WithValue(ctx, key{}, at)
+}
+
 // Start begins a span below the one that ctx is in, and returns a context in the new one; nil if ctx is in none. The
 // attributes must hold no prompts, code or secrets.
 func Start(ctx context.Context, name string, attrs ...slog.Attr) (context.Context, *Span) {
@@ -99,7 +115,8 @@ func Start(ctx context.Context, name string, attrs ...slog.Attr) (context.Contex
 	if !ok {
 		return ctx, nil
 	}
-	s := &Span{at: at, parent: at.span, name: name, begin: time.Now(), attrs: attrs}
+	s := &Span{at: at, parent: at.span, name: name, begin: time.Now(),
+		attrs: append(slices.Clip(at.attrs), attrs...)}
 	_, _ = rand.Read(s.at.span[:]) // it never fails
 	return context.WithValue(ctx, key{}, s.at), s
 }

@@ -2,56 +2,13 @@ package e2e
 
 import (
 	"encoding/json"
-	"net/http"
-	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ropewalk/ropewalk/internal/trace/tracetest"
 )
-
-// otlpSpan is what the test reads of a span in OTLP's JSON.
-type otlpSpan struct {
-	TraceID string `json:"traceId"`
-	SpanID  string `json:"spanId"`
-	Parent  string `json:"parentSpanId"`
-	Name    string `json:"name"`
-}
-
-// collector keeps the spans that it is sent.
-type collector struct {
-	*httptest.Server
-	mu    sync.Mutex
-	spans []otlpSpan
-}
-
-func newCollector(t *testing.T) *collector {
-	t.Helper()
-	c := &collector{}
-	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var got struct {
-			ResourceSpans []struct {
-				ScopeSpans []struct {
-					Spans []otlpSpan `json:"spans"`
-				} `json:"scopeSpans"`
-			} `json:"resourceSpans"`
-		}
-		if r.URL.Path != "/v1/traces" || json.NewDecoder(r.Body).Decode(&got) != nil {
-			w.WriteHeader(http.StatusBadRequest)
-			return
-		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		for _, resource := range got.ResourceSpans {
-			for _, scope := range resource.ScopeSpans {
-				c.spans = append(c.spans, scope.Spans...)
-			}
-		}
-	}))
-	t.Cleanup(c.Close)
-	return c
-}
 
 // Each step is a trace: from its workflow over the executions of its stages, on two workers, to the calls of tools and
 // engines. The log names the spans, and the record is that of a run that is not traced.
@@ -61,38 +18,45 @@ func TestTracesFromWorkflowToCalls(t *testing.T) {
 	h = h.with("ROPEWALK_NO_WORKER=1")
 	h.ensureUp(t)
 	defer h.ensureDown(t)
-	c := newCollector(t)
+	c := tracetest.New(t)
 	traced := h.with("OTEL_EXPORTER_OTLP_ENDPOINT="+c.URL, "ROPEWALK_LOG_LEVEL=info", "ROPEWALK_LOG_FORMAT=json")
 	one, other := traced.startWorker(t, "--queues", "cpu,rollout,gpu"), traced.startWorker(t, "--queues", "sandbox")
 	h.undisturbed(t, want, h.run(t, recipe("traced")...).ok(t).report(t))
+	h.run(t, recipe("flow", "--set", "rollout.mode=interleaved", "--set", "steps=1")...).ok(t)
 	one.end(t)
 	other.end(t) // and sends what is left
 
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	byID, traces := map[string]otlpSpan{}, map[string]int{}
-	for _, s := range c.spans {
+	runs, byID := map[string]string{}, map[string]tracetest.Span{} // the run of each trace
+	sent := c.Spans(t)
+	for _, s := range sent {
 		byID[s.SpanID] = s
-	}
-	paths := map[string]int{}
-	for _, s := range c.spans {
-		path := s.Name
-		for at := s; at.Parent != ""; {
-			parent, ok := byID[at.Parent]
-			require.True(t, ok, "%s has a parent that no one sent", path)
-			require.Equal(t, s.TraceID, parent.TraceID, path)
-			path, at = parent.Name+" > "+path, parent
+		if s.Name == "step" {
+			require.Empty(t, s.Parent)
+			runs[s.TraceID] = s.Attributes["run"]
 		}
-		paths[path]++
-		traces[s.TraceID]++
 	}
-	require.Equal(t, steps, paths["step"], "%v", paths)
-	require.Len(t, traces, steps)
-	for _, path := range []string{"step > rollout > engine sample", "step > sandbox > tool python",
-		"step > update > engine train", "step > reward", "step > publish"} {
-		require.Positive(t, paths[path], "%s: %v", path, paths)
+	require.Len(t, runs, steps+1)
+	paths := map[string]map[string]int{"traced": {}, "flow": {}}
+	for _, s := range sent {
+		require.Regexp(t, "^step", s.Path, "it is below a span that no one sent")
+		paths[runs[s.TraceID]][s.Path]++
 	}
-	require.Equal(t, steps, paths["step > update"])
+	for run, want := range map[string][]string{
+		"traced": {"step > rollout > engine sample", "step > sandbox > tool python", "step > update > engine train",
+			"step > reward", "step > publish"},
+		"flow": {"step > episodes > engine sample", "step > episodes > tool python", "step > episodes > rollout",
+			"step > episodes > sandbox", "step > episodes > reward", "step > update > engine train", "step > publish"},
+	} {
+		for _, path := range want {
+			require.Positive(t, paths[run][path], "%s, %s: %v", run, path, paths[run])
+		}
+	}
+	require.Equal(t, steps, paths["traced"]["step > update"])
+	require.Equal(t, 1, paths["flow"]["step > update"])
+	shards := paths["flow"]["step > episodes"]
+	require.Equal(t, shards, paths["flow"]["step > episodes > reward"])
+	require.Greater(t, shards, 1)
+
 	sampled := 0
 	for line := range strings.Lines(one.err.String()) {
 		if strings.Contains(line, `"stage":"update"`) && strings.Contains(line, `"stage done"`) {
@@ -106,5 +70,5 @@ func TestTracesFromWorkflowToCalls(t *testing.T) {
 			sampled++
 		}
 	}
-	require.Equal(t, steps, sampled)
+	require.Equal(t, steps+1, sampled)
 }
